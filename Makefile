@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The front door; Meson does the work. Sanitizer, fuzz and lint builds live beside $(BUILD) as $(BUILD)-asan, ….
+BUILD ?= build
+PREFIX ?= /usr/local
+DESTDIR ?=
+FUZZ_SECONDS ?= 600
+
+.PHONY: all build demo test bench fuzz install format lint docs clean help
+
+all: build
+
+help:
+	@echo 'make                      build into $(BUILD)/'
+	@echo 'make demo                 see it work, in seconds'
+	@echo 'make test                 all tests, also under sanitizers'
+	@echo 'make bench                measure, with ratios to memcpy'
+	@echo 'make fuzz                 fuzz the WQE executor, FUZZ_SECONDS=$(FUZZ_SECONDS)'
+	@echo 'make install PREFIX=…     install below PREFIX=$(PREFIX); DESTDIR is honoured'
+	@echo 'make format | lint | docs | clean'
+
+build:
+	@scripts/deps build
+	@scripts/build $(BUILD)
+
+demo:
+	@scripts/deps demo
+	@scripts/build $(BUILD)
+	@examples/demo.sh $(BUILD)
+
+test:
+	@scripts/deps test
+	@scripts/test --build $(BUILD)
+
+bench:
+	@scripts/deps build
+	@scripts/build $(BUILD)
+	@bench/bench.sh $(BUILD)
+
+fuzz:
+	@scripts/deps fuzz
+	@scripts/fuzz $(BUILD)-fuzz $(FUZZ_SECONDS)
+
+install:
+	@scripts/deps build
+	@scripts/build $(BUILD)-release --prefix=$(abspath $(PREFIX)) --libdir=lib -Dtests=false
+	@DESTDIR=$(DESTDIR) meson install -C $(BUILD)-release --no-rebuild
+
+format:
+	@scripts/deps lint
+	@scripts/sources c | xargs clang-format -i
+
+lint:
+	@scripts/deps lint
+	@scripts/lint $(BUILD)
+
+docs:
+	@scripts/deps lint
+	@scripts/build $(BUILD) -Dtests=true
+	@scripts/docs $(BUILD)
+
+clean:
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-clang $(BUILD)-release

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+Prints docs/api.md: every symbol of the two front-ends, its state and its test.
+
+api_md.py BUILD: BUILD is a configured build directory, whose list of tests the tables are held to. A symbol whose test
+does not exist, or does not mention it, is an error.
+"""
+import glob
+import json
+import os
+import re
+import sys
+from collections import Counter
+
+sys.dont_write_bytecode = True
+import abi_tables  # noqa: E402
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..')
+STATES = {'IMPLEMENTED': 'implemented', 'LATER': 'later', 'UNSUPPORTED': 'unsupported'}
+KINDS = {
+    'ERRNO': 'errno value',
+    'NEGATIVE_ERRNO': 'negated errno value',
+    'MINUS_ONE': '-1, errno',
+    'NULL_ERRNO': 'NULL, errno',
+    'ZERO': '0, errno',
+    'NOTHING': '',
+    'VALUE': '',
+    'DATA': 'data object',
+}
+HEAD = '''# Symbols of libibverbs.so.1 and libmlx5.so.1
+
+Made by `make docs` from `src/abi/verbs.def` and `src/abi/mlx5dv.def`; do not edit.
+
+Both libraries export what Debian 12's own export, under the same versions. The states:
+
+- **implemented**: does what its man page says.
+- **later**: answers EOPNOTSUPP until it is built.
+- **unsupported**: answers EOPNOTSUPP; steering, scheduling, VFIO and the interface of other adapters' providers are
+  no part of this device. A version behind one `@` is there for programs linked long ago.
+
+"Error" says how the call tells an error, EOPNOTSUPP included; empty where it cannot. Inline functions of `verbs.h` that
+lead to a context's function table (`ibv_post_send`, `ibv_create_qp_ex`, …) are no symbols and do not stand here.
+'''
+
+
+def table(library, symbols):
+    count = Counter(STATES[s.state] for s in symbols)
+    lines = ['## %s.so.1' % library, '',
+             '%d symbols: %s.' % (len(symbols), ', '.join('%d %s' % (count[s], s) for s in STATES.values())), '',
+             '| symbol | version | state | error | test |', '|--|--|--|--|--|']
+    for s in symbols:
+        lines.append('| `%s` | %s | %s | %s | %s |' % (
+            s.name, s.versioned[len(s.name):].replace('@@', ''), STATES[s.state], KINDS[s.kind], s.test))
+    return '\n'.join(lines) + '\n'
+
+
+def sources_of(test):
+    """Files that hold the text of a test: tests/SUITE/NAME.c, or the suite's directory for a script."""
+    suite, _, name = test.rpartition('/')
+    pattern = os.path.join(ROOT, 'tests', suite or '*', name.replace('abi-', '').replace('-', '[-_]') + '.*')
+    return glob.glob(pattern)
+
+
+def mistakes(build, symbols):
+    tests = {t['name'] for t in json.load(open(os.path.join(build, 'meson-info/intro-tests.json')))}
+    for s in symbols:
+        if s.test not in tests:
+            yield '%s: there is no test %s' % (s.versioned, s.test)
+            continue
+        text = ''.join(open(path).read() for path in sources_of(s.test))
+        # Stubs are called from the table itself; some symbols stand behind an inline function of the header.
+        name = s.name.lstrip('_')
+        if s.state == 'IMPLEMENTED' and not re.search(r'\b%s\b' % name, text):
+            yield '%s: the test %s does not mention it' % (s.versioned, s.test)
+
+
+def main():
+    verbs, mlx5dv = abi_tables.verbs(), abi_tables.mlx5dv()
+    wrong = list(mistakes(sys.argv[1], verbs + mlx5dv))
+    for line in wrong:
+        print(line, file=sys.stderr)
+    print(HEAD)
+    print(table('libibverbs', verbs))
+    print(table('libmlx5', mlx5dv), end='')
+    return 1 if wrong else 0
+
+
+sys.exit(main())

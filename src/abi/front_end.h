@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Turns a table (abi/verbs.def, abi/mlx5dv.def) into the functions of a front-end: each forwards to its body
+ * in libsofthca.so.0 or, where there is none yet, answers EOPNOTSUPP in the way of its kind. Included by the
+ * one source file of each front-end, which then includes its table.
+ *
+ * A function is called front_NAME here and gets its real name and version from .symver: verbs.h has macros
+ * of the names of several symbols, and two versions of one name need two functions. The version script hides
+ * front_NAME.
+ */
+#ifndef SOFTHCA_ABI_FRONT_END_H
+#define SOFTHCA_ABI_FRONT_END_H
+
+#include <errno.h>
+
+#include "abi/entry_points.h"
+
+/* A stub looks at none of its arguments. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+#define EXPORT __attribute__((visibility("default")))
+
+#define REFUSE_ERRNO(call) return softhca_not_supported(call);
+#define REFUSE_NEGATIVE_ERRNO(call) return -softhca_not_supported(call);
+#define REFUSE_MINUS_ONE(call)                                                                               \
+	errno = softhca_not_supported(call);                                                                 \
+	return -1;
+#define REFUSE_NULL_ERRNO(call)                                                                              \
+	errno = softhca_not_supported(call);                                                                 \
+	return NULL;
+#define REFUSE_ZERO(call)                                                                                    \
+	errno = softhca_not_supported(call);                                                                 \
+	return 0;
+#define REFUSE_NOTHING(call) softhca_not_supported(call);
+
+/* What a symbol without prototype returns. */
+#define RETURNS_ERRNO int
+#define RETURNS_MINUS_ONE int
+#define RETURNS_NULL_ERRNO void *
+#define RETURNS_ZERO __be64
+#define RETURNS_NOTHING void
+
+#define BODY_IMPLEMENTED(kind, call, body, arguments) return body arguments;
+#define BODY_LATER(kind, call, body, arguments) REFUSE_##kind(call)
+#define BODY_UNSUPPORTED(kind, call, body, arguments) REFUSE_##kind(call)
+
+#define DEFINE(front, versioned_name, type, parameters, ...)                                                 \
+	EXPORT type front parameters;                                                                        \
+	__asm__(".symver " #front ", " versioned_name);                                                      \
+	type front parameters                                                                                \
+	{                                                                                                    \
+		__VA_ARGS__                                                                                  \
+	}
+
+#define SYMBOL(name, version, state, kind, test, type, parameters, arguments)                                \
+	DEFINE(front_##name, #name "@@" version, type, parameters,                                           \
+	       BODY_##state(kind, #name, softhca_##name, arguments))                                         \
+	_Static_assert(__builtin_types_compatible_p(__typeof__(name), __typeof__(front_##name)),             \
+		       #name ": the table and the header disagree");
+
+#define STUB(name, version, kind, test)                                                                      \
+	DEFINE(front_##name, #name "@@" version, RETURNS_##kind, (void), REFUSE_##kind(#name))
+
+#define DATA(name, version, test, type)                                                                      \
+	EXPORT extern type name;                                                                             \
+	type name;
+
+#define OLD(name, suffix, version, state, kind, test, type, parameters, arguments)                           \
+	DEFINE(front_##name##_##suffix, #name "@" version, type, parameters,                                 \
+	       BODY_##state(kind, #name "@" version, softhca_##name##_##suffix, arguments))
+
+#define OLD_STUB(name, suffix, version, kind, test)                                                          \
+	DEFINE(front_##name##_##suffix, #name "@" version, RETURNS_##kind, (void),                           \
+	       REFUSE_##kind(#name "@" version))
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Exported symbols of libibverbs.so.1 that no header of libibverbs-dev declares: programs of rdma-core
+ * itself use them (librdmacm, ibv_devinfo, providers, pyverbs). Their bodies obey the contracts given here.
+ */
+#ifndef SOFTHCA_ABI_UNDECLARED_H
+#define SOFTHCA_ABI_UNDECLARED_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <infiniband/sa.h>
+#include <infiniband/verbs.h>
+#include <rdma/ib_user_sa.h>
+#include <rdma/ib_user_verbs.h>
+
+/* Type of a GID in the words of sysfs, which knows no difference between InfiniBand and RoCE v1. */
+enum ibv_gid_type_sysfs {
+	IBV_GID_TYPE_SYSFS_IB_ROCE_V1 = 0,
+	IBV_GID_TYPE_SYSFS_ROCE_V2 = 1,
+};
+
+struct verbs_device_ops;
+struct ibv_command_buffer;
+
+/* Kernel structures to verbs structures and back; fields that the source lacks stay as they are. */
+void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, struct ib_uverbs_qp_attr *src);
+void ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *dst, struct ib_uverbs_ah_attr *src);
+void ibv_copy_path_rec_from_kern(struct ibv_sa_path_rec *dst, struct ib_user_path_rec *src);
+void ibv_copy_path_rec_to_kern(struct ib_user_path_rec *dst, struct ibv_sa_path_rec *src);
+
+/*
+ * Where sysfs is mounted: SYSFS_PATH, unless the program has raised privileges, or /sys. Without final
+ * slashes.
+ */
+const char *ibv_get_sysfs_path(void);
+/*
+ * Reads @dir/@file into @buf as a string, without the final newline. Returns its length, or -1 with errno
+ * set; also -1 when no room is left for the terminating zero.
+ */
+int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
+
+/* Keeps a range out of forked children, or lets it in again. Ranges nest by count. 0 or errno value. */
+int ibv_dontfork_range(void *base, size_t size);
+int ibv_dofork_range(void *base, size_t size);
+
+/* Type of GID @index; an empty entry counts as RoCE v1. 0, or -1 with errno set. */
+int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
+		       enum ibv_gid_type_sysfs *type);
+
+/* What the constructor of a provider library calls, before main. */
+void verbs_register_driver_34(const struct verbs_device_ops *ops);
+/* Number of attributes of a command and of those linked to it, from which a provider sizes an array. */
+unsigned int __ioctl_final_num_attrs(unsigned int num_attrs, struct ibv_command_buffer *link);
+
+#endif

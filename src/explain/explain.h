@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Explanations: every refused call, failed completion, dropped packet, failed bind and bad state change leaves one
+ * record, made at the place of the check. rules.def is the one table: a stable number per rule, the sentence with
+ * its figures, the source of the rule, what to do about it. docs/explanations.md is generated from it.
+ *
+ * A record holds figures, not text: making one costs no formatting and no allocation. Text is rendered when somebody
+ * asks (softhca.h) or when SOFTHCA_EXPLAIN names a sink. Numbers 1..255 double as the vendor syndrome of an error CQE.
+ *
+ * Records live in a ring of struct explain_log, owned by struct hca; its lock is a leaf. Any thread may call.
+ */
+#ifndef SOFTHCA_EXPLAIN_EXPLAIN_H
+#define SOFTHCA_EXPLAIN_EXPLAIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct hca;
+
+/* The rules by name: RULE_<NAME> = number. */
+enum explain_rule {
+	RULE_NONE = 0,
+#define RULE(number, name, text, source, advice) RULE_##name = number,
+#include "explain/rules.def"
+#undef RULE
+};
+
+#define EXPLAIN_ARGS 8
+
+/* What a record is about. Fields that do not apply are 0. */
+struct explain_subject {
+	const char *call;    /* refused call by name ("ibv_reg_mr"), static string; NULL for a work request */
+	uint32_t qpn;	     /* QP number, 0 if none */
+	uint64_t wr_id;	     /* of the work request, if known */
+	uint8_t opcode;	     /* WQE opcode (MLX5_OPCODE_*), meaningful when call is NULL */
+	uint8_t syndrome;    /* CQE syndrome (MLX5_CQE_SYNDROME_*), 0 if no completion came of it */
+	uint8_t qp_state;    /* enum ibv_qp_state when the check was made */
+	int error;	     /* errno value of a refused call, 0 if none */
+};
+
+struct explain_record {
+	uint64_t serial; /* 1, 2, … in order of making; 0 = empty */
+	uint64_t time_ns; /* CLOCK_MONOTONIC */
+	enum explain_rule rule;
+	struct explain_subject subject;
+	uint64_t args[EXPLAIN_ARGS];
+};
+
+/**
+ * Makes a record. Use through the macros below. Any thread, leaf lock, never fails.
+ * Returns its serial number.
+ */
+uint64_t explain_make(struct hca *hca, const struct explain_subject *subject, enum explain_rule rule,
+		      const uint64_t *args, size_t count);
+
+#define EXPLAIN_COUNT_(...) (sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
+/* EXPLAIN(hca, &subject, RULE_X, figures…): figures in the order of the rule's text, at least one (0 if it has none). */
+#define EXPLAIN(hca, subject, rule, ...)                                                                               \
+	explain_make(hca, subject, rule, (const uint64_t[]){__VA_ARGS__}, EXPLAIN_COUNT_(__VA_ARGS__))
+
+/*
+ * For refused calls: REFUSE(hca, "ibv_reg_mr", EINVAL, RULE_X, figures…) makes the record and yields the errno value,
+ * so that a refusal reads `return -REFUSE(…)` or `errno = REFUSE(…); return NULL;`.
+ */
+#define REFUSE(hca, call_name, errno_value, rule, ...)                                                                 \
+	(EXPLAIN(hca, (&(const struct explain_subject){.call = (call_name), .error = (errno_value)}), rule,           \
+		 __VA_ARGS__),                                                                                        \
+	 (errno_value))
+/* The same for calls on a QP. */
+#define REFUSE_QP(hca, call_name, qp_number, errno_value, rule, ...)                                                   \
+	(EXPLAIN(hca,                                                                                                 \
+		 (&(const struct explain_subject){                                                                    \
+			 .call = (call_name), .qpn = (qp_number), .error = (errno_value)}),                           \
+		 rule, __VA_ARGS__),                                                                                  \
+	 (errno_value))
+
+/** Copies the record with @serial into @out. Returns 0, or -ENOENT when it was overwritten or never was. */
+int explain_find(struct hca *hca, uint64_t serial, struct explain_record *out);
+
+/** The last records of a QP (@qpn, 0 = all), newest first. Returns how many were copied, at most @max. */
+size_t explain_last(struct hca *hca, uint32_t qpn, struct explain_record *out, size_t max);
+
+/** Renders @record as text ("mlx5_0 qp 0x4011 RDMA_WRITE wr_id 7 → …"). Returns the length, as snprintf. */
+size_t explain_render(struct hca *hca, const struct explain_record *record, char *buffer, size_t size);
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Names for explanations, see names.h. */
+#include "explain/names.h"
+
+#include <infiniband/mlx5dv.h>
+
+#include "mkey/key.h"
+
+const struct bit_name access_names[] = {
+	{IBV_ACCESS_LOCAL_WRITE, "LOCAL_WRITE"},     {IBV_ACCESS_REMOTE_WRITE, "REMOTE_WRITE"},
+	{IBV_ACCESS_REMOTE_READ, "REMOTE_READ"},     {IBV_ACCESS_REMOTE_ATOMIC, "REMOTE_ATOMIC"},
+	{IBV_ACCESS_MW_BIND, "MW_BIND"},	     {IBV_ACCESS_ZERO_BASED, "ZERO_BASED"},
+	{IBV_ACCESS_ON_DEMAND, "ON_DEMAND"},	     {IBV_ACCESS_HUGETLB, "HUGETLB"},
+	{IBV_ACCESS_RELAXED_ORDERING, "RELAXED_ORDERING"}, {0, NULL},
+};
+
+const struct bit_name rights_names[] = {
+	{RIGHT_LOCAL_READ, "local read"},     {RIGHT_LOCAL_WRITE, "local write"},
+	{RIGHT_REMOTE_READ, "remote read"},   {RIGHT_REMOTE_WRITE, "remote write"},
+	{RIGHT_ATOMIC, "remote atomic"},      {0, NULL},
+};
+
+const struct bit_name attr_names[] = {
+	{IBV_QP_STATE, "STATE"},
+	{IBV_QP_CUR_STATE, "CUR_STATE"},
+	{IBV_QP_EN_SQD_ASYNC_NOTIFY, "EN_SQD_ASYNC_NOTIFY"},
+	{IBV_QP_ACCESS_FLAGS, "ACCESS_FLAGS"},
+	{IBV_QP_PKEY_INDEX, "PKEY_INDEX"},
+	{IBV_QP_PORT, "PORT"},
+	{IBV_QP_QKEY, "QKEY"},
+	{IBV_QP_AV, "AV"},
+	{IBV_QP_PATH_MTU, "PATH_MTU"},
+	{IBV_QP_TIMEOUT, "TIMEOUT"},
+	{IBV_QP_RETRY_CNT, "RETRY_CNT"},
+	{IBV_QP_RNR_RETRY, "RNR_RETRY"},
+	{IBV_QP_RQ_PSN, "RQ_PSN"},
+	{IBV_QP_MAX_QP_RD_ATOMIC, "MAX_QP_RD_ATOMIC"},
+	{IBV_QP_ALT_PATH, "ALT_PATH"},
+	{IBV_QP_MIN_RNR_TIMER, "MIN_RNR_TIMER"},
+	{IBV_QP_SQ_PSN, "SQ_PSN"},
+	{IBV_QP_MAX_DEST_RD_ATOMIC, "MAX_DEST_RD_ATOMIC"},
+	{IBV_QP_PATH_MIG_STATE, "PATH_MIG_STATE"},
+	{IBV_QP_CAP, "CAP"},
+	{IBV_QP_DEST_QPN, "DEST_QPN"},
+	{IBV_QP_RATE_LIMIT, "RATE_LIMIT"},
+	{0, NULL},
+};
+
+const char *qp_state_name(unsigned int state)
+{
+	static const char *const names[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR", "UNKNOWN"};
+
+	return state < sizeof(names) / sizeof(names[0]) ? names[state] : "no state";
+}
+
+const char *qp_type_name(unsigned int type)
+{
+	switch (type) {
+	case IBV_QPT_RC:
+		return "RC";
+	case IBV_QPT_UC:
+		return "UC";
+	case IBV_QPT_UD:
+		return "UD";
+	case IBV_QPT_RAW_PACKET:
+		return "RAW_PACKET";
+	case IBV_QPT_XRC_SEND:
+		return "XRC_SEND";
+	case IBV_QPT_XRC_RECV:
+		return "XRC_RECV";
+	case IBV_QPT_DRIVER:
+		return "DRIVER";
+	default:
+		return "unknown type";
+	}
+}
+
+const char *syndrome_name(uint8_t syndrome)
+{
+	switch (syndrome) {
+	case MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR:
+		return "LOC_LEN_ERR";
+	case MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR:
+		return "LOC_QP_OP_ERR";
+	case MLX5_CQE_SYNDROME_LOCAL_PROT_ERR:
+		return "LOC_PROT_ERR";
+	case MLX5_CQE_SYNDROME_WR_FLUSH_ERR:
+		return "WR_FLUSH_ERR";
+	case MLX5_CQE_SYNDROME_MW_BIND_ERR:
+		return "MW_BIND_ERR";
+	case MLX5_CQE_SYNDROME_BAD_RESP_ERR:
+		return "BAD_RESP_ERR";
+	case MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR:
+		return "LOC_ACCESS_ERR";
+	case MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR:
+		return "REM_INV_REQ_ERR";
+	case MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR:
+		return "REM_ACCESS_ERR";
+	case MLX5_CQE_SYNDROME_REMOTE_OP_ERR:
+		return "REM_OP_ERR";
+	case MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR:
+		return "RETRY_EXC_ERR";
+	case MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR:
+		return "RNR_RETRY_EXC_ERR";
+	case MLX5_CQE_SYNDROME_REMOTE_ABORTED_ERR:
+		return "REM_ABORT_ERR";
+	default:
+		return "GENERAL_ERR";
+	}
+}

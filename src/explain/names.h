@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Names of states, types, bits and syndromes for explanations. Constant data; any thread. */
+#ifndef SOFTHCA_EXPLAIN_NAMES_H
+#define SOFTHCA_EXPLAIN_NAMES_H
+
+#include <stdint.h>
+
+struct bit_name {
+	uint64_t bit;
+	const char *name;
+};
+
+/* Each ends with a NULL name. */
+extern const struct bit_name access_names[]; /* enum ibv_access_flags */
+extern const struct bit_name rights_names[]; /* enum key_rights */
+extern const struct bit_name attr_names[];   /* enum ibv_qp_attr_mask */
+
+/** "RESET", "INIT", … */
+const char *qp_state_name(unsigned int state);
+/** "RC", "UC", … */
+const char *qp_type_name(unsigned int type);
+/** "REM_ACCESS_ERR", … of a CQE syndrome (mlx5-formats 3.4). */
+const char *syndrome_name(uint8_t syndrome);
+
+#endif

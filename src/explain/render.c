@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Explanation records as text: the rule's sentence with the record's figures. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "explain/explain.h"
+#include "explain/names.h"
+#include "hca/hca.h"
+#include "mkey/key.h"
+#include "transport/opcode.h"
+#include "transport/wqe.h"
+
+struct text {
+	char *buffer;
+	size_t size, length;
+};
+
+struct rule_text {
+	const char *name, *text, *source, *advice;
+};
+
+static const struct rule_text *rule_text(enum explain_rule rule)
+{
+	static const struct rule_text none = {"NONE", "no rule", "", ""};
+
+	switch (rule) {
+#define RULE(number, name, text, source, advice)                                                                       \
+	case RULE_##name: {                                                                                            \
+		static const struct rule_text this = {#name, text, source, advice};                                   \
+		return &this;                                                                                          \
+	}
+#include "explain/rules.def"
+#undef RULE
+	default:
+		return &none;
+	}
+}
+
+static void __attribute__((format(printf, 2, 3))) add(struct text *out, const char *format, ...)
+{
+	size_t room = out->length < out->size ? out->size - out->length : 0;
+	va_list args;
+	int length;
+
+	va_start(args, format);
+	length = vsnprintf(room ? out->buffer + out->length : NULL, room, format, args);
+	va_end(args);
+	if (length > 0)
+		out->length += (size_t)length;
+}
+
+/* A mask as its names, "A|B|0x40" for bits without one. */
+static void add_mask(struct text *out, uint64_t mask, const struct bit_name *names)
+{
+	const char *separator = "";
+
+	if (!mask)
+		add(out, "none");
+	for (; names->name; names++) {
+		if (!(mask & names->bit))
+			continue;
+		add(out, "%s%s", separator, names->name);
+		separator = "|";
+		mask &= ~names->bit;
+	}
+	if (mask)
+		add(out, "%s0x%" PRIx64, separator, mask);
+}
+
+static const char *opcode_name(uint64_t opcode)
+{
+	const char *name = opcode < 256 ? wqe_opcodes[opcode].name : NULL;
+
+	return name ? name : "unknown opcode";
+}
+
+static void add_figure(struct text *out, const char *format, size_t length, uint64_t value)
+{
+#define IS(word) (length == sizeof(word) - 1 && !memcmp(format, word, length))
+	if (IS("x"))
+		add(out, "0x%" PRIx64, value);
+	else if (IS("u"))
+		add(out, "%" PRIu64, value);
+	else if (IS("d"))
+		add(out, "%" PRId64, (int64_t)value);
+	else if (IS("access"))
+		add_mask(out, value, access_names);
+	else if (IS("rights"))
+		add_mask(out, value, rights_names);
+	else if (IS("attr"))
+		add_mask(out, value, attr_names);
+	else if (IS("state"))
+		add(out, "%s", qp_state_name((unsigned int)value));
+	else if (IS("type"))
+		add(out, "%s", qp_type_name((unsigned int)value));
+	else if (IS("kind"))
+		add(out, "%s", key_kind_name((unsigned int)value));
+	else if (IS("opcode"))
+		add(out, "%s", opcode_name(value));
+	else if (IS("transport"))
+		add(out, "%s", message_name((unsigned int)value));
+	else if (IS("status"))
+		add(out, "%s", syndrome_name((uint8_t)value));
+	else
+		add(out, "%" PRIu64, value);
+#undef IS
+}
+
+static void add_sentence(struct text *out, const char *text, const uint64_t *args)
+{
+	while (*text) {
+		const char *end;
+
+		if (*text != '{' || text[1] < '0' || text[1] > '7' || text[2] != ':' || !(end = strchr(text, '}'))) {
+			add(out, "%c", *text++);
+			continue;
+		}
+		add_figure(out, text + 3, (size_t)(end - text - 3), args[text[1] - '0']);
+		text = end + 1;
+	}
+}
+
+static void add_subject(struct text *out, struct hca *hca, const struct explain_subject *subject)
+{
+	add(out, "%s", hca_name(hca));
+	if (subject->qpn)
+		add(out, " qp 0x%x", subject->qpn);
+	if (subject->call) {
+		add(out, " %s", subject->call);
+		if (subject->error)
+			add(out, " → %s", strerrorname_np(subject->error));
+	} else {
+		if (subject->syndrome || subject->opcode)
+			add(out, " %s wr_id %" PRIu64, opcode_name(subject->opcode), subject->wr_id);
+		if (subject->syndrome)
+			add(out, " → %s", syndrome_name(subject->syndrome));
+	}
+	add(out, ": ");
+}
+
+size_t explain_render(struct hca *hca, const struct explain_record *record, char *buffer, size_t size)
+{
+	const struct rule_text *rule = rule_text(record->rule);
+	struct text out = {buffer, size, 0};
+
+	if (size)
+		buffer[0] = '\0';
+	add_subject(&out, hca, &record->subject);
+	add_sentence(&out, rule->text, record->args);
+	add(&out, ". [%d %s; %s] %s", (int)record->rule, rule->name, rule->source, rule->advice);
+	return out.length;
+}

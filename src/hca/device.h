@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Inside the device: struct hca and what hangs on it. For files of src/hca, mkey, transport, link and explain only.
+ *
+ * The registry (one per process, registry()) holds the devices and what is unique per host: QP numbers. Everything
+ * else belongs to a struct hca, which lives until the process ends.
+ */
+#ifndef SOFTHCA_HCA_DEVICE_H
+#define SOFTHCA_HCA_DEVICE_H
+
+#include <pthread.h>
+
+#include "explain/explain.h"
+#include "hca/dm.h"
+#include "hca/gid.h"
+#include "hca/hca.h"
+#include "hca/id_table.h"
+#include "hca/timer.h"
+
+struct explain_log;
+struct link;
+
+struct hca {
+	size_t index;
+	char name[64];
+	struct settings settings;
+	struct hca_gid gids[HCA_GID_TABLE_SIZE];
+	size_t gid_count;
+	__be64 guid;
+	struct id_table keys;
+	uint8_t *key_tags;	/* of direct keys by index & KEY_TAGS_MASK: next tag (see mkey/key.c) */
+	struct id_table cqs;
+	struct id_table srqs;
+	struct explain_log *explain_log;
+	struct dm_pool dm;
+	struct timers timers;
+	pthread_mutex_t lock;	/* of PD numbers, the list of contexts; taken first, held shortly */
+	pthread_mutex_t atomic_lock; /* leaf; of atomics on memory that is not one aligned word */
+	uint32_t next_pd;
+	uint64_t next_serial;	/* atomic; of keys */
+	uint64_t random_state;	/* atomic; of hca_random() */
+	uint32_t contexts;	/* atomic; open ones */
+	const struct link *link;
+};
+
+struct registry {
+	struct hca *devices;
+	size_t count;
+	struct id_table qps; /* host-unique numbers: all devices share them */
+};
+
+/** The registry, made on first use. Any thread. */
+struct registry *registry(void);
+
+struct hca_context {
+	struct hca *hca;
+	struct event_queue *async;
+	uint32_t references; /* atomic: objects of the context */
+};
+
+struct hca_pd {
+	struct hca_context *context;
+	uint32_t number;
+	uint32_t references; /* atomic: keys, queues */
+};
+
+/** 64 random bits from the device's seed (SOFTHCA_SEED): packet sequence numbers, jitter. Any thread. */
+uint64_t hca_random(struct hca *hca);
+
+/** Raises an asynchronous event of @context (ibv_get_async_event(3)). Any thread, leaf. */
+static inline void hca_raise(struct hca_context *context, struct event_source *source)
+{
+	event_queue_raise(context->async, source);
+}
+
+static inline void reference_get(uint32_t *references)
+{
+	__atomic_add_fetch(references, 1, __ATOMIC_RELAXED);
+}
+
+static inline void reference_put(uint32_t *references)
+{
+	__atomic_sub_fetch(references, 1, __ATOMIC_RELEASE);
+}
+
+static inline uint32_t reference_count(const uint32_t *references)
+{
+	return __atomic_load_n(references, __ATOMIC_ACQUIRE);
+}
+
+#endif

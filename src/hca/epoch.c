@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Epoch slots, see epoch.h. */
+#include "hca/epoch.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+
+__thread struct epoch_slot *epoch_this_thread;
+uint64_t epoch_current = 1;
+
+/* All slots ever made; grows only. Part of the process registry: threads exist before and beyond any device. */
+static struct epoch_slot *slots;
+static pthread_key_t detach_key;
+static pthread_once_t detach_once = PTHREAD_ONCE_INIT;
+
+static void detach(void *slot)
+{
+	epoch_this_thread = NULL;
+	__atomic_store_n(&((struct epoch_slot *)slot)->owned, 0, __ATOMIC_RELEASE);
+}
+
+static void make_detach_key(void)
+{
+	if (pthread_key_create(&detach_key, detach))
+		abort();
+}
+
+static struct epoch_slot *claim_free_slot(void)
+{
+	for (struct epoch_slot *slot = __atomic_load_n(&slots, __ATOMIC_ACQUIRE); slot; slot = slot->next) {
+		uint32_t free = 0;
+
+		if (__atomic_compare_exchange_n(&slot->owned, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return slot;
+	}
+	return NULL;
+}
+
+static struct epoch_slot *add_slot(void)
+{
+	struct epoch_slot *slot = aligned_alloc(128, sizeof(*slot));
+
+	/* No slot, no protection: going on would turn a lack of memory into a silent corruption. */
+	if (!slot)
+		abort();
+	*slot = (struct epoch_slot){.owned = 1, .next = __atomic_load_n(&slots, __ATOMIC_RELAXED)};
+	while (!__atomic_compare_exchange_n(&slots, &slot->next, slot, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
+	return slot;
+}
+
+struct epoch_slot *epoch_attach(void)
+{
+	struct epoch_slot *slot;
+
+	pthread_once(&detach_once, make_detach_key);
+	slot = claim_free_slot();
+	if (!slot)
+		slot = add_slot();
+	slot->depth = 0;
+	epoch_this_thread = slot;
+	pthread_setspecific(detach_key, slot);
+	return slot;
+}
+
+uint64_t epoch_retire(void)
+{
+	return __atomic_add_fetch(&epoch_current, 1, __ATOMIC_SEQ_CST);
+}
+
+bool epoch_passed(uint64_t stamp)
+{
+	for (struct epoch_slot *slot = __atomic_load_n(&slots, __ATOMIC_ACQUIRE); slot; slot = slot->next) {
+		uint64_t active = __atomic_load_n(&slot->active, __ATOMIC_SEQ_CST);
+
+		if (active && active < stamp && slot != epoch_this_thread)
+			return false;
+	}
+	return true;
+}
+
+void epoch_synchronize(void)
+{
+	uint64_t stamp = epoch_retire();
+
+	while (!epoch_passed(stamp))
+		sched_yield();
+}
+
+void epoch_after_fork(void)
+{
+	for (struct epoch_slot *slot = slots; slot; slot = slot->next) {
+		if (slot == epoch_this_thread)
+			continue;
+		slot->active = 0;
+		slot->owned = 0;
+	}
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Epochs: how a key or a QP in use by a running transfer cannot disappear under it, without a reference count that
+ * all threads would write to.
+ *
+ * A thread that may look at keys and QPs is inside a section (epoch_enter … epoch_leave); its slot, a cache line of
+ * its own, says since which epoch. Whoever takes something out of reach stamps it (epoch_retire) and may reuse or free
+ * it once no section older than the stamp is left (epoch_passed, or epoch_synchronize to wait for it).
+ *
+ * Slots belong to threads and stay in one list of the process for reuse; a thread returns its slot when it ends.
+ * Sections nest. epoch_synchronize must not be called inside one.
+ */
+#ifndef SOFTHCA_HCA_EPOCH_H
+#define SOFTHCA_HCA_EPOCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct epoch_slot {
+	uint64_t active; /* atomic; 0: outside of any section, else the epoch at its beginning */
+	uint32_t depth;	 /* of nesting; the owning thread's */
+	uint32_t owned;	 /* atomic; 1: belongs to a living thread */
+	struct epoch_slot *next;
+} __attribute__((aligned(128)));
+
+extern __thread struct epoch_slot *epoch_this_thread __attribute__((tls_model("initial-exec")));
+extern uint64_t epoch_current;
+
+/** Gives this thread a slot. Aborts when there is no memory for one: without a slot nothing would be protected. */
+struct epoch_slot *epoch_attach(void);
+
+/** Begins a section. Any thread. */
+static inline void epoch_enter(void)
+{
+	struct epoch_slot *slot = epoch_this_thread;
+
+	if (__builtin_expect(!slot, 0))
+		slot = epoch_attach();
+	/* The exchange orders the mark before every later load of a key (a plain store would not). */
+	if (slot->depth++ == 0)
+		__atomic_exchange_n(&slot->active, __atomic_load_n(&epoch_current, __ATOMIC_ACQUIRE), __ATOMIC_SEQ_CST);
+}
+
+/** Ends a section. */
+static inline void epoch_leave(void)
+{
+	struct epoch_slot *slot = epoch_this_thread;
+
+	if (--slot->depth == 0)
+		__atomic_store_n(&slot->active, 0, __ATOMIC_RELEASE);
+}
+
+/** Stamps what was just taken out of reach. The pointer to it must have been unpublished before. */
+uint64_t epoch_retire(void);
+
+/**
+ * True once no section of another thread began before @stamp. The calling thread's own section does not count: the
+ * caller holds nothing of what was retired.
+ */
+bool epoch_passed(uint64_t stamp);
+
+/** Retires and waits until it has passed. Not inside a section. */
+void epoch_synchronize(void);
+
+/** In a forked child: the other threads are gone, their sections with them. */
+void epoch_after_fork(void);
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Events behind a descriptor. The descriptor counts: its value plus the tokens of threads that have read it
+ * and not yet taken an event is always the number of listed events plus `stale`.
+ */
+#include "hca/event_queue.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/eventfd.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+int event_queue_init(struct event_queue *queue)
+{
+	queue->fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+	if (queue->fd < 0)
+		return -errno;
+	pthread_mutex_init(&queue->lock, NULL);
+	queue->first = NULL;
+	queue->last = &queue->first;
+	queue->stale = 0;
+	queue->taken = NULL;
+	return 0;
+}
+
+void event_queue_destroy(struct event_queue *queue)
+{
+	close(queue->fd);
+	pthread_mutex_destroy(&queue->lock);
+}
+
+static void append(struct event_queue *queue, struct event_source *source)
+{
+	source->next = NULL;
+	*queue->last = source;
+	queue->last = &source->next;
+}
+
+static void unlink_at(struct event_queue *queue, struct event_source **link)
+{
+	struct event_source *source = *link;
+
+	*link = source->next;
+	if (queue->last == &source->next)
+		queue->last = link;
+}
+
+void event_queue_raise(struct event_queue *queue, struct event_source *source)
+{
+	uint64_t one = 1;
+
+	pthread_mutex_lock(&queue->lock);
+	if (source->pending++ == 0)
+		append(queue, source);
+	/* Cannot block: the counter would have to stand at 2^64 - 2. */
+	while (write(queue->fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+	pthread_mutex_unlock(&queue->lock);
+}
+
+/* Takes one event of the first source. The lock is held. */
+static void take_first(struct event_queue *queue, int *type, void **object)
+{
+	struct event_source *source = queue->first;
+
+	unlink_at(queue, &queue->first);
+	if (--source->pending)
+		append(queue, source);
+	*type = source->type;
+	*object = source->object;
+	if (queue->taken)
+		queue->taken(source->type, source->object);
+}
+
+/* Spends one token. Returns false if its event was purged. */
+static bool spend_token(struct event_queue *queue, int *type, void **object)
+{
+	bool found;
+
+	pthread_mutex_lock(&queue->lock);
+	found = queue->stale == 0 && queue->first;
+	if (found)
+		take_first(queue, type, object);
+	else if (queue->stale)
+		queue->stale--;
+	pthread_mutex_unlock(&queue->lock);
+	return found;
+}
+
+int event_queue_take(struct event_queue *queue, int *type, void **object)
+{
+	uint64_t token;
+	ssize_t length;
+
+	do {
+		/*
+		 * read(2), not poll(2): a blocked read is restarted after signals as the program chose
+		 * (SA_RESTART).
+		 */
+		length = read(queue->fd, &token, sizeof(token));
+		if (length != sizeof(token))
+			return length < 0 ? -errno : -EIO;
+	} while (!spend_token(queue, type, object));
+	return 0;
+}
+
+/* Reads one token unless that would block, whatever O_NONBLOCK says. */
+static bool token_take_back(int fd)
+{
+	uint64_t token;
+	struct iovec into = {.iov_base = &token, .iov_len = sizeof(token)};
+	ssize_t length = preadv2(fd, &into, 1, -1, RWF_NOWAIT);
+
+	if (length < 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) {
+		/*
+		 * Kernels before 5.8. Another reader may slip in between: then this waits for the next event.
+		 */
+		struct pollfd readable = {.fd = fd, .events = POLLIN};
+
+		if (poll(&readable, 1, 0) != 1)
+			return false;
+		length = read(fd, &token, sizeof(token));
+	}
+	return length == sizeof(token);
+}
+
+uint32_t event_source_purge(struct event_queue *queue, struct event_source *source)
+{
+	struct event_source **link;
+	uint32_t removed, left;
+
+	pthread_mutex_lock(&queue->lock);
+	removed = left = source->pending;
+	if (removed) {
+		for (link = &queue->first; *link != source; link = &(*link)->next)
+			;
+		unlink_at(queue, link);
+		source->pending = 0;
+	}
+	/*
+	 * What cannot be read back is in the hands of threads that are about to take it: they will find it
+	 * stale.
+	 */
+	while (left && token_take_back(queue->fd))
+		left--;
+	queue->stale += left;
+	pthread_mutex_unlock(&queue->lock);
+	return removed;
+}

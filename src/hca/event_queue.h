@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Events behind a descriptor: the completion channel (ibv_create_comp_channel(3)) and the asynchronous events
+ * of a context (ibv_get_async_event(3)). The descriptor is a semaphore eventfd: readable as long as an event
+ * waits, one read takes one event, O_NONBLOCK set by the program (fcntl) is respected.
+ *
+ * A source is embedded in the object that raises events and lists each object at most once; `pending` counts.
+ * So the device raises an event without allocating. The queue's lock is a leaf, but for what the owner's
+ * `taken` takes. Owner: the driver object (channel, context) owns the queue; the raising object owns its
+ * sources and must detach them with event_source_purge() before it goes.
+ */
+#ifndef SOFTHCA_HCA_EVENT_QUEUE_H
+#define SOFTHCA_HCA_EVENT_QUEUE_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+struct event_source {
+	struct event_source *next; /* in the queue's FIFO, NULL-terminated */
+	uint32_t pending;          /* events not yet taken; 0: not listed */
+	int type;     /* enum ibv_event_type for asynchronous events, unused for completion events */
+	void *object; /* the driver's object (struct user_cq *, user_qp *, …) */
+};
+
+struct event_queue {
+	int fd;
+	pthread_mutex_t lock;
+	struct event_source *first;
+	struct event_source **last;
+	uint32_t stale; /* purged events that a thread, having read the descriptor, is still on its way to */
+	/*
+	 * Told of each event taken, under the lock: so once event_source_purge() returned, the owner has
+	 * counted all events of the source that the program has got. Set by the owner after init; may be
+	 * NULL.
+	 */
+	void (*taken)(int type, void *object);
+};
+
+/** Creates the queue and its descriptor (close-on-exec, blocking). Returns 0 or -errno. */
+int event_queue_init(struct event_queue *queue);
+
+/** Closes the descriptor. No source may be listed any more. */
+void event_queue_destroy(struct event_queue *queue);
+
+/** Raises one event of @source. Any thread; no lock of the caller's is touched. Writes to the eventfd. */
+void event_queue_raise(struct event_queue *queue, struct event_source *source);
+
+/**
+ * Takes the oldest event (sources that wait take turns): blocks in read(2) as the descriptor's flags say.
+ * Returns 0 and fills @type and @object, or -errno of the read (-EAGAIN, -EINTR, …).
+ */
+int event_queue_take(struct event_queue *queue, int *type, void **object);
+
+/** Removes all events of @source that were not taken yet. Returns their number. */
+uint32_t event_source_purge(struct event_queue *queue, struct event_source *source);
+
+#endif

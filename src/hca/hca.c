@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The registry of the process, its devices, contexts and protection domains, see hca.h and device.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "explain/log.h"
+#include "hca/device.h"
+#include "hca/epoch.h"
+#include "hca/limits.h"
+#include "link/link.h"
+
+/*
+ * Indices begin above 15 so that no key's number is mistaken for the mark of a repeat block (mkey/layout.c) or for
+ * MLX5_INVALID_LKEY (0x100). QP numbers 0 and 1 are the management QPs; programs take small numbers for special ones.
+ */
+#define FIRST_KEY 16
+#define FIRST_QPN 0x40
+#define FIRST_NUMBER 1
+
+static struct registry the_registry;
+static pthread_once_t registry_once = PTHREAD_ONCE_INIT;
+
+static uint64_t random_seed(const struct settings *settings)
+{
+	uint64_t seed = settings->seed;
+
+	if (!seed && getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+		seed = clock_now_ns();
+	return seed ? seed : 1;
+}
+
+uint64_t hca_random(struct hca *hca)
+{
+	/* splitmix64 over a shared counter: any thread, reproducible under a seed when one thread asks. */
+	uint64_t z = __atomic_add_fetch(&hca->random_state, 0x9e3779b97f4a7c15, __ATOMIC_RELAXED);
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+/* Locally administered, from the hardware address of the first interface: stable on a host, different per device. */
+static __be64 make_guid(const struct hca *hca)
+{
+	const uint8_t *mac = hca->gids[0].mac;
+	const uint8_t bytes[8] = {mac[0] | 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4],
+				  (uint8_t)(mac[5] + hca->index)};
+	__be64 guid;
+
+	memcpy(&guid, bytes, sizeof(guid));
+	return guid;
+}
+
+static int hca_init(struct hca *hca, size_t index, const struct settings *settings)
+{
+	hca->index = index;
+	hca->settings = *settings;
+	snprintf(hca->name, sizeof(hca->name), "%s%zu", settings->device_name, index);
+	hca->random_state = random_seed(settings) + index;
+	hca->gid_count = gid_discover(settings->gids, hca->gids);
+	hca->guid = make_guid(hca);
+	id_table_init(&hca->keys, FIRST_KEY, 1u << ID_BITS);
+	id_table_init(&hca->cqs, FIRST_NUMBER, LIMIT_MAX_CQ);
+	id_table_init(&hca->srqs, FIRST_NUMBER, LIMIT_MAX_SRQ);
+	hca->key_tags = calloc(ID_LEAF_SIZE, 1);
+	hca->explain_log = explain_log_new(hca->name, settings->explain);
+	dm_pool_init(&hca->dm);
+	timers_init(&hca->timers);
+	pthread_mutex_init(&hca->lock, NULL);
+	pthread_mutex_init(&hca->atomic_lock, NULL);
+	hca->next_pd = 1;
+	hca->link = link_local();
+	return hca->key_tags && hca->explain_log ? 0 : -ENOMEM;
+}
+
+/* Control-path locks are held across a fork, so that the child finds them free (clients use ibv_alloc_dm there). */
+static void before_fork(void)
+{
+	for (size_t i = 0; i < the_registry.count; i++) {
+		pthread_mutex_lock(&the_registry.devices[i].lock);
+		pthread_mutex_lock(&the_registry.devices[i].keys.lock);
+	}
+}
+
+static void after_fork_in_parent(void)
+{
+	for (size_t i = the_registry.count; i-- > 0;) {
+		pthread_mutex_unlock(&the_registry.devices[i].keys.lock);
+		pthread_mutex_unlock(&the_registry.devices[i].lock);
+	}
+}
+
+static void after_fork_in_child(void)
+{
+	after_fork_in_parent();
+	epoch_after_fork();
+	for (size_t i = 0; i < the_registry.count; i++)
+		timers_after_fork(&the_registry.devices[i].timers);
+}
+
+static void read_settings(struct settings *settings, char *errors, size_t size)
+{
+	size_t used = 0;
+
+	settings_default(settings);
+	for (int i = 0; i < SETTING_COUNT; i++) {
+		char error[256];
+
+		if (!setting_from_environment(settings, i, error, sizeof(error)))
+			continue;
+		used += (size_t)snprintf(errors + used, size - used, "%s%s", used ? "; " : "", error);
+		if (used >= size)
+			used = size - 1;
+	}
+}
+
+static void make_registry(void)
+{
+	struct settings settings;
+	char errors[1024] = "";
+
+	read_settings(&settings, errors, sizeof(errors));
+	id_table_init(&the_registry.qps, FIRST_QPN, LIMIT_MAX_QP);
+	the_registry.devices = calloc(settings.devices, sizeof(struct hca));
+	if (!the_registry.devices)
+		return;
+	while (the_registry.count < settings.devices &&
+	       !hca_init(&the_registry.devices[the_registry.count], the_registry.count, &settings))
+		the_registry.count++;
+	if (the_registry.count && errors[0])
+		explain_log_note(the_registry.devices[0].explain_log, errors);
+	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+struct registry *registry(void)
+{
+	pthread_once(&registry_once, make_registry);
+	return &the_registry;
+}
+
+size_t hca_count(void)
+{
+	return registry()->count;
+}
+
+struct hca *hca_device(size_t index)
+{
+	return index < registry()->count ? &the_registry.devices[index] : NULL;
+}
+
+const char *hca_name(const struct hca *hca)
+{
+	return hca->name;
+}
+
+const struct settings *hca_settings(const struct hca *hca)
+{
+	return &hca->settings;
+}
+
+__be64 hca_guid(const struct hca *hca)
+{
+	return hca->guid;
+}
+
+uint64_t hca_clock_ns(const struct hca *hca)
+{
+	(void)hca;
+	return clock_now_ns();
+}
+
+const struct hca_gid *hca_gids(const struct hca *hca, size_t *count)
+{
+	*count = hca->gid_count;
+	return hca->gids;
+}
+
+int hca_open(struct hca *hca, struct event_queue *async, struct hca_context **out)
+{
+	struct hca_context *context = calloc(1, sizeof(*context));
+
+	if (!context)
+		return -ENOMEM;
+	context->hca = hca;
+	context->async = async;
+	reference_get(&hca->contexts);
+	*out = context;
+	return 0;
+}
+
+int hca_close(struct hca_context *context)
+{
+	if (reference_count(&context->references))
+		return -EBUSY;
+	reference_put(&context->hca->contexts);
+	free(context);
+	return 0;
+}
+
+struct hca *hca_of(const struct hca_context *context)
+{
+	return context->hca;
+}
+
+int hca_pd_alloc(struct hca_context *context, struct hca_pd **out)
+{
+	struct hca_pd *pd = calloc(1, sizeof(*pd));
+	struct hca *hca = context->hca;
+
+	if (!pd)
+		return -ENOMEM;
+	pthread_mutex_lock(&hca->lock);
+	pd->number = hca->next_pd;
+	hca->next_pd = (hca->next_pd + 1) & 0xffffff;
+	if (!hca->next_pd)
+		hca->next_pd = 1;
+	pthread_mutex_unlock(&hca->lock);
+	pd->context = context;
+	reference_get(&context->references);
+	*out = pd;
+	return 0;
+}
+
+int hca_pd_dealloc(struct hca_pd *pd)
+{
+	if (reference_count(&pd->references))
+		return -EBUSY;
+	reference_put(&pd->context->references);
+	free(pd);
+	return 0;
+}
+
+uint32_t hca_pd_number(const struct hca_pd *pd)
+{
+	return pd->number;
+}
+
+struct hca *hca_pd_device(const struct hca_pd *pd)
+{
+	return pd->context->hca;
+}
+
+int hca_dm_alloc(struct hca_context *context, size_t length, uint32_t log_align, void **addr)
+{
+	return dm_pool_alloc(&context->hca->dm, length, log_align, addr);
+}
+
+void hca_dm_free(struct hca_context *context, void *addr, size_t length)
+{
+	dm_pool_free(&context->hca->dm, addr, length);
+}

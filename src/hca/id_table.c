@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Numbered objects, see id_table.h. */
+#include "hca/id_table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void id_table_init(struct id_table *table, uint32_t first, uint32_t limit)
+{
+	memset(table, 0, sizeof(*table));
+	pthread_mutex_init(&table->lock, NULL);
+	table->first = first;
+	table->fresh = first;
+	table->limit = limit;
+}
+
+void id_table_destroy(struct id_table *table)
+{
+	for (size_t i = 0; i < sizeof(table->leaf) / sizeof(table->leaf[0]); i++)
+		free(table->leaf[i]);
+	pthread_mutex_destroy(&table->lock);
+}
+
+static uintptr_t *entry_of(const struct id_table *table, uint32_t index)
+{
+	return &table->leaf[index >> ID_LEAF_BITS][index & (ID_LEAF_SIZE - 1)];
+}
+
+static void set_entry(struct id_table *table, uint32_t index, uintptr_t value)
+{
+	__atomic_store_n(entry_of(table, index), value, __ATOMIC_RELEASE);
+}
+
+static int take_fresh(struct id_table *table, uint32_t *index)
+{
+	uintptr_t **leaf = &table->leaf[table->fresh >> ID_LEAF_BITS];
+
+	if (table->fresh >= table->limit)
+		return -ENOMEM;
+	if (!*leaf) {
+		uintptr_t *entries = calloc(ID_LEAF_SIZE, sizeof(*entries));
+
+		if (!entries)
+			return -ENOMEM;
+		__atomic_store_n(leaf, entries, __ATOMIC_RELEASE);
+	}
+	*index = table->fresh++;
+	return 0;
+}
+
+static int take_returned(struct id_table *table, uint32_t *index)
+{
+	if (!table->free_first)
+		return -ENOMEM;
+	*index = table->free_first;
+	table->free_first = *entry_of(table, *index) >> 1;
+	if (!table->free_first)
+		table->free_last = 0;
+	set_entry(table, *index, 0);
+	table->free_count--;
+	return 0;
+}
+
+/* A returned index rests until a leaf's worth of them has gathered: stale numbers stay stale, the table stays small. */
+int id_table_alloc(struct id_table *table, uint32_t *index)
+{
+	int error = -ENOMEM;
+
+	pthread_mutex_lock(&table->lock);
+	if (table->free_count < ID_LEAF_SIZE)
+		error = take_fresh(table, index);
+	if (error)
+		error = take_returned(table, index);
+	if (error)
+		error = take_fresh(table, index);
+	table->used += !error;
+	pthread_mutex_unlock(&table->lock);
+	return error;
+}
+
+void id_table_publish(struct id_table *table, uint32_t index, void *object)
+{
+	set_entry(table, index, (uintptr_t)object);
+}
+
+void id_table_unpublish(struct id_table *table, uint32_t index)
+{
+	set_entry(table, index, 0);
+}
+
+bool id_table_is_reserved(struct id_table *table, uint32_t index)
+{
+	bool reserved;
+
+	pthread_mutex_lock(&table->lock);
+	reserved = index >= table->first && index < table->fresh && *entry_of(table, index) == 0;
+	pthread_mutex_unlock(&table->lock);
+	return reserved;
+}
+
+void id_table_release(struct id_table *table, uint32_t index)
+{
+	pthread_mutex_lock(&table->lock);
+	set_entry(table, index, 1);
+	if (table->free_last)
+		set_entry(table, table->free_last, (uintptr_t)index << 1 | 1);
+	else
+		table->free_first = index;
+	table->free_last = index;
+	table->free_count++;
+	table->used--;
+	pthread_mutex_unlock(&table->lock);
+}

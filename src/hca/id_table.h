@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Numbered objects: 24-bit index -> pointer, in two levels, so that a look-up costs two loads however many there are.
+ *
+ * Readers take no lock; they must be inside an epoch section and get NULL for indices that are free. Changes take the
+ * table's lock. Freed indices are reused first in, first out, so that a stale number stays stale for long.
+ * Owner: struct hca or the registry; leaves are freed with the table only.
+ */
+#ifndef SOFTHCA_HCA_ID_TABLE_H
+#define SOFTHCA_HCA_ID_TABLE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define ID_LEAF_BITS 12
+#define ID_LEAF_SIZE (1u << ID_LEAF_BITS)
+#define ID_BITS 24
+
+/* An entry is an object's address, or, while free, the next free index << 1 | 1 (or 0: never used, reserved). */
+struct id_table {
+	uintptr_t *leaf[1u << (ID_BITS - ID_LEAF_BITS)];
+	pthread_mutex_t lock;
+	uint32_t limit;	     /* indices first … limit - 1 */
+	uint32_t first;
+	uint32_t fresh;	     /* lowest index never handed out */
+	uint32_t free_first; /* FIFO of returned indices; 0: empty (index 0 is never handed out) */
+	uint32_t free_last;
+	uint32_t free_count;
+	uint32_t used;
+};
+
+/** Prepares an empty table of indices @first … @limit - 1; @first is at least 1, @limit at most 2^24. */
+void id_table_init(struct id_table *table, uint32_t first, uint32_t limit);
+void id_table_destroy(struct id_table *table);
+
+/** Reserves an index; look-ups of it give NULL until id_table_publish. Returns 0 or -ENOMEM. */
+int id_table_alloc(struct id_table *table, uint32_t *index);
+/** Makes @object (at least 2-aligned) reachable under @index. */
+void id_table_publish(struct id_table *table, uint32_t index, void *object);
+/** Makes the index unreachable; it is not reused before id_table_release. */
+void id_table_unpublish(struct id_table *table, uint32_t index);
+/** Returns an unreachable index. */
+void id_table_release(struct id_table *table, uint32_t index);
+
+/** True if @index was handed out and nothing is published under it. */
+bool id_table_is_reserved(struct id_table *table, uint32_t index);
+
+/** The object under @index, or NULL. Inside an epoch section. */
+static inline void *id_table_find(const struct id_table *table, uint32_t index)
+{
+	uintptr_t *leaf, entry;
+
+	if (index >= 1u << ID_BITS)
+		return NULL;
+	leaf = __atomic_load_n(&table->leaf[index >> ID_LEAF_BITS], __ATOMIC_ACQUIRE);
+	if (!leaf)
+		return NULL;
+	entry = __atomic_load_n(&leaf[index & (ID_LEAF_SIZE - 1)], __ATOMIC_ACQUIRE);
+	return entry & 1 ? NULL : (void *)entry;
+}
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * LIMIT_MAX_QP, …: the limits of the device as constants, from limits.def. An enum of its own each, so that a limit
+ * that needs 64 bits does not widen the others.
+ */
+#ifndef SOFTHCA_HCA_LIMITS_H
+#define SOFTHCA_HCA_LIMITS_H
+
+#include <stdint.h>
+
+#define LIMIT(NAME, value, ...) enum { LIMIT_##NAME = (value) };
+#include "hca/limits.def"
+
+#endif

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Creation, destruction, query and error state of QPs, see hca.h and qp.h. Modify is in qp_modify.c. */
+#include "hca/qp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hca/epoch.h"
+#include "transport/transport.h"
+
+static const int event_types[QP_EVENT_COUNT] = {
+	[QP_EVENT_FATAL] = IBV_EVENT_QP_FATAL,
+	[QP_EVENT_REQUEST_ERROR] = IBV_EVENT_QP_REQ_ERR,
+	[QP_EVENT_ACCESS_ERROR] = IBV_EVENT_QP_ACCESS_ERR,
+	[QP_EVENT_COMM_EST] = IBV_EVENT_COMM_EST,
+	[QP_EVENT_SQ_DRAINED] = IBV_EVENT_SQ_DRAINED,
+	[QP_EVENT_LAST_WQE] = IBV_EVENT_QP_LAST_WQE_REACHED,
+};
+
+void qp_complete(struct hca_qp *qp, struct hca_cq *cq, struct completion *completion)
+{
+	if (hca_cq_write(cq, completion) || qp->state == IBV_QPS_ERR)
+		return;
+	/* IBTA C11-39: completions are lost, so the QP cannot go on. */
+	qp_raise(qp, QP_EVENT_FATAL);
+	qp_enter_error(qp, EXPLAIN(qp->hca, (&(const struct explain_subject){.qpn = qp->number}), RULE_CQ_FULL,
+				   cq->number, cq->cqe_count));
+}
+
+static void set_state(struct hca_qp *qp, enum ibv_qp_state state)
+{
+	__atomic_store_n(&qp->state, state, __ATOMIC_RELEASE);
+	__atomic_store_n(&qp->flushes, state == IBV_QPS_ERR, __ATOMIC_SEQ_CST);
+}
+
+void qp_enter_error(struct hca_qp *qp, uint64_t record)
+{
+	bool was_receiving = qp->state != IBV_QPS_ERR && qp->state != IBV_QPS_RESET && qp->state != IBV_QPS_INIT;
+
+	set_state(qp, IBV_QPS_ERR);
+	qp->error_record = record;
+	qp->requester.state = REQUESTER_FLUSH;
+	requester_flush(qp);
+	responder_flush(qp);
+	/* IBTA 11.5.3: a QP on an SRQ says when it takes no more receives from it. */
+	if (qp->srq && was_receiving)
+		qp_raise(qp, QP_EVENT_LAST_WQE);
+}
+
+void qp_enter_send_error(struct hca_qp *qp, uint64_t record)
+{
+	if (qp->state == IBV_QPS_ERR)
+		return;
+	set_state(qp, IBV_QPS_SQE);
+	qp->error_record = record;
+	qp->requester.state = REQUESTER_FLUSH;
+	requester_flush(qp);
+}
+
+static void hold_references(struct hca_qp *qp)
+{
+	reference_get(&qp->pd->references);
+	if (qp->send_cq)
+		reference_get(&qp->send_cq->references);
+	if (qp->recv_cq)
+		reference_get(&qp->recv_cq->references);
+	if (qp->srq)
+		reference_get(&qp->srq->references);
+}
+
+static void drop_references(struct hca_qp *qp)
+{
+	reference_put(&qp->pd->references);
+	if (qp->send_cq)
+		reference_put(&qp->send_cq->references);
+	if (qp->recv_cq)
+		reference_put(&qp->recv_cq->references);
+	if (qp->srq)
+		reference_put(&qp->srq->references);
+}
+
+static void free_qp(struct hca_qp *qp)
+{
+	queue_lock_destroy(&qp->lock);
+	free(qp->requester.inflight);
+	free(qp->requester.bounce);
+	free(qp);
+}
+
+static struct hca_qp *new_qp(const struct hca_qp_attr *attr)
+{
+	struct hca_qp *qp = calloc(1, sizeof(*qp));
+
+	if (!qp)
+		return NULL;
+	queue_lock_init(&qp->lock, false);
+	if (!attr->sq_wqebb_count)
+		return qp;
+	qp->requester.inflight = calloc(attr->sq_wqebb_count, sizeof(struct inflight));
+	qp->requester.bounce = aligned_alloc(64, 1024);
+	if (qp->requester.inflight && qp->requester.bounce)
+		return qp;
+	free_qp(qp);
+	return NULL;
+}
+
+static void init_qp(struct hca_qp *qp, struct hca_context *context, const struct hca_qp_attr *attr)
+{
+	qp->hca = context->hca;
+	qp->context = context;
+	qp->pd = attr->pd;
+	qp->type = attr->type;
+	qp->state = IBV_QPS_RESET;
+	qp->send_cq = attr->send_cq;
+	qp->recv_cq = attr->recv_cq;
+	qp->srq = attr->srq;
+	qp->requester.ring = attr->sq_buffer;
+	qp->requester.block_count = attr->sq_wqebb_count;
+	qp->requester.dbrec = &attr->dbrec[MLX5_SND_DBR];
+	timer_init(&qp->requester.timer, requester_timer);
+	qp->rq = (struct hca_rq){
+		.buffer = attr->rq_buffer,
+		.count = attr->rq_count,
+		.shift = attr->rq_shift,
+		.dbrec = &attr->dbrec[MLX5_RCV_DBR],
+	};
+	qp->user_index = attr->user_index;
+	qp->cookie = attr->cookie;
+	qp->wr_id_of = attr->wr_id_of;
+	qp->cap = attr->cap;
+	qp->sq_sig_all = attr->sq_sig_all;
+	qp->serial = __atomic_add_fetch(&qp->hca->next_serial, 1, __ATOMIC_RELAXED);
+	for (int i = 0; i < QP_EVENT_COUNT; i++) {
+		qp->event[i].type = event_types[i];
+		qp->event[i].object = attr->cookie;
+	}
+}
+
+int hca_qp_create(struct hca_context *context, const struct hca_qp_attr *attr, struct hca_qp **out)
+{
+	struct hca_qp *qp = new_qp(attr);
+
+	if (!qp)
+		return -ENOMEM;
+	if (id_table_alloc(&registry()->qps, &qp->number)) {
+		free_qp(qp);
+		return -ENOMEM;
+	}
+	init_qp(qp, context, attr);
+	hold_references(qp);
+	id_table_publish(&registry()->qps, qp->number, qp);
+	*out = qp;
+	return 0;
+}
+
+/* First out of reach, then the timer, then wait for those who reached it before. */
+int hca_qp_destroy(struct hca_qp *qp)
+{
+	struct id_table *qps = &registry()->qps;
+
+	queue_lock(&qp->lock);
+	set_state(qp, IBV_QPS_RESET);
+	requester_reset(qp);
+	queue_unlock(&qp->lock);
+	id_table_unpublish(qps, qp->number);
+	timer_cancel(&qp->hca->timers, &qp->requester.timer);
+	epoch_synchronize();
+	for (int i = 0; i < QP_EVENT_COUNT; i++)
+		event_source_purge(qp->context->async, &qp->event[i]);
+	id_table_release(qps, qp->number);
+	drop_references(qp);
+	free_qp(qp);
+	return 0;
+}
+
+uint32_t hca_qp_number(const struct hca_qp *qp)
+{
+	return qp->number;
+}
+
+enum ibv_qp_state hca_qp_state(const struct hca_qp *qp)
+{
+	return __atomic_load_n(&qp->state, __ATOMIC_ACQUIRE);
+}
+
+int hca_qp_query(struct hca_qp *qp, struct ibv_qp_attr *attr)
+{
+	queue_lock(&qp->lock);
+	*attr = qp->attr;
+	attr->qp_state = qp->state;
+	attr->cur_qp_state = qp->state;
+	attr->cap = qp->cap;
+	attr->sq_psn = qp->requester.psn;
+	attr->rq_psn = qp->responder.expected_psn;
+	queue_unlock(&qp->lock);
+	return 0;
+}
+
+void hca_qp_recv_doorbell(struct hca_qp *qp)
+{
+	/*
+	 * Pairs with set_state: either the flush sees the new entry, or this sees the state. An exchange, since it
+	 * costs a quarter of a fence.
+	 */
+	__atomic_exchange_n(&qp->recv_barrier, 1, __ATOMIC_SEQ_CST);
+	if (!__atomic_load_n(&qp->flushes, __ATOMIC_SEQ_CST))
+		return;
+	queue_lock(&qp->lock);
+	if (qp->state == IBV_QPS_ERR)
+		responder_flush(qp);
+	queue_unlock(&qp->lock);
+}
+
+int hca_qpn_reserve(struct hca *hca, uint32_t *qpn)
+{
+	(void)hca;
+	return id_table_alloc(&registry()->qps, qpn);
+}
+
+int hca_qpn_release(struct hca *hca, uint32_t qpn)
+{
+	(void)hca;
+	if (!id_table_is_reserved(&registry()->qps, qpn))
+		return -EINVAL;
+	id_table_release(&registry()->qps, qpn);
+	return 0;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Queue pairs, the device's side: what requester and responder share, and what each has.
+ *
+ * Lock: hca_qp.lock covers all of it. A thread holds at most one QP's lock, and takes CQ, SRQ and key locks under it
+ * as leaves. The requester is run by one thread at a time (requester.running); a thread that finds it running leaves
+ * its WQEs to that one. A QP found by number is valid until the epoch section ends; hca_qp_destroy waits for that.
+ */
+#ifndef SOFTHCA_HCA_QP_H
+#define SOFTHCA_HCA_QP_H
+
+#include "hca/cq.h"
+#include "hca/device.h"
+#include "hca/receive.h"
+#include "transport/packet.h"
+
+struct link;
+
+/* Why the requester does or does not start WQEs. */
+enum requester_state {
+	REQUESTER_IDLE,	   /* the QP is in a state that does not send */
+	REQUESTER_READY,
+	REQUESTER_RNR_WAIT, /* after an RNR NAK, until its timer has run out */
+	REQUESTER_DRAINED, /* SQD: started WQEs end, none is started */
+	REQUESTER_FLUSH,   /* SQE, ERR: all that is posted completes with WR_FLUSH_ERR */
+};
+
+/* A WQE that was started and has not completed. */
+struct inflight {
+	uint32_t psn;	  /* first */
+	uint32_t packets; /* sequence numbers it takes; 0: local operation */
+	uint64_t bytes;
+	uint64_t arrived; /* bytes of a READ response placed so far */
+	uint16_t index;	  /* of the first block of the WQE */
+	uint8_t opcode;	  /* MLX5_OPCODE_* */
+	uint8_t fm_ce_se;
+	uint8_t blocks;
+	bool done;	  /* completes as soon as all before it have */
+	bool responds;	  /* READ, atomic: completes by its response, not by an acknowledgement */
+};
+
+struct requester {
+	enum requester_state state;
+	bool running;	   /* a thread is in requester_run */
+	bool again;	   /* and shall look once more */
+	const uint8_t *ring;
+	uint32_t block_count; /* power of two, or 0 */
+	const uint32_t *dbrec;
+	uint16_t next;	   /* block of the next WQE to start, 16-bit running count */
+	uint32_t psn;	   /* of the next packet */
+	struct inflight *inflight; /* block_count entries */
+	uint32_t first, last; /* FIFO of inflight, free running */
+	uint32_t resend;   /* from here on entries are sent again; == last: nothing to resend */
+	uint32_t responses_due; /* READs and atomics among the in-flight */
+	uint8_t retries_left, rnr_retries_left;
+	struct timer timer; /* acknowledgement timeout, or RNR wait */
+	bool timer_armed;
+	uint8_t *bounce;   /* a WQE that wraps the ring end, in one piece */
+};
+
+/* A READ or atomic that was executed: duplicates get the same answer (IBTA C9-150). */
+struct responder_resource {
+	uint32_t psn;
+	uint8_t message; /* MESSAGE_NONE: empty */
+	uint64_t original;
+};
+
+struct responder {
+	uint32_t expected_psn;
+	uint32_t msn;
+	bool in_message;   /* between the first and the last packet */
+	uint8_t message;   /* of the message under way */
+	bool has_receive;
+	bool nak_sent;	   /* sequence NAK: silent until the expected packet comes (IBTA C9-114) */
+	bool established;  /* COMM_EST was raised */
+	uint64_t offset;   /* payload bytes of the message so far */
+	uint64_t remote_address;
+	uint32_t rkey;
+	uint32_t dma_length;
+	uint32_t next_resource;
+	struct responder_resource resource[LIMIT_MAX_RD_ATOMIC];
+	struct receive_wqe receive;
+};
+
+enum qp_event {
+	QP_EVENT_FATAL,
+	QP_EVENT_REQUEST_ERROR,
+	QP_EVENT_ACCESS_ERROR,
+	QP_EVENT_COMM_EST,
+	QP_EVENT_SQ_DRAINED,
+	QP_EVENT_LAST_WQE,
+	QP_EVENT_COUNT,
+};
+
+struct hca_qp {
+	struct queue_lock lock;
+	struct hca *hca;
+	struct hca_context *context;
+	struct hca_pd *pd;
+	uint32_t number;
+	uint64_t serial; /* distinguishes QPs that had the same number one after the other */
+	enum ibv_qp_type type;
+	enum ibv_qp_state state;
+	uint32_t flushes; /* atomic copy of "ERR": receive doorbells must look */
+	uint32_t recv_barrier;
+	struct ibv_qp_attr attr; /* as set by modify */
+	struct packet_path path;
+	uint8_t mtu_shift;
+	bool reachable; /* a link leads to the peer */
+	struct hca_cq *send_cq, *recv_cq;
+	struct hca_srq *srq;
+	struct hca_rq rq;
+	uint32_t user_index;
+	bool sq_sig_all;
+	void *cookie;
+	uint64_t (*wr_id_of)(const void *cookie, uint16_t index);
+	struct ibv_qp_cap cap;
+	uint64_t error_record; /* serial of the explanation of why the QP is in error */
+	struct hca_qp *next_scheduled;
+	bool scheduled;
+	struct requester requester;
+	struct responder responder;
+	struct event_source event[QP_EVENT_COUNT];
+};
+
+/** The QP of @number, or NULL. Inside an epoch section. */
+static inline struct hca_qp *qp_find(uint32_t number)
+{
+	return id_table_find(&registry()->qps, number);
+}
+
+static inline struct walk_access qp_access(const struct hca_qp *qp, uint8_t rights)
+{
+	return (struct walk_access){
+		.hca = qp->hca, .pd = qp->pd->number, .qpn = qp->number, .qp_serial = qp->serial, .rights = rights};
+}
+
+static inline void qp_raise(struct hca_qp *qp, enum qp_event event)
+{
+	hca_raise(qp->context, &qp->event[event]);
+}
+
+/** Writes a CQE of this QP; a full CQ puts the QP into the error state. The lock is held. */
+void qp_complete(struct hca_qp *qp, struct hca_cq *cq, struct completion *completion);
+
+/** To ERR: flushes both queues, raises LAST_WQE_REACHED where it applies. @record: explanation. The lock is held. */
+void qp_enter_error(struct hca_qp *qp, uint64_t record);
+/** To SQE (UC, UD): flushes the send queue. The lock is held. */
+void qp_enter_send_error(struct hca_qp *qp, uint64_t record);
+
+#endif

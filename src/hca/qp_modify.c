@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ibv_modify_qp(3) as the device does it: check all, then act. Transitions: transport/qp_states.def. */
+#include <errno.h>
+#include <string.h>
+
+#include "hca/epoch.h"
+#include "hca/qp.h"
+#include "link/link.h"
+#include "transport/qp_state.h"
+#include "transport/transport.h"
+
+#define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EINVAL)
+
+#define MAX_TIMER 31
+#define MAX_RETRY 7
+#define ACCESS_ALLOWED                                                                                                 \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |       \
+	 IBV_ACCESS_MW_BIND)
+
+/* One attribute at a time: bit, value, and the largest value it may have. */
+static int check_value(int mask, int bit, uint64_t value, uint64_t most, struct refusal *why)
+{
+	if (!(mask & bit) || value <= most)
+		return 0;
+	return REFUSAL(why, MODIFY_VALUE, (uint64_t)bit, value, most);
+}
+
+/* RoCE has no LIDs: an address is a GID (IBTA annex A16.4.1), and its source must be in the table. */
+static int check_address(const struct hca_qp *qp, const struct ibv_ah_attr *address, struct refusal *why)
+{
+	if (!address->is_global)
+		return REFUSAL(why, MODIFY_NO_GRH, address->dlid);
+	if (address->grh.sgid_index >= qp->hca->gid_count)
+		return REFUSAL(why, MODIFY_SGID, address->grh.sgid_index, qp->hca->gid_count);
+	if (address->port_num && address->port_num > LIMIT_PORTS)
+		return REFUSAL(why, MODIFY_VALUE, IBV_QP_PORT, address->port_num, LIMIT_PORTS);
+	return 0;
+}
+
+static int check_values(const struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask, struct refusal *why)
+{
+	int error = 0;
+
+	if (mask & IBV_QP_CUR_STATE && attr->cur_qp_state != qp->state)
+		return REFUSAL(why, MODIFY_CUR_STATE, attr->cur_qp_state, qp->state);
+	if (mask & IBV_QP_PORT && attr->port_num < 1)
+		return REFUSAL(why, MODIFY_VALUE, IBV_QP_PORT, attr->port_num, LIMIT_PORTS);
+	if (mask & IBV_QP_PATH_MTU &&
+	    (attr->path_mtu < IBV_MTU_256 || 128u << attr->path_mtu > hca_settings(qp->hca)->mtu))
+		return REFUSAL(why, MODIFY_MTU, attr->path_mtu, hca_settings(qp->hca)->mtu);
+	if (mask & IBV_QP_AV)
+		error = check_address(qp, &attr->ah_attr, why);
+	error = error ? error : check_value(mask, IBV_QP_PORT, attr->port_num, LIMIT_PORTS, why);
+	error = error ? error : check_value(mask, IBV_QP_PKEY_INDEX, attr->pkey_index, LIMIT_PKEY_TABLE - 1, why);
+	error = error ? error : check_value(mask, IBV_QP_DEST_QPN, attr->dest_qp_num, 0xffffff, why);
+	error = error ? error : check_value(mask, IBV_QP_TIMEOUT, attr->timeout, MAX_TIMER, why);
+	error = error ? error : check_value(mask, IBV_QP_RETRY_CNT, attr->retry_cnt, MAX_RETRY, why);
+	error = error ? error : check_value(mask, IBV_QP_RNR_RETRY, attr->rnr_retry, MAX_RETRY, why);
+	error = error ? error : check_value(mask, IBV_QP_MIN_RNR_TIMER, attr->min_rnr_timer, MAX_TIMER, why);
+	error = error ? error :
+			check_value(mask, IBV_QP_MAX_QP_RD_ATOMIC, attr->max_rd_atomic, LIMIT_MAX_RD_ATOMIC, why);
+	error = error ? error : check_value(mask, IBV_QP_MAX_DEST_RD_ATOMIC, attr->max_dest_rd_atomic,
+					    LIMIT_MAX_RD_ATOMIC, why);
+	if (!error && mask & IBV_QP_ACCESS_FLAGS && attr->qp_access_flags & ~(unsigned int)ACCESS_ALLOWED)
+		error = REFUSAL(why, MODIFY_ACCESS, attr->qp_access_flags, ACCESS_ALLOWED);
+	return error;
+}
+
+static void set_address(struct hca_qp *qp, const struct ibv_ah_attr *address)
+{
+	const struct hca_gid *source = &qp->hca->gids[address->grh.sgid_index];
+
+	qp->attr.ah_attr = *address;
+	qp->path = (struct packet_path){
+		.source = source->gid,
+		.destination = address->grh.dgid,
+		.type = source->type,
+		.service_level = address->sl & 7,
+		.traffic_class = address->grh.traffic_class,
+		.hop_limit = address->grh.hop_limit,
+		.flow_label = address->grh.flow_label & 0xfffff,
+	};
+	qp->reachable = qp->hca->link->reaches(qp->hca, &address->grh.dgid);
+}
+
+void hca_qp_set_udp_source_port(struct hca_qp *qp, uint16_t port)
+{
+	queue_lock(&qp->lock);
+	qp->path.udp_source_port = port;
+	queue_unlock(&qp->lock);
+}
+
+static void set_values(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	struct ibv_qp_attr *own = &qp->attr;
+
+	if (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY)
+		own->en_sqd_async_notify = attr->en_sqd_async_notify;
+	if (mask & IBV_QP_ACCESS_FLAGS)
+		own->qp_access_flags = attr->qp_access_flags;
+	if (mask & IBV_QP_PKEY_INDEX)
+		own->pkey_index = attr->pkey_index;
+	if (mask & IBV_QP_PORT)
+		own->port_num = attr->port_num;
+	if (mask & IBV_QP_QKEY)
+		own->qkey = attr->qkey;
+	if (mask & IBV_QP_AV)
+		set_address(qp, &attr->ah_attr);
+	if (mask & IBV_QP_PATH_MTU) {
+		own->path_mtu = attr->path_mtu;
+		qp->mtu_shift = (uint8_t)(7 + attr->path_mtu);
+	}
+	if (mask & IBV_QP_TIMEOUT)
+		own->timeout = attr->timeout;
+	if (mask & IBV_QP_RETRY_CNT)
+		own->retry_cnt = qp->requester.retries_left = attr->retry_cnt;
+	if (mask & IBV_QP_RNR_RETRY)
+		own->rnr_retry = qp->requester.rnr_retries_left = attr->rnr_retry;
+	if (mask & IBV_QP_RQ_PSN)
+		qp->responder.expected_psn = attr->rq_psn & PSN_MASK;
+	if (mask & IBV_QP_SQ_PSN)
+		qp->requester.psn = attr->sq_psn & PSN_MASK;
+	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
+		own->max_rd_atomic = attr->max_rd_atomic;
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		own->max_dest_rd_atomic = attr->max_dest_rd_atomic;
+	if (mask & IBV_QP_MIN_RNR_TIMER)
+		own->min_rnr_timer = attr->min_rnr_timer;
+	if (mask & IBV_QP_DEST_QPN)
+		own->dest_qp_num = attr->dest_qp_num;
+	if (mask & IBV_QP_ALT_PATH) {
+		own->alt_ah_attr = attr->alt_ah_attr;
+		own->alt_pkey_index = attr->alt_pkey_index;
+		own->alt_port_num = attr->alt_port_num;
+		own->alt_timeout = attr->alt_timeout;
+	}
+	if (mask & IBV_QP_PATH_MIG_STATE)
+		own->path_mig_state = attr->path_mig_state;
+}
+
+static void enter_state(struct hca_qp *qp, enum ibv_qp_state to)
+{
+	enum ibv_qp_state from = qp->state;
+
+	if (to == IBV_QPS_ERR) {
+		if (from != IBV_QPS_ERR)
+			qp_enter_error(qp, EXPLAIN(qp->hca, (&(const struct explain_subject){.qpn = qp->number}),
+						   RULE_MODIFIED_TO_ERROR, from));
+		return;
+	}
+	__atomic_store_n(&qp->state, to, __ATOMIC_RELEASE);
+	switch (to) {
+	case IBV_QPS_RESET:
+		__atomic_store_n(&qp->flushes, 0, __ATOMIC_RELEASE);
+		requester_reset(qp);
+		responder_reset(qp);
+		memset(&qp->attr, 0, sizeof(qp->attr));
+		break;
+	case IBV_QPS_RTS:
+		if (from != IBV_QPS_RTS)
+			qp->requester.state = REQUESTER_READY;
+		break;
+	case IBV_QPS_SQD:
+		if (from == IBV_QPS_RTS) {
+			qp->requester.state = REQUESTER_DRAINED;
+			qp->attr.sq_draining = 1;
+			requester_check_drained(qp);
+		}
+		break;
+	default:
+		break;
+	}
+}
+
+/* A datagram QP has no path MTU of its own: its messages are as long as a packet of the port. */
+static uint8_t port_mtu_shift(const struct hca_qp *qp)
+{
+	return (uint8_t)__builtin_ctz(hca_settings(qp->hca)->mtu);
+}
+
+static int modify_locked(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask, struct refusal *why)
+{
+	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : qp->state;
+	int error = qp_transition_check(qp->type, qp->state, to, mask, why);
+
+	if (!error)
+		error = check_values(qp, attr, mask, why);
+	if (error)
+		return error;
+	if (qp->type == IBV_QPT_UD)
+		qp->mtu_shift = port_mtu_shift(qp);
+	set_values(qp, attr, mask);
+	enter_state(qp, to);
+	return 0;
+}
+
+int hca_qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	enum ibv_qp_state before;
+	struct refusal why;
+	int error;
+
+	queue_lock(&qp->lock);
+	before = qp->state;
+	error = modify_locked(qp, attr, mask, &why);
+	queue_unlock(&qp->lock);
+	if (error) {
+		struct explain_subject subject = {.call = "ibv_modify_qp", .qpn = qp->number, .error = -error};
+
+		explain_make(qp->hca, &subject, why.rule, why.args, EXPLAIN_ARGS);
+		return error;
+	}
+	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
+		/* Another thread may still be handling packets of the old life, and the program will reuse the rings. */
+		epoch_synchronize();
+	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTS && before != IBV_QPS_RTS)
+		hca_qp_send_doorbell(qp);
+	return 0;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Settings: what the user chose by SOFTHCA_* variables or options of `softhca run`. settings.def is the table.
+ *
+ * A struct settings is plain data: whoever declares it owns it, nothing needs to be freed, and once filled it may be
+ * read from any thread. The environment is read by setting_from_environment() alone.
+ */
+#ifndef SOFTHCA_HCA_SETTINGS_H
+#define SOFTHCA_HCA_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* enum setting_PROFILE { PROFILE_MAN, PROFILE_CONNECTX }; and so on for each choice. */
+#define SETTING_CHOICE(NAME, ...)                                                                            \
+	enum setting_##NAME                                                                                  \
+	{
+#define CHOICE(NAME, WORD, ...) NAME##_##WORD,
+#define SETTING_CHOICE_END(NAME)                                                                             \
+	}                                                                                                    \
+	;
+#include "hca/settings.def"
+
+/* SETTING_PROFILE, …: the settings by number. */
+enum setting {
+#define SETTING_CHOICE(NAME, ...) SETTING_##NAME,
+#define SETTING_NUMBER(NAME, ...) SETTING_##NAME,
+#define SETTING_POWER(NAME, ...) SETTING_##NAME,
+#define SETTING_TEXT(NAME, ...) SETTING_##NAME,
+#include "hca/settings.def"
+	SETTING_COUNT
+};
+
+/* VARIABLE_MLX5_CQE_SIZE, …: variables of the real libraries by number. */
+enum variable {
+#define VARIABLE(NAME, ...) VARIABLE_##NAME,
+#include "hca/settings.def"
+	VARIABLE_COUNT
+};
+
+enum setting_origin {
+	ORIGIN_DEFAULT,
+	ORIGIN_ENVIRONMENT,
+	ORIGIN_OPTION, /* of `softhca run` */
+};
+
+struct settings {
+#define SETTING_CHOICE(NAME, field, ...) enum setting_##NAME field;
+#define SETTING_NUMBER(NAME, field, type, ...) type field;
+#define SETTING_POWER(NAME, field, type, ...) type field;
+#define SETTING_TEXT(NAME, field, size, ...) char field[size];
+#include "hca/settings.def"
+	enum setting_origin origin[SETTING_COUNT];
+};
+
+/* One row of the table as text, for help, documents and messages. */
+struct setting_info {
+	const char *name;     /* "DEVICE_NAME" */
+	const char *variable; /* "SOFTHCA_DEVICE_NAME" */
+	const char *fallback; /* the default as text */
+	const char *doc;
+};
+
+/** Row of @setting (< SETTING_COUNT); constant. */
+const struct setting_info *setting_info(enum setting setting);
+
+/** Writes the range of @setting ("man, connectx" or "1 to 16") to @out. Returns the length, as snprintf. */
+int setting_range(enum setting setting, char *out, size_t size);
+
+/** Fills @settings with the defaults. */
+void settings_default(struct settings *settings);
+
+/**
+ * Parses @text and stores it with its @origin. A bad value leaves @settings as it was, writes one line without a
+ * newline to @error, naming the variable, the value and the range, and returns -EINVAL.
+ */
+int setting_parse(struct settings *settings, enum setting setting, const char *text,
+		  enum setting_origin origin, char *error, size_t error_size);
+
+/**
+ * Takes @setting from its environment variable if that is set (an empty value counts as unset; nothing is read in a
+ * set-user-id program). Returns as setting_parse(): on -EINVAL the previous value, as a rule the default, stays.
+ */
+int setting_from_environment(struct settings *settings, enum setting setting, char *error, size_t error_size);
+
+/** Writes the value of @setting as text that setting_parse() takes. Returns the length, as snprintf. */
+int setting_format(const struct settings *settings, enum setting setting, char *out, size_t size);
+
+/** Word for an origin: "default", "environment", "option". */
+const char *setting_origin_name(enum setting_origin origin);
+
+/**
+ * The value of a variable of the real libraries, now; NULL if unset, empty, or in a set-user-id program. The string
+ * belongs to the environment.
+ */
+const char *variable_get(enum variable variable);
+
+/*
+ * `softhca run` hands options on as SOFTHCA_* variables. So that the origin is not lost it lists their names here,
+ * separated by commas.
+ */
+#define SETTINGS_FROM_OPTIONS "SOFTHCA_RUN_OPTIONS"
+
+#endif

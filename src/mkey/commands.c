@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Commands of the driver on keys: regions, windows, indirect keys (hca/hca.h). */
+#include <errno.h>
+#include <string.h>
+
+#include "hca/device.h"
+#include "hca/epoch.h"
+#include "mkey/key.h"
+#include "mkey/pages.h"
+
+static enum key_kind kind_of_mr(enum mr_kind kind)
+{
+	switch (kind) {
+	case MR_ON_DEMAND:
+		return KEY_ON_DEMAND;
+	case MR_IMPLICIT:
+		return KEY_IMPLICIT;
+	case MR_DEVICE_MEMORY:
+		return KEY_DEVICE_MEMORY;
+	case MR_NULL:
+		return KEY_NULL;
+	default:
+		return KEY_MEMORY;
+	}
+}
+
+static uint8_t rights_of(unsigned int access)
+{
+	return RIGHT_LOCAL_READ | (access & IBV_ACCESS_LOCAL_WRITE ? RIGHT_LOCAL_WRITE : 0) |
+	       (access & IBV_ACCESS_REMOTE_READ ? RIGHT_REMOTE_READ : 0) |
+	       (access & IBV_ACCESS_REMOTE_WRITE ? RIGHT_REMOTE_WRITE : 0) |
+	       (access & IBV_ACCESS_REMOTE_ATOMIC ? RIGHT_ATOMIC : 0);
+}
+
+static void set_access(struct mapping *map, unsigned int access)
+{
+	map->rights = rights_of(access);
+	map->bind_allowed = access & IBV_ACCESS_MW_BIND;
+}
+
+static void set_translation(struct mapping *map, const struct hca_mr_attr *attr)
+{
+	map->kind = kind_of_mr(attr->kind);
+	map->base = attr->addr;
+	map->start = attr->start;
+	map->length = attr->length;
+}
+
+/* Registration pins: memory that the kernel would refuse is refused here (ibv_reg_mr(3), EFAULT). */
+static int pin(const struct hca_mr_attr *attr)
+{
+	if (attr->kind != MR_MEMORY)
+		return 0;
+	return pages_present(attr->addr, attr->length, attr->access & (IBV_ACCESS_LOCAL_WRITE));
+}
+
+int hca_mr_register(struct hca_pd *pd, const struct hca_mr_attr *attr, struct mkey **key)
+{
+	struct mapping initial = {.qpn = KEY_QPN_ANY};
+	int error = pin(attr);
+
+	if (error)
+		return error;
+	set_translation(&initial, attr);
+	set_access(&initial, attr->access);
+	return mkey_new(pd, &initial, 0, key);
+}
+
+static void move_to_domain(struct mkey *key, struct mapping *next, struct hca_pd *pd)
+{
+	reference_get(&pd->references);
+	reference_put(&key->pd->references);
+	key->pd = pd;
+	next->pd = pd->number;
+}
+
+int hca_mr_reregister(struct mkey *key, int flags, struct hca_pd *pd, const struct hca_mr_attr *attr)
+{
+	struct hca_mr_attr wanted = *attr;
+	struct mapping *next;
+	int error;
+
+	next = mkey_edit(key);
+	if (!next)
+		return -ENOMEM;
+	if (!(flags & IBV_REREG_MR_CHANGE_TRANSLATION)) {
+		wanted.kind = next->kind == KEY_MEMORY ? MR_MEMORY : MR_ON_DEMAND;
+		wanted.addr = next->base;
+		wanted.length = next->length;
+	}
+	if (!(flags & IBV_REREG_MR_CHANGE_ACCESS))
+		wanted.access = next->rights & RIGHT_LOCAL_WRITE ? IBV_ACCESS_LOCAL_WRITE : 0;
+	error = pin(&wanted);
+	if (error) {
+		mkey_discard(key, next);
+		return error;
+	}
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION)
+		set_translation(next, attr);
+	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
+		set_access(next, attr->access);
+	if (flags & IBV_REREG_MR_CHANGE_PD)
+		move_to_domain(key, next, pd);
+	mkey_publish(key, next);
+	/* The program may unmap the old memory as soon as this returns. */
+	epoch_synchronize();
+	return 0;
+}
+
+int hca_mr_deregister(struct mkey *key)
+{
+	mkey_delete(key);
+	return 0;
+}
+
+/* mlx5-formats 1.15: as the kernel makes it: free, umr_en, local read, any QP, four entries; en_rinval for type 2. */
+int hca_mw_alloc(struct hca_pd *pd, enum ibv_mw_type type, struct mkey **key)
+{
+	struct mapping initial = {
+		.kind = type == IBV_MW_TYPE_1 ? KEY_WINDOW_1 : KEY_WINDOW_2,
+		.free = true,
+		.rights = RIGHT_LOCAL_READ,
+		.qpn = KEY_QPN_ANY,
+	};
+	int error = mkey_new(pd, &initial, 4, key);
+
+	if (error)
+		return error;
+	(*key)->umr_enabled = true;
+	(*key)->remote_invalidate = type == IBV_MW_TYPE_2;
+	return 0;
+}
+
+int hca_mw_dealloc(struct mkey *key)
+{
+	mkey_delete(key);
+	return 0;
+}
+
+int hca_mkey_create(struct hca_pd *pd, const struct hca_mkey_attr *attr, struct mkey **key)
+{
+	struct mapping initial = {
+		.kind = KEY_INDIRECT,
+		.free = true,
+		.rights = RIGHT_LOCAL_READ,
+		.qpn = KEY_QPN_ANY,
+	};
+	int error = mkey_new(pd, &initial, attr->max_entries, key);
+
+	if (error)
+		return error;
+	(*key)->umr_enabled = true;
+	(*key)->bsf_octowords = attr->bsf_octowords;
+	(*key)->remote_invalidate = attr->remote_invalidate;
+	(*key)->update_tag = attr->update_tag;
+	return 0;
+}
+
+int hca_mkey_destroy(struct mkey *key)
+{
+	mkey_delete(key);
+	return 0;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Keys: creation, exchange of mappings, see key.h. */
+#include "mkey/key.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hca/device.h"
+#include "hca/epoch.h"
+
+static struct mapping *mapping_new(uint32_t capacity)
+{
+	return calloc(1, sizeof(struct mapping) + capacity * sizeof(struct layout_entry));
+}
+
+/*
+ * Direct keys get a new tag each time their index is used again, so that an rkey that outlived its region does not
+ * reach the next one. Indirect keys begin with tag 0 (mlx5-formats 4.3).
+ */
+static uint32_t first_number(struct hca *hca, uint32_t index, bool direct)
+{
+	return index << 8 | (direct ? hca->key_tags[index & (ID_LEAF_SIZE - 1)]++ : 0);
+}
+
+int mkey_new(struct hca_pd *pd, const struct mapping *initial, uint32_t capacity, struct mkey **out)
+{
+	struct hca *hca = pd->context->hca;
+	struct mapping *map = mapping_new(capacity);
+	struct mkey *key = calloc(1, sizeof(*key));
+	uint32_t index;
+
+	if (!map || !key || id_table_alloc(&hca->keys, &index))
+		goto no_memory;
+	key->hca = hca;
+	key->pd = pd;
+	key->index = index;
+	key->capacity = capacity;
+	pthread_mutex_init(&key->lock, NULL);
+	if (capacity) {
+		key->retired = mapping_new(capacity);
+		if (!key->retired)
+			goto release;
+	}
+	*map = *initial;
+	map->number = first_number(hca, index, mapping_is_direct(initial));
+	map->serial = __atomic_add_fetch(&hca->next_serial, 1, __ATOMIC_RELAXED);
+	map->pd = pd->number;
+	key->mapping = map;
+	reference_get(&pd->references);
+	id_table_publish(&hca->keys, index, key);
+	*out = key;
+	return 0;
+release:
+	pthread_mutex_destroy(&key->lock);
+	id_table_release(&hca->keys, index);
+no_memory:
+	free(map);
+	free(key);
+	return -ENOMEM;
+}
+
+void mkey_delete(struct mkey *key)
+{
+	struct mapping *map, *older;
+
+	id_table_unpublish(&key->hca->keys, key->index);
+	epoch_synchronize();
+	id_table_release(&key->hca->keys, key->index);
+	reference_put(&key->pd->references);
+	for (map = key->retired; map; map = older) {
+		older = map->older;
+		free(map);
+	}
+	free(key->mapping);
+	pthread_mutex_destroy(&key->lock);
+	free(key);
+}
+
+/* Takes one reusable mapping out of the retired ones and frees the other reusable ones. */
+static struct mapping *reclaim(struct mkey *key)
+{
+	struct mapping **link = &key->retired, *map, *found = NULL;
+
+	while ((map = *link)) {
+		if (!epoch_passed(map->retired)) {
+			link = &map->older;
+			continue;
+		}
+		*link = map->older;
+		if (found)
+			free(map);
+		else
+			found = map;
+	}
+	return found;
+}
+
+struct mapping *mkey_edit(struct mkey *key)
+{
+	struct mapping *next;
+
+	pthread_mutex_lock(&key->lock);
+	next = reclaim(key);
+	if (!next)
+		next = mapping_new(key->capacity);
+	if (!next) {
+		pthread_mutex_unlock(&key->lock);
+		return NULL;
+	}
+	memcpy(next, key->mapping, sizeof(*next) + key->mapping->count * sizeof(struct layout_entry));
+	return next;
+}
+
+static void retire(struct mkey *key, struct mapping *map, uint64_t stamp)
+{
+	map->retired = stamp;
+	map->older = key->retired;
+	key->retired = map;
+}
+
+void mkey_publish(struct mkey *key, struct mapping *next)
+{
+	struct mapping *old = key->mapping;
+
+	__atomic_store_n(&key->mapping, next, __ATOMIC_RELEASE);
+	retire(key, old, epoch_retire());
+	pthread_mutex_unlock(&key->lock);
+}
+
+void mkey_discard(struct mkey *key, struct mapping *next)
+{
+	retire(key, next, 0);
+	pthread_mutex_unlock(&key->lock);
+}
+
+struct mkey *mkey_find(struct hca *hca, uint32_t number)
+{
+	return id_table_find(&hca->keys, KEY_INDEX(number));
+}
+
+uint32_t mkey_number(const struct mkey *key)
+{
+	return mkey_mapping(key)->number;
+}
+
+const char *key_kind_name(unsigned int kind)
+{
+	static const char *const names[KEY_KIND_COUNT] = {
+		[KEY_MEMORY] = "memory region",
+		[KEY_ON_DEMAND] = "on-demand memory region",
+		[KEY_IMPLICIT] = "implicit on-demand memory region",
+		[KEY_DEVICE_MEMORY] = "device memory region",
+		[KEY_NULL] = "null memory region",
+		[KEY_INDIRECT] = "indirect mkey",
+		[KEY_WINDOW_1] = "type 1 window",
+		[KEY_WINDOW_2] = "type 2 window",
+	};
+
+	return kind < KEY_KIND_COUNT ? names[kind] : "key";
+}

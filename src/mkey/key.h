@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Keys. `number = index << 8 | tag`; lkey and rkey of an object are the same number.
+ *
+ * A key is a fixed object under its index; all that a request may depend on (tag, free or live, domain, rights, range,
+ * translation) is a mapping, immutable once published and exchanged as a whole by registration, UMR, bind, invalidation.
+ * So a transfer sees a key either before or after a change, never in between, without a lock; and what it sees stays
+ * valid until its epoch section ends (hca/epoch.h).
+ *
+ * An indirect key owns two mappings and alternates between them: configuring it costs no allocation unless another
+ * thread may still read the mapping before last; then one more is allocated, and freed once it is no longer needed.
+ *
+ * Locks: mkey.lock covers the exchange (UMRs of several QPs on one key). Readers take none.
+ */
+#ifndef SOFTHCA_MKEY_KEY_H
+#define SOFTHCA_MKEY_KEY_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <infiniband/mlx5dv.h>
+
+#include "explain/explain.h"
+#include "hca/hca.h"
+
+/* What keys are; names for explanations in key_kind_name(). */
+enum key_kind {
+	KEY_MEMORY,
+	KEY_ON_DEMAND,
+	KEY_IMPLICIT,
+	KEY_DEVICE_MEMORY,
+	KEY_NULL,
+	KEY_INDIRECT,
+	KEY_WINDOW_1,
+	KEY_WINDOW_2,
+	KEY_KIND_COUNT,
+};
+
+/* Rights, in the bits of the mkey context (mlx5-formats 1.8). */
+enum key_rights {
+	RIGHT_LOCAL_READ = MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_LOCAL_READ,
+	RIGHT_LOCAL_WRITE = MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_LOCAL_WRITE,
+	RIGHT_REMOTE_READ = MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_REMOTE_READ,
+	RIGHT_REMOTE_WRITE = MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_REMOTE_WRITE,
+	RIGHT_ATOMIC = MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_ATOMIC,
+};
+
+#define KEY_QPN_ANY 0xffffffu
+#define KEY_INDEX(number) ((number) >> 8)
+#define KEY_TAG(number) ((number) & 0xffu)
+
+/* How an indirect mapping orders its entries. */
+enum layout_form {
+	LAYOUT_NONE,   /* no translation: every access is out of range */
+	LAYOUT_LIST,   /* entries one after the other */
+	LAYOUT_REPEAT, /* entries in turn, `repeat` times, each `stride` further on (mlx5-formats 1.10) */
+};
+
+struct layout_entry {
+	uint64_t address; /* in the space of `key` */
+	uint64_t bytes;
+	uint64_t before;  /* bytes of the layout (of one repetition) in front of this entry */
+	uint32_t stride;  /* LAYOUT_REPEAT */
+	uint32_t key;
+	uint64_t serial;  /* of the MR a window was bound to; 0: any key of that number */
+};
+
+struct mapping {
+	struct mapping *older; /* in mkey.retired */
+	uint64_t retired;      /* epoch stamp: may be written or freed once it has passed */
+	uint32_t number;       /* with its tag */
+	bool free;
+	uint8_t kind;	 /* enum key_kind */
+	uint8_t rights;	 /* enum key_rights */
+	bool bind_allowed; /* IBV_ACCESS_MW_BIND: an attribute of verbs, not of the mkey context (mlx5-formats 4.12) */
+	uint32_t pd;
+	uint32_t qpn;	 /* KEY_QPN_ANY, or the only QP that may use it (type 2 window) */
+	uint64_t qp_serial; /* of that QP: a later QP of the same number is another one; 0: not compared */
+	uint64_t start, length;
+	uint8_t *base;	 /* direct kinds: memory of byte 0 */
+	uint64_t serial; /* of the key: distinguishes a key from a later one of the same number */
+	/* indirect kinds */
+	uint8_t form;	 /* enum layout_form */
+	uint32_t count;
+	uint32_t repeat;
+	uint64_t period; /* bytes of one repetition, or of the whole list */
+	struct layout_entry entries[];
+};
+
+struct mkey {
+	struct mapping *mapping; /* atomic: the published one; never NULL after creation */
+	struct mapping *retired; /* earlier ones, newest first */
+	pthread_mutex_t lock;
+	struct hca *hca;
+	struct hca_pd *pd;
+	uint32_t index;
+	uint32_t capacity;	 /* translation entries; 0 for direct keys */
+	uint8_t bsf_octowords;
+	bool umr_enabled;
+	bool remote_invalidate;
+	bool update_tag;	 /* a UMR names it by its index alone */
+};
+
+/** The published mapping. Inside an epoch section, or with the key's changes otherwise excluded. */
+static inline const struct mapping *mkey_mapping(const struct mkey *key)
+{
+	return __atomic_load_n(&key->mapping, __ATOMIC_ACQUIRE);
+}
+
+static inline bool mapping_is_direct(const struct mapping *map)
+{
+	return map->kind < KEY_INDIRECT;
+}
+
+/** Bytes that the entries of an indirect mapping translate. */
+static inline uint64_t mapping_translated(const struct mapping *map)
+{
+	switch (map->form) {
+	case LAYOUT_LIST:
+		return map->period;
+	case LAYOUT_REPEAT:
+		return map->period * map->repeat;
+	default:
+		return 0;
+	}
+}
+
+/** Memory of @address inside a direct mapping; by integers, since an implicit region begins at address 0. */
+static inline uint8_t *mapping_memory(const struct mapping *map, uint64_t address)
+{
+	return (uint8_t *)((uintptr_t)map->base + (address - map->start));
+}
+
+/** Creates a key of @capacity translation entries with the mapping @initial (number, serial are set here). */
+int mkey_new(struct hca_pd *pd, const struct mapping *initial, uint32_t capacity, struct mkey **key);
+/** Makes the key unreachable, waits for running transfers, frees it. */
+void mkey_delete(struct mkey *key);
+
+/**
+ * Begins a change: locks the key and returns a writable copy of its mapping (entries included), or NULL without
+ * memory (unlocked). Ends with mkey_publish or mkey_discard.
+ */
+struct mapping *mkey_edit(struct mkey *key);
+void mkey_publish(struct mkey *key, struct mapping *next);
+void mkey_discard(struct mkey *key, struct mapping *next);
+
+/** The key under @number's index, whatever its tag, or NULL. Inside an epoch section. */
+struct mkey *mkey_find(struct hca *hca, uint32_t number);
+
+/** "memory region", "type 2 window", … */
+const char *key_kind_name(unsigned int kind);
+
+#endif

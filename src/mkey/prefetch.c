@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Prefetching pages of on-demand regions (hca/hca.h, ibv_advise_mr(3)). */
+#include <errno.h>
+
+#include "hca/device.h"
+#include "hca/epoch.h"
+#include "mkey/key.h"
+#include "mkey/pages.h"
+
+/* The memory of the range. Inside an epoch section. */
+static int find_memory(struct hca_pd *pd, uint32_t lkey, uint64_t address, uint64_t length, bool write,
+		       const uint8_t **memory)
+{
+	struct mkey *key = mkey_find(pd->context->hca, lkey);
+	const struct mapping *map = key ? mkey_mapping(key) : NULL;
+
+	if (!map || map->number != lkey)
+		return -ENOENT;
+	if (!mapping_is_direct(map))
+		return -EINVAL;
+	if (map->kind != KEY_ON_DEMAND && map->kind != KEY_IMPLICIT)
+		return -ENOENT;
+	if (map->pd != pd->number || (write && !(map->rights & RIGHT_LOCAL_WRITE)))
+		return -EPERM;
+	if (address - map->start > map->length || length > map->length - (address - map->start))
+		return -EFAULT;
+	*memory = mapping_memory(map, address);
+	return 0;
+}
+
+int hca_mr_prefetch(struct hca_pd *pd, uint32_t lkey, uint64_t address, uint64_t length, bool write,
+		    bool populate)
+{
+	const uint8_t *memory;
+	int error;
+
+	epoch_enter();
+	error = find_memory(pd, lkey, address, length, write, &memory);
+	epoch_leave();
+	/*
+	 * Outside of the section: pages may take long to come. A region that goes meanwhile was never pinned.
+	 */
+	if (!error && populate)
+		error = pages_present(memory, length, write);
+	return error;
+}

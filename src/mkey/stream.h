@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A stream: the bytes that one packet covers, as a sequence of keyed or plain memory, read or written front to back.
+ * The source of what is sent and the sink of what arrives are streams; moving data is copying one into the other.
+ *
+ * Building a stream checks all it covers (walk.h), so a stream that exists may be used to its end. It refers to
+ * mappings and to WQE memory: it lives inside one epoch section, and no longer than the WQE it was built from.
+ */
+#ifndef SOFTHCA_MKEY_STREAM_H
+#define SOFTHCA_MKEY_STREAM_H
+
+#include <infiniband/mlx5dv.h>
+
+#include "mkey/walk.h"
+
+#define STREAM_PARTS (LIMIT_MAX_WQE_SIZE / 16)
+
+struct stream_part {
+	uint8_t *address; /* memory, or NULL for the null key… */
+	uint64_t length;
+	uint32_t key;	  /* …or, if not 0: walk this key from `key_address` */
+	uint64_t key_address;
+};
+
+struct stream {
+	struct walk_access access; /* for parts that are walked */
+	uint64_t length;	   /* of all parts */
+	uint32_t count;
+	uint32_t current;	   /* part being used */
+	uint32_t walked;	   /* part that `walk` is ready for, or STREAM_PARTS */
+	bool walking;		   /* `piece` came from the walk */
+	struct piece piece;	   /* what is left of the current piece */
+	struct walk walk;
+	struct stream_part part[STREAM_PARTS];
+};
+
+/** Begins an empty stream for @access (which is copied). */
+void stream_begin(struct stream *stream, const struct walk_access *access);
+
+/** Adds plain memory, such as inline data. */
+void stream_add_memory(struct stream *stream, const uint8_t *address, uint64_t length);
+
+/** Adds [@address, +@length) of @key after checking it. Returns 0 or -EACCES with @why. Length 0 adds nothing. */
+int stream_add_key(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, struct refusal *why);
+
+/**
+ * Adds the bytes [@offset, +@length) of a scatter or gather list. What the list lacks of @length is not added: compare
+ * stream->length. Returns 0 or -EACCES with @why.
+ */
+int stream_add_segments(struct stream *stream, const struct mlx5_wqe_data_seg *segments, uint32_t count,
+			uint64_t offset, uint64_t length, struct refusal *why);
+
+/** Copies @length bytes of @source to @sink and moves both on. The last bytes become visible last (design: programs spin). */
+void stream_copy(struct stream *sink, struct stream *source, uint64_t length);
+
+/** Reads @length bytes into @buffer. */
+void stream_read(struct stream *source, void *buffer, uint64_t length);
+
+/** The next contiguous piece of at most @max bytes, moving on. Returns false at the end. */
+bool stream_next(struct stream *stream, uint64_t max, struct piece *piece);
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Execution of UMR WQEs, see umr.h. The order of the checks is that of mlx5-formats 1.8. */
+#include "mkey/umr.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "hca/device.h"
+#include "mkey/layout.h"
+#include "mkey/window.h"
+
+#define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EACCES)
+
+#define MASK_PAGE_SIZE (1u << 1)
+#define MASK_PD (1u << 7)
+#define MASK_EN_RINVAL (1u << 8)
+#define MASK_LOCAL_READ (1u << 17)
+#define MASK_SMALL_FENCE (1u << 23)
+#define MASK_RELAXED_ORDERING (3u << 25)
+/* What a program may change. Domain and page size belong to the kernel: a program that could would leave its domain. */
+#define MASK_ALLOWED                                                                                                   \
+	(MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN | MLX5_WQE_UMR_CTRL_MKEY_MASK_START_ADDR |                                   \
+	 MLX5_WQE_UMR_CTRL_MKEY_MASK_SIG_ERR | MLX5_WQE_UMR_CTRL_MKEY_MASK_BSF_ENABLE |                               \
+	 MLX5_WQE_UMR_CTRL_MKEY_MASK_MKEY | MLX5_WQE_UMR_CTRL_MKEY_MASK_QPN | MASK_LOCAL_READ |                       \
+	 MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_LOCAL_WRITE | MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_READ |            \
+	 MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_WRITE | MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC |                \
+	 MASK_SMALL_FENCE | MASK_RELAXED_ORDERING | MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE)
+
+#define CONTEXT_BSF_ENABLED (1u << 30)
+
+/* A UMR WQE taken apart, host order. */
+struct umr {
+	uint32_t number; /* imm: the key and its tag */
+	uint8_t flags;
+	uint32_t translation_bytes;
+	uint32_t bsf_octowords;
+	uint64_t mask;
+	struct mlx5_wqe_mkey_context_seg context;
+	const uint8_t *translations;
+};
+
+static int parse(struct umr *umr, const uint8_t *wqe, size_t bytes, struct refusal *why)
+{
+	struct mlx5_wqe_ctrl_seg ctrl;
+	struct mlx5_wqe_umr_ctrl_seg control;
+	const size_t fixed = sizeof(ctrl) + sizeof(control) + sizeof(umr->context);
+	size_t payload;
+
+	if (bytes < fixed)
+		return REFUSAL(why, UMR_SHORT, bytes, fixed);
+	memcpy(&ctrl, wqe, sizeof(ctrl));
+	memcpy(&control, wqe + sizeof(ctrl), sizeof(control));
+	memcpy(&umr->context, wqe + sizeof(ctrl) + sizeof(control), sizeof(umr->context));
+	umr->number = be32toh(ctrl.imm);
+	umr->flags = control.flags;
+	umr->mask = be64toh(control.mkey_mask);
+	umr->translation_bytes = be16toh(control.klm_octowords) * 16u;
+	umr->bsf_octowords = umr->flags & UMR_TRANSLATION_OFFSET ? 0 : be16toh(control.bsf_octowords);
+	umr->translations = wqe + fixed;
+	payload = umr->translation_bytes + umr->bsf_octowords * 16u;
+	if (payload && !(umr->flags & UMR_INLINE))
+		return REFUSAL(why, UMR_NOT_INLINE, umr->number, umr->flags);
+	if (payload > bytes - fixed)
+		return REFUSAL(why, UMR_SHORT, bytes, fixed + payload);
+	if (umr->mask & ~(uint64_t)MASK_ALLOWED)
+		return REFUSAL(why, UMR_MASK, umr->number, umr->mask, MASK_ALLOWED);
+	return 0;
+}
+
+/* mlx5-formats 6, points 33 to 37. */
+static int check_key(const struct walk_access *access, const struct umr *umr, const struct mkey *key,
+		     const struct mapping *map, struct refusal *why)
+{
+	if (!key->umr_enabled)
+		return REFUSAL(why, UMR_NOT_ENABLED, umr->number, map->kind);
+	if (map->pd != access->pd)
+		return REFUSAL(why, KEY_DOMAIN, umr->number, map->kind, map->pd, access->pd);
+	if (!map->free && !key->update_tag && map->number != umr->number)
+		return REFUSAL(why, UMR_STALE, umr->number, map->kind, map->number);
+	if (umr->flags & UMR_MUST_BE_FREE && !map->free)
+		return REFUSAL(why, UMR_NOT_FREE, umr->number, map->kind, map->start, map->length);
+	if (umr->flags & UMR_MUST_BE_LIVE && map->free)
+		return REFUSAL(why, UMR_FREE, umr->number, map->kind);
+	if (umr->flags & UMR_CHECK_QPN && map->qpn != KEY_QPN_ANY && map->qpn != access->qpn)
+		return REFUSAL(why, KEY_OTHER_QP, umr->number, map->kind, map->qpn, access->qpn);
+	if (umr->translation_bytes / 16 > key->capacity)
+		return REFUSAL(why, UMR_CAPACITY, umr->number, umr->translation_bytes / 16, key->capacity);
+	if (umr->bsf_octowords > key->bsf_octowords)
+		return REFUSAL(why, UMR_BSF_CAPACITY, umr->number, umr->bsf_octowords, key->bsf_octowords);
+	return 0;
+}
+
+static void set_right(struct mapping *next, const struct umr *umr, uint64_t mask_bit, uint8_t right)
+{
+	if (!(umr->mask & mask_bit))
+		return;
+	next->rights = (next->rights & ~right) | (umr->context.access_flags & right);
+}
+
+static void apply_context(const struct walk_access *access, struct mapping *next, const struct umr *umr)
+{
+	uint32_t qpn_tag = be32toh(umr->context.qpn_mkey);
+
+	if (umr->mask & MLX5_WQE_UMR_CTRL_MKEY_MASK_MKEY)
+		next->number = (next->number & ~0xffu) | (qpn_tag & 0xff);
+	if (umr->mask & MLX5_WQE_UMR_CTRL_MKEY_MASK_QPN) {
+		next->qpn = qpn_tag >> 8;
+		next->qp_serial = next->qpn == access->qpn ? access->qp_serial : 0;
+	}
+	if (umr->mask & MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE)
+		next->free = umr->context.free & MLX5_WQE_MKEY_CONTEXT_FREE;
+	if (umr->mask & MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN)
+		next->length = be64toh(umr->context.len);
+	if (umr->mask & MLX5_WQE_UMR_CTRL_MKEY_MASK_START_ADDR)
+		next->start = be64toh(umr->context.start_addr);
+	set_right(next, umr, MASK_LOCAL_READ, RIGHT_LOCAL_READ);
+	set_right(next, umr, MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_LOCAL_WRITE, RIGHT_LOCAL_WRITE);
+	set_right(next, umr, MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_READ, RIGHT_REMOTE_READ);
+	set_right(next, umr, MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_WRITE, RIGHT_REMOTE_WRITE);
+	set_right(next, umr, MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC, RIGHT_ATOMIC);
+}
+
+static int apply(const struct walk_access *access, enum ibv_qp_type qp_type, const struct mkey *key,
+		 struct mapping *next, const struct umr *umr, struct refusal *why)
+{
+	int error;
+
+	if (umr->mask & MLX5_WQE_UMR_CTRL_MKEY_MASK_BSF_ENABLE &&
+	    be32toh(umr->context.flags_pd) & CONTEXT_BSF_ENABLED && !key->bsf_octowords)
+		return REFUSAL(why, UMR_BSF_CAPACITY, umr->number, 4, 0);
+	apply_context(access, next, umr);
+	if (umr->translation_bytes) {
+		error = layout_parse(next, umr->number, umr->translations, umr->translation_bytes, why);
+		if (error)
+			return error;
+	} else if (umr->mask & MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN && !next->length) {
+		next->form = LAYOUT_NONE;
+		next->count = 0;
+	}
+	if (next->kind == KEY_WINDOW_1 || next->kind == KEY_WINDOW_2)
+		return window_check(access, qp_type, next, why);
+	return 0;
+}
+
+int umr_execute(const struct walk_access *access, enum ibv_qp_type qp_type, const uint8_t *wqe, size_t bytes,
+		struct refusal *why)
+{
+	struct mapping *next;
+	struct mkey *key;
+	struct umr umr;
+	int error = parse(&umr, wqe, bytes, why);
+
+	if (error)
+		return error;
+	key = mkey_find(access->hca, umr.number);
+	if (!key)
+		return REFUSAL(why, KEY_UNKNOWN, umr.number, 0, 0);
+	if (!key->umr_enabled)
+		return REFUSAL(why, UMR_NOT_ENABLED, umr.number, mkey_mapping(key)->kind);
+	next = mkey_edit(key);
+	if (!next)
+		return REFUSAL(why, UMR_NO_MEMORY, umr.number);
+	error = check_key(access, &umr, key, next, why);
+	if (!error)
+		error = apply(access, qp_type, key, next, &umr, why);
+	if (error)
+		mkey_discard(key, next);
+	else
+		mkey_publish(key, next);
+	return error;
+}
+
+/* IBTA C10-58 and mlx5-formats 6, point 51: only keys that were made for it can be invalidated from afar. */
+static int may_invalidate(const struct walk_access *access, const struct mkey *key, const struct mapping *map,
+			  uint32_t rkey, struct refusal *why)
+{
+	if (map->free)
+		return REFUSAL(why, KEY_FREE, rkey, map->kind, 0, 0);
+	if (map->number != rkey)
+		return REFUSAL(why, KEY_STALE, rkey, map->kind, map->number, 0, 0);
+	if (map->pd != access->pd)
+		return REFUSAL(why, KEY_DOMAIN, rkey, map->kind, map->pd, access->pd);
+	if (!key->remote_invalidate)
+		return REFUSAL(why, INVALIDATE_NOT_ALLOWED, rkey, map->kind);
+	if (map->qpn != KEY_QPN_ANY && map->qpn != access->qpn)
+		return REFUSAL(why, KEY_OTHER_QP, rkey, map->kind, map->qpn, access->qpn);
+	return 0;
+}
+
+int invalidate_check(const struct walk_access *access, uint32_t rkey, struct refusal *why)
+{
+	const struct mkey *key = mkey_find(access->hca, rkey);
+
+	if (!key)
+		return REFUSAL(why, KEY_UNKNOWN, rkey, 0, 0);
+	return may_invalidate(access, key, mkey_mapping(key), rkey, why);
+}
+
+int invalidate_execute(const struct walk_access *access, uint32_t rkey, struct refusal *why)
+{
+	struct mkey *key = mkey_find(access->hca, rkey);
+	struct mapping *next;
+	int error;
+
+	if (!key)
+		return REFUSAL(why, KEY_UNKNOWN, rkey, 0, 0);
+	next = mkey_edit(key);
+	if (!next)
+		return REFUSAL(why, UMR_NO_MEMORY, rkey);
+	error = may_invalidate(access, key, next, rkey, why);
+	if (error) {
+		mkey_discard(key, next);
+		return error;
+	}
+	next->free = true;
+	mkey_publish(key, next);
+	return 0;
+}

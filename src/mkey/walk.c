@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The walk, see walk.h: first half checks, second half moves. */
+#include "mkey/walk.h"
+
+#include <errno.h>
+
+#include "hca/device.h"
+#include "mkey/pages.h"
+
+#define READING (RIGHT_LOCAL_READ | RIGHT_REMOTE_READ | RIGHT_ATOMIC)
+#define WRITING (RIGHT_LOCAL_WRITE | RIGHT_REMOTE_WRITE | RIGHT_ATOMIC)
+
+#define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EACCES)
+
+/* Keys inside keys are reached with local rights, whatever the outer request was. */
+static uint8_t inner_rights(uint8_t rights)
+{
+	return (rights & READING ? RIGHT_LOCAL_READ : 0) | (rights & WRITING ? RIGHT_LOCAL_WRITE : 0);
+}
+
+/* IBTA C10-56 and C10-57: tag, state, domain, queue pair, rights, range, in this order. */
+static int resolve(const struct walk_access *access, uint32_t number, uint64_t address, uint64_t length,
+		   const struct mapping **out, struct refusal *why)
+{
+	const struct mkey *key = mkey_find(access->hca, number);
+	const struct mapping *map;
+	uint64_t offset;
+
+	if (!key)
+		return REFUSAL(why, KEY_UNKNOWN, number, address, length);
+	map = mkey_mapping(key);
+	if (map->free)
+		return REFUSAL(why, KEY_FREE, number, map->kind, address, length);
+	if (map->number != number)
+		return REFUSAL(why, KEY_STALE, number, map->kind, map->number, address, length);
+	if (map->pd != access->pd)
+		return REFUSAL(why, KEY_DOMAIN, number, map->kind, map->pd, access->pd);
+	if (map->qpn != KEY_QPN_ANY &&
+	    (map->qpn != access->qpn || (map->qp_serial && map->qp_serial != access->qp_serial)))
+		return REFUSAL(why, KEY_OTHER_QP, number, map->kind, map->qpn, access->qpn);
+	if ((map->rights & access->rights) != access->rights)
+		return REFUSAL(why, KEY_RIGHTS, number, map->kind, map->rights, access->rights, address, length);
+	offset = address - map->start;
+	if (address < map->start || offset > map->length || length > map->length - offset)
+		return REFUSAL(why, KEY_RANGE, number, map->kind, map->start, map->length, address, length);
+	*out = map;
+	return 0;
+}
+
+/* Memory of a range that is already known to lie inside a direct mapping. */
+static int direct_piece(const struct mapping *map, uint8_t rights, uint64_t address, uint64_t length,
+			struct piece *piece, struct refusal *why)
+{
+	piece->length = length;
+	piece->address = map->kind == KEY_NULL ? NULL : mapping_memory(map, address);
+	if ((map->kind == KEY_ON_DEMAND || map->kind == KEY_IMPLICIT) &&
+	    pages_present(piece->address, length, rights & WRITING) != 0)
+		return REFUSAL(why, KEY_NOT_MAPPED, map->number, map->kind, address, length);
+	return 0;
+}
+
+int walk_direct(const struct walk_access *access, uint32_t number, uint64_t address, uint64_t length,
+		struct piece *piece, bool *direct, struct refusal *why)
+{
+	const struct mapping *map;
+	int error = resolve(access, number, address, length, &map, why);
+
+	if (error)
+		return error;
+	*direct = mapping_is_direct(map);
+	return *direct ? direct_piece(map, access->rights, address, length, piece, why) : 0;
+}
+
+/* ---- checking ------------------------------------------------------------------------------------------------- */
+
+static int check_range(const struct walk_access *access, const struct mapping *map, uint64_t offset, uint64_t length,
+		       uint32_t depth, struct refusal *why);
+
+/* [@inside, +@length) of what @entry refers to; @shift: bytes that a repetition moved it on. */
+static int check_entry(const struct walk_access *access, const struct layout_entry *entry, uint64_t shift,
+		       uint64_t inside, uint64_t length, uint32_t depth, struct refusal *why)
+{
+	const struct mapping *map;
+	struct piece piece;
+	uint64_t address;
+	int error;
+
+	if (__builtin_add_overflow(entry->address, shift, &address) ||
+	    __builtin_add_overflow(address, inside, &address))
+		return REFUSAL(why, LAYOUT_WRAPS, entry->key, entry->address, shift, inside, length);
+	error = resolve(access, entry->key, address, length, &map, why);
+	if (error)
+		return error;
+	if (entry->serial && entry->serial != map->serial)
+		return REFUSAL(why, WINDOW_REGION_GONE, entry->key, address, length);
+	if (mapping_is_direct(map))
+		return direct_piece(map, access->rights, address, length, &piece, why);
+	if (depth == LIMIT_MKEY_DEPTH)
+		return REFUSAL(why, KEY_DEPTH, entry->key, LIMIT_MKEY_DEPTH);
+	return check_range(access, map, address - map->start, length, depth + 1, why);
+}
+
+/* The entry of a layout (of one repetition) that holds byte @offset < period. Entries of no bytes are passed over. */
+static uint32_t entry_at(const struct mapping *map, uint64_t offset)
+{
+	uint32_t low = 0, high = map->count - 1;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low + 1) / 2;
+
+		if (map->entries[middle].before <= offset)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	return low;
+}
+
+static int check_list(const struct walk_access *access, const struct mapping *map, uint64_t offset, uint64_t length,
+		      uint32_t depth, struct refusal *why)
+{
+	for (uint32_t i = entry_at(map, offset); length && i < map->count; i++) {
+		const struct layout_entry *entry = &map->entries[i];
+		uint64_t inside = offset - entry->before;
+		uint64_t bytes = entry->bytes - inside < length ? entry->bytes - inside : length;
+		int error;
+
+		if (!bytes)
+			continue;
+		error = check_entry(access, entry, 0, inside, bytes, depth, why);
+		if (error)
+			return error;
+		offset += bytes;
+		length -= bytes;
+	}
+	return 0;
+}
+
+static bool refers_to_memory(const struct walk_access *access, const struct layout_entry *entry)
+{
+	const struct mkey *key = mkey_find(access->hca, entry->key);
+	const struct mapping *map = key ? mkey_mapping(key) : NULL;
+
+	return map && mapping_is_direct(map) && map->kind != KEY_ON_DEMAND && map->kind != KEY_IMPLICIT;
+}
+
+/*
+ * What the repetitions @first … @last of one entry touch, the first from byte @skip on, the last up to byte @end:
+ * its lowest and its highest byte. Memory regions are contiguous, so checking these two checks all between.
+ */
+static int check_extent(const struct walk_access *access, const struct layout_entry *entry, uint64_t first,
+			uint64_t last, uint64_t skip, uint64_t end, uint32_t depth, struct refusal *why)
+{
+	uint64_t low = first * entry->stride + skip, high = last * entry->stride + end;
+
+	if (last > first) {
+		if ((first + 1) * entry->stride < low)
+			low = (first + 1) * entry->stride;
+		if ((last - 1) * entry->stride + entry->bytes > high)
+			high = (last - 1) * entry->stride + entry->bytes;
+	}
+	return check_entry(access, entry, low, 0, high - low, depth, why);
+}
+
+static int check_each(const struct walk_access *access, const struct layout_entry *entry, uint64_t first,
+		      uint64_t last, uint64_t skip, uint64_t end, uint32_t depth, struct refusal *why)
+{
+	for (uint64_t i = first; i <= last; i++) {
+		uint64_t from = i == first ? skip : 0, to = i == last ? end : entry->bytes;
+		int error = check_entry(access, entry, i * entry->stride, from, to - from, depth, why);
+
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+static int check_repeat(const struct walk_access *access, const struct mapping *map, uint64_t offset, uint64_t length,
+			uint32_t depth, struct refusal *why)
+{
+	uint64_t first_round = offset / map->period, last_round = (offset + length - 1) / map->period;
+	uint64_t first_byte = offset % map->period, last_byte = (offset + length - 1) % map->period;
+
+	for (uint32_t i = 0; i < map->count; i++) {
+		const struct layout_entry *entry = &map->entries[i];
+		uint64_t first = first_round, last = last_round, skip = 0, end = entry->bytes;
+		int error;
+
+		if (!entry->bytes)
+			continue;
+		if (first_byte >= entry->before + entry->bytes)
+			first++;
+		else if (first_byte > entry->before)
+			skip = first_byte - entry->before;
+		if (last_byte < entry->before) {
+			if (last == 0)
+				continue;
+			last--;
+		} else if (last_byte < entry->before + entry->bytes) {
+			end = last_byte - entry->before + 1;
+		}
+		if (first > last)
+			continue;
+		if (first != first_round)
+			skip = 0;
+		if (last != last_round)
+			end = entry->bytes;
+		error = (refers_to_memory(access, entry) ? check_extent : check_each)(access, entry, first, last, skip,
+										     end, depth, why);
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+static int check_range(const struct walk_access *access, const struct mapping *map, uint64_t offset, uint64_t length,
+		       uint32_t depth, struct refusal *why)
+{
+	uint64_t translated = mapping_translated(map);
+
+	if (offset > translated || length > translated - offset)
+		return REFUSAL(why, LAYOUT_SHORT, map->number, map->kind, translated, offset, length);
+	if (!length)
+		return 0;
+	if (map->form == LAYOUT_LIST)
+		return check_list(access, map, offset, length, depth, why);
+	return check_repeat(access, map, offset, length, depth, why);
+}
+
+/* ---- walking -------------------------------------------------------------------------------------------------- */
+
+static void enter_level(struct walk *walk, const struct mapping *map, uint64_t offset, uint64_t length)
+{
+	struct walk_level *level = &walk->level[walk->depth++];
+
+	level->map = map;
+	level->left = length;
+	level->repetition = 0;
+	if (map->form == LAYOUT_REPEAT) {
+		level->repetition = offset / map->period;
+		offset %= map->period;
+	}
+	level->entry = entry_at(map, offset);
+	level->inside = offset - map->entries[level->entry].before;
+}
+
+/* All entries of a repeated layout direct and few: then pieces need no look-up. */
+static void resolve_bases(struct walk *walk)
+{
+	const struct mapping *map = walk->level[0].map;
+
+	walk->resolved = false;
+	if (map->form != LAYOUT_REPEAT || map->count > WALK_BASES)
+		return;
+	for (uint32_t i = 0; i < map->count; i++) {
+		const struct mkey *key = mkey_find(walk->hca, map->entries[i].key);
+		const struct mapping *target = key ? mkey_mapping(key) : NULL;
+
+		if (!target || !mapping_is_direct(target) || target->kind == KEY_NULL)
+			return;
+		walk->base[i] = mapping_memory(target, map->entries[i].address);
+	}
+	walk->resolved = true;
+}
+
+int walk_begin(struct walk *walk, const struct walk_access *access, uint32_t number, uint64_t address,
+	       uint64_t length, struct refusal *why)
+{
+	struct walk_access inner = *access;
+	const struct mapping *map;
+	int error = resolve(access, number, address, length, &map, why);
+
+	if (error)
+		return error;
+	inner.rights = inner_rights(access->rights);
+	error = check_range(&inner, map, address - map->start, length, 1, why);
+	if (error)
+		return error;
+	walk->hca = access->hca;
+	walk->left = length;
+	walk->depth = 0;
+	enter_level(walk, map, address - map->start, length);
+	resolve_bases(walk);
+	return 0;
+}
+
+static void step(struct walk_level *level, uint64_t bytes)
+{
+	level->left -= bytes;
+	level->inside += bytes;
+	while (level->left && level->inside == level->map->entries[level->entry].bytes) {
+		level->inside = 0;
+		if (++level->entry == level->map->count) {
+			level->entry = 0;
+			level->repetition++;
+		}
+	}
+}
+
+/*
+ * The check saw mappings that another thread may have exchanged meanwhile, which only a program that configures a key
+ * under a running transfer can see. Whatever it configured, no piece leaves the memory of a region: then it is null.
+ */
+static bool target_piece(struct walk *walk, const struct layout_entry *entry, uint64_t address, uint64_t length,
+			 struct piece *piece)
+{
+	const struct mkey *key = mkey_find(walk->hca, entry->key);
+	const struct mapping *map = key ? mkey_mapping(key) : NULL;
+	uint64_t offset = map ? address - map->start : 0;
+
+	*piece = (struct piece){NULL, length};
+	if (!map || map->free || address < map->start || offset > map->length || length > map->length - offset)
+		return true;
+	if (mapping_is_direct(map)) {
+		if (map->kind != KEY_NULL)
+			piece->address = mapping_memory(map, address);
+		return true;
+	}
+	if (walk->depth == LIMIT_MKEY_DEPTH || offset > mapping_translated(map) ||
+	    length > mapping_translated(map) - offset)
+		return true;
+	enter_level(walk, map, offset, length);
+	return false;
+}
+
+bool walk_next(struct walk *walk, uint64_t max, struct piece *piece)
+{
+	while (walk->left) {
+		struct walk_level *level = &walk->level[walk->depth - 1];
+		const struct layout_entry *entry;
+		uint64_t bytes, address;
+
+		if (!level->left) {
+			walk->depth--;
+			continue;
+		}
+		entry = &level->map->entries[level->entry];
+		bytes = entry->bytes - level->inside;
+		if (bytes > level->left)
+			bytes = level->left;
+		if (walk->resolved) {
+			if (bytes > max)
+				bytes = max;
+			piece->address = (uint8_t *)((uintptr_t)walk->base[level->entry] +
+						     level->repetition * entry->stride + level->inside);
+			piece->length = bytes;
+			step(level, bytes);
+			walk->left -= bytes;
+			return true;
+		}
+		address = entry->address + level->repetition * entry->stride + level->inside;
+		if (target_piece(walk, entry, address, bytes, piece)) {
+			if (piece->length > max)
+				piece->length = max;
+			step(level, piece->length);
+			walk->left -= piece->length;
+			return true;
+		}
+		/* A level was entered for these bytes: this one goes on behind them. */
+		step(level, bytes);
+	}
+	return false;
+}

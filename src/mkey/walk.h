@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The walk: from (key, address, length, wanted rights) to contiguous pieces of memory.
+ *
+ * walk_begin() checks everything first: number, tag, live, domain, QP, rights, range, and for indirect keys every
+ * entry that the range touches, down to the memory regions. Only then are pieces handed out, so a refused request has
+ * touched nothing. A walk is a position: it can begin at any offset (retransmission), and costs no allocation.
+ *
+ * A walk lives inside one epoch section; it points into mappings.
+ */
+#ifndef SOFTHCA_MKEY_WALK_H
+#define SOFTHCA_MKEY_WALK_H
+
+#include "hca/limits.h"
+#include "mkey/key.h"
+
+/* Why something was refused: the rule and its figures, noted where the check is made. */
+struct refusal {
+	enum explain_rule rule;
+	uint64_t args[EXPLAIN_ARGS];
+};
+
+/* Who asks. */
+struct walk_access {
+	struct hca *hca;
+	uint32_t pd;
+	uint32_t qpn;	/* of the QP that carries the request */
+	uint64_t qp_serial;
+	uint8_t rights; /* enum key_rights: all of these are needed on the outermost key */
+};
+
+struct piece {
+	uint8_t *address; /* NULL: the null key; reads give zeros, writes vanish */
+	uint64_t length;
+};
+
+struct walk_level {
+	const struct mapping *map;
+	uint64_t left;	     /* bytes still to walk on this level */
+	uint64_t repetition; /* LAYOUT_REPEAT */
+	uint64_t inside;     /* bytes already walked of the current entry */
+	uint32_t entry;
+};
+
+#define WALK_BASES 8
+
+struct walk {
+	struct hca *hca;
+	uint64_t left; /* bytes still to hand out */
+	uint32_t depth;
+	/* memory of each entry's byte 0 when all of a repeated layout's entries are direct: no look-up per piece */
+	bool resolved;
+	uint8_t *base[WALK_BASES];
+	struct walk_level level[LIMIT_MKEY_DEPTH];
+};
+
+/**
+ * Checks the access and prepares the walk. Returns 0, or -EACCES with @why filled and @walk unusable.
+ * @length is at least 1: the R_Key of an RDMA of length zero is not checked (IBTA C9-88), so nobody asks then.
+ */
+int walk_begin(struct walk *walk, const struct walk_access *access, uint32_t key, uint64_t address, uint64_t length,
+	       struct refusal *why);
+
+/**
+ * The next contiguous piece, at most @max bytes. Returns false at the end.
+ */
+bool walk_next(struct walk *walk, uint64_t max, struct piece *piece);
+
+/**
+ * The single piece of an access to a direct key; *direct is false (and nothing checked beyond the key itself) when the
+ * key is indirect and a walk is needed. Returns 0 or -EACCES with @why.
+ */
+int walk_direct(const struct walk_access *access, uint32_t key, uint64_t address, uint64_t length, struct piece *piece,
+		bool *direct, struct refusal *why);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Memory windows, see window.h. */
+#include "mkey/window.h"
+
+#include <errno.h>
+
+#include "hca/device.h"
+
+#define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EACCES)
+
+static int check_region(const struct walk_access *access, struct mapping *next, struct refusal *why)
+{
+	struct layout_entry *entry = &next->entries[0];
+	const struct mkey *key = mkey_find(access->hca, entry->key);
+	const struct mapping *region;
+	uint64_t offset;
+
+	if (!key)
+		return REFUSAL(why, BIND_REGION_UNKNOWN, next->number, entry->key);
+	region = mkey_mapping(key);
+	if (region->number != entry->key || region->free)
+		return REFUSAL(why, BIND_REGION_UNKNOWN, next->number, entry->key);
+	if (!mapping_is_direct(region))
+		return REFUSAL(why, BIND_NOT_A_REGION, next->number, entry->key, region->kind);
+	if (region->pd != next->pd)
+		return REFUSAL(why, BIND_DOMAIN, next->number, next->pd, entry->key, region->pd);
+	if (!region->bind_allowed)
+		return REFUSAL(why, BIND_NOT_ALLOWED, next->number, entry->key);
+	if (next->rights & (RIGHT_REMOTE_WRITE | RIGHT_ATOMIC) && !(region->rights & RIGHT_LOCAL_WRITE))
+		return REFUSAL(why, BIND_RIGHTS, next->number, entry->key, next->rights, region->rights);
+	offset = entry->address - region->start;
+	if (entry->address < region->start || offset > region->length || entry->bytes > region->length - offset)
+		return REFUSAL(why, BIND_RANGE, next->number, entry->address, entry->bytes, entry->key, region->start,
+			       region->length);
+	entry->serial = region->serial;
+	return 0;
+}
+
+int window_check(const struct walk_access *access, enum ibv_qp_type qp_type, struct mapping *next,
+		 struct refusal *why)
+{
+	if (next->free)
+		return 0;
+	/* ibv_bind_mw(3): "must be either UC, RC or XRC_SEND". */
+	if (qp_type != IBV_QPT_RC && qp_type != IBV_QPT_UC && qp_type != IBV_QPT_XRC_SEND)
+		return REFUSAL(why, BIND_QP_TYPE, next->number, qp_type);
+	if (next->form != LAYOUT_LIST || next->count != 1 || next->length > next->entries[0].bytes)
+		return REFUSAL(why, BIND_FORM, next->number, next->count, next->length);
+	/* IBTA 10.6.7.2.3: a type 2 window is tied to the QP that binds it. */
+	if (next->kind == KEY_WINDOW_2 && next->qpn != access->qpn)
+		return REFUSAL(why, BIND_OTHER_QP, next->number, next->qpn, access->qpn);
+	return check_region(access, next, why);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Memory windows: what a bind must satisfy beyond a UMR (mlx5-formats 4.12; ibv_bind_mw(3); IBTA 10.6.7). */
+#ifndef SOFTHCA_MKEY_WINDOW_H
+#define SOFTHCA_MKEY_WINDOW_H
+
+#include "mkey/walk.h"
+
+/**
+ * Checks the window mapping @next that a bind or an invalidation is about to publish, and ties it to its region.
+ * Returns 0, or -EACCES with @why filled.
+ */
+int window_check(const struct walk_access *access, enum ibv_qp_type qp_type, struct mapping *next,
+		 struct refusal *why);
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mlx5dv_init_obj(3): what a program needs to work with rings itself. The rings and doorbell records are the
+ * real ones, those that the device executes from and writes to. comp_mask is in and out: of what was asked
+ * for, what exists. bf.size is 0, no BlueFlame: a WQE is always read from the ring.
+ */
+#include <errno.h>
+
+#include "abi/entry_points.h"
+#include "explain/explain.h"
+#include "mlx5dv/doorbell_page.h"
+#include "verbs/objects.h"
+
+static int init_qp(struct ibv_qp *base, struct mlx5dv_qp *out)
+{
+	struct user_qp *qp = to_user_qp(base);
+	uint8_t *page = doorbell_page(to_user_context(base->context));
+
+	if (!page)
+		return errno;
+	out->dbrec = qp->dbrec;
+	out->sq.buf = qp->sq.buffer;
+	out->sq.wqe_cnt = qp->sq.wqebb_count;
+	out->sq.stride = MLX5_SEND_WQE_BB;
+	out->rq.buf = qp->rq.buffer;
+	out->rq.wqe_cnt = qp->rq.count;
+	out->rq.stride = UINT32_C(1) << qp->rq.shift;
+	out->bf.reg = page + DOORBELL_SEND_OFFSET;
+	out->bf.size = 0;
+	/* No descriptor to map the page from, and no raw packet QP: none of the optional members. */
+	out->comp_mask = 0;
+	return 0;
+}
+
+static int init_cq(struct ibv_cq *base, struct mlx5dv_cq *out)
+{
+	struct user_cq *cq = to_user_cq(base);
+	void *page = doorbell_page(to_user_context(base->context));
+
+	if (!page)
+		return errno;
+	queue_lock(&cq->lock);
+	out->buf = cq->buffer;
+	out->dbrec = cq->dbrec;
+	out->cqe_cnt = cq->cqe_count;
+	out->cqe_size = cq->cqe_size;
+	out->cq_uar = page;
+	out->cqn = hca_cq_number(cq->device);
+	out->comp_mask = 0;
+	/* From now on the consumer index is the program's: a CQE of a dying QP is its business. */
+	cq->dv_owned = true;
+	queue_unlock(&cq->lock);
+	return 0;
+}
+
+static int init_srq(struct ibv_srq *base, struct mlx5dv_srq *out)
+{
+	struct user_srq *srq = to_user_srq(base);
+	uint64_t granted = out->comp_mask & MLX5DV_SRQ_MASK_SRQN;
+
+	queue_lock(&srq->lock);
+	out->buf = srq->buffer;
+	out->dbrec = srq->dbrec;
+	out->stride = UINT32_C(1) << srq->entry_shift;
+	out->head = srq->head;
+	out->tail = srq->tail;
+	queue_unlock(&srq->lock);
+	if (granted)
+		out->srqn = hca_srq_number(srq->device);
+	out->comp_mask = granted;
+	return 0;
+}
+
+static int init_dm(struct ibv_dm *base, struct mlx5dv_dm *out)
+{
+	struct user_dm *dm = to_user_dm(base);
+
+	out->buf = dm->addr;
+	out->length = dm->length;
+	/* REMOTE_VA is an address in steering memory. */
+	out->comp_mask = 0;
+	return 0;
+}
+
+static int init_ah(struct ibv_ah *base, struct mlx5dv_ah *out)
+{
+	out->av = &to_user_ah(base)->av;
+	out->comp_mask = 0;
+	return 0;
+}
+
+static int init_pd(struct ibv_pd *base, struct mlx5dv_pd *out)
+{
+	out->pdn = hca_pd_number(to_user_pd(base)->device);
+	out->comp_mask = 0;
+	return 0;
+}
+
+/* In this order, up to the first error (mlx5-formats 1.16). */
+int softhca_mlx5dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type)
+{
+	int error = 0;
+
+	if (!(obj_type & (MLX5DV_OBJ_QP | MLX5DV_OBJ_CQ | MLX5DV_OBJ_SRQ | MLX5DV_OBJ_RWQ | MLX5DV_OBJ_DM |
+			  MLX5DV_OBJ_AH | MLX5DV_OBJ_PD)))
+		return REFUSE(hca_device(0), "mlx5dv_init_obj", EINVAL, RULE_DV_INIT_OBJ_NONE, obj_type);
+	if (obj_type & MLX5DV_OBJ_QP)
+		error = init_qp(obj->qp.in, obj->qp.out);
+	if (!error && obj_type & MLX5DV_OBJ_CQ)
+		error = init_cq(obj->cq.in, obj->cq.out);
+	if (!error && obj_type & MLX5DV_OBJ_SRQ)
+		error = init_srq(obj->srq.in, obj->srq.out);
+	if (!error && obj_type & MLX5DV_OBJ_RWQ)
+		error = REFUSE(hca_device(0), "mlx5dv_init_obj", EOPNOTSUPP, RULE_DV_INIT_OBJ_RWQ, obj_type);
+	if (!error && obj_type & MLX5DV_OBJ_DM)
+		error = init_dm(obj->dm.in, obj->dm.out);
+	if (!error && obj_type & MLX5DV_OBJ_AH)
+		error = init_ah(obj->ah.in, obj->ah.out);
+	if (!error && obj_type & MLX5DV_OBJ_PD)
+		error = init_pd(obj->pd.in, obj->pd.out);
+	return error;
+}
+
+/* Programs linked against the first libmlx5 expect in cq_uar where the address of the page is kept. */
+int softhca_mlx5dv_init_obj_1_0(struct mlx5dv_obj *obj, uint64_t obj_type)
+{
+	int error = softhca_mlx5dv_init_obj(obj, obj_type);
+
+	if (!error && obj_type & MLX5DV_OBJ_CQ)
+		obj->cq.out->cq_uar = &to_user_context(obj->cq.in->context)->doorbell_page;
+	return error;
+}

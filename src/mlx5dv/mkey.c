@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Indirect keys: mlx5dv_create_mkey(3), mlx5dv_destroy_mkey(3). A key is created free, with a capacity; a UMR
+ * (mlx5dv/wr_mkey.c) gives it a layout and rights.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "abi/entry_points.h"
+#include "explain/explain.h"
+#include "hca/limits.h"
+#include "verbs/objects.h"
+
+#define MKEY_KNOWN_FLAGS                                                                                     \
+	(MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT | MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE |                \
+	 MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO | MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG |                       \
+	 MLX5DV_MKEY_INIT_ATTR_FLAGS_REMOTE_INVALIDATE)
+
+/* The checks in the order of mlx5-formats 4.3. Returns 0 or the errno value. */
+static int check_create(struct hca *hca, const struct mlx5dv_mkey_init_attr *attr)
+{
+	const char *call = "mlx5dv_create_mkey";
+
+	if (!attr->create_flags || attr->create_flags & ~(uint32_t)MKEY_KNOWN_FLAGS)
+		return REFUSE(hca, call, EOPNOTSUPP, RULE_MKEY_CREATE_FLAGS, attr->create_flags,
+			      MKEY_KNOWN_FLAGS);
+	if (attr->create_flags & MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE)
+		return REFUSE(hca, call, EOPNOTSUPP, RULE_MKEY_NO_SIGNATURE, attr->create_flags);
+	if (attr->create_flags & MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO)
+		return REFUSE(hca, call, EOPNOTSUPP, RULE_MKEY_NO_CRYPTO, attr->create_flags);
+	if (attr->max_entries > LIMIT_MAX_MKEY_ENTRIES)
+		return REFUSE(hca, call, EINVAL, RULE_MKEY_MAX_ENTRIES, attr->max_entries,
+			      LIMIT_MAX_MKEY_ENTRIES);
+	return 0;
+}
+
+struct mlx5dv_mkey *softhca_mlx5dv_create_mkey(struct mlx5dv_mkey_init_attr *attr)
+{
+	struct user_pd *pd = to_user_pd(attr->pd);
+	/* Translations come in 64-byte groups; the program is told what it got. */
+	uint16_t max_entries = (attr->max_entries + 3) & ~3;
+	struct hca_mkey_attr device_attr = {
+		.max_entries = max_entries,
+		.remote_invalidate = attr->create_flags & MLX5DV_MKEY_INIT_ATTR_FLAGS_REMOTE_INVALIDATE,
+		.update_tag = attr->create_flags & MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG,
+	};
+	struct user_mkey *mkey;
+	int error = check_create(hca_of_context(pd->base.context), attr);
+
+	if (error) {
+		errno = error;
+		return NULL;
+	}
+	mkey = calloc(1, sizeof(*mkey));
+	if (!mkey)
+		return NULL;
+	error = -hca_mkey_create(pd->device, &device_attr, &mkey->key);
+	if (error) {
+		free(mkey);
+		errno = error;
+		return NULL;
+	}
+	mkey->base.lkey = mkey->base.rkey = mkey_number(mkey->key);
+	mkey->pd = pd;
+	mkey->max_entries = max_entries;
+	mkey->create_flags = attr->create_flags;
+	attr->max_entries = max_entries;
+	return &mkey->base;
+}
+
+int softhca_mlx5dv_destroy_mkey(struct mlx5dv_mkey *dv_mkey)
+{
+	struct user_mkey *mkey = user_container_of(dv_mkey, struct user_mkey, base);
+	int error = -hca_mkey_destroy(mkey->key);
+
+	if (error)
+		return error;
+	free(mkey);
+	return 0;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Layouts of a UMR work request: list (mlx5-formats 1.9), interleaved (1.10). See mlx5dv/wr_mkey.h. */
+#include "mlx5dv/wr_mkey.h"
+#include "mlx5dv/wr_mkey_setter.h"
+
+enum {
+	ENTRY_BYTES = 16,     /* a translation entry, or the header of a repeat block */
+	REPEAT_BLOCK = 0x400, /* `op` of the header, which tells a repeat block from a list entry */
+};
+
+/*
+ * Checks that a layout of @count entries, and @headers more, may be set: room in the work request and in the
+ * key, no layout before. The header takes room in the WQE here; that it takes an entry of the key too is for
+ * the device to check (mlx5-formats 4.3). Latches the error and returns false.
+ */
+static bool layout_allowed(struct user_qp *qp, const char *call, uint16_t count, uint32_t headers)
+{
+	/* Room for inline data is room for entries: hence 4 pieces, or 3 and a header, by default (4.1). */
+	uint32_t room = (qp->sq.max_inline + sizeof(struct mlx5_wqe_inl_data_seg)) / ENTRY_BYTES;
+	uint32_t fits = room > headers ? room - headers : 0;
+
+	if (!mkey_setter_open(qp, call))
+		return false;
+	if (count > fits) {
+		WR_REFUSE(qp, call, ENOMEM, RULE_MKEY_LAYOUT_WQE, count, fits, qp->sq.max_inline);
+		return false;
+	}
+	if (count > qp->builder.mkey->max_entries) {
+		WR_REFUSE(qp, call, ENOMEM, RULE_MKEY_LAYOUT_KEY, count, qp->builder.mkey->max_entries);
+		return false;
+	}
+	if (qp->builder.layout_set) {
+		WR_REFUSE(qp, call, EINVAL, RULE_MKEY_LAYOUT_TWICE, 0);
+		return false;
+	}
+	return true;
+}
+
+/* Pads the @entries to a multiple of 64 bytes, enters the key's length, ends the setter. */
+static void layout_done(struct user_qp *qp, struct wqe wqe, uint32_t entries, uint64_t length)
+{
+	struct mlx5_wqe_mkey_context_seg *context = wqe_unit(wqe, UMR_MKEY_OFFSET);
+	uint32_t bytes = entries * ENTRY_BYTES;
+	uint32_t padded = wqe_blocks(bytes) * WQE_BLOCK;
+
+	wqe_zero(wqe, UMR_PAYLOAD_OFFSET + bytes, padded - bytes);
+	context->len = htobe64(length);
+	qp->builder.umr_mask |= MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN;
+	qp->builder.payload_bytes = padded;
+	qp->builder.layout_set = true;
+	mkey_setter_done(qp);
+}
+
+void mkey_set_list(struct user_qp *qp, const char *call, uint16_t count, const struct ibv_sge *sge)
+{
+	struct wqe wqe = wqe_current(&qp->sq);
+	uint64_t length = 0; /* 64 bits: four pieces may have 16 GiB */
+	uint32_t entries = 0;
+
+	if (!layout_allowed(qp, call, count, 0))
+		return;
+	for (uint16_t i = 0; i < count; i++) {
+		if (!sge[i].length)
+			continue;
+		wqe_set_data(wqe, UMR_PAYLOAD_OFFSET + entries * ENTRY_BYTES, sge[i].addr, sge[i].length,
+			     sge[i].lkey);
+		entries++;
+		length += sge[i].length;
+	}
+	layout_done(qp, wqe, entries, length);
+}
+
+/* Explains the first entry that the format cuts. No driver refuses it (mlx5-formats 6, no. 42). */
+static void explain_truncation(struct user_qp *qp, const char *call, uint16_t count,
+			       const struct mlx5dv_mr_interleaved *data)
+{
+	for (uint16_t i = 0; i < count; i++) {
+		uint64_t stride = (uint64_t)data[i].bytes_count + data[i].bytes_skip;
+
+		if (stride <= UINT16_MAX)
+			continue;
+		EXPLAIN(hca_of_context(qp->base.context),
+			(&(const struct explain_subject){.call = call, .qpn = qp->base.qp_num}),
+			RULE_MKEY_INTERLEAVED_TRUNCATED, i, data[i].bytes_count, data[i].bytes_skip,
+			(uint16_t)data[i].bytes_count, (uint16_t)stride);
+		return;
+	}
+}
+
+static void set_repeat_header(struct wqe wqe, uint32_t bytes, uint32_t repeat_count, uint16_t count)
+{
+	struct mlx5_wqe_umr_repeat_block_seg *header = wqe_unit(wqe, UMR_PAYLOAD_OFFSET);
+
+	header->byte_count = htobe32(bytes);
+	header->op = htobe32(REPEAT_BLOCK);
+	header->repeat_count = htobe32(repeat_count);
+	header->reserved = 0;
+	header->num_ent = htobe16(count);
+}
+
+static void set_repeat_entry(struct wqe wqe, uint32_t number, const struct mlx5dv_mr_interleaved *data)
+{
+	struct mlx5_wqe_umr_repeat_ent_seg *entry = wqe_unit(wqe, UMR_PAYLOAD_OFFSET + number * ENTRY_BYTES);
+
+	entry->stride = htobe16((uint16_t)(data->bytes_count + data->bytes_skip));
+	entry->byte_count = htobe16((uint16_t)data->bytes_count);
+	entry->memkey = htobe32(data->lkey);
+	entry->va = htobe64(data->addr);
+}
+
+void mkey_set_interleaved(struct user_qp *qp, const char *call, uint32_t repeat_count, uint16_t count,
+			  const struct mlx5dv_mr_interleaved *data)
+{
+	struct wqe wqe = wqe_current(&qp->sq);
+	uint64_t bytes = 0; /* of one repetition */
+	bool truncated = false;
+	uint64_t length;
+
+	if (!layout_allowed(qp, call, count, 1))
+		return;
+	for (uint16_t i = 0; i < count; i++) {
+		bytes += data[i].bytes_count;
+		truncated |= (uint64_t)data[i].bytes_count + data[i].bytes_skip > UINT16_MAX;
+	}
+	if (__builtin_mul_overflow(bytes, repeat_count, &length)) {
+		WR_REFUSE(qp, call, EINVAL, RULE_MKEY_INTERLEAVED_LENGTH, bytes, repeat_count);
+		return;
+	}
+	if (truncated)
+		explain_truncation(qp, call, count, data);
+	set_repeat_header(wqe, (uint32_t)bytes, repeat_count, count);
+	for (uint16_t i = 0; i < count; i++)
+		set_repeat_entry(wqe, 1u + i, &data[i]);
+	layout_done(qp, wqe, 1u + count, length);
+}
+
+void dv_wr_set_mkey_layout_list(struct mlx5dv_qp_ex *dv, uint16_t num_sges, const struct ibv_sge *sge)
+{
+	mkey_set_list(to_user_qp_dv(dv), "mlx5dv_wr_set_mkey_layout_list", num_sges, sge);
+}
+
+void dv_wr_set_mkey_layout_interleaved(struct mlx5dv_qp_ex *dv, uint32_t repeat_count,
+				       uint16_t num_interleaved, const struct mlx5dv_mr_interleaved *data)
+{
+	mkey_set_interleaved(to_user_qp_dv(dv), "mlx5dv_wr_set_mkey_layout_interleaved", repeat_count,
+			     num_interleaved, data);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* UMR work requests: opening, closing, rights; wr_layout.c has the layouts. See mlx5dv/wr_mkey.h. */
+#include "mlx5dv/wr_mkey.h"
+#include "mlx5dv/wr_mkey_setter.h"
+
+#define ACCESS_KNOWN                                                                                         \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+
+#define MASK_ACCESS                                                                                          \
+	(MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_LOCAL_WRITE | MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_READ |   \
+	 MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_WRITE | MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC)
+
+/* Latches an error that replaces an earlier one (mlx5-formats 4.2, "which error wins"). */
+#define REFUSE_OVER(qp, call, errno_value, rule, ...)                                                        \
+	do {                                                                                                 \
+		(qp)->builder.error = 0;                                                                     \
+		WR_REFUSE(qp, call, errno_value, rule, __VA_ARGS__);                                         \
+	} while (0)
+
+static void umr_finish(struct user_qp *qp)
+{
+	struct wr_builder *builder = &qp->builder;
+	struct mlx5_wqe_umr_ctrl_seg *umr = wqe_unit(wqe_current(&qp->sq), UMR_CTRL_OFFSET);
+
+	umr->klm_octowords = htobe16(builder->payload_bytes / WQE_UNIT);
+	umr->mkey_mask = htobe64(builder->umr_mask);
+	builder->fence = MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE;
+	builder->mkey = NULL;
+	wr_finish(qp, UMR_PAYLOAD_OFFSET + builder->payload_bytes);
+}
+
+void mkey_setter_done(struct user_qp *qp)
+{
+	if (++qp->builder.mkey_setters_called == qp->builder.mkey_setters_announced)
+		umr_finish(qp);
+}
+
+bool mkey_setter_open(struct user_qp *qp, const char *call)
+{
+	if (qp->builder.error)
+		return false;
+	if (qp->builder.setters_left & WR_SETTER_MKEY)
+		return true;
+	WR_REFUSE(qp, call, EINVAL, RULE_MKEY_SETTER_NOT_OPEN, 0);
+	return false;
+}
+
+void mkey_configure(struct user_qp *qp, const char *call, struct user_mkey *mkey, uint8_t num_setters,
+		    const struct mlx5dv_mkey_conf_attr *attr)
+{
+	struct wr_builder *builder = &qp->builder;
+	uint32_t lkey = mkey->base.lkey;
+	uint8_t tag = lkey & 0xff;
+	struct mlx5_wqe_umr_ctrl_seg *umr;
+	struct mlx5_wqe_mkey_context_seg *context;
+	struct wqe wqe;
+	bool open;
+
+	if (!(qp->ex.wr_flags & IBV_SEND_INLINE)) {
+		REFUSE_OVER(qp, call, EOPNOTSUPP, RULE_MKEY_CONFIGURE_INLINE, qp->ex.wr_flags);
+		return;
+	}
+	if (attr->conf_flags & ~(uint32_t)MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR || attr->comp_mask) {
+		REFUSE_OVER(qp, call, EOPNOTSUPP, RULE_MKEY_CONFIGURE_ATTR, attr->conf_flags, attr->comp_mask,
+			    MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR);
+		return;
+	}
+	open = wr_begin(qp, call, MLX5_OPCODE_UMR, htobe32(lkey), qp->sq.wqe_size, IBV_WC_DRIVER1,
+			WR_SETTER_MKEY, &wqe);
+	if (tag && !(mkey->create_flags & MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG)) {
+		REFUSE_OVER(qp, call, EOPNOTSUPP, RULE_MKEY_CONFIGURE_TAG, lkey, tag);
+		return;
+	}
+	if (!open)
+		return;
+
+	/* No check of free or live: a live key may be configured again (mlx5-formats 4.4). */
+	wqe_zero(wqe, UMR_CTRL_OFFSET, UMR_PAYLOAD_OFFSET - UMR_CTRL_OFFSET);
+	umr = wqe_unit(wqe, UMR_CTRL_OFFSET);
+	umr->flags = MLX5_WQE_UMR_CTRL_FLAG_INLINE;
+	context = wqe_unit(wqe, UMR_MKEY_OFFSET);
+	context->qpn_mkey = htobe32(UMR_MKEY_QPN_ANY | tag);
+
+	builder->mkey = mkey;
+	builder->mkey_setters_announced = num_setters;
+	builder->mkey_setters_called = 0;
+	builder->layout_set = false;
+	builder->access_set = false;
+	builder->umr_mask = MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE | MLX5_WQE_UMR_CTRL_MKEY_MASK_MKEY;
+	builder->payload_bytes = 0;
+	if (!num_setters)
+		umr_finish(qp);
+}
+
+void mkey_set_access(struct user_qp *qp, const char *call, uint32_t access_flags)
+{
+	struct mlx5_wqe_mkey_context_seg *context;
+
+	if (!mkey_setter_open(qp, call))
+		return;
+	if (access_flags & ~(uint32_t)ACCESS_KNOWN) {
+		WR_REFUSE(qp, call, EINVAL, RULE_MKEY_ACCESS_FLAGS, access_flags);
+		return;
+	}
+	if (qp->builder.access_set) {
+		WR_REFUSE(qp, call, EINVAL, RULE_MKEY_ACCESS_TWICE, 0);
+		return;
+	}
+	context = wqe_unit(wqe_current(&qp->sq), UMR_MKEY_OFFSET);
+	context->access_flags = umr_rights(access_flags);
+	qp->builder.umr_mask |= MASK_ACCESS;
+	qp->builder.access_set = true;
+	mkey_setter_done(qp);
+}
+
+void dv_wr_mkey_configure(struct mlx5dv_qp_ex *dv, struct mlx5dv_mkey *mkey, uint8_t num_setters,
+			  struct mlx5dv_mkey_conf_attr *attr)
+{
+	mkey_configure(to_user_qp_dv(dv), "mlx5dv_wr_mkey_configure",
+		       user_container_of(mkey, struct user_mkey, base), num_setters, attr);
+}
+
+void dv_wr_set_mkey_access_flags(struct mlx5dv_qp_ex *dv, uint32_t access_flags)
+{
+	mkey_set_access(to_user_qp_dv(dv), "mlx5dv_wr_set_mkey_access_flags", access_flags);
+}

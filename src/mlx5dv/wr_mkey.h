@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Building a UMR work request (mlx5-formats 1.8): mlx5dv_wr_mkey_configure(3) opens it, setters fill it, the
+ * last one that was announced closes it. wr_mr_list and wr_mr_interleaved of mlx5dv_wr_post(3) are the same
+ * in one call.
+ *
+ * The state between the calls is in user_qp.builder, which sq.lock covers; the caller holds it
+ * (ibv_wr_start(3)). None of these calls returns an error: the first one is latched and comes from
+ * ibv_wr_complete(3). @call is the name under which a refusal is explained. Nothing allocates.
+ */
+#ifndef SOFTHCA_MLX5DV_WR_MKEY_H
+#define SOFTHCA_MLX5DV_WR_MKEY_H
+
+#include "verbs/objects.h"
+
+/**
+ * Opens a UMR work request for @mkey that @num_setters setters will fill; with 0 it is closed at once.
+ * Latches EOPNOTSUPP (no IBV_SEND_INLINE, unknown attributes, foreign tag in lkey; these replace an earlier
+ * error) or ENOMEM (queue full), in the order of mlx5-formats 4.4.
+ */
+void mkey_configure(struct user_qp *qp, const char *call, struct user_mkey *mkey, uint8_t num_setters,
+		    const struct mlx5dv_mkey_conf_attr *attr);
+
+/** Sets the rights (enum ibv_access_flags), all of them. Latches EINVAL. */
+void mkey_set_access(struct user_qp *qp, const char *call, uint32_t access_flags);
+
+/**
+ * Lays the @count pieces of @sge one after the other. Pieces of 0 bytes are left out: in a translation entry
+ * 0 means 2 GiB (mlx5-formats 1.9). Latches ENOMEM (too many for the WQE or the key) or EINVAL.
+ */
+void mkey_set_list(struct user_qp *qp, const char *call, uint16_t count, const struct ibv_sge *sge);
+
+/**
+ * Lays the @count entries of @data in turn, @repeat_count times. bytes_count and bytes_count + bytes_skip are
+ * kept modulo 65536 by the format (mlx5-formats 1.10); that is explained, not refused. Latches ENOMEM or
+ * EINVAL.
+ */
+void mkey_set_interleaved(struct user_qp *qp, const char *call, uint32_t repeat_count, uint16_t count,
+			  const struct mlx5dv_mr_interleaved *data);
+
+/* The members of struct mlx5dv_qp_ex: contracts as above and in the man pages. */
+void dv_wr_mkey_configure(struct mlx5dv_qp_ex *dv, struct mlx5dv_mkey *mkey, uint8_t num_setters,
+			  struct mlx5dv_mkey_conf_attr *attr);
+void dv_wr_set_mkey_access_flags(struct mlx5dv_qp_ex *dv, uint32_t access_flags);
+void dv_wr_set_mkey_layout_list(struct mlx5dv_qp_ex *dv, uint16_t num_sges, const struct ibv_sge *sge);
+void dv_wr_set_mkey_layout_interleaved(struct mlx5dv_qp_ex *dv, uint32_t repeat_count,
+				       uint16_t num_interleaved, const struct mlx5dv_mr_interleaved *data);
+void dv_wr_mr_list(struct mlx5dv_qp_ex *dv, struct mlx5dv_mkey *mkey, uint32_t access_flags,
+		   uint16_t num_sges, struct ibv_sge *sge);
+void dv_wr_mr_interleaved(struct mlx5dv_qp_ex *dv, struct mlx5dv_mkey *mkey, uint32_t access_flags,
+			  uint32_t repeat_count, uint16_t num_interleaved,
+			  struct mlx5dv_mr_interleaved *data);
+
+#endif

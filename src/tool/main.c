@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* softhca: chooses the command. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "softhca.h"
+#include "tool/tool.h"
+
+void tool_fail(int status, const char *format, ...)
+{
+	va_list args;
+
+	fflush(stdout);
+	fputs("softhca: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	exit(status);
+}
+
+static int command(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		int (*run)(int argc, char **argv);
+	} commands[] = {{"run", command_run}, {"env", command_env}, {"info", command_info}};
+
+	if (argc < 2)
+		tool_fail(EXIT_WRONG_USE, "no command (try softhca --help)");
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+		help_print();
+		return EXIT_SUCCESS;
+	}
+	if (strcmp(argv[1], "--version") == 0) {
+		printf("softhca %s\n", softhca_version());
+		return EXIT_SUCCESS;
+	}
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (strcmp(argv[1], commands[i].name) == 0)
+			return commands[i].run(argc - 1, argv + 1);
+	tool_fail(EXIT_WRONG_USE, "unknown %s \"%s\" (try softhca --help)",
+		  *argv[1] == '-' ? "option" : "command", argv[1]);
+}
+
+int main(int argc, char **argv)
+{
+	int status = command(argc, argv);
+
+	/* A full disk or a closed pipe must not look like success. */
+	if (fflush(stdout) || ferror(stdout))
+		tool_fail(EXIT_FAILURE, "cannot write the output");
+	return status;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The softhca command: what its parts share. One thread; the process exits after one command, so nothing is freed.
+ * Exit status: 0, 1 (it did not work), 2 (it was called wrongly: one line on stderr says how).
+ */
+#ifndef SOFTHCA_TOOL_TOOL_H
+#define SOFTHCA_TOOL_TOOL_H
+
+#include "hca/settings.h"
+
+enum exit_status {
+	EXIT_WRONG_USE = 2,
+	EXIT_CANNOT_RUN = 126, /* as env(1) and the shell */
+	EXIT_NOT_FOUND = 127,
+};
+
+/** Prints "softhca: …" as one line on stderr and exits with @status. */
+_Noreturn void tool_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/**
+ * Fills @settings from the environment and then from the options in @argv (from index 1): --name value, --name=value
+ * for each setting. Stops behind "--" or at the first argument that is no option and returns its index. Exits with
+ * EXIT_WRONG_USE on an unknown option or a bad value, also one in the environment; on --help prints the help.
+ */
+int options_parse(int argc, char **argv, struct settings *settings);
+
+/** Puts the settings that are options into the environment, with their origin (SETTINGS_FROM_OPTIONS). */
+void options_export(const struct settings *settings);
+
+/** Prints the help of the whole command, with all settings. */
+void help_print(void);
+
+/** Absolute path of the directory with our libraries, in the build tree or installed; exits if there is none. */
+const char *library_directory(void);
+
+/** Puts our libraries before whatever else LD_LIBRARY_PATH has, for programs started from here. */
+void library_path_export(void);
+
+/* The commands; @argv[0] is the command's name. Each returns the exit status, or runs the program in its place. */
+int command_run(int argc, char **argv);
+int command_env(int argc, char **argv);
+int command_info(int argc, char **argv);
+
+#endif

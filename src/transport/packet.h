@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A packet, or a run of them: header fields in host order, and payload by reference.
+ *
+ * What requester and responder exchange is a run: one message, or a part of one, that takes the packet sequence numbers
+ * psn … psn + count - 1. `place` tells whether the run holds the first and the last packet of its message. Links that
+ * hand over references take a run whole; a link that needs the bytes cuts it at the path MTU (transport/opcode.h gives
+ * the wire opcode of each packet).
+ *
+ * A packet lives in a struct run (transport/run.h) of the thread that handles it. Its payload refers to the memory of
+ * keys and to WQEs: it is valid until the call it was passed to returns.
+ */
+#ifndef SOFTHCA_TRANSPORT_PACKET_H
+#define SOFTHCA_TRANSPORT_PACKET_H
+
+#include "mkey/stream.h"
+#include "transport/opcode.h"
+
+/* AETH syndromes (IBTA 9.7.5.1.2): what an acknowledgement says; codes in the low five bits. */
+enum aeth_kind {
+	AETH_ACK = 0x00,
+	AETH_RNR_NAK = 0x20,
+	AETH_NAK = 0x60,
+	AETH_KIND_MASK = 0x60,
+	AETH_CODE_MASK = 0x1f,
+};
+
+enum nak_code {
+	NAK_SEQUENCE = 0,
+	NAK_INVALID_REQUEST = 1,
+	NAK_REMOTE_ACCESS = 2,
+	NAK_REMOTE_OPERATION = 3,
+};
+
+/* Addresses of a datagram and of a connection. */
+struct packet_path {
+	union ibv_gid source, destination;
+	enum ibv_gid_type type; /* RoCE v1 or v2 */
+	uint8_t service_level, traffic_class, hop_limit;
+	uint32_t flow_label;
+	uint16_t udp_source_port; /* RoCE v2; 0: from the flow label */
+};
+
+struct packet {
+	/* BTH */
+	uint8_t transport; /* enum ibv_qp_type */
+	uint8_t message;   /* enum message */
+	uint8_t place;	   /* enum packet_place */
+	bool solicited;
+	bool acknowledge;  /* the responder shall acknowledge the last packet */
+	uint32_t destination_qpn, source_qpn;
+	uint32_t psn;	   /* of the first packet of the run */
+	uint32_t count;	   /* packets, at least 1 */
+	uint16_t mtu;	   /* bytes of payload per packet */
+	/* DETH */
+	uint32_t qkey;
+	/* RETH, AtomicETH */
+	uint64_t remote_address;
+	uint32_t rkey;
+	uint32_t dma_length;
+	uint64_t swap_add, compare;
+	/* AETH, AtomicAckETH */
+	uint8_t syndrome;
+	uint32_t msn;
+	uint64_t original;
+	/* ImmDt (network order, as the program gave it), IETH */
+	__be32 immediate;
+	uint32_t invalidate_rkey;
+	/* Explanation of a NAK when the refusing side is in this process, else RULE_NONE. */
+	struct refusal why;
+
+	const struct packet_path *path;
+	struct packet_path own_path; /* storage of the path of a datagram */
+	struct stream payload;	     /* payload.length bytes; a length of 0 needs no valid stream beyond that */
+};
+
+#define PSN_MASK 0xffffffu
+
+/** Distance a - b of two packet sequence numbers: negative if a is older (IBTA 9.7.2: half of the 24-bit space). */
+static inline int32_t psn_distance(uint32_t a, uint32_t b)
+{
+	return (int32_t)((a - b) << 8) >> 8;
+}
+
+static inline uint32_t psn_add(uint32_t psn, uint32_t count)
+{
+	return (psn + count) & PSN_MASK;
+}
+
+/** Packets that @length bytes take; a message without payload takes one. */
+static inline uint32_t packets_of(uint64_t length, uint32_t mtu_shift)
+{
+	return length ? (uint32_t)((length - 1) >> mtu_shift) + 1 : 1;
+}
+
+#endif

@@ -1,0 +1,658 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The responder: an enum of states, one switch. Each state is one function that returns the next. Everything a run
+ * covers is checked before a byte of it moves; a refused run has written nothing (IBTA 9.7.4, 9.8.2, 9.8.3).
+ */
+#include <string.h>
+
+#include "mkey/copy.h"
+#include "mkey/umr.h"
+#include "transport/transport.h"
+
+#define GRH_BYTES 40
+
+enum responder_state {
+	RESPONDER_CHECK_PSN,
+	RESPONDER_CHECK_ORDER,
+	RESPONDER_CHECK_OPERATION,
+	RESPONDER_CHECK_RECEIVE,
+	RESPONDER_CHECK_TARGET,
+	RESPONDER_EXECUTE,
+	RESPONDER_COMPLETE,
+	RESPONDER_ACKNOWLEDGE,
+	RESPONDER_DUPLICATE,
+	RESPONDER_REFUSE,
+	RESPONDER_DONE,
+};
+
+/* One request being handled. */
+struct request {
+	struct hca_qp *qp;
+	const struct packet *packet;
+	struct packet *reply;
+	bool replied;
+	/* set before RESPONDER_REFUSE */
+	struct refusal why;
+	uint8_t nak;	  /* enum nak_code */
+	uint8_t syndrome; /* of the receive's error completion, if a receive was taken; also of the explanation */
+	enum qp_event event; /* QP_EVENT_COUNT: none */
+	struct stream sink;
+};
+
+static bool carries_receive(uint8_t message)
+{
+	return message == MESSAGE_SEND || message == MESSAGE_SEND_IMM || message == MESSAGE_SEND_INVALIDATE;
+}
+
+static bool is_write(uint8_t message)
+{
+	return message == MESSAGE_WRITE || message == MESSAGE_WRITE_IMM;
+}
+
+static bool is_atomic(uint8_t message)
+{
+	return message == MESSAGE_COMPARE_SWAP || message == MESSAGE_FETCH_ADD;
+}
+
+/* Packets of one message have one family: SEND, SEND with immediate and with invalidate begin alike (IBTA table 38). */
+static uint8_t family(uint8_t message)
+{
+	if (carries_receive(message))
+		return MESSAGE_SEND;
+	return is_write(message) ? MESSAGE_WRITE : message;
+}
+
+/* ---- replies -------------------------------------------------------------------------------------------------- */
+
+static void begin_reply(struct request *request, enum message message, uint32_t psn, uint8_t syndrome)
+{
+	const struct hca_qp *qp = request->qp;
+	struct packet *reply = request->reply;
+
+	reply->transport = (uint8_t)qp->type;
+	reply->message = (uint8_t)message;
+	reply->place = PLACE_ONLY;
+	reply->solicited = false;
+	reply->acknowledge = false;
+	reply->source_qpn = qp->number;
+	reply->destination_qpn = qp->attr.dest_qp_num;
+	reply->psn = psn;
+	reply->count = 1;
+	reply->mtu = (uint16_t)(1u << qp->mtu_shift);
+	reply->path = &qp->path;
+	reply->syndrome = syndrome;
+	reply->msn = qp->responder.msn;
+	reply->why.rule = RULE_NONE;
+	reply->payload.length = 0;
+	request->replied = qp->reachable;
+}
+
+static enum responder_state nak(struct request *request, uint8_t kind, uint8_t code, uint32_t psn)
+{
+	begin_reply(request, MESSAGE_ACKNOWLEDGE, psn, kind | code);
+	return RESPONDER_DONE;
+}
+
+/* ---- refusals ------------------------------------------------------------------------------------------------- */
+
+#define REFUSE_REQUEST(request, nak_code, cqe_syndrome, qp_event, rule_name, ...)                                      \
+	((request)->why = (struct refusal){RULE_##rule_name, {__VA_ARGS__}}, (request)->nak = (nak_code),              \
+	 (request)->syndrome = (cqe_syndrome), (request)->event = (qp_event), RESPONDER_REFUSE)
+
+/* request->why is filled already. */
+static enum responder_state refuse_with(struct request *request, uint8_t nak_code, uint8_t syndrome,
+					enum qp_event event)
+{
+	request->nak = nak_code;
+	request->syndrome = syndrome;
+	request->event = event;
+	return RESPONDER_REFUSE;
+}
+
+static void complete_receive(struct request *request, struct completion *completion)
+{
+	struct hca_qp *qp = request->qp;
+
+	completion->user_index = qp->user_index;
+	completion->qpn = qp->number;
+	completion->wqe_counter = qp->responder.receive.counter;
+	qp->responder.has_receive = false;
+	qp_complete(qp, qp->recv_cq, completion);
+}
+
+/*
+ * A datagram or an unreliable message that breaks a rule is dropped (IBTA 9.8.2.2, 9.8.3.2); only a receive that was
+ * taken ends in error, and with it the QP. A reliable one is refused with a NAK, and the QP goes to ERR.
+ */
+static enum responder_state refuse(struct request *request)
+{
+	struct hca_qp *qp = request->qp;
+	bool reliable = transport_of(qp->type)->reliable;
+	struct explain_subject subject = {.qpn = qp->number, .qp_state = (uint8_t)qp->state};
+	uint64_t record;
+
+	/* The peer's completion tells it if the peer is here; what nobody else will see is told now. */
+	subject.syndrome = qp->responder.has_receive ? request->syndrome : 0;
+	record = explain_make(qp->hca, &subject, request->why.rule, request->why.args, EXPLAIN_ARGS);
+	if (reliable) {
+		nak(request, AETH_NAK, request->nak, request->packet->psn);
+		request->reply->why = request->why;
+	}
+	qp->responder.in_message = false;
+	if (qp->responder.has_receive) {
+		struct completion completion = {
+			.opcode = MLX5_CQE_RESP_ERR,
+			.syndrome = request->syndrome,
+			.vendor_syndrome = (uint8_t)request->why.rule,
+		};
+
+		complete_receive(request, &completion);
+	} else if (!reliable) {
+		return RESPONDER_DONE;
+	}
+	if (request->event != QP_EVENT_COUNT)
+		qp_raise(qp, request->event);
+	qp_enter_error(qp, record);
+	return RESPONDER_DONE;
+}
+
+/* ---- checks --------------------------------------------------------------------------------------------------- */
+
+static enum responder_state check_psn(struct request *request)
+{
+	struct responder *responder = &request->qp->responder;
+	const struct packet *packet = request->packet;
+	int32_t distance = psn_distance(packet->psn, responder->expected_psn);
+
+	if (transport_of(request->qp->type)->datagram || distance == 0) {
+		responder->nak_sent = false;
+		return RESPONDER_CHECK_ORDER;
+	}
+	if (!transport_of(request->qp->type)->reliable) {
+		/* UC: a gap loses the message under way; the next one begins where it begins (IBTA 9.8.2.2.2). */
+		responder->in_message = false;
+		responder->expected_psn = packet->psn;
+		return packet->place & PLACE_FIRST ? RESPONDER_CHECK_ORDER : RESPONDER_DONE;
+	}
+	if (distance < 0)
+		return RESPONDER_DUPLICATE;
+	if (responder->nak_sent)
+		return RESPONDER_DONE;
+	responder->nak_sent = true;
+	return nak(request, AETH_NAK, NAK_SEQUENCE, responder->expected_psn);
+}
+
+/* IBTA 9.7.4.1.3: a message begins with a first packet, ends with a last one, and nothing comes between. */
+static enum responder_state check_order(struct request *request)
+{
+	struct hca_qp *qp = request->qp;
+	struct responder *responder = &qp->responder;
+	const struct packet *packet = request->packet;
+	bool first = packet->place & PLACE_FIRST;
+
+	if (!responder->established && qp->state == IBV_QPS_RTR && transport_of(qp->type)->connected) {
+		responder->established = true;
+		qp_raise(qp, QP_EVENT_COMM_EST);
+	}
+	if (first == responder->in_message || (!first && family(packet->message) != family(responder->message))) {
+		if (!transport_of(qp->type)->reliable) {
+			responder->in_message = false;
+			return first ? RESPONDER_CHECK_ORDER : RESPONDER_DONE;
+		}
+		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+				      QP_EVENT_REQUEST_ERROR, PACKET_ORDER, packet->message, packet->psn,
+				      responder->in_message);
+	}
+	if (first) {
+		responder->message = packet->message;
+		responder->offset = 0;
+		responder->remote_address = packet->remote_address;
+		responder->rkey = packet->rkey;
+		responder->dma_length = packet->dma_length;
+	}
+	return RESPONDER_CHECK_OPERATION;
+}
+
+static unsigned int access_needed(uint8_t message)
+{
+	if (is_write(message))
+		return IBV_ACCESS_REMOTE_WRITE;
+	if (message == MESSAGE_READ_REQUEST)
+		return IBV_ACCESS_REMOTE_READ;
+	return is_atomic(message) ? IBV_ACCESS_REMOTE_ATOMIC : 0;
+}
+
+/* What the QP permits (ibv_modify_qp(3), qp_access_flags); READ and atomics need responder resources as well. */
+static enum responder_state check_operation(struct request *request)
+{
+	struct hca_qp *qp = request->qp;
+	const struct packet *packet = request->packet;
+	unsigned int needed = access_needed(packet->message);
+
+	if (transport_of(qp->type)->datagram) {
+		if (packet->qkey != qp->attr.qkey)
+			return REFUSE_REQUEST(request, 0, 0, QP_EVENT_COUNT, DATAGRAM_QKEY, packet->qkey, qp->attr.qkey,
+					      packet->source_qpn);
+		return RESPONDER_CHECK_RECEIVE;
+	}
+	if ((qp->attr.qp_access_flags & needed) != needed)
+		return REFUSE_REQUEST(request, NAK_REMOTE_ACCESS, MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR,
+				      QP_EVENT_ACCESS_ERROR, QP_ACCESS, packet->message, qp->number, needed,
+				      qp->attr.qp_access_flags);
+	if ((packet->message == MESSAGE_READ_REQUEST || is_atomic(packet->message)) && !qp->attr.max_dest_rd_atomic)
+		return REFUSE_REQUEST(request, NAK_REMOTE_ACCESS, MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR,
+				      QP_EVENT_ACCESS_ERROR, QP_NO_RESOURCES, packet->message, qp->number);
+	return RESPONDER_CHECK_RECEIVE;
+}
+
+static bool take_receive(struct hca_qp *qp)
+{
+	struct responder *responder = &qp->responder;
+
+	if (!responder->has_receive)
+		responder->has_receive = qp->srq ? srq_take(qp->srq, &responder->receive) :
+						   rq_take(&qp->rq, &responder->receive);
+	return responder->has_receive;
+}
+
+static enum responder_state no_receive(struct request *request)
+{
+	struct hca_qp *qp = request->qp;
+
+	if (transport_of(qp->type)->reliable)
+		return nak(request, AETH_RNR_NAK, qp->attr.min_rnr_timer, request->packet->psn);
+	return REFUSE_REQUEST(request, 0, 0, QP_EVENT_COUNT, NO_RECEIVE, request->packet->message, qp->number);
+}
+
+/* A SEND takes a receive with its first packet, a WRITE with immediate with its last (IBTA C9-82). */
+static enum responder_state check_receive(struct request *request)
+{
+	struct hca_qp *qp = request->qp;
+	const struct packet *packet = request->packet;
+	bool needed = carries_receive(packet->message) ? packet->place & PLACE_FIRST :
+			      packet->message == MESSAGE_WRITE_IMM && packet->place & PLACE_LAST;
+
+	if (needed && !take_receive(qp))
+		return no_receive(request);
+	return RESPONDER_CHECK_TARGET;
+}
+
+static enum responder_state target_receive(struct request *request)
+{
+	struct hca_qp *qp = request->qp;
+	struct responder *responder = &qp->responder;
+	const struct packet *packet = request->packet;
+	uint64_t header = transport_of(qp->type)->datagram ? GRH_BYTES : 0;
+	uint64_t bytes = header + packet->payload.length;
+	struct walk_access access = qp_access(qp, RIGHT_LOCAL_WRITE);
+
+	if (bytes > responder->receive.bytes - responder->offset)
+		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR,
+				      QP_EVENT_COUNT, RECEIVE_TOO_SHORT, responder->offset + bytes,
+				      responder->receive.bytes, header);
+	stream_begin(&request->sink, &access);
+	if (stream_add_segments(&request->sink, responder->receive.segment, responder->receive.count,
+				responder->offset, bytes, &request->why))
+		return refuse_with(request, NAK_REMOTE_OPERATION, MLX5_CQE_SYNDROME_LOCAL_PROT_ERR, QP_EVENT_COUNT);
+	/* mlx5-formats 6, point 51: refused before a byte is placed. */
+	if (packet->message == MESSAGE_SEND_INVALIDATE &&
+	    invalidate_check(&access, packet->invalidate_rkey, &request->why))
+		return refuse_with(request, NAK_REMOTE_ACCESS, MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR,
+				   QP_EVENT_ACCESS_ERROR);
+	return RESPONDER_EXECUTE;
+}
+
+static enum responder_state target_key(struct request *request, uint8_t right, uint64_t offset, uint64_t bytes)
+{
+	struct responder *responder = &request->qp->responder;
+	struct walk_access access = qp_access(request->qp, right);
+	uint64_t address;
+
+	stream_begin(&request->sink, &access);
+	if (__builtin_add_overflow(responder->remote_address, offset, &address))
+		return REFUSE_REQUEST(request, NAK_REMOTE_ACCESS, MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR,
+				      QP_EVENT_ACCESS_ERROR, SEGMENT_WRAPS, responder->rkey, responder->remote_address,
+				      offset);
+	if (stream_add_key(&request->sink, responder->rkey, address, bytes, &request->why))
+		return refuse_with(request, NAK_REMOTE_ACCESS, MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR,
+				   QP_EVENT_ACCESS_ERROR);
+	return RESPONDER_EXECUTE;
+}
+
+/* The first packet of a WRITE names the whole range: all of it is checked then (IBTA C9-88). */
+static enum responder_state target_write(struct request *request)
+{
+	struct responder *responder = &request->qp->responder;
+	const struct packet *packet = request->packet;
+	uint64_t bytes = packet->payload.length;
+	enum responder_state next;
+
+	if (bytes > responder->dma_length - responder->offset ||
+	    (packet->place & PLACE_LAST && bytes != responder->dma_length - responder->offset))
+		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR,
+				      QP_EVENT_REQUEST_ERROR, WRITE_LENGTH, responder->dma_length,
+				      responder->offset + bytes);
+	if (!responder->dma_length)
+		return RESPONDER_EXECUTE;
+	if (packet->place == PLACE_FIRST) {
+		next = target_key(request, RIGHT_REMOTE_WRITE, 0, responder->dma_length);
+		if (next != RESPONDER_EXECUTE)
+			return next;
+	}
+	return target_key(request, RIGHT_REMOTE_WRITE, responder->offset, bytes);
+}
+
+static enum responder_state target_atomic(struct request *request)
+{
+	const struct packet *packet = request->packet;
+
+	if (packet->remote_address % sizeof(uint64_t))
+		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+				      QP_EVENT_REQUEST_ERROR, ATOMIC_ALIGNMENT, packet->remote_address);
+	return target_key(request, RIGHT_ATOMIC, 0, sizeof(uint64_t));
+}
+
+static enum responder_state check_target(struct request *request)
+{
+	const struct packet *packet = request->packet;
+
+	if (carries_receive(packet->message))
+		return target_receive(request);
+	if (is_write(packet->message))
+		return target_write(request);
+	if (is_atomic(packet->message))
+		return target_atomic(request);
+	return packet->dma_length ? target_key(request, RIGHT_REMOTE_READ, 0, packet->dma_length) :
+				    RESPONDER_EXECUTE;
+}
+
+/* ---- execution ------------------------------------------------------------------------------------------------ */
+
+static void remember(struct responder *responder, const struct packet *packet, uint64_t original)
+{
+	responder->resource[responder->next_resource++ % LIMIT_MAX_RD_ATOMIC] =
+		(struct responder_resource){.psn = packet->psn, .message = packet->message, .original = original};
+}
+
+static uint64_t atomic_result(const struct packet *packet, uint64_t before)
+{
+	if (packet->message == MESSAGE_FETCH_ADD)
+		return before + packet->swap_add;
+	return before == packet->compare ? packet->swap_add : before;
+}
+
+/* Memory in one aligned piece: atomic towards the CPUs as well. */
+static uint64_t atomic_in_memory(const struct packet *packet, uint64_t *target)
+{
+	uint64_t before = packet->compare;
+
+	if (packet->message == MESSAGE_FETCH_ADD)
+		return __atomic_fetch_add(target, packet->swap_add, __ATOMIC_SEQ_CST);
+	__atomic_compare_exchange_n(target, &before, packet->swap_add, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	return before;
+}
+
+/* Memory that a layout cuts or shifts: atomic among the operations of this device (IBV_ATOMIC_HCA) by its lock. */
+static uint64_t atomic_in_pieces(struct request *request, struct stream *again)
+{
+	struct hca *hca = request->qp->hca;
+	struct walk_access none = qp_access(request->qp, 0);
+	struct stream result;
+	uint64_t before = 0, after;
+
+	pthread_mutex_lock(&hca->atomic_lock);
+	stream_read(&request->sink, &before, sizeof(before));
+	after = atomic_result(request->packet, before);
+	stream_begin(&result, &none);
+	stream_add_memory(&result, (const uint8_t *)&after, sizeof(after));
+	stream_copy(again, &result, sizeof(after));
+	pthread_mutex_unlock(&hca->atomic_lock);
+	return before;
+}
+
+static void execute_atomic(struct request *request)
+{
+	struct stream again = request->sink;
+	struct piece piece = {NULL, 0};
+	uint64_t original;
+
+	stream_next(&again, sizeof(uint64_t), &piece);
+	if (piece.address && piece.length == sizeof(uint64_t) && !((uintptr_t)piece.address % sizeof(uint64_t))) {
+		original = atomic_in_memory(request->packet, (uint64_t *)piece.address);
+	} else {
+		again = request->sink;
+		original = atomic_in_pieces(request, &again);
+	}
+	remember(&request->qp->responder, request->packet, original);
+	begin_reply(request, MESSAGE_ATOMIC_ACKNOWLEDGE, request->packet->psn, AETH_ACK);
+	request->reply->original = original;
+}
+
+static void execute_read(struct request *request)
+{
+	const struct packet *packet = request->packet;
+	struct packet *reply = request->reply;
+
+	begin_reply(request, MESSAGE_READ_RESPONSE, packet->psn, AETH_ACK);
+	reply->count = packet->count;
+	if (!packet->dma_length)
+		return;
+	reply->payload = request->sink;
+}
+
+static void place_datagram_header(struct request *request)
+{
+	struct walk_access none = qp_access(request->qp, 0);
+	uint8_t grh[GRH_BYTES];
+	struct stream header;
+
+	grh_build(grh, request->packet->path, request->packet->payload.length);
+	stream_begin(&header, &none);
+	stream_add_memory(&header, grh, sizeof(grh));
+	stream_copy(&request->sink, &header, sizeof(grh));
+}
+
+static enum responder_state execute(struct request *request)
+{
+	struct responder *responder = &request->qp->responder;
+	/* The payload is read on: its place in it is part of the packet, which belongs to this call. */
+	struct packet *packet = (struct packet *)request->packet;
+
+	if (packet->message == MESSAGE_READ_REQUEST) {
+		execute_read(request);
+		remember(responder, packet, 0);
+		return RESPONDER_COMPLETE;
+	}
+	if (is_atomic(packet->message)) {
+		execute_atomic(request);
+		return RESPONDER_COMPLETE;
+	}
+	if (transport_of(request->qp->type)->datagram) {
+		place_datagram_header(request);
+		responder->offset += GRH_BYTES;
+	}
+	if (packet->payload.length)
+		stream_copy(&request->sink, &packet->payload, packet->payload.length);
+	responder->offset += packet->payload.length;
+	return RESPONDER_COMPLETE;
+}
+
+static void complete_message(struct request *request)
+{
+	struct responder *responder = &request->qp->responder;
+	const struct packet *packet = request->packet;
+	struct completion completion = {
+		.solicited = packet->solicited,
+		.byte_count = (uint32_t)responder->offset,
+		.immediate = packet->immediate,
+	};
+
+	switch (packet->message) {
+	case MESSAGE_SEND_IMM:
+		completion.opcode = MLX5_CQE_RESP_SEND_IMM;
+		break;
+	case MESSAGE_SEND_INVALIDATE:
+		completion.opcode = MLX5_CQE_RESP_SEND_INV;
+		break;
+	case MESSAGE_WRITE_IMM:
+		completion.opcode = MLX5_CQE_RESP_WR_IMM;
+		break;
+	default:
+		completion.opcode = MLX5_CQE_RESP_SEND;
+		completion.immediate = 0; /* partition key index 0 */
+	}
+	if (transport_of(request->qp->type)->datagram) {
+		completion.grh = true;
+		completion.sl = packet->path->service_level;
+		completion.remote_qpn = packet->source_qpn;
+	}
+	complete_receive(request, &completion);
+}
+
+static enum responder_state complete(struct request *request)
+{
+	struct responder *responder = &request->qp->responder;
+	const struct packet *packet = request->packet;
+	struct walk_access access = qp_access(request->qp, 0);
+
+	responder->expected_psn = psn_add(packet->psn, packet->count);
+	responder->in_message = !(packet->place & PLACE_LAST);
+	if (responder->in_message)
+		return RESPONDER_ACKNOWLEDGE;
+	/* Checked before; it can only fail now if another thread was faster: then the key is invalid, as asked. */
+	if (packet->message == MESSAGE_SEND_INVALIDATE)
+		invalidate_execute(&access, packet->invalidate_rkey, &request->why);
+	responder->msn = (responder->msn + 1) & PSN_MASK;
+	if (responder->has_receive)
+		complete_message(request);
+	return RESPONDER_ACKNOWLEDGE;
+}
+
+static enum responder_state acknowledge(struct request *request)
+{
+	const struct packet *packet = request->packet;
+
+	if (request->replied)
+		request->reply->msn = request->qp->responder.msn;
+	else if (packet->acknowledge)
+		begin_reply(request, MESSAGE_ACKNOWLEDGE, psn_add(packet->psn, packet->count - 1), AETH_ACK);
+	return RESPONDER_DONE;
+}
+
+/* ---- duplicates ----------------------------------------------------------------------------------------------- */
+
+/* IBTA 9.7.5.1.5: READs are executed again, atomics answered from memory, the rest acknowledged again. */
+static enum responder_state duplicate(struct request *request)
+{
+	struct responder *responder = &request->qp->responder;
+	const struct packet *packet = request->packet;
+
+	if (packet->message == MESSAGE_READ_REQUEST) {
+		responder->remote_address = packet->remote_address;
+		responder->rkey = packet->rkey;
+		if (packet->dma_length &&
+		    target_key(request, RIGHT_REMOTE_READ, 0, packet->dma_length) != RESPONDER_EXECUTE)
+			return RESPONDER_REFUSE;
+		execute_read(request);
+		return RESPONDER_DONE;
+	}
+	if (!is_atomic(packet->message)) {
+		begin_reply(request, MESSAGE_ACKNOWLEDGE, psn_add(responder->expected_psn, PSN_MASK), AETH_ACK);
+		return RESPONDER_DONE;
+	}
+	for (uint32_t i = 0; i < LIMIT_MAX_RD_ATOMIC; i++) {
+		const struct responder_resource *resource = &responder->resource[i];
+
+		if (resource->message != packet->message || resource->psn != packet->psn)
+			continue;
+		begin_reply(request, MESSAGE_ATOMIC_ACKNOWLEDGE, packet->psn, AETH_ACK);
+		request->reply->original = resource->original;
+		break;
+	}
+	return RESPONDER_DONE;
+}
+
+bool responder_receive(struct hca_qp *qp, const struct packet *packet, struct packet *reply)
+{
+	enum responder_state state = RESPONDER_CHECK_PSN;
+	struct request request;
+
+	request.qp = qp;
+	request.packet = packet;
+	request.reply = reply;
+	request.replied = false;
+	while (state != RESPONDER_DONE) {
+		switch (state) {
+		case RESPONDER_CHECK_PSN:
+			state = check_psn(&request);
+			break;
+		case RESPONDER_CHECK_ORDER:
+			state = check_order(&request);
+			break;
+		case RESPONDER_CHECK_OPERATION:
+			state = check_operation(&request);
+			break;
+		case RESPONDER_CHECK_RECEIVE:
+			state = check_receive(&request);
+			break;
+		case RESPONDER_CHECK_TARGET:
+			state = check_target(&request);
+			break;
+		case RESPONDER_EXECUTE:
+			state = execute(&request);
+			break;
+		case RESPONDER_COMPLETE:
+			state = complete(&request);
+			break;
+		case RESPONDER_ACKNOWLEDGE:
+			state = acknowledge(&request);
+			break;
+		case RESPONDER_DUPLICATE:
+			state = duplicate(&request);
+			break;
+		case RESPONDER_REFUSE:
+			state = refuse(&request);
+			break;
+		case RESPONDER_DONE:
+			break;
+		}
+	}
+	return request.replied;
+}
+
+/* ---- queue ---------------------------------------------------------------------------------------------------- */
+
+void responder_flush(struct hca_qp *qp)
+{
+	struct responder *responder = &qp->responder;
+	struct request request = {.qp = qp};
+
+	while (responder->has_receive || (!qp->srq && rq_take(&qp->rq, &responder->receive))) {
+		struct completion completion = {
+			.opcode = MLX5_CQE_RESP_ERR,
+			.syndrome = MLX5_CQE_SYNDROME_WR_FLUSH_ERR,
+			.vendor_syndrome = RULE_FLUSHED,
+		};
+
+		EXPLAIN(qp->hca,
+			(&(const struct explain_subject){.qpn = qp->number,
+							 .syndrome = MLX5_CQE_SYNDROME_WR_FLUSH_ERR,
+							 .qp_state = (uint8_t)qp->state}),
+			RULE_FLUSHED_RECEIVE, qp->error_record);
+		complete_receive(&request, &completion);
+	}
+}
+
+void responder_reset(struct hca_qp *qp)
+{
+	struct responder *responder = &qp->responder;
+
+	responder->expected_psn = 0;
+	responder->msn = 0;
+	responder->in_message = false;
+	responder->has_receive = false;
+	responder->nak_sent = false;
+	responder->established = false;
+	memset(responder->resource, 0, sizeof(responder->resource));
+	qp->rq.consumed = 0;
+}

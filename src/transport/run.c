@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The run loop, see run.h; and delivery of a packet to the half of a QP that it is for. */
+#include "transport/run.h"
+
+#include "hca/qp.h"
+#include "link/link.h"
+#include "transport/transport.h"
+
+static bool is_response(const struct packet *packet)
+{
+	return packet->message >= MESSAGE_READ_RESPONSE;
+}
+
+static bool receives(const struct hca_qp *qp)
+{
+	switch (qp->state) {
+	case IBV_QPS_RTR:
+	case IBV_QPS_RTS:
+	case IBV_QPS_SQD:
+	case IBV_QPS_SQE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void dropped(const struct packet *packet, const struct hca_qp *qp, enum explain_rule rule)
+{
+	struct hca *hca = qp ? qp->hca : hca_device(0);
+
+	EXPLAIN(hca, &(struct explain_subject){.qpn = packet->destination_qpn}, rule, packet->message,
+		packet->source_qpn, packet->destination_qpn, qp ? (uint64_t)qp->state : 0, qp ? (uint64_t)qp->type : 0);
+}
+
+static void deliver(struct run *run, const struct packet *packet)
+{
+	struct hca_qp *qp = qp_find(packet->destination_qpn);
+	bool reply = false;
+
+	if (!qp) {
+		dropped(packet, NULL, RULE_PACKET_NO_QP);
+		return;
+	}
+	queue_lock(&qp->lock);
+	if (!receives(qp))
+		dropped(packet, qp, RULE_PACKET_STATE);
+	else if (qp->type != packet->transport)
+		dropped(packet, qp, RULE_PACKET_TRANSPORT);
+	else if (is_response(packet))
+		requester_receive(qp, packet, run);
+	else
+		reply = responder_receive(qp, packet, run_slot(run));
+	if (reply)
+		qp->hca->link->send(qp->hca, run);
+	queue_unlock(&qp->lock);
+}
+
+void run_drain(struct run *run)
+{
+	while (run->first != run->last) {
+		struct packet *packet = &run->packet[run->first % RUN_PACKETS];
+
+		deliver(run, packet);
+		run->first++;
+	}
+}
+
+void run_schedule(struct run *run, struct hca_qp *qp)
+{
+	if (qp->scheduled)
+		return;
+	qp->scheduled = true;
+	qp->next_scheduled = run->scheduled;
+	run->scheduled = qp;
+}
+
+void run_finish(struct run *run)
+{
+	struct hca_qp *qp;
+
+	while ((qp = run->scheduled)) {
+		run->scheduled = qp->next_scheduled;
+		queue_lock(&qp->lock);
+		qp->scheduled = false;
+		queue_unlock(&qp->lock);
+		requester_run(qp, run);
+	}
+}

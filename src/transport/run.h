@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The run loop of a thread: the packets it is handling and the QPs it still has to look after. Delivery is a loop and
+ * not recursion: links that hand over by a call queue the packet here, and the outermost call of the thread (doorbell,
+ * timer, later a poll or a socket) drains the queue with no QP's lock held. So no thread ever holds two QP locks.
+ *
+ * A struct run is on the stack of that outermost call, inside one epoch section.
+ */
+#ifndef SOFTHCA_TRANSPORT_RUN_H
+#define SOFTHCA_TRANSPORT_RUN_H
+
+#include "transport/packet.h"
+
+struct hca_qp;
+
+/*
+ * A packet in the queue causes at most one reply, and replies cause none: one packet being handled, its reply, and one
+ * that a link duplicates.
+ */
+#define RUN_PACKETS 4
+
+struct run {
+	uint32_t first, last; /* queue of packets, free running */
+	struct hca_qp *scheduled; /* QPs whose requester can go on */
+	struct packet packet[RUN_PACKETS];
+};
+
+static inline void run_begin(struct run *run)
+{
+	run->first = 0;
+	run->last = 0;
+	run->scheduled = NULL;
+}
+
+/** The slot in which the next packet is built; queued by run_commit. */
+static inline struct packet *run_slot(struct run *run)
+{
+	return &run->packet[run->last % RUN_PACKETS];
+}
+
+static inline void run_commit(struct run *run)
+{
+	run->last++;
+}
+
+/** Handles queued packets and replies until none is left. No QP's lock may be held. */
+void run_drain(struct run *run);
+
+/** Notes that the requester of @qp may go on. Under @qp's lock. */
+void run_schedule(struct run *run, struct hca_qp *qp);
+
+/** Runs what was scheduled, until nothing is left. No lock held. */
+void run_finish(struct run *run);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Requester and responder: the two halves of a QP's transport, above all links. RC, UC and UD are one machine with a
+ * table of differences (transport_of), not three.
+ */
+#ifndef SOFTHCA_TRANSPORT_TRANSPORT_H
+#define SOFTHCA_TRANSPORT_TRANSPORT_H
+
+#include "hca/qp.h"
+#include "transport/run.h"
+
+struct transport {
+	bool reliable;	 /* acknowledges, retries; errors of the send queue put the QP into ERR, else into SQE */
+	bool connected;	 /* has a peer; messages of many packets */
+	bool datagram;	 /* DETH, Q_Key, 40 bytes of GRH in front of what is received */
+};
+
+/** The properties of @type. */
+const struct transport *transport_of(enum ibv_qp_type type);
+
+/**
+ * Starts what can be started of the send queue and delivers it, on this thread. No QP lock held; inside an epoch
+ * section. If another thread runs this requester already, it is told to look again.
+ */
+void requester_run(struct hca_qp *qp, struct run *run);
+
+/** A response arrived. The lock of @qp is held. */
+void requester_receive(struct hca_qp *qp, const struct packet *packet, struct run *run);
+
+/** Flushes what is in flight and posted, each with a WR_FLUSH_ERR completion. The lock is held. */
+void requester_flush(struct hca_qp *qp);
+
+/** Forgets everything in flight and begins at block 0 (RESET). The lock is held. */
+void requester_reset(struct hca_qp *qp);
+
+/** Timer function of requester.timer. */
+void requester_timer(struct timer *timer);
+
+/** Raises SQ_DRAINED if the queue is to be drained and has no WQE under way. The lock is held. */
+void requester_check_drained(struct hca_qp *qp);
+
+/** A request arrived: executes it; builds the reply in run_slot(@run) and returns true if there is one. Lock held. */
+bool responder_receive(struct hca_qp *qp, const struct packet *packet, struct packet *reply);
+
+/** Flushes the receive queue (not an SRQ). The lock is held. */
+void responder_flush(struct hca_qp *qp);
+void responder_reset(struct hca_qp *qp);
+
+/** The 40 bytes in front of a received datagram (IBTA 8.3; for RoCE v2 over IPv4 the IPv4 header in the last 20). */
+void grh_build(uint8_t grh[40], const struct packet_path *path, uint64_t payload);
+
+/** RNR timer values in nanoseconds by code (IBTA table 45). */
+uint64_t rnr_timer_ns(uint8_t code);
+
+#endif

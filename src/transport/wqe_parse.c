@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Taking WQEs apart, see wqe_parse.h. Nothing in a ring is believed before it is checked. */
+#include "transport/wqe_parse.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EINVAL)
+
+#define BLOCK MLX5_SEND_WQE_BB
+#define SEGMENT sizeof(struct mlx5_wqe_data_seg)
+
+static const uint8_t *block_at(const struct requester *requester, uint16_t index)
+{
+	return requester->ring + (size_t)(index & (requester->block_count - 1)) * BLOCK;
+}
+
+uint32_t wqe_posted(const struct requester *requester, uint16_t index)
+{
+	uint16_t producer;
+
+	if (!requester->block_count)
+		return 0;
+	producer = (uint16_t)be32toh(__atomic_load_n(requester->dbrec, __ATOMIC_ACQUIRE));
+	return (uint16_t)(producer - index);
+}
+
+uint32_t wqe_skim(const struct requester *requester, uint16_t index, uint8_t *opcode, uint8_t *fm_ce_se)
+{
+	struct mlx5_wqe_ctrl_seg ctrl;
+	uint32_t ds;
+
+	memcpy(&ctrl, block_at(requester, index), sizeof(ctrl));
+	*opcode = (uint8_t)be32toh(ctrl.opmod_idx_opcode);
+	*fm_ce_se = ctrl.fm_ce_se;
+	ds = be32toh(ctrl.qpn_ds) & 0x3f;
+	return ds ? (ds + 3) / 4 : 1;
+}
+
+/* A WQE that wraps the ring end goes on at its beginning (mlx5-formats 1.1); a copy makes it one piece. */
+static const uint8_t *in_one_piece(const struct requester *requester, uint16_t index, uint32_t size)
+{
+	size_t ring_bytes = (size_t)requester->block_count * BLOCK;
+	size_t at = (size_t)(index & (requester->block_count - 1)) * BLOCK;
+
+	if (size <= ring_bytes - at)
+		return requester->ring + at;
+	memcpy(requester->bounce, requester->ring + at, ring_bytes - at);
+	memcpy(requester->bounce + (ring_bytes - at), requester->ring, size - (ring_bytes - at));
+	return requester->bounce;
+}
+
+static uint8_t transport_bit(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_RC:
+		return WQE_RC;
+	case IBV_QPT_UC:
+		return WQE_UC;
+	default:
+		return WQE_UD;
+	}
+}
+
+static int check_opcode(const struct hca_qp *qp, const struct wqe *wqe, struct refusal *why)
+{
+	const struct wqe_opcode *opcode = &wqe_opcodes[wqe->opcode];
+
+	if (!opcode->name)
+		return REFUSAL(why, WQE_OPCODE_UNKNOWN, wqe->opcode, wqe->index);
+	if (opcode->class == WQE_CLASS_LATER || opcode->class == WQE_CLASS_REFUSED)
+		return REFUSAL(why, WQE_OPCODE_UNSUPPORTED, wqe->opcode, wqe->index);
+	if (!(opcode->transports & transport_bit(qp->type)))
+		return REFUSAL(why, WQE_OPCODE_TRANSPORT, wqe->opcode, qp->type);
+	return 0;
+}
+
+/* Reads the next @bytes of fixed segments. */
+static int take(struct wqe *wqe, void *to, uint32_t bytes, struct refusal *why)
+{
+	if (bytes > wqe->size - wqe->data)
+		return REFUSAL(why, WQE_SHORT, wqe->opcode, wqe->size, wqe->data + bytes);
+	memcpy(to, wqe->bytes + wqe->data, bytes);
+	wqe->data += bytes;
+	return 0;
+}
+
+/* mlx5-formats 1.6: 16 bytes, or 48 if the top bit of the destination says so. */
+static int take_address(struct wqe *wqe, struct refusal *why)
+{
+	const uint32_t base = 16;
+	int error;
+
+	memset(&wqe->av, 0, sizeof(wqe->av));
+	error = take(wqe, &wqe->av, base, why);
+	if (error || !(be32toh(wqe->av.dqp_dct) & MLX5_EXTENDED_UD_AV))
+		return error;
+	return take(wqe, (uint8_t *)&wqe->av + base, sizeof(wqe->av) - base, why);
+}
+
+static int take_remote(struct wqe *wqe, struct refusal *why)
+{
+	struct mlx5_wqe_raddr_seg remote;
+	int error = take(wqe, &remote, sizeof(remote), why);
+
+	if (error)
+		return error;
+	wqe->remote_address = be64toh(remote.raddr);
+	wqe->rkey = be32toh(remote.rkey);
+	return 0;
+}
+
+static int take_atomic(struct wqe *wqe, struct refusal *why)
+{
+	struct mlx5_wqe_atomic_seg atomic;
+	int error = take(wqe, &atomic, sizeof(atomic), why);
+
+	if (error)
+		return error;
+	wqe->swap_add = be64toh(atomic.swap_add);
+	wqe->compare = be64toh(atomic.compare);
+	return 0;
+}
+
+static int take_segments(const struct hca_qp *qp, struct wqe *wqe, struct refusal *why)
+{
+	uint8_t class = wqe_opcodes[wqe->opcode].class;
+	int error = 0;
+
+	if (class == WQE_CLASS_NOP || class == WQE_CLASS_UMR)
+		return 0;
+	if (qp->type == IBV_QPT_UD)
+		error = take_address(wqe, why);
+	if (!error && (class == WQE_CLASS_WRITE || class == WQE_CLASS_READ || class == WQE_CLASS_ATOMIC))
+		error = take_remote(wqe, why);
+	if (!error && class == WQE_CLASS_ATOMIC)
+		error = take_atomic(wqe, why);
+	return error;
+}
+
+int wqe_parse(const struct hca_qp *qp, uint16_t index, uint32_t posted, struct wqe *wqe, struct refusal *why)
+{
+	const struct requester *requester = &qp->requester;
+	struct mlx5_wqe_ctrl_seg ctrl;
+	uint32_t qpn_ds, opmod_idx_opcode, ds;
+	int error;
+
+	memcpy(&ctrl, block_at(requester, index), sizeof(ctrl));
+	opmod_idx_opcode = be32toh(ctrl.opmod_idx_opcode);
+	qpn_ds = be32toh(ctrl.qpn_ds);
+	ds = qpn_ds & 0x3f;
+	wqe->index = index;
+	wqe->opcode = (uint8_t)opmod_idx_opcode;
+	wqe->opmod = (uint8_t)(opmod_idx_opcode >> 24);
+	wqe->fm_ce_se = ctrl.fm_ce_se;
+	wqe->imm = ctrl.imm;
+	wqe->blocks = ds ? (ds + 3) / 4 : 1;
+	wqe->size = ds * 16;
+	wqe->data = sizeof(ctrl);
+	if (posted > requester->block_count)
+		return REFUSAL(why, WQE_DOORBELL, posted, requester->block_count);
+	if (!ds || wqe->blocks > posted)
+		return REFUSAL(why, WQE_DS, ds, wqe->blocks, posted);
+	if (qpn_ds >> 8 != qp->number)
+		return REFUSAL(why, WQE_QPN, qpn_ds >> 8, qp->number);
+	error = check_opcode(qp, wqe, why);
+	if (error)
+		return error;
+	wqe->bytes = in_one_piece(requester, index, wqe->size);
+	return take_segments(qp, wqe, why);
+}
+
+int wqe_gather(const struct wqe *wqe, const struct walk_access *access, struct stream *stream, struct refusal *why)
+{
+	uint32_t at = wqe->data;
+
+	stream_begin(stream, access);
+	while (at < wqe->size) {
+		struct mlx5_wqe_data_seg segment;
+		uint32_t bytes;
+
+		memcpy(&segment, wqe->bytes + at, sizeof(segment));
+		bytes = be32toh(segment.byte_count);
+		if (bytes & MLX5_INLINE_SEG) {
+			bytes &= ~MLX5_INLINE_SEG;
+			if (bytes > wqe->size - at - sizeof(uint32_t)) {
+				*why = (struct refusal){RULE_WQE_INLINE, {bytes, wqe->size - at - sizeof(uint32_t)}};
+				return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+			}
+			stream_add_memory(stream, wqe->bytes + at + sizeof(uint32_t), bytes);
+			at += (uint32_t)((sizeof(uint32_t) + bytes + SEGMENT - 1) & ~(SEGMENT - 1));
+			continue;
+		}
+		if (stream_add_key(stream, be32toh(segment.lkey), be64toh(segment.addr), bytes, why))
+			return MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;
+		at += SEGMENT;
+	}
+	return 0;
+}
+
+int wqe_sink_length(const struct wqe *wqe, uint64_t *bytes, struct refusal *why)
+{
+	*bytes = 0;
+	for (uint32_t at = wqe->data; at < wqe->size; at += SEGMENT) {
+		struct mlx5_wqe_data_seg segment;
+
+		memcpy(&segment, wqe->bytes + at, sizeof(segment));
+		if (be32toh(segment.byte_count) & MLX5_INLINE_SEG)
+			return REFUSAL(why, WQE_INLINE_SINK, wqe->opcode);
+		*bytes += be32toh(segment.byte_count);
+	}
+	return 0;
+}
+
+int wqe_scatter(const struct wqe *wqe, const struct walk_access *access, uint64_t offset, uint64_t length,
+		struct stream *stream, struct refusal *why)
+{
+	stream_begin(stream, access);
+	if (stream_add_segments(stream, (const struct mlx5_wqe_data_seg *)(wqe->bytes + wqe->data),
+				(wqe->size - wqe->data) / SEGMENT, offset, length, why))
+		return MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;
+	return 0;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ibv_get_async_event(3), ibv_ack_async_event(3). */
+#include <errno.h>
+
+#include "abi/entry_points.h"
+#include "verbs/events.h"
+
+enum event_element { ELEMENT_PORT, ELEMENT_CQ, ELEMENT_QP, ELEMENT_SRQ, ELEMENT_WQ };
+
+/* Which member of ibv_async_event.element is valid. */
+static enum event_element element_of(int type)
+{
+	switch (type) {
+	case IBV_EVENT_CQ_ERR:
+		return ELEMENT_CQ;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_PATH_MIG:
+	case IBV_EVENT_PATH_MIG_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		return ELEMENT_QP;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		return ELEMENT_SRQ;
+	case IBV_EVENT_WQ_FATAL:
+		return ELEMENT_WQ;
+	default:
+		return ELEMENT_PORT;
+	}
+}
+
+/* Both counters of an object are covered by its mutex; whoever waits for them is woken. */
+static void count(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *counter)
+{
+	pthread_mutex_lock(mutex);
+	++*counter;
+	pthread_cond_broadcast(cond);
+	pthread_mutex_unlock(mutex);
+}
+
+void count_async_event(int type, void *object)
+{
+	struct user_cq *cq = object;
+	struct user_qp *qp = object;
+	struct user_srq *srq = object;
+
+	switch (element_of(type)) {
+	case ELEMENT_CQ:
+		count(&cq->base.mutex, &cq->base.cond, &cq->async_events_taken);
+		break;
+	case ELEMENT_QP:
+		count(&qp->base.mutex, &qp->base.cond, &qp->async_events_taken);
+		break;
+	case ELEMENT_SRQ:
+		count(&srq->base.mutex, &srq->base.cond, &srq->async_events_taken);
+		break;
+	case ELEMENT_PORT:
+	case ELEMENT_WQ: /* there are none */
+		break;
+	}
+}
+
+static void fill(struct ibv_async_event *event, int type, void *object)
+{
+	event->event_type = type;
+	switch (element_of(type)) {
+	case ELEMENT_CQ:
+		event->element.cq = &((struct user_cq *)object)->base;
+		break;
+	case ELEMENT_QP:
+		event->element.qp = &((struct user_qp *)object)->base;
+		break;
+	case ELEMENT_SRQ:
+		event->element.srq = &((struct user_srq *)object)->base;
+		break;
+	case ELEMENT_PORT:
+	case ELEMENT_WQ:
+		event->element.port_num = (int)(uintptr_t)object;
+		break;
+	}
+}
+
+int softhca_ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
+{
+	void *object;
+	int type, error;
+
+	error = event_queue_take(&to_user_context(context)->async, &type, &object);
+	if (error) {
+		errno = -error;
+		return -1;
+	}
+	fill(event, type, object);
+	return 0;
+}
+
+void softhca_ibv_ack_async_event(struct ibv_async_event *event)
+{
+	struct ibv_cq *cq = event->element.cq;
+	struct ibv_qp *qp = event->element.qp;
+	struct ibv_srq *srq = event->element.srq;
+
+	switch (element_of(event->event_type)) {
+	case ELEMENT_CQ:
+		count(&cq->mutex, &cq->cond, &cq->async_events_completed);
+		break;
+	case ELEMENT_QP:
+		count(&qp->mutex, &qp->cond, &qp->events_completed);
+		break;
+	case ELEMENT_SRQ:
+		count(&srq->mutex, &srq->cond, &srq->events_completed);
+		break;
+	case ELEMENT_PORT:
+	case ELEMENT_WQ:
+		break;
+	}
+}
+
+/* Free-running counters; a program that acknowledges too much is not waited for. */
+static bool outstanding(uint32_t taken, uint32_t acknowledged)
+{
+	return (int32_t)(taken - acknowledged) > 0;
+}
+
+void user_qp_wait_events(struct user_qp *qp)
+{
+	pthread_mutex_lock(&qp->base.mutex);
+	while (outstanding(qp->async_events_taken, qp->base.events_completed))
+		pthread_cond_wait(&qp->base.cond, &qp->base.mutex);
+	pthread_mutex_unlock(&qp->base.mutex);
+}
+
+void user_srq_wait_events(struct user_srq *srq)
+{
+	pthread_mutex_lock(&srq->base.mutex);
+	while (outstanding(srq->async_events_taken, srq->base.events_completed))
+		pthread_cond_wait(&srq->base.cond, &srq->base.mutex);
+	pthread_mutex_unlock(&srq->base.mutex);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Opening, finding and closing contexts: ibv_open_device(3), ibv_close_device(3). See context.h. */
+#include "verbs/context.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "abi/entry_points.h"
+#include "explain/explain.h"
+#include "hca/limits.h"
+#include "mlx5dv/doorbell_page.h"
+#include "verbs/events.h"
+
+/*
+ * The open contexts of the process: part of the registry that the ABI forces, since ibv_import_device(3) has
+ * no other.
+ */
+static struct {
+	pthread_mutex_t lock;
+	struct user_context *first;
+} contexts = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void list_context(struct user_context *context)
+{
+	pthread_mutex_lock(&contexts.lock);
+	context->next = contexts.first;
+	contexts.first = context;
+	pthread_mutex_unlock(&contexts.lock);
+}
+
+static void unlist_context(struct user_context *context)
+{
+	struct user_context **link;
+
+	pthread_mutex_lock(&contexts.lock);
+	for (link = &contexts.first; *link != context; link = &(*link)->next)
+		;
+	*link = context->next;
+	pthread_mutex_unlock(&contexts.lock);
+}
+
+/* The public part. */
+static void context_init(struct user_context *context, struct ibv_device *device, int cmd_fd)
+{
+	struct ibv_context *base = &context->verbs.context;
+
+	context->verbs.sz = sizeof(context->verbs);
+	base->device = device;
+	base->cmd_fd = cmd_fd;
+	base->async_fd = context->async.fd;
+	base->num_comp_vectors = LIMIT_COMP_VECTORS;
+	pthread_mutex_init(&base->mutex, NULL);
+	base->abi_compat = __VERBS_ABI_IS_EXTENDED;
+	context_ops_fill(&context->verbs);
+	user_index_init(&context->qps);
+}
+
+struct ibv_context *context_new(struct ibv_device *device, int cmd_fd, struct handle_table *handles)
+{
+	struct user_context *context = calloc(1, sizeof(*context));
+	int error = -ENOMEM;
+
+	if (!context || !handles)
+		goto free_context;
+	error = event_queue_init(&context->async);
+	if (error)
+		goto free_context;
+	context->async.taken = count_async_event;
+	error = hca_open(to_user_device(device)->hca, &context->async, &context->device);
+	if (error)
+		goto destroy_queue;
+	context->handles = handles;
+	context_init(context, device, cmd_fd);
+	list_context(context);
+	return &context->verbs.context;
+
+destroy_queue:
+	event_queue_destroy(&context->async);
+free_context:
+	free(context);
+	if (handles)
+		handle_table_put(handles);
+	close(cmd_fd);
+	errno = -error;
+	return NULL;
+}
+
+/*
+ * The command descriptor is a socket: it has an identity that its duplicates share (fstat(2)), it can be
+ * polled, and it does nothing else.
+ */
+struct ibv_context *softhca_ibv_open_device(struct ibv_device *device)
+{
+	int cmd_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	return cmd_fd < 0 ? NULL : context_new(device, cmd_fd, handle_table_new());
+}
+
+int context_find(int fd, struct ibv_device **device, struct handle_table **handles)
+{
+	struct user_context *context;
+	struct stat wanted, found;
+	int error = -ENODEV;
+
+	if (fstat(fd, &wanted))
+		return -errno;
+	pthread_mutex_lock(&contexts.lock);
+	for (context = contexts.first; context; context = context->next) {
+		if (fstat(context->verbs.context.cmd_fd, &found) || found.st_dev != wanted.st_dev ||
+		    found.st_ino != wanted.st_ino)
+			continue;
+		*device = context->verbs.context.device;
+		*handles = context->handles;
+		handle_table_get(*handles);
+		error = 0;
+		break;
+	}
+	pthread_mutex_unlock(&contexts.lock);
+	return error;
+}
+
+/*
+ * ibv_open_device(3): "ibv_close_device() does not release all the resources allocated using context". A real
+ * adapter's kernel would; programs that rely on it see success. Here what is left lives on, and the context
+ * with it.
+ */
+int softhca_ibv_close_device(struct ibv_context *base)
+{
+	struct user_context *context = to_user_context(base);
+	struct hca *hca = hca_of_context(base);
+
+	if (hca_close(context->device)) {
+		EXPLAIN(hca, (&(const struct explain_subject){.call = "ibv_close_device"}),
+			RULE_CONTEXT_IN_USE, 0);
+		return 0;
+	}
+	unlist_context(context);
+	close(base->cmd_fd);
+	event_queue_destroy(&context->async);
+	doorbell_page_free(context);
+	user_index_destroy(&context->qps);
+	handle_table_put(context->handles);
+	pthread_mutex_destroy(&base->mutex);
+	free(context);
+	return 0;
+}

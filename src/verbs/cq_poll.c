@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ibv_poll_cq(3). */
+#include "explain/explain.h"
+#include "verbs/cqe.h"
+#include "verbs/ops.h"
+
+int cqe_refuse(struct user_cq *cq, const struct mlx5_cqe64 *cqe)
+{
+	const struct explain_subject subject = {.call = "ibv_poll_cq", .qpn = cqe_qpn(cqe)};
+
+	EXPLAIN(hca_of_context(cq->base.context), &subject, RULE_CQE_OF_NO_QP, cqe_opcode(cqe), cqe_qpn(cqe),
+		cqe_user_index(cqe), be16toh(cqe->wqe_counter));
+	return CQ_POLL_ERROR;
+}
+
+/*
+ * mlx5-formats 3.8: a send completion fills opcode, and byte_len where data came back; the flag of its own immediate is
+ * a quirk that programs may see.
+ */
+static void fill_send(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe)
+{
+	switch (cqe_send_opcode(cqe)) {
+	case MLX5_OPCODE_RDMA_WRITE_IMM:
+	case MLX5_OPCODE_SEND_IMM:
+		wc->wc_flags = IBV_WC_WITH_IMM;
+		return;
+	case MLX5_OPCODE_RDMA_READ:
+	case MLX5_OPCODE_ATOMIC_CS:
+	case MLX5_OPCODE_ATOMIC_FA:
+		wc->byte_len = cqe_byte_len(cqe);
+		return;
+	}
+}
+
+static void fill_receive(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe)
+{
+	wc->wc_flags = cqe_responder_flags(cqe);
+	wc->byte_len = cqe_byte_len(cqe);
+	if (wc->wc_flags & (IBV_WC_WITH_IMM | IBV_WC_WITH_INV))
+		wc->imm_data = cqe_imm_or_rkey(cqe);
+	wc->src_qp = cqe_src_qp(cqe);
+	wc->slid = be16toh(cqe->slid);
+	wc->sl = cqe_sl(cqe);
+	wc->dlid_path_bits = cqe_dlid_path_bits(cqe);
+	wc->pkey_index = be32toh(cqe->imm_inval_pkey) & 0xffff;
+}
+
+/* ibv_poll_cq(3): unless the status is success, wr_id, status, qp_num and vendor_err alone are valid. */
+static void fill(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe, const struct completion *completion)
+{
+	wc->wr_id = completion->wr_id;
+	wc->status = completion->status;
+	wc->qp_num = cqe_qpn(cqe);
+	wc->wc_flags = 0;
+	if (cqe_is_error(cqe)) {
+		wc->vendor_err = cqe_vendor_err(cqe);
+		return;
+	}
+	if (cqe_opcode(cqe) == MLX5_CQE_REQ)
+		fill_send(wc, cqe);
+	else
+		fill_receive(wc, cqe);
+	wc->opcode = cqe_wc_opcode(cqe, completion->wc_opcode);
+}
+
+int softhca_ibv_poll_cq(struct ibv_cq *base, int num_entries, struct ibv_wc *wc)
+{
+	struct user_cq *cq = to_user_cq(base);
+	const struct mlx5_cqe64 *cqe;
+	struct completion completion;
+	uint32_t first;
+	int polled = 0;
+	int result = 0;
+
+	queue_lock(&cq->lock);
+	first = cq->consumer_index;
+	while (polled < num_entries && (cqe = cq_take(cq))) {
+		result = cqe_complete(cq, cqe, &completion);
+		if (result < 0)
+			break;
+		if (result == CQE_ABSORBED)
+			continue;
+		fill(&wc[polled++], cqe, &completion);
+	}
+	if (cq->consumer_index != first)
+		cq_publish_consumer(cq);
+	queue_unlock(&cq->lock);
+	return result < 0 ? result : polled;
+}

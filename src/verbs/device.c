@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The list of devices: ibv_get_device_list(3), ibv_get_device_name(3), ibv_get_device_index(3),
+ * ibv_get_device_guid(3).
+ *
+ * The devices live until the process ends: programs go on using a device of a list that they have freed.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "abi/entry_points.h"
+#include "verbs/objects.h"
+
+/*
+ * The driver's half of the registry that the ABI forces (no call before this one has a context). Set by once.
+ */
+static struct user_device *devices;
+static size_t device_count;
+static pthread_once_t devices_once = PTHREAD_ONCE_INIT;
+
+/*
+ * No path of a device may lead anywhere: a program that finds PCI identifiers at the end of ibdev_path drives
+ * the adapter's registers by itself. Nobody can make a file in /proc.
+ */
+static void device_init(struct user_device *device, size_t index)
+{
+	struct ibv_device *base = &device->base;
+
+	device->hca = hca_device(index);
+	device->index = (int)index;
+	base->node_type = IBV_NODE_CA;
+	base->transport_type = IBV_TRANSPORT_IB;
+	snprintf(base->name, sizeof(base->name), "%s", hca_name(device->hca));
+	snprintf(base->dev_name, sizeof(base->dev_name), "uverbs%zu", index);
+	snprintf(base->dev_path, sizeof(base->dev_path), "/proc/softhca/infiniband_verbs/%s", base->dev_name);
+	snprintf(base->ibdev_path, sizeof(base->ibdev_path), "/proc/softhca/infiniband/%s", base->name);
+}
+
+static void make_devices(void)
+{
+	size_t index, count = hca_count();
+
+	devices = calloc(count, sizeof(*devices));
+	if (!devices)
+		return;
+	for (index = 0; index < count; index++)
+		device_init(&devices[index], index);
+	device_count = count;
+}
+
+struct ibv_device **softhca_ibv_get_device_list(int *num_devices)
+{
+	struct ibv_device **list;
+	size_t index;
+
+	pthread_once(&devices_once, make_devices);
+	if (num_devices)
+		*num_devices = 0;
+	list = calloc(device_count + 1, sizeof(*list));
+	if (!list)
+		return NULL;
+	for (index = 0; index < device_count; index++)
+		list[index] = &devices[index].base;
+	if (num_devices)
+		*num_devices = (int)device_count;
+	return list;
+}
+
+void softhca_ibv_free_device_list(struct ibv_device **list)
+{
+	free(list);
+}
+
+const char *softhca_ibv_get_device_name(struct ibv_device *device)
+{
+	return device->name;
+}
+
+int softhca_ibv_get_device_index(struct ibv_device *device)
+{
+	return to_user_device(device)->index;
+}
+
+__be64 softhca_ibv_get_device_guid(struct ibv_device *device)
+{
+	return hca_guid(to_user_device(device)->hca);
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ibv_reg_mr(3), ibv_reg_mr_iova(3), ibv_reg_mr_iova2(3), ibv_alloc_null_mr(3), ibv_reg_dm_mr(3),
+ * ibv_dereg_mr(3).
+ */
+#include "verbs/mr.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "abi/entry_points.h"
+#include "explain/explain.h"
+#include "hca/limits.h"
+#include "verbs/dm.h"
+#include "verbs/handles.h"
+#include "verbs/ops.h"
+
+int mr_explain_failure(struct hca *hca, const char *call, int error, const struct hca_mr_attr *attr)
+{
+	if (error == EFAULT)
+		return REFUSE(hca, call, error, RULE_MR_NOT_MAPPED, (uintptr_t)attr->addr, attr->length,
+			      attr->access);
+	return REFUSE(hca, call, error, RULE_MR_NO_ROOM, LIMIT_MAX_MR);
+}
+
+/* The driver object and its handle; the key exists. */
+static struct ibv_mr *make_object(struct ibv_pd *pd, struct mkey *key, void *addr,
+				  const struct hca_mr_attr *attr, uint32_t dm_handle)
+{
+	const struct handle_entry entry = {.kind = HANDLE_MR,
+					   .key = key,
+					   .length = attr->length,
+					   .start = attr->start,
+					   .access = attr->access,
+					   .mr_kind = attr->kind,
+					   .dm_handle = dm_handle};
+	struct user_mr *mr = calloc(1, sizeof(*mr));
+
+	if (!mr || handle_add(to_user_context(pd->context)->handles, &entry, &mr->base.handle)) {
+		free(mr);
+		errno = ENOMEM;
+		return NULL;
+	}
+	mr->base.context = pd->context;
+	mr->base.pd = pd;
+	mr->base.addr = addr;
+	mr->base.length = attr->length;
+	mr->base.lkey = mkey_number(key);
+	/* ibv_alloc_null_mr(3): "only the lkey is valid, the MR is not exposed as an rkey" */
+	mr->base.rkey = attr->kind == MR_NULL ? 0 : mr->base.lkey;
+	mr->key = key;
+	mr->kind = attr->kind;
+	mr->start = attr->start;
+	mr->access = attr->access;
+	mr->dm_handle = dm_handle;
+	user_pd_get(to_user_pd(pd));
+	return &mr->base;
+}
+
+struct ibv_mr *mr_new(struct ibv_pd *pd, const char *call, void *addr, const struct hca_mr_attr *attr,
+		      uint32_t dm_handle)
+{
+	struct ibv_mr *mr;
+	struct mkey *key;
+	int error = -hca_mr_register(to_user_pd(pd)->device, attr, &key);
+
+	if (error) {
+		errno = mr_explain_failure(hca_of_context(pd->context), call, error, attr);
+		return NULL;
+	}
+	mr = make_object(pd, key, addr, attr, dm_handle);
+	if (!mr)
+		hca_mr_deregister(key);
+	return mr;
+}
+
+static struct ibv_mr *reg_mr(struct ibv_pd *pd, const char *call, void *addr, size_t length, uint64_t iova,
+			     unsigned int access)
+{
+	struct hca *hca = hca_of_context(pd->context);
+	struct hca_mr_attr attr;
+	int error = mr_check_access(hca, call, access);
+
+	if (!error)
+		error = mr_describe(hca, call, addr, length, iova, access, &attr);
+	if (error) {
+		errno = error;
+		return NULL;
+	}
+	return mr_new(pd, call, addr, &attr, 0);
+}
+
+struct ibv_mr *softhca_ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	return reg_mr(pd, "ibv_reg_mr", addr, length, (uintptr_t)addr, (unsigned int)access);
+}
+
+struct ibv_mr *softhca_ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				       int access)
+{
+	return reg_mr(pd, "ibv_reg_mr_iova", addr, length, iova, (unsigned int)access);
+}
+
+/* verbs.h calls this one for ibv_reg_mr and ibv_reg_mr_iova whenever optional access flags are possible. */
+struct ibv_mr *softhca_ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+					unsigned int access)
+{
+	return reg_mr(pd, iova == (uintptr_t)addr ? "ibv_reg_mr" : "ibv_reg_mr_iova", addr, length, iova,
+		      access);
+}
+
+/* Accesses to it are local, and writes to it are discarded: local write is what makes them possible. */
+struct ibv_mr *softhca_ibv_alloc_null_mr(struct ibv_pd *pd)
+{
+	const struct hca_mr_attr attr = {
+		.kind = MR_NULL, .length = SIZE_MAX, .access = IBV_ACCESS_LOCAL_WRITE};
+
+	return mr_new(pd, "ibv_alloc_null_mr", NULL, &attr, 0);
+}
+
+static int check_dm_mr(struct hca *hca, const struct user_dm *dm, uint64_t offset, size_t length,
+		       unsigned int access)
+{
+	const unsigned int allowed = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				     IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+				     IBV_ACCESS_ZERO_BASED | IBV_ACCESS_OPTIONAL_RANGE;
+
+	if (access & ~allowed)
+		return REFUSE(hca, "ibv_reg_dm_mr", EINVAL, RULE_DM_MR_ACCESS, access, allowed);
+	if (!(access & IBV_ACCESS_ZERO_BASED))
+		return REFUSE(hca, "ibv_reg_dm_mr", EINVAL, RULE_DM_MR_ZERO_BASED, access);
+	if (!dm_contains(dm, offset, length))
+		return REFUSE(hca, "ibv_reg_dm_mr", EINVAL, RULE_DM_RANGE, offset, length, dm->length);
+	if (!dm_aligned(offset, length))
+		return REFUSE(hca, "ibv_reg_dm_mr", EINVAL, RULE_DM_ALIGNMENT, offset, length,
+			      1 << LIMIT_DM_ALIGN_LOG);
+	return mr_check_access(hca, "ibv_reg_dm_mr", access);
+}
+
+struct ibv_mr *softhca_ibv_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *base, uint64_t offset, size_t length,
+				     unsigned int access)
+{
+	struct hca *hca = hca_of_context(pd->context);
+	struct handle_table *handles = to_user_context(base->context)->handles;
+	struct user_dm *dm = to_user_dm(base);
+	struct hca_mr_attr attr = {.kind = MR_DEVICE_MEMORY,
+				   .addr = (char *)dm->addr + offset,
+				   .length = length,
+				   .access = access};
+	int error = check_dm_mr(hca, dm, offset, length, access);
+	struct ibv_mr *mr;
+
+	if (!error && handle_get(handles, base->handle))
+		error = REFUSE(hca, "ibv_reg_dm_mr", EINVAL, RULE_HANDLE_GONE, base->handle);
+	if (error) {
+		errno = error;
+		return NULL;
+	}
+	mr = mr_new(pd, "ibv_reg_dm_mr", NULL, &attr, base->handle);
+	if (!mr)
+		handle_put(handles, base->handle);
+	return mr;
+}
+
+int softhca_ibv_dereg_mr(struct ibv_mr *base)
+{
+	struct handle_table *handles = to_user_context(base->context)->handles;
+	struct hca *hca = hca_of_context(base->context);
+	struct user_mr *mr = to_user_mr(base);
+	int error;
+
+	if (!handle_find(handles, HANDLE_MR, base->handle, NULL))
+		return REFUSE(hca, "ibv_dereg_mr", EINVAL, RULE_HANDLE_GONE, base->handle);
+	error = -hca_mr_deregister(mr->key);
+	if (error)
+		return REFUSE(hca, "ibv_dereg_mr", error, RULE_MR_IN_USE, base->lkey);
+	handle_remove(handles, HANDLE_MR, base->handle, NULL);
+	if (mr->kind == MR_DEVICE_MEMORY)
+		handle_put(handles, mr->dm_handle);
+	user_pd_put(to_user_pd(base->pd));
+	free(mr);
+	return 0;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ibv_alloc_mw(3), ibv_dealloc_mw(3). Binding is the business of queue pairs. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "explain/explain.h"
+#include "hca/limits.h"
+#include "verbs/objects.h"
+#include "verbs/ops.h"
+
+struct ibv_mw *softhca_ibv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+	struct hca *hca = hca_of_context(pd->context);
+	struct user_mw *mw;
+	int error;
+
+	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
+		errno = REFUSE(hca, "ibv_alloc_mw", EINVAL, RULE_MW_TYPE, type);
+		return NULL;
+	}
+	mw = calloc(1, sizeof(*mw));
+	if (!mw)
+		return NULL;
+	error = -hca_mw_alloc(to_user_pd(pd)->device, type, &mw->key);
+	if (error) {
+		free(mw);
+		errno = REFUSE(hca, "ibv_alloc_mw", error, RULE_MR_NO_ROOM, LIMIT_MAX_MW);
+		return NULL;
+	}
+	mw->base.context = pd->context;
+	mw->base.pd = pd;
+	mw->base.type = type;
+	mw->base.rkey = mkey_number(mw->key);
+	mw->base.handle = mw->base.rkey >> 8;
+	user_pd_get(to_user_pd(pd));
+	return &mw->base;
+}
+
+/* Bound or not: what it granted ends (mlx5-formats 4.12). */
+int softhca_ibv_dealloc_mw(struct ibv_mw *base)
+{
+	struct user_mw *mw = to_user_mw(base);
+	int error = -hca_mw_dealloc(mw->key);
+
+	if (error)
+		return REFUSE(hca_of_context(base->context), "ibv_dealloc_mw", error, RULE_MW_IN_USE,
+			      base->rkey);
+	user_pd_put(to_user_pd(base->pd));
+	free(mw);
+	return 0;
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The driver's objects: what a program's ibv_* pointers point into. Each embeds the public structure, so a cast or
+ * container_of leads from one to the other, and refers to the device's object (hca/hca.h).
+ *
+ * Ownership: created and destroyed by the call pair of the man pages; nothing else frees them. A device outlives its
+ * list (ibv_get_device_list(3) notwithstanding: clients keep pointers), so devices live until the process ends.
+ * Locks: user_qp.sq.lock covers the send ring and the builder between ibv_wr_start and complete/abort, user_qp.rq.lock
+ * and user_srq.lock the receive rings, user_cq.lock the consumer side of a CQ. Order: CQ before SRQ; a QP's locks are
+ * never held together with a CQ's, except sq before cq in RESET and destroy… which take the CQ locks alone.
+ */
+#ifndef SOFTHCA_VERBS_OBJECTS_H
+#define SOFTHCA_VERBS_OBJECTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <infiniband/mlx5dv.h>
+#include <infiniband/verbs.h>
+
+#include "hca/event_queue.h"
+#include "hca/hca.h"
+#include "hca/lock.h"
+
+#define user_container_of(pointer, type, member) ((type *)((char *)(pointer) - offsetof(type, member)))
+
+struct user_device {
+	struct ibv_device base; /* first: clients hold struct ibv_device * */
+	struct hca *hca;
+	int index;
+};
+
+struct user_qp;
+struct handle_table;
+
+/* User index -> QP, read by pollers without a lock: two levels, leaves are never freed before the context is. */
+struct user_index_table {
+	pthread_mutex_t lock;	     /* of changes */
+	struct user_qp **leaf[1024]; /* 1024 pointers each; user index = leaf << 10 | slot */
+	uint32_t next;		     /* where to look for a free index first */
+};
+
+struct user_context {
+	struct hca_context *device;
+	struct event_queue async; /* its fd is also ibv_context.async_fd */
+	struct user_index_table qps;
+	bool dv; /* opened by mlx5dv_open_device(3) */
+	void *doorbell_page; /* given to programs by mlx5dv_init_obj(3), or NULL; mlx5dv/doorbell_page.h */
+	struct user_context *next;	/* list of open contexts of the process, for ibv_import_device(3) */
+	struct handle_table *handles;	/* shared by a context and those imported from it; verbs/handles.h */
+	struct verbs_context verbs;	/* last, as verbs.h demands: public context is verbs.context */
+};
+
+struct user_pd {
+	struct ibv_pd base;
+	struct hca_pd *device;
+	/* Parent domain (ibv_alloc_parent_domain(3)): the PD it is made over; NULL for a plain PD. */
+	struct user_pd *parent;
+	struct user_td *td; /* thread domain of a parent domain, or NULL: its queues elide their locks */
+	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment, uint64_t resource_type);
+	void (*free)(struct ibv_pd *pd, void *pd_context, void *ptr, uint64_t resource_type);
+	void *pd_context;
+	void *custom_blocks;  /* what alloc() gave and free() must get back, by address: tsearch(3); verbs/memory.c */
+	pthread_mutex_t lock; /* of custom_blocks */
+	uint32_t references;  /* 1 and the driver's objects over this PD: rings, keys, AHs, parent domains; atomic */
+};
+
+struct user_td {
+	struct ibv_td base;
+	uint32_t references; /* parent domains; atomic */
+};
+
+struct user_mr {
+	struct ibv_mr base;
+	struct mkey *key;
+	enum mr_kind kind;
+	uint64_t start; /* iova */
+	unsigned int access;
+	uint32_t dm_handle; /* of MR_DEVICE_MEMORY: the memory it keeps allocated */
+};
+
+struct user_mw {
+	struct ibv_mw base;
+	struct mkey *key;
+};
+
+struct user_dm {
+	struct ibv_dm base;
+	void *addr;	/* host address of the device memory */
+	size_t length;
+};
+
+struct user_ah {
+	struct ibv_ah base;
+	struct mlx5_wqe_av av; /* as it goes into the datagram segment; dqp_dct is 0 here */
+};
+
+struct user_comp_channel {
+	struct ibv_comp_channel base;
+	struct event_queue events; /* its fd is also base.fd; its taken() counts user_cq.comp_events_taken */
+};
+
+struct user_cq {
+	union {
+		struct ibv_cq base;
+		struct ibv_cq_ex ex;
+	};
+	struct hca_cq *device;
+	struct queue_lock lock;
+	struct user_pd *pd; /* parent domain that allocated the ring, or NULL */
+	void *buffer;
+	uint32_t cqe_count; /* power of two; base.cqe + 1 */
+	uint32_t cqe_size;  /* 64 or 128 */
+	uint32_t *dbrec;
+	uint32_t consumer_index; /* free running */
+	uint32_t arm_sn;
+	uint64_t wc_flags;
+	bool dv_owned; /* ring given away by mlx5dv_init_obj: never scanned for CQEs of a dying QP */
+	bool extended;
+	/* extended polling, between start_poll and end_poll */
+	const struct mlx5_cqe64 *current; /* the CQE being read; NULL outside */
+	uint8_t current_wc_opcode;	  /* what the send queue remembered of its WQE */
+	int64_t wallclock_offset;	  /* CLOCK_REALTIME minus the device's clock at start_poll, nanoseconds */
+	/* Events handed to the program; like the completed counters of base under base.mutex. */
+	uint32_t comp_events_taken, async_events_taken;
+};
+
+struct user_srq {
+	struct ibv_srq base;
+	struct hca_srq *device;
+	struct queue_lock lock;
+	struct user_pd *pd;
+	void *buffer;
+	uint32_t entry_count, entry_shift;
+	uint32_t max_sge, max_wr;
+	uint32_t *dbrec;
+	uint64_t *wr_id; /* per entry */
+	uint32_t head, tail; /* list of free entries: next to post, last */
+	uint32_t used;	     /* entries posted and not yet given back; max_wr bounds it */
+	uint16_t counter;    /* posted, as in the doorbell record */
+	enum ibv_srq_type type;
+	struct user_cq *cq;  /* of extended SRQs that have one */
+	uint32_t async_events_taken; /* as in user_cq */
+};
+
+struct send_queue {
+	struct queue_lock lock;
+	void *buffer;		/* wqebb_count * 64 bytes */
+	uint32_t wqebb_count;	/* power of two, or 0: no send queue */
+	uint32_t wqe_size;	/* bytes of the largest WQE that capabilities promise */
+	uint32_t max_post;	/* WRs that fit (returned max_send_wr) */
+	int max_gs;		/* SGEs of a WR; -1 until RTS: posting is refused */
+	uint32_t max_inline;	/* bytes */
+	uint32_t max_payload;	/* bytes that data segments or inline data of a WR take at most */
+	uint32_t head;		/* WRs posted, free running */
+	uint32_t tail;		/* WRs completed, free running; atomic: stored (release) by pollers under the CQ lock */
+	uint32_t cur_post;	/* WQEBBs posted, free running: producer index */
+	uint64_t *wr_id;	/* per WQEBB slot */
+	uint32_t *wqe_head;	/* per WQEBB slot: value of head of the WR that starts there */
+	uint32_t *wqe_post;	/* the other way round, per head & (wqebb_count - 1): cur_post where that WR starts */
+	bool oversized;		/* a WQE larger than wqe_size was built: see sq_has_room() */
+	uint8_t *wc_opcode;	/* per WQEBB slot: enum ibv_wc_opcode of UMR-built WRs, see WC_OPCODE_FROM_CQE */
+	uint8_t fence_cache;	/* fence bits the next WQE inherits (mlx5-formats 1.3) */
+};
+
+/* wc_opcode of a slot whose completion opcode follows from the CQE's send opcode (mlx5-formats 3.8). */
+#define WC_OPCODE_FROM_CQE 0xff
+
+struct receive_queue {
+	struct queue_lock lock;
+	void *buffer;
+	uint32_t count;		/* power of two, or 0 */
+	uint32_t shift;		/* log2 of the stride */
+	int max_gs;		/* -1 in RESET: posting is refused */
+	uint32_t head, tail;
+	uint64_t *wr_id;
+};
+
+/* Builder state between ibv_wr_start and ibv_wr_complete/abort; covered by sq.lock. Owned by verbs/wr_*.c, mlx5dv/wr_*.c. */
+struct wr_builder {
+	int error;		/* first error of the chain (errno value), 0 */
+	uint32_t count;		/* WRs built since start */
+	uint32_t rollback_cur_post;
+	uint8_t rollback_fence_cache;
+	bool inline_data;	/* the current WQE carries inline data */
+	uint8_t setters_left;	/* WR_SETTER_* bits until the open WQE is whole; 0: none open (verbs/wqe_builder.h) */
+	uint32_t offset;	/* bytes of the current WQE built so far (ctrl included) */
+	uint8_t fence;		/* fence bits for the next WQE after this one */
+	/* mkey configure (mlx5dv/wr_mkey.c) */
+	struct user_mkey *mkey;
+	uint8_t mkey_setters_announced, mkey_setters_called;
+	bool layout_set, access_set;
+	uint64_t umr_mask;
+	uint32_t payload_bytes;	/* translation entries */
+};
+
+struct user_qp {
+	union {
+		struct ibv_qp base;
+		struct ibv_qp_ex ex;
+	};
+	struct mlx5dv_qp_ex dv;
+	struct hca_qp *device;
+	struct user_pd *pd;
+	struct send_queue sq;
+	struct receive_queue rq;
+	struct wr_builder builder;
+	void *buffer;		/* RQ first, SQ after it (mlx5-formats 1.1) */
+	size_t buffer_size;
+	uint32_t *dbrec;
+	uint32_t user_index;
+	bool has_ex;		/* created with send_ops_flags: ibv_qp_to_qp_ex(3) answers */
+	bool sq_sig_all;
+	bool raw_wqes;		/* created with MLX5DV_QP_EX_WITH_RAW_WQE */
+	struct ibv_qp_cap cap;	/* as returned */
+	uint64_t send_ops, dv_send_ops;
+	uint64_t create_flags, dv_create_flags;
+	enum ibv_qp_type type;
+	uint32_t async_events_taken; /* as in user_cq */
+};
+
+struct user_mkey {
+	struct mlx5dv_mkey base;
+	struct mkey *key;
+	struct user_pd *pd;
+	uint16_t max_entries; /* rounded */
+	uint32_t create_flags;
+};
+
+static inline struct user_context *to_user_context(struct ibv_context *context)
+{
+	return user_container_of(context, struct user_context, verbs.context);
+}
+
+static inline struct hca *hca_of_context(struct ibv_context *context)
+{
+	return ((struct user_device *)context->device)->hca;
+}
+
+#define DEFINE_CAST(kind)                                                                                              \
+	static inline struct user_##kind *to_user_##kind(struct ibv_##kind *object)                                    \
+	{                                                                                                              \
+		return (struct user_##kind *)object;                                                                   \
+	}
+DEFINE_CAST(device)
+DEFINE_CAST(pd)
+DEFINE_CAST(mr)
+DEFINE_CAST(mw)
+DEFINE_CAST(dm)
+DEFINE_CAST(ah)
+DEFINE_CAST(comp_channel)
+DEFINE_CAST(cq)
+DEFINE_CAST(srq)
+DEFINE_CAST(qp)
+#undef DEFINE_CAST
+
+/* ---- what the driver's files share ---------------------------------------------------------------------------- */
+
+/**
+ * Keeps @pd (may be NULL) alive and ibv_dealloc_pd(3) from succeeding, until the put. Rings and doorbell records do
+ * so by themselves. (verbs/pd.c)
+ */
+void user_pd_get(struct user_pd *pd);
+void user_pd_put(struct user_pd *pd);
+
+/**
+ * Ring memory: from the parent domain's allocator if @pd has one (IBV_ALLOCATOR_USE_DEFAULT falls back), else page
+ * aligned anonymous memory, zeroed. @resource_type: MLX5DV_RES_TYPE_*. NULL with errno set on failure. (verbs/memory.c)
+ */
+void *ring_alloc(struct user_pd *pd, size_t size, uint64_t resource_type);
+void ring_free(struct user_pd *pd, void *memory, size_t size, uint64_t resource_type);
+/** A doorbell record: two zeroed be32, 64-byte aligned so that no two share a cache line. */
+uint32_t *dbrec_alloc(struct user_pd *pd);
+void dbrec_free(struct user_pd *pd, uint32_t *dbrec);
+/** True if queues created over @pd (may be NULL) have one thread only: thread domain, or MLX5_SINGLE_THREADED=1. */
+bool queue_single_threaded(const struct user_pd *pd);
+
+/* User index table (verbs/user_index.c). init and destroy with the context; add: -ENOMEM. */
+void user_index_init(struct user_index_table *table);
+void user_index_destroy(struct user_index_table *table);
+int user_index_add(struct user_index_table *table, struct user_qp *qp, uint32_t *index);
+void user_index_remove(struct user_index_table *table, uint32_t index);
+static inline struct user_qp *user_index_find(struct user_index_table *table, uint32_t index)
+{
+	struct user_qp **leaf = __atomic_load_n(&table->leaf[index >> 10 & 1023], __ATOMIC_ACQUIRE);
+
+	return leaf ? __atomic_load_n(&leaf[index & 1023], __ATOMIC_ACQUIRE) : NULL;
+}
+
+/* QP creation for both libraries (verbs/qp.c). @dv may be NULL. errno and NULL on failure. */
+struct ibv_qp *user_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
+			      struct mlx5dv_qp_init_attr *dv);
+/* CQ creation for both libraries (verbs/cq.c). @dv may be NULL. */
+struct ibv_cq_ex *user_cq_create(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr,
+				 struct mlx5dv_cq_init_attr *dv, bool extended);
+/** Drops all CQEs of @qp from its CQs' rings (QP reset, destroy), giving SRQ entries back. (verbs/cq_purge.c) */
+void user_cq_purge_qp(struct user_qp *qp);
+/**
+ * The receive in SRQ entry @index is over: fills its @wr_id and gives the entry back to the free list. Takes the SRQ
+ * lock. Returns -EINVAL for an index that the SRQ does not have. (verbs/srq_ring.c)
+ */
+int user_srq_complete(struct user_srq *srq, uint16_t index, uint64_t *wr_id);
+
+/* Per-QP function tables. */
+/** Fills qp->ex.wr_* for the QP type and send_ops (verbs/wr_table.c). -EOPNOTSUPP for an operation the type lacks. */
+int wr_table_fill(struct user_qp *qp, uint64_t send_ops);
+/** Fills qp->dv.wr_* (mlx5dv/wr_table.c). */
+int dv_wr_table_fill(struct user_qp *qp, uint64_t dv_send_ops);
+
+#endif

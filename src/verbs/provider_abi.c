@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What provider libraries of other adapters and rdma-core's own programs find in libibverbs.so.1
+ * (IBVERBS_PRIVATE_34). Providers are tolerated, never used: libefa.so.1 registers itself as soon as
+ * perftest loads it, before main.
+ */
+#include <errno.h>
+
+#include "abi/entry_points.h"
+
+/* May run in a constructor before our own: touches nothing. */
+void softhca_verbs_register_driver_34(const struct verbs_device_ops *ops)
+{
+	(void)ops;
+}
+
+/* Its predecessor; the usnic provider of old libfabrics calls it and looks for no answer. */
+void softhca_ibv_register_driver_1_1(const char *name, void *init_function)
+{
+	(void)name;
+	(void)init_function;
+}
+
+/* The caller allocates that many attributes and fills them before it learns that no command goes anywhere. */
+unsigned int softhca___ioctl_final_num_attrs(unsigned int num_attrs, struct ibv_command_buffer *link)
+{
+	(void)link;
+	return num_attrs;
+}
+
+/* ibv_devinfo and pyverbs ask this; ibv_query_gid_ex(3) is the public form. */
+int softhca_ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
+			       enum ibv_gid_type_sysfs *type)
+{
+	struct ibv_gid_entry entry = {0};
+	int error = softhca__ibv_query_gid_ex(context, port_num, index, &entry, 0, sizeof(entry));
+
+	if (error && error != ENODATA) {
+		errno = error;
+		return -1;
+	}
+	/* An empty entry has type 0 and counts as RoCE v1: users ask before they look at the GID. */
+	*type = entry.gid_type == IBV_GID_TYPE_ROCE_V2 ? IBV_GID_TYPE_SYSFS_ROCE_V2
+						       : IBV_GID_TYPE_SYSFS_IB_ROCE_V1;
+	return 0;
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Creating and destroying QPs: ibv_create_qp(3), ibv_create_qp_ex(3), mlx5dv_create_qp(3), ibv_destroy_qp(3).
+ * Rings, doorbell record and side tables are the driver's; they go after the device's QP did.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "abi/entry_points.h"
+#include "explain/explain.h"
+#include "verbs/events.h"
+#include "verbs/objects.h"
+#include "verbs/ops.h"
+#include "verbs/qp_check.h"
+#include "verbs/qp_sizing.h"
+#include "verbs/wqe_builder.h"
+
+/* One allocation for the side tables of a send queue, the widest first. */
+static int alloc_send_tables(struct send_queue *sq)
+{
+	size_t count = sq->wqebb_count;
+
+	if (!count)
+		return 0;
+	sq->wr_id = calloc(count, sizeof(*sq->wr_id) + sizeof(*sq->wqe_head) + sizeof(*sq->wqe_post) +
+					  sizeof(*sq->wc_opcode));
+	if (!sq->wr_id)
+		return -ENOMEM;
+	sq->wqe_head = (uint32_t *)(sq->wr_id + count);
+	sq->wqe_post = sq->wqe_head + count;
+	sq->wc_opcode = (uint8_t *)(sq->wqe_post + count);
+	return 0;
+}
+
+/* Rings and tables. The RQ comes first, the SQ after it (mlx5-formats 1.1); the RQ is a multiple of 64 bytes. */
+static int alloc_rings(struct user_qp *qp)
+{
+	size_t rq_bytes = (size_t)qp->rq.count << qp->rq.shift;
+
+	qp->buffer_size = rq_bytes + (size_t)qp->sq.wqebb_count * WQE_BLOCK;
+	if (qp->buffer_size) {
+		qp->buffer = ring_alloc(qp->pd, qp->buffer_size, MLX5DV_RES_TYPE_QP);
+		if (!qp->buffer)
+			return -errno;
+	}
+	qp->rq.buffer = qp->rq.count ? qp->buffer : NULL;
+	qp->sq.buffer = qp->sq.wqebb_count ? (char *)qp->buffer + rq_bytes : NULL;
+
+	qp->dbrec = dbrec_alloc(qp->pd);
+	if (!qp->dbrec)
+		return -errno;
+	if (qp->rq.count) {
+		qp->rq.wr_id = calloc(qp->rq.count, sizeof(*qp->rq.wr_id));
+		if (!qp->rq.wr_id)
+			return -ENOMEM;
+	}
+	return alloc_send_tables(&qp->sq);
+}
+
+/* Also for a QP that is not complete. */
+static void free_qp(struct user_qp *qp)
+{
+	free(qp->sq.wr_id);
+	free(qp->rq.wr_id);
+	if (qp->dbrec)
+		dbrec_free(qp->pd, qp->dbrec);
+	if (qp->buffer)
+		ring_free(qp->pd, qp->buffer, qp->buffer_size, MLX5DV_RES_TYPE_QP);
+	queue_lock_destroy(&qp->sq.lock);
+	queue_lock_destroy(&qp->rq.lock);
+	pthread_cond_destroy(&qp->base.cond);
+	pthread_mutex_destroy(&qp->base.mutex);
+	free(qp);
+}
+
+static void take_sizes(struct user_qp *qp, const struct qp_sizing *sizing)
+{
+	uint32_t pointers = sizing->cap.max_send_sge * WQE_UNIT;
+	uint32_t inlined = wqe_round(sizeof(struct mlx5_wqe_inl_data_seg) + sizing->cap.max_inline_data);
+
+	qp->cap = sizing->cap;
+	qp->sq.wqebb_count = sizing->wqebb_count;
+	qp->sq.wqe_size = sizing->wqe_size;
+	if (sizing->wqebb_count) {
+		qp->sq.max_post = sizing->cap.max_send_wr;
+		qp->sq.max_inline = sizing->cap.max_inline_data;
+		qp->sq.max_payload = pointers > inlined ? pointers : inlined;
+	}
+	qp->sq.max_gs = -1;
+	qp->rq.count = sizing->rq_count;
+	qp->rq.shift = sizing->rq_shift;
+	qp->rq.max_gs = -1;
+}
+
+static void take_attributes(struct user_qp *qp, struct ibv_context *context,
+			    const struct ibv_qp_init_attr_ex *attr, const struct mlx5dv_qp_init_attr *dv)
+{
+	bool single_threaded;
+
+	qp->pd = to_user_pd(attr->pd);
+	qp->type = attr->qp_type;
+	qp->sq_sig_all = attr->sq_sig_all;
+	qp->has_ex = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	if (qp->has_ex)
+		qp->send_ops = attr->send_ops_flags;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS)
+		qp->create_flags = attr->create_flags;
+	if (dv && dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS)
+		qp->dv_send_ops = dv->send_ops_flags;
+	if (dv && dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS)
+		qp->dv_create_flags = dv->create_flags;
+	qp->raw_wqes = qp->dv_send_ops & MLX5DV_QP_EX_WITH_RAW_WQE;
+
+	qp->base.context = context;
+	qp->base.qp_context = attr->qp_context;
+	qp->base.pd = attr->pd;
+	qp->base.send_cq = attr->send_cq;
+	qp->base.recv_cq = attr->recv_cq;
+	qp->base.srq = attr->srq;
+	qp->base.state = IBV_QPS_RESET;
+	qp->base.qp_type = attr->qp_type;
+	pthread_mutex_init(&qp->base.mutex, NULL);
+	pthread_cond_init(&qp->base.cond, NULL);
+
+	single_threaded = queue_single_threaded(qp->pd);
+	queue_lock_init(&qp->sq.lock, single_threaded);
+	queue_lock_init(&qp->rq.lock, single_threaded);
+}
+
+/* For explanations: the device knows WQEs by index. */
+static uint64_t wr_id_of(const void *cookie, uint16_t index)
+{
+	const struct send_queue *sq = &((const struct user_qp *)cookie)->sq;
+
+	return sq->wr_id[index & (sq->wqebb_count - 1)];
+}
+
+static int create_in_device(struct user_qp *qp)
+{
+	const struct hca_qp_attr attr = {
+		.type = qp->type,
+		.pd = qp->pd->device,
+		.send_cq = to_user_cq(qp->base.send_cq)->device,
+		.recv_cq = to_user_cq(qp->base.recv_cq)->device,
+		.srq = qp->base.srq ? to_user_srq(qp->base.srq)->device : NULL,
+		.sq_buffer = qp->sq.buffer,
+		.sq_wqebb_count = qp->sq.wqebb_count,
+		.rq_buffer = qp->rq.buffer,
+		.rq_count = qp->rq.count,
+		.rq_shift = qp->rq.shift,
+		.dbrec = qp->dbrec,
+		.user_index = qp->user_index,
+		.cookie = qp,
+		.wr_id_of = qp->sq.wqebb_count ? wr_id_of : NULL,
+		.cap = qp->cap,
+		.sq_sig_all = qp->sq_sig_all,
+	};
+	int err = hca_qp_create(to_user_context(qp->base.context)->device, &attr, &qp->device);
+
+	if (!err) {
+		qp->base.qp_num = hca_qp_number(qp->device);
+		qp->base.handle = qp->base.qp_num;
+	}
+	return err;
+}
+
+/* Function tables and sizes: what the requested operations decide. */
+static int take_operations(struct user_qp *qp, const struct qp_type_info *type, const struct ibv_qp_cap *cap,
+			   const char *call)
+{
+	const struct qp_sizing_request request = {
+		.type = type,
+		.cap = *cap,
+		.send_ops = qp->has_ex ? qp->send_ops : type->assumed_ops,
+		.dv_send_ops = qp->dv_send_ops,
+		.srq = qp->base.srq,
+		.hca = hca_of_context(qp->base.context),
+		.call = call,
+	};
+	struct qp_sizing sizing;
+	int err = 0;
+
+	if (qp->has_ex || qp->dv_send_ops)
+		err = wr_table_fill(qp, qp->send_ops);
+	if (!err && qp->dv_send_ops)
+		err = dv_wr_table_fill(qp, qp->dv_send_ops);
+	if (!err)
+		err = qp_sizing_compute(&request, &sizing);
+	if (!err)
+		take_sizes(qp, &sizing);
+	return err;
+}
+
+struct ibv_qp *user_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
+			      struct mlx5dv_qp_init_attr *dv)
+{
+	struct user_index_table *table = &to_user_context(context)->qps;
+	const struct qp_type_info *type;
+	struct user_qp *qp;
+	int err = qp_check(context, attr, dv, &type);
+
+	if (err) {
+		errno = -err;
+		return NULL;
+	}
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return NULL;
+	take_attributes(qp, context, attr, dv);
+	err = take_operations(qp, type, &attr->cap, qp_create_call(attr, dv));
+	if (!err)
+		err = alloc_rings(qp);
+	if (!err)
+		err = user_index_add(table, qp, &qp->user_index);
+	if (err)
+		goto free_memory;
+	err = create_in_device(qp);
+	if (err)
+		goto remove_index;
+
+	user_pd_get(qp->pd);
+	attr->cap = qp->cap;
+	return &qp->base;
+
+remove_index:
+	user_index_remove(table, qp->user_index);
+free_memory:
+	free_qp(qp);
+	errno = -err;
+	return NULL;
+}
+
+struct ibv_qp *softhca_ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *qp_init_attr)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.qp_context = qp_init_attr->qp_context,
+		.send_cq = qp_init_attr->send_cq,
+		.recv_cq = qp_init_attr->recv_cq,
+		.srq = qp_init_attr->srq,
+		.cap = qp_init_attr->cap,
+		.qp_type = qp_init_attr->qp_type,
+		.sq_sig_all = qp_init_attr->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd,
+	};
+	struct ibv_qp *qp = user_qp_create(pd->context, &attr, NULL);
+
+	if (qp)
+		qp_init_attr->cap = attr.cap;
+	return qp;
+}
+
+struct ibv_qp *softhca_ibv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+	return user_qp_create(context, attr, NULL);
+}
+
+struct ibv_qp_ex *softhca_ibv_qp_to_qp_ex(struct ibv_qp *base)
+{
+	struct user_qp *qp = to_user_qp(base);
+
+	return qp->has_ex ? &qp->ex : NULL;
+}
+
+int softhca_ibv_destroy_qp(struct ibv_qp *base)
+{
+	struct user_qp *qp = to_user_qp(base);
+	int err = -hca_qp_destroy(qp->device);
+
+	if (err)
+		return err;
+	/* verbs/events.h has the order: no event can be taken any more, those that were are acknowledged first. */
+	user_qp_wait_events(qp);
+	/* Before the user index can mean another QP. */
+	user_cq_purge_qp(qp);
+	user_index_remove(&to_user_context(base->context)->qps, qp->user_index);
+	user_pd_put(qp->pd);
+	free_qp(qp);
+	return 0;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ibv_modify_qp(3). The device checks transitions and attributes; the driver follows with what is its own: limits of
+ * posting, rings and CQEs on RESET (mlx5-formats 4.2).
+ */
+#include <errno.h>
+
+#include "abi/entry_points.h"
+#include "explain/explain.h"
+#include "verbs/objects.h"
+#include "verbs/ops.h"
+#include "verbs/wqe_builder.h"
+#include "verbs/wr.h"
+
+static void reset_send_queue(struct user_qp *qp)
+{
+	struct send_queue *sq = &qp->sq;
+
+	queue_lock(&sq->lock);
+	sq->max_gs = -1;
+	sq->head = 0;
+	__atomic_store_n(&sq->tail, 0, __ATOMIC_RELAXED);
+	sq->cur_post = 0;
+	sq->fence_cache = 0;
+	sq->oversized = false;
+	qp->dbrec[MLX5_SND_DBR] = 0;
+	wr_set_state(qp, IBV_QPS_RESET);
+	queue_unlock(&sq->lock);
+}
+
+static void reset_receive_queue(struct user_qp *qp)
+{
+	struct receive_queue *rq = &qp->rq;
+
+	queue_lock(&rq->lock);
+	rq->max_gs = -1;
+	rq->head = 0;
+	__atomic_store_n(&rq->tail, 0, __ATOMIC_RELAXED);
+	qp->dbrec[MLX5_RCV_DBR] = 0;
+	queue_unlock(&rq->lock);
+}
+
+/* The QP reached @state. */
+static void follow(struct user_qp *qp, enum ibv_qp_state state)
+{
+	switch (state) {
+	case IBV_QPS_RESET:
+		/* The device writes no more CQEs of this QP; those not polled would name WRs that are forgotten. */
+		user_cq_purge_qp(qp);
+		reset_send_queue(qp);
+		reset_receive_queue(qp);
+		break;
+	case IBV_QPS_INIT:
+		queue_lock(&qp->rq.lock);
+		qp->rq.max_gs = qp->cap.max_recv_sge;
+		queue_unlock(&qp->rq.lock);
+		break;
+	case IBV_QPS_RTS:
+		queue_lock(&qp->sq.lock);
+		qp->sq.max_gs = qp->cap.max_send_sge;
+		wr_set_state(qp, IBV_QPS_RTS);
+		queue_unlock(&qp->sq.lock);
+		break;
+	default:
+		break;
+	}
+}
+
+int softhca_ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int attr_mask)
+{
+	struct user_qp *qp = to_user_qp(base);
+	int err;
+
+	/* Bits of later versions; what is known but wrong for the transition is EINVAL from the device. */
+	if (attr_mask & ~(2 * IBV_QP_RATE_LIMIT - 1))
+		return REFUSE_QP(hca_of_context(base->context), "ibv_modify_qp", base->qp_num, EOPNOTSUPP,
+				 RULE_QP_ATTR_MASK, (uint32_t)attr_mask & ~(2 * IBV_QP_RATE_LIMIT - 1));
+	err = -hca_qp_modify(qp->device, attr, attr_mask);
+	if (err)
+		return err;
+	if (attr_mask & IBV_QP_STATE) {
+		follow(qp, attr->qp_state);
+		base->state = attr->qp_state;
+	}
+	return 0;
+}
+
+int softhca_ibv_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr)
+{
+	return REFUSE_QP(hca_of_context(qp->context), "ibv_modify_qp_rate_limit", qp->qp_num, EOPNOTSUPP,
+			 RULE_QP_RATE_LIMIT, attr->rate_limit);
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Shared receive queues: ibv_create_srq(3), ibv_create_srq_ex(3), ibv_modify_srq(3), ibv_query_srq(3),
+ * ibv_get_srq_num(3), ibv_destroy_srq.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "abi/entry_points.h"
+#include "explain/explain.h"
+#include "hca/limits.h"
+#include "verbs/events.h"
+#include "verbs/ops.h"
+#include "verbs/srq.h"
+
+static int check_capacity(struct hca *hca, const char *call, const struct ibv_srq_attr *attr)
+{
+	if (attr->max_wr > LIMIT_MAX_SRQ_WR)
+		return REFUSE(hca, call, EINVAL, RULE_SRQ_MAX_WR, attr->max_wr, LIMIT_MAX_SRQ_WR);
+	if (attr->max_sge > LIMIT_MAX_SRQ_SGE)
+		return REFUSE(hca, call, EINVAL, RULE_SRQ_MAX_SGE, attr->max_sge, LIMIT_MAX_SRQ_SGE);
+	return 0;
+}
+
+/* Ring, table of wr_ids, doorbell record. Returns an errno value. */
+static int srq_alloc(struct user_srq *srq, struct hca *hca, const char *call, const struct ibv_srq_attr *attr)
+{
+	size_t bytes;
+
+	srq_size_entries(srq, attr->max_sge);
+	srq->entry_count = srq_entries_for(attr->max_wr);
+	srq->max_wr = srq->entry_count - 1;
+	bytes = (size_t)srq->entry_count << srq->entry_shift;
+	srq->wr_id = calloc(srq->entry_count, sizeof(*srq->wr_id));
+	if (srq->wr_id)
+		srq->buffer = ring_alloc(srq->pd, bytes, MLX5DV_RES_TYPE_SRQ);
+	if (srq->buffer)
+		srq->dbrec = dbrec_alloc(srq->pd);
+	if (!srq->dbrec)
+		return REFUSE(hca, call, errno ? errno : ENOMEM, RULE_QUEUE_MEMORY, bytes);
+	srq_chain(srq, 0);
+	return 0;
+}
+
+static void srq_free(struct user_srq *srq)
+{
+	if (srq->dbrec)
+		dbrec_free(srq->pd, srq->dbrec);
+	if (srq->buffer)
+		ring_free(srq->pd, srq->buffer, (size_t)srq->entry_count << srq->entry_shift,
+			  MLX5DV_RES_TYPE_SRQ);
+	free(srq->wr_id);
+	free(srq);
+}
+
+static int srq_create_in_device(struct user_srq *srq)
+{
+	/* ibv_create_srq(3): srq_limit is irrelevant; ibv_modify_srq(3) arms it. */
+	const struct hca_srq_attr attr = {
+		.buffer = srq->buffer,
+		.entry_count = srq->entry_count,
+		.entry_shift = srq->entry_shift,
+		.dbrec = srq->dbrec,
+		.cookie = srq,
+	};
+
+	return -hca_srq_create(srq->pd->device, &attr, &srq->device);
+}
+
+static void srq_publish(struct user_srq *srq, struct ibv_pd *pd, void *srq_context)
+{
+	queue_lock_init(&srq->lock, queue_single_threaded(srq->pd));
+	srq->type = IBV_SRQT_BASIC;
+	srq->base.context = pd->context;
+	srq->base.srq_context = srq_context;
+	srq->base.pd = pd;
+	srq->base.handle = hca_srq_number(srq->device);
+	pthread_mutex_init(&srq->base.mutex, NULL);
+	pthread_cond_init(&srq->base.cond, NULL);
+}
+
+/* An SRQ without XRC domain and tag matching; fills @attr with what the program got. NULL with errno set on failure. */
+static struct ibv_srq *create_basic(struct ibv_pd *pd, const char *call, void *srq_context,
+				    struct ibv_srq_attr *attr)
+{
+	struct hca *hca = hca_of_context(pd->context);
+	struct user_srq *srq;
+	int error = check_capacity(hca, call, attr);
+
+	if (error)
+		goto fail;
+	error = ENOMEM;
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		goto fail;
+	srq->pd = to_user_pd(pd);
+	error = srq_alloc(srq, hca, call, attr);
+	if (!error)
+		error = srq_create_in_device(srq);
+	if (error) {
+		srq_free(srq);
+		goto fail;
+	}
+	srq_publish(srq, pd, srq_context);
+	attr->max_wr = srq->max_wr;
+	attr->max_sge = srq->max_sge;
+	return &srq->base;
+fail:
+	errno = error;
+	return NULL;
+}
+
+struct ibv_srq *softhca_ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	return create_basic(pd, "ibv_create_srq", attr->srq_context, &attr->attr);
+}
+
+static int check_extended(struct hca *hca, const struct ibv_srq_init_attr_ex *attr)
+{
+	enum ibv_srq_type type = attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? attr->srq_type : IBV_SRQT_BASIC;
+
+	if (attr->comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED)
+		return REFUSE(hca, "ibv_create_srq_ex", EOPNOTSUPP, RULE_SRQ_COMP_MASK, attr->comp_mask,
+			      IBV_SRQ_INIT_ATTR_RESERVED - 1);
+	switch (type) {
+	case IBV_SRQT_BASIC:
+		break;
+	case IBV_SRQT_XRC: /* place of the XRC domain (ibv_open_xrcd(3)) */
+	case IBV_SRQT_TM:  /* place of tag matching */
+		return REFUSE(hca, "ibv_create_srq_ex", EOPNOTSUPP, RULE_SRQ_TYPE, type);
+	default:
+		return REFUSE(hca, "ibv_create_srq_ex", EINVAL, RULE_SRQ_TYPE, type);
+	}
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd)
+		return REFUSE(hca, "ibv_create_srq_ex", EINVAL, RULE_SRQ_PD, attr->comp_mask);
+	return 0;
+}
+
+struct ibv_srq *softhca_ibv_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
+{
+	int error = check_extended(hca_of_context(context), attr);
+
+	if (error) {
+		errno = error;
+		return NULL;
+	}
+	return create_basic(attr->pd, "ibv_create_srq_ex", attr->srq_context, &attr->attr);
+}
+
+/* ibv_modify_srq(3): if any attribute is invalid, none is modified. The SRQ lock is held. */
+static int check_modify(const struct user_srq *srq, const struct ibv_srq_attr *attr, int mask)
+{
+	struct hca *hca = hca_of_context(srq->base.context);
+	uint32_t max_wr = srq->max_wr;
+
+	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
+		return REFUSE(hca, "ibv_modify_srq", EINVAL, RULE_SRQ_MODIFY_MASK, mask);
+	if (mask & IBV_SRQ_MAX_WR) {
+		if (attr->max_wr > LIMIT_MAX_SRQ_WR)
+			return REFUSE(hca, "ibv_modify_srq", EINVAL, RULE_SRQ_MAX_WR, attr->max_wr,
+				      LIMIT_MAX_SRQ_WR);
+		if (attr->max_wr < srq->used)
+			return REFUSE(hca, "ibv_modify_srq", EINVAL, RULE_SRQ_SHRINK, attr->max_wr,
+				      srq->used);
+		max_wr = srq_entries_for(attr->max_wr) - 1;
+	}
+	if (mask & IBV_SRQ_LIMIT && attr->srq_limit > max_wr)
+		return REFUSE(hca, "ibv_modify_srq", EINVAL, RULE_SRQ_LIMIT, attr->srq_limit, max_wr);
+	return 0;
+}
+
+int softhca_ibv_modify_srq(struct ibv_srq *base, struct ibv_srq_attr *attr, int mask)
+{
+	struct user_srq *srq = to_user_srq(base);
+	int error;
+
+	queue_lock(&srq->lock);
+	error = check_modify(srq, attr, mask);
+	if (!error && mask & IBV_SRQ_MAX_WR)
+		error = -srq_resize(srq, attr->max_wr);
+	if (!error && mask & IBV_SRQ_LIMIT)
+		error = -hca_srq_set_limit(srq->device, attr->srq_limit);
+	queue_unlock(&srq->lock);
+	return error;
+}
+
+int softhca_ibv_query_srq(struct ibv_srq *base, struct ibv_srq_attr *attr)
+{
+	struct user_srq *srq = to_user_srq(base);
+
+	queue_lock(&srq->lock);
+	attr->max_wr = srq->max_wr;
+	attr->max_sge = srq->max_sge;
+	attr->srq_limit = hca_srq_limit(srq->device);
+	queue_unlock(&srq->lock);
+	return 0;
+}
+
+int softhca_ibv_get_srq_num(struct ibv_srq *srq, uint32_t *srq_num)
+{
+	*srq_num = hca_srq_number(to_user_srq(srq)->device);
+	return 0;
+}
+
+int softhca_ibv_destroy_srq(struct ibv_srq *base)
+{
+	struct user_srq *srq = to_user_srq(base);
+
+	if (hca_srq_destroy(srq->device))
+		return REFUSE(hca_of_context(base->context), "ibv_destroy_srq", EBUSY, RULE_SRQ_IN_USE,
+			      base->handle);
+	user_srq_wait_events(srq);
+	pthread_cond_destroy(&base->cond);
+	pthread_mutex_destroy(&base->mutex);
+	queue_lock_destroy(&srq->lock);
+	srq_free(srq);
+	return 0;
+}

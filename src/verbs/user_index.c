@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * User index -> QP. The index appears in every CQE, so pollers look it up without a lock: a leaf, once there, stays
+ * until its context goes, and its entries are single pointers.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "verbs/objects.h"
+
+enum {
+	LEAF_SHIFT = 10,
+	LEAF_ENTRIES = 1 << LEAF_SHIFT,
+	INDEX_COUNT = 1 << 20, /* of the 24 bits that a CQE has room for; more than LIMIT_MAX_QP */
+};
+
+void user_index_init(struct user_index_table *table)
+{
+	pthread_mutex_init(&table->lock, NULL);
+	for (size_t i = 0; i < sizeof(table->leaf) / sizeof(table->leaf[0]); i++)
+		table->leaf[i] = NULL;
+	table->next = 0;
+}
+
+void user_index_destroy(struct user_index_table *table)
+{
+	for (size_t i = 0; i < sizeof(table->leaf) / sizeof(table->leaf[0]); i++)
+		free(table->leaf[i]);
+	pthread_mutex_destroy(&table->lock);
+}
+
+/* The leaf of @index, made if need be; NULL without memory. The lock is held. */
+static struct user_qp **leaf_of(struct user_index_table *table, uint32_t index)
+{
+	struct user_qp ***place = &table->leaf[index >> LEAF_SHIFT];
+
+	if (!*place) {
+		struct user_qp **leaf = calloc(LEAF_ENTRIES, sizeof(*leaf));
+
+		__atomic_store_n(place, leaf, __ATOMIC_RELEASE);
+	}
+	return *place;
+}
+
+/* All indices below `next` are taken, so the lowest free one is found from there. */
+int user_index_add(struct user_index_table *table, struct user_qp *qp, uint32_t *index)
+{
+	int result = -ENOMEM;
+
+	pthread_mutex_lock(&table->lock);
+	for (uint32_t i = table->next; i < INDEX_COUNT; i++) {
+		struct user_qp **leaf = leaf_of(table, i);
+
+		if (!leaf)
+			break;
+		if (leaf[i & (LEAF_ENTRIES - 1)])
+			continue;
+		__atomic_store_n(&leaf[i & (LEAF_ENTRIES - 1)], qp, __ATOMIC_RELEASE);
+		table->next = i + 1;
+		*index = i;
+		result = 0;
+		break;
+	}
+	pthread_mutex_unlock(&table->lock);
+	return result;
+}
+
+void user_index_remove(struct user_index_table *table, uint32_t index)
+{
+	pthread_mutex_lock(&table->lock);
+	__atomic_store_n(&table->leaf[index >> LEAF_SHIFT][index & (LEAF_ENTRIES - 1)], NULL,
+			 __ATOMIC_RELEASE);
+	if (index < table->next)
+		table->next = index;
+	pthread_mutex_unlock(&table->lock);
+}

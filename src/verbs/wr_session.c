@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The critical region of ibv_wr_post(3): start, complete, abort; and what the inline part of the builder leaves aside. */
+#include "hca/settings.h"
+#include "verbs/wqe_builder.h"
+#include "verbs/wr.h"
+
+bool sq_has_room_for_blocks(struct send_queue *sq, uint32_t outstanding, uint32_t tail, uint32_t bytes)
+{
+	uint32_t first = outstanding ? sq->wqe_post[tail & (sq->wqebb_count - 1)] : sq->cur_post;
+
+	sq->oversized |= bytes > sq->wqe_size;
+	return sq->cur_post + wqe_blocks(bytes) - first <= sq->wqebb_count;
+}
+
+void wr_refuse_full(struct user_qp *qp, const char *call, uint32_t bytes)
+{
+	WR_REFUSE(qp, call, ENOMEM, RULE_SQ_FULL, qp->sq.max_post, qp->sq.wqebb_count, wqe_blocks(bytes));
+}
+
+void wr_refuse_length(struct user_qp *qp, uint32_t bytes)
+{
+	WR_REFUSE(qp, "ibv_wr_complete", ENOMEM, RULE_WQE_LENGTH, bytes, WQE_MAX_BYTES);
+}
+
+void wr_drop_unfinished(struct user_qp *qp)
+{
+	struct wr_builder *builder = &qp->builder;
+	struct hca *hca = hca_of_context(qp->base.context);
+	bool refuse = builder->setters_left & WR_SETTER_MKEY && hca_settings(hca)->profile == PROFILE_MAN;
+	uint64_t wr_id = qp->sq.wr_id[qp->sq.cur_post & (qp->sq.wqebb_count - 1)];
+
+	if (refuse)
+		WR_REFUSE(qp, "ibv_wr_complete", EINVAL, RULE_WR_SETTERS_MISSING, wr_id,
+			  builder->mkey_setters_announced, builder->mkey_setters_called);
+	else
+		EXPLAIN(hca,
+			(&(const struct explain_subject){
+				.call = "ibv_wr_complete", .qpn = qp->base.qp_num, .wr_id = wr_id}),
+			RULE_WR_DROPPED, wr_id, builder->setters_left);
+	builder->setters_left = 0;
+	builder->mkey = NULL;
+}
+
+void wr_start(struct ibv_qp_ex *ex)
+{
+	struct user_qp *qp = to_user_qp_ex(ex);
+
+	queue_lock(&qp->sq.lock);
+	qp->builder.error = 0;
+	qp->builder.count = 0;
+	qp->builder.setters_left = 0;
+	qp->builder.mkey = NULL;
+	qp->builder.rollback_cur_post = qp->sq.cur_post;
+	qp->builder.rollback_fence_cache = qp->sq.fence_cache;
+}
+
+/* The side tables of dropped WRs need no care: their slots are written again before a completion can name them. */
+static void roll_back(struct user_qp *qp)
+{
+	qp->sq.cur_post = qp->builder.rollback_cur_post;
+	qp->sq.fence_cache = qp->builder.rollback_fence_cache;
+	qp->builder.setters_left = 0;
+	qp->builder.mkey = NULL;
+	queue_unlock(&qp->sq.lock);
+}
+
+int wr_complete(struct ibv_qp_ex *ex)
+{
+	struct user_qp *qp = to_user_qp_ex(ex);
+	struct wr_builder *builder = &qp->builder;
+	int error;
+	bool posted;
+
+	if (wqe_unlikely(builder->setters_left))
+		wr_drop_unfinished(qp);
+	error = builder->error;
+	if (wqe_unlikely(error)) {
+		roll_back(qp);
+		return error;
+	}
+	posted = builder->count != 0;
+	if (posted) {
+		qp->sq.head += builder->count;
+		sq_publish(&qp->sq, qp->dbrec);
+	}
+	queue_unlock(&qp->sq.lock);
+	/* Outside of the lock: the doorbell executes, and other threads may post meanwhile. */
+	if (posted)
+		hca_qp_send_doorbell(qp->device);
+	return 0;
+}
+
+int wr_complete_refused(struct ibv_qp_ex *ex)
+{
+	struct user_qp *qp = to_user_qp_ex(ex);
+
+	roll_back(qp);
+	return REFUSE_QP(hca_of_context(qp->base.context), "ibv_wr_complete", qp->base.qp_num, EINVAL,
+			 RULE_WR_BEFORE_RTS, hca_qp_state(qp->device));
+}
+
+void wr_abort(struct ibv_qp_ex *ex)
+{
+	roll_back(to_user_qp_ex(ex));
+}
+
+void wr_set_state(struct user_qp *qp, enum ibv_qp_state state)
+{
+	if (!qp->ex.wr_complete)
+		return;
+	/* mlx5-formats 4.2: refused until RTS; the error state keeps the real one, its WRs flush. */
+	if (state == IBV_QPS_RESET)
+		qp->ex.wr_complete = wr_complete_refused;
+	else if (state == IBV_QPS_RTS)
+		qp->ex.wr_complete = wr_complete;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A call that is not implemented says so: the explanation names it, and where to look. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "abi/entry_points.h"
+#include "explain/explain.h"
+#include "hca/hca.h"
+
+static void test_not_supported(void **state)
+{
+	struct explain_record record;
+	struct hca *hca;
+	char text[1000];
+
+	(void)state;
+	assert_true(hca_count() > 0);
+	hca = hca_device(0);
+	assert_int_equal(softhca_not_supported("mlx5dv_dr_domain_create"), EOPNOTSUPP);
+	assert_int_equal(explain_last(hca, 0, &record, 1), 1);
+	assert_int_equal(record.rule, RULE_CALL_NOT_IMPLEMENTED);
+	assert_int_equal(record.subject.error, EOPNOTSUPP);
+	explain_render(hca, &record, text, sizeof(text));
+	assert_non_null(strstr(text, "mlx5dv_dr_domain_create"));
+	assert_non_null(strstr(text, "docs/api.md"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_not_supported)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Libraries that register providers are tolerated: one that is linked, whose constructor ran before main,
+ * one that is loaded later, and the distribution's own libefa.so.1. None of them adds a device. Argument:
+ * the one to load.
+ */
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "abi/undeclared.h"
+
+extern int provider_registrations;
+extern bool verbs_allow_disassociate_destroy;
+
+static const char *late_library;
+
+static void test_constructor_before_main(void **state)
+{
+	(void)state;
+	assert_int_equal(provider_registrations, 1);
+	/* One object for library and program, wherever the linker put it. */
+	assert_true(verbs_allow_disassociate_destroy);
+}
+
+static void test_loaded_later(void **state)
+{
+	void *library = dlopen(late_library, RTLD_NOW | RTLD_LOCAL);
+	int *registrations;
+
+	(void)state;
+	if (!library)
+		fail_msg("%s", dlerror());
+	registrations = dlsym(library, "provider_registrations");
+	assert_non_null(registrations);
+	assert_int_equal(*registrations, 1);
+	assert_int_equal(dlclose(library), 0);
+}
+
+static void test_libefa(void **state)
+{
+	void *library = dlopen("libefa.so.1", RTLD_NOW | RTLD_LOCAL);
+	const char *error = library ? NULL : dlerror();
+
+	(void)state;
+	if (error && strstr(error, "libefa.so.1: cannot open shared object file"))
+		skip();
+	if (error)
+		fail_msg("%s", error);
+}
+
+/* Providers older and newer than libefa's: the one is left alone, the other gets room for what it writes. */
+static void test_other_calls(void **state)
+{
+	void (*register_driver)(const char *, void *) =
+		(void (*)(const char *, void *))dlvsym(RTLD_DEFAULT, "ibv_register_driver", "IBVERBS_1.1");
+
+	(void)state;
+	assert_non_null(register_driver);
+	register_driver("usnic_verbs", NULL);
+	assert_int_equal(__ioctl_final_num_attrs(7, NULL), 7);
+}
+
+static void test_no_device_added(void **state)
+{
+	int count = -1;
+	struct ibv_device **list = ibv_get_device_list(&count);
+
+	(void)state;
+	assert_non_null(list);
+	assert_true(count >= 1);
+	for (int i = 0; i < count; i++)
+		assert_memory_equal(ibv_get_device_name(list[i]), "mlx5_", 5);
+	assert_null(list[count]);
+	ibv_free_device_list(list);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_constructor_before_main),
+		cmocka_unit_test(test_loaded_later),
+		cmocka_unit_test(test_libefa),
+		cmocka_unit_test(test_other_calls),
+		cmocka_unit_test(test_no_device_added),
+	};
+
+	if (argc != 2)
+		return 2;
+	late_library = argv[1];
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A library such as libefa.so.1: registers a provider from its constructor. Part of the test abi-provider. */
+#include <stdbool.h>
+
+struct verbs_device_ops;
+
+void verbs_register_driver_34(const struct verbs_device_ops *ops);
+extern bool verbs_allow_disassociate_destroy;
+
+__attribute__((visibility("default"))) extern int provider_registrations;
+int provider_registrations;
+
+__attribute__((constructor)) static void register_provider(void)
+{
+	/* The real structure is private; whoever looked into this one would read outside of it. */
+	static const char operations[1];
+
+	verbs_register_driver_34((const struct verbs_device_ops *)operations);
+	verbs_allow_disassociate_destroy = true;
+	provider_registrations++;
+}

@@ -1,0 +1,588 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The mlx5dv calls that are not builders: attributes and their refusals, members in and out, by their man
+ * pages and mlx5-formats 1.16 and 4.3.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "mlx5dv_pair.h"
+
+/* ---- devices and contexts -------------------------------------------------------------------------- */
+
+static void open_device_takes_known_flags(void **state)
+{
+	struct mlx5dv_context_attr none = {0}, devx = {.flags = MLX5DV_CONTEXT_FLAGS_DEVX};
+	struct mlx5dv_context_attr flag = {.flags = 2}, mask = {.comp_mask = 1};
+	struct mlx5dv_context_attr *good[] = {NULL, &none, &devx}, *bad[] = {&flag, &mask};
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	(void)state;
+	assert_false(mlx5dv_is_supported(NULL));
+	for (int i = 0; i < 3; i++) {
+		struct ibv_context *context = mlx5dv_open_device(list[0], good[i]);
+
+		assert_non_null(context);
+		assert_ptr_equal(context->device, list[0]);
+		assert_int_equal(ibv_close_device(context), 0);
+	}
+	for (int i = 0; i < 2; i++) {
+		errno = 0;
+		assert_null(mlx5dv_open_device(list[0], bad[i]));
+		assert_int_equal(errno, EINVAL);
+	}
+	ibv_free_device_list(list);
+}
+
+/* comp_mask is in and out: what was not asked for is not touched. */
+static void query_device_fills_what_is_asked(void **state)
+{
+	struct ibv_context *context = open_first_device();
+	struct mlx5dv_context attr, filled;
+	const uint64_t all = (UINT64_C(1) << 14) - 1;
+	const uint64_t absent = MLX5DV_CONTEXT_MASK_HCA_CORE_CLOCK | MLX5DV_CONTEXT_MASK_NUM_LAG_PORTS;
+
+	(void)state;
+	memset(&filled, 0xa5, sizeof(filled));
+	attr = filled;
+	attr.comp_mask = 0;
+	assert_int_equal(mlx5dv_query_device(context, &attr), 0);
+	assert_int_equal(attr.version, 0);
+	assert_true(attr.flags & MLX5DV_CONTEXT_FLAGS_CQE_V1);
+	assert_int_equal(attr.comp_mask, 0);
+	assert_memory_equal(&attr.cqe_comp_caps, &filled.cqe_comp_caps,
+			    sizeof(attr) - offsetof(struct mlx5dv_context, cqe_comp_caps));
+
+	attr.comp_mask = UINT64_MAX;
+	assert_int_equal(mlx5dv_query_device(context, &attr), 0);
+	assert_int_equal(attr.comp_mask, all & ~absent);
+	assert_int_equal(attr.cqe_comp_caps.max_num, 0);
+	assert_int_equal(attr.striding_rq_caps.supported_qpts, 0);
+	assert_int_equal(attr.sig_caps.block_prot, 0);
+	assert_int_equal(attr.sig_caps.block_size, 0);
+	assert_int_equal(attr.dci_streams_caps.max_log_num_concurent, 0);
+	assert_int_equal(attr.max_wr_memcpy_length, 0);
+	assert_int_equal(attr.crypto_caps.crypto_engines, 0);
+	assert_int_equal(attr.crypto_caps.flags, 0);
+	assert_true(attr.max_clock_info_update_nsec > 1000000000);
+
+	attr = filled;
+	attr.comp_mask = MLX5DV_CONTEXT_MASK_SIGNATURE_OFFLOAD;
+	assert_int_equal(mlx5dv_query_device(context, &attr), 0);
+	assert_int_equal(attr.comp_mask, MLX5DV_CONTEXT_MASK_SIGNATURE_OFFLOAD);
+	assert_int_equal(attr.sig_caps.block_prot, 0);
+	assert_int_equal(attr.crypto_caps.flags, filled.crypto_caps.flags);
+	assert_int_equal(ibv_close_device(context), 0);
+}
+
+/* A timestamp of now is the wall clock's now. */
+static void clock_info_leads_to_the_wall_clock(void **state)
+{
+	struct ibv_context *context = open_first_device();
+	struct ibv_values_ex values = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK};
+	struct mlx5dv_clock_info info;
+	struct timespec wall;
+	uint64_t raw, now, converted;
+
+	(void)state;
+	memset(&info, 0xff, sizeof(info));
+	assert_int_equal(mlx5dv_get_clock_info(context, &info), 0);
+	assert_int_equal(ibv_query_rt_values_ex(context, &values), 0);
+	clock_gettime(CLOCK_REALTIME, &wall);
+	raw = (uint64_t)values.raw_clock.tv_sec * 1000000000 + (uint64_t)values.raw_clock.tv_nsec;
+	now = (uint64_t)wall.tv_sec * 1000000000 + (uint64_t)wall.tv_nsec;
+	converted = mlx5dv_ts_to_ns(&info, raw);
+	assert_in_range(converted, now - 500000000, now + 500000000);
+	/* One second later and earlier. */
+	assert_int_equal(mlx5dv_ts_to_ns(&info, raw + 1000000000), converted + 1000000000);
+	assert_int_equal(mlx5dv_ts_to_ns(&info, raw - 1000000000), converted - 1000000000);
+	assert_int_equal(ibv_close_device(context), 0);
+}
+
+static void query_port_knows_no_switch(void **state)
+{
+	struct ibv_context *context = open_first_device();
+	struct mlx5dv_port port;
+	uint8_t small[sizeof(port)];
+
+	(void)state;
+	memset(&port, 0xff, sizeof(port));
+	assert_int_equal(mlx5dv_query_port(context, 1, &port), 0);
+	assert_int_equal(port.flags, 0);
+	assert_int_equal(port.reg_c0.mask, 0);
+	assert_int_equal(mlx5dv_query_port(context, 0, &port), EINVAL);
+	assert_int_equal(mlx5dv_query_port(context, 2, &port), EINVAL);
+	assert_int_equal(mlx5dv_query_port(context, UINT32_MAX, &port), EINVAL);
+
+	/* The structure of an older header ends earlier. */
+	memset(small, 0xff, sizeof(small));
+	assert_int_equal(_mlx5dv_query_port(context, 1, (struct mlx5dv_port *)(void *)small, 8), 0);
+	for (size_t i = 0; i < sizeof(small); i++)
+		assert_int_equal(small[i], i < 8 ? 0 : 0xff);
+	assert_int_equal(ibv_close_device(context), 0);
+}
+
+static void reserved_qpns_are_unique(void **state)
+{
+	struct ibv_context *context = open_first_device();
+	static uint32_t qpn[1000];
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		assert_int_equal(mlx5dv_reserved_qpn_alloc(context, &qpn[i]), 0);
+		assert_in_range(qpn[i], 2, (1 << 24) - 1);
+		for (int j = 0; j < i; j++)
+			assert_int_not_equal(qpn[i], qpn[j]);
+	}
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(mlx5dv_reserved_qpn_dealloc(context, qpn[i]), 0);
+	assert_int_equal(mlx5dv_reserved_qpn_dealloc(context, qpn[0]), EINVAL);
+	assert_int_equal(mlx5dv_reserved_qpn_dealloc(context, 0), EINVAL);
+	assert_int_equal(mlx5dv_reserved_qpn_dealloc(context, UINT32_MAX), EINVAL);
+	assert_int_equal(ibv_close_device(context), 0);
+}
+
+/* A QP's number is nobody's to give back. */
+static void reserved_qpn_of_a_living_qp(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	pair_open(&pair, 0, 0);
+	assert_int_equal(mlx5dv_reserved_qpn_dealloc(pair.context, pair.qp[0]->qp_num), EINVAL);
+	pair_close(&pair);
+}
+
+static void device_memory_by_type(void **state)
+{
+	struct ibv_context *context = open_first_device();
+	struct ibv_alloc_dm_attr attr = {.length = 64};
+	struct mlx5dv_alloc_dm_attr dv = {.type = MLX5DV_DM_TYPE_MEMIC};
+	struct ibv_dm *dm = mlx5dv_alloc_dm(context, &attr, &dv);
+	struct mlx5dv_obj obj = {0};
+	struct mlx5dv_dm out = {.comp_mask = MLX5DV_DM_MASK_REMOTE_VA};
+	char text[8] = "";
+
+	(void)state;
+	assert_non_null(dm);
+	assert_int_equal(ibv_memcpy_to_dm(dm, 8, "softhca", 8), 0);
+	obj.dm.in = dm;
+	obj.dm.out = &out;
+	assert_int_equal(mlx5dv_init_obj(&obj, MLX5DV_OBJ_DM), 0);
+	assert_int_equal(out.length, 64);
+	assert_int_equal(out.comp_mask, 0);
+	memcpy(text, (char *)out.buf + 8, 8);
+	assert_string_equal(text, "softhca");
+	assert_int_equal(ibv_free_dm(dm), 0);
+
+	dv.comp_mask = 1;
+	assert_null(mlx5dv_alloc_dm(context, &attr, &dv));
+	assert_int_equal(errno, EINVAL);
+	dv = (struct mlx5dv_alloc_dm_attr){.type = MLX5DV_DM_TYPE_STEERING_SW_ICM};
+	assert_null(mlx5dv_alloc_dm(context, &attr, &dv));
+	assert_int_equal(errno, EOPNOTSUPP);
+	dv.type = 77;
+	assert_null(mlx5dv_alloc_dm(context, &attr, &dv));
+	assert_int_equal(errno, EOPNOTSUPP);
+	assert_int_equal(ibv_close_device(context), 0);
+}
+
+/* ---- keys ------------------------------------------------------------------------------------------ */
+
+static void mkey_flags_in_order(void **state)
+{
+	static const struct {
+		uint32_t flags;
+		uint16_t entries;
+		int error;
+	} row[] = {
+		{0, 1, EOPNOTSUPP},
+		{0, UINT16_MAX, EOPNOTSUPP},
+		{32, 1, EOPNOTSUPP},
+		{1 | UINT32_C(1) << 31, 1, EOPNOTSUPP},
+		{1 | 2, 1, EOPNOTSUPP},
+		{1 | 4, 1, EOPNOTSUPP},
+		{2, UINT16_MAX, EOPNOTSUPP},
+		{1, 32769, EINVAL},
+		{1, UINT16_MAX, EINVAL},
+		{1, 32768, 0},
+		{1, 0, 0},
+		{8, 1, 0},
+		{16, 1, 0},
+		{1 | 8 | 16, 1, 0},
+	};
+	struct ibv_context *context = open_first_device();
+	struct ibv_pd *pd = ibv_alloc_pd(context);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		struct mlx5dv_mkey_init_attr attr = {
+			.pd = pd, .create_flags = row[i].flags, .max_entries = row[i].entries};
+		struct mlx5dv_mkey *mkey;
+
+		errno = 0;
+		mkey = mlx5dv_create_mkey(&attr);
+		if (row[i].error) {
+			assert_null(mkey);
+			assert_int_equal(errno, row[i].error);
+			assert_int_equal(attr.max_entries, row[i].entries);
+			continue;
+		}
+		assert_non_null(mkey);
+		assert_int_equal(mkey->lkey, mkey->rkey);
+		assert_int_equal(mkey->lkey & 0xff, 0);
+		assert_int_not_equal(mkey->lkey, 0);
+		/* The PD has a key, so it stays. */
+		assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
+		assert_int_equal(mlx5dv_destroy_mkey(mkey), 0);
+	}
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	assert_int_equal(ibv_close_device(context), 0);
+}
+
+/* "greater than or equal to the value requested" */
+static void mkey_capacity_is_told(void **state)
+{
+	static const uint16_t asked[] = {0, 1, 3, 4, 5, 8, 9, 32767}, got[] = {0, 4, 4, 4, 8, 8, 12, 32768};
+	struct ibv_context *context = open_first_device();
+	struct ibv_pd *pd = ibv_alloc_pd(context);
+	struct mlx5dv_mkey *mkey[8];
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		struct mlx5dv_mkey_init_attr attr = {
+			.pd = pd,
+			.create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT,
+			.max_entries = asked[i],
+		};
+
+		mkey[i] = mlx5dv_create_mkey(&attr);
+		assert_non_null(mkey[i]);
+		assert_int_equal(attr.max_entries, got[i]);
+		for (int j = 0; j < i; j++)
+			assert_int_not_equal(mkey[i]->lkey, mkey[j]->lkey);
+	}
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(mlx5dv_destroy_mkey(mkey[i]), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	assert_int_equal(ibv_close_device(context), 0);
+}
+
+/* A key over @count pieces, configured by qp[0] with remote read. */
+static void configure_list(struct pair *pair, struct mlx5dv_mkey *mkey, uint16_t count, struct ibv_sge *sge)
+{
+	ibv_wr_start(pair->ex[0]);
+	pair->ex[0]->wr_id = 1;
+	pair->ex[0]->wr_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED;
+	mlx5dv_wr_mr_list(pair->dv[0], mkey, IBV_ACCESS_REMOTE_READ, count, sge);
+	assert_int_equal(ibv_wr_complete(pair->ex[0]), 0);
+	pair_expect(pair, 1, IBV_WC_DRIVER1);
+}
+
+static void read_key(struct pair *pair, struct ibv_mr *mr, uint32_t rkey, uint32_t length)
+{
+	ibv_wr_start(pair->ex[1]);
+	pair->ex[1]->wr_id = 2;
+	pair->ex[1]->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_rdma_read(pair->ex[1], rkey, 0);
+	ibv_wr_set_sge(pair->ex[1], mr->lkey, (uintptr_t)mr->addr, length);
+	assert_int_equal(ibv_wr_complete(pair->ex[1]), 0);
+}
+
+/*
+ * MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG: the program chooses the low byte, of a live key too; the number
+ * before is stale. And pieces without bytes have no part in a layout.
+ */
+static void mkey_with_a_tag_of_the_programs(void **state)
+{
+	struct pair pair;
+	struct mlx5dv_mkey_init_attr attr = {
+		.create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT | MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG,
+		.max_entries = 4,
+	};
+	static uint8_t memory[64], there[64] = "0123456789abcdef0123456789ABCDEF";
+	struct ibv_mr *mr, *far;
+	struct ibv_sge sge[4] = {{.lkey = 1}, {.length = 8}, {.lkey = 0}, {.length = 8}};
+	struct mlx5dv_mkey *mkey;
+	uint32_t before;
+
+	(void)state;
+	pair_open(&pair, MLX5DV_QP_EX_WITH_MR_LIST, 0);
+	mr = ibv_reg_mr(pair.pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
+	far = ibv_reg_mr(pair.pd, there, sizeof(there), 0);
+	attr.pd = pair.pd;
+	mkey = mlx5dv_create_mkey(&attr);
+	assert_non_null(mkey);
+	sge[1].addr = (uintptr_t)there + 16;
+	sge[3].addr = (uintptr_t)there;
+	sge[1].lkey = sge[3].lkey = far->lkey;
+
+	configure_list(&pair, mkey, 4, sge);
+	before = mkey->rkey;
+	mkey->lkey |= 0x77;
+	mkey->rkey = mkey->lkey;
+	configure_list(&pair, mkey, 4, sge);
+	read_key(&pair, mr, mkey->rkey, 16);
+	pair_expect(&pair, 2, IBV_WC_RDMA_READ);
+	assert_memory_equal(memory, "0123456701234567", 16);
+	read_key(&pair, mr, before, 16);
+	pair_expect_error(&pair, 2, IBV_WC_REM_ACCESS_ERR);
+
+	assert_int_equal(mlx5dv_destroy_mkey(mkey), 0);
+	assert_int_equal(ibv_dereg_mr(far), 0);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	pair_close(&pair);
+}
+
+/* ---- QPs ------------------------------------------------------------------------------------------- */
+
+static void udp_source_port_needs_a_running_connection(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	pair_open(&pair, 0, 0);
+	assert_int_equal(mlx5dv_modify_qp_udp_sport(pair.qp[0], 55555), 0);
+	assert_int_equal(ibv_destroy_qp(pair.qp[1]), 0);
+	pair_create_qp(&pair, 1, IBV_QPT_RC, 0, 0);
+	assert_int_equal(mlx5dv_modify_qp_udp_sport(pair.qp[1], 55555), EOPNOTSUPP);
+	pair_to_init(&pair, 1);
+	assert_int_equal(mlx5dv_modify_qp_udp_sport(pair.qp[1], 55555), EOPNOTSUPP);
+	assert_int_equal(ibv_destroy_qp(pair.qp[1]), 0);
+	pair_create_qp(&pair, 1, IBV_QPT_UD, 0, 0);
+	assert_int_equal(mlx5dv_modify_qp_udp_sport(pair.qp[1], 55555), EOPNOTSUPP);
+	pair_close(&pair);
+}
+
+static void no_link_aggregation(void **state)
+{
+	struct pair pair;
+	uint8_t port, active;
+
+	(void)state;
+	pair_open(&pair, 0, 0);
+	assert_int_equal(mlx5dv_query_qp_lag_port(pair.qp[0], &port, &active), EOPNOTSUPP);
+	assert_int_equal(mlx5dv_modify_qp_lag_port(pair.qp[0], 1), EOPNOTSUPP);
+	pair_close(&pair);
+}
+
+static struct ibv_qp *create_qp_with(struct pair *pair, enum ibv_qp_type type, uint64_t dv_send_ops)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = pair->cq,
+		.recv_cq = pair->cq,
+		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+		.qp_type = type,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = pair->pd,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND,
+	};
+	struct mlx5dv_qp_init_attr dv = {
+		.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS,
+		.send_ops_flags = dv_send_ops,
+	};
+
+	errno = 0;
+	return mlx5dv_create_qp(pair->context, &attr, &dv);
+}
+
+/* mlx5dv_wr_post(3): "If the QP does not support all the requested work request types then QP creation will
+ * fail." */
+static void qp_with_builders_of_its_type(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	pair_open(&pair, 0, 0);
+	for (uint64_t ops = 1; ops < 32; ops++) {
+		struct ibv_qp *qp = create_qp_with(&pair, IBV_QPT_RC, ops);
+
+		if (ops < 8) {
+			assert_non_null(qp);
+			assert_int_equal(ibv_destroy_qp(qp), 0);
+		} else {
+			assert_null(qp);
+			assert_int_not_equal(errno, 0);
+		}
+		assert_null(create_qp_with(&pair, IBV_QPT_UC, ops));
+		assert_null(create_qp_with(&pair, IBV_QPT_UD, ops));
+	}
+	assert_null(create_qp_with(&pair, IBV_QPT_UD, MLX5DV_QP_EX_WITH_MKEY_CONFIGURE));
+	assert_int_equal(errno, EOPNOTSUPP);
+	assert_null(create_qp_with(&pair, IBV_QPT_RC, MLX5DV_QP_EX_WITH_RAW_WQE));
+	assert_int_equal(errno, EOPNOTSUPP);
+	pair_close(&pair);
+}
+
+/* ---- rings by hand --------------------------------------------------------------------------------- */
+
+/* A QP and its CQ as mlx5dv_init_obj(3) shows them hold what ordinary calls put there. */
+static void rings_are_the_real_ones(void **state)
+{
+	struct pair pair;
+	struct mlx5dv_qp qp = {.comp_mask = UINT64_MAX};
+	struct mlx5dv_cq cq = {.comp_mask = UINT64_MAX};
+	struct mlx5dv_pd pd = {.comp_mask = UINT64_MAX};
+	struct mlx5dv_obj obj = {.qp.out = &qp, .cq.out = &cq, .pd.out = &pd};
+	struct ibv_recv_wr recv = {.wr_id = 5}, *bad_recv;
+	struct ibv_send_wr send = {.opcode = IBV_WR_SEND_WITH_IMM, .send_flags = IBV_SEND_SIGNALED},
+			   *bad_send;
+	const uint8_t *wqe;
+	struct mlx5_cqe64 *cqe;
+
+	(void)state;
+	pair_open(&pair, 0, 0);
+	obj.qp.in = pair.qp[0];
+	obj.cq.in = pair.cq;
+	obj.pd.in = pair.pd;
+	assert_int_equal(mlx5dv_init_obj(&obj, MLX5DV_OBJ_QP | MLX5DV_OBJ_CQ | MLX5DV_OBJ_PD), 0);
+	assert_int_equal(qp.comp_mask, 0);
+	assert_int_equal(qp.sq.stride, 64);
+	assert_int_equal(qp.rq.stride, 16);
+	assert_int_equal(qp.rq.wqe_cnt, 16);
+	assert_int_equal(qp.bf.size, 0);
+	assert_int_equal(cq.comp_mask, 0);
+	assert_int_equal(cq.cqe_cnt, pair.cq->cqe + 1);
+	assert_int_equal(cq.cqe_size, 64);
+	assert_int_equal(pd.comp_mask, 0);
+
+	assert_int_equal(ibv_post_recv(pair.qp[1], &recv, &bad_recv), 0);
+	assert_int_equal(ibv_post_recv(pair.qp[0], &recv, &bad_recv), 0);
+	assert_int_equal(be32toh(qp.dbrec[MLX5_RCV_DBR]), 1);
+	assert_int_equal(be32toh(qp.dbrec[MLX5_SND_DBR]), 0);
+	assert_int_equal(be32toh(((__be32 *)qp.rq.buf)[1]), 0x100); /* lkey of the terminating entry */
+	send.imm_data = htobe32(0x12345678);
+	assert_int_equal(ibv_post_send(pair.qp[0], &send, &bad_send), 0);
+	assert_int_equal(be32toh(qp.dbrec[MLX5_SND_DBR]), 1);
+	wqe = qp.sq.buf;
+	assert_int_equal(wqe[3], MLX5_OPCODE_SEND_IMM);
+	assert_int_equal(wqe[4] << 16 | wqe[5] << 8 | wqe[6], pair.qp[0]->qp_num);
+
+	/* Two completions, in whichever order. */
+	cqe = cq.buf;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(mlx5dv_get_cqe_owner(&cqe[i]), 0);
+		if (mlx5dv_get_cqe_opcode(&cqe[i]) == MLX5_CQE_REQ) {
+			assert_int_equal(be32toh(cqe[i].sop_drop_qpn),
+					 (uint32_t)MLX5_OPCODE_SEND_IMM << 24 | pair.qp[0]->qp_num);
+			continue;
+		}
+		assert_int_equal(mlx5dv_get_cqe_opcode(&cqe[i]), MLX5_CQE_RESP_SEND_IMM);
+		assert_int_equal(be32toh(cqe[i].imm_inval_pkey), 0x12345678);
+		assert_int_equal(be32toh(cqe[i].sop_drop_qpn) & 0xffffff, pair.qp[1]->qp_num);
+	}
+	assert_int_equal(mlx5dv_get_cqe_opcode(&cqe[2]), MLX5_CQE_INVALID);
+	pair_poll(&pair);
+	pair_poll(&pair);
+	assert_int_equal(be32toh(cq.dbrec[0]), 2);
+
+	/* Doorbell registers: a program that rings them must live on. */
+	*(volatile uint64_t *)qp.bf.reg = UINT64_MAX;
+	*(volatile uint64_t *)((uint8_t *)qp.bf.reg + 256) = UINT64_MAX;
+	*(volatile uint64_t *)((uint8_t *)cq.cq_uar + MLX5_CQ_DOORBELL) = UINT64_MAX;
+	pair_close(&pair);
+}
+
+static void shared_receive_queue_and_address_by_hand(void **state)
+{
+	struct pair pair;
+	struct ibv_srq_init_attr init = {.attr = {.max_wr = 7, .max_sge = 1}};
+	struct ibv_ah_attr address = {
+		.is_global = 1, .port_num = 1, .grh = {.hop_limit = 9, .flow_label = 0x12345}};
+	struct mlx5dv_srq srq = {.comp_mask = UINT64_MAX};
+	struct mlx5dv_ah ah = {.comp_mask = UINT64_MAX};
+	struct mlx5dv_obj obj = {.srq.out = &srq, .ah.out = &ah};
+	struct ibv_recv_wr recv = {.wr_id = 5}, *bad;
+	uint32_t number;
+
+	(void)state;
+	pair_open(&pair, 0, 0);
+	obj.srq.in = ibv_create_srq(pair.pd, &init);
+	assert_non_null(obj.srq.in);
+	address.grh.dgid = pair.gid;
+	address.grh.sgid_index = (uint8_t)pair.gid_index;
+	obj.ah.in = ibv_create_ah(pair.pd, &address);
+	assert_non_null(obj.ah.in);
+	assert_int_equal(mlx5dv_init_obj(&obj, MLX5DV_OBJ_SRQ | MLX5DV_OBJ_AH), 0);
+
+	assert_int_equal(srq.comp_mask, MLX5DV_SRQ_MASK_SRQN);
+	assert_int_equal(srq.stride, 32);
+	assert_int_equal(ibv_get_srq_num(obj.srq.in, &number), 0);
+	assert_int_equal(srq.srqn, number);
+	assert_int_equal(srq.head, 0);
+	assert_int_equal(be32toh(srq.dbrec[0]), 0);
+	assert_int_equal(ibv_post_srq_recv(obj.srq.in, &recv, &bad), 0);
+	assert_int_equal(be32toh(srq.dbrec[0]), 1);
+	assert_int_equal(be16toh(((struct mlx5_wqe_srq_next_seg *)srq.buf)->next_wqe_index), 1);
+
+	assert_int_equal(ah.comp_mask, 0);
+	assert_int_equal(ah.av->hop_limit, 9);
+	assert_memory_equal(ah.av->rgid, &pair.gid, 16);
+	assert_int_equal(be32toh(ah.av->grh_gid_fl) & 0xfffff, 0x12345);
+	assert_int_equal(be32toh(ah.av->grh_gid_fl) >> 30 & 1, 1);
+	assert_int_equal(ah.av->dqp_dct, 0);
+
+	assert_int_equal(ibv_destroy_ah(obj.ah.in), 0);
+	assert_int_equal(ibv_destroy_srq(obj.srq.in), 0);
+	pair_close(&pair);
+}
+
+static void init_obj_without_objects(void **state)
+{
+	struct mlx5dv_obj obj = {0};
+
+	(void)state;
+	assert_int_equal(mlx5dv_init_obj(&obj, 0), EINVAL);
+	assert_int_equal(mlx5dv_init_obj(&obj, UINT64_C(1) << 40), EINVAL);
+	assert_int_equal(mlx5dv_init_obj(&obj, MLX5DV_OBJ_RWQ), EOPNOTSUPP);
+}
+
+/* The version of old programs returns where the address of the doorbell page is kept, not the address. */
+static void init_obj_of_version_1_0(void **state)
+{
+	int (*old)(struct mlx5dv_obj *, uint64_t) = dlvsym(RTLD_DEFAULT, "mlx5dv_init_obj", "MLX5_1.0");
+	struct pair pair;
+	struct mlx5dv_cq now = {0}, then = {0};
+	struct mlx5dv_obj obj = {.cq.out = &now};
+
+	(void)state;
+	assert_non_null(old);
+	pair_open(&pair, 0, 0);
+	obj.cq.in = pair.cq;
+	assert_int_equal(mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ), 0);
+	obj.cq.out = &then;
+	assert_int_equal(old(&obj, MLX5DV_OBJ_CQ), 0);
+	assert_ptr_not_equal(then.cq_uar, now.cq_uar);
+	assert_ptr_equal(*(void **)then.cq_uar, now.cq_uar);
+	assert_int_equal(then.cqn, now.cqn);
+	pair_close(&pair);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(open_device_takes_known_flags),
+		cmocka_unit_test(query_device_fills_what_is_asked),
+		cmocka_unit_test(clock_info_leads_to_the_wall_clock),
+		cmocka_unit_test(query_port_knows_no_switch),
+		cmocka_unit_test(reserved_qpns_are_unique),
+		cmocka_unit_test(reserved_qpn_of_a_living_qp),
+		cmocka_unit_test(device_memory_by_type),
+		cmocka_unit_test(mkey_flags_in_order),
+		cmocka_unit_test(mkey_capacity_is_told),
+		cmocka_unit_test(mkey_with_a_tag_of_the_programs),
+		cmocka_unit_test(udp_source_port_needs_a_running_connection),
+		cmocka_unit_test(no_link_aggregation),
+		cmocka_unit_test(qp_with_builders_of_its_type),
+		cmocka_unit_test(rings_are_the_real_ones),
+		cmocka_unit_test(shared_receive_queue_and_address_by_hand),
+		cmocka_unit_test(init_obj_without_objects),
+		cmocka_unit_test(init_obj_of_version_1_0),
+	};
+
+	return cmocka_run_group_tests_name("mlx5dv_calls", tests, NULL, NULL);
+}

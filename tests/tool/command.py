@@ -1,0 +1,213 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""softhca: options, environment, exit status. Expected values are those of softhca(1)."""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+
+from harness import LIBRARIES, TOOL, clean_environment, main, softhca
+
+OPTIONS = ['profile', 'devices', 'device-name', 'explain', 'seed', 'gids', 'link', 'mtu']
+
+
+def environment_of(*arguments, env=None):
+    """The environment that `softhca run` gives a program."""
+    done = softhca('run', *arguments, '--', 'env', '-0', env=env)
+    assert done.returncode == 0, done.stderr
+    return dict(entry.split('=', 1) for entry in done.stdout.split('\0') if entry)
+
+
+class WrongUse(unittest.TestCase):
+    """One clear line on stderr, nothing on stdout, exit status 2."""
+
+    def refused(self, *arguments, text, env=None):
+        done = softhca(*arguments, env=env)
+        self.assertEqual((done.returncode, done.stdout), (2, ''), done.stderr)
+        self.assertEqual(done.stderr.count('\n'), 1, done.stderr)
+        self.assertEqual(done.stderr[:9], 'softhca: ')
+        self.assertIn(text, done.stderr)
+
+    def test_no_command(self):
+        self.refused(text='no command')
+
+    def test_unknown_command(self):
+        self.refused('start', text='unknown command "start"')
+        self.refused('--profile', 'man', text='unknown option "--profile"')
+
+    def test_unknown_option(self):
+        for command in ('run', 'env', 'info'):
+            self.refused(command, '--colour', 'red', text='unknown option "--colour"')
+            self.refused(command, '--colour=red', text='unknown option "--colour"')
+            self.refused(command, '-p', 'man', text='unknown option "-p"')
+            # An option is its whole name.
+            self.refused(command, '--prof', 'man', text='unknown option "--prof"')
+            self.refused(command, '--profiles=man', text='unknown option "--profiles"')
+
+    def test_bad_value(self):
+        for command in ('run', 'env', 'info'):
+            self.refused(command, '--profile', 'both', text='--profile: bad value "both" (expected: man, connectx)')
+            self.refused(command, '--profile=', text='--profile: bad value "" (expected: man, connectx)')
+            self.refused(command, '--devices', '0', text='--devices: bad value "0" (expected: 1 to 16)')
+            self.refused(command, '--mtu=1500', text='--mtu: bad value "1500"')
+            self.refused(command, '--device-name', 'a/b', text='--device-name: bad value "a/b"')
+
+    def test_missing_value(self):
+        for option in OPTIONS:
+            self.refused('env', f'--{option}', text=f'--{option}: no value given')
+
+    def test_bad_value_in_the_environment(self):
+        for command in ('run', 'env', 'info'):
+            self.refused(command, env={'SOFTHCA_SEED': 'dice'}, text='SOFTHCA_SEED: bad value "dice"')
+
+    def test_line_stays_one_line(self):
+        self.refused('env', '--profile', 'a\nb', text='bad value "a?b"')
+
+    def test_no_program(self):
+        self.refused('run', text='no program')
+        self.refused('run', '--', text='no program')
+        self.refused('run', '--mtu', '512', text='no program')
+
+    def test_argument_too_many(self):
+        self.refused('env', 'ls', text='unexpected argument "ls"')
+        self.refused('info', '--', 'ls', text='unexpected argument "ls"')
+
+
+class Help(unittest.TestCase):
+    def test_help(self):
+        for arguments in (['--help'], ['-h'], ['run', '--help'], ['env', '--help'], ['info', '-h']):
+            done = softhca(*arguments)
+            self.assertEqual((done.returncode, done.stderr), (0, ''))
+            for option in OPTIONS:
+                self.assertIn(f'--{option} ', done.stdout)
+
+    def test_manual_has_the_options_and_no_others(self):
+        with open(f'{os.path.dirname(__file__)}/../../man/softhca.1', encoding='ascii') as page:
+            manual = page.read().replace('\\-', '-')
+        variables = re.findall(r'(?m)^\.BR --(\S+) .*(SOFTHCA_\w+)$', manual)
+        helped = re.findall(r'(?m)^  --(\S+) VALUE', softhca('--help').stdout)
+        self.assertEqual([option for option, _ in variables], helped)
+        self.assertEqual(sorted(helped), sorted(OPTIONS))
+        for option, variable in variables:
+            self.assertEqual(variable, 'SOFTHCA_' + option.upper().replace('-', '_'))
+
+    def test_version(self):
+        done = softhca('--version')
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
+        self.assertRegex(done.stdout, r'^softhca \d+\.\d+\.\d+\n$')
+
+    def test_full_disk_is_an_error(self):
+        with open('/dev/full', 'w', encoding='ascii') as full:
+            done = softhca('--version', stdout=full)
+        self.assertEqual(done.returncode, 1)
+
+
+class Run(unittest.TestCase):
+    def test_exit_status_is_the_programs(self):
+        for status in (0, 1, 2, 77, 255):
+            self.assertEqual(softhca('run', '--', 'sh', '-c', f'exit {status}').returncode, status)
+
+    def test_death_by_signal_is_the_programs(self):
+        done = softhca('run', '--', 'sh', '-c', 'kill -TERM $$')
+        self.assertEqual(done.returncode, -signal.SIGTERM)
+
+    def test_input_and_output_are_the_programs(self):
+        done = softhca('run', '--', 'sh', '-c', 'cat; echo error >&2', input='text')
+        self.assertEqual((done.stdout, done.stderr), ('text', 'error\n'))
+
+    def test_arguments_are_the_programs(self):
+        done = softhca('run', '--', 'printf', '<%s>', '--mtu', '', 'a b', '--', "'")
+        self.assertEqual(done.stdout, "<--mtu><><a b><--><'>")
+
+    def test_options_end_at_the_program(self):
+        done = softhca('run', '--mtu=512', 'sh', '-c', 'echo $SOFTHCA_MTU $1', 'sh', '--mtu=1024')
+        self.assertEqual(done.stdout, '512 --mtu=1024\n')
+
+    def test_program_that_is_not_there(self):
+        done = softhca('run', '--', 'no-such-program')
+        self.assertEqual(done.returncode, 127)
+        self.assertEqual(done.stderr, 'softhca: cannot run no-such-program: No such file or directory\n')
+
+    def test_program_that_cannot_run(self):
+        done = softhca('run', '--', '/')
+        self.assertEqual(done.returncode, 126)
+        self.assertIn('cannot run /: ', done.stderr)
+
+    def test_libraries_come_first(self):
+        path = environment_of()['LD_LIBRARY_PATH']
+        self.assertEqual(path, LIBRARIES)
+        path = environment_of(env={'LD_LIBRARY_PATH': ''})['LD_LIBRARY_PATH']
+        self.assertEqual(path, LIBRARIES)
+        path = environment_of(env={'LD_LIBRARY_PATH': '/a:/b'})['LD_LIBRARY_PATH']
+        self.assertEqual(path, f'{LIBRARIES}:/a:/b')
+        # Once is enough; a longer name that begins alike is another directory.
+        path = environment_of(env={'LD_LIBRARY_PATH': f'{LIBRARIES}:/a'})['LD_LIBRARY_PATH']
+        self.assertEqual(path, f'{LIBRARIES}:/a')
+        path = environment_of(env={'LD_LIBRARY_PATH': f'{LIBRARIES}2'})['LD_LIBRARY_PATH']
+        self.assertEqual(path, f'{LIBRARIES}:{LIBRARIES}2')
+
+    @unittest.skipUnless(shutil.which('ibv_devices'), 'no ibverbs-utils')
+    def test_loader_takes_our_libraries(self):
+        done = softhca('run', '--', 'ldd', shutil.which('ibv_devices'))
+        self.assertIn(f'libibverbs.so.1 => {LIBRARIES}/libibverbs.so.1', done.stdout)
+        self.assertRegex(done.stdout, r'libsofthca\.so\.0 => ' + LIBRARIES)
+
+    def test_works_through_a_link(self):
+        with tempfile.TemporaryDirectory() as directory:
+            os.symlink(TOOL, f'{directory}/command')
+            done = subprocess.run([f'{directory}/command', 'run', 'printenv', 'LD_LIBRARY_PATH'], text=True,
+                                  env=clean_environment(), stdout=subprocess.PIPE, check=True)
+        self.assertEqual(done.stdout, f'{LIBRARIES}\n')
+
+
+class Settings(unittest.TestCase):
+    def test_options_become_variables(self):
+        got = environment_of('--profile', 'connectx', '--devices=2', '--device-name', 'rdma', '--seed=0x10',
+                             '--gids', 'loopback', '--link=local', '--mtu', '1024', '--explain=/tmp/a b')
+        want = {'PROFILE': 'connectx', 'DEVICES': '2', 'DEVICE_NAME': 'rdma', 'SEED': '16', 'GIDS': 'loopback',
+                'LINK': 'local', 'MTU': '1024', 'EXPLAIN': '/tmp/a b'}
+        self.assertEqual({name: got[f'SOFTHCA_{name}'] for name in want}, want)
+
+    def test_unset_stays_unset(self):
+        names = {name for name in environment_of() if name.startswith('SOFTHCA_')}
+        self.assertEqual(names, {'SOFTHCA_EXPLAIN', 'SOFTHCA_RUN_OPTIONS'})
+
+    def test_explanations_are_shown_by_default(self):
+        self.assertEqual(environment_of()['SOFTHCA_EXPLAIN'], 'stderr')
+        self.assertEqual(environment_of(env={'SOFTHCA_EXPLAIN': 'off'})['SOFTHCA_EXPLAIN'], 'off')
+        self.assertEqual(environment_of('--explain', 'off')['SOFTHCA_EXPLAIN'], 'off')
+
+    def test_option_wins(self):
+        self.assertEqual(environment_of('--mtu=512', env={'SOFTHCA_MTU': '256'})['SOFTHCA_MTU'], '512')
+        self.assertEqual(environment_of('--mtu=512', '--mtu=1024')['SOFTHCA_MTU'], '1024')
+
+    def test_unknown_variable_is_named(self):
+        done = softhca('run', '--', 'true', env={'SOFTHCA_PROFIL': 'connectx'})
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(done.stderr, 'softhca: SOFTHCA_PROFIL is no setting and has no effect\n')
+
+
+class Env(unittest.TestCase):
+    def shell(self, *arguments, env=None):
+        """LD_LIBRARY_PATH and SOFTHCA_EXPLAIN of a shell that took the line over."""
+        line = softhca('env', *arguments, env=env)
+        self.assertEqual((line.returncode, line.stderr, line.stdout.count('\n')), (0, '', 1))
+        done = subprocess.run(['sh', '-euc', 'eval "$1"; printf "%s|%s" "$LD_LIBRARY_PATH" "${SOFTHCA_EXPLAIN-unset}"',
+                               'sh', line.stdout], env=clean_environment(**(env or {})), text=True, check=True,
+                              stdout=subprocess.PIPE)
+        return done.stdout
+
+    def test_line_for_a_shell(self):
+        self.assertEqual(self.shell(), f'{LIBRARIES}|unset')
+        self.assertEqual(self.shell(env={'LD_LIBRARY_PATH': '/a b:/c'}), f'{LIBRARIES}:/a b:/c|unset')
+
+    def test_options_are_quoted(self):
+        for text in ("a'b", '$HOME', '`id`', 'a b', 'a"b', '\\', '*'):
+            self.assertEqual(self.shell('--explain', text), f'{LIBRARIES}|{text}')
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,79 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""softhca info: settings with their origins, and the device as libibverbs shows it."""
+import re
+import unittest
+
+from harness import LIBRARIES, TOOL, main, softhca
+
+
+def info(*arguments, env=None, through_run=()):
+    command = ['run', *through_run, '--', TOOL, 'info', *arguments] if through_run else ['info', *arguments]
+    done = softhca(*command, env=env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def settings(text):
+    """{variable: (value, origin)}"""
+    rows = re.findall(r'^  (SOFTHCA_\w+) +(.*?) +(default|environment|option)$', text, re.M)
+    return {name: (value, origin) for name, value, origin in rows}
+
+
+class Settings(unittest.TestCase):
+    def test_defaults(self):
+        self.assertEqual(settings(info()), {
+            'SOFTHCA_PROFILE': ('man', 'default'), 'SOFTHCA_DEVICES': ('1', 'default'),
+            'SOFTHCA_DEVICE_NAME': ('mlx5_', 'default'), 'SOFTHCA_EXPLAIN': ('off', 'default'),
+            'SOFTHCA_SEED': ('0', 'default'), 'SOFTHCA_GIDS': ('auto', 'default'),
+            'SOFTHCA_LINK': ('auto', 'default'), 'SOFTHCA_MTU': ('4096', 'default')})
+
+    def test_origins(self):
+        got = settings(info('--mtu', '512', env={'SOFTHCA_SEED': '7', 'SOFTHCA_MTU': '256'}))
+        self.assertEqual(got['SOFTHCA_MTU'], ('512', 'option'))
+        self.assertEqual(got['SOFTHCA_SEED'], ('7', 'environment'))
+        self.assertEqual(got['SOFTHCA_LINK'], ('auto', 'default'))
+
+    def test_origin_survives_run(self):
+        got = settings(info(through_run=['--mtu', '512'], env={'SOFTHCA_SEED': '7'}))
+        self.assertEqual(got['SOFTHCA_MTU'], ('512', 'option'))
+        self.assertEqual(got['SOFTHCA_SEED'], ('7', 'environment'))
+
+    def test_profile_and_libraries(self):
+        text = info('--profile=connectx')
+        self.assertRegex(text, r'^softhca \d+\.\d+\.\d+, profile connectx\n')
+        self.assertIn(f'\nlibraries {LIBRARIES}\n', text)
+
+
+class Device(unittest.TestCase):
+    def test_device(self):
+        text = info()
+        # ConnectX-6 Dx, as programs of the mlx5 class look for it.
+        self.assertRegex(text, r'(?m)^device mlx5_0: vendor 0x02c9 part 4125, firmware \S+, guid [0-9a-f]{16}$')
+        self.assertRegex(text, r'(?m)^  port 1: PORT_ACTIVE, Ethernet, mtu 4096 of 4096, max message 1073741824 bytes')
+        self.assertNotIn('guid 0000000000000000', text)
+
+    def test_number_and_name(self):
+        text = info('--devices', '3', '--device-name', 'rdma')
+        self.assertEqual(re.findall(r'(?m)^device (\S+):', text), ['rdma0', 'rdma1', 'rdma2'])
+        guids = re.findall(r'guid (\w{16})', text)
+        self.assertEqual(len(set(guids)), 3)
+
+    def test_gids(self):
+        text = info('--gids', 'loopback')
+        rows = re.findall(r'(?m)^    gid (\d+) +(\S+) +(RoCE v\d)', text)
+        self.assertIn(('RoCE v2'), [row[2] for row in rows if row[1] == '::ffff:127.0.0.1'])
+        self.assertEqual([int(row[0]) for row in rows], sorted(int(row[0]) for row in rows))
+
+    def test_mtu(self):
+        self.assertIn(', mtu 1024 of 4096,', info('--mtu', '1024'))
+
+    def test_limits(self):
+        limits = dict(re.findall(r'(?m)^    (max_\w+) +(\d+)$', info()))
+        want = {'max_qp': 1 << 18, 'max_qp_wr': 32768, 'max_sge': 30, 'max_cqe': 4194303, 'max_srq_wr': 32767,
+                'max_qp_rd_atom': 16, 'max_mr_size': (1 << 64) - 1, 'max_pkeys': 1}
+        self.assertEqual({name: int(limits[name]) for name in want}, want)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,79 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""An installation: what is put where, that it can be moved, and that nothing shadows the system's libraries.
+
+install.py BUILD PREFIX VERSION
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import harness
+
+BUILD, PREFIX, VERSION = sys.argv[1:4]
+PROGRAM = '''
+#include <stdio.h>
+#include <softhca.h>
+int main(void) { return puts(softhca_version()) < 0; }
+'''
+
+
+def output(*command, **options):
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=60, **options).stdout
+
+
+class Install(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.root = tempfile.mkdtemp()
+        output('meson', 'install', '-C', BUILD, '--no-rebuild', '--quiet', '--destdir', cls.root)
+        # Somewhere else than it was configured for.
+        cls.prefix = f'{cls.root}/moved'
+        shutil.move(f'{cls.root}{PREFIX}', cls.prefix)
+        cls.tool = f'{cls.prefix}/bin/softhca'
+        cls.libraries = f'{cls.prefix}/lib/softhca'
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.root)
+
+    def test_files(self):
+        files = {os.path.relpath(os.path.join(directory, name), self.prefix)
+                 for directory, _, names in os.walk(self.prefix) for name in names}
+        self.assertEqual(files, {
+            'bin/softhca', 'include/softhca.h', 'lib/pkgconfig/softhca.pc', 'share/man/man1/softhca.1',
+            'lib/softhca/libsofthca.so', 'lib/softhca/libsofthca.so.0',
+            'lib/softhca/libibverbs.so.1', 'lib/softhca/libmlx5.so.1'})
+
+    def test_libraries_find_each_other_and_nothing_of_the_build(self):
+        for library in ('libsofthca.so.0', 'libibverbs.so.1', 'libmlx5.so.1'):
+            dynamic = output('readelf', '-dW', f'{self.libraries}/{library}')
+            self.assertIn(f'soname: [{library}]', dynamic)
+            self.assertNotIn('RPATH', dynamic.replace('RUNPATH', ''))
+            self.assertNotIn(BUILD, dynamic)
+            if library != 'libsofthca.so.0':
+                self.assertIn('runpath: [$ORIGIN]', dynamic)
+
+    def test_command(self):
+        environment = harness.clean_environment()
+        self.assertEqual(output(self.tool, '--version', env=environment), f'softhca {VERSION}\n')
+        self.assertEqual(output(self.tool, 'run', 'printenv', 'LD_LIBRARY_PATH', env=environment),
+                         f'{os.path.realpath(self.libraries)}\n')
+
+    def test_program_with_pkg_config(self):
+        environment = harness.clean_environment(PKG_CONFIG_PATH=f'{self.prefix}/lib/pkgconfig')
+        flags = output('pkg-config', f'--define-variable=prefix={self.prefix}', '--cflags', '--libs', 'softhca',
+                       env=environment).split()
+        with open(f'{self.root}/program.c', 'w', encoding='ascii') as source:
+            source.write(PROGRAM)
+        output('cc', '-Wall', '-Werror', '-o', f'{self.root}/program', f'{self.root}/program.c', *flags)
+        self.assertEqual(output(self.tool, 'run', f'{self.root}/program', env=environment), f'{VERSION}\n')
+        # Linking to softhca.h must not drag a program onto our libibverbs behind its user's back.
+        self.assertNotIn('PATH', output('readelf', '-dW', f'{self.root}/program'))
+
+
+if __name__ == '__main__':
+    harness.main()

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A new ring reads as invalid everywhere (mlx5-formats 3.1), at a price that does not grow with it. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cq_fixture.h"
+#include "hca/limits.h"
+
+/* Bytes of this process that are memory of its own or of files: second figure of statm. */
+static size_t resident(void)
+{
+	unsigned long size, pages;
+	FILE *statm = fopen("/proc/self/statm", "r");
+
+	assert_non_null(statm);
+	assert_int_equal(fscanf(statm, "%lu %lu", &size, &pages), 2);
+	fclose(statm);
+	return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void every_entry_is_invalid(void **state)
+{
+	(void)state;
+	for (uint32_t size = 64; size <= 128; size += 64)
+		for (uint32_t count = 2; count <= 1 << 17; count *= 2) {
+			const uint8_t *ring = cq_ring_alloc(NULL, count, size);
+
+			assert_non_null(ring);
+			for (uint32_t i = 0; i < count; i++)
+				if (ring[(size_t)i * size + size - 1] != 0xf0)
+					fail_msg("entry %u of %u bytes", i, size);
+			cq_ring_free(NULL, (void *)ring, count, size);
+		}
+}
+
+/* Entries of a large ring are one another's copies until they are written. */
+static void entries_are_independent(void **state)
+{
+	uint32_t count = 1 << 17;
+	uint8_t *ring = cq_ring_alloc(NULL, count, 128);
+
+	(void)state;
+	assert_non_null(ring);
+	for (uint32_t i = 0; i < count; i += 977)
+		ring[(size_t)i * 128 + 127] = i % 251;
+	for (uint32_t i = 0; i < count; i++)
+		assert_int_equal(ring[(size_t)i * 128 + 127], i % 977 ? 0xf0 : i % 251);
+	cq_ring_free(NULL, ring, count, 128);
+}
+
+static void the_largest_ring_is_cheap(void **state)
+{
+	uint32_t count = LIMIT_MAX_CQE + 1;
+	size_t before = resident();
+	void *rings[8];
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		rings[i] = cq_ring_alloc(NULL, count, 128);
+		assert_non_null(rings[i]);
+	}
+	/* 4 GiB of rings; their templates count 1 MiB each at most. */
+	assert_true(resident() - before < (size_t)16 << 20);
+	for (int i = 0; i < 8; i++)
+		cq_ring_free(NULL, rings[i], count, 128);
+}
+
+static void sizes_round_up(void **state)
+{
+	(void)state;
+	assert_int_equal(queue_entries(0), 1);
+	assert_int_equal(queue_entries(1), 1);
+	assert_int_equal(queue_entries(2), 2);
+	assert_int_equal(queue_entries(3), 4);
+	assert_int_equal(queue_entries(4), 4);
+	assert_int_equal(queue_entries(5), 8);
+	assert_int_equal(queue_entries((1 << 22) - 1), 1 << 22);
+	assert_int_equal(queue_entries((1 << 22) + 1), 1 << 23);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_entry_is_invalid),
+		cmocka_unit_test(entries_are_independent),
+		cmocka_unit_test(the_largest_ring_is_cheap),
+		cmocka_unit_test(sizes_round_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* hca/event_queue: order, the descriptor as programs see it (poll, O_NONBLOCK), purging under concurrent takers. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "hca/event_queue.h"
+
+static uint32_t taken_count;
+
+static void count_taken(int type, void *object)
+{
+	(void)type;
+	(void)object;
+	taken_count++;
+}
+
+static int queue_setup(void **state)
+{
+	struct event_queue *queue = malloc(sizeof(*queue));
+
+	if (event_queue_init(queue))
+		return -1;
+	/* A test that would block fails instead. */
+	fcntl(queue->fd, F_SETFL, fcntl(queue->fd, F_GETFL) | O_NONBLOCK);
+	queue->taken = count_taken;
+	taken_count = 0;
+	*state = queue;
+	return 0;
+}
+
+static int queue_teardown(void **state)
+{
+	event_queue_destroy(*state);
+	free(*state);
+	return 0;
+}
+
+static bool readable(const struct event_queue *queue)
+{
+	struct pollfd pollfd = {.fd = queue->fd, .events = POLLIN};
+
+	return poll(&pollfd, 1, 0) == 1;
+}
+
+/* Takes one event and checks whose it is. */
+static void expect(struct event_queue *queue, const struct event_source *source)
+{
+	void *object;
+	int type;
+
+	assert_int_equal(event_queue_take(queue, &type, &object), 0);
+	assert_int_equal(type, source->type);
+	assert_ptr_equal(object, source->object);
+}
+
+static void expect_nothing(struct event_queue *queue)
+{
+	void *object;
+	int type;
+
+	assert_false(readable(queue));
+	assert_int_equal(event_queue_take(queue, &type, &object), -EAGAIN);
+}
+
+static void takes_in_the_order_of_raising(void **state)
+{
+	struct event_source a = {.type = 1, .object = "a"}, b = {.type = 2, .object = "b"};
+
+	expect_nothing(*state);
+	event_queue_raise(*state, &a);
+	event_queue_raise(*state, &b);
+	event_queue_raise(*state, &a);
+	assert_true(readable(*state));
+	expect(*state, &a);
+	expect(*state, &b);
+	assert_true(readable(*state));
+	expect(*state, &a);
+	expect_nothing(*state);
+	assert_int_equal(taken_count, 3);
+}
+
+/* A source that raises again and again does not keep the others waiting. */
+static void sources_take_turns(void **state)
+{
+	struct event_source busy = {.type = 1, .object = "busy"}, quiet = {.type = 2, .object = "quiet"};
+
+	event_queue_raise(*state, &busy);
+	event_queue_raise(*state, &busy);
+	event_queue_raise(*state, &busy);
+	event_queue_raise(*state, &quiet);
+	expect(*state, &busy);
+	expect(*state, &quiet);
+	expect(*state, &busy);
+	expect(*state, &busy);
+	expect_nothing(*state);
+}
+
+static void purge_removes_what_was_not_taken(void **state)
+{
+	struct event_source a = {.type = 1, .object = "a"}, b = {.type = 2, .object = "b"}, c = {.type = 3};
+
+	event_queue_raise(*state, &a);
+	event_queue_raise(*state, &b);
+	event_queue_raise(*state, &a);
+	event_queue_raise(*state, &c);
+	expect(*state, &a);
+	assert_int_equal(event_source_purge(*state, &a), 1);
+	assert_int_equal(event_source_purge(*state, &a), 0);
+	assert_int_equal(event_source_purge(*state, &c), 1);
+	expect(*state, &b);
+	expect_nothing(*state);
+	assert_int_equal(taken_count, 2);
+	/* The queue goes on, with purged sources too. */
+	event_queue_raise(*state, &c);
+	expect(*state, &c);
+	expect_nothing(*state);
+}
+
+/* A purge when the last source of the list goes must leave the list's end right. */
+static void purge_of_the_last_keeps_the_list_whole(void **state)
+{
+	struct event_source a = {.type = 1}, b = {.type = 2}, c = {.type = 3};
+
+	event_queue_raise(*state, &a);
+	event_queue_raise(*state, &b);
+	assert_int_equal(event_source_purge(*state, &b), 1);
+	event_queue_raise(*state, &c);
+	expect(*state, &a);
+	expect(*state, &c);
+	assert_int_equal(event_source_purge(*state, &c), 0);
+	event_queue_raise(*state, &b);
+	expect(*state, &b);
+	expect_nothing(*state);
+}
+
+/*
+ * A thread has read the descriptor and comes too late: its event was purged. It must not run off with the next one
+ * and leave the descriptor readable for ever.
+ */
+static void event_purged_in_the_hands_of_a_taker(void **state)
+{
+	struct event_queue *queue = *state;
+	struct event_source a = {.type = 1}, b = {.type = 2};
+	uint64_t token;
+
+	event_queue_raise(queue, &a);
+	assert_int_equal(read(queue->fd, &token, sizeof(token)), sizeof(token)); /* the thread, up to here */
+	assert_int_equal(event_source_purge(queue, &a), 1);
+	assert_int_equal(queue->stale, 1);
+	event_queue_raise(queue, &b);
+	/* This one finds the stale event for it, and then the one of b. The thread would block in its next read. */
+	assert_int_equal(write(queue->fd, &(uint64_t){1}, sizeof(uint64_t)), sizeof(uint64_t));
+	expect(queue, &b);
+	assert_int_equal(queue->stale, 0);
+	expect_nothing(queue);
+}
+
+enum { TAKERS = 3, RAISED = 20000 };
+
+struct crowd {
+	struct event_queue queue;
+	struct event_source source[2];
+	uint32_t purged; /* of source 1 */
+};
+
+/* Until an event of type 0 says to stop. */
+static void *taker(void *argument)
+{
+	struct crowd *crowd = argument;
+	void *object;
+	int type;
+
+	do {
+		if (event_queue_take(&crowd->queue, &type, &object))
+			abort();
+	} while (type);
+	return NULL;
+}
+
+/* Every event is taken or purged, exactly once; no taker is left behind and none is woken for nothing at the end. */
+static void takers_and_purges_at_once(void **state)
+{
+	struct crowd crowd = {.source = {{.type = 1}, {.type = 2}}};
+	struct event_source stop = {.type = 0};
+	pthread_t threads[TAKERS];
+
+	(void)state;
+	assert_int_equal(event_queue_init(&crowd.queue), 0);
+	crowd.queue.taken = count_taken;
+	taken_count = 0;
+	for (int i = 0; i < TAKERS; i++)
+		pthread_create(&threads[i], NULL, taker, &crowd);
+	for (int i = 0; i < RAISED; i++) {
+		event_queue_raise(&crowd.queue, &crowd.source[i & 1]);
+		if (i & 1)
+			crowd.purged += event_source_purge(&crowd.queue, &crowd.source[1]);
+	}
+	for (int i = 0; i < TAKERS; i++)
+		event_queue_raise(&crowd.queue, &stop);
+	for (int i = 0; i < TAKERS; i++)
+		pthread_join(threads[i], NULL);
+	/* Taken by count under the lock; what a stopped taker left is still listed. */
+	assert_int_equal(taken_count + crowd.purged + event_source_purge(&crowd.queue, &crowd.source[0]),
+			 RAISED + TAKERS);
+	assert_int_equal(crowd.queue.stale, 0);
+	assert_false(readable(&crowd.queue));
+	event_queue_destroy(&crowd.queue);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(takes_in_the_order_of_raising, queue_setup, queue_teardown),
+		cmocka_unit_test_setup_teardown(sources_take_turns, queue_setup, queue_teardown),
+		cmocka_unit_test_setup_teardown(purge_removes_what_was_not_taken, queue_setup, queue_teardown),
+		cmocka_unit_test_setup_teardown(purge_of_the_last_keeps_the_list_whole, queue_setup, queue_teardown),
+		cmocka_unit_test_setup_teardown(event_purged_in_the_hands_of_a_taker, queue_setup, queue_teardown),
+		cmocka_unit_test(takers_and_purges_at_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A QP without a device: rings that the driver's posting functions fill, and stand-ins for the few functions of the
+ * device that they call. Include in one file per program, which is linked with the sources under test alone.
+ */
+#ifndef TESTS_UNIT_POSTING_FIXTURE_H
+#define TESTS_UNIT_POSTING_FIXTURE_H
+
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "explain/explain.h"
+#include "hca/settings.h"
+#include "verbs/objects.h"
+#include "verbs/ops.h"
+#include "verbs/qp_sizing.h"
+#include "verbs/wqe_builder.h"
+#include "verbs/wr.h"
+
+/* ---- what stands in for the device ---- */
+
+static struct {
+	unsigned int send_doorbells, recv_doorbells;
+	struct settings settings;
+	enum explain_rule rule; /* of the last explanation */
+	unsigned int explanations;
+} device;
+
+void hca_qp_send_doorbell(struct hca_qp *qp)
+{
+	(void)qp;
+	device.send_doorbells++;
+}
+
+void hca_qp_recv_doorbell(struct hca_qp *qp)
+{
+	(void)qp;
+	device.recv_doorbells++;
+}
+
+enum ibv_qp_state hca_qp_state(const struct hca_qp *qp)
+{
+	(void)qp;
+	return IBV_QPS_INIT;
+}
+
+uint32_t hca_srq_number(const struct hca_srq *srq)
+{
+	(void)srq;
+	return 5;
+}
+
+const struct settings *hca_settings(const struct hca *hca)
+{
+	(void)hca;
+	return &device.settings;
+}
+
+uint64_t explain_make(struct hca *hca, const struct explain_subject *subject, enum explain_rule rule,
+		      const uint64_t *args, size_t count)
+{
+	(void)hca;
+	(void)subject;
+	(void)args;
+	assert_in_range(count, 1, EXPLAIN_ARGS);
+	device.rule = rule;
+	return ++device.explanations;
+}
+
+/* ---- the QP ---- */
+
+enum { TEST_QPN = 0x00abcdef };
+
+struct posting {
+	struct user_device user_device;
+	struct user_context context;
+	struct user_qp qp;
+	uint32_t dbrec[2];
+};
+
+/* A QP of @type as created with @cap. @send_ops 0: as ibv_create_qp(3) makes it. In RTS. */
+static struct posting *posting_new(enum ibv_qp_type type, uint64_t send_ops, struct ibv_qp_cap cap)
+{
+	struct posting *p = calloc(1, sizeof(*p));
+	const struct qp_type_info *info = qp_type_info(type, 0);
+	struct qp_sizing_request request = {
+		.type = info,
+		.cap = cap,
+		.send_ops = send_ops ? send_ops : info->assumed_ops,
+	};
+	struct qp_sizing sizing;
+	uint32_t pointers, inlined;
+
+	memset(&device, 0, sizeof(device));
+	assert_int_equal(qp_sizing_compute(&request, &sizing), 0);
+	p->context.verbs.context.device = &p->user_device.base;
+	p->qp.base.context = &p->context.verbs.context;
+	p->qp.base.qp_num = TEST_QPN;
+	p->qp.type = type;
+	p->qp.dbrec = p->dbrec;
+	p->qp.cap = sizing.cap;
+	queue_lock_init(&p->qp.sq.lock, false);
+	queue_lock_init(&p->qp.rq.lock, false);
+
+	p->qp.sq.wqebb_count = sizing.wqebb_count;
+	p->qp.sq.wqe_size = sizing.wqe_size;
+	p->qp.sq.max_post = sizing.wqebb_count ? sizing.cap.max_send_wr : 0;
+	p->qp.sq.max_gs = sizing.cap.max_send_sge;
+	p->qp.sq.max_inline = sizing.cap.max_inline_data;
+	pointers = 16 * sizing.cap.max_send_sge;
+	inlined = (4 + sizing.cap.max_inline_data + 15) / 16 * 16;
+	p->qp.sq.max_payload = pointers > inlined ? pointers : inlined;
+	p->qp.sq.buffer = calloc(sizing.wqebb_count, 64);
+	p->qp.sq.wr_id = calloc(sizing.wqebb_count, sizeof(uint64_t));
+	p->qp.sq.wqe_head = calloc(sizing.wqebb_count, sizeof(uint32_t));
+	p->qp.sq.wqe_post = calloc(sizing.wqebb_count, sizeof(uint32_t));
+	p->qp.sq.wc_opcode = calloc(sizing.wqebb_count, 1);
+
+	p->qp.rq.count = sizing.rq_count;
+	p->qp.rq.shift = sizing.rq_shift;
+	p->qp.rq.max_gs = sizing.cap.max_recv_sge;
+	p->qp.rq.buffer = calloc(sizing.rq_count, (size_t)1 << sizing.rq_shift);
+	p->qp.rq.wr_id = calloc(sizing.rq_count, sizeof(uint64_t));
+
+	assert_int_equal(wr_table_fill(&p->qp, send_ops), 0);
+	wr_set_state(&p->qp, IBV_QPS_RTS);
+	return p;
+}
+
+static void posting_free(struct posting *p)
+{
+	free(p->qp.sq.buffer);
+	free(p->qp.sq.wr_id);
+	free(p->qp.sq.wqe_head);
+	free(p->qp.sq.wqe_post);
+	free(p->qp.sq.wc_opcode);
+	free(p->qp.rq.buffer);
+	free(p->qp.rq.wr_id);
+	free(p);
+}
+
+/* The send queue is empty and its producer at @index; the ring holds a pattern that must not matter. */
+static inline void place_producer(struct posting *p, uint32_t index)
+{
+	p->qp.sq.cur_post = index;
+	p->qp.sq.tail = p->qp.sq.head;
+	p->qp.sq.fence_cache = 0;
+	memset(p->qp.sq.buffer, 0xa5, (size_t)p->qp.sq.wqebb_count * 64);
+}
+
+/* Byte @offset of the WQE at @index, found the slow way. */
+static inline uint8_t wqe_byte(const struct posting *p, uint32_t index, uint32_t offset)
+{
+	uint64_t ring_bytes = (uint64_t)p->qp.sq.wqebb_count * 64;
+
+	return ((const uint8_t *)p->qp.sq.buffer)[((uint64_t)index * 64 + offset) % ring_bytes];
+}
+
+/* ---- expected WQEs: written out by hand, big-endian, field by field as the format sheet lists them ---- */
+
+struct expected {
+	uint8_t bytes[1024];
+	bool any[1024]; /* bytes whose content is free */
+	uint32_t length;
+};
+
+static inline void expect_be(struct expected *e, uint64_t value, unsigned int bytes)
+{
+	while (bytes--)
+		e->bytes[e->length++] = (uint8_t)(value >> 8 * bytes);
+}
+
+static inline void expect_bytes(struct expected *e, const void *data, uint32_t length)
+{
+	memcpy(e->bytes + e->length, data, length);
+	e->length += length;
+}
+
+static inline void expect_zeros(struct expected *e, uint32_t length)
+{
+	memset(e->bytes + e->length, 0, length);
+	e->length += length;
+}
+
+static inline void expect_garbage(struct expected *e, uint32_t length)
+{
+	memset(e->any + e->length, true, length);
+	e->length += length;
+}
+
+/* mlx5-formats 1.2; `ds` is entered by check_wqe(). */
+static inline void expect_ctrl(struct expected *e, uint32_t index, uint8_t opcode, uint8_t fm_ce_se,
+			       uint32_t imm)
+{
+	memset(e, 0, sizeof(*e));
+	expect_be(e, 0, 1);
+	expect_be(e, index & 0xffff, 2);
+	expect_be(e, opcode, 1);
+	expect_be(e, TEST_QPN, 3);
+	expect_be(e, 0, 1);
+	expect_be(e, 0, 3);
+	expect_be(e, fm_ce_se, 1);
+	expect_be(e, imm, 4);
+}
+
+static inline void expect_raddr(struct expected *e, uint64_t addr, uint32_t rkey)
+{
+	expect_be(e, addr, 8);
+	expect_be(e, rkey, 4);
+	expect_be(e, 0, 4);
+}
+
+static inline void expect_pointer(struct expected *e, uint32_t length, uint32_t lkey, uint64_t addr)
+{
+	expect_be(e, length, 4);
+	expect_be(e, lkey, 4);
+	expect_be(e, addr, 8);
+}
+
+static inline void expect_inline(struct expected *e, const void *data, uint32_t length)
+{
+	expect_be(e, UINT32_C(0x80000000) | length, 4);
+	expect_bytes(e, data, length);
+	expect_garbage(e, (16 - (4 + length) % 16) % 16);
+}
+
+/* The WQE at @index is @e, and the producer stands behind it. */
+static inline void check_wqe(const struct posting *p, uint32_t index, struct expected *e)
+{
+	assert_int_equal(e->length % 16, 0);
+	e->bytes[7] = e->length / 16;
+	for (uint32_t i = 0; i < e->length; i++)
+		if (!e->any[i] && wqe_byte(p, index, i) != e->bytes[i])
+			fail_msg("WQE at %u: byte %u is 0x%02x, not 0x%02x", index, i, wqe_byte(p, index, i),
+				 e->bytes[i]);
+	assert_int_equal(p->qp.sq.cur_post, index + (e->length + 63) / 64);
+}
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* User indices: unique, dense, found again; a removed one is found no more. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "verbs/objects.h"
+
+enum { COUNT = 5000 }; /* more than four leaves */
+
+static struct user_index_table table;
+static struct user_qp *const qps = (struct user_qp *)0x100000; /* never looked at */
+
+static void dense_and_found(void **state)
+{
+	uint32_t index;
+
+	(void)state;
+	user_index_init(&table);
+	assert_null(user_index_find(&table, 0));
+	assert_null(user_index_find(&table, 0xffffff));
+	for (uint32_t i = 0; i < COUNT; i++) {
+		assert_int_equal(user_index_add(&table, qps + i, &index), 0);
+		assert_int_equal(index, i);
+	}
+	for (uint32_t i = 0; i < COUNT; i++)
+		assert_ptr_equal(user_index_find(&table, i), qps + i);
+	assert_null(user_index_find(&table, COUNT));
+	user_index_destroy(&table);
+}
+
+static void freed_indices_come_back_lowest_first(void **state)
+{
+	static const uint32_t freed[] = {4000, 1024, 3, 1023, 2048};
+	static const uint32_t expected[] = {3, 1023, 1024, 2048, 4000, COUNT};
+	uint32_t index;
+
+	(void)state;
+	user_index_init(&table);
+	for (uint32_t i = 0; i < COUNT; i++)
+		assert_int_equal(user_index_add(&table, qps + i, &index), 0);
+	for (int i = 0; i < 5; i++) {
+		user_index_remove(&table, freed[i]);
+		assert_null(user_index_find(&table, freed[i]));
+	}
+	for (int i = 0; i < 6; i++) {
+		assert_int_equal(user_index_add(&table, qps + COUNT + i, &index), 0);
+		assert_int_equal(index, expected[i]);
+		assert_ptr_equal(user_index_find(&table, index), qps + COUNT + i);
+	}
+	user_index_destroy(&table);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(dense_and_found),
+		cmocka_unit_test(freed_indices_come_back_lowest_first),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
