@@ -228,8 +228,9 @@ static int fill_datagram(const struct hca_qp *qp, const struct wqe *wqe, struct 
 	uint32_t grh = be32toh(wqe->av.grh_gid_fl), qkey = be32toh(wqe->av.key.qkey.qkey);
 	uint32_t sgid_index = grh >> 20 & 0xff;
 
-	if (!(grh & 1u << 30) || sgid_index >= qp->hca->gid_count) {
-		*why = (struct refusal){RULE_DATAGRAM_ADDRESS, {grh, sgid_index, qp->hca->gid_count}};
+	/* The GRH bit is reserved on Ethernet, where every packet has one. */
+	if (sgid_index >= qp->hca->gid_count) {
+		*why = (struct refusal){RULE_DATAGRAM_ADDRESS, {sgid_index, qp->hca->gid_count}};
 		return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
 	}
 	packet->destination_qpn = be32toh(wqe->av.dqp_dct) & 0xffffff;

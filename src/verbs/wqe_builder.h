@@ -145,7 +145,6 @@ static inline void wqe_set_av(struct wqe wqe, uint32_t offset, const struct mlx5
 	struct mlx5_wqe_av copy = *av;
 
 	copy.key.qkey.qkey = htobe32(remote_qkey);
-	copy.key.qkey.reserved = 0;
 	copy.dqp_dct |= htobe32(UINT32_C(0x80000000) | (remote_qpn & 0xffffff));
 	wqe_copy(wqe, offset, &copy, sizeof(copy));
 }

@@ -91,8 +91,8 @@ def check(directory, library, table):
 
     if dynamic(path, 'SONAME') != [library + '.so.1']:
         failures.append('%s: soname %s' % (path, dynamic(path, 'SONAME')))
-    if not any(entry.split(':')[0] == '$ORIGIN' for entry in dynamic(path, 'RUNPATH')):
-        failures.append('%s: RUNPATH %s does not begin with $ORIGIN' % (path, dynamic(path, 'RUNPATH')))
+    if [entry.rstrip('/') for entry in dynamic(path, 'RUNPATH')] != ['$ORIGIN']:
+        failures.append('%s: RUNPATH %s is not $ORIGIN' % (path, dynamic(path, 'RUNPATH')))
     if dynamic(path, 'RPATH'):
         failures.append('%s: RPATH %s' % (path, dynamic(path, 'RPATH')))
 

@@ -7,8 +7,15 @@ struct verbs_device_ops;
 void verbs_register_driver_34(const struct verbs_device_ops *ops);
 extern bool verbs_allow_disassociate_destroy;
 
-__attribute__((visibility("default"))) extern int provider_registrations;
-int provider_registrations;
+/* How often the constructor ran: static, so that each copy of this library has a count of its own. */
+static int registrations;
+
+__attribute__((visibility("default"))) int provider_registrations(void);
+
+int provider_registrations(void)
+{
+	return registrations;
+}
 
 __attribute__((constructor)) static void register_provider(void)
 {
@@ -17,5 +24,5 @@ __attribute__((constructor)) static void register_provider(void)
 
 	verbs_register_driver_34((const struct verbs_device_ops *)operations);
 	verbs_allow_disassociate_destroy = true;
-	provider_registrations++;
+	registrations++;
 }

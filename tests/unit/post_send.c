@@ -167,65 +167,149 @@ static void full_queue(void **state)
 }
 
 /*
- * A QP sized for SEND has blocks of 64 bytes; a LOCAL_INV takes two, a bind three. Such WQEs must never reach into one
- * that is still outstanding: random postings and completions against a count of blocks kept here.
+ * A QP sized for SEND has blocks of 64 bytes; a WRITE with all SGEs and a LOCAL_INV take two, a bind three. Such WQEs
+ * must never reach into one that is still outstanding: random postings and completions against a count kept here.
  */
+struct outstanding {
+	uint32_t blocks[64]; /* per WR, a FIFO */
+	uint32_t first, count, used;
+};
+
+static void complete_some(struct posting *p, struct outstanding *o)
+{
+	/* A completion frees everything up to it. */
+	uint32_t done = rand() % o->count + 1;
+
+	p->qp.sq.tail += done;
+	o->count -= done;
+	while (done--)
+		o->used -= o->blocks[o->first++ % 64];
+}
+
+static void posted(struct posting *p, struct outstanding *o, uint32_t blocks)
+{
+	o->blocks[(o->first + o->count++) % 64] = blocks;
+	o->used += blocks;
+	assert_true(o->used <= p->qp.sq.wqebb_count);
+	assert_true(o->count <= p->qp.sq.max_post);
+}
+
 static void oversized_wqes(void **state)
 {
 	struct posting *p = posting_new(IBV_QPT_RC, IBV_QP_EX_WITH_SEND,
-					(struct ibv_qp_cap){.max_send_wr = 8, .max_send_sge = 1});
+					(struct ibv_qp_cap){.max_send_wr = 8, .max_send_sge = 3});
 	struct user_mr mr = {.base.lkey = 1};
 	struct user_mw mw = {.base.type = IBV_MW_TYPE_2};
-	uint32_t blocks[8] = {0}, first = 0, count = 0, used = 0, posted[3] = {0}, full = 0;
+	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_LOCAL_INV,
+						     IBV_WR_BIND_MW};
+	static const uint32_t blocks[] = {1, 2, 2, 3};
+	struct outstanding o = {.count = 0};
+	uint32_t accepted[4] = {0}, full = 0;
 
 	(void)state;
 	assert_int_equal(p->qp.sq.wqebb_count, 8);
 	srand(7);
 	for (int i = 0; i < 200000; i++) {
-		uint32_t kind = rand() % 3, before = p->qp.sq.cur_post;
-		struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_SEND};
+		uint32_t kind = rand() % 4, before = p->qp.sq.cur_post;
+		struct ibv_send_wr *bad, wr = {.opcode = opcodes[kind], .sg_list = small, .num_sge = 3};
 		int err;
 
-		if (count && rand() % 2) {
-			/* A completion frees everything up to it. */
-			uint32_t done = rand() % count + 1;
-
-			p->qp.sq.tail += done;
-			count -= done;
-			while (done--)
-				used -= blocks[first++ % 8];
+		if (o.count && rand() % 2) {
+			complete_some(p, &o);
 			continue;
 		}
-		if (kind == 1) {
-			wr.opcode = IBV_WR_LOCAL_INV;
-		} else if (kind == 2) {
-			wr.opcode = IBV_WR_BIND_MW;
+		if (wr.opcode == IBV_WR_BIND_MW) {
 			wr.bind_mw.mw = &mw.base;
 			wr.bind_mw.bind_info = (struct ibv_mw_bind_info){&mr.base, 0x1000, 64, 0};
 		}
 		err = post(p, &wr, &bad);
 		if (err) {
 			assert_int_equal(err, ENOMEM);
-			assert_true(count == 8 || used + kind + 1 > 8);
+			assert_true(o.count == 8 || o.used + blocks[kind] > 8);
 			full++;
 			continue;
 		}
-		assert_int_equal(p->qp.sq.cur_post - before, kind + 1);
-		blocks[(first + count) % 8] = kind + 1;
-		count++;
-		used += kind + 1;
-		posted[kind]++;
-		assert_true(used <= 8);
+		assert_int_equal(p->qp.sq.cur_post - before, blocks[kind]);
+		posted(p, &o, blocks[kind]);
+		accepted[kind]++;
 	}
-	assert_true(posted[0] > 1000 && posted[1] > 1000 && posted[2] > 1000 && full > 1000);
+	for (int i = 0; i < 4; i++)
+		assert_true(accepted[i] > 1000);
+	assert_true(full > 1000);
 	posting_free(p);
+}
 
-	/* A ring smaller than the WQE. */
-	p = posting_new(IBV_QPT_RC, IBV_QP_EX_WITH_SEND,
-			(struct ibv_qp_cap){.max_send_wr = 1, .max_send_sge = 1});
+/* The same with WQEs of any length, as mlx5dv_wr_raw_wqe(3) makes them, where max_post is no power of two. */
+static void raw_lengths(void **state)
+{
+	struct posting *p = posting_new(IBV_QPT_RC, IBV_QP_EX_WITH_SEND,
+					(struct ibv_qp_cap){.max_send_wr = 10, .max_send_sge = 8});
+	struct outstanding o = {.count = 0};
+	uint32_t accepted = 0, full = 0;
+
+	(void)state;
+	assert_int_equal(p->qp.sq.wqe_size, 192);
+	assert_int_equal(p->qp.sq.wqebb_count, 32);
+	assert_int_equal(p->qp.sq.max_post, 10);
+	srand(8);
+	for (int i = 0; i < 200000; i++) {
+		uint32_t bytes = (rand() % 63 + 1) * 16;
+		struct wqe wqe;
+		bool opened;
+
+		if (o.count && rand() % 2) {
+			complete_some(p, &o);
+			continue;
+		}
+		ibv_wr_start(&p->qp.ex);
+		opened = wr_begin(&p->qp, "test", 0, 0, bytes, 0, WR_SETTER_DATA, &wqe);
+		if (opened)
+			wr_finish(&p->qp, bytes);
+		assert_int_equal(ibv_wr_complete(&p->qp.ex), opened ? 0 : ENOMEM);
+		if (!opened) {
+			assert_true(o.count == 10 || o.used + wqe_blocks(bytes) > 32);
+			full++;
+			continue;
+		}
+		posted(p, &o, wqe_blocks(bytes));
+		accepted++;
+	}
+	assert_true(accepted > 1000 && full > 1000);
+	posting_free(p);
+}
+
+/* A ring smaller than the WQE. */
+static void ring_too_small(void **state)
+{
+	struct posting *p = posting_new(IBV_QPT_RC, IBV_QP_EX_WITH_SEND,
+					(struct ibv_qp_cap){.max_send_wr = 1, .max_send_sge = 1});
 	struct ibv_send_wr wr = {.opcode = IBV_WR_LOCAL_INV};
 
+	(void)state;
 	refused(p, &wr, ENOMEM, RULE_SQ_FULL);
+	posting_free(p);
+}
+
+/* An operation that was not announced may make a WQE longer than 63 units although the SGEs are within the limit. */
+static void longest_wqe(void **state)
+{
+	struct posting *p = posting_new(IBV_QPT_RC, IBV_QP_EX_WITH_SEND,
+					(struct ibv_qp_cap){.max_send_wr = 4, .max_send_sge = 62});
+	struct ibv_sge sge[62];
+	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_SEND, .sg_list = sge, .num_sge = 62};
+
+	(void)state;
+	for (int i = 0; i < 62; i++)
+		sge[i] = small[0];
+	assert_int_equal(post(p, &wr, &bad), 0);
+	wr.opcode = IBV_WR_RDMA_WRITE;
+	refused(p, &wr, ENOMEM, RULE_WQE_LENGTH);
+	ibv_wr_start(&p->qp.ex);
+	ibv_wr_rdma_write(&p->qp.ex, 1, 0x1000);
+	ibv_wr_set_sge_list(&p->qp.ex, 62, sge);
+	assert_int_equal(ibv_wr_complete(&p->qp.ex), ENOMEM);
+	wr.num_sge = 61;
+	assert_int_equal(post(p, &wr, &bad), 0);
 	posting_free(p);
 }
 
@@ -233,11 +317,11 @@ static void oversized_wqes(void **state)
 static void inline_limit(void **state)
 {
 	struct posting *p = rc_qp(4);
-	struct ibv_sge sge[3] = {{8, 0xfffffff0, 0}, {8, 0x20, 0}, {8, 0, 0}};
-	struct ibv_data_buf bufs[2] = {{(void *)8, SIZE_MAX - 15}, {(void *)8, 0x20}};
+	static char data[64];
+	struct ibv_sge sge[3] = {{(uintptr_t)data, 0x20, 0}, {8, 0xfffffff0, 0}, {8, 0, 0}};
+	struct ibv_data_buf bufs[2] = {{data, 0x20}, {(void *)8, SIZE_MAX - 15}};
 	struct ibv_send_wr wr = {
 		.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE, .sg_list = sge, .num_sge = 3};
-	static char data[64];
 
 	(void)state;
 	assert_int_equal(p->qp.sq.max_inline, 60);
@@ -379,12 +463,14 @@ static void bind_mw_call(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bad_opcodes),    cmocka_unit_test(order_of_checks),
-		cmocka_unit_test(before_rts),     cmocka_unit_test(no_send_queue),
-		cmocka_unit_test(bad_wr_in_list), cmocka_unit_test(full_queue),
-		cmocka_unit_test(oversized_wqes), cmocka_unit_test(inline_limit),
-		cmocka_unit_test(sge_lengths),    cmocka_unit_test(atomic_write_rules),
-		cmocka_unit_test(bind_rules),     cmocka_unit_test(bind_mw_call),
+		cmocka_unit_test(bad_opcodes),        cmocka_unit_test(order_of_checks),
+		cmocka_unit_test(before_rts),         cmocka_unit_test(no_send_queue),
+		cmocka_unit_test(bad_wr_in_list),     cmocka_unit_test(full_queue),
+		cmocka_unit_test(oversized_wqes),     cmocka_unit_test(raw_lengths),
+		cmocka_unit_test(ring_too_small),     cmocka_unit_test(longest_wqe),
+		cmocka_unit_test(inline_limit),       cmocka_unit_test(sge_lengths),
+		cmocka_unit_test(atomic_write_rules), cmocka_unit_test(bind_rules),
+		cmocka_unit_test(bind_mw_call),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -239,4 +239,18 @@ static inline void check_wqe(const struct posting *p, uint32_t index, struct exp
 	assert_int_equal(p->qp.sq.cur_post, index + (e->length + 63) / 64);
 }
 
+/* The WR number @head starts at @index, is remembered with @wr_id and @wc_opcode, and has been handed over. */
+static inline void check_tables(const struct posting *p, uint32_t index, uint32_t head, uint64_t wr_id,
+				uint8_t wc_opcode)
+{
+	uint32_t slot = index % p->qp.sq.wqebb_count;
+
+	assert_int_equal(p->qp.sq.wr_id[slot], wr_id);
+	assert_int_equal(p->qp.sq.wqe_head[slot], head);
+	assert_int_equal(p->qp.sq.wc_opcode[slot], wc_opcode);
+	assert_int_equal(p->qp.sq.head, head + 1);
+	assert_int_equal(be32toh(p->dbrec[1]), p->qp.sq.cur_post & 0xffff);
+	assert_int_equal(p->dbrec[0], 0);
+}
+
 #endif

@@ -96,6 +96,31 @@ static void rollback(void **state)
 	posting_free(p);
 }
 
+/* All WRs of a chain count, under one doorbell. */
+static void chain(void **state)
+{
+	struct posting *p = rc_qp(16);
+
+	(void)state;
+	p->qp.sq.head = p->qp.sq.tail = 100;
+	start(p);
+	for (int i = 0; i < 3; i++) {
+		p->qp.ex.wr_id = i;
+		ibv_wr_send(&p->qp.ex);
+		ibv_wr_set_sge(&p->qp.ex, 1, 0x1000, 8);
+	}
+	assert_int_equal(p->dbrec[1], 0);
+	assert_int_equal(ibv_wr_complete(&p->qp.ex), 0);
+	assert_int_equal(p->qp.sq.head, 103);
+	assert_int_equal(be32toh(p->dbrec[1]), 3);
+	assert_int_equal(device.send_doorbells, 1);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(p->qp.sq.wr_id[i], i);
+		assert_int_equal(p->qp.sq.wqe_head[i], 100 + i);
+	}
+	posting_free(p);
+}
+
 /* An operation without its setter is dropped: the next one takes its place. */
 static void missing_setter(void **state)
 {
@@ -235,9 +260,13 @@ static void send_ops(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rollback),          cmocka_unit_test(missing_setter),
-		cmocka_unit_test(unexpected_setter), cmocka_unit_test(missing_mkey_setter),
-		cmocka_unit_test(foreign_builders),  cmocka_unit_test(send_ops),
+		cmocka_unit_test(rollback),
+		cmocka_unit_test(chain),
+		cmocka_unit_test(missing_setter),
+		cmocka_unit_test(unexpected_setter),
+		cmocka_unit_test(missing_mkey_setter),
+		cmocka_unit_test(foreign_builders),
+		cmocka_unit_test(send_ops),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Completion queues through the ABI: what is refused and how, sizes, resize, purge, overrun, moderation, timestamps. */
+
+#include "queue_pair.h"
+
+static struct queue_pair q;
+
+static struct ibv_cq *make_cq(int cqe)
+{
+	struct ibv_cq *cq = ibv_create_cq(q.pair.context, cqe, NULL, NULL, 0);
+
+	assert_non_null(cq);
+	return cq;
+}
+
+static int max_cqe(void)
+{
+	struct ibv_device_attr attr;
+
+	assert_int_equal(ibv_query_device(q.pair.context, &attr), 0);
+	return attr.max_cqe;
+}
+
+/* ---- creation ------------------------------------------------------------------------------------------------- */
+
+static void expect_refused(struct ibv_cq *cq, int error)
+{
+	assert_null(cq);
+	assert_int_equal(errno, error);
+}
+
+static void basic_refusals(void **state)
+{
+	struct ibv_context *context;
+
+	(void)state;
+	queue_pair_open(&q);
+	context = q.pair.context;
+	expect_refused(ibv_create_cq(context, 0, NULL, NULL, 0), EINVAL);
+	expect_refused(ibv_create_cq(context, -1, NULL, NULL, 0), EINVAL);
+	expect_refused(ibv_create_cq(context, INT32_MIN, NULL, NULL, 0), EINVAL);
+	expect_refused(ibv_create_cq(context, max_cqe() + 1, NULL, NULL, 0), EINVAL);
+	expect_refused(ibv_create_cq(context, INT32_MAX, NULL, NULL, 0), EINVAL);
+	expect_refused(ibv_create_cq(context, 1, NULL, NULL, -1), EINVAL);
+	expect_refused(ibv_create_cq(context, 1, NULL, NULL, context->num_comp_vectors), EINVAL);
+	queue_pair_close(&q);
+}
+
+static void expect_ex_refused(struct ibv_cq_init_attr_ex attr, int error)
+{
+	assert_null(ibv_create_cq_ex(q.pair.context, &attr));
+	assert_int_equal(errno, error);
+}
+
+static void extended_refusals(void **state)
+{
+	(void)state;
+	queue_pair_open(&q);
+	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = 0}, EINVAL);
+	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = max_cqe() + 1}, EINVAL);
+	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = UINT32_MAX}, EINVAL);
+	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = 1,
+						       .comp_vector = q.pair.context->num_comp_vectors},
+			  EINVAL);
+	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = 1, .comp_mask = 1 << 2}, EINVAL);
+	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = 1,
+						       .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
+						       .flags = 1 << 2},
+			  EINVAL);
+	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = 1, .wc_flags = 1 << 12}, EOPNOTSUPP);
+	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = 1, .wc_flags = UINT64_C(1) << 63}, EOPNOTSUPP);
+	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = 1,
+						       .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD,
+						       .parent_domain = q.pair.pd},
+			  EINVAL); /* not a parent domain */
+	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = 1, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD},
+			  EINVAL);
+	queue_pair_close(&q);
+}
+
+static void dv_attributes(void **state)
+{
+	static const struct {
+		struct mlx5dv_cq_init_attr dv;
+		const char *variable; /* MLX5_CQE_SIZE */
+		uint32_t cqe_size;    /* 0: refused with EINVAL */
+	} rows[] = {
+		{{0}, NULL, 64},
+		{{0}, "64", 64},
+		{{0}, "128", 128},
+		{{0}, "100", 0},
+		{{0}, "x", 0},
+		{{.comp_mask = 4, .cqe_size = 64}, "128", 64},
+		{{.comp_mask = 4, .cqe_size = 128}, "100", 128},
+		{{.comp_mask = 4, .cqe_size = 100}, NULL, 0},
+		{{.comp_mask = 4, .cqe_size = 0}, NULL, 0},
+		{{.comp_mask = 6, .cqe_size = 128, .flags = 1}, NULL, 128},
+		{{.comp_mask = 6, .cqe_size = 64, .flags = 1}, NULL, 0},
+		{{.comp_mask = 2, .flags = 1}, "128", 128},
+		{{.comp_mask = 2, .flags = 2}, NULL, 0},
+		{{.flags = 2}, NULL, 64}, /* not in comp_mask: not looked at */
+		{{.comp_mask = 1, .cqe_comp_res_format = 1}, NULL, 0},
+		{{.comp_mask = 1, .cqe_comp_res_format = 3}, NULL, 0},
+		{{.comp_mask = 8}, NULL, 0},
+	};
+
+	(void)state;
+	queue_pair_open(&q);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct ibv_cq_init_attr_ex attr = {.cqe = 10, .wc_flags = IBV_WC_STANDARD_FLAGS};
+		struct mlx5dv_cq_init_attr dv = rows[i].dv;
+		struct mlx5dv_cq direct = {0};
+		struct mlx5dv_obj object = {.cq.out = &direct};
+		struct ibv_cq_ex *cq;
+
+		if (rows[i].variable)
+			setenv("MLX5_CQE_SIZE", rows[i].variable, 1);
+		errno = 0;
+		cq = mlx5dv_create_cq(q.pair.context, &attr, &dv);
+		unsetenv("MLX5_CQE_SIZE");
+		if (!rows[i].cqe_size) {
+			if (cq)
+				fail_msg("row %zu is not refused", i);
+			assert_int_equal(errno, EINVAL);
+			continue;
+		}
+		if (!cq)
+			fail_msg("row %zu is refused: %s", i, strerror(errno));
+		object.cq.in = ibv_cq_ex_to_cq(cq);
+		assert_int_equal(mlx5dv_init_obj(&object, MLX5DV_OBJ_CQ), 0);
+		assert_int_equal(direct.cqe_size, rows[i].cqe_size);
+		assert_int_equal(direct.cqe_cnt, 16);
+		assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+	}
+	queue_pair_close(&q);
+}
+
+static void sizes(void **state)
+{
+	static const int asked[] = {1, 2, 3, 4, 7, 8, 100, 1000, 65535, 65536};
+	static const int got[] = {1, 3, 3, 7, 7, 15, 127, 1023, 65535, 131071};
+	struct ibv_cq *cq;
+
+	(void)state;
+	queue_pair_open(&q);
+	for (int i = 0; i < 10; i++) {
+		cq = make_cq(asked[i]);
+		assert_int_equal(cq->cqe, got[i]);
+		assert_int_equal(ibv_destroy_cq(cq), 0);
+	}
+	cq = make_cq(max_cqe());
+	assert_true(cq->cqe >= max_cqe());
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	cq = ibv_create_cq(q.pair.context, 1, &q, NULL, q.pair.context->num_comp_vectors - 1);
+	assert_non_null(cq);
+	assert_ptr_equal(cq->cq_context, &q);
+	assert_ptr_equal(cq->context, q.pair.context);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	queue_pair_close(&q);
+}
+
+/* ibv_create_cq(3): "fails if any queue pair is still associated with this CQ". */
+static void a_cq_in_use_stays(void **state)
+{
+	struct ibv_cq *cq;
+
+	(void)state;
+	queue_pair_open(&q);
+	cq = make_cq(10);
+	queue_pair_connect(&q, cq, cq, NULL);
+	assert_int_equal(ibv_destroy_cq(cq), EBUSY);
+	write_message(&q, 5);
+	expect_completion(cq, 5);
+	queue_pair_disconnect(&q);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	queue_pair_close(&q);
+}
+
+/* ---- resize --------------------------------------------------------------------------------------------------- */
+
+static void resize_keeps_unpolled_completions(void **state)
+{
+	static const int sizes_in_turn[] = {7, 31, 15, 63, 9, 5, 7};
+	struct ibv_cq *cq;
+	uint64_t sent = 0, polled = 0;
+
+	(void)state;
+	queue_pair_open(&q);
+	cq = make_cq(15);
+	queue_pair_connect(&q, cq, cq, NULL);
+	for (int round = 0; round < 40; round++) {
+		int cqe = sizes_in_turn[round % 7];
+		int unpolled = round % 6;
+
+		while (sent - polled < (uint64_t)unpolled)
+			write_message(&q, sent++);
+		assert_int_equal(ibv_resize_cq(cq, cqe), 0);
+		assert_true(cq->cqe >= cqe);
+		while (sent - polled < 5)
+			write_message(&q, sent++);
+		/* One stays behind now and then, so that the consumer stands everywhere. */
+		while (sent - polled > (uint64_t)(round & 1))
+			expect_completion(cq, polled++);
+	}
+	while (polled < sent)
+		expect_completion(cq, polled++);
+	expect_no_completion(cq);
+	queue_pair_disconnect(&q);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	queue_pair_close(&q);
+}
+
+static void resize_refusals(void **state)
+{
+	struct ibv_cq *cq;
+
+	(void)state;
+	queue_pair_open(&q);
+	cq = make_cq(7);
+	queue_pair_connect(&q, cq, cq, NULL);
+	assert_int_equal(ibv_resize_cq(cq, -1), EINVAL);
+	assert_int_equal(ibv_resize_cq(cq, 0), EINVAL);
+	assert_int_equal(ibv_resize_cq(cq, max_cqe() + 1), EINVAL);
+	for (int i = 0; i < 6; i++)
+		write_message(&q, i);
+	assert_int_equal(ibv_resize_cq(cq, 1), EINVAL); /* six wait */
+	assert_int_equal(cq->cqe, 7);
+	assert_int_equal(ibv_resize_cq(cq, 6), 0);
+	assert_int_equal(ibv_resize_cq(cq, max_cqe()), 0);
+	for (int i = 0; i < 6; i++)
+		expect_completion(cq, i);
+	assert_int_equal(ibv_resize_cq(cq, 1), 0);
+	write_message(&q, 77);
+	expect_completion(cq, 77);
+	queue_pair_disconnect(&q);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	queue_pair_close(&q);
+}
+
+/* ---- purge ---------------------------------------------------------------------------------------------------- */
+
+/* Completions of a QP go with it, those of others on the same CQ stay (ibv_modify_qp(3) to RESET, ibv_destroy_qp(3)). */
+static void reset_and_destroy_purge(void **state)
+{
+	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+	struct ibv_cq *cq;
+
+	(void)state;
+	queue_pair_open(&q);
+	cq = make_cq(31);
+	queue_pair_connect(&q, cq, cq, NULL);
+	for (int i = 0; i < 4; i++) {
+		post_receive(&q, 100 + i);
+		send_message(&q, i, 0);
+	}
+	assert_int_equal(ibv_modify_qp(q.pair.qp[SENDER], &reset, IBV_QP_STATE), 0);
+	for (int i = 0; i < 4; i++)
+		expect_completion(cq, 100 + i);
+	expect_no_completion(cq);
+	queue_pair_disconnect(&q);
+
+	queue_pair_connect(&q, cq, cq, NULL);
+	write_message(&q, 1);
+	queue_pair_disconnect(&q);
+	expect_no_completion(cq);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	queue_pair_close(&q);
+}
+
+/* ---- overrun -------------------------------------------------------------------------------------------------- */
+
+static void overrun_breaks_the_cq(void **state)
+{
+	struct ibv_async_event event;
+	struct ibv_cq *cq, *other;
+
+	(void)state;
+	queue_pair_open(&q);
+	cq = make_cq(3);
+	other = make_cq(3);
+	queue_pair_connect(&q, cq, other, NULL);
+	for (int i = 0; i < 5; i++)
+		write_message(&q, i);
+	do {
+		assert_int_equal(ibv_get_async_event(q.pair.context, &event), 0);
+		ibv_ack_async_event(&event);
+	} while (event.event_type != IBV_EVENT_CQ_ERR);
+	assert_ptr_equal(event.element.cq, cq);
+	queue_pair_disconnect(&q);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_int_equal(ibv_destroy_cq(other), 0);
+	queue_pair_close(&q);
+}
+
+/* ---- moderation ----------------------------------------------------------------------------------------------- */
+
+static void moderation_refusals(void **state)
+{
+	struct ibv_modify_cq_attr attr = {.attr_mask = IBV_CQ_ATTR_MODERATE, .moderate = {.cq_count = 1}};
+	struct ibv_cq *cq;
+
+	(void)state;
+	queue_pair_open(&q);
+	cq = make_cq(3);
+	assert_int_equal(ibv_modify_cq(cq, &attr), 0);
+	attr.attr_mask = 0;
+	assert_int_equal(ibv_modify_cq(cq, &attr), EINVAL);
+	attr.attr_mask = 3;
+	assert_int_equal(ibv_modify_cq(cq, &attr), EINVAL);
+	attr.attr_mask = IBV_CQ_ATTR_MODERATE;
+	attr.moderate.cq_period = UINT16_MAX;
+	assert_int_equal(ibv_modify_cq(cq, &attr), EINVAL);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	queue_pair_close(&q);
+}
+
+/* ---- extended polling with the device's CQEs ------------------------------------------------------------------ */
+
+static int64_t wallclock_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void timestamps(void **state)
+{
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 15,
+		.wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+			    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
+	};
+	struct ibv_poll_cq_attr poll_attr = {0};
+	struct ibv_cq_ex *cq;
+	uint64_t last = 0;
+	int64_t before, after;
+
+	(void)state;
+	queue_pair_open(&q);
+	cq = ibv_create_cq_ex(q.pair.context, &attr);
+	assert_non_null(cq);
+	queue_pair_connect(&q, ibv_cq_ex_to_cq(cq), ibv_cq_ex_to_cq(cq), NULL);
+	for (int i = 0; i < 100; i++) {
+		before = wallclock_now();
+		write_message(&q, i);
+		after = wallclock_now();
+		assert_int_equal(ibv_start_poll(cq, &poll_attr), 0);
+		assert_int_equal(cq->wr_id, i);
+		assert_int_equal(cq->status, IBV_WC_SUCCESS);
+		assert_int_equal(ibv_wc_read_opcode(cq), IBV_WC_RDMA_WRITE);
+		assert_true(ibv_wc_read_completion_ts(cq) >= last);
+		last = ibv_wc_read_completion_ts(cq);
+		/* The two clocks are read one after the other: 50 us for what comes in between. */
+		assert_true((int64_t)ibv_wc_read_completion_wallclock_ns(cq) > before - 50000);
+		assert_true((int64_t)ibv_wc_read_completion_wallclock_ns(cq) < after + 50000000);
+		assert_int_equal(ibv_next_poll(cq), ENOENT);
+		ibv_end_poll(cq);
+	}
+	queue_pair_disconnect(&q);
+	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+	queue_pair_close(&q);
+}
+
+/* CQEs of 128 bytes, a CQ of one thread, a parent domain with allocators: each with several laps of traffic. */
+static int allocated;
+
+static void *counting_alloc(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment, uint64_t type)
+{
+	void *memory = aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+
+	(void)pd;
+	(void)pd_context;
+	(void)type;
+	memset(memory, 0, size);
+	allocated++;
+	return memory;
+}
+
+static void counting_free(struct ibv_pd *pd, void *pd_context, void *memory, uint64_t type)
+{
+	(void)pd;
+	(void)pd_context;
+	(void)type;
+	allocated--;
+	free(memory);
+}
+
+static void laps(struct ibv_cq_ex *cq)
+{
+	struct ibv_poll_cq_attr attr = {0};
+
+	assert_non_null(cq);
+	queue_pair_connect(&q, ibv_cq_ex_to_cq(cq), ibv_cq_ex_to_cq(cq), NULL);
+	for (int i = 0; i < 200; i++) {
+		write_message(&q, i);
+		if (i & 1) {
+			expect_completion(ibv_cq_ex_to_cq(cq), i);
+			continue;
+		}
+		assert_int_equal(ibv_start_poll(cq, &attr), 0);
+		assert_int_equal(cq->wr_id, i);
+		assert_int_equal(ibv_wc_read_qp_num(cq), q.pair.qp[SENDER]->qp_num);
+		ibv_end_poll(cq);
+	}
+	queue_pair_disconnect(&q);
+	assert_int_equal(ibv_resize_cq(ibv_cq_ex_to_cq(cq), 20), 0);
+	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+}
+
+static void kinds_of_cq(void **state)
+{
+	struct ibv_parent_domain_init_attr domain = {
+		.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS,
+		.alloc = counting_alloc,
+		.free = counting_free,
+	};
+	struct ibv_cq_init_attr_ex attr = {.cqe = 7, .wc_flags = IBV_WC_STANDARD_FLAGS};
+	struct mlx5dv_cq_init_attr dv = {.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE, .cqe_size = 128};
+
+	(void)state;
+	queue_pair_open(&q);
+	laps(ibv_create_cq_ex(q.pair.context, &attr));
+	laps(mlx5dv_create_cq(q.pair.context, &attr, &dv));
+	attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS;
+	attr.flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+	laps(ibv_create_cq_ex(q.pair.context, &attr));
+	domain.pd = q.pair.pd;
+	attr.parent_domain = ibv_alloc_parent_domain(q.pair.context, &domain);
+	assert_non_null(attr.parent_domain);
+	attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
+	attr.cqe = 100;
+	laps(ibv_create_cq_ex(q.pair.context, &attr));
+	assert_int_equal(allocated, 0);
+	assert_int_equal(ibv_dealloc_pd(attr.parent_domain), 0);
+	queue_pair_close(&q);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(basic_refusals),
+		cmocka_unit_test(extended_refusals),
+		cmocka_unit_test(dv_attributes),
+		cmocka_unit_test(sizes),
+		cmocka_unit_test(a_cq_in_use_stays),
+		cmocka_unit_test(resize_keeps_unpolled_completions),
+		cmocka_unit_test(resize_refusals),
+		cmocka_unit_test(reset_and_destroy_purge),
+		cmocka_unit_test(overrun_breaks_the_cq),
+		cmocka_unit_test(moderation_refusals),
+		cmocka_unit_test(timestamps),
+		cmocka_unit_test(kinds_of_cq),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ibv_reg_mr(3) and its relatives, ibv_rereg_mr(3), ibv_advise_mr(3), ibv_alloc_null_mr(3), ibv_alloc_mw(3): what is
+ * accepted, what is refused and how. What keys then allow is tested with traffic.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "object_fixture.h"
+
+#define PAGE 4096
+#define LW IBV_ACCESS_LOCAL_WRITE
+
+/* Four pages that can be read and written, with one unmapped page behind. */
+static char *pages;
+
+static int pages_map(void **state)
+{
+	(void)state;
+	pages = mmap(NULL, 5 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return pages == MAP_FAILED || munmap(pages + 4 * PAGE, PAGE);
+}
+
+static int pages_unmap(void **state)
+{
+	(void)state;
+	return munmap(pages, 4 * PAGE);
+}
+
+static void accept(struct ibv_mr *mr)
+{
+	assert_non_null(mr);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+}
+
+static void region_says_what_it_is(void **state)
+{
+	struct ibv_mr *mr = ibv_reg_mr(pd, pages + 100, 200, LW), *other;
+
+	(void)state;
+	assert_non_null(mr);
+	assert_ptr_equal(mr->context, context);
+	assert_ptr_equal(mr->pd, pd);
+	assert_ptr_equal(mr->addr, pages + 100);
+	assert_int_equal(mr->length, 200);
+	assert_int_equal(mr->lkey, mr->rkey);
+	other = ibv_reg_mr(pd, pages + 100, 200, LW);
+	assert_non_null(other);
+	assert_int_not_equal(mr->lkey >> 8, other->lkey >> 8);
+	assert_int_not_equal(mr->handle, other->handle);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_dereg_mr(other), 0);
+}
+
+/* ibv_reg_mr(3): remote write and atomics need local write; every set of the known flags otherwise is fine. */
+static void access_flags(void **state)
+{
+	const int known = 0x7f & ~IBV_ACCESS_ON_DEMAND;
+
+	(void)state;
+	for (int access = 0; access <= known; access++) {
+		int remote_change = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+
+		if (access & ~known)
+			continue;
+		if (access & remote_change && !(access & LW))
+			assert_refused(ibv_reg_mr(pd, pages, PAGE, access), EINVAL);
+		else
+			accept(ibv_reg_mr(pd, pages, PAGE, access));
+	}
+	for (int bit = 8; bit < 32; bit++) {
+		unsigned int access = LW | 1u << bit;
+
+		if (access & IBV_ACCESS_OPTIONAL_RANGE)
+			accept(ibv_reg_mr_iova2(pd, pages, PAGE, (uintptr_t)pages, access));
+		else
+			assert_refused(ibv_reg_mr_iova2(pd, pages, PAGE, (uintptr_t)pages, access), EINVAL);
+	}
+	accept(ibv_reg_mr(pd, pages, PAGE, LW | IBV_ACCESS_RELAXED_ORDERING));
+}
+
+static void memory_must_be_there(void **state)
+{
+	(void)state;
+	accept(ibv_reg_mr(pd, pages, 4 * PAGE, LW));
+	assert_refused(ibv_reg_mr(pd, pages, 4 * PAGE + 1, LW), EFAULT);
+	assert_refused(ibv_reg_mr(pd, pages + 4 * PAGE, 1, 0), EFAULT);
+	assert_refused(ibv_reg_mr(pd, NULL, 1, 0), EFAULT);
+	/* An on-demand region asks when it is accessed. */
+	accept(ibv_reg_mr(pd, pages, 5 * PAGE, LW | IBV_ACCESS_ON_DEMAND));
+}
+
+static void memory_must_be_writable_for_local_write(void **state)
+{
+	(void)state;
+	assert_int_equal(mprotect(pages + PAGE, PAGE, PROT_READ), 0);
+	assert_refused(ibv_reg_mr(pd, pages, 2 * PAGE, LW), EFAULT);
+	accept(ibv_reg_mr(pd, pages, 2 * PAGE, IBV_ACCESS_REMOTE_READ));
+	assert_int_equal(mprotect(pages + PAGE, PAGE, PROT_READ | PROT_WRITE), 0);
+}
+
+/* Registering pages in, as a real adapter does: nothing of it changes. */
+static void registration_keeps_the_contents(void **state)
+{
+	struct ibv_mr *mr;
+
+	(void)state;
+	memset(pages, 0x5a, 4 * PAGE);
+	mr = ibv_reg_mr(pd, pages + 1, 4 * PAGE - 2, LW);
+	assert_non_null(mr);
+	for (int i = 0; i < 4 * PAGE; i++)
+		assert_int_equal(pages[i], 0x5a);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+}
+
+static void ranges_at_the_end_of_the_address_space(void **state)
+{
+	(void)state;
+	assert_refused(ibv_reg_mr(pd, pages, SIZE_MAX, LW), EINVAL);
+	assert_refused(ibv_reg_mr(pd, pages, SIZE_MAX - (uintptr_t)pages, LW), EINVAL);
+	assert_refused(ibv_reg_mr(pd, (void *)UINTPTR_MAX, 1, 0), EINVAL);
+	assert_refused(ibv_reg_mr(pd, (void *)(UINTPTR_MAX - PAGE), 1, IBV_ACCESS_ON_DEMAND), EINVAL);
+	assert_refused(ibv_reg_mr(pd, NULL, SIZE_MAX, LW), EINVAL); /* implicit only with ON_DEMAND */
+	assert_refused(ibv_reg_mr(pd, pages, SIZE_MAX, LW | IBV_ACCESS_ON_DEMAND), EINVAL);
+	assert_refused(ibv_reg_mr_iova(pd, pages, PAGE, UINT64_MAX - PAGE + 2, LW), EINVAL);
+	accept(ibv_reg_mr_iova(pd, pages, PAGE, UINT64_MAX - PAGE + 1, LW));
+}
+
+/* The kernel counts pages: length 0 has one only where the address is inside of it. */
+static void length_zero(void **state)
+{
+	(void)state;
+	assert_refused(ibv_reg_mr(pd, pages, 0, LW), EINVAL);
+	accept(ibv_reg_mr(pd, pages + 1, 0, LW));
+}
+
+/* ibv_reg_mr_iova(3): any address for the first byte, 0 as with IBV_ACCESS_ZERO_BASED. */
+static void other_addresses_for_the_first_byte(void **state)
+{
+	(void)state;
+	accept(ibv_reg_mr_iova(pd, pages, PAGE, 0, LW));
+	accept(ibv_reg_mr_iova(pd, pages + 8, 100, 0, LW));
+	accept(ibv_reg_mr_iova(pd, pages + 8, 100, 0x1000000000003, LW));
+	accept(ibv_reg_mr(pd, pages + 8, 100, LW | IBV_ACCESS_ZERO_BASED));
+}
+
+static void implicit_on_demand(void **state)
+{
+	const int access = LW | IBV_ACCESS_ON_DEMAND;
+
+	(void)state;
+	accept(ibv_reg_mr(pd, NULL, SIZE_MAX, access));
+	accept(ibv_reg_mr(pd, NULL, SIZE_MAX, IBV_ACCESS_ON_DEMAND));
+	assert_refused(ibv_reg_mr_iova(pd, NULL, SIZE_MAX, PAGE, access), EINVAL);
+	assert_refused(ibv_reg_mr(pd, NULL, SIZE_MAX, access | IBV_ACCESS_HUGETLB), EINVAL);
+	assert_refused(ibv_reg_mr(pd, NULL, SIZE_MAX, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_REMOTE_WRITE), EINVAL);
+}
+
+/* ibv_reg_mr(3): IBV_ACCESS_HUGETLB goes with explicit on-demand regions of huge pages; elsewhere it means nothing. */
+static void huge_pages_that_are_none(void **state)
+{
+	(void)state;
+	assert_refused(ibv_reg_mr(pd, pages, PAGE, LW | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB), EINVAL);
+	accept(ibv_reg_mr(pd, pages, PAGE, LW | IBV_ACCESS_HUGETLB));
+}
+
+static void null_region(void **state)
+{
+	struct ibv_mr *mr = ibv_alloc_null_mr(pd);
+
+	(void)state;
+	assert_non_null(mr);
+	assert_null(mr->addr);
+	assert_true(mr->length == SIZE_MAX);
+	assert_int_not_equal(mr->lkey, 0);
+	assert_int_equal(mr->rkey, 0); /* "not exposed as an rkey" */
+	errno = 0;
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+}
+
+static void a_region_keeps_its_pd(void **state)
+{
+	struct ibv_pd *domain = ibv_alloc_pd(context);
+	struct ibv_mr *mr = ibv_reg_mr(domain, pages, PAGE, LW);
+
+	(void)state;
+	assert_int_equal(ibv_dealloc_pd(domain), EBUSY);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_dealloc_pd(domain), 0);
+}
+
+/* ---- ibv_rereg_mr(3) ---------------------------------------------------------------------------------------- */
+
+enum {
+	TRANSLATION = IBV_REREG_MR_CHANGE_TRANSLATION,
+	DOMAIN = IBV_REREG_MR_CHANGE_PD,
+	ACCESS = IBV_REREG_MR_CHANGE_ACCESS,
+};
+
+/* What must not be looked at. */
+#define GARBAGE ((struct ibv_pd *)0x6d37e7)
+
+static void every_combination_of_changes(void **state)
+{
+	struct ibv_pd *domain = ibv_alloc_pd(context);
+
+	(void)state;
+	for (int flags = 1; flags < 8; flags++) {
+		struct ibv_mr *mr = ibv_reg_mr(pd, pages, PAGE, LW);
+		uint32_t lkey = mr->lkey;
+
+		assert_int_equal(ibv_rereg_mr(mr, flags, flags & DOMAIN ? domain : GARBAGE,
+					      flags & TRANSLATION ? pages + PAGE : (void *)1,
+					      flags & TRANSLATION ? 2 * PAGE : 17,
+					      flags & ACCESS ? LW | IBV_ACCESS_REMOTE_READ : 0), 0);
+		assert_int_equal(mr->lkey, lkey);
+		assert_int_equal(mr->rkey, lkey);
+		assert_ptr_equal(mr->pd, flags & DOMAIN ? domain : pd);
+		assert_ptr_equal(mr->addr, flags & TRANSLATION ? pages + PAGE : pages);
+		assert_int_equal(mr->length, flags & TRANSLATION ? 2 * PAGE : PAGE);
+		assert_int_equal(ibv_dealloc_pd(flags & DOMAIN ? domain : pd), EBUSY);
+		assert_int_equal(ibv_dereg_mr(mr), 0);
+	}
+	assert_int_equal(ibv_dealloc_pd(domain), 0);
+}
+
+static void changing_the_pd_frees_the_old_one(void **state)
+{
+	struct ibv_pd *domain = ibv_alloc_pd(context);
+	struct ibv_mr *mr = ibv_reg_mr(domain, pages, PAGE, LW);
+
+	(void)state;
+	assert_int_equal(ibv_rereg_mr(mr, DOMAIN, pd, NULL, 0, 0), 0);
+	assert_int_equal(ibv_dealloc_pd(domain), 0);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+}
+
+/* What libibverbs refuses itself: IBV_REREG_MR_ERR_INPUT, "old MR is valid". */
+static void input_errors(void **state)
+{
+	struct ibv_mr *mr = ibv_reg_mr(pd, pages, PAGE, LW);
+
+	(void)state;
+	errno = 0;
+	assert_int_equal(ibv_rereg_mr(mr, 8, pd, pages, PAGE, LW), IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(ibv_rereg_mr(mr, -1, pd, pages, PAGE, LW), IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(ibv_rereg_mr(mr, TRANSLATION, NULL, NULL, PAGE, 0), IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(ibv_rereg_mr(mr, TRANSLATION, NULL, pages, 0, 0), IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(ibv_rereg_mr(mr, TRANSLATION, NULL, pages, PAGE, LW), IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(ibv_rereg_mr(mr, DOMAIN, pd, NULL, 0, LW), IBV_REREG_MR_ERR_INPUT);
+	assert_ptr_equal(mr->addr, pages);
+	assert_int_equal(mr->length, PAGE);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+}
+
+/* What the kernel would refuse: IBV_REREG_MR_ERR_CMD with errno. */
+static void command_errors(void **state)
+{
+	struct ibv_mr *mr = ibv_reg_mr(pd, pages, PAGE, LW);
+
+	(void)state;
+	errno = 0;
+	assert_int_equal(ibv_rereg_mr(mr, 0, GARBAGE, NULL, 0, 0), IBV_REREG_MR_ERR_CMD);
+	assert_int_equal(errno, EINVAL);
+	errno = 0;
+	assert_int_equal(ibv_rereg_mr(mr, ACCESS, GARBAGE, NULL, 0, IBV_ACCESS_REMOTE_WRITE), IBV_REREG_MR_ERR_CMD);
+	assert_int_equal(errno, EINVAL);
+	errno = 0;
+	assert_int_equal(ibv_rereg_mr(mr, TRANSLATION, GARBAGE, pages, 5 * PAGE, 0), IBV_REREG_MR_ERR_CMD);
+	assert_int_equal(errno, EFAULT);
+	errno = 0;
+	assert_int_equal(ibv_rereg_mr(mr, TRANSLATION, GARBAGE, pages, SIZE_MAX, 0), IBV_REREG_MR_ERR_CMD);
+	assert_int_equal(errno, EINVAL);
+	assert_ptr_equal(mr->addr, pages);
+	assert_int_equal(mr->length, PAGE);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+}
+
+/* Rights gained need memory that grants them. */
+static void read_only_memory_does_not_become_writable(void **state)
+{
+	struct ibv_mr *mr;
+
+	(void)state;
+	assert_int_equal(mprotect(pages, PAGE, PROT_READ), 0);
+	mr = ibv_reg_mr(pd, pages, PAGE, 0);
+	assert_non_null(mr);
+	errno = 0;
+	assert_int_equal(ibv_rereg_mr(mr, ACCESS, NULL, NULL, 0, LW), IBV_REREG_MR_ERR_CMD);
+	assert_int_equal(errno, EFAULT);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(mprotect(pages, PAGE, PROT_READ | PROT_WRITE), 0);
+}
+
+/* ---- ibv_advise_mr(3) --------------------------------------------------------------------------------------- */
+
+static int advise(enum ibv_advise_mr_advice advice, uint32_t flags, uint32_t lkey, void *addr, uint32_t length)
+{
+	struct ibv_sge sge = {.addr = (uintptr_t)addr, .length = length, .lkey = lkey};
+
+	return ibv_advise_mr(pd, advice, flags, &sge, 1);
+}
+
+static void prefetch_brings_pages_in(void **state)
+{
+	struct ibv_mr *mr = ibv_reg_mr(pd, pages, 4 * PAGE, LW | IBV_ACCESS_ON_DEMAND);
+	struct ibv_mr *all = ibv_reg_mr(pd, NULL, SIZE_MAX, LW | IBV_ACCESS_ON_DEMAND);
+	unsigned char resident[4];
+
+	(void)state;
+	assert_int_equal(madvise(pages, 4 * PAGE, MADV_DONTNEED), 0);
+	/* Only what is asked for: two pages. */
+	assert_int_equal(advise(IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, IBV_ADVISE_MR_FLAG_FLUSH, mr->lkey, pages + PAGE + 1,
+				PAGE), 0);
+	assert_int_equal(mincore(pages, 4 * PAGE, resident), 0);
+	assert_int_equal(resident[0] & 1, 0);
+	assert_int_equal(resident[1] & 1, 1);
+	assert_int_equal(resident[2] & 1, 1);
+	assert_int_equal(resident[3] & 1, 0);
+	assert_int_equal(advise(IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, IBV_ADVISE_MR_FLAG_FLUSH, all->lkey,
+				pages + 3 * PAGE, PAGE), 0);
+	assert_int_equal(mincore(pages, 4 * PAGE, resident), 0);
+	assert_int_equal(resident[3] & 1, 1);
+	assert_int_equal(advise(IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT, IBV_ADVISE_MR_FLAG_FLUSH, mr->lkey, pages,
+				PAGE), 0);
+	assert_int_equal(advise(IBV_ADVISE_MR_ADVICE_PREFETCH, 0, mr->lkey, pages, PAGE), 0);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_dereg_mr(all), 0);
+}
+
+static void advice_that_is_refused(void **state)
+{
+	struct ibv_mr *mr = ibv_reg_mr(pd, pages, 4 * PAGE, LW | IBV_ACCESS_ON_DEMAND);
+	struct ibv_mr *whole = ibv_reg_mr(pd, pages, 5 * PAGE, IBV_ACCESS_ON_DEMAND);
+	struct ibv_mr *pinned = ibv_reg_mr(pd, pages, PAGE, LW);
+	struct ibv_pd *domain = ibv_alloc_pd(context);
+	struct ibv_mr *foreign = ibv_reg_mr(domain, pages, PAGE, LW | IBV_ACCESS_ON_DEMAND);
+	struct ibv_mw *mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+	const enum ibv_advise_mr_advice prefetch = IBV_ADVISE_MR_ADVICE_PREFETCH;
+	const uint32_t flush = IBV_ADVISE_MR_FLAG_FLUSH;
+
+	(void)state;
+	assert_int_equal(advise(prefetch, 2, mr->lkey, pages, PAGE), EINVAL);
+	assert_int_equal(advise(3, flush, mr->lkey, pages, PAGE), EOPNOTSUPP);
+	assert_int_equal(ibv_advise_mr(pd, prefetch, flush, NULL, 0), EINVAL);
+	assert_int_equal(advise(prefetch, flush, mr->lkey + 1, pages, PAGE), ENOENT);
+	assert_int_equal(advise(prefetch, flush, pinned->lkey, pages, PAGE), ENOENT);
+	assert_int_equal(advise(prefetch, flush, mw->rkey, pages, PAGE), EINVAL);
+	assert_int_equal(advise(prefetch, flush, foreign->lkey, pages, PAGE), EPERM);
+	assert_int_equal(advise(IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, flush, whole->lkey, pages, PAGE), EPERM);
+	assert_int_equal(advise(prefetch, flush, mr->lkey, pages, 4 * PAGE + 1), EFAULT);
+	assert_int_equal(advise(prefetch, flush, mr->lkey, pages - 1, 1), EFAULT);
+	assert_int_equal(advise(prefetch, flush, mr->lkey, (void *)UINTPTR_MAX, UINT32_MAX), EFAULT);
+	assert_int_equal(advise(prefetch, flush, whole->lkey, pages + 4 * PAGE, 1), EFAULT);
+	/* Without the flush flag pages are fetched later, if at all: nobody sees that there are none. */
+	assert_int_equal(advise(prefetch, 0, whole->lkey, pages + 4 * PAGE, 1), 0);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+	assert_int_equal(ibv_dereg_mr(foreign), 0);
+	assert_int_equal(ibv_dealloc_pd(domain), 0);
+	assert_int_equal(ibv_dereg_mr(pinned), 0);
+	assert_int_equal(ibv_dereg_mr(whole), 0);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+}
+
+/* ---- ibv_alloc_mw(3) ---------------------------------------------------------------------------------------- */
+
+static void windows_of_both_types(void **state)
+{
+	struct ibv_pd *domain = ibv_alloc_pd(context);
+
+	(void)state;
+	for (int type = 0; type < 5; type++) {
+		struct ibv_mw *mw;
+
+		if (type != 1 && type != 2) {
+			assert_refused(ibv_alloc_mw(domain, type), EINVAL);
+			continue;
+		}
+		mw = ibv_alloc_mw(domain, type);
+		assert_non_null(mw);
+		assert_int_equal(mw->type, type);
+		assert_ptr_equal(mw->pd, domain);
+		assert_ptr_equal(mw->context, context);
+		assert_int_not_equal(mw->rkey, 0);
+		assert_int_equal(ibv_dealloc_pd(domain), EBUSY);
+		assert_int_equal(ibv_dealloc_mw(mw), 0);
+	}
+	assert_int_equal(ibv_dealloc_pd(domain), 0);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, pages_map, pages_unmap)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(region_says_what_it_is),
+		TEST(access_flags),
+		TEST(memory_must_be_there),
+		TEST(memory_must_be_writable_for_local_write),
+		TEST(registration_keeps_the_contents),
+		TEST(ranges_at_the_end_of_the_address_space),
+		TEST(length_zero),
+		TEST(other_addresses_for_the_first_byte),
+		TEST(implicit_on_demand),
+		TEST(huge_pages_that_are_none),
+		TEST(null_region),
+		TEST(a_region_keeps_its_pd),
+		TEST(every_combination_of_changes),
+		TEST(changing_the_pd_frees_the_old_one),
+		TEST(input_errors),
+		TEST(command_errors),
+		TEST(read_only_memory_does_not_become_writable),
+		TEST(prefetch_brings_pages_in),
+		TEST(advice_that_is_refused),
+		TEST(windows_of_both_types),
+	};
+
+	return cmocka_run_group_tests(tests, fixture_open, fixture_close);
+}
