@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/single_threaded.h>
 
 struct epoch_slot {
 	uint64_t active; /* atomic; 0: outside of any section, else the epoch at its beginning */
@@ -36,8 +37,12 @@ static inline void epoch_enter(void)
 
 	if (__builtin_expect(!slot, 0))
 		slot = epoch_attach();
-	/* The exchange orders the mark before every later load of a key (a plain store would not). */
-	if (slot->depth++ == 0)
+	if (slot->depth++ != 0)
+		return;
+	/* The exchange orders the mark before every later load of a key. Alone in the process there is no order to keep. */
+	if (__libc_single_threaded)
+		__atomic_store_n(&slot->active, epoch_current, __ATOMIC_RELAXED);
+	else
 		__atomic_exchange_n(&slot->active, __atomic_load_n(&epoch_current, __ATOMIC_ACQUIRE), __ATOMIC_SEQ_CST);
 }
 

@@ -130,7 +130,12 @@ static void init_qp(struct hca_qp *qp, struct hca_context *context, const struct
 	qp->wr_id_of = attr->wr_id_of;
 	qp->cap = attr->cap;
 	qp->sq_sig_all = attr->sq_sig_all;
-	qp->serial = __atomic_add_fetch(&qp->hca->next_serial, 1, __ATOMIC_RELAXED);
+	qp->access = (struct walk_access){
+		.hca = qp->hca,
+		.pd = qp->pd->number,
+		.qpn = qp->number,
+		.qp_serial = __atomic_add_fetch(&qp->hca->next_serial, 1, __ATOMIC_RELAXED),
+	};
 	for (int i = 0; i < QP_EVENT_COUNT; i++) {
 		qp->event[i].type = event_types[i];
 		qp->event[i].object = attr->cookie;

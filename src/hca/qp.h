@@ -98,7 +98,7 @@ struct hca_qp {
 	struct hca_context *context;
 	struct hca_pd *pd;
 	uint32_t number;
-	uint64_t serial; /* distinguishes QPs that had the same number one after the other */
+	struct walk_access access; /* as what it reaches keys */
 	enum ibv_qp_type type;
 	enum ibv_qp_state state;
 	uint32_t flushes; /* atomic copy of "ERR": receive doorbells must look */
@@ -127,12 +127,6 @@ struct hca_qp {
 static inline struct hca_qp *qp_find(uint32_t number)
 {
 	return id_table_find(&registry()->qps, number);
-}
-
-static inline struct walk_access qp_access(const struct hca_qp *qp, uint8_t rights)
-{
-	return (struct walk_access){
-		.hca = qp->hca, .pd = qp->pd->number, .qpn = qp->number, .qp_serial = qp->serial, .rights = rights};
 }
 
 static inline void qp_raise(struct hca_qp *qp, enum qp_event event)

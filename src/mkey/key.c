@@ -134,11 +134,6 @@ void mkey_discard(struct mkey *key, struct mapping *next)
 	pthread_mutex_unlock(&key->lock);
 }
 
-struct mkey *mkey_find(struct hca *hca, uint32_t number)
-{
-	return id_table_find(&hca->keys, KEY_INDEX(number));
-}
-
 uint32_t mkey_number(const struct mkey *key)
 {
 	return mkey_mapping(key)->number;

@@ -21,6 +21,7 @@
 #include <infiniband/mlx5dv.h>
 
 #include "explain/explain.h"
+#include "hca/device.h"
 #include "hca/hca.h"
 
 /* What keys are; names for explanations in key_kind_name(). */
@@ -107,6 +108,12 @@ static inline const struct mapping *mkey_mapping(const struct mkey *key)
 	return __atomic_load_n(&key->mapping, __ATOMIC_ACQUIRE);
 }
 
+/** The key under @number's index, whatever its tag, or NULL. Inside an epoch section. */
+static inline struct mkey *mkey_find(struct hca *hca, uint32_t number)
+{
+	return id_table_find(&hca->keys, KEY_INDEX(number));
+}
+
 static inline bool mapping_is_direct(const struct mapping *map)
 {
 	return map->kind < KEY_INDIRECT;
@@ -144,8 +151,6 @@ struct mapping *mkey_edit(struct mkey *key);
 void mkey_publish(struct mkey *key, struct mapping *next);
 void mkey_discard(struct mkey *key, struct mapping *next);
 
-/** The key under @number's index, whatever its tag, or NULL. Inside an epoch section. */
-struct mkey *mkey_find(struct hca *hca, uint32_t number);
 
 /** "memory region", "type 2 window", … */
 const char *key_kind_name(unsigned int kind);

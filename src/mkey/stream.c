@@ -9,25 +9,6 @@
 
 #define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EACCES)
 
-void stream_begin(struct stream *stream, const struct walk_access *access)
-{
-	stream->access = *access;
-	stream->length = 0;
-	stream->count = 0;
-	stream->current = 0;
-	stream->walked = STREAM_PARTS;
-	stream->walking = false;
-	stream->piece.length = 0;
-}
-
-void stream_add_memory(struct stream *stream, const uint8_t *address, uint64_t length)
-{
-	if (!length)
-		return;
-	stream->part[stream->count++] = (struct stream_part){(uint8_t *)address, length, 0, 0};
-	stream->length += length;
-}
-
 int stream_add_key(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, struct refusal *why)
 {
 	struct stream_part *part = &stream->part[stream->count];
@@ -39,14 +20,14 @@ int stream_add_key(struct stream *stream, uint32_t key, uint64_t address, uint64
 		return 0;
 	if (stream->count == STREAM_PARTS)
 		return REFUSAL(why, WQE_SEGMENTS, STREAM_PARTS);
-	error = walk_direct(&stream->access, key, address, length, &piece, &direct, why);
+	error = walk_direct(stream->access, stream->rights, key, address, length, &piece, &direct, why);
 	if (error)
 		return error;
 	if (direct) {
 		part->address = piece.address;
 		part->key = 0;
 	} else {
-		error = walk_begin(&stream->walk, &stream->access, key, address, length, why);
+		error = walk_begin(&stream->walk, stream->access, stream->rights, key, address, length, why);
 		if (error)
 			return error;
 		part->key = key;
@@ -109,7 +90,7 @@ static bool refill(struct stream *stream)
 		}
 		/* Checked when it was added; a key changed since then by another thread gives a null piece. */
 		if (stream->walked != stream->current &&
-		    walk_begin(&stream->walk, &stream->access, part->key, part->key_address, part->length, &ignored)) {
+		    walk_begin(&stream->walk, stream->access, stream->rights, part->key, part->key_address, part->length, &ignored)) {
 			stream->piece = (struct piece){NULL, part->length};
 			stream->current++;
 			return true;

@@ -23,7 +23,8 @@ struct stream_part {
 };
 
 struct stream {
-	struct walk_access access; /* for parts that are walked */
+	const struct walk_access *access;
+	uint8_t rights;		   /* enum key_rights that its keys must give */
 	uint64_t length;	   /* of all parts */
 	uint32_t count;
 	uint32_t current;	   /* part being used */
@@ -34,11 +35,27 @@ struct stream {
 	struct stream_part part[STREAM_PARTS];
 };
 
-/** Begins an empty stream for @access (which is copied). */
-void stream_begin(struct stream *stream, const struct walk_access *access);
+/** Begins an empty stream for keys that must give @rights to @access (NULL: plain memory only). */
+static inline void stream_begin(struct stream *stream, const struct walk_access *access, uint8_t rights)
+{
+	stream->access = access;
+	stream->rights = rights;
+	stream->length = 0;
+	stream->count = 0;
+	stream->current = 0;
+	stream->walked = STREAM_PARTS;
+	stream->walking = false;
+	stream->piece.length = 0;
+}
 
 /** Adds plain memory, such as inline data. */
-void stream_add_memory(struct stream *stream, const uint8_t *address, uint64_t length);
+static inline void stream_add_memory(struct stream *stream, const uint8_t *address, uint64_t length)
+{
+	if (!length)
+		return;
+	stream->part[stream->count++] = (struct stream_part){(uint8_t *)address, length, 0, 0};
+	stream->length += length;
+}
 
 /** Adds [@address, +@length) of @key after checking it. Returns 0 or -EACCES with @why. Length 0 adds nothing. */
 int stream_add_key(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, struct refusal *why);

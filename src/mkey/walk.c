@@ -19,8 +19,8 @@ static uint8_t inner_rights(uint8_t rights)
 }
 
 /* IBTA C10-56 and C10-57: tag, state, domain, queue pair, rights, range, in this order. */
-static int resolve(const struct walk_access *access, uint32_t number, uint64_t address, uint64_t length,
-		   const struct mapping **out, struct refusal *why)
+static int resolve(const struct walk_access *access, uint8_t rights, uint32_t number, uint64_t address,
+		   uint64_t length, const struct mapping **out, struct refusal *why)
 {
 	const struct mkey *key = mkey_find(access->hca, number);
 	const struct mapping *map;
@@ -38,8 +38,8 @@ static int resolve(const struct walk_access *access, uint32_t number, uint64_t a
 	if (map->qpn != KEY_QPN_ANY &&
 	    (map->qpn != access->qpn || (map->qp_serial && map->qp_serial != access->qp_serial)))
 		return REFUSAL(why, KEY_OTHER_QP, number, map->kind, map->qpn, access->qpn);
-	if ((map->rights & access->rights) != access->rights)
-		return REFUSAL(why, KEY_RIGHTS, number, map->kind, map->rights, access->rights, address, length);
+	if ((map->rights & rights) != rights)
+		return REFUSAL(why, KEY_RIGHTS, number, map->kind, map->rights, rights, address, length);
 	offset = address - map->start;
 	if (address < map->start || offset > map->length || length > map->length - offset)
 		return REFUSAL(why, KEY_RANGE, number, map->kind, map->start, map->length, address, length);
@@ -59,25 +59,25 @@ static int direct_piece(const struct mapping *map, uint8_t rights, uint64_t addr
 	return 0;
 }
 
-int walk_direct(const struct walk_access *access, uint32_t number, uint64_t address, uint64_t length,
-		struct piece *piece, bool *direct, struct refusal *why)
+int walk_direct(const struct walk_access *access, uint8_t rights, uint32_t number, uint64_t address,
+		uint64_t length, struct piece *piece, bool *direct, struct refusal *why)
 {
 	const struct mapping *map;
-	int error = resolve(access, number, address, length, &map, why);
+	int error = resolve(access, rights, number, address, length, &map, why);
 
 	if (error)
 		return error;
 	*direct = mapping_is_direct(map);
-	return *direct ? direct_piece(map, access->rights, address, length, piece, why) : 0;
+	return *direct ? direct_piece(map, rights, address, length, piece, why) : 0;
 }
 
 /* ---- checking ------------------------------------------------------------------------------------------------- */
 
-static int check_range(const struct walk_access *access, const struct mapping *map, uint64_t offset, uint64_t length,
+static int check_range(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t offset, uint64_t length,
 		       uint32_t depth, struct refusal *why);
 
 /* [@inside, +@length) of what @entry refers to; @shift: bytes that a repetition moved it on. */
-static int check_entry(const struct walk_access *access, const struct layout_entry *entry, uint64_t shift,
+static int check_entry(const struct walk_access *access, uint8_t rights, const struct layout_entry *entry, uint64_t shift,
 		       uint64_t inside, uint64_t length, uint32_t depth, struct refusal *why)
 {
 	const struct mapping *map;
@@ -88,16 +88,16 @@ static int check_entry(const struct walk_access *access, const struct layout_ent
 	if (__builtin_add_overflow(entry->address, shift, &address) ||
 	    __builtin_add_overflow(address, inside, &address))
 		return REFUSAL(why, LAYOUT_WRAPS, entry->key, entry->address, shift, inside, length);
-	error = resolve(access, entry->key, address, length, &map, why);
+	error = resolve(access, rights, entry->key, address, length, &map, why);
 	if (error)
 		return error;
 	if (entry->serial && entry->serial != map->serial)
 		return REFUSAL(why, WINDOW_REGION_GONE, entry->key, address, length);
 	if (mapping_is_direct(map))
-		return direct_piece(map, access->rights, address, length, &piece, why);
+		return direct_piece(map, rights, address, length, &piece, why);
 	if (depth == LIMIT_MKEY_DEPTH)
 		return REFUSAL(why, KEY_DEPTH, entry->key, LIMIT_MKEY_DEPTH);
-	return check_range(access, map, address - map->start, length, depth + 1, why);
+	return check_range(access, rights, map, address - map->start, length, depth + 1, why);
 }
 
 /* The entry of a layout (of one repetition) that holds byte @offset < period. Entries of no bytes are passed over. */
@@ -116,7 +116,7 @@ static uint32_t entry_at(const struct mapping *map, uint64_t offset)
 	return low;
 }
 
-static int check_list(const struct walk_access *access, const struct mapping *map, uint64_t offset, uint64_t length,
+static int check_list(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t offset, uint64_t length,
 		      uint32_t depth, struct refusal *why)
 {
 	for (uint32_t i = entry_at(map, offset); length && i < map->count; i++) {
@@ -127,7 +127,7 @@ static int check_list(const struct walk_access *access, const struct mapping *ma
 
 		if (!bytes)
 			continue;
-		error = check_entry(access, entry, 0, inside, bytes, depth, why);
+		error = check_entry(access, rights, entry, 0, inside, bytes, depth, why);
 		if (error)
 			return error;
 		offset += bytes;
@@ -148,7 +148,7 @@ static bool refers_to_memory(const struct walk_access *access, const struct layo
  * What the repetitions @first … @last of one entry touch, the first from byte @skip on, the last up to byte @end:
  * its lowest and its highest byte. Memory regions are contiguous, so checking these two checks all between.
  */
-static int check_extent(const struct walk_access *access, const struct layout_entry *entry, uint64_t first,
+static int check_extent(const struct walk_access *access, uint8_t rights, const struct layout_entry *entry, uint64_t first,
 			uint64_t last, uint64_t skip, uint64_t end, uint32_t depth, struct refusal *why)
 {
 	uint64_t low = first * entry->stride + skip, high = last * entry->stride + end;
@@ -159,15 +159,15 @@ static int check_extent(const struct walk_access *access, const struct layout_en
 		if ((last - 1) * entry->stride + entry->bytes > high)
 			high = (last - 1) * entry->stride + entry->bytes;
 	}
-	return check_entry(access, entry, low, 0, high - low, depth, why);
+	return check_entry(access, rights, entry, low, 0, high - low, depth, why);
 }
 
-static int check_each(const struct walk_access *access, const struct layout_entry *entry, uint64_t first,
+static int check_each(const struct walk_access *access, uint8_t rights, const struct layout_entry *entry, uint64_t first,
 		      uint64_t last, uint64_t skip, uint64_t end, uint32_t depth, struct refusal *why)
 {
 	for (uint64_t i = first; i <= last; i++) {
 		uint64_t from = i == first ? skip : 0, to = i == last ? end : entry->bytes;
-		int error = check_entry(access, entry, i * entry->stride, from, to - from, depth, why);
+		int error = check_entry(access, rights, entry, i * entry->stride, from, to - from, depth, why);
 
 		if (error)
 			return error;
@@ -175,7 +175,7 @@ static int check_each(const struct walk_access *access, const struct layout_entr
 	return 0;
 }
 
-static int check_repeat(const struct walk_access *access, const struct mapping *map, uint64_t offset, uint64_t length,
+static int check_repeat(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t offset, uint64_t length,
 			uint32_t depth, struct refusal *why)
 {
 	uint64_t first_round = offset / map->period, last_round = (offset + length - 1) / map->period;
@@ -205,7 +205,7 @@ static int check_repeat(const struct walk_access *access, const struct mapping *
 			skip = 0;
 		if (last != last_round)
 			end = entry->bytes;
-		error = (refers_to_memory(access, entry) ? check_extent : check_each)(access, entry, first, last, skip,
+		error = (refers_to_memory(access, entry) ? check_extent : check_each)(access, rights, entry, first, last, skip,
 										     end, depth, why);
 		if (error)
 			return error;
@@ -213,7 +213,7 @@ static int check_repeat(const struct walk_access *access, const struct mapping *
 	return 0;
 }
 
-static int check_range(const struct walk_access *access, const struct mapping *map, uint64_t offset, uint64_t length,
+static int check_range(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t offset, uint64_t length,
 		       uint32_t depth, struct refusal *why)
 {
 	uint64_t translated = mapping_translated(map);
@@ -223,8 +223,8 @@ static int check_range(const struct walk_access *access, const struct mapping *m
 	if (!length)
 		return 0;
 	if (map->form == LAYOUT_LIST)
-		return check_list(access, map, offset, length, depth, why);
-	return check_repeat(access, map, offset, length, depth, why);
+		return check_list(access, rights, map, offset, length, depth, why);
+	return check_repeat(access, rights, map, offset, length, depth, why);
 }
 
 /* ---- walking -------------------------------------------------------------------------------------------------- */
@@ -263,17 +263,15 @@ static void resolve_bases(struct walk *walk)
 	walk->resolved = true;
 }
 
-int walk_begin(struct walk *walk, const struct walk_access *access, uint32_t number, uint64_t address,
-	       uint64_t length, struct refusal *why)
+int walk_begin(struct walk *walk, const struct walk_access *access, uint8_t rights, uint32_t number,
+	       uint64_t address, uint64_t length, struct refusal *why)
 {
-	struct walk_access inner = *access;
 	const struct mapping *map;
-	int error = resolve(access, number, address, length, &map, why);
+	int error = resolve(access, rights, number, address, length, &map, why);
 
 	if (error)
 		return error;
-	inner.rights = inner_rights(access->rights);
-	error = check_range(&inner, map, address - map->start, length, 1, why);
+	error = check_range(access, inner_rights(rights), map, address - map->start, length, 1, why);
 	if (error)
 		return error;
 	walk->hca = access->hca;

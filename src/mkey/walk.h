@@ -20,13 +20,12 @@ struct refusal {
 	uint64_t args[EXPLAIN_ARGS];
 };
 
-/* Who asks. */
+/* Who asks: constant for a QP, which owns it. */
 struct walk_access {
 	struct hca *hca;
 	uint32_t pd;
-	uint32_t qpn;	/* of the QP that carries the request */
+	uint32_t qpn; /* of the QP that carries the request */
 	uint64_t qp_serial;
-	uint8_t rights; /* enum key_rights: all of these are needed on the outermost key */
 };
 
 struct piece {
@@ -55,11 +54,12 @@ struct walk {
 };
 
 /**
- * Checks the access and prepares the walk. Returns 0, or -EACCES with @why filled and @walk unusable.
+ * Checks the access and prepares the walk. @rights: enum key_rights, all of them needed on the outermost key; keys
+ * inside it are reached with the local rights that follow. Returns 0, or -EACCES with @why filled and @walk unusable.
  * @length is at least 1: the R_Key of an RDMA of length zero is not checked (IBTA C9-88), so nobody asks then.
  */
-int walk_begin(struct walk *walk, const struct walk_access *access, uint32_t key, uint64_t address, uint64_t length,
-	       struct refusal *why);
+int walk_begin(struct walk *walk, const struct walk_access *access, uint8_t rights, uint32_t key, uint64_t address,
+	       uint64_t length, struct refusal *why);
 
 /**
  * The next contiguous piece, at most @max bytes. Returns false at the end.
@@ -70,7 +70,7 @@ bool walk_next(struct walk *walk, uint64_t max, struct piece *piece);
  * The single piece of an access to a direct key; *direct is false (and nothing checked beyond the key itself) when the
  * key is indirect and a walk is needed. Returns 0 or -EACCES with @why.
  */
-int walk_direct(const struct walk_access *access, uint32_t key, uint64_t address, uint64_t length, struct piece *piece,
-		bool *direct, struct refusal *why);
+int walk_direct(const struct walk_access *access, uint8_t rights, uint32_t key, uint64_t address, uint64_t length,
+		struct piece *piece, bool *direct, struct refusal *why);
 
 #endif

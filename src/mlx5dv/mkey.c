@@ -62,6 +62,7 @@ struct mlx5dv_mkey *softhca_mlx5dv_create_mkey(struct mlx5dv_mkey_init_attr *att
 	}
 	mkey->base.lkey = mkey->base.rkey = mkey_number(mkey->key);
 	mkey->pd = pd;
+	user_pd_get(pd);
 	mkey->max_entries = max_entries;
 	mkey->create_flags = attr->create_flags;
 	attr->max_entries = max_entries;
@@ -75,6 +76,7 @@ int softhca_mlx5dv_destroy_mkey(struct mlx5dv_mkey *dv_mkey)
 
 	if (error)
 		return error;
+	user_pd_put(mkey->pd);
 	free(mkey);
 	return 0;
 }

@@ -262,8 +262,7 @@ static int check_length(const struct hca_qp *qp, uint64_t bytes, struct refusal 
 
 static int build_request(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why)
 {
-	struct walk_access access = qp_access(qp, RIGHT_LOCAL_READ);
-	int syndrome = wqe_gather(wqe, &access, &packet->payload, why);
+	int syndrome = wqe_gather(wqe, &qp->access, &packet->payload, why);
 
 	if (!syndrome)
 		syndrome = check_length(qp, packet->payload.length, why);
@@ -357,11 +356,10 @@ static enum progress fail_start(struct hca_qp *qp, const struct wqe *wqe, uint8_
 
 static enum progress start_local(struct hca_qp *qp, const struct wqe *wqe)
 {
-	struct walk_access access = qp_access(qp, 0);
 	struct refusal why;
 
 	if (wqe_opcodes[wqe->opcode].class == WQE_CLASS_UMR &&
-	    umr_execute(&access, qp->type, wqe->bytes, wqe->size, &why))
+	    umr_execute(&qp->access, qp->type, wqe->bytes, wqe->size, &why))
 		return fail_start(qp, wqe, MLX5_CQE_SYNDROME_MW_BIND_ERR, &why);
 	push(&qp->requester, wqe)->done = true;
 	complete_front(qp);
@@ -525,9 +523,11 @@ void requester_run(struct hca_qp *qp, struct run *run)
 		requester->again = false;
 		while (next_packet(qp, run_slot(run))) {
 			send_packet(qp, run, run_slot(run));
-			queue_unlock(&qp->lock);
-			run_drain(run);
-			queue_lock(&qp->lock);
+			do {
+				queue_unlock(&qp->lock);
+				run_drain(run, qp);
+				queue_lock(&qp->lock);
+			} while (run_take(run, qp));
 			if (!reliable)
 				complete_unreliable(qp);
 		}
@@ -674,14 +674,13 @@ static void refused(struct hca_qp *qp, const struct packet *packet, struct run *
 /* Places a piece of a response; returns false if that failed and the QP is in error. */
 static bool place(struct hca_qp *qp, struct inflight *entry, uint64_t offset, struct stream *payload)
 {
-	struct walk_access access = qp_access(qp, RIGHT_LOCAL_WRITE);
 	struct stream sink;
 	struct refusal why;
 	struct wqe wqe;
 	int syndrome = MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
 
 	if (!wqe_parse(qp, entry->index, entry->blocks, &wqe, &why))
-		syndrome = wqe_scatter(&wqe, &access, offset, payload->length, &sink, &why);
+		syndrome = wqe_scatter(&wqe, &qp->access, offset, payload->length, &sink, &why);
 	if (!syndrome && sink.length != payload->length) {
 		syndrome = MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
 		why = (struct refusal){RULE_WQE_CHANGED, {sink.length, payload->length}};
@@ -732,9 +731,7 @@ static void read_response(struct hca_qp *qp, struct packet *packet, struct infli
 
 static void atomic_response(struct hca_qp *qp, struct packet *packet, struct inflight *entry, struct run *run)
 {
-	struct walk_access none = qp_access(qp, 0);
-
-	stream_begin(&packet->payload, &none);
+	stream_begin(&packet->payload, NULL, 0);
 	stream_add_memory(&packet->payload, (const uint8_t *)&packet->original, sizeof(packet->original));
 	if (place(qp, entry, 0, &packet->payload))
 		answered(qp, entry, run);

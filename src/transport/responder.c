@@ -36,7 +36,8 @@ struct request {
 	uint8_t nak;	  /* enum nak_code */
 	uint8_t syndrome; /* of the receive's error completion, if a receive was taken; also of the explanation */
 	enum qp_event event; /* QP_EVENT_COUNT: none */
-	struct stream sink;
+	struct stream *sink; /* of the request's data; for a READ the payload of the reply */
+	struct stream own_sink;
 };
 
 static bool carries_receive(uint8_t message)
@@ -284,19 +285,18 @@ static enum responder_state target_receive(struct request *request)
 	const struct packet *packet = request->packet;
 	uint64_t header = transport_of(qp->type)->datagram ? GRH_BYTES : 0;
 	uint64_t bytes = header + packet->payload.length;
-	struct walk_access access = qp_access(qp, RIGHT_LOCAL_WRITE);
 
 	if (bytes > responder->receive.bytes - responder->offset)
 		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR,
 				      QP_EVENT_COUNT, RECEIVE_TOO_SHORT, responder->offset + bytes,
 				      responder->receive.bytes, header);
-	stream_begin(&request->sink, &access);
-	if (stream_add_segments(&request->sink, responder->receive.segment, responder->receive.count,
+	stream_begin(request->sink, &qp->access, RIGHT_LOCAL_WRITE);
+	if (stream_add_segments(request->sink, responder->receive.segment, responder->receive.count,
 				responder->offset, bytes, &request->why))
 		return refuse_with(request, NAK_REMOTE_OPERATION, MLX5_CQE_SYNDROME_LOCAL_PROT_ERR, QP_EVENT_COUNT);
 	/* mlx5-formats 6, point 51: refused before a byte is placed. */
 	if (packet->message == MESSAGE_SEND_INVALIDATE &&
-	    invalidate_check(&access, packet->invalidate_rkey, &request->why))
+	    invalidate_check(&qp->access, packet->invalidate_rkey, &request->why))
 		return refuse_with(request, NAK_REMOTE_ACCESS, MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR,
 				   QP_EVENT_ACCESS_ERROR);
 	return RESPONDER_EXECUTE;
@@ -305,15 +305,14 @@ static enum responder_state target_receive(struct request *request)
 static enum responder_state target_key(struct request *request, uint8_t right, uint64_t offset, uint64_t bytes)
 {
 	struct responder *responder = &request->qp->responder;
-	struct walk_access access = qp_access(request->qp, right);
 	uint64_t address;
 
-	stream_begin(&request->sink, &access);
+	stream_begin(request->sink, &request->qp->access, right);
 	if (__builtin_add_overflow(responder->remote_address, offset, &address))
 		return REFUSE_REQUEST(request, NAK_REMOTE_ACCESS, MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR,
 				      QP_EVENT_ACCESS_ERROR, SEGMENT_WRAPS, responder->rkey, responder->remote_address,
 				      offset);
-	if (stream_add_key(&request->sink, responder->rkey, address, bytes, &request->why))
+	if (stream_add_key(request->sink, responder->rkey, address, bytes, &request->why))
 		return refuse_with(request, NAK_REMOTE_ACCESS, MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR,
 				   QP_EVENT_ACCESS_ERROR);
 	return RESPONDER_EXECUTE;
@@ -396,14 +395,13 @@ static uint64_t atomic_in_memory(const struct packet *packet, uint64_t *target)
 static uint64_t atomic_in_pieces(struct request *request, struct stream *again)
 {
 	struct hca *hca = request->qp->hca;
-	struct walk_access none = qp_access(request->qp, 0);
 	struct stream result;
 	uint64_t before = 0, after;
 
 	pthread_mutex_lock(&hca->atomic_lock);
-	stream_read(&request->sink, &before, sizeof(before));
+	stream_read(request->sink, &before, sizeof(before));
 	after = atomic_result(request->packet, before);
-	stream_begin(&result, &none);
+	stream_begin(&result, NULL, 0);
 	stream_add_memory(&result, (const uint8_t *)&after, sizeof(after));
 	stream_copy(again, &result, sizeof(after));
 	pthread_mutex_unlock(&hca->atomic_lock);
@@ -412,7 +410,7 @@ static uint64_t atomic_in_pieces(struct request *request, struct stream *again)
 
 static void execute_atomic(struct request *request)
 {
-	struct stream again = request->sink;
+	struct stream again = *request->sink;
 	struct piece piece = {NULL, 0};
 	uint64_t original;
 
@@ -420,7 +418,7 @@ static void execute_atomic(struct request *request)
 	if (piece.address && piece.length == sizeof(uint64_t) && !((uintptr_t)piece.address % sizeof(uint64_t))) {
 		original = atomic_in_memory(request->packet, (uint64_t *)piece.address);
 	} else {
-		again = request->sink;
+		again = *request->sink;
 		original = atomic_in_pieces(request, &again);
 	}
 	remember(&request->qp->responder, request->packet, original);
@@ -435,21 +433,18 @@ static void execute_read(struct request *request)
 
 	begin_reply(request, MESSAGE_READ_RESPONSE, packet->psn, AETH_ACK);
 	reply->count = packet->count;
-	if (!packet->dma_length)
-		return;
-	reply->payload = request->sink;
+	reply->payload.length = packet->dma_length;
 }
 
 static void place_datagram_header(struct request *request)
 {
-	struct walk_access none = qp_access(request->qp, 0);
 	uint8_t grh[GRH_BYTES];
 	struct stream header;
 
 	grh_build(grh, request->packet->path, request->packet->payload.length);
-	stream_begin(&header, &none);
+	stream_begin(&header, NULL, 0);
 	stream_add_memory(&header, grh, sizeof(grh));
-	stream_copy(&request->sink, &header, sizeof(grh));
+	stream_copy(request->sink, &header, sizeof(grh));
 }
 
 static enum responder_state execute(struct request *request)
@@ -472,7 +467,7 @@ static enum responder_state execute(struct request *request)
 		responder->offset += GRH_BYTES;
 	}
 	if (packet->payload.length)
-		stream_copy(&request->sink, &packet->payload, packet->payload.length);
+		stream_copy(request->sink, &packet->payload, packet->payload.length);
 	responder->offset += packet->payload.length;
 	return RESPONDER_COMPLETE;
 }
@@ -513,7 +508,6 @@ static enum responder_state complete(struct request *request)
 {
 	struct responder *responder = &request->qp->responder;
 	const struct packet *packet = request->packet;
-	struct walk_access access = qp_access(request->qp, 0);
 
 	responder->expected_psn = psn_add(packet->psn, packet->count);
 	responder->in_message = !(packet->place & PLACE_LAST);
@@ -521,7 +515,7 @@ static enum responder_state complete(struct request *request)
 		return RESPONDER_ACKNOWLEDGE;
 	/* Checked before; it can only fail now if another thread was faster: then the key is invalid, as asked. */
 	if (packet->message == MESSAGE_SEND_INVALIDATE)
-		invalidate_execute(&access, packet->invalidate_rkey, &request->why);
+		invalidate_execute(&request->qp->access, packet->invalidate_rkey, &request->why);
 	responder->msn = (responder->msn + 1) & PSN_MASK;
 	if (responder->has_receive)
 		complete_message(request);
@@ -580,6 +574,7 @@ bool responder_receive(struct hca_qp *qp, const struct packet *packet, struct pa
 	request.qp = qp;
 	request.packet = packet;
 	request.reply = reply;
+	request.sink = packet->message == MESSAGE_READ_REQUEST ? &reply->payload : &request.own_sink;
 	request.replied = false;
 	while (state != RESPONDER_DONE) {
 		switch (state) {

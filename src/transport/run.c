@@ -32,16 +32,11 @@ static void dropped(const struct packet *packet, const struct hca_qp *qp, enum e
 		packet->source_qpn, packet->destination_qpn, qp ? (uint64_t)qp->state : 0, qp ? (uint64_t)qp->type : 0);
 }
 
-static void deliver(struct run *run, const struct packet *packet)
+/* The lock of @qp is held. */
+static void deliver(struct run *run, const struct packet *packet, struct hca_qp *qp)
 {
-	struct hca_qp *qp = qp_find(packet->destination_qpn);
 	bool reply = false;
 
-	if (!qp) {
-		dropped(packet, NULL, RULE_PACKET_NO_QP);
-		return;
-	}
-	queue_lock(&qp->lock);
 	if (!receives(qp))
 		dropped(packet, qp, RULE_PACKET_STATE);
 	else if (qp->type != packet->transport)
@@ -52,17 +47,34 @@ static void deliver(struct run *run, const struct packet *packet)
 		reply = responder_receive(qp, packet, run_slot(run));
 	if (reply)
 		qp->hca->link->send(qp->hca, run);
-	queue_unlock(&qp->lock);
 }
 
-void run_drain(struct run *run)
+void run_drain(struct run *run, const struct hca_qp *self)
 {
 	while (run->first != run->last) {
-		struct packet *packet = &run->packet[run->first % RUN_PACKETS];
+		const struct packet *packet = &run->packet[run->first % RUN_PACKETS];
+		struct hca_qp *qp = qp_find(packet->destination_qpn);
 
-		deliver(run, packet);
+		if (qp && qp == self)
+			return;
+		if (qp) {
+			queue_lock(&qp->lock);
+			deliver(run, packet, qp);
+			queue_unlock(&qp->lock);
+		} else {
+			dropped(packet, NULL, RULE_PACKET_NO_QP);
+		}
 		run->first++;
 	}
+}
+
+bool run_take(struct run *run, struct hca_qp *self)
+{
+	if (run->first == run->last)
+		return false;
+	deliver(run, &run->packet[run->first % RUN_PACKETS], self);
+	run->first++;
+	return true;
 }
 
 void run_schedule(struct run *run, struct hca_qp *qp)

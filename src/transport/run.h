@@ -43,8 +43,14 @@ static inline void run_commit(struct run *run)
 	run->last++;
 }
 
-/** Handles queued packets and replies until none is left. No QP's lock may be held. */
-void run_drain(struct run *run);
+/**
+ * Handles queued packets and replies until none is left, or until the next is for @self: that one the caller handles
+ * itself with run_take, under the lock that it takes again anyway. @self may be NULL. No QP's lock may be held.
+ */
+void run_drain(struct run *run, const struct hca_qp *self);
+
+/** Handles the next packet, which must be for @self, whose lock is held. Returns false if there is none. */
+bool run_take(struct run *run, struct hca_qp *self);
 
 /** Notes that the requester of @qp may go on. Under @qp's lock. */
 void run_schedule(struct run *run, struct hca_qp *qp);

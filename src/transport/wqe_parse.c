@@ -174,7 +174,7 @@ int wqe_gather(const struct wqe *wqe, const struct walk_access *access, struct s
 {
 	uint32_t at = wqe->data;
 
-	stream_begin(stream, access);
+	stream_begin(stream, access, RIGHT_LOCAL_READ);
 	while (at < wqe->size) {
 		struct mlx5_wqe_data_seg segment;
 		uint32_t bytes;
@@ -215,7 +215,7 @@ int wqe_sink_length(const struct wqe *wqe, uint64_t *bytes, struct refusal *why)
 int wqe_scatter(const struct wqe *wqe, const struct walk_access *access, uint64_t offset, uint64_t length,
 		struct stream *stream, struct refusal *why)
 {
-	stream_begin(stream, access);
+	stream_begin(stream, access, RIGHT_LOCAL_WRITE);
 	if (stream_add_segments(stream, (const struct mlx5_wqe_data_seg *)(wqe->bytes + wqe->data),
 				(wqe->size - wqe->data) / SEGMENT, offset, length, why))
 		return MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_bind_mw(3): a type 1 window is bound by a WR that the driver makes up, with a new rkey that the driver chooses.
- * The inline wrapper of verbs.h has checked the window's type and the PD of the MR. mlx5-formats 4.12.
+ * ibv_bind_mw(3): a type 1 window is bound by a WR that the driver makes up, with a new rkey that the driver
+ * chooses. The inline wrapper of verbs.h has checked the window's type and the PD of the MR. mlx5-formats
+ * 4.12.
  */
 #include <errno.h>
 
@@ -42,7 +43,9 @@ int softhca_ibv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind
 
 	if (!err)
 		err = softhca_ibv_post_send(qp, &wr, &bad_wr);
-	/* ibv_bind_mw(3), NOTES: the rkey changes now; should the bind fail later, the program restores it. */
+	/*
+	 * ibv_bind_mw(3), NOTES: the rkey changes now; should the bind fail later, the program restores it.
+	 */
 	if (!err)
 		mw->rkey = wr.bind_mw.rkey;
 	return err;

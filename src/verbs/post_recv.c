@@ -33,7 +33,9 @@ static __attribute__((cold, noinline)) int refuse_sge_count(struct user_qp *qp, 
 	return REFUSE_WR(qp, wr, EINVAL, RULE_RECV_SGE_COUNT, (int64_t)wr->num_sge, qp->rq.max_gs);
 }
 
-/* Writes the segments of @wr; empty SGEs are left out, a terminator ends the list if there is room for one. */
+/*
+ * Writes the segments of @wr; empty SGEs are left out, a terminator ends the list if there is room for one.
+ */
 static inline int fill_entry(struct user_qp *qp, const struct ibv_recv_wr *wr, struct mlx5_wqe_data_seg *seg)
 {
 	int used = 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_post_send(3): a list of WRs becomes WQEs (mlx5-formats 1.4, 1.5), one doorbell for all. Which errno, and in which
- * order the checks come: mlx5-formats 4.2. The operation is not checked against the transport: as from a real driver, a
- * WQE leaves without the segments that its transport has no form for, and the device answers with an error completion.
+ * ibv_post_send(3): a list of WRs becomes WQEs (mlx5-formats 1.4, 1.5), one doorbell for all. Which errno,
+ * and in which order the checks come: mlx5-formats 4.2. The operation is not checked against the transport:
+ * as from a real driver, a WQE leaves without the segments that its transport has no form for, and the device
+ * answers with an error completion.
  */
 #include "verbs/ops.h"
 #include "verbs/umr_segments.h"
@@ -36,59 +37,47 @@ enum {
 	OPERATIONS = IBV_WR_ATOMIC_WRITE + 1,
 };
 
-#define PLAIN(code)                                                                                          \
-	{                                                                                                    \
-		MLX5_OPCODE_##code, FORM_PLAIN, PLAIN_BYTES, WC_OPCODE_FROM_CQE                              \
-	}
-#define RDMA(code)                                                                                           \
-	{                                                                                                    \
-		MLX5_OPCODE_##code, FORM_RDMA, RDMA_BYTES, WC_OPCODE_FROM_CQE                                \
-	}
-#define ATOMIC(code)                                                                                         \
-	{                                                                                                    \
-		MLX5_OPCODE_##code, FORM_ATOMIC, ATOMIC_BYTES, WC_OPCODE_FROM_CQE                            \
-	}
-#define DATAGRAM(code)                                                                                       \
-	{                                                                                                    \
-		MLX5_OPCODE_##code, FORM_DATAGRAM, DATAGRAM_BYTES, WC_OPCODE_FROM_CQE                        \
-	}
+#define PLAIN(code) MLX5_OPCODE_##code, FORM_PLAIN, PLAIN_BYTES, WC_OPCODE_FROM_CQE
+#define RDMA(code) MLX5_OPCODE_##code, FORM_RDMA, RDMA_BYTES, WC_OPCODE_FROM_CQE
+#define ATOMIC(code) MLX5_OPCODE_##code, FORM_ATOMIC, ATOMIC_BYTES, WC_OPCODE_FROM_CQE
+#define DATAGRAM(code) MLX5_OPCODE_##code, FORM_DATAGRAM, DATAGRAM_BYTES, WC_OPCODE_FROM_CQE
 
 static const struct send_operation rc_operations[OPERATIONS] = {
-	[IBV_WR_SEND] = PLAIN(SEND),
-	[IBV_WR_SEND_WITH_IMM] = PLAIN(SEND_IMM),
-	[IBV_WR_SEND_WITH_INV] = PLAIN(SEND_INVAL),
-	[IBV_WR_RDMA_WRITE] = RDMA(RDMA_WRITE),
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = RDMA(RDMA_WRITE_IMM),
-	[IBV_WR_RDMA_READ] = RDMA(RDMA_READ),
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = ATOMIC(ATOMIC_CS),
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = ATOMIC(ATOMIC_FA),
+	[IBV_WR_SEND] = {PLAIN(SEND)},
+	[IBV_WR_SEND_WITH_IMM] = {PLAIN(SEND_IMM)},
+	[IBV_WR_SEND_WITH_INV] = {PLAIN(SEND_INVAL)},
+	[IBV_WR_RDMA_WRITE] = {RDMA(RDMA_WRITE)},
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = {RDMA(RDMA_WRITE_IMM)},
+	[IBV_WR_RDMA_READ] = {RDMA(RDMA_READ)},
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = {ATOMIC(ATOMIC_CS)},
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {ATOMIC(ATOMIC_FA)},
 	[IBV_WR_ATOMIC_WRITE] = {MLX5_OPCODE_RDMA_WRITE, FORM_ATOMIC_WRITE, RDMA_BYTES, IBV_WC_ATOMIC_WRITE},
 	[IBV_WR_BIND_MW] = {MLX5_OPCODE_UMR, FORM_BIND, UMR_BIND_BYTES, IBV_WC_BIND_MW},
 	[IBV_WR_LOCAL_INV] = {MLX5_OPCODE_UMR, FORM_INVALIDATE, UMR_PAYLOAD_OFFSET, IBV_WC_LOCAL_INV},
 };
 
 static const struct send_operation uc_operations[OPERATIONS] = {
-	[IBV_WR_SEND] = PLAIN(SEND),
-	[IBV_WR_SEND_WITH_IMM] = PLAIN(SEND_IMM),
-	[IBV_WR_SEND_WITH_INV] = PLAIN(SEND_INVAL),
-	[IBV_WR_RDMA_WRITE] = RDMA(RDMA_WRITE),
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = RDMA(RDMA_WRITE_IMM),
-	[IBV_WR_RDMA_READ] = PLAIN(RDMA_READ),
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = PLAIN(ATOMIC_CS),
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = PLAIN(ATOMIC_FA),
+	[IBV_WR_SEND] = {PLAIN(SEND)},
+	[IBV_WR_SEND_WITH_IMM] = {PLAIN(SEND_IMM)},
+	[IBV_WR_SEND_WITH_INV] = {PLAIN(SEND_INVAL)},
+	[IBV_WR_RDMA_WRITE] = {RDMA(RDMA_WRITE)},
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = {RDMA(RDMA_WRITE_IMM)},
+	[IBV_WR_RDMA_READ] = {PLAIN(RDMA_READ)},
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = {PLAIN(ATOMIC_CS)},
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {PLAIN(ATOMIC_FA)},
 	[IBV_WR_BIND_MW] = {MLX5_OPCODE_UMR, FORM_BIND, UMR_BIND_BYTES, IBV_WC_BIND_MW},
 	[IBV_WR_LOCAL_INV] = {MLX5_OPCODE_UMR, FORM_INVALIDATE, UMR_PAYLOAD_OFFSET, IBV_WC_LOCAL_INV},
 };
 
 static const struct send_operation ud_operations[OPERATIONS] = {
-	[IBV_WR_SEND] = DATAGRAM(SEND),
-	[IBV_WR_SEND_WITH_IMM] = DATAGRAM(SEND_IMM),
-	[IBV_WR_SEND_WITH_INV] = DATAGRAM(SEND_INVAL),
-	[IBV_WR_RDMA_WRITE] = DATAGRAM(RDMA_WRITE),
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = DATAGRAM(RDMA_WRITE_IMM),
-	[IBV_WR_RDMA_READ] = DATAGRAM(RDMA_READ),
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = DATAGRAM(ATOMIC_CS),
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = DATAGRAM(ATOMIC_FA),
+	[IBV_WR_SEND] = {DATAGRAM(SEND)},
+	[IBV_WR_SEND_WITH_IMM] = {DATAGRAM(SEND_IMM)},
+	[IBV_WR_SEND_WITH_INV] = {DATAGRAM(SEND_INVAL)},
+	[IBV_WR_RDMA_WRITE] = {DATAGRAM(RDMA_WRITE)},
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = {DATAGRAM(RDMA_WRITE_IMM)},
+	[IBV_WR_RDMA_READ] = {DATAGRAM(RDMA_READ)},
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = {DATAGRAM(ATOMIC_CS)},
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {DATAGRAM(ATOMIC_FA)},
 	[IBV_WR_BIND_MW] = {MLX5_OPCODE_UMR, FORM_DATAGRAM, DATAGRAM_BYTES, IBV_WC_BIND_MW},
 	[IBV_WR_LOCAL_INV] = {MLX5_OPCODE_UMR, FORM_DATAGRAM, DATAGRAM_BYTES, IBV_WC_LOCAL_INV},
 };
@@ -149,7 +138,10 @@ static __attribute__((cold, noinline)) int refuse_inline(struct user_qp *qp, con
 	return REFUSE_WR(qp, wr, ENOMEM, RULE_INLINE_LENGTH, length, qp->sq.max_inline);
 }
 
-/* imm of the control segment: what the union of the WR holds, in the byte order that the WQE wants (mlx5-formats 1.2). */
+/*
+ * imm of the control segment: what the union of the WR holds, in the byte order that the WQE wants
+ * (mlx5-formats 1.2).
+ */
 static inline __be32 control_immediate(const struct ibv_send_wr *wr)
 {
 	switch (wr->opcode) {
@@ -209,7 +201,10 @@ static inline int put_pointers(struct user_qp *qp, const struct ibv_send_wr *wr,
 	return 0;
 }
 
-/* IBTA A19: ATOMIC WRITE moves 8 bytes to an aligned address. Its WQE is an RDMA WRITE, see wr_atomic_write(). */
+/*
+ * IBTA A19: ATOMIC WRITE moves 8 bytes to an aligned address. Its WQE is an RDMA WRITE, see
+ * wr_atomic_write().
+ */
 static int check_atomic_write(struct user_qp *qp, const struct ibv_send_wr *wr)
 {
 	uint64_t length = 0;
@@ -272,7 +267,10 @@ static inline int put_segments(struct user_qp *qp, const struct ibv_send_wr *wr,
 	return put_pointers(qp, wr, wqe, bytes, forced_length);
 }
 
-/* Builds the WQE of @wr; @posted WRs of the list are built already. Returns 0, or an errno value and has moved nothing. */
+/*
+ * Builds the WQE of @wr; @posted WRs of the list are built already. Returns 0, or an errno value and has
+ * moved nothing.
+ */
 static inline int post_one(struct user_qp *qp, const struct ibv_send_wr *wr,
 			   const struct send_operation *operations, uint32_t posted)
 {

@@ -33,7 +33,9 @@ static int alloc_send_tables(struct send_queue *sq)
 	return 0;
 }
 
-/* Rings and tables. The RQ comes first, the SQ after it (mlx5-formats 1.1); the RQ is a multiple of 64 bytes. */
+/*
+ * Rings and tables. The RQ comes first, the SQ after it (mlx5-formats 1.1); the RQ is a multiple of 64 bytes.
+ */
 static int alloc_rings(struct user_qp *qp)
 {
 	size_t rq_bytes = (size_t)qp->rq.count << qp->rq.shift;
@@ -270,7 +272,10 @@ int softhca_ibv_destroy_qp(struct ibv_qp *base)
 
 	if (err)
 		return err;
-	/* verbs/events.h has the order: no event can be taken any more, those that were are acknowledged first. */
+	/*
+	 * verbs/events.h has the order: no event can be taken any more, those that were are acknowledged
+	 * first.
+	 */
 	user_qp_wait_events(qp);
 	/* Before the user index can mean another QP. */
 	user_cq_purge_qp(qp);

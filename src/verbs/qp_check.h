@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What ibv_create_qp(3), ibv_create_qp_ex(3) and mlx5dv_create_qp(3) refuse before anything is made. Any thread. */
+/*
+ * What ibv_create_qp(3), ibv_create_qp_ex(3) and mlx5dv_create_qp(3) refuse before anything is made. Any
+ * thread.
+ */
 #ifndef SOFTHCA_VERBS_QP_CHECK_H
 #define SOFTHCA_VERBS_QP_CHECK_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_set_ece(3), ibv_query_ece(3): two sides agree on options of their vendor while they connect. The device has no
- * such option, so what is agreed is always the empty set.
+ * ibv_set_ece(3), ibv_query_ece(3): two sides agree on options of their vendor while they connect. The device
+ * has no such option, so what is agreed is always the empty set.
  */
 #include <errno.h>
 

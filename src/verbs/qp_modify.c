@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_modify_qp(3). The device checks transitions and attributes; the driver follows with what is its own: limits of
- * posting, rings and CQEs on RESET (mlx5-formats 4.2).
+ * ibv_modify_qp(3). The device checks transitions and attributes; the driver follows with what is its own:
+ * limits of posting, rings and CQEs on RESET (mlx5-formats 4.2).
  */
 #include <errno.h>
 
@@ -45,7 +45,10 @@ static void follow(struct user_qp *qp, enum ibv_qp_state state)
 {
 	switch (state) {
 	case IBV_QPS_RESET:
-		/* The device writes no more CQEs of this QP; those not polled would name WRs that are forgotten. */
+		/*
+		 * The device writes no more CQEs of this QP; those not polled would name WRs that are
+		 * forgotten.
+		 */
 		user_cq_purge_qp(qp);
 		reset_send_queue(qp);
 		reset_receive_queue(qp);

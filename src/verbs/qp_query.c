@@ -37,8 +37,8 @@ int softhca_ibv_query_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int attr
 }
 
 /*
- * Not promised: only the last bytes of a message are known to become visible after the others; those before are copied
- * in whatever order memcpy(3) likes.
+ * Not promised: only the last bytes of a message are known to become visible after the others; those before
+ * are copied in whatever order memcpy(3) likes.
  */
 int softhca_ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {

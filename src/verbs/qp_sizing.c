@@ -14,7 +14,9 @@ enum {
 	RADDR_BYTES = WQE_UNIT,
 	ATOMIC_BYTES = WQE_UNIT,
 	INLINE_HEADER_BYTES = sizeof(struct mlx5_wqe_inl_data_seg),
-	/* UMR WQE with room for one 64-byte piece of payload: the 4 entries of a default WQE come from here. */
+	/*
+	 * UMR WQE with room for one 64-byte piece of payload: the 4 entries of a default WQE come from here.
+	 */
 	UMR_BYTES = 192,
 };
 
@@ -48,8 +50,8 @@ static int size_send_queue(const struct qp_sizing_request *request, struct qp_si
 	bool umr = request->send_ops & OPS_UMR || request->dv_send_ops & DV_OPS_UMR;
 	uint32_t overhead = umr ? UMR_BYTES + (uint32_t)request->type->address_bytes : header;
 	/*
-	 * Two limits: a WQE's share of the ring, and the 63 units that `ds` can count. The second does not bind the
-	 * overhead of UMR, which no operation with data has.
+	 * Two limits: a WQE's share of the ring, and the 63 units that `ds` can count. The second does not
+	 * bind the overhead of UMR, which no operation with data has.
 	 */
 	uint32_t room = LIMIT_MAX_SQ_DESC_SIZE - overhead;
 	uint64_t bytes, count;

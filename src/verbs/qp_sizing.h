@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How large the rings of a QP become, and which capabilities are returned for those asked (mlx5-formats 2.1, 4.1).
- * Pure arithmetic; any thread.
+ * How large the rings of a QP become, and which capabilities are returned for those asked (mlx5-formats 2.1,
+ * 4.1). Pure arithmetic; any thread.
  */
 #ifndef SOFTHCA_VERBS_QP_SIZING_H
 #define SOFTHCA_VERBS_QP_SIZING_H

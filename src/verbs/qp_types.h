@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the driver knows about each type of QP: which operations it has, how much of a WQE its addressing takes. One
- * table, read by creation, sizing, the builders' function tables and ibv_post_send.
- * Constant data; any thread.
+ * What the driver knows about each type of QP: which operations it has, how much of a WQE its addressing
+ * takes. One table, read by creation, sizing, the builders' function tables and ibv_post_send. Constant data;
+ * any thread.
  */
 #ifndef SOFTHCA_VERBS_QP_TYPES_H
 #define SOFTHCA_VERBS_QP_TYPES_H
@@ -23,7 +23,8 @@ struct qp_type_info {
 };
 
 /**
- * The row of @type; @dc selects among the DC types of IBV_QPT_DRIVER (0: none given). NULL for a value that is no type.
+ * The row of @type; @dc selects among the DC types of IBV_QPT_DRIVER (0: none given). NULL for a value that
+ * is no type.
  */
 const struct qp_type_info *qp_type_info(enum ibv_qp_type type, enum mlx5dv_dc_type dc);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Bind of a memory window and local invalidate as UMR WQEs (mlx5-formats 1.15): what follows the control segment.
- * The caller holds sq.lock and has reserved UMR_BIND_BYTES.
+ * Bind of a memory window and local invalidate as UMR WQEs (mlx5-formats 1.15): what follows the control
+ * segment. The caller holds sq.lock and has reserved UMR_BIND_BYTES.
  */
 #ifndef SOFTHCA_VERBS_UMR_SEGMENTS_H
 #define SOFTHCA_VERBS_UMR_SEGMENTS_H
@@ -19,12 +19,16 @@ enum {
 	UMR_MKEY_QPN_ANY = 0xffffff00,
 };
 
-/** @access (enum ibv_access_flags) in the bits of the mkey context; flags that a key does not have are ignored. */
+/**
+ * @access (enum ibv_access_flags) in the bits of the mkey context; flags that a key does not have are
+ * ignored.
+ */
 uint8_t umr_rights(unsigned int access);
 
 /**
- * Writes the segments of a bind. @type: of the window, or IBV_MW_TYPE_2 for ibv_wr_bind_mw; @rkey: the new one, of
- * which only the low byte is taken. A length of 0 unbinds. The caller has checked the length: umr_bind_check().
+ * Writes the segments of a bind. @type: of the window, or IBV_MW_TYPE_2 for ibv_wr_bind_mw; @rkey: the new
+ * one, of which only the low byte is taken. A length of 0 unbinds. The caller has checked the length:
+ * umr_bind_check().
  * Returns the bytes of the WQE, control segment included.
  */
 uint32_t umr_bind(struct wqe wqe, enum ibv_mw_type type, uint32_t qpn, uint32_t rkey,
@@ -34,8 +38,8 @@ uint32_t umr_bind(struct wqe wqe, enum ibv_mw_type type, uint32_t qpn, uint32_t 
 uint32_t umr_invalidate(struct wqe wqe);
 
 /**
- * What the driver itself refuses of a bind: EOPNOTSUPP for more than 2 GiB, which one translation entry cannot say;
- * EINVAL for a length without an MR. Returns 0 or an errno value, explained under the name @call.
+ * What the driver itself refuses of a bind: EOPNOTSUPP for more than 2 GiB, which one translation entry
+ * cannot say; EINVAL for a length without an MR. Returns 0 or an errno value, explained under the name @call.
  */
 int umr_bind_check(struct user_qp *qp, const char *call, const struct ibv_mw_bind_info *info);
 

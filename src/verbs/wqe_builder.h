@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Building send WQEs (mlx5-formats 1.1 to 1.5), for ibv_post_send, the ibv_wr_* builders and the mlx5dv_wr_* builders.
+ * Building send WQEs (mlx5-formats 1.1 to 1.5), for ibv_post_send, the ibv_wr_* builders and the mlx5dv_wr_*
+ * builders.
  *
- * First part: struct wqe, a place in the ring. A WQE may straddle the ring end at any 16-byte position, so nothing is
- * addressed through a pointer that is advanced: wqe_unit() gives the 16 bytes at an offset, wqe_copy() and wqe_zero()
- * take any length. The price is one AND per segment.
+ * First part: struct wqe, a place in the ring. A WQE may straddle the ring end at any 16-byte position, so
+ * nothing is addressed through a pointer that is advanced: wqe_unit() gives the 16 bytes at an offset,
+ * wqe_copy() and wqe_zero() take any length. The price is one AND per segment.
  *
  * Second part: the send queue: room, control segment, fence cache, side tables, doorbell record.
  *
- * Third part: the builder between ibv_wr_start(3) and ibv_wr_complete(3): wr_begin() opens a WQE, the caller writes
- * its segments, wr_finish() moves the producer. An error is latched with wr_latch(); from then on wr_begin() returns
- * false and setters find nothing open, so that the rest of the chain costs nothing and changes nothing.
+ * Third part: the builder between ibv_wr_start(3) and ibv_wr_complete(3): wr_begin() opens a WQE, the caller
+ * writes its segments, wr_finish() moves the producer. An error is latched with wr_latch(); from then on
+ * wr_begin() returns false and setters find nothing open, so that the rest of the chain costs nothing and
+ * changes nothing.
  *
- * All of it is covered by sq.lock, which the caller holds. Nothing here allocates, fails on its own or calls the device.
+ * All of it is covered by sq.lock, which the caller holds. Nothing here allocates, fails on its own or calls
+ * the device.
  */
 #ifndef SOFTHCA_VERBS_WQE_BUILDER_H
 #define SOFTHCA_VERBS_WQE_BUILDER_H
@@ -28,7 +31,7 @@
 
 #define wqe_unlikely(condition) __builtin_expect(!!(condition), 0)
 
-/* ---- a place in the ring -------------------------------------------------------------------------------------- */
+/* ---- a place in the ring ------------------------------------------------------------------------------- */
 
 enum {
 	WQE_UNIT = 16, /* segments are multiples of it: no 16-byte unit straddles the ring end */
@@ -105,7 +108,7 @@ static inline uint32_t wqe_blocks(uint32_t bytes)
 	return (bytes + WQE_BLOCK - 1) / WQE_BLOCK;
 }
 
-/* ---- segments (mlx5-formats 1.5, 1.9): each is written at @offset and fills one unit --------------------------- */
+/* ---- segments (mlx5-formats 1.5, 1.9): each is written at @offset and fills one unit ------------------- */
 
 static inline void wqe_set_raddr(struct wqe wqe, uint32_t offset, uint64_t remote_addr, uint32_t rkey)
 {
@@ -125,20 +128,28 @@ static inline void wqe_set_atomic(struct wqe wqe, uint32_t offset, uint64_t swap
 	seg->compare = htobe64(compare);
 }
 
-/** A data pointer; also a KLM entry of a UMR, which has the same form. @length < 2 GiB: bit 31 would mean inline. */
+/**
+ * A data pointer; also a KLM entry of a UMR, which has the same form. @length < 2 GiB: bit 31 would mean
+ * inline.
+ */
 static inline void wqe_set_data(struct wqe wqe, uint32_t offset, uint64_t addr, uint32_t length,
 				uint32_t lkey)
 {
 	mlx5dv_set_data_seg(wqe_unit(wqe, offset), length, lkey, addr);
 }
 
-/** Header of inline data; the data starts at @offset + 4 (wqe_copy()), the segment ends at wqe_round(4 + @length). */
+/**
+ * Header of inline data; the data starts at @offset + 4 (wqe_copy()), the segment ends at wqe_round(4 +
+ * @length).
+ */
 static inline void wqe_set_inline_header(struct wqe wqe, uint32_t offset, uint32_t length)
 {
 	*(__be32 *)wqe_unit(wqe, offset) = htobe32(UINT32_C(0x80000000) | length);
 }
 
-/** The 48-byte address vector of a datagram at @offset: @av with the destination entered (mlx5-formats 1.6). */
+/**
+ * The 48-byte address vector of a datagram at @offset: @av with the destination entered (mlx5-formats 1.6).
+ */
 static inline void wqe_set_av(struct wqe wqe, uint32_t offset, const struct mlx5_wqe_av *av,
 			      uint32_t remote_qpn, uint32_t remote_qkey)
 {
@@ -149,7 +160,7 @@ static inline void wqe_set_av(struct wqe wqe, uint32_t offset, const struct mlx5
 	wqe_copy(wqe, offset, &copy, sizeof(copy));
 }
 
-/* ---- the send queue ------------------------------------------------------------------------------------------- */
+/* ---- the send queue ------------------------------------------------------------------------------------ */
 
 /** The part of sq_has_room() that counts blocks. (verbs/wr_session.c) */
 bool sq_has_room_for_blocks(struct send_queue *sq, uint32_t outstanding, uint32_t tail, uint32_t bytes);
@@ -157,9 +168,10 @@ bool sq_has_room_for_blocks(struct send_queue *sq, uint32_t outstanding, uint32_
 /**
  * True if a WQE of up to @bytes can be built at the producer. @pending: WRs built since the doorbell.
  *
- * mlx5-formats 4.2: the queue is full when max_post WRs are outstanding. That bounds the blocks as well, as long as
- * each WQE fits in wqe_size; one that does not (a raw WQE, or an operation that was not announced at creation, on a
- * QP sized without it) would overwrite WQEs not yet executed. From the first such WQE on blocks are counted too.
+ * mlx5-formats 4.2: the queue is full when max_post WRs are outstanding. That bounds the blocks as well, as
+ * long as each WQE fits in wqe_size; one that does not (a raw WQE, or an operation that was not announced at
+ * creation, on a QP sized without it) would overwrite WQEs not yet executed. From the first such WQE on
+ * blocks are counted too.
  */
 static inline bool sq_has_room(struct send_queue *sq, uint32_t pending, uint32_t bytes)
 {
@@ -173,7 +185,9 @@ static inline bool sq_has_room(struct send_queue *sq, uint32_t pending, uint32_t
 	return true;
 }
 
-/** Enters the WQE at the producer in the side tables. @pending as above; @wc_opcode: or WC_OPCODE_FROM_CQE. */
+/**
+ * Enters the WQE at the producer in the side tables. @pending as above; @wc_opcode: or WC_OPCODE_FROM_CQE.
+ */
 static inline void sq_record(struct send_queue *sq, uint32_t pending, uint64_t wr_id, uint8_t wc_opcode)
 {
 	uint32_t slot = sq->cur_post & (sq->wqebb_count - 1);
@@ -186,7 +200,10 @@ static inline void sq_record(struct send_queue *sq, uint32_t pending, uint64_t w
 	sq->wqe_post[number & (sq->wqebb_count - 1)] = sq->cur_post;
 }
 
-/** fm_ce_se of a WQE (mlx5-formats 1.3). @send_flags: enum ibv_send_flags; @fence_cache: bits that apply without FENCE. */
+/**
+ * fm_ce_se of a WQE (mlx5-formats 1.3). @send_flags: enum ibv_send_flags; @fence_cache: bits that apply
+ * without FENCE.
+ */
 static inline uint8_t wqe_fm_ce_se(unsigned int send_flags, bool signal_all, uint8_t fence_cache)
 {
 	uint8_t fence = send_flags & IBV_SEND_FENCE ? MLX5_WQE_CTRL_FENCE : fence_cache;
@@ -202,7 +219,7 @@ static inline void sq_publish(struct send_queue *sq, uint32_t *dbrec)
 	__atomic_store_n(&dbrec[MLX5_SND_DBR], htobe32(sq->cur_post & 0xffff), __ATOMIC_RELEASE);
 }
 
-/* ---- the builder ---------------------------------------------------------------------------------------------- */
+/* ---- the builder --------------------------------------------------------------------------------------- */
 
 /* Bits of wr_builder.setters_left: what the open WQE still waits for. 0: no WQE is open. */
 enum {
@@ -221,7 +238,10 @@ static inline struct user_qp *to_user_qp_dv(struct mlx5dv_qp_ex *dv)
 	return user_container_of(dv, struct user_qp, dv);
 }
 
-/** Latches @error (errno value) unless one is latched, and closes the open WQE: nothing of the chain will be posted. */
+/**
+ * Latches @error (errno value) unless one is latched, and closes the open WQE: nothing of the chain will be
+ * posted.
+ */
 static inline void wr_latch(struct user_qp *qp, int error)
 {
 	if (!qp->builder.error)
@@ -239,14 +259,14 @@ static inline void wr_latch(struct user_qp *qp, int error)
 void wr_refuse_full(struct user_qp *qp, const char *call, uint32_t bytes);
 
 /**
- * The WQE that is open lacks a setter: drops it with an explanation (mlx5-formats 4.2: the next builder overwrites
- * it). Unfinished mlx5dv_wr_mkey_configure(3) in profile man: latches EINVAL. (verbs/wr_session.c)
+ * The WQE that is open lacks a setter: drops it with an explanation (mlx5-formats 4.2: the next builder
+ * overwrites it). Unfinished mlx5dv_wr_mkey_configure(3) in profile man: latches EINVAL. (verbs/wr_session.c)
  */
 void wr_drop_unfinished(struct user_qp *qp);
 
 /**
- * Opens a WQE at the producer: room, side tables, and the control segment but for `ds`. wr_id and wr_flags of the
- * ibv_qp_ex are sampled here.
+ * Opens a WQE at the producer: room, side tables, and the control segment but for `ds`. wr_id and wr_flags of
+ * the ibv_qp_ex are sampled here.
  *
  * @call	name of the ibv_wr_* or mlx5dv_wr_* function, for explanations
  * @opcode	MLX5_OPCODE_*, with the opmod in bits 31:24
@@ -256,8 +276,8 @@ void wr_drop_unfinished(struct user_qp *qp);
  * @setters	WR_SETTER_* that must be called before the WQE is whole
  * @wqe		gets the place
  *
- * Returns false if an error is latched (now or before): the caller returns at once. The control segment fills the
- * first 16 bytes; builder.offset is left to the caller.
+ * Returns false if an error is latched (now or before): the caller returns at once. The control segment fills
+ * the first 16 bytes; builder.offset is left to the caller.
  */
 static inline bool wr_begin(struct user_qp *qp, const char *call, uint32_t opcode, __be32 imm, uint32_t bytes,
 			    uint8_t wc_opcode, uint8_t setters, struct wqe *wqe)
@@ -292,8 +312,9 @@ static inline bool wr_begin(struct user_qp *qp, const char *call, uint32_t opcod
 void wr_refuse_length(struct user_qp *qp, uint32_t bytes);
 
 /**
- * Ends the open WQE, @bytes long in all (a multiple of 16): enters `ds`, moves the producer. For UMR, bind, invalidate
- * and SET_PSV set builder.fence = MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE before: the next WQE inherits it (mlx5-formats 1.3).
+ * Ends the open WQE, @bytes long in all (a multiple of 16): enters `ds`, moves the producer. For UMR, bind,
+ * invalidate and SET_PSV set builder.fence = MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE before: the next WQE
+ * inherits it (mlx5-formats 1.3).
  */
 static inline void wr_finish(struct user_qp *qp, uint32_t bytes)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The ibv_wr_* builder functions by the members of struct ibv_qp_ex that they fill. Contracts: ibv_wr_post(3);
- * what the man page leaves open: mlx5-formats 4.2. All run between wr_start and wr_complete or wr_abort, under sq.lock.
+ * The ibv_wr_* builder functions by the members of struct ibv_qp_ex that they fill. Contracts:
+ * ibv_wr_post(3); what the man page leaves open: mlx5-formats 4.2. All run between wr_start and wr_complete
+ * or wr_abort, under sq.lock.
  */
 #ifndef SOFTHCA_VERBS_WR_H
 #define SOFTHCA_VERBS_WR_H
@@ -16,7 +17,10 @@ int wr_complete(struct ibv_qp_ex *ex);
 /** wr_complete of a QP that has not been in RTS since RESET: rolls back, EINVAL. */
 int wr_complete_refused(struct ibv_qp_ex *ex);
 void wr_abort(struct ibv_qp_ex *ex);
-/** Chooses wr_complete for @state, which the QP just reached; states between INIT and RTS, and beyond, change nothing. */
+/**
+ * Chooses wr_complete for @state, which the QP just reached; states between INIT and RTS, and beyond, change
+ * nothing.
+ */
 void wr_set_state(struct user_qp *qp, enum ibv_qp_state state);
 
 /* wr_ops.c: the operations */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The operations of ibv_wr_post(3): each opens a WQE and writes what stands before the data. Those without data are
- * whole at once; the others become whole in wr_setters.c.
+ * The operations of ibv_wr_post(3): each opens a WQE and writes what stands before the data. Those without
+ * data are whole at once; the others become whole in wr_setters.c.
  */
 #include "verbs/umr_segments.h"
 #include "verbs/wqe_builder.h"
@@ -114,8 +114,8 @@ void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_ad
 }
 
 /*
- * mlx5 has no opcode for ATOMIC WRITE (IBTA A19: 8 bytes, aligned, placed as one). An RDMA WRITE with 8 bytes of
- * inline data says the same: the device stores an aligned 8-byte tail with one store.
+ * mlx5 has no opcode for ATOMIC WRITE (IBTA A19: 8 bytes, aligned, placed as one). An RDMA WRITE with 8 bytes
+ * of inline data says the same: the device stores an aligned 8-byte tail with one store.
  */
 void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, const void *atomic_wr)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The critical region of ibv_wr_post(3): start, complete, abort; and what the inline part of the builder leaves aside. */
+/*
+ * The critical region of ibv_wr_post(3): start, complete, abort; and what the inline part of the builder
+ * leaves aside.
+ */
 #include "hca/settings.h"
 #include "verbs/wqe_builder.h"
 #include "verbs/wr.h"
@@ -54,7 +57,10 @@ void wr_start(struct ibv_qp_ex *ex)
 	qp->builder.rollback_fence_cache = qp->sq.fence_cache;
 }
 
-/* The side tables of dropped WRs need no care: their slots are written again before a completion can name them. */
+/*
+ * The side tables of dropped WRs need no care: their slots are written again before a completion can name
+ * them.
+ */
 static void roll_back(struct user_qp *qp)
 {
 	qp->sq.cur_post = qp->builder.rollback_cur_post;

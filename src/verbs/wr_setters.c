@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Setters of ibv_wr_post(3): they complete the WQE that an operation opened. RC and UC need the data only; UD the data
- * and the address, in either order: the last one finishes the WQE.
+ * Setters of ibv_wr_post(3): they complete the WQE that an operation opened. RC and UC need the data only; UD
+ * the data and the address, in either order: the last one finishes the WQE.
  */
 #include "verbs/wqe_builder.h"
 #include "verbs/wr.h"
@@ -81,7 +81,10 @@ static inline void refuse_inline(struct user_qp *qp, const char *call, uint64_t 
 	WR_REFUSE(qp, call, ENOMEM, RULE_INLINE_LENGTH, length, qp->sq.max_inline);
 }
 
-/* Closes inline data of @length bytes whose header is at builder.offset; none at all if empty (mlx5-formats 1.5). */
+/*
+ * Closes inline data of @length bytes whose header is at builder.offset; none at all if empty (mlx5-formats
+ * 1.5).
+ */
 static inline void inline_was_set(struct user_qp *qp, uint32_t length)
 {
 	if (length) {

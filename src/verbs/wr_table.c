@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The ibv_wr_* functions of a QP by its type (mlx5-formats 4.2). All operations of the transport are there whatever
- * send_ops named: programs rely on it. An operation that the transport lacks latches EOPNOTSUPP instead of being NULL.
+ * The ibv_wr_* functions of a QP by its type (mlx5-formats 4.2). All operations of the transport are there
+ * whatever send_ops named: programs rely on it. An operation that the transport lacks latches EOPNOTSUPP
+ * instead of being NULL.
  */
 #include "verbs/qp_types.h"
 #include "verbs/wqe_builder.h"

@@ -126,7 +126,7 @@ static void ranges_at_the_end_of_the_address_space(void **state)
 	assert_refused(ibv_reg_mr(pd, pages, SIZE_MAX, LW), EINVAL);
 	assert_refused(ibv_reg_mr(pd, pages, SIZE_MAX - (uintptr_t)pages, LW), EINVAL);
 	assert_refused(ibv_reg_mr(pd, (void *)UINTPTR_MAX, 1, 0), EINVAL);
-	assert_refused(ibv_reg_mr(pd, (void *)(UINTPTR_MAX - PAGE), 1, IBV_ACCESS_ON_DEMAND), EINVAL);
+	assert_refused(ibv_reg_mr(pd, (void *)(UINTPTR_MAX - PAGE + 1), 1, IBV_ACCESS_ON_DEMAND), EINVAL);
 	assert_refused(ibv_reg_mr(pd, NULL, SIZE_MAX, LW), EINVAL); /* implicit only with ON_DEMAND */
 	assert_refused(ibv_reg_mr(pd, pages, SIZE_MAX, LW | IBV_ACCESS_ON_DEMAND), EINVAL);
 	assert_refused(ibv_reg_mr_iova(pd, pages, PAGE, UINT64_MAX - PAGE + 2, LW), EINVAL);

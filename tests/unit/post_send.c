@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What ibv_post_send(3) and ibv_bind_mw(3) refuse, with which errno and in which order, and what stays posted:
- * mlx5-formats 4.2, 4.12.
+ * What ibv_post_send(3) and ibv_bind_mw(3) refuse, with which errno and in which order, and what stays
+ * posted: mlx5-formats 4.2, 4.12.
  */
 #include "posting_fixture.h"
 
@@ -133,7 +133,10 @@ static void bad_wr_in_list(void **state)
 	posting_free(p);
 }
 
-/* The queue holds max_post WRs, counted over the wrap of all counters; an unsignalled one counts until a later CQE. */
+/*
+ * The queue holds max_post WRs, counted over the wrap of all counters; an unsignalled one counts until a
+ * later CQE.
+ */
 static void full_queue(void **state)
 {
 	struct posting *p = rc_qp(5);
@@ -167,8 +170,9 @@ static void full_queue(void **state)
 }
 
 /*
- * A QP sized for SEND has blocks of 64 bytes; a WRITE with all SGEs and a LOCAL_INV take two, a bind three. Such WQEs
- * must never reach into one that is still outstanding: random postings and completions against a count kept here.
+ * A QP sized for SEND has blocks of 64 bytes; a WRITE with all SGEs and a LOCAL_INV take two, a bind three.
+ * Such WQEs must never reach into one that is still outstanding: random postings and completions against a
+ * count kept here.
  */
 struct outstanding {
 	uint32_t blocks[64]; /* per WR, a FIFO */
@@ -290,7 +294,10 @@ static void ring_too_small(void **state)
 	posting_free(p);
 }
 
-/* An operation that was not announced may make a WQE longer than 63 units although the SGEs are within the limit. */
+/*
+ * An operation that was not announced may make a WQE longer than 63 units although the SGEs are within the
+ * limit.
+ */
 static void longest_wqe(void **state)
 {
 	struct posting *p = posting_new(IBV_QPT_RC, IBV_QP_EX_WITH_SEND,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A QP without a device: rings that the driver's posting functions fill, and stand-ins for the few functions of the
- * device that they call. Include in one file per program, which is linked with the sources under test alone.
+ * A QP without a device: rings that the driver's posting functions fill, and stand-ins for the few functions
+ * of the device that they call. Include in one file per program, which is linked with the sources under test
+ * alone.
  */
 #ifndef TESTS_UNIT_POSTING_FIXTURE_H
 #define TESTS_UNIT_POSTING_FIXTURE_H
@@ -239,7 +240,9 @@ static inline void check_wqe(const struct posting *p, uint32_t index, struct exp
 	assert_int_equal(p->qp.sq.cur_post, index + (e->length + 63) / 64);
 }
 
-/* The WR number @head starts at @index, is remembered with @wr_id and @wc_opcode, and has been handed over. */
+/*
+ * The WR number @head starts at @index, is remembered with @wr_id and @wc_opcode, and has been handed over.
+ */
 static inline void check_tables(const struct posting *p, uint32_t index, uint32_t head, uint64_t wr_id,
 				uint8_t wc_opcode)
 {

@@ -22,8 +22,8 @@ static const struct example examples[] = {
 	 {.max_send_wr = 1, .max_send_sge = 1, .max_inline_data = 60}},
 	{IBV_QPT_RC, IBV_QP_EX_WITH_SEND, 0, {.max_send_wr = 1, .max_send_sge = 1}, 64, 64,
 	 {.max_send_wr = 1, .max_send_sge = 1, .max_inline_data = 44}},
-	{IBV_QPT_RC, IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE, 0, {.max_send_wr = 1, .max_send_sge = 1}, 64, 64,
-	 {.max_send_wr = 1, .max_send_sge = 1, .max_inline_data = 28}},
+	{IBV_QPT_RC, IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE, 0, {.max_send_wr = 1, .max_send_sge = 1},
+	 64, 64, {.max_send_wr = 1, .max_send_sge = 1, .max_inline_data = 28}},
 	{IBV_QPT_UD, ALL_RC, 0, {.max_send_wr = 1, .max_send_sge = 1}, 128, 128,
 	 {.max_send_wr = 1, .max_send_sge = 1, .max_inline_data = 60}},
 	{IBV_QPT_RC, ALL_RC, 0, {.max_send_wr = 16, .max_send_sge = 1, .max_inline_data = 512}, 768, 16384,
@@ -32,13 +32,15 @@ static const struct example examples[] = {
 	{IBV_QPT_RC, ALL_RC, 0, {.max_send_wr = 1, .max_send_sge = 1, .max_inline_data = 828}, 1024, 1024,
 	 {.max_send_wr = 1, .max_send_sge = 1, .max_inline_data = 828}},
 	/* MKEY_CONFIGURE alone also yields 60 */
-	{IBV_QPT_RC, IBV_QP_EX_WITH_SEND, MLX5DV_QP_EX_WITH_MKEY_CONFIGURE, {.max_send_wr = 1, .max_send_sge = 1},
-	 256, 256, {.max_send_wr = 1, .max_send_sge = 1, .max_inline_data = 60}},
+	{IBV_QPT_RC, IBV_QP_EX_WITH_SEND, MLX5DV_QP_EX_WITH_MKEY_CONFIGURE,
+	 {.max_send_wr = 1, .max_send_sge = 1}, 256, 256,
+	 {.max_send_wr = 1, .max_send_sge = 1, .max_inline_data = 60}},
 	/* layout of 4 and a signature: 124 */
 	{IBV_QPT_RC, ALL_RC, 0, {.max_send_wr = 1, .max_send_sge = 1, .max_inline_data = 124}, 320, 512,
 	 {.max_send_wr = 1, .max_send_sge = 1, .max_inline_data = 124}},
 	/* RAW_WQE adds nothing */
-	{IBV_QPT_RC, IBV_QP_EX_WITH_SEND, MLX5DV_QP_EX_WITH_RAW_WQE, {.max_send_wr = 1, .max_send_sge = 1}, 64, 64,
+	{IBV_QPT_RC, IBV_QP_EX_WITH_SEND, MLX5DV_QP_EX_WITH_RAW_WQE,
+	 {.max_send_wr = 1, .max_send_sge = 1}, 64, 64,
 	 {.max_send_wr = 1, .max_send_sge = 1, .max_inline_data = 44}},
 	/* atomics: 48 */
 	{IBV_QPT_RC, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, 0, {.max_send_wr = 3, .max_send_sge = 2}, 128, 512,
@@ -47,10 +49,14 @@ static const struct example examples[] = {
 	{IBV_QPT_UC, ALL_RC, 0, {.max_send_wr = 5, .max_send_sge = 4}, 256, 2048,
 	 {.max_send_wr = 8, .max_send_sge = 4, .max_inline_data = 60}},
 	/* receive: 1 WR of 1 SGE fills 64 bytes with 4 entries, 3 SGEs become 4 */
-	{IBV_QPT_RC, ALL_RC, 0, {.max_recv_wr = 1, .max_recv_sge = 1}, 0, 0, {.max_recv_wr = 4, .max_recv_sge = 1}},
-	{IBV_QPT_RC, ALL_RC, 0, {.max_recv_wr = 5, .max_recv_sge = 3}, 0, 0, {.max_recv_wr = 8, .max_recv_sge = 4}},
-	{IBV_QPT_RC, ALL_RC, 0, {.max_recv_wr = 1, .max_recv_sge = 0}, 0, 0, {.max_recv_wr = 4, .max_recv_sge = 1}},
-	{IBV_QPT_RC, ALL_RC, 0, {.max_recv_wr = 1, .max_recv_sge = 32}, 0, 0, {.max_recv_wr = 1, .max_recv_sge = 32}},
+	{IBV_QPT_RC, ALL_RC, 0, {.max_recv_wr = 1, .max_recv_sge = 1}, 0, 0,
+	 {.max_recv_wr = 4, .max_recv_sge = 1}},
+	{IBV_QPT_RC, ALL_RC, 0, {.max_recv_wr = 5, .max_recv_sge = 3}, 0, 0,
+	 {.max_recv_wr = 8, .max_recv_sge = 4}},
+	{IBV_QPT_RC, ALL_RC, 0, {.max_recv_wr = 1, .max_recv_sge = 0}, 0, 0,
+	 {.max_recv_wr = 4, .max_recv_sge = 1}},
+	{IBV_QPT_RC, ALL_RC, 0, {.max_recv_wr = 1, .max_recv_sge = 32}, 0, 0,
+	 {.max_recv_wr = 1, .max_recv_sge = 32}},
 	/* no send queue: max_inline_data is not touched */
 	{IBV_QPT_RC, ALL_RC, 0, {.max_send_sge = 7, .max_inline_data = 9}, 0, 0,
 	 {.max_send_sge = 7, .max_inline_data = 9}},

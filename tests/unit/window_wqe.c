@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * WQEs of window binds and local invalidates against the format sheet, row by row (mlx5-formats 1.15), with the ring's
- * end in each of their segments; and the fence that they leave behind (1.3).
+ * WQEs of window binds and local invalidates against the format sheet, row by row (mlx5-formats 1.15), with
+ * the ring's end in each of their segments; and the fence that they leave behind (1.3).
  */
 #include "posting_fixture.h"
 
@@ -133,7 +133,9 @@ static void window_wqes(void **state)
 				check_wqe(p, index, &e);
 				check_tables(p, index, head, wr_id,
 					     w->invalidate ? IBV_WC_LOCAL_INV : IBV_WC_BIND_MW);
-				/* The library never changes the rkey of a posted bind; ibv_bind_mw(3) does. */
+				/*
+				 * The library never changes the rkey of a posted bind; ibv_bind_mw(3) does.
+				 */
 				assert_int_equal(mw.base.rkey, 0xab5b);
 			}
 		}
@@ -141,7 +143,10 @@ static void window_wqes(void **state)
 	posting_free(p);
 }
 
-/* The WQE after a bind or an invalidate carries the small fence, unless it is fenced itself (mlx5-formats 1.3). */
+/*
+ * The WQE after a bind or an invalidate carries the small fence, unless it is fenced itself (mlx5-formats
+ * 1.3).
+ */
 static void fence_cache(void **state)
 {
 	struct posting *p =

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The WQEs of ibv_post_send(3) and of the ibv_wr_* builders, byte by byte against the format sheet (mlx5-formats 1.2 to
- * 1.6), at every place of the ring: with the ring's end after each 16 bytes of each kind of segment, and in inline
- * data after each byte; with producer indices on both sides of 2^16 and 2^32.
+ * The WQEs of ibv_post_send(3) and of the ibv_wr_* builders, byte by byte against the format sheet
+ * (mlx5-formats 1.2 to 1.6), at every place of the ring: with the ring's end after each 16 bytes of each kind
+ * of segment, and in inline data after each byte; with producer indices on both sides of 2^16 and 2^32.
  */
 #include "posting_fixture.h"
 

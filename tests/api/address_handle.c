@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ibv_create_ah(3), ibv_create_ah_from_wc(3), and the address vector that a program gets by mlx5dv_init_obj(3), read
+ * byte by byte at the offsets of mlx5-formats 1.6. The GID table is that of SOFTHCA_GIDS=loopback: 0 and 1 are
+ * fe80::200:ff:fe00:0, 2 and 3 ::ffff:127.0.0.1, each as RoCE v1 and v2.
+ */
+#include <arpa/inet.h>
+#include <endian.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <infiniband/mlx5dv.h>
+
+#include "object_fixture.h"
+
+static struct ibv_ah_attr attributes_to(const char *gid, uint8_t sgid_index)
+{
+	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1, .grh = {.sgid_index = sgid_index, .hop_limit = 64}};
+
+	assert_int_equal(inet_pton(AF_INET6, gid, attr.grh.dgid.raw), 1);
+	return attr;
+}
+
+/* Copies the address vector of an address handle made of @attr. */
+static void vector_of(struct ibv_ah_attr *attr, uint8_t out[48])
+{
+	struct mlx5dv_obj object = {0};
+	struct mlx5dv_ah ah = {0};
+
+	object.ah.in = ibv_create_ah(pd, attr);
+	assert_non_null(object.ah.in);
+	assert_ptr_equal(object.ah.in->pd, pd);
+	assert_ptr_equal(object.ah.in->context, context);
+	object.ah.out = &ah;
+	assert_int_equal(mlx5dv_init_obj(&object, MLX5DV_OBJ_AH), 0);
+	memcpy(out, ah.av, 48);
+	assert_int_equal(ibv_destroy_ah(object.ah.in), 0);
+}
+
+static uint16_t be16_at(const uint8_t *at)
+{
+	return (uint16_t)(at[0] << 8 | at[1]);
+}
+
+static uint32_t be32_at(const uint8_t *at)
+{
+	return (uint32_t)be16_at(at) << 16 | be16_at(at + 2);
+}
+
+static void address_vector(void **state)
+{
+	struct ibv_ah_attr attr = attributes_to("::ffff:127.0.0.1", 3);
+	uint8_t av[48];
+
+	(void)state;
+	attr.sl = 5;
+	attr.static_rate = IBV_RATE_100_GBPS;
+	attr.grh.flow_label = 0x12345;
+	attr.grh.traffic_class = 0x68;
+	attr.grh.hop_limit = 33;
+	vector_of(&attr, av);
+	for (int i = 0; i < 12; i++)
+		assert_int_equal(av[i], 0); /* qkey and QP number are those of the request */
+	assert_int_equal(av[12], 5 << 1);
+	assert_int_equal(av[13], 0);
+	/* ibv_flow_label_to_udp_sport(): 0x12345 is 4:0x2345 in 14-bit digits, 4 ^ 0x2345 = 0x2341 */
+	assert_int_equal(be16_at(av + 14), 0xc000 | 0x2341);
+	for (int i = 16; i < 26; i++)
+		assert_int_equal(av[i], 0); /* reserved; the loopback interface has MAC address 0 */
+	assert_int_equal(av[26], 0x68);
+	assert_int_equal(av[27], 33);
+	assert_int_equal(be32_at(av + 28), 3 << 20 | 0x12345); /* no GRH bit on Ethernet */
+	assert_memory_equal(av + 32, attr.grh.dgid.raw, 16);
+}
+
+static void udp_source_port(void **state)
+{
+	struct ibv_ah_attr attr = attributes_to("::ffff:127.0.0.1", 2);
+	uint8_t av[48], again[48];
+
+	(void)state;
+	attr.grh.flow_label = 1;
+	vector_of(&attr, av);
+	assert_int_equal(be16_at(av + 14), 0); /* RoCE v1 has none */
+	attr.grh.sgid_index = 3;
+	attr.grh.flow_label = 0;
+	vector_of(&attr, av);
+	assert_true(be16_at(av + 14) >= 0xc000);
+	vector_of(&attr, again);
+	assert_memory_equal(av, again, 48);
+	/* Bits beyond the 20 of a flow label do not count. */
+	attr.grh.flow_label = 0xfff00000;
+	vector_of(&attr, again);
+	assert_memory_equal(av, again, 48);
+}
+
+static void mac_addresses(void **state)
+{
+	static const struct {
+		const char *gid;
+		uint8_t mac[6];
+	} cases[] = {
+		{"fe80::211:22ff:fe33:4455", {0x00, 0x11, 0x22, 0x33, 0x44, 0x55}}, /* RFC 4291, appendix A */
+		{"fe80::a8bb:ccff:fedd:eeff", {0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff}},
+		{"ff0e::ffff:239.129.2.3", {0x01, 0x00, 0x5e, 0x01, 0x02, 0x03}}, /* RFC 1112 */
+		{"ff02::1:ff00:1234", {0x33, 0x33, 0xff, 0x00, 0x12, 0x34}}, /* RFC 2464 */
+		{"::ffff:127.0.0.1", {0}},
+		{"::ffff:203.0.113.77", {0}}, /* nobody knows */
+		{"2001:db8::1", {0}},
+	};
+	uint8_t av[48];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct ibv_ah_attr attr = attributes_to(cases[i].gid, 3);
+
+		vector_of(&attr, av);
+		assert_memory_equal(av + 20, cases[i].mac, 6);
+	}
+}
+
+static void layer_2_address_of_a_gid(void **state)
+{
+	struct ibv_ah_attr attr = attributes_to("fe80::211:22ff:fe33:4455", 1);
+	static const uint8_t expected[6] = {0x00, 0x11, 0x22, 0x33, 0x44, 0x55};
+	uint16_t vlan = 1;
+	uint8_t mac[6];
+
+	(void)state;
+	assert_int_equal(ibv_resolve_eth_l2_from_gid(context, &attr, mac, &vlan), 0);
+	assert_memory_equal(mac, expected, 6);
+	assert_int_equal(vlan, 0xffff);
+	assert_int_equal(ibv_resolve_eth_l2_from_gid(context, &attr, mac, NULL), 0);
+	attr = attributes_to("::ffff:203.0.113.77", 3);
+	assert_int_equal(ibv_resolve_eth_l2_from_gid(context, &attr, mac, NULL), -EHOSTUNREACH);
+	attr.grh.sgid_index = 4;
+	assert_int_equal(ibv_resolve_eth_l2_from_gid(context, &attr, mac, NULL), -EINVAL);
+}
+
+static void attributes_that_are_refused(void **state)
+{
+	struct ibv_ah_attr good = attributes_to("::ffff:127.0.0.1", 3), attr;
+
+	(void)state;
+	attr = good;
+	attr.is_global = 0;
+	assert_refused(ibv_create_ah(pd, &attr), EINVAL);
+	attr = good;
+	attr.grh.sgid_index = 4; /* empty */
+	assert_refused(ibv_create_ah(pd, &attr), EINVAL);
+	attr.grh.sgid_index = 255;
+	assert_refused(ibv_create_ah(pd, &attr), EINVAL);
+	attr = good;
+	attr.port_num = 0;
+	assert_refused(ibv_create_ah(pd, &attr), EINVAL);
+	attr.port_num = 2;
+	assert_refused(ibv_create_ah(pd, &attr), EINVAL);
+}
+
+static void an_address_handle_keeps_its_pd(void **state)
+{
+	struct ibv_ah_attr attr = attributes_to("::ffff:127.0.0.1", 3);
+	struct ibv_pd *domain = ibv_alloc_pd(context);
+	struct ibv_ah *ah = ibv_create_ah(domain, &attr);
+
+	(void)state;
+	assert_non_null(ah);
+	assert_int_equal(ibv_dealloc_pd(domain), EBUSY);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	assert_int_equal(ibv_dealloc_pd(domain), 0);
+}
+
+/* ---- from a completion -------------------------------------------------------------------------------------- */
+
+/* 40 bytes in front of a datagram, at an odd address as in a program's buffer. */
+static uint8_t buffer[48];
+static uint8_t *const header = buffer + 1;
+
+/* An IPv4 header in the last 20 bytes, anything in the first 20 (IBTA annex A17). */
+static void put_ipv4(const char *from, const char *to)
+{
+	uint8_t *ip = header + 20;
+	uint32_t sum = 0;
+
+	memset(header, 0xa5, 20);
+	memset(ip, 0, 20);
+	ip[0] = 0x45;
+	ip[1] = 0x1c;
+	ip[3] = 100;
+	ip[8] = 61;
+	ip[9] = 17;
+	assert_int_equal(inet_pton(AF_INET, from, ip + 12), 1);
+	assert_int_equal(inet_pton(AF_INET, to, ip + 16), 1);
+	for (int i = 0; i < 20; i += 2)
+		sum += be16_at(ip + i);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = ~((sum & 0xffff) + (sum >> 16));
+	ip[10] = (uint8_t)(sum >> 8);
+	ip[11] = (uint8_t)sum;
+}
+
+static void put_ipv6(const char *from, const char *to, uint8_t next_header)
+{
+	static const uint8_t first[8] = {0x6b, 0xca, 0xbc, 0xde, 0, 100}; /* version 6, class 0xbc, flow 0xabcde */
+
+	memcpy(header, first, 8);
+	header[6] = next_header;
+	header[7] = 62;
+	assert_int_equal(inet_pton(AF_INET6, from, header + 8), 1);
+	assert_int_equal(inet_pton(AF_INET6, to, header + 24), 1);
+}
+
+static int init_from(struct ibv_ah_attr *attr)
+{
+	struct ibv_wc wc = {.wc_flags = IBV_WC_GRH, .sl = 3, .slid = 0x1234, .dlid_path_bits = 5};
+
+	memset(attr, 0xa5, sizeof(*attr));
+	errno = 0;
+	return ibv_init_ah_from_wc(context, 1, &wc, (struct ibv_grh *)(void *)header, attr);
+}
+
+static void expect_answer_to(const struct ibv_ah_attr *attr, const char *gid, uint8_t sgid_index)
+{
+	union ibv_gid expected;
+
+	assert_int_equal(inet_pton(AF_INET6, gid, expected.raw), 1);
+	assert_memory_equal(&attr->grh.dgid, &expected, 16);
+	assert_int_equal(attr->grh.sgid_index, sgid_index);
+	assert_int_equal(attr->is_global, 1);
+	assert_int_equal(attr->port_num, 1);
+	assert_int_equal(attr->sl, 3);
+	assert_int_equal(attr->dlid, 0x1234);
+	assert_int_equal(attr->src_path_bits, 5);
+}
+
+static void answer_over_ipv4(void **state)
+{
+	struct ibv_ah_attr attr;
+
+	(void)state;
+	put_ipv4("10.1.2.3", "127.0.0.1");
+	assert_int_equal(init_from(&attr), 0);
+	expect_answer_to(&attr, "::ffff:10.1.2.3", 3);
+	assert_int_equal(attr.grh.hop_limit, 61);
+	assert_int_equal(attr.grh.traffic_class, 0x1c);
+	assert_int_equal(attr.grh.flow_label, 0);
+	/* The first 20 bytes look like IPv6 by chance: the checksum decides. */
+	header[0] = 0x60;
+	assert_int_equal(init_from(&attr), 0);
+	expect_answer_to(&attr, "::ffff:10.1.2.3", 3);
+	header[20 + 10] ^= 1;
+	assert_int_equal(init_from(&attr), -1);
+}
+
+static void answer_over_ipv6_and_roce_v1(void **state)
+{
+	struct ibv_ah_attr attr;
+
+	(void)state;
+	put_ipv6("fe80::211:22ff:fe33:4455", "fe80::200:ff:fe00:0", 17);
+	assert_int_equal(init_from(&attr), 0);
+	expect_answer_to(&attr, "fe80::211:22ff:fe33:4455", 1);
+	assert_int_equal(attr.grh.hop_limit, 62);
+	assert_int_equal(attr.grh.traffic_class, 0xbc);
+	assert_int_equal(attr.grh.flow_label, 0xabcde);
+	put_ipv6("fe80::211:22ff:fe33:4455", "fe80::200:ff:fe00:0", 0x1b);
+	assert_int_equal(init_from(&attr), 0);
+	expect_answer_to(&attr, "fe80::211:22ff:fe33:4455", 0);
+	put_ipv6("::ffff:10.1.2.3", "::ffff:127.0.0.1", 0x1b);
+	assert_int_equal(init_from(&attr), 0);
+	expect_answer_to(&attr, "::ffff:10.1.2.3", 2);
+}
+
+static void headers_that_lead_nowhere(void **state)
+{
+	struct ibv_ah_attr attr;
+
+	(void)state;
+	put_ipv6("fe80::1", "fe80::200:ff:fe00:0", 6);
+	assert_int_equal(init_from(&attr), -1);
+	assert_int_equal(errno, EPROTONOSUPPORT);
+	put_ipv6("fe80::1", "ff02::1", 17);
+	assert_int_equal(init_from(&attr), -1);
+	assert_int_equal(errno, EINVAL);
+	put_ipv6("fe80::1", "fe80::2", 17);
+	assert_int_equal(init_from(&attr), -1);
+	assert_int_equal(errno, EINVAL);
+	put_ipv4("10.1.2.3", "239.1.2.3");
+	assert_int_equal(init_from(&attr), -1);
+	assert_int_equal(errno, EINVAL);
+	put_ipv4("10.1.2.3", "10.9.9.9");
+	assert_int_equal(init_from(&attr), -1);
+	assert_int_equal(errno, EINVAL);
+	memset(header, 0, 40);
+	assert_int_equal(init_from(&attr), -1);
+	assert_int_equal(errno, EPROTONOSUPPORT);
+}
+
+/* ibv_init_ah_from_wc(3): the GRH is ignored unless the completion says that there is one. */
+static void completion_without_grh(void **state)
+{
+	struct ibv_wc wc = {.sl = 3, .slid = 7};
+	struct ibv_ah_attr attr;
+
+	(void)state;
+	assert_int_equal(ibv_init_ah_from_wc(context, 1, &wc, NULL, &attr), 0);
+	assert_int_equal(attr.is_global, 0);
+	assert_int_equal(attr.dlid, 7);
+	assert_refused(ibv_create_ah_from_wc(pd, &wc, NULL, 1), EINVAL);
+}
+
+static void address_handle_of_the_sender(void **state)
+{
+	struct ibv_wc wc = {.wc_flags = IBV_WC_GRH};
+	struct ibv_ah *ah;
+
+	(void)state;
+	put_ipv4("10.1.2.3", "127.0.0.1");
+	ah = ibv_create_ah_from_wc(pd, &wc, (struct ibv_grh *)(void *)header, 1);
+	assert_non_null(ah);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	assert_refused(ibv_create_ah_from_wc(pd, &wc, (struct ibv_grh *)(void *)header, 2), EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(address_vector),
+		cmocka_unit_test(udp_source_port),
+		cmocka_unit_test(mac_addresses),
+		cmocka_unit_test(layer_2_address_of_a_gid),
+		cmocka_unit_test(attributes_that_are_refused),
+		cmocka_unit_test(an_address_handle_keeps_its_pd),
+		cmocka_unit_test(answer_over_ipv4),
+		cmocka_unit_test(answer_over_ipv6_and_roce_v1),
+		cmocka_unit_test(headers_that_lead_nowhere),
+		cmocka_unit_test(completion_without_grh),
+		cmocka_unit_test(address_handle_of_the_sender),
+	};
+
+	setenv("SOFTHCA_GIDS", "loopback", 1);
+	return cmocka_run_group_tests(tests, fixture_open, fixture_close);
+}

@@ -1,0 +1,686 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * QPs from creation to destruction, with everything around them played by this file: what is refused and why
+ * (mlx5-formats 4.1, 4.2, 4.11), what the device is told, what follows a change of state, the order in which a
+ * QP goes, and that a failure half-way leaves nothing behind.
+ */
+#include "posting_fixture.h"
+
+#include "abi/entry_points.h"
+#include "verbs/events.h"
+
+/* ---- the surroundings ---- */
+
+static struct {
+	char log[256]; /* calls, a word each */
+	int fail_at;   /* which of the calls that may fail does; 0: none */
+	int calls;     /* of those */
+	struct hca_qp_attr created;
+	int modify_result, destroy_result;
+	enum ibv_qp_state state;
+	bool single_threaded;
+} around;
+
+static void note(const char *word)
+{
+	strcat(around.log, word);
+	strcat(around.log, " ");
+}
+
+static bool fails(const char *word)
+{
+	if (++around.calls == around.fail_at)
+		return true;
+	note(word);
+	return false;
+}
+
+void *ring_alloc(struct user_pd *pd, size_t size, uint64_t type)
+{
+	(void)pd;
+	assert_int_equal(type, MLX5DV_RES_TYPE_QP);
+	assert_int_equal(size % 64, 0);
+	if (fails("ring")) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return aligned_alloc(64, size);
+}
+
+void ring_free(struct user_pd *pd, void *memory, size_t size, uint64_t type)
+{
+	(void)pd;
+	(void)size;
+	(void)type;
+	note("-ring");
+	free(memory);
+}
+
+uint32_t *dbrec_alloc(struct user_pd *pd)
+{
+	(void)pd;
+	if (fails("dbrec")) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return calloc(2, sizeof(uint32_t));
+}
+
+void dbrec_free(struct user_pd *pd, uint32_t *dbrec)
+{
+	(void)pd;
+	note("-dbrec");
+	free(dbrec);
+}
+
+bool queue_single_threaded(const struct user_pd *pd)
+{
+	(void)pd;
+	return around.single_threaded;
+}
+
+void user_pd_get(struct user_pd *pd)
+{
+	pd->references++;
+}
+
+void user_pd_put(struct user_pd *pd)
+{
+	pd->references--;
+}
+
+int user_index_add(struct user_index_table *table, struct user_qp *qp, uint32_t *index)
+{
+	(void)table;
+	(void)qp;
+	if (fails("index"))
+		return -ENOMEM;
+	*index = 77;
+	return 0;
+}
+
+void user_index_remove(struct user_index_table *table, uint32_t index)
+{
+	(void)table;
+	assert_int_equal(index, 77);
+	note("-index");
+}
+
+void user_cq_purge_qp(struct user_qp *qp)
+{
+	(void)qp;
+	note("purge");
+}
+
+void user_qp_wait_events(struct user_qp *qp)
+{
+	(void)qp;
+	note("wait");
+}
+
+int dv_wr_table_fill(struct user_qp *qp, uint64_t dv_send_ops)
+{
+	(void)qp;
+	return dv_send_ops & ~UINT64_C(0x1f) ? -EOPNOTSUPP : 0;
+}
+
+static char qp_in_device;
+
+int hca_qp_create(struct hca_context *context, const struct hca_qp_attr *attr, struct hca_qp **qp)
+{
+	(void)context;
+	around.created = *attr;
+	if (fails("qp"))
+		return -EAGAIN;
+	*qp = (struct hca_qp *)&qp_in_device;
+	return 0;
+}
+
+uint32_t hca_qp_number(const struct hca_qp *qp)
+{
+	(void)qp;
+	return TEST_QPN;
+}
+
+int hca_qp_destroy(struct hca_qp *qp)
+{
+	(void)qp;
+	if (!around.destroy_result)
+		note("-qp");
+	return around.destroy_result;
+}
+
+int hca_qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int attr_mask)
+{
+	(void)qp;
+	if (!around.modify_result && attr_mask & IBV_QP_STATE)
+		around.state = attr->qp_state;
+	note("modify");
+	return around.modify_result;
+}
+
+int hca_qp_query(struct hca_qp *qp, struct ibv_qp_attr *attr)
+{
+	(void)qp;
+	attr->qp_state = around.state;
+	attr->qkey = 0x1111;
+	return 0;
+}
+
+/* ---- objects of the program ---- */
+
+static struct user_device user_device;
+static struct user_context context, other_context;
+static struct user_pd pd;
+static struct user_cq send_cq, recv_cq;
+static struct user_srq srq;
+static struct ibv_context *program;
+
+static int reset_all(void **state)
+{
+	(void)state;
+	memset(&device, 0, sizeof(device));
+	memset(&around, 0, sizeof(around));
+	memset(&pd, 0, sizeof(pd));
+	memset(&send_cq, 0, sizeof(send_cq));
+	memset(&recv_cq, 0, sizeof(recv_cq));
+	memset(&srq, 0, sizeof(srq));
+	program = &context.verbs.context;
+	program->device = &user_device.base;
+	other_context.verbs.context.device = &user_device.base;
+	pd.base.context = send_cq.base.context = recv_cq.base.context = srq.base.context = program;
+	srq.type = IBV_SRQT_BASIC;
+	return 0;
+}
+
+static struct ibv_qp_init_attr_ex attributes(enum ibv_qp_type type)
+{
+	return (struct ibv_qp_init_attr_ex){
+		.qp_context = &around,
+		.send_cq = &send_cq.base,
+		.recv_cq = &recv_cq.base,
+		.cap = {.max_send_wr = 16, .max_recv_wr = 5, .max_send_sge = 2, .max_recv_sge = 3},
+		.qp_type = type,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = &pd.base,
+	};
+}
+
+static void refused_dv(struct ibv_qp_init_attr_ex attr, struct mlx5dv_qp_init_attr *dv, int err,
+		       enum explain_rule rule)
+{
+	struct ibv_qp_cap cap = attr.cap;
+
+	errno = 0;
+	device.rule = RULE_NONE;
+	assert_null(user_qp_create(program, &attr, dv));
+	assert_int_equal(errno, err);
+	assert_int_equal(device.rule, rule);
+	assert_memory_equal(&attr.cap, &cap, sizeof(cap));
+	assert_string_equal(around.log, "");
+}
+
+static void refused(struct ibv_qp_init_attr_ex attr, int err, enum explain_rule rule)
+{
+	refused_dv(attr, NULL, err, rule);
+}
+
+static struct user_qp *create(struct ibv_qp_init_attr_ex *attr, struct mlx5dv_qp_init_attr *dv)
+{
+	struct ibv_qp *qp = user_qp_create(program, attr, dv);
+
+	assert_non_null(qp);
+	around.log[0] = 0;
+	return to_user_qp(qp);
+}
+
+static void destroy(struct user_qp *qp)
+{
+	assert_int_equal(softhca_ibv_destroy_qp(&qp->base), 0);
+	assert_int_equal(pd.references, 0);
+}
+
+/* ---- creation ---- */
+
+static void bad_attributes(void **state)
+{
+	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
+
+	(void)state;
+	attr.comp_mask |= 1 << 20;
+	refused(attr, EINVAL, RULE_QP_COMP_MASK);
+
+	attr = attributes(IBV_QPT_UD);
+	attr.comp_mask |= IBV_QP_INIT_ATTR_MAX_TSO_HEADER;
+	refused(attr, EINVAL, RULE_QP_TSO_HEADER);
+
+	attr = attributes(IBV_QPT_RAW_PACKET);
+	attr.comp_mask |= IBV_QP_INIT_ATTR_RX_HASH | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	refused(attr, EINVAL, RULE_QP_NO_SEND_QUEUE);
+	attr.comp_mask = IBV_QP_INIT_ATTR_RX_HASH | IBV_QP_INIT_ATTR_IND_TABLE;
+	refused(attr, EOPNOTSUPP, RULE_QP_RSS);
+
+	attr = attributes(IBV_QPT_RC);
+	attr.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
+	attr.create_flags = IBV_QP_CREATE_SOURCE_QPN;
+	refused(attr, EINVAL, RULE_QP_SOURCE_QPN);
+	attr.qp_type = IBV_QPT_UD;
+	refused(attr, EOPNOTSUPP, RULE_QP_CREATE_FLAGS);
+	attr.create_flags = IBV_QP_CREATE_SCATTER_FCS;
+	refused(attr, EOPNOTSUPP, RULE_QP_CREATE_FLAGS);
+	attr.create_flags = 1 << 30;
+	refused(attr, EINVAL, RULE_QP_CREATE_FLAGS);
+
+	attr = attributes((enum ibv_qp_type)1);
+	refused(attr, EINVAL, RULE_QP_TYPE_UNKNOWN);
+	refused(attributes(IBV_QPT_RAW_PACKET), EOPNOTSUPP, RULE_QP_TYPE);
+	refused(attributes(IBV_QPT_XRC_SEND), EOPNOTSUPP, RULE_QP_TYPE);
+	refused(attributes(IBV_QPT_XRC_RECV), EOPNOTSUPP, RULE_QP_TYPE);
+	refused(attributes(IBV_QPT_DRIVER), EINVAL, RULE_QP_DC_TYPE);
+
+	attr = attributes(IBV_QPT_RC);
+	attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	attr.send_ops_flags = 1 << 11; /* FLUSH, of later versions */
+	refused(attr, EOPNOTSUPP, RULE_QP_SEND_OPS);
+	attr = attributes(IBV_QPT_RC);
+	attr.cap.max_send_wr = UINT32_MAX;
+	refused(attr, EINVAL, RULE_QP_MAX_SEND_WR);
+}
+
+static void bad_objects(void **state)
+{
+	struct ibv_context *other = &other_context.verbs.context;
+	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
+
+	(void)state;
+	attr.comp_mask = IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	refused(attr, EINVAL, RULE_QP_PD);
+	attr = attributes(IBV_QPT_RC);
+	pd.base.context = other;
+	refused(attr, EINVAL, RULE_QP_PD);
+	pd.base.context = program;
+	attr.send_cq = NULL;
+	refused(attr, EINVAL, RULE_QP_CQ);
+	attr = attributes(IBV_QPT_UD);
+	attr.recv_cq = NULL;
+	refused(attr, EINVAL, RULE_QP_CQ);
+	attr = attributes(IBV_QPT_UD);
+	recv_cq.base.context = other;
+	refused(attr, EINVAL, RULE_QP_CQ);
+	recv_cq.base.context = program;
+
+	/* ibv_create_qp(3), NOTES: RC and UD only */
+	attr = attributes(IBV_QPT_UC);
+	attr.srq = &srq.base;
+	refused(attr, EINVAL, RULE_QP_SRQ);
+	attr.qp_type = IBV_QPT_RC;
+	srq.type = IBV_SRQT_XRC;
+	refused(attr, EINVAL, RULE_QP_SRQ_KIND);
+	srq.type = IBV_SRQT_BASIC;
+	srq.base.context = other;
+	refused(attr, EINVAL, RULE_QP_SRQ_KIND);
+}
+
+static void dv_attributes(void **state)
+{
+	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
+	struct mlx5dv_qp_init_attr dv = {.comp_mask = 1 << 4};
+	static const uint32_t taken[] = {0, 0x8, 0x10};
+	static const struct {
+		uint32_t flags;
+		int err;
+		enum explain_rule rule;
+	} bad[] = {
+		{0x18, EINVAL, RULE_QP_DV_SCATTER_FLAGS},    {0x80, EINVAL, RULE_QP_DV_CREATE_FLAGS},
+		{0x01, EINVAL, RULE_QP_DV_CREATE_FLAGS},     /* tunnels: raw packets */
+		{0x48, EOPNOTSUPP, RULE_QP_DV_CREATE_FLAGS}, /* signature pipelining */
+		{0x20, EOPNOTSUPP, RULE_QP_DV_CREATE_FLAGS},
+	};
+
+	(void)state;
+	refused_dv(attr, &dv, EINVAL, RULE_QP_DV_COMP_MASK);
+	dv.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC;
+	dv.dc_init_attr.dc_type = MLX5DV_DCTYPE_DCI;
+	refused_dv(attr, &dv, EINVAL, RULE_QP_DC_TYPE);
+	attr.qp_type = IBV_QPT_DRIVER;
+	refused_dv(attr, &dv, EOPNOTSUPP, RULE_QP_TYPE);
+	dv.dc_init_attr.dc_type = MLX5DV_DCTYPE_DCT;
+	refused_dv(attr, &dv, EOPNOTSUPP, RULE_QP_TYPE);
+	dv.dc_init_attr.dc_type = 3;
+	refused_dv(attr, &dv, EINVAL, RULE_QP_DC_TYPE);
+	dv.comp_mask = 0;
+	refused_dv(attr, &dv, EINVAL, RULE_QP_DC_TYPE);
+
+	attr = attributes(IBV_QPT_RC);
+	dv.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		dv.create_flags = bad[i].flags;
+		refused_dv(attr, &dv, bad[i].err, bad[i].rule);
+	}
+	for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
+		dv.create_flags = taken[i];
+		destroy(create(&attr, &dv));
+		around.log[0] = 0;
+	}
+	/* The table of the mlx5 builders has its say. */
+	dv.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS;
+	dv.send_ops_flags = 1 << 5;
+	refused_dv(attr, &dv, EOPNOTSUPP, RULE_NONE);
+}
+
+static void what_is_created(void **state)
+{
+	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
+	const struct hca_qp_attr *told = &around.created;
+	struct user_qp *qp;
+
+	(void)state;
+	attr.sq_sig_all = 1;
+	qp = create(&attr, NULL);
+	/* 16 WRs of 192 + 32 = 256 bytes; 5 receives of 3 SGEs: 8 of 4 */
+	assert_int_equal(attr.cap.max_send_wr, 16);
+	assert_int_equal(attr.cap.max_recv_wr, 8);
+	assert_int_equal(attr.cap.max_send_sge, 2);
+	assert_int_equal(attr.cap.max_recv_sge, 4);
+	assert_int_equal(attr.cap.max_inline_data, 60);
+
+	assert_int_equal(qp->base.qp_num, TEST_QPN);
+	assert_int_equal(qp->base.state, IBV_QPS_RESET);
+	assert_int_equal(qp->base.qp_type, IBV_QPT_RC);
+	assert_ptr_equal(qp->base.qp_context, &around);
+	assert_ptr_equal(qp->base.context, program);
+	assert_ptr_equal(qp->base.pd, &pd.base);
+	assert_ptr_equal(qp->base.send_cq, &send_cq.base);
+	assert_ptr_equal(qp->base.recv_cq, &recv_cq.base);
+	assert_null(qp->base.srq);
+	assert_int_equal(pd.references, 1);
+	assert_false(qp->sq.lock.elided);
+
+	/* One buffer, the RQ first (mlx5-formats 1.1). */
+	assert_ptr_equal(told->rq_buffer, qp->buffer);
+	assert_int_equal(told->rq_count, 8);
+	assert_int_equal(told->rq_shift, 6);
+	assert_ptr_equal(told->sq_buffer, (char *)qp->buffer + 512);
+	assert_int_equal(told->sq_wqebb_count, 64);
+	assert_int_equal(qp->buffer_size, 512 + 4096);
+	assert_ptr_equal(told->dbrec, qp->dbrec);
+	assert_int_equal(told->user_index, 77);
+	assert_ptr_equal(told->cookie, qp);
+	assert_true(told->sq_sig_all);
+	assert_int_equal(told->cap.max_inline_data, 60);
+	qp->sq.wr_id[3] = 99;
+	assert_int_equal(told->wr_id_of(told->cookie, 0x1003), 99);
+	/* Without send_ops there is no extended QP. */
+	assert_null(softhca_ibv_qp_to_qp_ex(&qp->base));
+	destroy(qp);
+}
+
+static void srq_and_empty_queues(void **state)
+{
+	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_UD);
+	struct user_qp *qp;
+
+	(void)state;
+	attr.srq = &srq.base;
+	attr.cap.max_send_wr = 0;
+	around.single_threaded = true;
+	qp = create(&attr, NULL);
+	assert_int_equal(attr.cap.max_recv_wr, 0);
+	assert_int_equal(attr.cap.max_recv_sge, 0);
+	assert_null(qp->buffer);
+	assert_null(around.created.wr_id_of);
+	assert_true(qp->sq.lock.elided);
+	assert_true(qp->rq.lock.elided);
+	assert_ptr_equal(qp->base.srq, &srq.base);
+	destroy(qp);
+}
+
+static void legacy_call(void **state)
+{
+	struct ibv_qp_init_attr attr = {
+		.send_cq = &send_cq.base,
+		.recv_cq = &recv_cq.base,
+		.cap = {.max_send_wr = 3, .max_send_sge = 1},
+		.qp_type = IBV_QPT_UC,
+	};
+	struct ibv_qp *qp = softhca_ibv_create_qp(&pd.base, &attr);
+
+	(void)state;
+	assert_non_null(qp);
+	assert_int_equal(attr.cap.max_send_wr, 4);
+	assert_int_equal(attr.cap.max_inline_data, 60);
+	destroy(to_user_qp(qp));
+	attr.cap.max_send_sge = 1000;
+	assert_null(softhca_ibv_create_qp(&pd.base, &attr));
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(attr.cap.max_send_sge, 1000);
+}
+
+static void extended(void **state)
+{
+	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
+	struct mlx5dv_qp_init_attr dv = {
+		.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS,
+		.send_ops_flags = MLX5DV_QP_EX_WITH_MKEY_CONFIGURE,
+	};
+	struct user_qp *qp;
+
+	(void)state;
+	attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	attr.send_ops_flags = IBV_QP_EX_WITH_SEND;
+	qp = create(&attr, NULL);
+	assert_ptr_equal(softhca_ibv_qp_to_qp_ex(&qp->base), &qp->ex);
+	assert_int_equal(qp->sq.wqe_size, 64);     /* 16 + 32 */
+	assert_non_null(qp->ex.wr_atomic_cmp_swp); /* all of the transport */
+	destroy(qp);
+	attr = attributes(IBV_QPT_RC);
+	attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	attr.send_ops_flags = IBV_QP_EX_WITH_SEND;
+	qp = create(&attr, &dv);
+	assert_int_equal(qp->sq.wqe_size, 256); /* 192 + 32 */
+	assert_int_equal(qp->dv_send_ops, MLX5DV_QP_EX_WITH_MKEY_CONFIGURE);
+	destroy(qp);
+}
+
+/* Whatever fails, what was made before is undone, and errno says why. */
+static void failure_half_way(void **state)
+{
+	static const struct {
+		const char *log;
+		int err;
+	} steps[] = {
+		{"", ENOMEM},
+		{"ring -ring ", ENOMEM},
+		{"ring dbrec -dbrec -ring ", ENOMEM},
+		{"ring dbrec index -index -dbrec -ring ", EAGAIN},
+	};
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
+
+		reset_all(NULL);
+		around.fail_at = i + 1;
+		errno = 0;
+		assert_null(user_qp_create(program, &attr, NULL));
+		assert_int_equal(errno, steps[i].err);
+		assert_string_equal(around.log, steps[i].log);
+		assert_int_equal(pd.references, 0);
+		assert_int_equal(attr.cap.max_send_wr, 16);
+	}
+}
+
+static void destruction(void **state)
+{
+	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
+	struct user_qp *qp = create(&attr, NULL);
+
+	(void)state;
+	around.destroy_result = -EBUSY;
+	assert_int_equal(softhca_ibv_destroy_qp(&qp->base), EBUSY);
+	assert_string_equal(around.log, "");
+	around.destroy_result = 0;
+	destroy(qp);
+	/* verbs/events.h */
+	assert_string_equal(around.log, "-qp wait purge -index -dbrec -ring ");
+}
+
+/* ---- states ---- */
+
+static int move(struct user_qp *qp, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = {.qp_state = state};
+
+	return softhca_ibv_modify_qp(&qp->base, &attr, IBV_QP_STATE);
+}
+
+static int complete(struct user_qp *qp)
+{
+	ibv_wr_start(&qp->ex);
+	return ibv_wr_complete(&qp->ex);
+}
+
+static void limits_of_states(void **state)
+{
+	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
+	struct user_qp *qp;
+	struct ibv_recv_wr *bad_recv, recv = {.num_sge = 0};
+	struct ibv_send_wr *bad_send, send = {.opcode = IBV_WR_SEND};
+
+	(void)state;
+	attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	qp = create(&attr, NULL);
+	assert_int_equal(softhca_ibv_post_recv(&qp->base, &recv, &bad_recv), EINVAL);
+	assert_int_equal(softhca_ibv_post_send(&qp->base, &send, &bad_send), ENOMEM);
+	assert_int_equal(complete(qp), EINVAL);
+
+	assert_int_equal(move(qp, IBV_QPS_INIT), 0);
+	assert_int_equal(qp->base.state, IBV_QPS_INIT);
+	assert_int_equal(softhca_ibv_post_recv(&qp->base, &recv, &bad_recv), 0);
+	assert_int_equal(move(qp, IBV_QPS_RTR), 0);
+	assert_int_equal(softhca_ibv_post_send(&qp->base, &send, &bad_send), ENOMEM);
+	assert_int_equal(complete(qp), EINVAL);
+
+	assert_int_equal(move(qp, IBV_QPS_RTS), 0);
+	assert_int_equal(softhca_ibv_post_send(&qp->base, &send, &bad_send), 0);
+	assert_int_equal(complete(qp), 0);
+	assert_int_equal(move(qp, IBV_QPS_SQD), 0);
+	assert_int_equal(softhca_ibv_post_send(&qp->base, &send, &bad_send), 0);
+	assert_int_equal(move(qp, IBV_QPS_ERR), 0);
+	assert_int_equal(softhca_ibv_post_send(&qp->base, &send, &bad_send), 0);
+	assert_int_equal(softhca_ibv_post_recv(&qp->base, &recv, &bad_recv), 0);
+	assert_int_equal(complete(qp), 0);
+
+	/* RESET forgets everything, after the device did. */
+	around.log[0] = 0;
+	qp->sq.fence_cache = 0x20;
+	qp->sq.oversized = true;
+	assert_int_equal(move(qp, IBV_QPS_RESET), 0);
+	assert_string_equal(around.log, "modify purge ");
+	assert_int_equal(qp->sq.head | qp->sq.tail | qp->sq.cur_post | qp->sq.fence_cache | qp->sq.oversized,
+			 0);
+	assert_int_equal(qp->rq.head | qp->rq.tail, 0);
+	assert_int_equal(qp->dbrec[0] | qp->dbrec[1], 0);
+	assert_int_equal(softhca_ibv_post_recv(&qp->base, &recv, &bad_recv), EINVAL);
+	assert_int_equal(softhca_ibv_post_send(&qp->base, &send, &bad_send), ENOMEM);
+	assert_int_equal(complete(qp), EINVAL);
+	destroy(qp);
+}
+
+/* A refused change leaves everything as it was. */
+static void refused_change(void **state)
+{
+	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
+	struct user_qp *qp = create(&attr, NULL);
+	struct ibv_qp_attr change = {.qp_state = IBV_QPS_RTS};
+
+	(void)state;
+	around.modify_result = -EINVAL;
+	assert_int_equal(move(qp, IBV_QPS_RTS), EINVAL);
+	assert_int_equal(qp->base.state, IBV_QPS_RESET);
+	assert_int_equal(qp->sq.max_gs, -1);
+	around.modify_result = 0;
+	around.log[0] = 0;
+	assert_int_equal(softhca_ibv_modify_qp(&qp->base, &change, 1 << 26), EOPNOTSUPP);
+	assert_int_equal(device.rule, RULE_QP_ATTR_MASK);
+	assert_string_equal(around.log, "");
+	/* Without IBV_QP_STATE the state stays, whatever attr says. */
+	assert_int_equal(softhca_ibv_modify_qp(&qp->base, &change, IBV_QP_QKEY), 0);
+	assert_int_equal(qp->base.state, IBV_QPS_RESET);
+	assert_int_equal(qp->sq.max_gs, -1);
+	destroy(qp);
+}
+
+static void query(void **state)
+{
+	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_UD);
+	struct user_qp *qp = create(&attr, NULL);
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr now;
+
+	(void)state;
+	around.state = IBV_QPS_ERR;
+	assert_int_equal(softhca_ibv_query_qp(&qp->base, &now, IBV_QP_CAP, &init), 0);
+	assert_int_equal(qp->base.state, IBV_QPS_RESET); /* not asked for */
+	assert_int_equal(now.qkey, 0x1111);
+	assert_memory_equal(&now.cap, &attr.cap, sizeof(attr.cap));
+	assert_memory_equal(&init.cap, &attr.cap, sizeof(attr.cap));
+	assert_ptr_equal(init.qp_context, &around);
+	assert_ptr_equal(init.send_cq, &send_cq.base);
+	assert_ptr_equal(init.recv_cq, &recv_cq.base);
+	assert_int_equal(init.qp_type, IBV_QPT_UD);
+	assert_int_equal(softhca_ibv_query_qp(&qp->base, &now, IBV_QP_STATE, &init), 0);
+	assert_int_equal(qp->base.state, IBV_QPS_ERR);
+	assert_int_equal(softhca_ibv_query_qp(&qp->base, &now, IBV_QP_RATE_LIMIT, &init), EOPNOTSUPP);
+	assert_int_equal(softhca_ibv_query_qp_data_in_order(&qp->base, IBV_WR_SEND, 0), 0);
+	destroy(qp);
+}
+
+static void options(void **state)
+{
+	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
+	struct user_qp *qp = create(&attr, NULL);
+	struct ibv_qp_rate_limit_attr rate = {.rate_limit = 1000};
+	struct ibv_ece ece = {.options = 5};
+
+	(void)state;
+	assert_int_equal(softhca_ibv_set_ece(&qp->base, &ece), EOPNOTSUPP);
+	ece.vendor_id = 0x8086;
+	assert_int_equal(softhca_ibv_set_ece(&qp->base, &ece), EINVAL);
+	ece.vendor_id = 0x15b3;
+	ece.comp_mask = 1;
+	assert_int_equal(softhca_ibv_set_ece(&qp->base, &ece), EINVAL);
+	assert_int_equal(device.rule, RULE_ECE_COMP_MASK);
+	ece.comp_mask = 0;
+	assert_int_equal(softhca_ibv_set_ece(&qp->base, &ece), 0);
+	assert_int_equal(ece.options, 0);
+	memset(&ece, 0xff, sizeof(ece));
+	assert_int_equal(softhca_ibv_query_ece(&qp->base, &ece), 0);
+	assert_int_equal(ece.vendor_id, 0x15b3);
+	assert_int_equal(ece.options | ece.comp_mask, 0);
+	assert_int_equal(softhca_ibv_modify_qp_rate_limit(&qp->base, &rate), EOPNOTSUPP);
+	destroy(qp);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(bad_attributes, reset_all),
+		cmocka_unit_test_setup(bad_objects, reset_all),
+		cmocka_unit_test_setup(dv_attributes, reset_all),
+		cmocka_unit_test_setup(what_is_created, reset_all),
+		cmocka_unit_test_setup(srq_and_empty_queues, reset_all),
+		cmocka_unit_test_setup(legacy_call, reset_all),
+		cmocka_unit_test_setup(extended, reset_all),
+		cmocka_unit_test_setup(failure_half_way, reset_all),
+		cmocka_unit_test_setup(destruction, reset_all),
+		cmocka_unit_test_setup(limits_of_states, reset_all),
+		cmocka_unit_test_setup(refused_change, reset_all),
+		cmocka_unit_test_setup(query, reset_all),
+		cmocka_unit_test_setup(options, reset_all),
+	};
+
+	(void)posting_new;
+	(void)posting_free;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
