@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The lock of a queue: a word that is spun for shortly, since most critical sections are shorter than going to sleep
- * and back, and slept for (futex) after that, since a large copy is not. While the process has one thread it costs no
- * locked instruction, which is more than half of what a small request costs otherwise.
+ * and back, and slept for (futex) after that, since a large copy is not.
+ *
+ * Locked instructions are half of what a small request costs, so there is one per round, in queue_lock; unlocking is a
+ * store and a load. The order of these two, without which a sleeper could be missed, is made by the sleeper: it runs a
+ * barrier on all CPUs of the process (membarrier(2)) between announcing itself and its last look. While the process
+ * has one thread there is no locked instruction at all.
  *
  * A queue whose owner promised a single thread (thread domain, MLX5_SINGLE_THREADED) elides its lock: libibverbs
  * promises thread safety only where the program did not renounce it (ibv_alloc_td(3)).
@@ -14,14 +18,9 @@
 #include <stdint.h>
 #include <sys/single_threaded.h>
 
-enum queue_lock_state {
-	QUEUE_LOCK_FREE,
-	QUEUE_LOCK_HELD,
-	QUEUE_LOCK_AWAITED, /* held, and somebody may be asleep */
-};
-
 struct queue_lock {
-	uint32_t state; /* enum queue_lock_state, atomic */
+	uint32_t held;	   /* atomic; 0 or 1; futex word of the sleepers */
+	uint32_t sleepers; /* atomic; threads that sleep or are about to */
 	bool elided;
 };
 
@@ -42,16 +41,11 @@ void queue_lock_wake(struct queue_lock *lock);
 
 static inline void queue_lock(struct queue_lock *lock)
 {
-	uint32_t free = QUEUE_LOCK_FREE;
-
 	if (lock->elided)
 		return;
-	if (__libc_single_threaded) {
-		__atomic_store_n(&lock->state, QUEUE_LOCK_HELD, __ATOMIC_RELAXED);
-		return;
-	}
-	if (!__atomic_compare_exchange_n(&lock->state, &free, QUEUE_LOCK_HELD, false, __ATOMIC_ACQUIRE,
-					 __ATOMIC_RELAXED))
+	if (__libc_single_threaded)
+		__atomic_store_n(&lock->held, 1, __ATOMIC_RELAXED);
+	else if (__builtin_expect(__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE), 0))
 		queue_lock_wait(lock);
 }
 
@@ -59,11 +53,10 @@ static inline void queue_unlock(struct queue_lock *lock)
 {
 	if (lock->elided)
 		return;
-	if (__libc_single_threaded) {
-		__atomic_store_n(&lock->state, QUEUE_LOCK_FREE, __ATOMIC_RELAXED);
-		return;
-	}
-	if (__atomic_exchange_n(&lock->state, QUEUE_LOCK_FREE, __ATOMIC_RELEASE) == QUEUE_LOCK_AWAITED)
+	__atomic_store_n(&lock->held, 0, __ATOMIC_RELEASE);
+	/* The compiler keeps the order; the processor is kept to it by the sleeper's barrier. */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (__builtin_expect(__atomic_load_n(&lock->sleepers, __ATOMIC_RELAXED), 0))
 		queue_lock_wake(lock);
 }
 

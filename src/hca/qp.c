@@ -208,7 +208,8 @@ void hca_qp_recv_doorbell(struct hca_qp *qp)
 	 * Pairs with set_state: either the flush sees the new entry, or this sees the state. An exchange, since it
 	 * costs a quarter of a fence.
 	 */
-	__atomic_exchange_n(&qp->recv_barrier, 1, __ATOMIC_SEQ_CST);
+	if (!__libc_single_threaded)
+		__atomic_exchange_n(&qp->recv_barrier, 1, __ATOMIC_SEQ_CST);
 	if (!__atomic_load_n(&qp->flushes, __ATOMIC_SEQ_CST))
 		return;
 	queue_lock(&qp->lock);

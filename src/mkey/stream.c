@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "mkey/copy.h"
+#include "mkey/records.h"
 
 #define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EACCES)
 
@@ -66,45 +67,98 @@ int stream_add_segments(struct stream *stream, const struct mlx5_wqe_data_seg *s
 	return 0;
 }
 
-/* Readies stream->piece; false at the end. */
-static bool refill(struct stream *stream)
-{
-	struct refusal ignored;
-
-	for (;;) {
-		const struct stream_part *part = &stream->part[stream->current];
-
-		if (stream->walking) {
-			if (walk_next(&stream->walk, UINT64_MAX, &stream->piece))
-				return true;
-			stream->walking = false;
-			stream->current++;
-			continue;
-		}
-		if (stream->current >= stream->count)
-			return false;
-		if (!part->key) {
-			stream->piece = (struct piece){part->address, part->length};
-			stream->current++;
-			return true;
-		}
-		/* Checked when it was added; a key changed since then by another thread gives a null piece. */
-		if (stream->walked != stream->current &&
-		    walk_begin(&stream->walk, stream->access, stream->rights, part->key, part->key_address, part->length, &ignored)) {
-			stream->piece = (struct piece){NULL, part->length};
-			stream->current++;
-			return true;
-		}
-		stream->walked = STREAM_PARTS;
-		stream->walking = true;
-	}
-}
-
 static void take(struct stream *stream, uint64_t bytes)
 {
 	if (stream->piece.address)
 		stream->piece.address += bytes;
 	stream->piece.length -= bytes;
+}
+
+/*
+ * Begins the walk of the current part. It was checked when it was added; a key that another thread changed since then
+ * gives a null piece.
+ */
+static void begin_walk(struct stream *stream)
+{
+	const struct stream_part *part = &stream->part[stream->current];
+	struct refusal ignored;
+
+	stream->walking = stream->walked == stream->current ||
+			  !walk_begin(&stream->walk, stream->access, stream->rights, part->key, part->key_address,
+				      part->length, &ignored);
+	stream->walked = STREAM_PARTS;
+	if (stream->walking)
+		return;
+	stream->piece = (struct piece){NULL, part->length};
+	stream->current++;
+}
+
+/* Readies stream->piece; false at the end. */
+static bool refill(struct stream *stream)
+{
+	for (;;) {
+		if (stream->walking) {
+			if (walk_next(&stream->walk, UINT64_MAX, &stream->piece))
+				return true;
+			stream->walking = false;
+			stream->current++;
+		} else if (stream->current >= stream->count) {
+			return false;
+		} else if (stream->part[stream->current].key) {
+			begin_walk(stream);
+			if (!stream->walking)
+				return true;
+		} else {
+			const struct stream_part *part = &stream->part[stream->current++];
+
+			stream->piece = (struct piece){part->address, part->length};
+			return true;
+		}
+	}
+}
+
+/* True if @stream is about to hand out whole repetitions of a layout. */
+static bool at_records(struct stream *stream)
+{
+	if (stream->piece.length || stream->current >= stream->count || !stream->part[stream->current].key)
+		return false;
+	if (!stream->walking)
+		begin_walk(stream);
+	return stream->walking && walk_repetitions(&stream->walk) > 1;
+}
+
+/* How many repetitions go between @records and @memory at once; the last byte of all is left to copy_bytes_last. */
+static uint64_t records_at_once(struct stream *records, struct stream *memory, uint64_t length)
+{
+	uint64_t count, most;
+
+	if (!at_records(records) || (!memory->piece.length && !refill(memory)) || !memory->piece.address)
+		return 0;
+	if (length > memory->piece.length)
+		length = memory->piece.length;
+	count = (length - 1) / walk_period(&records->walk);
+	most = walk_repetitions(&records->walk);
+	return count < most ? count : most;
+}
+
+/* Returns the bytes copied, 0 if neither side is a repeated layout that faces contiguous memory. */
+static uint64_t copy_records(struct stream *sink, struct stream *source, uint64_t length)
+{
+	uint64_t count = records_at_once(source, sink, length), bytes;
+
+	if (count) {
+		bytes = count * walk_period(&source->walk);
+		records_gather(&source->walk, sink->piece.address, count);
+		take(sink, bytes);
+		return bytes;
+	}
+	count = records_at_once(sink, source, length);
+	if (!count)
+		return 0;
+	bytes = count * walk_period(&sink->walk);
+	records_scatter(&sink->walk, source->piece.address, count);
+	take(source, bytes);
+	return bytes;
 }
 
 bool stream_next(struct stream *stream, uint64_t max, struct piece *piece)
@@ -121,8 +175,13 @@ bool stream_next(struct stream *stream, uint64_t max, struct piece *piece)
 void stream_copy(struct stream *sink, struct stream *source, uint64_t length)
 {
 	while (length) {
-		uint64_t bytes = length;
+		uint64_t bytes = copy_records(sink, source, length);
 
+		if (bytes) {
+			length -= bytes;
+			continue;
+		}
+		bytes = length;
 		if (!source->piece.length && !refill(source))
 			return;
 		if (!sink->piece.length && !refill(sink))

@@ -391,36 +391,38 @@ static uint64_t atomic_in_memory(const struct packet *packet, uint64_t *target)
 	return before;
 }
 
-/* Memory that a layout cuts or shifts: atomic among the operations of this device (IBV_ATOMIC_HCA) by its lock. */
-static uint64_t atomic_in_pieces(struct request *request, struct stream *again)
+/*
+ * Memory that a layout cuts or shifts: atomic among the operations of this device (IBV_ATOMIC_HCA) by its lock. The sink
+ * was checked when it was built and is built again for each of the two passes.
+ */
+static uint64_t atomic_in_pieces(struct request *request)
 {
 	struct hca *hca = request->qp->hca;
 	struct stream result;
 	uint64_t before = 0, after;
 
 	pthread_mutex_lock(&hca->atomic_lock);
+	target_key(request, RIGHT_ATOMIC, 0, sizeof(before));
 	stream_read(request->sink, &before, sizeof(before));
 	after = atomic_result(request->packet, before);
 	stream_begin(&result, NULL, 0);
 	stream_add_memory(&result, (const uint8_t *)&after, sizeof(after));
-	stream_copy(again, &result, sizeof(after));
+	target_key(request, RIGHT_ATOMIC, 0, sizeof(after));
+	stream_copy(request->sink, &result, sizeof(after));
 	pthread_mutex_unlock(&hca->atomic_lock);
 	return before;
 }
 
 static void execute_atomic(struct request *request)
 {
-	struct stream again = *request->sink;
 	struct piece piece = {NULL, 0};
 	uint64_t original;
 
-	stream_next(&again, sizeof(uint64_t), &piece);
-	if (piece.address && piece.length == sizeof(uint64_t) && !((uintptr_t)piece.address % sizeof(uint64_t))) {
+	stream_next(request->sink, sizeof(uint64_t), &piece);
+	if (piece.address && piece.length == sizeof(uint64_t) && !((uintptr_t)piece.address % sizeof(uint64_t)))
 		original = atomic_in_memory(request->packet, (uint64_t *)piece.address);
-	} else {
-		again = *request->sink;
-		original = atomic_in_pieces(request, &again);
-	}
+	else
+		original = atomic_in_pieces(request);
 	remember(&request->qp->responder, request->packet, original);
 	begin_reply(request, MESSAGE_ATOMIC_ACKNOWLEDGE, request->packet->psn, AETH_ACK);
 	request->reply->original = original;

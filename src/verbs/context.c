@@ -23,8 +23,51 @@ static struct {
 	struct user_context *first;
 } contexts = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+static pthread_once_t fork_handlers_once = PTHREAD_ONCE_INIT;
+
+/* Contexts share their table with those imported from them: one of them stands for all. */
+static bool owns_table(const struct user_context *context)
+{
+	const struct user_context *other;
+
+	for (other = contexts.first; other != context; other = other->next)
+		if (other->handles == context->handles)
+			return false;
+	return true;
+}
+
+/*
+ * A forked child goes on using contexts (clients allocate device memory there): it finds them whole and
+ * unlocked.
+ */
+static void before_fork(void)
+{
+	struct user_context *context;
+
+	pthread_mutex_lock(&contexts.lock);
+	for (context = contexts.first; context; context = context->next)
+		if (owns_table(context))
+			handle_table_freeze(context->handles);
+}
+
+static void after_fork(void)
+{
+	struct user_context *context;
+
+	for (context = contexts.first; context; context = context->next)
+		if (owns_table(context))
+			handle_table_thaw(context->handles);
+	pthread_mutex_unlock(&contexts.lock);
+}
+
+static void register_fork_handlers(void)
+{
+	pthread_atfork(before_fork, after_fork, after_fork);
+}
+
 static void list_context(struct user_context *context)
 {
+	pthread_once(&fork_handlers_once, register_fork_handlers);
 	pthread_mutex_lock(&contexts.lock);
 	context->next = contexts.first;
 	contexts.first = context;

@@ -37,7 +37,7 @@ static int check(struct hca *hca, const char *call, uint32_t port, uint32_t inde
 	if (port < 1 || port > LIMIT_PORTS)
 		return REFUSE(hca, call, EINVAL, RULE_PORT_NUMBER, port, LIMIT_PORTS);
 	if (index >= LIMIT_GID_TABLE)
-		return REFUSE(hca, call, EINVAL, RULE_GID_INDEX, index, LIMIT_GID_TABLE);
+		return REFUSE(hca, call, EINVAL, RULE_GID_INDEX, (int32_t)index, LIMIT_GID_TABLE);
 	return index < count ? 0 : ENODATA;
 }
 

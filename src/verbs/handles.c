@@ -42,6 +42,16 @@ void handle_table_put(struct handle_table *table)
 	free(table);
 }
 
+void handle_table_freeze(struct handle_table *table)
+{
+	pthread_mutex_lock(&table->lock);
+}
+
+void handle_table_thaw(struct handle_table *table)
+{
+	pthread_mutex_unlock(&table->lock);
+}
+
 static void put_free(struct handle_table *table, uint32_t handle)
 {
 	table->entries[handle].kind = HANDLE_FREE;

@@ -40,6 +40,9 @@ struct handle_table;
 /** An empty table with one reference, or NULL without memory. */
 struct handle_table *handle_table_new(void);
 void handle_table_get(struct handle_table *table);
+/** Holds all changes off, for fork(2): a child must not find the table half changed by a thread it does not have. */
+void handle_table_freeze(struct handle_table *table);
+void handle_table_thaw(struct handle_table *table);
 /** Drops a reference; the last one frees the table, not what it lists. */
 void handle_table_put(struct handle_table *table);
 

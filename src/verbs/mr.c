@@ -173,7 +173,7 @@ int softhca_ibv_dereg_mr(struct ibv_mr *base)
 		return REFUSE(hca, "ibv_dereg_mr", EINVAL, RULE_HANDLE_GONE, base->handle);
 	error = -hca_mr_deregister(mr->key);
 	if (error)
-		return REFUSE(hca, "ibv_dereg_mr", error, RULE_MR_IN_USE, base->lkey);
+		return error;
 	handle_remove(handles, HANDLE_MR, base->handle, NULL);
 	if (mr->kind == MR_DEVICE_MEMORY)
 		handle_put(handles, mr->dm_handle);

@@ -43,8 +43,7 @@ int softhca_ibv_dealloc_mw(struct ibv_mw *base)
 	int error = -hca_mw_dealloc(mw->key);
 
 	if (error)
-		return REFUSE(hca_of_context(base->context), "ibv_dealloc_mw", error, RULE_MW_IN_USE,
-			      base->rkey);
+		return error;
 	user_pd_put(to_user_pd(base->pd));
 	free(mw);
 	return 0;

@@ -63,6 +63,7 @@ static void test_other_calls(void **state)
 	(void)state;
 	assert_non_null(register_driver);
 	register_driver("usnic_verbs", NULL);
+	verbs_register_driver_34(NULL);
 	assert_int_equal(__ioctl_final_num_attrs(7, NULL), 7);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A library such as libefa.so.1: registers a provider from its constructor. Part of the test abi-provider. */
+/* A library such as libefa.so.1: registers a provider from its constructor. Part of the test abi/provider. */
 #include <stdbool.h>
 
 struct verbs_device_ops;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Every symbol that is not implemented answers EOPNOTSUPP in the way its table says, whatever the arguments.
- * That the table says it right is for abi-stubs-reference to show. Argument: the directory of the front-
+ * That the table says it right is for abi/stubs_reference to show. Argument: the directory of the front-
  * ends.
  */
 #include <dlfcn.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_create_ah(3), ibv_create_ah_from_wc(3), and the address vector that a program gets by mlx5dv_init_obj(3), read
- * byte by byte at the offsets of mlx5-formats 1.6. The GID table is that of SOFTHCA_GIDS=loopback: 0 and 1 are
- * fe80::200:ff:fe00:0, 2 and 3 ::ffff:127.0.0.1, each as RoCE v1 and v2.
+ * ibv_create_ah(3), ibv_create_ah_from_wc(3), and the address vector that a program gets by
+ * mlx5dv_init_obj(3), read byte by byte at the offsets of mlx5-formats 1.6. The GID table is that of
+ * SOFTHCA_GIDS=loopback: 0 and 1 are fe80::200:ff:fe00:0, 2 and 3 ::ffff:127.0.0.1, each as RoCE v1 and v2.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -19,7 +19,8 @@
 
 static struct ibv_ah_attr attributes_to(const char *gid, uint8_t sgid_index)
 {
-	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1, .grh = {.sgid_index = sgid_index, .hop_limit = 64}};
+	struct ibv_ah_attr attr = {
+		.is_global = 1, .port_num = 1, .grh = {.sgid_index = sgid_index, .hop_limit = 64}};
 
 	assert_int_equal(inet_pton(AF_INET6, gid, attr.grh.dgid.raw), 1);
 	return attr;
@@ -107,7 +108,7 @@ static void mac_addresses(void **state)
 		{"fe80::211:22ff:fe33:4455", {0x00, 0x11, 0x22, 0x33, 0x44, 0x55}}, /* RFC 4291, appendix A */
 		{"fe80::a8bb:ccff:fedd:eeff", {0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff}},
 		{"ff0e::ffff:239.129.2.3", {0x01, 0x00, 0x5e, 0x01, 0x02, 0x03}}, /* RFC 1112 */
-		{"ff02::1:ff00:1234", {0x33, 0x33, 0xff, 0x00, 0x12, 0x34}}, /* RFC 2464 */
+		{"ff02::1:ff00:1234", {0x33, 0x33, 0xff, 0x00, 0x12, 0x34}},      /* RFC 2464 */
 		{"::ffff:127.0.0.1", {0}},
 		{"::ffff:203.0.113.77", {0}}, /* nobody knows */
 		{"2001:db8::1", {0}},
@@ -174,7 +175,7 @@ static void an_address_handle_keeps_its_pd(void **state)
 	assert_int_equal(ibv_dealloc_pd(domain), 0);
 }
 
-/* ---- from a completion -------------------------------------------------------------------------------------- */
+/* ---- from a completion --------------------------------------------------------------------------------- */
 
 /* 40 bytes in front of a datagram, at an odd address as in a program's buffer. */
 static uint8_t buffer[48];
@@ -205,7 +206,8 @@ static void put_ipv4(const char *from, const char *to)
 
 static void put_ipv6(const char *from, const char *to, uint8_t next_header)
 {
-	static const uint8_t first[8] = {0x6b, 0xca, 0xbc, 0xde, 0, 100}; /* version 6, class 0xbc, flow 0xabcde */
+	static const uint8_t first[8] = {0x6b, 0xca, 0xbc,
+					 0xde, 0,    100}; /* version 6, class 0xbc, flow 0xabcde */
 
 	memcpy(header, first, 8);
 	header[6] = next_header;

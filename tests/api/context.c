@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Devices and contexts through the ABI: ibv_get_device_list(3), ibv_open_device(3), ibv_import_device(3) and what is
- * imported into it, the function tables, the descriptors.
+ * Devices and contexts through the ABI: ibv_get_device_list(3), ibv_open_device(3), ibv_import_device(3) and
+ * what is imported into it, the function tables, the descriptors.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -138,7 +138,8 @@ static void descriptors_are_real(void **state)
 {
 	int before = count_descriptors();
 	struct ibv_context *context = open_first();
-	struct pollfd pollfd[2] = {{.fd = context->cmd_fd, .events = POLLIN}, {.fd = context->async_fd, .events = POLLIN}};
+	struct pollfd pollfd[2] = {{.fd = context->cmd_fd, .events = POLLIN},
+				   {.fd = context->async_fd, .events = POLLIN}};
 	struct ibv_async_event event;
 
 	(void)state;
@@ -147,7 +148,8 @@ static void descriptors_are_real(void **state)
 	assert_true(fcntl(context->async_fd, F_GETFD) & FD_CLOEXEC);
 	assert_int_equal(poll(pollfd, 2, 0), 0);
 	/* ibv_get_async_event(3), non-blocking mode */
-	assert_int_equal(fcntl(context->async_fd, F_SETFL, fcntl(context->async_fd, F_GETFL) | O_NONBLOCK), 0);
+	assert_int_equal(fcntl(context->async_fd, F_SETFL, fcntl(context->async_fd, F_GETFL) | O_NONBLOCK),
+			 0);
 	errno = 0;
 	assert_int_equal(ibv_get_async_event(context, &event), -1);
 	assert_int_equal(errno, EAGAIN);
@@ -302,7 +304,8 @@ static void in_use_through_the_import(void **state)
 	struct imported *both = *state;
 	struct ibv_pd *pd = ibv_alloc_pd(both->first), *pd2 = ibv_import_pd(both->second, pd->handle);
 	struct ibv_alloc_dm_attr dm_attr = {.length = 64};
-	struct ibv_dm *dm = ibv_alloc_dm(both->first, &dm_attr), *dm2 = ibv_import_dm(both->second, dm->handle);
+	struct ibv_dm *dm = ibv_alloc_dm(both->first, &dm_attr),
+		      *dm2 = ibv_import_dm(both->second, dm->handle);
 	struct ibv_mr *mr = ibv_reg_dm_mr(pd2, dm2, 0, 64, IBV_ACCESS_ZERO_BASED);
 
 	assert_non_null(mr);
@@ -327,8 +330,10 @@ int main(void)
 		cmocka_unit_test(descriptors_are_real),
 		cmocka_unit_test(closing_with_objects_left_harms_nobody),
 		cmocka_unit_test(import_needs_a_command_descriptor),
-		cmocka_unit_test_setup_teardown(imported_context_is_one_of_the_device, import_setup, import_teardown),
-		cmocka_unit_test_setup_teardown(handles_lead_to_the_same_objects, import_setup, import_teardown),
+		cmocka_unit_test_setup_teardown(imported_context_is_one_of_the_device, import_setup,
+						import_teardown),
+		cmocka_unit_test_setup_teardown(handles_lead_to_the_same_objects, import_setup,
+						import_teardown),
 		cmocka_unit_test_setup_teardown(wrong_handles_are_refused, import_setup, import_teardown),
 		cmocka_unit_test_setup_teardown(destroyed_through_the_import, import_setup, import_teardown),
 		cmocka_unit_test_setup_teardown(in_use_through_the_import, import_setup, import_teardown),

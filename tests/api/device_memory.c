@@ -98,16 +98,26 @@ static void copies_that_are_refused(void **state)
 		size_t length;
 		int error;
 	} cases[] = {
-		{1, 4, EINVAL}, {4, 3, EINVAL}, {2, 2, EINVAL}, {104, 4, EFAULT}, {0, 104, EFAULT}, {96, 8, EFAULT},
-		{UINT64_MAX - 3, 4, EFAULT}, {4, SIZE_MAX - 3, EFAULT}, {UINT64_MAX - 3, 8, EFAULT}, {101, 0, EFAULT},
+		{1, 4, EINVAL},
+		{4, 3, EINVAL},
+		{2, 2, EINVAL},
+		{104, 4, EFAULT},
+		{0, 104, EFAULT},
+		{96, 8, EFAULT},
+		{UINT64_MAX - 3, 4, EFAULT},
+		{4, SIZE_MAX - 3, EFAULT},
+		{UINT64_MAX - 3, 8, EFAULT},
+		{101, 0, EFAULT},
 	};
 	struct ibv_dm *dm = take(100); /* what lies behind, up to the next block, is not part of it */
 	char buffer[128] = "untouched";
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_int_equal(ibv_memcpy_to_dm(dm, cases[i].offset, buffer, cases[i].length), cases[i].error);
-		assert_int_equal(ibv_memcpy_from_dm(buffer, dm, cases[i].offset, cases[i].length), cases[i].error);
+		assert_int_equal(ibv_memcpy_to_dm(dm, cases[i].offset, buffer, cases[i].length),
+				 cases[i].error);
+		assert_int_equal(ibv_memcpy_from_dm(buffer, dm, cases[i].offset, cases[i].length),
+				 cases[i].error);
 	}
 	assert_string_equal(buffer, "untouched");
 	assert_int_equal(ibv_memcpy_to_dm(dm, 100, buffer, 0), 0);
@@ -124,12 +134,14 @@ static void regions_keep_the_memory(void **state)
 	assert_null(mr->addr);
 	assert_int_equal(mr->length, 128);
 	assert_int_equal(mr->lkey, mr->rkey);
-	part = ibv_reg_dm_mr(pd, dm, 64, 64, ZERO_BASED | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_RELAXED_ORDERING);
+	part = ibv_reg_dm_mr(pd, dm, 64, 64,
+			     ZERO_BASED | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_RELAXED_ORDERING);
 	assert_non_null(part);
 	none = ibv_reg_dm_mr(pd, dm, 128, 0, ZERO_BASED);
 	assert_non_null(none);
 	errno = 0;
-	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),
+			 IBV_REREG_MR_ERR_INPUT);
 	assert_int_equal(errno, EINVAL);
 	assert_int_equal(ibv_free_dm(dm), EBUSY);
 	assert_int_equal(ibv_dereg_mr(mr), 0);

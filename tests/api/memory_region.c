@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_reg_mr(3) and its relatives, ibv_rereg_mr(3), ibv_advise_mr(3), ibv_alloc_null_mr(3), ibv_alloc_mw(3): what is
- * accepted, what is refused and how. What keys then allow is tested with traffic.
+ * ibv_reg_mr(3) and its relatives, ibv_rereg_mr(3), ibv_advise_mr(3), ibv_alloc_null_mr(3), ibv_alloc_mw(3):
+ * what is accepted, what is refused and how. What keys then allow is tested with traffic.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -59,7 +59,9 @@ static void region_says_what_it_is(void **state)
 	assert_int_equal(ibv_dereg_mr(other), 0);
 }
 
-/* ibv_reg_mr(3): remote write and atomics need local write; every set of the known flags otherwise is fine. */
+/*
+ * ibv_reg_mr(3): remote write and atomics need local write; every set of the known flags otherwise is fine.
+ */
 static void access_flags(void **state)
 {
 	const int known = 0x7f & ~IBV_ACCESS_ON_DEMAND;
@@ -160,10 +162,14 @@ static void implicit_on_demand(void **state)
 	accept(ibv_reg_mr(pd, NULL, SIZE_MAX, IBV_ACCESS_ON_DEMAND));
 	assert_refused(ibv_reg_mr_iova(pd, NULL, SIZE_MAX, PAGE, access), EINVAL);
 	assert_refused(ibv_reg_mr(pd, NULL, SIZE_MAX, access | IBV_ACCESS_HUGETLB), EINVAL);
-	assert_refused(ibv_reg_mr(pd, NULL, SIZE_MAX, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_REMOTE_WRITE), EINVAL);
+	assert_refused(ibv_reg_mr(pd, NULL, SIZE_MAX, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_REMOTE_WRITE),
+		       EINVAL);
 }
 
-/* ibv_reg_mr(3): IBV_ACCESS_HUGETLB goes with explicit on-demand regions of huge pages; elsewhere it means nothing. */
+/*
+ * ibv_reg_mr(3): IBV_ACCESS_HUGETLB goes with explicit on-demand regions of huge pages; elsewhere it means
+ * nothing.
+ */
 static void huge_pages_that_are_none(void **state)
 {
 	(void)state;
@@ -182,7 +188,8 @@ static void null_region(void **state)
 	assert_int_not_equal(mr->lkey, 0);
 	assert_int_equal(mr->rkey, 0); /* "not exposed as an rkey" */
 	errno = 0;
-	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),
+			 IBV_REREG_MR_ERR_INPUT);
 	assert_int_equal(errno, EINVAL);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
@@ -198,7 +205,7 @@ static void a_region_keeps_its_pd(void **state)
 	assert_int_equal(ibv_dealloc_pd(domain), 0);
 }
 
-/* ---- ibv_rereg_mr(3) ---------------------------------------------------------------------------------------- */
+/* ---- ibv_rereg_mr(3) ----------------------------------------------------------------------------------- */
 
 enum {
 	TRANSLATION = IBV_REREG_MR_CHANGE_TRANSLATION,
@@ -221,7 +228,8 @@ static void every_combination_of_changes(void **state)
 		assert_int_equal(ibv_rereg_mr(mr, flags, flags & DOMAIN ? domain : GARBAGE,
 					      flags & TRANSLATION ? pages + PAGE : (void *)1,
 					      flags & TRANSLATION ? 2 * PAGE : 17,
-					      flags & ACCESS ? LW | IBV_ACCESS_REMOTE_READ : 0), 0);
+					      flags & ACCESS ? LW | IBV_ACCESS_REMOTE_READ : 0),
+				 0);
 		assert_int_equal(mr->lkey, lkey);
 		assert_int_equal(mr->rkey, lkey);
 		assert_ptr_equal(mr->pd, flags & DOMAIN ? domain : pd);
@@ -273,7 +281,8 @@ static void command_errors(void **state)
 	assert_int_equal(ibv_rereg_mr(mr, 0, GARBAGE, NULL, 0, 0), IBV_REREG_MR_ERR_CMD);
 	assert_int_equal(errno, EINVAL);
 	errno = 0;
-	assert_int_equal(ibv_rereg_mr(mr, ACCESS, GARBAGE, NULL, 0, IBV_ACCESS_REMOTE_WRITE), IBV_REREG_MR_ERR_CMD);
+	assert_int_equal(ibv_rereg_mr(mr, ACCESS, GARBAGE, NULL, 0, IBV_ACCESS_REMOTE_WRITE),
+			 IBV_REREG_MR_ERR_CMD);
 	assert_int_equal(errno, EINVAL);
 	errno = 0;
 	assert_int_equal(ibv_rereg_mr(mr, TRANSLATION, GARBAGE, pages, 5 * PAGE, 0), IBV_REREG_MR_ERR_CMD);
@@ -302,9 +311,10 @@ static void read_only_memory_does_not_become_writable(void **state)
 	assert_int_equal(mprotect(pages, PAGE, PROT_READ | PROT_WRITE), 0);
 }
 
-/* ---- ibv_advise_mr(3) --------------------------------------------------------------------------------------- */
+/* ---- ibv_advise_mr(3) ---------------------------------------------------------------------------------- */
 
-static int advise(enum ibv_advise_mr_advice advice, uint32_t flags, uint32_t lkey, void *addr, uint32_t length)
+static int advise(enum ibv_advise_mr_advice advice, uint32_t flags, uint32_t lkey, void *addr,
+		  uint32_t length)
 {
 	struct ibv_sge sge = {.addr = (uintptr_t)addr, .length = length, .lkey = lkey};
 
@@ -320,19 +330,22 @@ static void prefetch_brings_pages_in(void **state)
 	(void)state;
 	assert_int_equal(madvise(pages, 4 * PAGE, MADV_DONTNEED), 0);
 	/* Only what is asked for: two pages. */
-	assert_int_equal(advise(IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, IBV_ADVISE_MR_FLAG_FLUSH, mr->lkey, pages + PAGE + 1,
-				PAGE), 0);
+	assert_int_equal(advise(IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, IBV_ADVISE_MR_FLAG_FLUSH, mr->lkey,
+				pages + PAGE + 1, PAGE),
+			 0);
 	assert_int_equal(mincore(pages, 4 * PAGE, resident), 0);
 	assert_int_equal(resident[0] & 1, 0);
 	assert_int_equal(resident[1] & 1, 1);
 	assert_int_equal(resident[2] & 1, 1);
 	assert_int_equal(resident[3] & 1, 0);
 	assert_int_equal(advise(IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, IBV_ADVISE_MR_FLAG_FLUSH, all->lkey,
-				pages + 3 * PAGE, PAGE), 0);
+				pages + 3 * PAGE, PAGE),
+			 0);
 	assert_int_equal(mincore(pages, 4 * PAGE, resident), 0);
 	assert_int_equal(resident[3] & 1, 1);
-	assert_int_equal(advise(IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT, IBV_ADVISE_MR_FLAG_FLUSH, mr->lkey, pages,
-				PAGE), 0);
+	assert_int_equal(advise(IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT, IBV_ADVISE_MR_FLAG_FLUSH, mr->lkey,
+				pages, PAGE),
+			 0);
 	assert_int_equal(advise(IBV_ADVISE_MR_ADVICE_PREFETCH, 0, mr->lkey, pages, PAGE), 0);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_int_equal(ibv_dereg_mr(all), 0);
@@ -372,7 +385,7 @@ static void advice_that_is_refused(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-/* ---- ibv_alloc_mw(3) ---------------------------------------------------------------------------------------- */
+/* ---- ibv_alloc_mw(3) ----------------------------------------------------------------------------------- */
 
 static void windows_of_both_types(void **state)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a key of each kind of region lets through: addresses of ibv_reg_mr_iova(3) and zero-based regions, null regions,
- * device memory, on-demand regions, regions that were changed by ibv_rereg_mr(3) or are gone. Two RC QPs, WRITE and READ.
+ * What a key of each kind of region lets through: addresses of ibv_reg_mr_iova(3) and zero-based regions,
+ * null regions, device memory, on-demand regions, regions that were changed by ibv_rereg_mr(3) or are gone.
+ * Two RC QPs, WRITE and READ.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -23,8 +24,8 @@
 #define ALL (LW | RW | RR | IBV_ACCESS_REMOTE_ATOMIC)
 
 static struct pair pair;
-static char *here, *there;     /* four pages each, one unmapped page behind */
-static struct ibv_mr *plain;   /* all of here */
+static char *here, *there;   /* four pages each, one unmapped page behind */
+static struct ibv_mr *plain; /* all of here */
 
 static char *map_pages(void)
 {
@@ -76,8 +77,12 @@ static enum ibv_wc_status request(enum ibv_wr_opcode opcode, uint64_t addr, uint
 				  uint64_t remote, uint32_t rkey)
 {
 	struct ibv_sge sge = {.addr = addr, .length = length, .lkey = lkey};
-	struct ibv_send_wr wr = {.wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = opcode,
-				 .send_flags = IBV_SEND_SIGNALED}, *bad;
+	struct ibv_send_wr wr = {.wr_id = 1,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = opcode,
+				 .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
 	struct ibv_wc wc;
 
 	wr.wr.rdma.remote_addr = remote;
@@ -152,17 +157,20 @@ static void rights_of_a_region(void **state)
 	(void)state;
 	mr = ibv_reg_mr(pair.pd, there, PAGE, LW | RR);
 	assert_int_equal(write_to((uintptr_t)there, 4, mr->rkey), IBV_WC_REM_ACCESS_ERR);
-	assert_int_equal(request(IBV_WR_RDMA_READ, (uintptr_t)here, 4, plain->lkey, (uintptr_t)there, mr->rkey),
+	assert_int_equal(request(IBV_WR_RDMA_READ, (uintptr_t)here, 4, plain->lkey, (uintptr_t)there,
+				 mr->rkey),
 			 IBV_WC_SUCCESS);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	mr = ibv_reg_mr(pair.pd, there, PAGE, LW | RW);
-	assert_int_equal(request(IBV_WR_RDMA_READ, (uintptr_t)here, 4, plain->lkey, (uintptr_t)there, mr->rkey),
+	assert_int_equal(request(IBV_WR_RDMA_READ, (uintptr_t)here, 4, plain->lkey, (uintptr_t)there,
+				 mr->rkey),
 			 IBV_WC_REM_ACCESS_ERR);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	mr = ibv_reg_mr(pair.pd, there, PAGE, 0);
 	assert_int_equal(read_into((uintptr_t)there, 4, mr->lkey), IBV_WC_LOC_PROT_ERR);
 	/* "Local read access is always enabled" */
-	assert_int_equal(request(IBV_WR_RDMA_WRITE, (uintptr_t)there, 4, mr->lkey, (uintptr_t)here, plain->rkey),
+	assert_int_equal(request(IBV_WR_RDMA_WRITE, (uintptr_t)there, 4, mr->lkey, (uintptr_t)here,
+				 plain->rkey),
 			 IBV_WC_SUCCESS);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
@@ -178,7 +186,10 @@ static void region_that_is_gone(void **state)
 	assert_int_equal(read_into((uintptr_t)there, 4, key), IBV_WC_LOC_PROT_ERR);
 }
 
-/* ibv_alloc_null_mr(3): "discards all data written to it, and always returns 0 on read"; "only the lkey is valid". */
+/*
+ * ibv_alloc_null_mr(3): "discards all data written to it, and always returns 0 on read"; "only the lkey is
+ * valid".
+ */
 static void null_region(void **state)
 {
 	struct ibv_mr *mr = ibv_alloc_null_mr(pair.pd);
@@ -257,7 +268,8 @@ static void changed_translation(void **state)
 	struct ibv_mr *mr = ibv_reg_mr(pair.pd, there, PAGE, ALL);
 
 	(void)state;
-	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, there + 2 * PAGE, PAGE, 0), 0);
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, there + 2 * PAGE, PAGE, 0),
+			 0);
 	assert_int_equal(write_to((uintptr_t)there + 2 * PAGE, 16, mr->rkey), IBV_WC_SUCCESS);
 	assert_memory_equal(there + 2 * PAGE, here, 16);
 	assert_int_equal(write_to((uintptr_t)there, 16, mr->rkey), IBV_WC_REM_ACCESS_ERR);
@@ -283,7 +295,8 @@ static void changed_domain_and_access(void **state)
 	assert_int_equal(write_to((uintptr_t)there, 4, mr->rkey), IBV_WC_SUCCESS);
 	/* A change that is refused leaves the region as it was. */
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS, NULL,
-				      there + 4 * PAGE, PAGE, LW), IBV_REREG_MR_ERR_CMD);
+				      there + 4 * PAGE, PAGE, LW),
+			 IBV_REREG_MR_ERR_CMD);
 	assert_int_equal(write_to((uintptr_t)there, 4, mr->rkey), IBV_WC_SUCCESS);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_int_equal(ibv_dealloc_pd(domain), 0);

@@ -272,72 +272,6 @@ static void mkey_capacity_is_told(void **state)
 	assert_int_equal(ibv_close_device(context), 0);
 }
 
-/* A key over @count pieces, configured by qp[0] with remote read. */
-static void configure_list(struct pair *pair, struct mlx5dv_mkey *mkey, uint16_t count, struct ibv_sge *sge)
-{
-	ibv_wr_start(pair->ex[0]);
-	pair->ex[0]->wr_id = 1;
-	pair->ex[0]->wr_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED;
-	mlx5dv_wr_mr_list(pair->dv[0], mkey, IBV_ACCESS_REMOTE_READ, count, sge);
-	assert_int_equal(ibv_wr_complete(pair->ex[0]), 0);
-	pair_expect(pair, 1, IBV_WC_DRIVER1);
-}
-
-static void read_key(struct pair *pair, struct ibv_mr *mr, uint32_t rkey, uint32_t length)
-{
-	ibv_wr_start(pair->ex[1]);
-	pair->ex[1]->wr_id = 2;
-	pair->ex[1]->wr_flags = IBV_SEND_SIGNALED;
-	ibv_wr_rdma_read(pair->ex[1], rkey, 0);
-	ibv_wr_set_sge(pair->ex[1], mr->lkey, (uintptr_t)mr->addr, length);
-	assert_int_equal(ibv_wr_complete(pair->ex[1]), 0);
-}
-
-/*
- * MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG: the program chooses the low byte, of a live key too; the number
- * before is stale. And pieces without bytes have no part in a layout.
- */
-static void mkey_with_a_tag_of_the_programs(void **state)
-{
-	struct pair pair;
-	struct mlx5dv_mkey_init_attr attr = {
-		.create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT | MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG,
-		.max_entries = 4,
-	};
-	static uint8_t memory[64], there[64] = "0123456789abcdef0123456789ABCDEF";
-	struct ibv_mr *mr, *far;
-	struct ibv_sge sge[4] = {{.lkey = 1}, {.length = 8}, {.lkey = 0}, {.length = 8}};
-	struct mlx5dv_mkey *mkey;
-	uint32_t before;
-
-	(void)state;
-	pair_open(&pair, MLX5DV_QP_EX_WITH_MR_LIST, 0);
-	mr = ibv_reg_mr(pair.pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
-	far = ibv_reg_mr(pair.pd, there, sizeof(there), 0);
-	attr.pd = pair.pd;
-	mkey = mlx5dv_create_mkey(&attr);
-	assert_non_null(mkey);
-	sge[1].addr = (uintptr_t)there + 16;
-	sge[3].addr = (uintptr_t)there;
-	sge[1].lkey = sge[3].lkey = far->lkey;
-
-	configure_list(&pair, mkey, 4, sge);
-	before = mkey->rkey;
-	mkey->lkey |= 0x77;
-	mkey->rkey = mkey->lkey;
-	configure_list(&pair, mkey, 4, sge);
-	read_key(&pair, mr, mkey->rkey, 16);
-	pair_expect(&pair, 2, IBV_WC_RDMA_READ);
-	assert_memory_equal(memory, "0123456701234567", 16);
-	read_key(&pair, mr, before, 16);
-	pair_expect_error(&pair, 2, IBV_WC_REM_ACCESS_ERR);
-
-	assert_int_equal(mlx5dv_destroy_mkey(mkey), 0);
-	assert_int_equal(ibv_dereg_mr(far), 0);
-	assert_int_equal(ibv_dereg_mr(mr), 0);
-	pair_close(&pair);
-}
-
 /* ---- QPs ------------------------------------------------------------------------------------------- */
 
 static void udp_source_port_needs_a_running_connection(void **state)
@@ -390,8 +324,7 @@ static struct ibv_qp *create_qp_with(struct pair *pair, enum ibv_qp_type type, u
 	return mlx5dv_create_qp(pair->context, &attr, &dv);
 }
 
-/* mlx5dv_wr_post(3): "If the QP does not support all the requested work request types then QP creation will
- * fail." */
+/* mlx5dv_wr_post(3), USAGE: a QP that cannot have all the builders that were asked for is not made. */
 static void qp_with_builders_of_its_type(void **state)
 {
 	struct pair pair;
@@ -487,6 +420,40 @@ static void rings_are_the_real_ones(void **state)
 	pair_close(&pair);
 }
 
+/* Both sizes of a CQE, other sizes refused, and the ring has entries of that size. */
+static void completion_queue_with_a_cqe_size(void **state)
+{
+	static const uint16_t sizes[] = {64, 128, 0, 32, 100, 256};
+	struct ibv_context *context = open_first_device();
+
+	(void)state;
+	for (int i = 0; i < 6; i++) {
+		struct ibv_cq_init_attr_ex attr = {.cqe = 10};
+		struct mlx5dv_cq_init_attr dv = {.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE,
+						 .cqe_size = sizes[i]};
+		struct mlx5dv_cq out = {0};
+		struct mlx5dv_obj obj = {.cq.out = &out};
+		struct ibv_cq_ex *cq;
+
+		errno = 0;
+		cq = mlx5dv_create_cq(context, &attr, &dv);
+		if (i >= 2) {
+			assert_null(cq);
+			assert_int_equal(errno, EINVAL);
+			continue;
+		}
+		assert_non_null(cq);
+		obj.cq.in = ibv_cq_ex_to_cq(cq);
+		assert_int_equal(mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ), 0);
+		assert_int_equal(out.cqe_size, sizes[i]);
+		assert_int_equal(out.cqe_cnt, 16);
+		for (uint32_t j = 0; j < 16; j++)
+			assert_int_equal(((uint8_t *)out.buf)[(j + 1) * sizes[i] - 1], 0xf0);
+		assert_int_equal(ibv_destroy_cq(obj.cq.in), 0);
+	}
+	assert_int_equal(ibv_close_device(context), 0);
+}
+
 static void shared_receive_queue_and_address_by_hand(void **state)
 {
 	struct pair pair;
@@ -575,11 +542,11 @@ int main(void)
 		cmocka_unit_test(device_memory_by_type),
 		cmocka_unit_test(mkey_flags_in_order),
 		cmocka_unit_test(mkey_capacity_is_told),
-		cmocka_unit_test(mkey_with_a_tag_of_the_programs),
 		cmocka_unit_test(udp_source_port_needs_a_running_connection),
 		cmocka_unit_test(no_link_aggregation),
 		cmocka_unit_test(qp_with_builders_of_its_type),
 		cmocka_unit_test(rings_are_the_real_ones),
+		cmocka_unit_test(completion_queue_with_a_cqe_size),
 		cmocka_unit_test(shared_receive_queue_and_address_by_hand),
 		cmocka_unit_test(init_obj_without_objects),
 		cmocka_unit_test(init_obj_of_version_1_0),

@@ -28,11 +28,11 @@ static int fixture_close(void **state)
 }
 
 /* @call must return NULL and set errno to @error. */
-#define assert_refused(call, error)                                                                           \
-	do {                                                                                                  \
-		errno = 0;                                                                                    \
-		assert_null(call);                                                                            \
-		assert_int_equal(errno, error);                                                               \
+#define assert_refused(call, error)                                                                          \
+	do {                                                                                                 \
+		errno = 0;                                                                                   \
+		assert_null(call);                                                                           \
+		assert_int_equal(errno, error);                                                              \
 	} while (0)
 
 #endif

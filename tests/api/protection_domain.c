@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_alloc_pd(3), ibv_alloc_parent_domain(3), ibv_alloc_td(3): who keeps whom, and where queues get their memory.
+ * ibv_alloc_pd(3), ibv_alloc_parent_domain(3), ibv_alloc_td(3): who keeps whom, and where queues get their
+ * memory.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +14,7 @@
 
 #include "object_fixture.h"
 
-/* ---- an allocator that keeps books ---------------------------------------------------------------------------- */
+/* ---- an allocator that keeps books --------------------------------------------------------------------- */
 
 enum { BLOCKS = 64 };
 
@@ -29,13 +30,15 @@ struct books {
 	uint64_t types; /* bit per resource type asked for */
 };
 
-static void *books_alloc(struct ibv_pd *domain, void *pd_context, size_t size, size_t alignment, uint64_t resource_type)
+static void *books_alloc(struct ibv_pd *domain, void *pd_context, size_t size, size_t alignment,
+			 uint64_t resource_type)
 {
 	struct books *books = pd_context;
-	void *memory;
+	void *memory = NULL;
 
 	assert_ptr_equal(domain, books->pd);
-	assert_int_equal(resource_type >> 32, MLX5DV_RES_TYPE_QP >> 32); /* "rdma_driver_id enum (upper 32 bits)" */
+	assert_int_equal(resource_type >> 32,
+			 MLX5DV_RES_TYPE_QP >> 32); /* "rdma_driver_id enum (upper 32 bits)" */
 	books->types |= UINT64_C(1) << (resource_type & 63);
 	books->asked++;
 	if (books->mode == FAIL)
@@ -71,7 +74,8 @@ static struct ibv_pd *parent_domain(struct ibv_pd *over, struct ibv_td *td, stru
 	struct ibv_parent_domain_init_attr attr = {.pd = over, .td = td};
 
 	if (books) {
-		attr.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+		attr.comp_mask =
+			IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
 		attr.alloc = books_alloc;
 		attr.free = books_free;
 		attr.pd_context = books;
@@ -88,11 +92,12 @@ static struct ibv_pd *domain_with_books(struct books *books, int mode)
 	return books->pd;
 }
 
-/* ---- queues over a domain ------------------------------------------------------------------------------------- */
+/* ---- queues over a domain ------------------------------------------------------------------------------ */
 
 static struct ibv_cq *cq_over(struct ibv_pd *domain)
 {
-	struct ibv_cq_init_attr_ex attr = {.cqe = 15, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD, .parent_domain = domain};
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 15, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD, .parent_domain = domain};
 	struct ibv_cq_ex *cq = ibv_create_cq_ex(context, &attr);
 
 	return cq ? ibv_cq_ex_to_cq(cq) : NULL;
@@ -117,7 +122,7 @@ static struct ibv_srq *srq_over(struct ibv_pd *domain)
 	return ibv_create_srq(domain, &attr);
 }
 
-/* ---- tests ---------------------------------------------------------------------------------------------------- */
+/* ---- tests --------------------------------------------------------------------------------------------- */
 
 static void domains_are_told_apart(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_query_*: device, port, GIDs, P_Keys, clock; with the sizes that older and newer programs pass. The GID table is
- * that of SOFTHCA_GIDS=loopback, the same on every machine.
+ * ibv_query_*: device, port, GIDs, P_Keys, clock; with the sizes that older and newer programs pass. The GID
+ * table is that of SOFTHCA_GIDS=loopback, the same on every machine.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -52,7 +52,8 @@ static void device_looks_like_a_connectx_6_dx(void **state)
 	assert_int_equal(attr.max_pkeys, 1);
 	assert_int_equal(attr.atomic_cap, IBV_ATOMIC_HCA);
 	assert_true(attr.max_qp > 0 && attr.max_qp_wr > 0 && attr.max_sge > 0 && attr.max_sge_rd > 0);
-	assert_true(attr.max_cq > 0 && attr.max_cqe > 0 && attr.max_mr > 0 && attr.max_mw > 0 && attr.max_pd > 0);
+	assert_true(attr.max_cq > 0 && attr.max_cqe > 0 && attr.max_mr > 0 && attr.max_mw > 0 &&
+		    attr.max_pd > 0);
 	assert_true(attr.max_srq > 0 && attr.max_srq_wr > 0 && attr.max_srq_sge > 0 && attr.max_ah > 0);
 	assert_true(attr.max_qp_rd_atom > 0 && attr.max_qp_init_rd_atom > 0 && attr.max_res_rd_atom > 0);
 	assert_true(attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW);
@@ -217,7 +218,8 @@ static void expect_gid(const union ibv_gid *gid, unsigned int index)
 
 	if (index < 4)
 		assert_int_equal(inet_pton(AF_INET6, index < 2 ? "fe80::200:ff:fe00:0" : "::ffff:127.0.0.1",
-					   expected.raw), 1);
+					   expected.raw),
+				 1);
 	assert_memory_equal(gid, &expected, sizeof(expected));
 }
 

@@ -20,10 +20,20 @@
 enum { SENDER, RECEIVER };
 
 struct queue_pair {
-	struct pair pair; /* context, pd, gid, qp[SENDER], qp[RECEIVER]; its cq is not used */
-	struct ibv_mr *mr;
+	struct pair pair;  /* context, pd, gid, qp[SENDER], qp[RECEIVER]; its cq is not used */
+	struct ibv_mr *mr; /* over memory[], also for a copy of the structure */
+	uint32_t flow;     /* two copies with different numbers below 4 write to different places */
 	uint64_t memory[512];
 };
+
+static inline struct ibv_sge words(const struct queue_pair *q, uint64_t index)
+{
+	return (struct ibv_sge){
+		.addr = (uintptr_t)q->mr->addr + 8 * index,
+		.length = 8,
+		.lkey = q->mr->lkey,
+	};
+}
 
 /* Opens the device; the test makes its CQs in between. */
 static inline void queue_pair_open(struct queue_pair *q)
@@ -73,14 +83,14 @@ static inline void queue_pair_close(struct queue_pair *q)
 
 static inline void write_message(struct queue_pair *q, uint64_t wr_id)
 {
-	struct ibv_sge sge = {.addr = (uintptr_t)q->memory, .length = 8, .lkey = q->mr->lkey};
+	struct ibv_sge sge = words(q, 0);
 	struct ibv_send_wr wr = {
 		.wr_id = wr_id,
 		.sg_list = &sge,
 		.num_sge = 1,
 		.opcode = IBV_WR_RDMA_WRITE,
 		.send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma = {.remote_addr = (uintptr_t)(q->memory + 8), .rkey = q->mr->rkey},
+		.wr.rdma = {.remote_addr = words(q, 8 + q->flow).addr, .rkey = q->mr->rkey},
 	};
 	struct ibv_send_wr *bad;
 
@@ -90,7 +100,7 @@ static inline void write_message(struct queue_pair *q, uint64_t wr_id)
 /* @flags: IBV_SEND_SOLICITED or 0. */
 static inline void send_message(struct queue_pair *q, uint64_t wr_id, unsigned int flags)
 {
-	struct ibv_sge sge = {.addr = (uintptr_t)q->memory, .length = 8, .lkey = q->mr->lkey};
+	struct ibv_sge sge = words(q, 0);
 	struct ibv_send_wr wr = {
 		.wr_id = wr_id,
 		.sg_list = &sge,
@@ -105,7 +115,7 @@ static inline void send_message(struct queue_pair *q, uint64_t wr_id, unsigned i
 
 static inline void post_receive(struct queue_pair *q, uint64_t wr_id)
 {
-	struct ibv_sge sge = {.addr = (uintptr_t)(q->memory + 16), .length = 8, .lkey = q->mr->lkey};
+	struct ibv_sge sge = words(q, 256 + q->flow * 64 + wr_id % 64);
 	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
 
 	assert_int_equal(ibv_post_recv(q->pair.qp[RECEIVER], &wr, &bad), 0);
@@ -114,7 +124,7 @@ static inline void post_receive(struct queue_pair *q, uint64_t wr_id)
 /* Returns what ibv_post_srq_recv(3) returns. */
 static inline int post_to_srq(struct queue_pair *q, struct ibv_srq *srq, uint64_t wr_id)
 {
-	struct ibv_sge sge = {.addr = (uintptr_t)(q->memory + 16), .length = 8, .lkey = q->mr->lkey};
+	struct ibv_sge sge = words(q, 256 + q->flow * 64 + wr_id % 64);
 	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
 
 	return ibv_post_srq_recv(srq, &wr, &bad);

@@ -42,8 +42,10 @@ static void open_all(void)
 	assert_non_null(cq);
 	srq = ibv_create_srq(q[0].pair.pd, &attr);
 	assert_non_null(srq);
-	for (int i = 1; i < FLOWS; i++)
+	for (uint32_t i = 1; i < FLOWS; i++) {
 		q[i] = q[0];
+		q[i].flow = i;
+	}
 	for (int i = 0; i < FLOWS; i++)
 		queue_pair_connect(&q[i], cq, cq, srq);
 }
@@ -170,29 +172,25 @@ static void run(void *(*post)(void *))
 			assert_int_equal(seen[flow][i], 1);
 }
 
-static void writes(void **state)
+static void writes(void)
 {
-	(void)state;
 	open_all();
 	run(write_all);
 	close_all();
 }
 
-static void sends_to_an_srq(void **state)
+static void sends_to_an_srq(void)
 {
-	(void)state;
 	open_all();
 	run(send_all);
 	assert_int_equal(received, FLOWS * REQUESTS);
 	close_all();
 }
 
+/* Not under cmocka's runner: a failed assertion in any thread then ends the program. */
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(writes),
-		cmocka_unit_test(sends_to_an_srq),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	writes();
+	sends_to_an_srq();
+	return 0;
 }

@@ -105,7 +105,10 @@ static int child_allocates(struct dm_pool *pool)
 	return dm_pool_alloc(pool, LIMIT_MAX_DM_SIZE / 10, 0, &addr) ? 1 : 0;
 }
 
-/* Five children of one parent, as the Python suite of rdma-core has them; here with the lock held while they are made. */
+/*
+ * Five children of one parent, as the Python suite of rdma-core has them; here with the lock held while they
+ * are made.
+ */
 static void children_allocate_whatever_the_parent_does(void **state)
 {
 	struct dm_pool *pool = *state;
@@ -131,10 +134,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(refuses_what_cannot_be, pool_setup, pool_teardown),
-		cmocka_unit_test_setup_teardown(whole_memory_can_be_one_allocation, pool_setup, pool_teardown),
+		cmocka_unit_test_setup_teardown(whole_memory_can_be_one_allocation, pool_setup,
+						pool_teardown),
 		cmocka_unit_test_setup_teardown(allocations_are_apart_and_aligned, pool_setup, pool_teardown),
 		cmocka_unit_test_setup_teardown(fragments_are_not_joined, pool_setup, pool_teardown),
-		cmocka_unit_test_setup_teardown(children_allocate_whatever_the_parent_does, pool_setup, pool_teardown),
+		cmocka_unit_test_setup_teardown(children_allocate_whatever_the_parent_does, pool_setup,
+						pool_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* hca/event_queue: order, the descriptor as programs see it (poll, O_NONBLOCK), purging under concurrent takers. */
+/*
+ * hca/event_queue: order, the descriptor as programs see it (poll, O_NONBLOCK), purging under concurrent
+ * takers.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -144,8 +147,8 @@ static void purge_of_the_last_keeps_the_list_whole(void **state)
 }
 
 /*
- * A thread has read the descriptor and comes too late: its event was purged. It must not run off with the next one
- * and leave the descriptor readable for ever.
+ * A thread has read the descriptor and comes too late: its event was purged. It must not run off with the
+ * next one and leave the descriptor readable for ever.
  */
 static void event_purged_in_the_hands_of_a_taker(void **state)
 {
@@ -158,7 +161,10 @@ static void event_purged_in_the_hands_of_a_taker(void **state)
 	assert_int_equal(event_source_purge(queue, &a), 1);
 	assert_int_equal(queue->stale, 1);
 	event_queue_raise(queue, &b);
-	/* This one finds the stale event for it, and then the one of b. The thread would block in its next read. */
+	/*
+	 * This one finds the stale event for it, and then the one of b. The thread would block in its next
+	 * read.
+	 */
 	assert_int_equal(write(queue->fd, &(uint64_t){1}, sizeof(uint64_t)), sizeof(uint64_t));
 	expect(queue, &b);
 	assert_int_equal(queue->stale, 0);
@@ -187,7 +193,10 @@ static void *taker(void *argument)
 	return NULL;
 }
 
-/* Every event is taken or purged, exactly once; no taker is left behind and none is woken for nothing at the end. */
+/*
+ * Every event is taken or purged, exactly once; no taker is left behind and none is woken for nothing at the
+ * end.
+ */
 static void takers_and_purges_at_once(void **state)
 {
 	struct crowd crowd = {.source = {{.type = 1}, {.type = 2}}};
@@ -222,9 +231,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(takes_in_the_order_of_raising, queue_setup, queue_teardown),
 		cmocka_unit_test_setup_teardown(sources_take_turns, queue_setup, queue_teardown),
-		cmocka_unit_test_setup_teardown(purge_removes_what_was_not_taken, queue_setup, queue_teardown),
-		cmocka_unit_test_setup_teardown(purge_of_the_last_keeps_the_list_whole, queue_setup, queue_teardown),
-		cmocka_unit_test_setup_teardown(event_purged_in_the_hands_of_a_taker, queue_setup, queue_teardown),
+		cmocka_unit_test_setup_teardown(purge_removes_what_was_not_taken, queue_setup,
+						queue_teardown),
+		cmocka_unit_test_setup_teardown(purge_of_the_last_keeps_the_list_whole, queue_setup,
+						queue_teardown),
+		cmocka_unit_test_setup_teardown(event_purged_in_the_hands_of_a_taker, queue_setup,
+						queue_teardown),
 		cmocka_unit_test(takers_and_purges_at_once),
 	};
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* hca/gid: the table made of given interfaces. Expected GIDs are written out by hand (RFC 4291, IBTA annex A17). */
+/*
+ * hca/gid: the table made of given interfaces. Expected GIDs are written out by hand (RFC 4291, IBTA annex
+ * A17).
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <net/if.h>
@@ -103,7 +106,10 @@ static void one_interface(void **state)
 	assert_memory_equal(table[3].mac, "\x02\x42\xac\x11\x00\x02", 6);
 }
 
-/* By interface index, whatever the order of the list; IPv4 before IPv6; labelled addresses belong to their interface. */
+/*
+ * By interface index, whatever the order of the list; IPv4 before IPv6; labelled addresses belong to their
+ * interface.
+ */
 static void several_interfaces(void **state)
 {
 	struct list list = {0};

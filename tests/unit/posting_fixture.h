@@ -83,7 +83,7 @@ struct posting {
 };
 
 /* A QP of @type as created with @cap. @send_ops 0: as ibv_create_qp(3) makes it. In RTS. */
-static struct posting *posting_new(enum ibv_qp_type type, uint64_t send_ops, struct ibv_qp_cap cap)
+static inline struct posting *posting_new(enum ibv_qp_type type, uint64_t send_ops, struct ibv_qp_cap cap)
 {
 	struct posting *p = calloc(1, sizeof(*p));
 	const struct qp_type_info *info = qp_type_info(type, 0);
@@ -131,7 +131,7 @@ static struct posting *posting_new(enum ibv_qp_type type, uint64_t send_ops, str
 	return p;
 }
 
-static void posting_free(struct posting *p)
+static inline void posting_free(struct posting *p)
 {
 	free(p->qp.sq.buffer);
 	free(p->qp.sq.wr_id);

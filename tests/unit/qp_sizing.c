@@ -219,7 +219,5 @@ int main(void)
 		cmocka_unit_test(granted_caps),
 	};
 
-	(void)posting_new;
-	(void)posting_free;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,14 +19,14 @@ static void start(struct posting *p)
 	p->qp.ex.wr_flags = 0;
 }
 
-/* The QP is as it was at @before. The lock is free. */
+/* The QP is as it was at @before, and its lock is free. */
 static void rolled_back(struct posting *p, const struct send_queue *before)
 {
 	assert_int_equal(p->qp.sq.cur_post, before->cur_post);
 	assert_int_equal(p->qp.sq.head, before->head);
 	assert_int_equal(p->qp.sq.fence_cache, before->fence_cache);
 	assert_int_equal(be32toh(p->dbrec[1]), before->cur_post & 0xffff);
-	assert_int_equal(p->qp.sq.lock.state, QUEUE_LOCK_FREE);
+	assert_int_equal(p->qp.sq.lock.held, 0);
 }
 
 static void rollback(void **state)

@@ -1,0 +1,15 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# Measures the library of a build directory; the results go to BUILD/bench/results.json as well.
+#
+#   bench/bench.sh BUILD [--quick] [option…]      (softhca-bench --help)
+set -eu
+build=${1:?usage: bench/bench.sh BUILD [option…]}
+shift
+program=$build/bench/softhca-bench
+[ -x "$program" ] || { echo "bench: there is no $program (make builds it)" >&2; exit 1; }
+# Explanations, profiles and the like would be measured too.
+for name in $(env | sed -n 's/^\(SOFTHCA_[A-Z0-9_]*\|MLX5_[A-Z0-9_]*\)=.*/\1/p'); do
+	unset "$name"
+done
+exec "$program" --json "$build/bench/results.json" "$@"

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * WRITEs through indirect keys, on the source or on the target side, against the same copies in a plain loop: 64-byte
+ * records with gaps of 64 bytes (interleaved), and pieces of equal size with gaps as long as they are (list).
+ */
+#include "bench.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define RECORD 64
+#define STRIDE 128
+#define MANY_PIECES 32
+#define INLINE_FOR_MANY (MANY_PIECES * 16)
+
+static struct mlx5dv_mkey *key_new(struct device *device, uint16_t entries)
+{
+	struct mlx5dv_mkey_init_attr attr = {
+		.pd = device->pd, .create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT, .max_entries = entries};
+	struct mlx5dv_mkey *key = mlx5dv_create_mkey(&attr);
+
+	if (!key)
+		die("mlx5dv_create_mkey: %s", strerror(errno));
+	return key;
+}
+
+static struct mlx5dv_qp_ex *configure_begin(struct pair *pair, struct mlx5dv_mkey *key)
+{
+	struct mlx5dv_mkey_conf_attr attr = {0};
+	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(pair->qp[0]);
+	struct mlx5dv_qp_ex *dv = mlx5dv_qp_ex_from_ibv_qp_ex(qp);
+
+	ibv_wr_start(qp);
+	qp->wr_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
+	mlx5dv_wr_mkey_configure(dv, key, 2, &attr);
+	mlx5dv_wr_set_mkey_access_flags(dv, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	return dv;
+}
+
+static void configure_end(struct pair *pair)
+{
+	int error = ibv_wr_complete(ibv_qp_to_qp_ex(pair->qp[0]));
+
+	if (error)
+		die("the configuration of a key: %s", strerror(error));
+	await(pair, 1);
+}
+
+static struct mlx5dv_mkey *interleaved_key(struct device *device, struct pair *pair, struct ibv_mr *mr,
+					   uint32_t bytes)
+{
+	struct mlx5dv_mr_interleaved records = {.addr = (uintptr_t)mr->addr,
+						.bytes_count = RECORD,
+						.bytes_skip = STRIDE - RECORD,
+						.lkey = mr->lkey};
+	struct mlx5dv_mkey *key = key_new(device, 4);
+
+	mlx5dv_wr_set_mkey_layout_interleaved(configure_begin(pair, key), bytes / RECORD, 1, &records);
+	configure_end(pair);
+	return key;
+}
+
+static struct mlx5dv_mkey *list_key(struct device *device, struct pair *pair, struct ibv_mr *mr, uint32_t bytes,
+				    uint16_t pieces)
+{
+	struct ibv_sge list[MANY_PIECES];
+	struct mlx5dv_mkey *key = key_new(device, pieces);
+
+	for (uint32_t i = 0; i < pieces; i++)
+		list[i] = (struct ibv_sge){.addr = (uintptr_t)mr->addr + (size_t)2 * i * (bytes / pieces),
+					   .length = bytes / pieces,
+					   .lkey = mr->lkey};
+	mlx5dv_wr_set_mkey_layout_list(configure_begin(pair, key), pieces, list);
+	configure_end(pair);
+	return key;
+}
+
+/* The copies that a WRITE of @bytes in @pieces makes, with gaps on the source or on the target side. */
+static struct copies *same_copies(const struct device *device, uint32_t bytes, uint32_t piece, bool gaps_in_source)
+{
+	struct copies *copies = allocate(sizeof(*copies));
+
+	*copies = (struct copies){
+		.to = device->target,
+		.from = device->source,
+		.bytes = piece,
+		.pieces = bytes / piece,
+		.from_stride = gaps_in_source ? 2 * piece : piece,
+		.to_stride = gaps_in_source ? piece : 2 * piece,
+	};
+	return copies;
+}
+
+/* The key must move what the loop moves. */
+static void check_against(struct device *device, struct message *message, work_fn *yardstick, struct copies *copies)
+{
+	size_t bytes = copies->pieces * copies->to_stride;
+	uint8_t *expected = allocate(bytes);
+
+	memset(device->target, 0, bytes);
+	yardstick(copies, 1);
+	memcpy(expected, device->target, bytes);
+	memset(device->target, 0, bytes);
+	post_and_poll(message, 1);
+	if (memcmp(device->target, expected, bytes))
+		die("a key did not place %zu bytes as the loop does", bytes);
+}
+
+struct layout {
+	const char *name;
+	uint32_t piece;
+	work_fn *yardstick;
+	bool gaps_in_source;
+	enum goal goal;
+};
+
+static void add_layout(struct bench *bench, struct device *device, struct pair *pair, const struct layout *layout,
+		       const struct mlx5dv_mkey *key, uint32_t bytes)
+{
+	struct message *message = message_new(device, pair, IBV_WR_RDMA_WRITE, bytes);
+	struct copies *copies = same_copies(device, bytes, layout->piece, layout->gaps_in_source);
+
+	if (layout->gaps_in_source) {
+		message->sge.lkey = key->lkey;
+		message->sge.addr = 0;
+	} else {
+		message->wr.wr.rdma.rkey = key->rkey;
+		message->wr.wr.rdma.remote_addr = 0;
+	}
+	check_against(device, message, layout->yardstick, copies);
+	add_case(bench,
+		 &(struct bench_case){.group = "layouts",
+				      .run = post_and_poll,
+				      .subject = message,
+				      .yardstick_name = "plain loop",
+				      .yardstick = layout->yardstick,
+				      .yardstick_subject = copies,
+				      .payload = bytes,
+				      .goal = layout->goal,
+				      .limit = 3,
+				      .threads = true},
+		 "%s, %u KiB", layout->name, bytes >> 10);
+}
+
+void add_layout_cases(struct bench *bench, struct device *device)
+{
+	static const uint32_t sizes[] = {4 << 10, 64 << 10, 256 << 10, 1 << 20};
+	static const struct layout gather = {"gather 64-byte records", RECORD, copy_records, true, GOAL_TIME},
+				   scatter = {"scatter 64-byte records", RECORD, copy_records, false, GOAL_TIME};
+	struct pair *pair = allocate(sizeof(*pair));
+
+	if (!group_wanted(bench, "layouts"))
+		return;
+	pair_create(device, &(struct pair_attr){.depth = 64, .builders = true, .max_inline = INLINE_FOR_MANY}, pair);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		add_layout(bench, device, pair, &gather,
+			   interleaved_key(device, pair, device->source_mr, sizes[i]), sizes[i]);
+		add_layout(bench, device, pair, &scatter,
+			   interleaved_key(device, pair, device->target_mr, sizes[i]), sizes[i]);
+	}
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct layout four = {"list of 4", sizes[i] / 4, copy_pieces, true, GOAL_NONE},
+			      many = {"list of 32", sizes[i] / MANY_PIECES, copy_pieces, true, GOAL_NONE};
+
+		add_layout(bench, device, pair, &four, list_key(device, pair, device->source_mr, sizes[i], 4),
+			   sizes[i]);
+		add_layout(bench, device, pair, &many,
+			   list_key(device, pair, device->source_mr, sizes[i], MANY_PIECES), sizes[i]);
+	}
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The benchmark's options and order; bench.h says how it measures. `make bench` runs it by bench.sh. */
+#include "bench.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BUFFER_BYTES (UINT32_C(64) << 20)
+#define QUICK_BUFFER_BYTES (UINT32_C(4) << 20)
+
+static const char usage[] = "usage: softhca-bench [--quick] [--rounds N] [--cpu N] [--only GROUP] [--json FILE]\n"
+			    "  --quick       a few seconds: short slices, fewer keys, no 64 MiB messages\n"
+			    "  --rounds N    7 to 101 rounds (11; 7 with --quick)\n"
+			    "  --cpu N       the CPU to stay on (the one it starts on)\n"
+			    "  --only GROUP  bandwidth, 'latency, one thread', 'latency, several threads',\n"
+			    "                'rate, lists of 32', layouts, look-up or memory\n"
+			    "  --json FILE   where to write the results as JSON\n";
+
+static unsigned long number(const char *text, unsigned long min, unsigned long max)
+{
+	char *end;
+	unsigned long value = strtoul(text, &end, 10);
+
+	if (end == text || *end || value < min || value > max)
+		die("%s is not a number from %lu to %lu", text, min, max);
+	return value;
+}
+
+static void parse(int argc, char **argv, struct bench *bench, const char **json)
+{
+	static const struct option options[] = {
+		{"quick", no_argument, NULL, 'q'},	{"rounds", required_argument, NULL, 'r'},
+		{"cpu", required_argument, NULL, 'c'},	{"only", required_argument, NULL, 'o'},
+		{"json", required_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (option) {
+		case 'q':
+			bench->quick = true;
+			break;
+		case 'r':
+			bench->rounds = (unsigned int)number(optarg, 7, ROUNDS_MAX);
+			break;
+		case 'c':
+			bench->cpu = (int)number(optarg, 0, CPU_SETSIZE - 1);
+			break;
+		case 'o':
+			bench->only = optarg;
+			break;
+		case 'j':
+			*json = optarg;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			exit(0);
+		default:
+			fputs(usage, stderr);
+			exit(2);
+		}
+	}
+	if (optind < argc) {
+		fputs(usage, stderr);
+		exit(2);
+	}
+}
+
+static void stay_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET((size_t)cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		die("CPU %d: %s", cpu, strerror(errno));
+}
+
+/* Only that it exists matters: a process of one thread needs no atomic operations. */
+static void *sleep_on(void *unused)
+{
+	(void)unused;
+	for (;;)
+		pause();
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	struct bench bench = {.cpu = sched_getcpu()};
+	const char *json = NULL;
+	struct device *device;
+	pthread_t thread;
+	int error;
+
+	parse(argc, argv, &bench, &json);
+	if (!bench.rounds)
+		bench.rounds = bench.quick ? 7 : 11;
+	bench.slice_ns = bench.quick ? 1e6 : 1e7;
+	bench.keys = bench.quick ? 100000 : 1000000;
+	stay_on(bench.cpu);
+	/* Two key tables, for the look-up. */
+	setenv("SOFTHCA_DEVICES", "2", 1);
+
+	device = device_open(0, bench.quick ? QUICK_BUFFER_BYTES : BUFFER_BYTES);
+	measure_memory(&bench, device);
+	add_bandwidth_cases(&bench, device);
+	add_latency_cases(&bench, device);
+	add_rate_cases(&bench, device);
+	add_layout_cases(&bench, device);
+	add_lookup_cases(&bench);
+
+	printf("%u rounds on CPU %d; a ratio of speed is yardstick time / time, one of time the other way round\n",
+	       bench.rounds, bench.cpu);
+	measure(&bench, false);
+	report_cases(&bench, false);
+	error = pthread_create(&thread, NULL, sleep_on, NULL);
+	if (error)
+		die("pthread_create: %s", strerror(error));
+	measure(&bench, true);
+	report_cases(&bench, true);
+	report_memory(&bench);
+	if (!json)
+		return 0;
+	error = report_json(&bench, json);
+	if (error)
+		die("%s: %s", json, strerror(-error));
+	printf("\n%s\n", json);
+	return 0;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Two versions of one name are two functions: mlx5dv_init_obj of MLX5_1.0 gives where the address of a CQ's doorbell
+ * page is kept, that of MLX5_1.2 the address. A program of libibverbs 1.0 finds no device, and why.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <infiniband/mlx5dv.h>
+#include <infiniband/verbs.h>
+
+typedef int (*init_obj)(struct mlx5dv_obj *, uint64_t);
+
+static struct mlx5dv_cq layout(const char *version, struct ibv_cq *cq)
+{
+	init_obj call = (init_obj)dlvsym(RTLD_DEFAULT, "mlx5dv_init_obj", version);
+	struct mlx5dv_cq out;
+	struct mlx5dv_obj object = {.cq = {.in = cq, .out = &out}};
+
+	memset(&out, 0, sizeof(out));
+	assert_non_null(call);
+	assert_int_equal(call(&object, MLX5DV_OBJ_CQ), 0);
+	return out;
+}
+
+static void test_init_obj(void **state)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *context;
+	struct ibv_cq *cq;
+	struct mlx5dv_cq old, current;
+
+	(void)state;
+	assert_non_null(list);
+	context = ibv_open_device(list[0]);
+	assert_non_null(context);
+	cq = ibv_create_cq(context, 10, NULL, NULL, 0);
+	assert_non_null(cq);
+
+	/* What a program gets that is linked today. */
+	assert_ptr_equal(dlvsym(RTLD_DEFAULT, "mlx5dv_init_obj", "MLX5_1.2"), (void *)mlx5dv_init_obj);
+	current = layout("MLX5_1.2", cq);
+	old = layout("MLX5_1.0", cq);
+	assert_non_null(current.cq_uar);
+	assert_ptr_not_equal(old.cq_uar, current.cq_uar);
+	assert_ptr_equal(*(void **)old.cq_uar, current.cq_uar);
+	/* All else is the same. */
+	assert_ptr_equal(old.buf, current.buf);
+	assert_ptr_equal(old.dbrec, current.dbrec);
+	assert_int_equal(old.cqe_cnt, current.cqe_cnt);
+	assert_int_equal(old.cqe_size, current.cqe_size);
+	assert_int_equal(old.cqn, current.cqn);
+
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_int_equal(ibv_close_device(context), 0);
+	ibv_free_device_list(list);
+}
+
+static void test_libibverbs_1_0(void **state)
+{
+	void *(*get_device_list)(int *) =
+		(void *(*)(int *))dlvsym(RTLD_DEFAULT, "ibv_get_device_list", "IBVERBS_1.0");
+	int count = 7;
+
+	(void)state;
+	assert_non_null(get_device_list);
+	errno = 0;
+	assert_null(get_device_list(&count));
+	assert_int_equal(errno, EOPNOTSUPP);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_init_obj),
+		cmocka_unit_test(test_libibverbs_1_0),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Failing with a message, see check.h. */
+#include "support/check.h"
+
+#include <stdio.h>
+
+static char noted[160];
+
+void note(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(noted, sizeof(noted), format, arguments);
+	va_end(arguments);
+}
+
+void note_clear(void)
+{
+	noted[0] = '\0';
+}
+
+void fail_at(struct place place, const char *format, ...)
+{
+	char message[320];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(message, sizeof(message), format, arguments);
+	va_end(arguments);
+	print_error("%s%s%s\n", message, noted[0] ? "\n    at: " : "", noted);
+	_fail(place.file, place.line);
+	abort(); /* _fail() does not return, which its declaration leaves out */
+}
+
+void expect_error_(struct place place, const char *call, int value, int error)
+{
+	if (value != error)
+		fail_at(place, "%s is %d (%s), not %d (%s)", call, value, strerror(value), error, strerror(error));
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How a helper fails: at the line of the test that called it, with what was expected and what came. Helpers that check
+ * are macros that pass HERE to a function of the same name and an underscore.
+ *
+ * Nothing in support/ is thread safe; a test program has one thread.
+ */
+#ifndef SOFTHCA_TESTS_API_SUPPORT_CHECK_H
+#define SOFTHCA_TESTS_API_SUPPORT_CHECK_H
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <infiniband/mlx5dv.h>
+#include <infiniband/verbs.h>
+
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+
+struct place {
+	const char *file;
+	int line;
+};
+
+#define HERE ((struct place){__FILE__, __LINE__})
+
+/** Fails the running test (longjmp, as all of cmocka) at @place with a message and the note. */
+__attribute__((noreturn, format(printf, 2, 3))) void fail_at(struct place place, const char *format, ...);
+
+/** What the test is at, printed if it fails: "rights 0x6, READ". Valid until the next note or the end of the test. */
+__attribute__((format(printf, 1, 2))) void note(const char *format, ...);
+void note_clear(void);
+
+/** An errno value as returned by a call, by name if it is not the one expected. */
+#define expect_error(value, error) expect_error_(HERE, #value, value, error)
+void expect_error_(struct place place, const char *call, int value, int error);
+
+#endif

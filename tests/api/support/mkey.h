@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Laying out keys, in the two ways that the library offers: mlx5dv_wr_mkey_configure(3) with setters, and
+ * mlx5dv_wr_mr_list / mlx5dv_wr_mr_interleaved of mlx5dv_wr_post(3); and the model of a layout: a plain loop that says
+ * where each byte of a key is.
+ */
+#ifndef SOFTHCA_TESTS_API_SUPPORT_MKEY_H
+#define SOFTHCA_TESTS_API_SUPPORT_MKEY_H
+
+#include "support/transfer.h"
+
+enum way { BY_CONFIGURE, BY_MR_CALL };
+
+enum {
+	CONFIGURE_WR_ID = 0xc0f1,
+	LAYOUT_BYTES = 1 << 18,
+	KEY_ACCESS = IBV_ACCESS_LOCAL_WRITE | SIDE_REMOTE, /* all that a key can have */
+};
+
+struct layout {
+	size_t length;
+	uint32_t at[LAYOUT_BYTES]; /* where in the side's memory */
+};
+
+/** Where the bytes of a list of SGEs are in the memory of @side. */
+void layout_of_list(struct layout *layout, const struct side *side, uint16_t count, const struct ibv_sge *sge);
+/** Entry e of repetition i begins at addr + i * (bytes_count + bytes_skip). */
+void layout_of_interleaved(struct layout *layout, const struct side *side, uint32_t repeat, uint16_t count,
+			   const struct mlx5dv_mr_interleaved *data);
+
+/** The key as a request uses it, zero-based. @layout must outlive the view. */
+struct view view_key(struct side *side, const struct mlx5dv_mkey *mkey, const struct layout *layout);
+
+/** Opens a batch (ibv_wr_start(3)) with these wr_id and wr_flags. */
+void batch_start(struct endpoint *endpoint, uint64_t wr_id, unsigned int flags);
+
+/**
+ * Configures @mkey by a signalled request of CONFIGURE_WR_ID, in a batch of its own. Returns what ibv_wr_complete(3)
+ * returns; the completion is left to the caller.
+ */
+int configure_list(struct endpoint *endpoint, enum way way, struct mlx5dv_mkey *mkey, uint32_t access, uint16_t count,
+		   const struct ibv_sge *sge);
+int configure_interleaved(struct endpoint *endpoint, enum way way, struct mlx5dv_mkey *mkey, uint32_t access,
+			  uint32_t repeat, uint16_t count, const struct mlx5dv_mr_interleaved *data);
+
+/** The same with KEY_ACCESS; it must succeed, and the completion is polled. @layout gets the model. Returns the view. */
+#define lay_list(endpoint, way, mkey, layout, count, sge)                                                     \
+	lay_list_(HERE, endpoint, way, mkey, layout, count, sge)
+struct view lay_list_(struct place place, struct endpoint *endpoint, enum way way, struct mlx5dv_mkey *mkey,
+		      struct layout *layout, uint16_t count, const struct ibv_sge *sge);
+#define lay_interleaved(endpoint, way, mkey, layout, repeat, count, data)                                     \
+	lay_interleaved_(HERE, endpoint, way, mkey, layout, repeat, count, data)
+struct view lay_interleaved_(struct place place, struct endpoint *endpoint, enum way way, struct mlx5dv_mkey *mkey,
+			     struct layout *layout, uint32_t repeat, uint16_t count,
+			     const struct mlx5dv_mr_interleaved *data);
+
+/** An entry of an interleaved layout at @offset of the memory, with the lkey of side.mr. */
+struct mlx5dv_mr_interleaved side_interleaved(const struct side *side, size_t offset, uint32_t bytes, uint32_t skip);
+
+#endif

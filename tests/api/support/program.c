@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Opening, closing, and running a case in another profile, see program.h. */
+#include "support/program.h"
+
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#define ONLY_CASE "SOFTHCA_TEST_CASE"
+
+struct side client, server;
+struct pair pair;
+
+static size_t memory_bytes = SIDE_BYTES;
+
+void program_memory(size_t bytes)
+{
+	memory_bytes = bytes;
+}
+
+int program_open(void **state)
+{
+	struct pair_options options = pair_defaults(IBV_QPT_RC);
+
+	(void)state;
+	note_clear();
+	side_open(&client, "client", memory_bytes, 0x80);
+	side_open(&server, "server", memory_bytes, 0);
+	pair_open(&pair, &client, &server, &options);
+	return 0;
+}
+
+int program_close(void **state)
+{
+	(void)state;
+	pair_close(&pair);
+	side_close(&client);
+	side_close(&server);
+	return 0;
+}
+
+void program_choose_case(void)
+{
+	const char *only = getenv(ONLY_CASE);
+
+	if (only)
+		cmocka_set_test_filter(only);
+}
+
+/* The environment of the child: ours, with @settings ("NAME=value") in place of what it says about these names. */
+static char **environment_with(char *const *settings, size_t count)
+{
+	extern char **environ;
+	size_t given = 0, kept = 0;
+	char **result;
+
+	while (environ[given])
+		given++;
+	result = calloc(given + count + 1, sizeof(*result));
+	assert_non_null(result);
+	for (size_t i = 0; i < given; i++) {
+		bool replaced = false;
+
+		for (size_t k = 0; k < count; k++)
+			replaced |= !strncmp(environ[i], settings[k], strcspn(settings[k], "=") + 1);
+		if (!replaced)
+			result[kept++] = environ[i];
+	}
+	memcpy(result + kept, settings, count * sizeof(*settings));
+	return result;
+}
+
+static int run_again(char *profile_setting, char *case_setting)
+{
+	/* The child's result is its exit status; what it prints is for a reader, not for who counts our cases. */
+	char *const settings[] = {profile_setting, case_setting, "CMOCKA_MESSAGE_OUTPUT=STDOUT"};
+	char **environment = environment_with(settings, ARRAY_SIZE(settings));
+	char *const arguments[] = {"/proc/self/exe", NULL};
+	int status = -1;
+	pid_t child;
+
+	expect_error(posix_spawn(&child, arguments[0], NULL, NULL, arguments, environment), 0);
+	free(environment);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return status;
+}
+
+bool in_profile(const char *profile, const char *test_case)
+{
+	const char *current = getenv("SOFTHCA_PROFILE");
+	char profile_setting[64], case_setting[128];
+	int status;
+
+	if (!strcmp(current && *current ? current : "man", profile))
+		return true;
+	snprintf(profile_setting, sizeof(profile_setting), "SOFTHCA_PROFILE=%s", profile);
+	snprintf(case_setting, sizeof(case_setting), ONLY_CASE "=%s", test_case);
+	status = run_again(profile_setting, case_setting);
+	if (!WIFEXITED(status) || WEXITSTATUS(status))
+		fail_at(HERE, "in profile %s it fails: wait status %#x", profile, (unsigned int)status);
+	return false;
+}

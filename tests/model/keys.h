@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a key is to the model: a rule that says, for one byte, where it is or that the access is refused. The rules are
+ * those of the man pages (ibv_reg_mr, ibv_bind_mw, ibv_alloc_mw, ibv_alloc_null_mr, mlx5dv_wr_mkey_configure) and of
+ * mlx5-formats 1.8 to 1.10, 1.15, 4.12 and 6; nothing here is shared with the device.
+ */
+#ifndef SOFTHCA_TESTS_MODEL_KEYS_H
+#define SOFTHCA_TESTS_MODEL_KEYS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "memory.h"
+
+enum {
+	REGIONS = 20, /* slots of memory regions, device memory and null regions included */
+	LAYOUTS = 8,  /* of mkeys */
+	WINDOWS = 8,
+	FIRST_LAYOUT = REGIONS,
+	FIRST_WINDOW = FIRST_LAYOUT + LAYOUTS,
+	KEYS = FIRST_WINDOW + WINDOWS,
+	ENTRIES = 20,
+	DEPTH = 4, /* docs/limits.md, MKEY_DEPTH: keys that may lie between a request and memory */
+	ANY_QP = -1,
+};
+
+enum key_kind { KEY_ABSENT, KEY_REGION, KEY_NULL, KEY_LAYOUT, KEY_WINDOW_1, KEY_WINDOW_2 };
+
+enum want {
+	LOCAL_READ = 1,
+	LOCAL_WRITE = 2,
+	REMOTE_READ = 4,
+	REMOTE_WRITE = 8,
+	ATOMIC = 16,
+};
+
+struct entry {
+	uint32_t key;
+	uint64_t address;
+	uint64_t bytes;
+	uint64_t stride; /* from one repetition to the next */
+};
+
+struct key {
+	enum key_kind kind;
+	uint32_t number;
+	bool live;
+	int domain;
+	unsigned int rights; /* enum want */
+	uint64_t start, length; /* addresses as requests name them */
+	uint64_t serial; /* no two keys have the same one */
+	/* regions */
+	int block;
+	uint64_t offset;
+	bool bindable, zero_based;
+	/* mkeys: the entries in order, and this `repeat` times */
+	uint32_t capacity; /* max_entries as created */
+	bool remote_invalidate;
+	uint32_t count;
+	uint64_t repeat;
+	struct entry entries[ENTRIES];
+	/* windows */
+	int qp; /* the only one that may use it, or ANY_QP */
+	uint32_t region;
+	uint64_t region_serial, region_address;
+};
+
+struct keys {
+	struct key key[KEYS];
+	uint64_t last_serial;
+};
+
+/* Who asks: domain and index of the QP that carries out the access. */
+struct who {
+	int domain, qp;
+};
+
+/* Where a byte is; so many bytes from it on follow each other in memory. */
+struct spot {
+	int block; /* or NOWHERE */
+	uint64_t offset, run;
+};
+
+/** The slot of the key with the index of @number, or -1. */
+int keys_find(const struct keys *keys, uint32_t number);
+
+/** Where byte @address of key @number is; false if the access is refused. */
+bool keys_locate(const struct keys *keys, uint32_t number, uint64_t address, unsigned int wanted, struct who who,
+		 struct spot *spot);
+
+/** True if none of the @length bytes from @address on is refused. */
+bool keys_allow(const struct keys *keys, uint32_t number, uint64_t address, uint64_t length, unsigned int wanted,
+		struct who who);
+
+#endif

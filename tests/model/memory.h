@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The memory of the test and its shadow. Blocks of ordinary memory and one of device memory; the device changes the real
+ * bytes, the model changes the shadow, memory_compare() holds one against the other, byte by byte.
+ *
+ * Bytes whose value no rule fixes (a target that overlaps its source, undefined bytes of a header) are marked loose by
+ * the model: the next comparison takes them over from the real memory.
+ */
+#ifndef SOFTHCA_TESTS_MODEL_MEMORY_H
+#define SOFTHCA_TESTS_MODEL_MEMORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <infiniband/verbs.h>
+
+#include "choose.h"
+
+enum {
+	BLOCK_BYTES = 16384,
+	PLAIN_BLOCKS = 4,
+	DEVICE_BLOCK = PLAIN_BLOCKS,
+	BLOCKS,
+	NOWHERE = -1, /* the block of the null region */
+};
+
+struct memory {
+	uint8_t *real[PLAIN_BLOCKS];
+	struct ibv_dm *device_memory;
+	uint8_t shadow[BLOCKS][BLOCK_BYTES];
+	bool loose[BLOCKS][BLOCK_BYTES];
+	bool any_loose;
+};
+
+/** Allocates the plain blocks and fills them. The caller sets device_memory, then calls memory_scribble on it. */
+void memory_open(struct memory *memory, struct choose *c);
+void memory_close(struct memory *memory);
+
+/** New contents for [@offset, +@length) of @block, in the real memory and in the shadow. */
+void memory_scribble(struct memory *memory, struct choose *c, int block, uint64_t offset, uint64_t length);
+
+/** True if all bytes agree; else @block, @offset, @is and @should of the first that does not. */
+bool memory_compare(struct memory *memory, int *block, uint64_t *offset, uint8_t *is, uint8_t *should);
+
+#endif

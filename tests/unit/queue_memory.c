@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* verbs/memory: what rings and doorbell records are made of; whose queues take no locks. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "verbs/objects.h"
+
+static void rings_are_pages_of_zeros(void **state)
+{
+	static const size_t sizes[] = {1, 64, 4096, 4097, 100000, 3 << 20};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		char *ring = ring_alloc(NULL, sizes[i], MLX5DV_RES_TYPE_QP);
+
+		assert_non_null(ring);
+		assert_int_equal((uintptr_t)ring % (uintptr_t)sysconf(_SC_PAGESIZE), 0);
+		for (size_t k = 0; k < sizes[i]; k++)
+			assert_int_equal(ring[k], 0);
+		memset(ring, 0xff, sizes[i]);
+		ring_free(NULL, ring, sizes[i], MLX5DV_RES_TYPE_QP);
+	}
+	ring_free(NULL, NULL, 4096, MLX5DV_RES_TYPE_QP);
+	dbrec_free(NULL, NULL);
+}
+
+static void doorbell_records_share_no_cache_line(void **state)
+{
+	uint32_t *dbrec[10];
+
+	(void)state;
+	for (int i = 0; i < 10; i++) {
+		dbrec[i] = dbrec_alloc(NULL);
+		assert_non_null(dbrec[i]);
+		assert_int_equal((uintptr_t)dbrec[i] % 64, 0);
+		assert_int_equal(dbrec[i][0] | dbrec[i][1], 0);
+		dbrec[i][0] = dbrec[i][1] = UINT32_MAX;
+	}
+	for (int i = 0; i < 10; i++)
+		dbrec_free(NULL, dbrec[i]);
+}
+
+static unsigned long free_huge_pages(void)
+{
+	FILE *file = fopen("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "re");
+	unsigned long count = 0;
+
+	if (file && fscanf(file, "%lu", &count) != 1)
+		count = 0;
+	if (file)
+		fclose(file);
+	return count;
+}
+
+/* Each kind of queue has its own variable, read at each creation; what was taken goes back. */
+static void huge_pages_as_the_variables_say(void **state)
+{
+	unsigned long before = free_huge_pages();
+	void *ring;
+
+	(void)state;
+	setenv("MLX_SRQ_ALLOC_TYPE", "HUGE", 1);
+	ring = ring_alloc(NULL, 5000, MLX5DV_RES_TYPE_CQ);
+	assert_non_null(ring);
+	ring_free(NULL, ring, 5000, MLX5DV_RES_TYPE_CQ);
+	errno = 0;
+	ring = ring_alloc(NULL, 5000, MLX5DV_RES_TYPE_SRQ);
+	if (before == 0) {
+		assert_null(ring);
+		assert_int_equal(errno, ENOMEM);
+	} else {
+		assert_non_null(ring);
+		assert_int_equal((uintptr_t)ring % (2u << 20), 0);
+		memset(ring, 1, 5000);
+		assert_int_equal(free_huge_pages(), before - 1);
+		ring_free(NULL, ring, 5000, MLX5DV_RES_TYPE_SRQ);
+	}
+	assert_int_equal(free_huge_pages(), before);
+	setenv("MLX_SRQ_ALLOC_TYPE", "PREFER_HUGE", 1);
+	ring = ring_alloc(NULL, 5000, MLX5DV_RES_TYPE_SRQ);
+	assert_non_null(ring);
+	memset(ring, 1, 5000);
+	ring_free(NULL, ring, 5000, MLX5DV_RES_TYPE_SRQ);
+	assert_int_equal(free_huge_pages(), before);
+	unsetenv("MLX_SRQ_ALLOC_TYPE");
+}
+
+static void single_threaded_queues(void **state)
+{
+	struct user_td td = {0};
+	struct user_pd plain = {0}, with_td = {.parent = &plain, .td = &td};
+
+	(void)state;
+	assert_false(queue_single_threaded(NULL));
+	assert_false(queue_single_threaded(&plain));
+	assert_true(queue_single_threaded(&with_td));
+	setenv("MLX5_SINGLE_THREADED", "1", 1);
+	assert_true(queue_single_threaded(NULL));
+	assert_true(queue_single_threaded(&plain));
+	setenv("MLX5_SINGLE_THREADED", "0", 1);
+	assert_false(queue_single_threaded(NULL));
+	unsetenv("MLX5_SINGLE_THREADED");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rings_are_pages_of_zeros),
+		cmocka_unit_test(doorbell_records_share_no_cache_line),
+		cmocka_unit_test(huge_pages_as_the_variables_say),
+		cmocka_unit_test(single_threaded_queues),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
