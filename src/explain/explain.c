@@ -50,6 +50,16 @@ struct explain_log *explain_log_new(const char *device, const char *sink)
 	return log;
 }
 
+void explain_log_lock(struct explain_log *log)
+{
+	pthread_mutex_lock(&log->lock);
+}
+
+void explain_log_unlock(struct explain_log *log)
+{
+	pthread_mutex_unlock(&log->lock);
+}
+
 /* One write(2) per text, so that lines of several threads and processes do not mix. */
 static void write_out(const struct explain_log *log, char *text, size_t length, size_t size)
 {

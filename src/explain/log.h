@@ -11,6 +11,10 @@ struct explain_log;
  */
 struct explain_log *explain_log_new(const char *device, const char *sink);
 
+/** Around fork(2): a child inherits the log with its lock free and no record half written. */
+void explain_log_lock(struct explain_log *log);
+void explain_log_unlock(struct explain_log *log);
+
 /** Writes a remark that is no record (a bad setting) to the sink. */
 void explain_log_note(struct explain_log *log, const char *text);
 

@@ -102,8 +102,8 @@ static void add_figure(struct text *out, const char *format, size_t length, uint
 		add(out, "%s", opcode_name(value));
 	else if (IS("transport"))
 		add(out, "%s", message_name((unsigned int)value));
-	else if (IS("status"))
-		add(out, "%s", syndrome_name((uint8_t)value));
+	else if (IS("yes"))
+		add(out, "%s", value ? "yes" : "no");
 	else
 		add(out, "%" PRIu64, value);
 #undef IS
@@ -132,11 +132,12 @@ static void add_subject(struct text *out, struct hca *hca, const struct explain_
 		add(out, " %s", subject->call);
 		if (subject->error)
 			add(out, " → %s", strerrorname_np(subject->error));
-	} else {
-		if (subject->syndrome || subject->opcode)
+	} else if (subject->syndrome) {
+		if (subject->receive)
+			add(out, " receive");
+		else
 			add(out, " %s wr_id %" PRIu64, opcode_name(subject->opcode), subject->wr_id);
-		if (subject->syndrome)
-			add(out, " → %s", syndrome_name(subject->syndrome));
+		add(out, " → %s", syndrome_name(subject->syndrome));
 	}
 	add(out, ": ");
 }

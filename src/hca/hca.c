@@ -82,12 +82,14 @@ static void before_fork(void)
 	for (size_t i = 0; i < the_registry.count; i++) {
 		pthread_mutex_lock(&the_registry.devices[i].lock);
 		pthread_mutex_lock(&the_registry.devices[i].keys.lock);
+		explain_log_lock(the_registry.devices[i].explain_log);
 	}
 }
 
 static void after_fork_in_parent(void)
 {
 	for (size_t i = the_registry.count; i-- > 0;) {
+		explain_log_unlock(the_registry.devices[i].explain_log);
 		pthread_mutex_unlock(&the_registry.devices[i].keys.lock);
 		pthread_mutex_unlock(&the_registry.devices[i].lock);
 	}

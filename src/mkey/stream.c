@@ -19,8 +19,6 @@ int stream_add_key(struct stream *stream, uint32_t key, uint64_t address, uint64
 
 	if (!length)
 		return 0;
-	if (stream->count == STREAM_PARTS)
-		return REFUSAL(why, WQE_SEGMENTS, STREAM_PARTS);
 	error = walk_direct(stream->access, stream->rights, key, address, length, &piece, &direct, why);
 	if (error)
 		return error;
@@ -56,8 +54,7 @@ int stream_add_segments(struct stream *stream, const struct mlx5_wqe_data_seg *s
 		if (bytes > length)
 			bytes = length;
 		if (__builtin_add_overflow(address, offset, &address))
-			return REFUSAL(why, SEGMENT_WRAPS, be32toh(segments[i].lkey), be64toh(segments[i].addr),
-				       be32toh(segments[i].byte_count));
+			return REFUSAL(why, SEGMENT_WRAPS, be32toh(segments[i].lkey), be64toh(segments[i].addr), offset);
 		error = stream_add_key(stream, be32toh(segments[i].lkey), address, bytes, why);
 		if (error)
 			return error;

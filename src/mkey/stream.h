@@ -13,6 +13,7 @@
 
 #include "mkey/walk.h"
 
+/* More than a WQE has segments: its control segment is none of them. So nothing checks for the end of the array. */
 #define STREAM_PARTS (LIMIT_MAX_WQE_SIZE / 16)
 
 struct stream_part {

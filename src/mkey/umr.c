@@ -120,8 +120,8 @@ static void apply_context(const struct walk_access *access, struct mapping *next
 	set_right(next, umr, MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC, RIGHT_ATOMIC);
 }
 
-static int apply(const struct walk_access *access, enum ibv_qp_type qp_type, const struct mkey *key,
-		 struct mapping *next, const struct umr *umr, struct refusal *why)
+static int apply(const struct walk_access *access, const struct mkey *key, struct mapping *next,
+		 const struct umr *umr, struct refusal *why)
 {
 	int error;
 
@@ -138,12 +138,11 @@ static int apply(const struct walk_access *access, enum ibv_qp_type qp_type, con
 		next->count = 0;
 	}
 	if (next->kind == KEY_WINDOW_1 || next->kind == KEY_WINDOW_2)
-		return window_check(access, qp_type, next, why);
+		return window_check(access, next, why);
 	return 0;
 }
 
-int umr_execute(const struct walk_access *access, enum ibv_qp_type qp_type, const uint8_t *wqe, size_t bytes,
-		struct refusal *why)
+int umr_execute(const struct walk_access *access, const uint8_t *wqe, size_t bytes, struct refusal *why)
 {
 	struct mapping *next;
 	struct mkey *key;
@@ -154,7 +153,7 @@ int umr_execute(const struct walk_access *access, enum ibv_qp_type qp_type, cons
 		return error;
 	key = mkey_find(access->hca, umr.number);
 	if (!key)
-		return REFUSAL(why, KEY_UNKNOWN, umr.number, 0, 0);
+		return REFUSAL(why, UMR_UNKNOWN, umr.number);
 	if (!key->umr_enabled)
 		return REFUSAL(why, UMR_NOT_ENABLED, umr.number, mkey_mapping(key)->kind);
 	next = mkey_edit(key);
@@ -162,7 +161,7 @@ int umr_execute(const struct walk_access *access, enum ibv_qp_type qp_type, cons
 		return REFUSAL(why, UMR_NO_MEMORY, umr.number);
 	error = check_key(access, &umr, key, next, why);
 	if (!error)
-		error = apply(access, qp_type, key, next, &umr, why);
+		error = apply(access, key, next, &umr, why);
 	if (error)
 		mkey_discard(key, next);
 	else
@@ -175,9 +174,9 @@ static int may_invalidate(const struct walk_access *access, const struct mkey *k
 			  uint32_t rkey, struct refusal *why)
 {
 	if (map->free)
-		return REFUSAL(why, KEY_FREE, rkey, map->kind, 0, 0);
+		return REFUSAL(why, INVALIDATE_FREE, rkey, map->kind);
 	if (map->number != rkey)
-		return REFUSAL(why, KEY_STALE, rkey, map->kind, map->number, 0, 0);
+		return REFUSAL(why, INVALIDATE_STALE, rkey, map->kind, map->number);
 	if (map->pd != access->pd)
 		return REFUSAL(why, KEY_DOMAIN, rkey, map->kind, map->pd, access->pd);
 	if (!key->remote_invalidate)
@@ -192,7 +191,7 @@ int invalidate_check(const struct walk_access *access, uint32_t rkey, struct ref
 	const struct mkey *key = mkey_find(access->hca, rkey);
 
 	if (!key)
-		return REFUSAL(why, KEY_UNKNOWN, rkey, 0, 0);
+		return REFUSAL(why, INVALIDATE_UNKNOWN, rkey);
 	return may_invalidate(access, key, mkey_mapping(key), rkey, why);
 }
 
@@ -203,7 +202,7 @@ int invalidate_execute(const struct walk_access *access, uint32_t rkey, struct r
 	int error;
 
 	if (!key)
-		return REFUSAL(why, KEY_UNKNOWN, rkey, 0, 0);
+		return REFUSAL(why, INVALIDATE_UNKNOWN, rkey);
 	next = mkey_edit(key);
 	if (!next)
 		return REFUSAL(why, UMR_NO_MEMORY, rkey);

@@ -19,12 +19,11 @@ enum umr_flags {
 
 /**
  * Executes a UMR WQE. @wqe: all of it, host copy in one piece, beginning with the control segment; @bytes its length.
- * @access: domain and QP of the poster. @qp_type: windows are bound on RC, UC and XRC only.
+ * @access: domain and QP of the poster.
  * Returns 0, or -EACCES / -EINVAL with @why filled and the key unchanged (mlx5-formats 1.8: any failure completes
  * with MW_BIND_ERR).
  */
-int umr_execute(const struct walk_access *access, enum ibv_qp_type qp_type, const uint8_t *wqe, size_t bytes,
-		struct refusal *why);
+int umr_execute(const struct walk_access *access, const uint8_t *wqe, size_t bytes, struct refusal *why);
 
 /** Checks a remote invalidation (SEND with invalidate) without acting: rights, domain, QP. 0 or -EACCES with @why. */
 int invalidate_check(const struct walk_access *access, uint32_t rkey, struct refusal *why);

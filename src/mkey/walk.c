@@ -76,6 +76,14 @@ int walk_direct(const struct walk_access *access, uint8_t rights, uint32_t numbe
 static int check_range(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t offset, uint64_t length,
 		       uint32_t depth, struct refusal *why);
 
+/* mlx5-formats 6, point 57: a window is bound to a region, not to whatever has its number later. */
+static bool region_is_there(const struct walk_access *access, const struct layout_entry *entry)
+{
+	const struct mkey *key = mkey_find(access->hca, entry->key);
+
+	return key && mkey_mapping(key)->serial == entry->serial;
+}
+
 /* [@inside, +@length) of what @entry refers to; @shift: bytes that a repetition moved it on. */
 static int check_entry(const struct walk_access *access, uint8_t rights, const struct layout_entry *entry, uint64_t shift,
 		       uint64_t inside, uint64_t length, uint32_t depth, struct refusal *why)
@@ -88,11 +96,11 @@ static int check_entry(const struct walk_access *access, uint8_t rights, const s
 	if (__builtin_add_overflow(entry->address, shift, &address) ||
 	    __builtin_add_overflow(address, inside, &address))
 		return REFUSAL(why, LAYOUT_WRAPS, entry->key, entry->address, shift, inside, length);
+	if (entry->serial && !region_is_there(access, entry))
+		return REFUSAL(why, WINDOW_REGION_GONE, entry->key, address, length);
 	error = resolve(access, rights, entry->key, address, length, &map, why);
 	if (error)
 		return error;
-	if (entry->serial && entry->serial != map->serial)
-		return REFUSAL(why, WINDOW_REGION_GONE, entry->key, address, length);
 	if (mapping_is_direct(map))
 		return direct_piece(map, rights, address, length, &piece, why);
 	if (depth == LIMIT_MKEY_DEPTH)

@@ -36,14 +36,10 @@ static int check_region(const struct walk_access *access, struct mapping *next, 
 	return 0;
 }
 
-int window_check(const struct walk_access *access, enum ibv_qp_type qp_type, struct mapping *next,
-		 struct refusal *why)
+int window_check(const struct walk_access *access, struct mapping *next, struct refusal *why)
 {
 	if (next->free)
 		return 0;
-	/* ibv_bind_mw(3): "must be either UC, RC or XRC_SEND". */
-	if (qp_type != IBV_QPT_RC && qp_type != IBV_QPT_UC && qp_type != IBV_QPT_XRC_SEND)
-		return REFUSAL(why, BIND_QP_TYPE, next->number, qp_type);
 	if (next->form != LAYOUT_LIST || next->count != 1 || next->length > next->entries[0].bytes)
 		return REFUSAL(why, BIND_FORM, next->number, next->count, next->length);
 	/* IBTA 10.6.7.2.3: a type 2 window is tied to the QP that binds it. */

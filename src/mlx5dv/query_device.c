@@ -28,11 +28,18 @@ int softhca_mlx5dv_query_device(struct ibv_context *context, struct mlx5dv_conte
 	out->version = 0;
 	/*
 	 * CQEs name QPs by user index. 128-byte CQEs are always written whole, which is what padding asks
-	 * for; none is ever compressed (mlx5-formats 3.2).
+	 * for. A CQ may be created for compressed CQEs, of which none is ever written (mlx5-formats 3.2).
 	 */
-	out->flags = MLX5DV_CONTEXT_FLAGS_CQE_V1 | MLX5DV_CONTEXT_FLAGS_CQE_128B_PAD;
+	out->flags = MLX5DV_CONTEXT_FLAGS_CQE_V1 | MLX5DV_CONTEXT_FLAGS_CQE_128B_COMP |
+		     MLX5DV_CONTEXT_FLAGS_CQE_128B_PAD;
 
-	FILL_ZERO(MLX5DV_CONTEXT_MASK_CQE_COMPRESION, cqe_comp_caps);
+	if (asked & MLX5DV_CONTEXT_MASK_CQE_COMPRESION) {
+		out->cqe_comp_caps = (struct mlx5dv_cqe_comp_caps){
+			.max_num = CQE_COMPRESSED_MAX,
+			.supported_format = CQE_FORMATS,
+		};
+		granted |= MLX5DV_CONTEXT_MASK_CQE_COMPRESION;
+	}
 	FILL_ZERO(MLX5DV_CONTEXT_MASK_SWP, sw_parsing_caps);
 	FILL_ZERO(MLX5DV_CONTEXT_MASK_STRIDING_RQ, striding_rq_caps);
 	FILL_ZERO(MLX5DV_CONTEXT_MASK_TUNNEL_OFFLOADS, tunnel_offloads_caps);

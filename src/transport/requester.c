@@ -359,7 +359,7 @@ static enum progress start_local(struct hca_qp *qp, const struct wqe *wqe)
 	struct refusal why;
 
 	if (wqe_opcodes[wqe->opcode].class == WQE_CLASS_UMR &&
-	    umr_execute(&qp->access, qp->type, wqe->bytes, wqe->size, &why))
+	    umr_execute(&qp->access, wqe->bytes, wqe->size, &why))
 		return fail_start(qp, wqe, MLX5_CQE_SYNDROME_MW_BIND_ERR, &why);
 	push(&qp->requester, wqe)->done = true;
 	complete_front(qp);
@@ -438,6 +438,11 @@ static enum progress resend_next(struct hca_qp *qp, struct packet *packet)
 	}
 	if (!wqe_parse(qp, entry->index, entry->blocks, &wqe, &why))
 		syndrome = build(qp, &wqe, entry->arrived, packet, &why);
+	if (!syndrome && (wqe.opcode != entry->opcode || packet->dma_length != entry->bytes - entry->arrived)) {
+		syndrome = MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+		why = (struct refusal){RULE_WQE_CHANGED, {wqe.opcode, (uint32_t)(packet->dma_length + entry->arrived),
+							  entry->opcode, entry->bytes}};
+	}
 	if (syndrome) {
 		if (requester->resend != requester->first)
 			return PROGRESS_NONE;
@@ -683,7 +688,7 @@ static bool place(struct hca_qp *qp, struct inflight *entry, uint64_t offset, st
 		syndrome = wqe_scatter(&wqe, &qp->access, offset, payload->length, &sink, &why);
 	if (!syndrome && sink.length != payload->length) {
 		syndrome = MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
-		why = (struct refusal){RULE_WQE_CHANGED, {sink.length, payload->length}};
+		why = (struct refusal){RULE_WQE_CHANGED, {wqe.opcode, offset + sink.length, entry->opcode, entry->bytes}};
 	}
 	if (syndrome) {
 		fail_front(qp, (uint8_t)syndrome, &why);

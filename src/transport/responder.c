@@ -129,7 +129,7 @@ static enum responder_state refuse(struct request *request)
 {
 	struct hca_qp *qp = request->qp;
 	bool reliable = transport_of(qp->type)->reliable;
-	struct explain_subject subject = {.qpn = qp->number, .qp_state = (uint8_t)qp->state};
+	struct explain_subject subject = {.qpn = qp->number, .receive = true, .qp_state = (uint8_t)qp->state};
 	uint64_t record;
 
 	/* The peer's completion tells it if the peer is here; what nobody else will see is told now. */
@@ -628,11 +628,12 @@ void responder_flush(struct hca_qp *qp)
 		struct completion completion = {
 			.opcode = MLX5_CQE_RESP_ERR,
 			.syndrome = MLX5_CQE_SYNDROME_WR_FLUSH_ERR,
-			.vendor_syndrome = RULE_FLUSHED,
+			.vendor_syndrome = RULE_FLUSHED_RECEIVE,
 		};
 
 		EXPLAIN(qp->hca,
 			(&(const struct explain_subject){.qpn = qp->number,
+							 .receive = true,
 							 .syndrome = MLX5_CQE_SYNDROME_WR_FLUSH_ERR,
 							 .qp_state = (uint8_t)qp->state}),
 			RULE_FLUSHED_RECEIVE, qp->error_record);

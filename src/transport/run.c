@@ -24,13 +24,15 @@ static bool receives(const struct hca_qp *qp)
 	}
 }
 
-static void dropped(const struct packet *packet, const struct hca_qp *qp, enum explain_rule rule)
+static void dropped(const struct packet *packet, struct hca *hca, const struct refusal *why)
 {
-	struct hca *hca = qp ? qp->hca : hca_device(0);
-
-	EXPLAIN(hca, &(struct explain_subject){.qpn = packet->destination_qpn}, rule, packet->message,
-		packet->source_qpn, packet->destination_qpn, qp ? (uint64_t)qp->state : 0, qp ? (uint64_t)qp->type : 0);
+	explain_make(hca, &(struct explain_subject){.qpn = packet->destination_qpn}, why->rule, why->args, EXPLAIN_ARGS);
 }
+
+#define DROP(packet, hca, name, ...)                                                                                   \
+	dropped(packet, hca,                                                                                           \
+		&(struct refusal){RULE_##name,                                                                         \
+				  {(packet)->message, (packet)->source_qpn, (packet)->destination_qpn, ##__VA_ARGS__}})
 
 /* The lock of @qp is held. */
 static void deliver(struct run *run, const struct packet *packet, struct hca_qp *qp)
@@ -38,9 +40,9 @@ static void deliver(struct run *run, const struct packet *packet, struct hca_qp 
 	bool reply = false;
 
 	if (!receives(qp))
-		dropped(packet, qp, RULE_PACKET_STATE);
+		DROP(packet, qp->hca, PACKET_STATE, qp->state);
 	else if (qp->type != packet->transport)
-		dropped(packet, qp, RULE_PACKET_TRANSPORT);
+		DROP(packet, qp->hca, PACKET_TRANSPORT, qp->type);
 	else if (is_response(packet))
 		requester_receive(qp, packet, run);
 	else
@@ -62,7 +64,8 @@ void run_drain(struct run *run, const struct hca_qp *self)
 			deliver(run, packet, qp);
 			queue_unlock(&qp->lock);
 		} else {
-			dropped(packet, NULL, RULE_PACKET_NO_QP);
+			/* Nobody's device: the first one keeps the record. */
+			DROP(packet, hca_device(0), PACKET_NO_QP);
 		}
 		run->first++;
 	}

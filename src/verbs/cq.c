@@ -86,9 +86,12 @@ static int check_dv_attributes(struct request *request)
 	if (dv->comp_mask & ~(uint64_t)KNOWN_DV_COMP_MASK)
 		return REFUSE(request->hca, request->call, EINVAL, RULE_CQ_DV_COMP_MASK, dv->comp_mask,
 			      KNOWN_DV_COMP_MASK);
-	if (dv->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE)
+	/* One format, as mlx5dv_create_cq(3) demands. A device may compress and need not: this one never does. */
+	if (dv->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE &&
+	    (!(dv->cqe_comp_res_format & CQE_FORMATS) || dv->cqe_comp_res_format & ~CQE_FORMATS ||
+	     __builtin_popcount(dv->cqe_comp_res_format) != 1))
 		return REFUSE(request->hca, request->call, EINVAL, RULE_CQ_COMPRESSION,
-			      dv->cqe_comp_res_format);
+			      dv->cqe_comp_res_format, CQE_FORMATS);
 	flags = dv->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_FLAGS ? dv->flags : 0;
 	if (flags & ~(uint32_t)MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD)
 		return REFUSE(request->hca, request->call, EINVAL, RULE_CQ_DV_FLAGS, flags,

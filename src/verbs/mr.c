@@ -118,13 +118,16 @@ struct ibv_mr *softhca_ibv_alloc_null_mr(struct ibv_pd *pd)
 	return mr_new(pd, "ibv_alloc_null_mr", NULL, &attr, 0);
 }
 
-static int check_dm_mr(struct hca *hca, const struct user_dm *dm, uint64_t offset, size_t length,
+static int check_dm_mr(struct ibv_pd *pd, const struct user_dm *dm, uint64_t offset, size_t length,
 		       unsigned int access)
 {
+	struct hca *hca = hca_of_context(pd->context);
 	const unsigned int allowed = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 				     IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
 				     IBV_ACCESS_ZERO_BASED | IBV_ACCESS_OPTIONAL_RANGE;
 
+	if (to_user_context(pd->context)->handles != to_user_context(dm->base.context)->handles)
+		return REFUSE(hca, "ibv_reg_dm_mr", EINVAL, RULE_DM_MR_FOREIGN, dm->base.handle);
 	if (access & ~allowed)
 		return REFUSE(hca, "ibv_reg_dm_mr", EINVAL, RULE_DM_MR_ACCESS, access, allowed);
 	if (!(access & IBV_ACCESS_ZERO_BASED))
@@ -143,11 +146,8 @@ struct ibv_mr *softhca_ibv_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *base, uin
 	struct hca *hca = hca_of_context(pd->context);
 	struct handle_table *handles = to_user_context(base->context)->handles;
 	struct user_dm *dm = to_user_dm(base);
-	struct hca_mr_attr attr = {.kind = MR_DEVICE_MEMORY,
-				   .addr = (char *)dm->addr + offset,
-				   .length = length,
-				   .access = access};
-	int error = check_dm_mr(hca, dm, offset, length, access);
+	struct hca_mr_attr attr = {.kind = MR_DEVICE_MEMORY, .length = length, .access = access};
+	int error = check_dm_mr(pd, dm, offset, length, access);
 	struct ibv_mr *mr;
 
 	if (!error && handle_get(handles, base->handle))
@@ -156,6 +156,7 @@ struct ibv_mr *softhca_ibv_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *base, uin
 		errno = error;
 		return NULL;
 	}
+	attr.addr = (char *)dm->addr + offset;
 	mr = mr_new(pd, "ibv_reg_dm_mr", NULL, &attr, base->handle);
 	if (!mr)
 		handle_put(handles, base->handle);

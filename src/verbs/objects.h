@@ -227,6 +227,12 @@ struct user_mkey {
 	uint32_t create_flags;
 };
 
+/* Formats of compressed CQEs that a CQ may be created for; no CQE is ever compressed (mlx5-formats 3.2). */
+#define CQE_FORMATS                                                                                                    \
+	(MLX5DV_CQE_RES_FORMAT_HASH | MLX5DV_CQE_RES_FORMAT_CSUM | MLX5DV_CQE_RES_FORMAT_CSUM_STRIDX)
+/* Mini-CQEs of one compressed CQE that a program must be ready for. */
+#define CQE_COMPRESSED_MAX 64
+
 static inline struct user_context *to_user_context(struct ibv_context *context)
 {
 	return user_container_of(context, struct user_context, verbs.context);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "explain/explain.h"
 #include "verbs/srq.h"
 
 struct move {
@@ -62,7 +63,9 @@ int srq_resize(struct user_srq *srq, uint32_t max_wr)
 	uint32_t entry_count = srq_entries_for(max_wr);
 	int result = entry_count > srq->entry_count ? grow(srq, entry_count) : 0;
 
-	if (!result)
-		srq->max_wr = entry_count - 1;
-	return result;
+	if (result)
+		return -REFUSE(hca_of_context(srq->base.context), "ibv_modify_srq", -result,
+			       RULE_QUEUE_MEMORY, (uint64_t)entry_count << srq->entry_shift);
+	srq->max_wr = entry_count - 1;
+	return 0;
 }

@@ -2,7 +2,10 @@
 /* The rules of keys, byte by byte, see keys.h. */
 #include "keys.h"
 
-static bool locate(const struct keys *keys, uint32_t number, __extension__ unsigned __int128 address, unsigned int wanted,
+/* Addresses that may lie beyond 2^64. */
+__extension__ typedef unsigned __int128 wide;
+
+static bool locate(const struct keys *keys, uint32_t number, wide address, unsigned int wanted,
 		   struct who who, int depth, struct spot *spot);
 
 int keys_find(const struct keys *keys, uint32_t number)
@@ -47,13 +50,13 @@ static bool locate_in_layout(const struct keys *keys, const struct key *key, uin
 		return false;
 	for (uint32_t i = 0; i < key->count; i++) {
 		const struct entry *entry = &key->entries[i];
-		__extension__ unsigned __int128 address = entry->address;
+		wide address = entry->address;
 
 		if (inside >= entry->bytes) {
 			inside -= entry->bytes;
 			continue;
 		}
-		address += (__extension__ unsigned __int128)repetition * entry->stride + inside;
+		address += (wide)repetition * entry->stride + inside;
 		if (!locate(keys, entry->key, address, wanted, who, depth + 1, spot))
 			return false;
 		shorten(spot, entry->bytes - inside);
@@ -70,11 +73,11 @@ static bool locate_in_window(const struct keys *keys, const struct key *key, uin
 
 	if (region < 0 || keys->key[region].serial != key->region_serial)
 		return false;
-	return locate(keys, key->region, (__extension__ unsigned __int128)key->region_address + offset, wanted, who,
+	return locate(keys, key->region, (wide)key->region_address + offset, wanted, who,
 		      depth + 1, spot);
 }
 
-static bool locate(const struct keys *keys, uint32_t number, __extension__ unsigned __int128 address, unsigned int wanted,
+static bool locate(const struct keys *keys, uint32_t number, wide address, unsigned int wanted,
 		   struct who who, int depth, struct spot *spot)
 {
 	int slot = keys_find(keys, number);
@@ -118,7 +121,7 @@ bool keys_locate(const struct keys *keys, uint32_t number, uint64_t address, uns
 bool keys_allow(const struct keys *keys, uint32_t number, uint64_t address, uint64_t length, unsigned int wanted,
 		struct who who)
 {
-	__extension__ unsigned __int128 at = address;
+	wide at = address;
 
 	while (length) {
 		struct spot spot;

@@ -50,7 +50,7 @@ class Device(unittest.TestCase):
         text = info()
         # ConnectX-6 Dx, as programs of the mlx5 class look for it.
         self.assertRegex(text, r'(?m)^device mlx5_0: vendor 0x02c9 part 4125, firmware \S+, guid [0-9a-f]{16}$')
-        self.assertRegex(text, r'(?m)^  port 1: PORT_ACTIVE, Ethernet, mtu 4096 of 4096, max message 1073741824 bytes')
+        self.assertRegex(text, r'(?m)^  port 1: active, Ethernet, mtu 4096 of 4096, max message 1073741824 bytes')
         self.assertNotIn('guid 0000000000000000', text)
 
     def test_number_and_name(self):

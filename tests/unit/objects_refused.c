@@ -233,6 +233,8 @@ static void expect_rereg(struct ibv_mr *mr, int code, enum explain_rule rule, in
 static void changes_of_regions(void **state)
 {
 	struct ibv_mr *mr = softhca_ibv_reg_mr(pd, page, PAGE, LW), *null = softhca_ibv_alloc_null_mr(pd);
+	struct ibv_context *other = softhca_ibv_open_device(context->device);
+	struct ibv_pd *foreign = softhca_ibv_alloc_pd(other);
 
 	(void)state;
 	expect_rereg(null, IBV_REREG_MR_ERR_INPUT, RULE_REREG_KIND, IBV_REREG_MR_CHANGE_ACCESS, NULL, 0, 0);
@@ -241,6 +243,12 @@ static void changes_of_regions(void **state)
 		     page, 0, 0);
 	expect_rereg(mr, IBV_REREG_MR_ERR_INPUT, RULE_REREG_ACCESS, IBV_REREG_MR_CHANGE_PD, NULL, 0, LW);
 	expect_rereg(mr, IBV_REREG_MR_ERR_CMD, RULE_REREG_NOTHING, 0, NULL, 0, 0);
+	assert_int_equal(softhca_ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, foreign, NULL, 0, 0),
+			 IBV_REREG_MR_ERR_CMD);
+	expect("ibv_rereg_mr", EINVAL, RULE_REREG_FOREIGN_PD, "key 0x%x and PD", mr->lkey);
+	assert_ptr_equal(mr->pd, pd);
+	assert_int_equal(softhca_ibv_dealloc_pd(foreign), 0);
+	assert_int_equal(softhca_ibv_close_device(other), 0);
 	assert_int_equal(softhca_ibv_dereg_mr(mr), 0);
 	assert_int_equal(softhca_ibv_dereg_mr(null), 0);
 }
@@ -280,6 +288,8 @@ static void device_memory(void **state)
 				 aligned = {.length = 4, .log_align_req = 30},
 				 all = {.length = LIMIT_MAX_DM_SIZE};
 	struct ibv_dm *dm = softhca_ibv_alloc_dm(context, &attr);
+	struct ibv_context *other = softhca_ibv_open_device(context->device);
+	struct ibv_pd *foreign = softhca_ibv_alloc_pd(other);
 	struct ibv_mr *mr;
 
 	(void)state;
@@ -295,6 +305,10 @@ static void device_memory(void **state)
 		EINVAL, "device memory allows");
 	NULL_BY(DM_MR_ZERO_BASED, softhca_ibv_reg_dm_mr(pd, dm, 0, 64, LW), "ibv_reg_dm_mr", EINVAL,
 		"zero-based");
+	NULL_BY(DM_MR_FOREIGN, softhca_ibv_reg_dm_mr(foreign, dm, 0, 64, IBV_ACCESS_ZERO_BASED),
+		"ibv_reg_dm_mr", EINVAL, "another context");
+	assert_int_equal(softhca_ibv_dealloc_pd(foreign), 0);
+	assert_int_equal(softhca_ibv_close_device(other), 0);
 	mr = softhca_ibv_reg_dm_mr(pd, dm, 0, 64, LW | IBV_ACCESS_ZERO_BASED);
 	ERRNO_BY(DM_IN_USE, softhca_ibv_free_dm(dm), "ibv_free_dm", EBUSY, "1 regions");
 	assert_int_equal(softhca_ibv_dereg_mr(mr), 0);

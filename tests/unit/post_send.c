@@ -77,6 +77,8 @@ static void order_of_checks(void **state)
 	wr.opcode = IBV_WR_SEND;
 	p->qp.sq.tail++;
 	refused(p, &wr, ENOMEM, RULE_SEND_SGE_COUNT);
+	assert_int_equal(device.figures[0], 4);
+	assert_int_equal(device.figures[1], 3);
 	wr.num_sge = 3;
 	assert_int_equal(post(p, &wr, &bad), 0);
 	posting_free(p);
@@ -333,6 +335,8 @@ static void inline_limit(void **state)
 	(void)state;
 	assert_int_equal(p->qp.sq.max_inline, 60);
 	refused(p, &wr, ENOMEM, RULE_INLINE_LENGTH);
+	assert_int_equal(device.figures[0], UINT64_C(0x100000010));
+	assert_int_equal(device.figures[1], 60);
 	sge[0] = (struct ibv_sge){(uintptr_t)data, 30, 0};
 	sge[1] = (struct ibv_sge){(uintptr_t)data, 31, 0};
 	refused(p, &wr, ENOMEM, RULE_INLINE_LENGTH);
@@ -455,6 +459,8 @@ static void bind_mw_call(void **state)
 	mr.access = 0;
 	mr.kind = MR_NULL;
 	assert_int_equal(softhca_ibv_bind_mw(&p->qp.base, &mw.base, &bind), ENOTSUP);
+	assert_int_equal(device.rule, RULE_BIND_NULL_MR);
+	assert_int_equal(device.figures[0], 0x77);
 	mr.kind = MR_MEMORY;
 	bind.bind_info.length = (UINT64_C(1) << 31) + 1;
 	assert_int_equal(softhca_ibv_bind_mw(&p->qp.base, &mw.base, &bind), EOPNOTSUPP);

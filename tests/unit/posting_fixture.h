@@ -27,6 +27,7 @@ static struct {
 	unsigned int send_doorbells, recv_doorbells;
 	struct settings settings;
 	enum explain_rule rule; /* of the last explanation */
+	uint64_t figures[EXPLAIN_ARGS];
 	unsigned int explanations;
 } device;
 
@@ -60,14 +61,34 @@ const struct settings *hca_settings(const struct hca *hca)
 	return &device.settings;
 }
 
+/* The sentence of a rule refers to no figure that the record lacks. */
+static inline void check_figures(enum explain_rule rule, size_t count)
+{
+	static const struct {
+		int number;
+		const char *text;
+	} rules[] = {
+#define RULE(number, name, text, source, advice) {number, text},
+#include "explain/rules_posting.def"
+#undef RULE
+	};
+
+	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+		for (const char *at = rules[i].text; rules[i].number == (int)rule && (at = strchr(at, '{'));
+		     at++)
+			if ((size_t)(at[1] - '0') >= count)
+				fail_msg("rule %d: %zu figures for \"%s\"", rule, count, rules[i].text);
+}
+
 uint64_t explain_make(struct hca *hca, const struct explain_subject *subject, enum explain_rule rule,
 		      const uint64_t *args, size_t count)
 {
 	(void)hca;
-	(void)subject;
-	(void)args;
+	assert_int_equal(subject->call != NULL, true);
 	assert_in_range(count, 1, EXPLAIN_ARGS);
+	check_figures(rule, count);
 	device.rule = rule;
+	memcpy(device.figures, args, count * sizeof(args[0]));
 	return ++device.explanations;
 }
 

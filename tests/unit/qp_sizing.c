@@ -73,6 +73,7 @@ static int size(enum ibv_qp_type type, uint64_t send_ops, uint64_t dv_send_ops, 
 		.send_ops = send_ops ? send_ops : info->assumed_ops,
 		.dv_send_ops = dv_send_ops,
 		.srq = srq,
+		.call = "test",
 	};
 
 	return qp_sizing_compute(&request, sizing);
@@ -129,6 +130,9 @@ static void limits(void **state)
 			 0);
 	refuse(IBV_QPT_RC, 0, (struct ibv_qp_cap){.max_send_wr = 1, .max_send_sge = 53},
 	       RULE_QP_MAX_SEND_SGE);
+	assert_int_equal(device.figures[0], 53);
+	assert_int_equal(device.figures[1], 52);
+	assert_int_equal(device.figures[2], 192);
 	refuse(IBV_QPT_UD, 0, (struct ibv_qp_cap){.max_send_wr = 1, .max_send_sge = 0xffff},
 	       RULE_QP_MAX_SEND_SGE);
 	refuse(IBV_QPT_RC, 0, (struct ibv_qp_cap){.max_send_wr = 1, .max_send_sge = UINT32_MAX},

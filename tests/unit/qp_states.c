@@ -120,8 +120,11 @@ static void options(void **state)
 
 	(void)state;
 	assert_int_equal(softhca_ibv_set_ece(&qp->base, &ece), EOPNOTSUPP);
+	assert_int_equal(device.rule, RULE_ECE_VENDOR);
 	ece.vendor_id = 0x8086;
 	assert_int_equal(softhca_ibv_set_ece(&qp->base, &ece), EINVAL);
+	assert_int_equal(device.figures[0], 0x8086);
+	assert_int_equal(device.figures[1], 0x15b3);
 	ece.vendor_id = 0x15b3;
 	ece.comp_mask = 1;
 	assert_int_equal(softhca_ibv_set_ece(&qp->base, &ece), EINVAL);
@@ -134,6 +137,7 @@ static void options(void **state)
 	assert_int_equal(ece.vendor_id, 0x15b3);
 	assert_int_equal(ece.options | ece.comp_mask, 0);
 	assert_int_equal(softhca_ibv_modify_qp_rate_limit(&qp->base, &rate), EOPNOTSUPP);
+	assert_int_equal(device.rule, RULE_QP_RATE_LIMIT);
 	destroy(qp);
 }
 

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Requests that change keys, in the model: configuring, binding, invalidating (mlx5-formats 1.8, 1.15, 4.4, 4.12, 6). */
+#include "transfer.h"
+
+#define TAG 0xffu
+
+static unsigned int rights_of(unsigned int access)
+{
+	return (access & IBV_ACCESS_LOCAL_WRITE ? LOCAL_WRITE : 0) | (access & IBV_ACCESS_REMOTE_READ ? REMOTE_READ : 0) |
+	       (access & IBV_ACCESS_REMOTE_WRITE ? REMOTE_WRITE : 0) | (access & IBV_ACCESS_REMOTE_ATOMIC ? ATOMIC : 0);
+}
+
+/* Entries that a layout takes in the key, in groups of four; the header of an interleaved one is an entry, too. */
+static uint32_t entries_taken(const struct configure *configure)
+{
+	uint32_t entries = configure->interleaved ? 1 : 0;
+
+	for (uint16_t i = 0; i < configure->count; i++)
+		entries += configure->interleaved || configure->entries[i].bytes;
+	return (entries + 3) / 4 * 4;
+}
+
+static void set_layout(struct key *key, const struct configure *configure)
+{
+	uint64_t length = 0;
+
+	key->count = 0;
+	for (uint16_t i = 0; i < configure->count; i++) {
+		struct entry *entry = &key->entries[key->count];
+		uint32_t bytes = configure->entries[i].bytes;
+
+		length += bytes;
+		if (!configure->interleaved && !bytes)
+			continue;
+		entry->key = configure->entries[i].key;
+		entry->address = configure->entries[i].address;
+		/* The interleaved format has 16 bits for these (mlx5-formats 1.10), but not for the length of the key. */
+		entry->bytes = configure->interleaved ? (uint16_t)bytes : bytes;
+		entry->stride = configure->interleaved ? (uint16_t)(bytes + configure->entries[i].skip) : 0;
+		key->count++;
+	}
+	key->repeat = configure->interleaved ? configure->repeat : 1;
+	key->length = configure->interleaved ? length * configure->repeat : length;
+}
+
+bool key_configure(struct model *model, const struct configure *configure, struct who who)
+{
+	struct key *key = &model->keys.key[configure->slot];
+
+	if (key->domain != who.domain)
+		return false;
+	if (configure->set_layout && entries_taken(configure) > key->capacity)
+		return false;
+	key->live = true;
+	/* mlx5dv_wr_mkey_configure(3): what no setter gives keeps its value. */
+	if (configure->set_access)
+		key->rights = LOCAL_READ | rights_of(configure->access);
+	if (configure->set_layout)
+		set_layout(key, configure);
+	return true;
+}
+
+static bool may_bind(const struct key *window, const struct key *region, const struct bind *bind, struct who who)
+{
+	unsigned int writing = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+
+	if (window->domain != who.domain || region->domain != who.domain)
+		return false;
+	if (region->kind != KEY_REGION || !region->bindable)
+		return false;
+	if (bind->access & writing && !(region->rights & LOCAL_WRITE))
+		return false;
+	if (bind->address < region->start || bind->address - region->start > region->length)
+		return false;
+	return bind->length <= region->length - (bind->address - region->start);
+}
+
+/* Length 0 unbinds: the window keeps its place and gets the new tag. */
+static bool unbind(struct key *window, const struct bind *bind, struct who who)
+{
+	if (window->domain != who.domain)
+		return false;
+	if (window->kind == KEY_WINDOW_2 && window->qp != ANY_QP && window->qp != who.qp)
+		return false;
+	window->live = false;
+	window->qp = ANY_QP;
+	window->number = (window->number & ~TAG) | (bind->new_number & TAG);
+	return true;
+}
+
+bool key_bind(struct model *model, const struct bind *bind, struct who who)
+{
+	struct key *window = &model->keys.key[bind->slot];
+	const struct key *region = &model->keys.key[bind->region < 0 ? 0 : bind->region];
+
+	if (!bind->length)
+		return unbind(window, bind, who);
+	/* mlx5-formats 1.15: a type 2 window must be free, a type 1 window is bound over. */
+	if (window->kind == KEY_WINDOW_2 && window->live)
+		return false;
+	if (!may_bind(window, region, bind, who))
+		return false;
+	window->live = true;
+	window->number = (window->number & ~TAG) | (bind->new_number & TAG);
+	if (window->kind == KEY_WINDOW_2)
+		window->qp = who.qp;
+	window->rights = LOCAL_READ | rights_of(bind->access);
+	window->start = bind->access & IBV_ACCESS_ZERO_BASED ? 0 : bind->address;
+	window->length = bind->length;
+	window->region = region->number;
+	window->region_serial = region->serial;
+	window->region_address = bind->address;
+	return true;
+}
+
+/* mlx5-formats 6, points 34 to 37. */
+bool key_invalidate(struct model *model, uint32_t number, struct who who)
+{
+	int slot = keys_find(&model->keys, number);
+	struct key *key = &model->keys.key[slot < 0 ? 0 : slot];
+
+	if (slot < 0 || key->kind == KEY_REGION || key->kind == KEY_NULL || key->domain != who.domain)
+		return false;
+	if (key->live && (key->number != number || (key->qp != ANY_QP && key->qp != who.qp)))
+		return false;
+	key->live = false;
+	key->qp = ANY_QP;
+	key->number &= ~TAG;
+	return true;
+}
+
+/* mlx5-formats 6, point 51. */
+bool key_invalidate_remotely(struct model *model, uint32_t number, struct who who, bool act)
+{
+	int slot = keys_find(&model->keys, number);
+	struct key *key = &model->keys.key[slot < 0 ? 0 : slot];
+	bool allowed = slot >= 0 && key->live && key->number == number && key->domain == who.domain &&
+		       (key->qp == ANY_QP || key->qp == who.qp) &&
+		       (key->kind == KEY_WINDOW_2 || (key->kind == KEY_LAYOUT && key->remote_invalidate));
+
+	if (allowed && act)
+		key->live = false;
+	return allowed;
+}
