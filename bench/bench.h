@@ -111,14 +111,16 @@ struct device {
 	struct ibv_mr *source_mr, *target_mr;
 };
 
-/* Two connected RC QPs over one CQ. QP 0 requests, QP 1 responds. */
+/* Two connected RC QPs over one CQ. QP 0 requests, QP 1 responds. The pair owns its CQ unless it was given one. */
 struct pair {
 	struct ibv_cq *cq;
 	struct ibv_qp *qp[2];
+	bool owns_cq;
 };
 
 struct pair_attr {
 	struct ibv_pd *pd; /* NULL: that of the device; a parent domain: queues of one thread */
+	struct ibv_cq *cq; /* NULL: one of their own, with room for both queues of both */
 	uint32_t depth, max_inline;
 	bool builders; /* for ibv_wr_* and mlx5dv_wr_* */
 };

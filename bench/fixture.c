@@ -172,7 +172,11 @@ static void to_rts(struct device *device, struct ibv_qp *qp, uint32_t peer)
 
 void pair_create(struct device *device, const struct pair_attr *attr, struct pair *pair)
 {
-	create_cq(device, attr, pair);
+	pair->owns_cq = !attr->cq;
+	if (attr->cq)
+		pair->cq = attr->cq;
+	else
+		create_cq(device, attr, pair);
 	for (int i = 0; i < 2; i++) {
 		create_qp(device, attr, pair, i);
 		to_init(pair->qp[i]);
@@ -183,7 +187,7 @@ void pair_create(struct device *device, const struct pair_attr *attr, struct pai
 
 void pair_destroy(struct pair *pair)
 {
-	if (ibv_destroy_qp(pair->qp[0]) || ibv_destroy_qp(pair->qp[1]) || ibv_destroy_cq(pair->cq))
+	if (ibv_destroy_qp(pair->qp[0]) || ibv_destroy_qp(pair->qp[1]) || (pair->owns_cq && ibv_destroy_cq(pair->cq)))
 		die("a QP or CQ cannot be destroyed");
 }
 

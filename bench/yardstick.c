@@ -153,6 +153,8 @@ void bare_model(void *unused, uint64_t count)
 	struct ibv_wc wc;
 
 	(void)unused;
+	pthread_spin_init(&model.sq_lock, PTHREAD_PROCESS_PRIVATE);
+	pthread_spin_init(&model.cq_lock, PTHREAD_PROCESS_PRIVATE);
 	model_message(&wr, &sge, NULL);
 	while (count--) {
 		wr.wr_id = count;

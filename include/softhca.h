@@ -2,10 +2,14 @@
 /*
  * softhca.h: what a program may ask of the software device beyond verbs and mlx5dv.
  *
- * Link with `pkg-config --libs softhca`. All functions may be called from any thread.
+ * Link with `pkg-config --libs softhca`. All functions may be called from any thread. A context is one of a device of
+ * softhca: under another libibverbs these functions must not be called (softhca_version() may be).
  */
 #ifndef SOFTHCA_H
 #define SOFTHCA_H
+
+#include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -13,8 +17,79 @@ extern "C" {
 
 #pragma GCC visibility push(default)
 
+struct ibv_context;
+
 /* Version of the loaded library as "major.minor.patch"; a constant string. */
 const char *softhca_version(void);
+
+/*
+ * Explanations.
+ *
+ * Every refused call, failed completion, dropped packet and refused change of state leaves one explanation with its
+ * device: which rule was broken, with which figures, and what to do about it. A device keeps the last 1024. The rules
+ * have stable numbers, listed in docs/explanations.md; number 1 to 255 is also the vendor_err of the failed work
+ * completion:
+ *
+ *	struct softhca_explanation last;
+ *	char text[512];
+ *
+ *	if (wc.status != IBV_WC_SUCCESS && softhca_explanations(context, wc.qp_num, &last, 1)) {
+ *		softhca_explanation_text(&last, text, sizeof(text));
+ *		fprintf(stderr, "%s\n", text);
+ *	}
+ *
+ * Strings in a struct softhca_explanation are constant and stay valid. Members that do not apply are 0 or NULL.
+ */
+#define SOFTHCA_FIGURES 8
+
+struct softhca_explanation {
+	uint64_t serial;     /* 1, 2, … in the order in which the device made them */
+	uint64_t time_ns;    /* CLOCK_MONOTONIC */
+	uint32_t rule;	     /* number of the rule */
+	uint32_t qp_num;     /* the QP it is about; 0: none */
+	const char *name;    /* of the rule: "KEY_RANGE" */
+	const char *source;  /* where the rule comes from: "IBTA C10-57" */
+	const char *advice;  /* what to do about it */
+	const char *device;  /* "mlx5_0" */
+	const char *call;    /* the call that was refused: "ibv_reg_mr"; NULL: a work request or a packet */
+	int32_t error;	     /* errno value of that call */
+	uint32_t status;     /* enum ibv_wc_status of the completion that came of it; 0: none */
+	uint64_t wr_id;	     /* of a send request */
+	uint32_t opcode;     /* its opcode, MLX5_OPCODE_* */
+	uint32_t receive;    /* 1: of the receive side of the QP, which knows no wr_id and no opcode */
+	uint32_t qp_state;   /* enum ibv_qp_state when the rule was checked */
+	uint32_t figures;    /* how many figures there are */
+	uint64_t figure[SOFTHCA_FIGURES]; /* in the order in which docs/explanations.md has them */
+};
+
+/*
+ * The two functions take the size that the structure has in the program: it may grow at its end, and a program that was
+ * compiled with a shorter or a longer one gets what both have, and zeros for the rest. Programs in C call the inline
+ * functions below.
+ */
+size_t softhca_read_explanations(struct ibv_context *context, uint32_t qp_num, struct softhca_explanation *out,
+				 size_t max, size_t structure_size);
+size_t softhca_render_explanation(const struct softhca_explanation *explanation, size_t structure_size, char *buffer,
+				  size_t size);
+
+/*
+ * Reads the last explanations about QP @qp_num (0: about anything) of the device of @context, the newest first. Returns
+ * how many were written to @out: at most @max, and only those that the device still has.
+ */
+static inline size_t softhca_explanations(struct ibv_context *context, uint32_t qp_num,
+					  struct softhca_explanation *out, size_t max)
+{
+	return softhca_read_explanations(context, qp_num, out, max, sizeof(*out));
+}
+
+/*
+ * Renders @explanation as one line of text, without a line feed: the line that `softhca run` prints. Writes at most
+ * @size bytes, the final 0 included; returns the length of the whole line, as snprintf(3) does.
+ */
+static inline size_t softhca_explanation_text(const struct softhca_explanation *explanation, char *buffer, size_t size)
+{
+	return softhca_render_explanation(explanation, sizeof(*explanation), buffer, size);
+}
 
 #pragma GCC visibility pop
 

@@ -86,7 +86,7 @@ void explain_log_note(struct explain_log *log, const char *text)
 static void put_out(struct hca *hca, const struct explain_record *record)
 {
 	char text[1024];
-	size_t length = explain_render(hca, record, text, sizeof(text) - 1);
+	size_t length = explain_render(hca->name, record, text, sizeof(text) - 1);
 
 	write_out(hca->explain_log, text, length, sizeof(text) - 1);
 }
@@ -107,33 +107,22 @@ uint64_t explain_make(struct hca *hca, const struct explain_subject *subject, en
 	return record.serial;
 }
 
-int explain_find(struct hca *hca, uint64_t serial, struct explain_record *out)
+bool explain_previous(struct hca *hca, uint32_t qpn, uint64_t before, struct explain_record *out)
 {
 	struct explain_log *log = hca->explain_log;
-	int error = -ENOENT;
+	bool found = false;
 
 	pthread_mutex_lock(&log->lock);
-	if (serial && log->records[serial % LOG_RECORDS].serial == serial) {
-		*out = log->records[serial % LOG_RECORDS];
-		error = 0;
-	}
-	pthread_mutex_unlock(&log->lock);
-	return error;
-}
-
-size_t explain_last(struct hca *hca, uint32_t qpn, struct explain_record *out, size_t max)
-{
-	struct explain_log *log = hca->explain_log;
-	size_t found = 0;
-
-	pthread_mutex_lock(&log->lock);
-	for (uint64_t serial = log->next - 1; serial && found < max; serial--) {
+	if (!before || before > log->next)
+		before = log->next;
+	for (uint64_t serial = before - 1; serial && !found; serial--) {
 		const struct explain_record *record = &log->records[serial % LOG_RECORDS];
 
 		if (record->serial != serial)
 			break;
-		if (!qpn || record->subject.qpn == qpn)
-			out[found++] = *record;
+		found = !qpn || record->subject.qpn == qpn;
+		if (found)
+			*out = *record;
 	}
 	pthread_mutex_unlock(&log->lock);
 	return found;

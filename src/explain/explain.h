@@ -76,13 +76,16 @@ uint64_t explain_make(struct hca *hca, const struct explain_subject *subject, en
 		 rule, __VA_ARGS__),                                                                                  \
 	 (errno_value))
 
-/** Copies the record with @serial into @out. Returns 0, or -ENOENT when it was overwritten or never was. */
-int explain_find(struct hca *hca, uint64_t serial, struct explain_record *out);
+/**
+ * The newest record that is older than number @before (0: the newest of all) and about QP @qpn (0: about anything).
+ * Returns false when there is none, or none any more. Any thread.
+ */
+bool explain_previous(struct hca *hca, uint32_t qpn, uint64_t before, struct explain_record *out);
 
-/** The last records of a QP (@qpn, 0 = all), newest first. Returns how many were copied, at most @max. */
-size_t explain_last(struct hca *hca, uint32_t qpn, struct explain_record *out, size_t max);
-
-/** Renders @record as text ("mlx5_0 qp 0x4011 RDMA_WRITE wr_id 7 → …"). Returns the length, as snprintf. */
-size_t explain_render(struct hca *hca, const struct explain_record *record, char *buffer, size_t size);
+/**
+ * Renders @record as text, one line: "mlx5_0 qp 0x4011 RDMA_WRITE wr_id 7 → …". @device: its name. Returns the length,
+ * as snprintf.
+ */
+size_t explain_render(const char *device, const struct explain_record *record, char *buffer, size_t size);
 
 #endif

@@ -75,36 +75,49 @@ const char *qp_type_name(unsigned int type)
 	}
 }
 
+/* mlx5-formats 3.4. */
+static const struct {
+	uint8_t syndrome;
+	enum ibv_wc_status status;
+	const char *name;
+} syndromes[] = {
+	{MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR, IBV_WC_LOC_LEN_ERR, "LOC_LEN_ERR"},
+	{MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, IBV_WC_LOC_QP_OP_ERR, "LOC_QP_OP_ERR"},
+	{MLX5_CQE_SYNDROME_LOCAL_PROT_ERR, IBV_WC_LOC_PROT_ERR, "LOC_PROT_ERR"},
+	{MLX5_CQE_SYNDROME_WR_FLUSH_ERR, IBV_WC_WR_FLUSH_ERR, "WR_FLUSH_ERR"},
+	{MLX5_CQE_SYNDROME_MW_BIND_ERR, IBV_WC_MW_BIND_ERR, "MW_BIND_ERR"},
+	{MLX5_CQE_SYNDROME_BAD_RESP_ERR, IBV_WC_BAD_RESP_ERR, "BAD_RESP_ERR"},
+	{MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR, IBV_WC_LOC_ACCESS_ERR, "LOC_ACCESS_ERR"},
+	{MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR, IBV_WC_REM_INV_REQ_ERR, "REM_INV_REQ_ERR"},
+	{MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR, "REM_ACCESS_ERR"},
+	{MLX5_CQE_SYNDROME_REMOTE_OP_ERR, IBV_WC_REM_OP_ERR, "REM_OP_ERR"},
+	{MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR, IBV_WC_RETRY_EXC_ERR, "RETRY_EXC_ERR"},
+	{MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR, IBV_WC_RNR_RETRY_EXC_ERR, "RNR_RETRY_EXC_ERR"},
+	{MLX5_CQE_SYNDROME_REMOTE_ABORTED_ERR, IBV_WC_REM_ABORT_ERR, "REM_ABORT_ERR"},
+};
+
+#define SYNDROMES (sizeof(syndromes) / sizeof(syndromes[0]))
+
 const char *syndrome_name(uint8_t syndrome)
 {
-	switch (syndrome) {
-	case MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR:
-		return "LOC_LEN_ERR";
-	case MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR:
-		return "LOC_QP_OP_ERR";
-	case MLX5_CQE_SYNDROME_LOCAL_PROT_ERR:
-		return "LOC_PROT_ERR";
-	case MLX5_CQE_SYNDROME_WR_FLUSH_ERR:
-		return "WR_FLUSH_ERR";
-	case MLX5_CQE_SYNDROME_MW_BIND_ERR:
-		return "MW_BIND_ERR";
-	case MLX5_CQE_SYNDROME_BAD_RESP_ERR:
-		return "BAD_RESP_ERR";
-	case MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR:
-		return "LOC_ACCESS_ERR";
-	case MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR:
-		return "REM_INV_REQ_ERR";
-	case MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR:
-		return "REM_ACCESS_ERR";
-	case MLX5_CQE_SYNDROME_REMOTE_OP_ERR:
-		return "REM_OP_ERR";
-	case MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR:
-		return "RETRY_EXC_ERR";
-	case MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR:
-		return "RNR_RETRY_EXC_ERR";
-	case MLX5_CQE_SYNDROME_REMOTE_ABORTED_ERR:
-		return "REM_ABORT_ERR";
-	default:
-		return "GENERAL_ERR";
-	}
+	for (size_t i = 0; i < SYNDROMES; i++)
+		if (syndromes[i].syndrome == syndrome)
+			return syndromes[i].name;
+	return "GENERAL_ERR";
+}
+
+enum ibv_wc_status syndrome_status(uint8_t syndrome)
+{
+	for (size_t i = 0; i < SYNDROMES; i++)
+		if (syndromes[i].syndrome == syndrome)
+			return syndromes[i].status;
+	return syndrome ? IBV_WC_GENERAL_ERR : IBV_WC_SUCCESS;
+}
+
+uint8_t syndrome_of_status(uint32_t status)
+{
+	for (size_t i = 0; i < SYNDROMES; i++)
+		if (syndromes[i].status == status)
+			return syndromes[i].syndrome;
+	return 0;
 }

@@ -4,6 +4,7 @@
 #define SOFTHCA_EXPLAIN_NAMES_H
 
 #include <stdint.h>
+#include <infiniband/verbs.h>
 
 struct bit_name {
 	uint64_t bit;
@@ -21,5 +22,9 @@ const char *qp_state_name(unsigned int state);
 const char *qp_type_name(unsigned int type);
 /** "REM_ACCESS_ERR", … of a CQE syndrome (mlx5-formats 3.4). */
 const char *syndrome_name(uint8_t syndrome);
+/** The status of a completion with @syndrome; IBV_WC_SUCCESS for 0. */
+enum ibv_wc_status syndrome_status(uint8_t syndrome);
+/** The other way; 0 for IBV_WC_SUCCESS and what no syndrome stands for. */
+uint8_t syndrome_of_status(uint32_t status);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "explain/explain.h"
 #include "explain/names.h"
-#include "hca/hca.h"
+#include "explain/rules.h"
 #include "mkey/key.h"
 #include "transport/opcode.h"
 #include "transport/wqe.h"
@@ -17,27 +17,6 @@ struct text {
 	char *buffer;
 	size_t size, length;
 };
-
-struct rule_text {
-	const char *name, *text, *source, *advice;
-};
-
-static const struct rule_text *rule_text(enum explain_rule rule)
-{
-	static const struct rule_text none = {"NONE", "no rule", "", ""};
-
-	switch (rule) {
-#define RULE(number, name, text, source, advice)                                                                       \
-	case RULE_##name: {                                                                                            \
-		static const struct rule_text this = {#name, text, source, advice};                                   \
-		return &this;                                                                                          \
-	}
-#include "explain/rules.def"
-#undef RULE
-	default:
-		return &none;
-	}
-}
 
 static void __attribute__((format(printf, 2, 3))) add(struct text *out, const char *format, ...)
 {
@@ -112,24 +91,28 @@ static void add_figure(struct text *out, const char *format, size_t length, uint
 static void add_sentence(struct text *out, const char *text, const uint64_t *args)
 {
 	while (*text) {
-		const char *end;
+		const char *format, *rest;
+		uint32_t figure;
+		size_t length;
 
-		if (*text != '{' || text[1] < '0' || text[1] > '7' || text[2] != ':' || !(end = strchr(text, '}'))) {
-			add(out, "%c", *text++);
-			continue;
-		}
-		add_figure(out, text + 3, (size_t)(end - text - 3), args[text[1] - '0']);
-		text = end + 1;
+		rest = rule_placeholder(text, &figure, &format, &length);
+		if (rest)
+			add_figure(out, format, length, args[figure]);
+		else
+			add(out, "%c", *text);
+		text = rest ? rest : text + 1;
 	}
 }
 
-static void add_subject(struct text *out, struct hca *hca, const struct explain_subject *subject)
+static void add_subject(struct text *out, const char *device, const struct explain_subject *subject)
 {
-	add(out, "%s", hca_name(hca));
+	add(out, "%s", device);
 	if (subject->qpn)
 		add(out, " qp 0x%x", subject->qpn);
 	if (subject->call) {
 		add(out, " %s", subject->call);
+		if (subject->wr_id)
+			add(out, " wr_id %" PRIu64, subject->wr_id);
 		if (subject->error)
 			add(out, " → %s", strerrorname_np(subject->error));
 	} else if (subject->syndrome) {
@@ -142,14 +125,14 @@ static void add_subject(struct text *out, struct hca *hca, const struct explain_
 	add(out, ": ");
 }
 
-size_t explain_render(struct hca *hca, const struct explain_record *record, char *buffer, size_t size)
+size_t explain_render(const char *device, const struct explain_record *record, char *buffer, size_t size)
 {
 	const struct rule_text *rule = rule_text(record->rule);
 	struct text out = {buffer, size, 0};
 
 	if (size)
 		buffer[0] = '\0';
-	add_subject(&out, hca, &record->subject);
+	add_subject(&out, device, &record->subject);
 	add_sentence(&out, rule->text, record->args);
 	add(&out, ". [%d %s; %s] %s", (int)record->rule, rule->name, rule->source, rule->advice);
 	return out.length;

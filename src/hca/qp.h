@@ -20,7 +20,6 @@ struct link;
 enum requester_state {
 	REQUESTER_IDLE,	   /* the QP is in a state that does not send */
 	REQUESTER_READY,
-	REQUESTER_RNR_WAIT, /* after an RNR NAK, until its timer has run out */
 	REQUESTER_DRAINED, /* SQD: started WQEs end, none is started */
 	REQUESTER_FLUSH,   /* SQE, ERR: all that is posted completes with WR_FLUSH_ERR */
 };
@@ -55,6 +54,7 @@ struct requester {
 	uint8_t retries_left, rnr_retries_left;
 	struct timer timer; /* acknowledgement timeout, or RNR wait */
 	bool timer_armed;
+	bool rnr_wait;	   /* after an RNR NAK, until its timer has run out: nothing is sent */
 	uint8_t *bounce;   /* a WQE that wraps the ring end, in one piece */
 };
 

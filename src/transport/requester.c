@@ -57,6 +57,7 @@ static void complete_send(struct hca_qp *qp, uint8_t cqe_opcode, uint8_t send_op
 
 static void stop_timer(struct hca_qp *qp)
 {
+	qp->requester.rnr_wait = false;
 	if (!qp->requester.timer_armed)
 		return;
 	timer_disarm(&qp->hca->timers, &qp->requester.timer);
@@ -460,10 +461,11 @@ static bool next_packet(struct hca_qp *qp, struct packet *packet)
 	struct requester *requester = &qp->requester;
 	enum progress progress = PROGRESS_NONE;
 
+	if (requester->rnr_wait)
+		return false;
 	do {
 		switch (requester->state) {
 		case REQUESTER_IDLE:
-		case REQUESTER_RNR_WAIT:
 			return false;
 		case REQUESTER_FLUSH:
 			requester_flush(qp);
@@ -498,7 +500,7 @@ static void watch_acknowledgement(struct hca_qp *qp)
 	struct requester *requester = &qp->requester;
 
 	if (requester->timer_armed || requester->first == requester->last || !qp->attr.timeout ||
-	    requester->state == REQUESTER_RNR_WAIT || requester->state == REQUESTER_FLUSH)
+	    requester->state == REQUESTER_FLUSH)
 		return;
 	requester->timer_armed = true;
 	timer_arm(&qp->hca->timers, &requester->timer, clock_now_ns() + (UINT64_C(4096) << qp->attr.timeout));
@@ -644,8 +646,7 @@ static void retry_later(struct hca_qp *qp, const struct packet *packet)
 		requester->rnr_retries_left--;
 	}
 	stop_timer(qp);
-	if (requester->state == REQUESTER_READY)
-		requester->state = REQUESTER_RNR_WAIT;
+	requester->rnr_wait = true;
 	requester->timer_armed = true;
 	timer_arm(&qp->hca->timers, &requester->timer, clock_now_ns() + rnr_timer_ns(code));
 }
@@ -795,8 +796,8 @@ static void timed_out(struct hca_qp *qp)
 {
 	struct requester *requester = &qp->requester;
 
-	if (requester->state == REQUESTER_RNR_WAIT) {
-		requester->state = REQUESTER_READY;
+	if (requester->rnr_wait) {
+		requester->rnr_wait = false;
 		return;
 	}
 	if (requester->first == requester->last || requester->state == REQUESTER_FLUSH)

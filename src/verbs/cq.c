@@ -88,8 +88,7 @@ static int check_dv_attributes(struct request *request)
 			      KNOWN_DV_COMP_MASK);
 	/* One format, as mlx5dv_create_cq(3) demands. A device may compress and need not: this one never does. */
 	if (dv->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE &&
-	    (!(dv->cqe_comp_res_format & CQE_FORMATS) || dv->cqe_comp_res_format & ~CQE_FORMATS ||
-	     __builtin_popcount(dv->cqe_comp_res_format) != 1))
+	    (dv->cqe_comp_res_format & ~CQE_FORMATS || __builtin_popcount(dv->cqe_comp_res_format) != 1))
 		return REFUSE(request->hca, request->call, EINVAL, RULE_CQ_COMPRESSION,
 			      dv->cqe_comp_res_format, CQE_FORMATS);
 	flags = dv->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_FLAGS ? dv->flags : 0;

@@ -22,10 +22,10 @@ static void test_not_supported(void **state)
 	assert_true(hca_count() > 0);
 	hca = hca_device(0);
 	assert_int_equal(softhca_not_supported("mlx5dv_dr_domain_create"), EOPNOTSUPP);
-	assert_int_equal(explain_last(hca, 0, &record, 1), 1);
+	assert_int_equal(explain_previous(hca, 0, 0, &record), 1);
 	assert_int_equal(record.rule, RULE_CALL_NOT_IMPLEMENTED);
 	assert_int_equal(record.subject.error, EOPNOTSUPP);
-	explain_render(hca, &record, text, sizeof(text));
+	explain_render(hca_name(hca), &record, text, sizeof(text));
 	assert_non_null(strstr(text, "mlx5dv_dr_domain_create"));
 	assert_non_null(strstr(text, "docs/api.md"));
 }

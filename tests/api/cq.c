@@ -99,7 +99,11 @@ static void dv_attributes(void **state)
 		{{.comp_mask = 2, .flags = 1}, "128", 128},
 		{{.comp_mask = 2, .flags = 2}, NULL, 0},
 		{{.flags = 2}, NULL, 64}, /* not in comp_mask: not looked at */
-		{{.comp_mask = 1, .cqe_comp_res_format = 1}, NULL, 0},
+		{{.comp_mask = 1, .cqe_comp_res_format = 1}, NULL, 64},
+		{{.comp_mask = 1, .cqe_comp_res_format = 2}, NULL, 64},
+		{{.comp_mask = 5, .cqe_comp_res_format = 4, .cqe_size = 128}, NULL, 128},
+		{{.comp_mask = 1, .cqe_comp_res_format = 0}, NULL, 0},
+		{{.comp_mask = 1, .cqe_comp_res_format = 8}, NULL, 0},
 		{{.comp_mask = 1, .cqe_comp_res_format = 3}, NULL, 0},
 		{{.comp_mask = 8}, NULL, 0},
 	};

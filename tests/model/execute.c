@@ -320,7 +320,7 @@ static uint32_t local_fault(struct exchange *x)
 void execute(struct model *model, int index, const struct request *request, struct outcome *outcome)
 {
 	struct model_qp *from = &model->qp[index];
-	int peer = from->type == IBV_QPT_UD ? request->to : from->peer;
+	int peer = from->peer;
 	struct model_qp *to = &model->qp[peer];
 	struct exchange x = {
 		.model = model,

@@ -61,7 +61,6 @@ struct request {
 	uint64_t compare_add, swap;
 	uint32_t immediate;
 	uint32_t invalidate;
-	int to; /* datagrams: QP */
 	uint32_t qkey;
 	struct bind bind;
 	struct configure configure;

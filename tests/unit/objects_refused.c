@@ -62,8 +62,8 @@ static void expect(const char *call, int error, enum explain_rule rule, const ch
 	va_start(args, figures);
 	vsnprintf(wanted, sizeof(wanted), figures, args);
 	va_end(args);
-	assert_int_equal(explain_last(hca, 0, &record, 1), 1);
-	explain_render(hca, &record, text, sizeof(text));
+	assert_int_equal(explain_previous(hca, 0, 0, &record), 1);
+	explain_render(hca_name(hca), &record, text, sizeof(text));
 	if (record.rule != rule || !record.subject.call || strcmp(record.subject.call, call) != 0 ||
 	    record.subject.error != error || !strstr(text, wanted))
 		fail_msg("expected %s, errno %d, rule %d, \"%s\"; the record says: %s", call, error, rule,

@@ -435,7 +435,7 @@ static void builders_by_transport(void **state)
 	fixture->qp.type = IBV_QPT_RC;
 	for (int bit = 3; bit < 64; bit++) {
 		assert_int_equal(dv_wr_table_fill(&fixture->qp, UINT64_C(1) << bit | 1), -EOPNOTSUPP);
-		explain_last(hca_device(0), 0, &record, 1);
+		explain_previous(hca_device(0), 0, 0, &record);
 		assert_int_equal(record.rule, RULE_DV_SEND_OPS);
 	}
 }

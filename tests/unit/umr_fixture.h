@@ -129,7 +129,7 @@ static inline uint64_t fixture_last_serial(void)
 {
 	struct explain_record record;
 
-	return explain_last(hca_device(0), 0, &record, 1) ? record.serial : 0;
+	return explain_previous(hca_device(0), 0, 0, &record) ? record.serial : 0;
 }
 
 /* Exactly one record was made after serial @before, by @rule, about the QP. */
@@ -137,7 +137,7 @@ static inline void expect_record(uint64_t before, enum explain_rule rule)
 {
 	struct explain_record record;
 
-	assert_int_equal(explain_last(hca_device(0), 0, &record, 1), 1);
+	assert_int_equal(explain_previous(hca_device(0), 0, 0, &record), 1);
 	assert_int_equal(record.serial, before + 1);
 	assert_int_equal(record.rule, rule);
 	assert_int_equal(record.subject.qpn, TEST_QPN);

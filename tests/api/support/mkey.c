@@ -40,6 +40,29 @@ void batch_start(struct endpoint *endpoint, uint64_t wr_id, unsigned int flags)
 	endpoint->ex->wr_flags = flags;
 }
 
+void batch_write(struct endpoint *endpoint, uint64_t wr_id, unsigned int flags, struct view source,
+		 struct view target)
+{
+	endpoint->ex->wr_id = wr_id;
+	endpoint->ex->wr_flags = flags;
+	ibv_wr_rdma_write(endpoint->ex, target.key, target.address);
+	ibv_wr_set_sge(endpoint->ex, source.key, source.address, (uint32_t)source.length);
+}
+
+void batch_send(struct endpoint *endpoint, uint64_t wr_id, unsigned int flags, struct view source)
+{
+	endpoint->ex->wr_id = wr_id;
+	endpoint->ex->wr_flags = flags;
+	ibv_wr_send(endpoint->ex);
+	ibv_wr_set_sge(endpoint->ex, source.key, source.address, (uint32_t)source.length);
+}
+
+void expect_batch_refused_(struct place place, struct endpoint *endpoint, int error)
+{
+	expect_error_(place, "ibv_wr_complete()", ibv_wr_complete(endpoint->ex), error);
+	expect_nothing_posted_(place, endpoint);
+}
+
 int configure_list(struct endpoint *endpoint, enum way way, struct mlx5dv_mkey *mkey, uint32_t access, uint16_t count,
 		   const struct ibv_sge *sge)
 {

@@ -33,6 +33,14 @@ struct view view_key(struct side *side, const struct mlx5dv_mkey *mkey, const st
 
 /** Opens a batch (ibv_wr_start(3)) with these wr_id and wr_flags. */
 void batch_start(struct endpoint *endpoint, uint64_t wr_id, unsigned int flags);
+/** Requests of an open batch: WRITE of @source to @target, SEND of @source. */
+void batch_write(struct endpoint *endpoint, uint64_t wr_id, unsigned int flags, struct view source,
+		 struct view target);
+void batch_send(struct endpoint *endpoint, uint64_t wr_id, unsigned int flags, struct view source);
+
+/** The batch is refused with @error, and nothing of it was posted. */
+#define expect_batch_refused(endpoint, error) expect_batch_refused_(HERE, endpoint, error)
+void expect_batch_refused_(struct place place, struct endpoint *endpoint, int error);
 
 /**
  * Configures @mkey by a signalled request of CONFIGURE_WR_ID, in a batch of its own. Returns what ibv_wr_complete(3)

@@ -48,10 +48,9 @@ static struct ibv_sge sge_of(const struct view *view)
 	return (struct ibv_sge){.addr = view->address, .length = (uint32_t)view->length, .lkey = view->key};
 }
 
-/* What the copies hold after @length bytes went from @source to @target. */
-static void model_copy(const struct view *source, const struct view *target, size_t length)
+void model_copy(const struct view *source, const struct view *target)
 {
-	for (size_t i = 0; i < length; i++)
+	for (size_t i = 0; i < source->length; i++)
 		target->side->expected[byte_at(target, i)] = source->side->expected[byte_at(source, i)];
 }
 
@@ -148,7 +147,7 @@ void expect_write_(struct place place, struct pair *pair, enum ibv_wr_opcode opc
 	if (status == IBV_WC_SUCCESS) {
 		if (immediate)
 			complete_receive(place, endpoint->peer, IBV_WC_RECV_RDMA_WITH_IMM, source.length, true);
-		model_copy(&source, &target, source.length);
+		model_copy(&source, &target);
 	}
 	end(place, pair, status);
 }
@@ -171,7 +170,7 @@ void expect_read_(struct place place, struct pair *pair, struct view sink, struc
 	post_send_(place, endpoint, &wr);
 	complete(place, endpoint, IBV_WC_RDMA_READ, status, sink.length);
 	if (status == IBV_WC_SUCCESS)
-		model_copy(&source, &sink, sink.length);
+		model_copy(&source, &sink);
 	end(place, pair, status);
 }
 
@@ -207,7 +206,7 @@ void expect_send_(struct place place, struct pair *pair, enum ibv_wr_opcode opco
 	if (receive_status == IBV_WC_SUCCESS && status == IBV_WC_SUCCESS) {
 		complete_receive(place, endpoint->peer, IBV_WC_RECV,
 				 source.length + (datagram ? GRH_BYTES : 0), immediate);
-		model_copy(&source, &sink, source.length);
+		model_copy(&source, &sink);
 	} else if (seen_by_peer(status)) {
 		expect_status_(place, endpoint->peer, RECEIVE_WR_ID, receive_status);
 	}

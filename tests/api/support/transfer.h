@@ -33,6 +33,9 @@ struct view view_with_key(struct side *side, uint32_t key, size_t start, size_t 
 /** [@offset, +@length) of @view; may reach beyond it on either end. */
 struct view view_part(struct view view, int64_t offset, size_t length);
 
+/** What the copies must hold after the bytes of @source went to the first ones of @target. */
+void model_copy(const struct view *source, const struct view *target);
+
 /** RDMA WRITE from @source to @target on the other side. */
 #define expect_write(pair, source, target, status)                                                            \
 	expect_write_(HERE, pair, IBV_WR_RDMA_WRITE, source, target, status)

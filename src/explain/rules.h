@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The texts of rules.def by number. Constant data; any thread. */
+#ifndef SOFTHCA_EXPLAIN_RULES_H
+#define SOFTHCA_EXPLAIN_RULES_H
+
+#include "explain/explain.h"
+
+struct rule_text {
+	const char *name;   /* "KEY_RANGE" */
+	const char *text;   /* a sentence with {N:format} where figures go, see rules.def */
+	const char *source; /* man page, IBTA statement, section of the format sheet */
+	const char *advice;
+};
+
+/** The texts of @rule; never NULL, those of no rule say so. */
+const struct rule_text *rule_text(enum explain_rule rule);
+
+/** How many figures the sentence of @rule has. */
+uint32_t rule_figures(enum explain_rule rule);
+
+/**
+ * The placeholder that @text begins with: its figure in @figure, its format in @format, of @length bytes. Returns what
+ * follows it, or NULL if @text begins with none.
+ */
+const char *rule_placeholder(const char *text, uint32_t *figure, const char **format, size_t *length);
+
+#endif

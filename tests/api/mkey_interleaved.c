@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* mlx5dv_wr_set_mkey_layout_interleaved(3), case by case as docs/promises.md describes them. Keys are the server's. */
+#include "support/layout_cases.h"
+
+static struct layout layout;
+static struct mlx5dv_mkey_conf_attr no_attributes;
+
+static struct view local(size_t length)
+{
+	return view_memory(&client, 3000, length);
+}
+
+/* All of @key can be written and read, and nothing behind it. */
+static void expect_reach(struct view key)
+{
+	expect_write(&pair, local(key.length), key, IBV_WC_SUCCESS);
+	expect_read(&pair, local(key.length), key, IBV_WC_SUCCESS);
+	expect_write(&pair, local(1), view_part(key, (int64_t)key.length, 1), IBV_WC_REM_ACCESS_ERR);
+	expect_read(&pair, local(key.length + 1), view_part(key, 0, key.length + 1), IBV_WC_REM_ACCESS_ERR);
+}
+
+static void scatters_and_gathers(void **state)
+{
+	(void)state;
+	interleaved_scatters_and_gathers(BY_CONFIGURE);
+}
+
+static void layout_is_replaced(void **state)
+{
+	struct mlx5dv_mr_interleaved first[] = {side_interleaved(&server, 1000, 16, 16),
+						side_interleaved(&server, 30000, 5, 3)};
+	struct mlx5dv_mr_interleaved second[] = {side_interleaved(&server, 2, 7, 0)};
+	struct ibv_sge list[] = {side_sge(&server, 9000, 200), side_sge(&server, 500, 6)};
+	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
+
+	(void)state;
+	expect_reach(lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 2, list));
+	expect_reach(lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 4, 2, first));
+	expect_reach(lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 50, 1, second));
+	expect_reach(lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 1, 2, first));
+}
+
+static void three_entries_by_default(void **state)
+{
+	(void)state;
+	interleaved_entries_by_default(BY_CONFIGURE);
+}
+
+static void more_entries_with_max_inline_data(void **state)
+{
+	(void)state;
+	interleaved_entries_with_max_inline_data(BY_CONFIGURE);
+}
+
+static void header_takes_an_entry(void **state)
+{
+	(void)state;
+	interleaved_header_takes_an_entry(BY_CONFIGURE);
+}
+
+static void repeat_count(void **state)
+{
+	(void)state;
+	interleaved_repeat_count(BY_CONFIGURE);
+}
+
+static void num_interleaved_counts(void **state)
+{
+	struct mlx5dv_mr_interleaved data[] = {side_interleaved(&server, 1000, 16, 16),
+					       side_interleaved(&server, 30000, 5, 3),
+					       side_interleaved(&server, 10, 33, 1)};
+	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
+
+	(void)state;
+	for (uint16_t count = 1; count <= 3; count++) {
+		note("%u entries", count);
+		expect_reach(lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 6, count, data));
+	}
+}
+
+static void skipped_bytes_stay(void **state)
+{
+	/* The last block ends where its region ends: the skip behind it reaches beyond. */
+	struct ibv_mr *exact = side_register(&server, 8192, 9 * 100 + 60, IBV_ACCESS_LOCAL_WRITE);
+	struct mlx5dv_mr_interleaved data[] = {
+		{side_address(&server, 8192), 60, 40, exact->lkey},
+		side_interleaved(&server, INTERLEAVED_MEMORY - 9 * 32 - 10, 10, 22),
+	};
+	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
+
+	(void)state;
+	expect_reach(lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 10, 2, data));
+}
+
+/* Neither end can use the key, and the good entry before the bad one is left alone too. */
+static void expect_unusable(struct mlx5dv_mkey *mkey, struct mlx5dv_mr_interleaved *data)
+{
+	struct view key = lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 4, 2, data);
+
+	expect_send(&pair, key, local(key.length), IBV_WC_LOC_PROT_ERR, IBV_WC_SUCCESS);
+	expect_write(&pair, local(key.length), key, IBV_WC_REM_ACCESS_ERR);
+	expect_read(&pair, key, local(key.length), IBV_WC_LOC_PROT_ERR);
+	/* Within the good entry there is nothing wrong. */
+	expect_write(&pair, local(10), view_part(key, 0, 10), IBV_WC_SUCCESS);
+}
+
+static void lkey_per_entry(void **state)
+{
+	const unsigned int access = IBV_ACCESS_LOCAL_WRITE;
+	struct ibv_mr *good = side_register(&server, 1000, 1000, access);
+	struct ibv_mr *second = side_register(&server, 30000, 1000, access);
+	struct ibv_mr *gone = side_register(&server, 30000, 1000, access);
+	struct mlx5dv_mr_interleaved data[] = {{side_address(&server, 1000), 16, 16, good->lkey},
+					       {side_address(&server, 30000), 5, 3, second->lkey}};
+	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
+	struct ibv_pd *other_pd = ibv_alloc_pd(server.context);
+	struct ibv_mr *foreign;
+
+	(void)state;
+	assert_non_null(other_pd);
+	foreign = ibv_reg_mr(other_pd, server.memory + 30000, 1000, access);
+	assert_non_null(foreign);
+	expect_reach(lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 4, 2, data));
+	data[1].lkey = good->lkey; /* which does not have this address */
+	note("lkey of the other region");
+	expect_unusable(mkey, data);
+	data[1].lkey = foreign->lkey;
+	note("lkey of another PD");
+	expect_unusable(mkey, data);
+	data[1].lkey = second->lkey ^ 0xff;
+	note("lkey with another tag");
+	expect_unusable(mkey, data);
+	data[1].lkey = 0xffffff00;
+	note("lkey of no key");
+	expect_unusable(mkey, data);
+	data[1].lkey = gone->lkey;
+	side_deregister(&server, gone);
+	note("lkey of a deregistered MR");
+	expect_unusable(mkey, data);
+	expect_error(ibv_dereg_mr(foreign), 0);
+	expect_error(ibv_dealloc_pd(other_pd), 0);
+}
+
+static void arguments_are_copied(void **state)
+{
+	struct mlx5dv_mr_interleaved data[] = {side_interleaved(&server, 1000, 16, 16),
+					       side_interleaved(&server, 30000, 5, 3)};
+	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
+
+	(void)state;
+	layout_of_interleaved(&layout, &server, 4, 2, data);
+	batch_start(&pair.server, CONFIGURE_WR_ID, IBV_SEND_INLINE | IBV_SEND_SIGNALED);
+	mlx5dv_wr_mkey_configure(pair.server.dv, mkey, 2, &no_attributes);
+	mlx5dv_wr_set_mkey_layout_interleaved(pair.server.dv, 4, 2, data);
+	memset(data, 0, sizeof(data));
+	mlx5dv_wr_set_mkey_access_flags(pair.server.dv, KEY_ACCESS);
+	memset(data, 0xff, sizeof(data));
+	expect_error(ibv_wr_complete(pair.server.ex), 0);
+	expect_completion(&pair.server, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
+	expect_reach(view_key(&server, mkey, &layout));
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {
+		API_CASE(scatters_and_gathers),
+		API_CASE(layout_is_replaced),
+		API_CASE(three_entries_by_default),
+		API_CASE(more_entries_with_max_inline_data),
+		API_CASE(header_takes_an_entry),
+		API_CASE(repeat_count),
+		API_CASE(num_interleaved_counts),
+		API_CASE(skipped_bytes_stay),
+		API_CASE(lkey_per_entry),
+		API_CASE(arguments_are_copied),
+	};
+
+	program_memory(INTERLEAVED_MEMORY);
+	return run_cases("mkey_interleaved", cases);
+}

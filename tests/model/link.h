@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What carries the packets of the device under test: the link it comes with (link_own.c), or one that cuts messages into
+ * packets and loses some of them (link_wire.c, a program of its own).
+ */
+#ifndef SOFTHCA_TESTS_MODEL_LINK_H
+#define SOFTHCA_TESTS_MODEL_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <infiniband/verbs.h>
+
+/** Called once, before devices are opened. */
+void link_open(uint64_t seed);
+/** Moves on what is on its way. False: nothing is. */
+bool link_progress(void);
+/** Bytes of a message that travel together, and the path MTU to be set for that. */
+uint64_t link_packet_bytes(void);
+enum ibv_mtu link_mtu(void);
+/** Messages are in flight together: a request may have been carried out by the peer before an earlier one fails. */
+bool link_pipelines(void);
+
+#endif
