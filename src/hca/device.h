@@ -51,6 +51,8 @@ struct registry {
 
 /** The registry, made on first use. Any thread. */
 struct registry *registry(void);
+/** The same where a device exists already, so that it is made: the packet path. */
+extern struct registry the_registry;
 
 struct hca_context {
 	struct hca *hca;

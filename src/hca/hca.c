@@ -20,7 +20,7 @@
 #define FIRST_QPN 0x40
 #define FIRST_NUMBER 1
 
-static struct registry the_registry;
+struct registry the_registry;
 static pthread_once_t registry_once = PTHREAD_ONCE_INIT;
 
 static uint64_t random_seed(const struct settings *settings)

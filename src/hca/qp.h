@@ -126,7 +126,7 @@ struct hca_qp {
 /** The QP of @number, or NULL. Inside an epoch section. */
 static inline struct hca_qp *qp_find(uint32_t number)
 {
-	return id_table_find(&registry()->qps, number);
+	return id_table_find(&the_registry.qps, number);
 }
 
 static inline void qp_raise(struct hca_qp *qp, enum qp_event event)

@@ -107,8 +107,16 @@ int hca_mr_reregister(struct mkey *key, int flags, struct hca_pd *pd, const stru
 	return 0;
 }
 
+/*
+ * ibv_dereg_mr(3): "fails if any memory window is still bound to this MR". A ConnectX does not know: there it succeeds,
+ * and what goes through the window is refused afterwards (mlx5-formats 6, point 57).
+ */
 int hca_mr_deregister(struct mkey *key)
 {
+	uint32_t windows = __atomic_load_n(&key->windows, __ATOMIC_RELAXED);
+
+	if (windows && key->hca->settings.profile == PROFILE_MAN)
+		return -REFUSE(key->hca, "ibv_dereg_mr", EBUSY, RULE_REGION_HAS_WINDOWS, mkey_number(key), windows);
 	mkey_delete(key);
 	return 0;
 }

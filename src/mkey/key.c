@@ -8,6 +8,7 @@
 
 #include "hca/device.h"
 #include "hca/epoch.h"
+#include "mkey/window.h"
 
 static struct mapping *mapping_new(uint32_t capacity)
 {
@@ -66,6 +67,9 @@ void mkey_delete(struct mkey *key)
 
 	id_table_unpublish(&key->hca->keys, key->index);
 	epoch_synchronize();
+	epoch_enter();
+	window_count(key->hca, key->mapping, -1);
+	epoch_leave();
 	id_table_release(&key->hca->keys, key->index);
 	reference_put(&key->pd->references);
 	for (map = key->retired; map; map = older) {
@@ -124,6 +128,8 @@ void mkey_publish(struct mkey *key, struct mapping *next)
 	struct mapping *old = key->mapping;
 
 	__atomic_store_n(&key->mapping, next, __ATOMIC_RELEASE);
+	window_count(key->hca, next, 1);
+	window_count(key->hca, old, -1);
 	retire(key, old, epoch_retire());
 	pthread_mutex_unlock(&key->lock);
 }
@@ -143,11 +149,11 @@ const char *key_kind_name(unsigned int kind)
 {
 	static const char *const names[KEY_KIND_COUNT] = {
 		[KEY_MEMORY] = "memory region",
-		[KEY_ON_DEMAND] = "on-demand memory region",
-		[KEY_IMPLICIT] = "implicit on-demand memory region",
+		[KEY_ON_DEMAND] = "memory region on demand",
+		[KEY_IMPLICIT] = "memory region on demand of all addresses",
 		[KEY_DEVICE_MEMORY] = "device memory region",
 		[KEY_NULL] = "null memory region",
-		[KEY_INDIRECT] = "indirect mkey",
+		[KEY_INDIRECT] = "layout key",
 		[KEY_WINDOW_1] = "type 1 window",
 		[KEY_WINDOW_2] = "type 2 window",
 	};

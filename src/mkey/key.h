@@ -99,6 +99,7 @@ struct mkey {
 	uint8_t bsf_octowords;
 	bool umr_enabled;
 	bool remote_invalidate;
+	uint32_t windows;	 /* atomic; windows bound to this region */
 	bool update_tag;	 /* a UMR names it by its index alone */
 };
 

@@ -36,6 +36,18 @@ static int check_region(const struct walk_access *access, struct mapping *next, 
 	return 0;
 }
 
+void window_count(struct hca *hca, const struct mapping *map, int change)
+{
+	const struct layout_entry *entry = &map->entries[0];
+	struct mkey *region;
+
+	if ((map->kind != KEY_WINDOW_1 && map->kind != KEY_WINDOW_2) || map->free || !map->count)
+		return;
+	region = mkey_find(hca, entry->key);
+	if (region && mkey_mapping(region)->serial == entry->serial)
+		__atomic_add_fetch(&region->windows, change, __ATOMIC_RELAXED);
+}
+
 int window_check(const struct walk_access *access, struct mapping *next, struct refusal *why)
 {
 	if (next->free)

@@ -12,4 +12,7 @@
  */
 int window_check(const struct walk_access *access, struct mapping *next, struct refusal *why);
 
+/** Counts the window mapping @map at its region (@change 1: it is published, -1: it no longer is). */
+void window_count(struct hca *hca, const struct mapping *map, int change);
+
 #endif

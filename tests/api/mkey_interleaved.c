@@ -22,7 +22,7 @@ static void expect_reach(struct view key)
 static void scatters_and_gathers(void **state)
 {
 	(void)state;
-	interleaved_scatters_and_gathers(BY_CONFIGURE);
+	check_interleaved_scatters_and_gathers(BY_CONFIGURE);
 }
 
 static void layout_is_replaced(void **state)
@@ -43,25 +43,25 @@ static void layout_is_replaced(void **state)
 static void three_entries_by_default(void **state)
 {
 	(void)state;
-	interleaved_entries_by_default(BY_CONFIGURE);
+	check_interleaved_entries_by_default(BY_CONFIGURE);
 }
 
 static void more_entries_with_max_inline_data(void **state)
 {
 	(void)state;
-	interleaved_entries_with_max_inline_data(BY_CONFIGURE);
+	check_interleaved_entries_with_max_inline_data(BY_CONFIGURE);
 }
 
 static void header_takes_an_entry(void **state)
 {
 	(void)state;
-	interleaved_header_takes_an_entry(BY_CONFIGURE);
+	check_interleaved_header_takes_an_entry(BY_CONFIGURE);
 }
 
 static void repeat_count(void **state)
 {
 	(void)state;
-	interleaved_repeat_count(BY_CONFIGURE);
+	check_interleaved_repeat_count(BY_CONFIGURE);
 }
 
 static void num_interleaved_counts(void **state)

@@ -22,7 +22,7 @@ static void expect_reach(struct view key)
 static void scatters_and_gathers(void **state)
 {
 	(void)state;
-	list_scatters_and_gathers(BY_CONFIGURE);
+	check_list_scatters_and_gathers(BY_CONFIGURE);
 }
 
 static void no_layout_no_access(void **state)
@@ -71,19 +71,19 @@ static void replaces_interleaved(void **state)
 static void offset_is_zero_based(void **state)
 {
 	(void)state;
-	list_offset_is_zero_based(BY_CONFIGURE);
+	check_list_offset_is_zero_based(BY_CONFIGURE);
 }
 
 static void four_entries_by_default(void **state)
 {
 	(void)state;
-	list_entries_by_default(BY_CONFIGURE);
+	check_list_entries_by_default(BY_CONFIGURE);
 }
 
 static void more_entries_with_max_inline_data(void **state)
 {
 	(void)state;
-	list_entries_with_max_inline_data(BY_CONFIGURE);
+	check_list_entries_with_max_inline_data(BY_CONFIGURE);
 }
 
 static void num_sges_counts(void **state)

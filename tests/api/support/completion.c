@@ -63,11 +63,11 @@ struct ibv_wc expect_status_(struct place place, struct endpoint *endpoint, uint
 }
 
 struct ibv_wc expect_completion_(struct place place, struct endpoint *endpoint, uint64_t wr_id,
-				 enum ibv_wc_opcode opcode)
+				 int opcode)
 {
 	struct ibv_wc wc = expect_status_(place, endpoint, wr_id, IBV_WC_SUCCESS);
 
-	if (wc.opcode != opcode)
+	if ((int)wc.opcode != opcode)
 		fail_at(place, "wr_id %#lx has opcode %d, not %d", wr_id, wc.opcode, opcode);
 	return wc;
 }

@@ -19,10 +19,10 @@ void post_receive_(struct place place, struct endpoint *endpoint, uint64_t wr_id
 #define next_completion(endpoint) next_completion_(HERE, endpoint)
 struct ibv_wc next_completion_(struct place place, struct endpoint *endpoint);
 
-/** The next completion is the successful one of @wr_id, with @opcode, of the endpoint's QP. */
+/** The next completion is the successful one of @wr_id, with @opcode (IBV_WC_…, MLX5DV_WC_…), of the endpoint's QP. */
 #define expect_completion(endpoint, wr_id, opcode) expect_completion_(HERE, endpoint, wr_id, opcode)
 struct ibv_wc expect_completion_(struct place place, struct endpoint *endpoint, uint64_t wr_id,
-				 enum ibv_wc_opcode opcode);
+				 int opcode);
 
 /** The next completion is that of @wr_id, with @status, of the endpoint's QP. */
 #define expect_status(endpoint, wr_id, status) expect_status_(HERE, endpoint, wr_id, status)

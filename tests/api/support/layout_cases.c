@@ -27,7 +27,7 @@ static void reach(struct view key, uint64_t offset, size_t length, bool success)
 
 /* ---- lists -------------------------------------------------------------------------------------------------- */
 
-void list_scatters_and_gathers(enum way way)
+void check_list_scatters_and_gathers(enum way way)
 {
 	/* Local rights are all that a key needs of what is under it. */
 	struct ibv_mr *low = side_register(&server, 0, 30000, IBV_ACCESS_LOCAL_WRITE);
@@ -57,7 +57,7 @@ void list_scatters_and_gathers(enum way way)
 	expect_send(&pair, key, view_memory(&client, 0, key.length), IBV_WC_SUCCESS, IBV_WC_SUCCESS);
 }
 
-void list_offset_is_zero_based(enum way way)
+void check_list_offset_is_zero_based(enum way way)
 {
 	struct ibv_sge list[] = {side_sge(&server, 9000, 7), side_sge(&server, 100, 16), side_sge(&server, 4095, 5)};
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
@@ -101,12 +101,12 @@ static void list_of_most(enum way way, uint16_t most)
 	move_both_ways(key);
 }
 
-void list_entries_by_default(enum way way)
+void check_list_entries_by_default(enum way way)
 {
 	list_of_most(way, 4);
 }
 
-void list_entries_with_max_inline_data(enum way way)
+void check_list_entries_with_max_inline_data(enum way way)
 {
 	static const uint32_t asked[] = {124, 252, 508};
 	struct pair_options options = pair.options;
@@ -121,7 +121,7 @@ void list_entries_with_max_inline_data(enum way way)
 
 /* ---- interleaved -------------------------------------------------------------------------------------------- */
 
-void interleaved_scatters_and_gathers(enum way way)
+void check_interleaved_scatters_and_gathers(enum way way)
 {
 	static const struct {
 		uint32_t bytes[3], skip[3];
@@ -152,7 +152,7 @@ void interleaved_scatters_and_gathers(enum way way)
 			}
 }
 
-void interleaved_repeat_count(enum way way)
+void check_interleaved_repeat_count(enum way way)
 {
 	static const uint32_t repeats[] = {1, 2, 1000};
 	struct mlx5dv_mr_interleaved data[] = {side_interleaved(&server, 20000, 8, 3),
@@ -196,12 +196,12 @@ static void interleaved_of_most(enum way way, uint16_t most)
 	move_both_ways(key);
 }
 
-void interleaved_entries_by_default(enum way way)
+void check_interleaved_entries_by_default(enum way way)
 {
 	interleaved_of_most(way, 3);
 }
 
-void interleaved_entries_with_max_inline_data(enum way way)
+void check_interleaved_entries_with_max_inline_data(enum way way)
 {
 	static const uint32_t asked[] = {124, 252};
 	struct pair_options options = pair.options;
@@ -214,7 +214,7 @@ void interleaved_entries_with_max_inline_data(enum way way)
 	}
 }
 
-void interleaved_header_takes_an_entry(enum way way)
+void check_interleaved_header_takes_an_entry(enum way way)
 {
 	struct pair_options options = pair.options;
 	struct mlx5dv_mr_interleaved data[8];

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A case per rule of src/explain/rules.def: it breaks the rule through the public API, or through a send ring that
+ * mlx5dv_init_obj(3) gave away, and compares what softhca.h reads back: number, name, status and the whole line.
+ *
+ * A case has the sides and the connected RC pair of support/program.h. It expects its own rule at least once; what else
+ * it expects on the way (the other end of a refused request) is up to it.
+ */
+#ifndef SOFTHCA_TESTS_EXPLAIN_RULE_CASES_H
+#define SOFTHCA_TESTS_EXPLAIN_RULE_CASES_H
+
+#include <inttypes.h>
+
+#include "softhca.h"
+#include "support/program.h"
+
+enum {
+#define RULE(number, name, text, source, advice) RULE_##name = number,
+#include "explain/rules.def"
+#undef RULE
+};
+
+struct rule_case {
+	uint32_t rule;
+	const char *name;
+	void (*provoke)(void);
+	const char *profile;
+};
+
+#define CASE(rule, function) {RULE_##rule, #rule, function, "man"}
+#define CONNECTX_CASE(rule, function) {RULE_##rule, #rule, function, "connectx"}
+
+struct rule_cases {
+	const struct rule_case *cases;
+	size_t count;
+};
+
+#define RULE_CASES(name, array) const struct rule_cases name = {array, ARRAY_SIZE(array)}
+
+/* By subject, as the tables of src/explain/. */
+extern const struct rule_cases key_cases, umr_cases, wqe_cases, traffic_cases, state_cases; /* rules_device.def */
+extern const struct rule_cases query_cases, object_cases, region_cases;			    /* rules_objects.def */
+extern const struct rule_cases queue_cases;						    /* rules_queues.def */
+extern const struct rule_cases qp_cases, post_cases;					    /* rules_posting.def */
+extern const struct rule_cases mlx5dv_cases;						    /* rules_mlx5dv.def, rules_abi.def */
+
+/**
+ * The newest explanation of the device is of @rule and about no completion; its line, without the name of the device, is
+ * @format and what the table says of source and advice: "ibv_query_port → EINVAL: port 9 does not exist: …".
+ */
+#define expect_refusal(rule, ...) expect_refusal_(HERE, RULE_##rule, __VA_ARGS__)
+__attribute__((format(printf, 3, 4))) void expect_refusal_(struct place place, uint32_t rule, const char *format, ...);
+
+/** The newest explanation about QP @qp_num, likewise: "qp 0x40: …". Without the QP's number in @format. */
+#define expect_about_qp(rule, qp_num, ...) expect_about_qp_(HERE, RULE_##rule, qp_num, __VA_ARGS__)
+__attribute__((format(printf, 4, 5))) void expect_about_qp_(struct place place, uint32_t rule, uint32_t qp_num,
+							    const char *format, ...);
+
+/**
+ * The next completion of @endpoint is that of its send request @wr_id, with @status and @rule as vendor_err; the QP has an
+ * explanation of that. @opcode: as its line names it. @format: the sentence.
+ */
+#define expect_failure(endpoint, wr_id, status, rule, opcode, ...)                                            \
+	expect_failure_(HERE, endpoint, wr_id, IBV_WC_##status, #status, RULE_##rule, opcode, __VA_ARGS__)
+__attribute__((format(printf, 8, 9))) void expect_failure_(struct place place, struct endpoint *endpoint, uint64_t wr_id,
+							   enum ibv_wc_status status, const char *status_name,
+							   uint32_t rule, const char *opcode, const char *format, ...);
+
+/** The same of a receive, whose line names neither wr_id nor opcode. */
+#define expect_receive_failure(endpoint, wr_id, status, rule, ...)                                            \
+	expect_failure_(HERE, endpoint, wr_id, IBV_WC_##status, #status, RULE_##rule, NULL, __VA_ARGS__)
+
+/** Serial number of the newest explanation about @qp_num (0: about anything) that is of @rule; fails without one. */
+uint64_t serial_of(uint32_t qp_num, uint32_t rule);
+
+/* ---- requests --------------------------------------------------------------------------------------------------- */
+
+enum { WR_ID = 0x7e57, BYTES = 16 };
+
+/** A signalled request of WR_ID from the client's memory (its first @length bytes). */
+struct ibv_send_wr request(enum ibv_wr_opcode opcode, uint32_t length);
+/** Posts a WRITE of BYTES to @address of @rkey, by the client. */
+void write_to(uint32_t rkey, uint64_t address);
+
+/** Binds @mw (type 2) to @length bytes at the start of the server's memory, by the server, successfully. */
+void lend(struct ibv_mw *mw, struct ibv_mr *mr, uint64_t length, unsigned int access);
+
+/* ---- rings ------------------------------------------------------------------------------------------------------ */
+
+/* WQEs of @endpoint as they lie in its send ring. */
+struct raw {
+	struct endpoint *endpoint;
+	uint8_t *wqe;	   /* where the next one goes */
+	__be32 *doorbell;  /* record of the send queue */
+	uint32_t blocks;   /* of the ring, 64 bytes each */
+};
+
+/** Stops the send queue (SQD): what is posted from now on waits, and can be changed. */
+struct raw raw_begin(struct endpoint *endpoint);
+/** Starts it again (RTS). */
+void raw_run(const struct raw *raw);
+
+void raw_put8(const struct raw *raw, uint32_t offset, uint8_t value);
+void raw_put16(const struct raw *raw, uint32_t offset, uint16_t value);
+void raw_put32(const struct raw *raw, uint32_t offset, uint32_t value);
+void raw_put64(const struct raw *raw, uint32_t offset, uint64_t value);
+uint32_t raw_get32(const struct raw *raw, uint32_t offset);
+
+/** The new contents of the memory of @side are as they should be. */
+void side_accept(struct side *side);
+
+#endif
