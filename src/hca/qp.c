@@ -58,6 +58,12 @@ void qp_enter_send_error(struct hca_qp *qp, uint64_t record)
 	requester_flush(qp);
 }
 
+void qp_return_receive(struct hca_qp *qp)
+{
+	if (qp->srq && qp->responder.has_receive)
+		responder_flush(qp);
+}
+
 static void hold_references(struct hca_qp *qp)
 {
 	reference_get(&qp->pd->references);
@@ -165,6 +171,7 @@ int hca_qp_destroy(struct hca_qp *qp)
 	struct id_table *qps = &registry()->qps;
 
 	queue_lock(&qp->lock);
+	qp_return_receive(qp);
 	set_state(qp, IBV_QPS_RESET);
 	requester_reset(qp);
 	queue_unlock(&qp->lock);

@@ -139,6 +139,11 @@ void qp_complete(struct hca_qp *qp, struct hca_cq *cq, struct completion *comple
 
 /** To ERR: flushes both queues, raises LAST_WQE_REACHED where it applies. @record: explanation. The lock is held. */
 void qp_enter_error(struct hca_qp *qp, uint64_t record);
+/**
+ * Before RESET or the end: a receive of an SRQ that a message in the middle had taken gets a completion, so that the
+ * driver, which purges it, gives the entry back. The lock is held.
+ */
+void qp_return_receive(struct hca_qp *qp);
 /** To SQE (UC, UD): flushes the send queue. The lock is held. */
 void qp_enter_send_error(struct hca_qp *qp, uint64_t record);
 

@@ -150,6 +150,8 @@ static void enter_state(struct hca_qp *qp, enum ibv_qp_state to)
 						   RULE_MODIFIED_TO_ERROR, from));
 		return;
 	}
+	if (to == IBV_QPS_RESET)
+		qp_return_receive(qp);
 	__atomic_store_n(&qp->state, to, __ATOMIC_RELEASE);
 	switch (to) {
 	case IBV_QPS_RESET:

@@ -63,12 +63,13 @@ static int cover_with_template(char *ring, size_t bytes)
 void *cq_ring_alloc(struct user_pd *pd, uint32_t count, uint32_t size)
 {
 	size_t bytes = (size_t)count * size;
-	bool own_memory = !pd || !pd->alloc;
+	/* Neither the program's memory nor a kind that it chose, such as huge pages. */
+	bool plain = (!pd || !pd->alloc) && !variable_get(VARIABLE_MLX_CQ_ALLOC_TYPE);
 	char *ring = ring_alloc(pd, bytes, MLX5DV_RES_TYPE_CQ);
 
 	if (!ring)
 		return NULL;
-	if (!own_memory || bytes < LARGE_RING_BYTES) {
+	if (!plain || bytes < LARGE_RING_BYTES) {
 		invalidate(ring, bytes);
 		return ring;
 	}

@@ -69,17 +69,21 @@ static const struct send_operation uc_operations[OPERATIONS] = {
 	[IBV_WR_LOCAL_INV] = {MLX5_OPCODE_UMR, FORM_INVALIDATE, UMR_PAYLOAD_OFFSET, IBV_WC_LOCAL_INV},
 };
 
+/*
+ * Without an address what a datagram cannot be: of these, the union wr of struct ibv_send_wr holds another member than
+ * ud, or none, so ud.ah is no address handle.
+ */
 static const struct send_operation ud_operations[OPERATIONS] = {
 	[IBV_WR_SEND] = {DATAGRAM(SEND)},
 	[IBV_WR_SEND_WITH_IMM] = {DATAGRAM(SEND_IMM)},
 	[IBV_WR_SEND_WITH_INV] = {DATAGRAM(SEND_INVAL)},
-	[IBV_WR_RDMA_WRITE] = {DATAGRAM(RDMA_WRITE)},
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = {DATAGRAM(RDMA_WRITE_IMM)},
-	[IBV_WR_RDMA_READ] = {DATAGRAM(RDMA_READ)},
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = {DATAGRAM(ATOMIC_CS)},
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {DATAGRAM(ATOMIC_FA)},
-	[IBV_WR_BIND_MW] = {MLX5_OPCODE_UMR, FORM_DATAGRAM, DATAGRAM_BYTES, IBV_WC_BIND_MW},
-	[IBV_WR_LOCAL_INV] = {MLX5_OPCODE_UMR, FORM_DATAGRAM, DATAGRAM_BYTES, IBV_WC_LOCAL_INV},
+	[IBV_WR_RDMA_WRITE] = {PLAIN(RDMA_WRITE)},
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = {PLAIN(RDMA_WRITE_IMM)},
+	[IBV_WR_RDMA_READ] = {PLAIN(RDMA_READ)},
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = {PLAIN(ATOMIC_CS)},
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {PLAIN(ATOMIC_FA)},
+	[IBV_WR_BIND_MW] = {MLX5_OPCODE_UMR, FORM_PLAIN, PLAIN_BYTES, IBV_WC_BIND_MW},
+	[IBV_WR_LOCAL_INV] = {MLX5_OPCODE_UMR, FORM_PLAIN, PLAIN_BYTES, IBV_WC_LOCAL_INV},
 };
 
 static const struct send_operation *operations_of(enum ibv_qp_type type)

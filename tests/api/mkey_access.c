@@ -1,27 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* mlx5dv_wr_set_mkey_access_flags(3), case by case as docs/promises.md describes them. Keys are the server's. */
-#include "support/program.h"
+#include "support/key_checks.h"
 
 static struct layout layout;
-static struct mlx5dv_mkey_conf_attr no_attributes;
-
-static struct view local(size_t length)
-{
-	return view_memory(&client, 3000, length);
-}
-
-/* A key over two pieces, its rights yet to be set. */
-static struct view lay_out(struct mlx5dv_mkey *mkey)
-{
-	struct ibv_sge list[] = {side_sge(&server, 7000, 100), side_sge(&server, 100, 33)};
-
-	return lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 2, list);
-}
 
 static int set_access(struct mlx5dv_mkey *mkey, uint32_t access)
 {
-	batch_start(&pair.server, CONFIGURE_WR_ID, IBV_SEND_INLINE | IBV_SEND_SIGNALED);
-	mlx5dv_wr_mkey_configure(pair.server.dv, mkey, 1, &no_attributes);
+	configure_start(&pair.server, mkey, 1);
 	mlx5dv_wr_set_mkey_access_flags(pair.server.dv, access);
 	return ibv_wr_complete(pair.server.ex);
 }
@@ -32,7 +17,7 @@ static void must_set_access(struct mlx5dv_mkey *mkey, uint32_t access)
 	expect_completion(&pair.server, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
 }
 
-/* @remote: what the peer may do has its own right; LOCAL_WRITE is about the key's own side. */
+/* What the peer may do has a right of its own; LOCAL_WRITE is about the key's own side. */
 static enum ibv_wc_status remote_status(uint32_t access, uint32_t right)
 {
 	return access & right ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR;
@@ -40,7 +25,7 @@ static enum ibv_wc_status remote_status(uint32_t access, uint32_t right)
 
 static void expect_rights(struct view key, uint32_t access)
 {
-	struct view memory = local(key.length);
+	struct view memory = client_memory(key.length);
 
 	note("rights %#x", access);
 	if (access & IBV_ACCESS_LOCAL_WRITE) {
@@ -52,7 +37,8 @@ static void expect_rights(struct view key, uint32_t access)
 	}
 	expect_write(&pair, memory, key, remote_status(access, IBV_ACCESS_REMOTE_WRITE));
 	expect_read(&pair, memory, key, remote_status(access, IBV_ACCESS_REMOTE_READ));
-	expect_fetch_add(&pair, local(8), view_part(key, 8, 8), remote_status(access, IBV_ACCESS_REMOTE_ATOMIC));
+	expect_fetch_add(&pair, client_memory(8), view_part(key, 8, 8),
+			 remote_status(access, IBV_ACCESS_REMOTE_ATOMIC));
 	/* Reading by its own side needs no right. */
 	expect_send(&pair, key, memory, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
 	expect_write(&pair, key, memory, IBV_WC_SUCCESS);
@@ -61,7 +47,7 @@ static void expect_rights(struct view key, uint32_t access)
 static void rights_are_those_given(void **state)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
-	struct view key = lay_out(mkey);
+	struct view key = lay_sample(mkey, &layout);
 
 	(void)state;
 	for (uint32_t access = 0; access <= KEY_ACCESS; access++) {
@@ -73,7 +59,7 @@ static void rights_are_those_given(void **state)
 static void second_setter_replaces_rights(void **state)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
-	struct view key = lay_out(mkey);
+	struct view key = lay_sample(mkey, &layout);
 
 	(void)state;
 	must_set_access(mkey, IBV_ACCESS_REMOTE_READ);
@@ -86,7 +72,7 @@ static void second_setter_replaces_rights(void **state)
 static void zero_is_local_read_only(void **state)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
-	struct view key = lay_out(mkey);
+	struct view key = lay_sample(mkey, &layout);
 
 	(void)state;
 	must_set_access(mkey, 0);
@@ -95,10 +81,11 @@ static void zero_is_local_read_only(void **state)
 
 static void flags_without_meaning_refused(void **state)
 {
-	static const uint32_t flags[] = {IBV_ACCESS_MW_BIND, IBV_ACCESS_ZERO_BASED,	  IBV_ACCESS_ON_DEMAND,
-					 IBV_ACCESS_HUGETLB, IBV_ACCESS_RELAXED_ORDERING, UINT32_C(1) << 31};
+	static const uint32_t flags[] = {IBV_ACCESS_MW_BIND,          IBV_ACCESS_ZERO_BASED,
+					 IBV_ACCESS_ON_DEMAND,        IBV_ACCESS_HUGETLB,
+					 IBV_ACCESS_RELAXED_ORDERING, UINT32_C(1) << 31};
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
-	struct view key = lay_out(mkey);
+	struct view key = lay_sample(mkey, &layout);
 
 	(void)state;
 	must_set_access(mkey, IBV_ACCESS_REMOTE_READ);

@@ -1,98 +1,34 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The builder of mlx5dv_wr_mkey_configure(3) with any setters, case by case as docs/promises.md describes them. Keys are
- * the server's.
+ * mlx5dv_wr_mkey_configure(3): the request, what it does to a key, and the key's use; case by case as docs/promises.md
+ * describes them. Keys are the server's. mkey_setters.c has what the builder and its setters refuse.
  */
-#include "support/program.h"
+#include "support/key_checks.h"
 
-enum {
-	BUILDER_FLAGS = IBV_SEND_INLINE | IBV_SEND_SIGNALED,
-	SEND_ID = 0x5e,
-	WRITE_ID = 0x31,
-	RECEIVE_ID = 0x4e,
-};
-
-enum setter { SET_ACCESS, SET_LIST, SET_INTERLEAVED, SETTERS };
+enum { WRITE_ID = 0x31 };
 
 static struct layout layout, second_layout;
 static struct mlx5dv_mkey_conf_attr no_attributes;
 
-static struct view local(size_t length)
-{
-	return view_memory(&client, 3000, length);
-}
-
-/* A key laid out over two pieces, with all rights. Setters called by call_setter() would change it. */
-static struct view sample_key(struct mlx5dv_mkey *mkey)
-{
-	struct ibv_sge list[] = {side_sge(&server, 7000, 100), side_sge(&server, 100, 33)};
-
-	return lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 2, list);
-}
-
-/* Rights and layout of a key are still those of @key, all rights. */
-static void expect_as_before(struct view key)
-{
-	expect_write(&pair, local(key.length), key, IBV_WC_SUCCESS);
-	expect_read(&pair, local(key.length), key, IBV_WC_SUCCESS);
-	expect_send(&pair, local(key.length), key, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
-	expect_read(&pair, local(1), view_part(key, (int64_t)key.length, 1), IBV_WC_REM_ACCESS_ERR);
-}
-
-static void expect_no_access(struct view key)
-{
-	expect_write(&pair, local(1), view_part(key, 0, 1), IBV_WC_REM_ACCESS_ERR);
-	expect_read(&pair, local(1), view_part(key, 0, 1), IBV_WC_REM_ACCESS_ERR);
-	expect_send(&pair, view_part(key, 0, 1), local(1), IBV_WC_LOC_PROT_ERR, IBV_WC_SUCCESS);
-}
-
-static void call_setter(struct endpoint *endpoint, enum setter setter)
-{
-	struct ibv_sge list[] = {side_sge(&server, 40000, 500)};
-	struct mlx5dv_mr_interleaved data[] = {side_interleaved(&server, 30000, 16, 16)};
-
-	switch (setter) {
-	case SET_ACCESS:
-		mlx5dv_wr_set_mkey_access_flags(endpoint->dv, IBV_ACCESS_REMOTE_ATOMIC);
-		break;
-	case SET_LIST:
-		mlx5dv_wr_set_mkey_layout_list(endpoint->dv, 1, list);
-		break;
-	default:
-		mlx5dv_wr_set_mkey_layout_interleaved(endpoint->dv, 5, 1, data);
-	}
-}
-
-static void start_configure(struct endpoint *endpoint, struct mlx5dv_mkey *mkey, uint8_t setters)
-{
-	batch_start(endpoint, CONFIGURE_WR_ID, BUILDER_FLAGS);
-	mlx5dv_wr_mkey_configure(endpoint->dv, mkey, setters, &no_attributes);
-}
-
-static void complete_configure(struct endpoint *endpoint)
-{
-	expect_error(ibv_wr_complete(endpoint->ex), 0);
-	expect_completion(endpoint, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
-}
-
 static void configures_an_existing_key(void **state)
 {
-	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL), *other = side_create_mkey(&server, 4, NULL);
+	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL),
+			   *other = side_create_mkey(&server, 4, NULL);
 	struct mlx5dv_mkey created = *mkey, other_created = *other;
 	struct ibv_sge list[] = {side_sge(&server, 9000, 100), side_sge(&server, 500, 60)};
 	struct view key;
 
 	(void)state;
-	start_configure(&pair.server, mkey, 2);
-	mlx5dv_wr_set_mkey_access_flags(pair.server.dv,
-					IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_LOCAL_WRITE);
+	configure_start(&pair.server, mkey, 2);
+	mlx5dv_wr_set_mkey_access_flags(pair.server.dv, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+								IBV_ACCESS_LOCAL_WRITE);
 	mlx5dv_wr_set_mkey_layout_list(pair.server.dv, 2, list);
-	complete_configure(&pair.server);
+	configure_complete(&pair.server);
 	layout_of_list(&layout, &server, 2, list);
 	key = view_key(&server, mkey, &layout);
-	expect_write(&pair, local(160), key, IBV_WC_SUCCESS);
-	expect_read(&pair, local(160), key, IBV_WC_SUCCESS);
-	expect_no_access(view_key(&server, other, &layout));
+	expect_write(&pair, client_memory(160), key, IBV_WC_SUCCESS);
+	expect_read(&pair, client_memory(160), key, IBV_WC_SUCCESS);
+	expect_key_unusable(view_key(&server, other, &layout));
 	assert_memory_equal(mkey, &created, sizeof(created));
 	assert_memory_equal(other, &other_created, sizeof(other_created));
 }
@@ -143,21 +79,25 @@ static void expect_same(struct view one, struct view other)
 {
 	for (size_t offset = 0; offset < one.length; offset++)
 		for (size_t length = 0; length < one.length; length++) {
-			enum ibv_wc_status status = offset + length <= one.length ? IBV_WC_SUCCESS :
-										    IBV_WC_REM_ACCESS_ERR;
+			enum ibv_wc_status status =
+				offset + length <= one.length ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR;
 
 			note("offset %zu, length %zu", offset, length);
-			expect_read(&pair, local(length), view_part(one, (int64_t)offset, length), status);
-			expect_read(&pair, local(length), view_part(other, (int64_t)offset, length), status);
+			expect_read(&pair, client_memory(length), view_part(one, (int64_t)offset, length),
+				    status);
+			expect_read(&pair, client_memory(length), view_part(other, (int64_t)offset, length),
+				    status);
 		}
 }
 
 static void same_as_wr_mr_calls(void **state)
 {
-	struct ibv_sge list[] = {side_sge(&server, 600, 1), side_sge(&server, 90, 6), side_sge(&server, 400, 4)};
+	struct ibv_sge list[] = {side_sge(&server, 600, 1), side_sge(&server, 90, 6),
+				 side_sge(&server, 400, 4)};
 	struct mlx5dv_mr_interleaved data[] = {side_interleaved(&server, 1000, 3, 2),
 					       side_interleaved(&server, 50, 1, 7)};
-	struct mlx5dv_mkey *one = side_create_mkey(&server, 4, NULL), *other = side_create_mkey(&server, 4, NULL);
+	struct mlx5dv_mkey *one = side_create_mkey(&server, 4, NULL),
+			   *other = side_create_mkey(&server, 4, NULL);
 
 	(void)state;
 	expect_same(lay_list(&pair.server, BY_MR_CALL, one, &layout, 3, list),
@@ -176,235 +116,24 @@ static void qp_needs_the_flag(void **state)
 	pair_replace(&pair, &options);
 	if (!pair.server.dv->wr_mkey_configure)
 		return;
-	start_configure(&pair.server, mkey, 1);
-	call_setter(&pair.server, SET_LIST);
+	configure_start(&pair.server, mkey, 1);
+	mlx5dv_wr_set_mkey_access_flags(pair.server.dv, KEY_ACCESS);
 	assert_int_not_equal(ibv_wr_complete(pair.server.ex), 0);
 	expect_nothing_posted(&pair.server);
 }
 
-static void too_few_setters_man(void **state)
-{
-	struct mlx5dv_mkey *mkey;
-	struct view key;
-
-	(void)state;
-	if (!in_profile("man", __func__))
-		return;
-	mkey = side_create_mkey(&server, 4, NULL);
-	key = sample_key(mkey);
-	for (enum setter setter = 0; setter < SETTERS; setter++) {
-		note("setter %d", setter);
-		batch_start(&pair.server, 0, 0);
-		batch_send(&pair.server, SEND_ID, IBV_SEND_SIGNALED, view_memory(&server, 0, 8));
-		pair.server.ex->wr_flags = BUILDER_FLAGS;
-		mlx5dv_wr_mkey_configure(pair.server.dv, mkey, 2, &no_attributes);
-		call_setter(&pair.server, setter);
-		expect_batch_refused(&pair.server, EINVAL);
-		expect_as_before(key);
-
-		start_configure(&pair.server, mkey, 2);
-		call_setter(&pair.server, setter);
-		batch_send(&pair.server, SEND_ID, IBV_SEND_SIGNALED, view_memory(&server, 0, 8));
-		expect_batch_refused(&pair.server, EINVAL);
-		expect_as_before(key);
-	}
-	expect_as_before(sample_key(mkey));
-}
-
-static void too_few_setters_connectx(void **state)
-{
-	struct ibv_sge receive = side_sge(&client, 0, 8);
-	struct view sent = view_memory(&server, 300, 8), received = view_memory(&client, 0, 8);
-	struct mlx5dv_mkey *mkey;
-	struct view key;
-
-	(void)state;
-	if (!in_profile("connectx", __func__))
-		return;
-	mkey = side_create_mkey(&server, 4, NULL);
-	key = sample_key(mkey);
-	for (enum setter setter = 0; setter < SETTERS; setter++) {
-		note("setter %d", setter);
-		start_configure(&pair.server, mkey, 2);
-		call_setter(&pair.server, setter);
-		expect_error(ibv_wr_complete(pair.server.ex), 0);
-		expect_nothing_posted(&pair.server);
-		expect_as_before(key);
-
-		post_receive(&pair.client, RECEIVE_ID, &receive, 1);
-		batch_start(&pair.server, 0, 0);
-		batch_send(&pair.server, SEND_ID, IBV_SEND_SIGNALED, sent);
-		pair.server.ex->wr_flags = BUILDER_FLAGS;
-		mlx5dv_wr_mkey_configure(pair.server.dv, mkey, 2, &no_attributes);
-		call_setter(&pair.server, setter);
-		expect_error(ibv_wr_complete(pair.server.ex), 0);
-		expect_completion(&pair.server, SEND_ID, IBV_WC_SEND);
-		expect_idle(&pair.server);
-		expect_completion(&pair.client, RECEIVE_ID, IBV_WC_RECV);
-		model_copy(&sent, &received);
-		expect_as_before(key);
-	}
-	expect_as_before(sample_key(mkey));
-}
-
-static void too_many_setters(void **state)
-{
-	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
-	struct view key = sample_key(mkey);
-
-	(void)state;
-	start_configure(&pair.server, mkey, 1);
-	call_setter(&pair.server, SET_ACCESS);
-	call_setter(&pair.server, SET_LIST);
-	expect_batch_refused(&pair.server, EINVAL);
-	expect_as_before(key);
-	for (enum setter setter = 0; setter < SETTERS; setter++) {
-		note("setter %d", setter);
-		start_configure(&pair.server, mkey, 0);
-		call_setter(&pair.server, setter);
-		expect_batch_refused(&pair.server, EINVAL);
-		expect_as_before(key);
-	}
-}
-
-/* A bit of @which for each setter that is called, in this order or the other way round. */
-static void configure_in_order(struct mlx5dv_mkey *mkey, bool rights, bool list, bool list_first)
-{
-	struct ibv_sge entries[] = {side_sge(&server, 9000, 100), side_sge(&server, 500, 60)};
-
-	start_configure(&pair.server, mkey, rights + list);
-	if (rights && !list_first)
-		mlx5dv_wr_set_mkey_access_flags(pair.server.dv, KEY_ACCESS);
-	if (list)
-		mlx5dv_wr_set_mkey_layout_list(pair.server.dv, 2, entries);
-	if (rights && list_first)
-		mlx5dv_wr_set_mkey_access_flags(pair.server.dv, KEY_ACCESS);
-	complete_configure(&pair.server);
-	layout_of_list(&layout, &server, 2, entries);
-}
-
-static void setters_are_optional(void **state)
-{
-	struct mlx5dv_mkey *mkey[4];
-
-	(void)state;
-	for (int i = 0; i < 4; i++)
-		mkey[i] = side_create_mkey(&server, 4, NULL);
-	configure_in_order(mkey[0], true, false, false);
-	expect_no_access(view_key(&server, mkey[0], &layout));
-	configure_in_order(mkey[0], false, true, false);
-	configure_in_order(mkey[1], false, true, false);
-	expect_write(&pair, local(1), view_part(view_key(&server, mkey[1], &layout), 0, 1), IBV_WC_REM_ACCESS_ERR);
-	configure_in_order(mkey[1], true, false, false);
-	configure_in_order(mkey[2], true, true, false);
-	configure_in_order(mkey[3], true, true, true);
-	for (int i = 0; i < 4; i++) {
-		note("key %d", i);
-		expect_as_before(view_key(&server, mkey[i], &layout));
-	}
-}
-
-static void zero_setters(void **state)
-{
-	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL), *bare = side_create_mkey(&server, 4, NULL);
-	struct view key = sample_key(mkey), target = local(key.length);
-
-	(void)state;
-	start_configure(&pair.server, mkey, 0);
-	batch_write(&pair.server, WRITE_ID, IBV_SEND_SIGNALED, key, target);
-	expect_error(ibv_wr_complete(pair.server.ex), 0);
-	expect_completion(&pair.server, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
-	expect_completion(&pair.server, WRITE_ID, IBV_WC_RDMA_WRITE);
-	expect_idle(&pair.server);
-	model_copy(&key, &target);
-	side_compare(&client);
-	side_compare(&server);
-	expect_as_before(key);
-
-	start_configure(&pair.server, bare, 0);
-	complete_configure(&pair.server);
-	expect_no_access(view_key(&server, bare, &layout));
-}
-
-static void setter_called_twice(void **state)
-{
-	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
-
-	(void)state;
-	for (enum setter setter = 0; setter < SETTERS; setter++) {
-		struct view key = sample_key(mkey);
-
-		note("setter %d", setter);
-		start_configure(&pair.server, mkey, 2);
-		call_setter(&pair.server, setter);
-		call_setter(&pair.server, setter);
-		expect_batch_refused(&pair.server, EINVAL);
-		expect_as_before(key);
-
-		start_configure(&pair.server, mkey, 1);
-		call_setter(&pair.server, setter);
-		mlx5dv_wr_mkey_configure(pair.server.dv, mkey, 1, &no_attributes);
-		call_setter(&pair.server, setter);
-		expect_error(ibv_wr_complete(pair.server.ex), 0);
-		expect_completion(&pair.server, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
-		expect_completion(&pair.server, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
-		expect_idle(&pair.server);
-	}
-}
-
-static void two_layouts_refused(void **state)
-{
-	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
-	struct view key = sample_key(mkey);
-
-	(void)state;
-	for (enum setter first = SET_LIST; first <= SET_INTERLEAVED; first++) {
-		note("layout setter %d first", first);
-		start_configure(&pair.server, mkey, 2);
-		call_setter(&pair.server, first);
-		call_setter(&pair.server, SET_LIST + SET_INTERLEAVED - first);
-		expect_batch_refused(&pair.server, EINVAL);
-		expect_as_before(key);
-	}
-}
-
-static void setter_without_builder(void **state)
-{
-	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
-	struct view key = sample_key(mkey);
-	struct pair other;
-
-	(void)state;
-	pair_open(&other, &client, &server, &pair.options);
-	for (enum setter setter = 0; setter < SETTERS; setter++) {
-		note("setter %d", setter);
-		batch_start(&pair.server, SEND_ID, BUILDER_FLAGS);
-		call_setter(&pair.server, setter);
-		expect_batch_refused(&pair.server, EINVAL);
-
-		start_configure(&other.server, mkey, 1);
-		batch_start(&pair.server, SEND_ID, BUILDER_FLAGS);
-		call_setter(&pair.server, setter);
-		expect_batch_refused(&pair.server, EINVAL);
-		mlx5dv_wr_set_mkey_access_flags(other.server.dv, KEY_ACCESS);
-		complete_configure(&other.server);
-		expect_as_before(key);
-	}
-	pair_close(&other);
-}
-
 static void set_rights_alone(struct mlx5dv_mkey *mkey, uint32_t access)
 {
-	start_configure(&pair.server, mkey, 1);
+	configure_start(&pair.server, mkey, 1);
 	mlx5dv_wr_set_mkey_access_flags(pair.server.dv, access);
-	complete_configure(&pair.server);
+	configure_complete(&pair.server);
 }
 
 static void reconfigure_replaces_what_is_named(void **state)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 	struct ibv_sge list[] = {side_sge(&server, 30000, 77)};
-	struct view key = sample_key(mkey), memory = local(key.length);
+	struct view key = lay_sample(mkey, &layout), memory = client_memory(key.length);
 
 	(void)state;
 	set_rights_alone(mkey, IBV_ACCESS_REMOTE_READ);
@@ -414,28 +143,28 @@ static void reconfigure_replaces_what_is_named(void **state)
 	expect_write(&pair, memory, key, IBV_WC_SUCCESS);
 	expect_read(&pair, memory, key, IBV_WC_REM_ACCESS_ERR);
 
-	start_configure(&pair.server, mkey, 1);
+	configure_start(&pair.server, mkey, 1);
 	mlx5dv_wr_set_mkey_layout_list(pair.server.dv, 1, list);
-	complete_configure(&pair.server);
+	configure_complete(&pair.server);
 	layout_of_list(&layout, &server, 1, list);
 	key = view_key(&server, mkey, &layout);
-	memory = local(key.length);
+	memory = client_memory(key.length);
 	expect_write(&pair, memory, key, IBV_WC_SUCCESS);
 	expect_read(&pair, memory, key, IBV_WC_REM_ACCESS_ERR);
-	expect_write(&pair, local(78), view_part(key, 0, 78), IBV_WC_REM_ACCESS_ERR);
+	expect_write(&pair, client_memory(78), view_part(key, 0, 78), IBV_WC_REM_ACCESS_ERR);
 }
 
 static void expect_cleared(struct mlx5dv_mkey *mkey, struct view key)
 {
-	expect_send(&pair, view_part(key, 0, 8), local(8), IBV_WC_LOC_PROT_ERR, IBV_WC_SUCCESS);
-	expect_write(&pair, local(8), view_part(key, 0, 8), IBV_WC_REM_ACCESS_ERR);
-	expect_as_before(sample_key(mkey));
+	expect_send(&pair, view_part(key, 0, 8), client_memory(8), IBV_WC_LOC_PROT_ERR, IBV_WC_SUCCESS);
+	expect_write(&pair, client_memory(8), view_part(key, 0, 8), IBV_WC_REM_ACCESS_ERR);
+	expect_key_reaches(lay_sample(mkey, &layout));
 }
 
 static void cleared_by_post_send(void **state)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
-	struct view key = sample_key(mkey);
+	struct view key = lay_sample(mkey, &layout);
 	struct ibv_send_wr wr = {
 		.wr_id = 0x11,
 		.opcode = IBV_WR_LOCAL_INV,
@@ -453,7 +182,7 @@ static void cleared_by_post_send(void **state)
 static void cleared_by_wr_local_inv(void **state)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
-	struct view key = sample_key(mkey);
+	struct view key = lay_sample(mkey, &layout);
 
 	(void)state;
 	batch_start(&pair.server, 0x11, IBV_SEND_SIGNALED);
@@ -462,25 +191,6 @@ static void cleared_by_wr_local_inv(void **state)
 	expect_completion(&pair.server, 0x11, IBV_WC_LOCAL_INV);
 	expect_idle(&pair.server);
 	expect_cleared(mkey, key);
-}
-
-static void inline_flag_required(void **state)
-{
-	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
-	struct view key = sample_key(mkey);
-
-	(void)state;
-	for (int later = 0; later < 2; later++) {
-		note("set between builder and setters: %d", later);
-		batch_start(&pair.server, CONFIGURE_WR_ID, IBV_SEND_SIGNALED);
-		mlx5dv_wr_mkey_configure(pair.server.dv, mkey, 2, &no_attributes);
-		if (later)
-			pair.server.ex->wr_flags = BUILDER_FLAGS;
-		call_setter(&pair.server, SET_ACCESS);
-		call_setter(&pair.server, SET_LIST);
-		expect_batch_refused(&pair.server, EOPNOTSUPP);
-		expect_as_before(key);
-	}
 }
 
 static void user_data_is_not_inlined(void **state)
@@ -498,7 +208,7 @@ static void user_data_is_not_inlined(void **state)
 /* @part of a key in every role that it can have. */
 static void use_in_every_role(struct view part)
 {
-	struct view memory = local(part.length);
+	struct view memory = client_memory(part.length);
 
 	expect_send(&pair, part, memory, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
 	expect_send_imm(&pair, part, memory, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
@@ -519,7 +229,8 @@ static void usable_by_every_operation(void **state)
 	struct ibv_sge list[] = {side_sge(&server, 9001, 13), side_sge(&server, 200, 64),
 				 side_sge(&server, 4090, 5003)};
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
-	struct view key = lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 3, list), counter = local(8);
+	struct view key = lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 3, list),
+		    counter = client_memory(8);
 	/* Inside a piece, and across the border of two; as remote address a multiple of 8. */
 	static const int64_t atomics[] = {24, 8, 72};
 
@@ -587,7 +298,8 @@ static void used_without_waiting(void **state)
 		expect_completion(&pair.server, WRITE_ID, IBV_WC_RDMA_WRITE);
 		expect_idle(&pair.server);
 		for (int i = 0; i < 2; i++) {
-			struct view piece = view_memory(&server, entries[i].addr - side_address(&server, 0), 500);
+			struct view piece =
+				view_memory(&server, entries[i].addr - side_address(&server, 0), 500);
 
 			model_copy(&piece, &memory[i]);
 		}
@@ -600,7 +312,7 @@ static void unsignalled_configure(void **state)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 	struct ibv_sge entry = side_sge(&server, 9000, 500);
-	struct view key, memory = local(500);
+	struct view key, memory = client_memory(500);
 
 	(void)state;
 	layout_of_list(&layout, &server, 1, &entry);
@@ -646,7 +358,7 @@ static void completion_opcode_is_driver1(void **state)
 		pair_replace(&pair, &options);
 		batch_start(&pair.server, 0x123456789abcdef0, IBV_SEND_INLINE | signalled);
 		mlx5dv_wr_mkey_configure(pair.server.dv, mkey, 1, &no_attributes);
-		call_setter(&pair.server, SET_LIST);
+		mlx5dv_wr_set_mkey_access_flags(pair.server.dv, KEY_ACCESS);
 		expect_error(ibv_wr_complete(pair.server.ex), 0);
 		if (options.extended_cq)
 			expect_driver1_by_start_poll(0x123456789abcdef0);
@@ -657,51 +369,6 @@ static void completion_opcode_is_driver1(void **state)
 	}
 }
 
-static void unknown_attributes(void **state)
-{
-	static const struct mlx5dv_mkey_conf_attr unknown[] = {
-		{.conf_flags = MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR << 1},
-		{.conf_flags = UINT32_C(1) << 31},
-		{.conf_flags = MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR | 4},
-		{.comp_mask = 1},
-		{.comp_mask = UINT64_C(1) << 63},
-	};
-	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
-	struct mlx5dv_mkey_conf_attr attr = {0};
-	struct view key = sample_key(mkey);
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(unknown); i++) {
-		note("attributes %zu", i);
-		attr = unknown[i];
-		batch_start(&pair.server, CONFIGURE_WR_ID, BUILDER_FLAGS);
-		mlx5dv_wr_mkey_configure(pair.server.dv, mkey, 1, &attr);
-		call_setter(&pair.server, SET_ACCESS);
-		expect_batch_refused(&pair.server, EOPNOTSUPP);
-		expect_as_before(key);
-	}
-	attr = (struct mlx5dv_mkey_conf_attr){0};
-	batch_start(&pair.server, CONFIGURE_WR_ID, BUILDER_FLAGS);
-	mlx5dv_wr_mkey_configure(pair.server.dv, mkey, 1, &attr);
-	memset(&attr, 0xff, sizeof(attr));
-	mlx5dv_wr_set_mkey_access_flags(pair.server.dv, KEY_ACCESS);
-	complete_configure(&pair.server);
-	expect_as_before(key);
-}
-
-static void reset_sig_attr_on_plain_key(void **state)
-{
-	struct mlx5dv_mkey_conf_attr attr = {.conf_flags = MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR};
-	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
-	struct view key = sample_key(mkey);
-
-	(void)state;
-	batch_start(&pair.server, CONFIGURE_WR_ID, BUILDER_FLAGS);
-	mlx5dv_wr_mkey_configure(pair.server.dv, mkey, 0, &attr);
-	complete_configure(&pair.server);
-	expect_as_before(key);
-}
-
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
@@ -709,25 +376,14 @@ int main(void)
 		API_CASE(mixes_with_ibv_wr),
 		API_CASE(same_as_wr_mr_calls),
 		API_CASE(qp_needs_the_flag),
-		API_CASE(too_few_setters_man),
-		API_CASE(too_few_setters_connectx),
-		API_CASE(too_many_setters),
-		API_CASE(setters_are_optional),
-		API_CASE(zero_setters),
-		API_CASE(setter_called_twice),
-		API_CASE(two_layouts_refused),
-		API_CASE(setter_without_builder),
 		API_CASE(reconfigure_replaces_what_is_named),
 		API_CASE(cleared_by_post_send),
 		API_CASE(cleared_by_wr_local_inv),
-		API_CASE(inline_flag_required),
 		API_CASE(user_data_is_not_inlined),
 		API_CASE(usable_by_every_operation),
 		API_CASE(used_without_waiting),
 		API_CASE(unsignalled_configure),
 		API_CASE(completion_opcode_is_driver1),
-		API_CASE(unknown_attributes),
-		API_CASE(reset_sig_attr_on_plain_key),
 	};
 
 	return run_cases("mkey_configure", cases);

@@ -1,23 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* mlx5dv_wr_set_mkey_layout_interleaved(3), case by case as docs/promises.md describes them. Keys are the server's. */
+#include "support/key_checks.h"
 #include "support/layout_cases.h"
 
 static struct layout layout;
-static struct mlx5dv_mkey_conf_attr no_attributes;
-
-static struct view local(size_t length)
-{
-	return view_memory(&client, 3000, length);
-}
-
-/* All of @key can be written and read, and nothing behind it. */
-static void expect_reach(struct view key)
-{
-	expect_write(&pair, local(key.length), key, IBV_WC_SUCCESS);
-	expect_read(&pair, local(key.length), key, IBV_WC_SUCCESS);
-	expect_write(&pair, local(1), view_part(key, (int64_t)key.length, 1), IBV_WC_REM_ACCESS_ERR);
-	expect_read(&pair, local(key.length + 1), view_part(key, 0, key.length + 1), IBV_WC_REM_ACCESS_ERR);
-}
 
 static void scatters_and_gathers(void **state)
 {
@@ -34,10 +20,10 @@ static void layout_is_replaced(void **state)
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 
 	(void)state;
-	expect_reach(lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 2, list));
-	expect_reach(lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 4, 2, first));
-	expect_reach(lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 50, 1, second));
-	expect_reach(lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 1, 2, first));
+	expect_key_reaches(lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 2, list));
+	expect_key_reaches(lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 4, 2, first));
+	expect_key_reaches(lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 50, 1, second));
+	expect_key_reaches(lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 1, 2, first));
 }
 
 static void three_entries_by_default(void **state)
@@ -74,7 +60,8 @@ static void num_interleaved_counts(void **state)
 	(void)state;
 	for (uint16_t count = 1; count <= 3; count++) {
 		note("%u entries", count);
-		expect_reach(lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 6, count, data));
+		expect_key_reaches(
+			lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 6, count, data));
 	}
 }
 
@@ -89,7 +76,7 @@ static void skipped_bytes_stay(void **state)
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 
 	(void)state;
-	expect_reach(lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 10, 2, data));
+	expect_key_reaches(lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 10, 2, data));
 }
 
 /* Neither end can use the key, and the good entry before the bad one is left alone too. */
@@ -97,11 +84,11 @@ static void expect_unusable(struct mlx5dv_mkey *mkey, struct mlx5dv_mr_interleav
 {
 	struct view key = lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 4, 2, data);
 
-	expect_send(&pair, key, local(key.length), IBV_WC_LOC_PROT_ERR, IBV_WC_SUCCESS);
-	expect_write(&pair, local(key.length), key, IBV_WC_REM_ACCESS_ERR);
-	expect_read(&pair, key, local(key.length), IBV_WC_LOC_PROT_ERR);
+	expect_send(&pair, key, client_memory(key.length), IBV_WC_LOC_PROT_ERR, IBV_WC_SUCCESS);
+	expect_write(&pair, client_memory(key.length), key, IBV_WC_REM_ACCESS_ERR);
+	expect_read(&pair, key, client_memory(key.length), IBV_WC_LOC_PROT_ERR);
 	/* Within the good entry there is nothing wrong. */
-	expect_write(&pair, local(10), view_part(key, 0, 10), IBV_WC_SUCCESS);
+	expect_write(&pair, client_memory(10), view_part(key, 0, 10), IBV_WC_SUCCESS);
 }
 
 static void lkey_per_entry(void **state)
@@ -120,7 +107,7 @@ static void lkey_per_entry(void **state)
 	assert_non_null(other_pd);
 	foreign = ibv_reg_mr(other_pd, server.memory + 30000, 1000, access);
 	assert_non_null(foreign);
-	expect_reach(lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 4, 2, data));
+	expect_key_reaches(lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 4, 2, data));
 	data[1].lkey = good->lkey; /* which does not have this address */
 	note("lkey of the other region");
 	expect_unusable(mkey, data);
@@ -149,30 +136,23 @@ static void arguments_are_copied(void **state)
 
 	(void)state;
 	layout_of_interleaved(&layout, &server, 4, 2, data);
-	batch_start(&pair.server, CONFIGURE_WR_ID, IBV_SEND_INLINE | IBV_SEND_SIGNALED);
-	mlx5dv_wr_mkey_configure(pair.server.dv, mkey, 2, &no_attributes);
+	configure_start(&pair.server, mkey, 2);
 	mlx5dv_wr_set_mkey_layout_interleaved(pair.server.dv, 4, 2, data);
 	memset(data, 0, sizeof(data));
 	mlx5dv_wr_set_mkey_access_flags(pair.server.dv, KEY_ACCESS);
 	memset(data, 0xff, sizeof(data));
-	expect_error(ibv_wr_complete(pair.server.ex), 0);
-	expect_completion(&pair.server, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
-	expect_reach(view_key(&server, mkey, &layout));
+	configure_complete(&pair.server);
+	expect_key_reaches(view_key(&server, mkey, &layout));
 }
 
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
-		API_CASE(scatters_and_gathers),
-		API_CASE(layout_is_replaced),
-		API_CASE(three_entries_by_default),
-		API_CASE(more_entries_with_max_inline_data),
-		API_CASE(header_takes_an_entry),
-		API_CASE(repeat_count),
-		API_CASE(num_interleaved_counts),
-		API_CASE(skipped_bytes_stay),
-		API_CASE(lkey_per_entry),
-		API_CASE(arguments_are_copied),
+		API_CASE(scatters_and_gathers),     API_CASE(layout_is_replaced),
+		API_CASE(three_entries_by_default), API_CASE(more_entries_with_max_inline_data),
+		API_CASE(header_takes_an_entry),    API_CASE(repeat_count),
+		API_CASE(num_interleaved_counts),   API_CASE(skipped_bytes_stay),
+		API_CASE(lkey_per_entry),           API_CASE(arguments_are_copied),
 	};
 
 	program_memory(INTERLEAVED_MEMORY);

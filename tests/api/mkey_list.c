@@ -1,23 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* mlx5dv_wr_set_mkey_layout_list(3), case by case as docs/promises.md describes them. Keys are the server's. */
+#include "support/key_checks.h"
 #include "support/layout_cases.h"
 
 static struct layout layout;
-static struct mlx5dv_mkey_conf_attr no_attributes;
-
-static struct view local(size_t length)
-{
-	return view_memory(&client, 3000, length);
-}
-
-/* All of @key can be written and read, and nothing behind it. */
-static void expect_reach(struct view key)
-{
-	expect_write(&pair, local(key.length), key, IBV_WC_SUCCESS);
-	expect_read(&pair, local(key.length), key, IBV_WC_SUCCESS);
-	expect_write(&pair, local(1), view_part(key, (int64_t)key.length, 1), IBV_WC_REM_ACCESS_ERR);
-	expect_read(&pair, local(key.length + 1), view_part(key, 0, key.length + 1), IBV_WC_REM_ACCESS_ERR);
-}
 
 static void scatters_and_gathers(void **state)
 {
@@ -31,14 +17,10 @@ static void no_layout_no_access(void **state)
 	struct view byte = {.side = &server, .key = mkey->lkey, .length = 1};
 
 	(void)state;
-	batch_start(&pair.server, CONFIGURE_WR_ID, IBV_SEND_INLINE | IBV_SEND_SIGNALED);
-	mlx5dv_wr_mkey_configure(pair.server.dv, mkey, 1, &no_attributes);
+	configure_start(&pair.server, mkey, 1);
 	mlx5dv_wr_set_mkey_access_flags(pair.server.dv, KEY_ACCESS);
-	expect_error(ibv_wr_complete(pair.server.ex), 0);
-	expect_completion(&pair.server, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
-	expect_send(&pair, byte, local(1), IBV_WC_LOC_PROT_ERR, IBV_WC_SUCCESS);
-	expect_write(&pair, local(1), byte, IBV_WC_REM_ACCESS_ERR);
-	expect_read(&pair, local(1), byte, IBV_WC_REM_ACCESS_ERR);
+	configure_complete(&pair.server);
+	expect_key_unusable(byte);
 }
 
 static void layout_is_replaced(void **state)
@@ -50,10 +32,10 @@ static void layout_is_replaced(void **state)
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 
 	(void)state;
-	expect_reach(lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 2, first));
-	expect_reach(lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 4, more));
-	expect_reach(lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 1, fewer));
-	expect_reach(lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 2, first));
+	expect_key_reaches(lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 2, first));
+	expect_key_reaches(lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 4, more));
+	expect_key_reaches(lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 1, fewer));
+	expect_key_reaches(lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 2, first));
 }
 
 static void replaces_interleaved(void **state)
@@ -64,8 +46,8 @@ static void replaces_interleaved(void **state)
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 
 	(void)state;
-	expect_reach(lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 7, 2, data));
-	expect_reach(lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 2, list));
+	expect_key_reaches(lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 7, 2, data));
+	expect_key_reaches(lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 2, list));
 }
 
 static void offset_is_zero_based(void **state)
@@ -88,8 +70,9 @@ static void more_entries_with_max_inline_data(void **state)
 
 static void num_sges_counts(void **state)
 {
-	struct ibv_sge list[] = {side_sge(&server, 9000, 20), side_sge(&server, 500, 6), side_sge(&server, 300, 33),
-				 side_sge(&server, 10, 7),    side_sge(&server, 90, 1)};
+	struct ibv_sge list[] = {side_sge(&server, 9000, 20), side_sge(&server, 500, 6),
+				 side_sge(&server, 300, 33), side_sge(&server, 10, 7),
+				 side_sge(&server, 90, 1)};
 	struct pair_options options = pair.options;
 	struct mlx5dv_mkey *mkey;
 	uint16_t entries;
@@ -101,11 +84,11 @@ static void num_sges_counts(void **state)
 	assert_int_equal(entries, 4);
 	for (uint16_t count = 1; count <= 4; count++) {
 		note("%u entries", count);
-		expect_reach(lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, count, list));
+		expect_key_reaches(lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, count, list));
 	}
 	expect_error(configure_list(&pair.server, BY_CONFIGURE, mkey, KEY_ACCESS, 5, list), ENOMEM);
 	expect_nothing_posted(&pair.server);
-	expect_reach(view_key(&server, mkey, &layout));
+	expect_key_reaches(view_key(&server, mkey, &layout));
 }
 
 static void arguments_are_copied(void **state)
@@ -115,15 +98,13 @@ static void arguments_are_copied(void **state)
 
 	(void)state;
 	layout_of_list(&layout, &server, 2, list);
-	batch_start(&pair.server, CONFIGURE_WR_ID, IBV_SEND_INLINE | IBV_SEND_SIGNALED);
-	mlx5dv_wr_mkey_configure(pair.server.dv, mkey, 2, &no_attributes);
+	configure_start(&pair.server, mkey, 2);
 	mlx5dv_wr_set_mkey_layout_list(pair.server.dv, 2, list);
 	memset(list, 0, sizeof(list));
 	mlx5dv_wr_set_mkey_access_flags(pair.server.dv, KEY_ACCESS);
 	memset(list, 0xff, sizeof(list));
-	expect_error(ibv_wr_complete(pair.server.ex), 0);
-	expect_completion(&pair.server, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
-	expect_reach(view_key(&server, mkey, &layout));
+	configure_complete(&pair.server);
+	expect_key_reaches(view_key(&server, mkey, &layout));
 }
 
 int main(void)

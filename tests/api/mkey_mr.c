@@ -13,11 +13,6 @@ enum {
 
 static struct layout layout, second_layout;
 
-static struct view local(size_t length)
-{
-	return view_memory(&client, 3000, length);
-}
-
 static struct ibv_sge list[2];
 static struct mlx5dv_mr_interleaved pattern[2];
 
@@ -104,10 +99,11 @@ static void interleaved_offset_is_zero_based(void **state)
 	assert_int_equal(key.length, 52);
 	for (int64_t offset = 0; offset < 52; offset++) {
 		note("offset %ld", offset);
-		expect_write(&pair, local(1), view_part(key, offset, 1), IBV_WC_SUCCESS);
+		expect_write(&pair, client_memory(1), view_part(key, offset, 1), IBV_WC_SUCCESS);
 	}
-	expect_write(&pair, local(1), view_part(key, 52, 1), IBV_WC_REM_ACCESS_ERR);
-	expect_write(&pair, local(1), view_part(key, (int64_t)pattern[0].addr, 1), IBV_WC_REM_ACCESS_ERR);
+	expect_write(&pair, client_memory(1), view_part(key, 52, 1), IBV_WC_REM_ACCESS_ERR);
+	expect_write(&pair, client_memory(1), view_part(key, (int64_t)pattern[0].addr, 1),
+		     IBV_WC_REM_ACCESS_ERR);
 }
 
 static void interleaved_three_entries_by_default(void **state)
@@ -125,16 +121,16 @@ static void interleaved_header_takes_an_entry(void **state)
 
 static void expect_write_only(struct view key)
 {
-	expect_write(&pair, local(key.length), key, IBV_WC_SUCCESS);
-	expect_send(&pair, local(key.length), key, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
-	expect_read(&pair, local(key.length), key, IBV_WC_REM_ACCESS_ERR);
-	expect_fetch_add(&pair, local(8), view_part(key, 0, 8), IBV_WC_REM_ACCESS_ERR);
+	expect_write(&pair, client_memory(key.length), key, IBV_WC_SUCCESS);
+	expect_send(&pair, client_memory(key.length), key, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
+	expect_read(&pair, client_memory(key.length), key, IBV_WC_REM_ACCESS_ERR);
+	expect_fetch_add(&pair, client_memory(8), view_part(key, 0, 8), IBV_WC_REM_ACCESS_ERR);
 }
 
 static void access_flags_are_the_rights(void **state)
 {
-	static const uint32_t without_meaning[] = {IBV_ACCESS_MW_BIND,	IBV_ACCESS_ZERO_BASED,
-						   IBV_ACCESS_ON_DEMAND, IBV_ACCESS_HUGETLB,
+	static const uint32_t without_meaning[] = {IBV_ACCESS_MW_BIND,          IBV_ACCESS_ZERO_BASED,
+						   IBV_ACCESS_ON_DEMAND,        IBV_ACCESS_HUGETLB,
 						   IBV_ACCESS_RELAXED_ORDERING, UINT32_C(1) << 31};
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 
@@ -143,9 +139,9 @@ static void access_flags_are_the_rights(void **state)
 		struct view key = must_call(call, mkey, IBV_ACCESS_REMOTE_READ);
 
 		note("call %d", call);
-		expect_read(&pair, local(key.length), key, IBV_WC_SUCCESS);
-		expect_write(&pair, local(key.length), key, IBV_WC_REM_ACCESS_ERR);
-		expect_send(&pair, local(key.length), key, IBV_WC_REM_OP_ERR, IBV_WC_LOC_PROT_ERR);
+		expect_read(&pair, client_memory(key.length), key, IBV_WC_SUCCESS);
+		expect_write(&pair, client_memory(key.length), key, IBV_WC_REM_ACCESS_ERR);
+		expect_send(&pair, client_memory(key.length), key, IBV_WC_REM_OP_ERR, IBV_WC_LOC_PROT_ERR);
 		key = must_call(call, mkey, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE);
 		expect_write_only(key);
 		for (size_t i = 0; i < ARRAY_SIZE(without_meaning); i++) {
@@ -161,15 +157,16 @@ static void access_flags_are_the_rights(void **state)
 static void batch_of_its_own_or_mixed(void **state)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
-	struct view key = must_call(MR_LIST, mkey, KEY_ACCESS), written = local(160), received = view_memory(&client, 0, 52);
+	struct view key = must_call(MR_LIST, mkey, KEY_ACCESS), written = client_memory(160),
+		    received = view_memory(&client, 0, 52);
 	struct ibv_sge receive = side_sge(&client, 0, 52);
 	struct view patterned;
 
 	(void)state;
 	layout_of_interleaved(&second_layout, &server, 4, 2, pattern);
 	patterned = view_key(&server, mkey, &second_layout);
-	expect_write(&pair, local(160), key, IBV_WC_SUCCESS);
-	expect_read(&pair, local(160), key, IBV_WC_SUCCESS);
+	expect_write(&pair, client_memory(160), key, IBV_WC_SUCCESS);
+	expect_read(&pair, client_memory(160), key, IBV_WC_SUCCESS);
 
 	post_receive(&pair.client, RECEIVE_ID, &receive, 1);
 	batch_start(&pair.server, 0, 0);
@@ -289,7 +286,7 @@ static void start_complete_abort(void **state)
 		add_call(&pair.server, call, mkey, 0);
 		ibv_wr_abort(pair.server.ex);
 		expect_nothing_posted(&pair.server);
-		expect_read(&pair, local(before.length), before, IBV_WC_SUCCESS);
+		expect_read(&pair, client_memory(before.length), before, IBV_WC_SUCCESS);
 		expect_queue_is_empty();
 
 		batch_start(&pair.server, CONFIGURE_WR_ID, IBV_SEND_INLINE | IBV_SEND_SIGNALED);
@@ -300,8 +297,8 @@ static void start_complete_abort(void **state)
 		expect_completion(&pair.server, CONFIGURE_WR_ID, MLX5DV_WC_UMR);
 		expect_idle(&pair.server);
 		before = call_view(call, mkey);
-		expect_read(&pair, local(before.length), before, IBV_WC_SUCCESS);
-		expect_write(&pair, local(before.length), before, IBV_WC_REM_ACCESS_ERR);
+		expect_read(&pair, client_memory(before.length), before, IBV_WC_SUCCESS);
+		expect_write(&pair, client_memory(before.length), before, IBV_WC_REM_ACCESS_ERR);
 	}
 }
 
@@ -316,7 +313,7 @@ static void inline_flag_required(void **state)
 		note("call %d", call);
 		expect_error(call_with(call, mkey, 0, IBV_SEND_SIGNALED), EOPNOTSUPP);
 		expect_nothing_posted(&pair.server);
-		expect_read(&pair, local(before.length), before, IBV_WC_SUCCESS);
+		expect_read(&pair, client_memory(before.length), before, IBV_WC_SUCCESS);
 	}
 }
 
@@ -351,8 +348,8 @@ static void unregister(struct mlx5dv_mkey *mkey, struct view key)
 
 	post_send(&pair.server, &wr);
 	expect_completion(&pair.server, 0x11, IBV_WC_LOCAL_INV);
-	expect_write(&pair, local(8), view_part(key, 0, 8), IBV_WC_REM_ACCESS_ERR);
-	expect_send(&pair, view_part(key, 0, 8), local(8), IBV_WC_LOC_PROT_ERR, IBV_WC_SUCCESS);
+	expect_write(&pair, client_memory(8), view_part(key, 0, 8), IBV_WC_REM_ACCESS_ERR);
+	expect_send(&pair, view_part(key, 0, 8), client_memory(8), IBV_WC_LOC_PROT_ERR, IBV_WC_SUCCESS);
 }
 
 static void unregister_then_register_again(void **state)
@@ -365,9 +362,10 @@ static void unregister_then_register_again(void **state)
 		struct view key = must_call(calls[i], mkey, KEY_ACCESS);
 
 		note("registration %zu", i);
-		expect_write(&pair, local(key.length), key, IBV_WC_SUCCESS);
-		expect_read(&pair, local(key.length), key, IBV_WC_SUCCESS);
-		expect_read(&pair, local(1), view_part(key, (int64_t)key.length, 1), IBV_WC_REM_ACCESS_ERR);
+		expect_write(&pair, client_memory(key.length), key, IBV_WC_SUCCESS);
+		expect_read(&pair, client_memory(key.length), key, IBV_WC_SUCCESS);
+		expect_read(&pair, client_memory(1), view_part(key, (int64_t)key.length, 1),
+			    IBV_WC_REM_ACCESS_ERR);
 		unregister(mkey, key);
 	}
 }

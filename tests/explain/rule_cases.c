@@ -57,6 +57,18 @@ static void compare(struct place place, const struct softhca_explanation *explan
 	rule_was_expected(rule);
 }
 
+void expect_explanation_(struct place place, const struct softhca_explanation *explanation, uint32_t rule,
+			 const char *format, ...)
+{
+	char line[1024];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(line, sizeof(line), format, arguments);
+	va_end(arguments);
+	compare(place, explanation, rule, line);
+}
+
 void expect_refusal_(struct place place, uint32_t rule, const char *format, ...)
 {
 	struct softhca_explanation newest;

@@ -45,13 +45,23 @@ extern const struct rule_cases qp_cases, post_cases;					    /* rules_posting.de
 extern const struct rule_cases mlx5dv_cases;						    /* rules_mlx5dv.def, rules_abi.def */
 
 /**
- * The newest explanation of the device is of @rule and about no completion; its line, without the name of the device, is
- * @format and what the table says of source and advice: "ibv_query_port → EINVAL: port 9 does not exist: …".
+ * @explanation is of @rule; its line, without the name of the device, is @format and what the table says of source and
+ * advice.
+ */
+#define expect_explanation(explanation, rule, ...)                                                            \
+	expect_explanation_(HERE, explanation, RULE_##rule, __VA_ARGS__)
+__attribute__((format(printf, 4, 5))) void expect_explanation_(struct place place,
+							       const struct softhca_explanation *explanation,
+							       uint32_t rule, const char *format, ...);
+
+/**
+ * The newest explanation of the device is of @rule and about no completion. @format: from the call on: "ibv_query_port →
+ * EINVAL: port 9 does not exist: …".
  */
 #define expect_refusal(rule, ...) expect_refusal_(HERE, RULE_##rule, __VA_ARGS__)
 __attribute__((format(printf, 3, 4))) void expect_refusal_(struct place place, uint32_t rule, const char *format, ...);
 
-/** The newest explanation about QP @qp_num, likewise: "qp 0x40: …". Without the QP's number in @format. */
+/** The newest explanation about QP @qp_num. @format: what follows "qp 0x40". */
 #define expect_about_qp(rule, qp_num, ...) expect_about_qp_(HERE, RULE_##rule, qp_num, __VA_ARGS__)
 __attribute__((format(printf, 4, 5))) void expect_about_qp_(struct place place, uint32_t rule, uint32_t qp_num,
 							    const char *format, ...);

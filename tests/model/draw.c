@@ -14,7 +14,7 @@ int draw_existing(struct world *world, int first, int count)
 	for (int i = first; i < first + count; i++)
 		if (world->model.keys.key[i].kind != KEY_ABSENT)
 			found[n++] = i;
-	return n ? CHOOSE_OF(&world->choose, found) % KEYS, found[choose_below(&world->choose, (uint64_t)n)] : -1;
+	return n ? found[choose_below(&world->choose, (uint64_t)n)] : -1;
 }
 
 /* Windows are for the peer: verbs gives them no lkey. */
@@ -83,8 +83,10 @@ void draw_range(struct world *world, uint64_t start, uint64_t length, bool caref
 		*address = UINT64_MAX - choose_below(c, 4);
 	else if (style < 98)
 		*address = choose_bits(c);
-	else
-		*address = start + (length - wanted), *bytes += 1 + (uint32_t)choose_below(c, 3000);
+	else {
+		*address = start + (length - wanted);
+		*bytes += 1 + (uint32_t)choose_below(c, 3000);
+	}
 }
 
 /* Zeros without end, where nothing has to be moved byte by byte. */

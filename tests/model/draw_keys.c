@@ -107,13 +107,14 @@ static uint32_t next_tag(uint32_t number)
 void draw_bind(struct world *world, int qp, int slot, struct bind *bind)
 {
 	struct choose *c = &world->choose;
-	const struct key *window = &world->model.keys.key[slot], *region;
+	const struct ibv_mw *window = world->window[slot - FIRST_WINDOW];
+	const struct key *region;
 	bool careful = chance(c, 80);
 	uint32_t bytes;
 
-	*bind = (struct bind){.slot = slot, .region = -1, .new_number = next_tag(window->number)};
-	if (world->window[slot - FIRST_WINDOW]->type == IBV_MW_TYPE_2 && chance(c, 20))
-		bind->new_number = (window->number & 0xffffff00) | (uint32_t)choose_below(c, 256);
+	*bind = (struct bind){.slot = slot, .region = -1, .new_number = next_tag(window->rkey)};
+	if (window->type == IBV_MW_TYPE_2 && chance(c, 20))
+		bind->new_number = (window->rkey & 0xffffff00) | (uint32_t)choose_below(c, 256);
 	if (chance(c, 10))
 		return;
 	for (int i = 0; i < REGIONS; i++) {

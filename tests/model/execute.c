@@ -48,6 +48,7 @@ static struct side own_side(const struct exchange *x, unsigned int wanted)
 		.wanted = wanted,
 		.who = x->here,
 		.bytes = request->is_inline ? (uint8_t *)request->data : NULL,
+		.early = true,
 	};
 }
 
@@ -190,7 +191,7 @@ static void refuse_write(struct exchange *x, bool took_receive)
 static void write_message(struct exchange *x)
 {
 	struct span target = {x->request->rkey, x->request->remote_address, (uint32_t)x->length};
-	struct side from = own_side(x, LOCAL_READ), to = {&target, 1, REMOTE_WRITE, x->there, NULL};
+	struct side from = own_side(x, LOCAL_READ), to = {&target, 1, REMOTE_WRITE, x->there, NULL, false};
 	bool immediate = with_immediate(x->request), single = x->length <= x->model->packet_bytes;
 	uint64_t last = 0;
 
@@ -219,7 +220,7 @@ static void write_message(struct exchange *x)
 static void read_message(struct exchange *x)
 {
 	struct span source = {x->request->rkey, x->request->remote_address, (uint32_t)x->length};
-	struct side from = {&source, 1, REMOTE_READ, x->there, NULL}, to = own_side(x, LOCAL_WRITE);
+	struct side from = {&source, 1, REMOTE_READ, x->there, NULL, false}, to = own_side(x, LOCAL_WRITE);
 
 	if (!target_allowed(x, IBV_ACCESS_REMOTE_READ, REMOTE_READ)) {
 		refuse(x, STATUS(REM_ACCESS_ERR));
@@ -244,7 +245,7 @@ static void atomic(struct exchange *x)
 {
 	const struct request *request = x->request;
 	struct span target = {request->rkey, request->remote_address, 8};
-	struct side there = {&target, 1, ATOMIC, x->there, NULL}, here = own_side(x, LOCAL_WRITE);
+	struct side there = {&target, 1, ATOMIC, x->there, NULL, false}, here = own_side(x, LOCAL_WRITE);
 	uint64_t before = 0, after;
 	struct side original = {.bytes = (uint8_t *)&before}, changed = {.bytes = (uint8_t *)&after};
 	uint32_t refused = 0;

@@ -4,7 +4,8 @@
  * bytes, the model changes the shadow, memory_compare() holds one against the other, byte by byte.
  *
  * Bytes whose value no rule fixes (a target that overlaps its source, undefined bytes of a header) are marked loose by
- * the model: the next comparison takes them over from the real memory.
+ * the model: the next comparison takes them over from the real memory. Fresh bytes were written in this step: if requests
+ * are in flight together, a later one may read them before.
  */
 #ifndef SOFTHCA_TESTS_MODEL_MEMORY_H
 #define SOFTHCA_TESTS_MODEL_MEMORY_H
@@ -29,6 +30,7 @@ struct memory {
 	uint8_t shadow[BLOCKS][BLOCK_BYTES];
 	bool loose[BLOCKS][BLOCK_BYTES];
 	bool any_loose;
+	bool fresh[BLOCKS][BLOCK_BYTES];
 };
 
 /** Allocates the plain blocks and fills them. The caller sets device_memory, then calls memory_scribble on it. */

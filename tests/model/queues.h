@@ -112,6 +112,8 @@ struct model {
 	/* Bytes that travel together: all of a message, or a packet of it, so that earlier packets of a refused message
 	 * have arrived. */
 	uint64_t packet_bytes;
+	/* Requests of a step are in flight together. */
+	bool pipelined;
 };
 
 static inline uint32_t queued(const struct queue *queue)

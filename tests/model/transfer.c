@@ -67,6 +67,23 @@ static uint8_t *next_bytes(struct model *model, const struct side *side, uint64_
 	return spot->block == NOWHERE ? NULL : model->memory.shadow[spot->block] + spot->offset;
 }
 
+/* True if a byte of the side was written in this step. */
+static bool is_fresh(struct model *model, const struct side *side, uint64_t offset, uint64_t length)
+{
+	bool found = false;
+
+	while (length) {
+		struct spot spot;
+
+		next_bytes(model, side, offset, length, &spot);
+		if (spot.block != NOWHERE)
+			found |= memchr(&model->memory.fresh[spot.block][spot.offset], 1, spot.run) != NULL;
+		offset += spot.run;
+		length -= spot.run;
+	}
+	return found;
+}
+
 static bool marked[BLOCKS][BLOCK_BYTES];
 
 /* Marks the bytes of a side; returns true if one of them was marked before. */
@@ -94,8 +111,10 @@ void side_loosen(struct model *model, const struct side *side, uint64_t offset, 
 		struct spot spot;
 
 		next_bytes(model, side, offset, length, &spot);
-		if (spot.block != NOWHERE)
+		if (spot.block != NOWHERE) {
 			memset(&model->memory.loose[spot.block][spot.offset], true, spot.run);
+			memset(&model->memory.fresh[spot.block][spot.offset], true, spot.run);
+		}
 		offset += spot.run;
 		length -= spot.run;
 	}
@@ -124,7 +143,8 @@ static bool overlaps(struct model *model, const struct side *to, uint64_t to_off
 void side_copy(struct model *model, const struct side *to, uint64_t to_offset, const struct side *from,
 	       uint64_t from_offset, uint64_t length)
 {
-	if (overlaps(model, to, to_offset, from, from_offset, length)) {
+	if (overlaps(model, to, to_offset, from, from_offset, length) ||
+	    (model->pipelined && from->early && is_fresh(model, from, from_offset, length))) {
 		side_loosen(model, to, to_offset, length);
 		return;
 	}
@@ -137,6 +157,10 @@ void side_copy(struct model *model, const struct side *to, uint64_t to_offset, c
 			memcpy(target, source, here.run);
 		else if (target)
 			memset(target, 0, here.run);
+		if (there.block != NOWHERE) {
+			memset(&model->memory.loose[there.block][there.offset], false, here.run);
+			memset(&model->memory.fresh[there.block][there.offset], true, here.run);
+		}
 		to_offset += here.run;
 		from_offset += here.run;
 		length -= here.run;

@@ -12,6 +12,7 @@ struct side {
 	unsigned int wanted; /* enum want */
 	struct who who;
 	uint8_t *bytes; /* if not NULL: these instead of the list */
+	bool early;	/* may be read before what earlier requests of the step write has been written */
 };
 
 /** True if [@offset, +@length) of the side's bytes may be accessed. */

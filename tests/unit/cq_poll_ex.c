@@ -265,8 +265,8 @@ static void wallclock(void **state)
 	assert_int_equal(ibv_start_poll(&f.cq.ex, &no_attr), 0);
 	stamp = ibv_wc_read_completion_wallclock_ns(&f.cq.ex);
 	ibv_end_poll(&f.cq.ex);
-	/* Taken between two looks at the clock; a second for a machine that sleeps in between. */
-	assert_true(stamp > before - 1000000);
+	/* The clocks are read one after the other; time for a machine that sleeps in between. */
+	assert_true(stamp > before - 50000000);
 	assert_true(stamp < before + 1000000000);
 	fixture_free(&f);
 }

@@ -36,5 +36,6 @@ void fail_at(struct place place, const char *format, ...)
 void expect_error_(struct place place, const char *call, int value, int error)
 {
 	if (value != error)
-		fail_at(place, "%s is %d (%s), not %d (%s)", call, value, strerror(value), error, strerror(error));
+		fail_at(place, "%s is %d (%s), not %d (%s)", call, value, strerror(value), error,
+			strerror(error));
 }

@@ -13,7 +13,8 @@ void post_send_(struct place place, struct endpoint *endpoint, struct ibv_send_w
 
 /** Posts a receive into the @count entries of @sge. */
 #define post_receive(endpoint, wr_id, sge, count) post_receive_(HERE, endpoint, wr_id, sge, count)
-void post_receive_(struct place place, struct endpoint *endpoint, uint64_t wr_id, struct ibv_sge *sge, int count);
+void post_receive_(struct place place, struct endpoint *endpoint, uint64_t wr_id, struct ibv_sge *sge,
+		   int count);
 
 /** The next completion of the endpoint's CQ. */
 #define next_completion(endpoint) next_completion_(HERE, endpoint)
@@ -21,8 +22,7 @@ struct ibv_wc next_completion_(struct place place, struct endpoint *endpoint);
 
 /** The next completion is the successful one of @wr_id, with @opcode (IBV_WC_…, MLX5DV_WC_…), of the endpoint's QP. */
 #define expect_completion(endpoint, wr_id, opcode) expect_completion_(HERE, endpoint, wr_id, opcode)
-struct ibv_wc expect_completion_(struct place place, struct endpoint *endpoint, uint64_t wr_id,
-				 int opcode);
+struct ibv_wc expect_completion_(struct place place, struct endpoint *endpoint, uint64_t wr_id, int opcode);
 
 /** The next completion is that of @wr_id, with @status, of the endpoint's QP. */
 #define expect_status(endpoint, wr_id, status) expect_status_(HERE, endpoint, wr_id, status)

@@ -23,7 +23,8 @@ struct layout {
 };
 
 /** Where the bytes of a list of SGEs are in the memory of @side. */
-void layout_of_list(struct layout *layout, const struct side *side, uint16_t count, const struct ibv_sge *sge);
+void layout_of_list(struct layout *layout, const struct side *side, uint16_t count,
+		    const struct ibv_sge *sge);
 /** Entry e of repetition i begins at addr + i * (bytes_count + bytes_skip). */
 void layout_of_interleaved(struct layout *layout, const struct side *side, uint32_t repeat, uint16_t count,
 			   const struct mlx5dv_mr_interleaved *data);
@@ -38,6 +39,12 @@ void batch_write(struct endpoint *endpoint, uint64_t wr_id, unsigned int flags, 
 		 struct view target);
 void batch_send(struct endpoint *endpoint, uint64_t wr_id, unsigned int flags, struct view source);
 
+/** Opens a batch with a signalled configuration of CONFIGURE_WR_ID for @setters setters, and no attributes. */
+void configure_start(struct endpoint *endpoint, struct mlx5dv_mkey *mkey, uint8_t setters);
+/** Completes it, and polls its success. */
+#define configure_complete(endpoint) configure_complete_(HERE, endpoint)
+void configure_complete_(struct place place, struct endpoint *endpoint);
+
 /** The batch is refused with @error, and nothing of it was posted. */
 #define expect_batch_refused(endpoint, error) expect_batch_refused_(HERE, endpoint, error)
 void expect_batch_refused_(struct place place, struct endpoint *endpoint, int error);
@@ -46,23 +53,24 @@ void expect_batch_refused_(struct place place, struct endpoint *endpoint, int er
  * Configures @mkey by a signalled request of CONFIGURE_WR_ID, in a batch of its own. Returns what ibv_wr_complete(3)
  * returns; the completion is left to the caller.
  */
-int configure_list(struct endpoint *endpoint, enum way way, struct mlx5dv_mkey *mkey, uint32_t access, uint16_t count,
-		   const struct ibv_sge *sge);
+int configure_list(struct endpoint *endpoint, enum way way, struct mlx5dv_mkey *mkey, uint32_t access,
+		   uint16_t count, const struct ibv_sge *sge);
 int configure_interleaved(struct endpoint *endpoint, enum way way, struct mlx5dv_mkey *mkey, uint32_t access,
 			  uint32_t repeat, uint16_t count, const struct mlx5dv_mr_interleaved *data);
 
 /** The same with KEY_ACCESS; it must succeed, and the completion is polled. @layout gets the model. Returns the view. */
-#define lay_list(endpoint, way, mkey, layout, count, sge)                                                     \
+#define lay_list(endpoint, way, mkey, layout, count, sge)                                                    \
 	lay_list_(HERE, endpoint, way, mkey, layout, count, sge)
 struct view lay_list_(struct place place, struct endpoint *endpoint, enum way way, struct mlx5dv_mkey *mkey,
 		      struct layout *layout, uint16_t count, const struct ibv_sge *sge);
-#define lay_interleaved(endpoint, way, mkey, layout, repeat, count, data)                                     \
+#define lay_interleaved(endpoint, way, mkey, layout, repeat, count, data)                                    \
 	lay_interleaved_(HERE, endpoint, way, mkey, layout, repeat, count, data)
-struct view lay_interleaved_(struct place place, struct endpoint *endpoint, enum way way, struct mlx5dv_mkey *mkey,
-			     struct layout *layout, uint32_t repeat, uint16_t count,
+struct view lay_interleaved_(struct place place, struct endpoint *endpoint, enum way way,
+			     struct mlx5dv_mkey *mkey, struct layout *layout, uint32_t repeat, uint16_t count,
 			     const struct mlx5dv_mr_interleaved *data);
 
 /** An entry of an interleaved layout at @offset of the memory, with the lkey of side.mr. */
-struct mlx5dv_mr_interleaved side_interleaved(const struct side *side, size_t offset, uint32_t bytes, uint32_t skip);
+struct mlx5dv_mr_interleaved side_interleaved(const struct side *side, size_t offset, uint32_t bytes,
+					      uint32_t skip);
 
 #endif

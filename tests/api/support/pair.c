@@ -3,7 +3,7 @@
 #include "support/pair.h"
 
 enum {
-	CQ_ENTRIES = 255, /* both queues of a QP, all of it flushed */
+	CQ_ENTRIES = 255,     /* both queues of a QP, all of it flushed */
 	FIRST_PSN = 0xfffff0, /* wraps soon */
 	UD_OPS = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM,
 	UC_OPS = UD_OPS | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_WRITE |
@@ -17,17 +17,32 @@ struct pair_options pair_defaults(enum ibv_qp_type type)
 	return (struct pair_options){
 		.type = type,
 		.max_send_wr = PAIR_WRS,
-		.send_ops = type == IBV_QPT_RC ? RC_OPS : type == IBV_QPT_UC ? UC_OPS : UD_OPS,
+		.send_ops = type == IBV_QPT_RC   ? RC_OPS
+			    : type == IBV_QPT_UC ? UC_OPS
+						 : UD_OPS,
 		.dv_send_ops = type == IBV_QPT_RC ? DV_KEY_OPS : 0,
+		.cqe = CQ_ENTRIES,
+		.access = SIDE_REMOTE,
+		.max_rd_atomic = 16,
+		.max_dest_rd_atomic = 16,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.min_rnr_timer = 1,
 	};
 }
 
-static void create_cq(struct endpoint *endpoint, bool extended)
+static void create_cq(struct endpoint *endpoint, const struct pair_options *options)
 {
-	struct ibv_cq_init_attr_ex attr = {.cqe = CQ_ENTRIES, .wc_flags = IBV_WC_STANDARD_FLAGS};
+	struct ibv_cq_init_attr_ex attr = {.cqe = (uint32_t)options->cqe, .wc_flags = IBV_WC_STANDARD_FLAGS};
 
-	if (!extended) {
-		endpoint->cq = ibv_create_cq(endpoint->side->context, CQ_ENTRIES, NULL, NULL, 0);
+	if (options->channel) {
+		endpoint->channel = ibv_create_comp_channel(endpoint->side->context);
+		assert_non_null(endpoint->channel);
+	}
+	if (!options->extended_cq) {
+		endpoint->cq =
+			ibv_create_cq(endpoint->side->context, options->cqe, endpoint, endpoint->channel, 0);
 		assert_non_null(endpoint->cq);
 		return;
 	}
@@ -36,9 +51,10 @@ static void create_cq(struct endpoint *endpoint, bool extended)
 	endpoint->cq = ibv_cq_ex_to_cq(endpoint->cq_ex);
 }
 
-static void create_qp(struct endpoint *endpoint, const struct pair_options *options)
+static void create_qp(struct endpoint *endpoint, const struct pair_options *options, struct ibv_srq *srq)
 {
 	struct ibv_qp_init_attr_ex attr = {
+		.srq = srq,
 		.send_cq = endpoint->cq,
 		.recv_cq = endpoint->cq,
 		.cap = {.max_send_wr = options->max_send_wr,
@@ -77,15 +93,18 @@ static struct ibv_ah_attr path_to_peer(const struct endpoint *endpoint)
 	};
 }
 
-void pair_create(struct pair *pair, struct side *client, struct side *server, const struct pair_options *options)
+void pair_create(struct pair *pair, struct side *client, struct side *server,
+		 const struct pair_options *options)
 {
-	*pair = (struct pair){.options = *options,
-			      .client = {.side = client, .peer = &pair->server},
-			      .server = {.side = server, .peer = &pair->client}};
-	create_cq(&pair->client, options->extended_cq);
-	create_cq(&pair->server, options->extended_cq);
-	create_qp(&pair->client, options);
-	create_qp(&pair->server, options);
+	*pair = (struct pair){
+		.options = *options,
+		.client = {.options = &pair->options, .side = client, .peer = &pair->server},
+		.server = {.options = &pair->options, .side = server, .peer = &pair->client},
+	};
+	create_cq(&pair->client, options);
+	create_cq(&pair->server, options);
+	create_qp(&pair->client, options, NULL);
+	create_qp(&pair->server, options, options->srq);
 }
 
 void endpoint_to_init(struct endpoint *endpoint)
@@ -94,7 +113,7 @@ void endpoint_to_init(struct endpoint *endpoint)
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
-		.qp_access_flags = SIDE_REMOTE,
+		.qp_access_flags = endpoint->options->access,
 		.qkey = PAIR_QKEY,
 	};
 
@@ -111,8 +130,8 @@ void endpoint_to_rtr(struct endpoint *endpoint)
 		.path_mtu = IBV_MTU_1024,
 		.dest_qp_num = endpoint->peer->qp->qp_num,
 		.rq_psn = FIRST_PSN,
-		.max_dest_rd_atomic = 16,
-		.min_rnr_timer = 1,
+		.max_dest_rd_atomic = endpoint->options->max_dest_rd_atomic,
+		.min_rnr_timer = endpoint->options->min_rnr_timer,
 		.ah_attr = path_to_peer(endpoint),
 	};
 	int mask = IBV_QP_STATE;
@@ -129,10 +148,10 @@ void endpoint_to_rts(struct endpoint *endpoint)
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
 		.sq_psn = FIRST_PSN,
-		.timeout = 14,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-		.max_rd_atomic = 16,
+		.timeout = endpoint->options->timeout,
+		.retry_cnt = endpoint->options->retry_cnt,
+		.rnr_retry = endpoint->options->rnr_retry,
+		.max_rd_atomic = endpoint->options->max_rd_atomic,
 	};
 	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 
@@ -161,18 +180,28 @@ void pair_connect(struct pair *pair)
 	endpoint_to_rts(&pair->server);
 }
 
-void pair_open(struct pair *pair, struct side *client, struct side *server, const struct pair_options *options)
+void pair_open(struct pair *pair, struct side *client, struct side *server,
+	       const struct pair_options *options)
 {
 	pair_create(pair, client, server, options);
 	pair_connect(pair);
+}
+
+void endpoint_destroy_qp(struct endpoint *endpoint)
+{
+	expect_error(ibv_destroy_qp(endpoint->qp), 0);
+	endpoint->qp = NULL;
 }
 
 static void close_endpoint(struct endpoint *endpoint)
 {
 	if (endpoint->ah)
 		expect_error(ibv_destroy_ah(endpoint->ah), 0);
-	expect_error(ibv_destroy_qp(endpoint->qp), 0);
+	if (endpoint->qp)
+		endpoint_destroy_qp(endpoint);
 	expect_error(ibv_destroy_cq(endpoint->cq), 0);
+	if (endpoint->channel)
+		expect_error(ibv_destroy_comp_channel(endpoint->channel), 0);
 }
 
 void pair_close(struct pair *pair)
@@ -207,5 +236,6 @@ void expect_state_(struct place place, struct endpoint *endpoint, enum ibv_qp_st
 
 	expect_error_(place, "ibv_query_qp()", ibv_query_qp(endpoint->qp, &attr, IBV_QP_STATE, &init), 0);
 	if (attr.qp_state != state)
-		fail_at(place, "the %s's QP is in state %d, not %d", endpoint->side->name, attr.qp_state, state);
+		fail_at(place, "the %s's QP is in state %d, not %d", endpoint->side->name, attr.qp_state,
+			state);
 }

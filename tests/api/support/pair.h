@@ -14,7 +14,8 @@ enum {
 	PAIR_WRS = 64,
 	PAIR_SGES = 4,
 	PAIR_QKEY = 0x11223344,
-	DV_KEY_OPS = MLX5DV_QP_EX_WITH_MR_LIST | MLX5DV_QP_EX_WITH_MR_INTERLEAVED | MLX5DV_QP_EX_WITH_MKEY_CONFIGURE,
+	DV_KEY_OPS = MLX5DV_QP_EX_WITH_MR_LIST | MLX5DV_QP_EX_WITH_MR_INTERLEAVED |
+		     MLX5DV_QP_EX_WITH_MKEY_CONFIGURE,
 };
 
 struct pair_options {
@@ -22,13 +23,22 @@ struct pair_options {
 	uint32_t max_send_wr;
 	uint32_t max_inline_data;
 	bool sq_sig_all;
-	bool extended_cq; /* ibv_create_cq_ex(3): endpoint.cq_ex */
-	uint64_t send_ops; /* enum ibv_qp_create_send_ops_flags */
+	bool extended_cq;     /* ibv_create_cq_ex(3): endpoint.cq_ex */
+	bool channel;         /* CQs have a completion channel: endpoint.channel; not with extended_cq */
+	int cqe;              /* of each CQ */
+	struct ibv_srq *srq;  /* of the server's QP; belongs to the test */
+	uint64_t send_ops;    /* enum ibv_qp_create_send_ops_flags */
 	uint64_t dv_send_ops; /* enum mlx5dv_qp_create_send_ops_flags */
+	/* Attributes of ibv_modify_qp(3). */
+	unsigned int access;
+	uint8_t max_rd_atomic, max_dest_rd_atomic;
+	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
 };
 
 struct endpoint {
+	const struct pair_options *options;
 	struct side *side;
+	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq; /* of both queues */
 	struct ibv_cq_ex *cq_ex;
 	struct ibv_qp *qp;
@@ -48,9 +58,11 @@ struct pair {
 struct pair_options pair_defaults(enum ibv_qp_type type);
 
 /** A pair in RTS, open to remote writes, reads and atomics. */
-void pair_open(struct pair *pair, struct side *client, struct side *server, const struct pair_options *options);
+void pair_open(struct pair *pair, struct side *client, struct side *server,
+	       const struct pair_options *options);
 /** As pair_open(), but the QPs stay in RESET until pair_connect(). */
-void pair_create(struct pair *pair, struct side *client, struct side *server, const struct pair_options *options);
+void pair_create(struct pair *pair, struct side *client, struct side *server,
+		 const struct pair_options *options);
 void pair_connect(struct pair *pair);
 
 /** A fresh pair of the same options over the same sides. */
@@ -58,6 +70,9 @@ void pair_renew(struct pair *pair);
 /** The same with other options. */
 void pair_replace(struct pair *pair, const struct pair_options *options);
 void pair_close(struct pair *pair);
+
+/** Destroys the QP before pair_close() does. */
+void endpoint_destroy_qp(struct endpoint *endpoint);
 
 /** The endpoint that is on @side. */
 struct endpoint *pair_at(struct pair *pair, const struct side *side);

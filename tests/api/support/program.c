@@ -18,6 +18,11 @@ void program_memory(size_t bytes)
 	memory_bytes = bytes;
 }
 
+struct view client_memory(size_t length)
+{
+	return view_memory(&client, 3000, length);
+}
+
 int program_open(void **state)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);

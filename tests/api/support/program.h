@@ -14,6 +14,9 @@ extern struct pair pair;
 /** How much memory the sides have from the next case on; SIDE_BYTES unless main() says otherwise. */
 void program_memory(size_t bytes);
 
+/** @length bytes in the middle of the client's memory. */
+struct view client_memory(size_t length);
+
 int program_open(void **state);
 int program_close(void **state);
 
@@ -21,8 +24,7 @@ int program_close(void **state);
 #define API_CASE(function) cmocka_unit_test_setup_teardown(function, program_open, program_close)
 
 /** Runs the cases of struct CMUnitTest @cases[]; returns the exit status. */
-#define run_cases(name, cases)                                                                                \
-	(program_choose_case(), cmocka_run_group_tests_name(name, cases, NULL, NULL))
+#define run_cases(name, cases) (program_choose_case(), cmocka_run_group_tests_name(name, cases, NULL, NULL))
 void program_choose_case(void);
 
 /**

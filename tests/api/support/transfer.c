@@ -77,7 +77,8 @@ static void model_store(const struct view *view, uint64_t value)
 /* ---- operations --------------------------------------------------------------------------------------------- */
 
 /* @status is what the test wants of a request on @one and @other: success takes a model. */
-static void begin(struct place place, const struct view *one, const struct view *other, enum ibv_wc_status status)
+static void begin(struct place place, const struct view *one, const struct view *other,
+		  enum ibv_wc_status status)
 {
 	if (status == IBV_WC_SUCCESS && (one->outside || other->outside))
 		fail_at(place, "the test wants success beyond the end of a view");
@@ -112,14 +113,15 @@ static void complete(struct place place, struct endpoint *endpoint, enum ibv_wc_
 		fail_at(place, "%u bytes came back, not %zu", wc.byte_len, read);
 }
 
-static void complete_receive(struct place place, struct endpoint *endpoint, enum ibv_wc_opcode opcode, size_t bytes,
-			     bool immediate)
+static void complete_receive(struct place place, struct endpoint *endpoint, enum ibv_wc_opcode opcode,
+			     size_t bytes, bool immediate)
 {
 	struct ibv_wc wc = expect_completion_(place, endpoint, RECEIVE_WR_ID, opcode);
 
 	if (wc.byte_len != bytes)
 		fail_at(place, "received %u bytes, not %zu", wc.byte_len, bytes);
-	if (immediate != !!(wc.wc_flags & IBV_WC_WITH_IMM) || (immediate && wc.imm_data != htobe32(IMMEDIATE)))
+	if (immediate != !!(wc.wc_flags & IBV_WC_WITH_IMM) ||
+	    (immediate && wc.imm_data != htobe32(IMMEDIATE)))
 		fail_at(place, "wc_flags %#x, immediate %#x", wc.wc_flags, be32toh(wc.imm_data));
 }
 
@@ -146,7 +148,8 @@ void expect_write_(struct place place, struct pair *pair, enum ibv_wr_opcode opc
 	complete(place, endpoint, IBV_WC_RDMA_WRITE, status, 0);
 	if (status == IBV_WC_SUCCESS) {
 		if (immediate)
-			complete_receive(place, endpoint->peer, IBV_WC_RECV_RDMA_WITH_IMM, source.length, true);
+			complete_receive(place, endpoint->peer, IBV_WC_RECV_RDMA_WITH_IMM, source.length,
+					 true);
 		model_copy(&source, &target);
 	}
 	end(place, pair, status);
@@ -189,7 +192,8 @@ void expect_send_(struct place place, struct pair *pair, enum ibv_wr_opcode opco
 	struct ibv_mr *header_mr = ibv_reg_mr(sink.side->pd, header, sizeof(header), IBV_ACCESS_LOCAL_WRITE);
 	struct ibv_sge sge = sge_of(&source);
 	struct ibv_sge receive[2] = {
-		{.addr = (uintptr_t)header, .length = sizeof(header), .lkey = header_mr->lkey}, sge_of(&sink)};
+		{.addr = (uintptr_t)header, .length = sizeof(header), .lkey = header_mr->lkey},
+		sge_of(&sink)};
 	struct ibv_send_wr wr = {
 		.wr_id = WR_ID,
 		.sg_list = &sge,

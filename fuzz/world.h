@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What fuzzed WQEs find: one device, a protection domain with keys of each kind over memory at a fixed address, pairs
+ * of QPs of each type. Made once; world_reset() brings all of it back to the same state, with the same numbers, so that
+ * an input does the same every time, and make-seeds.py can name keys and addresses.
+ *
+ * It reaches the device as a driver does (hca/hca.h), and into its structures where a reset or a check needs it.
+ */
+#ifndef SOFTHCA_FUZZ_WORLD_H
+#define SOFTHCA_FUZZ_WORLD_H
+
+#include "hca/qp.h"
+#include "mkey/key.h"
+
+#define WORLD_BASE UINT64_C(0x10000000)
+
+/* Keys in order of making; the number of the n-th is (16 + n) << 8. make-seeds.py has the same list. */
+enum world_key {
+	WORLD_FULL,	    /* all rights, 0x1f80 bytes at WORLD_BASE + 0x1040 */
+	WORLD_ZERO_BASED,   /* all rights, 0xe00 bytes, addresses from 0 */
+	WORLD_READ_ONLY,    /* a page that cannot be written, WORLD_BASE + 0x6000 */
+	WORLD_LOCAL,	    /* no remote rights, a page at WORLD_BASE + 0x8000 */
+	WORLD_FOREIGN,	    /* of another domain, a page at WORLD_BASE + 0xa000 */
+	WORLD_ON_DEMAND,    /* two pages at WORLD_BASE + 0xc000, the second of which does not exist */
+	WORLD_NULL,
+	WORLD_DEVICE,	    /* 4 KiB of device memory, addresses from 0 */
+	WORLD_GONE,	    /* deregistered */
+	WORLD_MKEY_4,	    /* indirect, 4 entries */
+	WORLD_MKEY_8,
+	WORLD_MKEY_64,	    /* with room for block setup; remote invalidation and tag updates allowed */
+	WORLD_MKEY_FOREIGN, /* of another domain */
+	WORLD_WINDOW_1,
+	WORLD_WINDOW_2,
+	WORLD_WINDOW_2_ALSO,
+	WORLD_KEYS,
+};
+
+#define WORLD_KEY(n) ((16u + (n)) << 8)
+
+#define WORLD_SQ_BLOCKS 16
+#define WORLD_RQ_ENTRIES 8
+#define WORLD_RQ_SHIFT 5 /* two segments */
+#define WORLD_SRQ_ENTRIES 8
+#define WORLD_SRQ_SHIFT 6 /* a link and three segments */
+
+enum world_pair {
+	WORLD_RC,
+	WORLD_UC,
+	WORLD_UD,
+	WORLD_RC_SMALL, /* CQs of four entries of 128 bytes; the responder has an SRQ */
+	WORLD_PAIRS,
+};
+
+/* A CQ with its consumer side. */
+struct world_cq {
+	struct hca_cq *cq;
+	uint8_t *buffer;
+	uint32_t count, size, consumer;
+	uint32_t dbrec[2];
+};
+
+struct world_qp {
+	struct hca_qp *qp;
+	uint8_t *sq;  /* WORLD_SQ_BLOCKS blocks, exactly as large */
+	uint8_t *rq;
+	uint32_t dbrec[2];
+	struct world_cq *send_cq, *recv_cq;
+	struct hca_srq *srq;
+};
+
+struct world_pair_of_qps {
+	struct world_qp end[2];
+};
+
+struct world {
+	struct hca *hca;
+	struct hca_context *context;
+	struct event_queue async;
+	struct hca_pd *pd, *foreign_pd;
+	struct mkey *key[WORLD_KEYS];
+	void *device_memory;
+	struct world_cq cq[4];
+	struct hca_srq *srq;
+	uint8_t *srq_ring;
+	uint32_t srq_dbrec;
+	struct world_pair_of_qps pair[WORLD_PAIRS];
+	union ibv_gid gid;
+	uint8_t gid_index;
+};
+
+extern struct world world;
+
+/* How a pair is connected; fields as in struct ibv_qp_attr. */
+struct world_connection {
+	bool to_itself;	  /* each end to itself instead of to the other */
+	bool unreachable; /* to a GID that nobody has */
+	bool peer_in_rtr;
+	uint16_t sq_start, rq_start; /* 16-bit index at which the rings begin, instead of 0 */
+	unsigned int access;
+	uint8_t mtu; /* enum ibv_mtu */
+	uint8_t retry_cnt, rnr_retry;
+	uint8_t max_rd_atomic, max_dest_rd_atomic;
+};
+
+/** Makes the world. Aborts if it does not come out as this file says. */
+void world_make(void);
+/** Memory, keys, CQs, SRQ as they were; no event waits. QPs are left to world_connect(). */
+void world_reset(void);
+/** An indirect key or window as it was made: free, nothing in it. Others are left alone. */
+void world_reset_key(enum world_key key);
+/** Brings both QPs of @pair through RESET to RTS. Rings and doorbell records are the caller's to fill before. */
+void world_connect(struct world_pair_of_qps *pair, const struct world_connection *connection);
+/** Aborts if memory changed that no request may write. */
+void world_check_memory(void);
+/** Takes all asynchronous events; aborts if one is not of an object of the world. */
+void world_take_events(void);
+
+#define WORLD_CHECK(condition)                                                                                         \
+	do {                                                                                                           \
+		if (!(condition))                                                                                      \
+			world_abort(__FILE__, __LINE__, #condition);                                                   \
+	} while (0)
+void world_abort(const char *file, int line, const char *condition) __attribute__((noreturn));
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Asynchronous events of a side's context (ibv_get_async_event(3)), with a deadline. */
+#ifndef SOFTHCA_TESTS_API_SUPPORT_EVENT_H
+#define SOFTHCA_TESTS_API_SUPPORT_EVENT_H
+
+#include "support/side.h"
+
+/** The next event is @type, about @object (a QP, CQ or SRQ); acknowledges it. */
+#define expect_event(side, type, object) expect_event_(HERE, side, type, object)
+void expect_event_(struct place place, const struct side *side, enum ibv_event_type type, const void *object);
+
+/** There is no event. */
+#define expect_no_event(side) expect_no_event_(HERE, side)
+void expect_no_event_(struct place place, const struct side *side);
+
+#endif

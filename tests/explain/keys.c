@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rules 1 to 13: keys on the way of a request. The client writes to keys of the server. */
+#include "rule_cases.h"
+
+#include <sys/mman.h>
+
+#include "support/mkey.h"
+
+enum { NO_KEY = 0xabcdef00, PAGE = 4096 };
+
+static uint32_t pd_number(struct ibv_pd *pd)
+{
+	struct mlx5dv_pd out = {0};
+	struct mlx5dv_obj object = {.pd = {.in = pd, .out = &out}};
+
+	expect_error(mlx5dv_init_obj(&object, MLX5DV_OBJ_PD), 0);
+	return out.pdn;
+}
+
+/* A key of the server over one interleaved entry. */
+static struct mlx5dv_mkey *interleave(struct mlx5dv_mr_interleaved entry, uint32_t repeat)
+{
+	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
+
+	expect_error(configure_interleaved(&pair.server, BY_MR_CALL, mkey, KEY_ACCESS, repeat, 1, &entry), 0);
+	expect_completion(&pair.server, CONFIGURE_WR_ID, MLX5DV_WC_UMR);
+	return mkey;
+}
+
+static void key_unknown(void)
+{
+	write_to(NO_KEY, 0x1000);
+	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, KEY_UNKNOWN, "RDMA_WRITE",
+		       "key 0xabcdef00 does not exist; the request covers [0x1000, +16)");
+	/* The peer knows it too, under its own QP. */
+	expect_about_qp(KEY_UNKNOWN, pair.server.qp->qp_num,
+			": key 0xabcdef00 does not exist; the request covers [0x1000, +16)");
+	expect_state(&pair.server, IBV_QPS_ERR);
+}
+
+static void key_free(void)
+{
+	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
+
+	write_to(mkey->rkey, 32);
+	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, KEY_FREE, "RDMA_WRITE",
+		       "key 0x%x is a layout key that is not configured or not bound; the request covers [0x20, +16)",
+		       mkey->rkey);
+}
+
+static void key_stale(void)
+{
+	uint32_t other_tag = server.mr->rkey ^ 1;
+
+	write_to(other_tag, side_address(&server, 0));
+	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, KEY_STALE, "RDMA_WRITE",
+		       "key 0x%x has not the tag of the memory region of that index, whose number is 0x%x; the request "
+		       "covers [0x%" PRIx64 ", +16)",
+		       other_tag, server.mr->rkey, side_address(&server, 0));
+}
+
+static void key_domain(void)
+{
+	struct ibv_pd *other = ibv_alloc_pd(server.context);
+	struct ibv_mr *mr = ibv_reg_mr(other, server.memory, PAGE, SIDE_ACCESS);
+
+	write_to(mr->rkey, side_address(&server, 0));
+	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, KEY_DOMAIN, "RDMA_WRITE",
+		       "key 0x%x is a memory region of protection domain 0x%x; the queue pair is in domain 0x%x",
+		       mr->rkey, pd_number(other), pd_number(server.pd));
+	expect_error(ibv_dereg_mr(mr), 0);
+	expect_error(ibv_dealloc_pd(other), 0);
+}
+
+static void key_other_qp(void)
+{
+	struct pair_options options = pair_defaults(IBV_QPT_RC);
+	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
+	uint32_t owner = pair.server.qp->qp_num;
+	struct pair mine = pair;
+
+	lend(mw, server.mr, PAGE, IBV_ACCESS_REMOTE_WRITE);
+	pair_open(&pair, &client, &server, &options);
+	write_to(mw->rkey, side_address(&server, 0));
+	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, KEY_OTHER_QP, "RDMA_WRITE",
+		       "key 0x%x is a type 2 window bound to queue pair 0x%x; the request came through queue pair 0x%x",
+		       mw->rkey, owner, pair.server.qp->qp_num);
+	pair_close(&pair);
+	pair = mine;
+	pair.client.peer = &pair.server;
+	pair.server.peer = &pair.client;
+}
+
+static void key_rights(void)
+{
+	struct ibv_mr *mr = side_register(&server, 0, PAGE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+
+	write_to(mr->rkey, side_address(&server, 8));
+	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, KEY_RIGHTS, "RDMA_WRITE",
+		       "key 0x%x is a memory region that allows local read|local write|remote read; the request needs "
+		       "remote write for [0x%" PRIx64 ", +16)",
+		       mr->rkey, side_address(&server, 8));
+}
+
+static void key_range(void)
+{
+	struct ibv_mr *mr = side_register(&server, 0, 100, SIDE_ACCESS);
+
+	write_to(mr->rkey, side_address(&server, 90));
+	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, KEY_RANGE, "RDMA_WRITE",
+		       "key 0x%x is a memory region of [0x%" PRIx64 ", +100); the request covers [0x%" PRIx64 ", +16)",
+		       mr->rkey, side_address(&server, 0), side_address(&server, 90));
+}
+
+static void key_not_mapped(void)
+{
+	uint8_t *memory = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_mr *mr = ibv_reg_mr(server.pd, memory, 2 * PAGE, SIDE_ACCESS | IBV_ACCESS_ON_DEMAND);
+
+	assert_non_null(mr);
+	munmap(memory + PAGE, PAGE);
+	write_to(mr->rkey, (uintptr_t)memory + PAGE + 4);
+	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, KEY_NOT_MAPPED, "RDMA_WRITE",
+		       "key 0x%x is a memory region on demand, and the memory at [0x%" PRIxPTR
+		       ", +16) is not mapped, or not with the access needed",
+		       mr->rkey, (uintptr_t)memory + PAGE + 4);
+	expect_error(ibv_dereg_mr(mr), 0);
+	munmap(memory, PAGE);
+}
+
+/* docs/limits.md, MKEY_DEPTH: a walk passes through 4 keys; the fifth must be memory. */
+static void key_depth(void)
+{
+	struct ibv_sge sge = side_sge(&server, 0, 64);
+	struct mlx5dv_mkey *innermost = NULL, *mkey = NULL;
+
+	for (int level = 0; level < 5; level++) {
+		mkey = side_create_mkey(&server, 4, NULL);
+		expect_error(configure_list(&pair.server, BY_MR_CALL, mkey, KEY_ACCESS, 1, &sge), 0);
+		expect_completion(&pair.server, CONFIGURE_WR_ID, MLX5DV_WC_UMR);
+		innermost = innermost ? innermost : mkey;
+		sge = (struct ibv_sge){.addr = 0, .length = 64, .lkey = mkey->lkey};
+	}
+	write_to(mkey->rkey, 0);
+	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, KEY_DEPTH, "RDMA_WRITE",
+		       "key 0x%x lies below 4 other keys; that many levels is all a walk passes through",
+		       innermost->rkey);
+}
+
+/* mlx5-formats 6, no. 42: the length of the key is 65536 + 24, its entry has the low 16 bits of that. */
+static void layout_short(void)
+{
+	struct mlx5dv_mkey *mkey = interleave(side_interleaved(&server, 0, 65536 + 24, 0), 1);
+
+	write_to(mkey->rkey, 20);
+	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, LAYOUT_SHORT, "RDMA_WRITE",
+		       "key 0x%x is a layout key whose layout translates 24 bytes; the request needs [0x14, +16) of them",
+		       mkey->rkey);
+}
+
+static void layout_wraps(void)
+{
+	struct mlx5dv_mr_interleaved entry = {
+		.addr = 0xffffffffffffff00, .bytes_count = BYTES, .bytes_skip = 256 - BYTES, .lkey = server.mr->lkey};
+	struct mlx5dv_mkey *mkey = interleave(entry, 2);
+
+	write_to(mkey->rkey, BYTES);
+	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, LAYOUT_WRAPS, "RDMA_WRITE",
+		       "an entry of the layout begins at 0xffffffffffffff00 of key 0x%x; its repetition 0x100 further on, "
+		       "byte 0x0 of it, is beyond the address space (needed: 16 bytes)",
+		       server.mr->lkey);
+}
+
+static void window_region_gone(void)
+{
+	struct ibv_mr *mr = side_register(&server, 0, PAGE, SIDE_ACCESS);
+	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
+	uint32_t region = mr->lkey;
+
+	lend(mw, mr, PAGE, IBV_ACCESS_REMOTE_WRITE);
+	side_deregister(&server, mr);
+	write_to(mw->rkey, side_address(&server, 64));
+	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, WINDOW_REGION_GONE, "RDMA_WRITE",
+		       "the window was bound to memory region 0x%x, which was deregistered since; the request covers "
+		       "[0x%" PRIx64 ", +16)",
+		       region, side_address(&server, 64));
+}
+
+static const struct rule_case cases[] = {
+	CASE(KEY_UNKNOWN, key_unknown),
+	CASE(KEY_FREE, key_free),
+	CASE(KEY_STALE, key_stale),
+	CASE(KEY_DOMAIN, key_domain),
+	CASE(KEY_OTHER_QP, key_other_qp),
+	CASE(KEY_RIGHTS, key_rights),
+	CASE(KEY_RANGE, key_range),
+	CASE(KEY_NOT_MAPPED, key_not_mapped),
+	CASE(KEY_DEPTH, key_depth),
+	CASE(LAYOUT_SHORT, layout_short),
+	CASE(LAYOUT_WRAPS, layout_wraps),
+	CASE(WINDOW_REGION_GONE, window_region_gone),
+};
+
+RULE_CASES(key_cases, cases);

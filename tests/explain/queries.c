@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rules 300 to 313 and 380 to 385: queries, imports, address handles. */
+#include "rule_cases.h"
+
+#include <unistd.h>
+#include <sys/eventfd.h>
+
+enum { GRH_VERSION_6 = 6u << 28, NEXT_TCP = 6, NEXT_IBA = 0x1b };
+
+static const union ibv_gid nobody = {
+	.raw = {0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x99}}; /* RFC 3849: documentation */
+
+static ssize_t gid_count(void)
+{
+	struct ibv_gid_entry entries[64];
+
+	return ibv_query_gid_table(client.context, entries, ARRAY_SIZE(entries), 0);
+}
+
+/* The address of who sent a datagram, from what lies in front of it. */
+static int address_from(struct ibv_grh *grh)
+{
+	struct ibv_wc wc = {.wc_flags = IBV_WC_GRH};
+	struct ibv_ah_attr attr;
+
+	errno = 0;
+	return ibv_init_ah_from_wc(client.context, 1, &wc, grh, &attr) ? errno : 0;
+}
+
+static void port_number(void)
+{
+	struct ibv_port_attr attr;
+
+	expect_error(ibv_query_port(client.context, 9, &attr), EINVAL);
+	expect_refusal(PORT_NUMBER, "ibv_query_port → EINVAL: port 9 does not exist: the device has ports 1 to 1");
+}
+
+static void gid_index(void)
+{
+	struct ibv_port_attr attr;
+	union ibv_gid gid;
+
+	expect_error(ibv_query_port(client.context, 1, &attr), 0);
+	assert_int_equal(ibv_query_gid(client.context, 1, -5, &gid), -1);
+	expect_refusal(GID_INDEX,
+		       "ibv_query_gid → EINVAL: GID index -5 is outside of the table, which has %d entries",
+		       attr.gid_tbl_len);
+}
+
+static void gid_empty(void)
+{
+	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = server.gid, .sgid_index = 63}};
+
+	assert_null(ibv_create_ah(client.pd, &attr));
+	expect_error(errno, EINVAL);
+	expect_refusal(GID_EMPTY, "ibv_create_ah → EINVAL: GID index 63 is empty: entries 0 to %zd exclusive are in use",
+		       gid_count());
+}
+
+static void gid_table_room(void)
+{
+	struct ibv_gid_entry entry;
+	ssize_t count = gid_count();
+
+	assert_int_equal(ibv_query_gid_table(client.context, &entry, 1, 0), -EINVAL);
+	expect_refusal(GID_TABLE_ROOM, "ibv_query_gid_table → EINVAL: there is room for 1 entries, the table has %zd",
+		       count);
+}
+
+static void query_flags(void)
+{
+	struct ibv_gid_entry entry;
+
+	expect_error(ibv_query_gid_ex(client.context, 1, 0, &entry, 4), EINVAL);
+	expect_refusal(QUERY_FLAGS, "ibv_query_gid_ex → EINVAL: flags 0x4 are set and none is defined");
+}
+
+static void pkey_index(void)
+{
+	__be16 pkey;
+
+	assert_int_equal(ibv_query_pkey(client.context, 1, -3, &pkey), -1);
+	expect_refusal(PKEY_INDEX,
+		       "ibv_query_pkey → EINVAL: P_Key index -3 is outside of the table, which has 1 entries");
+}
+
+static void pkey_unknown(void)
+{
+	assert_int_equal(ibv_get_pkey_index(client.context, 1, htobe16(0x1234)), -1);
+	expect_refusal(PKEY_UNKNOWN, "ibv_get_pkey_index → EINVAL: no entry of the table is P_Key 0x1234");
+}
+
+static void query_device_size(void)
+{
+	struct verbs_context *operations = verbs_get_ctx_op(client.context, query_device_ex);
+	struct ibv_device_attr_ex attr;
+
+	assert_non_null(operations);
+	expect_error(operations->query_device_ex(client.context, NULL, &attr, 8), EINVAL);
+	expect_refusal(QUERY_DEVICE_SIZE,
+		       "ibv_query_device_ex → EINVAL: the structure has 8 bytes and must have %zu at least",
+		       sizeof(attr.orig_attr));
+}
+
+static void comp_mask(void)
+{
+	struct ibv_values_ex values = {.comp_mask = 0x12};
+
+	expect_error(ibv_query_rt_values_ex(client.context, &values), EINVAL);
+	expect_refusal(COMP_MASK, "ibv_query_rt_values_ex → EINVAL: comp_mask 0x12 has bits outside of 0x1");
+}
+
+static void context_in_use(void)
+{
+	struct ibv_context *context = open_device();
+	struct ibv_pd *pd = ibv_alloc_pd(context);
+
+	/* Succeeds, as with a real adapter, whose kernel takes the rest back when the process ends. */
+	expect_error(ibv_close_device(context), 0);
+	expect_refusal(CONTEXT_IN_USE,
+		       "ibv_close_device: objects of the context still exist: they and the context stay until the "
+		       "process ends");
+	expect_error(ibv_dealloc_pd(pd), 0);
+	expect_error(ibv_close_device(context), 0);
+}
+
+static void import_descriptor(void)
+{
+	int fd = eventfd(0, 0);
+
+	assert_null(ibv_import_device(fd));
+	expect_error(errno, ENODEV);
+	expect_refusal(IMPORT_DESCRIPTOR,
+		       "ibv_import_device → ENODEV: descriptor %d is not the command descriptor of an open context of "
+		       "this process",
+		       fd);
+	close(fd);
+}
+
+static void import_handle(void)
+{
+	assert_null(ibv_import_pd(client.context, 4711));
+	expect_error(errno, ENOENT);
+	expect_refusal(IMPORT_HANDLE, "ibv_import_pd → ENOENT: nothing of that kind has handle 4711 in the context");
+}
+
+static void handle_gone(void)
+{
+	struct ibv_mr *mr = ibv_reg_mr(client.pd, client.memory, 64, 0), *again;
+	uint32_t handle = mr->handle;
+
+	again = ibv_import_mr(client.pd, handle);
+	assert_non_null(again);
+	expect_error(ibv_dereg_mr(mr), 0);
+	expect_error(ibv_dereg_mr(again), EINVAL);
+	expect_refusal(HANDLE_GONE,
+		       "ibv_dereg_mr → EINVAL: the object behind handle %u was destroyed through another import of it "
+		       "already",
+		       handle);
+	ibv_unimport_mr(again);
+}
+
+static void ah_no_grh(void)
+{
+	struct ibv_ah_attr attr = {.dlid = 1, .port_num = 1};
+
+	assert_null(ibv_create_ah(client.pd, &attr));
+	expect_error(errno, EINVAL);
+	expect_refusal(AH_NO_GRH, "ibv_create_ah → EINVAL: is_global is 0, and RoCE packets always have a global route");
+}
+
+/* Exported for connection managers; no header declares it. */
+int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr, uint8_t mac[6], uint16_t *vid);
+
+static void gid_no_neighbour(void)
+{
+	struct ibv_ah_attr attr = {
+		.is_global = 1, .port_num = 1, .grh = {.dgid = nobody, .sgid_index = client.gid_index}};
+	uint16_t vlan;
+	uint8_t mac[6];
+
+	assert_int_equal(ibv_resolve_eth_l2_from_gid(client.context, &attr, mac, &vlan), -EHOSTUNREACH);
+	expect_refusal(GID_NO_NEIGHBOUR,
+		       "ibv_resolve_eth_l2_from_gid → EHOSTUNREACH: no interface and no neighbour is known for GID "
+		       "0x20010db800000000:0x99");
+}
+
+/* Byte 20 begins an IPv4 header, byte 0 an IPv6 header: here is neither. */
+static void wc_header_version(void)
+{
+	uint8_t bytes[40] = {[20] = 0x95};
+	struct ibv_grh grh;
+
+	memcpy(&grh, bytes, sizeof(grh));
+	expect_error(address_from(&grh), EPROTONOSUPPORT);
+	expect_refusal(WC_HEADER_VERSION,
+		       "ibv_init_ah_from_wc → EPROTONOSUPPORT: the 40 bytes in front of the payload hold neither an IPv4 "
+		       "nor an IPv6 header (version 9)");
+}
+
+static void wc_next_header(void)
+{
+	struct ibv_grh grh = {
+		.version_tclass_flow = htobe32(GRH_VERSION_6), .next_hdr = NEXT_TCP, .dgid = client.gid, .sgid = nobody};
+
+	expect_error(address_from(&grh), EPROTONOSUPPORT);
+	expect_refusal(WC_NEXT_HEADER, "ibv_init_ah_from_wc → EPROTONOSUPPORT: next header 6 is neither UDP (RoCE v2) "
+				       "nor IBA (RoCE v1)");
+}
+
+static void wc_multicast(void)
+{
+	struct ibv_grh grh = {.version_tclass_flow = htobe32(GRH_VERSION_6), .next_hdr = NEXT_IBA, .sgid = nobody};
+
+	grh.dgid.raw[0] = 0xff;
+	expect_error(address_from(&grh), EINVAL);
+	expect_refusal(WC_MULTICAST, "ibv_init_ah_from_wc → EINVAL: the datagram went to a multicast group, which nobody "
+				     "can answer from");
+}
+
+static void wc_gid_unknown(void)
+{
+	struct ibv_grh grh = {
+		.version_tclass_flow = htobe32(GRH_VERSION_6), .next_hdr = NEXT_IBA, .dgid = nobody, .sgid = client.gid};
+
+	expect_error(address_from(&grh), EINVAL);
+	expect_refusal(WC_GID_UNKNOWN, "ibv_init_ah_from_wc → EINVAL: the datagram was sent to GID "
+				       "0x20010db800000000:0x99, which is not in the table");
+}
+
+static const struct rule_case cases[] = {
+	CASE(PORT_NUMBER, port_number),
+	CASE(GID_INDEX, gid_index),
+	CASE(GID_EMPTY, gid_empty),
+	CASE(GID_TABLE_ROOM, gid_table_room),
+	CASE(QUERY_FLAGS, query_flags),
+	CASE(PKEY_INDEX, pkey_index),
+	CASE(PKEY_UNKNOWN, pkey_unknown),
+	CASE(QUERY_DEVICE_SIZE, query_device_size),
+	CASE(COMP_MASK, comp_mask),
+	CASE(CONTEXT_IN_USE, context_in_use),
+	CASE(IMPORT_DESCRIPTOR, import_descriptor),
+	CASE(IMPORT_HANDLE, import_handle),
+	CASE(HANDLE_GONE, handle_gone),
+	CASE(AH_NO_GRH, ah_no_grh),
+	CASE(GID_NO_NEIGHBOUR, gid_no_neighbour),
+	CASE(WC_HEADER_VERSION, wc_header_version),
+	CASE(WC_NEXT_HEADER, wc_next_header),
+	CASE(WC_MULTICAST, wc_multicast),
+	CASE(WC_GID_UNKNOWN, wc_gid_unknown),
+};
+
+RULE_CASES(query_cases, cases);

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rules 110 to 119: ibv_modify_qp(3). */
+#include "rule_cases.h"
+
+static void refused(struct endpoint *endpoint, struct ibv_qp_attr attr, int mask)
+{
+	expect_error(ibv_modify_qp(endpoint->qp, &attr, mask), EINVAL);
+}
+
+/* QPs in RESET, as created. */
+static void anew(enum ibv_qp_type type)
+{
+	struct pair_options options = pair_defaults(type);
+
+	pair_close(&pair);
+	pair_create(&pair, &client, &server, &options);
+}
+
+/* What a client in INIT needs to go to RTR. */
+static struct ibv_qp_attr to_rtr(void)
+{
+	return (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = pair.server.qp->qp_num,
+		.min_rnr_timer = 1,
+		.ah_attr = {.is_global = 1,
+			    .port_num = 1,
+			    .grh = {.dgid = server.gid, .sgid_index = client.gid_index}},
+	};
+}
+
+enum {
+	RTR_MASK = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+		   IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+};
+
+static void modify_transition(void)
+{
+	anew(IBV_QPT_UC);
+	refused(&pair.client, (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS}, IBV_QP_STATE);
+	expect_about_qp(MODIFY_TRANSITION, pair.client.qp->qp_num,
+			" ibv_modify_qp → EINVAL: a UC queue pair does not go from RESET to RTS");
+}
+
+static void modify_missing(void)
+{
+	anew(IBV_QPT_RC);
+	refused(&pair.client, (struct ibv_qp_attr){.qp_state = IBV_QPS_INIT}, IBV_QP_STATE | IBV_QP_PORT);
+	expect_about_qp(MODIFY_MISSING, pair.client.qp->qp_num,
+			" ibv_modify_qp → EINVAL: RC from RESET to INIT needs ACCESS_FLAGS|PKEY_INDEX as well");
+}
+
+static void modify_not_allowed(void)
+{
+	refused(&pair.client, (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS},
+		IBV_QP_STATE | IBV_QP_QKEY | IBV_QP_DEST_QPN);
+	expect_about_qp(MODIFY_NOT_ALLOWED, pair.client.qp->qp_num,
+			" ibv_modify_qp → EINVAL: RC from RTS to RTS does not take QKEY|DEST_QPN");
+}
+
+static void modify_value(void)
+{
+	struct ibv_qp_attr attr;
+
+	anew(IBV_QPT_RC);
+	endpoint_to_init(&pair.client);
+	attr = to_rtr();
+	attr.min_rnr_timer = 32;
+	refused(&pair.client, attr, RTR_MASK);
+	expect_about_qp(MODIFY_VALUE, pair.client.qp->qp_num,
+			" ibv_modify_qp → EINVAL: MIN_RNR_TIMER is 32; at most 31 (a port number at least 1)");
+}
+
+static void modify_cur_state(void)
+{
+	refused(&pair.client, (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_SQD},
+		IBV_QP_STATE | IBV_QP_CUR_STATE);
+	expect_about_qp(MODIFY_CUR_STATE, pair.client.qp->qp_num,
+			" ibv_modify_qp → EINVAL: cur_qp_state says SQD; the queue pair is in RTS");
+}
+
+static void modify_mtu(void)
+{
+	struct ibv_qp_attr attr;
+
+	anew(IBV_QPT_RC);
+	endpoint_to_init(&pair.client);
+	attr = to_rtr();
+	attr.path_mtu = 6;
+	refused(&pair.client, attr, RTR_MASK);
+	expect_about_qp(MODIFY_MTU, pair.client.qp->qp_num,
+			" ibv_modify_qp → EINVAL: path_mtu is 6 of enum ibv_mtu; it must be 1 to 5, and not above the port's "
+			"active MTU of 4096 bytes");
+}
+
+static void modify_no_grh(void)
+{
+	struct ibv_qp_attr attr;
+
+	anew(IBV_QPT_RC);
+	endpoint_to_init(&pair.client);
+	attr = to_rtr();
+	attr.ah_attr = (struct ibv_ah_attr){.dlid = 7, .port_num = 1};
+	refused(&pair.client, attr, RTR_MASK);
+	expect_about_qp(MODIFY_NO_GRH, pair.client.qp->qp_num,
+			" ibv_modify_qp → EINVAL: ah_attr has is_global 0 (dlid 7): on Ethernet an address is a GID");
+}
+
+static void modify_sgid(void)
+{
+	struct ibv_gid_entry entries[64];
+	struct ibv_qp_attr attr;
+
+	anew(IBV_QPT_RC);
+	endpoint_to_init(&pair.client);
+	attr = to_rtr();
+	attr.ah_attr.grh.sgid_index = 63;
+	refused(&pair.client, attr, RTR_MASK);
+	expect_about_qp(MODIFY_SGID, pair.client.qp->qp_num,
+			" ibv_modify_qp → EINVAL: grh.sgid_index is 63; the GID table has %zd entries",
+			ibv_query_gid_table(client.context, entries, ARRAY_SIZE(entries), 0));
+}
+
+static void modify_access(void)
+{
+	refused(&pair.client, (struct ibv_qp_attr){.qp_access_flags = IBV_ACCESS_REMOTE_READ | 0x4000},
+		IBV_QP_ACCESS_FLAGS);
+	expect_about_qp(MODIFY_ACCESS, pair.client.qp->qp_num,
+			" ibv_modify_qp → EINVAL: qp_access_flags is REMOTE_READ|0x4000; allowed are "
+			"LOCAL_WRITE|REMOTE_WRITE|REMOTE_READ|REMOTE_ATOMIC|MW_BIND|ZERO_BASED|ON_DEMAND|HUGETLB|"
+			"RELAXED_ORDERING");
+}
+
+static void modified_to_error(void)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+	expect_error(ibv_modify_qp(pair.client.qp, &attr, IBV_QP_STATE), 0);
+	expect_about_qp(MODIFIED_TO_ERROR, pair.client.qp->qp_num,
+			": the program moved the queue pair from RTS to ERR");
+}
+
+static const struct rule_case cases[] = {
+	CASE(MODIFY_TRANSITION, modify_transition),
+	CASE(MODIFY_MISSING, modify_missing),
+	CASE(MODIFY_NOT_ALLOWED, modify_not_allowed),
+	CASE(MODIFY_VALUE, modify_value),
+	CASE(MODIFY_CUR_STATE, modify_cur_state),
+	CASE(MODIFY_MTU, modify_mtu),
+	CASE(MODIFY_NO_GRH, modify_no_grh),
+	CASE(MODIFY_SGID, modify_sgid),
+	CASE(MODIFY_ACCESS, modify_access),
+	CASE(MODIFIED_TO_ERROR, modified_to_error),
+};
+
+RULE_CASES(state_cases, cases);

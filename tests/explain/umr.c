@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rules 40 to 64: configuring keys, binding windows, invalidating. The server does it, with keys of its own. */
+#include "rule_cases.h"
+
+#include "support/mkey.h"
+
+enum { NO_KEY = 0xabcdef00, PAGE = 4096 };
+
+/* Offsets in a UMR WQE (mlx5-formats 1.2, 1.8). */
+enum {
+	QPN_DS = 4,
+	UMR_FLAGS = 16,
+	KLM_OCTOWORDS = 20,
+	BSF_OCTOWORDS = 22,
+	MKEY_MASK = 24,
+	CONTEXT_QPN = 64 + 4,
+	CONTEXT_LENGTH = 64 + 24,
+	REPEAT_ENTRIES = 128 + 14,
+};
+
+/* Posts a local invalidation of @rkey. */
+static void invalidate(uint32_t rkey)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = WR_ID, .opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED, .invalidate_rkey = rkey};
+
+	post_send(&pair.server, &wr);
+}
+
+/* A SEND of the client, without data, that is to invalidate @rkey of the server; the server has a receive. */
+static void send_invalidate(uint32_t rkey)
+{
+	struct ibv_send_wr wr = {.wr_id = WR_ID,
+				 .opcode = IBV_WR_SEND_WITH_INV,
+				 .send_flags = IBV_SEND_SIGNALED,
+				 .invalidate_rkey = rkey};
+
+	post_receive(&pair.server, WR_ID, NULL, 0);
+	post_send(&pair.client, &wr);
+}
+
+/* Posts the bind of a type 2 window to @length bytes at @offset of the server's memory; returns the rkey it is to have. */
+static uint32_t bind(struct ibv_mw *mw, struct ibv_mr *mr, uint64_t offset, uint64_t length, unsigned int access)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = WR_ID,
+		.opcode = IBV_WR_BIND_MW,
+		.send_flags = IBV_SEND_SIGNALED,
+		.bind_mw = {.mw = mw,
+			    .rkey = ibv_inc_rkey(mw->rkey),
+			    .bind_info = {.mr = mr,
+					  .addr = side_address(&server, offset),
+					  .length = length,
+					  .mw_access_flags = access}},
+	};
+
+	post_send(&pair.server, &wr);
+	return wr.bind_mw.rkey;
+}
+
+/* Posts a configuration of a new key to 64 bytes of memory; returns the key. */
+static struct mlx5dv_mkey *configure(void)
+{
+	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
+	struct ibv_sge sge = side_sge(&server, 0, 64);
+
+	expect_error(configure_list(&pair.server, BY_MR_CALL, mkey, KEY_ACCESS, 1, &sge), 0);
+	return mkey;
+}
+
+static void umr_short(void)
+{
+	struct raw raw = raw_begin(&pair.server);
+
+	invalidate(NO_KEY);
+	raw_put32(&raw, QPN_DS, pair.server.qp->qp_num << 8 | 4);
+	raw_run(&raw);
+	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, UMR_SHORT, "UMR",
+		       "the UMR WQE has 64 bytes; what it announces takes 128");
+}
+
+static void umr_not_inline(void)
+{
+	struct raw raw = raw_begin(&pair.server);
+	struct mlx5dv_mkey *mkey = configure();
+
+	raw_put8(&raw, UMR_FLAGS, 0);
+	raw_run(&raw);
+	expect_failure(&pair.server, CONFIGURE_WR_ID, MW_BIND_ERR, UMR_NOT_INLINE, "UMR",
+		       "the entries for key 0x%x are not in the WQE (flags 0x0)", mkey->lkey);
+}
+
+/* The bits of mlx5-formats 1.8 but PAGE_SIZE (1), PD (7), EN_RINVAL (8). */
+static void umr_mask(void)
+{
+	const uint64_t allowed = 1 << 0 | 1 << 6 | 1 << 9 | 1 << 12 | 1 << 13 | 1 << 14 | 1 << 17 | 1 << 18 | 1 << 19 |
+				 1 << 20 | 1 << 21 | 1 << 23 | 1 << 25 | 1 << 26 | 1 << 29;
+	struct raw raw = raw_begin(&pair.server);
+	struct mlx5dv_mkey *mkey = configure();
+
+	raw_put64(&raw, MKEY_MASK, 1 << 7 | 1 << 0);
+	raw_run(&raw);
+	expect_failure(&pair.server, CONFIGURE_WR_ID, MW_BIND_ERR, UMR_MASK, "UMR",
+		       "the UMR of key 0x%x asks to change 0x81; a program may change 0x%" PRIx64, mkey->lkey, allowed);
+}
+
+static void umr_not_enabled(void)
+{
+	invalidate(server.mr->rkey);
+	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, UMR_NOT_ENABLED, "UMR",
+		       "key 0x%x is a memory region: it is registered, not configured by work requests",
+		       server.mr->rkey);
+}
+
+static void umr_stale(void)
+{
+	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
+	uint32_t before = mw->rkey;
+
+	lend(mw, server.mr, PAGE, IBV_ACCESS_REMOTE_READ);
+	invalidate(before);
+	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, UMR_STALE, "UMR",
+		       "key 0x%x has not the tag of the type 2 window of that index, whose number is 0x%x", before,
+		       mw->rkey);
+}
+
+static void umr_not_free(void)
+{
+	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
+
+	lend(mw, server.mr, PAGE, IBV_ACCESS_REMOTE_READ);
+	bind(mw, server.mr, 0, 2 * PAGE, IBV_ACCESS_REMOTE_READ);
+	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, UMR_NOT_FREE, "UMR",
+		       "key 0x%x is a type 2 window that is in use, [0x%" PRIx64
+		       ", +4096): a type 2 window is bound again only after it was invalidated",
+		       mw->rkey, side_address(&server, 0));
+}
+
+static void umr_free(void)
+{
+	struct raw raw = raw_begin(&pair.server);
+	struct mlx5dv_mkey *mkey = configure();
+
+	raw_put8(&raw, UMR_FLAGS, 0x80 | 0x40);
+	raw_run(&raw);
+	expect_failure(&pair.server, CONFIGURE_WR_ID, MW_BIND_ERR, UMR_FREE, "UMR",
+		       "key 0x%x is a layout key that is not in use", mkey->lkey);
+}
+
+/* mlx5-formats 6, no. 41: the header of an interleaved layout takes an entry too, and entries come in fours. */
+static void umr_capacity(void)
+{
+	struct pair_options options = pair_defaults(IBV_QPT_RC);
+	struct mlx5dv_mr_interleaved entries[4];
+	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
+
+	options.max_inline_data = 256;
+	pair_replace(&pair, &options);
+	for (size_t i = 0; i < 4; i++)
+		entries[i] = side_interleaved(&server, 64 * i, 16, 16);
+	expect_error(configure_interleaved(&pair.server, BY_MR_CALL, mkey, KEY_ACCESS, 2, 4, entries), 0);
+	expect_failure(&pair.server, CONFIGURE_WR_ID, MW_BIND_ERR, UMR_CAPACITY, "UMR",
+		       "8 translation entries for key 0x%x, which was created for 4", mkey->lkey);
+}
+
+static void umr_bsf_capacity(void)
+{
+	struct raw raw = raw_begin(&pair.server);
+	struct mlx5dv_mkey *mkey = configure();
+
+	raw_put16(&raw, KLM_OCTOWORDS, 0);
+	raw_put16(&raw, BSF_OCTOWORDS, 4);
+	raw_run(&raw);
+	expect_failure(&pair.server, CONFIGURE_WR_ID, MW_BIND_ERR, UMR_BSF_CAPACITY, "UMR",
+		       "4 units of block setup for key 0x%x, which was created for 0", mkey->lkey);
+}
+
+static void umr_repeat_entries(void)
+{
+	struct raw raw = raw_begin(&pair.server);
+	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
+	struct mlx5dv_mr_interleaved entry = side_interleaved(&server, 0, 16, 16);
+
+	expect_error(configure_interleaved(&pair.server, BY_MR_CALL, mkey, KEY_ACCESS, 2, 1, &entry), 0);
+	raw_put16(&raw, REPEAT_ENTRIES, 9);
+	raw_run(&raw);
+	expect_failure(&pair.server, CONFIGURE_WR_ID, MW_BIND_ERR, UMR_REPEAT_ENTRIES, "UMR",
+		       "the repeat block of key 0x%x announces 9 entries; the WQE holds 3", mkey->lkey);
+}
+
+static void bind_region_unknown(void)
+{
+	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
+	struct ibv_mr gone = {.lkey = NO_KEY};
+	uint32_t rkey = bind(mw, &gone, 0, PAGE, IBV_ACCESS_REMOTE_READ);
+
+	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, BIND_REGION_UNKNOWN, "UMR",
+		       "window 0x%x is to be bound to memory region 0xabcdef00, which does not exist", rkey);
+}
+
+static void bind_not_a_region(void)
+{
+	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
+	struct mlx5dv_mkey *mkey = configure();
+	struct ibv_mr mr = {.lkey = mkey->lkey};
+	uint32_t rkey;
+
+	expect_completion(&pair.server, CONFIGURE_WR_ID, MLX5DV_WC_UMR);
+	rkey = bind(mw, &mr, 0, 64, IBV_ACCESS_REMOTE_READ);
+	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, BIND_NOT_A_REGION, "UMR",
+		       "window 0x%x is to be bound to key 0x%x, a layout key", rkey, mkey->lkey);
+}
+
+static void bind_domain(void)
+{
+	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
+	struct mlx5dv_pd own = {0}, others = {0};
+	struct mlx5dv_obj object = {.pd = {.in = server.pd, .out = &own}};
+	uint32_t rkey;
+
+	expect_error(mlx5dv_init_obj(&object, MLX5DV_OBJ_PD), 0);
+	object = (struct mlx5dv_obj){.pd = {.in = client.pd, .out = &others}};
+	expect_error(mlx5dv_init_obj(&object, MLX5DV_OBJ_PD), 0);
+	rkey = bind(mw, client.mr, 0, PAGE, IBV_ACCESS_REMOTE_READ);
+	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, BIND_DOMAIN, "UMR",
+		       "window 0x%x of protection domain 0x%x is to be bound to region 0x%x of domain 0x%x", rkey, own.pdn,
+		       client.mr->lkey, others.pdn);
+}
+
+static void bind_not_allowed(void)
+{
+	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
+	struct ibv_mr *mr = side_register(&server, 0, PAGE, IBV_ACCESS_LOCAL_WRITE);
+	uint32_t rkey = bind(mw, mr, 0, PAGE, IBV_ACCESS_REMOTE_READ);
+
+	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, BIND_NOT_ALLOWED, "UMR",
+		       "window 0x%x is to be bound to region 0x%x, which was registered without IBV_ACCESS_MW_BIND", rkey,
+		       mr->lkey);
+}
+
+static void bind_rights(void)
+{
+	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
+	struct ibv_mr *mr = side_register(&server, 0, PAGE, IBV_ACCESS_MW_BIND);
+	uint32_t rkey = bind(mw, mr, 0, PAGE, IBV_ACCESS_REMOTE_WRITE);
+
+	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, BIND_RIGHTS, "UMR",
+		       "window 0x%x asks for local read|remote write over region 0x%x, which allows local read: remote "
+		       "write and atomics need local write",
+		       rkey, mr->lkey);
+}
+
+static void bind_range(void)
+{
+	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
+	struct ibv_mr *mr = side_register(&server, 0, PAGE, SIDE_ACCESS);
+	uint32_t rkey = bind(mw, mr, 1, PAGE, IBV_ACCESS_REMOTE_WRITE);
+
+	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, BIND_RANGE, "UMR",
+		       "window 0x%x is to span [0x%" PRIx64 ", +4096); region 0x%x spans [0x%" PRIx64 ", +4096)", rkey,
+		       side_address(&server, 1), mr->lkey, side_address(&server, 0));
+}
+
+/* The length of the window, 64 bits, is longer than that of its one entry. */
+static void bind_form(void)
+{
+	struct raw raw = raw_begin(&pair.server);
+	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
+	uint32_t rkey = bind(mw, server.mr, 0, PAGE, IBV_ACCESS_REMOTE_WRITE);
+
+	raw_put64(&raw, CONTEXT_LENGTH, 5000);
+	raw_run(&raw);
+	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, BIND_FORM, "UMR",
+		       "window 0x%x is to be bound to 1 ranges for 5000 bytes: a window spans one range of one region",
+		       rkey);
+}
+
+static void bind_other_qp(void)
+{
+	struct raw raw = raw_begin(&pair.server);
+	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
+	uint32_t rkey = bind(mw, server.mr, 0, PAGE, IBV_ACCESS_REMOTE_WRITE);
+
+	raw_put32(&raw, CONTEXT_QPN, pair.client.qp->qp_num << 8 | (rkey & 0xff));
+	raw_run(&raw);
+	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, BIND_OTHER_QP, "UMR",
+		       "type 2 window 0x%x is to be bound to queue pair 0x%x by a request of 0x%x", rkey,
+		       pair.client.qp->qp_num, pair.server.qp->qp_num);
+}
+
+static void invalidate_not_allowed(void)
+{
+	send_invalidate(server.mr->rkey);
+	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, INVALIDATE_NOT_ALLOWED, "SEND_INVAL",
+		       "key 0x%x is a memory region that cannot be invalidated from afar", server.mr->rkey);
+	expect_receive_failure(&pair.server, WR_ID, LOC_ACCESS_ERR, INVALIDATE_NOT_ALLOWED,
+			       "key 0x%x is a memory region that cannot be invalidated from afar", server.mr->rkey);
+}
+
+static void umr_unknown(void)
+{
+	invalidate(NO_KEY);
+	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, UMR_UNKNOWN, "UMR",
+		       "key 0xabcdef00, which the request is to configure, bind or invalidate, does not exist");
+}
+
+static void invalidate_unknown(void)
+{
+	send_invalidate(NO_KEY);
+	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, INVALIDATE_UNKNOWN, "SEND_INVAL",
+		       "key 0xabcdef00, which the SEND is to invalidate, does not exist");
+}
+
+static void invalidate_free(void)
+{
+	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
+
+	send_invalidate(mw->rkey);
+	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, INVALIDATE_FREE, "SEND_INVAL",
+		       "key 0x%x, which the SEND is to invalidate, is a type 2 window that is not in use", mw->rkey);
+}
+
+static void invalidate_stale(void)
+{
+	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
+	uint32_t before = mw->rkey;
+
+	lend(mw, server.mr, PAGE, IBV_ACCESS_REMOTE_READ);
+	send_invalidate(before);
+	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, INVALIDATE_STALE, "SEND_INVAL",
+		       "key 0x%x, which the SEND is to invalidate, has not the tag of the type 2 window of that index, "
+		       "whose number is 0x%x",
+		       before, mw->rkey);
+}
+
+static const struct rule_case cases[] = {
+	CASE(UMR_SHORT, umr_short),
+	CASE(UMR_NOT_INLINE, umr_not_inline),
+	CASE(UMR_MASK, umr_mask),
+	CASE(UMR_NOT_ENABLED, umr_not_enabled),
+	CASE(UMR_STALE, umr_stale),
+	CASE(UMR_NOT_FREE, umr_not_free),
+	CASE(UMR_FREE, umr_free),
+	CASE(UMR_CAPACITY, umr_capacity),
+	CASE(UMR_BSF_CAPACITY, umr_bsf_capacity),
+	CASE(UMR_REPEAT_ENTRIES, umr_repeat_entries),
+	CASE(BIND_REGION_UNKNOWN, bind_region_unknown),
+	CASE(BIND_NOT_A_REGION, bind_not_a_region),
+	CASE(BIND_DOMAIN, bind_domain),
+	CASE(BIND_NOT_ALLOWED, bind_not_allowed),
+	CASE(BIND_RIGHTS, bind_rights),
+	CASE(BIND_RANGE, bind_range),
+	CASE(BIND_FORM, bind_form),
+	CASE(BIND_OTHER_QP, bind_other_qp),
+	CASE(INVALIDATE_NOT_ALLOWED, invalidate_not_allowed),
+	CASE(UMR_UNKNOWN, umr_unknown),
+	CASE(INVALIDATE_UNKNOWN, invalidate_unknown),
+	CASE(INVALIDATE_FREE, invalidate_free),
+	CASE(INVALIDATE_STALE, invalidate_stale),
+};
+
+RULE_CASES(umr_cases, cases);

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rules 20 to 35: WQEs. What no builder makes is changed in the ring before the device looks at it. */
+#include "rule_cases.h"
+
+/* Offsets in a WQE (mlx5-formats 1.2, 1.5). */
+enum { OPCODE = 3, QPN_DS = 4, DATA = 16, READ_LENGTH = 32 };
+
+/* Posts a SEND of BYTES that waits in the ring. */
+static struct raw send_waits(void)
+{
+	struct raw raw = raw_begin(&pair.client);
+	struct ibv_send_wr wr = request(IBV_WR_SEND, BYTES);
+
+	post_send(&pair.client, &wr);
+	return raw;
+}
+
+static void wqe_doorbell(void)
+{
+	struct raw raw = send_waits();
+	uint32_t producer = be32toh(*raw.doorbell);
+
+	*raw.doorbell = htobe32((producer + raw.blocks) & 0xffff);
+	raw_run(&raw);
+	expect_failure(&pair.client, WR_ID, LOC_QP_OP_ERR, WQE_DOORBELL, "SEND",
+		       "the doorbell record announces %u blocks; the send ring has %u", raw.blocks + 1, raw.blocks);
+}
+
+static void wqe_ds(void)
+{
+	struct raw raw = send_waits();
+
+	raw_put32(&raw, QPN_DS, pair.client.qp->qp_num << 8 | 9);
+	raw_run(&raw);
+	expect_failure(&pair.client, WR_ID, LOC_QP_OP_ERR, WQE_DS, "SEND",
+		       "the WQE says it has 9 segments of 16 bytes, 3 blocks; 1 blocks are posted");
+}
+
+static void wqe_qpn(void)
+{
+	struct raw raw = send_waits();
+
+	raw_put32(&raw, QPN_DS, 0x123456 << 8 | 2);
+	raw_run(&raw);
+	expect_failure(&pair.client, WR_ID, LOC_QP_OP_ERR, WQE_QPN, "SEND",
+		       "the WQE names queue pair 0x123456; it is in the ring of 0x%x", pair.client.qp->qp_num);
+}
+
+static void wqe_opcode_unknown(void)
+{
+	struct raw raw = send_waits();
+
+	raw_put8(&raw, OPCODE, 0x77);
+	raw_run(&raw);
+	expect_failure(&pair.client, WR_ID, LOC_QP_OP_ERR, WQE_OPCODE_UNKNOWN, "unknown opcode",
+		       "0x77 is not an opcode of a send WQE (block 0)");
+}
+
+static void wqe_opcode_unsupported(void)
+{
+	struct raw raw = send_waits();
+
+	raw_put8(&raw, OPCODE, 0x2d);
+	raw_run(&raw);
+	expect_failure(&pair.client, WR_ID, LOC_QP_OP_ERR, WQE_OPCODE_UNSUPPORTED, "ACCESS_ASO",
+		       "opcode ACCESS_ASO is not executed by this device (block 0)");
+}
+
+static void wqe_opcode_transport(void)
+{
+	struct pair_options options = pair_defaults(IBV_QPT_UC);
+	struct ibv_send_wr wr = request(IBV_WR_RDMA_READ, BYTES);
+
+	pair_replace(&pair, &options);
+	post_send(&pair.client, &wr);
+	expect_failure(&pair.client, WR_ID, LOC_QP_OP_ERR, WQE_OPCODE_TRANSPORT, "RDMA_READ",
+		       "opcode RDMA_READ does not exist on a UC queue pair");
+	expect_state(&pair.client, IBV_QPS_SQE);
+}
+
+static void wqe_short(void)
+{
+	struct raw raw = raw_begin(&pair.client);
+
+	write_to(server.mr->rkey, side_address(&server, 0));
+	raw_put32(&raw, QPN_DS, pair.client.qp->qp_num << 8 | 1);
+	raw_run(&raw);
+	expect_failure(&pair.client, WR_ID, LOC_QP_OP_ERR, WQE_SHORT, "RDMA_WRITE",
+		       "the RDMA_WRITE WQE has 16 bytes; its segments take 32");
+}
+
+/* 12 bytes of inline data fit into a segment of 16 with its header of 4. */
+static void wqe_inline(void)
+{
+	struct raw raw = send_waits();
+
+	raw_put32(&raw, DATA, 0x80000000 | 500);
+	raw_run(&raw);
+	expect_failure(&pair.client, WR_ID, LOC_QP_OP_ERR, WQE_INLINE, "SEND",
+		       "an inline segment of 500 bytes does not fit in the 12 bytes that the WQE has left");
+}
+
+static void wqe_inline_sink(void)
+{
+	struct ibv_send_wr wr = request(IBV_WR_RDMA_READ, BYTES);
+
+	wr.send_flags |= IBV_SEND_INLINE;
+	wr.wr.rdma.rkey = server.mr->rkey;
+	wr.wr.rdma.remote_addr = side_address(&server, 0);
+	post_send(&pair.client, &wr);
+	expect_failure(&pair.client, WR_ID, LOC_QP_OP_ERR, WQE_INLINE_SINK, "RDMA_READ",
+		       "the RDMA_READ WQE has inline data where its response should go");
+}
+
+/* The peer is not ready: the READ is repeated when its time is over, and has become a shorter one meanwhile. */
+static void wqe_changed(void)
+{
+	struct pair_options options = pair_defaults(IBV_QPT_RC);
+	struct ibv_send_wr wr = request(IBV_WR_RDMA_READ, BYTES);
+	struct mlx5dv_qp out = {0};
+	struct mlx5dv_obj object;
+	struct raw raw;
+
+	pair_close(&pair);
+	pair_create(&pair, &client, &server, &options);
+	endpoint_to_init(&pair.client);
+	endpoint_to_rtr(&pair.client);
+	endpoint_to_rts(&pair.client);
+	post_send(&pair.client, &wr);
+	object = (struct mlx5dv_obj){.qp = {.in = pair.client.qp, .out = &out}};
+	expect_error(mlx5dv_init_obj(&object, MLX5DV_OBJ_QP), 0);
+	raw = (struct raw){.wqe = out.sq.buf};
+	assert_int_equal(raw_get32(&raw, READ_LENGTH), BYTES);
+	raw_put32(&raw, READ_LENGTH, BYTES / 2);
+	expect_failure(&pair.client, WR_ID, LOC_QP_OP_ERR, WQE_CHANGED, "RDMA_READ",
+		       "the WQE is RDMA_READ with 8 bytes now; when it was first sent it was RDMA_READ with 16");
+}
+
+/* The active MTU is 4096 unless the setting MTU says otherwise. */
+static void message_too_long(void)
+{
+	struct pair_options options = pair_defaults(IBV_QPT_UD);
+	struct ibv_send_wr wr = request(IBV_WR_SEND, 4097);
+
+	pair_replace(&pair, &options);
+	post_send(&pair.client, &wr);
+	expect_failure(&pair.client, WR_ID, LOC_LEN_ERR, MESSAGE_TOO_LONG, "SEND",
+		       "a message of 4097 bytes; a UD queue pair sends 4096 at most");
+}
+
+/* The library makes each SGE of an atomic one of 8 bytes (mlx5-formats 1.5). */
+static void atomic_length(void)
+{
+	struct ibv_send_wr wr = request(IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
+	struct ibv_sge sges[2] = {side_sge(&client, 0, 8), side_sge(&client, 8, 8)};
+
+	wr.sg_list = sges;
+	wr.num_sge = 2;
+	wr.wr.atomic.rkey = server.mr->rkey;
+	wr.wr.atomic.remote_addr = side_address(&server, 0);
+	post_send(&pair.client, &wr);
+	expect_failure(&pair.client, WR_ID, LOC_LEN_ERR, ATOMIC_LENGTH, "ATOMIC_FA",
+		       "the result of an atomic takes 8 bytes; the WQE has room for 16");
+}
+
+static void datagram_address(void)
+{
+	struct pair_options options = pair_defaults(IBV_QPT_UD);
+	struct ibv_gid_entry entries[64];
+	struct ibv_send_wr wr = request(IBV_WR_SEND, BYTES);
+	struct mlx5dv_ah out = {0};
+	struct mlx5dv_obj object;
+
+	pair_replace(&pair, &options);
+	object = (struct mlx5dv_obj){.ah = {.in = pair.client.ah, .out = &out}};
+	expect_error(mlx5dv_init_obj(&object, MLX5DV_OBJ_AH), 0);
+	out.av->grh_gid_fl = htobe32(200 << 20);
+	post_send(&pair.client, &wr);
+	expect_failure(&pair.client, WR_ID, LOC_QP_OP_ERR, DATAGRAM_ADDRESS, "SEND",
+		       "the address of the datagram has source GID index 200; the GID table has %zd entries",
+		       ibv_query_gid_table(client.context, entries, ARRAY_SIZE(entries), 0));
+}
+
+static void flushed(void)
+{
+	struct raw raw = send_waits();
+	struct ibv_send_wr wr = request(IBV_WR_SEND, BYTES);
+
+	wr.wr_id = 5;
+	post_send(&pair.client, &wr);
+	raw_put8(&raw, OPCODE, 0x77);
+	raw_run(&raw);
+	expect_status(&pair.client, WR_ID, IBV_WC_LOC_QP_OP_ERR);
+	expect_failure(&pair.client, 5, WR_FLUSH_ERR, FLUSHED, "SEND",
+		       "flushed: the send queue has stopped at the failure of record %" PRIu64,
+		       serial_of(pair.client.qp->qp_num, RULE_WQE_OPCODE_UNKNOWN));
+}
+
+static void flushed_receive(void)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+	post_receive(&pair.client, 6, NULL, 0);
+	expect_error(ibv_modify_qp(pair.client.qp, &attr, IBV_QP_STATE), 0);
+	expect_receive_failure(&pair.client, 6, WR_FLUSH_ERR, FLUSHED_RECEIVE,
+			       "receive flushed: the queue pair is in the error state since record %" PRIu64,
+			       serial_of(pair.client.qp->qp_num, RULE_MODIFIED_TO_ERROR));
+}
+
+static const struct rule_case cases[] = {
+	CASE(WQE_DOORBELL, wqe_doorbell),
+	CASE(WQE_DS, wqe_ds),
+	CASE(WQE_QPN, wqe_qpn),
+	CASE(WQE_OPCODE_UNKNOWN, wqe_opcode_unknown),
+	CASE(WQE_OPCODE_UNSUPPORTED, wqe_opcode_unsupported),
+	CASE(WQE_OPCODE_TRANSPORT, wqe_opcode_transport),
+	CASE(WQE_SHORT, wqe_short),
+	CASE(WQE_INLINE, wqe_inline),
+	CASE(WQE_INLINE_SINK, wqe_inline_sink),
+	CASE(WQE_CHANGED, wqe_changed),
+	CASE(MESSAGE_TOO_LONG, message_too_long),
+	CASE(ATOMIC_LENGTH, atomic_length),
+	CASE(DATAGRAM_ADDRESS, datagram_address),
+	CASE(FLUSHED, flushed),
+	CASE(FLUSHED_RECEIVE, flushed_receive),
+};
+
+RULE_CASES(wqe_cases, cases);

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Each rule of explain/rules_queues.def is broken once: the record names the call, the errno value, the rule and the
+ * figures. The last test looks whether a rule has been forgotten.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "abi/entry_points.h"
+#include "explain/explain.h"
+#include "verbs/cqe.h"
+#include "verbs/ops.h"
+
+static struct hca *hca;
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static bool seen[1000];
+
+static int setup(void **state)
+{
+	struct ibv_device **list = softhca_ibv_get_device_list(NULL);
+
+	(void)state;
+	hca = hca_device(0);
+	context = softhca_ibv_open_device(list[0]);
+	softhca_ibv_free_device_list(list);
+	pd = softhca_ibv_alloc_pd(context);
+	return hca && pd ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	return softhca_ibv_dealloc_pd(pd) || softhca_ibv_close_device(context);
+}
+
+/* The last record is of @call that failed with @error by @rule, and its text has @figures in it. */
+static void expect(const char *call, int error, enum explain_rule rule, const char *figures)
+{
+	struct explain_record record;
+	char text[1000];
+
+	assert_true(explain_previous(hca, 0, 0, &record));
+	explain_render(hca_name(hca), &record, text, sizeof(text));
+	if (record.rule != rule || !record.subject.call || strcmp(record.subject.call, call) != 0 ||
+	    record.subject.error != error || !strstr(text, figures))
+		fail_msg("expected %s, errno %d, rule %d, \"%s\"; the record says: %s", call, error, rule,
+			 figures, text);
+	seen[rule] = true;
+}
+
+/* ---- CQs ------------------------------------------------------------------------------------------------------ */
+
+static void plain_cqs(void **state)
+{
+	(void)state;
+	assert_null(softhca_ibv_create_cq(context, -3, NULL, NULL, 0));
+	assert_int_equal(errno, EINVAL);
+	expect("ibv_create_cq", EINVAL, RULE_CQ_CQE, "-3 CQEs are asked for; a CQ has 1 to 4194303");
+	assert_null(softhca_ibv_create_cq(context, 1, NULL, NULL, -1));
+	assert_int_equal(errno, EINVAL);
+	expect("ibv_create_cq", EINVAL, RULE_CQ_COMP_VECTOR, "vector -1 does not exist");
+}
+
+static void refuse_ex(struct ibv_cq_init_attr_ex attr, int error, enum explain_rule rule, const char *figures)
+{
+	assert_null(softhca_ibv_create_cq_ex(context, &attr));
+	assert_int_equal(errno, error);
+	expect("ibv_create_cq_ex", error, rule, figures);
+}
+
+static void *no_memory(struct ibv_pd *domain, void *pd_context, size_t size, size_t alignment, uint64_t type)
+{
+	(void)domain;
+	(void)pd_context;
+	(void)size;
+	(void)alignment;
+	(void)type;
+	return NULL;
+}
+
+static void extended_cqs(void **state)
+{
+	struct ibv_parent_domain_init_attr attr = {
+		.pd = pd,
+		.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS,
+		.alloc = no_memory,
+	};
+	struct ibv_pd *domain = softhca_ibv_alloc_parent_domain(context, &attr);
+
+	(void)state;
+	refuse_ex((struct ibv_cq_init_attr_ex){.cqe = 1, .comp_mask = 0x14}, EINVAL, RULE_CQ_COMP_MASK,
+		  "is 0x14; known are 0x3");
+	refuse_ex((struct ibv_cq_init_attr_ex){.cqe = 1, .comp_mask = 1, .flags = 9}, EINVAL, RULE_CQ_FLAGS,
+		  "are 0x9; known are 0x3");
+	refuse_ex((struct ibv_cq_init_attr_ex){.cqe = 1, .wc_flags = 0x1001}, EOPNOTSUPP, RULE_CQ_WC_FLAGS,
+		  "wc_flags 0x1001");
+	refuse_ex((struct ibv_cq_init_attr_ex){.cqe = 1, .comp_mask = 2, .parent_domain = pd}, EINVAL,
+		  RULE_CQ_PARENT_DOMAIN, "not a parent domain");
+	refuse_ex((struct ibv_cq_init_attr_ex){.cqe = 100, .comp_mask = 2, .parent_domain = domain}, ENOMEM,
+		  RULE_QUEUE_MEMORY, "a ring of 8192 bytes");
+	assert_int_equal(softhca_ibv_dealloc_pd(domain), 0);
+}
+
+static void refuse_dv(struct mlx5dv_cq_init_attr dv, enum explain_rule rule, const char *figures)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = 1};
+
+	assert_null(softhca_mlx5dv_create_cq(context, &attr, &dv));
+	assert_int_equal(errno, EINVAL);
+	expect("mlx5dv_create_cq", EINVAL, rule, figures);
+}
+
+static void dv_cqs(void **state)
+{
+	(void)state;
+	refuse_dv((struct mlx5dv_cq_init_attr){.comp_mask = 4, .cqe_size = 100}, RULE_CQ_CQE_SIZE,
+		  "a CQE of 100 bytes");
+	refuse_dv((struct mlx5dv_cq_init_attr){.comp_mask = 9}, RULE_CQ_DV_COMP_MASK,
+		  "is 0x9; known are 0x7");
+	refuse_dv((struct mlx5dv_cq_init_attr){.comp_mask = 2, .flags = 6}, RULE_CQ_DV_FLAGS,
+		  "are 0x6; known are 0x1");
+	refuse_dv((struct mlx5dv_cq_init_attr){.comp_mask = 2, .flags = 1}, RULE_CQ_PADDING,
+		  "a CQE of 64 bytes");
+	refuse_dv((struct mlx5dv_cq_init_attr){.comp_mask = 1, .cqe_comp_res_format = 3}, RULE_CQ_COMPRESSION,
+		  "cqe_comp_res_format is 0x3");
+}
+
+static void use_of_cqs(void **state)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = 7};
+	struct ibv_poll_cq_attr poll_attr = {.comp_mask = 8};
+	struct ibv_modify_cq_attr modify = {.attr_mask = 6};
+	struct ibv_cq_ex *ex = softhca_ibv_create_cq_ex(context, &attr);
+	struct ibv_cq *cq = ibv_cq_ex_to_cq(ex);
+	struct user_cq *user = to_user_cq(cq);
+	struct mlx5_cqe64 *cqe = cqe_at(user->buffer, user->cqe_count, user->cqe_size, 0);
+	struct ibv_wc wc;
+
+	(void)state;
+	assert_int_equal(ibv_start_poll(ex, &poll_attr), EINVAL);
+	expect("ibv_start_poll", EINVAL, RULE_POLL_COMP_MASK, "is 0x8;");
+	assert_int_equal(softhca_ibv_modify_cq(cq, &modify), EINVAL);
+	expect("ibv_modify_cq", EINVAL, RULE_CQ_MODIFY_MASK, "is 0x6;");
+	modify = (struct ibv_modify_cq_attr){.attr_mask = 1, .moderate.cq_period = 5000};
+	assert_int_equal(softhca_ibv_modify_cq(cq, &modify), EINVAL);
+	expect("ibv_modify_cq", EINVAL, RULE_CQ_PERIOD, "of 5000 microseconds is asked for; at most 4095");
+
+	cqe->sop_drop_qpn = htobe32(0xabc);
+	cqe->srqn_uidx = htobe32(0xdef);
+	cqe->wqe_counter = htobe16(77);
+	cqe->op_own = MLX5_CQE_RESP_SEND << 4;
+	assert_int_equal(softhca_ibv_poll_cq(cq, 1, &wc), -2);
+	expect("ibv_poll_cq", 0, RULE_CQE_OF_NO_QP, "opcode 2 for QP 0xabc, user index 0xdef, counter 77");
+	assert_int_equal(softhca_ibv_destroy_cq(cq), 0);
+}
+
+/* ---- SRQs ----------------------------------------------------------------------------------------------------- */
+
+static void refuse_srq(uint32_t max_wr, uint32_t max_sge, enum explain_rule rule, const char *figures)
+{
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = max_wr, .max_sge = max_sge}};
+
+	assert_null(softhca_ibv_create_srq(pd, &attr));
+	assert_int_equal(errno, EINVAL);
+	expect("ibv_create_srq", EINVAL, rule, figures);
+}
+
+static void refuse_srq_ex(uint32_t comp_mask, enum ibv_srq_type type, int error, enum explain_rule rule,
+			  const char *figures)
+{
+	struct ibv_srq_init_attr_ex attr = {.comp_mask = comp_mask, .srq_type = type, .pd = pd};
+
+	assert_null(softhca_ibv_create_srq_ex(context, &attr));
+	assert_int_equal(errno, error);
+	expect("ibv_create_srq_ex", error, rule, figures);
+}
+
+static void creation_of_srqs(void **state)
+{
+	(void)state;
+	refuse_srq(40000, 1, RULE_SRQ_MAX_WR, "for 40000 WRs is asked for; at most 32767");
+	refuse_srq(1, 32, RULE_SRQ_MAX_SGE, "for 32 SGEs per WR is asked for; at most 31");
+	refuse_srq_ex(0x42, 0, EOPNOTSUPP, RULE_SRQ_COMP_MASK, "is 0x42; known are 0x1f");
+	refuse_srq_ex(3, IBV_SRQT_XRC, EOPNOTSUPP, RULE_SRQ_TYPE, "srq_type 1 is");
+	refuse_srq_ex(1, 0, EINVAL, RULE_SRQ_PD, "comp_mask 0x1 gives");
+}
+
+/* A QP that uses both queues; there is no traffic. */
+static struct ibv_qp *make_qp(struct ibv_cq *cq, struct ibv_srq *srq)
+{
+	struct ibv_qp_init_attr attr = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.srq = srq,
+		.cap = {.max_send_wr = 1, .max_send_sge = 1},
+		.qp_type = IBV_QPT_RC,
+	};
+	struct ibv_qp *qp = softhca_ibv_create_qp(pd, &attr);
+
+	assert_non_null(qp);
+	return qp;
+}
+
+static void refuse_modify(struct ibv_srq *srq, struct ibv_srq_attr attr, int mask, enum explain_rule rule,
+			  const char *figures)
+{
+	assert_int_equal(softhca_ibv_modify_srq(srq, &attr, mask), EINVAL);
+	expect("ibv_modify_srq", EINVAL, rule, figures);
+}
+
+static void use_of_srqs(void **state)
+{
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 3, .max_sge = 1}};
+	struct ibv_srq *srq = softhca_ibv_create_srq(pd, &attr);
+	struct ibv_recv_wr wr = {.wr_id = 0x99, .num_sge = -1}, *bad;
+
+	(void)state;
+	assert_int_equal(softhca_ibv_post_srq_recv(srq, &wr, &bad), EINVAL);
+	expect("ibv_post_srq_recv", EINVAL, RULE_SRQ_SGES, "with -1 SGEs; the SRQ takes 0 to 1 (wr_id 0x99)");
+	wr.num_sge = 0;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(softhca_ibv_post_srq_recv(srq, &wr, &bad), 0);
+	assert_int_equal(softhca_ibv_post_srq_recv(srq, &wr, &bad), ENOMEM);
+	expect("ibv_post_srq_recv", ENOMEM, RULE_SRQ_FULL, "3 receives are posted and not yet polled");
+	refuse_modify(srq, (struct ibv_srq_attr){0}, 12, RULE_SRQ_MODIFY_MASK, "is 0xc;");
+	refuse_modify(srq, (struct ibv_srq_attr){.max_wr = 2}, IBV_SRQ_MAX_WR, RULE_SRQ_SHRINK,
+		      "to become 2 while 3 receives");
+	refuse_modify(srq, (struct ibv_srq_attr){.srq_limit = 4}, IBV_SRQ_LIMIT, RULE_SRQ_LIMIT,
+		      "srq_limit 4 exceeds max_wr 3");
+	assert_int_equal(softhca_ibv_destroy_srq(srq), 0);
+}
+
+static void queues_in_use(void **state)
+{
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 3, .max_sge = 1}};
+	struct ibv_srq *srq = softhca_ibv_create_srq(pd, &attr);
+	struct ibv_cq *cq = softhca_ibv_create_cq(context, 15, NULL, NULL, 0);
+	struct ibv_qp *qp = make_qp(cq, srq);
+
+	(void)state;
+	assert_int_equal(softhca_ibv_destroy_srq(srq), EBUSY);
+	expect("ibv_destroy_srq", EBUSY, RULE_SRQ_IN_USE, "QPs still use SRQ 0x");
+	assert_int_equal(softhca_ibv_destroy_cq(cq), EBUSY);
+	expect("ibv_destroy_cq", EBUSY, RULE_CQ_IN_USE, "QPs or SRQs still use CQ 0x");
+	assert_int_equal(softhca_ibv_destroy_qp(qp), 0);
+	assert_int_equal(softhca_ibv_destroy_srq(srq), 0);
+	assert_int_equal(softhca_ibv_destroy_cq(cq), 0);
+}
+
+/* Receives that are flushed as soon as they are posted: completions without a peer. */
+static void resize_below_what_waits(void **state)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+	struct ibv_cq *cq = softhca_ibv_create_cq(context, 15, NULL, NULL, 0);
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = {.max_recv_wr = 8, .max_recv_sge = 1},
+		.qp_type = IBV_QPT_UC,
+	};
+	struct ibv_qp *qp = softhca_ibv_create_qp(pd, &init);
+	struct ibv_recv_wr wr = {0}, *bad;
+
+	(void)state;
+	assert_int_equal(softhca_ibv_modify_qp(qp, &attr,
+					       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+						       IBV_QP_ACCESS_FLAGS),
+			 0);
+	attr.qp_state = IBV_QPS_ERR;
+	assert_int_equal(softhca_ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(softhca_ibv_post_recv(qp, &wr, &bad), 0);
+	assert_int_equal(softhca_ibv_resize_cq(cq, 3), EINVAL);
+	expect("ibv_resize_cq", EINVAL, RULE_CQ_UNPOLLED, "in a ring of 3 CQEs");
+	assert_int_equal(softhca_ibv_destroy_qp(qp), 0);
+	assert_int_equal(softhca_ibv_destroy_cq(cq), 0);
+}
+
+static void no_rule_was_forgotten(void **state)
+{
+	(void)state;
+#define RULE(number, name, text, source, advice)                                                             \
+	if (!seen[RULE_##name])                                                                              \
+		fail_msg("nothing in this file breaks rule %d, %s", number, #name);
+#include "explain/rules_queues.def"
+#undef RULE
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(plain_cqs),
+		cmocka_unit_test(extended_cqs),
+		cmocka_unit_test(dv_cqs),
+		cmocka_unit_test(use_of_cqs),
+		cmocka_unit_test(creation_of_srqs),
+		cmocka_unit_test(use_of_srqs),
+		cmocka_unit_test(queues_in_use),
+		cmocka_unit_test(resize_below_what_waits),
+		cmocka_unit_test(no_rule_was_forgotten),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
