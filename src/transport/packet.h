@@ -48,6 +48,7 @@ struct packet {
 	uint8_t place;	   /* enum packet_place */
 	bool solicited;
 	bool acknowledge;  /* the responder shall acknowledge the last packet */
+	bool routed;	   /* a link leads to the destination; else the packet is lost, as on a wire */
 	uint32_t destination_qpn, source_qpn;
 	uint32_t psn;	   /* of the first packet of the run */
 	uint32_t count;	   /* packets, at least 1 */

@@ -214,6 +214,7 @@ static void fill_header(const struct hca_qp *qp, const struct wqe *wqe, struct p
 	packet->destination_qpn = qp->attr.dest_qp_num;
 	packet->mtu = (uint16_t)(1u << qp->mtu_shift);
 	packet->path = &qp->path;
+	packet->routed = qp->reachable;
 	packet->remote_address = wqe->remote_address;
 	packet->rkey = wqe->rkey;
 	packet->swap_add = wqe->swap_add;
@@ -247,6 +248,7 @@ static int fill_datagram(const struct hca_qp *qp, const struct wqe *wqe, struct 
 		.flow_label = grh & 0xfffff,
 	};
 	memcpy(&packet->own_path.destination, wqe->av.rgid, sizeof(wqe->av.rgid));
+	packet->routed = qp->hca->link->reaches(qp->hca, &packet->own_path.destination);
 	return 0;
 }
 
@@ -506,14 +508,6 @@ static void watch_acknowledgement(struct hca_qp *qp)
 	timer_arm(&qp->hca->timers, &requester->timer, clock_now_ns() + (UINT64_C(4096) << qp->attr.timeout));
 }
 
-static void send_packet(struct hca_qp *qp, struct run *run, struct packet *packet)
-{
-	/* A GID that no link reaches: the packet is lost, as on a wire; the timers notice. */
-	if (transport_of(qp->type)->datagram ? qp->hca->link->reaches(qp->hca, &packet->path->destination) :
-					       qp->reachable)
-		qp->hca->link->send(qp->hca, run);
-}
-
 void requester_run(struct hca_qp *qp, struct run *run)
 {
 	struct requester *requester = &qp->requester;
@@ -529,7 +523,8 @@ void requester_run(struct hca_qp *qp, struct run *run)
 	do {
 		requester->again = false;
 		while (next_packet(qp, run_slot(run))) {
-			send_packet(qp, run, run_slot(run));
+			if (run_slot(run)->routed)
+				qp->hca->link->send(qp->hca, run);
 			do {
 				queue_unlock(&qp->lock);
 				run_drain(run, qp);

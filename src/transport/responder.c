@@ -623,8 +623,10 @@ void responder_flush(struct hca_qp *qp)
 {
 	struct responder *responder = &qp->responder;
 	struct request request = {.qp = qp};
+	/* A doorbell record can claim 65535 entries of a ring that holds eight: each is flushed once (rq_posted). */
+	uint32_t left = qp->srq ? 0 : rq_posted(&qp->rq);
 
-	while (responder->has_receive || (!qp->srq && rq_take(&qp->rq, &responder->receive))) {
+	while (responder->has_receive || (left && left-- && rq_take(&qp->rq, &responder->receive))) {
 		struct completion completion = {
 			.opcode = MLX5_CQE_RESP_ERR,
 			.syndrome = MLX5_CQE_SYNDROME_WR_FLUSH_ERR,

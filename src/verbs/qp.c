@@ -183,10 +183,12 @@ static int take_operations(struct user_qp *qp, const struct qp_type_info *type, 
 	struct qp_sizing sizing;
 	int err = 0;
 
-	if (qp->has_ex || qp->dv_send_ops)
+	if (qp->has_ex || qp->dv_send_ops) {
 		err = wr_table_fill(qp, qp->send_ops);
-	if (!err && qp->dv_send_ops)
-		err = dv_wr_table_fill(qp, qp->dv_send_ops);
+		/* Without any flag too: builders that the QP lacks refuse, and say so. */
+		if (!err)
+			err = dv_wr_table_fill(qp, qp->dv_send_ops);
+	}
 	if (!err)
 		err = qp_sizing_compute(&request, &sizing);
 	if (!err)

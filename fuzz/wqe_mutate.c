@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Mutations that know what a WQE is: libFuzzer alone would hardly ever write a key, an address inside it, and a length
+ * that fits, all big-endian and in the right places. Every other mutation is libFuzzer's own.
+ */
+#include <string.h>
+
+#include "mkey/umr.h"
+#include "wqe_input.h"
+
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed);
+
+static uint64_t state;
+
+static uint32_t random32(void)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return (uint32_t)(state >> 16);
+}
+
+static uint32_t below(uint32_t limit)
+{
+	return random32() % limit;
+}
+
+static void put_be(uint8_t *at, uint64_t value, int bytes)
+{
+	for (int i = 0; i < bytes; i++)
+		at[i] = (uint8_t)(value >> 8 * (bytes - 1 - i));
+}
+
+static uint32_t any_key(void)
+{
+	return WORLD_KEY(below(WORLD_KEYS)) | (below(4) ? 0 : below(256));
+}
+
+/* Mostly inside or at the edge of what some key covers. */
+static uint64_t any_address(void)
+{
+	static const uint64_t starts[] = {0, WORLD_BASE + 0x1040, WORLD_BASE + 0x6000, WORLD_BASE + 0x8000,
+					  WORLD_BASE + 0xc000};
+
+	switch (below(8)) {
+	case 0:
+		return (uint64_t)0 - below(256);
+	case 1:
+		return (uint64_t)random32() << 32 | random32();
+	case 2:
+		return starts[below(5)] + below(0x2000);
+	default:
+		return starts[below(5)] + 8 * below(0x100);
+	}
+}
+
+static uint32_t any_length(void)
+{
+	static const uint32_t usual[] = {0, 1, 4, 7, 8, 16, 40, 64, 256, 512, 1024, 4095, 4096, 4097, 8064};
+
+	switch (below(8)) {
+	case 0:
+		return random32();
+	case 1:
+		return 0x80000000u | below(64);
+	case 2:
+		return below(0x2000);
+	default:
+		return usual[below(sizeof(usual) / sizeof(usual[0]))];
+	}
+}
+
+static void put_control(uint8_t *block)
+{
+	static const uint8_t opcodes[] = {0x00, 0x01, 0x08, 0x09, 0x0a, 0x0b, 0x10, 0x11, 0x12, 0x25, 0x25, 0x20, 0x2f};
+	static const uint8_t fences[] = {0, 0x20, 0x40, 0x60, 0x80};
+
+	memset(block, 0, 16);
+	block[3] = below(16) ? opcodes[below(sizeof(opcodes))] : (uint8_t)random32();
+	put_be(block + 4, (uint64_t)INPUT_OWN_QPN << 8 | below(20), 4);
+	block[11] = (uint8_t)(fences[below(5)] | below(4) << 2 | below(4));
+	put_be(block + 12, any_key(), 4);
+}
+
+static void put_segment(uint8_t *unit)
+{
+	put_be(unit, any_length(), 4);
+	put_be(unit + 4, any_key(), 4);
+	put_be(unit + 8, any_address(), 8);
+}
+
+static void put_remote(uint8_t *unit)
+{
+	put_be(unit, any_address(), 8);
+	put_be(unit + 8, any_key(), 4);
+	put_be(unit + 12, 0, 4);
+}
+
+static void put_repeat(uint8_t *unit)
+{
+	put_be(unit, any_length(), 4);
+	put_be(unit + 4, 0x400, 4);
+	put_be(unit + 8, below(8) ? below(64) : random32(), 4);
+	put_be(unit + 12, 0, 2);
+	put_be(unit + 14, below(6), 2);
+}
+
+static void put_repeat_entry(uint8_t *unit)
+{
+	put_be(unit, below(512), 2);
+	put_be(unit + 2, below(512), 2);
+	put_be(unit + 4, any_key(), 4);
+	put_be(unit + 8, any_address(), 8);
+}
+
+/* A whole UMR WQE: the first two blocks and what fits of the layout. */
+static void put_umr(uint8_t *block, size_t room)
+{
+	uint32_t entries = 4 * below(5);
+	uint64_t mask = (uint64_t)random32() & 0x203e6041;
+
+	if (room < 128 + entries * 16)
+		return;
+	put_control(block);
+	block[3] = MLX5_OPCODE_UMR;
+	put_be(block + 4, (uint64_t)INPUT_OWN_QPN << 8 | (8 + entries), 4);
+	memset(block + 16, 0, 112);
+	block[16] = (uint8_t)(UMR_INLINE | (below(4) ? 0 : below(16) << 3));
+	put_be(block + 20, entries, 2);
+	put_be(block + 24, below(4) ? mask | 1 | MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE : mask, 8);
+	block[64] = below(8) ? 0 : 0x40;
+	block[66] = below(2) ? 0x7c : (uint8_t)random32();
+	put_be(block + 68, (uint64_t)(below(2) ? 0xffffff : INPUT_OWN_QPN) << 8 | (below(2) ? 0 : below(256)), 4);
+	put_be(block + 80, below(2) ? 0 : any_address(), 8);
+	put_be(block + 88, any_length(), 8);
+	for (uint32_t i = 0; i < entries; i++)
+		put_segment(block + 128 + i * 16);
+	if (entries && below(2)) {
+		put_repeat(block + 128);
+		for (uint32_t i = 1; i < entries; i++)
+			put_repeat_entry(block + 128 + i * 16);
+	}
+}
+
+static void mutate_ring(uint8_t *ring, size_t bytes)
+{
+	size_t block = below((uint32_t)bytes / 64) * 64u, unit = below((uint32_t)bytes / 16) * 16u;
+
+	switch (below(7)) {
+	case 0:
+		put_control(ring + block);
+		break;
+	case 1:
+		put_umr(ring + block, bytes - block);
+		break;
+	case 2:
+		put_remote(ring + block + 16);
+		break;
+	case 3:
+		put_repeat(ring + unit);
+		break;
+	case 4:
+		put_repeat_entry(ring + unit);
+		break;
+	default:
+		put_segment(ring + unit);
+	}
+}
+
+static void mutate(struct input *input)
+{
+	uint32_t op;
+
+	switch (below(8)) {
+	case 0:
+		((uint8_t *)&input->config)[below(sizeof(input->config))] = (uint8_t)random32();
+		break;
+	case 1:
+		op = below(INPUT_OPS);
+		input->op[op].kind = (uint8_t)below(OP_COUNT);
+		input->op[op].argument = (uint8_t)random32();
+		break;
+	case 2:
+		put_segment(input->rq_b + below(sizeof(input->rq_b) / 16) * 16);
+		break;
+	case 3:
+		put_segment(input->srq + below(sizeof(input->srq) / 16) * 16);
+		break;
+	case 4:
+		mutate_ring(input->sq_b, sizeof(input->sq_b));
+		break;
+	default:
+		mutate_ring(input->sq_a, sizeof(input->sq_a));
+	}
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
+{
+	struct input input = {0};
+
+	state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
+	if (below(2) || max_size < sizeof(input))
+		return LLVMFuzzerMutate(data, size, max_size);
+	memcpy(&input, data, size < sizeof(input) ? size : sizeof(input));
+	for (uint32_t n = 1 + below(4); n; n--)
+		mutate(&input);
+	memcpy(data, &input, sizeof(input));
+	return sizeof(input);
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rules 320 to 324, 360 to 372 and 390: domains, windows, device memory, channels. */
+#include "rule_cases.h"
+
+enum { DEVICE_MEMORY = 128 << 10 }; /* docs/limits.md, MAX_DM_SIZE */
+
+static struct ibv_dm *take_dm(size_t length)
+{
+	struct ibv_alloc_dm_attr attr = {.length = length};
+
+	return ibv_alloc_dm(client.context, &attr);
+}
+
+static void pd_in_use(void)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(client.context);
+	struct ibv_mr *mr = ibv_reg_mr(pd, client.memory, 64, 0), *other = ibv_reg_mr(pd, client.memory, 64, 0);
+
+	expect_error(ibv_dealloc_pd(pd), EBUSY);
+	expect_refusal(PD_IN_USE, "ibv_dealloc_pd → EBUSY: 2 keys, address handles, queues or parent domains were made "
+				  "over it");
+	expect_error(ibv_dereg_mr(mr), 0);
+	expect_error(ibv_dereg_mr(other), 0);
+	expect_error(ibv_dealloc_pd(pd), 0);
+}
+
+static void pd_in_use_elsewhere(void)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(client.context), *again = ibv_import_pd(client.context, pd->handle);
+	struct ibv_mr *mr = ibv_reg_mr(again, client.memory, 64, 0);
+	struct mlx5dv_pd out = {0};
+	struct mlx5dv_obj object = {.pd = {.in = pd, .out = &out}};
+
+	expect_error(mlx5dv_init_obj(&object, MLX5DV_OBJ_PD), 0);
+	expect_error(ibv_dealloc_pd(pd), EBUSY);
+	expect_refusal(PD_IN_USE_ELSEWHERE,
+		       "ibv_dealloc_pd → EBUSY: keys or queues in domain 0x%x remain, made over another import of it",
+		       out.pdn);
+	expect_error(ibv_dereg_mr(mr), 0);
+	ibv_unimport_pd(again);
+	expect_error(ibv_dealloc_pd(pd), 0);
+}
+
+static void parent_domain_pd(void)
+{
+	struct ibv_parent_domain_init_attr attr = {.pd = NULL};
+
+	assert_null(ibv_alloc_parent_domain(client.context, &attr));
+	expect_error(errno, EINVAL);
+	expect_refusal(PARENT_DOMAIN_PD, "ibv_alloc_parent_domain → EINVAL: the member pd is NULL");
+}
+
+static void td_in_use(void)
+{
+	struct ibv_td_init_attr attr = {0};
+	struct ibv_td *td = ibv_alloc_td(client.context, &attr);
+	struct ibv_parent_domain_init_attr domain = {.pd = client.pd, .td = td};
+	struct ibv_pd *parent = ibv_alloc_parent_domain(client.context, &domain);
+
+	expect_error(ibv_dealloc_td(td), EBUSY);
+	expect_refusal(TD_IN_USE, "ibv_dealloc_td → EBUSY: 1 parent domains use it");
+	expect_error(ibv_dealloc_pd(parent), 0);
+	expect_error(ibv_dealloc_td(td), 0);
+}
+
+static void *no_memory(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment, uint64_t resource_type)
+{
+	(void)pd, (void)pd_context, (void)size, (void)alignment, (void)resource_type;
+	return NULL;
+}
+
+static void no_free(struct ibv_pd *pd, void *pd_context, void *memory, uint64_t resource_type)
+{
+	(void)pd, (void)pd_context, (void)memory, (void)resource_type;
+}
+
+/* A CQ of 63 entries has a ring of 64 * 64 bytes; QUEUE_MEMORY is what the CQ makes of it. */
+static void allocator_failed(void)
+{
+	struct ibv_parent_domain_init_attr domain = {.pd = client.pd,
+						     .comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS,
+						     .alloc = no_memory,
+						     .free = no_free};
+	struct ibv_pd *parent = ibv_alloc_parent_domain(client.context, &domain);
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 63, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD, .parent_domain = parent};
+	struct softhca_explanation both[2];
+
+	assert_non_null(parent);
+	assert_null(ibv_create_cq_ex(client.context, &attr));
+	expect_error(errno, ENOMEM);
+	assert_int_equal(softhca_explanations(client.context, 0, both, 2), 2);
+	expect_explanation(&both[1], ALLOCATOR_FAILED,
+			   " ibv_parent_domain_init_attr.alloc → ENOMEM: the allocator of the parent domain returned NULL "
+			   "for 4096 bytes");
+	expect_explanation(&both[0], QUEUE_MEMORY,
+			   " ibv_create_cq_ex → ENOMEM: no memory for a ring of 4096 bytes and its doorbell record");
+	expect_error(ibv_dealloc_pd(parent), 0);
+}
+
+static void mw_type(void)
+{
+	assert_null(ibv_alloc_mw(client.pd, 3));
+	expect_error(errno, EINVAL);
+	expect_refusal(MW_TYPE, "ibv_alloc_mw → EINVAL: type 3 is neither 1 nor 2");
+}
+
+static void dm_length(void)
+{
+	assert_null(take_dm(DEVICE_MEMORY + 1));
+	expect_error(errno, EINVAL);
+	expect_refusal(DM_LENGTH, "ibv_alloc_dm → EINVAL: 131073 bytes are asked for, the device has 131072");
+}
+
+static void dm_log_align(void)
+{
+	struct ibv_alloc_dm_attr attr = {.length = 64, .log_align_req = 40};
+
+	assert_null(ibv_alloc_dm(client.context, &attr));
+	expect_error(errno, EINVAL);
+	expect_refusal(DM_LOG_ALIGN, "ibv_alloc_dm → EINVAL: an alignment of 2^40 is more than the device's 131072 bytes");
+}
+
+static void dm_full(void)
+{
+	struct ibv_dm *dm = take_dm(DEVICE_MEMORY);
+
+	assert_non_null(dm);
+	assert_null(take_dm(64));
+	expect_error(errno, ENOMEM);
+	expect_refusal(DM_FULL, "ibv_alloc_dm → ENOMEM: no 64 bytes in one piece are free of the device's 131072");
+	expect_error(ibv_free_dm(dm), 0);
+}
+
+static void dm_in_use(void)
+{
+	struct ibv_dm *dm = take_dm(64);
+	struct ibv_mr *mr = ibv_reg_dm_mr(client.pd, dm, 0, 64, IBV_ACCESS_ZERO_BASED);
+
+	assert_non_null(mr);
+	expect_error(ibv_free_dm(dm), EBUSY);
+	expect_refusal(DM_IN_USE, "ibv_free_dm → EBUSY: 1 regions were registered over it");
+	expect_error(ibv_dereg_mr(mr), 0);
+	expect_error(ibv_free_dm(dm), 0);
+}
+
+static void dm_range(void)
+{
+	struct ibv_dm *dm = take_dm(64);
+	uint8_t bytes[64] = {0};
+
+	expect_error(ibv_memcpy_to_dm(dm, 60, bytes, 8), EFAULT);
+	expect_refusal(DM_RANGE, "ibv_memcpy_to_dm → EFAULT: [60, +8) leaves the 64 bytes of the device memory");
+	expect_error(ibv_free_dm(dm), 0);
+}
+
+static void dm_alignment(void)
+{
+	struct ibv_dm *dm = take_dm(64);
+	uint8_t bytes[64];
+
+	expect_error(ibv_memcpy_from_dm(bytes, dm, 4, 7), EINVAL);
+	expect_refusal(DM_ALIGNMENT,
+		       "ibv_memcpy_from_dm → EINVAL: offset 4 and length 7 must be multiples of 4");
+	expect_error(ibv_free_dm(dm), 0);
+}
+
+static void dm_mr_access(void)
+{
+	struct ibv_dm *dm = take_dm(64);
+
+	assert_null(ibv_reg_dm_mr(client.pd, dm, 0, 64, IBV_ACCESS_ZERO_BASED | IBV_ACCESS_MW_BIND));
+	expect_error(errno, EINVAL);
+	expect_refusal(DM_MR_ACCESS,
+		       "ibv_reg_dm_mr → EINVAL: access is MW_BIND|ZERO_BASED, device memory allows "
+		       "LOCAL_WRITE|REMOTE_WRITE|REMOTE_READ|REMOTE_ATOMIC|ZERO_BASED|RELAXED_ORDERING|0x%x",
+		       IBV_ACCESS_OPTIONAL_RANGE & ~IBV_ACCESS_RELAXED_ORDERING);
+	expect_error(ibv_free_dm(dm), 0);
+}
+
+static void dm_mr_zero_based(void)
+{
+	struct ibv_dm *dm = take_dm(64);
+
+	assert_null(ibv_reg_dm_mr(client.pd, dm, 0, 64, IBV_ACCESS_LOCAL_WRITE));
+	expect_error(errno, EINVAL);
+	expect_refusal(DM_MR_ZERO_BASED,
+		       "ibv_reg_dm_mr → EINVAL: access is LOCAL_WRITE: a region of device memory is zero-based");
+	expect_error(ibv_free_dm(dm), 0);
+}
+
+static void channel_in_use(void)
+{
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(client.context);
+	struct ibv_cq *cq = ibv_create_cq(client.context, 4, NULL, channel, 0);
+
+	expect_error(ibv_destroy_comp_channel(channel), EBUSY);
+	expect_refusal(CHANNEL_IN_USE, "ibv_destroy_comp_channel → EBUSY: 1 completion queues use the channel");
+	expect_error(ibv_destroy_cq(cq), 0);
+	expect_error(ibv_destroy_comp_channel(channel), 0);
+}
+
+static const struct rule_case cases[] = {
+	CASE(PD_IN_USE, pd_in_use),
+	CASE(PD_IN_USE_ELSEWHERE, pd_in_use_elsewhere),
+	CASE(PARENT_DOMAIN_PD, parent_domain_pd),
+	CASE(TD_IN_USE, td_in_use),
+	CASE(ALLOCATOR_FAILED, allocator_failed),
+	CASE(QUEUE_MEMORY, allocator_failed),
+	CASE(MW_TYPE, mw_type),
+	CASE(DM_LENGTH, dm_length),
+	CASE(DM_LOG_ALIGN, dm_log_align),
+	CASE(DM_FULL, dm_full),
+	CASE(DM_IN_USE, dm_in_use),
+	CASE(DM_RANGE, dm_range),
+	CASE(DM_ALIGNMENT, dm_alignment),
+	CASE(DM_MR_ACCESS, dm_mr_access),
+	CASE(DM_MR_ZERO_BASED, dm_mr_zero_based),
+	CASE(CHANNEL_IN_USE, channel_in_use),
+};
+
+RULE_CASES(object_cases, cases);

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rules 400 to 445: completion queues, shared receive queues. */
+#include "rule_cases.h"
+
+enum {
+	MAX_CQE = (1 << 22) - 1, /* docs/limits.md */
+	MAX_SRQ_WR = (1 << 15) - 1,
+	MAX_SRQ_SGE = 31,
+	CQE_INVALID = 0xf0,
+};
+
+static struct ibv_srq *srq;
+
+static void cq_ex_fails(struct ibv_cq_init_attr_ex attr, int error)
+{
+	errno = 0;
+	assert_null(ibv_create_cq_ex(client.context, &attr));
+	expect_error(errno, error);
+}
+
+static void dv_cq_fails(struct mlx5dv_cq_init_attr dv)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = 4};
+
+	errno = 0;
+	assert_null(mlx5dv_create_cq(client.context, &attr, &dv));
+	expect_error(errno, EINVAL);
+}
+
+static void cq_cqe(void)
+{
+	errno = 0;
+	assert_null(ibv_create_cq(client.context, -4, NULL, NULL, 0));
+	expect_error(errno, EINVAL);
+	expect_refusal(CQ_CQE, "ibv_create_cq → EINVAL: -4 CQEs are asked for; a CQ has 1 to %d", MAX_CQE);
+}
+
+static void cq_comp_vector(void)
+{
+	errno = 0;
+	assert_null(ibv_create_cq(client.context, 4, NULL, NULL, -1));
+	expect_error(errno, EINVAL);
+	expect_refusal(CQ_COMP_VECTOR,
+		       "ibv_create_cq → EINVAL: completion vector -1 does not exist; the device has vectors 0 to below %d",
+		       client.context->num_comp_vectors);
+}
+
+static void cq_comp_mask(void)
+{
+	cq_ex_fails((struct ibv_cq_init_attr_ex){.cqe = 4, .comp_mask = 0x80}, EINVAL);
+	expect_refusal(CQ_COMP_MASK, "ibv_create_cq_ex → EINVAL: comp_mask of struct ibv_cq_init_attr_ex is 0x80; known "
+				     "are 0x3");
+}
+
+static void cq_flags(void)
+{
+	cq_ex_fails((struct ibv_cq_init_attr_ex){.cqe = 4, .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS, .flags = 0x10},
+		    EINVAL);
+	expect_refusal(CQ_FLAGS, "ibv_create_cq_ex → EINVAL: flags of struct ibv_cq_init_attr_ex are 0x10; known are 0x3");
+}
+
+static void cq_wc_flags(void)
+{
+	cq_ex_fails((struct ibv_cq_init_attr_ex){.cqe = 4, .wc_flags = UINT64_C(1) << 40}, EOPNOTSUPP);
+	expect_refusal(CQ_WC_FLAGS, "ibv_create_cq_ex → EOPNOTSUPP: wc_flags 0x10000000000 ask for fields that no "
+				    "completion has; known are 0x%x",
+		       IBV_CREATE_CQ_SUP_WC_FLAGS);
+}
+
+static void cq_parent_domain(void)
+{
+	cq_ex_fails((struct ibv_cq_init_attr_ex){.cqe = 4,
+						 .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD,
+						 .parent_domain = client.pd},
+		    EINVAL);
+	expect_refusal(CQ_PARENT_DOMAIN, "ibv_create_cq_ex → EINVAL: IBV_CQ_INIT_ATTR_MASK_PD is set and parent_domain is "
+					 "not a parent domain");
+}
+
+static void cq_cqe_size(void)
+{
+	dv_cq_fails((struct mlx5dv_cq_init_attr){.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE, .cqe_size = 96});
+	expect_refusal(CQ_CQE_SIZE, "mlx5dv_create_cq → EINVAL: a CQE of 96 bytes is asked for; it has 64 or 128");
+}
+
+static void cq_dv_comp_mask(void)
+{
+	dv_cq_fails((struct mlx5dv_cq_init_attr){.comp_mask = 0x100});
+	expect_refusal(CQ_DV_COMP_MASK,
+		       "mlx5dv_create_cq → EINVAL: comp_mask of struct mlx5dv_cq_init_attr is 0x100; known are 0x7");
+}
+
+static void cq_dv_flags(void)
+{
+	dv_cq_fails((struct mlx5dv_cq_init_attr){.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_FLAGS, .flags = 8});
+	expect_refusal(CQ_DV_FLAGS,
+		       "mlx5dv_create_cq → EINVAL: flags of struct mlx5dv_cq_init_attr are 0x8; known are 0x1");
+}
+
+static void cq_padding(void)
+{
+	dv_cq_fails((struct mlx5dv_cq_init_attr){.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_FLAGS,
+						 .flags = MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD});
+	expect_refusal(CQ_PADDING, "mlx5dv_create_cq → EINVAL: padding is asked for a CQE of 64 bytes; only one of 128 "
+				   "bytes can be padded");
+}
+
+static void poll_comp_mask(void)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = 4};
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(client.context, &attr);
+	struct ibv_poll_cq_attr poll = {.comp_mask = 2};
+
+	assert_non_null(cq);
+	expect_error(ibv_start_poll(cq, &poll), EINVAL);
+	expect_refusal(POLL_COMP_MASK,
+		       "ibv_start_poll → EINVAL: comp_mask of struct ibv_poll_cq_attr is 0x2; it is reserved and must be 0");
+	expect_error(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+}
+
+/* A completion of a request (opcode 0) that nobody posted, written into the ring: mlx5-formats 3.2. */
+static void cqe_of_no_qp(void)
+{
+	struct ibv_cq *cq = ibv_create_cq(client.context, 3, NULL, NULL, 0);
+	struct mlx5dv_cq out = {0};
+	struct mlx5dv_obj object = {.cq = {.in = cq, .out = &out}};
+	struct mlx5_cqe64 *cqe;
+	struct ibv_wc wc;
+
+	expect_error(mlx5dv_init_obj(&object, MLX5DV_OBJ_CQ), 0);
+	cqe = out.buf;
+	assert_int_equal(cqe->op_own, CQE_INVALID);
+	cqe->srqn_uidx = htobe32(0xfedcb);
+	cqe->sop_drop_qpn = htobe32(0x0a << 24 | 0x123456);
+	cqe->wqe_counter = htobe16(77);
+	cqe->op_own = 0;
+	assert_int_equal(ibv_poll_cq(cq, 1, &wc), -2);
+	expect_about_qp(CQE_OF_NO_QP, 0x123456,
+			" ibv_poll_cq: CQE with opcode 0 for QP 0x123456, user index 0xfedcb, counter 77 belongs to no queue "
+			"of this context");
+	expect_error(ibv_destroy_cq(cq), 0);
+}
+
+static void cq_modify_mask(void)
+{
+	struct ibv_modify_cq_attr attr = {.attr_mask = 6};
+
+	expect_error(ibv_modify_cq(pair.client.cq, &attr), EINVAL);
+	expect_refusal(CQ_MODIFY_MASK, "ibv_modify_cq → EINVAL: attr_mask of struct ibv_modify_cq_attr is 0x6; it must be "
+				       "IBV_CQ_ATTR_MODERATE (1)");
+}
+
+static void cq_period(void)
+{
+	struct ibv_modify_cq_attr attr = {.attr_mask = IBV_CQ_ATTR_MODERATE, .moderate = {.cq_period = 0x1000}};
+
+	expect_error(ibv_modify_cq(pair.client.cq, &attr), EINVAL);
+	expect_refusal(CQ_PERIOD, "ibv_modify_cq → EINVAL: a moderation period of 4096 microseconds is asked for; at most "
+				  "4095 are possible");
+}
+
+static void cq_in_use(void)
+{
+	expect_error(ibv_destroy_cq(pair.client.cq), EBUSY);
+	expect_refusal(CQ_IN_USE, "ibv_destroy_cq → EBUSY: QPs or SRQs still use CQ 0x%x", pair.client.cq->handle);
+}
+
+/* Two completions wait; a ring for one has two places, of which the last is taken by the mark of the resize. */
+static void cq_unpolled(void)
+{
+	for (int i = 0; i < 2; i++)
+		write_to(server.mr->rkey, side_address(&server, 0));
+	memcpy(server.expected, client.memory, BYTES);
+	expect_error(ibv_resize_cq(pair.client.cq, 1), EINVAL);
+	expect_refusal(CQ_UNPOLLED, "ibv_resize_cq → EINVAL: completions that wait to be polled leave no room to go on in "
+				    "a ring of 1 CQEs");
+}
+
+/* ---- shared receive queues -------------------------------------------------------------------------------------- */
+
+static struct ibv_srq *create_srq(uint32_t max_wr, uint32_t max_sge)
+{
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = max_wr, .max_sge = max_sge}};
+
+	errno = 0;
+	return srq = ibv_create_srq(client.pd, &attr);
+}
+
+static void srq_ex_fails(struct ibv_srq_init_attr_ex attr, int error)
+{
+	attr.attr = (struct ibv_srq_attr){.max_wr = 4, .max_sge = 1};
+	errno = 0;
+	assert_null(ibv_create_srq_ex(client.context, &attr));
+	expect_error(errno, error);
+}
+
+static int post_to_srq(uint64_t wr_id, int num_sge)
+{
+	struct ibv_recv_wr wr = {.wr_id = wr_id, .num_sge = num_sge}, *bad;
+
+	return ibv_post_srq_recv(srq, &wr, &bad);
+}
+
+static void destroy_srq(void)
+{
+	expect_error(ibv_destroy_srq(srq), 0);
+}
+
+static void srq_max_wr(void)
+{
+	assert_null(create_srq(MAX_SRQ_WR + 1, 1));
+	expect_error(errno, EINVAL);
+	expect_refusal(SRQ_MAX_WR,
+		       "ibv_create_srq → EINVAL: an SRQ for 32768 WRs is asked for; at most 32767 are possible");
+}
+
+static void srq_max_sge(void)
+{
+	assert_null(create_srq(4, MAX_SRQ_SGE + 1));
+	expect_error(errno, EINVAL);
+	expect_refusal(SRQ_MAX_SGE,
+		       "ibv_create_srq → EINVAL: an SRQ for 32 SGEs per WR is asked for; at most 31 are possible");
+}
+
+static void srq_comp_mask(void)
+{
+	srq_ex_fails((struct ibv_srq_init_attr_ex){.comp_mask = 0x100, .pd = client.pd}, EOPNOTSUPP);
+	expect_refusal(SRQ_COMP_MASK,
+		       "ibv_create_srq_ex → EOPNOTSUPP: comp_mask of struct ibv_srq_init_attr_ex is 0x100; known are 0x%x",
+		       IBV_SRQ_INIT_ATTR_RESERVED - 1);
+}
+
+static void srq_type(void)
+{
+	srq_ex_fails((struct ibv_srq_init_attr_ex){.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+						   .srq_type = IBV_SRQT_XRC,
+						   .pd = client.pd},
+		     EOPNOTSUPP);
+	expect_refusal(SRQ_TYPE,
+		       "ibv_create_srq_ex → EOPNOTSUPP: srq_type 1 is not supported; basic SRQs (0) are");
+}
+
+static void srq_pd(void)
+{
+	srq_ex_fails((struct ibv_srq_init_attr_ex){.comp_mask = IBV_SRQ_INIT_ATTR_TYPE, .srq_type = IBV_SRQT_BASIC},
+		     EINVAL);
+	expect_refusal(SRQ_PD, "ibv_create_srq_ex → EINVAL: comp_mask 0x1 gives the SRQ no PD");
+}
+
+static void srq_sges(void)
+{
+	create_srq(4, 1);
+	expect_error(post_to_srq(0x99, -1), EINVAL);
+	expect_refusal(SRQ_SGES,
+		       "ibv_post_srq_recv → EINVAL: receive WR with -1 SGEs; the SRQ takes 0 to 1 (wr_id 0x99)");
+	destroy_srq();
+}
+
+/* max_wr 3 is what a list of 4 entries takes (mlx5-formats 2.2). */
+static void srq_full(void)
+{
+	create_srq(3, 1);
+	for (uint64_t i = 0; i < 3; i++)
+		expect_error(post_to_srq(i, 0), 0);
+	expect_error(post_to_srq(0x98, 0), ENOMEM);
+	expect_refusal(SRQ_FULL, "ibv_post_srq_recv → ENOMEM: 3 receives are posted and not yet polled, as many as the SRQ "
+				 "holds (wr_id 0x98)");
+	destroy_srq();
+}
+
+static void srq_modify_fails(struct ibv_srq_attr attr, int mask)
+{
+	expect_error(ibv_modify_srq(srq, &attr, mask), EINVAL);
+}
+
+static void srq_modify_mask(void)
+{
+	create_srq(3, 1);
+	srq_modify_fails((struct ibv_srq_attr){0}, 0xc);
+	expect_refusal(SRQ_MODIFY_MASK,
+		       "ibv_modify_srq → EINVAL: srq_attr_mask is 0xc; it may hold IBV_SRQ_MAX_WR (1) and IBV_SRQ_LIMIT (2)");
+	destroy_srq();
+}
+
+static void srq_shrink(void)
+{
+	create_srq(3, 1);
+	for (uint64_t i = 0; i < 2; i++)
+		expect_error(post_to_srq(i, 0), 0);
+	srq_modify_fails((struct ibv_srq_attr){.max_wr = 1}, IBV_SRQ_MAX_WR);
+	expect_refusal(SRQ_SHRINK,
+		       "ibv_modify_srq → EINVAL: max_wr is to become 1 while 2 receives are posted or not yet polled");
+	destroy_srq();
+}
+
+static void srq_limit(void)
+{
+	create_srq(3, 1);
+	srq_modify_fails((struct ibv_srq_attr){.srq_limit = 4}, IBV_SRQ_LIMIT);
+	expect_refusal(SRQ_LIMIT, "ibv_modify_srq → EINVAL: srq_limit 4 exceeds max_wr 3");
+	destroy_srq();
+}
+
+static void srq_in_use(void)
+{
+	struct ibv_qp_init_attr attr = {
+		.send_cq = pair.client.cq, .recv_cq = pair.client.cq, .srq = create_srq(3, 1), .qp_type = IBV_QPT_RC};
+	struct ibv_qp *qp = ibv_create_qp(client.pd, &attr);
+
+	assert_non_null(qp);
+	expect_error(ibv_destroy_srq(srq), EBUSY);
+	expect_refusal(SRQ_IN_USE, "ibv_destroy_srq → EBUSY: QPs still use SRQ 0x%x", srq->handle);
+	expect_error(ibv_destroy_qp(qp), 0);
+	destroy_srq();
+}
+
+static void cq_compression(void)
+{
+	dv_cq_fails((struct mlx5dv_cq_init_attr){.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE,
+						 .cqe_comp_res_format = 0x30});
+	expect_refusal(CQ_COMPRESSION, "XXX");
+}
+
+static const struct rule_case cases[] = {
+	CASE(CQ_CQE, cq_cqe),
+	CASE(CQ_COMP_VECTOR, cq_comp_vector),
+	CASE(CQ_COMP_MASK, cq_comp_mask),
+	CASE(CQ_FLAGS, cq_flags),
+	CASE(CQ_WC_FLAGS, cq_wc_flags),
+	CASE(CQ_PARENT_DOMAIN, cq_parent_domain),
+	CASE(CQ_CQE_SIZE, cq_cqe_size),
+	CASE(CQ_DV_COMP_MASK, cq_dv_comp_mask),
+	CASE(CQ_DV_FLAGS, cq_dv_flags),
+	CASE(CQ_PADDING, cq_padding),
+	CASE(CQ_COMPRESSION, cq_compression),
+	CASE(POLL_COMP_MASK, poll_comp_mask),
+	CASE(CQE_OF_NO_QP, cqe_of_no_qp),
+	CASE(CQ_MODIFY_MASK, cq_modify_mask),
+	CASE(CQ_PERIOD, cq_period),
+	CASE(CQ_IN_USE, cq_in_use),
+	CASE(CQ_UNPOLLED, cq_unpolled),
+	CASE(SRQ_MAX_WR, srq_max_wr),
+	CASE(SRQ_MAX_SGE, srq_max_sge),
+	CASE(SRQ_COMP_MASK, srq_comp_mask),
+	CASE(SRQ_TYPE, srq_type),
+	CASE(SRQ_PD, srq_pd),
+	CASE(SRQ_SGES, srq_sges),
+	CASE(SRQ_FULL, srq_full),
+	CASE(SRQ_MODIFY_MASK, srq_modify_mask),
+	CASE(SRQ_SHRINK, srq_shrink),
+	CASE(SRQ_LIMIT, srq_limit),
+	CASE(SRQ_IN_USE, srq_in_use),
+};
+
+RULE_CASES(queue_cases, cases);

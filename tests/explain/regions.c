@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rules 330 to 356: memory regions, their re-registration and advice on them. */
+#include "rule_cases.h"
+
+#include <sys/mman.h>
+
+enum { PAGE = 4096, NO_ACCESS_FLAG = 1 << 12 };
+
+/* Expects ibv_reg_mr(3) to fail. */
+static void registration_fails(void *addr, size_t length, unsigned int access, int error)
+{
+	errno = 0;
+	assert_null(ibv_reg_mr(client.pd, addr, length, access));
+	expect_error(errno, error);
+}
+
+static void rereg_fails(struct ibv_mr *mr, int flags, void *addr, size_t length, int access, int result)
+{
+	errno = 0;
+	assert_int_equal(ibv_rereg_mr(mr, flags, client.pd, addr, length, access), result);
+	expect_error(errno, EINVAL);
+}
+
+static uint8_t *map_pages(size_t pages, int protection)
+{
+	uint8_t *memory = mmap(NULL, pages * PAGE, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	return memory;
+}
+
+static void mr_access_unknown(void)
+{
+	registration_fails(client.memory, 64, IBV_ACCESS_LOCAL_WRITE | NO_ACCESS_FLAG, EINVAL);
+	expect_refusal(MR_ACCESS_UNKNOWN, "ibv_reg_mr → EINVAL: access flags 0x1000 are not defined");
+}
+
+static void mr_access_local_write(void)
+{
+	registration_fails(client.memory, 64, IBV_ACCESS_REMOTE_ATOMIC, EINVAL);
+	expect_refusal(MR_ACCESS_LOCAL_WRITE,
+		       "ibv_reg_mr → EINVAL: access is REMOTE_ATOMIC: remote write and atomics need local write");
+}
+
+static void mr_range_wraps(void)
+{
+	registration_fails(client.memory, SIZE_MAX - 64, 0, EINVAL);
+	expect_refusal(MR_RANGE_WRAPS, "ibv_reg_mr → EINVAL: [0x%" PRIxPTR ", +0xffffffffffffffbf) leaves the address space",
+		       (uintptr_t)client.memory);
+}
+
+static void mr_no_pages(void)
+{
+	uint8_t *memory = map_pages(1, PROT_READ);
+
+	registration_fails(memory, 0, 0, EINVAL);
+	expect_refusal(MR_NO_PAGES, "ibv_reg_mr → EINVAL: a region of length 0 at 0x%" PRIxPTR " covers no page",
+		       (uintptr_t)memory);
+	munmap(memory, PAGE);
+}
+
+static void mr_implicit_iova(void)
+{
+	errno = 0;
+	assert_null(ibv_reg_mr_iova(client.pd, NULL, SIZE_MAX, 0x5000, IBV_ACCESS_ON_DEMAND));
+	expect_error(errno, EINVAL);
+	expect_refusal(MR_IMPLICIT_IOVA, "ibv_reg_mr_iova → EINVAL: an implicit on-demand region has no other address for "
+					 "its bytes, asked was 0x5000");
+}
+
+static void mr_implicit_hugetlb(void)
+{
+	registration_fails(NULL, SIZE_MAX, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB, EINVAL);
+	expect_refusal(MR_IMPLICIT_HUGETLB,
+		       "ibv_reg_mr → EINVAL: IBV_ACCESS_HUGETLB goes with explicit on-demand regions only");
+}
+
+static void mr_not_huge(void)
+{
+	registration_fails(client.memory, 64, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB, EINVAL);
+	expect_refusal(MR_NOT_HUGE,
+		       "ibv_reg_mr → EINVAL: IBV_ACCESS_HUGETLB promises huge pages, and the pages at 0x%" PRIxPTR
+		       " have 4096 bytes",
+		       (uintptr_t)client.memory);
+}
+
+static void mr_page_offset(void)
+{
+	errno = 0;
+	assert_null(ibv_reg_mr_iova(client.pd, client.memory, 64, 0x10008, 0));
+	expect_error(errno, EINVAL);
+	expect_refusal(MR_PAGE_OFFSET,
+		       "ibv_reg_mr_iova → EINVAL: iova 0x10008 and address 0x%" PRIxPTR
+		       " are at different places in their pages of 4096 bytes",
+		       (uintptr_t)client.memory);
+}
+
+static void mr_iova_wraps(void)
+{
+	errno = 0;
+	assert_null(ibv_reg_mr_iova(client.pd, client.memory, 2 * PAGE, 0xfffffffffffff000, 0));
+	expect_error(errno, EINVAL);
+	expect_refusal(MR_IOVA_WRAPS, "ibv_reg_mr_iova → EINVAL: [0xfffffffffffff000, +0x2000) as the region's addresses "
+				      "leaves the 64-bit space");
+}
+
+static void mr_not_mapped(void)
+{
+	uint8_t *memory = map_pages(1, PROT_READ);
+
+	registration_fails(memory, PAGE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ, EFAULT);
+	expect_refusal(MR_NOT_MAPPED,
+		       "ibv_reg_mr → EFAULT: [0x%" PRIxPTR ", +0x1000) is not mapped throughout, or not for "
+		       "LOCAL_WRITE|REMOTE_READ",
+		       (uintptr_t)memory);
+	munmap(memory, PAGE);
+}
+
+static void rereg_kind(void)
+{
+	struct ibv_mr *mr = ibv_alloc_null_mr(client.pd);
+
+	rereg_fails(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, 0, IBV_ACCESS_LOCAL_WRITE, IBV_REREG_MR_ERR_INPUT);
+	expect_refusal(REREG_KIND, "ibv_rereg_mr → EINVAL: key 0x%x is of device memory or a null region", mr->lkey);
+	expect_error(ibv_dereg_mr(mr), 0);
+}
+
+static void rereg_flags(void)
+{
+	struct ibv_mr *mr = side_register(&client, 0, 64, 0);
+
+	rereg_fails(mr, 0x40, NULL, 0, 0, IBV_REREG_MR_ERR_INPUT);
+	expect_refusal(REREG_FLAGS, "ibv_rereg_mr → EINVAL: flags 0x40 has bits outside of 0x7");
+}
+
+static void rereg_translation(void)
+{
+	struct ibv_mr *mr = side_register(&client, 0, 64, 0);
+
+	rereg_fails(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, 64, 0, IBV_REREG_MR_ERR_INPUT);
+	expect_refusal(REREG_TRANSLATION,
+		       "ibv_rereg_mr → EINVAL: a change of the translation to [0x0, +64) names no memory");
+}
+
+static void rereg_access(void)
+{
+	struct ibv_mr *mr = side_register(&client, 0, 64, 0);
+
+	rereg_fails(mr, IBV_REREG_MR_CHANGE_PD, NULL, 0, IBV_ACCESS_LOCAL_WRITE, IBV_REREG_MR_ERR_INPUT);
+	expect_refusal(REREG_ACCESS,
+		       "ibv_rereg_mr → EINVAL: access LOCAL_WRITE is passed and no change of access asked for");
+}
+
+static void rereg_nothing(void)
+{
+	struct ibv_mr *mr = side_register(&client, 0, 64, 0);
+
+	rereg_fails(mr, 0, NULL, 0, 0, IBV_REREG_MR_ERR_CMD);
+	expect_refusal(REREG_NOTHING, "ibv_rereg_mr → EINVAL: flags is 0: nothing is to change");
+}
+
+static int advise(enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge sge)
+{
+	return ibv_advise_mr(client.pd, advice, flags, &sge, 1);
+}
+
+static void advise_flags(void)
+{
+	expect_error(advise(IBV_ADVISE_MR_ADVICE_PREFETCH, 6, side_sge(&client, 0, 64)), EINVAL);
+	expect_refusal(ADVISE_FLAGS, "ibv_advise_mr → EINVAL: flags 0x6 has bits outside of 0x1");
+}
+
+static void advise_unknown(void)
+{
+	expect_error(advise(77, 0, side_sge(&client, 0, 64)), EOPNOTSUPP);
+	expect_refusal(ADVISE_UNKNOWN, "ibv_advise_mr → EOPNOTSUPP: advice 77 is not defined");
+}
+
+static void advise_empty(void)
+{
+	expect_error(ibv_advise_mr(client.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, NULL, 0), EINVAL);
+	expect_refusal(ADVISE_EMPTY, "ibv_advise_mr → EINVAL: the list of ranges is empty");
+}
+
+static void advise_no_key(void)
+{
+	expect_error(advise(IBV_ADVISE_MR_ADVICE_PREFETCH, 0, side_sge(&client, 0, 64)), ENOENT);
+	expect_refusal(ADVISE_NO_KEY, "ibv_advise_mr → ENOENT: lkey 0x%x is not of an on-demand region",
+		       client.mr->lkey);
+}
+
+static void advise_not_mr(void)
+{
+	struct ibv_mw *mw = side_alloc_mw(&client, IBV_MW_TYPE_1);
+	struct ibv_sge sge = {.lkey = mw->rkey, .length = 64};
+
+	expect_error(advise(IBV_ADVISE_MR_ADVICE_PREFETCH, 0, sge), EINVAL);
+	expect_refusal(ADVISE_NOT_MR, "ibv_advise_mr → EINVAL: lkey 0x%x is a window or an indirect key", mw->rkey);
+}
+
+static void advise_permission(void)
+{
+	struct ibv_mr *mr = side_register(&client, 0, PAGE, IBV_ACCESS_ON_DEMAND);
+	struct ibv_sge sge = {.addr = side_address(&client, 0), .length = 64, .lkey = mr->lkey};
+	struct mlx5dv_pd out = {0};
+	struct mlx5dv_obj object = {.pd = {.in = client.pd, .out = &out}};
+
+	expect_error(mlx5dv_init_obj(&object, MLX5DV_OBJ_PD), 0);
+	expect_error(advise(IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0, sge), EPERM);
+	expect_refusal(ADVISE_PERMISSION,
+		       "ibv_advise_mr → EPERM: the region of lkey 0x%x is not in domain 0x%x, or not writable as the "
+		       "advice asks",
+		       mr->lkey, out.pdn);
+}
+
+static void advise_range(void)
+{
+	struct ibv_mr *mr = side_register(&client, 0, PAGE, IBV_ACCESS_ON_DEMAND);
+	struct ibv_sge sge = {.addr = side_address(&client, 64), .length = PAGE, .lkey = mr->lkey};
+
+	expect_error(advise(IBV_ADVISE_MR_ADVICE_PREFETCH, 0, sge), EFAULT);
+	expect_refusal(ADVISE_RANGE,
+		       "ibv_advise_mr → EFAULT: [0x%" PRIx64
+		       ", +0x1000) is not inside of the region of lkey 0x%x, or not mapped",
+		       side_address(&client, 64), mr->lkey);
+}
+
+static const struct rule_case cases[] = {
+	CASE(MR_ACCESS_UNKNOWN, mr_access_unknown),
+	CASE(MR_ACCESS_LOCAL_WRITE, mr_access_local_write),
+	CASE(MR_RANGE_WRAPS, mr_range_wraps),
+	CASE(MR_NO_PAGES, mr_no_pages),
+	CASE(MR_IMPLICIT_IOVA, mr_implicit_iova),
+	CASE(MR_IMPLICIT_HUGETLB, mr_implicit_hugetlb),
+	CASE(MR_NOT_HUGE, mr_not_huge),
+	CONNECTX_CASE(MR_PAGE_OFFSET, mr_page_offset),
+	CASE(MR_IOVA_WRAPS, mr_iova_wraps),
+	CASE(MR_NOT_MAPPED, mr_not_mapped),
+	CASE(REREG_KIND, rereg_kind),
+	CASE(REREG_FLAGS, rereg_flags),
+	CASE(REREG_TRANSLATION, rereg_translation),
+	CASE(REREG_ACCESS, rereg_access),
+	CASE(REREG_NOTHING, rereg_nothing),
+	CASE(ADVISE_FLAGS, advise_flags),
+	CASE(ADVISE_UNKNOWN, advise_unknown),
+	CASE(ADVISE_EMPTY, advise_empty),
+	CASE(ADVISE_NO_KEY, advise_no_key),
+	CASE(ADVISE_NOT_MR, advise_not_mr),
+	CASE(ADVISE_PERMISSION, advise_permission),
+	CASE(ADVISE_RANGE, advise_range),
+};
+
+RULE_CASES(region_cases, cases);
