@@ -1,10 +1,50 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# make demo: Debian's own ibv_devinfo on the device.
+# make demo: Debian's own ibv_devinfo and the examples on the device; a few seconds, exit status 0 if all went right.
 #
 #   examples/demo.sh BUILD
 set -eu
 softhca=$1/src/tool/softhca
+examples=$1/examples
 
-echo '$ softhca run ibv_devinfo'
-"$softhca" run ibv_devinfo
+# A real file of some MB that is on every machine that builds this: the Python interpreter.
+file=$(readlink -f /usr/bin/python3)
+
+output=$(mktemp)
+trap 'rm -f "$output"' EXIT
+
+# show WHAT COMMAND…: runs it on the device, shows what it prints; the demo ends here if it fails.
+show() {
+	printf '\n== %s\n' "$1"
+	shift
+	echo "\$ softhca run $*" | sed "s,$examples/,,"
+	"$softhca" run -- "$@" >"$output" 2>&1 || {
+		cat "$output"
+		echo "demo: $1 failed" >&2
+		exit 1
+	}
+	cat "$output"
+}
+
+# explained NUMBER NAME: what show() ran last left an explanation of this rule.
+explained() {
+	grep -q "\\[$1 $2;" "$output" || {
+		echo "demo: there is no explanation of rule $1 $2" >&2
+		exit 1
+	}
+}
+
+show "Debian's ibv_devinfo sees the device" ibv_devinfo
+grep -q 'hca_id:.*mlx5_0' "$output" && grep -q 'PORT_ACTIVE' "$output"
+
+show 'A message goes to and fro' "$examples/ping_pong"
+
+show "A table by columns arrives by rows, in one WRITE ($(wc -c <"$file") bytes)" "$examples/scattered_records" "$file"
+
+show 'The same, with one row more than the columns have' "$examples/scattered_records" --out-of-range "$file"
+explained 7 KEY_RANGE
+
+show 'A window is lent, used, revoked, and used again' "$examples/lent_window"
+explained 2 KEY_FREE
+
+printf '\nThe numbers in brackets are listed in docs/explanations.md.\n'

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One end of a connection, see common.h. */
+#include "common.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { QUEUE_DEPTH = 16, FIRST_PSN = 0 };
+
+void die(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+void die_errno(const char *format, ...)
+{
+	const char *why = strerror(errno);
+	va_list arguments;
+
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fprintf(stderr, ": %s\n", why);
+	exit(1);
+}
+
+static void open_first_device(struct end *end)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	/* What is printed keeps its place among the explanations, also where it goes to a file. */
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (!list || !list[0])
+		die("there is no RDMA device; run this with: softhca run -- PROGRAM");
+	end->context = ibv_open_device(list[0]);
+	ibv_free_device_list(list);
+	if (!end->context)
+		die_errno("ibv_open_device");
+}
+
+/* An address of RoCE v2: the GIDs of a port differ in that. */
+static void find_gid(struct end *end)
+{
+	struct ibv_gid_entry entry;
+
+	for (end->gid_index = 0; end->gid_index < 64; end->gid_index++) {
+		if (ibv_query_gid_ex(end->context, 1, end->gid_index, &entry, 0) ||
+		    entry.gid_type != IBV_GID_TYPE_ROCE_V2)
+			continue;
+		end->gid = entry.gid;
+		return;
+	}
+	die("port 1 has no GID of RoCE v2");
+}
+
+static void create_qp(struct end *end, int key_builders)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = end->cq,
+		.recv_cq = end->cq,
+		.cap = {.max_send_wr = QUEUE_DEPTH, .max_recv_wr = QUEUE_DEPTH, .max_send_sge = 1, .max_recv_sge = 1},
+		.qp_type = IBV_QPT_RC,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = end->pd,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_BIND_MW |
+				  IBV_QP_EX_WITH_LOCAL_INV,
+	};
+	struct mlx5dv_qp_init_attr keys = {
+		.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS,
+		.send_ops_flags = MLX5DV_QP_EX_WITH_MKEY_CONFIGURE,
+	};
+
+	end->qp = key_builders ? mlx5dv_create_qp(end->context, &attr, &keys) : ibv_create_qp_ex(end->context, &attr);
+	if (!end->qp)
+		die_errno("creating a QP");
+}
+
+void end_open(struct end *end, int key_builders)
+{
+	open_first_device(end);
+	find_gid(end);
+	end->pd = ibv_alloc_pd(end->context);
+	if (!end->pd)
+		die_errno("ibv_alloc_pd");
+	end->cq = ibv_create_cq(end->context, 2 * QUEUE_DEPTH, NULL, NULL, 0);
+	if (!end->cq)
+		die_errno("ibv_create_cq");
+	create_qp(end, key_builders);
+}
+
+void end_close(struct end *end)
+{
+	if (ibv_destroy_qp(end->qp) || ibv_destroy_cq(end->cq) || ibv_dealloc_pd(end->pd) ||
+	    ibv_close_device(end->context))
+		die_errno("closing");
+}
+
+static void modify(struct end *end, struct ibv_qp_attr attr, int mask)
+{
+	int error = ibv_modify_qp(end->qp, &attr, IBV_QP_STATE | mask);
+
+	if (error)
+		die("ibv_modify_qp to state %d: %s", attr.qp_state, strerror(error));
+}
+
+static void connect_to(struct end *end, const struct end *peer)
+{
+	modify(end,
+	       (struct ibv_qp_attr){.qp_state = IBV_QPS_INIT,
+				    .port_num = 1,
+				    .qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE},
+	       IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	modify(end,
+	       (struct ibv_qp_attr){
+		       .qp_state = IBV_QPS_RTR,
+		       .path_mtu = IBV_MTU_1024,
+		       .dest_qp_num = peer->qp->qp_num,
+		       .rq_psn = FIRST_PSN,
+		       .max_dest_rd_atomic = 1,
+		       .min_rnr_timer = 12,
+		       .ah_attr = {.is_global = 1,
+				   .port_num = 1,
+				   .grh = {.dgid = peer->gid, .sgid_index = end->gid_index, .hop_limit = 1}}},
+	       IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+		       IBV_QP_MIN_RNR_TIMER);
+	modify(end,
+	       (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
+				    .sq_psn = FIRST_PSN,
+				    .timeout = 14,
+				    .retry_cnt = 7,
+				    .rnr_retry = 7,
+				    .max_rd_atomic = 1},
+	       IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+void end_connect(struct end *one, struct end *other)
+{
+	connect_to(one, other);
+	connect_to(other, one);
+}
+
+struct ibv_mr *end_register(struct end *end, void *memory, size_t length, unsigned int access)
+{
+	struct ibv_mr *mr = ibv_reg_mr(end->pd, memory, length, access);
+
+	if (!mr)
+		die_errno("ibv_reg_mr");
+	return mr;
+}
+
+void end_post(struct end *end, struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *bad;
+	int error;
+
+	wr->send_flags |= IBV_SEND_SIGNALED;
+	error = ibv_post_send(end->qp, wr, &bad);
+	if (error)
+		die("ibv_post_send: %s", strerror(error));
+}
+
+struct ibv_wc end_wait(struct end *end)
+{
+	struct ibv_wc wc;
+	int found;
+
+	do
+		found = ibv_poll_cq(end->cq, 1, &wc);
+	while (!found);
+	if (found < 0)
+		die("ibv_poll_cq fails");
+	return wc;
+}
+
+struct ibv_wc end_wait_success(struct end *end, const char *what)
+{
+	struct ibv_wc wc = end_wait(end);
+
+	if (wc.status != IBV_WC_SUCCESS)
+		die("%s: %s (vendor_err %u)", what, ibv_wc_status_str(wc.status), wc.vendor_err);
+	return wc;
+}
