@@ -21,7 +21,8 @@
 #define FIRST_NUMBER 1
 
 struct registry the_registry;
-static pthread_once_t registry_once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool registry_made; /* atomic; not before all devices are there */
 
 static uint64_t random_seed(const struct settings *settings)
 {
@@ -59,21 +60,27 @@ static int hca_init(struct hca *hca, size_t index, const struct settings *settin
 	hca->index = index;
 	hca->settings = *settings;
 	snprintf(hca->name, sizeof(hca->name), "%s%zu", settings->device_name, index);
+	hca->key_tags = calloc(ID_LEAF_SIZE, 1);
+	if (!hca->key_tags)
+		return -ENOMEM;
+	hca->explain_log = explain_log_new(hca->name, settings->explain);
+	if (!hca->explain_log) {
+		free(hca->key_tags);
+		return -ENOMEM;
+	}
 	hca->random_state = random_seed(settings) + index;
 	hca->gid_count = gid_discover(settings->gids, hca->gids);
 	hca->guid = make_guid(hca);
 	id_table_init(&hca->keys, FIRST_KEY, 1u << ID_BITS);
 	id_table_init(&hca->cqs, FIRST_NUMBER, LIMIT_MAX_CQ);
 	id_table_init(&hca->srqs, FIRST_NUMBER, LIMIT_MAX_SRQ);
-	hca->key_tags = calloc(ID_LEAF_SIZE, 1);
-	hca->explain_log = explain_log_new(hca->name, settings->explain);
 	dm_pool_init(&hca->dm);
 	timers_init(&hca->timers);
 	pthread_mutex_init(&hca->lock, NULL);
 	pthread_mutex_init(&hca->atomic_lock, NULL);
 	hca->next_pd = 1;
 	hca->link = link_local();
-	return hca->key_tags && hca->explain_log ? 0 : -ENOMEM;
+	return 0;
 }
 
 /* Control-path locks are held across a fork, so that the child finds them free (clients use ibv_alloc_dm there). */
@@ -119,27 +126,39 @@ static void read_settings(struct settings *settings, char *errors, size_t size)
 	}
 }
 
-static void make_registry(void)
+/* The number of devices is that of the first try, also if the environment changes. Returns false without memory. */
+static bool make_registry(void)
 {
+	static size_t wanted, ready;
 	struct settings settings;
 	char errors[1024] = "";
 
 	read_settings(&settings, errors, sizeof(errors));
+	if (!the_registry.devices) {
+		the_registry.devices = calloc(settings.devices, sizeof(struct hca));
+		wanted = settings.devices;
+	}
+	while (the_registry.devices && ready < wanted && !hca_init(&the_registry.devices[ready], ready, &settings))
+		ready++;
+	if (!the_registry.devices || ready < wanted)
+		return false;
 	id_table_init(&the_registry.qps, FIRST_QPN, LIMIT_MAX_QP);
-	the_registry.devices = calloc(settings.devices, sizeof(struct hca));
-	if (!the_registry.devices)
-		return;
-	while (the_registry.count < settings.devices &&
-	       !hca_init(&the_registry.devices[the_registry.count], the_registry.count, &settings))
-		the_registry.count++;
-	if (the_registry.count && errors[0])
+	if (errors[0])
 		explain_log_note(the_registry.devices[0].explain_log, errors);
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+	the_registry.count = wanted;
+	return true;
 }
 
+/* What fails for want of memory is tried again by the next call; until then there is no device. */
 struct registry *registry(void)
 {
-	pthread_once(&registry_once, make_registry);
+	if (!__atomic_load_n(&registry_made, __ATOMIC_ACQUIRE)) {
+		pthread_mutex_lock(&registry_lock);
+		if (!registry_made)
+			__atomic_store_n(&registry_made, make_registry(), __ATOMIC_RELEASE);
+		pthread_mutex_unlock(&registry_lock);
+	}
 	return &the_registry;
 }
 

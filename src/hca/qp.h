@@ -42,6 +42,7 @@ struct requester {
 	enum requester_state state;
 	bool running;	   /* a thread is in requester_run */
 	bool again;	   /* and shall look once more */
+	bool delivering;   /* and has let go of the lock: memory of what is in flight is being read */
 	const uint8_t *ring;
 	uint32_t block_count; /* power of two, or 0 */
 	const uint32_t *dbrec;
@@ -61,6 +62,7 @@ struct requester {
 /* A READ or atomic that was executed: duplicates get the same answer (IBTA C9-150). */
 struct responder_resource {
 	uint32_t psn;
+	uint32_t count;	 /* sequence numbers: packets of a READ's response */
 	uint8_t message; /* MESSAGE_NONE: empty */
 	uint64_t original;
 };
@@ -71,7 +73,7 @@ struct responder {
 	bool in_message;   /* between the first and the last packet */
 	uint8_t message;   /* of the message under way */
 	bool has_receive;
-	bool nak_sent;	   /* sequence NAK: silent until the expected packet comes (IBTA C9-114) */
+	bool nak_sent;	   /* of a sequence error, or RNR: silent until the expected packet comes (IBTA C9-114) */
 	bool established;  /* COMM_EST was raised */
 	uint64_t offset;   /* payload bytes of the message so far */
 	uint64_t remote_address;

@@ -34,7 +34,7 @@ static int check_address(const struct hca_qp *qp, const struct ibv_ah_attr *addr
 		return REFUSAL(why, MODIFY_NO_GRH, address->dlid);
 	if (address->grh.sgid_index >= qp->hca->gid_count)
 		return REFUSAL(why, MODIFY_SGID, address->grh.sgid_index, qp->hca->gid_count);
-	if (address->port_num && address->port_num > LIMIT_PORTS)
+	if (address->port_num < 1 || address->port_num > LIMIT_PORTS)
 		return REFUSAL(why, MODIFY_VALUE, IBV_QP_PORT, address->port_num, LIMIT_PORTS);
 	return 0;
 }
@@ -47,9 +47,12 @@ static int check_values(const struct hca_qp *qp, const struct ibv_qp_attr *attr,
 		return REFUSAL(why, MODIFY_CUR_STATE, attr->cur_qp_state, qp->state);
 	if (mask & IBV_QP_PORT && attr->port_num < 1)
 		return REFUSAL(why, MODIFY_VALUE, IBV_QP_PORT, attr->port_num, LIMIT_PORTS);
-	if (mask & IBV_QP_PATH_MTU &&
-	    (attr->path_mtu < IBV_MTU_256 || 128u << attr->path_mtu > hca_settings(qp->hca)->mtu))
+	if (mask & IBV_QP_PATH_MTU && (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096 ||
+				       128u << attr->path_mtu > hca_settings(qp->hca)->mtu))
 		return REFUSAL(why, MODIFY_MTU, attr->path_mtu, hca_settings(qp->hca)->mtu);
+	/* ibv_modify_qp(3): a device without IBV_DEVICE_AUTO_PATH_MIG has no alternate paths; RoCE has none. */
+	if (mask & IBV_QP_ALT_PATH)
+		return REFUSAL(why, MODIFY_ALT_PATH, attr->alt_port_num);
 	if (mask & IBV_QP_AV)
 		error = check_address(qp, &attr->ah_attr, why);
 	error = error ? error : check_value(mask, IBV_QP_PORT, attr->port_num, LIMIT_PORTS, why);
@@ -130,12 +133,6 @@ static void set_values(struct hca_qp *qp, const struct ibv_qp_attr *attr, int ma
 		own->min_rnr_timer = attr->min_rnr_timer;
 	if (mask & IBV_QP_DEST_QPN)
 		own->dest_qp_num = attr->dest_qp_num;
-	if (mask & IBV_QP_ALT_PATH) {
-		own->alt_ah_attr = attr->alt_ah_attr;
-		own->alt_pkey_index = attr->alt_pkey_index;
-		own->alt_port_num = attr->alt_port_num;
-		own->alt_timeout = attr->alt_timeout;
-	}
 	if (mask & IBV_QP_PATH_MIG_STATE)
 		own->path_mig_state = attr->path_mig_state;
 }
@@ -163,6 +160,9 @@ static void enter_state(struct hca_qp *qp, enum ibv_qp_state to)
 	case IBV_QPS_RTS:
 		if (from != IBV_QPS_RTS)
 			qp->requester.state = REQUESTER_READY;
+		/* Each drain asks for its event anew (ibv_modify_qp(3): en_sqd_async_notify is valid with SQD). */
+		qp->attr.sq_draining = 0;
+		qp->attr.en_sqd_async_notify = 0;
 		break;
 	case IBV_QPS_SQD:
 		if (from == IBV_QPS_RTS) {
@@ -214,8 +214,8 @@ int hca_qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		explain_make(qp->hca, &subject, why.rule, why.args, EXPLAIN_ARGS);
 		return error;
 	}
-	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
-		/* Another thread may still be handling packets of the old life, and the program will reuse the rings. */
+	/* Another thread may still be executing what is over now; the program is about to reuse rings and memory. */
+	if (mask & IBV_QP_STATE && (attr->qp_state == IBV_QPS_RESET || attr->qp_state == IBV_QPS_ERR))
 		epoch_synchronize();
 	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTS && before != IBV_QPS_RTS)
 		hca_qp_send_doorbell(qp);

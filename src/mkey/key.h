@@ -133,6 +133,14 @@ static inline uint64_t mapping_translated(const struct mapping *map)
 	}
 }
 
+/** True if [@address, +@length) lies in the range of @map. */
+static inline bool mapping_covers(const struct mapping *map, uint64_t address, uint64_t length)
+{
+	uint64_t offset = address - map->start;
+
+	return address >= map->start && offset <= map->length && length <= map->length - offset;
+}
+
 /** Memory of @address inside a direct mapping; by integers, since an implicit region begins at address 0. */
 static inline uint8_t *mapping_memory(const struct mapping *map, uint64_t address)
 {
@@ -151,7 +159,6 @@ void mkey_delete(struct mkey *key);
 struct mapping *mkey_edit(struct mkey *key);
 void mkey_publish(struct mkey *key, struct mapping *next);
 void mkey_discard(struct mkey *key, struct mapping *next);
-
 
 /** "memory region", "type 2 window", … */
 const char *key_kind_name(unsigned int kind);

@@ -22,7 +22,7 @@ static int find_memory(struct hca_pd *pd, uint32_t lkey, uint64_t address, uint6
 		return -ENOENT;
 	if (map->pd != pd->number || (write && !(map->rights & RIGHT_LOCAL_WRITE)))
 		return -EPERM;
-	if (address - map->start > map->length || length > map->length - (address - map->start))
+	if (!mapping_covers(map, address, length))
 		return -EFAULT;
 	*memory = mapping_memory(map, address);
 	return 0;

@@ -34,6 +34,7 @@ struct umr {
 	uint8_t flags;
 	uint32_t translation_bytes;
 	uint32_t bsf_octowords;
+	uint32_t offset; /* of the first entry to replace */
 	uint64_t mask;
 	struct mlx5_wqe_mkey_context_seg context;
 	const uint8_t *translations;
@@ -55,13 +56,17 @@ static int parse(struct umr *umr, const uint8_t *wqe, size_t bytes, struct refus
 	umr->flags = control.flags;
 	umr->mask = be64toh(control.mkey_mask);
 	umr->translation_bytes = be16toh(control.klm_octowords) * 16u;
+	/* Two meanings of the same two bytes. */
 	umr->bsf_octowords = umr->flags & UMR_TRANSLATION_OFFSET ? 0 : be16toh(control.bsf_octowords);
+	umr->offset = umr->flags & UMR_TRANSLATION_OFFSET ? be16toh(control.translation_offset) : 0;
 	umr->translations = wqe + fixed;
 	payload = umr->translation_bytes + umr->bsf_octowords * 16u;
 	if (payload && !(umr->flags & UMR_INLINE))
 		return REFUSAL(why, UMR_NOT_INLINE, umr->number, umr->flags);
 	if (payload > bytes - fixed)
 		return REFUSAL(why, UMR_SHORT, bytes, fixed + payload);
+	if (umr->offset)
+		return REFUSAL(why, UMR_OFFSET, umr->number, umr->offset);
 	if (umr->mask & ~(uint64_t)MASK_ALLOWED)
 		return REFUSAL(why, UMR_MASK, umr->number, umr->mask, MASK_ALLOWED);
 	return 0;
@@ -211,7 +216,10 @@ int invalidate_execute(const struct walk_access *access, uint32_t rkey, struct r
 		mkey_discard(key, next);
 		return error;
 	}
+	/* As after a local invalidation: a free key belongs to no QP (mlx5-formats 1.15 and 6, point 36). */
 	next->free = true;
+	next->qpn = KEY_QPN_ANY;
+	next->qp_serial = 0;
 	mkey_publish(key, next);
 	return 0;
 }

@@ -24,7 +24,6 @@ static int resolve(const struct walk_access *access, uint8_t rights, uint32_t nu
 {
 	const struct mkey *key = mkey_find(access->hca, number);
 	const struct mapping *map;
-	uint64_t offset;
 
 	if (!key)
 		return REFUSAL(why, KEY_UNKNOWN, number, address, length);
@@ -40,8 +39,7 @@ static int resolve(const struct walk_access *access, uint8_t rights, uint32_t nu
 		return REFUSAL(why, KEY_OTHER_QP, number, map->kind, map->qpn, access->qpn);
 	if ((map->rights & rights) != rights)
 		return REFUSAL(why, KEY_RIGHTS, number, map->kind, map->rights, rights, address, length);
-	offset = address - map->start;
-	if (address < map->start || offset > map->length || length > map->length - offset)
+	if (!mapping_covers(map, address, length))
 		return REFUSAL(why, KEY_RANGE, number, map->kind, map->start, map->length, address, length);
 	*out = map;
 	return 0;
@@ -209,10 +207,6 @@ static int check_repeat(const struct walk_access *access, uint8_t rights, const 
 		}
 		if (first > last)
 			continue;
-		if (first != first_round)
-			skip = 0;
-		if (last != last_round)
-			end = entry->bytes;
 		error = (refers_to_memory(access, entry) ? check_extent : check_each)(access, rights, entry, first, last, skip,
 										     end, depth, why);
 		if (error)
@@ -252,23 +246,32 @@ static void enter_level(struct walk *walk, const struct mapping *map, uint64_t o
 	level->inside = offset - map->entries[level->entry].before;
 }
 
+/*
+ * Memory of the first byte of @entry if all of its repetitions lie in one region, else NULL. That walk_begin() checked
+ * them does not say so: another thread may have registered the region anew since.
+ */
+static uint8_t *base_of(const struct walk *walk, const struct mapping *map, const struct layout_entry *entry)
+{
+	const struct mkey *key = mkey_find(walk->hca, entry->key);
+	const struct mapping *target = key ? mkey_mapping(key) : NULL;
+	uint64_t bytes = (uint64_t)(map->repeat - 1) * entry->stride + entry->bytes;
+
+	if (!target || !mapping_is_direct(target) || target->kind == KEY_NULL ||
+	    !mapping_covers(target, entry->address, bytes))
+		return NULL;
+	return mapping_memory(target, entry->address);
+}
+
 /* All entries of a repeated layout direct and few: then pieces need no look-up. */
 static void resolve_bases(struct walk *walk)
 {
 	const struct mapping *map = walk->level[0].map;
 
-	walk->resolved = false;
-	if (map->form != LAYOUT_REPEAT || map->count > WALK_BASES)
-		return;
-	for (uint32_t i = 0; i < map->count; i++) {
-		const struct mkey *key = mkey_find(walk->hca, map->entries[i].key);
-		const struct mapping *target = key ? mkey_mapping(key) : NULL;
-
-		if (!target || !mapping_is_direct(target) || target->kind == KEY_NULL)
-			return;
-		walk->base[i] = mapping_memory(target, map->entries[i].address);
+	walk->resolved = map->form == LAYOUT_REPEAT && map->count <= WALK_BASES;
+	for (uint32_t i = 0; walk->resolved && i < map->count; i++) {
+		walk->base[i] = base_of(walk, map, &map->entries[i]);
+		walk->resolved = walk->base[i];
 	}
-	walk->resolved = true;
 }
 
 int walk_begin(struct walk *walk, const struct walk_access *access, uint8_t rights, uint32_t number,
@@ -312,16 +315,17 @@ static bool target_piece(struct walk *walk, const struct layout_entry *entry, ui
 {
 	const struct mkey *key = mkey_find(walk->hca, entry->key);
 	const struct mapping *map = key ? mkey_mapping(key) : NULL;
-	uint64_t offset = map ? address - map->start : 0;
+	uint64_t offset;
 
 	*piece = (struct piece){NULL, length};
-	if (!map || map->free || address < map->start || offset > map->length || length > map->length - offset)
+	if (!map || map->free || !mapping_covers(map, address, length))
 		return true;
 	if (mapping_is_direct(map)) {
 		if (map->kind != KEY_NULL)
 			piece->address = mapping_memory(map, address);
 		return true;
 	}
+	offset = address - map->start;
 	if (walk->depth == LIMIT_MKEY_DEPTH || offset > mapping_translated(map) ||
 	    length > mapping_translated(map) - offset)
 		return true;

@@ -13,7 +13,6 @@ static int check_region(const struct walk_access *access, struct mapping *next, 
 	struct layout_entry *entry = &next->entries[0];
 	const struct mkey *key = mkey_find(access->hca, entry->key);
 	const struct mapping *region;
-	uint64_t offset;
 
 	if (!key)
 		return REFUSAL(why, BIND_REGION_UNKNOWN, next->number, entry->key);
@@ -28,8 +27,7 @@ static int check_region(const struct walk_access *access, struct mapping *next, 
 		return REFUSAL(why, BIND_NOT_ALLOWED, next->number, entry->key);
 	if (next->rights & (RIGHT_REMOTE_WRITE | RIGHT_ATOMIC) && !(region->rights & RIGHT_LOCAL_WRITE))
 		return REFUSAL(why, BIND_RIGHTS, next->number, entry->key, next->rights, region->rights);
-	offset = entry->address - region->start;
-	if (entry->address < region->start || offset > region->length || entry->bytes > region->length - offset)
+	if (!mapping_covers(region, entry->address, entry->bytes))
 		return REFUSAL(why, BIND_RANGE, next->number, entry->address, entry->bytes, entry->key, region->start,
 			       region->length);
 	entry->serial = region->serial;

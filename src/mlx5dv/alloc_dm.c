@@ -15,12 +15,12 @@ struct ibv_dm *softhca_mlx5dv_alloc_dm(struct ibv_context *context, struct ibv_a
 {
 	struct hca *hca = hca_of_context(context);
 
-	if (dv->comp_mask) {
-		errno = REFUSE(hca, "mlx5dv_alloc_dm", EINVAL, RULE_DV_DEVICE_MEMORY_ATTR, dv->comp_mask);
-		return NULL;
-	}
 	if (dv->type != MLX5DV_DM_TYPE_MEMIC) {
 		errno = REFUSE(hca, "mlx5dv_alloc_dm", EOPNOTSUPP, RULE_DV_DEVICE_MEMORY_TYPE, dv->type);
+		return NULL;
+	}
+	if (dv->comp_mask) {
+		errno = REFUSE(hca, "mlx5dv_alloc_dm", EINVAL, RULE_DV_DEVICE_MEMORY_ATTR, dv->comp_mask);
 		return NULL;
 	}
 	return softhca_ibv_alloc_dm(context, attr);

@@ -111,7 +111,7 @@ int softhca_mlx5dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type)
 	if (!error && obj_type & MLX5DV_OBJ_SRQ)
 		error = init_srq(obj->srq.in, obj->srq.out);
 	if (!error && obj_type & MLX5DV_OBJ_RWQ)
-		error = REFUSE(hca_device(0), "mlx5dv_init_obj", EOPNOTSUPP, RULE_DV_INIT_OBJ_RWQ, obj_type);
+		error = REFUSE(hca_device(0), "mlx5dv_init_obj", EOPNOTSUPP, RULE_DV_INIT_OBJ_RWQ, 0);
 	if (!error && obj_type & MLX5DV_OBJ_DM)
 		error = init_dm(obj->dm.in, obj->dm.out);
 	if (!error && obj_type & MLX5DV_OBJ_AH)

@@ -20,8 +20,6 @@ bool softhca_mlx5dv_is_supported(struct ibv_device *device)
 
 struct ibv_context *softhca_mlx5dv_open_device(struct ibv_device *device, struct mlx5dv_context_attr *attr)
 {
-	struct ibv_context *context;
-
 	if (!softhca_mlx5dv_is_supported(device)) {
 		errno = EOPNOTSUPP;
 		return NULL;
@@ -31,8 +29,5 @@ struct ibv_context *softhca_mlx5dv_open_device(struct ibv_device *device, struct
 			       attr->flags, attr->comp_mask, MLX5DV_CONTEXT_FLAGS_DEVX);
 		return NULL;
 	}
-	context = softhca_ibv_open_device(device);
-	if (context)
-		to_user_context(context)->dv = true;
-	return context;
+	return softhca_ibv_open_device(device);
 }

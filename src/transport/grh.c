@@ -12,6 +12,7 @@
 #define NEXT_HEADER_UDP 17
 /* BTH, DETH and ICRC; with UDP in front of them for RoCE v2. */
 #define TRANSPORT_BYTES (12 + 8 + 4)
+#define IMMEDIATE_BYTES 4
 #define UDP_BYTES 8
 
 static void build_ipv6(uint8_t *grh, const struct packet_path *path, uint16_t length, uint8_t next_header)
@@ -57,9 +58,9 @@ static void build_ipv4(uint8_t *grh, const struct packet_path *path, uint16_t le
 	memcpy(ip + 10, &checksum, sizeof(checksum));
 }
 
-void grh_build(uint8_t grh[40], const struct packet_path *path, uint64_t payload)
+void grh_build(uint8_t grh[40], const struct packet_path *path, uint64_t payload, bool immediate)
 {
-	uint16_t length = (uint16_t)(payload + (-payload & 3) + TRANSPORT_BYTES);
+	uint16_t length = (uint16_t)(payload + (-payload & 3) + TRANSPORT_BYTES + (immediate ? IMMEDIATE_BYTES : 0));
 
 	if (path->type != IBV_GID_TYPE_ROCE_V2)
 		build_ipv6(grh, path, length, NEXT_HEADER_IBA);

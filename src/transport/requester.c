@@ -156,9 +156,13 @@ static void flush_one(struct hca_qp *qp, uint16_t index, uint8_t opcode, uint8_t
 void requester_flush(struct hca_qp *qp)
 {
 	struct requester *requester = &qp->requester;
-	uint32_t posted;
+	/* A doorbell record can claim 65535 blocks of a ring that holds four: each is flushed once. */
+	uint32_t posted, left = requester->block_count;
 
 	stop_timer(qp);
+	/* A completion gives the memory back (ibv_poll_cq(3)): the thread that is using it flushes when it is done. */
+	if (requester->delivering)
+		return;
 	while (requester->first != requester->last) {
 		struct inflight entry = *inflight_at(requester, requester->first++);
 
@@ -166,17 +170,17 @@ void requester_flush(struct hca_qp *qp)
 	}
 	requester->resend = requester->last;
 	requester->responses_due = 0;
-	posted = wqe_posted(requester, requester->next);
-	if (posted > requester->block_count)
-		posted = requester->block_count;
-	while (posted) {
+	/* A CQ that fills on the way leads here again (qp_complete): what is posted is looked at each time. */
+	while (left && (posted = wqe_posted(requester, requester->next))) {
 		uint16_t index = requester->next;
 		uint8_t opcode, fm_ce_se;
 		uint32_t blocks = wqe_skim(requester, index, &opcode, &fm_ce_se);
 
 		if (blocks > posted)
 			blocks = posted;
-		posted -= blocks;
+		if (blocks > left)
+			blocks = left;
+		left -= blocks;
 		requester->next = (uint16_t)(index + blocks);
 		flush_one(qp, index, opcode, fm_ce_se);
 	}
@@ -414,7 +418,8 @@ static enum progress start_next(struct hca_qp *qp, struct packet *packet)
 	struct wqe wqe;
 	uint8_t class;
 
-	if (!posted)
+	/* A ring can be written over WQEs that have not completed; the FIFO holds no more of them than the ring did. */
+	if (!posted || requester->last - requester->first == requester->block_count)
 		return PROGRESS_NONE;
 	if (wqe_parse(qp, requester->next, posted, &wqe, &why))
 		return fail_start(qp, &wqe, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, &why);
@@ -526,9 +531,11 @@ void requester_run(struct hca_qp *qp, struct run *run)
 			if (run_slot(run)->routed)
 				qp->hca->link->send(qp->hca, run);
 			do {
+				requester->delivering = true;
 				queue_unlock(&qp->lock);
 				run_drain(run, qp);
 				queue_lock(&qp->lock);
+				requester->delivering = false;
 			} while (run_take(run, qp));
 			if (!reliable)
 				complete_unreliable(qp);
@@ -570,10 +577,10 @@ static void progressed(struct hca_qp *qp)
 }
 
 /* Everything up to and including @psn has arrived. */
-static void acknowledge(struct hca_qp *qp, uint32_t psn)
+static void acknowledge(struct hca_qp *qp, uint32_t psn, struct run *run)
 {
 	struct requester *requester = &qp->requester;
-	uint32_t position;
+	uint32_t position, before = requester->first;
 
 	for (position = requester->first; position != requester->last; position++) {
 		struct inflight *entry = inflight_at(requester, position);
@@ -588,6 +595,10 @@ static void acknowledge(struct hca_qp *qp, uint32_t psn)
 			break;
 	}
 	complete_front(qp);
+	if (requester->first == before)
+		return;
+	progressed(qp);
+	go_on(qp, run);
 }
 
 /* The entry that @psn belongs to, in FIFO position, or false. */
@@ -653,7 +664,7 @@ static void refused(struct hca_qp *qp, const struct packet *packet, struct run *
 	uint32_t position;
 	bool sequence;
 
-	acknowledge(qp, psn_add(packet->psn, PSN_MASK));
+	acknowledge(qp, psn_add(packet->psn, PSN_MASK), run);
 	if (!find_entry(requester, packet->psn, &position) || position != requester->first)
 		return;
 	requester->resend = position;
@@ -746,7 +757,7 @@ static void response(struct hca_qp *qp, struct packet *packet, struct run *run)
 	bool atomic = packet->message == MESSAGE_ATOMIC_ACKNOWLEDGE;
 
 	/* A response acknowledges all requests before its own (IBTA C9-117). */
-	acknowledge(qp, psn_add(packet->psn, PSN_MASK));
+	acknowledge(qp, psn_add(packet->psn, PSN_MASK), run);
 	if (!find_entry(requester, packet->psn, &position) || position != requester->first)
 		return;
 	entry = inflight_at(requester, position);
@@ -763,9 +774,11 @@ static void response(struct hca_qp *qp, struct packet *packet, struct run *run)
 void requester_receive(struct hca_qp *qp, const struct packet *received, struct run *run)
 {
 	struct packet *packet = (struct packet *)received;
-	uint32_t before = qp->requester.first;
 
 	if (!transport_of(qp->type)->reliable || qp->requester.state == REQUESTER_IDLE)
+		return;
+	/* IBTA 9.7.5.1.2: an answer to what was not sent yet is a ghost. */
+	if (psn_distance(packet->psn, qp->requester.psn) >= 0)
 		return;
 	switch (packet->message) {
 	case MESSAGE_READ_RESPONSE:
@@ -777,11 +790,7 @@ void requester_receive(struct hca_qp *qp, const struct packet *received, struct 
 			refused(qp, packet, run);
 			break;
 		}
-		acknowledge(qp, packet->psn);
-		if (qp->requester.first != before) {
-			progressed(qp);
-			go_on(qp, run);
-		}
+		acknowledge(qp, packet->psn, run);
 	}
 }
 
@@ -813,7 +822,8 @@ void requester_timer(struct timer *timer)
 	epoch_enter();
 	run_begin(&run);
 	queue_lock(&qp->lock);
-	if (qp->requester.timer_armed) {
+	/* Disarmed, or armed anew, since it ran out: then this is not its time. */
+	if (qp->requester.timer_armed && clock_now_ns() >= timer->deadline_ns) {
 		qp->requester.timer_armed = false;
 		timed_out(qp);
 	}

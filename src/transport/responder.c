@@ -122,25 +122,27 @@ static void complete_receive(struct request *request, struct completion *complet
 }
 
 /*
- * A datagram or an unreliable message that breaks a rule is dropped (IBTA 9.8.2.2, 9.8.3.2); only a receive that was
- * taken ends in error, and with it the QP. A reliable one is refused with a NAK, and the QP goes to ERR.
+ * A datagram or an unreliable message that breaks a rule is dropped (IBTA 9.8.2.2, 9.8.3.2); only a receive that cannot
+ * take it ends in error, and with it the QP. A reliable one is refused with a NAK, and the QP goes to ERR.
  */
 static enum responder_state refuse(struct request *request)
 {
 	struct hca_qp *qp = request->qp;
 	bool reliable = transport_of(qp->type)->reliable;
+	/* The receive of an unreliable WRITE with immediate is not at fault: it waits for the next message. */
+	bool fails_receive = qp->responder.has_receive && (reliable || !is_write(request->packet->message));
 	struct explain_subject subject = {.qpn = qp->number, .receive = true, .qp_state = (uint8_t)qp->state};
 	uint64_t record;
 
 	/* The peer's completion tells it if the peer is here; what nobody else will see is told now. */
-	subject.syndrome = qp->responder.has_receive ? request->syndrome : 0;
+	subject.syndrome = fails_receive ? request->syndrome : 0;
 	record = explain_make(qp->hca, &subject, request->why.rule, request->why.args, EXPLAIN_ARGS);
 	if (reliable) {
 		nak(request, AETH_NAK, request->nak, request->packet->psn);
 		request->reply->why = request->why;
 	}
 	qp->responder.in_message = false;
-	if (qp->responder.has_receive) {
+	if (fails_receive) {
 		struct completion completion = {
 			.opcode = MLX5_CQE_RESP_ERR,
 			.syndrome = request->syndrome,
@@ -236,13 +238,17 @@ static enum responder_state check_operation(struct request *request)
 					      packet->source_qpn);
 		return RESPONDER_CHECK_RECEIVE;
 	}
+	/*
+	 * IBTA 11.6.2, Remote Invalid Request Error: "the operation is not supported by this receive queue", or
+	 * "insufficient buffering to receive a new RDMA or Atomic Operation request".
+	 */
 	if ((qp->attr.qp_access_flags & needed) != needed)
-		return REFUSE_REQUEST(request, NAK_REMOTE_ACCESS, MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR,
-				      QP_EVENT_ACCESS_ERROR, QP_ACCESS, packet->message, qp->number, needed,
+		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+				      QP_EVENT_REQUEST_ERROR, QP_ACCESS, packet->message, qp->number, needed,
 				      qp->attr.qp_access_flags);
 	if ((packet->message == MESSAGE_READ_REQUEST || is_atomic(packet->message)) && !qp->attr.max_dest_rd_atomic)
-		return REFUSE_REQUEST(request, NAK_REMOTE_ACCESS, MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR,
-				      QP_EVENT_ACCESS_ERROR, QP_NO_RESOURCES, packet->message, qp->number);
+		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+				      QP_EVENT_REQUEST_ERROR, QP_NO_RESOURCES, packet->message, qp->number);
 	return RESPONDER_CHECK_RECEIVE;
 }
 
@@ -260,8 +266,10 @@ static enum responder_state no_receive(struct request *request)
 {
 	struct hca_qp *qp = request->qp;
 
-	if (transport_of(qp->type)->reliable)
+	if (transport_of(qp->type)->reliable) {
+		qp->responder.nak_sent = true;
 		return nak(request, AETH_RNR_NAK, qp->attr.min_rnr_timer, request->packet->psn);
+	}
 	return REFUSE_REQUEST(request, 0, 0, QP_EVENT_COUNT, NO_RECEIVE, request->packet->message, qp->number);
 }
 
@@ -302,20 +310,21 @@ static enum responder_state target_receive(struct request *request)
 	return RESPONDER_EXECUTE;
 }
 
-static enum responder_state target_key(struct request *request, uint8_t right, uint64_t offset, uint64_t bytes)
+/* [@address, +@bytes) of @rkey. */
+static enum responder_state target_key(struct request *request, uint8_t right, uint32_t rkey, uint64_t address,
+				       uint64_t bytes)
 {
-	struct responder *responder = &request->qp->responder;
-	uint64_t address;
-
 	stream_begin(request->sink, &request->qp->access, right);
-	if (__builtin_add_overflow(responder->remote_address, offset, &address))
-		return REFUSE_REQUEST(request, NAK_REMOTE_ACCESS, MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR,
-				      QP_EVENT_ACCESS_ERROR, SEGMENT_WRAPS, responder->rkey, responder->remote_address,
-				      offset);
-	if (stream_add_key(request->sink, responder->rkey, address, bytes, &request->why))
+	if (stream_add_key(request->sink, rkey, address, bytes, &request->why))
 		return refuse_with(request, NAK_REMOTE_ACCESS, MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR,
 				   QP_EVENT_ACCESS_ERROR);
 	return RESPONDER_EXECUTE;
+}
+
+/* What a READ or an atomic names: its packet is all of it. */
+static enum responder_state target_packet(struct request *request, uint8_t right, uint64_t bytes)
+{
+	return target_key(request, right, request->packet->rkey, request->packet->remote_address, bytes);
 }
 
 /* The first packet of a WRITE names the whole range: all of it is checked then (IBTA C9-88). */
@@ -334,11 +343,14 @@ static enum responder_state target_write(struct request *request)
 	if (!responder->dma_length)
 		return RESPONDER_EXECUTE;
 	if (packet->place == PLACE_FIRST) {
-		next = target_key(request, RIGHT_REMOTE_WRITE, 0, responder->dma_length);
+		next = target_key(request, RIGHT_REMOTE_WRITE, responder->rkey, responder->remote_address,
+				  responder->dma_length);
 		if (next != RESPONDER_EXECUTE)
 			return next;
 	}
-	return target_key(request, RIGHT_REMOTE_WRITE, responder->offset, bytes);
+	/* The sum cannot wrap: with the first packet the whole range was found to be in a key. */
+	return target_key(request, RIGHT_REMOTE_WRITE, responder->rkey, responder->remote_address + responder->offset,
+			  bytes);
 }
 
 static enum responder_state target_atomic(struct request *request)
@@ -348,7 +360,7 @@ static enum responder_state target_atomic(struct request *request)
 	if (packet->remote_address % sizeof(uint64_t))
 		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
 				      QP_EVENT_REQUEST_ERROR, ATOMIC_ALIGNMENT, packet->remote_address);
-	return target_key(request, RIGHT_ATOMIC, 0, sizeof(uint64_t));
+	return target_packet(request, RIGHT_ATOMIC, sizeof(uint64_t));
 }
 
 static enum responder_state check_target(struct request *request)
@@ -361,8 +373,7 @@ static enum responder_state check_target(struct request *request)
 		return target_write(request);
 	if (is_atomic(packet->message))
 		return target_atomic(request);
-	return packet->dma_length ? target_key(request, RIGHT_REMOTE_READ, 0, packet->dma_length) :
-				    RESPONDER_EXECUTE;
+	return packet->dma_length ? target_packet(request, RIGHT_REMOTE_READ, packet->dma_length) : RESPONDER_EXECUTE;
 }
 
 /* ---- execution ------------------------------------------------------------------------------------------------ */
@@ -370,7 +381,10 @@ static enum responder_state check_target(struct request *request)
 static void remember(struct responder *responder, const struct packet *packet, uint64_t original)
 {
 	responder->resource[responder->next_resource++ % LIMIT_MAX_RD_ATOMIC] =
-		(struct responder_resource){.psn = packet->psn, .message = packet->message, .original = original};
+		(struct responder_resource){.psn = packet->psn,
+					    .count = packet->count,
+					    .message = packet->message,
+					    .original = original};
 }
 
 static uint64_t atomic_result(const struct packet *packet, uint64_t before)
@@ -402,12 +416,12 @@ static uint64_t atomic_in_pieces(struct request *request)
 	uint64_t before = 0, after;
 
 	pthread_mutex_lock(&hca->atomic_lock);
-	target_key(request, RIGHT_ATOMIC, 0, sizeof(before));
+	target_packet(request, RIGHT_ATOMIC, sizeof(before));
 	stream_read(request->sink, &before, sizeof(before));
 	after = atomic_result(request->packet, before);
 	stream_begin(&result, NULL, 0);
 	stream_add_memory(&result, (const uint8_t *)&after, sizeof(after));
-	target_key(request, RIGHT_ATOMIC, 0, sizeof(after));
+	target_packet(request, RIGHT_ATOMIC, sizeof(after));
 	stream_copy(request->sink, &result, sizeof(after));
 	pthread_mutex_unlock(&hca->atomic_lock);
 	return before;
@@ -443,7 +457,8 @@ static void place_datagram_header(struct request *request)
 	uint8_t grh[GRH_BYTES];
 	struct stream header;
 
-	grh_build(grh, request->packet->path, request->packet->payload.length);
+	grh_build(grh, request->packet->path, request->packet->payload.length,
+		  request->packet->message == MESSAGE_SEND_IMM);
 	stream_begin(&header, NULL, 0);
 	stream_add_memory(&header, grh, sizeof(grh));
 	stream_copy(request->sink, &header, sizeof(grh));
@@ -490,6 +505,7 @@ static void complete_message(struct request *request)
 		break;
 	case MESSAGE_SEND_INVALIDATE:
 		completion.opcode = MLX5_CQE_RESP_SEND_INV;
+		completion.immediate = htobe32(packet->invalidate_rkey);
 		break;
 	case MESSAGE_WRITE_IMM:
 		completion.opcode = MLX5_CQE_RESP_WR_IMM;
@@ -519,7 +535,8 @@ static enum responder_state complete(struct request *request)
 	if (packet->message == MESSAGE_SEND_INVALIDATE)
 		invalidate_execute(&request->qp->access, packet->invalidate_rkey, &request->why);
 	responder->msn = (responder->msn + 1) & PSN_MASK;
-	if (responder->has_receive)
+	/* A UC QP may hold a receive that a lost message had taken: it waits for one that needs it. */
+	if (carries_receive(packet->message) || packet->message == MESSAGE_WRITE_IMM)
 		complete_message(request);
 	return RESPONDER_ACKNOWLEDGE;
 }
@@ -537,34 +554,45 @@ static enum responder_state acknowledge(struct request *request)
 
 /* ---- duplicates ----------------------------------------------------------------------------------------------- */
 
-/* IBTA 9.7.5.1.5: READs are executed again, atomics answered from memory, the rest acknowledged again. */
+/* The request of which @packet is a repetition, or of a READ the rest of one; NULL if there was none. */
+static const struct responder_resource *find_resource(const struct responder *responder, const struct packet *packet)
+{
+	for (uint32_t i = 0; i < LIMIT_MAX_RD_ATOMIC; i++) {
+		const struct responder_resource *resource = &responder->resource[i];
+		int32_t offset = psn_distance(packet->psn, resource->psn);
+
+		if (resource->message == packet->message && offset >= 0 && (uint32_t)offset < resource->count &&
+		    packet->count <= resource->count - (uint32_t)offset)
+			return resource;
+	}
+	return NULL;
+}
+
+/*
+ * IBTA 9.7.5.1.5: READs are executed again, atomics answered from memory, the rest acknowledged again. A READ or atomic
+ * that never was is dropped: an answer would tell the requester that all before it had arrived.
+ */
 static enum responder_state duplicate(struct request *request)
 {
 	struct responder *responder = &request->qp->responder;
 	const struct packet *packet = request->packet;
+	const struct responder_resource *resource;
 
-	if (packet->message == MESSAGE_READ_REQUEST) {
-		responder->remote_address = packet->remote_address;
-		responder->rkey = packet->rkey;
-		if (packet->dma_length &&
-		    target_key(request, RIGHT_REMOTE_READ, 0, packet->dma_length) != RESPONDER_EXECUTE)
-			return RESPONDER_REFUSE;
-		execute_read(request);
-		return RESPONDER_DONE;
-	}
-	if (!is_atomic(packet->message)) {
+	if (packet->message != MESSAGE_READ_REQUEST && !is_atomic(packet->message)) {
 		begin_reply(request, MESSAGE_ACKNOWLEDGE, psn_add(responder->expected_psn, PSN_MASK), AETH_ACK);
 		return RESPONDER_DONE;
 	}
-	for (uint32_t i = 0; i < LIMIT_MAX_RD_ATOMIC; i++) {
-		const struct responder_resource *resource = &responder->resource[i];
-
-		if (resource->message != packet->message || resource->psn != packet->psn)
-			continue;
+	resource = find_resource(responder, packet);
+	if (!resource)
+		return RESPONDER_DONE;
+	if (is_atomic(packet->message)) {
 		begin_reply(request, MESSAGE_ATOMIC_ACKNOWLEDGE, packet->psn, AETH_ACK);
 		request->reply->original = resource->original;
-		break;
+		return RESPONDER_DONE;
 	}
+	if (packet->dma_length && target_packet(request, RIGHT_REMOTE_READ, packet->dma_length) != RESPONDER_EXECUTE)
+		return RESPONDER_REFUSE;
+	execute_read(request);
 	return RESPONDER_DONE;
 }
 

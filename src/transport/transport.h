@@ -27,7 +27,10 @@ void requester_run(struct hca_qp *qp, struct run *run);
 /** A response arrived. The lock of @qp is held. */
 void requester_receive(struct hca_qp *qp, const struct packet *packet, struct run *run);
 
-/** Flushes what is in flight and posted, each with a WR_FLUSH_ERR completion. The lock is held. */
+/**
+ * Flushes what is in flight and posted, each with a WR_FLUSH_ERR completion; while a thread delivers something of it,
+ * leaves that to the thread (the state says it, see requester_run). The lock is held.
+ */
 void requester_flush(struct hca_qp *qp);
 
 /** Forgets everything in flight and begins at block 0 (RESET). The lock is held. */
@@ -46,8 +49,11 @@ bool responder_receive(struct hca_qp *qp, const struct packet *packet, struct pa
 void responder_flush(struct hca_qp *qp);
 void responder_reset(struct hca_qp *qp);
 
-/** The 40 bytes in front of a received datagram (IBTA 8.3; for RoCE v2 over IPv4 the IPv4 header in the last 20). */
-void grh_build(uint8_t grh[40], const struct packet_path *path, uint64_t payload);
+/**
+ * The 40 bytes in front of a received datagram (IBTA 8.3; for RoCE v2 over IPv4 the IPv4 header in the last 20), which
+ * brought @payload bytes and perhaps an @immediate.
+ */
+void grh_build(uint8_t grh[40], const struct packet_path *path, uint64_t payload, bool immediate);
 
 /** RNR timer values in nanoseconds by code (IBTA table 45). */
 uint64_t rnr_timer_ns(uint8_t code);

@@ -142,7 +142,7 @@ int wqe_parse(const struct hca_qp *qp, uint16_t index, uint32_t posted, struct w
 {
 	const struct requester *requester = &qp->requester;
 	struct mlx5_wqe_ctrl_seg ctrl;
-	uint32_t qpn_ds, opmod_idx_opcode, ds;
+	uint32_t qpn_ds, opmod_idx_opcode, ds, blocks;
 	int error;
 
 	memcpy(&ctrl, block_at(requester, index), sizeof(ctrl));
@@ -154,13 +154,15 @@ int wqe_parse(const struct hca_qp *qp, uint16_t index, uint32_t posted, struct w
 	wqe->opmod = (uint8_t)(opmod_idx_opcode >> 24);
 	wqe->fm_ce_se = ctrl.fm_ce_se;
 	wqe->imm = ctrl.imm;
-	wqe->blocks = ds ? (ds + 3) / 4 : 1;
+	blocks = ds ? (ds + 3) / 4 : 1;
+	/* Blocks that were not announced are not passed over with a bad WQE: they will be. */
+	wqe->blocks = blocks < posted ? blocks : posted;
 	wqe->size = ds * 16;
 	wqe->data = sizeof(ctrl);
 	if (posted > requester->block_count)
 		return REFUSAL(why, WQE_DOORBELL, posted, requester->block_count);
-	if (!ds || wqe->blocks > posted)
-		return REFUSAL(why, WQE_DS, ds, wqe->blocks, posted);
+	if (!ds || blocks > posted)
+		return REFUSAL(why, WQE_DS, ds, blocks, posted);
 	if (qpn_ds >> 8 != qp->number)
 		return REFUSAL(why, WQE_QPN, qpn_ds >> 8, qp->number);
 	error = check_opcode(qp, wqe, why);

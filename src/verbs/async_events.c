@@ -119,16 +119,10 @@ void softhca_ibv_ack_async_event(struct ibv_async_event *event)
 	}
 }
 
-/* Free-running counters; a program that acknowledges too much is not waited for. */
-static bool outstanding(uint32_t taken, uint32_t acknowledged)
-{
-	return (int32_t)(taken - acknowledged) > 0;
-}
-
 void user_qp_wait_events(struct user_qp *qp)
 {
 	pthread_mutex_lock(&qp->base.mutex);
-	while (outstanding(qp->async_events_taken, qp->base.events_completed))
+	while (events_outstanding(qp->async_events_taken, qp->base.events_completed))
 		pthread_cond_wait(&qp->base.cond, &qp->base.mutex);
 	pthread_mutex_unlock(&qp->base.mutex);
 }
@@ -136,7 +130,7 @@ void user_qp_wait_events(struct user_qp *qp)
 void user_srq_wait_events(struct user_srq *srq)
 {
 	pthread_mutex_lock(&srq->base.mutex);
-	while (outstanding(srq->async_events_taken, srq->base.events_completed))
+	while (events_outstanding(srq->async_events_taken, srq->base.events_completed))
 		pthread_cond_wait(&srq->base.cond, &srq->base.mutex);
 	pthread_mutex_unlock(&srq->base.mutex);
 }

@@ -24,6 +24,8 @@ static int check_bind(struct ibv_qp *qp, const struct ibv_mw_bind_info *info)
 		return 0;
 	if (mr->kind == MR_NULL)
 		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, ENOTSUP, RULE_BIND_NULL_MR, info->mr->lkey);
+	if (mr->imported)
+		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, ENOTSUP, RULE_BIND_IMPORTED_MR, info->mr->lkey);
 	if (mr->access & IBV_ACCESS_ZERO_BASED)
 		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, EINVAL, RULE_BIND_ZERO_BASED_MR,
 				 info->mr->lkey);

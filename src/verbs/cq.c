@@ -13,6 +13,7 @@
 #include "explain/explain.h"
 #include "hca/limits.h"
 #include "verbs/cq.h"
+#include "verbs/events.h"
 #include "verbs/ops.h"
 
 enum {
@@ -26,6 +27,7 @@ enum {
 struct request {
 	const char *call;
 	struct hca *hca;
+	const struct user_context *context;
 	const struct ibv_cq_init_attr_ex *attr;
 	const struct mlx5dv_cq_init_attr *dv; /* or NULL */
 	uint32_t flags;                       /* enum ibv_create_cq_attr_flags */
@@ -38,9 +40,6 @@ static int check_attributes(struct request *request)
 {
 	const struct ibv_cq_init_attr_ex *attr = request->attr;
 
-	if (attr->wc_flags & ~(uint64_t)IBV_CREATE_CQ_SUP_WC_FLAGS)
-		return REFUSE(request->hca, request->call, EOPNOTSUPP, RULE_CQ_WC_FLAGS, attr->wc_flags,
-			      IBV_CREATE_CQ_SUP_WC_FLAGS);
 	if (attr->cqe < 1 || attr->cqe > LIMIT_MAX_CQE)
 		return REFUSE(request->hca, request->call, EINVAL, RULE_CQ_CQE, (int32_t)attr->cqe,
 			      LIMIT_MAX_CQE);
@@ -52,6 +51,9 @@ static int check_attributes(struct request *request)
 	if (request->flags & ~(uint32_t)KNOWN_FLAGS)
 		return REFUSE(request->hca, request->call, EINVAL, RULE_CQ_FLAGS, request->flags,
 			      KNOWN_FLAGS);
+	if (attr->wc_flags & ~(uint64_t)IBV_CREATE_CQ_SUP_WC_FLAGS)
+		return REFUSE(request->hca, request->call, EOPNOTSUPP, RULE_CQ_WC_FLAGS, attr->wc_flags,
+			      IBV_CREATE_CQ_SUP_WC_FLAGS);
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) {
 		request->pd = to_user_pd(attr->parent_domain);
 		if (!request->pd || !request->pd->parent)
@@ -60,6 +62,9 @@ static int check_attributes(struct request *request)
 	if (attr->comp_vector >= LIMIT_COMP_VECTORS)
 		return REFUSE(request->hca, request->call, EINVAL, RULE_CQ_COMP_VECTOR,
 			      (int32_t)attr->comp_vector, LIMIT_COMP_VECTORS);
+	/* The kernel looks a channel's descriptor up among those of the context. */
+	if (attr->channel && to_user_context(attr->channel->context)->handles != request->context->handles)
+		return REFUSE(request->hca, request->call, EBADF, RULE_CQ_CHANNEL, attr->channel->fd);
 	return 0;
 }
 
@@ -86,9 +91,9 @@ static int check_dv_attributes(struct request *request)
 	if (dv->comp_mask & ~(uint64_t)KNOWN_DV_COMP_MASK)
 		return REFUSE(request->hca, request->call, EINVAL, RULE_CQ_DV_COMP_MASK, dv->comp_mask,
 			      KNOWN_DV_COMP_MASK);
-	/* One format, as mlx5dv_create_cq(3) demands. A device may compress and need not: this one never does. */
+	/* "A bitwise OR" in mlx5dv_create_cq(3). A device may compress and need not: this one never does. */
 	if (dv->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE &&
-	    (dv->cqe_comp_res_format & ~CQE_FORMATS || __builtin_popcount(dv->cqe_comp_res_format) != 1))
+	    (!dv->cqe_comp_res_format || dv->cqe_comp_res_format & ~CQE_FORMATS))
 		return REFUSE(request->hca, request->call, EINVAL, RULE_CQ_COMPRESSION,
 			      dv->cqe_comp_res_format, CQE_FORMATS);
 	flags = dv->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_FLAGS ? dv->flags : 0;
@@ -170,7 +175,6 @@ static void cq_publish(struct user_cq *cq, struct ibv_context *context, const st
 	bool single_threaded = request->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
 
 	queue_lock_init(&cq->lock, single_threaded || queue_single_threaded(cq->pd));
-	cq->wc_flags = attr->wc_flags;
 	cq->base.context = context;
 	cq->base.channel = attr->channel;
 	cq->base.cq_context = attr->cq_context;
@@ -189,6 +193,7 @@ struct ibv_cq_ex *user_cq_create(struct ibv_context *context, struct ibv_cq_init
 	struct request request = {
 		.call = extended ? "ibv_create_cq_ex" : "ibv_create_cq",
 		.hca = hca_of_context(context),
+		.context = to_user_context(context),
 		.attr = attr,
 		.dv = dv,
 	};
@@ -239,18 +244,12 @@ struct ibv_cq_ex *softhca_ibv_create_cq_ex(struct ibv_context *context, struct i
 	return user_cq_create(context, attr, NULL, true);
 }
 
-/* Free-running counters; a program that acknowledges too much is not waited for. */
-static bool unacknowledged(uint32_t taken, uint32_t completed)
-{
-	return (int32_t)(taken - completed) > 0;
-}
-
 /* ibv_get_cq_event(3): destroying a CQ waits until all events that the program got are acknowledged. */
 static void wait_for_acknowledgements(struct user_cq *cq)
 {
 	pthread_mutex_lock(&cq->base.mutex);
-	while (unacknowledged(cq->comp_events_taken, cq->base.comp_events_completed) ||
-	       unacknowledged(cq->async_events_taken, cq->base.async_events_completed))
+	while (events_outstanding(cq->comp_events_taken, cq->base.comp_events_completed) ||
+	       events_outstanding(cq->async_events_taken, cq->base.async_events_completed))
 		pthread_cond_wait(&cq->base.cond, &cq->base.mutex);
 	pthread_mutex_unlock(&cq->base.mutex);
 }

@@ -5,6 +5,7 @@
  *
  * The devices live until the process ends: programs go on using a device of a list that they have freed.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,11 +14,12 @@
 #include "verbs/objects.h"
 
 /*
- * The driver's half of the registry that the ABI forces (no call before this one has a context). Set by once.
+ * The driver's half of the registry that the ABI forces (no call before this one has a context). Made once, under the
+ * lock.
  */
 static struct user_device *devices;
 static size_t device_count;
-static pthread_once_t devices_once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /*
  * No path of a device may lead anywhere: a program that finds PCI identifiers at the end of ibdev_path drives
@@ -37,16 +39,18 @@ static void device_init(struct user_device *device, size_t index)
 	snprintf(base->ibdev_path, sizeof(base->ibdev_path), "/proc/softhca/infiniband/%s", base->name);
 }
 
-static void make_devices(void)
+/* Without memory there are none, and the next call tries again. */
+static bool make_devices(void)
 {
-	size_t index, count = hca_count();
+	size_t count = hca_count();
 
-	devices = calloc(count, sizeof(*devices));
-	if (!devices)
-		return;
-	for (index = 0; index < count; index++)
-		device_init(&devices[index], index);
-	device_count = count;
+	pthread_mutex_lock(&devices_lock);
+	if (!devices && count)
+		devices = calloc(count, sizeof(*devices));
+	for (; devices && device_count < count; device_count++)
+		device_init(&devices[device_count], device_count);
+	pthread_mutex_unlock(&devices_lock);
+	return devices;
 }
 
 struct ibv_device **softhca_ibv_get_device_list(int *num_devices)
@@ -54,9 +58,12 @@ struct ibv_device **softhca_ibv_get_device_list(int *num_devices)
 	struct ibv_device **list;
 	size_t index;
 
-	pthread_once(&devices_once, make_devices);
 	if (num_devices)
 		*num_devices = 0;
+	if (!make_devices()) {
+		errno = ENOMEM;
+		return NULL;
+	}
 	list = calloc(device_count + 1, sizeof(*list));
 	if (!list)
 		return NULL;

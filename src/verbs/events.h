@@ -16,6 +16,15 @@
 void user_srq_wait_events(struct user_srq *srq);
 void user_qp_wait_events(struct user_qp *qp);
 
+/**
+ * True while events that the program has taken wait for acknowledgement. Free-running counters, under the object's
+ * mutex; a program that acknowledges too much is not waited for.
+ */
+static inline bool events_outstanding(uint32_t taken, uint32_t acknowledged)
+{
+	return (int32_t)(taken - acknowledged) > 0;
+}
+
 /** What struct user_context.async.taken is: counts an asynchronous event as taken by the program. */
 void count_async_event(int type, void *object);
 

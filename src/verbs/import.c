@@ -87,6 +87,7 @@ struct ibv_mr *softhca_ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 	mr->start = entry.start;
 	mr->access = entry.access;
 	mr->dm_handle = entry.dm_handle;
+	mr->imported = true;
 	user_pd_get(to_user_pd(pd));
 	return &mr->base;
 }

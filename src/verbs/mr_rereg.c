@@ -34,6 +34,9 @@ static bool can_change(const struct user_mr *mr)
 static int check_input(struct hca *hca, const struct user_mr *mr, int flags, const void *addr, size_t length,
 		       int access)
 {
+	/* Its address is not known here, and who registered it would not learn of the change. */
+	if (mr->imported)
+		return REFUSE(hca, call, EINVAL, RULE_REREG_IMPORTED, mr->base.lkey);
 	if (!can_change(mr))
 		return REFUSE(hca, call, EINVAL, RULE_REREG_KIND, mr->base.lkey);
 	if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED)

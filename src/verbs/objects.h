@@ -44,7 +44,6 @@ struct user_context {
 	struct hca_context *device;
 	struct event_queue async; /* its fd is also ibv_context.async_fd */
 	struct user_index_table qps;
-	bool dv; /* opened by mlx5dv_open_device(3) */
 	void *doorbell_page; /* given to programs by mlx5dv_init_obj(3), or NULL; mlx5dv/doorbell_page.h */
 	struct user_context *next;	/* list of open contexts of the process, for ibv_import_device(3) */
 	struct handle_table *handles;	/* shared by a context and those imported from it; verbs/handles.h */
@@ -77,6 +76,7 @@ struct user_mr {
 	uint64_t start; /* iova */
 	unsigned int access;
 	uint32_t dm_handle; /* of MR_DEVICE_MEMORY: the memory it keeps allocated */
+	bool imported;	    /* by ibv_import_mr(3): its address is not known here */
 };
 
 struct user_mw {
@@ -114,7 +114,6 @@ struct user_cq {
 	uint32_t *dbrec;
 	uint32_t consumer_index; /* free running */
 	uint32_t arm_sn;
-	uint64_t wc_flags;
 	bool dv_owned; /* ring given away by mlx5dv_init_obj: never scanned for CQEs of a dying QP */
 	bool extended;
 	/* extended polling, between start_poll and end_poll */
@@ -139,7 +138,6 @@ struct user_srq {
 	uint32_t used;	     /* entries posted and not yet given back; max_wr bounds it */
 	uint16_t counter;    /* posted, as in the doorbell record */
 	enum ibv_srq_type type;
-	struct user_cq *cq;  /* of extended SRQs that have one */
 	uint32_t async_events_taken; /* as in user_cq */
 };
 
@@ -182,7 +180,6 @@ struct wr_builder {
 	uint32_t count;		/* WRs built since start */
 	uint32_t rollback_cur_post;
 	uint8_t rollback_fence_cache;
-	bool inline_data;	/* the current WQE carries inline data */
 	uint8_t setters_left;	/* WR_SETTER_* bits until the open WQE is whole; 0: none open (verbs/wqe_builder.h) */
 	uint32_t offset;	/* bytes of the current WQE built so far (ctrl included) */
 	uint8_t fence;		/* fence bits for the next WQE after this one */
@@ -211,10 +208,8 @@ struct user_qp {
 	uint32_t user_index;
 	bool has_ex;		/* created with send_ops_flags: ibv_qp_to_qp_ex(3) answers */
 	bool sq_sig_all;
-	bool raw_wqes;		/* created with MLX5DV_QP_EX_WITH_RAW_WQE */
 	struct ibv_qp_cap cap;	/* as returned */
 	uint64_t send_ops, dv_send_ops;
-	uint64_t create_flags, dv_create_flags;
 	enum ibv_qp_type type;
 	uint32_t async_events_taken; /* as in user_cq */
 };

@@ -79,14 +79,15 @@ static void free_qp(struct user_qp *qp)
 static void take_sizes(struct user_qp *qp, const struct qp_sizing *sizing)
 {
 	uint32_t pointers = sizing->cap.max_send_sge * WQE_UNIT;
-	uint32_t inlined = wqe_round(sizeof(struct mlx5_wqe_inl_data_seg) + sizing->cap.max_inline_data);
+	uint32_t inline_data = sizing->cap.max_inline_data;
+	uint32_t inlined = inline_data ? wqe_round(sizeof(struct mlx5_wqe_inl_data_seg) + inline_data) : 0;
 
 	qp->cap = sizing->cap;
 	qp->sq.wqebb_count = sizing->wqebb_count;
 	qp->sq.wqe_size = sizing->wqe_size;
 	if (sizing->wqebb_count) {
 		qp->sq.max_post = sizing->cap.max_send_wr;
-		qp->sq.max_inline = sizing->cap.max_inline_data;
+		qp->sq.max_inline = inline_data;
 		qp->sq.max_payload = pointers > inlined ? pointers : inlined;
 	}
 	qp->sq.max_gs = -1;
@@ -106,13 +107,8 @@ static void take_attributes(struct user_qp *qp, struct ibv_context *context,
 	qp->has_ex = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	if (qp->has_ex)
 		qp->send_ops = attr->send_ops_flags;
-	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS)
-		qp->create_flags = attr->create_flags;
 	if (dv && dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS)
 		qp->dv_send_ops = dv->send_ops_flags;
-	if (dv && dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS)
-		qp->dv_create_flags = dv->create_flags;
-	qp->raw_wqes = qp->dv_send_ops & MLX5DV_QP_EX_WITH_RAW_WQE;
 
 	qp->base.context = context;
 	qp->base.qp_context = attr->qp_context;

@@ -132,7 +132,7 @@ static int check_type(const struct request *request, const struct qp_type_info *
 		return REFUSE_REQUEST(request, EINVAL, RULE_QP_TYPE_UNKNOWN, (int64_t)attr->qp_type);
 	}
 	if (has(request, IBV_QP_INIT_ATTR_RX_HASH | IBV_QP_INIT_ATTR_IND_TABLE))
-		return REFUSE_REQUEST(request, EOPNOTSUPP, RULE_QP_RSS, attr->qp_type);
+		return REFUSE_REQUEST(request, EOPNOTSUPP, RULE_QP_RSS, 0);
 	if (!(*type)->implemented)
 		return REFUSE_REQUEST(request, EOPNOTSUPP, RULE_QP_TYPE, attr->qp_type);
 	return 0;

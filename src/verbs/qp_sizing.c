@@ -82,7 +82,8 @@ static int size_send_queue(const struct qp_sizing_request *request, struct qp_si
 
 	if (room > sizing->wqe_size - overhead)
 		room = sizing->wqe_size - overhead;
-	sizing->cap.max_inline_data = room - INLINE_HEADER_BYTES;
+	/* Overhead that fills its blocks, and no SGEs: not even the header of inline data fits. */
+	sizing->cap.max_inline_data = room > INLINE_HEADER_BYTES ? room - INLINE_HEADER_BYTES : 0;
 	return 0;
 }
 

@@ -26,6 +26,11 @@ static inline void was_set(struct user_qp *qp, uint8_t setter)
 		wr_finish(qp, qp->builder.offset);
 }
 
+static void refuse_sge_count(struct user_qp *qp, const char *call, uint64_t count)
+{
+	WR_REFUSE(qp, call, ENOMEM, RULE_SEND_SGE_COUNT, count, qp->cap.max_send_sge);
+}
+
 /* Bit 31 of a byte count would turn the segment into inline data (mlx5-formats 1.5). */
 static void refuse_length(struct user_qp *qp, const char *call, uint32_t length)
 {
@@ -43,6 +48,11 @@ void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t len
 			refuse_length(qp, "ibv_wr_set_sge", length);
 			return;
 		}
+		/* The WQEs of a QP without SGEs have no room for one. (-1 before RTS, when nothing is posted.) */
+		if (wqe_unlikely(!qp->sq.max_gs)) {
+			refuse_sge_count(qp, "ibv_wr_set_sge", 1);
+			return;
+		}
 		wqe_set_data(wqe_current(&qp->sq), qp->builder.offset, addr, length, lkey);
 		qp->builder.offset += WQE_UNIT;
 	}
@@ -58,8 +68,7 @@ void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge 
 	if (!waits_for(qp, "ibv_wr_set_sge_list", WR_SETTER_DATA))
 		return;
 	if (wqe_unlikely(num_sge > qp->cap.max_send_sge)) {
-		WR_REFUSE(qp, "ibv_wr_set_sge_list", ENOMEM, RULE_SEND_SGE_COUNT, num_sge,
-			  qp->cap.max_send_sge);
+		refuse_sge_count(qp, "ibv_wr_set_sge_list", num_sge);
 		return;
 	}
 	for (size_t i = 0; i < num_sge; i++) {
