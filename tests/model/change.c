@@ -80,7 +80,7 @@ static bool unbind(struct key *window, const struct bind *bind, struct who who)
 {
 	if (window->domain != who.domain)
 		return false;
-	if (window->kind == KEY_WINDOW_2 && window->qp != ANY_QP && window->qp != who.qp)
+	if (window->live && window->qp != ANY_QP && window->qp != who.qp)
 		return false;
 	window->live = false;
 	window->qp = ANY_QP;
@@ -138,7 +138,9 @@ bool key_invalidate_remotely(struct model *model, uint32_t number, struct who wh
 		       (key->qp == ANY_QP || key->qp == who.qp) &&
 		       (key->kind == KEY_WINDOW_2 || (key->kind == KEY_LAYOUT && key->remote_invalidate));
 
-	if (allowed && act)
+	if (allowed && act) {
 		key->live = false;
+		key->qp = ANY_QP;
+	}
 	return allowed;
 }

@@ -68,11 +68,13 @@ static void compare_queue(struct world *world, int qp, struct ibv_cq *cq, const 
 
 		if (found < 0)
 			world_fail(world, "qp %d, %s CQ: ibv_poll_cq returns %d", qp, name, found);
-		if (found)
+		if (found) {
+			say(world, "\n    -> qp %d wr %lu: %s", qp, wc.wr_id, ibv_wc_status_str(wc.status));
 			compare(world, qp, &expectations[due->first++ % size], &wc);
-		else if (!link_progress() && now() > end)
+		} else if (!link_progress() && now() > end) {
 			world_fail(world, "qp %d, %s CQ: no completion of wr %lu, status bits %#x", qp, name,
 				   expectations[due->first % size].id, expectations[due->first % size].statuses);
+		}
 	}
 }
 

@@ -29,14 +29,18 @@ static bool suits(const struct key *key, int domain, unsigned int wanted)
 int draw_key(struct world *world, int domain, unsigned int wanted, bool careful)
 {
 	const struct keys *keys = &world->model.keys;
-	int found[KEYS], n = 0;
+	int found[KEYS], n = 0, first = chance(&world->choose, 40) ? FIRST_LAYOUT : 0;
 
-	for (int i = 0; i < KEYS; i++) {
+	/* Often only among keys that stand for others, if there are any. */
+	for (int i = first; i < KEYS; i++) {
 		if (suits(&keys->key[i], domain, wanted))
 			found[n++] = i;
 		else if (!careful && i < FIRST_WINDOW && keys->key[i].kind != KEY_ABSENT && chance(&world->choose, 10))
 			found[n++] = i;
 	}
+	for (int i = 0; !n && i < first; i++)
+		if (suits(&keys->key[i], domain, wanted))
+			return i;
 	return n ? found[choose_below(&world->choose, (uint64_t)n)] : -1;
 }
 
@@ -101,7 +105,7 @@ static bool draw_huge(struct world *world, int slot, struct span *span)
 	return true;
 }
 
-static void draw_span(struct world *world, struct span *span, int domain, unsigned int wanted, bool careful)
+static void draw_any_span(struct world *world, struct span *span, int domain, unsigned int wanted, bool careful)
 {
 	int slot = draw_key(world, domain, wanted, careful);
 	const struct key *key = &world->model.keys.key[slot < 0 ? 0 : slot];
@@ -111,6 +115,18 @@ static void draw_span(struct world *world, struct span *span, int domain, unsign
 		draw_range(world, choose_bits(&world->choose), 1000, careful, &span->address, &span->length);
 	else if (!draw_huge(world, slot, span))
 		draw_range(world, key->start, key->length, careful, &span->address, &span->length);
+}
+
+/* With care: one that is not refused, if a few attempts find one. Type 2 windows are not drawn here: any QP will do. */
+static void draw_span(struct world *world, struct span *span, int domain, unsigned int wanted, bool careful)
+{
+	struct who who = {domain, ANY_QP};
+
+	for (int tries = 0; tries < 6; tries++) {
+		draw_any_span(world, span, domain, wanted, careful);
+		if (!careful || keys_allow(&world->model.keys, span->key, span->address, span->length, wanted, who))
+			break;
+	}
 }
 
 uint32_t draw_spans(struct world *world, struct span *span, int domain, unsigned int wanted, bool careful)
@@ -136,16 +152,19 @@ static unsigned int draw_opcode(struct world *world, enum ibv_qp_type type)
 					  IBV_WR_ATOMIC_FETCH_AND_ADD};
 	static const unsigned int uc[] = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_SEND_WITH_INV, IBV_WR_RDMA_WRITE,
 					  IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM};
+	/* No packet opcode says SEND with invalidate on UC: only the device's own link carries it. */
 	static const unsigned int ud[] = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM};
+	unsigned int opcode;
 
 	if (type == IBV_QPT_UD)
 		return CHOOSE_OF(&world->choose, ud);
-	return type == IBV_QPT_UC ? CHOOSE_OF(&world->choose, uc) : CHOOSE_OF(&world->choose, rc);
+	opcode = type == IBV_QPT_UC ? CHOOSE_OF(&world->choose, uc) : CHOOSE_OF(&world->choose, rc);
+	return type == IBV_QPT_UC && opcode == IBV_WR_SEND_WITH_INV && link_pipelines() ? IBV_WR_SEND : opcode;
 }
 
 /* The remote side of an RDMA of @bytes: moves the range so that it fits where it can. */
-static void draw_target(struct world *world, struct request *request, int domain, unsigned int wanted, uint64_t bytes,
-			bool careful)
+static void draw_any_target(struct world *world, struct request *request, int domain, unsigned int wanted, uint64_t bytes,
+			    bool careful)
 {
 	int slot = draw_key(world, domain, wanted, careful);
 	const struct key *key = &world->model.keys.key[slot < 0 ? 0 : slot];
@@ -157,6 +176,20 @@ static void draw_target(struct world *world, struct request *request, int domain
 		return;
 	if (request->remote_address - key->start > key->length - bytes)
 		request->remote_address = key->start + choose_below(&world->choose, key->length - bytes + 1);
+}
+
+static void draw_target(struct world *world, int qp, struct request *request, unsigned int wanted, uint64_t bytes,
+			bool careful)
+{
+	int peer = world->model.qp[qp].peer;
+	struct who who = {world->model.qp[peer].domain, peer};
+
+	for (int tries = 0; tries < 6; tries++) {
+		draw_any_target(world, request, who.domain, wanted, bytes, careful);
+		if (!careful ||
+		    keys_allow(&world->model.keys, request->rkey, request->remote_address, bytes, wanted, who))
+			break;
+	}
 }
 
 static void draw_inline(struct world *world, int qp, struct request *request)
@@ -191,7 +224,7 @@ static void draw_atomic(struct world *world, int qp, struct request *request, bo
 	draw_span(world, &request->span[0], world->model.qp[qp].domain, LOCAL_WRITE, careful);
 	request->count = 1;
 	request->span[0].length = 8;
-	draw_target(world, request, peer->domain, ATOMIC, 8, careful);
+	draw_target(world, qp, request, ATOMIC, 8, careful);
 	if (careful || chance(&world->choose, 80))
 		request->remote_address &= ~UINT64_C(7);
 	request->compare_add = choose_bits(&world->choose);
@@ -221,7 +254,7 @@ static void draw_invalidated(struct world *world, int qp, struct request *reques
 void draw_transfer(struct world *world, int qp, struct request *request)
 {
 	const struct model_qp *own = &world->model.qp[qp], *peer = &world->model.qp[own->peer];
-	bool careful = chance(&world->choose, 75), reads;
+	bool careful = chance(&world->choose, 88), reads;
 
 	request->opcode = draw_opcode(world, own->type);
 	request->immediate = (uint32_t)choose_bits(&world->choose);
@@ -240,8 +273,7 @@ void draw_transfer(struct world *world, int qp, struct request *request)
 	if (request->opcode == IBV_WR_SEND_WITH_INV)
 		draw_invalidated(world, qp, request, careful);
 	if (reads)
-		draw_target(world, request, peer->domain, REMOTE_READ, spans_length(request->span, request->count), careful);
+		draw_target(world, qp, request, REMOTE_READ, spans_length(request->span, request->count), careful);
 	else if (request->opcode == IBV_WR_RDMA_WRITE || request->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
-		draw_target(world, request, peer->domain, REMOTE_WRITE, spans_length(request->span, request->count),
-			    careful);
+		draw_target(world, qp, request, REMOTE_WRITE, spans_length(request->span, request->count), careful);
 }

@@ -28,6 +28,12 @@ static bool reliable(const struct exchange *x)
 	return x->from->type == IBV_QPT_RC;
 }
 
+/* A datagram is one packet. */
+static uint64_t packet_bytes(const struct exchange *x)
+{
+	return x->from->type == IBV_QPT_UD ? UINT64_MAX : x->model->packet_bytes;
+}
+
 static bool with_immediate(const struct request *request)
 {
 	return request->opcode == IBV_WR_SEND_WITH_IMM || request->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
@@ -52,12 +58,18 @@ static struct side own_side(const struct exchange *x, unsigned int wanted)
 	};
 }
 
+/* If what the responder says is lost, it is silent when asked again: its QP is in ERR then. */
+static void fail_request(struct exchange *x, uint32_t statuses)
+{
+	x->outcome->statuses |= statuses | (x->model->loses ? STATUS(RETRY_EXC_ERR) : 0);
+}
+
 /* A request that the responder refuses: seen at both ends of a reliable connection, at none of another. */
 static void refuse(struct exchange *x, uint32_t statuses)
 {
 	if (!reliable(x))
 		return;
-	x->outcome->statuses |= statuses;
+	fail_request(x, statuses);
 	x->outcome->peer_fails = true;
 }
 
@@ -70,7 +82,7 @@ static void refuse_receive(struct exchange *x, uint32_t receive_statuses, uint32
 	expect_receive(to, &(struct expectation){.id = receive->id, .statuses = receive_statuses});
 	x->outcome->peer_fails = true;
 	if (reliable(x))
-		x->outcome->statuses |= statuses;
+		fail_request(x, statuses);
 }
 
 /* No receive is posted: an unreliable message is lost, a reliable one waits or gives up (ibv_modify_qp(3), rnr_retry). */
@@ -153,7 +165,7 @@ static void send_message(struct exchange *x)
 	to.span = receive->span;
 	to.count = receive->count;
 	do {
-		bytes = x->length - offset < x->model->packet_bytes ? x->length - offset : x->model->packet_bytes;
+		bytes = x->length - offset < packet_bytes(x) ? x->length - offset : packet_bytes(x);
 		if (!place_piece(x, &from, &to, offset, bytes, header))
 			return;
 		offset += bytes;
@@ -170,17 +182,27 @@ static bool permits(const struct exchange *x, unsigned int access)
 	return (x->to->access & access) == access;
 }
 
-/* The key of an RDMA of length zero is not looked at (IBTA C9-88). */
-static bool target_allowed(const struct exchange *x, unsigned int access, unsigned int wanted)
+/* "The operation is not supported by this receive queue" (IBTA 11.6.2, Remote Invalid Request Error). */
+static void refuse_operation(struct exchange *x)
 {
-	return permits(x, access) && keys_allow(&x->model->keys, x->request->rkey, x->request->remote_address, x->length,
-						wanted, x->there);
+	refuse(x, STATUS(REM_INV_REQ_ERR));
+	if (reliable(x))
+		x->to->events |= 1u << IBV_EVENT_QP_REQ_ERR;
 }
 
-/* A refused WRITE with immediate that took a receive ends it with a local access error (IBTA 11.6.2). */
+/* The key of an RDMA of length zero is not looked at (IBTA C9-88). */
+static bool target_allowed(const struct exchange *x, unsigned int wanted)
+{
+	return keys_allow(&x->model->keys, x->request->rkey, x->request->remote_address, x->length, wanted, x->there);
+}
+
+/*
+ * A refused WRITE with immediate ends the receive that it took with a local access error (IBTA 11.6.2); an unreliable one
+ * is dropped, and the receive waits for the next message.
+ */
 static void refuse_write(struct exchange *x, bool took_receive)
 {
-	if (took_receive)
+	if (took_receive && reliable(x))
 		refuse_receive(x, STATUS(LOC_ACCESS_ERR), STATUS(REM_ACCESS_ERR));
 	else
 		refuse(x, STATUS(REM_ACCESS_ERR));
@@ -192,22 +214,22 @@ static void write_message(struct exchange *x)
 {
 	struct span target = {x->request->rkey, x->request->remote_address, (uint32_t)x->length};
 	struct side from = own_side(x, LOCAL_READ), to = {&target, 1, REMOTE_WRITE, x->there, NULL, false};
-	bool immediate = with_immediate(x->request), single = x->length <= x->model->packet_bytes;
+	bool immediate = with_immediate(x->request), single = x->length <= packet_bytes(x);
 	uint64_t last = 0;
 
 	/* A QP that permits no WRITE refuses the packet before it looks for a receive. */
 	if (!permits(x, IBV_ACCESS_REMOTE_WRITE)) {
-		refuse_write(x, false);
+		refuse_operation(x);
 		return;
 	}
 	if (single && immediate && lacks_receive(x))
 		return;
-	if (!target_allowed(x, IBV_ACCESS_REMOTE_WRITE, REMOTE_WRITE)) {
+	if (!target_allowed(x, REMOTE_WRITE)) {
 		refuse_write(x, single && immediate);
 		return;
 	}
 	if (!single)
-		last = (x->length - 1) / x->model->packet_bytes * x->model->packet_bytes;
+		last = (x->length - 1) / packet_bytes(x) * packet_bytes(x);
 	side_copy(x->model, &to, 0, &from, 0, last);
 	/* The receive is taken by the last piece. */
 	if (immediate && lacks_receive(x))
@@ -222,7 +244,11 @@ static void read_message(struct exchange *x)
 	struct span source = {x->request->rkey, x->request->remote_address, (uint32_t)x->length};
 	struct side from = {&source, 1, REMOTE_READ, x->there, NULL, false}, to = own_side(x, LOCAL_WRITE);
 
-	if (!target_allowed(x, IBV_ACCESS_REMOTE_READ, REMOTE_READ)) {
+	if (!permits(x, IBV_ACCESS_REMOTE_READ)) {
+		refuse_operation(x);
+		return;
+	}
+	if (!target_allowed(x, REMOTE_READ)) {
 		refuse(x, STATUS(REM_ACCESS_ERR));
 		x->to->events |= 1u << IBV_EVENT_QP_ACCESS_ERR;
 		return;
@@ -230,8 +256,8 @@ static void read_message(struct exchange *x)
 	for (uint64_t offset = 0; offset < x->length;) {
 		uint64_t bytes = x->length - offset;
 
-		if (bytes > x->model->packet_bytes)
-			bytes = x->model->packet_bytes;
+		if (bytes > packet_bytes(x))
+			bytes = packet_bytes(x);
 		if (!side_allows(x->model, &to, offset, bytes)) {
 			x->outcome->statuses = STATUS(LOC_PROT_ERR);
 			return;
@@ -249,10 +275,15 @@ static void atomic(struct exchange *x)
 	uint64_t before = 0, after;
 	struct side original = {.bytes = (uint8_t *)&before}, changed = {.bytes = (uint8_t *)&after};
 	uint32_t refused = 0;
+	bool unknown;
 
+	if (!permits(x, IBV_ACCESS_REMOTE_ATOMIC)) {
+		refuse_operation(x);
+		return;
+	}
 	if (request->remote_address % 8)
 		refused |= STATUS(REM_INV_REQ_ERR);
-	if (!target_allowed(x, IBV_ACCESS_REMOTE_ATOMIC, ATOMIC))
+	if (!target_allowed(x, ATOMIC))
 		refused |= STATUS(REM_ACCESS_ERR);
 	if (refused) {
 		refuse(x, refused);
@@ -262,17 +293,22 @@ static void atomic(struct exchange *x)
 			x->to->events |= 1u << IBV_EVENT_QP_ACCESS_ERR;
 		return;
 	}
+	unknown = side_is_loose(x->model, &there, 0, 8);
 	side_copy(x->model, &original, 0, &there, 0, 8);
 	if (request->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
 		after = before + request->compare_add;
 	else
 		after = before == request->compare_add ? request->swap : before;
 	side_copy(x->model, &there, 0, &changed, 0, 8);
+	if (unknown)
+		side_loosen(x->model, &there, 0, 8);
 	if (!side_allows(x->model, &here, 0, 8)) {
 		x->outcome->statuses = STATUS(LOC_PROT_ERR);
 		return;
 	}
 	side_copy(x->model, &here, 0, &original, 0, 8);
+	if (unknown)
+		side_loosen(x->model, &here, 0, 8);
 }
 
 /* ---- all ------------------------------------------------------------------------------------------------------- */

@@ -3,9 +3,9 @@
  * The model test: random sequences of verbs on random keys, layouts and windows, against a simple model of memory and
  * rights. After each step completions, states, events and every byte of memory are compared.
  *
- *   model [--seed N] [--steps N] [--seconds N] [--seeds N] [--shrink]
+ *   model [--seed N] [--steps N] [--seconds N] [--seeds N] [--shrink] [--verbose]
  *
- * Each run is a process of its own, so that a crash is told like a difference. The seed is printed; `--seed N --steps M`
+ * A quarter of the seeds runs under the connectx profile. Each run is a process of its own, so that a crash is told like a difference. The seed is printed; `--seed N --steps M`
  * repeats a run, `--shrink` looks for the steps of it that matter.
  */
 #include <errno.h>
@@ -32,6 +32,7 @@ struct shared {
 };
 
 static struct shared *shared;
+static bool verbose; /* tell each step, not only the one that fails */
 
 static double now(void)
 {
@@ -48,6 +49,8 @@ static void run_steps(uint64_t seed, uint64_t steps)
 	if (!world)
 		abort();
 	alarm(RUN_SECONDS);
+	world->connectx = seed % 4 == 3;
+	setenv("SOFTHCA_PROFILE", world->connectx ? "connectx" : "man", 1);
 	link_open(seed);
 	world->text = shared->text;
 	world->choose = choose_for(seed, 0);
@@ -65,6 +68,8 @@ static void run_steps(uint64_t seed, uint64_t steps)
 			continue;
 		say(world, "step %lu:", i);
 		step(world);
+		if (verbose)
+			printf("%s\n", world->text);
 	}
 	world->text_used = 0;
 	say(world, "closing:");
@@ -118,7 +123,7 @@ static void shrink(uint64_t seed, uint64_t steps)
 	for (uint64_t i = 1; i <= steps; i++)
 		left += !shared->skip[i];
 	printf("%lu steps that matter:\n", left);
-	setenv("MODEL_TRACE", "1", 1);
+	verbose = true;
 	run(seed, steps, false);
 }
 
@@ -148,7 +153,7 @@ static uint64_t fresh_seed(void)
 
 static void usage(void)
 {
-	fprintf(stderr, "usage: model [--seed N] [--steps N] [--seconds N] [--seeds N] [--shrink]\n");
+	fprintf(stderr, "usage: model [--seed N] [--steps N] [--seconds N] [--seeds N] [--shrink] [--verbose]\n");
 	exit(2);
 }
 
@@ -167,7 +172,8 @@ int main(int argc, char **argv)
 	static const struct option options[] = {
 		{"seed", required_argument, NULL, 's'},	   {"steps", required_argument, NULL, 'n'},
 		{"seconds", required_argument, NULL, 't'}, {"seeds", required_argument, NULL, 'c'},
-		{"shrink", no_argument, NULL, 'r'},	   {0},
+		{"shrink", no_argument, NULL, 'r'},	   {"verbose", no_argument, NULL, 'v'},
+		{0},
 	};
 	uint64_t seed = 0, steps = STEPS_OF_A_SEED, seconds = 0, seeds = 8, passed = 0, failed = 0;
 	bool one = false, shrinks = false;
@@ -190,6 +196,9 @@ int main(int argc, char **argv)
 			break;
 		case 'r':
 			shrinks = true;
+			break;
+		case 'v':
+			verbose = true;
 			break;
 		default:
 			usage();

@@ -114,6 +114,8 @@ struct model {
 	uint64_t packet_bytes;
 	/* Requests of a step are in flight together. */
 	bool pipelined;
+	/* Packets are lost on the way, sometimes. */
+	bool loses;
 };
 
 static inline uint32_t queued(const struct queue *queue)

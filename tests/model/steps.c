@@ -22,17 +22,26 @@ static int draw_qp(struct world *world, bool with_mkeys)
 
 /* ---- receives -------------------------------------------------------------------------------------------------- */
 
+/* The larger of two keys: short receives end connections. */
+static int draw_large(struct world *world, int domain, bool careful)
+{
+	int one = draw_key(world, domain, LOCAL_WRITE, careful), other = draw_key(world, domain, LOCAL_WRITE, careful);
+	const struct key *key = world->model.keys.key;
+
+	return one < 0 || key[other < 0 ? one : other].length > key[one].length ? other : one;
+}
+
 /* One large buffer, or a list of anything. */
 static void draw_receive(struct world *world, int qp, struct receive *receive)
 {
 	int domain = world->model.qp[qp].domain;
-	bool careful = chance(&world->choose, 85);
-	int slot = draw_key(world, domain, LOCAL_WRITE, careful);
+	bool careful = chance(&world->choose, 93);
+	int slot = draw_large(world, domain, careful);
 	const struct key *key = &world->model.keys.key[slot < 0 ? 0 : slot];
 	uint64_t most;
 
 	*receive = (struct receive){.id = world->next_id++};
-	if (slot < 0 || chance(&world->choose, 40)) {
+	if (slot < 0 || chance(&world->choose, 20)) {
 		receive->count = draw_spans(world, receive->span, domain, LOCAL_WRITE, careful);
 		if (receive->count > MAX_SGE)
 			receive->count = MAX_SGE;
@@ -84,16 +93,6 @@ static bool is_answered(const struct request *request)
 	       request->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-static void draw_local_invalidate(struct world *world, struct request *request)
-{
-	int slot = draw_existing(world, chance(&world->choose, 90) ? FIRST_LAYOUT : 0, LAYOUTS + WINDOWS);
-
-	request->opcode = IBV_WR_LOCAL_INV;
-	request->invalidate = slot < 0 ? 0x77777700 : world->model.keys.key[slot].number;
-	if (chance(&world->choose, 5))
-		request->invalidate ^= 1u << choose_below(&world->choose, 9);
-}
-
 /* An object of the QP's domain most of the time. */
 static int draw_own(struct world *world, int qp, int first, int count)
 {
@@ -105,6 +104,16 @@ static int draw_own(struct world *world, int qp, int first, int count)
 		slot = draw_existing(world, first, count);
 	}
 	return slot;
+}
+
+static void draw_local_invalidate(struct world *world, int qp, struct request *request)
+{
+	int slot = draw_own(world, qp, chance(&world->choose, 95) ? FIRST_LAYOUT : 0, LAYOUTS + WINDOWS);
+
+	request->opcode = IBV_WR_LOCAL_INV;
+	request->invalidate = slot < 0 ? 0x77777700 : world->model.keys.key[slot].number;
+	if (chance(&world->choose, 5))
+		request->invalidate ^= 1u << choose_below(&world->choose, 9);
 }
 
 /* A request on a key; false: there is nothing to do it to. */
@@ -132,8 +141,16 @@ static bool draw_local(struct world *world, int qp, struct request *request)
 		draw_bind(world, qp, slot, &request->bind);
 		return true;
 	}
-	draw_local_invalidate(world, request);
+	draw_local_invalidate(world, qp, request);
 	return true;
+}
+
+/* Requests are in flight together on a link that takes time, or if the peer does not answer. */
+static bool in_flight_together(const struct world *world, int qp)
+{
+	enum ibv_qp_state peer = world->model.qp[world->model.qp[qp].peer].state;
+
+	return link_pipelines() || (peer != IBV_QPS_RTS && peer != IBV_QPS_SQE);
 }
 
 /*
@@ -141,14 +158,15 @@ static bool draw_local(struct world *world, int qp, struct request *request)
  * sets after a bind. Where requests are in flight together, keys are changed first, and whoever needs the answer of a
  * READ or an atomic waits for it (IBV_SEND_FENCE).
  */
-static bool fits(const struct request *list, uint32_t count, struct request *request, enum ibv_mw_type type, bool builder)
+static bool fits(const struct request *list, uint32_t count, struct request *request, enum ibv_mw_type type, bool builder,
+		 bool together)
 {
 	if (request->opcode == IBV_WR_BIND_MW && type == IBV_MW_TYPE_1 && builder)
 		return false;
 	for (uint32_t i = 0; i < count; i++) {
 		if (list[i].opcode == IBV_WR_BIND_MW && request->opcode == IBV_WR_BIND_MW)
 			return false;
-		if (!link_pipelines())
+		if (!together)
 			continue;
 		if (request->opcode == IBV_WR_SEND_WITH_INV || (is_local(request) && !is_local(&list[i])))
 			return false;
@@ -176,6 +194,9 @@ static uint32_t draw_list(struct world *world, int qp, struct request *list, enu
 	uint32_t wanted = 1 + (uint32_t)choose_below(&world->choose, chance(&world->choose, 60) ? 1 : MOST_REQUESTS);
 	uint32_t count = 0;
 
+	/* A QP that is its own peer flushes requests that succeeded, if their acknowledgements are still on the way. */
+	if (link_pipelines() && world->model.qp[qp].peer == qp)
+		wanted = 1;
 	while (count < wanted) {
 		struct request *request = &list[count];
 		enum ibv_mw_type type = IBV_MW_TYPE_2;
@@ -193,7 +214,7 @@ static uint32_t draw_list(struct world *world, int qp, struct request *list, enu
 		request->signalled = chance(&world->choose, 50);
 		request->fence = chance(&world->choose, 10);
 		request->solicited = !is_local(request) && chance(&world->choose, 10);
-		if (!fits(list, count, request, type, *way == BY_BUILDER))
+		if (!fits(list, count, request, type, *way == BY_BUILDER, in_flight_together(world, qp)))
 			break;
 		count++;
 		if (link_pipelines() && is_answered(request) && would_fail_at_home(world, qp, request))
@@ -261,15 +282,12 @@ static void post(struct world *world, int qp, struct request *list, uint32_t cou
 	error = world_post_send(world, qp, list, count, way, &accepted);
 	if (error != expected || accepted != due)
 		world_fail(world, "returns %d after %u requests, not %d after %u", error, accepted, expected, due);
-	for (uint32_t i = 0; i < due; i++) {
-		uint32_t before = list[i].opcode == IBV_WR_BIND_MW ? world->window[list[i].bind.slot - FIRST_WINDOW]->rkey :
-								    0;
-
+	for (uint32_t i = 0; i < due; i++)
 		model_post_send(&world->model, qp, &list[i]);
-		if (list[i].opcode == IBV_WR_BIND_MW)
-			update_window(world, &list[i], before);
-	}
 	resolve_stall(world, qp);
+	for (uint32_t i = 0; i < due; i++)
+		if (list[i].opcode == IBV_WR_BIND_MW)
+			update_window(world, &list[i], world->window[list[i].bind.slot - FIRST_WINDOW]->rkey);
 }
 
 static void step_requests(struct world *world)
@@ -309,6 +327,8 @@ static int bind_error(const struct world *world, const struct bind *bind)
 		return EINVAL;
 	if (bind->region >= 0 && region->domain != world->model.keys.key[bind->slot].domain)
 		return EPERM;
+	if (world->connectx && bind->access & IBV_ACCESS_ZERO_BASED)
+		return EINVAL;
 	if (bind->region >= 0 && region->kind == KEY_NULL)
 		return ENOTSUP;
 	if (bind->region >= 0 && region->zero_based)
@@ -346,7 +366,6 @@ static void step_bind(struct world *world)
 		return;
 	model_post_send(&world->model, qp, &request);
 	update_window(world, &request, before);
-	resolve_stall(world, qp);
 }
 
 /* ---- the rest -------------------------------------------------------------------------------------------------- */
@@ -393,7 +412,7 @@ void step(struct world *world)
 	};
 	unsigned int total = 0, drawn;
 
-	world->model.pipelined = link_pipelines();
+	world->model.pipelined = world->model.loses = link_pipelines();
 	memset(world->model.memory.fresh, 0, sizeof(world->model.memory.fresh));
 	recover(world);
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)

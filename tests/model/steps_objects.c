@@ -86,6 +86,9 @@ static struct ibv_mr *register_plain(struct world *world, int domain, int block,
 		*start = 0 - length; /* the last byte is the last of the address space */
 	else
 		*start = choose_bits(c) >> 1;
+	/* A ConnectX keeps the place in the page. */
+	if (world->connectx)
+		*start = (choose_bits(c) >> 1 & ~UINT64_C(4095)) | ((uintptr_t)memory & 4095);
 	say(world, " iova %#lx", *start);
 	return ibv_reg_mr_iova(world->domain[domain], memory, length, *start, (int)(access | extra));
 }
@@ -154,20 +157,6 @@ void step_register(struct world *world)
 		register_memory(world, slot, domain, style < 20 && context_of(domain) == 0);
 }
 
-void step_deregister(struct world *world)
-{
-	int slot = draw_existing(world, 0, REGIONS), error;
-
-	if (slot < 0)
-		return;
-	say(world, " deregister region slot %d, key %#x", slot, world->model.keys.key[slot].number);
-	error = ibv_dereg_mr(world->region[slot]);
-	if (error)
-		world_fail(world, "ibv_dereg_mr: %s", strerror(error));
-	world->region[slot] = NULL;
-	world->model.keys.key[slot].kind = KEY_ABSENT;
-}
-
 static bool has_window(const struct world *world, const struct key *region)
 {
 	for (int i = FIRST_WINDOW; i < KEYS; i++) {
@@ -177,6 +166,24 @@ static bool has_window(const struct world *world, const struct key *region)
 			return true;
 	}
 	return false;
+}
+
+/* ibv_dereg_mr(3): "fails if any memory window is still bound to this MR"; a ConnectX does not know of them. */
+void step_deregister(struct world *world)
+{
+	int slot = draw_existing(world, 0, REGIONS), error, expected;
+
+	if (slot < 0)
+		return;
+	say(world, " deregister region slot %d, key %#x", slot, world->model.keys.key[slot].number);
+	expected = has_window(world, &world->model.keys.key[slot]) && !world->connectx ? EBUSY : 0;
+	error = ibv_dereg_mr(world->region[slot]);
+	if (error != expected)
+		world_fail(world, "ibv_dereg_mr returns %d, not %d", error, expected);
+	if (error)
+		return;
+	world->region[slot] = NULL;
+	world->model.keys.key[slot].kind = KEY_ABSENT;
 }
 
 /* ibv_rereg_mr(3): the key stays, what it stands for changes. Not under a window: nobody says what that does. */

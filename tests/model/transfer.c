@@ -35,6 +35,23 @@ static bool find(const struct model *model, const struct side *side, uint64_t of
 	return false;
 }
 
+bool side_is_loose(struct model *model, const struct side *side, uint64_t offset, uint64_t length)
+{
+	while (length) {
+		struct spot spot;
+
+		if (!find(model, side, offset, &spot))
+			return false;
+		if (spot.run > length)
+			spot.run = length;
+		if (spot.block != NOWHERE && memchr(&model->memory.loose[spot.block][spot.offset], 1, spot.run))
+			return true;
+		offset += spot.run;
+		length -= spot.run;
+	}
+	return false;
+}
+
 bool side_allows(const struct model *model, const struct side *side, uint64_t offset, uint64_t length)
 {
 	if (side->bytes)
@@ -140,6 +157,18 @@ static bool overlaps(struct model *model, const struct side *to, uint64_t to_off
 	return found;
 }
 
+/* The target is as well known as its source. */
+static void pass_on(struct memory *memory, const struct spot *there, const struct spot *here)
+{
+	if (there->block == NOWHERE)
+		return;
+	memset(&memory->fresh[there->block][there->offset], true, here->run);
+	if (here->block == NOWHERE)
+		memset(&memory->loose[there->block][there->offset], false, here->run);
+	else
+		memcpy(&memory->loose[there->block][there->offset], &memory->loose[here->block][here->offset], here->run);
+}
+
 void side_copy(struct model *model, const struct side *to, uint64_t to_offset, const struct side *from,
 	       uint64_t from_offset, uint64_t length)
 {
@@ -157,10 +186,7 @@ void side_copy(struct model *model, const struct side *to, uint64_t to_offset, c
 			memcpy(target, source, here.run);
 		else if (target)
 			memset(target, 0, here.run);
-		if (there.block != NOWHERE) {
-			memset(&model->memory.loose[there.block][there.offset], false, here.run);
-			memset(&model->memory.fresh[there.block][there.offset], true, here.run);
-		}
+		pass_on(&model->memory, &there, &here);
 		to_offset += here.run;
 		from_offset += here.run;
 		length -= here.run;

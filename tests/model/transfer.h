@@ -22,6 +22,8 @@ bool side_allows(const struct model *model, const struct side *side, uint64_t of
 void side_copy(struct model *model, const struct side *to, uint64_t to_offset, const struct side *from,
 	       uint64_t from_offset, uint64_t length);
 
+/** True if one of the bytes is loose. */
+bool side_is_loose(struct model *model, const struct side *side, uint64_t offset, uint64_t length);
 /** Makes the bytes loose: nothing says what they are. */
 void side_loosen(struct model *model, const struct side *side, uint64_t offset, uint64_t length);
 

@@ -233,11 +233,14 @@ static void expect_rereg(struct ibv_mr *mr, int code, enum explain_rule rule, in
 static void changes_of_regions(void **state)
 {
 	struct ibv_mr *mr = softhca_ibv_reg_mr(pd, page, PAGE, LW), *null = softhca_ibv_alloc_null_mr(pd);
+	struct ibv_mr *imported = softhca_ibv_import_mr(pd, mr->handle);
 	struct ibv_context *other = softhca_ibv_open_device(context->device);
 	struct ibv_pd *foreign = softhca_ibv_alloc_pd(other);
 
 	(void)state;
 	expect_rereg(null, IBV_REREG_MR_ERR_INPUT, RULE_REREG_KIND, IBV_REREG_MR_CHANGE_ACCESS, NULL, 0, 0);
+	expect_rereg(imported, IBV_REREG_MR_ERR_INPUT, RULE_REREG_IMPORTED, IBV_REREG_MR_CHANGE_ACCESS, NULL, 0, 0);
+	softhca_ibv_unimport_mr(imported);
 	expect_rereg(mr, IBV_REREG_MR_ERR_INPUT, RULE_REREG_FLAGS, 8, NULL, 0, 0);
 	expect_rereg(mr, IBV_REREG_MR_ERR_INPUT, RULE_REREG_TRANSLATION, IBV_REREG_MR_CHANGE_TRANSLATION,
 		     page, 0, 0);

@@ -462,6 +462,10 @@ static void bind_mw_call(void **state)
 	assert_int_equal(device.rule, RULE_BIND_NULL_MR);
 	assert_int_equal(device.figures[0], 0x77);
 	mr.kind = MR_MEMORY;
+	mr.imported = true;
+	assert_int_equal(softhca_ibv_bind_mw(&p->qp.base, &mw.base, &bind), ENOTSUP);
+	assert_int_equal(device.rule, RULE_BIND_IMPORTED_MR);
+	mr.imported = false;
 	bind.bind_info.length = (UINT64_C(1) << 31) + 1;
 	assert_int_equal(softhca_ibv_bind_mw(&p->qp.base, &mw.base, &bind), EOPNOTSUPP);
 	/* Nothing of that changed the key. */

@@ -48,6 +48,11 @@ static const struct example examples[] = {
 	/* UC assumes all operations too */
 	{IBV_QPT_UC, ALL_RC, 0, {.max_send_wr = 5, .max_send_sge = 4}, 256, 2048,
 	 {.max_send_wr = 8, .max_send_sge = 4, .max_inline_data = 60}},
+	/* without SGEs the overhead fills its blocks: no room for the header of inline data, so no inline data */
+	{IBV_QPT_RC, ALL_RC, 0, {.max_send_wr = 1}, 192, 256, {.max_send_wr = 1}},
+	{IBV_QPT_UD, ALL_RC, 0, {.max_send_wr = 4}, 64, 256, {.max_send_wr = 4}},
+	{IBV_QPT_RC, IBV_QP_EX_WITH_SEND, 0, {.max_send_wr = 1}, 64, 64,
+	 {.max_send_wr = 1, .max_inline_data = 44}},
 	/* receive: 1 WR of 1 SGE fills 64 bytes with 4 entries, 3 SGEs become 4 */
 	{IBV_QPT_RC, ALL_RC, 0, {.max_recv_wr = 1, .max_recv_sge = 1}, 0, 0,
 	 {.max_recv_wr = 4, .max_recv_sge = 1}},
@@ -193,8 +198,8 @@ static void granted_caps(void **state)
 		struct ibv_qp_cap cap = {
 			.max_send_wr = rand() % (LIMIT_MAX_QP_WR / 8) + 1,
 			.max_recv_wr = rand() % (LIMIT_MAX_QP_WR / 8) + 1,
-			.max_send_sge = rand() % (LIMIT_MAX_SGE / 2) + 1,
-			.max_recv_sge = rand() % (LIMIT_MAX_SGE / 2) + 1,
+			.max_send_sge = rand() % (LIMIT_MAX_SGE / 2),
+			.max_recv_sge = rand() % (LIMIT_MAX_SGE / 2),
 			.max_inline_data = rand() % 64,
 		};
 		struct qp_sizing first, second;
@@ -205,6 +210,7 @@ static void granted_caps(void **state)
 		assert_true(first.cap.max_send_sge >= cap.max_send_sge);
 		assert_true(first.cap.max_recv_sge >= cap.max_recv_sge);
 		assert_true(first.cap.max_inline_data >= cap.max_inline_data);
+		assert_true(first.cap.max_inline_data < first.wqe_size);
 		assert_int_equal(first.wqebb_count & (first.wqebb_count - 1), 0);
 		assert_true((uint64_t)first.cap.max_send_wr * first.wqe_size <=
 			    first.wqebb_count * UINT64_C(64));

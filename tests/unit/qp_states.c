@@ -107,6 +107,11 @@ static void query(void **state)
 	assert_int_equal(softhca_ibv_query_qp(&qp->base, &now, IBV_QP_STATE, &init), 0);
 	assert_int_equal(qp->base.state, IBV_QPS_ERR);
 	assert_int_equal(softhca_ibv_query_qp(&qp->base, &now, IBV_QP_RATE_LIMIT, &init), EOPNOTSUPP);
+	/* Older programs have a structure without the last member, and something else behind it. */
+	memset(&now, 0xa5, sizeof(now));
+	assert_int_equal(softhca_ibv_query_qp(&qp->base, &now, IBV_QP_CAP, &init), 0);
+	for (size_t i = offsetof(struct ibv_qp_attr, rate_limit); i < sizeof(now); i++)
+		assert_int_equal(((uint8_t *)&now)[i], 0xa5);
 	assert_int_equal(softhca_ibv_query_qp_data_in_order(&qp->base, IBV_WR_SEND, 0), 0);
 	destroy(qp);
 }

@@ -58,7 +58,16 @@ static void expect(const char *call, int error, enum explain_rule rule, const ch
 
 static void plain_cqs(void **state)
 {
+	struct ibv_context *other = softhca_ibv_open_device(context->device);
+	struct ibv_comp_channel *foreign = softhca_ibv_create_comp_channel(other);
+
 	(void)state;
+	assert_null(softhca_ibv_create_cq(context, 1, NULL, foreign, 0));
+	assert_int_equal(errno, EBADF);
+	expect("ibv_create_cq", EBADF, RULE_CQ_CHANNEL, "belongs to another context");
+	assert_int_equal(foreign->refcnt, 0);
+	assert_int_equal(softhca_ibv_destroy_comp_channel(foreign), 0);
+	assert_int_equal(softhca_ibv_close_device(other), 0);
 	assert_null(softhca_ibv_create_cq(context, -3, NULL, NULL, 0));
 	assert_int_equal(errno, EINVAL);
 	expect("ibv_create_cq", EINVAL, RULE_CQ_CQE, "-3 CQEs are asked for; a CQ has 1 to 4194303");
@@ -127,8 +136,8 @@ static void dv_cqs(void **state)
 		  "are 0x6; known are 0x1");
 	refuse_dv((struct mlx5dv_cq_init_attr){.comp_mask = 2, .flags = 1}, RULE_CQ_PADDING,
 		  "a CQE of 64 bytes");
-	refuse_dv((struct mlx5dv_cq_init_attr){.comp_mask = 1, .cqe_comp_res_format = 3}, RULE_CQ_COMPRESSION,
-		  "cqe_comp_res_format is 0x3");
+	refuse_dv((struct mlx5dv_cq_init_attr){.comp_mask = 1, .cqe_comp_res_format = 9}, RULE_CQ_COMPRESSION,
+		  "cqe_comp_res_format is 0x9");
 }
 
 static void use_of_cqs(void **state)

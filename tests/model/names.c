@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The names of the public API, for a program that has the library inside instead of linking the two front-ends: only so
+ * can it replace the device's link. Made from the front-ends' own tables.
+ */
+#include "abi/entry_points.h"
+
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
+/* In parentheses: several are macros of verbs.h, too. */
+#define NAME_IMPLEMENTED(name, type, parameters, arguments)                                                            \
+	type(name) parameters                                                                                          \
+	{                                                                                                              \
+		return softhca_##name arguments;                                                                       \
+	}
+#define NAME_LATER(name, type, parameters, arguments)
+#define NAME_UNSUPPORTED(name, type, parameters, arguments)
+
+#define SYMBOL(name, version, state, kind, test, type, parameters, arguments)                                          \
+	NAME_##state(name, type, parameters, arguments)
+#include "abi/verbs.def"
+
+#define SYMBOL(name, version, state, kind, test, type, parameters, arguments)                                          \
+	NAME_##state(name, type, parameters, arguments)
+#include "abi/mlx5dv.def"

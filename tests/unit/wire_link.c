@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The wire, see wire_link.h. */
+#include "wire_link.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hca/epoch.h"
+#include "hca/qp.h"
+#include "link/link.h"
+#include "transport/opcode.h"
+#include "transport/run.h"
+
+static struct {
+	pthread_mutex_t lock;
+	struct wire_packet *first, **last;
+	uint64_t sent;
+	wire_filter *filter;
+	void *argument;
+	const struct link *before;
+} wire = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* A packet that no wire could carry is a fault of the device. */
+#define MUST(condition)                                                                                                \
+	do {                                                                                                           \
+		if (!(condition)) {                                                                                    \
+			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                        \
+			abort();                                                                                       \
+		}                                                                                                      \
+	} while (0)
+
+/* ---- sending --------------------------------------------------------------------------------------------------- */
+
+static void put_last(struct wire_packet *packet)
+{
+	packet->next = NULL;
+	*wire.last = packet;
+	wire.last = &packet->next;
+}
+
+/* Behind the packet that is sent next, or at the end if there is none. */
+static struct wire_packet *delayed;
+
+static void put(struct wire_packet *packet)
+{
+	enum wire_verdict verdict = wire.filter ? wire.filter(wire.argument, ++wire.sent, packet) : WIRE_PASS;
+	struct wire_packet *twin;
+
+	if (!wire.filter)
+		wire.sent++;
+	if (verdict == WIRE_DROP) {
+		free(packet);
+		return;
+	}
+	if (verdict == WIRE_DELAY && !delayed) {
+		delayed = packet;
+		return;
+	}
+	put_last(packet);
+	if (verdict == WIRE_DOUBLE) {
+		twin = malloc(sizeof(*twin));
+		MUST(twin);
+		*twin = *packet;
+		put_last(twin);
+	}
+	if (delayed) {
+		put_last(delayed);
+		delayed = NULL;
+	}
+}
+
+/* The message of the packet's opcode: what distinguishes its last packet is not known before (IBTA table 38). */
+static int opcode_of(const struct packet *packet, enum packet_place place)
+{
+	enum message message = packet->message;
+
+	if (!(place & PLACE_LAST)) {
+		if (message == MESSAGE_SEND_IMM || message == MESSAGE_SEND_INVALIDATE)
+			message = MESSAGE_SEND;
+		if (message == MESSAGE_WRITE_IMM)
+			message = MESSAGE_WRITE;
+	}
+	return packet_opcode_of(packet->transport, message, place);
+}
+
+/* Only what the headers of the opcode have room for. */
+static void fill(struct wire_packet *to, const struct packet *from, uint32_t number, enum packet_place place)
+{
+	int opcode = opcode_of(from, place);
+	uint8_t headers;
+
+	MUST(opcode >= 0);
+	headers = packet_opcodes[opcode].headers;
+	to->opcode = (uint8_t)opcode;
+	to->solicited = from->solicited && place & PLACE_LAST;
+	to->acknowledge = from->acknowledge && place & PLACE_LAST;
+	to->destination_qpn = from->destination_qpn;
+	MUST(from->psn <= PSN_MASK);
+	to->psn = psn_add(from->psn, number);
+	to->path = *from->path;
+	if (headers & HEADER_DETH) {
+		to->qkey = from->qkey;
+		to->source_qpn = from->source_qpn;
+	}
+	if (headers & (HEADER_RETH | HEADER_ATOMICETH)) {
+		to->remote_address = from->remote_address;
+		to->rkey = from->rkey;
+	}
+	if (headers & HEADER_RETH)
+		to->dma_length = from->dma_length;
+	if (headers & HEADER_ATOMICETH) {
+		to->swap_add = from->swap_add;
+		to->compare = from->compare;
+	}
+	if (headers & HEADER_AETH) {
+		to->syndrome = from->syndrome;
+		to->msn = from->msn;
+	}
+	if (headers & HEADER_ATOMICACKETH)
+		to->original = from->original;
+	if (headers & HEADER_IMMDT)
+		to->immediate = from->immediate;
+	if (headers & HEADER_IETH)
+		to->invalidate_rkey = from->invalidate_rkey;
+	MUST(!to->length || headers & HEADER_PAYLOAD);
+}
+
+/* Cuts the run: the payload is read front to back, a packet at a time. */
+static void send_run(struct hca *hca, struct run *run)
+{
+	struct packet *packet = run_slot(run);
+	uint64_t left = packet->payload.length;
+	/* A READ request takes the sequence numbers of its response, but is one packet. */
+	uint32_t count = packet->message == MESSAGE_READ_REQUEST ? 1 : packet->count;
+
+	(void)hca;
+	pthread_mutex_lock(&wire.lock);
+	for (uint32_t i = 0; i < count; i++) {
+		struct wire_packet *cut = calloc(1, sizeof(*cut));
+		unsigned int place = (i == 0 ? packet->place & PLACE_FIRST : 0) |
+				     (i == count - 1 ? packet->place & PLACE_LAST : 0);
+
+		MUST(cut);
+		/* All packets but the last of a message are full. */
+		cut->length = left > packet->mtu ? packet->mtu : (uint32_t)left;
+		MUST(cut->length == packet->mtu || place & PLACE_LAST);
+		stream_read(&packet->payload, cut->payload, cut->length);
+		left -= cut->length;
+		fill(cut, packet, i, place);
+		put(cut);
+	}
+	MUST(!left);
+	pthread_mutex_unlock(&wire.lock);
+}
+
+/* ---- receiving ------------------------------------------------------------------------------------------------- */
+
+struct wire_packet *wire_take(void)
+{
+	struct wire_packet *packet;
+
+	pthread_mutex_lock(&wire.lock);
+	if (!wire.first && delayed) {
+		put_last(delayed);
+		delayed = NULL;
+	}
+	packet = wire.first;
+	if (packet) {
+		wire.first = packet->next;
+		if (!wire.first)
+			wire.last = &wire.first;
+	}
+	pthread_mutex_unlock(&wire.lock);
+	return packet;
+}
+
+static uint32_t mtu_shift_of(uint32_t qpn)
+{
+	struct hca_qp *qp = qp_find(qpn);
+
+	return qp ? qp->mtu_shift : 8;
+}
+
+/* Fields that were not on the wire are filled with what must not matter. */
+static void parse(struct packet *to, const struct wire_packet *from)
+{
+	const struct packet_opcode *opcode = &packet_opcodes[from->opcode];
+	uint32_t shift = mtu_shift_of(from->destination_qpn);
+
+	memset(to, 0xa5, offsetof(struct packet, payload));
+	to->transport = opcode->transport;
+	to->message = opcode->message;
+	to->place = opcode->place;
+	to->solicited = from->solicited;
+	to->acknowledge = from->acknowledge;
+	to->routed = true;
+	to->destination_qpn = from->destination_qpn;
+	to->psn = from->psn;
+	to->count = opcode->message == MESSAGE_READ_REQUEST ? packets_of(from->dma_length, shift) : 1;
+	to->mtu = (uint16_t)(1u << shift);
+	to->why.rule = RULE_NONE;
+	to->own_path = from->path;
+	to->path = &to->own_path;
+	if (opcode->headers & HEADER_DETH) {
+		to->qkey = from->qkey;
+		to->source_qpn = from->source_qpn;
+	}
+	if (opcode->headers & (HEADER_RETH | HEADER_ATOMICETH)) {
+		to->remote_address = from->remote_address;
+		to->rkey = from->rkey;
+	}
+	if (opcode->headers & HEADER_RETH)
+		to->dma_length = from->dma_length;
+	if (opcode->headers & HEADER_ATOMICETH) {
+		to->swap_add = from->swap_add;
+		to->compare = from->compare;
+	}
+	if (opcode->headers & HEADER_AETH) {
+		to->syndrome = from->syndrome;
+		to->msn = from->msn;
+	}
+	if (opcode->headers & HEADER_ATOMICACKETH)
+		to->original = from->original;
+	if (opcode->headers & HEADER_IMMDT)
+		to->immediate = from->immediate;
+	if (opcode->headers & HEADER_IETH)
+		to->invalidate_rkey = from->invalidate_rkey;
+	stream_begin(&to->payload, NULL, 0);
+	stream_add_memory(&to->payload, from->payload, from->length);
+}
+
+void wire_receive(const struct wire_packet *packet)
+{
+	struct run run;
+
+	epoch_enter();
+	run_begin(&run);
+	parse(run_slot(&run), packet);
+	run_commit(&run);
+	run_drain(&run, NULL);
+	run_finish(&run);
+	epoch_leave();
+}
+
+bool wire_deliver(void)
+{
+	struct wire_packet *packet = wire_take();
+
+	if (!packet)
+		return false;
+	wire_receive(packet);
+	free(packet);
+	return true;
+}
+
+/* ---- attaching ------------------------------------------------------------------------------------------------- */
+
+static bool reaches(struct hca *hca, const union ibv_gid *gid)
+{
+	return link_local()->reaches(hca, gid);
+}
+
+void wire_attach(struct hca *hca, wire_filter *filter, void *argument)
+{
+	static const struct link link = {.name = "wire", .reaches = reaches, .send = send_run};
+
+	pthread_mutex_lock(&wire.lock);
+	wire.first = NULL;
+	wire.last = &wire.first;
+	wire.sent = 0;
+	wire.filter = filter;
+	wire.argument = argument;
+	pthread_mutex_unlock(&wire.lock);
+	wire.before = hca->link;
+	hca->link = &link;
+}
+
+void wire_detach(struct hca *hca)
+{
+	struct wire_packet *packet;
+
+	hca->link = wire.before;
+	while ((packet = wire_take()))
+		free(packet);
+}
+
+uint64_t wire_sent(void)
+{
+	uint64_t sent;
+
+	pthread_mutex_lock(&wire.lock);
+	sent = wire.sent;
+	pthread_mutex_unlock(&wire.lock);
+	return sent;
+}
+
+static unsigned int throw(struct wire_dice *dice)
+{
+	dice->state = dice->state * 6364136223846793005 + 1442695040888963407;
+	return (unsigned int)(dice->state >> 33) % 100;
+}
+
+enum wire_verdict wire_dice(void *argument, uint64_t number, const struct wire_packet *packet)
+{
+	struct wire_dice *dice = argument;
+	unsigned int thrown = throw(dice);
+
+	(void)number;
+	if (!(dice->transports & 1u << packet_opcodes[packet->opcode].transport))
+		return WIRE_PASS;
+	if (thrown < dice->drop)
+		return WIRE_DROP;
+	if (thrown < dice->drop + dice->twice)
+		return WIRE_DOUBLE;
+	return thrown < dice->drop + dice->twice + dice->delay ? WIRE_DELAY : WIRE_PASS;
+}
