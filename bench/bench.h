@@ -38,7 +38,7 @@ struct bench_case {
 	work_fn *yardstick;
 	void *yardstick_subject;
 	uint64_t payload; /* bytes that one operation moves, 0 if they are not the point */
-	uint32_t batch;	  /* operations of the thing per count; 0 stands for 1 */
+	uint32_t batch;   /* operations of the thing per count; 0 stands for 1 */
 	uint32_t yardstick_batch;
 	enum goal goal;
 	double limit;
@@ -57,8 +57,8 @@ struct memory_row {
 struct bench {
 	bool quick;
 	unsigned int rounds;
-	double slice_ns; /* what one measurement shall take */
-	uint64_t keys;	 /* for the look-up */
+	double slice_ns;  /* what one measurement shall take */
+	uint64_t keys;    /* for the look-up */
 	const char *only; /* group to run, or NULL for all */
 	int cpu;
 	struct bench_case *cases;
@@ -73,6 +73,7 @@ struct stat3 {
 
 /* ---- measuring (measure.c) ------------------------------------------------------------------------------------ */
 
+/** Time that the thread has run, in nanoseconds. */
 double now_ns(void);
 /** Ends the program with a line on stderr. */
 void die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));

@@ -225,8 +225,7 @@ struct message *message_new(struct device *device, struct pair *pair, enum ibv_w
 		message->wr.wr.rdma.remote_addr = (uintptr_t)remote->addr;
 		message->wr.wr.rdma.rkey = remote->rkey;
 	}
-	message->receive_sge =
-		(struct ibv_sge){.addr = (uintptr_t)remote->addr, .length = bytes, .lkey = remote->lkey};
+	message->receive_sge = (struct ibv_sge){.addr = (uintptr_t)remote->addr, .length = bytes, .lkey = remote->lkey};
 	message->receive = (struct ibv_recv_wr){.sg_list = &message->receive_sge, .num_sge = 1};
 	for (uint32_t i = 0; i < LIST_LENGTH; i++) {
 		message->list[i] = message->wr;

@@ -46,13 +46,10 @@ static void configure_end(struct pair *pair)
 	await(pair, 1);
 }
 
-static struct mlx5dv_mkey *interleaved_key(struct device *device, struct pair *pair, struct ibv_mr *mr,
-					   uint32_t bytes)
+static struct mlx5dv_mkey *interleaved_key(struct device *device, struct pair *pair, struct ibv_mr *mr, uint32_t bytes)
 {
-	struct mlx5dv_mr_interleaved records = {.addr = (uintptr_t)mr->addr,
-						.bytes_count = RECORD,
-						.bytes_skip = STRIDE - RECORD,
-						.lkey = mr->lkey};
+	struct mlx5dv_mr_interleaved records = {
+		.addr = (uintptr_t)mr->addr, .bytes_count = RECORD, .bytes_skip = STRIDE - RECORD, .lkey = mr->lkey};
 	struct mlx5dv_mkey *key = key_new(device, 4);
 
 	mlx5dv_wr_set_mkey_layout_interleaved(configure_begin(pair, key), bytes / RECORD, 1, &records);
@@ -153,10 +150,10 @@ void add_layout_cases(struct bench *bench, struct device *device)
 		return;
 	pair_create(device, &(struct pair_attr){.depth = 64, .builders = true, .max_inline = INLINE_FOR_MANY}, pair);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		add_layout(bench, device, pair, &gather,
-			   interleaved_key(device, pair, device->source_mr, sizes[i]), sizes[i]);
-		add_layout(bench, device, pair, &scatter,
-			   interleaved_key(device, pair, device->target_mr, sizes[i]), sizes[i]);
+		add_layout(bench, device, pair, &gather, interleaved_key(device, pair, device->source_mr, sizes[i]),
+			   sizes[i]);
+		add_layout(bench, device, pair, &scatter, interleaved_key(device, pair, device->target_mr, sizes[i]),
+			   sizes[i]);
 	}
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		struct layout four = {"list of 4", sizes[i] / 4, copy_pieces, true, GOAL_NONE},
@@ -164,7 +161,7 @@ void add_layout_cases(struct bench *bench, struct device *device)
 
 		add_layout(bench, device, pair, &four, list_key(device, pair, device->source_mr, sizes[i], 4),
 			   sizes[i]);
-		add_layout(bench, device, pair, &many,
-			   list_key(device, pair, device->source_mr, sizes[i], MANY_PIECES), sizes[i]);
+		add_layout(bench, device, pair, &many, list_key(device, pair, device->source_mr, sizes[i], MANY_PIECES),
+			   sizes[i]);
 	}
 }

@@ -11,7 +11,8 @@ double now_ns(void)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	/* Of this thread: a neighbour that takes the CPU for a while is not our time. Nothing measured here blocks. */
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
 	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 

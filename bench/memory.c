@@ -51,7 +51,8 @@ static void measure_qps(struct bench *bench, struct device *device, uint32_t dep
 	before = resident_bytes();
 	for (uint32_t i = 0; i < pairs; i++)
 		pair_create(device, &(struct pair_attr){.depth = depth, .cq = cq}, &pair[i]);
-	add_memory_row(bench, 2 * (uint64_t)pairs, resident_bytes() - before, "idle RC QP of %u + %u WRs", depth, depth);
+	add_memory_row(bench, 2 * (uint64_t)pairs, resident_bytes() - before, "idle RC QP of %u + %u WRs", depth,
+		       depth);
 	for (uint32_t i = 0; i < pairs; i++)
 		pair_destroy(&pair[i]);
 	ibv_destroy_cq(cq);
@@ -86,9 +87,8 @@ static void measure_mkeys(struct bench *bench, struct device *device, uint16_t e
 	malloc_trim(0);
 	before = resident_bytes();
 	for (uint32_t i = 0; i < count; i++) {
-		struct mlx5dv_mkey_init_attr attr = {.pd = device->pd,
-						     .create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT,
-						     .max_entries = entries};
+		struct mlx5dv_mkey_init_attr attr = {
+			.pd = device->pd, .create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT, .max_entries = entries};
 
 		if (!mlx5dv_create_mkey(&attr))
 			die("mlx5dv_create_mkey: %s", strerror(errno));

@@ -12,7 +12,7 @@
 #define PAGE 4096u
 #define PAGES 16
 #define ALL_ACCESS                                                                                                     \
-	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |       \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |        \
 	 IBV_ACCESS_MW_BIND)
 #define UNTOUCHED 0xc5
 #define CONTENTS 0x3a
@@ -29,7 +29,7 @@ void world_abort(const char *file, int line, const char *condition)
 /* Regions over memory of the arena; the rest of their pages must never change. */
 static const struct region {
 	enum world_key key;
-	uint32_t page, pages; /* mapped */
+	uint32_t page, pages;    /* mapped */
 	uint32_t offset, length; /* registered, from WORLD_BASE */
 	unsigned int access;
 	bool foreign, zero_based;
@@ -79,21 +79,41 @@ static void make_arena(void)
 	}
 }
 
+static struct hca_mr_attr attr_of(const struct region *region)
+{
+	return (struct hca_mr_attr){
+		.kind = region->kind,
+		.addr = at(region->offset),
+		.start = region->zero_based ? 0 : WORLD_BASE + region->offset,
+		.length = region->length,
+		.access = region->access,
+	};
+}
+
 static void make_regions(void)
 {
 	for (size_t i = 0; i < REGIONS; i++) {
-		const struct region *region = &regions[i];
-		const struct hca_mr_attr attr = {
-			.kind = region->kind,
-			.addr = at(region->offset),
-			.start = region->zero_based ? 0 : WORLD_BASE + region->offset,
-			.length = region->length,
-			.access = region->access,
-		};
+		const struct hca_mr_attr attr = attr_of(&regions[i]);
 
-		WORLD_CHECK(!hca_mr_register(region->foreign ? world.foreign_pd : world.pd, &attr,
-					     &world.key[region->key]));
+		WORLD_CHECK(!hca_mr_register(regions[i].foreign ? world.foreign_pd : world.pd, &attr,
+					     &world.key[regions[i].key]));
 	}
+}
+
+static void register_full(const struct hca_mr_attr *attr)
+{
+	WORLD_CHECK(!hca_mr_reregister(world.key[WORLD_FULL],
+				       IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS, world.pd, attr));
+}
+
+void world_narrow(void)
+{
+	struct hca_mr_attr attr = attr_of(&regions[0]);
+
+	attr.length /= 2;
+	attr.access = IBV_ACCESS_LOCAL_WRITE;
+	register_full(&attr);
+	world.narrowed = true;
 }
 
 static void make_other_keys(void)
@@ -182,8 +202,10 @@ static void make_qp(struct world_qp *end, enum ibv_qp_type type, struct world_cq
 
 static void make_qps(void)
 {
-	static const enum ibv_qp_type types[] = {
-		[WORLD_RC] = IBV_QPT_RC, [WORLD_UC] = IBV_QPT_UC, [WORLD_UD] = IBV_QPT_UD, [WORLD_RC_SMALL] = IBV_QPT_RC};
+	static const enum ibv_qp_type types[] = {[WORLD_RC] = IBV_QPT_RC,
+						 [WORLD_UC] = IBV_QPT_UC,
+						 [WORLD_UD] = IBV_QPT_UD,
+						 [WORLD_RC_SMALL] = IBV_QPT_RC};
 
 	make_cq(&world.cq[0], 256, 64);
 	make_cq(&world.cq[1], 256, 64);
@@ -208,6 +230,7 @@ void world_make(void)
 	for (int i = 0; i < SETTING_COUNT; i++)
 		unsetenv(setting_info(i)->variable);
 	setenv("SOFTHCA_SEED", "1", 1);
+	setenv("SOFTHCA_GIDS", "loopback", 1);
 	world.hca = hca_device(0);
 	WORLD_CHECK(world.hca);
 	gids = hca_gids(world.hca, &count);
@@ -277,6 +300,12 @@ void world_reset(void)
 	world.srq->consumed = 0;
 	world.srq->next = 0;
 	world.srq->limit = 0;
+	if (world.narrowed) {
+		const struct hca_mr_attr attr = attr_of(&regions[0]);
+
+		register_full(&attr);
+		world.narrowed = false;
+	}
 }
 
 static void modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
@@ -325,9 +354,9 @@ static void to_rts(struct hca_qp *qp, const struct world_connection *connection)
 	};
 
 	modify(qp, &attr,
-	       IBV_QP_SQ_PSN | (qp->type == IBV_QPT_RC ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-								 IBV_QP_MAX_QP_RD_ATOMIC :
-							 0));
+	       IBV_QP_SQ_PSN | (qp->type == IBV_QPT_RC
+					? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC
+					: 0));
 }
 
 void world_connect(struct world_pair_of_qps *pair, const struct world_connection *connection)

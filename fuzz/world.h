@@ -16,18 +16,18 @@
 
 /* Keys in order of making; the number of the n-th is (16 + n) << 8. make-seeds.py has the same list. */
 enum world_key {
-	WORLD_FULL,	    /* all rights, 0x1f80 bytes at WORLD_BASE + 0x1040 */
-	WORLD_ZERO_BASED,   /* all rights, 0xe00 bytes, addresses from 0 */
-	WORLD_READ_ONLY,    /* a page that cannot be written, WORLD_BASE + 0x6000 */
-	WORLD_LOCAL,	    /* no remote rights, a page at WORLD_BASE + 0x8000 */
-	WORLD_FOREIGN,	    /* of another domain, a page at WORLD_BASE + 0xa000 */
-	WORLD_ON_DEMAND,    /* two pages at WORLD_BASE + 0xc000, the second of which does not exist */
+	WORLD_FULL,       /* all rights, 0x1f80 bytes at WORLD_BASE + 0x1040 */
+	WORLD_ZERO_BASED, /* all rights, 0xe00 bytes, addresses from 0 */
+	WORLD_READ_ONLY,  /* a page that cannot be written, WORLD_BASE + 0x6000 */
+	WORLD_LOCAL,      /* no remote rights, a page at WORLD_BASE + 0x8000 */
+	WORLD_FOREIGN,    /* of another domain, a page at WORLD_BASE + 0xa000 */
+	WORLD_ON_DEMAND,  /* two pages at WORLD_BASE + 0xc000, the second of which does not exist */
 	WORLD_NULL,
-	WORLD_DEVICE,	    /* 4 KiB of device memory, addresses from 0 */
-	WORLD_GONE,	    /* deregistered */
-	WORLD_MKEY_4,	    /* indirect, 4 entries */
+	WORLD_DEVICE, /* 4 KiB of device memory, addresses from 0 */
+	WORLD_GONE,   /* deregistered */
+	WORLD_MKEY_4, /* indirect, 4 entries */
 	WORLD_MKEY_8,
-	WORLD_MKEY_64,	    /* with room for block setup; remote invalidation and tag updates allowed */
+	WORLD_MKEY_64,      /* with room for block setup; remote invalidation and tag updates allowed */
 	WORLD_MKEY_FOREIGN, /* of another domain */
 	WORLD_WINDOW_1,
 	WORLD_WINDOW_2,
@@ -61,7 +61,7 @@ struct world_cq {
 
 struct world_qp {
 	struct hca_qp *qp;
-	uint8_t *sq;  /* WORLD_SQ_BLOCKS blocks, exactly as large */
+	uint8_t *sq; /* WORLD_SQ_BLOCKS blocks, exactly as large */
 	uint8_t *rq;
 	uint32_t dbrec[2];
 	struct world_cq *send_cq, *recv_cq;
@@ -85,14 +85,14 @@ struct world {
 	uint32_t srq_dbrec;
 	struct world_pair_of_qps pair[WORLD_PAIRS];
 	union ibv_gid gid;
-	uint8_t gid_index;
+	bool narrowed; /* WORLD_FULL is */
 };
 
 extern struct world world;
 
 /* How a pair is connected; fields as in struct ibv_qp_attr. */
 struct world_connection {
-	bool to_itself;	  /* each end to itself instead of to the other */
+	bool to_itself;   /* each end to itself instead of to the other */
 	bool unreachable; /* to a GID that nobody has */
 	bool peer_in_rtr;
 	uint16_t sq_start, rq_start; /* 16-bit index at which the rings begin, instead of 0 */
@@ -108,6 +108,8 @@ void world_make(void);
 void world_reset(void);
 /** An indirect key or window as it was made: free, nothing in it. Others are left alone. */
 void world_reset_key(enum world_key key);
+/** Registers WORLD_FULL anew with half its length and no remote rights, until the next world_reset(). */
+void world_narrow(void);
 /** Brings both QPs of @pair through RESET to RTS. Rings and doorbell records are the caller's to fill before. */
 void world_connect(struct world_pair_of_qps *pair, const struct world_connection *connection);
 /** Aborts if memory changed that no request may write. */

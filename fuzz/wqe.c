@@ -131,9 +131,11 @@ static uint32_t be32_at(const uint8_t *bytes)
 	return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-/* Enters the QP's own number where it is asked for, and shortens keys. */
+/* Enters the QP's own number and GID where they are asked for, and shortens keys. */
 static void adapt(uint8_t *ring, uint32_t qpn)
 {
+	static const uint8_t own_gid[16] = {[0 ... 15] = INPUT_OWN_GID};
+
 	for (uint32_t i = 0; i < WORLD_SQ_BLOCKS; i++) {
 		uint8_t *block = ring + i * 64, *next = ring + (i + 1) % WORLD_SQ_BLOCKS * 64;
 
@@ -142,6 +144,8 @@ static void adapt(uint8_t *ring, uint32_t qpn)
 			block[5] = (uint8_t)(qpn >> 8);
 			block[6] = (uint8_t)qpn;
 		}
+		if (!memcmp(block + 48, own_gid, sizeof(own_gid)))
+			memcpy(block + 48, &world.gid, sizeof(world.gid));
 		if (block[3] == MLX5_OPCODE_UMR) {
 			/* bytes 24 to 31 of the mkey context: its length */
 			memset(next + 24, 0, 6);
@@ -156,7 +160,8 @@ static void fill(uint8_t *ring, size_t bytes, size_t start, const uint8_t *from)
 		memcpy(ring + (start + i) % bytes, from + i, 32);
 }
 
-static void prepare_end(struct world_qp *end, const uint8_t *sq, const uint8_t *rq, uint16_t sq_start, uint16_t rq_start)
+static void prepare_end(struct world_qp *end, const uint8_t *sq, const uint8_t *rq, uint16_t sq_start,
+			uint16_t rq_start)
 {
 	fill(end->sq, WORLD_SQ_BLOCKS * 64, sq_start * 64u, sq);
 	adapt(end->sq, end->qp->number);
@@ -246,12 +251,18 @@ static void check_receive(const struct world_qp *end, struct seen *seen, const s
 static void check_error(const struct mlx5_err_cqe *error)
 {
 	static const uint8_t known[] = {
-		MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR,	  MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
-		MLX5_CQE_SYNDROME_LOCAL_PROT_ERR,	  MLX5_CQE_SYNDROME_WR_FLUSH_ERR,
-		MLX5_CQE_SYNDROME_MW_BIND_ERR,		  MLX5_CQE_SYNDROME_BAD_RESP_ERR,
-		MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR,	  MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR,
-		MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR,	  MLX5_CQE_SYNDROME_REMOTE_OP_ERR,
-		MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR, MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR,
+		MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR,
+		MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+		MLX5_CQE_SYNDROME_LOCAL_PROT_ERR,
+		MLX5_CQE_SYNDROME_WR_FLUSH_ERR,
+		MLX5_CQE_SYNDROME_MW_BIND_ERR,
+		MLX5_CQE_SYNDROME_BAD_RESP_ERR,
+		MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR,
+		MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR,
+		MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR,
+		MLX5_CQE_SYNDROME_REMOTE_OP_ERR,
+		MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR,
+		MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR,
 	};
 
 	WORLD_CHECK(error->syndrome && memchr(known, error->syndrome, sizeof(known)));
@@ -328,6 +339,7 @@ static void run_out(struct hca_qp *qp)
 	if (!qp->requester.timer_armed)
 		return;
 	timer_disarm(&qp->hca->timers, &qp->requester.timer);
+	qp->requester.timer.deadline_ns = 0;
 	requester_timer(&qp->requester.timer);
 }
 
@@ -391,7 +403,10 @@ static void operate(uint8_t kind, uint8_t argument)
 		poll_all();
 		break;
 	case OP_KEY:
-		world_reset_key(argument % WORLD_KEYS);
+		if (argument % WORLD_KEYS == WORLD_FULL)
+			world_narrow();
+		else
+			world_reset_key(argument % WORLD_KEYS);
 		break;
 	case OP_ARM:
 		arm(argument);

@@ -11,38 +11,40 @@
 #define INPUT_OPS 16
 /* Stands for the number of the QP whose ring it is in, at byte 4 of any block: inputs need not know it. */
 #define INPUT_OWN_QPN 0x515151u
+/* Every byte of a GID that stands for the device's own, at byte 48 of any block: where a datagram's address has it. */
+#define INPUT_OWN_GID 0x51
 
 enum input_op {
-	OP_SEND_A,    /* argument: blocks to announce; rings the doorbell */
+	OP_SEND_A, /* argument: blocks to announce; rings the doorbell */
 	OP_SEND_B,
 	OP_RECEIVE_A, /* argument: entries to announce */
 	OP_RECEIVE_B,
-	OP_TIMER_A,   /* runs out, if it is armed */
+	OP_TIMER_A, /* runs out, if it is armed */
 	OP_TIMER_B,
-	OP_MODIFY_A,  /* argument: SQD, RTS, ERR */
+	OP_MODIFY_A, /* argument: SQD, RTS, ERR */
 	OP_MODIFY_B,
 	OP_REWRITE_A, /* argument: block to write over, and with which block of the input */
 	OP_REWRITE_B,
-	OP_JUMP_A,    /* argument: doorbell record moves by that much times 257, no doorbell */
+	OP_JUMP_A, /* argument: doorbell record moves by that much times 257, no doorbell */
 	OP_JUMP_B,
 	OP_POLL,
-	OP_KEY,	      /* argument: key that becomes as it was made */
-	OP_ARM,	      /* argument: CQ, and whether for solicited events */
-	OP_LIMIT,     /* argument: of the SRQ */
+	OP_KEY,   /* argument: indirect key that becomes as it was made; 0: the full region, which shrinks */
+	OP_ARM,   /* argument: CQ, and whether for solicited events */
+	OP_LIMIT, /* argument: of the SRQ */
 	OP_COUNT,
 };
 
 struct input_config {
-	uint8_t pair;	/* enum world_pair, modulo */
-	uint8_t flags;	/* 1 to itself, 2 unreachable, 4 peer in RTR */
+	uint8_t pair;                     /* enum world_pair, modulo */
+	uint8_t flags;                    /* 1 to itself, 2 unreachable, 4 peer in RTR */
 	uint8_t sq_start[2], rq_start[2]; /* little-endian */
-	uint8_t access; /* bits 0 to 3: remote write, read, atomic, bind */
-	uint8_t retries; /* bits 0 to 2 rnr_retry, 3 to 5 retry_cnt, 6 to 7 MTU */
-	uint8_t reads;	/* bits 0 to 3 max_rd_atomic, 4 to 7 max_dest_rd_atomic */
-	uint8_t lose;	/* bit n: the link loses packet n */
-	uint8_t double_;/* bit n: it delivers packet n twice */
-	uint8_t damage; /* 1 + number of the packet whose header is damaged, 0 none */
-	uint8_t field;	/* of the header */
+	uint8_t access;                   /* bits 0 to 3: remote write, read, atomic, bind */
+	uint8_t retries;                  /* bits 0 to 2 rnr_retry, 3 to 5 retry_cnt, 6 to 7 MTU */
+	uint8_t reads;                    /* bits 0 to 3 max_rd_atomic, 4 to 7 max_dest_rd_atomic */
+	uint8_t lose;                     /* bit n: the link loses packet n */
+	uint8_t double_;                  /* bit n: it delivers packet n twice */
+	uint8_t damage;                   /* 1 + number of the packet whose header is damaged, 0 none */
+	uint8_t field;                    /* of the header */
 	uint8_t value[3];
 };
 

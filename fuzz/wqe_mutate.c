@@ -63,7 +63,7 @@ static uint32_t any_length(void)
 	case 0:
 		return random32();
 	case 1:
-		return 0x80000000u | below(64);
+		return 0x80000000u | below(below(2) ? 64 : 2048);
 	case 2:
 		return below(0x2000);
 	default:
@@ -108,8 +108,10 @@ static void put_repeat(uint8_t *unit)
 
 static void put_repeat_entry(uint8_t *unit)
 {
-	put_be(unit, below(512), 2);
-	put_be(unit + 2, below(512), 2);
+	uint32_t bytes = below(2) ? 1u << below(9) : below(512);
+
+	put_be(unit, below(4) ? bytes + 8 * below(8) : below(512), 2);
+	put_be(unit + 2, bytes, 2);
 	put_be(unit + 4, any_key(), 4);
 	put_be(unit + 8, any_address(), 8);
 }

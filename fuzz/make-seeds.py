@@ -1,0 +1,362 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Writes the seeds of the fuzzers: rings as a driver would fill them, and a few that it would not.
+
+    fuzz/make-seeds.py DIRECTORY        into DIRECTORY/NAME
+
+The keys and addresses are those of world.h, the layout of an input that of wqe_input.h (srq.c, settings.c), the formats
+those of mlx5-formats 1 and 2.
+"""
+import os
+import struct
+import sys
+
+BASE = 0x10000000
+KEYS = ['full', 'zero_based', 'read_only', 'local', 'foreign', 'on_demand', 'null', 'device', 'gone', 'mkey_4', 'mkey_8',
+        'mkey_64', 'mkey_foreign', 'window_1', 'window_2', 'window_2_also']
+KEY = {name: (16 + i) << 8 for i, name in enumerate(KEYS)}
+FULL, READ_ONLY, LOCAL, ON_DEMAND = BASE + 0x1040, BASE + 0x6000, BASE + 0x8000, BASE + 0xc000
+OWN_QPN, OWN_GID = 0x515151, b'\x51' * 16
+QPN = {'rc': 0x40, 'uc': 0x42, 'ud': 0x44, 'rc_small': 0x46}
+PAIRS = list(QPN)
+OPS = ['send_a', 'send_b', 'receive_a', 'receive_b', 'timer_a', 'timer_b', 'modify_a', 'modify_b', 'rewrite_a',
+       'rewrite_b', 'jump_a', 'jump_b', 'poll', 'key', 'arm', 'limit']
+
+NOP, SEND_INVAL, WRITE, WRITE_IMM, SEND, SEND_IMM, READ, CS, FA, UMR = 0, 1, 8, 9, 10, 11, 16, 17, 18, 0x25
+SIGNALLED, SOLICITED, FENCE = 8, 2, 0x80
+FREE, ANY_QPN = 0x40, 0xffffff
+# Bits of mkey_mask.
+LEN, START, MKEY, QPN_BIT, IS_FREE = 1 << 0, 1 << 6, 1 << 13, 1 << 14, 1 << 29
+RIGHTS = 1 << 18 | 1 << 19 | 1 << 20 | 1 << 21
+BIND = IS_FREE | MKEY | LEN | START | RIGHTS
+CONFIGURE = IS_FREE | MKEY | RIGHTS
+INLINE, MUST_BE_FREE, CHECK_QPN = 0x80, 0x20, 0x08
+
+
+def data(key, address, length):
+    return struct.pack('>IIQ', length, KEY.get(key, key), address)
+
+
+def remote(key, address):
+    return struct.pack('>QII', address, KEY.get(key, key), 0)
+
+
+def atomic(value, compare=0):
+    return struct.pack('>QQ', value, compare)
+
+
+def inline(payload):
+    segment = struct.pack('>I', 1 << 31 | len(payload)) + payload
+    return segment + bytes(-len(segment) % 16)
+
+
+def address(qpn, qkey=0x11111111):
+    """The 48 bytes of a datagram's address, to the own GID."""
+    return struct.pack('>IIIBBH4x6sBBI16s', qkey, 0, 1 << 31 | qpn, 0, 0, 0xc000, bytes(6), 0, 1, 1 << 30, OWN_GID)
+
+
+def wqe(opcode, *segments, flags=SIGNALLED, imm=0, ds=None, qpn=OWN_QPN, opmod=0):
+    body = b''.join(segments)
+    units = 1 + len(body) // 16 if ds is None else ds
+    ctrl = struct.pack('>IIBBBBI', opmod << 24 | opcode, qpn << 8 | units, 0, 0, 0, flags, KEY.get(imm, imm))
+    block = ctrl + body
+    return block + bytes(-len(block) % 64)
+
+
+def umr(key, mask, entries=b'', *, flags=INLINE, free=0, rights=0x7c, qpn=ANY_QPN, tag=0, start=0, length=0, bsf=0, **more):
+    entries += bytes(-len(entries) % 64)
+    control = struct.pack('>B3xHHQ32x', flags, len(entries) // 16, bsf, mask)
+    context = struct.pack('>BBBBIIIQQ32x', free, 0, rights, 0, qpn << 8 | tag, 0, 0, start, length)
+    return wqe(UMR, control, context, entries, imm=key, **more)
+
+
+def list_layout(key, *pieces, **more):
+    return umr(key, CONFIGURE | LEN, b''.join(data(*piece) for piece in pieces),
+               length=sum(piece[2] for piece in pieces), **more)
+
+
+def interleaved(key, repeat, *pieces, **more):
+    """Pieces: (key, address, bytes, skip)."""
+    size = sum(piece[2] for piece in pieces)
+    entries = struct.pack('>IIIHH', size, 0x400, repeat, 0, len(pieces))
+    for name, where, count, skip in pieces:
+        entries += struct.pack('>HHIQ', count + skip, count, KEY[name], where)
+    return umr(key, CONFIGURE | LEN, entries, length=size * repeat, **more)
+
+
+def bind(window, region, where, length, tag, *, second=False, start=None, **more):
+    mask = BIND | (QPN_BIT if second else 0)
+    return umr(window, mask, data(region, where, length), flags=INLINE | 0x10 | (MUST_BE_FREE if second else 0), tag=tag,
+               qpn=OWN_QPN if second else ANY_QPN, start=where if start is None else start, length=length, **more)
+
+
+def invalidate(key, **more):
+    return umr(key, IS_FREE | MKEY | QPN_BIT, flags=INLINE | 0x10 | CHECK_QPN, free=FREE, **more)
+
+
+def receive(*segments, size=32):
+    entry = b''.join(segments)
+    if len(entry) < size:
+        entry += struct.pack('>IIQ', 0, 0x100, 0)
+    return entry.ljust(size, b'\0')[:size]
+
+
+def linked(following, *segments):
+    return struct.pack('>2xH12x', following) + receive(*segments, size=48)
+
+
+def make(pair='rc', sq_a=(), rq_b=(), srq=(), sq_b=(), rq_a=(), ops=None, *, start=0, rq_start=0, flags=0, access=15,
+         rnr_retry=0, retry=7, mtu=3, reads=0x44, lose=0, double=0, damage=0, field=0, value=0):
+    """@ops: (name, argument) pairs; by default all is announced, receives first."""
+    a, b = b''.join(sq_a), b''.join(sq_b)
+    if ops is None:
+        ops = [('receive_b', len(srq) if pair == 'rc_small' else len(rq_b)), ('receive_a', len(rq_a)),
+               ('send_a', len(a) // 64), ('send_b', len(b) // 64)]
+    config = struct.pack('<BBHHBBBBBBB', PAIRS.index(pair), flags, start, rq_start, access,
+                         rnr_retry | retry << 3 | mtu << 6, reads, lose, double, damage, field)
+    config += value.to_bytes(3, 'little')
+    out = config + b''.join(bytes([OPS.index(name), argument & 255]) for name, argument in ops).ljust(32, b'\0')
+    for part, size in ((a, 1024), (b''.join(rq_b), 256), (b''.join(srq), 512), (b, 1024), (b''.join(rq_a), 256)):
+        assert len(part) <= size, len(part)
+        out += part.ljust(size, b'\0')
+    return out.rstrip(b'\0')
+
+
+def messages(pair):
+    """Each kind of message once, by name."""
+    to = [address(QPN[pair] + 1)] if pair == 'ud' else []
+    rq = [receive(data('full', FULL + 0x800, 512), data('local', LOCAL, 4096))] * 8
+    yield 'send', dict(sq_a=[wqe(SEND, *to, data('full', FULL, 256))], rq_b=rq)
+    yield 'send_imm', dict(sq_a=[wqe(SEND_IMM, *to, data('local', LOCAL, 64), imm=7, flags=SIGNALLED | SOLICITED)], rq_b=rq)
+    yield 'send_inline', dict(sq_a=[wqe(SEND, *to, inline(b'twenty bytes or more'))], rq_b=rq)
+    yield 'send_empty', dict(sq_a=[wqe(SEND, *to)], rq_b=rq)
+    yield 'send_gather', dict(sq_a=[wqe(SEND, *to, data('full', FULL, 100), inline(b'x' * 20), data('zero_based', 0, 33))],
+                              rq_b=rq)
+    yield 'send_too_long', dict(sq_a=[wqe(SEND, *to, data('full', FULL, 4000))],
+                                rq_b=[receive(data('full', FULL, 8))])
+    yield 'send_null', dict(sq_a=[wqe(SEND, *to, data('null', 0, 300))], rq_b=rq)
+    yield 'receive_bad_key', dict(sq_a=[wqe(SEND, *to, data('full', FULL, 8))], rq_b=[receive(data('gone', 0, 64))])
+    if pair == 'ud':
+        yield 'wrong_qkey', dict(sq_a=[wqe(SEND, address(QPN[pair] + 1, 5), data('full', FULL, 8))], rq_b=rq)
+        yield 'own_qkey', dict(sq_a=[wqe(SEND, address(QPN[pair] + 1, 1 << 31), data('full', FULL, 8))], rq_b=rq)
+        yield 'too_long', dict(sq_a=[wqe(SEND, *to, data('null', 0, 5000))], rq_b=rq)
+        yield 'nobody', dict(sq_a=[wqe(SEND, address(0x999), data('full', FULL, 8))])
+        return
+    yield 'write', dict(sq_a=[wqe(WRITE, remote('full', FULL + 64), data('local', LOCAL, 64))])
+    yield 'write_imm', dict(sq_a=[wqe(WRITE_IMM, remote('zero_based', 8), data('full', FULL, 1000), imm=9)], rq_b=rq)
+    yield 'write_device', dict(sq_a=[wqe(WRITE, remote('device', 0), data('device', 64, 512))])
+    yield 'write_read_only', dict(sq_a=[wqe(WRITE, remote('read_only', READ_ONLY), data('full', FULL, 8))])
+    yield 'write_foreign', dict(sq_a=[wqe(WRITE, remote('foreign', BASE + 0xa000), data('full', FULL, 8))])
+    yield 'write_past_end', dict(sq_a=[wqe(WRITE, remote('full', FULL + 0x1f7c), data('full', FULL, 8))])
+    yield 'write_on_demand', dict(sq_a=[wqe(WRITE, remote('on_demand', ON_DEMAND), data('full', FULL, 512)),
+                                        wqe(WRITE, remote('on_demand', ON_DEMAND + 0xffc), data('full', FULL, 8))])
+    yield 'send_invalidate', dict(
+        sq_a=[list_layout('mkey_64', ('full', FULL, 64)), wqe(SEND_INVAL, data('full', FULL, 8), imm='mkey_64'),
+              wqe(WRITE, remote('mkey_64', 0), data('full', FULL, 8))], rq_b=rq)
+    yield 'silent', dict(sq_a=[wqe(WRITE, remote('full', FULL), data('local', LOCAL, 8), flags=0)] * 4 +
+                         [wqe(WRITE, remote('full', FULL), data('local', LOCAL, 8))])
+    yield 'completion_modes', dict(
+        sq_a=[wqe(NOP, flags=ce << 2) for ce in range(4)] + [wqe(WRITE, remote('gone', 0), data('full', FULL, 8))] +
+        [wqe(NOP, flags=ce << 2) for ce in range(4)])
+    if pair == 'uc':
+        yield 'recover', dict(sq_a=[wqe(WRITE, remote('full', FULL), data('gone', 0, 8)), wqe(NOP)],
+                              ops=[('send_a', 2), ('poll', 0), ('modify_a', 1), ('send_a', 1)])
+        return
+    yield 'read', dict(sq_a=[wqe(READ, remote('read_only', READ_ONLY), data('full', FULL, 512), data('local', LOCAL, 512))])
+    yield 'read_empty', dict(sq_a=[wqe(READ, remote('gone', 0))])
+    yield 'read_bad_sink', dict(sq_a=[wqe(READ, remote('full', FULL), data('read_only', READ_ONLY, 8)), wqe(NOP)])
+    yield 'reads_and_fence', dict(
+        sq_a=[wqe(READ, remote('full', FULL), data('local', LOCAL, 8))] * 6 + [wqe(NOP, flags=SIGNALLED | FENCE)], reads=0x21)
+    yield 'compare_swap', dict(
+        sq_a=[wqe(CS, remote('full', FULL), atomic(1, 0x3a3a3a3a3a3a3a3a), data('local', LOCAL, 8))])
+    yield 'fetch_add', dict(sq_a=[wqe(FA, remote('full', FULL + 8), atomic(5), data('zero_based', 0, 8))])
+    yield 'atomic_misaligned', dict(sq_a=[wqe(FA, remote('full', FULL + 4), atomic(5), data('local', LOCAL, 8))])
+    yield 'atomic_in_pieces', dict(
+        sq_a=[list_layout('mkey_4', ('full', FULL + 3, 5), ('local', LOCAL + 9, 11)),
+              wqe(FA, remote('mkey_4', 0), atomic(5), data('mkey_4', 8, 8))])
+
+
+def keys():
+    full = ('full', FULL, 64, 64)
+    yield 'list', [list_layout('mkey_4', ('full', FULL, 64), ('local', LOCAL, 64), ('zero_based', 0, 128)),
+                   wqe(WRITE, remote('full', FULL + 0x800), data('mkey_4', 10, 200)),
+                   wqe(READ, remote('full', FULL + 0x800), data('mkey_4', 0, 256))]
+    yield 'interleaved', [interleaved('mkey_4', 8, full, ('local', LOCAL, 8, 0)),
+                          wqe(WRITE, remote('mkey_4', 60), data('full', FULL + 0x1000, 300)),
+                          wqe(WRITE, remote('full', FULL + 0x1000), data('mkey_4', 0, 576))]
+    yield 'interleaved_on_demand', [interleaved('mkey_8', 100, ('on_demand', ON_DEMAND, 8, 32)),
+                                    wqe(WRITE, remote('mkey_8', 0), data('full', FULL, 800)),
+                                    wqe(WRITE, remote('mkey_8', 4), data('full', FULL, 8))]
+    for size in (1, 2, 3, 4, 8, 16, 32, 64, 65, 128):
+        yield f'records_{size}', [interleaved('mkey_4', 12, ('full', FULL, size, size)),
+                                  wqe(WRITE, remote('mkey_4', size // 2), data('local', LOCAL, 11 * size)),
+                                  wqe(READ, remote('local', LOCAL), data('mkey_4', 1, 10 * size)),
+                                  wqe(WRITE, remote('full', FULL + 0x1000), data('mkey_4', 1, 10 * size))]
+    yield 'records_to_records', [interleaved('mkey_4', 12, ('full', FULL, 64, 64)),
+                                 interleaved('mkey_8', 24, ('zero_based', 0, 32, 16)),
+                                 wqe(WRITE, remote('mkey_8', 0), data('mkey_4', 0, 768))]
+    yield 'same_byte_again', [interleaved('mkey_4', 4000, ('full', FULL, 1, -1)),
+                              wqe(WRITE, remote('mkey_4', 0), data('full', FULL + 0x800, 4000))]
+    yield 'nested', [list_layout('mkey_4', ('full', FULL, 100), ('local', LOCAL, 100)),
+                     interleaved('mkey_8', 5, ('mkey_4', 10, 20, 5), ('full', FULL + 0x400, 3, 0)),
+                     list_layout('mkey_64', ('mkey_8', 0, 50), ('mkey_4', 0, 200), ('mkey_8', 50, 65)),
+                     wqe(WRITE, remote('mkey_64', 3), data('full', FULL + 0x1000, 300))]
+    yield 'ring_of_keys', [list_layout('mkey_4', ('mkey_8', 0, 64)), list_layout('mkey_8', ('mkey_4', 0, 64)),
+                           wqe(WRITE, remote('mkey_4', 0), data('full', FULL, 8))]
+    yield 'itself', [list_layout('mkey_4', ('mkey_4', 0, 64)), wqe(WRITE, remote('mkey_4', 0), data('full', FULL, 8))]
+    yield 'two_gib', [list_layout('mkey_4', ('null', 0, 0), ('full', FULL, 64)),
+                      umr('mkey_4', LEN, length=4000), wqe(WRITE, remote('full', FULL), data('mkey_4', 0, 4000))]
+    yield 'reconfigure', [list_layout('mkey_64', ('full', FULL, 64), rights=0x04),
+                          wqe(READ, remote('full', FULL), data('mkey_64', 0, 8))]
+    yield 'tag', [list_layout('mkey_64', ('full', FULL, 64), tag=5),
+                  wqe(WRITE, remote(KEY['mkey_64'] | 5, 0), data(KEY['mkey_64'] | 5, 0, 8)),
+                  wqe(WRITE, remote(KEY['mkey_64'], 0), data('full', FULL, 8))]
+    yield 'too_many_entries', [list_layout('mkey_4', *[('full', FULL, 8)] * 8)]
+    yield 'repeat_too_many', [umr('mkey_8', CONFIGURE | LEN, struct.pack('>IIIHH', 8, 0x400, 1, 0, 60), length=8)]
+    yield 'foreign', [list_layout('mkey_foreign', ('full', FULL, 64))]
+    yield 'of_a_region', [list_layout('full', ('full', FULL, 64))]
+    yield 'forbidden_mask', [umr('mkey_4', 1 << 7 | 1 << 1 | 1 << 63)]
+    yield 'not_inline', [umr('mkey_4', CONFIGURE | LEN, data('full', FULL, 64), flags=0, length=64)]
+    yield 'block_setup', [umr('mkey_64', CONFIGURE | 1 << 12, bytes(64), bsf=4)]
+    yield 'short', [umr('mkey_4', CONFIGURE | LEN, data('full', FULL, 64), length=64, ds=8), wqe(UMR, ds=3)]
+    yield 'local_invalidate', [list_layout('mkey_4', ('full', FULL, 64)), invalidate('mkey_4'),
+                               wqe(WRITE, remote('full', FULL), data('mkey_4', 0, 8))]
+    yield 'invalidate_region', [invalidate('full')]
+    yield 'window_1', [bind('window_1', 'full', FULL, 256, 1),
+                       wqe(WRITE, remote(KEY['window_1'] | 1, FULL + 8), data('local', LOCAL, 64)),
+                       wqe(READ, remote(KEY['window_1'] | 1, FULL + 200), data('local', LOCAL, 57))]
+    yield 'window_1_zero_based', [bind('window_1', 'full', FULL, 256, 1, start=0),
+                                  wqe(WRITE, remote(KEY['window_1'] | 1, 8), data('local', LOCAL, 64))]
+    yield 'window_1_again', [bind('window_1', 'full', FULL, 256, 1), bind('window_1', 'zero_based', 0, 64, 2),
+                             umr('window_1', IS_FREE | MKEY, flags=INLINE | 0x10, free=FREE, tag=3)]
+    yield 'window_2', [bind('window_2', 'full', FULL, 256, 7, second=True),
+                       wqe(WRITE, remote(KEY['window_2'] | 7, FULL), data('local', LOCAL, 64)),
+                       invalidate(KEY['window_2'] | 7),
+                       wqe(WRITE, remote(KEY['window_2'] | 7, FULL), data('local', LOCAL, 64))]
+    yield 'window_2_twice', [bind('window_2', 'full', FULL, 256, 7, second=True)] * 2
+    yield 'window_2_remote_invalidate', [bind('window_2_also', 'full', FULL, 256, 9, second=True),
+                                         wqe(SEND_INVAL, data('full', FULL, 8), imm=KEY['window_2_also'] | 9)]
+    for region in ('read_only', 'local', 'foreign', 'gone', 'mkey_8', 'null', 'device'):
+        yield 'window_over_' + region, [bind('window_1', region, 0 if region in ('null', 'device') else FULL, 64, 1)]
+
+
+def oddities():
+    write = wqe(WRITE, remote('full', FULL), data('local', LOCAL, 64))
+    long = wqe(WRITE, remote('full', FULL), *[data('local', LOCAL, 8)] * 13)
+    umr4 = list_layout('mkey_4', ('full', FULL, 64), ('local', LOCAL, 64))
+    bodies = {'write': [write] * 3, 'long': [long] * 2, 'umr': [umr4] * 2,
+              'inline': [wqe(WRITE, remote('full', FULL), inline(bytes(range(200))))] * 2}
+    for name, body in bodies.items():
+        # Every place at which the ring end can fall, and 16-bit counters that wrap.
+        for start in (13, 14, 15, 0xffff, 0xfffd):
+            yield f'wrap_{name}_{start:x}', make(sq_a=body, start=start)
+    yield 'receive_wraps', make(sq_a=[wqe(SEND, data('full', FULL, 8))] * 6,
+                                rq_b=[receive(data('full', FULL, 64))] * 6, rq_start=0xfffd)
+    yield 'opcodes', make(sq_a=[wqe(op) for op in (0x0e, 0x0f, 0x14, 0x20, 0x2f, 0xff)])
+    yield 'no_ds', make(sq_a=[wqe(NOP, ds=0), write])
+    yield 'ds_past_doorbell', make(sq_a=[wqe(WRITE, remote('full', FULL), ds=63)])
+    yield 'wrong_qpn', make(sq_a=[wqe(NOP, qpn=0x41)])
+    yield 'short_write', make(sq_a=[wqe(WRITE, ds=1)])
+    yield 'half_segment', make(sq_a=[wqe(CS, remote('full', FULL), ds=2)])
+    yield 'inline_too_long', make(sq_a=[wqe(SEND, struct.pack('>I12x', 1 << 31 | 900))])
+    yield 'doorbell_jumps', make(sq_a=[write], ops=[('jump_a', 3), ('send_a', 1), ('poll', 0), ('send_a', 9)])
+    yield 'receive_jumps', make(sq_a=[wqe(SEND, data('full', FULL, 8))], rq_b=[receive(data('full', FULL, 64))],
+                                ops=[('jump_b', 2), ('receive_b', 0), ('send_a', 1), ('modify_b', 2)])
+    yield 'no_receive', make(sq_a=[wqe(SEND, data('full', FULL, 8))] * 2)
+    yield 'receive_in_time', make(sq_a=[wqe(SEND, data('full', FULL, 8))] * 2, rq_b=[receive(data('full', FULL, 64))] * 2,
+                                  rnr_retry=7, ops=[('send_a', 2), ('timer_a', 0), ('receive_b', 2), ('timer_a', 0)])
+    yield 'unreachable', make(sq_a=[write], flags=2, retry=1, ops=[('send_a', 1)] + [('timer_a', 0)] * 3)
+    yield 'to_itself', make(sq_a=[write, wqe(READ, remote('full', FULL), data('local', LOCAL, 8))], flags=1)
+    yield 'peer_in_rtr', make(sq_a=[write], sq_b=[write], flags=4)
+    yield 'drain', make(sq_a=[write] * 4, ops=[('send_a', 2), ('modify_a', 0x80), ('send_a', 2), ('modify_a', 1)])
+    yield 'error_and_flush', make(sq_a=[write] * 4, rq_a=[receive(data('full', FULL, 8))] * 4,
+                                  ops=[('receive_a', 3), ('modify_a', 2), ('send_a', 4), ('receive_a', 1)])
+    yield 'lost_request', make(sq_a=[write] * 3, lose=1, ops=[('send_a', 3), ('timer_a', 0), ('timer_a', 0)])
+    yield 'lost_ack', make(sq_a=[wqe(SEND, data('full', FULL, 64))] * 2, rq_b=[receive(data('full', FULL, 64))] * 2, lose=2,
+                           ops=[('receive_b', 2), ('send_a', 2), ('timer_a', 0)])
+    read = wqe(READ, remote('full', FULL), data('local', LOCAL, 2048))
+    add = wqe(FA, remote('full', FULL), atomic(1), data('local', LOCAL, 8))
+    for name, body in (('read', read), ('atomic', add)):
+        yield f'lost_{name}_response', make(sq_a=[body] * 2, lose=2, ops=[('send_a', 2), ('timer_a', 0), ('timer_a', 0)])
+        yield f'twice_{name}', make(sq_a=[body] * 2, double=0xff)
+    yield 'twice_write', make(sq_a=[write] * 2, double=0xff)
+    yield 'twice_send', make(sq_a=[wqe(SEND, data('full', FULL, 8))] * 2, rq_b=[receive(data('full', FULL, 64))] * 4, double=5)
+    yield 'rewritten_before_resend', make(
+        sq_a=[write, read, umr4], lose=1,
+        ops=[('send_a', 1), ('rewrite_a', 0x10), ('timer_a', 0), ('send_a', 1), ('timer_a', 0)])
+    yield 'key_goes_before_resend', make(
+        sq_a=[umr4, wqe(WRITE, remote('full', FULL), data('mkey_4', 0, 100))], lose=1,
+        ops=[('send_a', 4), ('key', KEYS.index('mkey_4')), ('timer_a', 0)])
+    yield 'region_shrinks', make(
+        sq_a=[umr4, wqe(WRITE, remote('full', FULL), data('mkey_4', 0, 100)),
+              wqe(WRITE, remote('local', LOCAL), data('full', FULL + 0x1000, 64))],
+        ops=[('send_a', 4), ('key', 0), ('send_a', 1), ('send_a', 1)])
+    for field in range(14):
+        for number, body in ((1, [write, write]), (2, [read, add])):
+            yield f'damaged_{field}_{number}', make(sq_a=body, damage=number, field=field, value=0x412)
+
+
+def shared():
+    entries = [linked((i + 1) % 8, data('full', FULL + 64 * i, 64)) for i in range(8)]
+    send = wqe(SEND, data('local', LOCAL, 48))
+    yield 'in_order', make('rc_small', [send] * 3, srq=entries)
+    yield 'overrun', make('rc_small', [send] * 8, srq=entries)
+    yield 'polled', make('rc_small', [send] * 8, srq=entries,
+                         ops=[('receive_b', 8)] + [('send_a', 2), ('poll', 0)] * 4)
+    yield 'limit', make('rc_small', [send] * 3, srq=entries,
+                        ops=[('receive_b', 4), ('limit', 2), ('send_a', 3), ('limit', 3)])
+    yield 'links_astray', make('rc_small', [send] * 3,
+                               srq=[linked(0xffff, data('full', FULL, 64)), *entries[1:7], linked(0x1234, data('gone', 0, 9))])
+    yield 'armed', make('rc_small', [wqe(SEND, data('local', LOCAL, 8), flags=SIGNALLED | SOLICITED)] * 2, srq=entries,
+                        ops=[('receive_b', 4), ('arm', 1), ('arm', 2), ('send_a', 1), ('poll', 0), ('arm', 0x40), ('send_a', 1)])
+
+
+def all_seeds():
+    for pair in ('rc', 'uc', 'ud'):
+        for name, parts in messages(pair):
+            yield f'{pair}_{name}', make(pair, **parts)
+    for name, wqes in keys():
+        yield f'key_{name}', make('rc', wqes, rq_b=[receive(data('full', FULL + 0x800, 512))] * 2)
+    for name, wqes in list(keys())[-12:-6]:
+        yield f'uc_key_{name}', make('uc', wqes)
+    yield from oddities()
+    for name, seed in shared():
+        yield f'srq_{name}', seed
+
+
+def srq_seeds():
+    """The operations of srq.c."""
+    ring = b''.join(linked((i + 1) % 8, data('full', FULL, 64)) for i in range(8))
+    device = bytes([0, 3, 1]) + ring
+    yield 'device', device + bytes([0, 5] + [4] * 6)
+    yield 'device_claims', device + bytes([1, 0, 0x80, 0] + [4] * 12)
+    yield 'device_limit', device + bytes([0, 4, 3, 3, 4, 4, 4])
+    yield 'device_grows', device + bytes([0, 4, 4, 2, 4]) + ring * 2 + bytes([4] * 4)
+    yield 'device_links', bytes([0, 2, 0]) + b'\xff' * 128 + bytes([0, 9] + [4] * 9)
+    post, take, complete, modify = [0, 8, 1], [3], [5, 0], [7, 60, 2, 3]
+    yield 'driver', bytes([1, 7, 3] + post * 3 + take * 4 + complete * 2 + post * 3)
+    yield 'driver_full', bytes([1, 1, 0] + post * 6 + take * 2 + [5, 1] + post)
+    yield 'driver_grows', bytes([1, 3, 1] + post * 2 + take + modify + post * 4 + take * 3 + complete * 3 + post)
+
+
+def settings_seeds():
+    """Number of the setting, its text, NUL, the list of options."""
+    texts = ['man', 'connectx', '1', '16', '17', '0x10', '-1', ' 1', 'mlx5_', 'a b', 'stderr', 'off', '18446744073709551615',
+             '18446744073709551616', '0x', '4096', '4095', 'loopback', 'local', 'auto', 'x' * 40, '\x7f\n']
+    for i, text in enumerate(texts):
+        yield str(i), bytes([i % 8]) + text.encode('latin-1') + b'\0DEVICES,SEED,MTU'
+
+
+def main():
+    for name, seeds in (('wqe', all_seeds()), ('srq', srq_seeds()), ('settings', settings_seeds())):
+        directory = os.path.join(sys.argv[1], name)
+        os.makedirs(directory, exist_ok=True)
+        for old in os.listdir(directory):
+            os.remove(os.path.join(directory, old))
+        for seed_name, seed in seeds:
+            with open(os.path.join(directory, seed_name), 'xb') as file:
+                file.write(seed)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,252 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Prints docs/explanations.md from src/explain/rules*.def; `make docs`. Exit status 1 if the table, or a place in the
+sources that uses it, is not in order:
+
+- numbers are unique, within the range that the file names, and not retired; no rule is 147 (mlx5-formats 2.2);
+- the figures of a text are 0, 1, …, of a format that the renderer knows, and at most eight;
+- a text has no final stop, an advice is a sentence;
+- every rule is used, and each use passes as many figures as the text has.
+"""
+import collections
+import os
+import re
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+STRING = r'"(?:[^"\\]|\\.)*"'
+STRINGS = rf'(?:{STRING}\s*)+'
+RULE = re.compile(rf'RULE\((\d+),\s*(\w+),\s*({STRINGS}),\s*({STRINGS}),\s*({STRINGS})\)|/\*(.*?)\*/', re.S)
+# Macros that make an explanation, with the figures that they add by themselves.
+MAKERS = {'EXPLAIN': 0, 'REFUSE': 0, 'REFUSE_QP': 0, 'REFUSE_REQUEST': 0, 'REFUSE_WR': 0, 'REFUSE_OVER': 0,
+          'WR_REFUSE': 0, 'REFUSAL': 0, 'DROP': 3}
+# Places that name a rule without making an explanation of it.
+MENTION = re.compile(r'(?:[!=]=|vendor_syndrome =|\.rule =|\{MLX5_CQE_SYNDROME_\w+,)\s*RULE_(\w+)')
+MAX_FIGURES = 8
+
+Rule = collections.namedtuple('Rule', 'number name text source advice')
+faults = []
+
+
+def read(path):
+    with open(os.path.join(ROOT, path), encoding='utf-8') as file:
+        return file.read()
+
+
+def fault(text, *arguments):
+    faults.append(text % arguments)
+
+
+def joined(literals):
+    return ''.join(part[1:-1].replace('\\"', '"') for part in re.findall(STRING, literals))
+
+
+def rule_files():
+    return ['src/' + name for name in re.findall(r'#include "(explain/rules_\w+\.def)"', read('src/explain/rules.def'))]
+
+
+def parse(path):
+    """(sections, retired): sections are [title, [Rule, …]], a comment line of its own begins one."""
+    sections, retired = [], set()
+    text = read(path)
+    title = text.split('\n')[1].strip('/* ').rstrip(' */')
+    low, high = map(int, re.search(r'Rules (\d+)\.\.(\d+)', title).groups())
+    for match in RULE.finditer(text):
+        comment = match[6]
+        if comment is None:
+            rule = Rule(int(match[1]), match[2], *(joined(match[i]) for i in (3, 4, 5)))
+            if not low <= rule.number <= high:
+                fault('%s: rule %d is outside of %d..%d', path, rule.number, low, high)
+            if not sections:
+                sections.append([None, []])
+            sections[-1][1].append(rule)
+        elif re.match(r'\s*\d+ is retired', comment):
+            retired.add(int(comment.split()[0]))
+        elif 'SPDX' not in comment and not comment.strip().startswith('Rules '):
+            sections.append([' '.join(comment.split()), []])
+    return sections, retired
+
+
+def figures_of(rule, formats):
+    """Checks the placeholders of the text; returns how many figures it has."""
+    placeholders = re.findall(r'\{([^}]*)\}', rule.text)
+    numbers = set()
+    for placeholder in placeholders:
+        number, _, form = placeholder.partition(':')
+        if not number.isdigit() or form not in formats:
+            fault('rule %d: {%s} is no figure', rule.number, placeholder)
+        else:
+            numbers.add(int(number))
+    if numbers != set(range(len(numbers))) or len(numbers) > MAX_FIGURES:
+        fault('rule %d: its figures are %s', rule.number, sorted(numbers))
+    return len(numbers)
+
+
+def check_sentences(rule):
+    if rule.text.endswith('.'):
+        fault('rule %d: the text has a final stop', rule.number)
+    if not re.match(r'[A-Z`]', rule.advice) or not rule.advice.endswith('.'):
+        fault('rule %d: the advice is no sentence: %s', rule.number, rule.advice)
+
+
+def sources():
+    for directory, _, names in sorted(os.walk(os.path.join(ROOT, 'src'))):
+        for name in sorted(names):
+            if name.endswith(('.c', '.h')):
+                path = os.path.relpath(os.path.join(directory, name), ROOT)
+                # Comments go, strings keep their length and lose their contents.
+                token = re.compile(r'/\*.*?\*/|//[^\n]*|' + STRING, re.S)
+                yield path, token.sub(lambda m: re.sub(r'[^\n]', ' ', m[0]) if m[0][0] == '/' else
+                                      '"' + ' ' * (len(m[0]) - 2) + '"', read(path))
+
+
+def arguments(text, start):
+    """The arguments of the list whose first character is text[start - 1], and where it ends."""
+    depth, last, found = 1, start, []
+    for at in range(start, len(text)):
+        if text[at] in '([{':
+            depth += 1
+        elif text[at] in ')]}':
+            depth -= 1
+        if depth == 0 or depth == 1 and text[at] == ',':
+            found.append(text[last:at].strip())
+            last = at + 1
+        if depth == 0:
+            return found, at
+    return found, len(text)
+
+
+def rule_argument(list_, counts):
+    """Which argument names the rule: RULE_X, or, for macros that put the prefix there themselves, X. None: no one."""
+    for at, argument in enumerate(list_):
+        if argument.startswith('RULE_') and argument[5:] in counts:
+            return at
+    # Codes of NAKs may be called as rules are, and come before.
+    return max((at for at, argument in enumerate(list_) if argument in counts), default=None)
+
+
+def check_use(path, text, at, rule_name, passed, counts, used):
+    line = text.count('\n', 0, at) + 1
+    used.add(rule_name)
+    if len(passed) != counts[rule_name] and not (counts[rule_name] == 0 and passed == ['0']):
+        fault('%s:%d: %s is given %d figures; its text has %d', path, line, rule_name, len(passed), counts[rule_name])
+
+
+def check_uses(counts):
+    used = set()
+    for path, text in sources():
+        if path.startswith('src/explain/') and path.endswith('.h'):
+            continue
+        understood = set()
+        for match in re.finditer(r'\b(\w+)\(', text):
+            if match[1] not in MAKERS:
+                continue
+            list_, end = arguments(text, match.end())
+            at = rule_argument(list_, counts)
+            if at is None:
+                continue
+            figures = [''] * MAKERS[match[1]] + list_[at + 1:]
+            check_use(path, text, match.start(), re.sub('^RULE_', '', list_[at]), figures, counts, used)
+            understood.update(range(match.start(), end))
+        for match in re.finditer(r'\{\s*RULE_(\w+)\s*,\s*\{', text):
+            if match[1] in counts and match.start() not in understood:
+                check_use(path, text, match.start(), match[1], arguments(text, match.end())[0], counts, used)
+                understood.update(range(match.start(), match.end()))
+        for match in MENTION.finditer(text):
+            used.add(match[1])
+            understood.update(range(match.start(), match.end()))
+        for match in re.finditer(r'\bRULE_(\w+)', text):
+            if match[1] in counts and match.start() not in understood:
+                fault('%s:%d: RULE_%s is used in a way that scripts/explanations_md.py does not know', path,
+                      text.count('\n', 0, match.start()) + 1, match[1])
+    for name in counts:
+        if name not in used:
+            fault('rule %s is used nowhere', name)
+
+
+def cell(text):
+    """Text for a cell of a table, its figures in italics: {0:x} as 0, {1:access} as 1:access."""
+    for mark in '|*<':
+        text = text.replace(mark, '\\' + mark)
+    return re.sub(r'\{(\d):(\w+)\}', lambda m: '*' + m[1] + (':' + m[2] if m[2] not in 'xud' else '') + '*', text)
+
+
+def heading(comment):
+    """A comment of the table as a heading: without the range of numbers and the final stop."""
+    comment = re.sub(r'^\d+\.\.\d+: ', '', comment).rstrip('.')
+    return comment if '_' in comment.split()[0] else comment[0].upper() + comment[1:]
+
+
+INTRODUCTION = '''# Explanations
+
+<!-- Generated by `make docs` from src/explain/rules*.def. Edit those. -->
+
+Whatever softhca refuses, drops or fails leaves an explanation. `softhca run` prints it, `SOFTHCA_EXPLAIN` sends it to a
+file, and a program reads it with `softhca_explanations()` of [softhca.h](../include/softhca.h). A line looks like this:
+
+    mlx5_0 qp 0x40 RDMA_WRITE wr_id 7 → REM_ACCESS_ERR: key 0x1001 is a memory region of [0x5000, +100); the request covers [0x5064, +16). [7 KEY_RANGE; IBTA C10-57] Keep the request inside the key's range; an mkey is zero-based, its addresses are offsets.
+
+From the left:
+
+- the device;
+- the QP, and what it did: a send request by its opcode and wr_id, or `receive`; or the call that was refused;
+- what came of it: the status of the completion, or the errno value; nothing where there is neither, as for a datagram
+  that was dropped, or for what is explained and not refused;
+- what was wrong, with the figures;
+- the number of the rule, its name, and where the rule comes from: a manual page, a statement of the InfiniBand
+  architecture specification (IBTA), or `mlx5-formats`, the sheet on the formats of WQEs, CQEs and keys and on the
+  behaviour of drivers that the device was built by;
+- what to do about it.
+
+A refused request has an explanation on both QPs: on the one that posted it, and on the one that refused it. A request
+that was flushed names the explanation of the failure that began it by its serial number.
+
+Numbers are stable: none is ever used for another rule. Numbers 1 to 255 are also the vendor syndrome of a failed
+completion, `vendor_err` of `struct ibv_wc`.
+
+In the tables, *0*, *1*, … stand for the figures, in the order in which `struct softhca_explanation` has them; a word
+behind the number says what the figure is where it is not plainly a number.'''
+
+TITLES = {
+    'device': 'Requests, packets, states of QPs',
+    'objects': 'Queries, domains, regions, windows, device memory, addresses',
+    'queues': 'Completion queues and shared receive queues',
+    'posting': 'Creating queue pairs, posting, builders',
+    'mlx5dv': 'mlx5dv',
+    'abi': 'Calls that do not exist yet',
+}
+
+
+def main():
+    formats = set(re.findall(r'IS\("(\w+)"\)', read('src/explain/render.c')))
+    files = [(path, *parse(path)) for path in rule_files()]
+    rules = [rule for _, sections, _ in files for _, section in sections for rule in section]
+    retired = set().union(*(numbers for _, _, numbers in files))
+    for number, count in collections.Counter(rule.number for rule in rules).items():
+        if count > 1 or number in retired or number == 147:
+            fault('rule %d: the number is taken', number)
+    for name, count in collections.Counter(rule.name for rule in rules).items():
+        if count > 1:
+            fault('rule %s: the name is taken', name)
+    for rule in rules:
+        check_sentences(rule)
+    check_uses({rule.name: figures_of(rule, formats) for rule in rules})
+
+    print(INTRODUCTION)
+    for path, sections, _ in files:
+        print('\n##', TITLES[re.search(r'rules_(\w+)\.def', path)[1]])
+        for title, section in sections:
+            if not section:
+                continue
+            if title:
+                print('\n###', heading(title))
+            print('\n| no. | name | what it says | source | what to do |\n|--|--|--|--|--|')
+            for rule in section:
+                print(f'| {rule.number} | {rule.name} | {cell(rule.text)} | {cell(rule.source)} | {cell(rule.advice)} |')
+    for line in faults:
+        print('scripts/explanations_md.py:', line, file=sys.stderr)
+    return 1 if faults else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
