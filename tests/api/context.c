@@ -3,20 +3,13 @@
  * Devices and contexts through the ABI: ibv_get_device_list(3), ibv_open_device(3), ibv_import_device(3) and
  * what is imported into it, the function tables, the descriptors.
  */
-#include <errno.h>
+#include "support/check.h"
+
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
-#include <infiniband/verbs.h>
 
 enum { DEVICES = 3 };
 
@@ -148,8 +141,7 @@ static void descriptors_are_real(void **state)
 	assert_true(fcntl(context->async_fd, F_GETFD) & FD_CLOEXEC);
 	assert_int_equal(poll(pollfd, 2, 0), 0);
 	/* ibv_get_async_event(3), non-blocking mode */
-	assert_int_equal(fcntl(context->async_fd, F_SETFL, fcntl(context->async_fd, F_GETFL) | O_NONBLOCK),
-			 0);
+	assert_int_equal(fcntl(context->async_fd, F_SETFL, fcntl(context->async_fd, F_GETFL) | O_NONBLOCK), 0);
 	errno = 0;
 	assert_int_equal(ibv_get_async_event(context, &event), -1);
 	assert_int_equal(errno, EAGAIN);
@@ -240,6 +232,8 @@ static void handles_lead_to_the_same_objects(void **state)
 	struct ibv_pd *pd = ibv_alloc_pd(both->first), *pd2;
 	struct ibv_mr *mr = ibv_reg_mr(pd, buffer, sizeof(buffer), IBV_ACCESS_LOCAL_WRITE), *mr2;
 	struct ibv_dm *dm = ibv_alloc_dm(both->first, &dm_attr), *dm2;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
 
 	pd2 = ibv_import_pd(both->second, pd->handle);
 	assert_non_null(pd2);
@@ -255,6 +249,17 @@ static void handles_lead_to_the_same_objects(void **state)
 	assert_int_equal(ibv_memcpy_to_dm(dm, 60, &word, 4), 0);
 	assert_int_equal(ibv_memcpy_from_dm(&read, dm2, 60, 4), 0);
 	assert_int_equal(read, word);
+	/* A channel serves all contexts of one descriptor, as the kernel sees them. */
+	channel = ibv_create_comp_channel(both->first);
+	assert_non_null(channel);
+	cq = ibv_create_cq(both->second, 1, NULL, channel, 0);
+	assert_non_null(cq);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+	/* Whose address nobody knows cannot be moved. */
+	errno = 0;
+	assert_int_equal(ibv_rereg_mr(mr2, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(errno, EINVAL);
 
 	ibv_unimport_dm(dm2);
 	ibv_unimport_mr(mr2);
@@ -304,8 +309,7 @@ static void in_use_through_the_import(void **state)
 	struct imported *both = *state;
 	struct ibv_pd *pd = ibv_alloc_pd(both->first), *pd2 = ibv_import_pd(both->second, pd->handle);
 	struct ibv_alloc_dm_attr dm_attr = {.length = 64};
-	struct ibv_dm *dm = ibv_alloc_dm(both->first, &dm_attr),
-		      *dm2 = ibv_import_dm(both->second, dm->handle);
+	struct ibv_dm *dm = ibv_alloc_dm(both->first, &dm_attr), *dm2 = ibv_import_dm(both->second, dm->handle);
 	struct ibv_mr *mr = ibv_reg_dm_mr(pd2, dm2, 0, 64, IBV_ACCESS_ZERO_BASED);
 
 	assert_non_null(mr);
@@ -330,10 +334,8 @@ int main(void)
 		cmocka_unit_test(descriptors_are_real),
 		cmocka_unit_test(closing_with_objects_left_harms_nobody),
 		cmocka_unit_test(import_needs_a_command_descriptor),
-		cmocka_unit_test_setup_teardown(imported_context_is_one_of_the_device, import_setup,
-						import_teardown),
-		cmocka_unit_test_setup_teardown(handles_lead_to_the_same_objects, import_setup,
-						import_teardown),
+		cmocka_unit_test_setup_teardown(imported_context_is_one_of_the_device, import_setup, import_teardown),
+		cmocka_unit_test_setup_teardown(handles_lead_to_the_same_objects, import_setup, import_teardown),
 		cmocka_unit_test_setup_teardown(wrong_handles_are_refused, import_setup, import_teardown),
 		cmocka_unit_test_setup_teardown(destroyed_through_the_import, import_setup, import_teardown),
 		cmocka_unit_test_setup_teardown(in_use_through_the_import, import_setup, import_teardown),

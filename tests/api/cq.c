@@ -1,81 +1,110 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion queues through the ABI: what is refused and how, sizes, resize, purge, overrun, moderation, timestamps. */
+#include "support/words.h"
 
-#include "queue_pair.h"
+#include <time.h>
 
-static struct queue_pair q;
+/* Both QPs are on one side, so that they may share a CQ. */
+static struct side side;
+static struct pair pair;
+
+static int set_up(void **state)
+{
+	(void)state;
+	note_clear();
+	side_open(&side, "side", SIDE_BYTES, 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	side_close(&side);
+	return 0;
+}
+
+#define CQ_CASE(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 static struct ibv_cq *make_cq(int cqe)
 {
-	struct ibv_cq *cq = ibv_create_cq(q.pair.context, cqe, NULL, NULL, 0);
+	struct ibv_cq *cq = ibv_create_cq(side.context, cqe, NULL, NULL, 0);
 
 	assert_non_null(cq);
 	return cq;
+}
+
+/* The QPs, over CQs of the test. */
+static void connect(struct ibv_cq *client_cq, struct ibv_cq *server_cq)
+{
+	struct pair_options options = pair_defaults(IBV_QPT_RC);
+
+	options.client_cq = client_cq;
+	options.server_cq = server_cq;
+	pair_open(&pair, &side, &side, &options);
+}
+
+static void expect_written(uint64_t wr_id)
+{
+	expect_completion(&pair.client, wr_id, IBV_WC_RDMA_WRITE);
+}
+
+static void expect_empty(struct ibv_cq *cq)
+{
+	struct ibv_wc wc;
+
+	assert_int_equal(ibv_poll_cq(cq, 1, &wc), 0);
 }
 
 static int max_cqe(void)
 {
 	struct ibv_device_attr attr;
 
-	assert_int_equal(ibv_query_device(q.pair.context, &attr), 0);
+	expect_error(ibv_query_device(side.context, &attr), 0);
 	return attr.max_cqe;
 }
 
 /* ---- creation ------------------------------------------------------------------------------------------------- */
 
-static void expect_refused(struct ibv_cq *cq, int error)
-{
-	assert_null(cq);
-	assert_int_equal(errno, error);
-}
-
 static void basic_refusals(void **state)
 {
-	struct ibv_context *context;
+	struct ibv_context *context = side.context;
 
 	(void)state;
-	queue_pair_open(&q);
-	context = q.pair.context;
-	expect_refused(ibv_create_cq(context, 0, NULL, NULL, 0), EINVAL);
-	expect_refused(ibv_create_cq(context, -1, NULL, NULL, 0), EINVAL);
-	expect_refused(ibv_create_cq(context, INT32_MIN, NULL, NULL, 0), EINVAL);
-	expect_refused(ibv_create_cq(context, max_cqe() + 1, NULL, NULL, 0), EINVAL);
-	expect_refused(ibv_create_cq(context, INT32_MAX, NULL, NULL, 0), EINVAL);
-	expect_refused(ibv_create_cq(context, 1, NULL, NULL, -1), EINVAL);
-	expect_refused(ibv_create_cq(context, 1, NULL, NULL, context->num_comp_vectors), EINVAL);
-	queue_pair_close(&q);
+	expect_null(ibv_create_cq(context, 0, NULL, NULL, 0), EINVAL);
+	expect_null(ibv_create_cq(context, -1, NULL, NULL, 0), EINVAL);
+	expect_null(ibv_create_cq(context, INT32_MIN, NULL, NULL, 0), EINVAL);
+	expect_null(ibv_create_cq(context, max_cqe() + 1, NULL, NULL, 0), EINVAL);
+	expect_null(ibv_create_cq(context, INT32_MAX, NULL, NULL, 0), EINVAL);
+	expect_null(ibv_create_cq(context, 1, NULL, NULL, -1), EINVAL);
+	expect_null(ibv_create_cq(context, 1, NULL, NULL, context->num_comp_vectors), EINVAL);
 }
 
 static void expect_ex_refused(struct ibv_cq_init_attr_ex attr, int error)
 {
-	assert_null(ibv_create_cq_ex(q.pair.context, &attr));
-	assert_int_equal(errno, error);
+	expect_null(ibv_create_cq_ex(side.context, &attr), error);
 }
 
 static void extended_refusals(void **state)
 {
 	(void)state;
-	queue_pair_open(&q);
 	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = 0}, EINVAL);
 	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = max_cqe() + 1}, EINVAL);
 	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = UINT32_MAX}, EINVAL);
-	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = 1,
-						       .comp_vector = q.pair.context->num_comp_vectors},
+	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = 1, .comp_vector = side.context->num_comp_vectors},
 			  EINVAL);
 	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = 1, .comp_mask = 1 << 2}, EINVAL);
-	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = 1,
-						       .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
-						       .flags = 1 << 2},
-			  EINVAL);
+	expect_ex_refused(
+		(struct ibv_cq_init_attr_ex){.cqe = 1, .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS, .flags = 1 << 2},
+		EINVAL);
 	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = 1, .wc_flags = 1 << 12}, EOPNOTSUPP);
 	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = 1, .wc_flags = UINT64_C(1) << 63}, EOPNOTSUPP);
-	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = 1,
-						       .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD,
-						       .parent_domain = q.pair.pd},
-			  EINVAL); /* not a parent domain */
-	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = 1, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD},
-			  EINVAL);
-	queue_pair_close(&q);
+	/* What can be asked of a completion is looked at last. */
+	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = 0, .wc_flags = 1 << 12}, EINVAL);
+	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = 1, .wc_flags = 1 << 12, .comp_mask = 1 << 2}, EINVAL);
+	expect_ex_refused(
+		(struct ibv_cq_init_attr_ex){.cqe = 1, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD, .parent_domain = side.pd},
+		EINVAL); /* not a parent domain */
+	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = 1, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD}, EINVAL);
 }
 
 static void dv_attributes(void **state)
@@ -104,13 +133,13 @@ static void dv_attributes(void **state)
 		{{.comp_mask = 5, .cqe_comp_res_format = 4, .cqe_size = 128}, NULL, 128},
 		{{.comp_mask = 1, .cqe_comp_res_format = 0}, NULL, 0},
 		{{.comp_mask = 1, .cqe_comp_res_format = 8}, NULL, 0},
-		{{.comp_mask = 1, .cqe_comp_res_format = 3}, NULL, 0},
+		{{.comp_mask = 1, .cqe_comp_res_format = 9}, NULL, 0},
+		{{.comp_mask = 1, .cqe_comp_res_format = 3}, NULL, 64}, /* "a bitwise OR" */
 		{{.comp_mask = 8}, NULL, 0},
 	};
 
 	(void)state;
-	queue_pair_open(&q);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct ibv_cq_init_attr_ex attr = {.cqe = 10, .wc_flags = IBV_WC_STANDARD_FLAGS};
 		struct mlx5dv_cq_init_attr dv = rows[i].dv;
 		struct mlx5dv_cq direct = {0};
@@ -120,7 +149,7 @@ static void dv_attributes(void **state)
 		if (rows[i].variable)
 			setenv("MLX5_CQE_SIZE", rows[i].variable, 1);
 		errno = 0;
-		cq = mlx5dv_create_cq(q.pair.context, &attr, &dv);
+		cq = mlx5dv_create_cq(side.context, &attr, &dv);
 		unsetenv("MLX5_CQE_SIZE");
 		if (!rows[i].cqe_size) {
 			if (cq)
@@ -136,7 +165,6 @@ static void dv_attributes(void **state)
 		assert_int_equal(direct.cqe_cnt, 16);
 		assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 	}
-	queue_pair_close(&q);
 }
 
 static void sizes(void **state)
@@ -146,7 +174,6 @@ static void sizes(void **state)
 	struct ibv_cq *cq;
 
 	(void)state;
-	queue_pair_open(&q);
 	for (int i = 0; i < 10; i++) {
 		cq = make_cq(asked[i]);
 		assert_int_equal(cq->cqe, got[i]);
@@ -155,12 +182,11 @@ static void sizes(void **state)
 	cq = make_cq(max_cqe());
 	assert_true(cq->cqe >= max_cqe());
 	assert_int_equal(ibv_destroy_cq(cq), 0);
-	cq = ibv_create_cq(q.pair.context, 1, &q, NULL, q.pair.context->num_comp_vectors - 1);
+	cq = ibv_create_cq(side.context, 1, &side, NULL, side.context->num_comp_vectors - 1);
 	assert_non_null(cq);
-	assert_ptr_equal(cq->cq_context, &q);
-	assert_ptr_equal(cq->context, q.pair.context);
+	assert_ptr_equal(cq->cq_context, &side);
+	assert_ptr_equal(cq->context, side.context);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
-	queue_pair_close(&q);
 }
 
 /* ibv_create_cq(3): "fails if any queue pair is still associated with this CQ". */
@@ -169,15 +195,13 @@ static void a_cq_in_use_stays(void **state)
 	struct ibv_cq *cq;
 
 	(void)state;
-	queue_pair_open(&q);
 	cq = make_cq(10);
-	queue_pair_connect(&q, cq, cq, NULL);
+	connect(cq, cq);
 	assert_int_equal(ibv_destroy_cq(cq), EBUSY);
-	write_message(&q, 5);
-	expect_completion(cq, 5);
-	queue_pair_disconnect(&q);
+	write_word(&pair.client, 5);
+	expect_written(5);
+	pair_close(&pair);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
-	queue_pair_close(&q);
 }
 
 /* ---- resize --------------------------------------------------------------------------------------------------- */
@@ -189,29 +213,27 @@ static void resize_keeps_unpolled_completions(void **state)
 	uint64_t sent = 0, polled = 0;
 
 	(void)state;
-	queue_pair_open(&q);
 	cq = make_cq(15);
-	queue_pair_connect(&q, cq, cq, NULL);
+	connect(cq, cq);
 	for (int round = 0; round < 40; round++) {
 		int cqe = sizes_in_turn[round % 7];
 		int unpolled = round % 6;
 
 		while (sent - polled < (uint64_t)unpolled)
-			write_message(&q, sent++);
+			write_word(&pair.client, sent++);
 		assert_int_equal(ibv_resize_cq(cq, cqe), 0);
 		assert_true(cq->cqe >= cqe);
 		while (sent - polled < 5)
-			write_message(&q, sent++);
+			write_word(&pair.client, sent++);
 		/* One stays behind now and then, so that the consumer stands everywhere. */
 		while (sent - polled > (uint64_t)(round & 1))
-			expect_completion(cq, polled++);
+			expect_written(polled++);
 	}
 	while (polled < sent)
-		expect_completion(cq, polled++);
-	expect_no_completion(cq);
-	queue_pair_disconnect(&q);
+		expect_written(polled++);
+	expect_empty(cq);
+	pair_close(&pair);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
-	queue_pair_close(&q);
 }
 
 static void resize_refusals(void **state)
@@ -219,26 +241,24 @@ static void resize_refusals(void **state)
 	struct ibv_cq *cq;
 
 	(void)state;
-	queue_pair_open(&q);
 	cq = make_cq(7);
-	queue_pair_connect(&q, cq, cq, NULL);
+	connect(cq, cq);
 	assert_int_equal(ibv_resize_cq(cq, -1), EINVAL);
 	assert_int_equal(ibv_resize_cq(cq, 0), EINVAL);
 	assert_int_equal(ibv_resize_cq(cq, max_cqe() + 1), EINVAL);
 	for (int i = 0; i < 6; i++)
-		write_message(&q, i);
+		write_word(&pair.client, i);
 	assert_int_equal(ibv_resize_cq(cq, 1), EINVAL); /* six wait */
 	assert_int_equal(cq->cqe, 7);
 	assert_int_equal(ibv_resize_cq(cq, 6), 0);
 	assert_int_equal(ibv_resize_cq(cq, max_cqe()), 0);
 	for (int i = 0; i < 6; i++)
-		expect_completion(cq, i);
+		expect_written(i);
 	assert_int_equal(ibv_resize_cq(cq, 1), 0);
-	write_message(&q, 77);
-	expect_completion(cq, 77);
-	queue_pair_disconnect(&q);
+	write_word(&pair.client, 77);
+	expect_written(77);
+	pair_close(&pair);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
-	queue_pair_close(&q);
 }
 
 /* ---- purge ---------------------------------------------------------------------------------------------------- */
@@ -250,50 +270,47 @@ static void reset_and_destroy_purge(void **state)
 	struct ibv_cq *cq;
 
 	(void)state;
-	queue_pair_open(&q);
 	cq = make_cq(31);
-	queue_pair_connect(&q, cq, cq, NULL);
+	connect(cq, cq);
 	for (int i = 0; i < 4; i++) {
-		post_receive(&q, 100 + i);
-		send_message(&q, i, 0);
-	}
-	assert_int_equal(ibv_modify_qp(q.pair.qp[SENDER], &reset, IBV_QP_STATE), 0);
-	for (int i = 0; i < 4; i++)
-		expect_completion(cq, 100 + i);
-	expect_no_completion(cq);
-	queue_pair_disconnect(&q);
+		struct ibv_sge sink = word_sink(&side, 100 + i);
 
-	queue_pair_connect(&q, cq, cq, NULL);
-	write_message(&q, 1);
-	queue_pair_disconnect(&q);
-	expect_no_completion(cq);
+		post_receive(&pair.server, 100 + i, &sink, 1);
+		send_word(&pair.client, i, 100 + i, 0);
+	}
+	assert_int_equal(ibv_modify_qp(pair.client.qp, &reset, IBV_QP_STATE), 0);
+	for (int i = 0; i < 4; i++)
+		expect_completion(&pair.server, 100 + i, IBV_WC_RECV);
+	expect_idle(&pair.client);
+	pair_close(&pair);
+
+	connect(cq, cq);
+	write_word(&pair.client, 1);
+	pair_close(&pair);
+	expect_empty(cq);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
-	queue_pair_close(&q);
 }
 
 /* ---- overrun -------------------------------------------------------------------------------------------------- */
 
 static void overrun_breaks_the_cq(void **state)
 {
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_cq *cq = make_cq(3), *other = make_cq(3);
 	struct ibv_async_event event;
-	struct ibv_cq *cq, *other;
 
 	(void)state;
-	queue_pair_open(&q);
-	cq = make_cq(3);
-	other = make_cq(3);
-	queue_pair_connect(&q, cq, other, NULL);
+	connect(cq, other);
 	for (int i = 0; i < 5; i++)
-		write_message(&q, i);
+		post_send(&pair.client, &wr);
 	do {
-		assert_int_equal(ibv_get_async_event(q.pair.context, &event), 0);
+		expect_error(ibv_get_async_event(side.context, &event), 0);
 		ibv_ack_async_event(&event);
 	} while (event.event_type != IBV_EVENT_CQ_ERR);
 	assert_ptr_equal(event.element.cq, cq);
-	queue_pair_disconnect(&q);
-	assert_int_equal(ibv_destroy_cq(cq), 0);
-	assert_int_equal(ibv_destroy_cq(other), 0);
-	queue_pair_close(&q);
+	pair_close(&pair);
+	expect_error(ibv_destroy_cq(cq), 0);
+	expect_error(ibv_destroy_cq(other), 0);
 }
 
 /* ---- moderation ----------------------------------------------------------------------------------------------- */
@@ -304,7 +321,6 @@ static void moderation_refusals(void **state)
 	struct ibv_cq *cq;
 
 	(void)state;
-	queue_pair_open(&q);
 	cq = make_cq(3);
 	assert_int_equal(ibv_modify_cq(cq, &attr), 0);
 	attr.attr_mask = 0;
@@ -315,7 +331,6 @@ static void moderation_refusals(void **state)
 	attr.moderate.cq_period = UINT16_MAX;
 	assert_int_equal(ibv_modify_cq(cq, &attr), EINVAL);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
-	queue_pair_close(&q);
 }
 
 /* ---- extended polling with the device's CQEs ------------------------------------------------------------------ */
@@ -341,13 +356,12 @@ static void timestamps(void **state)
 	int64_t before, after;
 
 	(void)state;
-	queue_pair_open(&q);
-	cq = ibv_create_cq_ex(q.pair.context, &attr);
+	cq = ibv_create_cq_ex(side.context, &attr);
 	assert_non_null(cq);
-	queue_pair_connect(&q, ibv_cq_ex_to_cq(cq), ibv_cq_ex_to_cq(cq), NULL);
+	connect(ibv_cq_ex_to_cq(cq), ibv_cq_ex_to_cq(cq));
 	for (int i = 0; i < 100; i++) {
 		before = wallclock_now();
-		write_message(&q, i);
+		write_word(&pair.client, i);
 		after = wallclock_now();
 		assert_int_equal(ibv_start_poll(cq, &poll_attr), 0);
 		assert_int_equal(cq->wr_id, i);
@@ -361,9 +375,8 @@ static void timestamps(void **state)
 		assert_int_equal(ibv_next_poll(cq), ENOENT);
 		ibv_end_poll(cq);
 	}
-	queue_pair_disconnect(&q);
+	pair_close(&pair);
 	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
-	queue_pair_close(&q);
 }
 
 /* CQEs of 128 bytes, a CQ of one thread, a parent domain with allocators: each with several laps of traffic. */
@@ -395,19 +408,19 @@ static void laps(struct ibv_cq_ex *cq)
 	struct ibv_poll_cq_attr attr = {0};
 
 	assert_non_null(cq);
-	queue_pair_connect(&q, ibv_cq_ex_to_cq(cq), ibv_cq_ex_to_cq(cq), NULL);
+	connect(ibv_cq_ex_to_cq(cq), ibv_cq_ex_to_cq(cq));
 	for (int i = 0; i < 200; i++) {
-		write_message(&q, i);
+		write_word(&pair.client, i);
 		if (i & 1) {
-			expect_completion(ibv_cq_ex_to_cq(cq), i);
+			expect_written(i);
 			continue;
 		}
 		assert_int_equal(ibv_start_poll(cq, &attr), 0);
 		assert_int_equal(cq->wr_id, i);
-		assert_int_equal(ibv_wc_read_qp_num(cq), q.pair.qp[SENDER]->qp_num);
+		assert_int_equal(ibv_wc_read_qp_num(cq), pair.client.qp->qp_num);
 		ibv_end_poll(cq);
 	}
-	queue_pair_disconnect(&q);
+	pair_close(&pair);
 	assert_int_equal(ibv_resize_cq(ibv_cq_ex_to_cq(cq), 20), 0);
 	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
@@ -423,39 +436,37 @@ static void kinds_of_cq(void **state)
 	struct mlx5dv_cq_init_attr dv = {.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE, .cqe_size = 128};
 
 	(void)state;
-	queue_pair_open(&q);
-	laps(ibv_create_cq_ex(q.pair.context, &attr));
-	laps(mlx5dv_create_cq(q.pair.context, &attr, &dv));
+	laps(ibv_create_cq_ex(side.context, &attr));
+	laps(mlx5dv_create_cq(side.context, &attr, &dv));
 	attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS;
 	attr.flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
-	laps(ibv_create_cq_ex(q.pair.context, &attr));
-	domain.pd = q.pair.pd;
-	attr.parent_domain = ibv_alloc_parent_domain(q.pair.context, &domain);
+	laps(ibv_create_cq_ex(side.context, &attr));
+	domain.pd = side.pd;
+	attr.parent_domain = ibv_alloc_parent_domain(side.context, &domain);
 	assert_non_null(attr.parent_domain);
 	attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
 	attr.cqe = 100;
-	laps(ibv_create_cq_ex(q.pair.context, &attr));
+	laps(ibv_create_cq_ex(side.context, &attr));
 	assert_int_equal(allocated, 0);
 	assert_int_equal(ibv_dealloc_pd(attr.parent_domain), 0);
-	queue_pair_close(&q);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(basic_refusals),
-		cmocka_unit_test(extended_refusals),
-		cmocka_unit_test(dv_attributes),
-		cmocka_unit_test(sizes),
-		cmocka_unit_test(a_cq_in_use_stays),
-		cmocka_unit_test(resize_keeps_unpolled_completions),
-		cmocka_unit_test(resize_refusals),
-		cmocka_unit_test(reset_and_destroy_purge),
-		cmocka_unit_test(overrun_breaks_the_cq),
-		cmocka_unit_test(moderation_refusals),
-		cmocka_unit_test(timestamps),
-		cmocka_unit_test(kinds_of_cq),
+	const struct CMUnitTest cases[] = {
+		CQ_CASE(basic_refusals),
+		CQ_CASE(extended_refusals),
+		CQ_CASE(dv_attributes),
+		CQ_CASE(sizes),
+		CQ_CASE(a_cq_in_use_stays),
+		CQ_CASE(resize_keeps_unpolled_completions),
+		CQ_CASE(resize_refusals),
+		CQ_CASE(reset_and_destroy_purge),
+		CQ_CASE(overrun_breaks_the_cq),
+		CQ_CASE(moderation_refusals),
+		CQ_CASE(timestamps),
+		CQ_CASE(kinds_of_cq),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(cases, NULL, NULL);
 }

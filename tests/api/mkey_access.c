@@ -81,9 +81,8 @@ static void zero_is_local_read_only(void **state)
 
 static void flags_without_meaning_refused(void **state)
 {
-	static const uint32_t flags[] = {IBV_ACCESS_MW_BIND,          IBV_ACCESS_ZERO_BASED,
-					 IBV_ACCESS_ON_DEMAND,        IBV_ACCESS_HUGETLB,
-					 IBV_ACCESS_RELAXED_ORDERING, UINT32_C(1) << 31};
+	static const uint32_t flags[] = {IBV_ACCESS_MW_BIND, IBV_ACCESS_ZERO_BASED,       IBV_ACCESS_ON_DEMAND,
+					 IBV_ACCESS_HUGETLB, IBV_ACCESS_RELAXED_ORDERING, UINT32_C(1) << 31};
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 	struct view key = lay_sample(mkey, &layout);
 

@@ -12,16 +12,15 @@ static struct mlx5dv_mkey_conf_attr no_attributes;
 
 static void configures_an_existing_key(void **state)
 {
-	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL),
-			   *other = side_create_mkey(&server, 4, NULL);
+	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL), *other = side_create_mkey(&server, 4, NULL);
 	struct mlx5dv_mkey created = *mkey, other_created = *other;
 	struct ibv_sge list[] = {side_sge(&server, 9000, 100), side_sge(&server, 500, 60)};
 	struct view key;
 
 	(void)state;
 	configure_start(&pair.server, mkey, 2);
-	mlx5dv_wr_set_mkey_access_flags(pair.server.dv, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-								IBV_ACCESS_LOCAL_WRITE);
+	mlx5dv_wr_set_mkey_access_flags(pair.server.dv,
+					IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_LOCAL_WRITE);
 	mlx5dv_wr_set_mkey_layout_list(pair.server.dv, 2, list);
 	configure_complete(&pair.server);
 	layout_of_list(&layout, &server, 2, list);
@@ -83,21 +82,17 @@ static void expect_same(struct view one, struct view other)
 				offset + length <= one.length ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR;
 
 			note("offset %zu, length %zu", offset, length);
-			expect_read(&pair, client_memory(length), view_part(one, (int64_t)offset, length),
-				    status);
-			expect_read(&pair, client_memory(length), view_part(other, (int64_t)offset, length),
-				    status);
+			expect_read(&pair, client_memory(length), view_part(one, (int64_t)offset, length), status);
+			expect_read(&pair, client_memory(length), view_part(other, (int64_t)offset, length), status);
 		}
 }
 
 static void same_as_wr_mr_calls(void **state)
 {
-	struct ibv_sge list[] = {side_sge(&server, 600, 1), side_sge(&server, 90, 6),
-				 side_sge(&server, 400, 4)};
+	struct ibv_sge list[] = {side_sge(&server, 600, 1), side_sge(&server, 90, 6), side_sge(&server, 400, 4)};
 	struct mlx5dv_mr_interleaved data[] = {side_interleaved(&server, 1000, 3, 2),
 					       side_interleaved(&server, 50, 1, 7)};
-	struct mlx5dv_mkey *one = side_create_mkey(&server, 4, NULL),
-			   *other = side_create_mkey(&server, 4, NULL);
+	struct mlx5dv_mkey *one = side_create_mkey(&server, 4, NULL), *other = side_create_mkey(&server, 4, NULL);
 
 	(void)state;
 	expect_same(lay_list(&pair.server, BY_MR_CALL, one, &layout, 3, list),
@@ -228,8 +223,7 @@ static void usable_by_every_operation(void **state)
 	struct ibv_sge list[] = {side_sge(&server, 9001, 13), side_sge(&server, 200, 64),
 				 side_sge(&server, 4090, 5003)};
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
-	struct view key = lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 3, list),
-		    counter = client_memory(8);
+	struct view key = lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 3, list), counter = client_memory(8);
 	/* Inside a piece, and across the border of two; as remote address a multiple of 8. */
 	static const int64_t atomics[] = {24, 8, 72};
 
@@ -297,8 +291,7 @@ static void used_without_waiting(void **state)
 		expect_completion(&pair.server, WRITE_ID, IBV_WC_RDMA_WRITE);
 		expect_idle(&pair.server);
 		for (int i = 0; i < 2; i++) {
-			struct view piece =
-				view_memory(&server, entries[i].addr - side_address(&server, 0), 500);
+			struct view piece = view_memory(&server, entries[i].addr - side_address(&server, 0), 500);
 
 			model_copy(&piece, &memory[i]);
 		}

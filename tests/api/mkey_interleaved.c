@@ -60,8 +60,7 @@ static void num_interleaved_counts(void **state)
 	(void)state;
 	for (uint16_t count = 1; count <= 3; count++) {
 		note("%u entries", count);
-		expect_key_reaches(
-			lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 6, count, data));
+		expect_key_reaches(lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 6, count, data));
 	}
 }
 

@@ -26,8 +26,8 @@ static void no_layout_no_access(void **state)
 static void layout_is_replaced(void **state)
 {
 	struct ibv_sge first[] = {side_sge(&server, 9000, 100), side_sge(&server, 500, 60)};
-	struct ibv_sge more[] = {side_sge(&server, 10, 70), side_sge(&server, 20000, 80),
-				 side_sge(&server, 9050, 90), side_sge(&server, 40000, 1)};
+	struct ibv_sge more[] = {side_sge(&server, 10, 70), side_sge(&server, 20000, 80), side_sge(&server, 9050, 90),
+				 side_sge(&server, 40000, 1)};
 	struct ibv_sge fewer[] = {side_sge(&server, 600, 30)};
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 
@@ -70,9 +70,8 @@ static void more_entries_with_max_inline_data(void **state)
 
 static void num_sges_counts(void **state)
 {
-	struct ibv_sge list[] = {side_sge(&server, 9000, 20), side_sge(&server, 500, 6),
-				 side_sge(&server, 300, 33), side_sge(&server, 10, 7),
-				 side_sge(&server, 90, 1)};
+	struct ibv_sge list[] = {side_sge(&server, 9000, 20), side_sge(&server, 500, 6), side_sge(&server, 300, 33),
+				 side_sge(&server, 10, 7), side_sge(&server, 90, 1)};
 	struct pair_options options = pair.options;
 	struct mlx5dv_mkey *mkey;
 	uint16_t entries;

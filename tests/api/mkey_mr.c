@@ -102,8 +102,7 @@ static void interleaved_offset_is_zero_based(void **state)
 		expect_write(&pair, client_memory(1), view_part(key, offset, 1), IBV_WC_SUCCESS);
 	}
 	expect_write(&pair, client_memory(1), view_part(key, 52, 1), IBV_WC_REM_ACCESS_ERR);
-	expect_write(&pair, client_memory(1), view_part(key, (int64_t)pattern[0].addr, 1),
-		     IBV_WC_REM_ACCESS_ERR);
+	expect_write(&pair, client_memory(1), view_part(key, (int64_t)pattern[0].addr, 1), IBV_WC_REM_ACCESS_ERR);
 }
 
 static void interleaved_three_entries_by_default(void **state)
@@ -364,8 +363,7 @@ static void unregister_then_register_again(void **state)
 		note("registration %zu", i);
 		expect_write(&pair, client_memory(key.length), key, IBV_WC_SUCCESS);
 		expect_read(&pair, client_memory(key.length), key, IBV_WC_SUCCESS);
-		expect_read(&pair, client_memory(1), view_part(key, (int64_t)key.length, 1),
-			    IBV_WC_REM_ACCESS_ERR);
+		expect_read(&pair, client_memory(1), view_part(key, (int64_t)key.length, 1), IBV_WC_REM_ACCESS_ERR);
 		unregister(mkey, key);
 	}
 }

@@ -31,8 +31,7 @@ static void create_qp_of_the_page(void)
 	attr_ex.send_cq = attr_ex.recv_cq = pair.server.cq;
 	attr_ex.comp_mask |= IBV_QP_INIT_ATTR_PD;
 	attr_ex.pd = server.pd;
-	attr_ex.cap =
-		(struct ibv_qp_cap){.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1};
+	attr_ex.cap = (struct ibv_qp_cap){.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1};
 
 	pair.server.qp = mlx5dv_create_qp(server.context, &attr_ex, &attr_dv);
 	assert_non_null(pair.server.qp);

@@ -84,18 +84,23 @@ static void too_few_setters_connectx(void **state)
 		expect_nothing_posted(&pair.server);
 		expect_key_reaches(key);
 
-		post_receive(&pair.client, RECEIVE_ID, &receive, 1);
-		batch_start(&pair.server, 0, 0);
-		batch_send(&pair.server, SEND_ID, IBV_SEND_SIGNALED, sent);
-		pair.server.ex->wr_flags = BUILDER_FLAGS;
-		mlx5dv_wr_mkey_configure(pair.server.dv, mkey, 2, &no_attributes);
-		call_setter(&pair.server, setter);
-		expect_error(ibv_wr_complete(pair.server.ex), 0);
-		expect_completion(&pair.server, SEND_ID, IBV_WC_SEND);
-		expect_idle(&pair.server);
-		expect_completion(&pair.client, RECEIVE_ID, IBV_WC_RECV);
-		model_copy(&sent, &received);
-		expect_key_reaches(key);
+		for (int behind = 0; behind < 2; behind++) {
+			post_receive(&pair.client, RECEIVE_ID, &receive, 1);
+			ibv_wr_start(pair.server.ex);
+			if (!behind)
+				batch_send(&pair.server, SEND_ID, IBV_SEND_SIGNALED, sent);
+			pair.server.ex->wr_flags = BUILDER_FLAGS;
+			mlx5dv_wr_mkey_configure(pair.server.dv, mkey, 2, &no_attributes);
+			call_setter(&pair.server, setter);
+			if (behind)
+				batch_send(&pair.server, SEND_ID, IBV_SEND_SIGNALED, sent);
+			expect_error(ibv_wr_complete(pair.server.ex), 0);
+			expect_completion(&pair.server, SEND_ID, IBV_WC_SEND);
+			expect_idle(&pair.server);
+			expect_completion(&pair.client, RECEIVE_ID, IBV_WC_RECV);
+			model_copy(&sent, &received);
+			expect_key_reaches(key);
+		}
 	}
 	expect_key_reaches(lay_sample(mkey, &layout));
 }
@@ -160,8 +165,7 @@ static void setters_are_optional(void **state)
 
 static void zero_setters(void **state)
 {
-	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL),
-			   *bare = side_create_mkey(&server, 4, NULL);
+	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL), *bare = side_create_mkey(&server, 4, NULL);
 	struct view key = lay_sample(mkey, &layout), target = client_memory(key.length);
 
 	(void)state;

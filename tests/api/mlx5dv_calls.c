@@ -3,14 +3,11 @@
  * The mlx5dv calls that are not builders: attributes and their refusals, members in and out, by their man
  * pages and mlx5-formats 1.16 and 4.3.
  */
-#include <dlfcn.h>
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <cmocka.h>
+#include "support/program.h"
 
-#include "mlx5dv_pair.h"
+#include <dlfcn.h>
+#include <endian.h>
+#include <time.h>
 
 /* ---- devices and contexts -------------------------------------------------------------------------- */
 
@@ -41,7 +38,7 @@ static void open_device_takes_known_flags(void **state)
 /* comp_mask is in and out: what was not asked for is not touched. */
 static void query_device_fills_what_is_asked(void **state)
 {
-	struct ibv_context *context = open_first_device();
+	struct ibv_context *context = open_device();
 	struct mlx5dv_context attr, filled;
 	const uint64_t all = (UINT64_C(1) << 14) - 1;
 	const uint64_t absent = MLX5DV_CONTEXT_MASK_HCA_CORE_CLOCK | MLX5DV_CONTEXT_MASK_NUM_LAG_PORTS;
@@ -53,6 +50,8 @@ static void query_device_fills_what_is_asked(void **state)
 	assert_int_equal(mlx5dv_query_device(context, &attr), 0);
 	assert_int_equal(attr.version, 0);
 	assert_true(attr.flags & MLX5DV_CONTEXT_FLAGS_CQE_V1);
+	/* QPs in that mode are refused (mlx5dv_create_qp(3)). */
+	assert_false(attr.flags & MLX5DV_CONTEXT_FLAGS_PACKET_BASED_CREDIT_MODE);
 	assert_int_equal(attr.comp_mask, 0);
 	assert_memory_equal(&attr.cqe_comp_caps, &filled.cqe_comp_caps,
 			    sizeof(attr) - offsetof(struct mlx5dv_context, cqe_comp_caps));
@@ -60,7 +59,10 @@ static void query_device_fills_what_is_asked(void **state)
 	attr.comp_mask = UINT64_MAX;
 	assert_int_equal(mlx5dv_query_device(context, &attr), 0);
 	assert_int_equal(attr.comp_mask, all & ~absent);
-	assert_int_equal(attr.cqe_comp_caps.max_num, 0);
+	/* A CQ may be created for compressed CQEs, of whichever format. */
+	assert_int_equal(attr.cqe_comp_caps.max_num, 64);
+	assert_int_equal(attr.cqe_comp_caps.supported_format,
+			 MLX5DV_CQE_RES_FORMAT_HASH | MLX5DV_CQE_RES_FORMAT_CSUM | MLX5DV_CQE_RES_FORMAT_CSUM_STRIDX);
 	assert_int_equal(attr.striding_rq_caps.supported_qpts, 0);
 	assert_int_equal(attr.sig_caps.block_prot, 0);
 	assert_int_equal(attr.sig_caps.block_size, 0);
@@ -82,7 +84,7 @@ static void query_device_fills_what_is_asked(void **state)
 /* A timestamp of now is the wall clock's now. */
 static void clock_info_leads_to_the_wall_clock(void **state)
 {
-	struct ibv_context *context = open_first_device();
+	struct ibv_context *context = open_device();
 	struct ibv_values_ex values = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK};
 	struct mlx5dv_clock_info info;
 	struct timespec wall;
@@ -105,7 +107,7 @@ static void clock_info_leads_to_the_wall_clock(void **state)
 
 static void query_port_knows_no_switch(void **state)
 {
-	struct ibv_context *context = open_first_device();
+	struct ibv_context *context = open_device();
 	struct mlx5dv_port port;
 	uint8_t small[sizeof(port)];
 
@@ -128,7 +130,7 @@ static void query_port_knows_no_switch(void **state)
 
 static void reserved_qpns_are_unique(void **state)
 {
-	struct ibv_context *context = open_first_device();
+	struct ibv_context *context = open_device();
 	static uint32_t qpn[1000];
 
 	(void)state;
@@ -149,17 +151,13 @@ static void reserved_qpns_are_unique(void **state)
 /* A QP's number is nobody's to give back. */
 static void reserved_qpn_of_a_living_qp(void **state)
 {
-	struct pair pair;
-
 	(void)state;
-	pair_open(&pair, 0, 0);
-	assert_int_equal(mlx5dv_reserved_qpn_dealloc(pair.context, pair.qp[0]->qp_num), EINVAL);
-	pair_close(&pair);
+	assert_int_equal(mlx5dv_reserved_qpn_dealloc(client.context, pair.client.qp->qp_num), EINVAL);
 }
 
 static void device_memory_by_type(void **state)
 {
-	struct ibv_context *context = open_first_device();
+	struct ibv_context *context = open_device();
 	struct ibv_alloc_dm_attr attr = {.length = 64};
 	struct mlx5dv_alloc_dm_attr dv = {.type = MLX5DV_DM_TYPE_MEMIC};
 	struct ibv_dm *dm = mlx5dv_alloc_dm(context, &attr, &dv);
@@ -186,6 +184,7 @@ static void device_memory_by_type(void **state)
 	assert_null(mlx5dv_alloc_dm(context, &attr, &dv));
 	assert_int_equal(errno, EOPNOTSUPP);
 	dv.type = 77;
+	dv.comp_mask = 1; /* looked at after the type */
 	assert_null(mlx5dv_alloc_dm(context, &attr, &dv));
 	assert_int_equal(errno, EOPNOTSUPP);
 	assert_int_equal(ibv_close_device(context), 0);
@@ -215,11 +214,11 @@ static void mkey_flags_in_order(void **state)
 		{16, 1, 0},
 		{1 | 8 | 16, 1, 0},
 	};
-	struct ibv_context *context = open_first_device();
+	struct ibv_context *context = open_device();
 	struct ibv_pd *pd = ibv_alloc_pd(context);
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
 		struct mlx5dv_mkey_init_attr attr = {
 			.pd = pd, .create_flags = row[i].flags, .max_entries = row[i].entries};
 		struct mlx5dv_mkey *mkey;
@@ -248,7 +247,7 @@ static void mkey_flags_in_order(void **state)
 static void mkey_capacity_is_told(void **state)
 {
 	static const uint16_t asked[] = {0, 1, 3, 4, 5, 8, 9, 32767}, got[] = {0, 4, 4, 4, 8, 8, 12, 32768};
-	struct ibv_context *context = open_first_device();
+	struct ibv_context *context = open_device();
 	struct ibv_pd *pd = ibv_alloc_pd(context);
 	struct mlx5dv_mkey *mkey[8];
 
@@ -276,43 +275,38 @@ static void mkey_capacity_is_told(void **state)
 
 static void udp_source_port_needs_a_running_connection(void **state)
 {
-	struct pair pair;
+	struct pair_options options = pair_defaults(IBV_QPT_RC);
 
 	(void)state;
-	pair_open(&pair, 0, 0);
-	assert_int_equal(mlx5dv_modify_qp_udp_sport(pair.qp[0], 55555), 0);
-	assert_int_equal(ibv_destroy_qp(pair.qp[1]), 0);
-	pair_create_qp(&pair, 1, IBV_QPT_RC, 0, 0);
-	assert_int_equal(mlx5dv_modify_qp_udp_sport(pair.qp[1], 55555), EOPNOTSUPP);
-	pair_to_init(&pair, 1);
-	assert_int_equal(mlx5dv_modify_qp_udp_sport(pair.qp[1], 55555), EOPNOTSUPP);
-	assert_int_equal(ibv_destroy_qp(pair.qp[1]), 0);
-	pair_create_qp(&pair, 1, IBV_QPT_UD, 0, 0);
-	assert_int_equal(mlx5dv_modify_qp_udp_sport(pair.qp[1], 55555), EOPNOTSUPP);
+	assert_int_equal(mlx5dv_modify_qp_udp_sport(pair.client.qp, 55555), 0);
 	pair_close(&pair);
+	pair_create(&pair, &client, &server, &options);
+	assert_int_equal(mlx5dv_modify_qp_udp_sport(pair.client.qp, 55555), EOPNOTSUPP);
+	endpoint_to_init(&pair.client);
+	assert_int_equal(mlx5dv_modify_qp_udp_sport(pair.client.qp, 55555), EOPNOTSUPP);
+	options = pair_defaults(IBV_QPT_UD);
+	pair_replace(&pair, &options);
+	assert_int_equal(mlx5dv_modify_qp_udp_sport(pair.client.qp, 55555), EOPNOTSUPP);
 }
 
 static void no_link_aggregation(void **state)
 {
-	struct pair pair;
 	uint8_t port, active;
 
 	(void)state;
-	pair_open(&pair, 0, 0);
-	assert_int_equal(mlx5dv_query_qp_lag_port(pair.qp[0], &port, &active), EOPNOTSUPP);
-	assert_int_equal(mlx5dv_modify_qp_lag_port(pair.qp[0], 1), EOPNOTSUPP);
-	pair_close(&pair);
+	assert_int_equal(mlx5dv_query_qp_lag_port(pair.client.qp, &port, &active), EOPNOTSUPP);
+	assert_int_equal(mlx5dv_modify_qp_lag_port(pair.client.qp, 1), EOPNOTSUPP);
 }
 
-static struct ibv_qp *create_qp_with(struct pair *pair, enum ibv_qp_type type, uint64_t dv_send_ops)
+static struct ibv_qp *create_qp_with(enum ibv_qp_type type, uint64_t dv_send_ops)
 {
 	struct ibv_qp_init_attr_ex attr = {
-		.send_cq = pair->cq,
-		.recv_cq = pair->cq,
+		.send_cq = pair.client.cq,
+		.recv_cq = pair.client.cq,
 		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
 		.qp_type = type,
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-		.pd = pair->pd,
+		.pd = client.pd,
 		.send_ops_flags = IBV_QP_EX_WITH_SEND,
 	};
 	struct mlx5dv_qp_init_attr dv = {
@@ -321,18 +315,15 @@ static struct ibv_qp *create_qp_with(struct pair *pair, enum ibv_qp_type type, u
 	};
 
 	errno = 0;
-	return mlx5dv_create_qp(pair->context, &attr, &dv);
+	return mlx5dv_create_qp(client.context, &attr, &dv);
 }
 
 /* mlx5dv_wr_post(3), USAGE: a QP that cannot have all the builders that were asked for is not made. */
 static void qp_with_builders_of_its_type(void **state)
 {
-	struct pair pair;
-
 	(void)state;
-	pair_open(&pair, 0, 0);
 	for (uint64_t ops = 1; ops < 32; ops++) {
-		struct ibv_qp *qp = create_qp_with(&pair, IBV_QPT_RC, ops);
+		struct ibv_qp *qp = create_qp_with(IBV_QPT_RC, ops);
 
 		if (ops < 8) {
 			assert_non_null(qp);
@@ -341,96 +332,103 @@ static void qp_with_builders_of_its_type(void **state)
 			assert_null(qp);
 			assert_int_not_equal(errno, 0);
 		}
-		assert_null(create_qp_with(&pair, IBV_QPT_UC, ops));
-		assert_null(create_qp_with(&pair, IBV_QPT_UD, ops));
+		assert_null(create_qp_with(IBV_QPT_UC, ops));
+		assert_null(create_qp_with(IBV_QPT_UD, ops));
 	}
-	assert_null(create_qp_with(&pair, IBV_QPT_UD, MLX5DV_QP_EX_WITH_MKEY_CONFIGURE));
-	assert_int_equal(errno, EOPNOTSUPP);
-	assert_null(create_qp_with(&pair, IBV_QPT_RC, MLX5DV_QP_EX_WITH_RAW_WQE));
-	assert_int_equal(errno, EOPNOTSUPP);
-	pair_close(&pair);
+	expect_null(create_qp_with(IBV_QPT_UD, MLX5DV_QP_EX_WITH_MKEY_CONFIGURE), EOPNOTSUPP);
+	expect_null(create_qp_with(IBV_QPT_RC, MLX5DV_QP_EX_WITH_RAW_WQE), EOPNOTSUPP);
 }
 
 /* ---- rings by hand --------------------------------------------------------------------------------- */
 
+struct rings {
+	struct mlx5dv_qp qp;
+	struct mlx5dv_cq cq;
+	struct mlx5dv_pd pd;
+	struct mlx5_cqe64 *cqe;
+};
+
+static struct rings rings_of(struct endpoint *endpoint)
+{
+	struct rings rings = {.qp.comp_mask = UINT64_MAX, .cq.comp_mask = UINT64_MAX, .pd.comp_mask = UINT64_MAX};
+	struct mlx5dv_obj obj = {
+		.qp = {.in = endpoint->qp, .out = &rings.qp},
+		.cq = {.in = endpoint->cq, .out = &rings.cq},
+		.pd = {.in = endpoint->side->pd, .out = &rings.pd},
+	};
+
+	expect_error(mlx5dv_init_obj(&obj, MLX5DV_OBJ_QP | MLX5DV_OBJ_CQ | MLX5DV_OBJ_PD), 0);
+	rings.cqe = rings.cq.buf;
+	return rings;
+}
+
+/* One completion in the CQ, not polled yet. */
+static void expect_one_cqe(const struct rings *rings, uint8_t opcode, uint32_t qp_num)
+{
+	assert_int_equal(mlx5dv_get_cqe_opcode(&rings->cqe[0]), opcode);
+	assert_int_equal(mlx5dv_get_cqe_owner(&rings->cqe[0]), 0);
+	assert_int_equal(be32toh(rings->cqe[0].sop_drop_qpn) & 0xffffff, qp_num);
+	assert_int_equal(mlx5dv_get_cqe_opcode(&rings->cqe[1]), MLX5_CQE_INVALID);
+	assert_int_equal(be32toh(rings->cq.dbrec[0]), 0);
+}
+
 /* A QP and its CQ as mlx5dv_init_obj(3) shows them hold what ordinary calls put there. */
 static void rings_are_the_real_ones(void **state)
 {
-	struct pair pair;
-	struct mlx5dv_qp qp = {.comp_mask = UINT64_MAX};
-	struct mlx5dv_cq cq = {.comp_mask = UINT64_MAX};
-	struct mlx5dv_pd pd = {.comp_mask = UINT64_MAX};
-	struct mlx5dv_obj obj = {.qp.out = &qp, .cq.out = &cq, .pd.out = &pd};
-	struct ibv_recv_wr recv = {.wr_id = 5}, *bad_recv;
-	struct ibv_send_wr send = {.opcode = IBV_WR_SEND_WITH_IMM, .send_flags = IBV_SEND_SIGNALED},
-			   *bad_send;
-	const uint8_t *wqe;
-	struct mlx5_cqe64 *cqe;
+	struct rings client_rings = rings_of(&pair.client), server_rings = rings_of(&pair.server);
+	struct mlx5dv_qp *qp = &client_rings.qp;
+	struct mlx5dv_cq *cq = &client_rings.cq;
+	struct ibv_send_wr send = {.wr_id = 6,
+				   .opcode = IBV_WR_SEND_WITH_IMM,
+				   .send_flags = IBV_SEND_SIGNALED,
+				   .imm_data = htobe32(0x12345678)};
+	const uint8_t *wqe = qp->sq.buf;
 
 	(void)state;
-	pair_open(&pair, 0, 0);
-	obj.qp.in = pair.qp[0];
-	obj.cq.in = pair.cq;
-	obj.pd.in = pair.pd;
-	assert_int_equal(mlx5dv_init_obj(&obj, MLX5DV_OBJ_QP | MLX5DV_OBJ_CQ | MLX5DV_OBJ_PD), 0);
-	assert_int_equal(qp.comp_mask, 0);
-	assert_int_equal(qp.sq.stride, 64);
-	assert_int_equal(qp.rq.stride, 16);
-	assert_int_equal(qp.rq.wqe_cnt, 16);
-	assert_int_equal(qp.bf.size, 0);
-	assert_int_equal(cq.comp_mask, 0);
-	assert_int_equal(cq.cqe_cnt, pair.cq->cqe + 1);
-	assert_int_equal(cq.cqe_size, 64);
-	assert_int_equal(pd.comp_mask, 0);
+	assert_int_equal(qp->comp_mask, 0);
+	assert_int_equal(qp->sq.stride, 64);
+	assert_int_equal(qp->rq.stride, 16 * PAIR_SGES);
+	assert_int_equal(qp->rq.wqe_cnt, PAIR_WRS);
+	assert_int_equal(qp->bf.size, 0);
+	assert_int_equal(cq->comp_mask, 0);
+	assert_int_equal(cq->cqe_cnt, pair.client.cq->cqe + 1);
+	assert_int_equal(cq->cqe_size, 64);
+	assert_int_equal(client_rings.pd.comp_mask, 0);
 
-	assert_int_equal(ibv_post_recv(pair.qp[1], &recv, &bad_recv), 0);
-	assert_int_equal(ibv_post_recv(pair.qp[0], &recv, &bad_recv), 0);
-	assert_int_equal(be32toh(qp.dbrec[MLX5_RCV_DBR]), 1);
-	assert_int_equal(be32toh(qp.dbrec[MLX5_SND_DBR]), 0);
-	assert_int_equal(be32toh(((__be32 *)qp.rq.buf)[1]), 0x100); /* lkey of the terminating entry */
-	send.imm_data = htobe32(0x12345678);
-	assert_int_equal(ibv_post_send(pair.qp[0], &send, &bad_send), 0);
-	assert_int_equal(be32toh(qp.dbrec[MLX5_SND_DBR]), 1);
-	wqe = qp.sq.buf;
+	post_receive(&pair.server, 5, NULL, 0);
+	assert_int_equal(be32toh(server_rings.qp.dbrec[MLX5_RCV_DBR]), 1);
+	assert_int_equal(be32toh(server_rings.qp.dbrec[MLX5_SND_DBR]), 0);
+	/* The lkey of the terminating entry. */
+	assert_int_equal(be32toh(((__be32 *)server_rings.qp.rq.buf)[1]), 0x100);
+	post_send(&pair.client, &send);
+	assert_int_equal(be32toh(qp->dbrec[MLX5_SND_DBR]), 1);
 	assert_int_equal(wqe[3], MLX5_OPCODE_SEND_IMM);
-	assert_int_equal(wqe[4] << 16 | wqe[5] << 8 | wqe[6], pair.qp[0]->qp_num);
+	assert_int_equal(wqe[4] << 16 | wqe[5] << 8 | wqe[6], pair.client.qp->qp_num);
 
-	/* Two completions, in whichever order. */
-	cqe = cq.buf;
-	for (int i = 0; i < 2; i++) {
-		assert_int_equal(mlx5dv_get_cqe_owner(&cqe[i]), 0);
-		if (mlx5dv_get_cqe_opcode(&cqe[i]) == MLX5_CQE_REQ) {
-			assert_int_equal(be32toh(cqe[i].sop_drop_qpn),
-					 (uint32_t)MLX5_OPCODE_SEND_IMM << 24 | pair.qp[0]->qp_num);
-			continue;
-		}
-		assert_int_equal(mlx5dv_get_cqe_opcode(&cqe[i]), MLX5_CQE_RESP_SEND_IMM);
-		assert_int_equal(be32toh(cqe[i].imm_inval_pkey), 0x12345678);
-		assert_int_equal(be32toh(cqe[i].sop_drop_qpn) & 0xffffff, pair.qp[1]->qp_num);
-	}
-	assert_int_equal(mlx5dv_get_cqe_opcode(&cqe[2]), MLX5_CQE_INVALID);
-	pair_poll(&pair);
-	pair_poll(&pair);
-	assert_int_equal(be32toh(cq.dbrec[0]), 2);
+	expect_one_cqe(&client_rings, MLX5_CQE_REQ, pair.client.qp->qp_num);
+	assert_int_equal(be32toh(client_rings.cqe->sop_drop_qpn) >> 24, MLX5_OPCODE_SEND_IMM);
+	expect_one_cqe(&server_rings, MLX5_CQE_RESP_SEND_IMM, pair.server.qp->qp_num);
+	assert_int_equal(be32toh(server_rings.cqe->imm_inval_pkey), 0x12345678);
+	expect_completion(&pair.client, 6, IBV_WC_SEND);
+	expect_completion(&pair.server, 5, IBV_WC_RECV);
+	assert_int_equal(be32toh(cq->dbrec[0]), 1);
 
 	/* Doorbell registers: a program that rings them must live on. */
-	*(volatile uint64_t *)qp.bf.reg = UINT64_MAX;
-	*(volatile uint64_t *)((uint8_t *)qp.bf.reg + 256) = UINT64_MAX;
-	*(volatile uint64_t *)((uint8_t *)cq.cq_uar + MLX5_CQ_DOORBELL) = UINT64_MAX;
-	pair_close(&pair);
+	*(volatile uint64_t *)qp->bf.reg = UINT64_MAX;
+	*(volatile uint64_t *)((uint8_t *)qp->bf.reg + 256) = UINT64_MAX;
+	*(volatile uint64_t *)((uint8_t *)cq->cq_uar + MLX5_CQ_DOORBELL) = UINT64_MAX;
 }
 
 /* Both sizes of a CQE, other sizes refused, and the ring has entries of that size. */
 static void completion_queue_with_a_cqe_size(void **state)
 {
 	static const uint16_t sizes[] = {64, 128, 0, 32, 100, 256};
-	struct ibv_context *context = open_first_device();
+	struct ibv_context *context = open_device();
 
 	(void)state;
 	for (int i = 0; i < 6; i++) {
 		struct ibv_cq_init_attr_ex attr = {.cqe = 10};
-		struct mlx5dv_cq_init_attr dv = {.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE,
-						 .cqe_size = sizes[i]};
+		struct mlx5dv_cq_init_attr dv = {.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE, .cqe_size = sizes[i]};
 		struct mlx5dv_cq out = {0};
 		struct mlx5dv_obj obj = {.cq.out = &out};
 		struct ibv_cq_ex *cq;
@@ -456,10 +454,8 @@ static void completion_queue_with_a_cqe_size(void **state)
 
 static void shared_receive_queue_and_address_by_hand(void **state)
 {
-	struct pair pair;
 	struct ibv_srq_init_attr init = {.attr = {.max_wr = 7, .max_sge = 1}};
-	struct ibv_ah_attr address = {
-		.is_global = 1, .port_num = 1, .grh = {.hop_limit = 9, .flow_label = 0x12345}};
+	struct ibv_ah_attr address = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 9, .flow_label = 0x12345}};
 	struct mlx5dv_srq srq = {.comp_mask = UINT64_MAX};
 	struct mlx5dv_ah ah = {.comp_mask = UINT64_MAX};
 	struct mlx5dv_obj obj = {.srq.out = &srq, .ah.out = &ah};
@@ -467,12 +463,11 @@ static void shared_receive_queue_and_address_by_hand(void **state)
 	uint32_t number;
 
 	(void)state;
-	pair_open(&pair, 0, 0);
-	obj.srq.in = ibv_create_srq(pair.pd, &init);
+	obj.srq.in = ibv_create_srq(client.pd, &init);
 	assert_non_null(obj.srq.in);
-	address.grh.dgid = pair.gid;
-	address.grh.sgid_index = (uint8_t)pair.gid_index;
-	obj.ah.in = ibv_create_ah(pair.pd, &address);
+	address.grh.dgid = server.gid;
+	address.grh.sgid_index = client.gid_index;
+	obj.ah.in = ibv_create_ah(client.pd, &address);
 	assert_non_null(obj.ah.in);
 	assert_int_equal(mlx5dv_init_obj(&obj, MLX5DV_OBJ_SRQ | MLX5DV_OBJ_AH), 0);
 
@@ -488,15 +483,13 @@ static void shared_receive_queue_and_address_by_hand(void **state)
 
 	assert_int_equal(ah.comp_mask, 0);
 	assert_int_equal(ah.av->hop_limit, 9);
-	assert_memory_equal(ah.av->rgid, &pair.gid, 16);
+	assert_memory_equal(ah.av->rgid, &server.gid, 16);
 	assert_int_equal(be32toh(ah.av->grh_gid_fl) & 0xfffff, 0x12345);
-	assert_int_equal(be32toh(ah.av->grh_gid_fl) >> 30,
-			 0); /* reserved on Ethernet: there always is a GRH */
+	assert_int_equal(be32toh(ah.av->grh_gid_fl) >> 30, 0); /* reserved on Ethernet: there always is a GRH */
 	assert_int_equal(ah.av->dqp_dct, 0);
 
 	assert_int_equal(ibv_destroy_ah(obj.ah.in), 0);
 	assert_int_equal(ibv_destroy_srq(obj.srq.in), 0);
-	pair_close(&pair);
 }
 
 static void init_obj_without_objects(void **state)
@@ -513,44 +506,41 @@ static void init_obj_without_objects(void **state)
 static void init_obj_of_version_1_0(void **state)
 {
 	int (*old)(struct mlx5dv_obj *, uint64_t) = dlvsym(RTLD_DEFAULT, "mlx5dv_init_obj", "MLX5_1.0");
-	struct pair pair;
 	struct mlx5dv_cq now = {0}, then = {0};
 	struct mlx5dv_obj obj = {.cq.out = &now};
 
 	(void)state;
 	assert_non_null(old);
-	pair_open(&pair, 0, 0);
-	obj.cq.in = pair.cq;
+	obj.cq.in = pair.client.cq;
 	assert_int_equal(mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ), 0);
 	obj.cq.out = &then;
 	assert_int_equal(old(&obj, MLX5DV_OBJ_CQ), 0);
 	assert_ptr_not_equal(then.cq_uar, now.cq_uar);
 	assert_ptr_equal(*(void **)then.cq_uar, now.cq_uar);
 	assert_int_equal(then.cqn, now.cqn);
-	pair_close(&pair);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
+	const struct CMUnitTest cases[] = {
 		cmocka_unit_test(open_device_takes_known_flags),
 		cmocka_unit_test(query_device_fills_what_is_asked),
 		cmocka_unit_test(clock_info_leads_to_the_wall_clock),
 		cmocka_unit_test(query_port_knows_no_switch),
 		cmocka_unit_test(reserved_qpns_are_unique),
-		cmocka_unit_test(reserved_qpn_of_a_living_qp),
+		API_CASE(reserved_qpn_of_a_living_qp),
 		cmocka_unit_test(device_memory_by_type),
 		cmocka_unit_test(mkey_flags_in_order),
 		cmocka_unit_test(mkey_capacity_is_told),
-		cmocka_unit_test(udp_source_port_needs_a_running_connection),
-		cmocka_unit_test(no_link_aggregation),
-		cmocka_unit_test(qp_with_builders_of_its_type),
-		cmocka_unit_test(rings_are_the_real_ones),
+		API_CASE(udp_source_port_needs_a_running_connection),
+		API_CASE(no_link_aggregation),
+		API_CASE(qp_with_builders_of_its_type),
+		API_CASE(rings_are_the_real_ones),
 		cmocka_unit_test(completion_queue_with_a_cqe_size),
-		cmocka_unit_test(shared_receive_queue_and_address_by_hand),
+		API_CASE(shared_receive_queue_and_address_by_hand),
 		cmocka_unit_test(init_obj_without_objects),
-		cmocka_unit_test(init_obj_of_version_1_0),
+		API_CASE(init_obj_of_version_1_0),
 	};
 
-	return cmocka_run_group_tests_name("mlx5dv_calls", tests, NULL, NULL);
+	return run_cases("mlx5dv_calls", cases);
 }

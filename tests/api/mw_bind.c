@@ -30,8 +30,7 @@ static void ud_qp_refused(void **state)
 
 	(void)state;
 	pair_open(&datagrams, &client, &server, &options);
-	expect_send(&datagrams, view_memory(&server, 0, 100), client_memory(100), IBV_WC_SUCCESS,
-		    IBV_WC_SUCCESS);
+	expect_send(&datagrams, view_memory(&server, 0, 100), client_memory(100), IBV_WC_SUCCESS, IBV_WC_SUCCESS);
 	expect_error(ibv_bind_mw(datagrams.server.qp, mw, &bind), 0);
 	expect_status(&datagrams.server, BIND_WR_ID, IBV_WC_LOC_QP_OP_ERR);
 	expect_idle(&datagrams.server);
@@ -50,8 +49,8 @@ static void unsignalled_bind_has_no_completion(void **state)
 	bind.send_flags = 0;
 	expect_error(ibv_bind_mw(pair.server.qp, mw, &bind), 0);
 	expect_nothing_posted(&pair.server); /* nothing that completes */
-	expect_write(&pair, client_memory(100),
-		     view_part(window_view(mw, WINDOW_START, WINDOW_LENGTH), 10, 100), IBV_WC_SUCCESS);
+	expect_write(&pair, client_memory(100), view_part(window_view(mw, WINDOW_START, WINDOW_LENGTH), 10, 100),
+		     IBV_WC_SUCCESS);
 }
 
 static void sq_sig_all_completes_every_bind(void **state)
@@ -114,9 +113,7 @@ static void zero_based_refused_by_connectx(void **state)
 	if (!in_profile("connectx", __func__))
 		return;
 	mw = side_alloc_mw(&server, IBV_MW_TYPE_1);
-	expect_refused(mw,
-		       bind_request(WINDOW_START, WINDOW_LENGTH,
-				    IBV_ACCESS_ZERO_BASED | IBV_ACCESS_REMOTE_WRITE),
+	expect_refused(mw, bind_request(WINDOW_START, WINDOW_LENGTH, IBV_ACCESS_ZERO_BASED | IBV_ACCESS_REMOTE_WRITE),
 		       EINVAL);
 	expect_no_remote_access(window_view(mw, WINDOW_START, WINDOW_LENGTH));
 }
@@ -164,8 +161,7 @@ static void queue_that_takes_no_bind(struct ibv_mw *mw)
 	expect_nothing_posted(&pair.server);
 
 	for (uint32_t i = 0; i < pair.server.cap.max_send_wr; i++) {
-		struct ibv_send_wr wr = {
-			.wr_id = i, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED};
+		struct ibv_send_wr wr = {.wr_id = i, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED};
 
 		post_send(&pair.server, &wr);
 	}
@@ -211,17 +207,15 @@ static void errno_values(void **state)
 static void failed_bind_is_a_completion(void **state)
 {
 	struct ibv_mr *mr = side_register(&server, WINDOW_START, WINDOW_LENGTH, SIDE_ACCESS);
-	struct ibv_mr *no_bind =
-		side_register(&server, WINDOW_START, WINDOW_LENGTH, SIDE_ACCESS & ~IBV_ACCESS_MW_BIND);
+	struct ibv_mr *no_bind = side_register(&server, WINDOW_START, WINDOW_LENGTH, SIDE_ACCESS & ~IBV_ACCESS_MW_BIND);
 	const uint64_t first = side_address(&server, WINDOW_START);
 	const struct {
 		struct ibv_mr *mr;
 		uint64_t addr, length;
 	} binds[] = {
-		{mr, first - 1, WINDOW_LENGTH},     {mr, first, WINDOW_LENGTH + 1},
-		{mr, first + WINDOW_LENGTH - 1, 2}, {mr, first + WINDOW_LENGTH, 1},
-		{mr, first + 2 * WINDOW_LENGTH, 1}, {mr, first, UINT64_C(1) << 31},
-		{mr, UINT64_MAX - 99, 4096},        {no_bind, first, WINDOW_LENGTH},
+		{mr, first - 1, WINDOW_LENGTH}, {mr, first, WINDOW_LENGTH + 1},     {mr, first + WINDOW_LENGTH - 1, 2},
+		{mr, first + WINDOW_LENGTH, 1}, {mr, first + 2 * WINDOW_LENGTH, 1}, {mr, first, UINT64_C(1) << 31},
+		{mr, UINT64_MAX - 99, 4096},    {no_bind, first, WINDOW_LENGTH},
 	};
 	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_1);
 
@@ -255,15 +249,15 @@ static void failed_bind_keeps_old_binding(void **state)
 	assert_int_equal(mw->rkey, ibv_inc_rkey(bound.key));
 	expect_status(&pair.server, BIND_WR_ID, IBV_WC_MW_BIND_ERR);
 	expect_write(&other, client_memory(100), view_part(bound, 10, 100), IBV_WC_SUCCESS);
-	expect_write(&other, client_memory(100),
-		     view_part(window_view(mw, WINDOW_START, WINDOW_LENGTH), 10, 100), IBV_WC_REM_ACCESS_ERR);
+	expect_write(&other, client_memory(100), view_part(window_view(mw, WINDOW_START, WINDOW_LENGTH), 10, 100),
+		     IBV_WC_REM_ACCESS_ERR);
 
 	mw->rkey = bound.key;
 	bind = bind_request(2 * WINDOW_START, WINDOW_LENGTH, IBV_ACCESS_REMOTE_WRITE);
 	expect_error(ibv_bind_mw(other.server.qp, mw, &bind), 0);
 	expect_completion(&other.server, BIND_WR_ID, IBV_WC_BIND_MW);
-	expect_write(&other, client_memory(100),
-		     view_part(window_view(mw, 2 * WINDOW_START, WINDOW_LENGTH), 10, 100), IBV_WC_SUCCESS);
+	expect_write(&other, client_memory(100), view_part(window_view(mw, 2 * WINDOW_START, WINDOW_LENGTH), 10, 100),
+		     IBV_WC_SUCCESS);
 	expect_write(&other, client_memory(100), view_part(bound, 10, 100), IBV_WC_REM_ACCESS_ERR);
 	pair_close(&other);
 }

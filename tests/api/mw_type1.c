@@ -16,8 +16,7 @@ static void write_through_window(void **state)
 
 static void window_starts_at_addr(void **state)
 {
-	struct view window =
-		bind_window(side_alloc_mw(&server, IBV_MW_TYPE_1), 5001, 64, IBV_ACCESS_REMOTE_WRITE);
+	struct view window = bind_window(side_alloc_mw(&server, IBV_MW_TYPE_1), 5001, 64, IBV_ACCESS_REMOTE_WRITE);
 
 	(void)state;
 	expect_write(&pair, client_memory(1), view_part(window, 0, 1), IBV_WC_SUCCESS);
@@ -34,15 +33,13 @@ static void window_spans_length(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++) {
-		struct view window =
-			bind_window(mw, ranges[i].start, ranges[i].length, IBV_ACCESS_REMOTE_WRITE);
+		struct view window = bind_window(mw, ranges[i].start, ranges[i].length, IBV_ACCESS_REMOTE_WRITE);
 		int64_t length = (int64_t)ranges[i].length;
 
 		note("length %ld", length);
 		expect_write(&pair, client_memory(1), view_part(window, length - 1, 1), IBV_WC_SUCCESS);
 		expect_write(&pair, client_memory(1), view_part(window, length, 1), IBV_WC_REM_ACCESS_ERR);
-		expect_write(&pair, client_memory(2), view_part(window, length - 1, 2),
-			     IBV_WC_REM_ACCESS_ERR);
+		expect_write(&pair, client_memory(2), view_part(window, length - 1, 2), IBV_WC_REM_ACCESS_ERR);
 	}
 }
 
@@ -62,15 +59,13 @@ static void uc_qp_binds(void **state)
 static void unbound_window_gives_no_access(void **state)
 {
 	(void)state;
-	expect_no_remote_access(
-		window_view(side_alloc_mw(&server, IBV_MW_TYPE_1), WINDOW_START, WINDOW_LENGTH));
+	expect_no_remote_access(window_view(side_alloc_mw(&server, IBV_MW_TYPE_1), WINDOW_START, WINDOW_LENGTH));
 }
 
 static void no_flags_no_rights(void **state)
 {
 	(void)state;
-	expect_no_remote_access(
-		bind_window(side_alloc_mw(&server, IBV_MW_TYPE_1), WINDOW_START, WINDOW_LENGTH, 0));
+	expect_no_remote_access(bind_window(side_alloc_mw(&server, IBV_MW_TYPE_1), WINDOW_START, WINDOW_LENGTH, 0));
 }
 
 static enum ibv_wc_status allowed(unsigned int access, unsigned int right)
@@ -111,8 +106,8 @@ static void remote_write_right(void **state)
 
 static void remote_read_right(void **state)
 {
-	struct view window = bind_window(side_alloc_mw(&server, IBV_MW_TYPE_1), WINDOW_START, WINDOW_LENGTH,
-					 IBV_ACCESS_REMOTE_READ);
+	struct view window =
+		bind_window(side_alloc_mw(&server, IBV_MW_TYPE_1), WINDOW_START, WINDOW_LENGTH, IBV_ACCESS_REMOTE_READ);
 
 	(void)state;
 	expect_read(&pair, client_memory(WINDOW_LENGTH), window, IBV_WC_SUCCESS);
@@ -136,8 +131,8 @@ static void remote_atomic_right(void **state)
 static void right_needs_local_write(unsigned int right)
 {
 	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_1);
-	struct ibv_mr *read_only = side_register(&server, WINDOW_START, WINDOW_LENGTH,
-						 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_MW_BIND);
+	struct ibv_mr *read_only =
+		side_register(&server, WINDOW_START, WINDOW_LENGTH, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_MW_BIND);
 	struct ibv_mw_bind bind = bind_request(WINDOW_START, WINDOW_LENGTH, right);
 
 	bind.bind_info.mr = read_only;
@@ -145,8 +140,7 @@ static void right_needs_local_write(unsigned int right)
 	bind.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_READ;
 	expect_error(ibv_bind_mw(pair.server.qp, mw, &bind), 0);
 	expect_completion(&pair.server, BIND_WR_ID, IBV_WC_BIND_MW);
-	expect_read(&pair, client_memory(WINDOW_LENGTH), window_view(mw, WINDOW_START, WINDOW_LENGTH),
-		    IBV_WC_SUCCESS);
+	expect_read(&pair, client_memory(WINDOW_LENGTH), window_view(mw, WINDOW_START, WINDOW_LENGTH), IBV_WC_SUCCESS);
 }
 
 static void write_right_needs_local_write(void **state)
@@ -171,9 +165,8 @@ static void zero_based_offset(void **state)
 	if (!in_profile("man", __func__))
 		return;
 	mw = side_alloc_mw(&server, IBV_MW_TYPE_1);
-	window = at_address =
-		bind_window(mw, 3 * 4096, WINDOW_LENGTH,
-			    IBV_ACCESS_ZERO_BASED | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+	window = at_address = bind_window(mw, 3 * 4096, WINDOW_LENGTH,
+					  IBV_ACCESS_ZERO_BASED | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
 	window.address = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(offsets); i++)
 		expect_write(&pair, client_memory(1), view_part(window, offsets[i], 1), IBV_WC_SUCCESS);

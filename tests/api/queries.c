@@ -3,36 +3,11 @@
  * ibv_query_*: device, port, GIDs, P_Keys, clock; with the sizes that older and newer programs pass. The GID
  * table is that of SOFTHCA_GIDS=loopback, the same on every machine.
  */
+#include "support/objects.h"
+
 #include <arpa/inet.h>
 #include <endian.h>
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
-#include <infiniband/verbs.h>
-
-static struct ibv_context *context;
-
-static int open_device(void **state)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-
-	(void)state;
-	context = list && list[0] ? ibv_open_device(list[0]) : NULL;
-	ibv_free_device_list(list);
-	return context ? 0 : -1;
-}
-
-static int close_device(void **state)
-{
-	(void)state;
-	return ibv_close_device(context);
-}
 
 /* What programs of the mlx5 class gate on, and what they compute sizes from. */
 static void device_looks_like_a_connectx_6_dx(void **state)
@@ -52,8 +27,7 @@ static void device_looks_like_a_connectx_6_dx(void **state)
 	assert_int_equal(attr.max_pkeys, 1);
 	assert_int_equal(attr.atomic_cap, IBV_ATOMIC_HCA);
 	assert_true(attr.max_qp > 0 && attr.max_qp_wr > 0 && attr.max_sge > 0 && attr.max_sge_rd > 0);
-	assert_true(attr.max_cq > 0 && attr.max_cqe > 0 && attr.max_mr > 0 && attr.max_mw > 0 &&
-		    attr.max_pd > 0);
+	assert_true(attr.max_cq > 0 && attr.max_cqe > 0 && attr.max_mr > 0 && attr.max_mw > 0 && attr.max_pd > 0);
 	assert_true(attr.max_srq > 0 && attr.max_srq_wr > 0 && attr.max_srq_sge > 0 && attr.max_ah > 0);
 	assert_true(attr.max_qp_rd_atom > 0 && attr.max_qp_init_rd_atom > 0 && attr.max_res_rd_atom > 0);
 	assert_true(attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW);
@@ -79,6 +53,9 @@ static void extended_attributes(void **state)
 	assert_memory_equal(&attr.orig_attr, &plain, sizeof(plain));
 	assert_int_equal(attr.odp_caps.general_caps, IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT);
 	assert_int_equal(attr.odp_caps.per_transport_caps.rc_odp_caps, 0x3f);
+	/* ibv_create_qp(3): UC has no SRQ */
+	assert_int_equal(attr.odp_caps.per_transport_caps.uc_odp_caps,
+			 IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE);
 	assert_true(attr.odp_caps.per_transport_caps.ud_odp_caps & IBV_ODP_SUPPORT_SEND);
 	assert_false(attr.odp_caps.per_transport_caps.ud_odp_caps & IBV_ODP_SUPPORT_WRITE);
 	assert_int_equal(attr.xrc_odp_caps, 0);
@@ -217,9 +194,8 @@ static void expect_gid(const union ibv_gid *gid, unsigned int index)
 	union ibv_gid expected = {{0}};
 
 	if (index < 4)
-		assert_int_equal(inet_pton(AF_INET6, index < 2 ? "fe80::200:ff:fe00:0" : "::ffff:127.0.0.1",
-					   expected.raw),
-				 1);
+		assert_int_equal(
+			inet_pton(AF_INET6, index < 2 ? "fe80::200:ff:fe00:0" : "::ffff:127.0.0.1", expected.raw), 1);
 	assert_memory_equal(gid, &expected, sizeof(expected));
 }
 
@@ -341,5 +317,5 @@ int main(void)
 
 	setenv("SOFTHCA_GIDS", "loopback", 1);
 	setenv("SOFTHCA_MTU", "1024", 1);
-	return cmocka_run_group_tests(tests, open_device, close_device);
+	return cmocka_run_group_tests(tests, objects_open, objects_close);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules 1 to 13: keys on the way of a request. The client writes to keys of the server. */
+/* Rules 1 to 13 and 66: keys on the way of a request. The client writes to keys of the server. */
 #include "rule_cases.h"
 
 #include <sys/mman.h>
@@ -43,9 +43,10 @@ static void key_free(void)
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 
 	write_to(mkey->rkey, 32);
-	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, KEY_FREE, "RDMA_WRITE",
-		       "key 0x%x is a layout key that is not configured or not bound; the request covers [0x20, +16)",
-		       mkey->rkey);
+	expect_failure(
+		&pair.client, WR_ID, REM_ACCESS_ERR, KEY_FREE, "RDMA_WRITE",
+		"key 0x%x is a layout key that is not configured, not bound, or was invalidated; the request covers [0x20, +16)",
+		mkey->rkey);
 }
 
 static void key_stale(void)
@@ -54,7 +55,7 @@ static void key_stale(void)
 
 	write_to(other_tag, side_address(&server, 0));
 	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, KEY_STALE, "RDMA_WRITE",
-		       "key 0x%x has not the tag of the memory region of that index, whose number is 0x%x; the request "
+		       "no key has the number 0x%x: the memory region of that index has 0x%x; the request "
 		       "covers [0x%" PRIx64 ", +16)",
 		       other_tag, server.mr->rkey, side_address(&server, 0));
 }
@@ -153,9 +154,10 @@ static void layout_short(void)
 	struct mlx5dv_mkey *mkey = interleave(side_interleaved(&server, 0, 65536 + 24, 0), 1);
 
 	write_to(mkey->rkey, 20);
-	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, LAYOUT_SHORT, "RDMA_WRITE",
-		       "key 0x%x is a layout key whose layout translates 24 bytes; the request needs [0x14, +16) of them",
-		       mkey->rkey);
+	expect_failure(
+		&pair.client, WR_ID, REM_ACCESS_ERR, LAYOUT_SHORT, "RDMA_WRITE",
+		"key 0x%x is a layout key whose layout translates 24 bytes; the request needs [0x14, +16) of them",
+		mkey->rkey);
 }
 
 static void layout_wraps(void)
@@ -165,10 +167,11 @@ static void layout_wraps(void)
 	struct mlx5dv_mkey *mkey = interleave(entry, 2);
 
 	write_to(mkey->rkey, BYTES);
-	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, LAYOUT_WRAPS, "RDMA_WRITE",
-		       "an entry of the layout begins at 0xffffffffffffff00 of key 0x%x; its repetition 0x100 further on, "
-		       "byte 0x0 of it, is beyond the address space (needed: 16 bytes)",
-		       server.mr->lkey);
+	expect_failure(
+		&pair.client, WR_ID, REM_ACCESS_ERR, LAYOUT_WRAPS, "RDMA_WRITE",
+		"an entry of the layout begins at 0xffffffffffffff00 of key 0x%x; its repetition 0x100 further on, "
+		"byte 0x0 of it, is beyond the address space (needed: 16 bytes)",
+		server.mr->lkey);
 }
 
 static void window_region_gone(void)
@@ -186,6 +189,19 @@ static void window_region_gone(void)
 		       region, side_address(&server, 64));
 }
 
+static void region_has_windows(void)
+{
+	struct ibv_mr *mr = ibv_reg_mr(server.pd, server.memory, PAGE, SIDE_ACCESS);
+	struct ibv_mw *mw = ibv_alloc_mw(server.pd, IBV_MW_TYPE_2);
+
+	lend(mw, mr, PAGE, IBV_ACCESS_REMOTE_WRITE);
+	expect_error(ibv_dereg_mr(mr), EBUSY);
+	expect_refusal(REGION_HAS_WINDOWS, "ibv_dereg_mr → EBUSY: memory region 0x%x has 1 windows bound to it",
+		       mr->lkey);
+	expect_error(ibv_dealloc_mw(mw), 0);
+	expect_error(ibv_dereg_mr(mr), 0);
+}
+
 static const struct rule_case cases[] = {
 	CASE(KEY_UNKNOWN, key_unknown),
 	CASE(KEY_FREE, key_free),
@@ -198,7 +214,8 @@ static const struct rule_case cases[] = {
 	CASE(KEY_DEPTH, key_depth),
 	CASE(LAYOUT_SHORT, layout_short),
 	CASE(LAYOUT_WRAPS, layout_wraps),
-	CASE(WINDOW_REGION_GONE, window_region_gone),
+	CONNECTX_CASE(WINDOW_REGION_GONE, window_region_gone),
+	CASE(REGION_HAS_WINDOWS, region_has_windows),
 };
 
 RULE_CASES(key_cases, cases);

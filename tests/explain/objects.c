@@ -82,17 +82,17 @@ static void allocator_failed(void)
 						     .alloc = no_memory,
 						     .free = no_free};
 	struct ibv_pd *parent = ibv_alloc_parent_domain(client.context, &domain);
-	struct ibv_cq_init_attr_ex attr = {
-		.cqe = 63, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD, .parent_domain = parent};
+	struct ibv_cq_init_attr_ex attr = {.cqe = 63, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD, .parent_domain = parent};
 	struct softhca_explanation both[2];
 
 	assert_non_null(parent);
 	assert_null(ibv_create_cq_ex(client.context, &attr));
 	expect_error(errno, ENOMEM);
 	assert_int_equal(softhca_explanations(client.context, 0, both, 2), 2);
-	expect_explanation(&both[1], ALLOCATOR_FAILED,
-			   " ibv_parent_domain_init_attr.alloc → ENOMEM: the allocator of the parent domain returned NULL "
-			   "for 4096 bytes");
+	expect_explanation(
+		&both[1], ALLOCATOR_FAILED,
+		" ibv_parent_domain_init_attr.alloc → ENOMEM: the allocator of the parent domain returned NULL "
+		"for 4096 bytes");
 	expect_explanation(&both[0], QUEUE_MEMORY,
 			   " ibv_create_cq_ex → ENOMEM: no memory for a ring of 4096 bytes and its doorbell record");
 	expect_error(ibv_dealloc_pd(parent), 0);
@@ -118,7 +118,8 @@ static void dm_log_align(void)
 
 	assert_null(ibv_alloc_dm(client.context, &attr));
 	expect_error(errno, EINVAL);
-	expect_refusal(DM_LOG_ALIGN, "ibv_alloc_dm → EINVAL: an alignment of 2^40 is more than the device's 131072 bytes");
+	expect_refusal(DM_LOG_ALIGN,
+		       "ibv_alloc_dm → EINVAL: an alignment of 2^40 is more than the device's 131072 bytes");
 }
 
 static void dm_full(void)
@@ -160,8 +161,7 @@ static void dm_alignment(void)
 	uint8_t bytes[64];
 
 	expect_error(ibv_memcpy_from_dm(bytes, dm, 4, 7), EINVAL);
-	expect_refusal(DM_ALIGNMENT,
-		       "ibv_memcpy_from_dm → EINVAL: offset 4 and length 7 must be multiples of 4");
+	expect_refusal(DM_ALIGNMENT, "ibv_memcpy_from_dm → EINVAL: offset 4 and length 7 must be multiples of 4");
 	expect_error(ibv_free_dm(dm), 0);
 }
 
@@ -186,6 +186,19 @@ static void dm_mr_zero_based(void)
 	expect_error(errno, EINVAL);
 	expect_refusal(DM_MR_ZERO_BASED,
 		       "ibv_reg_dm_mr → EINVAL: access is LOCAL_WRITE: a region of device memory is zero-based");
+	expect_error(ibv_free_dm(dm), 0);
+}
+
+static void dm_mr_foreign(void)
+{
+	struct ibv_dm *dm = take_dm(64);
+
+	assert_null(ibv_reg_dm_mr(server.pd, dm, 0, 64, IBV_ACCESS_ZERO_BASED));
+	expect_error(errno, EINVAL);
+	expect_refusal(
+		DM_MR_FOREIGN,
+		"ibv_reg_dm_mr → EINVAL: the device memory with handle %u belongs to another context than the PD",
+		dm->handle);
 	expect_error(ibv_free_dm(dm), 0);
 }
 
@@ -216,6 +229,7 @@ static const struct rule_case cases[] = {
 	CASE(DM_ALIGNMENT, dm_alignment),
 	CASE(DM_MR_ACCESS, dm_mr_access),
 	CASE(DM_MR_ZERO_BASED, dm_mr_zero_based),
+	CASE(DM_MR_FOREIGN, dm_mr_foreign),
 	CASE(CHANNEL_IN_USE, channel_in_use),
 };
 

@@ -40,31 +40,46 @@ static void cq_comp_vector(void)
 	errno = 0;
 	assert_null(ibv_create_cq(client.context, 4, NULL, NULL, -1));
 	expect_error(errno, EINVAL);
-	expect_refusal(CQ_COMP_VECTOR,
-		       "ibv_create_cq → EINVAL: completion vector -1 does not exist; the device has vectors 0 to below %d",
-		       client.context->num_comp_vectors);
+	expect_refusal(
+		CQ_COMP_VECTOR,
+		"ibv_create_cq → EINVAL: completion vector -1 does not exist; the device has vectors 0 to below %d",
+		client.context->num_comp_vectors);
 }
 
 static void cq_comp_mask(void)
 {
 	cq_ex_fails((struct ibv_cq_init_attr_ex){.cqe = 4, .comp_mask = 0x80}, EINVAL);
-	expect_refusal(CQ_COMP_MASK, "ibv_create_cq_ex → EINVAL: comp_mask of struct ibv_cq_init_attr_ex is 0x80; known "
-				     "are 0x3");
+	expect_refusal(CQ_COMP_MASK,
+		       "ibv_create_cq_ex → EINVAL: comp_mask of struct ibv_cq_init_attr_ex is 0x80; known "
+		       "are 0x3");
 }
 
 static void cq_flags(void)
 {
 	cq_ex_fails((struct ibv_cq_init_attr_ex){.cqe = 4, .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS, .flags = 0x10},
 		    EINVAL);
-	expect_refusal(CQ_FLAGS, "ibv_create_cq_ex → EINVAL: flags of struct ibv_cq_init_attr_ex are 0x10; known are 0x3");
+	expect_refusal(CQ_FLAGS,
+		       "ibv_create_cq_ex → EINVAL: flags of struct ibv_cq_init_attr_ex are 0x10; known are 0x3");
 }
 
 static void cq_wc_flags(void)
 {
 	cq_ex_fails((struct ibv_cq_init_attr_ex){.cqe = 4, .wc_flags = UINT64_C(1) << 40}, EOPNOTSUPP);
-	expect_refusal(CQ_WC_FLAGS, "ibv_create_cq_ex → EOPNOTSUPP: wc_flags 0x10000000000 ask for fields that no "
-				    "completion has; known are 0x%x",
+	expect_refusal(CQ_WC_FLAGS,
+		       "ibv_create_cq_ex → EOPNOTSUPP: wc_flags 0x10000000000 ask for fields that no "
+		       "completion has; known are 0x%x",
 		       IBV_CREATE_CQ_SUP_WC_FLAGS);
+}
+
+static void cq_channel(void)
+{
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(server.context);
+
+	cq_ex_fails((struct ibv_cq_init_attr_ex){.cqe = 4, .channel = channel}, EBADF);
+	expect_refusal(CQ_CHANNEL,
+		       "ibv_create_cq_ex → EBADF: the completion channel with descriptor %d belongs to another context",
+		       channel->fd);
+	expect_error(ibv_destroy_comp_channel(channel), 0);
 }
 
 static void cq_parent_domain(void)
@@ -73,8 +88,9 @@ static void cq_parent_domain(void)
 						 .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD,
 						 .parent_domain = client.pd},
 		    EINVAL);
-	expect_refusal(CQ_PARENT_DOMAIN, "ibv_create_cq_ex → EINVAL: IBV_CQ_INIT_ATTR_MASK_PD is set and parent_domain is "
-					 "not a parent domain");
+	expect_refusal(CQ_PARENT_DOMAIN,
+		       "ibv_create_cq_ex → EINVAL: IBV_CQ_INIT_ATTR_MASK_PD is set and parent_domain is "
+		       "not a parent domain");
 }
 
 static void cq_cqe_size(void)
@@ -113,8 +129,9 @@ static void poll_comp_mask(void)
 
 	assert_non_null(cq);
 	expect_error(ibv_start_poll(cq, &poll), EINVAL);
-	expect_refusal(POLL_COMP_MASK,
-		       "ibv_start_poll → EINVAL: comp_mask of struct ibv_poll_cq_attr is 0x2; it is reserved and must be 0");
+	expect_refusal(
+		POLL_COMP_MASK,
+		"ibv_start_poll → EINVAL: comp_mask of struct ibv_poll_cq_attr is 0x2; it is reserved and must be 0");
 	expect_error(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
@@ -135,9 +152,10 @@ static void cqe_of_no_qp(void)
 	cqe->wqe_counter = htobe16(77);
 	cqe->op_own = 0;
 	assert_int_equal(ibv_poll_cq(cq, 1, &wc), -2);
-	expect_about_qp(CQE_OF_NO_QP, 0x123456,
-			" ibv_poll_cq: CQE with opcode 0 for QP 0x123456, user index 0xfedcb, counter 77 belongs to no queue "
-			"of this context");
+	expect_about_qp(
+		CQE_OF_NO_QP, 0x123456,
+		" ibv_poll_cq: CQE with opcode 0 for QP 0x123456, user index 0xfedcb, counter 77 belongs to no queue "
+		"of this context");
 	expect_error(ibv_destroy_cq(cq), 0);
 }
 
@@ -146,8 +164,9 @@ static void cq_modify_mask(void)
 	struct ibv_modify_cq_attr attr = {.attr_mask = 6};
 
 	expect_error(ibv_modify_cq(pair.client.cq, &attr), EINVAL);
-	expect_refusal(CQ_MODIFY_MASK, "ibv_modify_cq → EINVAL: attr_mask of struct ibv_modify_cq_attr is 0x6; it must be "
-				       "IBV_CQ_ATTR_MODERATE (1)");
+	expect_refusal(CQ_MODIFY_MASK,
+		       "ibv_modify_cq → EINVAL: attr_mask of struct ibv_modify_cq_attr is 0x6; it must be "
+		       "IBV_CQ_ATTR_MODERATE (1)");
 }
 
 static void cq_period(void)
@@ -155,8 +174,9 @@ static void cq_period(void)
 	struct ibv_modify_cq_attr attr = {.attr_mask = IBV_CQ_ATTR_MODERATE, .moderate = {.cq_period = 0x1000}};
 
 	expect_error(ibv_modify_cq(pair.client.cq, &attr), EINVAL);
-	expect_refusal(CQ_PERIOD, "ibv_modify_cq → EINVAL: a moderation period of 4096 microseconds is asked for; at most "
-				  "4095 are possible");
+	expect_refusal(CQ_PERIOD,
+		       "ibv_modify_cq → EINVAL: a moderation period of 4096 microseconds is asked for; at most "
+		       "4095 are possible");
 }
 
 static void cq_in_use(void)
@@ -172,8 +192,9 @@ static void cq_unpolled(void)
 		write_to(server.mr->rkey, side_address(&server, 0));
 	memcpy(server.expected, client.memory, BYTES);
 	expect_error(ibv_resize_cq(pair.client.cq, 1), EINVAL);
-	expect_refusal(CQ_UNPOLLED, "ibv_resize_cq → EINVAL: completions that wait to be polled leave no room to go on in "
-				    "a ring of 1 CQEs");
+	expect_refusal(CQ_UNPOLLED,
+		       "ibv_resize_cq → EINVAL: completions that wait to be polled leave no room to go on in "
+		       "a ring of 1 CQEs");
 }
 
 /* ---- shared receive queues -------------------------------------------------------------------------------------- */
@@ -225,9 +246,10 @@ static void srq_max_sge(void)
 static void srq_comp_mask(void)
 {
 	srq_ex_fails((struct ibv_srq_init_attr_ex){.comp_mask = 0x100, .pd = client.pd}, EOPNOTSUPP);
-	expect_refusal(SRQ_COMP_MASK,
-		       "ibv_create_srq_ex → EOPNOTSUPP: comp_mask of struct ibv_srq_init_attr_ex is 0x100; known are 0x%x",
-		       IBV_SRQ_INIT_ATTR_RESERVED - 1);
+	expect_refusal(
+		SRQ_COMP_MASK,
+		"ibv_create_srq_ex → EOPNOTSUPP: comp_mask of struct ibv_srq_init_attr_ex is 0x100; known are 0x%x",
+		IBV_SRQ_INIT_ATTR_RESERVED - 1);
 }
 
 static void srq_type(void)
@@ -236,8 +258,7 @@ static void srq_type(void)
 						   .srq_type = IBV_SRQT_XRC,
 						   .pd = client.pd},
 		     EOPNOTSUPP);
-	expect_refusal(SRQ_TYPE,
-		       "ibv_create_srq_ex → EOPNOTSUPP: srq_type 1 is not supported; basic SRQs (0) are");
+	expect_refusal(SRQ_TYPE, "ibv_create_srq_ex → EOPNOTSUPP: srq_type 1 is not supported; basic SRQs (0) are");
 }
 
 static void srq_pd(void)
@@ -263,8 +284,9 @@ static void srq_full(void)
 	for (uint64_t i = 0; i < 3; i++)
 		expect_error(post_to_srq(i, 0), 0);
 	expect_error(post_to_srq(0x98, 0), ENOMEM);
-	expect_refusal(SRQ_FULL, "ibv_post_srq_recv → ENOMEM: 3 receives are posted and not yet polled, as many as the SRQ "
-				 "holds (wr_id 0x98)");
+	expect_refusal(SRQ_FULL,
+		       "ibv_post_srq_recv → ENOMEM: 3 receives are posted and not yet polled, as many as the SRQ "
+		       "holds (wr_id 0x98)");
 	destroy_srq();
 }
 
@@ -277,8 +299,9 @@ static void srq_modify_mask(void)
 {
 	create_srq(3, 1);
 	srq_modify_fails((struct ibv_srq_attr){0}, 0xc);
-	expect_refusal(SRQ_MODIFY_MASK,
-		       "ibv_modify_srq → EINVAL: srq_attr_mask is 0xc; it may hold IBV_SRQ_MAX_WR (1) and IBV_SRQ_LIMIT (2)");
+	expect_refusal(
+		SRQ_MODIFY_MASK,
+		"ibv_modify_srq → EINVAL: srq_attr_mask is 0xc; it may hold IBV_SRQ_MAX_WR (1) and IBV_SRQ_LIMIT (2)");
 	destroy_srq();
 }
 
@@ -317,8 +340,10 @@ static void srq_in_use(void)
 static void cq_compression(void)
 {
 	dv_cq_fails((struct mlx5dv_cq_init_attr){.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE,
-						 .cqe_comp_res_format = 0x30});
-	expect_refusal(CQ_COMPRESSION, "XXX");
+						 .cqe_comp_res_format = 9});
+	expect_refusal(CQ_COMPRESSION,
+		       "mlx5dv_create_cq → EINVAL: cqe_comp_res_format is 0x9; it must name formats of 0x%x only",
+		       MLX5DV_CQE_RES_FORMAT_HASH | MLX5DV_CQE_RES_FORMAT_CSUM | MLX5DV_CQE_RES_FORMAT_CSUM_STRIDX);
 }
 
 static const struct rule_case cases[] = {
@@ -328,6 +353,7 @@ static const struct rule_case cases[] = {
 	CASE(CQ_FLAGS, cq_flags),
 	CASE(CQ_WC_FLAGS, cq_wc_flags),
 	CASE(CQ_PARENT_DOMAIN, cq_parent_domain),
+	CASE(CQ_CHANNEL, cq_channel),
 	CASE(CQ_CQE_SIZE, cq_cqe_size),
 	CASE(CQ_DV_COMP_MASK, cq_dv_comp_mask),
 	CASE(CQ_DV_FLAGS, cq_dv_flags),

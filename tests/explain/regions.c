@@ -45,7 +45,8 @@ static void mr_access_local_write(void)
 static void mr_range_wraps(void)
 {
 	registration_fails(client.memory, SIZE_MAX - 64, 0, EINVAL);
-	expect_refusal(MR_RANGE_WRAPS, "ibv_reg_mr → EINVAL: [0x%" PRIxPTR ", +0xffffffffffffffbf) leaves the address space",
+	expect_refusal(MR_RANGE_WRAPS,
+		       "ibv_reg_mr → EINVAL: [0x%" PRIxPTR ", +0xffffffffffffffbf) leaves the address space",
 		       (uintptr_t)client.memory);
 }
 
@@ -64,8 +65,9 @@ static void mr_implicit_iova(void)
 	errno = 0;
 	assert_null(ibv_reg_mr_iova(client.pd, NULL, SIZE_MAX, 0x5000, IBV_ACCESS_ON_DEMAND));
 	expect_error(errno, EINVAL);
-	expect_refusal(MR_IMPLICIT_IOVA, "ibv_reg_mr_iova → EINVAL: an implicit on-demand region has no other address for "
-					 "its bytes, asked was 0x5000");
+	expect_refusal(MR_IMPLICIT_IOVA,
+		       "ibv_reg_mr_iova → EINVAL: an implicit on-demand region has no other address for "
+		       "its bytes, asked was 0x5000");
 }
 
 static void mr_implicit_hugetlb(void)
@@ -100,8 +102,9 @@ static void mr_iova_wraps(void)
 	errno = 0;
 	assert_null(ibv_reg_mr_iova(client.pd, client.memory, 2 * PAGE, 0xfffffffffffff000, 0));
 	expect_error(errno, EINVAL);
-	expect_refusal(MR_IOVA_WRAPS, "ibv_reg_mr_iova → EINVAL: [0xfffffffffffff000, +0x2000) as the region's addresses "
-				      "leaves the 64-bit space");
+	expect_refusal(MR_IOVA_WRAPS,
+		       "ibv_reg_mr_iova → EINVAL: [0xfffffffffffff000, +0x2000) as the region's addresses "
+		       "leaves the 64-bit space");
 }
 
 static void mr_not_mapped(void)
@@ -114,6 +117,16 @@ static void mr_not_mapped(void)
 		       "LOCAL_WRITE|REMOTE_READ",
 		       (uintptr_t)memory);
 	munmap(memory, PAGE);
+}
+
+static void rereg_imported(void)
+{
+	struct ibv_mr *mr = ibv_import_mr(client.pd, client.mr->handle);
+
+	assert_non_null(mr);
+	rereg_fails(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, 0, IBV_ACCESS_LOCAL_WRITE, IBV_REREG_MR_ERR_INPUT);
+	expect_refusal(REREG_IMPORTED, "ibv_rereg_mr → EINVAL: key 0x%x was imported", mr->lkey);
+	ibv_unimport_mr(mr);
 }
 
 static void rereg_kind(void)
@@ -157,6 +170,20 @@ static void rereg_nothing(void)
 
 	rereg_fails(mr, 0, NULL, 0, 0, IBV_REREG_MR_ERR_CMD);
 	expect_refusal(REREG_NOTHING, "ibv_rereg_mr → EINVAL: flags is 0: nothing is to change");
+}
+
+static void rereg_foreign_pd(void)
+{
+	struct ibv_mr *mr = side_register(&client, 0, 64, 0);
+	struct mlx5dv_pd out = {0};
+	struct mlx5dv_obj object = {.pd = {.in = server.pd, .out = &out}};
+
+	expect_error(mlx5dv_init_obj(&object, MLX5DV_OBJ_PD), 0);
+	errno = 0;
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, server.pd, NULL, 0, 0), IBV_REREG_MR_ERR_CMD);
+	expect_error(errno, EINVAL);
+	expect_refusal(REREG_FOREIGN_PD, "ibv_rereg_mr → EINVAL: key 0x%x and PD 0x%x belong to different contexts",
+		       mr->lkey, out.pdn);
 }
 
 static int advise(enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge sge)
@@ -236,6 +263,8 @@ static const struct rule_case cases[] = {
 	CONNECTX_CASE(MR_PAGE_OFFSET, mr_page_offset),
 	CASE(MR_IOVA_WRAPS, mr_iova_wraps),
 	CASE(MR_NOT_MAPPED, mr_not_mapped),
+	CASE(REREG_FOREIGN_PD, rereg_foreign_pd),
+	CASE(REREG_IMPORTED, rereg_imported),
 	CASE(REREG_KIND, rereg_kind),
 	CASE(REREG_FLAGS, rereg_flags),
 	CASE(REREG_TRANSLATION, rereg_translation),

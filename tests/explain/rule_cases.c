@@ -9,9 +9,9 @@
 static const char *source_of(uint32_t rule, const char **advice)
 {
 	switch (rule) {
-#define RULE(number, name, text, source, advice_text)                                                         \
-	case number:                                                                                          \
-		*advice = advice_text;                                                                        \
+#define RULE(number, name, text, source, advice_text)                                                                  \
+	case number:                                                                                                   \
+		*advice = advice_text;                                                                                 \
 		return source;
 #include "explain/rules.def"
 #undef RULE
@@ -22,8 +22,8 @@ static const char *source_of(uint32_t rule, const char **advice)
 static const char *name_of(uint32_t rule)
 {
 	switch (rule) {
-#define RULE(number, name, text, source, advice)                                                              \
-	case number:                                                                                          \
+#define RULE(number, name, text, source, advice)                                                                       \
+	case number:                                                                                                   \
 		return #name;
 #include "explain/rules.def"
 #undef RULE
@@ -31,11 +31,7 @@ static const char *name_of(uint32_t rule)
 	return "?";
 }
 
-/* Told to main(): the rule that was expected last. */
-void rule_was_expected(uint32_t rule);
-
-static void compare(struct place place, const struct softhca_explanation *explanation, uint32_t rule,
-		    const char *line)
+static void compare(struct place place, const struct softhca_explanation *explanation, uint32_t rule, const char *line)
 {
 	const char *advice, *source = source_of(rule, &advice);
 	char expected[2048], text[2048];
@@ -52,8 +48,10 @@ static void compare(struct place place, const struct softhca_explanation *explan
 	snprintf(expected, sizeof(expected), "%s%s. [%u %s; %s] %s", ibv_get_device_name(client.context->device), line,
 		 rule, name_of(rule), source, advice);
 	length = softhca_explanation_text(explanation, text, sizeof(text));
-	if (length != strlen(text) || strcmp(text, expected))
-		fail_at(place, "the line is\n    %s\n  not\n    %s", text, expected);
+	if (length != strlen(text) || strcmp(text, expected)) {
+		print_error("    %s\n  is not\n    %s\n", text, expected);
+		fail_at(place, "rule %u: the line is another", rule);
+	}
 	rule_was_expected(rule);
 }
 
@@ -139,8 +137,8 @@ void expect_failure_(struct place place, struct endpoint *endpoint, uint64_t wr_
 	if (!find(wc.qp_num, rule, &found))
 		fail_at(place, "no explanation of rule %u about QP 0x%x", rule, wc.qp_num);
 	if (found.status != status || found.receive != !opcode || (opcode && found.wr_id != wr_id))
-		fail_at(place, "the explanation is about %s wr_id %#lx with status %u", found.receive ? "receive" : "send",
-			found.wr_id, found.status);
+		fail_at(place, "the explanation is about %s wr_id %#lx with status %u",
+			found.receive ? "receive" : "send", found.wr_id, found.status);
 	if (opcode)
 		length = snprintf(line, sizeof(line), " qp 0x%x %s wr_id %" PRIu64 " → %s: ", wc.qp_num, opcode, wr_id,
 				  status_name);

@@ -27,8 +27,14 @@ struct rule_case {
 	const char *profile;
 };
 
-#define CASE(rule, function) {RULE_##rule, #rule, function, "man"}
-#define CONNECTX_CASE(rule, function) {RULE_##rule, #rule, function, "connectx"}
+#define CASE(rule, function)                                                                                           \
+	{                                                                                                              \
+		RULE_##rule, #rule, function, "man"                                                                    \
+	}
+#define CONNECTX_CASE(rule, function)                                                                                  \
+	{                                                                                                              \
+		RULE_##rule, #rule, function, "connectx"                                                               \
+	}
 
 struct rule_cases {
 	const struct rule_case *cases;
@@ -39,17 +45,16 @@ struct rule_cases {
 
 /* By subject, as the tables of src/explain/. */
 extern const struct rule_cases key_cases, umr_cases, wqe_cases, traffic_cases, state_cases; /* rules_device.def */
-extern const struct rule_cases query_cases, object_cases, region_cases;			    /* rules_objects.def */
-extern const struct rule_cases queue_cases;						    /* rules_queues.def */
-extern const struct rule_cases qp_cases, post_cases;					    /* rules_posting.def */
-extern const struct rule_cases mlx5dv_cases;						    /* rules_mlx5dv.def, rules_abi.def */
+extern const struct rule_cases query_cases, object_cases, region_cases;                     /* rules_objects.def */
+extern const struct rule_cases queue_cases;                                                 /* rules_queues.def */
+extern const struct rule_cases qp_cases, post_cases;                                        /* rules_posting.def */
+extern const struct rule_cases mlx5dv_cases; /* rules_mlx5dv.def, rules_abi.def */
 
 /**
  * @explanation is of @rule; its line, without the name of the device, is @format and what the table says of source and
  * advice.
  */
-#define expect_explanation(explanation, rule, ...)                                                            \
-	expect_explanation_(HERE, explanation, RULE_##rule, __VA_ARGS__)
+#define expect_explanation(explanation, rule, ...) expect_explanation_(HERE, explanation, RULE_##rule, __VA_ARGS__)
 __attribute__((format(printf, 4, 5))) void expect_explanation_(struct place place,
 							       const struct softhca_explanation *explanation,
 							       uint32_t rule, const char *format, ...);
@@ -70,15 +75,19 @@ __attribute__((format(printf, 4, 5))) void expect_about_qp_(struct place place, 
  * The next completion of @endpoint is that of its send request @wr_id, with @status and @rule as vendor_err; the QP has an
  * explanation of that. @opcode: as its line names it. @format: the sentence.
  */
-#define expect_failure(endpoint, wr_id, status, rule, opcode, ...)                                            \
+#define expect_failure(endpoint, wr_id, status, rule, opcode, ...)                                                     \
 	expect_failure_(HERE, endpoint, wr_id, IBV_WC_##status, #status, RULE_##rule, opcode, __VA_ARGS__)
-__attribute__((format(printf, 8, 9))) void expect_failure_(struct place place, struct endpoint *endpoint, uint64_t wr_id,
-							   enum ibv_wc_status status, const char *status_name,
-							   uint32_t rule, const char *opcode, const char *format, ...);
+__attribute__((format(printf, 8, 9))) void expect_failure_(struct place place, struct endpoint *endpoint,
+							   uint64_t wr_id, enum ibv_wc_status status,
+							   const char *status_name, uint32_t rule, const char *opcode,
+							   const char *format, ...);
 
 /** The same of a receive, whose line names neither wr_id nor opcode. */
-#define expect_receive_failure(endpoint, wr_id, status, rule, ...)                                            \
+#define expect_receive_failure(endpoint, wr_id, status, rule, ...)                                                     \
 	expect_failure_(HERE, endpoint, wr_id, IBV_WC_##status, #status, RULE_##rule, NULL, __VA_ARGS__)
+
+/** What main() is told of each explanation that was as expected. */
+void rule_was_expected(uint32_t rule);
 
 /** Serial number of the newest explanation about @qp_num (0: about anything) that is of @rule; fails without one. */
 uint64_t serial_of(uint32_t qp_num, uint32_t rule);
@@ -100,9 +109,9 @@ void lend(struct ibv_mw *mw, struct ibv_mr *mr, uint64_t length, unsigned int ac
 /* WQEs of @endpoint as they lie in its send ring. */
 struct raw {
 	struct endpoint *endpoint;
-	uint8_t *wqe;	   /* where the next one goes */
-	__be32 *doorbell;  /* record of the send queue */
-	uint32_t blocks;   /* of the ring, 64 bytes each */
+	uint8_t *wqe;     /* where the next one goes */
+	__be32 *doorbell; /* record of the send queue */
+	uint32_t blocks;  /* of the ring, 64 bytes each */
 };
 
 /** Stops the send queue (SQD): what is posted from now on waits, and can be changed. */

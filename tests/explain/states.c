@@ -24,9 +24,7 @@ static struct ibv_qp_attr to_rtr(void)
 		.path_mtu = IBV_MTU_1024,
 		.dest_qp_num = pair.server.qp->qp_num,
 		.min_rnr_timer = 1,
-		.ah_attr = {.is_global = 1,
-			    .port_num = 1,
-			    .grh = {.dgid = server.gid, .sgid_index = client.gid_index}},
+		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = server.gid, .sgid_index = client.gid_index}},
 	};
 }
 
@@ -40,7 +38,7 @@ static void modify_transition(void)
 	anew(IBV_QPT_UC);
 	refused(&pair.client, (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS}, IBV_QP_STATE);
 	expect_about_qp(MODIFY_TRANSITION, pair.client.qp->qp_num,
-			" ibv_modify_qp → EINVAL: a UC queue pair does not go from RESET to RTS");
+			" ibv_modify_qp → EINVAL: a queue pair of type UC does not go from RESET to RTS");
 }
 
 static void modify_missing(void)
@@ -89,9 +87,10 @@ static void modify_mtu(void)
 	attr = to_rtr();
 	attr.path_mtu = 6;
 	refused(&pair.client, attr, RTR_MASK);
-	expect_about_qp(MODIFY_MTU, pair.client.qp->qp_num,
-			" ibv_modify_qp → EINVAL: path_mtu is 6 of enum ibv_mtu; it must be 1 to 5, and not above the port's "
-			"active MTU of 4096 bytes");
+	expect_about_qp(
+		MODIFY_MTU, pair.client.qp->qp_num,
+		" ibv_modify_qp → EINVAL: path_mtu is 6 of enum ibv_mtu; it must be 1 to 5, and not above the port's "
+		"active MTU of 4096 bytes");
 }
 
 static void modify_no_grh(void)
@@ -122,6 +121,20 @@ static void modify_sgid(void)
 			ibv_query_gid_table(client.context, entries, ARRAY_SIZE(entries), 0));
 }
 
+static void modify_alt_path(void)
+{
+	struct ibv_qp_attr attr;
+
+	anew(IBV_QPT_RC);
+	endpoint_to_init(&pair.client);
+	attr = to_rtr();
+	attr.alt_ah_attr = attr.ah_attr;
+	attr.alt_port_num = 1;
+	refused(&pair.client, attr, RTR_MASK | IBV_QP_ALT_PATH);
+	expect_about_qp(MODIFY_ALT_PATH, pair.client.qp->qp_num,
+			" ibv_modify_qp → EINVAL: an alternate path by port 1: this device does not migrate paths");
+}
+
 static void modify_access(void)
 {
 	refused(&pair.client, (struct ibv_qp_attr){.qp_access_flags = IBV_ACCESS_REMOTE_READ | 0x4000},
@@ -142,15 +155,11 @@ static void modified_to_error(void)
 }
 
 static const struct rule_case cases[] = {
-	CASE(MODIFY_TRANSITION, modify_transition),
-	CASE(MODIFY_MISSING, modify_missing),
-	CASE(MODIFY_NOT_ALLOWED, modify_not_allowed),
-	CASE(MODIFY_VALUE, modify_value),
-	CASE(MODIFY_CUR_STATE, modify_cur_state),
-	CASE(MODIFY_MTU, modify_mtu),
-	CASE(MODIFY_NO_GRH, modify_no_grh),
-	CASE(MODIFY_SGID, modify_sgid),
-	CASE(MODIFY_ACCESS, modify_access),
+	CASE(MODIFY_TRANSITION, modify_transition),   CASE(MODIFY_MISSING, modify_missing),
+	CASE(MODIFY_NOT_ALLOWED, modify_not_allowed), CASE(MODIFY_VALUE, modify_value),
+	CASE(MODIFY_CUR_STATE, modify_cur_state),     CASE(MODIFY_MTU, modify_mtu),
+	CASE(MODIFY_NO_GRH, modify_no_grh),           CASE(MODIFY_SGID, modify_sgid),
+	CASE(MODIFY_ALT_PATH, modify_alt_path),       CASE(MODIFY_ACCESS, modify_access),
 	CASE(MODIFIED_TO_ERROR, modified_to_error),
 };
 

@@ -83,7 +83,7 @@ static void qp_access(void)
 {
 	modify(&pair.server, (struct ibv_qp_attr){.qp_access_flags = IBV_ACCESS_REMOTE_READ}, IBV_QP_ACCESS_FLAGS);
 	write_to(server.mr->rkey, side_address(&server, 0));
-	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, QP_ACCESS, "RDMA_WRITE",
+	expect_failure(&pair.client, WR_ID, REM_INV_REQ_ERR, QP_ACCESS, "RDMA_WRITE",
 		       "RDMA WRITE on queue pair 0x%x needs REMOTE_WRITE; its qp_access_flags are REMOTE_READ",
 		       pair.server.qp->qp_num);
 }
@@ -98,7 +98,7 @@ static void qp_no_resources(void)
 	wr.wr.rdma.rkey = server.mr->rkey;
 	wr.wr.rdma.remote_addr = side_address(&server, 0);
 	post_send(&pair.client, &wr);
-	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, QP_NO_RESOURCES, "RDMA_READ",
+	expect_failure(&pair.client, WR_ID, REM_INV_REQ_ERR, QP_NO_RESOURCES, "RDMA_READ",
 		       "RDMA READ request on queue pair 0x%x, whose max_dest_rd_atomic is 0", pair.server.qp->qp_num);
 }
 
@@ -159,8 +159,7 @@ static void rnr_exhausted(void)
 	endpoint_to_rtr(&pair.server);
 	post_send(&pair.client, &wr);
 	expect_failure(&pair.client, WR_ID, RNR_RETRY_EXC_ERR, RNR_EXHAUSTED, "SEND",
-		       "queue pair 0x%x had no receive posted, 2 times again after 10 us each",
-		       pair.server.qp->qp_num);
+		       "queue pair 0x%x had no receive posted, 2 times again after 10 us each", pair.server.qp->qp_num);
 }
 
 static void retry_exhausted(void)

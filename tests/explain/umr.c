@@ -120,8 +120,7 @@ static void umr_stale(void)
 	lend(mw, server.mr, PAGE, IBV_ACCESS_REMOTE_READ);
 	invalidate(before);
 	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, UMR_STALE, "UMR",
-		       "key 0x%x has not the tag of the type 2 window of that index, whose number is 0x%x", before,
-		       mw->rkey);
+		       "no key has the number 0x%x: the type 2 window of that index has 0x%x", before, mw->rkey);
 }
 
 static void umr_not_free(void)
@@ -175,6 +174,19 @@ static void umr_bsf_capacity(void)
 		       "4 units of block setup for key 0x%x, which was created for 0", mkey->lkey);
 }
 
+/* mlx5-formats 1.8, (6): entries from an offset on, where libmlx5 puts the size of the block setup. */
+static void umr_offset(void)
+{
+	struct raw raw = raw_begin(&pair.server);
+	struct mlx5dv_mkey *mkey = configure();
+
+	raw_put8(&raw, UMR_FLAGS, 0x80 | 0x10);
+	raw_put16(&raw, BSF_OCTOWORDS, 4);
+	raw_run(&raw);
+	expect_failure(&pair.server, CONFIGURE_WR_ID, MW_BIND_ERR, UMR_OFFSET, "UMR",
+		       "the entries for key 0x%x are to replace those from number 4 on", mkey->lkey);
+}
+
 static void umr_repeat_entries(void)
 {
 	struct raw raw = raw_begin(&pair.server);
@@ -223,8 +235,8 @@ static void bind_domain(void)
 	expect_error(mlx5dv_init_obj(&object, MLX5DV_OBJ_PD), 0);
 	rkey = bind(mw, client.mr, 0, PAGE, IBV_ACCESS_REMOTE_READ);
 	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, BIND_DOMAIN, "UMR",
-		       "window 0x%x of protection domain 0x%x is to be bound to region 0x%x of domain 0x%x", rkey, own.pdn,
-		       client.mr->lkey, others.pdn);
+		       "window 0x%x of protection domain 0x%x is to be bound to region 0x%x of domain 0x%x", rkey,
+		       own.pdn, client.mr->lkey, others.pdn);
 }
 
 static void bind_not_allowed(void)
@@ -234,8 +246,8 @@ static void bind_not_allowed(void)
 	uint32_t rkey = bind(mw, mr, 0, PAGE, IBV_ACCESS_REMOTE_READ);
 
 	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, BIND_NOT_ALLOWED, "UMR",
-		       "window 0x%x is to be bound to region 0x%x, which was registered without IBV_ACCESS_MW_BIND", rkey,
-		       mr->lkey);
+		       "window 0x%x is to be bound to region 0x%x, which was registered without IBV_ACCESS_MW_BIND",
+		       rkey, mr->lkey);
 }
 
 static void bind_rights(void)
@@ -327,10 +339,11 @@ static void invalidate_stale(void)
 
 	lend(mw, server.mr, PAGE, IBV_ACCESS_REMOTE_READ);
 	send_invalidate(before);
-	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, INVALIDATE_STALE, "SEND_INVAL",
-		       "key 0x%x, which the SEND is to invalidate, has not the tag of the type 2 window of that index, "
-		       "whose number is 0x%x",
-		       before, mw->rkey);
+	expect_failure(
+		&pair.client, WR_ID, REM_ACCESS_ERR, INVALIDATE_STALE, "SEND_INVAL",
+		"key 0x%x, which the SEND is to invalidate, does not exist: the type 2 window of that index has the "
+		"number 0x%x",
+		before, mw->rkey);
 }
 
 static const struct rule_case cases[] = {
@@ -343,6 +356,7 @@ static const struct rule_case cases[] = {
 	CASE(UMR_FREE, umr_free),
 	CASE(UMR_CAPACITY, umr_capacity),
 	CASE(UMR_BSF_CAPACITY, umr_bsf_capacity),
+	CASE(UMR_OFFSET, umr_offset),
 	CASE(UMR_REPEAT_ENTRIES, umr_repeat_entries),
 	CASE(BIND_REGION_UNKNOWN, bind_region_unknown),
 	CASE(BIND_NOT_A_REGION, bind_not_a_region),

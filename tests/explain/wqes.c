@@ -74,7 +74,7 @@ static void wqe_opcode_transport(void)
 	pair_replace(&pair, &options);
 	post_send(&pair.client, &wr);
 	expect_failure(&pair.client, WR_ID, LOC_QP_OP_ERR, WQE_OPCODE_TRANSPORT, "RDMA_READ",
-		       "opcode RDMA_READ does not exist on a UC queue pair");
+		       "opcode RDMA_READ does not exist on a queue pair of type UC");
 	expect_state(&pair.client, IBV_QPS_SQE);
 }
 
@@ -145,7 +145,7 @@ static void message_too_long(void)
 	pair_replace(&pair, &options);
 	post_send(&pair.client, &wr);
 	expect_failure(&pair.client, WR_ID, LOC_LEN_ERR, MESSAGE_TOO_LONG, "SEND",
-		       "a message of 4097 bytes; a UD queue pair sends 4096 at most");
+		       "a message of 4097 bytes; a queue pair of type UD sends 4096 at most");
 }
 
 /* The library makes each SGE of an atomic one of 8 bytes (mlx5-formats 1.5). */

@@ -6,34 +6,38 @@
  */
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <unistd.h>
 
-#include "../api/queue_pair.h"
+#include "fixture.h"
 
-static struct pair pair;
+#include <cmocka.h>
+
 static struct ibv_context *context;
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
 
 static int setup(void **state)
 {
 	(void)state;
-	pair.context = context = open_first_device();
-	pair.pd = ibv_alloc_pd(context);
-	pair.cq = ibv_create_cq(context, 15, NULL, NULL, 0);
-	pair_find_gid(&pair);
-	return pair.pd && pair.cq ? 0 : -1;
+	context = open_first_device();
+	pd = ibv_alloc_pd(context);
+	cq = ibv_create_cq(context, 15, NULL, NULL, 0);
+	return pd && cq ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
 	(void)state;
-	return ibv_destroy_cq(pair.cq) || ibv_dealloc_pd(pair.pd) || ibv_close_device(context);
+	return ibv_destroy_cq(cq) || ibv_dealloc_pd(pd) || ibv_close_device(context);
 }
 
 static struct ibv_srq *create_srq(void)
 {
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 4, .max_sge = 1}};
-	struct ibv_srq *srq = ibv_create_srq(pair.pd, &attr);
+	struct ibv_srq *srq = ibv_create_srq(pd, &attr);
 
 	assert_non_null(srq);
 	return srq;
@@ -42,19 +46,10 @@ static struct ibv_srq *create_srq(void)
 /* Connected to itself. */
 static struct ibv_qp *create_qp(struct ibv_srq *srq)
 {
-	struct ibv_qp_init_attr attr = {
-		.send_cq = pair.cq,
-		.recv_cq = pair.cq,
-		.srq = srq,
-		.cap = {.max_send_wr = 1, .max_send_sge = 1},
-		.qp_type = IBV_QPT_RC,
-	};
-	struct ibv_qp *qp = ibv_create_qp(pair.pd, &attr);
+	struct ibv_qp *qp = make_qp(pd, IBV_QPT_RC, cq, cq, srq);
 
-	assert_non_null(qp);
-	pair.qp[0] = pair.qp[1] = qp;
-	pair_to_init(&pair, 0);
-	pair_to_rts(&pair, 0);
+	to_init(qp);
+	to_rts(qp, qp->qp_num);
 	return qp;
 }
 
@@ -167,8 +162,7 @@ static void objects_come_and_go_under_the_readers(void **state)
 	pthread_t threads[READERS];
 
 	(void)state;
-	assert_int_equal(fcntl(context->async_fd, F_SETFL, fcntl(context->async_fd, F_GETFL) | O_NONBLOCK),
-			 0);
+	assert_int_equal(fcntl(context->async_fd, F_SETFL, fcntl(context->async_fd, F_GETFL) | O_NONBLOCK), 0);
 	for (int i = 0; i < READERS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, reader, NULL), 0);
 	for (int i = 0; i < ROUNDS; i++) {

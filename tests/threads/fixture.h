@@ -3,6 +3,7 @@
 #ifndef SOFTHCA_TESTS_THREADS_FIXTURE_H
 #define SOFTHCA_TESTS_THREADS_FIXTURE_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>

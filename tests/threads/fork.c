@@ -3,11 +3,10 @@
  * fork(2) while another thread is inside the library: the child goes on with what it inherited, and finds no
  * lock held by a thread that it does not have (ibv_fork_init(3)).
  */
-#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../api/queue_pair.h"
+#include "fixture.h"
 
 enum { CHILDREN = 200 };
 
@@ -25,8 +24,8 @@ static void use_everything(void)
 	struct ibv_pd *domain = ibv_alloc_pd(context);
 	struct ibv_context *second = ibv_open_device(context->device);
 
-	if (!mr || !dm || !domain || !second || ibv_close_device(second) || ibv_dealloc_pd(domain) ||
-	    ibv_free_dm(dm) || ibv_dereg_mr(mr))
+	if (!mr || !dm || !domain || !second || ibv_close_device(second) || ibv_dealloc_pd(domain) || ibv_free_dm(dm) ||
+	    ibv_dereg_mr(mr))
 		abort();
 }
 
@@ -46,38 +45,30 @@ static void *worker(void *argument)
 	return NULL;
 }
 
-static void children_of_a_busy_parent(void **state)
+int main(void)
 {
 	pthread_t thread;
 
-	(void)state;
 	context = open_first_device();
 	pd = ibv_alloc_pd(context);
-	assert_int_equal(ibv_fork_init(), 0);
-	assert_int_equal(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
-	assert_int_equal(pthread_create(&thread, NULL, worker, NULL), 0);
+	CHECK(!ibv_fork_init());
+	CHECK(ibv_is_fork_initialized() == IBV_FORK_UNNEEDED);
+	CHECK(!pthread_create(&thread, NULL, worker, NULL));
 	for (int i = 0; i < CHILDREN; i++) {
 		pid_t child = fork();
 		int status;
 
-		assert_true(child >= 0);
+		CHECK(child >= 0);
 		if (child == 0) {
 			alarm(20);
 			use_everything();
 			_exit(0);
 		}
-		assert_int_equal(waitpid(child, &status, 0), child);
-		assert_int_equal(status, 0);
+		CHECK(waitpid(child, &status, 0) == child);
+		CHECK(!status);
 	}
 	__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
-	assert_int_equal(pthread_join(thread, NULL), 0);
-	assert_int_equal(ibv_dealloc_pd(pd), 0);
-	assert_int_equal(ibv_close_device(context), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(children_of_a_busy_parent)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(!ibv_dealloc_pd(pd) && !ibv_close_device(context));
+	return 0;
 }

@@ -36,6 +36,16 @@ void fail_at(struct place place, const char *format, ...)
 void expect_error_(struct place place, const char *call, int value, int error)
 {
 	if (value != error)
-		fail_at(place, "%s is %d (%s), not %d (%s)", call, value, strerror(value), error,
+		fail_at(place, "%s is %d (%s), not %d (%s)", call, value, strerror(value), error, strerror(error));
+}
+
+void expect_null_(struct place place, const char *call, const void *object, int error)
+{
+	int got = errno;
+
+	if (object)
+		fail_at(place, "%s is not refused", call);
+	if (got != error)
+		fail_at(place, "%s sets errno to %d (%s), not %d (%s)", call, got, strerror(got), error,
 			strerror(error));
 }

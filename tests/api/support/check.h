@@ -41,4 +41,8 @@ void note_clear(void);
 #define expect_error(value, error) expect_error_(HERE, #value, value, error)
 void expect_error_(struct place place, const char *call, int value, int error);
 
+/** A call that creates an object returns NULL, with @error in errno. */
+#define expect_null(call, error) expect_null_(HERE, #call, (errno = 0, (const void *)(call)), error)
+void expect_null_(struct place place, const char *call, const void *object, int error);
+
 #endif

@@ -16,8 +16,7 @@ void post_send_(struct place place, struct endpoint *endpoint, struct ibv_send_w
 	expect_error_(place, "ibv_post_send()", ibv_post_send(endpoint->qp, wr, &bad), 0);
 }
 
-void post_receive_(struct place place, struct endpoint *endpoint, uint64_t wr_id, struct ibv_sge *sge,
-		   int count)
+void post_receive_(struct place place, struct endpoint *endpoint, uint64_t wr_id, struct ibv_sge *sge, int count)
 {
 	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = sge, .num_sge = count}, *bad;
 
@@ -35,23 +34,19 @@ struct ibv_wc next_completion_(struct place place, struct endpoint *endpoint)
 		found = ibv_poll_cq(endpoint->cq, 1, &wc);
 	while (!found && seconds_now() < end);
 	if (found != 1)
-		fail_at(place, "the %s waits for a completion, ibv_poll_cq() returns %d",
-			endpoint->side->name, found);
+		fail_at(place, "the %s waits for a completion, ibv_poll_cq() returns %d", endpoint->side->name, found);
 	if (wc.qp_num != endpoint->qp->qp_num)
-		fail_at(place, "wr_id %#lx: completion of QP %#x, not %#x", wc.wr_id, wc.qp_num,
-			endpoint->qp->qp_num);
+		fail_at(place, "wr_id %#lx: completion of QP %#x, not %#x", wc.wr_id, wc.qp_num, endpoint->qp->qp_num);
 	return wc;
 }
 
-struct ibv_wc expect_status_(struct place place, struct endpoint *endpoint, uint64_t wr_id,
-			     enum ibv_wc_status status)
+struct ibv_wc expect_status_(struct place place, struct endpoint *endpoint, uint64_t wr_id, enum ibv_wc_status status)
 {
 	struct ibv_wc wc = next_completion_(place, endpoint);
 
 	if (wc.status != status)
-		fail_at(place, "wr_id %#lx of the %s: %s (vendor_err %u), not %s", wc.wr_id,
-			endpoint->side->name, ibv_wc_status_str(wc.status), wc.vendor_err,
-			ibv_wc_status_str(status));
+		fail_at(place, "wr_id %#lx of the %s: %s (vendor_err %u), not %s", wc.wr_id, endpoint->side->name,
+			ibv_wc_status_str(wc.status), wc.vendor_err, ibv_wc_status_str(status));
 	if (wc.wr_id != wr_id)
 		fail_at(place, "completion of wr_id %#lx, not %#lx", wc.wr_id, wr_id);
 	return wc;

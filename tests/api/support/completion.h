@@ -13,27 +13,25 @@ void post_send_(struct place place, struct endpoint *endpoint, struct ibv_send_w
 
 /** Posts a receive into the @count entries of @sge. */
 #define post_receive(endpoint, wr_id, sge, count) post_receive_(HERE, endpoint, wr_id, sge, count)
-void post_receive_(struct place place, struct endpoint *endpoint, uint64_t wr_id, struct ibv_sge *sge,
-		   int count);
+void post_receive_(struct place place, struct endpoint *endpoint, uint64_t wr_id, struct ibv_sge *sge, int count);
 
 /** The next completion of the endpoint's CQ. */
 #define next_completion(endpoint) next_completion_(HERE, endpoint)
 struct ibv_wc next_completion_(struct place place, struct endpoint *endpoint);
 
-/** The next completion is the successful one of @wr_id, with @opcode (IBV_WC_…, MLX5DV_WC_…), of the endpoint's QP. */
+/** The next completion is the successful one of @wr_id of the endpoint's QP. @opcode: IBV_WC_… or MLX5DV_WC_…. */
 #define expect_completion(endpoint, wr_id, opcode) expect_completion_(HERE, endpoint, wr_id, opcode)
 struct ibv_wc expect_completion_(struct place place, struct endpoint *endpoint, uint64_t wr_id, int opcode);
 
 /** The next completion is that of @wr_id, with @status, of the endpoint's QP. */
 #define expect_status(endpoint, wr_id, status) expect_status_(HERE, endpoint, wr_id, status)
-struct ibv_wc expect_status_(struct place place, struct endpoint *endpoint, uint64_t wr_id,
-			     enum ibv_wc_status status);
+struct ibv_wc expect_status_(struct place place, struct endpoint *endpoint, uint64_t wr_id, enum ibv_wc_status status);
 
 /** There is no completion. */
 #define expect_idle(endpoint) expect_idle_(HERE, endpoint)
 void expect_idle_(struct place place, struct endpoint *endpoint);
 
-/** Nothing was posted to @endpoint before: an empty signalled SEND to the peer has the only completion, here and there. */
+/** Nothing was posted before: an empty signalled SEND to the peer has the only completion, here and there. */
 #define expect_nothing_posted(endpoint) expect_nothing_posted_(HERE, endpoint)
 void expect_nothing_posted_(struct place place, struct endpoint *endpoint);
 

@@ -6,17 +6,24 @@
 
 enum { DEADLINE_MS = 10000 };
 
-static bool event_waits(const struct side *side, int timeout_ms)
+static bool event_comes(const struct side *side, int timeout_ms)
 {
 	struct pollfd fd = {.fd = side->context->async_fd, .events = POLLIN};
 
 	return poll(&fd, 1, timeout_ms) == 1;
 }
 
-static struct ibv_async_event take(struct place place, const struct side *side)
+bool event_waits(const struct side *side)
+{
+	return event_comes(side, 0);
+}
+
+struct ibv_async_event next_event_(struct place place, const struct side *side)
 {
 	struct ibv_async_event event;
 
+	if (!event_comes(side, DEADLINE_MS))
+		fail_at(place, "the %s waits for an event", side->name);
 	expect_error_(place, "ibv_get_async_event()", ibv_get_async_event(side->context, &event), 0);
 	ibv_ack_async_event(&event);
 	return event;
@@ -26,9 +33,9 @@ void expect_event_(struct place place, const struct side *side, enum ibv_event_t
 {
 	struct ibv_async_event event;
 
-	if (!event_waits(side, DEADLINE_MS))
-		fail_at(place, "the %s gets no event, it waits for \"%s\"", side->name, ibv_event_type_str(type));
-	event = take(place, side);
+	if (!event_comes(side, DEADLINE_MS))
+		fail_at(place, "the %s waits for the event \"%s\"", side->name, ibv_event_type_str(type));
+	event = next_event_(place, side);
 	if (event.event_type != type)
 		fail_at(place, "the %s gets the event \"%s\", not \"%s\"", side->name,
 			ibv_event_type_str(event.event_type), ibv_event_type_str(type));
@@ -39,7 +46,7 @@ void expect_event_(struct place place, const struct side *side, enum ibv_event_t
 
 void expect_no_event_(struct place place, const struct side *side)
 {
-	if (event_waits(side, 0))
+	if (event_waits(side))
 		fail_at(place, "the %s gets the event \"%s\"", side->name,
-			ibv_event_type_str(take(place, side).event_type));
+			ibv_event_type_str(next_event_(place, side).event_type));
 }

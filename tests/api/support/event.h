@@ -9,6 +9,13 @@
 #define expect_event(side, type, object) expect_event_(HERE, side, type, object)
 void expect_event_(struct place place, const struct side *side, enum ibv_event_type type, const void *object);
 
+/** Whether there is an event now. */
+bool event_waits(const struct side *side);
+
+/** The next event, acknowledged. */
+#define next_event(side) next_event_(HERE, side)
+struct ibv_async_event next_event_(struct place place, const struct side *side);
+
 /** There is no event. */
 #define expect_no_event(side) expect_no_event_(HERE, side)
 void expect_no_event_(struct place place, const struct side *side);

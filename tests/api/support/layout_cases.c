@@ -59,8 +59,7 @@ void check_list_scatters_and_gathers(enum way way)
 
 void check_list_offset_is_zero_based(enum way way)
 {
-	struct ibv_sge list[] = {side_sge(&server, 9000, 7), side_sge(&server, 100, 16),
-				 side_sge(&server, 4095, 5)};
+	struct ibv_sge list[] = {side_sge(&server, 9000, 7), side_sge(&server, 100, 16), side_sge(&server, 4095, 5)};
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 	struct view key = lay_list(&pair.server, way, mkey, &layout, 3, list);
 	const size_t total = 28, borders[] = {0, 7, 23, 28};
@@ -126,14 +125,12 @@ void check_interleaved_scatters_and_gathers(enum way way)
 {
 	static const struct {
 		uint32_t bytes[3], skip[3];
-	} patterns[] = {
-		{{1, 7, 512}, {0, 4, 1000}}, {{512, 1, 7}, {4, 1000, 0}}, {{7, 512, 1}, {1000, 0, 4}}};
+	} patterns[] = {{{1, 7, 512}, {0, 4, 1000}}, {{512, 1, 7}, {4, 1000, 0}}, {{7, 512, 1}, {1000, 0, 4}}};
 	static const uint32_t repeats[] = {1, 2, 100};
 	/* Room for 100 blocks of each entry, the first entry behind the second. */
 	static const size_t starts[] = {160001, 0, 330000};
 	struct ibv_mr *low = side_register(&server, 0, 320000, IBV_ACCESS_LOCAL_WRITE);
-	struct ibv_mr *high =
-		side_register(&server, 320000, INTERLEAVED_MEMORY - 320000, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_mr *high = side_register(&server, 320000, INTERLEAVED_MEMORY - 320000, IBV_ACCESS_LOCAL_WRITE);
 	const uint32_t lkeys[] = {low->lkey, low->lkey, high->lkey};
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 
@@ -144,12 +141,11 @@ void check_interleaved_scatters_and_gathers(enum way way)
 				struct view key;
 
 				for (int e = 0; e < 3; e++)
-					data[e] = (struct mlx5dv_mr_interleaved){
-						side_address(&server, starts[e]), patterns[p].bytes[e],
-						patterns[p].skip[e], lkeys[e]};
+					data[e] = (struct mlx5dv_mr_interleaved){side_address(&server, starts[e]),
+										 patterns[p].bytes[e],
+										 patterns[p].skip[e], lkeys[e]};
 				note("pattern %zu, %u entries, %u times", p, count, repeats[r]);
-				key = lay_interleaved(&pair.server, way, mkey, &layout, repeats[r], count,
-						      data);
+				key = lay_interleaved(&pair.server, way, mkey, &layout, repeats[r], count, data);
 				move_both_ways(key);
 				if (key.length > 8)
 					move_both_ways(view_part(key, 3, key.length - 5));

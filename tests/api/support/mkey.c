@@ -25,8 +25,7 @@ void layout_of_interleaved(struct layout *layout, const struct side *side, uint3
 		for (uint16_t e = 0; e < count; e++)
 			for (uint32_t b = 0; b < data[e].bytes_count; b++)
 				append(layout, side,
-				       data[e].addr +
-					       i * ((uint64_t)data[e].bytes_count + data[e].bytes_skip) + b);
+				       data[e].addr + i * ((uint64_t)data[e].bytes_count + data[e].bytes_skip) + b);
 }
 
 struct view view_key(struct side *side, const struct mlx5dv_mkey *mkey, const struct layout *layout)
@@ -41,8 +40,7 @@ void batch_start(struct endpoint *endpoint, uint64_t wr_id, unsigned int flags)
 	endpoint->ex->wr_flags = flags;
 }
 
-void batch_write(struct endpoint *endpoint, uint64_t wr_id, unsigned int flags, struct view source,
-		 struct view target)
+void batch_write(struct endpoint *endpoint, uint64_t wr_id, unsigned int flags, struct view source, struct view target)
 {
 	endpoint->ex->wr_id = wr_id;
 	endpoint->ex->wr_flags = flags;
@@ -78,8 +76,8 @@ void expect_batch_refused_(struct place place, struct endpoint *endpoint, int er
 	expect_nothing_posted_(place, endpoint);
 }
 
-int configure_list(struct endpoint *endpoint, enum way way, struct mlx5dv_mkey *mkey, uint32_t access,
-		   uint16_t count, const struct ibv_sge *sge)
+int configure_list(struct endpoint *endpoint, enum way way, struct mlx5dv_mkey *mkey, uint32_t access, uint16_t count,
+		   const struct ibv_sge *sge)
 {
 	if (way == BY_MR_CALL) {
 		batch_start(endpoint, CONFIGURE_WR_ID, IBV_SEND_INLINE | IBV_SEND_SIGNALED);
@@ -110,15 +108,14 @@ int configure_interleaved(struct endpoint *endpoint, enum way way, struct mlx5dv
 struct view lay_list_(struct place place, struct endpoint *endpoint, enum way way, struct mlx5dv_mkey *mkey,
 		      struct layout *layout, uint16_t count, const struct ibv_sge *sge)
 {
-	expect_error_(place, "ibv_wr_complete()", configure_list(endpoint, way, mkey, KEY_ACCESS, count, sge),
-		      0);
+	expect_error_(place, "ibv_wr_complete()", configure_list(endpoint, way, mkey, KEY_ACCESS, count, sge), 0);
 	expect_completion_(place, endpoint, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
 	layout_of_list(layout, endpoint->side, count, sge);
 	return view_key(endpoint->side, mkey, layout);
 }
 
-struct view lay_interleaved_(struct place place, struct endpoint *endpoint, enum way way,
-			     struct mlx5dv_mkey *mkey, struct layout *layout, uint32_t repeat, uint16_t count,
+struct view lay_interleaved_(struct place place, struct endpoint *endpoint, enum way way, struct mlx5dv_mkey *mkey,
+			     struct layout *layout, uint32_t repeat, uint16_t count,
 			     const struct mlx5dv_mr_interleaved *data)
 {
 	expect_error_(place, "ibv_wr_complete()",
@@ -128,8 +125,7 @@ struct view lay_interleaved_(struct place place, struct endpoint *endpoint, enum
 	return view_key(endpoint->side, mkey, layout);
 }
 
-struct mlx5dv_mr_interleaved side_interleaved(const struct side *side, size_t offset, uint32_t bytes,
-					      uint32_t skip)
+struct mlx5dv_mr_interleaved side_interleaved(const struct side *side, size_t offset, uint32_t bytes, uint32_t skip)
 {
 	return (struct mlx5dv_mr_interleaved){
 		.addr = side_address(side, offset),

@@ -23,8 +23,7 @@ struct layout {
 };
 
 /** Where the bytes of a list of SGEs are in the memory of @side. */
-void layout_of_list(struct layout *layout, const struct side *side, uint16_t count,
-		    const struct ibv_sge *sge);
+void layout_of_list(struct layout *layout, const struct side *side, uint16_t count, const struct ibv_sge *sge);
 /** Entry e of repetition i begins at addr + i * (bytes_count + bytes_skip). */
 void layout_of_interleaved(struct layout *layout, const struct side *side, uint32_t repeat, uint16_t count,
 			   const struct mlx5dv_mr_interleaved *data);
@@ -35,8 +34,7 @@ struct view view_key(struct side *side, const struct mlx5dv_mkey *mkey, const st
 /** Opens a batch (ibv_wr_start(3)) with these wr_id and wr_flags. */
 void batch_start(struct endpoint *endpoint, uint64_t wr_id, unsigned int flags);
 /** Requests of an open batch: WRITE of @source to @target, SEND of @source. */
-void batch_write(struct endpoint *endpoint, uint64_t wr_id, unsigned int flags, struct view source,
-		 struct view target);
+void batch_write(struct endpoint *endpoint, uint64_t wr_id, unsigned int flags, struct view source, struct view target);
 void batch_send(struct endpoint *endpoint, uint64_t wr_id, unsigned int flags, struct view source);
 
 /** Opens a batch with a signalled configuration of CONFIGURE_WR_ID for @setters setters, and no attributes. */
@@ -53,24 +51,22 @@ void expect_batch_refused_(struct place place, struct endpoint *endpoint, int er
  * Configures @mkey by a signalled request of CONFIGURE_WR_ID, in a batch of its own. Returns what ibv_wr_complete(3)
  * returns; the completion is left to the caller.
  */
-int configure_list(struct endpoint *endpoint, enum way way, struct mlx5dv_mkey *mkey, uint32_t access,
-		   uint16_t count, const struct ibv_sge *sge);
+int configure_list(struct endpoint *endpoint, enum way way, struct mlx5dv_mkey *mkey, uint32_t access, uint16_t count,
+		   const struct ibv_sge *sge);
 int configure_interleaved(struct endpoint *endpoint, enum way way, struct mlx5dv_mkey *mkey, uint32_t access,
 			  uint32_t repeat, uint16_t count, const struct mlx5dv_mr_interleaved *data);
 
-/** The same with KEY_ACCESS; it must succeed, and the completion is polled. @layout gets the model. Returns the view. */
-#define lay_list(endpoint, way, mkey, layout, count, sge)                                                    \
-	lay_list_(HERE, endpoint, way, mkey, layout, count, sge)
+/** The same with KEY_ACCESS; must succeed, and polls the completion. @layout gets the model. Returns the view. */
+#define lay_list(endpoint, way, mkey, layout, count, sge) lay_list_(HERE, endpoint, way, mkey, layout, count, sge)
 struct view lay_list_(struct place place, struct endpoint *endpoint, enum way way, struct mlx5dv_mkey *mkey,
 		      struct layout *layout, uint16_t count, const struct ibv_sge *sge);
-#define lay_interleaved(endpoint, way, mkey, layout, repeat, count, data)                                    \
+#define lay_interleaved(endpoint, way, mkey, layout, repeat, count, data)                                              \
 	lay_interleaved_(HERE, endpoint, way, mkey, layout, repeat, count, data)
-struct view lay_interleaved_(struct place place, struct endpoint *endpoint, enum way way,
-			     struct mlx5dv_mkey *mkey, struct layout *layout, uint32_t repeat, uint16_t count,
+struct view lay_interleaved_(struct place place, struct endpoint *endpoint, enum way way, struct mlx5dv_mkey *mkey,
+			     struct layout *layout, uint32_t repeat, uint16_t count,
 			     const struct mlx5dv_mr_interleaved *data);
 
 /** An entry of an interleaved layout at @offset of the memory, with the lkey of side.mr. */
-struct mlx5dv_mr_interleaved side_interleaved(const struct side *side, size_t offset, uint32_t bytes,
-					      uint32_t skip);
+struct mlx5dv_mr_interleaved side_interleaved(const struct side *side, size_t offset, uint32_t bytes, uint32_t skip);
 
 #endif

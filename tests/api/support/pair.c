@@ -17,6 +17,7 @@ struct pair_options pair_defaults(enum ibv_qp_type type)
 	return (struct pair_options){
 		.type = type,
 		.max_send_wr = PAIR_WRS,
+		.max_send_sge = PAIR_SGES,
 		.send_ops = type == IBV_QPT_RC   ? RC_OPS
 			    : type == IBV_QPT_UC ? UC_OPS
 						 : UD_OPS,
@@ -32,17 +33,20 @@ struct pair_options pair_defaults(enum ibv_qp_type type)
 	};
 }
 
-static void create_cq(struct endpoint *endpoint, const struct pair_options *options)
+static void create_cq(struct endpoint *endpoint, const struct pair_options *options, struct ibv_cq *given)
 {
 	struct ibv_cq_init_attr_ex attr = {.cqe = (uint32_t)options->cqe, .wc_flags = IBV_WC_STANDARD_FLAGS};
 
+	endpoint->cq = given;
+	endpoint->owns_cq = !given;
+	if (given)
+		return;
 	if (options->channel) {
 		endpoint->channel = ibv_create_comp_channel(endpoint->side->context);
 		assert_non_null(endpoint->channel);
 	}
 	if (!options->extended_cq) {
-		endpoint->cq =
-			ibv_create_cq(endpoint->side->context, options->cqe, endpoint, endpoint->channel, 0);
+		endpoint->cq = ibv_create_cq(endpoint->side->context, options->cqe, endpoint, endpoint->channel, 0);
 		assert_non_null(endpoint->cq);
 		return;
 	}
@@ -59,7 +63,7 @@ static void create_qp(struct endpoint *endpoint, const struct pair_options *opti
 		.recv_cq = endpoint->cq,
 		.cap = {.max_send_wr = options->max_send_wr,
 			.max_recv_wr = PAIR_WRS,
-			.max_send_sge = PAIR_SGES,
+			.max_send_sge = options->max_send_sge,
 			.max_recv_sge = PAIR_SGES,
 			.max_inline_data = options->max_inline_data},
 		.qp_type = options->type,
@@ -87,22 +91,19 @@ static struct ibv_ah_attr path_to_peer(const struct endpoint *endpoint)
 	return (struct ibv_ah_attr){
 		.is_global = 1,
 		.port_num = 1,
-		.grh = {.dgid = endpoint->peer->side->gid,
-			.sgid_index = endpoint->side->gid_index,
-			.hop_limit = 1},
+		.grh = {.dgid = endpoint->peer->side->gid, .sgid_index = endpoint->side->gid_index, .hop_limit = 1},
 	};
 }
 
-void pair_create(struct pair *pair, struct side *client, struct side *server,
-		 const struct pair_options *options)
+void pair_create(struct pair *pair, struct side *client, struct side *server, const struct pair_options *options)
 {
 	*pair = (struct pair){
 		.options = *options,
 		.client = {.options = &pair->options, .side = client, .peer = &pair->server},
 		.server = {.options = &pair->options, .side = server, .peer = &pair->client},
 	};
-	create_cq(&pair->client, options);
-	create_cq(&pair->server, options);
+	create_cq(&pair->client, options, options->client_cq);
+	create_cq(&pair->server, options, options->server_cq);
 	create_qp(&pair->client, options, NULL);
 	create_qp(&pair->server, options, options->srq);
 }
@@ -180,8 +181,7 @@ void pair_connect(struct pair *pair)
 	endpoint_to_rts(&pair->server);
 }
 
-void pair_open(struct pair *pair, struct side *client, struct side *server,
-	       const struct pair_options *options)
+void pair_open(struct pair *pair, struct side *client, struct side *server, const struct pair_options *options)
 {
 	pair_create(pair, client, server, options);
 	pair_connect(pair);
@@ -199,7 +199,8 @@ static void close_endpoint(struct endpoint *endpoint)
 		expect_error(ibv_destroy_ah(endpoint->ah), 0);
 	if (endpoint->qp)
 		endpoint_destroy_qp(endpoint);
-	expect_error(ibv_destroy_cq(endpoint->cq), 0);
+	if (endpoint->owns_cq)
+		expect_error(ibv_destroy_cq(endpoint->cq), 0);
 	if (endpoint->channel)
 		expect_error(ibv_destroy_comp_channel(endpoint->channel), 0);
 }
@@ -236,6 +237,5 @@ void expect_state_(struct place place, struct endpoint *endpoint, enum ibv_qp_st
 
 	expect_error_(place, "ibv_query_qp()", ibv_query_qp(endpoint->qp, &attr, IBV_QP_STATE, &init), 0);
 	if (attr.qp_state != state)
-		fail_at(place, "the %s's QP is in state %d, not %d", endpoint->side->name, attr.qp_state,
-			state);
+		fail_at(place, "the %s's QP is in state %d, not %d", endpoint->side->name, attr.qp_state, state);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two connected QPs in one process, one on each of two sides, each with a CQ of its own.
+ * Two connected QPs in one process, one on each of two sides, each with a CQ of its own. A test of queues, which does
+ * not ask on whose side a QP is, may have both on one side.
  *
  * An error ends a pair: pair_renew() makes a fresh one over the same sides, that is the same contexts, PDs, regions,
  * keys and windows.
@@ -14,19 +15,21 @@ enum {
 	PAIR_WRS = 64,
 	PAIR_SGES = 4,
 	PAIR_QKEY = 0x11223344,
-	DV_KEY_OPS = MLX5DV_QP_EX_WITH_MR_LIST | MLX5DV_QP_EX_WITH_MR_INTERLEAVED |
-		     MLX5DV_QP_EX_WITH_MKEY_CONFIGURE,
+	DV_KEY_OPS = MLX5DV_QP_EX_WITH_MR_LIST | MLX5DV_QP_EX_WITH_MR_INTERLEAVED | MLX5DV_QP_EX_WITH_MKEY_CONFIGURE,
 };
 
 struct pair_options {
 	enum ibv_qp_type type; /* RC, UC or UD */
 	uint32_t max_send_wr;
+	uint32_t max_send_sge;
 	uint32_t max_inline_data;
 	bool sq_sig_all;
 	bool extended_cq;     /* ibv_create_cq_ex(3): endpoint.cq_ex */
 	bool channel;         /* CQs have a completion channel: endpoint.channel; not with extended_cq */
 	int cqe;              /* of each CQ */
-	struct ibv_srq *srq;  /* of the server's QP; belongs to the test */
+	/* Belong to the test: CQs in place of new ones, which may be one; the SRQ of the server's QP. */
+	struct ibv_cq *client_cq, *server_cq;
+	struct ibv_srq *srq;
 	uint64_t send_ops;    /* enum ibv_qp_create_send_ops_flags */
 	uint64_t dv_send_ops; /* enum mlx5dv_qp_create_send_ops_flags */
 	/* Attributes of ibv_modify_qp(3). */
@@ -40,6 +43,7 @@ struct endpoint {
 	struct side *side;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq; /* of both queues */
+	bool owns_cq;
 	struct ibv_cq_ex *cq_ex;
 	struct ibv_qp *qp;
 	struct ibv_qp_ex *ex;
@@ -54,15 +58,13 @@ struct pair {
 	struct endpoint client, server;
 };
 
-/** All send operations of the type (for RC those of keys, too), PAIR_WRS work requests, no inline data. */
+/** All send operations of the type (for RC those of keys, too), PAIR_WRS work requests of PAIR_SGES, no inline data. */
 struct pair_options pair_defaults(enum ibv_qp_type type);
 
 /** A pair in RTS, open to remote writes, reads and atomics. */
-void pair_open(struct pair *pair, struct side *client, struct side *server,
-	       const struct pair_options *options);
+void pair_open(struct pair *pair, struct side *client, struct side *server, const struct pair_options *options);
 /** As pair_open(), but the QPs stay in RESET until pair_connect(). */
-void pair_create(struct pair *pair, struct side *client, struct side *server,
-		 const struct pair_options *options);
+void pair_create(struct pair *pair, struct side *client, struct side *server, const struct pair_options *options);
 void pair_connect(struct pair *pair);
 
 /** A fresh pair of the same options over the same sides. */

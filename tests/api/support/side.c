@@ -35,8 +35,7 @@ static void find_gid(struct side *side)
 /* Memory or copy, guards included: returns the first byte behind the guard. */
 static uint8_t *map_memory(size_t bytes)
 {
-	uint8_t *base = mmap(NULL, bytes + 2 * SIDE_GUARD, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *base = mmap(NULL, bytes + 2 * SIDE_GUARD, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	assert_ptr_not_equal(base, MAP_FAILED);
 	return base + SIDE_GUARD;
@@ -44,8 +43,7 @@ static uint8_t *map_memory(size_t bytes)
 
 void side_open(struct side *side, const char *name, size_t bytes, uint8_t mark)
 {
-	*side = (struct side){
-		.name = name, .bytes = bytes, .mark = mark, .random = 0x9e3779b97f4a7c15 + mark};
+	*side = (struct side){.name = name, .bytes = bytes, .mark = mark, .random = 0x9e3779b97f4a7c15 + mark};
 	side->context = open_device();
 	side->pd = ibv_alloc_pd(side->context);
 	assert_non_null(side->pd);

@@ -77,11 +77,12 @@ static void model_store(const struct view *view, uint64_t value)
 /* ---- operations --------------------------------------------------------------------------------------------- */
 
 /* @status is what the test wants of a request on @one and @other: success takes a model. */
-static void begin(struct place place, const struct view *one, const struct view *other,
-		  enum ibv_wc_status status)
+static void begin(struct place place, const struct view *one, const struct view *other, enum ibv_wc_status status)
 {
 	if (status == IBV_WC_SUCCESS && (one->outside || other->outside))
 		fail_at(place, "the test wants success beyond the end of a view");
+	side_compare_(place, one->side);
+	side_compare_(place, other->side);
 	side_stir(one->side);
 	side_stir(other->side);
 }
@@ -113,15 +114,14 @@ static void complete(struct place place, struct endpoint *endpoint, enum ibv_wc_
 		fail_at(place, "%u bytes came back, not %zu", wc.byte_len, read);
 }
 
-static void complete_receive(struct place place, struct endpoint *endpoint, enum ibv_wc_opcode opcode,
-			     size_t bytes, bool immediate)
+static void complete_receive(struct place place, struct endpoint *endpoint, enum ibv_wc_opcode opcode, size_t bytes,
+			     bool immediate)
 {
 	struct ibv_wc wc = expect_completion_(place, endpoint, RECEIVE_WR_ID, opcode);
 
 	if (wc.byte_len != bytes)
 		fail_at(place, "received %u bytes, not %zu", wc.byte_len, bytes);
-	if (immediate != !!(wc.wc_flags & IBV_WC_WITH_IMM) ||
-	    (immediate && wc.imm_data != htobe32(IMMEDIATE)))
+	if (immediate != !!(wc.wc_flags & IBV_WC_WITH_IMM) || (immediate && wc.imm_data != htobe32(IMMEDIATE)))
 		fail_at(place, "wc_flags %#x, immediate %#x", wc.wc_flags, be32toh(wc.imm_data));
 }
 
@@ -148,8 +148,7 @@ void expect_write_(struct place place, struct pair *pair, enum ibv_wr_opcode opc
 	complete(place, endpoint, IBV_WC_RDMA_WRITE, status, 0);
 	if (status == IBV_WC_SUCCESS) {
 		if (immediate)
-			complete_receive(place, endpoint->peer, IBV_WC_RECV_RDMA_WITH_IMM, source.length,
-					 true);
+			complete_receive(place, endpoint->peer, IBV_WC_RECV_RDMA_WITH_IMM, source.length, true);
 		model_copy(&source, &target);
 	}
 	end(place, pair, status);
@@ -191,9 +190,8 @@ void expect_send_(struct place place, struct pair *pair, enum ibv_wr_opcode opco
 	uint8_t header[GRH_BYTES]; /* of a datagram: its contents are not looked at */
 	struct ibv_mr *header_mr = ibv_reg_mr(sink.side->pd, header, sizeof(header), IBV_ACCESS_LOCAL_WRITE);
 	struct ibv_sge sge = sge_of(&source);
-	struct ibv_sge receive[2] = {
-		{.addr = (uintptr_t)header, .length = sizeof(header), .lkey = header_mr->lkey},
-		sge_of(&sink)};
+	struct ibv_sge receive[2] = {{.addr = (uintptr_t)header, .length = sizeof(header), .lkey = header_mr->lkey},
+				     sge_of(&sink)};
 	struct ibv_send_wr wr = {
 		.wr_id = WR_ID,
 		.sg_list = &sge,
@@ -208,8 +206,8 @@ void expect_send_(struct place place, struct pair *pair, enum ibv_wr_opcode opco
 	post_send_(place, endpoint, &wr);
 	complete(place, endpoint, IBV_WC_SEND, status, 0);
 	if (receive_status == IBV_WC_SUCCESS && status == IBV_WC_SUCCESS) {
-		complete_receive(place, endpoint->peer, IBV_WC_RECV,
-				 source.length + (datagram ? GRH_BYTES : 0), immediate);
+		complete_receive(place, endpoint->peer, IBV_WC_RECV, source.length + (datagram ? GRH_BYTES : 0),
+				 immediate);
 		model_copy(&source, &sink);
 	} else if (seen_by_peer(status)) {
 		expect_status_(place, endpoint->peer, RECEIVE_WR_ID, receive_status);
@@ -218,8 +216,8 @@ void expect_send_(struct place place, struct pair *pair, enum ibv_wr_opcode opco
 	end(place, pair, status);
 }
 
-void expect_atomic_(struct place place, struct pair *pair, enum ibv_wr_opcode opcode, bool equal,
-		    struct view result, struct view target, enum ibv_wc_status status)
+void expect_atomic_(struct place place, struct pair *pair, enum ibv_wr_opcode opcode, bool equal, struct view result,
+		    struct view target, enum ibv_wc_status status)
 {
 	const uint64_t operand = UINT64_C(0xfedcba9876543210);
 	bool add = opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;

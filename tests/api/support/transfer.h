@@ -2,7 +2,7 @@
 /*
  * Operations that are checked against a model. Each of them
  *
- *   - gives all memory of both sides new contents: no byte of the source occurs at the target,
+ *   - compares what is there, then gives all memory of both sides new contents: no byte of one occurs on the other,
  *   - posts one signalled request and polls its completion, which must have the status given,
  *   - on success changes the copies by a plain loop, byte by byte; a refused operation must have changed nothing,
  *   - compares every byte of both sides, guards included,
@@ -23,7 +23,7 @@ struct view {
 	size_t length;
 	size_t start; /* where the first byte is in the memory, the others behind it; or, if there is a map, in the map */
 	const uint32_t *map; /* where each byte is in the memory */
-	bool outside; /* reaches beyond what it is a part of: for the request only, it must be refused */
+	bool outside;        /* reaches beyond what it is a part of: for the request only, it must be refused */
 };
 
 /** [@start, +@length) of the memory of @side through side.mr. */
@@ -37,10 +37,9 @@ struct view view_part(struct view view, int64_t offset, size_t length);
 void model_copy(const struct view *source, const struct view *target);
 
 /** RDMA WRITE from @source to @target on the other side. */
-#define expect_write(pair, source, target, status)                                                           \
-	expect_write_(HERE, pair, IBV_WR_RDMA_WRITE, source, target, status)
+#define expect_write(pair, source, target, status) expect_write_(HERE, pair, IBV_WR_RDMA_WRITE, source, target, status)
 /** With immediate; on success the peer's receive completes with it and the length. */
-#define expect_write_imm(pair, source, target, status)                                                       \
+#define expect_write_imm(pair, source, target, status)                                                                 \
 	expect_write_(HERE, pair, IBV_WR_RDMA_WRITE_WITH_IMM, source, target, status)
 void expect_write_(struct place place, struct pair *pair, enum ibv_wr_opcode opcode, struct view source,
 		   struct view target, enum ibv_wc_status status);
@@ -54,20 +53,20 @@ void expect_read_(struct place place, struct pair *pair, struct view sink, struc
  * SEND of @source into a receive of @sink, which may be longer. @receive_status: of the receive; not looked at if the
  * SEND fails at its own end (a status that the peer does not see: LOC_…).
  */
-#define expect_send(pair, source, sink, status, receive_status)                                              \
+#define expect_send(pair, source, sink, status, receive_status)                                                        \
 	expect_send_(HERE, pair, IBV_WR_SEND, source, sink, status, receive_status)
-#define expect_send_imm(pair, source, sink, status, receive_status)                                          \
+#define expect_send_imm(pair, source, sink, status, receive_status)                                                    \
 	expect_send_(HERE, pair, IBV_WR_SEND_WITH_IMM, source, sink, status, receive_status)
 void expect_send_(struct place place, struct pair *pair, enum ibv_wr_opcode opcode, struct view source,
 		  struct view sink, enum ibv_wc_status status, enum ibv_wc_status receive_status);
 
 /** Atomics on the 8 bytes of @target, what was there goes to the 8 bytes of @result, on whose side it is posted. */
-#define expect_fetch_add(pair, result, target, status)                                                       \
+#define expect_fetch_add(pair, result, target, status)                                                                 \
 	expect_atomic_(HERE, pair, IBV_WR_ATOMIC_FETCH_AND_ADD, false, result, target, status)
 /** @equal: whether the value compared is the one that is there. */
-#define expect_compare_swap(pair, result, target, equal, status)                                             \
+#define expect_compare_swap(pair, result, target, equal, status)                                                       \
 	expect_atomic_(HERE, pair, IBV_WR_ATOMIC_CMP_AND_SWP, equal, result, target, status)
-void expect_atomic_(struct place place, struct pair *pair, enum ibv_wr_opcode opcode, bool equal,
-		    struct view result, struct view target, enum ibv_wc_status status);
+void expect_atomic_(struct place place, struct pair *pair, enum ibv_wr_opcode opcode, bool equal, struct view result,
+		    struct view target, enum ibv_wc_status status);
 
 #endif

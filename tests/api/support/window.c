@@ -19,8 +19,7 @@ struct view window_view(const struct ibv_mw *mw, size_t start, size_t length)
 	return view_with_key(&server, mw->rkey, start, length);
 }
 
-struct view bind_window_(struct place place, struct ibv_mw *mw, size_t start, size_t length,
-			 unsigned int access)
+struct view bind_window_(struct place place, struct ibv_mw *mw, size_t start, size_t length, unsigned int access)
 {
 	struct ibv_mw_bind bind = bind_request(start, length, access);
 

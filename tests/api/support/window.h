@@ -20,8 +20,7 @@ struct view window_view(const struct ibv_mw *mw, size_t start, size_t length);
 
 /** Binds on pair.server and polls the success. Returns the window as the client sees it. */
 #define bind_window(mw, start, length, access) bind_window_(HERE, mw, start, length, access)
-struct view bind_window_(struct place place, struct ibv_mw *mw, size_t start, size_t length,
-			 unsigned int access);
+struct view bind_window_(struct place place, struct ibv_mw *mw, size_t start, size_t length, unsigned int access);
 
 /**
  * The bind is posted and fails: MW_BIND_ERR, the QP in ERR. Then a fresh pair, and the old rkey back in the window, as

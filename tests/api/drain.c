@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Draining a send queue: SQD (IBTA 10.3.1.5; ibv_modify_qp(3); ibv_get_async_event(3), IBV_EVENT_SQ_DRAINED). What is
+ * on its way ends, nothing new begins, receiving goes on; back in RTS the queue goes on where it stopped.
+ */
+#include "support/clock.h"
+#include "support/event.h"
+#include "support/program.h"
+
+enum { SENDS = 100, RECEIVES = 200, MS_10 = 20, MS_164 = 28 };
+
+static void open_pair(enum ibv_qp_type type, uint8_t rnr_retry, uint8_t min_rnr_timer)
+{
+	struct pair_options options = pair_defaults(type);
+
+	options.rnr_retry = rnr_retry;
+	options.min_rnr_timer = min_rnr_timer;
+	pair_replace(&pair, &options);
+}
+
+static void post(uint64_t wr_id)
+{
+	struct ibv_send_wr wr = {.wr_id = wr_id, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+
+	post_send(&pair.client, &wr);
+}
+
+/* Datagrams have a header. */
+static void receive(struct endpoint *endpoint, uint64_t wr_id)
+{
+	struct ibv_sge header = side_sge(endpoint->side, 0, 40);
+
+	post_receive(endpoint, wr_id, &header, 1);
+}
+
+static void drain(bool notify)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = notify};
+
+	expect_error(ibv_modify_qp(pair.client.qp, &attr,
+				   IBV_QP_STATE | (notify ? IBV_QP_EN_SQD_ASYNC_NOTIFY : 0)),
+		     0);
+	assert_int_equal(pair.client.qp->state, IBV_QPS_SQD);
+}
+
+static void resume(void)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_SQD};
+
+	expect_error(ibv_modify_qp(pair.client.qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE), 0);
+}
+
+#define expect_draining(yes) expect_draining_(HERE, yes)
+
+static void expect_draining_(struct place place, bool yes)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	expect_error_(place, "ibv_query_qp()", ibv_query_qp(pair.client.qp, &attr, IBV_QP_STATE, &init), 0);
+	if (attr.qp_state != IBV_QPS_SQD || attr.sq_draining != yes)
+		fail_at(place, "state %d, sq_draining %d", attr.qp_state, attr.sq_draining);
+}
+
+static void expect_sent(uint64_t wr_id)
+{
+	expect_completion(&pair.client, wr_id, IBV_WC_SEND);
+	expect_completion(&pair.server, wr_id - SENDS + RECEIVES, IBV_WC_RECV);
+	memcpy(server.expected, server.memory, 40); /* headers of datagrams */
+}
+
+/* ---- a queue with nothing on its way ------------------------------------------------------------------------ */
+
+static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
+
+static void an_idle_queue_is_drained_at_once(void **state)
+{
+	(void)state;
+	for (size_t t = 0; t < ARRAY_SIZE(types); t++) {
+		note("type %d", types[t]);
+		open_pair(types[t], 7, 1);
+		for (int round = 0; round < 4; round++) {
+			bool notify = round % 2 == 0;
+
+			drain(notify);
+			/* Asked for each time anew: a drain without the attribute is silent. */
+			if (notify)
+				expect_event(&client, IBV_EVENT_SQ_DRAINED, pair.client.qp);
+			expect_no_event(&client);
+			expect_draining(false);
+			resume();
+			expect_no_event(&client);
+		}
+		expect_no_event(&server);
+	}
+}
+
+/* en_sqd_async_notify 0 with its bit is the same as without it. */
+static void notification_switched_off(void **state)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 0};
+
+	(void)state;
+	drain(true);
+	expect_event(&client, IBV_EVENT_SQ_DRAINED, pair.client.qp);
+	resume();
+	expect_error(ibv_modify_qp(pair.client.qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
+	expect_no_event(&client);
+}
+
+/* What is posted while it drains waits, and comes in order when it goes on, for many rounds of the ring. */
+static void posting_while_drained(void **state)
+{
+	(void)state;
+	for (size_t t = 0; t < ARRAY_SIZE(types); t++) {
+		open_pair(types[t], 7, 1);
+		for (uint64_t round = 0; round < 30; round++) {
+			note("type %d, round %lu", types[t], round);
+			drain(false);
+			for (uint64_t i = 0; i < 7; i++) {
+				receive(&pair.server, RECEIVES + i);
+				post(SENDS + i);
+			}
+			expect_idle(&pair.client);
+			expect_idle(&pair.server);
+			expect_draining(false);
+			resume();
+			for (uint64_t i = 0; i < 7; i++)
+				expect_sent(SENDS + i);
+			expect_idle(&pair.client);
+		}
+	}
+}
+
+/* A list that waits is as full a queue as any. */
+static void a_drained_queue_fills(void **state)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED}, *bad;
+	uint32_t most;
+
+	(void)state;
+	open_pair(IBV_QPT_RC, 7, 1);
+	most = pair.client.cap.max_send_wr;
+	for (int round = 0; round < 3; round++) {
+		drain(false);
+		for (wr.wr_id = 0; wr.wr_id < most; wr.wr_id++)
+			post_send(&pair.client, &wr);
+		expect_error(ibv_post_send(pair.client.qp, &wr, &bad), ENOMEM);
+		resume();
+		for (uint32_t i = 0; i < most; i++)
+			expect_completion(&pair.client, i, IBV_WC_RDMA_WRITE);
+		expect_idle(&pair.client);
+	}
+}
+
+/* Only the send queue stops: the QP receives and answers READs. */
+static void a_drained_queue_pair_receives(void **state)
+{
+	struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+
+	(void)state;
+	for (size_t t = 0; t < ARRAY_SIZE(types); t++) {
+		open_pair(types[t], 7, 1);
+		drain(false);
+		receive(&pair.client, RECEIVES);
+		post_send(&pair.server, &wr);
+		expect_completion(&pair.server, 1, IBV_WC_SEND);
+		expect_completion(&pair.client, RECEIVES, IBV_WC_RECV);
+		memcpy(client.expected, client.memory, 40);
+		if (types[t] != IBV_QPT_RC)
+			continue;
+		expect_read(&pair, view_memory(&server, 0, 5000), view_memory(&client, 0, 5000), IBV_WC_SUCCESS);
+		expect_write(&pair, view_memory(&server, 0, 5000), view_memory(&client, 0, 5000), IBV_WC_SUCCESS);
+	}
+}
+
+static void from_drained_to_error(void **state)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+	(void)state;
+	for (size_t t = 0; t < ARRAY_SIZE(types); t++) {
+		open_pair(types[t], 7, 1);
+		drain(false);
+		for (uint64_t i = 0; i < 5; i++)
+			post(SENDS + i);
+		expect_error(ibv_modify_qp(pair.client.qp, &attr, IBV_QP_STATE), 0);
+		for (uint64_t i = 0; i < 5; i++)
+			expect_status(&pair.client, SENDS + i, IBV_WC_WR_FLUSH_ERR);
+		expect_idle(&pair.client);
+		expect_idle(&pair.server);
+	}
+}
+
+/* ---- with requests on their way ----------------------------------------------------------------------------- */
+
+/* One SEND waits for a receive, one was posted behind it, one comes later: only the first belongs to the drain. */
+static void requests_on_their_way_end(bool notify)
+{
+	open_pair(IBV_QPT_RC, 7, MS_10);
+	post(SENDS);
+	post(SENDS + 1);
+	drain(notify);
+	post(SENDS + 2);
+	expect_draining(true);
+	sleep_ms(50);
+	expect_draining(true);
+	expect_no_event(&client);
+	expect_idle(&pair.client);
+	for (uint64_t i = 0; i < 3; i++)
+		receive(&pair.server, RECEIVES + i);
+	expect_sent(SENDS);
+	if (notify)
+		expect_event(&client, IBV_EVENT_SQ_DRAINED, pair.client.qp);
+	expect_draining(false);
+	sleep_ms(30);
+	expect_no_event(&client);
+	expect_idle(&pair.client);
+	expect_idle(&pair.server);
+	resume();
+	expect_sent(SENDS + 1);
+	expect_sent(SENDS + 2);
+	expect_no_event(&client);
+}
+
+static void drain_with_notification(void **state)
+{
+	(void)state;
+	requests_on_their_way_end(true);
+}
+
+static void drain_without_notification(void **state)
+{
+	(void)state;
+	requests_on_their_way_end(false);
+}
+
+/* Back to RTS before it was drained: it goes on, and nothing was drained. */
+static void resumed_before_it_was_drained(void **state)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	(void)state;
+	open_pair(IBV_QPT_RC, 7, MS_10);
+	post(SENDS);
+	post(SENDS + 1);
+	drain(true);
+	expect_draining(true);
+	resume();
+	expect_error(ibv_query_qp(pair.client.qp, &attr, IBV_QP_STATE, &init), 0);
+	assert_int_equal(attr.qp_state, IBV_QPS_RTS);
+	assert_int_equal(attr.sq_draining, 0);
+	receive(&pair.server, RECEIVES);
+	receive(&pair.server, RECEIVES + 1);
+	expect_sent(SENDS);
+	expect_sent(SENDS + 1);
+	expect_no_event(&client);
+}
+
+/* The rules for retries are the same while it drains: two waits of 164 ms, then it fails. */
+static void retries_while_draining(void **state)
+{
+	const double wait = 163.84;
+	double start, took;
+
+	(void)state;
+	open_pair(IBV_QPT_RC, 2, MS_164);
+	start = seconds_now();
+	post(SENDS);
+	post(SENDS + 1);
+	drain(true);
+	expect_status(&pair.client, SENDS, IBV_WC_RNR_RETRY_EXC_ERR);
+	took = (seconds_now() - start) * 1e3;
+	if (took < 2 * wait)
+		fail_at(HERE, "failed after %f ms", took);
+	expect_status(&pair.client, SENDS + 1, IBV_WC_WR_FLUSH_ERR);
+	expect_state(&pair.client, IBV_QPS_ERR);
+	/* It was not drained, it broke. */
+	expect_no_event(&client);
+}
+
+/* A peer that answers late: the unanswered requests are repeated while the queue drains. */
+static void a_late_peer_while_draining(void **state)
+{
+	struct pair_options options = pair_defaults(IBV_QPT_RC);
+	struct ibv_sge sge = side_sge(&client, 0, 100);
+	struct ibv_send_wr wr = {.wr_id = SENDS, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_READ,
+				 .send_flags = IBV_SEND_SIGNALED};
+
+	(void)state;
+	pair_close(&pair);
+	pair_create(&pair, &client, &server, &options);
+	endpoint_to_init(&pair.client);
+	endpoint_to_rtr(&pair.client);
+	endpoint_to_rts(&pair.client);
+	endpoint_to_init(&pair.server);
+	wr.wr.rdma.remote_addr = side_address(&server, 0);
+	wr.wr.rdma.rkey = server.mr->rkey;
+	post_send(&pair.client, &wr);
+	drain(true);
+	expect_draining(true);
+	endpoint_to_rtr(&pair.server);
+	expect_completion(&pair.client, SENDS, IBV_WC_RDMA_READ);
+	expect_event(&client, IBV_EVENT_SQ_DRAINED, pair.client.qp);
+	expect_draining(false);
+	memcpy(client.expected, server.expected, 100);
+}
+
+/* ---- attributes --------------------------------------------------------------------------------------------- */
+
+/* In SQD the attributes of the path and of retries may change (ibv_modify_qp(3), SQD to SQD). */
+static void attributes_change_while_drained(void **state)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .rnr_retry = 1, .retry_cnt = 3, .timeout = 9};
+	struct ibv_qp_init_attr init;
+
+	(void)state;
+	open_pair(IBV_QPT_RC, 7, 1);
+	drain(false);
+	expect_error(ibv_modify_qp(pair.client.qp, &attr,
+				   IBV_QP_STATE | IBV_QP_RNR_RETRY | IBV_QP_RETRY_CNT | IBV_QP_TIMEOUT),
+		     0);
+	expect_error(ibv_query_qp(pair.client.qp, &attr, IBV_QP_TIMEOUT, &init), 0);
+	assert_int_equal(attr.rnr_retry, 1);
+	assert_int_equal(attr.retry_cnt, 3);
+	assert_int_equal(attr.timeout, 9);
+	expect_draining(false);
+	expect_no_event(&client); /* it was drained before */
+	resume();
+	post(SENDS);
+	expect_status(&pair.client, SENDS, IBV_WC_RNR_RETRY_EXC_ERR); /* not for ever any more */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		API_CASE(an_idle_queue_is_drained_at_once),
+		API_CASE(notification_switched_off),
+		API_CASE(posting_while_drained),
+		API_CASE(a_drained_queue_fills),
+		API_CASE(a_drained_queue_pair_receives),
+		API_CASE(from_drained_to_error),
+		API_CASE(drain_with_notification),
+		API_CASE(drain_without_notification),
+		API_CASE(resumed_before_it_was_drained),
+		API_CASE(retries_while_draining),
+		API_CASE(a_late_peer_while_draining),
+		API_CASE(attributes_change_while_drained),
+	};
+
+	return run_cases("drain", tests);
+}

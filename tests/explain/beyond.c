@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The rules of beyond.def, broken from inside: packets that only a link could bring are handed to a QP as a link would
+ * do it, and memory runs out where it is asked for.
+ */
+#include <errno.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "abi/entry_points.h"
+#include "explain/explain.h"
+#include "hca/epoch.h"
+#include "hca/qp.h"
+#include "mkey/stream.h"
+#include "softhca.h"
+#include "transport/run.h"
+#include "verbs/objects.h"
+#include "verbs/ops.h"
+
+enum { CLIENT, SERVER, FIRST_PSN = 0x100, WR_ID = 7, BYTES = 16 };
+
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static struct ibv_mr *mr;
+static struct ibv_cq *cq;
+static struct ibv_qp *qp[2];
+static uint8_t memory[4096] __attribute__((aligned(4096)));
+
+/* ---- memory that runs out --------------------------------------------------------------------------------------- */
+
+static bool no_memory;
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size)
+{
+	return no_memory ? NULL : __real_calloc(count, size);
+}
+
+/* ---- two QPs ---------------------------------------------------------------------------------------------------- */
+
+static void modify(int i, struct ibv_qp_attr attr, int mask)
+{
+	assert_int_equal(softhca_ibv_modify_qp(qp[i], &attr, mask), 0);
+}
+
+static void to_rts(int i)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = qp[!i]->qp_num,
+		.rq_psn = FIRST_PSN,
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = 1,
+		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.sgid_index = 0}},
+	};
+
+	assert_int_equal(softhca_ibv_query_gid(context, 1, 0, &attr.ah_attr.grh.dgid), 0);
+	modify(i, attr,
+	       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+		       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	/* A timeout of 0 waits for ever. */
+	modify(i, (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .sq_psn = FIRST_PSN, .retry_cnt = 7},
+	       IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+		       IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+/* The client is in RTS, the server in INIT: nothing that the client sends is answered. */
+static int open_pair(void **state)
+{
+	struct ibv_device **list = softhca_ibv_get_device_list(NULL);
+
+	(void)state;
+	context = softhca_ibv_open_device(list[0]);
+	softhca_ibv_free_device_list(list);
+	pd = softhca_ibv_alloc_pd(context);
+	mr = softhca_ibv_reg_mr(pd, memory, sizeof(memory),
+				IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+	cq = softhca_ibv_create_cq(context, 15, NULL, NULL, 0);
+	for (int i = 0; i < 2; i++) {
+		struct ibv_qp_init_attr attr = {
+			.send_cq = cq,
+			.recv_cq = cq,
+			.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1},
+			.qp_type = IBV_QPT_RC,
+		};
+
+		qp[i] = softhca_ibv_create_qp(pd, &attr);
+		assert_non_null(qp[i]);
+		modify(i,
+		       (struct ibv_qp_attr){
+			       .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE},
+		       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	}
+	to_rts(CLIENT);
+	return 0;
+}
+
+static int close_pair(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(softhca_ibv_destroy_qp(qp[i]), 0);
+	assert_int_equal(softhca_ibv_destroy_cq(cq), 0);
+	assert_int_equal(softhca_ibv_dereg_mr(mr), 0);
+	assert_int_equal(softhca_ibv_dealloc_pd(pd), 0);
+	assert_int_equal(softhca_ibv_close_device(context), 0);
+	return 0;
+}
+
+/* A request of the client that nobody answers. */
+static void post(enum ibv_wr_opcode opcode, uint32_t rkey)
+{
+	struct ibv_sge sge = {.addr = (uintptr_t)memory, .length = BYTES, .lkey = mr->lkey};
+	struct ibv_send_wr wr = {
+		.wr_id = WR_ID,
+		.sg_list = &sge,
+		.num_sge = opcode != IBV_WR_LOCAL_INV,
+		.opcode = opcode,
+		.send_flags = IBV_SEND_SIGNALED,
+		.invalidate_rkey = rkey,
+	};
+	struct ibv_send_wr *bad;
+
+	assert_int_equal(softhca_ibv_post_send(qp[CLIENT], &wr, &bad), 0);
+}
+
+/* What a link does with a packet for one of the QPs. */
+static void deliver(int to, struct packet packet)
+{
+	struct run run;
+
+	packet.transport = IBV_QPT_RC;
+	packet.source_qpn = qp[!to]->qp_num;
+	packet.destination_qpn = qp[to]->qp_num;
+	packet.count = 1;
+	packet.mtu = 1024;
+	epoch_enter();
+	run_begin(&run);
+	*run_slot(&run) = packet;
+	run_commit(&run);
+	run_drain(&run, NULL);
+	run_finish(&run);
+	epoch_leave();
+}
+
+/* The next completion has @status and the number of @rule. */
+static void expect_completion(enum ibv_wc_status status, enum explain_rule rule)
+{
+	struct ibv_wc wc = {.vendor_err = 0};
+
+	assert_int_equal(softhca_ibv_poll_cq(cq, 1, &wc), 1);
+	assert_int_equal(wc.status, status);
+	assert_int_equal(wc.vendor_err, rule);
+}
+
+/* The newest explanation about the QP (NULL: of all) is of @rule; its line begins like @format. */
+static void __attribute__((format(printf, 3, 4)))
+expect_line(const struct ibv_qp *about, enum explain_rule rule, const char *format, ...)
+{
+	struct softhca_explanation newest;
+	char expected[512], line[1024];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(expected, sizeof(expected), format, arguments);
+	va_end(arguments);
+	assert_int_equal(softhca_explanations(context, about ? about->qp_num : 0, &newest, 1), 1);
+	assert_int_equal(newest.rule, rule);
+	softhca_explanation_text(&newest, line, sizeof(line));
+	if (strncmp(line, expected, strlen(expected)))
+		fail_msg("the line is\n    %s\n  not\n    %s", line, expected);
+}
+
+/* ---- packets ---------------------------------------------------------------------------------------------------- */
+
+static void case_PACKET_ORDER(void **state)
+{
+	(void)state;
+	to_rts(SERVER);
+	deliver(SERVER, (struct packet){.message = MESSAGE_WRITE, .place = PLACE_LAST, .psn = FIRST_PSN});
+	expect_line(
+		qp[SERVER], RULE_PACKET_ORDER,
+		"mlx5_0 qp 0x%x: RDMA WRITE with sequence number 0x100 does not continue what came before (message under "
+		"way: 0). [83 PACKET_ORDER; ",
+		qp[SERVER]->qp_num);
+	assert_int_equal(hca_qp_state(to_user_qp(qp[SERVER])->device), IBV_QPS_ERR);
+}
+
+static void case_WRITE_LENGTH(void **state)
+{
+	(void)state;
+	to_rts(SERVER);
+	deliver(SERVER, (struct packet){.message = MESSAGE_WRITE,
+					.place = PLACE_ONLY,
+					.psn = FIRST_PSN,
+					.remote_address = (uintptr_t)memory,
+					.rkey = mr->rkey,
+					.dma_length = 100});
+	expect_line(qp[SERVER], RULE_WRITE_LENGTH,
+		    "mlx5_0 qp 0x%x: an RDMA WRITE announced 100 bytes and brought 0. [88 WRITE_LENGTH; ",
+		    qp[SERVER]->qp_num);
+}
+
+/* A refusal from where its explanation cannot come along. */
+static void refuse(enum nak_code code)
+{
+	post(IBV_WR_SEND, 0);
+	deliver(CLIENT, (struct packet){.message = MESSAGE_ACKNOWLEDGE,
+					.place = PLACE_ONLY,
+					.psn = FIRST_PSN,
+					.syndrome = (uint8_t)(AETH_NAK | code)});
+}
+
+static void case_NAK_INVALID_REQUEST(void **state)
+{
+	(void)state;
+	refuse(NAK_INVALID_REQUEST);
+	expect_completion(IBV_WC_REM_INV_REQ_ERR, RULE_NAK_INVALID_REQUEST);
+	expect_line(
+		qp[CLIENT], RULE_NAK_INVALID_REQUEST,
+		"mlx5_0 qp 0x%x SEND wr_id 7 → REM_INV_REQ_ERR: queue pair 0x%x, of another process, refused packet 0x100 "
+		"as an invalid request. [91 NAK_INVALID_REQUEST; ",
+		qp[CLIENT]->qp_num, qp[SERVER]->qp_num);
+}
+
+static void case_NAK_REMOTE_ACCESS(void **state)
+{
+	(void)state;
+	refuse(NAK_REMOTE_ACCESS);
+	expect_completion(IBV_WC_REM_ACCESS_ERR, RULE_NAK_REMOTE_ACCESS);
+	expect_line(
+		qp[CLIENT], RULE_NAK_REMOTE_ACCESS,
+		"mlx5_0 qp 0x%x SEND wr_id 7 → REM_ACCESS_ERR: queue pair 0x%x, of another process, refused packet 0x100: "
+		"remote access error. [92 NAK_REMOTE_ACCESS; ",
+		qp[CLIENT]->qp_num, qp[SERVER]->qp_num);
+}
+
+static void case_NAK_REMOTE_OPERATION(void **state)
+{
+	(void)state;
+	refuse(NAK_REMOTE_OPERATION);
+	expect_completion(IBV_WC_REM_OP_ERR, RULE_NAK_REMOTE_OPERATION);
+	expect_line(
+		qp[CLIENT], RULE_NAK_REMOTE_OPERATION,
+		"mlx5_0 qp 0x%x SEND wr_id 7 → REM_OP_ERR: queue pair 0x%x, of another process, refused packet 0x100: "
+		"remote operational error. [93 NAK_REMOTE_OPERATION; ",
+		qp[CLIENT]->qp_num, qp[SERVER]->qp_num);
+}
+
+/* A SEND is acknowledged, not answered with data. */
+static void case_BAD_RESPONSE(void **state)
+{
+	(void)state;
+	post(IBV_WR_SEND, 0);
+	deliver(CLIENT, (struct packet){.message = MESSAGE_READ_RESPONSE, .place = PLACE_ONLY, .psn = FIRST_PSN});
+	expect_completion(IBV_WC_BAD_RESP_ERR, RULE_BAD_RESPONSE);
+	expect_line(
+		qp[CLIENT], RULE_BAD_RESPONSE,
+		"mlx5_0 qp 0x%x SEND wr_id 7 → BAD_RESP_ERR: RDMA READ response 0x100 brought 0 bytes after 0 of 16. [96 "
+		"BAD_RESPONSE; ",
+		qp[CLIENT]->qp_num);
+}
+
+/* The second packet of a response, whose place a program has meanwhile moved to the end of the address space. */
+static void case_SEGMENT_WRAPS(void **state)
+{
+	struct mlx5_wqe_data_seg segment = {
+		.byte_count = htobe32(4096), .lkey = htobe32(mr->lkey), .addr = htobe64(UINT64_MAX - 99)};
+	struct hca_qp *device = to_user_qp(qp[CLIENT])->device;
+	struct stream *stream = calloc(1, sizeof(*stream));
+	struct refusal why;
+
+	(void)state;
+	stream_begin(stream, &device->access, RIGHT_LOCAL_WRITE);
+	assert_int_equal(stream_add_segments(stream, &segment, 1, 1024, 1024, &why), -EACCES);
+	free(stream);
+	explain_make(device->hca, &(struct explain_subject){.qpn = device->number}, why.rule, why.args, EXPLAIN_ARGS);
+	expect_line(
+		qp[CLIENT], RULE_SEGMENT_WRAPS,
+		"mlx5_0 qp 0x%x: the part of a message that a packet brings goes to byte 1024 of a range of key 0x%x at "
+		"0xffffffffffffff9c, which is beyond the address space. [13 SEGMENT_WRAPS; ",
+		qp[CLIENT]->qp_num, mr->lkey);
+}
+
+/* ---- memory ----------------------------------------------------------------------------------------------------- */
+
+static sem_t inside, leave;
+
+/* A transfer that takes its time: what it may look at is not written to again. */
+static void *long_transfer(void *argument)
+{
+	(void)argument;
+	epoch_enter();
+	sem_post(&inside);
+	sem_wait(&leave);
+	epoch_leave();
+	return NULL;
+}
+
+/* The first change takes the spare mapping of the key; for the second, one more is needed. */
+static void case_UMR_NO_MEMORY(void **state)
+{
+	struct ibv_mw *mw = softhca_ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+	pthread_t thread;
+
+	(void)state;
+	sem_init(&inside, 0, 0);
+	sem_init(&leave, 0, 0);
+	assert_int_equal(pthread_create(&thread, NULL, long_transfer, NULL), 0);
+	sem_wait(&inside);
+	post(IBV_WR_LOCAL_INV, mw->rkey);
+	expect_completion(IBV_WC_SUCCESS, RULE_NONE);
+	no_memory = true;
+	post(IBV_WR_LOCAL_INV, mw->rkey);
+	no_memory = false;
+	sem_post(&leave);
+	pthread_join(thread, NULL);
+	expect_completion(IBV_WC_MW_BIND_ERR, RULE_UMR_NO_MEMORY);
+	expect_line(qp[CLIENT], RULE_UMR_NO_MEMORY,
+		    "mlx5_0 qp 0x%x UMR wr_id 7 → MW_BIND_ERR: no memory to configure key 0x%x. [49 UMR_NO_MEMORY; ",
+		    qp[CLIENT]->qp_num, mw->rkey);
+	assert_int_equal(softhca_ibv_dealloc_mw(mw), 0);
+}
+
+static void case_MR_NO_ROOM(void **state)
+{
+	struct ibv_mr *refused;
+
+	(void)state;
+	no_memory = true;
+	errno = 0;
+	refused = softhca_ibv_reg_mr(pd, memory, 64, 0);
+	no_memory = false;
+	assert_null(refused);
+	assert_int_equal(errno, ENOMEM);
+	expect_line(NULL, RULE_MR_NO_ROOM,
+		    "mlx5_0 ibv_reg_mr → ENOMEM: there is no memory for another key, or all 16777216 keys exist. [340 "
+		    "MR_NO_ROOM; ");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define BEYOND(rule, reason) {#rule, case_##rule, open_pair, close_pair, NULL},
+#include "beyond.def"
+#undef BEYOND
+	};
+
+	return cmocka_run_group_tests_name("explain/beyond", tests, NULL, NULL);
+}

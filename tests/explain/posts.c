@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rules 540 to 583: posting, builders, binds. */
+#include "rule_cases.h"
+
+#include "support/mkey.h"
+
+enum { MAX_INLINE = 60, MAX_LENGTH = 0x7fffffff };
+
+static void send_fails(struct ibv_send_wr wr, int error)
+{
+	struct ibv_send_wr *bad = NULL;
+
+	expect_error(ibv_post_send(pair.client.qp, &wr, &bad), error);
+	assert_ptr_equal(bad, &wr);
+}
+
+static void receive_fails(struct ibv_recv_wr wr, int error)
+{
+	struct ibv_recv_wr *bad = NULL;
+
+	expect_error(ibv_post_recv(pair.client.qp, &wr, &bad), error);
+	assert_ptr_equal(bad, &wr);
+}
+
+/* A QP of the client that @attr describes, to be posted to instead of the pair's until the end of the case. */
+static void use_qp(struct ibv_qp_init_attr_ex attr)
+{
+	attr.send_cq = attr.recv_cq = pair.client.cq;
+	attr.comp_mask |= IBV_QP_INIT_ATTR_PD;
+	attr.pd = client.pd;
+	expect_error(ibv_destroy_qp(pair.client.qp), 0);
+	pair.client.qp = ibv_create_qp_ex(client.context, &attr);
+	assert_non_null(pair.client.qp);
+	pair.client.ex = ibv_qp_to_qp_ex(pair.client.qp);
+}
+
+static void to_rts(void)
+{
+	endpoint_to_init(&pair.client);
+	endpoint_to_rtr(&pair.client);
+	endpoint_to_rts(&pair.client);
+}
+
+static void send_opcode(void)
+{
+	send_fails((struct ibv_send_wr){.wr_id = 3, .opcode = IBV_WR_TSO}, EINVAL);
+	expect_about_qp(
+		SEND_OPCODE, pair.client.qp->qp_num,
+		" ibv_post_send wr_id 3 → EINVAL: opcode %d of the WR is no operation that a QP of type RC has a WQE for",
+		IBV_WR_TSO);
+}
+
+/* mlx5-formats 4.1: 2 WRs of 32 + 16 bytes are a ring of 2 blocks. */
+static void sq_full(void)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .next = NULL};
+	struct ibv_send_wr *bad;
+
+	use_qp((struct ibv_qp_init_attr_ex){.qp_type = IBV_QPT_RC,
+					    .cap = {.max_send_wr = 2, .max_send_sge = 1},
+					    .comp_mask = IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+					    .send_ops_flags = IBV_QP_EX_WITH_SEND});
+	to_rts();
+	for (int i = 0; i < 2; i++)
+		expect_error(ibv_post_send(pair.client.qp, &wr, &bad), 0);
+	wr.wr_id = 4;
+	send_fails(wr, ENOMEM);
+	expect_about_qp(
+		SQ_FULL, pair.client.qp->qp_num,
+		" ibv_post_send wr_id 4 → ENOMEM: the send queue of 2 WRs (2 blocks of 64 bytes) has no room for a "
+		"WQE of up to 1 blocks");
+}
+
+static void send_before_rts(void)
+{
+	struct pair_options options = pair_defaults(IBV_QPT_RC);
+
+	pair_close(&pair);
+	pair_create(&pair, &client, &server, &options);
+	send_fails((struct ibv_send_wr){.wr_id = 5, .opcode = IBV_WR_SEND}, ENOMEM);
+	expect_about_qp(SEND_BEFORE_RTS, pair.client.qp->qp_num,
+			" ibv_post_send wr_id 5 → ENOMEM: the QP is in state RESET and has not been in RTS yet");
+}
+
+static void send_sge_count(void)
+{
+	struct ibv_send_wr wr = {.wr_id = 6, .opcode = IBV_WR_SEND, .num_sge = PAIR_SGES + 1};
+
+	send_fails(wr, ENOMEM);
+	expect_about_qp(SEND_SGE_COUNT, pair.client.qp->qp_num,
+			" ibv_post_send wr_id 6 → ENOMEM: 5 SGEs exceed max_send_sge 4 of the QP");
+}
+
+static void sge_length(void)
+{
+	send_fails(request(IBV_WR_SEND, 0x80000001), EINVAL);
+	expect_about_qp(
+		SGE_LENGTH, pair.client.qp->qp_num,
+		" ibv_post_send wr_id %d → EINVAL: an SGE of 2147483649 bytes exceeds %d, the most a data segment "
+		"can say",
+		WR_ID, MAX_LENGTH);
+}
+
+/* mlx5-formats 4.1: an RC QP with keys has 60 bytes for inline data without asking. */
+static void inline_length(void)
+{
+	struct ibv_send_wr wr = request(IBV_WR_SEND, MAX_INLINE + 1);
+
+	assert_int_equal(pair.client.cap.max_inline_data, MAX_INLINE);
+	wr.send_flags |= IBV_SEND_INLINE;
+	send_fails(wr, ENOMEM);
+	expect_about_qp(
+		INLINE_LENGTH, pair.client.qp->qp_num,
+		" ibv_post_send wr_id %d → ENOMEM: 61 bytes or more of inline data exceed max_inline_data 60 of the "
+		"QP",
+		WR_ID);
+}
+
+/* Sized for SENDs of 62 SGEs, 16 + 62 * 16 = 1008 bytes; a READ has 16 bytes more in front. */
+static void wqe_length(void)
+{
+	struct ibv_sge sges[62];
+	struct ibv_send_wr wr = {.wr_id = 8, .opcode = IBV_WR_RDMA_READ, .sg_list = sges, .num_sge = 62};
+
+	for (size_t i = 0; i < ARRAY_SIZE(sges); i++)
+		sges[i] = side_sge(&client, 8 * i, 8);
+	use_qp((struct ibv_qp_init_attr_ex){.qp_type = IBV_QPT_RC,
+					    .cap = {.max_send_wr = 4, .max_send_sge = 62},
+					    .comp_mask = IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+					    .send_ops_flags = IBV_QP_EX_WITH_SEND});
+	to_rts();
+	send_fails(wr, ENOMEM);
+	expect_about_qp(WQE_LENGTH, pair.client.qp->qp_num,
+			" ibv_post_send wr_id 8 → ENOMEM: the WQE would have 1024 bytes, more than 1008");
+}
+
+static void atomic_write_alignment(void)
+{
+	struct ibv_send_wr wr = request(IBV_WR_ATOMIC_WRITE, 8);
+
+	wr.wr.rdma.remote_addr = 0x1004;
+	send_fails(wr, EINVAL);
+	expect_about_qp(ATOMIC_WRITE_ALIGNMENT, pair.client.qp->qp_num,
+			" ibv_post_send wr_id %d → EINVAL: the target 0x1004 of an ATOMIC WRITE is not a multiple of 8",
+			WR_ID);
+}
+
+static void atomic_write_length(void)
+{
+	struct ibv_send_wr wr = request(IBV_WR_ATOMIC_WRITE, 12);
+
+	wr.wr.rdma.remote_addr = 0x1000;
+	send_fails(wr, EINVAL);
+	expect_about_qp(ATOMIC_WRITE_LENGTH, pair.client.qp->qp_num,
+			" ibv_post_send wr_id %d → EINVAL: the SGEs of an ATOMIC WRITE have 12 bytes, not 8", WR_ID);
+}
+
+/* ---- builders --------------------------------------------------------------------------------------------------- */
+
+static void wr_before_rts(void)
+{
+	struct pair_options options = pair_defaults(IBV_QPT_RC);
+
+	pair_close(&pair);
+	pair_create(&pair, &client, &server, &options);
+	endpoint_to_init(&pair.client);
+	batch_start(&pair.client, 1, 0);
+	expect_error(ibv_wr_complete(pair.client.ex), EINVAL);
+	expect_about_qp(
+		WR_BEFORE_RTS, pair.client.qp->qp_num,
+		" ibv_wr_complete → EINVAL: ibv_wr_complete in state INIT: the QP has not been in RTS since RESET");
+}
+
+static void wr_setters_missing(void)
+{
+	struct mlx5dv_mkey *mkey = side_create_mkey(&client, 4, NULL);
+	struct mlx5dv_mkey_conf_attr attr = {0};
+
+	batch_start(&pair.client, 0x51, IBV_SEND_INLINE);
+	mlx5dv_wr_mkey_configure(pair.client.dv, mkey, 2, &attr);
+	mlx5dv_wr_set_mkey_access_flags(pair.client.dv, IBV_ACCESS_LOCAL_WRITE);
+	expect_error(ibv_wr_complete(pair.client.ex), EINVAL);
+	expect_about_qp(
+		WR_SETTERS_MISSING, pair.client.qp->qp_num,
+		" ibv_wr_complete → EINVAL: the mkey configuration with wr_id 0x51 announced 2 setters and got 1");
+}
+
+/* Dropped without an error, as by the real library (mlx5-formats 4.2). */
+static void wr_dropped(void)
+{
+	batch_start(&pair.client, 0x52, 0);
+	ibv_wr_send(pair.client.ex);
+	expect_error(ibv_wr_complete(pair.client.ex), 0);
+	expect_about_qp(
+		WR_DROPPED, pair.client.qp->qp_num,
+		" ibv_wr_complete wr_id 82: the work request with wr_id 0x52 was dropped, as setters 0x1 were not "
+		"called (1 data, 2 address, 4 mkey)");
+}
+
+static void wr_setter_unexpected(void)
+{
+	batch_start(&pair.client, 1, 0);
+	ibv_wr_set_sge(pair.client.ex, client.mr->lkey, side_address(&client, 0), 8);
+	expect_error(ibv_wr_complete(pair.client.ex), EINVAL);
+	expect_about_qp(
+		WR_SETTER_UNEXPECTED, pair.client.qp->qp_num,
+		" ibv_wr_set_sge → EINVAL: no work request waits for this setter; the open one waits for 0x0 (0 none "
+		"is open, 1 data, 2 address, 4 mkey)");
+}
+
+static void wr_not_of_type(void)
+{
+	struct pair_options options = pair_defaults(IBV_QPT_UD);
+
+	pair_replace(&pair, &options);
+	batch_start(&pair.client, 1, 0);
+	ibv_wr_rdma_write(pair.client.ex, 0, 0);
+	expect_error(ibv_wr_complete(pair.client.ex), EOPNOTSUPP);
+	expect_about_qp(WR_NOT_OF_TYPE, pair.client.qp->qp_num,
+			" ibv_wr_rdma_write → EOPNOTSUPP: a QP of type UD does not have this operation or setter");
+}
+
+/* ---- binds ------------------------------------------------------------------------------------------------------ */
+
+static int bind(struct ibv_mr *mr, uint64_t length, unsigned int access)
+{
+	struct ibv_mw *mw = side_alloc_mw(&client, IBV_MW_TYPE_1);
+	struct ibv_mw_bind request = {
+		.wr_id = 7,
+		.bind_info = {.mr = mr, .addr = side_address(&client, 0), .length = length, .mw_access_flags = access}};
+
+	return ibv_bind_mw(pair.client.qp, mw, &request);
+}
+
+static void bind_length(void)
+{
+	expect_error(bind(client.mr, 0x80000001, IBV_ACCESS_REMOTE_READ), EOPNOTSUPP);
+	expect_about_qp(BIND_LENGTH, pair.client.qp->qp_num,
+			" ibv_post_send → EOPNOTSUPP: a window of 2147483649 bytes exceeds 2147483648");
+}
+
+static void bind_no_mr(void)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_BIND_MW,
+				 .bind_mw = {.mw = side_alloc_mw(&client, IBV_MW_TYPE_2), .bind_info = {.length = 64}}};
+
+	send_fails(wr, EINVAL);
+	expect_about_qp(BIND_NO_MR, pair.client.qp->qp_num,
+			" ibv_post_send → EINVAL: a window of 64 bytes was to be bound without an MR");
+}
+
+static void bind_zero_based(void)
+{
+	expect_error(bind(client.mr, 64, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED), EINVAL);
+	expect_about_qp(
+		BIND_ZERO_BASED, pair.client.qp->qp_num,
+		" ibv_bind_mw → EINVAL: mw_access_flags REMOTE_READ|ZERO_BASED ask for a zero-based window, which a "
+		"ConnectX adapter refuses");
+}
+
+static void bind_null_mr(void)
+{
+	struct ibv_mr *mr = ibv_alloc_null_mr(client.pd);
+
+	expect_error(bind(mr, 64, IBV_ACCESS_REMOTE_READ), ENOTSUP);
+	expect_about_qp(BIND_NULL_MR, pair.client.qp->qp_num,
+			" ibv_bind_mw → EOPNOTSUPP: the window was to be bound to the null MR 0x%x", mr->lkey);
+	expect_error(ibv_dereg_mr(mr), 0);
+}
+
+static void bind_zero_based_mr(void)
+{
+	struct ibv_mr *mr = side_register(&client, 0, 64, IBV_ACCESS_ZERO_BASED | IBV_ACCESS_MW_BIND);
+
+	expect_error(bind(mr, 64, IBV_ACCESS_REMOTE_READ), EINVAL);
+	expect_about_qp(BIND_ZERO_BASED_MR, pair.client.qp->qp_num,
+			" ibv_bind_mw → EINVAL: the window was to be bound to the zero-based MR 0x%x", mr->lkey);
+}
+
+static void bind_imported_mr(void)
+{
+	struct ibv_mr *mr = ibv_import_mr(client.pd, client.mr->handle);
+
+	expect_error(bind(mr, 64, IBV_ACCESS_REMOTE_READ), ENOTSUP);
+	expect_about_qp(BIND_IMPORTED_MR, pair.client.qp->qp_num,
+			" ibv_bind_mw → EOPNOTSUPP: the window was to be bound to the imported MR 0x%x", mr->lkey);
+	ibv_unimport_mr(mr);
+}
+
+/* ---- receives --------------------------------------------------------------------------------------------------- */
+
+static void rq_full(void)
+{
+	for (int i = 0; i < PAIR_WRS; i++)
+		post_receive(&pair.client, 0, NULL, 0);
+	receive_fails((struct ibv_recv_wr){.wr_id = 9}, ENOMEM);
+	expect_about_qp(RQ_FULL, pair.client.qp->qp_num,
+			" ibv_post_recv wr_id 9 → ENOMEM: the receive queue holds 64 WRs already");
+}
+
+static void recv_on_srq(void)
+{
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 3, .max_sge = 1}};
+	struct ibv_srq *srq = ibv_create_srq(client.pd, &attr);
+	uint32_t number;
+
+	use_qp((struct ibv_qp_init_attr_ex){
+		.qp_type = IBV_QPT_RC, .srq = srq, .cap = {.max_send_wr = 1, .max_send_sge = 1}});
+	endpoint_to_init(&pair.client);
+	receive_fails((struct ibv_recv_wr){.wr_id = 10}, ENOMEM);
+	expect_error(ibv_get_srq_num(srq, &number), 0);
+	expect_about_qp(
+		RECV_ON_SRQ, pair.client.qp->qp_num,
+		" ibv_post_recv wr_id 10 → ENOMEM: the QP takes its receives from SRQ 0x%x and has no receive queue",
+		number);
+	use_qp((struct ibv_qp_init_attr_ex){.qp_type = IBV_QPT_RC, .cap = {.max_send_wr = 1, .max_send_sge = 1}});
+	expect_error(ibv_destroy_srq(srq), 0);
+}
+
+static void recv_in_reset(void)
+{
+	struct pair_options options = pair_defaults(IBV_QPT_RC);
+
+	pair_close(&pair);
+	pair_create(&pair, &client, &server, &options);
+	receive_fails((struct ibv_recv_wr){.wr_id = 11}, EINVAL);
+	expect_about_qp(RECV_IN_RESET, pair.client.qp->qp_num,
+			" ibv_post_recv wr_id 11 → EINVAL: the QP is in state RESET and has not been in INIT yet");
+}
+
+static void recv_sge_count(void)
+{
+	receive_fails((struct ibv_recv_wr){.wr_id = 12, .num_sge = PAIR_SGES + 1}, EINVAL);
+	expect_about_qp(RECV_SGE_COUNT, pair.client.qp->qp_num,
+			" ibv_post_recv wr_id 12 → EINVAL: 5 SGEs exceed max_recv_sge 4 of the QP");
+}
+
+static const struct rule_case cases[] = {
+	CASE(SEND_OPCODE, send_opcode),
+	CASE(SQ_FULL, sq_full),
+	CASE(SEND_BEFORE_RTS, send_before_rts),
+	CASE(SEND_SGE_COUNT, send_sge_count),
+	CASE(SGE_LENGTH, sge_length),
+	CASE(INLINE_LENGTH, inline_length),
+	CASE(WQE_LENGTH, wqe_length),
+	CASE(ATOMIC_WRITE_ALIGNMENT, atomic_write_alignment),
+	CASE(ATOMIC_WRITE_LENGTH, atomic_write_length),
+	CASE(WR_BEFORE_RTS, wr_before_rts),
+	CASE(WR_SETTERS_MISSING, wr_setters_missing),
+	CASE(WR_DROPPED, wr_dropped),
+	CASE(WR_SETTER_UNEXPECTED, wr_setter_unexpected),
+	CASE(WR_NOT_OF_TYPE, wr_not_of_type),
+	CASE(BIND_LENGTH, bind_length),
+	CASE(BIND_NO_MR, bind_no_mr),
+	CONNECTX_CASE(BIND_ZERO_BASED, bind_zero_based),
+	CASE(BIND_NULL_MR, bind_null_mr),
+	CASE(BIND_ZERO_BASED_MR, bind_zero_based_mr),
+	CASE(BIND_IMPORTED_MR, bind_imported_mr),
+	CASE(RQ_FULL, rq_full),
+	CASE(RECV_ON_SRQ, recv_on_srq),
+	CASE(RECV_IN_RESET, recv_in_reset),
+	CASE(RECV_SGE_COUNT, recv_sge_count),
+};
+
+RULE_CASES(post_cases, cases);

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rules 500 to 533: creating QPs, and calls on them. */
+#include "rule_cases.h"
+
+enum {
+	VENDOR = 0x15b3,
+	DESC_MAX = 1024,    /* MAX_SQ_DESC_SIZE */
+	MAX_BLOCKS = 32768, /* MAX_SEND_WQEBB */
+	/* mlx5-formats 4.1: a QP that may bind and invalidate, before its data. */
+	UMR_OVERHEAD = 192,
+};
+
+/* What every QP has. */
+static struct ibv_qp_init_attr_ex attributes(enum ibv_qp_type type)
+{
+	return (struct ibv_qp_init_attr_ex){
+		.send_cq = pair.client.cq,
+		.recv_cq = pair.client.cq,
+		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1},
+		.qp_type = type,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = client.pd,
+	};
+}
+
+static void fails(struct ibv_qp_init_attr_ex attr, int error)
+{
+	errno = 0;
+	assert_null(ibv_create_qp_ex(client.context, &attr));
+	expect_error(errno, error);
+}
+
+static void dv_fails(struct ibv_qp_init_attr_ex attr, struct mlx5dv_qp_init_attr dv, int error)
+{
+	errno = 0;
+	assert_null(mlx5dv_create_qp(client.context, &attr, &dv));
+	expect_error(errno, error);
+}
+
+static void qp_comp_mask(void)
+{
+	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
+
+	attr.comp_mask |= 1 << 20;
+	fails(attr, EINVAL);
+	expect_refusal(QP_COMP_MASK,
+		       "ibv_create_qp_ex → EINVAL: comp_mask of struct ibv_qp_init_attr_ex has unknown bits 0x100000");
+}
+
+static void qp_tso_header(void)
+{
+	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_UD);
+
+	attr.comp_mask |= IBV_QP_INIT_ATTR_MAX_TSO_HEADER;
+	fails(attr, EINVAL);
+	expect_refusal(QP_TSO_HEADER, "ibv_create_qp_ex → EINVAL: a QP of type UD cannot have a max_tso_header");
+}
+
+static void qp_no_send_queue(void)
+{
+	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RAW_PACKET);
+
+	attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_RX_HASH;
+	fails(attr, EINVAL);
+	expect_refusal(QP_NO_SEND_QUEUE,
+		       "ibv_create_qp_ex → EINVAL: send_ops_flags are given for a QP of type RAW_PACKET "
+		       "that has no send queue");
+}
+
+static void qp_source_qpn(void)
+{
+	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_UC);
+
+	attr.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
+	attr.create_flags = IBV_QP_CREATE_SOURCE_QPN;
+	fails(attr, EINVAL);
+	expect_refusal(QP_SOURCE_QPN,
+		       "ibv_create_qp_ex → EINVAL: IBV_QP_CREATE_SOURCE_QPN is given for a QP of type UC");
+}
+
+static void qp_create_flags(void)
+{
+	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
+
+	attr.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
+	attr.create_flags = IBV_QP_CREATE_CVLAN_STRIPPING;
+	fails(attr, EOPNOTSUPP);
+	expect_refusal(QP_CREATE_FLAGS,
+		       "ibv_create_qp_ex → EOPNOTSUPP: create_flags 0x%x are unknown or not offered by this device",
+		       IBV_QP_CREATE_CVLAN_STRIPPING);
+}
+
+static void qp_dv_comp_mask(void)
+{
+	dv_fails(attributes(IBV_QPT_RC), (struct mlx5dv_qp_init_attr){.comp_mask = 1 << 16}, EINVAL);
+	expect_refusal(QP_DV_COMP_MASK,
+		       "mlx5dv_create_qp → EINVAL: comp_mask of struct mlx5dv_qp_init_attr has unknown bits 0x10000");
+}
+
+static void qp_dv_create_flags(void)
+{
+	dv_fails(attributes(IBV_QPT_RC),
+		 (struct mlx5dv_qp_init_attr){.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS,
+					      .create_flags = MLX5DV_QP_CREATE_TUNNEL_OFFLOADS},
+		 EINVAL);
+	expect_refusal(
+		QP_DV_CREATE_FLAGS,
+		"mlx5dv_create_qp → EINVAL: create_flags 0x%x of struct mlx5dv_qp_init_attr are unknown, not for "
+		"this type of QP, or not offered by this device",
+		MLX5DV_QP_CREATE_TUNNEL_OFFLOADS);
+}
+
+static void qp_dv_scatter_flags(void)
+{
+	const uint32_t both = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE | MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE;
+
+	dv_fails(attributes(IBV_QPT_RC),
+		 (struct mlx5dv_qp_init_attr){.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS,
+					      .create_flags = both},
+		 EINVAL);
+	expect_refusal(QP_DV_SCATTER_FLAGS,
+		       "mlx5dv_create_qp → EINVAL: create_flags 0x%x both allow and disable scatter to CQE", both);
+}
+
+static void qp_dc_type(void)
+{
+	dv_fails(attributes(IBV_QPT_RC),
+		 (struct mlx5dv_qp_init_attr){.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
+					      .dc_init_attr = {.dc_type = MLX5DV_DCTYPE_DCI}},
+		 EINVAL);
+	expect_refusal(QP_DC_TYPE, "mlx5dv_create_qp → EINVAL: dc_type %d does not go with a QP of type RC",
+		       MLX5DV_DCTYPE_DCI);
+}
+
+static void qp_type_unknown(void)
+{
+	struct ibv_qp_init_attr attr = {.send_cq = pair.client.cq, .recv_cq = pair.client.cq, .qp_type = 99};
+
+	errno = 0;
+	assert_null(ibv_create_qp(client.pd, &attr));
+	expect_error(errno, EINVAL);
+	expect_refusal(QP_TYPE_UNKNOWN, "ibv_create_qp → EINVAL: qp_type 99 is no type of QP");
+}
+
+static void qp_type(void)
+{
+	fails(attributes(IBV_QPT_RAW_PACKET), EOPNOTSUPP);
+	expect_refusal(QP_TYPE, "ibv_create_qp → EOPNOTSUPP: QPs of type RAW_PACKET are not offered by this device");
+}
+
+static void qp_rss(void)
+{
+	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RAW_PACKET);
+
+	attr.comp_mask |= IBV_QP_INIT_ATTR_RX_HASH | IBV_QP_INIT_ATTR_IND_TABLE;
+	fails(attr, EOPNOTSUPP);
+	expect_refusal(QP_RSS,
+		       "ibv_create_qp_ex → EOPNOTSUPP: a QP over an indirection table is not offered by this device");
+}
+
+static void qp_pd(void)
+{
+	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
+
+	attr.pd = server.pd;
+	attr.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
+	fails(attr, EINVAL);
+	expect_refusal(QP_PD,
+		       "ibv_create_qp_ex → EINVAL: a QP of type RC was asked for without a PD of the same context");
+}
+
+static void qp_cq(void)
+{
+	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_UD);
+
+	attr.recv_cq = NULL;
+	fails(attr, EINVAL);
+	expect_refusal(QP_CQ,
+		       "ibv_create_qp → EINVAL: a QP of type UD was asked for without send_cq and recv_cq of the same "
+		       "context");
+}
+
+static struct ibv_srq *create_srq(struct ibv_pd *pd)
+{
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 3, .max_sge = 1}};
+	struct ibv_srq *srq = ibv_create_srq(pd, &attr);
+
+	assert_non_null(srq);
+	return srq;
+}
+
+static void qp_srq(void)
+{
+	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_UC);
+
+	attr.srq = create_srq(client.pd);
+	fails(attr, EINVAL);
+	expect_refusal(QP_SRQ, "ibv_create_qp → EINVAL: a QP of type UC cannot have an SRQ");
+	expect_error(ibv_destroy_srq(attr.srq), 0);
+}
+
+static void qp_srq_kind(void)
+{
+	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
+
+	attr.srq = create_srq(server.pd);
+	fails(attr, EINVAL);
+	expect_refusal(QP_SRQ_KIND,
+		       "ibv_create_qp → EINVAL: the SRQ of a QP of type RC belongs to another context or is no basic "
+		       "SRQ");
+	expect_error(ibv_destroy_srq(attr.srq), 0);
+}
+
+static void qp_send_ops(void)
+{
+	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_UD);
+
+	attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	attr.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ;
+	fails(attr, EOPNOTSUPP);
+	expect_refusal(QP_SEND_OPS,
+		       "ibv_create_qp_ex → EOPNOTSUPP: send_ops_flags 0x%x are not operations of a QP of type UD",
+		       IBV_QP_EX_WITH_RDMA_READ);
+}
+
+static void qp_max_send_sge(void)
+{
+	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
+
+	attr.cap.max_send_sge = 53;
+	fails(attr, EINVAL);
+	expect_refusal(
+		QP_MAX_SEND_SGE,
+		"ibv_create_qp → EINVAL: max_send_sge 53 exceeds %d: %d bytes of the WQE are taken by other segments",
+		(DESC_MAX - UMR_OVERHEAD) / 16, UMR_OVERHEAD);
+}
+
+static void qp_max_inline(void)
+{
+	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
+
+	attr.cap.max_inline_data = 2000;
+	fails(attr, EINVAL);
+	expect_refusal(
+		QP_MAX_INLINE,
+		"ibv_create_qp → EINVAL: max_inline_data 2000 exceeds %d: %d bytes of the WQE are taken by other "
+		"segments",
+		DESC_MAX - UMR_OVERHEAD - 4, UMR_OVERHEAD);
+}
+
+/* mlx5-formats 4.1: 192 bytes and an SGE make WQEs of 256; 20000 of them are 80000 blocks, 131072 as a power of two. */
+static void qp_max_send_wr(void)
+{
+	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
+
+	attr.cap.max_send_wr = 20000;
+	fails(attr, EINVAL);
+	expect_refusal(
+		QP_MAX_SEND_WR,
+		"ibv_create_qp → EINVAL: max_send_wr 20000 with WQEs of 256 bytes takes 131072 blocks of 64 bytes, "
+		"more than %d",
+		MAX_BLOCKS);
+}
+
+static void qp_max_recv_wr(void)
+{
+	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
+
+	attr.cap.max_recv_wr = 32769;
+	fails(attr, EINVAL);
+	expect_refusal(QP_MAX_RECV_WR, "ibv_create_qp → EINVAL: max_recv_wr 32769 exceeds 32768");
+}
+
+static void qp_max_recv_sge(void)
+{
+	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
+
+	attr.cap.max_recv_sge = 33;
+	fails(attr, EINVAL);
+	expect_refusal(QP_MAX_RECV_SGE, "ibv_create_qp → EINVAL: max_recv_sge 33 exceeds 32");
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------ */
+
+static void qp_attr_mask(void)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	expect_error(ibv_query_qp(pair.client.qp, &attr, IBV_QP_STATE | IBV_QP_RATE_LIMIT, &init), EOPNOTSUPP);
+	expect_about_qp(QP_ATTR_MASK, pair.client.qp->qp_num,
+			" ibv_query_qp → EOPNOTSUPP: attr_mask has bits 0x%x that this call does not take",
+			IBV_QP_RATE_LIMIT);
+}
+
+static void qp_rate_limit(void)
+{
+	struct ibv_qp_rate_limit_attr attr = {.rate_limit = 4321};
+
+	expect_error(ibv_modify_qp_rate_limit(pair.client.qp, &attr), EOPNOTSUPP);
+	expect_about_qp(QP_RATE_LIMIT, pair.client.qp->qp_num,
+			" ibv_modify_qp_rate_limit → EOPNOTSUPP: pacing to 4321 kbit/s is not offered by this device");
+}
+
+static void ece_vendor(void)
+{
+	struct ibv_ece ece = {.vendor_id = 0x1234};
+
+	expect_error(ibv_set_ece(pair.client.qp, &ece), EINVAL);
+	expect_about_qp(
+		ECE_VENDOR, pair.client.qp->qp_num,
+		" ibv_set_ece → EINVAL: ECE options of vendor 0x1234 are not for this device, whose vendor is 0x15b3");
+}
+
+static void ece_comp_mask(void)
+{
+	struct ibv_ece ece = {.vendor_id = VENDOR, .comp_mask = 1};
+
+	expect_error(ibv_set_ece(pair.client.qp, &ece), EINVAL);
+	expect_about_qp(ECE_COMP_MASK, pair.client.qp->qp_num,
+			" ibv_set_ece → EINVAL: comp_mask 0x1 of struct ibv_ece is not 0");
+}
+
+static const struct rule_case cases[] = {
+	CASE(QP_COMP_MASK, qp_comp_mask),
+	CASE(QP_TSO_HEADER, qp_tso_header),
+	CASE(QP_NO_SEND_QUEUE, qp_no_send_queue),
+	CASE(QP_SOURCE_QPN, qp_source_qpn),
+	CASE(QP_CREATE_FLAGS, qp_create_flags),
+	CASE(QP_DV_COMP_MASK, qp_dv_comp_mask),
+	CASE(QP_DV_CREATE_FLAGS, qp_dv_create_flags),
+	CASE(QP_DV_SCATTER_FLAGS, qp_dv_scatter_flags),
+	CASE(QP_DC_TYPE, qp_dc_type),
+	CASE(QP_TYPE_UNKNOWN, qp_type_unknown),
+	CASE(QP_TYPE, qp_type),
+	CASE(QP_RSS, qp_rss),
+	CASE(QP_PD, qp_pd),
+	CASE(QP_CQ, qp_cq),
+	CASE(QP_SRQ, qp_srq),
+	CASE(QP_SRQ_KIND, qp_srq_kind),
+	CASE(QP_SEND_OPS, qp_send_ops),
+	CASE(QP_MAX_SEND_SGE, qp_max_send_sge),
+	CASE(QP_MAX_INLINE, qp_max_inline),
+	CASE(QP_MAX_SEND_WR, qp_max_send_wr),
+	CASE(QP_MAX_RECV_WR, qp_max_recv_wr),
+	CASE(QP_MAX_RECV_SGE, qp_max_recv_sge),
+	CASE(QP_ATTR_MASK, qp_attr_mask),
+	CASE(QP_RATE_LIMIT, qp_rate_limit),
+	CASE(ECE_VENDOR, ece_vendor),
+	CASE(ECE_COMP_MASK, ece_comp_mask),
+};
+
+RULE_CASES(qp_cases, cases);
