@@ -17,21 +17,13 @@ static void check_arrival(struct device *device, work_fn *run, struct message *m
 {
 	memset(device->target, 0, bytes);
 	run(message, 1);
-	if (memcmp(device->target, device->source, bytes))
+	if (memcmp(device->target, device->source, bytes) != 0)
 		die("a message of %u bytes did not arrive", bytes);
 }
 
-void add_bandwidth_cases(struct bench *bench, struct device *device)
+static void add_operation(struct bench *bench, struct device *device, struct pair *pair, const char *name,
+			  enum ibv_wr_opcode opcode, work_fn *run)
 {
-	static const struct {
-		const char *name;
-		enum ibv_wr_opcode opcode;
-		work_fn *run;
-	} operations[] = {
-		{"WRITE", IBV_WR_RDMA_WRITE, post_and_poll},
-		{"READ", IBV_WR_RDMA_READ, post_and_poll},
-		{"SEND", IBV_WR_SEND, send_and_poll},
-	};
 	static const struct {
 		const char *name;
 		uint32_t bytes;
@@ -42,30 +34,35 @@ void add_bandwidth_cases(struct bench *bench, struct device *device)
 		{"1 MiB", 1 << 20, 0.9},
 		{"64 MiB", 64 << 20, 0},
 	};
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		uint32_t bytes = sizes[i].bytes;
+		struct bench_case c = {.run = run,
+				       .yardstick_name = "memcpy",
+				       .yardstick = copy_pieces,
+				       .payload = bytes,
+				       .goal = sizes[i].limit ? GOAL_SPEED : GOAL_NONE,
+				       .limit = sizes[i].limit};
+
+		if (bytes > device->size)
+			continue;
+		c.subject = message_new(device, pair, opcode, bytes);
+		c.yardstick_subject = same_copy(device, bytes);
+		check_arrival(device, run, c.subject, bytes);
+		for (int threads = 0; threads < 2; threads++) {
+			c.threads = threads;
+			c.group = threads ? "bandwidth, several threads" : "bandwidth, one thread";
+			add_case(bench, &c, "%s %s", name, sizes[i].name);
+		}
+	}
+}
+
+void add_bandwidth_cases(struct bench *bench, struct device *device)
+{
 	struct pair *pair = allocate(sizeof(*pair));
 
 	pair_create(device, &(struct pair_attr){.depth = 64}, pair);
-	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
-		for (size_t j = 0; j < sizeof(sizes) / sizeof(sizes[0]); j++) {
-			uint32_t bytes = sizes[j].bytes;
-			struct message *message;
-
-			if (bytes > device->size)
-				continue;
-			message = message_new(device, pair, operations[i].opcode, bytes);
-			check_arrival(device, operations[i].run, message, bytes);
-			add_case(bench,
-				 &(struct bench_case){.group = "bandwidth",
-						      .run = operations[i].run,
-						      .subject = message,
-						      .yardstick_name = "memcpy",
-						      .yardstick = copy_pieces,
-						      .yardstick_subject = same_copy(device, bytes),
-						      .payload = bytes,
-						      .goal = sizes[j].limit ? GOAL_SPEED : GOAL_NONE,
-						      .limit = sizes[j].limit,
-						      .threads = true},
-				 "%s %s", operations[i].name, sizes[j].name);
-		}
-	}
+	add_operation(bench, device, pair, "WRITE", IBV_WR_RDMA_WRITE, post_and_poll);
+	add_operation(bench, device, pair, "READ", IBV_WR_RDMA_READ, post_and_poll);
+	add_operation(bench, device, pair, "SEND", IBV_WR_SEND, send_and_poll);
 }

@@ -46,15 +46,53 @@ static void configure_end(struct pair *pair)
 	await(pair, 1);
 }
 
-static struct mlx5dv_mkey *interleaved_key(struct device *device, struct pair *pair, struct ibv_mr *mr, uint32_t bytes)
+static void set_records(struct pair *pair, struct mlx5dv_mkey *key, const struct ibv_mr *mr, uint32_t bytes)
 {
 	struct mlx5dv_mr_interleaved records = {
 		.addr = (uintptr_t)mr->addr, .bytes_count = RECORD, .bytes_skip = STRIDE - RECORD, .lkey = mr->lkey};
-	struct mlx5dv_mkey *key = key_new(device, 4);
 
 	mlx5dv_wr_set_mkey_layout_interleaved(configure_begin(pair, key), bytes / RECORD, 1, &records);
 	configure_end(pair);
+}
+
+static struct mlx5dv_mkey *interleaved_key(struct device *device, struct pair *pair, struct ibv_mr *mr, uint32_t bytes)
+{
+	struct mlx5dv_mkey *key = key_new(device, 4);
+
+	set_records(pair, key, mr, bytes);
 	return key;
+}
+
+/* Post of the UMR to its polled completion, again and again on a live key. */
+struct configuration {
+	struct pair *pair;
+	struct mlx5dv_mkey *key;
+	struct ibv_mr *mr;
+};
+
+static void configure_again(void *subject, uint64_t count)
+{
+	const struct configuration *configuration = subject;
+
+	while (count--)
+		set_records(configuration->pair, configuration->key, configuration->mr, RECORD);
+}
+
+static void add_configuration(struct bench *bench, struct device *device, struct pair *pair)
+{
+	struct configuration *configuration = allocate(sizeof(*configuration));
+
+	*configuration = (struct configuration){
+		.pair = pair, .key = interleaved_key(device, pair, device->source_mr, RECORD), .mr = device->source_mr};
+	for (int threads = 0; threads < 2; threads++)
+		add_case(bench,
+			 &(struct bench_case){.group = "layouts",
+					      .run = configure_again,
+					      .subject = configuration,
+					      .yardstick_name = "bare model",
+					      .yardstick = bare_model,
+					      .threads = threads},
+			 "configure a key%s", threads ? "" : ", one thread");
 }
 
 static struct mlx5dv_mkey *list_key(struct device *device, struct pair *pair, struct ibv_mr *mr, uint32_t bytes,
@@ -99,7 +137,7 @@ static void check_against(struct device *device, struct message *message, work_f
 	memcpy(expected, device->target, bytes);
 	memset(device->target, 0, bytes);
 	post_and_poll(message, 1);
-	if (memcmp(device->target, expected, bytes))
+	if (memcmp(device->target, expected, bytes) != 0)
 		die("a key did not place %zu bytes as the loop does", bytes);
 }
 
@@ -149,6 +187,7 @@ void add_layout_cases(struct bench *bench, struct device *device)
 	if (!group_wanted(bench, "layouts"))
 		return;
 	pair_create(device, &(struct pair_attr){.depth = 64, .builders = true, .max_inline = INLINE_FOR_MANY}, pair);
+	add_configuration(bench, device, pair);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		add_layout(bench, device, pair, &gather, interleaved_key(device, pair, device->source_mr, sizes[i]),
 			   sizes[i]);

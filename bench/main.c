@@ -18,7 +18,8 @@ static const char usage[] = "usage: softhca-bench [--quick] [--rounds N] [--cpu 
 			    "  --quick       a few seconds: short slices, fewer keys, no 64 MiB messages\n"
 			    "  --rounds N    7 to 101 rounds (11; 7 with --quick)\n"
 			    "  --cpu N       the CPU to stay on (the one it starts on)\n"
-			    "  --only GROUP  bandwidth, 'latency, one thread', 'latency, several threads',\n"
+			    "  --only GROUP  'bandwidth, one thread', 'bandwidth, several threads',\n"
+			    "                'latency, one thread', 'latency, several threads',\n"
 			    "                'rate, lists of 32', layouts, look-up or memory\n"
 			    "  --json FILE   where to write the results as JSON\n"
 			    "  --loop NAME   measures nothing: runs the first case of that name, for a profiler\n"
@@ -136,7 +137,7 @@ static void loop(const struct bench *bench, const struct options *chosen)
 	for (size_t i = 0; i < bench->case_count; i++) {
 		const struct bench_case *c = &bench->cases[i];
 
-		if (strcmp(c->name + strspn(c->name, " "), chosen->loop))
+		if (strcmp(c->name + strspn(c->name, " "), chosen->loop) != 0)
 			continue;
 		if (c->threads)
 			start_second_thread();

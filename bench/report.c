@@ -77,7 +77,7 @@ void report_cases(const struct bench *bench, bool threads)
 
 		if (c->threads != threads)
 			continue;
-		if (strcmp(group, c->group)) {
+		if (strcmp(group, c->group) != 0) {
 			group = c->group;
 			printf("\n%-36s %10s %11s  %-22s  ratio [min-max]\n", group, "median", "", "yardstick");
 		}

@@ -12,8 +12,8 @@ import struct
 import sys
 
 BASE = 0x10000000
-KEYS = ['full', 'zero_based', 'read_only', 'local', 'foreign', 'on_demand', 'null', 'device', 'gone', 'mkey_4', 'mkey_8',
-        'mkey_64', 'mkey_foreign', 'window_1', 'window_2', 'window_2_also']
+KEYS = ['full', 'zero_based', 'read_only', 'local', 'foreign', 'on_demand', 'null', 'device', 'gone', 'mkey_4',
+        'mkey_8', 'mkey_64', 'mkey_foreign', 'window_1', 'window_2', 'window_2_also']
 KEY = {name: (16 + i) << 8 for i, name in enumerate(KEYS)}
 FULL, READ_ONLY, LOCAL, ON_DEMAND = BASE + 0x1040, BASE + 0x6000, BASE + 0x8000, BASE + 0xc000
 OWN_QPN, OWN_GID = 0x515151, b'\x51' * 16
@@ -63,7 +63,8 @@ def wqe(opcode, *segments, flags=SIGNALLED, imm=0, ds=None, qpn=OWN_QPN, opmod=0
     return block + bytes(-len(block) % 64)
 
 
-def umr(key, mask, entries=b'', *, flags=INLINE, free=0, rights=0x7c, qpn=ANY_QPN, tag=0, start=0, length=0, bsf=0, **more):
+def umr(key, mask, entries=b'', *, flags=INLINE, free=0, rights=0x7c, qpn=ANY_QPN, tag=0, start=0, length=0,
+        bsf=0, **more):
     entries += bytes(-len(entries) % 64)
     control = struct.pack('>B3xHHQ32x', flags, len(entries) // 16, bsf, mask)
     context = struct.pack('>BBBBIIIQQ32x', free, 0, rights, 0, qpn << 8 | tag, 0, 0, start, length)
@@ -86,7 +87,8 @@ def interleaved(key, repeat, *pieces, **more):
 
 def bind(window, region, where, length, tag, *, second=False, start=None, **more):
     mask = BIND | (QPN_BIT if second else 0)
-    return umr(window, mask, data(region, where, length), flags=INLINE | 0x10 | (MUST_BE_FREE if second else 0), tag=tag,
+    return umr(window, mask, data(region, where, length), tag=tag,
+               flags=INLINE | 0x10 | (MUST_BE_FREE if second else 0),
                qpn=OWN_QPN if second else ANY_QPN, start=where if start is None else start, length=length, **more)
 
 
@@ -127,11 +129,12 @@ def messages(pair):
     to = [address(QPN[pair] + 1)] if pair == 'ud' else []
     rq = [receive(data('full', FULL + 0x800, 512), data('local', LOCAL, 4096))] * 8
     yield 'send', dict(sq_a=[wqe(SEND, *to, data('full', FULL, 256))], rq_b=rq)
-    yield 'send_imm', dict(sq_a=[wqe(SEND_IMM, *to, data('local', LOCAL, 64), imm=7, flags=SIGNALLED | SOLICITED)], rq_b=rq)
+    yield 'send_imm', dict(sq_a=[wqe(SEND_IMM, *to, data('local', LOCAL, 64), imm=7, flags=SIGNALLED | SOLICITED)],
+                           rq_b=rq)
     yield 'send_inline', dict(sq_a=[wqe(SEND, *to, inline(b'twenty bytes or more'))], rq_b=rq)
     yield 'send_empty', dict(sq_a=[wqe(SEND, *to)], rq_b=rq)
-    yield 'send_gather', dict(sq_a=[wqe(SEND, *to, data('full', FULL, 100), inline(b'x' * 20), data('zero_based', 0, 33))],
-                              rq_b=rq)
+    yield 'send_gather', dict(
+        sq_a=[wqe(SEND, *to, data('full', FULL, 100), inline(b'x' * 20), data('zero_based', 0, 33))], rq_b=rq)
     yield 'send_too_long', dict(sq_a=[wqe(SEND, *to, data('full', FULL, 4000))],
                                 rq_b=[receive(data('full', FULL, 8))])
     yield 'send_null', dict(sq_a=[wqe(SEND, *to, data('null', 0, 300))], rq_b=rq)
@@ -162,11 +165,13 @@ def messages(pair):
         yield 'recover', dict(sq_a=[wqe(WRITE, remote('full', FULL), data('gone', 0, 8)), wqe(NOP)],
                               ops=[('send_a', 2), ('poll', 0), ('modify_a', 1), ('send_a', 1)])
         return
-    yield 'read', dict(sq_a=[wqe(READ, remote('read_only', READ_ONLY), data('full', FULL, 512), data('local', LOCAL, 512))])
+    yield 'read', dict(
+        sq_a=[wqe(READ, remote('read_only', READ_ONLY), data('full', FULL, 512), data('local', LOCAL, 512))])
     yield 'read_empty', dict(sq_a=[wqe(READ, remote('gone', 0))])
     yield 'read_bad_sink', dict(sq_a=[wqe(READ, remote('full', FULL), data('read_only', READ_ONLY, 8)), wqe(NOP)])
     yield 'reads_and_fence', dict(
-        sq_a=[wqe(READ, remote('full', FULL), data('local', LOCAL, 8))] * 6 + [wqe(NOP, flags=SIGNALLED | FENCE)], reads=0x21)
+        sq_a=[wqe(READ, remote('full', FULL), data('local', LOCAL, 8))] * 6 + [wqe(NOP, flags=SIGNALLED | FENCE)],
+        reads=0x21)
     yield 'compare_swap', dict(
         sq_a=[wqe(CS, remote('full', FULL), atomic(1, 0x3a3a3a3a3a3a3a3a), data('local', LOCAL, 8))])
     yield 'fetch_add', dict(sq_a=[wqe(FA, remote('full', FULL + 8), atomic(5), data('zero_based', 0, 8))])
@@ -263,8 +268,8 @@ def oddities():
     yield 'receive_jumps', make(sq_a=[wqe(SEND, data('full', FULL, 8))], rq_b=[receive(data('full', FULL, 64))],
                                 ops=[('jump_b', 2), ('receive_b', 0), ('send_a', 1), ('modify_b', 2)])
     yield 'no_receive', make(sq_a=[wqe(SEND, data('full', FULL, 8))] * 2)
-    yield 'receive_in_time', make(sq_a=[wqe(SEND, data('full', FULL, 8))] * 2, rq_b=[receive(data('full', FULL, 64))] * 2,
-                                  rnr_retry=7, ops=[('send_a', 2), ('timer_a', 0), ('receive_b', 2), ('timer_a', 0)])
+    yield 'receive_in_time', make(sq_a=[wqe(SEND, data('full', FULL, 8))] * 2,
+                                  rq_b=[receive(data('full', FULL, 64))] * 2, rnr_retry=7, ops=[('send_a', 2), ('timer_a', 0), ('receive_b', 2), ('timer_a', 0)])
     yield 'unreachable', make(sq_a=[write], flags=2, retry=1, ops=[('send_a', 1)] + [('timer_a', 0)] * 3)
     yield 'to_itself', make(sq_a=[write, wqe(READ, remote('full', FULL), data('local', LOCAL, 8))], flags=1)
     yield 'peer_in_rtr', make(sq_a=[write], sq_b=[write], flags=4)
@@ -272,7 +277,8 @@ def oddities():
     yield 'error_and_flush', make(sq_a=[write] * 4, rq_a=[receive(data('full', FULL, 8))] * 4,
                                   ops=[('receive_a', 3), ('modify_a', 2), ('send_a', 4), ('receive_a', 1)])
     yield 'lost_request', make(sq_a=[write] * 3, lose=1, ops=[('send_a', 3), ('timer_a', 0), ('timer_a', 0)])
-    yield 'lost_ack', make(sq_a=[wqe(SEND, data('full', FULL, 64))] * 2, rq_b=[receive(data('full', FULL, 64))] * 2, lose=2,
+    yield 'lost_ack', make(sq_a=[wqe(SEND, data('full', FULL, 64))] * 2,
+                           rq_b=[receive(data('full', FULL, 64))] * 2, lose=2,
                            ops=[('receive_b', 2), ('send_a', 2), ('timer_a', 0)])
     read = wqe(READ, remote('full', FULL), data('local', LOCAL, 2048))
     add = wqe(FA, remote('full', FULL), atomic(1), data('local', LOCAL, 8))

@@ -6,7 +6,7 @@
  * taken comes out of the ring, and only as often as was claimed.
  *
  * The driver's side: receives are posted, taken by the device, completed in any order, while the SRQ grows, against a
- * model that knows nothing of rings: a queue of wr_ids. Rings come from malloc, so that AddressSanitizer sees their ends.
+ * model that knows nothing of rings: a queue of wr_ids. Rings come from malloc: AddressSanitizer sees their ends.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -30,12 +30,16 @@ const char *softhca_version(void);
  * have stable numbers, listed in docs/explanations.md; number 1 to 255 is also the vendor_err of the failed work
  * completion:
  *
- *	struct softhca_explanation last;
+ *	struct softhca_explanation last[16];
+ *	size_t count = softhca_explanations(context, wc.qp_num, last, 16);
  *	char text[512];
  *
- *	if (wc.status != IBV_WC_SUCCESS && softhca_explanations(context, wc.qp_num, &last, 1)) {
- *		softhca_explanation_text(&last, text, sizeof(text));
- *		fprintf(stderr, "%s\n", text);
+ *	for (size_t i = 0; i < count; i++) {
+ *		if (last[i].rule != wc.vendor_err || last[i].wr_id != wc.wr_id)
+ *			continue;
+ *		softhca_explanation_text(&last[i], text, sizeof(text));
+ *		puts(text);
+ *		break;
  *	}
  *
  * Strings in a struct softhca_explanation are constant and stay valid. Members that do not apply are 0 or NULL.
@@ -43,22 +47,22 @@ const char *softhca_version(void);
 #define SOFTHCA_FIGURES 8
 
 struct softhca_explanation {
-	uint64_t serial;     /* 1, 2, … in the order in which the device made them */
-	uint64_t time_ns;    /* CLOCK_MONOTONIC */
-	uint32_t rule;	     /* number of the rule */
-	uint32_t qp_num;     /* the QP it is about; 0: none */
-	const char *name;    /* of the rule: "KEY_RANGE" */
-	const char *source;  /* where the rule comes from: "IBTA C10-57" */
-	const char *advice;  /* what to do about it */
-	const char *device;  /* "mlx5_0" */
-	const char *call;    /* the call that was refused: "ibv_reg_mr"; NULL: a work request or a packet */
-	int32_t error;	     /* errno value of that call */
-	uint32_t status;     /* enum ibv_wc_status of the completion that came of it; 0: none */
-	uint64_t wr_id;	     /* of a send request */
-	uint32_t opcode;     /* its opcode, MLX5_OPCODE_* */
-	uint32_t receive;    /* 1: of the receive side of the QP, which knows no wr_id and no opcode */
-	uint32_t qp_state;   /* enum ibv_qp_state when the rule was checked */
-	uint32_t figures;    /* how many figures there are */
+	uint64_t serial;    /* 1, 2, … in the order in which the device made them */
+	uint64_t time_ns;   /* CLOCK_MONOTONIC */
+	uint32_t rule;      /* number of the rule */
+	uint32_t qp_num;    /* the QP it is about; 0: none */
+	const char *name;   /* of the rule: "KEY_RANGE" */
+	const char *source; /* where the rule comes from: "IBTA C10-57" */
+	const char *advice; /* what to do about it */
+	const char *device; /* "mlx5_0" */
+	const char *call;   /* the call that was refused: "ibv_reg_mr"; NULL: a work request or a packet */
+	int32_t error;      /* errno value of that call */
+	uint32_t status;    /* enum ibv_wc_status of the completion that came of it; 0: none */
+	uint64_t wr_id;     /* of a send request */
+	uint32_t opcode;    /* its opcode, MLX5_OPCODE_* */
+	uint32_t receive;   /* 1: of the receive side of the QP, which knows no wr_id and no opcode */
+	uint32_t qp_state;  /* enum ibv_qp_state when the rule was checked */
+	uint32_t figures;   /* how many figures there are */
 	uint64_t figure[SOFTHCA_FIGURES]; /* in the order in which docs/explanations.md has them */
 };
 
@@ -76,8 +80,8 @@ size_t softhca_render_explanation(const struct softhca_explanation *explanation,
  * Reads the last explanations about QP @qp_num (0: about anything) of the device of @context, the newest first. Returns
  * how many were written to @out: at most @max, and only those that the device still has.
  */
-static inline size_t softhca_explanations(struct ibv_context *context, uint32_t qp_num,
-					  struct softhca_explanation *out, size_t max)
+static inline size_t softhca_explanations(struct ibv_context *context, uint32_t qp_num, struct softhca_explanation *out,
+					  size_t max)
 {
 	return softhca_read_explanations(context, qp_num, out, max, sizeof(*out));
 }

@@ -198,8 +198,8 @@ From the left:
   behaviour of drivers that the device was built by;
 - what to do about it.
 
-A refused request has an explanation on both QPs: on the one that posted it, and on the one that refused it. A request
-that was flushed names the explanation of the failure that began it by its serial number.
+A request that the peer refused has an explanation on both QPs: the one that posted it, and the one that refused it. A
+request that was flushed names the explanation of the failure that began it by its serial number.
 
 Numbers are stable: none is ever used for another rule. Numbers 1 to 255 are also the vendor syndrome of a failed
 completion, `vendor_err` of `struct ibv_wc`.

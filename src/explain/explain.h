@@ -30,18 +30,18 @@ enum explain_rule {
 
 /* What a record is about. Fields that do not apply are 0. */
 struct explain_subject {
-	const char *call;    /* refused call by name ("ibv_reg_mr"), static string; NULL for a work request */
-	uint32_t qpn;	     /* QP number, 0 if none */
-	bool receive;	     /* of the receive side of the QP: a request that arrived, or a receive */
-	uint64_t wr_id;	     /* of the work request, if known; not known of receives */
-	uint8_t opcode;	     /* WQE opcode (MLX5_OPCODE_*), meaningful for a send request */
-	uint8_t syndrome;    /* CQE syndrome (MLX5_CQE_SYNDROME_*), 0 if no completion came of it */
-	uint8_t qp_state;    /* enum ibv_qp_state when the check was made */
-	int error;	     /* errno value of a refused call, 0 if none */
+	const char *call; /* refused call by name ("ibv_reg_mr"), static string; NULL for a work request */
+	uint32_t qpn;     /* QP number, 0 if none */
+	bool receive;     /* of the receive side of the QP: a request that arrived, or a receive */
+	uint64_t wr_id;   /* of the work request, if known; not known of receives */
+	uint8_t opcode;   /* WQE opcode (MLX5_OPCODE_*), meaningful for a send request */
+	uint8_t syndrome; /* CQE syndrome (MLX5_CQE_SYNDROME_*), 0 if no completion came of it */
+	uint8_t qp_state; /* enum ibv_qp_state when the check was made */
+	int error;        /* errno value of a refused call, 0 if none */
 };
 
 struct explain_record {
-	uint64_t serial; /* 1, 2, … in order of making; 0 = empty */
+	uint64_t serial;  /* 1, 2, … in order of making; 0 = empty */
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	enum explain_rule rule;
 	struct explain_subject subject;
@@ -65,15 +65,14 @@ uint64_t explain_make(struct hca *hca, const struct explain_subject *subject, en
  * so that a refusal reads `return -REFUSE(…)` or `errno = REFUSE(…); return NULL;`.
  */
 #define REFUSE(hca, call_name, errno_value, rule, ...)                                                                 \
-	(EXPLAIN(hca, (&(const struct explain_subject){.call = (call_name), .error = (errno_value)}), rule,           \
-		 __VA_ARGS__),                                                                                        \
+	(EXPLAIN(hca, (&(const struct explain_subject){.call = (call_name), .error = (errno_value)}), rule,            \
+		 __VA_ARGS__),                                                                                         \
 	 (errno_value))
 /* The same for calls on a QP. */
 #define REFUSE_QP(hca, call_name, qp_number, errno_value, rule, ...)                                                   \
-	(EXPLAIN(hca,                                                                                                 \
-		 (&(const struct explain_subject){                                                                    \
-			 .call = (call_name), .qpn = (qp_number), .error = (errno_value)}),                           \
-		 rule, __VA_ARGS__),                                                                                  \
+	(EXPLAIN(hca,                                                                                                  \
+		 (&(const struct explain_subject){.call = (call_name), .qpn = (qp_number), .error = (errno_value)}),   \
+		 rule, __VA_ARGS__),                                                                                   \
 	 (errno_value))
 
 /**

@@ -7,17 +7,21 @@
 #include "mkey/key.h"
 
 const struct bit_name access_names[] = {
-	{IBV_ACCESS_LOCAL_WRITE, "LOCAL_WRITE"},     {IBV_ACCESS_REMOTE_WRITE, "REMOTE_WRITE"},
-	{IBV_ACCESS_REMOTE_READ, "REMOTE_READ"},     {IBV_ACCESS_REMOTE_ATOMIC, "REMOTE_ATOMIC"},
-	{IBV_ACCESS_MW_BIND, "MW_BIND"},	     {IBV_ACCESS_ZERO_BASED, "ZERO_BASED"},
-	{IBV_ACCESS_ON_DEMAND, "ON_DEMAND"},	     {IBV_ACCESS_HUGETLB, "HUGETLB"},
-	{IBV_ACCESS_RELAXED_ORDERING, "RELAXED_ORDERING"}, {0, NULL},
+	{IBV_ACCESS_LOCAL_WRITE, "LOCAL_WRITE"},
+	{IBV_ACCESS_REMOTE_WRITE, "REMOTE_WRITE"},
+	{IBV_ACCESS_REMOTE_READ, "REMOTE_READ"},
+	{IBV_ACCESS_REMOTE_ATOMIC, "REMOTE_ATOMIC"},
+	{IBV_ACCESS_MW_BIND, "MW_BIND"},
+	{IBV_ACCESS_ZERO_BASED, "ZERO_BASED"},
+	{IBV_ACCESS_ON_DEMAND, "ON_DEMAND"},
+	{IBV_ACCESS_HUGETLB, "HUGETLB"},
+	{IBV_ACCESS_RELAXED_ORDERING, "RELAXED_ORDERING"},
+	{0, NULL},
 };
 
 const struct bit_name rights_names[] = {
-	{RIGHT_LOCAL_READ, "local read"},     {RIGHT_LOCAL_WRITE, "local write"},
-	{RIGHT_REMOTE_READ, "remote read"},   {RIGHT_REMOTE_WRITE, "remote write"},
-	{RIGHT_ATOMIC, "remote atomic"},      {0, NULL},
+	{RIGHT_LOCAL_READ, "local read"},     {RIGHT_LOCAL_WRITE, "local write"}, {RIGHT_REMOTE_READ, "remote read"},
+	{RIGHT_REMOTE_WRITE, "remote write"}, {RIGHT_ATOMIC, "remote atomic"},    {0, NULL},
 };
 
 const struct bit_name attr_names[] = {

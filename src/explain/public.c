@@ -55,7 +55,8 @@ static void recover(const struct softhca_explanation *explanation, struct explai
 
 static size_t common(size_t structure_size)
 {
-	return structure_size < sizeof(struct softhca_explanation) ? structure_size : sizeof(struct softhca_explanation);
+	return structure_size < sizeof(struct softhca_explanation) ? structure_size
+								   : sizeof(struct softhca_explanation);
 }
 
 size_t softhca_read_explanations(struct ibv_context *context, uint32_t qp_num, struct softhca_explanation *out,

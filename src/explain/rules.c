@@ -9,10 +9,10 @@ const struct rule_text *rule_text(enum explain_rule rule)
 	static const struct rule_text none = {"NONE", "no rule", "", ""};
 
 	switch (rule) {
-#define RULE(number, name, text, source, advice)                                                              \
-	case RULE_##name: {                                                                                   \
-		static const struct rule_text this = {#name, text, source, advice};                           \
-		return &this;                                                                                 \
+#define RULE(number, name, text, source, advice)                                                                       \
+	case RULE_##name: {                                                                                            \
+		static const struct rule_text this = {#name, text, source, advice};                                    \
+		return &this;                                                                                          \
 	}
 #include "explain/rules.def"
 #undef RULE

@@ -3,6 +3,7 @@
 #include "hca/cq.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <infiniband/mlx5dv.h>
@@ -160,6 +161,17 @@ void hca_cq_arm(struct hca_cq *cq)
 	queue_unlock(&cq->lock);
 }
 
+static void rung(struct watch *watch)
+{
+	hca_cq_arm((struct hca_cq *)((char *)watch - offsetof(struct hca_cq, watch)));
+}
+
+int hca_cq_watch(struct hca_cq *cq)
+{
+	/* Not the consumer index before it, which moves with every poll. */
+	return watch_start(&cq->watch, &cq->context->hca->timers, &cq->dbrec[1], 1, rung);
+}
+
 int hca_cq_create(struct hca_context *context, const struct hca_cq_attr *attr, struct hca_cq **out)
 {
 	struct hca_cq *cq = calloc(1, sizeof(*cq));
@@ -196,6 +208,7 @@ int hca_cq_destroy(struct hca_cq *cq)
 	if (reference_count(&cq->references))
 		return -EBUSY;
 	id_table_unpublish(&hca->cqs, cq->number);
+	watch_stop(&cq->watch);
 	timer_cancel(&hca->timers, &cq->moderate_timer);
 	if (cq->channel)
 		event_source_purge(cq->channel, &cq->completion);
@@ -227,6 +240,8 @@ int hca_cq_resize(struct hca_cq *cq, void *buffer, uint32_t cqe_count)
 				 (uint8_t)(MLX5_CQE_RESIZE_CQ << 4 | !!(cq->producer_index & cq->cqe_count)),
 				 __ATOMIC_RELEASE);
 		cq->producer_index++;
+		/* The marker is not waiting to be consumed: nothing is overrun while the driver copies. */
+		__atomic_store_n(&cq->dbrec[0], htobe32((consumer_index(cq) + 1) & INDEX_MASK), __ATOMIC_RELEASE);
 		cq->buffer = buffer;
 		cq->cqe_count = cqe_count;
 	}

@@ -11,6 +11,7 @@
 #include "hca/hca.h"
 #include "hca/lock.h"
 #include "hca/timer.h"
+#include "hca/watch.h"
 
 struct hca_cq {
 	struct queue_lock lock;
@@ -34,6 +35,7 @@ struct hca_cq {
 	uint16_t moderate_count, moderate_period_us;
 	uint16_t waiting;	   /* CQEs since arming that would have raised the event */
 	struct timer moderate_timer;
+	struct watch watch;	   /* of a CQ that its program arms by hand */
 };
 
 /* A completion, host order unless the type says otherwise. */

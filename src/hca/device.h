@@ -39,7 +39,6 @@ struct hca {
 	uint32_t next_pd;
 	uint64_t next_serial;	/* atomic; of keys */
 	uint64_t random_state;	/* atomic; of hca_random() */
-	uint32_t contexts;	/* atomic; open ones */
 	const struct link *link;
 };
 

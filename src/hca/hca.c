@@ -83,23 +83,44 @@ static int hca_init(struct hca *hca, size_t index, const struct settings *settin
 	return 0;
 }
 
-/* Control-path locks are held across a fork, so that the child finds them free (clients use ibv_alloc_dm there). */
+/*
+ * The locks of the control path are held across a fork, so that the child finds them free and what they cover whole:
+ * it may go on with the objects it inherited (ibv_fork_init(3)). None of them is taken while another is held elsewhere.
+ */
+static void lock_device(struct hca *hca)
+{
+	pthread_mutex_lock(&hca->lock);
+	pthread_mutex_lock(&hca->keys.lock);
+	pthread_mutex_lock(&hca->cqs.lock);
+	pthread_mutex_lock(&hca->srqs.lock);
+	pthread_mutex_lock(&hca->atomic_lock);
+	pthread_mutex_lock(&hca->timers.lock);
+	explain_log_lock(hca->explain_log);
+}
+
+static void unlock_device(struct hca *hca)
+{
+	explain_log_unlock(hca->explain_log);
+	pthread_mutex_unlock(&hca->timers.lock);
+	pthread_mutex_unlock(&hca->atomic_lock);
+	pthread_mutex_unlock(&hca->srqs.lock);
+	pthread_mutex_unlock(&hca->cqs.lock);
+	pthread_mutex_unlock(&hca->keys.lock);
+	pthread_mutex_unlock(&hca->lock);
+}
+
 static void before_fork(void)
 {
-	for (size_t i = 0; i < the_registry.count; i++) {
-		pthread_mutex_lock(&the_registry.devices[i].lock);
-		pthread_mutex_lock(&the_registry.devices[i].keys.lock);
-		explain_log_lock(the_registry.devices[i].explain_log);
-	}
+	pthread_mutex_lock(&the_registry.qps.lock);
+	for (size_t i = 0; i < the_registry.count; i++)
+		lock_device(&the_registry.devices[i]);
 }
 
 static void after_fork_in_parent(void)
 {
-	for (size_t i = the_registry.count; i-- > 0;) {
-		explain_log_unlock(the_registry.devices[i].explain_log);
-		pthread_mutex_unlock(&the_registry.devices[i].keys.lock);
-		pthread_mutex_unlock(&the_registry.devices[i].lock);
-	}
+	for (size_t i = the_registry.count; i-- > 0;)
+		unlock_device(&the_registry.devices[i]);
+	pthread_mutex_unlock(&the_registry.qps.lock);
 }
 
 static void after_fork_in_child(void)
@@ -207,7 +228,6 @@ int hca_open(struct hca *hca, struct event_queue *async, struct hca_context **ou
 		return -ENOMEM;
 	context->hca = hca;
 	context->async = async;
-	reference_get(&hca->contexts);
 	*out = context;
 	return 0;
 }
@@ -216,14 +236,8 @@ int hca_close(struct hca_context *context)
 {
 	if (reference_count(&context->references))
 		return -EBUSY;
-	reference_put(&context->hca->contexts);
 	free(context);
 	return 0;
-}
-
-struct hca *hca_of(const struct hca_context *context)
-{
-	return context->hca;
 }
 
 int hca_pd_alloc(struct hca_context *context, struct hca_pd **out)

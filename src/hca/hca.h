@@ -7,8 +7,8 @@
  * return -EBUSY while another object refers to the object (a PD with keys, a CQ with QPs). The driver's ring memory
  * must stay valid until the destroy call returned.
  *
- * Locks: every object brings its own; commands may be called from any thread, doorbells too. No lock of the device
- * is held while it calls back (wr_id_of), and no driver lock may be one that the callback needs.
+ * Locks: every object brings its own; commands may be called from any thread, doorbells too. The callbacks (wr_id_of,
+ * fill of hca_srq_resize) run under a lock of the device: they call no command and take no lock.
  *
  * Errors: 0 or -errno. A refusal leaves an explanation record (explain/explain.h).
  */
@@ -68,7 +68,6 @@ const struct hca_gid *hca_gids(const struct hca *hca, size_t *count);
 int hca_open(struct hca *hca, struct event_queue *async, struct hca_context **context);
 /** Closes a context; its objects must be gone (-EBUSY otherwise). */
 int hca_close(struct hca_context *context);
-struct hca *hca_of(const struct hca_context *context);
 
 /* ---- protection domains, keys --------------------------------------------------------------------------------- */
 
@@ -135,7 +134,7 @@ uint32_t mkey_number(const struct mkey *key);
 /* ---- completion queues ---------------------------------------------------------------------------------------- */
 
 struct hca_cq_attr {
-	void *buffer;	      /* cqe_count * cqe_size bytes, entries initialised as invalid (op_own 0xf0) */
+	void *buffer;	      /* cqe_count * cqe_size bytes: zero, but for op_own, 0xf0 (invalid) */
 	uint32_t cqe_count;   /* power of two */
 	uint32_t cqe_size;    /* 64 or 128 */
 	uint32_t *dbrec;      /* two be32: [0] consumer index, [1] arm word (mlx5-formats 3.6) */
@@ -148,12 +147,18 @@ struct hca_cq_attr {
 int hca_cq_create(struct hca_context *context, const struct hca_cq_attr *attr, struct hca_cq **cq);
 int hca_cq_destroy(struct hca_cq *cq); /* -EBUSY while QPs or SRQs use it; drops events not yet taken */
 uint32_t hca_cq_number(const struct hca_cq *cq);
+/**
+ * From now on the device itself looks at the arm word: the program that has the doorbell record rings without a call
+ * (mlx5dv_init_obj(3)). Once is enough. Returns 0 or -EAGAIN.
+ */
+int hca_cq_watch(struct hca_cq *cq);
 /** Doorbell of the CQ: the arm word in dbrec[1] changed (ibv_req_notify_cq). May raise the event at once. */
 void hca_cq_arm(struct hca_cq *cq);
 /**
  * Continues in a new ring: one RESIZE_CQ CQE goes into the old ring at the device's position, where it takes an index
- * of its own; all later ones go into @buffer from the index after it. The driver copies what is left of the old ring (mlx5-formats 3.7). The new
- * count must exceed the number of CQEs not yet consumed: -EINVAL. The driver holds its own CQ lock.
+ * of its own; all later ones go into @buffer from the index after it. The driver copies what is left of the old ring
+ * (mlx5-formats 3.7). The new count must exceed the number of CQEs not yet consumed: -EINVAL. The driver holds its own
+ * CQ lock; the consumer index in dbrec[0] moves on by the marker here.
  */
 int hca_cq_resize(struct hca_cq *cq, void *buffer, uint32_t cqe_count);
 /** Event moderation: an armed CQ raises its event after @count CQEs or @period_us, whichever comes first. 0,0 = off. */
@@ -175,7 +180,7 @@ int hca_srq_destroy(struct hca_srq *srq);
 uint32_t hca_srq_number(const struct hca_srq *srq);
 /** Arms the limit event: IBV_EVENT_SRQ_LIMIT_REACHED once fewer than @limit entries are posted; 0 disarms. */
 int hca_srq_set_limit(struct hca_srq *srq, uint32_t limit);
-uint32_t hca_srq_limit(const struct hca_srq *srq);
+uint32_t hca_srq_limit(struct hca_srq *srq);
 /**
  * Continues in a new ring. The driver, under its SRQ lock, has copied the entries that are still posted: the next one
  * to consume is @first, the counters restart: @posted entries are posted. (The device's own lock covers the exchange:
@@ -202,7 +207,6 @@ struct hca_qp_attr {
 	/* For explanations only: the wr_id of the send WQE whose first block has the 16-bit @index. May be NULL. */
 	uint64_t (*wr_id_of)(const void *cookie, uint16_t index);
 	struct ibv_qp_cap cap;	/* as returned to the program, for ibv_query_qp */
-	bool sq_sig_all;
 };
 
 int hca_qp_create(struct hca_context *context, const struct hca_qp_attr *attr, struct hca_qp **qp);
@@ -224,6 +228,8 @@ enum ibv_qp_state hca_qp_state(const struct hca_qp *qp);
 
 /** Send doorbell: dbrec[MLX5_SND_DBR] moved. Executes what is executable on this thread. No driver lock needed. */
 void hca_qp_send_doorbell(struct hca_qp *qp);
+/** As hca_cq_watch(), of both doorbell records of the QP. */
+int hca_qp_watch(struct hca_qp *qp);
 /** UDP source port of the QP's RoCE v2 packets (mlx5dv_modify_qp_udp_sport(3)); the driver has checked type and state. */
 void hca_qp_set_udp_source_port(struct hca_qp *qp, uint16_t port);
 

@@ -15,13 +15,6 @@ void id_table_init(struct id_table *table, uint32_t first, uint32_t limit)
 	table->limit = limit;
 }
 
-void id_table_destroy(struct id_table *table)
-{
-	for (size_t i = 0; i < sizeof(table->leaf) / sizeof(table->leaf[0]); i++)
-		free(table->leaf[i]);
-	pthread_mutex_destroy(&table->lock);
-}
-
 static uintptr_t *entry_of(const struct id_table *table, uint32_t index)
 {
 	return &table->leaf[index >> ID_LEAF_BITS][index & (ID_LEAF_SIZE - 1)];
@@ -74,7 +67,6 @@ int id_table_alloc(struct id_table *table, uint32_t *index)
 		error = take_returned(table, index);
 	if (error)
 		error = take_fresh(table, index);
-	table->used += !error;
 	pthread_mutex_unlock(&table->lock);
 	return error;
 }
@@ -109,6 +101,5 @@ void id_table_release(struct id_table *table, uint32_t index)
 		table->free_first = index;
 	table->free_last = index;
 	table->free_count++;
-	table->used--;
 	pthread_mutex_unlock(&table->lock);
 }

@@ -4,7 +4,7 @@
  *
  * Readers take no lock; they must be inside an epoch section and get NULL for indices that are free. Changes take the
  * table's lock. Freed indices are reused first in, first out, so that a stale number stays stale for long.
- * Owner: struct hca or the registry; leaves are freed with the table only.
+ * Owner: struct hca or the registry, which live until the process ends; so do the leaves.
  */
 #ifndef SOFTHCA_HCA_ID_TABLE_H
 #define SOFTHCA_HCA_ID_TABLE_H
@@ -27,12 +27,10 @@ struct id_table {
 	uint32_t free_first; /* FIFO of returned indices; 0: empty (index 0 is never handed out) */
 	uint32_t free_last;
 	uint32_t free_count;
-	uint32_t used;
 };
 
 /** Prepares an empty table of indices @first … @limit - 1; @first is at least 1, @limit at most 2^24. */
 void id_table_init(struct id_table *table, uint32_t first, uint32_t limit);
-void id_table_destroy(struct id_table *table);
 
 /** Reserves an index; look-ups of it give NULL until id_table_publish. Returns 0 or -ENOMEM. */
 int id_table_alloc(struct id_table *table, uint32_t *index);

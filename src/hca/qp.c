@@ -3,6 +3,7 @@
 #include "hca/qp.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,7 +136,6 @@ static void init_qp(struct hca_qp *qp, struct hca_context *context, const struct
 	qp->cookie = attr->cookie;
 	qp->wr_id_of = attr->wr_id_of;
 	qp->cap = attr->cap;
-	qp->sq_sig_all = attr->sq_sig_all;
 	qp->access = (struct walk_access){
 		.hca = qp->hca,
 		.pd = qp->pd->number,
@@ -176,6 +176,7 @@ int hca_qp_destroy(struct hca_qp *qp)
 	requester_reset(qp);
 	queue_unlock(&qp->lock);
 	id_table_unpublish(qps, qp->number);
+	watch_stop(&qp->watch);
 	timer_cancel(&qp->hca->timers, &qp->requester.timer);
 	epoch_synchronize();
 	for (int i = 0; i < QP_EVENT_COUNT; i++)
@@ -223,6 +224,20 @@ void hca_qp_recv_doorbell(struct hca_qp *qp)
 	if (qp->state == IBV_QPS_ERR)
 		responder_flush(qp);
 	queue_unlock(&qp->lock);
+}
+
+static void rung(struct watch *watch)
+{
+	struct hca_qp *qp = (struct hca_qp *)((char *)watch - offsetof(struct hca_qp, watch));
+
+	hca_qp_recv_doorbell(qp);
+	hca_qp_send_doorbell(qp);
+}
+
+int hca_qp_watch(struct hca_qp *qp)
+{
+	/* The records are next to each other, the receive queue's first (mlx5-formats 1.16). */
+	return watch_start(&qp->watch, &qp->hca->timers, qp->rq.dbrec, 2, rung);
 }
 
 int hca_qpn_reserve(struct hca *hca, uint32_t *qpn)

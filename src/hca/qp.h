@@ -48,6 +48,7 @@ struct requester {
 	const uint32_t *dbrec;
 	uint16_t next;	   /* block of the next WQE to start, 16-bit running count */
 	uint32_t psn;	   /* of the next packet */
+	uint32_t acknowledged; /* newest packet that is known to have arrived */
 	struct inflight *inflight; /* block_count entries */
 	uint32_t first, last; /* FIFO of inflight, free running */
 	uint32_t resend;   /* from here on entries are sent again; == last: nothing to resend */
@@ -113,7 +114,6 @@ struct hca_qp {
 	struct hca_srq *srq;
 	struct hca_rq rq;
 	uint32_t user_index;
-	bool sq_sig_all;
 	void *cookie;
 	uint64_t (*wr_id_of)(const void *cookie, uint16_t index);
 	struct ibv_qp_cap cap;
@@ -123,6 +123,7 @@ struct hca_qp {
 	struct requester requester;
 	struct responder responder;
 	struct event_source event[QP_EVENT_COUNT];
+	struct watch watch; /* of a QP whose program rings by hand */
 };
 
 /** The QP of @number, or NULL. Inside an epoch section. */

@@ -123,8 +123,10 @@ static void set_values(struct hca_qp *qp, const struct ibv_qp_attr *attr, int ma
 		own->rnr_retry = qp->requester.rnr_retries_left = attr->rnr_retry;
 	if (mask & IBV_QP_RQ_PSN)
 		qp->responder.expected_psn = attr->rq_psn & PSN_MASK;
-	if (mask & IBV_QP_SQ_PSN)
+	if (mask & IBV_QP_SQ_PSN) {
 		qp->requester.psn = attr->sq_psn & PSN_MASK;
+		qp->requester.acknowledged = psn_add(qp->requester.psn, PSN_MASK);
+	}
 	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
 		own->max_rd_atomic = attr->max_rd_atomic;
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)

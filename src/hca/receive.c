@@ -56,16 +56,6 @@ static uint32_t srq_posted(const struct hca_srq *srq)
 	return (uint16_t)(counter_of(srq->dbrec) - srq->consumed);
 }
 
-bool srq_has_entry(struct hca_srq *srq)
-{
-	bool posted;
-
-	queue_lock(&srq->lock);
-	posted = srq_posted(srq) > 0;
-	queue_unlock(&srq->lock);
-	return posted;
-}
-
 /* ibv_modify_srq(3): the event is raised once, when fewer than limit entries are left, and disarms itself. */
 static void check_limit(struct hca_srq *srq)
 {
@@ -121,8 +111,6 @@ int hca_srq_create(struct hca_pd *pd, const struct hca_srq_attr *attr, struct hc
 	srq->limit = attr->limit;
 	srq->limit_reached.type = IBV_EVENT_SRQ_LIMIT_REACHED;
 	srq->limit_reached.object = attr->cookie;
-	srq->error.type = IBV_EVENT_SRQ_ERR;
-	srq->error.object = attr->cookie;
 	reference_get(&pd->references);
 	id_table_publish(&hca->srqs, srq->number, srq);
 	*out = srq;
@@ -137,7 +125,6 @@ int hca_srq_destroy(struct hca_srq *srq)
 		return -EBUSY;
 	id_table_unpublish(&hca->srqs, srq->number);
 	event_source_purge(srq->pd->context->async, &srq->limit_reached);
-	event_source_purge(srq->pd->context->async, &srq->error);
 	id_table_release(&hca->srqs, srq->number);
 	reference_put(&srq->pd->references);
 	queue_lock_destroy(&srq->lock);
@@ -159,9 +146,14 @@ int hca_srq_set_limit(struct hca_srq *srq, uint32_t limit)
 	return 0;
 }
 
-uint32_t hca_srq_limit(const struct hca_srq *srq)
+uint32_t hca_srq_limit(struct hca_srq *srq)
 {
-	return __atomic_load_n(&srq->limit, __ATOMIC_RELAXED);
+	uint32_t limit;
+
+	queue_lock(&srq->lock);
+	limit = srq->limit;
+	queue_unlock(&srq->lock);
+	return limit;
 }
 
 int hca_srq_resize(struct hca_srq *srq, void *buffer, uint32_t entry_count,

@@ -42,7 +42,6 @@ struct hca_srq {
 	uint32_t number;
 	struct hca_pd *pd;
 	struct event_source limit_reached;
-	struct event_source error; /* IBV_EVENT_SRQ_ERR */
 	uint32_t references; /* atomic: QPs */
 };
 
@@ -52,6 +51,5 @@ uint32_t rq_posted(const struct hca_rq *rq);
 bool rq_take(struct hca_rq *rq, struct receive_wqe *wqe);
 /** The same for an SRQ; takes its lock and raises its limit event. */
 bool srq_take(struct hca_srq *srq, struct receive_wqe *wqe);
-bool srq_has_entry(struct hca_srq *srq);
 
 #endif

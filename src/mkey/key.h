@@ -48,7 +48,6 @@ enum key_rights {
 
 #define KEY_QPN_ANY 0xffffffu
 #define KEY_INDEX(number) ((number) >> 8)
-#define KEY_TAG(number) ((number) & 0xffu)
 
 /* How an indirect mapping orders its entries. */
 enum layout_form {

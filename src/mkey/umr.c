@@ -11,9 +11,6 @@
 
 #define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EACCES)
 
-#define MASK_PAGE_SIZE (1u << 1)
-#define MASK_PD (1u << 7)
-#define MASK_EN_RINVAL (1u << 8)
 #define MASK_LOCAL_READ (1u << 17)
 #define MASK_SMALL_FENCE (1u << 23)
 #define MASK_RELAXED_ORDERING (3u << 25)

@@ -2,8 +2,7 @@
 /*
  * The page that stands for the doorbell registers (UAR) of a context, for programs that ring by hand after
  * mlx5dv_init_obj(3). Its content is never looked at: the doorbell records and the rings tell everything
- * (mlx5-formats 1.16), a store to the page merely must not fault. Nothing watches page or records either, so
- * work that is rung by hand alone waits until the device looks at the queue for another reason.
+ * (mlx5-formats 1.16), and the device watches those (hca/watch.h); a store to the page merely must not fault.
  *
  * Owner: the context (user_context.doorbell_page), made at first use, freed when the context is closed. Any
  * thread.

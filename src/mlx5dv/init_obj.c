@@ -2,7 +2,8 @@
 /*
  * mlx5dv_init_obj(3): what a program needs to work with rings itself. The rings and doorbell records are the
  * real ones, those that the device executes from and writes to. comp_mask is in and out: of what was asked
- * for, what exists. bf.size is 0, no BlueFlame: a WQE is always read from the ring.
+ * for, what exists. bf.size is 0, no BlueFlame: a WQE is always read from the ring. From then on the device
+ * looks at the doorbell records by itself (hca/watch.h): a program that writes a ring rings without a call.
  */
 #include <errno.h>
 
@@ -15,9 +16,13 @@ static int init_qp(struct ibv_qp *base, struct mlx5dv_qp *out)
 {
 	struct user_qp *qp = to_user_qp(base);
 	uint8_t *page = doorbell_page(to_user_context(base->context));
+	int error;
 
 	if (!page)
 		return errno;
+	error = -hca_qp_watch(qp->device);
+	if (error)
+		return error;
 	out->dbrec = qp->dbrec;
 	out->sq.buf = qp->sq.buffer;
 	out->sq.wqe_cnt = qp->sq.wqebb_count;
@@ -36,9 +41,13 @@ static int init_cq(struct ibv_cq *base, struct mlx5dv_cq *out)
 {
 	struct user_cq *cq = to_user_cq(base);
 	void *page = doorbell_page(to_user_context(base->context));
+	int error;
 
 	if (!page)
 		return errno;
+	error = -hca_cq_watch(cq->device);
+	if (error)
+		return error;
 	queue_lock(&cq->lock);
 	out->buf = cq->buffer;
 	out->dbrec = cq->dbrec;

@@ -581,6 +581,7 @@ static void acknowledge(struct hca_qp *qp, uint32_t psn, struct run *run)
 {
 	struct requester *requester = &qp->requester;
 	uint32_t position, before = requester->first;
+	bool newer;
 
 	for (position = requester->first; position != requester->last; position++) {
 		struct inflight *entry = inflight_at(requester, position);
@@ -595,7 +596,11 @@ static void acknowledge(struct hca_qp *qp, uint32_t psn, struct run *run)
 			break;
 	}
 	complete_front(qp);
-	if (requester->first == before)
+	/* A part of a message counts, too: one of many packets would else run out of retries (IBTA 9.7.6.1.3). */
+	newer = psn_distance(psn, requester->acknowledged) > 0;
+	if (newer)
+		requester->acknowledged = psn;
+	if (requester->first == before && !newer)
 		return;
 	progressed(qp);
 	go_on(qp, run);
@@ -725,20 +730,27 @@ static void bad_response(struct hca_qp *qp, const struct packet *packet, const s
 static void read_response(struct hca_qp *qp, struct packet *packet, struct inflight *entry, struct run *run)
 {
 	uint64_t offset = (uint64_t)psn_distance(packet->psn, entry->psn) << qp->mtu_shift;
+	uint64_t bytes = packet->payload.length, left = entry->bytes - entry->arrived;
+	bool last = packet->place & PLACE_LAST, full = !(bytes & ((UINT64_C(1) << qp->mtu_shift) - 1));
 
 	/* A packet of the response is missing, or was placed before: the request is repeated by the timer, or it was. */
 	if (offset != entry->arrived)
 		return;
-	if (packet->payload.length > entry->bytes - entry->arrived ||
-	    (packet->place & PLACE_LAST && packet->payload.length != entry->bytes - entry->arrived)) {
+	/* All packets but the last are full, and the last, and it alone, brings the last byte. */
+	if (bytes > left || last != (bytes == left) || (!last && !full)) {
 		bad_response(qp, packet, entry);
 		return;
 	}
 	if (!place(qp, entry, offset, &packet->payload))
 		return;
-	entry->arrived += packet->payload.length;
-	if (packet->place & PLACE_LAST)
+	entry->arrived += bytes;
+	if (last) {
 		answered(qp, entry, run);
+		return;
+	}
+	/* The rest has its own time, and its own retries. */
+	progressed(qp);
+	go_on(qp, run);
 }
 
 static void atomic_response(struct hca_qp *qp, struct packet *packet, struct inflight *entry, struct run *run)
@@ -756,12 +768,12 @@ static void response(struct hca_qp *qp, struct packet *packet, struct run *run)
 	uint32_t position;
 	bool atomic = packet->message == MESSAGE_ATOMIC_ACKNOWLEDGE;
 
-	/* A response acknowledges all requests before its own (IBTA C9-117). */
-	acknowledge(qp, psn_add(packet->psn, PSN_MASK), run);
-	if (!find_entry(requester, packet->psn, &position) || position != requester->first)
+	if (!find_entry(requester, packet->psn, &position))
 		return;
 	entry = inflight_at(requester, position);
-	if (entry->done)
+	/* A response acknowledges all requests before its own (IBTA C9-117). */
+	acknowledge(qp, psn_add(entry->psn, PSN_MASK), run);
+	if (position != requester->first || entry->done)
 		return;
 	if (!entry->responds || atomic != (wqe_opcodes[entry->opcode].class == WQE_CLASS_ATOMIC))
 		bad_response(qp, packet, entry);

@@ -52,7 +52,7 @@ struct wqe {
 	const uint8_t *bytes; /* in one piece: in the ring, or a copy when it wraps */
 	uint32_t size;	      /* bytes, a multiple of 16, at least 16 */
 	uint16_t index;	      /* of its first block, as CQEs name it */
-	uint8_t opcode, opmod, fm_ce_se;
+	uint8_t opcode, fm_ce_se;
 	__be32 imm;
 	uint32_t blocks; /* 64-byte blocks it occupies */
 	uint32_t data;	 /* offset of the first data segment */

@@ -142,16 +142,14 @@ int wqe_parse(const struct hca_qp *qp, uint16_t index, uint32_t posted, struct w
 {
 	const struct requester *requester = &qp->requester;
 	struct mlx5_wqe_ctrl_seg ctrl;
-	uint32_t qpn_ds, opmod_idx_opcode, ds, blocks;
+	uint32_t qpn_ds, ds, blocks;
 	int error;
 
 	memcpy(&ctrl, block_at(requester, index), sizeof(ctrl));
-	opmod_idx_opcode = be32toh(ctrl.opmod_idx_opcode);
 	qpn_ds = be32toh(ctrl.qpn_ds);
 	ds = qpn_ds & 0x3f;
 	wqe->index = index;
-	wqe->opcode = (uint8_t)opmod_idx_opcode;
-	wqe->opmod = (uint8_t)(opmod_idx_opcode >> 24);
+	wqe->opcode = (uint8_t)be32toh(ctrl.opmod_idx_opcode);
 	wqe->fm_ce_se = ctrl.fm_ce_se;
 	wqe->imm = ctrl.imm;
 	blocks = ds ? (ds + 3) / 4 : 1;

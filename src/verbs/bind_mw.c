@@ -18,8 +18,7 @@ static int check_bind(struct ibv_qp *qp, const struct ibv_mw_bind_info *info)
 
 	/* Profile man: ibv_bind_mw(3) offers zero-based windows. */
 	if (info->mw_access_flags & IBV_ACCESS_ZERO_BASED && hca_settings(hca)->profile == PROFILE_CONNECTX)
-		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, EINVAL, RULE_BIND_ZERO_BASED,
-				 info->mw_access_flags);
+		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, EINVAL, RULE_BIND_ZERO_BASED, info->mw_access_flags);
 	if (!mr)
 		return 0;
 	if (mr->kind == MR_NULL)
@@ -27,8 +26,7 @@ static int check_bind(struct ibv_qp *qp, const struct ibv_mw_bind_info *info)
 	if (mr->imported)
 		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, ENOTSUP, RULE_BIND_IMPORTED_MR, info->mr->lkey);
 	if (mr->access & IBV_ACCESS_ZERO_BASED)
-		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, EINVAL, RULE_BIND_ZERO_BASED_MR,
-				 info->mr->lkey);
+		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, EINVAL, RULE_BIND_ZERO_BASED_MR, info->mr->lkey);
 	return 0;
 }
 

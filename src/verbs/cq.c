@@ -41,16 +41,13 @@ static int check_attributes(struct request *request)
 	const struct ibv_cq_init_attr_ex *attr = request->attr;
 
 	if (attr->cqe < 1 || attr->cqe > LIMIT_MAX_CQE)
-		return REFUSE(request->hca, request->call, EINVAL, RULE_CQ_CQE, (int32_t)attr->cqe,
-			      LIMIT_MAX_CQE);
+		return REFUSE(request->hca, request->call, EINVAL, RULE_CQ_CQE, (int32_t)attr->cqe, LIMIT_MAX_CQE);
 	if (attr->comp_mask & ~(uint32_t)KNOWN_COMP_MASK)
-		return REFUSE(request->hca, request->call, EINVAL, RULE_CQ_COMP_MASK, attr->comp_mask,
-			      KNOWN_COMP_MASK);
+		return REFUSE(request->hca, request->call, EINVAL, RULE_CQ_COMP_MASK, attr->comp_mask, KNOWN_COMP_MASK);
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS)
 		request->flags = attr->flags;
 	if (request->flags & ~(uint32_t)KNOWN_FLAGS)
-		return REFUSE(request->hca, request->call, EINVAL, RULE_CQ_FLAGS, request->flags,
-			      KNOWN_FLAGS);
+		return REFUSE(request->hca, request->call, EINVAL, RULE_CQ_FLAGS, request->flags, KNOWN_FLAGS);
 	if (attr->wc_flags & ~(uint64_t)IBV_CREATE_CQ_SUP_WC_FLAGS)
 		return REFUSE(request->hca, request->call, EOPNOTSUPP, RULE_CQ_WC_FLAGS, attr->wc_flags,
 			      IBV_CREATE_CQ_SUP_WC_FLAGS);
@@ -60,8 +57,8 @@ static int check_attributes(struct request *request)
 			return REFUSE(request->hca, request->call, EINVAL, RULE_CQ_PARENT_DOMAIN, 0);
 	}
 	if (attr->comp_vector >= LIMIT_COMP_VECTORS)
-		return REFUSE(request->hca, request->call, EINVAL, RULE_CQ_COMP_VECTOR,
-			      (int32_t)attr->comp_vector, LIMIT_COMP_VECTORS);
+		return REFUSE(request->hca, request->call, EINVAL, RULE_CQ_COMP_VECTOR, (int32_t)attr->comp_vector,
+			      LIMIT_COMP_VECTORS);
 	/* The kernel looks a channel's descriptor up among those of the context. */
 	if (attr->channel && to_user_context(attr->channel->context)->handles != request->context->handles)
 		return REFUSE(request->hca, request->call, EBADF, RULE_CQ_CHANNEL, attr->channel->fd);
@@ -91,11 +88,14 @@ static int check_dv_attributes(struct request *request)
 	if (dv->comp_mask & ~(uint64_t)KNOWN_DV_COMP_MASK)
 		return REFUSE(request->hca, request->call, EINVAL, RULE_CQ_DV_COMP_MASK, dv->comp_mask,
 			      KNOWN_DV_COMP_MASK);
-	/* "A bitwise OR" in mlx5dv_create_cq(3). A device may compress and need not: this one never does. */
+	/*
+	 * "A bitwise OR" in mlx5dv_create_cq(3), but the kernel takes one bit, and programs expect that. A device may
+	 * compress and need not: this one never does.
+	 */
 	if (dv->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE &&
-	    (!dv->cqe_comp_res_format || dv->cqe_comp_res_format & ~CQE_FORMATS))
-		return REFUSE(request->hca, request->call, EINVAL, RULE_CQ_COMPRESSION,
-			      dv->cqe_comp_res_format, CQE_FORMATS);
+	    (dv->cqe_comp_res_format & ~CQE_FORMATS || __builtin_popcount(dv->cqe_comp_res_format) != 1))
+		return REFUSE(request->hca, request->call, EINVAL, RULE_CQ_COMPRESSION, dv->cqe_comp_res_format,
+			      CQE_FORMATS);
 	flags = dv->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_FLAGS ? dv->flags : 0;
 	if (flags & ~(uint32_t)MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD)
 		return REFUSE(request->hca, request->call, EINVAL, RULE_CQ_DV_FLAGS, flags,
@@ -150,8 +150,8 @@ static int cq_create_in_device(struct user_cq *cq, struct ibv_context *context, 
 		.dbrec = cq->dbrec,
 		.channel = channel ? &to_user_comp_channel(channel)->events : NULL,
 		.cookie = cq,
-		.timestamps = request->attr->wc_flags & (IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
-							 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK),
+		.timestamps = request->attr->wc_flags &
+			      (IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK),
 		.ignore_overrun = request->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN,
 	};
 
@@ -259,8 +259,7 @@ int softhca_ibv_destroy_cq(struct ibv_cq *base)
 	struct user_cq *cq = to_user_cq(base);
 
 	if (hca_cq_destroy(cq->device))
-		return REFUSE(hca_of_context(base->context), "ibv_destroy_cq", EBUSY, RULE_CQ_IN_USE,
-			      base->handle);
+		return REFUSE(hca_of_context(base->context), "ibv_destroy_cq", EBUSY, RULE_CQ_IN_USE, base->handle);
 	wait_for_acknowledgements(cq);
 	channel_refer(base->channel, -1);
 	pthread_cond_destroy(&base->cond);

@@ -19,8 +19,9 @@ enum {
 /* The CQE of a 64-byte entry, and the second half of a 128-byte entry; the first half means nothing. */
 static void invalidate(char *entries, size_t bytes)
 {
+	/* All of it: a program's allocator may hand out anything, and the device leaves fields that RoCE has not. */
 	for (size_t offset = 0; offset < bytes; offset += sizeof(struct mlx5_cqe64))
-		((struct mlx5_cqe64 *)(entries + offset))->op_own = MLX5_CQE_INVALID << 4;
+		*(struct mlx5_cqe64 *)(entries + offset) = (struct mlx5_cqe64){.op_own = MLX5_CQE_INVALID << 4};
 }
 
 /* A file of invalid entries; its descriptor, or -1 with errno set. */

@@ -49,8 +49,8 @@ static int check_input(struct hca *hca, const struct user_mr *mr, int flags, con
 }
 
 /* What the region is to be: described anew where @flags say so, else as it is. Returns an errno value. */
-static int describe(struct hca *hca, const struct user_mr *mr, int flags, void *addr, size_t length,
-		    int access, struct hca_mr_attr *attr)
+static int describe(struct hca *hca, const struct user_mr *mr, int flags, void *addr, size_t length, int access,
+		    struct hca_mr_attr *attr)
 {
 	unsigned int rights = flags & IBV_REREG_MR_CHANGE_ACCESS ? (unsigned int)access : mr->access;
 	int error = mr_check_access(hca, call, rights);
@@ -72,8 +72,7 @@ static int check_pd(struct hca *hca, const struct user_mr *mr, struct ibv_pd *pd
 {
 	if (to_user_context(pd->context)->handles == to_user_context(mr->base.context)->handles)
 		return 0;
-	return REFUSE(hca, call, EINVAL, RULE_REREG_FOREIGN_PD, mr->base.lkey,
-		      hca_pd_number(to_user_pd(pd)->device));
+	return REFUSE(hca, call, EINVAL, RULE_REREG_FOREIGN_PD, mr->base.lkey, hca_pd_number(to_user_pd(pd)->device));
 }
 
 /* The device did it. @pd is looked at only if it was to be changed: programs pass anything otherwise. */
@@ -99,8 +98,7 @@ static void update_object(struct user_mr *mr, int flags, struct ibv_pd *pd, cons
 	handle_update(to_user_context(mr->base.context)->handles, mr->base.handle, &entry);
 }
 
-int softhca_ibv_rereg_mr(struct ibv_mr *base, int flags, struct ibv_pd *pd, void *addr, size_t length,
-			 int access)
+int softhca_ibv_rereg_mr(struct ibv_mr *base, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 {
 	struct hca *hca = hca_of_context(base->context);
 	struct user_mr *mr = to_user_mr(base);
@@ -117,8 +115,8 @@ int softhca_ibv_rereg_mr(struct ibv_mr *base, int flags, struct ibv_pd *pd, void
 		error = check_pd(hca, mr, pd);
 	if (error)
 		return refuse_command(error);
-	error = -hca_mr_reregister(mr->key, flags,
-				   flags & IBV_REREG_MR_CHANGE_PD ? to_user_pd(pd)->device : NULL, &attr);
+	error = -hca_mr_reregister(mr->key, flags, flags & IBV_REREG_MR_CHANGE_PD ? to_user_pd(pd)->device : NULL,
+				   &attr);
 	if (error)
 		return refuse_command(mr_explain_failure(hca, call, error, &attr));
 	update_object(mr, flags, pd, &attr);

@@ -23,8 +23,8 @@ static int alloc_send_tables(struct send_queue *sq)
 
 	if (!count)
 		return 0;
-	sq->wr_id = calloc(count, sizeof(*sq->wr_id) + sizeof(*sq->wqe_head) + sizeof(*sq->wqe_post) +
-					  sizeof(*sq->wc_opcode));
+	sq->wr_id = calloc(count,
+			   sizeof(*sq->wr_id) + sizeof(*sq->wqe_head) + sizeof(*sq->wqe_post) + sizeof(*sq->wc_opcode));
 	if (!sq->wr_id)
 		return -ENOMEM;
 	sq->wqe_head = (uint32_t *)(sq->wr_id + count);
@@ -96,8 +96,8 @@ static void take_sizes(struct user_qp *qp, const struct qp_sizing *sizing)
 	qp->rq.max_gs = -1;
 }
 
-static void take_attributes(struct user_qp *qp, struct ibv_context *context,
-			    const struct ibv_qp_init_attr_ex *attr, const struct mlx5dv_qp_init_attr *dv)
+static void take_attributes(struct user_qp *qp, struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr,
+			    const struct mlx5dv_qp_init_attr *dv)
 {
 	bool single_threaded;
 
@@ -152,7 +152,6 @@ static int create_in_device(struct user_qp *qp)
 		.cookie = qp,
 		.wr_id_of = qp->sq.wqebb_count ? wr_id_of : NULL,
 		.cap = qp->cap,
-		.sq_sig_all = qp->sq_sig_all,
 	};
 	int err = hca_qp_create(to_user_context(qp->base.context)->device, &attr, &qp->device);
 

@@ -102,11 +102,11 @@ int softhca_ibv_query_device_ex(struct ibv_context *context, const struct ibv_qu
 	struct ibv_device_attr_ex all;
 
 	if (input && input->comp_mask)
-		return REFUSE(hca_of_context(context), "ibv_query_device_ex", EINVAL, RULE_COMP_MASK,
-			      input->comp_mask, 0);
+		return REFUSE(hca_of_context(context), "ibv_query_device_ex", EINVAL, RULE_COMP_MASK, input->comp_mask,
+			      0);
 	if (attr_size < sizeof(attr->orig_attr))
-		return REFUSE(hca_of_context(context), "ibv_query_device_ex", EINVAL, RULE_QUERY_DEVICE_SIZE,
-			      attr_size, sizeof(attr->orig_attr));
+		return REFUSE(hca_of_context(context), "ibv_query_device_ex", EINVAL, RULE_QUERY_DEVICE_SIZE, attr_size,
+			      sizeof(attr->orig_attr));
 	fill_extended(hca, &all);
 	memset(attr, 0, attr_size);
 	memcpy(attr, &all, attr_size < sizeof(all) ? attr_size : sizeof(all));

@@ -114,8 +114,7 @@ void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 		return;
 	}
 	if (length)
-		wqe_copy(wqe_current(&qp->sq), qp->builder.offset + sizeof(struct mlx5_wqe_inl_data_seg),
-			 addr, length);
+		wqe_copy(wqe_current(&qp->sq), qp->builder.offset + sizeof(struct mlx5_wqe_inl_data_seg), addr, length);
 	inline_was_set(qp, length);
 }
 

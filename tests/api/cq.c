@@ -134,7 +134,7 @@ static void dv_attributes(void **state)
 		{{.comp_mask = 1, .cqe_comp_res_format = 0}, NULL, 0},
 		{{.comp_mask = 1, .cqe_comp_res_format = 8}, NULL, 0},
 		{{.comp_mask = 1, .cqe_comp_res_format = 9}, NULL, 0},
-		{{.comp_mask = 1, .cqe_comp_res_format = 3}, NULL, 64}, /* "a bitwise OR" */
+		{{.comp_mask = 1, .cqe_comp_res_format = 3}, NULL, 0}, /* two: rdma-core's own suite wants EINVAL */
 		{{.comp_mask = 8}, NULL, 0},
 	};
 

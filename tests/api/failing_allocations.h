@@ -45,7 +45,7 @@ EARLY static bool fails(int error)
 /* The next function of that name behind this program. dlsym() itself may allocate: from a small store, never freed. */
 static _Alignas(64) uint8_t store[4096];
 static size_t store_used;
-static bool looking_up;
+static volatile bool looking_up; /* dlsym() is declared to call nothing here, and it does */
 
 EARLY static void *from_store(size_t size)
 {

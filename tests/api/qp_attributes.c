@@ -11,8 +11,7 @@
 #define INIT_UD (IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY)
 #define RTR_UC (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
 #define RTR_RC (RTR_UC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
-#define RTS_RC                                                                                                         \
-	(IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_TIMEOUT)
+#define RTS_RC (IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_TIMEOUT)
 
 enum { STEPS = 3, ATTRIBUTES = 25 /* bits up to IBV_QP_DEST_QPN and the rate limit */ };
 
@@ -159,14 +158,20 @@ static void optional_attributes(void **state)
 static void transitions(void **state)
 {
 	/* Rows: from RESET, INIT, RTR, RTS, SQD, ERR. Bits: to enum ibv_qp_state. Required attributes are given. */
-	enum { R = 1 << IBV_QPS_RESET, I = 1 << IBV_QPS_INIT, T = 1 << IBV_QPS_RTR, S = 1 << IBV_QPS_RTS,
-	       D = 1 << IBV_QPS_SQD, E = 1 << IBV_QPS_ERR };
+	enum {
+		R = 1 << IBV_QPS_RESET,
+		I = 1 << IBV_QPS_INIT,
+		T = 1 << IBV_QPS_RTR,
+		S = 1 << IBV_QPS_RTS,
+		D = 1 << IBV_QPS_SQD,
+		E = 1 << IBV_QPS_ERR
+	};
 	static const struct {
 		enum ibv_qp_state from;
 		int to;
 	} allowed[] = {
-		{IBV_QPS_RESET, R | I | E}, {IBV_QPS_INIT, R | I | T | E},  {IBV_QPS_RTR, R | S | E},
-		{IBV_QPS_RTS, R | S | D | E}, {IBV_QPS_SQD, R | S | D | E}, {IBV_QPS_ERR, R | E},
+		{IBV_QPS_RESET, R | I | E},   {IBV_QPS_INIT, R | I | T | E}, {IBV_QPS_RTR, R | S | E},
+		{IBV_QPS_RTS, R | S | D | E}, {IBV_QPS_SQD, R | S | D | E},  {IBV_QPS_ERR, R | E},
 	};
 
 	(void)state;

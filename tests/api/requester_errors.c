@@ -202,35 +202,54 @@ static void inline_sink(void **state)
 
 /* ---- lengths ------------------------------------------------------------------------------------------------ */
 
+enum { PIECES = 30, REGION = 150 << 20 };
+
+/* @total bytes in pieces of @piece bytes, all over the same memory. Returns how many pieces. */
+static int cut(struct ibv_sge *list, const struct ibv_mr *mr, uint64_t total, uint32_t piece)
+{
+	int count = 0;
+
+	for (; total; count++) {
+		uint32_t bytes = total < piece ? (uint32_t)total : piece;
+
+		assert_true(count < PIECES);
+		list[count] = (struct ibv_sge){(uintptr_t)mr->addr, bytes, mr->lkey};
+		total -= bytes;
+	}
+	return count;
+}
+
+static void message_of_length(enum ibv_qp_type type, enum ibv_wr_opcode opcode, const struct ibv_mr *mr, uint64_t length)
+{
+	struct pair_options options = pair_defaults(type);
+	struct ibv_sge list[PIECES];
+	struct ibv_send_wr wr;
+
+	note("type %d, opcode %d, %#lx bytes", type, opcode, length);
+	options.max_send_sge = PIECES;
+	pair_replace(&pair, &options);
+	wr = request(opcode, list, cut(list, mr, length, length > UINT32_MAX ? REGION : 40 << 20));
+	expect_fails(&wr, IBV_WC_LOC_LEN_ERR);
+}
+
 /* ibv_query_port(3), max_msg_sz: longer messages, also when the sum of the pieces is beyond 32 bits. */
 static void longer_than_a_message(void **state)
 {
 	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ};
-	const size_t bytes = INT32_MAX;
-	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	struct ibv_mr *mr = ibv_reg_mr(client.pd, memory, bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
+	void *memory = mmap(NULL, REGION, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct ibv_mr *mr = ibv_reg_mr(client.pd, memory, REGION, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
 	struct ibv_port_attr port;
 
 	(void)state;
 	assert_non_null(mr);
 	assert_int_equal(ibv_query_port(client.context, 1, &port), 0);
-	for (int type = 0; type < 2; type++)
-		for (size_t o = 0; o < (type ? 2 : ARRAY_SIZE(opcodes)); o++) {
-			struct ibv_sge piece = {(uintptr_t)memory, (uint32_t)bytes, mr->lkey};
-			struct ibv_sge beyond[] = {piece, piece, piece, piece};
-			struct ibv_sge just[] = {{(uintptr_t)memory, port.max_msg_sz, mr->lkey},
-						 {(uintptr_t)memory, 1, mr->lkey}};
-			struct ibv_send_wr wr;
-
-			note("type %d, opcode %d", type, opcodes[o]);
-			open_pair(type ? IBV_QPT_UC : IBV_QPT_RC);
-			wr = request(opcodes[o], just, 2);
-			expect_fails(&wr, IBV_WC_LOC_LEN_ERR);
-			wr = request(opcodes[o], beyond, 4);
-			expect_fails(&wr, IBV_WC_LOC_LEN_ERR);
-		}
+	for (size_t o = 0; o < ARRAY_SIZE(opcodes); o++)
+		message_of_length(IBV_QPT_RC, opcodes[o], mr, (uint64_t)port.max_msg_sz + 1);
+	message_of_length(IBV_QPT_UC, IBV_WR_SEND, mr, (uint64_t)port.max_msg_sz + 1);
+	message_of_length(IBV_QPT_RC, IBV_WR_SEND, mr, (UINT64_C(1) << 32) + 8);
+	message_of_length(IBV_QPT_RC, IBV_WR_RDMA_READ, mr, (UINT64_C(1) << 32) + 8);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
-	munmap(memory, bytes);
+	munmap(memory, REGION);
 }
 
 /* A datagram is one packet of the port's MTU (IBTA C9-92). */

@@ -58,18 +58,12 @@ static struct side own_side(const struct exchange *x, unsigned int wanted)
 	};
 }
 
-/* If what the responder says is lost, it is silent when asked again: its QP is in ERR then. */
-static void fail_request(struct exchange *x, uint32_t statuses)
-{
-	x->outcome->statuses |= statuses | (x->model->loses ? STATUS(RETRY_EXC_ERR) : 0);
-}
-
 /* A request that the responder refuses: seen at both ends of a reliable connection, at none of another. */
 static void refuse(struct exchange *x, uint32_t statuses)
 {
 	if (!reliable(x))
 		return;
-	fail_request(x, statuses);
+	x->outcome->statuses |= statuses;
 	x->outcome->peer_fails = true;
 }
 
@@ -82,7 +76,7 @@ static void refuse_receive(struct exchange *x, uint32_t receive_statuses, uint32
 	expect_receive(to, &(struct expectation){.id = receive->id, .statuses = receive_statuses});
 	x->outcome->peer_fails = true;
 	if (reliable(x))
-		fail_request(x, statuses);
+		x->outcome->statuses |= statuses;
 }
 
 /* No receive is posted: an unreliable message is lost, a reliable one waits or gives up (ibv_modify_qp(3), rnr_retry). */
@@ -164,6 +158,7 @@ static void send_message(struct exchange *x)
 	receive = &x->to->receive[x->to->receives.first % OUTSTANDING];
 	to.span = receive->span;
 	to.count = receive->count;
+	from.overlaps = sides_overlap(x->model, &to, header, &from, x->length);
 	do {
 		bytes = x->length - offset < packet_bytes(x) ? x->length - offset : packet_bytes(x);
 		if (!place_piece(x, &from, &to, offset, bytes, header))
@@ -213,7 +208,7 @@ static void refuse_write(struct exchange *x, bool took_receive)
 static void write_message(struct exchange *x)
 {
 	struct span target = {x->request->rkey, x->request->remote_address, (uint32_t)x->length};
-	struct side from = own_side(x, LOCAL_READ), to = {&target, 1, REMOTE_WRITE, x->there, NULL, false};
+	struct side from = own_side(x, LOCAL_READ), to = {&target, 1, REMOTE_WRITE, x->there, NULL, false, false};
 	bool immediate = with_immediate(x->request), single = x->length <= packet_bytes(x);
 	uint64_t last = 0;
 
@@ -228,6 +223,7 @@ static void write_message(struct exchange *x)
 		refuse_write(x, single && immediate);
 		return;
 	}
+	from.overlaps = sides_overlap(x->model, &to, 0, &from, x->length);
 	if (!single)
 		last = (x->length - 1) / packet_bytes(x) * packet_bytes(x);
 	side_copy(x->model, &to, 0, &from, 0, last);
@@ -242,7 +238,7 @@ static void write_message(struct exchange *x)
 static void read_message(struct exchange *x)
 {
 	struct span source = {x->request->rkey, x->request->remote_address, (uint32_t)x->length};
-	struct side from = {&source, 1, REMOTE_READ, x->there, NULL, false}, to = own_side(x, LOCAL_WRITE);
+	struct side from = {&source, 1, REMOTE_READ, x->there, NULL, false, false}, to = own_side(x, LOCAL_WRITE);
 
 	if (!permits(x, IBV_ACCESS_REMOTE_READ)) {
 		refuse_operation(x);
@@ -253,6 +249,7 @@ static void read_message(struct exchange *x)
 		x->to->events |= 1u << IBV_EVENT_QP_ACCESS_ERR;
 		return;
 	}
+	from.overlaps = sides_overlap(x->model, &to, 0, &from, x->length);
 	for (uint64_t offset = 0; offset < x->length;) {
 		uint64_t bytes = x->length - offset;
 
@@ -271,7 +268,7 @@ static void atomic(struct exchange *x)
 {
 	const struct request *request = x->request;
 	struct span target = {request->rkey, request->remote_address, 8};
-	struct side there = {&target, 1, ATOMIC, x->there, NULL, false}, here = own_side(x, LOCAL_WRITE);
+	struct side there = {&target, 1, ATOMIC, x->there, NULL, false, false}, here = own_side(x, LOCAL_WRITE);
 	uint64_t before = 0, after;
 	struct side original = {.bytes = (uint8_t *)&before}, changed = {.bytes = (uint8_t *)&after};
 	uint32_t refused = 0;

@@ -14,6 +14,8 @@
 void link_open(uint64_t seed);
 /** Moves on what is on its way. False: nothing is. */
 bool link_progress(void);
+/** The same; if nothing is on its way, lets time pass. False: nothing will ever happen, or it will by itself. */
+bool link_wait(void);
 /** Bytes of a message that travel together, and the path MTU to be set for that. */
 uint64_t link_packet_bytes(void);
 enum ibv_mtu link_mtu(void);

@@ -12,6 +12,11 @@ bool link_progress(void)
 	return false;
 }
 
+bool link_wait(void)
+{
+	return false;
+}
+
 uint64_t link_packet_bytes(void)
 {
 	return UINT64_MAX;

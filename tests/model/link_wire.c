@@ -2,27 +2,34 @@
 /* Messages cut into packets of 256 bytes, some of which are lost, doubled or overtaken. See link.h. */
 #include "link.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
+#include "../unit/wire_clock.h"
 #include "../unit/wire_link.h"
 
 void link_open(uint64_t seed)
 {
+	/* Percent that are lost, doubled, overtaken. A perfect wire: differences then are those of cutting alone. */
+	static const unsigned int weather[][3] = {{0, 0, 0}, {2, 2, 2}, {6, 3, 3}, {1, 1, 10}};
 	static struct wire_dice dice;
 
 	/* Nothing makes up for what an unreliable transport loses: there, the model would not know what to expect. */
 	dice = (struct wire_dice){
-		.state = seed, .drop = 2, .twice = 2, .delay = 2, .transports = 1u << IBV_QPT_RC};
-	/* Every fourth seed has a perfect wire: differences then are those of cutting alone. */
-	if (seed % 4 == 0)
-		dice.transports = 0;
+		.state = seed,
+		.drop = weather[seed % 4][0],
+		.twice = weather[seed % 4][1],
+		.delay = weather[seed % 4][2],
+		.transports = 1u << IBV_QPT_RC,
+	};
 	wire_attach(hca_device(0), wire_dice, &dice);
 }
 
 bool link_progress(void)
 {
 	return wire_deliver();
+}
+
+bool link_wait(void)
+{
+	return wire_deliver() || wire_clock_next();
 }
 
 uint64_t link_packet_bytes(void)

@@ -110,6 +110,7 @@ static void carry_out(struct model *model, int index, const struct request *requ
 		qp->sends.first--;
 		return;
 	}
+	qp->refused = outcome.peer_fails ? request->id : 0;
 	/* A QP that is its own peer may be in ERR, and flushed, before it knows why. */
 	if (outcome.peer_fails && qp->peer == index)
 		outcome.statuses |= 1u << IBV_WC_WR_FLUSH_ERR;
@@ -152,6 +153,22 @@ void model_post_receive(struct model *model, int index, const struct receive *re
 		flush_receives(qp);
 	else if (qp->type != IBV_QPT_UD && model->qp[qp->peer].stalled)
 		run(model, qp->peer);
+}
+
+void model_answer_lost(struct model *model, int index, uint64_t id)
+{
+	struct model_qp *qp = &model->qp[index];
+	uint64_t last = id;
+
+	if (!model->loses || id < qp->first_posted || id > qp->refused)
+		return;
+	/* All that was posted behind it: the last of them was due to be flushed, or is the refused one itself. */
+	if (queued(&qp->send_completions))
+		last = qp->send_completion[(qp->send_completions.last - 1) % OUTSTANDING].id;
+	qp->send_completions.first = qp->send_completions.last;
+	expect_send(qp, &(struct expectation){.id = id, .statuses = 1u << IBV_WC_RETRY_EXC_ERR});
+	for (uint64_t i = id + 1; i <= last; i++)
+		expect_send(qp, &(struct expectation){.id = i, .statuses = 1u << IBV_WC_WR_FLUSH_ERR});
 }
 
 static void forget(struct queue *queue)

@@ -98,6 +98,8 @@ struct model_qp {
 	enum ibv_qp_state state;
 	bool stalled;		/* the front of the send queue waits for a receive of the peer */
 	uint32_t events;	/* bit per enum ibv_event_type that must have been raised */
+	/* The requests of this step: the first, and the one that the peer refused (0: none). */
+	uint64_t first_posted, refused;
 	struct queue sends, receives, send_completions, receive_completions;
 	struct request send[OUTSTANDING];
 	struct receive receive[OUTSTANDING];
@@ -114,7 +116,7 @@ struct model {
 	uint64_t packet_bytes;
 	/* Requests of a step are in flight together. */
 	bool pipelined;
-	/* Packets are lost on the way, sometimes. */
+	/* Packets are lost on the way, sometimes: with them, the news that a request was carried out, or refused. */
 	bool loses;
 };
 
@@ -129,6 +131,12 @@ uint64_t spans_length(const struct span *span, uint32_t count);
 /** Posts @request, which must have been accepted by the call, and carries out what can be. */
 void model_post_send(struct model *model, int qp, const struct request *request);
 void model_post_receive(struct model *model, int qp, const struct receive *receive);
+
+/**
+ * The completion of @id tells RETRY_EXC_ERR. If an answer that was lost explains that, what must be expected changes:
+ * this request fails, those behind it are flushed, though they were carried out up to the one that was refused.
+ */
+void model_answer_lost(struct model *model, int qp, uint64_t id);
 
 /** To ERR (all is flushed), to RESET and back to RTS (all is forgotten); SQE to RTS. */
 void model_fail(struct model *model, int qp);

@@ -158,9 +158,14 @@ static bool in_flight_together(const struct world *world, int qp)
  * sets after a bind. Where requests are in flight together, keys are changed first, and whoever needs the answer of a
  * READ or an atomic waits for it (IBV_SEND_FENCE).
  */
-static bool fits(const struct request *list, uint32_t count, struct request *request, enum ibv_mw_type type, bool builder,
-		 bool together)
+static bool fits(const struct world *world, int qp, const struct request *list, uint32_t count, struct request *request,
+		 enum ibv_mw_type type, bool builder)
 {
+	bool together = in_flight_together(world, qp);
+
+	/* Sent again, it may find its own source invalidated. */
+	if (request->opcode == IBV_WR_SEND_WITH_INV && link_pipelines() && world->model.qp[qp].peer == qp)
+		return false;
 	if (request->opcode == IBV_WR_BIND_MW && type == IBV_MW_TYPE_1 && builder)
 		return false;
 	for (uint32_t i = 0; i < count; i++) {
@@ -214,7 +219,7 @@ static uint32_t draw_list(struct world *world, int qp, struct request *list, enu
 		request->signalled = chance(&world->choose, 50);
 		request->fence = chance(&world->choose, 10);
 		request->solicited = !is_local(request) && chance(&world->choose, 10);
-		if (!fits(list, count, request, type, *way == BY_BUILDER, in_flight_together(world, qp)))
+		if (!fits(world, qp, list, count, request, type, *way == BY_BUILDER))
 			break;
 		count++;
 		if (link_pipelines() && is_answered(request) && would_fail_at_home(world, qp, request))
@@ -223,14 +228,28 @@ static uint32_t draw_list(struct world *world, int qp, struct request *list, enu
 	return count;
 }
 
-/* Send queue entries come back with the completion of a later request: never too long without one. */
-static void signal_last(struct world *world, int qp, struct request *list, uint32_t count)
+static bool takes_receive(const struct request *request)
+{
+	return request->opcode == IBV_WR_SEND || request->opcode == IBV_WR_SEND_WITH_IMM ||
+	       request->opcode == IBV_WR_SEND_WITH_INV || request->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+/*
+ * Send queue entries come back with the completion of a later request: never too long without one. Where requests are in
+ * flight together, nothing else tells that one was carried out: if the list may stop in the middle for want of a receive,
+ * all of them are signalled, and so is one behind which the call stops.
+ */
+static void choose_signals(struct world *world, int qp, struct request *list, uint32_t count)
 {
 	struct real_qp *real = &world->qp[qp];
+	uint32_t receives = queued(&world->model.qp[world->model.qp[qp].peer].receives), taken = 0;
 
-	if (!count)
-		return;
-	if (link_pipelines() || real->unsignalled > LONGEST_SILENCE || chance(&world->choose, 80))
+	for (uint32_t i = 0; i < count; i++)
+		taken += takes_receive(&list[i]);
+	for (uint32_t i = 0; i < count; i++)
+		list[i].signalled |= link_pipelines() &&
+				     (taken > receives || (i + 1 < count && request_error(world, qp, &list[i + 1])));
+	if (count && (link_pipelines() || real->unsignalled > LONGEST_SILENCE || chance(&world->choose, 80)))
 		list[count - 1].signalled = true;
 	for (uint32_t i = 0; i < count; i++)
 		real->unsignalled = list[i].signalled || world->model.qp[qp].sig_all ? 0 : real->unsignalled + 1;
@@ -251,8 +270,11 @@ static void resolve_stall(struct world *world, int qp)
 	struct model_qp *own = &world->model.qp[qp];
 
 	for (int tries = 0; own->stalled && tries < 20; tries++) {
-		world_check(world);
-		if (chance(&world->choose, 20) || own->peer == qp) {
+		world_check_completions(world);
+		if (!link_pipelines())
+			world_check_memory(world);
+		/* What is in flight may have arrived in part: only when all has is it known what memory holds. */
+		if (chance(&world->choose, 20) && !link_pipelines()) {
 			say(world, "\n ");
 			world_fail_qp(world, qp);
 		} else {
@@ -282,6 +304,8 @@ static void post(struct world *world, int qp, struct request *list, uint32_t cou
 	error = world_post_send(world, qp, list, count, way, &accepted);
 	if (error != expected || accepted != due)
 		world_fail(world, "returns %d after %u requests, not %d after %u", error, accepted, expected, due);
+	if (due)
+		world->model.qp[qp].first_posted = list[0].id;
 	for (uint32_t i = 0; i < due; i++)
 		model_post_send(&world->model, qp, &list[i]);
 	resolve_stall(world, qp);
@@ -300,7 +324,7 @@ static void step_requests(struct world *world)
 	if (chance(&world->choose, 85) && queued(&world->model.qp[peer].receives) < MOST_REQUESTS)
 		post_receives(world, peer, MOST_RECEIVES);
 	count = draw_list(world, qp, list, &way);
-	signal_last(world, qp, list, count);
+	choose_signals(world, qp, list, count);
 	if (count)
 		post(world, qp, list, count, way);
 }
@@ -314,7 +338,7 @@ static void step_configure(struct world *world)
 	if (slot < 0)
 		return;
 	draw_configure(world, qp, slot, &request.configure);
-	signal_last(world, qp, &request, 1);
+	choose_signals(world, qp, &request, 1);
 	post(world, qp, &request, 1, BY_BUILDER);
 }
 
@@ -346,7 +370,7 @@ static void step_bind(struct world *world)
 	if (slot < 0 || world->model.qp[qp].type == IBV_QPT_UD)
 		return;
 	draw_bind(world, qp, slot, &request.bind);
-	signal_last(world, qp, &request, 1);
+	choose_signals(world, qp, &request, 1);
 	mw = world->window[slot - FIRST_WINDOW];
 	if (mw->type == IBV_MW_TYPE_2 && chance(&world->choose, 95)) {
 		post(world, qp, &request, 1, chance(&world->choose, 50) ? BY_POST_SEND : BY_BUILDER);
@@ -425,5 +449,6 @@ void step(struct world *world)
 		}
 		drawn -= steps[i].weight;
 	}
-	world_check(world);
+	world_check_completions(world);
+	world_check_memory(world);
 }

@@ -138,13 +138,12 @@ void side_loosen(struct model *model, const struct side *side, uint64_t offset, 
 	model->memory.any_loose = true;
 }
 
-/* True if a byte occurs on both sides, or twice in the target: then its value depends on an order that nobody promised. */
-static bool overlaps(struct model *model, const struct side *to, uint64_t to_offset, const struct side *from,
-		     uint64_t from_offset, uint64_t length)
+bool sides_overlap(struct model *model, const struct side *to, uint64_t to_offset, const struct side *from,
+		   uint64_t length)
 {
 	bool found = false;
 
-	mark(model, from, from_offset, length, true);
+	mark(model, from, 0, length, true);
 	for (uint64_t done = 0; done < length;) {
 		struct spot spot;
 
@@ -152,7 +151,7 @@ static bool overlaps(struct model *model, const struct side *to, uint64_t to_off
 		found |= mark(model, to, to_offset + done, spot.run, true);
 		done += spot.run;
 	}
-	mark(model, from, from_offset, length, false);
+	mark(model, from, 0, length, false);
 	mark(model, to, to_offset, length, false);
 	return found;
 }
@@ -172,8 +171,7 @@ static void pass_on(struct memory *memory, const struct spot *there, const struc
 void side_copy(struct model *model, const struct side *to, uint64_t to_offset, const struct side *from,
 	       uint64_t from_offset, uint64_t length)
 {
-	if (overlaps(model, to, to_offset, from, from_offset, length) ||
-	    (model->pipelined && from->early && is_fresh(model, from, from_offset, length))) {
+	if (from->overlaps || (model->pipelined && from->early && is_fresh(model, from, from_offset, length))) {
 		side_loosen(model, to, to_offset, length);
 		return;
 	}

@@ -12,13 +12,21 @@ struct side {
 	unsigned int wanted; /* enum want */
 	struct who who;
 	uint8_t *bytes; /* if not NULL: these instead of the list */
+	bool overlaps;	/* the other side: what is copied from here becomes loose there */
 	bool early;	/* may be read before what earlier requests of the step write has been written */
 };
 
 /** True if [@offset, +@length) of the side's bytes may be accessed. */
 bool side_allows(const struct model *model, const struct side *side, uint64_t offset, uint64_t length);
 
-/** Copies @length bytes, front to back. Both sides allow it. Target bytes that are source bytes too become loose. */
+/**
+ * True if a byte of a message of @length bytes occurs on both sides, or twice in the target: then its value depends on an
+ * order that nobody promised.
+ */
+bool sides_overlap(struct model *model, const struct side *to, uint64_t to_offset, const struct side *from,
+		   uint64_t length);
+
+/** Copies @length bytes, a message or a piece of it. Both sides allow it. */
 void side_copy(struct model *model, const struct side *to, uint64_t to_offset, const struct side *from,
 	       uint64_t from_offset, uint64_t length);
 

@@ -276,7 +276,7 @@ static void to_rts(struct world *world, int i, uint32_t psn)
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
 		.sq_psn = psn,
-		.timeout = link_pipelines() ? 11 : 8, /* 8 ms, 1 ms */
+		.timeout = 8, /* 1 ms */
 		.retry_cnt = link_pipelines() ? 7 : 1,
 		.rnr_retry = qp->waits_for_receives ? 7 : 1,
 		.max_rd_atomic = (uint8_t)(1 + choose_below(&world->choose, 4)),

@@ -72,8 +72,10 @@ void world_connect(struct world *world, int qp);
 void world_fail_qp(struct world *world, int qp);
 void world_resume_qp(struct world *world, int qp);
 
-/** Waits for all completions that are due and compares everything. */
-void world_check(struct world *world);
+/** Waits for all completions that are due; compares them, the absence of others, states and events. */
+void world_check_completions(struct world *world);
+/** Compares every byte. */
+void world_check_memory(struct world *world);
 
 /**
  * Posts @requests to the device, in one list or one batch. Returns what the call returned; *accepted: how many requests

@@ -32,6 +32,8 @@ static void use_everything(void)
 /* Is inside of a lock as often as can be. */
 static void *worker(void *argument)
 {
+	uint32_t qpn;
+
 	(void)argument;
 	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
 		use_everything();
@@ -41,6 +43,9 @@ static void *worker(void *argument)
 			if (!domain || ibv_dealloc_pd(domain))
 				abort();
 		}
+		for (int i = 0; i < 10000; i++)
+			if (mlx5dv_reserved_qpn_alloc(context, &qpn) || mlx5dv_reserved_qpn_dealloc(context, qpn))
+				abort();
 	}
 	return NULL;
 }

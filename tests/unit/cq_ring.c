@@ -65,6 +65,43 @@ static void the_largest_ring_is_cheap(void **state)
 		cq_ring_free(NULL, rings[i], count, 128);
 }
 
+static void *dirty_alloc(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment, uint64_t type)
+{
+	void *memory = aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+
+	(void)pd;
+	(void)pd_context;
+	(void)type;
+	memset(memory, 0xa5, size);
+	return memory;
+}
+
+static void dirty_free(struct ibv_pd *pd, void *pd_context, void *memory, uint64_t type)
+{
+	(void)pd;
+	(void)pd_context;
+	(void)type;
+	free(memory);
+}
+
+/* The device writes the fields that it has; what ibv_wc says of the others comes from here. */
+static void memory_of_the_program_is_cleared(void **state)
+{
+	struct user_pd pd = {.alloc = dirty_alloc, .free = dirty_free, .references = 1};
+
+	(void)state;
+	pthread_mutex_init(&pd.lock, NULL);
+	for (uint32_t size = 64; size <= 128; size += 64) {
+		uint8_t *ring = cq_ring_alloc(&pd, 4, size);
+
+		assert_non_null(ring);
+		for (uint32_t i = 0; i < 4 * size; i++)
+			assert_int_equal(ring[i], i % 64 == 63 ? 0xf0 : 0);
+		cq_ring_free(&pd, ring, 4, size);
+	}
+	pthread_mutex_destroy(&pd.lock);
+}
+
 static void sizes_round_up(void **state)
 {
 	(void)state;
@@ -84,6 +121,7 @@ int main(void)
 		cmocka_unit_test(every_entry_is_invalid),
 		cmocka_unit_test(entries_are_independent),
 		cmocka_unit_test(the_largest_ring_is_cheap),
+		cmocka_unit_test(memory_of_the_program_is_cleared),
 		cmocka_unit_test(sizes_round_up),
 	};
 

@@ -73,7 +73,7 @@ static struct packet from_peer(enum message message, enum packet_place place, ui
 		.transport = (uint8_t)end.qp->type,
 		.message = message,
 		.place = place,
-		.acknowledge = true,
+		.acknowledge = end.qp->type == IBV_QPT_RC,
 		.source_qpn = PEER,
 		.destination_qpn = end.qp->number,
 		.psn = psn_add(SQ_START_PSN, psn),
@@ -197,6 +197,71 @@ static void nak_of_the_next_request_is_progress(void **state)
 	expect_cqe(&cq, 3, 0);
 }
 
+/* A READ response arrives: @length bytes of the device's memory from @from on. */
+static void answer_read(enum packet_place place, uint32_t psn, uint32_t from, uint32_t length)
+{
+	struct packet packet = from_peer(MESSAGE_READ_RESPONSE, place, psn);
+	struct run run;
+
+	stream_add_memory(&packet.payload, device.memory + from, length);
+	epoch_enter();
+	run_begin(&run);
+	queue_lock(&end.qp->lock);
+	requester_receive(end.qp, &packet, &run);
+	queue_unlock(&end.qp->lock);
+	run_finish(&run);
+	epoch_leave();
+}
+
+/* IBTA 9.7.5.1: all packets of a response but the last are full, and the last, and it alone, ends the READ. */
+static void responses_of_the_wrong_length(void **state)
+{
+	static const struct {
+		enum packet_place place;
+		uint32_t length;
+	} bad[] = {
+		{PLACE_FIRST, 2 * MTU}, {PLACE_FIRST, 2 * MTU + 1}, {PLACE_FIRST, 100},
+		{PLACE_ONLY, MTU},	{PLACE_ONLY, 2 * MTU + 1},  {PLACE_ONLY, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		connect_to_peer(&(struct ibv_qp_attr){.retry_cnt = 7});
+		put_rdma(&device, &end, MLX5_OPCODE_RDMA_READ, 4096, 0, 2 * MTU);
+		ring(&end);
+		answer_read(bad[i].place, 0, 8192, bad[i].length);
+		expect_cqe(&cq, 0, MLX5_CQE_SYNDROME_BAD_RESP_ERR);
+	}
+	connect_to_peer(&(struct ibv_qp_attr){.retry_cnt = 7});
+	put_rdma(&device, &end, MLX5_OPCODE_RDMA_READ, 4096, 0, 2 * MTU);
+	ring(&end);
+	answer_read(PLACE_FIRST, 0, 8192, MTU);
+	assert_null(raw_cq_poll(&cq));
+	answer_read(PLACE_LAST, 1, 8192 + MTU, MTU);
+	expect_cqe(&cq, 0, 0);
+	assert_memory_equal(device.memory + 4096, device.memory + 8192, 2 * MTU);
+}
+
+/* IBTA 9.8.2.2: the receive of a SEND that broke off is the next SEND's; a WRITE in between has nothing to do with it. */
+static void unreliable_write_after_a_broken_send(void **state)
+{
+	struct raw_qp reliable = end;
+
+	(void)state;
+	raw_qp_make(&device, &end, IBV_QPT_UC, &cq, 16);
+	connect_to_peer(&(struct ibv_qp_attr){0});
+	post_receive(&device, &end, 0, 16);
+	assert_false(request(from_peer(MESSAGE_SEND, PLACE_FIRST, 0)));
+	assert_false(request(write_packet(PLACE_ONLY, 2, 0, 16, 4096, 16)));
+	assert_memory_equal(device.memory + 4096, device.memory, 16);
+	assert_null(raw_cq_poll(&cq));
+	assert_false(request(from_peer(MESSAGE_SEND, PLACE_ONLY, 3)));
+	expect_cqe(&cq, 0, 0);
+	assert_null(raw_cq_poll(&cq));
+	raw_qp_destroy(&end);
+	end = reliable;
+}
+
 /* The function of a timer that ran out may come to its lock after the timer was set again: nothing is due then. */
 static void timer_set_again_while_it_runs_out(void **state)
 {
@@ -246,6 +311,8 @@ int main(void)
 		cmocka_unit_test(late_read_between_the_packets_of_a_write),
 		cmocka_unit_test(silence_after_rnr_nak),
 		cmocka_unit_test(nak_of_the_next_request_is_progress),
+		cmocka_unit_test(responses_of_the_wrong_length),
+		cmocka_unit_test(unreliable_write_after_a_broken_send),
 		cmocka_unit_test(timer_set_again_while_it_runs_out),
 	};
 

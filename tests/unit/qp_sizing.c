@@ -68,8 +68,8 @@ static const struct example examples[] = {
 };
 /* clang-format on */
 
-static int size(enum ibv_qp_type type, uint64_t send_ops, uint64_t dv_send_ops, struct ibv_qp_cap cap,
-		bool srq, struct qp_sizing *sizing)
+static int size(enum ibv_qp_type type, uint64_t send_ops, uint64_t dv_send_ops, struct ibv_qp_cap cap, bool srq,
+		struct qp_sizing *sizing)
 {
 	const struct qp_type_info *info = qp_type_info(type, 0);
 	struct qp_sizing_request request = {
@@ -106,9 +106,8 @@ static void srq_takes_no_receives(void **state)
 	struct qp_sizing sizing;
 
 	(void)state;
-	assert_int_equal(size(IBV_QPT_RC, 0, 0,
-			      (struct ibv_qp_cap){.max_recv_wr = UINT32_MAX, .max_recv_sge = 99}, true,
-			      &sizing),
+	assert_int_equal(size(IBV_QPT_RC, 0, 0, (struct ibv_qp_cap){.max_recv_wr = UINT32_MAX, .max_recv_sge = 99},
+			      true, &sizing),
 			 0);
 	assert_int_equal(sizing.rq_count, 0);
 	assert_int_equal(sizing.cap.max_recv_wr, 0);
@@ -130,39 +129,29 @@ static void limits(void **state)
 
 	(void)state;
 	/* (1024 - 192) / 16 = 52 */
-	assert_int_equal(size(IBV_QPT_RC, 0, 0, (struct ibv_qp_cap){.max_send_wr = 1, .max_send_sge = 52},
-			      false, &sizing),
-			 0);
-	refuse(IBV_QPT_RC, 0, (struct ibv_qp_cap){.max_send_wr = 1, .max_send_sge = 53},
-	       RULE_QP_MAX_SEND_SGE);
+	assert_int_equal(
+		size(IBV_QPT_RC, 0, 0, (struct ibv_qp_cap){.max_send_wr = 1, .max_send_sge = 52}, false, &sizing), 0);
+	refuse(IBV_QPT_RC, 0, (struct ibv_qp_cap){.max_send_wr = 1, .max_send_sge = 53}, RULE_QP_MAX_SEND_SGE);
 	assert_int_equal(device.figures[0], 53);
 	assert_int_equal(device.figures[1], 52);
 	assert_int_equal(device.figures[2], 192);
-	refuse(IBV_QPT_UD, 0, (struct ibv_qp_cap){.max_send_wr = 1, .max_send_sge = 0xffff},
-	       RULE_QP_MAX_SEND_SGE);
-	refuse(IBV_QPT_RC, 0, (struct ibv_qp_cap){.max_send_wr = 1, .max_send_sge = UINT32_MAX},
-	       RULE_QP_MAX_SEND_SGE);
-	refuse(IBV_QPT_RC, 0, (struct ibv_qp_cap){.max_send_wr = 1, .max_inline_data = 829},
-	       RULE_QP_MAX_INLINE);
-	refuse(IBV_QPT_RC, 0, (struct ibv_qp_cap){.max_send_wr = 1, .max_inline_data = UINT32_MAX},
-	       RULE_QP_MAX_INLINE);
-	refuse(IBV_QPT_UD, 0, (struct ibv_qp_cap){.max_send_wr = UINT32_MAX, .max_send_sge = 1},
-	       RULE_QP_MAX_SEND_WR);
+	refuse(IBV_QPT_UD, 0, (struct ibv_qp_cap){.max_send_wr = 1, .max_send_sge = 0xffff}, RULE_QP_MAX_SEND_SGE);
+	refuse(IBV_QPT_RC, 0, (struct ibv_qp_cap){.max_send_wr = 1, .max_send_sge = UINT32_MAX}, RULE_QP_MAX_SEND_SGE);
+	refuse(IBV_QPT_RC, 0, (struct ibv_qp_cap){.max_send_wr = 1, .max_inline_data = 829}, RULE_QP_MAX_INLINE);
+	refuse(IBV_QPT_RC, 0, (struct ibv_qp_cap){.max_send_wr = 1, .max_inline_data = UINT32_MAX}, RULE_QP_MAX_INLINE);
+	refuse(IBV_QPT_UD, 0, (struct ibv_qp_cap){.max_send_wr = UINT32_MAX, .max_send_sge = 1}, RULE_QP_MAX_SEND_WR);
 	refuse(IBV_QPT_UD, 0, (struct ibv_qp_cap){.max_recv_wr = UINT32_MAX}, RULE_QP_MAX_RECV_WR);
-	refuse(IBV_QPT_UD, 0, (struct ibv_qp_cap){.max_recv_wr = 1, .max_recv_sge = 0xffff},
-	       RULE_QP_MAX_RECV_SGE);
-	refuse(IBV_QPT_UD, 0, (struct ibv_qp_cap){.max_recv_wr = 1, .max_recv_sge = 33},
-	       RULE_QP_MAX_RECV_SGE);
+	refuse(IBV_QPT_UD, 0, (struct ibv_qp_cap){.max_recv_wr = 1, .max_recv_sge = 0xffff}, RULE_QP_MAX_RECV_SGE);
+	refuse(IBV_QPT_UD, 0, (struct ibv_qp_cap){.max_recv_wr = 1, .max_recv_sge = 33}, RULE_QP_MAX_RECV_SGE);
 
 	/* The largest ring, and one WR more. */
 	assert_int_equal(size(IBV_QPT_RC, IBV_QP_EX_WITH_SEND, 0,
-			      (struct ibv_qp_cap){.max_send_wr = LIMIT_MAX_SEND_WQEBB, .max_send_sge = 1},
-			      false, &sizing),
+			      (struct ibv_qp_cap){.max_send_wr = LIMIT_MAX_SEND_WQEBB, .max_send_sge = 1}, false,
+			      &sizing),
 			 0);
 	assert_int_equal(sizing.cap.max_send_wr, LIMIT_MAX_SEND_WQEBB);
 	refuse(IBV_QPT_RC, IBV_QP_EX_WITH_SEND,
-	       (struct ibv_qp_cap){.max_send_wr = LIMIT_MAX_SEND_WQEBB + 1, .max_send_sge = 1},
-	       RULE_QP_MAX_SEND_WR);
+	       (struct ibv_qp_cap){.max_send_wr = LIMIT_MAX_SEND_WQEBB + 1, .max_send_sge = 1}, RULE_QP_MAX_SEND_WR);
 }
 
 /* `ds` counts to 63 units: a WQE share of 1024 bytes must not promise a 64th (mlx5-formats 1.1). */
@@ -178,12 +167,11 @@ static void sixty_three_units(void **state)
 	       RULE_QP_MAX_SEND_SGE);
 	assert_int_equal(sizing.cap.max_inline_data, 63 * 16 - 16 - 4);
 	/* UD: control 16, AV 48 */
-	assert_int_equal(size(IBV_QPT_UD, 0, 0, (struct ibv_qp_cap){.max_send_wr = 1, .max_inline_data = 940},
-			      false, &sizing),
+	assert_int_equal(size(IBV_QPT_UD, 0, 0, (struct ibv_qp_cap){.max_send_wr = 1, .max_inline_data = 940}, false,
+			      &sizing),
 			 0);
 	assert_int_equal(sizing.cap.max_inline_data, 940);
-	refuse(IBV_QPT_UD, 0, (struct ibv_qp_cap){.max_send_wr = 1, .max_inline_data = 941},
-	       RULE_QP_MAX_INLINE);
+	refuse(IBV_QPT_UD, 0, (struct ibv_qp_cap){.max_send_wr = 1, .max_inline_data = 941}, RULE_QP_MAX_INLINE);
 }
 
 /* Whatever is granted is at least what was asked, fits, and is granted again when asked for. */
@@ -212,8 +200,7 @@ static void granted_caps(void **state)
 		assert_true(first.cap.max_inline_data >= cap.max_inline_data);
 		assert_true(first.cap.max_inline_data < first.wqe_size);
 		assert_int_equal(first.wqebb_count & (first.wqebb_count - 1), 0);
-		assert_true((uint64_t)first.cap.max_send_wr * first.wqe_size <=
-			    first.wqebb_count * UINT64_C(64));
+		assert_true((uint64_t)first.cap.max_send_wr * first.wqe_size <= first.wqebb_count * UINT64_C(64));
 		assert_int_equal(((uint64_t)first.rq_count << first.rq_shift) % 64, 0);
 
 		assert_int_equal(size(type, 0, 0, first.cap, false, &second), 0);
@@ -224,9 +211,8 @@ static void granted_caps(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(worked_examples), cmocka_unit_test(srq_takes_no_receives),
-		cmocka_unit_test(limits),          cmocka_unit_test(sixty_three_units),
-		cmocka_unit_test(granted_caps),
+		cmocka_unit_test(worked_examples),   cmocka_unit_test(srq_takes_no_receives), cmocka_unit_test(limits),
+		cmocka_unit_test(sixty_three_units), cmocka_unit_test(granted_caps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A program that drives the rings itself, as drivers in user space do: WQEs, receives, arming and polling through what
+ * mlx5dv_init_obj(3) shows, without a verbs call in between (mlx5-formats 1.16, 2.1, 3.1, 3.6). And what happens to WQEs
+ * that are no WQEs: an error CQE, the QP in the error state, and a process that goes on.
+ */
+#include "support/clock.h"
+#include "support/program.h"
+
+#include <poll.h>
+
+enum {
+	BYTES = 64,
+	UNIT = 16,
+	BLOCK = 64,
+	SIGNALED = MLX5_WQE_CTRL_CQ_UPDATE,
+	ARM_SN_SHIFT = 28,
+};
+
+struct rings {
+	struct endpoint *endpoint;
+	struct mlx5dv_qp qp;
+	struct mlx5dv_cq cq;
+	uint32_t producer, posted, consumer;
+};
+
+static struct rings open_rings(struct endpoint *endpoint)
+{
+	struct rings rings = {.endpoint = endpoint};
+	struct mlx5dv_obj object = {
+		.qp = {.in = endpoint->qp, .out = &rings.qp},
+		.cq = {.in = endpoint->cq, .out = &rings.cq},
+	};
+
+	expect_error(mlx5dv_init_obj(&object, MLX5DV_OBJ_QP | MLX5DV_OBJ_CQ), 0);
+	return rings;
+}
+
+static uint8_t *next_wqe(const struct rings *rings)
+{
+	return (uint8_t *)rings->qp.sq.buf + rings->producer % rings->qp.sq.wqe_cnt * BLOCK;
+}
+
+static void put_control(struct rings *rings, uint8_t *wqe, uint8_t opcode, uint8_t units)
+{
+	mlx5dv_set_ctrl_seg((struct mlx5_wqe_ctrl_seg *)wqe, (uint16_t)rings->producer, opcode, 0,
+			    rings->endpoint->qp->qp_num, SIGNALED, units, 0, 0);
+}
+
+/* Record, barrier, register: the order of mlx5-formats 1.16. */
+static void ring(struct rings *rings, uint32_t blocks)
+{
+	uint64_t first;
+
+	memcpy(&first, next_wqe(rings), sizeof(first));
+	rings->producer += blocks;
+	__atomic_store_n(&rings->qp.dbrec[MLX5_SND_DBR], htobe32(rings->producer & 0xffff), __ATOMIC_RELEASE);
+	__atomic_store_n((uint64_t *)rings->qp.bf.reg, first, __ATOMIC_RELEASE);
+}
+
+static void write_by_hand(struct rings *rings, size_t from, size_t to)
+{
+	uint8_t *wqe = next_wqe(rings);
+	struct mlx5_wqe_raddr_seg *address = (void *)(wqe + UNIT);
+
+	put_control(rings, wqe, MLX5_OPCODE_RDMA_WRITE, 3);
+	address->raddr = htobe64(side_address(rings->endpoint->peer->side, to));
+	address->rkey = htobe32(rings->endpoint->peer->side->mr->rkey);
+	address->reserved = 0;
+	mlx5dv_set_data_seg((void *)(wqe + 2 * UNIT), BYTES, rings->endpoint->side->mr->lkey,
+			    side_address(rings->endpoint->side, from));
+	ring(rings, 1);
+}
+
+/* The next CQE, read from the ring; it is given back at once. */
+static struct mlx5_cqe64 next_cqe(struct rings *rings)
+{
+	double end = seconds_now() + DEADLINE_SECONDS;
+	uint32_t count = rings->cq.cqe_cnt;
+	struct mlx5_cqe64 *cqe = (struct mlx5_cqe64 *)rings->cq.buf + rings->consumer % count;
+	struct mlx5_cqe64 copy;
+	uint8_t op_own;
+
+	for (;;) {
+		op_own = __atomic_load_n(&cqe->op_own, __ATOMIC_ACQUIRE);
+		if (op_own >> 4 != MLX5_CQE_INVALID && (op_own & 1) == !!(rings->consumer & count))
+			break;
+		if (seconds_now() > end)
+			fail_at(HERE, "no CQE");
+		sleep_ms(1);
+	}
+	copy = *cqe;
+	rings->consumer++;
+	__atomic_store_n(&rings->cq.dbrec[0], htobe32(rings->consumer & 0xffffff), __ATOMIC_RELEASE);
+	return copy;
+}
+
+static void model_write(size_t from, size_t to)
+{
+	struct view source = view_memory(&client, from, BYTES), target = view_memory(&server, to, BYTES);
+
+	model_copy(&source, &target);
+}
+
+/* ---- by hand ------------------------------------------------------------------------------------------------ */
+
+/* More than a lap of both rings; with pauses, in which the device stops looking often. */
+static void requests_and_completions(void **state)
+{
+	struct rings rings = open_rings(&pair.client);
+
+	(void)state;
+	side_stir(&client);
+	side_stir(&server);
+	for (uint32_t i = 0; i < 600; i++) {
+		size_t from = i % 100 * BYTES, to = i % 90 * BYTES;
+		struct mlx5_cqe64 cqe;
+
+		note("request %u", i);
+		if (i % 100 == 50)
+			sleep_ms(20);
+		write_by_hand(&rings, from, to);
+		cqe = next_cqe(&rings);
+		assert_int_equal(cqe.op_own >> 4, MLX5_CQE_REQ);
+		assert_int_equal(be32toh(cqe.sop_drop_qpn),
+				 (uint32_t)MLX5_OPCODE_RDMA_WRITE << 24 | pair.client.qp->qp_num);
+		assert_int_equal(be16toh(cqe.wqe_counter), i & 0xffff);
+		model_write(from, to);
+		side_compare(&server);
+	}
+	expect_state(&pair.client, IBV_QPS_RTS);
+}
+
+/* Receives by hand take what the peer sends by ordinary calls. */
+static void receives(void **state)
+{
+	struct rings rings = open_rings(&pair.server);
+	struct ibv_sge sge = side_sge(&client, 0, BYTES);
+	struct ibv_send_wr send = {
+		.wr_id = 3, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED, .sg_list = &sge, .num_sge = 1};
+
+	(void)state;
+	side_stir(&client);
+	side_stir(&server);
+	for (uint32_t i = 0; i < 200; i++) {
+		struct mlx5_wqe_data_seg *entry =
+			(void *)((uint8_t *)rings.qp.rq.buf + i % rings.qp.rq.wqe_cnt * rings.qp.rq.stride);
+		struct mlx5_cqe64 cqe;
+
+		mlx5dv_set_data_seg(entry, BYTES, server.mr->lkey, side_address(&server, i * BYTES));
+		mlx5dv_set_data_seg(entry + 1, 0, MLX5_INVALID_LKEY, 0);
+		__atomic_store_n(&rings.qp.dbrec[MLX5_RCV_DBR], htobe32((i + 1) & 0xffff), __ATOMIC_RELEASE);
+		post_send(&pair.client, &send);
+		expect_completion(&pair.client, 3, IBV_WC_SEND);
+		cqe = next_cqe(&rings);
+		assert_int_equal(cqe.op_own >> 4, MLX5_CQE_RESP_SEND);
+		assert_int_equal(be32toh(cqe.byte_cnt), BYTES);
+		model_write(0, i * BYTES);
+		side_compare(&server);
+	}
+}
+
+/* The arm word, then the register; the event comes through the completion channel. */
+static void arming(void **state)
+{
+	struct pair_options options = pair.options;
+	struct rings rings;
+	void *context;
+
+	(void)state;
+	options.channel = true;
+	pair_replace(&pair, &options);
+	rings = open_rings(&pair.client);
+	for (uint32_t sn = 0; sn < 6; sn++) {
+		struct pollfd fd = {.fd = pair.client.channel->fd, .events = POLLIN};
+		struct ibv_cq *cq;
+		uint32_t word;
+
+		note("arming %u", sn);
+		write_by_hand(&rings, 0, 0);
+		next_cqe(&rings);
+		assert_int_equal(poll(&fd, 1, 20), 0); /* nobody asked */
+		word = (sn & 3) << ARM_SN_SHIFT | (rings.consumer & 0xffffff);
+		__atomic_store_n(&rings.cq.dbrec[1], htobe32(word), __ATOMIC_RELEASE);
+		__atomic_store_n((uint64_t *)((uint8_t *)rings.cq.cq_uar + MLX5_CQ_DOORBELL),
+				 htobe64((uint64_t)word << 32 | rings.cq.cqn), __ATOMIC_RELEASE);
+		write_by_hand(&rings, 0, 0);
+		assert_int_equal(poll(&fd, 1, DEADLINE_SECONDS * 1000), 1);
+		expect_error(ibv_get_cq_event(pair.client.channel, &cq, &context), 0);
+		assert_ptr_equal(cq, pair.client.cq);
+		ibv_ack_cq_events(cq, 1);
+		next_cqe(&rings);
+	}
+	model_write(0, 0);
+}
+
+/* What was rung by hand is flushed, too, and a QP goes while it is watched. */
+static void rung_in_error(void **state)
+{
+	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+	struct rings rings = open_rings(&pair.client);
+
+	(void)state;
+	expect_error(ibv_modify_qp(pair.client.qp, &error, IBV_QP_STATE), 0);
+	for (uint32_t i = 0; i < 5; i++) {
+		struct mlx5_cqe64 cqe;
+
+		write_by_hand(&rings, 0, 0);
+		cqe = next_cqe(&rings);
+		assert_int_equal(cqe.op_own >> 4, MLX5_CQE_REQ_ERR);
+		assert_int_equal(((struct mlx5_err_cqe *)&cqe)->syndrome, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
+	}
+	write_by_hand(&rings, 0, 0);
+	pair_renew(&pair);
+}
+
+/* ---- what is no WQE ----------------------------------------------------------------------------------------- */
+
+/* @units of 16 bytes as the control segment says, @blocks rung; the rest of the WQE by @fill. */
+static const struct malformed {
+	const char *what;
+	uint8_t opcode, units, blocks;
+	uint32_t words[12]; /* from byte 16 on */
+} malformed[] = {
+	{"an opcode that there is not", 0x3f, 1, 1, {0}},
+	{"no length", MLX5_OPCODE_RDMA_WRITE, 0, 1, {0}},
+	{"a WRITE without an address", MLX5_OPCODE_RDMA_WRITE, 1, 1, {0}},
+	{"longer than what was rung", MLX5_OPCODE_SEND, 63, 1, {0}},
+	{"an atomic without operands", MLX5_OPCODE_ATOMIC_FA, 2, 1, {0}},
+	{"inline data beyond the end", MLX5_OPCODE_SEND, 2, 1, {0x800003ff}},
+	{"inline data of 2 GiB", MLX5_OPCODE_SEND, 2, 1, {0xffffffff}},
+	{"a UMR that is cut off", MLX5_OPCODE_UMR, 4, 1, {0x90000000}},
+	{"a UMR with more entries than it has room for", MLX5_OPCODE_UMR, 8, 2, {0x90000fff}},
+	{"a SET_PSV", MLX5_OPCODE_SET_PSV, 2, 1, {0}},
+	{"a packet for an Ethernet queue", MLX5_OPCODE_TSO, 4, 1, {0}},
+};
+
+static void run_malformed(const struct malformed *bad)
+{
+	struct rings rings = open_rings(&pair.client);
+	uint8_t *wqe = next_wqe(&rings);
+	struct mlx5_cqe64 cqe;
+
+	note("%s", bad->what);
+	memset(wqe, 0, (size_t)bad->blocks * BLOCK);
+	put_control(&rings, wqe, bad->opcode, bad->units);
+	for (int i = 0; i < 12; i++)
+		((uint32_t *)(wqe + UNIT))[i] = htobe32(bad->words[i]);
+	ring(&rings, bad->blocks);
+	write_by_hand(&rings, 0, 0); /* must not be executed */
+	cqe = next_cqe(&rings);
+	assert_int_equal(cqe.op_own >> 4, MLX5_CQE_REQ_ERR);
+	assert_int_not_equal(((struct mlx5_err_cqe *)&cqe)->syndrome, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
+	assert_int_not_equal(((struct mlx5_err_cqe *)&cqe)->vendor_err_synd, 0);
+	assert_int_equal(be16toh(cqe.wqe_counter), 0);
+	expect_state(&pair.client, IBV_QPS_ERR);
+	side_compare(&server);
+	pair_renew(&pair);
+}
+
+static void malformed_requests(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(malformed); i++)
+		run_malformed(&malformed[i]);
+}
+
+/* Any bytes at all, in the ring and in the doorbell record. */
+static void noise(void **state)
+{
+	uint32_t random = 1;
+
+	(void)state;
+	side_compare(&client);
+	for (int round = 0; round < 30; round++) {
+		struct rings rings = open_rings(&pair.client);
+		uint8_t *ring_bytes = rings.qp.sq.buf;
+
+		for (uint32_t i = 0; i < rings.qp.sq.wqe_cnt * BLOCK; i++) {
+			random = random * 1664525 + 1013904223;
+			ring_bytes[i] = (uint8_t)(random >> 24);
+		}
+		/* Beyond what the ring holds, sometimes. */
+		rings.producer = random % (2 * rings.qp.sq.wqe_cnt) + 1;
+		__atomic_store_n(&rings.qp.dbrec[MLX5_SND_DBR], htobe32(rings.producer), __ATOMIC_RELEASE);
+		note("round %d", round);
+		assert_int_equal(next_cqe(&rings).op_own >> 4, MLX5_CQE_REQ_ERR);
+		pair_renew(&pair);
+	}
+	/* Nobody said which keys the noise named: none that exist. */
+	side_compare(&client);
+	side_compare(&server);
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {
+		API_CASE(requests_and_completions), API_CASE(receives), API_CASE(arming), API_CASE(rung_in_error),
+		API_CASE(malformed_requests),       API_CASE(noise),
+	};
+
+	return run_cases("raw_rings", cases);
+}
