@@ -225,7 +225,7 @@ uint32_t hca_cq_number(const struct hca_cq *cq)
 	return cq->number;
 }
 
-int hca_cq_resize(struct hca_cq *cq, void *buffer, uint32_t cqe_count)
+int hca_cq_resize(struct hca_cq *cq, void *buffer, uint32_t cqe_count, void (*copy)(void *argument), void *argument)
 {
 	struct mlx5_cqe64 *mark;
 	int error = 0;
@@ -240,10 +240,9 @@ int hca_cq_resize(struct hca_cq *cq, void *buffer, uint32_t cqe_count)
 				 (uint8_t)(MLX5_CQE_RESIZE_CQ << 4 | !!(cq->producer_index & cq->cqe_count)),
 				 __ATOMIC_RELEASE);
 		cq->producer_index++;
-		/* The marker is not waiting to be consumed: nothing is overrun while the driver copies. */
-		__atomic_store_n(&cq->dbrec[0], htobe32((consumer_index(cq) + 1) & INDEX_MASK), __ATOMIC_RELEASE);
 		cq->buffer = buffer;
 		cq->cqe_count = cqe_count;
+		copy(argument);
 	}
 	queue_unlock(&cq->lock);
 	return error;

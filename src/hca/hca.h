@@ -7,8 +7,8 @@
  * return -EBUSY while another object refers to the object (a PD with keys, a CQ with QPs). The driver's ring memory
  * must stay valid until the destroy call returned.
  *
- * Locks: every object brings its own; commands may be called from any thread, doorbells too. The callbacks (wr_id_of,
- * fill of hca_srq_resize) run under a lock of the device: they call no command and take no lock.
+ * Locks: every object brings its own; commands may be called from any thread, doorbells too. Callbacks (wr_id_of, those
+ * of the resize commands) run under a lock of the device: they call no command and take no lock.
  *
  * Errors: 0 or -errno. A refusal leaves an explanation record (explain/explain.h).
  */
@@ -157,10 +157,11 @@ void hca_cq_arm(struct hca_cq *cq);
 /**
  * Continues in a new ring: one RESIZE_CQ CQE goes into the old ring at the device's position, where it takes an index
  * of its own; all later ones go into @buffer from the index after it. The driver copies what is left of the old ring
- * (mlx5-formats 3.7). The new count must exceed the number of CQEs not yet consumed: -EINVAL. The driver holds its own
- * CQ lock; the consumer index in dbrec[0] moves on by the marker here.
+ * (mlx5-formats 3.7) and moves the consumer index on by the marker in @copy, under the device's own lock: nobody writes
+ * a CQE or arms meanwhile. The new count must exceed the number of CQEs not yet consumed: -EINVAL. The driver holds its
+ * own CQ lock.
  */
-int hca_cq_resize(struct hca_cq *cq, void *buffer, uint32_t cqe_count);
+int hca_cq_resize(struct hca_cq *cq, void *buffer, uint32_t cqe_count, void (*copy)(void *argument), void *argument);
 /** Event moderation: an armed CQ raises its event after @count CQEs or @period_us, whichever comes first. 0,0 = off. */
 int hca_cq_moderate(struct hca_cq *cq, uint16_t count, uint16_t period_us);
 

@@ -41,7 +41,6 @@ struct inflight {
 struct requester {
 	enum requester_state state;
 	bool running;	   /* a thread is in requester_run */
-	bool again;	   /* and shall look once more */
 	bool delivering;   /* and has let go of the lock: memory of what is in flight is being read */
 	const uint8_t *ring;
 	uint32_t block_count; /* power of two, or 0 */

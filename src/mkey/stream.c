@@ -10,28 +10,53 @@
 
 #define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EACCES)
 
+/* Memory of a plain region if nothing speaks against the access, which is nearly always; NULL: look closer. */
+static inline uint8_t *plain_memory(const struct stream *stream, uint32_t number, uint64_t address, uint64_t length)
+{
+	const struct mkey *key = mkey_find(stream->access->hca, number);
+	const struct mapping *map = key ? mkey_mapping(key) : NULL;
+
+	if (map && map->kind == KEY_MEMORY && !map->free && map->number == number && map->pd == stream->access->pd &&
+	    map->qpn == KEY_QPN_ANY && (map->rights & stream->rights) == stream->rights &&
+	    mapping_covers(map, address, length))
+		return mapping_memory(map, address);
+	return NULL;
+}
+
+/* Any other key, and every refusal. */
+static __attribute__((noinline)) int fill_part(struct stream *stream, struct stream_part *part, uint32_t key,
+					       uint64_t address, uint64_t length, struct refusal *why)
+{
+	struct piece piece;
+	bool direct;
+	int error = walk_direct(stream->access, stream->rights, key, address, length, &piece, &direct, why);
+
+	if (error)
+		return error;
+	part->address = piece.address;
+	part->key = 0;
+	if (direct)
+		return 0;
+	error = walk_begin(&stream->walk, stream->access, stream->rights, key, address, length, why);
+	part->key = key;
+	part->key_address = address;
+	stream->walked = stream->count;
+	return error;
+}
+
 int stream_add_key(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, struct refusal *why)
 {
 	struct stream_part *part = &stream->part[stream->count];
-	struct piece piece;
-	bool direct;
 	int error;
 
 	if (!length)
 		return 0;
-	error = walk_direct(stream->access, stream->rights, key, address, length, &piece, &direct, why);
-	if (error)
-		return error;
-	if (direct) {
-		part->address = piece.address;
-		part->key = 0;
-	} else {
-		error = walk_begin(&stream->walk, stream->access, stream->rights, key, address, length, why);
+	part->address = plain_memory(stream, key, address, length);
+	part->key = 0;
+	if (!part->address) {
+		error = fill_part(stream, part, key, address, length, why);
 		if (error)
 			return error;
-		part->key = key;
-		part->key_address = address;
-		stream->walked = stream->count;
 	}
 	part->length = length;
 	stream->length += length;
@@ -169,7 +194,14 @@ bool stream_next(struct stream *stream, uint64_t max, struct piece *piece)
 	return true;
 }
 
-void stream_copy(struct stream *sink, struct stream *source, uint64_t length)
+/* True if all of @stream is one piece of memory, not begun. */
+static inline bool is_one_piece(const struct stream *stream, uint64_t length)
+{
+	return stream->count == 1 && !stream->current && !stream->piece.length && !stream->part[0].key &&
+	       stream->part[0].length == length;
+}
+
+static __attribute__((noinline)) void copy_pieces(struct stream *sink, struct stream *source, uint64_t length)
 {
 	while (length) {
 		uint64_t bytes = copy_records(sink, source, length);
@@ -195,6 +227,16 @@ void stream_copy(struct stream *sink, struct stream *source, uint64_t length)
 		take(source, bytes);
 		take(sink, bytes);
 	}
+}
+
+void stream_copy(struct stream *sink, struct stream *source, uint64_t length)
+{
+	if (!is_one_piece(source, length) || !is_one_piece(sink, length)) {
+		copy_pieces(sink, source, length);
+		return;
+	}
+	copy_bytes_last(sink->part[0].address, source->part[0].address, length);
+	source->current = sink->current = 1;
 }
 
 void stream_read(struct stream *source, void *buffer, uint64_t length)

@@ -519,28 +519,25 @@ void requester_run(struct hca_qp *qp, struct run *run)
 	bool reliable = transport_of(qp->type)->reliable;
 
 	queue_lock(&qp->lock);
+	/* Whoever runs it looks once more, under the lock, before it stops: what is posted now is seen then. */
 	if (requester->running) {
-		requester->again = true;
 		queue_unlock(&qp->lock);
 		return;
 	}
 	requester->running = true;
-	do {
-		requester->again = false;
-		while (next_packet(qp, run_slot(run))) {
-			if (run_slot(run)->routed)
-				qp->hca->link->send(qp->hca, run);
-			do {
-				requester->delivering = true;
-				queue_unlock(&qp->lock);
-				run_drain(run, qp);
-				queue_lock(&qp->lock);
-				requester->delivering = false;
-			} while (run_take(run, qp));
-			if (!reliable)
-				complete_unreliable(qp);
-		}
-	} while (requester->again);
+	while (next_packet(qp, run_slot(run))) {
+		if (run_slot(run)->routed)
+			qp->hca->link->send(qp->hca, run);
+		do {
+			requester->delivering = true;
+			queue_unlock(&qp->lock);
+			run_drain(run, qp);
+			queue_lock(&qp->lock);
+			requester->delivering = false;
+		} while (run_take(run, qp));
+		if (!reliable)
+			complete_unreliable(qp);
+	}
 	requester->running = false;
 	if (reliable)
 		watch_acknowledgement(qp);
@@ -562,9 +559,7 @@ void hca_qp_send_doorbell(struct hca_qp *qp)
 
 static void go_on(struct hca_qp *qp, struct run *run)
 {
-	if (qp->requester.running)
-		qp->requester.again = true;
-	else
+	if (!qp->requester.running)
 		run_schedule(run, qp);
 }
 

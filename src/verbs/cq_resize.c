@@ -32,25 +32,39 @@ void cq_continue_in(struct user_cq *cq, void *ring, uint32_t count)
 	cq->base.cqe = count - 1;
 }
 
+struct move {
+	struct user_cq *cq;
+	void *ring;
+	uint32_t count;
+};
+
+/* Called by the device, which looks at neither ring meanwhile. */
+static void carry_over(void *argument)
+{
+	const struct move *move = argument;
+
+	cq_continue_in(move->cq, move->ring, move->count);
+	cq_publish_consumer(move->cq);
+}
+
 /* The CQ lock is held. Returns 0 or -errno. */
 static int resize(struct user_cq *cq, uint32_t count)
 {
 	void *old = cq->buffer;
 	uint32_t old_count = cq->cqe_count;
 	void *ring = cq_ring_alloc(cq->pd, count, cq->cqe_size);
+	struct move move = {cq, ring, count};
 	int result;
 
 	if (!ring)
 		return -REFUSE(hca_of_context(cq->base.context), "ibv_resize_cq", ENOMEM, RULE_QUEUE_MEMORY,
 			       (uint64_t)count * cq->cqe_size);
-	result = hca_cq_resize(cq->device, ring, count);
+	result = hca_cq_resize(cq->device, ring, count, carry_over, &move);
 	if (result) {
 		cq_ring_free(cq->pd, ring, count, cq->cqe_size);
 		return -REFUSE(hca_of_context(cq->base.context), "ibv_resize_cq", -result, RULE_CQ_UNPOLLED,
 			       count - 1);
 	}
-	cq_continue_in(cq, ring, count);
-	cq_publish_consumer(cq);
 	cq_ring_free(cq->pd, old, old_count, cq->cqe_size);
 	return 0;
 }
