@@ -328,14 +328,10 @@ static void no_overrun_if_polled(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		API_CASE(communication_established),
-		API_CASE(nothing_to_establish),
-		API_CASE(last_wqe_after_modify),
-		API_CASE(last_wqe_after_errors),
-		API_CASE(no_last_wqe_without_error),
-		API_CASE(overrun_of_the_send_queue),
-		API_CASE(overrun_of_the_receive_queue),
-		API_CASE(overrun_of_a_shared_cq),
+		API_CASE(communication_established),    API_CASE(nothing_to_establish),
+		API_CASE(last_wqe_after_modify),        API_CASE(last_wqe_after_errors),
+		API_CASE(no_last_wqe_without_error),    API_CASE(overrun_of_the_send_queue),
+		API_CASE(overrun_of_the_receive_queue), API_CASE(overrun_of_a_shared_cq),
 		API_CASE(no_overrun_if_polled),
 	};
 

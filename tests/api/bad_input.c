@@ -145,8 +145,11 @@ static void make_receives(struct ibv_recv_wr *list, struct ibv_sge *sges)
 static void expect_receives(size_t posted)
 {
 	struct ibv_sge source = side_sge(&client, 0, 8);
-	struct ibv_send_wr wr = {
-		.wr_id = SENDS, .sg_list = &source, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr wr = {.wr_id = SENDS,
+				 .sg_list = &source,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_SIGNALED};
 
 	for (size_t i = 0; i < posted; i++) {
 		post_send(&pair.client, &wr);
@@ -250,8 +253,8 @@ static void queue_pairs_beyond_the_limits(void **state)
 			assert_memory_equal(&init, &before, sizeof(init)); /* a refusal tells no sizes */
 		}
 	/* All at once: each within its limit, together beyond a ring. */
-	init.cap = (struct ibv_qp_cap){(uint32_t)device.max_qp_wr, (uint32_t)device.max_qp_wr,
-				       (uint32_t)device.max_sge, (uint32_t)device.max_sge, 512};
+	init.cap = (struct ibv_qp_cap){(uint32_t)device.max_qp_wr, (uint32_t)device.max_qp_wr, (uint32_t)device.max_sge,
+				       (uint32_t)device.max_sge, 512};
 	expect_null(ibv_create_qp(client.pd, &init), EINVAL);
 	expect_all_works(HERE);
 }

@@ -119,8 +119,7 @@ static void keys_are_each_ones_own(void **state)
 			if (&ring[k] != there) {
 				expect_write(&link[i], source, foreign_target, IBV_WC_REM_ACCESS_ERR);
 				expect_read(&link[i], source, foreign_target, IBV_WC_REM_ACCESS_ERR);
-				expect_send(&link[i], source, foreign_target, IBV_WC_REM_OP_ERR,
-					    IBV_WC_LOC_PROT_ERR);
+				expect_send(&link[i], source, foreign_target, IBV_WC_REM_OP_ERR, IBV_WC_LOC_PROT_ERR);
 			}
 		}
 		for (int k = 0; k < RING; k++)

@@ -172,7 +172,8 @@ static void header_of_every_kind(void **state)
 		for (size_t l = 0; l < ARRAY_SIZE(lengths); l++)
 			for (int immediate = 0; immediate < 2; immediate++) {
 				struct ibv_sge sge;
-				struct ibv_send_wr wr = datagram(&sge, lengths[l], ah, pair.server.qp->qp_num, PAIR_QKEY);
+				struct ibv_send_wr wr =
+					datagram(&sge, lengths[l], ah, pair.server.qp->qp_num, PAIR_QKEY);
 				struct ibv_send_wr *bad;
 				struct ibv_wc wc;
 

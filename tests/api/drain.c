@@ -37,9 +37,7 @@ static void drain(bool notify)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = notify};
 
-	expect_error(ibv_modify_qp(pair.client.qp, &attr,
-				   IBV_QP_STATE | (notify ? IBV_QP_EN_SQD_ASYNC_NOTIFY : 0)),
-		     0);
+	expect_error(ibv_modify_qp(pair.client.qp, &attr, IBV_QP_STATE | (notify ? IBV_QP_EN_SQD_ASYNC_NOTIFY : 0)), 0);
 	assert_int_equal(pair.client.qp->state, IBV_QPS_SQD);
 }
 
@@ -285,7 +283,10 @@ static void a_late_peer_while_draining(void **state)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 	struct ibv_sge sge = side_sge(&client, 0, 100);
-	struct ibv_send_wr wr = {.wr_id = SENDS, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_READ,
+	struct ibv_send_wr wr = {.wr_id = SENDS,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_RDMA_READ,
 				 .send_flags = IBV_SEND_SIGNALED};
 
 	(void)state;

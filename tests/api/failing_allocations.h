@@ -19,15 +19,15 @@
 #include <sys/socket.h>
 
 /* Also called before a sanitizer's run-time is ready. */
-#define EARLY __attribute__((no_sanitize_address, no_sanitize_undefined))
+#define EARLY __attribute__((no_sanitize("address", "undefined")))
 #define EXPORT EARLY __attribute__((visibility("default")))
 
 static struct {
-	bool armed;	   /* the allocation that `left` counts down to fails */
+	bool armed; /* the allocation that `left` counts down to fails */
 	unsigned int left;
-	int fired;	   /* errno value of the failure that happened, or 0 */
-	long blocks;	   /* alive: malloc family */
-	long mappings;	   /* alive: mmap, without those over an existing one */
+	int fired;     /* errno value of the failure that happened, or 0 */
+	long blocks;   /* alive: malloc family */
+	long mappings; /* alive: mmap, without those over an existing one */
 } books;
 
 static __thread bool watched; /* this thread's allocations fail; others are counted only */
@@ -77,7 +77,7 @@ EARLY static void *next(const char *name, void **cache)
 #define NEXT(name)                                                                                                     \
 	({                                                                                                             \
 		static void *cache_;                                                                                   \
-		(__typeof__(&name)) next(#name, &cache_);                                                              \
+		(__typeof__(&name))next(#name, &cache_);                                                               \
 	})
 
 EARLY static void *counted(void *memory)

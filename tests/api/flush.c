@@ -112,8 +112,8 @@ static void full_queues_are_flushed(void **state)
 /* Requests that were sent and never answered. */
 static void unanswered_requests_are_flushed(void **state)
 {
-	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_SEND,
-						     IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE_WITH_IMM};
+	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_SEND, IBV_WR_RDMA_READ,
+						     IBV_WR_RDMA_WRITE_WITH_IMM};
 
 	(void)state;
 	to_state(&pair.server, IBV_QPS_RESET);
@@ -254,8 +254,8 @@ static void recovery(void **state)
 		/* The third one is too long for its receive. */
 		for (uint64_t i = 0; i < 5; i++) {
 			struct ibv_sge source = side_sge(&client, 0, i == 2 ? 9 : 8);
-			struct ibv_send_wr wr = {.wr_id = SENDS + i, .sg_list = &source, .num_sge = 1,
-						 .opcode = IBV_WR_SEND};
+			struct ibv_send_wr wr = {
+				.wr_id = SENDS + i, .sg_list = &source, .num_sge = 1, .opcode = IBV_WR_SEND};
 
 			post_send(&pair.client, &wr);
 		}
@@ -397,7 +397,8 @@ static void send_queue_error(enum ibv_qp_type type)
 		expect_completion(&pair.server, SENDS, IBV_WC_SEND);
 		expect_completion(&pair.client, RECEIVES, IBV_WC_RECV);
 		expect_message(&pair.server);
-		expect_error(ibv_modify_qp(pair.client.qp, &attr, IBV_QP_STATE | (round % 2 ? IBV_QP_CUR_STATE : 0)), 0);
+		expect_error(ibv_modify_qp(pair.client.qp, &attr, IBV_QP_STATE | (round % 2 ? IBV_QP_CUR_STATE : 0)),
+			     0);
 		expect_state(&pair.client, IBV_QPS_RTS);
 		expect_message(&pair.client);
 	}

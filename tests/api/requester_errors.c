@@ -219,7 +219,8 @@ static int cut(struct ibv_sge *list, const struct ibv_mr *mr, uint64_t total, ui
 	return count;
 }
 
-static void message_of_length(enum ibv_qp_type type, enum ibv_wr_opcode opcode, const struct ibv_mr *mr, uint64_t length)
+static void message_of_length(enum ibv_qp_type type, enum ibv_wr_opcode opcode, const struct ibv_mr *mr,
+			      uint64_t length)
 {
 	struct pair_options options = pair_defaults(type);
 	struct ibv_sge list[PIECES];
@@ -289,9 +290,9 @@ static void operations_of_other_transports(void **state)
 {
 	static const enum ibv_wr_opcode not_uc[] = {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP,
 						    IBV_WR_ATOMIC_FETCH_AND_ADD};
-	static const enum ibv_wr_opcode not_ud[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
-						    IBV_WR_RDMA_READ,  IBV_WR_ATOMIC_CMP_AND_SWP,
-						    IBV_WR_LOCAL_INV,  IBV_WR_ATOMIC_FETCH_AND_ADD,
+	static const enum ibv_wr_opcode not_ud[] = {IBV_WR_RDMA_WRITE,   IBV_WR_RDMA_WRITE_WITH_IMM,
+						    IBV_WR_RDMA_READ,    IBV_WR_ATOMIC_CMP_AND_SWP,
+						    IBV_WR_LOCAL_INV,    IBV_WR_ATOMIC_FETCH_AND_ADD,
 						    IBV_WR_SEND_WITH_INV};
 
 	(void)state;

@@ -15,7 +15,7 @@ enum { REQUEST = 1, NEXT = 2, RECEIVE = 11, NEXT_RECEIVE = 12, NO_EVENT = -1, AN
 struct outcome {
 	enum ibv_wc_status sender;   /* of the request */
 	enum ibv_wc_status receiver; /* of the receive that it would have taken */
-	int event;		     /* enum ibv_event_type of the responder */
+	int event;                   /* enum ibv_event_type of the responder */
 };
 
 static const struct outcome access_error = {IBV_WC_REM_ACCESS_ERR, IBV_WC_WR_FLUSH_ERR, IBV_EVENT_QP_ACCESS_ERR};
@@ -269,8 +269,8 @@ static void unaligned_atomics(void **state)
 	(void)state;
 	for (uint64_t off = 1; off < 8; off++)
 		for (int i = 3; i < 5; i++) {
-			struct ibv_send_wr wr = request(remote_operations[i].opcode, server.mr->rkey,
-							side_address(&server, 64 + off));
+			struct ibv_send_wr wr =
+				request(remote_operations[i].opcode, server.mr->rkey, side_address(&server, 64 + off));
 
 			note("opcode %d, %lu bytes off", wr.opcode, off);
 			expect_refused(&wr, NULL, 0, &invalid_request);
@@ -426,7 +426,8 @@ static void uc_drops_sends_without_receive(void **state)
 {
 	struct ibv_sge first = side_sge(&client, 0, 64), second = side_sge(&client, 64, 64),
 		       receive = side_sge(&server, 0, 64);
-	struct ibv_send_wr wr = {.sg_list = &first, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr wr = {
+		.sg_list = &first, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
 
 	(void)state;
 	open_pair(IBV_QPT_UC, 0, 0);

@@ -232,8 +232,8 @@ static void connect_client(const struct ibv_qp_attr *to_rtr, uint32_t sq_psn)
 		     0);
 	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .sq_psn = sq_psn, .timeout = MS_4, .retry_cnt = 1};
 	expect_error(ibv_modify_qp(pair.client.qp, &attr,
-				   IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-					   IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC),
+				   IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+					   IBV_QP_MAX_QP_RD_ATOMIC),
 		     0);
 }
 
@@ -457,16 +457,11 @@ static void answers_that_are_lost(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		API_CASE(number_of_tries),
-		API_CASE(timeouts),
-		API_CASE(without_timeout),
-		API_CASE(peers_that_are_not_there),
-		API_CASE(a_peer_that_dies),
-		API_CASE(addresses_that_lead_elsewhere),
-		API_CASE(a_peer_of_another_type),
-		API_CASE(sequence_numbers_that_do_not_match),
-		API_CASE(a_peer_that_comes_late),
-		API_CASE(limit_of_reads_under_way),
+		API_CASE(number_of_tries),        API_CASE(timeouts),
+		API_CASE(without_timeout),        API_CASE(peers_that_are_not_there),
+		API_CASE(a_peer_that_dies),       API_CASE(addresses_that_lead_elsewhere),
+		API_CASE(a_peer_of_another_type), API_CASE(sequence_numbers_that_do_not_match),
+		API_CASE(a_peer_that_comes_late), API_CASE(limit_of_reads_under_way),
 		API_CASE(answers_that_are_lost),
 	};
 

@@ -217,25 +217,25 @@ static void fenced_requests_use_what_was_read(void **state)
 	struct ibv_sge here = side_sge(&client, 0, 4000), word = side_sge(&client, 0, 8),
 		       receive = side_sge(&server, 30000, 4000);
 	struct ibv_send_wr *bad, list[3] = {
-		{.wr_id = 1,
-		 .next = &list[1],
-		 .sg_list = &here,
-		 .num_sge = 1,
-		 .opcode = IBV_WR_RDMA_READ,
-		 .wr.rdma = {side_address(&server, 8000), server.mr->rkey}},
-		{.wr_id = 2,
-		 .next = &list[2],
-		 .sg_list = &word,
-		 .num_sge = 1,
-		 .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
-		 .send_flags = IBV_SEND_FENCE,
-		 .wr.atomic = {side_address(&server, 16000), 1, 0, server.mr->rkey}},
-		{.wr_id = 3,
-		 .sg_list = &here,
-		 .num_sge = 1,
-		 .opcode = IBV_WR_SEND,
-		 .send_flags = IBV_SEND_FENCE | IBV_SEND_SIGNALED},
-	};
+					 {.wr_id = 1,
+					  .next = &list[1],
+					  .sg_list = &here,
+					  .num_sge = 1,
+					  .opcode = IBV_WR_RDMA_READ,
+					  .wr.rdma = {side_address(&server, 8000), server.mr->rkey}},
+					 {.wr_id = 2,
+					  .next = &list[2],
+					  .sg_list = &word,
+					  .num_sge = 1,
+					  .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+					  .send_flags = IBV_SEND_FENCE,
+					  .wr.atomic = {side_address(&server, 16000), 1, 0, server.mr->rkey}},
+					 {.wr_id = 3,
+					  .sg_list = &here,
+					  .num_sge = 1,
+					  .opcode = IBV_WR_SEND,
+					  .send_flags = IBV_SEND_FENCE | IBV_SEND_SIGNALED},
+				 };
 
 	(void)state;
 	for (int round = 0; round < 50; round++) {
@@ -261,12 +261,9 @@ static void fenced_requests_use_what_was_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		API_CASE(all_are_signalled),
-		API_CASE(unsignalled_take_room),
-		API_CASE(a_list_that_does_not_fit),
-		API_CASE(solicited_events),
-		API_CASE(errors_are_solicited),
-		API_CASE(fenced_requests_use_what_was_read),
+		API_CASE(all_are_signalled),        API_CASE(unsignalled_take_room),
+		API_CASE(a_list_that_does_not_fit), API_CASE(solicited_events),
+		API_CASE(errors_are_solicited),     API_CASE(fenced_requests_use_what_was_read),
 	};
 
 	return run_cases("signalling", tests);

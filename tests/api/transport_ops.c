@@ -16,7 +16,7 @@ enum {
 	IMMEDIATE = 0x01020304,
 	GRH_BYTES = 40,
 	GRH_AT = 64, /* where the header of a datagram goes */
-	MTU = 1024, /* of the pair's path; a datagram may have that of the port */
+	MTU = 1024,  /* of the pair's path; a datagram may have that of the port */
 	AREA = 4096, /* pieces begin here */
 	SOLICITED = IBV_SEND_SOLICITED,
 };
@@ -25,9 +25,9 @@ enum {
 struct operation {
 	enum ibv_wr_opcode opcode;
 	enum ibv_wc_opcode done;
-	bool receives;			 /* takes a receive of the peer */
+	bool receives; /* takes a receive of the peer */
 	enum ibv_wc_opcode received;
-	unsigned int send_flags;	 /* wc_flags of the sender: the quirk of an own immediate */
+	unsigned int send_flags; /* wc_flags of the sender: the quirk of an own immediate */
 	unsigned int receive_flags;
 };
 

@@ -66,7 +66,7 @@ static bool may_bind(const struct key *window, const struct key *region, const s
 
 	if (window->domain != who.domain || region->domain != who.domain)
 		return false;
-	if (region->kind != KEY_REGION || !region->bindable)
+	if (region->kind != MODEL_REGION || !region->bindable)
 		return false;
 	if (bind->access & writing && !(region->rights & LOCAL_WRITE))
 		return false;
@@ -96,13 +96,13 @@ bool key_bind(struct model *model, const struct bind *bind, struct who who)
 	if (!bind->length)
 		return unbind(window, bind, who);
 	/* mlx5-formats 1.15: a type 2 window must be free, a type 1 window is bound over. */
-	if (window->kind == KEY_WINDOW_2 && window->live)
+	if (window->kind == MODEL_WINDOW_2 && window->live)
 		return false;
 	if (!may_bind(window, region, bind, who))
 		return false;
 	window->live = true;
 	window->number = (window->number & ~TAG) | (bind->new_number & TAG);
-	if (window->kind == KEY_WINDOW_2)
+	if (window->kind == MODEL_WINDOW_2)
 		window->qp = who.qp;
 	window->rights = LOCAL_READ | rights_of(bind->access);
 	window->start = bind->access & IBV_ACCESS_ZERO_BASED ? 0 : bind->address;
@@ -119,7 +119,7 @@ bool key_invalidate(struct model *model, uint32_t number, struct who who)
 	int slot = keys_find(&model->keys, number);
 	struct key *key = &model->keys.key[slot < 0 ? 0 : slot];
 
-	if (slot < 0 || key->kind == KEY_REGION || key->kind == KEY_NULL || key->domain != who.domain)
+	if (slot < 0 || key->kind == MODEL_REGION || key->kind == MODEL_NULL || key->domain != who.domain)
 		return false;
 	if (key->live && (key->number != number || (key->qp != ANY_QP && key->qp != who.qp)))
 		return false;
@@ -136,7 +136,7 @@ bool key_invalidate_remotely(struct model *model, uint32_t number, struct who wh
 	struct key *key = &model->keys.key[slot < 0 ? 0 : slot];
 	bool allowed = slot >= 0 && key->live && key->number == number && key->domain == who.domain &&
 		       (key->qp == ANY_QP || key->qp == who.qp) &&
-		       (key->kind == KEY_WINDOW_2 || (key->kind == KEY_LAYOUT && key->remote_invalidate));
+		       (key->kind == MODEL_WINDOW_2 || (key->kind == MODEL_LAYOUT && key->remote_invalidate));
 
 	if (allowed && act) {
 		key->live = false;

@@ -12,7 +12,7 @@ int draw_existing(struct world *world, int first, int count)
 	int found[KEYS], n = 0;
 
 	for (int i = first; i < first + count; i++)
-		if (world->model.keys.key[i].kind != KEY_ABSENT)
+		if (world->model.keys.key[i].kind != MODEL_ABSENT)
 			found[n++] = i;
 	return n ? found[choose_below(&world->choose, (uint64_t)n)] : -1;
 }
@@ -20,9 +20,9 @@ int draw_existing(struct world *world, int first, int count)
 /* Windows are for the peer: verbs gives them no lkey. */
 static bool suits(const struct key *key, int domain, unsigned int wanted)
 {
-	bool window = key->kind == KEY_WINDOW_1 || key->kind == KEY_WINDOW_2;
+	bool window = key->kind == MODEL_WINDOW_1 || key->kind == MODEL_WINDOW_2;
 
-	return key->kind != KEY_ABSENT && key->live && key->domain == domain && (key->rights & wanted) == wanted &&
+	return key->kind != MODEL_ABSENT && key->live && key->domain == domain && (key->rights & wanted) == wanted &&
 	       key->length && !(window && wanted & (LOCAL_READ | LOCAL_WRITE));
 }
 
@@ -35,7 +35,7 @@ int draw_key(struct world *world, int domain, unsigned int wanted, bool careful)
 	for (int i = first; i < KEYS; i++) {
 		if (suits(&keys->key[i], domain, wanted))
 			found[n++] = i;
-		else if (!careful && i < FIRST_WINDOW && keys->key[i].kind != KEY_ABSENT && chance(&world->choose, 10))
+		else if (!careful && i < FIRST_WINDOW && keys->key[i].kind != MODEL_ABSENT && chance(&world->choose, 10))
 			found[n++] = i;
 	}
 	for (int i = 0; !n && i < first; i++)
@@ -98,7 +98,7 @@ static bool draw_huge(struct world *world, int slot, struct span *span)
 {
 	static const uint32_t huge[] = {1u << 20, 1u << 30, (1u << 30) + 1, 0x7fffffff};
 
-	if (link_pipelines() || slot < 0 || world->model.keys.key[slot].kind != KEY_NULL || !chance(&world->choose, 10))
+	if (link_pipelines() || slot < 0 || world->model.keys.key[slot].kind != MODEL_NULL || !chance(&world->choose, 10))
 		return false;
 	span->address = chance(&world->choose, 50) ? choose_bits(&world->choose) >> 1 : 0;
 	span->length = CHOOSE_OF(&world->choose, huge);
@@ -244,7 +244,7 @@ static void draw_invalidated(struct world *world, int qp, struct request *reques
 	for (int i = FIRST_LAYOUT; careful && i < KEYS; i++) {
 		const struct key *key = &world->model.keys.key[i];
 
-		if (key->kind != KEY_ABSENT && key->live && key->domain == world->model.qp[peer].domain &&
+		if (key->kind != MODEL_ABSENT && key->live && key->domain == world->model.qp[peer].domain &&
 		    (key->remote_invalidate || key->qp == peer))
 			slot = i;
 	}

@@ -27,7 +27,7 @@ static void draw_list_entry(struct world *world, struct configure *configure, ui
 	draw_range(world, key->start, key->length, careful, &address, &bytes);
 	configure->entries[i].address = address;
 	configure->entries[i].bytes = bytes;
-	if (key->kind == KEY_NULL && chance(&world->choose, 20))
+	if (key->kind == MODEL_NULL && chance(&world->choose, 20))
 		configure->entries[i].bytes = (uint32_t)choose_bits(&world->choose);
 }
 
@@ -119,7 +119,7 @@ void draw_bind(struct world *world, int qp, int slot, struct bind *bind)
 		return;
 	for (int i = 0; i < REGIONS; i++) {
 		region = &world->model.keys.key[i];
-		if (region->kind == KEY_ABSENT || (careful && (region->domain != world->model.qp[qp].domain || !region->bindable)))
+		if (region->kind == MODEL_ABSENT || (careful && (region->domain != world->model.qp[qp].domain || !region->bindable)))
 			continue;
 		if (bind->region < 0 || chance(c, 40))
 			bind->region = i;

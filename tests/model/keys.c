@@ -2,16 +2,13 @@
 /* The rules of keys, byte by byte, see keys.h. */
 #include "keys.h"
 
-/* Addresses that may lie beyond 2^64. */
-__extension__ typedef unsigned __int128 wide;
-
 static bool locate(const struct keys *keys, uint32_t number, wide address, unsigned int wanted,
 		   struct who who, int depth, struct spot *spot);
 
 int keys_find(const struct keys *keys, uint32_t number)
 {
 	for (int i = 0; i < KEYS; i++)
-		if (keys->key[i].kind != KEY_ABSENT && keys->key[i].number >> 8 == number >> 8)
+		if (keys->key[i].kind != MODEL_ABSENT && keys->key[i].number >> 8 == number >> 8)
 			return i;
 	return -1;
 }
@@ -95,18 +92,18 @@ static bool locate(const struct keys *keys, uint32_t number, wide address, unsig
 		return false;
 	offset = (uint64_t)(address - key->start);
 	spot->run = key->length - offset;
-	if (key->kind == KEY_NULL) {
+	if (key->kind == MODEL_NULL) {
 		spot->block = NOWHERE;
 		return true;
 	}
-	if (key->kind == KEY_REGION) {
+	if (key->kind == MODEL_REGION) {
 		spot->block = key->block;
 		spot->offset = key->offset + offset;
 		return true;
 	}
 	if (depth == DEPTH)
 		return false;
-	found = (key->kind == KEY_LAYOUT ? locate_in_layout : locate_in_window)(keys, key, offset, wanted_below(wanted),
+	found = (key->kind == MODEL_LAYOUT ? locate_in_layout : locate_in_window)(keys, key, offset, wanted_below(wanted),
 										who, depth, spot);
 	shorten(spot, key->length - offset);
 	return found;

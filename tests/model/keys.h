@@ -12,6 +12,9 @@
 
 #include "memory.h"
 
+/* Addresses that may lie beyond 2^64. */
+__extension__ typedef unsigned __int128 wide;
+
 enum {
 	REGIONS = 20, /* slots of memory regions, device memory and null regions included */
 	LAYOUTS = 8,  /* of mkeys */
@@ -24,7 +27,7 @@ enum {
 	ANY_QP = -1,
 };
 
-enum key_kind { KEY_ABSENT, KEY_REGION, KEY_NULL, KEY_LAYOUT, KEY_WINDOW_1, KEY_WINDOW_2 };
+enum model_kind { MODEL_ABSENT, MODEL_REGION, MODEL_NULL, MODEL_LAYOUT, MODEL_WINDOW_1, MODEL_WINDOW_2 };
 
 enum want {
 	LOCAL_READ = 1,
@@ -42,7 +45,7 @@ struct entry {
 };
 
 struct key {
-	enum key_kind kind;
+	enum model_kind kind;
 	uint32_t number;
 	bool live;
 	int domain;

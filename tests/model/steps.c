@@ -353,7 +353,7 @@ static int bind_error(const struct world *world, const struct bind *bind)
 		return EPERM;
 	if (world->connectx && bind->access & IBV_ACCESS_ZERO_BASED)
 		return EINVAL;
-	if (bind->region >= 0 && region->kind == KEY_NULL)
+	if (bind->region >= 0 && region->kind == MODEL_NULL)
 		return ENOTSUP;
 	if (bind->region >= 0 && region->zero_based)
 		return EINVAL;

@@ -9,12 +9,12 @@
 static int absent_slot(const struct world *world, int first, int count)
 {
 	for (int i = first; i < first + count; i++)
-		if (world->model.keys.key[i].kind == KEY_ABSENT)
+		if (world->model.keys.key[i].kind == MODEL_ABSENT)
 			return i;
 	return -1;
 }
 
-static struct key *new_key(struct world *world, int slot, enum key_kind kind, uint32_t number, int domain)
+static struct key *new_key(struct world *world, int slot, enum model_kind kind, uint32_t number, int domain)
 {
 	struct key *key = &world->model.keys.key[slot];
 
@@ -102,7 +102,7 @@ static void register_null(struct world *world, int slot, int domain)
 	if (!mr)
 		world_fail(world, "ibv_alloc_null_mr: %s", strerror(errno));
 	world->region[slot] = mr;
-	key = new_key(world, slot, KEY_NULL, mr->lkey, domain);
+	key = new_key(world, slot, MODEL_NULL, mr->lkey, domain);
 	key->live = true;
 	key->rights |= LOCAL_WRITE;
 	key->length = UINT64_MAX;
@@ -130,7 +130,7 @@ static void register_memory(struct world *world, int slot, int domain, bool devi
 	if (!mr)
 		world_fail(world, "region was not registered: %s", strerror(errno));
 	world->region[slot] = mr;
-	key = new_key(world, slot, KEY_REGION, mr->lkey, domain);
+	key = new_key(world, slot, MODEL_REGION, mr->lkey, domain);
 	set_rights(key, access);
 	key->live = true;
 	key->start = start;
@@ -162,7 +162,7 @@ static bool has_window(const struct world *world, const struct key *region)
 	for (int i = FIRST_WINDOW; i < KEYS; i++) {
 		const struct key *window = &world->model.keys.key[i];
 
-		if (window->kind != KEY_ABSENT && window->live && window->region_serial == region->serial)
+		if (window->kind != MODEL_ABSENT && window->live && window->region_serial == region->serial)
 			return true;
 	}
 	return false;
@@ -183,7 +183,7 @@ void step_deregister(struct world *world)
 	if (error)
 		return;
 	world->region[slot] = NULL;
-	world->model.keys.key[slot].kind = KEY_ABSENT;
+	world->model.keys.key[slot].kind = MODEL_ABSENT;
 }
 
 /* ibv_rereg_mr(3): the key stays, what it stands for changes. Not under a window: nobody says what that does. */
@@ -195,7 +195,7 @@ void step_reregister(struct world *world)
 	uint64_t offset, length;
 	int block = (int)choose_below(&world->choose, PLAIN_BLOCKS);
 
-	if (slot < 0 || key->kind != KEY_REGION || key->block == DEVICE_BLOCK || has_window(world, key))
+	if (slot < 0 || key->kind != MODEL_REGION || key->block == DEVICE_BLOCK || has_window(world, key))
 		return;
 	draw_piece(world, 1, &offset, &length);
 	domain = (int)choose_below(&world->choose, DOMAINS - 1);
@@ -251,7 +251,7 @@ static void create_mkey(struct world *world, int slot)
 	if (attr.max_entries != (wanted + 3) / 4 * 4)
 		world_fail(world, "max_entries %u is %u now", wanted, attr.max_entries);
 	world->layout[slot - FIRST_LAYOUT] = mkey;
-	key = new_key(world, slot, KEY_LAYOUT, mkey->lkey, domain);
+	key = new_key(world, slot, MODEL_LAYOUT, mkey->lkey, domain);
 	key->capacity = attr.max_entries;
 	key->remote_invalidate = remote_invalidate;
 	say(world, " key %#x", mkey->lkey);
@@ -273,7 +273,7 @@ void step_mkey(struct world *world)
 	if (error)
 		world_fail(world, "mlx5dv_destroy_mkey: %s", strerror(error));
 	world->layout[slot - FIRST_LAYOUT] = NULL;
-	world->model.keys.key[slot].kind = KEY_ABSENT;
+	world->model.keys.key[slot].kind = MODEL_ABSENT;
 }
 
 void step_window(struct world *world)
@@ -288,7 +288,7 @@ void step_window(struct world *world)
 		if (!mw)
 			world_fail(world, "ibv_alloc_mw: %s", strerror(errno));
 		world->window[slot - FIRST_WINDOW] = mw;
-		new_key(world, slot, type == IBV_MW_TYPE_1 ? KEY_WINDOW_1 : KEY_WINDOW_2, mw->rkey, domain);
+		new_key(world, slot, type == IBV_MW_TYPE_1 ? MODEL_WINDOW_1 : MODEL_WINDOW_2, mw->rkey, domain);
 		say(world, " key %#x", mw->rkey);
 		return;
 	}
@@ -300,5 +300,5 @@ void step_window(struct world *world)
 	if (error)
 		world_fail(world, "ibv_dealloc_mw: %s", strerror(error));
 	world->window[slot - FIRST_WINDOW] = NULL;
-	world->model.keys.key[slot].kind = KEY_ABSENT;
+	world->model.keys.key[slot].kind = MODEL_ABSENT;
 }

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* hca/epoch: who waits for whom, with two and more threads; in a forked child; and that nothing is freed too early. */
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "hca/epoch.h"
+
+enum { ENTER, LEAVE, END };
+
+/* A thread that enters, leaves and ends when it is told to. */
+struct reader {
+	pthread_t thread;
+	sem_t go, done;
+	int order;
+};
+
+static void *read_on_order(void *argument)
+{
+	struct reader *reader = argument;
+
+	int order;
+
+	do {
+		sem_wait(&reader->go);
+		order = reader->order;
+		if (order == ENTER)
+			epoch_enter();
+		else if (order == LEAVE)
+			epoch_leave();
+		sem_post(&reader->done);
+	} while (order != END);
+	return NULL;
+}
+
+static void order(struct reader *reader, int what)
+{
+	reader->order = what;
+	sem_post(&reader->go);
+	sem_wait(&reader->done);
+}
+
+static void start(struct reader *reader)
+{
+	sem_init(&reader->go, 0, 0);
+	sem_init(&reader->done, 0, 0);
+	assert_int_equal(pthread_create(&reader->thread, NULL, read_on_order, reader), 0);
+}
+
+static void finish(struct reader *reader)
+{
+	order(reader, END);
+	pthread_join(reader->thread, NULL);
+}
+
+static void sections_before_and_after(void **state)
+{
+	struct reader early, late;
+	uint64_t stamp;
+
+	(void)state;
+	start(&early);
+	start(&late);
+	order(&early, ENTER);
+	stamp = epoch_retire();
+	order(&late, ENTER);
+	assert_false(epoch_passed(stamp));
+	/* What began after the stamp does not count. */
+	order(&early, LEAVE);
+	assert_true(epoch_passed(stamp));
+	/* For a later one it does. */
+	stamp = epoch_retire();
+	assert_false(epoch_passed(stamp));
+	order(&late, LEAVE);
+	assert_true(epoch_passed(stamp));
+	finish(&early);
+	finish(&late);
+}
+
+static void stamps_grow(void **state)
+{
+	uint64_t before = epoch_retire();
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		uint64_t stamp = epoch_retire();
+
+		assert_true(stamp > before);
+		before = stamp;
+	}
+}
+
+static void sections_nest(void **state)
+{
+	struct reader reader;
+	uint64_t stamp;
+
+	(void)state;
+	start(&reader);
+	order(&reader, ENTER);
+	stamp = epoch_retire();
+	order(&reader, ENTER);
+	order(&reader, ENTER);
+	order(&reader, LEAVE);
+	order(&reader, LEAVE);
+	assert_false(epoch_passed(stamp));
+	order(&reader, LEAVE);
+	assert_true(epoch_passed(stamp));
+	/* Nor did the inner ones move the outer one on. */
+	order(&reader, ENTER);
+	stamp = epoch_retire();
+	order(&reader, ENTER);
+	order(&reader, LEAVE);
+	assert_false(epoch_passed(stamp));
+	order(&reader, LEAVE);
+	finish(&reader);
+}
+
+static void own_section_does_not_count(void **state)
+{
+	uint64_t stamp;
+
+	(void)state;
+	epoch_enter();
+	stamp = epoch_retire();
+	assert_true(epoch_passed(stamp));
+	epoch_leave();
+}
+
+/* ---- waiting --------------------------------------------------------------------------------------------------- */
+
+static int synchronized; /* atomic */
+
+static void *synchronize(void *argument)
+{
+	(void)argument;
+	epoch_synchronize();
+	__atomic_store_n(&synchronized, 1, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+static void synchronize_waits(void **state)
+{
+	const struct timespec moment = {.tv_nsec = 20000000};
+	struct reader reader;
+	pthread_t waiter;
+
+	(void)state;
+	synchronized = 0;
+	start(&reader);
+	order(&reader, ENTER);
+	assert_int_equal(pthread_create(&waiter, NULL, synchronize, NULL), 0);
+	nanosleep(&moment, NULL);
+	assert_int_equal(__atomic_load_n(&synchronized, __ATOMIC_SEQ_CST), 0);
+	/* A section that begins while it waits is nothing it waits for. */
+	order(&reader, LEAVE);
+	order(&reader, ENTER);
+	pthread_join(waiter, NULL);
+	assert_int_equal(__atomic_load_n(&synchronized, __ATOMIC_SEQ_CST), 1);
+	order(&reader, LEAVE);
+	finish(&reader);
+	/* With nobody there it returns at once. */
+	epoch_synchronize();
+}
+
+/* Threads come and go; their slots are used again, by a thread that is in no section. */
+static void slots_are_used_again(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 200; i++) {
+		struct reader reader;
+		uint64_t stamp;
+
+		start(&reader);
+		order(&reader, ENTER);
+		stamp = epoch_retire();
+		assert_false(epoch_passed(stamp));
+		order(&reader, LEAVE);
+		finish(&reader);
+		assert_true(epoch_passed(stamp));
+	}
+}
+
+static void section_of_another_thread_in_a_child(void **state)
+{
+	struct reader reader;
+	uint64_t stamp;
+	pid_t child;
+	int status;
+
+	(void)state;
+	start(&reader);
+	order(&reader, ENTER);
+	epoch_enter(); /* this thread goes on in the child, in its section */
+	stamp = epoch_retire();
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		alarm(10);
+		epoch_after_fork();
+		epoch_leave();
+		if (!epoch_passed(stamp))
+			_exit(1);
+		epoch_synchronize();
+		epoch_enter();
+		epoch_leave();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	/* Here it is still in its section. */
+	epoch_leave();
+	assert_false(epoch_passed(stamp));
+	order(&reader, LEAVE);
+	finish(&reader);
+}
+
+/* ---- what it is for -------------------------------------------------------------------------------------------- */
+
+enum { READERS = 3, EXCHANGES = 3000, ALIVE = 0x600d, DEAD = 0xdead };
+
+static int *published; /* atomic */
+static int stop, wrong; /* atomic */
+
+static void *look_at_it(void *argument)
+{
+	(void)argument;
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+		epoch_enter();
+		for (int i = 0; i < 10; i++) {
+			const int *object = __atomic_load_n(&published, __ATOMIC_ACQUIRE);
+
+			if (__atomic_load_n(object, __ATOMIC_RELAXED) != ALIVE)
+				__atomic_store_n(&wrong, 1, __ATOMIC_RELAXED);
+		}
+		epoch_leave();
+	}
+	return NULL;
+}
+
+static int *new_object(void)
+{
+	int *object = malloc(sizeof(*object));
+
+	__atomic_store_n(object, ALIVE, __ATOMIC_RELAXED);
+	return object;
+}
+
+/* What was taken out of reach is not freed before the last reader has let go of it. */
+static void nothing_is_freed_too_early(void **state)
+{
+	pthread_t threads[READERS];
+
+	(void)state;
+	stop = wrong = 0;
+	published = new_object();
+	for (int i = 0; i < READERS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, look_at_it, NULL), 0);
+	for (int i = 0; i < EXCHANGES && !__atomic_load_n(&wrong, __ATOMIC_RELAXED); i++) {
+		int *old = __atomic_exchange_n(&published, new_object(), __ATOMIC_ACQ_REL);
+
+		/* Both ways of waiting. */
+		if (i % 2) {
+			epoch_synchronize();
+		} else {
+			uint64_t stamp = epoch_retire();
+
+			while (!epoch_passed(stamp))
+				sched_yield();
+		}
+		__atomic_store_n(old, DEAD, __ATOMIC_RELAXED);
+		free(old);
+	}
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	for (int i = 0; i < READERS; i++)
+		pthread_join(threads[i], NULL);
+	free(published);
+	assert_int_equal(wrong, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sections_before_and_after),
+		cmocka_unit_test(stamps_grow),
+		cmocka_unit_test(sections_nest),
+		cmocka_unit_test(own_section_does_not_count),
+		cmocka_unit_test(synchronize_waits),
+		cmocka_unit_test(slots_are_used_again),
+		cmocka_unit_test(section_of_another_thread_in_a_child),
+		cmocka_unit_test(nothing_is_freed_too_early),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* hca/id_table: which numbers are given out, when they are given out again, and what they lead to. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "hca/id_table.h"
+
+/* What hangs on a number: any address that is even. */
+static uint64_t objects[16];
+
+static struct id_table *new_table(uint32_t first, uint32_t limit)
+{
+	struct id_table *table = malloc(sizeof(*table));
+
+	id_table_init(table, first, limit);
+	return table;
+}
+
+static void free_table(struct id_table *table)
+{
+	for (size_t i = 0; i < sizeof(table->leaf) / sizeof(table->leaf[0]); i++)
+		free(table->leaf[i]);
+	pthread_mutex_destroy(&table->lock);
+	free(table);
+}
+
+static uint32_t take(struct id_table *table)
+{
+	uint32_t index = UINT32_MAX;
+
+	assert_int_equal(id_table_alloc(table, &index), 0);
+	return index;
+}
+
+static void expect_full(struct id_table *table)
+{
+	uint32_t index = 77;
+
+	assert_int_equal(id_table_alloc(table, &index), -ENOMEM);
+	assert_int_equal(index, 77);
+}
+
+static void numbers_in_order(void **state)
+{
+	/* Across the boundary between two leaves. */
+	struct id_table *table = new_table(ID_LEAF_SIZE - 5, ID_LEAF_SIZE + 5);
+
+	(void)state;
+	for (uint32_t i = 0; i < 10; i++)
+		assert_int_equal(take(table), ID_LEAF_SIZE - 5 + i);
+	expect_full(table);
+	free_table(table);
+}
+
+static void what_a_number_leads_to(void **state)
+{
+	struct id_table *table = new_table(16, 1000);
+	uint32_t index = take(table), other = take(table);
+
+	(void)state;
+	assert_null(id_table_find(table, index));
+	assert_true(id_table_is_reserved(table, index));
+	id_table_publish(table, index, &objects[1]);
+	id_table_publish(table, other, &objects[2]);
+	assert_ptr_equal(id_table_find(table, index), &objects[1]);
+	assert_ptr_equal(id_table_find(table, other), &objects[2]);
+	assert_false(id_table_is_reserved(table, index));
+	id_table_unpublish(table, index);
+	assert_null(id_table_find(table, index));
+	assert_ptr_equal(id_table_find(table, other), &objects[2]);
+	assert_true(id_table_is_reserved(table, index));
+	id_table_release(table, index);
+	assert_null(id_table_find(table, index));
+	assert_false(id_table_is_reserved(table, index));
+	/* Another one behind it makes it a link of the chain of free numbers: no pointer either. */
+	id_table_unpublish(table, other);
+	id_table_release(table, other);
+	assert_null(id_table_find(table, index));
+	assert_null(id_table_find(table, other));
+	assert_false(id_table_is_reserved(table, index));
+	free_table(table);
+}
+
+static void numbers_that_were_never_given(void **state)
+{
+	static const uint32_t never[] = {0,	    1,	      15,	 17,		4096,		  0xffffff,
+					 0x1000000, 0x1000010, 0xffffffff, 0x80000010, 1u << ID_BITS | 16};
+	struct id_table *table = new_table(16, 1u << ID_BITS);
+	uint32_t index = take(table);
+
+	(void)state;
+	id_table_publish(table, index, &objects[0]);
+	for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++) {
+		assert_null(id_table_find(table, never[i]));
+		assert_false(id_table_is_reserved(table, never[i]));
+	}
+	free_table(table);
+}
+
+/* The last of all: 24 bits. */
+static void last_numbers(void **state)
+{
+	struct id_table *table = new_table((1u << ID_BITS) - 3, 1u << ID_BITS);
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++)
+		id_table_publish(table, take(table), &objects[i]);
+	expect_full(table);
+	assert_ptr_equal(id_table_find(table, 0xffffff), &objects[2]);
+	assert_null(id_table_find(table, 0x1000000));
+	/* One comes back, one goes out. */
+	id_table_unpublish(table, 0xffffff);
+	id_table_release(table, 0xffffff);
+	assert_int_equal(take(table), 0xffffff);
+	expect_full(table);
+	free_table(table);
+}
+
+/* A full table hands out what came back, the longest free one first. */
+static void first_back_first_out(void **state)
+{
+	static const uint32_t order[] = {7, 3, 9, 1, 8};
+	struct id_table *table = new_table(1, 11);
+
+	(void)state;
+	for (uint32_t i = 1; i <= 10; i++)
+		assert_int_equal(take(table), i);
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < 5; i++)
+			id_table_release(table, order[i]);
+		for (int i = 0; i < 5; i++)
+			assert_int_equal(take(table), order[i]);
+		expect_full(table);
+	}
+	free_table(table);
+}
+
+/* As long as there are fresh ones, a number rests until many others have come back: a stale one leads to nothing. */
+static void stale_numbers_stay_stale(void **state)
+{
+	struct id_table *table = new_table(16, 1u << ID_BITS);
+	uint32_t first = take(table), pause = 0;
+
+	(void)state;
+	id_table_release(table, first);
+	/* Create and destroy, over and over. */
+	for (uint32_t index = take(table); index != first; index = take(table)) {
+		id_table_release(table, index);
+		assert_true(++pause < 1u << 20);
+	}
+	assert_true(pause >= 1000);
+	/* And the table does not grow without end: what came back is used again. */
+	for (uint32_t i = 0; i < 3 * ID_LEAF_SIZE; i++) {
+		uint32_t index = take(table);
+
+		assert_true(index < 16 + 2 * ID_LEAF_SIZE);
+		id_table_release(table, index);
+	}
+	free_table(table);
+}
+
+/* Against an array: no number is given out twice, none is lost, each leads to its own object. */
+static void at_random(void **state)
+{
+	enum { LIMIT = 300, STEPS = 100000 };
+	static void *held[LIMIT];
+	struct id_table *table = new_table(10, LIMIT);
+	uint64_t random = 1;
+	uint32_t count = 0;
+
+	(void)state;
+	memset(held, 0, sizeof(held));
+	for (int step = 0; step < STEPS; step++) {
+		uint32_t index;
+
+		random = random * 6364136223846793005 + 1442695040888963407;
+		/* Sometimes full, sometimes empty. */
+		if (random >> 40 & (step % 4096 < 2048 ? 3 : 1)) {
+			int error = id_table_alloc(table, &index);
+
+			assert_int_equal(error == 0, count < LIMIT - 10);
+			if (error)
+				continue;
+			assert_in_range(index, 10, LIMIT - 1);
+			assert_null(held[index]);
+			assert_null(id_table_find(table, index));
+			held[index] = &objects[random >> 50 & 15];
+			id_table_publish(table, index, held[index]);
+			count++;
+			continue;
+		}
+		index = 10 + (uint32_t)(random >> 33) % (LIMIT - 10);
+		assert_ptr_equal(id_table_find(table, index), held[index]);
+		if (!held[index])
+			continue;
+		id_table_unpublish(table, index);
+		id_table_release(table, index);
+		held[index] = NULL;
+		count--;
+	}
+	free_table(table);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(numbers_in_order),   cmocka_unit_test(what_a_number_leads_to),
+		cmocka_unit_test(numbers_that_were_never_given), cmocka_unit_test(last_numbers),
+		cmocka_unit_test(first_back_first_out), cmocka_unit_test(stale_numbers_stay_stale),
+		cmocka_unit_test(at_random),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

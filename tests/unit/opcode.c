@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The table of packet opcodes against the list by which Wireshark 4.0 names them (infiniband.bth.opcode), for the
+ * transports that the device has. What an opcode says follows from its name: message, place, extension headers (IBTA
+ * table 38).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "transport/opcode.h"
+
+static const struct {
+	uint8_t code;
+	const char *name;
+} wireshark[] = {
+	{0, "RC SEND First"},
+	{1, "RC SEND Middle"},
+	{2, "RC SEND Last"},
+	{3, "RC SEND Last with Immediate"},
+	{4, "RC SEND Only"},
+	{5, "RC SEND Only with Immediate"},
+	{6, "RC RDMA WRITE First"},
+	{7, "RC RDMA WRITE Middle"},
+	{8, "RC RDMA WRITE Last"},
+	{9, "RC RDMA WRITE Last with Immediate"},
+	{10, "RC RDMA WRITE Only"},
+	{11, "RC RDMA WRITE Only with Immediate"},
+	{12, "RC RDMA READ Request"},
+	{13, "RC RDMA READ response First"},
+	{14, "RC RDMA READ response Middle"},
+	{15, "RC RDMA READ response Last"},
+	{16, "RC RDMA READ response Only"},
+	{17, "RC Acknowledge"},
+	{18, "RC ATOMIC Acknowledge"},
+	{19, "RC CmpSwap"},
+	{20, "RC FetchAdd"},
+	{22, "RC SEND Last with Invalidate"},
+	{23, "RC SEND Only with Invalidate"},
+	{32, "UC SEND First"},
+	{33, "UC SEND Middle"},
+	{34, "UC SEND Last"},
+	{35, "UC SEND Last with Immediate"},
+	{36, "UC SEND Only"},
+	{37, "UC SEND Only with Immediate"},
+	{38, "UC RDMA WRITE First"},
+	{39, "UC RDMA WRITE Middle"},
+	{40, "UC RDMA WRITE Last"},
+	{41, "UC RDMA WRITE Last with Immediate"},
+	{42, "UC RDMA WRITE Only"},
+	{43, "UC RDMA WRITE Only with Immediate"},
+	{100, "UD SEND only"},
+	{101, "UD SEND only with Immediate"},
+};
+
+#define COUNT (sizeof(wireshark) / sizeof(wireshark[0]))
+
+static bool says(const char *name, const char *word)
+{
+	return strstr(name, word) != NULL;
+}
+
+static uint8_t transport_of_name(const char *name)
+{
+	if (!strncmp(name, "RC", 2))
+		return IBV_QPT_RC;
+	return !strncmp(name, "UC", 2) ? IBV_QPT_UC : IBV_QPT_UD;
+}
+
+static uint8_t message_of_name(const char *name)
+{
+	if (says(name, "READ Request"))
+		return MESSAGE_READ_REQUEST;
+	if (says(name, "READ response"))
+		return MESSAGE_READ_RESPONSE;
+	if (says(name, "ATOMIC Acknowledge"))
+		return MESSAGE_ATOMIC_ACKNOWLEDGE;
+	if (says(name, "Acknowledge"))
+		return MESSAGE_ACKNOWLEDGE;
+	if (says(name, "CmpSwap"))
+		return MESSAGE_COMPARE_SWAP;
+	if (says(name, "FetchAdd"))
+		return MESSAGE_FETCH_ADD;
+	if (says(name, "SEND"))
+		return says(name, "Invalidate") ? MESSAGE_SEND_INVALIDATE :
+		       says(name, "Immediate")	? MESSAGE_SEND_IMM :
+						  MESSAGE_SEND;
+	return says(name, "Immediate") ? MESSAGE_WRITE_IMM : MESSAGE_WRITE;
+}
+
+static uint8_t place_of_name(const char *name)
+{
+	if (says(name, "First"))
+		return PLACE_FIRST;
+	if (says(name, "Middle"))
+		return PLACE_MIDDLE;
+	return says(name, "Last") ? PLACE_LAST : PLACE_ONLY;
+}
+
+static uint8_t headers_of_name(const char *name)
+{
+	bool begins = place_of_name(name) & PLACE_FIRST, response = says(name, "response");
+	uint8_t headers = 0;
+
+	if (transport_of_name(name) == IBV_QPT_UD)
+		headers |= HEADER_DETH;
+	if (says(name, "READ Request") || (says(name, "WRITE") && begins))
+		headers |= HEADER_RETH;
+	if (says(name, "CmpSwap") || says(name, "FetchAdd"))
+		headers |= HEADER_ATOMICETH;
+	/* The middle of a READ response has none. */
+	if (says(name, "Acknowledge") || (response && place_of_name(name) != PLACE_MIDDLE))
+		headers |= HEADER_AETH;
+	if (says(name, "ATOMIC"))
+		headers |= HEADER_ATOMICACKETH;
+	if (says(name, "Immediate"))
+		headers |= HEADER_IMMDT;
+	if (says(name, "Invalidate"))
+		headers |= HEADER_IETH;
+	if (says(name, "SEND") || says(name, "WRITE") || response)
+		headers |= HEADER_PAYLOAD;
+	return headers;
+}
+
+static const char *name_of(unsigned int code)
+{
+	for (size_t i = 0; i < COUNT; i++)
+		if (wireshark[i].code == code)
+			return wireshark[i].name;
+	return NULL;
+}
+
+static void table(void **state)
+{
+	(void)state;
+	for (unsigned int code = 0; code < 256; code++) {
+		const struct packet_opcode *opcode = &packet_opcodes[code];
+		const char *name = name_of(code);
+
+		if (!name != !opcode->name)
+			fail_msg("opcode %u: \"%s\", Wireshark has \"%s\"", code, opcode->name ? opcode->name : "none",
+				 name ? name : "none");
+		if (!name)
+			continue;
+		assert_int_equal(opcode->transport, transport_of_name(name));
+		assert_int_equal(opcode->message, message_of_name(name));
+		assert_int_equal(opcode->place, place_of_name(name));
+		assert_int_equal(opcode->headers, headers_of_name(name));
+	}
+}
+
+/* The way back: each opcode is found by what it says, and nothing else is. */
+static void look_up(void **state)
+{
+	unsigned int found = 0;
+
+	(void)state;
+	for (int transport = 0; transport < 16; transport++) {
+		for (int message = MESSAGE_NONE; message < MESSAGE_COUNT; message++) {
+			for (int place = PLACE_MIDDLE; place <= PLACE_ONLY; place++) {
+				int code = packet_opcode_of((enum ibv_qp_type)transport, (enum message)message,
+							    (enum packet_place)place);
+
+				if (code < 0)
+					continue;
+				found++;
+				assert_non_null(name_of((unsigned int)code));
+				assert_int_equal(transport_of_name(name_of((unsigned int)code)), transport);
+				assert_int_equal(message_of_name(name_of((unsigned int)code)), message);
+				assert_int_equal(place_of_name(name_of((unsigned int)code)), place);
+			}
+		}
+	}
+	assert_int_equal(found, COUNT);
+}
+
+/* What can begin can end: a link that cuts a message finds an opcode for each of its packets. */
+static void every_message_can_be_cut(void **state)
+{
+	static const struct {
+		enum message whole, begun;
+	} messages[] = {
+		{MESSAGE_SEND, MESSAGE_SEND},	{MESSAGE_SEND_IMM, MESSAGE_SEND},   {MESSAGE_SEND_INVALIDATE, MESSAGE_SEND},
+		{MESSAGE_WRITE, MESSAGE_WRITE}, {MESSAGE_WRITE_IMM, MESSAGE_WRITE}, {MESSAGE_READ_RESPONSE, MESSAGE_READ_RESPONSE},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
+		for (int transport = IBV_QPT_RC; transport <= IBV_QPT_UC; transport++) {
+			if (packet_opcode_of(transport, messages[i].whole, PLACE_ONLY) < 0)
+				continue;
+			assert_true(packet_opcode_of(transport, messages[i].begun, PLACE_FIRST) >= 0);
+			assert_true(packet_opcode_of(transport, messages[i].begun, PLACE_MIDDLE) >= 0);
+			assert_true(packet_opcode_of(transport, messages[i].whole, PLACE_LAST) >= 0);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(table),
+		cmocka_unit_test(look_up),
+		cmocka_unit_test(every_message_can_be_cut),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The table of state transitions: required attributes as the tables in NOTES of ibv_modify_qp(3) have them, the others as
+ * the tables of IBTA 11.2.5.2, which the kernel enforces on a real adapter.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "transport/qp_state.h"
+
+enum { TYPES = 3, STATES = IBV_QPS_ERR + 1, LAST_ATTRIBUTE = 20 /* IBV_QP_DEST_QPN */ };
+
+static const enum ibv_qp_type types[TYPES] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
+
+/* Required, then optional attributes, of RC, UC, UD. */
+struct row {
+	enum ibv_qp_state from, to;
+	int required[TYPES], optional[TYPES];
+};
+
+/* Short names for the columns. */
+enum {
+	CUR = IBV_QP_CUR_STATE,
+	SQD_EVENT = IBV_QP_EN_SQD_ASYNC_NOTIFY,
+	ACCESS = IBV_QP_ACCESS_FLAGS,
+	PKEY = IBV_QP_PKEY_INDEX,
+	PORT = IBV_QP_PORT,
+	QKEY = IBV_QP_QKEY,
+	AV = IBV_QP_AV,
+	MTU = IBV_QP_PATH_MTU,
+	TIMEOUT = IBV_QP_TIMEOUT,
+	RETRY = IBV_QP_RETRY_CNT,
+	RNR = IBV_QP_RNR_RETRY,
+	RQ_PSN = IBV_QP_RQ_PSN,
+	SQ_PSN = IBV_QP_SQ_PSN,
+	RD = IBV_QP_MAX_QP_RD_ATOMIC,
+	DEST_RD = IBV_QP_MAX_DEST_RD_ATOMIC,
+	ALT = IBV_QP_ALT_PATH,
+	MIN_RNR = IBV_QP_MIN_RNR_TIMER,
+	MIG = IBV_QP_PATH_MIG_STATE,
+	DEST = IBV_QP_DEST_QPN,
+};
+
+static const struct row rows[] = {
+	/* ibv_modify_qp(3): Reset --> Init --> RTR --> RTS. */
+	{IBV_QPS_RESET, IBV_QPS_INIT, {PKEY | PORT | ACCESS, PKEY | PORT | ACCESS, PKEY | PORT | QKEY}, {0, 0, 0}},
+	{IBV_QPS_INIT,
+	 IBV_QPS_RTR,
+	 {AV | MTU | DEST | RQ_PSN | DEST_RD | MIN_RNR, AV | MTU | DEST | RQ_PSN, 0},
+	 {ALT | ACCESS | PKEY, ALT | ACCESS | PKEY, PKEY | QKEY}},
+	{IBV_QPS_RTR,
+	 IBV_QPS_RTS,
+	 {SQ_PSN | RD | RETRY | RNR | TIMEOUT, SQ_PSN, SQ_PSN},
+	 {CUR | ALT | ACCESS | MIN_RNR | MIG, CUR | ALT | ACCESS | MIG, CUR | QKEY}},
+	/* IBTA 11.2.5.2: nothing is required of the others. */
+	{IBV_QPS_INIT, IBV_QPS_INIT, {0, 0, 0}, {PKEY | PORT | ACCESS, PKEY | PORT | ACCESS, PKEY | PORT | QKEY}},
+	{IBV_QPS_RTS,
+	 IBV_QPS_RTS,
+	 {0, 0, 0},
+	 {CUR | ACCESS | ALT | MIG | MIN_RNR, CUR | ACCESS | ALT | MIG, CUR | QKEY}},
+	{IBV_QPS_RTS, IBV_QPS_SQD, {0, 0, 0}, {SQD_EVENT, SQD_EVENT, SQD_EVENT}},
+	{IBV_QPS_SQD,
+	 IBV_QPS_RTS,
+	 {0, 0, 0},
+	 {CUR | ALT | ACCESS | MIN_RNR | MIG, CUR | ALT | ACCESS | MIG, CUR | QKEY}},
+	{IBV_QPS_SQD,
+	 IBV_QPS_SQD,
+	 {0, 0, 0},
+	 {PORT | AV | TIMEOUT | RETRY | RNR | RD | DEST_RD | ALT | ACCESS | PKEY | MIN_RNR | MIG,
+	  AV | ALT | ACCESS | PKEY | MIG, PKEY | QKEY}},
+};
+
+/* UC and UD only: an RC QP has no SQE. */
+static const struct row out_of_error = {IBV_QPS_SQE, IBV_QPS_RTS, {-1, 0, 0}, {0, CUR | ACCESS, CUR | QKEY}};
+
+static const struct row *find(enum ibv_qp_state from, enum ibv_qp_state to, int type)
+{
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i].from == from && rows[i].to == to)
+			return &rows[i];
+	return from == IBV_QPS_SQE && to == IBV_QPS_RTS && types[type] != IBV_QPT_RC ? &out_of_error : NULL;
+}
+
+static int check(int type, enum ibv_qp_state from, enum ibv_qp_state to, int mask, struct refusal *why)
+{
+	return qp_transition_check(types[type], from, to, mask | IBV_QP_STATE, why);
+}
+
+/* Every attribute that is missing or too much is found, and named. */
+static void check_row(const struct row *row, int type)
+{
+	int required = row->required[type], optional = row->optional[type];
+	struct refusal why;
+
+	assert_int_equal(check(type, row->from, row->to, required, &why), 0);
+	assert_int_equal(check(type, row->from, row->to, required | optional, &why), 0);
+	for (int bit = 1; bit <= 1 << LAST_ATTRIBUTE; bit <<= 1) {
+		if (bit == IBV_QP_STATE || bit == IBV_QP_CAP)
+			continue;
+		if (required & bit) {
+			assert_int_equal(check(type, row->from, row->to, (required | optional) & ~bit, &why), -EINVAL);
+			assert_int_equal(why.rule, RULE_MODIFY_MISSING);
+			assert_int_equal(why.args[3], bit);
+		} else if (optional & bit) {
+			assert_int_equal(check(type, row->from, row->to, required | bit, &why), 0);
+		} else {
+			if (check(type, row->from, row->to, required | bit, &why) != -EINVAL)
+				fail_msg("type %d from %d to %d takes attribute %#x", types[type], row->from, row->to, bit);
+			assert_int_equal(why.rule, RULE_MODIFY_NOT_ALLOWED);
+			assert_int_equal(why.args[3], bit);
+		}
+	}
+}
+
+static void transitions(void **state)
+{
+	struct refusal why;
+
+	(void)state;
+	for (int type = 0; type < TYPES; type++) {
+		for (int from = IBV_QPS_RESET; from < STATES; from++) {
+			for (int to = IBV_QPS_RESET; to < STATES; to++) {
+				const struct row *row = find(from, to, type);
+
+				if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
+					continue;
+				if (row) {
+					check_row(row, type);
+					continue;
+				}
+				if (check(type, from, to, 0, &why) != -EINVAL)
+					fail_msg("type %d goes from %d to %d", types[type], from, to);
+				assert_int_equal(why.rule, RULE_MODIFY_TRANSITION);
+			}
+		}
+	}
+}
+
+/* IBTA 10.3.1: RESET from anywhere, ERR from anywhere but there; neither takes attributes. */
+static void reset_and_error(void **state)
+{
+	struct refusal why;
+
+	(void)state;
+	for (int type = 0; type < TYPES; type++) {
+		for (int from = IBV_QPS_RESET; from < STATES; from++) {
+			assert_int_equal(check(type, from, IBV_QPS_RESET, 0, &why), 0);
+			if (from != IBV_QPS_RESET)
+				assert_int_equal(check(type, from, IBV_QPS_ERR, 0, &why), 0);
+			for (int bit = 1; bit <= 1 << LAST_ATTRIBUTE; bit <<= 1) {
+				if (bit == IBV_QP_STATE || bit == IBV_QP_CUR_STATE)
+					continue;
+				assert_int_equal(check(type, from, IBV_QPS_RESET, bit, &why), -EINVAL);
+				assert_int_equal(check(type, from, IBV_QPS_ERR, bit, &why), -EINVAL);
+			}
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(transitions),
+		cmocka_unit_test(reset_and_error),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
