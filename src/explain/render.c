@@ -106,6 +106,9 @@ static void add_sentence(struct text *out, const char *text, const uint64_t *arg
 
 static void add_subject(struct text *out, const char *device, const struct explain_subject *subject)
 {
+	/* NULL for a number that the C library does not know, as a program can put it into a record. */
+	const char *error = strerrorname_np(subject->error);
+
 	add(out, "%s", device);
 	if (subject->qpn)
 		add(out, " qp 0x%x", subject->qpn);
@@ -114,7 +117,7 @@ static void add_subject(struct text *out, const char *device, const struct expla
 		if (subject->wr_id)
 			add(out, " wr_id %" PRIu64, subject->wr_id);
 		if (subject->error)
-			add(out, " → %s", strerrorname_np(subject->error));
+			add(out, " → %s", error ? error : "unknown error");
 	} else if (subject->syndrome) {
 		if (subject->receive)
 			add(out, " receive");

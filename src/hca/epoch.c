@@ -80,6 +80,28 @@ bool epoch_passed(uint64_t stamp)
 	return true;
 }
 
+static bool others_use_it(uint64_t stamp)
+{
+	for (struct epoch_slot *slot = __atomic_load_n(&slots, __ATOMIC_ACQUIRE); slot; slot = slot->next) {
+		uint64_t active = __atomic_load_n(&slot->active, __ATOMIC_SEQ_CST);
+
+		if (active && active < stamp && !__atomic_load_n(&slot->waits, __ATOMIC_SEQ_CST))
+			return true;
+	}
+	return false;
+}
+
+/* Two that wait for each other's sections find each other waiting; the exchanges order that as epoch_enter's does. */
+void epoch_wait(uint64_t stamp)
+{
+	uint32_t *waits = &epoch_this_thread->waits;
+
+	__atomic_exchange_n(waits, 1, __ATOMIC_SEQ_CST);
+	while (others_use_it(stamp))
+		sched_yield();
+	__atomic_exchange_n(waits, 0, __ATOMIC_SEQ_CST);
+}
+
 void epoch_synchronize(void)
 {
 	uint64_t stamp = epoch_retire();
@@ -94,6 +116,7 @@ void epoch_after_fork(void)
 		if (slot == epoch_this_thread)
 			continue;
 		slot->active = 0;
+		slot->waits = 0;
 		slot->owned = 0;
 	}
 }

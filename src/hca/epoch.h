@@ -7,6 +7,8 @@
  * its own, says since which epoch. Whoever takes something out of reach stamps it (epoch_retire) and may reuse or free
  * it once no section older than the stamp is left (epoch_passed, or epoch_synchronize to wait for it).
  *
+ * What was taken back but not freed (a window that was unbound) can be waited for inside a section, with epoch_wait.
+ *
  * Slots belong to threads and stay in one list of the process for reuse; a thread returns its slot when it ends.
  * Sections nest. epoch_synchronize must not be called inside one.
  */
@@ -21,6 +23,7 @@ struct epoch_slot {
 	uint64_t active; /* atomic; 0: outside of any section, else the epoch at its beginning */
 	uint32_t depth;	 /* of nesting; the owning thread's */
 	uint32_t owned;	 /* atomic; 1: belongs to a living thread */
+	uint32_t waits;	 /* atomic; 1: in epoch_wait */
 	struct epoch_slot *next;
 } __attribute__((aligned(128)));
 
@@ -66,6 +69,13 @@ bool epoch_passed(uint64_t stamp);
 
 /** Retires and waits until it has passed. Not inside a section. */
 void epoch_synchronize(void);
+
+/**
+ * Waits, inside a section, until the sections of others that began before @stamp have ended: what was taken out of reach
+ * before @stamp is used no more. Sections that wait here themselves do not count, so the caller, too, must use nothing
+ * that it found in its section before (but what is merely not to be freed), and hold no lock that others may want.
+ */
+void epoch_wait(uint64_t stamp);
 
 /** In a forked child: the other threads are gone, their sections with them. */
 void epoch_after_fork(void);

@@ -41,7 +41,7 @@ struct inflight {
 struct requester {
 	enum requester_state state;
 	bool running;	   /* a thread is in requester_run */
-	bool delivering;   /* and has let go of the lock: memory of what is in flight is being read */
+	bool delivering;   /* and has let go of the lock: what is in flight is not to be completed by others */
 	const uint8_t *ring;
 	uint32_t block_count; /* power of two, or 0 */
 	const uint32_t *dbrec;

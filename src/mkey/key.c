@@ -123,15 +123,18 @@ static void retire(struct mkey *key, struct mapping *map, uint64_t stamp)
 	key->retired = map;
 }
 
-void mkey_publish(struct mkey *key, struct mapping *next)
+uint64_t mkey_publish(struct mkey *key, struct mapping *next)
 {
 	struct mapping *old = key->mapping;
+	uint64_t stamp;
 
 	__atomic_store_n(&key->mapping, next, __ATOMIC_RELEASE);
 	window_count(key->hca, next, 1);
 	window_count(key->hca, old, -1);
-	retire(key, old, epoch_retire());
+	stamp = epoch_retire();
+	retire(key, old, stamp);
 	pthread_mutex_unlock(&key->lock);
+	return stamp;
 }
 
 void mkey_discard(struct mkey *key, struct mapping *next)

@@ -156,7 +156,8 @@ void mkey_delete(struct mkey *key);
  * memory (unlocked). Ends with mkey_publish or mkey_discard.
  */
 struct mapping *mkey_edit(struct mkey *key);
-void mkey_publish(struct mkey *key, struct mapping *next);
+/** Returns the epoch stamp of the mapping before (hca/epoch.h). */
+uint64_t mkey_publish(struct mkey *key, struct mapping *next);
 void mkey_discard(struct mkey *key, struct mapping *next);
 
 /** "memory region", "type 2 window", … */

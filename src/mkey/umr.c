@@ -144,11 +144,23 @@ static int apply(const struct walk_access *access, const struct mkey *key, struc
 	return 0;
 }
 
-int umr_execute(const struct walk_access *access, const uint8_t *wqe, size_t bytes, struct refusal *why)
+/*
+ * An invalidation, an unbinding, a window bound to another range. A live mkey that is configured anew is not counted:
+ * who does that has waited for the requests that use it, and is not to wait for those of others.
+ */
+static bool revokes(const struct mapping *old, const struct mapping *next)
+{
+	return !old->free && (next->free || next->kind == KEY_WINDOW_1 || next->kind == KEY_WINDOW_2);
+}
+
+int umr_execute(const struct walk_access *access, const uint8_t *wqe, size_t bytes, uint64_t *revoked,
+		struct refusal *why)
 {
 	struct mapping *next;
 	struct mkey *key;
+	uint64_t stamp;
 	struct umr umr;
+	bool revoking;
 	int error = parse(&umr, wqe, bytes, why);
 
 	if (error)
@@ -164,11 +176,15 @@ int umr_execute(const struct walk_access *access, const uint8_t *wqe, size_t byt
 	error = check_key(access, &umr, key, next, why);
 	if (!error)
 		error = apply(access, key, next, &umr, why);
-	if (error)
+	if (error) {
 		mkey_discard(key, next);
-	else
-		mkey_publish(key, next);
-	return error;
+		return error;
+	}
+	revoking = revokes(key->mapping, next);
+	stamp = mkey_publish(key, next);
+	if (revoking)
+		*revoked = stamp;
+	return 0;
 }
 
 /* IBTA C10-58 and mlx5-formats 6, point 51: only keys that were made for it can be invalidated from afar. */

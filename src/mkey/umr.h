@@ -21,9 +21,10 @@ enum umr_flags {
  * Executes a UMR WQE. @wqe: all of it, host copy in one piece, beginning with the control segment; @bytes its length.
  * @access: domain and QP of the poster.
  * Returns 0, or -EACCES / -EINVAL with @why filled and the key unchanged (mlx5-formats 1.8: any failure completes
- * with MW_BIND_ERR).
+ * with MW_BIND_ERR). @revoked: set if the request took rights back; it may complete once that epoch stamp has passed.
  */
-int umr_execute(const struct walk_access *access, const uint8_t *wqe, size_t bytes, struct refusal *why);
+int umr_execute(const struct walk_access *access, const uint8_t *wqe, size_t bytes, uint64_t *revoked,
+		struct refusal *why);
 
 /** Checks a remote invalidation (SEND with invalidate) without acting: rights, domain, QP. 0 or -EACCES with @why. */
 int invalidate_check(const struct walk_access *access, uint32_t rkey, struct refusal *why);

@@ -361,14 +361,34 @@ static enum progress fail_start(struct hca_qp *qp, const struct wqe *wqe, uint8_
 	return PROGRESS_NONE;
 }
 
+/* IBTA 10.6.5: an invalidation completes when nobody uses what it took back, such as a READ that is being answered. */
+static void let_transfers_end(struct hca_qp *qp, uint64_t stamp)
+{
+	if (epoch_passed(stamp))
+		return;
+	qp->requester.delivering = true;
+	queue_unlock(&qp->lock);
+	epoch_wait(stamp);
+	queue_lock(&qp->lock);
+	qp->requester.delivering = false;
+}
+
 static enum progress start_local(struct hca_qp *qp, const struct wqe *wqe)
 {
+	struct inflight *entry;
+	uint64_t revoked = 0;
 	struct refusal why;
 
 	if (wqe_opcodes[wqe->opcode].class == WQE_CLASS_UMR &&
-	    umr_execute(&qp->access, wqe->bytes, wqe->size, &why))
+	    umr_execute(&qp->access, wqe->bytes, wqe->size, &revoked, &why))
 		return fail_start(qp, wqe, MLX5_CQE_SYNDROME_MW_BIND_ERR, &why);
-	push(&qp->requester, wqe)->done = true;
+	entry = push(&qp->requester, wqe);
+	if (revoked)
+		let_transfers_end(qp, revoked);
+	/* Reset meanwhile: there is no entry any more. */
+	if (qp->requester.state == REQUESTER_IDLE)
+		return PROGRESS_NONE;
+	entry->done = true;
 	complete_front(qp);
 	return PROGRESS_MADE;
 }
@@ -701,7 +721,8 @@ static bool place(struct hca_qp *qp, struct inflight *entry, uint64_t offset, st
 		fail_front(qp, (uint8_t)syndrome, &why);
 		return false;
 	}
-	stream_copy(&sink, payload, payload->length);
+	if (payload->length)
+		stream_copy(&sink, payload, payload->length);
 	return true;
 }
 

@@ -547,7 +547,7 @@ static enum responder_state acknowledge(struct request *request)
 
 	if (request->replied)
 		request->reply->msn = request->qp->responder.msn;
-	else if (packet->acknowledge)
+	else if (packet->acknowledge && transport_of(request->qp->type)->reliable)
 		begin_reply(request, MESSAGE_ACKNOWLEDGE, psn_add(packet->psn, packet->count - 1), AETH_ACK);
 	return RESPONDER_DONE;
 }

@@ -42,7 +42,7 @@ void requester_timer(struct timer *timer);
 /** Raises SQ_DRAINED if the queue is to be drained and has no WQE under way. The lock is held. */
 void requester_check_drained(struct hca_qp *qp);
 
-/** A request arrived: executes it; builds the reply in run_slot(@run) and returns true if there is one. Lock held. */
+/** A request arrived: executes it; builds @reply and returns true if there is one. Lock held. */
 bool responder_receive(struct hca_qp *qp, const struct packet *packet, struct packet *reply);
 
 /** Flushes the receive queue (not an SRQ). The lock is held. */

@@ -317,6 +317,7 @@ static void foreign_objects(void **state)
 	struct ibv_parent_domain_init_attr domain = {0};
 	struct ibv_alloc_dm_attr dm_attr = {.length = 64};
 	struct ibv_dm *foreign_dm = ibv_alloc_dm(server.context, &dm_attr);
+	struct ibv_comp_channel *foreign_channel = ibv_create_comp_channel(server.context);
 	struct ibv_mw *mw = side_alloc_mw(&client, IBV_MW_TYPE_1);
 	struct ibv_mw_bind bind = {.bind_info = {.mr = server.mr, .addr = side_address(&server, 0), .length = 8}};
 	struct ibv_qp *qp;
@@ -324,6 +325,7 @@ static void foreign_objects(void **state)
 	(void)state;
 	assert_non_null(foreign_srq);
 	assert_non_null(foreign_dm);
+	assert_non_null(foreign_channel);
 #define REFUSE_QP(member, value)                                                                                       \
 	do {                                                                                                           \
 		bad = good;                                                                                            \
@@ -349,6 +351,8 @@ static void foreign_objects(void **state)
 	bad.srq = foreign_srq;
 	expect_null(ibv_create_qp_ex(client.context, &bad), EINVAL);
 	expect_null(ibv_create_srq_ex(client.context, &srq_ex), EINVAL);
+	/* The kernel knows the descriptors of the context only. */
+	expect_null(ibv_create_cq(client.context, 1, NULL, foreign_channel, 0), EBADF);
 	expect_null(ibv_alloc_parent_domain(client.context, &domain), EINVAL);
 	expect_null(ibv_reg_dm_mr(client.pd, foreign_dm, 0, 64, IBV_ACCESS_ZERO_BASED), EINVAL);
 	expect_error(ibv_rereg_mr(client.mr, IBV_REREG_MR_CHANGE_PD, server.pd, NULL, 0, 0), IBV_REREG_MR_ERR_CMD);
@@ -363,6 +367,7 @@ static void foreign_objects(void **state)
 	expect_error(ibv_destroy_qp(qp), 0);
 	expect_error(ibv_destroy_srq(foreign_srq), 0);
 	expect_error(ibv_free_dm(foreign_dm), 0);
+	expect_error(ibv_destroy_comp_channel(foreign_channel), 0);
 	expect_all_works(HERE);
 }
 

@@ -18,7 +18,7 @@
 
 enum {
 	RQ_ENTRIES = 8,
-	RQ_SHIFT = 4, /* one segment */
+	RQ_SHIFT = 4,            /* one segment */
 	SQ_START_PSN = 0xfffffe, /* wraps soon */
 	ALL_ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 		     IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND,
@@ -179,17 +179,17 @@ static inline void raw_qp_connect(struct device *device, struct raw_qp *end, uin
 					       (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS)),
 			 0);
 	attr.qp_state = IBV_QPS_RTR;
-	assert_int_equal(hca_qp_modify(end->qp, &attr,
-				       IBV_QP_STATE |
-					       (ud ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN) |
-					       (rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0)),
-			 0);
+	assert_int_equal(
+		hca_qp_modify(end->qp, &attr,
+			      IBV_QP_STATE | (ud ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN) |
+				      (rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0)),
+		0);
 	attr.qp_state = IBV_QPS_RTS;
 	assert_int_equal(hca_qp_modify(end->qp, &attr,
 				       IBV_QP_STATE | IBV_QP_SQ_PSN |
 					       (rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-							       IBV_QP_MAX_QP_RD_ATOMIC :
-						     0)),
+								IBV_QP_MAX_QP_RD_ATOMIC
+						   : 0)),
 			 0);
 }
 
@@ -199,7 +199,8 @@ static inline void raw_qp_connect(struct device *device, struct raw_qp *end, uin
 static inline void put_wqe(struct raw_qp *end, const void *segments, uint32_t count, uint32_t blocks)
 {
 	for (uint32_t i = 0; i < count; i++)
-		memcpy(end->sq + (end->posted * 64 + i * 16) % (end->blocks * 64), (const uint8_t *)segments + i * 16, 16);
+		memcpy(end->sq + (end->posted * 64 + i * 16) % (end->blocks * 64), (const uint8_t *)segments + i * 16,
+		       16);
 	end->posted = (uint16_t)(end->posted + blocks);
 }
 

@@ -221,7 +221,7 @@ static void responses_of_the_wrong_length(void **state)
 		uint32_t length;
 	} bad[] = {
 		{PLACE_FIRST, 2 * MTU}, {PLACE_FIRST, 2 * MTU + 1}, {PLACE_FIRST, 100},
-		{PLACE_ONLY, MTU},	{PLACE_ONLY, 2 * MTU + 1},  {PLACE_ONLY, 0},
+		{PLACE_ONLY, MTU},      {PLACE_ONLY, 2 * MTU + 1},  {PLACE_ONLY, 0},
 	};
 
 	(void)state;
@@ -288,9 +288,8 @@ static void path_mtu_beyond_the_enum(void **state)
 	(void)state;
 	assert_int_equal(hca_qp_modify(end.qp, &attr, IBV_QP_STATE), 0);
 	attr.qp_state = IBV_QPS_INIT;
-	assert_int_equal(hca_qp_modify(end.qp, &attr,
-				       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-			 0);
+	assert_int_equal(
+		hca_qp_modify(end.qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), 0);
 	attr.qp_state = IBV_QPS_RTR;
 	attr.ah_attr = (struct ibv_ah_attr){.is_global = 1, .port_num = 1};
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
