@@ -19,15 +19,15 @@
 #define ENTRY_LATER(body, type, parameters)
 #define ENTRY_UNSUPPORTED(body, type, parameters)
 
-#define SYMBOL(name, version, state, kind, test, type, parameters, arguments)                                \
+#define SYMBOL(name, version, state, kind, test, type, parameters, arguments)                                          \
 	ENTRY_##state(softhca_##name, type, parameters)
-#define OLD(name, suffix, version, state, kind, test, type, parameters, arguments)                           \
+#define OLD(name, suffix, version, state, kind, test, type, parameters, arguments)                                     \
 	ENTRY_##state(softhca_##name##_##suffix, type, parameters)
 #include "abi/verbs.def"
 
-#define SYMBOL(name, version, state, kind, test, type, parameters, arguments)                                \
+#define SYMBOL(name, version, state, kind, test, type, parameters, arguments)                                          \
 	ENTRY_##state(softhca_##name, type, parameters)
-#define OLD(name, suffix, version, state, kind, test, type, parameters, arguments)                           \
+#define OLD(name, suffix, version, state, kind, test, type, parameters, arguments)                                     \
 	ENTRY_##state(softhca_##name##_##suffix, type, parameters)
 #include "abi/mlx5dv.def"
 

@@ -22,14 +22,14 @@
 
 #define REFUSE_ERRNO(call) return softhca_not_supported(call);
 #define REFUSE_NEGATIVE_ERRNO(call) return -softhca_not_supported(call);
-#define REFUSE_MINUS_ONE(call)                                                                               \
-	errno = softhca_not_supported(call);                                                                 \
+#define REFUSE_MINUS_ONE(call)                                                                                         \
+	errno = softhca_not_supported(call);                                                                           \
 	return -1;
-#define REFUSE_NULL_ERRNO(call)                                                                              \
-	errno = softhca_not_supported(call);                                                                 \
+#define REFUSE_NULL_ERRNO(call)                                                                                        \
+	errno = softhca_not_supported(call);                                                                           \
 	return NULL;
-#define REFUSE_ZERO(call)                                                                                    \
-	errno = softhca_not_supported(call);                                                                 \
+#define REFUSE_ZERO(call)                                                                                              \
+	errno = softhca_not_supported(call);                                                                           \
 	return 0;
 #define REFUSE_NOTHING(call) softhca_not_supported(call);
 
@@ -44,33 +44,32 @@
 #define BODY_LATER(kind, call, body, arguments) REFUSE_##kind(call)
 #define BODY_UNSUPPORTED(kind, call, body, arguments) REFUSE_##kind(call)
 
-#define DEFINE(front, versioned_name, type, parameters, ...)                                                 \
-	EXPORT type front parameters;                                                                        \
-	__asm__(".symver " #front ", " versioned_name);                                                      \
-	type front parameters                                                                                \
-	{                                                                                                    \
-		__VA_ARGS__                                                                                  \
+#define DEFINE(front, versioned_name, type, parameters, ...)                                                           \
+	EXPORT type front parameters;                                                                                  \
+	__asm__(".symver " #front ", " versioned_name);                                                                \
+	type front parameters                                                                                          \
+	{                                                                                                              \
+		__VA_ARGS__                                                                                            \
 	}
 
-#define SYMBOL(name, version, state, kind, test, type, parameters, arguments)                                \
-	DEFINE(front_##name, #name "@@" version, type, parameters,                                           \
-	       BODY_##state(kind, #name, softhca_##name, arguments))                                         \
-	_Static_assert(__builtin_types_compatible_p(__typeof__(name), __typeof__(front_##name)),             \
+#define SYMBOL(name, version, state, kind, test, type, parameters, arguments)                                          \
+	DEFINE(front_##name, #name "@@" version, type, parameters,                                                     \
+	       BODY_##state(kind, #name, softhca_##name, arguments))                                                   \
+	_Static_assert(__builtin_types_compatible_p(__typeof__(name), __typeof__(front_##name)),                       \
 		       #name ": the table and the header disagree");
 
-#define STUB(name, version, kind, test)                                                                      \
+#define STUB(name, version, kind, test)                                                                                \
 	DEFINE(front_##name, #name "@@" version, RETURNS_##kind, (void), REFUSE_##kind(#name))
 
-#define DATA(name, version, test, type)                                                                      \
-	EXPORT extern type name;                                                                             \
+#define DATA(name, version, test, type)                                                                                \
+	EXPORT extern type name;                                                                                       \
 	type name;
 
-#define OLD(name, suffix, version, state, kind, test, type, parameters, arguments)                           \
-	DEFINE(front_##name##_##suffix, #name "@" version, type, parameters,                                 \
+#define OLD(name, suffix, version, state, kind, test, type, parameters, arguments)                                     \
+	DEFINE(front_##name##_##suffix, #name "@" version, type, parameters,                                           \
 	       BODY_##state(kind, #name "@" version, softhca_##name##_##suffix, arguments))
 
-#define OLD_STUB(name, suffix, version, kind, test)                                                          \
-	DEFINE(front_##name##_##suffix, #name "@" version, RETURNS_##kind, (void),                           \
-	       REFUSE_##kind(#name "@" version))
+#define OLD_STUB(name, suffix, version, kind, test)                                                                    \
+	DEFINE(front_##name##_##suffix, #name "@" version, RETURNS_##kind, (void), REFUSE_##kind(#name "@" version))
 
 #endif

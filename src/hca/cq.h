@@ -21,8 +21,8 @@ struct hca_cq {
 	uint32_t *dbrec;
 	uint32_t producer_index; /* free running */
 	bool armed, armed_solicited;
-	bool fired;		 /* fired_sn is valid */
-	uint8_t fired_sn;	 /* arm_sn of the last arming that fired */
+	bool fired;       /* fired_sn is valid */
+	uint8_t fired_sn; /* arm_sn of the last arming that fired */
 	uint8_t armed_sn;
 	bool timestamps, ignore_overrun, overrun;
 	uint32_t number;
@@ -30,29 +30,29 @@ struct hca_cq {
 	struct event_queue *channel;
 	struct event_source completion;
 	struct event_source error; /* IBV_EVENT_CQ_ERR */
-	uint32_t references;	   /* atomic: QPs, SRQs */
+	uint32_t references;       /* atomic: QPs, SRQs */
 	/* moderation: an event waits for more CQEs or for time */
 	uint16_t moderate_count, moderate_period_us;
-	uint16_t waiting;	   /* CQEs since arming that would have raised the event */
+	uint16_t waiting; /* CQEs since arming that would have raised the event */
 	struct timer moderate_timer;
-	struct watch watch;	   /* of a CQ that its program arms by hand */
+	struct watch watch; /* of a CQ that its program arms by hand */
 };
 
 /* A completion, host order unless the type says otherwise. */
 struct completion {
-	uint8_t opcode;	      /* MLX5_CQE_* */
-	uint8_t send_opcode;  /* requester: opcode of the WQE */
+	uint8_t opcode;      /* MLX5_CQE_* */
+	uint8_t send_opcode; /* requester: opcode of the WQE */
 	bool solicited;
-	bool grh;	      /* responder: UD */
+	bool grh;                          /* responder: UD */
 	uint8_t syndrome, vendor_syndrome; /* MLX5_CQE_REQ_ERR, RESP_ERR */
 	uint8_t sl;
 	uint16_t wqe_counter;
 	uint32_t user_index;
-	uint32_t qpn;	      /* local */
-	uint32_t remote_qpn;  /* responder: UD */
+	uint32_t qpn;        /* local */
+	uint32_t remote_qpn; /* responder: UD */
 	uint32_t byte_count;
-	__be32 immediate;     /* or invalidated rkey, or pkey index */
-	bool event;	      /* raise the event even if not armed for it (CE 3, mlx5-formats 6 point 45) */
+	__be32 immediate; /* or invalidated rkey, or pkey index */
+	bool event;       /* raise the event even if not armed for it (CE 3, mlx5-formats 6 point 45) */
 };
 
 /**

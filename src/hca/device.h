@@ -28,17 +28,17 @@ struct hca {
 	size_t gid_count;
 	__be64 guid;
 	struct id_table keys;
-	uint8_t *key_tags;	/* of direct keys by index & KEY_TAGS_MASK: next tag (see mkey/key.c) */
+	uint8_t *key_tags; /* of direct keys by index & KEY_TAGS_MASK: next tag (see mkey/key.c) */
 	struct id_table cqs;
 	struct id_table srqs;
 	struct explain_log *explain_log;
 	struct dm_pool dm;
 	struct timers timers;
-	pthread_mutex_t lock;	/* of PD numbers, the list of contexts; taken first, held shortly */
+	pthread_mutex_t lock;        /* of PD numbers, the list of contexts; taken first, held shortly */
 	pthread_mutex_t atomic_lock; /* leaf; of atomics on memory that is not one aligned word */
 	uint32_t next_pd;
-	uint64_t next_serial;	/* atomic; of keys */
-	uint64_t random_state;	/* atomic; of hca_random() */
+	uint64_t next_serial;  /* atomic; of keys */
+	uint64_t random_state; /* atomic; of hca_random() */
 	const struct link *link;
 };
 

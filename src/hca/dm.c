@@ -29,8 +29,7 @@ static void pool_lock(struct dm_pool *pool)
 {
 	pid_t self = getpid(), holder = 0;
 
-	while (!__atomic_compare_exchange_n(&pool->owner, &holder, self, false, __ATOMIC_ACQUIRE,
-					    __ATOMIC_RELAXED)) {
+	while (!__atomic_compare_exchange_n(&pool->owner, &holder, self, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
 		if (holder == self) {
 			sched_yield();
 			holder = 0;

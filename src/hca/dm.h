@@ -23,8 +23,8 @@
 #define DM_BLOCKS (LIMIT_MAX_DM_SIZE / DM_BLOCK)
 
 struct dm_pool {
-	pid_t owner;     /* atomic; the process that holds the lock, or 0 */
-	uint8_t *memory; /* LIMIT_MAX_DM_SIZE bytes, aligned to that; NULL until the first allocation */
+	pid_t owner;             /* atomic; the process that holds the lock, or 0 */
+	uint8_t *memory;         /* LIMIT_MAX_DM_SIZE bytes, aligned to that; NULL until the first allocation */
 	uint8_t used[DM_BLOCKS]; /* per block: 1 if allocated */
 };
 

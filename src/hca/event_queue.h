@@ -18,8 +18,8 @@
 struct event_source {
 	struct event_source *next; /* in the queue's FIFO, NULL-terminated */
 	uint32_t pending;          /* events not yet taken; 0: not listed */
-	int type;     /* enum ibv_event_type for asynchronous events, unused for completion events */
-	void *object; /* the driver's object (struct user_cq *, user_qp *, …) */
+	int type;                  /* enum ibv_event_type for asynchronous events, unused for completion events */
+	void *object;              /* the driver's object (struct user_cq *, user_qp *, …) */
 };
 
 struct event_queue {

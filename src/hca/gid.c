@@ -65,12 +65,11 @@ static void add_gid(struct gid_table *table, const struct interface *interface, 
 /* fe80::/64 with the modified EUI-64 of the MAC address (RFC 4291, appendix A). */
 static union ibv_gid link_local_gid(const uint8_t mac[6])
 {
-	return (union ibv_gid){.raw = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe,
-				       mac[3], mac[4], mac[5]}};
+	return (union ibv_gid){
+		.raw = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]}};
 }
 
-static void add_ipv4(struct gid_table *table, const struct interface *interface,
-		     const struct in_addr *address)
+static void add_ipv4(struct gid_table *table, const struct interface *interface, const struct in_addr *address)
 {
 	union ibv_gid gid;
 
@@ -80,8 +79,7 @@ static void add_ipv4(struct gid_table *table, const struct interface *interface,
 }
 
 /* The link-local address the kernel made of the MAC stands in the table already. */
-static void add_ipv6(struct gid_table *table, const struct interface *interface,
-		     const struct in6_addr *address)
+static void add_ipv6(struct gid_table *table, const struct interface *interface, const struct in6_addr *address)
 {
 	union ibv_gid gid, first = link_local_gid(interface->mac);
 
@@ -108,8 +106,7 @@ static bool has_address(const struct ifaddrs *list, const struct interface *inte
 	return false;
 }
 
-static void add_interface(struct gid_table *table, const struct ifaddrs *list,
-			  const struct interface *interface)
+static void add_interface(struct gid_table *table, const struct ifaddrs *list, const struct interface *interface)
 {
 	union ibv_gid gid = link_local_gid(interface->mac);
 	const struct ifaddrs *entry;
@@ -120,27 +117,21 @@ static void add_interface(struct gid_table *table, const struct ifaddrs *list,
 			add_ipv4(table, interface, &((const struct sockaddr_in *)entry->ifa_addr)->sin_addr);
 	for (entry = list; entry; entry = entry->ifa_next)
 		if (is_address_of(entry, interface, AF_INET6))
-			add_ipv6(table, interface,
-				 &((const struct sockaddr_in6 *)entry->ifa_addr)->sin6_addr);
+			add_ipv6(table, interface, &((const struct sockaddr_in6 *)entry->ifa_addr)->sin6_addr);
 }
 
 /* Tunnels have no MAC address: a locally administered one stands for it. */
 static void set_mac(struct interface *interface, const struct sockaddr_ll *link)
 {
-	const uint8_t made_up[6] = {2,
-				    0,
-				    link->sll_ifindex >> 24,
-				    link->sll_ifindex >> 16,
-				    link->sll_ifindex >> 8,
-				    link->sll_ifindex};
+	const uint8_t made_up[6] = {
+		2, 0, link->sll_ifindex >> 24, link->sll_ifindex >> 16, link->sll_ifindex >> 8, link->sll_ifindex};
 
 	memcpy(interface->mac, link->sll_halen == 6 ? link->sll_addr : made_up, 6);
 }
 
 static int by_ifindex(const void *left, const void *right)
 {
-	uint32_t a = ((const struct interface *)left)->ifindex,
-		 b = ((const struct interface *)right)->ifindex;
+	uint32_t a = ((const struct interface *)left)->ifindex, b = ((const struct interface *)right)->ifindex;
 
 	return a < b ? -1 : a > b;
 }
@@ -153,8 +144,8 @@ static size_t collect(const struct ifaddrs *list, struct interface *interfaces)
 	size_t count = 0;
 
 	for (entry = list; entry && count < MAX_INTERFACES; entry = entry->ifa_next) {
-		if (!entry->ifa_addr || entry->ifa_addr->sa_family != AF_PACKET ||
-		    entry->ifa_flags & IFF_LOOPBACK || ~entry->ifa_flags & (IFF_UP | IFF_RUNNING))
+		if (!entry->ifa_addr || entry->ifa_addr->sa_family != AF_PACKET || entry->ifa_flags & IFF_LOOPBACK ||
+		    ~entry->ifa_flags & (IFF_UP | IFF_RUNNING))
 			continue;
 		interface = &interfaces[count];
 		interface->name = entry->ifa_name;

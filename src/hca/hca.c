@@ -47,8 +47,8 @@ uint64_t hca_random(struct hca *hca)
 static __be64 make_guid(const struct hca *hca)
 {
 	const uint8_t *mac = hca->gids[0].mac;
-	const uint8_t bytes[8] = {mac[0] | 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4],
-				  (uint8_t)(mac[5] + hca->index)};
+	const uint8_t bytes[8] = {mac[0] | 2, mac[1], mac[2], 0xff,
+				  0xfe,       mac[3], mac[4], (uint8_t)(mac[5] + hca->index)};
 	__be64 guid;
 
 	memcpy(&guid, bytes, sizeof(guid));

@@ -77,18 +77,18 @@ uint32_t hca_pd_number(const struct hca_pd *pd);
 struct hca *hca_pd_device(const struct hca_pd *pd);
 
 enum mr_kind {
-	MR_MEMORY,	/* plain virtual memory of this process */
-	MR_ON_DEMAND,	/* explicit on-demand: pages are checked at access, not at registration */
-	MR_IMPLICIT,	/* implicit on-demand: the whole address space */
+	MR_MEMORY,        /* plain virtual memory of this process */
+	MR_ON_DEMAND,     /* explicit on-demand: pages are checked at access, not at registration */
+	MR_IMPLICIT,      /* implicit on-demand: the whole address space */
 	MR_DEVICE_MEMORY, /* memory of ibv_alloc_dm */
-	MR_NULL,	/* ibv_alloc_null_mr: reads give zeros, writes are discarded */
+	MR_NULL,          /* ibv_alloc_null_mr: reads give zeros, writes are discarded */
 };
 
 struct hca_mr_attr {
 	enum mr_kind kind;
-	void *addr;	 /* memory of byte 0; for MR_DEVICE_MEMORY its host address; NULL for IMPLICIT and NULL */
-	uint64_t start;	 /* address of byte 0 as requests name it (iova; 0 for zero-based keys) */
-	uint64_t length; /* bytes */
+	void *addr;          /* memory of byte 0; for MR_DEVICE_MEMORY its host address; NULL for IMPLICIT and NULL */
+	uint64_t start;      /* address of byte 0 as requests name it (iova; 0 for zero-based keys) */
+	uint64_t length;     /* bytes */
 	unsigned int access; /* enum ibv_access_flags; optional bits are ignored by the device */
 };
 
@@ -118,10 +118,10 @@ int hca_mw_alloc(struct hca_pd *pd, enum ibv_mw_type type, struct mkey **key);
 int hca_mw_dealloc(struct mkey *key);
 
 struct hca_mkey_attr {
-	uint16_t max_entries;	/* capacity in 16-byte translation entries, already rounded up to a multiple of 4 */
-	uint8_t bsf_octowords;	/* capacity for block setup: 0, 4 or 8 */
+	uint16_t max_entries;   /* capacity in 16-byte translation entries, already rounded up to a multiple of 4 */
+	uint8_t bsf_octowords;  /* capacity for block setup: 0, 4 or 8 */
 	bool remote_invalidate; /* en_rinval */
-	bool update_tag; /* a UMR may name the live key with a tag that differs from the current one */
+	bool update_tag;        /* a UMR may name the live key with a tag that differs from the current one */
 };
 
 /** Indirect key, free until a UMR configures it (mlx5-formats 4.3). */
@@ -134,13 +134,13 @@ uint32_t mkey_number(const struct mkey *key);
 /* ---- completion queues ---------------------------------------------------------------------------------------- */
 
 struct hca_cq_attr {
-	void *buffer;	      /* cqe_count * cqe_size bytes: zero, but for op_own, 0xf0 (invalid) */
-	uint32_t cqe_count;   /* power of two */
-	uint32_t cqe_size;    /* 64 or 128 */
-	uint32_t *dbrec;      /* two be32: [0] consumer index, [1] arm word (mlx5-formats 3.6) */
+	void *buffer;                /* cqe_count * cqe_size bytes: zero, but for op_own, 0xf0 (invalid) */
+	uint32_t cqe_count;          /* power of two */
+	uint32_t cqe_size;           /* 64 or 128 */
+	uint32_t *dbrec;             /* two be32: [0] consumer index, [1] arm word (mlx5-formats 3.6) */
 	struct event_queue *channel; /* completion channel, or NULL */
-	void *cookie;	      /* the driver's CQ: object of its completion and asynchronous events */
-	bool timestamps;      /* write the timestamp field */
+	void *cookie;                /* the driver's CQ: object of its completion and asynchronous events */
+	bool timestamps;             /* write the timestamp field */
 	bool ignore_overrun;
 };
 
@@ -168,12 +168,12 @@ int hca_cq_moderate(struct hca_cq *cq, uint16_t count, uint16_t period_us);
 /* ---- shared receive queues ------------------------------------------------------------------------------------ */
 
 struct hca_srq_attr {
-	void *buffer;	     /* linked list of entries, mlx5-formats 2.2 */
+	void *buffer; /* linked list of entries, mlx5-formats 2.2 */
 	uint32_t entry_count;
 	uint32_t entry_shift; /* log2 of the entry size */
-	uint32_t *dbrec;     /* one be32: counter of posted entries, 16 bits */
+	uint32_t *dbrec;      /* one be32: counter of posted entries, 16 bits */
 	uint32_t limit;
-	void *cookie;	     /* the driver's SRQ: object of its asynchronous events */
+	void *cookie; /* the driver's SRQ: object of its asynchronous events */
 };
 
 int hca_srq_create(struct hca_pd *pd, const struct hca_srq_attr *attr, struct hca_srq **srq);
@@ -193,21 +193,21 @@ int hca_srq_resize(struct hca_srq *srq, void *buffer, uint32_t entry_count,
 /* ---- queue pairs ---------------------------------------------------------------------------------------------- */
 
 struct hca_qp_attr {
-	enum ibv_qp_type type;	/* RC, UC, UD; XRC and DC later */
+	enum ibv_qp_type type; /* RC, UC, UD; XRC and DC later */
 	struct hca_pd *pd;
 	struct hca_cq *send_cq, *recv_cq; /* NULL where the type has none */
-	struct hca_srq *srq;	/* or NULL */
-	void *sq_buffer;	/* sq_wqebb_count * 64 bytes */
-	uint32_t sq_wqebb_count; /* power of two, or 0 */
+	struct hca_srq *srq;              /* or NULL */
+	void *sq_buffer;                  /* sq_wqebb_count * 64 bytes */
+	uint32_t sq_wqebb_count;          /* power of two, or 0 */
 	void *rq_buffer;
-	uint32_t rq_count;	/* power of two, or 0 */
-	uint32_t rq_shift;	/* log2 of the stride */
-	uint32_t *dbrec;	/* two be32: [0] receive, [1] send (MLX5_RCV_DBR, MLX5_SND_DBR) */
-	uint32_t user_index;	/* appears in the low 24 bits of srqn_uidx of every CQE of this QP (CQE version 1) */
-	void *cookie;		/* the driver's QP: object of its asynchronous events */
+	uint32_t rq_count;   /* power of two, or 0 */
+	uint32_t rq_shift;   /* log2 of the stride */
+	uint32_t *dbrec;     /* two be32: [0] receive, [1] send (MLX5_RCV_DBR, MLX5_SND_DBR) */
+	uint32_t user_index; /* appears in the low 24 bits of srqn_uidx of every CQE of this QP (CQE version 1) */
+	void *cookie;        /* the driver's QP: object of its asynchronous events */
 	/* For explanations only: the wr_id of the send WQE whose first block has the 16-bit @index. May be NULL. */
 	uint64_t (*wr_id_of)(const void *cookie, uint16_t index);
-	struct ibv_qp_cap cap;	/* as returned to the program, for ibv_query_qp */
+	struct ibv_qp_cap cap; /* as returned to the program, for ibv_query_qp */
 };
 
 int hca_qp_create(struct hca_context *context, const struct hca_qp_attr *attr, struct hca_qp **qp);

@@ -21,9 +21,9 @@
 struct id_table {
 	uintptr_t *leaf[1u << (ID_BITS - ID_LEAF_BITS)];
 	pthread_mutex_t lock;
-	uint32_t limit;	     /* indices first … limit - 1 */
+	uint32_t limit; /* indices first … limit - 1 */
 	uint32_t first;
-	uint32_t fresh;	     /* lowest index never handed out */
+	uint32_t fresh;      /* lowest index never handed out */
 	uint32_t free_first; /* FIFO of returned indices; 0: empty (index 0 is never handed out) */
 	uint32_t free_last;
 	uint32_t free_count;

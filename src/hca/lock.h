@@ -19,7 +19,7 @@
 #include <sys/single_threaded.h>
 
 struct queue_lock {
-	uint32_t held;	   /* atomic; 0 or 1; futex word of the sleepers */
+	uint32_t held;     /* atomic; 0 or 1; futex word of the sleepers */
 	uint32_t sleepers; /* atomic; threads that sleep or are about to */
 	bool elided;
 };

@@ -18,7 +18,7 @@ struct link;
 
 /* Why the requester does or does not start WQEs. */
 enum requester_state {
-	REQUESTER_IDLE,	   /* the QP is in a state that does not send */
+	REQUESTER_IDLE, /* the QP is in a state that does not send */
 	REQUESTER_READY,
 	REQUESTER_DRAINED, /* SQD: started WQEs end, none is started */
 	REQUESTER_FLUSH,   /* SQE, ERR: all that is posted completes with WR_FLUSH_ERR */
@@ -26,43 +26,43 @@ enum requester_state {
 
 /* A WQE that was started and has not completed. */
 struct inflight {
-	uint32_t psn;	  /* first */
+	uint32_t psn;     /* first */
 	uint32_t packets; /* sequence numbers it takes; 0: local operation */
 	uint64_t bytes;
 	uint64_t arrived; /* bytes of a READ response placed so far */
-	uint16_t index;	  /* of the first block of the WQE */
-	uint8_t opcode;	  /* MLX5_OPCODE_* */
+	uint16_t index;   /* of the first block of the WQE */
+	uint8_t opcode;   /* MLX5_OPCODE_* */
 	uint8_t fm_ce_se;
 	uint8_t blocks;
-	bool done;	  /* completes as soon as all before it have */
-	bool responds;	  /* READ, atomic: completes by its response, not by an acknowledgement */
+	bool done;     /* completes as soon as all before it have */
+	bool responds; /* READ, atomic: completes by its response, not by an acknowledgement */
 };
 
 struct requester {
 	enum requester_state state;
-	bool running;	   /* a thread is in requester_run */
-	bool delivering;   /* and has let go of the lock: what is in flight is not to be completed by others */
+	bool running;    /* a thread is in requester_run */
+	bool delivering; /* and has let go of the lock: what is in flight is not to be completed by others */
 	const uint8_t *ring;
 	uint32_t block_count; /* power of two, or 0 */
 	const uint32_t *dbrec;
-	uint16_t next;	   /* block of the next WQE to start, 16-bit running count */
-	uint32_t psn;	   /* of the next packet */
-	uint32_t acknowledged; /* newest packet that is known to have arrived */
+	uint16_t next;             /* block of the next WQE to start, 16-bit running count */
+	uint32_t psn;              /* of the next packet */
+	uint32_t acknowledged;     /* newest packet that is known to have arrived */
 	struct inflight *inflight; /* block_count entries */
-	uint32_t first, last; /* FIFO of inflight, free running */
-	uint32_t resend;   /* from here on entries are sent again; == last: nothing to resend */
-	uint32_t responses_due; /* READs and atomics among the in-flight */
+	uint32_t first, last;      /* FIFO of inflight, free running */
+	uint32_t resend;           /* from here on entries are sent again; == last: nothing to resend */
+	uint32_t responses_due;    /* READs and atomics among the in-flight */
 	uint8_t retries_left, rnr_retries_left;
 	struct timer timer; /* acknowledgement timeout, or RNR wait */
 	bool timer_armed;
-	bool rnr_wait;	   /* after an RNR NAK, until its timer has run out: nothing is sent */
-	uint8_t *bounce;   /* a WQE that wraps the ring end, in one piece */
+	bool rnr_wait;   /* after an RNR NAK, until its timer has run out: nothing is sent */
+	uint8_t *bounce; /* a WQE that wraps the ring end, in one piece */
 };
 
 /* A READ or atomic that was executed: duplicates get the same answer (IBTA C9-150). */
 struct responder_resource {
 	uint32_t psn;
-	uint32_t count;	 /* sequence numbers: packets of a READ's response */
+	uint32_t count;  /* sequence numbers: packets of a READ's response */
 	uint8_t message; /* MESSAGE_NONE: empty */
 	uint64_t original;
 };
@@ -70,12 +70,12 @@ struct responder_resource {
 struct responder {
 	uint32_t expected_psn;
 	uint32_t msn;
-	bool in_message;   /* between the first and the last packet */
-	uint8_t message;   /* of the message under way */
+	bool in_message; /* between the first and the last packet */
+	uint8_t message; /* of the message under way */
 	bool has_receive;
-	bool nak_sent;	   /* of a sequence error, or RNR: silent until the expected packet comes (IBTA C9-114) */
-	bool established;  /* COMM_EST was raised */
-	uint64_t offset;   /* payload bytes of the message so far */
+	bool nak_sent;    /* of a sequence error, or RNR: silent until the expected packet comes (IBTA C9-114) */
+	bool established; /* COMM_EST was raised */
+	uint64_t offset;  /* payload bytes of the message so far */
 	uint64_t remote_address;
 	uint32_t rkey;
 	uint32_t dma_length;

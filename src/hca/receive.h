@@ -19,7 +19,7 @@
 struct receive_wqe {
 	uint16_t counter; /* as its CQE names it: running count of an RQ, entry index of an SRQ */
 	uint32_t count;
-	uint64_t bytes;	  /* of all segments */
+	uint64_t bytes; /* of all segments */
 	struct mlx5_wqe_data_seg segment[RECEIVE_SEGMENTS];
 };
 

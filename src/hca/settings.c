@@ -41,19 +41,19 @@ static bool setting_is_explain_sink(const char *text)
 	return *text != '\0';
 }
 
-#define ROW(NAME, row_kind, row_field, default_text, doc_text)                                               \
-	.info = {.name = #NAME, .variable = "SOFTHCA_" #NAME, .fallback = default_text, .doc = doc_text},    \
-	.kind = KIND_##row_kind, .offset = offsetof(struct settings, row_field),                             \
+#define ROW(NAME, row_kind, row_field, default_text, doc_text)                                                         \
+	.info = {.name = #NAME, .variable = "SOFTHCA_" #NAME, .fallback = default_text, .doc = doc_text},              \
+	.kind = KIND_##row_kind, .offset = offsetof(struct settings, row_field),                                       \
 	.size = sizeof(((struct settings *)NULL)->row_field)
 
 static const struct setting_row rows[] = {
-#define SETTING_CHOICE(NAME, field, DEFAULT, text, used_by, doc)                                             \
+#define SETTING_CHOICE(NAME, field, DEFAULT, text, used_by, doc)                                                       \
 	[SETTING_##NAME] = {ROW(NAME, CHOICE, field, text, doc)},
-#define SETTING_NUMBER(NAME, field, type, default_, lowest, highest, used_by, doc)                           \
+#define SETTING_NUMBER(NAME, field, type, default_, lowest, highest, used_by, doc)                                     \
 	[SETTING_##NAME] = {ROW(NAME, NUMBER, field, #default_, doc), .min = lowest, .max = highest},
-#define SETTING_POWER(NAME, field, type, default_, lowest, highest, used_by, doc)                            \
+#define SETTING_POWER(NAME, field, type, default_, lowest, highest, used_by, doc)                                      \
 	[SETTING_##NAME] = {ROW(NAME, POWER, field, #default_, doc), .min = lowest, .max = highest},
-#define SETTING_TEXT(NAME, field, length, default_, values, is_good, used_by, doc)                           \
+#define SETTING_TEXT(NAME, field, length, default_, values, is_good, used_by, doc)                                     \
 	[SETTING_##NAME] = {ROW(NAME, TEXT, field, default_, doc), .range = values, .check = is_good},
 #include "hca/settings.def"
 };
@@ -190,8 +190,8 @@ static void make_printable(const char *text, char *out, size_t size)
 	out[i] = '\0';
 }
 
-int setting_parse(struct settings *settings, enum setting setting, const char *text,
-		  enum setting_origin origin, char *error, size_t error_size)
+int setting_parse(struct settings *settings, enum setting setting, const char *text, enum setting_origin origin,
+		  char *error, size_t error_size)
 {
 	const struct setting_row *row = &rows[setting];
 	char range[128], value[64];
@@ -212,8 +212,7 @@ int setting_parse(struct settings *settings, enum setting setting, const char *t
 	if (result) {
 		setting_range(setting, range, sizeof(range));
 		make_printable(text, value, sizeof(value));
-		snprintf(error, error_size, "%s: bad value \"%s\" (expected: %s)", row->info.variable, value,
-			 range);
+		snprintf(error, error_size, "%s: bad value \"%s\" (expected: %s)", row->info.variable, value, range);
 		return result;
 	}
 	settings->origin[setting] = origin;
@@ -261,8 +260,7 @@ int setting_from_environment(struct settings *settings, enum setting setting, ch
 	if (!text)
 		return 0;
 	option = listed(environment(SETTINGS_FROM_OPTIONS), info->name);
-	return setting_parse(settings, setting, text, option ? ORIGIN_OPTION : ORIGIN_ENVIRONMENT, error,
-			     error_size);
+	return setting_parse(settings, setting, text, option ? ORIGIN_OPTION : ORIGIN_ENVIRONMENT, error, error_size);
 }
 
 int setting_format(const struct settings *settings, enum setting setting, char *out, size_t size)

@@ -13,12 +13,12 @@
 #include <stdint.h>
 
 /* enum setting_PROFILE { PROFILE_MAN, PROFILE_CONNECTX }; and so on for each choice. */
-#define SETTING_CHOICE(NAME, ...)                                                                            \
-	enum setting_##NAME                                                                                  \
+#define SETTING_CHOICE(NAME, ...)                                                                                      \
+	enum setting_##NAME                                                                                            \
 	{
 #define CHOICE(NAME, WORD, ...) NAME##_##WORD,
-#define SETTING_CHOICE_END(NAME)                                                                             \
-	}                                                                                                    \
+#define SETTING_CHOICE_END(NAME)                                                                                       \
+	}                                                                                                              \
 	;
 #include "hca/settings.def"
 
@@ -75,8 +75,8 @@ void settings_default(struct settings *settings);
  * Parses @text and stores it with its @origin. A bad value leaves @settings as it was, writes one line without a
  * newline to @error, naming the variable, the value and the range, and returns -EINVAL.
  */
-int setting_parse(struct settings *settings, enum setting setting, const char *text,
-		  enum setting_origin origin, char *error, size_t error_size);
+int setting_parse(struct settings *settings, enum setting setting, const char *text, enum setting_origin origin,
+		  char *error, size_t error_size);
 
 /**
  * Takes @setting from its environment variable if that is set (an empty value counts as unset; nothing is read in a

@@ -18,7 +18,7 @@
 
 struct timer {
 	struct timer *next, **link; /* in the list sorted by deadline; link NULL: not armed */
-	uint64_t deadline_ns;	    /* CLOCK_MONOTONIC */
+	uint64_t deadline_ns;       /* CLOCK_MONOTONIC */
 	void (*function)(struct timer *timer);
 };
 

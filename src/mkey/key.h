@@ -59,10 +59,10 @@ enum layout_form {
 struct layout_entry {
 	uint64_t address; /* in the space of `key` */
 	uint64_t bytes;
-	uint64_t before;  /* bytes of the layout (of one repetition) in front of this entry */
-	uint32_t stride;  /* LAYOUT_REPEAT */
+	uint64_t before; /* bytes of the layout (of one repetition) in front of this entry */
+	uint32_t stride; /* LAYOUT_REPEAT */
 	uint32_t key;
-	uint64_t serial;  /* of the MR a window was bound to; 0: any key of that number */
+	uint64_t serial; /* of the MR a window was bound to; 0: any key of that number */
 };
 
 struct mapping {
@@ -70,17 +70,17 @@ struct mapping {
 	uint64_t retired;      /* epoch stamp: may be written or freed once it has passed */
 	uint32_t number;       /* with its tag */
 	bool free;
-	uint8_t kind;	 /* enum key_kind */
-	uint8_t rights;	 /* enum key_rights */
+	uint8_t kind;      /* enum key_kind */
+	uint8_t rights;    /* enum key_rights */
 	bool bind_allowed; /* IBV_ACCESS_MW_BIND: an attribute of verbs, not of the mkey context (mlx5-formats 4.12) */
 	uint32_t pd;
-	uint32_t qpn;	 /* KEY_QPN_ANY, or the only QP that may use it (type 2 window) */
+	uint32_t qpn;       /* KEY_QPN_ANY, or the only QP that may use it (type 2 window) */
 	uint64_t qp_serial; /* of that QP: a later QP of the same number is another one; 0: not compared */
 	uint64_t start, length;
-	uint8_t *base;	 /* direct kinds: memory of byte 0 */
+	uint8_t *base;   /* direct kinds: memory of byte 0 */
 	uint64_t serial; /* of the key: distinguishes a key from a later one of the same number */
 	/* indirect kinds */
-	uint8_t form;	 /* enum layout_form */
+	uint8_t form; /* enum layout_form */
 	uint32_t count;
 	uint32_t repeat;
 	uint64_t period; /* bytes of one repetition, or of the whole list */
@@ -94,12 +94,12 @@ struct mkey {
 	struct hca *hca;
 	struct hca_pd *pd;
 	uint32_t index;
-	uint32_t capacity;	 /* translation entries; 0 for direct keys */
+	uint32_t capacity; /* translation entries; 0 for direct keys */
 	uint8_t bsf_octowords;
 	bool umr_enabled;
 	bool remote_invalidate;
-	uint32_t windows;	 /* atomic; windows bound to this region */
-	bool update_tag;	 /* a UMR names it by its index alone */
+	uint32_t windows; /* atomic; windows bound to this region */
+	bool update_tag;  /* a UMR names it by its index alone */
 };
 
 /** The published mapping. Inside an epoch section, or with the key's changes otherwise excluded. */

@@ -28,8 +28,7 @@ static int find_memory(struct hca_pd *pd, uint32_t lkey, uint64_t address, uint6
 	return 0;
 }
 
-int hca_mr_prefetch(struct hca_pd *pd, uint32_t lkey, uint64_t address, uint64_t length, bool write,
-		    bool populate)
+int hca_mr_prefetch(struct hca_pd *pd, uint32_t lkey, uint64_t address, uint64_t length, bool write, bool populate)
 {
 	const uint8_t *memory;
 	int error;

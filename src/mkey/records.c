@@ -21,12 +21,12 @@ uint64_t walk_repetitions(const struct walk *walk)
  * the ranges may overlap: it stays in registers.
  */
 #define EACH(size)                                                                                                     \
-	for (uint64_t i = 0; i < count; i++, to += to_step, from += from_step) {                                     \
-		struct {                                                                                              \
-			uint8_t bytes[size];                                                                          \
-		} record;                                                                                             \
-		memcpy(&record, from, size);                                                                          \
-		memcpy(to, &record, size);                                                                            \
+	for (uint64_t i = 0; i < count; i++, to += to_step, from += from_step) {                                       \
+		struct {                                                                                               \
+			uint8_t bytes[size];                                                                           \
+		} record;                                                                                              \
+		memcpy(&record, from, size);                                                                           \
+		memcpy(to, &record, size);                                                                             \
 	}
 
 static void copy_each(uint8_t *to, uint64_t to_step, const uint8_t *from, uint64_t from_step, uint64_t bytes,

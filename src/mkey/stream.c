@@ -79,7 +79,8 @@ int stream_add_segments(struct stream *stream, const struct mlx5_wqe_data_seg *s
 		if (bytes > length)
 			bytes = length;
 		if (__builtin_add_overflow(address, offset, &address))
-			return REFUSAL(why, SEGMENT_WRAPS, be32toh(segments[i].lkey), be64toh(segments[i].addr), offset);
+			return REFUSAL(why, SEGMENT_WRAPS, be32toh(segments[i].lkey), be64toh(segments[i].addr),
+				       offset);
 		error = stream_add_key(stream, be32toh(segments[i].lkey), address, bytes, why);
 		if (error)
 			return error;
@@ -105,9 +106,9 @@ static void begin_walk(struct stream *stream)
 	const struct stream_part *part = &stream->part[stream->current];
 	struct refusal ignored;
 
-	stream->walking = stream->walked == stream->current ||
-			  !walk_begin(&stream->walk, stream->access, stream->rights, part->key, part->key_address,
-				      part->length, &ignored);
+	stream->walking =
+		stream->walked == stream->current || !walk_begin(&stream->walk, stream->access, stream->rights,
+								 part->key, part->key_address, part->length, &ignored);
 	stream->walked = STREAM_PARTS;
 	if (stream->walking)
 		return;

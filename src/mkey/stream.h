@@ -19,19 +19,19 @@
 struct stream_part {
 	uint8_t *address; /* memory, or NULL for the null key… */
 	uint64_t length;
-	uint32_t key;	  /* …or, if not 0: walk this key from `key_address` */
+	uint32_t key; /* …or, if not 0: walk this key from `key_address` */
 	uint64_t key_address;
 };
 
 struct stream {
 	const struct walk_access *access;
-	uint8_t rights;		   /* enum key_rights that its keys must give */
-	uint64_t length;	   /* of all parts */
+	uint8_t rights;  /* enum key_rights that its keys must give */
+	uint64_t length; /* of all parts */
 	uint32_t count;
-	uint32_t current;	   /* part being used */
-	uint32_t walked;	   /* part that `walk` is ready for, or STREAM_PARTS */
-	bool walking;		   /* `piece` came from the walk */
-	struct piece piece;	   /* what is left of the current piece */
+	uint32_t current;   /* part being used */
+	uint32_t walked;    /* part that `walk` is ready for, or STREAM_PARTS */
+	bool walking;       /* `piece` came from the walk */
+	struct piece piece; /* what is left of the current piece */
 	struct walk walk;
 	struct stream_part part[STREAM_PARTS];
 };

@@ -16,11 +16,11 @@
 #define MASK_RELAXED_ORDERING (3u << 25)
 /* What a program may change. Domain and page size belong to the kernel: a program that could would leave its domain. */
 #define MASK_ALLOWED                                                                                                   \
-	(MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN | MLX5_WQE_UMR_CTRL_MKEY_MASK_START_ADDR |                                   \
-	 MLX5_WQE_UMR_CTRL_MKEY_MASK_SIG_ERR | MLX5_WQE_UMR_CTRL_MKEY_MASK_BSF_ENABLE |                               \
-	 MLX5_WQE_UMR_CTRL_MKEY_MASK_MKEY | MLX5_WQE_UMR_CTRL_MKEY_MASK_QPN | MASK_LOCAL_READ |                       \
-	 MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_LOCAL_WRITE | MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_READ |            \
-	 MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_WRITE | MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC |                \
+	(MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN | MLX5_WQE_UMR_CTRL_MKEY_MASK_START_ADDR |                                    \
+	 MLX5_WQE_UMR_CTRL_MKEY_MASK_SIG_ERR | MLX5_WQE_UMR_CTRL_MKEY_MASK_BSF_ENABLE |                                \
+	 MLX5_WQE_UMR_CTRL_MKEY_MASK_MKEY | MLX5_WQE_UMR_CTRL_MKEY_MASK_QPN | MASK_LOCAL_READ |                        \
+	 MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_LOCAL_WRITE | MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_READ |             \
+	 MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_WRITE | MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC |                 \
 	 MASK_SMALL_FENCE | MASK_RELAXED_ORDERING | MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE)
 
 #define CONTEXT_BSF_ENABLED (1u << 30)
@@ -122,8 +122,8 @@ static void apply_context(const struct walk_access *access, struct mapping *next
 	set_right(next, umr, MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC, RIGHT_ATOMIC);
 }
 
-static int apply(const struct walk_access *access, const struct mkey *key, struct mapping *next,
-		 const struct umr *umr, struct refusal *why)
+static int apply(const struct walk_access *access, const struct mkey *key, struct mapping *next, const struct umr *umr,
+		 struct refusal *why)
 {
 	int error;
 

@@ -19,8 +19,8 @@ static uint8_t inner_rights(uint8_t rights)
 }
 
 /* IBTA C10-56 and C10-57: tag, state, domain, queue pair, rights, range, in this order. */
-static int resolve(const struct walk_access *access, uint8_t rights, uint32_t number, uint64_t address,
-		   uint64_t length, const struct mapping **out, struct refusal *why)
+static int resolve(const struct walk_access *access, uint8_t rights, uint32_t number, uint64_t address, uint64_t length,
+		   const struct mapping **out, struct refusal *why)
 {
 	const struct mkey *key = mkey_find(access->hca, number);
 	const struct mapping *map;
@@ -57,8 +57,8 @@ static int direct_piece(const struct mapping *map, uint8_t rights, uint64_t addr
 	return 0;
 }
 
-int walk_direct(const struct walk_access *access, uint8_t rights, uint32_t number, uint64_t address,
-		uint64_t length, struct piece *piece, bool *direct, struct refusal *why)
+int walk_direct(const struct walk_access *access, uint8_t rights, uint32_t number, uint64_t address, uint64_t length,
+		struct piece *piece, bool *direct, struct refusal *why)
 {
 	const struct mapping *map;
 	int error = resolve(access, rights, number, address, length, &map, why);
@@ -71,8 +71,8 @@ int walk_direct(const struct walk_access *access, uint8_t rights, uint32_t numbe
 
 /* ---- checking ------------------------------------------------------------------------------------------------- */
 
-static int check_range(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t offset, uint64_t length,
-		       uint32_t depth, struct refusal *why);
+static int check_range(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t offset,
+		       uint64_t length, uint32_t depth, struct refusal *why);
 
 /* mlx5-formats 6, point 57: a window is bound to a region, not to whatever has its number later. */
 static bool region_is_there(const struct walk_access *access, const struct layout_entry *entry)
@@ -83,8 +83,8 @@ static bool region_is_there(const struct walk_access *access, const struct layou
 }
 
 /* [@inside, +@length) of what @entry refers to; @shift: bytes that a repetition moved it on. */
-static int check_entry(const struct walk_access *access, uint8_t rights, const struct layout_entry *entry, uint64_t shift,
-		       uint64_t inside, uint64_t length, uint32_t depth, struct refusal *why)
+static int check_entry(const struct walk_access *access, uint8_t rights, const struct layout_entry *entry,
+		       uint64_t shift, uint64_t inside, uint64_t length, uint32_t depth, struct refusal *why)
 {
 	const struct mapping *map;
 	struct piece piece;
@@ -122,8 +122,8 @@ static uint32_t entry_at(const struct mapping *map, uint64_t offset)
 	return low;
 }
 
-static int check_list(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t offset, uint64_t length,
-		      uint32_t depth, struct refusal *why)
+static int check_list(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t offset,
+		      uint64_t length, uint32_t depth, struct refusal *why)
 {
 	for (uint32_t i = entry_at(map, offset); length && i < map->count; i++) {
 		const struct layout_entry *entry = &map->entries[i];
@@ -154,8 +154,8 @@ static bool refers_to_memory(const struct walk_access *access, const struct layo
  * What the repetitions @first … @last of one entry touch, the first from byte @skip on, the last up to byte @end:
  * its lowest and its highest byte. Memory regions are contiguous, so checking these two checks all between.
  */
-static int check_extent(const struct walk_access *access, uint8_t rights, const struct layout_entry *entry, uint64_t first,
-			uint64_t last, uint64_t skip, uint64_t end, uint32_t depth, struct refusal *why)
+static int check_extent(const struct walk_access *access, uint8_t rights, const struct layout_entry *entry,
+			uint64_t first, uint64_t last, uint64_t skip, uint64_t end, uint32_t depth, struct refusal *why)
 {
 	uint64_t low = first * entry->stride + skip, high = last * entry->stride + end;
 
@@ -168,8 +168,8 @@ static int check_extent(const struct walk_access *access, uint8_t rights, const 
 	return check_entry(access, rights, entry, low, 0, high - low, depth, why);
 }
 
-static int check_each(const struct walk_access *access, uint8_t rights, const struct layout_entry *entry, uint64_t first,
-		      uint64_t last, uint64_t skip, uint64_t end, uint32_t depth, struct refusal *why)
+static int check_each(const struct walk_access *access, uint8_t rights, const struct layout_entry *entry,
+		      uint64_t first, uint64_t last, uint64_t skip, uint64_t end, uint32_t depth, struct refusal *why)
 {
 	for (uint64_t i = first; i <= last; i++) {
 		uint64_t from = i == first ? skip : 0, to = i == last ? end : entry->bytes;
@@ -181,8 +181,8 @@ static int check_each(const struct walk_access *access, uint8_t rights, const st
 	return 0;
 }
 
-static int check_repeat(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t offset, uint64_t length,
-			uint32_t depth, struct refusal *why)
+static int check_repeat(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t offset,
+			uint64_t length, uint32_t depth, struct refusal *why)
 {
 	uint64_t first_round = offset / map->period, last_round = (offset + length - 1) / map->period;
 	uint64_t first_byte = offset % map->period, last_byte = (offset + length - 1) % map->period;
@@ -207,16 +207,16 @@ static int check_repeat(const struct walk_access *access, uint8_t rights, const 
 		}
 		if (first > last)
 			continue;
-		error = (refers_to_memory(access, entry) ? check_extent : check_each)(access, rights, entry, first, last, skip,
-										     end, depth, why);
+		error = (refers_to_memory(access, entry) ? check_extent : check_each)(access, rights, entry, first,
+										      last, skip, end, depth, why);
 		if (error)
 			return error;
 	}
 	return 0;
 }
 
-static int check_range(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t offset, uint64_t length,
-		       uint32_t depth, struct refusal *why)
+static int check_range(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t offset,
+		       uint64_t length, uint32_t depth, struct refusal *why)
 {
 	uint64_t translated = mapping_translated(map);
 
@@ -274,8 +274,8 @@ static void resolve_bases(struct walk *walk)
 	}
 }
 
-int walk_begin(struct walk *walk, const struct walk_access *access, uint8_t rights, uint32_t number,
-	       uint64_t address, uint64_t length, struct refusal *why)
+int walk_begin(struct walk *walk, const struct walk_access *access, uint8_t rights, uint32_t number, uint64_t address,
+	       uint64_t length, struct refusal *why)
 {
 	const struct mapping *map;
 	int error = resolve(access, rights, number, address, length, &map, why);

@@ -35,7 +35,7 @@ struct piece {
 
 struct walk_level {
 	const struct mapping *map;
-	uint64_t left;	     /* bytes still to walk on this level */
+	uint64_t left;       /* bytes still to walk on this level */
 	uint64_t repetition; /* LAYOUT_REPEAT */
 	uint64_t inside;     /* bytes already walked of the current entry */
 	uint32_t entry;

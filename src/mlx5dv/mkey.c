@@ -11,9 +11,9 @@
 #include "hca/limits.h"
 #include "verbs/objects.h"
 
-#define MKEY_KNOWN_FLAGS                                                                                     \
-	(MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT | MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE |                \
-	 MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO | MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG |                       \
+#define MKEY_KNOWN_FLAGS                                                                                               \
+	(MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT | MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE |                          \
+	 MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO | MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG |                                 \
 	 MLX5DV_MKEY_INIT_ATTR_FLAGS_REMOTE_INVALIDATE)
 
 /* The checks in the order of mlx5-formats 4.3. Returns 0 or the errno value. */
@@ -22,15 +22,13 @@ static int check_create(struct hca *hca, const struct mlx5dv_mkey_init_attr *att
 	const char *call = "mlx5dv_create_mkey";
 
 	if (!attr->create_flags || attr->create_flags & ~(uint32_t)MKEY_KNOWN_FLAGS)
-		return REFUSE(hca, call, EOPNOTSUPP, RULE_MKEY_CREATE_FLAGS, attr->create_flags,
-			      MKEY_KNOWN_FLAGS);
+		return REFUSE(hca, call, EOPNOTSUPP, RULE_MKEY_CREATE_FLAGS, attr->create_flags, MKEY_KNOWN_FLAGS);
 	if (attr->create_flags & MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE)
 		return REFUSE(hca, call, EOPNOTSUPP, RULE_MKEY_NO_SIGNATURE, attr->create_flags);
 	if (attr->create_flags & MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO)
 		return REFUSE(hca, call, EOPNOTSUPP, RULE_MKEY_NO_CRYPTO, attr->create_flags);
 	if (attr->max_entries > LIMIT_MAX_MKEY_ENTRIES)
-		return REFUSE(hca, call, EINVAL, RULE_MKEY_MAX_ENTRIES, attr->max_entries,
-			      LIMIT_MAX_MKEY_ENTRIES);
+		return REFUSE(hca, call, EINVAL, RULE_MKEY_MAX_ENTRIES, attr->max_entries, LIMIT_MAX_MKEY_ENTRIES);
 	return 0;
 }
 

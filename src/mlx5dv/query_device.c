@@ -11,12 +11,12 @@
 #include "verbs/objects.h"
 
 /* Clears @member if @bit is asked for, and grants it. */
-#define FILL_ZERO(bit, member)                                                                               \
-	do {                                                                                                 \
-		if (asked & (bit)) {                                                                         \
-			memset(&out->member, 0, sizeof(out->member));                                        \
-			granted |= (bit);                                                                    \
-		}                                                                                            \
+#define FILL_ZERO(bit, member)                                                                                         \
+	do {                                                                                                           \
+		if (asked & (bit)) {                                                                                   \
+			memset(&out->member, 0, sizeof(out->member));                                                  \
+			granted |= (bit);                                                                              \
+		}                                                                                                      \
 	} while (0)
 
 int softhca_mlx5dv_query_device(struct ibv_context *context, struct mlx5dv_context *out)
@@ -30,8 +30,8 @@ int softhca_mlx5dv_query_device(struct ibv_context *context, struct mlx5dv_conte
 	 * CQEs name QPs by user index. 128-byte CQEs are always written whole, which is what padding asks
 	 * for. A CQ may be created for compressed CQEs, of which none is ever written (mlx5-formats 3.2).
 	 */
-	out->flags = MLX5DV_CONTEXT_FLAGS_CQE_V1 | MLX5DV_CONTEXT_FLAGS_CQE_128B_COMP |
-		     MLX5DV_CONTEXT_FLAGS_CQE_128B_PAD;
+	out->flags =
+		MLX5DV_CONTEXT_FLAGS_CQE_V1 | MLX5DV_CONTEXT_FLAGS_CQE_128B_COMP | MLX5DV_CONTEXT_FLAGS_CQE_128B_PAD;
 
 	if (asked & MLX5DV_CONTEXT_MASK_CQE_COMPRESION) {
 		out->cqe_comp_caps = (struct mlx5dv_cqe_comp_caps){

@@ -15,8 +15,8 @@ int softhca__mlx5dv_query_port(struct ibv_context *context, uint32_t port_num, s
 			       size_t info_len)
 {
 	if (port_num < 1 || port_num > LIMIT_PORTS)
-		return REFUSE(hca_of_context(context), "mlx5dv_query_port", EINVAL, RULE_DV_PORT_NUMBER,
-			      port_num, LIMIT_PORTS);
+		return REFUSE(hca_of_context(context), "mlx5dv_query_port", EINVAL, RULE_DV_PORT_NUMBER, port_num,
+			      LIMIT_PORTS);
 	/* info_len is the size of the structure in the program's header, which may be older or newer. */
 	memset(info, 0, info_len);
 	return 0;

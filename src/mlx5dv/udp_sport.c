@@ -15,8 +15,8 @@ int softhca_mlx5dv_modify_qp_udp_sport(struct ibv_qp *base, uint16_t udp_sport)
 	enum ibv_qp_state state = hca_qp_state(qp->device);
 
 	if ((qp->type != IBV_QPT_RC && qp->type != IBV_QPT_UC) || state != IBV_QPS_RTS)
-		return REFUSE_QP(hca_of_context(base->context), "mlx5dv_modify_qp_udp_sport", base->qp_num,
-				 EOPNOTSUPP, RULE_DV_UDP_SPORT_QP, qp->type, state);
+		return REFUSE_QP(hca_of_context(base->context), "mlx5dv_modify_qp_udp_sport", base->qp_num, EOPNOTSUPP,
+				 RULE_DV_UDP_SPORT_QP, qp->type, state);
 	hca_qp_set_udp_source_port(qp->device, udp_sport);
 	return 0;
 }

@@ -62,8 +62,7 @@ void mkey_set_list(struct user_qp *qp, const char *call, uint16_t count, const s
 	for (uint16_t i = 0; i < count; i++) {
 		if (!sge[i].length)
 			continue;
-		wqe_set_data(wqe, UMR_PAYLOAD_OFFSET + entries * ENTRY_BYTES, sge[i].addr, sge[i].length,
-			     sge[i].lkey);
+		wqe_set_data(wqe, UMR_PAYLOAD_OFFSET + entries * ENTRY_BYTES, sge[i].addr, sge[i].length, sge[i].lkey);
 		entries++;
 		length += sge[i].length;
 	}
@@ -139,9 +138,9 @@ void dv_wr_set_mkey_layout_list(struct mlx5dv_qp_ex *dv, uint16_t num_sges, cons
 	mkey_set_list(to_user_qp_dv(dv), "mlx5dv_wr_set_mkey_layout_list", num_sges, sge);
 }
 
-void dv_wr_set_mkey_layout_interleaved(struct mlx5dv_qp_ex *dv, uint32_t repeat_count,
-				       uint16_t num_interleaved, const struct mlx5dv_mr_interleaved *data)
+void dv_wr_set_mkey_layout_interleaved(struct mlx5dv_qp_ex *dv, uint32_t repeat_count, uint16_t num_interleaved,
+				       const struct mlx5dv_mr_interleaved *data)
 {
-	mkey_set_interleaved(to_user_qp_dv(dv), "mlx5dv_wr_set_mkey_layout_interleaved", repeat_count,
-			     num_interleaved, data);
+	mkey_set_interleaved(to_user_qp_dv(dv), "mlx5dv_wr_set_mkey_layout_interleaved", repeat_count, num_interleaved,
+			     data);
 }

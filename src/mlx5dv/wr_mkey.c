@@ -3,18 +3,18 @@
 #include "mlx5dv/wr_mkey.h"
 #include "mlx5dv/wr_mkey_setter.h"
 
-#define ACCESS_KNOWN                                                                                         \
+#define ACCESS_KNOWN                                                                                                   \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
-#define MASK_ACCESS                                                                                          \
-	(MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_LOCAL_WRITE | MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_READ |   \
+#define MASK_ACCESS                                                                                                    \
+	(MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_LOCAL_WRITE | MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_READ |             \
 	 MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_WRITE | MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC)
 
 /* Latches an error that replaces an earlier one (mlx5-formats 4.2, "which error wins"). */
-#define REFUSE_OVER(qp, call, errno_value, rule, ...)                                                        \
-	do {                                                                                                 \
-		(qp)->builder.error = 0;                                                                     \
-		WR_REFUSE(qp, call, errno_value, rule, __VA_ARGS__);                                         \
+#define REFUSE_OVER(qp, call, errno_value, rule, ...)                                                                  \
+	do {                                                                                                           \
+		(qp)->builder.error = 0;                                                                               \
+		WR_REFUSE(qp, call, errno_value, rule, __VA_ARGS__);                                                   \
 	} while (0)
 
 static void umr_finish(struct user_qp *qp)
@@ -65,8 +65,8 @@ void mkey_configure(struct user_qp *qp, const char *call, struct user_mkey *mkey
 			    MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR);
 		return;
 	}
-	open = wr_begin(qp, call, MLX5_OPCODE_UMR, htobe32(lkey), qp->sq.wqe_size, IBV_WC_DRIVER1,
-			WR_SETTER_MKEY, &wqe);
+	open = wr_begin(qp, call, MLX5_OPCODE_UMR, htobe32(lkey), qp->sq.wqe_size, IBV_WC_DRIVER1, WR_SETTER_MKEY,
+			&wqe);
 	if (tag && !(mkey->create_flags & MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG)) {
 		REFUSE_OVER(qp, call, EOPNOTSUPP, RULE_MKEY_CONFIGURE_TAG, lkey, tag);
 		return;
@@ -116,8 +116,8 @@ void mkey_set_access(struct user_qp *qp, const char *call, uint32_t access_flags
 void dv_wr_mkey_configure(struct mlx5dv_qp_ex *dv, struct mlx5dv_mkey *mkey, uint8_t num_setters,
 			  struct mlx5dv_mkey_conf_attr *attr)
 {
-	mkey_configure(to_user_qp_dv(dv), "mlx5dv_wr_mkey_configure",
-		       user_container_of(mkey, struct user_mkey, base), num_setters, attr);
+	mkey_configure(to_user_qp_dv(dv), "mlx5dv_wr_mkey_configure", user_container_of(mkey, struct user_mkey, base),
+		       num_setters, attr);
 }
 
 void dv_wr_set_mkey_access_flags(struct mlx5dv_qp_ex *dv, uint32_t access_flags)

@@ -43,12 +43,11 @@ void dv_wr_mkey_configure(struct mlx5dv_qp_ex *dv, struct mlx5dv_mkey *mkey, uin
 			  struct mlx5dv_mkey_conf_attr *attr);
 void dv_wr_set_mkey_access_flags(struct mlx5dv_qp_ex *dv, uint32_t access_flags);
 void dv_wr_set_mkey_layout_list(struct mlx5dv_qp_ex *dv, uint16_t num_sges, const struct ibv_sge *sge);
-void dv_wr_set_mkey_layout_interleaved(struct mlx5dv_qp_ex *dv, uint32_t repeat_count,
-				       uint16_t num_interleaved, const struct mlx5dv_mr_interleaved *data);
-void dv_wr_mr_list(struct mlx5dv_qp_ex *dv, struct mlx5dv_mkey *mkey, uint32_t access_flags,
-		   uint16_t num_sges, struct ibv_sge *sge);
+void dv_wr_set_mkey_layout_interleaved(struct mlx5dv_qp_ex *dv, uint32_t repeat_count, uint16_t num_interleaved,
+				       const struct mlx5dv_mr_interleaved *data);
+void dv_wr_mr_list(struct mlx5dv_qp_ex *dv, struct mlx5dv_mkey *mkey, uint32_t access_flags, uint16_t num_sges,
+		   struct ibv_sge *sge);
 void dv_wr_mr_interleaved(struct mlx5dv_qp_ex *dv, struct mlx5dv_mkey *mkey, uint32_t access_flags,
-			  uint32_t repeat_count, uint16_t num_interleaved,
-			  struct mlx5dv_mr_interleaved *data);
+			  uint32_t repeat_count, uint16_t num_interleaved, struct mlx5dv_mr_interleaved *data);
 
 #endif

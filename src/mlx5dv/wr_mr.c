@@ -17,8 +17,8 @@ static struct user_qp *open_mr(struct mlx5dv_qp_ex *dv, const char *call, struct
 	return qp;
 }
 
-void dv_wr_mr_list(struct mlx5dv_qp_ex *dv, struct mlx5dv_mkey *mkey, uint32_t access_flags,
-		   uint16_t num_sges, struct ibv_sge *sge)
+void dv_wr_mr_list(struct mlx5dv_qp_ex *dv, struct mlx5dv_mkey *mkey, uint32_t access_flags, uint16_t num_sges,
+		   struct ibv_sge *sge)
 {
 	const char *call = "mlx5dv_wr_mr_list";
 
@@ -30,6 +30,5 @@ void dv_wr_mr_interleaved(struct mlx5dv_qp_ex *dv, struct mlx5dv_mkey *mkey, uin
 {
 	const char *call = "mlx5dv_wr_mr_interleaved";
 
-	mkey_set_interleaved(open_mr(dv, call, mkey, access_flags), call, repeat_count, num_interleaved,
-			     data);
+	mkey_set_interleaved(open_mr(dv, call, mkey, access_flags), call, repeat_count, num_interleaved, data);
 }

@@ -7,8 +7,7 @@
 #include "verbs/wqe_builder.h"
 
 /* Any of them enables all builders of keys, as drivers do; the QP is then sized for UMR work requests. */
-#define KEY_BUILDERS                                                                                         \
-	(MLX5DV_QP_EX_WITH_MR_INTERLEAVED | MLX5DV_QP_EX_WITH_MR_LIST | MLX5DV_QP_EX_WITH_MKEY_CONFIGURE)
+#define KEY_BUILDERS (MLX5DV_QP_EX_WITH_MR_INTERLEAVED | MLX5DV_QP_EX_WITH_MR_LIST | MLX5DV_QP_EX_WITH_MKEY_CONFIGURE)
 
 static void refuse_operation(struct mlx5dv_qp_ex *dv, const char *call)
 {
@@ -33,16 +32,15 @@ static void no_mkey_configure(struct mlx5dv_qp_ex *dv, struct mlx5dv_mkey *mkey,
 	refuse_builder(dv, "mlx5dv_wr_mkey_configure", MLX5DV_QP_EX_WITH_MKEY_CONFIGURE);
 }
 
-static void no_mr_list(struct mlx5dv_qp_ex *dv, struct mlx5dv_mkey *mkey, uint32_t access_flags,
-		       uint16_t num_sges, struct ibv_sge *sge)
+static void no_mr_list(struct mlx5dv_qp_ex *dv, struct mlx5dv_mkey *mkey, uint32_t access_flags, uint16_t num_sges,
+		       struct ibv_sge *sge)
 {
 	(void)mkey, (void)access_flags, (void)num_sges, (void)sge;
 	refuse_builder(dv, "mlx5dv_wr_mr_list", MLX5DV_QP_EX_WITH_MR_LIST);
 }
 
 static void no_mr_interleaved(struct mlx5dv_qp_ex *dv, struct mlx5dv_mkey *mkey, uint32_t access_flags,
-			      uint32_t repeat_count, uint16_t num_interleaved,
-			      struct mlx5dv_mr_interleaved *data)
+			      uint32_t repeat_count, uint16_t num_interleaved, struct mlx5dv_mr_interleaved *data)
 {
 	(void)mkey, (void)access_flags, (void)repeat_count, (void)num_interleaved, (void)data;
 	refuse_builder(dv, "mlx5dv_wr_mr_interleaved", MLX5DV_QP_EX_WITH_MR_INTERLEAVED);
@@ -73,15 +71,14 @@ static void no_memcpy(struct mlx5dv_qp_ex *dv, uint32_t dest_lkey, uint64_t dest
 	refuse_operation(dv, "mlx5dv_wr_memcpy");
 }
 
-static void no_dc_addr(struct mlx5dv_qp_ex *dv, struct ibv_ah *ah, uint32_t remote_dctn,
-		       uint64_t remote_dc_key)
+static void no_dc_addr(struct mlx5dv_qp_ex *dv, struct ibv_ah *ah, uint32_t remote_dctn, uint64_t remote_dc_key)
 {
 	(void)ah, (void)remote_dctn, (void)remote_dc_key;
 	refuse_operation(dv, "mlx5dv_wr_set_dc_addr");
 }
 
-static void no_dc_addr_stream(struct mlx5dv_qp_ex *dv, struct ibv_ah *ah, uint32_t remote_dctn,
-			      uint64_t remote_dc_key, uint16_t stream_id)
+static void no_dc_addr_stream(struct mlx5dv_qp_ex *dv, struct ibv_ah *ah, uint32_t remote_dctn, uint64_t remote_dc_key,
+			      uint16_t stream_id)
 {
 	(void)ah, (void)remote_dctn, (void)remote_dc_key, (void)stream_id;
 	refuse_operation(dv, "mlx5dv_wr_set_dc_addr_stream");
@@ -93,8 +90,8 @@ int dv_wr_table_fill(struct user_qp *qp, uint64_t dv_send_ops)
 	bool keys = dv_send_ops & KEY_BUILDERS;
 
 	if (dv_send_ops & ~offered)
-		return -REFUSE(hca_of_context(qp->base.context), "mlx5dv_create_qp", EOPNOTSUPP,
-			       RULE_DV_SEND_OPS, dv_send_ops, qp->type, offered);
+		return -REFUSE(hca_of_context(qp->base.context), "mlx5dv_create_qp", EOPNOTSUPP, RULE_DV_SEND_OPS,
+			       dv_send_ops, qp->type, offered);
 	qp->dv = (struct mlx5dv_qp_ex){
 		.wr_set_dc_addr = no_dc_addr,
 		.wr_mr_interleaved = keys ? dv_wr_mr_interleaved : no_mr_interleaved,

@@ -62,18 +62,16 @@ static void print_port(struct ibv_context *context, uint8_t port)
 		return;
 	}
 	printf("  port %u: %s, %s, mtu %u of %u, max message %" PRIu32 " bytes, %u pkeys, %d gids\n", port,
-	       ibv_port_state_str(attr.state),
-	       attr.link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet" : "InfiniBand",
-	       128u << attr.active_mtu, 128u << attr.max_mtu, attr.max_msg_sz, attr.pkey_tbl_len,
-	       attr.gid_tbl_len);
+	       ibv_port_state_str(attr.state), attr.link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet" : "InfiniBand",
+	       128u << attr.active_mtu, 128u << attr.max_mtu, attr.max_msg_sz, attr.pkey_tbl_len, attr.gid_tbl_len);
 	print_gids(context, port, attr.gid_tbl_len);
 }
 
 static void print_limits(const struct ibv_device_attr *attr)
 {
-#define ROW(field)                                                                                           \
-	{                                                                                                    \
-#field, (uint64_t)attr->field                                                                \
+#define ROW(field)                                                                                                     \
+	{                                                                                                              \
+#field, (uint64_t)attr->field                                                                          \
 	}
 	const struct {
 		const char *name;

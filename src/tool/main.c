@@ -41,8 +41,8 @@ static int command(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
 		if (strcmp(argv[1], commands[i].name) == 0)
 			return commands[i].run(argc - 1, argv + 1);
-	tool_fail(EXIT_WRONG_USE, "unknown %s \"%s\" (try softhca --help)",
-		  *argv[1] == '-' ? "option" : "command", argv[1]);
+	tool_fail(EXIT_WRONG_USE, "unknown %s \"%s\" (try softhca --help)", *argv[1] == '-' ? "option" : "command",
+		  argv[1]);
 }
 
 int main(int argc, char **argv)

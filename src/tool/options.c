@@ -52,8 +52,7 @@ static void warn_of_unknown_variables(void)
 		size_t length = strcspn(*entry, "=");
 
 		if (strncmp(*entry, "SOFTHCA_", 8) == 0 && !is_variable(*entry, length))
-			fprintf(stderr, "softhca: %.*s is no setting and has no effect\n", (int)length,
-				*entry);
+			fprintf(stderr, "softhca: %.*s is no setting and has no effect\n", (int)length, *entry);
 	}
 }
 
@@ -77,8 +76,7 @@ static int take_option(int argc, char **argv, int index, struct settings *settin
 	char error[512], name[64];
 
 	if (setting == SETTING_COUNT)
-		tool_fail(EXIT_WRONG_USE, "unknown option \"--%.*s\" (try softhca --help)", (int)length,
-			  option);
+		tool_fail(EXIT_WRONG_USE, "unknown option \"--%.*s\" (try softhca --help)", (int)length, option);
 	option_name(setting, name, sizeof(name));
 	if (value)
 		value++;
@@ -144,8 +142,7 @@ void help_print(void)
 
 		option_name(i, option, sizeof(option));
 		setting_range(i, range, sizeof(range));
-		printf("\n  --%s VALUE   %s; default %s\n      %s\n", option, range, info->fallback,
-		       info->doc);
+		printf("\n  --%s VALUE   %s; default %s\n      %s\n", option, range, info->fallback, info->doc);
 	}
 	puts("\nsofthca run sets --explain stderr unless told otherwise; its exit status is the program's.");
 }

@@ -15,7 +15,7 @@
 #define PAYLOAD HEADER_PAYLOAD
 
 const struct packet_opcode packet_opcodes[256] = {
-#define OPCODE(code, name, transport, message, place, headers)                                                        \
+#define OPCODE(code, name, transport, message, place, headers)                                                         \
 	[code] = {#name, transport, MESSAGE_##message, PLACE_##place, headers},
 #include "transport/opcodes.def"
 #undef OPCODE

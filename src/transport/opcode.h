@@ -42,7 +42,7 @@ enum packet_header {
 };
 
 struct packet_opcode {
-	const char *name; /* NULL: no such opcode */
+	const char *name;  /* NULL: no such opcode */
 	uint8_t transport; /* enum ibv_qp_type */
 	uint8_t message;
 	uint8_t place;

@@ -45,14 +45,14 @@ struct packet {
 	/* BTH */
 	uint8_t transport; /* enum ibv_qp_type */
 	uint8_t message;   /* enum message */
-	uint8_t place;	   /* enum packet_place */
+	uint8_t place;     /* enum packet_place */
 	bool solicited;
-	bool acknowledge;  /* the responder shall acknowledge the last packet */
-	bool routed;	   /* a link leads to the destination; else the packet is lost, as on a wire */
+	bool acknowledge; /* the responder shall acknowledge the last packet */
+	bool routed;      /* a link leads to the destination; else the packet is lost, as on a wire */
 	uint32_t destination_qpn, source_qpn;
-	uint32_t psn;	   /* of the first packet of the run */
-	uint32_t count;	   /* packets, at least 1 */
-	uint16_t mtu;	   /* bytes of payload per packet */
+	uint32_t psn;   /* of the first packet of the run */
+	uint32_t count; /* packets, at least 1 */
+	uint16_t mtu;   /* bytes of payload per packet */
 	/* DETH */
 	uint32_t qkey;
 	/* RETH, AtomicETH */
@@ -72,7 +72,7 @@ struct packet {
 
 	const struct packet_path *path;
 	struct packet_path own_path; /* storage of the path of a datagram */
-	struct stream payload;	     /* payload.length bytes; a length of 0 needs no valid stream beyond that */
+	struct stream payload;       /* payload.length bytes; a length of 0 needs no valid stream beyond that */
 };
 
 #define PSN_MASK 0xffffffu

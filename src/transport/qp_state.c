@@ -40,8 +40,7 @@ enum {
 };
 
 static const struct transition transitions[] = {
-#define QP_TRANSITION(from, to, types, required, optional)                                                            \
-	{IBV_QPS_##from, IBV_QPS_##to, types, required, optional},
+#define QP_TRANSITION(from, to, types, required, optional) {IBV_QPS_##from, IBV_QPS_##to, types, required, optional},
 #include "transport/qp_states.def"
 #undef QP_TRANSITION
 };
@@ -66,10 +65,10 @@ int qp_transition_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_
 	if (!transition)
 		return REFUSAL(why, MODIFY_TRANSITION, type, from, to);
 	if ((mask & transition->required) != transition->required)
-		return REFUSAL(why, MODIFY_MISSING, type, from, to,
-			       (uint64_t)(transition->required & ~mask));
+		return REFUSAL(why, MODIFY_MISSING, type, from, to, (uint64_t)(transition->required & ~mask));
 	if (mask & ~(transition->required | transition->optional | IBV_QP_STATE))
 		return REFUSAL(why, MODIFY_NOT_ALLOWED, type, from, to,
-			       (uint64_t)(uint32_t)(mask & ~(transition->required | transition->optional | IBV_QP_STATE)));
+			       (uint64_t)(uint32_t)(mask &
+						    ~(transition->required | transition->optional | IBV_QP_STATE)));
 	return 0;
 }

@@ -202,8 +202,8 @@ void requester_reset(struct hca_qp *qp)
 
 /* What became of the attempt to go on. */
 enum progress {
-	PROGRESS_NONE,	 /* nothing can be started now */
-	PROGRESS_MADE,	 /* something was executed on the spot; look again */
+	PROGRESS_NONE,   /* nothing can be started now */
+	PROGRESS_MADE,   /* something was executed on the spot; look again */
 	PROGRESS_PACKET, /* a packet was built */
 };
 
@@ -468,8 +468,9 @@ static enum progress resend_next(struct hca_qp *qp, struct packet *packet)
 		syndrome = build(qp, &wqe, entry->arrived, packet, &why);
 	if (!syndrome && (wqe.opcode != entry->opcode || packet->dma_length != entry->bytes - entry->arrived)) {
 		syndrome = MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
-		why = (struct refusal){RULE_WQE_CHANGED, {wqe.opcode, (uint32_t)(packet->dma_length + entry->arrived),
-							  entry->opcode, entry->bytes}};
+		why = (struct refusal){RULE_WQE_CHANGED,
+				       {wqe.opcode, (uint32_t)(packet->dma_length + entry->arrived), entry->opcode,
+					entry->bytes}};
 	}
 	if (syndrome) {
 		if (requester->resend != requester->first)
@@ -503,8 +504,8 @@ static bool next_packet(struct hca_qp *qp, struct packet *packet)
 			progress = resend_next(qp, packet);
 			break;
 		case REQUESTER_READY:
-			progress = requester->resend != requester->last ? resend_next(qp, packet) :
-									  start_next(qp, packet);
+			progress =
+				requester->resend != requester->last ? resend_next(qp, packet) : start_next(qp, packet);
 			break;
 		}
 	} while (progress == PROGRESS_MADE);
@@ -545,7 +546,8 @@ void requester_run(struct hca_qp *qp, struct run *run)
 		return;
 	}
 	requester->running = true;
-	while (next_packet(qp, run_slot(run))) {
+	/* Until a packet says otherwise it leads nowhere. */
+	while (run_slot(run)->routed = false, next_packet(qp, run_slot(run))) {
 		if (run_slot(run)->routed)
 			qp->hca->link->send(qp->hca, run);
 		do {
@@ -696,9 +698,10 @@ static void refused(struct hca_qp *qp, const struct packet *packet, struct run *
 	if (sequence && requester->retries_left--)
 		go_on(qp, run);
 	else if (sequence)
-		fail_front(qp, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR,
-			   &(struct refusal){RULE_RETRY_EXHAUSTED, {qp->attr.dest_qp_num, qp->attr.retry_cnt, qp->attr.timeout,
-								    qp->reachable}});
+		fail_front(
+			qp, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR,
+			&(struct refusal){RULE_RETRY_EXHAUSTED,
+					  {qp->attr.dest_qp_num, qp->attr.retry_cnt, qp->attr.timeout, qp->reachable}});
 	else
 		fail_refused(qp, packet);
 }
@@ -715,7 +718,8 @@ static bool place(struct hca_qp *qp, struct inflight *entry, uint64_t offset, st
 		syndrome = wqe_scatter(&wqe, &qp->access, offset, payload->length, &sink, &why);
 	if (!syndrome && sink.length != payload->length) {
 		syndrome = MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
-		why = (struct refusal){RULE_WQE_CHANGED, {wqe.opcode, offset + sink.length, entry->opcode, entry->bytes}};
+		why = (struct refusal){RULE_WQE_CHANGED,
+				       {wqe.opcode, offset + sink.length, entry->opcode, entry->bytes}};
 	}
 	if (syndrome) {
 		fail_front(qp, (uint8_t)syndrome, &why);
@@ -864,9 +868,9 @@ void requester_timer(struct timer *timer)
 uint64_t rnr_timer_ns(uint8_t code)
 {
 	/* IBTA table 45, in units of 10 us; code 0 is the longest. */
-	static const uint32_t tens[32] = {65536, 1,   2,   3,	4,   6,	  8,   12,   16,   24,	 32,
-					  48,	 64,  96,  128, 192, 256, 384, 512,  768,  1024, 1536,
-					  2048,	 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+	static const uint32_t tens[32] = {65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
+					  48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
+					  2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
 
 	return tens[code & 31] * UINT64_C(10000);
 }

@@ -33,8 +33,8 @@ struct request {
 	bool replied;
 	/* set before RESPONDER_REFUSE */
 	struct refusal why;
-	uint8_t nak;	  /* enum nak_code */
-	uint8_t syndrome; /* of the receive's error completion, if a receive was taken; also of the explanation */
+	uint8_t nak;         /* enum nak_code */
+	uint8_t syndrome;    /* of the receive's error completion, if a receive was taken; also of the explanation */
 	enum qp_event event; /* QP_EVENT_COUNT: none */
 	struct stream *sink; /* of the request's data; for a READ the payload of the reply */
 	struct stream own_sink;
@@ -257,8 +257,8 @@ static bool take_receive(struct hca_qp *qp)
 	struct responder *responder = &qp->responder;
 
 	if (!responder->has_receive)
-		responder->has_receive = qp->srq ? srq_take(qp->srq, &responder->receive) :
-						   rq_take(&qp->rq, &responder->receive);
+		responder->has_receive =
+			qp->srq ? srq_take(qp->srq, &responder->receive) : rq_take(&qp->rq, &responder->receive);
 	return responder->has_receive;
 }
 
@@ -278,8 +278,9 @@ static enum responder_state check_receive(struct request *request)
 {
 	struct hca_qp *qp = request->qp;
 	const struct packet *packet = request->packet;
-	bool needed = carries_receive(packet->message) ? packet->place & PLACE_FIRST :
-			      packet->message == MESSAGE_WRITE_IMM && packet->place & PLACE_LAST;
+	bool needed = carries_receive(packet->message)
+			      ? packet->place & PLACE_FIRST
+			      : packet->message == MESSAGE_WRITE_IMM && packet->place & PLACE_LAST;
 
 	if (needed && !take_receive(qp))
 		return no_receive(request);
@@ -295,12 +296,11 @@ static enum responder_state target_receive(struct request *request)
 	uint64_t bytes = header + packet->payload.length;
 
 	if (bytes > responder->receive.bytes - responder->offset)
-		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR,
-				      QP_EVENT_COUNT, RECEIVE_TOO_SHORT, responder->offset + bytes,
-				      responder->receive.bytes, header);
+		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR, QP_EVENT_COUNT,
+				      RECEIVE_TOO_SHORT, responder->offset + bytes, responder->receive.bytes, header);
 	stream_begin(request->sink, &qp->access, RIGHT_LOCAL_WRITE);
-	if (stream_add_segments(request->sink, responder->receive.segment, responder->receive.count,
-				responder->offset, bytes, &request->why))
+	if (stream_add_segments(request->sink, responder->receive.segment, responder->receive.count, responder->offset,
+				bytes, &request->why))
 		return refuse_with(request, NAK_REMOTE_OPERATION, MLX5_CQE_SYNDROME_LOCAL_PROT_ERR, QP_EVENT_COUNT);
 	/* mlx5-formats 6, point 51: refused before a byte is placed. */
 	if (packet->message == MESSAGE_SEND_INVALIDATE &&
@@ -380,11 +380,8 @@ static enum responder_state check_target(struct request *request)
 
 static void remember(struct responder *responder, const struct packet *packet, uint64_t original)
 {
-	responder->resource[responder->next_resource++ % LIMIT_MAX_RD_ATOMIC] =
-		(struct responder_resource){.psn = packet->psn,
-					    .count = packet->count,
-					    .message = packet->message,
-					    .original = original};
+	responder->resource[responder->next_resource++ % LIMIT_MAX_RD_ATOMIC] = (struct responder_resource){
+		.psn = packet->psn, .count = packet->count, .message = packet->message, .original = original};
 }
 
 static uint64_t atomic_result(const struct packet *packet, uint64_t before)

@@ -26,13 +26,15 @@ static bool receives(const struct hca_qp *qp)
 
 static void dropped(const struct packet *packet, struct hca *hca, const struct refusal *why)
 {
-	explain_make(hca, &(struct explain_subject){.qpn = packet->destination_qpn}, why->rule, why->args, EXPLAIN_ARGS);
+	explain_make(hca, &(struct explain_subject){.qpn = packet->destination_qpn}, why->rule, why->args,
+		     EXPLAIN_ARGS);
 }
 
 #define DROP(packet, hca, name, ...)                                                                                   \
 	dropped(packet, hca,                                                                                           \
 		&(struct refusal){RULE_##name,                                                                         \
-				  {(packet)->message, (packet)->source_qpn, (packet)->destination_qpn, ##__VA_ARGS__}})
+				  {(packet)->message, (packet)->source_qpn, (packet)->destination_qpn,                 \
+				   ##__VA_ARGS__}})
 
 /* The lock of @qp is held. */
 static void deliver(struct run *run, const struct packet *packet, struct hca_qp *qp)

@@ -20,7 +20,7 @@ struct hca_qp;
 #define RUN_PACKETS 4
 
 struct run {
-	uint32_t first, last; /* queue of packets, free running */
+	uint32_t first, last;     /* queue of packets, free running */
 	struct hca_qp *scheduled; /* QPs whose requester can go on */
 	struct packet packet[RUN_PACKETS];
 };

@@ -10,9 +10,9 @@
 #include "transport/run.h"
 
 struct transport {
-	bool reliable;	 /* acknowledges, retries; errors of the send queue put the QP into ERR, else into SQE */
-	bool connected;	 /* has a peer; messages of many packets */
-	bool datagram;	 /* DETH, Q_Key, 40 bytes of GRH in front of what is received */
+	bool reliable;  /* acknowledges, retries; errors of the send queue put the QP into ERR, else into SQE */
+	bool connected; /* has a peer; messages of many packets */
+	bool datagram;  /* DETH, Q_Key, 40 bytes of GRH in front of what is received */
 };
 
 /** The properties of @type. */

@@ -32,9 +32,9 @@ enum wqe_transport {
 };
 
 struct wqe_opcode {
-	const char *name; /* NULL: no such opcode */
-	uint8_t class;	  /* enum wqe_class */
-	uint8_t message;  /* enum message */
+	const char *name;   /* NULL: no such opcode */
+	uint8_t class;      /* enum wqe_class */
+	uint8_t message;    /* enum message */
 	uint8_t transports; /* enum wqe_transport */
 };
 
@@ -50,12 +50,12 @@ enum wqe_completion { WQE_CQE_ON_ERROR, WQE_CQE_ON_FIRST_ERROR, WQE_CQE_ALWAYS, 
 /* A WQE taken apart up to its data segments. */
 struct wqe {
 	const uint8_t *bytes; /* in one piece: in the ring, or a copy when it wraps */
-	uint32_t size;	      /* bytes, a multiple of 16, at least 16 */
-	uint16_t index;	      /* of its first block, as CQEs name it */
+	uint32_t size;        /* bytes, a multiple of 16, at least 16 */
+	uint16_t index;       /* of its first block, as CQEs name it */
 	uint8_t opcode, fm_ce_se;
 	__be32 imm;
 	uint32_t blocks; /* 64-byte blocks it occupies */
-	uint32_t data;	 /* offset of the first data segment */
+	uint32_t data;   /* offset of the first data segment */
 	/* raddr segment */
 	uint64_t remote_address;
 	uint32_t rkey;

@@ -7,7 +7,7 @@
 #define UD WQE_UD
 
 const struct wqe_opcode wqe_opcodes[256] = {
-#define WQE_OPCODE(code, name, class, message, transports)                                                            \
+#define WQE_OPCODE(code, name, class, message, transports)                                                             \
 	[code] = {#name, WQE_CLASS_##class, MESSAGE_##message, transports},
 #include "transport/wqe_opcodes.def"
 #undef WQE_OPCODE

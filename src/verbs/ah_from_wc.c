@@ -69,16 +69,15 @@ static void map_ipv4(union ibv_gid *gid, __be32 address)
 }
 
 /* The GID that the datagram was sent to is the one to answer from. */
-static int set_source(struct hca *hca, const union ibv_gid *gid, enum ibv_gid_type type,
-		      struct ibv_ah_attr *attr)
+static int set_source(struct hca *hca, const union ibv_gid *gid, enum ibv_gid_type type, struct ibv_ah_attr *attr)
 {
 	size_t count;
 	const struct hca_gid *gids = hca_gids(hca, &count);
 	int index = gid_find(gids, count, gid, type);
 
 	if (index < 0)
-		return refuse(REFUSE(hca, call, EINVAL, RULE_WC_GID_UNKNOWN,
-				     be64toh(gid->global.subnet_prefix), be64toh(gid->global.interface_id)));
+		return refuse(REFUSE(hca, call, EINVAL, RULE_WC_GID_UNKNOWN, be64toh(gid->global.subnet_prefix),
+				     be64toh(gid->global.interface_id)));
 	attr->grh.sgid_index = (uint8_t)index;
 	return 0;
 }
@@ -113,8 +112,8 @@ static int from_ipv6(struct hca *hca, const struct ibv_grh *grh, struct ibv_ah_a
 	return set_source(hca, &grh->dgid, type, attr);
 }
 
-int softhca_ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc,
-				struct ibv_grh *grh, struct ibv_ah_attr *attr)
+int softhca_ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc, struct ibv_grh *grh,
+				struct ibv_ah_attr *attr)
 {
 	struct hca *hca = hca_of_context(context);
 	struct headers headers;
@@ -145,7 +144,6 @@ struct ibv_ah *softhca_ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *w
 {
 	struct ibv_ah_attr attr;
 
-	return softhca_ibv_init_ah_from_wc(pd->context, port_num, wc, grh, &attr)
-		       ? NULL
-		       : softhca_ibv_create_ah(pd, &attr);
+	return softhca_ibv_init_ah_from_wc(pd->context, port_num, wc, grh, &attr) ? NULL
+										  : softhca_ibv_create_ah(pd, &attr);
 }

@@ -50,8 +50,7 @@ int softhca_ibv_destroy_comp_channel(struct ibv_comp_channel *base)
 	users = base->refcnt;
 	pthread_mutex_unlock(&context->mutex);
 	if (users)
-		return REFUSE(hca_of_context(context), "ibv_destroy_comp_channel", EBUSY, RULE_CHANNEL_IN_USE,
-			      users);
+		return REFUSE(hca_of_context(context), "ibv_destroy_comp_channel", EBUSY, RULE_CHANNEL_IN_USE, users);
 	event_queue_destroy(&channel->events);
 	free(channel);
 	return 0;

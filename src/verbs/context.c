@@ -176,8 +176,7 @@ int softhca_ibv_close_device(struct ibv_context *base)
 	struct hca *hca = hca_of_context(base);
 
 	if (hca_close(context->device)) {
-		EXPLAIN(hca, (&(const struct explain_subject){.call = "ibv_close_device"}),
-			RULE_CONTEXT_IN_USE, 0);
+		EXPLAIN(hca, (&(const struct explain_subject){.call = "ibv_close_device"}), RULE_CONTEXT_IN_USE, 0);
 		return 0;
 	}
 	unlist_context(context);

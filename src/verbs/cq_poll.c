@@ -46,7 +46,7 @@ static void fill_receive(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe)
 }
 
 /* ibv_poll_cq(3): unless the status is success, wr_id, status, qp_num and vendor_err alone are valid. */
-static void fill(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe, const struct completion *completion)
+static void fill(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe, const struct work_completion *completion)
 {
 	wc->wr_id = completion->wr_id;
 	wc->status = completion->status;
@@ -67,7 +67,7 @@ int softhca_ibv_poll_cq(struct ibv_cq *base, int num_entries, struct ibv_wc *wc)
 {
 	struct user_cq *cq = to_user_cq(base);
 	const struct mlx5_cqe64 *cqe;
-	struct completion completion;
+	struct work_completion completion;
 	uint32_t first;
 	int polled = 0;
 	int result = 0;

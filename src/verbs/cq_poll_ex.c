@@ -18,7 +18,7 @@ static struct user_cq *of_ex(struct ibv_cq_ex *ex)
 static int advance(struct user_cq *cq)
 {
 	const struct mlx5_cqe64 *cqe;
-	struct completion completion;
+	struct work_completion completion = {0};
 	int result;
 
 	do {
@@ -66,8 +66,8 @@ static int start_poll_wallclock(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *a
 	if (result)
 		return result;
 	clock_gettime(CLOCK_REALTIME, &now);
-	of_ex(ex)->wallclock_offset = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec -
-				      (int64_t)hca_clock_ns(hca_of_context(ex->context));
+	of_ex(ex)->wallclock_offset =
+		(int64_t)now.tv_sec * 1000000000 + now.tv_nsec - (int64_t)hca_clock_ns(hca_of_context(ex->context));
 	return 0;
 }
 
@@ -173,8 +173,7 @@ void cq_poll_ex_fill(struct user_cq *cq, uint64_t wc_flags)
 {
 	struct ibv_cq_ex *ex = &cq->ex;
 
-	ex->start_poll =
-		wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK ? start_poll_wallclock : start_poll;
+	ex->start_poll = wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK ? start_poll_wallclock : start_poll;
 	ex->next_poll = next_poll;
 	ex->end_poll = end_poll;
 	ex->read_opcode = read_opcode;

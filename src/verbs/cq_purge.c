@@ -51,8 +51,7 @@ static void purge(struct user_cq *cq, const struct user_qp *qp)
 
 		if (belongs(qp, cqe)) {
 			if (qp->base.srq && cqe_is_responder(cqe))
-				user_srq_complete(to_user_srq(qp->base.srq), be16toh(cqe->wqe_counter),
-						  &wr_id);
+				user_srq_complete(to_user_srq(qp->base.srq), be16toh(cqe->wqe_counter), &wr_id);
 			dropped++;
 		} else if (dropped) {
 			move(cq, index + dropped, index);

@@ -62,8 +62,7 @@ static int resize(struct user_cq *cq, uint32_t count)
 	result = hca_cq_resize(cq->device, ring, count, carry_over, &move);
 	if (result) {
 		cq_ring_free(cq->pd, ring, count, cq->cqe_size);
-		return -REFUSE(hca_of_context(cq->base.context), "ibv_resize_cq", -result, RULE_CQ_UNPOLLED,
-			       count - 1);
+		return -REFUSE(hca_of_context(cq->base.context), "ibv_resize_cq", -result, RULE_CQ_UNPOLLED, count - 1);
 	}
 	cq_ring_free(cq->pd, old, old_count, cq->cqe_size);
 	return 0;
@@ -76,8 +75,8 @@ int softhca_ibv_resize_cq(struct ibv_cq *base, int cqe)
 	int result = 0;
 
 	if (cqe < 1 || cqe > LIMIT_MAX_CQE)
-		return REFUSE(hca_of_context(base->context), "ibv_resize_cq", EINVAL, RULE_CQ_CQE,
-			      (uint64_t)cqe, LIMIT_MAX_CQE);
+		return REFUSE(hca_of_context(base->context), "ibv_resize_cq", EINVAL, RULE_CQ_CQE, (uint64_t)cqe,
+			      LIMIT_MAX_CQE);
 	count = queue_entries(cqe + 1);
 	queue_lock(&cq->lock);
 	if (count != cq->cqe_count)

@@ -54,8 +54,8 @@ static int cover_with_template(char *ring, size_t bytes)
 	if (fd < 0)
 		return -1;
 	for (size_t offset = 0; offset < bytes && !result; offset += TEMPLATE_BYTES)
-		if (mmap(ring + offset, TEMPLATE_BYTES, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd, 0) == MAP_FAILED)
+		if (mmap(ring + offset, TEMPLATE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
+			 fd, 0) == MAP_FAILED)
 			result = -1;
 	close(fd);
 	return result;

@@ -45,8 +45,7 @@ static inline bool cqe_is_written(const struct mlx5_cqe64 *cqe, uint32_t cqe_cou
 {
 	uint8_t op_own = __atomic_load_n(&cqe->op_own, __ATOMIC_ACQUIRE);
 
-	return op_own >> 4 != MLX5_CQE_INVALID &&
-	       (op_own & MLX5_CQE_OWNER_MASK) == cqe_owner(cqe_count, index);
+	return op_own >> 4 != MLX5_CQE_INVALID && (op_own & MLX5_CQE_OWNER_MASK) == cqe_owner(cqe_count, index);
 }
 
 /** Takes the next CQE from the ring, NULL if there is none. It stays valid until cq_publish_consumer(). */
@@ -237,7 +236,7 @@ static inline uint8_t cqe_dlid_path_bits(const struct mlx5_cqe64 *cqe)
 /* ---- whose work it completes ---------------------------------------------------------------------------------- */
 
 /* What the queues know of the completed work request and the CQE does not say. */
-struct completion {
+struct work_completion {
 	uint64_t wr_id;
 	enum ibv_wc_status status;
 	uint8_t wc_opcode; /* as remembered per slot, WC_OPCODE_FROM_CQE for receives */
@@ -250,8 +249,7 @@ int cqe_refuse(struct user_cq *cq, const struct mlx5_cqe64 *cqe);
  * A CQE for WQE i completes all WQEs before it too (mlx5-formats 3.3). The release pairs with the acquire of the
  * poster, who may reuse the slot from then on.
  */
-static inline void completion_of_send(struct send_queue *sq, const struct mlx5_cqe64 *cqe,
-				      struct completion *out)
+static inline void completion_of_send(struct send_queue *sq, const struct mlx5_cqe64 *cqe, struct work_completion *out)
 {
 	uint32_t slot = be16toh(cqe->wqe_counter) & (sq->wqebb_count - 1);
 
@@ -260,8 +258,7 @@ static inline void completion_of_send(struct send_queue *sq, const struct mlx5_c
 	__atomic_store_n(&sq->tail, sq->wqe_head[slot] + 1, __ATOMIC_RELEASE);
 }
 
-static inline int completion_of_receive(struct user_qp *qp, const struct mlx5_cqe64 *cqe,
-					struct completion *out)
+static inline int completion_of_receive(struct user_qp *qp, const struct mlx5_cqe64 *cqe, struct work_completion *out)
 {
 	struct receive_queue *rq = &qp->rq;
 	uint32_t tail = rq->tail;
@@ -288,7 +285,7 @@ static inline int cqe_note_signature_error(void)
  * Finds the work request that @cqe completes, fills @out and gives the queue its room back.
  * Returns 0, CQE_ABSORBED, or CQ_POLL_ERROR for a CQE of an unknown QP or kind.
  */
-static inline int cqe_complete(struct user_cq *cq, const struct mlx5_cqe64 *cqe, struct completion *out)
+static inline int cqe_complete(struct user_cq *cq, const struct mlx5_cqe64 *cqe, struct work_completion *out)
 {
 	struct user_qp *qp = user_index_find(&to_user_context(cq->base.context)->qps, cqe_user_index(cqe));
 	uint8_t opcode = cqe_opcode(cqe);

@@ -80,8 +80,7 @@ static int allocate(struct ibv_context *context, const struct ibv_alloc_dm_attr 
 		return REFUSE(hca, "ibv_alloc_dm", EINVAL, RULE_DM_LENGTH, attr->length, LIMIT_MAX_DM_SIZE);
 	error = -hca_dm_alloc(to_user_context(context)->device, attr->length, attr->log_align_req, addr);
 	if (error == EINVAL)
-		return REFUSE(hca, "ibv_alloc_dm", error, RULE_DM_LOG_ALIGN, attr->log_align_req,
-			      LIMIT_MAX_DM_SIZE);
+		return REFUSE(hca, "ibv_alloc_dm", error, RULE_DM_LOG_ALIGN, attr->log_align_req, LIMIT_MAX_DM_SIZE);
 	if (error)
 		return REFUSE(hca, "ibv_alloc_dm", error, RULE_DM_FULL, attr->length, LIMIT_MAX_DM_SIZE);
 	return 0;

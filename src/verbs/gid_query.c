@@ -71,8 +71,8 @@ int softhca_ibv_query_gid(struct ibv_context *context, uint8_t port_num, int ind
 	return 0;
 }
 
-ssize_t softhca__ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
-				     size_t max_entries, uint32_t flags, size_t entry_size)
+ssize_t softhca__ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max_entries,
+				     uint32_t flags, size_t entry_size)
 {
 	struct hca *hca = hca_of_context(context);
 	size_t index, count;

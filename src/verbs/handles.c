@@ -98,8 +98,7 @@ static struct handle_entry *lookup(struct handle_table *table, enum handle_kind 
 	return handle < table->size && table->entries[handle].kind == kind ? &table->entries[handle] : NULL;
 }
 
-bool handle_find(struct handle_table *table, enum handle_kind kind, uint32_t handle,
-		 struct handle_entry *entry)
+bool handle_find(struct handle_table *table, enum handle_kind kind, uint32_t handle, struct handle_entry *entry)
 {
 	struct handle_entry *found;
 
@@ -119,8 +118,7 @@ void handle_update(struct handle_table *table, uint32_t handle, const struct han
 	pthread_mutex_unlock(&table->lock);
 }
 
-int handle_remove(struct handle_table *table, enum handle_kind kind, uint32_t handle,
-		  struct handle_entry *entry)
+int handle_remove(struct handle_table *table, enum handle_kind kind, uint32_t handle, struct handle_entry *entry)
 {
 	struct handle_entry *found;
 	int error = -EINVAL;

@@ -50,8 +50,7 @@ void handle_table_put(struct handle_table *table);
 int handle_add(struct handle_table *table, const struct handle_entry *entry, uint32_t *handle);
 
 /** Copies the entry of @handle to @entry (may be NULL). Returns false if there is none of that @kind. */
-bool handle_find(struct handle_table *table, enum handle_kind kind, uint32_t handle,
-		 struct handle_entry *entry);
+bool handle_find(struct handle_table *table, enum handle_kind kind, uint32_t handle, struct handle_entry *entry);
 
 /** Overwrites the entry of @handle, which exists. */
 void handle_update(struct handle_table *table, uint32_t handle, const struct handle_entry *entry);
@@ -60,8 +59,7 @@ void handle_update(struct handle_table *table, uint32_t handle, const struct han
  * Takes the entry out. Returns 0 and a copy through @entry (may be NULL), -EINVAL if there is none of that
  * @kind, or -EBUSY and the entry's copy while it has references.
  */
-int handle_remove(struct handle_table *table, enum handle_kind kind, uint32_t handle,
-		  struct handle_entry *entry);
+int handle_remove(struct handle_table *table, enum handle_kind kind, uint32_t handle, struct handle_entry *entry);
 
 /** Adds a reference to a DM. Returns -EINVAL if it does not exist any more. */
 int handle_get(struct handle_table *table, uint32_t handle);

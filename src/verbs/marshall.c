@@ -58,25 +58,25 @@ void softhca_ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, struct ib_uverb
 }
 
 /* Both structures have the same field names, in another order. */
-#define COPY_PATH_RECORD()                                                                                   \
-	do {                                                                                                 \
-		COPY(dlid);                                                                                  \
-		COPY(slid);                                                                                  \
-		COPY(raw_traffic);                                                                           \
-		COPY(flow_label);                                                                            \
-		COPY(hop_limit);                                                                             \
-		COPY(traffic_class);                                                                         \
-		COPY(reversible);                                                                            \
-		COPY(numb_path);                                                                             \
-		COPY(pkey);                                                                                  \
-		COPY(sl);                                                                                    \
-		COPY(mtu_selector);                                                                          \
-		COPY(mtu);                                                                                   \
-		COPY(rate_selector);                                                                         \
-		COPY(rate);                                                                                  \
-		COPY(packet_life_time_selector);                                                             \
-		COPY(packet_life_time);                                                                      \
-		COPY(preference);                                                                            \
+#define COPY_PATH_RECORD()                                                                                             \
+	do {                                                                                                           \
+		COPY(dlid);                                                                                            \
+		COPY(slid);                                                                                            \
+		COPY(raw_traffic);                                                                                     \
+		COPY(flow_label);                                                                                      \
+		COPY(hop_limit);                                                                                       \
+		COPY(traffic_class);                                                                                   \
+		COPY(reversible);                                                                                      \
+		COPY(numb_path);                                                                                       \
+		COPY(pkey);                                                                                            \
+		COPY(sl);                                                                                              \
+		COPY(mtu_selector);                                                                                    \
+		COPY(mtu);                                                                                             \
+		COPY(rate_selector);                                                                                   \
+		COPY(rate);                                                                                            \
+		COPY(packet_life_time_selector);                                                                       \
+		COPY(packet_life_time);                                                                                \
+		COPY(preference);                                                                                      \
 	} while (0)
 
 void softhca_ibv_copy_path_rec_from_kern(struct ibv_sa_path_rec *dst, struct ib_user_path_rec *src)

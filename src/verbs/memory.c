@@ -114,8 +114,7 @@ static void *pages_alloc(size_t size, const char *type)
 {
 	void *memory = NULL;
 
-	if (type &&
-	    (strcmp(type, "HUGE") == 0 || strcmp(type, "PREFER_HUGE") == 0 || strcmp(type, "ALL") == 0))
+	if (type && (strcmp(type, "HUGE") == 0 || strcmp(type, "PREFER_HUGE") == 0 || strcmp(type, "ALL") == 0))
 		memory = map(round_up(size, HUGE_PAGE_SIZE), MAP_HUGETLB);
 	if (!memory && !(type && strcmp(type, "HUGE") == 0))
 		memory = map(size, 0);

@@ -18,14 +18,13 @@
 int mr_explain_failure(struct hca *hca, const char *call, int error, const struct hca_mr_attr *attr)
 {
 	if (error == EFAULT)
-		return REFUSE(hca, call, error, RULE_MR_NOT_MAPPED, (uintptr_t)attr->addr, attr->length,
-			      attr->access);
+		return REFUSE(hca, call, error, RULE_MR_NOT_MAPPED, (uintptr_t)attr->addr, attr->length, attr->access);
 	return REFUSE(hca, call, error, RULE_MR_NO_ROOM, LIMIT_MAX_MR);
 }
 
 /* The driver object and its handle; the key exists. */
-static struct ibv_mr *make_object(struct ibv_pd *pd, struct mkey *key, void *addr,
-				  const struct hca_mr_attr *attr, uint32_t dm_handle)
+static struct ibv_mr *make_object(struct ibv_pd *pd, struct mkey *key, void *addr, const struct hca_mr_attr *attr,
+				  uint32_t dm_handle)
 {
 	const struct handle_entry entry = {.kind = HANDLE_MR,
 					   .key = key,
@@ -95,8 +94,7 @@ struct ibv_mr *softhca_ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, 
 	return reg_mr(pd, "ibv_reg_mr", addr, length, (uintptr_t)addr, (unsigned int)access);
 }
 
-struct ibv_mr *softhca_ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
-				       int access)
+struct ibv_mr *softhca_ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
 {
 	return reg_mr(pd, "ibv_reg_mr_iova", addr, length, iova, (unsigned int)access);
 }
@@ -105,26 +103,22 @@ struct ibv_mr *softhca_ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t len
 struct ibv_mr *softhca_ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 					unsigned int access)
 {
-	return reg_mr(pd, iova == (uintptr_t)addr ? "ibv_reg_mr" : "ibv_reg_mr_iova", addr, length, iova,
-		      access);
+	return reg_mr(pd, iova == (uintptr_t)addr ? "ibv_reg_mr" : "ibv_reg_mr_iova", addr, length, iova, access);
 }
 
 /* Accesses to it are local, and writes to it are discarded: local write is what makes them possible. */
 struct ibv_mr *softhca_ibv_alloc_null_mr(struct ibv_pd *pd)
 {
-	const struct hca_mr_attr attr = {
-		.kind = MR_NULL, .length = SIZE_MAX, .access = IBV_ACCESS_LOCAL_WRITE};
+	const struct hca_mr_attr attr = {.kind = MR_NULL, .length = SIZE_MAX, .access = IBV_ACCESS_LOCAL_WRITE};
 
 	return mr_new(pd, "ibv_alloc_null_mr", NULL, &attr, 0);
 }
 
-static int check_dm_mr(struct ibv_pd *pd, const struct user_dm *dm, uint64_t offset, size_t length,
-		       unsigned int access)
+static int check_dm_mr(struct ibv_pd *pd, const struct user_dm *dm, uint64_t offset, size_t length, unsigned int access)
 {
 	struct hca *hca = hca_of_context(pd->context);
-	const unsigned int allowed = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-				     IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
-				     IBV_ACCESS_ZERO_BASED | IBV_ACCESS_OPTIONAL_RANGE;
+	const unsigned int allowed = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+				     IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_OPTIONAL_RANGE;
 
 	if (to_user_context(pd->context)->handles != to_user_context(dm->base.context)->handles)
 		return REFUSE(hca, "ibv_reg_dm_mr", EINVAL, RULE_DM_MR_FOREIGN, dm->base.handle);
@@ -135,8 +129,7 @@ static int check_dm_mr(struct ibv_pd *pd, const struct user_dm *dm, uint64_t off
 	if (!dm_contains(dm, offset, length))
 		return REFUSE(hca, "ibv_reg_dm_mr", EINVAL, RULE_DM_RANGE, offset, length, dm->length);
 	if (!dm_aligned(offset, length))
-		return REFUSE(hca, "ibv_reg_dm_mr", EINVAL, RULE_DM_ALIGNMENT, offset, length,
-			      1 << LIMIT_DM_ALIGN_LOG);
+		return REFUSE(hca, "ibv_reg_dm_mr", EINVAL, RULE_DM_ALIGNMENT, offset, length, 1 << LIMIT_DM_ALIGN_LOG);
 	return mr_check_access(hca, "ibv_reg_dm_mr", access);
 }
 

@@ -18,8 +18,8 @@ int mr_check_access(struct hca *hca, const char *call, unsigned int access);
  * Range and kind of a region of plain memory. Fills @attr: kind, addr, start, length, access. @iova: address
  * of the first byte in requests; IBV_ACCESS_ZERO_BASED overrides it with 0.
  */
-int mr_describe(struct hca *hca, const char *call, void *addr, size_t length, uint64_t iova,
-		unsigned int access, struct hca_mr_attr *attr);
+int mr_describe(struct hca *hca, const char *call, void *addr, size_t length, uint64_t iova, unsigned int access,
+		struct hca_mr_attr *attr);
 
 /** The device refused to (re-)register: says why. Returns @error, an errno value. */
 int mr_explain_failure(struct hca *hca, const char *call, int error, const struct hca_mr_attr *attr);

@@ -12,14 +12,12 @@ static const char call[] = "ibv_advise_mr";
  * Without IBV_ADVISE_MR_FLAG_FLUSH pages may arrive later, on first access at the latest; a failure is then
  * not seen.
  */
-static int prefetch(struct ibv_pd *base, enum ibv_advise_mr_advice advice, uint32_t flags,
-		    const struct ibv_sge *sge)
+static int prefetch(struct ibv_pd *base, enum ibv_advise_mr_advice advice, uint32_t flags, const struct ibv_sge *sge)
 {
 	struct hca *hca = hca_of_context(base->context);
 	bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
 	bool populate = flags & IBV_ADVISE_MR_FLAG_FLUSH && advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT;
-	int error = -hca_mr_prefetch(to_user_pd(base)->device, sge->lkey, sge->addr, sge->length, write,
-				     populate);
+	int error = -hca_mr_prefetch(to_user_pd(base)->device, sge->lkey, sge->addr, sge->length, write, populate);
 
 	switch (error) {
 	case 0:
@@ -36,8 +34,8 @@ static int prefetch(struct ibv_pd *base, enum ibv_advise_mr_advice advice, uint3
 	}
 }
 
-int softhca_ibv_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
-			  struct ibv_sge *list, uint32_t count)
+int softhca_ibv_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge *list,
+			  uint32_t count)
 {
 	struct hca *hca = hca_of_context(pd->context);
 	uint32_t index;

@@ -18,8 +18,7 @@ enum {
 int mr_check_access(struct hca *hca, const char *call, unsigned int access)
 {
 	if (access & ~(unsigned int)KNOWN_ACCESS)
-		return REFUSE(hca, call, EINVAL, RULE_MR_ACCESS_UNKNOWN,
-			      access & ~(unsigned int)KNOWN_ACCESS);
+		return REFUSE(hca, call, EINVAL, RULE_MR_ACCESS_UNKNOWN, access & ~(unsigned int)KNOWN_ACCESS);
 	if (access & NEED_LOCAL_WRITE && !(access & IBV_ACCESS_LOCAL_WRITE))
 		return REFUSE(hca, call, EINVAL, RULE_MR_ACCESS_LOCAL_WRITE, access);
 	return 0;
@@ -94,8 +93,8 @@ static int check_hugetlb(struct hca *hca, const char *call, const void *addr, un
 	return 0;
 }
 
-int mr_describe(struct hca *hca, const char *call, void *addr, size_t length, uint64_t iova,
-		unsigned int access, struct hca_mr_attr *attr)
+int mr_describe(struct hca *hca, const char *call, void *addr, size_t length, uint64_t iova, unsigned int access,
+		struct hca_mr_attr *attr)
 {
 	int error;
 

@@ -23,13 +23,9 @@ static bool multicast_mac(const union ibv_gid *gid, uint8_t mac[6])
 	if (gid->raw[0] != 0xff)
 		return false;
 	if (memcmp(gid->raw, ipv4_group, sizeof(ipv4_group)) == 0)
-		memcpy(mac,
-		       (const uint8_t[]){0x01, 0x00, 0x5e, gid->raw[13] & 0x7f, gid->raw[14], gid->raw[15]},
-		       6);
+		memcpy(mac, (const uint8_t[]){0x01, 0x00, 0x5e, gid->raw[13] & 0x7f, gid->raw[14], gid->raw[15]}, 6);
 	else
-		memcpy(mac,
-		       (const uint8_t[]){0x33, 0x33, gid->raw[12], gid->raw[13], gid->raw[14], gid->raw[15]},
-		       6);
+		memcpy(mac, (const uint8_t[]){0x33, 0x33, gid->raw[12], gid->raw[13], gid->raw[14], gid->raw[15]}, 6);
 	return true;
 }
 
@@ -67,8 +63,8 @@ static bool arp_line_matches(const char *line, const char *netdev, const char *i
 	if (sscanf(line, "%15s 0x%*x 0x%x %17s %*s %15s", found_ip, &flags, hardware, found_netdev) != 4)
 		return false;
 	return flags & ARP_COMPLETE && strcmp(found_ip, ip) == 0 && strcmp(found_netdev, netdev) == 0 &&
-	       sscanf(hardware, "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx", &mac[0], &mac[1], &mac[2], &mac[3],
-		      &mac[4], &mac[5]) == 6;
+	       sscanf(hardware, "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx", &mac[0], &mac[1], &mac[2], &mac[3], &mac[4],
+		      &mac[5]) == 6;
 }
 
 static bool arp_mac(const struct hca_gid *source, const union ibv_gid *gid, uint8_t mac[6])
@@ -87,11 +83,9 @@ static bool arp_mac(const struct hca_gid *source, const union ibv_gid *gid, uint
 	return found;
 }
 
-int neighbour_mac(const struct hca *hca, const struct hca_gid *source, const union ibv_gid *gid,
-		  uint8_t mac[6])
+int neighbour_mac(const struct hca *hca, const struct hca_gid *source, const union ibv_gid *gid, uint8_t mac[6])
 {
-	if (multicast_mac(gid, mac) || own_mac(hca, gid, mac) || link_local_mac(gid, mac) ||
-	    arp_mac(source, gid, mac))
+	if (multicast_mac(gid, mac) || own_mac(hca, gid, mac) || link_local_mac(gid, mac) || arp_mac(source, gid, mac))
 		return 0;
 	return -EHOSTUNREACH;
 }
@@ -106,8 +100,7 @@ int softhca_ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_
 	int error;
 
 	if (attr->grh.sgid_index >= count)
-		return -REFUSE(hca, "ibv_resolve_eth_l2_from_gid", EINVAL, RULE_GID_EMPTY,
-			       attr->grh.sgid_index, count);
+		return -REFUSE(hca, "ibv_resolve_eth_l2_from_gid", EINVAL, RULE_GID_EMPTY, attr->grh.sgid_index, count);
 	error = neighbour_mac(hca, &gids[attr->grh.sgid_index], &attr->grh.dgid, eth_mac);
 	if (error)
 		return -REFUSE(hca, "ibv_resolve_eth_l2_from_gid", EHOSTUNREACH, RULE_GID_NO_NEIGHBOUR,

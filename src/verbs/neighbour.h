@@ -10,7 +10,6 @@
  * interface of our own, the address inside of a link-local GID, or what the kernel knows of an IPv4 neighbour
  * (/proc/net/arp; nothing is asked on the wire). Fills @mac. Returns 0, or -EHOSTUNREACH. Any thread.
  */
-int neighbour_mac(const struct hca *hca, const struct hca_gid *source, const union ibv_gid *gid,
-		  uint8_t mac[6]);
+int neighbour_mac(const struct hca *hca, const struct hca_gid *source, const union ibv_gid *gid, uint8_t mac[6]);
 
 #endif

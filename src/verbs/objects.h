@@ -22,7 +22,7 @@
 #include "hca/hca.h"
 #include "hca/lock.h"
 
-#define user_container_of(pointer, type, member) ((type *)((char *)(pointer) - offsetof(type, member)))
+#define user_container_of(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
 
 struct user_device {
 	struct ibv_device base; /* first: clients hold struct ibv_device * */
@@ -35,19 +35,19 @@ struct handle_table;
 
 /* User index -> QP, read by pollers without a lock: two levels, leaves are never freed before the context is. */
 struct user_index_table {
-	pthread_mutex_t lock;	     /* of changes */
+	pthread_mutex_t lock;        /* of changes */
 	struct user_qp **leaf[1024]; /* 1024 pointers each; user index = leaf << 10 | slot */
-	uint32_t next;		     /* where to look for a free index first */
+	uint32_t next;               /* where to look for a free index first */
 };
 
 struct user_context {
 	struct hca_context *device;
 	struct event_queue async; /* its fd is also ibv_context.async_fd */
 	struct user_index_table qps;
-	void *doorbell_page; /* given to programs by mlx5dv_init_obj(3), or NULL; mlx5dv/doorbell_page.h */
-	struct user_context *next;	/* list of open contexts of the process, for ibv_import_device(3) */
-	struct handle_table *handles;	/* shared by a context and those imported from it; verbs/handles.h */
-	struct verbs_context verbs;	/* last, as verbs.h demands: public context is verbs.context */
+	void *doorbell_page;          /* given to programs by mlx5dv_init_obj(3), or NULL; mlx5dv/doorbell_page.h */
+	struct user_context *next;    /* list of open contexts of the process, for ibv_import_device(3) */
+	struct handle_table *handles; /* shared by a context and those imported from it; verbs/handles.h */
+	struct verbs_context verbs;   /* last, as verbs.h demands: public context is verbs.context */
 };
 
 struct user_pd {
@@ -76,7 +76,7 @@ struct user_mr {
 	uint64_t start; /* iova */
 	unsigned int access;
 	uint32_t dm_handle; /* of MR_DEVICE_MEMORY: the memory it keeps allocated */
-	bool imported;	    /* by ibv_import_mr(3): its address is not known here */
+	bool imported;      /* by ibv_import_mr(3): its address is not known here */
 };
 
 struct user_mw {
@@ -86,7 +86,7 @@ struct user_mw {
 
 struct user_dm {
 	struct ibv_dm base;
-	void *addr;	/* host address of the device memory */
+	void *addr; /* host address of the device memory */
 	size_t length;
 };
 
@@ -118,8 +118,8 @@ struct user_cq {
 	bool extended;
 	/* extended polling, between start_poll and end_poll */
 	const struct mlx5_cqe64 *current; /* the CQE being read; NULL outside */
-	uint8_t current_wc_opcode;	  /* what the send queue remembered of its WQE */
-	int64_t wallclock_offset;	  /* CLOCK_REALTIME minus the device's clock at start_poll, nanoseconds */
+	uint8_t current_wc_opcode;        /* what the send queue remembered of its WQE */
+	int64_t wallclock_offset;         /* CLOCK_REALTIME minus the device's clock at start_poll, nanoseconds */
 	/* Events handed to the program; like the completed counters of base under base.mutex. */
 	uint32_t comp_events_taken, async_events_taken;
 };
@@ -133,9 +133,9 @@ struct user_srq {
 	uint32_t entry_count, entry_shift;
 	uint32_t max_sge, max_wr;
 	uint32_t *dbrec;
-	uint64_t *wr_id; /* per entry */
+	uint64_t *wr_id;     /* per entry */
 	uint32_t head, tail; /* list of free entries: next to post, last */
-	uint32_t used;	     /* entries posted and not yet given back; max_wr bounds it */
+	uint32_t used;       /* entries posted and not yet given back; max_wr bounds it */
 	uint16_t counter;    /* posted, as in the doorbell record */
 	enum ibv_srq_type type;
 	uint32_t async_events_taken; /* as in user_cq */
@@ -143,22 +143,22 @@ struct user_srq {
 
 struct send_queue {
 	struct queue_lock lock;
-	void *buffer;		/* wqebb_count * 64 bytes */
-	uint32_t wqebb_count;	/* power of two, or 0: no send queue */
-	uint32_t wqe_size;	/* bytes of the largest WQE that capabilities promise */
-	uint32_t max_post;	/* WRs that fit (returned max_send_wr) */
-	int max_gs;		/* SGEs of a WR; -1 until RTS: posting is refused */
-	uint32_t max_inline;	/* bytes */
-	uint32_t max_payload;	/* bytes that data segments or inline data of a WR take at most */
-	uint32_t head;		/* WRs posted, free running */
-	uint32_t tail;		/* WRs completed, free running; atomic: stored (release) by pollers under the CQ lock */
-	uint32_t cur_post;	/* WQEBBs posted, free running: producer index */
-	uint64_t *wr_id;	/* per WQEBB slot */
-	uint32_t *wqe_head;	/* per WQEBB slot: value of head of the WR that starts there */
-	uint32_t *wqe_post;	/* the other way round, per head & (wqebb_count - 1): cur_post where that WR starts */
-	bool oversized;		/* a WQE larger than wqe_size was built: see sq_has_room() */
-	uint8_t *wc_opcode;	/* per WQEBB slot: enum ibv_wc_opcode of UMR-built WRs, see WC_OPCODE_FROM_CQE */
-	uint8_t fence_cache;	/* fence bits the next WQE inherits (mlx5-formats 1.3) */
+	void *buffer;         /* wqebb_count * 64 bytes */
+	uint32_t wqebb_count; /* power of two, or 0: no send queue */
+	uint32_t wqe_size;    /* bytes of the largest WQE that capabilities promise */
+	uint32_t max_post;    /* WRs that fit (returned max_send_wr) */
+	int max_gs;           /* SGEs of a WR; -1 until RTS: posting is refused */
+	uint32_t max_inline;  /* bytes */
+	uint32_t max_payload; /* bytes that data segments or inline data of a WR take at most */
+	uint32_t head;        /* WRs posted, free running */
+	uint32_t tail;        /* WRs completed, free running; atomic: stored (release) by pollers under the CQ lock */
+	uint32_t cur_post;    /* WQEBBs posted, free running: producer index */
+	uint64_t *wr_id;      /* per WQEBB slot */
+	uint32_t *wqe_head;   /* per WQEBB slot: value of head of the WR that starts there */
+	uint32_t *wqe_post;   /* the other way round, per head & (wqebb_count - 1): cur_post where that WR starts */
+	bool oversized;       /* a WQE larger than wqe_size was built: see sq_has_room() */
+	uint8_t *wc_opcode;   /* per WQEBB slot: enum ibv_wc_opcode of UMR-built WRs, see WC_OPCODE_FROM_CQE */
+	uint8_t fence_cache;  /* fence bits the next WQE inherits (mlx5-formats 1.3) */
 };
 
 /* wc_opcode of a slot whose completion opcode follows from the CQE's send opcode (mlx5-formats 3.8). */
@@ -167,28 +167,28 @@ struct send_queue {
 struct receive_queue {
 	struct queue_lock lock;
 	void *buffer;
-	uint32_t count;		/* power of two, or 0 */
-	uint32_t shift;		/* log2 of the stride */
-	int max_gs;		/* -1 in RESET: posting is refused */
+	uint32_t count; /* power of two, or 0 */
+	uint32_t shift; /* log2 of the stride */
+	int max_gs;     /* -1 in RESET: posting is refused */
 	uint32_t head, tail;
 	uint64_t *wr_id;
 };
 
 /* Builder state between ibv_wr_start and ibv_wr_complete/abort; covered by sq.lock. Owned by verbs/wr_*.c, mlx5dv/wr_*.c. */
 struct wr_builder {
-	int error;		/* first error of the chain (errno value), 0 */
-	uint32_t count;		/* WRs built since start */
+	int error;      /* first error of the chain (errno value), 0 */
+	uint32_t count; /* WRs built since start */
 	uint32_t rollback_cur_post;
 	uint8_t rollback_fence_cache;
-	uint8_t setters_left;	/* WR_SETTER_* bits until the open WQE is whole; 0: none open (verbs/wqe_builder.h) */
-	uint32_t offset;	/* bytes of the current WQE built so far (ctrl included) */
-	uint8_t fence;		/* fence bits for the next WQE after this one */
+	uint8_t setters_left; /* WR_SETTER_* bits until the open WQE is whole; 0: none open (verbs/wqe_builder.h) */
+	uint32_t offset;      /* bytes of the current WQE built so far (ctrl included) */
+	uint8_t fence;        /* fence bits for the next WQE after this one */
 	/* mkey configure (mlx5dv/wr_mkey.c) */
 	struct user_mkey *mkey;
 	uint8_t mkey_setters_announced, mkey_setters_called;
 	bool layout_set, access_set;
 	uint64_t umr_mask;
-	uint32_t payload_bytes;	/* translation entries */
+	uint32_t payload_bytes; /* translation entries */
 };
 
 struct user_qp {
@@ -202,13 +202,13 @@ struct user_qp {
 	struct send_queue sq;
 	struct receive_queue rq;
 	struct wr_builder builder;
-	void *buffer;		/* RQ first, SQ after it (mlx5-formats 1.1) */
+	void *buffer; /* RQ first, SQ after it (mlx5-formats 1.1) */
 	size_t buffer_size;
 	uint32_t *dbrec;
 	uint32_t user_index;
-	bool has_ex;		/* created with send_ops_flags: ibv_qp_to_qp_ex(3) answers */
+	bool has_ex; /* created with send_ops_flags: ibv_qp_to_qp_ex(3) answers */
 	bool sq_sig_all;
-	struct ibv_qp_cap cap;	/* as returned */
+	struct ibv_qp_cap cap; /* as returned */
 	uint64_t send_ops, dv_send_ops;
 	enum ibv_qp_type type;
 	uint32_t async_events_taken; /* as in user_cq */
@@ -223,8 +223,7 @@ struct user_mkey {
 };
 
 /* Formats of compressed CQEs that a CQ may be created for; no CQE is ever compressed (mlx5-formats 3.2). */
-#define CQE_FORMATS                                                                                                    \
-	(MLX5DV_CQE_RES_FORMAT_HASH | MLX5DV_CQE_RES_FORMAT_CSUM | MLX5DV_CQE_RES_FORMAT_CSUM_STRIDX)
+#define CQE_FORMATS (MLX5DV_CQE_RES_FORMAT_HASH | MLX5DV_CQE_RES_FORMAT_CSUM | MLX5DV_CQE_RES_FORMAT_CSUM_STRIDX)
 /* Mini-CQEs of one compressed CQE that a program must be ready for. */
 #define CQE_COMPRESSED_MAX 64
 

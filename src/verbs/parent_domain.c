@@ -15,8 +15,7 @@ struct ibv_td *softhca_ibv_alloc_td(struct ibv_context *context, struct ibv_td_i
 	struct user_td *td;
 
 	if (attr->comp_mask) {
-		errno = REFUSE(hca_of_context(context), "ibv_alloc_td", EINVAL, RULE_COMP_MASK,
-			       attr->comp_mask, 0);
+		errno = REFUSE(hca_of_context(context), "ibv_alloc_td", EINVAL, RULE_COMP_MASK, attr->comp_mask, 0);
 		return NULL;
 	}
 	td = calloc(1, sizeof(*td));
@@ -44,14 +43,12 @@ static int check(struct ibv_context *context, const struct ibv_parent_domain_ini
 	if (!attr->pd)
 		return REFUSE(hca, "ibv_alloc_parent_domain", EINVAL, RULE_PARENT_DOMAIN_PD, 0);
 	if (attr->comp_mask & ~(uint32_t)KNOWN_COMP_MASK)
-		return REFUSE(hca, "ibv_alloc_parent_domain", EINVAL, RULE_COMP_MASK, attr->comp_mask,
-			      KNOWN_COMP_MASK);
+		return REFUSE(hca, "ibv_alloc_parent_domain", EINVAL, RULE_COMP_MASK, attr->comp_mask, KNOWN_COMP_MASK);
 	return 0;
 }
 
 /* It stands for the same device object as the PD it is made over, which may be a parent domain itself. */
-struct ibv_pd *softhca_ibv_alloc_parent_domain(struct ibv_context *context,
-					       struct ibv_parent_domain_init_attr *attr)
+struct ibv_pd *softhca_ibv_alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr)
 {
 	struct user_pd *parent = to_user_pd(attr->pd), *pd;
 	int error = check(context, attr);

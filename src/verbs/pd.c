@@ -67,8 +67,7 @@ static int dealloc_in_device(struct user_pd *pd)
 		return REFUSE(hca, "ibv_dealloc_pd", EINVAL, RULE_HANDLE_GONE, pd->base.handle);
 	error = -hca_pd_dealloc(pd->device);
 	if (error)
-		return REFUSE(hca, "ibv_dealloc_pd", error, RULE_PD_IN_USE_ELSEWHERE,
-			      hca_pd_number(pd->device));
+		return REFUSE(hca, "ibv_dealloc_pd", error, RULE_PD_IN_USE_ELSEWHERE, hca_pd_number(pd->device));
 	handle_remove(handles, HANDLE_PD, pd->base.handle, NULL);
 	return 0;
 }

@@ -9,13 +9,13 @@
 
 #define unlikely(condition) __builtin_expect(!!(condition), 0)
 
-#define REFUSE_WR(qp, wr, errno_value, rule, ...)                                                            \
-	(EXPLAIN(hca_of_context((qp)->base.context),                                                         \
-		 (&(const struct explain_subject){.call = "ibv_post_recv",                                   \
-						  .qpn = (qp)->base.qp_num,                                  \
-						  .wr_id = (wr)->wr_id,                                      \
-						  .error = (errno_value)}),                                  \
-		 rule, __VA_ARGS__),                                                                         \
+#define REFUSE_WR(qp, wr, errno_value, rule, ...)                                                                      \
+	(EXPLAIN(hca_of_context((qp)->base.context),                                                                   \
+		 (&(const struct explain_subject){.call = "ibv_post_recv",                                             \
+						  .qpn = (qp)->base.qp_num,                                            \
+						  .wr_id = (wr)->wr_id,                                                \
+						  .error = (errno_value)}),                                            \
+		 rule, __VA_ARGS__),                                                                                   \
 	 (errno_value))
 
 static __attribute__((cold, noinline)) int refuse_full(struct user_qp *qp, const struct ibv_recv_wr *wr)

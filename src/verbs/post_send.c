@@ -99,13 +99,13 @@ static const struct send_operation *operations_of(enum ibv_qp_type type)
 }
 
 /* Makes the record of a refused WR and yields the errno value. */
-#define REFUSE_WR(qp, wr, errno_value, rule, ...)                                                            \
-	(EXPLAIN(hca_of_context((qp)->base.context),                                                         \
-		 (&(const struct explain_subject){.call = "ibv_post_send",                                   \
-						  .qpn = (qp)->base.qp_num,                                  \
-						  .wr_id = (wr)->wr_id,                                      \
-						  .error = (errno_value)}),                                  \
-		 rule, __VA_ARGS__),                                                                         \
+#define REFUSE_WR(qp, wr, errno_value, rule, ...)                                                                      \
+	(EXPLAIN(hca_of_context((qp)->base.context),                                                                   \
+		 (&(const struct explain_subject){.call = "ibv_post_send",                                             \
+						  .qpn = (qp)->base.qp_num,                                            \
+						  .wr_id = (wr)->wr_id,                                                \
+						  .error = (errno_value)}),                                            \
+		 rule, __VA_ARGS__),                                                                                   \
 	 (errno_value))
 
 static __attribute__((cold, noinline)) int refuse_operation(struct user_qp *qp, const struct ibv_send_wr *wr)
@@ -116,11 +116,9 @@ static __attribute__((cold, noinline)) int refuse_operation(struct user_qp *qp, 
 	return REFUSE_WR(qp, wr, err, RULE_SEND_OPCODE, wr->opcode, qp->type);
 }
 
-static __attribute__((cold, noinline)) int refuse_full(struct user_qp *qp, const struct ibv_send_wr *wr,
-						       uint32_t bytes)
+static __attribute__((cold, noinline)) int refuse_full(struct user_qp *qp, const struct ibv_send_wr *wr, uint32_t bytes)
 {
-	return REFUSE_WR(qp, wr, ENOMEM, RULE_SQ_FULL, qp->sq.max_post, qp->sq.wqebb_count,
-			 wqe_blocks(bytes));
+	return REFUSE_WR(qp, wr, ENOMEM, RULE_SQ_FULL, qp->sq.max_post, qp->sq.wqebb_count, wqe_blocks(bytes));
 }
 
 static __attribute__((cold, noinline)) int refuse_sge_count(struct user_qp *qp, const struct ibv_send_wr *wr)
@@ -186,8 +184,8 @@ static int put_inline(struct user_qp *qp, const struct ibv_send_wr *wr, struct w
 }
 
 /* Data pointers at @offset, without the empty ones. @length: forced on each, or 0 for the SGE's own. */
-static inline int put_pointers(struct user_qp *qp, const struct ibv_send_wr *wr, struct wqe wqe,
-			       uint32_t *offset, uint32_t length)
+static inline int put_pointers(struct user_qp *qp, const struct ibv_send_wr *wr, struct wqe wqe, uint32_t *offset,
+			       uint32_t length)
 {
 	uint32_t at = *offset;
 
@@ -223,8 +221,8 @@ static int check_atomic_write(struct user_qp *qp, const struct ibv_send_wr *wr)
 }
 
 /* All after the control segment. @bytes: gets the length of the WQE. Returns 0 or an errno value. */
-static inline int put_segments(struct user_qp *qp, const struct ibv_send_wr *wr, enum send_form form,
-			       struct wqe wqe, uint32_t *bytes)
+static inline int put_segments(struct user_qp *qp, const struct ibv_send_wr *wr, enum send_form form, struct wqe wqe,
+			       uint32_t *bytes)
 {
 	uint32_t forced_length = 0;
 	int err;
@@ -252,15 +250,13 @@ static inline int put_segments(struct user_qp *qp, const struct ibv_send_wr *wr,
 		err = umr_bind_check(qp, "ibv_post_send", &wr->bind_mw.bind_info);
 		if (err)
 			return err;
-		*bytes = umr_bind(wqe, wr->bind_mw.mw->type, qp->base.qp_num, wr->bind_mw.rkey,
-				  &wr->bind_mw.bind_info);
+		*bytes = umr_bind(wqe, wr->bind_mw.mw->type, qp->base.qp_num, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
 		return 0;
 	case FORM_INVALIDATE:
 		*bytes = umr_invalidate(wqe);
 		return 0;
 	case FORM_DATAGRAM:
-		wqe_set_av(wqe, WQE_UNIT, &to_user_ah(wr->wr.ud.ah)->av, wr->wr.ud.remote_qpn,
-			   wr->wr.ud.remote_qkey);
+		wqe_set_av(wqe, WQE_UNIT, &to_user_ah(wr->wr.ud.ah)->av, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
 		break;
 	case FORM_INVALID:
 	case FORM_PLAIN:
@@ -275,8 +271,8 @@ static inline int put_segments(struct user_qp *qp, const struct ibv_send_wr *wr,
  * Builds the WQE of @wr; @posted WRs of the list are built already. Returns 0, or an errno value and has
  * moved nothing.
  */
-static inline int post_one(struct user_qp *qp, const struct ibv_send_wr *wr,
-			   const struct send_operation *operations, uint32_t posted)
+static inline int post_one(struct user_qp *qp, const struct ibv_send_wr *wr, const struct send_operation *operations,
+			   uint32_t posted)
 {
 	struct send_queue *sq = &qp->sq;
 	const struct send_operation *operation;

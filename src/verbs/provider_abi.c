@@ -40,7 +40,6 @@ int softhca_ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, un
 		return -1;
 	}
 	/* An empty entry has type 0 and counts as RoCE v1: users ask before they look at the GID. */
-	*type = entry.gid_type == IBV_GID_TYPE_ROCE_V2 ? IBV_GID_TYPE_SYSFS_ROCE_V2
-						       : IBV_GID_TYPE_SYSFS_IB_ROCE_V1;
+	*type = entry.gid_type == IBV_GID_TYPE_ROCE_V2 ? IBV_GID_TYPE_SYSFS_ROCE_V2 : IBV_GID_TYPE_SYSFS_IB_ROCE_V1;
 	return 0;
 }

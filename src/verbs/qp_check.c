@@ -14,18 +14,17 @@ enum {
 	KNOWN_MASK = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
 		     IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH |
 		     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-	KNOWN_FLAGS = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | IBV_QP_CREATE_SCATTER_FCS |
-		      IBV_QP_CREATE_CVLAN_STRIPPING | IBV_QP_CREATE_SOURCE_QPN |
-		      IBV_QP_CREATE_PCI_WRITE_END_PADDING,
+	KNOWN_FLAGS = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | IBV_QP_CREATE_SCATTER_FCS | IBV_QP_CREATE_CVLAN_STRIPPING |
+		      IBV_QP_CREATE_SOURCE_QPN | IBV_QP_CREATE_PCI_WRITE_END_PADDING,
 	/* There is no multicast loopback to block. */
 	SUPPORTED_FLAGS = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB,
 
 	DV_KNOWN_MASK = MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS | MLX5DV_QP_INIT_ATTR_MASK_DC |
 			MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS | MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS,
 	DV_KNOWN_FLAGS = MLX5DV_QP_CREATE_TUNNEL_OFFLOADS | MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_UC |
-			 MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_MC |
-			 MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE | MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE |
-			 MLX5DV_QP_CREATE_PACKET_BASED_CREDIT_MODE | MLX5DV_QP_CREATE_SIG_PIPELINING,
+			 MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_MC | MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE |
+			 MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE | MLX5DV_QP_CREATE_PACKET_BASED_CREDIT_MODE |
+			 MLX5DV_QP_CREATE_SIG_PIPELINING,
 	/* No data is ever scattered to a CQE, which both flags permit. */
 	DV_SUPPORTED_FLAGS = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE | MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE,
 	DV_RAW_PACKET_FLAGS = MLX5DV_QP_CREATE_TUNNEL_OFFLOADS | MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_UC |
@@ -40,7 +39,7 @@ struct request {
 	const char *call;
 };
 
-#define REFUSE_REQUEST(request, errno_value, rule, ...)                                                      \
+#define REFUSE_REQUEST(request, errno_value, rule, ...)                                                                \
 	(-REFUSE(hca_of_context((request)->context), (request)->call, errno_value, rule, __VA_ARGS__))
 
 const char *qp_create_call(const struct ibv_qp_init_attr_ex *attr, const struct mlx5dv_qp_init_attr *dv)
@@ -101,8 +100,7 @@ static int check_dv_flags(const struct request *request, uint32_t flags)
 	if (flags & DV_RAW_PACKET_FLAGS && request->attr->qp_type != IBV_QPT_RAW_PACKET)
 		return REFUSE_REQUEST(request, EINVAL, RULE_QP_DV_CREATE_FLAGS, flags & DV_RAW_PACKET_FLAGS);
 	if (flags & ~DV_SUPPORTED_FLAGS)
-		return REFUSE_REQUEST(request, EOPNOTSUPP, RULE_QP_DV_CREATE_FLAGS,
-				      flags & ~DV_SUPPORTED_FLAGS);
+		return REFUSE_REQUEST(request, EOPNOTSUPP, RULE_QP_DV_CREATE_FLAGS, flags & ~DV_SUPPORTED_FLAGS);
 	return 0;
 }
 
@@ -127,8 +125,7 @@ static int check_type(const struct request *request, const struct qp_type_info *
 	*type = qp_type_info(attr->qp_type, dc_type(request));
 	if (!*type) {
 		if (attr->qp_type == IBV_QPT_DRIVER)
-			return REFUSE_REQUEST(request, EINVAL, RULE_QP_DC_TYPE, attr->qp_type,
-					      dc_type(request));
+			return REFUSE_REQUEST(request, EINVAL, RULE_QP_DC_TYPE, attr->qp_type, dc_type(request));
 		return REFUSE_REQUEST(request, EINVAL, RULE_QP_TYPE_UNKNOWN, (int64_t)attr->qp_type);
 	}
 	if (has(request, IBV_QP_INIT_ATTR_RX_HASH | IBV_QP_INIT_ATTR_IND_TABLE))
@@ -145,8 +142,7 @@ static int check_objects(const struct request *request, const struct qp_type_inf
 
 	if (!has(request, IBV_QP_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
 		return REFUSE_REQUEST(request, EINVAL, RULE_QP_PD, attr->qp_type);
-	if (!attr->send_cq || attr->send_cq->context != context || !attr->recv_cq ||
-	    attr->recv_cq->context != context)
+	if (!attr->send_cq || attr->send_cq->context != context || !attr->recv_cq || attr->recv_cq->context != context)
 		return REFUSE_REQUEST(request, EINVAL, RULE_QP_CQ, attr->qp_type);
 	if (!attr->srq)
 		return 0;
@@ -157,8 +153,8 @@ static int check_objects(const struct request *request, const struct qp_type_inf
 	return 0;
 }
 
-int qp_check(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr,
-	     const struct mlx5dv_qp_init_attr *dv, const struct qp_type_info **type)
+int qp_check(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr, const struct mlx5dv_qp_init_attr *dv,
+	     const struct qp_type_info **type)
 {
 	const struct request request = {context, attr, dv, qp_create_call(attr, dv)};
 	int err = check_masks(&request);

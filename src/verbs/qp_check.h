@@ -18,7 +18,7 @@ const char *qp_create_call(const struct ibv_qp_init_attr_ex *attr, const struct 
  * Checks everything but capabilities and send_ops. @dv may be NULL; @type gets the row of the QP's type.
  * Returns 0, -EINVAL for what is wrong, -EOPNOTSUPP for what this device does not have.
  */
-int qp_check(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr,
-	     const struct mlx5dv_qp_init_attr *dv, const struct qp_type_info **type);
+int qp_check(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr, const struct mlx5dv_qp_init_attr *dv,
+	     const struct qp_type_info **type);
 
 #endif

@@ -18,14 +18,12 @@ int softhca_ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 
 	/* What a peer without ECE sends. */
 	if (!ece->vendor_id)
-		return errno = REFUSE_QP(hca, "ibv_set_ece", qp->qp_num, EOPNOTSUPP, RULE_ECE_VENDOR, 0,
-					 ECE_VENDOR);
+		return errno = REFUSE_QP(hca, "ibv_set_ece", qp->qp_num, EOPNOTSUPP, RULE_ECE_VENDOR, 0, ECE_VENDOR);
 	if (ece->comp_mask)
-		return errno = REFUSE_QP(hca, "ibv_set_ece", qp->qp_num, EINVAL, RULE_ECE_COMP_MASK,
-					 ece->comp_mask);
+		return errno = REFUSE_QP(hca, "ibv_set_ece", qp->qp_num, EINVAL, RULE_ECE_COMP_MASK, ece->comp_mask);
 	if (ece->vendor_id != ECE_VENDOR)
-		return errno = REFUSE_QP(hca, "ibv_set_ece", qp->qp_num, EINVAL, RULE_ECE_VENDOR,
-					 ece->vendor_id, ECE_VENDOR);
+		return errno = REFUSE_QP(hca, "ibv_set_ece", qp->qp_num, EINVAL, RULE_ECE_VENDOR, ece->vendor_id,
+					 ECE_VENDOR);
 	ece->options = 0;
 	return 0;
 }

@@ -8,9 +8,8 @@
 #define OPS_WRITE (IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
 #define OPS_KEYS (IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW)
 #define OPS_UC (OPS_SEND | IBV_QP_EX_WITH_SEND_WITH_INV | OPS_WRITE | OPS_KEYS)
-#define OPS_RELIABLE                                                                                         \
-	(OPS_UC | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |                             \
-	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+#define OPS_RELIABLE                                                                                                   \
+	(OPS_UC | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
 
 enum {
 	AV_BYTES = sizeof(struct mlx5_wqe_datagram_seg),
@@ -25,9 +24,8 @@ static const struct qp_type_info rc = {
 	/* ATOMIC_WRITE is an RDMA WRITE of 8 bytes here, see wr_atomic_write() in wr_ops.c. */
 	.send_ops = OPS_RELIABLE | IBV_QP_EX_WITH_ATOMIC_WRITE,
 	.assumed_ops = OPS_RELIABLE,
-	.dv_send_ops = MLX5DV_QP_EX_WITH_MR_INTERLEAVED | MLX5DV_QP_EX_WITH_MR_LIST |
-		       MLX5DV_QP_EX_WITH_MKEY_CONFIGURE | MLX5DV_QP_EX_WITH_RAW_WQE |
-		       MLX5DV_QP_EX_WITH_MEMCPY,
+	.dv_send_ops = MLX5DV_QP_EX_WITH_MR_INTERLEAVED | MLX5DV_QP_EX_WITH_MR_LIST | MLX5DV_QP_EX_WITH_MKEY_CONFIGURE |
+		       MLX5DV_QP_EX_WITH_RAW_WQE | MLX5DV_QP_EX_WITH_MEMCPY,
 };
 
 static const struct qp_type_info uc = {

@@ -49,8 +49,7 @@ static void fill_port(const struct hca *hca, struct ibv_port_attr *attr)
 }
 
 /* @size is the size of the structure when the program was compiled. */
-int softhca_ibv_query_port_ex(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr,
-			      size_t size)
+int softhca_ibv_query_port_ex(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t size)
 {
 	struct hca *hca = hca_of_context(context);
 	struct ibv_port_attr all;
@@ -63,11 +62,9 @@ int softhca_ibv_query_port_ex(struct ibv_context *context, uint8_t port, struct 
 	return 0;
 }
 
-int softhca_ibv_query_port(struct ibv_context *context, uint8_t port_num,
-			   struct _compat_ibv_port_attr *port_attr)
+int softhca_ibv_query_port(struct ibv_context *context, uint8_t port_num, struct _compat_ibv_port_attr *port_attr)
 {
-	return softhca_ibv_query_port_ex(context, port_num, (struct ibv_port_attr *)port_attr,
-					 COMPAT_PORT_ATTR_SIZE);
+	return softhca_ibv_query_port_ex(context, port_num, (struct ibv_port_attr *)port_attr, COMPAT_PORT_ATTR_SIZE);
 }
 
 /* RoCE knows the default partition only. */

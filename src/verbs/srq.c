@@ -47,8 +47,7 @@ static void srq_free(struct user_srq *srq)
 	if (srq->dbrec)
 		dbrec_free(srq->pd, srq->dbrec);
 	if (srq->buffer)
-		ring_free(srq->pd, srq->buffer, (size_t)srq->entry_count << srq->entry_shift,
-			  MLX5DV_RES_TYPE_SRQ);
+		ring_free(srq->pd, srq->buffer, (size_t)srq->entry_count << srq->entry_shift, MLX5DV_RES_TYPE_SRQ);
 	free(srq->wr_id);
 	free(srq);
 }
@@ -80,8 +79,7 @@ static void srq_publish(struct user_srq *srq, struct ibv_pd *pd, void *srq_conte
 }
 
 /* An SRQ without XRC domain and tag matching; fills @attr with what the program got. NULL with errno set on failure. */
-static struct ibv_srq *create_basic(struct ibv_pd *pd, const char *call, void *srq_context,
-				    struct ibv_srq_attr *attr)
+static struct ibv_srq *create_basic(struct ibv_pd *pd, const char *call, void *srq_context, struct ibv_srq_attr *attr)
 {
 	struct hca *hca = hca_of_context(pd->context);
 	struct user_srq *srq;
@@ -157,11 +155,9 @@ static int check_modify(const struct user_srq *srq, const struct ibv_srq_attr *a
 		return REFUSE(hca, "ibv_modify_srq", EINVAL, RULE_SRQ_MODIFY_MASK, mask);
 	if (mask & IBV_SRQ_MAX_WR) {
 		if (attr->max_wr > LIMIT_MAX_SRQ_WR)
-			return REFUSE(hca, "ibv_modify_srq", EINVAL, RULE_SRQ_MAX_WR, attr->max_wr,
-				      LIMIT_MAX_SRQ_WR);
+			return REFUSE(hca, "ibv_modify_srq", EINVAL, RULE_SRQ_MAX_WR, attr->max_wr, LIMIT_MAX_SRQ_WR);
 		if (attr->max_wr < srq->used)
-			return REFUSE(hca, "ibv_modify_srq", EINVAL, RULE_SRQ_SHRINK, attr->max_wr,
-				      srq->used);
+			return REFUSE(hca, "ibv_modify_srq", EINVAL, RULE_SRQ_SHRINK, attr->max_wr, srq->used);
 		max_wr = srq_entries_for(attr->max_wr) - 1;
 	}
 	if (mask & IBV_SRQ_LIMIT && attr->srq_limit > max_wr)
@@ -207,8 +203,7 @@ int softhca_ibv_destroy_srq(struct ibv_srq *base)
 	struct user_srq *srq = to_user_srq(base);
 
 	if (hca_srq_destroy(srq->device))
-		return REFUSE(hca_of_context(base->context), "ibv_destroy_srq", EBUSY, RULE_SRQ_IN_USE,
-			      base->handle);
+		return REFUSE(hca_of_context(base->context), "ibv_destroy_srq", EBUSY, RULE_SRQ_IN_USE, base->handle);
 	user_srq_wait_events(srq);
 	pthread_cond_destroy(&base->cond);
 	pthread_mutex_destroy(&base->mutex);

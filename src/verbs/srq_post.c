@@ -35,8 +35,7 @@ static int check(const struct user_srq *srq, const struct ibv_recv_wr *wr)
 
 	/* A negative number is larger than any limit. */
 	if ((uint32_t)wr->num_sge > srq->max_sge)
-		return REFUSE(hca, "ibv_post_srq_recv", EINVAL, RULE_SRQ_SGES, wr->num_sge, srq->max_sge,
-			      wr->wr_id);
+		return REFUSE(hca, "ibv_post_srq_recv", EINVAL, RULE_SRQ_SGES, wr->num_sge, srq->max_sge, wr->wr_id);
 	length = oversized_sge(wr);
 	if (length)
 		return REFUSE(hca, "ibv_post_srq_recv", EINVAL, RULE_SGE_LENGTH, length, INT32_MAX);

@@ -64,8 +64,8 @@ int srq_resize(struct user_srq *srq, uint32_t max_wr)
 	int result = entry_count > srq->entry_count ? grow(srq, entry_count) : 0;
 
 	if (result)
-		return -REFUSE(hca_of_context(srq->base.context), "ibv_modify_srq", -result,
-			       RULE_QUEUE_MEMORY, (uint64_t)entry_count << srq->entry_shift);
+		return -REFUSE(hca_of_context(srq->base.context), "ibv_modify_srq", -result, RULE_QUEUE_MEMORY,
+			       (uint64_t)entry_count << srq->entry_shift);
 	srq->max_wr = entry_count - 1;
 	return 0;
 }

@@ -6,10 +6,8 @@
 
 enum {
 	MASK_BIND = MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN | MLX5_WQE_UMR_CTRL_MKEY_MASK_START_ADDR |
-		    MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_LOCAL_WRITE |
-		    MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_READ |
-		    MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_WRITE |
-		    MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC,
+		    MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_LOCAL_WRITE | MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_READ |
+		    MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_WRITE | MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC,
 	MASK_STATE = MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE | MLX5_WQE_UMR_CTRL_MKEY_MASK_MKEY,
 
 	ENTRY_UNITS = 4, /* one entry, padded to 64 bytes */
@@ -67,8 +65,7 @@ uint32_t umr_bind(struct wqe wqe, enum ibv_mw_type type, uint32_t qpn, uint32_t 
 	mkey.len = htobe64(info->length);
 	put_segments(wqe, &ctrl, &mkey);
 	/* 2 GiB, the most there is, is written 0 (mlx5-formats 1.9). */
-	wqe_set_data(wqe, UMR_PAYLOAD_OFFSET, info->addr, info->length & (LIMIT_MAX_BIND_LENGTH - 1),
-		     info->mr->lkey);
+	wqe_set_data(wqe, UMR_PAYLOAD_OFFSET, info->addr, info->length & (LIMIT_MAX_BIND_LENGTH - 1), info->mr->lkey);
 	wqe_zero(wqe, UMR_PAYLOAD_OFFSET + WQE_UNIT, (ENTRY_UNITS - 1) * WQE_UNIT);
 	return UMR_BIND_BYTES;
 }
@@ -84,10 +81,10 @@ uint32_t umr_invalidate(struct wqe wqe)
 int umr_bind_check(struct user_qp *qp, const char *call, const struct ibv_mw_bind_info *info)
 {
 	if (info->length > LIMIT_MAX_BIND_LENGTH)
-		return REFUSE_QP(hca_of_context(qp->base.context), call, qp->base.qp_num, EOPNOTSUPP,
-				 RULE_BIND_LENGTH, info->length, LIMIT_MAX_BIND_LENGTH);
+		return REFUSE_QP(hca_of_context(qp->base.context), call, qp->base.qp_num, EOPNOTSUPP, RULE_BIND_LENGTH,
+				 info->length, LIMIT_MAX_BIND_LENGTH);
 	if (info->length && !info->mr)
-		return REFUSE_QP(hca_of_context(qp->base.context), call, qp->base.qp_num, EINVAL,
-				 RULE_BIND_NO_MR, info->length);
+		return REFUSE_QP(hca_of_context(qp->base.context), call, qp->base.qp_num, EINVAL, RULE_BIND_NO_MR,
+				 info->length);
 	return 0;
 }

@@ -68,8 +68,7 @@ int user_index_add(struct user_index_table *table, struct user_qp *qp, uint32_t 
 void user_index_remove(struct user_index_table *table, uint32_t index)
 {
 	pthread_mutex_lock(&table->lock);
-	__atomic_store_n(&table->leaf[index >> LEAF_SHIFT][index & (LEAF_ENTRIES - 1)], NULL,
-			 __ATOMIC_RELEASE);
+	__atomic_store_n(&table->leaf[index >> LEAF_SHIFT][index & (LEAF_ENTRIES - 1)], NULL, __ATOMIC_RELEASE);
 	if (index < table->next)
 		table->next = index;
 	pthread_mutex_unlock(&table->lock);

@@ -132,8 +132,7 @@ static inline void wqe_set_atomic(struct wqe wqe, uint32_t offset, uint64_t swap
  * A data pointer; also a KLM entry of a UMR, which has the same form. @length < 2 GiB: bit 31 would mean
  * inline.
  */
-static inline void wqe_set_data(struct wqe wqe, uint32_t offset, uint64_t addr, uint32_t length,
-				uint32_t lkey)
+static inline void wqe_set_data(struct wqe wqe, uint32_t offset, uint64_t addr, uint32_t length, uint32_t lkey)
 {
 	mlx5dv_set_data_seg(wqe_unit(wqe, offset), length, lkey, addr);
 }
@@ -150,8 +149,8 @@ static inline void wqe_set_inline_header(struct wqe wqe, uint32_t offset, uint32
 /**
  * The 48-byte address vector of a datagram at @offset: @av with the destination entered (mlx5-formats 1.6).
  */
-static inline void wqe_set_av(struct wqe wqe, uint32_t offset, const struct mlx5_wqe_av *av,
-			      uint32_t remote_qpn, uint32_t remote_qkey)
+static inline void wqe_set_av(struct wqe wqe, uint32_t offset, const struct mlx5_wqe_av *av, uint32_t remote_qpn,
+			      uint32_t remote_qkey)
 {
 	struct mlx5_wqe_av copy = *av;
 
@@ -251,9 +250,9 @@ static inline void wr_latch(struct user_qp *qp, int error)
 }
 
 /* WR_REFUSE(qp, "ibv_wr_set_sge_list", ENOMEM, RULE_X, figures…): explains and latches. */
-#define WR_REFUSE(qp, call_name, errno_value, rule, ...)                                                     \
-	wr_latch(qp, REFUSE_QP(hca_of_context((qp)->base.context), call_name, (qp)->base.qp_num,             \
-			       errno_value, rule, __VA_ARGS__))
+#define WR_REFUSE(qp, call_name, errno_value, rule, ...)                                                               \
+	wr_latch(qp, REFUSE_QP(hca_of_context((qp)->base.context), call_name, (qp)->base.qp_num, errno_value, rule,    \
+			       __VA_ARGS__))
 
 /** Latches ENOMEM for a full queue, with its explanation. (verbs/wr_session.c) */
 void wr_refuse_full(struct user_qp *qp, const char *call, uint32_t bytes);

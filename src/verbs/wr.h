@@ -30,12 +30,10 @@ void wr_send_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey);
 void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr);
 void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, __be32 imm_data);
 void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr);
-void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t compare,
-		       uint64_t swap);
+void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t compare, uint64_t swap);
 void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t add);
 void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, const void *atomic_wr);
-void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
-		const struct ibv_mw_bind_info *bind_info);
+void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *bind_info);
 void wr_local_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey);
 void wr_send_ud(struct ibv_qp_ex *ex);
 void wr_send_imm_ud(struct ibv_qp_ex *ex, __be32 imm_data);

@@ -19,8 +19,7 @@ static inline void open_send(struct user_qp *qp, const char *call, uint32_t opco
 {
 	struct wqe wqe;
 
-	if (wr_begin(qp, call, opcode, imm, SEND_BYTES + qp->sq.max_payload, WC_OPCODE_FROM_CQE,
-		     WR_SETTER_DATA, &wqe))
+	if (wr_begin(qp, call, opcode, imm, SEND_BYTES + qp->sq.max_payload, WC_OPCODE_FROM_CQE, WR_SETTER_DATA, &wqe))
 		qp->builder.offset = SEND_BYTES;
 }
 
@@ -39,8 +38,7 @@ static inline void open_rdma(struct user_qp *qp, const char *call, uint32_t opco
 {
 	struct wqe wqe;
 
-	if (!wr_begin(qp, call, opcode, imm, RDMA_BYTES + qp->sq.max_payload, WC_OPCODE_FROM_CQE,
-		      WR_SETTER_DATA, &wqe))
+	if (!wr_begin(qp, call, opcode, imm, RDMA_BYTES + qp->sq.max_payload, WC_OPCODE_FROM_CQE, WR_SETTER_DATA, &wqe))
 		return;
 	wqe_set_raddr(wqe, WQE_UNIT, remote_addr, rkey);
 	qp->builder.offset = RDMA_BYTES;
@@ -51,8 +49,7 @@ static inline void open_atomic(struct user_qp *qp, const char *call, uint32_t op
 {
 	struct wqe wqe;
 
-	if (!wr_begin(qp, call, opcode, 0, ATOMIC_BYTES + qp->sq.max_payload, WC_OPCODE_FROM_CQE,
-		      WR_SETTER_DATA, &wqe))
+	if (!wr_begin(qp, call, opcode, 0, ATOMIC_BYTES + qp->sq.max_payload, WC_OPCODE_FROM_CQE, WR_SETTER_DATA, &wqe))
 		return;
 	wqe_set_raddr(wqe, WQE_UNIT, remote_addr, rkey);
 	wqe_set_atomic(wqe, 2 * WQE_UNIT, swap_add, compare);
@@ -91,8 +88,7 @@ void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
 
 void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, __be32 imm_data)
 {
-	open_rdma(to_user_qp_ex(ex), "ibv_wr_rdma_write_imm", MLX5_OPCODE_RDMA_WRITE_IMM, imm_data, rkey,
-		  remote_addr);
+	open_rdma(to_user_qp_ex(ex), "ibv_wr_rdma_write_imm", MLX5_OPCODE_RDMA_WRITE_IMM, imm_data, rkey, remote_addr);
 }
 
 void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
@@ -100,17 +96,15 @@ void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
 	open_rdma(to_user_qp_ex(ex), "ibv_wr_rdma_read", MLX5_OPCODE_RDMA_READ, 0, rkey, remote_addr);
 }
 
-void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t compare,
-		       uint64_t swap)
+void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t compare, uint64_t swap)
 {
-	open_atomic(to_user_qp_ex(ex), "ibv_wr_atomic_cmp_swp", MLX5_OPCODE_ATOMIC_CS, rkey, remote_addr,
-		    swap, compare);
+	open_atomic(to_user_qp_ex(ex), "ibv_wr_atomic_cmp_swp", MLX5_OPCODE_ATOMIC_CS, rkey, remote_addr, swap,
+		    compare);
 }
 
 void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t add)
 {
-	open_atomic(to_user_qp_ex(ex), "ibv_wr_atomic_fetch_add", MLX5_OPCODE_ATOMIC_FA, rkey, remote_addr,
-		    add, 0);
+	open_atomic(to_user_qp_ex(ex), "ibv_wr_atomic_fetch_add", MLX5_OPCODE_ATOMIC_FA, rkey, remote_addr, add, 0);
 }
 
 /*
@@ -122,8 +116,8 @@ void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, 
 	struct user_qp *qp = to_user_qp_ex(ex);
 	struct wqe wqe;
 
-	if (!wr_begin(qp, "ibv_wr_atomic_write", MLX5_OPCODE_RDMA_WRITE, 0, ATOMIC_WRITE_BYTES,
-		      IBV_WC_ATOMIC_WRITE, 0, &wqe))
+	if (!wr_begin(qp, "ibv_wr_atomic_write", MLX5_OPCODE_RDMA_WRITE, 0, ATOMIC_WRITE_BYTES, IBV_WC_ATOMIC_WRITE, 0,
+		      &wqe))
 		return;
 	if (remote_addr % sizeof(uint64_t)) {
 		WR_REFUSE(qp, "ibv_wr_atomic_write", EINVAL, RULE_ATOMIC_WRITE_ALIGNMENT, remote_addr);
@@ -135,15 +129,14 @@ void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, 
 	wr_finish(qp, ATOMIC_WRITE_BYTES);
 }
 
-void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
-		const struct ibv_mw_bind_info *bind_info)
+void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *bind_info)
 {
 	struct user_qp *qp = to_user_qp_ex(ex);
 	struct wqe wqe;
 	int err;
 
-	if (!wr_begin(qp, "ibv_wr_bind_mw", MLX5_OPCODE_UMR, htobe32(mw->rkey), UMR_BIND_BYTES,
-		      IBV_WC_BIND_MW, 0, &wqe))
+	if (!wr_begin(qp, "ibv_wr_bind_mw", MLX5_OPCODE_UMR, htobe32(mw->rkey), UMR_BIND_BYTES, IBV_WC_BIND_MW, 0,
+		      &wqe))
 		return;
 	err = umr_bind_check(qp, "ibv_wr_bind_mw", bind_info);
 	if (err) {

@@ -46,8 +46,7 @@ static void refuse_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_add
 	refuse(ex, "ibv_wr_rdma_read");
 }
 
-static void refuse_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t compare,
-			   uint64_t swap)
+static void refuse_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t compare, uint64_t swap)
 {
 	(void)rkey, (void)remote_addr, (void)compare, (void)swap;
 	refuse(ex, "ibv_wr_atomic_cmp_swp");
@@ -59,15 +58,13 @@ static void refuse_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remot
 	refuse(ex, "ibv_wr_atomic_fetch_add");
 }
 
-static void refuse_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
-				const void *atomic_wr)
+static void refuse_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, const void *atomic_wr)
 {
 	(void)rkey, (void)remote_addr, (void)atomic_wr;
 	refuse(ex, "ibv_wr_atomic_write");
 }
 
-static void refuse_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
-			   const struct ibv_mw_bind_info *info)
+static void refuse_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
 {
 	(void)mw, (void)rkey, (void)info;
 	refuse(ex, "ibv_wr_bind_mw");
@@ -79,8 +76,7 @@ static void refuse_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 	refuse(ex, "ibv_wr_local_inv");
 }
 
-static void refuse_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn,
-			       uint32_t remote_qkey)
+static void refuse_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey)
 {
 	(void)ah, (void)remote_qpn, (void)remote_qkey;
 	refuse(ex, "ibv_wr_set_ud_addr");
@@ -151,8 +147,8 @@ int wr_table_fill(struct user_qp *qp, uint64_t send_ops)
 	uint64_t unknown = send_ops & ~(type ? type->send_ops : 0);
 
 	if (unknown)
-		return -REFUSE(hca_of_context(qp->base.context), "ibv_create_qp_ex", EOPNOTSUPP,
-			       RULE_QP_SEND_OPS, unknown, qp->type);
+		return -REFUSE(hca_of_context(qp->base.context), "ibv_create_qp_ex", EOPNOTSUPP, RULE_QP_SEND_OPS,
+			       unknown, qp->type);
 	fill_common(&qp->ex);
 	switch (qp->type) {
 	case IBV_QPT_RC:

@@ -26,8 +26,7 @@ static inline void *distribution_open(const char *const *patterns)
 
 static inline void *distribution_libibverbs(void)
 {
-	static const char *const patterns[] = {"/usr/lib/*/libibverbs.so.1", "/usr/lib64/libibverbs.so.1",
-					       NULL};
+	static const char *const patterns[] = {"/usr/lib/*/libibverbs.so.1", "/usr/lib64/libibverbs.so.1", NULL};
 
 	return distribution_open(patterns);
 }

@@ -54,39 +54,38 @@ static void *theirs(void)
 }
 
 /* The same call in both libraries: pair.ours(…), pair.theirs(…). */
-#define PAIR(function)                                                                                       \
-	const struct {                                                                                       \
-		__typeof__(&function) ours, theirs;                                                          \
-	} pair = {(__typeof__(&function))find(ours(), #function),                                            \
-		  (__typeof__(&function))find(theirs(), #function)};                                         \
+#define PAIR(function)                                                                                                 \
+	const struct {                                                                                                 \
+		__typeof__(&function) ours, theirs;                                                                    \
+	} pair = {(__typeof__(&function))find(ours(), #function), (__typeof__(&function))find(theirs(), #function)};   \
 	assert_ptr_not_equal(pair.ours, pair.theirs)
 
-#define TEST_WORDS(function, type)                                                                           \
-	static void test_##function(void **state)                                                            \
-	{                                                                                                    \
-		static const int far[] = {INT_MIN, INT_MIN + 1, INT_MAX - 1, INT_MAX};                       \
-		PAIR(function);                                                                              \
-		(void)state;                                                                                 \
-		for (int i = -300; i <= 300; i++)                                                            \
-			assert_string_equal(pair.ours((type)i), pair.theirs((type)i));                       \
-		for (int i = 0; i < 4; i++)                                                                  \
-			assert_string_equal(pair.ours((type)far[i]), pair.theirs((type)far[i]));             \
+#define TEST_WORDS(function, type)                                                                                     \
+	static void test_##function(void **state)                                                                      \
+	{                                                                                                              \
+		static const int far[] = {INT_MIN, INT_MIN + 1, INT_MAX - 1, INT_MAX};                                 \
+		PAIR(function);                                                                                        \
+		(void)state;                                                                                           \
+		for (int i = -300; i <= 300; i++)                                                                      \
+			assert_string_equal(pair.ours((type)i), pair.theirs((type)i));                                 \
+		for (int i = 0; i < 4; i++)                                                                            \
+			assert_string_equal(pair.ours((type)far[i]), pair.theirs((type)far[i]));                       \
 	}
 TEST_WORDS(ibv_node_type_str, enum ibv_node_type)
 TEST_WORDS(ibv_port_state_str, enum ibv_port_state)
 TEST_WORDS(ibv_event_type_str, enum ibv_event_type)
 TEST_WORDS(ibv_wc_status_str, enum ibv_wc_status)
 
-#define TEST_NUMBERS(function, type, first, last)                                                            \
-	static void test_##function(void **state)                                                            \
-	{                                                                                                    \
-		PAIR(function);                                                                              \
-		(void)state;                                                                                 \
-		for (int i = first; i <= last; i++)                                                          \
-			if (pair.ours((type)i) != pair.theirs((type)i))                                      \
-				fail_msg("%d: %d, not %d", i, pair.ours((type)i), pair.theirs((type)i));     \
-		assert_int_equal(pair.ours((type)INT_MIN), pair.theirs((type)INT_MIN));                      \
-		assert_int_equal(pair.ours((type)INT_MAX), pair.theirs((type)INT_MAX));                      \
+#define TEST_NUMBERS(function, type, first, last)                                                                      \
+	static void test_##function(void **state)                                                                      \
+	{                                                                                                              \
+		PAIR(function);                                                                                        \
+		(void)state;                                                                                           \
+		for (int i = first; i <= last; i++)                                                                    \
+			if (pair.ours((type)i) != pair.theirs((type)i))                                                \
+				fail_msg("%d: %d, not %d", i, pair.ours((type)i), pair.theirs((type)i));               \
+		assert_int_equal(pair.ours((type)INT_MIN), pair.theirs((type)INT_MIN));                                \
+		assert_int_equal(pair.ours((type)INT_MAX), pair.theirs((type)INT_MAX));                                \
 	}
 TEST_NUMBERS(ibv_rate_to_mult, enum ibv_rate, -300, 300)
 TEST_NUMBERS(ibv_rate_to_mbps, enum ibv_rate, -300, 300)
@@ -100,23 +99,23 @@ static void fill(void *memory, size_t size, unsigned int seed)
 }
 
 /* Sources of random bytes; the targets begin equal, so a field that only one library writes is seen. */
-#define TEST_COPY(function, target, source)                                                                  \
-	static void test_##function(void **state)                                                            \
-	{                                                                                                    \
-		PAIR(function);                                                                              \
-		(void)state;                                                                                 \
-		for (unsigned int seed = 1; seed <= 200; seed++) {                                           \
-			source from, copy;                                                                   \
-			target mine, their;                                                                  \
-			fill(&from, sizeof(from), seed);                                                     \
-			memcpy(&copy, &from, sizeof(from));                                                  \
-			fill(&mine, sizeof(mine), seed + 1000);                                              \
-			memcpy(&their, &mine, sizeof(mine));                                                 \
-			pair.ours(&mine, &from);                                                             \
-			pair.theirs(&their, &from);                                                          \
-			assert_memory_equal(&mine, &their, sizeof(mine));                                    \
-			assert_memory_equal(&copy, &from, sizeof(from));                                     \
-		}                                                                                            \
+#define TEST_COPY(function, target, source)                                                                            \
+	static void test_##function(void **state)                                                                      \
+	{                                                                                                              \
+		PAIR(function);                                                                                        \
+		(void)state;                                                                                           \
+		for (unsigned int seed = 1; seed <= 200; seed++) {                                                     \
+			source from, copy;                                                                             \
+			target mine, their;                                                                            \
+			fill(&from, sizeof(from), seed);                                                               \
+			memcpy(&copy, &from, sizeof(from));                                                            \
+			fill(&mine, sizeof(mine), seed + 1000);                                                        \
+			memcpy(&their, &mine, sizeof(mine));                                                           \
+			pair.ours(&mine, &from);                                                                       \
+			pair.theirs(&their, &from);                                                                    \
+			assert_memory_equal(&mine, &their, sizeof(mine));                                              \
+			assert_memory_equal(&copy, &from, sizeof(from));                                               \
+		}                                                                                                      \
 	}
 TEST_COPY(ibv_copy_ah_attr_from_kern, struct ibv_ah_attr, struct ib_uverbs_ah_attr)
 TEST_COPY(ibv_copy_qp_attr_from_kern, struct ibv_qp_attr, struct ib_uverbs_qp_attr)
@@ -137,9 +136,8 @@ static void write_file(const char *folder, const char *name, const char *content
 
 static void test_ibv_read_sysfs_file(void **state)
 {
-	static const char *const contents[] = {
-		"",        "\n",        "a",          "a\n",      "a\n\n",
-		"seven77", "seven77\n", "eight888\n", "eight888", "far too long for it"};
+	static const char *const contents[] = {"",        "\n",        "a",          "a\n",      "a\n\n",
+					       "seven77", "seven77\n", "eight888\n", "eight888", "far too long for it"};
 	char folder[] = "/tmp/softhca-sysfs-XXXXXX", path[300];
 	PAIR(ibv_read_sysfs_file);
 
@@ -190,8 +188,7 @@ static int ask_sysfs_path(const char *value)
 static void test_ibv_get_sysfs_path(void **state)
 {
 	char long_path[600];
-	const char *values[] = {NULL, "/tmp/tree", "/tmp/tree/", "/tmp/tree///",
-				"/",  "",          "relative/",  long_path};
+	const char *values[] = {NULL, "/tmp/tree", "/tmp/tree/", "/tmp/tree///", "/", "", "relative/", long_path};
 
 	(void)state;
 	if (!distribution_libibverbs())

@@ -46,8 +46,8 @@ static void *symbol(void *library, const char *name, const char *version)
 	return address;
 }
 
-#define CHECK(name, condition)                                                                               \
-	if (!(condition))                                                                                    \
+#define CHECK(name, condition)                                                                                         \
+	if (!(condition))                                                                                              \
 	fail_msg("%s: %s does not hold, errno is %d", name, #condition, errno)
 
 #define CHECK_ERRNO(name, call) CHECK(name, (call) == EOPNOTSUPP)
@@ -63,17 +63,17 @@ static void *symbol(void *library, const char *name, const char *version)
 #define STUB_ZERO __be64
 #define STUB_NOTHING void
 
-#define CALL(name, version, kind, type, parameters, zeros)                                                   \
-	{                                                                                                    \
-		type(*call) parameters = (type(*) parameters)symbol(library, name, version);                 \
-		CHECK_##kind(name "@" version, call zeros);                                                  \
+#define CALL(name, version, kind, type, parameters, zeros)                                                             \
+	{                                                                                                              \
+		type(*call) parameters = (type(*) parameters)symbol(library, name, version);                           \
+		CHECK_##kind(name "@" version, call zeros);                                                            \
 	}
 #define SKIP(...)
 #define TRY_IMPLEMENTED SKIP
 #define TRY_LATER CALL
 #define TRY_UNSUPPORTED CALL
 
-#define SYMBOL(name, version, state, kind, test, type, parameters, arguments)                                \
+#define SYMBOL(name, version, state, kind, test, type, parameters, arguments)                                          \
 	TRY_##state(#name, version, kind, type, parameters, (ZEROS arguments))
 #define STUB(name, version, kind, test) CALL(#name, version, kind, STUB_##kind, (void), ())
 #define OLD_STUB(name, suffix, version, kind, test) CALL(#name, version, kind, STUB_##kind, (void), ())
@@ -92,7 +92,7 @@ static void test_libibverbs(void **state)
 	assert_true(called >= 99);
 }
 
-#define SYMBOL(name, version, state, kind, test, type, parameters, arguments)                                \
+#define SYMBOL(name, version, state, kind, test, type, parameters, arguments)                                          \
 	TRY_##state(#name, version, kind, type, parameters, (ZEROS arguments))
 
 static void test_libmlx5(void **state)

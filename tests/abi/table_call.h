@@ -16,8 +16,8 @@
 #define ZEROS_10 ZEROS_9, 0
 #define TABLE_PICK(nothing, a, b, c, d, e, f, g, h, i, j, zeros, ...) zeros
 /* ZEROS (x, y) is 0, 0. */
-#define ZEROS(...)                                                                                           \
-	TABLE_PICK(nothing, ##__VA_ARGS__, ZEROS_10, ZEROS_9, ZEROS_8, ZEROS_7, ZEROS_6, ZEROS_5, ZEROS_4,   \
-		   ZEROS_3, ZEROS_2, ZEROS_1, ZEROS_0)
+#define ZEROS(...)                                                                                                     \
+	TABLE_PICK(nothing, ##__VA_ARGS__, ZEROS_10, ZEROS_9, ZEROS_8, ZEROS_7, ZEROS_6, ZEROS_5, ZEROS_4, ZEROS_3,    \
+		   ZEROS_2, ZEROS_1, ZEROS_0)
 
 #endif

@@ -63,8 +63,7 @@ static void test_init_obj(void **state)
 
 static void test_libibverbs_1_0(void **state)
 {
-	void *(*get_device_list)(int *) =
-		(void *(*)(int *))dlvsym(RTLD_DEFAULT, "ibv_get_device_list", "IBVERBS_1.0");
+	void *(*get_device_list)(int *) = (void *(*)(int *))dlvsym(RTLD_DEFAULT, "ibv_get_device_list", "IBVERBS_1.0");
 	int count = 7;
 
 	(void)state;

@@ -6,7 +6,8 @@
 
 static unsigned int rights_of(unsigned int access)
 {
-	return (access & IBV_ACCESS_LOCAL_WRITE ? LOCAL_WRITE : 0) | (access & IBV_ACCESS_REMOTE_READ ? REMOTE_READ : 0) |
+	return (access & IBV_ACCESS_LOCAL_WRITE ? LOCAL_WRITE : 0) |
+	       (access & IBV_ACCESS_REMOTE_READ ? REMOTE_READ : 0) |
 	       (access & IBV_ACCESS_REMOTE_WRITE ? REMOTE_WRITE : 0) | (access & IBV_ACCESS_REMOTE_ATOMIC ? ATOMIC : 0);
 }
 

@@ -87,8 +87,8 @@ static void expect_no_more(struct world *world, int qp, struct ibv_cq *cq, const
 	int found = ibv_poll_cq(cq, 1, &wc);
 
 	if (found)
-		world_fail(world, "qp %d, %s CQ: ibv_poll_cq returns %d, wr %lu with %s, where nothing was due", qp, name,
-			   found, wc.wr_id, ibv_wc_status_str(wc.status));
+		world_fail(world, "qp %d, %s CQ: ibv_poll_cq returns %d, wr %lu with %s, where nothing was due", qp,
+			   name, found, wc.wr_id, ibv_wc_status_str(wc.status));
 }
 
 static void compare_state(struct world *world, int qp)

@@ -35,7 +35,8 @@ int draw_key(struct world *world, int domain, unsigned int wanted, bool careful)
 	for (int i = first; i < KEYS; i++) {
 		if (suits(&keys->key[i], domain, wanted))
 			found[n++] = i;
-		else if (!careful && i < FIRST_WINDOW && keys->key[i].kind != MODEL_ABSENT && chance(&world->choose, 10))
+		else if (!careful && i < FIRST_WINDOW && keys->key[i].kind != MODEL_ABSENT &&
+			 chance(&world->choose, 10))
 			found[n++] = i;
 	}
 	for (int i = 0; !n && i < first; i++)
@@ -58,9 +59,10 @@ static uint32_t draw_number(struct world *world, int slot, bool careful)
 
 static uint64_t draw_length(struct world *world)
 {
-	static const uint32_t lengths[] = {0,  1,   2,	 3,   4,   7,	8,   9,	  15,  16,   17,   31,	 32,  63,  64,
-					   65, 100, 127, 128, 129, 255, 256, 257, 300, 511,  512,  513,	 600, 767, 768,
-					   769, 1000, 1023, 1024, 1025, 1500, 2047, 2048, 2049, 3000, 4096, 5000};
+	static const uint32_t lengths[] = {0,    1,    2,    3,    4,    7,    8,    9,    15,  16,   17,
+					   31,   32,   63,   64,   65,   100,  127,  128,  129, 255,  256,
+					   257,  300,  511,  512,  513,  600,  767,  768,  769, 1000, 1023,
+					   1024, 1025, 1500, 2047, 2048, 2049, 3000, 4096, 5000};
 
 	return CHOOSE_OF(&world->choose, lengths);
 }
@@ -98,7 +100,8 @@ static bool draw_huge(struct world *world, int slot, struct span *span)
 {
 	static const uint32_t huge[] = {1u << 20, 1u << 30, (1u << 30) + 1, 0x7fffffff};
 
-	if (link_pipelines() || slot < 0 || world->model.keys.key[slot].kind != MODEL_NULL || !chance(&world->choose, 10))
+	if (link_pipelines() || slot < 0 || world->model.keys.key[slot].kind != MODEL_NULL ||
+	    !chance(&world->choose, 10))
 		return false;
 	span->address = chance(&world->choose, 50) ? choose_bits(&world->choose) >> 1 : 0;
 	span->length = CHOOSE_OF(&world->choose, huge);
@@ -145,13 +148,21 @@ uint32_t draw_spans(struct world *world, struct span *span, int domain, unsigned
 
 static unsigned int draw_opcode(struct world *world, enum ibv_qp_type type)
 {
-	static const unsigned int rc[] = {IBV_WR_SEND,	     IBV_WR_SEND,	  IBV_WR_SEND_WITH_IMM,
-					  IBV_WR_SEND_WITH_INV, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE,
-					  IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
-					  IBV_WR_RDMA_READ,  IBV_WR_RDMA_READ,	  IBV_WR_ATOMIC_CMP_AND_SWP,
+	static const unsigned int rc[] = {IBV_WR_SEND,
+					  IBV_WR_SEND,
+					  IBV_WR_SEND_WITH_IMM,
+					  IBV_WR_SEND_WITH_INV,
+					  IBV_WR_RDMA_WRITE,
+					  IBV_WR_RDMA_WRITE,
+					  IBV_WR_RDMA_WRITE,
+					  IBV_WR_RDMA_WRITE_WITH_IMM,
+					  IBV_WR_RDMA_READ,
+					  IBV_WR_RDMA_READ,
+					  IBV_WR_RDMA_READ,
+					  IBV_WR_ATOMIC_CMP_AND_SWP,
 					  IBV_WR_ATOMIC_FETCH_AND_ADD};
-	static const unsigned int uc[] = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_SEND_WITH_INV, IBV_WR_RDMA_WRITE,
-					  IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM};
+	static const unsigned int uc[] = {IBV_WR_SEND,       IBV_WR_SEND_WITH_IMM, IBV_WR_SEND_WITH_INV,
+					  IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE,    IBV_WR_RDMA_WRITE_WITH_IMM};
 	/* No packet opcode says SEND with invalidate on UC: only the device's own link carries it. */
 	static const unsigned int ud[] = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM};
 	unsigned int opcode;
@@ -163,8 +174,8 @@ static unsigned int draw_opcode(struct world *world, enum ibv_qp_type type)
 }
 
 /* The remote side of an RDMA of @bytes: moves the range so that it fits where it can. */
-static void draw_any_target(struct world *world, struct request *request, int domain, unsigned int wanted, uint64_t bytes,
-			    bool careful)
+static void draw_any_target(struct world *world, struct request *request, int domain, unsigned int wanted,
+			    uint64_t bytes, bool careful)
 {
 	int slot = draw_key(world, domain, wanted, careful);
 	const struct key *key = &world->model.keys.key[slot < 0 ? 0 : slot];
@@ -267,7 +278,8 @@ void draw_transfer(struct world *world, int qp, struct request *request)
 	if (!reads && chance(&world->choose, 20))
 		draw_inline(world, qp, request);
 	else
-		request->count = draw_spans(world, request->span, own->domain, reads ? LOCAL_WRITE : LOCAL_READ, careful);
+		request->count =
+			draw_spans(world, request->span, own->domain, reads ? LOCAL_WRITE : LOCAL_READ, careful);
 	if (own->type == IBV_QPT_UD && spans_length(request->span, request->count) > own->mtu && careful)
 		request->count = 0;
 	if (request->opcode == IBV_WR_SEND_WITH_INV)

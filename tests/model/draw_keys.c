@@ -32,7 +32,8 @@ static void draw_list_entry(struct world *world, struct configure *configure, ui
 }
 
 /* A record of an interleaved layout; careful: all its repetitions lie in the key. */
-static void draw_record(struct world *world, struct configure *configure, uint16_t i, const struct key *key, bool careful)
+static void draw_record(struct world *world, struct configure *configure, uint16_t i, const struct key *key,
+			bool careful)
 {
 	static const uint32_t sizes[] = {0, 1, 3, 8, 16, 20, 64, 100, 512, 600};
 	static const uint32_t skips[] = {0, 0, 1, 4, 8, 12, 64, 500};
@@ -62,8 +63,8 @@ static void draw_entries(struct world *world, int qp, struct configure *configur
 
 	for (uint16_t i = 0; i < configure->count && i < limit + 1; i++) {
 		bool careful = chance(&world->choose, 90);
-		int slot = chance(&world->choose, 85) ? draw_key(world, domain, LOCAL_READ | LOCAL_WRITE, careful) :
-							draw_key(world, domain, LOCAL_READ, false);
+		int slot = chance(&world->choose, 85) ? draw_key(world, domain, LOCAL_READ | LOCAL_WRITE, careful)
+						      : draw_key(world, domain, LOCAL_READ, false);
 		const struct key *key = &world->model.keys.key[slot < 0 ? 0 : slot];
 
 		configure->entries[i].key = slot < 0 ? 0x12345600 : key->number;
@@ -119,7 +120,8 @@ void draw_bind(struct world *world, int qp, int slot, struct bind *bind)
 		return;
 	for (int i = 0; i < REGIONS; i++) {
 		region = &world->model.keys.key[i];
-		if (region->kind == MODEL_ABSENT || (careful && (region->domain != world->model.qp[qp].domain || !region->bindable)))
+		if (region->kind == MODEL_ABSENT ||
+		    (careful && (region->domain != world->model.qp[qp].domain || !region->bindable)))
 			continue;
 		if (bind->region < 0 || chance(c, 40))
 			bind->region = i;
@@ -147,9 +149,9 @@ int request_error(const struct world *world, int qp, const struct request *reque
 		if (!configure->set_layout)
 			return 0;
 		return configure->count > layout_limit(world, qp, configure->interleaved) ||
-				       configure->count > world->model.keys.key[configure->slot].capacity ?
-			       ENOMEM :
-			       0;
+				       configure->count > world->model.keys.key[configure->slot].capacity
+			       ? ENOMEM
+			       : 0;
 	}
 	if (request->count > MAX_SGE)
 		return ENOMEM;
@@ -202,8 +204,8 @@ static const char *opcode_name(unsigned int opcode)
 
 void say_request(struct world *world, const struct request *request)
 {
-	say(world, "\n    wr %lu %s%s%s", request->id, opcode_name(request->opcode), request->signalled ? " signalled" : "",
-	    request->fence ? " fenced" : "");
+	say(world, "\n    wr %lu %s%s%s", request->id, opcode_name(request->opcode),
+	    request->signalled ? " signalled" : "", request->fence ? " fenced" : "");
 	switch (request->opcode) {
 	case OP_CONFIGURE:
 		say_configure(world, &request->configure);

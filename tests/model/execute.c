@@ -116,8 +116,8 @@ static void complete_receive(struct exchange *x, uint64_t length)
 /* ---- messages into receives ------------------------------------------------------------------------------------ */
 
 /* One piece of a SEND. False: it was refused. */
-static bool place_piece(struct exchange *x, const struct side *from, const struct side *to, uint64_t offset, uint64_t bytes,
-			uint64_t header)
+static bool place_piece(struct exchange *x, const struct side *from, const struct side *to, uint64_t offset,
+			uint64_t bytes, uint64_t header)
 {
 	const struct receive *receive = &x->to->receive[x->to->receives.first % OUTSTANDING];
 	uint64_t at = header ? 0 : offset, end = header + offset + bytes;

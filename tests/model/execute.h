@@ -6,7 +6,7 @@
 #include "queues.h"
 
 struct outcome {
-	bool waits;	   /* for a receive of the peer; nothing has changed that carrying it out again would not */
+	bool waits;        /* for a receive of the peer; nothing has changed that carrying it out again would not */
 	bool peer_fails;   /* goes to ERR */
 	uint32_t statuses; /* 0: success; else a bit per status, of which the completion must have one */
 };

@@ -2,8 +2,8 @@
 /* The rules of keys, byte by byte, see keys.h. */
 #include "keys.h"
 
-static bool locate(const struct keys *keys, uint32_t number, wide address, unsigned int wanted,
-		   struct who who, int depth, struct spot *spot);
+static bool locate(const struct keys *keys, uint32_t number, wide address, unsigned int wanted, struct who who,
+		   int depth, struct spot *spot);
 
 int keys_find(const struct keys *keys, uint32_t number)
 {
@@ -70,12 +70,11 @@ static bool locate_in_window(const struct keys *keys, const struct key *key, uin
 
 	if (region < 0 || keys->key[region].serial != key->region_serial)
 		return false;
-	return locate(keys, key->region, (wide)key->region_address + offset, wanted, who,
-		      depth + 1, spot);
+	return locate(keys, key->region, (wide)key->region_address + offset, wanted, who, depth + 1, spot);
 }
 
-static bool locate(const struct keys *keys, uint32_t number, wide address, unsigned int wanted,
-		   struct who who, int depth, struct spot *spot)
+static bool locate(const struct keys *keys, uint32_t number, wide address, unsigned int wanted, struct who who,
+		   int depth, struct spot *spot)
 {
 	int slot = keys_find(keys, number);
 	const struct key *key = &keys->key[slot < 0 ? 0 : slot];
@@ -103,8 +102,8 @@ static bool locate(const struct keys *keys, uint32_t number, wide address, unsig
 	}
 	if (depth == DEPTH)
 		return false;
-	found = (key->kind == MODEL_LAYOUT ? locate_in_layout : locate_in_window)(keys, key, offset, wanted_below(wanted),
-										who, depth, spot);
+	found = (key->kind == MODEL_LAYOUT ? locate_in_layout : locate_in_window)(
+		keys, key, offset, wanted_below(wanted), who, depth, spot);
 	shorten(spot, key->length - offset);
 	return found;
 }

@@ -49,9 +49,9 @@ struct key {
 	uint32_t number;
 	bool live;
 	int domain;
-	unsigned int rights; /* enum want */
+	unsigned int rights;    /* enum want */
 	uint64_t start, length; /* addresses as requests name them */
-	uint64_t serial; /* no two keys have the same one */
+	uint64_t serial;        /* no two keys have the same one */
 	/* regions */
 	int block;
 	uint64_t offset;

@@ -170,9 +170,12 @@ static uint64_t number(const char *text)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"seed", required_argument, NULL, 's'},	   {"steps", required_argument, NULL, 'n'},
-		{"seconds", required_argument, NULL, 't'}, {"seeds", required_argument, NULL, 'c'},
-		{"shrink", no_argument, NULL, 'r'},	   {"verbose", no_argument, NULL, 'v'},
+		{"seed", required_argument, NULL, 's'},
+		{"steps", required_argument, NULL, 'n'},
+		{"seconds", required_argument, NULL, 't'},
+		{"seeds", required_argument, NULL, 'c'},
+		{"shrink", no_argument, NULL, 'r'},
+		{"verbose", no_argument, NULL, 'v'},
 		{0},
 	};
 	uint64_t seed = 0, steps = STEPS_OF_A_SEED, seconds = 0, seeds = 8, passed = 0, failed = 0;

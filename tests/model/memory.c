@@ -10,7 +10,8 @@
 void memory_open(struct memory *memory, struct choose *c)
 {
 	for (int block = 0; block < PLAIN_BLOCKS; block++) {
-		memory->real[block] = mmap(NULL, BLOCK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		memory->real[block] =
+			mmap(NULL, BLOCK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (memory->real[block] == MAP_FAILED)
 			abort();
 		memory_scribble(memory, c, block, 0, BLOCK_BYTES);

@@ -41,7 +41,8 @@ static struct ibv_mw_bind_info bind_info(const struct world *world, const struct
 
 /* ---- ibv_post_send --------------------------------------------------------------------------------------------- */
 
-static void fill_wr(struct world *world, int qp, struct ibv_send_wr *wr, struct ibv_sge *sge, const struct request *request)
+static void fill_wr(struct world *world, int qp, struct ibv_send_wr *wr, struct ibv_sge *sge,
+		    const struct request *request)
 {
 	*wr = (struct ibv_send_wr){
 		.wr_id = request->id,

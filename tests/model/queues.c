@@ -31,8 +31,7 @@ static void flush_receives(struct model_qp *qp)
 	while (queued(&qp->receives)) {
 		const struct receive *receive = &qp->receive[qp->receives.first++ % OUTSTANDING];
 
-		expect_receive(qp,
-			       &(struct expectation){.id = receive->id, .statuses = 1u << IBV_WC_WR_FLUSH_ERR});
+		expect_receive(qp, &(struct expectation){.id = receive->id, .statuses = 1u << IBV_WC_WR_FLUSH_ERR});
 	}
 }
 

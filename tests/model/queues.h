@@ -11,11 +11,11 @@
 
 enum {
 	QPS = 9,
-	SPANS = 6,	      /* SGEs of a request */
-	OUTSTANDING = 64,     /* requests and receives of a QP */
+	SPANS = 6,        /* SGEs of a request */
+	OUTSTANDING = 64, /* requests and receives of a QP */
 	INLINE_BYTES = 1024,
 	GRH_BYTES = 40,
-	OP_CONFIGURE = 1000,  /* beyond enum ibv_wr_opcode */
+	OP_CONFIGURE = 1000, /* beyond enum ibv_wr_opcode */
 };
 
 #define MAX_MESSAGE (UINT64_C(1) << 30) /* max_msg_sz of ibv_query_port(3) */
@@ -30,7 +30,7 @@ struct span {
 struct configure {
 	int slot; /* of the mkey */
 	bool set_access, set_layout, interleaved;
-	bool by_mr_call; /* mlx5dv_wr_mr_list, mlx5dv_wr_mr_interleaved */
+	bool by_mr_call;     /* mlx5dv_wr_mr_list, mlx5dv_wr_mr_interleaved */
 	unsigned int access; /* enum ibv_access_flags */
 	uint32_t repeat;
 	uint16_t count;
@@ -76,7 +76,7 @@ struct receive {
 struct expectation {
 	uint64_t id;
 	uint32_t statuses; /* bit per enum ibv_wc_status: one of these */
-	bool success;	   /* then the rest is valid */
+	bool success;      /* then the rest is valid */
 	unsigned int opcode;
 	bool has_length, has_immediate, has_invalidated, is_datagram;
 	uint32_t length, immediate, invalidated, source_qp;
@@ -91,13 +91,13 @@ struct model_qp {
 	int domain, peer;
 	uint32_t number;
 	bool sig_all;
-	unsigned int access;	/* enum ibv_access_flags that it permits */
+	unsigned int access;     /* enum ibv_access_flags that it permits */
 	bool waits_for_receives; /* rnr_retry 7 */
 	uint32_t qkey;
-	uint32_t mtu;		/* UD: longest message */
+	uint32_t mtu; /* UD: longest message */
 	enum ibv_qp_state state;
-	bool stalled;		/* the front of the send queue waits for a receive of the peer */
-	uint32_t events;	/* bit per enum ibv_event_type that must have been raised */
+	bool stalled;    /* the front of the send queue waits for a receive of the peer */
+	uint32_t events; /* bit per enum ibv_event_type that must have been raised */
 	/* The requests of this step: the first, and the one that the peer refused (0: none). */
 	uint64_t first_posted, refused;
 	struct queue sends, receives, send_completions, receive_completions;

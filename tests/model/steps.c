@@ -84,7 +84,8 @@ static void step_receives(struct world *world)
 
 static bool is_local(const struct request *request)
 {
-	return request->opcode == OP_CONFIGURE || request->opcode == IBV_WR_BIND_MW || request->opcode == IBV_WR_LOCAL_INV;
+	return request->opcode == OP_CONFIGURE || request->opcode == IBV_WR_BIND_MW ||
+	       request->opcode == IBV_WR_LOCAL_INV;
 }
 
 static bool is_answered(const struct request *request)
@@ -235,9 +236,9 @@ static bool takes_receive(const struct request *request)
 }
 
 /*
- * Send queue entries come back with the completion of a later request: never too long without one. Where requests are in
- * flight together, nothing else tells that one was carried out: if the list may stop in the middle for want of a receive,
- * all of them are signalled, and so is one behind which the call stops.
+ * Send queue entries come back with the completion of a later request: never too long without one. If the list may stop
+ * in the middle for want of a receive, all of them are signalled: a timer of the device goes on with them, and nothing
+ * else tells that one was carried out. Where requests are in flight together, so is one behind which the call stops.
  */
 static void choose_signals(struct world *world, int qp, struct request *list, uint32_t count)
 {
@@ -247,8 +248,8 @@ static void choose_signals(struct world *world, int qp, struct request *list, ui
 	for (uint32_t i = 0; i < count; i++)
 		taken += takes_receive(&list[i]);
 	for (uint32_t i = 0; i < count; i++)
-		list[i].signalled |= link_pipelines() &&
-				     (taken > receives || (i + 1 < count && request_error(world, qp, &list[i + 1])));
+		list[i].signalled |= taken > receives ||
+				     (link_pipelines() && i + 1 < count && request_error(world, qp, &list[i + 1]));
 	if (count && (link_pipelines() || real->unsignalled > LONGEST_SILENCE || chance(&world->choose, 80)))
 		list[count - 1].signalled = true;
 	for (uint32_t i = 0; i < count; i++)
@@ -430,9 +431,9 @@ void step(struct world *world)
 		void (*function)(struct world *world);
 		unsigned int weight;
 	} steps[] = {
-		{step_requests, 45}, {step_receives, 8}, {step_configure, 14}, {step_bind, 10}, {step_register, 9},
-		{step_deregister, 4}, {step_reregister, 2}, {step_mkey, 4},    {step_window, 4}, {step_scribble, 4},
-		{step_fail, 1},
+		{step_requests, 45}, {step_receives, 8},   {step_configure, 14}, {step_bind, 10},
+		{step_register, 9},  {step_deregister, 4}, {step_reregister, 2}, {step_mkey, 4},
+		{step_window, 4},    {step_scribble, 4},   {step_fail, 1},
 	};
 	unsigned int total = 0, drawn;
 

@@ -71,7 +71,8 @@ static struct ibv_mr *register_plain(struct world *world, int domain, int block,
 	uint8_t *memory = world->model.memory.real[block] + offset;
 	unsigned int style = (unsigned int)choose_below(c, 100);
 	/* What does not change what a key means. */
-	unsigned int extra = (chance(c, 10) ? IBV_ACCESS_ON_DEMAND : 0) | (chance(c, 10) ? IBV_ACCESS_RELAXED_ORDERING : 0);
+	unsigned int extra =
+		(chance(c, 10) ? IBV_ACCESS_ON_DEMAND : 0) | (chance(c, 10) ? IBV_ACCESS_RELAXED_ORDERING : 0);
 
 	*start = (uintptr_t)memory;
 	if (style < 50)
@@ -206,8 +207,8 @@ void step_reregister(struct world *world)
 		return;
 	if (key->zero_based)
 		return; /* would it stay so? */
-	say(world, " reregister slot %d, key %#x, flags %d: block %d [%lu, +%lu) access %#x domain %d", slot, key->number,
-	    flags, block, offset, length, access, domain);
+	say(world, " reregister slot %d, key %#x, flags %d: block %d [%lu, +%lu) access %#x domain %d", slot,
+	    key->number, flags, block, offset, length, access, domain);
 	error = ibv_rereg_mr(world->region[slot], flags, flags & IBV_REREG_MR_CHANGE_PD ? world->domain[domain] : NULL,
 			     flags & IBV_REREG_MR_CHANGE_TRANSLATION ? world->model.memory.real[block] + offset : NULL,
 			     length, flags & IBV_REREG_MR_CHANGE_ACCESS ? (int)access : 0);
@@ -278,7 +279,8 @@ void step_mkey(struct world *world)
 
 void step_window(struct world *world)
 {
-	int slot = absent_slot(world, FIRST_WINDOW, WINDOWS), domain = (int)choose_below(&world->choose, DOMAINS), error;
+	int slot = absent_slot(world, FIRST_WINDOW, WINDOWS), domain = (int)choose_below(&world->choose, DOMAINS),
+	    error;
 	enum ibv_mw_type type = chance(&world->choose, 50) ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2;
 	struct ibv_mw *mw;
 

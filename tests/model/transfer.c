@@ -165,7 +165,8 @@ static void pass_on(struct memory *memory, const struct spot *there, const struc
 	if (here->block == NOWHERE)
 		memset(&memory->loose[there->block][there->offset], false, here->run);
 	else
-		memcpy(&memory->loose[there->block][there->offset], &memory->loose[here->block][here->offset], here->run);
+		memcpy(&memory->loose[there->block][there->offset], &memory->loose[here->block][here->offset],
+		       here->run);
 }
 
 void side_copy(struct model *model, const struct side *to, uint64_t to_offset, const struct side *from,

@@ -12,8 +12,8 @@ struct side {
 	unsigned int wanted; /* enum want */
 	struct who who;
 	uint8_t *bytes; /* if not NULL: these instead of the list */
-	bool overlaps;	/* the other side: what is copied from here becomes loose there */
-	bool early;	/* may be read before what earlier requests of the step write has been written */
+	bool overlaps;  /* the other side: what is copied from here becomes loose there */
+	bool early;     /* may be read before what earlier requests of the step write has been written */
 };
 
 /** True if [@offset, +@length) of the side's bytes may be accessed. */

@@ -78,9 +78,9 @@ static const struct {
 	uint32_t max_inline;
 } plan[QPS] = {
 	{IBV_QPT_RC, 0, 1, false, true, MAX_INLINE}, {IBV_QPT_RC, 1, 0, false, true, 0},
-	{IBV_QPT_RC, 0, 3, true, false, 0},	     {IBV_QPT_RC, 2, 2, false, false, 64},
-	{IBV_QPT_RC, 1, 4, false, true, 0},	     {IBV_QPT_UC, 0, 6, false, false, 64},
-	{IBV_QPT_UC, 2, 5, false, false, 0},	     {IBV_QPT_UD, 0, 8, false, false, 64},
+	{IBV_QPT_RC, 0, 3, true, false, 0},          {IBV_QPT_RC, 2, 2, false, false, 64},
+	{IBV_QPT_RC, 1, 4, false, true, 0},          {IBV_QPT_UC, 0, 6, false, false, 64},
+	{IBV_QPT_UC, 2, 5, false, false, 0},         {IBV_QPT_UD, 0, 8, false, false, 64},
 	{IBV_QPT_UD, 1, 7, true, false, 0},
 };
 
@@ -116,16 +116,16 @@ static void open_qp(struct world *world, int i)
 	};
 	struct mlx5dv_qp_init_attr dv = {
 		.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS,
-		.send_ops_flags = MLX5DV_QP_EX_WITH_MKEY_CONFIGURE | MLX5DV_QP_EX_WITH_MR_LIST |
-				  MLX5DV_QP_EX_WITH_MR_INTERLEAVED,
+		.send_ops_flags =
+			MLX5DV_QP_EX_WITH_MKEY_CONFIGURE | MLX5DV_QP_EX_WITH_MR_LIST | MLX5DV_QP_EX_WITH_MR_INTERLEAVED,
 	};
 
 	real->send_cq = attr.send_cq = ibv_create_cq(context, 4 * OUTSTANDING, NULL, NULL, 0);
 	real->receive_cq = attr.recv_cq = ibv_create_cq(context, 4 * OUTSTANDING, NULL, NULL, 0);
 	if (!attr.send_cq || !attr.recv_cq)
 		world_fail(world, "ibv_create_cq: %s", strerror(errno));
-	real->qp = plan[i].type == IBV_QPT_RC ? mlx5dv_create_qp(context, &attr, &dv) :
-						ibv_create_qp_ex(context, &attr);
+	real->qp =
+		plan[i].type == IBV_QPT_RC ? mlx5dv_create_qp(context, &attr, &dv) : ibv_create_qp_ex(context, &attr);
 	if (!real->qp)
 		world_fail(world, "QP %d was not created: %s", i, strerror(errno));
 	real->ex = ibv_qp_to_qp_ex(real->qp);

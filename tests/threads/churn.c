@@ -25,7 +25,7 @@ static bool running(void)
 static uint8_t source[REGION];
 static struct ibv_mr *source_mr;
 static struct mlx5dv_mkey *mkey;
-static uint32_t target_rkey; /* atomic */
+static uint32_t target_rkey;    /* atomic */
 static uint64_t target_address; /* atomic */
 static struct ibv_qp *writer, *written;
 static struct ibv_cq *writer_cq;
@@ -33,9 +33,11 @@ static struct ibv_cq *writer_cq;
 static int write_once(uint32_t lkey, uint64_t local, uint32_t rkey, uint64_t remote)
 {
 	struct ibv_sge sge = {local, PIECE, lkey};
-	struct ibv_send_wr *bad, wr = {
-		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma = {remote, rkey}};
+	struct ibv_send_wr *bad, wr = {.sg_list = &sge,
+				       .num_sge = 1,
+				       .opcode = IBV_WR_RDMA_WRITE,
+				       .send_flags = IBV_SEND_SIGNALED,
+				       .wr.rdma = {remote, rkey}};
 
 	CHECK(!ibv_post_send(writer, &wr, &bad));
 	return wait_completion(writer_cq).status;
@@ -49,8 +51,8 @@ static void *write_always(void *argument)
 	while (running()) {
 		uint32_t rkey = __atomic_load_n(&target_rkey, __ATOMIC_ACQUIRE);
 		uint64_t remote = __atomic_load_n(&target_address, __ATOMIC_ACQUIRE);
-		int status = (done + refused) % 2 ? write_once(source_mr->lkey, (uintptr_t)source, rkey, remote) :
-						    write_once(mkey->lkey, 0, rkey, remote);
+		int status = (done + refused) % 2 ? write_once(source_mr->lkey, (uintptr_t)source, rkey, remote)
+						  : write_once(mkey->lkey, 0, rkey, remote);
 
 		CHECK(status == IBV_WC_SUCCESS || status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_LOC_PROT_ERR);
 		if (status == IBV_WC_SUCCESS) {
@@ -87,8 +89,8 @@ static void configure(struct ibv_qp *qp, struct ibv_cq *cq, uint32_t entries)
 
 static void invalidate(struct ibv_qp *qp, struct ibv_cq *cq)
 {
-	struct ibv_send_wr *bad, wr = {
-		.opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED, .invalidate_rkey = mkey->rkey};
+	struct ibv_send_wr *bad,
+		wr = {.opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED, .invalidate_rkey = mkey->rkey};
 
 	CHECK(!ibv_post_send(qp, &wr, &bad));
 	CHECK(wait_completion(cq).status == IBV_WC_SUCCESS);
@@ -152,9 +154,11 @@ static void *flood(void *argument)
 	to_rts(qp, 0);
 	while (running()) {
 		struct ibv_sge sge = {(uintptr_t)source, 64, source_mr->lkey};
-		struct ibv_send_wr *bad, wr = {
-			.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED,
-			.wr.ud = {ah, __atomic_load_n(&datagram_qpn, __ATOMIC_ACQUIRE), 0x1234}};
+		struct ibv_send_wr *bad, wr = {.sg_list = &sge,
+					       .num_sge = 1,
+					       .opcode = IBV_WR_SEND,
+					       .send_flags = IBV_SEND_SIGNALED,
+					       .wr.ud = {ah, __atomic_load_n(&datagram_qpn, __ATOMIC_ACQUIRE), 0x1234}};
 
 		CHECK(!ibv_post_send(qp, &wr, &bad));
 		CHECK(wait_completion(cq).status == IBV_WC_SUCCESS);

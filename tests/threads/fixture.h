@@ -15,11 +15,11 @@
 #include <infiniband/mlx5dv.h>
 
 #define CHECK(condition)                                                                                               \
-	do {                                                                                                          \
-		if (!(condition)) {                                                                                   \
-			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                      \
-			exit(1);                                                                                      \
-		}                                                                                                     \
+	do {                                                                                                           \
+		if (!(condition)) {                                                                                    \
+			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                        \
+			exit(1);                                                                                       \
+		}                                                                                                      \
 	} while (0)
 
 enum { ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC };
@@ -45,7 +45,11 @@ static inline struct ibv_qp *make_qp(struct ibv_pd *pd, enum ibv_qp_type type, s
 		.send_cq = send_cq,
 		.recv_cq = recv_cq,
 		.srq = srq,
-		.cap = {.max_send_wr = 64, .max_recv_wr = 64, .max_send_sge = 2, .max_recv_sge = 2, .max_inline_data = 128},
+		.cap = {.max_send_wr = 64,
+			.max_recv_wr = 64,
+			.max_send_sge = 2,
+			.max_recv_sge = 2,
+			.max_inline_data = 128},
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 		.pd = pd,
 		.send_ops_flags = type == IBV_QPT_UD ? IBV_QP_EX_WITH_SEND : IBV_QP_EX_WITH_RDMA_WRITE,
@@ -62,8 +66,7 @@ static inline struct ibv_qp *make_qp(struct ibv_pd *pd, enum ibv_qp_type type, s
 
 static inline void to_init(struct ibv_qp *qp)
 {
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = ACCESS, .qkey = 0x1234};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = ACCESS, .qkey = 0x1234};
 	int own = qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
 
 	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | own));
@@ -85,13 +88,13 @@ static inline void to_rts(struct ibv_qp *qp, uint32_t peer)
 
 	CHECK(!ibv_query_gid(qp->context, 1, 0, &rtr.ah_attr.grh.dgid));
 	CHECK(!ibv_modify_qp(qp, &rtr,
-			     ud ? IBV_QP_STATE :
-				  IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-					  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
+			     ud ? IBV_QP_STATE
+				: IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+					     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
 	CHECK(!ibv_modify_qp(qp, &rts,
-			     ud ? IBV_QP_STATE | IBV_QP_SQ_PSN :
-				  IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-					  IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
+			     ud ? IBV_QP_STATE | IBV_QP_SQ_PSN
+				: IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+					     IBV_QP_MAX_QP_RD_ATOMIC));
 }
 
 static inline void connect_pair(struct ibv_qp *a, struct ibv_qp *b)

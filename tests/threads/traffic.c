@@ -13,7 +13,7 @@ struct end {
 	struct ibv_cq *send_cq, *recv_cq;
 	struct ibv_mr *mr;
 	uint8_t memory[(WINDOW + 1) * BYTES]; /* WINDOW receive slots and the source */
-	uint64_t before; /* result of the fetch-and-add */
+	uint64_t before;                      /* result of the fetch-and-add */
 	struct ibv_mr *before_mr;
 	int index;
 };
@@ -35,8 +35,11 @@ static void send_one(struct end *end, uint32_t number)
 	uint8_t *source = end->memory + WINDOW * BYTES;
 	uint32_t length = 4 + number % (BYTES - 4);
 	struct ibv_sge sge = {(uintptr_t)source, length, end->mr->lkey};
-	struct ibv_send_wr *bad, wr = {
-		.wr_id = number, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr *bad, wr = {.wr_id = number,
+				       .sg_list = &sge,
+				       .num_sge = 1,
+				       .opcode = IBV_WR_SEND,
+				       .send_flags = IBV_SEND_SIGNALED};
 	struct ibv_wc wc;
 
 	memset(source, (int)(number * 7 + (uint32_t)end->index), length);
@@ -49,9 +52,12 @@ static void send_one(struct end *end, uint32_t number)
 static void add_one(struct end *end)
 {
 	struct ibv_sge sge = {(uintptr_t)&end->before, 8, end->before_mr->lkey};
-	struct ibv_send_wr *bad, wr = {
-		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .send_flags = IBV_SEND_SIGNALED,
-		.wr.atomic = {.remote_addr = (uintptr_t)&counter, .compare_add = 1, .rkey = counter_mr->rkey}};
+	struct ibv_send_wr *bad,
+		wr = {.sg_list = &sge,
+		      .num_sge = 1,
+		      .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+		      .send_flags = IBV_SEND_SIGNALED,
+		      .wr.atomic = {.remote_addr = (uintptr_t)&counter, .compare_add = 1, .rkey = counter_mr->rkey}};
 	uint64_t earlier = end->before;
 
 	CHECK(!ibv_post_send(end->qp, &wr, &bad));
@@ -132,7 +138,8 @@ int main(void)
 		CHECK(!pthread_join(threads[i], NULL));
 	CHECK(counter == (uint64_t)THREADS * MESSAGES);
 	for (int i = 0; i < THREADS; i++) {
-		CHECK(!ibv_destroy_qp(ends[i].qp) && !ibv_destroy_cq(ends[i].send_cq) && !ibv_destroy_cq(ends[i].recv_cq));
+		CHECK(!ibv_destroy_qp(ends[i].qp) && !ibv_destroy_cq(ends[i].send_cq) &&
+		      !ibv_destroy_cq(ends[i].recv_cq));
 		CHECK(!ibv_dereg_mr(ends[i].mr) && !ibv_dereg_mr(ends[i].before_mr));
 	}
 	CHECK(!ibv_dereg_mr(counter_mr) && !ibv_dealloc_pd(pd) && !ibv_close_device(context));

@@ -56,8 +56,7 @@ static inline void put(uint8_t *at, uint64_t value, size_t bytes)
 }
 
 /* The device's side: writes entry @index of any ring, op_own last. */
-static inline void write_cqe_at(void *ring, uint32_t count, uint32_t size, uint32_t index,
-				const struct cqe_spec *spec)
+static inline void write_cqe_at(void *ring, uint32_t count, uint32_t size, uint32_t index, const struct cqe_spec *spec)
 {
 	uint8_t *entry = (uint8_t *)ring + (size_t)(index % count) * size;
 	uint8_t *cqe = entry + size - 64;
@@ -78,8 +77,7 @@ static inline void write_cqe_at(void *ring, uint32_t count, uint32_t size, uint3
 	}
 	put(cqe + 56, (uint32_t)spec->send_opcode << 24 | spec->qpn, 4);
 	put(cqe + 60, spec->counter, 2);
-	__atomic_store_n(cqe + 63, (uint8_t)(spec->opcode << 4 | spec->format_solicited | owner),
-			 __ATOMIC_RELEASE);
+	__atomic_store_n(cqe + 63, (uint8_t)(spec->opcode << 4 | spec->format_solicited | owner), __ATOMIC_RELEASE);
 }
 
 static inline void write_cqe(struct cq_fixture *f, const struct cqe_spec *spec)
@@ -88,8 +86,7 @@ static inline void write_cqe(struct cq_fixture *f, const struct cqe_spec *spec)
 }
 
 /* CQE of QP @qp with a @counter, everything else plain. */
-static inline void write_plain(struct cq_fixture *f, uint8_t opcode, uint8_t send_opcode, uint32_t qp,
-			       uint16_t counter)
+static inline void write_plain(struct cq_fixture *f, uint8_t opcode, uint8_t send_opcode, uint32_t qp, uint16_t counter)
 {
 	struct cqe_spec spec = {
 		.opcode = opcode,
@@ -133,8 +130,7 @@ static inline void fixture_init(struct cq_fixture *f, uint32_t count, uint32_t s
 	f->cq.consumer_index = f->producer = first;
 	if (first / count)
 		for (uint32_t i = 0; i < count; i++)
-			write_cqe_at(f->cq.buffer, count, size, first - count + i,
-				     &(struct cqe_spec){.opcode = 12});
+			write_cqe_at(f->cq.buffer, count, size, first - count + i, &(struct cqe_spec){.opcode = 12});
 
 	for (uint32_t i = 0; i < QPS; i++) {
 		struct user_qp *qp = &f->qp[i];

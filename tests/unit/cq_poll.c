@@ -67,8 +67,7 @@ static void each_send_opcode(void **state)
 			assert_int_equal(wc.status, IBV_WC_SUCCESS);
 			assert_int_equal(wc.opcode, good_sends[i].wc_opcode);
 			assert_int_equal(wc.wc_flags, good_sends[i].wc_flags);
-			assert_int_equal(wc.byte_len,
-					 good_sends[i].byte_len < 0 ? 0xeeeeeeee : good_sends[i].byte_len);
+			assert_int_equal(wc.byte_len, good_sends[i].byte_len < 0 ? 0xeeeeeeee : good_sends[i].byte_len);
 			assert_int_equal(wc.wr_id, 1005);
 			assert_int_equal(wc.qp_num, 0xabcdef);
 		}
@@ -202,8 +201,7 @@ static void each_syndrome(void **state)
 				assert_int_equal(wc.wr_id, requester ? 1000 + syndrome % SQ_BLOCKS
 								     : 1500 + syndrome % RQ_ENTRIES);
 				assert_int_equal(wc.wc_flags, 0);
-				assert_int_equal((unsigned int)wc.opcode,
-						 0xeeeeeeee); /* not valid: left alone */
+				assert_int_equal((unsigned int)wc.opcode, 0xeeeeeeee); /* not valid: left alone */
 			}
 		}
 		fixture_free(&f);

@@ -35,8 +35,7 @@ static void purge_keeps_the_others_in_order(void **state)
 	for (uint32_t size = 64; size <= 128; size += 64)
 		for (uint32_t first = 0; first < 32; first += 3)
 			for (uint32_t pattern = 0; pattern < 1 << 9; pattern++) {
-				uint32_t used =
-					31 - __builtin_clz(pattern | 1); /* bits below the highest one */
+				uint32_t used = 31 - __builtin_clz(pattern | 1); /* bits below the highest one */
 
 				fixture_init(&f, 8, size, first);
 				for (uint32_t i = 0; i < used; i++)
@@ -44,8 +43,7 @@ static void purge_keeps_the_others_in_order(void **state)
 				user_cq_purge_qp(&f.qp[1]);
 				if (used && pattern & ((1 << used) - 1))
 					assert_int_equal(published(&f),
-							 first + __builtin_popcount(pattern &
-										    ((1 << used) - 1)));
+							 first + __builtin_popcount(pattern & ((1 << used) - 1)));
 				for (uint32_t i = 0; i < used; i++)
 					if (!(pattern >> i & 1))
 						expect(&f, i);
@@ -179,8 +177,7 @@ static void continuing_in_another_ring(void **state)
 					/* The device may be faster than the driver. */
 					if (used + 1 < count)
 						write_cqe_at(ring, count, size, f.producer++,
-							     &(struct cqe_spec){.send_opcode = 0x0a,
-										.counter = used});
+							     &(struct cqe_spec){.send_opcode = 0x0a, .counter = used});
 					cq_continue_in(&f.cq, ring, count);
 					free(old);
 					assert_int_equal(f.cq.base.cqe, count - 1);

@@ -134,12 +134,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(refuses_what_cannot_be, pool_setup, pool_teardown),
-		cmocka_unit_test_setup_teardown(whole_memory_can_be_one_allocation, pool_setup,
-						pool_teardown),
+		cmocka_unit_test_setup_teardown(whole_memory_can_be_one_allocation, pool_setup, pool_teardown),
 		cmocka_unit_test_setup_teardown(allocations_are_apart_and_aligned, pool_setup, pool_teardown),
 		cmocka_unit_test_setup_teardown(fragments_are_not_joined, pool_setup, pool_teardown),
-		cmocka_unit_test_setup_teardown(children_allocate_whatever_the_parent_does, pool_setup,
-						pool_teardown),
+		cmocka_unit_test_setup_teardown(children_allocate_whatever_the_parent_does, pool_setup, pool_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -228,7 +228,7 @@ static void section_of_another_thread_in_a_child(void **state)
 
 enum { READERS = 3, EXCHANGES = 400, ALIVE = 0x600d, DEAD = 0xdead };
 
-static int *published; /* atomic */
+static int *published;  /* atomic */
 static int stop, wrong; /* atomic */
 
 static void *look_at_it(void *argument)

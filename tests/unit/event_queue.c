@@ -231,12 +231,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(takes_in_the_order_of_raising, queue_setup, queue_teardown),
 		cmocka_unit_test_setup_teardown(sources_take_turns, queue_setup, queue_teardown),
-		cmocka_unit_test_setup_teardown(purge_removes_what_was_not_taken, queue_setup,
-						queue_teardown),
-		cmocka_unit_test_setup_teardown(purge_of_the_last_keeps_the_list_whole, queue_setup,
-						queue_teardown),
-		cmocka_unit_test_setup_teardown(event_purged_in_the_hands_of_a_taker, queue_setup,
-						queue_teardown),
+		cmocka_unit_test_setup_teardown(purge_removes_what_was_not_taken, queue_setup, queue_teardown),
+		cmocka_unit_test_setup_teardown(purge_of_the_last_keeps_the_list_whole, queue_setup, queue_teardown),
+		cmocka_unit_test_setup_teardown(event_purged_in_the_hands_of_a_taker, queue_setup, queue_teardown),
 		cmocka_unit_test(takers_and_purges_at_once),
 	};
 

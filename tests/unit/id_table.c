@@ -89,8 +89,8 @@ static void what_a_number_leads_to(void **state)
 
 static void numbers_that_were_never_given(void **state)
 {
-	static const uint32_t never[] = {0,	    1,	      15,	 17,		4096,		  0xffffff,
-					 0x1000000, 0x1000010, 0xffffffff, 0x80000010, 1u << ID_BITS | 16};
+	static const uint32_t never[] = {
+		0, 1, 15, 17, 4096, 0xffffff, 0x1000000, 0x1000010, 0xffffffff, 0x80000010, 1u << ID_BITS | 16};
 	struct id_table *table = new_table(16, 1u << ID_BITS);
 	uint32_t index = take(table);
 
@@ -210,9 +210,12 @@ static void at_random(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers_in_order),   cmocka_unit_test(what_a_number_leads_to),
-		cmocka_unit_test(numbers_that_were_never_given), cmocka_unit_test(last_numbers),
-		cmocka_unit_test(first_back_first_out), cmocka_unit_test(stale_numbers_stay_stale),
+		cmocka_unit_test(numbers_in_order),
+		cmocka_unit_test(what_a_number_leads_to),
+		cmocka_unit_test(numbers_that_were_never_given),
+		cmocka_unit_test(last_numbers),
+		cmocka_unit_test(first_back_first_out),
+		cmocka_unit_test(stale_numbers_stay_stale),
 		cmocka_unit_test(at_random),
 	};
 

@@ -38,7 +38,8 @@ static inline void world_close(struct key_world *world)
 	/* Layouts first: a region does not know of them, but the device counts what a domain holds. */
 	for (int i = KEYS - 1; i >= 0; i--) {
 		if (world->key[i])
-			assert_int_equal(i < REGIONS ? hca_mr_deregister(world->key[i]) : hca_mkey_destroy(world->key[i]), 0);
+			assert_int_equal(
+				i < REGIONS ? hca_mr_deregister(world->key[i]) : hca_mkey_destroy(world->key[i]), 0);
 	}
 	device_close(&world->device);
 }
@@ -56,9 +57,12 @@ static inline struct key *world_enter(struct key_world *world, int slot, enum mo
 	struct key *reference = &world->reference.key[slot];
 
 	world->key[slot] = key;
-	*reference = (struct key){
-		.kind = kind, .number = mkey_number(key), .live = true, .rights = LOCAL_READ, .qp = ANY_QP,
-		.serial = ++world->reference.last_serial};
+	*reference = (struct key){.kind = kind,
+				  .number = mkey_number(key),
+				  .live = true,
+				  .rights = LOCAL_READ,
+				  .qp = ANY_QP,
+				  .serial = ++world->reference.last_serial};
 	return reference;
 }
 
@@ -66,8 +70,7 @@ static inline struct key *world_enter(struct key_world *world, int slot, enum mo
 static inline void world_region(struct key_world *world, int slot, uint64_t offset, uint64_t length, uint64_t start,
 				unsigned int access)
 {
-	struct hca_mr_attr attr = {
-		.addr = world->memory + offset, .start = start, .length = length, .access = access};
+	struct hca_mr_attr attr = {.addr = world->memory + offset, .start = start, .length = length, .access = access};
 	struct key *reference;
 	struct mkey *key;
 

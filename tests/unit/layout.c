@@ -216,10 +216,13 @@ static void any_bytes(void **state)
 			/* Zeros are frequent where formats are: runs of them. */
 			memset(wire + i, 0, 8);
 			if (random >> 60 > 4)
-				memcpy(wire + i, (uint8_t[]){random >> 56 & 1 ? 0 : (uint8_t)(random >> 32), (uint8_t)(random >> 40),
-							     (uint8_t)(random >> 24), (uint8_t)(random >> 48),
-							     (uint8_t)(random >> 17), (uint8_t)(random >> 33),
-							     (uint8_t)(random >> 29), (uint8_t)(random >> 44)}, 8);
+				memcpy(wire + i,
+				       (uint8_t[]){random >> 56 & 1 ? 0 : (uint8_t)(random >> 32),
+						   (uint8_t)(random >> 40), (uint8_t)(random >> 24),
+						   (uint8_t)(random >> 48), (uint8_t)(random >> 17),
+						   (uint8_t)(random >> 33), (uint8_t)(random >> 29),
+						   (uint8_t)(random >> 44)},
+				       8);
 		}
 		units = 4 + 4 * (uint32_t)(random >> 50) % MOST_UNITS;
 		if (units > MOST_UNITS)
@@ -245,7 +248,8 @@ static void any_bytes(void **state)
 				continue;
 			if (!first && !bytes)
 				bytes = UINT64_C(1) << 31;
-			expect_entry(count++, bytes, total, (uint32_t)be(at, 2), (uint32_t)be(at + 4, 4), be(at + 8, 8));
+			expect_entry(count++, bytes, total, (uint32_t)be(at, 2), (uint32_t)be(at + 4, 4),
+				     be(at + 8, 8));
 			total += bytes;
 		}
 		assert_int_equal(map->count, count);
@@ -257,9 +261,12 @@ int main(void)
 {
 #define CASE(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		CASE(lists),		      CASE(padding_and_two_gigabytes),
-		CASE(repeat_block),	      CASE(sum_that_does_not_agree),
-		CASE(more_entries_than_there_are), CASE(nothing_repeated),
+		CASE(lists),
+		CASE(padding_and_two_gigabytes),
+		CASE(repeat_block),
+		CASE(sum_that_does_not_agree),
+		CASE(more_entries_than_there_are),
+		CASE(nothing_repeated),
 		CASE(any_bytes),
 	};
 

@@ -66,23 +66,23 @@ static void expect(const char *call, int error, enum explain_rule rule, const ch
 	explain_render(hca_name(hca), &record, text, sizeof(text));
 	if (record.rule != rule || !record.subject.call || strcmp(record.subject.call, call) != 0 ||
 	    record.subject.error != error || !strstr(text, wanted))
-		fail_msg("expected %s, errno %d, rule %d, \"%s\"; the record says: %s", call, error, rule,
-			 wanted, text);
+		fail_msg("expected %s, errno %d, rule %d, \"%s\"; the record says: %s", call, error, rule, wanted,
+			 text);
 	seen[rule] = true;
 }
 
 /* A call that returns NULL; and one that returns an errno value. */
-#define NULL_BY(rule, call, name, error, ...)                                                                \
-	do {                                                                                                 \
-		errno = 0;                                                                                   \
-		assert_null(call);                                                                           \
-		assert_int_equal(errno, error);                                                              \
-		expect(name, error, RULE_##rule, __VA_ARGS__);                                               \
+#define NULL_BY(rule, call, name, error, ...)                                                                          \
+	do {                                                                                                           \
+		errno = 0;                                                                                             \
+		assert_null(call);                                                                                     \
+		assert_int_equal(errno, error);                                                                        \
+		expect(name, error, RULE_##rule, __VA_ARGS__);                                                         \
 	} while (0)
-#define ERRNO_BY(rule, call, name, error, ...)                                                               \
-	do {                                                                                                 \
-		assert_int_equal(call, error);                                                               \
-		expect(name, error, RULE_##rule, __VA_ARGS__);                                               \
+#define ERRNO_BY(rule, call, name, error, ...)                                                                         \
+	do {                                                                                                           \
+		assert_int_equal(call, error);                                                                         \
+		expect(name, error, RULE_##rule, __VA_ARGS__);                                                         \
 	} while (0)
 
 static void queries(void **state)
@@ -94,22 +94,22 @@ static void queries(void **state)
 	__be16 pkey;
 
 	(void)state;
-	ERRNO_BY(PORT_NUMBER, softhca_ibv_query_port_ex(context, 7, &port, sizeof(port)), "ibv_query_port",
-		 EINVAL, "port 7 does not exist: the device has ports 1 to 1");
-	ERRNO_BY(GID_INDEX, softhca__ibv_query_gid_ex(context, 1, 64, &entry, 0, sizeof(entry)),
-		 "ibv_query_gid_ex", EINVAL, "index 64");
+	ERRNO_BY(PORT_NUMBER, softhca_ibv_query_port_ex(context, 7, &port, sizeof(port)), "ibv_query_port", EINVAL,
+		 "port 7 does not exist: the device has ports 1 to 1");
+	ERRNO_BY(GID_INDEX, softhca__ibv_query_gid_ex(context, 1, 64, &entry, 0, sizeof(entry)), "ibv_query_gid_ex",
+		 EINVAL, "index 64");
 	assert_int_equal(softhca_ibv_query_gid(context, 1, -1, &entry.gid), -1);
 	expect("ibv_query_gid", EINVAL, RULE_GID_INDEX, "index -1 is outside of the table, which has 64");
 	assert_int_equal(softhca__ibv_query_gid_table(context, &entry, 1, 0, sizeof(entry)), -EINVAL);
 	expect("ibv_query_gid_table", EINVAL, RULE_GID_TABLE_ROOM, "room for 1 entries, the table has 4");
-	ERRNO_BY(QUERY_FLAGS, softhca__ibv_query_gid_ex(context, 1, 0, &entry, 0x10, sizeof(entry)),
-		 "ibv_query_gid_ex", EINVAL, "flags 0x10");
+	ERRNO_BY(QUERY_FLAGS, softhca__ibv_query_gid_ex(context, 1, 0, &entry, 0x10, sizeof(entry)), "ibv_query_gid_ex",
+		 EINVAL, "flags 0x10");
 	assert_int_equal(softhca_ibv_query_pkey(context, 1, 3, &pkey), -1);
 	expect("ibv_query_pkey", EINVAL, RULE_PKEY_INDEX, "index 3 is outside of the table, which has 1");
 	assert_int_equal(softhca_ibv_get_pkey_index(context, 1, htons(0x1234)), -1);
 	expect("ibv_get_pkey_index", EINVAL, RULE_PKEY_UNKNOWN, "0x1234");
-	ERRNO_BY(QUERY_DEVICE_SIZE, softhca_ibv_query_device_ex(context, NULL, &device, 8),
-		 "ibv_query_device_ex", EINVAL, "has 8 bytes and must have %zu", sizeof(device.orig_attr));
+	ERRNO_BY(QUERY_DEVICE_SIZE, softhca_ibv_query_device_ex(context, NULL, &device, 8), "ibv_query_device_ex",
+		 EINVAL, "has 8 bytes and must have %zu", sizeof(device.orig_attr));
 	ERRNO_BY(COMP_MASK, softhca_ibv_query_rt_values(context, &values), "ibv_query_rt_values_ex", EINVAL,
 		 "comp_mask 0x6 has bits outside of 0x1");
 }
@@ -123,17 +123,14 @@ static void contexts(void **state)
 	(void)state;
 	assert_int_equal(softhca_ibv_close_device(second), 0);
 	expect("ibv_close_device", 0, RULE_CONTEXT_IN_USE, "objects of the context still exist");
-	NULL_BY(IMPORT_DESCRIPTOR, softhca_ibv_import_device(0), "ibv_import_device", ENODEV,
-		"descriptor 0 ");
+	NULL_BY(IMPORT_DESCRIPTOR, softhca_ibv_import_device(0), "ibv_import_device", ENODEV, "descriptor 0 ");
 	NULL_BY(IMPORT_HANDLE, softhca_ibv_import_pd(context, 4711), "ibv_import_pd", ENOENT, "handle 4711");
 
 	import = softhca_ibv_import_pd(context, domain->handle);
-	ERRNO_BY(PD_IN_USE_ELSEWHERE, softhca_ibv_dealloc_pd(import), "ibv_dealloc_pd", EBUSY,
-		 "another import");
+	ERRNO_BY(PD_IN_USE_ELSEWHERE, softhca_ibv_dealloc_pd(import), "ibv_dealloc_pd", EBUSY, "another import");
 	assert_int_equal(softhca_ibv_dereg_mr(mr), 0);
 	assert_int_equal(softhca_ibv_dealloc_pd(import), 0);
-	ERRNO_BY(HANDLE_GONE, softhca_ibv_dealloc_pd(domain), "ibv_dealloc_pd", EINVAL, "handle %u",
-		 domain->handle);
+	ERRNO_BY(HANDLE_GONE, softhca_ibv_dealloc_pd(domain), "ibv_dealloc_pd", EINVAL, "handle %u", domain->handle);
 	softhca_ibv_unimport_pd(domain);
 	assert_int_equal(softhca_ibv_close_device(second), 0);
 }
@@ -153,15 +150,13 @@ static void domains(void **state)
 {
 	struct ibv_td_init_attr td_attr = {0};
 	struct ibv_td *td = softhca_ibv_alloc_td(context, &td_attr);
-	struct ibv_parent_domain_init_attr attr = {.td = td,
-						   .comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS,
-						   .alloc = no_memory,
-						   .free = no_free};
+	struct ibv_parent_domain_init_attr attr = {
+		.td = td, .comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS, .alloc = no_memory, .free = no_free};
 	struct ibv_pd *domain;
 
 	(void)state;
-	NULL_BY(PARENT_DOMAIN_PD, softhca_ibv_alloc_parent_domain(context, &attr), "ibv_alloc_parent_domain",
-		EINVAL, "pd is NULL");
+	NULL_BY(PARENT_DOMAIN_PD, softhca_ibv_alloc_parent_domain(context, &attr), "ibv_alloc_parent_domain", EINVAL,
+		"pd is NULL");
 	attr.pd = pd;
 	domain = softhca_ibv_alloc_parent_domain(context, &attr);
 	ERRNO_BY(PD_IN_USE, softhca_ibv_dealloc_pd(pd), "ibv_dealloc_pd", EBUSY, "1 keys");
@@ -178,21 +173,19 @@ static void regions(void **state)
 
 	(void)state;
 	NULL_BY(MR_ACCESS_UNKNOWN, softhca_ibv_reg_mr(pd, page, PAGE, 0x100 | LW), reg, EINVAL, "0x100 ");
-	NULL_BY(MR_ACCESS_LOCAL_WRITE, softhca_ibv_reg_mr(pd, page, PAGE, IBV_ACCESS_REMOTE_ATOMIC), reg,
-		EINVAL, "need local write");
+	NULL_BY(MR_ACCESS_LOCAL_WRITE, softhca_ibv_reg_mr(pd, page, PAGE, IBV_ACCESS_REMOTE_ATOMIC), reg, EINVAL,
+		"need local write");
 	NULL_BY(MR_RANGE_WRAPS, softhca_ibv_reg_mr(pd, page, SIZE_MAX, LW), reg, EINVAL, "[%p, +0x%zx)", page,
 		SIZE_MAX);
 	NULL_BY(MR_NO_PAGES, softhca_ibv_reg_mr(pd, page, 0, LW), reg, EINVAL, "length 0 at %p", page);
-	NULL_BY(MR_IMPLICIT_IOVA, softhca_ibv_reg_mr_iova(pd, NULL, SIZE_MAX, PAGE, ODP), iova, EINVAL,
-		"0x1000");
-	NULL_BY(MR_IMPLICIT_HUGETLB, softhca_ibv_reg_mr(pd, NULL, SIZE_MAX, ODP | IBV_ACCESS_HUGETLB), reg,
-		EINVAL, "explicit");
+	NULL_BY(MR_IMPLICIT_IOVA, softhca_ibv_reg_mr_iova(pd, NULL, SIZE_MAX, PAGE, ODP), iova, EINVAL, "0x1000");
+	NULL_BY(MR_IMPLICIT_HUGETLB, softhca_ibv_reg_mr(pd, NULL, SIZE_MAX, ODP | IBV_ACCESS_HUGETLB), reg, EINVAL,
+		"explicit");
 	NULL_BY(MR_NOT_HUGE, softhca_ibv_reg_mr(pd, page, PAGE, ODP | IBV_ACCESS_HUGETLB), reg, EINVAL,
 		"at %p have 4096 bytes", page);
 	NULL_BY(MR_IOVA_WRAPS, softhca_ibv_reg_mr_iova(pd, page, PAGE, UINT64_MAX - 7, LW), iova, EINVAL,
 		"[0xfffffffffffffff8, +0x1000)");
-	NULL_BY(MR_NOT_MAPPED, softhca_ibv_reg_mr(pd, NULL, PAGE, LW), reg, EFAULT,
-		"[0x0, +0x1000) is not mapped");
+	NULL_BY(MR_NOT_MAPPED, softhca_ibv_reg_mr(pd, NULL, PAGE, LW), reg, EFAULT, "[0x0, +0x1000) is not mapped");
 
 	hca->settings.profile = PROFILE_CONNECTX;
 	NULL_BY(MR_PAGE_OFFSET, softhca_ibv_reg_mr_iova(pd, page + 8, 8, 0, LW), iova, EINVAL,
@@ -221,8 +214,8 @@ static void too_many_regions(void **state)
 }
 
 /* ibv_rereg_mr(3) returns negative codes; errno tells more. */
-static void expect_rereg(struct ibv_mr *mr, int code, enum explain_rule rule, int flags, void *addr,
-			 size_t length, int access)
+static void expect_rereg(struct ibv_mr *mr, int code, enum explain_rule rule, int flags, void *addr, size_t length,
+			 int access)
 {
 	errno = 0;
 	assert_int_equal(softhca_ibv_rereg_mr(mr, flags, pd, addr, length, access), code);
@@ -242,12 +235,10 @@ static void changes_of_regions(void **state)
 	expect_rereg(imported, IBV_REREG_MR_ERR_INPUT, RULE_REREG_IMPORTED, IBV_REREG_MR_CHANGE_ACCESS, NULL, 0, 0);
 	softhca_ibv_unimport_mr(imported);
 	expect_rereg(mr, IBV_REREG_MR_ERR_INPUT, RULE_REREG_FLAGS, 8, NULL, 0, 0);
-	expect_rereg(mr, IBV_REREG_MR_ERR_INPUT, RULE_REREG_TRANSLATION, IBV_REREG_MR_CHANGE_TRANSLATION,
-		     page, 0, 0);
+	expect_rereg(mr, IBV_REREG_MR_ERR_INPUT, RULE_REREG_TRANSLATION, IBV_REREG_MR_CHANGE_TRANSLATION, page, 0, 0);
 	expect_rereg(mr, IBV_REREG_MR_ERR_INPUT, RULE_REREG_ACCESS, IBV_REREG_MR_CHANGE_PD, NULL, 0, LW);
 	expect_rereg(mr, IBV_REREG_MR_ERR_CMD, RULE_REREG_NOTHING, 0, NULL, 0, 0);
-	assert_int_equal(softhca_ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, foreign, NULL, 0, 0),
-			 IBV_REREG_MR_ERR_CMD);
+	assert_int_equal(softhca_ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, foreign, NULL, 0, 0), IBV_REREG_MR_ERR_CMD);
 	expect("ibv_rereg_mr", EINVAL, RULE_REREG_FOREIGN_PD, "key 0x%x and PD", mr->lkey);
 	assert_ptr_equal(mr->pd, pd);
 	assert_int_equal(softhca_ibv_dealloc_pd(foreign), 0);
@@ -256,8 +247,7 @@ static void changes_of_regions(void **state)
 	assert_int_equal(softhca_ibv_dereg_mr(null), 0);
 }
 
-static int advise(enum ibv_advise_mr_advice advice, uint32_t flags, uint32_t lkey, uint32_t length,
-		  uint32_t count)
+static int advise(enum ibv_advise_mr_advice advice, uint32_t flags, uint32_t lkey, uint32_t length, uint32_t count)
 {
 	struct ibv_sge sge = {.addr = (uintptr_t)page, .length = length, .lkey = lkey};
 
@@ -271,14 +261,13 @@ static void advice(void **state)
 	const char call[] = "ibv_advise_mr";
 
 	(void)state;
-	ERRNO_BY(ADVISE_FLAGS, advise(0, 8, mr->lkey, 1, 1), call, EINVAL,
-		 "flags 0x8 has bits outside of 0x1");
+	ERRNO_BY(ADVISE_FLAGS, advise(0, 8, mr->lkey, 1, 1), call, EINVAL, "flags 0x8 has bits outside of 0x1");
 	ERRNO_BY(ADVISE_UNKNOWN, advise(9, 0, mr->lkey, 1, 1), call, EOPNOTSUPP, "advice 9");
 	ERRNO_BY(ADVISE_EMPTY, advise(0, 0, mr->lkey, 1, 0), call, EINVAL, "empty");
 	ERRNO_BY(ADVISE_NO_KEY, advise(0, 0, 0x123456, 1, 1), call, ENOENT, "0x123456");
 	ERRNO_BY(ADVISE_NOT_MR, advise(0, 0, mw->rkey, 1, 1), call, EINVAL, "lkey 0x%x", mw->rkey);
-	ERRNO_BY(ADVISE_PERMISSION, advise(IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0, mr->lkey, 1, 1), call,
-		 EPERM, "lkey 0x%x", mr->lkey);
+	ERRNO_BY(ADVISE_PERMISSION, advise(IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0, mr->lkey, 1, 1), call, EPERM,
+		 "lkey 0x%x", mr->lkey);
 	ERRNO_BY(ADVISE_RANGE, advise(0, 0, mr->lkey, PAGE + 1, 1), call, EFAULT, "[%p, +0x1001)", page);
 	assert_int_equal(softhca_ibv_dealloc_mw(mw), 0);
 	assert_int_equal(softhca_ibv_dereg_mr(mr), 0);
@@ -288,28 +277,24 @@ static void advice(void **state)
 static void device_memory(void **state)
 {
 	struct ibv_alloc_dm_attr attr = {.length = 64}, large = {.length = LIMIT_MAX_DM_SIZE + 1},
-				 aligned = {.length = 4, .log_align_req = 30},
-				 all = {.length = LIMIT_MAX_DM_SIZE};
+				 aligned = {.length = 4, .log_align_req = 30}, all = {.length = LIMIT_MAX_DM_SIZE};
 	struct ibv_dm *dm = softhca_ibv_alloc_dm(context, &attr);
 	struct ibv_context *other = softhca_ibv_open_device(context->device);
 	struct ibv_pd *foreign = softhca_ibv_alloc_pd(other);
 	struct ibv_mr *mr;
 
 	(void)state;
-	NULL_BY(DM_LENGTH, softhca_ibv_alloc_dm(context, &large), "ibv_alloc_dm", EINVAL,
-		"131073 bytes are asked");
+	NULL_BY(DM_LENGTH, softhca_ibv_alloc_dm(context, &large), "ibv_alloc_dm", EINVAL, "131073 bytes are asked");
 	NULL_BY(DM_LOG_ALIGN, softhca_ibv_alloc_dm(context, &aligned), "ibv_alloc_dm", EINVAL, "2^30");
 	NULL_BY(DM_FULL, softhca_ibv_alloc_dm(context, &all), "ibv_alloc_dm", ENOMEM, "no 131072 bytes");
-	ERRNO_BY(DM_RANGE, dm->memcpy_to_dm(dm, 60, page, 8), "ibv_memcpy_to_dm", EFAULT,
-		 "[60, +8) leaves the 64");
+	ERRNO_BY(DM_RANGE, dm->memcpy_to_dm(dm, 60, page, 8), "ibv_memcpy_to_dm", EFAULT, "[60, +8) leaves the 64");
 	ERRNO_BY(DM_ALIGNMENT, dm->memcpy_from_dm(page, dm, 2, 8), "ibv_memcpy_from_dm", EINVAL,
 		 "offset 2 and length 8 must be multiples of 4");
-	NULL_BY(DM_MR_ACCESS, softhca_ibv_reg_dm_mr(pd, dm, 0, 64, IBV_ACCESS_MW_BIND), "ibv_reg_dm_mr",
-		EINVAL, "device memory allows");
-	NULL_BY(DM_MR_ZERO_BASED, softhca_ibv_reg_dm_mr(pd, dm, 0, 64, LW), "ibv_reg_dm_mr", EINVAL,
-		"zero-based");
-	NULL_BY(DM_MR_FOREIGN, softhca_ibv_reg_dm_mr(foreign, dm, 0, 64, IBV_ACCESS_ZERO_BASED),
-		"ibv_reg_dm_mr", EINVAL, "another context");
+	NULL_BY(DM_MR_ACCESS, softhca_ibv_reg_dm_mr(pd, dm, 0, 64, IBV_ACCESS_MW_BIND), "ibv_reg_dm_mr", EINVAL,
+		"device memory allows");
+	NULL_BY(DM_MR_ZERO_BASED, softhca_ibv_reg_dm_mr(pd, dm, 0, 64, LW), "ibv_reg_dm_mr", EINVAL, "zero-based");
+	NULL_BY(DM_MR_FOREIGN, softhca_ibv_reg_dm_mr(foreign, dm, 0, 64, IBV_ACCESS_ZERO_BASED), "ibv_reg_dm_mr",
+		EINVAL, "another context");
 	assert_int_equal(softhca_ibv_dealloc_pd(foreign), 0);
 	assert_int_equal(softhca_ibv_close_device(other), 0);
 	mr = softhca_ibv_reg_dm_mr(pd, dm, 0, 64, LW | IBV_ACCESS_ZERO_BASED);
@@ -336,8 +321,7 @@ static void address_handles(void **state)
 	NULL_BY(AH_NO_GRH, softhca_ibv_create_ah(pd, &attr), "ibv_create_ah", EINVAL, "is_global is 0");
 	attr.is_global = 1;
 	attr.grh.sgid_index = 9;
-	NULL_BY(GID_EMPTY, softhca_ibv_create_ah(pd, &attr), "ibv_create_ah", EINVAL,
-		"index 9 is empty: the first 4");
+	NULL_BY(GID_EMPTY, softhca_ibv_create_ah(pd, &attr), "ibv_create_ah", EINVAL, "index 9 is empty: the first 4");
 	attr.grh.sgid_index = 3;
 	inet_pton(AF_INET6, "2001:db8::1", attr.grh.dgid.raw);
 	assert_int_equal(softhca_ibv_resolve_eth_l2_from_gid(context, &attr, header, NULL), -EHOSTUNREACH);
@@ -375,8 +359,8 @@ static void channels(void **state)
 static void no_rule_was_forgotten(void **state)
 {
 	(void)state;
-#define RULE(number, name, text, source, advice)                                                             \
-	if (!seen[RULE_##name])                                                                              \
+#define RULE(number, name, text, source, advice)                                                                       \
+	if (!seen[RULE_##name])                                                                                        \
 		fail_msg("nothing in this file breaks rule %d, %s", number, #name);
 #include "explain/rules_objects.def"
 #undef RULE

@@ -86,9 +86,9 @@ static uint8_t message_of_name(const char *name)
 	if (says(name, "FetchAdd"))
 		return MESSAGE_FETCH_ADD;
 	if (says(name, "SEND"))
-		return says(name, "Invalidate") ? MESSAGE_SEND_INVALIDATE :
-		       says(name, "Immediate")	? MESSAGE_SEND_IMM :
-						  MESSAGE_SEND;
+		return says(name, "Invalidate")  ? MESSAGE_SEND_INVALIDATE
+		       : says(name, "Immediate") ? MESSAGE_SEND_IMM
+						 : MESSAGE_SEND;
 	return says(name, "Immediate") ? MESSAGE_WRITE_IMM : MESSAGE_WRITE;
 }
 
@@ -184,8 +184,12 @@ static void every_message_can_be_cut(void **state)
 	static const struct {
 		enum message whole, begun;
 	} messages[] = {
-		{MESSAGE_SEND, MESSAGE_SEND},	{MESSAGE_SEND_IMM, MESSAGE_SEND},   {MESSAGE_SEND_INVALIDATE, MESSAGE_SEND},
-		{MESSAGE_WRITE, MESSAGE_WRITE}, {MESSAGE_WRITE_IMM, MESSAGE_WRITE}, {MESSAGE_READ_RESPONSE, MESSAGE_READ_RESPONSE},
+		{MESSAGE_SEND, MESSAGE_SEND},
+		{MESSAGE_SEND_IMM, MESSAGE_SEND},
+		{MESSAGE_SEND_INVALIDATE, MESSAGE_SEND},
+		{MESSAGE_WRITE, MESSAGE_WRITE},
+		{MESSAGE_WRITE_IMM, MESSAGE_WRITE},
+		{MESSAGE_READ_RESPONSE, MESSAGE_READ_RESPONSE},
 	};
 
 	(void)state;

@@ -9,8 +9,7 @@ static int post_recv(struct posting *p, struct ibv_recv_wr *wr, struct ibv_recv_
 	return softhca_ibv_post_recv(&p->qp.base, wr, bad);
 }
 
-static void check_entry(struct posting *p, uint32_t slot, uint32_t seg, uint32_t length, uint32_t lkey,
-			uint64_t addr)
+static void check_entry(struct posting *p, uint32_t slot, uint32_t seg, uint32_t length, uint32_t lkey, uint64_t addr)
 {
 	const uint8_t *at = (uint8_t *)p->qp.rq.buffer + ((size_t)slot << p->qp.rq.shift) + seg * 16;
 	struct expected e = {.length = 0};
@@ -21,8 +20,7 @@ static void check_entry(struct posting *p, uint32_t slot, uint32_t seg, uint32_t
 
 static void recv_entries(void **state)
 {
-	struct posting *p =
-		posting_new(IBV_QPT_RC, 0, (struct ibv_qp_cap){.max_recv_wr = 4, .max_recv_sge = 3});
+	struct posting *p = posting_new(IBV_QPT_RC, 0, (struct ibv_qp_cap){.max_recv_wr = 4, .max_recv_sge = 3});
 	struct ibv_sge sge[4] = {{0x1000, 16, 7}, {0x2000, 0, 8}, {0x3000, INT32_MAX, 9}, {0x4000, 1, 10}};
 	struct ibv_recv_wr *bad, wr = {.wr_id = 3, .sg_list = sge, .num_sge = 4};
 
@@ -61,8 +59,7 @@ static void recv_entries(void **state)
 static void recv_full(void **state)
 {
 	static const uint32_t heads[] = {0, 0xfffe, UINT32_MAX - 1};
-	struct posting *p =
-		posting_new(IBV_QPT_RC, 0, (struct ibv_qp_cap){.max_recv_wr = 5, .max_recv_sge = 1});
+	struct posting *p = posting_new(IBV_QPT_RC, 0, (struct ibv_qp_cap){.max_recv_wr = 5, .max_recv_sge = 1});
 	struct ibv_recv_wr *bad, wr[10];
 
 	(void)state;
@@ -89,8 +86,7 @@ static void recv_full(void **state)
 
 static void recv_states(void **state)
 {
-	struct posting *p =
-		posting_new(IBV_QPT_RC, 0, (struct ibv_qp_cap){.max_recv_wr = 1, .max_recv_sge = 1});
+	struct posting *p = posting_new(IBV_QPT_RC, 0, (struct ibv_qp_cap){.max_recv_wr = 1, .max_recv_sge = 1});
 	struct user_srq srq = {0};
 	struct ibv_recv_wr *bad, wr = {.num_sge = 0};
 

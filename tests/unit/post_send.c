@@ -40,8 +40,7 @@ static struct posting *rc_qp(uint32_t wrs)
 static void bad_opcodes(void **state)
 {
 	struct posting *rc = rc_qp(4);
-	struct posting *ud =
-		posting_new(IBV_QPT_UD, 0, (struct ibv_qp_cap){.max_send_wr = 4, .max_send_sge = 1});
+	struct posting *ud = posting_new(IBV_QPT_UD, 0, (struct ibv_qp_cap){.max_send_wr = 4, .max_send_sge = 1});
 	struct ibv_send_wr wr = {.opcode = IBV_WR_ATOMIC_WRITE + 1};
 
 	(void)state;
@@ -119,8 +118,7 @@ static void bad_wr_in_list(void **state)
 
 	(void)state;
 	for (int i = 0; i < 4; i++)
-		wr[i] = (struct ibv_send_wr){
-			.wr_id = i, .opcode = IBV_WR_SEND, .next = i < 3 ? &wr[i + 1] : NULL};
+		wr[i] = (struct ibv_send_wr){.wr_id = i, .opcode = IBV_WR_SEND, .next = i < 3 ? &wr[i + 1] : NULL};
 	wr[2].num_sge = 4;
 	wr[2].sg_list = small;
 	assert_int_equal(post(p, wr, &bad), ENOMEM);
@@ -202,12 +200,11 @@ static void posted(struct posting *p, struct outstanding *o, uint32_t blocks)
 
 static void oversized_wqes(void **state)
 {
-	struct posting *p = posting_new(IBV_QPT_RC, IBV_QP_EX_WITH_SEND,
-					(struct ibv_qp_cap){.max_send_wr = 8, .max_send_sge = 3});
+	struct posting *p =
+		posting_new(IBV_QPT_RC, IBV_QP_EX_WITH_SEND, (struct ibv_qp_cap){.max_send_wr = 8, .max_send_sge = 3});
 	struct user_mr mr = {.base.lkey = 1};
 	struct user_mw mw = {.base.type = IBV_MW_TYPE_2};
-	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_LOCAL_INV,
-						     IBV_WR_BIND_MW};
+	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_LOCAL_INV, IBV_WR_BIND_MW};
 	static const uint32_t blocks[] = {1, 2, 2, 3};
 	struct outstanding o = {.count = 0};
 	uint32_t accepted[4] = {0}, full = 0;
@@ -248,8 +245,8 @@ static void oversized_wqes(void **state)
 /* The same with WQEs of any length, as mlx5dv_wr_raw_wqe(3) makes them, where max_post is no power of two. */
 static void raw_lengths(void **state)
 {
-	struct posting *p = posting_new(IBV_QPT_RC, IBV_QP_EX_WITH_SEND,
-					(struct ibv_qp_cap){.max_send_wr = 10, .max_send_sge = 8});
+	struct posting *p =
+		posting_new(IBV_QPT_RC, IBV_QP_EX_WITH_SEND, (struct ibv_qp_cap){.max_send_wr = 10, .max_send_sge = 8});
 	struct outstanding o = {.count = 0};
 	uint32_t accepted = 0, full = 0;
 
@@ -287,8 +284,8 @@ static void raw_lengths(void **state)
 /* A ring smaller than the WQE. */
 static void ring_too_small(void **state)
 {
-	struct posting *p = posting_new(IBV_QPT_RC, IBV_QP_EX_WITH_SEND,
-					(struct ibv_qp_cap){.max_send_wr = 1, .max_send_sge = 1});
+	struct posting *p =
+		posting_new(IBV_QPT_RC, IBV_QP_EX_WITH_SEND, (struct ibv_qp_cap){.max_send_wr = 1, .max_send_sge = 1});
 	struct ibv_send_wr wr = {.opcode = IBV_WR_LOCAL_INV};
 
 	(void)state;
@@ -302,8 +299,8 @@ static void ring_too_small(void **state)
  */
 static void longest_wqe(void **state)
 {
-	struct posting *p = posting_new(IBV_QPT_RC, IBV_QP_EX_WITH_SEND,
-					(struct ibv_qp_cap){.max_send_wr = 4, .max_send_sge = 62});
+	struct posting *p =
+		posting_new(IBV_QPT_RC, IBV_QP_EX_WITH_SEND, (struct ibv_qp_cap){.max_send_wr = 4, .max_send_sge = 62});
 	struct ibv_sge sge[62];
 	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_SEND, .sg_list = sge, .num_sge = 62};
 
@@ -329,8 +326,7 @@ static void inline_limit(void **state)
 	static char data[64];
 	struct ibv_sge sge[3] = {{(uintptr_t)data, 0x20, 0}, {8, 0xfffffff0, 0}, {8, 0, 0}};
 	struct ibv_data_buf bufs[2] = {{data, 0x20}, {(void *)8, SIZE_MAX - 15}};
-	struct ibv_send_wr wr = {
-		.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE, .sg_list = sge, .num_sge = 3};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE, .sg_list = sge, .num_sge = 3};
 
 	(void)state;
 	assert_int_equal(p->qp.sq.max_inline, 60);

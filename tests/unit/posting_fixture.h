@@ -74,8 +74,7 @@ static inline void check_figures(enum explain_rule rule, size_t count)
 	};
 
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
-		for (const char *at = rules[i].text; rules[i].number == (int)rule && (at = strchr(at, '{'));
-		     at++)
+		for (const char *at = rules[i].text; rules[i].number == (int)rule && (at = strchr(at, '{')); at++)
 			if ((size_t)(at[1] - '0') >= count)
 				fail_msg("rule %d: %zu figures for \"%s\"", rule, count, rules[i].text);
 }
@@ -214,8 +213,7 @@ static inline void expect_garbage(struct expected *e, uint32_t length)
 }
 
 /* mlx5-formats 1.2; `ds` is entered by check_wqe(). */
-static inline void expect_ctrl(struct expected *e, uint32_t index, uint8_t opcode, uint8_t fm_ce_se,
-			       uint32_t imm)
+static inline void expect_ctrl(struct expected *e, uint32_t index, uint8_t opcode, uint8_t fm_ce_se, uint32_t imm)
 {
 	memset(e, 0, sizeof(*e));
 	expect_be(e, 0, 1);

@@ -18,8 +18,8 @@ static int distance(uint32_t a, uint32_t b)
 	return ahead >= HALF ? ahead - SPACE : ahead;
 }
 
-static const uint32_t numbers[] = {0,	     1,	       2,	 255,	    256,       HALF - 2,  HALF - 1,
-				   HALF,     HALF + 1, 0xfffffd, 0xfffffe, 0xffffff, 0x123456, 0xabcdef};
+static const uint32_t numbers[] = {0,    1,        2,        255,      256,      HALF - 2, HALF - 1,
+				   HALF, HALF + 1, 0xfffffd, 0xfffffe, 0xffffff, 0x123456, 0xabcdef};
 
 #define COUNT (sizeof(numbers) / sizeof(numbers[0]))
 

@@ -5,8 +5,7 @@
  */
 #include "qp_fixture.h"
 
-static void refused_dv(struct ibv_qp_init_attr_ex attr, struct mlx5dv_qp_init_attr *dv, int err,
-		       enum explain_rule rule)
+static void refused_dv(struct ibv_qp_init_attr_ex attr, struct mlx5dv_qp_init_attr *dv, int err, enum explain_rule rule)
 {
 	struct ibv_qp_cap cap = attr.cap;
 

@@ -52,8 +52,7 @@ static void limits_of_states(void **state)
 	qp->sq.oversized = true;
 	assert_int_equal(move(qp, IBV_QPS_RESET), 0);
 	assert_string_equal(around.log, "modify purge ");
-	assert_int_equal(qp->sq.head | qp->sq.tail | qp->sq.cur_post | qp->sq.fence_cache | qp->sq.oversized,
-			 0);
+	assert_int_equal(qp->sq.head | qp->sq.tail | qp->sq.cur_post | qp->sq.fence_cache | qp->sq.oversized, 0);
 	assert_int_equal(qp->rq.head | qp->rq.tail, 0);
 	assert_int_equal(qp->dbrec[0] | qp->dbrec[1], 0);
 	assert_int_equal(softhca_ibv_post_recv(&qp->base, &recv, &bad_recv), EINVAL);

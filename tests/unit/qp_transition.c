@@ -109,7 +109,8 @@ static void check_row(const struct row *row, int type)
 			assert_int_equal(check(type, row->from, row->to, required | bit, &why), 0);
 		} else {
 			if (check(type, row->from, row->to, required | bit, &why) != -EINVAL)
-				fail_msg("type %d from %d to %d takes attribute %#x", types[type], row->from, row->to, bit);
+				fail_msg("type %d from %d to %d takes attribute %#x", types[type], row->from, row->to,
+					 bit);
 			assert_int_equal(why.rule, RULE_MODIFY_NOT_ALLOWED);
 			assert_int_equal(why.args[3], bit);
 		}

@@ -49,8 +49,8 @@ static void expect(const char *call, int error, enum explain_rule rule, const ch
 	explain_render(hca_name(hca), &record, text, sizeof(text));
 	if (record.rule != rule || !record.subject.call || strcmp(record.subject.call, call) != 0 ||
 	    record.subject.error != error || !strstr(text, figures))
-		fail_msg("expected %s, errno %d, rule %d, \"%s\"; the record says: %s", call, error, rule,
-			 figures, text);
+		fail_msg("expected %s, errno %d, rule %d, \"%s\"; the record says: %s", call, error, rule, figures,
+			 text);
 	seen[rule] = true;
 }
 
@@ -130,12 +130,9 @@ static void dv_cqs(void **state)
 	(void)state;
 	refuse_dv((struct mlx5dv_cq_init_attr){.comp_mask = 4, .cqe_size = 100}, RULE_CQ_CQE_SIZE,
 		  "a CQE of 100 bytes");
-	refuse_dv((struct mlx5dv_cq_init_attr){.comp_mask = 9}, RULE_CQ_DV_COMP_MASK,
-		  "is 0x9; known are 0x7");
-	refuse_dv((struct mlx5dv_cq_init_attr){.comp_mask = 2, .flags = 6}, RULE_CQ_DV_FLAGS,
-		  "are 0x6; known are 0x1");
-	refuse_dv((struct mlx5dv_cq_init_attr){.comp_mask = 2, .flags = 1}, RULE_CQ_PADDING,
-		  "a CQE of 64 bytes");
+	refuse_dv((struct mlx5dv_cq_init_attr){.comp_mask = 9}, RULE_CQ_DV_COMP_MASK, "is 0x9; known are 0x7");
+	refuse_dv((struct mlx5dv_cq_init_attr){.comp_mask = 2, .flags = 6}, RULE_CQ_DV_FLAGS, "are 0x6; known are 0x1");
+	refuse_dv((struct mlx5dv_cq_init_attr){.comp_mask = 2, .flags = 1}, RULE_CQ_PADDING, "a CQE of 64 bytes");
 	refuse_dv((struct mlx5dv_cq_init_attr){.comp_mask = 1, .cqe_comp_res_format = 9}, RULE_CQ_COMPRESSION,
 		  "cqe_comp_res_format is 0x9");
 }
@@ -278,8 +275,7 @@ static void resize_below_what_waits(void **state)
 
 	(void)state;
 	assert_int_equal(softhca_ibv_modify_qp(qp, &attr,
-					       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-						       IBV_QP_ACCESS_FLAGS),
+					       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
 			 0);
 	attr.qp_state = IBV_QPS_ERR;
 	assert_int_equal(softhca_ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
@@ -294,8 +290,8 @@ static void resize_below_what_waits(void **state)
 static void no_rule_was_forgotten(void **state)
 {
 	(void)state;
-#define RULE(number, name, text, source, advice)                                                             \
-	if (!seen[RULE_##name])                                                                              \
+#define RULE(number, name, text, source, advice)                                                                       \
+	if (!seen[RULE_##name])                                                                                        \
 		fail_msg("nothing in this file breaks rule %d, %s", number, #name);
 #include "explain/rules_queues.def"
 #undef RULE

@@ -54,8 +54,7 @@ static void default_texts_are_the_defaults(void **state)
 	for (int i = 0; i < SETTING_COUNT; i++) {
 		const char *fallback = setting_info(i)->fallback;
 
-		assert_int_equal(setting_parse(&parsed, i, fallback, ORIGIN_DEFAULT, error, sizeof(error)),
-				 0);
+		assert_int_equal(setting_parse(&parsed, i, fallback, ORIGIN_DEFAULT, error, sizeof(error)), 0);
 		setting_format(&settings, i, text, sizeof(text));
 		assert_string_equal(text, fallback);
 		setting_format(&parsed, i, text, sizeof(text));
@@ -161,8 +160,7 @@ static void refusals_stay_one_line(void **state)
 	(void)state;
 	assert_int_equal(set(SETTING_PROFILE, "a\nb\x1b[31m"), -EINVAL);
 	assert_string_equal(error, "SOFTHCA_PROFILE: bad value \"a?b?[31m\" (expected: man, connectx)");
-	assert_int_equal(setting_parse(&settings, SETTING_PROFILE, "x", ORIGIN_OPTION, tiny, sizeof(tiny)),
-			 -EINVAL);
+	assert_int_equal(setting_parse(&settings, SETTING_PROFILE, "x", ORIGIN_OPTION, tiny, sizeof(tiny)), -EINVAL);
 	assert_string_equal(tiny, "SOFTHCA");
 }
 

@@ -72,8 +72,7 @@ static void layout_of_an_entry(void **state)
 	wr.num_sge = 2;
 	assert_int_equal(softhca_ibv_post_srq_recv(&srq->base, &wr, &bad), 0);
 	assert_int_equal(be(entry(0) + 2, 2), 1);
-	assert_memory_equal(entry(0) + 16, "\x11\x22\x33\x44\x55\x66\x77\x88\x01\x23\x45\x67\x89\xab\xcd\xef",
-			    16);
+	assert_memory_equal(entry(0) + 16, "\x11\x22\x33\x44\x55\x66\x77\x88\x01\x23\x45\x67\x89\xab\xcd\xef", 16);
 	assert_memory_equal(entry(0) + 32, "\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0\1", 16);
 	assert_memory_equal(entry(0) + 48, "\0\0\0\0\0\0\1\0\0\0\0\0\0\0\0\0", 16); /* terminator */
 
@@ -185,11 +184,8 @@ static void entries_out_of_range(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(entry_sizes),
-		cmocka_unit_test(layout_of_an_entry),
-		cmocka_unit_test(refusals),
-		cmocka_unit_test(random_runs),
-		cmocka_unit_test(entries_out_of_range),
+		cmocka_unit_test(entry_sizes), cmocka_unit_test(layout_of_an_entry),   cmocka_unit_test(refusals),
+		cmocka_unit_test(random_runs), cmocka_unit_test(entries_out_of_range),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

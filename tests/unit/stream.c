@@ -78,8 +78,8 @@ static void random_layout(bool target, uint64_t number)
 	key->rights |= LOCAL_WRITE;
 	key->length = 0;
 	for (uint32_t i = 0; i < key->count; i++) {
-		int slot = number && chance(c, 25) ? layout_slot(target, choose_below(c, number)) :
-						     region_slot(target, choose_below(c, HALF_REGIONS + 1));
+		int slot = number && chance(c, 25) ? layout_slot(target, choose_below(c, number))
+						   : region_slot(target, choose_below(c, HALF_REGIONS + 1));
 		const struct key *in = &world.reference.key[slot];
 		struct entry *entry = &key->entries[i];
 
@@ -88,7 +88,8 @@ static void random_layout(bool target, uint64_t number)
 			entry->bytes = 1 + choose_below(c, 2000);
 		else
 			entry->stride = entry->bytes + CHOOSE_OF(c, sizes);
-		entry->address = in->start + (in->length > 3000 ? choose_below(c, 3000) : choose_below(c, in->length + 1));
+		entry->address =
+			in->start + (in->length > 3000 ? choose_below(c, 3000) : choose_below(c, in->length + 1));
 		key->length += entry->bytes * key->repeat;
 	}
 	world_lay_out(&world, layout_slot(target, number), repeats);
@@ -104,7 +105,8 @@ static void new_keys(bool target)
 
 		if (world.key[slot])
 			assert_int_equal(hca_mr_deregister(world.key[slot]), 0);
-		world_region(&world, slot, offset + (target ? HALF : 0), length, chance(c, 50) ? 0 : 0 - length, ALL_ACCESS);
+		world_region(&world, slot, offset + (target ? HALF : 0), length, chance(c, 50) ? 0 : 0 - length,
+			     ALL_ACCESS);
 	}
 	for (uint64_t i = 0; i < HALF_LAYOUTS; i++) {
 		if (!world.key[layout_slot(target, i)])
@@ -117,10 +119,11 @@ static void random_list(struct list *list, bool target)
 {
 	struct choose *c = &world.choose;
 
-	*list = (struct list){.count = (uint32_t)choose_below(c, SEGMENTS + 1), .wanted = target ? LOCAL_WRITE : LOCAL_READ};
+	*list = (struct list){.count = (uint32_t)choose_below(c, SEGMENTS + 1),
+			      .wanted = target ? LOCAL_WRITE : LOCAL_READ};
 	for (uint32_t i = 0; i < list->count; i++) {
-		int slot = chance(c, 60) ? layout_slot(target, choose_below(c, HALF_LAYOUTS)) :
-					   region_slot(target, choose_below(c, HALF_REGIONS + 1));
+		int slot = chance(c, 60) ? layout_slot(target, choose_below(c, HALF_LAYOUTS))
+					 : region_slot(target, choose_below(c, HALF_REGIONS + 1));
 		const struct key *key = &world.reference.key[slot];
 		uint64_t most = key->length < LONGEST ? key->length : LONGEST, length = choose_below(c, most + 1);
 		uint64_t address = key->start + choose_below(c, key->length - length + 1);
@@ -130,7 +133,8 @@ static void random_list(struct list *list, bool target)
 		list->segment[i].key = key->number;
 		list->segment[i].address = address;
 		list->segment[i].length = length;
-		list->wire[i] = (struct mlx5_wqe_data_seg){htobe32((uint32_t)length), htobe32(key->number), htobe64(address)};
+		list->wire[i] =
+			(struct mlx5_wqe_data_seg){htobe32((uint32_t)length), htobe32(key->number), htobe64(address)};
 		list->length += length;
 	}
 }
@@ -216,8 +220,8 @@ static void read_at_random(void)
 }
 
 /* The bytes of @source, one after the other, to those of @sink. A byte that gets two values may end up with either. */
-static void expect_copied(const struct list *sink, uint64_t sink_offset, const struct list *source, uint64_t source_offset,
-			  uint64_t length)
+static void expect_copied(const struct list *sink, uint64_t sink_offset, const struct list *source,
+			  uint64_t source_offset, uint64_t length)
 {
 	static uint8_t written[BLOCK_BYTES]; /* how often */
 	struct spot spot;
@@ -248,8 +252,8 @@ static bool copy_at_random(void)
 	random_list(&sink, true);
 	source_offset = choose_below(c, source.length + 1);
 	sink_offset = choose_below(c, sink.length + 1);
-	length = source.length - source_offset < sink.length - sink_offset ? source.length - source_offset :
-									     sink.length - sink_offset;
+	length = source.length - source_offset < sink.length - sink_offset ? source.length - source_offset
+									   : sink.length - sink_offset;
 	length = chance(c, 50) ? length : choose_below(c, length + 1);
 	if (!begin(&from, &source, source_offset, length) || !begin(&to, &sink, sink_offset, length))
 		return false;
@@ -300,8 +304,13 @@ static void two_walks_in_turn(void **state)
 	world_region(&world, 1, 0, 100, 0, ALL_ACCESS);
 	world_mkey(&world, FIRST_LAYOUT);
 	world_mkey(&world, FIRST_LAYOUT + 1);
-	*one = (struct key){.kind = MODEL_LAYOUT, .number = one->number, .rights = LOCAL_READ, .length = 8, .repeat = 2,
-			    .count = 1, .entries = {{world.reference.key[1].number, 0, 4, 10}}};
+	*one = (struct key){.kind = MODEL_LAYOUT,
+			    .number = one->number,
+			    .rights = LOCAL_READ,
+			    .length = 8,
+			    .repeat = 2,
+			    .count = 1,
+			    .entries = {{world.reference.key[1].number, 0, 4, 10}}};
 	*other = *one;
 	other->number = mkey_number(world.key[FIRST_LAYOUT + 1]);
 	other->entries[0].address = 50;
@@ -406,7 +415,8 @@ static void more_than_32_bits(void **state)
 	(void)state;
 	world_null_region(&world, NULL_SLOT);
 	for (int i = 0; i < 6; i++)
-		list[i] = (struct mlx5_wqe_data_seg){htobe32(0x7fffffff), htobe32(world.reference.key[NULL_SLOT].number), 0};
+		list[i] = (struct mlx5_wqe_data_seg){htobe32(0x7fffffff),
+						     htobe32(world.reference.key[NULL_SLOT].number), 0};
 	epoch_enter();
 	stream_begin(&stream, &world.access, RIGHT_LOCAL_READ);
 	assert_int_equal(stream_add_segments(&stream, list, 6, 0, UINT64_MAX, &why), 0);
@@ -421,7 +431,7 @@ int main(void)
 {
 #define CASE(function) cmocka_unit_test_setup_teardown(function, open_world, close_world)
 	const struct CMUnitTest tests[] = {
-		CASE(lists_at_random),	      CASE(two_walks_in_turn), CASE(as_many_parts_as_a_wqe),
+		CASE(lists_at_random),        CASE(two_walks_in_turn), CASE(as_many_parts_as_a_wqe),
 		CASE(segment_beyond_the_end), CASE(more_than_32_bits),
 	};
 

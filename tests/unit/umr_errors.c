@@ -191,8 +191,7 @@ static void access_flags_beyond_the_four(void **state)
 		mlx5dv_wr_mkey_configure(dv, mkey, 2, &no_attributes);
 		mlx5dv_wr_set_mkey_access_flags(dv, 0);
 		before = fixture_last_serial();
-		mlx5dv_wr_set_mkey_access_flags(dv,
-						flag | IBV_ACCESS_REMOTE_READ); /* looked at before "twice" */
+		mlx5dv_wr_set_mkey_access_flags(dv, flag | IBV_ACCESS_REMOTE_READ); /* looked at before "twice" */
 		end_refused(EINVAL, before, RULE_MKEY_ACCESS_FLAGS);
 	}
 }
@@ -418,8 +417,7 @@ static void nothing_of_a_refused_chain_is_posted(void **state)
 
 static void builders_by_transport(void **state)
 {
-	static const enum ibv_qp_type others[] = {IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND,
-						  IBV_QPT_RAW_PACKET};
+	static const enum ibv_qp_type others[] = {IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND, IBV_QPT_RAW_PACKET};
 	struct explain_record record;
 
 	(void)state;

@@ -31,8 +31,8 @@ static int tear_down(void **state)
 }
 
 /* Bytes 0 to 127 of a UMR that nothing but @mask, @rights, @length and @octowords distinguishes. */
-static void expect_head(const uint8_t *wqe, uint32_t index, uint8_t fm_ce_se, uint32_t octowords,
-			uint64_t mask, uint8_t rights, uint64_t length)
+static void expect_head(const uint8_t *wqe, uint32_t index, uint8_t fm_ce_se, uint32_t octowords, uint64_t mask,
+			uint8_t rights, uint64_t length)
 {
 	assert_int_equal(be32_at(wqe, 0), (index & 0xffff) << 8 | 0x25);
 	assert_int_equal(be32_at(wqe, 4), TEST_QPN << 8 | (8 + octowords));
@@ -308,8 +308,7 @@ static void rights_in_the_bits_of_the_format(void **state)
 		{IBV_ACCESS_REMOTE_READ, 0x10},
 		{IBV_ACCESS_REMOTE_WRITE, 0x20},
 		{IBV_ACCESS_REMOTE_ATOMIC, 0x40},
-		{IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
-			 IBV_ACCESS_REMOTE_ATOMIC,
+		{IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC,
 		 0x78},
 	};
 
@@ -419,8 +418,8 @@ static void mr_builders_equal_two_setters(void **state)
 	for (uint32_t i = 0; i < 3; i++)
 		sge[i] = (struct ibv_sge){.addr = ADDRESS + i, .length = 0x1000 + i, .lkey = 0xabcd0000 + i};
 	fixture_start(fixture, IBV_SEND_INLINE | IBV_SEND_SIGNALED);
-	mlx5dv_wr_mr_list(&fixture->qp.dv, &fixture->mkey.base,
-			  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ, 3, sge);
+	mlx5dv_wr_mr_list(&fixture->qp.dv, &fixture->mkey.base, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ, 3,
+			  sge);
 	assert_int_equal(fixture->qp.builder.error, 0);
 	assert_int_equal(fixture->qp.builder.count, 1);
 	expect_list(0, 3);

@@ -47,8 +47,8 @@ static bool compare(uint32_t key, uint64_t address, uint64_t length, unsigned in
 	if (!error && !direct)
 		error = walk_begin(&walk, &world.access, rights_wanted(wanted), key, address, length, &why);
 	if ((error == 0) != allowed)
-		fail_msg("key %#x [%#lx, +%lu) rights %#x: %d by rule %d, allowed %d", key, address, length, wanted, error,
-			 why.rule, allowed);
+		fail_msg("key %#x [%#lx, +%lu) rights %#x: %d by rule %d, allowed %d", key, address, length, wanted,
+			 error, why.rule, allowed);
 	while (!error && done < length) {
 		struct spot spot;
 
@@ -57,10 +57,10 @@ static bool compare(uint32_t key, uint64_t address, uint64_t length, unsigned in
 		assert_true(piece.length > 0 && piece.length <= length - done && (direct || piece.length <= most));
 		for (uint64_t i = 0; i < piece.length;) {
 			assert_true(keys_locate(&world.reference, key, address + done, wanted, world.who, &spot));
-			if (spot.block == NOWHERE ? piece.address != NULL :
-						    piece.address + i != world.memory + spot.offset)
-				fail_msg("key %#x [%#lx, +%lu): byte %lu is at %p, not at %#lx of block %d", key, address,
-					 length, done, (void *)(piece.address + i), spot.offset, spot.block);
+			if (spot.block == NOWHERE ? piece.address != NULL
+						  : piece.address + i != world.memory + spot.offset)
+				fail_msg("key %#x [%#lx, +%lu): byte %lu is at %p, not at %#lx of block %d", key,
+					 address, length, done, (void *)(piece.address + i), spot.offset, spot.block);
 			if (spot.run > piece.length - i)
 				spot.run = piece.length - i;
 			i += spot.run;
@@ -77,7 +77,8 @@ static bool compare(uint32_t key, uint64_t address, uint64_t length, unsigned in
 
 static void random_regions(void)
 {
-	static const unsigned int access[] = {ALL_ACCESS, ALL_ACCESS, IBV_ACCESS_REMOTE_READ, 0, IBV_ACCESS_LOCAL_WRITE};
+	static const unsigned int access[] = {ALL_ACCESS, ALL_ACCESS, IBV_ACCESS_REMOTE_READ, 0,
+					      IBV_ACCESS_LOCAL_WRITE};
 	struct choose *c = &world.choose;
 
 	if (!world.key[NULL_SLOT])
@@ -109,7 +110,9 @@ static void random_entry(struct entry *entry, const struct key *target, bool rep
 	entry->key = target->number;
 	entry->bytes = chance(c, 90) ? CHOOSE_OF(c, sizes) : choose_below(c, repeats ? 65536 : 5000);
 	/* Forward, in place, or back over what came before. */
-	entry->stride = !repeats ? 0 : chance(c, 60) ? (entry->bytes + CHOOSE_OF(c, sizes)) & 0xffff : choose_below(c, 80);
+	entry->stride = !repeats        ? 0
+			: chance(c, 60) ? (entry->bytes + CHOOSE_OF(c, sizes)) & 0xffff
+					: choose_below(c, 80);
 	entry->address = target->start + choose_below(c, room) - (chance(c, 5) ? choose_below(c, 3) : 0);
 	/* Not a list entry of length zero, which means something else: the driver leaves those out. */
 	if (!repeats && !entry->bytes)
@@ -126,8 +129,8 @@ static void random_layout(int slot)
 
 	key->count = 1 + (uint32_t)choose_below(c, WORLD_ENTRIES);
 	key->repeat = repeats ? CHOOSE_OF(c, repeats_of) : 1;
-	key->rights = LOCAL_READ | (chance(c, 80) ? LOCAL_WRITE | REMOTE_READ | REMOTE_WRITE | ATOMIC :
-						    (unsigned int)choose_below(c, 32));
+	key->rights = LOCAL_READ | (chance(c, 80) ? LOCAL_WRITE | REMOTE_READ | REMOTE_WRITE | ATOMIC
+						  : (unsigned int)choose_below(c, 32));
 	for (uint32_t i = 0; i < key->count; i++) {
 		random_entry(&key->entries[i], &world.reference.key[random_target()], repeats);
 		period += key->entries[i].bytes;
@@ -146,7 +149,8 @@ static bool random_access_(void)
 	int slot = chance(c, 80) ? FIRST_LAYOUT + (int)choose_below(c, LAYOUTS) : (int)choose_below(c, OTHER_REGIONS);
 	const struct key *key = &world.reference.key[slot];
 	uint64_t longest = key->length < LONGEST ? key->length : LONGEST, length = 1 + choose_below(c, longest + 2);
-	uint64_t address = key->start + choose_below(c, key->length - (length < key->length ? length : key->length) + 1);
+	uint64_t address =
+		key->start + choose_below(c, key->length - (length < key->length ? length : key->length) + 1);
 	uint64_t most = chance(c, 50) ? UINT64_MAX : 1 + choose_below(c, 40);
 
 	if (chance(c, 10))
@@ -191,8 +195,7 @@ static struct key *layout(int slot, uint64_t repeat)
 
 static void add(struct key *key, int target, uint64_t address, uint64_t bytes, uint64_t stride)
 {
-	key->entries[key->count++] =
-		(struct entry){world.reference.key[target].number, address, bytes, stride};
+	key->entries[key->count++] = (struct entry){world.reference.key[target].number, address, bytes, stride};
 	key->length += bytes * key->repeat;
 }
 
@@ -360,7 +363,8 @@ static void many_repetitions(void **state)
 	world_lay_out(&world, FIRST_LAYOUT, true);
 	epoch_enter();
 	assert_int_equal(walk_begin(&walk, &world.access, RIGHT_REMOTE_WRITE, key->number, 0, key->length, &why), 0);
-	assert_int_equal(walk_begin(&walk, &world.access, RIGHT_REMOTE_WRITE, key->number, 1, key->length, &why), -EACCES);
+	assert_int_equal(walk_begin(&walk, &world.access, RIGHT_REMOTE_WRITE, key->number, 1, key->length, &why),
+			 -EACCES);
 	assert_int_equal(why.rule, RULE_KEY_RANGE);
 	epoch_leave();
 }
@@ -371,7 +375,7 @@ static void rights_below(void **state)
 	struct key *key = layout(FIRST_LAYOUT, 1);
 
 	(void)state;
-	world_region(&world, 1, 0, 100, 0, 0);			      /* local read only */
+	world_region(&world, 1, 0, 100, 0, 0);                      /* local read only */
 	world_region(&world, 2, 0, 100, 0, IBV_ACCESS_LOCAL_WRITE); /* nothing remote */
 	add(key, 1, 0, 50, 0);
 	add(key, 2, 0, 50, 0);
@@ -406,10 +410,10 @@ int main(void)
 {
 #define CASE(function) cmocka_unit_test_setup_teardown(function, open_world, close_world)
 	const struct CMUnitTest tests[] = {
-		CASE(layouts_at_random),      CASE(only_what_is_touched_counts), CASE(entries_of_no_bytes),
-		CASE(layouts_without_bytes),  CASE(records_that_overlap),	 CASE(keys_in_keys),
-		CASE(key_in_itself),	      CASE(addresses_near_the_end),	 CASE(many_repetitions),
-		CASE(rights_below),	      CASE(every_start_and_piece),
+		CASE(layouts_at_random),     CASE(only_what_is_touched_counts), CASE(entries_of_no_bytes),
+		CASE(layouts_without_bytes), CASE(records_that_overlap),        CASE(keys_in_keys),
+		CASE(key_in_itself),         CASE(addresses_near_the_end),      CASE(many_repetitions),
+		CASE(rights_below),          CASE(every_start_and_piece),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

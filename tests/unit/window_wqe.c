@@ -11,9 +11,8 @@ static const uint64_t wr_id = 0xfeedfacecafebeef;
 #define MASK_FREE (UINT64_C(1) << 29)
 #define MASK_QPN (UINT64_C(1) << 14)
 #define MASK_MKEY (UINT64_C(1) << 13)
-#define MASK_BIND                                                                                            \
-	(MASK_FREE | MASK_MKEY | 1 << 0 | 1 << 6 | 1 << 18 | 1 << 19 | 1 << 20 |                             \
-	 1 << 21) /* LEN START LW RR RW A */
+#define MASK_BIND                                                                                                      \
+	(MASK_FREE | MASK_MKEY | 1 << 0 | 1 << 6 | 1 << 18 | 1 << 19 | 1 << 20 | 1 << 21) /* LEN START LW RR RW A */
 
 struct window_case {
 	enum ibv_mw_type type;
@@ -33,14 +32,13 @@ struct window_case {
 static const struct window_case windows[] = {
 	{IBV_MW_TYPE_1, false, 4096, IBV_ACCESS_REMOTE_WRITE, 0x90, 4, 0x20, 0, MASK_BIND, 0xffffff5c, ADDR},
 	{IBV_MW_TYPE_1, false, 1, IBV_ACCESS_REMOTE_READ, 0x90, 4, 0x10, 0, MASK_BIND, 0xffffff5c, ADDR},
-	{IBV_MW_TYPE_1, false, 4096, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED, 0x90, 4, 0x10, 0,
-	 MASK_BIND, 0xffffff5c, 0},
-	{IBV_MW_TYPE_1, false, 0, IBV_ACCESS_REMOTE_WRITE, 0x90, 0, 0, 0x40, MASK_FREE | MASK_MKEY,
+	{IBV_MW_TYPE_1, false, 4096, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED, 0x90, 4, 0x10, 0, MASK_BIND,
 	 0xffffff5c, 0},
+	{IBV_MW_TYPE_1, false, 0, IBV_ACCESS_REMOTE_WRITE, 0x90, 0, 0, 0x40, MASK_FREE | MASK_MKEY, 0xffffff5c, 0},
 	{IBV_MW_TYPE_2, false, 4096, IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_LOCAL_WRITE, 0xb0, 4, 0x48, 0,
 	 MASK_BIND | MASK_QPN, TEST_QPN << 8 | 0x5c, ADDR},
-	{IBV_MW_TYPE_2, false, UINT64_C(1) << 31, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE, 0xb0, 4,
-	 0x30, 0, MASK_BIND | MASK_QPN, TEST_QPN << 8 | 0x5c, ADDR},
+	{IBV_MW_TYPE_2, false, UINT64_C(1) << 31, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE, 0xb0, 4, 0x30, 0,
+	 MASK_BIND | MASK_QPN, TEST_QPN << 8 | 0x5c, ADDR},
 	{IBV_MW_TYPE_2, false, 0, 0, 0x98, 0, 0, 0x40, MASK_FREE | MASK_MKEY | MASK_QPN, 0xffffff5c, 0},
 	{IBV_MW_TYPE_2, true, 0, 0, 0x98, 0, 0, 0x40, MASK_FREE | MASK_MKEY | MASK_QPN, 0xffffff00, 0},
 };
@@ -82,8 +80,8 @@ static void expect_window(struct expected *e, const struct window_case *w, uint3
 	expect_zeros(e, 48);
 }
 
-static void post_window(struct posting *p, const struct window_case *w, struct user_mw *mw,
-			struct user_mr *mr, bool by_builder)
+static void post_window(struct posting *p, const struct window_case *w, struct user_mw *mw, struct user_mr *mr,
+			bool by_builder)
 {
 	struct ibv_mw_bind_info info = {&mr->base, ADDR, w->length, w->access};
 	struct ibv_send_wr *bad, wr = {
@@ -131,8 +129,7 @@ static void window_wqes(void **state)
 				post_window(p, w, &mw, &mr, way);
 				expect_window(&e, w, index, w->invalidate ? INV : 0xab5b);
 				check_wqe(p, index, &e);
-				check_tables(p, index, head, wr_id,
-					     w->invalidate ? IBV_WC_LOCAL_INV : IBV_WC_BIND_MW);
+				check_tables(p, index, head, wr_id, w->invalidate ? IBV_WC_LOCAL_INV : IBV_WC_BIND_MW);
 				/*
 				 * The library never changes the rkey of a posted bind; ibv_bind_mw(3) does.
 				 */
@@ -149,8 +146,7 @@ static void window_wqes(void **state)
  */
 static void fence_cache(void **state)
 {
-	struct posting *p =
-		posting_new(IBV_QPT_RC, 0, (struct ibv_qp_cap){.max_send_wr = 8, .max_send_sge = 1});
+	struct posting *p = posting_new(IBV_QPT_RC, 0, (struct ibv_qp_cap){.max_send_wr = 8, .max_send_sge = 1});
 	struct ibv_send_wr *bad, wr[4] = {
 					 {.opcode = IBV_WR_LOCAL_INV, .next = &wr[1]},
 					 {.opcode = IBV_WR_LOCAL_INV, .next = &wr[2]},

@@ -94,8 +94,8 @@ static inline void wire_connect_end(struct raw_qp *end, const struct raw_qp *pee
 	wire_modify(end, IBV_QPS_RTR, attr, type == IBV_QPT_UD ? 0 : connected);
 	wire_modify(end, IBV_QPS_RTS, attr,
 		    IBV_QP_SQ_PSN | (type == IBV_QPT_RC ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-								  IBV_QP_MAX_QP_RD_ATOMIC :
-							  0));
+								  IBV_QP_MAX_QP_RD_ATOMIC
+							: 0));
 }
 
 /* A fresh connection, an empty wire, no completions, known contents of memory. @filter: see wire_attach. */

@@ -13,7 +13,15 @@
 #include "../model/choose.h"
 #include "wire_fixture.h"
 
-enum { ROUNDS = 400, PACKETS = 60, SINK = 0, SINK_BYTES = 4096, RECEIVES = HALF, RECEIVE_BYTES = 4096, READABLE = HALF + 8192 };
+enum {
+	ROUNDS = 400,
+	PACKETS = 60,
+	SINK = 0,
+	SINK_BYTES = 4096,
+	RECEIVES = HALF,
+	RECEIVE_BYTES = 4096,
+	READABLE = HALF + 8192
+};
 
 static struct choose c;
 static struct mkey *readable; /* read only, [READABLE, +1000) at its address */
@@ -63,7 +71,8 @@ static uint32_t some_length(void)
 
 static void attack(const struct raw_qp *end)
 {
-	static const uint32_t syndromes[] = {0x00, 0x1f, 0x20, 0x21, 0x3f, 0x40, 0x60, 0x61, 0x62, 0x63, 0x64, 0x7f, 0xff};
+	static const uint32_t syndromes[] = {0x00, 0x1f, 0x20, 0x21, 0x3f, 0x40, 0x60,
+					     0x61, 0x62, 0x63, 0x64, 0x7f, 0xff};
 	static struct wire_packet packet;
 	/* The number that is expected by one half or the other. */
 	uint32_t number = chance(&c, 60) ? end->qp->responder.expected_psn : end->qp->requester.psn - 1;
@@ -76,8 +85,8 @@ static void attack(const struct raw_qp *end)
 		.psn = near_number(number & PSN_MASK),
 		.qkey = chance(&c, 80) ? 0x11111111 : (uint32_t)choose_bits(&c),
 		.source_qpn = (uint32_t)choose_bits(&c) & 0xffffff,
-		.remote_address = chance(&c, 70) ? (uintptr_t)device.memory + READABLE + choose_below(&c, 1000) :
-						   choose_bits(&c),
+		.remote_address =
+			chance(&c, 70) ? (uintptr_t)device.memory + READABLE + choose_below(&c, 1000) : choose_bits(&c),
 		.rkey = chance(&c, 80) ? mkey_number(readable) : (uint32_t)choose_bits(&c),
 		.dma_length = chance(&c, 80) ? (uint32_t)choose_below(&c, 1500) : (uint32_t)choose_bits(&c),
 		.swap_add = choose_bits(&c),

@@ -138,8 +138,8 @@ static void send_run(struct hca *hca, struct run *run)
 	pthread_mutex_lock(&wire.lock);
 	for (uint32_t i = 0; i < count; i++) {
 		struct wire_packet *cut = calloc(1, sizeof(*cut));
-		unsigned int place = (i == 0 ? packet->place & PLACE_FIRST : 0) |
-				     (i == count - 1 ? packet->place & PLACE_LAST : 0);
+		unsigned int place =
+			(i == 0 ? packet->place & PLACE_FIRST : 0) | (i == count - 1 ? packet->place & PLACE_LAST : 0);
 
 		MUST(cut);
 		/* All packets but the last of a message are full. */
@@ -295,7 +295,7 @@ uint64_t wire_sent(void)
 	return sent;
 }
 
-static unsigned int throw(struct wire_dice *dice)
+static unsigned int throw(struct wire_dice * dice)
 {
 	dice->state = dice->state * 6364136223846793005 + 1442695040888963407;
 	return (unsigned int)(dice->state >> 33) % 100;

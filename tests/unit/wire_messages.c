@@ -13,7 +13,7 @@
 
 enum { IMMEDIATE = 0x1a2b3c4d };
 
-static const uint8_t opcodes[] = {MLX5_OPCODE_SEND,	  MLX5_OPCODE_SEND_IMM,	      MLX5_OPCODE_RDMA_WRITE,
+static const uint8_t opcodes[] = {MLX5_OPCODE_SEND,           MLX5_OPCODE_SEND_IMM,  MLX5_OPCODE_RDMA_WRITE,
 				  MLX5_OPCODE_RDMA_WRITE_IMM, MLX5_OPCODE_RDMA_READ, MLX5_OPCODE_ATOMIC_FA,
 				  MLX5_OPCODE_ATOMIC_CS};
 
@@ -268,8 +268,8 @@ static void bad_weather(void **state)
  */
 static void unreliable_messages(void **state)
 {
-	static const uint8_t sequence[] = {MLX5_OPCODE_SEND, MLX5_OPCODE_RDMA_WRITE, MLX5_OPCODE_SEND_IMM,
-					   MLX5_OPCODE_RDMA_WRITE_IMM, MLX5_OPCODE_SEND, MLX5_OPCODE_SEND};
+	static const uint8_t sequence[] = {MLX5_OPCODE_SEND,           MLX5_OPCODE_RDMA_WRITE, MLX5_OPCODE_SEND_IMM,
+					   MLX5_OPCODE_RDMA_WRITE_IMM, MLX5_OPCODE_SEND,       MLX5_OPCODE_SEND};
 	enum { COUNT = 6, PACKETS = 3, LENGTH = 2 * 256 + 50 };
 	struct ibv_qp_attr options = wire_options();
 	/* The packets are counted from 1; three for each message. */

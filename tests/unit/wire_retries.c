@@ -195,7 +195,8 @@ static void never_ready(void **state)
 				assert_int_equal(notes.packet[i].psn, notes.packet[0].psn);
 			}
 			for (uint64_t i = 2; i < notes.count; i += 2)
-				assert_int_equal(notes.packet[i].time_ns - notes.packet[i - 1].time_ns, rnr_timer_ns(code));
+				assert_int_equal(notes.packet[i].time_ns - notes.packet[i - 1].time_ns,
+						 rnr_timer_ns(code));
 		}
 	}
 }
@@ -332,8 +333,8 @@ static void reads_under_way(void **state)
 		options.max_rd_atomic = options.max_dest_rd_atomic = most;
 		start(&options, NULL);
 		for (int i = 0; i < 8; i++)
-			put_request(&client, i % 2 ? MLX5_OPCODE_RDMA_READ : MLX5_OPCODE_ATOMIC_FA, HERE + 8u * (uint32_t)i,
-				    THERE, 8, 0, 0);
+			put_request(&client, i % 2 ? MLX5_OPCODE_RDMA_READ : MLX5_OPCODE_ATOMIC_FA,
+				    HERE + 8u * (uint32_t)i, THERE, 8, 0, 0);
 		ring(&client);
 		/* Each answer lets one more out. */
 		do {
@@ -433,10 +434,18 @@ int main(void)
 {
 #define CASE(function) cmocka_unit_test_setup_teardown(function, wire_open, wire_close)
 	const struct CMUnitTest tests[] = {
-		CASE(nobody_answers), CASE(endless_patience),	      CASE(retries_begin_anew),
-		CASE(never_ready),    CASE(long_message_in_bad_weather), CASE(ready_at_last),
-		CASE(lost_rnr_nak),   CASE(rest_of_a_read),	      CASE(long_read_in_bad_weather),
-		CASE(reads_under_way), CASE(fences),		      CASE(late_packets),
+		CASE(nobody_answers),
+		CASE(endless_patience),
+		CASE(retries_begin_anew),
+		CASE(never_ready),
+		CASE(long_message_in_bad_weather),
+		CASE(ready_at_last),
+		CASE(lost_rnr_nak),
+		CASE(rest_of_a_read),
+		CASE(long_read_in_bad_weather),
+		CASE(reads_under_way),
+		CASE(fences),
+		CASE(late_packets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -129,8 +129,7 @@ static void expect_header(struct expected *e, const struct operation *op, bool d
 
 enum { FLAGS = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_FENCE };
 
-static void post_with(struct posting *p, const struct operation *op, enum data_form form, struct ibv_sge *sge,
-		      int sges)
+static void post_with(struct posting *p, const struct operation *op, enum data_form form, struct ibv_sge *sge, int sges)
 {
 	struct ibv_send_wr *bad, wr = {
 					 .wr_id = wr_id,
@@ -161,8 +160,8 @@ static void post_with(struct posting *p, const struct operation *op, enum data_f
 }
 
 /* @address_first: which of the two setters of UD comes first. */
-static void build_with(struct posting *p, const struct operation *op, enum data_form form,
-		       struct ibv_sge *sge, int sges, bool address_first)
+static void build_with(struct posting *p, const struct operation *op, enum data_form form, struct ibv_sge *sge,
+		       int sges, bool address_first)
 {
 	struct ibv_qp_ex *ex = &p->qp.ex;
 	bool datagram = p->qp.type == IBV_QPT_UD;
@@ -194,8 +193,8 @@ static void build_with(struct posting *p, const struct operation *op, enum data_
 }
 
 /* Way 0: ibv_post_send; 1 and 2: builders, the address last and first. */
-static void one_wqe(struct posting *p, const struct operation *op, enum data_form form, struct ibv_sge *sge,
-		    int sges, struct expected *e, uint32_t index, int way)
+static void one_wqe(struct posting *p, const struct operation *op, enum data_form form, struct ibv_sge *sge, int sges,
+		    struct expected *e, uint32_t index, int way)
 {
 	uint32_t head = p->qp.sq.head;
 
@@ -208,9 +207,8 @@ static void one_wqe(struct posting *p, const struct operation *op, enum data_for
 	check_tables(p, index, head, wr_id, WC_OPCODE_FROM_CQE);
 }
 
-static void at_all_places(struct posting *p, const struct operation *op, enum data_form form,
-			  struct ibv_sge *sge, int sges,
-			  void (*data)(struct expected *, const struct ibv_sge *, int, bool))
+static void at_all_places(struct posting *p, const struct operation *op, enum data_form form, struct ibv_sge *sge,
+			  int sges, void (*data)(struct expected *, const struct ibv_sge *, int, bool))
 {
 	bool datagram = p->qp.type == IBV_QPT_UD;
 	struct expected e;
@@ -259,8 +257,7 @@ static void pointers(struct posting *p, size_t count)
 				struct ibv_sge sge[SGES];
 
 				for (int s = 0; s < sges; s++)
-					sge[s] = (struct ibv_sge){local_addr + s, s == empty ? 0 : 4096 + s,
-								  LKEY + s};
+					sge[s] = (struct ibv_sge){local_addr + s, s == empty ? 0 : 4096 + s, LKEY + s};
 				at_all_places(p, &operations[i], POINTERS, sge, sges, expect_pointers);
 			}
 		}
@@ -292,10 +289,9 @@ static void inlined(struct posting *p, size_t count)
 
 static struct posting *ring_for(enum ibv_qp_type type, uint32_t sges, uint32_t inline_bytes)
 {
-	uint64_t ops = type == IBV_QPT_UD
-			       ? IBV_QP_EX_WITH_SEND
-			       : IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ |
-					 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+	uint64_t ops = type == IBV_QPT_UD ? IBV_QP_EX_WITH_SEND
+					  : IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ |
+						    IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
 	struct ibv_qp_cap cap = {.max_send_wr = 2, .max_send_sge = sges, .max_inline_data = inline_bytes};
 
 	return posting_new(type, ops, cap);
@@ -387,8 +383,7 @@ static void atomic_write(void **state)
 /* sq_sig_all: every WQE is signalled, binds included. */
 static void signal_all(void **state)
 {
-	struct posting *p =
-		posting_new(IBV_QPT_RC, 0, (struct ibv_qp_cap){.max_send_wr = 4, .max_send_sge = 1});
+	struct posting *p = posting_new(IBV_QPT_RC, 0, (struct ibv_qp_cap){.max_send_wr = 4, .max_send_sge = 1});
 	struct ibv_send_wr *bad, wr[2] = {
 					 {.opcode = IBV_WR_SEND, .next = &wr[1]},
 					 {.opcode = IBV_WR_LOCAL_INV},
@@ -406,10 +401,8 @@ static void signal_all(void **state)
 /* An operation that its transport lacks goes out without the segments it would need (mlx5-formats 3.8). */
 static void foreign_operations(void **state)
 {
-	struct posting *uc_qp =
-		posting_new(IBV_QPT_UC, 0, (struct ibv_qp_cap){.max_send_wr = 4, .max_send_sge = 1});
-	struct posting *ud_qp =
-		posting_new(IBV_QPT_UD, 0, (struct ibv_qp_cap){.max_send_wr = 4, .max_send_sge = 1});
+	struct posting *uc_qp = posting_new(IBV_QPT_UC, 0, (struct ibv_qp_cap){.max_send_wr = 4, .max_send_sge = 1});
+	struct posting *ud_qp = posting_new(IBV_QPT_UD, 0, (struct ibv_qp_cap){.max_send_wr = 4, .max_send_sge = 1});
 	struct ibv_sge sge = {local_addr, 8, LKEY};
 	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_RDMA_READ, .sg_list = &sge, .num_sge = 1};
 	struct expected e;

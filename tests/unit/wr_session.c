@@ -201,17 +201,15 @@ static void missing_mkey_setter(void **state)
 /* Operations that a type lacks are refused, not called through NULL. */
 static void foreign_builders(void **state)
 {
-	struct posting *uc =
-		posting_new(IBV_QPT_UC, 0, (struct ibv_qp_cap){.max_send_wr = 4, .max_send_sge = 1});
-	struct posting *ud =
-		posting_new(IBV_QPT_UD, 0, (struct ibv_qp_cap){.max_send_wr = 4, .max_send_sge = 1});
+	struct posting *uc = posting_new(IBV_QPT_UC, 0, (struct ibv_qp_cap){.max_send_wr = 4, .max_send_sge = 1});
+	struct posting *ud = posting_new(IBV_QPT_UD, 0, (struct ibv_qp_cap){.max_send_wr = 4, .max_send_sge = 1});
 	struct ibv_qp_ex *ex = &uc->qp.ex;
 
 	(void)state;
-#define REFUSED(call)                                                                                        \
-	start(user_container_of(ex, struct posting, qp.ex));                                                 \
-	call;                                                                                                \
-	assert_int_equal(ibv_wr_complete(ex), EOPNOTSUPP);                                                   \
+#define REFUSED(call)                                                                                                  \
+	start(user_container_of(ex, struct posting, qp.ex));                                                           \
+	call;                                                                                                          \
+	assert_int_equal(ibv_wr_complete(ex), EOPNOTSUPP);                                                             \
 	assert_int_equal(device.rule, RULE_WR_NOT_OF_TYPE)
 
 	REFUSED(ibv_wr_rdma_read(ex, 1, 2));

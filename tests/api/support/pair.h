@@ -24,9 +24,9 @@ struct pair_options {
 	uint32_t max_send_sge;
 	uint32_t max_inline_data;
 	bool sq_sig_all;
-	bool extended_cq;     /* ibv_create_cq_ex(3): endpoint.cq_ex */
-	bool channel;         /* CQs have a completion channel: endpoint.channel; not with extended_cq */
-	int cqe;              /* of each CQ */
+	bool extended_cq; /* ibv_create_cq_ex(3): endpoint.cq_ex */
+	bool channel;     /* CQs have a completion channel: endpoint.channel; not with extended_cq */
+	int cqe;          /* of each CQ */
 	/* Belong to the test: CQs in place of new ones, which may be one; the SRQ of the server's QP. */
 	struct ibv_cq *client_cq, *server_cq;
 	struct ibv_srq *srq;
