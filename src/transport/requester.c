@@ -9,10 +9,8 @@
 #include "hca/epoch.h"
 #include "link/link.h"
 #include "mkey/umr.h"
-#include "transport/transport.h"
+#include "transport/requester.h"
 #include "transport/wqe_parse.h"
-
-#define RNR_RETRY_FOREVER 7
 
 const struct transport *transport_of(enum ibv_qp_type type)
 {
@@ -29,176 +27,6 @@ const struct transport *transport_of(enum ibv_qp_type type)
 		return &ud;
 	}
 }
-
-/* ---- completing ----------------------------------------------------------------------------------------------- */
-
-static struct inflight *inflight_at(struct requester *requester, uint32_t position)
-{
-	return &requester->inflight[position & (requester->block_count - 1)];
-}
-
-static void complete_send(struct hca_qp *qp, uint8_t cqe_opcode, uint8_t send_opcode, uint8_t fm_ce_se, uint16_t index,
-			  uint32_t bytes, uint8_t syndrome, enum explain_rule rule)
-{
-	struct completion completion = {
-		.opcode = cqe_opcode,
-		.send_opcode = send_opcode,
-		.syndrome = syndrome,
-		.vendor_syndrome = (uint8_t)rule,
-		.wqe_counter = index,
-		.user_index = qp->user_index,
-		.qpn = qp->number,
-		.byte_count = bytes,
-		.event = WQE_COMPLETION(fm_ce_se) == WQE_CQE_AND_EVENT,
-	};
-
-	qp_complete(qp, qp->send_cq, &completion);
-}
-
-static void stop_timer(struct hca_qp *qp)
-{
-	qp->requester.rnr_wait = false;
-	if (!qp->requester.timer_armed)
-		return;
-	timer_disarm(&qp->hca->timers, &qp->requester.timer);
-	qp->requester.timer_armed = false;
-}
-
-/* Completes from the front of the FIFO what is done, in the order of the ring (IBTA C10-105). */
-static void complete_front(struct hca_qp *qp)
-{
-	struct requester *requester = &qp->requester;
-
-	while (requester->first != requester->last) {
-		struct inflight *entry = inflight_at(requester, requester->first);
-
-		if (!entry->done)
-			break;
-		if (requester->resend == requester->first)
-			requester->resend++;
-		requester->first++;
-		if (WQE_COMPLETION(entry->fm_ce_se) >= WQE_CQE_ALWAYS)
-			complete_send(qp, MLX5_CQE_REQ, entry->opcode, entry->fm_ce_se, entry->index,
-				      (uint32_t)entry->bytes, 0, RULE_NONE);
-	}
-	if (requester->first == requester->last)
-		stop_timer(qp);
-	requester_check_drained(qp);
-}
-
-void requester_check_drained(struct hca_qp *qp)
-{
-	struct requester *requester = &qp->requester;
-
-	if (requester->state != REQUESTER_DRAINED || requester->first != requester->last || !qp->attr.sq_draining)
-		return;
-	qp->attr.sq_draining = 0;
-	if (qp->attr.en_sqd_async_notify)
-		qp_raise(qp, QP_EVENT_SQ_DRAINED);
-}
-
-static uint64_t wr_id_of(const struct hca_qp *qp, uint16_t index)
-{
-	return qp->wr_id_of ? qp->wr_id_of(qp->cookie, index) : 0;
-}
-
-static uint64_t explain_wqe(struct hca_qp *qp, uint16_t index, uint8_t opcode, uint8_t syndrome,
-			    const struct refusal *why)
-{
-	struct explain_subject subject = {
-		.qpn = qp->number,
-		.wr_id = wr_id_of(qp, index),
-		.opcode = opcode,
-		.syndrome = syndrome,
-		.qp_state = (uint8_t)qp->state,
-	};
-
-	return explain_make(qp->hca, &subject, why->rule, why->args, EXPLAIN_ARGS);
-}
-
-/*
- * A failed WQE: its error completion, then the QP goes to ERR (reliable) or SQE (IBTA 10.3.1), which flushes the rest.
- * Nothing is in flight before it.
- */
-static void fail(struct hca_qp *qp, uint16_t index, uint8_t opcode, uint8_t fm_ce_se, uint8_t syndrome,
-		 const struct refusal *why)
-{
-	uint64_t record = explain_wqe(qp, index, opcode, syndrome, why);
-
-	complete_send(qp, MLX5_CQE_REQ_ERR, opcode, fm_ce_se, index, 0, syndrome, why->rule);
-	if (transport_of(qp->type)->reliable)
-		qp_enter_error(qp, record);
-	else
-		qp_enter_send_error(qp, record);
-}
-
-/* Fails the front of the FIFO. */
-static void fail_front(struct hca_qp *qp, uint8_t syndrome, const struct refusal *why)
-{
-	struct requester *requester = &qp->requester;
-	struct inflight entry = *inflight_at(requester, requester->first);
-
-	requester->first++;
-	fail(qp, entry.index, entry.opcode, entry.fm_ce_se, syndrome, why);
-}
-
-static void flush_one(struct hca_qp *qp, uint16_t index, uint8_t opcode, uint8_t fm_ce_se)
-{
-	struct refusal why = {RULE_FLUSHED, {qp->error_record}};
-
-	/* mlx5-formats 6, point 46: completion mode 1 asks for no completion of flushed requests. */
-	if (WQE_COMPLETION(fm_ce_se) == WQE_CQE_ON_FIRST_ERROR)
-		return;
-	explain_wqe(qp, index, opcode, MLX5_CQE_SYNDROME_WR_FLUSH_ERR, &why);
-	complete_send(qp, MLX5_CQE_REQ_ERR, opcode, fm_ce_se, index, 0, MLX5_CQE_SYNDROME_WR_FLUSH_ERR, why.rule);
-}
-
-void requester_flush(struct hca_qp *qp)
-{
-	struct requester *requester = &qp->requester;
-	/* A doorbell record can claim 65535 blocks of a ring that holds four: each is flushed once. */
-	uint32_t posted, left = requester->block_count;
-
-	stop_timer(qp);
-	/* A completion gives the memory back (ibv_poll_cq(3)): the thread that is using it flushes when it is done. */
-	if (requester->delivering)
-		return;
-	while (requester->first != requester->last) {
-		struct inflight entry = *inflight_at(requester, requester->first++);
-
-		flush_one(qp, entry.index, entry.opcode, entry.fm_ce_se);
-	}
-	requester->resend = requester->last;
-	requester->responses_due = 0;
-	/* A CQ that fills on the way leads here again (qp_complete): what is posted is looked at each time. */
-	while (left && (posted = wqe_posted(requester, requester->next))) {
-		uint16_t index = requester->next;
-		uint8_t opcode, fm_ce_se;
-		uint32_t blocks = wqe_skim(requester, index, &opcode, &fm_ce_se);
-
-		if (blocks > posted)
-			blocks = posted;
-		if (blocks > left)
-			blocks = left;
-		left -= blocks;
-		requester->next = (uint16_t)(index + blocks);
-		flush_one(qp, index, opcode, fm_ce_se);
-	}
-}
-
-void requester_reset(struct hca_qp *qp)
-{
-	struct requester *requester = &qp->requester;
-
-	stop_timer(qp);
-	requester->state = REQUESTER_IDLE;
-	requester->next = 0;
-	requester->psn = 0;
-	requester->first = requester->last = requester->resend = 0;
-	requester->responses_due = 0;
-}
-
-/* ---- starting ------------------------------------------------------------------------------------------------- */
 
 /* What became of the attempt to go on. */
 enum progress {
@@ -357,7 +185,7 @@ static enum progress fail_start(struct hca_qp *qp, const struct wqe *wqe, uint8_
 	if (requester->first != requester->last)
 		return PROGRESS_NONE;
 	requester->next = (uint16_t)(wqe->index + wqe->blocks);
-	fail(qp, wqe->index, wqe->opcode, wqe->fm_ce_se, syndrome, why);
+	requester_fail(qp, wqe->index, wqe->opcode, wqe->fm_ce_se, syndrome, why);
 	return PROGRESS_NONE;
 }
 
@@ -389,7 +217,7 @@ static enum progress start_local(struct hca_qp *qp, const struct wqe *wqe)
 	if (qp->requester.state == REQUESTER_IDLE)
 		return PROGRESS_NONE;
 	entry->done = true;
-	complete_front(qp);
+	requester_complete_front(qp);
 	return PROGRESS_MADE;
 }
 
@@ -475,7 +303,7 @@ static enum progress resend_next(struct hca_qp *qp, struct packet *packet)
 	if (syndrome) {
 		if (requester->resend != requester->first)
 			return PROGRESS_NONE;
-		fail_front(qp, (uint8_t)syndrome, &why);
+		requester_fail_front(qp, (uint8_t)syndrome, &why);
 		return PROGRESS_NONE;
 	}
 	requester->resend++;
@@ -519,7 +347,7 @@ static void complete_unreliable(struct hca_qp *qp)
 
 	for (uint32_t i = requester->first; i != requester->last; i++)
 		inflight_at(requester, i)->done = true;
-	complete_front(qp);
+	requester_complete_front(qp);
 }
 
 /* IBTA 9.7.6.1.3: what is not acknowledged when all has been delivered waits for the acknowledgement timer. */
@@ -575,302 +403,4 @@ void hca_qp_send_doorbell(struct hca_qp *qp)
 	requester_run(qp, &run);
 	run_finish(&run);
 	epoch_leave();
-}
-
-/* ---- responses ------------------------------------------------------------------------------------------------ */
-
-static void go_on(struct hca_qp *qp, struct run *run)
-{
-	if (!qp->requester.running)
-		run_schedule(run, qp);
-}
-
-static void progressed(struct hca_qp *qp)
-{
-	qp->requester.retries_left = qp->attr.retry_cnt;
-	qp->requester.rnr_retries_left = qp->attr.rnr_retry;
-	/* The timer watches the oldest packet: the next one has its own time. */
-	stop_timer(qp);
-}
-
-/* Everything up to and including @psn has arrived. */
-static void acknowledge(struct hca_qp *qp, uint32_t psn, struct run *run)
-{
-	struct requester *requester = &qp->requester;
-	uint32_t position, before = requester->first;
-	bool newer;
-
-	for (position = requester->first; position != requester->last; position++) {
-		struct inflight *entry = inflight_at(requester, position);
-
-		if (!entry->packets)
-			continue;
-		if (psn_distance(psn_add(entry->psn, entry->packets - 1), psn) > 0)
-			break;
-		if (!entry->responds)
-			entry->done = true;
-		else if (!entry->done)
-			break;
-	}
-	complete_front(qp);
-	/* A part of a message counts, too: one of many packets would else run out of retries (IBTA 9.7.6.1.3). */
-	newer = psn_distance(psn, requester->acknowledged) > 0;
-	if (newer)
-		requester->acknowledged = psn;
-	if (requester->first == before && !newer)
-		return;
-	progressed(qp);
-	go_on(qp, run);
-}
-
-/* The entry that @psn belongs to, in FIFO position, or false. */
-static bool find_entry(struct requester *requester, uint32_t psn, uint32_t *position)
-{
-	for (uint32_t i = requester->first; i != requester->last; i++) {
-		struct inflight *entry = inflight_at(requester, i);
-		int32_t distance = psn_distance(psn, entry->psn);
-
-		if (entry->packets && distance >= 0 && (uint32_t)distance < entry->packets) {
-			*position = i;
-			return true;
-		}
-	}
-	return false;
-}
-
-static void fail_refused(struct hca_qp *qp, const struct packet *packet)
-{
-	static const struct {
-		uint8_t syndrome;
-		enum explain_rule rule;
-	} codes[] = {
-		[NAK_INVALID_REQUEST] = {MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR, RULE_NAK_INVALID_REQUEST},
-		[NAK_REMOTE_ACCESS] = {MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR, RULE_NAK_REMOTE_ACCESS},
-		[NAK_REMOTE_OPERATION] = {MLX5_CQE_SYNDROME_REMOTE_OP_ERR, RULE_NAK_REMOTE_OPERATION},
-	};
-	uint8_t code = packet->syndrome & AETH_CODE_MASK;
-	struct refusal why = packet->why;
-
-	if (code >= sizeof(codes) / sizeof(codes[0]))
-		code = NAK_INVALID_REQUEST;
-	if (why.rule == RULE_NONE)
-		why = (struct refusal){codes[code].rule, {packet->psn, packet->source_qpn}};
-	fail_front(qp, codes[code].syndrome, &why);
-}
-
-static void retry_later(struct hca_qp *qp, const struct packet *packet)
-{
-	struct requester *requester = &qp->requester;
-	uint8_t code = packet->syndrome & AETH_CODE_MASK;
-
-	if (qp->attr.rnr_retry != RNR_RETRY_FOREVER) {
-		if (!requester->rnr_retries_left) {
-			struct refusal why = {RULE_RNR_EXHAUSTED,
-					      {packet->source_qpn, qp->attr.rnr_retry, rnr_timer_ns(code) / 1000}};
-
-			fail_front(qp, MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR, &why);
-			return;
-		}
-		requester->rnr_retries_left--;
-	}
-	stop_timer(qp);
-	requester->rnr_wait = true;
-	requester->timer_armed = true;
-	timer_arm(&qp->hca->timers, &requester->timer, clock_now_ns() + rnr_timer_ns(code));
-}
-
-/* A NAK acknowledges what came before its packet (IBTA C9-116) and refuses from there on. */
-static void refused(struct hca_qp *qp, const struct packet *packet, struct run *run)
-{
-	struct requester *requester = &qp->requester;
-	uint32_t position;
-	bool sequence;
-
-	acknowledge(qp, psn_add(packet->psn, PSN_MASK), run);
-	if (!find_entry(requester, packet->psn, &position) || position != requester->first)
-		return;
-	requester->resend = position;
-	if ((packet->syndrome & AETH_KIND_MASK) == AETH_RNR_NAK) {
-		retry_later(qp, packet);
-		return;
-	}
-	sequence = (packet->syndrome & AETH_CODE_MASK) == NAK_SEQUENCE;
-	if (sequence && requester->retries_left--)
-		go_on(qp, run);
-	else if (sequence)
-		fail_front(
-			qp, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR,
-			&(struct refusal){RULE_RETRY_EXHAUSTED,
-					  {qp->attr.dest_qp_num, qp->attr.retry_cnt, qp->attr.timeout, qp->reachable}});
-	else
-		fail_refused(qp, packet);
-}
-
-/* Places a piece of a response; returns false if that failed and the QP is in error. */
-static bool place(struct hca_qp *qp, struct inflight *entry, uint64_t offset, struct stream *payload)
-{
-	struct stream sink;
-	struct refusal why;
-	struct wqe wqe;
-	int syndrome = MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
-
-	if (!wqe_parse(qp, entry->index, entry->blocks, &wqe, &why))
-		syndrome = wqe_scatter(&wqe, &qp->access, offset, payload->length, &sink, &why);
-	if (!syndrome && sink.length != payload->length) {
-		syndrome = MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
-		why = (struct refusal){RULE_WQE_CHANGED,
-				       {wqe.opcode, offset + sink.length, entry->opcode, entry->bytes}};
-	}
-	if (syndrome) {
-		fail_front(qp, (uint8_t)syndrome, &why);
-		return false;
-	}
-	if (payload->length)
-		stream_copy(&sink, payload, payload->length);
-	return true;
-}
-
-static void answered(struct hca_qp *qp, struct inflight *entry, struct run *run)
-{
-	entry->done = true;
-	qp->requester.responses_due--;
-	progressed(qp);
-	complete_front(qp);
-	go_on(qp, run);
-}
-
-static void bad_response(struct hca_qp *qp, const struct packet *packet, const struct inflight *entry)
-{
-	struct refusal why = {RULE_BAD_RESPONSE,
-			      {packet->message, packet->psn, packet->payload.length, entry->arrived, entry->bytes}};
-
-	fail_front(qp, MLX5_CQE_SYNDROME_BAD_RESP_ERR, &why);
-}
-
-static void read_response(struct hca_qp *qp, struct packet *packet, struct inflight *entry, struct run *run)
-{
-	uint64_t offset = (uint64_t)psn_distance(packet->psn, entry->psn) << qp->mtu_shift;
-	uint64_t bytes = packet->payload.length, left = entry->bytes - entry->arrived;
-	bool last = packet->place & PLACE_LAST, full = !(bytes & ((UINT64_C(1) << qp->mtu_shift) - 1));
-
-	/* A packet of the response is missing, or was placed before: the request is repeated by the timer, or it was. */
-	if (offset != entry->arrived)
-		return;
-	/* All packets but the last are full, and the last, and it alone, brings the last byte. */
-	if (bytes > left || last != (bytes == left) || (!last && !full)) {
-		bad_response(qp, packet, entry);
-		return;
-	}
-	if (!place(qp, entry, offset, &packet->payload))
-		return;
-	entry->arrived += bytes;
-	if (last) {
-		answered(qp, entry, run);
-		return;
-	}
-	/* The rest has its own time, and its own retries. */
-	progressed(qp);
-	go_on(qp, run);
-}
-
-static void atomic_response(struct hca_qp *qp, struct packet *packet, struct inflight *entry, struct run *run)
-{
-	stream_begin(&packet->payload, NULL, 0);
-	stream_add_memory(&packet->payload, (const uint8_t *)&packet->original, sizeof(packet->original));
-	if (place(qp, entry, 0, &packet->payload))
-		answered(qp, entry, run);
-}
-
-static void response(struct hca_qp *qp, struct packet *packet, struct run *run)
-{
-	struct requester *requester = &qp->requester;
-	struct inflight *entry;
-	uint32_t position;
-	bool atomic = packet->message == MESSAGE_ATOMIC_ACKNOWLEDGE;
-
-	if (!find_entry(requester, packet->psn, &position))
-		return;
-	entry = inflight_at(requester, position);
-	/* A response acknowledges all requests before its own (IBTA C9-117). */
-	acknowledge(qp, psn_add(entry->psn, PSN_MASK), run);
-	if (position != requester->first || entry->done)
-		return;
-	if (!entry->responds || atomic != (wqe_opcodes[entry->opcode].class == WQE_CLASS_ATOMIC))
-		bad_response(qp, packet, entry);
-	else if (atomic)
-		atomic_response(qp, packet, entry, run);
-	else
-		read_response(qp, packet, entry, run);
-}
-
-void requester_receive(struct hca_qp *qp, const struct packet *received, struct run *run)
-{
-	struct packet *packet = (struct packet *)received;
-
-	if (!transport_of(qp->type)->reliable || qp->requester.state == REQUESTER_IDLE)
-		return;
-	/* IBTA 9.7.5.1.2: an answer to what was not sent yet is a ghost. */
-	if (psn_distance(packet->psn, qp->requester.psn) >= 0)
-		return;
-	switch (packet->message) {
-	case MESSAGE_READ_RESPONSE:
-	case MESSAGE_ATOMIC_ACKNOWLEDGE:
-		response(qp, packet, run);
-		break;
-	default:
-		if ((packet->syndrome & AETH_KIND_MASK) != AETH_ACK) {
-			refused(qp, packet, run);
-			break;
-		}
-		acknowledge(qp, packet->psn, run);
-	}
-}
-
-/* ---- timer ---------------------------------------------------------------------------------------------------- */
-
-static void timed_out(struct hca_qp *qp)
-{
-	struct requester *requester = &qp->requester;
-
-	if (requester->rnr_wait) {
-		requester->rnr_wait = false;
-		return;
-	}
-	if (requester->first == requester->last || requester->state == REQUESTER_FLUSH)
-		return;
-	requester->resend = requester->first;
-	if (requester->retries_left--)
-		return;
-	fail_front(qp, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR,
-		   &(struct refusal){RULE_RETRY_EXHAUSTED,
-				     {qp->attr.dest_qp_num, qp->attr.retry_cnt, qp->attr.timeout, qp->reachable}});
-}
-
-void requester_timer(struct timer *timer)
-{
-	struct hca_qp *qp = (struct hca_qp *)((char *)timer - offsetof(struct hca_qp, requester.timer));
-	struct run run;
-
-	epoch_enter();
-	run_begin(&run);
-	queue_lock(&qp->lock);
-	/* Disarmed, or armed anew, since it ran out: then this is not its time. */
-	if (qp->requester.timer_armed && clock_now_ns() >= timer->deadline_ns) {
-		qp->requester.timer_armed = false;
-		timed_out(qp);
-	}
-	queue_unlock(&qp->lock);
-	requester_run(qp, &run);
-	run_finish(&run);
-	epoch_leave();
-}
-
-uint64_t rnr_timer_ns(uint8_t code)
-{
-	/* IBTA table 45, in units of 10 us; code 0 is the longest. */
-	static const uint32_t tens[32] = {65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
-					  48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
-					  2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
-
-	return tens[code & 31] * UINT64_C(10000);
 }

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The requester completes: in the order of the ring, in error, and by flushing; see requester.h. */
+#include "transport/requester.h"
+#include "transport/wqe_parse.h"
+
+static void complete_send(struct hca_qp *qp, uint8_t cqe_opcode, uint8_t send_opcode, uint8_t fm_ce_se, uint16_t index,
+			  uint32_t bytes, uint8_t syndrome, enum explain_rule rule)
+{
+	struct completion completion = {
+		.opcode = cqe_opcode,
+		.send_opcode = send_opcode,
+		.syndrome = syndrome,
+		.vendor_syndrome = (uint8_t)rule,
+		.wqe_counter = index,
+		.user_index = qp->user_index,
+		.qpn = qp->number,
+		.byte_count = bytes,
+		.event = WQE_COMPLETION(fm_ce_se) == WQE_CQE_AND_EVENT,
+	};
+
+	qp_complete(qp, qp->send_cq, &completion);
+}
+
+void requester_stop_timer(struct hca_qp *qp)
+{
+	qp->requester.rnr_wait = false;
+	if (!qp->requester.timer_armed)
+		return;
+	timer_disarm(&qp->hca->timers, &qp->requester.timer);
+	qp->requester.timer_armed = false;
+}
+
+void requester_complete_front(struct hca_qp *qp)
+{
+	struct requester *requester = &qp->requester;
+
+	while (requester->first != requester->last) {
+		struct inflight *entry = inflight_at(requester, requester->first);
+
+		if (!entry->done)
+			break;
+		if (requester->resend == requester->first)
+			requester->resend++;
+		requester->first++;
+		if (WQE_COMPLETION(entry->fm_ce_se) >= WQE_CQE_ALWAYS)
+			complete_send(qp, MLX5_CQE_REQ, entry->opcode, entry->fm_ce_se, entry->index,
+				      (uint32_t)entry->bytes, 0, RULE_NONE);
+	}
+	if (requester->first == requester->last)
+		requester_stop_timer(qp);
+	requester_check_drained(qp);
+}
+
+void requester_check_drained(struct hca_qp *qp)
+{
+	struct requester *requester = &qp->requester;
+
+	if (requester->state != REQUESTER_DRAINED || requester->first != requester->last || !qp->attr.sq_draining)
+		return;
+	qp->attr.sq_draining = 0;
+	if (qp->attr.en_sqd_async_notify)
+		qp_raise(qp, QP_EVENT_SQ_DRAINED);
+}
+
+static uint64_t wr_id_of(const struct hca_qp *qp, uint16_t index)
+{
+	return qp->wr_id_of ? qp->wr_id_of(qp->cookie, index) : 0;
+}
+
+static uint64_t explain_wqe(struct hca_qp *qp, uint16_t index, uint8_t opcode, uint8_t syndrome,
+			    const struct refusal *why)
+{
+	struct explain_subject subject = {
+		.qpn = qp->number,
+		.wr_id = wr_id_of(qp, index),
+		.opcode = opcode,
+		.syndrome = syndrome,
+		.qp_state = (uint8_t)qp->state,
+	};
+
+	return explain_make(qp->hca, &subject, why->rule, why->args, EXPLAIN_ARGS);
+}
+
+void requester_fail(struct hca_qp *qp, uint16_t index, uint8_t opcode, uint8_t fm_ce_se, uint8_t syndrome,
+		    const struct refusal *why)
+{
+	uint64_t record = explain_wqe(qp, index, opcode, syndrome, why);
+
+	complete_send(qp, MLX5_CQE_REQ_ERR, opcode, fm_ce_se, index, 0, syndrome, why->rule);
+	if (transport_of(qp->type)->reliable)
+		qp_enter_error(qp, record);
+	else
+		qp_enter_send_error(qp, record);
+}
+
+void requester_fail_front(struct hca_qp *qp, uint8_t syndrome, const struct refusal *why)
+{
+	struct requester *requester = &qp->requester;
+	struct inflight entry = *inflight_at(requester, requester->first);
+
+	requester->first++;
+	requester_fail(qp, entry.index, entry.opcode, entry.fm_ce_se, syndrome, why);
+}
+
+static void flush_one(struct hca_qp *qp, uint16_t index, uint8_t opcode, uint8_t fm_ce_se)
+{
+	struct refusal why = {RULE_FLUSHED, {qp->error_record}};
+
+	/* mlx5-formats 6, point 46: completion mode 1 asks for no completion of flushed requests. */
+	if (WQE_COMPLETION(fm_ce_se) == WQE_CQE_ON_FIRST_ERROR)
+		return;
+	explain_wqe(qp, index, opcode, MLX5_CQE_SYNDROME_WR_FLUSH_ERR, &why);
+	complete_send(qp, MLX5_CQE_REQ_ERR, opcode, fm_ce_se, index, 0, MLX5_CQE_SYNDROME_WR_FLUSH_ERR, why.rule);
+}
+
+void requester_flush(struct hca_qp *qp)
+{
+	struct requester *requester = &qp->requester;
+	/* A doorbell record can claim 65535 blocks of a ring that holds four: each is flushed once. */
+	uint32_t posted, left = requester->block_count;
+
+	requester_stop_timer(qp);
+	/* A completion gives the memory back (ibv_poll_cq(3)): the thread that is using it flushes when it is done. */
+	if (requester->delivering)
+		return;
+	while (requester->first != requester->last) {
+		struct inflight entry = *inflight_at(requester, requester->first++);
+
+		flush_one(qp, entry.index, entry.opcode, entry.fm_ce_se);
+	}
+	requester->resend = requester->last;
+	requester->responses_due = 0;
+	/* A CQ that fills on the way leads here again (qp_complete): what is posted is looked at each time. */
+	while (left && (posted = wqe_posted(requester, requester->next))) {
+		uint16_t index = requester->next;
+		uint8_t opcode, fm_ce_se;
+		uint32_t blocks = wqe_skim(requester, index, &opcode, &fm_ce_se);
+
+		if (blocks > posted)
+			blocks = posted;
+		if (blocks > left)
+			blocks = left;
+		left -= blocks;
+		requester->next = (uint16_t)(index + blocks);
+		flush_one(qp, index, opcode, fm_ce_se);
+	}
+}
+
+void requester_reset(struct hca_qp *qp)
+{
+	struct requester *requester = &qp->requester;
+
+	requester_stop_timer(qp);
+	requester->state = REQUESTER_IDLE;
+	requester->next = 0;
+	requester->psn = 0;
+	requester->first = requester->last = requester->resend = 0;
+	requester->responses_due = 0;
+}
