@@ -132,7 +132,7 @@ void draw_bind(struct world *world, int qp, int slot, struct bind *bind)
 	draw_range(world, region->start, region->length, careful, &bind->address, &bytes);
 	bind->length = bytes;
 	bind->access = draw_remote_access(world) | (chance(c, 20) ? IBV_ACCESS_ZERO_BASED : 0);
-	if (careful && !(region->rights & LOCAL_WRITE))
+	if (careful && !(region->rights & LOCAL_WRITE) && chance(c, 70))
 		bind->access &= ~(unsigned int)(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC);
 	if (!careful && chance(c, 10))
 		bind->length = (UINT64_C(1) << 31) + choose_below(c, 2);

@@ -293,6 +293,30 @@ static void records_that_overlap(void **state)
 	}
 }
 
+/*
+ * Which bytes of overlapping records lie lowest and highest depends on where an access begins and ends: each start, length
+ * and stride, with the region's bounds anywhere in between.
+ */
+static void overlapping_records_at_the_bounds(void **state)
+{
+	enum { BYTES = 6, REPEAT = 4, START = 1000, REGION = 16 };
+
+	(void)state;
+	world_region(&world, 1, 0, REGION, START, ALL_ACCESS);
+	for (uint64_t stride = 0; stride <= BYTES + 1; stride++) {
+		for (uint64_t address = START - BYTES; address < START + REGION; address++) {
+			struct key *key = layout(FIRST_LAYOUT, REPEAT);
+
+			add(key, 1, address, BYTES, stride);
+			add(key, 1, START, 1, 0);
+			world_lay_out(&world, FIRST_LAYOUT, true);
+			for (uint64_t from = 0; from < key->length; from++)
+				for (uint64_t length = 1; from + length <= key->length; length++)
+					writes(key, from, length);
+		}
+	}
+}
+
 /* docs/limits.md, MKEY_DEPTH: four keys may lie between the request and memory. */
 static void keys_in_keys(void **state)
 {
@@ -410,10 +434,18 @@ int main(void)
 {
 #define CASE(function) cmocka_unit_test_setup_teardown(function, open_world, close_world)
 	const struct CMUnitTest tests[] = {
-		CASE(layouts_at_random),     CASE(only_what_is_touched_counts), CASE(entries_of_no_bytes),
-		CASE(layouts_without_bytes), CASE(records_that_overlap),        CASE(keys_in_keys),
-		CASE(key_in_itself),         CASE(addresses_near_the_end),      CASE(many_repetitions),
-		CASE(rights_below),          CASE(every_start_and_piece),
+		CASE(layouts_at_random),
+		CASE(only_what_is_touched_counts),
+		CASE(entries_of_no_bytes),
+		CASE(layouts_without_bytes),
+		CASE(overlapping_records_at_the_bounds),
+		CASE(records_that_overlap),
+		CASE(keys_in_keys),
+		CASE(key_in_itself),
+		CASE(addresses_near_the_end),
+		CASE(many_repetitions),
+		CASE(rights_below),
+		CASE(every_start_and_piece),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
