@@ -31,6 +31,23 @@ static int draw_large(struct world *world, int domain, bool careful)
 	return one < 0 || key[other < 0 ? one : other].length > key[one].length ? other : one;
 }
 
+/* More than 32 bits can count: zeros are welcome in any number. */
+static bool draw_endless(struct world *world, int domain, struct receive *receive)
+{
+	static const uint32_t lengths[MAX_SGE] = {0, 0x7fffffff, 0x7fffffff, 2};
+	const struct key *null = NULL;
+
+	for (int i = 0; i < REGIONS; i++)
+		if (world->model.keys.key[i].kind == MODEL_NULL && world->model.keys.key[i].domain == domain)
+			null = &world->model.keys.key[i];
+	if (!null || !chance(&world->choose, 20))
+		return false;
+	receive->count = MAX_SGE;
+	for (uint32_t i = 0; i < MAX_SGE; i++)
+		receive->span[i] = (struct span){null->number, choose_bits(&world->choose) >> 8, lengths[i]};
+	return true;
+}
+
 /* One large buffer, or a list of anything. */
 static void draw_receive(struct world *world, int qp, struct receive *receive)
 {
@@ -41,6 +58,8 @@ static void draw_receive(struct world *world, int qp, struct receive *receive)
 	uint64_t most;
 
 	*receive = (struct receive){.id = world->next_id++};
+	if (draw_endless(world, domain, receive))
+		return;
 	if (slot < 0 || chance(&world->choose, 20)) {
 		receive->count = draw_spans(world, receive->span, domain, LOCAL_WRITE, careful);
 		if (receive->count > MAX_SGE)

@@ -234,6 +234,30 @@ static void ready_at_last(void **state)
 	}
 }
 
+/* Each message that gets through has all its RNR retries. */
+static void rnr_retries_begin_anew(void **state)
+{
+	struct ibv_qp_attr options = wire_options();
+
+	(void)state;
+	options.rnr_retry = 2;
+	start(&options, NULL);
+	for (uint16_t i = 0; i < 5; i++) {
+		put_request(&client, MLX5_OPCODE_SEND, HERE, 0, 8, 0, 0);
+		ring(&client);
+		wire_deliver_all();
+		assert_true(wire_clock_next());
+		wire_deliver_all();
+		expect_no_more();
+		post_receive(&device, &server, THERE, 8);
+		wire_settle();
+		expect_cqe(&client_cq, i, 0);
+		expect_receive(i, 8);
+	}
+	assert_int_equal(count_of(MESSAGE_SEND), 5 * 3);
+	expect_no_more();
+}
+
 static bool loses_second_answer(const struct wire_packet *packet, uint64_t number)
 {
 	return number == 4 && packet_opcodes[packet->opcode].message == MESSAGE_ACKNOWLEDGE;
@@ -430,6 +454,42 @@ static void late_packets(void **state)
 	}
 }
 
+/* IBTA 9.7.5.1.2: what answers a packet that was not sent yet is a ghost of an earlier connection. */
+static void ghosts(void **state)
+{
+	static const uint8_t opcodes[] = {0x0d, 0x0f, 0x10, 0x11, 0x12}; /* READ responses, acknowledgements */
+	static const uint8_t syndromes[] = {AETH_ACK, AETH_RNR_NAK | 1, AETH_NAK | NAK_SEQUENCE,
+					    AETH_NAK | NAK_REMOTE_ACCESS};
+	struct ibv_qp_attr options = wire_options();
+
+	(void)state;
+	for (size_t o = 0; o < sizeof(opcodes); o++) {
+		for (size_t s = 0; s < sizeof(syndromes); s++) {
+			struct wire_packet ghost = {.opcode = opcodes[o],
+						    .syndrome = syndromes[s],
+						    .destination_qpn = client.qp->number,
+						    .length = opcodes[o] < 0x11 ? 256 : 0};
+
+			start(&options, loses_all);
+			put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 600, 0, 0);
+			put_request(&client, MLX5_OPCODE_RDMA_READ, HERE, THERE, 600, 0, 0);
+			ring(&client);
+			/* Six sequence numbers are in use. */
+			for (uint32_t ahead = 6; ahead < 1u << 23; ahead *= 2) {
+				ghost.psn = psn_add(SQ_START_PSN, ahead);
+				wire_receive(&ghost);
+			}
+			expect_no_more();
+			/* They changed nothing for the true answers either. */
+			notes.loses = NULL;
+			wire_settle();
+			expect_cqe(&client_cq, 0, 0);
+			expect_cqe(&client_cq, 1, 0);
+			expect_no_more();
+		}
+	}
+}
+
 int main(void)
 {
 #define CASE(function) cmocka_unit_test_setup_teardown(function, wire_open, wire_close)
@@ -446,6 +506,8 @@ int main(void)
 		CASE(reads_under_way),
 		CASE(fences),
 		CASE(late_packets),
+		CASE(ghosts),
+		CASE(rnr_retries_begin_anew),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
