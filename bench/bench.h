@@ -3,7 +3,8 @@
  * The benchmark: what the library does, timed in turn with a yardstick on the same memory, so that a figure is a ratio
  * of one run and not of two machines.
  *
- * A case times a thing; a round times each case's yardstick and thing one right after the other. Each file of cases
+ * A case times a thing; a round times each case's yardstick, its peer if it has one, and the thing one right after the
+ * other. Each file of cases
  * makes its objects, checks that they do what they shall, and adds its cases; all of it lives until the process ends.
  * One thread, pinned to one CPU.
  */
@@ -27,6 +28,7 @@ enum goal {
 	GOAL_SPEED, /* at least `limit` times as fast as the yardstick */
 	GOAL_TIME,  /* at most `limit` times the time of the yardstick */
 	GOAL_NS,    /* at most `limit` nanoseconds */
+	GOAL_PEER,  /* at least `limit` times as fast as the peer */
 };
 
 struct bench_case {
@@ -37,6 +39,11 @@ struct bench_case {
 	const char *yardstick_name; /* NULL: there is none */
 	work_fn *yardstick;
 	void *yardstick_subject;
+	const char *peer_name; /* what a user would have instead; NULL: nothing */
+	work_fn *peer;
+	void *peer_subject;
+	void (*prepare)(void *prepare_subject); /* before each measurement, outside of it; NULL: nothing to do */
+	void *prepare_subject;
 	uint64_t payload; /* bytes that one operation moves, 0 if they are not the point */
 	uint32_t batch;   /* operations of the thing per count; 0 stands for 1 */
 	uint32_t yardstick_batch;
@@ -44,8 +51,9 @@ struct bench_case {
 	double limit;
 	bool threads; /* measured while the process has a second thread, which sleeps */
 	/* results, of one operation */
-	uint64_t count, yardstick_count;
+	uint64_t count, yardstick_count, peer_count;
 	double ns[ROUNDS_MAX], yardstick_ns[ROUNDS_MAX], ratio[ROUNDS_MAX];
+	double peer_ns[ROUNDS_MAX], peer_ratio[ROUNDS_MAX]; /* the peer's own ratio to the yardstick */
 };
 
 struct memory_row {
@@ -59,7 +67,7 @@ struct bench {
 	unsigned int rounds;
 	double slice_ns;  /* what one measurement shall take */
 	uint64_t keys;    /* for the look-up */
-	const char *only; /* group to run, or NULL for all */
+	const char *only; /* beginning of the names of the groups to run, or NULL for all */
 	int cpu;
 	struct bench_case *cases;
 	size_t case_count;
@@ -87,6 +95,7 @@ static inline void memory_barrier_of_compiler(void)
 /** Adds a copy of @new_case unless another group was asked for. The name is a printf format. */
 void add_case(struct bench *bench, const struct bench_case *new_case, const char *name, ...)
 	__attribute__((format(printf, 3, 4)));
+/** @group may be the beginning that several groups have in common. */
 bool group_wanted(const struct bench *bench, const char *group);
 /** Measures all cases with the given value of `threads`. */
 void measure(struct bench *bench, bool threads);
@@ -128,6 +137,9 @@ struct pair_attr {
 
 /** Device @index with @size bytes of each buffer, a multiple of the page size. */
 struct device *device_open(int index, size_t size);
+struct ibv_mr *device_register(struct device *device, void *buffer, size_t bytes);
+/** Page-backed memory of which every word is different. */
+uint8_t *buffer_new(size_t size, uint64_t seed);
 struct ibv_pd *thread_domain(struct device *device);
 void pair_create(struct device *device, const struct pair_attr *attr, struct pair *pair);
 void pair_destroy(struct pair *pair);
@@ -157,6 +169,17 @@ void send_and_poll(void *message, uint64_t count);
 void post_list_and_poll(void *message, uint64_t count);
 void send_list_and_poll(void *message, uint64_t count);
 
+/* ---- keys (keys.c) -------------------------------------------------------------------------------------------- */
+
+/** An indirect key; @flags: MLX5DV_MKEY_INIT_ATTR_FLAGS_* beside that. */
+struct mlx5dv_mkey *key_new(struct device *device, uint32_t flags, uint16_t entries);
+/** Begins a configuration by QP 0 of @pair, which has builders; @setters: with that of access, which is called here. */
+struct mlx5dv_qp_ex *configure_begin(struct pair *pair, struct mlx5dv_mkey *key, uint8_t setters);
+/** Posts it and waits. */
+void configure_end(struct pair *pair);
+/** The setter of a layout of one piece: the first @bytes of @mr. */
+void set_piece(struct mlx5dv_qp_ex *dv, const struct ibv_mr *mr, uint32_t bytes);
+
 /* ---- yardsticks (yardstick.c) --------------------------------------------------------------------------------- */
 
 struct copies {
@@ -181,6 +204,8 @@ void add_bandwidth_cases(struct bench *bench, struct device *device);
 void add_latency_cases(struct bench *bench, struct device *device);
 void add_rate_cases(struct bench *bench, struct device *device);
 void add_layout_cases(struct bench *bench, struct device *device);
+void add_signature_cases(struct bench *bench, struct device *device);
+void add_cipher_cases(struct bench *bench, struct device *device);
 /** Registers bench->keys keys on a second device. */
 void add_lookup_cases(struct bench *bench);
 void measure_memory(struct bench *bench, struct device *device);

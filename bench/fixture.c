@@ -6,8 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Page-backed and different in every word; the offset keeps source and target off the same cache sets. */
-static uint8_t *buffer_new(size_t size, uint64_t seed)
+uint8_t *buffer_new(size_t size, uint64_t seed)
 {
 	uint8_t *buffer = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -36,9 +35,9 @@ static void find_gid(struct device *device)
 	die("the device has no GID of RoCE v2");
 }
 
-static struct ibv_mr *register_all(struct device *device, void *buffer)
+struct ibv_mr *device_register(struct device *device, void *buffer, size_t bytes)
 {
-	struct ibv_mr *mr = ibv_reg_mr(device->pd, buffer, device->size,
+	struct ibv_mr *mr = ibv_reg_mr(device->pd, buffer, bytes,
 				       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 					       IBV_ACCESS_REMOTE_ATOMIC);
 
@@ -67,8 +66,8 @@ struct device *device_open(int index, size_t size)
 	device->size = size;
 	device->source = buffer_new(size, 88172645463325252);
 	device->target = buffer_new(size, 1);
-	device->source_mr = register_all(device, device->source);
-	device->target_mr = register_all(device, device->target);
+	device->source_mr = device_register(device, device->source, size);
+	device->target_mr = device_register(device, device->target, size);
 	return device;
 }
 

@@ -5,7 +5,6 @@
  */
 #include "bench.h"
 
-#include <errno.h>
 #include <string.h>
 
 #define RECORD 64
@@ -13,51 +12,18 @@
 #define MANY_PIECES 32
 #define INLINE_FOR_MANY (MANY_PIECES * 16)
 
-static struct mlx5dv_mkey *key_new(struct device *device, uint16_t entries)
-{
-	struct mlx5dv_mkey_init_attr attr = {
-		.pd = device->pd, .create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT, .max_entries = entries};
-	struct mlx5dv_mkey *key = mlx5dv_create_mkey(&attr);
-
-	if (!key)
-		die("mlx5dv_create_mkey: %s", strerror(errno));
-	return key;
-}
-
-static struct mlx5dv_qp_ex *configure_begin(struct pair *pair, struct mlx5dv_mkey *key)
-{
-	struct mlx5dv_mkey_conf_attr attr = {0};
-	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(pair->qp[0]);
-	struct mlx5dv_qp_ex *dv = mlx5dv_qp_ex_from_ibv_qp_ex(qp);
-
-	ibv_wr_start(qp);
-	qp->wr_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
-	mlx5dv_wr_mkey_configure(dv, key, 2, &attr);
-	mlx5dv_wr_set_mkey_access_flags(dv, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	return dv;
-}
-
-static void configure_end(struct pair *pair)
-{
-	int error = ibv_wr_complete(ibv_qp_to_qp_ex(pair->qp[0]));
-
-	if (error)
-		die("the configuration of a key: %s", strerror(error));
-	await(pair, 1);
-}
-
 static void set_records(struct pair *pair, struct mlx5dv_mkey *key, const struct ibv_mr *mr, uint32_t bytes)
 {
 	struct mlx5dv_mr_interleaved records = {
 		.addr = (uintptr_t)mr->addr, .bytes_count = RECORD, .bytes_skip = STRIDE - RECORD, .lkey = mr->lkey};
 
-	mlx5dv_wr_set_mkey_layout_interleaved(configure_begin(pair, key), bytes / RECORD, 1, &records);
+	mlx5dv_wr_set_mkey_layout_interleaved(configure_begin(pair, key, 2), bytes / RECORD, 1, &records);
 	configure_end(pair);
 }
 
 static struct mlx5dv_mkey *interleaved_key(struct device *device, struct pair *pair, struct ibv_mr *mr, uint32_t bytes)
 {
-	struct mlx5dv_mkey *key = key_new(device, 4);
+	struct mlx5dv_mkey *key = key_new(device, 0, 4);
 
 	set_records(pair, key, mr, bytes);
 	return key;
@@ -99,13 +65,13 @@ static struct mlx5dv_mkey *list_key(struct device *device, struct pair *pair, st
 				    uint16_t pieces)
 {
 	struct ibv_sge list[MANY_PIECES];
-	struct mlx5dv_mkey *key = key_new(device, pieces);
+	struct mlx5dv_mkey *key = key_new(device, 0, pieces);
 
 	for (uint32_t i = 0; i < pieces; i++)
 		list[i] = (struct ibv_sge){.addr = (uintptr_t)mr->addr + (size_t)2 * i * (bytes / pieces),
 					   .length = bytes / pieces,
 					   .lkey = mr->lkey};
-	mlx5dv_wr_set_mkey_layout_list(configure_begin(pair, key), pieces, list);
+	mlx5dv_wr_set_mkey_layout_list(configure_begin(pair, key, 2), pieces, list);
 	configure_end(pair);
 	return key;
 }

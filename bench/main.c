@@ -10,17 +10,19 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BUFFER_BYTES (UINT32_C(64) << 20)
-#define QUICK_BUFFER_BYTES (UINT32_C(4) << 20)
+/* Messages of 64 MiB, and of 4 MiB, with the signatures of their blocks. */
+#define BUFFER_BYTES (UINT32_C(66) << 20)
+#define QUICK_BUFFER_BYTES (UINT32_C(5) << 20)
 
 static const char usage[] = "usage: softhca-bench [--quick] [--rounds N] [--cpu N] [--only GROUP] [--json FILE]\n"
 			    "       softhca-bench --loop NAME [--count N] [--only GROUP]\n"
 			    "  --quick       a few seconds: short slices, fewer keys, no 64 MiB messages\n"
 			    "  --rounds N    7 to 101 rounds (11; 7 with --quick)\n"
 			    "  --cpu N       the CPU to stay on (the one it starts on)\n"
-			    "  --only GROUP  'bandwidth, one thread', 'bandwidth, several threads',\n"
-			    "                'latency, one thread', 'latency, several threads',\n"
-			    "                'rate, lists of 32', layouts, look-up or memory\n"
+			    "  --only GROUP  groups whose names begin so: 'bandwidth, one thread',\n"
+			    "                'bandwidth, several threads', 'latency, one thread',\n"
+			    "                'latency, several threads', 'rate, lists of 32', layouts,\n"
+			    "                'signatures: CRC32C, 512-byte blocks', …, ciphers, look-up, memory\n"
 			    "  --json FILE   where to write the results as JSON\n"
 			    "  --loop NAME   measures nothing: runs the first case of that name, for a profiler\n"
 			    "  --count N     that often (10000000)\n";
@@ -120,6 +122,8 @@ static void add_cases(struct bench *bench)
 	add_latency_cases(bench, device);
 	add_rate_cases(bench, device);
 	add_layout_cases(bench, device);
+	add_signature_cases(bench, device);
+	add_cipher_cases(bench, device);
 	add_lookup_cases(bench);
 }
 

@@ -39,7 +39,9 @@ void *allocate(size_t size)
 
 bool group_wanted(const struct bench *bench, const char *group)
 {
-	return !bench->only || !strcmp(bench->only, group);
+	size_t length = bench->only ? strlen(bench->only) : 0;
+
+	return !strncmp(bench->only ? bench->only : "", group, length < strlen(group) ? length : strlen(group));
 }
 
 void add_case(struct bench *bench, const struct bench_case *new_case, const char *name, ...)
@@ -91,24 +93,42 @@ static double yardstick_time(struct bench_case *c)
 	       ((double)c->yardstick_count * c->yardstick_batch);
 }
 
+static double peer_time(struct bench_case *c)
+{
+	if (!c->peer)
+		return 0;
+	return time_of(c->peer, c->peer_subject, c->peer_count) / (double)c->peer_count;
+}
+
 static double thing_time(struct bench_case *c)
 {
 	return time_of(c->run, c->subject, c->count) / ((double)c->count * c->batch);
 }
 
-/* Which of the two comes first alternates, so that neither always profits from what the other left in the caches. */
+static void prepare(const struct bench_case *c)
+{
+	if (c->prepare)
+		c->prepare(c->prepare_subject);
+}
+
+/* Which comes first alternates, so that none always profits from what another left in the caches. */
 static void measure_round(struct bench_case *c, unsigned int round)
 {
+	prepare(c);
 	if (round & 1) {
 		c->ns[round] = thing_time(c);
 		c->yardstick_ns[round] = yardstick_time(c);
+		c->peer_ns[round] = peer_time(c);
 	} else {
+		c->peer_ns[round] = peer_time(c);
 		c->yardstick_ns[round] = yardstick_time(c);
 		c->ns[round] = thing_time(c);
 	}
 	c->ratio[round] = c->yardstick_ns[round] / c->ns[round];
 	if (c->goal == GOAL_TIME)
 		c->ratio[round] = 1 / c->ratio[round];
+	if (c->peer)
+		c->peer_ratio[round] = c->yardstick_ns[round] / c->peer_ns[round];
 }
 
 void measure(struct bench *bench, bool threads)
@@ -118,9 +138,12 @@ void measure(struct bench *bench, bool threads)
 
 		if (c->threads != threads)
 			continue;
+		prepare(c);
 		c->count = calibrate(c->run, c->subject, bench->slice_ns);
 		if (c->yardstick)
 			c->yardstick_count = calibrate(c->yardstick, c->yardstick_subject, bench->slice_ns);
+		if (c->peer)
+			c->peer_count = calibrate(c->peer, c->peer_subject, bench->slice_ns);
 	}
 	for (unsigned int round = 0; round < bench->rounds; round++)
 		for (size_t i = 0; i < bench->case_count; i++)

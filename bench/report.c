@@ -17,15 +17,29 @@ static const char *time_text(double ns, char *text, size_t size)
 	return text;
 }
 
-static bool is_met(const struct bench_case *c, const struct stat3 *time, const struct stat3 *ratio)
+/* How much faster than the peer, in the same rounds. */
+static struct stat3 against_peer(const struct bench_case *c, unsigned int rounds)
 {
+	double values[ROUNDS_MAX];
+
+	for (unsigned int i = 0; i < rounds; i++)
+		values[i] = c->peer_ns[i] / c->ns[i];
+	return statistics(values, rounds);
+}
+
+static bool is_met(const struct bench *bench, const struct bench_case *c)
+{
+	struct stat3 time = statistics(c->ns, bench->rounds), ratio = statistics(c->ratio, bench->rounds);
+
 	switch (c->goal) {
 	case GOAL_SPEED:
-		return ratio->median >= c->limit;
+		return ratio.median >= c->limit;
 	case GOAL_TIME:
-		return ratio->median <= c->limit;
+		return ratio.median <= c->limit;
 	case GOAL_NS:
-		return time->median <= c->limit;
+		return time.median <= c->limit;
+	case GOAL_PEER:
+		return against_peer(c, bench->rounds).median >= c->limit;
 	default:
 		return true;
 	}
@@ -44,6 +58,9 @@ static void print_goal(const struct bench_case *c, bool met)
 		break;
 	case GOAL_NS:
 		printf("  <= %.0f ns        %s", c->limit, verdict);
+		break;
+	case GOAL_PEER:
+		printf("  >= %.2f x %s  %s", c->limit, c->peer_name, verdict);
 		break;
 	default:
 		break;
@@ -64,7 +81,9 @@ static void print_case(const struct bench *bench, const struct bench_case *c)
 	if (c->yardstick)
 		printf("  %-11s %10s  %6.2f [%.2f-%.2f]", c->yardstick_name,
 		       time_text(yardstick.median, text[1], sizeof(text[1])), ratio.median, ratio.min, ratio.max);
-	print_goal(c, is_met(c, &time, &ratio));
+	if (c->peer)
+		printf("  %s %5.2f", c->peer_name, statistics(c->peer_ratio, bench->rounds).median);
+	print_goal(c, is_met(bench, c));
 	putchar('\n');
 }
 
@@ -107,9 +126,10 @@ static void json_statistics(FILE *file, const char *name, const double *values, 
 
 static void json_case(FILE *file, const struct bench *bench, const struct bench_case *c)
 {
-	static const char *const goals[] = {
-		[GOAL_SPEED] = "speed_at_least", [GOAL_TIME] = "time_at_most", [GOAL_NS] = "ns_at_most"};
-	struct stat3 time = statistics(c->ns, bench->rounds), ratio = statistics(c->ratio, bench->rounds);
+	static const char *const goals[] = {[GOAL_SPEED] = "speed_at_least",
+					    [GOAL_TIME] = "time_at_most",
+					    [GOAL_NS] = "ns_at_most",
+					    [GOAL_PEER] = "speed_of_peer_at_least"};
 	const char *name = c->name + strspn(c->name, " ");
 
 	fprintf(file, "{\"group\": \"%s\", \"name\": \"%s\", \"payload\": %lu", c->group, name,
@@ -120,9 +140,14 @@ static void json_case(FILE *file, const struct bench *bench, const struct bench_
 		json_statistics(file, "yardstick_ns", c->yardstick_ns, bench->rounds);
 		json_statistics(file, c->goal == GOAL_TIME ? "time_ratio" : "speed_ratio", c->ratio, bench->rounds);
 	}
+	if (c->peer) {
+		fprintf(file, ", \"peer\": \"%s\"", c->peer_name);
+		json_statistics(file, "peer_ns", c->peer_ns, bench->rounds);
+		json_statistics(file, "peer_ratio", c->peer_ratio, bench->rounds);
+	}
 	if (c->goal != GOAL_NONE)
 		fprintf(file, ", \"goal\": {\"%s\": %g}, \"met\": %s", goals[c->goal], c->limit,
-			is_met(c, &time, &ratio) ? "true" : "false");
+			is_met(bench, c) ? "true" : "false");
 	fputc('}', file);
 }
 

@@ -8,7 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { QUEUE_DEPTH = 16, FIRST_PSN = 0 };
+enum {
+	FIRST_PSN = 0,
+	READS = 16, /* RDMA READs under way at once */
+	/* A request that configures an mkey carries layout and signature inside itself, so the queue's entries must be
+	 * large: for up to four pieces of memory and a block signature this is what it takes. */
+	KEY_CONFIGURATION = 124,
+};
 
 void die(const char *format, ...)
 {
@@ -35,16 +41,18 @@ void die_errno(const char *format, ...)
 
 static void open_first_device(struct end *end)
 {
+	struct mlx5dv_context_attr attr = {.flags = MLX5DV_CONTEXT_FLAGS_DEVX};
 	struct ibv_device **list = ibv_get_device_list(NULL);
 
 	/* What is printed keeps its place among the explanations, also where it goes to a file. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (!list || !list[0])
 		die("there is no RDMA device; run this with: softhca run -- PROGRAM");
-	end->context = ibv_open_device(list[0]);
+	/* As ibv_open_device(), for what mlx5 alone has. */
+	end->context = mlx5dv_open_device(list[0], &attr);
 	ibv_free_device_list(list);
 	if (!end->context)
-		die_errno("ibv_open_device");
+		die_errno("mlx5dv_open_device");
 }
 
 /* An address of RoCE v2: the GIDs of a port differ in that. */
@@ -67,12 +75,16 @@ static void create_qp(struct end *end, int key_builders)
 	struct ibv_qp_init_attr_ex attr = {
 		.send_cq = end->cq,
 		.recv_cq = end->cq,
-		.cap = {.max_send_wr = QUEUE_DEPTH, .max_recv_wr = QUEUE_DEPTH, .max_send_sge = 1, .max_recv_sge = 1},
+		.cap = {.max_send_wr = END_QUEUE_DEPTH,
+			.max_recv_wr = END_QUEUE_DEPTH,
+			.max_send_sge = 1,
+			.max_recv_sge = 1,
+			.max_inline_data = key_builders ? KEY_CONFIGURATION : 0},
 		.qp_type = IBV_QPT_RC,
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 		.pd = end->pd,
-		.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_BIND_MW |
-				  IBV_QP_EX_WITH_LOCAL_INV,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ |
+				  IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV,
 	};
 	struct mlx5dv_qp_init_attr keys = {
 		.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS,
@@ -91,7 +103,7 @@ void end_open(struct end *end, int key_builders)
 	end->pd = ibv_alloc_pd(end->context);
 	if (!end->pd)
 		die_errno("ibv_alloc_pd");
-	end->cq = ibv_create_cq(end->context, 2 * QUEUE_DEPTH, NULL, NULL, 0);
+	end->cq = ibv_create_cq(end->context, 2 * END_QUEUE_DEPTH, NULL, NULL, 0);
 	if (!end->cq)
 		die_errno("ibv_create_cq");
 	create_qp(end, key_builders);
@@ -112,7 +124,12 @@ static void modify(struct end *end, struct ibv_qp_attr attr, int mask)
 		die("ibv_modify_qp to state %d: %s", attr.qp_state, strerror(error));
 }
 
-static void connect_to(struct end *end, const struct end *peer)
+struct end_address end_address(const struct end *end)
+{
+	return (struct end_address){.qp_num = end->qp->qp_num, .gid = end->gid};
+}
+
+void end_connect_to(struct end *end, const struct end_address *peer)
 {
 	modify(end,
 	       (struct ibv_qp_attr){.qp_state = IBV_QPS_INIT,
@@ -123,9 +140,9 @@ static void connect_to(struct end *end, const struct end *peer)
 	       (struct ibv_qp_attr){
 		       .qp_state = IBV_QPS_RTR,
 		       .path_mtu = IBV_MTU_1024,
-		       .dest_qp_num = peer->qp->qp_num,
+		       .dest_qp_num = peer->qp_num,
 		       .rq_psn = FIRST_PSN,
-		       .max_dest_rd_atomic = 1,
+		       .max_dest_rd_atomic = READS,
 		       .min_rnr_timer = 12,
 		       .ah_attr = {.is_global = 1,
 				   .port_num = 1,
@@ -138,14 +155,16 @@ static void connect_to(struct end *end, const struct end *peer)
 				    .timeout = 14,
 				    .retry_cnt = 7,
 				    .rnr_retry = 7,
-				    .max_rd_atomic = 1},
+				    .max_rd_atomic = READS},
 	       IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
 void end_connect(struct end *one, struct end *other)
 {
-	connect_to(one, other);
-	connect_to(other, one);
+	struct end_address address_of_one = end_address(one), address_of_other = end_address(other);
+
+	end_connect_to(one, &address_of_other);
+	end_connect_to(other, &address_of_one);
 }
 
 struct ibv_mr *end_register(struct end *end, void *memory, size_t length, unsigned int access)

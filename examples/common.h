@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the examples share: one end of a connection, opened, connected to another in the same process, polled, closed.
- * Nothing in here is special to softhca; whatever goes wrong ends the program with a line that says so.
+ * What the examples share: one end of a connection, opened, connected, polled, closed. Nothing in here is special to
+ * softhca; whatever goes wrong ends the program with a line that says so.
  *
  * An end belongs to one thread.
  */
@@ -26,6 +26,9 @@ struct end {
 __attribute__((noreturn, format(printf, 1, 2))) void die(const char *format, ...);
 __attribute__((noreturn, format(printf, 1, 2))) void die_errno(const char *format, ...);
 
+/* Work requests that each queue of an end takes. */
+#define END_QUEUE_DEPTH 64
+
 /**
  * Opens the first device and creates PD, CQ and an RC QP that can do everything. @key_builders: also the builders of
  * mlx5dv_wr_post(3) that configure mkeys.
@@ -33,7 +36,16 @@ __attribute__((noreturn, format(printf, 1, 2))) void die_errno(const char *forma
 void end_open(struct end *end, int key_builders);
 void end_close(struct end *end);
 
-/** Connects two ends to each other: both QPs go through INIT and RTR to RTS, open to remote reads and writes. */
+/* What a peer has to know of an end to connect to it. */
+struct end_address {
+	uint32_t qp_num;
+	union ibv_gid gid;
+};
+
+struct end_address end_address(const struct end *end);
+/** Brings the QP through INIT and RTR to RTS, open to remote reads and writes. The peer does the same. */
+void end_connect_to(struct end *end, const struct end_address *peer);
+/** Connects two ends of this process to each other. */
 void end_connect(struct end *one, struct end *other);
 
 /** Registers memory of the end, with IBV_ACCESS_* rights. */

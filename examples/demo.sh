@@ -10,14 +10,15 @@ examples=$1/examples
 # A real file of some MB that is on every machine that builds this: the Python interpreter.
 file=$(readlink -f /usr/bin/python3)
 
-output=$(mktemp)
-trap 'rm -f "$output"' EXIT
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+output=$directory/output
 
 # show WHAT COMMAND…: runs it on the device, shows what it prints; the demo ends here if it fails.
 show() {
 	printf '\n== %s\n' "$1"
 	shift
-	echo "\$ softhca run $*" | sed "s,$examples/,,"
+	echo "\$ softhca run $*" | sed "s,$examples/,,;s,$directory/,,g"
 	"$softhca" run -- "$@" >"$output" 2>&1 || {
 		cat "$output"
 		echo "demo: $1 failed" >&2
@@ -48,3 +49,14 @@ show 'A window is lent, used, revoked, and used again' "$examples/lent_window"
 explained 2 KEY_FREE
 
 printf '\nThe numbers in brackets are listed in docs/explanations.md.\n'
+
+head -c 64M /dev/urandom >"$directory/file"
+show 'A file goes to a disk with T10-DIF and back; then bits flip on the disk' \
+	"$examples/t10dif_target" "$directory/file" "$directory/copy"
+cmp "$directory/file" "$directory/copy"
+for error in GUARD APPTAG REFTAG; do
+	[ "$(grep -c "^The [a-z]*'s key finds MLX5DV_MKEY_SIG_BLOCK_BAD_$error$" "$output")" = 2 ] || {
+		echo "demo: BAD_$error was not found on both sides" >&2
+		exit 1
+	}
+done

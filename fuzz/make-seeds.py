@@ -13,7 +13,8 @@ import sys
 
 BASE = 0x10000000
 KEYS = ['full', 'zero_based', 'read_only', 'local', 'foreign', 'on_demand', 'null', 'device', 'gone', 'mkey_4',
-        'mkey_8', 'mkey_64', 'mkey_foreign', 'window_1', 'window_2', 'window_2_also']
+        'mkey_8', 'mkey_64', 'mkey_foreign', 'window_1', 'window_2', 'window_2_also', 'mkey_signature', 'mkey_cipher']
+PSV, FOREIGN_PSV, DEK, DEK_WITH_TAG, FOREIGN_DEK, KEYTAG = 1, 5, 1, 2, 3, b'\x74' * 8
 KEY = {name: (16 + i) << 8 for i, name in enumerate(KEYS)}
 FULL, READ_ONLY, LOCAL, ON_DEMAND = BASE + 0x1040, BASE + 0x6000, BASE + 0x8000, BASE + 0xc000
 OWN_QPN, OWN_GID = 0x515151, b'\x51' * 16
@@ -22,11 +23,12 @@ PAIRS = list(QPN)
 OPS = ['send_a', 'send_b', 'receive_a', 'receive_b', 'timer_a', 'timer_b', 'modify_a', 'modify_b', 'rewrite_a',
        'rewrite_b', 'jump_a', 'jump_b', 'poll', 'key', 'arm', 'limit']
 
-NOP, SEND_INVAL, WRITE, WRITE_IMM, SEND, SEND_IMM, READ, CS, FA, UMR = 0, 1, 8, 9, 10, 11, 16, 17, 18, 0x25
+NOP, SEND_INVAL, WRITE, WRITE_IMM, SEND, SEND_IMM, READ, CS, FA = 0, 1, 8, 9, 10, 11, 16, 17, 18
+SET_PSV, UMR = 0x20, 0x25
 SIGNALLED, SOLICITED, FENCE = 8, 2, 0x80
 FREE, ANY_QPN = 0x40, 0xffffff
 # Bits of mkey_mask.
-LEN, START, MKEY, QPN_BIT, IS_FREE = 1 << 0, 1 << 6, 1 << 13, 1 << 14, 1 << 29
+LEN, START, SIG_ERR, BSF_EN, MKEY, QPN_BIT, IS_FREE = 1 << 0, 1 << 6, 1 << 9, 1 << 12, 1 << 13, 1 << 14, 1 << 29
 RIGHTS = 1 << 18 | 1 << 19 | 1 << 20 | 1 << 21
 BIND = IS_FREE | MKEY | LEN | START | RIGHTS
 CONFIGURE = IS_FREE | MKEY | RIGHTS
@@ -64,11 +66,43 @@ def wqe(opcode, *segments, flags=SIGNALLED, imm=0, ds=None, qpn=OWN_QPN, opmod=0
 
 
 def umr(key, mask, entries=b'', *, flags=INLINE, free=0, rights=0x7c, qpn=ANY_QPN, tag=0, start=0, length=0,
-        bsf=0, **more):
+        bsf=b'', **more):
     entries += bytes(-len(entries) % 64)
-    control = struct.pack('>B3xHHQ32x', flags, len(entries) // 16, bsf, mask)
-    context = struct.pack('>BBBBIIIQQ32x', free, 0, rights, 0, qpn << 8 | tag, 0, 0, start, length)
-    return wqe(UMR, control, context, entries, imm=key, **more)
+    control = struct.pack('>B3xHHQ32x', flags, len(entries) // 16, len(bsf) // 16,
+                          mask | (BSF_EN | SIG_ERR if bsf else 0))
+    context = struct.pack('>BBBBIIIQQ32x', free, 0, rights, 0, qpn << 8 | tag, 0, 1 << 30 if bsf else 0, start, length)
+    return wqe(UMR, control, context, entries, bsf, imm=key, **more)
+
+
+BLOCKS = {0: 0, 512: 1, 520: 2, 4096: 3, 4160: 4, 4048: 6}
+FORMATS = {'crc32': 0x22, 'crc32_0': 0x23, 'crc32c': 0x42, 'crc64': 0x52, 't10': 0, 'csum': 0}
+FIELDS = {'crc32': 4, 'crc32_0': 4, 'crc32c': 4, 'crc64': 8, 't10': 8, 'csum': 8}
+
+
+def inline_domain(kind, app=0x3a3a, ref=0x3a3a3a3a, checks=0x40):
+    if kind not in ('t10', 'csum'):
+        return bytes(16)
+    return struct.pack('>HHIBB3xBH', 0xc000, app, ref, 1 if kind == 't10' else 2, 0x80, checks, 0xffff)
+
+
+def signature(memory=None, wire=None, block=512, wire_block=None, *, check=0xff, copy=None, psv=PSV, code=2, limit=0xffffffff,
+              **tags):
+    """@memory and @wire: names of FORMATS, or None. @copy: bytes to copy, of the same structure in both."""
+    selector = BLOCKS.get(wire_block or block, 5) if wire else 0
+    first = code << 6 | (0 if copy is None else 0x10)
+    return (struct.pack('>BBBBI', first, check, selector if copy is None else copy,
+                        BLOCKS.get(block, 5) if memory else 0, limit) +
+            struct.pack('>II16x', FORMATS.get(wire, 0) << 24 | psv + 1, FORMATS.get(memory, 0) << 24 | psv) +
+            inline_domain(wire, **tags) + inline_domain(memory, **tags))
+
+
+def cipher(unit=512, *, order=0, dek=DEK, tag=bytes(8), code=2, standard=0):
+    return struct.pack('>BBBBIB7xQQI4x8s16x', code << 6 | 1, order, 0, standard, 0xffffffff, BLOCKS.get(unit, 5), 0, 1, dek,
+                       tag)
+
+
+def set_psv(number, value=0, syndrome=0):
+    return wqe(SET_PSV, struct.pack('>IHHQ', number, syndrome, 0, value))
 
 
 def list_layout(key, *pieces, **more):
@@ -222,7 +256,7 @@ def keys():
     yield 'of_a_region', [list_layout('full', ('full', FULL, 64))]
     yield 'forbidden_mask', [umr('mkey_4', 1 << 7 | 1 << 1 | 1 << 63)]
     yield 'not_inline', [umr('mkey_4', CONFIGURE | LEN, data('full', FULL, 64), flags=0, length=64)]
-    yield 'block_setup', [umr('mkey_64', CONFIGURE | 1 << 12, bytes(64), bsf=4)]
+    yield 'block_setup', [umr('mkey_64', CONFIGURE | LEN, bsf=bytes(64))]
     yield 'short', [umr('mkey_4', CONFIGURE | LEN, data('full', FULL, 64), length=64, ds=8), wqe(UMR, ds=3)]
     yield 'local_invalidate', [list_layout('mkey_4', ('full', FULL, 64)), invalidate('mkey_4'),
                                wqe(WRITE, remote('full', FULL), data('mkey_4', 0, 8))]
@@ -243,6 +277,89 @@ def keys():
                                          wqe(SEND_INVAL, data('full', FULL, 8), imm=KEY['window_2_also'] | 9)]
     for region in ('read_only', 'local', 'foreign', 'gone', 'mkey_8', 'null', 'device'):
         yield 'window_over_' + region, [bind('window_1', region, 0 if region in ('null', 'device') else FULL, 64, 1)]
+
+
+def blocks():
+    """Keys with signatures and ciphers."""
+    big = ('full', FULL, 0x1f80)
+    for kind, size in FIELDS.items():
+        wire = 512 + size
+        yield 'insert_' + kind, [list_layout('mkey_signature', ('full', FULL, 1024), bsf=signature(None, kind)),
+                                 set_psv(PSV), set_psv(PSV + 1),
+                                 wqe(WRITE, remote('full', FULL + 0x800), data('mkey_signature', 0, 2 * wire)),
+                                 wqe(READ, remote('mkey_signature', 0), data('local', LOCAL, 2 * wire))]
+        # What is in memory is not right: an error, which later transfers do not repeat.
+        yield 'check_' + kind, [list_layout('mkey_signature', big, bsf=signature(kind, None)),
+                                wqe(WRITE, remote('local', LOCAL), data('mkey_signature', 0, 1024)),
+                                wqe(READ, remote('mkey_signature', 512), data('local', LOCAL, 512)),
+                                umr('mkey_signature', SIG_ERR),
+                                wqe(WRITE, remote('mkey_signature', 100), data('local', LOCAL, 1000))]
+        yield 'pass_' + kind, [list_layout('mkey_signature', big, bsf=signature(kind, kind, copy=0xff)),
+                               wqe(WRITE, remote('mkey_signature', 0), data('local', LOCAL, 3 * wire)),
+                               wqe(WRITE, remote('local', LOCAL), data('mkey_signature', wire, 2 * wire))]
+    for check, copy in ((0, 0), (0x10, 0xff), (0xff, 0x30), (0xc0, 0)):
+        yield f'masks_{check:x}_{copy:x}', [
+            list_layout('mkey_signature', big, bsf=signature('t10', 't10', check=check, copy=copy)),
+            wqe(WRITE, remote('mkey_signature', 0), data('local', LOCAL, 1040)),
+            wqe(READ, remote('mkey_signature', 0), data('local', LOCAL, 1040))]
+    for checks in range(4):
+        yield f'escapes_{checks}', [
+            list_layout('mkey_signature', big, bsf=signature('t10', None, app=0, ref=0, checks=0x40 | checks)),
+            wqe(WRITE, remote('local', LOCAL), data('mkey_signature', 0, 1024))]
+    for memory, wire in ((512, 520), (520, 4096), (4096, 512), (4160, 4048)):
+        yield f'reblock_{memory}_{wire}', [
+            list_layout('mkey_signature', big, bsf=signature('crc32', 't10', memory, wire)),
+            wqe(WRITE, remote('mkey_signature', 0), data('local', LOCAL, 4096)),
+            wqe(READ, remote('mkey_signature', 0), data('local', LOCAL, 4096))]
+    yield 'in_parts', [list_layout('mkey_signature', big, bsf=signature(None, 't10'))] + [
+        wqe(WRITE, remote('mkey_signature', at), data('local', LOCAL + at, length))
+        for at, length in ((0, 100), (100, 412), (512, 3), (515, 5), (520, 700), (700, 1))]
+    yield 'cut_anywhere', [
+        interleaved('mkey_signature', 40, ('full', FULL, 13, 3), ('local', LOCAL, 37, 0), bsf=signature('t10', None)),
+        wqe(WRITE, remote('full', FULL + 0x1000), data('mkey_signature', 0, 1024)),
+        wqe(READ, remote('mkey_signature', 5), data('full', FULL + 0x1000, 1000))]
+    yield 'inside_a_key', [list_layout('mkey_signature', ('full', FULL, 1024), bsf=signature(None, 'crc32')),
+                           list_layout('mkey_8', ('mkey_signature', 10, 400), ('mkey_signature', 516, 516)),
+                           wqe(WRITE, remote('local', LOCAL), data('mkey_8', 0, 916))]
+    yield 'in_itself', [list_layout('mkey_signature', ('mkey_64', 0, 1024), bsf=signature(None, 'crc32')),
+                        list_layout('mkey_64', ('mkey_signature', 0, 1024), bsf=signature('crc32', None, psv=PSV + 2)),
+                        wqe(WRITE, remote('local', LOCAL), data('mkey_64', 0, 516))]
+    yield 'by_send', [list_layout('mkey_signature', ('full', FULL, 1024), bsf=signature(None, 'crc32c')),
+                      wqe(SEND, data('mkey_signature', 0, 300)), wqe(SEND, data('mkey_signature', 300, 200))]
+    yield 'switched_off', [list_layout('mkey_signature', ('full', FULL, 1024), bsf=signature(None, 'crc32')),
+                           umr('mkey_signature', BSF_EN),
+                           wqe(WRITE, remote('local', LOCAL), data('mkey_signature', 0, 1024))]
+    yield 'atomic', [list_layout('mkey_signature', ('full', FULL, 1024), bsf=signature(None, 'crc32')),
+                     wqe(FA, remote('mkey_signature', 0), atomic(5), data('local', LOCAL, 8))]
+    yield 'limited', [list_layout('mkey_signature', big, bsf=signature(None, 'crc32', limit=600)),
+                      wqe(WRITE, remote('local', LOCAL), data('mkey_signature', 0, 1032))]
+    yield 'stop', [list_layout('mkey_signature', big, bsf=signature('crc32', None)),
+                   wqe(WRITE, remote('local', LOCAL), data('mkey_signature', 0, 512)), wqe(NOP), wqe(NOP)]
+    refused = {
+        'psv': signature('crc32', None, psv=FOREIGN_PSV), 'no_psv': signature('crc32', None, psv=77),
+        'block': signature('crc32', None, 700), 'short': signature('crc32', None)[:16], 'code_1': signature('t10', code=1),
+        'not_same': signature('crc32', 'crc64', copy=0xff), 'transaction': signature('crc32')[:16] + b'\1' * 48,
+        'dek': cipher(dek=99), 'foreign_dek': cipher(dek=FOREIGN_DEK), 'tag': cipher(dek=DEK_WITH_TAG),
+        'order': cipher(order=9), 'standard': cipher(standard=1), 'unit': cipher(unit=700),
+        'half': signature('crc32', code=3)}
+    for name, bsf in refused.items():
+        yield 'refused_' + name, [list_layout('mkey_cipher', big, bsf=bsf)]
+    yield 'refused_capacity', [list_layout('mkey_signature', big, bsf=signature('crc32', code=3) + cipher(code=3))]
+    yield 'refused_without_room', [list_layout('mkey_4', big, bsf=signature('crc32'))]
+    yield 'unconfigured', [list_layout('mkey_cipher', big),
+                           wqe(WRITE, remote('local', LOCAL), data('mkey_cipher', 0, 512))]
+    for order in range(4):
+        for unit in (512, 520):
+            setup = list_layout('mkey_cipher', big, bsf=cipher(unit, order=order, dek=DEK_WITH_TAG, tag=KEYTAG))
+            yield f'cipher_{order}_{unit}', [
+                setup, wqe(WRITE, remote('local', LOCAL), data('mkey_cipher', 0, 2000)),
+                wqe(WRITE, remote('mkey_cipher', 0), data('local', LOCAL, 100)),
+                wqe(WRITE, remote('mkey_cipher', 100), data('local', LOCAL, 900)),
+                wqe(READ, remote('mkey_cipher', 520), data('local', LOCAL, 1040))]
+        yield f'both_{order}', [
+            list_layout('mkey_cipher', big, bsf=signature('t10', 't10', copy=0xff, code=3) + cipher(520, order=order, code=3)),
+            wqe(WRITE, remote('local', LOCAL), data('mkey_cipher', 0, 1040)),
+            wqe(WRITE, remote('mkey_cipher', 0), data('local', LOCAL, 2080))]
 
 
 def oddities():
@@ -325,6 +442,12 @@ def all_seeds():
         yield f'key_{name}', make('rc', wqes, rq_b=[receive(data('full', FULL + 0x800, 512))] * 2)
     for name, wqes in list(keys())[-12:-6]:
         yield f'uc_key_{name}', make('uc', wqes)
+    rq = [receive(data('mkey_signature', 0, 300)), receive(data('mkey_signature', 300, 216))]
+    for name, wqes in blocks():
+        for pair in ('rc', 'uc', 'rc_small'):
+            yield f'{pair}_block_{name}', make(pair, wqes, rq_b=rq if pair != 'rc_small' else (), mtu=0)
+        yield f'lossy_block_{name}', make('rc', wqes, rq_b=rq, mtu=0, lose=0xb, ops=[
+            ('receive_b', 2), ('send_a', 16)] + [('timer_a', 0)] * 4)
     yield from oddities()
     for name, seed in shared():
         yield f'srq_{name}', seed

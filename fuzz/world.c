@@ -9,6 +9,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "block/bsf.h"
+#include "hca/device.h"
+
 #define PAGE 4096u
 #define PAGES 16
 #define ALL_ACCESS                                                                                                     \
@@ -139,8 +142,32 @@ static void make_other_keys(void)
 	WORLD_CHECK(!hca_mw_alloc(world.pd, IBV_MW_TYPE_1, &world.key[WORLD_WINDOW_1]));
 	WORLD_CHECK(!hca_mw_alloc(world.pd, IBV_MW_TYPE_2, &world.key[WORLD_WINDOW_2]));
 	WORLD_CHECK(!hca_mw_alloc(world.pd, IBV_MW_TYPE_2, &world.key[WORLD_WINDOW_2_ALSO]));
+	mkey = (struct hca_mkey_attr){.max_entries = 8, .bsf_octowords = BSF_OCTOWORDS};
+	WORLD_CHECK(!hca_mkey_create(world.pd, &mkey, &world.key[WORLD_MKEY_SIGNATURE]));
+	mkey = (struct hca_mkey_attr){.max_entries = 8, .bsf_octowords = 2 * BSF_OCTOWORDS, .cipher = true};
+	WORLD_CHECK(!hca_mkey_create(world.pd, &mkey, &world.key[WORLD_MKEY_CIPHER]));
 	for (uint32_t i = 0; i < WORLD_KEYS; i++)
 		WORLD_CHECK(!world.key[i] || mkey_number(world.key[i]) == WORLD_KEY(i));
+}
+
+/* What block setups refer to. */
+static void make_psvs_and_deks(void)
+{
+	struct dek_attr attr = {.key_bytes = 32};
+	uint32_t number;
+
+	for (uint32_t i = 0; i < WORLD_PSVS; i++) {
+		WORLD_CHECK(!hca_psv_create(i == WORLD_PSVS - 1 ? world.foreign_pd : world.pd, &number));
+		WORLD_CHECK(number == WORLD_PSV + i);
+	}
+	for (uint8_t i = 0; i < sizeof(attr.key); i++)
+		attr.key[i] = i;
+	memset(attr.keytag, WORLD_KEYTAG, sizeof(attr.keytag));
+	for (uint32_t i = 0; i < WORLD_DEKS; i++) {
+		attr.pd = (i == 2 ? world.foreign_pd : world.pd)->number;
+		attr.has_keytag = i == 1;
+		WORLD_CHECK(!dek_create(world.hca, &attr, &number) && number == WORLD_DEK + i);
+	}
 }
 
 /* Exactly as large as the device was told: AddressSanitizer sees the byte behind. */
@@ -188,6 +215,7 @@ static void make_qp(struct world_qp *end, enum ibv_qp_type type, struct world_cq
 		.rq_shift = WORLD_RQ_SHIFT,
 		.dbrec = end->dbrec,
 		.cookie = end,
+		.stop_at_signature_error = send_cq->count == 4,
 	};
 
 	end->sq = attr.sq_buffer = exact((size_t)WORLD_SQ_BLOCKS * 64);
@@ -244,6 +272,7 @@ void world_make(void)
 	make_arena();
 	make_regions();
 	make_other_keys();
+	make_psvs_and_deks();
 	make_qps();
 	world_reset();
 }
@@ -268,7 +297,13 @@ void world_reset_key(enum world_key number)
 	next->count = 0;
 	next->repeat = 0;
 	next->period = 0;
+	if (next->blocks)
+		block_setup_clear(next->blocks);
+	next->staged = next->needs_cipher;
 	mkey_publish(key, next);
+	block_progress_release(&key->progress);
+	key->progress = (struct block_progress){0};
+	key->signature_error = false;
 }
 
 static void reset_cq(struct world_cq *world_cq)

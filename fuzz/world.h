@@ -32,10 +32,20 @@ enum world_key {
 	WORLD_WINDOW_1,
 	WORLD_WINDOW_2,
 	WORLD_WINDOW_2_ALSO,
+	WORLD_MKEY_SIGNATURE, /* indirect, 8 entries, room for a block signature */
+	WORLD_MKEY_CIPHER,    /* the same for a signature and a cipher; made for a cipher */
 	WORLD_KEYS,
 };
 
 #define WORLD_KEY(n) ((16u + (n)) << 8)
+
+/* Each mkey with room for block setup takes two in order of making, as its driver would; the last one is foreign. */
+#define WORLD_PSV 1u
+#define WORLD_PSVS 5
+/* No key tag; a key tag of eight times WORLD_KEYTAG; of another domain. */
+#define WORLD_DEK 1u
+#define WORLD_DEKS 3
+#define WORLD_KEYTAG 0x74
 
 #define WORLD_SQ_BLOCKS 16
 #define WORLD_RQ_ENTRIES 8
@@ -47,7 +57,8 @@ enum world_pair {
 	WORLD_RC,
 	WORLD_UC,
 	WORLD_UD,
-	WORLD_RC_SMALL, /* CQs of four entries of 128 bytes; the responder has an SRQ */
+	/* CQs of four entries of 128 bytes; the responder has an SRQ; signature errors drain the requester's queue. */
+	WORLD_RC_SMALL,
 	WORLD_PAIRS,
 };
 

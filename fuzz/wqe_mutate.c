@@ -32,6 +32,11 @@ static void put_be(uint8_t *at, uint64_t value, int bytes)
 		at[i] = (uint8_t)(value >> 8 * (bytes - 1 - i));
 }
 
+static uint32_t be32_of(const uint8_t *at)
+{
+	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
 static uint32_t any_key(void)
 {
 	return WORLD_KEY(below(WORLD_KEYS)) | (below(4) ? 0 : below(256));
@@ -57,7 +62,8 @@ static uint64_t any_address(void)
 
 static uint32_t any_length(void)
 {
-	static const uint32_t usual[] = {0, 1, 4, 7, 8, 16, 40, 64, 256, 512, 1024, 4095, 4096, 4097, 8064};
+	static const uint32_t usual[] = {0,   1,   4,    7,    8,    16,   40,   64,   256, 512,
+					 516, 520, 1024, 1040, 4095, 4096, 4097, 4104, 8064};
 
 	switch (below(8)) {
 	case 0:
@@ -116,24 +122,98 @@ static void put_repeat_entry(uint8_t *unit)
 	put_be(unit + 8, any_address(), 8);
 }
 
-/* A whole UMR WQE: the first two blocks and what fits of the layout. */
+static uint8_t any_block_selector(void)
+{
+	return (uint8_t)(below(16) ? below(5) : below(256));
+}
+
+/* Format and PSV of a domain. */
+static uint32_t any_domain(void)
+{
+	static const uint8_t formats[] = {0, 0, 0x22, 0x23, 0x42, 0x43, 0x52, 0x53};
+	uint32_t format = below(16) ? formats[below(sizeof(formats))] : below(256);
+
+	return format << 24 | (WORLD_PSV + (below(8) ? below(WORLD_PSVS - 1) : below(WORLD_PSVS + 2)));
+}
+
+static void put_inline_domain(uint8_t *section)
+{
+	memset(section, 0, 16);
+	put_be(section, below(16) ? 0xc000 : random32(), 2);
+	put_be(section + 2, below(2) ? 0xffff : 0x3a3a, 2);
+	put_be(section + 4, below(4) ? 0x3a3a3a3a : UINT32_MAX - below(2), 4);
+	section[8] = (uint8_t)(below(16) ? 1 + below(2) : below(256));
+	section[9] = (uint8_t)(0x80 | (below(2) ? 8 : 0));
+	section[13] = (uint8_t)((below(2) ? 0x40 : 0) | below(4));
+	put_be(section + 14, 0xffff, 2);
+}
+
+static void put_signature(uint8_t *bsf, uint32_t size_code)
+{
+	bool same = below(2);
+
+	memset(bsf, 0, 64);
+	bsf[0] = (uint8_t)(size_code << 6 | (same ? 0x10 : 0));
+	bsf[1] = (uint8_t)(below(4) ? 0xff : below(256));
+	bsf[2] = same ? (uint8_t)(below(2) ? 0xff : below(256)) : any_block_selector();
+	bsf[3] = any_block_selector();
+	put_be(bsf + 4, below(16) ? UINT32_MAX : below(0x2000), 4);
+	put_be(bsf + 8, any_domain(), 4);
+	put_be(bsf + 12, same && below(8) ? be32_of(bsf + 8) : any_domain(), 4);
+	if (!below(32))
+		put_be(bsf + 16 + 4 * below(4), random32(), 4);
+	put_inline_domain(bsf + 32);
+	put_inline_domain(bsf + 48);
+}
+
+static void put_cipher(uint8_t *bsf, uint32_t size_code)
+{
+	memset(bsf, 0, 64);
+	bsf[0] = (uint8_t)(size_code << 6 | (below(16) ? 1 : below(64)));
+	bsf[1] = (uint8_t)(below(16) ? below(4) : below(256));
+	bsf[3] = (uint8_t)!below(32);
+	put_be(bsf + 4, UINT32_MAX, 4);
+	bsf[8] = any_block_selector();
+	put_be(bsf + 24, random32(), 8);
+	put_be(bsf + 32, WORLD_DEK + (below(8) ? 0 : below(WORLD_DEKS + 2)), 4);
+	memset(bsf + 40, below(4) ? WORLD_KEYTAG : 0, 8);
+}
+
+/* Block setup: a signature, a cipher, or one behind the other. */
+static void put_blocks(uint8_t *bsf, uint32_t octowords)
+{
+	if (octowords == 8) {
+		put_signature(bsf, 3);
+		put_cipher(bsf + 64, 3);
+	} else if (below(4)) {
+		put_signature(bsf, below(16) ? 2 : below(4));
+	} else {
+		put_cipher(bsf, 2);
+	}
+}
+
+/* A whole UMR WQE: the first two blocks and what fits of the layout and of the block setup. */
 static void put_umr(uint8_t *block, size_t room)
 {
-	uint32_t entries = 4 * below(5);
-	uint64_t mask = (uint64_t)random32() & 0x203e6041;
+	uint32_t entries = 4 * below(5), blocks = below(2) ? 0 : 4 << !below(3);
+	uint64_t mask = ((uint64_t)random32() & 0x203e7241) | (blocks ? 0x1000 : 0);
 
-	if (room < 128 + entries * 16)
+	if (room < 128 + (entries + blocks) * 16)
 		return;
 	put_control(block);
 	block[3] = MLX5_OPCODE_UMR;
-	put_be(block + 4, (uint64_t)INPUT_OWN_QPN << 8 | (8 + entries), 4);
+	put_be(block + 4, (uint64_t)INPUT_OWN_QPN << 8 | (8 + entries + blocks), 4);
+	if (blocks && below(8))
+		put_be(block + 12, WORLD_KEY(WORLD_MKEY_SIGNATURE + (blocks == 8 || !below(4))), 4);
 	memset(block + 16, 0, 112);
 	block[16] = (uint8_t)(UMR_INLINE | (below(4) ? 0 : below(16) << 3));
 	put_be(block + 20, entries, 2);
+	put_be(block + 22, blocks, 2);
 	put_be(block + 24, below(4) ? mask | 1 | MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE : mask, 8);
 	block[64] = below(8) ? 0 : 0x40;
 	block[66] = below(2) ? 0x7c : (uint8_t)random32();
 	put_be(block + 68, (uint64_t)(below(2) ? 0xffffff : INPUT_OWN_QPN) << 8 | (below(2) ? 0 : below(256)), 4);
+	put_be(block + 76, blocks ? 1u << 30 : 0, 4);
 	put_be(block + 80, below(2) ? 0 : any_address(), 8);
 	put_be(block + 88, any_length(), 8);
 	for (uint32_t i = 0; i < entries; i++)
@@ -143,13 +223,25 @@ static void put_umr(uint8_t *block, size_t room)
 		for (uint32_t i = 1; i < entries; i++)
 			put_repeat_entry(block + 128 + i * 16);
 	}
+	if (blocks)
+		put_blocks(block + 128 + entries * 16, blocks);
+}
+
+static void put_set_psv(uint8_t *block)
+{
+	put_control(block);
+	block[3] = MLX5_OPCODE_SET_PSV;
+	put_be(block + 4, (uint64_t)INPUT_OWN_QPN << 8 | 2, 4);
+	put_be(block + 16, any_domain() & 0xffffff, 4);
+	put_be(block + 20, below(8) ? 0 : random32(), 4);
+	put_be(block + 24, random32(), 8);
 }
 
 static void mutate_ring(uint8_t *ring, size_t bytes)
 {
 	size_t block = below((uint32_t)bytes / 64) * 64u, unit = below((uint32_t)bytes / 16) * 16u;
 
-	switch (below(7)) {
+	switch (below(9)) {
 	case 0:
 		put_control(ring + block);
 		break;
@@ -164,6 +256,13 @@ static void mutate_ring(uint8_t *ring, size_t bytes)
 		break;
 	case 4:
 		put_repeat_entry(ring + unit);
+		break;
+	case 5:
+		put_set_psv(ring + block);
+		break;
+	case 6:
+		if (bytes - block >= 128)
+			put_blocks(ring + block, below(2) ? 4 : 8);
 		break;
 	default:
 		put_segment(ring + unit);

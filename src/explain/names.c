@@ -74,6 +74,10 @@ const char *qp_type_name(unsigned int type)
 		return "XRC_RECV";
 	case IBV_QPT_DRIVER:
 		return "DRIVER";
+	case QP_TYPE_DCI:
+		return "DCI";
+	case QP_TYPE_DCT:
+		return "DCT";
 	default:
 		return "unknown type";
 	}
@@ -124,4 +128,18 @@ uint8_t syndrome_of_status(uint32_t status)
 		if (syndromes[i].status == status)
 			return syndromes[i].syndrome;
 	return 0;
+}
+
+const char *guard_name(unsigned int type)
+{
+	static const char *const names[GUARD_TYPE_COUNT] = {
+		[GUARD_NONE] = "none",
+		[GUARD_T10_CRC] = "T10-DIF with CRC",
+		[GUARD_IP_CHECKSUM] = "T10-DIF with IP checksum",
+		[GUARD_CRC32] = "CRC32",
+		[GUARD_CRC32C] = "CRC32C",
+		[GUARD_CRC64_XP10] = "CRC64",
+	};
+
+	return type < GUARD_TYPE_COUNT ? names[type] : "unknown";
 }

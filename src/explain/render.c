@@ -77,10 +77,14 @@ static void add_figure(struct text *out, const char *format, size_t length, uint
 		add(out, "%s", qp_type_name((unsigned int)value));
 	else if (IS("kind"))
 		add(out, "%s", key_kind_name((unsigned int)value));
+	else if (IS("guard"))
+		add(out, "%s", guard_name((unsigned int)value));
 	else if (IS("opcode"))
 		add(out, "%s", opcode_name(value));
 	else if (IS("transport"))
 		add(out, "%s", message_name((unsigned int)value));
+	else if (IS("domain"))
+		add(out, "%s", value ? "memory" : "wire");
 	else if (IS("yes"))
 		add(out, "%s", value ? "yes" : "no");
 	else

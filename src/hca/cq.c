@@ -8,6 +8,7 @@
 #include <string.h>
 #include <infiniband/mlx5dv.h>
 
+#include "block/report.h"
 #include "hca/device.h"
 
 #define ARM_SOLICITED (1u << 24)
@@ -97,6 +98,41 @@ static void fill_error(struct mlx5_cqe64 *cqe, const struct completion *completi
 	error->vendor_err_synd = completion->vendor_syndrome;
 }
 
+/* mlx5-formats 3.5: the layout of this CQE is its own. */
+struct signature_cqe {
+	uint8_t reserved0[16];
+	__be32 expected_upper, found_upper;
+	__be32 expected_lower, found_lower;
+	__be16 syndrome;
+	uint8_t type; /* 0: block signature */
+	uint8_t domain;
+	__be32 key;
+	__be64 offset;
+	uint8_t reserved48[8];
+	__be32 qpn;
+	uint8_t reserved60[3];
+	uint8_t op_own;
+};
+
+/* All but op_own, with which the entry becomes the consumer's. */
+static void fill_signature(struct mlx5_cqe64 *cqe, const struct completion *completion)
+{
+	const struct signature_error *error = completion->signature;
+	const struct signature_cqe filled = {
+		.expected_upper = htobe32((uint32_t)(error->expected >> 32)),
+		.found_upper = htobe32((uint32_t)(error->found >> 32)),
+		.expected_lower = htobe32((uint32_t)error->expected),
+		.found_lower = htobe32((uint32_t)error->found),
+		.syndrome = htobe16(error->syndrome),
+		.domain = error->memory,
+		.key = htobe32(error->key),
+		.offset = htobe64(error->offset),
+		.qpn = htobe32(completion->qpn),
+	};
+
+	memcpy(cqe, &filled, offsetof(struct signature_cqe, op_own));
+}
+
 static bool overrun(struct hca_cq *cq)
 {
 	if (!cq->overrun) {
@@ -119,10 +155,13 @@ bool hca_cq_write(struct hca_cq *cq, const struct completion *completion)
 		return false;
 	}
 	cqe = cqe_at(cq, cq->producer_index);
-	fill(cqe, completion);
+	if (__builtin_expect(completion->opcode == MLX5_CQE_SIG_ERR, 0))
+		fill_signature(cqe, completion);
+	else
+		fill(cqe, completion);
 	if (completion->opcode == MLX5_CQE_REQ_ERR || completion->opcode == MLX5_CQE_RESP_ERR)
 		fill_error(cqe, completion);
-	else if (cq->timestamps)
+	else if (cq->timestamps && completion->opcode != MLX5_CQE_SIG_ERR)
 		cqe->timestamp = htobe64(clock_now_ns());
 	op_own = (uint8_t)(completion->opcode << 4 | completion->solicited << 1 |
 			   !!(cq->producer_index & cq->cqe_count));
@@ -169,7 +208,7 @@ static void rung(struct watch *watch)
 int hca_cq_watch(struct hca_cq *cq)
 {
 	/* Not the consumer index before it, which moves with every poll. */
-	return watch_start(&cq->watch, &cq->context->hca->timers, &cq->dbrec[1], 1, rung);
+	return watch_start(&cq->context->hca->watcher, &cq->watch, &cq->dbrec[1], 1, rung);
 }
 
 int hca_cq_create(struct hca_context *context, const struct hca_cq_attr *attr, struct hca_cq **out)
@@ -208,7 +247,7 @@ int hca_cq_destroy(struct hca_cq *cq)
 	if (reference_count(&cq->references))
 		return -EBUSY;
 	id_table_unpublish(&hca->cqs, cq->number);
-	watch_stop(&cq->watch);
+	watch_stop(&hca->watcher, &cq->watch);
 	timer_cancel(&hca->timers, &cq->moderate_timer);
 	if (cq->channel)
 		event_source_purge(cq->channel, &cq->completion);

@@ -38,6 +38,8 @@ struct hca_cq {
 	struct watch watch; /* of a CQ that its program arms by hand */
 };
 
+struct signature_error;
+
 /* A completion, host order unless the type says otherwise. */
 struct completion {
 	uint8_t opcode;      /* MLX5_CQE_* */
@@ -53,6 +55,7 @@ struct completion {
 	uint32_t byte_count;
 	__be32 immediate; /* or invalidated rkey, or pkey index */
 	bool event;       /* raise the event even if not armed for it (CE 3, mlx5-formats 6 point 45) */
+	const struct signature_error *signature; /* MLX5_CQE_SIG_ERR */
 };
 
 /**

@@ -10,15 +10,18 @@
 
 #include <pthread.h>
 
+#include "block/import_keys.h"
 #include "explain/explain.h"
 #include "hca/dm.h"
 #include "hca/gid.h"
 #include "hca/hca.h"
 #include "hca/id_table.h"
 #include "hca/timer.h"
+#include "hca/watch.h"
 
 struct explain_log;
 struct link;
+struct xrc_domain;
 
 struct hca {
 	size_t index;
@@ -31,10 +34,15 @@ struct hca {
 	uint8_t *key_tags; /* of direct keys by index & KEY_TAGS_MASK: next tag (see mkey/key.c) */
 	struct id_table cqs;
 	struct id_table srqs;
+	struct id_table deks;
+	struct id_table psvs;
+	struct import_keys import_keys; /* of SOFTHCA_CRYPTO=wrapped, else empty */
 	struct explain_log *explain_log;
 	struct dm_pool dm;
 	struct timers timers;
-	pthread_mutex_t lock;        /* of PD numbers, the list of contexts; taken first, held shortly */
+	struct watcher watcher;
+	struct xrc_domain *xrc_domains; /* hca/xrc.h; under the lock */
+	pthread_mutex_t lock;        /* of PD numbers, the list of contexts, crypto logins, destruction of DEKs; taken first */
 	pthread_mutex_t atomic_lock; /* leaf; of atomics on memory that is not one aligned word */
 	uint32_t next_pd;
 	uint64_t next_serial;  /* atomic; of keys */
@@ -57,6 +65,7 @@ struct hca_context {
 	struct hca *hca;
 	struct event_queue *async;
 	uint32_t references; /* atomic: objects of the context */
+	struct hca_login *login; /* atomic; or NULL; changes under hca.lock */
 };
 
 struct hca_pd {

@@ -55,6 +55,16 @@ static __be64 make_guid(const struct hca *hca)
 	return guid;
 }
 
+/* As an adapter without a crypto officer: without its file the device is there, and nobody can log in. */
+static void load_import_keys(struct hca *hca)
+{
+	char error[5000];
+
+	if (hca->settings.crypto == CRYPTO_WRAPPED &&
+	    import_keys_load(&hca->import_keys, hca->settings.crypto_file, error, sizeof(error)))
+		explain_log_note(hca->explain_log, error);
+}
+
 static int hca_init(struct hca *hca, size_t index, const struct settings *settings)
 {
 	hca->index = index;
@@ -68,14 +78,18 @@ static int hca_init(struct hca *hca, size_t index, const struct settings *settin
 		free(hca->key_tags);
 		return -ENOMEM;
 	}
+	load_import_keys(hca);
 	hca->random_state = random_seed(settings) + index;
 	hca->gid_count = gid_discover(settings->gids, hca->gids);
 	hca->guid = make_guid(hca);
 	id_table_init(&hca->keys, FIRST_KEY, 1u << ID_BITS);
 	id_table_init(&hca->cqs, FIRST_NUMBER, LIMIT_MAX_CQ);
 	id_table_init(&hca->srqs, FIRST_NUMBER, LIMIT_MAX_SRQ);
+	id_table_init(&hca->psvs, FIRST_NUMBER, 1u << ID_BITS);
+	id_table_init(&hca->deks, FIRST_NUMBER, (1u << LIMIT_LOG_MAX_DEK) + FIRST_NUMBER);
 	dm_pool_init(&hca->dm);
 	timers_init(&hca->timers);
+	watcher_init(&hca->watcher);
 	pthread_mutex_init(&hca->lock, NULL);
 	pthread_mutex_init(&hca->atomic_lock, NULL);
 	hca->next_pd = 1;
@@ -93,16 +107,20 @@ static void lock_device(struct hca *hca)
 	pthread_mutex_lock(&hca->keys.lock);
 	pthread_mutex_lock(&hca->cqs.lock);
 	pthread_mutex_lock(&hca->srqs.lock);
+	pthread_mutex_lock(&hca->deks.lock);
 	pthread_mutex_lock(&hca->atomic_lock);
 	pthread_mutex_lock(&hca->timers.lock);
+	pthread_mutex_lock(&hca->watcher.lock);
 	explain_log_lock(hca->explain_log);
 }
 
 static void unlock_device(struct hca *hca)
 {
 	explain_log_unlock(hca->explain_log);
+	pthread_mutex_unlock(&hca->watcher.lock);
 	pthread_mutex_unlock(&hca->timers.lock);
 	pthread_mutex_unlock(&hca->atomic_lock);
+	pthread_mutex_unlock(&hca->deks.lock);
 	pthread_mutex_unlock(&hca->srqs.lock);
 	pthread_mutex_unlock(&hca->cqs.lock);
 	pthread_mutex_unlock(&hca->keys.lock);
@@ -127,8 +145,10 @@ static void after_fork_in_child(void)
 {
 	after_fork_in_parent();
 	epoch_after_fork();
-	for (size_t i = 0; i < the_registry.count; i++)
+	for (size_t i = 0; i < the_registry.count; i++) {
 		timers_after_fork(&the_registry.devices[i].timers);
+		watcher_after_fork(&the_registry.devices[i].watcher);
+	}
 }
 
 static void read_settings(struct settings *settings, char *errors, size_t size)
@@ -286,4 +306,14 @@ int hca_dm_alloc(struct hca_context *context, size_t length, uint32_t log_align,
 void hca_dm_free(struct hca_context *context, void *addr, size_t length)
 {
 	dm_pool_free(&context->hca->dm, addr, length);
+}
+
+void hca_watch_page(struct hca *hca, void *page)
+{
+	watch_page(&hca->watcher, page);
+}
+
+void hca_unwatch_page(struct hca *hca, void *page)
+{
+	unwatch_page(&hca->watcher, page);
 }

@@ -30,6 +30,7 @@ struct hca_pd;
 struct hca_cq;
 struct hca_srq;
 struct hca_qp;
+struct hca_xrcd;
 struct mkey;
 
 /* ---- devices and contexts ------------------------------------------------------------------------------------- */
@@ -120,6 +121,7 @@ int hca_mw_dealloc(struct mkey *key);
 struct hca_mkey_attr {
 	uint16_t max_entries;   /* capacity in 16-byte translation entries, already rounded up to a multiple of 4 */
 	uint8_t bsf_octowords;  /* capacity for block setup: 0, 4 or 8 */
+	bool cipher;            /* made for a cipher: cannot be used before it is configured with one */
 	bool remote_invalidate; /* en_rinval */
 	bool update_tag;        /* a UMR may name the live key with a tag that differs from the current one */
 };
@@ -128,8 +130,54 @@ struct hca_mkey_attr {
 int hca_mkey_create(struct hca_pd *pd, const struct hca_mkey_attr *attr, struct mkey **key);
 int hca_mkey_destroy(struct mkey *key);
 
+/**
+ * A PSV, which a signature domain of a key names (mlx5-formats 1.11, 1.13): the state of its signature between
+ * transfers. @index has 24 bits. Returns 0 or -ENOMEM.
+ */
+int hca_psv_create(struct hca_pd *pd, uint32_t *index);
+/** Returns 0, -ENOENT. Keys that still name it can be used no longer with it. */
+int hca_psv_destroy(struct hca *hca, uint32_t index);
+
 /** Current key number: index << 8 | tag. For windows the tag changes with each bind. */
 uint32_t mkey_number(const struct mkey *key);
+
+/* ---- encryption ----------------------------------------------------------------------------------------------- */
+
+struct hca_login;
+
+/** True if the device has the import KEKs and credentials that wrapped DEKs need (SOFTHCA_CRYPTO, SOFTHCA_CRYPTO_FILE). */
+bool hca_crypto_operational(const struct hca *hca);
+
+struct hca_login_attr {
+	uint32_t credential_id, import_kek_id;
+	const void *credential; /* wrapped by the import KEK */
+	size_t credential_bytes;
+	const char *call; /* for explanations */
+};
+
+/**
+ * Logs @context in, once at a time. Returns 0, -EEXIST (it is), -EINVAL (unknown ids, wrong credential), -ENOMEM.
+ * A login keeps its context.
+ */
+int hca_login_create(struct hca_context *context, const struct hca_login_attr *attr, struct hca_login **login);
+void hca_login_destroy(struct hca_login *login);
+/** True if @context is logged in. */
+bool hca_logged_in(const struct hca_context *context);
+
+struct hca_dek_attr {
+	unsigned int key_bytes; /* of both keys together: 32 or 64 */
+	bool has_keytag;        /* 8 bytes behind them */
+	const void *key;        /* keys and tag; wrapped, 8 bytes more */
+	bool wrapped;           /* by the import KEK of the context's login */
+};
+
+/**
+ * A DEK of @pd; @context is the one that is logged in. Returns 0, -EINVAL (does not unwrap, no login, equal keys),
+ * -ENOMEM. @id: 24 bits, not 0.
+ */
+int hca_dek_create(struct hca_context *context, const struct hca_pd *pd, const struct hca_dek_attr *attr, uint32_t *id);
+/** Keys that are configured with it go on until they are configured anew. */
+void hca_dek_destroy(struct hca *hca, uint32_t id);
 
 /* ---- completion queues ---------------------------------------------------------------------------------------- */
 
@@ -165,6 +213,17 @@ int hca_cq_resize(struct hca_cq *cq, void *buffer, uint32_t cqe_count, void (*co
 /** Event moderation: an armed CQ raises its event after @count CQEs or @period_us, whichever comes first. 0,0 = off. */
 int hca_cq_moderate(struct hca_cq *cq, uint16_t count, uint16_t period_us);
 
+/* ---- XRC domains ---------------------------------------------------------------------------------------------- */
+
+/**
+ * Opens the domain of the inode behind @fd, or with @fd -1 a domain of its own, as ibv_open_xrcd(3) says. @oflags:
+ * O_CREAT, O_EXCL. The descriptor may be closed afterwards: the inode is held. Returns 0, -EBADF (@fd), -EAGAIN (no
+ * domain, and no O_CREAT), -EINVAL (O_EXCL, and there is one), -ENOMEM, -EMFILE.
+ */
+int hca_xrcd_open(struct hca_context *context, int fd, int oflags, struct hca_xrcd **xrcd);
+/** -EBUSY while SRQs, and QPs created or opened, through this opening are left. The last closing ends the domain. */
+int hca_xrcd_close(struct hca_xrcd *xrcd);
+
 /* ---- shared receive queues ------------------------------------------------------------------------------------ */
 
 struct hca_srq_attr {
@@ -174,9 +233,14 @@ struct hca_srq_attr {
 	uint32_t *dbrec;      /* one be32: counter of posted entries, 16 bits */
 	uint32_t limit;
 	void *cookie; /* the driver's SRQ: object of its asynchronous events */
+	/* Of an XRC SRQ, else NULL: where it can be reached, and where its receives complete; user index as for a QP. */
+	struct hca_xrcd *xrcd;
+	struct hca_cq *cq;
+	uint32_t user_index;
 };
 
 int hca_srq_create(struct hca_pd *pd, const struct hca_srq_attr *attr, struct hca_srq **srq);
+/** -EBUSY while QPs use it. An XRC SRQ can be reached by no packet any more, and completes nothing, on return. */
 int hca_srq_destroy(struct hca_srq *srq);
 uint32_t hca_srq_number(const struct hca_srq *srq);
 /** Arms the limit event: IBV_EVENT_SRQ_LIMIT_REACHED once fewer than @limit entries are posted; 0 disarms. */
@@ -192,9 +256,14 @@ int hca_srq_resize(struct hca_srq *srq, void *buffer, uint32_t entry_count,
 
 /* ---- queue pairs ---------------------------------------------------------------------------------------------- */
 
+/* IBV_QPT_DRIVER is one value for all types of all vendors. The device has a type for each, wherever it takes one. */
+#define QP_TYPE_DCI ((enum ibv_qp_type)30)
+#define QP_TYPE_DCT ((enum ibv_qp_type)31)
+
 struct hca_qp_attr {
-	enum ibv_qp_type type; /* RC, UC, UD; XRC and DC later */
-	struct hca_pd *pd;
+	enum ibv_qp_type type; /* RC, UC, UD, XRC, QP_TYPE_DCI, QP_TYPE_DCT */
+	struct hca_pd *pd;      /* NULL of XRC_RECV: packets name an SRQ, whose domain counts */
+	struct hca_xrcd *xrcd;  /* of XRC_RECV, else NULL */
 	struct hca_cq *send_cq, *recv_cq; /* NULL where the type has none */
 	struct hca_srq *srq;              /* or NULL */
 	void *sq_buffer;                  /* sq_wqebb_count * 64 bytes */
@@ -202,17 +271,31 @@ struct hca_qp_attr {
 	void *rq_buffer;
 	uint32_t rq_count;   /* power of two, or 0 */
 	uint32_t rq_shift;   /* log2 of the stride */
-	uint32_t *dbrec;     /* two be32: [0] receive, [1] send (MLX5_RCV_DBR, MLX5_SND_DBR) */
+	uint32_t *dbrec;     /* two be32: [0] receive, [1] send (MLX5_RCV_DBR, MLX5_SND_DBR); NULL without queues */
 	uint32_t user_index; /* appears in the low 24 bits of srqn_uidx of every CQE of this QP (CQE version 1) */
 	void *cookie;        /* the driver's QP: object of its asynchronous events */
 	/* For explanations only: the wr_id of the send WQE whose first block has the 16-bit @index. May be NULL. */
 	uint64_t (*wr_id_of)(const void *cookie, uint16_t index);
 	struct ibv_qp_cap cap; /* as returned to the program, for ibv_query_qp */
+	/* MLX5DV_QP_CREATE_SIG_PIPELINING: a signature error that a send WQE of this QP finds drains the send queue. */
+	bool stop_at_signature_error;
+	/* QP_TYPE_DCT: the key that requests must bring (mlx5dv_create_qp(3), dct_access_key). */
+	uint64_t dc_access_key;
+	/* QP_TYPE_DCI: so many streams in error put the QP into ERR; 0: it has no streams, any error does. */
+	uint32_t dci_errored_streams;
 };
 
 int hca_qp_create(struct hca_context *context, const struct hca_qp_attr *attr, struct hca_qp **qp);
-/** Destroys; returns after running transfers of the QP ended. Bound type 2 windows become unusable. */
+/** Destroys; returns after running transfers of the QP ended. Bound type 2 windows become unusable. Not of XRC_RECV. */
 int hca_qp_destroy(struct hca_qp *qp);
+
+/**
+ * XRC_RECV QPs belong to their domain and may have many openers; each gets the events of the QP. hca_qp_create() makes
+ * the first. hca_qp_open() finds the QP of @number in the domain, -EINVAL if there is none, or -ENOMEM. hca_qp_close()
+ * ends what was opened with @cookie; the last one destroys the QP.
+ */
+int hca_qp_open(struct hca_xrcd *xrcd, uint32_t number, void *cookie, struct hca_qp **qp);
+void hca_qp_close(struct hca_qp *qp, const void *cookie);
 uint32_t hca_qp_number(const struct hca_qp *qp);
 
 /**
@@ -224,13 +307,34 @@ uint32_t hca_qp_number(const struct hca_qp *qp);
 int hca_qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int attr_mask);
 /** Fills all of @attr as ibv_query_qp(3) does for any mask, cap included. */
 int hca_qp_query(struct hca_qp *qp, struct ibv_qp_attr *attr);
+/** Whether there is a QP of @number, of any device of this process. */
+bool hca_qp_exists(uint32_t number);
 /** Current state; cheap, may be stale by the time it returns. */
 enum ibv_qp_state hca_qp_state(const struct hca_qp *qp);
+
+/**
+ * For mlx5dv_qp_cancel_posted_send_wrs(3): the running index of the first send WQE that was not started, in @next, if
+ * the send queue is drained (SQD and nothing under way); else -EINVAL. No WQE starts until SQD is left, so the driver
+ * may write over those from there on.
+ */
+int hca_qp_drained(struct hca_qp *qp, uint16_t *next);
+
+/**
+ * mlx5dv_dci_stream_id_reset(3): requests of @stream are executed again. Returns 0, or -EINVAL if it is not in error, and
+ * in @errored how many are. @qp is a DCI.
+ */
+int hca_dci_reset_stream(struct hca_qp *qp, uint16_t stream, uint32_t *errored);
 
 /** Send doorbell: dbrec[MLX5_SND_DBR] moved. Executes what is executable on this thread. No driver lock needed. */
 void hca_qp_send_doorbell(struct hca_qp *qp);
 /** As hca_cq_watch(), of both doorbell records of the QP. */
 int hca_qp_watch(struct hca_qp *qp);
+/**
+ * The driver gives programs @page (4096 bytes, an anonymous mapping of its own) for the doorbell registers: a store to
+ * it can wake the device. Its content does not survive. Until the other call, after which it is an ordinary page.
+ */
+void hca_watch_page(struct hca *hca, void *page);
+void hca_unwatch_page(struct hca *hca, void *page);
 /** UDP source port of the QP's RoCE v2 packets (mlx5dv_modify_qp_udp_sport(3)); the driver has checked type and state. */
 void hca_qp_set_udp_source_port(struct hca_qp *qp, uint16_t port);
 

@@ -8,6 +8,9 @@
 #include <string.h>
 
 #include "hca/epoch.h"
+#include "hca/xrc.h"
+#include "transport/dci.h"
+#include "transport/dct.h"
 #include "transport/transport.h"
 
 static const int event_types[QP_EVENT_COUNT] = {
@@ -45,7 +48,7 @@ void qp_enter_error(struct hca_qp *qp, uint64_t record)
 	requester_flush(qp);
 	responder_flush(qp);
 	/* IBTA 11.5.3: a QP on an SRQ says when it takes no more receives from it. */
-	if (qp->srq && was_receiving)
+	if ((qp->srq || qp->domain) && was_receiving)
 		qp_raise(qp, QP_EVENT_LAST_WQE);
 }
 
@@ -61,13 +64,14 @@ void qp_enter_send_error(struct hca_qp *qp, uint64_t record)
 
 void qp_return_receive(struct hca_qp *qp)
 {
-	if (qp->srq && qp->responder.has_receive)
+	if (qp->dct || (qp->responder.srq && qp->responder.has_receive))
 		responder_flush(qp);
 }
 
 static void hold_references(struct hca_qp *qp)
 {
-	reference_get(&qp->pd->references);
+	if (qp->pd)
+		reference_get(&qp->pd->references);
 	if (qp->send_cq)
 		reference_get(&qp->send_cq->references);
 	if (qp->recv_cq)
@@ -78,7 +82,8 @@ static void hold_references(struct hca_qp *qp)
 
 static void drop_references(struct hca_qp *qp)
 {
-	reference_put(&qp->pd->references);
+	if (qp->pd)
+		reference_put(&qp->pd->references);
 	if (qp->send_cq)
 		reference_put(&qp->send_cq->references);
 	if (qp->recv_cq)
@@ -92,7 +97,49 @@ static void free_qp(struct hca_qp *qp)
 	queue_lock_destroy(&qp->lock);
 	free(qp->requester.inflight);
 	free(qp->requester.bounce);
+	block_progress_release(&qp->requester.progress);
+	block_progress_release(&qp->requester.copied);
+	block_progress_release(&qp->responder.progress);
+	free(qp->dci);
+	dct_free(qp->dct);
 	free(qp);
+}
+
+void qp_opener_init(struct qp_opener *opener, struct hca_context *context, void *object)
+{
+	opener->context = context;
+	for (int i = 0; i < QP_EVENT_COUNT; i++) {
+		opener->event[i].type = event_types[i];
+		opener->event[i].object = object;
+	}
+}
+
+void qp_opener_purge(struct qp_opener *opener)
+{
+	for (int i = 0; i < QP_EVENT_COUNT; i++)
+		event_source_purge(opener->context->async, &opener->event[i]);
+}
+
+static int alloc_requester(struct requester *requester, uint32_t block_count)
+{
+	if (!block_count)
+		return 0;
+	requester->inflight = calloc(block_count, sizeof(struct inflight));
+	requester->bounce = aligned_alloc(64, 1024);
+	return requester->inflight && requester->bounce ? 0 : -ENOMEM;
+}
+
+static int alloc_dc(struct hca_qp *qp, const struct hca_qp_attr *attr)
+{
+	if (attr->type == QP_TYPE_DCI) {
+		qp->dci = dci_new(attr->dci_errored_streams);
+		return qp->dci ? 0 : -ENOMEM;
+	}
+	if (attr->type == QP_TYPE_DCT) {
+		qp->dct = dct_new(attr->dc_access_key);
+		return qp->dct ? 0 : -ENOMEM;
+	}
+	return 0;
 }
 
 static struct hca_qp *new_qp(const struct hca_qp_attr *attr)
@@ -102,11 +149,7 @@ static struct hca_qp *new_qp(const struct hca_qp_attr *attr)
 	if (!qp)
 		return NULL;
 	queue_lock_init(&qp->lock, false);
-	if (!attr->sq_wqebb_count)
-		return qp;
-	qp->requester.inflight = calloc(attr->sq_wqebb_count, sizeof(struct inflight));
-	qp->requester.bounce = aligned_alloc(64, 1024);
-	if (qp->requester.inflight && qp->requester.bounce)
+	if (!alloc_requester(&qp->requester, attr->sq_wqebb_count) && !alloc_dc(qp, attr))
 		return qp;
 	free_qp(qp);
 	return NULL;
@@ -115,22 +158,22 @@ static struct hca_qp *new_qp(const struct hca_qp_attr *attr)
 static void init_qp(struct hca_qp *qp, struct hca_context *context, const struct hca_qp_attr *attr)
 {
 	qp->hca = context->hca;
-	qp->context = context;
 	qp->pd = attr->pd;
 	qp->type = attr->type;
+	qp->transport = transport_of(attr->type);
 	qp->state = IBV_QPS_RESET;
 	qp->send_cq = attr->send_cq;
 	qp->recv_cq = attr->recv_cq;
 	qp->srq = attr->srq;
 	qp->requester.ring = attr->sq_buffer;
 	qp->requester.block_count = attr->sq_wqebb_count;
-	qp->requester.dbrec = &attr->dbrec[MLX5_SND_DBR];
+	qp->requester.dbrec = attr->dbrec ? &attr->dbrec[MLX5_SND_DBR] : NULL;
 	timer_init(&qp->requester.timer, requester_timer);
 	qp->rq = (struct hca_rq){
 		.buffer = attr->rq_buffer,
 		.count = attr->rq_count,
 		.shift = attr->rq_shift,
-		.dbrec = &attr->dbrec[MLX5_RCV_DBR],
+		.dbrec = attr->dbrec ? &attr->dbrec[MLX5_RCV_DBR] : NULL,
 	};
 	qp->user_index = attr->user_index;
 	qp->cookie = attr->cookie;
@@ -138,14 +181,17 @@ static void init_qp(struct hca_qp *qp, struct hca_context *context, const struct
 	qp->cap = attr->cap;
 	qp->access = (struct walk_access){
 		.hca = qp->hca,
-		.pd = qp->pd->number,
-		.qpn = qp->number,
+		.pd = qp->pd ? qp->pd->number : 0,
+		/* Requests of XRC come through an SRQ, which owns no windows. */
+		.qpn = attr->xrcd ? 0 : qp->number,
 		.qp_serial = __atomic_add_fetch(&qp->hca->next_serial, 1, __ATOMIC_RELAXED),
 	};
-	for (int i = 0; i < QP_EVENT_COUNT; i++) {
-		qp->event[i].type = event_types[i];
-		qp->event[i].object = attr->cookie;
-	}
+	qp->stop_at_signature_error = attr->stop_at_signature_error;
+	qp_observe_signatures(qp);
+	if (attr->xrcd)
+		return;
+	qp_opener_init(&qp->own, context, attr->cookie);
+	qp->openers = &qp->own;
 }
 
 int hca_qp_create(struct hca_context *context, const struct hca_qp_attr *attr, struct hca_qp **out)
@@ -159,6 +205,11 @@ int hca_qp_create(struct hca_context *context, const struct hca_qp_attr *attr, s
 		return -ENOMEM;
 	}
 	init_qp(qp, context, attr);
+	if (attr->xrcd && xrc_qp_join(qp, attr->xrcd, attr->cookie)) {
+		id_table_release(&registry()->qps, qp->number);
+		free_qp(qp);
+		return -ENOMEM;
+	}
 	hold_references(qp);
 	id_table_publish(&registry()->qps, qp->number, qp);
 	*out = qp;
@@ -166,7 +217,7 @@ int hca_qp_create(struct hca_context *context, const struct hca_qp_attr *attr, s
 }
 
 /* First out of reach, then the timer, then wait for those who reached it before. */
-int hca_qp_destroy(struct hca_qp *qp)
+void qp_destroy(struct hca_qp *qp)
 {
 	struct id_table *qps = &registry()->qps;
 
@@ -175,21 +226,40 @@ int hca_qp_destroy(struct hca_qp *qp)
 	set_state(qp, IBV_QPS_RESET);
 	requester_reset(qp);
 	queue_unlock(&qp->lock);
+	if (qp->dci)
+		dci_leave(qp);
+	if (qp->domain)
+		xrc_qp_leave(qp);
 	id_table_unpublish(qps, qp->number);
-	watch_stop(&qp->watch);
+	watch_stop(&qp->hca->watcher, &qp->watch);
 	timer_cancel(&qp->hca->timers, &qp->requester.timer);
 	epoch_synchronize();
-	for (int i = 0; i < QP_EVENT_COUNT; i++)
-		event_source_purge(qp->context->async, &qp->event[i]);
+	if (qp->openers)
+		qp_opener_purge(qp->openers);
 	id_table_release(qps, qp->number);
 	drop_references(qp);
 	free_qp(qp);
+}
+
+int hca_qp_destroy(struct hca_qp *qp)
+{
+	qp_destroy(qp);
 	return 0;
 }
 
 uint32_t hca_qp_number(const struct hca_qp *qp)
 {
 	return qp->number;
+}
+
+bool hca_qp_exists(uint32_t number)
+{
+	bool exists;
+
+	epoch_enter();
+	exists = number <= PSN_MASK && qp_find(number);
+	epoch_leave();
+	return exists;
 }
 
 enum ibv_qp_state hca_qp_state(const struct hca_qp *qp)
@@ -237,7 +307,7 @@ static void rung(struct watch *watch)
 int hca_qp_watch(struct hca_qp *qp)
 {
 	/* The records are next to each other, the receive queue's first (mlx5-formats 1.16). */
-	return watch_start(&qp->watch, &qp->hca->timers, qp->rq.dbrec, 2, rung);
+	return watch_start(&qp->hca->watcher, &qp->watch, qp->rq.dbrec, 2, rung);
 }
 
 int hca_qpn_reserve(struct hca *hca, uint32_t *qpn)

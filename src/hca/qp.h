@@ -9,12 +9,18 @@
 #ifndef SOFTHCA_HCA_QP_H
 #define SOFTHCA_HCA_QP_H
 
+#include "block/progress.h"
+#include "block/report.h"
 #include "hca/cq.h"
 #include "hca/device.h"
 #include "hca/receive.h"
 #include "transport/packet.h"
 
 struct link;
+struct transport;
+struct xrc_domain;
+struct dci;
+struct dct;
 
 /* Why the requester does or does not start WQEs. */
 enum requester_state {
@@ -31,6 +37,7 @@ struct inflight {
 	uint64_t bytes;
 	uint64_t arrived; /* bytes of a READ response placed so far */
 	uint16_t index;   /* of the first block of the WQE */
+	uint16_t stream;  /* of a DCI with streams, else 0 */
 	uint8_t opcode;   /* MLX5_OPCODE_* */
 	uint8_t fm_ce_se;
 	uint8_t blocks;
@@ -56,6 +63,9 @@ struct requester {
 	struct timer timer; /* acknowledgement timeout, or RNR wait */
 	bool timer_armed;
 	bool rnr_wait;   /* after an RNR NAK, until its timer has run out: nothing is sent */
+	struct block_progress progress; /* of the READ response that is arriving */
+	struct block_progress copied;   /* of copies; belongs to the thread that runs the requester */
+	bool signature_error;           /* atomic; one was found by a WQE of this queue since it last began to run */
 	uint8_t *bounce; /* a WQE that wraps the ring end, in one piece */
 };
 
@@ -81,7 +91,10 @@ struct responder {
 	uint32_t dma_length;
 	uint32_t next_resource;
 	struct responder_resource resource[LIMIT_MAX_RD_ATOMIC];
+	struct block_progress progress; /* of the message under way */
 	struct receive_wqe receive;
+	struct hca_srq *srq; /* which it was taken from, or NULL */
+	uint32_t xrc_srqn;   /* that the message under way names */
 };
 
 enum qp_event {
@@ -94,14 +107,28 @@ enum qp_event {
 	QP_EVENT_COUNT,
 };
 
+/* Who has the QP and gets its events. XRC_RECV QPs have many openers, which the lock of the device covers as well. */
+struct qp_opener {
+	struct qp_opener *next;
+	struct hca_context *context;
+	struct hca_xrcd *xrcd; /* of XRC_RECV */
+	struct event_source event[QP_EVENT_COUNT];
+};
+
 struct hca_qp {
 	struct queue_lock lock;
 	struct hca *hca;
-	struct hca_context *context;
-	struct hca_pd *pd;
+	struct hca_pd *pd;         /* NULL of XRC_RECV */
+	struct xrc_domain *domain; /* of XRC_RECV, else NULL */
+	struct hca_qp *next_in_domain;
 	uint32_t number;
-	struct walk_access access; /* as what it reaches keys */
+	struct walk_access access;      /* as what it reaches keys for others: received messages, remote requests */
+	struct walk_access send_access; /* and for its own send queue */
+	struct signature_observer received_error, sent_error; /* of the accesses */
+	struct hca_cq *signature_cq; /* of received_error: the receive CQ; of XRC that of the SRQ which a request names */
+	bool stop_at_signature_error; /* MLX5DV_QP_CREATE_SIG_PIPELINING */
 	enum ibv_qp_type type;
+	const struct transport *transport; /* of the type */
 	enum ibv_qp_state state;
 	uint32_t flushes; /* atomic copy of "ERR": receive doorbells must look */
 	uint32_t recv_barrier;
@@ -120,8 +147,11 @@ struct hca_qp {
 	struct hca_qp *next_scheduled;
 	bool scheduled;
 	struct requester requester;
-	struct responder responder;
-	struct event_source event[QP_EVENT_COUNT];
+	struct responder responder; /* of a DCT only what belongs to no initiator: nothing */
+	struct dci *dci;            /* of a DCI, else NULL; transport/dci.h */
+	struct dct *dct;            /* of a DCT, else NULL; transport/dct.h */
+	struct qp_opener *openers; /* &own, but for XRC_RECV */
+	struct qp_opener own;
 	struct watch watch; /* of a QP whose program rings by hand */
 };
 
@@ -131,13 +161,31 @@ static inline struct hca_qp *qp_find(uint32_t number)
 	return id_table_find(&the_registry.qps, number);
 }
 
+/** Raises an asynchronous event. The lock is held. */
 static inline void qp_raise(struct hca_qp *qp, enum qp_event event)
 {
-	hca_raise(qp->context, &qp->event[event]);
+	for (struct qp_opener *opener = qp->openers; opener; opener = opener->next)
+		hca_raise(opener->context, &opener->event[event]);
 }
+
+/** Prepares @opener, whose events name @object. */
+void qp_opener_init(struct qp_opener *opener, struct hca_context *context, void *object);
+/** Drops the events of @opener that nobody has taken yet. */
+void qp_opener_purge(struct qp_opener *opener);
+/** hca_qp_destroy() of a QP that nobody has any more. */
+void qp_destroy(struct hca_qp *qp);
 
 /** Writes a CQE of this QP; a full CQ puts the QP into the error state. The lock is held. */
 void qp_complete(struct hca_qp *qp, struct hca_cq *cq, struct completion *completion);
+
+/** Takes signature errors of the two accesses: a CQE in the CQ of the half that found it (mlx5-formats 6, point 1). */
+void qp_observe_signatures(struct hca_qp *qp);
+
+/**
+ * Moves a QP that is to stop at signature errors to SQD if its send queue has found one since it was last in RTS. Returns
+ * true if so. The lock is held.
+ */
+bool qp_stops_at_signature_error(struct hca_qp *qp);
 
 /** To ERR: flushes both queues, raises LAST_WQE_REACHED where it applies. @record: explanation. The lock is held. */
 void qp_enter_error(struct hca_qp *qp, uint64_t record);

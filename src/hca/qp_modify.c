@@ -6,6 +6,7 @@
 #include "hca/epoch.h"
 #include "hca/qp.h"
 #include "link/link.h"
+#include "transport/dci.h"
 #include "transport/qp_state.h"
 #include "transport/transport.h"
 
@@ -154,6 +155,11 @@ static void enter_state(struct hca_qp *qp, enum ibv_qp_state to)
 		qp_return_receive(qp);
 	__atomic_store_n(&qp->state, to, __ATOMIC_RELEASE);
 	switch (to) {
+	case IBV_QPS_RTR:
+		/* No attribute of a DCT says how many READs and atomics it answers: as many as the device can. */
+		if (qp->dct)
+			qp->attr.max_dest_rd_atomic = LIMIT_MAX_RD_ATOMIC;
+		break;
 	case IBV_QPS_RESET:
 		__atomic_store_n(&qp->flushes, 0, __ATOMIC_RELEASE);
 		requester_reset(qp);
@@ -161,8 +167,10 @@ static void enter_state(struct hca_qp *qp, enum ibv_qp_state to)
 		memset(&qp->attr, 0, sizeof(qp->attr));
 		break;
 	case IBV_QPS_RTS:
-		if (from != IBV_QPS_RTS)
+		if (from != IBV_QPS_RTS) {
 			qp->requester.state = REQUESTER_READY;
+			qp->requester.signature_error = false;
+		}
 		/* Each drain asks for its event anew (ibv_modify_qp(3): en_sqd_async_notify is valid with SQD). */
 		qp->attr.sq_draining = 0;
 		qp->attr.en_sqd_async_notify = 0;
@@ -183,6 +191,19 @@ static void enter_state(struct hca_qp *qp, enum ibv_qp_state to)
 static uint8_t port_mtu_shift(const struct hca_qp *qp)
 {
 	return (uint8_t)__builtin_ctz(hca_settings(qp->hca)->mtu);
+}
+
+/* What a half that a QP lacks would need: taken and not looked at, as the kernel does. */
+static int ignored_attributes(const struct hca_qp *qp)
+{
+	switch (qp->type) {
+	case IBV_QPT_XRC_SEND:
+		return IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	case IBV_QPT_XRC_RECV:
+		return IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
+	default:
+		return 0;
+	}
 }
 
 static int modify_locked(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask, struct refusal *why)
@@ -209,7 +230,7 @@ int hca_qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 
 	queue_lock(&qp->lock);
 	before = qp->state;
-	error = modify_locked(qp, attr, mask, &why);
+	error = modify_locked(qp, attr, mask & ~ignored_attributes(qp), &why);
 	queue_unlock(&qp->lock);
 	if (error) {
 		struct explain_subject subject = {.call = "ibv_modify_qp", .qpn = qp->number, .error = -error};
@@ -220,6 +241,8 @@ int hca_qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	/* Another thread may still be executing what is over now; the program is about to reuse rings and memory. */
 	if (mask & IBV_QP_STATE && (attr->qp_state == IBV_QPS_RESET || attr->qp_state == IBV_QPS_ERR))
 		epoch_synchronize();
+	if (qp->dci && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
+		dci_leave(qp);
 	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTS && before != IBV_QPS_RTS)
 		hca_qp_send_doorbell(qp);
 	return 0;

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hca/device.h"
+#include "hca/epoch.h"
+#include "hca/xrc.h"
 
 static uint16_t counter_of(const uint32_t *dbrec)
 {
@@ -91,6 +92,26 @@ bool srq_take(struct hca_srq *srq, struct receive_wqe *wqe)
 	return true;
 }
 
+/* IBTA A14: who names an XRC SRQ has its domain, CQ and keys. Windows of a QP are not for who comes through another. */
+static void init_xrc(struct hca_srq *srq, const struct hca_srq_attr *attr)
+{
+	srq->xrcd = attr->xrcd;
+	srq->domain = attr->xrcd->domain;
+	srq->cq = attr->cq;
+	srq->user_index = attr->user_index;
+	reference_get(&srq->xrcd->references);
+	reference_get(&srq->cq->references);
+}
+
+/* Nothing names the SRQ any more: what did before has ended, and messages in the middle give their receives up. */
+static void end_xrc(struct hca_srq *srq)
+{
+	epoch_synchronize();
+	xrc_forget_srq(srq->domain, srq);
+	reference_put(&srq->cq->references);
+	reference_put(&srq->xrcd->references);
+}
+
 int hca_srq_create(struct hca_pd *pd, const struct hca_srq_attr *attr, struct hca_srq **out)
 {
 	struct hca *hca = pd->context->hca;
@@ -112,6 +133,8 @@ int hca_srq_create(struct hca_pd *pd, const struct hca_srq_attr *attr, struct hc
 	srq->limit_reached.type = IBV_EVENT_SRQ_LIMIT_REACHED;
 	srq->limit_reached.object = attr->cookie;
 	reference_get(&pd->references);
+	if (attr->xrcd)
+		init_xrc(srq, attr);
 	id_table_publish(&hca->srqs, srq->number, srq);
 	*out = srq;
 	return 0;
@@ -124,6 +147,8 @@ int hca_srq_destroy(struct hca_srq *srq)
 	if (reference_count(&srq->references))
 		return -EBUSY;
 	id_table_unpublish(&hca->srqs, srq->number);
+	if (srq->xrcd)
+		end_xrc(srq);
 	event_source_purge(srq->pd->context->async, &srq->limit_reached);
 	id_table_release(&hca->srqs, srq->number);
 	reference_put(&srq->pd->references);

@@ -13,8 +13,11 @@
 #include "hca/hca.h"
 #include "hca/limits.h"
 #include "hca/lock.h"
+#include "mkey/walk.h"
 
 #define RECEIVE_SEGMENTS 32
+
+struct xrc_domain;
 
 struct receive_wqe {
 	uint16_t counter; /* as its CQE names it: running count of an RQ, entry index of an SRQ */
@@ -43,6 +46,11 @@ struct hca_srq {
 	struct hca_pd *pd;
 	struct event_source limit_reached;
 	uint32_t references; /* atomic: QPs */
+	/* Of an XRC SRQ, else NULL and unused. */
+	struct hca_xrcd *xrcd;
+	struct xrc_domain *domain;
+	struct hca_cq *cq;
+	uint32_t user_index;
 };
 
 /** Entries posted and not yet consumed. */

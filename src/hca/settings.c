@@ -41,6 +41,11 @@ static bool setting_is_explain_sink(const char *text)
 	return *text != '\0';
 }
 
+static bool setting_is_crypto_file(const char *text)
+{
+	return *text != '\0';
+}
+
 #define ROW(NAME, row_kind, row_field, default_text, doc_text)                                                         \
 	.info = {.name = #NAME, .variable = "SOFTHCA_" #NAME, .fallback = default_text, .doc = doc_text},              \
 	.kind = KIND_##row_kind, .offset = offsetof(struct settings, row_field),                                       \

@@ -63,7 +63,7 @@ int hca_mr_register(struct hca_pd *pd, const struct hca_mr_attr *attr, struct mk
 		return error;
 	set_translation(&initial, attr);
 	set_access(&initial, attr->access);
-	return mkey_new(pd, &initial, 0, key);
+	return mkey_new(pd, &initial, 0, false, key);
 }
 
 static void move_to_domain(struct mkey *key, struct mapping *next, struct hca_pd *pd)
@@ -130,7 +130,7 @@ int hca_mw_alloc(struct hca_pd *pd, enum ibv_mw_type type, struct mkey **key)
 		.rights = RIGHT_LOCAL_READ,
 		.qpn = KEY_QPN_ANY,
 	};
-	int error = mkey_new(pd, &initial, 4, key);
+	int error = mkey_new(pd, &initial, 4, false, key);
 
 	if (error)
 		return error;
@@ -152,8 +152,9 @@ int hca_mkey_create(struct hca_pd *pd, const struct hca_mkey_attr *attr, struct 
 		.free = true,
 		.rights = RIGHT_LOCAL_READ,
 		.qpn = KEY_QPN_ANY,
+		.needs_cipher = attr->cipher,
 	};
-	int error = mkey_new(pd, &initial, attr->max_entries, key);
+	int error = mkey_new(pd, &initial, attr->max_entries, attr->bsf_octowords, key);
 
 	if (error)
 		return error;

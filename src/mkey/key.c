@@ -6,13 +6,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "block/bsf.h"
 #include "hca/device.h"
 #include "hca/epoch.h"
 #include "mkey/window.h"
 
-static struct mapping *mapping_new(uint32_t capacity)
+static struct mapping *mapping_new(uint32_t capacity, bool blocks)
 {
-	return calloc(1, sizeof(struct mapping) + capacity * sizeof(struct layout_entry));
+	size_t bytes = sizeof(struct mapping) + capacity * sizeof(struct layout_entry);
+	struct mapping *map = calloc(1, bytes + (blocks ? sizeof(struct block_setup) : 0));
+
+	if (map && blocks)
+		map->blocks = (struct block_setup *)((char *)map + bytes);
+	return map;
+}
+
+/* Gives back what @map refers to. */
+static void mapping_clear(struct mapping *map)
+{
+	if (map->blocks)
+		block_setup_clear(map->blocks);
+}
+
+static void mapping_free(struct mapping *map)
+{
+	mapping_clear(map);
+	free(map);
 }
 
 /*
@@ -24,10 +43,24 @@ static uint32_t first_number(struct hca *hca, uint32_t index, bool direct)
 	return index << 8 | (direct ? hca->key_tags[index & (ID_LEAF_SIZE - 1)]++ : 0);
 }
 
-int mkey_new(struct hca_pd *pd, const struct mapping *initial, uint32_t capacity, struct mkey **out)
+/* All of @from but where its setup is; the entries and the setup as well. */
+static void mapping_copy(struct mapping *to, const struct mapping *from)
+{
+	struct block_setup *blocks = to->blocks;
+
+	memcpy(to, from, sizeof(*to) + from->count * sizeof(struct layout_entry));
+	to->blocks = blocks;
+	if (!blocks || !from->blocks)
+		return;
+	*blocks = *from->blocks;
+	if (blocks->cipher.dek)
+		dek_hold(blocks->cipher.dek);
+}
+
+int mkey_new(struct hca_pd *pd, const struct mapping *initial, uint32_t capacity, bool blocks, struct mkey **out)
 {
 	struct hca *hca = pd->context->hca;
-	struct mapping *map = mapping_new(capacity);
+	struct mapping *map = mapping_new(capacity, blocks);
 	struct mkey *key = calloc(1, sizeof(*key));
 	uint32_t index;
 
@@ -39,11 +72,11 @@ int mkey_new(struct hca_pd *pd, const struct mapping *initial, uint32_t capacity
 	key->capacity = capacity;
 	pthread_mutex_init(&key->lock, NULL);
 	if (capacity) {
-		key->retired = mapping_new(capacity);
+		key->retired = mapping_new(capacity, blocks);
 		if (!key->retired)
 			goto release;
 	}
-	*map = *initial;
+	mapping_copy(map, initial);
 	map->number = first_number(hca, index, mapping_is_direct(initial));
 	map->serial = __atomic_add_fetch(&hca->next_serial, 1, __ATOMIC_RELAXED);
 	map->pd = pd->number;
@@ -74,9 +107,10 @@ void mkey_delete(struct mkey *key)
 	reference_put(&key->pd->references);
 	for (map = key->retired; map; map = older) {
 		older = map->older;
-		free(map);
+		mapping_free(map);
 	}
-	free(key->mapping);
+	mapping_free(key->mapping);
+	block_progress_release(&key->progress);
 	pthread_mutex_destroy(&key->lock);
 	free(key);
 }
@@ -93,7 +127,7 @@ static struct mapping *reclaim(struct mkey *key)
 		}
 		*link = map->older;
 		if (found)
-			free(map);
+			mapping_free(map);
 		else
 			found = map;
 	}
@@ -107,12 +141,14 @@ struct mapping *mkey_edit(struct mkey *key)
 	pthread_mutex_lock(&key->lock);
 	next = reclaim(key);
 	if (!next)
-		next = mapping_new(key->capacity);
+		next = mapping_new(key->capacity, key->bsf_octowords);
 	if (!next) {
 		pthread_mutex_unlock(&key->lock);
 		return NULL;
 	}
-	memcpy(next, key->mapping, sizeof(*next) + key->mapping->count * sizeof(struct layout_entry));
+	mapping_clear(next);
+	mapping_copy(next, key->mapping);
+	next->version++;
 	return next;
 }
 

@@ -20,6 +20,8 @@
 #include <stdint.h>
 #include <infiniband/mlx5dv.h>
 
+#include "block/progress.h"
+#include "block/setup.h"
 #include "explain/explain.h"
 #include "hca/device.h"
 #include "hca/hca.h"
@@ -80,7 +82,11 @@ struct mapping {
 	uint8_t *base;   /* direct kinds: memory of byte 0 */
 	uint64_t serial; /* of the key: distinguishes a key from a later one of the same number */
 	/* indirect kinds */
-	uint8_t form; /* enum layout_form */
+	struct block_setup *blocks; /* of a key that can have a signature or a cipher, else NULL; behind the entries */
+	bool staged;                /* and has one: requests pass a block stage, in bytes of the wire (block/stage.h) */
+	bool needs_cipher;          /* created for a cipher: unusable without (mlx5dv_wr_set_mkey_crypto(3)) */
+	uint64_t version;           /* counts the changes */
+	uint8_t form;               /* enum layout_form */
 	uint32_t count;
 	uint32_t repeat;
 	uint64_t period; /* bytes of one repetition, or of the whole list */
@@ -96,6 +102,8 @@ struct mkey {
 	uint32_t index;
 	uint32_t capacity; /* translation entries; 0 for direct keys */
 	uint8_t bsf_octowords;
+	bool signature_error;           /* atomic; one was reported and the key not armed since */
+	struct block_progress progress; /* .valid is read without the lock */
 	bool umr_enabled;
 	bool remote_invalidate;
 	uint32_t windows; /* atomic; windows bound to this region */
@@ -117,6 +125,12 @@ static inline struct mkey *mkey_find(struct hca *hca, uint32_t number)
 static inline bool mapping_is_direct(const struct mapping *map)
 {
 	return map->kind < KEY_INDIRECT;
+}
+
+/** True if requests through @map pass a block stage. */
+static inline bool mapping_is_staged(const struct mapping *map)
+{
+	return __builtin_expect(map->staged, 0);
 }
 
 /** Bytes that the entries of an indirect mapping translate. */
@@ -146,8 +160,11 @@ static inline uint8_t *mapping_memory(const struct mapping *map, uint64_t addres
 	return (uint8_t *)((uintptr_t)map->base + (address - map->start));
 }
 
-/** Creates a key of @capacity translation entries with the mapping @initial (number, serial are set here). */
-int mkey_new(struct hca_pd *pd, const struct mapping *initial, uint32_t capacity, struct mkey **key);
+/**
+ * Creates a key of @capacity translation entries, and of room for a block setup if @blocks, with the mapping @initial
+ * (number, serial are set here).
+ */
+int mkey_new(struct hca_pd *pd, const struct mapping *initial, uint32_t capacity, bool blocks, struct mkey **key);
 /** Makes the key unreachable, waits for running transfers, frees it. */
 void mkey_delete(struct mkey *key);
 

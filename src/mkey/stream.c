@@ -35,6 +35,12 @@ static __attribute__((noinline)) int fill_part(struct stream *stream, struct str
 		return error;
 	part->address = piece.address;
 	part->key = 0;
+	part->stage = NULL;
+	if (piece.stage) {
+		part->stage = piece.stage;
+		part->key_address = address;
+		return stage_check(stream->access, stream->rights, piece.stage, address, length, 1, why);
+	}
 	if (direct)
 		return 0;
 	error = walk_begin(&stream->walk, stream->access, stream->rights, key, address, length, why);
@@ -53,6 +59,7 @@ int stream_add_key(struct stream *stream, uint32_t key, uint64_t address, uint64
 		return 0;
 	part->address = plain_memory(stream, key, address, length);
 	part->key = 0;
+	part->stage = NULL;
 	if (!part->address) {
 		error = fill_part(stream, part, key, address, length, why);
 		if (error)
@@ -94,6 +101,7 @@ static void take(struct stream *stream, uint64_t bytes)
 {
 	if (stream->piece.address)
 		stream->piece.address += bytes;
+	stream->piece.wire += bytes;
 	stream->piece.length -= bytes;
 }
 
@@ -112,7 +120,7 @@ static void begin_walk(struct stream *stream)
 	stream->walked = STREAM_PARTS;
 	if (stream->walking)
 		return;
-	stream->piece = (struct piece){NULL, part->length};
+	stream->piece = (struct piece){.length = part->length};
 	stream->current++;
 }
 
@@ -134,7 +142,12 @@ static bool refill(struct stream *stream)
 		} else {
 			const struct stream_part *part = &stream->part[stream->current++];
 
-			stream->piece = (struct piece){part->address, part->length};
+			stream->piece = (struct piece){
+				.address = part->address,
+				.length = part->length,
+				.stage = part->stage,
+				.wire = part->key_address,
+			};
 			return true;
 		}
 	}
@@ -184,22 +197,137 @@ static uint64_t copy_records(struct stream *sink, struct stream *source, uint64_
 	return bytes;
 }
 
-bool stream_next(struct stream *stream, uint64_t max, struct piece *piece)
-{
-	if (!stream->piece.length && !refill(stream))
-		return false;
-	*piece = stream->piece;
-	if (piece->length > max)
-		piece->length = max;
-	take(stream, piece->length);
-	return true;
-}
-
 /* True if all of @stream is one piece of memory, not begun. */
 static inline bool is_one_piece(const struct stream *stream, uint64_t length)
 {
 	return stream->count == 1 && !stream->current && !stream->piece.length && !stream->part[0].key &&
-	       stream->part[0].length == length;
+	       !stream->part[0].stage && stream->part[0].length == length;
+}
+
+/* ---- block stages --------------------------------------------------------------------------------------------- */
+
+/* Wire bytes between two stages, or between a stage and scattered memory: some blocks, in the first-level cache. */
+#define WIRE_BYTES 8448u
+
+/* Memory of one copy, of which a stage may need some: not in a stream, since there are many of those. */
+struct workspace {
+	uint8_t wire[WIRE_BYTES];
+	uint8_t source_scratch[STAGE_SCRATCH], sink_scratch[STAGE_SCRATCH];
+};
+
+static void end_stage(struct stream *stream)
+{
+	if (stream->staging)
+		stage_end(&stream->stage);
+	stream->staging = false;
+}
+
+/* Readies the stage of the current piece; a key that another thread changed since it was checked gives a null piece. */
+static bool ready_stage(struct stream *stream)
+{
+	struct piece *piece = &stream->piece;
+	struct refusal ignored;
+
+	if (stream->staging)
+		return true;
+	stream->staging = !stage_begin(&stream->stage, stream->access, stream->rights, piece->stage, piece->wire,
+				       piece->length, &ignored);
+	if (!stream->staging)
+		*piece = (struct piece){.length = piece->length};
+	return stream->staging;
+}
+
+/* Moves on behind @bytes that have passed the stage. */
+static void take_staged(struct stream *stream, uint64_t bytes)
+{
+	take(stream, bytes);
+	if (!stream->piece.length)
+		end_stage(stream);
+}
+
+/* At most @length of the next wire bytes of @source into @to: what its current piece has. Returns their number. */
+static uint64_t read_piece(struct stream *source, uint8_t *to, uint64_t length, uint8_t *scratch)
+{
+	if (length > source->piece.length)
+		length = source->piece.length;
+	if (source->piece.stage && ready_stage(source)) {
+		stage_transmit(&source->stage, to, length, scratch);
+		take_staged(source, length);
+		return length;
+	}
+	copy_bytes(to, source->piece.address, length);
+	take(source, length);
+	return length;
+}
+
+/* The same for what @sink's current piece takes of @from. */
+static uint64_t write_piece(struct stream *sink, const uint8_t *from, uint64_t length, uint8_t *scratch)
+{
+	if (length > sink->piece.length)
+		length = sink->piece.length;
+	if (sink->piece.stage && ready_stage(sink)) {
+		stage_receive(&sink->stage, from, length, scratch);
+		take_staged(sink, length);
+		return length;
+	}
+	copy_bytes(sink->piece.address, from, length);
+	take(sink, length);
+	return length;
+}
+
+/* Up to WIRE_BYTES by way of the workspace. */
+static uint64_t copy_over(struct stream *sink, struct stream *source, uint64_t length, struct workspace *space)
+{
+	uint64_t read = 0, written = 0;
+
+	if (length > WIRE_BYTES)
+		length = WIRE_BYTES;
+	while (read < length && (source->piece.length || refill(source)))
+		read += read_piece(source, space->wire + read, length - read, space->source_scratch);
+	while (written < read && (sink->piece.length || refill(sink)))
+		written += write_piece(sink, space->wire + written, read - written, space->sink_scratch);
+	return written;
+}
+
+/* One side passes a stage: straight from, or to, the memory of the other side if that comes in pieces of some size. */
+static uint64_t copy_staged(struct stream *sink, struct stream *source, uint64_t length, struct workspace *space)
+{
+	uint64_t bytes = length;
+
+	if (bytes > source->piece.length)
+		bytes = source->piece.length;
+	if (bytes > sink->piece.length)
+		bytes = sink->piece.length;
+	if (bytes < length && bytes < BLOCK_LARGEST + FIELD_LARGEST)
+		return copy_over(sink, source, length, space);
+	if (source->piece.address) {
+		write_piece(sink, source->piece.address, bytes, space->sink_scratch);
+		take(source, bytes);
+	} else if (sink->piece.address) {
+		read_piece(source, sink->piece.address, bytes, space->source_scratch);
+		take(sink, bytes);
+	} else {
+		return copy_over(sink, source, bytes, space);
+	}
+	return bytes;
+}
+
+static inline bool meets_stage(const struct stream *sink, const struct stream *source)
+{
+	return sink->piece.stage || source->piece.stage;
+}
+
+/* Copies while one side passes a stage; returns what remains of @length. */
+static __attribute__((noinline)) uint64_t copy_stages(struct stream *sink, struct stream *source, uint64_t length)
+{
+	struct workspace space;
+
+	while (length && (source->piece.length || refill(source)) && (sink->piece.length || refill(sink)) &&
+	       meets_stage(sink, source))
+		length -= copy_staged(sink, source, length, &space);
+	end_stage(source);
+	end_stage(sink);
+	return length;
 }
 
 static __attribute__((noinline)) void copy_pieces(struct stream *sink, struct stream *source, uint64_t length)
@@ -216,6 +344,10 @@ static __attribute__((noinline)) void copy_pieces(struct stream *sink, struct st
 			return;
 		if (!sink->piece.length && !refill(sink))
 			return;
+		if (__builtin_expect(meets_stage(sink, source), 0)) {
+			length = copy_stages(sink, source, length);
+			continue;
+		}
 		if (bytes > source->piece.length)
 			bytes = source->piece.length;
 		if (bytes > sink->piece.length)
@@ -240,14 +372,26 @@ void stream_copy(struct stream *sink, struct stream *source, uint64_t length)
 	source->current = sink->current = 1;
 }
 
+bool stream_next(struct stream *stream, uint64_t max, struct piece *piece)
+{
+	if (!stream->piece.length && !refill(stream))
+		return false;
+	*piece = stream->piece;
+	if (piece->length > max)
+		piece->length = max;
+	take(stream, piece->length);
+	return true;
+}
+
 void stream_read(struct stream *source, void *buffer, uint64_t length)
 {
-	struct piece piece;
-	uint8_t *to = buffer;
+	uint8_t scratch[STAGE_SCRATCH], *to = buffer;
 
-	while (length && stream_next(source, length, &piece)) {
-		copy_bytes(to, piece.address, piece.length);
-		to += piece.length;
-		length -= piece.length;
+	while (length && (source->piece.length || refill(source))) {
+		uint64_t bytes = read_piece(source, to, length, scratch);
+
+		to += bytes;
+		length -= bytes;
 	}
+	end_stage(source);
 }

@@ -11,6 +11,7 @@
 
 #include <infiniband/mlx5dv.h>
 
+#include "block/stage.h"
 #include "mkey/walk.h"
 
 /* More than a WQE has segments: its control segment is none of them. So nothing checks for the end of the array. */
@@ -21,6 +22,7 @@ struct stream_part {
 	uint64_t length;
 	uint32_t key; /* …or, if not 0: walk this key from `key_address` */
 	uint64_t key_address;
+	const struct mapping *stage; /* …or, if not NULL: a block stage of this key from there */
 };
 
 struct stream {
@@ -31,8 +33,10 @@ struct stream {
 	uint32_t current;   /* part being used */
 	uint32_t walked;    /* part that `walk` is ready for, or STREAM_PARTS */
 	bool walking;       /* `piece` came from the walk */
+	bool staging;       /* `piece` passes `stage`, which has begun with it */
 	struct piece piece; /* what is left of the current piece */
 	struct walk walk;
+	struct block_stage stage;
 	struct stream_part part[STREAM_PARTS];
 };
 
@@ -46,7 +50,9 @@ static inline void stream_begin(struct stream *stream, const struct walk_access 
 	stream->current = 0;
 	stream->walked = STREAM_PARTS;
 	stream->walking = false;
+	stream->staging = false;
 	stream->piece.length = 0;
+	stream->piece.stage = NULL;
 }
 
 /** Adds plain memory, such as inline data. */
@@ -54,7 +60,7 @@ static inline void stream_add_memory(struct stream *stream, const uint8_t *addre
 {
 	if (!length)
 		return;
-	stream->part[stream->count++] = (struct stream_part){(uint8_t *)address, length, 0, 0};
+	stream->part[stream->count++] = (struct stream_part){.address = (uint8_t *)address, .length = length};
 	stream->length += length;
 }
 
@@ -74,7 +80,10 @@ void stream_copy(struct stream *sink, struct stream *source, uint64_t length);
 /** Reads @length bytes into @buffer. */
 void stream_read(struct stream *source, void *buffer, uint64_t length);
 
-/** The next contiguous piece of at most @max bytes, moving on. Returns false at the end. */
+/**
+ * The next contiguous piece of at most @max bytes, moving on. Returns false at the end. Of a stream without block stages
+ * only: what passes one is not memory; read it.
+ */
 bool stream_next(struct stream *stream, uint64_t max, struct piece *piece);
 
 #endif

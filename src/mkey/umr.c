@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "block/bsf.h"
 #include "hca/device.h"
 #include "mkey/layout.h"
+#include "mkey/psv.h"
 #include "mkey/window.h"
 
 #define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EACCES)
@@ -35,6 +37,7 @@ struct umr {
 	uint64_t mask;
 	struct mlx5_wqe_mkey_context_seg context;
 	const uint8_t *translations;
+	const uint8_t *bsf;
 };
 
 static int parse(struct umr *umr, const uint8_t *wqe, size_t bytes, struct refusal *why)
@@ -57,6 +60,7 @@ static int parse(struct umr *umr, const uint8_t *wqe, size_t bytes, struct refus
 	umr->bsf_octowords = umr->flags & UMR_TRANSLATION_OFFSET ? 0 : be16toh(control.bsf_octowords);
 	umr->offset = umr->flags & UMR_TRANSLATION_OFFSET ? be16toh(control.translation_offset) : 0;
 	umr->translations = wqe + fixed;
+	umr->bsf = umr->translations + umr->translation_bytes;
 	payload = umr->translation_bytes + umr->bsf_octowords * 16u;
 	if (payload && !(umr->flags & UMR_INLINE))
 		return REFUSAL(why, UMR_NOT_INLINE, umr->number, umr->flags);
@@ -122,14 +126,37 @@ static void apply_context(const struct walk_access *access, struct mapping *next
 	set_right(next, umr, MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC, RIGHT_ATOMIC);
 }
 
+/* mlx5-formats 1.8: with BSF_EN in the mask, a BSF replaces the block setup, and the bit clear switches it off. */
+static int apply_blocks(const struct walk_access *access, const struct mkey *key, struct mapping *next,
+			const struct umr *umr, struct refusal *why)
+{
+	bool changes = umr->mask & MLX5_WQE_UMR_CTRL_MKEY_MASK_BSF_ENABLE;
+	bool enabled = be32toh(umr->context.flags_pd) & CONTEXT_BSF_ENABLED;
+	int error;
+
+	if (changes && enabled && !key->bsf_octowords)
+		return REFUSAL(why, UMR_BSF_CAPACITY, umr->number, OCTOWORDS_OF_BSF, 0);
+	if (!next->blocks)
+		return 0;
+	if (changes && !enabled)
+		block_setup_clear(next->blocks);
+	if (changes && enabled && umr->bsf_octowords) {
+		error = bsf_parse(access, umr->number, umr->bsf, umr->bsf_octowords, next->blocks, why);
+		if (error)
+			return error;
+	}
+	next->staged = next->blocks->signature.enabled || next->blocks->cipher.enabled || next->needs_cipher;
+	return 0;
+}
+
 static int apply(const struct walk_access *access, const struct mkey *key, struct mapping *next, const struct umr *umr,
 		 struct refusal *why)
 {
 	int error;
 
-	if (umr->mask & MLX5_WQE_UMR_CTRL_MKEY_MASK_BSF_ENABLE &&
-	    be32toh(umr->context.flags_pd) & CONTEXT_BSF_ENABLED && !key->bsf_octowords)
-		return REFUSAL(why, UMR_BSF_CAPACITY, umr->number, 4, 0);
+	error = apply_blocks(access, key, next, umr, why);
+	if (error)
+		return error;
 	apply_context(access, next, umr);
 	if (umr->translation_bytes) {
 		error = layout_parse(next, umr->number, umr->translations, umr->translation_bytes, why);
@@ -180,10 +207,33 @@ int umr_execute(const struct walk_access *access, const uint8_t *wqe, size_t byt
 		mkey_discard(key, next);
 		return error;
 	}
+	/* Any SIG_ERR in the mask arms the key; the count is not compared (mlx5-formats 6, point 8). */
+	if (umr.mask & MLX5_WQE_UMR_CTRL_MKEY_MASK_SIG_ERR)
+		__atomic_store_n(&key->signature_error, false, __ATOMIC_RELAXED);
 	revoking = revokes(key->mapping, next);
 	stamp = mkey_publish(key, next);
 	if (revoking)
 		*revoked = stamp;
+	return 0;
+}
+
+int set_psv_execute(const struct walk_access *access, const uint8_t *wqe, size_t bytes, struct refusal *why)
+{
+	struct set_psv_segment {
+		__be32 index;
+		__be16 syndrome;
+		uint8_t reserved[2];
+		__be64 transient;
+	} segment;
+	struct psv *psv;
+
+	if (bytes < sizeof(struct mlx5_wqe_ctrl_seg) + sizeof(segment))
+		return REFUSAL(why, UMR_SHORT, bytes, sizeof(struct mlx5_wqe_ctrl_seg) + sizeof(segment));
+	memcpy(&segment, wqe + sizeof(struct mlx5_wqe_ctrl_seg), sizeof(segment));
+	psv = psv_find(access->hca, be32toh(segment.index) & 0xffffff, access->pd);
+	if (!psv)
+		return REFUSAL(why, PSV_UNKNOWN, be32toh(segment.index) & 0xffffff, access->pd);
+	__atomic_store_n(&psv->transient, be64toh(segment.transient), __ATOMIC_RELAXED);
 	return 0;
 }
 

@@ -26,6 +26,9 @@ enum umr_flags {
 int umr_execute(const struct walk_access *access, const uint8_t *wqe, size_t bytes, uint64_t *revoked,
 		struct refusal *why);
 
+/** Executes a SET_PSV WQE (mlx5-formats 1.13), as umr_execute(). */
+int set_psv_execute(const struct walk_access *access, const uint8_t *wqe, size_t bytes, struct refusal *why);
+
 /** Checks a remote invalidation (SEND with invalidate) without acting: rights, domain, QP. 0 or -EACCES with @why. */
 int invalidate_check(const struct walk_access *access, uint32_t rkey, struct refusal *why);
 /** Performs it; returns 0, -EACCES, -ENOMEM with @why. */

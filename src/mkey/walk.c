@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "block/stage.h"
 #include "hca/device.h"
 #include "mkey/pages.h"
 
@@ -39,7 +40,8 @@ static int resolve(const struct walk_access *access, uint8_t rights, uint32_t nu
 		return REFUSAL(why, KEY_OTHER_QP, number, map->kind, map->qpn, access->qpn);
 	if ((map->rights & rights) != rights)
 		return REFUSAL(why, KEY_RIGHTS, number, map->kind, map->rights, rights, address, length);
-	if (!mapping_covers(map, address, length))
+	/* The range of a key with a block stage is one of memory, the address one on the wire: the stage compares them. */
+	if (!mapping_is_staged(map) && !mapping_covers(map, address, length))
 		return REFUSAL(why, KEY_RANGE, number, map->kind, map->start, map->length, address, length);
 	*out = map;
 	return 0;
@@ -49,8 +51,9 @@ static int resolve(const struct walk_access *access, uint8_t rights, uint32_t nu
 static int direct_piece(const struct mapping *map, uint8_t rights, uint64_t address, uint64_t length,
 			struct piece *piece, struct refusal *why)
 {
-	piece->length = length;
-	piece->address = map->kind == KEY_NULL ? NULL : mapping_memory(map, address);
+	*piece = (struct piece){.length = length};
+	if (map->kind != KEY_NULL)
+		piece->address = mapping_memory(map, address);
 	if ((map->kind == KEY_ON_DEMAND || map->kind == KEY_IMPLICIT) &&
 	    pages_present(piece->address, length, rights & WRITING) != 0)
 		return REFUSAL(why, KEY_NOT_MAPPED, map->number, map->kind, address, length);
@@ -65,8 +68,12 @@ int walk_direct(const struct walk_access *access, uint8_t rights, uint32_t numbe
 
 	if (error)
 		return error;
-	*direct = mapping_is_direct(map);
-	return *direct ? direct_piece(map, rights, address, length, piece, why) : 0;
+	*direct = true;
+	if (mapping_is_direct(map))
+		return direct_piece(map, rights, address, length, piece, why);
+	*direct = mapping_is_staged(map);
+	*piece = (struct piece){.length = length, .stage = *direct ? map : NULL, .wire = address};
+	return 0;
 }
 
 /* ---- checking ------------------------------------------------------------------------------------------------- */
@@ -103,6 +110,8 @@ static int check_entry(const struct walk_access *access, uint8_t rights, const s
 		return direct_piece(map, rights, address, length, &piece, why);
 	if (depth == LIMIT_MKEY_DEPTH)
 		return REFUSAL(why, KEY_DEPTH, entry->key, LIMIT_MKEY_DEPTH);
+	if (mapping_is_staged(map))
+		return stage_check(access, rights, map, address, length, depth + 1, why);
 	return check_range(access, rights, map, address - map->start, length, depth + 1, why);
 }
 
@@ -274,6 +283,26 @@ static void resolve_bases(struct walk *walk)
 	}
 }
 
+int walk_check(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t offset,
+	       uint64_t length, uint32_t depth, struct refusal *why)
+{
+	return check_range(access, inner_rights(rights), map, offset, length, depth, why);
+}
+
+void walk_enter(struct walk *walk, const struct walk_access *access, const struct mapping *map, uint64_t offset,
+		uint64_t length)
+{
+	walk->hca = access->hca;
+	walk->left = length;
+	walk->depth = 0;
+	walk->staged = access->staged;
+	walk->resolved = false;
+	if (!length)
+		return;
+	enter_level(walk, map, offset, length);
+	resolve_bases(walk);
+}
+
 int walk_begin(struct walk *walk, const struct walk_access *access, uint8_t rights, uint32_t number, uint64_t address,
 	       uint64_t length, struct refusal *why)
 {
@@ -282,14 +311,10 @@ int walk_begin(struct walk *walk, const struct walk_access *access, uint8_t righ
 
 	if (error)
 		return error;
-	error = check_range(access, inner_rights(rights), map, address - map->start, length, 1, why);
+	error = walk_check(access, rights, map, address - map->start, length, 1, why);
 	if (error)
 		return error;
-	walk->hca = access->hca;
-	walk->left = length;
-	walk->depth = 0;
-	enter_level(walk, map, address - map->start, length);
-	resolve_bases(walk);
+	walk_enter(walk, access, map, address - map->start, length);
 	return 0;
 }
 
@@ -317,8 +342,17 @@ static bool target_piece(struct walk *walk, const struct layout_entry *entry, ui
 	const struct mapping *map = key ? mkey_mapping(key) : NULL;
 	uint64_t offset;
 
-	*piece = (struct piece){NULL, length};
-	if (!map || map->free || !mapping_covers(map, address, length))
+	*piece = (struct piece){.length = length};
+	if (!map || map->free)
+		return true;
+	if (mapping_is_staged(map)) {
+		if (!walk->staged) {
+			piece->stage = map;
+			piece->wire = address;
+		}
+		return true;
+	}
+	if (!mapping_covers(map, address, length))
 		return true;
 	if (mapping_is_direct(map)) {
 		if (map->kind != KEY_NULL)
@@ -351,9 +385,11 @@ bool walk_next(struct walk *walk, uint64_t max, struct piece *piece)
 		if (walk->resolved) {
 			if (bytes > max)
 				bytes = max;
-			piece->address = (uint8_t *)((uintptr_t)walk->base[level->entry] +
-						     level->repetition * entry->stride + level->inside);
-			piece->length = bytes;
+			*piece = (struct piece){
+				.address = (uint8_t *)((uintptr_t)walk->base[level->entry] +
+						       level->repetition * entry->stride + level->inside),
+				.length = bytes,
+			};
 			step(level, bytes);
 			walk->left -= bytes;
 			return true;

@@ -20,17 +20,26 @@ struct refusal {
 	uint64_t args[EXPLAIN_ARGS];
 };
 
-/* Who asks: constant for a QP, which owns it. */
+struct block_progress;
+struct signature_observer;
+
+/* Who asks. A QP owns two: for what its send queue does, and for what it does for others. */
 struct walk_access {
 	struct hca *hca;
 	uint32_t pd;
 	uint32_t qpn; /* of the QP that carries the request */
 	uint64_t qp_serial;
+	bool staged;                         /* on the memory side of a block stage: no other one may follow */
+	bool more;                           /* the range is not the last of its message */
+	struct block_progress *progress;     /* of the message under way, or NULL (block/progress.h) */
+	struct signature_observer *observer; /* takes signature errors, or NULL (block/report.h) */
 };
 
 struct piece {
 	uint8_t *address; /* NULL: the null key; reads give zeros, writes vanish */
 	uint64_t length;
+	const struct mapping *stage; /* if not NULL: to be passed by a block stage of this key… */
+	uint64_t wire;               /* …from here on */
 };
 
 struct walk_level {
@@ -47,6 +56,7 @@ struct walk {
 	struct hca *hca;
 	uint64_t left; /* bytes still to hand out */
 	uint32_t depth;
+	bool staged; /* the memory side of a block stage */
 	/* memory of each entry's byte 0 when all of a repeated layout's entries are direct: no look-up per piece */
 	bool resolved;
 	uint8_t *base[WALK_BASES];
@@ -62,13 +72,24 @@ int walk_begin(struct walk *walk, const struct walk_access *access, uint8_t righ
 	       uint64_t length, struct refusal *why);
 
 /**
- * The next contiguous piece, at most @max bytes. Returns false at the end.
+ * What walk_begin() checks below the outermost key, whose @map is known: [@offset, +@length) of its translation. @depth:
+ * keys that it lies in, itself included. A length of 0 is good.
+ */
+int walk_check(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t offset,
+	       uint64_t length, uint32_t depth, struct refusal *why);
+
+/** Begins a walk that walk_check() has found good. */
+void walk_enter(struct walk *walk, const struct walk_access *access, const struct mapping *map, uint64_t offset,
+		uint64_t length);
+
+/**
+ * The next contiguous piece, at most @max bytes: memory, or wire bytes of a key with a block stage. False at the end.
  */
 bool walk_next(struct walk *walk, uint64_t max, struct piece *piece);
 
 /**
- * The single piece of an access to a direct key; *direct is false (and nothing checked beyond the key itself) when the
- * key is indirect and a walk is needed. Returns 0 or -EACCES with @why.
+ * The single piece of an access to a direct key, or to one with a block stage; *direct is false (and nothing checked
+ * beyond the key itself) when the key is a plain indirect one and a walk is needed. Returns 0 or -EACCES with @why.
  */
 int walk_direct(const struct walk_access *access, uint8_t rights, uint32_t key, uint64_t address, uint64_t length,
 		struct piece *piece, bool *direct, struct refusal *why);

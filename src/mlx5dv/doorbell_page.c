@@ -16,15 +16,19 @@ void *doorbell_page(struct user_context *context)
 	if (made == MAP_FAILED)
 		return NULL;
 	if (__atomic_compare_exchange_n(&context->doorbell_page, &page, made, false, __ATOMIC_ACQ_REL,
-					__ATOMIC_ACQUIRE))
+					__ATOMIC_ACQUIRE)) {
+		hca_watch_page(hca_of_context(&context->verbs.context), made);
 		return made;
+	}
 	munmap(made, DOORBELL_PAGE_SIZE);
 	return page;
 }
 
 void doorbell_page_free(struct user_context *context)
 {
-	if (context->doorbell_page)
-		munmap(context->doorbell_page, DOORBELL_PAGE_SIZE);
+	if (!context->doorbell_page)
+		return;
+	hca_unwatch_page(hca_of_context(&context->verbs.context), context->doorbell_page);
+	munmap(context->doorbell_page, DOORBELL_PAGE_SIZE);
 	context->doorbell_page = NULL;
 }

@@ -20,7 +20,8 @@ static int init_qp(struct ibv_qp *base, struct mlx5dv_qp *out)
 
 	if (!page)
 		return errno;
-	error = -hca_qp_watch(qp->device);
+	/* An XRC_RECV QP has nothing to ring. */
+	error = qp->dbrec ? -hca_qp_watch(qp->device) : 0;
 	if (error)
 		return error;
 	out->dbrec = qp->dbrec;

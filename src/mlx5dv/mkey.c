@@ -9,6 +9,9 @@
 #include "abi/entry_points.h"
 #include "explain/explain.h"
 #include "hca/limits.h"
+#include "mlx5dv/bsf.h"
+#include "mlx5dv/signature.h"
+#include "mlx5dv/wr_crypto.h"
 #include "verbs/objects.h"
 
 #define MKEY_KNOWN_FLAGS                                                                                               \
@@ -23,13 +26,59 @@ static int check_create(struct hca *hca, const struct mlx5dv_mkey_init_attr *att
 
 	if (!attr->create_flags || attr->create_flags & ~(uint32_t)MKEY_KNOWN_FLAGS)
 		return REFUSE(hca, call, EOPNOTSUPP, RULE_MKEY_CREATE_FLAGS, attr->create_flags, MKEY_KNOWN_FLAGS);
-	if (attr->create_flags & MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE)
-		return REFUSE(hca, call, EOPNOTSUPP, RULE_MKEY_NO_SIGNATURE, attr->create_flags);
-	if (attr->create_flags & MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO)
+	if (attr->create_flags & MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO && hca_settings(hca)->crypto == CRYPTO_OFF)
 		return REFUSE(hca, call, EOPNOTSUPP, RULE_MKEY_NO_CRYPTO, attr->create_flags);
 	if (attr->max_entries > LIMIT_MAX_MKEY_ENTRIES)
 		return REFUSE(hca, call, EINVAL, RULE_MKEY_MAX_ENTRIES, attr->max_entries, LIMIT_MAX_MKEY_ENTRIES);
 	return 0;
+}
+
+/* Octowords of the BSFs that the key may get (mlx5-formats 4.3). */
+static uint8_t bsf_octowords(uint32_t create_flags)
+{
+	enum { OCTOWORD = 16 };
+	uint32_t bytes = 0;
+
+	if (create_flags & MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE)
+		bytes += BSF_BYTES;
+	if (create_flags & MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO)
+		bytes += BSF_BYTES;
+	return bytes / OCTOWORD;
+}
+
+static void mkey_free(struct user_mkey *mkey)
+{
+	free(mkey->crypto);
+	free(mkey);
+}
+
+static struct user_mkey *mkey_alloc(uint32_t create_flags)
+{
+	struct user_mkey *mkey = calloc(1, sizeof(*mkey));
+
+	if (!mkey)
+		return NULL;
+	mkey->create_flags = create_flags;
+	if (create_flags & MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO)
+		mkey->crypto = calloc(1, sizeof(*mkey->crypto));
+	if (create_flags & MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO && !mkey->crypto) {
+		free(mkey);
+		return NULL;
+	}
+	return mkey;
+}
+
+/* The device's key and what belongs to it. Returns 0 or -errno. */
+static int create_in_device(struct user_mkey *mkey, const struct hca_mkey_attr *attr)
+{
+	int error = hca_mkey_create(mkey->pd->device, attr, &mkey->key);
+
+	if (error || !(mkey->create_flags & MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE))
+		return error;
+	error = key_signature_create(mkey);
+	if (error)
+		hca_mkey_destroy(mkey->key);
+	return error;
 }
 
 struct mlx5dv_mkey *softhca_mlx5dv_create_mkey(struct mlx5dv_mkey_init_attr *attr)
@@ -39,6 +88,7 @@ struct mlx5dv_mkey *softhca_mlx5dv_create_mkey(struct mlx5dv_mkey_init_attr *att
 	uint16_t max_entries = (attr->max_entries + 3) & ~3;
 	struct hca_mkey_attr device_attr = {
 		.max_entries = max_entries,
+		.bsf_octowords = bsf_octowords(attr->create_flags),
 		.remote_invalidate = attr->create_flags & MLX5DV_MKEY_INIT_ATTR_FLAGS_REMOTE_INVALIDATE,
 		.update_tag = attr->create_flags & MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG,
 	};
@@ -49,20 +99,19 @@ struct mlx5dv_mkey *softhca_mlx5dv_create_mkey(struct mlx5dv_mkey_init_attr *att
 		errno = error;
 		return NULL;
 	}
-	mkey = calloc(1, sizeof(*mkey));
+	mkey = mkey_alloc(attr->create_flags);
 	if (!mkey)
 		return NULL;
-	error = -hca_mkey_create(pd->device, &device_attr, &mkey->key);
+	mkey->pd = pd;
+	mkey->max_entries = max_entries;
+	error = -create_in_device(mkey, &device_attr);
 	if (error) {
-		free(mkey);
+		mkey_free(mkey);
 		errno = error;
 		return NULL;
 	}
 	mkey->base.lkey = mkey->base.rkey = mkey_number(mkey->key);
-	mkey->pd = pd;
 	user_pd_get(pd);
-	mkey->max_entries = max_entries;
-	mkey->create_flags = attr->create_flags;
 	attr->max_entries = max_entries;
 	return &mkey->base;
 }
@@ -70,11 +119,13 @@ struct mlx5dv_mkey *softhca_mlx5dv_create_mkey(struct mlx5dv_mkey_init_attr *att
 int softhca_mlx5dv_destroy_mkey(struct mlx5dv_mkey *dv_mkey)
 {
 	struct user_mkey *mkey = user_container_of(dv_mkey, struct user_mkey, base);
-	int error = -hca_mkey_destroy(mkey->key);
+	int error = mkey->signature ? -key_signature_destroy(mkey) : 0;
 
+	if (!error)
+		error = -hca_mkey_destroy(mkey->key);
 	if (error)
 		return error;
 	user_pd_put(mkey->pd);
-	free(mkey);
+	mkey_free(mkey);
 	return 0;
 }

@@ -10,6 +10,12 @@
 #include "hca/limits.h"
 #include "verbs/objects.h"
 
+/* On-demand regions are checked when a request reaches them, whatever brought it. A DCT receives from an SRQ only. */
+enum {
+	ODP_DC = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_SRQ_RECV | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
+		 IBV_ODP_SUPPORT_ATOMIC
+};
+
 /* Clears @member if @bit is asked for, and grants it. */
 #define FILL_ZERO(bit, member)                                                                                         \
 	do {                                                                                                           \
@@ -19,12 +25,29 @@
 		}                                                                                                      \
 	} while (0)
 
+static struct mlx5dv_crypto_caps crypto_caps(const struct hca *hca)
+{
+	bool wrapped = hca_settings(hca)->crypto == CRYPTO_WRAPPED;
+	struct mlx5dv_crypto_caps caps = {0};
+
+	if (hca_settings(hca)->crypto == CRYPTO_OFF)
+		return caps;
+	/* Bit 0 of the engines is the deprecated one, which drivers set no more. */
+	caps.crypto_engines = MLX5DV_CRYPTO_ENGINES_CAP_AES_XTS_SINGLE_BLOCK |
+			      MLX5DV_CRYPTO_ENGINES_CAP_AES_XTS_MULTI_BLOCK;
+	caps.wrapped_import_method = wrapped ? MLX5DV_CRYPTO_WRAPPED_IMPORT_METHOD_CAP_AES_XTS : 0;
+	caps.log_max_num_deks = LIMIT_LOG_MAX_DEK;
+	caps.flags = MLX5DV_CRYPTO_CAPS_CRYPTO;
+	if (hca_crypto_operational(hca))
+		caps.flags |= MLX5DV_CRYPTO_CAPS_WRAPPED_CRYPTO_OPERATIONAL;
+	return caps;
+}
+
 int softhca_mlx5dv_query_device(struct ibv_context *context, struct mlx5dv_context *out)
 {
 	uint64_t asked = out->comp_mask;
 	uint64_t granted = 0;
 
-	(void)context;
 	out->version = 0;
 	/*
 	 * CQEs name QPs by user index. 128-byte CQEs are always written whole, which is what padding asks
@@ -45,11 +68,35 @@ int softhca_mlx5dv_query_device(struct ibv_context *context, struct mlx5dv_conte
 	FILL_ZERO(MLX5DV_CONTEXT_MASK_TUNNEL_OFFLOADS, tunnel_offloads_caps);
 	FILL_ZERO(MLX5DV_CONTEXT_MASK_DYN_BFREGS, max_dynamic_bfregs);
 	FILL_ZERO(MLX5DV_CONTEXT_MASK_FLOW_ACTION_FLAGS, flow_action_flags);
-	FILL_ZERO(MLX5DV_CONTEXT_MASK_DC_ODP_CAPS, dc_odp_caps);
-	FILL_ZERO(MLX5DV_CONTEXT_MASK_SIGNATURE_OFFLOAD, sig_caps);
-	FILL_ZERO(MLX5DV_CONTEXT_MASK_DCI_STREAMS, dci_streams_caps);
-	FILL_ZERO(MLX5DV_CONTEXT_MASK_WR_MEMCPY_LENGTH, max_wr_memcpy_length);
-	FILL_ZERO(MLX5DV_CONTEXT_MASK_CRYPTO_OFFLOAD, crypto_caps);
+	if (asked & MLX5DV_CONTEXT_MASK_DC_ODP_CAPS) {
+		out->dc_odp_caps = ODP_DC;
+		granted |= MLX5DV_CONTEXT_MASK_DC_ODP_CAPS;
+	}
+	if (asked & MLX5DV_CONTEXT_MASK_SIGNATURE_OFFLOAD) {
+		out->sig_caps = (struct mlx5dv_sig_caps){
+			.block_size = MLX5DV_BLOCK_SIZE_CAP_512 | MLX5DV_BLOCK_SIZE_CAP_520 |
+				      MLX5DV_BLOCK_SIZE_CAP_4048 | MLX5DV_BLOCK_SIZE_CAP_4096 |
+				      MLX5DV_BLOCK_SIZE_CAP_4160,
+			.block_prot = MLX5DV_SIG_PROT_CAP_T10DIF | MLX5DV_SIG_PROT_CAP_CRC,
+			.t10dif_bg = MLX5DV_SIG_T10DIF_BG_CAP_CRC | MLX5DV_SIG_T10DIF_BG_CAP_CSUM,
+			.crc_type = MLX5DV_SIG_CRC_TYPE_CAP_CRC32 | MLX5DV_SIG_CRC_TYPE_CAP_CRC32C |
+				    MLX5DV_SIG_CRC_TYPE_CAP_CRC64_XP10,
+		};
+		granted |= MLX5DV_CONTEXT_MASK_SIGNATURE_OFFLOAD;
+	}
+	if (asked & MLX5DV_CONTEXT_MASK_DCI_STREAMS) {
+		out->dci_streams_caps.max_log_num_concurent = LIMIT_LOG_DCI_STREAMS;
+		out->dci_streams_caps.max_log_num_errored = LIMIT_LOG_DCI_ERRORED;
+		granted |= MLX5DV_CONTEXT_MASK_DCI_STREAMS;
+	}
+	if (asked & MLX5DV_CONTEXT_MASK_WR_MEMCPY_LENGTH) {
+		out->max_wr_memcpy_length = LIMIT_MAX_MEMCPY;
+		granted |= MLX5DV_CONTEXT_MASK_WR_MEMCPY_LENGTH;
+	}
+	if (asked & MLX5DV_CONTEXT_MASK_CRYPTO_OFFLOAD) {
+		out->crypto_caps = crypto_caps(hca_of_context(context));
+		granted |= MLX5DV_CONTEXT_MASK_CRYPTO_OFFLOAD;
+	}
 	if (asked & MLX5DV_CONTEXT_MASK_CLOCK_INFO_UPDATE) {
 		/* mlx5dv_ts_to_ns(3) takes what is further away than half the counter for the past. */
 		out->max_clock_info_update_nsec = LIMIT_TIMESTAMP_MASK / 2;

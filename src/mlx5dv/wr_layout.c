@@ -45,6 +45,7 @@ static void layout_done(struct user_qp *qp, struct wqe wqe, uint32_t entries, ui
 
 	wqe_zero(wqe, UMR_PAYLOAD_OFFSET + bytes, padded - bytes);
 	context->len = htobe64(length);
+	qp->builder.mkey->length = length;
 	qp->builder.umr_mask |= MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN;
 	qp->builder.payload_bytes = padded;
 	qp->builder.layout_set = true;

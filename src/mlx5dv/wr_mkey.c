@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* UMR work requests: opening, closing, rights; wr_layout.c has the layouts. See mlx5dv/wr_mkey.h. */
+#include "mlx5dv/wr_block.h"
 #include "mlx5dv/wr_mkey.h"
 #include "mlx5dv/wr_mkey_setter.h"
 
@@ -20,13 +21,21 @@
 static void umr_finish(struct user_qp *qp)
 {
 	struct wr_builder *builder = &qp->builder;
-	struct mlx5_wqe_umr_ctrl_seg *umr = wqe_unit(wqe_current(&qp->sq), UMR_CTRL_OFFSET);
+	const struct user_mkey *mkey = builder->mkey;
+	struct wqe wqe = wqe_current(&qp->sq);
+	struct mlx5_wqe_umr_ctrl_seg *umr = wqe_unit(wqe, UMR_CTRL_OFFSET);
+	uint32_t bsf_bytes = 0;
+	bool set_psvs = false;
 
+	if ((mkey->signature || mkey->crypto) && !block_finish(qp, wqe, &bsf_bytes, &set_psvs))
+		return;
 	umr->klm_octowords = htobe16(builder->payload_bytes / WQE_UNIT);
 	umr->mkey_mask = htobe64(builder->umr_mask);
 	builder->fence = MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE;
 	builder->mkey = NULL;
-	wr_finish(qp, UMR_PAYLOAD_OFFSET + builder->payload_bytes);
+	wr_finish(qp, UMR_PAYLOAD_OFFSET + builder->payload_bytes + bsf_bytes);
+	if (set_psvs)
+		block_set_psvs(qp, mkey->signature);
 }
 
 void mkey_setter_done(struct user_qp *qp)
@@ -81,6 +90,7 @@ void mkey_configure(struct user_qp *qp, const char *call, struct user_mkey *mkey
 	context = wqe_unit(wqe, UMR_MKEY_OFFSET);
 	context->qpn_mkey = htobe32(UMR_MKEY_QPN_ANY | tag);
 
+	block_begin(mkey, attr->conf_flags);
 	builder->mkey = mkey;
 	builder->mkey_setters_announced = num_setters;
 	builder->mkey_setters_called = 0;

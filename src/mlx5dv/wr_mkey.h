@@ -2,7 +2,7 @@
 /*
  * Building a UMR work request (mlx5-formats 1.8): mlx5dv_wr_mkey_configure(3) opens it, setters fill it, the
  * last one that was announced closes it. wr_mr_list and wr_mr_interleaved of mlx5dv_wr_post(3) are the same
- * in one call.
+ * in one call. For a key that carries signatures it may come with SET_PSV work requests (mlx5dv/wr_block.h).
  *
  * The state between the calls is in user_qp.builder, which sq.lock covers; the caller holds it
  * (ibv_wr_start(3)). None of these calls returns an error: the first one is latched and comes from
@@ -45,6 +45,7 @@ void dv_wr_set_mkey_access_flags(struct mlx5dv_qp_ex *dv, uint32_t access_flags)
 void dv_wr_set_mkey_layout_list(struct mlx5dv_qp_ex *dv, uint16_t num_sges, const struct ibv_sge *sge);
 void dv_wr_set_mkey_layout_interleaved(struct mlx5dv_qp_ex *dv, uint32_t repeat_count, uint16_t num_interleaved,
 				       const struct mlx5dv_mr_interleaved *data);
+void dv_wr_set_mkey_sig_block(struct mlx5dv_qp_ex *dv, const struct mlx5dv_sig_block_attr *attr);
 void dv_wr_mr_list(struct mlx5dv_qp_ex *dv, struct mlx5dv_mkey *mkey, uint32_t access_flags, uint16_t num_sges,
 		   struct ibv_sge *sge);
 void dv_wr_mr_interleaved(struct mlx5dv_qp_ex *dv, struct mlx5dv_mkey *mkey, uint32_t access_flags,

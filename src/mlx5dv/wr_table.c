@@ -3,18 +3,24 @@
  * Which mlx5dv builders a QP has (mlx5-formats 4.2, "send_ops at QP creation"). A builder that a QP lacks is
  * not a NULL pointer: it latches EOPNOTSUPP and leaves an explanation.
  */
+#include "mlx5dv/memcpy_buffer.h"
+#include "mlx5dv/wr_crypto.h"
+#include "mlx5dv/wr_dc.h"
+#include "mlx5dv/wr_memcpy.h"
 #include "mlx5dv/wr_mkey.h"
+#include "mlx5dv/wr_raw.h"
+#include "verbs/qp_types.h"
 #include "verbs/wqe_builder.h"
 
 /* Any of them enables all builders of keys, as drivers do; the QP is then sized for UMR work requests. */
 #define KEY_BUILDERS (MLX5DV_QP_EX_WITH_MR_INTERLEAVED | MLX5DV_QP_EX_WITH_MR_LIST | MLX5DV_QP_EX_WITH_MKEY_CONFIGURE)
 
-static void refuse_operation(struct mlx5dv_qp_ex *dv, const char *call)
+static void refuse_type(struct mlx5dv_qp_ex *dv, const char *call)
 {
 	struct user_qp *qp = to_user_qp_dv(dv);
 
 	if (!qp->builder.error)
-		WR_REFUSE(qp, call, EOPNOTSUPP, RULE_DV_BUILDER_NOT_SUPPORTED, 0);
+		WR_REFUSE(qp, call, EOPNOTSUPP, RULE_WR_NOT_OF_TYPE, qp->type);
 }
 
 static void refuse_builder(struct mlx5dv_qp_ex *dv, const char *call, uint64_t needed)
@@ -46,54 +52,44 @@ static void no_mr_interleaved(struct mlx5dv_qp_ex *dv, struct mlx5dv_mkey *mkey,
 	refuse_builder(dv, "mlx5dv_wr_mr_interleaved", MLX5DV_QP_EX_WITH_MR_INTERLEAVED);
 }
 
-static void no_sig_block(struct mlx5dv_qp_ex *dv, const struct mlx5dv_sig_block_attr *attr)
-{
-	(void)attr;
-	refuse_operation(dv, "mlx5dv_wr_set_mkey_sig_block");
-}
-
-static void no_crypto(struct mlx5dv_qp_ex *dv, const struct mlx5dv_crypto_attr *attr)
-{
-	(void)attr;
-	refuse_operation(dv, "mlx5dv_wr_set_mkey_crypto");
-}
-
 static void no_raw_wqe(struct mlx5dv_qp_ex *dv, const void *wqe)
 {
 	(void)wqe;
-	refuse_operation(dv, "mlx5dv_wr_raw_wqe");
+	refuse_builder(dv, "mlx5dv_wr_raw_wqe", MLX5DV_QP_EX_WITH_RAW_WQE);
 }
 
 static void no_memcpy(struct mlx5dv_qp_ex *dv, uint32_t dest_lkey, uint64_t dest_addr, uint32_t src_lkey,
 		      uint64_t src_addr, size_t length)
 {
 	(void)dest_lkey, (void)dest_addr, (void)src_lkey, (void)src_addr, (void)length;
-	refuse_operation(dv, "mlx5dv_wr_memcpy");
+	refuse_builder(dv, "mlx5dv_wr_memcpy", MLX5DV_QP_EX_WITH_MEMCPY);
 }
 
 static void no_dc_addr(struct mlx5dv_qp_ex *dv, struct ibv_ah *ah, uint32_t remote_dctn, uint64_t remote_dc_key)
 {
 	(void)ah, (void)remote_dctn, (void)remote_dc_key;
-	refuse_operation(dv, "mlx5dv_wr_set_dc_addr");
+	refuse_type(dv, "mlx5dv_wr_set_dc_addr");
 }
 
 static void no_dc_addr_stream(struct mlx5dv_qp_ex *dv, struct ibv_ah *ah, uint32_t remote_dctn, uint64_t remote_dc_key,
 			      uint16_t stream_id)
 {
 	(void)ah, (void)remote_dctn, (void)remote_dc_key, (void)stream_id;
-	refuse_operation(dv, "mlx5dv_wr_set_dc_addr_stream");
+	refuse_type(dv, "mlx5dv_wr_set_dc_addr_stream");
 }
 
 int dv_wr_table_fill(struct user_qp *qp, uint64_t dv_send_ops)
 {
-	uint64_t offered = qp->type == IBV_QPT_RC ? KEY_BUILDERS : 0;
+	const struct qp_type_info *type = qp_type_info(qp->type, qp->dc_type);
+	uint64_t offered = type ? type->dv_send_ops : 0;
 	bool keys = dv_send_ops & KEY_BUILDERS;
+	bool dc = qp->dc_type == MLX5DV_DCTYPE_DCI;
 
 	if (dv_send_ops & ~offered)
 		return -REFUSE(hca_of_context(qp->base.context), "mlx5dv_create_qp", EOPNOTSUPP, RULE_DV_SEND_OPS,
 			       dv_send_ops, qp->type, offered);
 	qp->dv = (struct mlx5dv_qp_ex){
-		.wr_set_dc_addr = no_dc_addr,
+		.wr_set_dc_addr = dc ? dv_wr_set_dc_addr : no_dc_addr,
 		.wr_mr_interleaved = keys ? dv_wr_mr_interleaved : no_mr_interleaved,
 		.wr_mr_list = keys ? dv_wr_mr_list : no_mr_list,
 		.wr_mkey_configure = keys ? dv_wr_mkey_configure : no_mkey_configure,
@@ -101,11 +97,11 @@ int dv_wr_table_fill(struct user_qp *qp, uint64_t dv_send_ops)
 		.wr_set_mkey_access_flags = dv_wr_set_mkey_access_flags,
 		.wr_set_mkey_layout_list = dv_wr_set_mkey_layout_list,
 		.wr_set_mkey_layout_interleaved = dv_wr_set_mkey_layout_interleaved,
-		.wr_set_mkey_sig_block = no_sig_block,
-		.wr_raw_wqe = no_raw_wqe,
-		.wr_set_dc_addr_stream = no_dc_addr_stream,
-		.wr_memcpy = no_memcpy,
-		.wr_set_mkey_crypto = no_crypto,
+		.wr_set_mkey_sig_block = dv_wr_set_mkey_sig_block,
+		.wr_raw_wqe = dv_send_ops & MLX5DV_QP_EX_WITH_RAW_WQE ? dv_wr_raw_wqe : no_raw_wqe,
+		.wr_set_dc_addr_stream = dc ? dv_wr_set_dc_addr_stream : no_dc_addr_stream,
+		.wr_memcpy = dv_send_ops & MLX5DV_QP_EX_WITH_MEMCPY ? dv_wr_memcpy : no_memcpy,
+		.wr_set_mkey_crypto = dv_wr_set_mkey_crypto,
 	};
-	return 0;
+	return dv_send_ops & MLX5DV_QP_EX_WITH_MEMCPY ? memcpy_buffer_get(qp->pd, &qp->memcpy_buffer) : 0;
 }

@@ -2,9 +2,13 @@
 /* The table of packet opcodes, from opcodes.def. */
 #include "transport/opcode.h"
 
+#include "hca/hca.h"
+
 #define RC IBV_QPT_RC
 #define UC IBV_QPT_UC
 #define UD IBV_QPT_UD
+#define XRC IBV_QPT_XRC_SEND
+#define DC QP_TYPE_DCI
 #define DETH HEADER_DETH
 #define RETH HEADER_RETH
 #define ATOMICETH HEADER_ATOMICETH
@@ -13,6 +17,8 @@
 #define IMMDT HEADER_IMMDT
 #define IETH HEADER_IETH
 #define PAYLOAD HEADER_PAYLOAD
+#define XRCETH HEADER_XRCETH
+#define DCETH HEADER_DCETH
 
 const struct packet_opcode packet_opcodes[256] = {
 #define OPCODE(code, name, transport, message, place, headers)                                                         \
@@ -45,6 +51,9 @@ const char *message_name(unsigned int message)
 		[MESSAGE_READ_REQUEST] = "RDMA READ request",
 		[MESSAGE_COMPARE_SWAP] = "compare-and-swap",
 		[MESSAGE_FETCH_ADD] = "fetch-and-add",
+		[MESSAGE_MASKED_COMPARE_SWAP] = "masked compare-and-swap",
+		[MESSAGE_MASKED_FETCH_ADD] = "masked fetch-and-add",
+		[MESSAGE_DISCONNECT] = "disconnect",
 		[MESSAGE_READ_RESPONSE] = "RDMA READ response",
 		[MESSAGE_ACKNOWLEDGE] = "acknowledgement",
 		[MESSAGE_ATOMIC_ACKNOWLEDGE] = "atomic acknowledgement",

@@ -17,6 +17,9 @@ enum message {
 	MESSAGE_READ_REQUEST,
 	MESSAGE_COMPARE_SWAP,
 	MESSAGE_FETCH_ADD,
+	MESSAGE_MASKED_COMPARE_SWAP,
+	MESSAGE_MASKED_FETCH_ADD,
+	MESSAGE_DISCONNECT, /* of a DCI that leaves: nobody answers */
 	MESSAGE_READ_RESPONSE,
 	MESSAGE_ACKNOWLEDGE,
 	MESSAGE_ATOMIC_ACKNOWLEDGE,
@@ -39,14 +42,16 @@ enum packet_header {
 	HEADER_IMMDT = 1 << 5,
 	HEADER_IETH = 1 << 6,
 	HEADER_PAYLOAD = 1 << 7,
+	HEADER_XRCETH = 1 << 8,
+	HEADER_DCETH = 1 << 9,
 };
 
 struct packet_opcode {
 	const char *name;  /* NULL: no such opcode */
-	uint8_t transport; /* enum ibv_qp_type */
+	uint8_t transport; /* enum ibv_qp_type; of XRC and DC, whose ends differ, IBV_QPT_XRC_SEND and QP_TYPE_DCI */
 	uint8_t message;
 	uint8_t place;
-	uint8_t headers;
+	uint16_t headers;
 };
 
 extern const struct packet_opcode packet_opcodes[256];

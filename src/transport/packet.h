@@ -43,7 +43,7 @@ struct packet_path {
 
 struct packet {
 	/* BTH */
-	uint8_t transport; /* enum ibv_qp_type */
+	uint8_t transport; /* as in struct packet_opcode */
 	uint8_t message;   /* enum message */
 	uint8_t place;     /* enum packet_place */
 	bool solicited;
@@ -55,11 +55,20 @@ struct packet {
 	uint16_t mtu;   /* bytes of payload per packet */
 	/* DETH */
 	uint32_t qkey;
+	/* XRCETH */
+	uint32_t xrc_srqn;
+	/* DCETH, and source_qpn (transport/dct.h) */
+	uint64_t dc_key;
+	uint64_t dc_connection; /* number that the initiator gave it: larger than all it gave before */
+	uint32_t dc_first_psn;  /* of the connection */
 	/* RETH, AtomicETH */
 	uint64_t remote_address;
 	uint32_t rkey;
 	uint32_t dma_length;
 	uint64_t swap_add, compare;
+	/* Masked atomics (mlx5-formats 1.5): a fetch-and-add has its boundary in swap_mask. */
+	uint64_t swap_mask, compare_mask;
+	uint8_t operand_bytes; /* 4 or 8 */
 	/* AETH, AtomicAckETH */
 	uint8_t syndrome;
 	uint32_t msn;
@@ -71,7 +80,7 @@ struct packet {
 	struct refusal why;
 
 	const struct packet_path *path;
-	struct packet_path own_path; /* storage of the path of a datagram */
+	struct packet_path own_path; /* storage of the path of a datagram, and of packets of DC */
 	struct stream payload;       /* payload.length bytes; a length of 0 needs no valid stream beyond that */
 };
 

@@ -10,6 +10,10 @@
 #define RC (1u << IBV_QPT_RC)
 #define UC (1u << IBV_QPT_UC)
 #define UD (1u << IBV_QPT_UD)
+#define XRC_SEND (1u << IBV_QPT_XRC_SEND)
+#define XRC_RECV (1u << IBV_QPT_XRC_RECV)
+#define DCI (1u << QP_TYPE_DCI)
+#define DCT (1u << QP_TYPE_DCT)
 
 struct transition {
 	enum ibv_qp_state from, to;
@@ -49,7 +53,7 @@ static const struct transition *find(enum ibv_qp_type type, enum ibv_qp_state fr
 {
 	static const struct transition away = {.required = 0, .optional = IBV_QP_CUR_STATE};
 
-	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
+	if (type != QP_TYPE_DCT && (to == IBV_QPS_RESET || to == IBV_QPS_ERR))
 		return &away;
 	for (size_t i = 0; i < sizeof(transitions) / sizeof(transitions[0]); i++)
 		if (transitions[i].from == from && transitions[i].to == to && transitions[i].types & 1u << type)

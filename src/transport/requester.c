@@ -9,20 +9,38 @@
 #include "hca/epoch.h"
 #include "link/link.h"
 #include "mkey/umr.h"
+#include "transport/dci.h"
+#include "transport/mmo.h"
 #include "transport/requester.h"
 #include "transport/wqe_parse.h"
 
 const struct transport *transport_of(enum ibv_qp_type type)
 {
-	static const struct transport rc = {.reliable = true, .connected = true};
-	static const struct transport uc = {.connected = true};
-	static const struct transport ud = {.datagram = true};
+#define BOTH .requests = true, .responds = true
+	static const struct transport rc = {IBV_QPT_RC, BOTH, .reliable = true, .connected = true};
+	static const struct transport uc = {IBV_QPT_UC, BOTH, .connected = true};
+	static const struct transport ud = {IBV_QPT_UD, BOTH, .datagram = true};
+	static const struct transport xrc_send = {
+		IBV_QPT_XRC_SEND, .requests = true, .reliable = true, .connected = true};
+	static const struct transport xrc_recv = {
+		IBV_QPT_XRC_SEND, .responds = true, .reliable = true, .connected = true};
+	static const struct transport dci = {QP_TYPE_DCI, .requests = true, .reliable = true};
+	static const struct transport dct = {QP_TYPE_DCI, .responds = true, .reliable = true};
+#undef BOTH
 
-	switch (type) {
+	switch ((int)type) {
 	case IBV_QPT_RC:
 		return &rc;
 	case IBV_QPT_UC:
 		return &uc;
+	case IBV_QPT_XRC_SEND:
+		return &xrc_send;
+	case IBV_QPT_XRC_RECV:
+		return &xrc_recv;
+	case QP_TYPE_DCI:
+		return &dci;
+	case QP_TYPE_DCT:
+		return &dct;
 	default:
 		return &ud;
 	}
@@ -37,11 +55,11 @@ enum progress {
 
 static void fill_header(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet)
 {
-	packet->transport = (uint8_t)qp->type;
+	packet->transport = qp->transport->packets;
 	packet->message = wqe_opcodes[wqe->opcode].message;
 	packet->place = PLACE_ONLY;
 	packet->solicited = wqe->fm_ce_se & MLX5_WQE_CTRL_SOLICITED;
-	packet->acknowledge = transport_of(qp->type)->reliable;
+	packet->acknowledge = qp->transport->reliable;
 	packet->source_qpn = qp->number;
 	packet->destination_qpn = qp->attr.dest_qp_num;
 	packet->mtu = (uint16_t)(1u << qp->mtu_shift);
@@ -49,17 +67,15 @@ static void fill_header(const struct hca_qp *qp, const struct wqe *wqe, struct p
 	packet->routed = qp->reachable;
 	packet->remote_address = wqe->remote_address;
 	packet->rkey = wqe->rkey;
-	packet->swap_add = wqe->swap_add;
-	packet->compare = wqe->compare;
+	packet->xrc_srqn = wqe->xrc_srqn;
 	packet->immediate = wqe->imm;
 	packet->invalidate_rkey = be32toh(wqe->imm);
 	packet->why.rule = RULE_NONE;
 }
 
-/* mlx5-formats 1.6: the address of a datagram comes with its WQE. */
-static int fill_datagram(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why)
+int requester_address(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why)
 {
-	uint32_t grh = be32toh(wqe->av.grh_gid_fl), qkey = be32toh(wqe->av.key.qkey.qkey);
+	uint32_t grh = be32toh(wqe->av.grh_gid_fl);
 	uint32_t sgid_index = grh >> 20 & 0xff;
 
 	/* The GRH bit is reserved on Ethernet, where every packet has one. */
@@ -68,8 +84,6 @@ static int fill_datagram(const struct hca_qp *qp, const struct wqe *wqe, struct 
 		return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
 	}
 	packet->destination_qpn = be32toh(wqe->av.dqp_dct) & 0xffffff;
-	/* IBTA 10.2.5: a Q_Key whose top bit is set stands for the QP's own. */
-	packet->qkey = qkey & 0x80000000 ? qp->attr.qkey : qkey;
 	packet->path = &packet->own_path;
 	packet->own_path = (struct packet_path){
 		.source = qp->hca->gids[sgid_index].gid,
@@ -82,6 +96,15 @@ static int fill_datagram(const struct hca_qp *qp, const struct wqe *wqe, struct 
 	memcpy(&packet->own_path.destination, wqe->av.rgid, sizeof(wqe->av.rgid));
 	packet->routed = qp->hca->link->reaches(qp->hca, &packet->own_path.destination);
 	return 0;
+}
+
+static int fill_datagram(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why)
+{
+	uint32_t qkey = be32toh(wqe->av.key.qkey.qkey);
+
+	/* IBTA 10.2.5: a Q_Key whose top bit is set stands for the QP's own. */
+	packet->qkey = qkey & 0x80000000 ? qp->attr.qkey : qkey;
+	return requester_address(qp, wqe, packet, why);
 }
 
 /* IBTA C9-25 and ibv_query_port(3), max_msg_sz; a datagram is one packet (C9-92). */
@@ -97,7 +120,7 @@ static int check_length(const struct hca_qp *qp, uint64_t bytes, struct refusal 
 
 static int build_request(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why)
 {
-	int syndrome = wqe_gather(wqe, &qp->access, &packet->payload, why);
+	int syndrome = wqe_gather(wqe, &qp->send_access, &packet->payload, why);
 
 	if (!syndrome)
 		syndrome = check_length(qp, packet->payload.length, why);
@@ -129,12 +152,17 @@ static int build_atomic(const struct wqe *wqe, struct packet *packet, struct ref
 
 	if (wqe_sink_length(wqe, &bytes, why))
 		return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
-	if (bytes != sizeof(uint64_t)) {
-		*why = (struct refusal){RULE_ATOMIC_LENGTH, {bytes}};
+	if (bytes != wqe->operand_bytes) {
+		*why = (struct refusal){RULE_ATOMIC_LENGTH, {wqe->operand_bytes, bytes}};
 		return MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR;
 	}
+	packet->swap_add = wqe->swap_add;
+	packet->compare = wqe->compare;
+	packet->swap_mask = wqe->swap_mask;
+	packet->compare_mask = wqe->compare_mask;
+	packet->operand_bytes = wqe->operand_bytes;
 	packet->payload.length = 0;
-	packet->dma_length = sizeof(uint64_t);
+	packet->dma_length = wqe->operand_bytes;
 	packet->count = 1;
 	return 0;
 }
@@ -148,6 +176,8 @@ static int build(const struct hca_qp *qp, const struct wqe *wqe, uint64_t arrive
 	fill_header(qp, wqe, packet);
 	if (transport_of(qp->type)->datagram)
 		syndrome = fill_datagram(qp, wqe, packet, why);
+	if (qp->dci)
+		syndrome = dci_address(qp, wqe, packet, why);
 	if (syndrome)
 		return syndrome;
 	switch (wqe_opcodes[wqe->opcode].class) {
@@ -166,6 +196,7 @@ static struct inflight *push(struct requester *requester, const struct wqe *wqe)
 
 	*entry = (struct inflight){
 		.index = wqe->index,
+		.stream = wqe->stream,
 		.opcode = wqe->opcode,
 		.fm_ce_se = wqe->fm_ce_se,
 		.blocks = (uint8_t)wqe->blocks,
@@ -177,6 +208,12 @@ static struct inflight *push(struct requester *requester, const struct wqe *wqe)
 	return entry;
 }
 
+/* A QP goes on after a failure only if it was that of one of its streams. */
+static enum progress after_failure(const struct hca_qp *qp)
+{
+	return qp->requester.state == REQUESTER_READY ? PROGRESS_MADE : PROGRESS_NONE;
+}
+
 static enum progress fail_start(struct hca_qp *qp, const struct wqe *wqe, uint8_t syndrome, const struct refusal *why)
 {
 	struct requester *requester = &qp->requester;
@@ -185,8 +222,12 @@ static enum progress fail_start(struct hca_qp *qp, const struct wqe *wqe, uint8_
 	if (requester->first != requester->last)
 		return PROGRESS_NONE;
 	requester->next = (uint16_t)(wqe->index + wqe->blocks);
-	requester_fail(qp, wqe->index, wqe->opcode, wqe->fm_ce_se, syndrome, why);
-	return PROGRESS_NONE;
+	requester_fail(qp, &(struct inflight){.index = wqe->index,
+					      .stream = wqe->stream,
+					      .opcode = wqe->opcode,
+					      .fm_ce_se = wqe->fm_ce_se},
+		       syndrome, why);
+	return after_failure(qp);
 }
 
 /* IBTA 10.6.5: an invalidation completes when nobody uses what it took back, such as a READ that is being answered. */
@@ -201,24 +242,71 @@ static void let_transfers_end(struct hca_qp *qp, uint64_t stamp)
 	qp->requester.delivering = false;
 }
 
+/* @entry was executed; the lock may have been let go meanwhile. */
+static enum progress end_local(struct hca_qp *qp, struct inflight *entry)
+{
+	/* Reset: there is no entry any more. */
+	if (qp->requester.state == REQUESTER_IDLE)
+		return PROGRESS_NONE;
+	entry->done = true;
+	requester_complete_front(qp);
+	return PROGRESS_MADE;
+}
+
+/* The lock is not held while data moves, which may take long; whoever flushes meanwhile leaves it to this thread. */
+static void copy_unlocked(struct hca_qp *qp, struct stream *sink, struct stream *source)
+{
+	qp->requester.delivering = true;
+	queue_unlock(&qp->lock);
+	stream_copy(sink, source, source->length);
+	queue_lock(&qp->lock);
+	qp->requester.delivering = false;
+}
+
+static enum progress start_copy(struct hca_qp *qp, const struct wqe *wqe)
+{
+	struct walk_access access = qp->send_access;
+	struct stream source, sink;
+	struct inflight *entry;
+	struct refusal why;
+	int syndrome;
+
+	/* Not that of READ responses, which come under the lock. */
+	access.progress = &qp->requester.copied;
+	syndrome = mmo_prepare(wqe, &access, &sink, &source, &why);
+	if (syndrome)
+		return fail_start(qp, wqe, (uint8_t)syndrome, &why);
+	entry = push(&qp->requester, wqe);
+	entry->bytes = source.length;
+	copy_unlocked(qp, &sink, &source);
+	return end_local(qp, entry);
+}
+
+/* What a local operation does to keys; for NOP nothing. */
+static int change_keys(const struct hca_qp *qp, const struct wqe *wqe, uint64_t *revoked, struct refusal *why)
+{
+	switch (wqe_opcodes[wqe->opcode].class) {
+	case WQE_CLASS_UMR:
+		return umr_execute(&qp->send_access, wqe->bytes, wqe->size, revoked, why);
+	case WQE_CLASS_SET_PSV:
+		return set_psv_execute(&qp->send_access, wqe->bytes, wqe->size, why);
+	default:
+		return 0;
+	}
+}
+
 static enum progress start_local(struct hca_qp *qp, const struct wqe *wqe)
 {
 	struct inflight *entry;
 	uint64_t revoked = 0;
 	struct refusal why;
 
-	if (wqe_opcodes[wqe->opcode].class == WQE_CLASS_UMR &&
-	    umr_execute(&qp->access, wqe->bytes, wqe->size, &revoked, &why))
+	if (change_keys(qp, wqe, &revoked, &why))
 		return fail_start(qp, wqe, MLX5_CQE_SYNDROME_MW_BIND_ERR, &why);
 	entry = push(&qp->requester, wqe);
 	if (revoked)
 		let_transfers_end(qp, revoked);
-	/* Reset meanwhile: there is no entry any more. */
-	if (qp->requester.state == REQUESTER_IDLE)
-		return PROGRESS_NONE;
-	entry->done = true;
-	requester_complete_front(qp);
-	return PROGRESS_MADE;
+	return end_local(qp, entry);
 }
 
 /*
@@ -237,6 +325,21 @@ static bool must_wait(const struct hca_qp *qp, const struct wqe *wqe)
 	return (class == WQE_CLASS_READ || class == WQE_CLASS_ATOMIC) && qp->requester.responses_due >= most;
 }
 
+/* mlx5dv_dci_stream_id_reset(3): what a stream in error has posted is flushed in the order of the send queue. */
+static enum progress flush_start(struct hca_qp *qp, const struct wqe *wqe)
+{
+	struct requester *requester = &qp->requester;
+
+	if (requester->first != requester->last)
+		return PROGRESS_NONE;
+	requester->next = (uint16_t)(wqe->index + wqe->blocks);
+	requester_flush_one(qp, &(struct inflight){.index = wqe->index,
+						   .stream = wqe->stream,
+						   .opcode = wqe->opcode,
+						   .fm_ce_se = wqe->fm_ce_se});
+	return PROGRESS_MADE;
+}
+
 static enum progress start_message(struct hca_qp *qp, const struct wqe *wqe, struct packet *packet)
 {
 	struct requester *requester = &qp->requester;
@@ -247,6 +350,16 @@ static enum progress start_message(struct hca_qp *qp, const struct wqe *wqe, str
 
 	if (syndrome)
 		return fail_start(qp, wqe, (uint8_t)syndrome, &why);
+	if (qp->dci) {
+		switch (dci_connect(qp, wqe->stream, packet)) {
+		case DCI_WAIT:
+			return PROGRESS_NONE;
+		case DCI_LEAVE:
+			return PROGRESS_PACKET;
+		case DCI_CONNECTED:
+			break;
+		}
+	}
 	entry = push(requester, wqe);
 	entry->psn = requester->psn;
 	entry->packets = packet->count;
@@ -265,17 +378,23 @@ static enum progress start_next(struct hca_qp *qp, struct packet *packet)
 	struct refusal why;
 	struct wqe wqe;
 	uint8_t class;
+	int error;
 
 	/* A ring can be written over WQEs that have not completed; the FIFO holds no more of them than the ring did. */
 	if (!posted || requester->last - requester->first == requester->block_count)
 		return PROGRESS_NONE;
-	if (wqe_parse(qp, requester->next, posted, &wqe, &why))
+	error = wqe_parse(qp, requester->next, posted, &wqe, &why);
+	if (qp->dci && dci_stream_error(qp->dci, wqe.stream))
+		return flush_start(qp, &wqe);
+	if (error)
 		return fail_start(qp, &wqe, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, &why);
 	if (must_wait(qp, &wqe))
 		return PROGRESS_NONE;
 	class = wqe_opcodes[wqe.opcode].class;
-	if (class == WQE_CLASS_NOP || class == WQE_CLASS_UMR)
+	if (class == WQE_CLASS_NOP || class == WQE_CLASS_UMR || class == WQE_CLASS_SET_PSV)
 		return start_local(qp, &wqe);
+	if (class == WQE_CLASS_MMO)
+		return start_copy(qp, &wqe);
 	return start_message(qp, &wqe, packet);
 }
 
@@ -294,7 +413,8 @@ static enum progress resend_next(struct hca_qp *qp, struct packet *packet)
 	}
 	if (!wqe_parse(qp, entry->index, entry->blocks, &wqe, &why))
 		syndrome = build(qp, &wqe, entry->arrived, packet, &why);
-	if (!syndrome && (wqe.opcode != entry->opcode || packet->dma_length != entry->bytes - entry->arrived)) {
+	if (!syndrome && (wqe.opcode != entry->opcode || packet->dma_length != entry->bytes - entry->arrived ||
+			  (qp->dci && !dci_continue(qp->dci, wqe.stream, packet)))) {
 		syndrome = MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
 		why = (struct refusal){RULE_WQE_CHANGED,
 				       {wqe.opcode, (uint32_t)(packet->dma_length + entry->arrived), entry->opcode,
@@ -304,7 +424,7 @@ static enum progress resend_next(struct hca_qp *qp, struct packet *packet)
 		if (requester->resend != requester->first)
 			return PROGRESS_NONE;
 		requester_fail_front(qp, (uint8_t)syndrome, &why);
-		return PROGRESS_NONE;
+		return after_failure(qp);
 	}
 	requester->resend++;
 	packet->psn = psn_add(entry->psn, (uint32_t)(entry->arrived >> qp->mtu_shift));
@@ -320,6 +440,8 @@ static bool next_packet(struct hca_qp *qp, struct packet *packet)
 	if (requester->rnr_wait)
 		return false;
 	do {
+		if (qp->dci && qp->dci->flushing)
+			requester_flush_stream(qp);
 		switch (requester->state) {
 		case REQUESTER_IDLE:
 			return false;
@@ -332,6 +454,8 @@ static bool next_packet(struct hca_qp *qp, struct packet *packet)
 			progress = resend_next(qp, packet);
 			break;
 		case REQUESTER_READY:
+			if (requester->resend == requester->last && qp_stops_at_signature_error(qp))
+				return false;
 			progress =
 				requester->resend != requester->last ? resend_next(qp, packet) : start_next(qp, packet);
 			break;

@@ -7,6 +7,7 @@
 #define SOFTHCA_TRANSPORT_REQUESTER_H
 
 #include "transport/transport.h"
+#include "transport/wqe.h"
 
 /** The WQE at @position (free running, between requester.first and last) of the in-flight FIFO. */
 static inline struct inflight *inflight_at(struct requester *requester, uint32_t position)
@@ -18,14 +19,25 @@ static inline struct inflight *inflight_at(struct requester *requester, uint32_t
 void requester_complete_front(struct hca_qp *qp);
 
 /**
- * A failed WQE: its error completion, then the QP goes to ERR (reliable) or SQE (IBTA 10.3.1), which flushes the rest.
- * Nothing is in flight before it.
+ * A failed WQE: its error completion, then the QP goes to ERR (reliable) or SQE (IBTA 10.3.1), which flushes the rest. Of
+ * a DCI with streams the stream fails, and what is in flight, which is of that stream. Nothing is in flight before it.
+ * Of @entry index, stream, opcode and fm_ce_se count.
  */
-void requester_fail(struct hca_qp *qp, uint16_t index, uint8_t opcode, uint8_t fm_ce_se, uint8_t syndrome,
-		    const struct refusal *why);
+void requester_fail(struct hca_qp *qp, const struct inflight *entry, uint8_t syndrome, const struct refusal *why);
 
 /** The same for the front of the FIFO. */
 void requester_fail_front(struct hca_qp *qp, uint8_t syndrome, const struct refusal *why);
+
+/** The completion of a request that is flushed, because of its QP or its stream; of @entry the same counts. */
+void requester_flush_one(struct hca_qp *qp, const struct inflight *entry);
+/** Flushes what is in flight on a stream of a DCI that failed, unless a thread is delivering it, which will. */
+void requester_flush_stream(struct hca_qp *qp);
+
+/**
+ * The address in @packet from the address vector of @wqe (mlx5-formats 1.6). Returns 0, or a CQE syndrome with @why for a
+ * source GID that does not exist.
+ */
+int requester_address(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why);
 
 /** Neither an acknowledgement nor a receiver is waited for any more. */
 void requester_stop_timer(struct hca_qp *qp);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The requester completes: in the order of the ring, in error, and by flushing; see requester.h. */
+#include "transport/dci.h"
 #include "transport/requester.h"
 #include "transport/wqe_parse.h"
 
@@ -29,6 +30,12 @@ void requester_stop_timer(struct hca_qp *qp)
 	timer_disarm(&qp->hca->timers, &qp->requester.timer);
 	qp->requester.timer_armed = false;
 }
+static void complete_done(struct hca_qp *qp, const struct inflight *entry)
+{
+	if (WQE_COMPLETION(entry->fm_ce_se) >= WQE_CQE_ALWAYS)
+		complete_send(qp, MLX5_CQE_REQ, entry->opcode, entry->fm_ce_se, entry->index, (uint32_t)entry->bytes, 0,
+			      RULE_NONE);
+}
 
 void requester_complete_front(struct hca_qp *qp)
 {
@@ -42,9 +49,7 @@ void requester_complete_front(struct hca_qp *qp)
 		if (requester->resend == requester->first)
 			requester->resend++;
 		requester->first++;
-		if (WQE_COMPLETION(entry->fm_ce_se) >= WQE_CQE_ALWAYS)
-			complete_send(qp, MLX5_CQE_REQ, entry->opcode, entry->fm_ce_se, entry->index,
-				      (uint32_t)entry->bytes, 0, RULE_NONE);
+		complete_done(qp, entry);
 	}
 	if (requester->first == requester->last)
 		requester_stop_timer(qp);
@@ -81,13 +86,15 @@ static uint64_t explain_wqe(struct hca_qp *qp, uint16_t index, uint8_t opcode, u
 	return explain_make(qp->hca, &subject, why->rule, why->args, EXPLAIN_ARGS);
 }
 
-void requester_fail(struct hca_qp *qp, uint16_t index, uint8_t opcode, uint8_t fm_ce_se, uint8_t syndrome,
-		    const struct refusal *why)
+void requester_fail(struct hca_qp *qp, const struct inflight *entry, uint8_t syndrome, const struct refusal *why)
 {
-	uint64_t record = explain_wqe(qp, index, opcode, syndrome, why);
+	uint64_t record = explain_wqe(qp, entry->index, entry->opcode, syndrome, why);
 
-	complete_send(qp, MLX5_CQE_REQ_ERR, opcode, fm_ce_se, index, 0, syndrome, why->rule);
-	if (transport_of(qp->type)->reliable)
+	complete_send(qp, MLX5_CQE_REQ_ERR, entry->opcode, entry->fm_ce_se, entry->index, 0, syndrome, why->rule);
+	/* A full CQ has ended the QP meanwhile. */
+	if (qp->dci && qp->state != IBV_QPS_ERR && dci_stream_failed(qp->dci, entry->stream, record))
+		requester_flush_stream(qp);
+	else if (transport_of(qp->type)->reliable)
 		qp_enter_error(qp, record);
 	else
 		qp_enter_send_error(qp, record);
@@ -99,18 +106,46 @@ void requester_fail_front(struct hca_qp *qp, uint8_t syndrome, const struct refu
 	struct inflight entry = *inflight_at(requester, requester->first);
 
 	requester->first++;
-	requester_fail(qp, entry.index, entry.opcode, entry.fm_ce_se, syndrome, why);
+	requester_fail(qp, &entry, syndrome, why);
 }
 
-static void flush_one(struct hca_qp *qp, uint16_t index, uint8_t opcode, uint8_t fm_ce_se)
+void requester_flush_one(struct hca_qp *qp, const struct inflight *entry)
 {
 	struct refusal why = {RULE_FLUSHED, {qp->error_record}};
 
 	/* mlx5-formats 6, point 46: completion mode 1 asks for no completion of flushed requests. */
-	if (WQE_COMPLETION(fm_ce_se) == WQE_CQE_ON_FIRST_ERROR)
+	if (WQE_COMPLETION(entry->fm_ce_se) == WQE_CQE_ON_FIRST_ERROR)
 		return;
-	explain_wqe(qp, index, opcode, MLX5_CQE_SYNDROME_WR_FLUSH_ERR, &why);
-	complete_send(qp, MLX5_CQE_REQ_ERR, opcode, fm_ce_se, index, 0, MLX5_CQE_SYNDROME_WR_FLUSH_ERR, why.rule);
+	if (qp->requester.state != REQUESTER_FLUSH)
+		why = (struct refusal){RULE_DCI_STREAM_FLUSHED,
+				       {entry->stream, dci_stream_error(qp->dci, entry->stream)}};
+	explain_wqe(qp, entry->index, entry->opcode, MLX5_CQE_SYNDROME_WR_FLUSH_ERR, &why);
+	complete_send(qp, MLX5_CQE_REQ_ERR, entry->opcode, entry->fm_ce_se, entry->index, 0,
+		      MLX5_CQE_SYNDROME_WR_FLUSH_ERR, why.rule);
+}
+
+void requester_flush_stream(struct hca_qp *qp)
+{
+	struct requester *requester = &qp->requester;
+
+	requester_stop_timer(qp);
+	dci_break(qp->dci);
+	qp->dci->flushing = requester->delivering;
+	if (requester->delivering)
+		return;
+	while (requester->first != requester->last) {
+		struct inflight entry = *inflight_at(requester, requester->first++);
+
+		/* A local operation of another stream was only waiting for its turn. */
+		if (entry.done && !dci_stream_error(qp->dci, entry.stream))
+			complete_done(qp, &entry);
+		else
+			requester_flush_one(qp, &entry);
+	}
+	requester->resend = requester->last;
+	requester->responses_due = 0;
+	requester->retries_left = qp->attr.retry_cnt;
+	requester->rnr_retries_left = qp->attr.rnr_retry;
 }
 
 void requester_flush(struct hca_qp *qp)
@@ -126,23 +161,24 @@ void requester_flush(struct hca_qp *qp)
 	while (requester->first != requester->last) {
 		struct inflight entry = *inflight_at(requester, requester->first++);
 
-		flush_one(qp, entry.index, entry.opcode, entry.fm_ce_se);
+		requester_flush_one(qp, &entry);
 	}
 	requester->resend = requester->last;
 	requester->responses_due = 0;
+	if (qp->dci)
+		qp->dci->flushing = false;
 	/* A CQ that fills on the way leads here again (qp_complete): what is posted is looked at each time. */
 	while (left && (posted = wqe_posted(requester, requester->next))) {
-		uint16_t index = requester->next;
-		uint8_t opcode, fm_ce_se;
-		uint32_t blocks = wqe_skim(requester, index, &opcode, &fm_ce_se);
+		struct inflight entry = {.index = requester->next};
+		uint32_t blocks = wqe_skim(requester, entry.index, &entry.opcode, &entry.fm_ce_se);
 
 		if (blocks > posted)
 			blocks = posted;
 		if (blocks > left)
 			blocks = left;
 		left -= blocks;
-		requester->next = (uint16_t)(index + blocks);
-		flush_one(qp, index, opcode, fm_ce_se);
+		requester->next = (uint16_t)(entry.index + blocks);
+		requester_flush_one(qp, &entry);
 	}
 }
 
@@ -156,4 +192,6 @@ void requester_reset(struct hca_qp *qp)
 	requester->psn = 0;
 	requester->first = requester->last = requester->resend = 0;
 	requester->responses_due = 0;
+	if (qp->dci)
+		dci_reset(qp->dci);
 }

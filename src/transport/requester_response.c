@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What the requester makes of acknowledgements, refusals, responses, and of their absence; see requester.h. */
 #include "hca/epoch.h"
+#include "transport/dci.h"
 #include "transport/requester.h"
 #include "transport/wqe_parse.h"
 
@@ -106,6 +107,15 @@ static void retry_later(struct hca_qp *qp, const struct packet *packet)
 	timer_arm(&qp->hca->timers, &requester->timer, clock_now_ns() + rnr_timer_ns(code));
 }
 
+static void give_up(struct hca_qp *qp)
+{
+	uint32_t peer = qp->dci ? qp->dci->target.number : qp->attr.dest_qp_num;
+	bool reachable = qp->dci ? qp->dci->target.routed : qp->reachable;
+	struct refusal why = {RULE_RETRY_EXHAUSTED, {peer, qp->attr.retry_cnt, qp->attr.timeout, reachable}};
+
+	requester_fail_front(qp, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR, &why);
+}
+
 /* A NAK acknowledges what came before its packet (IBTA C9-116) and refuses from there on. */
 static void refused(struct hca_qp *qp, const struct packet *packet, struct run *run)
 {
@@ -125,10 +135,7 @@ static void refused(struct hca_qp *qp, const struct packet *packet, struct run *
 	if (sequence && requester->retries_left--)
 		go_on(qp, run);
 	else if (sequence)
-		requester_fail_front(
-			qp, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR,
-			&(struct refusal){RULE_RETRY_EXHAUSTED,
-					  {qp->attr.dest_qp_num, qp->attr.retry_cnt, qp->attr.timeout, qp->reachable}});
+		give_up(qp);
 	else
 		fail_refused(qp, packet);
 }
@@ -141,8 +148,9 @@ static bool place(struct hca_qp *qp, struct inflight *entry, uint64_t offset, st
 	struct wqe wqe;
 	int syndrome = MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
 
+	qp->send_access.more = offset + payload->length < entry->bytes;
 	if (!wqe_parse(qp, entry->index, entry->blocks, &wqe, &why))
-		syndrome = wqe_scatter(&wqe, &qp->access, offset, payload->length, &sink, &why);
+		syndrome = wqe_scatter(&wqe, &qp->send_access, offset, payload->length, &sink, &why);
 	if (!syndrome && sink.length != payload->length) {
 		syndrome = MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
 		why = (struct refusal){RULE_WQE_CHANGED,
@@ -154,6 +162,7 @@ static bool place(struct hca_qp *qp, struct inflight *entry, uint64_t offset, st
 	}
 	if (payload->length)
 		stream_copy(&sink, payload, payload->length);
+	qp->send_access.more = false;
 	return true;
 }
 
@@ -202,8 +211,13 @@ static void read_response(struct hca_qp *qp, struct packet *packet, struct infli
 
 static void atomic_response(struct hca_qp *qp, struct packet *packet, struct inflight *entry, struct run *run)
 {
+	uint32_t narrow = (uint32_t)packet->original;
+	bool is_narrow = entry->bytes == sizeof(narrow);
+
+	/* In the byte order of the host (mlx5-formats 1.5). */
 	stream_begin(&packet->payload, NULL, 0);
-	stream_add_memory(&packet->payload, (const uint8_t *)&packet->original, sizeof(packet->original));
+	stream_add_memory(&packet->payload,
+			  is_narrow ? (const uint8_t *)&narrow : (const uint8_t *)&packet->original, entry->bytes);
 	if (place(qp, entry, 0, &packet->payload))
 		answered(qp, entry, run);
 }
@@ -236,6 +250,9 @@ void requester_receive(struct hca_qp *qp, const struct packet *received, struct 
 
 	if (!transport_of(qp->type)->reliable || qp->requester.state == REQUESTER_IDLE)
 		return;
+	/* The stream has failed that the answer would be for. */
+	if (qp->dci && qp->dci->flushing)
+		return;
 	/* IBTA 9.7.5.1.2: an answer to what was not sent yet is a ghost. */
 	if (psn_distance(packet->psn, qp->requester.psn) >= 0)
 		return;
@@ -251,6 +268,9 @@ void requester_receive(struct hca_qp *qp, const struct packet *received, struct 
 		}
 		acknowledge(qp, packet->psn, run);
 	}
+	/* If the answer ended a stream, the others go on. */
+	if (qp->dci)
+		go_on(qp, run);
 }
 
 /* ---- timer ---------------------------------------------------------------------------------------------------- */
@@ -263,15 +283,13 @@ static void timed_out(struct hca_qp *qp)
 		requester->rnr_wait = false;
 		return;
 	}
-	if (requester->first == requester->last || requester->state == REQUESTER_FLUSH)
+	if (requester->first == requester->last || requester->state == REQUESTER_FLUSH ||
+	    (qp->dci && qp->dci->flushing))
 		return;
 	requester->resend = requester->first;
 	if (requester->retries_left--)
 		return;
-	requester_fail_front(
-		qp, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR,
-		&(struct refusal){RULE_RETRY_EXHAUSTED,
-				  {qp->attr.dest_qp_num, qp->attr.retry_cnt, qp->attr.timeout, qp->reachable}});
+	give_up(qp);
 }
 
 void requester_timer(struct timer *timer)

@@ -5,15 +5,19 @@
  */
 #include <string.h>
 
-#include "mkey/copy.h"
+#include "hca/xrc.h"
 #include "mkey/umr.h"
+#include "transport/atomic.h"
+#include "transport/dct.h"
 #include "transport/transport.h"
 
 #define GRH_BYTES 40
 
 enum responder_state {
+	RESPONDER_CHECK_CONNECTION,
 	RESPONDER_CHECK_PSN,
 	RESPONDER_CHECK_ORDER,
+	RESPONDER_CHECK_XRC,
 	RESPONDER_CHECK_OPERATION,
 	RESPONDER_CHECK_RECEIVE,
 	RESPONDER_CHECK_TARGET,
@@ -28,9 +32,13 @@ enum responder_state {
 /* One request being handled. */
 struct request {
 	struct hca_qp *qp;
+	struct responder *responder;     /* the QP's, or that of the initiator which asks a DCT */
+	struct dct_initiator *initiator; /* of a DCT, once it is known; else NULL */
 	const struct packet *packet;
 	struct packet *reply;
 	bool replied;
+	const struct walk_access *access; /* as what it reaches keys: the QP's, or that of the SRQ which it names */
+	struct hca_srq *srq;              /* where receives come from, or NULL */
 	/* set before RESPONDER_REFUSE */
 	struct refusal why;
 	uint8_t nak;         /* enum nak_code */
@@ -50,11 +58,6 @@ static bool is_write(uint8_t message)
 	return message == MESSAGE_WRITE || message == MESSAGE_WRITE_IMM;
 }
 
-static bool is_atomic(uint8_t message)
-{
-	return message == MESSAGE_COMPARE_SWAP || message == MESSAGE_FETCH_ADD;
-}
-
 /* Packets of one message have one family: SEND, SEND with immediate and with invalidate begin alike (IBTA table 38). */
 static uint8_t family(uint8_t message)
 {
@@ -65,12 +68,27 @@ static uint8_t family(uint8_t message)
 
 /* ---- replies -------------------------------------------------------------------------------------------------- */
 
+/* A DCT answers to where the request came from, in its own manner (ibv_modify_qp(3), ah_attr). */
+static void return_to_sender(struct request *request)
+{
+	const struct packet *packet = request->packet;
+	struct packet *reply = request->reply;
+
+	reply->destination_qpn = packet->source_qpn;
+	reply->own_path = request->qp->path;
+	reply->own_path.source = packet->path->destination;
+	reply->own_path.destination = packet->path->source;
+	reply->own_path.type = packet->path->type;
+	reply->path = &reply->own_path;
+	request->replied = true;
+}
+
 static void begin_reply(struct request *request, enum message message, uint32_t psn, uint8_t syndrome)
 {
 	const struct hca_qp *qp = request->qp;
 	struct packet *reply = request->reply;
 
-	reply->transport = (uint8_t)qp->type;
+	reply->transport = qp->transport->packets;
 	reply->message = (uint8_t)message;
 	reply->place = PLACE_ONLY;
 	reply->solicited = false;
@@ -82,10 +100,12 @@ static void begin_reply(struct request *request, enum message message, uint32_t 
 	reply->mtu = (uint16_t)(1u << qp->mtu_shift);
 	reply->path = &qp->path;
 	reply->syndrome = syndrome;
-	reply->msn = qp->responder.msn;
+	reply->msn = request->responder->msn;
 	reply->why.rule = RULE_NONE;
 	reply->payload.length = 0;
 	request->replied = qp->reachable;
+	if (qp->dct)
+		return_to_sender(request);
 }
 
 static enum responder_state nak(struct request *request, uint8_t kind, uint8_t code, uint32_t psn)
@@ -113,24 +133,39 @@ static enum responder_state refuse_with(struct request *request, uint8_t nak_cod
 static void complete_receive(struct request *request, struct completion *completion)
 {
 	struct hca_qp *qp = request->qp;
+	struct hca_srq *srq = request->responder->srq;
+	bool xrc = srq && srq->xrcd;
 
-	completion->user_index = qp->user_index;
+	completion->user_index = xrc ? srq->user_index : qp->user_index;
 	completion->qpn = qp->number;
-	completion->wqe_counter = qp->responder.receive.counter;
-	qp->responder.has_receive = false;
-	qp_complete(qp, qp->recv_cq, completion);
+	completion->wqe_counter = request->responder->receive.counter;
+	request->responder->has_receive = false;
+	request->responder->srq = NULL;
+	qp_complete(qp, xrc ? srq->cq : qp->recv_cq, completion);
+}
+
+/* The connection of an initiator has ended with a refusal, which a repetition meets again. */
+static void end_connection(struct request *request)
+{
+	struct dct_initiator *initiator = request->initiator;
+
+	initiator->refused = true;
+	initiator->nak = request->nak;
+	initiator->refusal_psn = request->packet->psn;
+	initiator->why = request->why;
 }
 
 /*
  * A datagram or an unreliable message that breaks a rule is dropped (IBTA 9.8.2.2, 9.8.3.2); only a receive that cannot
- * take it ends in error, and with it the QP. A reliable one is refused with a NAK, and the QP goes to ERR.
+ * take it ends in error, and with it the QP. A reliable one is refused with a NAK, and the QP goes to ERR; a DCT serves its
+ * other initiators on.
  */
 static enum responder_state refuse(struct request *request)
 {
 	struct hca_qp *qp = request->qp;
 	bool reliable = transport_of(qp->type)->reliable;
 	/* The receive of an unreliable WRITE with immediate is not at fault: it waits for the next message. */
-	bool fails_receive = qp->responder.has_receive && (reliable || !is_write(request->packet->message));
+	bool fails_receive = request->responder->has_receive && (reliable || !is_write(request->packet->message));
 	struct explain_subject subject = {.qpn = qp->number, .receive = true, .qp_state = (uint8_t)qp->state};
 	uint64_t record;
 
@@ -141,7 +176,9 @@ static enum responder_state refuse(struct request *request)
 		nak(request, AETH_NAK, request->nak, request->packet->psn);
 		request->reply->why = request->why;
 	}
-	qp->responder.in_message = false;
+	if (request->initiator)
+		end_connection(request);
+	request->responder->in_message = false;
 	if (fails_receive) {
 		struct completion completion = {
 			.opcode = MLX5_CQE_RESP_ERR,
@@ -153,9 +190,144 @@ static enum responder_state refuse(struct request *request)
 	} else if (!reliable) {
 		return RESPONDER_DONE;
 	}
+	/* One of its initiators is at fault. */
+	if (qp->dct)
+		return RESPONDER_DONE;
 	if (request->event != QP_EVENT_COUNT)
 		qp_raise(qp, request->event);
 	qp_enter_error(qp, record);
+	return RESPONDER_DONE;
+}
+
+/* ---- connections of a DCT ------------------------------------------------------------------------------------- */
+
+/* A message of which the rest will not come: IBTA 11.6.2, Remote Aborted Error, tells the receiver. */
+static void abort_message(struct request *request, const struct dct_initiator *initiator)
+{
+	struct hca_qp *qp = request->qp;
+	struct explain_subject subject = {
+		.qpn = qp->number,
+		.receive = true,
+		.syndrome = MLX5_CQE_SYNDROME_REMOTE_ABORTED_ERR,
+		.qp_state = (uint8_t)qp->state,
+	};
+	struct completion completion = {
+		.opcode = MLX5_CQE_RESP_ERR,
+		.syndrome = MLX5_CQE_SYNDROME_REMOTE_ABORTED_ERR,
+		.vendor_syndrome = RULE_DC_ABORTED,
+	};
+
+	if (!request->responder->has_receive)
+		return;
+	EXPLAIN(qp->hca, &subject, RULE_DC_ABORTED, initiator->qpn, qp->number, request->responder->offset);
+	complete_receive(request, &completion);
+}
+
+/* What came before is over, for this initiator or for the one whose place it has. */
+static void begin_connection(struct request *request, struct dct_initiator *initiator)
+{
+	struct responder *responder = &initiator->responder;
+	const struct packet *packet = request->packet;
+
+	initiator->connection = packet->dc_connection;
+	initiator->left = false;
+	initiator->refused = false;
+	initiator->access = request->qp->access;
+	initiator->access.progress = &responder->progress;
+	responder->expected_psn = packet->dc_first_psn & PSN_MASK;
+	responder->msn = 0;
+	responder->in_message = false;
+	responder->nak_sent = false;
+	responder->progress.valid = false;
+	memset(responder->resource, 0, sizeof(responder->resource));
+}
+
+/*
+ * Before the connection of @request is known only its first packet is answered: a NAK of a later one would tell the
+ * requester that all before it had arrived.
+ */
+static bool begins_connection(const struct packet *packet)
+{
+	return packet->psn == (packet->dc_first_psn & PSN_MASK);
+}
+
+static enum responder_state wrong_key(struct request *request)
+{
+	const struct packet *packet = request->packet;
+
+	if (!begins_connection(packet) || packet->message == MESSAGE_DISCONNECT)
+		return RESPONDER_DONE;
+	return REFUSE_REQUEST(request, NAK_REMOTE_ACCESS, 0, QP_EVENT_COUNT, DC_KEY, packet->message,
+			      packet->source_qpn, request->qp->number, packet->dc_key);
+}
+
+static enum responder_state no_place(struct request *request)
+{
+	const struct packet *packet = request->packet;
+	struct hca_qp *qp = request->qp;
+
+	if (!begins_connection(packet))
+		return RESPONDER_DONE;
+	EXPLAIN(qp->hca, (&(const struct explain_subject){.qpn = qp->number, .receive = true}), RULE_DCT_FULL,
+		packet->message, packet->source_qpn, qp->number, qp->dct->count);
+	return nak(request, AETH_RNR_NAK, qp->attr.min_rnr_timer, packet->psn);
+}
+
+static enum responder_state connection_over(struct request *request)
+{
+	const struct packet *packet = request->packet;
+	struct hca_qp *qp = request->qp;
+
+	EXPLAIN(qp->hca, (&(const struct explain_subject){.qpn = qp->number, .receive = true}), RULE_DC_CONNECTION_OVER,
+		packet->message, packet->psn, packet->source_qpn, qp->number);
+	return RESPONDER_DONE;
+}
+
+/* The initiator goes to another target. */
+static enum responder_state disconnect(struct request *request, struct dct_initiator *initiator)
+{
+	if (!initiator || initiator->connection != request->packet->dc_connection)
+		return RESPONDER_DONE;
+	request->responder = &initiator->responder;
+	abort_message(request, initiator);
+	initiator->left = true;
+	return RESPONDER_DONE;
+}
+
+/* The initiator of the request, with the connection that the request belongs to; see dct.h. */
+static enum responder_state check_connection(struct request *request)
+{
+	const struct packet *packet = request->packet;
+	struct dct *dct = request->qp->dct;
+	struct dct_initiator *initiator;
+	int64_t newer;
+
+	if (packet->dc_key != dct->access_key)
+		return wrong_key(request);
+	initiator = dct_find(dct, &packet->path->source, packet->source_qpn);
+	if (packet->message == MESSAGE_DISCONNECT)
+		return disconnect(request, initiator);
+	newer = initiator ? (int64_t)(packet->dc_connection - initiator->connection) : 1;
+	if (newer < 0 || (!newer && initiator->left))
+		return connection_over(request);
+	if (!initiator && !(initiator = dct_place(dct)))
+		return no_place(request);
+	request->responder = &initiator->responder;
+	if (newer) {
+		abort_message(request, initiator);
+		dct_assign(dct, initiator, &packet->path->source, packet->source_qpn);
+		begin_connection(request, initiator);
+	}
+	initiator->era = dct->era;
+	request->initiator = initiator;
+	request->access = &initiator->access;
+	if (!initiator->refused)
+		return RESPONDER_CHECK_PSN;
+	/* Refused again, for the same reason: the NAK may have been lost. */
+	if (packet->psn == initiator->refusal_psn) {
+		nak(request, AETH_NAK, initiator->nak, packet->psn);
+		request->reply->why = initiator->why;
+	}
 	return RESPONDER_DONE;
 }
 
@@ -163,7 +335,7 @@ static enum responder_state refuse(struct request *request)
 
 static enum responder_state check_psn(struct request *request)
 {
-	struct responder *responder = &request->qp->responder;
+	struct responder *responder = request->responder;
 	const struct packet *packet = request->packet;
 	int32_t distance = psn_distance(packet->psn, responder->expected_psn);
 
@@ -189,7 +361,7 @@ static enum responder_state check_psn(struct request *request)
 static enum responder_state check_order(struct request *request)
 {
 	struct hca_qp *qp = request->qp;
-	struct responder *responder = &qp->responder;
+	struct responder *responder = request->responder;
 	const struct packet *packet = request->packet;
 	bool first = packet->place & PLACE_FIRST;
 
@@ -212,8 +384,44 @@ static enum responder_state check_order(struct request *request)
 		responder->remote_address = packet->remote_address;
 		responder->rkey = packet->rkey;
 		responder->dma_length = packet->dma_length;
+		responder->xrc_srqn = packet->xrc_srqn;
 	}
+	return qp->domain ? RESPONDER_CHECK_XRC : RESPONDER_CHECK_OPERATION;
+}
+
+/*
+ * IBTA annex A14: every request of XRC names an SRQ of the QP's domain; the receive, its CQ and the protection domain are
+ * that SRQ's. Returns RESPONDER_REFUSE for one that is not there.
+ */
+static enum responder_state find_srq(struct request *request)
+{
+	struct hca_qp *qp = request->qp;
+	uint32_t number = request->packet->xrc_srqn;
+	struct hca_srq *srq = id_table_find(&qp->hca->srqs, number);
+
+	if (!srq)
+		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+				      QP_EVENT_REQUEST_ERROR, XRC_SRQ_UNKNOWN, request->packet->message, number);
+	if (srq->domain != qp->domain)
+		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+				      QP_EVENT_REQUEST_ERROR, XRC_SRQ_DOMAIN, request->packet->message, number,
+				      qp->number);
+	request->srq = srq;
+	/* A QP of XRC reaches keys in the domain of the SRQ. */
+	qp->access.pd = srq->pd->number;
+	qp->signature_cq = srq->cq;
 	return RESPONDER_CHECK_OPERATION;
+}
+
+static enum responder_state check_xrc(struct request *request)
+{
+	const struct packet *packet = request->packet;
+
+	if (packet->xrc_srqn != request->responder->xrc_srqn)
+		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+				      QP_EVENT_REQUEST_ERROR, XRC_SRQ_CHANGED, packet->message, packet->psn,
+				      packet->xrc_srqn, request->responder->xrc_srqn);
+	return find_srq(request);
 }
 
 static unsigned int access_needed(uint8_t message)
@@ -222,7 +430,7 @@ static unsigned int access_needed(uint8_t message)
 		return IBV_ACCESS_REMOTE_WRITE;
 	if (message == MESSAGE_READ_REQUEST)
 		return IBV_ACCESS_REMOTE_READ;
-	return is_atomic(message) ? IBV_ACCESS_REMOTE_ATOMIC : 0;
+	return message_is_atomic(message) ? IBV_ACCESS_REMOTE_ATOMIC : 0;
 }
 
 /* What the QP permits (ibv_modify_qp(3), qp_access_flags); READ and atomics need responder resources as well. */
@@ -246,19 +454,22 @@ static enum responder_state check_operation(struct request *request)
 		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
 				      QP_EVENT_REQUEST_ERROR, QP_ACCESS, packet->message, qp->number, needed,
 				      qp->attr.qp_access_flags);
-	if ((packet->message == MESSAGE_READ_REQUEST || is_atomic(packet->message)) && !qp->attr.max_dest_rd_atomic)
+	if ((packet->message == MESSAGE_READ_REQUEST || message_is_atomic(packet->message)) && !qp->attr.max_dest_rd_atomic)
 		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
 				      QP_EVENT_REQUEST_ERROR, QP_NO_RESOURCES, packet->message, qp->number);
 	return RESPONDER_CHECK_RECEIVE;
 }
 
-static bool take_receive(struct hca_qp *qp)
+static bool take_receive(struct request *request)
 {
-	struct responder *responder = &qp->responder;
+	struct responder *responder = request->responder;
+	struct hca_srq *srq = request->srq;
 
-	if (!responder->has_receive)
+	if (!responder->has_receive) {
 		responder->has_receive =
-			qp->srq ? srq_take(qp->srq, &responder->receive) : rq_take(&qp->rq, &responder->receive);
+			srq ? srq_take(srq, &responder->receive) : rq_take(&request->qp->rq, &responder->receive);
+		responder->srq = responder->has_receive ? srq : NULL;
+	}
 	return responder->has_receive;
 }
 
@@ -267,7 +478,7 @@ static enum responder_state no_receive(struct request *request)
 	struct hca_qp *qp = request->qp;
 
 	if (transport_of(qp->type)->reliable) {
-		qp->responder.nak_sent = true;
+		request->responder->nak_sent = true;
 		return nak(request, AETH_RNR_NAK, qp->attr.min_rnr_timer, request->packet->psn);
 	}
 	return REFUSE_REQUEST(request, 0, 0, QP_EVENT_COUNT, NO_RECEIVE, request->packet->message, qp->number);
@@ -276,37 +487,45 @@ static enum responder_state no_receive(struct request *request)
 /* A SEND takes a receive with its first packet, a WRITE with immediate with its last (IBTA C9-82). */
 static enum responder_state check_receive(struct request *request)
 {
-	struct hca_qp *qp = request->qp;
 	const struct packet *packet = request->packet;
 	bool needed = carries_receive(packet->message)
 			      ? packet->place & PLACE_FIRST
 			      : packet->message == MESSAGE_WRITE_IMM && packet->place & PLACE_LAST;
 
-	if (needed && !take_receive(qp))
+	if (needed && !take_receive(request))
 		return no_receive(request);
 	return RESPONDER_CHECK_TARGET;
+}
+
+/* A key that the requester named. */
+static enum responder_state refuse_key(struct request *request)
+{
+	/* A window of a QP: an SRQ, as which XRC reaches keys, is none, but the request came through one. */
+	if (request->why.rule == RULE_KEY_OTHER_QP)
+		request->why.args[3] = request->qp->number;
+	return refuse_with(request, NAK_REMOTE_ACCESS, MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR, QP_EVENT_ACCESS_ERROR);
 }
 
 static enum responder_state target_receive(struct request *request)
 {
 	struct hca_qp *qp = request->qp;
-	struct responder *responder = &qp->responder;
+	struct responder *responder = request->responder;
 	const struct packet *packet = request->packet;
 	uint64_t header = transport_of(qp->type)->datagram ? GRH_BYTES : 0;
 	uint64_t bytes = header + packet->payload.length;
 
+	qp->access.more = !(packet->place & PLACE_LAST);
 	if (bytes > responder->receive.bytes - responder->offset)
 		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR, QP_EVENT_COUNT,
 				      RECEIVE_TOO_SHORT, responder->offset + bytes, responder->receive.bytes, header);
-	stream_begin(request->sink, &qp->access, RIGHT_LOCAL_WRITE);
+	stream_begin(request->sink, request->access, RIGHT_LOCAL_WRITE);
 	if (stream_add_segments(request->sink, responder->receive.segment, responder->receive.count, responder->offset,
 				bytes, &request->why))
 		return refuse_with(request, NAK_REMOTE_OPERATION, MLX5_CQE_SYNDROME_LOCAL_PROT_ERR, QP_EVENT_COUNT);
 	/* mlx5-formats 6, point 51: refused before a byte is placed. */
 	if (packet->message == MESSAGE_SEND_INVALIDATE &&
-	    invalidate_check(&qp->access, packet->invalidate_rkey, &request->why))
-		return refuse_with(request, NAK_REMOTE_ACCESS, MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR,
-				   QP_EVENT_ACCESS_ERROR);
+	    invalidate_check(request->access, packet->invalidate_rkey, &request->why))
+		return refuse_key(request);
 	return RESPONDER_EXECUTE;
 }
 
@@ -314,10 +533,9 @@ static enum responder_state target_receive(struct request *request)
 static enum responder_state target_key(struct request *request, uint8_t right, uint32_t rkey, uint64_t address,
 				       uint64_t bytes)
 {
-	stream_begin(request->sink, &request->qp->access, right);
+	stream_begin(request->sink, request->access, right);
 	if (stream_add_key(request->sink, rkey, address, bytes, &request->why))
-		return refuse_with(request, NAK_REMOTE_ACCESS, MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR,
-				   QP_EVENT_ACCESS_ERROR);
+		return refuse_key(request);
 	return RESPONDER_EXECUTE;
 }
 
@@ -330,7 +548,7 @@ static enum responder_state target_packet(struct request *request, uint8_t right
 /* The first packet of a WRITE names the whole range: all of it is checked then (IBTA C9-88). */
 static enum responder_state target_write(struct request *request)
 {
-	struct responder *responder = &request->qp->responder;
+	struct responder *responder = request->responder;
 	const struct packet *packet = request->packet;
 	uint64_t bytes = packet->payload.length;
 	enum responder_state next;
@@ -343,11 +561,13 @@ static enum responder_state target_write(struct request *request)
 	if (!responder->dma_length)
 		return RESPONDER_EXECUTE;
 	if (packet->place == PLACE_FIRST) {
+		request->qp->access.more = false;
 		next = target_key(request, RIGHT_REMOTE_WRITE, responder->rkey, responder->remote_address,
 				  responder->dma_length);
 		if (next != RESPONDER_EXECUTE)
 			return next;
 	}
+	request->qp->access.more = !(packet->place & PLACE_LAST);
 	/* The sum cannot wrap: with the first packet the whole range was found to be in a key. */
 	return target_key(request, RIGHT_REMOTE_WRITE, responder->rkey, responder->remote_address + responder->offset,
 			  bytes);
@@ -356,11 +576,12 @@ static enum responder_state target_write(struct request *request)
 static enum responder_state target_atomic(struct request *request)
 {
 	const struct packet *packet = request->packet;
+	uint32_t bytes = atomic_bytes(packet);
 
-	if (packet->remote_address % sizeof(uint64_t))
+	if (packet->remote_address % bytes)
 		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
-				      QP_EVENT_REQUEST_ERROR, ATOMIC_ALIGNMENT, packet->remote_address);
-	return target_packet(request, RIGHT_ATOMIC, sizeof(uint64_t));
+				      QP_EVENT_REQUEST_ERROR, ATOMIC_ALIGNMENT, packet->remote_address, bytes);
+	return target_packet(request, RIGHT_ATOMIC, bytes);
 }
 
 static enum responder_state check_target(struct request *request)
@@ -371,7 +592,7 @@ static enum responder_state check_target(struct request *request)
 		return target_receive(request);
 	if (is_write(packet->message))
 		return target_write(request);
-	if (is_atomic(packet->message))
+	if (message_is_atomic(packet->message))
 		return target_atomic(request);
 	return packet->dma_length ? target_packet(request, RIGHT_REMOTE_READ, packet->dma_length) : RESPONDER_EXECUTE;
 }
@@ -384,57 +605,11 @@ static void remember(struct responder *responder, const struct packet *packet, u
 		.psn = packet->psn, .count = packet->count, .message = packet->message, .original = original};
 }
 
-static uint64_t atomic_result(const struct packet *packet, uint64_t before)
-{
-	if (packet->message == MESSAGE_FETCH_ADD)
-		return before + packet->swap_add;
-	return before == packet->compare ? packet->swap_add : before;
-}
-
-/* Memory in one aligned piece: atomic towards the CPUs as well. */
-static uint64_t atomic_in_memory(const struct packet *packet, uint64_t *target)
-{
-	uint64_t before = packet->compare;
-
-	if (packet->message == MESSAGE_FETCH_ADD)
-		return __atomic_fetch_add(target, packet->swap_add, __ATOMIC_SEQ_CST);
-	__atomic_compare_exchange_n(target, &before, packet->swap_add, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-	return before;
-}
-
-/*
- * Memory that a layout cuts or shifts: atomic among the operations of this device (IBV_ATOMIC_HCA) by its lock. The sink
- * was checked when it was built and is built again for each of the two passes.
- */
-static uint64_t atomic_in_pieces(struct request *request)
-{
-	struct hca *hca = request->qp->hca;
-	struct stream result;
-	uint64_t before = 0, after;
-
-	pthread_mutex_lock(&hca->atomic_lock);
-	target_packet(request, RIGHT_ATOMIC, sizeof(before));
-	stream_read(request->sink, &before, sizeof(before));
-	after = atomic_result(request->packet, before);
-	stream_begin(&result, NULL, 0);
-	stream_add_memory(&result, (const uint8_t *)&after, sizeof(after));
-	target_packet(request, RIGHT_ATOMIC, sizeof(after));
-	stream_copy(request->sink, &result, sizeof(after));
-	pthread_mutex_unlock(&hca->atomic_lock);
-	return before;
-}
-
 static void execute_atomic(struct request *request)
 {
-	struct piece piece = {NULL, 0};
-	uint64_t original;
+	uint64_t original = atomic_execute(request->access, request->packet, request->sink);
 
-	stream_next(request->sink, sizeof(uint64_t), &piece);
-	if (piece.address && piece.length == sizeof(uint64_t) && !((uintptr_t)piece.address % sizeof(uint64_t)))
-		original = atomic_in_memory(request->packet, (uint64_t *)piece.address);
-	else
-		original = atomic_in_pieces(request);
-	remember(&request->qp->responder, request->packet, original);
+	remember(request->responder, request->packet, original);
 	begin_reply(request, MESSAGE_ATOMIC_ACKNOWLEDGE, request->packet->psn, AETH_ACK);
 	request->reply->original = original;
 }
@@ -463,7 +638,7 @@ static void place_datagram_header(struct request *request)
 
 static enum responder_state execute(struct request *request)
 {
-	struct responder *responder = &request->qp->responder;
+	struct responder *responder = request->responder;
 	/* The payload is read on: its place in it is part of the packet, which belongs to this call. */
 	struct packet *packet = (struct packet *)request->packet;
 
@@ -472,7 +647,7 @@ static enum responder_state execute(struct request *request)
 		remember(responder, packet, 0);
 		return RESPONDER_COMPLETE;
 	}
-	if (is_atomic(packet->message)) {
+	if (message_is_atomic(packet->message)) {
 		execute_atomic(request);
 		return RESPONDER_COMPLETE;
 	}
@@ -488,7 +663,7 @@ static enum responder_state execute(struct request *request)
 
 static void complete_message(struct request *request)
 {
-	struct responder *responder = &request->qp->responder;
+	struct responder *responder = request->responder;
 	const struct packet *packet = request->packet;
 	struct completion completion = {
 		.solicited = packet->solicited,
@@ -511,6 +686,9 @@ static void complete_message(struct request *request)
 		completion.opcode = MLX5_CQE_RESP_SEND;
 		completion.immediate = 0; /* partition key index 0 */
 	}
+	/* Of a DCT, as of a datagram, the sender can be anybody. */
+	if (request->qp->dct)
+		completion.remote_qpn = packet->source_qpn;
 	if (transport_of(request->qp->type)->datagram) {
 		completion.grh = true;
 		completion.sl = packet->path->service_level;
@@ -521,7 +699,7 @@ static void complete_message(struct request *request)
 
 static enum responder_state complete(struct request *request)
 {
-	struct responder *responder = &request->qp->responder;
+	struct responder *responder = request->responder;
 	const struct packet *packet = request->packet;
 
 	responder->expected_psn = psn_add(packet->psn, packet->count);
@@ -530,7 +708,7 @@ static enum responder_state complete(struct request *request)
 		return RESPONDER_ACKNOWLEDGE;
 	/* Checked before; it can only fail now if another thread was faster: then the key is invalid, as asked. */
 	if (packet->message == MESSAGE_SEND_INVALIDATE)
-		invalidate_execute(&request->qp->access, packet->invalidate_rkey, &request->why);
+		invalidate_execute(request->access, packet->invalidate_rkey, &request->why);
 	responder->msn = (responder->msn + 1) & PSN_MASK;
 	/* A UC QP may hold a receive that a lost message had taken: it waits for one that needs it. */
 	if (carries_receive(packet->message) || packet->message == MESSAGE_WRITE_IMM)
@@ -543,7 +721,7 @@ static enum responder_state acknowledge(struct request *request)
 	const struct packet *packet = request->packet;
 
 	if (request->replied)
-		request->reply->msn = request->qp->responder.msn;
+		request->reply->msn = request->responder->msn;
 	else if (packet->acknowledge && transport_of(request->qp->type)->reliable)
 		begin_reply(request, MESSAGE_ACKNOWLEDGE, psn_add(packet->psn, packet->count - 1), AETH_ACK);
 	return RESPONDER_DONE;
@@ -571,22 +749,24 @@ static const struct responder_resource *find_resource(const struct responder *re
  */
 static enum responder_state duplicate(struct request *request)
 {
-	struct responder *responder = &request->qp->responder;
+	struct responder *responder = request->responder;
 	const struct packet *packet = request->packet;
 	const struct responder_resource *resource;
 
-	if (packet->message != MESSAGE_READ_REQUEST && !is_atomic(packet->message)) {
+	if (packet->message != MESSAGE_READ_REQUEST && !message_is_atomic(packet->message)) {
 		begin_reply(request, MESSAGE_ACKNOWLEDGE, psn_add(responder->expected_psn, PSN_MASK), AETH_ACK);
 		return RESPONDER_DONE;
 	}
 	resource = find_resource(responder, packet);
 	if (!resource)
 		return RESPONDER_DONE;
-	if (is_atomic(packet->message)) {
+	if (message_is_atomic(packet->message)) {
 		begin_reply(request, MESSAGE_ATOMIC_ACKNOWLEDGE, packet->psn, AETH_ACK);
 		request->reply->original = resource->original;
 		return RESPONDER_DONE;
 	}
+	if (request->qp->domain && find_srq(request) == RESPONDER_REFUSE)
+		return RESPONDER_REFUSE;
 	if (packet->dma_length && target_packet(request, RIGHT_REMOTE_READ, packet->dma_length) != RESPONDER_EXECUTE)
 		return RESPONDER_REFUSE;
 	execute_read(request);
@@ -595,7 +775,7 @@ static enum responder_state duplicate(struct request *request)
 
 bool responder_receive(struct hca_qp *qp, const struct packet *packet, struct packet *reply)
 {
-	enum responder_state state = RESPONDER_CHECK_PSN;
+	enum responder_state state = qp->dct ? RESPONDER_CHECK_CONNECTION : RESPONDER_CHECK_PSN;
 	struct request request;
 
 	request.qp = qp;
@@ -603,13 +783,23 @@ bool responder_receive(struct hca_qp *qp, const struct packet *packet, struct pa
 	request.reply = reply;
 	request.sink = packet->message == MESSAGE_READ_REQUEST ? &reply->payload : &request.own_sink;
 	request.replied = false;
+	request.responder = &qp->responder;
+	request.initiator = NULL;
+	request.access = &qp->access;
+	request.srq = qp->srq;
 	while (state != RESPONDER_DONE) {
 		switch (state) {
+		case RESPONDER_CHECK_CONNECTION:
+			state = check_connection(&request);
+			break;
 		case RESPONDER_CHECK_PSN:
 			state = check_psn(&request);
 			break;
 		case RESPONDER_CHECK_ORDER:
 			state = check_order(&request);
+			break;
+		case RESPONDER_CHECK_XRC:
+			state = check_xrc(&request);
 			break;
 		case RESPONDER_CHECK_OPERATION:
 			state = check_operation(&request);
@@ -644,28 +834,37 @@ bool responder_receive(struct hca_qp *qp, const struct packet *packet, struct pa
 
 /* ---- queue ---------------------------------------------------------------------------------------------------- */
 
+/* The receive that @responder holds. */
+static void flush_receive(struct hca_qp *qp, struct responder *responder)
+{
+	struct request request = {.qp = qp, .responder = responder};
+	struct explain_subject subject = {
+		.qpn = qp->number,
+		.receive = true,
+		.syndrome = MLX5_CQE_SYNDROME_WR_FLUSH_ERR,
+		.qp_state = (uint8_t)qp->state,
+	};
+	struct completion completion = {
+		.opcode = MLX5_CQE_RESP_ERR,
+		.syndrome = MLX5_CQE_SYNDROME_WR_FLUSH_ERR,
+		.vendor_syndrome = RULE_FLUSHED_RECEIVE,
+	};
+
+	EXPLAIN(qp->hca, &subject, RULE_FLUSHED_RECEIVE, qp->error_record);
+	complete_receive(&request, &completion);
+}
+
 void responder_flush(struct hca_qp *qp)
 {
 	struct responder *responder = &qp->responder;
-	struct request request = {.qp = qp};
 	/* A doorbell record can claim 65535 entries of a ring that holds eight: each is flushed once (rq_posted). */
 	uint32_t left = qp->srq ? 0 : rq_posted(&qp->rq);
 
-	while (responder->has_receive || (left && left-- && rq_take(&qp->rq, &responder->receive))) {
-		struct completion completion = {
-			.opcode = MLX5_CQE_RESP_ERR,
-			.syndrome = MLX5_CQE_SYNDROME_WR_FLUSH_ERR,
-			.vendor_syndrome = RULE_FLUSHED_RECEIVE,
-		};
-
-		EXPLAIN(qp->hca,
-			(&(const struct explain_subject){.qpn = qp->number,
-							 .receive = true,
-							 .syndrome = MLX5_CQE_SYNDROME_WR_FLUSH_ERR,
-							 .qp_state = (uint8_t)qp->state}),
-			RULE_FLUSHED_RECEIVE, qp->error_record);
-		complete_receive(&request, &completion);
-	}
+	while (responder->has_receive || (left && left-- && rq_take(&qp->rq, &responder->receive)))
+		flush_receive(qp, responder);
+	for (struct dct_initiator *initiator = qp->dct ? qp->dct->all : NULL; initiator; initiator = initiator->next)
+		if (initiator->responder.has_receive)
+			flush_receive(qp, &initiator->responder);
 }
 
 void responder_reset(struct hca_qp *qp)
@@ -676,6 +875,7 @@ void responder_reset(struct hca_qp *qp)
 	responder->msn = 0;
 	responder->in_message = false;
 	responder->has_receive = false;
+	responder->srq = NULL;
 	responder->nak_sent = false;
 	responder->established = false;
 	memset(responder->resource, 0, sizeof(responder->resource));

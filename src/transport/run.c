@@ -24,6 +24,13 @@ static bool receives(const struct hca_qp *qp)
 	}
 }
 
+/* The half of @qp that the packet is for. */
+static bool has_half(const struct hca_qp *qp, const struct packet *packet)
+{
+	return qp->transport->packets == packet->transport &&
+	       (is_response(packet) ? qp->transport->requests : qp->transport->responds);
+}
+
 static void dropped(const struct packet *packet, struct hca *hca, const struct refusal *why)
 {
 	explain_make(hca, &(struct explain_subject){.qpn = packet->destination_qpn}, why->rule, why->args,
@@ -43,7 +50,7 @@ static void deliver(struct run *run, const struct packet *packet, struct hca_qp 
 
 	if (!receives(qp))
 		DROP(packet, qp->hca, PACKET_STATE, qp->state);
-	else if (qp->type != packet->transport)
+	else if (!has_half(qp, packet))
 		DROP(packet, qp->hca, PACKET_TRANSPORT, qp->type);
 	else if (is_response(packet))
 		requester_receive(qp, packet, run);

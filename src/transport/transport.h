@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Requester and responder: the two halves of a QP's transport, above all links. RC, UC and UD are one machine with a
- * table of differences (transport_of), not three.
+ * Requester and responder: the two halves of a QP's transport, above all links. RC, UC, UD, XRC and DC are one machine
+ * with a table of differences (transport_of), not five. What DC has beside it is in dci.h and dct.h.
  */
 #ifndef SOFTHCA_TRANSPORT_TRANSPORT_H
 #define SOFTHCA_TRANSPORT_TRANSPORT_H
@@ -10,6 +10,8 @@
 #include "transport/run.h"
 
 struct transport {
+	uint8_t packets; /* struct packet_opcode.transport */
+	bool requests, responds; /* which halves it has */
 	bool reliable;  /* acknowledges, retries; errors of the send queue put the QP into ERR, else into SQE */
 	bool connected; /* has a peer; messages of many packets */
 	bool datagram;  /* DETH, Q_Key, 40 bytes of GRH in front of what is received */

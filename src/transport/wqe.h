@@ -21,6 +21,8 @@ enum wqe_class {
 	WQE_CLASS_WRITE,
 	WQE_CLASS_READ,
 	WQE_CLASS_ATOMIC,
+	WQE_CLASS_SET_PSV,
+	WQE_CLASS_MMO,
 	WQE_CLASS_LATER,
 	WQE_CLASS_REFUSED,
 };
@@ -29,6 +31,8 @@ enum wqe_transport {
 	WQE_RC = 1 << 0,
 	WQE_UC = 1 << 1,
 	WQE_UD = 1 << 2,
+	WQE_XRC = 1 << 3,
+	WQE_DC = 1 << 4,
 };
 
 struct wqe_opcode {
@@ -52,17 +56,26 @@ struct wqe {
 	const uint8_t *bytes; /* in one piece: in the ring, or a copy when it wraps */
 	uint32_t size;        /* bytes, a multiple of 16, at least 16 */
 	uint16_t index;       /* of its first block, as CQEs name it */
-	uint8_t opcode, fm_ce_se;
+	uint8_t opcode, opmod, fm_ce_se;
+	uint16_t stream; /* of a DCI */
 	__be32 imm;
 	uint32_t blocks; /* 64-byte blocks it occupies */
 	uint32_t data;   /* offset of the first data segment */
 	/* raddr segment */
 	uint64_t remote_address;
 	uint32_t rkey;
-	/* atomic segment */
-	uint64_t swap_add, compare;
+	/* atomic segment; masks and width as in struct packet */
+	uint64_t swap_add, compare, swap_mask, compare_mask;
+	uint8_t operand_bytes;
 	/* datagram segment */
 	struct mlx5_wqe_av av;
+	/* XRC segment */
+	uint32_t xrc_srqn;
 };
+
+static inline bool wqe_is_masked_atomic(const struct wqe *wqe)
+{
+	return wqe->opcode == MLX5_OPCODE_ATOMIC_MASKED_CS || wqe->opcode == MLX5_OPCODE_ATOMIC_MASKED_FA;
+}
 
 #endif

@@ -5,6 +5,8 @@
 #define RC WQE_RC
 #define UC WQE_UC
 #define UD WQE_UD
+#define XRC WQE_XRC
+#define DC WQE_DC
 
 const struct wqe_opcode wqe_opcodes[256] = {
 #define WQE_OPCODE(code, name, class, message, transports)                                                             \

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "transport/dci.h"
+
 #define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EINVAL)
 
 #define BLOCK MLX5_SEND_WQE_BB
@@ -52,11 +54,15 @@ static const uint8_t *in_one_piece(const struct requester *requester, uint16_t i
 
 static uint8_t transport_bit(enum ibv_qp_type type)
 {
-	switch (type) {
+	switch ((int)type) {
 	case IBV_QPT_RC:
 		return WQE_RC;
 	case IBV_QPT_UC:
 		return WQE_UC;
+	case IBV_QPT_XRC_SEND:
+		return WQE_XRC;
+	case QP_TYPE_DCI:
+		return WQE_DC;
 	default:
 		return WQE_UD;
 	}
@@ -98,6 +104,18 @@ static int take_address(struct wqe *wqe, struct refusal *why)
 	return take(wqe, (uint8_t *)&wqe->av + base, sizeof(wqe->av) - base, why);
 }
 
+/* mlx5-formats 1.7. A number has 24 bits on the wire, too. */
+static int take_xrc(struct wqe *wqe, struct refusal *why)
+{
+	__be32 segment[4];
+	int error = take(wqe, segment, sizeof(segment), why);
+
+	if (error)
+		return error;
+	wqe->xrc_srqn = be32toh(segment[0]) & 0xffffff;
+	return 0;
+}
+
 static int take_remote(struct wqe *wqe, struct refusal *why)
 {
 	struct mlx5_wqe_raddr_seg remote;
@@ -119,6 +137,41 @@ static int take_atomic(struct wqe *wqe, struct refusal *why)
 		return error;
 	wqe->swap_add = be64toh(atomic.swap_add);
 	wqe->compare = be64toh(atomic.compare);
+	wqe->operand_bytes = sizeof(uint64_t);
+	return 0;
+}
+
+static uint64_t operand(const uint8_t *bytes, uint32_t size)
+{
+	uint64_t value = 0;
+
+	while (size--)
+		value = value << 8 | *bytes++;
+	return value;
+}
+
+/*
+ * mlx5-formats 1.5: four operands of 8 bytes each; or, by opmod 8 and 9, of 4 and 8 bytes, of which a fetch-and-add has
+ * two, padded to 16 bytes. Value, compared value, and their masks; for a fetch-and-add value and boundary.
+ */
+static int take_masked_atomic(struct wqe *wqe, struct refusal *why)
+{
+	bool adds = wqe->opcode == MLX5_OPCODE_ATOMIC_MASKED_FA, extended = wqe->opmod;
+	uint32_t size = wqe->opmod == 8 ? sizeof(uint32_t) : sizeof(uint64_t);
+	uint32_t count = extended && adds ? 2 : 4, bytes = (size * count + 15) & ~15u;
+	uint8_t segment[4 * sizeof(uint64_t)];
+	int error;
+
+	if (extended && wqe->opmod != 8 && wqe->opmod != 9)
+		return REFUSAL(why, ATOMIC_OPERANDS, wqe->opcode, wqe->opmod);
+	error = take(wqe, segment, bytes, why);
+	if (error)
+		return error;
+	wqe->operand_bytes = (uint8_t)size;
+	wqe->swap_add = operand(segment, size);
+	wqe->compare = operand(segment + size, size);
+	wqe->swap_mask = count == 2 ? wqe->compare : operand(segment + 2 * size, size);
+	wqe->compare_mask = count == 2 ? 0 : operand(segment + 3 * size, size);
 	return 0;
 }
 
@@ -127,14 +180,16 @@ static int take_segments(const struct hca_qp *qp, struct wqe *wqe, struct refusa
 	uint8_t class = wqe_opcodes[wqe->opcode].class;
 	int error = 0;
 
-	if (class == WQE_CLASS_NOP || class == WQE_CLASS_UMR)
+	if (class == WQE_CLASS_NOP || class == WQE_CLASS_UMR || class == WQE_CLASS_SET_PSV || class == WQE_CLASS_MMO)
 		return 0;
-	if (qp->type == IBV_QPT_UD)
+	if (qp->type == IBV_QPT_UD || qp->type == QP_TYPE_DCI)
 		error = take_address(wqe, why);
+	else if (qp->type == IBV_QPT_XRC_SEND)
+		error = take_xrc(wqe, why);
 	if (!error && (class == WQE_CLASS_WRITE || class == WQE_CLASS_READ || class == WQE_CLASS_ATOMIC))
 		error = take_remote(wqe, why);
 	if (!error && class == WQE_CLASS_ATOMIC)
-		error = take_atomic(wqe, why);
+		error = wqe_is_masked_atomic(wqe) ? take_masked_atomic(wqe, why) : take_atomic(wqe, why);
 	return error;
 }
 
@@ -150,7 +205,10 @@ int wqe_parse(const struct hca_qp *qp, uint16_t index, uint32_t posted, struct w
 	ds = qpn_ds & 0x3f;
 	wqe->index = index;
 	wqe->opcode = (uint8_t)be32toh(ctrl.opmod_idx_opcode);
+	wqe->opmod = (uint8_t)(be32toh(ctrl.opmod_idx_opcode) >> 24);
 	wqe->fm_ce_se = ctrl.fm_ce_se;
+	/* Without streams there is but one, whatever the WQE says. */
+	wqe->stream = qp->dci && qp->dci->limit ? be16toh(ctrl.dci_stream_channel_id) : 0;
 	wqe->imm = ctrl.imm;
 	blocks = ds ? (ds + 3) / 4 : 1;
 	/* Blocks that were not announced are not passed over with a bad WQE: they will be. */

@@ -11,7 +11,9 @@
 #include "abi/entry_points.h"
 #include "explain/explain.h"
 #include "hca/limits.h"
+#include "mlx5dv/crypto_login.h"
 #include "mlx5dv/doorbell_page.h"
+#include "mlx5dv/signature.h"
 #include "verbs/events.h"
 
 /*
@@ -48,12 +50,16 @@ static void before_fork(void)
 	for (context = contexts.first; context; context = context->next)
 		if (owns_table(context))
 			handle_table_freeze(context->handles);
+	for (context = contexts.first; context; context = context->next)
+		pthread_mutex_lock(&context->signatures.lock);
 }
 
 static void after_fork(void)
 {
 	struct user_context *context;
 
+	for (context = contexts.first; context; context = context->next)
+		pthread_mutex_unlock(&context->signatures.lock);
 	for (context = contexts.first; context; context = context->next)
 		if (owns_table(context))
 			handle_table_thaw(context->handles);
@@ -99,6 +105,7 @@ static void context_init(struct user_context *context, struct ibv_device *device
 	base->abi_compat = __VERBS_ABI_IS_EXTENDED;
 	context_ops_fill(&context->verbs);
 	user_index_init(&context->qps);
+	signature_table_init(&context->signatures);
 }
 
 struct ibv_context *context_new(struct ibv_device *device, int cmd_fd, struct handle_table *handles)
@@ -175,6 +182,7 @@ int softhca_ibv_close_device(struct ibv_context *base)
 	struct user_context *context = to_user_context(base);
 	struct hca *hca = hca_of_context(base);
 
+	crypto_session_end(context);
 	if (hca_close(context->device)) {
 		EXPLAIN(hca, (&(const struct explain_subject){.call = "ibv_close_device"}), RULE_CONTEXT_IN_USE, 0);
 		return 0;
@@ -184,6 +192,7 @@ int softhca_ibv_close_device(struct ibv_context *base)
 	event_queue_destroy(&context->async);
 	doorbell_page_free(context);
 	user_index_destroy(&context->qps);
+	signature_table_destroy(&context->signatures);
 	handle_table_put(context->handles);
 	pthread_mutex_destroy(&base->mutex);
 	free(context);

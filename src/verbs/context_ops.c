@@ -53,7 +53,7 @@ static const struct ibv_context_ops data_path = {
 	._compat_async_event = compat_refuse,
 };
 
-/* Missing: flows, counters, WQs and indirection tables, XRC, tag matching. */
+/* Missing: flows, counters, WQs and indirection tables, tag matching. */
 void context_ops_fill(struct verbs_context *context)
 {
 	context->context.ops = data_path;
@@ -72,6 +72,9 @@ void context_ops_fill(struct verbs_context *context)
 	context->create_cq_ex = softhca_ibv_create_cq_ex;
 	context->query_device_ex = softhca_ibv_query_device_ex;
 	context->create_qp_ex = softhca_ibv_create_qp_ex;
+	context->open_xrcd = softhca_ibv_open_xrcd;
+	context->close_xrcd = softhca_ibv_close_xrcd;
+	context->open_qp = softhca_ibv_open_qp;
 	context->get_srq_num = softhca_ibv_get_srq_num;
 	context->create_srq_ex = softhca_ibv_create_srq_ex;
 }

@@ -2,7 +2,8 @@
 /*
  * Drops the CQEs of a QP that was reset or is being destroyed: a completion must not outlive its QP (ibv_modify_qp(3)
  * to RESET forgets all work), and its user index may soon mean another QP. The device no longer writes CQEs of this QP,
- * so only what is in the ring now needs a look. Receives from an SRQ go back to it: the SRQ lives on.
+ * so only what is in the ring now needs a look. Receives from an SRQ go back to it: the SRQ lives on. So does an XRC SRQ,
+ * which has a user index of its own: its completions are dropped with it, not with a QP that they came through.
  */
 #include <string.h>
 
@@ -23,10 +24,10 @@ static uint32_t written_end(struct user_cq *cq)
 	return index;
 }
 
-static bool belongs(const struct user_qp *qp, const struct mlx5_cqe64 *cqe)
+static bool belongs(uint32_t user_index, const struct mlx5_cqe64 *cqe)
 {
 	/* A signature error carries other fields where the user index is; it belongs to its key (mlx5-formats 3.5). */
-	return cqe_opcode(cqe) != MLX5_CQE_SIG_ERR && cqe_user_index(cqe) == qp->user_index;
+	return cqe_opcode(cqe) != MLX5_CQE_SIG_ERR && cqe_user_index(cqe) == user_index;
 }
 
 /* Moves a CQE within the ring: whole entry (inline data of 128-byte entries included), owner bit of its new place. */
@@ -39,8 +40,11 @@ static void move(struct user_cq *cq, uint32_t to, uint32_t from)
 	target->op_own = (target->op_own & ~MLX5_CQE_OWNER_MASK) | cqe_owner(cq->cqe_count, to);
 }
 
-/* Walks from the newest entry to the oldest and closes the gaps, so that the free entries end up at the oldest side. */
-static void purge(struct user_cq *cq, const struct user_qp *qp)
+/*
+ * Walks from the newest entry to the oldest and closes the gaps, so that the free entries end up at the oldest side.
+ * @srq: gets its entries back, or NULL.
+ */
+static void purge(struct user_cq *cq, uint32_t user_index, struct ibv_srq *srq)
 {
 	uint32_t end = written_end(cq);
 	uint32_t dropped = 0;
@@ -49,9 +53,9 @@ static void purge(struct user_cq *cq, const struct user_qp *qp)
 	for (uint32_t index = end; index-- != cq->consumer_index;) {
 		const struct mlx5_cqe64 *cqe = entry(cq, index);
 
-		if (belongs(qp, cqe)) {
-			if (qp->base.srq && cqe_is_responder(cqe))
-				user_srq_complete(to_user_srq(qp->base.srq), be16toh(cqe->wqe_counter), &wr_id);
+		if (belongs(user_index, cqe)) {
+			if (srq && cqe_is_responder(cqe))
+				user_srq_complete(to_user_srq(srq), be16toh(cqe->wqe_counter), &wr_id);
 			dropped++;
 		} else if (dropped) {
 			move(cq, index + dropped, index);
@@ -65,13 +69,13 @@ static void purge(struct user_cq *cq, const struct user_qp *qp)
 		cq_publish_consumer(cq);
 }
 
-static void lock_and_purge(struct user_cq *cq, const struct user_qp *qp)
+static void lock_and_purge(struct user_cq *cq, uint32_t user_index, struct ibv_srq *srq)
 {
 	/* mlx5-formats 1.16: whoever got the ring by mlx5dv_init_obj(3) counts its entries. */
 	if (!cq || cq->dv_owned)
 		return;
 	queue_lock(&cq->lock);
-	purge(cq, qp);
+	purge(cq, user_index, srq);
 	queue_unlock(&cq->lock);
 }
 
@@ -80,7 +84,12 @@ void user_cq_purge_qp(struct user_qp *qp)
 	struct user_cq *send_cq = to_user_cq(qp->base.send_cq);
 	struct user_cq *recv_cq = to_user_cq(qp->base.recv_cq);
 
-	lock_and_purge(recv_cq, qp);
+	lock_and_purge(recv_cq, qp->user_index, qp->base.srq);
 	if (send_cq != recv_cq)
-		lock_and_purge(send_cq, qp);
+		lock_and_purge(send_cq, qp->user_index, qp->base.srq);
+}
+
+void user_cq_purge_srq(struct user_srq *srq)
+{
+	lock_and_purge(srq->cq, srq->user_index, NULL);
 }

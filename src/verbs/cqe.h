@@ -4,7 +4,8 @@
  * whose work it completes, and what its fields mean (mlx5-formats 3.1 to 3.5, 3.8).
  *
  * The device writes a CQE and its op_own last; the driver looks at op_own first. The caller holds the CQ lock; the
- * functions take the SRQ lock where a receive came from an SRQ. No system call, no clock, no allocation.
+ * functions take the SRQ lock where a receive came from an SRQ, that of the signature table for a signature error. No
+ * clock, no allocation, no system call unless that last one is contended.
  */
 #ifndef SOFTHCA_VERBS_CQE_H
 #define SOFTHCA_VERBS_CQE_H
@@ -272,14 +273,23 @@ static inline int completion_of_receive(struct user_qp *qp, const struct mlx5_cq
 	return 0;
 }
 
-/*
- * A signature error belongs to a key, not to a work request: it is noted there for mlx5dv_mkey_check(3) and the program
- * sees no completion (mlx5-formats 3.5). No key can carry a signature yet, so there is nothing to note.
- */
-static inline int cqe_note_signature_error(void)
+/* Through an XRC_RECV QP, which may be another context's: the CQE names the SRQ. */
+static inline int completion_of_xrc_receive(struct user_cq *cq, const struct mlx5_cqe64 *cqe,
+					    struct work_completion *out)
 {
-	return CQE_ABSORBED;
+	struct user_srq *srq =
+		user_index_find_srq(&to_user_context(cq->base.context)->qps, cqe_user_index(cqe));
+
+	out->wc_opcode = WC_OPCODE_FROM_CQE;
+	return srq ? user_srq_complete(srq, be16toh(cqe->wqe_counter), &out->wr_id) : -EINVAL;
 }
+
+/**
+ * A signature error belongs to a key, not to a work request: it is noted there for mlx5dv_mkey_check(3) and the program
+ * sees no completion (mlx5-formats 3.5). Returns CQE_ABSORBED, or CQ_POLL_ERROR, explained, if the context has no such
+ * key. (mlx5dv/signature.c)
+ */
+int cqe_note_signature_error(struct user_cq *cq, const struct mlx5_cqe64 *cqe);
 
 /**
  * Finds the work request that @cqe completes, fills @out and gives the queue its room back.
@@ -303,12 +313,12 @@ static inline int cqe_complete(struct user_cq *cq, const struct mlx5_cqe64 *cqe,
 	case MLX5_CQE_RESP_SEND_IMM:
 	case MLX5_CQE_RESP_SEND_INV:
 	case MLX5_CQE_RESP_ERR:
-		if (!qp || completion_of_receive(qp, cqe, out))
+		if (qp ? completion_of_receive(qp, cqe, out) : completion_of_xrc_receive(cq, cqe, out))
 			return cqe_refuse(cq, cqe);
 		out->status = opcode == MLX5_CQE_RESP_ERR ? cqe_error_status(cqe) : IBV_WC_SUCCESS;
 		return 0;
 	case MLX5_CQE_SIG_ERR:
-		return cqe_note_signature_error();
+		return cqe_note_signature_error(cq, cqe);
 	case MLX5_CQE_RESIZE_CQ:
 		return CQE_ABSORBED; /* the entries after it are in the new ring, of which ibv_resize_cq(3) took care */
 	default:

@@ -31,19 +31,32 @@ struct user_device {
 };
 
 struct user_qp;
+struct user_srq;
 struct handle_table;
+struct hca_login;
 
-/* User index -> QP, read by pollers without a lock: two levels, leaves are never freed before the context is. */
+/*
+ * User index -> QP or XRC SRQ, read by pollers without a lock: two levels, leaves are never freed before the context is.
+ * An entry is an address; the lowest bit tells an SRQ.
+ */
 struct user_index_table {
-	pthread_mutex_t lock;        /* of changes */
-	struct user_qp **leaf[1024]; /* 1024 pointers each; user index = leaf << 10 | slot */
-	uint32_t next;               /* where to look for a free index first */
+	pthread_mutex_t lock;  /* of changes */
+	uintptr_t *leaf[1024]; /* 1024 entries each; user index = leaf << 10 | slot */
+	uint32_t next;         /* where to look for a free index first */
+};
+
+/* Keys that may carry signatures, by index, for the errors that polling meets (mlx5dv/signature.h). */
+struct signature_table {
+	pthread_mutex_t lock; /* of the lists, and of the error recorded in each key; a leaf, taken under user_cq.lock */
+	struct user_mkey *list[256];
 };
 
 struct user_context {
 	struct hca_context *device;
 	struct event_queue async; /* its fd is also ibv_context.async_fd */
 	struct user_index_table qps;
+	struct signature_table signatures;
+	struct hca_login *crypto_session; /* of mlx5dv_crypto_login(3), or NULL; under verbs.context.mutex */
 	void *doorbell_page;          /* given to programs by mlx5dv_init_obj(3), or NULL; mlx5dv/doorbell_page.h */
 	struct user_context *next;    /* list of open contexts of the process, for ibv_import_device(3) */
 	struct handle_table *handles; /* shared by a context and those imported from it; verbs/handles.h */
@@ -60,7 +73,8 @@ struct user_pd {
 	void (*free)(struct ibv_pd *pd, void *pd_context, void *ptr, uint64_t resource_type);
 	void *pd_context;
 	void *custom_blocks;  /* what alloc() gave and free() must get back, by address: tsearch(3); verbs/memory.c */
-	pthread_mutex_t lock; /* of custom_blocks */
+	struct memcpy_buffer *memcpy_buffer; /* of a plain PD, made at first use; mlx5dv/memcpy_buffer.h */
+	pthread_mutex_t lock;                /* of custom_blocks, memcpy_buffer */
 	uint32_t references;  /* 1 and the driver's objects over this PD: rings, keys, AHs, parent domains; atomic */
 };
 
@@ -93,6 +107,12 @@ struct user_dm {
 struct user_ah {
 	struct ibv_ah base;
 	struct mlx5_wqe_av av; /* as it goes into the datagram segment; dqp_dct is 0 here */
+	bool mapped;           /* mlx5dv_map_ah_to_qp(3) was called; atomic */
+};
+
+struct user_xrcd {
+	struct ibv_xrcd base;
+	struct hca_xrcd *device;
 };
 
 struct user_comp_channel {
@@ -138,6 +158,9 @@ struct user_srq {
 	uint32_t used;       /* entries posted and not yet given back; max_wr bounds it */
 	uint16_t counter;    /* posted, as in the doorbell record */
 	enum ibv_srq_type type;
+	/* of an XRC SRQ: where its receives complete, and by what CQEs name it */
+	struct user_cq *cq;
+	uint32_t user_index;
 	uint32_t async_events_taken; /* as in user_cq */
 };
 
@@ -150,6 +173,7 @@ struct send_queue {
 	int max_gs;           /* SGEs of a WR; -1 until RTS: posting is refused */
 	uint32_t max_inline;  /* bytes */
 	uint32_t max_payload; /* bytes that data segments or inline data of a WR take at most */
+	uint32_t address_bytes; /* of the segment behind the control segment that names the destination; 0: none */
 	uint32_t head;        /* WRs posted, free running */
 	uint32_t tail;        /* WRs completed, free running; atomic: stored (release) by pollers under the CQ lock */
 	uint32_t cur_post;    /* WQEBBs posted, free running: producer index */
@@ -188,7 +212,7 @@ struct wr_builder {
 	uint8_t mkey_setters_announced, mkey_setters_called;
 	bool layout_set, access_set;
 	uint64_t umr_mask;
-	uint32_t payload_bytes; /* translation entries */
+	uint32_t payload_bytes; /* translation entries; the BSFs follow them */
 };
 
 struct user_qp {
@@ -208,18 +232,34 @@ struct user_qp {
 	uint32_t user_index;
 	bool has_ex; /* created with send_ops_flags: ibv_qp_to_qp_ex(3) answers */
 	bool sq_sig_all;
+	bool signature_pipelining; /* MLX5DV_QP_CREATE_SIG_PIPELINING */
 	struct ibv_qp_cap cap; /* as returned */
 	uint64_t send_ops, dv_send_ops;
+	const struct memcpy_buffer *memcpy_buffer; /* of its PD, if it was created for MEMCPY */
 	enum ibv_qp_type type;
+	enum mlx5dv_dc_type dc_type; /* of IBV_QPT_DRIVER, else 0 */
+	uint64_t dc_access_key;       /* of a DCT */
+	uint32_t dci_errored_streams; /* of a DCI: as struct hca_qp_attr has it */
 	uint32_t async_events_taken; /* as in user_cq */
 };
 
+/*
+ * What the next UMR has to say of a key's signature, or of its encryption (mlx5-formats 4.4, 4.5): nothing was ever set;
+ * set by a setter of the open work request; set by an earlier one; taken away by the open one.
+ */
+enum block_state { BLOCK_INIT, BLOCK_UPDATED, BLOCK_SET, BLOCK_RESET };
+
+/* States, attributes and length change under sq.lock of the QP on which the key is configured. */
 struct user_mkey {
 	struct mlx5dv_mkey base;
 	struct mkey *key;
 	struct user_pd *pd;
 	uint16_t max_entries; /* rounded */
 	uint32_t create_flags;
+	uint64_t length;                 /* of the layout set last, bytes */
+	struct key_signature *signature; /* of a key with BLOCK_SIGNATURE, or NULL; mlx5dv/signature.h */
+	struct key_crypto *crypto;       /* of a key with CRYPTO, or NULL; mlx5dv/wr_crypto.h */
+	enum block_state signature_state, crypto_state;
 };
 
 /* Formats of compressed CQEs that a CQ may be created for; no CQE is ever compressed (mlx5-formats 3.2). */
@@ -248,6 +288,7 @@ DEFINE_CAST(mr)
 DEFINE_CAST(mw)
 DEFINE_CAST(dm)
 DEFINE_CAST(ah)
+DEFINE_CAST(xrcd)
 DEFINE_CAST(comp_channel)
 DEFINE_CAST(cq)
 DEFINE_CAST(srq)
@@ -279,12 +320,29 @@ bool queue_single_threaded(const struct user_pd *pd);
 void user_index_init(struct user_index_table *table);
 void user_index_destroy(struct user_index_table *table);
 int user_index_add(struct user_index_table *table, struct user_qp *qp, uint32_t *index);
+int user_index_add_srq(struct user_index_table *table, struct user_srq *srq, uint32_t *index);
 void user_index_remove(struct user_index_table *table, uint32_t index);
+static inline uintptr_t user_index_load(struct user_index_table *table, uint32_t index)
+{
+	uintptr_t *leaf = __atomic_load_n(&table->leaf[index >> 10 & 1023], __ATOMIC_ACQUIRE);
+
+	return leaf ? __atomic_load_n(&leaf[index & 1023], __ATOMIC_ACQUIRE) : 0;
+}
+
+/** The QP of @index, or NULL. */
 static inline struct user_qp *user_index_find(struct user_index_table *table, uint32_t index)
 {
-	struct user_qp **leaf = __atomic_load_n(&table->leaf[index >> 10 & 1023], __ATOMIC_ACQUIRE);
+	uintptr_t entry = user_index_load(table, index);
 
-	return leaf ? __atomic_load_n(&leaf[index & 1023], __ATOMIC_ACQUIRE) : NULL;
+	return entry & 1 ? NULL : (struct user_qp *)entry;
+}
+
+/** The XRC SRQ of @index, or NULL. */
+static inline struct user_srq *user_index_find_srq(struct user_index_table *table, uint32_t index)
+{
+	uintptr_t entry = user_index_load(table, index);
+
+	return entry & 1 ? (struct user_srq *)(entry - 1) : NULL;
 }
 
 /* QP creation for both libraries (verbs/qp.c). @dv may be NULL. errno and NULL on failure. */
@@ -295,6 +353,8 @@ struct ibv_cq_ex *user_cq_create(struct ibv_context *context, struct ibv_cq_init
 				 struct mlx5dv_cq_init_attr *dv, bool extended);
 /** Drops all CQEs of @qp from its CQs' rings (QP reset, destroy), giving SRQ entries back. (verbs/cq_purge.c) */
 void user_cq_purge_qp(struct user_qp *qp);
+/** The same for an XRC SRQ that is being destroyed. */
+void user_cq_purge_srq(struct user_srq *srq);
 /**
  * The receive in SRQ entry @index is over: fills its @wr_id and gives the entry back to the free list. Takes the SRQ
  * lock. Returns -EINVAL for an index that the SRQ does not have. (verbs/srq_ring.c)
@@ -306,5 +366,10 @@ int user_srq_complete(struct user_srq *srq, uint16_t index, uint64_t *wr_id);
 int wr_table_fill(struct user_qp *qp, uint64_t send_ops);
 /** Fills qp->dv.wr_* (mlx5dv/wr_table.c). */
 int dv_wr_table_fill(struct user_qp *qp, uint64_t dv_send_ops);
+/**
+ * The WQEs from the rollback position of the builder to the producer will not be posted: what they would have told the
+ * device about signature errors remains to be told. The caller holds sq.lock. (mlx5dv/wr_block.c)
+ */
+void mkey_chain_dropped(struct user_qp *qp);
 
 #endif

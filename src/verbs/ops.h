@@ -40,6 +40,9 @@ int softhca_ibv_query_device_ex(struct ibv_context *context, const struct ibv_qu
 struct ibv_qp *softhca_ibv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 int softhca_ibv_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr);
 int softhca_ibv_get_srq_num(struct ibv_srq *srq, uint32_t *srq_num);
+struct ibv_xrcd *softhca_ibv_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr);
+int softhca_ibv_close_xrcd(struct ibv_xrcd *xrcd);
+struct ibv_qp *softhca_ibv_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr);
 struct ibv_srq *softhca_ibv_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
 
 #endif

@@ -5,11 +5,13 @@
 
 #include "abi/entry_points.h"
 #include "explain/explain.h"
+#include "mlx5dv/memcpy_buffer.h"
 #include "verbs/handles.h"
 #include "verbs/parent_domain.h"
 
 static void pd_free(struct user_pd *pd)
 {
+	memcpy_buffer_free(pd);
 	pthread_mutex_destroy(&pd->lock);
 	free(pd);
 }
@@ -65,6 +67,7 @@ static int dealloc_in_device(struct user_pd *pd)
 
 	if (!handle_find(handles, HANDLE_PD, pd->base.handle, NULL))
 		return REFUSE(hca, "ibv_dealloc_pd", EINVAL, RULE_HANDLE_GONE, pd->base.handle);
+	memcpy_buffer_free(pd);
 	error = -hca_pd_dealloc(pd->device);
 	if (error)
 		return REFUSE(hca, "ibv_dealloc_pd", error, RULE_PD_IN_USE_ELSEWHERE, hca_pd_number(pd->device));

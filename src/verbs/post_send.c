@@ -33,6 +33,7 @@ enum {
 	PLAIN_BYTES = WQE_UNIT,
 	RDMA_BYTES = 2 * WQE_UNIT,
 	ATOMIC_BYTES = 3 * WQE_UNIT,
+	XRC_BYTES = WQE_UNIT,
 	DATAGRAM_BYTES = WQE_UNIT + sizeof(struct mlx5_wqe_datagram_seg),
 	OPERATIONS = IBV_WR_ATOMIC_WRITE + 1,
 };
@@ -40,6 +41,9 @@ enum {
 #define PLAIN(code) MLX5_OPCODE_##code, FORM_PLAIN, PLAIN_BYTES, WC_OPCODE_FROM_CQE
 #define RDMA(code) MLX5_OPCODE_##code, FORM_RDMA, RDMA_BYTES, WC_OPCODE_FROM_CQE
 #define ATOMIC(code) MLX5_OPCODE_##code, FORM_ATOMIC, ATOMIC_BYTES, WC_OPCODE_FROM_CQE
+#define XRC_PLAIN(code) MLX5_OPCODE_##code, FORM_PLAIN, PLAIN_BYTES + XRC_BYTES, WC_OPCODE_FROM_CQE
+#define XRC_RDMA(code) MLX5_OPCODE_##code, FORM_RDMA, RDMA_BYTES + XRC_BYTES, WC_OPCODE_FROM_CQE
+#define XRC_ATOMIC(code) MLX5_OPCODE_##code, FORM_ATOMIC, ATOMIC_BYTES + XRC_BYTES, WC_OPCODE_FROM_CQE
 #define DATAGRAM(code) MLX5_OPCODE_##code, FORM_DATAGRAM, DATAGRAM_BYTES, WC_OPCODE_FROM_CQE
 
 static const struct send_operation rc_operations[OPERATIONS] = {
@@ -52,6 +56,22 @@ static const struct send_operation rc_operations[OPERATIONS] = {
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = {ATOMIC(ATOMIC_CS)},
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {ATOMIC(ATOMIC_FA)},
 	[IBV_WR_ATOMIC_WRITE] = {MLX5_OPCODE_RDMA_WRITE, FORM_ATOMIC_WRITE, RDMA_BYTES, IBV_WC_ATOMIC_WRITE},
+	[IBV_WR_BIND_MW] = {MLX5_OPCODE_UMR, FORM_BIND, UMR_BIND_BYTES, IBV_WC_BIND_MW},
+	[IBV_WR_LOCAL_INV] = {MLX5_OPCODE_UMR, FORM_INVALIDATE, UMR_PAYLOAD_OFFSET, IBV_WC_LOCAL_INV},
+};
+
+/* mlx5-formats 1.4: as RC, with the SRQ in front; what is local names none. */
+static const struct send_operation xrc_operations[OPERATIONS] = {
+	[IBV_WR_SEND] = {XRC_PLAIN(SEND)},
+	[IBV_WR_SEND_WITH_IMM] = {XRC_PLAIN(SEND_IMM)},
+	[IBV_WR_SEND_WITH_INV] = {XRC_PLAIN(SEND_INVAL)},
+	[IBV_WR_RDMA_WRITE] = {XRC_RDMA(RDMA_WRITE)},
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = {XRC_RDMA(RDMA_WRITE_IMM)},
+	[IBV_WR_RDMA_READ] = {XRC_RDMA(RDMA_READ)},
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = {XRC_ATOMIC(ATOMIC_CS)},
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {XRC_ATOMIC(ATOMIC_FA)},
+	[IBV_WR_ATOMIC_WRITE] = {MLX5_OPCODE_RDMA_WRITE, FORM_ATOMIC_WRITE, RDMA_BYTES + XRC_BYTES,
+				 IBV_WC_ATOMIC_WRITE},
 	[IBV_WR_BIND_MW] = {MLX5_OPCODE_UMR, FORM_BIND, UMR_BIND_BYTES, IBV_WC_BIND_MW},
 	[IBV_WR_LOCAL_INV] = {MLX5_OPCODE_UMR, FORM_INVALIDATE, UMR_PAYLOAD_OFFSET, IBV_WC_LOCAL_INV},
 };
@@ -86,13 +106,20 @@ static const struct send_operation ud_operations[OPERATIONS] = {
 	[IBV_WR_LOCAL_INV] = {MLX5_OPCODE_UMR, FORM_PLAIN, PLAIN_BYTES, IBV_WC_LOCAL_INV},
 };
 
-static const struct send_operation *operations_of(enum ibv_qp_type type)
+/* None: no member of struct ibv_send_wr names the target of a DCI. */
+static const struct send_operation dci_operations[OPERATIONS];
+
+static const struct send_operation *operations_of(const struct user_qp *qp)
 {
-	switch (type) {
+	if (wqe_unlikely(qp->dc_type == MLX5DV_DCTYPE_DCI))
+		return dci_operations;
+	switch (qp->type) {
 	case IBV_QPT_UC:
 		return uc_operations;
 	case IBV_QPT_UD:
 		return ud_operations;
+	case IBV_QPT_XRC_SEND:
+		return xrc_operations;
 	default:
 		return rc_operations;
 	}
@@ -113,6 +140,8 @@ static __attribute__((cold, noinline)) int refuse_operation(struct user_qp *qp, 
 	/* The one opcode that is defined for drivers, and none of this class defines one. */
 	int err = wr->opcode == IBV_WR_DRIVER1 ? EOPNOTSUPP : EINVAL;
 
+	if (qp->dc_type == MLX5DV_DCTYPE_DCI)
+		return REFUSE_WR(qp, wr, err, RULE_SEND_ON_DCI, wr->opcode);
 	return REFUSE_WR(qp, wr, err, RULE_SEND_OPCODE, wr->opcode, qp->type);
 }
 
@@ -224,19 +253,24 @@ static int check_atomic_write(struct user_qp *qp, const struct ibv_send_wr *wr)
 static inline int put_segments(struct user_qp *qp, const struct ibv_send_wr *wr, enum send_form form, struct wqe wqe,
 			       uint32_t *bytes)
 {
-	uint32_t forced_length = 0;
+	uint32_t forced_length = 0, at = WQE_UNIT;
 	int err;
 
+	if (wqe_unlikely(qp->type == IBV_QPT_XRC_SEND) && form < FORM_BIND) {
+		wqe_set_xrc(wqe, at, wr->qp_type.xrc.remote_srqn);
+		at += XRC_BYTES;
+	}
 	switch (form) {
 	case FORM_RDMA:
-		wqe_set_raddr(wqe, WQE_UNIT, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
+		wqe_set_raddr(wqe, at, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
 		break;
 	case FORM_ATOMIC:
-		wqe_set_raddr(wqe, WQE_UNIT, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey);
+		wqe_set_raddr(wqe, at, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey);
+		at += WQE_UNIT;
 		if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP)
-			wqe_set_atomic(wqe, 2 * WQE_UNIT, wr->wr.atomic.swap, wr->wr.atomic.compare_add);
+			wqe_set_atomic(wqe, at, wr->wr.atomic.swap, wr->wr.atomic.compare_add);
 		else
-			wqe_set_atomic(wqe, 2 * WQE_UNIT, wr->wr.atomic.compare_add, 0);
+			wqe_set_atomic(wqe, at, wr->wr.atomic.compare_add, 0);
 		/* What comes back has 8 bytes whatever the SGE says (mlx5-formats 1.5). */
 		forced_length = sizeof(uint64_t);
 		break;
@@ -244,7 +278,7 @@ static inline int put_segments(struct user_qp *qp, const struct ibv_send_wr *wr,
 		err = check_atomic_write(qp, wr);
 		if (err)
 			return err;
-		wqe_set_raddr(wqe, WQE_UNIT, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
+		wqe_set_raddr(wqe, at, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
 		break;
 	case FORM_BIND:
 		err = umr_bind_check(qp, "ibv_post_send", &wr->bind_mw.bind_info);
@@ -256,7 +290,7 @@ static inline int put_segments(struct user_qp *qp, const struct ibv_send_wr *wr,
 		*bytes = umr_invalidate(wqe);
 		return 0;
 	case FORM_DATAGRAM:
-		wqe_set_av(wqe, WQE_UNIT, &to_user_ah(wr->wr.ud.ah)->av, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
+		wqe_set_av(wqe, at, &to_user_ah(wr->wr.ud.ah)->av, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
 		break;
 	case FORM_INVALID:
 	case FORM_PLAIN:
@@ -317,7 +351,7 @@ static inline int post_one(struct user_qp *qp, const struct ibv_send_wr *wr, con
 int softhca_ibv_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	struct user_qp *qp = to_user_qp(base);
-	const struct send_operation *operations = operations_of(qp->type);
+	const struct send_operation *operations = operations_of(qp);
 	uint32_t posted = 0;
 	int err = 0;
 

@@ -15,6 +15,7 @@
 #include "verbs/qp_check.h"
 #include "verbs/qp_sizing.h"
 #include "verbs/wqe_builder.h"
+#include "verbs/xrcd.h"
 
 /* One allocation for the side tables of a send queue, the widest first. */
 static int alloc_send_tables(struct send_queue *sq)
@@ -90,10 +91,19 @@ static void take_sizes(struct user_qp *qp, const struct qp_sizing *sizing)
 		qp->sq.max_inline = inline_data;
 		qp->sq.max_payload = pointers > inlined ? pointers : inlined;
 	}
-	qp->sq.max_gs = -1;
 	qp->rq.count = sizing->rq_count;
 	qp->rq.shift = sizing->rq_shift;
-	qp->rq.max_gs = -1;
+}
+
+static void take_dc_attributes(struct user_qp *qp, const struct mlx5dv_qp_init_attr *dv)
+{
+	const struct mlx5dv_dc_init_attr *attr = &dv->dc_init_attr;
+
+	qp->dc_type = attr->dc_type;
+	if (attr->dc_type == MLX5DV_DCTYPE_DCT)
+		qp->dc_access_key = attr->dct_access_key;
+	else if (dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS)
+		qp->dci_errored_streams = 1u << attr->dci_streams.log_num_errored;
 }
 
 static void take_attributes(struct user_qp *qp, struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr,
@@ -107,6 +117,10 @@ static void take_attributes(struct user_qp *qp, struct ibv_context *context, con
 	qp->has_ex = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	if (qp->has_ex)
 		qp->send_ops = attr->send_ops_flags;
+	if (dv && dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_DC)
+		take_dc_attributes(qp, dv);
+	if (dv && dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS)
+		qp->signature_pipelining = dv->create_flags & MLX5DV_QP_CREATE_SIG_PIPELINING;
 	if (dv && dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS)
 		qp->dv_send_ops = dv->send_ops_flags;
 
@@ -134,13 +148,25 @@ static uint64_t wr_id_of(const void *cookie, uint16_t index)
 	return sq->wr_id[index & (sq->wqebb_count - 1)];
 }
 
+static enum ibv_qp_type device_type(const struct user_qp *qp)
+{
+	switch (qp->dc_type) {
+	case MLX5DV_DCTYPE_DCI:
+		return QP_TYPE_DCI;
+	case MLX5DV_DCTYPE_DCT:
+		return QP_TYPE_DCT;
+	default:
+		return qp->type;
+	}
+}
+
 static int create_in_device(struct user_qp *qp)
 {
 	const struct hca_qp_attr attr = {
-		.type = qp->type,
+		.type = device_type(qp),
 		.pd = qp->pd->device,
 		.send_cq = to_user_cq(qp->base.send_cq)->device,
-		.recv_cq = to_user_cq(qp->base.recv_cq)->device,
+		.recv_cq = qp->base.recv_cq ? to_user_cq(qp->base.recv_cq)->device : NULL,
 		.srq = qp->base.srq ? to_user_srq(qp->base.srq)->device : NULL,
 		.sq_buffer = qp->sq.buffer,
 		.sq_wqebb_count = qp->sq.wqebb_count,
@@ -152,12 +178,16 @@ static int create_in_device(struct user_qp *qp)
 		.cookie = qp,
 		.wr_id_of = qp->sq.wqebb_count ? wr_id_of : NULL,
 		.cap = qp->cap,
+		.stop_at_signature_error = qp->signature_pipelining,
+		.dc_access_key = qp->dc_access_key,
+		.dci_errored_streams = qp->dci_errored_streams,
 	};
 	int err = hca_qp_create(to_user_context(qp->base.context)->device, &attr, &qp->device);
 
 	if (!err) {
-		qp->base.qp_num = hca_qp_number(qp->device);
-		qp->base.handle = qp->base.qp_num;
+		qp->base.handle = hca_qp_number(qp->device);
+		/* A program learns the number of a DCT when it can be reached, as from a real driver: in RTR. */
+		qp->base.qp_num = qp->dc_type == MLX5DV_DCTYPE_DCT ? 0 : qp->base.handle;
 	}
 	return err;
 }
@@ -178,6 +208,12 @@ static int take_operations(struct user_qp *qp, const struct qp_type_info *type, 
 	struct qp_sizing sizing;
 	int err = 0;
 
+	qp->sq.max_gs = -1;
+	qp->rq.max_gs = -1;
+	/* It has no queue of its own, whatever the capabilities say. */
+	if (qp->dc_type == MLX5DV_DCTYPE_DCT)
+		return 0;
+	qp->sq.address_bytes = type->address_bytes;
 	if (qp->has_ex || qp->dv_send_ops) {
 		err = wr_table_fill(qp, qp->send_ops);
 		/* Without any flag too: builders that the QP lacks refuse, and say so. */
@@ -191,11 +227,27 @@ static int take_operations(struct user_qp *qp, const struct qp_type_info *type, 
 	return err;
 }
 
+/* @attr without what the type does not have. */
+static struct ibv_qp_init_attr_ex own_attributes(const struct ibv_qp_init_attr_ex *attr,
+						 const struct qp_type_info *type)
+{
+	struct ibv_qp_init_attr_ex own = *attr;
+
+	if (type->send_only) {
+		own.recv_cq = NULL;
+		own.srq = NULL;
+		own.cap.max_recv_wr = 0;
+		own.cap.max_recv_sge = 0;
+	}
+	return own;
+}
+
 struct ibv_qp *user_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
 			      struct mlx5dv_qp_init_attr *dv)
 {
 	struct user_index_table *table = &to_user_context(context)->qps;
 	const struct qp_type_info *type;
+	struct ibv_qp_init_attr_ex own;
 	struct user_qp *qp;
 	int err = qp_check(context, attr, dv, &type);
 
@@ -203,11 +255,14 @@ struct ibv_qp *user_qp_create(struct ibv_context *context, struct ibv_qp_init_at
 		errno = -err;
 		return NULL;
 	}
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		return xrc_recv_create(context, attr);
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return NULL;
-	take_attributes(qp, context, attr, dv);
-	err = take_operations(qp, type, &attr->cap, qp_create_call(attr, dv));
+	own = own_attributes(attr, type);
+	take_attributes(qp, context, &own, dv);
+	err = take_operations(qp, type, &own.cap, qp_create_call(attr, dv));
 	if (!err)
 		err = alloc_rings(qp);
 	if (!err)
@@ -219,7 +274,9 @@ struct ibv_qp *user_qp_create(struct ibv_context *context, struct ibv_qp_init_at
 		goto remove_index;
 
 	user_pd_get(qp->pd);
-	attr->cap = qp->cap;
+	/* A driver leaves the capabilities of a DCT alone. */
+	if (qp->dc_type != MLX5DV_DCTYPE_DCT)
+		attr->cap = qp->cap;
 	return &qp->base;
 
 remove_index:
@@ -265,8 +322,11 @@ struct ibv_qp_ex *softhca_ibv_qp_to_qp_ex(struct ibv_qp *base)
 int softhca_ibv_destroy_qp(struct ibv_qp *base)
 {
 	struct user_qp *qp = to_user_qp(base);
-	int err = -hca_qp_destroy(qp->device);
+	int err;
 
+	if (qp->type == IBV_QPT_XRC_RECV)
+		return xrc_recv_destroy(qp);
+	err = -hca_qp_destroy(qp->device);
 	if (err)
 		return err;
 	/*

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "explain/explain.h"
+#include "hca/limits.h"
 #include "verbs/objects.h"
 #include "verbs/qp_types.h"
 
@@ -25,8 +26,13 @@ enum {
 			 MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_MC | MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE |
 			 MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE | MLX5DV_QP_CREATE_PACKET_BASED_CREDIT_MODE |
 			 MLX5DV_QP_CREATE_SIG_PIPELINING,
-	/* No data is ever scattered to a CQE, which both flags permit. */
-	DV_SUPPORTED_FLAGS = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE | MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE,
+	/* No data is ever scattered to a CQE, which the first two permit. */
+	DV_SUPPORTED_FLAGS = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE | MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE |
+			     MLX5DV_QP_CREATE_SIG_PIPELINING,
+	/* mlx5dv_create_qp(3) in libmlx5: of a DCT, what asks for nothing. */
+	DCT_MASK = IBV_QP_INIT_ATTR_PD,
+	DCT_DV_MASK = MLX5DV_QP_INIT_ATTR_MASK_DC | MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS,
+	DCT_DV_FLAGS = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE | MLX5DV_QP_CREATE_SIG_PIPELINING,
 	DV_RAW_PACKET_FLAGS = MLX5DV_QP_CREATE_TUNNEL_OFFLOADS | MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_UC |
 			      MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_MC,
 };
@@ -135,14 +141,77 @@ static int check_type(const struct request *request, const struct qp_type_info *
 	return 0;
 }
 
+static int check_dct(const struct request *request)
+{
+	const struct mlx5dv_qp_init_attr *dv = request->dv;
+	uint32_t flags = dv_has(request, MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS) ? dv->create_flags : 0;
+
+	if (request->attr->comp_mask & ~(uint32_t)DCT_MASK || dv->comp_mask & ~(uint64_t)DCT_DV_MASK)
+		return REFUSE_REQUEST(request, EINVAL, RULE_QP_DCT_ATTR, request->attr->comp_mask, dv->comp_mask,
+				      DCT_MASK, DCT_DV_MASK);
+	if (flags & ~(uint32_t)DCT_DV_FLAGS)
+		return REFUSE_REQUEST(request, EINVAL, RULE_QP_DV_CREATE_FLAGS, flags & ~(uint32_t)DCT_DV_FLAGS);
+	if (!request->attr->srq)
+		return REFUSE_REQUEST(request, EINVAL, RULE_QP_DCT_SRQ, QP_TYPE_DCT);
+	return 0;
+}
+
+static int check_dci(const struct request *request)
+{
+	const struct ibv_qp_cap *cap = &request->attr->cap;
+	const struct mlx5dv_dci_streams *streams = &request->dv->dc_init_attr.dci_streams;
+
+	if (dv_has(request, MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS) &&
+	    (streams->log_num_concurent > LIMIT_LOG_DCI_STREAMS || streams->log_num_errored > LIMIT_LOG_DCI_ERRORED))
+		return REFUSE_REQUEST(request, EINVAL, RULE_QP_DCI_STREAMS, streams->log_num_concurent,
+				      streams->log_num_errored, LIMIT_LOG_DCI_STREAMS, LIMIT_LOG_DCI_ERRORED);
+	if (cap->max_recv_wr || cap->max_recv_sge)
+		return REFUSE_REQUEST(request, EINVAL, RULE_QP_DCI_RECEIVES, cap->max_recv_wr, cap->max_recv_sge);
+	return 0;
+}
+
+static int check_dc(const struct request *request)
+{
+	switch (dc_type(request)) {
+	case MLX5DV_DCTYPE_DCI:
+		return check_dci(request);
+	case MLX5DV_DCTYPE_DCT:
+		return check_dct(request);
+	default:
+		return 0;
+	}
+}
+
+/* It belongs to its XRC domain and has no queue: PD, CQs, SRQ and capabilities are not looked at. */
+static int check_xrc_recv(const struct request *request)
+{
+	const struct ibv_qp_init_attr_ex *attr = request->attr;
+
+	if (!has(request, IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd || attr->xrcd->context != request->context)
+		return REFUSE_REQUEST(request, EINVAL, RULE_QP_XRCD, attr->comp_mask);
+	/* As libmlx5: without a send queue there is no operation. */
+	if (has(request, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
+		return REFUSE_REQUEST(request, EOPNOTSUPP, RULE_QP_SEND_OPS, attr->send_ops_flags, attr->qp_type);
+	if (dv_has(request, MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS))
+		return REFUSE_REQUEST(request, EOPNOTSUPP, RULE_QP_SEND_OPS, request->dv->send_ops_flags,
+				      attr->qp_type);
+	return 0;
+}
+
 static int check_objects(const struct request *request, const struct qp_type_info *type)
 {
 	const struct ibv_qp_init_attr_ex *attr = request->attr;
 	const struct ibv_context *context = request->context;
 
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		return check_xrc_recv(request);
 	if (!has(request, IBV_QP_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
 		return REFUSE_REQUEST(request, EINVAL, RULE_QP_PD, attr->qp_type);
-	if (!attr->send_cq || attr->send_cq->context != context || !attr->recv_cq || attr->recv_cq->context != context)
+	if (!attr->send_cq || attr->send_cq->context != context)
+		return REFUSE_REQUEST(request, EINVAL, RULE_QP_CQ, attr->qp_type);
+	if (type->send_only)
+		return 0;
+	if (!attr->recv_cq || attr->recv_cq->context != context)
 		return REFUSE_REQUEST(request, EINVAL, RULE_QP_CQ, attr->qp_type);
 	if (!attr->srq)
 		return 0;
@@ -165,6 +234,8 @@ int qp_check(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr
 		err = check_dv(&request);
 	if (!err)
 		err = check_type(&request, type);
+	if (!err)
+		err = check_dc(&request);
 	if (!err)
 		err = check_objects(&request, *type);
 	return err;

@@ -58,6 +58,9 @@ static void follow(struct user_qp *qp, enum ibv_qp_state state)
 		qp->rq.max_gs = qp->cap.max_recv_sge;
 		queue_unlock(&qp->rq.lock);
 		break;
+	case IBV_QPS_RTR:
+		qp->base.qp_num = hca_qp_number(qp->device); /* of a DCT: now it has one */
+		break;
 	case IBV_QPS_RTS:
 		queue_lock(&qp->sq.lock);
 		qp->sq.max_gs = qp->cap.max_send_sge;
@@ -82,7 +85,9 @@ int softhca_ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int att
 	if (err)
 		return err;
 	if (attr_mask & IBV_QP_STATE) {
-		follow(qp, attr->qp_state);
+		/* An XRC_RECV QP has no queues that follow. */
+		if (qp->dbrec)
+			follow(qp, attr->qp_state);
 		base->state = attr->qp_state;
 	}
 	return 0;

@@ -11,6 +11,12 @@
 /* The structure of older programs ends here; no mask asks for what came after. */
 #define ATTR_BYTES offsetof(struct ibv_qp_attr, rate_limit)
 
+/* What the kernel's driver answers about a DCT. */
+enum {
+	DCT_ATTRIBUTES = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PORT | IBV_QP_MIN_RNR_TIMER | IBV_QP_AV |
+			 IBV_QP_PATH_MTU | IBV_QP_PKEY_INDEX
+};
+
 int softhca_ibv_query_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int attr_mask,
 			 struct ibv_qp_init_attr *init_attr)
 {
@@ -22,6 +28,10 @@ int softhca_ibv_query_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int attr
 	if (attr_mask & ~(IBV_QP_RATE_LIMIT - 1))
 		return REFUSE_QP(hca_of_context(base->context), "ibv_query_qp", base->qp_num, EOPNOTSUPP,
 				 RULE_QP_ATTR_MASK, (uint32_t)attr_mask & ~(IBV_QP_RATE_LIMIT - 1));
+	if (qp->dc_type == MLX5DV_DCTYPE_DCT &&
+	    (attr_mask & ~DCT_ATTRIBUTES || hca_qp_state(qp->device) != IBV_QPS_RTR))
+		return REFUSE_QP(hca_of_context(base->context), "ibv_query_qp", hca_qp_number(qp->device), EINVAL,
+				 RULE_QP_QUERY_DCT, hca_qp_state(qp->device), (uint32_t)attr_mask, DCT_ATTRIBUTES);
 	err = -hca_qp_query(qp->device, &all);
 	if (err)
 		return err;

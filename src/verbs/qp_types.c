@@ -58,6 +58,8 @@ static const struct qp_type_info raw_packet = {
 
 static const struct qp_type_info xrc_send = {
 	.name = "XRC_SEND",
+	.implemented = true,
+	.send_only = true,
 	.address_bytes = XRC_BYTES,
 	.send_ops = OPS_RELIABLE,
 	.assumed_ops = OPS_RELIABLE,
@@ -66,19 +68,24 @@ static const struct qp_type_info xrc_send = {
 
 static const struct qp_type_info xrc_recv = {
 	.name = "XRC_RECV",
-	.assumed_ops = OPS_RELIABLE,
+	.implemented = true,
 };
 
 static const struct qp_type_info dci = {
 	.name = "DCI",
+	.implemented = true,
+	/* Taken, and never received from: the kernel's driver wants no capacity of a receive queue, and programs name one. */
+	.srq = true,
 	.address_bytes = AV_BYTES,
-	.send_ops = OPS_RELIABLE,
+	/* mlx5dv_wr_post(3): the builders of a DCI are those of RC. */
+	.send_ops = OPS_RELIABLE | IBV_QP_EX_WITH_ATOMIC_WRITE,
 	.assumed_ops = OPS_RELIABLE,
 	.dv_send_ops = MLX5DV_QP_EX_WITH_RAW_WQE | MLX5DV_QP_EX_WITH_MEMCPY,
 };
 
 static const struct qp_type_info dct = {
 	.name = "DCT",
+	.implemented = true,
 	.srq = true,
 };
 

@@ -16,6 +16,7 @@ struct qp_type_info {
 	const char *name;
 	bool implemented;
 	bool srq;               /* may have one, ibv_create_qp(3) */
+	bool send_only;         /* nothing of a receive queue is looked at, nor made */
 	uint16_t address_bytes; /* segments between the control segment and the operation's: AV, XRC */
 	uint64_t send_ops;      /* IBV_QP_EX_WITH_* of the transport (mlx5-formats 4.2) */
 	uint64_t assumed_ops;   /* those a QP is sized for when it names none (mlx5-formats 4.1) */

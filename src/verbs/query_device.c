@@ -19,7 +19,7 @@
 enum {
 	CAPABILITIES = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
 		       IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
-		       IBV_DEVICE_MEM_MGT_EXTENSIONS,
+		       IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC,
 	ODP_UD = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV,
 	/* ibv_create_qp(3): no SRQ */
 	ODP_UC = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE,
@@ -67,7 +67,7 @@ static void fill_limits(const struct hca *hca, struct ibv_device_attr *attr)
 	attr->phys_port_cnt = LIMIT_PORTS;
 }
 
-/* Tag matching, RSS, TSO, packet pacing, raw packets, XRC: none, so zero. */
+/* Tag matching, RSS, TSO, packet pacing, raw packets: none, so zero. */
 static void fill_extended(const struct hca *hca, struct ibv_device_attr_ex *attr)
 {
 	memset(attr, 0, sizeof(*attr));
@@ -76,6 +76,7 @@ static void fill_extended(const struct hca *hca, struct ibv_device_attr_ex *attr
 	attr->odp_caps.per_transport_caps.rc_odp_caps = ODP_RC;
 	attr->odp_caps.per_transport_caps.uc_odp_caps = ODP_UC;
 	attr->odp_caps.per_transport_caps.ud_odp_caps = ODP_UD;
+	attr->xrc_odp_caps = ODP_RC;
 	attr->completion_timestamp_mask = LIMIT_TIMESTAMP_MASK;
 	attr->hca_core_clock = LIMIT_CLOCK_KHZ;
 	attr->device_cap_flags_ex = CAPABILITIES;

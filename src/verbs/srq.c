@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Shared receive queues: ibv_create_srq(3), ibv_create_srq_ex(3), ibv_modify_srq(3), ibv_query_srq(3),
+ * Shared receive queues, basic and XRC: ibv_create_srq(3), ibv_create_srq_ex(3), ibv_modify_srq(3), ibv_query_srq(3),
  * ibv_get_srq_num(3), ibv_destroy_srq.
  */
 #include <errno.h>
@@ -49,10 +49,12 @@ static void srq_free(struct user_srq *srq)
 	if (srq->buffer)
 		ring_free(srq->pd, srq->buffer, (size_t)srq->entry_count << srq->entry_shift, MLX5DV_RES_TYPE_SRQ);
 	free(srq->wr_id);
+	queue_lock_destroy(&srq->lock);
 	free(srq);
 }
 
-static int srq_create_in_device(struct user_srq *srq)
+/* Returns an errno value. @xrcd: NULL of a basic SRQ. */
+static int srq_create_in_device(struct user_srq *srq, struct user_xrcd *xrcd)
 {
 	/* ibv_create_srq(3): srq_limit is irrelevant; ibv_modify_srq(3) arms it. */
 	const struct hca_srq_attr attr = {
@@ -61,6 +63,9 @@ static int srq_create_in_device(struct user_srq *srq)
 		.entry_shift = srq->entry_shift,
 		.dbrec = srq->dbrec,
 		.cookie = srq,
+		.xrcd = xrcd ? xrcd->device : NULL,
+		.cq = xrcd ? srq->cq->device : NULL,
+		.user_index = srq->user_index,
 	};
 
 	return -hca_srq_create(srq->pd->device, &attr, &srq->device);
@@ -68,8 +73,6 @@ static int srq_create_in_device(struct user_srq *srq)
 
 static void srq_publish(struct user_srq *srq, struct ibv_pd *pd, void *srq_context)
 {
-	queue_lock_init(&srq->lock, queue_single_threaded(srq->pd));
-	srq->type = IBV_SRQT_BASIC;
 	srq->base.context = pd->context;
 	srq->base.srq_context = srq_context;
 	srq->base.pd = pd;
@@ -78,8 +81,33 @@ static void srq_publish(struct user_srq *srq, struct ibv_pd *pd, void *srq_conte
 	pthread_cond_init(&srq->base.cond, NULL);
 }
 
-/* An SRQ without XRC domain and tag matching; fills @attr with what the program got. NULL with errno set on failure. */
-static struct ibv_srq *create_basic(struct ibv_pd *pd, const char *call, void *srq_context, struct ibv_srq_attr *attr)
+/* The user index comes before the device can write a CQE with it. Returns an errno value. */
+static int srq_join(struct user_srq *srq, struct user_xrcd *xrcd)
+{
+	struct user_index_table *table;
+	int error;
+
+	if (!xrcd)
+		return srq_create_in_device(srq, NULL);
+	table = &to_user_context(xrcd->base.context)->qps;
+	error = -user_index_add_srq(table, srq, &srq->user_index);
+	if (error)
+		return error;
+	error = srq_create_in_device(srq, xrcd);
+	if (error)
+		user_index_remove(table, srq->user_index);
+	return error;
+}
+
+/* What an XRC SRQ has beyond a basic one. */
+struct xrc_attr {
+	struct ibv_xrcd *xrcd;
+	struct ibv_cq *cq;
+};
+
+/* Fills @attr with what the program got. @xrc: NULL for a basic SRQ. NULL with errno set on failure. */
+static struct ibv_srq *create(struct ibv_pd *pd, const char *call, void *srq_context, struct ibv_srq_attr *attr,
+			      const struct xrc_attr *xrc)
 {
 	struct hca *hca = hca_of_context(pd->context);
 	struct user_srq *srq;
@@ -92,9 +120,12 @@ static struct ibv_srq *create_basic(struct ibv_pd *pd, const char *call, void *s
 	if (!srq)
 		goto fail;
 	srq->pd = to_user_pd(pd);
+	srq->type = xrc ? IBV_SRQT_XRC : IBV_SRQT_BASIC;
+	srq->cq = xrc ? to_user_cq(xrc->cq) : NULL;
+	queue_lock_init(&srq->lock, queue_single_threaded(srq->pd));
 	error = srq_alloc(srq, hca, call, attr);
 	if (!error)
-		error = srq_create_in_device(srq);
+		error = srq_join(srq, xrc ? to_user_xrcd(xrc->xrcd) : NULL);
 	if (error) {
 		srq_free(srq);
 		goto fail;
@@ -110,39 +141,61 @@ fail:
 
 struct ibv_srq *softhca_ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
-	return create_basic(pd, "ibv_create_srq", attr->srq_context, &attr->attr);
+	return create(pd, "ibv_create_srq", attr->srq_context, &attr->attr, NULL);
 }
 
-static int check_extended(struct hca *hca, const struct ibv_srq_init_attr_ex *attr)
+static enum ibv_srq_type type_of(const struct ibv_srq_init_attr_ex *attr)
 {
-	enum ibv_srq_type type = attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? attr->srq_type : IBV_SRQT_BASIC;
+	return attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? attr->srq_type : IBV_SRQT_BASIC;
+}
+
+/* What an XRC SRQ needs, of the context that it is created on. */
+static int check_xrc(struct ibv_context *context, const struct ibv_srq_init_attr_ex *attr)
+{
+	struct hca *hca = hca_of_context(context);
+
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) || !attr->xrcd || attr->xrcd->context != context)
+		return REFUSE(hca, "ibv_create_srq_ex", EINVAL, RULE_SRQ_XRCD, attr->comp_mask);
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || !attr->cq || attr->cq->context != context)
+		return REFUSE(hca, "ibv_create_srq_ex", EINVAL, RULE_SRQ_CQ, attr->comp_mask);
+	if (attr->pd->context != context)
+		return REFUSE(hca, "ibv_create_srq_ex", EINVAL, RULE_SRQ_PD, attr->comp_mask);
+	return 0;
+}
+
+static int check_extended(struct ibv_context *context, const struct ibv_srq_init_attr_ex *attr)
+{
+	struct hca *hca = hca_of_context(context);
+	enum ibv_srq_type type = type_of(attr);
 
 	if (attr->comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED)
 		return REFUSE(hca, "ibv_create_srq_ex", EOPNOTSUPP, RULE_SRQ_COMP_MASK, attr->comp_mask,
 			      IBV_SRQ_INIT_ATTR_RESERVED - 1);
 	switch (type) {
 	case IBV_SRQT_BASIC:
+	case IBV_SRQT_XRC:
 		break;
-	case IBV_SRQT_XRC: /* place of the XRC domain (ibv_open_xrcd(3)) */
-	case IBV_SRQT_TM:  /* place of tag matching */
+	case IBV_SRQT_TM: /* place of tag matching */
 		return REFUSE(hca, "ibv_create_srq_ex", EOPNOTSUPP, RULE_SRQ_TYPE, type);
 	default:
 		return REFUSE(hca, "ibv_create_srq_ex", EINVAL, RULE_SRQ_TYPE, type);
 	}
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd)
 		return REFUSE(hca, "ibv_create_srq_ex", EINVAL, RULE_SRQ_PD, attr->comp_mask);
-	return 0;
+	return type == IBV_SRQT_XRC ? check_xrc(context, attr) : 0;
 }
 
 struct ibv_srq *softhca_ibv_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
 {
-	int error = check_extended(hca_of_context(context), attr);
+	const struct xrc_attr xrc = {attr->xrcd, attr->cq};
+	int error = check_extended(context, attr);
 
 	if (error) {
 		errno = error;
 		return NULL;
 	}
-	return create_basic(attr->pd, "ibv_create_srq_ex", attr->srq_context, &attr->attr);
+	return create(attr->pd, "ibv_create_srq_ex", attr->srq_context, &attr->attr,
+		      type_of(attr) == IBV_SRQT_XRC ? &xrc : NULL);
 }
 
 /* ibv_modify_srq(3): if any attribute is invalid, none is modified. The SRQ lock is held. */
@@ -205,9 +258,12 @@ int softhca_ibv_destroy_srq(struct ibv_srq *base)
 	if (hca_srq_destroy(srq->device))
 		return REFUSE(hca_of_context(base->context), "ibv_destroy_srq", EBUSY, RULE_SRQ_IN_USE, base->handle);
 	user_srq_wait_events(srq);
+	if (srq->type == IBV_SRQT_XRC) {
+		user_cq_purge_srq(srq);
+		user_index_remove(&to_user_context(base->context)->qps, srq->user_index);
+	}
 	pthread_cond_destroy(&base->cond);
 	pthread_mutex_destroy(&base->mutex);
-	queue_lock_destroy(&srq->lock);
 	srq_free(srq);
 	return 0;
 }

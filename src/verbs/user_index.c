@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * User index -> QP. The index appears in every CQE, so pollers look it up without a lock: a leaf, once there, stays
+ * User index -> QP or XRC SRQ. The index appears in every CQE, so pollers look it up without a lock: a leaf, once there, stays
  * until its context goes, and its entries are single pointers.
  */
 #include <errno.h>
@@ -30,12 +30,12 @@ void user_index_destroy(struct user_index_table *table)
 }
 
 /* The leaf of @index, made if need be; NULL without memory. The lock is held. */
-static struct user_qp **leaf_of(struct user_index_table *table, uint32_t index)
+static uintptr_t *leaf_of(struct user_index_table *table, uint32_t index)
 {
-	struct user_qp ***place = &table->leaf[index >> LEAF_SHIFT];
+	uintptr_t **place = &table->leaf[index >> LEAF_SHIFT];
 
 	if (!*place) {
-		struct user_qp **leaf = calloc(LEAF_ENTRIES, sizeof(*leaf));
+		uintptr_t *leaf = calloc(LEAF_ENTRIES, sizeof(*leaf));
 
 		__atomic_store_n(place, leaf, __ATOMIC_RELEASE);
 	}
@@ -43,19 +43,19 @@ static struct user_qp **leaf_of(struct user_index_table *table, uint32_t index)
 }
 
 /* All indices below `next` are taken, so the lowest free one is found from there. */
-int user_index_add(struct user_index_table *table, struct user_qp *qp, uint32_t *index)
+static int add(struct user_index_table *table, uintptr_t entry, uint32_t *index)
 {
 	int result = -ENOMEM;
 
 	pthread_mutex_lock(&table->lock);
 	for (uint32_t i = table->next; i < INDEX_COUNT; i++) {
-		struct user_qp **leaf = leaf_of(table, i);
+		uintptr_t *leaf = leaf_of(table, i);
 
 		if (!leaf)
 			break;
 		if (leaf[i & (LEAF_ENTRIES - 1)])
 			continue;
-		__atomic_store_n(&leaf[i & (LEAF_ENTRIES - 1)], qp, __ATOMIC_RELEASE);
+		__atomic_store_n(&leaf[i & (LEAF_ENTRIES - 1)], entry, __ATOMIC_RELEASE);
 		table->next = i + 1;
 		*index = i;
 		result = 0;
@@ -65,10 +65,20 @@ int user_index_add(struct user_index_table *table, struct user_qp *qp, uint32_t 
 	return result;
 }
 
+int user_index_add(struct user_index_table *table, struct user_qp *qp, uint32_t *index)
+{
+	return add(table, (uintptr_t)qp, index);
+}
+
+int user_index_add_srq(struct user_index_table *table, struct user_srq *srq, uint32_t *index)
+{
+	return add(table, (uintptr_t)srq | 1, index);
+}
+
 void user_index_remove(struct user_index_table *table, uint32_t index)
 {
 	pthread_mutex_lock(&table->lock);
-	__atomic_store_n(&table->leaf[index >> LEAF_SHIFT][index & (LEAF_ENTRIES - 1)], NULL, __ATOMIC_RELEASE);
+	__atomic_store_n(&table->leaf[index >> LEAF_SHIFT][index & (LEAF_ENTRIES - 1)], 0, __ATOMIC_RELEASE);
 	if (index < table->next)
 		table->next = index;
 	pthread_mutex_unlock(&table->lock);

@@ -159,6 +159,25 @@ static inline void wqe_set_av(struct wqe wqe, uint32_t offset, const struct mlx5
 	wqe_copy(wqe, offset, &copy, sizeof(copy));
 }
 
+/** The XRC segment of 16 bytes, reserved bytes zero. */
+static inline void wqe_set_xrc(struct wqe wqe, uint32_t offset, uint32_t remote_srqn)
+{
+	const __be32 segment[4] = {htobe32(remote_srqn)};
+
+	memcpy(wqe_unit(wqe, offset), segment, sizeof(segment));
+}
+
+/** The same for a DCI: destination is a DCT, its access key in the place of the Q_Key. */
+static inline void wqe_set_dc_av(struct wqe wqe, uint32_t offset, const struct mlx5_wqe_av *av, uint32_t remote_dctn,
+				 uint64_t remote_dc_key)
+{
+	struct mlx5_wqe_av copy = *av;
+
+	copy.key.dc_key = htobe64(remote_dc_key);
+	copy.dqp_dct |= htobe32(UINT32_C(0x80000000) | (remote_dctn & 0xffffff));
+	wqe_copy(wqe, offset, &copy, sizeof(copy));
+}
+
 /* ---- the send queue ------------------------------------------------------------------------------------ */
 
 /** The part of sq_has_room() that counts blocks. (verbs/wr_session.c) */
@@ -310,6 +329,17 @@ static inline bool wr_begin(struct user_qp *qp, const char *call, uint32_t opcod
 /** Latches ENOMEM for a WQE longer than `ds` can say, with its explanation. (verbs/wr_session.c) */
 void wr_refuse_length(struct user_qp *qp, uint32_t bytes);
 
+/** The WQE at the producer, @bytes long, is whole: moves the producer past it. */
+static inline void wr_advance(struct user_qp *qp, uint32_t bytes)
+{
+	struct send_queue *sq = &qp->sq;
+
+	sq->cur_post += wqe_blocks(bytes);
+	sq->fence_cache = qp->builder.fence;
+	qp->builder.count++;
+	qp->builder.setters_left = 0;
+}
+
 /**
  * Ends the open WQE, @bytes long in all (a multiple of 16): enters `ds`, moves the producer. For UMR, bind,
  * invalidate and SET_PSV set builder.fence = MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE before: the next WQE
@@ -317,18 +347,38 @@ void wr_refuse_length(struct user_qp *qp, uint32_t bytes);
  */
 static inline void wr_finish(struct user_qp *qp, uint32_t bytes)
 {
-	struct send_queue *sq = &qp->sq;
-	struct mlx5_wqe_ctrl_seg *ctrl = wqe_unit(wqe_current(sq), 0);
+	struct mlx5_wqe_ctrl_seg *ctrl = wqe_unit(wqe_current(&qp->sq), 0);
 
 	if (wqe_unlikely(bytes > WQE_MAX_BYTES)) {
 		wr_refuse_length(qp, bytes);
 		return;
 	}
 	ctrl->qpn_ds = htobe32(qp->base.qp_num << 8 | bytes / WQE_UNIT);
-	sq->cur_post += wqe_blocks(bytes);
-	sq->fence_cache = qp->builder.fence;
-	qp->builder.count++;
-	qp->builder.setters_left = 0;
+	wr_advance(qp, bytes);
+}
+
+/**
+ * True if the open WQE waits for @setter (WR_SETTER_*). @call: name of the setter, for explanations. Without an open WQE
+ * after an error there is nothing to say.
+ */
+static inline bool wr_waits_for(struct user_qp *qp, const char *call, uint8_t setter)
+{
+	if (__builtin_expect(qp->builder.setters_left & setter, setter))
+		return true;
+	if (!qp->builder.error)
+		WR_REFUSE(qp, call, EINVAL, RULE_WR_SETTER_UNEXPECTED, qp->builder.setters_left);
+	return false;
+}
+
+/** @setter was called: the last one that was waited for finishes the WQE, which is builder.offset long. */
+static inline void wr_was_set(struct user_qp *qp, uint8_t setter)
+{
+	uint8_t left = qp->builder.setters_left & ~setter;
+
+	if (left)
+		qp->builder.setters_left = left;
+	else
+		wr_finish(qp, qp->builder.offset);
 }
 
 #endif

@@ -37,12 +37,23 @@ void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, const st
 void wr_local_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey);
 void wr_send_ud(struct ibv_qp_ex *ex);
 void wr_send_imm_ud(struct ibv_qp_ex *ex, __be32 imm_data);
+/* The same for QPs whose requests bring an address of send_queue.address_bytes: XRC, DC. */
+void wr_send_to(struct ibv_qp_ex *ex);
+void wr_send_imm_to(struct ibv_qp_ex *ex, __be32 imm_data);
+void wr_send_inv_to(struct ibv_qp_ex *ex, uint32_t invalidate_rkey);
+void wr_rdma_write_to(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr);
+void wr_rdma_write_imm_to(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, __be32 imm_data);
+void wr_rdma_read_to(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr);
+void wr_atomic_cmp_swp_to(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t compare, uint64_t swap);
+void wr_atomic_fetch_add_to(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t add);
+void wr_atomic_write_to(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, const void *atomic_wr);
 
 /* wr_setters.c: data and addresses */
 void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length);
 void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *sg_list);
 void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length);
 void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf, const struct ibv_data_buf *buf_list);
+void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn);
 void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey);
 
 #endif

@@ -63,6 +63,8 @@ void wr_start(struct ibv_qp_ex *ex)
  */
 static void roll_back(struct user_qp *qp)
 {
+	if (qp->dv_send_ops && qp->sq.cur_post != qp->builder.rollback_cur_post)
+		mkey_chain_dropped(qp);
 	qp->sq.cur_post = qp->builder.rollback_cur_post;
 	qp->sq.fence_cache = qp->builder.rollback_fence_cache;
 	qp->builder.setters_left = 0;

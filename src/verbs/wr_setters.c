@@ -1,30 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Setters of ibv_wr_post(3): they complete the WQE that an operation opened. RC and UC need the data only; UD
- * the data and the address, in either order: the last one finishes the WQE.
+ * Setters of ibv_wr_post(3): they complete the WQE that an operation opened. RC and UC need the data only; UD,
+ * XRC and DC the data and the address, in either order: the last one finishes the WQE.
  */
 #include "verbs/wqe_builder.h"
 #include "verbs/wr.h"
-
-/* True if the open WQE waits for @setter. Without an open WQE after an error there is nothing to say. */
-static inline bool waits_for(struct user_qp *qp, const char *call, uint8_t setter)
-{
-	if (__builtin_expect(qp->builder.setters_left & setter, setter))
-		return true;
-	if (!qp->builder.error)
-		WR_REFUSE(qp, call, EINVAL, RULE_WR_SETTER_UNEXPECTED, qp->builder.setters_left);
-	return false;
-}
-
-static inline void was_set(struct user_qp *qp, uint8_t setter)
-{
-	uint8_t left = qp->builder.setters_left & ~setter;
-
-	if (left)
-		qp->builder.setters_left = left;
-	else
-		wr_finish(qp, qp->builder.offset);
-}
 
 static void refuse_sge_count(struct user_qp *qp, const char *call, uint64_t count)
 {
@@ -41,7 +21,7 @@ void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t len
 {
 	struct user_qp *qp = to_user_qp_ex(ex);
 
-	if (!waits_for(qp, "ibv_wr_set_sge", WR_SETTER_DATA))
+	if (!wr_waits_for(qp, "ibv_wr_set_sge", WR_SETTER_DATA))
 		return;
 	if (length) {
 		if (wqe_unlikely(length > INT32_MAX)) {
@@ -56,7 +36,7 @@ void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t len
 		wqe_set_data(wqe_current(&qp->sq), qp->builder.offset, addr, length, lkey);
 		qp->builder.offset += WQE_UNIT;
 	}
-	was_set(qp, WR_SETTER_DATA);
+	wr_was_set(qp, WR_SETTER_DATA);
 }
 
 void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *sg_list)
@@ -65,7 +45,7 @@ void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge 
 	struct wqe wqe = wqe_current(&qp->sq);
 	uint32_t offset = qp->builder.offset;
 
-	if (!waits_for(qp, "ibv_wr_set_sge_list", WR_SETTER_DATA))
+	if (!wr_waits_for(qp, "ibv_wr_set_sge_list", WR_SETTER_DATA))
 		return;
 	if (wqe_unlikely(num_sge > qp->cap.max_send_sge)) {
 		refuse_sge_count(qp, "ibv_wr_set_sge_list", num_sge);
@@ -82,7 +62,7 @@ void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge 
 		offset += WQE_UNIT;
 	}
 	qp->builder.offset = offset;
-	was_set(qp, WR_SETTER_DATA);
+	wr_was_set(qp, WR_SETTER_DATA);
 }
 
 static inline void refuse_inline(struct user_qp *qp, const char *call, uint64_t length)
@@ -100,14 +80,14 @@ static inline void inline_was_set(struct user_qp *qp, uint32_t length)
 		wqe_set_inline_header(wqe_current(&qp->sq), qp->builder.offset, length);
 		qp->builder.offset += wqe_round(sizeof(struct mlx5_wqe_inl_data_seg) + length);
 	}
-	was_set(qp, WR_SETTER_DATA);
+	wr_was_set(qp, WR_SETTER_DATA);
 }
 
 void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 {
 	struct user_qp *qp = to_user_qp_ex(ex);
 
-	if (!waits_for(qp, "ibv_wr_set_inline_data", WR_SETTER_DATA))
+	if (!wr_waits_for(qp, "ibv_wr_set_inline_data", WR_SETTER_DATA))
 		return;
 	if (wqe_unlikely(length > qp->sq.max_inline)) {
 		refuse_inline(qp, "ibv_wr_set_inline_data", length);
@@ -125,7 +105,7 @@ void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf, const struct 
 	uint32_t data = qp->builder.offset + sizeof(struct mlx5_wqe_inl_data_seg);
 	uint32_t total = 0;
 
-	if (!waits_for(qp, "ibv_wr_set_inline_data_list", WR_SETTER_DATA))
+	if (!wr_waits_for(qp, "ibv_wr_set_inline_data_list", WR_SETTER_DATA))
 		return;
 	for (size_t i = 0; i < num_buf; i++) {
 		size_t length = buf_list[i].length;
@@ -146,8 +126,19 @@ void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn
 {
 	struct user_qp *qp = to_user_qp_ex(ex);
 
-	if (!waits_for(qp, "ibv_wr_set_ud_addr", WR_SETTER_ADDRESS))
+	if (!wr_waits_for(qp, "ibv_wr_set_ud_addr", WR_SETTER_ADDRESS))
 		return;
 	wqe_set_av(wqe_current(&qp->sq), WQE_UNIT, &to_user_ah(ah)->av, remote_qpn, remote_qkey);
-	was_set(qp, WR_SETTER_ADDRESS);
+	wr_was_set(qp, WR_SETTER_ADDRESS);
+}
+
+/* mlx5-formats 1.7: the number, and 12 bytes that are reserved. */
+void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
+{
+	struct user_qp *qp = to_user_qp_ex(ex);
+
+	if (!wr_waits_for(qp, "ibv_wr_set_xrc_srqn", WR_SETTER_ADDRESS))
+		return;
+	wqe_set_xrc(wqe_current(&qp->sq), WQE_UNIT, remote_srqn);
+	wr_was_set(qp, WR_SETTER_ADDRESS);
 }

@@ -134,6 +134,22 @@ static void fill_rc(struct ibv_qp_ex *ex)
 	ex->wr_atomic_write = wr_atomic_write;
 }
 
+/* XRC and DC: what RC has, each with an address. */
+static void fill_addressed(struct ibv_qp_ex *ex)
+{
+	ex->wr_send = wr_send_to;
+	ex->wr_send_imm = wr_send_imm_to;
+	ex->wr_send_inv = wr_send_inv_to;
+	ex->wr_rdma_write = wr_rdma_write_to;
+	ex->wr_rdma_write_imm = wr_rdma_write_imm_to;
+	ex->wr_rdma_read = wr_rdma_read_to;
+	ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp_to;
+	ex->wr_atomic_fetch_add = wr_atomic_fetch_add_to;
+	ex->wr_atomic_write = wr_atomic_write_to;
+	ex->wr_bind_mw = wr_bind_mw;
+	ex->wr_local_inv = wr_local_inv;
+}
+
 static void fill_ud(struct ibv_qp_ex *ex)
 {
 	ex->wr_send = wr_send_ud;
@@ -143,7 +159,7 @@ static void fill_ud(struct ibv_qp_ex *ex)
 
 int wr_table_fill(struct user_qp *qp, uint64_t send_ops)
 {
-	const struct qp_type_info *type = qp_type_info(qp->type, 0);
+	const struct qp_type_info *type = qp_type_info(qp->type, qp->dc_type);
 	uint64_t unknown = send_ops & ~(type ? type->send_ops : 0);
 
 	if (unknown)
@@ -160,7 +176,15 @@ int wr_table_fill(struct user_qp *qp, uint64_t send_ops)
 	case IBV_QPT_UD:
 		fill_ud(&qp->ex);
 		return 0;
-	default: /* XRC_SEND, DC: refused at creation until then */
+	case IBV_QPT_DRIVER:
+		/* Its address setters are those of struct mlx5dv_qp_ex. */
+		fill_addressed(&qp->ex);
+		return 0;
+	case IBV_QPT_XRC_SEND:
+		fill_addressed(&qp->ex);
+		qp->ex.wr_set_xrc_srqn = wr_set_xrc_srqn;
+		return 0;
+	default: /* XRC_RECV has no send queue, raw packets no builders: both are refused before */
 		return -EOPNOTSUPP;
 	}
 }

@@ -69,8 +69,9 @@ static void query_device_fills_what_is_asked(void **state)
 	assert_int_equal(attr.sig_caps.block_size, 0);
 	assert_int_equal(attr.dci_streams_caps.max_log_num_concurent, 0);
 	assert_int_equal(attr.max_wr_memcpy_length, 0);
-	assert_int_equal(attr.crypto_caps.crypto_engines, 0);
-	assert_int_equal(attr.crypto_caps.flags, 0);
+	assert_int_equal(attr.crypto_caps.crypto_engines, MLX5DV_CRYPTO_ENGINES_CAP_AES_XTS_SINGLE_BLOCK |
+								  MLX5DV_CRYPTO_ENGINES_CAP_AES_XTS_MULTI_BLOCK);
+	assert_int_equal(attr.crypto_caps.flags, MLX5DV_CRYPTO_CAPS_CRYPTO);
 	assert_true(attr.max_clock_info_update_nsec > 1000000000);
 
 	attr = filled;

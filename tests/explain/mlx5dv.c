@@ -123,17 +123,6 @@ static void mkey_no_signature(void)
 		       flags);
 }
 
-static void mkey_no_crypto(void)
-{
-	const uint32_t flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT | MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO;
-
-	create_fails(flags, 4, EOPNOTSUPP);
-	expect_refusal(MKEY_NO_CRYPTO,
-		       "mlx5dv_create_mkey → EOPNOTSUPP: create_flags 0x%x asks for encryption, which the "
-		       "device does not have",
-		       flags);
-}
-
 static void mkey_max_entries(void)
 {
 	create_fails(MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT, MAX_ENTRIES + 1, EINVAL);
@@ -334,17 +323,6 @@ static void dv_builder_not_enabled(void)
 		configure, MLX5DV_QP_EX_WITH_MKEY_CONFIGURE);
 }
 
-static void dv_builder_not_supported(void)
-{
-	struct mlx5dv_sig_block_attr attr = {0};
-
-	begin(1);
-	mlx5dv_wr_set_mkey_sig_block(pair.client.dv, &attr);
-	end(EOPNOTSUPP);
-	expect_about_qp(DV_BUILDER_NOT_SUPPORTED, pair.client.qp->qp_num,
-			" mlx5dv_wr_set_mkey_sig_block → EOPNOTSUPP: the device does not have this operation");
-}
-
 static void dv_send_ops(void)
 {
 	struct ibv_qp_init_attr_ex attr = {
@@ -388,7 +366,6 @@ static const struct rule_case cases[] = {
 	CASE(DV_INIT_OBJ_RWQ, dv_init_obj_rwq),
 	CASE(MKEY_CREATE_FLAGS, mkey_create_flags),
 	CASE(MKEY_NO_SIGNATURE, mkey_no_signature),
-	CASE(MKEY_NO_CRYPTO, mkey_no_crypto),
 	CASE(MKEY_MAX_ENTRIES, mkey_max_entries),
 	CASE(MKEY_CONFIGURE_INLINE, mkey_configure_inline),
 	CASE(MKEY_CONFIGURE_ATTR, mkey_configure_attr),
@@ -402,7 +379,6 @@ static const struct rule_case cases[] = {
 	CASE(MKEY_INTERLEAVED_LENGTH, mkey_interleaved_length),
 	CASE(MKEY_INTERLEAVED_TRUNCATED, mkey_interleaved_truncated),
 	CASE(DV_BUILDER_NOT_ENABLED, dv_builder_not_enabled),
-	CASE(DV_BUILDER_NOT_SUPPORTED, dv_builder_not_supported),
 	CASE(DV_SEND_OPS, dv_send_ops),
 	CASE(CALL_NOT_IMPLEMENTED, call_not_implemented),
 };

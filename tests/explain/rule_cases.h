@@ -25,15 +25,20 @@ struct rule_case {
 	const char *name;
 	void (*provoke)(void);
 	const char *profile;
+	const char *crypto; /* what SOFTHCA_CRYPTO is; NULL: its default */
 };
 
 #define CASE(rule, function)                                                                                           \
 	{                                                                                                              \
-		RULE_##rule, #rule, function, "man"                                                                    \
+		RULE_##rule, #rule, function, "man", NULL                                                              \
+	}
+#define CRYPTO_CASE(rule, function, setting)                                                                           \
+	{                                                                                                              \
+		RULE_##rule, #rule, function, "man", setting                                                           \
 	}
 #define CONNECTX_CASE(rule, function)                                                                                  \
 	{                                                                                                              \
-		RULE_##rule, #rule, function, "connectx"                                                               \
+		RULE_##rule, #rule, function, "connectx", NULL                                                         \
 	}
 
 struct rule_cases {
@@ -44,11 +49,11 @@ struct rule_cases {
 #define RULE_CASES(name, array) const struct rule_cases name = {array, ARRAY_SIZE(array)}
 
 /* By subject, as the tables of src/explain/. */
-extern const struct rule_cases key_cases, umr_cases, wqe_cases, traffic_cases, state_cases; /* rules_device.def */
+extern const struct rule_cases key_cases, umr_cases, block_cases, wqe_cases, traffic_cases, state_cases; /* rules_device.def */
 extern const struct rule_cases query_cases, object_cases, region_cases;                     /* rules_objects.def */
 extern const struct rule_cases queue_cases;                                                 /* rules_queues.def */
 extern const struct rule_cases qp_cases, post_cases;                                        /* rules_posting.def */
-extern const struct rule_cases mlx5dv_cases; /* rules_mlx5dv.def, rules_abi.def */
+extern const struct rule_cases mlx5dv_cases, crypto_cases; /* rules_mlx5dv.def, rules_abi.def */
 
 /**
  * @explanation is of @rule; its line, without the name of the device, is @format and what the table says of source and

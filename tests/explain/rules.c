@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 static const struct rule_cases *const tables[] = {
-	&key_cases,    &umr_cases,    &wqe_cases,   &traffic_cases, &state_cases, &query_cases,
-	&object_cases, &region_cases, &queue_cases, &qp_cases,      &post_cases,  &mlx5dv_cases,
+	&key_cases,    &umr_cases, &block_cases,   &wqe_cases, &traffic_cases, &state_cases,  &query_cases,  &object_cases,
+	&region_cases, &queue_cases, &qp_cases,  &post_cases,    &mlx5dv_cases, &crypto_cases,
 };
 
 static const struct {
@@ -67,6 +67,8 @@ static void run(void **state)
 	const struct rule_case *this = *state;
 
 	if (!in_profile(this->profile, this->name))
+		return;
+	if (this->crypto && !in_setting("SOFTHCA_CRYPTO", this->crypto, "plaintext", this->name))
 		return;
 	program_open(state);
 	expected_rule = this->rule;

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "mlx5dv/signature.h"
 #include "verbs/cq.h"
 #include "verbs/ops.h"
 #include "verbs/srq.h"
@@ -33,6 +34,8 @@ struct cq_fixture {
 	struct user_qp qp[QPS];
 	struct user_srq srq;
 	uint32_t srq_dbrec;
+	struct user_mkey mkey; /* index 0: that of the SIG_ERR CQEs of write_plain() */
+	struct key_signature signature;
 	uint32_t producer; /* index of the next CQE to be written */
 };
 
@@ -120,6 +123,8 @@ static inline void fixture_init(struct cq_fixture *f, uint32_t count, uint32_t s
 	f->device.hca = hca_device(0);
 	f->context.verbs.context.device = &f->device.base;
 	user_index_init(&f->context.qps);
+	f->mkey.signature = &f->signature;
+	f->context.signatures.list[0] = &f->mkey;
 	queue_lock_init(&f->cq.lock, false);
 	f->cq.base.context = &f->context.verbs.context;
 	f->cq.base.cqe = count - 1;

@@ -49,6 +49,11 @@ enum ibv_qp_state hca_qp_state(const struct hca_qp *qp)
 	return IBV_QPS_INIT;
 }
 
+void mkey_chain_dropped(struct user_qp *qp)
+{
+	(void)qp;
+}
+
 uint32_t hca_srq_number(const struct hca_srq *srq)
 {
 	(void)srq;
@@ -126,6 +131,7 @@ static inline struct posting *posting_new(enum ibv_qp_type type, uint64_t send_o
 	queue_lock_init(&p->qp.sq.lock, false);
 	queue_lock_init(&p->qp.rq.lock, false);
 
+	p->qp.sq.address_bytes = info->address_bytes;
 	p->qp.sq.wqebb_count = sizing.wqebb_count;
 	p->qp.sq.wqe_size = sizing.wqe_size;
 	p->qp.sq.max_post = sizing.wqebb_count ? sizing.cap.max_send_wr : 0;

@@ -55,8 +55,7 @@ static void bad_attributes(void **state)
 	attr = attributes((enum ibv_qp_type)1);
 	refused(attr, EINVAL, RULE_QP_TYPE_UNKNOWN);
 	refused(attributes(IBV_QPT_RAW_PACKET), EOPNOTSUPP, RULE_QP_TYPE);
-	refused(attributes(IBV_QPT_XRC_SEND), EOPNOTSUPP, RULE_QP_TYPE);
-	refused(attributes(IBV_QPT_XRC_RECV), EOPNOTSUPP, RULE_QP_TYPE);
+	refused(attributes(IBV_QPT_XRC_RECV), EINVAL, RULE_QP_XRCD);
 	refused(attributes(IBV_QPT_DRIVER), EINVAL, RULE_QP_DC_TYPE);
 
 	attr = attributes(IBV_QPT_RC);

@@ -152,6 +152,33 @@ int hca_qp_destroy(struct hca_qp *qp)
 	return around.destroy_result;
 }
 
+int hca_xrcd_open(struct hca_context *context, int fd, int oflags, struct hca_xrcd **xrcd)
+{
+	(void)context, (void)fd, (void)oflags, (void)xrcd;
+	return -ENOMEM;
+}
+
+int hca_xrcd_close(struct hca_xrcd *xrcd)
+{
+	(void)xrcd;
+	return 0;
+}
+
+int hca_qp_open(struct hca_xrcd *xrcd, uint32_t number, void *opener, struct hca_qp **qp)
+{
+	(void)xrcd, (void)opener;
+	if (number != TEST_QPN)
+		return -EINVAL;
+	*qp = (struct hca_qp *)&qp_in_device;
+	return 0;
+}
+
+void hca_qp_close(struct hca_qp *qp, const void *opener)
+{
+	(void)qp, (void)opener;
+	note("-opener");
+}
+
 int hca_qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int attr_mask)
 {
 	(void)qp;
@@ -176,6 +203,7 @@ static struct user_context context, other_context;
 static struct user_pd pd;
 static struct user_cq send_cq, recv_cq;
 static struct user_srq srq;
+static struct user_xrcd xrcd;
 static struct ibv_context *program;
 
 static int reset_all(void **state)
@@ -191,6 +219,7 @@ static int reset_all(void **state)
 	program->device = &user_device.base;
 	other_context.verbs.context.device = &user_device.base;
 	pd.base.context = send_cq.base.context = recv_cq.base.context = srq.base.context = program;
+	xrcd = (struct user_xrcd){.base = {.context = program}, .device = (struct hca_xrcd *)&xrcd};
 	srq.type = IBV_SRQT_BASIC;
 	return 0;
 }

@@ -12,11 +12,11 @@
 
 #include "transport/qp_state.h"
 
-enum { TYPES = 3, STATES = IBV_QPS_ERR + 1, LAST_ATTRIBUTE = 20 /* IBV_QP_DEST_QPN */ };
+enum { TYPES = 5, STATES = IBV_QPS_ERR + 1, LAST_ATTRIBUTE = 20 /* IBV_QP_DEST_QPN */ };
 
-static const enum ibv_qp_type types[TYPES] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
+static const enum ibv_qp_type types[TYPES] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV};
 
-/* Required, then optional attributes, of RC, UC, UD. */
+/* Required, then optional attributes, of RC, UC, UD, XRC_SEND, XRC_RECV. */
 struct row {
 	enum ibv_qp_state from, to;
 	int required[TYPES], optional[TYPES];
@@ -46,43 +46,56 @@ enum {
 };
 
 static const struct row rows[] = {
-	/* ibv_modify_qp(3): Reset --> Init --> RTR --> RTS. */
-	{IBV_QPS_RESET, IBV_QPS_INIT, {PKEY | PORT | ACCESS, PKEY | PORT | ACCESS, PKEY | PORT | QKEY}, {0, 0, 0}},
+	/* ibv_modify_qp(3): Reset --> Init --> RTR --> RTS; of XRC the kernel's table: each end what its half needs. */
+	{IBV_QPS_RESET,
+	 IBV_QPS_INIT,
+	 {PKEY | PORT | ACCESS, PKEY | PORT | ACCESS, PKEY | PORT | QKEY, PKEY | PORT | ACCESS, PKEY | PORT | ACCESS},
+	 {0, 0, 0, 0, 0}},
 	{IBV_QPS_INIT,
 	 IBV_QPS_RTR,
-	 {AV | MTU | DEST | RQ_PSN | DEST_RD | MIN_RNR, AV | MTU | DEST | RQ_PSN, 0},
-	 {ALT | ACCESS | PKEY, ALT | ACCESS | PKEY, PKEY | QKEY}},
+	 {AV | MTU | DEST | RQ_PSN | DEST_RD | MIN_RNR, AV | MTU | DEST | RQ_PSN, 0, AV | MTU | DEST | RQ_PSN,
+	  AV | MTU | DEST | RQ_PSN | DEST_RD | MIN_RNR},
+	 {ALT | ACCESS | PKEY, ALT | ACCESS | PKEY, PKEY | QKEY, ALT | ACCESS | PKEY, ALT | ACCESS | PKEY}},
 	{IBV_QPS_RTR,
 	 IBV_QPS_RTS,
-	 {SQ_PSN | RD | RETRY | RNR | TIMEOUT, SQ_PSN, SQ_PSN},
-	 {CUR | ALT | ACCESS | MIN_RNR | MIG, CUR | ALT | ACCESS | MIG, CUR | QKEY}},
+	 {SQ_PSN | RD | RETRY | RNR | TIMEOUT, SQ_PSN, SQ_PSN, SQ_PSN | RD | RETRY | RNR | TIMEOUT, SQ_PSN | TIMEOUT},
+	 {CUR | ALT | ACCESS | MIN_RNR | MIG, CUR | ALT | ACCESS | MIG, CUR | QKEY, CUR | ALT | ACCESS | MIG,
+	  CUR | ALT | ACCESS | MIN_RNR | MIG}},
 	/* IBTA 11.2.5.2: nothing is required of the others. */
-	{IBV_QPS_INIT, IBV_QPS_INIT, {0, 0, 0}, {PKEY | PORT | ACCESS, PKEY | PORT | ACCESS, PKEY | PORT | QKEY}},
+	{IBV_QPS_INIT,
+	 IBV_QPS_INIT,
+	 {0, 0, 0, 0, 0},
+	 {PKEY | PORT | ACCESS, PKEY | PORT | ACCESS, PKEY | PORT | QKEY, PKEY | PORT | ACCESS, PKEY | PORT | ACCESS}},
 	{IBV_QPS_RTS,
 	 IBV_QPS_RTS,
-	 {0, 0, 0},
-	 {CUR | ACCESS | ALT | MIG | MIN_RNR, CUR | ACCESS | ALT | MIG, CUR | QKEY}},
-	{IBV_QPS_RTS, IBV_QPS_SQD, {0, 0, 0}, {SQD_EVENT, SQD_EVENT, SQD_EVENT}},
+	 {0, 0, 0, 0, 0},
+	 {CUR | ACCESS | ALT | MIG | MIN_RNR, CUR | ACCESS | ALT | MIG, CUR | QKEY, CUR | ACCESS | ALT | MIG,
+	  CUR | ACCESS | ALT | MIG | MIN_RNR}},
+	{IBV_QPS_RTS, IBV_QPS_SQD, {0, 0, 0, 0, 0}, {SQD_EVENT, SQD_EVENT, SQD_EVENT, SQD_EVENT, SQD_EVENT}},
 	{IBV_QPS_SQD,
 	 IBV_QPS_RTS,
-	 {0, 0, 0},
-	 {CUR | ALT | ACCESS | MIN_RNR | MIG, CUR | ALT | ACCESS | MIG, CUR | QKEY}},
+	 {0, 0, 0, 0, 0},
+	 {CUR | ALT | ACCESS | MIN_RNR | MIG, CUR | ALT | ACCESS | MIG, CUR | QKEY, CUR | ALT | ACCESS | MIG,
+	  CUR | ALT | ACCESS | MIN_RNR | MIG}},
 	{IBV_QPS_SQD,
 	 IBV_QPS_SQD,
-	 {0, 0, 0},
+	 {0, 0, 0, 0, 0},
 	 {PORT | AV | TIMEOUT | RETRY | RNR | RD | DEST_RD | ALT | ACCESS | PKEY | MIN_RNR | MIG,
-	  AV | ALT | ACCESS | PKEY | MIG, PKEY | QKEY}},
+	  AV | ALT | ACCESS | PKEY | MIG, PKEY | QKEY,
+	  PORT | AV | TIMEOUT | RETRY | RNR | RD | ALT | ACCESS | PKEY | MIG,
+	  PORT | AV | TIMEOUT | DEST_RD | ALT | ACCESS | PKEY | MIN_RNR | MIG}},
 };
 
-/* UC and UD only: an RC QP has no SQE. */
-static const struct row out_of_error = {IBV_QPS_SQE, IBV_QPS_RTS, {-1, 0, 0}, {0, CUR | ACCESS, CUR | QKEY}};
+/* UC and UD only: a reliable QP has no SQE. */
+static const struct row out_of_error = {
+	IBV_QPS_SQE, IBV_QPS_RTS, {-1, 0, 0, -1, -1}, {0, CUR | ACCESS, CUR | QKEY, 0, 0}};
 
 static const struct row *find(enum ibv_qp_state from, enum ibv_qp_state to, int type)
 {
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		if (rows[i].from == from && rows[i].to == to)
 			return &rows[i];
-	return from == IBV_QPS_SQE && to == IBV_QPS_RTS && types[type] != IBV_QPT_RC ? &out_of_error : NULL;
+	return from == IBV_QPS_SQE && to == IBV_QPS_RTS && out_of_error.required[type] >= 0 ? &out_of_error : NULL;
 }
 
 static int check(int type, enum ibv_qp_state from, enum ibv_qp_state to, int mask, struct refusal *why)

@@ -429,9 +429,16 @@ static void builders_by_transport(void **state)
 			assert_int_equal(dv_wr_table_fill(&fixture->qp, ops), ops ? -EOPNOTSUPP : 0);
 		}
 	}
-	/* RAW_WQE and MEMCPY are not there yet, others not known. */
+	/* Raw WQEs on all of them; copies are for RC and DCI. */
 	fixture->qp.type = IBV_QPT_RC;
-	for (int bit = 3; bit < 64; bit++) {
+	assert_int_equal(dv_wr_table_fill(&fixture->qp, MLX5DV_QP_EX_WITH_RAW_WQE), 0);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		fixture->qp.type = others[i];
+		assert_int_equal(dv_wr_table_fill(&fixture->qp, MLX5DV_QP_EX_WITH_RAW_WQE), 0);
+		assert_int_equal(dv_wr_table_fill(&fixture->qp, MLX5DV_QP_EX_WITH_MEMCPY), -EOPNOTSUPP);
+	}
+	fixture->qp.type = IBV_QPT_RC;
+	for (int bit = 5; bit < 64; bit++) {
 		assert_int_equal(dv_wr_table_fill(&fixture->qp, UINT64_C(1) << bit | 1), -EOPNOTSUPP);
 		explain_previous(hca_device(0), 0, 0, &record);
 		assert_int_equal(record.rule, RULE_DV_SEND_OPS);
@@ -458,41 +465,39 @@ static void key_builders_come_together(void **state)
 	}
 }
 
-static void operations_of_other_devices(void **state)
+static void addresses_of_other_types(void **state)
 {
-	struct mlx5dv_sig_block_attr signature = {0};
-	struct mlx5dv_crypto_attr crypto = {0};
 	struct ibv_ah ah = {0};
-	uint64_t raw[8] = {0};
 
 	(void)state;
-	for (int which = 0; which < 6; which++) {
+	for (int stream = 0; stream < 2; stream++) {
 		uint64_t before;
 
 		start();
 		mlx5dv_wr_mkey_configure(dv, mkey, 1, &no_attributes);
 		before = fixture_last_serial();
-		switch (which) {
-		case 0:
-			mlx5dv_wr_set_mkey_sig_block(dv, &signature);
-			break;
-		case 1:
-			mlx5dv_wr_set_mkey_crypto(dv, &crypto);
-			break;
-		case 2:
-			mlx5dv_wr_raw_wqe(dv, raw);
-			break;
-		case 3:
-			mlx5dv_wr_memcpy(dv, 0x100, 0, 0x100, 64, 8);
-			break;
-		case 4:
-			mlx5dv_wr_set_dc_addr(dv, &ah, 1, 2);
-			break;
-		default:
+		if (stream)
 			mlx5dv_wr_set_dc_addr_stream(dv, &ah, 1, 2, 3);
-		}
-		end_refused(EOPNOTSUPP, before, RULE_DV_BUILDER_NOT_SUPPORTED);
+		else
+			mlx5dv_wr_set_dc_addr(dv, &ah, 1, 2);
+		end_refused(EOPNOTSUPP, before, RULE_WR_NOT_OF_TYPE);
 	}
+}
+
+/* The device has them, the QP was not created for them. */
+static void operations_of_other_queues(void **state)
+{
+	uint64_t raw[8] = {0}, before;
+
+	(void)state;
+	start();
+	before = fixture_last_serial();
+	mlx5dv_wr_raw_wqe(dv, raw);
+	end_refused(EOPNOTSUPP, before, RULE_DV_BUILDER_NOT_ENABLED);
+	start();
+	before = fixture_last_serial();
+	mlx5dv_wr_memcpy(dv, 0x100, 0, 0x100, 64, 8);
+	end_refused(EOPNOTSUPP, before, RULE_DV_BUILDER_NOT_ENABLED);
 }
 
 int main(void)
@@ -517,7 +522,8 @@ int main(void)
 		TEST(nothing_of_a_refused_chain_is_posted),
 		TEST(builders_by_transport),
 		TEST(key_builders_come_together),
-		TEST(operations_of_other_devices),
+		TEST(addresses_of_other_types),
+		TEST(operations_of_other_queues),
 	};
 
 	return cmocka_run_group_tests_name("umr_errors", tests, NULL, NULL);

@@ -29,7 +29,7 @@ struct fixture {
 	uint8_t *ring;
 };
 
-static struct mlx5dv_mkey_conf_attr no_attributes;
+static __attribute__((unused)) struct mlx5dv_mkey_conf_attr no_attributes;
 
 /* Puts the producer to @index and fills the ring with a pattern. */
 static inline void fixture_place(struct fixture *f, uint32_t index)

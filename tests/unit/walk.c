@@ -36,7 +36,7 @@ static bool compare(uint32_t key, uint64_t address, uint64_t length, unsigned in
 	bool allowed = keys_allow(&world.reference, key, address, length, wanted, world.who);
 	struct refusal why = {0};
 	struct walk walk;
-	struct piece piece = {NULL, 0};
+	struct piece piece = {0};
 	uint64_t done = 0;
 	bool direct = false;
 	int error;

@@ -9,6 +9,7 @@
 #include "hca/epoch.h"
 #include "hca/qp.h"
 #include "link/link.h"
+#include "transport/atomic.h"
 #include "transport/opcode.h"
 #include "transport/run.h"
 
@@ -84,11 +85,35 @@ static int opcode_of(const struct packet *packet, enum packet_place place)
 	return packet_opcode_of(packet->transport, message, place);
 }
 
+/* The masks of an atomic travel as payload (transport/opcodes.def). */
+static void put_masks(struct wire_packet *to, const struct packet *from)
+{
+	const uint64_t masks[] = {from->swap_mask, from->compare_mask};
+	uint32_t bytes = from->operand_bytes;
+
+	MUST(bytes == 4 || bytes == 8);
+	for (uint32_t i = 0; i < 2 * bytes; i++)
+		to->payload[i] = (uint8_t)(masks[i / bytes] >> 8 * (bytes - 1 - i % bytes));
+	to->length = 2 * bytes;
+}
+
+static void take_masks(struct packet *to, const struct wire_packet *from)
+{
+	uint32_t bytes = from->length / 2;
+	uint64_t masks[2] = {0, 0};
+
+	for (uint32_t i = 0; i < from->length; i++)
+		masks[i / bytes] = masks[i / bytes] << 8 | from->payload[i];
+	to->operand_bytes = (uint8_t)bytes;
+	to->swap_mask = masks[0];
+	to->compare_mask = masks[1];
+}
+
 /* Only what the headers of the opcode have room for. */
 static void fill(struct wire_packet *to, const struct packet *from, uint32_t number, enum packet_place place)
 {
 	int opcode = opcode_of(from, place);
-	uint8_t headers;
+	uint16_t headers;
 
 	MUST(opcode >= 0);
 	headers = packet_opcodes[opcode].headers;
@@ -102,6 +127,10 @@ static void fill(struct wire_packet *to, const struct packet *from, uint32_t num
 	if (headers & HEADER_DETH) {
 		to->qkey = from->qkey;
 		to->source_qpn = from->source_qpn;
+	}
+	if (headers & HEADER_XRCETH) {
+		MUST(from->xrc_srqn <= 0xffffff);
+		to->xrc_srqn = from->xrc_srqn;
 	}
 	if (headers & (HEADER_RETH | HEADER_ATOMICETH)) {
 		to->remote_address = from->remote_address;
@@ -123,6 +152,8 @@ static void fill(struct wire_packet *to, const struct packet *from, uint32_t num
 		to->immediate = from->immediate;
 	if (headers & HEADER_IETH)
 		to->invalidate_rkey = from->invalidate_rkey;
+	if (message_is_masked_atomic(from->message))
+		put_masks(to, from);
 	MUST(!to->length || headers & HEADER_PAYLOAD);
 }
 
@@ -206,6 +237,8 @@ static void parse(struct packet *to, const struct wire_packet *from)
 		to->qkey = from->qkey;
 		to->source_qpn = from->source_qpn;
 	}
+	if (opcode->headers & HEADER_XRCETH)
+		to->xrc_srqn = from->xrc_srqn;
 	if (opcode->headers & (HEADER_RETH | HEADER_ATOMICETH)) {
 		to->remote_address = from->remote_address;
 		to->rkey = from->rkey;
@@ -227,7 +260,10 @@ static void parse(struct packet *to, const struct wire_packet *from)
 	if (opcode->headers & HEADER_IETH)
 		to->invalidate_rkey = from->invalidate_rkey;
 	stream_begin(&to->payload, NULL, 0);
-	stream_add_memory(&to->payload, from->payload, from->length);
+	if (message_is_masked_atomic(to->message))
+		take_masks(to, from);
+	else
+		stream_add_memory(&to->payload, from->payload, from->length);
 }
 
 void wire_receive(const struct wire_packet *packet)

@@ -19,7 +19,7 @@ struct wire_packet {
 	uint8_t opcode;
 	bool solicited, acknowledge;
 	uint32_t destination_qpn, psn;
-	uint32_t qkey, source_qpn;
+	uint32_t qkey, source_qpn, xrc_srqn;
 	uint64_t remote_address;
 	uint32_t rkey, dma_length;
 	uint64_t swap_add, compare;

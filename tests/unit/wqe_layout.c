@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The WQEs of ibv_post_send(3) and of the ibv_wr_* builders, byte by byte against the format sheet
- * (mlx5-formats 1.2 to 1.6), at every place of the ring: with the ring's end after each 16 bytes of each kind
+ * (mlx5-formats 1.2 to 1.7), at every place of the ring: with the ring's end after each 16 bytes of each kind
  * of segment, and in inline data after each byte; with producer indices on both sides of 2^16 and 2^32.
  */
 #include "posting_fixture.h"
@@ -13,6 +13,7 @@ enum {
 	INV = 0x0badf00d,
 	REMOTE_QPN = 0x345678,
 	REMOTE_QKEY = 0x80010203,
+	REMOTE_SRQN = 0xabcdef,
 	SGES = 9,
 };
 static const uint64_t remote_addr = 0xfedcba9876543210;
@@ -108,12 +109,17 @@ static void expect_av(struct expected *e)
 }
 
 /* What stands before the data. */
-static void expect_header(struct expected *e, const struct operation *op, bool datagram, uint32_t index)
+static void expect_header(struct expected *e, const struct operation *op, enum ibv_qp_type type, uint32_t index)
 {
 	/* signalled, solicited, fenced: 0x08 | 0x02 | 0x80 */
 	expect_ctrl(e, index, op->wqe_opcode, 0x8a, op->imm);
-	if (datagram)
+	if (type == IBV_QPT_UD)
 		expect_av(e);
+	if (type == IBV_QPT_XRC_SEND) {
+		expect_be(e, REMOTE_SRQN, 4);
+		expect_be(e, 0, 4);
+		expect_be(e, 0, 8);
+	}
 	if (op->raddr)
 		expect_raddr(e, remote_addr, RKEY);
 	if (op->atomic) {
@@ -156,15 +162,24 @@ static void post_with(struct posting *p, const struct operation *op, enum data_f
 		wr.wr.rdma.remote_addr = remote_addr;
 		wr.wr.rdma.rkey = RKEY;
 	}
+	if (p->qp.type == IBV_QPT_XRC_SEND)
+		wr.qp_type.xrc.remote_srqn = REMOTE_SRQN;
 	assert_int_equal(softhca_ibv_post_send(&p->qp.base, &wr, &bad), 0);
 }
 
-/* @address_first: which of the two setters of UD comes first. */
+static void set_address(struct posting *p)
+{
+	if (p->qp.type == IBV_QPT_UD)
+		ibv_wr_set_ud_addr(&p->qp.ex, &address.base, REMOTE_QPN, REMOTE_QKEY);
+	else if (p->qp.type == IBV_QPT_XRC_SEND)
+		ibv_wr_set_xrc_srqn(&p->qp.ex, REMOTE_SRQN);
+}
+
+/* @address_first: which of the two setters of UD and XRC comes first. */
 static void build_with(struct posting *p, const struct operation *op, enum data_form form, struct ibv_sge *sge,
 		       int sges, bool address_first)
 {
 	struct ibv_qp_ex *ex = &p->qp.ex;
-	bool datagram = p->qp.type == IBV_QPT_UD;
 	struct ibv_data_buf bufs[SGES];
 
 	ibv_wr_start(ex);
@@ -174,8 +189,8 @@ static void build_with(struct posting *p, const struct operation *op, enum data_
 	/* Both were sampled by the builder. */
 	ex->wr_id = 1;
 	ex->wr_flags = 0;
-	if (datagram && address_first)
-		ibv_wr_set_ud_addr(ex, &address.base, REMOTE_QPN, REMOTE_QKEY);
+	if (address_first)
+		set_address(p);
 	if (form == POINTERS && sges == 1) {
 		ibv_wr_set_sge(ex, sge->lkey, sge->addr, sge->length);
 	} else if (form == POINTERS) {
@@ -187,8 +202,8 @@ static void build_with(struct posting *p, const struct operation *op, enum data_
 			bufs[i] = (struct ibv_data_buf){(void *)(uintptr_t)sge[i].addr, sge[i].length};
 		ibv_wr_set_inline_data_list(ex, sges, bufs);
 	}
-	if (datagram && !address_first)
-		ibv_wr_set_ud_addr(ex, &address.base, REMOTE_QPN, REMOTE_QKEY);
+	if (!address_first)
+		set_address(p);
 	assert_int_equal(ibv_wr_complete(ex), 0);
 }
 
@@ -210,15 +225,15 @@ static void one_wqe(struct posting *p, const struct operation *op, enum data_for
 static void at_all_places(struct posting *p, const struct operation *op, enum data_form form, struct ibv_sge *sge,
 			  int sges, void (*data)(struct expected *, const struct ibv_sge *, int, bool))
 {
-	bool datagram = p->qp.type == IBV_QPT_UD;
+	bool addressed = p->qp.type == IBV_QPT_UD || p->qp.type == IBV_QPT_XRC_SEND;
 	struct expected e;
 
 	for (size_t b = 0; b < sizeof(bases) / sizeof(bases[0]); b++) {
 		for (uint32_t block = 0; block < p->qp.sq.wqebb_count; block++) {
 			uint32_t index = bases[b] + block;
 
-			for (int way = 0; way <= (datagram ? 2 : 1); way++) {
-				expect_header(&e, op, datagram, index);
+			for (int way = 0; way <= (addressed ? 2 : 1); way++) {
+				expect_header(&e, op, p->qp.type, index);
 				/* The builders leave the length of an atomic's SGE alone. */
 				data(&e, sge, sges, op->atomic && !way);
 				one_wqe(p, op, form, sge, sges, &e, index, way);
@@ -338,6 +353,17 @@ static void ud(void **state)
 	posting_free(p);
 }
 
+/* mlx5-formats 1.4, 1.7: the SRQ's number in front of what RC has. */
+static void xrc(void **state)
+{
+	struct posting *p = ring_for(IBV_QPT_XRC_SEND, SGES, 0);
+
+	(void)state;
+	pointers(p, RC_OPERATIONS);
+	inlined(p, RC_OPERATIONS);
+	posting_free(p);
+}
+
 /* ATOMIC WRITE: an RDMA WRITE of 8 inline bytes, whose slot remembers what it is. */
 static void atomic_write(void **state)
 {
@@ -433,6 +459,7 @@ int main(void)
 		cmocka_unit_test(rc_inline),
 		cmocka_unit_test(uc),
 		cmocka_unit_test(ud),
+		cmocka_unit_test(xrc),
 		cmocka_unit_test(atomic_write),
 		cmocka_unit_test(signal_all),
 		cmocka_unit_test(foreign_operations),

@@ -73,7 +73,9 @@ static void create_qp(struct endpoint *endpoint, const struct pair_options *opti
 		.send_ops_flags = options->send_ops,
 	};
 	struct mlx5dv_qp_init_attr dv = {
-		.comp_mask = options->dv_send_ops ? MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS : 0,
+		.comp_mask = (options->dv_send_ops ? MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS : 0) |
+			     (options->dv_create_flags ? MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS : 0),
+		.create_flags = options->dv_create_flags,
 		.send_ops_flags = options->dv_send_ops,
 	};
 

@@ -32,6 +32,7 @@ struct pair_options {
 	struct ibv_srq *srq;
 	uint64_t send_ops;    /* enum ibv_qp_create_send_ops_flags */
 	uint64_t dv_send_ops; /* enum mlx5dv_qp_create_send_ops_flags */
+	uint32_t dv_create_flags; /* enum mlx5dv_qp_create_flags */
 	/* Attributes of ibv_modify_qp(3). */
 	unsigned int access;
 	uint8_t max_rd_atomic, max_dest_rd_atomic;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Opening, closing, and running a case in another profile, see program.h. */
+/* Opening, closing, and running a case with another setting, see program.h. */
 #include "support/program.h"
 
 #include <spawn.h>
@@ -75,10 +75,10 @@ static char **environment_with(char *const *settings, size_t count)
 	return result;
 }
 
-static int run_again(char *profile_setting, char *case_setting)
+static int run_again(char *setting, char *case_setting)
 {
 	/* The child's result is its exit status; what it prints is for a reader, not for who counts our cases. */
-	char *const settings[] = {profile_setting, case_setting, "CMOCKA_MESSAGE_OUTPUT=STDOUT"};
+	char *const settings[] = {setting, case_setting, "CMOCKA_MESSAGE_OUTPUT=STDOUT"};
 	char **environment = environment_with(settings, ARRAY_SIZE(settings));
 	char *const arguments[] = {"/proc/self/exe", NULL};
 	int status = -1;
@@ -90,18 +90,23 @@ static int run_again(char *profile_setting, char *case_setting)
 	return status;
 }
 
-bool in_profile(const char *profile, const char *test_case)
+bool in_setting(const char *variable, const char *value, const char *fallback, const char *test_case)
 {
-	const char *current = getenv("SOFTHCA_PROFILE");
-	char profile_setting[64], case_setting[128];
+	const char *current = getenv(variable);
+	char setting[4096], case_setting[128];
 	int status;
 
-	if (!strcmp(current && *current ? current : "man", profile))
+	if (!strcmp(current && *current ? current : fallback, value))
 		return true;
-	snprintf(profile_setting, sizeof(profile_setting), "SOFTHCA_PROFILE=%s", profile);
+	snprintf(setting, sizeof(setting), "%s=%s", variable, value);
 	snprintf(case_setting, sizeof(case_setting), ONLY_CASE "=%s", test_case);
-	status = run_again(profile_setting, case_setting);
+	status = run_again(setting, case_setting);
 	if (!WIFEXITED(status) || WEXITSTATUS(status))
-		fail_at(HERE, "in profile %s it fails: wait status %#x", profile, (unsigned int)status);
+		fail_at(HERE, "with %s it fails: wait status %#x", setting, (unsigned int)status);
 	return false;
+}
+
+bool in_profile(const char *profile, const char *test_case)
+{
+	return in_setting("SOFTHCA_PROFILE", profile, "man", test_case);
 }

@@ -36,5 +36,7 @@ void program_choose_case(void);
  *		return;
  */
 bool in_profile(const char *profile, const char *test_case);
+/** The same for another setting: @variable has @value, or is not set and @value is its default @fallback. */
+bool in_setting(const char *variable, const char *value, const char *fallback, const char *test_case);
 
 #endif

@@ -154,6 +154,13 @@ struct mlx5dv_mkey *side_create_mkey(struct side *side, uint16_t entries, uint16
 	return mkey;
 }
 
+struct mlx5dv_mkey *side_create_mkey_with(struct side *side, uint32_t flags, uint16_t entries)
+{
+	struct mlx5dv_mkey_init_attr attr = {.pd = side->pd, .create_flags = flags, .max_entries = entries};
+
+	return keep(side->mkeys, mlx5dv_create_mkey(&attr));
+}
+
 struct ibv_mw *side_alloc_mw(struct side *side, enum ibv_mw_type type)
 {
 	return keep(side->mws, ibv_alloc_mw(side->pd, type));

@@ -67,6 +67,8 @@ struct ibv_sge side_sge(const struct side *side, size_t offset, uint32_t length)
 
 /** A key for @entries; @got gets how many mlx5dv_create_mkey(3) made of it (may be NULL). */
 struct mlx5dv_mkey *side_create_mkey(struct side *side, uint16_t entries, uint16_t *got);
+/** The same with other @flags than INDIRECT alone. */
+struct mlx5dv_mkey *side_create_mkey_with(struct side *side, uint32_t flags, uint16_t entries);
 
 struct ibv_mw *side_alloc_mw(struct side *side, enum ibv_mw_type type);
 

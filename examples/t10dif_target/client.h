@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The client's view of the disk: blocks without tuples in its memory, commands that move many of them, up to DEPTH
+ * commands of REQUEST_BLOCKS at a time.
+ */
+#ifndef T10DIF_TARGET_CLIENT_H
+#define T10DIF_TARGET_CLIENT_H
+
+#include "protection.h"
+
+/* Place for a command that is under way. */
+struct client_slot {
+	struct mlx5dv_mkey *key;
+	uint32_t lba, blocks;
+	int busy;
+};
+
+struct client {
+	struct end end;
+	struct client_slot slot[DEPTH];
+	struct response response[DEPTH]; /* where answers arrive; any answer in any of them */
+	struct ibv_mr *response_mr;
+	uint32_t disk_blocks;
+};
+
+/* Blocks to be moved, between memory and as many from @lba on. */
+struct job {
+	enum opcode opcode; /* COMMAND_WRITE or COMMAND_READ */
+	int tuples;
+	struct ibv_mr *mr; /* where the blocks are in memory, from its start */
+	uint32_t lba, blocks;
+};
+
+/* What came of it. A request that the target refuses, or whose data is wrong, does not end the job. */
+struct outcome {
+	uint32_t refused;    /* responses that are not STATUS_OK */
+	enum status status;  /* of the last one of these, else STATUS_OK */
+	uint32_t wrong_data; /* requests in which the client's own key has found an error */
+};
+
+/** Connects to the target behind @socket. */
+void client_open(struct client *client, int socket);
+/** Tells the target to end, and closes. */
+void client_close(struct client *client, int socket);
+
+struct outcome client_move(struct client *client, const struct job *job);
+/** Has the target flip a bit of @byte of a sector, tuples included. */
+void client_flip_bit(struct client *client, uint32_t lba, uint32_t byte);
+
+#endif

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A block target and its client, with T10-DIF from end to end: the adapters add, check and strip the tuples.
+ *
+ *	softhca run -- t10dif_target FILE [COPY]
+ *
+ * The client writes FILE to the target in blocks of 4 KiB. In its memory there are no tuples; its adapter adds them when
+ * the target reads the blocks. The target's adapter checks them and puts both, blocks and tuples, on the disk, which
+ * here is memory with sectors of 4104 bytes. On the way back both adapters check, and the client's takes the tuples off.
+ * The same is done without tuples, to compare the rates. COPY gets what was read back.
+ *
+ * Then bits are flipped on the disk, and what is read is found to be wrong, by mlx5dv_mkey_check(3).
+ *
+ * Client and target are two threads here, each with a context of its own. A socket is all they share, over which they
+ * tell each other how to connect; so they can be two processes as they are.
+ *
+ *	protocol.h, meet.c      what they say to each other
+ *	protection.h, .c        keys with T10-DIF: start here
+ *	client.h, .c            commands, and the client's keys
+ *	target.h, .c            the disk, and the target's keys
+ *	main.c                  what the client does with it all
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "target.h"
+
+enum { ROUNDS = 5, WRITE = 0, READ = 1 };
+
+/* Blocks in memory; the last one of a file is filled up with zeros. */
+struct blocks {
+	struct ibv_mr *mr;
+	uint8_t *bytes;
+	size_t size;
+};
+
+static uint32_t blocks_of(size_t size)
+{
+	return (uint32_t)((size + BLOCK - 1) / BLOCK);
+}
+
+static size_t file_size(const char *path)
+{
+	struct stat status;
+
+	if (stat(path, &status))
+		die_errno("%s", path);
+	if (status.st_size < 1 || status.st_size > 1 << 30)
+		die("%s: want 1 byte to 1 GiB", path);
+	return (size_t)status.st_size;
+}
+
+static struct blocks blocks_new(struct end *end, size_t size)
+{
+	size_t room = (size_t)blocks_of(size) * BLOCK;
+	struct blocks blocks = {.size = size};
+
+	blocks.bytes = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (blocks.bytes == MAP_FAILED)
+		die_errno("client: %zu bytes of memory", room);
+	/* No remote rights: the target gets at the blocks of a command only, by the key that goes with it. */
+	blocks.mr = end_register(end, blocks.bytes, room, IBV_ACCESS_LOCAL_WRITE);
+	return blocks;
+}
+
+static void blocks_free(struct blocks *blocks)
+{
+	size_t room = blocks->mr->length;
+
+	ibv_dereg_mr(blocks->mr);
+	munmap(blocks->bytes, room);
+}
+
+static void load(struct blocks *blocks, const char *path)
+{
+	int file = open(path, O_RDONLY);
+
+	if (file < 0)
+		die_errno("%s", path);
+	for (size_t have = 0; have < blocks->size;) {
+		ssize_t got = read(file, blocks->bytes + have, blocks->size - have);
+
+		if (got <= 0)
+			die_errno("%s", path);
+		have += (size_t)got;
+	}
+	close(file);
+}
+
+static void store(const struct blocks *blocks, const char *path)
+{
+	int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+
+	if (file < 0)
+		die_errno("%s", path);
+	for (size_t done = 0; done < blocks->size;) {
+		ssize_t put = write(file, blocks->bytes + done, blocks->size - done);
+
+		if (put < 0)
+			die_errno("%s", path);
+		done += (size_t)put;
+	}
+	if (close(file))
+		die_errno("%s", path);
+}
+
+/* ---- without damage ------------------------------------------------------------------------------------------- */
+
+static double now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* Moves all blocks; nothing may be wrong. Returns how many seconds it took. */
+static double move_all(struct client *client, enum opcode opcode, int tuples, const struct blocks *blocks)
+{
+	struct job job = {.opcode = opcode, .tuples = tuples, .mr = blocks->mr, .blocks = blocks_of(blocks->size)};
+	double begin = now();
+	struct outcome outcome = client_move(client, &job);
+
+	if (outcome.refused || outcome.wrong_data)
+		die("client: %u commands refused (status %d), %u with wrong data", outcome.refused, outcome.status,
+		    outcome.wrong_data);
+	return now() - begin;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double *values)
+{
+	qsort(values, ROUNDS, sizeof(*values), compare);
+	return values[ROUNDS / 2];
+}
+
+static void print_rates(const char *what, size_t bytes, double *plain, double *with_tuples)
+{
+	double seconds[] = {median(plain), median(with_tuples)};
+
+	printf("  %s    %6.2f GB/s          %6.2f GB/s    %4.2f\n", what, (double)bytes / 1e9 / seconds[0],
+	       (double)bytes / 1e9 / seconds[1], seconds[0] / seconds[1]);
+}
+
+/* Both ways in turn, so that whatever else the machine does meets both alike; the last round leaves tuples on the disk. */
+static void write_and_read(struct client *client, const struct blocks *file, const struct blocks *back)
+{
+	double seconds[2][2][ROUNDS];
+
+	for (int round = 0; round < ROUNDS; round++) {
+		for (int tuples = 0; tuples < 2; tuples++) {
+			memset(back->bytes, 0, back->size);
+			seconds[WRITE][tuples][round] = move_all(client, COMMAND_WRITE, tuples, file);
+			seconds[READ][tuples][round] = move_all(client, COMMAND_READ, tuples, back);
+			if (memcmp(back->bytes, file->bytes, file->size) != 0)
+				die("what was read back is not what was written");
+		}
+	}
+	printf("%zu bytes, %u blocks, %d commands of %d KiB at a time; read back, and equal\n", file->size,
+	       blocks_of(file->size), DEPTH, REQUEST_BLOCKS * BLOCK / 1024);
+	printf("           without tuples      with T10-DIF    ratio   (medians of %d)\n", ROUNDS);
+	print_rates("write", file->size, seconds[WRITE][0], seconds[WRITE][1]);
+	print_rates("read ", file->size, seconds[READ][0], seconds[READ][1]);
+}
+
+/* ---- with damage ---------------------------------------------------------------------------------------------- */
+
+/* Flips a bit of @byte of the sector at @lba, reads the command's worth of blocks around it, and flips it back. */
+static void read_damaged(struct client *client, const struct blocks *back, uint32_t lba, uint32_t byte,
+			 enum status expected)
+{
+	uint32_t first = lba - lba % REQUEST_BLOCKS, left = client->disk_blocks - first;
+	struct job job = {
+		.opcode = COMMAND_READ,
+		.tuples = 1,
+		.mr = back->mr,
+		.lba = first,
+		.blocks = left < REQUEST_BLOCKS ? left : REQUEST_BLOCKS,
+	};
+	struct outcome outcome;
+
+	client_flip_bit(client, lba, byte);
+	outcome = client_move(client, &job);
+	client_flip_bit(client, lba, byte);
+	if (outcome.status != expected)
+		die("the target answers %d, not %d", outcome.status, expected);
+	if (!outcome.wrong_data)
+		die("the client has not seen that the data is wrong");
+}
+
+static void find_damage(struct client *client, const struct blocks *back)
+{
+	uint32_t lba = (client->disk_blocks - 1) * 2 / 3;
+
+	printf("\nA bit of byte 1234 of sector %u flips on the target's disk:\n", lba);
+	read_damaged(client, back, lba, 1234, STATUS_GUARD_ERROR);
+	/* A guard covers the data and not the tags, which are known to both sides: */
+	printf("\nA bit of its application tag flips instead:\n");
+	read_damaged(client, back, lba, BLOCK + 3, STATUS_APPLICATION_TAG_ERROR);
+	printf("\nA bit of its reference tag flips instead:\n");
+	read_damaged(client, back, lba, BLOCK + 7, STATUS_REFERENCE_TAG_ERROR);
+}
+
+/* Writes the file at @path, reads it back, has sectors damaged and reads those. */
+static void client_run(int socket, const char *path, const char *copy)
+{
+	static struct client client;
+	struct blocks file, back;
+
+	client_open(&client, socket);
+	file = blocks_new(&client.end, file_size(path));
+	back = blocks_new(&client.end, file.size);
+	if (blocks_of(file.size) > client.disk_blocks)
+		die("the disk is too small");
+	load(&file, path);
+
+	write_and_read(&client, &file, &back);
+	if (copy)
+		store(&back, copy);
+	find_damage(&client, &back);
+	/* The disk is whole again. */
+	move_all(&client, COMMAND_READ, 1, &back);
+
+	blocks_free(&file);
+	blocks_free(&back);
+	client_close(&client, socket);
+}
+
+/* ---- the two threads ------------------------------------------------------------------------------------------ */
+
+struct target_arguments {
+	int socket;
+	uint32_t blocks;
+};
+
+static void *target_thread(void *argument)
+{
+	const struct target_arguments *arguments = argument;
+
+	target_run(arguments->socket, arguments->blocks);
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	struct target_arguments arguments;
+	pthread_t target;
+	int sockets[2], error;
+
+	if (argc < 2 || argc > 3)
+		die("usage: t10dif_target FILE [COPY]");
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets))
+		die_errno("socketpair");
+	arguments = (struct target_arguments){.socket = sockets[1], .blocks = blocks_of(file_size(argv[1]))};
+	error = pthread_create(&target, NULL, target_thread, &arguments);
+	if (error)
+		die("pthread_create: %s", strerror(error));
+	client_run(sockets[0], argv[1], argc > 2 ? argv[2] : NULL);
+	pthread_join(target, NULL);
+	close(sockets[0]);
+	close(sockets[1]);
+	return 0;
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* From BSFs to setups, see bsf.h. */
+#include "block/bsf.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+#include "hca/device.h"
+#include "mkey/psv.h"
+
+#define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EACCES)
+
+/* Byte 0. */
+enum {
+	SIZE_CODE_SHIFT = 6,
+	SIZE_BASIC = 0,
+	SIZE_EXTENDED = 1,
+	SIZE_INLINE = 2,
+	SIZE_WITH_CIPHER = 3,
+	SAME_STRUCTURE = 0x10,
+	TYPE_MASK = 0x0f,
+	TYPE_CIPHER = 1,
+};
+
+/* Offsets in a signature BSF, and in its inline T10-DIF sections (mlx5-formats 1.11). */
+enum {
+	AT_CHECKED = 1,
+	AT_WIRE_BLOCK = 2, /* or the bytes to copy */
+	AT_MEMORY_BLOCK = 3,
+	AT_RAW_SIZE = 4,
+	AT_WIRE_FORMAT = 8,
+	AT_MEMORY_FORMAT = 12,
+	AT_TRANSACTION = 16,
+	AT_WIRE_INLINE = 32,
+	AT_MEMORY_INLINE = 48,
+};
+enum {
+	INLINE_VALID = 0x8000,
+	INLINE_AT_APP = 2,
+	INLINE_AT_REF = 4,
+	INLINE_AT_GUARD = 8,
+	INLINE_AT_FLAGS = 9,
+	INLINE_ONES = 0x08,
+	INLINE_AT_CHECKS = 13,
+	INLINE_INCREMENT = 0x40,
+	INLINE_ESCAPE_APP = 0x01,
+	INLINE_ESCAPE_BOTH = 0x02,
+};
+
+/* Block format selectors of CRCs. */
+enum {
+	FORMAT_CRC32 = 0x20,
+	FORMAT_CRC32C = 0x40,
+	FORMAT_CRC64 = 0x50,
+	FORMAT_REPEAT = 0x02,
+	FORMAT_SEED_ZERO = 0x01,
+};
+
+/* Offsets in a cipher BSF (mlx5-formats 1.12). */
+enum {
+	CIPHER_AT_ORDER = 1,
+	CIPHER_AT_STANDARD = 3,
+	CIPHER_AT_UNIT = 8,
+	CIPHER_AT_TWEAK = 16,
+	CIPHER_AT_DEK = 32,
+	CIPHER_AT_KEYTAG = 40,
+	TWEAK_BYTES = 16,
+};
+
+/* What is being configured, for the checks on the way. */
+struct bsf {
+	const struct walk_access *access;
+	uint32_t key;
+	const uint8_t *bytes;
+	uint8_t size_code;
+	bool same;
+	struct refusal *why;
+};
+
+static uint16_t be16_at(const uint8_t *bytes)
+{
+	uint16_t value;
+
+	memcpy(&value, bytes, sizeof(value));
+	return be16toh(value);
+}
+
+static uint32_t be32_at(const uint8_t *bytes)
+{
+	uint32_t value;
+
+	memcpy(&value, bytes, sizeof(value));
+	return be32toh(value);
+}
+
+/* Bytes of data by selector; 0: none, or not known. */
+static uint32_t block_bytes(uint8_t selector)
+{
+	static const uint32_t bytes[] = {0, 512, 520, 4096, 4160, 0, 4048};
+
+	return selector < sizeof(bytes) / sizeof(bytes[0]) ? bytes[selector] : 0;
+}
+
+static int parse_inline(const struct bsf *bsf, const uint8_t *section, struct signature_domain *domain)
+{
+	uint16_t flags = be16_at(section);
+	uint8_t guard = section[INLINE_AT_GUARD], checks = section[INLINE_AT_CHECKS];
+
+	if (bsf->size_code < SIZE_INLINE || !(flags & INLINE_VALID) || guard < 1 || guard > 2)
+		return REFUSAL(bsf->why, BSF_INLINE, bsf->key, flags, guard);
+	domain->guard = guard == 1 ? GUARD_T10_CRC : GUARD_IP_CHECKSUM;
+	domain->field = 8;
+	domain->tags = true;
+	domain->ones = section[INLINE_AT_FLAGS] & INLINE_ONES;
+	domain->app_tag = be16_at(section + INLINE_AT_APP);
+	domain->ref_tag = be32_at(section + INLINE_AT_REF);
+	domain->increments = checks & INLINE_INCREMENT;
+	domain->escape_app = checks & INLINE_ESCAPE_APP;
+	domain->escape_both = checks & INLINE_ESCAPE_BOTH;
+	return 0;
+}
+
+static int parse_crc(const struct bsf *bsf, uint8_t format, struct signature_domain *domain)
+{
+	domain->ones = !(format & FORMAT_SEED_ZERO);
+	domain->field = 4;
+	switch (format & ~FORMAT_SEED_ZERO) {
+	case FORMAT_CRC32 | FORMAT_REPEAT:
+		domain->guard = GUARD_CRC32;
+		return 0;
+	case FORMAT_CRC32C | FORMAT_REPEAT:
+		domain->guard = GUARD_CRC32C;
+		return 0;
+	case FORMAT_CRC64 | FORMAT_REPEAT:
+		domain->guard = GUARD_CRC64_XP10;
+		domain->field = 8;
+		return 0;
+	}
+	return REFUSAL(bsf->why, BSF_FORMAT, bsf->key, format);
+}
+
+static int parse_domain(const struct bsf *bsf, uint8_t selector, uint32_t at_format, uint32_t at_inline,
+			struct signature_domain *domain)
+{
+	uint32_t format_psv = be32_at(bsf->bytes + at_format);
+	uint8_t format = (uint8_t)(format_psv >> 24);
+
+	*domain = (struct signature_domain){0};
+	if (!selector)
+		return 0;
+	domain->block = block_bytes(selector);
+	domain->psv = format_psv & 0xffffff;
+	if (!psv_find(bsf->access->hca, domain->psv, bsf->access->pd))
+		return REFUSAL(bsf->why, BSF_PSV, bsf->key, domain->psv, bsf->access->pd);
+	return format ? parse_crc(bsf, format, domain) : parse_inline(bsf, bsf->bytes + at_inline, domain);
+}
+
+/* The same structure: of one type, so that the bytes of a field mean the same. CRCs differ in it by their polynomial. */
+static bool same_structure(const struct signature_domain *a, const struct signature_domain *b)
+{
+	return a->tags == b->tags && a->field == b->field && (a->tags || a->guard == b->guard);
+}
+
+static int parse_signature(const struct bsf *bsf, struct signature_setup *setup)
+{
+	uint8_t memory = bsf->bytes[AT_MEMORY_BLOCK], wire = bsf->same ? memory : bsf->bytes[AT_WIRE_BLOCK];
+	int error;
+
+	*setup = (struct signature_setup){
+		.same = bsf->same,
+		.checked = field_mask(bsf->bytes[AT_CHECKED]),
+		.copied = bsf->same ? field_mask(bsf->bytes[AT_WIRE_BLOCK]) : 0,
+		.limit = be32_at(bsf->bytes + AT_RAW_SIZE),
+		.escape_all = bsf->access->hca->settings.profile == PROFILE_CONNECTX,
+	};
+	if (setup->limit == UINT32_MAX)
+		setup->limit = UINT64_MAX;
+	/* Both domains without a signature is how the driver says that there is none now. */
+	if ((memory && !block_bytes(memory)) || (wire && !block_bytes(wire)))
+		return REFUSAL(bsf->why, BSF_BLOCK, bsf->key, memory, wire);
+	error = parse_domain(bsf, memory, AT_MEMORY_FORMAT, AT_MEMORY_INLINE, &setup->memory);
+	error = error ? error : parse_domain(bsf, wire, AT_WIRE_FORMAT, AT_WIRE_INLINE, &setup->wire);
+	if (error)
+		return error;
+	if (bsf->same && !same_structure(&setup->memory, &setup->wire))
+		return REFUSAL(bsf->why, BSF_SAME, bsf->key, setup->memory.guard, setup->wire.guard);
+	setup->enabled = memory || wire;
+	if (!memory)
+		setup->memory.block = setup->wire.block;
+	if (!wire)
+		setup->wire.block = setup->memory.block;
+	return 0;
+}
+
+static int check_dek(const struct bsf *bsf, const struct dek *dek, uint32_t id)
+{
+	if (dek_pd(dek) != bsf->access->pd)
+		return REFUSAL(bsf->why, BSF_DEK_DOMAIN, bsf->key, id, dek_pd(dek), bsf->access->pd);
+	if (!dek_accepts_keytag(dek, bsf->bytes + CIPHER_AT_KEYTAG))
+		return REFUSAL(bsf->why, BSF_KEYTAG, bsf->key, id);
+	return 0;
+}
+
+static int parse_cipher(const struct bsf *bsf, struct cipher_setup *setup)
+{
+	uint8_t order = bsf->bytes[CIPHER_AT_ORDER], standard = bsf->bytes[CIPHER_AT_STANDARD];
+	uint8_t selector = bsf->bytes[CIPHER_AT_UNIT];
+	uint32_t id = be32_at(bsf->bytes + CIPHER_AT_DEK) & 0xffffff;
+	int error;
+
+	*setup = (struct cipher_setup){
+		.enabled = true,
+		.encrypts_on_tx = order == 0 || order == 2,
+		.on_wire = order == 0 || order == 3,
+		.unit = block_bytes(selector),
+	};
+	if (standard || order > 3 || !setup->unit)
+		return REFUSAL(bsf->why, BSF_CIPHER, bsf->key, standard, order, selector);
+	/* Byte-reversed, as for an engine of many blocks, which this one is. */
+	for (unsigned int i = 0; i < TWEAK_BYTES; i++)
+		setup->tweak[i] = bsf->bytes[CIPHER_AT_TWEAK + TWEAK_BYTES - 1 - i];
+	setup->dek = dek_get(bsf->access->hca, id);
+	if (!setup->dek)
+		return REFUSAL(bsf->why, BSF_DEK, bsf->key, id);
+	error = check_dek(bsf, setup->dek, id);
+	if (error)
+		dek_put(setup->dek);
+	return error;
+}
+
+/* Octowords that BSFs beginning with @first take, 0 if the size code makes no sense. */
+static uint32_t octowords_of(uint8_t first)
+{
+	uint8_t code = first >> SIZE_CODE_SHIFT;
+
+	if ((first & TYPE_MASK) == TYPE_CIPHER)
+		return code == SIZE_INLINE ? OCTOWORDS_OF_BSF : 0;
+	return code == SIZE_WITH_CIPHER ? 2 * OCTOWORDS_OF_BSF : 1u << code;
+}
+
+void block_setup_clear(struct block_setup *setup)
+{
+	if (setup->cipher.dek)
+		dek_put(setup->cipher.dek);
+	*setup = (struct block_setup){0};
+}
+
+int bsf_parse(const struct walk_access *access, uint32_t key, const uint8_t *bytes, uint32_t octowords,
+	      struct block_setup *setup, struct refusal *why)
+{
+	struct bsf bsf = {access, key, bytes, bytes[0] >> SIZE_CODE_SHIFT, bytes[0] & SAME_STRUCTURE, why};
+	bool cipher_only = (bytes[0] & TYPE_MASK) == TYPE_CIPHER;
+	struct block_setup next = {0};
+	int error = 0;
+
+	if (!octowords_of(bytes[0]) || octowords < octowords_of(bytes[0]))
+		return REFUSAL(why, BSF_SIZE, key, octowords, bsf.size_code, octowords_of(bytes[0]));
+	if (!cipher_only) {
+		if (bsf.size_code >= SIZE_EXTENDED && be32_at(bytes + AT_TRANSACTION))
+			return REFUSAL(why, BSF_TRANSACTION, key, be32_at(bytes + AT_TRANSACTION));
+		error = parse_signature(&bsf, &next.signature);
+	}
+	if (!error && bsf.size_code == SIZE_WITH_CIPHER)
+		bsf.bytes += OCTOWORDS_OF_BSF * 16;
+	if (!error && (cipher_only || bsf.size_code == SIZE_WITH_CIPHER))
+		error = parse_cipher(&bsf, &next.cipher);
+	if (error)
+		return error;
+	block_setup_clear(setup);
+	*setup = next;
+	return 0;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * AES-XTS by OpenSSL (IEEE Std 1619-2007), data unit by data unit. Of a data unit that is not a multiple of 16 bytes
+ * OpenSSL steals the ciphertext itself, as it is given the unit as a whole.
+ */
+#include "block/cipher.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <openssl/err.h>
+
+#include "block/dek.h"
+#include "hca/epoch.h"
+
+/* IEEE 1619 5.1: a data unit has at least 128 bits and, by OpenSSL, at most 2^20 blocks of 128 bits. */
+#define SMALLEST_UNIT 16
+#define LARGEST_UNIT (16u << 20)
+
+static void context_free(struct cipher_context *context)
+{
+	EVP_CIPHER_CTX_free(context->evp);
+	free(context);
+}
+
+/* A context in use by the caller, in no list. NULL without memory. */
+static struct cipher_context *context_new(const struct dek *dek, bool encrypt)
+{
+	const EVP_CIPHER *cipher = dek->attr.key_bytes == 32 ? EVP_aes_128_xts() : EVP_aes_256_xts();
+	struct cipher_context *context = aligned_alloc(CACHE_LINE, sizeof(*context));
+	bool ready;
+
+	if (!context)
+		return NULL;
+	/* The error queue of this thread belongs to the program. */
+	ERR_set_mark();
+	*context = (struct cipher_context){.busy = true, .evp = EVP_CIPHER_CTX_new()};
+	ready = context->evp && EVP_CipherInit_ex(context->evp, cipher, NULL, dek->attr.key, NULL, encrypt);
+	ERR_pop_to_mark();
+	if (!ready) {
+		context_free(context);
+		return NULL;
+	}
+	return context;
+}
+
+static void list_add(struct context_list *list, struct cipher_context *context)
+{
+	context->next = __atomic_load_n(&list->first, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(&list->first, &context->next, context, true, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED))
+		;
+}
+
+/* A free context of @list, taken, or NULL. */
+static struct cipher_context *list_take(struct context_list *list)
+{
+	struct cipher_context *context = __atomic_load_n(&list->first, __ATOMIC_ACQUIRE);
+
+	for (; context; context = context->next)
+		if (!__atomic_load_n(&context->busy, __ATOMIC_RELAXED) &&
+		    !__atomic_exchange_n(&context->busy, true, __ATOMIC_ACQUIRE))
+			return context;
+	return NULL;
+}
+
+static void context_give_back(struct cipher_context *context)
+{
+	__atomic_store_n(&context->busy, false, __ATOMIC_RELEASE);
+}
+
+static unsigned int list_of_this_thread(void)
+{
+	return (uint64_t)(uintptr_t)epoch_this_thread * UINT64_C(0x9e3779b97f4a7c15) >> 61;
+}
+_Static_assert(CONTEXT_LISTS == 1 << 3, "the upper three bits of the product choose a list");
+
+/* Without memory for one more context, waits for one of the others: they are held for the length of a call only. */
+static struct cipher_context *context_wait(struct context_list *lists)
+{
+	struct cipher_context *context = NULL;
+
+	for (unsigned int i = 0; !context; i++) {
+		context = list_take(&lists[i % CONTEXT_LISTS]);
+		if (!context && i % CONTEXT_LISTS == CONTEXT_LISTS - 1)
+			sched_yield();
+	}
+	return context;
+}
+
+static struct cipher_context *context_take(struct dek *dek, bool encrypt)
+{
+	struct context_list *lists = dek->contexts[encrypt], *own = &lists[list_of_this_thread()];
+	struct cipher_context *context = list_take(own);
+
+	if (__builtin_expect(context != NULL, 1))
+		return context;
+	context = context_new(dek, encrypt);
+	if (!context)
+		return context_wait(lists);
+	list_add(own, context);
+	return context;
+}
+
+int cipher_contexts_init(struct dek *dek)
+{
+	for (int direction = 0; direction < DIRECTIONS; direction++) {
+		struct cipher_context *context = context_new(dek, direction == ENCRYPT);
+
+		if (!context)
+			return -ENOMEM;
+		list_add(&dek->contexts[direction][list_of_this_thread()], context);
+		context_give_back(context);
+	}
+	return 0;
+}
+
+static void list_free(struct context_list *list)
+{
+	struct cipher_context *context, *next;
+
+	for (context = list->first; context; context = next) {
+		next = context->next;
+		context_free(context);
+	}
+}
+
+void cipher_contexts_free(struct dek *dek)
+{
+	for (int direction = 0; direction < DIRECTIONS; direction++)
+		for (int i = 0; i < CONTEXT_LISTS; i++)
+			list_free(&dek->contexts[direction][i]);
+}
+
+/* A number of 128 bits, little-endian in memory. */
+struct tweak {
+	uint64_t low, high;
+};
+
+/* mlx5dv_wr_set_mkey_crypto(3), initial_tweak: "incremented by the device for every data unit in the message". */
+static void tweak_add(struct tweak *tweak, uint64_t units)
+{
+	uint64_t low = le64toh(tweak->low) + units;
+
+	if (low < units)
+		tweak->high = htole64(le64toh(tweak->high) + 1);
+	tweak->low = htole64(low);
+}
+
+static bool transform_unit(EVP_CIPHER_CTX *evp, const struct tweak *tweak, void *to, const void *from, size_t bytes)
+{
+	int written = 0;
+
+	return EVP_CipherInit_ex(evp, NULL, NULL, NULL, (const unsigned char *)tweak, -1) &&
+	       EVP_CipherUpdate(evp, to, &written, from, (int)bytes) && written == (int)bytes;
+}
+
+/* Refused here, so that OpenSSL leaves nothing in the error queue of the program's thread. */
+static bool can_be_divided(size_t unit, size_t bytes)
+{
+	size_t rest;
+
+	if (unit < SMALLEST_UNIT || unit > LARGEST_UNIT)
+		return false;
+	rest = bytes % unit;
+	return rest == 0 || rest >= SMALLEST_UNIT;
+}
+
+int cipher_transform(struct dek *dek, const struct cipher_units *units, void *to, const void *from, size_t bytes)
+{
+	struct cipher_context *context;
+	struct tweak tweak;
+	bool good = true;
+
+	if (!can_be_divided(units->unit, bytes))
+		return -EIO;
+	memcpy(&tweak, units->tweak, sizeof(tweak));
+	tweak_add(&tweak, units->first);
+	context = context_take(dek, units->encrypt);
+	for (size_t done = 0; good && done < bytes; tweak_add(&tweak, 1)) {
+		size_t part = bytes - done < units->unit ? bytes - done : units->unit;
+
+		good = transform_unit(context->evp, &tweak, (uint8_t *)to + done, (const uint8_t *)from + done, part);
+		done += part;
+	}
+	context_give_back(context);
+	return good ? 0 : -EIO;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Data encryption keys of a device: numbers, references, destruction. See cipher.h. */
+#include "block/dek.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <openssl/crypto.h>
+
+#include "hca/device.h"
+#include "hca/epoch.h"
+
+static void dek_free(struct dek *dek)
+{
+	cipher_contexts_free(dek);
+	OPENSSL_cleanse(dek, sizeof(*dek));
+	free(dek);
+}
+
+/* NIST SP 800-38E refers to keys of this form as unusable, and OpenSSL does not encrypt with them. */
+static bool halves_are_equal(const struct dek_attr *attr)
+{
+	size_t half = attr->key_bytes / 2;
+
+	return CRYPTO_memcmp(attr->key, attr->key + half, half) == 0;
+}
+
+int dek_create(struct hca *hca, const struct dek_attr *attr, uint32_t *id)
+{
+	struct dek *dek;
+	int error;
+
+	if (attr->key_bytes != 32 && attr->key_bytes != 64)
+		return -EINVAL;
+	if (halves_are_equal(attr))
+		return -REFUSE(hca, "mlx5dv_dek_create", EINVAL, RULE_DEK_EQUAL_HALVES, attr->key_bytes * 4);
+	dek = aligned_alloc(CACHE_LINE, sizeof(*dek));
+	if (!dek)
+		return -ENOMEM;
+	*dek = (struct dek){.hca = hca, .references = 1, .attr = *attr};
+	error = cipher_contexts_init(dek);
+	if (!error)
+		error = id_table_alloc(&hca->deks, &dek->id);
+	if (error) {
+		dek_free(dek);
+		return error;
+	}
+	*id = dek->id;
+	id_table_publish(&hca->deks, dek->id, dek);
+	return 0;
+}
+
+/* The DEK @id, made unknown; NULL if there is none. */
+static struct dek *dek_unpublish(struct hca *hca, uint32_t id)
+{
+	struct dek *dek;
+
+	pthread_mutex_lock(&hca->lock);
+	epoch_enter();
+	dek = id_table_find(&hca->deks, id);
+	epoch_leave();
+	if (dek)
+		id_table_unpublish(&hca->deks, id);
+	pthread_mutex_unlock(&hca->lock);
+	return dek;
+}
+
+int dek_destroy(struct hca *hca, uint32_t id)
+{
+	struct dek *dek = dek_unpublish(hca, id);
+
+	if (!dek)
+		return -ENOENT;
+	/* Whoever found it just before may still be about to count its reference. */
+	epoch_synchronize();
+	id_table_release(&hca->deks, id);
+	dek_put(dek);
+	return 0;
+}
+
+struct dek *dek_get(struct hca *hca, uint32_t id)
+{
+	struct dek *dek;
+
+	epoch_enter();
+	dek = id_table_find(&hca->deks, id);
+	if (dek)
+		reference_get(&dek->references);
+	epoch_leave();
+	return dek;
+}
+
+void dek_hold(struct dek *dek)
+{
+	reference_get(&dek->references);
+}
+
+void dek_put(struct dek *dek)
+{
+	if (__atomic_sub_fetch(&dek->references, 1, __ATOMIC_ACQ_REL) == 0)
+		dek_free(dek);
+}
+
+uint32_t dek_pd(const struct dek *dek)
+{
+	return dek->attr.pd;
+}
+
+bool dek_accepts_keytag(const struct dek *dek, const uint8_t keytag[8])
+{
+	return !dek->attr.has_keytag || CRYPTO_memcmp(dek->attr.keytag, keytag, sizeof(dek->attr.keytag)) == 0;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The Internet checksum (RFC 1071) around a kernel that adds up whole pairs of bytes. */
+#ifndef SOFTHCA_BLOCK_GUARD_CHECKSUM_H
+#define SOFTHCA_BLOCK_GUARD_CHECKSUM_H
+
+#include "block/guard_kernels.h"
+
+#include <endian.h>
+
+/** Folds @sum to 16 bits with end-around carries. Only 0 gives 0, so that a sum of nothing but zeros is told apart. */
+static inline uint64_t guard_checksum_fold(uint64_t sum)
+{
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (sum & 0xffff) + (sum >> 16);
+}
+
+/** Copies @bytes, an even number, unless @to is NULL; returns their sum as pairs in the order of the host. */
+typedef uint64_t guard_checksum_pairs(uint8_t *to, const uint8_t *from, size_t bytes);
+
+/** guard_copy() for the checksum; to be inlined into each kernel. */
+static inline uint64_t guard_checksum_copy(guard_checksum_pairs *pairs, uint64_t running, uint8_t *to,
+					   const uint8_t *from, size_t bytes)
+{
+	uint64_t sum = running & 0xffff;
+	size_t first = running & GUARD_CHECKSUM_ODD && bytes ? 1 : 0;
+	size_t even = (bytes - first) & ~(size_t)1;
+	bool odd = running & GUARD_CHECKSUM_ODD && !first;
+
+	if (first) {
+		sum += from[0];
+		if (to)
+			to[0] = from[0];
+	}
+	/* RFC 1071 2(B): the sum of pairs that are swapped is the swapped sum. */
+	sum += be16toh((uint16_t)guard_checksum_fold(pairs(to ? to + first : NULL, from + first, even)));
+	if (first + even < bytes) {
+		sum += (unsigned int)from[bytes - 1] << 8;
+		if (to)
+			to[bytes - 1] = from[bytes - 1];
+		odd = true;
+	}
+	return guard_checksum_fold(sum) | (odd ? GUARD_CHECKSUM_ODD : 0);
+}
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where a reception stopped inside a block: what has to be known of the bytes that came before, to go on with the next
+ * packet or the next transfer. A queue pair keeps the one of its message under way; a key keeps the latest of all, as
+ * its PSVs do in an adapter (mlx5-formats 6, point 11).
+ *
+ * The one of a queue pair is covered by its lock, the one of a key by the key's lock.
+ */
+#ifndef SOFTHCA_BLOCK_PROGRESS_H
+#define SOFTHCA_BLOCK_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct block_progress {
+	bool valid;
+	bool in_field;
+	bool input_whole, output_whole;
+	uint32_t field_at;
+	uint32_t held;    /* bytes of an incomplete data unit */
+	uint64_t serial;  /* of the key */
+	uint64_t version; /* of its configuration */
+	uint64_t wire;    /* the position reached */
+	uint64_t raw;
+	uint64_t input_guard, output_guard, field;
+	uint8_t *unit; /* BLOCK_LARGEST bytes that hold them, or NULL; owned */
+};
+
+/** Frees what @progress owns. */
+void block_progress_release(struct block_progress *progress);
+
+#endif

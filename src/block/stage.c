@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The block stage: checks, beginning, end, and its memory; see stage.h. */
+#include "block/stage.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "block/stage_parts.h"
+#include "mkey/copy.h"
+
+#define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EACCES)
+
+/* Positions beyond it belong to no memory, and sums of two of them do not wrap. */
+#define POSITION_LIMIT (UINT64_C(1) << 61)
+/* AES-XTS has no shorter units (IEEE 1619). */
+#define SHORTEST_UNIT 16
+
+static bool transmits(uint8_t rights)
+{
+	return !(rights & (RIGHT_LOCAL_WRITE | RIGHT_REMOTE_WRITE));
+}
+
+/* ---- where an earlier reception stopped ----------------------------------------------------------------------- */
+
+void block_progress_release(struct block_progress *progress)
+{
+	free(progress->unit);
+	progress->unit = NULL;
+	progress->valid = false;
+}
+
+static bool goes_on(const struct block_progress *progress, const struct mapping *map, uint64_t wire)
+{
+	return progress && progress->valid && progress->serial == map->serial && progress->version == map->version &&
+	       progress->wire == wire;
+}
+
+static struct mkey *key_of(const struct block_stage *stage)
+{
+	return mkey_find(stage->access->hca, stage->map->number);
+}
+
+static void restore(struct block_stage *stage, const struct block_progress *progress)
+{
+	struct signature_stage *at = &stage->signature;
+
+	if (stage->setup->signature.enabled) {
+		at->raw = progress->raw;
+		at->in_field = progress->in_field;
+		at->field_at = progress->field_at;
+		at->field = progress->field;
+		at->input_whole = progress->input_whole;
+		at->output_whole = progress->output_whole;
+		at->input_guard = progress->input_guard;
+		at->output_guard = progress->output_guard;
+	}
+	stage->cipher.held = progress->held;
+}
+
+/* The queue pair's own has what the key's has not: the bytes of an incomplete data unit. */
+static void find_progress(struct block_stage *stage, uint64_t wire)
+{
+	struct block_progress *own = stage->access->progress;
+	struct mkey *key = key_of(stage);
+	bool found = goes_on(own, stage->map, wire);
+
+	if (found)
+		restore(stage, own);
+	/* Whatever comes after this transfer does not begin where the one before it ended. */
+	if (own)
+		own->valid = false;
+	if (!key || !__atomic_load_n(&key->progress.valid, __ATOMIC_RELAXED))
+		return;
+	pthread_mutex_lock(&key->lock);
+	if (!found && goes_on(&key->progress, stage->map, wire))
+		restore(stage, &key->progress);
+	__atomic_store_n(&key->progress.valid, false, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&key->lock);
+}
+
+static struct block_progress progress_of(const struct block_stage *stage)
+{
+	const struct signature_stage *at = &stage->signature;
+
+	return (struct block_progress){
+		.valid = true,
+		.serial = stage->map->serial,
+		.version = stage->map->version,
+		.wire = stage->position,
+		.raw = at->raw,
+		.in_field = at->in_field,
+		.field_at = at->field_at,
+		.field = at->field,
+		.input_whole = at->input_whole,
+		.output_whole = at->output_whole,
+		.input_guard = at->input_guard,
+		.output_guard = at->output_guard,
+		.held = stage->cipher.held,
+	};
+}
+
+/* True if the position is one that the next packet cannot begin at without knowing more. */
+static bool inside_block(const struct block_stage *stage)
+{
+	const struct signature_stage *at = &stage->signature;
+
+	if (stage->cipher.held)
+		return true;
+	if (!stage->setup->signature.enabled)
+		return false;
+	return at->in_field || at->raw % at->input->block || at->raw % at->output->block;
+}
+
+static void keep_own(const struct block_stage *stage, const struct block_progress *reached)
+{
+	struct block_progress *own = stage->access->progress;
+	uint8_t *unit;
+
+	if (!own)
+		return;
+	unit = own->unit;
+	if (reached->held && !unit)
+		unit = malloc(BLOCK_LARGEST);
+	*own = *reached;
+	own->unit = unit;
+	if (reached->held && unit)
+		memcpy(unit, stage->cipher.scratch, reached->held);
+	else if (reached->held)
+		own->valid = false;
+}
+
+void stage_end(struct block_stage *stage)
+{
+	struct block_progress reached;
+	struct mkey *key;
+
+	if (stage->transmits || !inside_block(stage))
+		return;
+	reached = progress_of(stage);
+	keep_own(stage, &reached);
+	key = key_of(stage);
+	if (!key || reached.held)
+		return;
+	pthread_mutex_lock(&key->lock);
+	key->progress = reached;
+	pthread_mutex_unlock(&key->lock);
+}
+
+/* ---- checks --------------------------------------------------------------------------------------------------- */
+
+/*
+ * What arrives is deciphered by whole data units: a transfer begins with one, unless it goes on where the packet before
+ * it ended, and ends with one, unless more of the message follows, or with the key.
+ */
+static int check_units(const struct walk_access *access, const struct mapping *map, bool sends, uint64_t wire,
+		       uint64_t length, const struct transfer_range *range, struct refusal *why)
+{
+	const struct cipher_setup *cipher = &map->blocks->cipher;
+	uint64_t all = cipher->on_wire ? wire_length(map->blocks, map->length) : map->length;
+	uint64_t first = cipher->on_wire ? wire : range->needed.first;
+	uint64_t end = cipher->on_wire ? wire + length : range->needed.end;
+	uint64_t rest = all % cipher->unit;
+
+	if (rest && rest < SHORTEST_UNIT && end > all - rest)
+		return REFUSAL(why, CIPHER_SHORT_UNIT, map->number, all, cipher->unit, rest);
+	if (sends)
+		return 0;
+	if ((first % cipher->unit && !goes_on(access->progress, map, wire)) ||
+	    (end % cipher->unit && end != all && !access->more))
+		return REFUSAL(why, CIPHER_CUT, map->number, first, end, cipher->unit, all);
+	return 0;
+}
+
+static int check_transfer(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t wire,
+			  uint64_t length, uint32_t depth, struct transfer_range *range, struct refusal *why)
+{
+	struct walk_access inside = *access;
+	int error;
+
+	if (access->staged)
+		return REFUSAL(why, STAGE_NESTED, map->number);
+	if (rights & RIGHT_ATOMIC)
+		return REFUSAL(why, STAGE_ATOMIC, map->number);
+	if (map->needs_cipher && !map->blocks->cipher.enabled)
+		return REFUSAL(why, CIPHER_MISSING, map->number);
+	if (wire < map->start || wire - map->start >= POSITION_LIMIT || length >= POSITION_LIMIT)
+		return REFUSAL(why, KEY_RANGE, map->number, map->kind, map->start, map->length, wire, length);
+	wire -= map->start;
+	*range = transfer_range(map->blocks, transmits(rights), wire, length, map->length);
+	if (range->memory.end > map->length)
+		return REFUSAL(why, STAGE_RANGE, map->number, wire, length, range->memory.first, range->memory.end,
+			       map->length);
+	if (map->blocks->signature.enabled &&
+	    wire_position(&map->blocks->signature, range->wire.end).raw > map->blocks->signature.limit)
+		return REFUSAL(why, STAGE_LIMIT, map->number, wire, length, map->blocks->signature.limit);
+	if (map->blocks->cipher.enabled) {
+		error = check_units(access, map, transmits(rights), wire, length, range, why);
+		if (error)
+			return error;
+	}
+	inside.staged = true;
+	return walk_check(&inside, rights, map, range->memory.first, range->memory.end - range->memory.first, depth,
+			  why);
+}
+
+int stage_check(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t wire,
+		uint64_t length, uint32_t depth, struct refusal *why)
+{
+	struct transfer_range range;
+
+	return check_transfer(access, rights, map, wire, length, depth, &range, why);
+}
+
+/* ---- beginning ------------------------------------------------------------------------------------------------ */
+
+static void begin_cipher(struct block_stage *stage, const struct transfer_range *range)
+{
+	const struct cipher_setup *setup = &stage->setup->cipher;
+	struct cipher_stage *cipher = &stage->cipher;
+	const struct byte_range *units = setup->on_wire ? &range->wire : &range->memory;
+
+	cipher->scratch = NULL;
+	cipher->memory = (struct piece){0};
+	cipher->held = 0;
+	cipher->taken = 0;
+	cipher->position = units->first;
+	cipher->limit = units->end;
+	if (setup->enabled && !stage->transmits)
+		cipher->limit = setup->on_wire ? wire_length(stage->setup, stage->map->length) : stage->map->length;
+}
+
+int stage_begin(struct block_stage *stage, const struct walk_access *access, uint8_t rights, const struct mapping *map,
+		uint64_t wire, uint64_t length, struct refusal *why)
+{
+	struct transfer_range range;
+	int error = check_transfer(access, rights, map, wire, length, 1, &range, why);
+
+	if (error)
+		return error;
+	stage->map = map;
+	stage->setup = map->blocks;
+	stage->access = access;
+	stage->transmits = transmits(rights);
+	stage->piece = (struct piece){0};
+	stage->position = wire - map->start;
+	stage->range = range;
+	stage->begun = false;
+	walk_enter(&stage->walk, access, map, range.memory.first, range.memory.end - range.memory.first);
+	stage->walk.staged = true;
+	begin_cipher(stage, &range);
+	return 0;
+}
+
+/* The part of the beginning that needs scratch memory: bytes are read that lie in front of the transfer. */
+static void start(struct block_stage *stage, uint8_t *scratch)
+{
+	stage->begun = true;
+	stage->cipher.scratch = scratch;
+	if (stage->transmits && cipher_on_memory(stage))
+		memory_skip(stage, stage->range.needed.first - stage->range.memory.first);
+	signature_begin(stage, stage->range.wire.first);
+	if (stage->transmits) {
+		if (cipher_on_wire(stage))
+			stage->cipher.taken = (uint32_t)(stage->position - stage->range.wire.first);
+		return;
+	}
+	find_progress(stage, stage->position);
+	if (stage->cipher.held)
+		memcpy(scratch, stage->access->progress->unit, stage->cipher.held);
+}
+
+void stage_transmit(struct block_stage *stage, uint8_t *to, uint64_t length, uint8_t *scratch)
+{
+	if (!stage->begun)
+		start(stage, scratch);
+	if (cipher_on_wire(stage))
+		cipher_transmit(stage, to, length);
+	else
+		signature_transmit(stage, to, length);
+	stage->position += length;
+}
+
+void stage_receive(struct block_stage *stage, const uint8_t *from, uint64_t length, uint8_t *scratch)
+{
+	if (!stage->begun)
+		start(stage, scratch);
+	if (cipher_on_wire(stage))
+		cipher_receive(stage, from, length);
+	else
+		signature_receive(stage, from, length);
+	stage->position += length;
+}
+
+/* ---- memory --------------------------------------------------------------------------------------------------- */
+
+static void walk_ready(struct block_stage *stage, struct piece *piece)
+{
+	if (!piece->length && !walk_next(&stage->walk, UINT64_MAX, piece))
+		*piece = (struct piece){.length = BLOCK_LARGEST};
+}
+
+static void pass(struct piece *piece, uint64_t bytes)
+{
+	if (piece->address)
+		piece->address += bytes;
+	piece->length -= bytes;
+}
+
+void walk_read(struct block_stage *stage, uint8_t *to, uint64_t bytes)
+{
+	struct piece *piece = &stage->cipher.memory;
+
+	while (bytes) {
+		uint64_t part;
+
+		walk_ready(stage, piece);
+		part = smaller(bytes, piece->length);
+		copy_bytes(to, piece->address, part);
+		pass(piece, part);
+		to += part;
+		bytes -= part;
+	}
+}
+
+void walk_write(struct block_stage *stage, const uint8_t *from, uint64_t bytes)
+{
+	struct piece *piece = &stage->cipher.memory;
+
+	while (bytes) {
+		uint64_t part;
+
+		walk_ready(stage, piece);
+		part = smaller(bytes, piece->length);
+		copy_bytes(piece->address, from, part);
+		pass(piece, part);
+		from += part;
+		bytes -= part;
+	}
+}
+
+void memory_ready(struct block_stage *stage)
+{
+	if (cipher_on_memory(stage))
+		cipher_memory_ready(stage);
+	else
+		walk_ready(stage, &stage->piece);
+}
+
+void memory_passed(struct block_stage *stage, uint64_t bytes)
+{
+	bool scratch = stage->piece.address;
+
+	pass(&stage->piece, bytes);
+	if (scratch && cipher_on_memory(stage))
+		cipher_memory_passed(stage, bytes);
+}
+
+void memory_read(struct block_stage *stage, uint8_t *to, uint64_t bytes)
+{
+	while (bytes) {
+		uint64_t part;
+
+		memory_ready(stage);
+		part = smaller(bytes, stage->piece.length);
+		copy_bytes(to, stage->piece.address, part);
+		memory_passed(stage, part);
+		to += part;
+		bytes -= part;
+	}
+}
+
+void memory_write(struct block_stage *stage, const uint8_t *from, uint64_t bytes)
+{
+	while (bytes) {
+		uint64_t part;
+
+		memory_ready(stage);
+		part = smaller(bytes, stage->piece.length);
+		copy_bytes(stage->piece.address, from, part);
+		memory_passed(stage, part);
+		from += part;
+		bytes -= part;
+	}
+}
+
+void memory_skip(struct block_stage *stage, uint64_t bytes)
+{
+	while (bytes) {
+		uint64_t part;
+
+		memory_ready(stage);
+		part = smaller(bytes, stage->piece.length);
+		/* What is left out of a data unit is zero: the unit is written whole. */
+		if (!stage->transmits && cipher_on_memory(stage))
+			copy_bytes(stage->piece.address, NULL, part);
+		memory_passed(stage, part);
+		bytes -= part;
+	}
+}

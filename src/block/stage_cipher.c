@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The cipher of the block stage: AES-XTS over data units, on the memory side or the wire side of the signature. A unit is
+ * transformed as a whole, in scratch memory or straight from one side to the other where both are contiguous.
+ *
+ * Transmitting, a transfer may begin and end anywhere: units are read whole. Receiving, an incomplete unit waits in
+ * scratch for its rest. The last unit of a key may be shorter than the others.
+ */
+#include <string.h>
+
+#include "block/stage_parts.h"
+
+/* @bytes from byte @position of the cipher's side on; on the way to the wire or from it. */
+static void transform(const struct block_stage *stage, uint64_t position, void *to, const void *from, uint64_t bytes)
+{
+	const struct cipher_setup *setup = &stage->setup->cipher;
+	struct cipher_units units = {
+		.encrypt = setup->encrypts_on_tx == stage->transmits,
+		.unit = setup->unit,
+		.first = position / setup->unit,
+	};
+
+	memcpy(units.tweak, setup->tweak, sizeof(units.tweak));
+	if (!cipher_transform(setup->dek, &units, to, from, bytes))
+		return;
+	memset(to, 0, bytes);
+	EXPLAIN(stage->access->hca, (&(const struct explain_subject){.qpn = stage->access->qpn}), RULE_CIPHER_FAILED,
+		stage->map->number, units.first, bytes);
+}
+
+/* Whole units among @bytes, as many as fit into scratch; at the end of the space the last, shorter one as well. */
+static uint64_t whole_units(const struct block_stage *stage, uint64_t bytes)
+{
+	uint32_t unit = stage->setup->cipher.unit;
+	uint64_t left = stage->cipher.limit > stage->cipher.position ? stage->cipher.limit - stage->cipher.position : 0;
+	uint64_t most = STAGE_SCRATCH / unit * unit;
+
+	bytes = smaller(bytes, left);
+	if (bytes >= most)
+		return most;
+	return bytes == left ? bytes : bytes / unit * unit;
+}
+
+/* ---- on the memory side --------------------------------------------------------------------------------------- */
+
+void cipher_memory_ready(struct block_stage *stage)
+{
+	struct cipher_stage *cipher = &stage->cipher;
+	uint64_t bytes;
+
+	if (stage->piece.length)
+		return;
+	if (cipher->position + cipher->held >= cipher->limit) {
+		stage->piece = (struct piece){.length = BLOCK_LARGEST};
+		return;
+	}
+	if (!stage->transmits) {
+		stage->piece.address = cipher->scratch + cipher->held;
+		stage->piece.length = smaller(stage->setup->cipher.unit, cipher->limit - cipher->position) - cipher->held;
+		return;
+	}
+	bytes = whole_units(stage, UINT64_MAX);
+	walk_read(stage, cipher->scratch, bytes);
+	transform(stage, cipher->position, cipher->scratch, cipher->scratch, bytes);
+	cipher->position += bytes;
+	stage->piece = (struct piece){.address = cipher->scratch, .length = bytes};
+}
+
+void cipher_memory_passed(struct block_stage *stage, uint64_t bytes)
+{
+	struct cipher_stage *cipher = &stage->cipher;
+
+	if (stage->transmits || !stage->piece.address)
+		return;
+	cipher->held += (uint32_t)bytes;
+	if (cipher->held < stage->setup->cipher.unit && cipher->position + cipher->held < cipher->limit)
+		return;
+	transform(stage, cipher->position, cipher->scratch, cipher->scratch, cipher->held);
+	walk_write(stage, cipher->scratch, cipher->held);
+	cipher->position += cipher->held;
+	cipher->held = 0;
+	stage->piece.length = 0;
+}
+
+/* ---- on the wire side ----------------------------------------------------------------------------------------- */
+
+/* Contiguous memory for whole units and no signature in between: no scratch is needed. */
+static uint64_t direct_units(struct block_stage *stage, uint64_t bytes)
+{
+	if (stage->setup->signature.enabled)
+		return 0;
+	memory_ready(stage);
+	return stage->piece.address ? whole_units(stage, smaller(bytes, stage->piece.length)) : 0;
+}
+
+static uint64_t transmit_units(struct block_stage *stage, uint8_t *to, uint64_t bytes)
+{
+	struct cipher_stage *cipher = &stage->cipher;
+	uint64_t units = direct_units(stage, bytes);
+
+	if (units) {
+		transform(stage, cipher->position, to, stage->piece.address, units);
+		memory_passed(stage, units);
+	} else {
+		units = whole_units(stage, bytes);
+		if (!units)
+			return 0;
+		signature_transmit(stage, cipher->scratch, units);
+		transform(stage, cipher->position, to, cipher->scratch, units);
+	}
+	cipher->position += units;
+	return units;
+}
+
+void cipher_transmit(struct block_stage *stage, uint8_t *to, uint64_t bytes)
+{
+	struct cipher_stage *cipher = &stage->cipher;
+
+	while (bytes) {
+		/* What is to be dropped at the beginning counts as taken. */
+		uint64_t passed = cipher->taken || cipher->held ? 0 : transmit_units(stage, to, bytes);
+
+		if (!passed && cipher->held <= cipher->taken) {
+			uint64_t unit = whole_units(stage, stage->setup->cipher.unit);
+
+			if (!unit) {
+				memset(to, 0, bytes);
+				return;
+			}
+			signature_transmit(stage, cipher->scratch, unit);
+			transform(stage, cipher->position, cipher->scratch, cipher->scratch, unit);
+			cipher->position += unit;
+			cipher->held = (uint32_t)unit;
+		}
+		if (!passed) {
+			passed = smaller(bytes, cipher->held - cipher->taken);
+			memcpy(to, cipher->scratch + cipher->taken, passed);
+			cipher->taken += (uint32_t)passed;
+			if (cipher->taken == cipher->held)
+				cipher->taken = cipher->held = 0;
+		}
+		to += passed;
+		bytes -= passed;
+	}
+}
+
+static uint64_t receive_units(struct block_stage *stage, const uint8_t *from, uint64_t bytes)
+{
+	struct cipher_stage *cipher = &stage->cipher;
+	uint64_t units = direct_units(stage, bytes);
+
+	if (units) {
+		transform(stage, cipher->position, stage->piece.address, from, units);
+		memory_passed(stage, units);
+	} else {
+		units = whole_units(stage, bytes);
+		if (!units)
+			return 0;
+		transform(stage, cipher->position, cipher->scratch, from, units);
+		signature_receive(stage, cipher->scratch, units);
+	}
+	cipher->position += units;
+	return units;
+}
+
+void cipher_receive(struct block_stage *stage, const uint8_t *from, uint64_t bytes)
+{
+	struct cipher_stage *cipher = &stage->cipher;
+
+	while (bytes) {
+		uint64_t passed = cipher->held ? 0 : receive_units(stage, from, bytes), unit;
+
+		if (!passed) {
+			unit = smaller(stage->setup->cipher.unit,
+				       cipher->limit > cipher->position ? cipher->limit - cipher->position : 0);
+			if (unit <= cipher->held)
+				return;
+			passed = smaller(bytes, unit - cipher->held);
+			memcpy(cipher->scratch + cipher->held, from, passed);
+			cipher->held += (uint32_t)passed;
+			if (cipher->held == unit) {
+				transform(stage, cipher->position, cipher->scratch, cipher->scratch, unit);
+				signature_receive(stage, cipher->scratch, unit);
+				cipher->position += unit;
+				cipher->held = 0;
+			}
+		}
+		from += passed;
+		bytes -= passed;
+	}
+}

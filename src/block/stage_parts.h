@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the files of the block stage share, see stage.h. */
+#ifndef SOFTHCA_BLOCK_STAGE_PARTS_H
+#define SOFTHCA_BLOCK_STAGE_PARTS_H
+
+#include "block/stage.h"
+
+/* The memory side of the signature: memory, or the cipher in front of it. */
+
+/** Readies stage->piece, the contiguous bytes that come next; of a key that changed under the transfer, null ones. */
+void memory_ready(struct block_stage *stage);
+/** @bytes of stage->piece were read or written. */
+void memory_passed(struct block_stage *stage, uint64_t bytes);
+void memory_read(struct block_stage *stage, uint8_t *to, uint64_t bytes);
+void memory_write(struct block_stage *stage, const uint8_t *from, uint64_t bytes);
+void memory_skip(struct block_stage *stage, uint64_t bytes);
+
+/* The signature; without one, plain copying. */
+void signature_begin(struct block_stage *stage, uint64_t wire);
+void signature_transmit(struct block_stage *stage, uint8_t *to, uint64_t bytes);
+void signature_receive(struct block_stage *stage, const uint8_t *from, uint64_t bytes);
+
+/* The cipher on the memory side: deciphered units as stage->piece, or room for a unit to be written. */
+void cipher_memory_ready(struct block_stage *stage);
+void cipher_memory_passed(struct block_stage *stage, uint64_t bytes);
+
+/* The cipher on the wire side. */
+void cipher_transmit(struct block_stage *stage, uint8_t *to, uint64_t bytes);
+void cipher_receive(struct block_stage *stage, const uint8_t *from, uint64_t bytes);
+
+/* Memory behind a cipher on the memory side. */
+void walk_read(struct block_stage *stage, uint8_t *to, uint64_t bytes);
+void walk_write(struct block_stage *stage, const uint8_t *from, uint64_t bytes);
+
+static inline bool cipher_on_memory(const struct block_stage *stage)
+{
+	return stage->setup->cipher.enabled && !stage->setup->cipher.on_wire;
+}
+
+static inline bool cipher_on_wire(const struct block_stage *stage)
+{
+	return stage->setup->cipher.enabled && stage->setup->cipher.on_wire;
+}
+
+static inline uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+#endif

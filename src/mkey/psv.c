@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* PSVs, see psv.h. */
+#include "mkey/psv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "hca/epoch.h"
+
+struct psv *psv_find(struct hca *hca, uint32_t index, uint32_t pd)
+{
+	struct psv *psv = id_table_find(&hca->psvs, index);
+
+	return psv && psv->pd->number == pd ? psv : NULL;
+}
+
+int hca_psv_create(struct hca_pd *pd, uint32_t *index)
+{
+	struct hca *hca = pd->context->hca;
+	struct psv *psv = calloc(1, sizeof(*psv));
+
+	if (!psv)
+		return -ENOMEM;
+	if (id_table_alloc(&hca->psvs, &psv->index)) {
+		free(psv);
+		return -ENOMEM;
+	}
+	psv->pd = pd;
+	reference_get(&pd->references);
+	id_table_publish(&hca->psvs, psv->index, psv);
+	*index = psv->index;
+	return 0;
+}
+
+int hca_psv_destroy(struct hca *hca, uint32_t index)
+{
+	struct psv *psv;
+
+	epoch_enter();
+	psv = id_table_find(&hca->psvs, index);
+	epoch_leave();
+	if (!psv)
+		return -ENOENT;
+	id_table_unpublish(&hca->psvs, index);
+	epoch_synchronize();
+	id_table_release(&hca->psvs, index);
+	reference_put(&psv->pd->references);
+	free(psv);
+	return 0;
+}

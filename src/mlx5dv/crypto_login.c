@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* mlx5dv_crypto_login(3), mlx5dv_crypto_login_create(3). See mlx5dv/crypto_login.h. */
+#include "mlx5dv/crypto_login.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "abi/entry_points.h"
+#include "explain/explain.h"
+
+/* Returns 0 or -errno. */
+static int login(struct ibv_context *context, const struct hca_login_attr *attr, struct hca_login **out)
+{
+	struct hca *hca = hca_of_context(context);
+
+	if (!hca_crypto_operational(hca))
+		return -REFUSE(hca, attr->call, EOPNOTSUPP, RULE_LOGIN_NOT_OPERATIONAL, 0);
+	return hca_login_create(to_user_context(context)->device, attr, out);
+}
+
+static int refuse_comp_mask(struct ibv_context *context, const char *call, uint64_t comp_mask)
+{
+	return REFUSE(hca_of_context(context), call, EINVAL, RULE_CRYPTO_COMP_MASK, comp_mask);
+}
+
+int softhca_mlx5dv_crypto_login(struct ibv_context *context, struct mlx5dv_crypto_login_attr *attr)
+{
+	const struct hca_login_attr device_attr = {
+		.credential_id = attr->credential_id,
+		.import_kek_id = attr->import_kek_id,
+		.credential = attr->credential,
+		.credential_bytes = sizeof(attr->credential),
+		.call = "mlx5dv_crypto_login",
+	};
+	struct hca_login **session = &to_user_context(context)->crypto_session;
+	int error;
+
+	if (attr->comp_mask)
+		return refuse_comp_mask(context, "mlx5dv_crypto_login", attr->comp_mask);
+	pthread_mutex_lock(&context->mutex);
+	error = -login(context, &device_attr, session);
+	pthread_mutex_unlock(&context->mutex);
+	return error;
+}
+
+int softhca_mlx5dv_crypto_login_query_state(struct ibv_context *context, enum mlx5dv_crypto_login_state *state)
+{
+	pthread_mutex_lock(&context->mutex);
+	/* KEKs and credentials are never taken from this device: no login becomes invalid. */
+	*state = to_user_context(context)->crypto_session ? MLX5DV_CRYPTO_LOGIN_STATE_VALID
+							  : MLX5DV_CRYPTO_LOGIN_STATE_NO_LOGIN;
+	pthread_mutex_unlock(&context->mutex);
+	return 0;
+}
+
+void crypto_session_end(struct user_context *context)
+{
+	pthread_mutex_lock(&context->verbs.context.mutex);
+	if (context->crypto_session)
+		hca_login_destroy(context->crypto_session);
+	context->crypto_session = NULL;
+	pthread_mutex_unlock(&context->verbs.context.mutex);
+}
+
+int softhca_mlx5dv_crypto_logout(struct ibv_context *context)
+{
+	struct hca_login **session = &to_user_context(context)->crypto_session;
+	struct hca_login *ended;
+
+	pthread_mutex_lock(&context->mutex);
+	ended = *session;
+	*session = NULL;
+	pthread_mutex_unlock(&context->mutex);
+	if (!ended)
+		return REFUSE(hca_of_context(context), "mlx5dv_crypto_logout", ENOENT, RULE_LOGIN_NONE, 0);
+	hca_login_destroy(ended);
+	return 0;
+}
+
+struct mlx5dv_crypto_login_obj *softhca_mlx5dv_crypto_login_create(struct ibv_context *context,
+								   struct mlx5dv_crypto_login_attr_ex *attr)
+{
+	const struct hca_login_attr device_attr = {
+		.credential_id = attr->credential_id,
+		.import_kek_id = attr->import_kek_id,
+		.credential = attr->credential,
+		.credential_bytes = attr->credential_len,
+		.call = "mlx5dv_crypto_login_create",
+	};
+	struct user_crypto_login *object;
+	int error;
+
+	if (attr->comp_mask) {
+		errno = refuse_comp_mask(context, "mlx5dv_crypto_login_create", attr->comp_mask);
+		return NULL;
+	}
+	object = malloc(sizeof(*object));
+	if (!object)
+		return NULL;
+	object->context = context;
+	error = -login(context, &device_attr, &object->device);
+	if (error) {
+		free(object);
+		errno = error;
+		return NULL;
+	}
+	return (struct mlx5dv_crypto_login_obj *)object;
+}
+
+int softhca_mlx5dv_crypto_login_query(struct mlx5dv_crypto_login_obj *crypto_login,
+				      struct mlx5dv_crypto_login_query_attr *attr)
+{
+	const struct user_crypto_login *object = (const struct user_crypto_login *)crypto_login;
+
+	if (attr->comp_mask)
+		return refuse_comp_mask(object->context, "mlx5dv_crypto_login_query", attr->comp_mask);
+	attr->state = MLX5DV_CRYPTO_LOGIN_STATE_VALID;
+	return 0;
+}
+
+int softhca_mlx5dv_crypto_login_destroy(struct mlx5dv_crypto_login_obj *crypto_login)
+{
+	struct user_crypto_login *object = (struct user_crypto_login *)crypto_login;
+
+	hca_login_destroy(object->device);
+	free(object);
+	return 0;
+}

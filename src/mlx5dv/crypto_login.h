@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Crypto logins: the session of a context, mlx5dv_crypto_login(3), and the object, mlx5dv_crypto_login_create(3). A
+ * context has one of them at a time. The session belongs to the context, under its mutex; the object to the program.
+ */
+#ifndef SOFTHCA_MLX5DV_CRYPTO_LOGIN_H
+#define SOFTHCA_MLX5DV_CRYPTO_LOGIN_H
+
+#include "verbs/objects.h"
+
+struct user_crypto_login {
+	struct ibv_context *context;
+	struct hca_login *device;
+};
+
+/** Ends the session of @context, if there is one, as it is closed. */
+void crypto_session_end(struct user_context *context);
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Signatures of keys: making them, and finding them when polling meets an error. See mlx5dv/signature.h. */
+#include "mlx5dv/signature.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "explain/explain.h"
+#include "verbs/cqe.h"
+
+enum { MKEY_TAG_BITS = 8 };
+
+uint32_t signature_block_bytes(enum mlx5dv_block_size size)
+{
+	switch (size) {
+	case MLX5DV_BLOCK_SIZE_512:
+		return 512;
+	case MLX5DV_BLOCK_SIZE_520:
+		return 520;
+	case MLX5DV_BLOCK_SIZE_4048:
+		return 4048;
+	case MLX5DV_BLOCK_SIZE_4096:
+		return 4096;
+	case MLX5DV_BLOCK_SIZE_4160:
+		return 4160;
+	}
+	return 0;
+}
+
+uint32_t signature_field_bytes(const struct key_domain *domain)
+{
+	switch (domain->kind) {
+	case SIGNATURE_NONE:
+		return 0;
+	case SIGNATURE_T10DIF:
+		return 8;
+	case SIGNATURE_CRC:
+		return domain->crc.type == MLX5DV_SIG_CRC_TYPE_CRC64_XP10 ? 8 : 4;
+	}
+	return 0;
+}
+
+/* ---- the table of a context ----------------------------------------------------------------------------------- */
+
+void signature_table_init(struct signature_table *table)
+{
+	memset(table, 0, sizeof(*table));
+	pthread_mutex_init(&table->lock, NULL);
+}
+
+void signature_table_destroy(struct signature_table *table)
+{
+	pthread_mutex_destroy(&table->lock);
+}
+
+static struct signature_table *table_of(const struct user_mkey *mkey)
+{
+	return &to_user_context(mkey->pd->base.context)->signatures;
+}
+
+static struct user_mkey **list_of(struct signature_table *table, uint32_t index)
+{
+	return &table->list[index % (sizeof(table->list) / sizeof(table->list[0]))];
+}
+
+struct user_mkey *signature_find(struct user_context *context, uint32_t index)
+{
+	struct user_mkey *mkey = *list_of(&context->signatures, index);
+
+	while (mkey && mkey->signature->index != index)
+		mkey = mkey->signature->next;
+	return mkey;
+}
+
+static void enter(struct user_mkey *mkey)
+{
+	struct signature_table *table = table_of(mkey);
+	struct user_mkey **list = list_of(table, mkey->signature->index);
+
+	pthread_mutex_lock(&table->lock);
+	mkey->signature->next = *list;
+	*list = mkey;
+	pthread_mutex_unlock(&table->lock);
+}
+
+static void take_out(struct user_mkey *mkey)
+{
+	struct signature_table *table = table_of(mkey);
+	struct user_mkey **link = list_of(table, mkey->signature->index);
+
+	pthread_mutex_lock(&table->lock);
+	while (*link != mkey)
+		link = &(*link)->signature->next;
+	*link = mkey->signature->next;
+	pthread_mutex_unlock(&table->lock);
+}
+
+/* ---- making and ending ---------------------------------------------------------------------------------------- */
+
+int key_signature_create(struct user_mkey *mkey)
+{
+	struct key_signature *signature = calloc(1, sizeof(*signature));
+	int error = -ENOMEM;
+
+	if (!signature)
+		return error;
+	error = hca_psv_create(mkey->pd->device, &signature->memory_psv);
+	if (error)
+		goto free_signature;
+	error = hca_psv_create(mkey->pd->device, &signature->wire_psv);
+	if (error)
+		goto destroy_memory_psv;
+	/* mlx5-formats 4.3: the first configuration tells the device a count of 1. */
+	signature->error_count = 1;
+	signature->rearm = true;
+	/* Of the key itself: the tag in lkey is the program's to change. */
+	signature->index = mkey_number(mkey->key) >> MKEY_TAG_BITS;
+	mkey->signature = signature;
+	enter(mkey);
+	return 0;
+
+destroy_memory_psv:
+	hca_psv_destroy(hca_pd_device(mkey->pd->device), signature->memory_psv);
+free_signature:
+	free(signature);
+	return error;
+}
+
+/*
+ * Out of the table first: polls that meet an error find the key whole or not at all. The PSVs go before the key
+ * (mlx5-formats 4.3).
+ */
+int key_signature_destroy(struct user_mkey *mkey)
+{
+	struct hca *hca = hca_pd_device(mkey->pd->device);
+	struct key_signature *signature = mkey->signature;
+	int error;
+
+	take_out(mkey);
+	error = hca_psv_destroy(hca, signature->memory_psv);
+	if (!error)
+		error = hca_psv_destroy(hca, signature->wire_psv);
+	if (error) {
+		enter(mkey);
+		return error;
+	}
+	mkey->signature = NULL;
+	free(signature);
+	return 0;
+}
+
+/* ---- errors that polling meets -------------------------------------------------------------------------------- */
+
+/* Offsets of a SIG_ERR CQE, mlx5-formats 3.5. */
+enum {
+	CQE_EXPECTED = 16,
+	CQE_ACTUAL = 20,
+	CQE_EXPECTED_REF_TAG = 24,
+	CQE_ACTUAL_REF_TAG = 28,
+	CQE_SYNDROME = 32,
+	CQE_TYPE = 34,
+	CQE_DOMAIN = 35,
+	CQE_MKEY = 36,
+	CQE_OFFSET = 40,
+
+	LOW_BITS = 7, /* of type and domain */
+};
+
+static uint32_t be32_of(const struct mlx5_cqe64 *cqe, size_t offset)
+{
+	__be32 value;
+
+	memcpy(&value, (const char *)cqe + offset, sizeof(value));
+	return be32toh(value);
+}
+
+static struct key_error error_of(const struct mlx5_cqe64 *cqe)
+{
+	const uint8_t *bytes = (const uint8_t *)cqe;
+
+	return (struct key_error){
+		.syndrome = (uint16_t)(bytes[CQE_SYNDROME] << 8 | bytes[CQE_SYNDROME + 1]),
+		.type = bytes[CQE_TYPE] & LOW_BITS,
+		.domain = bytes[CQE_DOMAIN] & LOW_BITS,
+		.expected = (uint64_t)be32_of(cqe, CQE_EXPECTED) << 32 | be32_of(cqe, CQE_EXPECTED_REF_TAG),
+		.actual = (uint64_t)be32_of(cqe, CQE_ACTUAL) << 32 | be32_of(cqe, CQE_ACTUAL_REF_TAG),
+		.offset = (uint64_t)be32_of(cqe, CQE_OFFSET) << 32 | be32_of(cqe, CQE_OFFSET + 4),
+	};
+}
+
+/* The caller holds the table's lock. mlx5-formats 4.6: each error overwrites the one before. */
+static void record(struct key_signature *signature, const struct mlx5_cqe64 *cqe)
+{
+	signature->error = error_of(cqe);
+	signature->error_exists = true;
+	__atomic_add_fetch(&signature->error_count, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&signature->rearm, true, __ATOMIC_RELEASE);
+}
+
+int cqe_note_signature_error(struct user_cq *cq, const struct mlx5_cqe64 *cqe)
+{
+	struct user_context *context = to_user_context(cq->base.context);
+	uint32_t index = be32_of(cqe, CQE_MKEY) >> MKEY_TAG_BITS;
+	struct user_mkey *mkey;
+
+	pthread_mutex_lock(&context->signatures.lock);
+	mkey = signature_find(context, index);
+	if (mkey)
+		record(mkey->signature, cqe);
+	pthread_mutex_unlock(&context->signatures.lock);
+	if (mkey)
+		return CQE_ABSORBED;
+	EXPLAIN(hca_of_context(cq->base.context),
+		(&(const struct explain_subject){.call = "ibv_poll_cq", .qpn = cqe_qpn(cqe)}),
+		RULE_SIGNATURE_ERROR_OF_NO_KEY, index);
+	return CQ_POLL_ERROR;
+}

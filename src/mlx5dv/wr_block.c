@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* BSFs of a UMR and its SET_PSVs: mlx5-formats 1.8, 1.11, 1.13, 4.5. See mlx5dv/wr_block.h. */
+#include "mlx5dv/wr_block.h"
+
+#include "verbs/umr_segments.h"
+
+enum {
+	BSF_ENABLE = 1 << 30, /* in flags_pd of the mkey context */
+	ERROR_COUNT_SHIFT = 26,
+	ERROR_COUNT_MASK = 1,
+
+	PSV_OFFSET = WQE_UNIT,
+	PSV_WQE_BYTES = 2 * WQE_UNIT,
+};
+
+struct set_psv_segment {
+	__be32 index;
+	__be16 syndrome;
+	__be16 reserved;
+	__be64 transient;
+};
+
+static const char call[] = "mlx5dv_wr_mkey_configure";
+
+static bool is_set(enum block_state state)
+{
+	return state == BLOCK_UPDATED || state == BLOCK_SET;
+}
+
+void block_begin(struct user_mkey *mkey, uint32_t conf_flags)
+{
+	if (mkey->crypto_state == BLOCK_UPDATED)
+		mkey->crypto_state = BLOCK_SET;
+	if (!mkey->signature)
+		return;
+	if (conf_flags & MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR) {
+		mkey->signature->memory.kind = mkey->signature->wire.kind = SIGNATURE_NONE;
+		mkey->signature_state = BLOCK_RESET;
+	} else if (mkey->signature_state == BLOCK_UPDATED) {
+		mkey->signature_state = BLOCK_SET;
+	} else if (mkey->signature_state == BLOCK_RESET) {
+		mkey->signature_state = BLOCK_INIT;
+	}
+}
+
+/*
+ * The BSFs of a key are replaced together: where both exist and one changes, both are written, that of the signature
+ * even if it says nothing. A key without encryption needs none to be without a signature: it is told to have no BSF.
+ */
+static bool needs_bsf(const struct user_mkey *mkey)
+{
+	return (mkey->signature && mkey->signature_state == BLOCK_UPDATED) || mkey->crypto_state == BLOCK_UPDATED ||
+	       (mkey->crypto && mkey->signature_state == BLOCK_RESET);
+}
+
+/* Writes what needs_bsf(). Latches an error and returns false. */
+static bool put_bsfs(struct user_qp *qp, struct wqe wqe, uint32_t *bytes)
+{
+	const struct user_mkey *mkey = qp->builder.mkey;
+	uint32_t room = qp->sq.max_inline + sizeof(struct mlx5_wqe_inl_data_seg);
+	uint32_t offset = UMR_PAYLOAD_OFFSET + qp->builder.payload_bytes;
+	bool encrypted = is_set(mkey->crypto_state);
+	uint8_t bsf[BSF_BYTES];
+
+	*bytes = (mkey->signature ? BSF_BYTES : 0) + (encrypted ? BSF_BYTES : 0);
+	if (qp->builder.payload_bytes + *bytes > room) {
+		WR_REFUSE(qp, call, ENOMEM, RULE_MKEY_BSF_ROOM, qp->builder.payload_bytes, *bytes, room, qp->sq.max_inline);
+		return false;
+	}
+	if (mkey->length > UINT32_MAX) {
+		WR_REFUSE(qp, call, EINVAL, RULE_MKEY_BSF_LENGTH, mkey->length, UINT32_MAX);
+		return false;
+	}
+	if (mkey->signature) {
+		if (signature_bsf(mkey->signature, encrypted, bsf)) {
+			WR_REFUSE(qp, call, EINVAL, RULE_SIG_COPY_MASK, mkey->signature->copy_mask);
+			return false;
+		}
+		wqe_copy(wqe, offset, bsf, BSF_BYTES);
+		offset += BSF_BYTES;
+	}
+	if (encrypted) {
+		if (crypto_bsf(mkey, bsf)) {
+			WR_REFUSE(qp, call, EINVAL, RULE_MKEY_CRYPTO_TWO_SIGNATURES, 0);
+			return false;
+		}
+		wqe_copy(wqe, offset, bsf, BSF_BYTES);
+	}
+	return true;
+}
+
+/* The device reports one error of a key until it is told that this one is known (mlx5-formats 6, points 7 and 8). */
+static bool tell_error_count(struct user_qp *qp, struct mlx5_wqe_mkey_context_seg *context)
+{
+	struct key_signature *signature = qp->builder.mkey->signature;
+	uint32_t count;
+
+	if (!signature || !__atomic_exchange_n(&signature->rearm, false, __ATOMIC_ACQUIRE))
+		return false;
+	count = __atomic_load_n(&signature->error_count, __ATOMIC_RELAXED);
+	qp->builder.umr_mask |= MLX5_WQE_UMR_CTRL_MKEY_MASK_SIG_ERR;
+	context->flags_pd |= htobe32((count & ERROR_COUNT_MASK) << ERROR_COUNT_SHIFT);
+	return true;
+}
+
+bool block_finish(struct user_qp *qp, struct wqe wqe, uint32_t *bsf_bytes, bool *set_psvs)
+{
+	struct mlx5_wqe_mkey_context_seg *context = wqe_unit(wqe, UMR_MKEY_OFFSET);
+	struct mlx5_wqe_umr_ctrl_seg *umr = wqe_unit(wqe, UMR_CTRL_OFFSET);
+	struct mlx5_wqe_ctrl_seg *ctrl = wqe_unit(wqe, 0);
+	const struct user_mkey *mkey = qp->builder.mkey;
+	bool told;
+
+	*bsf_bytes = 0;
+	if (needs_bsf(mkey)) {
+		if (!put_bsfs(qp, wqe, bsf_bytes))
+			return false;
+		umr->bsf_octowords = htobe16(*bsf_bytes / WQE_UNIT);
+		qp->builder.umr_mask |= MLX5_WQE_UMR_CTRL_MKEY_MASK_BSF_ENABLE;
+		context->flags_pd |= htobe32(BSF_ENABLE);
+	} else if (!mkey->crypto && !is_set(mkey->signature_state)) {
+		qp->builder.umr_mask |= MLX5_WQE_UMR_CTRL_MKEY_MASK_BSF_ENABLE;
+	}
+	told = tell_error_count(qp, context);
+	*set_psvs = mkey->signature && (mkey->signature_state == BLOCK_UPDATED ||
+					(told && mkey->signature_state == BLOCK_SET));
+	/* The key is ready when its last PSV is: that one completes (mlx5-formats 4.5). */
+	if (*set_psvs)
+		ctrl->fm_ce_se &= (uint8_t)~MLX5_WQE_CTRL_CQ_UPDATE;
+	return true;
+}
+
+/* @more: another one follows, and takes the completion. On a QP with sq_sig_all both complete (mlx5-formats 4.5). */
+static void set_psv(struct user_qp *qp, uint32_t index, uint64_t transient, bool more)
+{
+	const struct set_psv_segment segment = {.index = htobe32(index), .transient = htobe64(transient)};
+	unsigned int flags = qp->ex.wr_flags;
+	struct wqe wqe;
+	bool open;
+
+	if (more)
+		qp->ex.wr_flags &= ~(unsigned int)IBV_SEND_SIGNALED;
+	open = wr_begin(qp, call, MLX5_OPCODE_SET_PSV, 0, PSV_WQE_BYTES, IBV_WC_DRIVER1, 0, &wqe);
+	qp->ex.wr_flags = flags;
+	if (!open)
+		return;
+	wqe_copy(wqe, PSV_OFFSET, &segment, sizeof(segment));
+	qp->builder.fence = MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE;
+	wr_finish(qp, PSV_WQE_BYTES);
+}
+
+void block_set_psvs(struct user_qp *qp, const struct key_signature *signature)
+{
+	bool wire = signature->wire.kind != SIGNATURE_NONE;
+
+	if (signature->memory.kind != SIGNATURE_NONE)
+		set_psv(qp, signature->memory_psv, signature_transient(&signature->memory), wire);
+	if (wire)
+		set_psv(qp, signature->wire_psv, signature_transient(&signature->wire), false);
+}
+
+/*
+ * The ring says which UMRs the chain had. Only what they would have told of error counts is put back: attributes are the
+ * program's to set anew (mlx5dv_wr_set_mkey_sig_block(3), Notes), counts it does not see.
+ */
+void mkey_chain_dropped(struct user_qp *qp)
+{
+	struct user_context *user = to_user_context(qp->base.context);
+	uint32_t index = qp->builder.rollback_cur_post;
+
+	pthread_mutex_lock(&user->signatures.lock);
+	while ((int32_t)(qp->sq.cur_post - index) > 0) {
+		struct wqe wqe = wqe_at(&qp->sq, index);
+		const struct mlx5_wqe_ctrl_seg *ctrl = wqe_unit(wqe, 0);
+		const struct mlx5_wqe_umr_ctrl_seg *umr = wqe_unit(wqe, UMR_CTRL_OFFSET);
+		uint32_t blocks = wqe_blocks((be32toh(ctrl->qpn_ds) & 0x3f) * WQE_UNIT);
+		struct user_mkey *mkey;
+
+		if ((be32toh(ctrl->opmod_idx_opcode) & 0xff) == MLX5_OPCODE_UMR &&
+		    be64toh(umr->mkey_mask) & MLX5_WQE_UMR_CTRL_MKEY_MASK_SIG_ERR) {
+			mkey = signature_find(user, be32toh(ctrl->imm) >> 8);
+			if (mkey)
+				__atomic_store_n(&mkey->signature->rearm, true, __ATOMIC_RELEASE);
+		}
+		/* A raw WQE may lie about its length: mlx5dv/wr_raw.c. */
+		index += blocks ? blocks : 1;
+	}
+	pthread_mutex_unlock(&user->signatures.lock);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mlx5dv_qp_cancel_posted_send_wrs(3): replaces WQEs that the drained queue has not started with NOPs. A NOP keeps index,
+ * length and completion bits of the WQE; what its completion is to say is kept beside the ring (mlx5-formats 4.11).
+ */
+#include "abi/entry_points.h"
+#include "verbs/wqe_builder.h"
+
+static const char call[] = "mlx5dv_qp_cancel_posted_send_wrs";
+
+enum { INDEX_MASK = 0x00ffff00 }; /* of opmod_idx_opcode: what is left of it in a NOP */
+
+/*
+ * The opcode that the completion of a cancelled WQE has: that of its operation. Those that the send queue remembered keep
+ * it. Returns false for opcodes that no builder makes, a NOP of an earlier cancellation among them.
+ */
+static bool completion_opcode(uint8_t opcode, uint8_t *wc_opcode)
+{
+	if (*wc_opcode == IBV_WC_DRIVER2)
+		return true;
+	switch (opcode) {
+	case MLX5_OPCODE_RDMA_WRITE:
+	case MLX5_OPCODE_RDMA_WRITE_IMM:
+		*wc_opcode = IBV_WC_RDMA_WRITE;
+		return true;
+	case MLX5_OPCODE_SEND:
+	case MLX5_OPCODE_SEND_IMM:
+	case MLX5_OPCODE_SEND_INVAL:
+		*wc_opcode = IBV_WC_SEND;
+		return true;
+	case MLX5_OPCODE_RDMA_READ:
+		*wc_opcode = IBV_WC_RDMA_READ;
+		return true;
+	case MLX5_OPCODE_ATOMIC_CS:
+		*wc_opcode = IBV_WC_COMP_SWAP;
+		return true;
+	case MLX5_OPCODE_ATOMIC_FA:
+		*wc_opcode = IBV_WC_FETCH_ADD;
+		return true;
+	case MLX5_OPCODE_TSO:
+		*wc_opcode = IBV_WC_TSO;
+		return true;
+	case MLX5_OPCODE_UMR:
+	case MLX5_OPCODE_SET_PSV:
+	case MLX5_OPCODE_MMO:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Returns 0 or -EINVAL. */
+static int cancel(struct user_qp *qp, uint32_t index)
+{
+	struct mlx5_wqe_ctrl_seg *ctrl = wqe_unit(wqe_at(&qp->sq, index), 0);
+	uint32_t first = be32toh(ctrl->opmod_idx_opcode);
+	uint8_t opcode = first & 0xff;
+
+	if (!completion_opcode(opcode, &qp->sq.wc_opcode[index & (qp->sq.wqebb_count - 1)]))
+		return -REFUSE_QP(hca_of_context(qp->base.context), call, qp->base.qp_num, EINVAL, RULE_CANCEL_OPCODE,
+				  opcode, opcode);
+	ctrl->opmod_idx_opcode = htobe32((first & INDEX_MASK) | MLX5_OPCODE_NOP);
+	return 0;
+}
+
+/*
+ * Goes through the WRs from the one at block @next to the last posted, by their numbers: raw WQEs may lie about their
+ * length. The caller holds sq.lock.
+ */
+static int cancel_all(struct user_qp *qp, uint16_t next, uint64_t wr_id)
+{
+	struct send_queue *sq = &qp->sq;
+	uint32_t pending = (uint16_t)(sq->cur_post - next);
+	uint32_t mask = sq->wqebb_count - 1;
+	uint32_t number;
+	int cancelled = 0;
+
+	/* What the program itself wrote into the ring (mlx5dv_init_obj(3)) has no number and no wr_id here. */
+	if (!pending || pending > sq->wqebb_count)
+		return 0;
+	number = sq->wqe_head[next & mask];
+	if (sq->head - number > sq->wqebb_count)
+		return 0;
+	for (; number != sq->head; number++) {
+		uint32_t index = sq->wqe_post[number & mask];
+		int error;
+
+		if (sq->wr_id[index & mask] != wr_id)
+			continue;
+		error = cancel(qp, index);
+		if (error)
+			return error;
+		cancelled++;
+	}
+	return cancelled;
+}
+
+int softhca_mlx5dv_qp_cancel_posted_send_wrs(struct mlx5dv_qp_ex *dv, uint64_t wr_id)
+{
+	struct user_qp *qp = to_user_qp_dv(dv);
+	uint16_t next;
+	int result;
+
+	if (hca_qp_drained(qp->device, &next))
+		return -REFUSE_QP(hca_of_context(qp->base.context), call, qp->base.qp_num, EINVAL,
+				  RULE_CANCEL_NOT_DRAINED, hca_qp_state(qp->device));
+	queue_lock(&qp->sq.lock);
+	result = cancel_all(qp, next, wr_id);
+	queue_unlock(&qp->sq.lock);
+	return result;
+}

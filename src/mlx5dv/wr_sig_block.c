@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mlx5dv_wr_set_mkey_sig_block(3): checks the attributes and keeps a copy in the key. What a UMR says of them is made
+ * when the work request is closed (mlx5dv/wr_block.c). Checks in the order of mlx5-formats 4.5, all EINVAL.
+ */
+#include "hca/settings.h"
+#include "mlx5dv/signature.h"
+#include "mlx5dv/wr_mkey.h"
+#include "mlx5dv/wr_mkey_setter.h"
+
+static const char call[] = "mlx5dv_wr_set_mkey_sig_block";
+
+#define KNOWN_FLAGS ((uint32_t)MLX5DV_SIG_BLOCK_ATTR_FLAG_COPY_MASK)
+#define KNOWN_T10DIF_FLAGS                                                                                             \
+	(MLX5DV_SIG_T10DIF_FLAG_REF_REMAP | MLX5DV_SIG_T10DIF_FLAG_APP_ESCAPE | MLX5DV_SIG_T10DIF_FLAG_APP_REF_ESCAPE)
+
+/* A domain and its number in explanations. */
+struct checked {
+	const struct mlx5dv_sig_block_domain *domain;
+	uint8_t number; /* DOMAIN_* */
+};
+
+/* Refuses a @value of the domain; false. */
+#define REFUSE_DOMAIN(qp, checked, rule, value) (WR_REFUSE(qp, call, EINVAL, rule, (checked)->number, value), false)
+
+static bool t10dif_allowed(struct user_qp *qp, const struct checked *checked)
+{
+	const struct mlx5dv_sig_t10dif *dif = checked->domain->sig.dif;
+
+	if (dif->bg != 0 && dif->bg != UINT16_MAX)
+		return REFUSE_DOMAIN(qp, checked, RULE_SIG_T10DIF_SEED, dif->bg);
+	if (dif->bg_type != MLX5DV_SIG_T10DIF_CRC && dif->bg_type != MLX5DV_SIG_T10DIF_CSUM)
+		return REFUSE_DOMAIN(qp, checked, RULE_SIG_T10DIF_GUARD, dif->bg_type);
+	if (dif->flags & ~KNOWN_T10DIF_FLAGS)
+		return REFUSE_DOMAIN(qp, checked, RULE_SIG_T10DIF_FLAGS, dif->flags);
+	return true;
+}
+
+/*
+ * "Bits not relevant to the CRC type are ignored … only the 32 least significant bits are used for CRC32/CRC32C". A
+ * ConnectX's library compares all of them (mlx5-formats 4.5).
+ */
+static uint64_t relevant_seed(const struct user_qp *qp, const struct mlx5dv_sig_crc *crc)
+{
+	bool all = crc->type == MLX5DV_SIG_CRC_TYPE_CRC64_XP10 ||
+		   hca_settings(hca_of_context(qp->base.context))->profile == PROFILE_CONNECTX;
+
+	return all ? crc->seed : (uint32_t)crc->seed;
+}
+
+static bool crc_allowed(struct user_qp *qp, const struct checked *checked)
+{
+	const struct mlx5dv_sig_crc *crc = checked->domain->sig.crc;
+	uint64_t seed = relevant_seed(qp, crc);
+
+	if (crc->type > MLX5DV_SIG_CRC_TYPE_CRC64_XP10)
+		return REFUSE_DOMAIN(qp, checked, RULE_SIG_CRC_TYPE, crc->type);
+	if (seed != 0 && seed != (crc->type == MLX5DV_SIG_CRC_TYPE_CRC64_XP10 ? UINT64_MAX : UINT32_MAX))
+		return REFUSE_DOMAIN(qp, checked, RULE_SIG_CRC_SEED, crc->seed);
+	return true;
+}
+
+static bool domain_allowed(struct user_qp *qp, const struct mlx5dv_sig_block_domain *domain, uint8_t number)
+{
+	const struct checked checked = {domain, number};
+
+	if (!domain)
+		return true;
+	if (domain->block_size > MLX5DV_BLOCK_SIZE_4160)
+		return REFUSE_DOMAIN(qp, &checked, RULE_SIG_BLOCK_SIZE, domain->block_size);
+	if (domain->comp_mask)
+		return REFUSE_DOMAIN(qp, &checked, RULE_SIG_DOMAIN_COMP_MASK, domain->comp_mask);
+	switch (domain->sig_type) {
+	case MLX5DV_SIG_TYPE_T10DIF:
+		return t10dif_allowed(qp, &checked);
+	case MLX5DV_SIG_TYPE_CRC:
+		return crc_allowed(qp, &checked);
+	}
+	return REFUSE_DOMAIN(qp, &checked, RULE_SIG_TYPE, domain->sig_type);
+}
+
+static bool sig_block_allowed(struct user_qp *qp, const struct mlx5dv_sig_block_attr *attr)
+{
+	const struct user_mkey *mkey = qp->builder.mkey;
+
+	if (!mkey->signature)
+		WR_REFUSE(qp, call, EINVAL, RULE_SIG_KEY, mkey->base.lkey, mkey->create_flags);
+	else if (mkey->signature_state == BLOCK_UPDATED)
+		WR_REFUSE(qp, call, EINVAL, RULE_SIG_TWICE, 0);
+	else if (!attr->mem && !attr->wire)
+		WR_REFUSE(qp, call, EINVAL, RULE_SIG_NO_DOMAIN, 0);
+	else if (attr->flags & ~KNOWN_FLAGS)
+		WR_REFUSE(qp, call, EINVAL, RULE_SIG_FLAGS, attr->flags, KNOWN_FLAGS);
+	else if (attr->comp_mask)
+		WR_REFUSE(qp, call, EINVAL, RULE_SIG_COMP_MASK, attr->comp_mask);
+	else
+		return domain_allowed(qp, attr->mem, DOMAIN_MEMORY) && domain_allowed(qp, attr->wire, DOMAIN_WIRE);
+	return false;
+}
+
+/* The program's structures are its own again when the setter returns. */
+static struct key_domain copy_of(const struct mlx5dv_sig_block_domain *domain)
+{
+	struct key_domain copy = {.kind = SIGNATURE_NONE};
+
+	if (!domain)
+		return copy;
+	copy.block_size = domain->block_size;
+	if (domain->sig_type == MLX5DV_SIG_TYPE_T10DIF) {
+		copy.kind = SIGNATURE_T10DIF;
+		copy.dif = *domain->sig.dif;
+		return copy;
+	}
+	copy.kind = SIGNATURE_CRC;
+	copy.crc = *domain->sig.crc;
+	if (copy.crc.type != MLX5DV_SIG_CRC_TYPE_CRC64_XP10)
+		copy.crc.seed = (uint32_t)copy.crc.seed;
+	return copy;
+}
+
+void dv_wr_set_mkey_sig_block(struct mlx5dv_qp_ex *dv, const struct mlx5dv_sig_block_attr *attr)
+{
+	struct user_qp *qp = to_user_qp_dv(dv);
+	struct user_mkey *mkey = qp->builder.mkey;
+
+	if (!mkey_setter_open(qp, call) || !sig_block_allowed(qp, attr))
+		return;
+	mkey->signature->memory = copy_of(attr->mem);
+	mkey->signature->wire = copy_of(attr->wire);
+	mkey->signature->flags = attr->flags;
+	mkey->signature->check_mask = attr->check_mask;
+	mkey->signature->copy_mask = attr->copy_mask;
+	mkey->signature_state = BLOCK_UPDATED;
+	mkey_setter_done(qp);
+}

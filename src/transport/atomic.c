@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Atomic operations, see atomic.h. Operands and results are in host order (mlx5-formats 1.5). */
+#include "transport/atomic.h"
+
+#include <string.h>
+
+#include "hca/device.h"
+
+/* The highest bits of fields are added without the carry that would leave them. */
+static uint64_t add_in_fields(uint64_t a, uint64_t b, uint64_t boundary)
+{
+	return ((a & ~boundary) + (b & ~boundary)) ^ ((a ^ b) & boundary);
+}
+
+static uint64_t replace(uint64_t before, uint64_t swap, uint64_t mask)
+{
+	return (before & ~mask) | (swap & mask);
+}
+
+uint64_t atomic_result(const struct packet *packet, uint64_t before)
+{
+	uint64_t different = before ^ packet->compare;
+
+	switch (packet->message) {
+	case MESSAGE_FETCH_ADD:
+		return before + packet->swap_add;
+	case MESSAGE_MASKED_FETCH_ADD:
+		return add_in_fields(before, packet->swap_add, packet->swap_mask);
+	case MESSAGE_COMPARE_SWAP:
+		return different ? before : packet->swap_add;
+	default:
+		return different & packet->compare_mask ? before
+							: replace(before, packet->swap_add, packet->swap_mask);
+	}
+}
+
+/* Memory in one aligned piece: atomic towards the CPUs as well. */
+static uint64_t execute_long(const struct packet *packet, uint64_t *target)
+{
+	uint64_t before;
+
+	if (packet->message == MESSAGE_FETCH_ADD)
+		return __atomic_fetch_add(target, packet->swap_add, __ATOMIC_SEQ_CST);
+	before = __atomic_load_n(target, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(target, &before, atomic_result(packet, before), true, __ATOMIC_SEQ_CST,
+					    __ATOMIC_RELAXED))
+		;
+	return before;
+}
+
+static uint32_t execute_short(const struct packet *packet, uint32_t *target)
+{
+	uint32_t before = __atomic_load_n(target, __ATOMIC_RELAXED);
+
+	while (!__atomic_compare_exchange_n(target, &before, (uint32_t)atomic_result(packet, before), true,
+					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		;
+	return before;
+}
+
+static void begin(const struct walk_access *access, const struct packet *packet, struct stream *sink, uint32_t bytes)
+{
+	struct refusal why;
+
+	stream_begin(sink, access, RIGHT_ATOMIC);
+	stream_add_key(sink, packet->rkey, packet->remote_address, bytes, &why);
+}
+
+/*
+ * Memory that a layout cuts or shifts: atomic among the operations of this device (IBV_ATOMIC_HCA) by its lock. The sink
+ * was checked when it was built and is built again for each of the two passes.
+ */
+static uint64_t execute_pieces(const struct walk_access *access, const struct packet *packet, struct stream *sink,
+			       uint32_t bytes)
+{
+	struct hca *hca = access->hca;
+	union {
+		uint64_t value;
+		uint32_t half;
+	} before = {0}, after;
+	struct stream result;
+
+	pthread_mutex_lock(&hca->atomic_lock);
+	begin(access, packet, sink, bytes);
+	stream_read(sink, &before, bytes);
+	if (bytes == sizeof(before.half))
+		after.half = (uint32_t)atomic_result(packet, before.half);
+	else
+		after.value = atomic_result(packet, before.value);
+	stream_begin(&result, NULL, 0);
+	stream_add_memory(&result, (const uint8_t *)&after, bytes);
+	begin(access, packet, sink, bytes);
+	stream_copy(sink, &result, bytes);
+	pthread_mutex_unlock(&hca->atomic_lock);
+	return bytes == sizeof(before.half) ? before.half : before.value;
+}
+
+uint64_t atomic_execute(const struct walk_access *access, const struct packet *packet, struct stream *sink)
+{
+	struct piece piece = {0};
+	uint32_t bytes = atomic_bytes(packet);
+
+	stream_next(sink, bytes, &piece);
+	if (!piece.address || piece.length != bytes || (uintptr_t)piece.address % bytes)
+		return execute_pieces(access, packet, sink, bytes);
+	if (bytes == sizeof(uint32_t))
+		return execute_short(packet, (uint32_t *)piece.address);
+	return execute_long(packet, (uint64_t *)piece.address);
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Connections and streams of a DCI, see dci.h. */
+#include "transport/dci.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "hca/epoch.h"
+#include "link/link.h"
+#include "transport/requester.h"
+#include "transport/run.h"
+#include "transport/wqe.h"
+
+/* mlx5-formats 1.6 */
+#define FORCE_LOOPBACK 0x80
+
+struct dci *dci_new(uint32_t limit)
+{
+	struct dci *dci = calloc(1, sizeof(*dci));
+	struct timespec now;
+
+	if (!dci)
+		return NULL;
+	dci->limit = limit;
+	/* Larger than what an earlier QP of the same number got to: no QP begins a connection per nanosecond. */
+	clock_gettime(CLOCK_REALTIME, &now);
+	dci->connection = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	return dci;
+}
+
+/* ---- streams -------------------------------------------------------------------------------------------------- */
+
+uint64_t dci_stream_error(const struct dci *dci, uint16_t stream)
+{
+	for (uint32_t i = 0; i < dci->errored; i++)
+		if (dci->error[i].stream == stream)
+			return dci->error[i].record;
+	return 0;
+}
+
+bool dci_stream_failed(struct dci *dci, uint16_t stream, uint64_t record)
+{
+	if (!dci->limit)
+		return false;
+	if (dci_stream_error(dci, stream))
+		return true;
+	dci->error[dci->errored].stream = stream;
+	dci->error[dci->errored].record = record;
+	/* mlx5dv_dci_stream_id_reset(3): "once the number of unique stream_id in error reaches" the limit. */
+	return ++dci->errored < dci->limit;
+}
+
+int hca_dci_reset_stream(struct hca_qp *qp, uint16_t stream, uint32_t *errored)
+{
+	struct dci *dci = qp->dci;
+	int error = -EINVAL;
+
+	queue_lock(&qp->lock);
+	*errored = dci->errored;
+	for (uint32_t i = 0; qp->state == IBV_QPS_RTS && i < dci->errored; i++) {
+		if (dci->error[i].stream != stream)
+			continue;
+		dci->error[i] = dci->error[--dci->errored];
+		error = 0;
+		break;
+	}
+	queue_unlock(&qp->lock);
+	return error;
+}
+
+/* ---- addresses ------------------------------------------------------------------------------------------------ */
+
+int dci_address(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why)
+{
+	bool compact = !(be32toh(wqe->av.dqp_dct) & MLX5_EXTENDED_UD_AV);
+	int syndrome;
+
+	if (compact && !(wqe->av.fl_mlid & FORCE_LOOPBACK)) {
+		*why = (struct refusal){RULE_DC_COMPACT_ADDRESS, {0}};
+		return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+	}
+	/* Of a short vector the rest is zero: the first GID of the port is its source, and its destination, too. */
+	syndrome = requester_address(qp, wqe, packet, why);
+	if (!syndrome && compact) {
+		packet->own_path.destination = packet->own_path.source;
+		packet->routed = qp->hca->link->reaches(qp->hca, &packet->own_path.destination);
+	}
+	packet->dc_key = be64toh(wqe->av.key.dc_key);
+	return syndrome;
+}
+
+static bool same_gid(const union ibv_gid *a, const union ibv_gid *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
+
+static bool same_target(const struct dc_target *target, uint16_t stream, const struct packet *packet)
+{
+	const struct packet_path *path = packet->path;
+
+	return target->number == packet->destination_qpn && target->stream == stream && target->key == packet->dc_key &&
+	       target->path.type == path->type && same_gid(&target->path.source, &path->source) &&
+	       same_gid(&target->path.destination, &path->destination);
+}
+
+/* ---- connections ---------------------------------------------------------------------------------------------- */
+
+static void stamp(const struct dci *dci, struct packet *packet)
+{
+	packet->dc_connection = dci->connection;
+	packet->dc_first_psn = dci->first_psn;
+}
+
+bool dci_continue(const struct dci *dci, uint16_t stream, struct packet *packet)
+{
+	if (!same_target(&dci->target, stream, packet))
+		return false;
+	stamp(dci, packet);
+	return true;
+}
+
+/* The packet that ends the connection with the present target. Nobody answers it. */
+static void build_disconnect(const struct hca_qp *qp, struct packet *packet)
+{
+	const struct dci *dci = qp->dci;
+
+	packet->transport = qp->transport->packets;
+	packet->message = MESSAGE_DISCONNECT;
+	packet->place = PLACE_ONLY;
+	packet->solicited = false;
+	packet->acknowledge = false;
+	packet->routed = dci->target.routed;
+	packet->source_qpn = qp->number;
+	packet->destination_qpn = dci->target.number;
+	packet->psn = qp->requester.psn;
+	packet->count = 1;
+	packet->mtu = (uint16_t)(1u << qp->mtu_shift);
+	packet->dc_key = dci->target.key;
+	packet->why.rule = RULE_NONE;
+	packet->path = &packet->own_path;
+	packet->own_path = dci->target.path;
+	packet->payload.length = 0;
+	stamp(dci, packet);
+}
+
+static void take_target(struct dci *dci, uint16_t stream, const struct packet *packet)
+{
+	dci->target = (struct dc_target){
+		.number = packet->destination_qpn,
+		.stream = stream,
+		.key = packet->dc_key,
+		.routed = packet->routed,
+		.path = *packet->path,
+	};
+}
+
+enum dci_step dci_connect(struct hca_qp *qp, uint16_t stream, struct packet *packet)
+{
+	struct dci *dci = qp->dci;
+
+	if (dci->connected && !dci->broken && dci_continue(dci, stream, packet))
+		return DCI_CONNECTED;
+	if (qp->requester.first != qp->requester.last)
+		return DCI_WAIT;
+	if (dci->connected) {
+		dci->connected = false;
+		build_disconnect(qp, packet);
+		return DCI_LEAVE;
+	}
+	take_target(dci, stream, packet);
+	dci->connected = true;
+	dci->broken = false;
+	dci->connection++;
+	dci->first_psn = qp->requester.psn;
+	stamp(dci, packet);
+	return DCI_CONNECTED;
+}
+
+void dci_break(struct dci *dci)
+{
+	dci->broken = true;
+}
+
+void dci_reset(struct dci *dci)
+{
+	dci->errored = 0;
+	dci->broken = true;
+	dci->flushing = false;
+}
+
+void dci_leave(struct hca_qp *qp)
+{
+	struct run run;
+
+	epoch_enter();
+	run_begin(&run);
+	queue_lock(&qp->lock);
+	if (qp->dci->connected && qp->dci->broken) {
+		qp->dci->connected = false;
+		build_disconnect(qp, run_slot(&run));
+		if (run_slot(&run)->routed)
+			qp->hca->link->send(qp->hca, &run);
+	}
+	queue_unlock(&qp->lock);
+	run_drain(&run, NULL);
+	run_finish(&run);
+	epoch_leave();
+}

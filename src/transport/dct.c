@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The initiators of a DCT, see dct.h. */
+#include "transport/dct.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "hca/limits.h"
+#include "hca/timer.h"
+
+#define ERA_NS (LIMIT_DCT_INITIATOR_SECONDS * UINT64_C(1000000000))
+
+struct dct *dct_new(uint64_t access_key)
+{
+	struct dct *dct = calloc(1, sizeof(*dct));
+
+	if (!dct)
+		return NULL;
+	dct->access_key = access_key;
+	dct->era_began_ns = clock_now_ns();
+	return dct;
+}
+
+void dct_free(struct dct *dct)
+{
+	struct dct_initiator *initiator;
+
+	if (!dct)
+		return;
+	while ((initiator = dct->all)) {
+		dct->all = initiator->next;
+		block_progress_release(&initiator->responder.progress);
+		free(initiator);
+	}
+	free(dct);
+}
+
+/* Numbers of one host are near each other, those of many hosts alike: the GID has its say, too. */
+static uint32_t bucket_of(const union ibv_gid *gid, uint32_t qpn)
+{
+	uint64_t low;
+
+	memcpy(&low, gid->raw + 8, sizeof(low));
+	return (uint32_t)(((low ^ qpn) * UINT64_C(0x9e3779b97f4a7c15)) >> 56) % DCT_BUCKETS;
+}
+
+struct dct_initiator *dct_find(const struct dct *dct, const union ibv_gid *gid, uint32_t qpn)
+{
+	struct dct_initiator *initiator = dct->bucket[bucket_of(gid, qpn)];
+
+	while (initiator && (initiator->qpn != qpn || memcmp(&initiator->gid, gid, sizeof(*gid))))
+		initiator = initiator->next_in_bucket;
+	return initiator;
+}
+
+static void pass_time(struct dct *dct)
+{
+	uint64_t now = clock_now_ns();
+
+	if (now - dct->era_began_ns < ERA_NS)
+		return;
+	dct->era++;
+	dct->era_began_ns = now;
+}
+
+/* Whose place can be had: after a silence, or, if there are too many, as soon as it has left. */
+static struct dct_initiator *find_vacant(const struct dct *dct)
+{
+	struct dct_initiator *left = NULL;
+
+	for (struct dct_initiator *initiator = dct->all; initiator; initiator = initiator->next) {
+		if (dct->era - initiator->era >= 2)
+			return initiator;
+		if (initiator->left)
+			left = initiator;
+	}
+	return dct->count < LIMIT_DCT_INITIATORS ? NULL : left;
+}
+
+struct dct_initiator *dct_place(struct dct *dct)
+{
+	struct dct_initiator *place;
+
+	pass_time(dct);
+	place = find_vacant(dct);
+	if (place || dct->count == LIMIT_DCT_INITIATORS)
+		return place;
+	place = calloc(1, sizeof(*place));
+	if (!place)
+		return NULL;
+	place->next = dct->all;
+	dct->all = place;
+	dct->count++;
+	return place;
+}
+
+void dct_assign(struct dct *dct, struct dct_initiator *place, const union ibv_gid *gid, uint32_t qpn)
+{
+	struct dct_initiator **link = &dct->bucket[bucket_of(&place->gid, place->qpn)];
+
+	/* A new one is in no bucket yet. */
+	while (*link && *link != place)
+		link = &(*link)->next_in_bucket;
+	if (*link)
+		*link = place->next_in_bucket;
+	place->gid = *gid;
+	place->qpn = qpn;
+	link = &dct->bucket[bucket_of(gid, qpn)];
+	place->next_in_bucket = *link;
+	*link = place;
+}

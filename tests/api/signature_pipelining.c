@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Signature pipelining: MLX5DV_QP_CREATE_SIG_PIPELINING of mlx5dv_create_qp(3), and mlx5dv_qp_cancel_posted_send_wrs(3).
+ * The server serves: it WRITEs data out of a key that checks a CRC32C in its memory, and SENDs a response behind it.
+ */
+#include <endian.h>
+
+#include "support/event.h"
+#include "support/signed_key.h"
+
+enum {
+	DATA_ID = 0xda7a,
+	RESPONSE_ID = 0x4e5b,
+	OTHER_ID = 0x07e4,
+	RECV_ID = 0x4ec5,
+	BLOCKS = 2,
+	BYTES = BLOCKS * 512,
+	TARGET = 2000, /* in the client's memory */
+};
+
+static struct layout layout;
+static struct mlx5dv_mkey *mkey;
+static uint8_t data[BYTES], extended[BLOCKS * 516];
+
+DOMAIN_CRC(crc32c, CRC32C, 512, 0);
+
+/* Bytes of the field of block 0, as it should be. */
+static uint64_t field_value(void)
+{
+	return (uint64_t)extended[512] << 24 | extended[513] << 16 | extended[514] << 8 | extended[515];
+}
+
+static void open_pair(void)
+{
+	struct mlx5dv_sig_block_attr attr = {.mem = &crc32c, .check_mask = MLX5DV_SIG_MASK_CRC32C};
+	struct pair_options options = signed_options();
+
+	options.dv_create_flags = MLX5DV_QP_CREATE_SIG_PIPELINING | MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE;
+	pair_replace(&pair, &options);
+	mkey = side_create_signed_mkey(&server, 3);
+	lay_signed(mkey, &layout, BLOCKS * 516, &attr);
+	side_stir(&client);
+	side_stir(&server);
+	for (size_t i = 0; i < BYTES; i++)
+		data[i] = (uint8_t)(i ^ i / 256);
+	domain_make_stream(&crc32c, data, BYTES, extended);
+}
+
+static void store_key(bool good)
+{
+	extended[0] ^= !good;
+	key_store(&layout, 0, extended, sizeof(extended));
+	extended[0] ^= !good;
+}
+
+/* What arrives when store_key() was called with the same. */
+static void expect_data(bool good)
+{
+	data[0] ^= !good;
+	plain_expect(TARGET, data, BYTES);
+	data[0] ^= !good;
+}
+
+static void post_data(uint64_t wr_id, unsigned int flags)
+{
+	struct ibv_sge sge = {.addr = 0, .length = BYTES, .lkey = mkey->lkey};
+	struct ibv_send_wr wr = {
+		.wr_id = wr_id,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = flags,
+		.wr.rdma = {.remote_addr = side_address(&client, TARGET), .rkey = client.mr->rkey},
+	};
+
+	post_send(&pair.server, &wr);
+}
+
+static void post_response(uint64_t wr_id, unsigned int flags)
+{
+	struct ibv_send_wr wr = {.wr_id = wr_id, .opcode = IBV_WR_SEND, .send_flags = flags};
+
+	post_send(&pair.server, &wr);
+}
+
+static void resume(void)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_SQD};
+
+	expect_error(ibv_modify_qp(pair.server.qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE), 0);
+}
+
+static int cancel(uint64_t wr_id)
+{
+	return mlx5dv_qp_cancel_posted_send_wrs(pair.server.dv, wr_id);
+}
+
+/* The computed CRC of block 0 of bad data. */
+static void expect_bad_key(void)
+{
+	uint8_t computed[8];
+
+	data[0] ^= 1;
+	domain_make_field(&crc32c, data, 0, computed);
+	data[0] ^= 1;
+	expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD, &crc32c, 0, field_value(),
+		       (uint64_t)computed[0] << 24 | computed[1] << 16 | computed[2] << 8 | computed[3]);
+}
+
+static void rearm(void)
+{
+	configure_start(&pair.server, mkey, 0);
+	configure_complete(&pair.server);
+}
+
+static void good_data_passes(void **state)
+{
+	(void)state;
+	open_pair();
+	store_key(true);
+	post_receive(&pair.client, RECV_ID, NULL, 0);
+	post_data(DATA_ID, 0);
+	post_response(RESPONSE_ID, IBV_SEND_SIGNALED | IBV_SEND_FENCE);
+	expect_completion(&pair.server, RESPONSE_ID, IBV_WC_SEND);
+	expect_completion(&pair.client, RECV_ID, IBV_WC_RECV);
+	expect_data(true);
+	expect_key_good(mkey);
+	expect_no_event(&server);
+	expect_state(&pair.server, IBV_QPS_RTS);
+}
+
+/* DESCRIPTION, steps 1 to 4. The transfer itself is good; the response never goes out, and completes. */
+static void bad_data_stops_the_queue(void **state)
+{
+	(void)state;
+	open_pair();
+	for (int round = 0; round < 3; round++) {
+		note("round %d", round);
+		store_key(false);
+		post_receive(&pair.client, RECV_ID, NULL, 0);
+		post_data(DATA_ID, IBV_SEND_SIGNALED);
+		post_response(RESPONSE_ID, IBV_SEND_SIGNALED | IBV_SEND_FENCE);
+		expect_event(&server, IBV_EVENT_SQ_DRAINED, pair.server.qp);
+		expect_no_event(&server);
+		expect_state(&pair.server, IBV_QPS_SQD);
+		expect_completion(&pair.server, DATA_ID, IBV_WC_RDMA_WRITE);
+		expect_idle(&pair.server);
+		expect_idle(&pair.client);
+		expect_bad_key();
+		assert_int_equal(cancel(RESPONSE_ID), 1);
+		resume();
+		expect_completion(&pair.server, RESPONSE_ID, IBV_WC_SEND);
+		expect_idle(&pair.client);
+		expect_data(false);
+		side_compare(&client);
+
+		/* The queue goes on: a response that tells of the error takes the receive. */
+		post_response(OTHER_ID, IBV_SEND_SIGNALED);
+		expect_completion(&pair.server, OTHER_ID, IBV_WC_SEND);
+		expect_completion(&pair.client, RECV_ID, IBV_WC_RECV);
+		expect_no_event(&server);
+		rearm();
+	}
+}
+
+/* Not cancelled, the response goes out with SQD→RTS. */
+static void resumes_without_cancelling(void **state)
+{
+	(void)state;
+	open_pair();
+	store_key(false);
+	post_receive(&pair.client, RECV_ID, NULL, 0);
+	post_data(DATA_ID, 0);
+	post_response(RESPONSE_ID, IBV_SEND_SIGNALED | IBV_SEND_FENCE);
+	expect_event(&server, IBV_EVENT_SQ_DRAINED, pair.server.qp);
+	expect_idle(&pair.server);
+	expect_idle(&pair.client);
+	assert_int_equal(cancel(OTHER_ID), 0);
+	resume();
+	expect_completion(&pair.server, RESPONSE_ID, IBV_WC_SEND);
+	expect_completion(&pair.client, RECV_ID, IBV_WC_RECV);
+	expect_data(false);
+	expect_bad_key();
+}
+
+/* "Cancel all pending send work requests with supplied WRID": all, those alone, and none that was executed. */
+static void cancels_all_of_a_wr_id(void **state)
+{
+	(void)state;
+	open_pair();
+	store_key(false);
+	for (int i = 0; i < 2; i++)
+		post_receive(&pair.client, RECV_ID + i, NULL, 0);
+	post_data(RESPONSE_ID, 0); /* the same wr_id: it is over */
+	post_response(RESPONSE_ID, IBV_SEND_SIGNALED);
+	post_response(OTHER_ID, IBV_SEND_SIGNALED);
+	post_response(RESPONSE_ID, 0);
+	post_data(RESPONSE_ID, IBV_SEND_SIGNALED);
+	expect_event(&server, IBV_EVENT_SQ_DRAINED, pair.server.qp);
+	expect_idle(&pair.server);
+	expect_data(false);
+	side_compare(&client);
+	/* Posting goes on while the queue stands still, and what is posted can be cancelled. */
+	post_response(RESPONSE_ID, IBV_SEND_SIGNALED);
+	post_response(OTHER_ID, IBV_SEND_SIGNALED);
+	assert_int_equal(cancel(RESPONSE_ID), 4);
+	store_key(true); /* a WRITE that is not done */
+	resume();
+	/* "will generate good completions according to the signaling originally requested" */
+	expect_completion(&pair.server, RESPONSE_ID, IBV_WC_SEND);
+	expect_completion(&pair.server, OTHER_ID, IBV_WC_SEND);
+	expect_completion(&pair.server, RESPONSE_ID, IBV_WC_RDMA_WRITE);
+	expect_completion(&pair.server, RESPONSE_ID, IBV_WC_SEND);
+	expect_completion(&pair.server, OTHER_ID, IBV_WC_SEND);
+	expect_idle(&pair.server);
+	for (int i = 0; i < 2; i++)
+		expect_completion(&pair.client, RECV_ID + i, IBV_WC_RECV);
+	side_compare(&client);
+	expect_bad_key();
+}
+
+/* Stops the server's queue as ibv_modify_qp(3) does. */
+static void drain(void)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD};
+
+	expect_error(ibv_modify_qp(pair.server.qp, &attr, IBV_QP_STATE), 0);
+}
+
+/* Each operation completes as what it was. */
+static void completions_of_cancelled_requests(void **state)
+{
+	static const struct {
+		enum ibv_wr_opcode opcode;
+		int done;
+	} row[] = {
+		{IBV_WR_SEND, IBV_WC_SEND},
+		{IBV_WR_SEND_WITH_IMM, IBV_WC_SEND},
+		{IBV_WR_SEND_WITH_INV, IBV_WC_SEND},
+		{IBV_WR_RDMA_WRITE, IBV_WC_RDMA_WRITE},
+		{IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WC_RDMA_WRITE},
+		{IBV_WR_RDMA_READ, IBV_WC_RDMA_READ},
+		{IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WC_COMP_SWAP},
+		{IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WC_FETCH_ADD},
+		{IBV_WR_LOCAL_INV, IBV_WC_LOCAL_INV},
+	};
+
+	(void)state;
+	open_pair();
+	drain();
+	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+		struct ibv_sge sge = side_sge(&server, 0, 8);
+		struct ibv_send_wr wr = {
+			.wr_id = i,
+			.sg_list = &sge,
+			.num_sge = row[i].opcode != IBV_WR_LOCAL_INV,
+			.opcode = row[i].opcode,
+			.send_flags = IBV_SEND_SIGNALED,
+			.invalidate_rkey = mkey->rkey,
+		};
+
+		/* The same place in the structure for WRITE, READ and atomics. */
+		if (row[i].opcode == IBV_WR_ATOMIC_CMP_AND_SWP || row[i].opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+			wr.wr.atomic.remote_addr = side_address(&client, 0) & ~UINT64_C(7);
+			wr.wr.atomic.rkey = client.mr->rkey;
+		} else if (row[i].opcode != IBV_WR_SEND_WITH_INV && row[i].opcode != IBV_WR_LOCAL_INV) {
+			wr.wr.rdma.remote_addr = side_address(&client, 0);
+			wr.wr.rdma.rkey = client.mr->rkey;
+		}
+		post_send(&pair.server, &wr);
+	}
+	batch_start(&pair.server, 100, IBV_SEND_INLINE | IBV_SEND_SIGNALED);
+	mlx5dv_wr_mkey_configure(pair.server.dv, mkey, 0, &(struct mlx5dv_mkey_conf_attr){0});
+	expect_error(ibv_wr_complete(pair.server.ex), 0);
+	expect_idle(&pair.server);
+
+	for (size_t i = 0; i < ARRAY_SIZE(row); i++)
+		assert_int_equal(cancel(i), 1);
+	assert_int_equal(cancel(100), 1);
+	resume();
+	for (size_t i = 0; i < ARRAY_SIZE(row); i++)
+		expect_completion(&pair.server, i, row[i].done);
+	expect_completion(&pair.server, 100, IBV_WC_DRIVER1);
+	expect_idle(&pair.server);
+	expect_idle(&pair.client);
+	side_compare(&client);
+	side_compare(&server);
+}
+
+/* More than once around the ring, and around the 16 bits of an index in a WQE. */
+static void cancels_at_every_place_of_the_ring(void **state)
+{
+	enum { ROUNDS = 500, REQUESTS = 7 };
+
+	(void)state;
+	open_pair();
+	for (int round = 0; round < ROUNDS; round++) {
+		drain();
+		for (int i = 0; i < REQUESTS; i++)
+			post_response(i % 2 ? RESPONSE_ID : OTHER_ID, i + 1 == REQUESTS ? IBV_SEND_SIGNALED : 0);
+		assert_int_equal(cancel(RESPONSE_ID), REQUESTS / 2);
+		assert_int_equal(cancel(OTHER_ID), REQUESTS - REQUESTS / 2);
+		resume();
+		expect_completion(&pair.server, OTHER_ID, IBV_WC_SEND);
+	}
+	expect_idle(&pair.server);
+	expect_idle(&pair.client);
+}
+
+/* "or “flushed” completions in case the QP goes to error" */
+static void cancelled_requests_are_flushed(void **state)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+	(void)state;
+	open_pair();
+	store_key(false);
+	post_data(DATA_ID, 0);
+	post_response(RESPONSE_ID, IBV_SEND_SIGNALED);
+	post_response(RESPONSE_ID, 0);
+	expect_event(&server, IBV_EVENT_SQ_DRAINED, pair.server.qp);
+	assert_int_equal(cancel(RESPONSE_ID), 2);
+	expect_error(ibv_modify_qp(pair.server.qp, &attr, IBV_QP_STATE), 0);
+	for (int i = 0; i < 2; i++)
+		expect_status(&pair.server, RESPONSE_ID, IBV_WC_WR_FLUSH_ERR);
+	expect_data(false);
+	expect_bad_key();
+	pair_renew(&pair);
+}
+
+/* "A work request can only be canceled when the QP is in SQD state": -errno in all others. */
+static void other_states_are_refused(void **state)
+{
+	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR}, reset = {.qp_state = IBV_QPS_RESET};
+
+	(void)state;
+	open_pair();
+	assert_int_equal(cancel(RESPONSE_ID), -EINVAL);
+	drain();
+	assert_int_equal(cancel(RESPONSE_ID), 0);
+	resume();
+	assert_int_equal(cancel(RESPONSE_ID), -EINVAL);
+	expect_error(ibv_modify_qp(pair.server.qp, &error, IBV_QP_STATE), 0);
+	assert_int_equal(cancel(RESPONSE_ID), -EINVAL);
+	expect_error(ibv_modify_qp(pair.server.qp, &reset, IBV_QP_STATE), 0);
+	assert_int_equal(cancel(RESPONSE_ID), -EINVAL);
+	endpoint_to_init(&pair.server);
+	assert_int_equal(cancel(RESPONSE_ID), -EINVAL);
+	endpoint_to_rtr(&pair.server);
+	assert_int_equal(cancel(RESPONSE_ID), -EINVAL);
+	pair_renew(&pair);
+}
+
+/* What is a NOP already cannot be cancelled (mlx5-formats 4.11). */
+static void cancelled_twice(void **state)
+{
+	(void)state;
+	open_pair();
+	drain();
+	post_response(RESPONSE_ID, IBV_SEND_SIGNALED);
+	assert_int_equal(cancel(RESPONSE_ID), 1);
+	assert_int_equal(cancel(RESPONSE_ID), -EINVAL);
+	resume();
+	expect_completion(&pair.server, RESPONSE_ID, IBV_WC_SEND);
+	expect_idle(&pair.client);
+}
+
+/* A READ into a checking key finds its error when the data is there; what is posted behind it waits. */
+static void a_read_stops_the_queue(void **state)
+{
+	struct mlx5dv_sig_block_attr attr = {.wire = &crc32c, .check_mask = MLX5DV_SIG_MASK_CRC32C};
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = {
+		.wr_id = DATA_ID,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_READ,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+
+	(void)state;
+	open_pair();
+	lay_signed(mkey, &layout, BYTES, &attr);
+	extended[0] ^= 1;
+	plain_store(TARGET, extended, sizeof(extended));
+	extended[0] ^= 1;
+	post_receive(&pair.client, RECV_ID, NULL, 0);
+	sge = (struct ibv_sge){.addr = 0, .length = sizeof(extended), .lkey = mkey->lkey};
+	wr.wr.rdma.remote_addr = side_address(&client, TARGET);
+	wr.wr.rdma.rkey = client.mr->rkey;
+	post_send(&pair.server, &wr);
+	post_response(RESPONSE_ID, IBV_SEND_SIGNALED | IBV_SEND_FENCE);
+	expect_event(&server, IBV_EVENT_SQ_DRAINED, pair.server.qp);
+	expect_completion(&pair.server, DATA_ID, IBV_WC_RDMA_READ);
+	expect_idle(&pair.server);
+	data[0] ^= 1;
+	key_expect(&layout, 0, data, BYTES);
+	data[0] ^= 1;
+	side_compare(&server);
+	expect_bad_key();
+	assert_int_equal(cancel(RESPONSE_ID), 1);
+	resume();
+	expect_completion(&pair.server, RESPONSE_ID, IBV_WC_SEND);
+	expect_idle(&pair.client);
+}
+
+/* Errors found for the peer do not stop it, nor a QP without the flag. */
+static void what_does_not_stop_a_queue(void **state)
+{
+	struct pair_options options = signed_options();
+
+	(void)state;
+	open_pair();
+	store_key(false);
+	transfer_signed(OUT_REMOTE_READ, mkey->lkey, 0, TARGET, BYTES);
+	expect_data(false);
+	expect_state(&pair.server, IBV_QPS_RTS);
+	expect_state(&pair.client, IBV_QPS_RTS);
+	expect_no_event(&server);
+	expect_no_event(&client);
+	expect_bad_key();
+	rearm();
+
+	pair_replace(&pair, &options);
+	transfer_signed(OUT_WRITE, mkey->lkey, 0, TARGET, BYTES);
+	expect_state(&pair.server, IBV_QPS_RTS);
+	expect_no_event(&server);
+	expect_bad_key();
+}
+
+/* Silent errors do not stop it: the first one was reported, and the key not configured since. */
+static void silent_until_rearmed(void **state)
+{
+	(void)state;
+	open_pair();
+	store_key(false);
+	post_data(DATA_ID, IBV_SEND_SIGNALED);
+	expect_event(&server, IBV_EVENT_SQ_DRAINED, pair.server.qp);
+	expect_completion(&pair.server, DATA_ID, IBV_WC_RDMA_WRITE);
+	expect_data(false);
+	expect_bad_key();
+	resume();
+	post_data(DATA_ID, IBV_SEND_SIGNALED);
+	expect_completion(&pair.server, DATA_ID, IBV_WC_RDMA_WRITE);
+	expect_no_event(&server);
+	expect_key_good(mkey);
+	rearm();
+	post_data(DATA_ID, IBV_SEND_SIGNALED);
+	expect_event(&server, IBV_EVENT_SQ_DRAINED, pair.server.qp);
+	expect_completion(&pair.server, DATA_ID, IBV_WC_RDMA_WRITE);
+	expect_bad_key();
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {
+		API_CASE(good_data_passes),
+		API_CASE(bad_data_stops_the_queue),
+		API_CASE(resumes_without_cancelling),
+		API_CASE(cancels_all_of_a_wr_id),
+		API_CASE(completions_of_cancelled_requests),
+		API_CASE(cancels_at_every_place_of_the_ring),
+		API_CASE(cancelled_requests_are_flushed),
+		API_CASE(other_states_are_refused),
+		API_CASE(cancelled_twice),
+		API_CASE(a_read_stops_the_queue),
+		API_CASE(what_does_not_stop_a_queue),
+		API_CASE(silent_until_rearmed),
+	};
+
+	return run_cases("signature_pipelining", cases);
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rules 622 and 650 to 669: data encryption keys, crypto logins, the crypto setter. */
+#include "rule_cases.h"
+
+#include "support/crypto_keys.h"
+
+/* ---- data encryption keys --------------------------------------------------------------------------------------- */
+
+static const char dek_create[] = "mlx5dv_dek_create";
+
+static struct mlx5dv_dek_init_attr dek_attr(void)
+{
+	struct mlx5dv_dek_init_attr attr = {.pd = client.pd, .comp_mask = MLX5DV_DEK_INIT_ATTR_CRYPTO_LOGIN};
+
+	plain_key(attr.key, 32);
+	return attr;
+}
+
+static struct mlx5dv_dek_init_attr wrapped_dek_attr(void)
+{
+	struct mlx5dv_dek_init_attr attr = {.pd = client.pd};
+
+	bytes_of_hex(attr.key, wrapped_128);
+	return attr;
+}
+
+static void dek_refused(struct mlx5dv_dek_init_attr attr, int error)
+{
+	expect_null(mlx5dv_dek_create(client.context, &attr), error);
+}
+
+static void dek_equal_halves(void)
+{
+	struct mlx5dv_dek_init_attr attr = dek_attr();
+
+	memset(attr.key, 7, 32);
+	dek_refused(attr, EINVAL);
+	expect_refusal(
+		DEK_EQUAL_HALVES,
+		"%s → EINVAL: both 128-bit halves of the key are the same: AES-XTS is not secure with such a key",
+		dek_create);
+}
+
+static void crypto_not_offered(void)
+{
+	dek_refused(dek_attr(), EOPNOTSUPP);
+	expect_refusal(CRYPTO_NOT_OFFERED, "%s → EOPNOTSUPP: the device does not encrypt (SOFTHCA_CRYPTO is off)",
+		       dek_create);
+}
+
+static void dek_attributes(void)
+{
+	struct mlx5dv_dek_init_attr attr = dek_attr();
+
+	attr.key_size = 5;
+	attr.comp_mask = 9;
+	dek_refused(attr, EINVAL);
+	expect_refusal(DEK_ATTR,
+		       "%s → EINVAL: struct mlx5dv_dek_init_attr has key_purpose 0, key_size 5 and comp_mask 0x9",
+		       dek_create);
+}
+
+static void dek_plaintext_device(void)
+{
+	dek_refused(wrapped_dek_attr(), EINVAL);
+	expect_refusal(DEK_PLAINTEXT_DEVICE, "%s → EINVAL: a wrapped DEK, and the device takes plaintext ones",
+		       dek_create);
+}
+
+static void dek_wrapped_device(void)
+{
+	dek_refused(dek_attr(), EINVAL);
+	expect_refusal(DEK_WRAPPED_DEVICE, "%s → EINVAL: a plaintext DEK, and the device takes wrapped ones",
+		       dek_create);
+}
+
+static void dek_no_login(void)
+{
+	dek_refused(wrapped_dek_attr(), EINVAL);
+	expect_refusal(DEK_NO_LOGIN, "%s → EINVAL: a wrapped DEK, and its context has no crypto login", dek_create);
+}
+
+static void dek_context(void)
+{
+	struct mlx5dv_dek_init_attr attr = dek_attr();
+
+	attr.pd = server.pd;
+	dek_refused(attr, EINVAL);
+	expect_refusal(DEK_CONTEXT, "%s → EINVAL: the pd or the crypto_login belongs to another context than the DEK",
+		       dek_create);
+}
+
+static struct mlx5dv_crypto_login_attr login_attr(void)
+{
+	struct mlx5dv_crypto_login_attr attr = {0};
+
+	bytes_of_hex(attr.credential, built_in_credential);
+	return attr;
+}
+
+static void login(void)
+{
+	struct mlx5dv_crypto_login_attr attr = login_attr();
+
+	expect_error(mlx5dv_crypto_login(client.context, &attr), 0);
+}
+
+static void dek_unwrap(void)
+{
+	struct mlx5dv_dek_init_attr attr = wrapped_dek_attr();
+
+	login();
+	attr.has_keytag = true;
+	dek_refused(attr, EINVAL);
+	expect_refusal(DEK_UNWRAP, "%s → EINVAL: the first 48 bytes of key were not wrapped by import KEK 0",
+		       dek_create);
+}
+
+/* ---- logins ----------------------------------------------------------------------------------------------------- */
+
+static void crypto_comp_mask(void)
+{
+	struct mlx5dv_crypto_login_attr attr = login_attr();
+
+	attr.comp_mask = 0x30;
+	expect_error(mlx5dv_crypto_login(client.context, &attr), EINVAL);
+	expect_refusal(CRYPTO_COMP_MASK,
+		       "mlx5dv_crypto_login → EINVAL: comp_mask is 0x30; it is reserved and must be 0");
+}
+
+static void login_exists(void)
+{
+	struct mlx5dv_crypto_login_attr attr = login_attr();
+
+	login();
+	expect_error(mlx5dv_crypto_login(client.context, &attr), EEXIST);
+	expect_refusal(LOGIN_EXISTS, "mlx5dv_crypto_login → EEXIST: the context is logged in already");
+}
+
+static void login_not_operational(void)
+{
+	struct mlx5dv_crypto_login_attr attr = login_attr();
+
+	expect_error(mlx5dv_crypto_login(client.context, &attr), EOPNOTSUPP);
+	expect_refusal(LOGIN_NOT_OPERATIONAL,
+		       "mlx5dv_crypto_login → EOPNOTSUPP: no crypto login on this device: it takes "
+		       "plaintext DEKs, or has no import KEKs");
+}
+
+static void login_id(void)
+{
+	struct mlx5dv_crypto_login_attr attr = login_attr();
+
+	attr.credential_id = 0x12;
+	expect_error(mlx5dv_crypto_login(client.context, &attr), EINVAL);
+	expect_refusal(LOGIN_ID, "mlx5dv_crypto_login → EINVAL: credential_id is 0x12, import_kek_id 0x0; the device "
+				 "has not both");
+}
+
+static void login_credential(void)
+{
+	struct mlx5dv_crypto_login_attr attr = login_attr();
+
+	attr.credential[9] ^= 1;
+	expect_error(mlx5dv_crypto_login(client.context, &attr), EINVAL);
+	expect_refusal(LOGIN_CREDENTIAL, "mlx5dv_crypto_login → EINVAL: the credential was not wrapped by import "
+					 "KEK 0, or is not credential 0 of the device");
+}
+
+static void login_credential_length(void)
+{
+	struct mlx5dv_crypto_login_attr attr = login_attr();
+	struct mlx5dv_crypto_login_attr_ex extended = {.credential = attr.credential, .credential_len = 40};
+
+	expect_null(mlx5dv_crypto_login_create(client.context, &extended), EINVAL);
+	expect_refusal(LOGIN_CREDENTIAL_LENGTH, "mlx5dv_crypto_login_create → EINVAL: credential_len is 40; a wrapped "
+						"credential has 48 bytes");
+}
+
+static void login_none(void)
+{
+	expect_error(mlx5dv_crypto_logout(client.context), ENOENT);
+	expect_refusal(LOGIN_NONE, "mlx5dv_crypto_logout → ENOENT: the context is not logged in");
+}
+
+/* ---- keys that encrypt ------------------------------------------------------------------------------------------ */
+
+#define CRYPTO_KEY (MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT | MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO)
+
+static void mkey_no_crypto(void)
+{
+	struct mlx5dv_mkey_init_attr attr = {.pd = client.pd, .create_flags = CRYPTO_KEY, .max_entries = 4};
+
+	expect_null(mlx5dv_create_mkey(&attr), EOPNOTSUPP);
+	expect_refusal(MKEY_NO_CRYPTO, "mlx5dv_create_mkey → EOPNOTSUPP: create_flags 0x5 asks for encryption, which "
+				       "the device does not have");
+}
+
+/* Calls the setter @times on a key of @create_flags; the call of them all fails. */
+static void setter_refused(uint32_t create_flags, int times, const struct mlx5dv_crypto_attr *crypto)
+{
+	struct mlx5dv_mkey_init_attr attr = {.pd = client.pd, .create_flags = create_flags, .max_entries = 4};
+	struct mlx5dv_mkey *mkey = mlx5dv_create_mkey(&attr);
+	struct mlx5dv_mkey_conf_attr none = {0};
+
+	assert_non_null(mkey);
+	batch_start(&pair.client, 1, IBV_SEND_INLINE);
+	mlx5dv_wr_mkey_configure(pair.client.dv, mkey, 3, &none);
+	for (int i = 0; i < times; i++)
+		mlx5dv_wr_set_mkey_crypto(pair.client.dv, crypto);
+	expect_error(ibv_wr_complete(pair.client.ex), EINVAL);
+	expect_error(mlx5dv_destroy_mkey(mkey), 0);
+}
+
+#define EXPECT_SETTER_REFUSED(rule, text)                                                                              \
+	expect_about_qp(rule, pair.client.qp->qp_num, " mlx5dv_wr_set_mkey_crypto → EINVAL: " text)
+
+static void mkey_crypto_flag(void)
+{
+	setter_refused(MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT, 1, &(struct mlx5dv_crypto_attr){0});
+	EXPECT_SETTER_REFUSED(MKEY_CRYPTO_FLAG, "the key was created with create_flags 0x1, without "
+						"MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO");
+}
+
+static void mkey_crypto_twice(void)
+{
+	struct mlx5dv_dek_init_attr attr = dek_attr();
+	struct mlx5dv_crypto_attr crypto = {.dek = mlx5dv_dek_create(client.context, &attr)};
+
+	assert_non_null(crypto.dek);
+	setter_refused(CRYPTO_KEY, 2, &crypto);
+	expect_error(mlx5dv_dek_destroy(crypto.dek), 0);
+	EXPECT_SETTER_REFUSED(MKEY_CRYPTO_TWICE, "mlx5dv_wr_set_mkey_crypto() was called before in this work request");
+}
+
+static void mkey_crypto_attr(void)
+{
+	setter_refused(
+		CRYPTO_KEY, 1,
+		&(struct mlx5dv_crypto_attr){.comp_mask = 0x40, .signature_crypto_order = 2, .data_unit_size = 9});
+	EXPECT_SETTER_REFUSED(MKEY_CRYPTO_ATTR, "struct mlx5dv_crypto_attr has comp_mask 0x40, crypto_standard 0, "
+						"signature_crypto_order 2 and data_unit_size 9");
+}
+
+static void mkey_crypto_dek(void)
+{
+	setter_refused(CRYPTO_KEY, 1, &(struct mlx5dv_crypto_attr){0});
+	EXPECT_SETTER_REFUSED(MKEY_CRYPTO_DEK, "dek of struct mlx5dv_crypto_attr is NULL");
+}
+
+static const struct rule_case cases[] = {
+	CRYPTO_CASE(MKEY_NO_CRYPTO, mkey_no_crypto, "off"),
+	CASE(DEK_EQUAL_HALVES, dek_equal_halves),
+	CRYPTO_CASE(CRYPTO_NOT_OFFERED, crypto_not_offered, "off"),
+	CASE(DEK_ATTR, dek_attributes),
+	CASE(MKEY_CRYPTO_DEK, mkey_crypto_dek),
+	CASE(DEK_PLAINTEXT_DEVICE, dek_plaintext_device),
+	CRYPTO_CASE(DEK_WRAPPED_DEVICE, dek_wrapped_device, "wrapped"),
+	CRYPTO_CASE(DEK_NO_LOGIN, dek_no_login, "wrapped"),
+	CASE(DEK_CONTEXT, dek_context),
+	CRYPTO_CASE(DEK_UNWRAP, dek_unwrap, "wrapped"),
+	CASE(CRYPTO_COMP_MASK, crypto_comp_mask),
+	CRYPTO_CASE(LOGIN_EXISTS, login_exists, "wrapped"),
+	CASE(LOGIN_NOT_OPERATIONAL, login_not_operational),
+	CRYPTO_CASE(LOGIN_ID, login_id, "wrapped"),
+	CRYPTO_CASE(LOGIN_CREDENTIAL, login_credential, "wrapped"),
+	CRYPTO_CASE(LOGIN_CREDENTIAL_LENGTH, login_credential_length, "wrapped"),
+	CASE(LOGIN_NONE, login_none),
+	CASE(MKEY_CRYPTO_FLAG, mkey_crypto_flag),
+	CASE(MKEY_CRYPTO_TWICE, mkey_crypto_twice),
+	CASE(MKEY_CRYPTO_ATTR, mkey_crypto_attr),
+};
+
+RULE_CASES(crypto_cases, cases);

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An end of a case, in the model: its memory, its key with the keys over and under it, and the errors that the key has found.
+ */
+#ifndef SOFTHCA_TESTS_SIGNATURE_ENDS_H
+#define SOFTHCA_TESTS_SIGNATURE_ENDS_H
+
+#include "key.h"
+
+/* The completion queues: posting and passive end, named by the side that they belong to. */
+enum queue { SOURCE_SEND, SOURCE_RECEIVE, TARGET_SEND, TARGET_RECEIVE, QUEUES };
+
+/*
+ * What becomes of errors (mlx5dv_mkey_check(3), mlx5-formats 4.6, 6 no. 7). The device tells the first one by a CQE, then
+ * none before it is armed again. Polling records it; checking takes the record. A configuration arms the key if an error was
+ * polled since the one before.
+ */
+struct errors {
+	bool silent, polled;
+	struct finding queued, recorded;
+	enum queue queue;
+};
+
+/* Lives as long as the device's key. */
+struct pooled_key {
+	struct model_key key;
+	struct errors errors;
+};
+
+/* A piece of a message at one end. */
+struct span {
+	bool plain;
+	uint64_t at; /* in the region, or on the wire side of the key */
+	uint64_t bytes;
+};
+
+enum { SPANS = 1 << 16 };
+
+struct model_end {
+	const struct end *end;
+	uint8_t *memory;           /* REGION bytes */
+	struct pooled_key *pooled; /* NULL: no key */
+	uint32_t span_count;
+	struct span span[SPANS];
+};
+
+/** The layout that letter l, or k, gives the key. */
+void end_lay(struct model_end *end, bool other);
+
+/** What configuring with these letters does to key and errors. */
+void end_configure(struct model_end *end, const char *letters);
+
+/**
+ * The spans of bytes [@start, +@length) of an end, header first; cut where SGEs and pieces of keys do. False: beyond the end
+ * of the outermost key.
+ */
+bool end_resolve(struct model_end *end, uint32_t header, uint32_t start, uint32_t length, uint32_t cut);
+
+/** Of the spans resolved last: whether memory is there for all; bytes to a message, from a message. Return the first error. */
+bool end_fits(const struct model_end *end, bool transmits);
+struct finding end_gather(const struct model_end *end, uint8_t *message);
+struct finding end_scatter(const struct model_end *end, const uint8_t *message);
+
+/** An error was found and told in @queue. */
+void errors_found(struct errors *errors, struct finding finding, enum queue queue);
+/** @queue was polled. */
+void errors_polled(struct errors *errors, enum queue queue);
+/** What mlx5dv_mkey_check() tells. False: it fails with EINVAL, and the record stays. */
+bool errors_check(struct pooled_key *pooled, struct finding *finding);
+
+/** The signature that letter j sets. */
+extern const struct signature other_signature;
+
+enum { OTHER_LAYOUT_BYTES = 64 };
+
+#endif

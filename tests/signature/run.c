@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Model and device side by side, see run.h. */
+#include "run.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../model/link.h"
+
+enum { CASES_PER_FULL_COMPARISON = 64 };
+
+static void *allocate(size_t count, size_t bytes)
+{
+	void *memory = calloc(count, bytes);
+
+	if (!memory)
+		abort();
+	return memory;
+}
+
+void run_open(struct run *run, bool connectx)
+{
+	*run = (struct run){.cases = 0};
+	world_open(&run->world);
+	run->world.connectx = connectx;
+	for (int side = 0; side < SIDES; side++) {
+		run->pool[side] = allocate(KEYS, sizeof(struct pooled_key));
+		run->memory[side] = allocate(1, REGION);
+		run->end[side] = allocate(1, sizeof(struct model_end));
+		for (int i = 0; i < KEYS; i++)
+			run->pool[side][i].key.connectx = connectx;
+	}
+}
+
+void run_close(struct run *run)
+{
+	world_close(&run->world);
+	for (int side = 0; side < SIDES; side++) {
+		free(run->pool[side]);
+		free(run->memory[side]);
+		free(run->end[side]);
+	}
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------------------- */
+
+/* Which byte of the memory stream is at @at of the region, in words. */
+static const char *describe(const struct model_end *end, uint32_t at)
+{
+	static char text[160];
+	const struct domain *memory;
+	uint64_t raw;
+
+	if (!end->pooled)
+		return "plain memory";
+	memory = &end->pooled->key.signature.memory;
+	for (uint64_t i = 0; i < end->pooled->key.length; i++) {
+		if (end->pooled->key.place[i] != at)
+			continue;
+		if (!end->pooled->key.has_signature || memory->kind == KIND_NONE)
+			snprintf(text, sizeof(text), "byte %lu of the key's memory", i);
+		else if (is_raw(memory, i, &raw))
+			snprintf(text, sizeof(text), "byte %lu of the key's memory, byte %lu of block %lu", i,
+				 raw % memory->block, raw / memory->block);
+		else
+			snprintf(text, sizeof(text), "byte %lu of the key's memory, byte %lu of the field of block %lu",
+				 i, i - place_of_field(memory, raw / memory->block - 1), raw / memory->block - 1);
+		return text;
+	}
+	return "not of the key";
+}
+
+static void compare_memory(struct run *run)
+{
+	static const char *const names[SIDES] = {"source", "target"};
+	uint32_t bytes = run->cases % CASES_PER_FULL_COMPARISON ? run->bytes : REGION;
+
+	for (int side = 0; side < SIDES; side++) {
+		const uint8_t *real = run->world.memory[side], *model = run->memory[side];
+		uint32_t at = 0, differences = 0;
+
+		if (!memcmp(real, model, bytes))
+			continue;
+		while (real[at] == model[at])
+			at++;
+		for (uint32_t i = at; i < bytes; i++)
+			differences += real[i] != model[i];
+		world_fail("byte %u of the %s's region is %02x, not %02x (%s); %u bytes differ", at, names[side],
+			   real[at], model[at], describe(run->end[side], at), differences);
+	}
+}
+
+/* ---- completions and checks ------------------------------------------------------------------------------------ */
+
+static void polled(struct run *run, enum queue queue)
+{
+	for (int side = 0; side < SIDES; side++)
+		for (int i = 0; i < KEYS; i++)
+			errors_polled(&run->pool[side][i].errors, queue);
+}
+
+static void settle(struct run *run, enum queue queue)
+{
+	if (run->world.expected_first[queue] == run->world.expected_last[queue])
+		return;
+	world_settle(&run->world, queue);
+	polled(run, queue);
+}
+
+static void poll_idle(struct run *run, enum queue queue)
+{
+	world_expect_idle(&run->world, queue);
+	polled(run, queue);
+}
+
+static enum fault fault_of(enum mlx5dv_mkey_err_type type)
+{
+	switch (type) {
+	case MLX5DV_MKEY_NO_ERR:
+		return FAULT_NONE;
+	case MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD:
+		return FAULT_GUARD;
+	case MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG:
+		return FAULT_APP;
+	default:
+		return FAULT_REF;
+	}
+}
+
+static void check_key(struct run *run, int side)
+{
+	static const char *const faults[] = {"no error", "bad guard", "bad application tag", "bad reference tag"};
+	struct model_end *end = run->end[side];
+	struct mlx5dv_mkey_err error = {.err_type = (enum mlx5dv_mkey_err_type)99};
+	struct finding expected;
+	bool told = errors_check(end->pooled, &expected);
+	int result = world_check(&run->world, side, end->end, &error);
+	enum fault fault;
+
+	if (result != (told ? 0 : EINVAL))
+		world_fail("mlx5dv_mkey_check of side %d: %s, not %s", side, strerror(result),
+			   told ? "success" : "EINVAL");
+	if (!told)
+		return;
+	fault = fault_of(error.err_type);
+	if (fault != expected.fault)
+		world_fail(
+			"mlx5dv_mkey_check of side %d: %s (actual %lx, expected %lx, offset %lu), not %s (%lx, %lx, %lu)",
+			side, faults[fault], fault ? error.err.sig.actual_value : 0,
+			fault ? error.err.sig.expected_value : 0, fault ? error.err.sig.offset : 0,
+			faults[expected.fault], expected.actual, expected.expected, expected.offset);
+	if (!fault)
+		return;
+	run->findings++;
+	run->found[side] = expected;
+	if (error.err.sig.actual_value != expected.actual || error.err.sig.expected_value != expected.expected ||
+	    error.err.sig.offset != expected.offset)
+		world_fail(
+			"mlx5dv_mkey_check of side %d: %s with actual %lx, expected %lx, offset %lu, not %lx, %lx, %lu",
+			side, faults[fault], error.err.sig.actual_value, error.err.sig.expected_value,
+			error.err.sig.offset, expected.actual, expected.expected, expected.offset);
+}
+
+static void check_keys(struct run *run)
+{
+	for (int side = 0; side < SIDES; side++)
+		if (run->end[side]->pooled)
+			check_key(run, side);
+}
+
+/* ---- steps ----------------------------------------------------------------------------------------------------- */
+
+static enum queue send_queue(int side)
+{
+	return side == SOURCE ? SOURCE_SEND : TARGET_SEND;
+}
+
+static void settle_all(struct run *run)
+{
+	for (int queue = 0; queue < QUEUES; queue++)
+		settle(run, (enum queue)queue);
+}
+
+static void configure(struct run *run, const struct step *step)
+{
+	int side = step->of_target ? TARGET : SOURCE;
+	struct model_end *end = run->end[side];
+
+	if (!end->pooled)
+		world_fail("the case configures an end that has no key");
+	settle_all(run);
+	world_configure(&run->world, side, end->end, step->letters);
+	end_configure(end, step->letters);
+	settle(run, send_queue(side));
+}
+
+/*
+ * After a refusal it is open what errors were found before. From here on: none is recorded, and a configuration arms the key.
+ */
+static void recover(struct run *run, enum operation operation)
+{
+	struct mlx5dv_mkey_err error;
+
+	world_reconnect(&run->world, transport_of(operation));
+	for (int side = 0; side < SIDES; side++) {
+		struct model_end *end = run->end[side];
+
+		if (!end->pooled)
+			continue;
+		if (world_check(&run->world, side, end->end, &error))
+			world_fail("mlx5dv_mkey_check of side %d fails after a refusal", side);
+		end->pooled->errors = (struct errors){.silent = true, .polled = true};
+	}
+}
+
+/* What an end is asked for: its header is in an SGE of its own, if it has SGEs. */
+static bool resolve(struct run *run, const struct step *step, int side)
+{
+	struct model_end *end = run->end[side];
+	uint32_t header = run->test_case->header;
+
+	if (is_local(step->operation, side))
+		return end->pooled ? end_resolve(end, header, step->start, step->length, step->cut)
+				   : end_resolve(end, 0, step->start, header + step->length, 0);
+	return end_resolve(end, 0, step->start, header + step->length, 0);
+}
+
+/* Returns false if it is refused, which ends the case. */
+static bool transfer(struct run *run, const struct step *step)
+{
+	static uint8_t message[MESSAGE_MOST];
+	struct model_end *source = run->end[SOURCE], *target = run->end[TARGET];
+	enum operation operation = step->operation;
+	enum ending ending = ENDS_WELL;
+	struct finding finding;
+
+	if (!resolve(run, step, TARGET) || !end_fits(target, false))
+		ending = TARGET_REFUSES;
+	if (!resolve(run, step, SOURCE) || !end_fits(source, true))
+		ending = SOURCE_REFUSES;
+	if (ending != ENDS_WELL) {
+		settle_all(run);
+		world_transfer(&run->world, run->test_case, step, ending);
+		settle_all(run);
+		recover(run, operation);
+		run->refusals++;
+		return false;
+	}
+	finding = end_gather(source, message);
+	if (source->pooled)
+		errors_found(&source->pooled->errors, finding, queue_of_error(operation, SOURCE));
+	finding = end_scatter(target, message);
+	if (target->pooled)
+		errors_found(&target->pooled->errors, finding, queue_of_error(operation, TARGET));
+	world_transfer(&run->world, run->test_case, step, ENDS_WELL);
+	run->transfers++;
+	run->message_bytes += step->length + run->test_case->header;
+	return true;
+}
+
+/* After a transfer: what is expected, then errors of the passive end. Each time no more may be known than the model says. */
+static void conclude(struct run *run)
+{
+	settle_all(run);
+	if (!run->test_case->lazy)
+		check_keys(run);
+	if (run->test_case->late)
+		return;
+	while (link_progress())
+		;
+	poll_idle(run, SOURCE_RECEIVE);
+	poll_idle(run, TARGET_RECEIVE);
+	if (!run->test_case->lazy)
+		check_keys(run);
+}
+
+static void prepare(struct run *run)
+{
+	for (int side = 0; side < SIDES; side++) {
+		const struct end *end = side == SOURCE ? &run->test_case->source : &run->test_case->target;
+
+		run->end[side]->end = end;
+		run->end[side]->memory = run->memory[side];
+		run->end[side]->pooled = end->is_key ? &run->pool[side][end->key] : NULL;
+		run->found[side] = (struct finding){.fault = FAULT_NONE};
+		if (end->is_key)
+			end_lay(run->end[side], false);
+	}
+	run->bytes = fill_ends(run->test_case, run->end[SOURCE], run->end[TARGET]);
+	for (int side = 0; side < SIDES; side++) {
+		memcpy(run->world.memory[side], run->memory[side], run->bytes);
+		if (run->end[side]->pooled)
+			world_surround(&run->world, side, run->end[side]->end);
+	}
+	settle_all(run);
+}
+
+/* A record that cannot be told for want of a signature can be once there is one. */
+static void finish(struct run *run)
+{
+	static const struct step again = {.configures = true, .letters = "s"},
+				 again_target = {.configures = true, .of_target = true, .letters = "s"};
+
+	settle_all(run);
+	for (int queue = 0; queue < QUEUES; queue++)
+		poll_idle(run, (enum queue)queue);
+	check_keys(run);
+	for (int side = 0; side < SIDES; side++) {
+		if (!run->end[side]->pooled || !run->end[side]->pooled->errors.recorded.fault)
+			continue;
+		configure(run, side == SOURCE ? &again : &again_target);
+		check_key(run, side);
+	}
+	compare_memory(run);
+}
+
+void run_case(struct run *run, const struct test_case *test_case)
+{
+	run->test_case = test_case;
+	run->cases++;
+	prepare(run);
+	for (uint32_t i = 0; i < test_case->step_count; i++) {
+		const struct step *step = &test_case->step[i];
+
+		if (step->configures)
+			configure(run, step);
+		else if (!transfer(run, step))
+			break;
+		else if (!test_case->together || (i + 1 < test_case->step_count && test_case->step[i + 1].configures))
+			conclude(run);
+	}
+	finish(run);
+}

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Doorbell records that a program stores to behind the device's back: each change is noticed, soon, and looking for it
+ * costs nothing while there is none. Limits of time hold for the better half of many tries, in one round of several:
+ * what else the machine does must not decide.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "hca/timer.h"
+#include "hca/watch.h"
+
+enum { PAGE = 4096, ROUNDS = 8, MANY = 4000 };
+
+/* A queue: one record, one that stays, and who rings. */
+struct queue {
+	struct watch watch;
+	uint32_t records[2];
+	uint32_t count; /* atomic: times rung */
+	uint64_t when;
+	uint32_t hold_us; /* that ringing takes */
+};
+
+static struct watcher watcher;
+static struct queue queue;
+static uint64_t *page;
+
+static void sleep_us(uint64_t us)
+{
+	const struct timespec time = {.tv_sec = (time_t)(us / 1000000), .tv_nsec = (long)(us % 1000000 * 1000)};
+
+	nanosleep(&time, NULL);
+}
+
+static void rung(struct watch *watch)
+{
+	struct queue *of = (struct queue *)watch;
+
+	of->when = clock_now_ns();
+	if (of->hold_us)
+		sleep_us(of->hold_us);
+	__atomic_add_fetch(&of->count, 1, __ATOMIC_RELEASE);
+}
+
+static uint32_t times_rung(const struct queue *of)
+{
+	return __atomic_load_n(&of->count, __ATOMIC_ACQUIRE);
+}
+
+static void *new_page(void)
+{
+	void *memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	return memory;
+}
+
+/* There is no way to end a watcher, as there is none to end a device: each test leaves one behind, asleep. */
+static int begin(void **state)
+{
+	(void)state;
+	memset(&queue, 0, sizeof(queue));
+	watcher_init(&watcher);
+	page = new_page();
+	watch_page(&watcher, page);
+	assert_int_equal(watch_start(&watcher, &queue.watch, queue.records, 2, rung), 0);
+	return 0;
+}
+
+static int begin_without_page(void **state)
+{
+	(void)state;
+	memset(&queue, 0, sizeof(queue));
+	watcher_init(&watcher);
+	page = new_page();
+	assert_int_equal(watch_start(&watcher, &queue.watch, queue.records, 2, rung), 0);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	watch_stop(&watcher, &queue.watch);
+	unwatch_page(&watcher, page);
+	munmap(page, PAGE);
+	return 0;
+}
+
+/* Record, then register. */
+static void store(struct queue *of)
+{
+	__atomic_store_n(&of->records[1], of->records[1] + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(page, of->records[1], __ATOMIC_RELEASE);
+}
+
+/* Waits as a program does that polls its CQ. */
+static bool wait_for(const struct queue *of, uint32_t count)
+{
+	uint64_t deadline = clock_now_ns() + UINT64_C(10000000000);
+
+	while (times_rung(of) < count)
+		if (clock_now_ns() > deadline)
+			return false;
+	return true;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+	return left < right ? -1 : left > right;
+}
+
+/* Median time from store to call in nanoseconds, of @tries, before each of which all is silent for @silence_us. */
+static uint64_t median_delay(uint32_t tries, uint64_t silence_us)
+{
+	uint64_t delay[256];
+
+	assert_true(tries <= 256);
+	for (uint32_t i = 0; i < tries; i++) {
+		uint32_t before = times_rung(&queue);
+		uint64_t start;
+
+		sleep_us(silence_us);
+		start = clock_now_ns();
+		store(&queue);
+		assert_true(wait_for(&queue, before + 1));
+		delay[i] = queue.when - start;
+	}
+	qsort(delay, tries, sizeof(delay[0]), by_value);
+	return delay[tries / 2];
+}
+
+static uint64_t best_delay(uint32_t tries, uint64_t silence_us, uint64_t enough_ns)
+{
+	uint64_t best = UINT64_MAX;
+
+	for (int round = 0; round < ROUNDS && best > enough_ns; round++) {
+		uint64_t delay = median_delay(tries, silence_us);
+
+		if (delay < best)
+			best = delay;
+	}
+	print_message("          noticed after %.1f us\n", (double)best / 1e3);
+	return best;
+}
+
+static uint64_t process_time_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* Nanoseconds of processor time that a silence of @us costs. */
+static uint64_t cost_of_silence(uint64_t us)
+{
+	uint64_t best = UINT64_MAX;
+
+	for (int round = 0; round < 3; round++) {
+		uint64_t before;
+
+		sleep_us(30000); /* until it is one */
+		before = process_time_ns();
+		sleep_us(us);
+		before = process_time_ns() - before;
+		if (before < best)
+			best = before;
+	}
+	print_message("          %.3f %% of a processor\n", (double)best / 10.0 / (double)us);
+	return best;
+}
+
+static bool traps(void)
+{
+	bool result;
+
+	pthread_mutex_lock(&watcher.lock);
+	result = watcher.trap.fd >= 0;
+	pthread_mutex_unlock(&watcher.lock);
+	return result;
+}
+
+/* ---- noticed ---------------------------------------------------------------------------------------------------- */
+
+static void every_change(void **state)
+{
+	(void)state;
+	for (uint32_t i = 1; i <= 20000; i++) {
+		store(&queue);
+		assert_true(wait_for(&queue, i));
+	}
+	sleep_us(2000);
+	assert_int_equal(times_rung(&queue), 20000);
+}
+
+static void either_record(void **state)
+{
+	(void)state;
+	__atomic_store_n(&queue.records[0], 7, __ATOMIC_RELEASE);
+	assert_true(wait_for(&queue, 1));
+	sleep_us(30000);
+	/* No register: nothing is trapped, but it is looked. */
+	__atomic_store_n(&queue.records[0], 8, __ATOMIC_RELEASE);
+	assert_true(wait_for(&queue, 2));
+	sleep_us(30000);
+	store(&queue);
+	assert_true(wait_for(&queue, 3));
+}
+
+static void soon_while_it_rings(void **state)
+{
+	(void)state;
+	assert_true(best_delay(256, 0, 50000) < 50000);
+	assert_true(best_delay(256, 300, 50000) < 50000);
+	assert_true(best_delay(100, 5000, 50000) < 50000);
+}
+
+/* The kernel wakes the thread, which takes a fault and a context switch. */
+static void soon_after_silence(void **state)
+{
+	(void)state;
+	if (!traps())
+		skip();
+	assert_true(best_delay(15, 30000, 50000) < 300000);
+}
+
+/* An eighth of the silence, but no longer than 20 ms. */
+static void in_time_without_trap(void **state)
+{
+	(void)state;
+	assert_true(best_delay(15, 40000, 6000000) < 10000000);
+	sleep_us(500000);
+	assert_true(best_delay(5, 300000, 20000000) < 40000000);
+}
+
+/* ---- at no cost ------------------------------------------------------------------------------------------------- */
+
+static void silence_is_free(void **state)
+{
+	(void)state;
+	store(&queue);
+	assert_true(cost_of_silence(500000) < 10000000); /* 2 % */
+}
+
+static void nothing_watched_is_free(void **state)
+{
+	(void)state;
+	watch_stop(&watcher, &queue.watch);
+	assert_true(cost_of_silence(300000) < 1500000); /* 0.5 % */
+	assert_int_equal(watch_start(&watcher, &queue.watch, queue.records, 2, rung), 0);
+	store(&queue);
+	assert_true(wait_for(&queue, 1));
+}
+
+/* ---- many ------------------------------------------------------------------------------------------------------- */
+
+static void thousands(void **state)
+{
+	struct queue *many = calloc(MANY, sizeof(*many));
+
+	(void)state;
+	for (int i = 0; i < MANY; i++)
+		assert_int_equal(watch_start(&watcher, &many[i].watch, many[i].records, 2, rung), 0);
+	for (int lap = 1; lap <= 3; lap++) {
+		for (int i = 0; i < MANY; i++)
+			store(&many[i]);
+		for (int i = 0; i < MANY; i++)
+			assert_true(wait_for(&many[i], 1));
+		/* How often is a matter of time: two stores between two looks are one. */
+		for (int i = 0; i < MANY; i++)
+			assert_true(times_rung(&many[i]) <= (uint32_t)lap);
+	}
+	assert_true(cost_of_silence(300000) < 12000000); /* 4 % */
+	for (int i = 0; i < MANY; i++)
+		watch_stop(&watcher, &many[i].watch);
+	for (int i = 0; i < MANY; i++)
+		store(&many[i]);
+	sleep_us(5000);
+	for (int i = 0; i < MANY; i++)
+		assert_true(times_rung(&many[i]) <= 3);
+	free(many);
+}
+
+/* Stores that wait all go on, whichever page they go to. */
+static void *store_often(void *argument)
+{
+	volatile uint64_t *to = argument;
+
+	for (int i = 0; i < 12; i++) {
+		sleep_us(14000); /* armed again */
+		*to = (uint64_t)i;
+	}
+	return NULL;
+}
+
+static void several_pages(void **state)
+{
+	enum { PAGES = 4 };
+	pthread_t threads[PAGES];
+	void *pages[PAGES];
+
+	(void)state;
+	for (int i = 0; i < PAGES; i++) {
+		pages[i] = new_page();
+		watch_page(&watcher, pages[i]);
+		assert_int_equal(pthread_create(&threads[i], NULL, store_often, pages[i]), 0);
+	}
+	for (int i = 0; i < PAGES; i++)
+		pthread_join(threads[i], NULL);
+	for (int i = 0; i < PAGES; i++) {
+		unwatch_page(&watcher, pages[i]);
+		*(volatile uint64_t *)pages[i] = 1;
+		munmap(pages[i], PAGE);
+	}
+	store(&queue);
+	assert_true(wait_for(&queue, 1));
+}
+
+/* ---- ends ------------------------------------------------------------------------------------------------------- */
+
+static void stopping_waits(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 50; i++) {
+		uint32_t count;
+
+		queue.hold_us = 500;
+		store(&queue);
+		while (!__atomic_load_n(&watcher.ringing, __ATOMIC_ACQUIRE))
+			;
+		count = times_rung(&queue);
+		watch_stop(&watcher, &queue.watch);
+		assert_int_equal(times_rung(&queue), count + 1);
+		store(&queue);
+		sleep_us(200);
+		assert_int_equal(times_rung(&queue), count + 1);
+		assert_int_equal(watch_start(&watcher, &queue.watch, queue.records, 2, rung), 0);
+	}
+}
+
+static void in_a_child(void)
+{
+	struct queue other = {0};
+
+	watcher_after_fork(&watcher);
+	store(&queue); /* must not wait for anybody */
+	sleep_us(5000);
+	if (times_rung(&queue))
+		_exit(1);
+	if (watch_start(&watcher, &other.watch, other.records, 2, rung))
+		_exit(2);
+	for (uint32_t i = 1; i < 4; i++) {
+		sleep_us(30000);
+		store(&other);
+		if (!wait_for(&other, i))
+			_exit(3);
+	}
+	_exit(0);
+}
+
+static void fork_while_armed(void **state)
+{
+	pid_t child;
+	int status;
+
+	(void)state;
+	sleep_us(30000);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child)
+		in_a_child();
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	store(&queue);
+	assert_true(wait_for(&queue, 1));
+}
+
+#define CASE(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(every_change),
+		CASE(either_record),
+		CASE(soon_while_it_rings),
+		CASE(soon_after_silence),
+		cmocka_unit_test_setup_teardown(in_time_without_trap, begin_without_page, end),
+		CASE(silence_is_free),
+		cmocka_unit_test_setup_teardown(silence_is_free, begin_without_page, end),
+		CASE(nothing_watched_is_free),
+		CASE(thousands),
+		CASE(several_pages),
+		CASE(stopping_waits),
+		CASE(fork_while_armed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
