@@ -22,19 +22,24 @@ uint32_t format_signature(const struct format *format)
 	return bytes[format->check];
 }
 
-/* The Internet checksum. Sums of words of either byte order are the same bytes, so the words can be wide. */
-static uint16_t checksum(const uint8_t *data, uint32_t bytes)
+/* The Internet checksum. Words of either byte order have sums of the same bytes, so they can be wide. */
+static uint16_t checksum(const uint8_t *data, size_t bytes)
 {
-	uint64_t sum = 0;
-	uint32_t word;
+	uint64_t sum[4] = {0}, carries = 0, word, total;
 
-	for (uint32_t i = 0; i < bytes; i += sizeof(word)) {
-		memcpy(&word, data + i, sizeof(word));
-		sum += word;
+	/* Sums that do not wait for each other. */
+	for (size_t i = 0; i < bytes; i += sizeof(sum)) {
+		for (size_t j = 0; j < 4; j++) {
+			memcpy(&word, data + i + j * sizeof(word), sizeof(word));
+			carries += __builtin_add_overflow(sum[j], word, &sum[j]);
+		}
 	}
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)~sum;
+	total = carries;
+	for (int j = 0; j < 4; j++)
+		total += (sum[j] >> 32) + (sum[j] & UINT32_MAX);
+	while (total >> 16)
+		total = (total & 0xffff) + (total >> 16);
+	return (uint16_t)~total;
 }
 
 static void make_t10dif(const struct format *format, const uint8_t *block, uint64_t number, uint8_t *signature)

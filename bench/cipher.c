@@ -144,7 +144,7 @@ static void add_row(struct bench *bench, struct device *device, struct pair *pai
 	evp = evp_new(device, method, units[unit].bytes, bytes);
 	check_against(device, message, evp);
 	add_case(bench,
-		 &(struct bench_case){.group = "ciphers",
+		 &(struct bench_case){.group = "ciphers: AES-XTS, by data unit",
 				      .run = post_and_poll,
 				      .subject = message,
 				      .yardstick_name = "OpenSSL",
@@ -154,15 +154,15 @@ static void add_row(struct bench *bench, struct device *device, struct pair *pai
 				      .goal = GOAL_SPEED,
 				      .limit = 0.9,
 				      .threads = true},
-		 "%s, units of %u, %s", method->name, units[unit].bytes, sizes[size].name);
+		 "%s, %u: %s", method->name, units[unit].bytes, sizes[size].name);
 }
 
 void add_cipher_cases(struct bench *bench, struct device *device)
 {
 	static const struct method methods[] = {
-		{"AES-128-XTS encrypt", MLX5DV_CRYPTO_KEY_SIZE_128, true},
-		{"AES-256-XTS encrypt", MLX5DV_CRYPTO_KEY_SIZE_256, true},
-		{"AES-256-XTS decrypt", MLX5DV_CRYPTO_KEY_SIZE_256, false},
+		{"AES-128 encrypt", MLX5DV_CRYPTO_KEY_SIZE_128, true},
+		{"AES-256 encrypt", MLX5DV_CRYPTO_KEY_SIZE_256, true},
+		{"AES-256 decrypt", MLX5DV_CRYPTO_KEY_SIZE_256, false},
 	};
 	struct pair *pair = allocate(sizeof(*pair));
 

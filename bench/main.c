@@ -22,7 +22,7 @@ static const char usage[] = "usage: softhca-bench [--quick] [--rounds N] [--cpu 
 			    "  --only GROUP  groups whose names begin so: 'bandwidth, one thread',\n"
 			    "                'bandwidth, several threads', 'latency, one thread',\n"
 			    "                'latency, several threads', 'rate, lists of 32', layouts,\n"
-			    "                'signatures: CRC32C, 512-byte blocks', …, ciphers, look-up, memory\n"
+			    "                signatures, 'signatures: CRC32C, 512', ciphers, look-up, memory\n"
 			    "  --json FILE   where to write the results as JSON\n"
 			    "  --loop NAME   measures nothing: runs the first case of that name, for a profiler\n"
 			    "  --count N     that often (10000000)\n";

@@ -13,8 +13,8 @@
 #define INLINE_FOR_SIGNATURE 124
 
 static const char *const check_names[CHECK_COUNT] = {
-	[CHECK_T10_CRC] = "T10-DIF, CRC", [CHECK_T10_CHECKSUM] = "T10-DIF, checksum",
-	[CHECK_CRC32] = "CRC32",          [CHECK_CRC32C] = "CRC32C",
+	[CHECK_T10_CRC] = "T10-DIF CRC", [CHECK_T10_CHECKSUM] = "T10-DIF checksum",
+	[CHECK_CRC32] = "CRC32",         [CHECK_CRC32C] = "CRC32C",
 	[CHECK_CRC64] = "CRC64",
 };
 
@@ -252,7 +252,7 @@ static void add_format(struct bench *bench, struct row *row)
 {
 	char *group = allocate(64);
 
-	snprintf(group, 64, "signatures: %s, %u-byte blocks", check_names[row->format.check], row->format.block);
+	snprintf(group, 64, "signatures: %s, %u", check_names[row->format.check], row->format.block);
 	if (!group_wanted(bench, group))
 		return;
 	row->make_wire = wire_maker(row);

@@ -290,13 +290,13 @@ def blocks():
                                  wqe(READ, remote('mkey_signature', 0), data('local', LOCAL, 2 * wire))]
         # What is in memory is not right: an error, which later transfers do not repeat.
         yield 'check_' + kind, [list_layout('mkey_signature', big, bsf=signature(kind, None)),
-                                wqe(WRITE, remote('local', LOCAL), data('mkey_signature', 0, 1024)),
+                                wqe(WRITE, remote('device', 0), data('mkey_signature', 0, 1024)),
                                 wqe(READ, remote('mkey_signature', 512), data('local', LOCAL, 512)),
                                 umr('mkey_signature', SIG_ERR),
                                 wqe(WRITE, remote('mkey_signature', 100), data('local', LOCAL, 1000))]
         yield 'pass_' + kind, [list_layout('mkey_signature', big, bsf=signature(kind, kind, copy=0xff)),
                                wqe(WRITE, remote('mkey_signature', 0), data('local', LOCAL, 3 * wire)),
-                               wqe(WRITE, remote('local', LOCAL), data('mkey_signature', wire, 2 * wire))]
+                               wqe(WRITE, remote('device', 0), data('mkey_signature', wire, 2 * wire))]
     for check, copy in ((0, 0), (0x10, 0xff), (0xff, 0x30), (0xc0, 0)):
         yield f'masks_{check:x}_{copy:x}', [
             list_layout('mkey_signature', big, bsf=signature('t10', 't10', check=check, copy=copy)),
@@ -305,7 +305,7 @@ def blocks():
     for checks in range(4):
         yield f'escapes_{checks}', [
             list_layout('mkey_signature', big, bsf=signature('t10', None, app=0, ref=0, checks=0x40 | checks)),
-            wqe(WRITE, remote('local', LOCAL), data('mkey_signature', 0, 1024))]
+            wqe(WRITE, remote('device', 0), data('mkey_signature', 0, 1024))]
     for memory, wire in ((512, 520), (520, 4096), (4096, 512), (4160, 4048)):
         yield f'reblock_{memory}_{wire}', [
             list_layout('mkey_signature', big, bsf=signature('crc32', 't10', memory, wire)),
@@ -320,21 +320,21 @@ def blocks():
         wqe(READ, remote('mkey_signature', 5), data('full', FULL + 0x1000, 1000))]
     yield 'inside_a_key', [list_layout('mkey_signature', ('full', FULL, 1024), bsf=signature(None, 'crc32')),
                            list_layout('mkey_8', ('mkey_signature', 10, 400), ('mkey_signature', 516, 516)),
-                           wqe(WRITE, remote('local', LOCAL), data('mkey_8', 0, 916))]
+                           wqe(WRITE, remote('device', 0), data('mkey_8', 0, 916))]
     yield 'in_itself', [list_layout('mkey_signature', ('mkey_64', 0, 1024), bsf=signature(None, 'crc32')),
                         list_layout('mkey_64', ('mkey_signature', 0, 1024), bsf=signature('crc32', None, psv=PSV + 2)),
-                        wqe(WRITE, remote('local', LOCAL), data('mkey_64', 0, 516))]
+                        wqe(WRITE, remote('device', 0), data('mkey_64', 0, 516))]
     yield 'by_send', [list_layout('mkey_signature', ('full', FULL, 1024), bsf=signature(None, 'crc32c')),
                       wqe(SEND, data('mkey_signature', 0, 300)), wqe(SEND, data('mkey_signature', 300, 200))]
     yield 'switched_off', [list_layout('mkey_signature', ('full', FULL, 1024), bsf=signature(None, 'crc32')),
                            umr('mkey_signature', BSF_EN),
-                           wqe(WRITE, remote('local', LOCAL), data('mkey_signature', 0, 1024))]
+                           wqe(WRITE, remote('device', 0), data('mkey_signature', 0, 1024))]
     yield 'atomic', [list_layout('mkey_signature', ('full', FULL, 1024), bsf=signature(None, 'crc32')),
                      wqe(FA, remote('mkey_signature', 0), atomic(5), data('local', LOCAL, 8))]
     yield 'limited', [list_layout('mkey_signature', big, bsf=signature(None, 'crc32', limit=600)),
-                      wqe(WRITE, remote('local', LOCAL), data('mkey_signature', 0, 1032))]
+                      wqe(WRITE, remote('device', 0), data('mkey_signature', 0, 1032))]
     yield 'stop', [list_layout('mkey_signature', big, bsf=signature('crc32', None)),
-                   wqe(WRITE, remote('local', LOCAL), data('mkey_signature', 0, 512)), wqe(NOP), wqe(NOP)]
+                   wqe(WRITE, remote('device', 0), data('mkey_signature', 0, 512)), wqe(NOP), wqe(NOP)]
     refused = {
         'psv': signature('crc32', None, psv=FOREIGN_PSV), 'no_psv': signature('crc32', None, psv=77),
         'block': signature('crc32', None, 700), 'short': signature('crc32', None)[:16], 'code_1': signature('t10', code=1),
@@ -347,19 +347,20 @@ def blocks():
     yield 'refused_capacity', [list_layout('mkey_signature', big, bsf=signature('crc32', code=3) + cipher(code=3))]
     yield 'refused_without_room', [list_layout('mkey_4', big, bsf=signature('crc32'))]
     yield 'unconfigured', [list_layout('mkey_cipher', big),
-                           wqe(WRITE, remote('local', LOCAL), data('mkey_cipher', 0, 512))]
+                           wqe(WRITE, remote('device', 0), data('mkey_cipher', 0, 512))]
     for order in range(4):
         for unit in (512, 520):
             setup = list_layout('mkey_cipher', big, bsf=cipher(unit, order=order, dek=DEK_WITH_TAG, tag=KEYTAG))
             yield f'cipher_{order}_{unit}', [
-                setup, wqe(WRITE, remote('local', LOCAL), data('mkey_cipher', 0, 2000)),
-                wqe(WRITE, remote('mkey_cipher', 0), data('local', LOCAL, 100)),
-                wqe(WRITE, remote('mkey_cipher', 100), data('local', LOCAL, 900)),
-                wqe(READ, remote('mkey_cipher', 520), data('local', LOCAL, 1040))]
+                setup, wqe(WRITE, remote('device', 0), data('mkey_cipher', 0, 2000)),
+                wqe(WRITE, remote('mkey_cipher', unit), data('local', LOCAL, 3 * unit)),
+                wqe(READ, remote('mkey_cipher', 100), data('local', LOCAL, 1000)),
+                wqe(SEND, data('mkey_cipher', 7, 300)),
+                wqe(WRITE, remote('mkey_cipher', 0), data('local', LOCAL, 100))]
         yield f'both_{order}', [
             list_layout('mkey_cipher', big, bsf=signature('t10', 't10', copy=0xff, code=3) + cipher(520, order=order, code=3)),
-            wqe(WRITE, remote('local', LOCAL), data('mkey_cipher', 0, 1040)),
-            wqe(WRITE, remote('mkey_cipher', 0), data('local', LOCAL, 2080))]
+            wqe(WRITE, remote('device', 0), data('mkey_cipher', 0, 1040)),
+            wqe(WRITE, remote('mkey_cipher', 520), data('local', LOCAL, 2080))]
 
 
 def oddities():

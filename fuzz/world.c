@@ -142,9 +142,9 @@ static void make_other_keys(void)
 	WORLD_CHECK(!hca_mw_alloc(world.pd, IBV_MW_TYPE_1, &world.key[WORLD_WINDOW_1]));
 	WORLD_CHECK(!hca_mw_alloc(world.pd, IBV_MW_TYPE_2, &world.key[WORLD_WINDOW_2]));
 	WORLD_CHECK(!hca_mw_alloc(world.pd, IBV_MW_TYPE_2, &world.key[WORLD_WINDOW_2_ALSO]));
-	mkey = (struct hca_mkey_attr){.max_entries = 8, .bsf_octowords = BSF_OCTOWORDS};
+	mkey = (struct hca_mkey_attr){.max_entries = 8, .bsf_octowords = 4};
 	WORLD_CHECK(!hca_mkey_create(world.pd, &mkey, &world.key[WORLD_MKEY_SIGNATURE]));
-	mkey = (struct hca_mkey_attr){.max_entries = 8, .bsf_octowords = 2 * BSF_OCTOWORDS, .cipher = true};
+	mkey = (struct hca_mkey_attr){.max_entries = 8, .bsf_octowords = 8, .cipher = true};
 	WORLD_CHECK(!hca_mkey_create(world.pd, &mkey, &world.key[WORLD_MKEY_CIPHER]));
 	for (uint32_t i = 0; i < WORLD_KEYS; i++)
 		WORLD_CHECK(!world.key[i] || mkey_number(world.key[i]) == WORLD_KEY(i));

@@ -20,7 +20,7 @@
  * unit tests are for.
  */
 #define LONGEST_MESSAGE (UINT64_C(1) << 18)
-#define LONGEST_KEY 0xfffu
+#define LONGEST_KEY 0x1fffu
 
 /* What has been seen of a QP's completions. */
 struct seen {

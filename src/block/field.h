@@ -36,7 +36,7 @@ static inline void field_store(uint8_t *bytes, unsigned int size, uint64_t value
 /** The field of block @number of @domain whose finished guard is @guard. */
 static inline uint64_t field_of_block(const struct signature_domain *domain, uint64_t number, uint64_t guard)
 {
-	uint64_t field = guard << (64 - 8 * guard_size(domain->guard));
+	uint64_t field = guard << guard_shift(domain);
 
 	if (!domain->tags)
 		return field;

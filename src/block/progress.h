@@ -14,7 +14,7 @@
 
 struct block_progress {
 	bool valid;
-	bool in_field;
+	bool in_field, field_torn;
 	bool input_whole, output_whole;
 	uint32_t field_at;
 	uint32_t held;    /* bytes of an incomplete data unit */

@@ -2,6 +2,12 @@
 /* Positions on the wire and in memory, see range.h. */
 #include "block/range.h"
 
+/* Divisions of 64 bits are slow, and positions are nearly always small. */
+static inline uint64_t quotient(uint64_t position, uint32_t by)
+{
+	return position <= UINT32_MAX ? (uint32_t)position / by : position / by;
+}
+
 struct wire_position wire_position(const struct signature_setup *signature, uint64_t wire)
 {
 	const struct signature_domain *domain = &signature->wire;
@@ -9,8 +15,8 @@ struct wire_position wire_position(const struct signature_setup *signature, uint
 
 	if (!signature->enabled || !domain->field)
 		return (struct wire_position){.raw = wire};
-	number = wire / extended_block(domain);
-	inside = wire % extended_block(domain);
+	number = quotient(wire, extended_block(domain));
+	inside = wire - number * extended_block(domain);
 	if (inside < domain->block)
 		return (struct wire_position){.raw = number * domain->block + inside};
 	return (struct wire_position){
@@ -44,14 +50,14 @@ bool output_guarded(const struct signature_setup *signature, const struct signat
 	return output->field && ~signature->copied & guard_bytes(output);
 }
 
-static uint64_t down(uint64_t position, uint64_t unit)
+static uint64_t down(uint64_t position, uint32_t unit)
 {
-	return position - position % unit;
+	return quotient(position, unit) * unit;
 }
 
-static uint64_t up(uint64_t position, uint64_t unit)
+static uint64_t up(uint64_t position, uint32_t unit)
 {
-	return position + (unit - 1) - (position + (unit - 1)) % unit;
+	return down(position + (unit - 1), unit);
 }
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -59,11 +65,23 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* The units that [@range) touches, when transmitting; those that it completes, when receiving. @all: where the last ends. */
+bool ends_inside_unit(const struct cipher_setup *cipher, uint64_t end)
+{
+	uint64_t inside = end % cipher->unit;
+
+	return inside && inside % CIPHER_BLOCK == 0 && inside <= cipher->unit - CIPHER_BLOCK;
+}
+
+/*
+ * The units that [@range) touches, when transmitting; those that it completes, when receiving. Where it may end inside of
+ * a unit, the part of that; @all: where the last one ends.
+ */
 static struct byte_range units(const struct cipher_setup *cipher, bool transmits, struct byte_range range, uint64_t all)
 {
 	struct byte_range out = {down(range.first, cipher->unit), range.end};
 
+	if (ends_inside_unit(cipher, range.end))
+		return out;
 	if (transmits)
 		out.end = least(up(range.end, cipher->unit), range.end > all ? range.end : all);
 	else if (range.end != all)
@@ -86,57 +104,54 @@ static uint64_t raw_start(const struct signature_setup *signature, const struct 
 	return first;
 }
 
-uint64_t signature_start(const struct signature_setup *signature, uint64_t wire)
-{
-	struct wire_position position = wire_position(signature, wire);
-
-	return signature->enabled ? raw_start(signature, &position) : wire;
-}
-
 /* In front of data byte @raw. */
 static uint64_t memory_position(const struct signature_domain *domain, uint64_t raw)
 {
-	return raw + (domain->field ? raw / domain->block * domain->field : 0);
+	return raw + (domain->field ? quotient(raw, domain->block) * domain->field : 0);
 }
 
-/* Where the memory of [@range) of the signature's wire side lies. */
-static struct byte_range signed_range(const struct signature_setup *signature, bool transmits, struct byte_range range)
+static bool at_end(const struct signature_domain *domain, uint64_t raw)
+{
+	return domain->field && raw == down(raw, domain->block);
+}
+
+/* Where the memory of range->wire, the signature's wire side, lies: range->needed, and where reading begins for it. */
+static void set_needed(const struct signature_setup *signature, bool transmits, struct transfer_range *range)
 {
 	const struct signature_domain *memory = &signature->memory;
-	struct wire_position first = wire_position(signature, range.first), end = wire_position(signature, range.end);
-	struct byte_range out;
-	uint64_t start;
-	bool ends_block = memory->field && end.raw && end.raw % memory->block == 0;
-	bool field_follows = signature->wire.field && end.raw % signature->wire.block == 0;
+	const struct wire_position first = wire_position(signature, range->wire.first);
+	const struct wire_position end = wire_position(signature, range->wire.end);
+	struct byte_range *needed = &range->needed;
 
-	if (!signature->enabled)
-		return range;
-	start = transmits ? raw_start(signature, &first) : first.raw;
-	out.first = memory_position(memory, start);
+	range->position = first;
+	range->start = transmits ? raw_start(signature, &first) : first.raw;
+	needed->first = memory_position(memory, range->start);
 	/* A field in which the transfer begins concerns the field in memory before that position. */
-	if (first.in_field && start == first.raw && memory->field && start % memory->block == 0)
-		out.first -= memory->field;
-	out.end = memory_position(memory, end.raw);
+	if (first.in_field && range->start == first.raw && at_end(memory, first.raw))
+		needed->first -= memory->field;
+	needed->end = memory_position(memory, end.raw);
 	/*
-	 * memory_position() is behind the field of a block that ends there. It is not needed if the field on the wire,
-	 * which decides whether the block is complete, was not reached (not completed, when receiving).
+	 * That is behind the field of a block that ends there. It is not needed if the field on the wire, which decides
+	 * whether the block is complete, was not reached (not completed, when receiving).
 	 */
-	if (ends_block && field_follows && end.in_field && (!transmits || !end.field))
-		out.end -= memory->field;
-	if (out.end < out.first)
-		out.end = out.first;
-	return out;
+	if (end.in_field && (!transmits || !end.field) && at_end(memory, end.raw))
+		needed->end -= memory->field;
+	if (needed->end < needed->first)
+		needed->end = needed->first;
 }
 
 struct transfer_range transfer_range(const struct block_setup *setup, bool transmits, uint64_t wire, uint64_t length,
 				     uint64_t memory)
 {
 	const struct cipher_setup *cipher = &setup->cipher;
-	struct transfer_range range = {.wire = {wire, wire + length}};
+	struct transfer_range range;
 
+	range.wire = (struct byte_range){wire, wire + length};
 	if (cipher->enabled && cipher->on_wire)
 		range.wire = units(cipher, transmits, range.wire, wire_length(setup, memory));
-	range.needed = signed_range(&setup->signature, transmits, range.wire);
+	range.needed = range.wire;
+	if (setup->signature.enabled)
+		set_needed(&setup->signature, transmits, &range);
 	range.memory = range.needed;
 	if (cipher->enabled && !cipher->on_wire) {
 		range.memory = units(cipher, transmits, range.needed, memory);

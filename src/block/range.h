@@ -29,6 +29,8 @@ uint64_t wire_length(const struct block_setup *setup, uint64_t memory);
 
 /* What a transfer passes on its way. */
 struct transfer_range {
+	struct wire_position position; /* of wire.first */
+	uint64_t start;                /* raw position from which on data is passed: guards need their block from the beginning */
 	struct byte_range wire;   /* of the signature's wire side: the transfer, or the data units that it lies in */
 	struct byte_range needed; /* of the signature's memory side: data, and the fields of blocks that it completes */
 	struct byte_range memory; /* the same, or the data units that they lie in */
@@ -41,8 +43,14 @@ struct transfer_range {
 struct transfer_range transfer_range(const struct block_setup *setup, bool transmits, uint64_t wire, uint64_t length,
 				     uint64_t memory);
 
-/** Where reading begins for the byte at @wire: a guard needs its block from the beginning. A raw position. */
-uint64_t signature_start(const struct signature_setup *signature, uint64_t wire);
+/* Bytes of a block of AES. */
+#define CIPHER_BLOCK 16
+
+/**
+ * True if a message may end at @end, which lies inside a data unit: after whole blocks of AES, the unit being whole from
+ * there on, too (mlx5dv_wr_set_mkey_crypto(3), NOTES: job_size). These blocks are what they are in the whole unit.
+ */
+bool ends_inside_unit(const struct cipher_setup *cipher, uint64_t end);
 
 /** True if a guard of the input (of the output) is needed at all. */
 bool input_guarded(const struct signature_setup *signature, const struct signature_domain *input);
@@ -51,9 +59,7 @@ bool output_guarded(const struct signature_setup *signature, const struct signat
 /** The bytes of a field that are its guard. */
 static inline uint64_t guard_bytes(const struct signature_domain *domain)
 {
-	unsigned int bits = 8 * guard_size(domain->guard);
-
-	return bits ? ~UINT64_C(0) << (64 - bits) : 0;
+	return domain->field ? ~UINT64_C(0) << guard_shift(domain) : 0;
 }
 
 #endif

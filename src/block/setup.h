@@ -72,6 +72,12 @@ static inline uint64_t field_mask(uint8_t mask)
 	return bytes;
 }
 
+/** Where the guard of a field of @domain, which has one, is in the number: its lowest bit. */
+static inline unsigned int guard_shift(const struct signature_domain *domain)
+{
+	return domain->tags ? 48 : 64 - 8 * domain->field;
+}
+
 /** Bytes on the way from block to block in @domain. */
 static inline uint32_t extended_block(const struct signature_domain *domain)
 {

@@ -49,6 +49,7 @@ static void restore(struct block_stage *stage, const struct block_progress *prog
 		at->raw = progress->raw;
 		at->in_field = progress->in_field;
 		at->field_at = progress->field_at;
+		at->field_torn = progress->field_torn;
 		at->field = progress->field;
 		at->input_whole = progress->input_whole;
 		at->output_whole = progress->output_whole;
@@ -82,22 +83,26 @@ static void find_progress(struct block_stage *stage, uint64_t wire)
 static struct block_progress progress_of(const struct block_stage *stage)
 {
 	const struct signature_stage *at = &stage->signature;
-
-	return (struct block_progress){
+	struct block_progress reached = {
 		.valid = true,
 		.serial = stage->map->serial,
 		.version = stage->map->version,
 		.wire = stage->position,
-		.raw = at->raw,
-		.in_field = at->in_field,
-		.field_at = at->field_at,
-		.field = at->field,
-		.input_whole = at->input_whole,
-		.output_whole = at->output_whole,
-		.input_guard = at->input_guard,
-		.output_guard = at->output_guard,
 		.held = stage->cipher.held,
 	};
+
+	if (!stage->setup->signature.enabled)
+		return reached;
+	reached.raw = at->raw;
+	reached.in_field = at->in_field;
+	reached.field_at = at->field_at;
+	reached.field_torn = at->field_torn;
+	reached.field = at->field;
+	reached.input_whole = at->input_whole;
+	reached.output_whole = at->output_whole;
+	reached.input_guard = at->input_guard;
+	reached.output_guard = at->output_guard;
+	return reached;
 }
 
 /* True if the position is one that the next packet cannot begin at without knowing more. */
@@ -149,9 +154,26 @@ void stage_end(struct block_stage *stage)
 
 /* ---- checks --------------------------------------------------------------------------------------------------- */
 
+/* Receiving: where the last data unit ends, of the message if it may end there, else of the key. On the cipher's side. */
+static uint64_t last_unit_end(const struct walk_access *access, const struct mapping *map, uint64_t end)
+{
+	const struct cipher_setup *cipher = &map->blocks->cipher;
+
+	if (!access->more && ends_inside_unit(cipher, end))
+		return end;
+	return cipher->on_wire ? wire_length(map->blocks, map->length) : map->length;
+}
+
+/* True if the packet before ended inside of the data unit that has @position. */
+static bool unit_goes_on(const struct walk_access *access, const struct mapping *map, uint64_t wire, uint64_t position)
+{
+	return goes_on(access->progress, map, wire) && access->progress->held == position % map->blocks->cipher.unit;
+}
+
 /*
  * What arrives is deciphered by whole data units: a transfer begins with one, unless it goes on where the packet before
- * it ended, and ends with one, unless more of the message follows, or with the key.
+ * it ended, and ends with one, or with a part of one that can stand alone, unless more of the message follows; or it
+ * ends with the key.
  */
 static int check_units(const struct walk_access *access, const struct mapping *map, bool sends, uint64_t wire,
 		       uint64_t length, const struct transfer_range *range, struct refusal *why)
@@ -166,8 +188,8 @@ static int check_units(const struct walk_access *access, const struct mapping *m
 		return REFUSAL(why, CIPHER_SHORT_UNIT, map->number, all, cipher->unit, rest);
 	if (sends)
 		return 0;
-	if ((first % cipher->unit && !goes_on(access->progress, map, wire)) ||
-	    (end % cipher->unit && end != all && !access->more))
+	if ((first % cipher->unit && !unit_goes_on(access, map, wire, first)) ||
+	    (end % cipher->unit && !access->more && end != last_unit_end(access, map, end)))
 		return REFUSAL(why, CIPHER_CUT, map->number, first, end, cipher->unit, all);
 	return 0;
 }
@@ -191,7 +213,7 @@ static int check_transfer(const struct walk_access *access, uint8_t rights, cons
 	if (range->memory.end > map->length)
 		return REFUSAL(why, STAGE_RANGE, map->number, wire, length, range->memory.first, range->memory.end,
 			       map->length);
-	if (map->blocks->signature.enabled &&
+	if (map->blocks->signature.enabled && map->blocks->signature.limit != UINT64_MAX &&
 	    wire_position(&map->blocks->signature, range->wire.end).raw > map->blocks->signature.limit)
 		return REFUSAL(why, STAGE_LIMIT, map->number, wire, length, map->blocks->signature.limit);
 	if (map->blocks->cipher.enabled) {
@@ -227,7 +249,8 @@ static void begin_cipher(struct block_stage *stage, const struct transfer_range 
 	cipher->position = units->first;
 	cipher->limit = units->end;
 	if (setup->enabled && !stage->transmits)
-		cipher->limit = setup->on_wire ? wire_length(stage->setup, stage->map->length) : stage->map->length;
+		cipher->limit =
+			last_unit_end(stage->access, stage->map, setup->on_wire ? range->wire.end : range->needed.end);
 }
 
 int stage_begin(struct block_stage *stage, const struct walk_access *access, uint8_t rights, const struct mapping *map,
@@ -259,7 +282,7 @@ static void start(struct block_stage *stage, uint8_t *scratch)
 	stage->cipher.scratch = scratch;
 	if (stage->transmits && cipher_on_memory(stage))
 		memory_skip(stage, stage->range.needed.first - stage->range.memory.first);
-	signature_begin(stage, stage->range.wire.first);
+	signature_begin(stage);
 	if (stage->transmits) {
 		if (cipher_on_wire(stage))
 			stage->cipher.taken = (uint32_t)(stage->position - stage->range.wire.first);

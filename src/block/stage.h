@@ -30,6 +30,7 @@ struct signature_stage {
 	bool shared;                        /* that of the input serves for the output too */
 	bool input_whole, output_whole;     /* the block was passed from its beginning */
 	bool in_field;                      /* in the field on the wire behind byte raw - 1 */
+	bool field_torn;                    /* receiving: whose first bytes did not come */
 	bool field_ready;                   /* transmitting: `field` is made */
 	bool check_due;                     /* transmitting: the block ends with the field on the wire */
 	uint32_t field_at;

@@ -16,9 +16,17 @@ void memory_write(struct block_stage *stage, const uint8_t *from, uint64_t bytes
 void memory_skip(struct block_stage *stage, uint64_t bytes);
 
 /* The signature; without one, plain copying. */
-void signature_begin(struct block_stage *stage, uint64_t wire);
+void signature_begin(struct block_stage *stage);
 void signature_transmit(struct block_stage *stage, uint8_t *to, uint64_t bytes);
 void signature_receive(struct block_stage *stage, const uint8_t *from, uint64_t bytes);
+
+/**
+ * Passes as many whole blocks as lie in one piece on both sides. @to or @from is the wire, the other is NULL: memory.
+ * Returns the bytes of the wire, 0 if there is no such block here.
+ */
+uint64_t signature_pass_blocks(struct block_stage *stage, uint8_t *to, const uint8_t *from, uint64_t bytes);
+/** Reports block @number of the input if its field speaks against it. */
+void signature_check(struct block_stage *stage, uint64_t number, uint64_t expected, uint64_t found);
 
 /* The cipher on the memory side: deciphered units as stage->piece, or room for a unit to be written. */
 void cipher_memory_ready(struct block_stage *stage);

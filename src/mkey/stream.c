@@ -39,7 +39,11 @@ static __attribute__((noinline)) int fill_part(struct stream *stream, struct str
 	if (piece.stage) {
 		part->stage = piece.stage;
 		part->key_address = address;
-		return stage_check(stream->access, stream->rights, piece.stage, address, length, 1, why);
+		/* The first one is ready with its check; of others the place in a stream is taken. */
+		if (stream->staged != STREAM_PARTS)
+			return stage_check(stream->access, stream->rights, piece.stage, address, length, 1, why);
+		stream->staged = stream->count;
+		return stage_begin(&stream->stage, stream->access, stream->rights, piece.stage, address, length, why);
 	}
 	if (direct)
 		return 0;
@@ -228,6 +232,11 @@ static bool ready_stage(struct stream *stream)
 	struct piece *piece = &stream->piece;
 	struct refusal ignored;
 
+	if (stream->staging)
+		return true;
+	/* refill() has moved on from the part that the piece is of. */
+	stream->staging = stream->staged == stream->current - 1 && !stream->walking;
+	stream->staged = STREAM_PARTS;
 	if (stream->staging)
 		return true;
 	stream->staging = !stage_begin(&stream->stage, stream->access, stream->rights, piece->stage, piece->wire,

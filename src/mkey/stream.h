@@ -34,6 +34,7 @@ struct stream {
 	uint32_t walked;    /* part that `walk` is ready for, or STREAM_PARTS */
 	bool walking;       /* `piece` came from the walk */
 	bool staging;       /* `piece` passes `stage`, which has begun with it */
+	uint32_t staged;    /* part that `stage` is ready for, or STREAM_PARTS */
 	struct piece piece; /* what is left of the current piece */
 	struct walk walk;
 	struct block_stage stage;
@@ -51,6 +52,7 @@ static inline void stream_begin(struct stream *stream, const struct walk_access 
 	stream->walked = STREAM_PARTS;
 	stream->walking = false;
 	stream->staging = false;
+	stream->staged = STREAM_PARTS;
 	stream->piece.length = 0;
 	stream->piece.stage = NULL;
 }

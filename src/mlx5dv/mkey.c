@@ -89,6 +89,7 @@ struct mlx5dv_mkey *softhca_mlx5dv_create_mkey(struct mlx5dv_mkey_init_attr *att
 	struct hca_mkey_attr device_attr = {
 		.max_entries = max_entries,
 		.bsf_octowords = bsf_octowords(attr->create_flags),
+		.cipher = attr->create_flags & MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO,
 		.remote_invalidate = attr->create_flags & MLX5DV_MKEY_INIT_ATTR_FLAGS_REMOTE_INVALIDATE,
 		.update_tag = attr->create_flags & MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG,
 	};

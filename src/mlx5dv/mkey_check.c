@@ -72,8 +72,7 @@ static struct refusal take_error(struct key_signature *signature, enum setting_P
 				 struct mlx5dv_mkey_err *info)
 {
 	const struct key_error *error = &signature->error;
-	const struct key_domain *domain =
-		error->domain == DOMAIN_MEMORY ? &signature->memory : &signature->wire;
+	const struct key_domain *domain = error->domain == DOMAIN_MEMORY ? &signature->memory : &signature->wire;
 
 	struct refusal refusal = {.error = *error};
 
@@ -95,7 +94,8 @@ static int refuse(struct hca *hca, const struct user_mkey *mkey, const struct re
 	const struct key_error *error = &refusal->error;
 
 	if (refusal->rule == RULE_MKEY_CHECK_NO_DOMAIN)
-		return REFUSE(hca, "mlx5dv_mkey_check", EINVAL, RULE_MKEY_CHECK_NO_DOMAIN, mkey->base.lkey, error->domain);
+		return REFUSE(hca, "mlx5dv_mkey_check", EINVAL, RULE_MKEY_CHECK_NO_DOMAIN, mkey->base.lkey,
+			      error->domain);
 	return REFUSE(hca, "mlx5dv_mkey_check", EINVAL, RULE_MKEY_CHECK_UNKNOWN_ERROR, mkey->base.lkey, error->syndrome,
 		      error->type, error->domain);
 }

@@ -33,8 +33,8 @@ static struct mlx5dv_crypto_caps crypto_caps(const struct hca *hca)
 	if (hca_settings(hca)->crypto == CRYPTO_OFF)
 		return caps;
 	/* Bit 0 of the engines is the deprecated one, which drivers set no more. */
-	caps.crypto_engines = MLX5DV_CRYPTO_ENGINES_CAP_AES_XTS_SINGLE_BLOCK |
-			      MLX5DV_CRYPTO_ENGINES_CAP_AES_XTS_MULTI_BLOCK;
+	caps.crypto_engines =
+		MLX5DV_CRYPTO_ENGINES_CAP_AES_XTS_SINGLE_BLOCK | MLX5DV_CRYPTO_ENGINES_CAP_AES_XTS_MULTI_BLOCK;
 	caps.wrapped_import_method = wrapped ? MLX5DV_CRYPTO_WRAPPED_IMPORT_METHOD_CAP_AES_XTS : 0;
 	caps.log_max_num_deks = LIMIT_LOG_MAX_DEK;
 	caps.flags = MLX5DV_CRYPTO_CAPS_CRYPTO;

@@ -2,6 +2,7 @@
 /* BSFs of a UMR and its SET_PSVs: mlx5-formats 1.8, 1.11, 1.13, 4.5. See mlx5dv/wr_block.h. */
 #include "mlx5dv/wr_block.h"
 
+#include "mlx5dv/wr_crypto.h"
 #include "verbs/umr_segments.h"
 
 enum {
@@ -64,7 +65,8 @@ static bool put_bsfs(struct user_qp *qp, struct wqe wqe, uint32_t *bytes)
 
 	*bytes = (mkey->signature ? BSF_BYTES : 0) + (encrypted ? BSF_BYTES : 0);
 	if (qp->builder.payload_bytes + *bytes > room) {
-		WR_REFUSE(qp, call, ENOMEM, RULE_MKEY_BSF_ROOM, qp->builder.payload_bytes, *bytes, room, qp->sq.max_inline);
+		WR_REFUSE(qp, call, ENOMEM, RULE_MKEY_BSF_ROOM, qp->builder.payload_bytes, *bytes, room,
+			  qp->sq.max_inline);
 		return false;
 	}
 	if (mkey->length > UINT32_MAX) {
@@ -81,7 +83,8 @@ static bool put_bsfs(struct user_qp *qp, struct wqe wqe, uint32_t *bytes)
 	}
 	if (encrypted) {
 		if (crypto_bsf(mkey, bsf)) {
-			WR_REFUSE(qp, call, EINVAL, RULE_MKEY_CRYPTO_TWO_SIGNATURES, 0);
+			WR_REFUSE(qp, call, EINVAL, RULE_MKEY_CRYPTO_TWO_SIGNATURES, mkey->crypto->encrypt_on_tx,
+				  mkey->crypto->signature_order);
 			return false;
 		}
 		wqe_copy(wqe, offset, bsf, BSF_BYTES);
@@ -95,8 +98,10 @@ static bool tell_error_count(struct user_qp *qp, struct mlx5_wqe_mkey_context_se
 	struct key_signature *signature = qp->builder.mkey->signature;
 	uint32_t count;
 
-	if (!signature || !__atomic_exchange_n(&signature->rearm, false, __ATOMIC_ACQUIRE))
+	if (!signature || !__atomic_load_n(&signature->rearm, __ATOMIC_RELAXED))
 		return false;
+	/* Before the count is read: an error that is polled meanwhile is told next time. */
+	__atomic_store_n(&signature->rearm, false, __ATOMIC_SEQ_CST);
 	count = __atomic_load_n(&signature->error_count, __ATOMIC_RELAXED);
 	qp->builder.umr_mask |= MLX5_WQE_UMR_CTRL_MKEY_MASK_SIG_ERR;
 	context->flags_pd |= htobe32((count & ERROR_COUNT_MASK) << ERROR_COUNT_SHIFT);
@@ -122,8 +127,8 @@ bool block_finish(struct user_qp *qp, struct wqe wqe, uint32_t *bsf_bytes, bool 
 		qp->builder.umr_mask |= MLX5_WQE_UMR_CTRL_MKEY_MASK_BSF_ENABLE;
 	}
 	told = tell_error_count(qp, context);
-	*set_psvs = mkey->signature && (mkey->signature_state == BLOCK_UPDATED ||
-					(told && mkey->signature_state == BLOCK_SET));
+	*set_psvs = mkey->signature &&
+		    (mkey->signature_state == BLOCK_UPDATED || (told && mkey->signature_state == BLOCK_SET));
 	/* The key is ready when its last PSV is: that one completes (mlx5-formats 4.5). */
 	if (*set_psvs)
 		ctrl->fm_ce_se &= (uint8_t)~MLX5_WQE_CTRL_CQ_UPDATE;

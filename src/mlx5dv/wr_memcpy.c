@@ -14,12 +14,6 @@ enum {
 	MEMCPY_BYTES = 4 * WQE_UNIT,
 };
 
-/* The bit that would say 2^31 says inline data (mlx5-formats 1.5): 0 stands for it. */
-static uint32_t byte_count(size_t length)
-{
-	return length & INT32_MAX;
-}
-
 void dv_wr_memcpy(struct mlx5dv_qp_ex *dv, uint32_t dest_lkey, uint64_t dest_addr, uint32_t src_lkey, uint64_t src_addr,
 		  size_t length)
 {
@@ -36,7 +30,7 @@ void dv_wr_memcpy(struct mlx5dv_qp_ex *dv, uint32_t dest_lkey, uint64_t dest_add
 	}
 	/* A control word of 0 where a data segment has its byte count. */
 	wqe_set_data(wqe, OPAQUE_OFFSET, (uintptr_t)opaque->bytes, 0, opaque->lkey);
-	wqe_set_data(wqe, SOURCE_OFFSET, src_addr, byte_count(length), src_lkey);
-	wqe_set_data(wqe, DESTINATION_OFFSET, dest_addr, byte_count(length), dest_lkey);
+	wqe_set_data(wqe, SOURCE_OFFSET, src_addr, length, src_lkey);
+	wqe_set_data(wqe, DESTINATION_OFFSET, dest_addr, length, dest_lkey);
 	wr_finish(qp, MEMCPY_BYTES);
 }

@@ -16,8 +16,8 @@
 enum responder_state {
 	RESPONDER_CHECK_CONNECTION,
 	RESPONDER_CHECK_PSN,
-	RESPONDER_CHECK_ORDER,
 	RESPONDER_CHECK_XRC,
+	RESPONDER_CHECK_ORDER,
 	RESPONDER_CHECK_OPERATION,
 	RESPONDER_CHECK_RECEIVE,
 	RESPONDER_CHECK_TARGET,
@@ -37,8 +37,8 @@ struct request {
 	const struct packet *packet;
 	struct packet *reply;
 	bool replied;
-	const struct walk_access *access; /* as what it reaches keys: the QP's, or that of the SRQ which it names */
-	struct hca_srq *srq;              /* where receives come from, or NULL */
+	struct walk_access *access; /* as what it reaches keys: the QP's; of DC, of XRC the request's own */
+	struct hca_srq *srq;        /* where receives come from, or NULL */
 	/* set before RESPONDER_REFUSE */
 	struct refusal why;
 	uint8_t nak;         /* enum nak_code */
@@ -341,7 +341,7 @@ static enum responder_state check_psn(struct request *request)
 
 	if (transport_of(request->qp->type)->datagram || distance == 0) {
 		responder->nak_sent = false;
-		return RESPONDER_CHECK_ORDER;
+		return request->qp->domain ? RESPONDER_CHECK_XRC : RESPONDER_CHECK_ORDER;
 	}
 	if (!transport_of(request->qp->type)->reliable) {
 		/* UC: a gap loses the message under way; the next one begins where it begins (IBTA 9.8.2.2.2). */
@@ -386,7 +386,7 @@ static enum responder_state check_order(struct request *request)
 		responder->dma_length = packet->dma_length;
 		responder->xrc_srqn = packet->xrc_srqn;
 	}
-	return qp->domain ? RESPONDER_CHECK_XRC : RESPONDER_CHECK_OPERATION;
+	return RESPONDER_CHECK_OPERATION;
 }
 
 /*
@@ -407,17 +407,19 @@ static enum responder_state find_srq(struct request *request)
 				      QP_EVENT_REQUEST_ERROR, XRC_SRQ_DOMAIN, request->packet->message, number,
 				      qp->number);
 	request->srq = srq;
-	/* A QP of XRC reaches keys in the domain of the SRQ. */
-	qp->access.pd = srq->pd->number;
+	/* Of this request alone: the payload of a READ is read when the lock is free, and the next names another SRQ. */
+	request->access = &request->reply->own_access;
+	*request->access = qp->access;
+	request->access->pd = srq->pd->number;
 	qp->signature_cq = srq->cq;
-	return RESPONDER_CHECK_OPERATION;
+	return RESPONDER_CHECK_ORDER;
 }
 
 static enum responder_state check_xrc(struct request *request)
 {
 	const struct packet *packet = request->packet;
 
-	if (packet->xrc_srqn != request->responder->xrc_srqn)
+	if (request->responder->in_message && packet->xrc_srqn != request->responder->xrc_srqn)
 		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
 				      QP_EVENT_REQUEST_ERROR, XRC_SRQ_CHANGED, packet->message, packet->psn,
 				      packet->xrc_srqn, request->responder->xrc_srqn);
@@ -500,9 +502,6 @@ static enum responder_state check_receive(struct request *request)
 /* A key that the requester named. */
 static enum responder_state refuse_key(struct request *request)
 {
-	/* A window of a QP: an SRQ, as which XRC reaches keys, is none, but the request came through one. */
-	if (request->why.rule == RULE_KEY_OTHER_QP)
-		request->why.args[3] = request->qp->number;
 	return refuse_with(request, NAK_REMOTE_ACCESS, MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR, QP_EVENT_ACCESS_ERROR);
 }
 
@@ -514,7 +513,7 @@ static enum responder_state target_receive(struct request *request)
 	uint64_t header = transport_of(qp->type)->datagram ? GRH_BYTES : 0;
 	uint64_t bytes = header + packet->payload.length;
 
-	qp->access.more = !(packet->place & PLACE_LAST);
+	request->access->more = !(packet->place & PLACE_LAST);
 	if (bytes > responder->receive.bytes - responder->offset)
 		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR, QP_EVENT_COUNT,
 				      RECEIVE_TOO_SHORT, responder->offset + bytes, responder->receive.bytes, header);
@@ -561,13 +560,13 @@ static enum responder_state target_write(struct request *request)
 	if (!responder->dma_length)
 		return RESPONDER_EXECUTE;
 	if (packet->place == PLACE_FIRST) {
-		request->qp->access.more = false;
+		request->access->more = false;
 		next = target_key(request, RIGHT_REMOTE_WRITE, responder->rkey, responder->remote_address,
 				  responder->dma_length);
 		if (next != RESPONDER_EXECUTE)
 			return next;
 	}
-	request->qp->access.more = !(packet->place & PLACE_LAST);
+	request->access->more = !(packet->place & PLACE_LAST);
 	/* The sum cannot wrap: with the first packet the whole range was found to be in a key. */
 	return target_key(request, RIGHT_REMOTE_WRITE, responder->rkey, responder->remote_address + responder->offset,
 			  bytes);

@@ -29,6 +29,7 @@ static int advance(struct user_cq *cq)
 	} while (result == CQE_ABSORBED);
 	if (result)
 		return result;
+	cq->polling = true;
 	cq->current = cqe;
 	cq->current_wc_opcode = completion.wc_opcode;
 	cq->ex.wr_id = completion.wr_id;
@@ -80,7 +81,7 @@ static void end_poll(struct ibv_cq_ex *ex)
 {
 	struct user_cq *cq = of_ex(ex);
 
-	cq->current = NULL;
+	cq->polling = false;
 	cq_publish_consumer(cq);
 	queue_unlock(&cq->lock);
 }

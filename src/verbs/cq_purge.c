@@ -65,7 +65,7 @@ static void purge(struct user_cq *cq, uint32_t user_index, struct ibv_srq *srq)
 		return;
 	__atomic_store_n(&cq->consumer_index, cq->consumer_index + dropped, __ATOMIC_RELAXED);
 	/* Within a polled batch (of a CQ without lock) the current CQE must stay; end_poll publishes. */
-	if (!cq->current)
+	if (!cq->polling)
 		cq_publish_consumer(cq);
 }
 

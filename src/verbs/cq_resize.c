@@ -29,6 +29,7 @@ void cq_continue_in(struct user_cq *cq, void *ring, uint32_t count)
 	__atomic_store_n(&cq->consumer_index, cq->consumer_index + 1, __ATOMIC_RELAXED);
 	cq->buffer = ring;
 	cq->cqe_count = count;
+	cq->current = NULL;
 	cq->base.cqe = count - 1;
 }
 

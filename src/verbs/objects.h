@@ -137,7 +137,8 @@ struct user_cq {
 	bool dv_owned; /* ring given away by mlx5dv_init_obj: never scanned for CQEs of a dying QP */
 	bool extended;
 	/* extended polling, between start_poll and end_poll */
-	const struct mlx5_cqe64 *current; /* the CQE being read; NULL outside */
+	bool polling;
+	const struct mlx5_cqe64 *current; /* the CQE being read; outside the last one that was, as programs read it then, too */
 	uint8_t current_wc_opcode;        /* what the send queue remembered of its WQE */
 	int64_t wallclock_offset;         /* CLOCK_REALTIME minus the device's clock at start_poll, nanoseconds */
 	/* Events handed to the program; like the completed counters of base under base.mutex. */

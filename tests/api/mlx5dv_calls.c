@@ -65,10 +65,15 @@ static void query_device_fills_what_is_asked(void **state)
 	assert_int_equal(attr.cqe_comp_caps.supported_format,
 			 MLX5DV_CQE_RES_FORMAT_HASH | MLX5DV_CQE_RES_FORMAT_CSUM | MLX5DV_CQE_RES_FORMAT_CSUM_STRIDX);
 	assert_int_equal(attr.striding_rq_caps.supported_qpts, 0);
-	assert_int_equal(attr.sig_caps.block_prot, 0);
-	assert_int_equal(attr.sig_caps.block_size, 0);
+	assert_int_equal(attr.sig_caps.block_prot, MLX5DV_SIG_PROT_CAP_T10DIF | MLX5DV_SIG_PROT_CAP_CRC);
+	assert_int_equal(attr.sig_caps.block_size, MLX5DV_BLOCK_SIZE_CAP_512 | MLX5DV_BLOCK_SIZE_CAP_520 |
+							   MLX5DV_BLOCK_SIZE_CAP_4048 | MLX5DV_BLOCK_SIZE_CAP_4096 |
+							   MLX5DV_BLOCK_SIZE_CAP_4160);
+	assert_int_equal(attr.sig_caps.t10dif_bg, MLX5DV_SIG_T10DIF_BG_CAP_CRC | MLX5DV_SIG_T10DIF_BG_CAP_CSUM);
+	assert_int_equal(attr.sig_caps.crc_type, MLX5DV_SIG_CRC_TYPE_CAP_CRC32 | MLX5DV_SIG_CRC_TYPE_CAP_CRC32C |
+							 MLX5DV_SIG_CRC_TYPE_CAP_CRC64_XP10);
 	assert_int_equal(attr.dci_streams_caps.max_log_num_concurent, 0);
-	assert_int_equal(attr.max_wr_memcpy_length, 0);
+	assert_int_equal(attr.max_wr_memcpy_length, 1 << 28);
 	assert_int_equal(attr.crypto_caps.crypto_engines, MLX5DV_CRYPTO_ENGINES_CAP_AES_XTS_SINGLE_BLOCK |
 								  MLX5DV_CRYPTO_ENGINES_CAP_AES_XTS_MULTI_BLOCK);
 	assert_int_equal(attr.crypto_caps.flags, MLX5DV_CRYPTO_CAPS_CRYPTO);
@@ -78,7 +83,7 @@ static void query_device_fills_what_is_asked(void **state)
 	attr.comp_mask = MLX5DV_CONTEXT_MASK_SIGNATURE_OFFLOAD;
 	assert_int_equal(mlx5dv_query_device(context, &attr), 0);
 	assert_int_equal(attr.comp_mask, MLX5DV_CONTEXT_MASK_SIGNATURE_OFFLOAD);
-	assert_int_equal(attr.sig_caps.block_prot, 0);
+	assert_int_equal(attr.sig_caps.block_prot, MLX5DV_SIG_PROT_CAP_T10DIF | MLX5DV_SIG_PROT_CAP_CRC);
 	assert_int_equal(attr.crypto_caps.flags, filled.crypto_caps.flags);
 	assert_int_equal(ibv_close_device(context), 0);
 }
@@ -205,9 +210,8 @@ static void mkey_flags_in_order(void **state)
 		{0, UINT16_MAX, EOPNOTSUPP},
 		{32, 1, EOPNOTSUPP},
 		{1 | UINT32_C(1) << 31, 1, EOPNOTSUPP},
-		{1 | 2, 1, EOPNOTSUPP},
-		{1 | 4, 1, EOPNOTSUPP},
-		{2, UINT16_MAX, EOPNOTSUPP},
+		{2 | 32, 1, EOPNOTSUPP},
+		{2, UINT16_MAX, EINVAL},
 		{1, 32769, EINVAL},
 		{1, UINT16_MAX, EINVAL},
 		{1, 32768, 0},
@@ -215,6 +219,10 @@ static void mkey_flags_in_order(void **state)
 		{8, 1, 0},
 		{16, 1, 0},
 		{1 | 8 | 16, 1, 0},
+		{1 | 2, 1, 0},
+		{1 | 4, 1, 0},
+		{1 | 2 | 4 | 8 | 16, 1, 0},
+		{2, 32768, 0},
 	};
 	struct ibv_context *context = open_device();
 	struct ibv_pd *pd = ibv_alloc_pd(context);

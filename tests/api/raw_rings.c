@@ -6,93 +6,24 @@
  */
 #include "support/clock.h"
 #include "support/program.h"
+#include "support/rings.h"
 
 #include <poll.h>
 
-enum {
-	BYTES = 64,
-	UNIT = 16,
-	BLOCK = 64,
-	SIGNALED = MLX5_WQE_CTRL_CQ_UPDATE,
-	ARM_SN_SHIFT = 28,
-};
-
-struct rings {
-	struct endpoint *endpoint;
-	struct mlx5dv_qp qp;
-	struct mlx5dv_cq cq;
-	uint32_t producer, posted, consumer;
-};
-
-static struct rings open_rings(struct endpoint *endpoint)
-{
-	struct rings rings = {.endpoint = endpoint};
-	struct mlx5dv_obj object = {
-		.qp = {.in = endpoint->qp, .out = &rings.qp},
-		.cq = {.in = endpoint->cq, .out = &rings.cq},
-	};
-
-	expect_error(mlx5dv_init_obj(&object, MLX5DV_OBJ_QP | MLX5DV_OBJ_CQ), 0);
-	return rings;
-}
-
-static uint8_t *next_wqe(const struct rings *rings)
-{
-	return (uint8_t *)rings->qp.sq.buf + rings->producer % rings->qp.sq.wqe_cnt * BLOCK;
-}
-
-static void put_control(struct rings *rings, uint8_t *wqe, uint8_t opcode, uint8_t units)
-{
-	mlx5dv_set_ctrl_seg((struct mlx5_wqe_ctrl_seg *)wqe, (uint16_t)rings->producer, opcode, 0,
-			    rings->endpoint->qp->qp_num, SIGNALED, units, 0, 0);
-}
-
-/* Record, barrier, register: the order of mlx5-formats 1.16. */
-static void ring(struct rings *rings, uint32_t blocks)
-{
-	uint64_t first;
-
-	memcpy(&first, next_wqe(rings), sizeof(first));
-	rings->producer += blocks;
-	__atomic_store_n(&rings->qp.dbrec[MLX5_SND_DBR], htobe32(rings->producer & 0xffff), __ATOMIC_RELEASE);
-	__atomic_store_n((uint64_t *)rings->qp.bf.reg, first, __ATOMIC_RELEASE);
-}
+enum { BYTES = 64, ARM_SN_SHIFT = 28 };
 
 static void write_by_hand(struct rings *rings, size_t from, size_t to)
 {
-	uint8_t *wqe = next_wqe(rings);
-	struct mlx5_wqe_raddr_seg *address = (void *)(wqe + UNIT);
+	uint8_t *wqe = rings_next_wqe(rings);
+	struct mlx5_wqe_raddr_seg *address = (void *)(wqe + RING_UNIT);
 
-	put_control(rings, wqe, MLX5_OPCODE_RDMA_WRITE, 3);
+	rings_put_control(rings, wqe, MLX5_OPCODE_RDMA_WRITE, 3);
 	address->raddr = htobe64(side_address(rings->endpoint->peer->side, to));
 	address->rkey = htobe32(rings->endpoint->peer->side->mr->rkey);
 	address->reserved = 0;
-	mlx5dv_set_data_seg((void *)(wqe + 2 * UNIT), BYTES, rings->endpoint->side->mr->lkey,
+	mlx5dv_set_data_seg((void *)(wqe + 2 * RING_UNIT), BYTES, rings->endpoint->side->mr->lkey,
 			    side_address(rings->endpoint->side, from));
-	ring(rings, 1);
-}
-
-/* The next CQE, read from the ring; it is given back at once. */
-static struct mlx5_cqe64 next_cqe(struct rings *rings)
-{
-	double end = seconds_now() + DEADLINE_SECONDS;
-	uint32_t count = rings->cq.cqe_cnt;
-	struct mlx5_cqe64 *cqe = (struct mlx5_cqe64 *)rings->cq.buf + rings->consumer % count;
-	struct mlx5_cqe64 copy;
-	uint8_t op_own;
-
-	for (;;) {
-		op_own = __atomic_load_n(&cqe->op_own, __ATOMIC_ACQUIRE);
-		if (op_own >> 4 != MLX5_CQE_INVALID && (op_own & 1) == !!(rings->consumer & count))
-			break;
-		if (seconds_now() > end)
-			fail_at(HERE, "no CQE");
-		sleep_ms(1);
-	}
-	copy = *cqe;
-	rings->consumer++;
-	__atomic_store_n(&rings->cq.dbrec[0], htobe32(rings->consumer & 0xffffff), __ATOMIC_RELEASE);
-	return copy;
+	rings_ring(rings, 1, RING_DOORBELL);
 }
 
 static void model_write(size_t from, size_t to)
@@ -107,7 +38,7 @@ static void model_write(size_t from, size_t to)
 /* More than a lap of both rings; with pauses, in which the device stops looking often. */
 static void requests_and_completions(void **state)
 {
-	struct rings rings = open_rings(&pair.client);
+	struct rings rings = rings_open(&pair.client);
 
 	(void)state;
 	side_stir(&client);
@@ -120,7 +51,7 @@ static void requests_and_completions(void **state)
 		if (i % 100 == 50)
 			sleep_ms(20);
 		write_by_hand(&rings, from, to);
-		cqe = next_cqe(&rings);
+		cqe = rings_next_cqe(&rings);
 		assert_int_equal(cqe.op_own >> 4, MLX5_CQE_REQ);
 		assert_int_equal(be32toh(cqe.sop_drop_qpn),
 				 (uint32_t)MLX5_OPCODE_RDMA_WRITE << 24 | pair.client.qp->qp_num);
@@ -134,7 +65,7 @@ static void requests_and_completions(void **state)
 /* Receives by hand take what the peer sends by ordinary calls. */
 static void receives(void **state)
 {
-	struct rings rings = open_rings(&pair.server);
+	struct rings rings = rings_open(&pair.server);
 	struct ibv_sge sge = side_sge(&client, 0, BYTES);
 	struct ibv_send_wr send = {
 		.wr_id = 3, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED, .sg_list = &sge, .num_sge = 1};
@@ -143,16 +74,12 @@ static void receives(void **state)
 	side_stir(&client);
 	side_stir(&server);
 	for (uint32_t i = 0; i < 200; i++) {
-		struct mlx5_wqe_data_seg *entry =
-			(void *)((uint8_t *)rings.qp.rq.buf + i % rings.qp.rq.wqe_cnt * rings.qp.rq.stride);
 		struct mlx5_cqe64 cqe;
 
-		mlx5dv_set_data_seg(entry, BYTES, server.mr->lkey, side_address(&server, i * BYTES));
-		mlx5dv_set_data_seg(entry + 1, 0, MLX5_INVALID_LKEY, 0);
-		__atomic_store_n(&rings.qp.dbrec[MLX5_RCV_DBR], htobe32((i + 1) & 0xffff), __ATOMIC_RELEASE);
+		rings_receive(&rings, side_address(&server, i * BYTES), BYTES, server.mr->lkey);
 		post_send(&pair.client, &send);
 		expect_completion(&pair.client, 3, IBV_WC_SEND);
-		cqe = next_cqe(&rings);
+		cqe = rings_next_cqe(&rings);
 		assert_int_equal(cqe.op_own >> 4, MLX5_CQE_RESP_SEND);
 		assert_int_equal(be32toh(cqe.byte_cnt), BYTES);
 		model_write(0, i * BYTES);
@@ -170,7 +97,7 @@ static void arming(void **state)
 	(void)state;
 	options.channel = true;
 	pair_replace(&pair, &options);
-	rings = open_rings(&pair.client);
+	rings = rings_open(&pair.client);
 	for (uint32_t sn = 0; sn < 6; sn++) {
 		struct pollfd fd = {.fd = pair.client.channel->fd, .events = POLLIN};
 		struct ibv_cq *cq;
@@ -178,7 +105,7 @@ static void arming(void **state)
 
 		note("arming %u", sn);
 		write_by_hand(&rings, 0, 0);
-		next_cqe(&rings);
+		rings_next_cqe(&rings);
 		assert_int_equal(poll(&fd, 1, 20), 0); /* nobody asked */
 		word = (sn & 3) << ARM_SN_SHIFT | (rings.consumer & 0xffffff);
 		__atomic_store_n(&rings.cq.dbrec[1], htobe32(word), __ATOMIC_RELEASE);
@@ -189,7 +116,7 @@ static void arming(void **state)
 		expect_error(ibv_get_cq_event(pair.client.channel, &cq, &context), 0);
 		assert_ptr_equal(cq, pair.client.cq);
 		ibv_ack_cq_events(cq, 1);
-		next_cqe(&rings);
+		rings_next_cqe(&rings);
 	}
 	model_write(0, 0);
 }
@@ -198,7 +125,7 @@ static void arming(void **state)
 static void rung_in_error(void **state)
 {
 	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
-	struct rings rings = open_rings(&pair.client);
+	struct rings rings = rings_open(&pair.client);
 
 	(void)state;
 	expect_error(ibv_modify_qp(pair.client.qp, &error, IBV_QP_STATE), 0);
@@ -206,7 +133,7 @@ static void rung_in_error(void **state)
 		struct mlx5_cqe64 cqe;
 
 		write_by_hand(&rings, 0, 0);
-		cqe = next_cqe(&rings);
+		cqe = rings_next_cqe(&rings);
 		assert_int_equal(cqe.op_own >> 4, MLX5_CQE_REQ_ERR);
 		assert_int_equal(((struct mlx5_err_cqe *)&cqe)->syndrome, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
 	}
@@ -237,18 +164,18 @@ static const struct malformed {
 
 static void run_malformed(const struct malformed *bad)
 {
-	struct rings rings = open_rings(&pair.client);
-	uint8_t *wqe = next_wqe(&rings);
+	struct rings rings = rings_open(&pair.client);
+	uint8_t *wqe = rings_next_wqe(&rings);
 	struct mlx5_cqe64 cqe;
 
 	note("%s", bad->what);
-	memset(wqe, 0, (size_t)bad->blocks * BLOCK);
-	put_control(&rings, wqe, bad->opcode, bad->units);
+	memset(wqe, 0, (size_t)bad->blocks * RING_BLOCK);
+	rings_put_control(&rings, wqe, bad->opcode, bad->units);
 	for (int i = 0; i < 12; i++)
-		((uint32_t *)(wqe + UNIT))[i] = htobe32(bad->words[i]);
-	ring(&rings, bad->blocks);
+		((uint32_t *)(wqe + RING_UNIT))[i] = htobe32(bad->words[i]);
+	rings_ring(&rings, bad->blocks, RING_DOORBELL);
 	write_by_hand(&rings, 0, 0); /* must not be executed */
-	cqe = next_cqe(&rings);
+	cqe = rings_next_cqe(&rings);
 	assert_int_equal(cqe.op_own >> 4, MLX5_CQE_REQ_ERR);
 	assert_int_not_equal(((struct mlx5_err_cqe *)&cqe)->syndrome, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
 	assert_int_not_equal(((struct mlx5_err_cqe *)&cqe)->vendor_err_synd, 0);
@@ -273,10 +200,10 @@ static void noise(void **state)
 	(void)state;
 	side_compare(&client);
 	for (int round = 0; round < 30; round++) {
-		struct rings rings = open_rings(&pair.client);
+		struct rings rings = rings_open(&pair.client);
 		uint8_t *ring_bytes = rings.qp.sq.buf;
 
-		for (uint32_t i = 0; i < rings.qp.sq.wqe_cnt * BLOCK; i++) {
+		for (uint32_t i = 0; i < rings.qp.sq.wqe_cnt * RING_BLOCK; i++) {
 			random = random * 1664525 + 1013904223;
 			ring_bytes[i] = (uint8_t)(random >> 24);
 		}
@@ -284,7 +211,7 @@ static void noise(void **state)
 		rings.producer = random % (2 * rings.qp.sq.wqe_cnt) + 1;
 		__atomic_store_n(&rings.qp.dbrec[MLX5_SND_DBR], htobe32(rings.producer), __ATOMIC_RELEASE);
 		note("round %d", round);
-		assert_int_equal(next_cqe(&rings).op_own >> 4, MLX5_CQE_REQ_ERR);
+		assert_int_equal(rings_next_cqe(&rings).op_own >> 4, MLX5_CQE_REQ_ERR);
 		pair_renew(&pair);
 	}
 	/* Nobody said which keys the noise named: none that exist. */

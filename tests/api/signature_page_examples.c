@@ -40,8 +40,11 @@ static void example_1(void **state)
 {
 	struct mlx5dv_mkey *mkey = key_of_example_1();
 	struct ibv_sge sge = {.addr = 0, .length = BLOCKS * 512, .lkey = mkey->lkey};
-	struct ibv_send_wr wr = {
-		.wr_id = SEND_ID, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr wr = {.wr_id = SEND_ID,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_SIGNALED};
 	struct ibv_sge receive = side_sge(&client, 100, BLOCKS * 512);
 
 	(void)state;
@@ -76,8 +79,11 @@ static void example_1_1(void **state)
 	struct mlx5dv_mkey *mkey = key_of_example_1();
 	struct ibv_sge sge = {.addr = 0, .length = BLOCKS * 512, .lkey = mkey->lkey};
 	struct ibv_sge send = side_sge(&client, 100, BLOCKS * 512);
-	struct ibv_send_wr wr = {
-		.wr_id = SEND_ID, .sg_list = &send, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr wr = {.wr_id = SEND_ID,
+				 .sg_list = &send,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_SIGNALED};
 
 	(void)state;
 	plain_store(100, data, BLOCKS * 512);
@@ -121,8 +127,7 @@ static void post_by_remote_node(enum ibv_wr_opcode opcode, const struct mlx5dv_m
 	};
 
 	post_send(&pair.client, &wr);
-	expect_completion(&pair.client, SEND_ID,
-			  opcode == IBV_WR_RDMA_READ ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE);
+	expect_completion(&pair.client, SEND_ID, opcode == IBV_WR_RDMA_READ ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE);
 	expect_idle(&pair.server);
 }
 
@@ -150,7 +155,8 @@ static void example_2_1(void **state)
 	for (int broken = 0; broken < 2; broken++) {
 		make_data(BLOCKS * 4096);
 		if (broken)
-			extended[2 * 4104 + 4096 + 7] ^= 1; /* "validate each T10DIF field against the previous 4K of data" */
+			extended[2 * 4104 + 4096 + 7] ^=
+				1; /* "validate each T10DIF field against the previous 4K of data" */
 		plain_store(100, extended, BLOCKS * 4104);
 		post_by_remote_node(IBV_WR_RDMA_WRITE, mkey);
 		/* "strip the T10DIF field, and scatter the data alone to the MKEY" */

@@ -43,6 +43,17 @@ void *__wrap_calloc(size_t count, size_t size)
 	return no_memory ? NULL : __real_calloc(count, size);
 }
 
+/* ---- a cipher that fails ---------------------------------------------------------------------------------------- */
+
+int __wrap_cipher_transform(struct dek *dek, const struct cipher_units *units, void *to, const void *from,
+			    size_t bytes);
+int __wrap_cipher_transform(struct dek *dek, const struct cipher_units *units, void *to, const void *from,
+			    size_t bytes)
+{
+	(void)dek, (void)units, (void)to, (void)from, (void)bytes;
+	return -EIO;
+}
+
 /* ---- two QPs ---------------------------------------------------------------------------------------------------- */
 
 static void modify(int i, struct ibv_qp_attr attr, int mask)
@@ -328,6 +339,40 @@ static void case_UMR_NO_MEMORY(void **state)
 		    "mlx5_0 qp 0x%x UMR wr_id 7 → MW_BIND_ERR: no memory to configure key 0x%x. [49 UMR_NO_MEMORY; ",
 		    qp[CLIENT]->qp_num, mw->rkey);
 	assert_int_equal(softhca_ibv_dealloc_mw(mw), 0);
+}
+
+/* A key over one data unit of the memory. What should be its bytes on the wire is zeros. */
+static void case_CIPHER_FAILED(void **state)
+{
+	struct block_setup setup = {.cipher = {.enabled = true, .unit = 512}};
+	struct mapping *map = calloc(1, sizeof(*map) + sizeof(map->entries[0]));
+	struct walk_access access = to_user_qp(qp[CLIENT])->device->send_access;
+	static const uint8_t zeros[512];
+	uint8_t wire[512], scratch[STAGE_SCRATCH];
+	struct block_stage stage;
+	struct refusal why;
+
+	(void)state;
+	assert_non_null(map);
+	map->number = 0x1200;
+	map->kind = KEY_INDIRECT;
+	map->length = sizeof(wire);
+	map->form = LAYOUT_LIST;
+	map->count = 1;
+	map->period = sizeof(wire);
+	map->entries[0] = (struct layout_entry){(uintptr_t)memory, sizeof(wire), 0, 0, mr->lkey, 0};
+	map->blocks = &setup;
+	memset(memory, 1, sizeof(wire));
+	epoch_enter();
+	assert_int_equal(stage_begin(&stage, &access, RIGHT_LOCAL_READ, map, 0, sizeof(wire), &why), 0);
+	stage_transmit(&stage, wire, sizeof(wire), scratch);
+	epoch_leave();
+	assert_memory_equal(wire, zeros, sizeof(wire));
+	expect_line(qp[CLIENT], RULE_CIPHER_FAILED,
+		    "mlx5_0 qp 0x%x: the cipher of key 0x1200 failed at data unit 0, 512 bytes; zeros took their place. "
+		    "[179 CIPHER_FAILED; ",
+		    qp[CLIENT]->qp_num);
+	free(map);
 }
 
 static void case_MR_NO_ROOM(void **state)

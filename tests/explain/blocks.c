@@ -97,6 +97,7 @@ static struct mlx5dv_dek *create_dek(struct ibv_pd *pd, bool has_keytag)
 		.has_keytag = has_keytag,
 		.key_purpose = MLX5DV_CRYPTO_KEY_PURPOSE_AES_XTS,
 		.pd = pd,
+		.comp_mask = MLX5DV_DEK_INIT_ATTR_CRYPTO_LOGIN, /* without one: plaintext */
 	};
 	struct mlx5dv_dek *dek;
 

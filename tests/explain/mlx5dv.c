@@ -112,17 +112,6 @@ static void mkey_create_flags(void)
 			       MLX5DV_MKEY_INIT_ATTR_FLAGS_REMOTE_INVALIDATE);
 }
 
-static void mkey_no_signature(void)
-{
-	const uint32_t flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT | MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE;
-
-	create_fails(flags, 4, EOPNOTSUPP);
-	expect_refusal(MKEY_NO_SIGNATURE,
-		       "mlx5dv_create_mkey → EOPNOTSUPP: create_flags 0x%x asks for block signatures, "
-		       "which the device does not have",
-		       flags);
-}
-
 static void mkey_max_entries(void)
 {
 	create_fails(MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT, MAX_ENTRIES + 1, EINVAL);
@@ -365,7 +354,6 @@ static const struct rule_case cases[] = {
 	CASE(DV_INIT_OBJ_NONE, dv_init_obj_none),
 	CASE(DV_INIT_OBJ_RWQ, dv_init_obj_rwq),
 	CASE(MKEY_CREATE_FLAGS, mkey_create_flags),
-	CASE(MKEY_NO_SIGNATURE, mkey_no_signature),
 	CASE(MKEY_MAX_ENTRIES, mkey_max_entries),
 	CASE(MKEY_CONFIGURE_INLINE, mkey_configure_inline),
 	CASE(MKEY_CONFIGURE_ATTR, mkey_configure_attr),

@@ -53,7 +53,7 @@ extern const struct rule_cases key_cases, umr_cases, block_cases, wqe_cases, tra
 extern const struct rule_cases query_cases, object_cases, region_cases;                     /* rules_objects.def */
 extern const struct rule_cases queue_cases;                                                 /* rules_queues.def */
 extern const struct rule_cases qp_cases, post_cases;                                        /* rules_posting.def */
-extern const struct rule_cases mlx5dv_cases, crypto_cases; /* rules_mlx5dv.def, rules_abi.def */
+extern const struct rule_cases mlx5dv_cases, crypto_cases, signature_cases; /* rules_mlx5dv.def, rules_abi.def */
 
 /**
  * @explanation is of @rule; its line, without the name of the device, is @format and what the table says of source and

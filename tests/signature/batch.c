@@ -22,16 +22,17 @@ struct shared {
 	struct abilities abilities;
 	uint64_t index; /* of the case that runs */
 	uint64_t cases, transfers, refusals, findings, message_bytes;
+	uint64_t operations[OPERATIONS], back, faults[FAULTS], structures[STRUCTURES], layouts[LAYOUTS];
 	uint64_t sure, found; /* flips of which it is known, and of these, found */
 };
 
 static struct shared *shared;
 
-static void open_run(struct run *run, bool connectx, uint64_t seed)
+static void open_run(struct run *run, bool connectx)
 {
 	alarm(SECONDS);
 	setenv("SOFTHCA_PROFILE", connectx ? "connectx" : "man", 1);
-	link_open(seed);
+	link_open(0);
 	run_open(run, connectx);
 }
 
@@ -55,7 +56,7 @@ int replay_lines(int count, char **lines)
 		if (!case_parse(lines[i], &test_case))
 			return 2;
 		if (!i)
-			open_run(&run, test_case.connectx, 1);
+			open_run(&run, test_case.connectx);
 		if (test_case.connectx != run.world.connectx) {
 			fprintf(stderr, "all cases must be of one profile\n");
 			return 2;
@@ -99,12 +100,44 @@ static void expect_flip_found(const struct run *run, const struct test_case *tes
 		world_fail("a flipped bit is found as %d, not as %d", told, fault);
 }
 
+static void add_counts(const struct run *run)
+{
+	shared->transfers += run->transfers;
+	shared->refusals += run->refusals;
+	shared->findings += run->findings;
+	shared->message_bytes += run->message_bytes;
+	shared->back += run->back;
+	for (int i = 0; i < OPERATIONS; i++)
+		shared->operations[i] += run->operations[i];
+	for (int i = 0; i < FAULTS; i++)
+		shared->faults[i] += run->faults[i];
+	for (int i = 0; i < STRUCTURES; i++)
+		shared->structures[i] += run->structures[i];
+	for (int i = 0; i < LAYOUTS; i++)
+		shared->layouts[i] += run->layouts[i];
+}
+
+static void print_counts(void)
+{
+	printf("#");
+	for (enum operation i = 0; i < OPERATIONS; i++)
+		printf(" %s %lu,", operation_name(i), shared->operations[i]);
+	printf(" of these %lu from target to source\n", shared->back);
+	printf("# keys: memory only %lu, wire only %lu, same structure %lu, other structure %lu, no signature %lu\n",
+	       shared->structures[MEMORY_ONLY], shared->structures[WIRE_ONLY], shared->structures[SAME_STRUCTURE],
+	       shared->structures[OTHER_STRUCTURE], shared->structures[NO_SIGNATURE]);
+	printf("# keys: list %lu, interleaved %lu; of these over a key %lu, in a key %lu\n", shared->layouts[LIST],
+	       shared->layouts[INTERLEAVED], shared->layouts[WITH_KEY_UNDER], shared->layouts[WITH_KEY_OVER]);
+	printf("# bad guards %lu, application tags %lu, reference tags %lu\n", shared->faults[FAULT_GUARD],
+	       shared->faults[FAULT_APP], shared->faults[FAULT_REF]);
+}
+
 __attribute__((noreturn)) static void run_cases(const struct plan *plan, uint64_t first, uint64_t end)
 {
 	static struct run run;
 	static struct test_case test_case;
 
-	open_run(&run, first / BATCH % 3 == 2, plan->seed + first);
+	open_run(&run, first / BATCH % 3 == 2);
 	shared->abilities = abilities_of(&run);
 	for (uint64_t i = first; i < end; i++) {
 		shared->index = i;
@@ -114,10 +147,7 @@ __attribute__((noreturn)) static void run_cases(const struct plan *plan, uint64_
 			expect_flip_found(&run, &test_case);
 		shared->cases++;
 	}
-	shared->transfers += run.transfers;
-	shared->refusals += run.refusals;
-	shared->findings += run.findings;
-	shared->message_bytes += run.message_bytes;
+	add_counts(&run);
 	run_close(&run);
 	exit(0);
 }
@@ -254,6 +284,7 @@ unsigned int run_batches(uint64_t seed, uint64_t first, uint64_t cases, bool fli
 	printf("# %lu cases, %lu transfers of %.1f MB, %lu refusals, %lu errors found, %u differences; %.1f s, %.0f cases/s\n",
 	       shared->cases, shared->transfers, (double)shared->message_bytes / 1e6, shared->refusals,
 	       shared->findings, differences, now() - begin, (double)shared->cases / (now() - begin));
+	print_counts();
 	if (flips)
 		printf("# %lu flips certain: %lu found, %lu masked out\n", shared->sure, shared->found,
 		       shared->sure - shared->found);

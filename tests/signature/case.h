@@ -26,6 +26,7 @@
  *	header=N                   each message has N bytes of plain memory before those of the keys
  *	late                       SIG_ERR of a passive end is polled at the end of the case only
  *	lazy                       keys are checked at the end of the case only
+ *	extended                   CQs are polled by ibv_start_poll(3)
  *	together                   requests between two configurations are posted before any is polled
  *
  * Steps, in order:
@@ -34,7 +35,7 @@
  *	                           a access, l layout, k another layout, s signature, j another signature, u unsignalled and
  *	                           not waited for
  *	OPERATION:START+LENGTH     a transfer of bytes START … of both ends; with /N, ends that are local have two SGEs, N bytes
- *	                           of the key in the first
+ *	                           of the key in the first; with a < before, from the target to the source
  */
 #ifndef SOFTHCA_TESTS_SIGNATURE_CASE_H
 #define SOFTHCA_TESTS_SIGNATURE_CASE_H
@@ -96,6 +97,7 @@ struct step {
 	bool of_target;
 	char letters[LETTERS];
 	enum operation operation;
+	bool back; /* from target to source */
 	uint32_t start, length;
 	uint32_t cut; /* 0: one SGE */
 };
@@ -112,7 +114,7 @@ struct test_case {
 	bool connectx;
 	uint64_t data;
 	enum pattern pattern;
-	bool no_fields, late, lazy, together;
+	bool no_fields, late, lazy, together, extended;
 	uint32_t header;
 	struct end source, target;
 	uint32_t patch_count, step_count;

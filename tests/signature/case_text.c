@@ -137,7 +137,7 @@ static void add_step(struct text *text, const struct step *step)
 		add(text, " c%c=%s", step->of_target ? 't' : 's', step->letters);
 		return;
 	}
-	add(text, " %s:%u+%u", operations[step->operation], step->start, step->length);
+	add(text, " %s%s:%u+%u", step->back ? "<" : "", operations[step->operation], step->start, step->length);
 	if (step->cut)
 		add(text, "/%u", step->cut);
 }
@@ -161,6 +161,8 @@ void case_print(const struct test_case *test_case, char line[LINE])
 		add(&text, " lazy");
 	if (test_case->together)
 		add(&text, " together");
+	if (test_case->extended)
+		add(&text, " extended");
 	for (uint32_t i = 0; i < test_case->step_count; i++)
 		add_step(&text, &test_case->step[i]);
 }
@@ -366,6 +368,7 @@ static bool take_step(const char **at, struct test_case *test_case)
 		test_case->step_count++;
 		return true;
 	}
+	step->back = take(at, "<");
 	for (step->operation = 0; step->operation < OPERATIONS; step->operation++) {
 		const char *rest = *at;
 
@@ -416,6 +419,8 @@ static bool take_word(const char **at, struct test_case *test_case)
 		return test_case->lazy = true;
 	if (take(at, "together"))
 		return test_case->together = true;
+	if (take(at, "extended"))
+		return test_case->extended = true;
 	return take_step(at, test_case);
 }
 

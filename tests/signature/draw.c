@@ -14,6 +14,7 @@ struct drawing {
 	bool careful;    /* nothing may be refused */
 	enum operation operation;
 	bool mixes; /* another operation for each message */
+	bool goes_back;
 };
 
 /* ---- blocks ---------------------------------------------------------------------------------------------------- */
@@ -117,6 +118,7 @@ static void add_transfer(struct drawing *d, uint32_t start, uint32_t length)
 	*step = (struct step){.operation = d->operation, .start = start, .length = length};
 	if (is_datagram(d->operation) && length > d->abilities->datagram_most - d->to->header)
 		step->length = d->abilities->datagram_most - d->to->header;
+	step->back = !d->to->header && chance(d->c, d->goes_back ? 40 : 0);
 	if (chance(d->c, 15) && d->operation != MEMCPY)
 		step->cut = draw_cut(d->c, wire, step->length);
 }
@@ -143,7 +145,7 @@ static void hurry(struct drawing *d)
 	struct step *step = d->to->step_count ? &d->to->step[d->to->step_count - 1] : NULL;
 	enum operation operation = d->operation;
 
-	if (!step || !step->configures || d->mixes || !chance(d->c, 30))
+	if (!step || !step->configures || d->mixes || d->goes_back || !chance(d->c, 30))
 		return;
 	if (step->of_target ? operation == READ : operation <= WRITE_IMM || operation == MEMCPY)
 		strcat(step->letters, "u");
@@ -343,9 +345,11 @@ static void choose_operation(struct drawing *d)
 	d->operation = draw_operation(d);
 	if (can_have_header(d) && chance(d->c, 12))
 		d->to->header = 1 + (uint32_t)choose_below(d->c, HEADER_MOST - 1);
+	d->goes_back = chance(d->c, 20);
+	d->to->extended = chance(d->c, 25);
 	d->to->late = chance(d->c, 15);
 	d->to->lazy = chance(d->c, 15);
-	d->to->together = !d->mixes && chance(d->c, 15);
+	d->to->together = !d->mixes && !d->goes_back && chance(d->c, 15);
 }
 
 static void draw_profile(struct choose *c, bool connectx, struct test_case *to)
@@ -388,7 +392,7 @@ void draw_flip(struct choose *c, const struct abilities *abilities, bool connect
 	struct drawing d = {.c = c, .abilities = abilities, .to = to, .careful = true};
 	bool transmits = chance(c, 50);
 	const struct domain *domain;
-	uint32_t raw, wire, shift;
+	uint32_t raw, wire, shift, at;
 
 	draw_profile(c, connectx, to);
 	d.key = transmits ? &to->source : &to->target;
@@ -406,10 +410,17 @@ void draw_flip(struct choose *c, const struct abilities *abilities, bool connect
 	do {
 		d.operation = draw_operation(&d);
 	} while (is_datagram(d.operation) && d.length > abilities->datagram_most);
-	flip_bit(c, to, (uint32_t)choose_below(c, (uint32_t)stream_bytes(domain, raw)));
+	at = (uint32_t)choose_below(c, (uint32_t)stream_bytes(domain, raw));
+	/* Fields are few of the bytes. */
+	if (chance(c, 50))
+		at = (uint32_t)(place_of_field(domain, choose_below(c, raw / domain->block)) +
+				choose_below(c, field_bytes(domain)));
+	flip_bit(c, to, at);
 	configure_first(&d, !transmits);
 	hurry(&d);
-	add_transfer(&d, 0, d.length);
+	at = chance(c, 40) ? draw_cut(c, &d.key->signature.wire, d.length) : 0;
+	add_transfer(&d, 0, at);
+	add_transfer(&d, at, d.length - at);
 }
 
 /* Bits of check_mask that are those of the guard. */

@@ -47,12 +47,10 @@ static uint64_t end_of_memory_block(const struct signature *signature, uint64_t 
 	return last;
 }
 
-/* Whether [@start, @end) covers the last byte of data of a memory block, and what must be behind it. */
+/* Whether a memory block becomes complete within [@start, @end). */
 static bool completes(const struct signature *signature, uint64_t number, uint64_t start, uint64_t end)
 {
-	uint64_t last = place_of_raw(&signature->wire, (number + 1) * signature->memory.block - 1);
-
-	return start <= last && end_of_memory_block(signature, number) <= end;
+	return start < end_of_memory_block(signature, number) && end_of_memory_block(signature, number) <= end;
 }
 
 static uint64_t memory_blocks_before(const struct signature *signature, uint64_t end)
@@ -83,21 +81,16 @@ static uint64_t memory_needed(const struct model_key *key, bool transmits, uint6
 	for (uint64_t p = start; p < end; p++) {
 		if (is_raw(wire, p, &raw)) {
 			need(&most, place_of_raw(memory, raw) + 1);
-		} else if (transmits) {
-			/* A field is made of its whole block, or copied from the field in memory. */
-			uint64_t number = raw / wire->block - 1;
-			uint64_t byte = p - place_of_field(wire, number);
-
-			need(&most, place_of_raw(memory, raw - 1) + 1);
-			if (in_mask(copy_mask(signature), byte))
-				need(&most, place_of_field(memory, number) + field_bytes(memory));
+			continue;
 		}
+		/* A field goes with its block. A part of it goes out with the field that memory has there. */
+		need(&most, place_of_raw(memory, raw - 1) + 1);
+		if (transmits && memory->kind != KIND_NONE && raw % memory->block == 0)
+			need(&most, place_of_raw(memory, raw));
 	}
 	if (memory->kind != KIND_NONE)
 		for (uint64_t number = 0; number < memory_blocks_before(signature, end); number++)
-			if (transmits ? completes(signature, number, start, end)
-				      : end_of_memory_block(signature, number) > start &&
-						end_of_memory_block(signature, number) <= end)
+			if (completes(signature, number, start, end))
 				need(&most, place_of_field(memory, number) + field_bytes(memory));
 	return most;
 }
@@ -207,8 +200,8 @@ static void write_memory_field(const struct model_key *key, uint64_t number)
 		uint64_t place = place_of_field(memory, number) + i;
 
 		if (in_mask(copy, i)) {
-			/* The structures are the same: the field has the same place on the wire. */
-			if (brought_from(key, place))
+			/* The structures are the same: the field has the same place on the wire. All of it must have come. */
+			if (brought_from(key, place - i))
 				*byte_at(key, place) = key->arrived[place];
 		} else if (whole) {
 			*byte_at(key, place) = field[i];
@@ -228,8 +221,7 @@ static struct finding receive_signed(struct model_key *key, uint64_t start, uint
 			*byte_at(key, place_of_raw(memory, raw)) = key->arrived[p];
 	if (memory->kind != KIND_NONE)
 		for (uint64_t number = 0; number < memory_blocks_before(signature, end); number++)
-			if (end_of_memory_block(signature, number) > start &&
-			    end_of_memory_block(signature, number) <= end)
+			if (completes(signature, number, start, end))
 				write_memory_field(key, number);
 	if (wire->kind == KIND_NONE)
 		return finding;

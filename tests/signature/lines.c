@@ -49,12 +49,12 @@ static void words_mean_what_they_say(void **state)
 	const char *line =
 		"connectx data=7:ones s.key=2 s.mem=t10:520:csum:1:ffff:f0debc9a:remap+app+appref "
 		"s.wire=crc32c:4048:0 s.check=c3 s.copy=0f s.rep=3x:256+520/8,9000+8/2 s.under=256+60000 "
-		"s.over=2x:0+100/4,p7000+9 t.plain=17 nofields patch=514=ffff,100^04 header=16 late lazy together "
-		"cs=alsu ct= writei:520+1040/512";
+		"s.over=2x:0+100/4,p7000+9 t.plain=17 nofields patch=514=ffff,100^04 header=16 late lazy together extended "
+		"cs=alsu ct= <writei:520+1040/512";
 
 	(void)state;
 	assert_true(case_parse(line, &to));
-	assert_true(to.connectx && to.no_fields && to.late && to.lazy && to.together);
+	assert_true(to.connectx && to.no_fields && to.late && to.lazy && to.together && to.extended);
 	assert_int_equal(to.data, 7);
 	assert_int_equal(to.pattern, PATTERN_ONES);
 	assert_int_equal(to.header, 16);
@@ -86,6 +86,7 @@ static void words_mean_what_they_say(void **state)
 	assert_string_equal(to.step[0].letters, "alsu");
 	assert_true(to.step[1].configures && to.step[1].of_target && !*to.step[1].letters);
 	assert_int_equal(to.step[2].operation, WRITE_IMM);
+	assert_true(to.step[2].back);
 	assert_true(to.step[2].start == 520 && to.step[2].length == 1040 && to.step[2].cut == 512);
 	expect_same(&to);
 }

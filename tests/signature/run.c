@@ -154,6 +154,7 @@ static void check_key(struct run *run, int side)
 	if (!fault)
 		return;
 	run->findings++;
+	run->faults[fault]++;
 	run->found[side] = expected;
 	if (error.err.sig.actual_value != expected.actual || error.err.sig.expected_value != expected.expected ||
 	    error.err.sig.offset != expected.offset)
@@ -172,10 +173,20 @@ static void check_keys(struct run *run)
 
 /* ---- steps ----------------------------------------------------------------------------------------------------- */
 
+/* An unreliable request completes when it is sent, not when it arrives. */
+static void deliver(void)
+{
+	while (link_progress())
+		;
+}
+
 static enum queue send_queue(int side)
 {
 	return side == SOURCE ? SOURCE_SEND : TARGET_SEND;
 }
+
+static const struct step sign_source = {.configures = true, .letters = "s"};
+static const struct step sign_target = {.configures = true, .of_target = true, .letters = "s"};
 
 static void settle_all(struct run *run)
 {
@@ -191,6 +202,7 @@ static void configure(struct run *run, const struct step *step)
 	if (!end->pooled)
 		world_fail("the case configures an end that has no key");
 	settle_all(run);
+	deliver();
 	world_configure(&run->world, side, end->end, step->letters);
 	end_configure(end, step->letters);
 	settle(run, send_queue(side));
@@ -203,12 +215,15 @@ static void recover(struct run *run, enum operation operation)
 {
 	struct mlx5dv_mkey_err error;
 
-	world_reconnect(&run->world, transport_of(operation));
+	world_reconnect(&run->world, operation_transport(operation));
 	for (int side = 0; side < SIDES; side++) {
 		struct model_end *end = run->end[side];
 
 		if (!end->pooled)
 			continue;
+		/* A record of before is only told while there is a signature. */
+		if (world_check(&run->world, side, end->end, &error))
+			configure(run, side == SOURCE ? &sign_source : &sign_target);
 		if (world_check(&run->world, side, end->end, &error))
 			world_fail("mlx5dv_mkey_check of side %d fails after a refusal", side);
 		end->pooled->errors = (struct errors){.silent = true, .polled = true};
@@ -216,14 +231,13 @@ static void recover(struct run *run, enum operation operation)
 }
 
 /* What an end is asked for: its header is in an SGE of its own, if it has SGEs. */
-static bool resolve(struct run *run, const struct step *step, int side)
+static bool resolve(struct run *run, const struct step *step, int which)
 {
-	struct model_end *end = run->end[side];
+	struct model_end *end = run->end[side_of(step, which)];
 	uint32_t header = run->test_case->header;
 
-	if (is_local(step->operation, side))
-		return end->pooled ? end_resolve(end, header, step->start, step->length, step->cut)
-				   : end_resolve(end, 0, step->start, header + step->length, 0);
+	if (is_local(step->operation, which) && end->pooled)
+		return end_resolve(end, header, step->start, step->length, step->cut);
 	return end_resolve(end, 0, step->start, header + step->length, 0);
 }
 
@@ -231,15 +245,15 @@ static bool resolve(struct run *run, const struct step *step, int side)
 static bool transfer(struct run *run, const struct step *step)
 {
 	static uint8_t message[MESSAGE_MOST];
-	struct model_end *source = run->end[SOURCE], *target = run->end[TARGET];
+	struct model_end *source = run->end[side_of(step, FROM)], *target = run->end[side_of(step, TO)];
 	enum operation operation = step->operation;
 	enum ending ending = ENDS_WELL;
 	struct finding finding;
 
-	if (!resolve(run, step, TARGET) || !end_fits(target, false))
-		ending = TARGET_REFUSES;
-	if (!resolve(run, step, SOURCE) || !end_fits(source, true))
-		ending = SOURCE_REFUSES;
+	if (!resolve(run, step, TO) || !end_fits(target, false))
+		ending = TO_REFUSES;
+	if (!resolve(run, step, FROM) || !end_fits(source, true))
+		ending = FROM_REFUSES;
 	if (ending != ENDS_WELL) {
 		settle_all(run);
 		world_transfer(&run->world, run->test_case, step, ending);
@@ -250,12 +264,14 @@ static bool transfer(struct run *run, const struct step *step)
 	}
 	finding = end_gather(source, message);
 	if (source->pooled)
-		errors_found(&source->pooled->errors, finding, queue_of_error(operation, SOURCE));
+		errors_found(&source->pooled->errors, finding, queue_of_error(step, FROM));
 	finding = end_scatter(target, message);
 	if (target->pooled)
-		errors_found(&target->pooled->errors, finding, queue_of_error(operation, TARGET));
+		errors_found(&target->pooled->errors, finding, queue_of_error(step, TO));
 	world_transfer(&run->world, run->test_case, step, ENDS_WELL);
 	run->transfers++;
+	run->operations[operation]++;
+	run->back += step->back;
 	run->message_bytes += step->length + run->test_case->header;
 	return true;
 }
@@ -266,10 +282,9 @@ static void conclude(struct run *run)
 	settle_all(run);
 	if (!run->test_case->lazy)
 		check_keys(run);
+	deliver();
 	if (run->test_case->late)
 		return;
-	while (link_progress())
-		;
 	poll_idle(run, SOURCE_RECEIVE);
 	poll_idle(run, TARGET_RECEIVE);
 	if (!run->test_case->lazy)
@@ -300,26 +315,50 @@ static void prepare(struct run *run)
 /* A record that cannot be told for want of a signature can be once there is one. */
 static void finish(struct run *run)
 {
-	static const struct step again = {.configures = true, .letters = "s"},
-				 again_target = {.configures = true, .of_target = true, .letters = "s"};
-
 	settle_all(run);
+	deliver();
 	for (int queue = 0; queue < QUEUES; queue++)
 		poll_idle(run, (enum queue)queue);
 	check_keys(run);
 	for (int side = 0; side < SIDES; side++) {
 		if (!run->end[side]->pooled || !run->end[side]->pooled->errors.recorded.fault)
 			continue;
-		configure(run, side == SOURCE ? &again : &again_target);
+		configure(run, side == SOURCE ? &sign_source : &sign_target);
 		check_key(run, side);
 	}
 	compare_memory(run);
+}
+
+static void count_key(struct run *run, const struct end *end)
+{
+	const struct signature *signature = &end->signature;
+	int structure = OTHER_STRUCTURE;
+
+	if (!end->is_key)
+		return;
+	if (!end->has_signature)
+		structure = NO_SIGNATURE;
+	else if (signature->wire.kind == KIND_NONE)
+		structure = MEMORY_ONLY;
+	else if (signature->memory.kind == KIND_NONE)
+		structure = WIRE_ONLY;
+	else if (same_structure(signature))
+		structure = SAME_STRUCTURE;
+	run->structures[structure]++;
+	run->layouts[end->layout.repeat ? INTERLEAVED : LIST]++;
+	run->layouts[WITH_KEY_UNDER] += end->under.count > 0;
+	run->layouts[WITH_KEY_OVER] += end->over.count > 0;
 }
 
 void run_case(struct run *run, const struct test_case *test_case)
 {
 	run->test_case = test_case;
 	run->cases++;
+	/* What is lost on a wire is up to the case, so that its line says it. Nothing is on its way now. */
+	link_open(test_case->data);
+	run->world.extended = test_case->extended;
+	count_key(run, &test_case->source);
+	count_key(run, &test_case->target);
 	prepare(run);
 	for (uint32_t i = 0; i < test_case->step_count; i++) {
 		const struct step *step = &test_case->step[i];

@@ -6,6 +6,10 @@
 #include "fill.h"
 #include "world.h"
 
+/* What keys are counted by. */
+enum { NO_SIGNATURE, MEMORY_ONLY, WIRE_ONLY, SAME_STRUCTURE, OTHER_STRUCTURE, STRUCTURES };
+enum { LIST, INTERLEAVED, WITH_KEY_UNDER, WITH_KEY_OVER, LAYOUTS };
+
 struct run {
 	struct world world;
 	struct pooled_key *pool[SIDES]; /* KEYS of them */
@@ -16,6 +20,7 @@ struct run {
 	/* Of the case that ran last. */
 	struct finding found[SIDES]; /* the last error that a check told */
 	uint64_t cases, transfers, refusals, findings, message_bytes;
+	uint64_t operations[OPERATIONS], back, faults[FAULTS], structures[STRUCTURES], layouts[LAYOUTS];
 };
 
 /** One per process. SOFTHCA_PROFILE is set already. */

@@ -24,6 +24,8 @@ static bool is_configured(const struct test_case *test_case, const struct end *e
 		if (!end->has_signature && strchr(step->letters, 's'))
 			return false;
 	}
+	if (end->has_signature && end->signature.memory.kind == KIND_NONE && end->signature.wire.kind == KIND_NONE)
+		return false;
 	return !end->is_key || (rights && layout && signature);
 }
 
@@ -123,6 +125,7 @@ static bool simplify(struct test_case *test_case)
 	TRY(changed.header = 0);
 	TRY(changed.late = changed.lazy = changed.together = false);
 	TRY(changed.together = false);
+	TRY(changed.extended = false);
 	TRY(changed.pattern = PATTERN_RANDOM);
 	TRY(changed.no_fields = false);
 	for (uint32_t i = 0; i < test_case->step_count; i++) {
@@ -132,6 +135,7 @@ static bool simplify(struct test_case *test_case)
 			continue;
 		}
 		TRY(changed.step[i].cut = 0);
+		TRY(changed.step[i].back = false);
 		TRY(changed.step[i].operation = SEND);
 		TRY(changed.step[i].start = 0);
 		TRY(changed.step[i].length -= changed.step[i].length / 2);

@@ -29,7 +29,7 @@ struct signature {
 };
 
 /* As mlx5dv_mkey_check(3) tells it. */
-enum fault { FAULT_NONE, FAULT_GUARD, FAULT_APP, FAULT_REF };
+enum fault { FAULT_NONE, FAULT_GUARD, FAULT_APP, FAULT_REF, FAULTS };
 
 struct finding {
 	enum fault fault;

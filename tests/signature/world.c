@@ -116,8 +116,8 @@ static void create_qp(struct world *world, int transport, int side)
 {
 	struct real_qp *real = &world->qp[transport][side];
 	struct ibv_qp_init_attr_ex attr = {
-		.send_cq = world->cq[side == SOURCE ? SOURCE_SEND : TARGET_SEND],
-		.recv_cq = world->cq[side == SOURCE ? SOURCE_RECEIVE : TARGET_RECEIVE],
+		.send_cq = ibv_cq_ex_to_cq(world->cq[side == SOURCE ? SOURCE_SEND : TARGET_SEND]),
+		.recv_cq = ibv_cq_ex_to_cq(world->cq[side == SOURCE ? SOURCE_RECEIVE : TARGET_RECEIVE]),
 		.cap = {.max_send_wr = SEND_WRS,
 			.max_recv_wr = RECEIVE_WRS,
 			.max_send_sge = SGES,
@@ -145,11 +145,13 @@ static void create_qp(struct world *world, int transport, int side)
 
 void world_open(struct world *world)
 {
+	struct ibv_cq_init_attr_ex cq = {.cqe = CQ_ENTRIES, .wc_flags = IBV_WC_STANDARD_FLAGS};
+
 	*world = (struct world){.next_id = 1};
 	open_context(world);
 	world->pd = MUST(ibv_alloc_pd(world->context));
 	for (int i = 0; i < QUEUES; i++)
-		world->cq[i] = MUST(ibv_create_cq(world->context, CQ_ENTRIES, NULL, NULL, 0));
+		world->cq[i] = MUST(ibv_create_cq_ex(world->context, &cq));
 	open_memory(world);
 	for (int transport = 0; transport < TRANSPORTS; transport++) {
 		create_qp(world, transport, SOURCE);
@@ -176,7 +178,7 @@ void world_close(struct world *world)
 		}
 	}
 	for (int i = 0; i < QUEUES; i++)
-		closed("ibv_destroy_cq", ibv_destroy_cq(world->cq[i]));
+		closed("ibv_destroy_cq", ibv_destroy_cq(ibv_cq_ex_to_cq(world->cq[i])));
 	for (int side = 0; side < SIDES; side++) {
 		closed("mlx5dv_destroy_mkey", mlx5dv_destroy_mkey(world->over[side]));
 		for (int i = 0; i < KEYS; i++)

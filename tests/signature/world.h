@@ -14,6 +14,7 @@
 #include "ends.h"
 
 enum { SOURCE, TARGET, SIDES };
+enum { FROM, TO }; /* of a transfer */
 enum { RC, UC, UD, TRANSPORTS };
 
 enum {
@@ -44,7 +45,8 @@ struct world {
 	uint8_t gid_index;
 	uint32_t datagram_most;
 	bool has_memcpy;
-	struct ibv_cq *cq[QUEUES];
+	struct ibv_cq_ex *cq[QUEUES];
+	bool extended; /* ibv_start_poll(3) */
 	struct real_qp qp[TRANSPORTS][SIDES];
 
 	uint8_t *memory[SIDES]; /* REGION bytes */
@@ -72,7 +74,7 @@ void world_configure(struct world *world, int side, const struct end *end, const
 void world_surround(struct world *world, int side, const struct end *end);
 
 /** How a transfer ends. */
-enum ending { ENDS_WELL, SOURCE_REFUSES, TARGET_REFUSES };
+enum ending { ENDS_WELL, FROM_REFUSES, TO_REFUSES };
 
 /** Posts a transfer and what it needs; expects its completions. */
 void world_transfer(struct world *world, const struct test_case *test_case, const struct step *step,
@@ -91,9 +93,10 @@ int world_check(struct world *world, int side, const struct end *end, struct mlx
 /** Prints the difference and ends the process. */
 __attribute__((noreturn, format(printf, 1, 2))) void world_fail(const char *format, ...);
 
-/** Of an operation: its transport; whether an end is named by SGEs; the queue in which an error of an end is told. */
-int transport_of(enum operation operation);
-bool is_local(enum operation operation, int side);
-enum queue queue_of_error(enum operation operation, int side);
+/** Of a transfer: its transport; the side that it is from or to; whether that end is named by SGEs; where its error is told. */
+int operation_transport(enum operation operation);
+int side_of(const struct step *step, int end);
+bool is_local(enum operation operation, int end);
+enum queue queue_of_error(const struct step *step, int end);
 
 #endif

@@ -2,6 +2,7 @@
 /* Posting, polling, checking keys; see world.h. */
 #include "world.h"
 
+#include <errno.h>
 #include <string.h>
 #include <time.h>
 
@@ -9,28 +10,47 @@
 
 enum { SECONDS = 20 };
 
-int transport_of(enum operation operation)
+int operation_transport(enum operation operation)
 {
 	if (operation == UD_SEND || operation == UD_SEND_IMM)
 		return UD;
 	return operation >= UC_SEND && operation <= UC_WRITE_IMM ? UC : RC;
 }
 
-bool is_local(enum operation operation, int side)
+int side_of(const struct step *step, int end)
 {
-	if (operation_is_send(operation))
-		return true;
-	return operation != MEMCPY && side == (operation == READ ? TARGET : SOURCE);
+	return (end == FROM) == step->back ? TARGET : SOURCE;
+}
+
+/* The end that posts the request. */
+static int poster(enum operation operation)
+{
+	return operation == READ ? TO : FROM;
+}
+
+bool is_local(enum operation operation, int end)
+{
+	return operation_is_send(operation) || (operation != MEMCPY && end == poster(operation));
+}
+
+static enum queue send_queue(int side)
+{
+	return side == SOURCE ? SOURCE_SEND : TARGET_SEND;
+}
+
+static enum queue receive_queue(int side)
+{
+	return side == SOURCE ? SOURCE_RECEIVE : TARGET_RECEIVE;
 }
 
 /* An error is told in the send CQ of the WQE that found it; or, served for a peer, in the receive CQ. */
-enum queue queue_of_error(enum operation operation, int side)
+enum queue queue_of_error(const struct step *step, int end)
 {
-	if (operation == MEMCPY)
-		return SOURCE_SEND;
-	if (operation == READ)
-		return side == TARGET ? TARGET_SEND : SOURCE_RECEIVE;
-	return side == SOURCE ? SOURCE_SEND : TARGET_RECEIVE;
+	if (step->operation == MEMCPY)
+		return send_queue(side_of(step, FROM));
+	if (end == poster(step->operation))
+		return send_queue(side_of(step, end));
+	return receive_queue(side_of(step, end));
 }
 
 /* ---- expectations ---------------------------------------------------------------------------------------------- */
@@ -50,6 +70,29 @@ static double now(void)
 	return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
+/* What ibv_poll_cq(3) returns for one completion, polled in either way. */
+static int poll_one(struct world *world, enum queue queue, struct ibv_wc *wc)
+{
+	struct ibv_cq_ex *cq = world->cq[queue];
+	struct ibv_poll_cq_attr attr = {0};
+	int error;
+
+	if (!world->extended)
+		return ibv_poll_cq(ibv_cq_ex_to_cq(cq), 1, wc);
+	error = ibv_start_poll(cq, &attr);
+	if (error)
+		return error == ENOENT ? 0 : -error;
+	*wc = (struct ibv_wc){.wr_id = cq->wr_id, .status = cq->status};
+	if (wc->status) {
+		wc->vendor_err = ibv_wc_read_vendor_err(cq);
+	} else {
+		wc->opcode = ibv_wc_read_opcode(cq);
+		wc->byte_len = ibv_wc_read_byte_len(cq);
+	}
+	ibv_end_poll(cq);
+	return 1;
+}
+
 static struct ibv_wc next_completion(struct world *world, enum queue queue, uint64_t id)
 {
 	struct ibv_wc wc;
@@ -57,7 +100,7 @@ static struct ibv_wc next_completion(struct world *world, enum queue queue, uint
 	int got;
 
 	for (uint32_t i = 0;; i++) {
-		got = ibv_poll_cq(world->cq[queue], 1, &wc);
+		got = poll_one(world, queue, &wc);
 		if (got == 1)
 			return wc;
 		if (got)
@@ -100,7 +143,7 @@ void world_expect_idle(struct world *world, enum queue queue)
 
 	/* A poll may end at a SIG_ERR and return nothing; both keys can have one. */
 	for (int i = 0; i < 3; i++) {
-		got = ibv_poll_cq(world->cq[queue], 1, &wc);
+		got = poll_one(world, queue, &wc);
 		if (got > 0)
 			world_fail("queue %d: unexpected completion of request %lu: %s", queue, wc.wr_id,
 				   ibv_wc_status_str(wc.status));
@@ -117,7 +160,7 @@ void world_drain(struct world *world)
 		;
 	for (int queue = 0; queue < QUEUES; queue++) {
 		for (int idle = 0; idle < 3; idle++)
-			while (ibv_poll_cq(world->cq[queue], 1, &wc) > 0)
+			while (poll_one(world, (enum queue)queue, &wc) > 0)
 				;
 		world->expected_first[queue] = world->expected_last[queue];
 	}
@@ -228,7 +271,7 @@ static void complete_configuration(struct world *world, int side, uint64_t id, b
 		world_fail("configuring a key of side %d: %s", side, strerror(error));
 	if (!signalled)
 		return;
-	expect(world, side == SOURCE ? SOURCE_SEND : TARGET_SEND,
+	expect(world, send_queue(side),
 	       (struct expectation){.id = id, .statuses = 1u << IBV_WC_SUCCESS, .opcode = (int)IBV_WC_DRIVER1});
 }
 
@@ -365,23 +408,24 @@ static int fill_sges(const struct transfer *t, int side, struct ibv_sge *sge)
 
 static void post_receive(const struct transfer *t)
 {
+	int side = side_of(t->step, TO);
 	struct ibv_sge sge[5];
 	struct ibv_recv_wr wr = {.wr_id = t->id, .sg_list = sge}, *bad;
-	int transport = transport_of(t->step->operation), error;
+	int transport = operation_transport(t->step->operation), error;
 
 	if (transport == UD)
 		sge[wr.num_sge++] = (struct ibv_sge){
 			.addr = (uintptr_t)t->world->grh, .length = GRH_BYTES, .lkey = t->world->grh_mr->lkey};
 	if (operation_is_send(t->step->operation))
-		wr.num_sge += fill_sges(t, TARGET, sge + wr.num_sge);
-	error = ibv_post_recv(t->world->qp[transport][TARGET].qp, &wr, &bad);
+		wr.num_sge += fill_sges(t, side, sge + wr.num_sge);
+	error = ibv_post_recv(t->world->qp[transport][side].qp, &wr, &bad);
 	if (error)
 		world_fail("ibv_post_recv: %s", strerror(error));
 }
 
 static void post_send(const struct transfer *t, int side, enum ibv_wr_opcode opcode)
 {
-	int transport = transport_of(t->step->operation), error;
+	int transport = operation_transport(t->step->operation), error;
 	struct real_qp *real = &t->world->qp[transport][side];
 	struct ibv_sge sge[4];
 	struct ibv_send_wr wr = {.wr_id = t->id, .sg_list = sge, .opcode = opcode, .send_flags = IBV_SEND_SIGNALED},
@@ -404,13 +448,13 @@ static void post_send(const struct transfer *t, int side, enum ibv_wr_opcode opc
 
 static void post_memcpy(const struct transfer *t)
 {
-	struct real_qp *real = &t->world->qp[RC][SOURCE];
-	int error;
+	int from = side_of(t->step, FROM), error;
+	struct real_qp *real = &t->world->qp[RC][from];
 
 	ibv_wr_start(real->ex);
 	real->ex->wr_id = t->id;
 	real->ex->wr_flags = IBV_SEND_SIGNALED;
-	mlx5dv_wr_memcpy(real->dv, key_of(t, TARGET), address_of(t, TARGET), key_of(t, SOURCE), address_of(t, SOURCE),
+	mlx5dv_wr_memcpy(real->dv, key_of(t, !from), address_of(t, !from), key_of(t, from), address_of(t, from),
 			 t->bytes);
 	error = ibv_wr_complete(real->ex);
 	if (error)
@@ -438,11 +482,9 @@ static const struct {
 /* The status of the request, and that of the receive or IBV_WC_SUCCESS if it does not complete. */
 static enum ibv_wc_status status_of(enum operation operation, enum ending ending)
 {
-	int refuses = ending == SOURCE_REFUSES ? SOURCE : TARGET;
-
 	if (ending == ENDS_WELL)
 		return IBV_WC_SUCCESS;
-	if (operation == MEMCPY || refuses == (operation == READ ? TARGET : SOURCE))
+	if (operation == MEMCPY || (ending == FROM_REFUSES ? FROM : TO) == poster(operation))
 		return IBV_WC_LOC_PROT_ERR;
 	return operation_is_send(operation) ? IBV_WC_REM_OP_ERR : IBV_WC_REM_ACCESS_ERR;
 }
@@ -450,7 +492,6 @@ static enum ibv_wc_status status_of(enum operation operation, enum ending ending
 static void expect_ends(const struct transfer *t, enum ending ending)
 {
 	enum operation operation = t->step->operation;
-	enum queue posted = operation == READ ? TARGET_SEND : SOURCE_SEND;
 	bool receives = operation_is_send(operation) || operation_has_immediate(operation);
 	struct expectation expectation = {
 		.id = t->id,
@@ -459,13 +500,13 @@ static void expect_ends(const struct transfer *t, enum ending ending)
 		.bytes = operation == READ ? t->bytes : 0,
 	};
 
-	expect(t->world, posted, expectation);
-	if (!receives || (ending != ENDS_WELL && !operation_is_send(operation)) || ending == SOURCE_REFUSES)
+	expect(t->world, send_queue(side_of(t->step, poster(operation))), expectation);
+	if (!receives || (ending != ENDS_WELL && !operation_is_send(operation)) || ending == FROM_REFUSES)
 		return;
 	expectation.statuses = 1u << (ending == ENDS_WELL ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR);
 	expectation.opcode = operation_is_send(operation) ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM;
-	expectation.bytes = t->bytes + (transport_of(operation) == UD ? GRH_BYTES : 0);
-	expect(t->world, TARGET_RECEIVE, expectation);
+	expectation.bytes = t->bytes + (operation_transport(operation) == UD ? GRH_BYTES : 0);
+	expect(t->world, receive_queue(side_of(t->step, TO)), expectation);
 }
 
 void world_transfer(struct world *world, const struct test_case *test_case, const struct step *step, enum ending ending)
@@ -480,5 +521,5 @@ void world_transfer(struct world *world, const struct test_case *test_case, cons
 	}
 	if (operation_is_send(operation) || operation_has_immediate(operation))
 		post_receive(&t);
-	post_send(&t, operation == READ ? TARGET : SOURCE, requests[operation].opcode);
+	post_send(&t, side_of(step, poster(operation)), requests[operation].opcode);
 }

@@ -2,7 +2,7 @@
 /*
  * The table of packet opcodes against the list by which Wireshark 4.0 names them (infiniband.bth.opcode), for the
  * transports that the device has. What an opcode says follows from its name: message, place, extension headers (IBTA
- * table 38; annex A14: every request of XRC names its SRQ).
+ * table 38; annex A14: every request of XRC names its SRQ). Behind them our own.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,12 +12,13 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "hca/hca.h"
 #include "transport/opcode.h"
 
 static const struct {
 	uint8_t code;
 	const char *name;
-} wireshark[] = {
+} opcodes[] = {
 	{0, "RC SEND First"},
 	{1, "RC SEND Middle"},
 	{2, "RC SEND Last"},
@@ -78,9 +79,40 @@ static const struct {
 	{180, "XRC FetchAdd"},
 	{182, "XRC SEND Last with Invalidate"},
 	{183, "XRC SEND Only with Invalidate"},
+	/* From here on in the range for manufacturers: our own, named likewise. */
+	{192, "DC SEND First"},
+	{193, "DC SEND Middle"},
+	{194, "DC SEND Last"},
+	{195, "DC SEND Last with Immediate"},
+	{196, "DC SEND Only"},
+	{197, "DC SEND Only with Immediate"},
+	{198, "DC RDMA WRITE First"},
+	{199, "DC RDMA WRITE Middle"},
+	{200, "DC RDMA WRITE Last"},
+	{201, "DC RDMA WRITE Last with Immediate"},
+	{202, "DC RDMA WRITE Only"},
+	{203, "DC RDMA WRITE Only with Immediate"},
+	{204, "DC RDMA READ Request"},
+	{205, "DC RDMA READ response First"},
+	{206, "DC RDMA READ response Middle"},
+	{207, "DC RDMA READ response Last"},
+	{208, "DC RDMA READ response Only"},
+	{209, "DC Acknowledge"},
+	{210, "DC ATOMIC Acknowledge"},
+	{211, "RC Masked CmpSwap"},
+	{212, "RC Masked FetchAdd"},
+	{214, "DC SEND Last with Invalidate"},
+	{215, "DC SEND Only with Invalidate"},
+	{216, "DC CmpSwap"},
+	{217, "DC FetchAdd"},
+	{218, "DC Masked CmpSwap"},
+	{219, "DC Masked FetchAdd"},
+	{220, "DC Disconnect"},
+	{243, "XRC Masked CmpSwap"},
+	{244, "XRC Masked FetchAdd"},
 };
 
-#define COUNT (sizeof(wireshark) / sizeof(wireshark[0]))
+#define COUNT (sizeof(opcodes) / sizeof(opcodes[0]))
 
 static bool says(const char *name, const char *word)
 {
@@ -91,6 +123,8 @@ static uint8_t transport_of_name(const char *name)
 {
 	if (!strncmp(name, "XRC", 3))
 		return IBV_QPT_XRC_SEND;
+	if (!strncmp(name, "DC", 2))
+		return QP_TYPE_DCI;
 	if (!strncmp(name, "RC", 2))
 		return IBV_QPT_RC;
 	return !strncmp(name, "UC", 2) ? IBV_QPT_UC : IBV_QPT_UD;
@@ -107,9 +141,11 @@ static uint8_t message_of_name(const char *name)
 	if (says(name, "Acknowledge"))
 		return MESSAGE_ACKNOWLEDGE;
 	if (says(name, "CmpSwap"))
-		return MESSAGE_COMPARE_SWAP;
+		return says(name, "Masked") ? MESSAGE_MASKED_COMPARE_SWAP : MESSAGE_COMPARE_SWAP;
 	if (says(name, "FetchAdd"))
-		return MESSAGE_FETCH_ADD;
+		return says(name, "Masked") ? MESSAGE_MASKED_FETCH_ADD : MESSAGE_FETCH_ADD;
+	if (says(name, "Disconnect"))
+		return MESSAGE_DISCONNECT;
 	if (says(name, "SEND"))
 		return says(name, "Invalidate")  ? MESSAGE_SEND_INVALIDATE
 		       : says(name, "Immediate") ? MESSAGE_SEND_IMM
@@ -135,6 +171,8 @@ static uint16_t headers_of_name(const char *name)
 		headers |= HEADER_DETH;
 	if (transport_of_name(name) == IBV_QPT_XRC_SEND && !response && !says(name, "Acknowledge"))
 		headers |= HEADER_XRCETH;
+	if (transport_of_name(name) == QP_TYPE_DCI && !response && !says(name, "Acknowledge"))
+		headers |= HEADER_DCETH;
 	if (says(name, "READ Request") || (says(name, "WRITE") && begins))
 		headers |= HEADER_RETH;
 	if (says(name, "CmpSwap") || says(name, "FetchAdd"))
@@ -148,7 +186,7 @@ static uint16_t headers_of_name(const char *name)
 		headers |= HEADER_IMMDT;
 	if (says(name, "Invalidate"))
 		headers |= HEADER_IETH;
-	if (says(name, "SEND") || says(name, "WRITE") || response)
+	if (says(name, "SEND") || says(name, "WRITE") || says(name, "Masked") || response)
 		headers |= HEADER_PAYLOAD;
 	return headers;
 }
@@ -156,8 +194,8 @@ static uint16_t headers_of_name(const char *name)
 static const char *name_of(unsigned int code)
 {
 	for (size_t i = 0; i < COUNT; i++)
-		if (wireshark[i].code == code)
-			return wireshark[i].name;
+		if (opcodes[i].code == code)
+			return opcodes[i].name;
 	return NULL;
 }
 
@@ -169,7 +207,7 @@ static void table(void **state)
 		const char *name = name_of(code);
 
 		if (!name != !opcode->name)
-			fail_msg("opcode %u: \"%s\", Wireshark has \"%s\"", code, opcode->name ? opcode->name : "none",
+			fail_msg("opcode %u: \"%s\", the list has \"%s\"", code, opcode->name ? opcode->name : "none",
 				 name ? name : "none");
 		if (!name)
 			continue;
@@ -186,7 +224,7 @@ static void look_up(void **state)
 	unsigned int found = 0;
 
 	(void)state;
-	for (int transport = 0; transport < 16; transport++) {
+	for (int transport = 0; transport < 32; transport++) {
 		for (int message = MESSAGE_NONE; message < MESSAGE_COUNT; message++) {
 			for (int place = PLACE_MIDDLE; place <= PLACE_ONLY; place++) {
 				int code = packet_opcode_of((enum ibv_qp_type)transport, (enum message)message,
@@ -221,7 +259,7 @@ static void every_message_can_be_cut(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
-		for (int transport = IBV_QPT_RC; transport <= IBV_QPT_XRC_SEND; transport++) {
+		for (int transport = IBV_QPT_RC; transport <= (int)QP_TYPE_DCI; transport++) {
 			if (transport == IBV_QPT_UD)
 				continue;
 			if (packet_opcode_of(transport, messages[i].whole, PLACE_ONLY) < 0)

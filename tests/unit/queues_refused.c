@@ -163,6 +163,11 @@ static void use_of_cqs(void **state)
 	cqe->op_own = MLX5_CQE_RESP_SEND << 4;
 	assert_int_equal(softhca_ibv_poll_cq(cq, 1, &wc), -2);
 	expect("ibv_poll_cq", 0, RULE_CQE_OF_NO_QP, "opcode 2 for QP 0xabc, user index 0xdef, counter 77");
+	cqe++;
+	cqe->imm_inval_pkey = htobe32(0x54321 << 8 | 0xff);
+	cqe->op_own = MLX5_CQE_SIG_ERR << 4;
+	assert_int_equal(softhca_ibv_poll_cq(cq, 1, &wc), -2);
+	expect("ibv_poll_cq", 0, RULE_SIGNATURE_ERROR_OF_NO_KEY, "of key index 0x54321,");
 	assert_int_equal(softhca_ibv_destroy_cq(cq), 0);
 }
 

@@ -143,9 +143,9 @@ static void faults_of_a_domain(void **state)
 		enum explain_rule rule;
 		uint64_t value;
 	} expected[] = {
-		{RULE_SIG_BLOCK_SIZE, 5},   {RULE_SIG_DOMAIN_COMP_MASK, 4}, {RULE_SIG_TYPE, 2},
-		{RULE_SIG_T10DIF_SEED, 1},  {RULE_SIG_T10DIF_GUARD, 2},     {RULE_SIG_T10DIF_FLAGS, 8},
-		{RULE_SIG_CRC_TYPE, 3},     {RULE_SIG_CRC_SEED, 7},
+		{RULE_SIG_BLOCK_SIZE, 5},  {RULE_SIG_DOMAIN_COMP_MASK, 4}, {RULE_SIG_TYPE, 2},
+		{RULE_SIG_T10DIF_SEED, 1}, {RULE_SIG_T10DIF_GUARD, 2},     {RULE_SIG_T10DIF_FLAGS, 8},
+		{RULE_SIG_CRC_TYPE, 3},    {RULE_SIG_CRC_SEED, 7},
 	};
 
 	(void)state;
@@ -285,8 +285,8 @@ static void room_for_layout_and_signature(void **state)
 		uint32_t max_inline, entries;
 		bool fits;
 	} row[] = {
-		{59, 0, false},  {60, 0, true},   {60, 1, false},  {123, 4, false}, {124, 1, true},
-		{124, 4, true},  {124, 5, false}, {572, 32, true}, {572, 33, false},
+		{59, 0, false}, {60, 0, true},   {60, 1, false},  {123, 4, false},  {124, 1, true},
+		{124, 4, true}, {124, 5, false}, {572, 32, true}, {572, 33, false},
 	};
 	struct ibv_sge sge[64] = {{0}};
 

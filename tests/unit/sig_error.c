@@ -52,8 +52,8 @@ static void keys_init(struct keys *k, uint32_t cqe_size)
 		k->signature[i].memory = (struct key_domain){
 			.kind = SIGNATURE_T10DIF, .block_size = MLX5DV_BLOCK_SIZE_512, .dif = {.app_tag = 1}};
 		k->signature[i].wire = (struct key_domain){.kind = SIGNATURE_CRC,
-								 .block_size = MLX5DV_BLOCK_SIZE_4160,
-								 .crc = {MLX5DV_SIG_CRC_TYPE_CRC64_XP10, 0}};
+							   .block_size = MLX5DV_BLOCK_SIZE_4160,
+							   .crc = {MLX5DV_SIG_CRC_TYPE_CRC64_XP10, 0}};
 	}
 	cq_poll_ex_fill(&k->f.cq, 0);
 }
@@ -74,8 +74,8 @@ struct error {
 static void write_error(struct cq_fixture *f, struct error e)
 {
 	uint32_t index = f->producer++;
-	uint8_t *cqe = (uint8_t *)f->cq.buffer + (size_t)(index % f->cq.cqe_count) * f->cq.cqe_size +
-		       f->cq.cqe_size - 64;
+	uint8_t *cqe =
+		(uint8_t *)f->cq.buffer + (size_t)(index % f->cq.cqe_count) * f->cq.cqe_size + f->cq.cqe_size - 64;
 
 	memset(cqe, 0xa5, 63);
 	put(cqe + 16, e.expected >> 32, 4);
@@ -281,27 +281,70 @@ static void values_by_type_and_profile(void **state)
 		uint64_t computed, found, start;
 	} row[] = {
 		{{.kind = SIGNATURE_T10DIF, .block_size = MLX5DV_BLOCK_SIZE_512},
-		 GUARD, 0x99165678f0debc9a, 0xec7d5678f0debc9a, 519,
-		 MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD, 0x9916, 0xec7d, 0},
+		 GUARD,
+		 0x99165678f0debc9a,
+		 0xec7d5678f0debc9a,
+		 519,
+		 MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD,
+		 0x9916,
+		 0xec7d,
+		 0},
 		{{.kind = SIGNATURE_T10DIF, .block_size = MLX5DV_BLOCK_SIZE_512},
-		 APP, 0x99165678f0debc9a, 0x9916a978f0debc9a, 1039,
-		 MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, 0x5678, 0xa978, 520},
+		 APP,
+		 0x99165678f0debc9a,
+		 0x9916a978f0debc9a,
+		 1039,
+		 MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG,
+		 0x5678,
+		 0xa978,
+		 520},
 		{{.kind = SIGNATURE_T10DIF, .block_size = MLX5DV_BLOCK_SIZE_520},
-		 REF, 0x99165678f0debc9a, 0x991656780fdebc9a, 1583,
-		 MLX5DV_MKEY_SIG_BLOCK_BAD_REFTAG, 0xf0debc9a, 0x0fdebc9a, 1056},
+		 REF,
+		 0x99165678f0debc9a,
+		 0x991656780fdebc9a,
+		 1583,
+		 MLX5DV_MKEY_SIG_BLOCK_BAD_REFTAG,
+		 0xf0debc9a,
+		 0x0fdebc9a,
+		 1056},
 		{{.kind = SIGNATURE_CRC, .block_size = MLX5DV_BLOCK_SIZE_512, .crc = {MLX5DV_SIG_CRC_TYPE_CRC32, 0}},
-		 GUARD, 0x699aca2100000000, 0x969aca2100000000, 515,
-		 MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD, 0x699aca21, 0x969aca21, 0},
+		 GUARD,
+		 0x699aca2100000000,
+		 0x969aca2100000000,
+		 515,
+		 MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD,
+		 0x699aca21,
+		 0x969aca21,
+		 0},
 		{{.kind = SIGNATURE_CRC, .block_size = MLX5DV_BLOCK_SIZE_4048, .crc = {MLX5DV_SIG_CRC_TYPE_CRC32C, 0}},
-		 GUARD, 0x4207e6b4ffffffff, 0x4207e6b5eeeeeeee, 4052 * UINT64_C(0x100000001) - 1,
-		 MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD, 0x4207e6b4, 0x4207e6b5, 4052 * UINT64_C(0x100000000)},
-		{{.kind = SIGNATURE_CRC, .block_size = MLX5DV_BLOCK_SIZE_4096,
+		 GUARD,
+		 0x4207e6b4ffffffff,
+		 0x4207e6b5eeeeeeee,
+		 4052 * UINT64_C(0x100000001) - 1,
+		 MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD,
+		 0x4207e6b4,
+		 0x4207e6b5,
+		 4052 * UINT64_C(0x100000000)},
+		{{.kind = SIGNATURE_CRC,
+		  .block_size = MLX5DV_BLOCK_SIZE_4096,
 		  .crc = {MLX5DV_SIG_CRC_TYPE_CRC64_XP10, 0}},
-		 GUARD, 0x8c8adb450cce85aa, 0x8c8adb450cce85ab, 3 * 4104 - 1,
-		 MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD, 0x8c8adb450cce85aa, 0x8c8adb450cce85ab, 2 * 4104},
+		 GUARD,
+		 0x8c8adb450cce85aa,
+		 0x8c8adb450cce85ab,
+		 3 * 4104 - 1,
+		 MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD,
+		 0x8c8adb450cce85aa,
+		 0x8c8adb450cce85ab,
+		 2 * 4104},
 		{{.kind = SIGNATURE_T10DIF, .block_size = MLX5DV_BLOCK_SIZE_4160},
-		 GUARD, 0x99165678f0debc9a, 0xec7d5678f0debc9a, 2 * 4168 - 1,
-		 MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD, 0x9916, 0xec7d, 4168},
+		 GUARD,
+		 0x99165678f0debc9a,
+		 0xec7d5678f0debc9a,
+		 2 * 4168 - 1,
+		 MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD,
+		 0x9916,
+		 0xec7d,
+		 4168},
 	};
 	struct mlx5dv_mkey_err info;
 	struct keys k;

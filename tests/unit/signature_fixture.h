@@ -61,8 +61,8 @@ static inline void fixture_set_signature(struct fixture *f, const struct test_do
 	struct mlx5dv_sig_block_attr attr = {.flags = flags, .check_mask = check_mask, .copy_mask = copy_mask};
 
 	for (int i = 0; i < 2; i++) {
-		domains[i] = (struct mlx5dv_sig_block_domain){.sig_type = copies[i].type,
-							      .block_size = copies[i].block};
+		domains[i] =
+			(struct mlx5dv_sig_block_domain){.sig_type = copies[i].type, .block_size = copies[i].block};
 		if (copies[i].type == MLX5DV_SIG_TYPE_CRC)
 			domains[i].sig.crc = &copies[i].crc;
 		else

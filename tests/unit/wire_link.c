@@ -128,6 +128,13 @@ static void fill(struct wire_packet *to, const struct packet *from, uint32_t num
 		to->qkey = from->qkey;
 		to->source_qpn = from->source_qpn;
 	}
+	if (headers & HEADER_DCETH) {
+		to->source_qpn = from->source_qpn;
+		to->dc_key = from->dc_key;
+		to->dc_connection = from->dc_connection;
+		MUST(from->dc_first_psn <= PSN_MASK);
+		to->dc_first_psn = from->dc_first_psn;
+	}
 	if (headers & HEADER_XRCETH) {
 		MUST(from->xrc_srqn <= 0xffffff);
 		to->xrc_srqn = from->xrc_srqn;
@@ -176,7 +183,8 @@ static void send_run(struct hca *hca, struct run *run)
 		/* All packets but the last of a message are full. */
 		cut->length = left > packet->mtu ? packet->mtu : (uint32_t)left;
 		MUST(cut->length == packet->mtu || place & PLACE_LAST);
-		stream_read(&packet->payload, cut->payload, cut->length);
+		if (cut->length)
+			stream_read(&packet->payload, cut->payload, cut->length);
 		left -= cut->length;
 		fill(cut, packet, i, place);
 		put(cut);
@@ -239,6 +247,12 @@ static void parse(struct packet *to, const struct wire_packet *from)
 	}
 	if (opcode->headers & HEADER_XRCETH)
 		to->xrc_srqn = from->xrc_srqn;
+	if (opcode->headers & HEADER_DCETH) {
+		to->source_qpn = from->source_qpn;
+		to->dc_key = from->dc_key;
+		to->dc_connection = from->dc_connection;
+		to->dc_first_psn = from->dc_first_psn;
+	}
 	if (opcode->headers & (HEADER_RETH | HEADER_ATOMICETH)) {
 		to->remote_address = from->remote_address;
 		to->rkey = from->rkey;
@@ -270,6 +284,10 @@ void wire_receive(const struct wire_packet *packet)
 {
 	struct run run;
 
+	/* A link would not hand on a masked atomic whose masks are as wide as no operand. */
+	if (message_is_masked_atomic(packet_opcodes[packet->opcode].message) && packet->length != 8 &&
+	    packet->length != 16)
+		return;
 	epoch_enter();
 	run_begin(&run);
 	parse(run_slot(&run), packet);

@@ -20,6 +20,8 @@ struct wire_packet {
 	bool solicited, acknowledge;
 	uint32_t destination_qpn, psn;
 	uint32_t qkey, source_qpn, xrc_srqn;
+	uint64_t dc_key, dc_connection;
+	uint32_t dc_first_psn;
 	uint64_t remote_address;
 	uint32_t rkey, dma_length;
 	uint64_t swap_add, compare;

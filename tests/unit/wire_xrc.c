@@ -174,6 +174,10 @@ static void connect_qp(struct hca_qp *qp, uint32_t peer, const struct ibv_qp_att
 	attr.ah_attr = (struct ibv_ah_attr){.is_global = 1, .port_num = 1};
 	attr.ah_attr.grh.dgid = hca_gids(device.hca, &gids)[0].gid;
 	move(qp, IBV_QPS_RESET, attr, 0);
+	if (sends) {
+		client.posted = 0;
+		client.dbrec[0] = client.dbrec[1] = 0;
+	}
 	move(qp, IBV_QPS_INIT, attr, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 	move(qp, IBV_QPS_RTR, attr,
 	     IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
@@ -207,8 +211,6 @@ static void start(const struct ibv_qp_attr *options, wire_filter *filter, void *
 
 	connect_qp(client.qp, recv_qp->number, options);
 	connect_qp(recv_qp, client.qp->number, options);
-	client.posted = 0;
-	client.dbrec[0] = client.dbrec[1] = 0;
 	while ((packet = wire_take()))
 		free(packet);
 	while (raw_cq_poll(&client_cq))

@@ -11,7 +11,7 @@
 #include "support/program.h"
 
 enum {
-	SIGNED_PLAIN = 3001,  /* where the client's plain memory begins; odd */
+	SIGNED_PLAIN = 3001,    /* where the client's plain memory begins; odd */
 	SIGNED_LARGEST = 32768, /* bytes of a stream */
 };
 
@@ -97,7 +97,8 @@ static inline bool goes_out(enum key_operation operation)
  * Moves @bytes of the wire's stream between @offset of the key and @plain of the client's memory, and polls all completions
  * that there are, successful ones. Compares nothing.
  */
-#define transfer_signed(operation, key, offset, plain, bytes) transfer_signed_(HERE, operation, key, offset, plain, bytes)
+#define transfer_signed(operation, key, offset, plain, bytes)                                                          \
+	transfer_signed_(HERE, operation, key, offset, plain, bytes)
 void transfer_signed_(struct place place, enum key_operation operation, uint32_t key, uint64_t offset, size_t plain,
 		      uint32_t bytes);
 

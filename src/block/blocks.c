@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Whole blocks that lie in one piece on both sides, many at a time: the usual case, and the fast one. First all of their
+ * data, then all of their fields.
+ */
+#include <string.h>
+
+#include "block/field.h"
+#include "block/stage_parts.h"
+
+/* Blocks that are passed at once; fewer if their data is read a second time, then from the first-level cache. */
+#define RUN_BLOCKS 32
+#define RUN_BLOCKS_TWICE 4
+
+static const uint64_t no_guards[RUN_BLOCKS];
+
+struct block_run {
+	const uint8_t *from;
+	uint8_t *to;
+	size_t from_stride, to_stride;
+	size_t block; /* bytes of data */
+	size_t count;
+};
+
+/* The fields of a domain, by the block's place in the run: field_of_block() with nothing left to decide. */
+struct field_maker {
+	uint64_t constant;
+	uint32_t reference, step;
+	unsigned int shift; /* of the guard */
+};
+
+static struct field_maker maker_of(const struct signature_domain *domain, uint64_t number)
+{
+	return (struct field_maker){
+		.constant = domain->tags ? (uint64_t)domain->app_tag << FIELD_APP_SHIFT : 0,
+		.reference = domain->tags ? domain->ref_tag + (domain->increments ? (uint32_t)number : 0) : 0,
+		.step = domain->tags && domain->increments,
+		.shift = guard_shift(domain),
+	};
+}
+
+static inline uint64_t make_field(const struct field_maker *maker, uint64_t guard, size_t place)
+{
+	return guard << maker->shift | maker->constant | (uint32_t)(maker->reference + maker->step * (uint32_t)place);
+}
+
+/* The guards of the input, and those of the output if they are not the same. */
+static void pass_data(const struct signature_stage *at, const struct block_run *run, uint64_t *input_guards,
+		      uint64_t *output_guards)
+{
+	struct guard_blocks blocks = {run->from, run->to, run->from_stride, run->to_stride, run->block};
+
+	if (at->input_guarded) {
+		guard_copy_blocks((enum guard_type)at->input->guard, at->input->ones, &blocks, run->count,
+				  input_guards);
+		blocks.to = NULL;
+	}
+	if (at->output_guarded && !at->shared) {
+		guard_copy_blocks((enum guard_type)at->output->guard, at->output->ones, &blocks, run->count,
+				  output_guards);
+		blocks.to = NULL;
+	}
+	for (size_t i = 0; blocks.to && i < run->count; i++)
+		memmove(run->to + i * run->to_stride, run->from + i * run->from_stride, run->block);
+}
+
+static inline __attribute__((always_inline)) void check_sized(struct block_stage *stage, const struct block_run *run,
+							      const uint64_t *guards, uint64_t number,
+							      unsigned int size)
+{
+	const struct field_maker maker = maker_of(stage->signature.input, number);
+	const uint64_t checked = stage->setup->signature.checked;
+	const uint8_t *field = run->from + run->block;
+
+	for (size_t i = 0; i < run->count; i++, field += run->from_stride) {
+		uint64_t found = field_load(field, size), expected = make_field(&maker, guards[i], i);
+
+		if (__builtin_expect((found ^ expected) & checked, 0))
+			signature_check(stage, number + i, expected, found);
+	}
+}
+
+static void check_fields(struct block_stage *stage, const struct block_run *run, const uint64_t *guards,
+			 uint64_t number)
+{
+	if (stage->signature.input->field == FIELD_LARGEST)
+		check_sized(stage, run, guards, number, FIELD_LARGEST);
+	else
+		check_sized(stage, run, guards, number, FIELD_LARGEST / 2);
+}
+
+static inline __attribute__((always_inline)) void make_sized(const struct block_stage *stage,
+							     const struct block_run *run, const uint64_t *guards,
+							     uint64_t number, unsigned int size)
+{
+	const struct field_maker maker = maker_of(stage->signature.output, number);
+	const uint64_t copied = stage->setup->signature.copied;
+	const uint8_t *found = run->from + run->block;
+	uint8_t *field = run->to + run->block;
+
+	for (size_t i = 0; i < run->count; i++, field += run->to_stride, found += run->from_stride) {
+		uint64_t made = make_field(&maker, guards[i], i);
+
+		if (copied)
+			made = (made & ~copied) | (field_load(found, size) & copied);
+		field_store(field, size, made);
+	}
+}
+
+static void make_fields(const struct block_stage *stage, const struct block_run *run, const uint64_t *guards,
+			uint64_t number)
+{
+	if (stage->signature.output->field == FIELD_LARGEST)
+		make_sized(stage, run, guards, number, FIELD_LARGEST);
+	else
+		make_sized(stage, run, guards, number, FIELD_LARGEST / 2);
+}
+
+/* @bytes / @block, but at most @most. Divisions of 64 bits are slow. */
+static size_t blocks_in(uint64_t bytes, uint64_t block, size_t most)
+{
+	return bytes >= most * block ? most : (uint32_t)bytes / (uint32_t)block;
+}
+
+uint64_t signature_pass_blocks(struct block_stage *stage, uint8_t *to, const uint8_t *from, uint64_t bytes)
+{
+	struct signature_stage *at = &stage->signature;
+	const struct signature_domain *input = at->input, *output = at->output;
+	bool twice = at->input_guarded && at->output_guarded && !at->shared;
+	struct block_run run = {
+		.from_stride = extended_block(input), .to_stride = extended_block(output), .block = input->block};
+	size_t wire_block = to ? run.to_stride : run.from_stride, memory_block = to ? run.from_stride : run.to_stride;
+	uint64_t input_guards[RUN_BLOCKS], output_guards[RUN_BLOCKS], number;
+
+	if (bytes < wire_block || input->block != output->block || at->in_field || at->raw % run.block)
+		return 0;
+	memory_ready(stage);
+	run.count = blocks_in(bytes, wire_block, twice ? RUN_BLOCKS_TWICE : RUN_BLOCKS);
+	run.count = blocks_in(stage->piece.length, memory_block, run.count);
+	if (!run.count || !stage->piece.address)
+		return 0;
+	run.from = from ? from : stage->piece.address;
+	run.to = to ? to : stage->piece.address;
+	number = at->raw / run.block;
+	pass_data(at, &run, input_guards, output_guards);
+	if (input->field && stage->setup->signature.checked)
+		check_fields(stage, &run, at->input_guarded ? input_guards : no_guards, number);
+	if (output->field && !at->output_guarded)
+		make_fields(stage, &run, no_guards, number);
+	else if (output->field)
+		make_fields(stage, &run, at->shared ? input_guards : output_guards, number);
+	memory_passed(stage, run.count * memory_block);
+	at->raw += run.count * run.block;
+	return run.count * wire_block;
+}

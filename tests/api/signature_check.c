@@ -1,0 +1,600 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mlx5dv_mkey_check(3): what was wrong, with which values and where, when it is known, and for how long. Values and
+ * offsets are those of the profile; every case that looks at them runs in both.
+ */
+#include "support/signed_key.h"
+
+enum { BLOCKS = 4, RAW = BLOCKS * 512 };
+
+static struct layout layout;
+static struct mlx5dv_mkey *mkey;
+static uint8_t data[RAW], stream[BLOCKS * 520];
+
+DOMAIN_CRC(crc32, CRC32, 512, 0);
+DOMAIN_CRC(crc32c, CRC32C, 512, 0xffffffff);
+DOMAIN_CRC(crc64, CRC64_XP10, 512, 0);
+DOMAIN_DIF(dif, CRC, 512, 0xffff, 0x5678, 0xf0debc9a, MLX5DV_SIG_T10DIF_FLAG_REF_REMAP);
+DOMAIN_DIF(dif_csum, CSUM, 512, 0, 0x5678, 0xfffffffe, MLX5DV_SIG_T10DIF_FLAG_REF_REMAP);
+
+static void open_pair(void)
+{
+	struct pair_options options = signed_options();
+
+	pair_replace(&pair, &options);
+	mkey = side_create_signed_mkey(&server, 3);
+	for (int i = 0; i < RAW; i++)
+		data[i] = (uint8_t)(i * 5 + i / 512);
+}
+
+/* The key checks @domain in its memory, or on the wire, all of it. */
+static void lay(const struct mlx5dv_sig_block_domain *domain, bool in_memory)
+{
+	struct mlx5dv_sig_block_attr attr = {.check_mask = 0xff};
+
+	*(in_memory ? &attr.mem : &attr.wire) = domain;
+	lay_signed(mkey, &layout, domain_stream_bytes(attr.mem, RAW), &attr);
+	domain_make_stream(domain, data, RAW, stream);
+}
+
+/* Moves `stream` through the checking domain: out of memory by @operation, or in from the wire. */
+static void transfer_blocks(const struct mlx5dv_sig_block_domain *domain, enum key_operation operation, uint32_t first,
+			    uint32_t count)
+{
+	uint32_t extended = 512 + domain_field(domain), step = goes_out(operation) ? 512 : extended;
+
+	side_stir(&client);
+	side_stir(&server);
+	if (goes_out(operation))
+		key_store(&layout, 0, stream, BLOCKS * extended);
+	else
+		plain_store(SIGNED_PLAIN, stream, BLOCKS * extended);
+	transfer_signed(operation, mkey->lkey, first * step, SIGNED_PLAIN + first * step, count * step);
+	/* What came, whether it was right or not, is the business of other tests. */
+	memcpy(client.expected, client.memory, client.bytes);
+	memcpy(server.expected, server.memory, server.bytes);
+}
+
+/* Bytes of a field as a number: the first in memory is the most significant one (mlx5-formats 6, no. 14). */
+static uint64_t number_of(const uint8_t *bytes, uint32_t count)
+{
+	uint64_t value = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		value = value << 8 | bytes[i];
+	return value;
+}
+
+static uint8_t *field_at(const struct mlx5dv_sig_block_domain *domain, uint32_t block)
+{
+	return stream + block * (512 + domain_field(domain)) + 512;
+}
+
+/* ---- types, values, offsets ------------------------------------------------------------------------------------ */
+
+struct part {
+	uint32_t first, bytes;
+	enum mlx5dv_mkey_err_type type;
+};
+
+/* Breaks byte @byte of @part of the field of each block in turn, and asks. */
+static void expect_each_block(const struct mlx5dv_sig_block_domain *domain, enum key_operation operation,
+			      const struct part *part)
+{
+	for (uint32_t block = 0; block < BLOCKS; block++) {
+		for (uint32_t byte = part->first; byte < part->first + part->bytes; byte++) {
+			uint8_t *field = field_at(domain, block);
+			uint64_t good, bad;
+
+			note("operation %d, block %u, byte %u of the field", operation, block, byte);
+			lay(domain, goes_out(operation));
+			good = number_of(field + part->first, part->bytes);
+			field[byte] ^= 0x41;
+			bad = number_of(field + part->first, part->bytes);
+			transfer_blocks(domain, operation, 0, BLOCKS);
+			expect_key_bad(mkey, part->type, domain, block, bad, good);
+		}
+	}
+}
+
+/* A local key finds it in what it sends, and in what it receives; a remote key for its peer. */
+static const enum key_operation ways[] = {OUT_SEND, OUT_WRITE, OUT_REMOTE_READ, IN_RECV, IN_READ, IN_REMOTE_WRITE};
+
+static void expect_part(const struct mlx5dv_sig_block_domain *domain, struct part part)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(ways); i++)
+		expect_each_block(domain, ways[i], &part);
+}
+
+static void expect_guards(void)
+{
+	open_pair();
+	expect_part(&dif, (struct part){0, 2, MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD});
+	expect_part(&dif_csum, (struct part){0, 2, MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD});
+	expect_part(&crc32, (struct part){0, 4, MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD});
+	expect_part(&crc32c, (struct part){0, 4, MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD});
+	expect_part(&crc64, (struct part){0, 8, MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD});
+}
+
+static void bad_guard_man(void **state)
+{
+	(void)state;
+	if (in_profile("man", __func__))
+		expect_guards();
+}
+
+static void bad_guard_connectx(void **state)
+{
+	(void)state;
+	if (in_profile("connectx", __func__))
+		expect_guards();
+}
+
+static void expect_tags(void)
+{
+	open_pair();
+	expect_part(&dif, (struct part){2, 2, MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG});
+	expect_part(&dif_csum, (struct part){2, 2, MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG});
+	expect_part(&dif, (struct part){4, 4, MLX5DV_MKEY_SIG_BLOCK_BAD_REFTAG});
+	expect_part(&dif_csum, (struct part){4, 4, MLX5DV_MKEY_SIG_BLOCK_BAD_REFTAG});
+}
+
+static void bad_tags_man(void **state)
+{
+	(void)state;
+	if (in_profile("man", __func__))
+		expect_tags();
+}
+
+static void bad_tags_connectx(void **state)
+{
+	(void)state;
+	if (in_profile("connectx", __func__))
+		expect_tags();
+}
+
+/* The outcomes measured on adapters, mlx5-formats 4.6: 512 bytes of A5, the first of them changed; fields changed. */
+static void expect_measured(bool connectx)
+{
+	DOMAIN_DIF(measured, CRC, 512, 0xffff, 0x5678, 0xf0debc9a, 0);
+	static const struct {
+		const struct mlx5dv_sig_block_domain *domain;
+		uint32_t at;
+		uint8_t change;
+		enum mlx5dv_mkey_err_type type;
+		uint64_t found, computed, last;
+	} row[] = {
+		{&measured, 0, 0xff, MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD, 0xec7d, 0x9916, 519},
+		{&crc32, 512, 0xff, MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD, 0x969aca21, 0x699aca21, 515},
+		{&measured, 514, 0xff, MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, 0xa978, 0x5678, 519},
+		{&measured, 516, 0xff, MLX5DV_MKEY_SIG_BLOCK_BAD_REFTAG, 0x0fdebc9a, 0xf0debc9a, 519},
+	};
+	struct mlx5dv_mkey_err err;
+
+	open_pair();
+	memset(data, 0xa5, sizeof(data));
+	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+		note("row %zu", i);
+		lay(row[i].domain, false);
+		stream[row[i].at] ^= row[i].change;
+		transfer_blocks(row[i].domain, IN_RECV, 0, 1);
+		expect_error(mlx5dv_mkey_check(mkey, &err), 0);
+		assert_int_equal(err.err_type, row[i].type);
+		assert_int_equal(err.err.sig.actual_value, connectx ? row[i].found : row[i].computed);
+		assert_int_equal(err.err.sig.expected_value, connectx ? row[i].computed : row[i].found);
+		assert_int_equal(err.err.sig.offset, connectx ? row[i].last : 0);
+	}
+}
+
+static void measured_values_man(void **state)
+{
+	(void)state;
+	if (in_profile("man", __func__))
+		expect_measured(false);
+}
+
+static void measured_values_connectx(void **state)
+{
+	(void)state;
+	if (in_profile("connectx", __func__))
+		expect_measured(true);
+}
+
+/* Data that changed shows in the guard, wherever the bit is. */
+static void a_bit_of_the_data(void **state)
+{
+	static const struct mlx5dv_sig_block_domain *const domains[] = {&crc32, &crc32c, &crc64, &dif, &dif_csum};
+	uint8_t computed[8];
+
+	(void)state;
+	open_pair();
+	for (size_t d = 0; d < ARRAY_SIZE(domains); d++) {
+		uint32_t extended = 512 + domain_field(domains[d]);
+		uint32_t bytes = domains[d]->sig_type == MLX5DV_SIG_TYPE_T10DIF ? 2 : domain_field(domains[d]);
+
+		for (uint32_t bit = d; bit < 8 * 512; bit += 509) {
+			uint32_t block = bit % BLOCKS;
+			uint8_t *broken = stream + block * extended;
+
+			note("domain %zu, bit %u", d, bit);
+			lay(domains[d], true);
+			broken[bit / 8] ^= (uint8_t)(1 << bit % 8);
+			domain_make_field(domains[d], broken, block, computed);
+			transfer_blocks(domains[d], OUT_SEND, 0, BLOCKS);
+			expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD, domains[d], block,
+				       number_of(broken + 512, bytes), number_of(computed, bytes));
+		}
+	}
+}
+
+/* The offset counts from the beginning of the key, whatever part of it a request named. */
+static void offsets_count_from_the_key(void **state)
+{
+	(void)state;
+	open_pair();
+	for (uint32_t first = 0; first < BLOCKS; first++) {
+		for (uint32_t bad = first; bad < BLOCKS; bad++) {
+			uint8_t *field = field_at(&dif, bad);
+
+			for (int out = 0; out < 2; out++) {
+				lay(&dif, out);
+				field[3] ^= 0xf0;
+				transfer_blocks(&dif, out ? OUT_WRITE : IN_REMOTE_WRITE, first, BLOCKS - first);
+				expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, &dif, bad, 0x5688, 0x5678);
+			}
+		}
+	}
+}
+
+/* "If several errors are found, only a single error is reported in this priority". Of one block; of two, the first. */
+static void priority(void **state)
+{
+	(void)state;
+	open_pair();
+	for (int parts = 1; parts < 8; parts++) {
+		uint8_t *field = field_at(&dif, 1);
+		uint64_t good[3];
+
+		note("parts %d", parts);
+		lay(&dif, true);
+		good[0] = number_of(field, 2);
+		good[1] = number_of(field + 2, 2);
+		good[2] = number_of(field + 4, 4);
+		field[0] ^= parts & 1 ? 1 : 0;
+		field[2] ^= parts & 2 ? 1 : 0;
+		field[4] ^= parts & 4 ? 1 : 0;
+		/* The next block has a worse one. */
+		field_at(&dif, 2)[0] ^= 0x80;
+		transfer_blocks(&dif, OUT_SEND, 0, BLOCKS);
+		if (parts & 1)
+			expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD, &dif, 1, good[0] ^ 0x100, good[0]);
+		else if (parts & 2)
+			expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, &dif, 1, good[1] ^ 0x100, good[1]);
+		else
+			expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_REFTAG, &dif, 1, good[2] ^ 0x1000000, good[2]);
+	}
+}
+
+/* ---- how long --------------------------------------------------------------------------------------------------- */
+
+static void rearm(void)
+{
+	configure_start(&pair.server, mkey, 0);
+	configure_complete(&pair.server);
+	expect_idle(&pair.server);
+}
+
+static void no_error(void **state)
+{
+	(void)state;
+	open_pair();
+	expect_key_good(mkey);
+	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+		lay(&dif, goes_out(ways[i]));
+		expect_key_good(mkey);
+		transfer_blocks(&dif, ways[i], 0, BLOCKS);
+		expect_key_good(mkey);
+	}
+}
+
+/*
+ * "The first of these errors is reported to the MKEY and kept there until application software queries it": the later
+ * ones of the same and of later transfers are silent, until the key is configured anew.
+ */
+static void the_first_error_is_kept(void **state)
+{
+	uint8_t *first, *second;
+
+	(void)state;
+	open_pair();
+	lay(&dif, true);
+	first = field_at(&dif, 1);
+	second = field_at(&dif, 3);
+	first[3] ^= 1;
+	second[7] ^= 1;
+	transfer_blocks(&dif, OUT_SEND, 0, BLOCKS);
+	transfer_blocks(&dif, OUT_SEND, 2, 2);
+	transfer_blocks(&dif, OUT_REMOTE_READ, 2, 2);
+	expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, &dif, 1, 0x5679, 0x5678);
+	/* Asked for, not armed. */
+	transfer_blocks(&dif, OUT_SEND, 0, BLOCKS);
+	expect_key_good(mkey);
+	rearm();
+	transfer_blocks(&dif, OUT_SEND, 2, 2);
+	expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_REFTAG, &dif, 3, 0xf0debc9c, 0xf0debc9d);
+	/* Armed before it was asked for: the newer error is what is left. */
+	rearm();
+	transfer_blocks(&dif, OUT_SEND, 0, 2);
+	rearm();
+	transfer_blocks(&dif, OUT_SEND, 2, 2);
+	expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_REFTAG, &dif, 3, 0xf0debc9c, 0xf0debc9d);
+}
+
+/* Configuring a key that had no error polled does not let the device forget that it reported one. */
+static void configuring_before_polling(void **state)
+{
+	struct ibv_sge sge, plain = side_sge(&client, SIGNED_PLAIN, 512);
+	struct ibv_send_wr wr = {.wr_id = 5,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_RDMA_WRITE,
+				 .send_flags = IBV_SEND_SIGNALED};
+
+	(void)state;
+	open_pair();
+	lay(&dif, true);
+	field_at(&dif, 0)[3] ^= 1;
+	side_stir(&client);
+	side_stir(&server);
+	key_store(&layout, 0, stream, sizeof(stream));
+	sge = (struct ibv_sge){.addr = 0, .length = 512, .lkey = mkey->lkey};
+	wr.wr.rdma.remote_addr = plain.addr;
+	wr.wr.rdma.rkey = plain.lkey;
+	post_send(&pair.server, &wr);
+	configure_start(&pair.server, mkey, 0);
+	expect_error(ibv_wr_complete(pair.server.ex), 0);
+	post_send(&pair.server, &wr);
+	expect_completion(&pair.server, 5, IBV_WC_RDMA_WRITE);
+	expect_completion(&pair.server, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
+	expect_completion(&pair.server, 5, IBV_WC_RDMA_WRITE);
+	expect_idle(&pair.server);
+	memcpy(client.expected, client.memory, client.bytes);
+	expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, &dif, 0, 0x5679, 0x5678);
+	rearm();
+	post_send(&pair.server, &wr);
+	expect_completion(&pair.server, 5, IBV_WC_RDMA_WRITE);
+	expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, &dif, 0, 0x5679, 0x5678);
+}
+
+/* "The transfer operation itself may be completed successfully": data and, where they are passed on, fields arrive. */
+static void transfers_succeed_in_spite(void **state)
+{
+	struct mlx5dv_sig_block_attr attr = {.mem = &dif, .wire = &dif, .check_mask = 0xff};
+
+	(void)state;
+	open_pair();
+	for (enum key_operation o = 0; o < KEY_OPERATIONS; o++) {
+		note("operation %d", o);
+		lay_signed(mkey, &layout, sizeof(stream), &attr);
+		domain_make_stream(&dif, data, RAW, stream);
+		field_at(&dif, 2)[2] ^= 0xff;
+		side_stir(&client);
+		side_stir(&server);
+		if (goes_out(o))
+			key_store(&layout, 0, stream, sizeof(stream));
+		else
+			plain_store(SIGNED_PLAIN, stream, sizeof(stream));
+		transfer_signed(o, mkey->lkey, 0, SIGNED_PLAIN, sizeof(stream));
+		plain_expect(SIGNED_PLAIN, stream, sizeof(stream));
+		key_expect(&layout, 0, stream, sizeof(stream));
+		side_compare(&client);
+		side_compare(&server);
+		expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, &dif, 2, 0xa978, 0x5678);
+	}
+}
+
+/* NOTES: a local key after the completion, a remote key after a message of the peer. */
+static void known_with_the_completion(void **state)
+{
+	struct ibv_sge sge, plain = side_sge(&client, SIGNED_PLAIN, 512);
+	struct ibv_send_wr read = {.wr_id = 5,
+				   .sg_list = &plain,
+				   .num_sge = 1,
+				   .opcode = IBV_WR_RDMA_READ,
+				   .send_flags = IBV_SEND_SIGNALED},
+			   message = {.wr_id = 6, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED},
+			   send = {.wr_id = 7,
+				   .sg_list = &sge,
+				   .num_sge = 1,
+				   .opcode = IBV_WR_SEND,
+				   .send_flags = IBV_SEND_SIGNALED};
+
+	(void)state;
+	open_pair();
+	for (int remote = 0; remote < 2; remote++) {
+		lay(&dif, true);
+		field_at(&dif, 0)[3] ^= 1;
+		side_stir(&client);
+		side_stir(&server);
+		key_store(&layout, 0, stream, sizeof(stream));
+		sge = (struct ibv_sge){.addr = 0, .length = 512, .lkey = mkey->lkey};
+		read.wr.rdma.rkey = mkey->rkey;
+		if (remote) {
+			post_receive(&pair.server, 8, NULL, 0);
+			post_send(&pair.client, &read);
+			expect_completion(&pair.client, 5, IBV_WC_RDMA_READ);
+			post_send(&pair.client, &message);
+			expect_completion(&pair.client, 6, IBV_WC_SEND);
+		} else {
+			post_receive(&pair.client, 8, &plain, 1);
+			post_send(&pair.server, &send);
+			expect_completion(&pair.client, 8, IBV_WC_RECV);
+		}
+		memcpy(client.expected, client.memory, client.bytes);
+		/* Nothing was polled here yet. */
+		expect_key_good(mkey);
+		if (remote)
+			expect_completion(&pair.server, 8, IBV_WC_RECV);
+		else
+			expect_completion(&pair.server, 7, IBV_WC_SEND);
+		expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, &dif, 0, 0x5679, 0x5678);
+	}
+}
+
+/* The same by ibv_start_poll(3). */
+static void extended_polling(void **state)
+{
+	struct pair_options options = signed_options();
+	struct ibv_poll_cq_attr no_attr = {0};
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = {.wr_id = 7, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE};
+
+	(void)state;
+	options.extended_cq = true;
+	pair_replace(&pair, &options);
+	mkey = side_create_signed_mkey(&server, 3);
+	lay(&dif, true);
+	field_at(&dif, 0)[3] ^= 1;
+	side_stir(&client);
+	side_stir(&server);
+	key_store(&layout, 0, stream, sizeof(stream));
+	sge = (struct ibv_sge){.addr = 0, .length = 512, .lkey = mkey->lkey};
+	wr.wr.rdma.remote_addr = side_address(&client, SIGNED_PLAIN);
+	wr.wr.rdma.rkey = client.mr->rkey;
+	for (int signalled = 0; signalled < 2; signalled++) {
+		wr.send_flags = signalled ? IBV_SEND_SIGNALED : 0;
+		post_send(&pair.server, &wr);
+		expect_key_good(mkey);
+		if (signalled) {
+			expect_error(ibv_start_poll(pair.server.cq_ex, &no_attr), 0);
+			assert_int_equal(pair.server.cq_ex->wr_id, 7);
+			expect_error(ibv_next_poll(pair.server.cq_ex), ENOENT);
+			ibv_end_poll(pair.server.cq_ex);
+		} else {
+			expect_error(ibv_start_poll(pair.server.cq_ex, &no_attr), ENOENT);
+		}
+		expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, &dif, 0, 0x5679, 0x5678);
+		rearm();
+	}
+	memcpy(client.expected, client.memory, client.bytes);
+}
+
+/* ---- refused ---------------------------------------------------------------------------------------------------- */
+
+static void keys_without_signatures(void **state)
+{
+	struct mlx5dv_mkey *plain;
+	struct mlx5dv_mkey_err err, untouched;
+
+	(void)state;
+	open_pair();
+	plain = side_create_mkey(&server, 4, NULL);
+	memset(&err, 0x5a, sizeof(err));
+	memset(&untouched, 0x5a, sizeof(untouched));
+	expect_error(mlx5dv_mkey_check(plain, &err), EINVAL);
+	assert_memory_equal(&err, &untouched, sizeof(err));
+	expect_key_good(mkey); /* may carry them, was never configured */
+}
+
+/* An error survives the configuration of the key; it is read as the domains are now (mlx5-formats 4.6). */
+static void errors_outlive_a_configuration(void **state)
+{
+	struct mlx5dv_mkey_conf_attr reset = {.conf_flags = MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR};
+	struct mlx5dv_mkey_err err;
+
+	(void)state;
+	open_pair();
+	lay(&dif, true);
+	field_at(&dif, 0)[3] ^= 1;
+	transfer_blocks(&dif, OUT_SEND, 0, 1);
+	batch_start(&pair.server, CONFIGURE_WR_ID, IBV_SEND_INLINE | IBV_SEND_SIGNALED);
+	mlx5dv_wr_mkey_configure(pair.server.dv, mkey, 0, &reset);
+	configure_complete(&pair.server);
+	for (int i = 0; i < 2; i++)
+		expect_error(mlx5dv_mkey_check(mkey, &err), EINVAL);
+	lay(&dif, true);
+	expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, &dif, 0, 0x5679, 0x5678);
+}
+
+/* ---- several keys ----------------------------------------------------------------------------------------------- */
+
+static void each_key_has_its_own(void **state)
+{
+	enum { KEYS = 8 };
+	struct mlx5dv_mkey *keys[KEYS];
+
+	(void)state;
+	open_pair();
+	for (int i = 0; i < KEYS; i++)
+		keys[i] = side_create_signed_mkey(&server, 3);
+	for (int broken = 0; broken < KEYS; broken++) {
+		mkey = keys[broken];
+		lay(&dif, true);
+		field_at(&dif, 0)[3] ^= (uint8_t)(1 + broken);
+		transfer_blocks(&dif, OUT_SEND, 0, 1);
+	}
+	for (int i = 0; i < KEYS; i++)
+		expect_key_bad(keys[i], MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, &dif, 0, 0x5678 ^ (uint64_t)(1 + i), 0x5678);
+}
+
+/*
+ * A key that is gone when its error is polled: polling fails once, as for any CQE that belongs to nothing (mlx5-formats
+ * 3.5), and goes on.
+ */
+static void an_error_of_a_destroyed_key(void **state)
+{
+	struct mlx5dv_mkey_init_attr init = {
+		.pd = server.pd,
+		.create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT | MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE,
+		.max_entries = 3,
+	};
+	struct ibv_send_wr wr = {.wr_id = 5, .num_sge = 1, .opcode = IBV_WR_RDMA_READ, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_sge plain = side_sge(&client, SIGNED_PLAIN, 512);
+	struct ibv_wc wc;
+
+	(void)state;
+	open_pair();
+	mkey = mlx5dv_create_mkey(&init);
+	assert_non_null(mkey);
+	lay(&dif, true);
+	field_at(&dif, 0)[3] ^= 1;
+	side_stir(&client);
+	side_stir(&server);
+	key_store(&layout, 0, stream, sizeof(stream));
+	wr.sg_list = &plain;
+	wr.wr.rdma.rkey = mkey->rkey;
+	post_send(&pair.client, &wr);
+	expect_completion(&pair.client, 5, IBV_WC_RDMA_READ);
+	memcpy(client.expected, client.memory, client.bytes);
+	expect_error(mlx5dv_destroy_mkey(mkey), 0);
+	assert_int_equal(ibv_poll_cq(pair.server.cq, 1, &wc), -2);
+	expect_idle(&pair.server);
+	expect_nothing_posted(&pair.server);
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {
+		API_CASE(bad_guard_man),
+		API_CASE(bad_guard_connectx),
+		API_CASE(bad_tags_man),
+		API_CASE(bad_tags_connectx),
+		API_CASE(measured_values_man),
+		API_CASE(measured_values_connectx),
+		API_CASE(a_bit_of_the_data),
+		API_CASE(offsets_count_from_the_key),
+		API_CASE(priority),
+		API_CASE(no_error),
+		API_CASE(the_first_error_is_kept),
+		API_CASE(configuring_before_polling),
+		API_CASE(transfers_succeed_in_spite),
+		API_CASE(known_with_the_completion),
+		API_CASE(extended_polling),
+		API_CASE(keys_without_signatures),
+		API_CASE(errors_outlive_a_configuration),
+		API_CASE(each_key_has_its_own),
+		API_CASE(an_error_of_a_destroyed_key),
+	};
+
+	return run_cases("signature_check", cases);
+}

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Signatures as a property of a key: kept and reset by mlx5dv_wr_mkey_configure(3), beside its other features, over the
+ * layouts that a key can have, as an element of another key, on a UD QP; creating and destroying such keys.
+ */
+#include "support/signed_key.h"
+
+enum { RAW = 2 * 512 };
+
+static struct layout layout;
+static struct mlx5dv_mkey *mkey;
+
+DOMAIN_CRC(crc32c, CRC32C, 512, 0xffffffff);
+DOMAIN_DIF(dif, CRC, 512, 0, 0x5678, 0xf0debc9a, MLX5DV_SIG_T10DIF_FLAG_REF_REMAP);
+
+static const struct mlx5dv_sig_block_attr in_memory = {.mem = &crc32c, .check_mask = 0xff};
+
+static void open_key(void)
+{
+	struct pair_options options = signed_options();
+
+	pair_replace(&pair, &options);
+	mkey = side_create_signed_mkey(&server, 8);
+	lay_signed(mkey, &layout, 2 * 516, &in_memory);
+}
+
+static void expect_transfers(const struct mlx5dv_sig_block_domain *mem, const struct mlx5dv_sig_block_domain *wire)
+{
+	for (enum key_operation o = 0; o < KEY_OPERATIONS; o++) {
+		note("operation %d", o);
+		expect_signed_transfer(o, mkey, &layout, mem, wire, RAW);
+	}
+}
+
+static void configure_flags(uint32_t flags, uint8_t setters)
+{
+	struct mlx5dv_mkey_conf_attr attr = {.conf_flags = flags};
+
+	batch_start(&pair.server, CONFIGURE_WR_ID, IBV_SEND_INLINE | IBV_SEND_SIGNALED);
+	mlx5dv_wr_mkey_configure(pair.server.dv, mkey, setters, &attr);
+}
+
+/* ---- kept, reset, replaced -------------------------------------------------------------------------------------- */
+
+/* "If not set, previously configured signature attributes will be kept": by the builder alone, and with other setters. */
+static void kept_by_other_configurations(void **state)
+{
+	struct ibv_sge other[] = {side_sge(&server, 20000, 700), side_sge(&server, 30000, 332)};
+
+	(void)state;
+	open_key();
+	configure_flags(0, 0);
+	configure_complete(&pair.server);
+	expect_transfers(&crc32c, NULL);
+	configure_flags(0, 1);
+	mlx5dv_wr_set_mkey_access_flags(pair.server.dv, KEY_ACCESS);
+	configure_complete(&pair.server);
+	expect_transfers(&crc32c, NULL);
+	configure_flags(0, 1);
+	mlx5dv_wr_set_mkey_layout_list(pair.server.dv, 2, other);
+	configure_complete(&pair.server);
+	layout_of_list(&layout, &server, 2, other);
+	expect_transfers(&crc32c, NULL);
+	expect_error(configure_list(&pair.server, BY_MR_CALL, mkey, KEY_ACCESS, 2, other), 0);
+	expect_completion(&pair.server, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
+	expect_transfers(&crc32c, NULL);
+}
+
+/* RESET_SIG_ATTR: what was a field is data; layout and rights stay, and the key is not invalidated. */
+static void reset_by_the_flag(void **state)
+{
+	uint32_t lkey;
+
+	(void)state;
+	open_key();
+	lkey = mkey->lkey;
+	configure_flags(MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR, 0);
+	configure_complete(&pair.server);
+	assert_int_equal(mkey->lkey, lkey);
+	for (enum key_operation o = 0; o < KEY_OPERATIONS; o++)
+		expect_signed_transfer(o, mkey, &layout, NULL, NULL, 2 * 516);
+	/* It stays off. */
+	configure_flags(0, 0);
+	configure_complete(&pair.server);
+	expect_signed_transfer(OUT_SEND, mkey, &layout, NULL, NULL, 2 * 516);
+	/* And can be set again. */
+	configure_flags(0, 1);
+	mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &in_memory);
+	configure_complete(&pair.server);
+	expect_transfers(&crc32c, NULL);
+}
+
+/* Reset and set in one work request: set. */
+static void reset_and_set_at_once(void **state)
+{
+	struct mlx5dv_sig_block_attr on_wire = {.wire = &dif, .check_mask = 0xff};
+
+	(void)state;
+	open_key();
+	configure_flags(MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR, 1);
+	mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &on_wire);
+	configure_complete(&pair.server);
+	expect_transfers(NULL, &dif);
+}
+
+/* "If the MKEY is already configured with the signature attributes, the setter overrides the previous value." */
+static void replaced_by_the_setter(void **state)
+{
+	static const struct mlx5dv_sig_block_attr attrs[] = {
+		{.wire = &crc32c, .check_mask = 0xff},
+		{.wire = &dif, .check_mask = 0xff},
+		{.mem = &crc32c, .wire = &dif, .check_mask = 0xff},
+		{.mem = &crc32c, .check_mask = 0xff},
+	};
+
+	(void)state;
+	open_key();
+	for (size_t i = 0; i < ARRAY_SIZE(attrs); i++) {
+		note("attributes %zu", i);
+		configure_flags(0, 1);
+		mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &attrs[i]);
+		configure_complete(&pair.server);
+		expect_transfers(attrs[i].mem, attrs[i].wire);
+	}
+}
+
+/* A key that was never given a signature, or rights and layout alone, is an indirect key as any other. */
+static void never_configured_with_one(void **state)
+{
+	struct ibv_sge list[] = {side_sge(&server, 20000, 700), side_sge(&server, 30000, 332)};
+
+	(void)state;
+	open_key();
+	mkey = side_create_signed_mkey(&server, 4);
+	lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 2, list);
+	for (enum key_operation o = 0; o < KEY_OPERATIONS; o++)
+		expect_signed_transfer(o, mkey, &layout, NULL, NULL, 1032);
+}
+
+/* Invalidated it gives no access, until it is configured with all that it is to have. */
+static void invalidated_and_configured_again(void **state)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = 4, .opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED, .invalidate_rkey = 0};
+	struct ibv_send_wr write = {.wr_id = 5, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_sge plain = side_sge(&client, 0, 8);
+
+	(void)state;
+	open_key();
+	wr.invalidate_rkey = mkey->rkey;
+	post_send(&pair.server, &wr);
+	expect_completion(&pair.server, 4, IBV_WC_LOCAL_INV);
+	write.sg_list = &plain;
+	write.num_sge = 1;
+	write.wr.rdma.rkey = mkey->rkey;
+	post_send(&pair.client, &write);
+	expect_status(&pair.client, 5, IBV_WC_REM_ACCESS_ERR);
+	pair_renew(&pair);
+	lay_signed(mkey, &layout, 2 * 516, &in_memory);
+	expect_transfers(&crc32c, NULL);
+}
+
+/* ---- layouts ---------------------------------------------------------------------------------------------------- */
+
+static void set_signature(const struct mlx5dv_sig_block_attr *attr)
+{
+	configure_flags(0, 1);
+	mlx5dv_wr_set_mkey_sig_block(pair.server.dv, attr);
+	configure_complete(&pair.server);
+}
+
+/* Data in one place, tuples in another: what a block layer has. */
+static void interleaved_data_and_tuples(void **state)
+{
+	struct mlx5dv_sig_block_attr attr = {.mem = &dif, .check_mask = 0xff};
+	struct mlx5dv_mr_interleaved data[] = {side_interleaved(&server, 1000, 512, 0),
+					       side_interleaved(&server, 40000, 8, 0)};
+
+	(void)state;
+	open_key();
+	lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 2, 2, data);
+	set_signature(&attr);
+	expect_transfers(&dif, NULL);
+	/* With gaps, and all in one work request. */
+	data[0].bytes_skip = 11;
+	data[1].bytes_skip = 3;
+	mkey = side_create_signed_mkey(&server, 8);
+	configure_start(&pair.server, mkey, 3);
+	mlx5dv_wr_set_mkey_access_flags(pair.server.dv, KEY_ACCESS);
+	mlx5dv_wr_set_mkey_layout_interleaved(pair.server.dv, 2, 2, data);
+	mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &attr);
+	configure_complete(&pair.server);
+	layout_of_interleaved(&layout, &server, 2, 2, data);
+	expect_transfers(&dif, NULL);
+}
+
+/* A repeated pattern that has nothing to do with blocks. */
+static void interleaved_across_blocks(void **state)
+{
+	struct mlx5dv_sig_block_attr attr = {.mem = &dif, .wire = &crc32c, .check_mask = 0xff};
+	struct mlx5dv_mr_interleaved data[] = {side_interleaved(&server, 1000, 7, 6),
+					       side_interleaved(&server, 30000, 6, 1)};
+
+	(void)state;
+	open_key();
+	lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 80, 2, data);
+	set_signature(&attr);
+	expect_transfers(&dif, &crc32c);
+}
+
+/* Its memory is another indirect key. */
+static void over_another_key(void **state)
+{
+	struct mlx5dv_sig_block_attr attr = {.mem = &dif, .check_mask = 0xff};
+	struct ibv_sge inner_list[] = {side_sge(&server, 20000, 513), side_sge(&server, 30000, 600)}, list[2];
+	static struct layout inner_layout;
+	struct mlx5dv_mkey *inner;
+
+	(void)state;
+	open_key();
+	inner = side_create_mkey(&server, 4, NULL);
+	lay_list(&pair.server, BY_CONFIGURE, inner, &inner_layout, 2, inner_list);
+	list[0] = (struct ibv_sge){.addr = 3, .length = 1000, .lkey = inner->lkey};
+	list[1] = side_sge(&server, 40000, 40);
+	expect_error(configure_signed(mkey, 2, list, &attr), 0);
+	expect_completion(&pair.server, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
+	layout.length = 0;
+	for (uint32_t i = 0; i < 1040; i++)
+		layout.at[layout.length++] = i < 1000 ? inner_layout.at[3 + i] : 40000 + (i - 1000);
+	expect_transfers(&dif, NULL);
+}
+
+/* As an element of another key it is addressed on its wire side (mlx5-formats 6, no. 27). */
+static void inside_another_key(void **state)
+{
+	static uint8_t data[RAW], stream[2 * 516], expected[RAW + 10];
+	struct mlx5dv_mkey *outer;
+	struct ibv_sge list[3];
+
+	(void)state;
+	open_key();
+	outer = side_create_mkey(&server, 4, NULL);
+	list[0] = side_sge(&server, 40000, 5);
+	list[1] = (struct ibv_sge){.addr = 0, .length = RAW, .lkey = mkey->lkey};
+	list[2] = side_sge(&server, 41000, 5);
+	expect_error(configure_list(&pair.server, BY_CONFIGURE, outer, KEY_ACCESS, 3, list), 0);
+	expect_completion(&pair.server, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
+	for (enum key_operation o = 0; o < KEY_OPERATIONS; o++) {
+		note("operation %d", o);
+		side_stir(&client);
+		side_stir(&server);
+		for (int i = 0; i < RAW; i++)
+			data[i] = (uint8_t)(i * 11 + o);
+		domain_make_stream(&crc32c, data, RAW, stream);
+		memcpy(expected, server.memory + 40000, 5);
+		memcpy(expected + 5, data, RAW);
+		memcpy(expected + 5 + RAW, server.memory + 41000, 5);
+		if (goes_out(o)) {
+			key_store(&layout, 0, stream, sizeof(stream));
+		} else {
+			memset(expected, 0x11, 5);
+			plain_store(SIGNED_PLAIN, expected, sizeof(expected));
+			key_expect(&layout, 0, stream, sizeof(stream));
+			memcpy(server.expected + 40000, expected, 5);
+			memcpy(server.expected + 41000, expected + 5 + RAW, 5);
+		}
+		transfer_signed(o, outer->lkey, 0, SIGNED_PLAIN, sizeof(expected));
+		plain_expect(SIGNED_PLAIN, expected, sizeof(expected));
+		side_compare(&client);
+		side_compare(&server);
+		expect_key_good(mkey);
+	}
+}
+
+/* Several signed pieces gathered by one request, plain memory between them. */
+static void gathered_with_others(void **state)
+{
+	static uint8_t data[RAW], stream[2 * 516];
+	struct ibv_sge list[] = {side_sge(&server, 40000, 3),
+				 {.addr = 0, .length = 512},
+				 side_sge(&server, 41000, 9),
+				 {.addr = 512, .length = 512}};
+	struct ibv_send_wr wr = {.wr_id = 1,
+				 .sg_list = list,
+				 .num_sge = 4,
+				 .opcode = IBV_WR_RDMA_WRITE,
+				 .send_flags = IBV_SEND_SIGNALED,
+				 .wr.rdma = {.remote_addr = side_address(&client, 1000), .rkey = client.mr->rkey}};
+
+	(void)state;
+	open_key();
+	list[1].lkey = list[3].lkey = mkey->lkey;
+	side_stir(&client);
+	side_stir(&server);
+	for (int i = 0; i < RAW; i++)
+		data[i] = (uint8_t)(i * 3);
+	domain_make_stream(&crc32c, data, RAW, stream);
+	key_store(&layout, 0, stream, sizeof(stream));
+	post_send(&pair.server, &wr);
+	expect_completion(&pair.server, 1, IBV_WC_RDMA_WRITE);
+	plain_expect(1000, server.memory + 40000, 3);
+	plain_expect(1003, data, 512);
+	plain_expect(1003 + 512, server.memory + 41000, 9);
+	plain_expect(1003 + 521, data + 512, 512);
+	side_compare(&client);
+	side_compare(&server);
+	expect_key_good(mkey);
+}
+
+/* ---- other QPs -------------------------------------------------------------------------------------------------- */
+
+/* Configured on an RC QP, used on a UD QP of the same PD (mlx5-formats 6, no. 25). */
+static void datagrams(void **state)
+{
+	enum { GRH = 40 };
+	struct pair_options options = pair_defaults(IBV_QPT_UD);
+	static uint8_t data[RAW], stream[2 * 516];
+	struct ibv_sge plain = side_sge(&client, 1000, GRH + RAW), key = {.addr = 0, .length = RAW};
+	struct ibv_sge header_and_key[2] = {side_sge(&server, 50000, GRH)};
+	struct ibv_send_wr wr = {
+		.wr_id = 1, .sg_list = &key, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+	struct pair ud;
+
+	(void)state;
+	open_key();
+	pair_open(&ud, &client, &server, &options);
+	key.lkey = mkey->lkey;
+	header_and_key[1] = key;
+	side_stir(&client);
+	side_stir(&server);
+	for (int i = 0; i < RAW; i++)
+		data[i] = (uint8_t)(i * 3);
+	domain_make_stream(&crc32c, data, RAW, stream);
+	key_store(&layout, 0, stream, sizeof(stream));
+	post_receive(&ud.client, 2, &plain, 1);
+	post_send(&ud.server, &wr);
+	expect_completion(&ud.server, 1, IBV_WC_SEND);
+	expect_completion(&ud.client, 2, IBV_WC_RECV);
+	memcpy(client.expected + 1000, client.memory + 1000, GRH);
+	plain_expect(1000 + GRH, data, RAW);
+	side_compare(&client);
+	side_compare(&server);
+
+	/* And back: the header first, then what the key makes fields for. */
+	memset(data, 0x3d, sizeof(data));
+	domain_make_stream(&crc32c, data, RAW, stream);
+	plain_store(1000, data, RAW);
+	plain.length = RAW;
+	post_receive(&ud.server, 3, header_and_key, 2);
+	wr.sg_list = &plain;
+	post_send(&ud.client, &wr);
+	expect_completion(&ud.client, 1, IBV_WC_SEND);
+	expect_completion(&ud.server, 3, IBV_WC_RECV);
+	memcpy(server.expected + 50000, server.memory + 50000, GRH);
+	key_expect(&layout, 0, stream, sizeof(stream));
+	side_compare(&client);
+	side_compare(&server);
+	expect_key_good(mkey);
+	pair_close(&ud);
+}
+
+/* ---- making them ------------------------------------------------------------------------------------------------ */
+
+/* PSVs and places in the table come back: far more keys than there are at a time. */
+static void created_and_destroyed(void **state)
+{
+	enum { KEYS = 300, ROUNDS = 20 };
+	static struct mlx5dv_mkey *keys[KEYS];
+
+	(void)state;
+	for (int round = 0; round < ROUNDS; round++) {
+		for (int i = 0; i < KEYS; i++) {
+			struct mlx5dv_mkey_init_attr attr = {
+				.pd = server.pd,
+				.create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE,
+				.max_entries = 3,
+			};
+
+			keys[i] = mlx5dv_create_mkey(&attr);
+			assert_non_null(keys[i]);
+			assert_int_equal(attr.max_entries, 4);
+			expect_key_good(keys[i]);
+		}
+		for (int i = 0; i < KEYS; i++)
+			expect_error(mlx5dv_destroy_mkey(keys[(i * 7 + round) % KEYS]), 0);
+	}
+}
+
+/* A key is there for its PD alone, as any key. */
+static void pd_in_use(void **state)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(server.context);
+	struct mlx5dv_mkey_init_attr attr = {
+		.pd = pd, .create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE, .max_entries = 4};
+	struct mlx5dv_mkey *key = mlx5dv_create_mkey(&attr);
+
+	(void)state;
+	assert_non_null(key);
+	expect_error(ibv_dealloc_pd(pd), EBUSY);
+	expect_error(mlx5dv_destroy_mkey(key), 0);
+	expect_error(ibv_dealloc_pd(pd), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {
+		API_CASE(kept_by_other_configurations),
+		API_CASE(reset_by_the_flag),
+		API_CASE(reset_and_set_at_once),
+		API_CASE(replaced_by_the_setter),
+		API_CASE(never_configured_with_one),
+		API_CASE(invalidated_and_configured_again),
+		API_CASE(interleaved_data_and_tuples),
+		API_CASE(interleaved_across_blocks),
+		API_CASE(over_another_key),
+		API_CASE(inside_another_key),
+		API_CASE(gathered_with_others),
+		API_CASE(datagrams),
+		API_CASE(created_and_destroyed),
+		API_CASE(pd_in_use),
+	};
+
+	return run_cases("signature_keys", cases);
+}

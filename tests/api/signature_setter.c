@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mlx5dv_wr_set_mkey_sig_block(3) as a call: where it may stand, what it refuses and when that is told, how many requests
+ * and completions a configuration has, what an aborted chain leaves.
+ */
+#include "support/signed_key.h"
+
+enum { BYTES = 2 * 512 };
+
+static struct layout layout;
+static struct mlx5dv_mkey *mkey;
+
+DOMAIN_CRC(crc32, CRC32, 512, 0);
+DOMAIN_CRC(crc32c, CRC32C, 512, 0);
+DOMAIN_CRC(crc32_520, CRC32, 520, 0);
+DOMAIN_DIF(dif, CRC, 512, 0, 0x5678, 0xf0debc9a, 0);
+
+static const struct mlx5dv_sig_block_attr good = {.mem = &crc32, .check_mask = 0xff};
+
+/* A key that works, with CRC32 in its memory. */
+static void open_key(void)
+{
+	struct pair_options options = signed_options();
+
+	pair_replace(&pair, &options);
+	mkey = side_create_signed_mkey(&server, 3);
+	lay_signed(mkey, &layout, 2 * 516, &good);
+}
+
+static void expect_key_works(void)
+{
+	expect_signed_transfer(OUT_SEND, mkey, &layout, &crc32, NULL, BYTES);
+	expect_signed_transfer(IN_REMOTE_WRITE, mkey, &layout, &crc32, NULL, BYTES);
+}
+
+/* ---- where it may stand ----------------------------------------------------------------------------------------- */
+
+static void needs_an_open_configuration(void **state)
+{
+	(void)state;
+	open_key();
+	/* Without a builder. */
+	batch_start(&pair.server, 1, IBV_SEND_INLINE | IBV_SEND_SIGNALED);
+	mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &good);
+	expect_batch_refused(&pair.server, EINVAL);
+	/* After as many setters as were announced. */
+	for (uint8_t setters = 0; setters < 2; setters++) {
+		configure_start(&pair.server, mkey, setters);
+		if (setters)
+			mlx5dv_wr_set_mkey_access_flags(pair.server.dv, KEY_ACCESS);
+		mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &good);
+		expect_batch_refused(&pair.server, EINVAL);
+	}
+	/* Behind another request. */
+	configure_start(&pair.server, mkey, 1);
+	batch_send(&pair.server, 2, IBV_SEND_SIGNALED, view_memory(&server, 0, 8));
+	mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &good);
+	expect_batch_refused(&pair.server, EINVAL);
+	expect_key_works();
+}
+
+static void belongs_to_its_qp(void **state)
+{
+	struct pair other;
+
+	(void)state;
+	open_key();
+	pair_open(&other, &client, &server, &pair.options);
+	configure_start(&other.server, mkey, 1);
+	batch_start(&pair.server, 1, IBV_SEND_INLINE);
+	mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &good);
+	expect_batch_refused(&pair.server, EINVAL);
+	mlx5dv_wr_set_mkey_sig_block(other.server.dv, &good);
+	configure_complete(&other.server);
+	pair_close(&other);
+	expect_key_works();
+}
+
+static void once_per_work_request(void **state)
+{
+	(void)state;
+	open_key();
+	configure_start(&pair.server, mkey, 3);
+	mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &good);
+	mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &good);
+	expect_batch_refused(&pair.server, EINVAL);
+	/* In each of two work requests of one batch. */
+	configure_start(&pair.server, mkey, 1);
+	mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &good);
+	mlx5dv_wr_mkey_configure(pair.server.dv, mkey, 1, &(struct mlx5dv_mkey_conf_attr){0});
+	mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &good);
+	expect_error(ibv_wr_complete(pair.server.ex), 0);
+	for (int i = 0; i < 2; i++)
+		expect_completion(&pair.server, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
+	expect_idle(&pair.server);
+	expect_key_works();
+}
+
+static void needs_a_signature_key(void **state)
+{
+	struct mlx5dv_mkey *plain;
+
+	(void)state;
+	open_key();
+	plain = side_create_mkey(&server, 4, NULL);
+	configure_start(&pair.server, plain, 1);
+	mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &good);
+	expect_batch_refused(&pair.server, EINVAL);
+}
+
+/* Any of the setters may close the work request. */
+static void any_order_of_setters(void **state)
+{
+	struct ibv_sge pieces[3];
+
+	(void)state;
+	open_key();
+	cut_layout(&layout, pieces, 2 * 516);
+	for (int order = 0; order < 6; order++) {
+		static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+
+		mkey = side_create_signed_mkey(&server, 3);
+		configure_start(&pair.server, mkey, 3);
+		for (int i = 0; i < 3; i++) {
+			if (orders[order][i] == 0)
+				mlx5dv_wr_set_mkey_access_flags(pair.server.dv, KEY_ACCESS);
+			else if (orders[order][i] == 1)
+				mlx5dv_wr_set_mkey_layout_list(pair.server.dv, 3, pieces);
+			else
+				mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &good);
+		}
+		configure_complete(&pair.server);
+		expect_key_works();
+	}
+}
+
+/* ---- attributes ------------------------------------------------------------------------------------------------- */
+
+/* "This function does not return a value. In case of error, user will be notified later when completing". */
+static void expect_refused(const struct mlx5dv_sig_block_attr *attr)
+{
+	configure_start(&pair.server, mkey, 1);
+	mlx5dv_wr_set_mkey_sig_block(pair.server.dv, attr);
+	expect_batch_refused(&pair.server, EINVAL);
+	expect_key_works();
+}
+
+static void attributes_refused(void **state)
+{
+	(void)state;
+	open_key();
+	expect_refused(&(struct mlx5dv_sig_block_attr){.check_mask = 0xff});
+	for (int bit = 1; bit < 32; bit++)
+		expect_refused(&(struct mlx5dv_sig_block_attr){.mem = &crc32, .flags = UINT32_C(1) << bit});
+	expect_refused(&(struct mlx5dv_sig_block_attr){.mem = &crc32, .comp_mask = 1});
+	expect_refused(&(struct mlx5dv_sig_block_attr){.mem = &crc32, .comp_mask = UINT64_C(1) << 63});
+}
+
+/* A bad domain is one in memory and on the wire, beside a good one or alone. */
+static void expect_domain_refused(const struct mlx5dv_sig_block_domain *domain)
+{
+	expect_refused(&(struct mlx5dv_sig_block_attr){.mem = domain});
+	expect_refused(&(struct mlx5dv_sig_block_attr){.wire = domain});
+	expect_refused(&(struct mlx5dv_sig_block_attr){.mem = domain, .wire = &crc32});
+	expect_refused(&(struct mlx5dv_sig_block_attr){.mem = &crc32, .wire = domain});
+}
+
+static void domains_refused(void **state)
+{
+	struct mlx5dv_sig_block_domain bad = crc32;
+	struct mlx5dv_sig_crc crc = {MLX5DV_SIG_CRC_TYPE_CRC64_XP10 + 1, 0};
+	struct mlx5dv_sig_t10dif t10 = {MLX5DV_SIG_T10DIF_CSUM + 1, 0, 0, 0, 0};
+
+	(void)state;
+	open_key();
+	bad.block_size = MLX5DV_BLOCK_SIZE_4160 + 1;
+	expect_domain_refused(&bad);
+	bad.block_size = 512; /* a number of bytes */
+	expect_domain_refused(&bad);
+	bad = crc32;
+	bad.comp_mask = 1;
+	expect_domain_refused(&bad);
+	bad = crc32;
+	bad.sig_type = MLX5DV_SIG_TYPE_CRC + 1;
+	expect_domain_refused(&bad);
+	bad = crc32;
+	bad.sig.crc = &crc;
+	expect_domain_refused(&bad);
+	bad = dif;
+	bad.sig.dif = &t10;
+	expect_domain_refused(&bad);
+	t10 = (struct mlx5dv_sig_t10dif){MLX5DV_SIG_T10DIF_CRC, 0, 0, 0, MLX5DV_SIG_T10DIF_FLAG_APP_REF_ESCAPE << 1};
+	expect_domain_refused(&bad);
+	/* "The following values are supported as a seed: 0, 0xFFFF" */
+	t10.flags = 0;
+	for (uint32_t seed = 1; seed < UINT16_MAX; seed += 0x3ffd) {
+		t10.bg = (uint16_t)seed;
+		expect_domain_refused(&bad);
+	}
+}
+
+static int try_seed(enum mlx5dv_sig_crc_type type, uint64_t seed)
+{
+	struct mlx5dv_sig_crc crc = {type, seed};
+	struct mlx5dv_sig_block_domain domain = {.sig_type = MLX5DV_SIG_TYPE_CRC, .sig.crc = &crc};
+	struct mlx5dv_sig_block_attr attr = {.mem = &domain, .check_mask = 0xff};
+	int error;
+
+	configure_start(&pair.server, mkey, 1);
+	mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &attr);
+	error = ibv_wr_complete(pair.server.ex);
+	if (error)
+		return error;
+	expect_completion(&pair.server, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
+	/* The CRC64 takes 4 bytes more. */
+	if (type == MLX5DV_SIG_CRC_TYPE_CRC64_XP10)
+		return 0;
+	crc.seed = (uint32_t)seed;
+	expect_signed_transfer(OUT_SEND, mkey, &layout, &domain, NULL, BYTES);
+	return 0;
+}
+
+/* "Bits not relevant to the CRC type are ignored … only the following values are supported". */
+static const struct {
+	uint64_t seed;
+	int man_32, connectx_32, both_64;
+} seeds[] = {
+	{0, 0, 0, 0},
+	{1, EINVAL, EINVAL, EINVAL},
+	{0xffffffff, 0, 0, EINVAL},
+	{0x80000000, EINVAL, EINVAL, EINVAL},
+	{0x100000000, 0, EINVAL, EINVAL},
+	{0xffffffffffffffff, 0, EINVAL, 0},
+	{0xffffffff00000000, 0, EINVAL, EINVAL},
+};
+
+static void expect_seeds(bool connectx)
+{
+	open_key();
+	for (size_t i = 0; i < ARRAY_SIZE(seeds); i++) {
+		int expected = connectx ? seeds[i].connectx_32 : seeds[i].man_32;
+
+		note("seed %#lx", seeds[i].seed);
+		expect_error(try_seed(MLX5DV_SIG_CRC_TYPE_CRC32, seeds[i].seed), expected);
+		expect_error(try_seed(MLX5DV_SIG_CRC_TYPE_CRC32C, seeds[i].seed), expected);
+		expect_error(try_seed(MLX5DV_SIG_CRC_TYPE_CRC64_XP10, seeds[i].seed), seeds[i].both_64);
+	}
+}
+
+static void seeds_man(void **state)
+{
+	(void)state;
+	if (in_profile("man", __func__))
+		expect_seeds(false);
+}
+
+static void seeds_connectx(void **state)
+{
+	(void)state;
+	if (in_profile("connectx", __func__))
+		expect_seeds(true);
+}
+
+/* "The MKEY configuration will fail if COPY_MASK is set but the domains have different signature structures." */
+static void copy_mask_needs_equal_structures(void **state)
+{
+	static const struct mlx5dv_sig_block_domain *const others[] = {&crc32c, &crc32_520, &dif, NULL};
+
+	(void)state;
+	open_key();
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		expect_refused(&(struct mlx5dv_sig_block_attr){.mem = others[i],
+							       .wire = &crc32,
+							       .flags = MLX5DV_SIG_BLOCK_ATTR_FLAG_COPY_MASK,
+							       .copy_mask = 0xf0});
+}
+
+/* Everything that the attributes point to is the program's again when the setter returns. */
+static void attributes_are_copied(void **state)
+{
+	struct mlx5dv_sig_crc crc = *crc32.sig.crc;
+	struct mlx5dv_sig_block_domain domain = {.sig_type = MLX5DV_SIG_TYPE_CRC, .sig.crc = &crc};
+	struct mlx5dv_sig_block_attr attr = {.mem = &domain, .check_mask = 0xff};
+
+	(void)state;
+	open_key();
+	configure_start(&pair.server, mkey, 2);
+	mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &attr);
+	memset(&crc, 0xff, sizeof(crc));
+	memset(&domain, 0xff, sizeof(domain));
+	memset(&attr, 0xff, sizeof(attr));
+	mlx5dv_wr_set_mkey_access_flags(pair.server.dv, KEY_ACCESS);
+	configure_complete(&pair.server);
+	expect_key_works();
+}
+
+/* ---- work requests ---------------------------------------------------------------------------------------------- */
+
+/* Signatures of one domain take two requests of the send queue, of two domains three (mlx5-formats 4.5). */
+static void requests_of_a_configuration(void **state)
+{
+	(void)state;
+	for (int domains = 1; domains <= 2; domains++) {
+		struct mlx5dv_sig_block_attr attr = {.mem = &crc32, .wire = domains == 2 ? &crc32 : NULL};
+
+		for (uint32_t wrs = 1; wrs <= 4; wrs *= 2) {
+			struct pair_options options = signed_options();
+			struct ibv_qp_init_attr init;
+			struct ibv_qp_attr qp_attr;
+			uint32_t got;
+
+			options.max_send_wr = wrs;
+			pair_replace(&pair, &options);
+			expect_error(ibv_query_qp(pair.server.qp, &qp_attr, IBV_QP_CAP, &init), 0);
+			got = init.cap.max_send_wr;
+			mkey = side_create_signed_mkey(&server, 3);
+			note("%u requests, %d domains", got, domains);
+			configure_start(&pair.server, mkey, 1);
+			mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &attr);
+			if (got <= (uint32_t)domains)
+				expect_batch_refused(&pair.server, ENOMEM);
+			else
+				configure_complete(&pair.server);
+		}
+	}
+}
+
+/* A signalled configuration has one completion, an unsignalled one none; where all complete, each SET_PSV does. */
+static void completions_of_a_configuration(void **state)
+{
+	(void)state;
+	for (int all = 0; all < 2; all++) {
+		struct pair_options options = signed_options();
+
+		options.sq_sig_all = all;
+		pair_replace(&pair, &options);
+		mkey = side_create_signed_mkey(&server, 3);
+		for (int domains = 1; domains <= 2; domains++) {
+			struct mlx5dv_sig_block_attr attr = {.mem = &crc32, .wire = domains == 2 ? &dif : NULL};
+
+			for (int signalled = 0; signalled < 2; signalled++) {
+				int expected = all ? domains : signalled;
+
+				batch_start(&pair.server, CONFIGURE_WR_ID,
+					    IBV_SEND_INLINE | (signalled ? IBV_SEND_SIGNALED : 0));
+				mlx5dv_wr_mkey_configure(pair.server.dv, mkey, 1, &(struct mlx5dv_mkey_conf_attr){0});
+				mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &attr);
+				batch_send(&pair.server, 9, IBV_SEND_SIGNALED, view_memory(&server, 0, 0));
+				post_receive(&pair.client, 10, NULL, 0);
+				expect_error(ibv_wr_complete(pair.server.ex), 0);
+				for (int i = 0; i < expected; i++)
+					expect_completion(&pair.server, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
+				expect_completion(&pair.server, 9, IBV_WC_SEND);
+				expect_completion(&pair.client, 10, IBV_WC_RECV);
+				expect_idle(&pair.server);
+			}
+		}
+	}
+}
+
+/* Hundreds of rounds in a queue of few requests: the places of unsignalled SET_PSVs are given back. */
+static void rounds_without_completions(void **state)
+{
+	struct pair_options options = signed_options();
+	struct mlx5dv_sig_block_attr attr = {.mem = &crc32, .wire = &crc32, .check_mask = 0xff};
+
+	(void)state;
+	options.max_send_wr = 4;
+	pair_replace(&pair, &options);
+	mkey = side_create_signed_mkey(&server, 3);
+	for (int round = 0; round < 500; round++) {
+		configure_start(&pair.server, mkey, 1);
+		pair.server.ex->wr_flags = IBV_SEND_INLINE; /* sampled by the SET_PSVs: none completes */
+		mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &attr);
+		batch_send(&pair.server, 9, IBV_SEND_SIGNALED, view_memory(&server, 0, 0));
+		post_receive(&pair.client, 10, NULL, 0);
+		expect_error(ibv_wr_complete(pair.server.ex), 0);
+		expect_completion(&pair.server, 9, IBV_WC_SEND);
+		expect_completion(&pair.client, 10, IBV_WC_RECV);
+	}
+	expect_idle(&pair.server);
+}
+
+/* A QP as it is made by default has room for a signature, or for four entries: 124 bytes more hold both. */
+static void room_in_a_work_request(void **state)
+{
+	struct pair_options options = pair_defaults(IBV_QPT_RC);
+	struct ibv_sge pieces[3];
+
+	(void)state;
+	cut_layout(&layout, pieces, 2 * 516);
+	for (int more = 0; more < 2; more++) {
+		options.max_inline_data = more ? 124 : 0;
+		pair_replace(&pair, &options);
+		mkey = side_create_signed_mkey(&server, 3);
+		expect_error(configure_signed(mkey, 3, pieces, &good), more ? 0 : ENOMEM);
+		if (more) {
+			expect_completion(&pair.server, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
+		} else {
+			expect_nothing_posted(&pair.server);
+			/* One after the other. */
+			expect_error(configure_list(&pair.server, BY_CONFIGURE, mkey, KEY_ACCESS, 3, pieces), 0);
+			expect_completion(&pair.server, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
+			configure_start(&pair.server, mkey, 1);
+			mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &good);
+			configure_complete(&pair.server);
+		}
+		expect_key_works();
+	}
+}
+
+/* Configured and used in one batch, without a completion in between. */
+static void used_without_waiting(void **state)
+{
+	static uint8_t data[BYTES], stream[2 * 516];
+	struct view key = {.side = &server, .length = BYTES};
+	struct ibv_sge pieces[3];
+
+	(void)state;
+	open_key();
+	mkey = side_create_signed_mkey(&server, 3);
+	key.key = mkey->lkey;
+	cut_layout(&layout, pieces, 2 * 516);
+	side_stir(&client);
+	side_stir(&server);
+	for (int i = 0; i < BYTES; i++)
+		data[i] = (uint8_t)i;
+	domain_make_stream(&crc32, data, BYTES, stream);
+	key_store(&layout, 0, stream, sizeof(stream));
+	batch_start(&pair.server, 1, IBV_SEND_INLINE);
+	mlx5dv_wr_mkey_configure(pair.server.dv, mkey, 3, &(struct mlx5dv_mkey_conf_attr){0});
+	mlx5dv_wr_set_mkey_access_flags(pair.server.dv, KEY_ACCESS);
+	mlx5dv_wr_set_mkey_layout_list(pair.server.dv, 3, pieces);
+	mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &good);
+	batch_write(&pair.server, 2, IBV_SEND_SIGNALED, key, view_memory(&client, SIGNED_PLAIN, BYTES));
+	expect_error(ibv_wr_complete(pair.server.ex), 0);
+	expect_completion(&pair.server, 2, IBV_WC_RDMA_WRITE);
+	expect_idle(&pair.server);
+	plain_expect(SIGNED_PLAIN, data, BYTES);
+	side_compare(&client);
+	side_compare(&server);
+	expect_key_good(mkey);
+}
+
+/* ---- chains that fail ------------------------------------------------------------------------------------------- */
+
+/* Sets a signature that is not wanted in the end. */
+static void drop_a_chain(bool abort)
+{
+	struct mlx5dv_sig_block_attr attr = {.mem = &dif, .wire = &crc32c, .check_mask = 0xff};
+
+	configure_start(&pair.server, mkey, 1);
+	mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &attr);
+	if (abort) {
+		ibv_wr_abort(pair.server.ex);
+		expect_nothing_posted(&pair.server);
+	} else {
+		mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &attr);
+		expect_batch_refused(&pair.server, EINVAL);
+	}
+}
+
+/* "The next configuration of it should not assume any previous state": set or reset it works as any key. */
+static void configured_after_a_failed_chain(void **state)
+{
+	struct mlx5dv_mkey_conf_attr reset = {.conf_flags = MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR};
+
+	(void)state;
+	open_key();
+	for (int abort = 0; abort < 2; abort++) {
+		for (int again = 0; again < 2; again++) {
+			note("abort %d, set again %d", abort, again);
+			drop_a_chain(abort);
+			if (again) {
+				lay_signed(mkey, &layout, 2 * 516, &good);
+				expect_key_works();
+				continue;
+			}
+			batch_start(&pair.server, CONFIGURE_WR_ID, IBV_SEND_INLINE | IBV_SEND_SIGNALED);
+			mlx5dv_wr_mkey_configure(pair.server.dv, mkey, 0, &reset);
+			configure_complete(&pair.server);
+			expect_signed_transfer(OUT_SEND, mkey, &layout, NULL, NULL, 2 * 516);
+			expect_signed_transfer(IN_RECV, mkey, &layout, NULL, NULL, 2 * 516);
+		}
+	}
+}
+
+/* Errors are found again after one was polled and the chain that was to say so failed. */
+static void errors_after_a_failed_chain(void **state)
+{
+	struct mlx5dv_mkey_err err;
+
+	(void)state;
+	open_key();
+	for (int abort = 0; abort < 2; abort++) {
+		for (int round = 0; round < 2; round++) {
+			lay_signed(mkey, &layout, 2 * 516, &good);
+			side_stir(&client);
+			side_stir(&server);
+			transfer_signed(OUT_SEND, mkey->lkey, 0, SIGNED_PLAIN, 512); /* of stirred memory */
+			memcpy(client.expected, client.memory, client.bytes);
+			expect_error(mlx5dv_mkey_check(mkey, &err), 0);
+			assert_int_equal(err.err_type, MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD);
+			drop_a_chain(abort);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {
+		API_CASE(needs_an_open_configuration),
+		API_CASE(belongs_to_its_qp),
+		API_CASE(once_per_work_request),
+		API_CASE(needs_a_signature_key),
+		API_CASE(any_order_of_setters),
+		API_CASE(attributes_refused),
+		API_CASE(domains_refused),
+		API_CASE(seeds_man),
+		API_CASE(seeds_connectx),
+		API_CASE(copy_mask_needs_equal_structures),
+		API_CASE(attributes_are_copied),
+		API_CASE(requests_of_a_configuration),
+		API_CASE(completions_of_a_configuration),
+		API_CASE(rounds_without_completions),
+		API_CASE(room_in_a_work_request),
+		API_CASE(used_without_waiting),
+		API_CASE(configured_after_a_failed_chain),
+		API_CASE(errors_after_a_failed_chain),
+	};
+
+	return run_cases("signature_setter", cases);
+}
