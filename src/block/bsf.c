@@ -267,6 +267,8 @@ int bsf_parse(const struct walk_access *access, uint32_t key, const uint8_t *byt
 		error = parse_cipher(&bsf, &next.cipher);
 	if (error)
 		return error;
+	/* The order does not matter without a signature, and units go straight between memory and wire then. */
+	next.cipher.on_wire |= !next.signature.enabled;
 	block_setup_clear(setup);
 	*setup = next;
 	return 0;

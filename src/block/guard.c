@@ -8,12 +8,9 @@
 
 const struct guard_kernel *const guard_kernels[] = {
 #ifdef __x86_64__
-	&guard_kernel_gfni,
-	&guard_kernel_vpclmulqdq,
+	&guard_kernel_gfni,  &guard_kernel_vpclmulqdq,
 #endif
-	&guard_kernel_table,
-	&guard_kernel_words,
-	NULL,
+	&guard_kernel_table, &guard_kernel_words,      NULL,
 };
 
 struct choice {

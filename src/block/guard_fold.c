@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "block/guard_fold.h"
 
-struct guard_fold guard_folds[GUARD_TYPE_COUNT] __attribute__((aligned(64)));
+struct guard_fold guard_folds[GUARD_TYPE_COUNT];
 
 uint64_t guard_reverse(uint64_t value)
 {

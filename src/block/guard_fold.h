@@ -23,7 +23,7 @@ struct guard_multipliers {
 
 struct guard_fold {
 	/* The last 512 bytes in pieces of 16, each to be multiplied, added up and divided. */
-	struct guard_multipliers last[32];
+	struct guard_multipliers last[32] __attribute__((aligned(64)));
 	struct guard_multipliers by_64_bytes, by_512_bytes;
 	/* Division by the polynomial (Barrett): x^128 divided by it, and itself, both without x^64. */
 	uint64_t quotient, divisor;

@@ -3,12 +3,14 @@
  * What the CRC kernels with registers of 64 bytes (AVX-512 and VPCLMULQDQ) share: everything but the sum over groups
  * of 512 bytes, the inner loop, which each of them has its own of.
  *
- * A block is taken from its end: the groups end where it ends, and before them come up to seven vectors of 64 bytes,
- * of which the first may be cut. That one is filled up with zeros in front, which change no CRC, by a masked load and
- * a masked store: they touch nothing outside of the block.
+ * A block is taken as groups that end where it ends, after up to eight vectors of 64 bytes, of which the first may be
+ * cut: it is filled up with zeros in front, which change no CRC.
  *
  * A sum is 64 bytes; its four pieces of 16 bytes, added up, leave the remainder that is the CRC. Four blocks are
  * divided at a time, since the division is a chain of dependent steps.
+ *
+ * Loops are over blocks, not unrolled, and keep what they have in registers: the prefetchers of CPUs go by the
+ * instruction that loads, and a sum that goes through the stack waits for all the stores of data before it.
  */
 #ifndef SOFTHCA_BLOCK_GUARD_WIDE_H
 #define SOFTHCA_BLOCK_GUARD_WIDE_H
@@ -17,7 +19,7 @@
 
 #include <immintrin.h>
 
-#define WIDE_FEATURES "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi2,vpclmulqdq,pclmul,sse4.1"
+#define WIDE_FEATURES "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,vpclmulqdq,pclmul,sse4.1"
 #define WIDE __attribute__((target(WIDE_FEATURES)))
 #define WIDE_INLINE WIDE __attribute__((always_inline)) static inline
 
@@ -25,17 +27,13 @@ enum {
 	WIDE_GROUP = 512,
 	/* Eight groups and what comes before them. */
 	WIDE_LONGEST = 8 * WIDE_GROUP + 7 * 64,
-	/* Far enough that a line has come when it is written; reading ahead is done well by the hardware. */
-	WIDE_AHEAD = 1024,
 };
-
-#define WIDE_TYPES (1u << GUARD_T10_CRC | 1u << GUARD_CRC32 | 1u << GUARD_CRC32C | 1u << GUARD_CRC64_XP10)
 
 static inline bool wide_supported(void)
 {
 	return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
 	       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-	       __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("vpclmulqdq") &&
+	       __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("vpclmulqdq") &&
 	       __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
 }
 
@@ -63,73 +61,74 @@ WIDE_INLINE __m512i wide_order(enum guard_type type, __m512i value)
 	return guard_is_reflected(type) ? value : _mm512_shuffle_epi8(value, _mm512_broadcast_i32x4(opposite));
 }
 
-/* Where a block is, and how its first vector is cut. */
-struct wide_block {
-	uintptr_t from, to; /* of the first vector, which may begin before the block */
-	size_t vectors;
-	__mmask64 mask; /* the bytes of the first vector that belong to the block */
-	__m512i begin;  /* the running value where the first bytes of the block are: added to them */
+WIDE_INLINE __m512i wide_copy(const uint8_t *from, uint8_t *to, bool copy)
+{
+	__m512i value = _mm512_loadu_si512(from);
+
+	if (copy)
+		_mm512_storeu_si512(to, value);
+	return value;
+}
+
+/* How all blocks of a call are divided. */
+struct wide_layout {
+	size_t cut;    /* bytes that the first vector lacks */
+	size_t lead;   /* vectors before the groups, 0 to 7 */
+	size_t groups; /* 0 only if there is a lead */
+	__m512i shift; /* for a permutation that moves bytes by the cut */
+	__m512i begin; /* the running value, where the first bytes of a block are: it is added to them */
 };
 
 /* @bytes is 8 or more, and does not leave 1 to 7 when divided by 64: the running value must fit the first vector. */
-WIDE_INLINE struct wide_block wide_block(enum guard_type type, uint64_t begin, size_t bytes)
+WIDE_INLINE struct wide_layout wide_layout(enum guard_type type, uint64_t begin, size_t bytes)
 {
-	size_t outside = -bytes % 64;
+	size_t cut = -bytes % 64, vectors = (bytes + cut) / 64;
 	uint64_t value = guard_is_reflected(type) ? begin : __builtin_bswap64(begin);
+	__m512i places =
+		_mm512_set_epi64(0x3f3e3d3c3b3a3938, 0x3736353433323130, 0x2f2e2d2c2b2a2928, 0x2726252423222120,
+				 0x1f1e1d1c1b1a1918, 0x1716151413121110, 0x0f0e0d0c0b0a0908, 0x0706050403020100);
+	__m512i shift = _mm512_sub_epi8(places, _mm512_set1_epi8(cut));
 
-	return (struct wide_block){
-		.vectors = (bytes + outside) / 64,
-		.mask = ~0ull << outside,
-		.begin = _mm512_maskz_expand_epi8(0xffull << outside, _mm512_set1_epi64(value)),
+	return (struct wide_layout){
+		.cut = cut,
+		.lead = vectors % 8,
+		.groups = vectors / 8,
+		.shift = shift,
+		.begin = _mm512_maskz_permutexvar_epi8(0xffull << cut, shift, _mm512_set1_epi64(value)),
 	};
 }
 
-WIDE_INLINE __m512i wide_copy_cut(const struct wide_block *block, bool copy)
-{
-	__m512i value = _mm512_maskz_loadu_epi8(block->mask, (const void *)block->from);
-
-	if (copy)
-		_mm512_mask_storeu_epi8((void *)block->to, block->mask, value);
-	return value;
-}
-
-WIDE_INLINE __m512i wide_copy(uintptr_t from, uintptr_t to, bool copy)
-{
-	__m512i value = _mm512_loadu_si512((const void *)from);
-
-	if (copy) {
-		__builtin_prefetch((const void *)(to + WIDE_AHEAD), 1);
-		_mm512_storeu_si512((void *)to, value);
-	}
-	return value;
-}
-
 /*
- * Takes the vectors before the groups. Returns the sum if there are no groups, else what is to be added to the first
- * vector of the first group, which is then the first one of @block.
+ * The first vector of a block. A cut one is filled up with zeros in front, which change no CRC. It is loaded and stored
+ * whole if the block is as long, from the start of the block.
  */
-WIDE_INLINE __m512i wide_lead(enum guard_type type, struct wide_block *block, bool copy)
+WIDE_INLINE __m512i wide_copy_first(const uint8_t *from, uint8_t *to, const struct wide_layout *layout, bool copy)
 {
-	const struct guard_fold *fold = &guard_folds[type];
-	const __m512i by = wide_multipliers(&fold->by_64_bytes);
-	size_t lead = block->vectors % 8;
-	__m512i sum;
+	__mmask64 mask = layout->lead + layout->groups > 1 ? ~0ull : ~0ull >> layout->cut;
+	__m512i value;
 
-	if (!lead)
-		return block->begin;
-	sum = wide_order(type, _mm512_xor_si512(wide_copy_cut(block, copy), block->begin));
-	for (size_t i = 1; i < lead; i++) {
-		__m512i next = wide_order(type, wide_copy(block->from + 64 * i, block->to + 64 * i, copy));
+	if (!layout->cut)
+		return wide_copy(from, to, copy);
+	value = _mm512_maskz_loadu_epi8(mask, from);
+	if (copy)
+		_mm512_mask_storeu_epi8(to, mask, value);
+	/* Not by VPEXPANDB, which takes as long as a whole group on some CPUs. */
+	return _mm512_maskz_permutexvar_epi8(~0ull << layout->cut, layout->shift, value);
+}
 
-		sum = wide_fold(next, sum, by);
+/* Folds the vector @value over @count more that follow it, which are copied unless @to is NULL. */
+WIDE __attribute__((noinline)) static __m512i wide_lead(enum guard_type type, __m512i value, const uint8_t *from,
+							uint8_t *to, size_t count)
+{
+	const __m512i by = wide_multipliers(&guard_folds[type].by_64_bytes);
+
+	value = wide_order(type, value);
+	for (size_t i = 0; i < count; i++) {
+		value = wide_fold(wide_order(type, wide_copy(from, to, to)), value, by);
+		from += 64;
+		to = to ? to + 64 : NULL;
 	}
-	if (block->vectors < 8)
-		return wide_fold(_mm512_setzero_si512(), sum, _mm512_loadu_si512(&fold->last[28]));
-	block->from += 64 * lead;
-	block->to += 64 * lead;
-	block->vectors -= lead;
-	block->mask = ~0ull;
-	return wide_order(type, wide_fold(_mm512_setzero_si512(), sum, by));
+	return wide_order(type, value);
 }
 
 /* The pieces of 16 bytes 0 and 2 of @a and those of @b, then pieces 1 and 3; and the same by pairs of pieces. */
@@ -153,76 +152,120 @@ WIDE_INLINE __m512i wide_pieces(__m512i a, __m512i b, __m512i c, __m512i d)
 	return wide_add_halves(wide_add_neighbours(a, b), wide_add_neighbours(c, d));
 }
 
-/* The remainders of up to four sums. */
-WIDE_INLINE void wide_divide(enum guard_type type, const __m512i sums[4], size_t count, uint64_t *running)
+/* The remainders of up to four pieces of 16 bytes. */
+WIDE_INLINE void wide_divide(enum guard_type type, __m512i value, size_t count, uint64_t *running)
 {
 	const struct guard_fold *fold = &guard_folds[type];
 	__m512i by = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)&fold->quotient));
-	__m512i value = wide_pieces(sums[0], sums[1], sums[2], sums[3]);
 	__m512i times;
-	uint64_t results[8];
 
 	if (guard_is_reflected(type)) {
 		times = _mm512_xor_si512(value, _mm512_clmulepi64_epi128(value, by, 0x00));
 		value = wide_add(value, _mm512_clmulepi64_epi128(times, by, 0x10),
-				 _mm512_and_si512(_mm512_bslli_epi128(times, 8), _mm512_set1_epi64(fold->divisor_last)));
+				 _mm512_and_si512(_mm512_bslli_epi128(times, 8),
+						  _mm512_set1_epi64(fold->divisor_last)));
+		value = _mm512_permutexvar_epi64(_mm512_set_epi64(7, 5, 3, 1, 7, 5, 3, 1), value);
 	} else {
 		times = _mm512_xor_si512(value, _mm512_clmulepi64_epi128(value, by, 0x01));
 		value = _mm512_xor_si512(value, _mm512_clmulepi64_epi128(times, by, 0x11));
+		value = _mm512_permutexvar_epi64(_mm512_set_epi64(6, 4, 2, 0, 6, 4, 2, 0), value);
 	}
-	_mm512_storeu_si512(results, value);
-	for (size_t i = 0; i < count; i++)
-		running[i] = results[2 * i + guard_is_reflected(type)];
+	_mm512_mask_storeu_epi64(running, (1u << count) - 1, value);
 }
 
-/* The inner loop: the sum of the groups of @block, there being any; @first is added to its first vector. */
-typedef __m512i wide_sum(enum guard_type type, const struct wide_block *block, __m512i first, bool copy);
+/*
+ * The inner loop: the sum of @groups groups, one or more, of which @first is the first vector, that has been copied.
+ * @single: there is one, known when it is compiled.
+ */
+typedef __m512i wide_sum(enum guard_type type, const uint8_t *from, uint8_t *to, size_t groups, __m512i first,
+			 bool copy, bool single);
 
-WIDE_INLINE __m512i wide_block_sum(wide_sum *sum, enum guard_type type, struct wide_block block, const uint8_t *from,
-				   uint8_t *to, bool copy)
+/*
+ * All blocks, with @type, @copy and @single known when it is compiled. All that the loop needs is in local variables: a
+ * load that depends on a store before it, or seems to, holds up all that follow.
+ */
+WIDE_INLINE void wide_copy_blocks(wide_sum *sum, enum guard_type type, bool copy, bool single,
+				  const struct wide_layout *shared_layout, const struct guard_blocks *blocks,
+				  size_t count, uint64_t *running)
 {
-	__m512i first;
-
-	block.from = (uintptr_t)from - __builtin_ctzll(block.mask);
-	block.to = (uintptr_t)to - __builtin_ctzll(block.mask);
-	first = wide_lead(type, &block, copy);
-	return block.vectors < 8 ? first : sum(type, &block, first, copy);
-}
-
-/* copy_blocks() of guard_kernels.h, with @sum, @type and @copy known when it is compiled. */
-WIDE_INLINE void wide_copy_blocks(wide_sum *sum, enum guard_type type, bool copy, uint64_t begin,
-				  const struct guard_blocks *blocks, size_t count, uint64_t *running)
-{
-	const struct wide_block block = wide_block(type, begin, blocks->block);
+	const struct wide_layout layout = *shared_layout;
+	const struct guard_fold *fold = &guard_folds[type];
+	const size_t from_stride = blocks->from_stride, to_stride = copy ? blocks->to_stride : from_stride;
+	const ptrdiff_t lead = 64 * (ptrdiff_t)layout.lead - (ptrdiff_t)layout.cut;
 	const uint8_t *from = blocks->from;
-	uint8_t *to = blocks->to;
+	/* Not written if nothing is copied, but counted on as if. */
+	uint8_t *to = copy ? blocks->to : (uint8_t *)blocks->from;
+	__m512i a, b, c, d = _mm512_setzero_si512();
 
-	while (count) {
-		size_t now = count < 4 ? count : 4;
-		__m512i sums[4] = {_mm512_setzero_si512()};
+	a = b = c = d;
+#pragma GCC unroll 1
+	for (size_t i = 0; i < count; i++) {
+		__m512i next = _mm512_xor_si512(wide_copy_first(from, to, &layout, copy), layout.begin);
 
-		for (size_t i = 0; i < now; i++) {
-			sums[i] = wide_block_sum(sum, type, block, from, to, copy);
-			from += blocks->from_stride;
-			to = copy ? to + blocks->to_stride : NULL;
+		if (layout.lead > 1)
+			next = wide_lead(type, next, from + 64 - layout.cut, copy ? to + 64 - layout.cut : NULL,
+					 layout.lead - 1);
+		if (!single && !layout.groups) {
+			next = wide_fold(_mm512_setzero_si512(), wide_order(type, next),
+					 _mm512_loadu_si512(&fold->last[28]));
+		} else {
+			if (layout.lead) {
+				next = wide_fold(_mm512_setzero_si512(), wide_order(type, next),
+						 wide_multipliers(&fold->by_64_bytes));
+				next = _mm512_xor_si512(wide_order(type, next),
+							wide_copy(from + lead, to + lead, copy));
+			}
+			next = sum(type, from + lead, to + lead, single ? 1 : layout.groups, next, copy, single);
 		}
-		wide_divide(type, sums, now, running);
-		running += now;
-		count -= now;
+		a = b;
+		b = c;
+		c = d;
+		d = next;
+		if (i % 4 == 3)
+			wide_divide(type, wide_pieces(a, b, c, d), 4, running + i - 3);
+		from += from_stride;
+		to += to_stride;
 	}
+	if (count % 4 == 1)
+		wide_divide(type, wide_pieces(d, d, d, d), 1, running + count - 1);
+	else if (count % 4 == 2)
+		wide_divide(type, wide_pieces(c, d, d, d), 2, running + count - 2);
+	else if (count % 4 == 3)
+		wide_divide(type, wide_pieces(b, c, d, d), 3, running + count - 3);
+}
+
+typedef void wide_instance(const struct wide_layout *layout, const struct guard_blocks *blocks, size_t count,
+			   uint64_t *running);
+
+/* A function of its own for each way that wide_copy_blocks() is compiled: in one, registers would not suffice. */
+#define WIDE_INSTANCE(name, features, sum, type, copy, single)                                                         \
+	__attribute__((noinline, target(features))) static void name(                                                  \
+		const struct wide_layout *layout, const struct guard_blocks *blocks, size_t count, uint64_t *running)  \
+	{                                                                                                              \
+		wide_copy_blocks(sum, type, copy, single, layout, blocks, count, running);                             \
+	}
+
+#define WIDE_INSTANCES(name, features, sum, type)                                                                      \
+	WIDE_INSTANCE(name##_update, features, sum, type, false, false)                                                \
+	WIDE_INSTANCE(name##_update_single, features, sum, type, false, true)                                          \
+	WIDE_INSTANCE(name##_copy, features, sum, type, true, false)                                                   \
+	WIDE_INSTANCE(name##_copy_single, features, sum, type, true, true)                                             \
+	static wide_instance *const name[2][2] = {                                                                     \
+		{name##_update, name##_update_single},                                                                 \
+		{name##_copy, name##_copy_single},                                                                     \
+	};
+
+/* copy_blocks() of guard_kernels.h. */
+WIDE_INLINE void wide_dispatch(wide_instance *const instances[2][2], enum guard_type type, uint64_t begin,
+			       const struct guard_blocks *blocks, size_t count, uint64_t *running)
+{
+	const struct wide_layout layout = wide_layout(type, begin, blocks->block);
+
+	instances[blocks->to != NULL][layout.groups == 1](&layout, blocks, count, running);
 }
 
 typedef void wide_kernel(enum guard_type type, uint64_t begin, const struct guard_blocks *blocks, size_t count,
 			 uint64_t *running);
-
-/* A case of the switch over types in a wide_kernel(), which makes the types known to the compiler. */
-#define WIDE_CASE(type, sum)                                                                                           \
-	case type:                                                                                                     \
-		if (blocks->to)                                                                                        \
-			wide_copy_blocks(sum, type, true, begin, blocks, count, running);                              \
-		else                                                                                                   \
-			wide_copy_blocks(sum, type, false, begin, blocks, count, running);                             \
-		break
 
 /* Whether wide_copy_blocks() takes blocks of that many bytes. */
 static inline bool wide_takes(size_t bytes)

@@ -28,17 +28,20 @@ static void transform(const struct block_stage *stage, uint64_t position, void *
 		stage->map->number, units.first, bytes);
 }
 
-/* Whole units among @bytes, as many as fit into scratch; at the end of the space the last, shorter one as well. */
+/* Whole units among @bytes; at the end of the space the last, shorter one as well. */
 static uint64_t whole_units(const struct block_stage *stage, uint64_t bytes)
 {
-	uint32_t unit = stage->setup->cipher.unit;
 	uint64_t left = stage->cipher.limit > stage->cipher.position ? stage->cipher.limit - stage->cipher.position : 0;
-	uint64_t most = STAGE_SCRATCH / unit * unit;
 
-	bytes = smaller(bytes, left);
-	if (bytes >= most)
-		return most;
-	return bytes == left ? bytes : bytes / unit * unit;
+	return bytes >= left ? left : bytes - bytes % stage->setup->cipher.unit;
+}
+
+/* As many of them as fit into scratch. */
+static uint64_t scratch_units(const struct block_stage *stage, uint64_t bytes)
+{
+	uint32_t unit = stage->setup->cipher.unit;
+
+	return smaller(whole_units(stage, bytes), STAGE_SCRATCH / unit * unit);
 }
 
 /* ---- on the memory side --------------------------------------------------------------------------------------- */
@@ -56,10 +59,11 @@ void cipher_memory_ready(struct block_stage *stage)
 	}
 	if (!stage->transmits) {
 		stage->piece.address = cipher->scratch + cipher->held;
-		stage->piece.length = smaller(stage->setup->cipher.unit, cipher->limit - cipher->position) - cipher->held;
+		stage->piece.length =
+			smaller(stage->setup->cipher.unit, cipher->limit - cipher->position) - cipher->held;
 		return;
 	}
-	bytes = whole_units(stage, UINT64_MAX);
+	bytes = scratch_units(stage, UINT64_MAX);
 	walk_read(stage, cipher->scratch, bytes);
 	transform(stage, cipher->position, cipher->scratch, cipher->scratch, bytes);
 	cipher->position += bytes;
@@ -102,7 +106,7 @@ static uint64_t transmit_units(struct block_stage *stage, uint8_t *to, uint64_t 
 		transform(stage, cipher->position, to, stage->piece.address, units);
 		memory_passed(stage, units);
 	} else {
-		units = whole_units(stage, bytes);
+		units = scratch_units(stage, bytes);
 		if (!units)
 			return 0;
 		signature_transmit(stage, cipher->scratch, units);
@@ -153,7 +157,7 @@ static uint64_t receive_units(struct block_stage *stage, const uint8_t *from, ui
 		transform(stage, cipher->position, stage->piece.address, from, units);
 		memory_passed(stage, units);
 	} else {
-		units = whole_units(stage, bytes);
+		units = scratch_units(stage, bytes);
 		if (!units)
 			return 0;
 		transform(stage, cipher->position, cipher->scratch, from, units);

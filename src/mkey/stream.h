@@ -30,8 +30,8 @@ struct stream {
 	uint8_t rights;  /* enum key_rights that its keys must give */
 	uint64_t length; /* of all parts */
 	uint32_t count;
-	uint32_t current;   /* part being used */
 	uint32_t walked;    /* part that `walk` is ready for, or STREAM_PARTS */
+	uint32_t current;   /* part being used; not beside `count`: they are written apart and compared together */
 	bool walking;       /* `piece` came from the walk */
 	bool staging;       /* `piece` passes `stage`, which has begun with it */
 	uint32_t staged;    /* part that `stage` is ready for, or STREAM_PARTS */

@@ -29,8 +29,7 @@ uint64_t atomic_result(const struct packet *packet, uint64_t before)
 	case MESSAGE_COMPARE_SWAP:
 		return different ? before : packet->swap_add;
 	default:
-		return different & packet->compare_mask ? before
-							: replace(before, packet->swap_add, packet->swap_mask);
+		return different & packet->compare_mask ? before : replace(before, packet->swap_add, packet->swap_mask);
 	}
 }
 

@@ -13,7 +13,6 @@
 #include "transport/wqe.h"
 
 /* mlx5-formats 1.6 */
-#define FORCE_LOOPBACK 0x80
 
 struct dci *dci_new(uint32_t limit)
 {
@@ -73,21 +72,8 @@ int hca_dci_reset_stream(struct hca_qp *qp, uint16_t stream, uint32_t *errored)
 
 int dci_address(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why)
 {
-	bool compact = !(be32toh(wqe->av.dqp_dct) & MLX5_EXTENDED_UD_AV);
-	int syndrome;
-
-	if (compact && !(wqe->av.fl_mlid & FORCE_LOOPBACK)) {
-		*why = (struct refusal){RULE_DC_COMPACT_ADDRESS, {0}};
-		return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
-	}
-	/* Of a short vector the rest is zero: the first GID of the port is its source, and its destination, too. */
-	syndrome = requester_address(qp, wqe, packet, why);
-	if (!syndrome && compact) {
-		packet->own_path.destination = packet->own_path.source;
-		packet->routed = qp->hca->link->reaches(qp->hca, &packet->own_path.destination);
-	}
 	packet->dc_key = be64toh(wqe->av.key.dc_key);
-	return syndrome;
+	return requester_address(qp, wqe, packet, why);
 }
 
 static bool same_gid(const union ibv_gid *a, const union ibv_gid *b)

@@ -46,6 +46,8 @@ const struct transport *transport_of(enum ibv_qp_type type)
 	}
 }
 
+#define FORCE_LOOPBACK 0x80 /* of fl_mlid (mlx5-formats 1.6) */
+
 /* What became of the attempt to go on. */
 enum progress {
 	PROGRESS_NONE,   /* nothing can be started now */
@@ -77,7 +79,12 @@ int requester_address(const struct hca_qp *qp, const struct wqe *wqe, struct pac
 {
 	uint32_t grh = be32toh(wqe->av.grh_gid_fl);
 	uint32_t sgid_index = grh >> 20 & 0xff;
+	bool compact = !(be32toh(wqe->av.dqp_dct) & MLX5_EXTENDED_UD_AV);
 
+	if (compact && !(wqe->av.fl_mlid & FORCE_LOOPBACK)) {
+		*why = (struct refusal){RULE_DC_COMPACT_ADDRESS, {0}};
+		return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+	}
 	/* The GRH bit is reserved on Ethernet, where every packet has one. */
 	if (sgid_index >= qp->hca->gid_count) {
 		*why = (struct refusal){RULE_DATAGRAM_ADDRESS, {sgid_index, qp->hca->gid_count}};
@@ -93,7 +100,11 @@ int requester_address(const struct hca_qp *qp, const struct wqe *wqe, struct pac
 		.hop_limit = wqe->av.hop_limit,
 		.flow_label = grh & 0xfffff,
 	};
-	memcpy(&packet->own_path.destination, wqe->av.rgid, sizeof(wqe->av.rgid));
+	/* Of a short vector the rest is zero: the first GID of the port is its source, and its destination, too. */
+	if (compact)
+		packet->own_path.destination = packet->own_path.source;
+	else
+		memcpy(&packet->own_path.destination, wqe->av.rgid, sizeof(wqe->av.rgid));
 	packet->routed = qp->hca->link->reaches(qp->hca, &packet->own_path.destination);
 	return 0;
 }

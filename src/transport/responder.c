@@ -9,44 +9,9 @@
 #include "mkey/umr.h"
 #include "transport/atomic.h"
 #include "transport/dct.h"
-#include "transport/transport.h"
+#include "transport/responder.h"
 
 #define GRH_BYTES 40
-
-enum responder_state {
-	RESPONDER_CHECK_CONNECTION,
-	RESPONDER_CHECK_PSN,
-	RESPONDER_CHECK_XRC,
-	RESPONDER_CHECK_ORDER,
-	RESPONDER_CHECK_OPERATION,
-	RESPONDER_CHECK_RECEIVE,
-	RESPONDER_CHECK_TARGET,
-	RESPONDER_EXECUTE,
-	RESPONDER_COMPLETE,
-	RESPONDER_ACKNOWLEDGE,
-	RESPONDER_DUPLICATE,
-	RESPONDER_REFUSE,
-	RESPONDER_DONE,
-};
-
-/* One request being handled. */
-struct request {
-	struct hca_qp *qp;
-	struct responder *responder;     /* the QP's, or that of the initiator which asks a DCT */
-	struct dct_initiator *initiator; /* of a DCT, once it is known; else NULL */
-	const struct packet *packet;
-	struct packet *reply;
-	bool replied;
-	struct walk_access *access; /* as what it reaches keys: the QP's; of DC, of XRC the request's own */
-	struct hca_srq *srq;        /* where receives come from, or NULL */
-	/* set before RESPONDER_REFUSE */
-	struct refusal why;
-	uint8_t nak;         /* enum nak_code */
-	uint8_t syndrome;    /* of the receive's error completion, if a receive was taken; also of the explanation */
-	enum qp_event event; /* QP_EVENT_COUNT: none */
-	struct stream *sink; /* of the request's data; for a READ the payload of the reply */
-	struct stream own_sink;
-};
 
 static bool carries_receive(uint8_t message)
 {
@@ -108,17 +73,13 @@ static void begin_reply(struct request *request, enum message message, uint32_t 
 		return_to_sender(request);
 }
 
-static enum responder_state nak(struct request *request, uint8_t kind, uint8_t code, uint32_t psn)
+enum responder_state responder_nak(struct request *request, uint8_t kind, uint8_t code, uint32_t psn)
 {
 	begin_reply(request, MESSAGE_ACKNOWLEDGE, psn, kind | code);
 	return RESPONDER_DONE;
 }
 
 /* ---- refusals ------------------------------------------------------------------------------------------------- */
-
-#define REFUSE_REQUEST(request, nak_code, cqe_syndrome, qp_event, rule_name, ...)                                      \
-	((request)->why = (struct refusal){RULE_##rule_name, {__VA_ARGS__}}, (request)->nak = (nak_code),              \
-	 (request)->syndrome = (cqe_syndrome), (request)->event = (qp_event), RESPONDER_REFUSE)
 
 /* request->why is filled already. */
 static enum responder_state refuse_with(struct request *request, uint8_t nak_code, uint8_t syndrome,
@@ -130,7 +91,7 @@ static enum responder_state refuse_with(struct request *request, uint8_t nak_cod
 	return RESPONDER_REFUSE;
 }
 
-static void complete_receive(struct request *request, struct completion *completion)
+void responder_complete_receive(struct request *request, struct completion *completion)
 {
 	struct hca_qp *qp = request->qp;
 	struct hca_srq *srq = request->responder->srq;
@@ -173,7 +134,7 @@ static enum responder_state refuse(struct request *request)
 	subject.syndrome = fails_receive ? request->syndrome : 0;
 	record = explain_make(qp->hca, &subject, request->why.rule, request->why.args, EXPLAIN_ARGS);
 	if (reliable) {
-		nak(request, AETH_NAK, request->nak, request->packet->psn);
+		responder_nak(request, AETH_NAK, request->nak, request->packet->psn);
 		request->reply->why = request->why;
 	}
 	if (request->initiator)
@@ -186,7 +147,7 @@ static enum responder_state refuse(struct request *request)
 			.vendor_syndrome = (uint8_t)request->why.rule,
 		};
 
-		complete_receive(request, &completion);
+		responder_complete_receive(request, &completion);
 	} else if (!reliable) {
 		return RESPONDER_DONE;
 	}
@@ -196,138 +157,6 @@ static enum responder_state refuse(struct request *request)
 	if (request->event != QP_EVENT_COUNT)
 		qp_raise(qp, request->event);
 	qp_enter_error(qp, record);
-	return RESPONDER_DONE;
-}
-
-/* ---- connections of a DCT ------------------------------------------------------------------------------------- */
-
-/* A message of which the rest will not come: IBTA 11.6.2, Remote Aborted Error, tells the receiver. */
-static void abort_message(struct request *request, const struct dct_initiator *initiator)
-{
-	struct hca_qp *qp = request->qp;
-	struct explain_subject subject = {
-		.qpn = qp->number,
-		.receive = true,
-		.syndrome = MLX5_CQE_SYNDROME_REMOTE_ABORTED_ERR,
-		.qp_state = (uint8_t)qp->state,
-	};
-	struct completion completion = {
-		.opcode = MLX5_CQE_RESP_ERR,
-		.syndrome = MLX5_CQE_SYNDROME_REMOTE_ABORTED_ERR,
-		.vendor_syndrome = RULE_DC_ABORTED,
-	};
-
-	if (!request->responder->has_receive)
-		return;
-	EXPLAIN(qp->hca, &subject, RULE_DC_ABORTED, initiator->qpn, qp->number, request->responder->offset);
-	complete_receive(request, &completion);
-}
-
-/* What came before is over, for this initiator or for the one whose place it has. */
-static void begin_connection(struct request *request, struct dct_initiator *initiator)
-{
-	struct responder *responder = &initiator->responder;
-	const struct packet *packet = request->packet;
-
-	initiator->connection = packet->dc_connection;
-	initiator->left = false;
-	initiator->refused = false;
-	initiator->access = request->qp->access;
-	initiator->access.progress = &responder->progress;
-	responder->expected_psn = packet->dc_first_psn & PSN_MASK;
-	responder->msn = 0;
-	responder->in_message = false;
-	responder->nak_sent = false;
-	responder->progress.valid = false;
-	memset(responder->resource, 0, sizeof(responder->resource));
-}
-
-/*
- * Before the connection of @request is known only its first packet is answered: a NAK of a later one would tell the
- * requester that all before it had arrived.
- */
-static bool begins_connection(const struct packet *packet)
-{
-	return packet->psn == (packet->dc_first_psn & PSN_MASK);
-}
-
-static enum responder_state wrong_key(struct request *request)
-{
-	const struct packet *packet = request->packet;
-
-	if (!begins_connection(packet) || packet->message == MESSAGE_DISCONNECT)
-		return RESPONDER_DONE;
-	return REFUSE_REQUEST(request, NAK_REMOTE_ACCESS, 0, QP_EVENT_COUNT, DC_KEY, packet->message,
-			      packet->source_qpn, request->qp->number, packet->dc_key);
-}
-
-static enum responder_state no_place(struct request *request)
-{
-	const struct packet *packet = request->packet;
-	struct hca_qp *qp = request->qp;
-
-	if (!begins_connection(packet))
-		return RESPONDER_DONE;
-	EXPLAIN(qp->hca, (&(const struct explain_subject){.qpn = qp->number, .receive = true}), RULE_DCT_FULL,
-		packet->message, packet->source_qpn, qp->number, qp->dct->count);
-	return nak(request, AETH_RNR_NAK, qp->attr.min_rnr_timer, packet->psn);
-}
-
-static enum responder_state connection_over(struct request *request)
-{
-	const struct packet *packet = request->packet;
-	struct hca_qp *qp = request->qp;
-
-	EXPLAIN(qp->hca, (&(const struct explain_subject){.qpn = qp->number, .receive = true}), RULE_DC_CONNECTION_OVER,
-		packet->message, packet->psn, packet->source_qpn, qp->number);
-	return RESPONDER_DONE;
-}
-
-/* The initiator goes to another target. */
-static enum responder_state disconnect(struct request *request, struct dct_initiator *initiator)
-{
-	if (!initiator || initiator->connection != request->packet->dc_connection)
-		return RESPONDER_DONE;
-	request->responder = &initiator->responder;
-	abort_message(request, initiator);
-	initiator->left = true;
-	return RESPONDER_DONE;
-}
-
-/* The initiator of the request, with the connection that the request belongs to; see dct.h. */
-static enum responder_state check_connection(struct request *request)
-{
-	const struct packet *packet = request->packet;
-	struct dct *dct = request->qp->dct;
-	struct dct_initiator *initiator;
-	int64_t newer;
-
-	if (packet->dc_key != dct->access_key)
-		return wrong_key(request);
-	initiator = dct_find(dct, &packet->path->source, packet->source_qpn);
-	if (packet->message == MESSAGE_DISCONNECT)
-		return disconnect(request, initiator);
-	newer = initiator ? (int64_t)(packet->dc_connection - initiator->connection) : 1;
-	if (newer < 0 || (!newer && initiator->left))
-		return connection_over(request);
-	if (!initiator && !(initiator = dct_place(dct)))
-		return no_place(request);
-	request->responder = &initiator->responder;
-	if (newer) {
-		abort_message(request, initiator);
-		dct_assign(dct, initiator, &packet->path->source, packet->source_qpn);
-		begin_connection(request, initiator);
-	}
-	initiator->era = dct->era;
-	request->initiator = initiator;
-	request->access = &initiator->access;
-	if (!initiator->refused)
-		return RESPONDER_CHECK_PSN;
-	/* Refused again, for the same reason: the NAK may have been lost. */
-	if (packet->psn == initiator->refusal_psn) {
-		nak(request, AETH_NAK, initiator->nak, packet->psn);
-		request->reply->why = initiator->why;
-	}
 	return RESPONDER_DONE;
 }
 
@@ -354,7 +183,7 @@ static enum responder_state check_psn(struct request *request)
 	if (responder->nak_sent)
 		return RESPONDER_DONE;
 	responder->nak_sent = true;
-	return nak(request, AETH_NAK, NAK_SEQUENCE, responder->expected_psn);
+	return responder_nak(request, AETH_NAK, NAK_SEQUENCE, responder->expected_psn);
 }
 
 /* IBTA 9.7.4.1.3: a message begins with a first packet, ends with a last one, and nothing comes between. */
@@ -481,7 +310,7 @@ static enum responder_state no_receive(struct request *request)
 
 	if (transport_of(qp->type)->reliable) {
 		request->responder->nak_sent = true;
-		return nak(request, AETH_RNR_NAK, qp->attr.min_rnr_timer, request->packet->psn);
+		return responder_nak(request, AETH_RNR_NAK, qp->attr.min_rnr_timer, request->packet->psn);
 	}
 	return REFUSE_REQUEST(request, 0, 0, QP_EVENT_COUNT, NO_RECEIVE, request->packet->message, qp->number);
 }
@@ -693,7 +522,7 @@ static void complete_message(struct request *request)
 		completion.sl = packet->path->service_level;
 		completion.remote_qpn = packet->source_qpn;
 	}
-	complete_receive(request, &completion);
+	responder_complete_receive(request, &completion);
 }
 
 static enum responder_state complete(struct request *request)
@@ -789,7 +618,7 @@ bool responder_receive(struct hca_qp *qp, const struct packet *packet, struct pa
 	while (state != RESPONDER_DONE) {
 		switch (state) {
 		case RESPONDER_CHECK_CONNECTION:
-			state = check_connection(&request);
+			state = responder_check_connection(&request);
 			break;
 		case RESPONDER_CHECK_PSN:
 			state = check_psn(&request);
@@ -850,7 +679,7 @@ static void flush_receive(struct hca_qp *qp, struct responder *responder)
 	};
 
 	EXPLAIN(qp->hca, &subject, RULE_FLUSHED_RECEIVE, qp->error_record);
-	complete_receive(&request, &completion);
+	responder_complete_receive(&request, &completion);
 }
 
 void responder_flush(struct hca_qp *qp)

@@ -47,7 +47,7 @@ struct user_index_table {
 
 /* Keys that may carry signatures, by index, for the errors that polling meets (mlx5dv/signature.h). */
 struct signature_table {
-	pthread_mutex_t lock; /* of the lists, and of the error recorded in each key; a leaf, taken under user_cq.lock */
+	pthread_mutex_t lock; /* of the lists, and of the error recorded in each key; a leaf under user_cq.lock */
 	struct user_mkey *list[256];
 };
 
@@ -57,10 +57,10 @@ struct user_context {
 	struct user_index_table qps;
 	struct signature_table signatures;
 	struct hca_login *crypto_session; /* of mlx5dv_crypto_login(3), or NULL; under verbs.context.mutex */
-	void *doorbell_page;          /* given to programs by mlx5dv_init_obj(3), or NULL; mlx5dv/doorbell_page.h */
-	struct user_context *next;    /* list of open contexts of the process, for ibv_import_device(3) */
-	struct handle_table *handles; /* shared by a context and those imported from it; verbs/handles.h */
-	struct verbs_context verbs;   /* last, as verbs.h demands: public context is verbs.context */
+	void *doorbell_page;              /* given to programs by mlx5dv_init_obj(3), or NULL; mlx5dv/doorbell_page.h */
+	struct user_context *next;        /* list of open contexts of the process, for ibv_import_device(3) */
+	struct handle_table *handles;     /* shared by a context and those imported from it; verbs/handles.h */
+	struct verbs_context verbs;       /* last, as verbs.h demands: public context is verbs.context */
 };
 
 struct user_pd {
@@ -72,10 +72,10 @@ struct user_pd {
 	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment, uint64_t resource_type);
 	void (*free)(struct ibv_pd *pd, void *pd_context, void *ptr, uint64_t resource_type);
 	void *pd_context;
-	void *custom_blocks;  /* what alloc() gave and free() must get back, by address: tsearch(3); verbs/memory.c */
+	void *custom_blocks; /* what alloc() gave and free() must get back, by address: tsearch(3); verbs/memory.c */
 	struct memcpy_buffer *memcpy_buffer; /* of a plain PD, made at first use; mlx5dv/memcpy_buffer.h */
 	pthread_mutex_t lock;                /* of custom_blocks, memcpy_buffer */
-	uint32_t references;  /* 1 and the driver's objects over this PD: rings, keys, AHs, parent domains; atomic */
+	uint32_t references; /* 1 and the driver's objects over this PD: rings, keys, AHs, parent domains; atomic */
 };
 
 struct user_td {
@@ -138,7 +138,7 @@ struct user_cq {
 	bool extended;
 	/* extended polling, between start_poll and end_poll */
 	bool polling;
-	const struct mlx5_cqe64 *current; /* the CQE being read; outside the last one that was, as programs read it then, too */
+	const struct mlx5_cqe64 *current; /* the CQE being read; afterwards still the last, which programs read on */
 	uint8_t current_wc_opcode;        /* what the send queue remembered of its WQE */
 	int64_t wallclock_offset;         /* CLOCK_REALTIME minus the device's clock at start_poll, nanoseconds */
 	/* Events handed to the program; like the completed counters of base under base.mutex. */
@@ -167,23 +167,23 @@ struct user_srq {
 
 struct send_queue {
 	struct queue_lock lock;
-	void *buffer;         /* wqebb_count * 64 bytes */
-	uint32_t wqebb_count; /* power of two, or 0: no send queue */
-	uint32_t wqe_size;    /* bytes of the largest WQE that capabilities promise */
-	uint32_t max_post;    /* WRs that fit (returned max_send_wr) */
-	int max_gs;           /* SGEs of a WR; -1 until RTS: posting is refused */
-	uint32_t max_inline;  /* bytes */
-	uint32_t max_payload; /* bytes that data segments or inline data of a WR take at most */
+	void *buffer;           /* wqebb_count * 64 bytes */
+	uint32_t wqebb_count;   /* power of two, or 0: no send queue */
+	uint32_t wqe_size;      /* bytes of the largest WQE that capabilities promise */
+	uint32_t max_post;      /* WRs that fit (returned max_send_wr) */
+	int max_gs;             /* SGEs of a WR; -1 until RTS: posting is refused */
+	uint32_t max_inline;    /* bytes */
+	uint32_t max_payload;   /* bytes that data segments or inline data of a WR take at most */
 	uint32_t address_bytes; /* of the segment behind the control segment that names the destination; 0: none */
-	uint32_t head;        /* WRs posted, free running */
-	uint32_t tail;        /* WRs completed, free running; atomic: stored (release) by pollers under the CQ lock */
-	uint32_t cur_post;    /* WQEBBs posted, free running: producer index */
-	uint64_t *wr_id;      /* per WQEBB slot */
-	uint32_t *wqe_head;   /* per WQEBB slot: value of head of the WR that starts there */
-	uint32_t *wqe_post;   /* the other way round, per head & (wqebb_count - 1): cur_post where that WR starts */
-	bool oversized;       /* a WQE larger than wqe_size was built: see sq_has_room() */
-	uint8_t *wc_opcode;   /* per WQEBB slot: enum ibv_wc_opcode of UMR-built WRs, see WC_OPCODE_FROM_CQE */
-	uint8_t fence_cache;  /* fence bits the next WQE inherits (mlx5-formats 1.3) */
+	uint32_t head;          /* WRs posted, free running */
+	uint32_t tail;          /* WRs completed, free running; atomic: stored (release) by pollers under the CQ lock */
+	uint32_t cur_post;      /* WQEBBs posted, free running: producer index */
+	uint64_t *wr_id;        /* per WQEBB slot */
+	uint32_t *wqe_head;     /* per WQEBB slot: value of head of the WR that starts there */
+	uint32_t *wqe_post;     /* the other way round, per head & (wqebb_count - 1): cur_post where that WR starts */
+	bool oversized;         /* a WQE larger than wqe_size was built: see sq_has_room() */
+	uint8_t *wc_opcode;     /* per WQEBB slot: enum ibv_wc_opcode of UMR-built WRs, see WC_OPCODE_FROM_CQE */
+	uint8_t fence_cache;    /* fence bits the next WQE inherits (mlx5-formats 1.3) */
 };
 
 /* wc_opcode of a slot whose completion opcode follows from the CQE's send opcode (mlx5-formats 3.8). */
@@ -234,14 +234,14 @@ struct user_qp {
 	bool has_ex; /* created with send_ops_flags: ibv_qp_to_qp_ex(3) answers */
 	bool sq_sig_all;
 	bool signature_pipelining; /* MLX5DV_QP_CREATE_SIG_PIPELINING */
-	struct ibv_qp_cap cap; /* as returned */
+	struct ibv_qp_cap cap;     /* as returned */
 	uint64_t send_ops, dv_send_ops;
 	const struct memcpy_buffer *memcpy_buffer; /* of its PD, if it was created for MEMCPY */
 	enum ibv_qp_type type;
-	enum mlx5dv_dc_type dc_type; /* of IBV_QPT_DRIVER, else 0 */
+	enum mlx5dv_dc_type dc_type;  /* of IBV_QPT_DRIVER, else 0 */
 	uint64_t dc_access_key;       /* of a DCT */
 	uint32_t dci_errored_streams; /* of a DCI: as struct hca_qp_attr has it */
-	uint32_t async_events_taken; /* as in user_cq */
+	uint32_t async_events_taken;  /* as in user_cq */
 };
 
 /*

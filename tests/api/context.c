@@ -111,15 +111,11 @@ static void what_is_missing_answers_eopnotsupp(void **state)
 {
 	struct ibv_context *context = open_first();
 	struct ibv_counters_init_attr counters = {0};
-	struct ibv_xrcd_init_attr xrcd = {0};
 	struct ibv_wq_init_attr wq = {0};
 
 	(void)state;
 	errno = 0;
 	assert_null(ibv_create_counters(context, &counters));
-	assert_int_equal(errno, EOPNOTSUPP);
-	errno = 0;
-	assert_null(ibv_open_xrcd(context, &xrcd));
 	assert_int_equal(errno, EOPNOTSUPP);
 	errno = 0;
 	assert_null(ibv_create_wq(context, &wq));

@@ -399,6 +399,34 @@ static int unmake_mkey(void *mkey)
 	return mlx5dv_destroy_mkey(mkey);
 }
 
+static void *make_block_mkey(void)
+{
+	struct mlx5dv_mkey_init_attr attr = {
+		.pd = client.pd,
+		.create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE | MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO,
+		.max_entries = 100,
+	};
+
+	return mlx5dv_create_mkey(&attr);
+}
+
+static void *make_dek(void)
+{
+	struct mlx5dv_dek_init_attr attr = {
+		.key_size = MLX5DV_CRYPTO_KEY_SIZE_256,
+		.key = "two halves",
+		.pd = client.pd,
+		.comp_mask = MLX5DV_DEK_INIT_ATTR_CRYPTO_LOGIN,
+	};
+
+	return mlx5dv_dek_create(client.context, &attr);
+}
+
+static int unmake_dek(void *dek)
+{
+	return mlx5dv_dek_destroy(dek);
+}
+
 static void *make_ah(void)
 {
 	struct ibv_ah_attr attr = {
@@ -422,6 +450,8 @@ static void keys_and_addresses(void **state)
 	assert_true(fail_one_after_the_other(make_mw_1, unmake_mw) > 0);
 	assert_true(fail_one_after_the_other(make_mw_2, unmake_mw) > 0);
 	assert_true(fail_one_after_the_other(make_mkey, unmake_mkey) > 0);
+	assert_true(fail_one_after_the_other(make_block_mkey, unmake_mkey) > 0);
+	assert_true(fail_one_after_the_other(make_dek, unmake_dek) > 0);
 	assert_true(fail_one_after_the_other(make_ah, unmake_ah) > 0);
 	assert_true(fail_one_after_the_other(make_dm, unmake_dm) > 0);
 	dm = make_dm();

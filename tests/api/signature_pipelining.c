@@ -287,6 +287,31 @@ static void completions_of_cancelled_requests(void **state)
 	side_compare(&server);
 }
 
+/* mlx5-formats 4.11: of the WQE, opcode and opmod become 0; index, length and completion bits stay. */
+static void a_nop_keeps_the_rest(void **state)
+{
+	struct mlx5dv_qp out = {0};
+	struct mlx5dv_obj object = {.qp = {.out = &out}};
+	uint8_t before[64], after[64];
+
+	(void)state;
+	open_pair();
+	pair_renew(&pair); /* its first WQE is at the beginning of the ring */
+	object.qp.in = pair.server.qp;
+	expect_error(mlx5dv_init_obj(&object, MLX5DV_OBJ_QP), 0);
+	drain();
+	post_data(OTHER_ID, IBV_SEND_SIGNALED | IBV_SEND_FENCE);
+	memcpy(before, out.sq.buf, sizeof(before));
+	assert_int_equal(before[3], MLX5_OPCODE_RDMA_WRITE);
+	assert_int_equal(cancel(OTHER_ID), 1);
+	memcpy(after, out.sq.buf, sizeof(after));
+	before[3] = MLX5_OPCODE_NOP;
+	assert_memory_equal(before, after, sizeof(before));
+	resume();
+	expect_completion(&pair.server, OTHER_ID, IBV_WC_RDMA_WRITE);
+	side_compare(&client);
+}
+
 /* More than once around the ring, and around the 16 bits of an index in a WQE. */
 static void cancels_at_every_place_of_the_ring(void **state)
 {
@@ -459,6 +484,7 @@ int main(void)
 		API_CASE(resumes_without_cancelling),
 		API_CASE(cancels_all_of_a_wr_id),
 		API_CASE(completions_of_cancelled_requests),
+		API_CASE(a_nop_keeps_the_rest),
 		API_CASE(cancels_at_every_place_of_the_ring),
 		API_CASE(cancelled_requests_are_flushed),
 		API_CASE(other_states_are_refused),

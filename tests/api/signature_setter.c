@@ -96,6 +96,35 @@ static void once_per_work_request(void **state)
 	expect_key_works();
 }
 
+/* One setter is announced more than is called: refused, or dropped, as with any other setter. */
+static void expect_too_few(int error)
+{
+	struct mlx5dv_sig_block_attr attr = {.wire = &dif, .check_mask = 0xff};
+
+	open_key();
+	configure_start(&pair.server, mkey, 2);
+	mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &attr);
+	expect_batch_refused(&pair.server, error);
+	/* The key in the device is as before. */
+	expect_key_works();
+	lay_signed(mkey, &layout, 2 * 516, &good);
+	expect_key_works();
+}
+
+static void too_few_setters_man(void **state)
+{
+	(void)state;
+	if (in_profile("man", __func__))
+		expect_too_few(EINVAL);
+}
+
+static void too_few_setters_connectx(void **state)
+{
+	(void)state;
+	if (in_profile("connectx", __func__))
+		expect_too_few(0);
+}
+
 static void needs_a_signature_key(void **state)
 {
 	struct mlx5dv_mkey *plain;
@@ -512,6 +541,8 @@ int main(void)
 		API_CASE(needs_an_open_configuration),
 		API_CASE(belongs_to_its_qp),
 		API_CASE(once_per_work_request),
+		API_CASE(too_few_setters_man),
+		API_CASE(too_few_setters_connectx),
 		API_CASE(needs_a_signature_key),
 		API_CASE(any_order_of_setters),
 		API_CASE(attributes_refused),

@@ -255,17 +255,18 @@ static void srq_comp_mask(void)
 static void srq_type(void)
 {
 	srq_ex_fails((struct ibv_srq_init_attr_ex){.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
-						   .srq_type = IBV_SRQT_XRC,
+						   .srq_type = IBV_SRQT_TM,
 						   .pd = client.pd},
 		     EOPNOTSUPP);
-	expect_refusal(SRQ_TYPE, "ibv_create_srq_ex → EOPNOTSUPP: srq_type 1 is not supported; basic SRQs (0) are");
+	expect_refusal(SRQ_TYPE, "ibv_create_srq_ex → EOPNOTSUPP: srq_type 2 is not supported; basic SRQs (0) and XRC "
+				 "SRQs (1) are");
 }
 
 static void srq_pd(void)
 {
 	srq_ex_fails((struct ibv_srq_init_attr_ex){.comp_mask = IBV_SRQ_INIT_ATTR_TYPE, .srq_type = IBV_SRQT_BASIC},
 		     EINVAL);
-	expect_refusal(SRQ_PD, "ibv_create_srq_ex → EINVAL: comp_mask 0x1 gives the SRQ no PD");
+	expect_refusal(SRQ_PD, "ibv_create_srq_ex → EINVAL: comp_mask 0x1 gives the SRQ no PD of its context");
 }
 
 static void srq_sges(void)

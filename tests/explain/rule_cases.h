@@ -49,10 +49,11 @@ struct rule_cases {
 #define RULE_CASES(name, array) const struct rule_cases name = {array, ARRAY_SIZE(array)}
 
 /* By subject, as the tables of src/explain/. */
-extern const struct rule_cases key_cases, umr_cases, block_cases, wqe_cases, traffic_cases, state_cases; /* rules_device.def */
-extern const struct rule_cases query_cases, object_cases, region_cases;                     /* rules_objects.def */
-extern const struct rule_cases queue_cases;                                                 /* rules_queues.def */
-extern const struct rule_cases qp_cases, post_cases;                                        /* rules_posting.def */
+extern const struct rule_cases key_cases, umr_cases, block_cases, wqe_cases, traffic_cases,
+	state_cases;                                                        /* rules_device.def */
+extern const struct rule_cases query_cases, object_cases, region_cases;     /* rules_objects.def */
+extern const struct rule_cases queue_cases;                                 /* rules_queues.def */
+extern const struct rule_cases qp_cases, post_cases;                        /* rules_posting.def */
 extern const struct rule_cases mlx5dv_cases, crypto_cases, signature_cases; /* rules_mlx5dv.def, rules_abi.def */
 
 /**

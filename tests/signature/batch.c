@@ -22,7 +22,7 @@ struct shared {
 	struct abilities abilities;
 	uint64_t index; /* of the case that runs */
 	uint64_t cases, transfers, refusals, findings, message_bytes;
-	uint64_t operations[OPERATIONS], back, faults[FAULTS], structures[STRUCTURES], layouts[LAYOUTS];
+	uint64_t operations[OPERATIONS], back, other, faults[FAULTS], structures[STRUCTURES], layouts[LAYOUTS];
 	uint64_t sure, found; /* flips of which it is known, and of these, found */
 };
 
@@ -80,11 +80,18 @@ static void draw(const struct plan *plan, uint64_t index, struct test_case *test
 {
 	struct choose choose = choose_for(plan->seed, index);
 	bool connectx = index / BATCH % 3 == 2;
+	static struct test_case parsed;
+	char line[LINE];
 
 	if (plan->flips)
 		draw_flip(&choose, &shared->abilities, connectx, test_case);
+	else if (index % 12 == 5)
+		draw_two_pairs(&choose, &shared->abilities, connectx, test_case);
 	else
 		draw_case(&choose, &shared->abilities, connectx, test_case);
+	case_print(test_case, line);
+	if (!case_parse(line, &parsed))
+		world_fail("case %lu is none: %s", index, line);
 }
 
 /* By where the bit is, against what mlx5dv_mkey_check(3) told. */
@@ -107,6 +114,7 @@ static void add_counts(const struct run *run)
 	shared->findings += run->findings;
 	shared->message_bytes += run->message_bytes;
 	shared->back += run->back;
+	shared->other += run->other;
 	for (int i = 0; i < OPERATIONS; i++)
 		shared->operations[i] += run->operations[i];
 	for (int i = 0; i < FAULTS; i++)
@@ -122,7 +130,7 @@ static void print_counts(void)
 	printf("#");
 	for (enum operation i = 0; i < OPERATIONS; i++)
 		printf(" %s %lu,", operation_name(i), shared->operations[i]);
-	printf(" of these %lu from target to source\n", shared->back);
+	printf(" of these %lu from target to source, %lu by the other RC pair\n", shared->back, shared->other);
 	printf("# keys: memory only %lu, wire only %lu, same structure %lu, other structure %lu, no signature %lu\n",
 	       shared->structures[MEMORY_ONLY], shared->structures[WIRE_ONLY], shared->structures[SAME_STRUCTURE],
 	       shared->structures[OTHER_STRUCTURE], shared->structures[NO_SIGNATURE]);

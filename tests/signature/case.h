@@ -35,7 +35,8 @@
  *	                           a access, l layout, k another layout, s signature, j another signature, u unsignalled and
  *	                           not waited for
  *	OPERATION:START+LENGTH     a transfer of bytes START … of both ends; with /N, ends that are local have two SGEs, N bytes
- *	                           of the key in the first; with a < before, from the target to the source
+ *	                           of the key in the first; with a < before, from the target to the source; with a 2
+ *	                           before, on another RC pair, which knows no order with the first
  */
 #ifndef SOFTHCA_TESTS_SIGNATURE_CASE_H
 #define SOFTHCA_TESTS_SIGNATURE_CASE_H
@@ -97,7 +98,8 @@ struct step {
 	bool of_target;
 	char letters[LETTERS];
 	enum operation operation;
-	bool back; /* from target to source */
+	bool back;  /* from target to source */
+	bool other; /* by the other RC pair */
 	uint32_t start, length;
 	uint32_t cut; /* 0: one SGE */
 };

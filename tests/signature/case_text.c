@@ -137,7 +137,8 @@ static void add_step(struct text *text, const struct step *step)
 		add(text, " c%c=%s", step->of_target ? 't' : 's', step->letters);
 		return;
 	}
-	add(text, " %s%s:%u+%u", step->back ? "<" : "", operations[step->operation], step->start, step->length);
+	add(text, " %s%s%s:%u+%u", step->back ? "<" : "", step->other ? "2" : "", operations[step->operation],
+	    step->start, step->length);
 	if (step->cut)
 		add(text, "/%u", step->cut);
 }
@@ -369,6 +370,7 @@ static bool take_step(const char **at, struct test_case *test_case)
 		return true;
 	}
 	step->back = take(at, "<");
+	step->other = take(at, "2");
 	for (step->operation = 0; step->operation < OPERATIONS; step->operation++) {
 		const char *rest = *at;
 
@@ -377,8 +379,9 @@ static bool take_step(const char **at, struct test_case *test_case)
 			break;
 		}
 	}
-	if (step->operation == OPERATIONS || !take_u32(at, STREAM_MOST, &step->start) || !take(at, "+") ||
-	    !take_u32(at, STREAM_MOST, &step->length))
+	/* The other pair is for messages of RC. */
+	if (step->operation == OPERATIONS || (step->other && step->operation > READ) ||
+	    !take_u32(at, STREAM_MOST, &step->start) || !take(at, "+") || !take_u32(at, STREAM_MOST, &step->length))
 		return false;
 	if (take(at, "/") && !take_u32(at, STREAM_MOST, &step->cut))
 		return false;

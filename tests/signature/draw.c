@@ -385,6 +385,64 @@ void draw_case(struct choose *c, const struct abilities *abilities, bool connect
 	draw_steps(&d);
 }
 
+/* ---- two pairs -------------------------------------------------------------------------------------------------- */
+
+/* Blocks of both domains end together. */
+static uint32_t common_block(const struct signature *signature)
+{
+	if (signature->memory.kind == KIND_NONE)
+		return signature->wire.block;
+	if (signature->wire.kind == KIND_NONE || signature->wire.block == signature->memory.block)
+		return signature->memory.block;
+	return 0;
+}
+
+void draw_two_pairs(struct choose *c, const struct abilities *abilities, bool connectx, struct test_case *to)
+{
+	static const enum operation operations[] = {SEND, SEND_IMM, WRITE, WRITE_IMM, READ};
+	struct drawing d = {.c = c, .abilities = abilities, .to = to, .careful = true};
+	uint32_t unit, whole, wire, shift, order[10], count = 0, blocks = 2 + (uint32_t)choose_below(c, 9);
+	bool transmits = chance(c, 35);
+	const struct domain *domain;
+
+	draw_profile(c, connectx, to);
+	d.key = transmits ? &to->source : &to->target;
+	draw_key(&d, d.key);
+	d.key->has_signature = true;
+	do {
+		draw_signature(c, &d.key->signature);
+		unit = common_block(&d.key->signature);
+	} while (!unit);
+	wire = (uint32_t)stream_bytes(&d.key->signature.wire, blocks * unit);
+	whole = wire / blocks;
+	d.length = lay_out(&d, d.key, wire, false);
+	domain = input_domain(to, &shift);
+	if (domain->kind != KIND_NONE && chance(c, 60))
+		flip_bit(c, to, (uint32_t)choose_below(c, (uint32_t)stream_bytes(domain, blocks * unit)));
+	configure_first(&d, !transmits);
+	to->together = true;
+	/* Messages of one to three blocks, in any order. */
+	for (uint32_t at = 0; at < blocks; at++)
+		order[count++] = at;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t other = (uint32_t)choose_below(c, count), swap = order[i];
+
+		order[i] = order[other];
+		order[other] = swap;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t first = order[i], run = 1;
+
+		while (i + 1 < count && run < 3 && order[i + 1] == order[i] + 1) {
+			run++;
+			i++;
+		}
+		d.operation = CHOOSE_OF(c, operations);
+		add_transfer(&d, first * whole, run * whole);
+		to->step[to->step_count - 1].other = chance(c, 50);
+	}
+}
+
 /* ---- the corruption campaign ----------------------------------------------------------------------------------- */
 
 void draw_flip(struct choose *c, const struct abilities *abilities, bool connectx, struct test_case *to)

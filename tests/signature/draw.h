@@ -18,6 +18,13 @@ struct abilities {
 void draw_case(struct choose *choose, const struct abilities *abilities, bool connectx, struct test_case *test_case);
 
 /**
+ * Messages of whole blocks on two RC pairs at once, through one key: which comes first is open, and makes no difference.
+ * At most one bit is wrong.
+ */
+void draw_two_pairs(struct choose *choose, const struct abilities *abilities, bool connectx,
+		    struct test_case *test_case);
+
+/**
  * A case of the corruption campaign: all blocks are whole and right but for one bit of the input, and all of it is
  * transferred, in one or several messages.
  */

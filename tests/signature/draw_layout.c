@@ -91,7 +91,8 @@ static void draw_interleaved(struct choose *c, const struct domain *domain, uint
 		sum += bytes;
 	}
 	layout->repeat = (length + sum - 1) / sum;
-	skips = length > 200000 ? 0 : 1;
+	/* Short records with wide gaps would outgrow the region. */
+	skips = (uint64_t)layout->repeat * (sum + layout->count * GAP) > REGION / 2 ? 0 : 1;
 	for (uint32_t i = 0; i < layout->count; i++) {
 		layout->piece[i].skip *= skips;
 		*free += gap(c);

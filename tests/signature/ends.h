@@ -7,8 +7,15 @@
 
 #include "key.h"
 
-/* The completion queues: posting and passive end, named by the side that they belong to. */
-enum queue { SOURCE_SEND, SOURCE_RECEIVE, TARGET_SEND, TARGET_RECEIVE, QUEUES };
+/* The completion queues, named by side and use. */
+enum queue {
+	SOURCE_SEND,
+	SOURCE_RECEIVE,
+	TARGET_SEND,
+	TARGET_RECEIVE,
+	OTHER_PAIR, /* the same four of the other RC pair */
+	QUEUES = 2 * OTHER_PAIR,
+};
 
 /*
  * What becomes of errors (mlx5dv_mkey_check(3), mlx5-formats 4.6, 6 no. 7). The device tells the first one by a CQE, then

@@ -34,7 +34,9 @@ static void drawn_cases_are_understood(void **state)
 	for (uint64_t i = 0; i < 20000; i++) {
 		struct choose choose = choose_for(7, i);
 
-		if (i % 4)
+		if (i % 4 == 1)
+			draw_two_pairs(&choose, &abilities, i % 3, &test_case);
+		else if (i % 4)
 			draw_case(&choose, &abilities, i % 3, &test_case);
 		else
 			draw_flip(&choose, &abilities, i % 3, &test_case);
@@ -50,7 +52,7 @@ static void words_mean_what_they_say(void **state)
 		"connectx data=7:ones s.key=2 s.mem=t10:520:csum:1:ffff:f0debc9a:remap+app+appref "
 		"s.wire=crc32c:4048:0 s.check=c3 s.copy=0f s.rep=3x:256+520/8,9000+8/2 s.under=256+60000 "
 		"s.over=2x:0+100/4,p7000+9 t.plain=17 nofields patch=514=ffff,100^04 header=16 late lazy together extended "
-		"cs=alsu ct= <writei:520+1040/512";
+		"cs=alsu ct= <2writei:520+1040/512";
 
 	(void)state;
 	assert_true(case_parse(line, &to));
@@ -86,7 +88,7 @@ static void words_mean_what_they_say(void **state)
 	assert_string_equal(to.step[0].letters, "alsu");
 	assert_true(to.step[1].configures && to.step[1].of_target && !*to.step[1].letters);
 	assert_int_equal(to.step[2].operation, WRITE_IMM);
-	assert_true(to.step[2].back);
+	assert_true(to.step[2].back && to.step[2].other);
 	assert_true(to.step[2].start == 520 && to.step[2].length == 1040 && to.step[2].cut == 512);
 	expect_same(&to);
 }
@@ -110,6 +112,7 @@ static void what_is_no_case_is_refused(void **state)
 		"man s.key=0",
 		"man send:700000+700000",
 		"man fly:0+1",
+		"man 2memcpy:0+1",
 		"man send:0+-1",
 		"man cs=xyz",
 	};

@@ -211,11 +211,11 @@ static void configure(struct run *run, const struct step *step)
 /*
  * After a refusal it is open what errors were found before. From here on: none is recorded, and a configuration arms the key.
  */
-static void recover(struct run *run, enum operation operation)
+static void recover(struct run *run, const struct step *step)
 {
 	struct mlx5dv_mkey_err error;
 
-	world_reconnect(&run->world, operation_transport(operation));
+	world_reconnect(&run->world, transport_of_step(step));
 	for (int side = 0; side < SIDES; side++) {
 		struct model_end *end = run->end[side];
 
@@ -258,7 +258,7 @@ static bool transfer(struct run *run, const struct step *step)
 		settle_all(run);
 		world_transfer(&run->world, run->test_case, step, ending);
 		settle_all(run);
-		recover(run, operation);
+		recover(run, step);
 		run->refusals++;
 		return false;
 	}
@@ -272,6 +272,7 @@ static bool transfer(struct run *run, const struct step *step)
 	run->transfers++;
 	run->operations[operation]++;
 	run->back += step->back;
+	run->other += step->other;
 	run->message_bytes += step->length + run->test_case->header;
 	return true;
 }
@@ -285,8 +286,9 @@ static void conclude(struct run *run)
 	deliver();
 	if (run->test_case->late)
 		return;
-	poll_idle(run, SOURCE_RECEIVE);
-	poll_idle(run, TARGET_RECEIVE);
+	for (int queue = 0; queue < QUEUES; queue++)
+		if (queue % OTHER_PAIR == SOURCE_RECEIVE || queue % OTHER_PAIR == TARGET_RECEIVE)
+			poll_idle(run, (enum queue)queue);
 	if (!run->test_case->lazy)
 		check_keys(run);
 }

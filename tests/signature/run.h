@@ -20,7 +20,7 @@ struct run {
 	/* Of the case that ran last. */
 	struct finding found[SIDES]; /* the last error that a check told */
 	uint64_t cases, transfers, refusals, findings, message_bytes;
-	uint64_t operations[OPERATIONS], back, faults[FAULTS], structures[STRUCTURES], layouts[LAYOUTS];
+	uint64_t operations[OPERATIONS], back, other, faults[FAULTS], structures[STRUCTURES], layouts[LAYOUTS];
 };
 
 /** One per process. SOFTHCA_PROFILE is set already. */

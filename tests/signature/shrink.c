@@ -136,6 +136,7 @@ static bool simplify(struct test_case *test_case)
 		}
 		TRY(changed.step[i].cut = 0);
 		TRY(changed.step[i].back = false);
+		TRY(changed.step[i].other = false);
 		TRY(changed.step[i].operation = SEND);
 		TRY(changed.step[i].start = 0);
 		TRY(changed.step[i].length -= changed.step[i].length / 2);

@@ -23,7 +23,7 @@ enum {
 	SIGNED = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT | MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE,
 };
 
-static const enum ibv_qp_type types[TRANSPORTS] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
+static const enum ibv_qp_type types[TRANSPORTS] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_RC};
 
 void world_fail(const char *format, ...)
 {
@@ -115,9 +115,10 @@ static struct ibv_qp *create_rc(struct world *world, struct ibv_qp_init_attr_ex 
 static void create_qp(struct world *world, int transport, int side)
 {
 	struct real_qp *real = &world->qp[transport][side];
+	int first = transport == OTHER_RC ? OTHER_PAIR : 0;
 	struct ibv_qp_init_attr_ex attr = {
-		.send_cq = ibv_cq_ex_to_cq(world->cq[side == SOURCE ? SOURCE_SEND : TARGET_SEND]),
-		.recv_cq = ibv_cq_ex_to_cq(world->cq[side == SOURCE ? SOURCE_RECEIVE : TARGET_RECEIVE]),
+		.send_cq = ibv_cq_ex_to_cq(world->cq[first + (side == SOURCE ? SOURCE_SEND : TARGET_SEND)]),
+		.recv_cq = ibv_cq_ex_to_cq(world->cq[first + (side == SOURCE ? SOURCE_RECEIVE : TARGET_RECEIVE)]),
 		.cap = {.max_send_wr = SEND_WRS,
 			.max_recv_wr = RECEIVE_WRS,
 			.max_send_sge = SGES,
@@ -228,7 +229,10 @@ static void to_rtr(struct world *world, int transport, int side)
 	int connected = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	int reliable = connected | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 
-	modify(world, transport, side, &attr, transport == RC ? reliable : transport == UC ? connected : 0);
+	modify(world, transport, side, &attr,
+	       types[transport] == IBV_QPT_RC   ? reliable
+	       : types[transport] == IBV_QPT_UC ? connected
+						: 0);
 }
 
 static void to_rts(struct world *world, int transport, int side)
@@ -242,7 +246,7 @@ static void to_rts(struct world *world, int transport, int side)
 	};
 	int reliable = IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 
-	modify(world, transport, side, &attr, transport == RC ? reliable : IBV_QP_SQ_PSN);
+	modify(world, transport, side, &attr, types[transport] == IBV_QPT_RC ? reliable : IBV_QP_SQ_PSN);
 }
 
 void world_reconnect(struct world *world, int transport)

@@ -15,7 +15,7 @@
 
 enum { SOURCE, TARGET, SIDES };
 enum { FROM, TO }; /* of a transfer */
-enum { RC, UC, UD, TRANSPORTS };
+enum { RC, UC, UD, OTHER_RC, TRANSPORTS };
 
 enum {
 	EXPECTATIONS = 4 * STEPS,
@@ -94,7 +94,7 @@ int world_check(struct world *world, int side, const struct end *end, struct mlx
 __attribute__((noreturn, format(printf, 1, 2))) void world_fail(const char *format, ...);
 
 /** Of a transfer: its transport; the side that it is from or to; whether that end is named by SGEs; where its error is told. */
-int operation_transport(enum operation operation);
+int transport_of_step(const struct step *step);
 int side_of(const struct step *step, int end);
 bool is_local(enum operation operation, int end);
 enum queue queue_of_error(const struct step *step, int end);

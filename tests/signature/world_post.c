@@ -10,8 +10,12 @@
 
 enum { SECONDS = 20 };
 
-int operation_transport(enum operation operation)
+int transport_of_step(const struct step *step)
 {
+	enum operation operation = step->operation;
+
+	if (step->other)
+		return OTHER_RC;
 	if (operation == UD_SEND || operation == UD_SEND_IMM)
 		return UD;
 	return operation >= UC_SEND && operation <= UC_WRITE_IMM ? UC : RC;
@@ -38,19 +42,23 @@ static enum queue send_queue(int side)
 	return side == SOURCE ? SOURCE_SEND : TARGET_SEND;
 }
 
-static enum queue receive_queue(int side)
+/* Queues of the side that a transfer is from, or to. */
+static enum queue send_queue_of(const struct step *step, int end)
 {
-	return side == SOURCE ? SOURCE_RECEIVE : TARGET_RECEIVE;
+	return send_queue(side_of(step, end)) + (step->other ? OTHER_PAIR : 0);
+}
+
+static enum queue receive_queue_of(const struct step *step, int end)
+{
+	return (side_of(step, end) == SOURCE ? SOURCE_RECEIVE : TARGET_RECEIVE) + (step->other ? OTHER_PAIR : 0);
 }
 
 /* An error is told in the send CQ of the WQE that found it; or, served for a peer, in the receive CQ. */
 enum queue queue_of_error(const struct step *step, int end)
 {
 	if (step->operation == MEMCPY)
-		return send_queue(side_of(step, FROM));
-	if (end == poster(step->operation))
-		return send_queue(side_of(step, end));
-	return receive_queue(side_of(step, end));
+		return send_queue_of(step, FROM);
+	return end == poster(step->operation) ? send_queue_of(step, end) : receive_queue_of(step, end);
 }
 
 /* ---- expectations ---------------------------------------------------------------------------------------------- */
@@ -411,7 +419,7 @@ static void post_receive(const struct transfer *t)
 	int side = side_of(t->step, TO);
 	struct ibv_sge sge[5];
 	struct ibv_recv_wr wr = {.wr_id = t->id, .sg_list = sge}, *bad;
-	int transport = operation_transport(t->step->operation), error;
+	int transport = transport_of_step(t->step), error;
 
 	if (transport == UD)
 		sge[wr.num_sge++] = (struct ibv_sge){
@@ -425,7 +433,7 @@ static void post_receive(const struct transfer *t)
 
 static void post_send(const struct transfer *t, int side, enum ibv_wr_opcode opcode)
 {
-	int transport = operation_transport(t->step->operation), error;
+	int transport = transport_of_step(t->step), error;
 	struct real_qp *real = &t->world->qp[transport][side];
 	struct ibv_sge sge[4];
 	struct ibv_send_wr wr = {.wr_id = t->id, .sg_list = sge, .opcode = opcode, .send_flags = IBV_SEND_SIGNALED},
@@ -500,13 +508,13 @@ static void expect_ends(const struct transfer *t, enum ending ending)
 		.bytes = operation == READ ? t->bytes : 0,
 	};
 
-	expect(t->world, send_queue(side_of(t->step, poster(operation))), expectation);
+	expect(t->world, send_queue_of(t->step, poster(operation)), expectation);
 	if (!receives || (ending != ENDS_WELL && !operation_is_send(operation)) || ending == FROM_REFUSES)
 		return;
 	expectation.statuses = 1u << (ending == ENDS_WELL ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR);
 	expectation.opcode = operation_is_send(operation) ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM;
-	expectation.bytes = t->bytes + (operation_transport(operation) == UD ? GRH_BYTES : 0);
-	expect(t->world, receive_queue(side_of(t->step, TO)), expectation);
+	expectation.bytes = t->bytes + (transport_of_step(t->step) == UD ? GRH_BYTES : 0);
+	expect(t->world, receive_queue_of(t->step, TO), expectation);
 }
 
 void world_transfer(struct world *world, const struct test_case *test_case, const struct step *step, enum ending ending)

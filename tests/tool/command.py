@@ -11,7 +11,8 @@ import unittest
 
 from harness import LIBRARIES, TOOL, clean_environment, main, softhca
 
-OPTIONS = ['profile', 'devices', 'device-name', 'explain', 'seed', 'gids', 'link', 'mtu']
+OPTIONS = ['profile', 'devices', 'device-name', 'explain', 'seed', 'gids', 'link', 'mtu',
+           'crypto', 'crypto-file']
 
 
 def environment_of(*arguments, env=None):
@@ -166,9 +167,11 @@ class Run(unittest.TestCase):
 class Settings(unittest.TestCase):
     def test_options_become_variables(self):
         got = environment_of('--profile', 'connectx', '--devices=2', '--device-name', 'rdma', '--seed=0x10',
-                             '--gids', 'loopback', '--link=local', '--mtu', '1024', '--explain=/tmp/a b')
+                             '--gids', 'loopback', '--link=local', '--mtu', '1024', '--explain=/tmp/a b',
+                             '--crypto=wrapped', '--crypto-file', '/etc/keys')
         want = {'PROFILE': 'connectx', 'DEVICES': '2', 'DEVICE_NAME': 'rdma', 'SEED': '16', 'GIDS': 'loopback',
-                'LINK': 'local', 'MTU': '1024', 'EXPLAIN': '/tmp/a b'}
+                'LINK': 'local', 'MTU': '1024', 'EXPLAIN': '/tmp/a b', 'CRYPTO': 'wrapped',
+                'CRYPTO_FILE': '/etc/keys'}
         self.assertEqual({name: got[f'SOFTHCA_{name}'] for name in want}, want)
 
     def test_unset_stays_unset(self):

@@ -200,7 +200,8 @@ static void through_layouts(void **state)
 static void two_gibibytes(void **state)
 {
 	const uint64_t length = UINT64_C(1) << 31;
-	uint8_t *memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint8_t *memory =
+		mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	struct hca_mr_attr attr = {
 		.kind = MR_ON_DEMAND, .addr = memory, .length = length - 1, .access = IBV_ACCESS_LOCAL_WRITE};
 	struct hca_mr_attr null = {.kind = MR_NULL, .length = UINT64_MAX, .access = IBV_ACCESS_LOCAL_WRITE};
@@ -362,9 +363,10 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, finish)
 	const struct CMUnitTest tests[] = {
-		TEST(lengths_and_places), TEST(overlap),	   TEST(opaque_is_not_used), TEST(through_layouts),
-		TEST(two_gibibytes),      TEST(in_order),	  TEST(rights_and_ranges),  TEST(malformed),
-		TEST(not_on_other_types), TEST(completes_in_order),
+		TEST(lengths_and_places), TEST(overlap),       TEST(opaque_is_not_used),
+		TEST(through_layouts),    TEST(two_gibibytes), TEST(in_order),
+		TEST(rights_and_ranges),  TEST(malformed),     TEST(not_on_other_types),
+		TEST(completes_in_order),
 	};
 
 	return cmocka_run_group_tests(tests, open_device, close_device);

@@ -5,6 +5,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -356,6 +357,39 @@ static void channels(void **state)
 	assert_int_equal(softhca_ibv_destroy_comp_channel(channel), 0);
 }
 
+static void refuse_xrcd(uint32_t comp_mask, int fd, int oflags, int error, enum explain_rule rule, const char *figures)
+{
+	struct ibv_xrcd_init_attr attr = {comp_mask, fd, oflags};
+
+	errno = 0;
+	assert_null(softhca_ibv_open_xrcd(context, &attr));
+	assert_int_equal(errno, error);
+	expect("ibv_open_xrcd", error, rule, figures);
+}
+
+static void xrc_domains(void **state)
+{
+	FILE *file = tmpfile();
+	struct ibv_xrcd_init_attr attr = {3, fileno(file), O_CREAT};
+	struct ibv_qp_init_attr_ex qp_attr = {.qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD};
+	struct ibv_qp *qp;
+
+	(void)state;
+	refuse_xrcd(7, -1, O_CREAT, EOPNOTSUPP, RULE_XRCD_COMP_MASK, "is 0x7; it must be 0x3");
+	refuse_xrcd(1, -1, O_CREAT, EINVAL, RULE_XRCD_COMP_MASK, "is 0x1; it must be 0x3");
+	refuse_xrcd(3, -2, O_CREAT, EBADF, RULE_XRCD_DESCRIPTOR, "-2 is not");
+	refuse_xrcd(3, fileno(file), 0, EAGAIN, RULE_XRCD_NONE, "nobody");
+	qp_attr.xrcd = softhca_ibv_open_xrcd(context, &attr);
+	assert_non_null(qp_attr.xrcd);
+	refuse_xrcd(3, fileno(file), O_CREAT | O_EXCL, EINVAL, RULE_XRCD_EXISTS, "is open");
+	qp = softhca_ibv_create_qp_ex(context, &qp_attr);
+	assert_non_null(qp);
+	ERRNO_BY(XRCD_IN_USE, softhca_ibv_close_xrcd(qp_attr.xrcd), "ibv_close_xrcd", EBUSY, "are left");
+	assert_int_equal(softhca_ibv_destroy_qp(qp), 0);
+	assert_int_equal(softhca_ibv_close_xrcd(qp_attr.xrcd), 0);
+	fclose(file);
+}
+
 static void no_rule_was_forgotten(void **state)
 {
 	(void)state;
@@ -369,17 +403,10 @@ static void no_rule_was_forgotten(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(queries),
-		cmocka_unit_test(contexts),
-		cmocka_unit_test(domains),
-		cmocka_unit_test(regions),
-		cmocka_unit_test(too_many_regions),
-		cmocka_unit_test(changes_of_regions),
-		cmocka_unit_test(advice),
-		cmocka_unit_test(device_memory),
-		cmocka_unit_test(address_handles),
-		cmocka_unit_test(channels),
-		cmocka_unit_test(no_rule_was_forgotten),
+		cmocka_unit_test(queries),  cmocka_unit_test(contexts),         cmocka_unit_test(domains),
+		cmocka_unit_test(regions),  cmocka_unit_test(too_many_regions), cmocka_unit_test(changes_of_regions),
+		cmocka_unit_test(advice),   cmocka_unit_test(device_memory),    cmocka_unit_test(address_handles),
+		cmocka_unit_test(channels), cmocka_unit_test(xrc_domains),      cmocka_unit_test(no_rule_was_forgotten),
 	};
 
 	setenv("SOFTHCA_GIDS", "loopback", 1);

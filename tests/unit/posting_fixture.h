@@ -107,11 +107,12 @@ struct posting {
 	uint32_t dbrec[2];
 };
 
-/* A QP of @type as created with @cap. @send_ops 0: as ibv_create_qp(3) makes it. In RTS. */
+/* A QP of @type as created with @cap; IBV_QPT_DRIVER: a DCI. @send_ops 0: as ibv_create_qp(3) makes it. In RTS. */
 static inline struct posting *posting_new(enum ibv_qp_type type, uint64_t send_ops, struct ibv_qp_cap cap)
 {
 	struct posting *p = calloc(1, sizeof(*p));
-	const struct qp_type_info *info = qp_type_info(type, 0);
+	enum mlx5dv_dc_type dc_type = type == IBV_QPT_DRIVER ? MLX5DV_DCTYPE_DCI : 0;
+	const struct qp_type_info *info = qp_type_info(type, dc_type);
 	struct qp_sizing_request request = {
 		.type = info,
 		.cap = cap,
@@ -126,6 +127,7 @@ static inline struct posting *posting_new(enum ibv_qp_type type, uint64_t send_o
 	p->qp.base.context = &p->context.verbs.context;
 	p->qp.base.qp_num = TEST_QPN;
 	p->qp.type = type;
+	p->qp.dc_type = dc_type;
 	p->qp.dbrec = p->dbrec;
 	p->qp.cap = sizing.cap;
 	queue_lock_init(&p->qp.sq.lock, false);

@@ -4,6 +4,7 @@
  * figures. The last test looks whether a rule has been forgotten.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -198,8 +199,84 @@ static void creation_of_srqs(void **state)
 	refuse_srq(40000, 1, RULE_SRQ_MAX_WR, "for 40000 WRs is asked for; at most 32767");
 	refuse_srq(1, 32, RULE_SRQ_MAX_SGE, "for 32 SGEs per WR is asked for; at most 31");
 	refuse_srq_ex(0x42, 0, EOPNOTSUPP, RULE_SRQ_COMP_MASK, "is 0x42; known are 0x1f");
-	refuse_srq_ex(3, IBV_SRQT_XRC, EOPNOTSUPP, RULE_SRQ_TYPE, "srq_type 1 is");
+	refuse_srq_ex(3, IBV_SRQT_TM, EOPNOTSUPP, RULE_SRQ_TYPE, "srq_type 2 is");
 	refuse_srq_ex(1, 0, EINVAL, RULE_SRQ_PD, "comp_mask 0x1 gives");
+}
+
+static void xrc_srqs(void **state)
+{
+	struct ibv_context *other = softhca_ibv_open_device(context->device);
+	struct ibv_xrcd_init_attr own = {.comp_mask = 3, .fd = -1, .oflags = O_CREAT};
+	struct ibv_xrcd *xrcd = softhca_ibv_open_xrcd(context, &own), *foreign = softhca_ibv_open_xrcd(other, &own);
+	struct ibv_cq *foreign_cq = softhca_ibv_create_cq(other, 1, NULL, NULL, 0);
+	struct ibv_cq *cq = softhca_ibv_create_cq(context, 1, NULL, NULL, 0);
+	struct ibv_srq_init_attr_ex attr = {.pd = pd, .srq_type = IBV_SRQT_XRC, .comp_mask = 0xf};
+	const struct {
+		uint32_t comp_mask;
+		struct ibv_xrcd *xrcd;
+		struct ibv_cq *cq;
+		enum explain_rule rule;
+		const char *figures;
+	} rows[] = {
+		{0xb, xrcd, cq, RULE_SRQ_XRCD, "comp_mask 0xb gives"},
+		{0xf, NULL, cq, RULE_SRQ_XRCD, "XRC domain"},
+		{0xf, foreign, cq, RULE_SRQ_XRCD, "of its context"},
+		{0x7, xrcd, cq, RULE_SRQ_CQ, "comp_mask 0x7 gives"},
+		{0xf, xrcd, NULL, RULE_SRQ_CQ, "CQ of its context"},
+		{0xf, xrcd, foreign_cq, RULE_SRQ_CQ, "0xf"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		attr.comp_mask = rows[i].comp_mask;
+		attr.xrcd = rows[i].xrcd;
+		attr.cq = rows[i].cq;
+		errno = 0;
+		assert_null(softhca_ibv_create_srq_ex(context, &attr));
+		assert_int_equal(errno, EINVAL);
+		expect("ibv_create_srq_ex", EINVAL, rows[i].rule, rows[i].figures);
+	}
+	assert_int_equal(softhca_ibv_destroy_cq(cq) | softhca_ibv_destroy_cq(foreign_cq), 0);
+	assert_int_equal(softhca_ibv_close_xrcd(xrcd) | softhca_ibv_close_xrcd(foreign), 0);
+	assert_int_equal(softhca_ibv_close_device(other), 0);
+}
+
+static void refuse_open(struct ibv_qp_open_attr attr, int error, enum explain_rule rule, const char *figures)
+{
+	errno = 0;
+	assert_null(softhca_ibv_open_qp(context, &attr));
+	assert_int_equal(errno, error);
+	expect("ibv_open_qp", error, rule, figures);
+}
+
+static void xrc_qps(void **state)
+{
+	struct ibv_context *other = softhca_ibv_open_device(context->device);
+	struct ibv_xrcd_init_attr own = {.comp_mask = 3, .fd = -1, .oflags = O_CREAT};
+	struct ibv_xrcd *xrcd = softhca_ibv_open_xrcd(context, &own), *foreign = softhca_ibv_open_xrcd(other, &own);
+	struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_XRC_RECV};
+
+	(void)state;
+	errno = 0;
+	assert_null(softhca_ibv_create_qp_ex(context, &attr));
+	assert_int_equal(errno, EINVAL);
+	expect("ibv_create_qp_ex", EINVAL, RULE_QP_XRCD, "comp_mask 0x0 gives");
+	attr.comp_mask = IBV_QP_INIT_ATTR_XRCD;
+	attr.xrcd = foreign;
+	errno = 0;
+	assert_null(softhca_ibv_create_qp_ex(context, &attr));
+	assert_int_equal(errno, EINVAL);
+	expect("ibv_create_qp_ex", EINVAL, RULE_QP_XRCD, "comp_mask 0x2 gives");
+
+	refuse_open((struct ibv_qp_open_attr){0x1b, 0, xrcd, NULL, 9}, EOPNOTSUPP, RULE_QP_OPEN_MASK,
+		    "is 0x1b; it must have 0xb, and may have 0xf");
+	refuse_open((struct ibv_qp_open_attr){0x3, 0, xrcd, NULL, 9}, EINVAL, RULE_QP_OPEN_MASK, "is 0x3; it must");
+	refuse_open((struct ibv_qp_open_attr){0xb, 5, foreign, NULL, 9}, EINVAL, RULE_QP_OPEN_XRCD, "0x5");
+	refuse_open((struct ibv_qp_open_attr){0xb, 5, xrcd, NULL, 9}, EINVAL, RULE_QP_OPEN_NONE, "XRC_SEND");
+	refuse_open((struct ibv_qp_open_attr){0xb, 5, xrcd, NULL, 10}, EINVAL, RULE_QP_OPEN_NONE,
+		    "0x5 of type XRC_RECV");
+	assert_int_equal(softhca_ibv_close_xrcd(xrcd) | softhca_ibv_close_xrcd(foreign), 0);
+	assert_int_equal(softhca_ibv_close_device(other), 0);
 }
 
 /* A QP that uses both queues; there is no traffic. */
@@ -310,6 +387,8 @@ int main(void)
 		cmocka_unit_test(dv_cqs),
 		cmocka_unit_test(use_of_cqs),
 		cmocka_unit_test(creation_of_srqs),
+		cmocka_unit_test(xrc_srqs),
+		cmocka_unit_test(xrc_qps),
 		cmocka_unit_test(use_of_srqs),
 		cmocka_unit_test(queues_in_use),
 		cmocka_unit_test(resize_below_what_waits),

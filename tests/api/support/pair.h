@@ -30,8 +30,8 @@ struct pair_options {
 	/* Belong to the test: CQs in place of new ones, which may be one; the SRQ of the server's QP. */
 	struct ibv_cq *client_cq, *server_cq;
 	struct ibv_srq *srq;
-	uint64_t send_ops;    /* enum ibv_qp_create_send_ops_flags */
-	uint64_t dv_send_ops; /* enum mlx5dv_qp_create_send_ops_flags */
+	uint64_t send_ops;        /* enum ibv_qp_create_send_ops_flags */
+	uint64_t dv_send_ops;     /* enum mlx5dv_qp_create_send_ops_flags */
 	uint32_t dv_create_flags; /* enum mlx5dv_qp_create_flags */
 	/* Attributes of ibv_modify_qp(3). */
 	unsigned int access;

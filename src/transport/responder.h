@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the two files of the responder share: the machine (responder.c), and the connections of a DCT (responder_dc.c). All
+ * of it under the QP's lock.
+ */
+#ifndef SOFTHCA_TRANSPORT_RESPONDER_H
+#define SOFTHCA_TRANSPORT_RESPONDER_H
+
+#include "transport/transport.h"
+
+struct dct_initiator;
+
+enum responder_state {
+	RESPONDER_CHECK_CONNECTION,
+	RESPONDER_CHECK_PSN,
+	RESPONDER_CHECK_XRC,
+	RESPONDER_CHECK_ORDER,
+	RESPONDER_CHECK_OPERATION,
+	RESPONDER_CHECK_RECEIVE,
+	RESPONDER_CHECK_TARGET,
+	RESPONDER_EXECUTE,
+	RESPONDER_COMPLETE,
+	RESPONDER_ACKNOWLEDGE,
+	RESPONDER_DUPLICATE,
+	RESPONDER_REFUSE,
+	RESPONDER_DONE,
+};
+
+/* One request being handled. */
+struct request {
+	struct hca_qp *qp;
+	struct responder *responder;     /* the QP's, or that of the initiator which asks a DCT */
+	struct dct_initiator *initiator; /* of a DCT, once it is known; else NULL */
+	const struct packet *packet;
+	struct packet *reply;
+	bool replied;
+	struct walk_access *access; /* as what it reaches keys: the QP's; of DC, of XRC the request's own */
+	struct hca_srq *srq;        /* where receives come from, or NULL */
+	/* set before RESPONDER_REFUSE */
+	struct refusal why;
+	uint8_t nak;         /* enum nak_code */
+	uint8_t syndrome;    /* of the receive's error completion, if a receive was taken; also of the explanation */
+	enum qp_event event; /* QP_EVENT_COUNT: none */
+	struct stream *sink; /* of the request's data; for a READ the payload of the reply */
+	struct stream own_sink;
+};
+
+/* Fills what RESPONDER_REFUSE needs, and is that. */
+#define REFUSE_REQUEST(request, nak_code, cqe_syndrome, qp_event, rule_name, ...)                                      \
+	((request)->why = (struct refusal){RULE_##rule_name, {__VA_ARGS__}}, (request)->nak = (nak_code),              \
+	 (request)->syndrome = (cqe_syndrome), (request)->event = (qp_event), RESPONDER_REFUSE)
+
+/** Builds the refusal of packet @psn as reply: @kind of enum aeth_kind, @code its low bits. Returns RESPONDER_DONE. */
+enum responder_state responder_nak(struct request *request, uint8_t kind, uint8_t code, uint32_t psn);
+
+/** Writes @completion of the receive that request->responder holds, which it holds no longer. */
+void responder_complete_receive(struct request *request, struct completion *completion);
+
+/**
+ * The first check of a DCT: the access key; then the initiator of the request, with the connection that the request belongs
+ * to. On success request->responder is that of the initiator.
+ */
+enum responder_state responder_check_connection(struct request *request);
+
+#endif

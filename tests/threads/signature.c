@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Signature errors among threads: one reads from a key whose fields are wrong, another polls the errors, asks for them
+ * and configures the key anew, two more create and destroy keys that carry signatures, so that the table that leads from
+ * an error to its key changes all the time. Every error is that of the one key, and each configuration allows one.
+ */
+#include "fixture.h"
+
+enum { ROUNDS = 3000, BLOCK = 512, BYTES = 2 * (BLOCK + 4), CHURNERS = 2, CHURN_KEYS = 16 };
+
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static uint8_t memory[BYTES], sink[2 * BLOCK];
+static struct ibv_mr *memory_mr, *sink_mr;
+static struct mlx5dv_mkey *mkey;
+static struct ibv_qp *reader, *owner;
+static struct ibv_cq *reader_cq, *owner_cq;
+static int stop; /* atomic */
+
+static bool running(void)
+{
+	return !__atomic_load_n(&stop, __ATOMIC_ACQUIRE);
+}
+
+static struct mlx5dv_mkey *create_key(void)
+{
+	struct mlx5dv_mkey_init_attr attr = {
+		.pd = pd,
+		.create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT | MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE,
+		.max_entries = 4,
+	};
+	struct mlx5dv_mkey *key = mlx5dv_create_mkey(&attr);
+
+	CHECK(key);
+	return key;
+}
+
+/* The first time with everything; later the builder alone, which tells the device that the last error is known. */
+static void configure(bool all)
+{
+	struct mlx5dv_sig_crc crc = {MLX5DV_SIG_CRC_TYPE_CRC32C, 0};
+	struct mlx5dv_sig_block_domain domain = {.sig_type = MLX5DV_SIG_TYPE_CRC, .sig.crc = &crc};
+	struct mlx5dv_sig_block_attr signature = {.mem = &domain, .check_mask = MLX5DV_SIG_MASK_CRC32C};
+	struct ibv_sge sge = {(uintptr_t)memory, BYTES, memory_mr->lkey};
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(owner);
+	struct mlx5dv_qp_ex *dv = mlx5dv_qp_ex_from_ibv_qp_ex(ex);
+	struct mlx5dv_mkey_conf_attr attr = {0};
+
+	ibv_wr_start(ex);
+	ex->wr_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED;
+	mlx5dv_wr_mkey_configure(dv, mkey, all ? 3 : 0, &attr);
+	if (all) {
+		mlx5dv_wr_set_mkey_access_flags(dv, IBV_ACCESS_REMOTE_READ);
+		mlx5dv_wr_set_mkey_layout_list(dv, 1, &sge);
+		mlx5dv_wr_set_mkey_sig_block(dv, &signature);
+	}
+	CHECK(!ibv_wr_complete(ex));
+	CHECK(wait_completion(owner_cq).status == IBV_WC_SUCCESS);
+}
+
+static void *read_always(void *argument)
+{
+	struct ibv_sge sge = {(uintptr_t)sink, sizeof(sink), sink_mr->lkey};
+	struct ibv_send_wr *bad, wr = {.sg_list = &sge,
+				       .num_sge = 1,
+				       .opcode = IBV_WR_RDMA_READ,
+				       .send_flags = IBV_SEND_SIGNALED,
+				       .wr.rdma = {0, mkey->rkey}};
+
+	(void)argument;
+	while (running()) {
+		CHECK(!ibv_post_send(reader, &wr, &bad));
+		CHECK(wait_completion(reader_cq).status == IBV_WC_SUCCESS);
+	}
+	return NULL;
+}
+
+static void *churn(void *argument)
+{
+	struct mlx5dv_mkey *keys[CHURN_KEYS];
+	struct mlx5dv_mkey_err err;
+
+	(void)argument;
+	while (running()) {
+		for (int i = 0; i < CHURN_KEYS; i++)
+			keys[i] = create_key();
+		for (int i = 0; i < CHURN_KEYS; i++) {
+			CHECK(!mlx5dv_mkey_check(keys[i], &err));
+			CHECK(err.err_type == MLX5DV_MKEY_NO_ERR);
+			CHECK(!mlx5dv_destroy_mkey(keys[i]));
+		}
+	}
+	return NULL;
+}
+
+/* The next error of the key, which must come: it is armed, and read from all the time. */
+static void wait_error(void)
+{
+	time_t end = time(NULL) + 20;
+	struct mlx5dv_mkey_err err;
+	struct ibv_wc wc;
+
+	do {
+		CHECK(time(NULL) < end);
+		CHECK(!ibv_poll_cq(owner_cq, 1, &wc));
+		CHECK(!mlx5dv_mkey_check(mkey, &err));
+	} while (err.err_type == MLX5DV_MKEY_NO_ERR);
+	CHECK(err.err_type == MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD);
+	/* The key may be armed in the middle of a READ. */
+	CHECK(err.err.sig.offset == 0 || err.err.sig.offset == BLOCK + 4);
+	CHECK(err.err.sig.expected_value == 0x01010101);
+}
+
+int main(void)
+{
+	pthread_t threads[1 + CHURNERS];
+
+	context = open_first_device();
+	pd = ibv_alloc_pd(context);
+	memset(memory, 1, sizeof(memory));
+	memory_mr = ibv_reg_mr(pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
+	sink_mr = ibv_reg_mr(pd, sink, sizeof(sink), IBV_ACCESS_LOCAL_WRITE);
+	reader_cq = ibv_create_cq(context, 64, NULL, NULL, 0);
+	owner_cq = ibv_create_cq(context, 64, NULL, NULL, 0);
+	reader = make_qp(pd, IBV_QPT_RC, reader_cq, reader_cq, NULL);
+	owner = make_qp(pd, IBV_QPT_RC, owner_cq, owner_cq, NULL);
+	connect_pair(reader, owner);
+	mkey = create_key();
+	configure(true);
+
+	CHECK(!pthread_create(&threads[0], NULL, read_always, NULL));
+	for (int i = 0; i < CHURNERS; i++)
+		CHECK(!pthread_create(&threads[1 + i], NULL, churn, NULL));
+	for (int i = 0; i < ROUNDS; i++) {
+		wait_error();
+		configure(false);
+	}
+	__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
+	for (int i = 0; i < 1 + CHURNERS; i++)
+		CHECK(!pthread_join(threads[i], NULL));
+
+	CHECK(!ibv_destroy_qp(reader) && !ibv_destroy_qp(owner));
+	CHECK(!ibv_destroy_cq(reader_cq) && !ibv_destroy_cq(owner_cq));
+	CHECK(!mlx5dv_destroy_mkey(mkey));
+	CHECK(!ibv_dereg_mr(memory_mr) && !ibv_dereg_mr(sink_mr));
+	CHECK(!ibv_dealloc_pd(pd));
+	CHECK(!ibv_close_device(context));
+	return 0;
+}
