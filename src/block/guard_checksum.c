@@ -9,7 +9,7 @@ static bool supported(void)
 	return true;
 }
 
-static uint64_t pairs(uint8_t *to, const uint8_t *from, size_t bytes)
+uint64_t guard_checksum_words(uint8_t *to, const uint8_t *from, size_t bytes)
 {
 	uint64_t sums[4] = {0};
 	uint16_t pair;
@@ -38,7 +38,7 @@ static uint64_t pairs(uint8_t *to, const uint8_t *from, size_t bytes)
 static uint64_t copy(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from, size_t bytes)
 {
 	(void)type;
-	return guard_checksum_copy(pairs, running, to, from, bytes);
+	return guard_checksum_copy(guard_checksum_words, running, to, from, bytes);
 }
 
 const struct guard_kernel guard_kernel_words = {

@@ -20,7 +20,10 @@ static inline uint64_t guard_checksum_fold(uint64_t sum)
 /** Copies @bytes, an even number, unless @to is NULL; returns their sum as pairs in the order of the host. */
 typedef uint64_t guard_checksum_pairs(uint8_t *to, const uint8_t *from, size_t bytes);
 
-/** guard_copy() for the checksum; to be inlined into each kernel. */
+/** The one for every CPU. */
+guard_checksum_pairs guard_checksum_words;
+
+/** guard_copy() for the checksum. */
 static inline uint64_t guard_checksum_copy(guard_checksum_pairs *pairs, uint64_t running, uint8_t *to,
 					   const uint8_t *from, size_t bytes)
 {

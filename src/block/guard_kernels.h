@@ -67,6 +67,9 @@ extern const struct guard_kernel guard_kernel_words;
 #ifdef __x86_64__
 extern const struct guard_kernel guard_kernel_gfni;
 extern const struct guard_kernel guard_kernel_vpclmulqdq;
+extern const struct guard_kernel guard_kernel_pclmulqdq;
+extern const struct guard_kernel guard_kernel_avx512;
+extern const struct guard_kernel guard_kernel_avx2;
 #endif
 
 /**

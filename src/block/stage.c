@@ -124,6 +124,11 @@ static void keep_own(const struct block_stage *stage, const struct block_progres
 
 	if (!own)
 		return;
+	/* Between messages only the key knows whether another queue pair's came in between. */
+	if (!stage->access->more && !reached->held) {
+		own->valid = false;
+		return;
+	}
 	unit = own->unit;
 	if (reached->held && !unit)
 		unit = malloc(BLOCK_LARGEST);

@@ -12,33 +12,70 @@
 #define LIST_ENTRY_MAX (UINT64_C(1) << 31) /* what a byte count of 0 stands for */
 
 /*
- * A byte count of 0 is 2 GiB; an entry that is all zero is the padding to a multiple of four (mlx5-formats 1.9).
+ * Entries of a list behind the first @count of @next, which stay. A byte count of 0 is 2 GiB; an entry that is all zero
+ * is the padding to a multiple of four, or a gap (mlx5-formats 1.9). @gap: there is one already, and afterwards.
  */
-static int parse_list(struct mapping *next, const uint8_t *entries, uint32_t bytes)
+static void parse_entries(struct mapping *next, uint32_t count, const uint8_t *entries, uint32_t bytes, bool *gap)
 {
-	uint64_t total = 0;
-	uint32_t count = 0;
-
 	for (uint32_t at = 0; at < bytes; at += sizeof(struct mlx5_wqe_umr_klm_seg)) {
 		struct mlx5_wqe_umr_klm_seg klm;
-		struct layout_entry *entry = &next->entries[count];
 
 		memcpy(&klm, entries + at, sizeof(klm));
-		if (!klm.byte_count && !klm.mkey)
+		if (!klm.byte_count && !klm.mkey) {
+			*gap = true;
 			continue;
-		*entry = (struct layout_entry){
+		}
+		next->gaps |= *gap;
+		next->entries[count++] = (struct layout_entry){
 			.address = be64toh(klm.address),
 			.bytes = klm.byte_count ? be32toh(klm.byte_count) : LIST_ENTRY_MAX,
-			.before = total,
 			.key = be32toh(klm.mkey),
 		};
-		total += entry->bytes;
-		count++;
+	}
+	next->count = count;
+}
+
+static void end_list(struct mapping *next)
+{
+	uint64_t total = 0;
+
+	for (uint32_t i = 0; i < next->count; i++) {
+		next->entries[i].before = total;
+		total += next->entries[i].bytes;
 	}
 	next->form = LAYOUT_LIST;
-	next->count = count;
 	next->repeat = 1;
 	next->period = total;
+}
+
+static int parse_list(struct mapping *next, const uint8_t *entries, uint32_t bytes)
+{
+	bool gap = false;
+
+	next->gaps = false;
+	parse_entries(next, 0, entries, bytes, &gap);
+	end_list(next);
+	return 0;
+}
+
+int layout_replace(struct mapping *next, uint32_t number, uint32_t offset, const uint8_t *entries, uint32_t bytes,
+		   struct refusal *why)
+{
+	struct mlx5_wqe_umr_repeat_block_seg block;
+	uint32_t behind = offset + bytes / 16, old = next->form == LAYOUT_NONE ? 0 : next->count;
+	uint32_t kept = old < offset ? old : offset, moved = old > behind ? old - behind : 0;
+	bool gap = old < offset;
+
+	memcpy(&block, entries, sizeof(block));
+	if (next->form == LAYOUT_REPEAT || be32toh(block.op) == REPEAT_BLOCK || (old && next->gaps))
+		return REFUSAL(why, UMR_OFFSET, number, offset);
+	next->gaps = false;
+	/* What is kept behind them stays in its place meanwhile: they take no more than that of their predecessors. */
+	parse_entries(next, kept, entries, bytes, &gap);
+	next->gaps |= gap && moved;
+	memmove(&next->entries[next->count], &next->entries[behind], moved * sizeof(next->entries[0]));
+	next->count += moved;
+	end_list(next);
 	return 0;
 }
 

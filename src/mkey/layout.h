@@ -11,4 +11,11 @@
  */
 int layout_parse(struct mapping *next, uint32_t number, const uint8_t *entries, uint32_t bytes, struct refusal *why);
 
+/**
+ * Replaces the entries from number @offset on and keeps the others. There must be room for @offset + @bytes / 16. The
+ * layout must be a list, or none, without gaps in front of an entry; else -EACCES with @why.
+ */
+int layout_replace(struct mapping *next, uint32_t number, uint32_t offset, const uint8_t *entries, uint32_t bytes,
+		   struct refusal *why);
+
 #endif

@@ -3,12 +3,14 @@
 #include "mkey/umr.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "block/bsf.h"
 #include "hca/device.h"
 #include "mkey/layout.h"
 #include "mkey/psv.h"
+#include "mkey/stream.h"
 #include "mkey/window.h"
 
 #define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EACCES)
@@ -33,20 +35,63 @@ struct umr {
 	uint8_t flags;
 	uint32_t translation_bytes;
 	uint32_t bsf_octowords;
-	uint32_t offset; /* of the first entry to replace */
+	uint64_t offset; /* of the first entry to replace; 0: all of them are replaced */
 	uint64_t mask;
 	struct mlx5_wqe_mkey_context_seg context;
-	const uint8_t *translations;
+	const uint8_t *translations; /* in the WQE, or in `fetched` */
 	const uint8_t *bsf;
+	uint8_t *fetched; /* payload that was not in the WQE; owned */
 };
 
-static int parse(struct umr *umr, const uint8_t *wqe, size_t bytes, struct refusal *why)
+/* mlx5-formats 1.8: with its flag, 48 bits of which the lower 16 have another meaning without. */
+static uint64_t offset_of(const struct mlx5_wqe_umr_ctrl_seg *control)
+{
+	uint32_t high;
+
+	if (!(control->flags & UMR_TRANSLATION_OFFSET))
+		return 0;
+	memcpy(&high, control->rsvd1, sizeof(high));
+	return (uint64_t)be32toh(high) << 16 | be16toh(control->translation_offset);
+}
+
+/* Without the inline flag: one data segment names memory that holds all of the payload, in the same order. */
+static int fetch_payload(const struct walk_access *access, struct umr *umr, const uint8_t *at, size_t left,
+			 uint32_t payload, struct refusal *why)
+{
+	struct mlx5_wqe_data_seg segment;
+	struct stream stream;
+	uint32_t named;
+	int error;
+
+	if (left < sizeof(segment))
+		return REFUSAL(why, UMR_SHORT, left, sizeof(segment));
+	memcpy(&segment, at, sizeof(segment));
+	named = be32toh(segment.byte_count);
+	if (named & MLX5_INLINE_SEG)
+		named = 0;
+	if (named < payload)
+		return REFUSAL(why, UMR_NOT_INLINE, umr->number, payload, named);
+	stream_begin(&stream, access, RIGHT_LOCAL_READ);
+	error = stream_add_key(&stream, be32toh(segment.lkey), be64toh(segment.addr), payload, why);
+	if (error)
+		return error;
+	umr->fetched = malloc(payload);
+	if (!umr->fetched)
+		return REFUSAL(why, UMR_NO_MEMORY, umr->number);
+	stream_read(&stream, umr->fetched, payload);
+	return 0;
+}
+
+static int parse(const struct walk_access *access, struct umr *umr, const uint8_t *wqe, size_t bytes,
+		 struct refusal *why)
 {
 	struct mlx5_wqe_ctrl_seg ctrl;
 	struct mlx5_wqe_umr_ctrl_seg control;
 	const size_t fixed = sizeof(ctrl) + sizeof(control) + sizeof(umr->context);
-	size_t payload;
+	uint32_t payload;
+	int error;
 
+	umr->fetched = NULL;
 	if (bytes < fixed)
 		return REFUSAL(why, UMR_SHORT, bytes, fixed);
 	memcpy(&ctrl, wqe, sizeof(ctrl));
@@ -58,18 +103,19 @@ static int parse(struct umr *umr, const uint8_t *wqe, size_t bytes, struct refus
 	umr->translation_bytes = be16toh(control.klm_octowords) * 16u;
 	/* Two meanings of the same two bytes. */
 	umr->bsf_octowords = umr->flags & UMR_TRANSLATION_OFFSET ? 0 : be16toh(control.bsf_octowords);
-	umr->offset = umr->flags & UMR_TRANSLATION_OFFSET ? be16toh(control.translation_offset) : 0;
-	umr->translations = wqe + fixed;
-	umr->bsf = umr->translations + umr->translation_bytes;
-	payload = umr->translation_bytes + umr->bsf_octowords * 16u;
-	if (payload && !(umr->flags & UMR_INLINE))
-		return REFUSAL(why, UMR_NOT_INLINE, umr->number, umr->flags);
-	if (payload > bytes - fixed)
-		return REFUSAL(why, UMR_SHORT, bytes, fixed + payload);
-	if (umr->offset)
-		return REFUSAL(why, UMR_OFFSET, umr->number, umr->offset);
+	umr->offset = offset_of(&control);
 	if (umr->mask & ~(uint64_t)MASK_ALLOWED)
 		return REFUSAL(why, UMR_MASK, umr->number, umr->mask, MASK_ALLOWED);
+	payload = umr->translation_bytes + umr->bsf_octowords * 16u;
+	if (!(umr->flags & UMR_INLINE) && payload) {
+		error = fetch_payload(access, umr, wqe + fixed, bytes - fixed, payload, why);
+		if (error)
+			return error;
+	} else if (payload > bytes - fixed) {
+		return REFUSAL(why, UMR_SHORT, bytes, fixed + payload);
+	}
+	umr->translations = umr->fetched ? umr->fetched : wqe + fixed;
+	umr->bsf = umr->translations + umr->translation_bytes;
 	return 0;
 }
 
@@ -89,8 +135,9 @@ static int check_key(const struct walk_access *access, const struct umr *umr, co
 		return REFUSAL(why, UMR_FREE, umr->number, map->kind);
 	if (umr->flags & UMR_CHECK_QPN && map->qpn != KEY_QPN_ANY && map->qpn != access->qpn)
 		return REFUSAL(why, KEY_OTHER_QP, umr->number, map->kind, map->qpn, access->qpn);
-	if (umr->translation_bytes / 16 > key->capacity)
-		return REFUSAL(why, UMR_CAPACITY, umr->number, umr->translation_bytes / 16, key->capacity);
+	if (umr->offset > key->capacity || umr->translation_bytes / 16 > key->capacity - umr->offset)
+		return REFUSAL(why, UMR_CAPACITY, umr->number, umr->offset + umr->translation_bytes / 16,
+			       key->capacity);
 	if (umr->bsf_octowords > key->bsf_octowords)
 		return REFUSAL(why, UMR_BSF_CAPACITY, umr->number, umr->bsf_octowords, key->bsf_octowords);
 	return 0;
@@ -159,7 +206,9 @@ static int apply(const struct walk_access *access, const struct mkey *key, struc
 		return error;
 	apply_context(access, next, umr);
 	if (umr->translation_bytes) {
-		error = layout_parse(next, umr->number, umr->translations, umr->translation_bytes, why);
+		error = umr->offset ? layout_replace(next, umr->number, (uint32_t)umr->offset, umr->translations,
+						     umr->translation_bytes, why)
+				    : layout_parse(next, umr->number, umr->translations, umr->translation_bytes, why);
 		if (error)
 			return error;
 	} else if (umr->mask & MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN && !next->length) {
@@ -180,41 +229,49 @@ static bool revokes(const struct mapping *old, const struct mapping *next)
 	return !old->free && (next->free || next->kind == KEY_WINDOW_1 || next->kind == KEY_WINDOW_2);
 }
 
-int umr_execute(const struct walk_access *access, const uint8_t *wqe, size_t bytes, uint64_t *revoked,
-		struct refusal *why)
+static int execute(const struct walk_access *access, const struct umr *umr, uint64_t *revoked, struct refusal *why)
 {
 	struct mapping *next;
 	struct mkey *key;
 	uint64_t stamp;
-	struct umr umr;
 	bool revoking;
-	int error = parse(&umr, wqe, bytes, why);
+	int error;
 
-	if (error)
-		return error;
-	key = mkey_find(access->hca, umr.number);
+	key = mkey_find(access->hca, umr->number);
 	if (!key)
-		return REFUSAL(why, UMR_UNKNOWN, umr.number);
+		return REFUSAL(why, UMR_UNKNOWN, umr->number);
 	if (!key->umr_enabled)
-		return REFUSAL(why, UMR_NOT_ENABLED, umr.number, mkey_mapping(key)->kind);
+		return REFUSAL(why, UMR_NOT_ENABLED, umr->number, mkey_mapping(key)->kind);
 	next = mkey_edit(key);
 	if (!next)
-		return REFUSAL(why, UMR_NO_MEMORY, umr.number);
-	error = check_key(access, &umr, key, next, why);
+		return REFUSAL(why, UMR_NO_MEMORY, umr->number);
+	error = check_key(access, umr, key, next, why);
 	if (!error)
-		error = apply(access, key, next, &umr, why);
+		error = apply(access, key, next, umr, why);
 	if (error) {
 		mkey_discard(key, next);
 		return error;
 	}
 	/* Any SIG_ERR in the mask arms the key; the count is not compared (mlx5-formats 6, point 8). */
-	if (umr.mask & MLX5_WQE_UMR_CTRL_MKEY_MASK_SIG_ERR)
+	if (umr->mask & MLX5_WQE_UMR_CTRL_MKEY_MASK_SIG_ERR)
 		__atomic_store_n(&key->signature_error, false, __ATOMIC_RELAXED);
 	revoking = revokes(key->mapping, next);
 	stamp = mkey_publish(key, next);
 	if (revoking)
 		*revoked = stamp;
 	return 0;
+}
+
+int umr_execute(const struct walk_access *access, const uint8_t *wqe, size_t bytes, uint64_t *revoked,
+		struct refusal *why)
+{
+	struct umr umr;
+	int error = parse(access, &umr, wqe, bytes, why);
+
+	if (!error)
+		error = execute(access, &umr, revoked, why);
+	free(umr.fetched);
+	return error;
 }
 
 int set_psv_execute(const struct walk_access *access, const uint8_t *wqe, size_t bytes, struct refusal *why)

@@ -17,15 +17,15 @@
 const struct transport *transport_of(enum ibv_qp_type type)
 {
 #define BOTH .requests = true, .responds = true
-	static const struct transport rc = {IBV_QPT_RC, BOTH, .reliable = true, .connected = true};
-	static const struct transport uc = {IBV_QPT_UC, BOTH, .connected = true};
-	static const struct transport ud = {IBV_QPT_UD, BOTH, .datagram = true};
+	static const struct transport rc = {IBV_QPT_RC, WQE_RC, BOTH, .reliable = true, .connected = true};
+	static const struct transport uc = {IBV_QPT_UC, WQE_UC, BOTH, .connected = true};
+	static const struct transport ud = {IBV_QPT_UD, WQE_UD, BOTH, .datagram = true};
 	static const struct transport xrc_send = {
-		IBV_QPT_XRC_SEND, .requests = true, .reliable = true, .connected = true};
+		IBV_QPT_XRC_SEND, WQE_XRC, .requests = true, .reliable = true, .connected = true};
 	static const struct transport xrc_recv = {
-		IBV_QPT_XRC_SEND, .responds = true, .reliable = true, .connected = true};
-	static const struct transport dci = {QP_TYPE_DCI, .requests = true, .reliable = true};
-	static const struct transport dct = {QP_TYPE_DCI, .responds = true, .reliable = true};
+		IBV_QPT_XRC_SEND, 0, .responds = true, .reliable = true, .connected = true};
+	static const struct transport dci = {QP_TYPE_DCI, WQE_DC, .requests = true, .reliable = true};
+	static const struct transport dct = {QP_TYPE_DCI, 0, .responds = true, .reliable = true};
 #undef BOTH
 
 	switch ((int)type) {
@@ -185,7 +185,7 @@ static int build(const struct hca_qp *qp, const struct wqe *wqe, uint64_t arrive
 	int syndrome = 0;
 
 	fill_header(qp, wqe, packet);
-	if (transport_of(qp->type)->datagram)
+	if (qp->transport->datagram)
 		syndrome = fill_datagram(qp, wqe, packet, why);
 	if (qp->dci)
 		syndrome = dci_address(qp, wqe, packet, why);
@@ -500,7 +500,7 @@ static void watch_acknowledgement(struct hca_qp *qp)
 void requester_run(struct hca_qp *qp, struct run *run)
 {
 	struct requester *requester = &qp->requester;
-	bool reliable = transport_of(qp->type)->reliable;
+	bool reliable = qp->transport->reliable;
 
 	queue_lock(&qp->lock);
 	/* Whoever runs it looks once more, under the lock, before it stops: what is posted now is seen then. */

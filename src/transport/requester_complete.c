@@ -94,7 +94,7 @@ void requester_fail(struct hca_qp *qp, const struct inflight *entry, uint8_t syn
 	/* A full CQ has ended the QP meanwhile. */
 	if (qp->dci && qp->state != IBV_QPS_ERR && dci_stream_failed(qp->dci, entry->stream, record))
 		requester_flush_stream(qp);
-	else if (transport_of(qp->type)->reliable)
+	else if (qp->transport->reliable)
 		qp_enter_error(qp, record);
 	else
 		qp_enter_send_error(qp, record);

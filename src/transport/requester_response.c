@@ -248,7 +248,7 @@ void requester_receive(struct hca_qp *qp, const struct packet *received, struct 
 {
 	struct packet *packet = (struct packet *)received;
 
-	if (!transport_of(qp->type)->reliable || qp->requester.state == REQUESTER_IDLE)
+	if (!qp->transport->reliable || qp->requester.state == REQUESTER_IDLE)
 		return;
 	/* The stream has failed that the answer would be for. */
 	if (qp->dci && qp->dci->flushing)

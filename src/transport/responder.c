@@ -124,7 +124,7 @@ static void end_connection(struct request *request)
 static enum responder_state refuse(struct request *request)
 {
 	struct hca_qp *qp = request->qp;
-	bool reliable = transport_of(qp->type)->reliable;
+	bool reliable = qp->transport->reliable;
 	/* The receive of an unreliable WRITE with immediate is not at fault: it waits for the next message. */
 	bool fails_receive = request->responder->has_receive && (reliable || !is_write(request->packet->message));
 	struct explain_subject subject = {.qpn = qp->number, .receive = true, .qp_state = (uint8_t)qp->state};
@@ -168,11 +168,11 @@ static enum responder_state check_psn(struct request *request)
 	const struct packet *packet = request->packet;
 	int32_t distance = psn_distance(packet->psn, responder->expected_psn);
 
-	if (transport_of(request->qp->type)->datagram || distance == 0) {
+	if (request->qp->transport->datagram || distance == 0) {
 		responder->nak_sent = false;
 		return request->qp->domain ? RESPONDER_CHECK_XRC : RESPONDER_CHECK_ORDER;
 	}
-	if (!transport_of(request->qp->type)->reliable) {
+	if (!request->qp->transport->reliable) {
 		/* UC: a gap loses the message under way; the next one begins where it begins (IBTA 9.8.2.2.2). */
 		responder->in_message = false;
 		responder->expected_psn = packet->psn;
@@ -194,12 +194,12 @@ static enum responder_state check_order(struct request *request)
 	const struct packet *packet = request->packet;
 	bool first = packet->place & PLACE_FIRST;
 
-	if (!responder->established && qp->state == IBV_QPS_RTR && transport_of(qp->type)->connected) {
+	if (!responder->established && qp->state == IBV_QPS_RTR && qp->transport->connected) {
 		responder->established = true;
 		qp_raise(qp, QP_EVENT_COMM_EST);
 	}
 	if (first == responder->in_message || (!first && family(packet->message) != family(responder->message))) {
-		if (!transport_of(qp->type)->reliable) {
+		if (!qp->transport->reliable) {
 			responder->in_message = false;
 			return first ? RESPONDER_CHECK_ORDER : RESPONDER_DONE;
 		}
@@ -271,7 +271,7 @@ static enum responder_state check_operation(struct request *request)
 	const struct packet *packet = request->packet;
 	unsigned int needed = access_needed(packet->message);
 
-	if (transport_of(qp->type)->datagram) {
+	if (qp->transport->datagram) {
 		if (packet->qkey != qp->attr.qkey)
 			return REFUSE_REQUEST(request, 0, 0, QP_EVENT_COUNT, DATAGRAM_QKEY, packet->qkey, qp->attr.qkey,
 					      packet->source_qpn);
@@ -308,7 +308,7 @@ static enum responder_state no_receive(struct request *request)
 {
 	struct hca_qp *qp = request->qp;
 
-	if (transport_of(qp->type)->reliable) {
+	if (qp->transport->reliable) {
 		request->responder->nak_sent = true;
 		return responder_nak(request, AETH_RNR_NAK, qp->attr.min_rnr_timer, request->packet->psn);
 	}
@@ -339,7 +339,7 @@ static enum responder_state target_receive(struct request *request)
 	struct hca_qp *qp = request->qp;
 	struct responder *responder = request->responder;
 	const struct packet *packet = request->packet;
-	uint64_t header = transport_of(qp->type)->datagram ? GRH_BYTES : 0;
+	uint64_t header = qp->transport->datagram ? GRH_BYTES : 0;
 	uint64_t bytes = header + packet->payload.length;
 
 	request->access->more = !(packet->place & PLACE_LAST);
@@ -479,7 +479,7 @@ static enum responder_state execute(struct request *request)
 		execute_atomic(request);
 		return RESPONDER_COMPLETE;
 	}
-	if (transport_of(request->qp->type)->datagram) {
+	if (request->qp->transport->datagram) {
 		place_datagram_header(request);
 		responder->offset += GRH_BYTES;
 	}
@@ -517,7 +517,7 @@ static void complete_message(struct request *request)
 	/* Of a DCT, as of a datagram, the sender can be anybody. */
 	if (request->qp->dct)
 		completion.remote_qpn = packet->source_qpn;
-	if (transport_of(request->qp->type)->datagram) {
+	if (request->qp->transport->datagram) {
 		completion.grh = true;
 		completion.sl = packet->path->service_level;
 		completion.remote_qpn = packet->source_qpn;
@@ -550,7 +550,7 @@ static enum responder_state acknowledge(struct request *request)
 
 	if (request->replied)
 		request->reply->msn = request->responder->msn;
-	else if (packet->acknowledge && transport_of(request->qp->type)->reliable)
+	else if (packet->acknowledge && request->qp->transport->reliable)
 		begin_reply(request, MESSAGE_ACKNOWLEDGE, psn_add(packet->psn, packet->count - 1), AETH_ACK);
 	return RESPONDER_DONE;
 }

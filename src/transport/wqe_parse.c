@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "transport/transport.h"
+
 #include "transport/dci.h"
 
 #define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EINVAL)
@@ -52,22 +54,6 @@ static const uint8_t *in_one_piece(const struct requester *requester, uint16_t i
 	return requester->bounce;
 }
 
-static uint8_t transport_bit(enum ibv_qp_type type)
-{
-	switch ((int)type) {
-	case IBV_QPT_RC:
-		return WQE_RC;
-	case IBV_QPT_UC:
-		return WQE_UC;
-	case IBV_QPT_XRC_SEND:
-		return WQE_XRC;
-	case QP_TYPE_DCI:
-		return WQE_DC;
-	default:
-		return WQE_UD;
-	}
-}
-
 static int check_opcode(const struct hca_qp *qp, const struct wqe *wqe, struct refusal *why)
 {
 	const struct wqe_opcode *opcode = &wqe_opcodes[wqe->opcode];
@@ -76,7 +62,7 @@ static int check_opcode(const struct hca_qp *qp, const struct wqe *wqe, struct r
 		return REFUSAL(why, WQE_OPCODE_UNKNOWN, wqe->opcode, wqe->index);
 	if (opcode->class == WQE_CLASS_LATER || opcode->class == WQE_CLASS_REFUSED)
 		return REFUSAL(why, WQE_OPCODE_UNSUPPORTED, wqe->opcode, wqe->index);
-	if (!(opcode->transports & transport_bit(qp->type)))
+	if (!(opcode->transports & qp->transport->opcodes))
 		return REFUSAL(why, WQE_OPCODE_TRANSPORT, wqe->opcode, qp->type);
 	return 0;
 }

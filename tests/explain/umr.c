@@ -15,6 +15,7 @@ enum {
 	MKEY_MASK = 24,
 	CONTEXT_QPN = 64 + 4,
 	CONTEXT_LENGTH = 64 + 24,
+	ENTRIES = 128,
 	REPEAT_ENTRIES = 128 + 14,
 };
 
@@ -85,9 +86,12 @@ static void umr_not_inline(void)
 	struct mlx5dv_mkey *mkey = configure();
 
 	raw_put8(&raw, UMR_FLAGS, 0);
+	raw_put32(&raw, ENTRIES, 63);
 	raw_run(&raw);
 	expect_failure(&pair.server, CONFIGURE_WR_ID, MW_BIND_ERR, UMR_NOT_INLINE, "UMR",
-		       "the entries for key 0x%x are not in the WQE (flags 0x0)", mkey->lkey);
+		       "the 64 bytes of entries and block setup for key 0x%x are not in the WQE, and the memory that it "
+		       "names has 63",
+		       mkey->lkey);
 }
 
 /* The bits of mlx5-formats 1.8 but PAGE_SIZE (1), PD (7), EN_RINVAL (8). */
@@ -177,14 +181,21 @@ static void umr_bsf_capacity(void)
 /* mlx5-formats 1.8, (6): entries from an offset on, where libmlx5 puts the size of the block setup. */
 static void umr_offset(void)
 {
-	struct raw raw = raw_begin(&pair.server);
-	struct mlx5dv_mkey *mkey = configure();
+	struct mlx5dv_mr_interleaved entry = side_interleaved(&server, 0, 16, 16);
+	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 8, NULL);
+	struct ibv_sge sge = side_sge(&server, 0, 64);
+	struct raw raw;
 
+	expect_error(configure_interleaved(&pair.server, BY_MR_CALL, mkey, KEY_ACCESS, 2, 1, &entry), 0);
+	expect_completion(&pair.server, CONFIGURE_WR_ID, MLX5DV_WC_UMR);
+	raw = raw_begin(&pair.server);
+	expect_error(configure_list(&pair.server, BY_MR_CALL, mkey, KEY_ACCESS, 1, &sge), 0);
 	raw_put8(&raw, UMR_FLAGS, 0x80 | 0x10);
 	raw_put16(&raw, BSF_OCTOWORDS, 4);
 	raw_run(&raw);
 	expect_failure(&pair.server, CONFIGURE_WR_ID, MW_BIND_ERR, UMR_OFFSET, "UMR",
-		       "the entries for key 0x%x are to replace those from number 4 on", mkey->lkey);
+		       "entries for key 0x%x are to replace those from number 4 on, which only a list without gaps has",
+		       mkey->lkey);
 }
 
 static void umr_repeat_entries(void)

@@ -14,7 +14,7 @@ struct drawing {
 	bool careful;    /* nothing may be refused */
 	enum operation operation;
 	bool mixes; /* another operation for each message */
-	bool goes_back;
+	bool goes_back, on_two_pairs;
 };
 
 /* ---- blocks ---------------------------------------------------------------------------------------------------- */
@@ -118,6 +118,7 @@ static void add_transfer(struct drawing *d, uint32_t start, uint32_t length)
 	*step = (struct step){.operation = d->operation, .start = start, .length = length};
 	if (is_datagram(d->operation) && length > d->abilities->datagram_most - d->to->header)
 		step->length = d->abilities->datagram_most - d->to->header;
+	step->other = step->operation <= READ && chance(d->c, d->on_two_pairs ? 40 : 0);
 	step->back = !d->to->header && chance(d->c, d->goes_back ? 40 : 0);
 	if (chance(d->c, 15) && d->operation != MEMCPY)
 		step->cut = draw_cut(d->c, wire, step->length);
@@ -145,7 +146,7 @@ static void hurry(struct drawing *d)
 	struct step *step = d->to->step_count ? &d->to->step[d->to->step_count - 1] : NULL;
 	enum operation operation = d->operation;
 
-	if (!step || !step->configures || d->mixes || d->goes_back || !chance(d->c, 30))
+	if (!step || !step->configures || d->mixes || d->goes_back || d->on_two_pairs || !chance(d->c, 30))
 		return;
 	if (step->of_target ? operation == READ : operation <= WRITE_IMM || operation == MEMCPY)
 		strcat(step->letters, "u");
@@ -346,10 +347,11 @@ static void choose_operation(struct drawing *d)
 	if (can_have_header(d) && chance(d->c, 12))
 		d->to->header = 1 + (uint32_t)choose_below(d->c, HEADER_MOST - 1);
 	d->goes_back = chance(d->c, 20);
+	d->on_two_pairs = chance(d->c, 20);
 	d->to->extended = chance(d->c, 25);
 	d->to->late = chance(d->c, 15);
 	d->to->lazy = chance(d->c, 15);
-	d->to->together = !d->mixes && !d->goes_back && chance(d->c, 15);
+	d->to->together = !d->mixes && !d->goes_back && !d->on_two_pairs && chance(d->c, 15);
 }
 
 static void draw_profile(struct choose *c, bool connectx, struct test_case *to)

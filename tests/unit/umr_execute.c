@@ -171,16 +171,193 @@ static void lengths(void **state)
 	expect_done(&umr);
 }
 
-static void entries_elsewhere(void **state)
+/* @count entries of 16 bytes each, with lengths from @first on, at @offset of the device's memory. */
+static void entries_at(uint32_t offset, uint32_t count, uint32_t first)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct mlx5_wqe_data_seg entry = data_segment(&device, 4096 + 64 * i, first + i);
+
+		memcpy(device.memory + offset + i * 16, &entry, sizeof(entry));
+	}
+}
+
+/* Without the inline flag: one segment that names the memory they are in. */
+static struct umr configuring_from(uint32_t lkey, uint64_t address, uint32_t named, uint32_t octowords)
+{
+	struct umr umr = configuring();
+
+	put(&umr, FLAGS, 0, 1);
+	put(&umr, KLM_OCTOWORDS, octowords, 2);
+	put(&umr, PAYLOAD, named, 4);
+	put(&umr, PAYLOAD + 4, lkey, 4);
+	put(&umr, PAYLOAD + 8, address, 8);
+	umr.length = FIXED + 16;
+	return umr;
+}
+
+static void expect_entries(uint32_t count, uint32_t first)
+{
+	const struct mapping *map = mkey_mapping(key);
+	uint64_t before = 0;
+
+	assert_int_equal(map->form, LAYOUT_LIST);
+	assert_int_equal(map->count, count);
+	for (uint32_t i = 0; i < count; i++) {
+		assert_int_equal(map->entries[i].bytes, first + i);
+		assert_int_equal(map->entries[i].address, (uintptr_t)device.memory + 4096 + 64 * i);
+		assert_int_equal(map->entries[i].before, before);
+		before += first + i;
+	}
+	assert_int_equal(map->period, before);
+}
+
+static void entries_in_memory(void **state)
+{
+	const uint32_t region = mkey_number(device.region);
+	const uintptr_t memory = (uintptr_t)device.memory;
+	struct umr umr = configuring_from(region, memory + 1000, 64, 4);
+
+	(void)state;
+	entries_at(1000, 8, 10);
+	expect_done(&umr);
+	expect_entries(4, 10);
+	/* What is in that memory later does not matter; more of it than is needed is not looked at. */
+	entries_at(1000, 8, 500);
+	expect_entries(4, 10);
+	umr = configuring_from(region, memory + 1000, 192, 8);
+	expect_done(&umr);
+	expect_entries(8, 500);
+	/* Less than is needed, or none, or inline after all. */
+	umr = configuring_from(region, memory + 1000, 127, 8);
+	expect_refused(&umr, RULE_UMR_NOT_INLINE);
+	umr = configuring_from(region, memory + 1000, 0, 4);
+	expect_refused(&umr, RULE_UMR_NOT_INLINE);
+	umr = configuring_from(region, memory + 1000, 0x80000000 | 64, 4);
+	expect_refused(&umr, RULE_UMR_NOT_INLINE);
+	umr = configuring_from(region, memory + 1000, 64, 4);
+	umr.length = FIXED;
+	expect_refused(&umr, RULE_UMR_SHORT);
+	/* Block setup comes from the same memory, behind them. */
+	put(&umr, BSF_OCTOWORDS, 4, 2);
+	umr.length = FIXED + 16;
+	expect_refused(&umr, RULE_UMR_NOT_INLINE);
+	put(&umr, PAYLOAD, 128, 4);
+	expect_refused(&umr, RULE_UMR_BSF_CAPACITY);
+	/* Memory that may not be read. */
+	umr = configuring_from(0xabcdef00, memory + 1000, 64, 4);
+	expect_refused(&umr, RULE_KEY_UNKNOWN);
+	umr = configuring_from(region, memory + sizeof(device.memory) - 63, 64, 4);
+	expect_refused(&umr, RULE_KEY_RANGE);
+	/* Without entries the flag has nothing to say. */
+	umr = configuring_from(0, 0, 0, 0);
+	umr.length = FIXED;
+	expect_done(&umr);
+}
+
+/* Where the entries are may itself be a key that is laid out; also the one that is being configured. */
+static void entries_through_a_key(void **state)
 {
 	struct umr umr = configuring();
 
 	(void)state;
-	put(&umr, FLAGS, 0, 1);
-	expect_refused(&umr, RULE_UMR_NOT_INLINE);
-	/* Without entries the flag has nothing to say. */
-	put(&umr, KLM_OCTOWORDS, 0, 2);
-	umr.length = FIXED;
+	entries_at(2000, 4, 30);
+	put(&umr, MASK, BIT(LEN) | BIT(FREE) | BIT(MKEY) | BIT(LR), 8);
+	put(&umr, ACCESS, 0x04, 1);
+	put(&umr, LENGTH, 64, 8);
+	put(&umr, KLM_OCTOWORDS, 4, 2);
+	put(&umr, PAYLOAD, 40, 4);
+	put(&umr, PAYLOAD + 8, (uintptr_t)device.memory + 2000, 8);
+	put(&umr, PAYLOAD + 16, 24, 4);
+	put(&umr, PAYLOAD + 20, mkey_number(device.region), 4);
+	put(&umr, PAYLOAD + 24, (uintptr_t)device.memory + 2040, 8);
+	expect_done(&umr);
+	umr = configuring_from(mkey_number(key), 0, 64, 4);
+	expect_done(&umr);
+	expect_entries(4, 30);
+}
+
+/*
+ * Entries replaced one by one: the model is the table that an adapter has, of which zeros are no entries. As soon as an
+ * entry stands behind one that is not there, only the whole can be replaced.
+ */
+static void offsets(void **state)
+{
+	uint32_t table[CAPACITY] = {0}, random = 1, refused = 0, done = 0;
+
+	(void)state;
+	for (int round = 0; round < 3000; round++) {
+		uint32_t at, octowords, count = 0, next[CAPACITY];
+		bool hole = false, gaps = false;
+		const struct mapping *map;
+		struct umr umr;
+
+		random = random * 1664525 + 1013904223;
+		at = (random >> 16) % (CAPACITY + 1);
+		octowords = 1 + (random >> 20) % 4;
+		if (round % 7 == 0) {
+			at = 0;
+			octowords = CAPACITY;
+		}
+		umr = configuring();
+		umr.length = FIXED + octowords * 16;
+		put(&umr, FLAGS, 0x90, 1);
+		put(&umr, KLM_OCTOWORDS, octowords, 2);
+		put(&umr, BSF_OCTOWORDS, at, 2);
+		memcpy(next, table, sizeof(next));
+		/* From number 0 on all are replaced. */
+		if (!at)
+			memset(next, 0, sizeof(next));
+		for (uint32_t i = 0; i < octowords; i++) {
+			bool none = (random >> (8 + i) & 7) == 0;
+			uint32_t bytes = none ? 0 : (uint32_t)round * 8 + i + 1;
+
+			put(&umr, PAYLOAD + i * 16, bytes, 4);
+			put(&umr, PAYLOAD + i * 16 + 4, none ? 0 : mkey_number(device.region), 4);
+			put(&umr, PAYLOAD + i * 16 + 8, i, 8);
+			if (at + i < CAPACITY)
+				next[at + i] = bytes;
+		}
+		for (uint32_t i = 0; i < CAPACITY; i++) {
+			gaps |= table[i] && hole;
+			hole |= !table[i];
+		}
+		if (at + octowords > CAPACITY) {
+			expect_refused(&umr, RULE_UMR_CAPACITY);
+			continue;
+		}
+		if (at && gaps) {
+			expect_refused(&umr, RULE_UMR_OFFSET);
+			refused++;
+			continue;
+		}
+		expect_done(&umr);
+		done++;
+		memcpy(table, next, sizeof(table));
+		map = mkey_mapping(key);
+		for (uint32_t i = 0; i < CAPACITY; i++) {
+			if (!table[i])
+				continue;
+			assert_true(count < map->count);
+			assert_int_equal(map->entries[count++].bytes, table[i]);
+		}
+		assert_int_equal(map->count, count);
+	}
+	assert_true(refused > 100 && done > 500);
+}
+
+/* 48 bits of offset, of which 32 are elsewhere. */
+static void far_offset(void **state)
+{
+	struct umr umr = configuring();
+
+	(void)state;
+	put(&umr, FLAGS, 0x90, 1);
+	for (int bit = 0; bit < 32; bit++) {
+		put(&umr, 32, UINT64_C(1) << bit, 4);
+		expect_refused(&umr, RULE_UMR_CAPACITY);
+	}
+	/* Without the flag nobody looks at them. */
+	put(&umr, FLAGS, 0x80, 1);
 	expect_done(&umr);
 }
 
@@ -360,8 +537,19 @@ int main(void)
 {
 #define CASE(function) cmocka_unit_test_setup_teardown(function, open_all, close_all)
 	const struct CMUnitTest tests[] = {
-		CASE(lengths),      CASE(entries_elsewhere), CASE(capacity), CASE(keys),   CASE(tags),
-		CASE(free_or_live), CASE(queue_pairs),       CASE(masks),    CASE(rights), CASE(range),
+		CASE(entries_in_memory),
+		CASE(entries_through_a_key),
+		CASE(offsets),
+		CASE(far_offset),
+		CASE(lengths),
+		CASE(capacity),
+		CASE(keys),
+		CASE(tags),
+		CASE(free_or_live),
+		CASE(queue_pairs),
+		CASE(masks),
+		CASE(rights),
+		CASE(range),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

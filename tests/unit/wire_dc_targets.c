@@ -69,13 +69,13 @@ static void wrong_key(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(opcodes); i++) {
-		struct dc_request request = dc_to(&dct[0], opcodes[i], LOCAL, REMOTE, opcodes[i] == 0x12 ? 8 : 1000);
+		struct dc_request request;
 		uint8_t before[1000];
 
 		start(&options, NULL, NULL);
 		memcpy(before, device.memory + REMOTE, sizeof(before));
-		request.target = dct[0].qp->number;
-		request.key = dct[0].key ^ 1;
+		request = dc_to(&dct[0], opcodes[i], LOCAL, REMOTE, opcode_is_atomic(opcodes[i]) ? 8 : 1000);
+		request.key ^= 1;
 		dct_post(&dct[0], REMOTE, RECEIVE);
 		dc_put(&dci[0], &request);
 		ring(&dci[0]);

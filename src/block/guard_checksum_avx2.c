@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The Internet checksum, 32 bytes at a time: halves of eight bytes are added up without carries in between. */
+#include "block/guard_checksum.h"
+
+#ifdef __x86_64__
+#include <immintrin.h>
+
+#define AVX2 __attribute__((target("avx2")))
+#define AVX2_INLINE AVX2 __attribute__((always_inline)) static inline
+
+static bool supported(void)
+{
+	return __builtin_cpu_supports("avx2");
+}
+
+AVX2_INLINE __m256i add_halves(__m256i sum, __m256i value)
+{
+	__m256i low = _mm256_and_si256(value, _mm256_set1_epi64x(0xffffffff));
+
+	return _mm256_add_epi64(_mm256_add_epi64(sum, low), _mm256_srli_epi64(value, 32));
+}
+
+AVX2_INLINE __m256i copy_part(uint8_t *to, const uint8_t *from, bool copy)
+{
+	__m256i value = _mm256_loadu_si256((const __m256i *)from);
+
+	if (copy)
+		_mm256_storeu_si256((__m256i *)to, value);
+	return value;
+}
+
+/* What does not fill 64 bytes is left to guard_checksum_words(). */
+AVX2_INLINE uint64_t sum_bytes(uint8_t *to, const uint8_t *from, size_t bytes, bool copy)
+{
+	__m256i even = _mm256_setzero_si256(), odd = even;
+	uint64_t sums[4];
+	size_t i = 0;
+
+	for (; bytes - i >= 64; i += 64) {
+		even = add_halves(even, copy_part(to + i, from + i, copy));
+		odd = add_halves(odd, copy_part(to + i + 32, from + i + 32, copy));
+	}
+	_mm256_storeu_si256((__m256i *)sums, _mm256_add_epi64(even, odd));
+	return sums[0] + sums[1] + sums[2] + sums[3] + guard_checksum_words(copy ? to + i : NULL, from + i, bytes - i);
+}
+
+AVX2 static uint64_t pairs(uint8_t *to, const uint8_t *from, size_t bytes)
+{
+	/* Without a target the source stands for it; nothing is written. */
+	return to ? sum_bytes(to, from, bytes, true) : sum_bytes((uint8_t *)from, from, bytes, false);
+}
+
+static uint64_t copy(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from, size_t bytes)
+{
+	(void)type;
+	return guard_checksum_copy(pairs, running, to, from, bytes);
+}
+
+const struct guard_kernel guard_kernel_avx2 = {
+	.name = "avx2",
+	.supported = supported,
+	.types = 1u << GUARD_IP_CHECKSUM,
+	.copy = copy,
+};
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The Internet checksum, 64 bytes at a time. The halves of eight bytes are added up without carries in between, pairs
+ * of bytes being in the order of the CPU; folding and swapping come last, for four blocks at once.
+ */
+#include "block/guard_checksum.h"
+
+#ifdef __x86_64__
+#include <immintrin.h>
+
+#define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq")))
+#define AVX512_INLINE AVX512 __attribute__((always_inline)) static inline
+
+static bool supported(void)
+{
+	return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+	       __builtin_cpu_supports("avx512dq");
+}
+
+AVX512_INLINE __m512i add_halves(__m512i sum, __m512i value)
+{
+	__m512i low = _mm512_and_si512(value, _mm512_set1_epi64(0xffffffff));
+
+	return _mm512_add_epi64(_mm512_add_epi64(sum, low), _mm512_srli_epi64(value, 32));
+}
+
+/* Copies @bytes unless @copy is false; the eight results are to be added up. */
+AVX512_INLINE __m512i sum_bytes(uint8_t *to, const uint8_t *from, size_t bytes, bool copy)
+{
+	__m512i even = _mm512_setzero_si512(), odd = even, value;
+	__mmask64 mask;
+	size_t i = 0;
+
+	for (; bytes - i >= 128; i += 128) {
+		value = _mm512_loadu_si512(from + i);
+		if (copy)
+			_mm512_storeu_si512(to + i, value);
+		even = add_halves(even, value);
+		value = _mm512_loadu_si512(from + i + 64);
+		if (copy)
+			_mm512_storeu_si512(to + i + 64, value);
+		odd = add_halves(odd, value);
+	}
+	for (; i < bytes; i += 64) {
+		mask = bytes - i < 64 ? ~(~0ull << (bytes - i)) : ~0ull;
+		value = _mm512_maskz_loadu_epi8(mask, from + i);
+		if (copy)
+			_mm512_mask_storeu_epi8(to + i, mask, value);
+		even = add_halves(even, value);
+	}
+	return _mm512_add_epi64(even, odd);
+}
+
+AVX512 static uint64_t pairs(uint8_t *to, const uint8_t *from, size_t bytes)
+{
+	return (uint64_t)_mm512_reduce_add_epi64(to ? sum_bytes(to, from, bytes, true)
+						    : sum_bytes((uint8_t *)from, from, bytes, false));
+}
+
+static uint64_t copy(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from, size_t bytes)
+{
+	(void)type;
+	return guard_checksum_copy(pairs, running, to, from, bytes);
+}
+
+/* Two neighbours of eight bytes from each, added up: those of @a in even places, those of @b in odd ones. */
+AVX512_INLINE __m512i add_pairs(__m512i a, __m512i b)
+{
+	return _mm512_add_epi64(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+}
+
+AVX512_INLINE __m512i fold_once(__m512i sum)
+{
+	return _mm512_add_epi64(_mm512_and_si512(sum, _mm512_set1_epi64(0xffff)), _mm512_srli_epi64(sum, 16));
+}
+
+/* The running values for sums of four blocks; @begin is in the order of the CPU. */
+AVX512_INLINE void finish(__m512i a, __m512i b, __m512i c, __m512i d, uint64_t begin, size_t count, uint64_t *running)
+{
+	__m512i ab = add_pairs(a, b), cd = add_pairs(c, d);
+	__m512i sum = _mm512_add_epi64(_mm512_shuffle_i64x2(ab, cd, 0x88), _mm512_shuffle_i64x2(ab, cd, 0xdd));
+
+	/* Pieces of 16 bytes: a and b, a and b, c and d, c and d. */
+	sum = _mm512_add_epi64(sum, _mm512_shuffle_i64x2(sum, sum, 0xb1));
+	sum = _mm512_add_epi64(add_halves(_mm512_setzero_si512(), sum), _mm512_set1_epi64(begin));
+	sum = fold_once(fold_once(fold_once(sum)));
+	sum = _mm512_or_si512(_mm512_slli_epi64(_mm512_and_si512(sum, _mm512_set1_epi64(0xff)), 8),
+			      _mm512_srli_epi64(sum, 8));
+	sum = _mm512_shuffle_i64x2(sum, sum, 0x08);
+	_mm512_mask_storeu_epi64(running, (1u << count) - 1, sum);
+}
+
+AVX512_INLINE void copy_each(bool copy, uint64_t begin, const struct guard_blocks *shared_blocks, size_t count,
+			     uint64_t *running)
+{
+	const struct guard_blocks blocks = *shared_blocks;
+	const size_t to_stride = copy ? blocks.to_stride : blocks.from_stride;
+	const uint8_t *from = blocks.from;
+	uint8_t *to = copy ? blocks.to : (uint8_t *)blocks.from;
+	__m512i a, b, c, d = _mm512_setzero_si512();
+
+	a = b = c = d;
+	begin = htobe16((uint16_t)begin);
+	for (size_t i = 0; i < count; i++) {
+		a = b;
+		b = c;
+		c = d;
+		d = sum_bytes(to, from, blocks.block, copy);
+		if (i % 4 == 3)
+			finish(a, b, c, d, begin, 4, running + i - 3);
+		from += blocks.from_stride;
+		to += to_stride;
+	}
+	if (count % 4 == 1)
+		finish(d, d, d, d, begin, 1, running + count - 1);
+	else if (count % 4 == 2)
+		finish(c, d, d, d, begin, 2, running + count - 2);
+	else if (count % 4 == 3)
+		finish(b, c, d, d, begin, 3, running + count - 3);
+}
+
+AVX512 static void copy_blocks(enum guard_type type, uint64_t begin, const struct guard_blocks *blocks, size_t count,
+			       uint64_t *running)
+{
+	(void)type;
+	if (blocks->to)
+		copy_each(true, begin, blocks, count, running);
+	else
+		copy_each(false, begin, blocks, count, running);
+}
+
+static bool takes(size_t bytes)
+{
+	return bytes % 2 == 0;
+}
+
+const struct guard_kernel guard_kernel_avx512 = {
+	.name = "avx512",
+	.supported = supported,
+	.types = 1u << GUARD_IP_CHECKSUM,
+	.takes = takes,
+	.copy = copy,
+	.copy_blocks = copy_blocks,
+};
+#endif
