@@ -12,6 +12,7 @@
 
 #include "hca/epoch.h"
 #include "link/link.h"
+#include "transport/opcode.h"
 #include "transport/transport.h"
 #include "wqe_input.h"
 
@@ -93,6 +94,27 @@ static void damage(struct packet *packet)
 	}
 }
 
+/* No parser makes a packet of a message that its transport has no opcode for. */
+static bool parses(const struct packet *packet)
+{
+	for (int i = 0; i < 256; i++)
+		if (packet_opcodes[i].name && packet_opcodes[i].transport == packet->transport &&
+		    packet_opcodes[i].message == packet->message)
+			return true;
+	return false;
+}
+
+static void damage_or_not(struct packet *packet)
+{
+	uint8_t message = packet->message, transport = packet->transport;
+
+	damage(packet);
+	if (!parses(packet)) {
+		packet->message = message;
+		packet->transport = transport;
+	}
+}
+
 static void deliver_twice(struct hca *hca, struct run *run)
 {
 	const struct packet *first = run_slot(run);
@@ -113,7 +135,7 @@ static void faulty_send(struct hca *hca, struct run *run)
 	uint32_t number = this_run.packets++;
 
 	if (config->damage == number + 1)
-		damage(packet);
+		damage_or_not(packet);
 	if (packet->payload.length > LONGEST_MESSAGE || packet->dma_length > LONGEST_MESSAGE ||
 	    (number < 8 && config->lose >> number & 1))
 		return;

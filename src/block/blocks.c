@@ -131,6 +131,7 @@ uint64_t signature_pass_blocks(struct block_stage *stage, uint8_t *to, const uin
 		.from_stride = extended_block(input), .to_stride = extended_block(output), .block = input->block};
 	size_t wire_block = to ? run.to_stride : run.from_stride, memory_block = to ? run.from_stride : run.to_stride;
 	uint64_t input_guards[RUN_BLOCKS], output_guards[RUN_BLOCKS], number;
+	const uint64_t *made_of = no_guards;
 
 	if (bytes < wire_block || input->block != output->block || at->in_field || at->raw % run.block)
 		return 0;
@@ -145,10 +146,10 @@ uint64_t signature_pass_blocks(struct block_stage *stage, uint8_t *to, const uin
 	pass_data(at, &run, input_guards, output_guards);
 	if (input->field && stage->setup->signature.checked)
 		check_fields(stage, &run, at->input_guarded ? input_guards : no_guards, number);
-	if (output->field && !at->output_guarded)
-		make_fields(stage, &run, no_guards, number);
-	else if (output->field)
-		make_fields(stage, &run, at->shared ? input_guards : output_guards, number);
+	if (at->output_guarded)
+		made_of = at->shared ? input_guards : output_guards;
+	if (output->field)
+		make_fields(stage, &run, made_of, number);
 	memory_passed(stage, run.count * memory_block);
 	at->raw += run.count * run.block;
 	return run.count * wire_block;

@@ -12,15 +12,21 @@ static uint16_t syndrome_of(const struct signature_domain *domain, uint64_t diff
 	return difference & FIELD_APP ? SYNDROME_APP_TAG : SYNDROME_REF_TAG;
 }
 
-static enum explain_rule rule_of(uint16_t syndrome)
+static struct refusal explain_error(const struct signature_error *error)
 {
-	switch (syndrome) {
+	switch (error->syndrome) {
 	case SYNDROME_GUARD:
-		return RULE_BLOCK_GUARD;
+		return (struct refusal){RULE_BLOCK_GUARD,
+					{error->key, error->block, error->memory, error->expected, error->found,
+					 error->offset}};
 	case SYNDROME_APP_TAG:
-		return RULE_BLOCK_APP_TAG;
+		return (struct refusal){RULE_BLOCK_APP_TAG,
+					{error->key, error->block, error->memory, error->expected, error->found,
+					 error->offset}};
 	default:
-		return RULE_BLOCK_REF_TAG;
+		return (struct refusal){RULE_BLOCK_REF_TAG,
+					{error->key, error->block, error->memory, error->expected, error->found,
+					 error->offset}};
 	}
 }
 
@@ -38,11 +44,13 @@ void signature_report(struct block_stage *stage, uint64_t number, uint64_t diffe
 		.offset = (number + 1) * extended_block(input) - 1,
 		.block = number,
 	};
+	const struct explain_subject subject = {.qpn = stage->access->qpn};
+	struct refusal why;
 
 	if (!key || __atomic_exchange_n(&key->signature_error, true, __ATOMIC_RELAXED))
 		return;
-	EXPLAIN(stage->access->hca, (&(const struct explain_subject){.qpn = stage->access->qpn}),
-		rule_of(error.syndrome), error.key, number, error.memory, expected, found, error.offset);
+	why = explain_error(&error);
+	explain_make(stage->access->hca, &subject, why.rule, why.args, EXPLAIN_ARGS);
 	if (stage->access->observer)
 		stage->access->observer->report(stage->access->observer, &error);
 }

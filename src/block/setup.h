@@ -75,7 +75,7 @@ static inline uint64_t field_mask(uint8_t mask)
 /** Where the guard of a field of @domain, which has one, is in the number: its lowest bit. */
 static inline unsigned int guard_shift(const struct signature_domain *domain)
 {
-	return domain->tags ? 48 : 64 - 8 * domain->field;
+	return domain->tags ? 48 : (64 - 8 * domain->field) & 63;
 }
 
 /** Bytes on the way from block to block in @domain. */

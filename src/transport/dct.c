@@ -48,7 +48,7 @@ struct dct_initiator *dct_find(const struct dct *dct, const union ibv_gid *gid, 
 {
 	struct dct_initiator *initiator = dct->bucket[bucket_of(gid, qpn)];
 
-	while (initiator && (initiator->qpn != qpn || memcmp(&initiator->gid, gid, sizeof(*gid))))
+	while (initiator && (initiator->qpn != qpn || memcmp(&initiator->gid, gid, sizeof(*gid)) != 0))
 		initiator = initiator->next_in_bucket;
 	return initiator;
 }

@@ -78,9 +78,8 @@ int softhca_ibv_poll_cq(struct ibv_cq *base, int num_entries, struct ibv_wc *wc)
 		result = cqe_complete(cq, cqe, &completion);
 		if (result < 0)
 			break;
-		if (result == CQE_ABSORBED)
-			continue;
-		fill(&wc[polled++], cqe, &completion);
+		if (result == 0)
+			fill(&wc[polled++], cqe, &completion);
 	}
 	if (cq->consumer_index != first)
 		cq_publish_consumer(cq);

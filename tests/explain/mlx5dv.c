@@ -331,7 +331,7 @@ static void dv_send_ops(void)
 	expect_refusal(
 		DV_SEND_OPS,
 		"mlx5dv_create_qp → EOPNOTSUPP: mlx5dv send_ops_flags 0x2 on a QP of type UC; this device offers "
-		"0x0 there");
+		"0x8 there");
 }
 
 /* ---- the rest --------------------------------------------------------------------------------------------------- */

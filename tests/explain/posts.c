@@ -335,6 +335,20 @@ static void recv_sge_count(void)
 			" ibv_post_recv wr_id 12 → EINVAL: 5 SGEs exceed max_recv_sge 4 of the QP");
 }
 
+static void memcpy_length(void)
+{
+	struct pair_options options = pair_defaults(IBV_QPT_RC);
+
+	options.dv_send_ops = MLX5DV_QP_EX_WITH_MEMCPY;
+	pair_replace(&pair, &options);
+	ibv_wr_start(pair.client.ex);
+	mlx5dv_wr_memcpy(pair.client.dv, client.mr->lkey, side_address(&client, 0), client.mr->lkey,
+			 side_address(&client, 64), (1u << 28) + 1);
+	expect_error(ibv_wr_complete(pair.client.ex), EINVAL);
+	expect_about_qp(MEMCPY_LENGTH, pair.client.qp->qp_num,
+			" mlx5dv_wr_memcpy → EINVAL: a copy of 268435457 bytes; it has at least 1, at most 268435456");
+}
+
 static const struct rule_case cases[] = {
 	CASE(SEND_OPCODE, send_opcode),
 	CASE(SQ_FULL, sq_full),
@@ -349,6 +363,7 @@ static const struct rule_case cases[] = {
 	CASE(WR_SETTERS_MISSING, wr_setters_missing),
 	CASE(WR_DROPPED, wr_dropped),
 	CASE(WR_SETTER_UNEXPECTED, wr_setter_unexpected),
+	CASE(MEMCPY_LENGTH, memcpy_length),
 	CASE(WR_NOT_OF_TYPE, wr_not_of_type),
 	CASE(BIND_LENGTH, bind_length),
 	CASE(BIND_NO_MR, bind_no_mr),

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules 20 to 35: WQEs. What no builder makes is changed in the ring before the device looks at it. */
+/* Rules 20 to 35 and 150 to 153: WQEs. What no builder makes is changed in the ring before the device looks at it. */
 #include "rule_cases.h"
 
 /* Offsets in a WQE (mlx5-formats 1.2, 1.5). */
-enum { OPCODE = 3, QPN_DS = 4, DATA = 16, READ_LENGTH = 32 };
+enum { OPMOD = 0, OPCODE = 3, QPN_DS = 4, DATA = 16, READ_LENGTH = 32, COPY_SOURCE = 32, COPY_TARGET = 48 };
 
 /* Posts a SEND of BYTES that waits in the ring. */
 static struct raw send_waits(void)
@@ -163,6 +163,69 @@ static void atomic_length(void)
 		       "the result of an atomic takes 8 bytes; the WQE has room for 16");
 }
 
+/* A fetch-and-add that waits: control, address, operands, data, 16 bytes each. */
+static struct raw atomic_waits(void)
+{
+	struct raw raw = raw_begin(&pair.client);
+	struct ibv_send_wr wr = request(IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
+
+	wr.wr.atomic.rkey = server.mr->rkey;
+	wr.wr.atomic.remote_addr = side_address(&server, 0);
+	post_send(&pair.client, &wr);
+	return raw;
+}
+
+static void atomic_operands(void)
+{
+	struct raw raw = atomic_waits();
+
+	raw_put8(&raw, OPMOD, 11);
+	raw_put8(&raw, OPCODE, 0x15);
+	raw_run(&raw);
+	expect_failure(&pair.client, WR_ID, LOC_QP_OP_ERR, ATOMIC_OPERANDS, "ATOMIC_MASKED_FA",
+		       "the ATOMIC_MASKED_FA WQE has opmod 0xb, which stands for no width of operands that this "
+		       "device has");
+}
+
+static struct raw copy_waits(uint8_t opmod, uint32_t source, uint32_t target)
+{
+	struct raw raw = atomic_waits();
+
+	raw_put8(&raw, OPMOD, opmod);
+	raw_put8(&raw, OPCODE, 0x2f);
+	raw_put32(&raw, COPY_SOURCE, source);
+	raw_put32(&raw, COPY_TARGET, target);
+	return raw;
+}
+
+static void mmo_operation(void)
+{
+	struct raw raw = copy_waits(2, 8, 8);
+
+	raw_run(&raw);
+	expect_failure(&pair.client, WR_ID, LOC_QP_OP_ERR, MMO_OPERATION, "MMO",
+		       "the MMO WQE has opmod 0x2: this device copies (opmod 1), and does none of the other operations");
+}
+
+static void mmo_inline(void)
+{
+	struct raw raw = copy_waits(1, 8, 0x80000008);
+
+	raw_run(&raw);
+	expect_failure(&pair.client, WR_ID, LOC_QP_OP_ERR, MMO_INLINE, "MMO",
+		       "source and destination of a copy have byte counts 0x8 and 0x80000008: bit 31 would mean "
+		       "inline data");
+}
+
+static void mmo_lengths(void)
+{
+	struct raw raw = copy_waits(1, 0, 8);
+
+	raw_run(&raw);
+	expect_failure(&pair.client, WR_ID, LOC_LEN_ERR, MMO_LENGTHS, "MMO",
+		       "the source of a copy has 2147483648 bytes, its destination 8");
+}
+
 static void datagram_address(void)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_UD);
@@ -220,6 +283,10 @@ static const struct rule_case cases[] = {
 	CASE(WQE_CHANGED, wqe_changed),
 	CASE(MESSAGE_TOO_LONG, message_too_long),
 	CASE(ATOMIC_LENGTH, atomic_length),
+	CASE(ATOMIC_OPERANDS, atomic_operands),
+	CASE(MMO_OPERATION, mmo_operation),
+	CASE(MMO_INLINE, mmo_inline),
+	CASE(MMO_LENGTHS, mmo_lengths),
 	CASE(DATAGRAM_ADDRESS, datagram_address),
 	CASE(FLUSHED, flushed),
 	CASE(FLUSHED_RECEIVE, flushed_receive),

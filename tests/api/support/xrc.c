@@ -54,8 +54,8 @@ struct xrc_srq xrc_srq_open_(struct place place, struct side *side, struct ibv_x
 	struct ibv_srq_init_attr_ex attr = {
 		.srq_context = side,
 		.attr = {.max_wr = max_wr, .max_sge = 4},
-		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD |
-			     IBV_SRQ_INIT_ATTR_CQ,
+		.comp_mask =
+			IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
 		.srq_type = IBV_SRQT_XRC,
 		.pd = side->pd,
 		.xrcd = xrcd,

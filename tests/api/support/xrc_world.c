@@ -68,7 +68,8 @@ struct ibv_send_wr xrc_wr(uint64_t wr_id, enum ibv_wr_opcode opcode, int target,
 	};
 }
 
-struct ibv_send_wr xrc_rdma_wr(uint64_t wr_id, enum ibv_wr_opcode opcode, int target, struct ibv_sge *sge, size_t offset)
+struct ibv_send_wr xrc_rdma_wr(uint64_t wr_id, enum ibv_wr_opcode opcode, int target, struct ibv_sge *sge,
+			       size_t offset)
 {
 	struct ibv_send_wr wr = xrc_wr(wr_id, opcode, target, sge, 1);
 

@@ -35,7 +35,8 @@ void xrc_world_connect(void);
 /** A WR of the client for @target: what is common to all opcodes. */
 struct ibv_send_wr xrc_wr(uint64_t wr_id, enum ibv_wr_opcode opcode, int target, struct ibv_sge *sge, int count);
 /** The same, of the bytes from @offset of the target's memory through its region. */
-struct ibv_send_wr xrc_rdma_wr(uint64_t wr_id, enum ibv_wr_opcode opcode, int target, struct ibv_sge *sge, size_t offset);
+struct ibv_send_wr xrc_rdma_wr(uint64_t wr_id, enum ibv_wr_opcode opcode, int target, struct ibv_sge *sge,
+			       size_t offset);
 
 /** ibv_post_send(3), which must succeed. */
 #define xrc_post(qp, wr) xrc_post_(HERE, qp, wr)

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a receiver of XRC refuses, and who is told: statuses of both ends, events of the XRC_RECV QP (IBTA annex A14,
+ * 11.6.2, 11.6.3), receives that stay with their SRQ, other connections that go on.
+ */
+#include <fcntl.h>
+
+#include "support/event.h"
+#include "support/xrc_world.h"
+
+enum {
+	REQUEST = 0x51,
+	NEXT = 0x52,
+	RECEIVE = 0xa1,
+	LOCAL = 1000,
+	REMOTE = 5000,
+	SINK = 20000,
+};
+
+#define SERVER (&world.target[XRC_SERVER])
+#define NEIGHBOUR (&world.target[XRC_NEIGHBOUR])
+
+static const enum ibv_wr_opcode opcodes[] = {
+	IBV_WR_SEND,      IBV_WR_SEND_WITH_IMM,      IBV_WR_RDMA_WRITE,           IBV_WR_RDMA_WRITE_WITH_IMM,
+	IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD,
+};
+
+static void to_state(struct ibv_qp *qp, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = {.qp_state = state};
+
+	expect_error(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+}
+
+/* A request of 8 bytes, signalled. Valid until the next call. */
+static struct ibv_send_wr *request(enum ibv_wr_opcode opcode, int target)
+{
+	static struct ibv_send_wr wr;
+	static struct ibv_sge sge;
+
+	sge = side_sge(&world.client, LOCAL, 8);
+	wr = xrc_rdma_wr(REQUEST, opcode, target, &sge, REMOTE);
+	if (opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.remote_addr = side_address(&world.target[target], REMOTE);
+		wr.wr.atomic.compare_add = 1;
+		wr.wr.atomic.swap = 0;
+		wr.wr.atomic.rkey = world.target[target].mr->rkey;
+	}
+	return &wr;
+}
+
+static void compare_all(void)
+{
+	side_compare(&world.client);
+	side_compare(SERVER);
+	side_compare(NEIGHBOUR);
+}
+
+/* @wr, and what is posted behind it, end the connection: @status, @event (-1: none but the last WQE). */
+#define expect_refused(wr, status, event) expect_refused_(HERE, wr, status, event)
+static void expect_refused_(struct place place, struct ibv_send_wr *wr, enum ibv_wc_status status, int event)
+{
+	struct ibv_send_wr next = xrc_wr(NEXT, IBV_WR_SEND, XRC_SERVER, NULL, 0);
+	struct ibv_wc wc;
+
+	wr->next = &next;
+	xrc_post_(place, world.send, wr);
+	wc = xrc_completion_(place, world.cq, REQUEST, world.send->qp_num, status);
+	if (!wc.vendor_err)
+		fail_at(place, "vendor_err says nothing");
+	xrc_completion_(place, world.cq, NEXT, world.send->qp_num, IBV_WC_WR_FLUSH_ERR);
+	xrc_expect_state_(place, world.send, IBV_QPS_ERR);
+	xrc_expect_state_(place, world.recv, IBV_QPS_ERR);
+	if (event >= 0)
+		expect_event_(place, SERVER, event, world.recv);
+	expect_event_(place, SERVER, IBV_EVENT_QP_LAST_WQE_REACHED, world.recv);
+	expect_no_event_(place, SERVER);
+	expect_no_event_(place, NEIGHBOUR);
+	expect_no_event_(place, &world.client);
+}
+
+/* A connection that is made anew finds both SRQs as they were: each with one receive, of RECEIVE. */
+#define expect_receives_left() expect_receives_left_(HERE)
+static void expect_receives_left_(struct place place)
+{
+	xrc_world_connect();
+	for (int i = 0; i < XRC_TARGETS; i++) {
+		struct ibv_send_wr wr = xrc_wr(REQUEST, IBV_WR_SEND, i, NULL, 0);
+
+		xrc_post_(place, world.send, &wr);
+		xrc_completion_(place, world.cq, REQUEST, world.send->qp_num, IBV_WC_SUCCESS);
+		xrc_completion_(place, world.srq[i].cq, RECEIVE, world.recv->qp_num, IBV_WC_SUCCESS);
+	}
+	xrc_all_idle_(place);
+	compare_all();
+}
+
+static void post_receives(void)
+{
+	for (int i = 0; i < XRC_TARGETS; i++)
+		xrc_post_receive(&world.srq[i], RECEIVE, NULL, 0);
+}
+
+/* ---- which SRQ ------------------------------------------------------------------------------------------------- */
+
+/* Whatever is asked for, nothing of it happens. */
+static void expect_no_srq(uint32_t number)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(opcodes); i++) {
+		struct ibv_send_wr *wr = request(opcodes[i], XRC_SERVER);
+
+		note("opcode %d to SRQ %#x", opcodes[i], number);
+		post_receives();
+		wr->qp_type.xrc.remote_srqn = number;
+		expect_refused(wr, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+		expect_receives_left();
+	}
+}
+
+static void unknown_srq(void **state)
+{
+	struct xrc_srq gone = xrc_srq_open(SERVER, world.xrcd[XRC_SERVER], 3);
+
+	(void)state;
+	xrc_srq_close(&gone);
+	expect_no_srq(gone.number);
+	expect_no_srq(0);
+	expect_no_srq(0xffffff);
+}
+
+/* A basic SRQ is in no domain. */
+static void basic_srq(void **state)
+{
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 3, .max_sge = 1}};
+	struct ibv_srq *basic = ibv_create_srq(SERVER->pd, &attr);
+	struct ibv_recv_wr wr = {.wr_id = RECEIVE}, *bad;
+	uint32_t number;
+
+	(void)state;
+	expect_error(ibv_post_srq_recv(basic, &wr, &bad), 0);
+	expect_error(ibv_get_srq_num(basic, &number), 0);
+	expect_no_srq(number);
+	expect_error(ibv_destroy_srq(basic), 0);
+}
+
+static void srq_of_another_domain(void **state)
+{
+	struct ibv_xrcd *other = expect_xrcd(SERVER->context, -1, O_CREAT);
+	struct xrc_srq srq = xrc_srq_open(SERVER, other, 3);
+
+	(void)state;
+	xrc_post_receive(&srq, RECEIVE, NULL, 0);
+	expect_no_srq(srq.number);
+	xrc_idle(srq.cq);
+	xrc_srq_close(&srq);
+	expect_error(ibv_close_xrcd(other), 0);
+}
+
+/* Who may be reached follows from the SRQ: its protection domain is the request's (annex A14). */
+static void key_of_the_other_target(void **state)
+{
+	(void)state;
+	for (int target = 0; target < XRC_TARGETS; target++)
+		for (size_t i = 2; i < ARRAY_SIZE(opcodes); i++) {
+			struct ibv_send_wr *wr = request(opcodes[i], target);
+
+			note("opcode %d, SRQ of target %d", opcodes[i], !target);
+			if (opcodes[i] == IBV_WR_RDMA_WRITE_WITH_IMM)
+				continue; /* takes a receive: see write_with_immediate_refused */
+			post_receives();
+			wr->qp_type.xrc.remote_srqn = world.srq[!target].number;
+			expect_refused(wr, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+			expect_receives_left();
+		}
+}
+
+/* The receive that it took tells the error, in the CQ of the SRQ. */
+static void write_with_immediate_refused(void **state)
+{
+	struct ibv_send_wr *wr = request(IBV_WR_RDMA_WRITE_WITH_IMM, XRC_SERVER);
+
+	(void)state;
+	xrc_post_receive(&world.srq[XRC_NEIGHBOUR], RECEIVE + 1, NULL, 0);
+	post_receives();
+	wr->qp_type.xrc.remote_srqn = world.srq[XRC_NEIGHBOUR].number;
+	xrc_post(world.send, wr);
+	xrc_sent(REQUEST, IBV_WC_REM_ACCESS_ERR);
+	xrc_received(XRC_NEIGHBOUR, RECEIVE + 1, IBV_WC_LOC_ACCESS_ERR);
+	while (event_waits(SERVER))
+		next_event(SERVER);
+	expect_no_event(NEIGHBOUR);
+	expect_receives_left();
+}
+
+/* ---- what the QP permits --------------------------------------------------------------------------------------- */
+
+static void operation_not_permitted(void **state)
+{
+	struct ibv_qp_attr attr = {.qp_access_flags = 0};
+
+	(void)state;
+	for (size_t i = 2; i < ARRAY_SIZE(opcodes); i++) {
+		note("opcode %d", opcodes[i]);
+		expect_error(ibv_modify_qp(world.recv, &attr, IBV_QP_ACCESS_FLAGS), 0);
+		post_receives();
+		expect_refused(request(opcodes[i], XRC_SERVER), IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+		expect_receives_left();
+	}
+}
+
+/* ---- receives -------------------------------------------------------------------------------------------------- */
+
+static void message_too_long(void **state)
+{
+	struct ibv_sge sink = side_sge(NEIGHBOUR, SINK, 7);
+
+	(void)state;
+	xrc_post_receive(&world.srq[XRC_NEIGHBOUR], RECEIVE + 1, &sink, 1);
+	post_receives();
+	expect_refused(request(IBV_WR_SEND, XRC_NEIGHBOUR), IBV_WC_REM_INV_REQ_ERR, -1);
+	xrc_received(XRC_NEIGHBOUR, RECEIVE + 1, IBV_WC_LOC_LEN_ERR);
+	expect_receives_left();
+}
+
+static void receive_of_a_wrong_key(void **state)
+{
+	struct ibv_sge sink = side_sge(NEIGHBOUR, SINK, 100);
+
+	(void)state;
+	sink.lkey = SERVER->mr->lkey; /* another protection domain */
+	xrc_post_receive(&world.srq[XRC_NEIGHBOUR], RECEIVE + 1, &sink, 1);
+	post_receives();
+	expect_refused(request(IBV_WR_SEND, XRC_NEIGHBOUR), IBV_WC_REM_OP_ERR, -1);
+	xrc_received(XRC_NEIGHBOUR, RECEIVE + 1, IBV_WC_LOC_PROT_ERR);
+	expect_receives_left();
+}
+
+/* The other SRQ's receives do not help. */
+static void no_receive(void **state)
+{
+	struct ibv_send_wr *wr;
+
+	(void)state;
+	world.rnr_retry = 1;
+	xrc_world_connect();
+	xrc_post_receive(&world.srq[XRC_NEIGHBOUR], RECEIVE, NULL, 0);
+	xrc_post(world.send, request(IBV_WR_SEND, XRC_SERVER));
+	xrc_sent(REQUEST, IBV_WC_RNR_RETRY_EXC_ERR);
+	xrc_expect_state(world.recv, IBV_QPS_RTS);
+	/* 7: for ever */
+	world.rnr_retry = 7;
+	xrc_world_connect();
+	wr = request(IBV_WR_SEND, XRC_SERVER);
+	wr->num_sge = 0;
+	xrc_post(world.send, wr);
+	xrc_idle(world.cq);
+	xrc_post_receive(&world.srq[XRC_SERVER], RECEIVE, NULL, 0);
+	xrc_sent(REQUEST, IBV_WC_SUCCESS);
+	xrc_received(XRC_SERVER, RECEIVE, IBV_WC_SUCCESS);
+	xrc_post_receive(&world.srq[XRC_SERVER], RECEIVE, NULL, 0);
+	expect_receives_left();
+}
+
+/* ibv_modify_srq(3): who created the SRQ is told once that it runs low. */
+static void limit_of_an_srq(void **state)
+{
+	struct ibv_srq_attr attr = {.srq_limit = 3};
+
+	(void)state;
+	for (int i = 0; i < 5; i++)
+		xrc_post_receive(&world.srq[XRC_NEIGHBOUR], i, NULL, 0);
+	expect_error(ibv_modify_srq(world.srq[XRC_NEIGHBOUR].srq, &attr, IBV_SRQ_LIMIT), 0);
+	for (int i = 0; i < 5; i++) {
+		struct ibv_send_wr wr = xrc_wr(REQUEST, IBV_WR_SEND, XRC_NEIGHBOUR, NULL, 0);
+
+		xrc_post(world.send, &wr);
+		xrc_sent(REQUEST, IBV_WC_SUCCESS);
+		xrc_received(XRC_NEIGHBOUR, i, IBV_WC_SUCCESS);
+		if (i == 2)
+			expect_event(NEIGHBOUR, IBV_EVENT_SRQ_LIMIT_REACHED, world.srq[XRC_NEIGHBOUR].srq);
+		expect_no_event(NEIGHBOUR);
+		expect_no_event(SERVER);
+	}
+	expect_error(ibv_query_srq(world.srq[XRC_NEIGHBOUR].srq, &attr), 0);
+	assert_int_equal(attr.srq_limit, 0);
+}
+
+/* ---- the sending half ------------------------------------------------------------------------------------------ */
+
+/* What fails before it leaves is not the receiver's business. */
+static void local_error(void **state)
+{
+	struct ibv_send_wr *wr = request(IBV_WR_SEND, XRC_SERVER);
+
+	(void)state;
+	post_receives();
+	wr->sg_list->lkey = SERVER->mr->lkey;
+	xrc_post(world.send, wr);
+	xrc_sent(REQUEST, IBV_WC_LOC_PROT_ERR);
+	xrc_expect_state(world.send, IBV_QPS_ERR);
+	xrc_expect_state(world.recv, IBV_QPS_RTS);
+	expect_no_event(SERVER);
+	expect_receives_left();
+}
+
+static void flushed_requests(void **state)
+{
+	(void)state;
+	post_receives();
+	to_state(world.send, IBV_QPS_ERR);
+	for (int i = 0; i < 3; i++)
+		xrc_post(world.send, request(IBV_WR_SEND, XRC_SERVER));
+	for (int i = 0; i < 3; i++)
+		xrc_sent(REQUEST, IBV_WC_WR_FLUSH_ERR);
+	expect_no_event(&world.client); /* it has no SRQ of which it took a last WQE */
+	expect_receives_left();
+}
+
+/* ---- lives of QPs and SRQs ------------------------------------------------------------------------------------- */
+
+/* A QP in ERR takes nothing from an SRQ; another connection of the domain goes on. */
+static void one_connection_fails(void **state)
+{
+	struct ibv_qp *recv = xrc_create_recv(world.xrcd[XRC_NEIGHBOUR]);
+	struct ibv_qp *send = xrc_create_send(&world.client, world.cq);
+	struct ibv_send_wr *wr;
+
+	(void)state;
+	xrc_connect(recv, NEIGHBOUR, send->qp_num, &world.client, 7);
+	xrc_connect(send, &world.client, recv->qp_num, NEIGHBOUR, 7);
+	post_receives();
+	wr = request(IBV_WR_SEND, XRC_SERVER);
+	wr->qp_type.xrc.remote_srqn = 0xffffff;
+	expect_refused(wr, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+	for (int i = 0; i < XRC_TARGETS; i++) {
+		struct ibv_send_wr good = xrc_wr(REQUEST, IBV_WR_SEND, i, NULL, 0);
+
+		xrc_post(send, &good);
+		xrc_completion(world.cq, REQUEST, send->qp_num, IBV_WC_SUCCESS);
+		xrc_completion(world.srq[i].cq, RECEIVE, recv->qp_num, IBV_WC_SUCCESS);
+	}
+	expect_error(ibv_destroy_qp(send), 0);
+	expect_error(ibv_destroy_qp(recv), 0);
+	post_receives();
+	expect_receives_left();
+}
+
+/* An opener that stays keeps the connection when the creator goes, and is the one who hears of errors. */
+static void creator_goes(void **state)
+{
+	struct ibv_qp *opened = xrc_open_qp(world.xrcd[XRC_NEIGHBOUR], world.recv->qp_num);
+	struct ibv_send_wr *wr;
+
+	(void)state;
+	assert_non_null(opened);
+	expect_error(ibv_destroy_qp(world.recv), 0);
+	world.recv = opened;
+	post_receives();
+	wr = request(IBV_WR_SEND, XRC_SERVER);
+	wr->num_sge = 0;
+	xrc_post(world.send, wr);
+	xrc_sent(REQUEST, IBV_WC_SUCCESS);
+	xrc_received(XRC_SERVER, RECEIVE, IBV_WC_SUCCESS);
+	wr = request(IBV_WR_RDMA_READ, XRC_SERVER);
+	wr->wr.rdma.rkey = NEIGHBOUR->mr->rkey;
+	xrc_post(world.send, wr);
+	xrc_sent(REQUEST, IBV_WC_REM_ACCESS_ERR);
+	expect_event(NEIGHBOUR, IBV_EVENT_QP_ACCESS_ERR, opened);
+	expect_event(NEIGHBOUR, IBV_EVENT_QP_LAST_WQE_REACHED, opened);
+	expect_no_event(SERVER);
+	xrc_post_receive(&world.srq[XRC_SERVER], RECEIVE, NULL, 0);
+	expect_receives_left();
+}
+
+/* Without an XRC_RECV QP nobody answers. */
+static void receiving_qp_goes(void **state)
+{
+	(void)state;
+	post_receives();
+	expect_error(ibv_destroy_qp(world.recv), 0);
+	xrc_post(world.send, request(IBV_WR_RDMA_WRITE, XRC_SERVER));
+	xrc_sent(REQUEST, IBV_WC_RETRY_EXC_ERR);
+	world.recv = xrc_create_recv(world.xrcd[XRC_SERVER]);
+	assert_non_null(world.recv);
+	expect_receives_left();
+}
+
+/* An SRQ goes while connections use it: requests for it are refused from then on, a new one has another number. */
+static void srq_goes(void **state)
+{
+	struct xrc_srq srq = xrc_srq_open(SERVER, world.xrcd[XRC_SERVER], 3);
+	struct ibv_send_wr wr = xrc_wr(REQUEST, IBV_WR_SEND, XRC_SERVER, NULL, 0);
+
+	(void)state;
+	post_receives();
+	wr.qp_type.xrc.remote_srqn = srq.number;
+	for (int i = 0; i < 2; i++)
+		xrc_post_receive(&srq, RECEIVE, NULL, 0);
+	xrc_post(world.send, &wr);
+	xrc_sent(REQUEST, IBV_WC_SUCCESS);
+	xrc_completion(srq.cq, RECEIVE, world.recv->qp_num, IBV_WC_SUCCESS);
+	xrc_srq_close(&srq);
+	expect_refused(&wr, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+	expect_receives_left();
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {
+		XRC_CASE(unknown_srq),
+		XRC_CASE(basic_srq),
+		XRC_CASE(srq_of_another_domain),
+		XRC_CASE(key_of_the_other_target),
+		XRC_CASE(write_with_immediate_refused),
+		XRC_CASE(operation_not_permitted),
+		XRC_CASE(message_too_long),
+		XRC_CASE(receive_of_a_wrong_key),
+		XRC_CASE(no_receive),
+		XRC_CASE(limit_of_an_srq),
+		XRC_CASE(local_error),
+		XRC_CASE(flushed_requests),
+		XRC_CASE(one_connection_fails),
+		XRC_CASE(creator_goes),
+		XRC_CASE(receiving_qp_goes),
+		XRC_CASE(srq_goes),
+	};
+
+	return cmocka_run_group_tests_name("xrc_errors", cases, NULL, NULL);
+}
