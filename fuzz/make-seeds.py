@@ -24,7 +24,7 @@ OPS = ['send_a', 'send_b', 'receive_a', 'receive_b', 'timer_a', 'timer_b', 'modi
        'rewrite_b', 'jump_a', 'jump_b', 'poll', 'key', 'arm', 'limit']
 
 NOP, SEND_INVAL, WRITE, WRITE_IMM, SEND, SEND_IMM, READ, CS, FA = 0, 1, 8, 9, 10, 11, 16, 17, 18
-SET_PSV, UMR = 0x20, 0x25
+MASKED_CS, MASKED_FA, SET_PSV, UMR, MMO = 0x14, 0x15, 0x20, 0x25, 0x2f
 SIGNALLED, SOLICITED, FENCE = 8, 2, 0x80
 FREE, ANY_QPN = 0x40, 0xffffff
 # Bits of mkey_mask.
@@ -66,9 +66,9 @@ def wqe(opcode, *segments, flags=SIGNALLED, imm=0, ds=None, qpn=OWN_QPN, opmod=0
 
 
 def umr(key, mask, entries=b'', *, flags=INLINE, free=0, rights=0x7c, qpn=ANY_QPN, tag=0, start=0, length=0,
-        bsf=b'', **more):
+        bsf=b'', offset=0, **more):
     entries += bytes(-len(entries) % 64)
-    control = struct.pack('>B3xHHQ32x', flags, len(entries) // 16, len(bsf) // 16,
+    control = struct.pack('>B3xHHQ32x', flags, len(entries) // 16, offset or len(bsf) // 16,
                           mask | (BSF_EN | SIG_ERR if bsf else 0))
     context = struct.pack('>BBBBIIIQQ32x', free, 0, rights, 0, qpn << 8 | tag, 0, 1 << 30 if bsf else 0, start, length)
     return wqe(UMR, control, context, entries, bsf, imm=key, **more)
@@ -128,6 +128,10 @@ def bind(window, region, where, length, tag, *, second=False, start=None, **more
 
 def invalidate(key, **more):
     return umr(key, IS_FREE | MKEY | QPN_BIT, flags=INLINE | 0x10 | CHECK_QPN, free=FREE, **more)
+
+
+def copy(source, target, *, opmod=1, **more):
+    return wqe(MMO, data(0, 0, 0), source, target, opmod=opmod, **more)
 
 
 def receive(*segments, size=32):
@@ -210,6 +214,28 @@ def messages(pair):
         sq_a=[wqe(CS, remote('full', FULL), atomic(1, 0x3a3a3a3a3a3a3a3a), data('local', LOCAL, 8))])
     yield 'fetch_add', dict(sq_a=[wqe(FA, remote('full', FULL + 8), atomic(5), data('zero_based', 0, 8))])
     yield 'atomic_misaligned', dict(sq_a=[wqe(FA, remote('full', FULL + 4), atomic(5), data('local', LOCAL, 8))])
+    for name, opcode, opmod, operands in (
+            ('masked_cs', MASKED_CS, 0, atomic(0x55, 0x3a3a3a3a3a3a3a3a) + atomic(0xff00, 0xff)),
+            ('masked_fa', MASKED_FA, 0, atomic(0x55) + atomic(0x8080)),
+            ('masked_cs_4', MASKED_CS, 8, struct.pack('>4I', 7, 0x3a3a3a3a, 0xffff, 0xffffffff)),
+            ('masked_cs_8', MASKED_CS, 9, atomic(7, 0x3a) + atomic(0xffff, 0xff)),
+            ('masked_fa_4', MASKED_FA, 8, struct.pack('>2I8x', 7, 0x80008000)),
+            ('masked_fa_8', MASKED_FA, 9, atomic(7, 0x80008000)), ('masked_fa_16', MASKED_FA, 10, atomic(7))):
+        yield name, dict(sq_a=[wqe(opcode, remote('full', FULL), operands,
+                                   data('local', LOCAL, 4 if opmod == 8 else 8), opmod=opmod)])
+    yield 'masked_in_pieces', dict(
+        sq_a=[list_layout('mkey_4', ('full', FULL + 3, 3), ('local', LOCAL + 9, 11)),
+              wqe(MASKED_FA, remote('mkey_4', 0), struct.pack('>2I8x', 7, 0), data('mkey_4', 4, 4), opmod=8)])
+    yield 'copies', dict(
+        sq_a=[copy(data('full', FULL, 500), data('local', LOCAL, 500)),
+              copy(data('on_demand', ON_DEMAND, 500), data('zero_based', 7, 500), flags=SIGNALLED | FENCE),
+              copy(data('null', 0, 0), data('null', 0, 0)), copy(data('full', FULL, 100), data('full', FULL + 50, 100)),
+              copy(data('full', FULL, 8), data('read_only', READ_ONLY, 8))])
+    yield 'copy_lengths', dict(sq_a=[copy(data('full', FULL, 8), data('local', LOCAL, 9))])
+    yield 'copy_inline', dict(sq_a=[copy(data('full', FULL, 1 << 31 | 8), data('local', LOCAL, 1 << 31 | 8))])
+    yield 'copy_records', dict(
+        sq_a=[interleaved('mkey_4', 8, ('full', FULL, 24, 40)), interleaved('mkey_8', 12, ('local', LOCAL, 16, 8)),
+              copy(data('mkey_4', 3, 180), data('mkey_8', 5, 180)), copy(data('mkey_8', 0, 192), data('mkey_4', 0, 192))])
     yield 'atomic_in_pieces', dict(
         sq_a=[list_layout('mkey_4', ('full', FULL + 3, 5), ('local', LOCAL + 9, 11)),
               wqe(FA, remote('mkey_4', 0), atomic(5), data('mkey_4', 8, 8))])
@@ -255,6 +281,15 @@ def keys():
     yield 'foreign', [list_layout('mkey_foreign', ('full', FULL, 64))]
     yield 'of_a_region', [list_layout('full', ('full', FULL, 64))]
     yield 'forbidden_mask', [umr('mkey_4', 1 << 7 | 1 << 1 | 1 << 63)]
+    yield 'from_memory', [wqe(WRITE, remote('full', FULL), inline(data('local', LOCAL, 64) + bytes(48))),
+                          wqe(UMR, struct.pack('>B3xHHQ32x', 0, 4, 0, CONFIGURE | LEN),
+                              struct.pack('>BBBBIIIQQ32x', 0, 0, 0x7c, 0, ANY_QPN << 8, 0, 0, 0, 64),
+                              data('full', FULL, 64), imm='mkey_4'),
+                          wqe(WRITE, remote('mkey_4', 0), data('full', FULL, 64))]
+    yield 'some_entries', [list_layout('mkey_8', *[('full', FULL + 64 * i, 64) for i in range(8)]),
+                           umr('mkey_8', 0, data('local', LOCAL, 32), flags=INLINE | 0x10, offset=2),
+                           umr('mkey_8', 0, data('local', LOCAL, 32), flags=INLINE | 0x10, offset=7),
+                           wqe(WRITE, remote('mkey_8', 0), data('local', LOCAL, 400))]
     yield 'not_inline', [umr('mkey_4', CONFIGURE | LEN, data('full', FULL, 64), flags=0, length=64)]
     yield 'block_setup', [umr('mkey_64', CONFIGURE | LEN, bsf=bytes(64))]
     yield 'short', [umr('mkey_4', CONFIGURE | LEN, data('full', FULL, 64), length=64, ds=8), wqe(UMR, ds=3)]

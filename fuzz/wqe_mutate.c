@@ -77,12 +77,21 @@ static uint32_t any_length(void)
 	}
 }
 
+/* Those that some opcode has (mlx5-formats 1.4, 1.5), and others. */
+static uint8_t any_opmod(void)
+{
+	static const uint8_t usual[] = {0, 1, 8, 9};
+
+	return below(8) ? usual[below(sizeof(usual))] : (uint8_t)random32();
+}
+
 static void put_control(uint8_t *block)
 {
-	static const uint8_t opcodes[] = {0x00, 0x01, 0x08, 0x09, 0x0a, 0x0b, 0x10, 0x11, 0x12, 0x25, 0x25, 0x20, 0x2f};
+	static const uint8_t opcodes[] = {0x00, 0x01, 0x08, 0x09, 0x0a, 0x0b, 0x10, 0x11, 0x12, 0x14, 0x15, 0x25, 0x25, 0x20, 0x2f};
 	static const uint8_t fences[] = {0, 0x20, 0x40, 0x60, 0x80};
 
 	memset(block, 0, 16);
+	block[0] = below(4) ? 0 : any_opmod();
 	block[3] = below(16) ? opcodes[below(sizeof(opcodes))] : (uint8_t)random32();
 	put_be(block + 4, (uint64_t)INPUT_OWN_QPN << 8 | below(20), 4);
 	block[11] = (uint8_t)(fences[below(5)] | below(4) << 2 | below(4));
@@ -192,6 +201,58 @@ static void put_blocks(uint8_t *bsf, uint32_t octowords)
 	}
 }
 
+/* A whole MMO WQE: a block. */
+static void put_copy(uint8_t *block)
+{
+	uint32_t length = any_length();
+
+	put_control(block);
+	block[0] = below(8) ? 1 : any_opmod();
+	block[3] = MLX5_OPCODE_MMO;
+	put_be(block + 4, (uint64_t)INPUT_OWN_QPN << 8 | 4, 4);
+	for (int i = 1; i < 4; i++)
+		put_segment(block + i * 16);
+	put_be(block + 32, length, 4);
+	put_be(block + 48, below(8) ? length : any_length(), 4);
+}
+
+/* Few bits, all, none; or a small number, where it is a value. */
+static uint64_t any_operand(void)
+{
+	switch (below(4)) {
+	case 0:
+		return below(2) ? UINT64_MAX : 0;
+	case 1:
+		return UINT64_C(1) << below(64);
+	case 2:
+		return UINT64_C(0x3a3a3a3a3a3a3a3a);
+	default:
+		return (uint64_t)random32() << 32 | random32();
+	}
+}
+
+/* An atomic of any form: at most two blocks. */
+static void put_atomic(uint8_t *block, size_t room)
+{
+	static const struct {
+		uint8_t opcode, opmod, operands; /* in units */
+	} forms[] = {{0x11, 0, 1}, {0x12, 0, 1}, {0x14, 0, 2}, {0x15, 0, 2},
+		     {0x14, 8, 1}, {0x14, 9, 2}, {0x15, 8, 1}, {0x15, 9, 1}};
+	uint32_t form = below(8), units = forms[form].operands;
+
+	if (room < 128)
+		return;
+	put_control(block);
+	block[0] = below(16) ? forms[form].opmod : any_opmod();
+	block[3] = forms[form].opcode;
+	put_be(block + 4, (uint64_t)INPUT_OWN_QPN << 8 | (3 + units), 4);
+	put_remote(block + 16);
+	for (uint32_t i = 0; i < 2 * units; i++)
+		put_be(block + 32 + i * 8, any_operand(), 8);
+	put_segment(block + 32 + units * 16);
+	put_be(block + 32 + units * 16, below(8) ? (forms[form].opmod == 8 ? 4 : 8) : any_length(), 4);
+}
+
 /* A whole UMR WQE: the first two blocks and what fits of the layout and of the block setup. */
 static void put_umr(uint8_t *block, size_t room)
 {
@@ -225,6 +286,12 @@ static void put_umr(uint8_t *block, size_t room)
 	}
 	if (blocks)
 		put_blocks(block + 128 + entries * 16, blocks);
+	/* From memory, where earlier requests may have put something that looks like it. */
+	if (!below(6)) {
+		block[16] &= (uint8_t)~UMR_INLINE;
+		put_segment(block + 128);
+		put_be(block + 128, below(4) ? (entries + blocks) * 16 : any_length(), 4);
+	}
 }
 
 static void put_set_psv(uint8_t *block)
@@ -241,7 +308,7 @@ static void mutate_ring(uint8_t *ring, size_t bytes)
 {
 	size_t block = below((uint32_t)bytes / 64) * 64u, unit = below((uint32_t)bytes / 16) * 16u;
 
-	switch (below(9)) {
+	switch (below(11)) {
 	case 0:
 		put_control(ring + block);
 		break;
@@ -263,6 +330,12 @@ static void mutate_ring(uint8_t *ring, size_t bytes)
 	case 6:
 		if (bytes - block >= 128)
 			put_blocks(ring + block, below(2) ? 4 : 8);
+		break;
+	case 7:
+		put_copy(ring + block);
+		break;
+	case 8:
+		put_atomic(ring + block, bytes - block);
 		break;
 	default:
 		put_segment(ring + unit);

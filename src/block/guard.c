@@ -116,13 +116,13 @@ uint64_t guard_finish(enum guard_type type, uint64_t running)
 }
 
 static void copy_each(const struct guard_kernel *kernel, enum guard_type type, uint64_t begin,
-		      const struct guard_blocks *blocks, size_t count, uint64_t *running)
+		      const struct guard_blocks *blocks, size_t count, uint64_t *guards)
 {
 	const uint8_t *from = blocks->from;
 	uint8_t *to = blocks->to;
 
 	for (size_t i = 0; i < count; i++) {
-		running[i] = kernel->copy(type, begin, to, from, blocks->block);
+		guards[i] = guard_finish(type, kernel->copy(type, begin, to, from, blocks->block));
 		from += blocks->from_stride;
 		if (to)
 			to += blocks->to_stride;
@@ -150,6 +150,4 @@ void guard_copy_blocks(enum guard_type type, bool ones, const struct guard_block
 		kernel->copy_blocks(type, guard_begin(type, ones), blocks, count, guards);
 	else
 		copy_each(kernel, type, guard_begin(type, ones), blocks, count, guards);
-	for (size_t i = 0; i < count; i++)
-		guards[i] = guard_finish(type, guards[i]);
 }

@@ -6,11 +6,12 @@
 
 #include <string.h>
 
+/* The reflected ones are known by their polynomial either way; see the catalogue names in mlx5-formats 5.1. */
 const struct guard_crc guard_crcs[GUARD_TYPE_COUNT] = {
-	[GUARD_T10_CRC] = {16, 0x8bb7ull << 48, 0xffffull << 48},
-	[GUARD_CRC32] = {32, 0x04c11db7ull << 32, 0xffffffffull << 32},
-	[GUARD_CRC32C] = {32, 0x82f63b78, 0xffffffff},
-	[GUARD_CRC64_XP10] = {64, 0x9a6c9329ac4bc9b5, ~0ull},
+	[GUARD_T10_CRC] = {16, 0x8bb7ull << 48, 0xedd1, 0xffffull << 48},
+	[GUARD_CRC32] = {32, 0x04c11db7ull << 32, 0xedb88320, 0xffffffffull << 32},
+	[GUARD_CRC32C] = {32, 0x1edc6f41ull << 32, 0x82f63b78, 0xffffffff},
+	[GUARD_CRC64_XP10] = {64, 0xad93d23594c93659, 0x9a6c9329ac4bc9b5, ~0ull},
 };
 
 static bool supported(void)
@@ -20,15 +21,15 @@ static bool supported(void)
 
 static uint64_t crc_byte(enum guard_type type, uint64_t running, uint8_t byte)
 {
-	uint64_t polynomial = guard_crcs[type].polynomial;
+	const struct guard_crc *crc = &guard_crcs[type];
 	bool reflected = guard_is_reflected(type);
 
 	running ^= reflected ? byte : (uint64_t)byte << 56;
 	for (int bit = 0; bit < 8; bit++) {
 		if (reflected)
-			running = running >> 1 ^ (running & 1 ? polynomial : 0);
+			running = running >> 1 ^ (running & 1 ? crc->reversed : 0);
 		else
-			running = running << 1 ^ (running >> 63 ? polynomial : 0);
+			running = running << 1 ^ (running >> 63 ? crc->polynomial : 0);
 	}
 	return running;
 }

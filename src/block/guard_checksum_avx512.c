@@ -74,24 +74,33 @@ AVX512_INLINE __m512i fold_once(__m512i sum)
 	return _mm512_add_epi64(_mm512_and_si512(sum, _mm512_set1_epi64(0xffff)), _mm512_srli_epi64(sum, 16));
 }
 
-/* The running values for sums of four blocks; @begin is in the order of the CPU. */
-AVX512_INLINE void finish(__m512i a, __m512i b, __m512i c, __m512i d, uint64_t begin, size_t count, uint64_t *running)
+/* The guards of the first @count of four blocks with these sums; @begin is in the order of the CPU. */
+AVX512_INLINE void finish(__m512i a, __m512i b, __m512i c, __m512i d, uint64_t begin, size_t count, uint64_t *guards)
 {
+	const __m256i swap =
+		_mm256_set_epi64x(0xffffffffffff0809, 0xffffffffffff0001, 0xffffffffffff0809, 0xffffffffffff0001);
 	__m512i ab = add_pairs(a, b), cd = add_pairs(c, d);
 	__m512i sum = _mm512_add_epi64(_mm512_shuffle_i64x2(ab, cd, 0x88), _mm512_shuffle_i64x2(ab, cd, 0xdd));
+	uint64_t values[4];
+	__m256i folded;
 
 	/* Pieces of 16 bytes: a and b, a and b, c and d, c and d. */
 	sum = _mm512_add_epi64(sum, _mm512_shuffle_i64x2(sum, sum, 0xb1));
-	sum = _mm512_add_epi64(add_halves(_mm512_setzero_si512(), sum), _mm512_set1_epi64(begin));
+	sum = _mm512_add_epi64(add_halves(_mm512_setzero_si512(), sum), _mm512_set1_epi64((long long)begin));
 	sum = fold_once(fold_once(fold_once(sum)));
-	sum = _mm512_or_si512(_mm512_slli_epi64(_mm512_and_si512(sum, _mm512_set1_epi64(0xff)), 8),
-			      _mm512_srli_epi64(sum, 8));
-	sum = _mm512_shuffle_i64x2(sum, sum, 0x08);
-	_mm512_mask_storeu_epi64(running, (1u << count) - 1, sum);
+	folded = _mm512_castsi512_si256(_mm512_shuffle_i64x2(sum, sum, 0x08));
+	folded = _mm256_shuffle_epi8(_mm256_xor_si256(folded, _mm256_set1_epi64x(-1)), swap);
+	if (count == 4) {
+		_mm256_storeu_si256((__m256i *)guards, folded);
+		return;
+	}
+	_mm256_storeu_si256((__m256i *)values, folded);
+	for (size_t i = 0; i < count; i++)
+		guards[i] = values[i];
 }
 
 AVX512_INLINE void copy_each(bool copy, uint64_t begin, const struct guard_blocks *shared_blocks, size_t count,
-			     uint64_t *running)
+			     uint64_t *guards)
 {
 	const struct guard_blocks blocks = *shared_blocks;
 	const size_t to_stride = copy ? blocks.to_stride : blocks.from_stride;
@@ -107,26 +116,26 @@ AVX512_INLINE void copy_each(bool copy, uint64_t begin, const struct guard_block
 		c = d;
 		d = sum_bytes(to, from, blocks.block, copy);
 		if (i % 4 == 3)
-			finish(a, b, c, d, begin, 4, running + i - 3);
+			finish(a, b, c, d, begin, 4, guards + i - 3);
 		from += blocks.from_stride;
 		to += to_stride;
 	}
 	if (count % 4 == 1)
-		finish(d, d, d, d, begin, 1, running + count - 1);
+		finish(d, d, d, d, begin, 1, guards + count - 1);
 	else if (count % 4 == 2)
-		finish(c, d, d, d, begin, 2, running + count - 2);
+		finish(c, d, d, d, begin, 2, guards + count - 2);
 	else if (count % 4 == 3)
-		finish(b, c, d, d, begin, 3, running + count - 3);
+		finish(b, c, d, d, begin, 3, guards + count - 3);
 }
 
 AVX512 static void copy_blocks(enum guard_type type, uint64_t begin, const struct guard_blocks *blocks, size_t count,
-			       uint64_t *running)
+			       uint64_t *guards)
 {
 	(void)type;
 	if (blocks->to)
-		copy_each(true, begin, blocks, count, running);
+		copy_each(true, begin, blocks, count, guards);
 	else
-		copy_each(false, begin, blocks, count, running);
+		copy_each(false, begin, blocks, count, guards);
 }
 
 static bool takes(size_t bytes)

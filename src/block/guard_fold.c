@@ -12,29 +12,23 @@ uint64_t guard_reverse(uint64_t value)
 	return reversed;
 }
 
-static uint64_t polynomial(enum guard_type type)
-{
-	return guard_is_reflected(type) ? guard_reverse(guard_crcs[type].polynomial) : guard_crcs[type].polynomial;
-}
-
 uint64_t guard_times_x(enum guard_type type, uint64_t value, unsigned int count)
 {
-	uint64_t divisor = polynomial(type);
+	uint64_t divisor = guard_crcs[type].polynomial;
 
 	while (count--)
-		value = value << 1 ^ (value >> 63 ? divisor : 0);
+		value = value << 1 ^ (divisor & -(value >> 63));
 	return value;
 }
 
-static struct guard_multipliers multipliers(enum guard_type type, unsigned int bits)
+/* What 16 bytes are multiplied by if the second half of them is to be by @power. */
+static struct guard_multipliers multipliers(enum guard_type type, uint64_t power)
 {
-	bool reflected = guard_is_reflected(type);
-	uint64_t second = guard_times_x(type, 1, reflected ? bits - 1 : bits);
-	uint64_t first = guard_times_x(type, second, 64);
+	uint64_t first = guard_times_x(type, power, 64);
 
-	if (reflected)
-		return (struct guard_multipliers){.low = guard_reverse(first), .high = guard_reverse(second)};
-	return (struct guard_multipliers){.low = second, .high = first};
+	if (guard_is_reflected(type))
+		return (struct guard_multipliers){.low = guard_reverse(first), .high = guard_reverse(power)};
+	return (struct guard_multipliers){.low = power, .high = first};
 }
 
 /* x^128 divided by the polynomial, without its x^64: schoolbook division, starting from what is left below x^64. */
@@ -53,15 +47,25 @@ static uint64_t quotient(uint64_t divisor)
 
 static void fill(struct guard_fold *fold, enum guard_type type)
 {
-	uint64_t divisor = polynomial(type);
+	bool reflected = guard_is_reflected(type);
+	uint64_t divisor = guard_crcs[type].polynomial;
+	uint64_t power = guard_times_x(type, 1, 64 - reflected);
 
-	for (unsigned int i = 0; i < 32; i++)
-		fold->last[i] = multipliers(type, 128 * (31 - i) + 64);
-	fold->by_64_bytes = multipliers(type, 512);
-	fold->by_512_bytes = multipliers(type, 4096);
+	for (unsigned int halves = 1; halves <= 64; halves++) {
+		struct guard_multipliers pair = multipliers(type, power);
+
+		/* 16 bytes of the last 512, and what follows them, and 64 bits that a CRC has in the end. */
+		if (halves % 2 == 1)
+			fold->last[31 - halves / 2] = pair;
+		if (halves == 8)
+			fold->by_64_bytes = pair;
+		if (halves == 64)
+			fold->by_512_bytes = pair;
+		power = guard_times_x(type, power, 64);
+	}
 	fold->quotient = quotient(divisor);
 	fold->divisor = divisor;
-	if (guard_is_reflected(type)) {
+	if (reflected) {
 		/* Moved by the bit that a product is short of; so the coefficient of x^0 has no place. */
 		fold->quotient = guard_reverse(fold->quotient) << 1;
 		fold->divisor = guard_reverse(divisor) << 1;

@@ -18,7 +18,8 @@
 /** A CRC as a 64-bit one (see above); mlx5-formats 5.1. */
 struct guard_crc {
 	unsigned int width;
-	uint64_t polynomial; /* without x^64; bit-reversed if reflected */
+	uint64_t polynomial; /* without x^64; the highest power is the highest bit, reflected or not */
+	uint64_t reversed;   /* its bits in opposite order */
 	uint64_t ones;       /* the register for the seed of all ones */
 };
 
@@ -50,12 +51,9 @@ struct guard_kernel {
 	uint64_t (*copy)(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from, size_t bytes);
 	/** Whether copy_blocks() takes blocks of that many bytes. NULL if there is no copy_blocks(). */
 	bool (*takes)(size_t bytes);
-	/**
-	 * guard_copy_blocks(), but for what guard_begin() and guard_finish() do: each block starts with @begin, and
-	 * @running gets the running value at its end.
-	 */
+	/** guard_copy_blocks(), @begin being what guard_begin() gives for the seed. */
 	void (*copy_blocks)(enum guard_type type, uint64_t begin, const struct guard_blocks *blocks, size_t count,
-			    uint64_t *running);
+			    uint64_t *guards);
 };
 
 /** All kernels that are compiled in, the best first, ended by NULL. The last ones serve everything, everywhere. */

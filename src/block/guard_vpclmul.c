@@ -60,9 +60,9 @@ static wide_instance *const (*instances[GUARD_TYPE_COUNT])[2] = {
 };
 
 WIDE static void kernel(enum guard_type type, uint64_t begin, const struct guard_blocks *blocks, size_t count,
-			uint64_t *running)
+			uint64_t *guards)
 {
-	wide_dispatch(instances[type], type, begin, blocks, count, running);
+	wide_dispatch(instances[type], type, begin, blocks, count, guards);
 }
 
 static uint64_t copy(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from, size_t bytes)

@@ -152,25 +152,79 @@ WIDE_INLINE __m512i wide_pieces(__m512i a, __m512i b, __m512i c, __m512i d)
 	return wide_add_halves(wide_add_neighbours(a, b), wide_add_neighbours(c, d));
 }
 
-/* The remainders of up to four pieces of 16 bytes. */
-WIDE_INLINE void wide_divide(enum guard_type type, __m512i value, size_t count, uint64_t *running)
+/* The remainders of four pieces of 16 bytes. */
+WIDE_INLINE __m256i wide_divide(enum guard_type type, __m512i value)
 {
 	const struct guard_fold *fold = &guard_folds[type];
 	__m512i by = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)&fold->quotient));
-	__m512i times;
+	__m512i times, places;
 
 	if (guard_is_reflected(type)) {
 		times = _mm512_xor_si512(value, _mm512_clmulepi64_epi128(value, by, 0x00));
 		value = wide_add(value, _mm512_clmulepi64_epi128(times, by, 0x10),
 				 _mm512_and_si512(_mm512_bslli_epi128(times, 8),
 						  _mm512_set1_epi64(fold->divisor_last)));
-		value = _mm512_permutexvar_epi64(_mm512_set_epi64(7, 5, 3, 1, 7, 5, 3, 1), value);
+		places = _mm512_set_epi64(0, 0, 0, 0, 7, 5, 3, 1);
 	} else {
 		times = _mm512_xor_si512(value, _mm512_clmulepi64_epi128(value, by, 0x01));
 		value = _mm512_xor_si512(value, _mm512_clmulepi64_epi128(times, by, 0x11));
-		value = _mm512_permutexvar_epi64(_mm512_set_epi64(6, 4, 2, 0, 6, 4, 2, 0), value);
+		places = _mm512_set_epi64(0, 0, 0, 0, 6, 4, 2, 0);
 	}
-	_mm512_mask_storeu_epi64(running, (1u << count) - 1, value);
+	return _mm512_castsi512_si256(_mm512_permutexvar_epi64(places, value));
+}
+
+/* guard_finish() of four running values. */
+WIDE_INLINE __m256i wide_finish(enum guard_type type, __m256i running)
+{
+	const __m256i swap32 =
+		_mm256_set_epi64x(0xffffffff08090a0b, 0xffffffff00010203, 0xffffffff08090a0b, 0xffffffff00010203);
+	const __m256i swap64 =
+		_mm256_set_epi64x(0x08090a0b0c0d0e0f, 0x0001020304050607, 0x08090a0b0c0d0e0f, 0x0001020304050607);
+	__m256i inverted = _mm256_xor_si256(running, _mm256_set1_epi64x(-1));
+
+	switch (type) {
+	case GUARD_T10_CRC:
+		return _mm256_srli_epi64(running, 48);
+	case GUARD_CRC32:
+		return _mm256_srli_epi64(inverted, 32);
+	case GUARD_CRC32C:
+		return _mm256_shuffle_epi8(inverted, swap32);
+	default:
+		return _mm256_shuffle_epi8(inverted, swap64);
+	}
+}
+
+/* The running value whose guard_finish() is @guard. */
+static inline uint64_t wide_running(enum guard_type type, uint64_t guard)
+{
+	switch (type) {
+	case GUARD_T10_CRC:
+		return guard << 48;
+	case GUARD_CRC32:
+		return ~guard << 32;
+	case GUARD_CRC32C:
+		return __builtin_bswap32(~(uint32_t)guard);
+	default:
+		return __builtin_bswap64(~guard);
+	}
+}
+
+/* The guards of the first @count of four sums. */
+WIDE_INLINE void wide_store(enum guard_type type, __m512i a, __m512i b, __m512i c, __m512i d, size_t count,
+			    uint64_t *guards)
+{
+	__m256i values = wide_finish(type, wide_divide(type, wide_pieces(a, b, c, d)));
+
+	/* Not masked: what is loaded again soon after a masked store waits for it, and all the stores before. */
+	if (count == 4) {
+		_mm256_storeu_si256((__m256i *)guards, values);
+		return;
+	}
+	guards[0] = (uint64_t)_mm256_extract_epi64(values, 0);
+	if (count > 1)
+		guards[1] = (uint64_t)_mm256_extract_epi64(values, 1);
+	if (count > 2)
+		guards[2] = (uint64_t)_mm256_extract_epi64(values, 2);
 }
 
 /*
@@ -186,7 +240,7 @@ typedef __m512i wide_sum(enum guard_type type, const uint8_t *from, uint8_t *to,
  */
 WIDE_INLINE void wide_copy_blocks(wide_sum *sum, enum guard_type type, bool copy, bool single,
 				  const struct wide_layout *shared_layout, const struct guard_blocks *blocks,
-				  size_t count, uint64_t *running)
+				  size_t count, uint64_t *guards)
 {
 	const struct wide_layout layout = *shared_layout;
 	const struct guard_fold *fold = &guard_folds[type];
@@ -222,27 +276,27 @@ WIDE_INLINE void wide_copy_blocks(wide_sum *sum, enum guard_type type, bool copy
 		c = d;
 		d = next;
 		if (i % 4 == 3)
-			wide_divide(type, wide_pieces(a, b, c, d), 4, running + i - 3);
+			wide_store(type, a, b, c, d, 4, guards + i - 3);
 		from += from_stride;
 		to += to_stride;
 	}
 	if (count % 4 == 1)
-		wide_divide(type, wide_pieces(d, d, d, d), 1, running + count - 1);
+		wide_store(type, d, d, d, d, 1, guards + count - 1);
 	else if (count % 4 == 2)
-		wide_divide(type, wide_pieces(c, d, d, d), 2, running + count - 2);
+		wide_store(type, c, d, d, d, 2, guards + count - 2);
 	else if (count % 4 == 3)
-		wide_divide(type, wide_pieces(b, c, d, d), 3, running + count - 3);
+		wide_store(type, b, c, d, d, 3, guards + count - 3);
 }
 
 typedef void wide_instance(const struct wide_layout *layout, const struct guard_blocks *blocks, size_t count,
-			   uint64_t *running);
+			   uint64_t *guards);
 
 /* A function of its own for each way that wide_copy_blocks() is compiled: in one, registers would not suffice. */
 #define WIDE_INSTANCE(name, features, sum, type, copy, single)                                                         \
 	__attribute__((noinline, target(features))) static void name(                                                  \
-		const struct wide_layout *layout, const struct guard_blocks *blocks, size_t count, uint64_t *running)  \
+		const struct wide_layout *layout, const struct guard_blocks *blocks, size_t count, uint64_t *guards)   \
 	{                                                                                                              \
-		wide_copy_blocks(sum, type, copy, single, layout, blocks, count, running);                             \
+		wide_copy_blocks(sum, type, copy, single, layout, blocks, count, guards);                              \
 	}
 
 #define WIDE_INSTANCES(name, features, sum, type)                                                                      \
@@ -257,15 +311,15 @@ typedef void wide_instance(const struct wide_layout *layout, const struct guard_
 
 /* copy_blocks() of guard_kernels.h. */
 WIDE_INLINE void wide_dispatch(wide_instance *const instances[2][2], enum guard_type type, uint64_t begin,
-			       const struct guard_blocks *blocks, size_t count, uint64_t *running)
+			       const struct guard_blocks *blocks, size_t count, uint64_t *guards)
 {
 	const struct wide_layout layout = wide_layout(type, begin, blocks->block);
 
-	instances[blocks->to != NULL][layout.groups == 1](&layout, blocks, count, running);
+	instances[blocks->to != NULL][layout.groups == 1](&layout, blocks, count, guards);
 }
 
 typedef void wide_kernel(enum guard_type type, uint64_t begin, const struct guard_blocks *blocks, size_t count,
-			 uint64_t *running);
+			 uint64_t *guards);
 
 /* Whether wide_copy_blocks() takes blocks of that many bytes. */
 static inline bool wide_takes(size_t bytes)
@@ -287,6 +341,7 @@ static inline uint64_t wide_copy_any(wide_kernel *kernel, enum guard_type type, 
 			struct guard_blocks block = {.from = from, .to = to, .block = now};
 
 			kernel(type, running, &block, 1, &running);
+			running = wide_running(type, running);
 		}
 		from += now;
 		to = to ? to + now : NULL;

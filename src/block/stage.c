@@ -199,12 +199,10 @@ static int check_units(const struct walk_access *access, const struct mapping *m
 	return 0;
 }
 
+/* All but the memory: that is range->memory. */
 static int check_transfer(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t wire,
-			  uint64_t length, uint32_t depth, struct transfer_range *range, struct refusal *why)
+			  uint64_t length, struct transfer_range *range, struct refusal *why)
 {
-	struct walk_access inside = *access;
-	int error;
-
 	if (access->staged)
 		return REFUSAL(why, STAGE_NESTED, map->number);
 	if (rights & RIGHT_ATOMIC)
@@ -221,22 +219,27 @@ static int check_transfer(const struct walk_access *access, uint8_t rights, cons
 	if (map->blocks->signature.enabled && map->blocks->signature.limit != UINT64_MAX &&
 	    wire_position(&map->blocks->signature, range->wire.end).raw > map->blocks->signature.limit)
 		return REFUSAL(why, STAGE_LIMIT, map->number, wire, length, map->blocks->signature.limit);
-	if (map->blocks->cipher.enabled) {
-		error = check_units(access, map, transmits(rights), wire, length, range, why);
-		if (error)
-			return error;
-	}
+	if (map->blocks->cipher.enabled)
+		return check_units(access, map, transmits(rights), wire, length, range, why);
+	return 0;
+}
+
+static int check_memory(const struct walk_access *access, uint8_t rights, const struct mapping *map,
+			const struct byte_range *memory, uint32_t depth, struct refusal *why)
+{
+	struct walk_access inside = *access;
+
 	inside.staged = true;
-	return walk_check(&inside, rights, map, range->memory.first, range->memory.end - range->memory.first, depth,
-			  why);
+	return walk_check(&inside, rights, map, memory->first, memory->end - memory->first, depth, why);
 }
 
 int stage_check(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t wire,
 		uint64_t length, uint32_t depth, struct refusal *why)
 {
 	struct transfer_range range;
+	int error = check_transfer(access, rights, map, wire, length, &range, why);
 
-	return check_transfer(access, rights, map, wire, length, depth, &range, why);
+	return error ? error : check_memory(access, rights, map, &range.memory, depth, why);
 }
 
 /* ---- beginning ------------------------------------------------------------------------------------------------ */
@@ -247,6 +250,10 @@ static void begin_cipher(struct block_stage *stage, const struct transfer_range 
 	struct cipher_stage *cipher = &stage->cipher;
 	const struct byte_range *units = setup->on_wire ? &range->wire : &range->memory;
 
+	if (!setup->enabled) {
+		cipher->held = 0;
+		return;
+	}
 	cipher->scratch = NULL;
 	cipher->memory = (struct piece){0};
 	cipher->held = 0;
@@ -261,22 +268,30 @@ static void begin_cipher(struct block_stage *stage, const struct transfer_range 
 int stage_begin(struct block_stage *stage, const struct walk_access *access, uint8_t rights, const struct mapping *map,
 		uint64_t wire, uint64_t length, struct refusal *why)
 {
-	struct transfer_range range;
-	int error = check_transfer(access, rights, map, wire, length, 1, &range, why);
+	struct transfer_range *range = &stage->range;
+	struct piece piece = {0};
+	int error = check_transfer(access, rights, map, wire, length, range, why);
+	uint64_t bytes = range->memory.end - range->memory.first;
 
 	if (error)
 		return error;
+	stage->walk.left = 0;
+	if (!walk_at_once(access, rights, map, range->memory.first, bytes, &piece)) {
+		error = check_memory(access, rights, map, &range->memory, 1, why);
+		if (error)
+			return error;
+		walk_enter(&stage->walk, access, map, range->memory.first, bytes);
+		stage->walk.staged = true;
+	}
 	stage->map = map;
 	stage->setup = map->blocks;
 	stage->access = access;
 	stage->transmits = transmits(rights);
-	stage->piece = (struct piece){0};
 	stage->position = wire - map->start;
-	stage->range = range;
 	stage->begun = false;
-	walk_enter(&stage->walk, access, map, range.memory.first, range.memory.end - range.memory.first);
-	stage->walk.staged = true;
-	begin_cipher(stage, &range);
+	begin_cipher(stage, range);
+	stage->piece = cipher_on_memory(stage) ? (struct piece){0} : piece;
+	stage->cipher.memory = piece;
 	return 0;
 }
 

@@ -289,6 +289,31 @@ int walk_check(const struct walk_access *access, uint8_t rights, const struct ma
 	return check_range(access, inner_rights(rights), map, offset, length, depth, why);
 }
 
+bool walk_at_once(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t offset,
+		  uint64_t length, struct piece *piece)
+{
+	const struct layout_entry *entry;
+	const struct mapping *target;
+	const struct mkey *key;
+	uint64_t address;
+
+	if (map->form != LAYOUT_LIST || !length || offset >= map->period)
+		return false;
+	entry = &map->entries[map->count == 1 ? 0 : entry_at(map, offset)];
+	offset -= entry->before;
+	if (length > entry->bytes - offset || entry->serial || __builtin_add_overflow(entry->address, offset, &address))
+		return false;
+	key = mkey_find(access->hca, entry->key);
+	target = key ? mkey_mapping(key) : NULL;
+	rights = inner_rights(rights);
+	if (!target || target->kind != KEY_MEMORY || target->free || target->number != entry->key ||
+	    target->pd != access->pd || target->qpn != KEY_QPN_ANY || (target->rights & rights) != rights ||
+	    !mapping_covers(target, address, length))
+		return false;
+	*piece = (struct piece){.address = mapping_memory(target, address), .length = length};
+	return true;
+}
+
 void walk_enter(struct walk *walk, const struct walk_access *access, const struct mapping *map, uint64_t offset,
 		uint64_t length)
 {

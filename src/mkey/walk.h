@@ -78,6 +78,13 @@ int walk_begin(struct walk *walk, const struct walk_access *access, uint8_t righ
 int walk_check(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t offset,
 	       uint64_t length, uint32_t depth, struct refusal *why);
 
+/**
+ * True if [@offset, +@length) of the translation of @map is one piece of a plain region, good for @rights: then @piece is
+ * all of the walk. Else nothing is known.
+ */
+bool walk_at_once(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t offset,
+		  uint64_t length, struct piece *piece);
+
 /** Begins a walk that walk_check() has found good. */
 void walk_enter(struct walk *walk, const struct walk_access *access, const struct mapping *map, uint64_t offset,
 		uint64_t length);

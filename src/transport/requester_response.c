@@ -140,7 +140,7 @@ static void refused(struct hca_qp *qp, const struct packet *packet, struct run *
 		fail_refused(qp, packet);
 }
 
-/* Places a piece of a response; returns false if that failed and the QP is in error. */
+/* Places a piece of a response; returns false if that failed: see requester_fail_front(). */
 static bool place(struct hca_qp *qp, struct inflight *entry, uint64_t offset, struct stream *payload)
 {
 	struct stream sink;
@@ -156,14 +156,12 @@ static bool place(struct hca_qp *qp, struct inflight *entry, uint64_t offset, st
 		why = (struct refusal){RULE_WQE_CHANGED,
 				       {wqe.opcode, offset + sink.length, entry->opcode, entry->bytes}};
 	}
-	if (syndrome) {
-		requester_fail_front(qp, (uint8_t)syndrome, &why);
-		return false;
-	}
-	if (payload->length)
+	if (!syndrome && payload->length)
 		stream_copy(&sink, payload, payload->length);
 	qp->send_access.more = false;
-	return true;
+	if (syndrome)
+		requester_fail_front(qp, (uint8_t)syndrome, &why);
+	return !syndrome;
 }
 
 static void answered(struct hca_qp *qp, struct inflight *entry, struct run *run)

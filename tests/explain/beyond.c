@@ -417,6 +417,54 @@ static void case_DC_CONNECTION_OVER(void **state)
 	end_dct();
 }
 
+/* ---- XRC -------------------------------------------------------------------------------------------------------- */
+
+/* An XRC_RECV QP takes the server's place. */
+static void case_XRC_SRQ_CHANGED(void **state)
+{
+	struct ibv_xrcd_init_attr own = {.comp_mask = 3, .fd = -1};
+	struct ibv_xrcd *xrcd = softhca_ibv_open_xrcd(context, &own);
+	struct ibv_srq_init_attr_ex srq_attr = {
+		.attr = {.max_wr = 1, .max_sge = 1},
+		.comp_mask = 0xf,
+		.srq_type = IBV_SRQT_XRC,
+		.pd = pd,
+		.xrcd = xrcd,
+		.cq = cq,
+	};
+	struct ibv_srq *xrc_srq = softhca_ibv_create_srq_ex(context, &srq_attr);
+	struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_XRC_RECV, .comp_mask = 2, .xrcd = xrcd};
+	struct ibv_qp *replaced = qp[SERVER];
+	struct packet packet = {
+		.transport = IBV_QPT_XRC_SEND, .message = MESSAGE_WRITE, .place = PLACE_FIRST, .psn = FIRST_PSN};
+	uint32_t number;
+
+	(void)state;
+	assert_int_equal(softhca_ibv_get_srq_num(xrc_srq, &number), 0);
+	qp[SERVER] = softhca_ibv_create_qp_ex(context, &attr);
+	assert_non_null(qp[SERVER]);
+	modify(SERVER,
+	       (struct ibv_qp_attr){.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE},
+	       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	to_rts(SERVER);
+	packet.source_qpn = qp[CLIENT]->qp_num;
+	packet.destination_qpn = qp[SERVER]->qp_num;
+	packet.xrc_srqn = number;
+	deliver_packet(&packet);
+	packet.place = PLACE_LAST;
+	packet.psn++;
+	packet.xrc_srqn++;
+	deliver_packet(&packet);
+	expect_line(qp[SERVER], RULE_XRC_SRQ_CHANGED,
+		    "mlx5_0 qp 0x%x: RDMA WRITE with sequence number 0x101 names the XRC SRQ 0x%x; its message began with "
+		    "0x%x. [142 XRC_SRQ_CHANGED; ",
+		    qp[SERVER]->qp_num, number + 1, number);
+	assert_int_equal(softhca_ibv_destroy_qp(qp[SERVER]), 0);
+	assert_int_equal(softhca_ibv_destroy_srq(xrc_srq), 0);
+	assert_int_equal(softhca_ibv_close_xrcd(xrcd), 0);
+	qp[SERVER] = replaced;
+}
+
 /* ---- memory ----------------------------------------------------------------------------------------------------- */
 
 static sem_t inside, leave;

@@ -55,7 +55,7 @@ extern const struct rule_cases query_cases, object_cases, region_cases;     /* r
 extern const struct rule_cases queue_cases;                                 /* rules_queues.def */
 extern const struct rule_cases qp_cases, post_cases;                        /* rules_posting.def */
 extern const struct rule_cases mlx5dv_cases, crypto_cases, signature_cases; /* rules_mlx5dv.def, rules_abi.def */
-extern const struct rule_cases dc_cases;                                    /* of DC, from all of them */
+extern const struct rule_cases dc_cases, xrc_cases;                         /* of DC and XRC, from all of them */
 
 /**
  * @explanation is of @rule; its line, without the name of the device, is @format and what the table says of source and

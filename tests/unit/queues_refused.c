@@ -369,6 +369,37 @@ static void resize_below_what_waits(void **state)
 	assert_int_equal(softhca_ibv_destroy_cq(cq), 0);
 }
 
+/* A DCT has its number, and answers, from RTR on (mlx5dv_create_qp(3)). */
+static void query_of_a_dct(void **state)
+{
+	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 1, .max_sge = 1}};
+	struct ibv_cq *cq = softhca_ibv_create_cq(context, 1, NULL, NULL, 0);
+	struct ibv_srq *srq = softhca_ibv_create_srq(pd, &srq_attr);
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.srq = srq,
+		.qp_type = IBV_QPT_DRIVER,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd,
+	};
+	struct mlx5dv_qp_init_attr dv = {
+		.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
+		.dc_init_attr.dc_type = MLX5DV_DCTYPE_DCT,
+	};
+	struct ibv_qp *dct = softhca_mlx5dv_create_qp(context, &attr, &dv);
+	struct ibv_qp_init_attr created;
+	struct ibv_qp_attr got;
+
+	(void)state;
+	assert_non_null(dct);
+	assert_int_equal(softhca_ibv_query_qp(dct, &got, IBV_QP_STATE, &created), EINVAL);
+	expect("ibv_query_qp", EINVAL, RULE_QP_QUERY_DCT, "a DCT in state RESET is queried for STATE");
+	assert_int_equal(softhca_ibv_destroy_qp(dct), 0);
+	assert_int_equal(softhca_ibv_destroy_srq(srq), 0);
+	assert_int_equal(softhca_ibv_destroy_cq(cq), 0);
+}
+
 static void no_rule_was_forgotten(void **state)
 {
 	(void)state;
@@ -392,6 +423,7 @@ int main(void)
 		cmocka_unit_test(use_of_srqs),
 		cmocka_unit_test(queues_in_use),
 		cmocka_unit_test(resize_below_what_waits),
+		cmocka_unit_test(query_of_a_dct),
 		cmocka_unit_test(no_rule_was_forgotten),
 	};
 

@@ -52,11 +52,40 @@ static void freed_indices_come_back_lowest_first(void **state)
 	user_index_destroy(&table);
 }
 
+/* A completion of an SRQ finds an SRQ, one of a QP a QP, never one for the other. */
+static void srqs_among_qps(void **state)
+{
+	struct user_srq *const srqs = (struct user_srq *)0x900000; /* never looked at */
+	uint32_t index;
+
+	(void)state;
+	user_index_init(&table);
+	for (uint32_t i = 0; i < COUNT; i++) {
+		if (i % 3)
+			assert_int_equal(user_index_add(&table, qps + i, &index), 0);
+		else
+			assert_int_equal(user_index_add_srq(&table, srqs + i, &index), 0);
+		assert_int_equal(index, i);
+	}
+	for (uint32_t i = 0; i < COUNT; i++) {
+		assert_ptr_equal(user_index_find(&table, i), i % 3 ? qps + i : NULL);
+		assert_ptr_equal(user_index_find_srq(&table, i), i % 3 ? NULL : srqs + i);
+	}
+	user_index_remove(&table, 3);
+	assert_null(user_index_find_srq(&table, 3));
+	assert_int_equal(user_index_add(&table, qps + 3, &index), 0);
+	assert_int_equal(index, 3);
+	assert_ptr_equal(user_index_find(&table, 3), qps + 3);
+	assert_null(user_index_find_srq(&table, 3));
+	user_index_destroy(&table);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(dense_and_found),
 		cmocka_unit_test(freed_indices_come_back_lowest_first),
+		cmocka_unit_test(srqs_among_qps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,7 +28,7 @@ enum { PAGE = 4096, ROUNDS = 8, MANY = 4000 };
 struct queue {
 	struct watch watch;
 	uint32_t records[2];
-	uint32_t count; /* atomic: times rung */
+	uint32_t begun, count; /* atomic: times rung */
 	uint64_t when;
 	uint32_t hold_us; /* that ringing takes */
 };
@@ -49,6 +49,7 @@ static void rung(struct watch *watch)
 	struct queue *of = (struct queue *)watch;
 
 	of->when = clock_now_ns();
+	__atomic_add_fetch(&of->begun, 1, __ATOMIC_RELEASE);
 	if (of->hold_us)
 		sleep_us(of->hold_us);
 	__atomic_add_fetch(&of->count, 1, __ATOMIC_RELEASE);
@@ -336,13 +337,12 @@ static void stopping_waits(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 50; i++) {
-		uint32_t count;
+		uint32_t count = times_rung(&queue);
 
 		queue.hold_us = 500;
 		store(&queue);
-		while (!__atomic_load_n(&watcher.ringing, __ATOMIC_ACQUIRE))
+		while (__atomic_load_n(&queue.begun, __ATOMIC_ACQUIRE) == count)
 			;
-		count = times_rung(&queue);
 		watch_stop(&watcher, &queue.watch);
 		assert_int_equal(times_rung(&queue), count + 1);
 		store(&queue);
