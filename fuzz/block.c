@@ -306,7 +306,7 @@ static void check_report(bool transmits, const struct transfer_range *range)
 		    (domain->tags && (error->syndrome == SYNDROME_APP_TAG || error->syndrome == SYNDROME_REF_TAG)));
 	WORLD_CHECK((error->expected ^ error->found) & setup()->signature.checked);
 	WORLD_CHECK(error->offset == (error->block + 1) * extended_block(domain) - 1);
-	WORLD_CHECK((error->block + 1) * domain->block > range->start);
+	WORLD_CHECK((error->block + 1) * domain->block >= range->start);
 	WORLD_CHECK((error->block + 1) * domain->block <= wire_position(&setup()->signature, range->wire.end).raw);
 }
 

@@ -309,8 +309,11 @@ static void start(struct block_stage *stage, uint8_t *scratch)
 		return;
 	}
 	find_progress(stage, stage->position);
-	if (stage->cipher.held)
-		memcpy(scratch, stage->access->progress->unit, stage->cipher.held);
+	if (!stage->cipher.held)
+		return;
+	memcpy(scratch, stage->access->progress->unit, stage->cipher.held);
+	if (cipher_on_memory(stage))
+		cipher_memory_resume(stage);
 }
 
 void stage_transmit(struct block_stage *stage, uint8_t *to, uint64_t length, uint8_t *scratch)

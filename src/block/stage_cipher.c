@@ -70,13 +70,11 @@ void cipher_memory_ready(struct block_stage *stage)
 	stage->piece = (struct piece){.address = cipher->scratch, .length = bytes};
 }
 
-void cipher_memory_passed(struct block_stage *stage, uint64_t bytes)
+/* Receiving: writes the unit that scratch holds if it is complete. */
+static void end_unit(struct block_stage *stage)
 {
 	struct cipher_stage *cipher = &stage->cipher;
 
-	if (stage->transmits || !stage->piece.address)
-		return;
-	cipher->held += (uint32_t)bytes;
 	if (cipher->held < stage->setup->cipher.unit && cipher->position + cipher->held < cipher->limit)
 		return;
 	transform(stage, cipher->position, cipher->scratch, cipher->scratch, cipher->held);
@@ -84,6 +82,19 @@ void cipher_memory_passed(struct block_stage *stage, uint64_t bytes)
 	cipher->position += cipher->held;
 	cipher->held = 0;
 	stage->piece.length = 0;
+}
+
+void cipher_memory_resume(struct block_stage *stage)
+{
+	end_unit(stage);
+}
+
+void cipher_memory_passed(struct block_stage *stage, uint64_t bytes)
+{
+	if (stage->transmits || !stage->piece.address)
+		return;
+	stage->cipher.held += (uint32_t)bytes;
+	end_unit(stage);
 }
 
 /* ---- on the wire side ----------------------------------------------------------------------------------------- */

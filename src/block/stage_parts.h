@@ -31,6 +31,8 @@ void signature_check(struct block_stage *stage, uint64_t number, uint64_t expect
 /* The cipher on the memory side: deciphered units as stage->piece, or room for a unit to be written. */
 void cipher_memory_ready(struct block_stage *stage);
 void cipher_memory_passed(struct block_stage *stage, uint64_t bytes);
+/** Receiving, scratch holds the beginning of a unit: which is all of it if the rest of the message brings fields alone. */
+void cipher_memory_resume(struct block_stage *stage);
 
 /* The cipher on the wire side. */
 void cipher_transmit(struct block_stage *stage, uint8_t *to, uint64_t bytes);

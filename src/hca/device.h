@@ -54,6 +54,7 @@ struct registry {
 	struct hca *devices;
 	size_t count;
 	struct id_table qps; /* host-unique numbers: all devices share them */
+	bool has_barrier;    /* barrier_on_all_cpus() works */
 };
 
 /** The registry, made on first use. Any thread. */

@@ -10,6 +10,7 @@
 #include "hca/device.h"
 #include "hca/epoch.h"
 #include "hca/limits.h"
+#include "hca/lock.h"
 #include "link/link.h"
 
 /*
@@ -184,6 +185,7 @@ static bool make_registry(void)
 	if (!the_registry.devices || ready < wanted)
 		return false;
 	id_table_init(&the_registry.qps, FIRST_QPN, LIMIT_MAX_QP);
+	the_registry.has_barrier = barrier_on_all_cpus();
 	if (errors[0])
 		explain_log_note(the_registry.devices[0].explain_log, errors);
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);

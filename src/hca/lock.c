@@ -27,7 +27,7 @@ static bool take(struct queue_lock *lock)
 }
 
 /* Registration is idempotent and lasts for the process; the first use registers. Returns false without membarrier. */
-static bool barrier_on_all_cpus(void)
+bool barrier_on_all_cpus(void)
 {
 	if (!syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0))
 		return true;

@@ -35,6 +35,12 @@ static inline void queue_lock_destroy(struct queue_lock *lock)
 	(void)lock;
 }
 
+/**
+ * A full barrier on all CPUs that run a thread of this process (membarrier(2)): who calls it rarely spares those who would
+ * need one often. Returns false where the kernel has none.
+ */
+bool barrier_on_all_cpus(void);
+
 /* The slow ways, in lock.c. */
 void queue_lock_wait(struct queue_lock *lock);
 void queue_lock_wake(struct queue_lock *lock);

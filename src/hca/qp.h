@@ -131,7 +131,7 @@ struct hca_qp {
 	const struct transport *transport; /* of the type */
 	enum ibv_qp_state state;
 	uint32_t flushes; /* atomic copy of "ERR": receive doorbells must look */
-	uint32_t recv_barrier;
+	uint32_t recv_barrier; /* where barrier_on_all_cpus() does not work */
 	struct ibv_qp_attr attr; /* as set by modify */
 	struct packet_path path;
 	uint8_t mtu_shift;

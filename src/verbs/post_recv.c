@@ -23,6 +23,8 @@ static __attribute__((cold, noinline)) int refuse_full(struct user_qp *qp, const
 	if (qp->base.srq)
 		return REFUSE_WR(qp, wr, ENOMEM, RULE_RECV_ON_SRQ,
 				 hca_srq_number(((struct user_srq *)qp->base.srq)->device));
+	if (qp->type == IBV_QPT_XRC_SEND || qp->type == IBV_QPT_XRC_RECV || qp->type == IBV_QPT_DRIVER)
+		return REFUSE_WR(qp, wr, ENOMEM, RULE_QP_NO_QUEUE, qp->type);
 	return REFUSE_WR(qp, wr, ENOMEM, RULE_RQ_FULL, qp->rq.count);
 }
 

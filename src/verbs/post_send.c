@@ -147,6 +147,8 @@ static __attribute__((cold, noinline)) int refuse_operation(struct user_qp *qp, 
 
 static __attribute__((cold, noinline)) int refuse_full(struct user_qp *qp, const struct ibv_send_wr *wr, uint32_t bytes)
 {
+	if (qp->type == IBV_QPT_XRC_RECV || qp->dc_type == MLX5DV_DCTYPE_DCT)
+		return REFUSE_WR(qp, wr, ENOMEM, RULE_QP_NO_QUEUE, qp->type);
 	return REFUSE_WR(qp, wr, ENOMEM, RULE_SQ_FULL, qp->sq.max_post, qp->sq.wqebb_count, wqe_blocks(bytes));
 }
 

@@ -398,6 +398,7 @@ static void opening_refused(void **state)
 		{0xb, 0xffffff, shared, IBV_QPT_XRC_RECV, EINVAL},
 		{0xb, 0, shared, IBV_QPT_XRC_RECV, EINVAL},
 	};
+	uint32_t gone;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -412,9 +413,10 @@ static void opening_refused(void **state)
 		expect_null(ibv_open_qp(other.context, &attr), rows[i].error);
 	}
 	expect_null(xrc_open_qp(different, qp->qp_num), EINVAL);
+	gone = qp->qp_num;
 	expect_error(ibv_destroy_qp(send), 0);
 	expect_error(ibv_destroy_qp(qp), 0);
-	expect_null(xrc_open_qp(shared, qp->qp_num), EINVAL);
+	expect_null(xrc_open_qp(shared, gone), EINVAL);
 	expect_error(ibv_close_xrcd(shared), 0);
 	expect_error(ibv_close_xrcd(xrcd), 0);
 	expect_error(ibv_close_xrcd(different), 0);

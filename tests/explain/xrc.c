@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules 140, 141, 391 to 395, 470 to 475: XRC. */
+/* Rules 140, 141, 391 to 395, 470 to 476: XRC. */
 #include "rule_cases.h"
 
 #include <fcntl.h>
@@ -167,6 +167,21 @@ static void qp_xrcd(void)
 		"ibv_create_qp_ex → EINVAL: comp_mask 0x0 gives the XRC_RECV queue pair no XRC domain of its context");
 }
 
+static void no_queue(void)
+{
+	struct ibv_send_wr send = {.wr_id = WR_ID}, *bad_send;
+	struct ibv_recv_wr receive = {.wr_id = WR_ID}, *bad_receive;
+
+	open_all();
+	expect_error(ibv_post_send(receiver, &send, &bad_send), ENOMEM);
+	expect_about_qp(QP_NO_QUEUE, receiver->qp_num,
+			" ibv_post_send wr_id %d → ENOMEM: a queue pair of type XRC_RECV has no queue for this", WR_ID);
+	expect_error(ibv_post_recv(sender.qp, &receive, &bad_receive), ENOMEM);
+	expect_about_qp(QP_NO_QUEUE, sender.qp->qp_num,
+			" ibv_post_recv wr_id %d → ENOMEM: a queue pair of type XRC_SEND has no queue for this", WR_ID);
+	close_all();
+}
+
 static void open_mask(void)
 {
 	struct ibv_qp_open_attr attr = {.comp_mask = IBV_QP_OPEN_ATTR_NUM, .qp_num = 9};
@@ -213,6 +228,7 @@ static const struct rule_case cases[] = {
 	CASE(SRQ_XRCD, srq_xrcd),
 	CASE(SRQ_CQ, srq_cq),
 	CASE(QP_XRCD, qp_xrcd),
+	CASE(QP_NO_QUEUE, no_queue),
 	CASE(QP_OPEN_MASK, open_mask),
 	CASE(QP_OPEN_XRCD, open_foreign),
 	CASE(QP_OPEN_NONE, open_none),

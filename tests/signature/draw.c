@@ -214,6 +214,24 @@ static void transfer_anywhere(struct drawing *d)
 	}
 }
 
+/* What goes on after a break was not brought in one piece, even if the break was somewhere else: of a whole block, say. */
+static void transfer_with_break(struct drawing *d)
+{
+	const struct domain *wire = &d->key->signature.wire;
+	uint32_t whole = wire->block + (uint32_t)field_bytes(wire), at = draw_cut(d->c, wire, d->length);
+	uint32_t start = draw_cut(d->c, wire, d->length), length = 1 + (uint32_t)choose_below(d->c, 40);
+
+	if (wire->kind != KIND_NONE && whole <= d->length && chance(d->c, 60)) {
+		start = (uint32_t)choose_below(d->c, d->length / whole) * whole;
+		length = whole;
+	}
+	if (length > d->length - start)
+		length = d->length - start;
+	add_transfer(d, 0, at);
+	add_transfer(d, start, length);
+	add_transfer(d, at, d->length - at);
+}
+
 static void draw_steps(struct drawing *d)
 {
 	unsigned int shape = (unsigned int)choose_below(d->c, 100);
@@ -223,8 +241,10 @@ static void draw_steps(struct drawing *d)
 	if (d->to->target.is_key)
 		configure_first(d, true);
 	hurry(d);
-	if (shape < 45)
+	if (shape < 40)
 		add_transfer(d, 0, d->length);
+	else if (shape < 50)
+		transfer_with_break(d);
 	else if (shape < 75)
 		transfer_in_sequence(d, chance(d->c, 75) ? 0 : draw_cut(d->c, &d->key->signature.wire, d->length),
 				     d->length);

@@ -255,6 +255,9 @@ static void xrc_qps(void **state)
 	struct ibv_xrcd_init_attr own = {.comp_mask = 3, .fd = -1, .oflags = O_CREAT};
 	struct ibv_xrcd *xrcd = softhca_ibv_open_xrcd(context, &own), *foreign = softhca_ibv_open_xrcd(other, &own);
 	struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_XRC_RECV};
+	struct ibv_send_wr send = {0}, *bad_send;
+	struct ibv_recv_wr receive = {0}, *bad_receive;
+	struct ibv_qp *qp;
 
 	(void)state;
 	errno = 0;
@@ -267,6 +270,15 @@ static void xrc_qps(void **state)
 	assert_null(softhca_ibv_create_qp_ex(context, &attr));
 	assert_int_equal(errno, EINVAL);
 	expect("ibv_create_qp_ex", EINVAL, RULE_QP_XRCD, "comp_mask 0x2 gives");
+
+	attr.xrcd = xrcd;
+	qp = softhca_ibv_create_qp_ex(context, &attr);
+	assert_non_null(qp);
+	assert_int_equal(qp->context->ops.post_send(qp, &send, &bad_send), ENOMEM);
+	expect("ibv_post_send", ENOMEM, RULE_QP_NO_QUEUE, "type XRC_RECV has no queue");
+	assert_int_equal(qp->context->ops.post_recv(qp, &receive, &bad_receive), ENOMEM);
+	expect("ibv_post_recv", ENOMEM, RULE_QP_NO_QUEUE, "type XRC_RECV has no queue");
+	assert_int_equal(softhca_ibv_destroy_qp(qp), 0);
 
 	refuse_open((struct ibv_qp_open_attr){0x1b, 0, xrcd, NULL, 9}, EOPNOTSUPP, RULE_QP_OPEN_MASK,
 		    "is 0x1b; it must have 0xb, and may have 0xf");
