@@ -20,10 +20,10 @@
 #include "hca/epoch.h"
 #include "world.h"
 
-#define MOST_BYTES 20480u            /* of a key: four of the largest blocks, and more */
-#define MOST_WIRE (2 * MOST_BYTES)   /* of a transfer */
-#define MEMORY_BYTES (6u * 4096)     /* that exist, … */
-#define BARRIER_BYTES (16u * 4096)   /* …between as many that do not, whichever part of the key is placed there */
+#define MOST_BYTES 20480u          /* of a key: four of the largest blocks, and more */
+#define MOST_WIRE (2 * MOST_BYTES) /* of a transfer */
+#define MEMORY_BYTES (6u * 4096)   /* that exist, … */
+#define BARRIER_BYTES (16u * 4096) /* …between as many that do not, whichever part of the key is placed there */
 #define START UINT64_C(0x123456789)
 
 enum manner { AT_ONCE, IN_PARTS, IN_PACKETS };
@@ -36,8 +36,8 @@ struct reports {
 
 static struct input input;
 static struct mkey *key, *nested;
-static uint8_t *memory;        /* MEMORY_BYTES between barriers */
-static struct mkey *region;    /* over them and the barriers, by address */
+static uint8_t *memory;     /* MEMORY_BYTES between barriers */
+static struct mkey *region; /* over them and the barriers, by address */
 static uint64_t key_bytes, key_start;
 static struct reports reports;
 static struct block_progress progress;
@@ -359,6 +359,28 @@ static bool pass(bool transmits, uint8_t *wire, uint64_t first, uint64_t length,
 	return !error;
 }
 
+/*
+ * docs/decisions.md: of a block of memory that was begun before, the bytes of the field that are copied are written, and no
+ * others; none at all if the field on the wire did not come whole. A block of the wire that was begun before is not checked.
+ */
+static void check_first_block(const uint8_t *contents, uint64_t first)
+{
+	const struct signature_setup *signature = &setup()->signature;
+	const struct signature_domain *domain = &signature->memory;
+	const struct wire_position position = wire_position(signature, first);
+	uint64_t number = (position.raw - position.in_field) / domain->block;
+	uint64_t field = number * extended_block(domain) + domain->block;
+	bool cipher_on_memory = setup()->cipher.enabled && !setup()->cipher.on_wire;
+
+	if (reports.count)
+		WORLD_CHECK(reports.first.block * extended_block(&signature->wire) >= first);
+	if (cipher_on_memory || (!position.in_field && position.raw % domain->block == 0))
+		return;
+	for (uint32_t i = 0; i < domain->field && field + i < key_bytes; i++)
+		if (position.field || !(signature->copied >> (56 - 8 * i) & 0xff))
+			WORLD_CHECK(contents[field + i] == background[field + i]);
+}
+
 static bool same_reports(const struct reports *one, const struct reports *other)
 {
 	const struct signature_error *a = &one->first, *b = &other->first;
@@ -470,6 +492,8 @@ static void check_reception(uint64_t first, uint64_t length)
 	if (receive(once, wire, first, length, AT_ONCE)) {
 		const struct reports expected = reports;
 
+		if (setup()->signature.enabled)
+			check_first_block(once, first);
 		for (enum manner manner = IN_PARTS; manner <= IN_PACKETS; manner++) {
 			memcpy(parts, background, sizeof(parts));
 			WORLD_CHECK(receive(parts, wire, first, length, manner));

@@ -27,10 +27,10 @@ struct dct_initiator {
 	union ibv_gid gid;
 	uint32_t qpn;
 	uint64_t connection;
-	uint32_t era;  /* of the table when it was last heard */
-	bool left;     /* its connection is over */
-	bool refused;  /* its connection has ended with a NAK: of refusal_psn, `nak` and why */
-	uint8_t nak;   /* enum nak_code */
+	uint32_t era; /* of the table when it was last heard */
+	bool left;    /* its connection is over */
+	bool refused; /* its connection has ended with a NAK: of refusal_psn, `nak` and why */
+	uint8_t nak;  /* enum nak_code */
 	uint32_t refusal_psn;
 	struct refusal why;
 	struct responder responder;

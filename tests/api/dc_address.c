@@ -16,8 +16,8 @@ enum {
 	DCT_RTR = STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_MIN_RNR_TIMER,
 	DCI_INIT = STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT,
 	DCI_RTR = STATE | IBV_QP_PATH_MTU,
-	DCI_RTS = STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-		  IBV_QP_MAX_QP_RD_ATOMIC,
+	DCI_RTS =
+		STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
 };
 
 static int modify(struct ibv_qp *qp, enum ibv_qp_state state, int mask)
@@ -306,7 +306,7 @@ static void map_address(void **state)
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
-		API_CASE(target_states), API_CASE(initiator_states), API_CASE(queries),   API_CASE(dv_operations),
+		API_CASE(target_states), API_CASE(initiator_states), API_CASE(queries),      API_CASE(dv_operations),
 		API_CASE(wrong_key),     API_CASE(no_target),        API_CASE(access_flags), API_CASE(map_address),
 	};
 

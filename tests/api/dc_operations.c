@@ -105,7 +105,8 @@ static void build(const struct transfer *transfer, uint32_t rkey, uint64_t there
 /* What the copies must hold afterwards, by a plain loop. */
 static void model(const struct transfer *transfer)
 {
-	uint8_t *here = transfer->from->end.side->expected + HERE_AT, *there = transfer->to->end.side->expected + THERE_AT;
+	uint8_t *here = transfer->from->end.side->expected + HERE_AT,
+		*there = transfer->to->end.side->expected + THERE_AT;
 	uint64_t before = word_at(there), after = transfer->operation == ADD ? before + 77 : 77;
 
 	switch (transfer->operation) {
@@ -126,7 +127,9 @@ static void model(const struct transfer *transfer)
 
 static void expect_received(const struct transfer *transfer)
 {
-	static const int opcodes[] = {[SEND] = IBV_WC_RECV, [SEND_IMM] = IBV_WC_RECV, [SEND_INV] = IBV_WC_RECV,
+	static const int opcodes[] = {[SEND] = IBV_WC_RECV,
+				      [SEND_IMM] = IBV_WC_RECV,
+				      [SEND_INV] = IBV_WC_RECV,
 				      [WRITE_IMM] = IBV_WC_RECV_RDMA_WITH_IMM};
 	struct ibv_wc wc = expect_completion(&transfer->to->end, RECV_ID, opcodes[transfer->operation]);
 
@@ -141,11 +144,10 @@ static void expect_received(const struct transfer *transfer)
 
 static void run(const struct transfer *transfer)
 {
-	static const int opcodes[] = {[SEND] = IBV_WC_SEND,           [SEND_IMM] = IBV_WC_SEND,
-				      [SEND_INV] = IBV_WC_SEND,       [WRITE] = IBV_WC_RDMA_WRITE,
-				      [WRITE_IMM] = IBV_WC_RDMA_WRITE, [READ] = IBV_WC_RDMA_READ,
-				      [SWAP] = IBV_WC_COMP_SWAP,      [ADD] = IBV_WC_FETCH_ADD,
-				      [ATOMIC_WRITE] = IBV_WC_ATOMIC_WRITE};
+	static const int opcodes[] = {
+		[SEND] = IBV_WC_SEND,        [SEND_IMM] = IBV_WC_SEND,        [SEND_INV] = IBV_WC_SEND,
+		[WRITE] = IBV_WC_RDMA_WRITE, [WRITE_IMM] = IBV_WC_RDMA_WRITE, [READ] = IBV_WC_RDMA_READ,
+		[SWAP] = IBV_WC_COMP_SWAP,   [ADD] = IBV_WC_FETCH_ADD,        [ATOMIC_WRITE] = IBV_WC_ATOMIC_WRITE};
 	struct side *here = transfer->from->end.side, *there = transfer->to->end.side;
 	struct ibv_sge source = side_sge(here, HERE_AT, transfer->bytes),
 		       sink = side_sge(there, THERE_AT, transfer->bytes ? transfer->bytes : 1);
@@ -501,10 +503,11 @@ static void too_long(void **state)
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
-		DC_CASE(every_operation),   DC_CASE(send_with_invalidate), DC_CASE(example),
-		DC_CASE(address_is_needed), DC_CASE(many_targets),         DC_CASE(keys),
-		DC_CASE(raw_request),       DC_CASE(copy),                 DC_CASE(shared_receives),
-		DC_CASE(too_long),
+		DC_CASE(every_operation), DC_CASE(send_with_invalidate),
+		DC_CASE(example),         DC_CASE(address_is_needed),
+		DC_CASE(many_targets),    DC_CASE(keys),
+		DC_CASE(raw_request),     DC_CASE(copy),
+		DC_CASE(shared_receives), DC_CASE(too_long),
 	};
 
 	return run_cases("dc_operations", cases);

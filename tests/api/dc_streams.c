@@ -123,9 +123,9 @@ static void one_batch(void **state)
 		bool good;
 		enum ibv_wc_status status;
 	} requests[] = {
-		{1, true, IBV_WC_SUCCESS},        {2, false, IBV_WC_REM_ACCESS_ERR}, {1, true, IBV_WC_SUCCESS},
-		{2, true, IBV_WC_WR_FLUSH_ERR},   {3, false, IBV_WC_REM_ACCESS_ERR}, {3, false, IBV_WC_WR_FLUSH_ERR},
-		{2, false, IBV_WC_WR_FLUSH_ERR},  {1, true, IBV_WC_SUCCESS},         {65535, true, IBV_WC_SUCCESS},
+		{1, true, IBV_WC_SUCCESS},       {2, false, IBV_WC_REM_ACCESS_ERR}, {1, true, IBV_WC_SUCCESS},
+		{2, true, IBV_WC_WR_FLUSH_ERR},  {3, false, IBV_WC_REM_ACCESS_ERR}, {3, false, IBV_WC_WR_FLUSH_ERR},
+		{2, false, IBV_WC_WR_FLUSH_ERR}, {1, true, IBV_WC_SUCCESS},         {65535, true, IBV_WC_SUCCESS},
 	};
 	struct dci dci;
 
@@ -253,8 +253,9 @@ static void capabilities(void **state)
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
-		DC_CASE(one_stream_fails), DC_CASE(plain_address_is_stream_0), DC_CASE(one_batch),
-		DC_CASE(too_many_streams_fail), DC_CASE(no_streams), DC_CASE(reset_errors),
+		DC_CASE(one_stream_fails), DC_CASE(plain_address_is_stream_0),
+		DC_CASE(one_batch),        DC_CASE(too_many_streams_fail),
+		DC_CASE(no_streams),       DC_CASE(reset_errors),
 		DC_CASE(capabilities),
 	};
 

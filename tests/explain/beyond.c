@@ -47,8 +47,7 @@ void *__wrap_calloc(size_t count, size_t size)
 
 int __wrap_cipher_transform(struct dek *dek, const struct cipher_units *units, void *to, const void *from,
 			    size_t bytes);
-int __wrap_cipher_transform(struct dek *dek, const struct cipher_units *units, void *to, const void *from,
-			    size_t bytes)
+int __wrap_cipher_transform(struct dek *dek, const struct cipher_units *units, void *to, const void *from, size_t bytes)
 {
 	(void)dek, (void)units, (void)to, (void)from, (void)bytes;
 	return -EIO;
@@ -370,8 +369,7 @@ static void deliver_dc(uint32_t initiator, uint64_t connection, struct packet pa
 	deliver_packet(&packet);
 }
 
-static const struct packet read_request = {
-	.message = MESSAGE_READ_REQUEST, .place = PLACE_ONLY, .psn = FIRST_PSN};
+static const struct packet read_request = {.message = MESSAGE_READ_REQUEST, .place = PLACE_ONLY, .psn = FIRST_PSN};
 
 static void case_DCT_FULL(void **state)
 {
@@ -379,10 +377,11 @@ static void case_DCT_FULL(void **state)
 	become_dct();
 	for (uint32_t i = 0; i <= LIMIT_DCT_INITIATORS; i++)
 		deliver_dc(INITIATOR + i, 1, read_request);
-	expect_line(qp[SERVER], RULE_DCT_FULL,
-		    "mlx5_0 qp 0x%x: RDMA READ request of queue pair 0x%x has to wait: DCT 0x%x serves %u initiators, and not one "
-		    "of them has left. [132 DCT_FULL; ",
-		    qp[SERVER]->qp_num, INITIATOR + LIMIT_DCT_INITIATORS, qp[SERVER]->qp_num, LIMIT_DCT_INITIATORS);
+	expect_line(
+		qp[SERVER], RULE_DCT_FULL,
+		"mlx5_0 qp 0x%x: RDMA READ request of queue pair 0x%x has to wait: DCT 0x%x serves %u initiators, and not one "
+		"of them has left. [132 DCT_FULL; ",
+		qp[SERVER]->qp_num, INITIATOR + LIMIT_DCT_INITIATORS, qp[SERVER]->qp_num, LIMIT_DCT_INITIATORS);
 	end_dct();
 }
 
@@ -410,10 +409,11 @@ static void case_DC_CONNECTION_OVER(void **state)
 	become_dct();
 	deliver_dc(INITIATOR, 2, read_request);
 	deliver_dc(INITIATOR, 1, read_request);
-	expect_line(qp[SERVER], RULE_DC_CONNECTION_OVER,
-		    "mlx5_0 qp 0x%x: RDMA READ request 0x100 of queue pair 0x%x for DCT 0x%x belongs to a connection that is over: "
-		    "dropped. [135 DC_CONNECTION_OVER; ",
-		    qp[SERVER]->qp_num, INITIATOR, qp[SERVER]->qp_num);
+	expect_line(
+		qp[SERVER], RULE_DC_CONNECTION_OVER,
+		"mlx5_0 qp 0x%x: RDMA READ request 0x100 of queue pair 0x%x for DCT 0x%x belongs to a connection that is over: "
+		"dropped. [135 DC_CONNECTION_OVER; ",
+		qp[SERVER]->qp_num, INITIATOR, qp[SERVER]->qp_num);
 	end_dct();
 }
 
@@ -444,7 +444,8 @@ static void case_XRC_SRQ_CHANGED(void **state)
 	qp[SERVER] = softhca_ibv_create_qp_ex(context, &attr);
 	assert_non_null(qp[SERVER]);
 	modify(SERVER,
-	       (struct ibv_qp_attr){.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE},
+	       (struct ibv_qp_attr){
+		       .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE},
 	       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 	to_rts(SERVER);
 	packet.source_qpn = qp[CLIENT]->qp_num;
@@ -455,10 +456,11 @@ static void case_XRC_SRQ_CHANGED(void **state)
 	packet.psn++;
 	packet.xrc_srqn++;
 	deliver_packet(&packet);
-	expect_line(qp[SERVER], RULE_XRC_SRQ_CHANGED,
-		    "mlx5_0 qp 0x%x: RDMA WRITE with sequence number 0x101 names the XRC SRQ 0x%x; its message began with "
-		    "0x%x. [142 XRC_SRQ_CHANGED; ",
-		    qp[SERVER]->qp_num, number + 1, number);
+	expect_line(
+		qp[SERVER], RULE_XRC_SRQ_CHANGED,
+		"mlx5_0 qp 0x%x: RDMA WRITE with sequence number 0x101 names the XRC SRQ 0x%x; its message began with "
+		"0x%x. [142 XRC_SRQ_CHANGED; ",
+		qp[SERVER]->qp_num, number + 1, number);
 	assert_int_equal(softhca_ibv_destroy_qp(qp[SERVER]), 0);
 	assert_int_equal(softhca_ibv_destroy_srq(xrc_srq), 0);
 	assert_int_equal(softhca_ibv_close_xrcd(xrcd), 0);
@@ -532,10 +534,11 @@ static void case_CIPHER_FAILED(void **state)
 	stage_transmit(&stage, wire, sizeof(wire), scratch);
 	epoch_leave();
 	assert_memory_equal(wire, zeros, sizeof(wire));
-	expect_line(qp[CLIENT], RULE_CIPHER_FAILED,
-		    "mlx5_0 qp 0x%x: the cipher of key 0x1200 failed at data unit 0, 512 bytes; zeros took their place. "
-		    "[179 CIPHER_FAILED; ",
-		    qp[CLIENT]->qp_num);
+	expect_line(
+		qp[CLIENT], RULE_CIPHER_FAILED,
+		"mlx5_0 qp 0x%x: the cipher of key 0x1200 failed at data unit 0, 512 bytes; zeros took their place. "
+		"[179 CIPHER_FAILED; ",
+		qp[CLIENT]->qp_num);
 	free(map);
 }
 

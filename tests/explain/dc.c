@@ -52,12 +52,14 @@ static void wrong_key(void)
 	guess = dct;
 	guess.key = 0xbad;
 	dci_send(&dci, &guess, 0, 3, side_sge(&client, 0, BYTES));
-	expect_about_qp(DC_KEY, dct.end.qp->qp_num,
-			": SEND of queue pair 0x%x for DCT 0x%x carries the access key 0xbad, which is not that of the DCT",
-			dci.end.qp->qp_num, dct.end.qp->qp_num);
-	expect_failure(&dci.end, 3, REM_ACCESS_ERR, DC_KEY, "SEND",
-		       "SEND of queue pair 0x%x for DCT 0x%x carries the access key 0xbad, which is not that of the DCT",
-		       dci.end.qp->qp_num, dct.end.qp->qp_num);
+	expect_about_qp(
+		DC_KEY, dct.end.qp->qp_num,
+		": SEND of queue pair 0x%x for DCT 0x%x carries the access key 0xbad, which is not that of the DCT",
+		dci.end.qp->qp_num, dct.end.qp->qp_num);
+	expect_failure(
+		&dci.end, 3, REM_ACCESS_ERR, DC_KEY, "SEND",
+		"SEND of queue pair 0x%x for DCT 0x%x carries the access key 0xbad, which is not that of the DCT",
+		dci.end.qp->qp_num, dct.end.qp->qp_num);
 	close_all();
 }
 
@@ -79,9 +81,10 @@ static void compact_address(void)
 	dci.end.ex->wr_id = 4;
 	mlx5dv_wr_raw_wqe(dci.end.dv, &wqe);
 	expect_error(ibv_wr_complete(dci.end.ex), 0);
-	expect_failure(&dci.end, 4, LOC_QP_OP_ERR, DC_COMPACT_ADDRESS, "SEND",
-		       "the address vector has 16 bytes, and with them no GID: on Ethernet that reaches the own port only, "
-		       "by its force-loopback bit");
+	expect_failure(
+		&dci.end, 4, LOC_QP_OP_ERR, DC_COMPACT_ADDRESS, "SEND",
+		"the address vector has 16 bytes, and with them no GID: on Ethernet that reaches the own port only, "
+		"by its force-loopback bit");
 	close_all();
 }
 
@@ -94,9 +97,10 @@ static void query(void)
 
 	open_all(false);
 	expect_error(ibv_query_qp(dct.end.qp, &attr, IBV_QP_STATE | IBV_QP_CAP, &init), EINVAL);
-	expect_about_qp(QP_QUERY_DCT, dct.end.qp->qp_num,
-			" ibv_query_qp → EINVAL: a DCT in state RTR is queried for STATE|CAP; it answers in RTR, and for "
-			"STATE|ACCESS_FLAGS|PKEY_INDEX|PORT|AV|PATH_MTU|MIN_RNR_TIMER only");
+	expect_about_qp(
+		QP_QUERY_DCT, dct.end.qp->qp_num,
+		" ibv_query_qp → EINVAL: a DCT in state RTR is queried for STATE|CAP; it answers in RTR, and for "
+		"STATE|ACCESS_FLAGS|PKEY_INDEX|PORT|AV|PATH_MTU|MIN_RNR_TIMER only");
 	close_all();
 }
 
@@ -133,9 +137,10 @@ static void dct_attr(void)
 
 	attr.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	fails(attr, MLX5DV_DCTYPE_DCT, MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS);
-	expect_refusal(QP_DCT_ATTR,
-		       "mlx5dv_create_qp → EINVAL: a DCT was asked for with comp_mask 0x5 of struct ibv_qp_init_attr_ex "
-		       "and 0x6 of struct mlx5dv_qp_init_attr; it takes 0x1 and 0x3");
+	expect_refusal(
+		QP_DCT_ATTR,
+		"mlx5dv_create_qp → EINVAL: a DCT was asked for with comp_mask 0x5 of struct ibv_qp_init_attr_ex "
+		"and 0x6 of struct mlx5dv_qp_init_attr; it takes 0x1 and 0x3");
 }
 
 static void dct_srq(void)
@@ -151,17 +156,19 @@ static void dci_receives(void)
 	attr.cap.max_recv_wr = 3;
 	attr.cap.max_recv_sge = 2;
 	fails(attr, MLX5DV_DCTYPE_DCI, 0);
-	expect_refusal(QP_DCI_RECEIVES,
-		       "mlx5dv_create_qp → EINVAL: a DCI was asked for with max_recv_wr 3 and max_recv_sge 2; it receives "
-		       "nothing");
+	expect_refusal(
+		QP_DCI_RECEIVES,
+		"mlx5dv_create_qp → EINVAL: a DCI was asked for with max_recv_wr 3 and max_recv_sge 2; it receives "
+		"nothing");
 }
 
 static void dci_streams(void)
 {
 	fails(attributes(), MLX5DV_DCTYPE_DCI, MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS);
-	expect_refusal(QP_DCI_STREAMS,
-		       "mlx5dv_create_qp → EINVAL: a DCI was asked for with 2^9 streams, 2^3 of which may fail; the device "
-		       "has 2^6 and 2^6");
+	expect_refusal(
+		QP_DCI_STREAMS,
+		"mlx5dv_create_qp → EINVAL: a DCI was asked for with 2^9 streams, 2^3 of which may fail; the device "
+		"has 2^6 and 2^6");
 }
 
 static void send_on_dci(void)
@@ -183,9 +190,10 @@ static void stream_state(void)
 {
 	open_all(true);
 	expect_error(mlx5dv_dci_stream_id_reset(dct.end.qp, 1), EOPNOTSUPP);
-	expect_about_qp(DV_STREAM_STATE, dct.end.qp->qp_num,
-			" mlx5dv_dci_stream_id_reset → EOPNOTSUPP: the QP, of type DRIVER, is in state RTR: streams are "
-			"reset in RTS");
+	expect_about_qp(
+		DV_STREAM_STATE, dct.end.qp->qp_num,
+		" mlx5dv_dci_stream_id_reset → EOPNOTSUPP: the QP, of type DRIVER, is in state RTR: streams are "
+		"reset in RTS");
 	close_all();
 }
 

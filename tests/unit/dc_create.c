@@ -105,8 +105,8 @@ static void target(void **state)
 	assert_int_equal(softhca_ibv_post_send(&qp->base, &send, &bad_send), ENOMEM);
 	assert_int_not_equal(softhca_ibv_post_recv(&qp->base, &recv, &bad_recv), 0);
 
-	assert_int_equal(softhca_ibv_modify_qp(&qp->base, &(struct ibv_qp_attr){.qp_state = IBV_QPS_INIT}, IBV_QP_STATE),
-			 0);
+	assert_int_equal(
+		softhca_ibv_modify_qp(&qp->base, &(struct ibv_qp_attr){.qp_state = IBV_QPS_INIT}, IBV_QP_STATE), 0);
 	assert_int_equal(qp->base.qp_num, 0);
 	assert_int_equal(softhca_ibv_modify_qp(&qp->base, &(struct ibv_qp_attr){.qp_state = IBV_QPS_RTR}, IBV_QP_STATE),
 			 0);
@@ -199,7 +199,7 @@ static void query(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(bad_targets, reset_all), cmocka_unit_test_setup(target, reset_all),
+		cmocka_unit_test_setup(bad_targets, reset_all),    cmocka_unit_test_setup(target, reset_all),
 		cmocka_unit_test_setup(bad_initiators, reset_all), cmocka_unit_test_setup(initiator, reset_all),
 		cmocka_unit_test_setup(query, reset_all),
 	};

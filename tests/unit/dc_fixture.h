@@ -21,7 +21,7 @@ enum {
 	DCTS = 2,
 	SRQ_ENTRIES = 64,
 	SRQ_SHIFT = 5, /* the link, and one segment */
-	KEY = 0x5eed, /* of the first DCT; each has another */
+	KEY = 0x5eed,  /* of the first DCT; each has another */
 };
 
 struct target {
@@ -234,7 +234,7 @@ enum { ATOMIC_OPERAND = 0x01020304 };
 
 /* Returns the index of the WQE. @segments of 16 bytes of address vector: 3, or 1 for the short one. */
 static inline uint16_t dc_put_with(struct raw_qp *end, const struct dc_request *request, const struct mlx5_wqe_av *av,
-			       uint32_t segments)
+				   uint32_t segments)
 {
 	struct {
 		struct mlx5_wqe_ctrl_seg ctrl;

@@ -15,7 +15,11 @@ static const uint64_t remote_addr = UINT64_C(0x1122334455667788), operand = UINT
 static char inlined[] = "seven bytes and eleven more";
 
 static struct user_ah address = {
-	.av = {.stat_rate_sl = 0x5a, .fl_mlid = 0x12, .rmac = {1, 2, 3, 4, 5, 6}, .tclass = 7, .hop_limit = 64,
+	.av = {.stat_rate_sl = 0x5a,
+	       .fl_mlid = 0x12,
+	       .rmac = {1, 2, 3, 4, 5, 6},
+	       .tclass = 7,
+	       .hop_limit = 64,
 	       .rgid = {0xfe, 0x80, [15] = 0x99}},
 };
 
@@ -58,10 +62,10 @@ static const struct operation {
 	bool remote, atomic;
 	void (*build)(struct ibv_qp_ex *ex);
 } operations[] = {
-	{0x0a, 0, false, false, build_send},     {0x0b, IMM, false, false, build_send_imm},
+	{0x0a, 0, false, false, build_send},       {0x0b, IMM, false, false, build_send_imm},
 	{0x01, INV, false, false, build_send_inv}, {0x08, 0, true, false, build_write},
 	{0x09, IMM, true, false, build_write_imm}, {0x10, 0, true, false, build_read},
-	{0x11, 0, true, true, build_swap},       {0x12, 0, true, true, build_add},
+	{0x11, 0, true, true, build_swap},         {0x12, 0, true, true, build_add},
 };
 
 #define OPERATIONS (sizeof(operations) / sizeof(operations[0]))

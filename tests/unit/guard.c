@@ -87,7 +87,7 @@ static void check_vector(const struct vector *vector, unsigned int index, bool o
 	enum guard_type type = types[index];
 	uint64_t expected = vector->guards[index][ones], guards[3];
 	uint8_t data[3 * LONGEST], to[3 * LONGEST];
-	struct guard_blocks blocks = {data, to, vector->bytes, vector->bytes, vector->bytes};
+	struct guard_blocks blocks = {data, to, vector->bytes, vector->bytes, vector->bytes, false};
 	uint64_t begin = guard_begin(type, ones);
 
 	for (size_t i = 0; i < 3; i++)
@@ -172,7 +172,7 @@ static void sizes(void **state)
 static void no_guard_is_a_plain_copy(void **state)
 {
 	uint8_t data[1024], to[1040];
-	struct guard_blocks blocks = {data, to, 512, 520, 512};
+	struct guard_blocks blocks = {data, to, 512, 520, 512, false};
 	uint64_t guards[2] = {1, 2};
 
 	(void)state;

@@ -211,6 +211,7 @@ static void all_strides_and_counts(void **state)
 					.from_stride = block + gaps[round % 4],
 					.to_stride = block + gaps[round / 4 % 4],
 					.block = block,
+					.far = round & 2,
 				};
 
 				check_blocks(kernel, type, &blocks, count, round & 1);
@@ -241,7 +242,7 @@ static void unmap_pages(uint8_t *area, size_t pages)
 static void check_edge(unsigned int kernel, unsigned int type, uint8_t *to, const uint8_t *from, size_t block,
 		       size_t count)
 {
-	struct guard_blocks blocks = {from, to, block, block, block};
+	struct guard_blocks blocks = {from, to, block, block, block, block & 2};
 	uint64_t begin = guard_begin(type, block & 1), guards[2];
 	uint64_t expected = reference(type, begin, from, block * count);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The table of state transitions: required attributes as the tables in NOTES of ibv_modify_qp(3) have them, the others as
- * the tables of IBTA 11.2.5.2, which the kernel enforces on a real adapter.
+ * the tables of IBTA 11.2.5.2, which the kernel enforces on a real adapter; those of DC as the kernel's mlx5 driver.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "hca/hca.h"
 #include "transport/qp_state.h"
 
 enum { TYPES = 5, STATES = IBV_QPS_ERR + 1, LAST_ATTRIBUTE = 20 /* IBV_QP_DEST_QPN */ };
@@ -100,40 +101,45 @@ static const struct row *find(enum ibv_qp_state from, enum ibv_qp_state to, int 
 
 static int check(int type, enum ibv_qp_state from, enum ibv_qp_state to, int mask, struct refusal *why)
 {
-	return qp_transition_check(types[type], from, to, mask | IBV_QP_STATE, why);
+	return qp_transition_check(type, from, to, mask | IBV_QP_STATE, why);
 }
 
 /* Every attribute that is missing or too much is found, and named. */
-static void check_row(const struct row *row, int type)
+static void check_lists(int type, enum ibv_qp_state from, enum ibv_qp_state to, int required, int optional)
 {
-	int required = row->required[type], optional = row->optional[type];
 	struct refusal why;
 
-	assert_int_equal(check(type, row->from, row->to, required, &why), 0);
-	assert_int_equal(check(type, row->from, row->to, required | optional, &why), 0);
+	assert_int_equal(check(type, from, to, required, &why), 0);
+	assert_int_equal(check(type, from, to, required | optional, &why), 0);
 	for (int bit = 1; bit <= 1 << LAST_ATTRIBUTE; bit <<= 1) {
 		if (bit == IBV_QP_STATE || bit == IBV_QP_CAP)
 			continue;
 		if (required & bit) {
-			assert_int_equal(check(type, row->from, row->to, (required | optional) & ~bit, &why), -EINVAL);
+			assert_int_equal(check(type, from, to, (required | optional) & ~bit, &why), -EINVAL);
 			assert_int_equal(why.rule, RULE_MODIFY_MISSING);
 			assert_int_equal(why.args[3], bit);
 		} else if (optional & bit) {
-			assert_int_equal(check(type, row->from, row->to, required | bit, &why), 0);
+			assert_int_equal(check(type, from, to, required | bit, &why), 0);
 		} else {
-			if (check(type, row->from, row->to, required | bit, &why) != -EINVAL)
-				fail_msg("type %d from %d to %d takes attribute %#x", types[type], row->from, row->to,
-					 bit);
+			if (check(type, from, to, required | bit, &why) != -EINVAL)
+				fail_msg("type %d from %d to %d takes attribute %#x", type, from, to, bit);
 			assert_int_equal(why.rule, RULE_MODIFY_NOT_ALLOWED);
 			assert_int_equal(why.args[3], bit);
 		}
 	}
 }
 
-static void transitions(void **state)
+static void check_absent(int type, enum ibv_qp_state from, enum ibv_qp_state to)
 {
 	struct refusal why;
 
+	if (check(type, from, to, 0, &why) != -EINVAL)
+		fail_msg("type %d goes from %d to %d", type, from, to);
+	assert_int_equal(why.rule, RULE_MODIFY_TRANSITION);
+}
+
+static void transitions(void **state)
+{
 	(void)state;
 	for (int type = 0; type < TYPES; type++) {
 		for (int from = IBV_QPS_RESET; from < STATES; from++) {
@@ -142,14 +148,28 @@ static void transitions(void **state)
 
 				if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
 					continue;
-				if (row) {
-					check_row(row, type);
-					continue;
-				}
-				if (check(type, from, to, 0, &why) != -EINVAL)
-					fail_msg("type %d goes from %d to %d", types[type], from, to);
-				assert_int_equal(why.rule, RULE_MODIFY_TRANSITION);
+				if (row)
+					check_lists(types[type], from, to, row->required[type], row->optional[type]);
+				else
+					check_absent(types[type], from, to);
 			}
+		}
+	}
+}
+
+static void check_reset_and_error(int type)
+{
+	struct refusal why;
+
+	for (int from = IBV_QPS_RESET; from < STATES; from++) {
+		assert_int_equal(check(type, from, IBV_QPS_RESET, 0, &why), 0);
+		if (from != IBV_QPS_RESET)
+			assert_int_equal(check(type, from, IBV_QPS_ERR, 0, &why), 0);
+		for (int bit = 1; bit <= 1 << LAST_ATTRIBUTE; bit <<= 1) {
+			if (bit == IBV_QP_STATE || bit == IBV_QP_CUR_STATE)
+				continue;
+			assert_int_equal(check(type, from, IBV_QPS_RESET, bit, &why), -EINVAL);
+			assert_int_equal(check(type, from, IBV_QPS_ERR, bit, &why), -EINVAL);
 		}
 	}
 }
@@ -157,19 +177,51 @@ static void transitions(void **state)
 /* IBTA 10.3.1: RESET from anywhere, ERR from anywhere but there; neither takes attributes. */
 static void reset_and_error(void **state)
 {
-	struct refusal why;
-
 	(void)state;
-	for (int type = 0; type < TYPES; type++) {
+	for (int type = 0; type < TYPES; type++)
+		check_reset_and_error(types[type]);
+	check_reset_and_error(QP_TYPE_DCI);
+}
+
+static const struct dc_row {
+	int type;
+	enum ibv_qp_state from, to;
+	int required, optional;
+} dc_rows[] = {
+	{QP_TYPE_DCI, IBV_QPS_RESET, IBV_QPS_INIT, PKEY | PORT, 0},
+	{QP_TYPE_DCI, IBV_QPS_INIT, IBV_QPS_INIT, 0, PKEY | PORT},
+	{QP_TYPE_DCI, IBV_QPS_INIT, IBV_QPS_RTR, MTU, PKEY | AV},
+	{QP_TYPE_DCI, IBV_QPS_RTR, IBV_QPS_RTS, TIMEOUT | RETRY | RNR | RD | SQ_PSN, MIN_RNR},
+	{QP_TYPE_DCI, IBV_QPS_RTS, IBV_QPS_RTS, 0, MIN_RNR},
+	/* Not the kernel's; see qp_states.def. */
+	{QP_TYPE_DCI, IBV_QPS_SQD, IBV_QPS_RTS, 0, CUR | MIN_RNR},
+	/* A DCT has no other: it is created, and serves until it is destroyed. */
+	{QP_TYPE_DCT, IBV_QPS_RESET, IBV_QPS_INIT, PKEY | PORT | ACCESS, 0},
+	{QP_TYPE_DCT, IBV_QPS_INIT, IBV_QPS_RTR, AV | MTU | MIN_RNR, 0},
+};
+
+static const struct dc_row *find_dc(int type, enum ibv_qp_state from, enum ibv_qp_state to)
+{
+	for (size_t i = 0; i < sizeof(dc_rows) / sizeof(dc_rows[0]); i++)
+		if (dc_rows[i].type == type && dc_rows[i].from == from && dc_rows[i].to == to)
+			return &dc_rows[i];
+	return NULL;
+}
+
+static void transitions_of_dc(void **state)
+{
+	(void)state;
+	for (int type = QP_TYPE_DCI; type <= (int)QP_TYPE_DCT; type++) {
 		for (int from = IBV_QPS_RESET; from < STATES; from++) {
-			assert_int_equal(check(type, from, IBV_QPS_RESET, 0, &why), 0);
-			if (from != IBV_QPS_RESET)
-				assert_int_equal(check(type, from, IBV_QPS_ERR, 0, &why), 0);
-			for (int bit = 1; bit <= 1 << LAST_ATTRIBUTE; bit <<= 1) {
-				if (bit == IBV_QP_STATE || bit == IBV_QP_CUR_STATE)
+			for (int to = IBV_QPS_RESET; to < STATES; to++) {
+				const struct dc_row *row = find_dc(type, from, to);
+
+				if (type == QP_TYPE_DCI && (to == IBV_QPS_RESET || to == IBV_QPS_ERR))
 					continue;
-				assert_int_equal(check(type, from, IBV_QPS_RESET, bit, &why), -EINVAL);
-				assert_int_equal(check(type, from, IBV_QPS_ERR, bit, &why), -EINVAL);
+				if (row)
+					check_lists(type, from, to, row->required, row->optional);
+				else
+					check_absent(type, from, to);
 			}
 		}
 	}
@@ -180,6 +232,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(transitions),
 		cmocka_unit_test(reset_and_error),
+		cmocka_unit_test(transitions_of_dc),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -425,18 +425,12 @@ static void no_rule_was_forgotten(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(plain_cqs),
-		cmocka_unit_test(extended_cqs),
-		cmocka_unit_test(dv_cqs),
-		cmocka_unit_test(use_of_cqs),
-		cmocka_unit_test(creation_of_srqs),
-		cmocka_unit_test(xrc_srqs),
-		cmocka_unit_test(xrc_qps),
-		cmocka_unit_test(use_of_srqs),
-		cmocka_unit_test(queues_in_use),
-		cmocka_unit_test(resize_below_what_waits),
-		cmocka_unit_test(query_of_a_dct),
-		cmocka_unit_test(no_rule_was_forgotten),
+		cmocka_unit_test(plain_cqs),        cmocka_unit_test(extended_cqs),
+		cmocka_unit_test(dv_cqs),           cmocka_unit_test(use_of_cqs),
+		cmocka_unit_test(creation_of_srqs), cmocka_unit_test(xrc_srqs),
+		cmocka_unit_test(xrc_qps),          cmocka_unit_test(use_of_srqs),
+		cmocka_unit_test(queues_in_use),    cmocka_unit_test(resize_below_what_waits),
+		cmocka_unit_test(query_of_a_dct),   cmocka_unit_test(no_rule_was_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

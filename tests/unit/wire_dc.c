@@ -58,8 +58,8 @@ static void expect_message(const struct dc_request *request)
 /* Message of slot @slot from DCI @from to DCT @to, with the receive that it takes. Returns the index of its WQE. */
 static uint16_t put_message(int from, int to, uint8_t opcode, uint32_t slot, uint32_t length)
 {
-	struct dc_request request = dc_to(&dct[to], opcode, slot * SLOT, HALF + slot * SLOT,
-					  opcode_is_atomic(opcode) ? 8 : length);
+	struct dc_request request =
+		dc_to(&dct[to], opcode, slot * SLOT, HALF + slot * SLOT, opcode_is_atomic(opcode) ? 8 : length);
 
 	request.imm = IMMEDIATE + slot;
 	if (opcode_takes_receive(opcode))
@@ -385,8 +385,10 @@ static void dice(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_length), cmocka_unit_test(targets_one_by_one),
-		cmocka_unit_test(streams_one_by_one), cmocka_unit_test(one_mishap),
+		cmocka_unit_test(every_length),
+		cmocka_unit_test(targets_one_by_one),
+		cmocka_unit_test(streams_one_by_one),
+		cmocka_unit_test(one_mishap),
 		cmocka_unit_test(dice),
 	};
 

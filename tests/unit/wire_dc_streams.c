@@ -488,12 +488,18 @@ static void one_mishap(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fails_here),       cmocka_unit_test(fails_there),
-		cmocka_unit_test(takes_what_is_in_flight), cmocka_unit_test(too_many),
-		cmocka_unit_test(without),          cmocka_unit_test(patience),
-		cmocka_unit_test(sink_fails),       cmocka_unit_test(local_operations),
-		cmocka_unit_test(malformed),        cmocka_unit_test(no_completion_asked),
-		cmocka_unit_test(short_addresses),  cmocka_unit_test(no_source),
+		cmocka_unit_test(fails_here),
+		cmocka_unit_test(fails_there),
+		cmocka_unit_test(takes_what_is_in_flight),
+		cmocka_unit_test(too_many),
+		cmocka_unit_test(without),
+		cmocka_unit_test(patience),
+		cmocka_unit_test(sink_fails),
+		cmocka_unit_test(local_operations),
+		cmocka_unit_test(malformed),
+		cmocka_unit_test(no_completion_asked),
+		cmocka_unit_test(short_addresses),
+		cmocka_unit_test(no_source),
 		cmocka_unit_test(one_mishap),
 	};
 
