@@ -258,8 +258,8 @@ static void lay_out(struct byte_range range)
 	uint64_t base = (uintptr_t)key_base(range), left = key_bytes;
 	struct mapping *next = begin_layout(key);
 
-	for (uint32_t i = 0; i < sizeof(input.entry) && left; i++) {
-		uint64_t bytes = key_bytes * (input.entry[i] % 64) / 64;
+	for (uint32_t i = 0; i < INPUT_CUTS / 2 && left; i++) {
+		uint64_t bytes = le16(input.entry[i]);
 
 		if (bytes > left)
 			bytes = left;

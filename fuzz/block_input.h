@@ -44,7 +44,7 @@ struct input {
 		uint8_t place, change; /* byte of the BSFs, and what it is xored with */
 	} patch[INPUT_PATCHES];
 	uint8_t bytes[2];                 /* of the key, modulo */
-	uint8_t entry[INPUT_CUTS / 2];    /* lengths of the entries of the layout, in 1/64 of the key */
+	uint8_t entry[INPUT_CUTS / 2][2]; /* lengths of the entries of its layout, the last one has the rest */
 	uint8_t wire_first[2], length[2]; /* of the transfer, modulo what the key has on the wire */
 	uint8_t cut[INPUT_CUTS][2];       /* lengths of the parts that it is passed in, again and again */
 	uint8_t contents;                 /* of memory and wire, enum input_contents, modulo */

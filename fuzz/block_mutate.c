@@ -97,7 +97,7 @@ static void mutate(struct input *input)
 		put_near(input->bytes);
 		break;
 	case 6:
-		input->entry[below(sizeof(input->entry))] = (uint8_t)below(64);
+		put_cut(input->entry[below(INPUT_CUTS / 2)]);
 		break;
 	case 7:
 		put_near(input->wire_first);

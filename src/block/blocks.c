@@ -48,7 +48,11 @@ static inline uint64_t make_field(const struct field_maker *maker, uint64_t guar
 static void pass_data(const struct signature_stage *at, const struct block_run *run, uint64_t *input_guards,
 		      uint64_t *output_guards)
 {
-	struct guard_blocks blocks = {run->from, run->to, run->from_stride, run->to_stride, run->block};
+	struct guard_blocks blocks = {.from = run->from,
+				      .to = run->to,
+				      .from_stride = run->from_stride,
+				      .to_stride = run->to_stride,
+				      .block = run->block};
 
 	if (at->input_guarded) {
 		guard_copy_blocks((enum guard_type)at->input->guard, at->input->ones, &blocks, run->count,

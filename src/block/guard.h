@@ -50,6 +50,8 @@ struct guard_blocks {
 	uint8_t *to; /* or NULL: nothing is copied */
 	size_t from_stride, to_stride;
 	size_t block; /* bytes of a block: 512, 520, 4048, 4096 or 4160 */
+	/* The data is expected in memory rather than in a cache, as when a transfer is larger than that. Only for speed. */
+	bool far;
 };
 
 /**

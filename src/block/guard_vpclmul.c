@@ -11,19 +11,20 @@
  */
 WIDE_INLINE __m512i copy_ahead(const uint8_t *from, uint8_t *to, bool copy)
 {
-	_mm_prefetch(from + 2048, _MM_HINT_T0);
+	_mm_prefetch(from + WIDE_AHEAD, _MM_HINT_T0);
 	if (copy)
-		__builtin_prefetch(to + 1024, 1);
+		__builtin_prefetch(to + WIDE_AHEAD / 2, 1);
 	return wide_copy(from, to, copy);
 }
 
 WIDE_INLINE __m512i sum_groups(enum guard_type type, const uint8_t *from, uint8_t *to, size_t groups, __m512i first,
-			       bool copy, bool single)
+			       bool copy, bool single, bool far)
 {
 	const struct guard_fold *fold = &guard_folds[type];
 	const __m512i by = wide_multipliers(&fold->by_512_bytes);
 	__m512i value[8], even = _mm512_setzero_si512(), odd = even;
 
+	(void)far;
 #pragma GCC unroll 8
 	for (size_t i = 0; i < 8; i++)
 		value[i] = wide_order(type, i ? copy_ahead(from + 64 * i, to + 64 * i, copy) : first);

@@ -27,6 +27,8 @@ enum {
 	WIDE_GROUP = 512,
 	/* Eight groups and what comes before them. */
 	WIDE_LONGEST = 8 * WIDE_GROUP + 7 * 64,
+	/* How far to read ahead of data from memory. */
+	WIDE_AHEAD = 2048,
 };
 
 static inline bool wide_supported(void)
@@ -229,10 +231,10 @@ WIDE_INLINE void wide_store(enum guard_type type, __m512i a, __m512i b, __m512i 
 
 /*
  * The inner loop: the sum of @groups groups, one or more, of which @first is the first vector, that has been copied.
- * @single: there is one, known when it is compiled.
+ * @single: there is one, known when it is compiled. @far: as in struct guard_blocks.
  */
 typedef __m512i wide_sum(enum guard_type type, const uint8_t *from, uint8_t *to, size_t groups, __m512i first,
-			 bool copy, bool single);
+			 bool copy, bool single, bool far);
 
 /*
  * All blocks, with @type, @copy and @single known when it is compiled. All that the loop needs is in local variables: a
@@ -247,6 +249,7 @@ WIDE_INLINE void wide_copy_blocks(wide_sum *sum, enum guard_type type, bool copy
 	const size_t from_stride = blocks->from_stride, to_stride = copy ? blocks->to_stride : from_stride;
 	const ptrdiff_t lead = 64 * (ptrdiff_t)layout.lead - (ptrdiff_t)layout.cut;
 	const uint8_t *from = blocks->from;
+	const bool far = blocks->far;
 	/* Not written if nothing is copied, but counted on as if. */
 	uint8_t *to = copy ? blocks->to : (uint8_t *)blocks->from;
 	__m512i a, b, c, d = _mm512_setzero_si512();
@@ -269,7 +272,7 @@ WIDE_INLINE void wide_copy_blocks(wide_sum *sum, enum guard_type type, bool copy
 				next = _mm512_xor_si512(wide_order(type, next),
 							wide_copy(from + lead, to + lead, copy));
 			}
-			next = sum(type, from + lead, to + lead, single ? 1 : layout.groups, next, copy, single);
+			next = sum(type, from + lead, to + lead, single ? 1 : layout.groups, next, copy, single, far);
 		}
 		a = b;
 		b = c;

@@ -271,10 +271,11 @@ int stage_begin(struct block_stage *stage, const struct walk_access *access, uin
 	struct transfer_range *range = &stage->range;
 	struct piece piece = {0};
 	int error = check_transfer(access, rights, map, wire, length, range, why);
-	uint64_t bytes = range->memory.end - range->memory.first;
+	uint64_t bytes;
 
 	if (error)
 		return error;
+	bytes = range->memory.end - range->memory.first;
 	stage->walk.left = 0;
 	if (!walk_at_once(access, rights, map, range->memory.first, bytes, &piece)) {
 		error = check_memory(access, rights, map, &range->memory, 1, why);
