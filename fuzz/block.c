@@ -24,6 +24,7 @@
 #define MOST_WIRE (2 * MOST_BYTES) /* of a transfer */
 #define MEMORY_BYTES (6u * 4096)   /* that exist, … */
 #define BARRIER_BYTES (16u * 4096) /* …between as many that do not, whichever part of the key is placed there */
+#define GAP 32u                    /* between two entries, not to be touched */
 #define START UINT64_C(0x123456789)
 
 enum manner { AT_ONCE, IN_PARTS, IN_PACKETS };
@@ -39,6 +40,9 @@ static struct mkey *key, *nested;
 static uint8_t *memory;     /* MEMORY_BYTES between barriers */
 static struct mkey *region; /* over them and the barriers, by address */
 static uint64_t key_bytes, key_start;
+static uint64_t entry_start[INPUT_CUTS / 2 + 2];
+static uint32_t entries;
+static uint8_t *first_entry;
 static struct reports reports;
 static struct block_progress progress;
 static uint8_t background[MOST_BYTES]; /* of the key, before anything is received */
@@ -79,34 +83,93 @@ static void fill(uint8_t *bytes, size_t count, uint32_t salt)
 		memset(bytes, input.contents % CONTENTS_COUNT == CONTENTS_ZERO ? 0 : 0xff, count);
 }
 
-/* Where byte 0 of the key is so that @range lies at a barrier. */
-static uint8_t *key_base(struct byte_range range)
+static uint32_t le16(const uint8_t *bytes)
 {
-	return input.form & FORM_AT_END ? memory + MEMORY_BYTES - range.end : memory - range.first;
+	return bytes[0] | (uint32_t)bytes[1] << 8;
+}
+
+/* Where the entries of the layout begin, and the last one ends. */
+static void cut_key(void)
+{
+	uint64_t at = 0;
+
+	entries = 0;
+	for (uint32_t i = 0; i < INPUT_CUTS / 2; i++) {
+		uint64_t bytes = le16(input.entry[i]);
+
+		if (bytes && bytes < key_bytes - at) {
+			entry_start[entries++] = at;
+			at += bytes;
+		}
+	}
+	entry_start[entries++] = at;
+	entry_start[entries] = key_bytes;
+}
+
+static uint32_t entry_of(uint64_t offset)
+{
+	uint32_t i = 0;
+
+	while (i + 1 < entries && offset >= entry_start[i + 1])
+		i++;
+	return i;
+}
+
+/* Byte 0 of entry @i in memory. */
+static uint8_t *entry_memory(uint32_t i)
+{
+	return first_entry + entry_start[i] + (uint64_t)i * GAP;
+}
+
+/* Places the key so that @range lies at a barrier. */
+static void place(struct byte_range range)
+{
+	uint32_t i = input.form & FORM_AT_END && range.end ? entry_of(range.end - 1) : entry_of(range.first);
+	uint64_t offset = (input.form & FORM_AT_END ? range.end : range.first) + (uint64_t)i * GAP;
+
+	first_entry = memory + (input.form & FORM_AT_END ? MEMORY_BYTES : 0) - offset;
+}
+
+/* The part of @range that is in entry @i. */
+static struct byte_range part_in(uint32_t i, struct byte_range range)
+{
+	if (range.first < entry_start[i])
+		range.first = entry_start[i];
+	if (range.end > entry_start[i + 1])
+		range.end = entry_start[i + 1];
+	if (range.end < range.first)
+		range.end = range.first;
+	return range;
 }
 
 /* The part of @contents, of the whole key, that is in @range; AddressSanitizer shall know of all beside it. */
 static void load(const uint8_t *contents, struct byte_range range)
 {
-	uint8_t *at = key_base(range) + range.first, *end = key_base(range) + range.end;
+	place(range);
+	__asan_poison_memory_region(memory, MEMORY_BYTES);
+	for (uint32_t i = 0; i < entries; i++) {
+		struct byte_range part = part_in(i, range);
+		uint8_t *at = entry_memory(i) + (part.first - entry_start[i]);
 
-	__asan_unpoison_memory_region(memory, MEMORY_BYTES);
-	memcpy(at, contents + range.first, range.end - range.first);
-	__asan_poison_memory_region(memory, (size_t)(at - memory));
-	__asan_poison_memory_region(end, (size_t)(memory + MEMORY_BYTES - end));
+		if (part.first == part.end)
+			continue;
+		__asan_unpoison_memory_region(at, part.end - part.first);
+		memcpy(at, contents + part.first, part.end - part.first);
+	}
 }
 
 static void store(uint8_t *contents, struct byte_range range)
 {
-	memcpy(contents + range.first, key_base(range) + range.first, range.end - range.first);
+	for (uint32_t i = 0; i < entries; i++) {
+		struct byte_range part = part_in(i, range);
+
+		if (part.first < part.end)
+			memcpy(contents + part.first, entry_memory(i) + (part.first - entry_start[i]),
+			       part.end - part.first);
+	}
 }
 
 /* ---- the key -------------------------------------------------------------------------------------------------- */
-
-static uint32_t le16(const uint8_t *bytes)
-{
-	return bytes[0] | (uint32_t)bytes[1] << 8;
-}
 
 static void put_be(uint8_t *at, uint64_t value, int bytes)
 {
@@ -253,27 +316,22 @@ static void lay_out_nested(uint64_t address, uint64_t bytes)
 	mkey_publish(nested, next);
 }
 
-static void lay_out(struct byte_range range)
+static void lay_out(void)
 {
-	uint64_t base = (uintptr_t)key_base(range), left = key_bytes;
 	struct mapping *next = begin_layout(key);
 
-	for (uint32_t i = 0; i < INPUT_CUTS / 2 && left; i++) {
-		uint64_t bytes = le16(input.entry[i]);
+	for (uint32_t i = 0; i < entries; i++) {
+		uint64_t address = (uintptr_t)entry_memory(i), bytes = entry_start[i + 1] - entry_start[i];
 
-		if (bytes > left)
-			bytes = left;
-		left -= bytes;
 		if (i == 1 && input.form & FORM_NULL) {
 			add_entry(next, WORLD_KEY(WORLD_NULL), 0, bytes);
-		} else if (i == 2 && bytes && input.form & FORM_NESTED) {
-			lay_out_nested(base + next->period, bytes);
+		} else if (i == 2 && input.form & FORM_NESTED) {
+			lay_out_nested(address, bytes);
 			add_entry(next, WORLD_KEY(WORLD_MKEY_8), 0, bytes);
 		} else {
-			add_entry(next, mkey_number(region), base + next->period, bytes);
+			add_entry(next, mkey_number(region), address, bytes);
 		}
 	}
-	add_entry(next, mkey_number(region), base + next->period, left);
 	mkey_publish(key, next);
 }
 
@@ -332,6 +390,9 @@ static bool pass(bool transmits, uint8_t *wire, uint64_t first, uint64_t length,
 	uint32_t parts = 0;
 	int error;
 
+	/* What is left in it from other data must not matter. */
+	if (scratch)
+		memset(scratch, 1 + manner, STAGE_SCRATCH);
 	reports = (struct reports){.observer = {take_report}};
 	progress.valid = key->progress.valid = key->signature_error = false;
 	error = stage_check(&access, rights, map, key_start + first, length, 1, &why);
@@ -393,15 +454,17 @@ static bool same_reports(const struct reports *one, const struct reports *other)
 static bool transmit(const uint8_t *contents, uint8_t *wire, uint64_t first, uint64_t length, enum manner manner)
 {
 	struct transfer_range range = transfer_range(setup(), true, first, length, key_bytes);
+	uint8_t after[MOST_BYTES];
 	bool passed;
 
 	if (range.memory.end > key_bytes)
 		range.memory = (struct byte_range){0, 0};
 	load(contents, range.memory);
-	lay_out(range.memory);
+	lay_out();
 	passed = pass(true, wire, first, length, manner, false);
-	WORLD_CHECK(!memcmp(key_base(range.memory) + range.memory.first, contents + range.memory.first,
-			    range.memory.end - range.memory.first));
+	memcpy(after, contents, sizeof(after));
+	store(after, range.memory);
+	WORLD_CHECK(!memcmp(after, contents, key_bytes));
 	if (passed)
 		check_report(true, &range);
 	return passed;
@@ -416,7 +479,7 @@ static bool receive(uint8_t *contents, uint8_t *wire, uint64_t first, uint64_t l
 	if (range.memory.end > key_bytes)
 		range.memory = (struct byte_range){0, 0};
 	load(contents, range.memory);
-	lay_out(range.memory);
+	lay_out();
 	passed = pass(false, wire, first, length, manner, false);
 	store(contents, range.memory);
 	if (passed)
@@ -514,7 +577,7 @@ static void check_vanishing(bool transmits, uint64_t first, uint64_t length)
 
 	if (range.memory.end <= key_bytes) {
 		load(background, range.memory);
-		lay_out(range.memory);
+		lay_out();
 		pass(transmits, wire, first, length, IN_PARTS, true);
 	}
 	free(wire);
@@ -552,6 +615,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(&input, data, size < sizeof(input) ? size : sizeof(input));
 	key_bytes = 1 + le16(input.bytes) % MOST_BYTES;
 	key_start = input.form & FORM_STARTS ? START : 0;
+	cut_key();
 	epoch_enter();
 	world_reset_key(WORLD_MKEY_64);
 	world_reset_key(WORLD_MKEY_8);

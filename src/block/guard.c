@@ -10,8 +10,11 @@ const struct guard_kernel *const guard_kernels[] = {
 #ifdef __x86_64__
 	&guard_kernel_gfni,       /* Intel from Ice Lake, AMD from Zen 4 */
 	&guard_kernel_vpclmulqdq, /* the same, for what the other one leaves */
-	&guard_kernel_pclmulqdq,
 	&guard_kernel_avx512,
+#endif
+	&guard_kernel_isal,
+#ifdef __x86_64__
+	&guard_kernel_pclmulqdq,
 	&guard_kernel_avx2,
 #endif
 	&guard_kernel_table, /* everywhere: CRCs */

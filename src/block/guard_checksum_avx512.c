@@ -108,7 +108,7 @@ AVX512_INLINE void copy_each(bool copy, uint64_t begin, const struct guard_block
 	uint8_t *to = copy ? blocks.to : (uint8_t *)blocks.from;
 	__m512i a, b, c, d = _mm512_setzero_si512();
 
-	a = b = c = d;
+	b = c = d;
 	begin = htobe16((uint16_t)begin);
 	for (size_t i = 0; i < count; i++) {
 		a = b;

@@ -8,7 +8,7 @@
  *   Internet checksum: the one's-complement sum so far in bits 0 to 15; bit 16 tells that a first byte of a pair has
  *     been added and its second one is to follow.
  *
- * All tables are written once, before the first use (guard_kernels_prepare), and are read-only from then on.
+ * All tables are written once, before the first use (prepare()), and are read-only from then on.
  */
 #ifndef SOFTHCA_BLOCK_GUARD_KERNELS_H
 #define SOFTHCA_BLOCK_GUARD_KERNELS_H
@@ -62,6 +62,7 @@ extern const struct guard_kernel *const guard_kernels[];
 extern const struct guard_kernel guard_kernel_bitwise;
 extern const struct guard_kernel guard_kernel_table;
 extern const struct guard_kernel guard_kernel_words;
+extern const struct guard_kernel guard_kernel_isal;
 #ifdef __x86_64__
 extern const struct guard_kernel guard_kernel_gfni;
 extern const struct guard_kernel guard_kernel_vpclmulqdq;

@@ -3,8 +3,8 @@
  * What the CRC kernels with registers of 64 bytes (AVX-512 and VPCLMULQDQ) share: everything but the sum over groups
  * of 512 bytes, the inner loop, which each of them has its own of.
  *
- * A block is taken as groups that end where it ends, after up to eight vectors of 64 bytes, of which the first may be
- * cut: it is filled up with zeros in front, which change no CRC.
+ * A block is taken as groups that end where it ends, after up to seven vectors of 64 bytes. Its first vector, which may
+ * belong to either, may be cut: it is filled up with zeros in front, which change no CRC.
  *
  * A sum is 64 bytes; its four pieces of 16 bytes, added up, leave the remainder that is the CRC. Four blocks are
  * divided at a time, since the division is a chain of dependent steps.
@@ -247,6 +247,7 @@ WIDE_INLINE void wide_copy_blocks(wide_sum *sum, enum guard_type type, bool copy
 	const struct wide_layout layout = *shared_layout;
 	const struct guard_fold *fold = &guard_folds[type];
 	const size_t from_stride = blocks->from_stride, to_stride = copy ? blocks->to_stride : from_stride;
+	/* From the start of a block to its groups: negative if their first vector is cut, which sum() does not load. */
 	const ptrdiff_t lead = 64 * (ptrdiff_t)layout.lead - (ptrdiff_t)layout.cut;
 	const uint8_t *from = blocks->from;
 	const bool far = blocks->far;
@@ -254,7 +255,7 @@ WIDE_INLINE void wide_copy_blocks(wide_sum *sum, enum guard_type type, bool copy
 	uint8_t *to = copy ? blocks->to : (uint8_t *)blocks->from;
 	__m512i a, b, c, d = _mm512_setzero_si512();
 
-	a = b = c = d;
+	b = c = d;
 #pragma GCC unroll 1
 	for (size_t i = 0; i < count; i++) {
 		__m512i next = _mm512_xor_si512(wide_copy_first(from, to, &layout, copy), layout.begin);

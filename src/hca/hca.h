@@ -261,9 +261,9 @@ int hca_srq_resize(struct hca_srq *srq, void *buffer, uint32_t entry_count,
 #define QP_TYPE_DCT ((enum ibv_qp_type)31)
 
 struct hca_qp_attr {
-	enum ibv_qp_type type; /* RC, UC, UD, XRC, QP_TYPE_DCI, QP_TYPE_DCT */
-	struct hca_pd *pd;      /* NULL of XRC_RECV: packets name an SRQ, whose domain counts */
-	struct hca_xrcd *xrcd;  /* of XRC_RECV, else NULL */
+	enum ibv_qp_type type;            /* RC, UC, UD, XRC, QP_TYPE_DCI, QP_TYPE_DCT */
+	struct hca_pd *pd;                /* NULL of XRC_RECV: packets name an SRQ, whose domain counts */
+	struct hca_xrcd *xrcd;            /* of XRC_RECV, else NULL */
 	struct hca_cq *send_cq, *recv_cq; /* NULL where the type has none */
 	struct hca_srq *srq;              /* or NULL */
 	void *sq_buffer;                  /* sq_wqebb_count * 64 bytes */

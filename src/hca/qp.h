@@ -62,11 +62,11 @@ struct requester {
 	uint8_t retries_left, rnr_retries_left;
 	struct timer timer; /* acknowledgement timeout, or RNR wait */
 	bool timer_armed;
-	bool rnr_wait;   /* after an RNR NAK, until its timer has run out: nothing is sent */
+	bool rnr_wait;                  /* after an RNR NAK, until its timer has run out: nothing is sent */
 	struct block_progress progress; /* of the READ response that is arriving */
 	struct block_progress copied;   /* of copies; belongs to the thread that runs the requester */
 	bool signature_error;           /* atomic; one was found by a WQE of this queue since it last began to run */
-	uint8_t *bounce; /* a WQE that wraps the ring end, in one piece */
+	uint8_t *bounce;                /* a WQE that wraps the ring end, in one piece */
 };
 
 /* A READ or atomic that was executed: duplicates get the same answer (IBTA C9-150). */
@@ -125,13 +125,14 @@ struct hca_qp {
 	struct walk_access access;      /* as what it reaches keys for others: received messages, remote requests */
 	struct walk_access send_access; /* and for its own send queue */
 	struct signature_observer received_error, sent_error; /* of the accesses */
-	struct hca_cq *signature_cq; /* of received_error: the receive CQ; of XRC that of the SRQ which a request names */
+	struct hca_cq
+		*signature_cq; /* of received_error: the receive CQ; of XRC that of the SRQ which a request names */
 	bool stop_at_signature_error; /* MLX5DV_QP_CREATE_SIG_PIPELINING */
 	enum ibv_qp_type type;
 	const struct transport *transport; /* of the type */
 	enum ibv_qp_state state;
-	uint32_t flushes; /* atomic copy of "ERR": receive doorbells must look */
-	uint32_t recv_barrier; /* where barrier_on_all_cpus() does not work */
+	uint32_t flushes;        /* atomic copy of "ERR": receive doorbells must look */
+	uint32_t recv_barrier;   /* where barrier_on_all_cpus() does not work */
 	struct ibv_qp_attr attr; /* as set by modify */
 	struct packet_path path;
 	uint8_t mtu_shift;
@@ -150,7 +151,7 @@ struct hca_qp {
 	struct responder responder; /* of a DCT only what belongs to no initiator: nothing */
 	struct dci *dci;            /* of a DCI, else NULL; transport/dci.h */
 	struct dct *dct;            /* of a DCT, else NULL; transport/dct.h */
-	struct qp_opener *openers; /* &own, but for XRC_RECV */
+	struct qp_opener *openers;  /* &own, but for XRC_RECV */
 	struct qp_opener own;
 	struct watch watch; /* of a QP whose program rings by hand */
 };

@@ -121,6 +121,8 @@ int timer_arm(struct timers *timers, struct timer *timer, uint64_t deadline_ns)
 		error = start_thread(timers);
 	else if (timers->first == timer)
 		pthread_cond_broadcast(&timers->changed);
+	if (error)
+		unlink_timer(timer);
 	pthread_mutex_unlock(&timers->lock);
 	return error;
 }

@@ -40,7 +40,7 @@ static inline void timer_init(struct timer *timer, void (*function)(struct timer
 	*timer = (struct timer){.function = function};
 }
 
-/** Arms (or re-arms) @timer to fire at @deadline_ns. Starts the thread at the first use. Returns 0 or -EAGAIN. */
+/** Arms (or re-arms) @timer to fire at @deadline_ns. Starts the thread at the first use. Returns 0, or -EAGAIN: not armed. */
 int timer_arm(struct timers *timers, struct timer *timer, uint64_t deadline_ns);
 /** Disarms without waiting: the function may be running. */
 void timer_disarm(struct timers *timers, struct timer *timer);

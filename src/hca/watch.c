@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -19,6 +18,7 @@
 /* What is not trapped: entries for a receive queue that is flushed, records without a register. */
 #define LONGEST_SLEEP_NS UINT64_C(20000000)
 #define FOR_EVER UINT64_MAX
+#define MISSES_MAX 6 /* at least one ring in 64 is followed by a spin */
 
 void watcher_init(struct watcher *watcher)
 {
@@ -140,13 +140,20 @@ static void wait_for_ring(struct watcher *watcher, uint64_t last_ns)
 	trap_release(&watcher->trap);
 }
 
-static void pause_shortly(struct watcher *watcher, uint64_t silent_ns)
+static void pause_cpu(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#endif
+}
+
+static void pause_shortly(struct watcher *watcher, bool spin)
 {
 	bool woken = false;
 
 	pthread_mutex_unlock(&watcher->lock);
-	if (silent_ns < SPIN_NS)
-		sched_yield();
+	if (spin)
+		pause_cpu();
 	else
 		woken = sleep_ns(watcher, SHORT_SLEEP_NS);
 	pthread_mutex_lock(&watcher->lock);
@@ -154,10 +161,37 @@ static void pause_shortly(struct watcher *watcher, uint64_t silent_ns)
 		trap_release(&watcher->trap);
 }
 
+/* What the thread makes of when rings come. */
+struct pace {
+	uint64_t last_ns; /* the last one */
+	bool spinning;    /* since then */
+	uint32_t misses;  /* spins in vain, one after the other */
+	uint32_t skip;    /* rings until the next spin is tried */
+};
+
+/*
+ * Spinning pays if the next ring comes at once. It never does if whoever is to ring waits for our processor, or if rings
+ * are rare: then it is tried more and more seldom.
+ */
+static void keep_pace(struct pace *pace, bool rang, uint64_t now_ns)
+{
+	if (rang) {
+		if (pace->spinning)
+			pace->misses = 0;
+		pace->last_ns = now_ns;
+		pace->spinning = !pace->skip;
+		pace->skip -= pace->skip != 0;
+	} else if (pace->spinning && now_ns - pace->last_ns >= SPIN_NS) {
+		pace->spinning = false;
+		pace->misses += pace->misses < MISSES_MAX;
+		pace->skip = 1u << pace->misses;
+	}
+}
+
 static void *watcher_thread(void *argument)
 {
 	struct watcher *watcher = argument;
-	uint64_t last_ns = clock_now_ns();
+	struct pace pace = {.last_ns = clock_now_ns()};
 
 	/* Else a sleep takes 50 us more than was asked for. */
 	prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
@@ -166,14 +200,13 @@ static void *watcher_thread(void *argument)
 		bool rang = scan(watcher);
 		uint64_t now_ns = clock_now_ns();
 
-		if (rang)
-			last_ns = now_ns;
-		if (now_ns - last_ns < ACTIVE_NS) {
-			pause_shortly(watcher, now_ns - last_ns);
+		keep_pace(&pace, rang, now_ns);
+		if (now_ns - pace.last_ns < ACTIVE_NS) {
+			pause_shortly(watcher, pace.spinning);
 			continue;
 		}
-		wait_for_ring(watcher, last_ns);
-		last_ns = clock_now_ns();
+		wait_for_ring(watcher, pace.last_ns);
+		pace.last_ns = clock_now_ns();
 	}
 	return NULL;
 }

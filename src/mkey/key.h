@@ -87,7 +87,7 @@ struct mapping {
 	bool needs_cipher;          /* created for a cipher: unusable without (mlx5dv_wr_set_mkey_crypto(3)) */
 	uint64_t version;           /* counts the changes */
 	uint8_t form;               /* enum layout_form */
-	bool gaps;                  /* of LAYOUT_LIST: entries had some between them, so their numbers are not those of the UMR */
+	bool gaps; /* of LAYOUT_LIST: entries had some between them, so their numbers are not those of the UMR */
 	uint32_t count;
 	uint32_t repeat;
 	uint64_t period; /* bytes of one repetition, or of the whole list */

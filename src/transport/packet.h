@@ -80,9 +80,9 @@ struct packet {
 	struct refusal why;
 
 	const struct packet_path *path;
-	struct packet_path own_path; /* storage of the path of a datagram, and of packets of DC */
+	struct packet_path own_path;   /* storage of the path of a datagram, and of packets of DC */
 	struct walk_access own_access; /* storage, of the answer to XRC: as what its payload is read */
-	struct stream payload;       /* payload.length bytes; a length of 0 needs no valid stream beyond that */
+	struct stream payload;         /* payload.length bytes; a length of 0 needs no valid stream beyond that */
 };
 
 #define PSN_MASK 0xffffffu

@@ -20,10 +20,10 @@ const struct transport *transport_of(enum ibv_qp_type type)
 	static const struct transport rc = {IBV_QPT_RC, WQE_RC, BOTH, .reliable = true, .connected = true};
 	static const struct transport uc = {IBV_QPT_UC, WQE_UC, BOTH, .connected = true};
 	static const struct transport ud = {IBV_QPT_UD, WQE_UD, BOTH, .datagram = true};
-	static const struct transport xrc_send = {
-		IBV_QPT_XRC_SEND, WQE_XRC, .requests = true, .reliable = true, .connected = true};
-	static const struct transport xrc_recv = {
-		IBV_QPT_XRC_SEND, 0, .responds = true, .reliable = true, .connected = true};
+	static const struct transport xrc_send = {IBV_QPT_XRC_SEND, WQE_XRC, .requests = true, .reliable = true,
+						  .connected = true};
+	static const struct transport xrc_recv = {IBV_QPT_XRC_SEND, 0, .responds = true, .reliable = true,
+						  .connected = true};
 	static const struct transport dci = {QP_TYPE_DCI, WQE_DC, .requests = true, .reliable = true};
 	static const struct transport dct = {QP_TYPE_DCI, 0, .responds = true, .reliable = true};
 #undef BOTH
@@ -233,10 +233,11 @@ static enum progress fail_start(struct hca_qp *qp, const struct wqe *wqe, uint8_
 	if (requester->first != requester->last)
 		return PROGRESS_NONE;
 	requester->next = (uint16_t)(wqe->index + wqe->blocks);
-	requester_fail(qp, &(struct inflight){.index = wqe->index,
-					      .stream = wqe->stream,
-					      .opcode = wqe->opcode,
-					      .fm_ce_se = wqe->fm_ce_se},
+	requester_fail(qp,
+		       &(struct inflight){.index = wqe->index,
+					  .stream = wqe->stream,
+					  .opcode = wqe->opcode,
+					  .fm_ce_se = wqe->fm_ce_se},
 		       syndrome, why);
 	return after_failure(qp);
 }
@@ -493,8 +494,9 @@ static void watch_acknowledgement(struct hca_qp *qp)
 	if (requester->timer_armed || requester->first == requester->last || !qp->attr.timeout ||
 	    requester->state == REQUESTER_FLUSH)
 		return;
-	requester->timer_armed = true;
-	timer_arm(&qp->hca->timers, &requester->timer, clock_now_ns() + (UINT64_C(4096) << qp->attr.timeout));
+	/* Without a thread nobody watches; the acknowledgement comes all the same, or the next request tries again. */
+	requester->timer_armed =
+		!timer_arm(&qp->hca->timers, &requester->timer, clock_now_ns() + (UINT64_C(4096) << qp->attr.timeout));
 }
 
 void requester_run(struct hca_qp *qp, struct run *run)

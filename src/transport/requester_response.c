@@ -102,9 +102,14 @@ static void retry_later(struct hca_qp *qp, const struct packet *packet)
 		requester->rnr_retries_left--;
 	}
 	requester_stop_timer(qp);
+	if (timer_arm(&qp->hca->timers, &requester->timer, clock_now_ns() + rnr_timer_ns(code))) {
+		struct refusal why = {RULE_RNR_NO_THREAD, {rnr_timer_ns(code) / 1000, packet->source_qpn}};
+
+		requester_fail_front(qp, MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR, &why);
+		return;
+	}
 	requester->rnr_wait = true;
 	requester->timer_armed = true;
-	timer_arm(&qp->hca->timers, &requester->timer, clock_now_ns() + rnr_timer_ns(code));
 }
 
 static void give_up(struct hca_qp *qp)
@@ -214,8 +219,8 @@ static void atomic_response(struct hca_qp *qp, struct packet *packet, struct inf
 
 	/* In the byte order of the host (mlx5-formats 1.5). */
 	stream_begin(&packet->payload, NULL, 0);
-	stream_add_memory(&packet->payload,
-			  is_narrow ? (const uint8_t *)&narrow : (const uint8_t *)&packet->original, entry->bytes);
+	stream_add_memory(&packet->payload, is_narrow ? (const uint8_t *)&narrow : (const uint8_t *)&packet->original,
+			  entry->bytes);
 	if (place(qp, entry, 0, &packet->payload))
 		answered(qp, entry, run);
 }

@@ -285,7 +285,8 @@ static enum responder_state check_operation(struct request *request)
 		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
 				      QP_EVENT_REQUEST_ERROR, QP_ACCESS, packet->message, qp->number, needed,
 				      qp->attr.qp_access_flags);
-	if ((packet->message == MESSAGE_READ_REQUEST || message_is_atomic(packet->message)) && !qp->attr.max_dest_rd_atomic)
+	if ((packet->message == MESSAGE_READ_REQUEST || message_is_atomic(packet->message)) &&
+	    !qp->attr.max_dest_rd_atomic)
 		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
 				      QP_EVENT_REQUEST_ERROR, QP_NO_RESOURCES, packet->message, qp->number);
 	return RESPONDER_CHECK_RECEIVE;

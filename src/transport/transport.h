@@ -11,8 +11,8 @@
 #include "transport/wqe.h"
 
 struct transport {
-	uint8_t packets; /* struct packet_opcode.transport */
-	uint8_t opcodes; /* enum wqe_transport: its column of wqe_opcodes */
+	uint8_t packets;         /* struct packet_opcode.transport */
+	uint8_t opcodes;         /* enum wqe_transport: its column of wqe_opcodes */
 	bool requests, responds; /* which halves it has */
 	bool reliable;  /* acknowledges, retries; errors of the send queue put the QP into ERR, else into SQE */
 	bool connected; /* has a peer; messages of many packets */

@@ -46,9 +46,29 @@ static uint16_t udp_source_port(const struct ibv_global_route *grh)
 }
 
 /*
- * The bit for a GRH stays clear: on Ethernet there always is one. The rate is not limited, whatever
- * static_rate asks. A MAC address that nobody knows yet stays 0: the link that carries the packet finds its
- * own way.
+ * mlx5-formats 1.6 has codes for the rates of links of the year 2005, and 0 for no limit. What a link of today has is the
+ * next higher one of them.
+ */
+static uint8_t rate_code(uint8_t static_rate)
+{
+	static const struct {
+		int mbps;
+		uint8_t code;
+	} codes[] = {
+		{2500, 7},   {5000, 10},  {10000, 8},  {20000, 11},  {30000, 9},
+		{40000, 12}, {60000, 13}, {80000, 14}, {120000, 15},
+	};
+	int mbps = softhca_ibv_rate_to_mbps((enum ibv_rate)static_rate);
+
+	for (size_t i = 0; mbps > 0 && i < sizeof(codes) / sizeof(codes[0]); i++)
+		if (mbps <= codes[i].mbps)
+			return codes[i].code;
+	return 0;
+}
+
+/*
+ * The bit for a GRH stays clear: on Ethernet there always is one. A rate is written as it is asked for; no device behind
+ * it keeps it. A MAC address that nobody knows yet stays 0: the link that carries the packet finds its own way.
  */
 static void fill_av(const struct hca *hca, const struct ibv_ah_attr *attr, struct mlx5_wqe_av *av)
 {
@@ -56,7 +76,7 @@ static void fill_av(const struct hca *hca, const struct ibv_ah_attr *attr, struc
 	size_t count;
 	const struct hca_gid *source = &hca_gids(hca, &count)[grh->sgid_index];
 
-	av->stat_rate_sl = (attr->sl & 7) << 1;
+	av->stat_rate_sl = (uint8_t)(rate_code(attr->static_rate) << 4 | (attr->sl & 7) << 1);
 	if (source->type == IBV_GID_TYPE_ROCE_V2)
 		av->rlid = htobe16(udp_source_port(grh));
 	if (neighbour_mac(hca, source, &grh->dgid, av->rmac))

@@ -43,6 +43,17 @@ void *__wrap_calloc(size_t count, size_t size)
 	return no_memory ? NULL : __real_calloc(count, size);
 }
 
+/* ---- threads that run out --------------------------------------------------------------------------------------- */
+
+static bool no_threads;
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*body)(void *), void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*body)(void *), void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*body)(void *), void *argument)
+{
+	return no_threads ? EAGAIN : __real_pthread_create(thread, attr, body, argument);
+}
+
 /* ---- a cipher that fails ---------------------------------------------------------------------------------------- */
 
 int __wrap_cipher_transform(struct dek *dek, const struct cipher_units *units, void *to, const void *from,
@@ -77,7 +88,7 @@ static void to_rts(int i)
 	       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 		       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 	/* A timeout of 0 waits for ever. */
-	modify(i, (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .sq_psn = FIRST_PSN, .retry_cnt = 7},
+	modify(i, (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .sq_psn = FIRST_PSN, .retry_cnt = 7, .rnr_retry = 7},
 	       IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 		       IBV_QP_MAX_QP_RD_ATOMIC);
 }
@@ -267,6 +278,26 @@ static void case_NAK_REMOTE_OPERATION(void **state)
 		qp[CLIENT], RULE_NAK_REMOTE_OPERATION,
 		"mlx5_0 qp 0x%x SEND wr_id 7 → REM_OP_ERR: queue pair 0x%x, of another process, refused packet 0x100: "
 		"remote operational error. [93 NAK_REMOTE_OPERATION; ",
+		qp[CLIENT]->qp_num, qp[SERVER]->qp_num);
+}
+
+/* The device's thread is there from the first wait on, so this comes before any. */
+static void case_RNR_NO_THREAD(void **state)
+{
+	(void)state;
+	post(IBV_WR_SEND, 0);
+	no_threads = true;
+	/* Code 20 of IBTA table 45: 10.24 ms. */
+	deliver(CLIENT, (struct packet){.message = MESSAGE_ACKNOWLEDGE,
+					.place = PLACE_ONLY,
+					.psn = FIRST_PSN,
+					.syndrome = AETH_RNR_NAK | 20});
+	no_threads = false;
+	expect_completion(IBV_WC_RNR_RETRY_EXC_ERR, RULE_RNR_NO_THREAD);
+	expect_line(
+		qp[CLIENT], RULE_RNR_NO_THREAD,
+		"mlx5_0 qp 0x%x SEND wr_id 7 → RNR_RETRY_EXC_ERR: no thread could be started that would wait 10240 us until "
+		"queue pair 0x%x has a receive. [143 RNR_NO_THREAD; ",
 		qp[CLIENT]->qp_num, qp[SERVER]->qp_num);
 }
 

@@ -88,10 +88,11 @@ static void umr_not_inline(void)
 	raw_put8(&raw, UMR_FLAGS, 0);
 	raw_put32(&raw, ENTRIES, 63);
 	raw_run(&raw);
-	expect_failure(&pair.server, CONFIGURE_WR_ID, MW_BIND_ERR, UMR_NOT_INLINE, "UMR",
-		       "the 64 bytes of entries and block setup for key 0x%x are not in the WQE, and the memory that it "
-		       "names has 63",
-		       mkey->lkey);
+	expect_failure(
+		&pair.server, CONFIGURE_WR_ID, MW_BIND_ERR, UMR_NOT_INLINE, "UMR",
+		"the 64 bytes of entries and block setup for key 0x%x are not in the WQE, and the memory that it "
+		"names has 63",
+		mkey->lkey);
 }
 
 /* The bits of mlx5-formats 1.8 but PAGE_SIZE (1), PD (7), EN_RINVAL (8). */

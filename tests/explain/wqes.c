@@ -203,8 +203,9 @@ static void mmo_operation(void)
 	struct raw raw = copy_waits(2, 8, 8);
 
 	raw_run(&raw);
-	expect_failure(&pair.client, WR_ID, LOC_QP_OP_ERR, MMO_OPERATION, "MMO",
-		       "the MMO WQE has opmod 0x2: this device copies (opmod 1), and does none of the other operations");
+	expect_failure(
+		&pair.client, WR_ID, LOC_QP_OP_ERR, MMO_OPERATION, "MMO",
+		"the MMO WQE has opmod 0x2: this device copies (opmod 1), and does none of the other operations");
 }
 
 static void mmo_inline(void)

@@ -7,12 +7,12 @@
 
 enum {
 	SENDERS = 3,
-	ROUNDS = 300,
+	ROUNDS = 3000,
 	BYTES = 3000,
 	KEY = 0xdc,
 	STREAM = 3,
 	FAILING_STREAM = 5,
-	CHURNS = 60,
+	CHURNS = 400,
 	RECEIVES = 512
 };
 

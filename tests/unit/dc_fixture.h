@@ -204,7 +204,8 @@ struct dc_request {
 	uint16_t stream;
 	uint32_t local, remote, length, imm; /* offsets in the device's memory */
 	uint8_t fence;
-	uint32_t lkey; /* 0: of the device's memory */
+	uint32_t lkey;     /* 0: of the device's memory */
+	uint8_t gid_index; /* of the destination, in the table of the device */
 };
 
 static inline struct dc_request dc_to(const struct target *target, uint8_t opcode, uint32_t local, uint32_t remote,
@@ -275,7 +276,7 @@ static inline uint16_t dc_put(struct raw_qp *end, const struct dc_request *reque
 	};
 	size_t gids;
 
-	memcpy(av.rgid, &hca_gids(device.hca, &gids)[0].gid, 16);
+	memcpy(av.rgid, &hca_gids(device.hca, &gids)[request->gid_index].gid, 16);
 	return dc_put_with(end, request, &av, 3);
 }
 

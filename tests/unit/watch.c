@@ -256,6 +256,25 @@ static void in_time_without_trap(void **state)
 	assert_true(best_delay(5, 300000, 20000000) < 40000000);
 }
 
+/* A page that must stay where it is cannot be trapped, and no store to it may wait. */
+static void locked_page(void **state)
+{
+	(void)state;
+	if (mlock(page, PAGE))
+		skip();
+	assert_true(best_delay(15, 40000, 6000000) < 10000000);
+	/* Not only it: the others are released again. */
+	for (uint32_t i = 0; i < 3; i++) {
+		uint64_t *other = new_page();
+
+		watch_page(watcher, other);
+		sleep_us(30000);
+		*(volatile uint64_t *)other = 1;
+		unwatch_page(watcher, other);
+		munmap(other, PAGE);
+	}
+}
+
 /* ---- at no cost ------------------------------------------------------------------------------------------------- */
 
 static void silence_is_free(void **state)
@@ -410,6 +429,7 @@ int main(void)
 		CASE(soon_while_it_rings),
 		CASE(soon_after_silence),
 		cmocka_unit_test_setup_teardown(in_time_without_trap, begin_without_page, end),
+		CASE(locked_page),
 		CASE(silence_is_free),
 		cmocka_unit_test_setup_teardown(silence_is_free, begin_without_page, end),
 		CASE(nothing_watched_is_free),

@@ -196,6 +196,27 @@ static void takes_what_is_in_flight(void **state)
 	expect_end(IBV_QPS_RTS);
 }
 
+/* The DCT answers no more on the connection of which it refused a request: the stream goes on with another. */
+static void same_target_again(void **state)
+{
+	struct dc_request request;
+
+	(void)state;
+	simple_start(4);
+	good(1, 0);
+	request = write_request(1, 0);
+	request.remote = 1 << 24; /* beyond the key */
+	put(&request);
+	run();
+	expect(OK);
+	expect(MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR);
+	assert_int_equal(reset_stream(1), 0);
+	good(1, 0);
+	run();
+	expect(OK);
+	expect_end(IBV_QPS_RTS);
+}
+
 /* "once the number of unique stream_id in error reaches the DCI QP's log_num_errored streams" */
 static void too_many(void **state)
 {
@@ -491,6 +512,7 @@ int main(void)
 		cmocka_unit_test(fails_here),
 		cmocka_unit_test(fails_there),
 		cmocka_unit_test(takes_what_is_in_flight),
+		cmocka_unit_test(same_target_again),
 		cmocka_unit_test(too_many),
 		cmocka_unit_test(without),
 		cmocka_unit_test(patience),

@@ -317,8 +317,11 @@ static void one_waits(void **state)
 
 /* ---- places ---------------------------------------------------------------------------------------------------- */
 
-/* An empty WRITE of an initiator that no QP is. Returns what the DCT answers to it. */
-static uint8_t foreign_write(uint32_t qpn, uint64_t connection, uint32_t psn, uint8_t opcode)
+enum { READ_REQUEST = 0xcc, WRITE_ONLY = 0xca, DISCONNECT = 0xdc, STRANGERS = 0x1000, NO_ANSWER = 0xff };
+
+/* An empty request of an initiator that no QP is. Returns the syndrome of what the DCT answers to it. */
+static uint8_t foreign(uint8_t host, uint32_t qpn, uint64_t connection, uint32_t first_psn, uint32_t psn,
+		       uint8_t opcode)
 {
 	struct wire_packet packet = {
 		.opcode = opcode,
@@ -328,7 +331,8 @@ static uint8_t foreign_write(uint32_t qpn, uint64_t connection, uint32_t psn, ui
 		.source_qpn = qpn,
 		.dc_key = dct[0].key,
 		.dc_connection = connection,
-		.dc_first_psn = psn,
+		.dc_first_psn = first_psn,
+		.path.source.raw[15] = host,
 	};
 	struct wire_packet *answer;
 	uint8_t syndrome;
@@ -336,14 +340,100 @@ static uint8_t foreign_write(uint32_t qpn, uint64_t connection, uint32_t psn, ui
 	wire_receive(&packet);
 	answer = wire_take();
 	if (!answer)
-		return 0xff;
+		return NO_ANSWER;
 	assert_int_equal(answer->destination_qpn, qpn);
+	assert_int_equal(answer->path.destination.raw[15], host);
 	syndrome = answer->syndrome;
 	free(answer);
 	return syndrome;
 }
 
-enum { WRITE_ONLY = 0xca, DISCONNECT = 0xdc, STRANGERS = 0x1000, NO_ANSWER = 0xff };
+static uint8_t foreign_write(uint32_t qpn, uint64_t connection, uint32_t psn, uint8_t opcode)
+{
+	return foreign(0, qpn, connection, psn, psn, opcode);
+}
+
+/* Two hosts have QPs of the same number. */
+static void of_two_hosts(void **state)
+{
+	struct ibv_qp_attr options = dc_options();
+
+	(void)state;
+	start(&options, NULL, NULL);
+	assert_int_equal(foreign(1, STRANGERS, 700, 0, 0, WRITE_ONLY), AETH_ACK);
+	assert_int_equal(foreign(2, STRANGERS, 7, 50, 50, WRITE_ONLY), AETH_ACK);
+	assert_int_equal(foreign(1, STRANGERS, 700, 0, 1, WRITE_ONLY), AETH_ACK);
+	assert_int_equal(foreign(2, STRANGERS, 7, 50, 51, WRITE_ONLY), AETH_ACK);
+	assert_int_equal(dct[0].qp->dct->count, 2);
+	dc_end();
+}
+
+/* A number is that of a QP on one host. */
+static void by_another_address(void **state)
+{
+	struct ibv_qp_attr options = dc_options();
+	struct dc_request request;
+	struct wire_packet *first, *second;
+	size_t gids;
+
+	(void)state;
+	start(&options, NULL, NULL);
+	hca_gids(device.hca, &gids);
+	assert_true(gids > 1);
+	request = dc_to(&dct[0], MLX5_OPCODE_RDMA_WRITE, LOCAL, REMOTE, 8);
+	dc_put(&dci[0], &request);
+	request.gid_index = 1;
+	dc_put(&dci[0], &request);
+	ring(&dci[0]);
+	first = take(MESSAGE_WRITE);
+	wire_receive(first);
+	second = take(MESSAGE_WRITE);
+	assert_true(second->dc_connection > first->dc_connection);
+	assert_int_equal(second->dc_first_psn, second->psn);
+	assert_memory_equal(&second->path.destination, &hca_gids(device.hca, &gids)[1].gid, 16);
+	wire_receive(second);
+	free(first);
+	free(second);
+	dc_settle();
+	expect_cqe(&dci_cq[0], 0, 0);
+	expect_cqe(&dci_cq[0], 2, 0);
+	expect_quiet();
+	dc_end();
+}
+
+/* What was asked for, and answered, in a connection is of no account in the next. */
+static void begins_afresh(void **state)
+{
+	struct ibv_qp_attr options = dc_options();
+
+	(void)state;
+	start(&options, NULL, NULL);
+	/* A gap is told of once, in each of them. */
+	assert_int_equal(foreign(0, STRANGERS, 7, 100, 102, WRITE_ONLY), AETH_NAK | NAK_SEQUENCE);
+	assert_int_equal(foreign(0, STRANGERS, 7, 100, 103, WRITE_ONLY), NO_ANSWER);
+	assert_int_equal(foreign(0, STRANGERS, 8, 200, 201, WRITE_ONLY), AETH_NAK | NAK_SEQUENCE);
+	/* A READ asked for again is answered again; that of the connection before is not. */
+	assert_int_equal(foreign(0, STRANGERS, 9, 300, 300, READ_REQUEST), AETH_ACK);
+	assert_int_equal(foreign(0, STRANGERS, 9, 300, 300, READ_REQUEST), AETH_ACK);
+	assert_int_equal(foreign(0, STRANGERS, 10, 301, 301, WRITE_ONLY), AETH_ACK);
+	assert_int_equal(foreign(0, STRANGERS, 10, 301, 300, READ_REQUEST), NO_ANSWER);
+	dc_end();
+}
+
+/* As long as there is room, whoever left is remembered, and with it what a network may still bring. */
+static void remembers(void **state)
+{
+	struct ibv_qp_attr options = dc_options();
+
+	(void)state;
+	start(&options, NULL, NULL);
+	assert_int_equal(foreign_write(STRANGERS, 7, 0, WRITE_ONLY), AETH_ACK);
+	assert_int_equal(foreign_write(STRANGERS, 7, 1, DISCONNECT), NO_ANSWER);
+	assert_int_equal(foreign_write(STRANGERS + 1, 7, 0, WRITE_ONLY), AETH_ACK);
+	assert_int_equal(foreign_write(STRANGERS, 7, 0, WRITE_ONLY), NO_ANSWER);
+	expect_rule(dct[0].qp, RULE_DC_CONNECTION_OVER);
+	dc_end();
+}
 
 static void full(void **state)
 {
@@ -490,11 +580,13 @@ static void anything(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(wrong_key),    cmocka_unit_test(no_target),
-		cmocka_unit_test(ghosts),       cmocka_unit_test(begins_in_the_middle),
-		cmocka_unit_test(given_up),     cmocka_unit_test(destroyed_in_the_middle),
-		cmocka_unit_test(lost_refusal), cmocka_unit_test(one_waits),
-		cmocka_unit_test(full),         cmocka_unit_test(anything),
+		cmocka_unit_test(wrong_key),     cmocka_unit_test(no_target),
+		cmocka_unit_test(ghosts),        cmocka_unit_test(begins_in_the_middle),
+		cmocka_unit_test(given_up),      cmocka_unit_test(destroyed_in_the_middle),
+		cmocka_unit_test(lost_refusal),  cmocka_unit_test(one_waits),
+		cmocka_unit_test(of_two_hosts),  cmocka_unit_test(by_another_address),
+		cmocka_unit_test(begins_afresh), cmocka_unit_test(remembers),
+		cmocka_unit_test(full),          cmocka_unit_test(anything),
 	};
 
 	return cmocka_run_group_tests(tests, dc_open, dc_close);

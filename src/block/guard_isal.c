@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * CRCs by ISA-L. On x86 this is CRC32C for CPUs without vectors of 64 bytes: its CRC32 instructions beside
+ * multiplications are faster than guard_clmul.c there. Elsewhere it is all that ISA-L has.
+ */
+#include "block/guard_kernels.h"
+
+#include <isa-l/crc.h>
+#include <string.h>
+
+/* Copied in pieces that stay in the first-level cache until their CRC has been computed. */
+enum { PIECE = 2048 };
+
+static bool supported(void)
+{
+#ifdef __x86_64__
+	return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
+#else
+	return true;
+#endif
+}
+
+static uint64_t update(enum guard_type type, uint64_t running, const uint8_t *from, size_t bytes)
+{
+	switch (type) {
+	case GUARD_T10_CRC:
+		return (uint64_t)crc16_t10dif((uint16_t)(running >> 48), from, bytes) << 48;
+	case GUARD_CRC32:
+		/* It complements the register on either side. */
+		return (uint64_t)~crc32_ieee(~(uint32_t)(running >> 32), from, bytes) << 32;
+	default:
+		return crc32_iscsi((unsigned char *)from, (int)bytes, (unsigned int)running);
+	}
+}
+
+static uint64_t copy(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from, size_t bytes)
+{
+	while (bytes) {
+		size_t piece = bytes < PIECE ? bytes : PIECE;
+
+		if (to)
+			to = (uint8_t *)memcpy(to, from, piece) + piece;
+		running = update(type, running, from, piece);
+		from += piece;
+		bytes -= piece;
+	}
+	return running;
+}
+
+const struct guard_kernel guard_kernel_isal = {
+	.name = "isa-l",
+	.supported = supported,
+#ifdef __x86_64__
+	.types = 1u << GUARD_CRC32C,
+#else
+	.types = 1u << GUARD_T10_CRC | 1u << GUARD_CRC32 | 1u << GUARD_CRC32C,
+#endif
+	.copy = copy,
+};
