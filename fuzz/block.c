@@ -490,20 +490,21 @@ static bool receive(uint8_t *contents, uint8_t *wire, uint64_t first, uint64_t l
 /* ---- what must hold ------------------------------------------------------------------------------------------- */
 
 /*
- * True if a message that ends at @end has its last bytes as in the whole key, of @all bytes on the wire. The exception: a
- * message may end with a block of AES that is followed by less than another one, in a last data unit that is short. Alone
- * it is a block, in the whole key ciphertext is stolen from it.
+ * True if the last bytes of a message that ends at @end are what they are in longer ones. The exception: a message may end
+ * with a block of AES that is followed by less than another one, in the last data unit of a key, which is short. As the
+ * end of a message it is a block; with the rest of the key, ciphertext is stolen from it.
  */
-static bool ends_alike(uint64_t end, uint64_t all)
+static bool ends_alike(bool transmits, uint64_t end)
 {
 	const struct cipher_setup *cipher = &setup()->cipher;
+	uint64_t all = key_bytes;
 
 	if (!cipher->enabled)
 		return true;
-	if (!cipher->on_wire) {
-		end = transfer_range(setup(), true, 0, end, key_bytes).needed.end;
-		all = key_bytes;
-	}
+	if (cipher->on_wire)
+		all = wire_length(setup(), key_bytes);
+	else
+		end = transfer_range(setup(), transmits, 0, end, key_bytes).needed.end;
 	return !ends_inside_unit(cipher, end) || all - end >= CIPHER_BLOCK || all == end;
 }
 
@@ -519,7 +520,7 @@ static void check_transmission(uint64_t first, uint64_t length, uint64_t all)
 			WORLD_CHECK(!memcmp(once, parts, length));
 			WORLD_CHECK(same_reports(&reports, &expected));
 		}
-		if (first + length <= all && ends_alike(first + length, all) &&
+		if (first + length <= all && ends_alike(true, first + length) &&
 		    transmit(background, whole, 0, all, AT_ONCE))
 			WORLD_CHECK(!memcmp(once, whole + first, length));
 	}
@@ -537,7 +538,7 @@ static void check_return(uint8_t *contents, uint8_t *wire, uint64_t first, uint6
 					      position.raw % signature->wire.block == 0);
 	uint8_t again[MOST_BYTES];
 
-	if (!transmit(contents, wire, first, length, AT_ONCE))
+	if (!ends_alike(false, first + length) || !transmit(contents, wire, first, length, AT_ONCE))
 		return;
 	WORLD_CHECK(!reports.count || !begins || signature->copied);
 	memcpy(again, background, sizeof(again));

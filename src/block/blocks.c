@@ -11,6 +11,8 @@
 /* Blocks that are passed at once; fewer if their data is read a second time, then from the first-level cache. */
 #define RUN_BLOCKS 32
 #define RUN_BLOCKS_TWICE 4
+/* Transfers of so many bytes come from memory: no cache near a core holds both sides. */
+#define FAR_BYTES (UINT64_C(4) << 20)
 
 static const uint64_t no_guards[RUN_BLOCKS];
 
@@ -20,6 +22,7 @@ struct block_run {
 	size_t from_stride, to_stride;
 	size_t block; /* bytes of data */
 	size_t count;
+	bool far; /* see struct guard_blocks */
 };
 
 /* The fields of a domain, by the block's place in the run: field_of_block() with nothing left to decide. */
@@ -48,11 +51,14 @@ static inline uint64_t make_field(const struct field_maker *maker, uint64_t guar
 static void pass_data(const struct signature_stage *at, const struct block_run *run, uint64_t *input_guards,
 		      uint64_t *output_guards)
 {
-	struct guard_blocks blocks = {.from = run->from,
-				      .to = run->to,
-				      .from_stride = run->from_stride,
-				      .to_stride = run->to_stride,
-				      .block = run->block};
+	struct guard_blocks blocks = {
+		.from = run->from,
+		.to = run->to,
+		.from_stride = run->from_stride,
+		.to_stride = run->to_stride,
+		.block = run->block,
+		.far = run->far,
+	};
 
 	if (at->input_guarded) {
 		guard_copy_blocks((enum guard_type)at->input->guard, at->input->ones, &blocks, run->count,
@@ -144,6 +150,7 @@ uint64_t signature_pass_blocks(struct block_stage *stage, uint8_t *to, const uin
 	run.count = blocks_in(stage->piece.length, memory_block, run.count);
 	if (!run.count || !stage->piece.address)
 		return 0;
+	run.far = stage->range.wire.end - stage->range.wire.first >= FAR_BYTES;
 	run.from = from ? from : stage->piece.address;
 	run.to = to ? to : stage->piece.address;
 	number = at->raw / run.block;

@@ -21,6 +21,7 @@
 
 struct explain_log;
 struct link;
+struct multicast_list;
 struct xrc_domain;
 
 struct hca {
@@ -54,6 +55,7 @@ struct registry {
 	struct hca *devices;
 	size_t count;
 	struct id_table qps; /* host-unique numbers: all devices share them */
+	const struct multicast_list *multicast; /* atomic; or NULL; hca/multicast.h */
 	bool has_barrier;    /* barrier_on_all_cpus() works */
 };
 

@@ -279,6 +279,7 @@ struct hca_qp_attr {
 	struct ibv_qp_cap cap; /* as returned to the program, for ibv_query_qp */
 	/* MLX5DV_QP_CREATE_SIG_PIPELINING: a signature error that a send WQE of this QP finds drains the send queue. */
 	bool stop_at_signature_error;
+	bool block_self_multicast; /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
 	/* QP_TYPE_DCT: the key that requests must bring (mlx5dv_create_qp(3), dct_access_key). */
 	uint64_t dc_access_key;
 	/* QP_TYPE_DCI: so many streams in error put the QP into ERR; 0: it has no streams, any error does. */
@@ -286,8 +287,18 @@ struct hca_qp_attr {
 };
 
 int hca_qp_create(struct hca_context *context, const struct hca_qp_attr *attr, struct hca_qp **qp);
-/** Destroys; returns after running transfers of the QP ended. Bound type 2 windows become unusable. Not of XRC_RECV. */
+/**
+ * Destroys; returns after running transfers of the QP ended. Bound type 2 windows become unusable. Not of XRC_RECV. Returns
+ * 0, or -EBUSY while it is attached to a multicast group.
+ */
 int hca_qp_destroy(struct hca_qp *qp);
+
+/**
+ * ibv_attach_mcast(3): from now on the UD QP gets the datagrams for @group. 0, also if it is attached already; -ENOMEM;
+ * -ENOSPC: a group or the device has no room for another. hca_qp_detach(): 0, -EINVAL if it is not attached, -ENOMEM.
+ */
+int hca_qp_attach(struct hca_qp *qp, const union ibv_gid *group);
+int hca_qp_detach(struct hca_qp *qp, const union ibv_gid *group);
 
 /**
  * XRC_RECV QPs belong to their domain and may have many openers; each gets the events of the QP. hca_qp_create() makes

@@ -190,6 +190,7 @@ static void init_qp(struct hca_qp *qp, struct hca_context *context, const struct
 		.qp_serial = __atomic_add_fetch(&qp->hca->next_serial, 1, __ATOMIC_RELAXED),
 	};
 	qp->stop_at_signature_error = attr->stop_at_signature_error;
+	qp->block_self_multicast = attr->block_self_multicast;
 	qp_observe_signatures(qp);
 	if (attr->xrcd)
 		return;
@@ -246,6 +247,8 @@ void qp_destroy(struct hca_qp *qp)
 
 int hca_qp_destroy(struct hca_qp *qp)
 {
+	if (qp->groups)
+		return -EBUSY;
 	qp_destroy(qp);
 	return 0;
 }

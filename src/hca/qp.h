@@ -137,6 +137,8 @@ struct hca_qp {
 	struct packet_path path;
 	uint8_t mtu_shift;
 	bool reachable; /* a link leads to the peer */
+	bool block_self_multicast; /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
+	uint32_t groups;           /* multicast groups that it is attached to; under the lock of hca/multicast.h */
 	struct hca_cq *send_cq, *recv_cq;
 	struct hca_srq *srq;
 	struct hca_rq rq;

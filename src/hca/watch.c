@@ -79,7 +79,7 @@ static bool anything_changed(const struct watcher *watcher)
 	return false;
 }
 
-/* Rings all queues whose records have changed. Returns true if there was one. The lock is held, but not while ringing. */
+/* Rings all queues whose records have changed; true if there was one. The lock is held, but not while ringing. */
 static bool scan(struct watcher *watcher)
 {
 	bool rang = false;
@@ -170,7 +170,7 @@ struct pace {
 };
 
 /*
- * Spinning pays if the next ring comes at once. It never does if whoever is to ring waits for our processor, or if rings
+ * Spinning pays if the next ring comes at once. It does not if whoever is to ring waits for our processor, or if rings
  * are rare: then it is tried more and more seldom.
  */
 static void keep_pace(struct pace *pace, bool rang, uint64_t now_ns)

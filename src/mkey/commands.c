@@ -158,6 +158,9 @@ int hca_mkey_create(struct hca_pd *pd, const struct hca_mkey_attr *attr, struct 
 
 	if (error)
 		return error;
+	/* Its first transfer is not to be the one that chooses the kernels. */
+	if (attr->bsf_octowords)
+		guard_kernel_name(GUARD_T10_CRC);
 	(*key)->umr_enabled = true;
 	(*key)->bsf_octowords = attr->bsf_octowords;
 	(*key)->remote_invalidate = attr->remote_invalidate;

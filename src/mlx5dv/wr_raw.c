@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mlx5dv_wr_raw_wqe of mlx5dv_wr_post(3): a WQE that the program made. It goes into the ring as it is, but for the index
- * of its place (mlx5-formats 4.8); no QP of this library signs its WQEs, so the signature byte stays as it is, too.
- * Nothing else is looked at here: what is wrong with it, the device says in a completion.
+ * mlx5dv_wr_raw_wqe of mlx5dv_wr_post(3): a WQE that the program made. It goes into the ring as it is, but for the
+ * index of its place (mlx5-formats 4.8); no QP of this library signs its WQEs, so the signature byte stays as it is,
+ * too. Nothing else is looked at here: what is wrong with it, the device says in a completion.
  */
 #include "mlx5dv/wr_raw.h"
 

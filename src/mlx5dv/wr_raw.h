@@ -6,8 +6,9 @@
 #include "verbs/objects.h"
 
 /**
- * Member wr_raw_wqe of struct mlx5dv_qp_ex. @bytes: a WQE of any alignment, as long as `ds` of its control segment says,
- * and at least that segment. Latches ENOMEM if the queue has no room for it, also for one that is larger than the ring.
+ * Member wr_raw_wqe of struct mlx5dv_qp_ex. @bytes: a WQE of any alignment, as long as `ds` of its control segment
+ * says, and at least that segment. Latches ENOMEM if the queue has no room for it, also for one that is larger than
+ * the ring.
  */
 void dv_wr_raw_wqe(struct mlx5dv_qp_ex *dv, const void *bytes);
 

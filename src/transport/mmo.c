@@ -7,9 +7,6 @@
 
 #include <string.h>
 
-#define FAILURE(why, syndrome, name, ...)                                                                              \
-	(*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, MLX5_CQE_SYNDROME_LOCAL_##syndrome##_ERR)
-
 #define OPMOD_DMA 1
 #define LONGEST (UINT64_C(1) << 31) /* what a byte count of 0 stands for */
 
@@ -35,21 +32,37 @@ static int add(struct stream *stream, const struct walk_access *access, uint8_t 
 	return stream_add_key(stream, be32toh(segment->lkey), be64toh(segment->addr), length_of(segment), why);
 }
 
+static int check(const struct wqe *wqe, struct mmo_dma *dma, struct refusal *why)
+{
+	if (wqe->opmod != OPMOD_DMA) {
+		*why = (struct refusal){RULE_MMO_OPERATION, {wqe->opmod}};
+		return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+	}
+	if (wqe->size < sizeof(*dma)) {
+		*why = (struct refusal){RULE_WQE_SHORT, {wqe->opcode, wqe->size, sizeof(*dma)}};
+		return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+	}
+	memcpy(dma, wqe->bytes, sizeof(*dma));
+	if (is_inline(&dma->source) || is_inline(&dma->destination)) {
+		*why = (struct refusal){RULE_MMO_INLINE,
+					{be32toh(dma->source.byte_count), be32toh(dma->destination.byte_count)}};
+		return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+	}
+	if (dma->source.byte_count != dma->destination.byte_count) {
+		*why = (struct refusal){RULE_MMO_LENGTHS, {length_of(&dma->source), length_of(&dma->destination)}};
+		return MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR;
+	}
+	return 0;
+}
+
 int mmo_prepare(const struct wqe *wqe, const struct walk_access *access, struct stream *sink, struct stream *source,
 		struct refusal *why)
 {
 	struct mmo_dma dma;
+	int syndrome = check(wqe, &dma, why);
 
-	if (wqe->opmod != OPMOD_DMA)
-		return FAILURE(why, QP_OP, MMO_OPERATION, wqe->opmod);
-	if (wqe->size < sizeof(dma))
-		return FAILURE(why, QP_OP, WQE_SHORT, wqe->opcode, wqe->size, sizeof(dma));
-	memcpy(&dma, wqe->bytes, sizeof(dma));
-	if (is_inline(&dma.source) || is_inline(&dma.destination))
-		return FAILURE(why, QP_OP, MMO_INLINE, be32toh(dma.source.byte_count),
-			       be32toh(dma.destination.byte_count));
-	if (dma.source.byte_count != dma.destination.byte_count)
-		return FAILURE(why, LENGTH, MMO_LENGTHS, length_of(&dma.source), length_of(&dma.destination));
+	if (syndrome)
+		return syndrome;
 	if (add(source, access, RIGHT_LOCAL_READ, &dma.source, why) ||
 	    add(sink, access, RIGHT_LOCAL_WRITE, &dma.destination, why))
 		return MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;

@@ -86,6 +86,7 @@ struct packet {
 };
 
 #define PSN_MASK 0xffffffu
+#define MULTICAST_QPN 0xffffffu /* IBTA 10.5.1: the destination of all multicast packets */
 
 /** Distance a - b of two packet sequence numbers: negative if a is older (IBTA 9.7.2: half of the 24-bit space). */
 static inline int32_t psn_distance(uint32_t a, uint32_t b)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "hca/epoch.h"
+#include "hca/multicast.h"
 #include "link/link.h"
 #include "mkey/umr.h"
 #include "transport/dci.h"
@@ -114,8 +115,12 @@ static int fill_datagram(const struct hca_qp *qp, const struct wqe *wqe, struct 
 	uint32_t qkey = be32toh(wqe->av.key.qkey.qkey);
 
 	/* IBTA 10.2.5: a Q_Key whose top bit is set stands for the QP's own. */
+	int syndrome = requester_address(qp, wqe, packet, why);
+
 	packet->qkey = qkey & 0x80000000 ? qp->attr.qkey : qkey;
-	return requester_address(qp, wqe, packet, why);
+	if (!syndrome && gid_is_multicast(&packet->own_path.destination))
+		packet->routed = true;
+	return syndrome;
 }
 
 /* IBTA C9-25 and ibv_query_port(3), max_msg_sz; a datagram is one packet (C9-92). */

@@ -2,6 +2,9 @@
 /* The run loop, see run.h; and delivery of a packet to the half of a QP that it is for. */
 #include "transport/run.h"
 
+#include <endian.h>
+
+#include "hca/multicast.h"
 #include "hca/qp.h"
 #include "link/link.h"
 #include "transport/transport.h"
@@ -60,22 +63,63 @@ static void deliver(struct run *run, const struct packet *packet, struct hca_qp 
 		qp->hca->link->send(qp->hca, run);
 }
 
+static void handle(struct run *run, const struct packet *packet, struct hca_qp *qp)
+{
+	queue_lock(&qp->lock);
+	deliver(run, packet, qp);
+	queue_unlock(&qp->lock);
+}
+
+static bool is_multicast(const struct packet *packet)
+{
+	return packet->transport == IBV_QPT_UD && gid_is_multicast(&packet->path->destination);
+}
+
+/*
+ * IBTA 10.5.2: each member gets a copy, also the sender. Reading a payload consumes it, so each has a copy of the packet,
+ * too, in the slot of the answer, as there is none to a datagram.
+ */
+static void handle_multicast(struct run *run, const struct packet *packet)
+{
+	const union ibv_gid *group = &packet->path->destination;
+	const struct multicast_list *list = __atomic_load_n(&the_registry.multicast, __ATOMIC_ACQUIRE);
+	uint32_t i = list ? multicast_next(list, group, 0) : 0;
+
+	if (packet->destination_qpn != MULTICAST_QPN) {
+		DROP(packet, hca_device(0), MULTICAST_QP);
+		return;
+	}
+	if (!list || i == list->count)
+		dropped(packet, hca_device(0),
+			&(struct refusal){RULE_MULTICAST_NOBODY,
+					  {packet->message, packet->source_qpn, be64toh(group->global.subnet_prefix),
+					   be64toh(group->global.interface_id)}});
+	for (; list && i < list->count; i = multicast_next(list, group, i + 1)) {
+		struct hca_qp *qp = qp_find(list->member[i].qpn);
+
+		if (!qp || (qp->block_self_multicast && qp->number == packet->source_qpn))
+			continue;
+		*run_slot(run) = *packet;
+		handle(run, run_slot(run), qp);
+	}
+}
+
 void run_drain(struct run *run, const struct hca_qp *self)
 {
 	while (run->first != run->last) {
 		const struct packet *packet = &run->packet[run->first % RUN_PACKETS];
-		struct hca_qp *qp = qp_find(packet->destination_qpn);
+		bool multicast = is_multicast(packet);
+		struct hca_qp *qp = multicast ? NULL : qp_find(packet->destination_qpn);
 
 		if (qp && qp == self)
 			return;
-		if (qp) {
-			queue_lock(&qp->lock);
-			deliver(run, packet, qp);
-			queue_unlock(&qp->lock);
-		} else {
+		if (multicast)
+			handle_multicast(run, packet);
+		else if (qp)
+			handle(run, packet, qp);
+		else
 			/* Nobody's device: the first one keeps the record. */
 			DROP(packet, hca_device(0), PACKET_NO_QP);
-		}
 		run->first++;
 	}
 }

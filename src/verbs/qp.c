@@ -117,6 +117,8 @@ static void take_attributes(struct user_qp *qp, struct ibv_context *context, con
 	qp->has_ex = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	if (qp->has_ex)
 		qp->send_ops = attr->send_ops_flags;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS)
+		qp->block_self_multicast = attr->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
 	if (dv && dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_DC)
 		take_dc_attributes(qp, dv);
 	if (dv && dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS)
@@ -179,6 +181,7 @@ static int create_in_device(struct user_qp *qp)
 		.wr_id_of = qp->sq.wqebb_count ? wr_id_of : NULL,
 		.cap = qp->cap,
 		.stop_at_signature_error = qp->signature_pipelining,
+		.block_self_multicast = qp->block_self_multicast,
 		.dc_access_key = qp->dc_access_key,
 		.dci_errored_streams = qp->dci_errored_streams,
 	};
@@ -328,7 +331,7 @@ int softhca_ibv_destroy_qp(struct ibv_qp *base)
 		return xrc_recv_destroy(qp);
 	err = -hca_qp_destroy(qp->device);
 	if (err)
-		return err;
+		return REFUSE(hca_of_context(base->context), "ibv_destroy_qp", err, RULE_QP_IN_GROUP, base->qp_num);
 	/*
 	 * verbs/events.h has the order: no event can be taken any more, those that were are acknowledged
 	 * first.

@@ -62,6 +62,9 @@ static void fill_limits(const struct hca *hca, struct ibv_device_attr *attr)
 	attr->max_srq = LIMIT_MAX_SRQ;
 	attr->max_srq_wr = LIMIT_MAX_SRQ_WR;
 	attr->max_srq_sge = LIMIT_MAX_SRQ_SGE;
+	attr->max_mcast_grp = LIMIT_MAX_TOTAL_MCAST_QP_ATTACH;
+	attr->max_mcast_qp_attach = LIMIT_MAX_MCAST_QP_ATTACH;
+	attr->max_total_mcast_qp_attach = LIMIT_MAX_TOTAL_MCAST_QP_ATTACH;
 	attr->max_pkeys = LIMIT_PKEY_TABLE;
 	attr->local_ca_ack_delay = LIMIT_ACK_DELAY;
 	attr->phys_port_cnt = LIMIT_PORTS;

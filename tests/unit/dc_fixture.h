@@ -280,6 +280,15 @@ static inline uint16_t dc_put(struct raw_qp *end, const struct dc_request *reque
 	return dc_put_with(end, request, &av, 3);
 }
 
+/* DCI @from writes @length bytes from the beginning of its half of the memory to that of the DCTs'. */
+static inline void dc_write(int from, const struct target *target, uint32_t length)
+{
+	const struct dc_request request = dc_to(target, MLX5_OPCODE_RDMA_WRITE, 0, HALF, length);
+
+	dc_put(&dci[from], &request);
+	ring(&dci[from]);
+}
+
 /* ---- expectations ---------------------------------------------------------------------------------------------- */
 
 /* The next completion of @target is that of entry @index of its SRQ, successful, with @bytes; returns its opcode. */

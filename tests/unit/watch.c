@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Doorbell records that a program stores to behind the device's back: each change is noticed, soon, and looking for it
- * costs nothing while there is none. Limits of time hold for the best tenth of many tries, in one round of several: what
- * else the machine does must not decide.
+ * costs nothing while there is none. Limits of time hold for the best tenth of many tries, in one round of several:
+ * what else the machine does must not decide.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -132,7 +132,7 @@ static int by_value(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-/* Time from store to call in nanoseconds, the best tenth of @tries, before each of which all is silent for @silence_us. */
+/* Nanoseconds from store to call, the best tenth of @tries, before each of which all is silent for @silence_us. */
 static uint64_t short_delay(uint32_t tries, uint64_t silence_us)
 {
 	uint64_t delay[256];

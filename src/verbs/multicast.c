@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ibv_attach_mcast(3), ibv_detach_mcast(3). The LID of a group counts for nothing on Ethernet (IBTA annex A16). */
+#include <endian.h>
+#include <errno.h>
+
+#include "abi/entry_points.h"
+#include "explain/explain.h"
+#include "hca/limits.h"
+#include "verbs/objects.h"
+
+/* Returns an errno value. */
+static int check(struct user_qp *qp, const union ibv_gid *gid, const char *call)
+{
+	struct hca *hca = hca_of_context(qp->base.context);
+
+	if (gid->raw[0] != 0xff)
+		return REFUSE(hca, call, EINVAL, RULE_MCAST_GID, be64toh(gid->global.subnet_prefix),
+			      be64toh(gid->global.interface_id));
+	if (qp->type != IBV_QPT_UD)
+		return REFUSE(hca, call, EINVAL, RULE_MCAST_QP, qp->base.qp_num, qp->type);
+	return 0;
+}
+
+int softhca_ibv_attach_mcast(struct ibv_qp *base, const union ibv_gid *gid, uint16_t lid)
+{
+	struct user_qp *qp = to_user_qp(base);
+	int error = check(qp, gid, "ibv_attach_mcast");
+
+	(void)lid;
+	if (error)
+		return error;
+	error = -hca_qp_attach(qp->device, gid);
+	if (error == ENOSPC)
+		return REFUSE(hca_of_context(base->context), "ibv_attach_mcast", ENOMEM, RULE_MCAST_FULL,
+			      LIMIT_MAX_MCAST_QP_ATTACH, LIMIT_MAX_TOTAL_MCAST_QP_ATTACH);
+	return error;
+}
+
+int softhca_ibv_detach_mcast(struct ibv_qp *base, const union ibv_gid *gid, uint16_t lid)
+{
+	struct user_qp *qp = to_user_qp(base);
+	int error = check(qp, gid, "ibv_detach_mcast");
+
+	(void)lid;
+	if (error)
+		return error;
+	error = -hca_qp_detach(qp->device, gid);
+	if (error == EINVAL)
+		return REFUSE(hca_of_context(base->context), "ibv_detach_mcast", EINVAL, RULE_MCAST_NOT_ATTACHED,
+			      base->qp_num);
+	return error;
+}
