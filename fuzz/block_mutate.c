@@ -6,24 +6,12 @@
 #include <string.h>
 
 #include "block_input.h"
+#include "random.h"
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed);
 
-static uint64_t state;
-
-static uint32_t random32(void)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return (uint32_t)(state >> 16);
-}
-
-static uint32_t below(uint32_t limit)
-{
-	return random32() % limit;
-}
+uint64_t random_state;
 
 static uint8_t any_byte(void)
 {
@@ -122,7 +110,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 {
 	struct input input = {0};
 
-	state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
+	random_begin(seed);
 	if (!below(8) || max_size < sizeof(input))
 		return LLVMFuzzerMutate(data, size, max_size < sizeof(input) ? max_size : sizeof(input));
 	memcpy(&input, data, size < sizeof(input) ? size : sizeof(input));

@@ -4,8 +4,8 @@
 
     fuzz/make-seeds.py DIRECTORY        into DIRECTORY/NAME
 
-The keys and addresses are those of world.h, the layout of an input that of wqe_input.h (srq.c, settings.c), the formats
-those of mlx5-formats 1 and 2.
+The keys and addresses are those of world.h, the layout of an input that of wqe_input.h (block_input.h, srq.c, settings.c),
+the formats those of mlx5-formats 1 and 2.
 """
 import os
 import struct
@@ -18,8 +18,10 @@ PSV, FOREIGN_PSV, DEK, DEK_WITH_TAG, FOREIGN_DEK, KEYTAG = 1, 5, 1, 2, 3, b'\x74
 KEY = {name: (16 + i) << 8 for i, name in enumerate(KEYS)}
 FULL, READ_ONLY, LOCAL, ON_DEMAND = BASE + 0x1040, BASE + 0x6000, BASE + 0x8000, BASE + 0xc000
 OWN_QPN, OWN_GID = 0x515151, b'\x51' * 16
-QPN = {'rc': 0x40, 'uc': 0x42, 'ud': 0x44, 'rc_small': 0x46}
+QPN = {'rc': 0x40, 'uc': 0x42, 'ud': 0x44, 'rc_small': 0x46, 'dc': 0x48, 'xrc': 0x4a}
+OTHER_TARGET, DC_KEY, XRC_SRQ, FOREIGN_XRC_SRQ = 0x4c, 0x5eed, 2, 4
 PAIRS = list(QPN)
+WITH_SRQ = ('rc_small', 'dc', 'xrc')
 OPS = ['send_a', 'send_b', 'receive_a', 'receive_b', 'timer_a', 'timer_b', 'modify_a', 'modify_b', 'rewrite_a',
        'rewrite_b', 'jump_a', 'jump_b', 'poll', 'key', 'arm', 'limit']
 
@@ -57,12 +59,36 @@ def address(qpn, qkey=0x11111111):
     return struct.pack('>IIIBBH4x6sBBI16s', qkey, 0, 1 << 31 | qpn, 0, 0, 0xc000, bytes(6), 0, 1, 1 << 30, OWN_GID)
 
 
+def dc_address(number=QPN['dc'] + 1, key=DC_KEY, gid=OWN_GID):
+    return struct.pack('>QIBBH4x6sBBI16s', key, 1 << 31 | number, 0, 0, 0, bytes(6), 0, 1, 1 << 30, gid)
+
+
+def short_address(number=QPN['dc'] + 1, key=DC_KEY, loopback=0x80):
+    return struct.pack('>QIBBH', key, number, 0, loopback, 0)
+
+
+def xrc(srq=XRC_SRQ):
+    return struct.pack('>I12x', srq)
+
+
 def wqe(opcode, *segments, flags=SIGNALLED, imm=0, ds=None, qpn=OWN_QPN, opmod=0):
     body = b''.join(segments)
     units = 1 + len(body) // 16 if ds is None else ds
     ctrl = struct.pack('>IIBBBBI', opmod << 24 | opcode, qpn << 8 | units, 0, 0, 0, flags, KEY.get(imm, imm))
     block = ctrl + body
     return block + bytes(-len(block) % 64)
+
+
+def through(segment, wqes, stream=0):
+    """@wqes of RC as those of a transport whose messages have @segment behind the control segment."""
+    for block in wqes:
+        units = block[7] & 63
+        if block[3] in (SEND_INVAL, WRITE, WRITE_IMM, SEND, SEND_IMM, READ, CS, FA, MASKED_CS, MASKED_FA):
+            units += len(segment) // 16
+            block = block[:7] + bytes([units]) + block[8:16] + segment + block[16:]
+        block = block[:9] + struct.pack('>H', stream) + block[11:]
+        used = block[:units * 16]
+        yield used + bytes(-len(used) % 64)
 
 
 def umr(key, mask, entries=b'', *, flags=INLINE, free=0, rights=0x7c, qpn=ANY_QPN, tag=0, start=0, length=0,
@@ -150,7 +176,7 @@ def make(pair='rc', sq_a=(), rq_b=(), srq=(), sq_b=(), rq_a=(), ops=None, *, sta
     """@ops: (name, argument) pairs; by default all is announced, receives first."""
     a, b = b''.join(sq_a), b''.join(sq_b)
     if ops is None:
-        ops = [('receive_b', len(srq) if pair == 'rc_small' else len(rq_b)), ('receive_a', len(rq_a)),
+        ops = [('receive_b', len(srq) if pair in WITH_SRQ else len(rq_b)), ('receive_a', len(rq_a)),
                ('send_a', len(a) // 64), ('send_b', len(b) // 64)]
     config = struct.pack('<BBHHBBBBBBB', PAIRS.index(pair), flags, start, rq_start, access,
                          rnr_retry | retry << 3 | mtu << 6, reads, lose, double, damage, field)
@@ -239,6 +265,48 @@ def messages(pair):
     yield 'atomic_in_pieces', dict(
         sq_a=[list_layout('mkey_4', ('full', FULL + 3, 5), ('local', LOCAL + 9, 11)),
               wqe(FA, remote('mkey_4', 0), atomic(5), data('mkey_4', 8, 8))])
+
+
+def entries_of_srq(*segments):
+    return [linked((i + 1) % 8, *segments) for i in range(8)]
+
+
+def other_transports():
+    """The messages of RC on DC and XRC, and what only these can get wrong."""
+    srq = entries_of_srq(data('full', FULL + 0x800, 512), data('local', LOCAL, 4096))
+    for name, parts in messages('rc'):
+        if any(len(b''.join(through(segment, parts['sq_a']))) > 1024 for segment in (dc_address(), xrc())):
+            continue
+        for pair, segment in (('dc', dc_address()), ('xrc', xrc())):
+            more = {**parts, 'sq_a': list(through(segment, parts['sq_a'])), 'rq_b': (), 'srq': srq}
+            yield f'{pair}_{name}', make(pair, **more)
+            yield f'{pair}_lossy_{name}', make(pair, **{**more, 'lose': 5, 'mtu': 0, 'ops': [
+                ('receive_b', 8), ('send_a', 16)] + [('timer_a', 0)] * 4})
+    write, bad = wqe(WRITE, remote('full', FULL), data('local', LOCAL, 64)), wqe(WRITE, remote('gone', 0), data('local', LOCAL, 8))
+    send = wqe(SEND, data('local', LOCAL, 64))
+
+    def dc(name, *requests, **more):
+        return f'dc_{name}', make('dc', [b''.join(through(request[0], [request[1]], *request[2:])) for request in requests],
+                                  srq=srq, **more)
+
+    to, other = dc_address(), dc_address(OTHER_TARGET)
+    yield dc('short_address', (short_address(), write), (short_address(), send), (short_address(loopback=0), write))
+    yield dc('two_targets', (to, write), (other, send), (to, send), (other, write))
+    yield dc('two_targets_lossy', (to, write), (other, send), (to, send), lose=2,
+             ops=[('receive_b', 8), ('send_a', 6), ('timer_a', 0), ('timer_a', 0)])
+    yield dc('wrong_key', (dc_address(key=1), write), (to, write), flags=8)
+    yield dc('no_target', (dc_address(0x999), write), (to, write), flags=8, retry=0,
+             ops=[('send_a', 4), ('timer_a', 0), ('timer_a', 0)])
+    yield dc('unreachable', (dc_address(gid=b'\x5a' * 16), write), retry=0, ops=[('send_a', 2), ('timer_a', 0), ('timer_a', 0)])
+    yield dc('streams', (to, write, 1), (to, bad, 2), (to, write, 1), (to, write, 2), (to, send, 1), flags=8)
+    yield dc('streams_end', (to, bad, 1), (to, write, 2), (to, bad, 2), (to, write, 3), flags=8)
+    yield dc('without_streams', (to, write, 1), (to, bad, 2), (to, write, 1))
+    for field in (5, 10, 15, 16, 17):
+        yield dc(f'damaged_{field}', (to, write), (to, send), (other, write), damage=1, field=field, value=0x800001)
+        yield dc(f'damaged_later_{field}', (to, write), (to, send), (other, write), damage=3, field=field, value=0x7fffff)
+    for number in (XRC_SRQ + 1, FOREIGN_XRC_SRQ, 1, 99):
+        yield f'xrc_srq_{number}', make('xrc', list(through(xrc(number), [send, write])), srq=srq)
+    yield 'xrc_srq_changes', make('xrc', list(through(xrc(), [send] * 2)), srq=srq, mtu=0, damage=1, field=14, value=1)
 
 
 def keys():
@@ -398,6 +466,29 @@ def blocks():
             wqe(WRITE, remote('mkey_cipher', 520), data('local', LOCAL, 2080))]
 
 
+def block_places():
+    """Keys with setups at both ends, inside layouts, in copies, at places that are no beginning of anything."""
+    big, small = ('full', FULL, 0x1f80), ('local', LOCAL, 1024)
+    dif = list_layout('mkey_signature', big, bsf=signature(None, 't10'))
+    both = list_layout('mkey_cipher', big, bsf=signature('crc64', 't10', 512, 520, code=3) + cipher(520, code=3))
+    plain = list_layout('mkey_cipher', small, bsf=signature('crc32', None, psv=PSV + 2))
+    inside = interleaved('mkey_8', 4, ('mkey_signature', 3, 200, 320), ('local', LOCAL + 0x800, 16, 0))
+    for name, setup in (('insert', [dif, plain]), ('both', [dif, both])):
+        yield f'key_to_key_{name}', [*setup, wqe(WRITE, remote('mkey_signature', 0), data('mkey_cipher', 0, 1040)),
+                                     wqe(READ, remote('mkey_signature', 517), data('mkey_cipher', 0, 520))]
+        yield f'copies_{name}', [*setup, copy(data('mkey_signature', 0, 1040), data('mkey_cipher', 0, 1040)),
+                                 copy(data('mkey_cipher', 520, 520), data('mkey_signature', 100, 520))]
+        yield f'sends_{name}', [*setup, wqe(SEND, data('mkey_signature', 100, 900)), wqe(SEND, data('mkey_cipher', 0, 520))]
+    for at, length in ((0, 816), (199, 2), (100, 700), (216, 216)):
+        yield f'nested_{at}_{length}', [dif, inside, wqe(WRITE, remote('mkey_8', at), data('device', 0, length)),
+                                        wqe(READ, remote('mkey_8', at), data('device', 0, length)),
+                                        wqe(WRITE, remote('device', 8), data('mkey_8', at, length))]
+    yield 'segments', [dif, plain, wqe(WRITE, remote('device', 0), data('mkey_signature', 0, 300), data('mkey_cipher', 5, 512),
+                                       data('mkey_signature', 300, 220)),
+                       wqe(READ, remote('device', 0), data('mkey_signature', 0, 515), data('mkey_cipher', 0, 2),
+                           data('mkey_signature', 515, 525))]
+
+
 def oddities():
     write = wqe(WRITE, remote('full', FULL), data('local', LOCAL, 64))
     long = wqe(WRITE, remote('full', FULL), *[data('local', LOCAL, 8)] * 13)
@@ -484,9 +575,56 @@ def all_seeds():
             yield f'{pair}_block_{name}', make(pair, wqes, rq_b=rq if pair != 'rc_small' else (), mtu=0)
         yield f'lossy_block_{name}', make('rc', wqes, rq_b=rq, mtu=0, lose=0xb, ops=[
             ('receive_b', 2), ('send_a', 16)] + [('timer_a', 0)] * 4)
+    srq = entries_of_srq(data('mkey_signature', 0, 300), data('mkey_signature', 300, 216))
+    for name, wqes in [*blocks(), *block_places()]:
+        for pair, segment in (('dc', dc_address()), ('xrc', xrc())):
+            yield f'{pair}_block_{name}', make(pair, list(through(segment, wqes)), srq=srq, mtu=0)
+    for name, wqes in block_places():
+        rq = [receive(data('mkey_cipher', 0, 520), data('mkey_8', 7, 2000))] * 2
+        yield f'rc_place_{name}', make('rc', wqes, rq_b=rq, mtu=1)
+        yield f'lossy_place_{name}', make('rc', wqes, rq_b=rq, mtu=0, lose=0x15, ops=[
+            ('receive_b', 2), ('send_a', 16)] + [('timer_a', 0)] * 4)
     yield from oddities()
+    yield from other_transports()
     for name, seed in shared():
         yield f'srq_{name}', seed
+
+
+def block_seeds():
+    """Inputs of block.c: block_input.h."""
+    kinds, sizes = ['none', 't10', 'csum', 'crc32', 'crc32c', 'crc64'], [512, 520, 4096, 4160, 4048]
+    same, ciphers, starts, at_end, null, nested, vanishes, far = (1 << i for i in range(8))
+
+    def domain(kind, block, seed=0, checks=0x40, app=0x3a3a, ref=0x3a3a3a3a):
+        return struct.pack('>BBBBHI', kinds.index(kind), sizes.index(block), seed, checks, app, ref)
+
+    def seed(memory, wire, form=0, *, check=0xff, copied=0, order=0, unit=512, limit=0, patch=bytes(6), size=2080,
+             entries=(), first=0, length=1040, cuts=(), contents=0):
+        return (domain(*memory) + domain(*wire) +
+                struct.pack('<BBBBB8sH6sH', form, check, copied, order, sizes.index(unit), b'tweaking', limit, patch, size - 1) +
+                struct.pack('<6H', *(tuple(entries) + (0,) * 6)[:6]) + struct.pack('<HH', first, length - 1) +
+                struct.pack('<12H', *(tuple(cuts) + (0,) * 12)[:12]) + bytes([contents, 1]))
+
+    none = ('none', 512)
+    for kind in kinds[1:]:
+        for block in sizes:
+            yield f'insert_{kind}_{block}', seed(none, (kind, block), cuts=(100, 3), size=2 * block)
+            yield f'strip_{kind}_{block}', seed((kind, block), none, far, cuts=(256,), size=2 * block + 16)
+            yield f'pass_{kind}_{block}', seed((kind, block), (kind, block), same, copied=0xff, first=100, cuts=(7, 300),
+                                               size=3 * block)
+    for memory, wire in ((512, 520), (520, 4096), (4096, 512), (4160, 4048)):
+        yield f'reblock_{memory}_{wire}', seed(('crc32', memory), ('t10', wire), starts, size=9000, length=6000, cuts=(512, 1))
+    for order in range(4):
+        for unit in sizes:
+            yield f'cipher_{order}_{unit}', seed(none, none, ciphers, order=order, unit=unit, size=9000, length=8000,
+                                                 cuts=(256,))
+            yield f'both_{order}_{unit}', seed(('t10', 512), ('crc64', 520), ciphers | at_end, order=order, unit=unit,
+                                               size=9000, length=6000, cuts=(1000, 8))
+    for checks in range(4):
+        yield f'escapes_{checks}', seed(('t10', 512, 0, checks, 0xffff), ('csum', 512, 1, checks, 0xffff), contents=2)
+    yield 'layout', seed(('t10', 512), none, null | nested | vanishes, entries=(100, 200, 700, 3), cuts=(50, 60))
+    yield 'limited', seed(('t10', 512), none, limit=600)
+    yield 'damaged', seed(('t10', 512), none, patch=bytes([3, 0x17, 0, 0, 0, 0]))
 
 
 def srq_seeds():
@@ -513,7 +651,7 @@ def settings_seeds():
 
 
 def main():
-    for name, seeds in (('wqe', all_seeds()), ('srq', srq_seeds()), ('settings', settings_seeds())):
+    for name, seeds in (('block', block_seeds()), ('wqe', all_seeds()), ('srq', srq_seeds()), ('settings', settings_seeds())):
         directory = os.path.join(sys.argv[1], name)
         os.makedirs(directory, exist_ok=True)
         for old in os.listdir(directory):

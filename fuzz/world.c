@@ -170,83 +170,13 @@ static void make_psvs_and_deks(void)
 	}
 }
 
-/* Exactly as large as the device was told: AddressSanitizer sees the byte behind. */
-static void *exact(size_t size)
+void *world_exact(size_t size)
 {
 	void *memory = aligned_alloc(64, size);
 
 	WORLD_CHECK(memory);
 	memset(memory, 0, size);
 	return memory;
-}
-
-static void make_cq(struct world_cq *cq, uint32_t count, uint32_t size)
-{
-	struct hca_cq_attr attr = {.cqe_count = count, .cqe_size = size, .dbrec = cq->dbrec, .cookie = cq};
-
-	cq->count = count;
-	cq->size = size;
-	cq->buffer = attr.buffer = exact((size_t)count * size);
-	WORLD_CHECK(!hca_cq_create(world.context, &attr, &cq->cq));
-}
-
-static void make_srq(void)
-{
-	struct hca_srq_attr attr = {.entry_count = WORLD_SRQ_ENTRIES,
-				    .entry_shift = WORLD_SRQ_SHIFT,
-				    .dbrec = &world.srq_dbrec,
-				    .cookie = &world.srq};
-
-	world.srq_ring = attr.buffer = exact((size_t)WORLD_SRQ_ENTRIES << WORLD_SRQ_SHIFT);
-	WORLD_CHECK(!hca_srq_create(world.pd, &attr, &world.srq));
-}
-
-static void make_qp(struct world_qp *end, enum ibv_qp_type type, struct world_cq *send_cq, struct world_cq *recv_cq,
-		    struct hca_srq *srq)
-{
-	struct hca_qp_attr attr = {
-		.type = type,
-		.pd = world.pd,
-		.send_cq = send_cq->cq,
-		.recv_cq = recv_cq->cq,
-		.srq = srq,
-		.sq_wqebb_count = WORLD_SQ_BLOCKS,
-		.rq_count = srq ? 0 : WORLD_RQ_ENTRIES,
-		.rq_shift = WORLD_RQ_SHIFT,
-		.dbrec = end->dbrec,
-		.cookie = end,
-		.stop_at_signature_error = send_cq->count == 4,
-	};
-
-	end->sq = attr.sq_buffer = exact((size_t)WORLD_SQ_BLOCKS * 64);
-	end->rq = attr.rq_buffer = srq ? NULL : exact((size_t)WORLD_RQ_ENTRIES << WORLD_RQ_SHIFT);
-	end->send_cq = send_cq;
-	end->recv_cq = recv_cq;
-	end->srq = srq;
-	WORLD_CHECK(!hca_qp_create(world.context, &attr, &end->qp));
-	/* The low bits of the number, so that each CQE shows whether both are from one QP. */
-	end->qp->user_index = end->qp->number & 0xff;
-}
-
-static void make_qps(void)
-{
-	static const enum ibv_qp_type types[] = {[WORLD_RC] = IBV_QPT_RC,
-						 [WORLD_UC] = IBV_QPT_UC,
-						 [WORLD_UD] = IBV_QPT_UD,
-						 [WORLD_RC_SMALL] = IBV_QPT_RC};
-
-	make_cq(&world.cq[0], 256, 64);
-	make_cq(&world.cq[1], 256, 64);
-	make_cq(&world.cq[2], 4, 128);
-	make_cq(&world.cq[3], 4, 128);
-	make_srq();
-	for (int i = 0; i < WORLD_PAIRS; i++) {
-		bool small = i == WORLD_RC_SMALL;
-
-		for (int j = 0; j < 2; j++)
-			make_qp(&world.pair[i].end[j], types[i], &world.cq[small ? 2 : 0], &world.cq[small ? 3 : 1],
-				small && j ? world.srq : NULL);
-	}
 }
 
 void world_make(void)
@@ -273,7 +203,7 @@ void world_make(void)
 	make_regions();
 	make_other_keys();
 	make_psvs_and_deks();
-	make_qps();
+	world_make_queues();
 	world_reset();
 }
 
@@ -306,21 +236,6 @@ void world_reset_key(enum world_key number)
 	key->signature_error = false;
 }
 
-static void reset_cq(struct world_cq *world_cq)
-{
-	struct hca_cq *cq = world_cq->cq;
-
-	memset(world_cq->buffer, 0, (size_t)world_cq->count * world_cq->size);
-	for (uint32_t i = 1; i <= world_cq->count; i++)
-		world_cq->buffer[(size_t)i * world_cq->size - 1] = MLX5_CQE_INVALID << 4;
-	world_cq->consumer = 0;
-	world_cq->dbrec[0] = world_cq->dbrec[1] = 0;
-	cq->producer_index = 0;
-	cq->overrun = false;
-	cq->armed = false;
-	cq->fired = false;
-}
-
 void world_reset(void)
 {
 	for (size_t i = 0; i < REGIONS; i++)
@@ -329,87 +244,12 @@ void world_reset(void)
 	memset(world.device_memory, CONTENTS, DEVICE_BYTES);
 	for (int i = WORLD_MKEY_4; i < WORLD_KEYS; i++)
 		world_reset_key(i);
-	for (size_t i = 0; i < sizeof(world.cq) / sizeof(world.cq[0]); i++)
-		reset_cq(&world.cq[i]);
-	world.srq_dbrec = 0;
-	world.srq->consumed = 0;
-	world.srq->next = 0;
-	world.srq->limit = 0;
+	world_reset_queues();
 	if (world.narrowed) {
 		const struct hca_mr_attr attr = attr_of(&regions[0]);
 
 		register_full(&attr);
 		world.narrowed = false;
-	}
-}
-
-static void modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
-{
-	WORLD_CHECK(!hca_qp_modify(qp, attr, mask | IBV_QP_STATE));
-}
-
-static void to_init(struct hca_qp *qp, const struct world_connection *connection)
-{
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = connection->access, .qkey = 0x11111111};
-
-	modify(qp, &attr,
-	       IBV_QP_PKEY_INDEX | IBV_QP_PORT | (qp->type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
-}
-
-static void to_rtr(struct hca_qp *qp, const struct world_connection *connection, uint32_t peer)
-{
-	int mask = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = connection->mtu,
-		.dest_qp_num = peer,
-		.rq_psn = 0xfffffe, /* wraps soon */
-		.max_dest_rd_atomic = connection->max_dest_rd_atomic,
-		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = world.gid, .hop_limit = 1}},
-	};
-
-	if (connection->unreachable)
-		memset(&attr.ah_attr.grh.dgid, 0x5a, sizeof(attr.ah_attr.grh.dgid));
-	if (qp->type == IBV_QPT_RC)
-		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-	modify(qp, &attr, qp->type == IBV_QPT_UD ? 0 : mask);
-}
-
-/* The longest timeouts: those who want a timer to run out call its function. */
-static void to_rts(struct hca_qp *qp, const struct world_connection *connection)
-{
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTS,
-		.sq_psn = 0xfffffe,
-		.timeout = 31,
-		.retry_cnt = connection->retry_cnt,
-		.rnr_retry = connection->rnr_retry,
-		.max_rd_atomic = connection->max_rd_atomic,
-	};
-
-	modify(qp, &attr,
-	       IBV_QP_SQ_PSN | (qp->type == IBV_QPT_RC
-					? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC
-					: 0));
-}
-
-void world_connect(struct world_pair_of_qps *pair, const struct world_connection *connection)
-{
-	const struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
-
-	for (int i = 0; i < 2; i++)
-		modify(pair->end[i].qp, &reset, 0);
-	for (int i = 0; i < 2; i++) {
-		struct hca_qp *qp = pair->end[i].qp;
-		uint32_t peer = pair->end[connection->to_itself ? i : 1 - i].qp->number;
-
-		qp->requester.next = connection->sq_start;
-		qp->rq.consumed = connection->rq_start;
-		to_init(qp, connection);
-		to_rtr(qp, connection, peer);
-		if (i == 0 || !connection->peer_in_rtr)
-			to_rts(qp, connection);
 	}
 }
 
@@ -433,27 +273,4 @@ void world_check_memory(void)
 		check_untouched(first, at(region->offset));
 		check_untouched(at(region->offset + mapped_length(region)), end);
 	}
-}
-
-static bool is_of_the_world(const void *object)
-{
-	if (object == &world.srq)
-		return true;
-	for (size_t i = 0; i < sizeof(world.cq) / sizeof(world.cq[0]); i++)
-		if (object == &world.cq[i])
-			return true;
-	for (int i = 0; i < WORLD_PAIRS; i++)
-		if (object == &world.pair[i].end[0] || object == &world.pair[i].end[1])
-			return true;
-	return false;
-}
-
-void world_take_events(void)
-{
-	void *object;
-	int type, error;
-
-	while (!(error = event_queue_take(&world.async, &type, &object)))
-		WORLD_CHECK(is_of_the_world(object));
-	WORLD_CHECK(error == -EAGAIN);
 }

@@ -59,8 +59,23 @@ enum world_pair {
 	WORLD_UD,
 	/* CQs of four entries of 128 bytes; the responder has an SRQ; signature errors drain the requester's queue. */
 	WORLD_RC_SMALL,
+	/* A DCI and a DCT, which has the SRQ. Another DCT has a CQ of its own, which nobody looks into. */
+	WORLD_DC,
+	WORLD_XRC,
 	WORLD_PAIRS,
 };
+
+/* QPs in order of making. make-seeds.py has the same numbers. */
+#define WORLD_QPN(pair, end) (0x40u + 2 * (pair) + (end))
+#define WORLD_OTHER_TARGET WORLD_QPN(WORLD_PAIRS, 0)
+#define WORLD_DC_KEY UINT64_C(0x5eed)
+/* So many streams in error put the DCI into ERR, if it has streams. */
+#define WORLD_STREAMS 2
+
+/* XRC SRQs; the last one is of another XRC domain, and of another protection domain. */
+#define WORLD_XRC_SRQ 2u
+#define WORLD_XRC_SRQS 3
+#define WORLD_CQS 5
 
 /* A CQ with its consumer side. */
 struct world_cq {
@@ -72,8 +87,8 @@ struct world_cq {
 
 struct world_qp {
 	struct hca_qp *qp;
-	uint8_t *sq; /* WORLD_SQ_BLOCKS blocks, exactly as large */
-	uint8_t *rq;
+	uint8_t *sq; /* WORLD_SQ_BLOCKS blocks, exactly as large; NULL: it does not send */
+	uint8_t *rq; /* NULL: it has none, or an SRQ */
 	uint32_t dbrec[2];
 	struct world_cq *send_cq, *recv_cq;
 	struct hca_srq *srq;
@@ -90,11 +105,13 @@ struct world {
 	struct hca_pd *pd, *foreign_pd;
 	struct mkey *key[WORLD_KEYS];
 	void *device_memory;
-	struct world_cq cq[4];
-	struct hca_srq *srq;
-	uint8_t *srq_ring;
+	struct world_cq cq[WORLD_CQS];
+	struct hca_xrcd *xrcd, *foreign_xrcd;
+	struct hca_srq *srq, *xrc_srq[WORLD_XRC_SRQS];
+	uint8_t *srq_ring; /* of all SRQs */
 	uint32_t srq_dbrec;
 	struct world_pair_of_qps pair[WORLD_PAIRS];
+	struct world_qp other_target;
 	union ibv_gid gid;
 	bool narrowed; /* WORLD_FULL is */
 };
@@ -106,6 +123,7 @@ struct world_connection {
 	bool to_itself;   /* each end to itself instead of to the other */
 	bool unreachable; /* to a GID that nobody has */
 	bool peer_in_rtr;
+	bool streams;                /* a DCI has some */
 	uint16_t sq_start, rq_start; /* 16-bit index at which the rings begin, instead of 0 */
 	unsigned int access;
 	uint8_t mtu; /* enum ibv_mtu */
@@ -115,14 +133,21 @@ struct world_connection {
 
 /** Makes the world. Aborts if it does not come out as this file says. */
 void world_make(void);
-/** Memory, keys, CQs, SRQ as they were; no event waits. QPs are left to world_connect(). */
+/** Its part that world_queues.c has. */
+void world_make_queues(void);
+/** Memory, keys, CQs, SRQs as they were; no event waits. QPs are left to world_disconnect(). */
 void world_reset(void);
+void world_reset_queues(void);
 /** An indirect key or window as it was made: free, nothing in it. Others are left alone. */
 void world_reset_key(enum world_key key);
 /** Registers WORLD_FULL anew with half its length and no remote rights, until the next world_reset(). */
 void world_narrow(void);
-/** Brings both QPs of @pair through RESET to RTS. Rings and doorbell records are the caller's to fill before. */
+/** Brings both QPs of @pair from RESET to RTS. Rings and doorbell records are the caller's to fill before. */
 void world_connect(struct world_pair_of_qps *pair, const struct world_connection *connection);
+/** And back. */
+void world_disconnect(struct world_pair_of_qps *pair);
+/** Memory exactly as large as the device is told: AddressSanitizer sees the byte behind. */
+void *world_exact(size_t size);
 /** Aborts if memory changed that no request may write. */
 void world_check_memory(void);
 /** Takes all asynchronous events; aborts if one is not of an object of the world. */

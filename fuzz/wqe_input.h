@@ -36,7 +36,7 @@ enum input_op {
 
 struct input_config {
 	uint8_t pair;                     /* enum world_pair, modulo */
-	uint8_t flags;                    /* 1 to itself, 2 unreachable, 4 peer in RTR */
+	uint8_t flags;                    /* 1 to itself, 2 unreachable, 4 peer in RTR, 8 streams */
 	uint8_t sq_start[2], rq_start[2]; /* little-endian */
 	uint8_t access;                   /* bits 0 to 3: remote write, read, atomic, bind */
 	uint8_t retries;                  /* bits 0 to 2 rnr_retry, 3 to 5 retry_cnt, 6 to 7 MTU */

@@ -183,10 +183,8 @@ static bool already_due(const struct hca_cq *cq)
 	return false;
 }
 
-void hca_cq_arm(struct hca_cq *cq)
+void hca_cq_request(struct hca_cq *cq, uint32_t word)
 {
-	uint32_t word = be32toh(__atomic_load_n(&cq->dbrec[1], __ATOMIC_ACQUIRE));
-
 	queue_lock(&cq->lock);
 	if (!cq->fired || cq->fired_sn != ARM_SN(word)) {
 		/* A pending request for any completion is not narrowed to solicited ones (ibv_req_notify_cq(3)). */
@@ -198,6 +196,11 @@ void hca_cq_arm(struct hca_cq *cq)
 			event_due(cq);
 	}
 	queue_unlock(&cq->lock);
+}
+
+void hca_cq_arm(struct hca_cq *cq)
+{
+	hca_cq_request(cq, be32toh(__atomic_load_n(&cq->dbrec[1], __ATOMIC_ACQUIRE)));
 }
 
 static void rung(struct watch *watch)

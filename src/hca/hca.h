@@ -200,8 +200,10 @@ uint32_t hca_cq_number(const struct hca_cq *cq);
  * (mlx5dv_init_obj(3)). Once is enough. Returns 0 or -EAGAIN.
  */
 int hca_cq_watch(struct hca_cq *cq);
-/** Doorbell of the CQ: the arm word in dbrec[1] changed (ibv_req_notify_cq). May raise the event at once. */
+/** Doorbell of the CQ: the arm word in dbrec[1] changed. May raise the event at once. */
 void hca_cq_arm(struct hca_cq *cq);
+/** The same of a driver that says the @word itself, which another thread may have overwritten in dbrec[1] by now. */
+void hca_cq_request(struct hca_cq *cq, uint32_t word);
 /**
  * Continues in a new ring: one RESIZE_CQ CQE goes into the old ring at the device's position, where it takes an index
  * of its own; all later ones go into @buffer from the index after it. The driver copies what is left of the old ring

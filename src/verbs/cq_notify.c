@@ -21,7 +21,7 @@ int softhca_ibv_req_notify_cq(struct ibv_cq *base, int solicited_only)
 			(__atomic_load_n(&cq->consumer_index, __ATOMIC_RELAXED) & 0xffffff);
 
 	__atomic_store_n(&cq->dbrec[1], htobe32(word), __ATOMIC_RELEASE);
-	hca_cq_arm(cq->device);
+	hca_cq_request(cq->device, word);
 	return 0;
 }
 

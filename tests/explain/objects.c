@@ -213,6 +213,83 @@ static void channel_in_use(void)
 	expect_error(ibv_destroy_comp_channel(channel), 0);
 }
 
+static struct ibv_qp *ud_qp(void)
+{
+	struct ibv_qp_init_attr attr = {.send_cq = pair.client.cq, .recv_cq = pair.client.cq, .qp_type = IBV_QPT_UD};
+	struct ibv_qp *qp = ibv_create_qp(client.pd, &attr);
+
+	assert_non_null(qp);
+	return qp;
+}
+
+static void mcast_gid(void)
+{
+	const union ibv_gid gid = {.raw = {0xfe, 0x80, [15] = 9}};
+
+	expect_error(ibv_attach_mcast(pair.client.qp, &gid, 0), EINVAL);
+	expect_refusal(MCAST_GID,
+		       "ibv_attach_mcast → EINVAL: GID 0xfe80000000000000:0x9 is that of no multicast group");
+}
+
+static void mcast_qp(void)
+{
+	const union ibv_gid gid = {.raw = {0xff, 0x0e, [15] = 9}};
+
+	expect_error(ibv_detach_mcast(pair.client.qp, &gid, 0), EINVAL);
+	expect_refusal(MCAST_QP, "ibv_detach_mcast → EINVAL: queue pair 0x%x is of type RC; UD ones are attached",
+		       pair.client.qp->qp_num);
+}
+
+static void mcast_full(void)
+{
+	union ibv_gid gid = {.raw = {0xff, 0x0e}};
+	struct ibv_device_attr device;
+	struct ibv_qp *qp = ud_qp();
+	int groups;
+
+	expect_error(ibv_query_device(client.context, &device), 0);
+	for (groups = 0; groups < device.max_total_mcast_qp_attach; groups++) {
+		memcpy(gid.raw + 4, &groups, sizeof(groups));
+		expect_error(ibv_attach_mcast(qp, &gid, 0), 0);
+	}
+	gid.raw[15] = 1;
+	expect_error(ibv_attach_mcast(qp, &gid, 0), ENOMEM);
+	expect_refusal(MCAST_FULL,
+		       "ibv_attach_mcast → ENOMEM: the group has %d queue pairs, or all groups together %d, as many as "
+		       "are possible",
+		       device.max_mcast_qp_attach, device.max_total_mcast_qp_attach);
+	gid.raw[15] = 0;
+	while (groups--) {
+		memcpy(gid.raw + 4, &groups, sizeof(groups));
+		expect_error(ibv_detach_mcast(qp, &gid, 0), 0);
+	}
+	expect_error(ibv_destroy_qp(qp), 0);
+}
+
+static void mcast_not_attached(void)
+{
+	const union ibv_gid gid = {.raw = {0xff, 0x0e, [15] = 9}};
+	struct ibv_qp *qp = ud_qp();
+
+	expect_error(ibv_detach_mcast(qp, &gid, 0), EINVAL);
+	expect_refusal(MCAST_NOT_ATTACHED, "ibv_detach_mcast → EINVAL: queue pair 0x%x is not attached to the group",
+		       qp->qp_num);
+	expect_error(ibv_destroy_qp(qp), 0);
+}
+
+static void qp_in_group(void)
+{
+	const union ibv_gid gid = {.raw = {0xff, 0x0e, [15] = 9}};
+	struct ibv_qp *qp = ud_qp();
+
+	expect_error(ibv_attach_mcast(qp, &gid, 0), 0);
+	expect_error(ibv_destroy_qp(qp), EBUSY);
+	expect_refusal(QP_IN_GROUP, "ibv_destroy_qp → EBUSY: queue pair 0x%x is attached to multicast groups",
+		       qp->qp_num);
+	expect_error(ibv_detach_mcast(qp, &gid, 0), 0);
+	expect_error(ibv_destroy_qp(qp), 0);
+}
+
 static const struct rule_case cases[] = {
 	CASE(PD_IN_USE, pd_in_use),
 	CASE(PD_IN_USE_ELSEWHERE, pd_in_use_elsewhere),
@@ -231,6 +308,11 @@ static const struct rule_case cases[] = {
 	CASE(DM_MR_ZERO_BASED, dm_mr_zero_based),
 	CASE(DM_MR_FOREIGN, dm_mr_foreign),
 	CASE(CHANNEL_IN_USE, channel_in_use),
+	CASE(MCAST_GID, mcast_gid),
+	CASE(MCAST_QP, mcast_qp),
+	CASE(MCAST_FULL, mcast_full),
+	CASE(MCAST_NOT_ATTACHED, mcast_not_attached),
+	CASE(QP_IN_GROUP, qp_in_group),
 };
 
 RULE_CASES(object_cases, cases);

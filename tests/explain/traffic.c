@@ -150,6 +150,46 @@ static void datagram_qkey(void)
 			pair.client.qp->qp_num, PAIR_QKEY);
 }
 
+static struct ibv_ah *ah_to_group(void)
+{
+	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1, .grh = {.dgid.raw = {0xff, 0x0e, [15] = 7}}};
+	struct ibv_ah *ah;
+
+	to_ud();
+	ah = ibv_create_ah(client.pd, &attr);
+	assert_non_null(ah);
+	return ah;
+}
+
+static void send_to_group(struct ibv_ah *ah, uint32_t qpn)
+{
+	struct ibv_send_wr wr = request(IBV_WR_SEND, BYTES), *bad;
+
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = qpn;
+	wr.wr.ud.remote_qkey = PAIR_QKEY;
+	expect_error(ibv_post_send(pair.client.qp, &wr, &bad), 0);
+	expect_completion(&pair.client, WR_ID, IBV_WC_SEND);
+	expect_error(ibv_destroy_ah(ah), 0);
+}
+
+static void multicast_nobody(void)
+{
+	send_to_group(ah_to_group(), 0xffffff);
+	expect_about_qp(
+		MULTICAST_NOBODY, 0xffffff,
+		": SEND of queue pair 0x%x went to multicast group 0xff0e000000000000:0x7, to which nobody is attached",
+		pair.client.qp->qp_num);
+}
+
+static void multicast_qp(void)
+{
+	send_to_group(ah_to_group(), NO_QP);
+	expect_about_qp(MULTICAST_QP, NO_QP,
+			": SEND of queue pair 0x%x for a multicast group names queue pair 0xabcdef: dropped",
+			pair.client.qp->qp_num);
+}
+
 /* min_rnr_timer 1 is 0.01 ms (IBTA table 45). */
 static void rnr_exhausted(void)
 {
@@ -221,6 +261,8 @@ static const struct rule_case cases[] = {
 	CASE(RECEIVE_TOO_SHORT, receive_too_short),
 	CASE(ATOMIC_ALIGNMENT, atomic_alignment),
 	CASE(DATAGRAM_QKEY, datagram_qkey),
+	CASE(MULTICAST_NOBODY, multicast_nobody),
+	CASE(MULTICAST_QP, multicast_qp),
 	CASE(RNR_EXHAUSTED, rnr_exhausted),
 	CASE(RETRY_EXHAUSTED, retry_exhausted),
 	CASE(CQ_OVERRUN, cq_too_small),

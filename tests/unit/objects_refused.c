@@ -20,6 +20,7 @@
 #include "abi/entry_points.h"
 #include "explain/explain.h"
 #include "hca/device.h"
+#include "hca/limits.h"
 #include "verbs/objects.h"
 #include "verbs/ops.h"
 
@@ -390,6 +391,37 @@ static void xrc_domains(void **state)
 	fclose(file);
 }
 
+static void multicast_groups(void **state)
+{
+	struct ibv_cq *cq = softhca_ibv_create_cq(context, 1, NULL, NULL, 0);
+	struct ibv_qp_init_attr attr = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC};
+	union ibv_gid group = {.raw = {0xff, 0x0e}}, unicast = {.raw = {0xfe, 0x80, [15] = 1}};
+	struct ibv_qp *rc = softhca_ibv_create_qp(pd, &attr), *ud;
+
+	(void)state;
+	attr.qp_type = IBV_QPT_UD;
+	ud = softhca_ibv_create_qp(pd, &attr);
+	assert_true(rc && ud);
+	ERRNO_BY(MCAST_GID, softhca_ibv_attach_mcast(ud, &unicast, 0), "ibv_attach_mcast", EINVAL,
+		 "0xfe80000000000000:0x1 is");
+	ERRNO_BY(MCAST_QP, softhca_ibv_attach_mcast(rc, &group, 0), "ibv_attach_mcast", EINVAL, "of type RC;");
+	ERRNO_BY(MCAST_NOT_ATTACHED, softhca_ibv_detach_mcast(ud, &group, 0), "ibv_detach_mcast", EINVAL,
+		 "is not attached");
+	for (int i = 0; i < LIMIT_MAX_TOTAL_MCAST_QP_ATTACH; i++) {
+		memcpy(group.raw + 4, &i, sizeof(i));
+		assert_int_equal(softhca_ibv_attach_mcast(ud, &group, 0), 0);
+	}
+	group.raw[15] = 1;
+	ERRNO_BY(MCAST_FULL, softhca_ibv_attach_mcast(ud, &group, 0), "ibv_attach_mcast", ENOMEM,
+		 "has 240 queue pairs, or all groups together 4096,");
+	group.raw[15] = 0;
+	for (int i = 0; i < LIMIT_MAX_TOTAL_MCAST_QP_ATTACH; i++) {
+		memcpy(group.raw + 4, &i, sizeof(i));
+		assert_int_equal(softhca_ibv_detach_mcast(ud, &group, 0), 0);
+	}
+	assert_int_equal(softhca_ibv_destroy_qp(rc) | softhca_ibv_destroy_qp(ud) | softhca_ibv_destroy_cq(cq), 0);
+}
+
 static void no_rule_was_forgotten(void **state)
 {
 	(void)state;
@@ -403,10 +435,19 @@ static void no_rule_was_forgotten(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(queries),  cmocka_unit_test(contexts),         cmocka_unit_test(domains),
-		cmocka_unit_test(regions),  cmocka_unit_test(too_many_regions), cmocka_unit_test(changes_of_regions),
-		cmocka_unit_test(advice),   cmocka_unit_test(device_memory),    cmocka_unit_test(address_handles),
-		cmocka_unit_test(channels), cmocka_unit_test(xrc_domains),      cmocka_unit_test(no_rule_was_forgotten),
+		cmocka_unit_test(queries),
+		cmocka_unit_test(contexts),
+		cmocka_unit_test(domains),
+		cmocka_unit_test(regions),
+		cmocka_unit_test(too_many_regions),
+		cmocka_unit_test(changes_of_regions),
+		cmocka_unit_test(advice),
+		cmocka_unit_test(device_memory),
+		cmocka_unit_test(address_handles),
+		cmocka_unit_test(channels),
+		cmocka_unit_test(xrc_domains),
+		cmocka_unit_test(multicast_groups),
+		cmocka_unit_test(no_rule_was_forgotten),
 	};
 
 	setenv("SOFTHCA_GIDS", "loopback", 1);

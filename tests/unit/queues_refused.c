@@ -354,6 +354,22 @@ static void queues_in_use(void **state)
 }
 
 /* Receives that are flushed as soon as they are posted: completions without a peer. */
+static void qp_in_a_group(void **state)
+{
+	struct ibv_cq *cq = softhca_ibv_create_cq(context, 1, NULL, NULL, 0);
+	struct ibv_qp_init_attr attr = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_UD};
+	const union ibv_gid group = {.raw = {0xff, 0x0e}};
+	struct ibv_qp *qp = softhca_ibv_create_qp(pd, &attr);
+
+	(void)state;
+	assert_int_equal(softhca_ibv_attach_mcast(qp, &group, 0), 0);
+	assert_int_equal(softhca_ibv_destroy_qp(qp), EBUSY);
+	expect("ibv_destroy_qp", EBUSY, RULE_QP_IN_GROUP, "is attached to multicast groups");
+	assert_int_equal(softhca_ibv_detach_mcast(qp, &group, 0), 0);
+	assert_int_equal(softhca_ibv_destroy_qp(qp), 0);
+	assert_int_equal(softhca_ibv_destroy_cq(cq), 0);
+}
+
 static void resize_below_what_waits(void **state)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
@@ -425,12 +441,19 @@ static void no_rule_was_forgotten(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(plain_cqs),        cmocka_unit_test(extended_cqs),
-		cmocka_unit_test(dv_cqs),           cmocka_unit_test(use_of_cqs),
-		cmocka_unit_test(creation_of_srqs), cmocka_unit_test(xrc_srqs),
-		cmocka_unit_test(xrc_qps),          cmocka_unit_test(use_of_srqs),
-		cmocka_unit_test(queues_in_use),    cmocka_unit_test(resize_below_what_waits),
-		cmocka_unit_test(query_of_a_dct),   cmocka_unit_test(no_rule_was_forgotten),
+		cmocka_unit_test(plain_cqs),
+		cmocka_unit_test(extended_cqs),
+		cmocka_unit_test(dv_cqs),
+		cmocka_unit_test(use_of_cqs),
+		cmocka_unit_test(creation_of_srqs),
+		cmocka_unit_test(xrc_srqs),
+		cmocka_unit_test(xrc_qps),
+		cmocka_unit_test(use_of_srqs),
+		cmocka_unit_test(queues_in_use),
+		cmocka_unit_test(qp_in_a_group),
+		cmocka_unit_test(resize_below_what_waits),
+		cmocka_unit_test(query_of_a_dct),
+		cmocka_unit_test(no_rule_was_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a DCT makes of its initiators (transport/dct.h): keys that are wrong, ghosts of connections that are over, messages
- * that are given up, refusals whose answer is lost.
+ * that are given up, refusals whose answer is lost. And how a DCI names it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -93,6 +93,7 @@ static void wrong_key(void **state)
 static void no_target(void **state)
 {
 	struct ibv_qp_attr options = dc_options();
+	struct explain_record record;
 	uint32_t numbers[2];
 
 	(void)state;
@@ -109,8 +110,51 @@ static void no_target(void **state)
 		dc_settle();
 		expect_cqe(&dci_cq[0], 0, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
 		expect_rule(dci[0].qp, RULE_RETRY_EXHAUSTED);
+		assert_true(explain_previous(device.hca, dci[0].qp->number, 0, &record));
+		assert_int_equal(record.args[0], numbers[i]);
 		dc_end();
 	}
+}
+
+/* ---- addresses ------------------------------------------------------------------------------------------------- */
+
+static void write_by(const struct mlx5_wqe_av *av, uint32_t segments, uint8_t syndrome, enum explain_rule rule)
+{
+	struct ibv_qp_attr options = dc_options();
+	struct dc_request request;
+	struct mlx5_wqe_av filled = *av;
+
+	start(&options, NULL, NULL);
+	request = dc_to(&dct[0], MLX5_OPCODE_RDMA_WRITE, LOCAL, REMOTE, 8);
+	filled.key.dc_key = htobe64(request.key);
+	filled.dqp_dct |= htobe32(request.target);
+	dc_put_with(&dci[0], &request, &filled, segments);
+	ring(&dci[0]);
+	dc_settle();
+	expect_cqe(&dci_cq[0], 0, syndrome);
+	assert_int_equal(!memcmp(device.memory + LOCAL, device.memory + REMOTE, 8), !syndrome);
+	if (syndrome)
+		expect_rule(dci[0].qp, rule);
+	dc_end();
+}
+
+/* mlx5-formats 1.6: without the bit for the long form an address vector has 16 bytes. */
+static void short_addresses(void **state)
+{
+	const struct mlx5_wqe_av loopback = {.fl_mlid = 0x80}, none = {.fl_mlid = 0};
+
+	(void)state;
+	write_by(&loopback, 1, 0, RULE_NONE);
+	write_by(&none, 1, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, RULE_DC_COMPACT_ADDRESS);
+}
+
+/* A source GID that the table does not have. */
+static void no_source(void **state)
+{
+	const struct mlx5_wqe_av av = {.dqp_dct = htobe32(MLX5_EXTENDED_UD_AV), .grh_gid_fl = htobe32(200 << 20)};
+
+	(void)state;
+	write_by(&av, 3, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, RULE_DATAGRAM_ADDRESS);
 }
 
 /* ---- connections ----------------------------------------------------------------------------------------------- */
@@ -235,6 +279,31 @@ static void given_up(void **state)
 	give_up(true);
 }
 
+/* The target hears of a DCI that is destroyed, once, and of one that had left before, nothing. */
+static void leaves_for_good(void **state)
+{
+	struct ibv_qp_attr options = dc_options();
+	struct wire_packet *packet;
+
+	(void)state;
+	start(&options, NULL, NULL);
+	dc_write(0, &dct[0], 8);
+	dc_settle();
+	expect_cqe(&dci_cq[0], 0, 0);
+	assert_int_equal(hca_qp_destroy(dci[0].qp), 0);
+	free(dci[0].sq);
+	packet = wire_take();
+	assert_int_equal(packet_opcodes[packet->opcode].message, MESSAGE_DISCONNECT);
+	assert_int_equal(packet->destination_qpn, dct[0].qp->number);
+	free(packet);
+	assert_null(wire_take());
+	dci_make(&dci[0], &dci_cq[0], 0);
+	raw_qp_destroy(&dci[0]);
+	assert_null(wire_take());
+	dci_make(&dci[0], &dci_cq[0], 0);
+	dc_end();
+}
+
 /* A receive that a message in the middle has taken goes back to the program with the DCT. */
 static void destroyed_in_the_middle(void **state)
 {
@@ -352,6 +421,9 @@ int main(void)
 		cmocka_unit_test(lost_refusal),
 		cmocka_unit_test(one_waits),
 		cmocka_unit_test(by_another_address),
+		cmocka_unit_test(short_addresses),
+		cmocka_unit_test(no_source),
+		cmocka_unit_test(leaves_for_good),
 	};
 
 	return cmocka_run_group_tests(tests, dc_open, dc_close);
