@@ -30,7 +30,7 @@ uint64_t wire_length(const struct block_setup *setup, uint64_t memory);
 /* What a transfer passes on its way. */
 struct transfer_range {
 	struct wire_position position; /* of wire.first */
-	uint64_t start;                /* raw position from which on data is passed: guards need their block from the beginning */
+	uint64_t start; /* raw position from which on data is passed: guards need their block from the beginning */
 	struct byte_range wire;   /* of the signature's wire side: the transfer, or the data units that it lies in */
 	struct byte_range needed; /* of the signature's memory side: data, and the fields of blocks that it completes */
 	struct byte_range memory; /* the same, or the data units that they lie in */

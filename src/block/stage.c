@@ -291,8 +291,11 @@ int stage_begin(struct block_stage *stage, const struct walk_access *access, uin
 	stage->position = wire - map->start;
 	stage->begun = false;
 	begin_cipher(stage, range);
-	stage->piece = cipher_on_memory(stage) ? (struct piece){0} : piece;
+	/* What is behind a cipher is not what the signature sees. */
 	stage->cipher.memory = piece;
+	if (cipher_on_memory(stage))
+		piece = (struct piece){0};
+	stage->piece = piece;
 	return 0;
 }
 

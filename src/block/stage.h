@@ -42,11 +42,11 @@ struct signature_stage {
 
 /* Where the cipher is, in the bytes of its side. */
 struct cipher_stage {
-	uint8_t *scratch;  /* STAGE_SCRATCH bytes of the caller's, for the time of a call */
-	uint64_t position; /* of the byte behind those in scratch (transmitting), of the first one (receiving) */
-	uint64_t limit;    /* no unit goes beyond it */
-	uint32_t held;     /* bytes in scratch */
-	uint32_t taken;    /* transmitting, cipher on the wire: how many of them are passed on, or are not wanted */
+	uint8_t *scratch;    /* STAGE_SCRATCH bytes of the caller's, for the time of a call */
+	uint64_t position;   /* of the byte behind those in scratch (transmitting), of the first one (receiving) */
+	uint64_t limit;      /* no unit goes beyond it */
+	uint32_t held;       /* bytes in scratch */
+	uint32_t taken;      /* transmitting, cipher on the wire: how many of them are passed on, or are not wanted */
 	struct piece memory; /* cipher on the memory side: what is left of the current piece behind it */
 };
 

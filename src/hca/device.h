@@ -43,7 +43,7 @@ struct hca {
 	struct timers timers;
 	struct watcher watcher;
 	struct xrc_domain *xrc_domains; /* hca/xrc.h; under the lock */
-	pthread_mutex_t lock;        /* of PD numbers, the list of contexts, crypto logins, destruction of DEKs; taken first */
+	pthread_mutex_t lock; /* of PD numbers, the list of contexts, crypto logins, destruction of DEKs; taken first */
 	pthread_mutex_t atomic_lock; /* leaf; of atomics on memory that is not one aligned word */
 	uint32_t next_pd;
 	uint64_t next_serial;  /* atomic; of keys */
@@ -54,9 +54,9 @@ struct hca {
 struct registry {
 	struct hca *devices;
 	size_t count;
-	struct id_table qps; /* host-unique numbers: all devices share them */
+	struct id_table qps;                    /* host-unique numbers: all devices share them */
 	const struct multicast_list *multicast; /* atomic; or NULL; hca/multicast.h */
-	bool has_barrier;    /* barrier_on_all_cpus() works */
+	bool has_barrier;                       /* barrier_on_all_cpus() works */
 };
 
 /** The registry, made on first use. Any thread. */
@@ -67,7 +67,7 @@ extern struct registry the_registry;
 struct hca_context {
 	struct hca *hca;
 	struct event_queue *async;
-	uint32_t references; /* atomic: objects of the context */
+	uint32_t references;     /* atomic: objects of the context */
 	struct hca_login *login; /* atomic; or NULL; changes under hca.lock */
 };
 

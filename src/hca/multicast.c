@@ -105,16 +105,14 @@ static int detach(struct hca_qp *qp, const union ibv_gid *group, const struct mu
 	return 0;
 }
 
-typedef int change(struct hca_qp *qp, const union ibv_gid *group, const struct multicast_list **old);
-
-static int under_lock(struct hca_qp *qp, const union ibv_gid *group, change *change)
+static int under_lock(struct hca_qp *qp, const union ibv_gid *group, bool attaches)
 {
 	pthread_mutex_t *lock = &the_registry.devices[0].lock;
 	const struct multicast_list *old = NULL;
 	int error;
 
 	pthread_mutex_lock(lock);
-	error = change(qp, group, &old);
+	error = attaches ? attach(qp, group, &old) : detach(qp, group, &old);
 	pthread_mutex_unlock(lock);
 	if (!old)
 		return error;
@@ -125,10 +123,10 @@ static int under_lock(struct hca_qp *qp, const union ibv_gid *group, change *cha
 
 int hca_qp_attach(struct hca_qp *qp, const union ibv_gid *group)
 {
-	return under_lock(qp, group, attach);
+	return under_lock(qp, group, true);
 }
 
 int hca_qp_detach(struct hca_qp *qp, const union ibv_gid *group)
 {
-	return under_lock(qp, group, detach);
+	return under_lock(qp, group, false);
 }

@@ -277,8 +277,7 @@ static inline int completion_of_receive(struct user_qp *qp, const struct mlx5_cq
 static inline int completion_of_xrc_receive(struct user_cq *cq, const struct mlx5_cqe64 *cqe,
 					    struct work_completion *out)
 {
-	struct user_srq *srq =
-		user_index_find_srq(&to_user_context(cq->base.context)->qps, cqe_user_index(cqe));
+	struct user_srq *srq = user_index_find_srq(&to_user_context(cq->base.context)->qps, cqe_user_index(cqe));
 
 	out->wc_opcode = WC_OPCODE_FROM_CQE;
 	return srq ? user_srq_complete(srq, be16toh(cqe->wqe_counter), &out->wr_id) : -EINVAL;

@@ -77,7 +77,8 @@ static int check_open(struct ibv_context *context, const struct ibv_qp_open_attr
 		return REFUSE(hca, "ibv_open_qp", EOPNOTSUPP, RULE_QP_OPEN_MASK, attr->comp_mask, OPEN_NEEDED,
 			      OPEN_ALLOWED);
 	if ((attr->comp_mask & OPEN_NEEDED) != OPEN_NEEDED)
-		return REFUSE(hca, "ibv_open_qp", EINVAL, RULE_QP_OPEN_MASK, attr->comp_mask, OPEN_NEEDED, OPEN_ALLOWED);
+		return REFUSE(hca, "ibv_open_qp", EINVAL, RULE_QP_OPEN_MASK, attr->comp_mask, OPEN_NEEDED,
+			      OPEN_ALLOWED);
 	if (!attr->xrcd || attr->xrcd->context != context)
 		return REFUSE(hca, "ibv_open_qp", EINVAL, RULE_QP_OPEN_XRCD, attr->qp_num);
 	if (attr->qp_type != IBV_QPT_XRC_RECV)

@@ -26,7 +26,8 @@ enum {
 };
 
 static const struct mlx5dv_sig_crc crc32 = {.type = MLX5DV_SIG_CRC_TYPE_CRC32};
-static const struct mlx5dv_sig_t10dif t10 = {.app_tag = 0x1234, .ref_tag = 7, .flags = MLX5DV_SIG_T10DIF_FLAG_REF_REMAP};
+static const struct mlx5dv_sig_t10dif t10 = {
+	.app_tag = 0x1234, .ref_tag = 7, .flags = MLX5DV_SIG_T10DIF_FLAG_REF_REMAP};
 static const struct mlx5dv_sig_block_domain crc_domain = {
 	.sig_type = MLX5DV_SIG_TYPE_CRC, .sig.crc = &crc32, .block_size = MLX5DV_BLOCK_SIZE_512};
 static const struct mlx5dv_sig_block_domain t10_domain = {
@@ -272,9 +273,10 @@ static void bsf_dek_domain(void)
 	configure_cipher(mkey, dek, BLOCK);
 	id = raw_get32(&raw, CIPHER_DEK) & 0xffffff;
 	raw_run(&raw);
-	expect_failure(&pair.server, CONFIGURE_WR_ID, MW_BIND_ERR, BSF_DEK_DOMAIN, "UMR",
-		       "the cipher of key 0x%x names DEK 0x%x of protection domain 0x%x; the queue pair is in domain 0x%x",
-		       mkey->lkey, id, pd_number(other), pd_number(server.pd));
+	expect_failure(
+		&pair.server, CONFIGURE_WR_ID, MW_BIND_ERR, BSF_DEK_DOMAIN, "UMR",
+		"the cipher of key 0x%x names DEK 0x%x of protection domain 0x%x; the queue pair is in domain 0x%x",
+		mkey->lkey, id, pd_number(other), pd_number(server.pd));
 	expect_error(mlx5dv_dek_destroy(dek), 0);
 	expect_error(ibv_dealloc_pd(other), 0);
 }
@@ -302,19 +304,18 @@ static void stage_range(void)
 	struct mlx5dv_mkey *mkey = signed_key(&crc_domain, NULL, BLOCK + FIELD);
 
 	write_bytes(mkey->rkey, 0, 2 * BLOCK);
-	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, STAGE_RANGE, "RDMA_WRITE",
-		       "the request covers [0x0, +1024) on the wire of key 0x%x; for that, bytes 0 to 1032 of its memory "
-		       "are needed, and it has 516",
-		       mkey->rkey);
+	expect_failure(
+		&pair.client, WR_ID, REM_ACCESS_ERR, STAGE_RANGE, "RDMA_WRITE",
+		"the request covers [0x0, +1024) on the wire of key 0x%x; for that, bytes 0 to 1032 of its memory "
+		"are needed, and it has 516",
+		mkey->rkey);
 }
 
 static void stage_nested(void)
 {
 	struct mlx5dv_mkey *inner = signed_key(&crc_domain, NULL, BLOCK + FIELD);
-	struct mlx5dv_mkey *outer =
-		side_create_mkey_with(&server,
-				      MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT | MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE,
-				      4);
+	struct mlx5dv_mkey *outer = side_create_mkey_with(
+		&server, MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT | MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE, 4);
 
 	configure_signature(outer, NULL, &crc_domain, (struct ibv_sge){.length = BLOCK, .lkey = inner->lkey});
 	expect_completion(&pair.server, CONFIGURE_WR_ID, MLX5DV_WC_UMR);

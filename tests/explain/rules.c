@@ -5,10 +5,9 @@
 #include <stdio.h>
 
 static const struct rule_cases *const tables[] = {
-	&key_cases,   &umr_cases,   &block_cases,  &wqe_cases,    &traffic_cases,
-	&state_cases, &query_cases, &object_cases, &region_cases, &queue_cases,
-	&qp_cases,    &post_cases,  &mlx5dv_cases, &crypto_cases, &signature_cases, &dc_cases,
-	&xrc_cases,
+	&key_cases,    &umr_cases,    &block_cases,     &wqe_cases,   &traffic_cases, &state_cases,
+	&query_cases,  &object_cases, &region_cases,    &queue_cases, &qp_cases,      &post_cases,
+	&mlx5dv_cases, &crypto_cases, &signature_cases, &dc_cases,    &xrc_cases,
 };
 
 static const struct {

@@ -6,6 +6,8 @@
 #include <endian.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <cmocka.h>
 
 #include "verbs/cq.h"

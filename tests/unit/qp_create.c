@@ -111,8 +111,9 @@ static void dv_attributes(void **state)
 		int err;
 		enum explain_rule rule;
 	} bad[] = {
-		{0x18, EINVAL, RULE_QP_DV_SCATTER_FLAGS},    {0x80, EINVAL, RULE_QP_DV_CREATE_FLAGS},
-		{0x01, EINVAL, RULE_QP_DV_CREATE_FLAGS},     /* tunnels: raw packets */
+		{0x18, EINVAL, RULE_QP_DV_SCATTER_FLAGS},
+		{0x80, EINVAL, RULE_QP_DV_CREATE_FLAGS},
+		{0x01, EINVAL, RULE_QP_DV_CREATE_FLAGS}, /* tunnels: raw packets */
 		{0x20, EOPNOTSUPP, RULE_QP_DV_CREATE_FLAGS},
 	};
 

@@ -455,14 +455,10 @@ static void foreign_operations(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rc_pointers),
-		cmocka_unit_test(rc_inline),
-		cmocka_unit_test(uc),
-		cmocka_unit_test(ud),
-		cmocka_unit_test(xrc),
-		cmocka_unit_test(atomic_write),
-		cmocka_unit_test(signal_all),
-		cmocka_unit_test(foreign_operations),
+		cmocka_unit_test(rc_pointers), cmocka_unit_test(rc_inline),
+		cmocka_unit_test(uc),          cmocka_unit_test(ud),
+		cmocka_unit_test(xrc),         cmocka_unit_test(atomic_write),
+		cmocka_unit_test(signal_all),  cmocka_unit_test(foreign_operations),
 	};
 
 	address.av.rlid = htobe16(0xc0de);
