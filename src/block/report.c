@@ -34,7 +34,7 @@ void signature_report(struct block_stage *stage, uint64_t number, uint64_t diffe
 		      uint64_t found)
 {
 	const struct signature_domain *input = stage->signature.input;
-	struct mkey *key = mkey_find(stage->access->hca, stage->map->number);
+	struct mkey *key = mkey_find(stage->access.hca, stage->map->number);
 	struct signature_error error = {
 		.key = stage->map->number,
 		.syndrome = syndrome_of(input, difference),
@@ -44,13 +44,13 @@ void signature_report(struct block_stage *stage, uint64_t number, uint64_t diffe
 		.offset = (number + 1) * extended_block(input) - 1,
 		.block = number,
 	};
-	const struct explain_subject subject = {.qpn = stage->access->qpn};
+	const struct explain_subject subject = {.qpn = stage->access.qpn};
 	struct refusal why;
 
 	if (!key || __atomic_exchange_n(&key->signature_error, true, __ATOMIC_RELAXED))
 		return;
 	why = explain_error(&error);
-	explain_make(stage->access->hca, &subject, why.rule, why.args, EXPLAIN_ARGS);
-	if (stage->access->observer)
-		stage->access->observer->report(stage->access->observer, &error);
+	explain_make(stage->access.hca, &subject, why.rule, why.args, EXPLAIN_ARGS);
+	if (stage->access.observer)
+		stage->access.observer->report(stage->access.observer, &error);
 }

@@ -38,7 +38,7 @@ static bool goes_on(const struct block_progress *progress, const struct mapping 
 
 static struct mkey *key_of(const struct block_stage *stage)
 {
-	return mkey_find(stage->access->hca, stage->map->number);
+	return mkey_find(stage->access.hca, stage->map->number);
 }
 
 static void restore(struct block_stage *stage, const struct block_progress *progress)
@@ -62,7 +62,7 @@ static void restore(struct block_stage *stage, const struct block_progress *prog
 /* The queue pair's own has what the key's has not: the bytes of an incomplete data unit. */
 static void find_progress(struct block_stage *stage, uint64_t wire)
 {
-	struct block_progress *own = stage->access->progress;
+	struct block_progress *own = stage->access.progress;
 	struct mkey *key = key_of(stage);
 	bool found = goes_on(own, stage->map, wire);
 
@@ -119,13 +119,13 @@ static bool inside_block(const struct block_stage *stage)
 
 static void keep_own(const struct block_stage *stage, const struct block_progress *reached)
 {
-	struct block_progress *own = stage->access->progress;
+	struct block_progress *own = stage->access.progress;
 	uint8_t *unit;
 
 	if (!own)
 		return;
 	/* Between messages only the key knows whether another queue pair's came in between. */
-	if (!stage->access->more && !reached->held) {
+	if (!stage->access.more && !reached->held) {
 		own->valid = false;
 		return;
 	}
@@ -262,7 +262,7 @@ static void begin_cipher(struct block_stage *stage, const struct transfer_range 
 	cipher->limit = units->end;
 	if (setup->enabled && !stage->transmits)
 		cipher->limit =
-			last_unit_end(stage->access, stage->map, setup->on_wire ? range->wire.end : range->needed.end);
+			last_unit_end(&stage->access, stage->map, setup->on_wire ? range->wire.end : range->needed.end);
 }
 
 int stage_begin(struct block_stage *stage, const struct walk_access *access, uint8_t rights, const struct mapping *map,
@@ -286,7 +286,7 @@ int stage_begin(struct block_stage *stage, const struct walk_access *access, uin
 	}
 	stage->map = map;
 	stage->setup = map->blocks;
-	stage->access = access;
+	stage->access = *access;
 	stage->transmits = transmits(rights);
 	stage->position = wire - map->start;
 	stage->begun = false;
@@ -315,7 +315,7 @@ static void start(struct block_stage *stage, uint8_t *scratch)
 	find_progress(stage, stage->position);
 	if (!stage->cipher.held)
 		return;
-	memcpy(scratch, stage->access->progress->unit, stage->cipher.held);
+	memcpy(scratch, stage->access.progress->unit, stage->cipher.held);
 	if (cipher_on_memory(stage))
 		cipher_memory_resume(stage);
 }

@@ -53,7 +53,7 @@ struct cipher_stage {
 struct block_stage {
 	const struct mapping *map;
 	const struct block_setup *setup;
-	const struct walk_access *access;
+	struct walk_access access;
 	bool transmits;
 	bool begun;
 	uint64_t position; /* on the wire */

@@ -24,7 +24,7 @@ static void transform(const struct block_stage *stage, uint64_t position, void *
 	if (!cipher_transform(setup->dek, &units, to, from, bytes))
 		return;
 	memset(to, 0, bytes);
-	EXPLAIN(stage->access->hca, (&(const struct explain_subject){.qpn = stage->access->qpn}), RULE_CIPHER_FAILED,
+	EXPLAIN(stage->access.hca, (&(const struct explain_subject){.qpn = stage->access.qpn}), RULE_CIPHER_FAILED,
 		stage->map->number, units.first, bytes);
 }
 

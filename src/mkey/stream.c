@@ -27,34 +27,37 @@ static inline uint8_t *plain_memory(const struct stream *stream, uint32_t number
 static __attribute__((noinline)) int fill_part(struct stream *stream, struct stream_part *part, uint32_t key,
 					       uint64_t address, uint64_t length, struct refusal *why)
 {
+	struct walk_access access = *stream->access;
 	struct piece piece;
 	bool direct;
-	int error = walk_direct(stream->access, stream->rights, key, address, length, &piece, &direct, why);
+	int error = walk_direct(&access, stream->rights, key, address, length, &piece, &direct, why);
 
 	if (error)
 		return error;
 	part->address = piece.address;
 	part->key = 0;
 	part->stage = NULL;
+	access.more = part->more;
 	if (piece.stage) {
 		part->stage = piece.stage;
 		part->key_address = address;
 		/* The first one is ready with its check; of others the place in a stream is taken. */
 		if (stream->staged != STREAM_PARTS)
-			return stage_check(stream->access, stream->rights, piece.stage, address, length, 1, why);
+			return stage_check(&access, stream->rights, piece.stage, address, length, 1, why);
 		stream->staged = stream->count;
-		return stage_begin(&stream->stage, stream->access, stream->rights, piece.stage, address, length, why);
+		return stage_begin(&stream->stage, &access, stream->rights, piece.stage, address, length, why);
 	}
 	if (direct)
 		return 0;
-	error = walk_begin(&stream->walk, stream->access, stream->rights, key, address, length, why);
+	error = walk_begin(&stream->walk, &access, stream->rights, key, address, length, why);
 	part->key = key;
 	part->key_address = address;
 	stream->walked = stream->count;
 	return error;
 }
 
-int stream_add_key(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, struct refusal *why)
+static inline int add_key(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, bool more,
+			  struct refusal *why)
 {
 	struct stream_part *part = &stream->part[stream->count];
 	int error;
@@ -64,6 +67,7 @@ int stream_add_key(struct stream *stream, uint32_t key, uint64_t address, uint64
 	part->address = plain_memory(stream, key, address, length);
 	part->key = 0;
 	part->stage = NULL;
+	part->more = more;
 	if (!part->address) {
 		error = fill_part(stream, part, key, address, length, why);
 		if (error)
@@ -75,11 +79,17 @@ int stream_add_key(struct stream *stream, uint32_t key, uint64_t address, uint64
 	return 0;
 }
 
+int stream_add_key(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, struct refusal *why)
+{
+	return add_key(stream, key, address, length, stream->access->more, why);
+}
+
 int stream_add_segments(struct stream *stream, const struct mlx5_wqe_data_seg *segments, uint32_t count,
 			uint64_t offset, uint64_t length, struct refusal *why)
 {
 	for (uint32_t i = 0; i < count && length; i++) {
 		uint64_t bytes = be32toh(segments[i].byte_count), address = be64toh(segments[i].addr);
+		bool more = false;
 		int error;
 
 		if (offset >= bytes) {
@@ -87,12 +97,14 @@ int stream_add_segments(struct stream *stream, const struct mlx5_wqe_data_seg *s
 			continue;
 		}
 		bytes -= offset;
-		if (bytes > length)
+		if (bytes > length) {
 			bytes = length;
+			more = stream->access->more;
+		}
 		if (__builtin_add_overflow(address, offset, &address))
 			return REFUSAL(why, SEGMENT_WRAPS, be32toh(segments[i].lkey), be64toh(segments[i].addr),
 				       offset);
-		error = stream_add_key(stream, be32toh(segments[i].lkey), address, bytes, why);
+		error = add_key(stream, be32toh(segments[i].lkey), address, bytes, more, why);
 		if (error)
 			return error;
 		offset = 0;
@@ -116,11 +128,13 @@ static void take(struct stream *stream, uint64_t bytes)
 static void begin_walk(struct stream *stream)
 {
 	const struct stream_part *part = &stream->part[stream->current];
+	struct walk_access access = *stream->access;
 	struct refusal ignored;
 
+	access.more = part->more;
 	stream->walking =
-		stream->walked == stream->current || !walk_begin(&stream->walk, stream->access, stream->rights,
-								 part->key, part->key_address, part->length, &ignored);
+		stream->walked == stream->current || !walk_begin(&stream->walk, &access, stream->rights, part->key,
+								 part->key_address, part->length, &ignored);
 	stream->walked = STREAM_PARTS;
 	if (stream->walking)
 		return;
@@ -151,6 +165,7 @@ static bool refill(struct stream *stream)
 				.length = part->length,
 				.stage = part->stage,
 				.wire = part->key_address,
+				.more = part->more,
 			};
 			return true;
 		}
@@ -230,6 +245,7 @@ static void end_stage(struct stream *stream)
 static bool ready_stage(struct stream *stream)
 {
 	struct piece *piece = &stream->piece;
+	struct walk_access access;
 	struct refusal ignored;
 
 	if (stream->staging)
@@ -239,7 +255,9 @@ static bool ready_stage(struct stream *stream)
 	stream->staged = STREAM_PARTS;
 	if (stream->staging)
 		return true;
-	stream->staging = !stage_begin(&stream->stage, stream->access, stream->rights, piece->stage, piece->wire,
+	access = *stream->access;
+	access.more = piece->more;
+	stream->staging = !stage_begin(&stream->stage, &access, stream->rights, piece->stage, piece->wire,
 				       piece->length, &ignored);
 	if (!stream->staging)
 		*piece = (struct piece){.length = piece->length};

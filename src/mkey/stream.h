@@ -23,6 +23,7 @@ struct stream_part {
 	uint32_t key; /* …or, if not 0: walk this key from `key_address` */
 	uint64_t key_address;
 	const struct mapping *stage; /* …or, if not NULL: a block stage of this key from there */
+	bool more;                   /* the message goes on behind it, in the same key */
 };
 
 struct stream {

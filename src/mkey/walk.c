@@ -93,11 +93,18 @@ static bool region_is_there(const struct walk_access *access, const struct layou
 static int check_entry(const struct walk_access *access, uint8_t rights, const struct layout_entry *entry,
 		       uint64_t shift, uint64_t inside, uint64_t length, uint32_t depth, struct refusal *why)
 {
+	struct walk_access ended;
 	const struct mapping *map;
 	struct piece piece;
 	uint64_t address;
 	int error;
 
+	/* A range that goes on goes on in what the entry refers to, or behind that. */
+	if (access->more && inside + length == entry->bytes) {
+		ended = *access;
+		ended.more = false;
+		access = &ended;
+	}
 	if (__builtin_add_overflow(entry->address, shift, &address) ||
 	    __builtin_add_overflow(address, inside, &address))
 		return REFUSAL(why, LAYOUT_WRAPS, entry->key, entry->address, shift, inside, length);
@@ -321,6 +328,7 @@ void walk_enter(struct walk *walk, const struct walk_access *access, const struc
 	walk->left = length;
 	walk->depth = 0;
 	walk->staged = access->staged;
+	walk->more = access->more;
 	walk->resolved = false;
 	if (!length)
 		return;
@@ -356,6 +364,22 @@ static void step(struct walk_level *level, uint64_t bytes)
 	}
 }
 
+/* True if the next @bytes of the current level are the last of the walk, and end inside of an entry on every level. */
+static bool ends_inside_entries(const struct walk *walk, uint64_t bytes)
+{
+	const struct walk_level *level = &walk->level[walk->depth - 1];
+
+	if (bytes != level->left || level->inside + bytes == level->map->entries[level->entry].bytes)
+		return false;
+	/* The levels above are behind these bytes already. */
+	for (uint32_t i = 0; i < walk->depth - 1; i++) {
+		level = &walk->level[i];
+		if (level->left || level->inside == level->map->entries[level->entry].bytes)
+			return false;
+	}
+	return true;
+}
+
 /*
  * The check saw mappings that another thread may have exchanged meanwhile, which only a program that configures a key
  * under a running transfer can see. Whatever it configured, no piece leaves the memory of a region: then it is null.
@@ -374,6 +398,7 @@ static bool target_piece(struct walk *walk, const struct layout_entry *entry, ui
 		if (!walk->staged) {
 			piece->stage = map;
 			piece->wire = address;
+			piece->more = walk->more && ends_inside_entries(walk, length);
 		}
 		return true;
 	}

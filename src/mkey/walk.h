@@ -30,7 +30,7 @@ struct walk_access {
 	uint32_t qpn; /* of the QP that carries the request */
 	uint64_t qp_serial;
 	bool staged;                         /* on the memory side of a block stage: no other one may follow */
-	bool more;                           /* the range is not the last of its message */
+	bool more;                           /* the message goes on behind the range, in the same key */
 	struct block_progress *progress;     /* of the message under way, or NULL (block/progress.h) */
 	struct signature_observer *observer; /* takes signature errors, or NULL (block/report.h) */
 };
@@ -40,6 +40,7 @@ struct piece {
 	uint64_t length;
 	const struct mapping *stage; /* if not NULL: to be passed by a block stage of this key… */
 	uint64_t wire;               /* …from here on */
+	bool more;                   /* and what follows it on the wire of this key, follows in the message, too */
 };
 
 struct walk_level {
@@ -57,6 +58,7 @@ struct walk {
 	uint64_t left; /* bytes still to hand out */
 	uint32_t depth;
 	bool staged; /* the memory side of a block stage */
+	bool more;   /* as in struct walk_access */
 	/* memory of each entry's byte 0 when all of a repeated layout's entries are direct: no look-up per piece */
 	bool resolved;
 	uint8_t *base[WALK_BASES];

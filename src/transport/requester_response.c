@@ -153,6 +153,8 @@ static bool place(struct hca_qp *qp, struct inflight *entry, uint64_t offset, st
 	struct wqe wqe;
 	int syndrome = MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
 
+	if (!offset)
+		qp->requester.progress.valid = false;
 	qp->send_access.more = offset + payload->length < entry->bytes;
 	if (!wqe_parse(qp, entry->index, entry->blocks, &wqe, &why))
 		syndrome = wqe_scatter(&wqe, &qp->send_access, offset, payload->length, &sink, &why);

@@ -214,6 +214,8 @@ static enum responder_state check_order(struct request *request)
 		responder->rkey = packet->rkey;
 		responder->dma_length = packet->dma_length;
 		responder->xrc_srqn = packet->xrc_srqn;
+		/* Where a message broke off, no other goes on (mlx5dv_wr_set_mkey_crypto(3), NOTES: job_size). */
+		responder->progress.valid = false;
 	}
 	return RESPONDER_CHECK_OPERATION;
 }
