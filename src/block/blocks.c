@@ -47,7 +47,7 @@ static inline uint64_t make_field(const struct field_maker *maker, uint64_t guar
 	return guard << maker->shift | maker->constant | (uint32_t)(maker->reference + maker->step * (uint32_t)place);
 }
 
-/* The guards of the input, and those of the output if they are not the same. */
+/* With the guards of the input, and those of the output, unless NULL: they are not needed, or the same. */
 static void pass_data(const struct signature_stage *at, const struct block_run *run, uint64_t *input_guards,
 		      uint64_t *output_guards)
 {
@@ -60,12 +60,12 @@ static void pass_data(const struct signature_stage *at, const struct block_run *
 		.far = run->far,
 	};
 
-	if (at->input_guarded) {
+	if (input_guards) {
 		guard_copy_blocks((enum guard_type)at->input->guard, at->input->ones, &blocks, run->count,
 				  input_guards);
 		blocks.to = NULL;
 	}
-	if (at->output_guarded && !at->shared) {
+	if (output_guards) {
 		guard_copy_blocks((enum guard_type)at->output->guard, at->output->ones, &blocks, run->count,
 				  output_guards);
 		blocks.to = NULL;
@@ -136,17 +136,19 @@ uint64_t signature_pass_blocks(struct block_stage *stage, uint8_t *to, const uin
 {
 	struct signature_stage *at = &stage->signature;
 	const struct signature_domain *input = at->input, *output = at->output;
-	bool twice = at->input_guarded && at->output_guarded && !at->shared;
 	struct block_run run = {
 		.from_stride = extended_block(input), .to_stride = extended_block(output), .block = input->block};
 	size_t wire_block = to ? run.to_stride : run.from_stride, memory_block = to ? run.from_stride : run.to_stride;
-	uint64_t input_guards[RUN_BLOCKS], output_guards[RUN_BLOCKS], number;
-	const uint64_t *made_of = no_guards;
+	uint64_t storage[2][RUN_BLOCKS], number;
+	uint64_t *input_guards = at->input_guarded ? storage[0] : NULL;
+	uint64_t *output_guards = at->output_guarded && !(input_guards && at->shared) ? storage[1] : NULL;
+	const uint64_t *found_by = input_guards ? input_guards : no_guards;
+	const uint64_t *made_of = output_guards ? output_guards : at->output_guarded ? found_by : no_guards;
 
 	if (bytes < wire_block || input->block != output->block || at->in_field || at->raw % run.block)
 		return 0;
 	memory_ready(stage);
-	run.count = blocks_in(bytes, wire_block, twice ? RUN_BLOCKS_TWICE : RUN_BLOCKS);
+	run.count = blocks_in(bytes, wire_block, input_guards && output_guards ? RUN_BLOCKS_TWICE : RUN_BLOCKS);
 	run.count = blocks_in(stage->piece.length, memory_block, run.count);
 	if (!run.count || !stage->piece.address)
 		return 0;
@@ -156,9 +158,7 @@ uint64_t signature_pass_blocks(struct block_stage *stage, uint8_t *to, const uin
 	number = at->raw / run.block;
 	pass_data(at, &run, input_guards, output_guards);
 	if (input->field && stage->setup->signature.checked)
-		check_fields(stage, &run, at->input_guarded ? input_guards : no_guards, number);
-	if (at->output_guarded)
-		made_of = at->shared ? input_guards : output_guards;
+		check_fields(stage, &run, found_by, number);
 	if (output->field)
 		make_fields(stage, &run, made_of, number);
 	memory_passed(stage, run.count * memory_block);

@@ -317,7 +317,7 @@ static inline int cqe_complete(struct user_cq *cq, const struct mlx5_cqe64 *cqe,
 		out->status = opcode == MLX5_CQE_RESP_ERR ? cqe_error_status(cqe) : IBV_WC_SUCCESS;
 		return 0;
 	case MLX5_CQE_SIG_ERR:
-		return cqe_note_signature_error(cq, cqe);
+		return cqe_note_signature_error(cq, cqe) < 0 ? CQ_POLL_ERROR : CQE_ABSORBED;
 	case MLX5_CQE_RESIZE_CQ:
 		return CQE_ABSORBED; /* the entries after it are in the new ring, of which ibv_resize_cq(3) took care */
 	default:
