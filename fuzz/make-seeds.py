@@ -21,6 +21,7 @@ OWN_QPN, OWN_GID = 0x515151, b'\x51' * 16
 QPN = {'rc': 0x40, 'uc': 0x42, 'ud': 0x44, 'rc_small': 0x46, 'dc': 0x48, 'xrc': 0x4a}
 OTHER_TARGET, DC_KEY, XRC_SRQ, FOREIGN_XRC_SRQ = 0x4c, 0x5eed, 2, 4
 PAIRS = list(QPN)
+PACKETS = 16
 WITH_SRQ = ('rc_small', 'dc', 'xrc')
 OPS = ['send_a', 'send_b', 'receive_a', 'receive_b', 'timer_a', 'timer_b', 'modify_a', 'modify_b', 'rewrite_a',
        'rewrite_b', 'jump_a', 'jump_b', 'poll', 'key', 'arm', 'limit']
@@ -561,6 +562,35 @@ def shared():
                         ops=[('receive_b', 4), ('arm', 1), ('arm', 2), ('send_a', 1), ('poll', 0), ('arm', 0x40), ('send_a', 1)])
 
 
+def in_packets():
+    """Messages that are cut: placed packet by packet, some of which are lost, doubled, late, damaged."""
+    again = [('receive_b', 8), ('send_a', 16)] + [('timer_a', 0)] * 4
+    for pair in ('rc', 'uc'):
+        for name, parts in messages(pair):
+            yield f'{pair}_packets_{name}', make(pair, **{**parts, 'flags': PACKETS, 'mtu': 0})
+    rq = [receive(data('mkey_cipher', 0, 520), data('mkey_8', 7, 2000))] * 2
+    srq = entries_of_srq(data('mkey_cipher', 0, 520), data('mkey_8', 7, 2000))
+    for name, wqes in [*blocks(), *block_places()]:
+        yield f'packets_{name}', make('rc', wqes, rq_b=rq, mtu=0, flags=PACKETS)
+        yield f'packets_lossy_{name}', make('rc', wqes, rq_b=rq, mtu=0, flags=PACKETS, lose=0x35, double=0x18, ops=again)
+        yield f'packets_uc_{name}', make('uc', wqes, rq_b=rq, mtu=0, flags=PACKETS, lose=0x24)
+        yield f'packets_dc_{name}', make('dc', list(through(dc_address(), wqes)), srq=srq, mtu=0, flags=PACKETS)
+        yield f'packets_xrc_{name}', make('xrc', list(through(xrc(), wqes)), srq=srq, mtu=0, flags=PACKETS, lose=0x40, ops=again)
+    # A message goes on behind the part that its cipher has.
+    setup = [list_layout('mkey_cipher', ('full', FULL, 1024), bsf=cipher(512)),
+             list_layout('mkey_8', ('mkey_cipher', 0, 256), ('local', LOCAL + 2048, 1024))]
+    yield 'packets_behind', make('rc', [*setup, wqe(WRITE, remote('mkey_8', 0), data('local', LOCAL, 956)),
+                                        wqe(READ, remote('full', FULL + 0x1000), data('mkey_cipher', 0, 272), data('local', LOCAL + 2048, 900)),
+                                        wqe(SEND, data('local', LOCAL, 900))],
+                                 rq_b=[receive(data('mkey_cipher', 0, 256), data('local', LOCAL + 2048, 1024))] * 2, mtu=0,
+                                 flags=PACKETS)
+    write, read = (wqe(opcode, remote('full', FULL), data('local', LOCAL, 1000)) for opcode in (WRITE, READ))
+    for field in range(16):
+        for number in (1, 2, 4, 6):
+            yield f'packets_damaged_{field}_{number}', make(sq_a=[write, read], mtu=0, flags=PACKETS, damage=number, field=field,
+                                                            value=0x412, ops=again)
+
+
 def all_seeds():
     for pair in ('rc', 'uc', 'ud'):
         for name, parts in messages(pair):
@@ -586,6 +616,7 @@ def all_seeds():
             ('receive_b', 2), ('send_a', 16)] + [('timer_a', 0)] * 4)
     yield from oddities()
     yield from other_transports()
+    yield from in_packets()
     for name, seed in shared():
         yield f'srq_{name}', seed
 
@@ -623,6 +654,8 @@ def block_seeds():
     for checks in range(4):
         yield f'escapes_{checks}', seed(('t10', 512, 0, checks, 0xffff), ('csum', 512, 1, checks, 0xffff), contents=2)
     yield 'layout', seed(('t10', 512), none, null | nested | vanishes, entries=(100, 200, 700, 3), cuts=(50, 60))
+    # The last data of a unit, then a part of a field.
+    yield 'field_alone', seed(none, ('t10', 512), ciphers, order=1, unit=4096, size=4096, length=515, cuts=(512, 2, 1))
     yield 'limited', seed(('t10', 512), none, limit=600)
     yield 'damaged', seed(('t10', 512), none, patch=bytes([3, 0x17, 0, 0, 0, 0]))
 

@@ -11,17 +11,12 @@
 #include <string.h>
 
 #include "hca/epoch.h"
-#include "link/link.h"
-#include "transport/opcode.h"
 #include "transport/dct.h"
 #include "transport/transport.h"
 #include "wqe_input.h"
+#include "wqe_link.h"
 
-/*
- * Messages and keys beyond this only cost time: a layout can repeat one byte a billion times. Ranges near 2^64 are what
- * unit tests are for.
- */
-#define LONGEST_MESSAGE (UINT64_C(1) << 18)
+/* Longer keys only cost time: a layout can repeat one byte a billion times. Ranges near 2^64 are what unit tests are for. */
 #define LONGEST_KEY 0x3fffu
 
 /* What has been seen of a QP's completions. */
@@ -35,119 +30,11 @@ struct run_of_input {
 	struct world_pair_of_qps *pair;
 	struct world_connection connection;
 	struct seen seen[2];
-	uint32_t packets;
 	bool modified; /* states were changed on purpose */
 	bool jumped;   /* so were doorbell records */
 };
 
 static struct run_of_input this_run;
-static const struct link *local;
-
-/* ---- the link ------------------------------------------------------------------------------------------------- */
-
-/* What a peer could put into a header that parses. */
-static void damage(struct packet *packet)
-{
-	const struct input_config *config = &this_run.input.config;
-	uint32_t value = config->value[0] | config->value[1] << 8 | config->value[2] << 16;
-
-	switch (config->field % 19) {
-	case 0:
-		packet->message = (uint8_t)(1 + value % (MESSAGE_COUNT - 1));
-		break;
-	case 1:
-		packet->place = value % 4;
-		break;
-	case 2:
-		packet->psn = value & PSN_MASK;
-		break;
-	case 3:
-		packet->psn = psn_add(packet->psn, value);
-		break;
-	case 4:
-		packet->count = 1 + value % 1000;
-		break;
-	case 5:
-		packet->destination_qpn = this_run.pair->end[value & 1].qp->number + (value >> 1 & 7);
-		break;
-	case 6:
-		packet->transport =
-			(uint8_t[]){IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND, QP_TYPE_DCI}[value % 5];
-		break;
-	case 7:
-		packet->remote_address += (int64_t)value - 0x800000;
-		break;
-	case 8:
-		packet->rkey = WORLD_KEY(value % WORLD_KEYS) | (value >> 16);
-		break;
-	case 9:
-		packet->dma_length = value;
-		break;
-	case 10:
-		packet->invalidate_rkey = WORLD_KEY(value % WORLD_KEYS) | (value >> 16);
-		break;
-	case 11:
-		packet->syndrome = (uint8_t)value;
-		break;
-	case 12:
-		packet->acknowledge = value & 1;
-		break;
-	default:
-		packet->qkey = value;
-	}
-}
-
-/* No parser makes a packet of a message that its transport has no opcode for. */
-static bool parses(const struct packet *packet)
-{
-	for (int i = 0; i < 256; i++)
-		if (packet_opcodes[i].name && packet_opcodes[i].transport == packet->transport &&
-		    packet_opcodes[i].message == packet->message)
-			return true;
-	return false;
-}
-
-static void damage_or_not(struct packet *packet)
-{
-	uint8_t message = packet->message, transport = packet->transport;
-
-	damage(packet);
-	if (!parses(packet)) {
-		packet->message = message;
-		packet->transport = transport;
-	}
-}
-
-static void deliver_twice(struct hca *hca, struct run *run)
-{
-	const struct packet *first = run_slot(run);
-	struct packet *second;
-
-	local->send(hca, run);
-	second = run_slot(run);
-	*second = *first;
-	if (first->path == &first->own_path)
-		second->path = &second->own_path;
-	local->send(hca, run);
-}
-
-static void faulty_send(struct hca *hca, struct run *run)
-{
-	const struct input_config *config = &this_run.input.config;
-	struct packet *packet = run_slot(run);
-	uint32_t number = this_run.packets++;
-
-	if (config->damage == number + 1)
-		damage_or_not(packet);
-	if (packet->payload.length > LONGEST_MESSAGE || packet->dma_length > LONGEST_MESSAGE ||
-	    (number < 8 && config->lose >> number & 1))
-		return;
-	/* A run has room for one that is doubled. */
-	if (number < 8 && config->double_ >> number & 1 && run->last - run->first <= 1)
-		deliver_twice(hca, run);
-	else
-		local->send(hca, run);
-}
 
 /* ---- rings ---------------------------------------------------------------------------------------------------- */
 
@@ -533,15 +420,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	static struct link faulty;
-
 	(void)argc;
 	(void)argv;
 	world_make();
-	local = world.hca->link;
-	faulty = *local;
-	faulty.send = faulty_send;
-	world.hca->link = &faulty;
 	return 0;
 }
 
@@ -549,9 +430,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	world_reset();
 	prepare(data, size);
+	link_begin(&this_run.input.config, this_run.pair);
 	world_connect(this_run.pair, &this_run.connection);
-	for (int i = 0; i < INPUT_OPS; i++)
+	for (int i = 0; i < INPUT_OPS; i++) {
 		operate(this_run.input.op[i].kind, this_run.input.op[i].argument);
+		link_deliver();
+	}
 	poll_all();
 	check_end(&this_run.pair->end[0]);
 	check_end(&this_run.pair->end[1]);
@@ -559,6 +443,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	world_check_memory();
 	check_explanation();
 	world_disconnect(this_run.pair);
+	link_end();
 	world_take_events();
 	return 0;
 }

@@ -13,6 +13,8 @@
 #define INPUT_OWN_QPN 0x515151u
 /* Every byte of a GID that stands for the device's own, at byte 48 of any block: where a datagram's address has it. */
 #define INPUT_OWN_GID 0x51
+/* A flag: messages travel in packets. */
+#define INPUT_PACKETS 16
 
 enum input_op {
 	OP_SEND_A, /* argument: blocks to announce; rings the doorbell */
@@ -36,7 +38,7 @@ enum input_op {
 
 struct input_config {
 	uint8_t pair;                     /* enum world_pair, modulo */
-	uint8_t flags;                    /* 1 to itself, 2 unreachable, 4 peer in RTR, 8 streams */
+	uint8_t flags;                    /* 1 to itself, 2 unreachable, 4 peer in RTR, 8 streams, INPUT_PACKETS */
 	uint8_t sq_start[2], rq_start[2]; /* little-endian */
 	uint8_t access;                   /* bits 0 to 3: remote write, read, atomic, bind */
 	uint8_t retries;                  /* bits 0 to 2 rnr_retry, 3 to 5 retry_cnt, 6 to 7 MTU */

@@ -235,9 +235,10 @@ void xrc_forget_srq(struct xrc_domain *domain, const struct hca_srq *srq)
 		if (qp->responder.srq == srq) {
 			qp->responder.srq = NULL;
 			qp->responder.has_receive = false;
-			/* What is left of the message continues nothing. */
-			qp->responder.in_message = false;
 		}
+		/* What is left of a message continues nothing, even if another SRQ gets the number meanwhile. */
+		if (qp->responder.xrc_srqn == srq->number)
+			qp->responder.in_message = false;
 		queue_unlock(&qp->lock);
 	}
 	pthread_mutex_unlock(&domain->hca->lock);

@@ -62,10 +62,10 @@ void grh_build(uint8_t grh[40], const struct packet_path *path, uint64_t payload
 {
 	uint16_t length = (uint16_t)(payload + (-payload & 3) + TRANSPORT_BYTES + (immediate ? IMMEDIATE_BYTES : 0));
 
+	/* The source tells: the destination of a datagram over IPv4 may be a multicast group, which says nothing of that. */
 	if (path->type != IBV_GID_TYPE_ROCE_V2)
 		build_ipv6(grh, path, length, NEXT_HEADER_IBA);
-	else if (gid_is_ipv4(
-			 &path->source)) /* and so is the destination, which may also be a multicast group of IPv4 */
+	else if (gid_is_ipv4(&path->source))
 		build_ipv4(grh, path, (uint16_t)(length + UDP_BYTES));
 	else
 		build_ipv6(grh, path, (uint16_t)(length + UDP_BYTES), NEXT_HEADER_UDP);

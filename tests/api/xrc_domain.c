@@ -5,6 +5,7 @@
  */
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "support/event.h"
@@ -101,6 +102,25 @@ static void the_file_names_the_domain(void **state)
 	close(again);
 	close(duplicate);
 	close(another);
+}
+
+/* An inode number is one of its file system: that of the root directory is 1 in many. */
+static void inodes_of_two_file_systems(void **state)
+{
+	int file[] = {open("/proc", O_RDONLY | O_CLOEXEC), open("/sys", O_RDONLY | O_CLOEXEC)};
+	struct ibv_xrcd *xrcd[2];
+	struct stat status[2];
+
+	(void)state;
+	if (fstat(file[0], &status[0]) || fstat(file[1], &status[1]) || status[0].st_ino != status[1].st_ino)
+		skip();
+	for (int i = 0; i < 2; i++)
+		xrcd[i] = expect_xrcd(one.context, file[i], O_CREAT | O_EXCL);
+	assert_false(same_domain(xrcd[0], xrcd[1]));
+	for (int i = 0; i < 2; i++) {
+		expect_error(ibv_close_xrcd(xrcd[i]), 0);
+		close(file[i]);
+	}
 }
 
 /* ibv_open_xrcd(3): oflags O_CREAT makes a domain if there is none, O_EXCL does not share one that is there. */
@@ -523,11 +543,14 @@ static void attributes_of_the_missing_half(void **state)
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
-		CASE(the_file_names_the_domain), CASE(flags_of_opening),         CASE(no_descriptor),
-		CASE(a_domain_without_a_file),   CASE(the_file_may_go),          CASE(masks_of_opening),
-		CASE(closing_a_domain_in_use),   CASE(creation_of_srqs),         CASE(srqs_and_queue_pairs),
-		CASE(creation_of_receiving_qps), CASE(creation_of_sending_qps),  CASE(opening_refused),
-		CASE(opened_qp_is_the_same),     CASE(events_reach_all_openers), CASE(attributes_of_the_missing_half),
+		CASE(the_file_names_the_domain), CASE(inodes_of_two_file_systems),
+		CASE(flags_of_opening),          CASE(no_descriptor),
+		CASE(a_domain_without_a_file),   CASE(the_file_may_go),
+		CASE(masks_of_opening),          CASE(closing_a_domain_in_use),
+		CASE(creation_of_srqs),          CASE(srqs_and_queue_pairs),
+		CASE(creation_of_receiving_qps), CASE(creation_of_sending_qps),
+		CASE(opening_refused),           CASE(opened_qp_is_the_same),
+		CASE(events_reach_all_openers),  CASE(attributes_of_the_missing_half),
 	};
 
 	return cmocka_run_group_tests_name("xrc_domain", cases, NULL, NULL);

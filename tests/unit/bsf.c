@@ -230,11 +230,13 @@ static void block_sizes(void **state)
 			assert_int_equal(signature.wire.block, sizes[w].bytes);
 			bsf[MEMORY_BLOCK] = 0;
 			signature = good_signature(bsf, 1);
+			assert_true(signature.enabled);
 			expect_domain(&signature.memory, GUARD_NONE, 0, false, sizes[w].bytes, 0);
 			assert_int_equal(signature.wire.block, sizes[w].bytes);
 			bsf[MEMORY_BLOCK] = sizes[m].selector;
 			bsf[WIRE_BLOCK] = 0;
 			signature = good_signature(bsf, 1);
+			assert_true(signature.enabled);
 			expect_domain(&signature.wire, GUARD_NONE, 0, false, sizes[m].bytes, 0);
 		}
 	/* As the driver says that there is no signature now. */
@@ -597,6 +599,7 @@ static void refused_signatures(void **state)
 		REFUSED_CRCS(BSF_PSV, put(bsf, at + 1, 0, 3));
 		REFUSED_CRCS(BSF_PSV, put(bsf, at + 1, 0xffffff, 3));
 		REFUSED_CRCS(BSF_PSV, put(bsf, at + 1, other_psv, 3));
+		REFUSED_CRCS(BSF_PSV, put(bsf, at + 1, 0x010000 | psv[0], 3));
 	}
 	REFUSED_DIFS(BSF_TRANSACTION, put(bsf, 16, 1, 4));
 	REFUSED_DIFS(BSF_TRANSACTION, put(bsf, 16, 0x80000000, 4));

@@ -632,6 +632,33 @@ static void srq_goes_within_a_message(void **state)
 	}
 }
 
+/* The same, and another SRQ gets the number before the rest of the message comes: that is not for it. */
+static void number_comes_back_within_a_message(void **state)
+{
+	static const uint8_t parts[] = {MLX5_OPCODE_SEND, MLX5_OPCODE_RDMA_WRITE};
+	struct ibv_qp_attr options = wire_options();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(parts); i++) {
+		uint32_t number = srqs[0].srq->number;
+		int tries = 0;
+
+		start(&options, NULL, NULL);
+		if (takes_receive(parts[i]))
+			srq_post(&srqs[0], server_place(0));
+		put(parts[i], number, client_place(0), server_place(0), 700, mkey_number(srqs[0].region));
+		ring(&client);
+		assert_true(wire_deliver());
+		memcpy(expected + server_place(0), expected + client_place(0), 256);
+		do {
+			assert_true(tries++ < 100000);
+			srq_unmake(&srqs[0]);
+			srq_make(&srqs[0], xrcd, user_index_of[0]);
+		} while (srqs[0].srq->number != number);
+		expect_refused(MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR, RULE_PACKET_ORDER);
+	}
+}
+
 /* The QP goes: the receive that a message holds comes back to the SRQ, which lives on. */
 static void qp_goes_within_a_message(void **state)
 {
@@ -762,6 +789,7 @@ int main(void)
 		CASE(srq_changes_within_a_message),
 		CASE(wrong_half),
 		CASE(srq_goes_within_a_message),
+		CASE(number_comes_back_within_a_message),
 		CASE(qp_goes_within_a_message),
 		CASE(repeated_read_within_a_message),
 		CASE(repetition_after_the_srq),
