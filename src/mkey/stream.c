@@ -23,33 +23,43 @@ static inline uint8_t *plain_memory(const struct stream *stream, uint32_t number
 	return NULL;
 }
 
+/* The access of @stream with another @more; @own holds it if it differs, which is rare. */
+static inline const struct walk_access *access_of(const struct stream *stream, bool more, struct walk_access *own)
+{
+	if (__builtin_expect(stream->access->more == more, 1))
+		return stream->access;
+	*own = *stream->access;
+	own->more = more;
+	return own;
+}
+
 /* Any other key, and every refusal. */
 static __attribute__((noinline)) int fill_part(struct stream *stream, struct stream_part *part, uint32_t key,
 					       uint64_t address, uint64_t length, struct refusal *why)
 {
-	struct walk_access access = *stream->access;
+	struct walk_access own;
+	const struct walk_access *access = access_of(stream, part->more, &own);
 	struct piece piece;
 	bool direct;
-	int error = walk_direct(&access, stream->rights, key, address, length, &piece, &direct, why);
+	int error = walk_direct(access, stream->rights, key, address, length, &piece, &direct, why);
 
 	if (error)
 		return error;
 	part->address = piece.address;
 	part->key = 0;
 	part->stage = NULL;
-	access.more = part->more;
 	if (piece.stage) {
 		part->stage = piece.stage;
 		part->key_address = address;
 		/* The first one is ready with its check; of others the place in a stream is taken. */
 		if (stream->staged != STREAM_PARTS)
-			return stage_check(&access, stream->rights, piece.stage, address, length, 1, why);
+			return stage_check(access, stream->rights, piece.stage, address, length, 1, why);
 		stream->staged = stream->count;
-		return stage_begin(&stream->stage, &access, stream->rights, piece.stage, address, length, why);
+		return stage_begin(&stream->stage, access, stream->rights, piece.stage, address, length, why);
 	}
 	if (direct)
 		return 0;
-	error = walk_begin(&stream->walk, &access, stream->rights, key, address, length, why);
+	error = walk_begin(&stream->walk, access, stream->rights, key, address, length, why);
 	part->key = key;
 	part->key_address = address;
 	stream->walked = stream->count;
@@ -128,12 +138,12 @@ static void take(struct stream *stream, uint64_t bytes)
 static void begin_walk(struct stream *stream)
 {
 	const struct stream_part *part = &stream->part[stream->current];
-	struct walk_access access = *stream->access;
+	struct walk_access own;
+	const struct walk_access *access = access_of(stream, part->more, &own);
 	struct refusal ignored;
 
-	access.more = part->more;
 	stream->walking =
-		stream->walked == stream->current || !walk_begin(&stream->walk, &access, stream->rights, part->key,
+		stream->walked == stream->current || !walk_begin(&stream->walk, access, stream->rights, part->key,
 								 part->key_address, part->length, &ignored);
 	stream->walked = STREAM_PARTS;
 	if (stream->walking)
@@ -245,7 +255,7 @@ static void end_stage(struct stream *stream)
 static bool ready_stage(struct stream *stream)
 {
 	struct piece *piece = &stream->piece;
-	struct walk_access access;
+	struct walk_access own;
 	struct refusal ignored;
 
 	if (stream->staging)
@@ -255,10 +265,8 @@ static bool ready_stage(struct stream *stream)
 	stream->staged = STREAM_PARTS;
 	if (stream->staging)
 		return true;
-	access = *stream->access;
-	access.more = piece->more;
-	stream->staging = !stage_begin(&stream->stage, &access, stream->rights, piece->stage, piece->wire,
-				       piece->length, &ignored);
+	stream->staging = !stage_begin(&stream->stage, access_of(stream, piece->more, &own), stream->rights,
+				       piece->stage, piece->wire, piece->length, &ignored);
 	if (!stream->staging)
 		*piece = (struct piece){.length = piece->length};
 	return stream->staging;
