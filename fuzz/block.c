@@ -15,6 +15,7 @@
 #include "block/stage.h"
 #include "block_key.h"
 #include "hca/epoch.h"
+#include "mkey/stream.h"
 
 #define MOST_WIRE (2 * MOST_BYTES) /* of a transfer */
 
@@ -26,10 +27,18 @@ struct reports {
 	struct signature_error first;
 };
 
+#define MOST_PLAIN 4096u
+
 static struct input input;
 static struct reports reports;
 static struct block_progress progress;
 static uint8_t background[MOST_BYTES]; /* of the key, before anything is received */
+
+/* Of WORLD_FULL. */
+static uint8_t *plain_memory(void)
+{
+	return (uint8_t *)(uintptr_t)(WORLD_BASE + 0x1040);
+}
 
 static void fill(uint8_t *bytes, size_t count, uint32_t salt)
 {
@@ -104,7 +113,7 @@ static bool pass(bool transmits, uint8_t *wire, uint64_t first, uint64_t length,
 	error = stage_check(&access, rights, map, key_start + first, length, 1, &why);
 	for (uint64_t at = 0, bytes; !error && at < length; at += bytes, parts++) {
 		bytes = manner == AT_ONCE ? length : part_of(parts, length - at);
-		access.more = !transmits && manner == IN_PACKETS && at + bytes < length;
+		access.unfinished = access.more = !transmits && manner == IN_PACKETS && at + bytes < length;
 		if (!parts || manner == IN_PACKETS) {
 			/* A message is sent again from any packet on; it arrives packet by packet. */
 			error = stage_begin(&stage, &access, rights, map, key_start + first + at,
@@ -274,6 +283,76 @@ static void check_reception(uint64_t first, uint64_t length)
 	free(wire);
 }
 
+/*
+ * A message into [@first, +@length) of the key and then into plain memory, by two segments or by a key with both parts, as a
+ * receive has them. False: refused.
+ */
+static bool receive_in_two(const uint8_t *wire, const struct mlx5_wqe_data_seg *segments, uint32_t count,
+			   uint64_t length, enum manner manner)
+{
+	struct walk_access access = {
+		.hca = world.hca, .pd = world.pd->number, .progress = &progress, .observer = &reports.observer};
+	struct stream sink, source;
+	struct refusal why;
+	uint32_t parts = 0;
+
+	memset(plain_memory(), 0, MOST_PLAIN);
+	reports = (struct reports){.observer = {take_report}};
+	progress.valid = key->progress.valid = key->signature_error = false;
+	for (uint64_t at = 0, bytes; at < length; at += bytes) {
+		bytes = manner == AT_ONCE ? length : part_of(parts++, length - at);
+		access.unfinished = access.more = at + bytes < length;
+		stream_begin(&sink, &access, RIGHT_LOCAL_WRITE);
+		if (stream_add_segments(&sink, segments, count, at, bytes, &why))
+			return false;
+		stream_begin(&source, NULL, 0);
+		stream_add_memory(&source, wire + at, bytes);
+		stream_copy(&sink, &source, bytes);
+	}
+	return true;
+}
+
+/* Where a part ends in the key, the message may go on elsewhere; cutting it into packets makes no difference. */
+static void check_two_parts(uint64_t first, uint64_t length)
+{
+	const struct transfer_range range = transfer_range(key_setup(), false, first, length, key_bytes);
+	uint64_t rest = 1 + le16(input.cut[1]) % MOST_PLAIN;
+	struct mlx5_wqe_data_seg segments[2] = {
+		{htobe32((uint32_t)length), htobe32(mkey_number(key)), htobe64(key_start + first)},
+		{htobe32((uint32_t)rest), htobe32(WORLD_KEY(WORLD_FULL)), htobe64((uintptr_t)plain_memory())}};
+	uint8_t once[MOST_BYTES], parts[MOST_BYTES], plain[MOST_PLAIN], *wire;
+	uint32_t count = 2;
+	bool received;
+
+	if (range.memory.end > key_bytes)
+		return;
+	if (input.form & FORM_STARTS) {
+		key_join(segments, input.form & FORM_REMOTE);
+		count = 1;
+	}
+	wire = malloc(length + rest);
+	fill(wire, length + rest, 2);
+	key_load(background, range.memory);
+	received = receive_in_two(wire, segments, count, length + rest, AT_ONCE);
+	if (received) {
+		const struct reports expected = reports;
+
+		memcpy(once, background, sizeof(once));
+		key_store(once, range.memory);
+		memcpy(plain, plain_memory(), sizeof(plain));
+		WORLD_CHECK(!memcmp(plain, wire + length, rest));
+		memcpy(parts, background, sizeof(parts));
+		key_load(background, range.memory);
+		WORLD_CHECK(receive_in_two(wire, segments, count, length + rest, IN_PACKETS));
+		key_store(parts, range.memory);
+		WORLD_CHECK(!memcmp(once, parts, key_bytes) && !memcmp(plain, plain_memory(), sizeof(plain)));
+		WORLD_CHECK(same_reports(&reports, &expected));
+	} else {
+		WORLD_CHECK(!receive_in_two(wire, segments, count, length + rest, IN_PACKETS));
+	}
+	free(wire);
+}
+
 /* A key inside the key goes while the transfer is under way. */
 static void check_vanishing(bool transmits, uint64_t first, uint64_t length)
 {
@@ -291,6 +370,7 @@ static void check_transfer(uint64_t first, uint64_t length, uint64_t all)
 {
 	check_transmission(first, length, all);
 	check_reception(first, length);
+	check_two_parts(first, length);
 	if (input.form & FORM_VANISHES && input.form & FORM_NESTED) {
 		check_vanishing(true, first, length);
 		check_vanishing(false, first, length);

@@ -283,6 +283,36 @@ static void lay_out(void)
 	mkey_publish(key, next);
 }
 
+/* Gives @of the entries that @segments name. */
+static void lay_out_segments(struct mkey *of, const struct mlx5_wqe_data_seg *segments, uint32_t count)
+{
+	struct mapping *next = begin_layout(of);
+
+	for (uint32_t i = 0; i < count; i++)
+		add_entry(next, be32toh(segments[i].lkey), be64toh(segments[i].addr), be32toh(segments[i].byte_count));
+	next->free = false;
+	next->rights = RIGHT_LOCAL_READ | RIGHT_LOCAL_WRITE;
+	next->length = next->period;
+	mkey_publish(of, next);
+}
+
+void key_join(struct mlx5_wqe_data_seg segments[2], bool deep)
+{
+	struct mkey *inner = world.key[WORLD_MKEY_SIGNATURE], *outer = world.key[WORLD_MKEY_4];
+	const struct mlx5_wqe_data_seg longer = {htobe32(be32toh(segments[0].byte_count) + 100), segments[0].lkey,
+						 segments[0].addr};
+
+	if (deep) {
+		lay_out_segments(inner, &longer, 1);
+		segments[0].lkey = htobe32(mkey_number(inner));
+		segments[0].addr = 0;
+	}
+	lay_out_segments(outer, segments, 2);
+	segments[0].byte_count = htobe32(be32toh(segments[0].byte_count) + be32toh(segments[1].byte_count));
+	segments[0].lkey = htobe32(mkey_number(outer));
+	segments[0].addr = 0;
+}
+
 /* ---- contents ------------------------------------------------------------------------------------------------- */
 
 void key_load(const uint8_t *contents, struct byte_range range)

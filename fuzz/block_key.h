@@ -23,6 +23,8 @@ bool key_configure(const struct input *input);
 void key_load(const uint8_t *contents, struct byte_range range);
 /** And gives that part back. */
 void key_store(uint8_t *contents, struct byte_range range);
+/** Makes of two @segments, the first of them of @key, one of a key with both. @deep: with one more between it and @key. */
+void key_join(struct mlx5_wqe_data_seg segments[2], bool deep);
 /** All memory may be touched again. */
 void key_end(void);
 

@@ -656,6 +656,7 @@ def block_seeds():
     yield 'layout', seed(('t10', 512), none, null | nested | vanishes, entries=(100, 200, 700, 3), cuts=(50, 60))
     # The last data of a unit, then a part of a field.
     yield 'field_alone', seed(none, ('t10', 512), ciphers, order=1, unit=4096, size=4096, length=515, cuts=(512, 2, 1))
+    yield 'field_behind', seed(none, ('csum', 512), ciphers, order=1, unit=4048, size=1024, length=1040, cuts=(1032,))
     yield 'limited', seed(('t10', 512), none, limit=600)
     yield 'damaged', seed(('t10', 512), none, patch=bytes([3, 0x17, 0, 0, 0, 0]))
 

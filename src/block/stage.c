@@ -125,7 +125,7 @@ static void keep_own(const struct block_stage *stage, const struct block_progres
 	if (!own)
 		return;
 	/* Between messages only the key knows whether another queue pair's came in between. */
-	if (!stage->access.more && !reached->held) {
+	if (!stage->access.unfinished && !reached->held) {
 		own->valid = false;
 		return;
 	}
@@ -193,7 +193,8 @@ static int check_units(const struct walk_access *access, const struct mapping *m
 		return REFUSAL(why, CIPHER_SHORT_UNIT, map->number, all, cipher->unit, rest);
 	if (sends)
 		return 0;
-	if ((first % cipher->unit && !unit_goes_on(access, map, wire, first)) ||
+	/* Bytes of a field alone can be nothing to the cipher: they begin no unit. */
+	if ((first % cipher->unit && first != end && !unit_goes_on(access, map, wire, first)) ||
 	    (end % cipher->unit && !access->more && end != last_unit_end(access, map, end)))
 		return REFUSAL(why, CIPHER_CUT, map->number, first, end, cipher->unit, all);
 	return 0;

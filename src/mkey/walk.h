@@ -30,7 +30,8 @@ struct walk_access {
 	uint32_t qpn; /* of the QP that carries the request */
 	uint64_t qp_serial;
 	bool staged;                         /* on the memory side of a block stage: no other one may follow */
-	bool more;                           /* the message goes on behind the range, in the same key */
+	bool unfinished;                     /* the range is not the last of its message */
+	bool more;                           /* and what follows in the message, follows it in the same key */
 	struct block_progress *progress;     /* of the message under way, or NULL (block/progress.h) */
 	struct signature_observer *observer; /* takes signature errors, or NULL (block/report.h) */
 };

@@ -155,7 +155,7 @@ static bool place(struct hca_qp *qp, struct inflight *entry, uint64_t offset, st
 
 	if (!offset)
 		qp->requester.progress.valid = false;
-	qp->send_access.more = offset + payload->length < entry->bytes;
+	qp->send_access.unfinished = qp->send_access.more = offset + payload->length < entry->bytes;
 	if (!wqe_parse(qp, entry->index, entry->blocks, &wqe, &why))
 		syndrome = wqe_scatter(&wqe, &qp->send_access, offset, payload->length, &sink, &why);
 	if (!syndrome && sink.length != payload->length) {
@@ -165,7 +165,7 @@ static bool place(struct hca_qp *qp, struct inflight *entry, uint64_t offset, st
 	}
 	if (!syndrome && payload->length)
 		stream_copy(&sink, payload, payload->length);
-	qp->send_access.more = false;
+	qp->send_access.unfinished = qp->send_access.more = false;
 	if (syndrome)
 		requester_fail_front(qp, (uint8_t)syndrome, &why);
 	return !syndrome;

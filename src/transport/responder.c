@@ -345,7 +345,7 @@ static enum responder_state target_receive(struct request *request)
 	uint64_t header = qp->transport->datagram ? GRH_BYTES : 0;
 	uint64_t bytes = header + packet->payload.length;
 
-	request->access->more = !(packet->place & PLACE_LAST);
+	request->access->unfinished = request->access->more = !(packet->place & PLACE_LAST);
 	if (bytes > responder->receive.bytes - responder->offset)
 		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR, QP_EVENT_COUNT,
 				      RECEIVE_TOO_SHORT, responder->offset + bytes, responder->receive.bytes, header);
@@ -398,7 +398,7 @@ static enum responder_state target_write(struct request *request)
 		if (next != RESPONDER_EXECUTE)
 			return next;
 	}
-	request->access->more = !(packet->place & PLACE_LAST);
+	request->access->unfinished = request->access->more = !(packet->place & PLACE_LAST);
 	/* The sum cannot wrap: with the first packet the whole range was found to be in a key. */
 	return target_key(request, RIGHT_REMOTE_WRITE, responder->rkey, responder->remote_address + responder->offset,
 			  bytes);

@@ -51,8 +51,8 @@ static struct walk_access access_of(struct block_progress *progress)
 	return (struct walk_access){.hca = device.hca, .pd = hca_pd_number(device.pd), .progress = progress};
 }
 
-/* A key over the first KEY_BYTES of the device's memory, with @bsf of @octowords. */
-static void configure(const uint8_t *bsf, uint32_t octowords)
+/* A key over the first @bytes of the device's memory, with @bsf of @octowords. */
+static void configure(const uint8_t *bsf, uint32_t octowords, uint64_t bytes)
 {
 	const struct walk_access access = access_of(NULL);
 	struct mapping *next = mkey_edit(key);
@@ -64,9 +64,9 @@ static void configure(const uint8_t *bsf, uint32_t octowords)
 	epoch_leave();
 	next->form = LAYOUT_LIST;
 	next->count = next->repeat = 1;
-	next->period = next->length = KEY_BYTES;
+	next->period = next->length = bytes;
 	next->entries[0] = (struct layout_entry){
-		.address = (uintptr_t)device.memory, .bytes = KEY_BYTES, .key = mkey_number(device.region)};
+		.address = (uintptr_t)device.memory, .bytes = bytes, .key = mkey_number(device.region)};
 	next->rights = RIGHT_LOCAL_READ | RIGHT_LOCAL_WRITE;
 	next->free = false;
 	next->staged = true;
@@ -88,7 +88,7 @@ static void receive(const uint64_t *ends, int packets)
 		struct block_stage stage;
 		struct refusal why;
 
-		access.more = i + 1 < packets;
+		access.unfinished = access.more = i + 1 < packets;
 		assert_int_equal(
 			stage_begin(&stage, &access, RIGHT_LOCAL_WRITE, mkey_mapping(key), at, ends[i] - at, &why), 0);
 		stage_receive(&stage, message + at, ends[i] - at, scratch);
@@ -105,7 +105,7 @@ static void put(uint8_t *bsf, int at, uint64_t value, int bytes)
 }
 
 /* mlx5-formats 1.11, 1.12: CRC64 of 512 bytes on the wire, and a cipher over memory in units of 4096 bytes. */
-static void configure_cipher_over_memory(uint8_t order)
+static void configure_cipher_over_memory(uint8_t order, uint64_t bytes)
 {
 	uint8_t bsf[128] = {0xc0, 0xff, 1, 0};
 
@@ -115,7 +115,7 @@ static void configure_cipher_over_memory(uint8_t order)
 	bsf[65] = order;
 	bsf[72] = 3;
 	put(bsf, 96, dek, 4);
-	configure(bsf, 8);
+	configure(bsf, 8, bytes);
 }
 
 /*
@@ -130,7 +130,7 @@ static void last_packet_brings_no_data(void **state)
 			for (uint64_t cut = 512; cut < end; cut++) {
 				const uint64_t ends[MOST_PACKETS] = {256, cut, end};
 
-				configure_cipher_over_memory(order);
+				configure_cipher_over_memory(order, KEY_BYTES);
 				receive(&ends[2], 1);
 				memcpy(at_once, device.memory, KEY_BYTES);
 				/* All of it was written, and nothing else. */
@@ -143,10 +143,28 @@ static void last_packet_brings_no_data(void **state)
 			}
 }
 
+/* The same where the key ends with the data: its last unit, which is short, was complete in the packet before. */
+static void last_unit_without_its_field(void **state)
+{
+	(void)state;
+	for (uint8_t order = 1; order <= 2; order++)
+		for (uint64_t end = 513; end <= 520; end++)
+			for (uint64_t cut = 512; cut < end; cut++) {
+				const uint64_t ends[MOST_PACKETS] = {256, cut, end};
+
+				configure_cipher_over_memory(order, 512);
+				receive(&ends[2], 1);
+				memcpy(at_once, device.memory, KEY_BYTES);
+				receive(ends, 3);
+				assert_memory_equal(at_once, device.memory, KEY_BYTES);
+			}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(last_packet_brings_no_data),
+		cmocka_unit_test(last_unit_without_its_field),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

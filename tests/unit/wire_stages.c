@@ -22,9 +22,9 @@ enum {
 	SOURCE = 64,          /* of the client */
 };
 
-static struct mkey *cipher_key, *layout_key;
+static struct mkey *cipher_key, *layout_key, *signature_key;
 static struct dek_attr dek_attr = {.key_bytes = 32};
-static uint32_t dek;
+static uint32_t dek, psv;
 
 static int set_up(void **state)
 {
@@ -38,6 +38,9 @@ static int set_up(void **state)
 	assert_int_equal(hca_mkey_create(device.pd, &attr, &cipher_key), 0);
 	attr = (struct hca_mkey_attr){.max_entries = 4};
 	assert_int_equal(hca_mkey_create(device.pd, &attr, &layout_key), 0);
+	attr.bsf_octowords = 4;
+	assert_int_equal(hca_mkey_create(device.pd, &attr, &signature_key), 0);
+	assert_int_equal(hca_psv_create(device.pd, &psv), 0);
 	return 0;
 }
 
@@ -45,6 +48,8 @@ static int tear_down(void **state)
 {
 	assert_int_equal(hca_mkey_destroy(cipher_key), 0);
 	assert_int_equal(hca_mkey_destroy(layout_key), 0);
+	assert_int_equal(hca_mkey_destroy(signature_key), 0);
+	assert_int_equal(hca_psv_destroy(device.hca, psv), 0);
 	assert_int_equal(dek_destroy(device.hca, dek), 0);
 	return wire_close(state);
 }
@@ -72,22 +77,35 @@ static void add_entry(struct mapping *map, uint32_t number, uint64_t address, ui
 	map->length = map->period += bytes;
 }
 
-/* KEY_BYTES at TARGET, plain there and encrypted on the wire in units of 512 bytes, the tweak 0 (mlx5-formats 1.12). */
-static void configure(void)
+/* Over KEY_BYTES at TARGET. */
+static void configure_with(struct mkey *key, const uint8_t *bsf)
 {
 	const struct walk_access access = {.hca = device.hca, .pd = hca_pd_number(device.pd)};
-	struct mapping *next = begin_layout(cipher_key);
-	uint8_t bsf[64] = {0x81, 0, [8] = 1};
+	struct mapping *next = begin_layout(key);
 	struct refusal why;
 
-	bsf[34] = (uint8_t)(dek >> 8);
-	bsf[35] = (uint8_t)dek;
 	epoch_enter();
 	assert_int_equal(bsf_parse(&access, next->number, bsf, 4, next->blocks, &why), 0);
 	epoch_leave();
 	add_entry(next, mkey_number(device.region), (uintptr_t)device.memory + TARGET, KEY_BYTES);
 	next->staged = true;
-	mkey_publish(cipher_key, next);
+	mkey_publish(key, next);
+}
+
+/* CRC32C of 512 bytes on the wire, none in memory (mlx5-formats 1.11). */
+static void configure_signature(void)
+{
+	const uint8_t bsf[64] = {0x80, 0xff, 1, 0, 0xff, 0xff, 0xff, 0xff, 0x42, 0, (uint8_t)(psv >> 8), (uint8_t)psv};
+
+	configure_with(signature_key, bsf);
+}
+
+/* KEY_BYTES at TARGET, plain there and encrypted on the wire in units of 512 bytes, the tweak 0 (mlx5-formats 1.12). */
+static void configure(void)
+{
+	const uint8_t bsf[64] = {0x81, 0, [8] = 1, [34] = (uint8_t)(dek >> 8), [35] = (uint8_t)dek};
+
+	configure_with(cipher_key, bsf);
 }
 
 /* ---- messages ------------------------------------------------------------------------------------------------- */
@@ -267,6 +285,41 @@ static void message_that_breaks_off(void **state)
 	expect_all_memory();
 }
 
+/*
+ * A receive has a block of the wire in two parts, and between its packets something else goes through the key: the message
+ * goes on where it was, and its field, which is wrong, is checked.
+ */
+static void block_in_two_parts(void **state)
+{
+	const struct mlx5_wqe_data_seg sink[2] = {segment(signature_key, 0, 512), segment(signature_key, 512, 4)};
+	const struct {
+		struct mlx5_wqe_ctrl_seg ctrl;
+		struct mlx5_wqe_data_seg opaque, source, destination;
+	} copy = {
+		.ctrl = {htobe32(1u << 24 | MLX5_OPCODE_MMO), htobe32(server.qp->number << 8 | 4)},
+		.source = data_segment(&device, PLAIN, 512),
+		.destination = segment(signature_key, 516, 512),
+	};
+	const struct mlx5_err_cqe *cqe;
+
+	(void)state;
+	start();
+	configure_signature();
+	put_rdma_of(&server, MLX5_OPCODE_RDMA_READ, sink, 2, device.region, (uintptr_t)device.memory + SOURCE);
+	/* The request, and two packets of 256 bytes. */
+	for (int i = 0; i < 3; i++)
+		assert_true(wire_deliver());
+	assert_null(raw_cq_poll(&server_cq));
+	put_wqe(&server, &copy, 4, 1);
+	ring(&server);
+	wire_settle();
+	cqe = raw_cq_poll(&server_cq);
+	assert_non_null(cqe);
+	assert_int_equal(cqe->op_own >> 4, MLX5_CQE_SIG_ERR);
+	expect_cqe(&server_cq, 0, 0);
+	expect_no_more();
+}
+
 int main(void)
 {
 #define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
@@ -275,6 +328,7 @@ int main(void)
 		CASE(no_end_inside_a_block_of_aes),
 		CASE(copy_after_a_failed_read),
 		CASE(message_that_breaks_off),
+		CASE(block_in_two_parts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
