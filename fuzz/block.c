@@ -315,7 +315,8 @@ static bool receive_in_two(const uint8_t *wire, const struct mlx5_wqe_data_seg *
 /* Where a part ends in the key, the message may go on elsewhere; cutting it into packets makes no difference. */
 static void check_two_parts(uint64_t first, uint64_t length)
 {
-	const struct transfer_range range = transfer_range(key_setup(), false, first, length, key_bytes);
+	/* Of a message that goes too far, packets may arrive that do not. */
+	const struct byte_range whole = {0, key_bytes};
 	uint64_t rest = 1 + le16(input.cut[1]) % MOST_PLAIN;
 	struct mlx5_wqe_data_seg segments[2] = {
 		{htobe32((uint32_t)length), htobe32(mkey_number(key)), htobe64(key_start + first)},
@@ -324,27 +325,25 @@ static void check_two_parts(uint64_t first, uint64_t length)
 	uint32_t count = 2;
 	bool received;
 
-	if (range.memory.end > key_bytes)
-		return;
 	if (input.form & FORM_STARTS) {
 		key_join(segments, input.form & FORM_REMOTE);
 		count = 1;
 	}
 	wire = malloc(length + rest);
 	fill(wire, length + rest, 2);
-	key_load(background, range.memory);
+	key_load(background, whole);
 	received = receive_in_two(wire, segments, count, length + rest, AT_ONCE);
 	if (received) {
 		const struct reports expected = reports;
 
 		memcpy(once, background, sizeof(once));
-		key_store(once, range.memory);
+		key_store(once, whole);
 		memcpy(plain, plain_memory(), sizeof(plain));
 		WORLD_CHECK(!memcmp(plain, wire + length, rest));
 		memcpy(parts, background, sizeof(parts));
-		key_load(background, range.memory);
+		key_load(background, whole);
 		WORLD_CHECK(receive_in_two(wire, segments, count, length + rest, IN_PACKETS));
-		key_store(parts, range.memory);
+		key_store(parts, whole);
 		WORLD_CHECK(!memcmp(once, parts, key_bytes) && !memcmp(plain, plain_memory(), sizeof(plain)));
 		WORLD_CHECK(same_reports(&reports, &expected));
 	} else {

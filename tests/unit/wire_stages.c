@@ -296,7 +296,8 @@ static void block_in_two_parts(void **state)
 		struct mlx5_wqe_ctrl_seg ctrl;
 		struct mlx5_wqe_data_seg opaque, source, destination;
 	} copy = {
-		.ctrl = {htobe32(1u << 24 | MLX5_OPCODE_MMO), htobe32(server.qp->number << 8 | 4)},
+		.ctrl = {.opmod_idx_opcode = htobe32(1u << 24 | MLX5_OPCODE_MMO),
+			 .qpn_ds = htobe32(server.qp->number << 8 | 4)},
 		.source = data_segment(&device, PLAIN, 512),
 		.destination = segment(signature_key, 516, 512),
 	};
