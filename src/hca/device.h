@@ -20,6 +20,7 @@
 #include "hca/watch.h"
 
 struct explain_log;
+struct filters;
 struct link;
 struct multicast_list;
 struct xrc_domain;
@@ -48,7 +49,8 @@ struct hca {
 	uint32_t next_pd;
 	uint64_t next_serial;  /* atomic; of keys */
 	uint64_t random_state; /* atomic; of hca_random() */
-	const struct link *link;
+	const struct link *link;    /* that carries everything, whatever the settings say (tests); or NULL */
+	struct filters *filters;    /* link/filter.h; or NULL */
 };
 
 struct registry {

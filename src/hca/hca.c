@@ -11,6 +11,7 @@
 #include "hca/epoch.h"
 #include "hca/limits.h"
 #include "hca/lock.h"
+#include "link/host.h"
 #include "link/link.h"
 
 /*
@@ -94,7 +95,6 @@ static int hca_init(struct hca *hca, size_t index, const struct settings *settin
 	pthread_mutex_init(&hca->lock, NULL);
 	pthread_mutex_init(&hca->atomic_lock, NULL);
 	hca->next_pd = 1;
-	hca->link = link_local();
 	return 0;
 }
 
@@ -146,6 +146,8 @@ static void after_fork_in_child(void)
 {
 	after_fork_in_parent();
 	epoch_after_fork();
+	link_after_fork();
+	host_after_fork();
 	for (size_t i = 0; i < the_registry.count; i++) {
 		timers_after_fork(&the_registry.devices[i].timers);
 		watcher_after_fork(&the_registry.devices[i].watcher);

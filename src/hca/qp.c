@@ -9,6 +9,7 @@
 
 #include "hca/epoch.h"
 #include "hca/xrc.h"
+#include "link/link.h"
 #include "transport/dci.h"
 #include "transport/dct.h"
 #include "transport/transport.h"
@@ -237,6 +238,7 @@ void qp_destroy(struct hca_qp *qp)
 	id_table_unpublish(qps, qp->number);
 	watch_stop(&qp->hca->watcher, &qp->watch);
 	timer_cancel(&qp->hca->timers, &qp->requester.timer);
+	link_forget(qp);
 	epoch_synchronize();
 	if (qp->openers)
 		qp_opener_purge(qp->openers);

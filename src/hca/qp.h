@@ -136,7 +136,9 @@ struct hca_qp {
 	struct ibv_qp_attr attr; /* as set by modify */
 	struct packet_path path;
 	uint8_t mtu_shift;
-	bool reachable;            /* a link leads to the peer */
+	const struct link *link;   /* that leads to the peer; NULL: none does */
+	bool waits_for_link;       /* link/waiting.c, under its lock */
+	struct hca_qp *next_waiting;
 	bool block_self_multicast; /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
 	uint32_t groups;           /* multicast groups that it is attached to; under the lock of hca/multicast.h */
 	struct hca_cq *send_cq, *recv_cq;

@@ -87,7 +87,6 @@ static void set_address(struct hca_qp *qp, const struct ibv_ah_attr *address)
 		.hop_limit = address->grh.hop_limit,
 		.flow_label = address->grh.flow_label & 0xfffff,
 	};
-	qp->reachable = qp->hca->link->reaches(qp->hca, &address->grh.dgid);
 }
 
 void hca_qp_set_udp_source_port(struct hca_qp *qp, uint16_t port)
@@ -139,6 +138,9 @@ static void set_values(struct hca_qp *qp, const struct ibv_qp_attr *attr, int ma
 		own->dest_qp_num = attr->dest_qp_num;
 	if (mask & IBV_QP_PATH_MIG_STATE)
 		own->path_mig_state = attr->path_mig_state;
+	/* Of a DCT neither is known before a request comes. */
+	if (mask & (IBV_QP_AV | IBV_QP_DEST_QPN))
+		qp->link = link_route(qp->hca, &qp->path.destination, own->dest_qp_num);
 }
 
 static void enter_state(struct hca_qp *qp, enum ibv_qp_state to)

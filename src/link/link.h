@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Links: what carries packets from one QP to another. One transport above, many links below; a link is a table of
- * functions, so that tests, captures and faults can be links around a link.
+ * functions. Where a packet goes decides which one carries it (link_route): local, a call in this process; shm, shared
+ * memory between processes of a host; udp, RoCEv2 between hosts. Captures and faults are filters in front of any link
+ * (link/filter.h).
+ *
+ * A link takes a run (transport/packet.h) of a length that suits it. It must not call the transport while it sends: the
+ * sender's QP lock is held, and locks of a link are leaves below it. What arrives is handed to the transport by the
+ * link's poller (hca/progress.h), without any lock of a link that sending takes.
  */
 #ifndef SOFTHCA_LINK_LINK_H
 #define SOFTHCA_LINK_LINK_H
@@ -11,20 +17,61 @@
 #include "transport/run.h"
 
 struct hca;
+struct hca_qp;
+
+enum link_result {
+	LINK_SENT, /* or lost, as on a wire: nobody tells */
+	LINK_BUSY, /* there is no room now, and nothing was taken; whoever makes room calls link_resume() */
+};
 
 struct link {
 	const char *name;
-	/** True if the owner of @gid can be reached. Any thread. */
-	bool (*reaches)(struct hca *hca, const union ibv_gid *gid);
-	/**
-	 * Sends the packet built in run_slot(@run). The payload is valid during the call, and, for a link that queues the
-	 * packet in @run, until the run is drained. The sender's lock is held. What cannot be delivered is lost silently,
-	 * as on a wire.
+	/*
+	 * Takes runs of any length by reference, and delivers them before run_drain() returns: the transport needs neither
+	 * pieces nor a window, and an answer comes while the request is still there.
 	 */
-	void (*send)(struct hca *hca, struct run *run);
+	bool immediate;
+	uint32_t most;   /* payload bytes of a run; a multiple of the largest MTU; 0: any number */
+	uint32_t window; /* payload bytes that a QP may have under way and not acknowledged; 0: any number */
+	/**
+	 * Sends the packet built in run_slot(@run). Its payload is valid during the call, and, for an immediate link, until
+	 * the run is drained. The sender's QP lock is held. Of what cannot be delivered nobody hears, as on a wire.
+	 */
+	enum link_result (*send)(struct hca *hca, struct run *run);
+	/**
+	 * Sends @length bytes, BTH to ICRC, as they are along @path, unlike send() without any lock of a QP held. NULL: the
+	 * link carries no frames; the filters parse them and use send().
+	 */
+	enum link_result (*send_frame)(struct hca *hca, const struct packet_path *path, const uint8_t *bytes,
+				       uint32_t length);
 };
 
 /** QPs of this process: the packet is queued in the run. */
 const struct link *link_local(void);
+/** QPs of other processes of this host (link/shm.h). */
+const struct link *link_shm(void);
+/** QPs of other hosts (link/udp.h). */
+const struct link *link_udp(void);
+
+/**
+ * The link that leads to QP @qpn at @gid; NULL: none does. Also prepares the way, such as the connection to another
+ * process. A GID of the table of @hca is on this host; which process, the number tells (link/host.h). Any thread; may be
+ * called under a QP's lock.
+ */
+const struct link *link_route(struct hca *hca, const union ibv_gid *gid, uint32_t qpn);
+
+/** Sends the packet built in run_slot(@run) with packet->link, past the filters of @hca. packet->link is not NULL. */
+enum link_result link_send(struct hca *hca, struct run *run);
+
+/** Notes that @qp was told LINK_BUSY: it is scheduled by the next link_resume(). Its lock is held. */
+void link_enqueue(struct hca_qp *qp);
+/** @qp waits no more: it is about to be destroyed. */
+void link_forget(struct hca_qp *qp);
+/** There is room again: schedules all that wait in @run. No lock held; inside an epoch section. */
+void link_resume(struct run *run);
+/** True if a QP waits. Any thread. */
+bool link_has_waiters(void);
+/** In a forked child: nobody waits. */
+void link_after_fork(void);
 
 #endif

@@ -116,7 +116,7 @@ static void build_disconnect(const struct hca_qp *qp, struct packet *packet)
 	packet->place = PLACE_ONLY;
 	packet->solicited = false;
 	packet->acknowledge = false;
-	packet->routed = dci->target.routed;
+	packet->link = dci->target.link;
 	packet->source_qpn = qp->number;
 	packet->destination_qpn = dci->target.number;
 	packet->psn = qp->requester.psn;
@@ -136,7 +136,7 @@ static void take_target(struct dci *dci, uint16_t stream, const struct packet *p
 		.number = packet->destination_qpn,
 		.stream = stream,
 		.key = packet->dc_key,
-		.routed = packet->routed,
+		.link = packet->link,
 		.path = *packet->path,
 	};
 }
@@ -185,8 +185,8 @@ void dci_leave(struct hca_qp *qp)
 	if (qp->dci->connected && qp->dci->broken) {
 		qp->dci->connected = false;
 		build_disconnect(qp, run_slot(&run));
-		if (run_slot(&run)->routed)
-			qp->hca->link->send(qp->hca, &run);
+		if (run_slot(&run)->link)
+			link_send(qp->hca, &run);
 	}
 	queue_unlock(&qp->lock);
 	run_drain(&run, NULL);

@@ -27,7 +27,7 @@ struct dc_target {
 	uint32_t number; /* of the DCT */
 	uint16_t stream;
 	uint64_t key;
-	bool routed;
+	const struct link *link;
 	struct packet_path path;
 };
 

@@ -32,6 +32,8 @@ enum nak_code {
 	NAK_REMOTE_OPERATION = 3,
 };
 
+struct link;
+
 /* Addresses of a datagram and of a connection. */
 struct packet_path {
 	union ibv_gid source, destination;
@@ -48,11 +50,13 @@ struct packet {
 	uint8_t place;     /* enum packet_place */
 	bool solicited;
 	bool acknowledge; /* the responder shall acknowledge the last packet */
-	bool routed;      /* a link leads to the destination; else the packet is lost, as on a wire */
 	uint32_t destination_qpn, source_qpn;
-	uint32_t psn;   /* of the first packet of the run */
-	uint32_t count; /* packets, at least 1 */
-	uint16_t mtu;   /* bytes of payload per packet */
+	uint32_t psn; /* of the first packet of the run */
+	uint32_t
+		count; /* packets, at least 1; of what arrived also 0: as many as its bytes take, the responder knows the MTU */
+	uint16_t mtu; /* bytes of payload per packet */
+	/* That leads to the destination, or of what arrived: back; NULL: the packet is lost, as on a wire. */
+	const struct link *link;
 	/* DETH */
 	uint32_t qkey;
 	/* XRCETH */

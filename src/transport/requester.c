@@ -67,7 +67,7 @@ static void fill_header(const struct hca_qp *qp, const struct wqe *wqe, struct p
 	packet->destination_qpn = qp->attr.dest_qp_num;
 	packet->mtu = (uint16_t)(1u << qp->mtu_shift);
 	packet->path = &qp->path;
-	packet->routed = qp->reachable;
+	packet->link = qp->link;
 	packet->remote_address = wqe->remote_address;
 	packet->rkey = wqe->rkey;
 	packet->xrc_srqn = wqe->xrc_srqn;
@@ -106,7 +106,7 @@ int requester_address(const struct hca_qp *qp, const struct wqe *wqe, struct pac
 		packet->own_path.destination = packet->own_path.source;
 	else
 		memcpy(&packet->own_path.destination, wqe->av.rgid, sizeof(wqe->av.rgid));
-	packet->routed = qp->hca->link->reaches(qp->hca, &packet->own_path.destination);
+	packet->link = link_route(qp->hca, &packet->own_path.destination, packet->destination_qpn);
 	return 0;
 }
 
@@ -119,7 +119,7 @@ static int fill_datagram(const struct hca_qp *qp, const struct wqe *wqe, struct 
 
 	packet->qkey = qkey & 0x80000000 ? qp->attr.qkey : qkey;
 	if (!syndrome && gid_is_multicast(&packet->own_path.destination))
-		packet->routed = true;
+		packet->link = link_local();
 	return syndrome;
 }
 
@@ -517,9 +517,9 @@ void requester_run(struct hca_qp *qp, struct run *run)
 	}
 	requester->running = true;
 	/* Until a packet says otherwise it leads nowhere. */
-	while (run_slot(run)->routed = false, next_packet(qp, run_slot(run))) {
-		if (run_slot(run)->routed)
-			qp->hca->link->send(qp->hca, run);
+	while (run_slot(run)->link = NULL, next_packet(qp, run_slot(run))) {
+		if (run_slot(run)->link)
+			link_send(qp->hca, run);
 		do {
 			requester->delivering = true;
 			queue_unlock(&qp->lock);

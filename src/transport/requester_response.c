@@ -115,7 +115,7 @@ static void retry_later(struct hca_qp *qp, const struct packet *packet)
 static void give_up(struct hca_qp *qp)
 {
 	uint32_t peer = qp->dci ? qp->dci->target.number : qp->attr.dest_qp_num;
-	bool reachable = qp->dci ? qp->dci->target.routed : qp->reachable;
+	bool reachable = qp->dci ? qp->dci->target.link : qp->link;
 	struct refusal why = {RULE_RETRY_EXHAUSTED, {peer, qp->attr.retry_cnt, qp->attr.timeout, reachable}};
 
 	requester_fail_front(qp, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR, &why);

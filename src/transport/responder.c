@@ -45,7 +45,8 @@ static void return_to_sender(struct request *request)
 	reply->own_path.destination = packet->path->source;
 	reply->own_path.type = packet->path->type;
 	reply->path = &reply->own_path;
-	request->replied = true;
+	reply->link = packet->link;
+	request->replied = reply->link != NULL;
 }
 
 static void begin_reply(struct request *request, enum message message, uint32_t psn, uint8_t syndrome)
@@ -68,7 +69,8 @@ static void begin_reply(struct request *request, enum message message, uint32_t 
 	reply->msn = request->responder->msn;
 	reply->why.rule = RULE_NONE;
 	reply->payload.length = 0;
-	request->replied = qp->reachable;
+	reply->link = qp->link;
+	request->replied = qp->link != NULL;
 	if (qp->dct)
 		return_to_sender(request);
 }

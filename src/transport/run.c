@@ -60,7 +60,7 @@ static void deliver(struct run *run, const struct packet *packet, struct hca_qp 
 	else
 		reply = responder_receive(qp, packet, run_slot(run));
 	if (reply)
-		qp->hca->link->send(qp->hca, run);
+		link_send(qp->hca, run);
 }
 
 static void handle(struct run *run, const struct packet *packet, struct hca_qp *qp)

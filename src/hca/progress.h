@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Progress: who looks after what arrives. A program that polls an empty CQ does (progress_poll); as long as none does, the
+ * device thread, one per process, sleeps until a descriptor is ready, a timer is due, or a peer wakes it.
+ *
+ * The thread exists once something needs it. It blocks all signals and holds no lock while it sleeps. While the program
+ * polls, arrivals need not wake it (poller.arm with false), and it only looks now and then whether the program still
+ * does; when not, it arms the pollers, looks once more, and sleeps for good.
+ *
+ * Pollers are polled by one thread at a time. In a forked child there are no pollers, no descriptors and no thread;
+ * whoever registered them does so anew (see progress_generation).
+ */
+#ifndef SOFTHCA_HCA_PROGRESS_H
+#define SOFTHCA_HCA_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct run;
+
+struct poller {
+	struct poller *next;
+	/**
+	 * Handles what has arrived, a batch at most: builds a packet in run_slot(@run), run_commit(), run_drain(@run, NULL),
+	 * and so on. Inside an epoch section, no lock held; the caller calls run_finish(). Returns true if there was anything.
+	 */
+	bool (*poll)(struct poller *poller, struct run *run);
+	/**
+	 * From now on arrivals must wake the device thread (@armed), or need not. After arming the caller polls once more.
+	 * Polled by nobody meanwhile.
+	 */
+	void (*arm)(struct poller *poller, bool armed);
+};
+
+/* A descriptor that the device thread sleeps on. */
+struct watched_fd {
+	int fd;
+	/** On the device thread, no lock held, in no epoch section. @events of epoll(7). May unwatch and close it. */
+	void (*ready)(struct watched_fd *watched, uint32_t events);
+};
+
+/** Adds @poller, for ever; starts the thread. Returns 0 or -EAGAIN (no thread could be made). Any thread. */
+int progress_add(struct poller *poller);
+
+/** Watches @watched for @events (level triggered), starting the thread. Returns 0 or a negative errno. Any thread. */
+int progress_watch(struct watched_fd *watched, uint32_t events);
+/** Changes the events. */
+int progress_rewatch(struct watched_fd *watched, uint32_t events);
+/**
+ * Ends watching. On return `ready` does not run and will not run, unless this is called from it or from another `ready`.
+ * No lock that `ready` takes may be held.
+ */
+void progress_unwatch(struct watched_fd *watched);
+
+/** Wakes the device thread: it arms, polls all pollers and fires what is due. Any thread, async-signal-safe. */
+void progress_wake(void);
+
+/** How many pollers there are: if none, polling CQs need not call progress_poll(). Read without a lock. */
+extern uint32_t progress_pollers;
+
+/** Polls all pollers once, on behalf of a program that found nothing in its CQ. False: nothing arrived. No lock held. */
+bool progress_poll(void);
+
+/** The program is about to sleep, it armed a CQ: arrivals wake the device thread from now on. No lock held. */
+void progress_before_sleep(void);
+
+/** Of the process: changes in a forked child, where all that was registered is gone. Starts at 1. */
+uint32_t progress_generation(void);
+
+#endif
