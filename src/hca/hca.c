@@ -11,6 +11,8 @@
 #include "hca/epoch.h"
 #include "hca/limits.h"
 #include "hca/lock.h"
+#include "hca/progress.h"
+#include "link/counters.h"
 #include "link/host.h"
 #include "link/link.h"
 
@@ -130,22 +132,31 @@ static void unlock_device(struct hca *hca)
 
 static void before_fork(void)
 {
+	progress_before_fork();
 	pthread_mutex_lock(&the_registry.qps.lock);
 	for (size_t i = 0; i < the_registry.count; i++)
 		lock_device(&the_registry.devices[i]);
 }
 
-static void after_fork_in_parent(void)
+static void release_locks(void)
 {
 	for (size_t i = the_registry.count; i-- > 0;)
 		unlock_device(&the_registry.devices[i]);
 	pthread_mutex_unlock(&the_registry.qps.lock);
 }
 
+static void after_fork_in_parent(void)
+{
+	release_locks();
+	progress_after_fork(false);
+}
+
 static void after_fork_in_child(void)
 {
-	after_fork_in_parent();
+	release_locks();
+	progress_after_fork(true);
 	epoch_after_fork();
+	counters_after_fork();
 	link_after_fork();
 	host_after_fork();
 	for (size_t i = 0; i < the_registry.count; i++) {

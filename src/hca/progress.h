@@ -3,9 +3,13 @@
  * Progress: who looks after what arrives. A program that polls an empty CQ does (progress_poll); as long as none does, the
  * device thread, one per process, sleeps until a descriptor is ready, a timer is due, or a peer wakes it.
  *
- * The thread exists once something needs it. It blocks all signals and holds no lock while it sleeps. While the program
- * polls, arrivals need not wake it (poller.arm with false), and it only looks now and then whether the program still
- * does; when not, it arms the pollers, looks once more, and sleeps for good.
+ * The thread exists once something needs it. It blocks all signals and holds no lock while it sleeps.
+ *
+ * While the program polls, arrivals shall not wake the thread: that costs their sender a system call and the program a
+ * part of its processor. So pollers are armed only while nobody polls. Where arming is a store, the program's own polls do
+ * it: an empty one disarms, one that gives the program a completion arms, since what it does next is not known. Where it
+ * is a system call, the thread does it: it disarms once several arrivals in a row found the program polling, and looks
+ * every 100 us whether it still is.
  *
  * Pollers are polled by one thread at a time. In a forked child there are no pollers, no descriptors and no thread;
  * whoever registered them does so anew (see progress_generation).
@@ -20,14 +24,16 @@ struct run;
 
 struct poller {
 	struct poller *next;
+	bool cheap; /* arm() is a store or so; it may be called by any thread at any time, also while others poll */
+	bool armed; /* progress.c */
 	/**
 	 * Handles what has arrived, a batch at most: builds a packet in run_slot(@run), run_commit(), run_drain(@run, NULL),
 	 * and so on. Inside an epoch section, no lock held; the caller calls run_finish(). Returns true if there was anything.
 	 */
 	bool (*poll)(struct poller *poller, struct run *run);
 	/**
-	 * From now on arrivals must wake the device thread (@armed), or need not. After arming the caller polls once more.
-	 * Polled by nobody meanwhile.
+	 * From now on arrivals must wake the device thread (@armed), or need not. A poller is added armed. After arming, the
+	 * caller polls once more or makes sure that somebody does soon.
 	 */
 	void (*arm)(struct poller *poller, bool armed);
 };
@@ -52,7 +58,11 @@ int progress_rewatch(struct watched_fd *watched, uint32_t events);
  */
 void progress_unwatch(struct watched_fd *watched);
 
-/** Wakes the device thread: it arms, polls all pollers and fires what is due. Any thread, async-signal-safe. */
+/** Starts the thread, for timers. Returns 0 or -EAGAIN. Any thread. */
+int progress_start(void);
+/** Wakes the device thread if it would sleep beyond @deadline_ns (CLOCK_MONOTONIC). Any thread. */
+void progress_wake_before(uint64_t deadline_ns);
+/** Wakes the device thread: it polls all pollers and fires what is due. Any thread. */
 void progress_wake(void);
 
 /** How many pollers there are: if none, polling CQs need not call progress_poll(). Read without a lock. */
@@ -61,10 +71,15 @@ extern uint32_t progress_pollers;
 /** Polls all pollers once, on behalf of a program that found nothing in its CQ. False: nothing arrived. No lock held. */
 bool progress_poll(void);
 
+/** The program got a completion: it may stop polling. */
+void progress_completed(void);
 /** The program is about to sleep, it armed a CQ: arrivals wake the device thread from now on. No lock held. */
 void progress_before_sleep(void);
 
 /** Of the process: changes in a forked child, where all that was registered is gone. Starts at 1. */
 uint32_t progress_generation(void);
+/** Around fork(): the lock is held meanwhile, so that the child finds it free. */
+void progress_before_fork(void);
+void progress_after_fork(bool child);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Timers and the device thread, see timer.h. */
+/* Timers, see timer.h. */
 #include "hca/timer.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <time.h>
+
+#include "hca/progress.h"
 
 uint64_t clock_now_ns(void)
 {
@@ -16,14 +16,9 @@ uint64_t clock_now_ns(void)
 
 void timers_init(struct timers *timers)
 {
-	pthread_condattr_t attr;
-
 	*timers = (struct timers){0};
 	pthread_mutex_init(&timers->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&timers->changed, &attr);
-	pthread_condattr_destroy(&attr);
+	pthread_cond_init(&timers->fired, NULL);
 }
 
 void timers_after_fork(struct timers *timers)
@@ -56,75 +51,43 @@ static void link_timer(struct timers *timers, struct timer *timer)
 	*link = timer;
 }
 
-static void fire(struct timers *timers, struct timer *timer)
+uint64_t timers_fire_due(struct timers *timers)
 {
-	unlink_timer(timer);
-	timers->running = timer;
-	pthread_mutex_unlock(&timers->lock);
-	timer->function(timer);
-	pthread_mutex_lock(&timers->lock);
-	timers->running = NULL;
-	pthread_cond_broadcast(&timers->changed);
-}
-
-static void *device_thread(void *argument)
-{
-	struct timers *timers = argument;
+	struct timer *timer;
+	uint64_t next;
 
 	pthread_mutex_lock(&timers->lock);
-	for (;;) {
-		struct timer *timer = timers->first;
-		struct timespec until;
-
-		if (!timer) {
-			pthread_cond_wait(&timers->changed, &timers->lock);
-			continue;
-		}
-		if (timer->deadline_ns <= clock_now_ns()) {
-			fire(timers, timer);
-			continue;
-		}
-		until.tv_sec = (time_t)(timer->deadline_ns / 1000000000u);
-		until.tv_nsec = (long)(timer->deadline_ns % 1000000000u);
-		pthread_cond_timedwait(&timers->changed, &timers->lock, &until);
+	while ((timer = timers->first) && timer->deadline_ns <= clock_now_ns()) {
+		unlink_timer(timer);
+		timers->running = timer;
+		timers->runner = pthread_self();
+		pthread_mutex_unlock(&timers->lock);
+		timer->function(timer);
+		pthread_mutex_lock(&timers->lock);
+		timers->running = NULL;
+		pthread_cond_broadcast(&timers->fired);
 	}
-	return NULL;
-}
-
-/* The thread must not take the program's signals. */
-static int start_thread(struct timers *timers)
-{
-	pthread_attr_t attr;
-	sigset_t all, before;
-	int error;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	error = pthread_create(&timers->thread, &attr, device_thread, timers);
-	pthread_attr_destroy(&attr);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	timers->started = !error;
-	return error ? -EAGAIN : 0;
+	next = timer ? timer->deadline_ns : UINT64_MAX;
+	pthread_mutex_unlock(&timers->lock);
+	return next;
 }
 
 int timer_arm(struct timers *timers, struct timer *timer, uint64_t deadline_ns)
 {
-	int error = 0;
+	int error = progress_start();
+	bool first;
 
+	if (error)
+		return error;
 	pthread_mutex_lock(&timers->lock);
 	unlink_timer(timer);
 	timer->deadline_ns = deadline_ns;
 	link_timer(timers, timer);
-	if (!timers->started)
-		error = start_thread(timers);
-	else if (timers->first == timer)
-		pthread_cond_broadcast(&timers->changed);
-	if (error)
-		unlink_timer(timer);
+	first = timers->first == timer;
 	pthread_mutex_unlock(&timers->lock);
-	return error;
+	if (first)
+		progress_wake_before(deadline_ns);
+	return 0;
 }
 
 void timer_disarm(struct timers *timers, struct timer *timer)
@@ -138,8 +101,8 @@ void timer_cancel(struct timers *timers, struct timer *timer)
 {
 	pthread_mutex_lock(&timers->lock);
 	unlink_timer(timer);
-	while (timers->running == timer && !pthread_equal(pthread_self(), timers->thread)) {
-		pthread_cond_wait(&timers->changed, &timers->lock);
+	while (timers->running == timer && !pthread_equal(pthread_self(), timers->runner)) {
+		pthread_cond_wait(&timers->fired, &timers->lock);
 		unlink_timer(timer);
 	}
 	pthread_mutex_unlock(&timers->lock);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Timers of the device, and the one thread that runs them. The thread exists only once a timer was armed; it blocks
- * all signals, sleeps without timers, and holds no lock while a timer fires.
+ * Timers of a device. The device thread (hca/progress.h) fires them; arming the first one starts it.
  *
  * A timer is embedded in its object. Its function runs on the device thread, inside no epoch section. After
  * timer_cancel() returned, the function does not run and will not run. Locks: timers.lock is a leaf, except that
  * timer_cancel waits for a running function, so it must not be called under a lock which that function takes.
  *
- * In a forked child there is no thread: timers_after_fork() forgets what was armed.
+ * In a forked child nothing is armed: timers_after_fork() forgets what was.
  */
 #ifndef SOFTHCA_HCA_TIMER_H
 #define SOFTHCA_HCA_TIMER_H
@@ -24,11 +23,10 @@ struct timer {
 
 struct timers {
 	pthread_mutex_t lock;
-	pthread_cond_t changed; /* a nearer deadline, the end of a running function, or stopping */
+	pthread_cond_t fired; /* a function has returned */
 	struct timer *first;
 	struct timer *running;
-	pthread_t thread;
-	bool started;
+	pthread_t runner; /* thread of it */
 };
 
 void timers_init(struct timers *timers);
@@ -40,12 +38,15 @@ static inline void timer_init(struct timer *timer, void (*function)(struct timer
 	*timer = (struct timer){.function = function};
 }
 
-/** Arms (or re-arms) @timer to fire at @deadline_ns. Starts the thread at the first use. Returns 0, or -EAGAIN: not armed. */
+/** Arms (or re-arms) @timer to fire at @deadline_ns. Returns 0, or -EAGAIN (no thread): not armed. */
 int timer_arm(struct timers *timers, struct timer *timer, uint64_t deadline_ns);
 /** Disarms without waiting: the function may be running. */
 void timer_disarm(struct timers *timers, struct timer *timer);
 /** Disarms and waits for the end of a running function (unless called from it). */
 void timer_cancel(struct timers *timers, struct timer *timer);
+
+/** Fires what is due, on this thread. Returns the next deadline, UINT64_MAX: none. The device thread. */
+uint64_t timers_fire_due(struct timers *timers);
 
 /** CLOCK_MONOTONIC in nanoseconds. */
 uint64_t clock_now_ns(void);

@@ -5,6 +5,7 @@
  */
 #include <endian.h>
 
+#include "hca/progress.h"
 #include "verbs/cq.h"
 #include "verbs/ops.h"
 
@@ -22,6 +23,8 @@ int softhca_ibv_req_notify_cq(struct ibv_cq *base, int solicited_only)
 
 	__atomic_store_n(&cq->dbrec[1], htobe32(word), __ATOMIC_RELEASE);
 	hca_cq_request(cq->device, word);
+	if (progress_pollers)
+		progress_before_sleep();
 	return 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* ibv_poll_cq(3). */
 #include "explain/explain.h"
+#include "hca/progress.h"
 #include "verbs/cqe.h"
 #include "verbs/ops.h"
 
@@ -63,9 +64,8 @@ static void fill(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe, const struct w
 	wc->opcode = cqe_wc_opcode(cqe, completion->wc_opcode);
 }
 
-int softhca_ibv_poll_cq(struct ibv_cq *base, int num_entries, struct ibv_wc *wc)
+static int poll_once(struct user_cq *cq, int num_entries, struct ibv_wc *wc)
 {
-	struct user_cq *cq = to_user_cq(base);
 	const struct mlx5_cqe64 *cqe;
 	struct work_completion completion;
 	uint32_t first;
@@ -85,4 +85,18 @@ int softhca_ibv_poll_cq(struct ibv_cq *base, int num_entries, struct ibv_wc *wc)
 		cq_publish_consumer(cq);
 	queue_unlock(&cq->lock);
 	return result < 0 ? result : polled;
+}
+
+int softhca_ibv_poll_cq(struct ibv_cq *base, int num_entries, struct ibv_wc *wc)
+{
+	struct user_cq *cq = to_user_cq(base);
+	int result = poll_once(cq, num_entries, wc);
+
+	if (__builtin_expect(progress_pollers == 0, 1))
+		return result;
+	if (!result && progress_poll())
+		result = poll_once(cq, num_entries, wc);
+	if (result)
+		progress_completed();
+	return result;
 }

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "explain/explain.h"
+#include "hca/progress.h"
 #include "verbs/cq.h"
 #include "verbs/cqe.h"
 
@@ -37,15 +38,12 @@ static int advance(struct user_cq *cq)
 	return 0;
 }
 
-static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+/* On success the lock stays held until end_poll. */
+static int start(struct user_cq *cq)
 {
-	struct user_cq *cq = of_ex(ex);
 	uint32_t first;
 	int result;
 
-	if (attr->comp_mask)
-		return REFUSE(hca_of_context(ex->context), "ibv_start_poll", EINVAL, RULE_POLL_COMP_MASK,
-			      attr->comp_mask);
 	queue_lock(&cq->lock);
 	first = cq->consumer_index;
 	result = advance(cq);
@@ -55,6 +53,24 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 			cq_publish_consumer(cq);
 		queue_unlock(&cq->lock);
 	}
+	return result;
+}
+
+static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+	struct user_cq *cq = of_ex(ex);
+	int result;
+
+	if (attr->comp_mask)
+		return REFUSE(hca_of_context(ex->context), "ibv_start_poll", EINVAL, RULE_POLL_COMP_MASK,
+			      attr->comp_mask);
+	result = start(cq);
+	if (__builtin_expect(progress_pollers == 0, 1))
+		return result;
+	if (result == ENOENT && progress_poll())
+		result = start(cq);
+	if (result != ENOENT)
+		progress_completed();
 	return result;
 }
 

@@ -55,6 +55,13 @@ int timer_arm(struct timers *timers, struct timer *timer, uint64_t deadline_ns)
 	return 0;
 }
 
+/* The device thread fires nothing: time passes when the test says so. */
+uint64_t timers_fire_due(struct timers *timers)
+{
+	(void)timers;
+	return UINT64_MAX;
+}
+
 static struct timers *all(void)
 {
 	return &hca_device(0)->timers;

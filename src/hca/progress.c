@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Pollers and the device thread, see progress.h. */
+#include "hca/progress.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "hca/device.h"
+#include "hca/epoch.h"
+#include "hca/lock.h"
+#include "link/link.h"
+#include "transport/run.h"
+
+#define FOR_EVER UINT64_MAX
+/* While the program polls, the thread looks that often whether it still does. */
+#define LOOK_NS UINT64_C(100000)
+/* An empty poll takes a fraction of this; who polls has done so within it. */
+#define POLL_TAKES_NS UINT64_C(2000)
+/* So many arrivals in a row that woke the thread while the program polled, and dear pollers are disarmed. */
+#define FOUND_POLLING 16
+#define MOST_EVENTS 16
+#define MOST_ROUNDS 64
+
+uint32_t progress_pollers;
+
+static struct {
+	pthread_mutex_t lock;      /* of starting, of the list of pollers, of `running` */
+	pthread_cond_t ready_done; /* a ready function has returned */
+	struct poller *pollers;    /* atomic; grows only */
+	struct watched_fd *running;
+	uint32_t removals; /* of watched descriptors: what was ready before may be gone */
+	pthread_t thread;
+	bool started;
+	int epoll;
+	int wake; /* eventfd */
+	uint32_t generation;
+	uint64_t sleeps_until; /* atomic; CLOCK_MONOTONIC; 0: the thread is awake */
+	uint32_t polling;      /* atomic; 1: a thread is in poll_all() */
+	uint32_t polls;        /* atomic; of the program */
+	uint32_t cheap_armed;  /* atomic; cheap pollers are armed */
+	uint32_t looks;        /* atomic; the thread looks again within LOOK_NS */
+} progress = {.lock = PTHREAD_MUTEX_INITIALIZER,
+	      .ready_done = PTHREAD_COND_INITIALIZER,
+	      .epoll = -1,
+	      .wake = -1,
+	      .generation = 1,
+	      .cheap_armed = 1};
+
+static struct poller *first_poller(void)
+{
+	return __atomic_load_n(&progress.pollers, __ATOMIC_ACQUIRE);
+}
+
+/* ---- polling --------------------------------------------------------------------------------------------------- */
+
+static bool begin_polling(void)
+{
+	return !__atomic_load_n(&progress.polling, __ATOMIC_RELAXED) &&
+	       !__atomic_exchange_n(&progress.polling, 1, __ATOMIC_ACQUIRE);
+}
+
+static void end_polling(void)
+{
+	__atomic_store_n(&progress.polling, 0, __ATOMIC_RELEASE);
+}
+
+static bool poll_all(void)
+{
+	bool found = false;
+	struct run run;
+
+	epoch_enter();
+	run_begin(&run);
+	for (struct poller *poller = first_poller(); poller; poller = poller->next)
+		found |= poller->poll(poller, &run);
+	run_finish(&run);
+	epoch_leave();
+	return found;
+}
+
+static void arm_cheap(bool armed)
+{
+	if (__atomic_load_n(&progress.cheap_armed, __ATOMIC_RELAXED) == armed)
+		return;
+	__atomic_store_n(&progress.cheap_armed, armed, __ATOMIC_RELAXED);
+	for (struct poller *poller = first_poller(); poller; poller = poller->next)
+		if (poller->cheap)
+			poller->arm(poller, armed);
+}
+
+/* Only between begin_polling() and end_polling(). Returns true if anything was armed by it. */
+static bool arm_dear(bool armed)
+{
+	bool changed = false;
+
+	for (struct poller *poller = first_poller(); poller; poller = poller->next) {
+		if (poller->cheap || poller->armed == armed)
+			continue;
+		poller->armed = armed;
+		poller->arm(poller, armed);
+		changed = true;
+	}
+	return changed;
+}
+
+bool progress_poll(void)
+{
+	bool found;
+
+	if (!begin_polling())
+		return false;
+	arm_cheap(false);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	/* Somebody must look whether this thread goes on polling. */
+	if (__builtin_expect(!__atomic_load_n(&progress.looks, __ATOMIC_RELAXED), 0)) {
+		__atomic_store_n(&progress.looks, 1, __ATOMIC_RELAXED);
+		progress_wake();
+	}
+	__atomic_store_n(&progress.polls, progress.polls + 1, __ATOMIC_RELAXED);
+	found = poll_all();
+	end_polling();
+	return found;
+}
+
+void progress_completed(void)
+{
+	/* What arrives just now is found when the thread looks the next time. */
+	arm_cheap(true);
+}
+
+void progress_before_sleep(void)
+{
+	/* Who polls at the moment arms for itself. */
+	if (!begin_polling()) {
+		arm_cheap(true);
+		progress_wake();
+		return;
+	}
+	arm_cheap(true);
+	arm_dear(true);
+	poll_all();
+	end_polling();
+}
+
+/* ---- the thread ------------------------------------------------------------------------------------------------ */
+
+/* True if the program polls at this very time; it gets the time of an empty poll to show it. */
+static bool program_polls(void)
+{
+	uint32_t polls = __atomic_load_n(&progress.polls, __ATOMIC_RELAXED);
+	uint64_t end = clock_now_ns() + POLL_TAKES_NS;
+
+	do {
+		if (__atomic_load_n(&progress.polls, __ATOMIC_RELAXED) != polls)
+			return true;
+	} while (clock_now_ns() < end);
+	return false;
+}
+
+/* What the thread knows of the program. */
+struct outlook {
+	uint32_t polls;         /* of the program when it last looked */
+	uint32_t found_polling; /* arrivals in a row that woke the thread in vain */
+};
+
+/* Polls until nothing is left, but not for ever, since timers are due, too. Returns false if something may be left. */
+static bool poll_to_the_end(void)
+{
+	for (int i = 0; i < MOST_ROUNDS; i++)
+		if (!poll_all())
+			return true;
+	return false;
+}
+
+/* Arms all and polls once more. Returns false if something may be left. */
+static bool arm_and_poll(void)
+{
+	arm_cheap(false);
+	if (!poll_to_the_end())
+		return false;
+	arm_cheap(true);
+	arm_dear(true);
+	return poll_to_the_end();
+}
+
+/*
+ * True if the program disarmed since. It looks at `looks` after that, with no more than a compiler's fence, since it does
+ * so often; the barrier is here.
+ */
+static bool may_not_sleep(void)
+{
+	__atomic_store_n(&progress.looks, 0, __ATOMIC_SEQ_CST);
+	if (!barrier_on_all_cpus() || !__atomic_load_n(&progress.cheap_armed, __ATOMIC_SEQ_CST)) {
+		__atomic_store_n(&progress.looks, 1, __ATOMIC_SEQ_CST);
+		return true;
+	}
+	return false;
+}
+
+/* Returns when the thread is to look again. */
+static uint64_t look_after_arrivals(struct outlook *outlook, bool woken)
+{
+	uint32_t polls = __atomic_load_n(&progress.polls, __ATOMIC_RELAXED);
+	bool polled = polls != outlook->polls && program_polls();
+	bool all;
+
+	outlook->polls = polls;
+	__atomic_store_n(&progress.looks, 1, __ATOMIC_SEQ_CST);
+	if (polled) {
+		outlook->found_polling += woken;
+		if (outlook->found_polling >= FOUND_POLLING && begin_polling()) {
+			arm_dear(false);
+			end_polling();
+		}
+		return clock_now_ns() + LOOK_NS;
+	}
+	outlook->found_polling = 0;
+	if (!begin_polling())
+		return clock_now_ns() + LOOK_NS;
+	all = arm_and_poll();
+	end_polling();
+	if (!all)
+		return 0;
+	return may_not_sleep() ? clock_now_ns() + LOOK_NS : FOR_EVER;
+}
+
+static uint64_t fire_timers(void)
+{
+	uint64_t next = FOR_EVER;
+
+	for (size_t i = 0; i < the_registry.count; i++) {
+		uint64_t of_device = timers_fire_due(&the_registry.devices[i].timers);
+
+		if (of_device < next)
+			next = of_device;
+	}
+	return next;
+}
+
+/* Not if a descriptor was removed since it was found ready, perhaps this one: all others are found ready again. */
+static bool call_ready(struct watched_fd *watched, uint32_t events, uint32_t removals)
+{
+	pthread_mutex_lock(&progress.lock);
+	if (progress.removals != removals) {
+		pthread_mutex_unlock(&progress.lock);
+		return false;
+	}
+	progress.running = watched;
+	pthread_mutex_unlock(&progress.lock);
+	watched->ready(watched, events);
+	pthread_mutex_lock(&progress.lock);
+	progress.running = NULL;
+	pthread_cond_broadcast(&progress.ready_done);
+	pthread_mutex_unlock(&progress.lock);
+	return true;
+}
+
+static uint32_t removals_now(void)
+{
+	uint32_t removals;
+
+	pthread_mutex_lock(&progress.lock);
+	removals = progress.removals;
+	pthread_mutex_unlock(&progress.lock);
+	return removals;
+}
+
+static int wait_until(uint64_t until_ns, struct epoll_event *events)
+{
+	uint64_t now_ns = clock_now_ns();
+	struct timespec left = {0};
+
+	if (until_ns > now_ns && until_ns != FOR_EVER) {
+		left.tv_sec = (time_t)((until_ns - now_ns) / 1000000000u);
+		left.tv_nsec = (long)((until_ns - now_ns) % 1000000000u);
+	}
+	return epoll_pwait2(progress.epoll, events, MOST_EVENTS, until_ns == FOR_EVER ? NULL : &left, NULL);
+}
+
+/* Sleeps until @until_ns or until something is ready. Returns true if something was. */
+static bool wait_for_events(uint64_t until_ns)
+{
+	struct epoll_event events[MOST_EVENTS];
+	uint32_t removals = removals_now();
+	int count = wait_until(until_ns, events);
+	eventfd_t ignored;
+
+	__atomic_store_n(&progress.sleeps_until, 0, __ATOMIC_SEQ_CST);
+	for (int i = 0; i < count; i++) {
+		struct watched_fd *watched = events[i].data.ptr;
+
+		if (!watched)
+			eventfd_read(progress.wake, &ignored);
+		else if (!call_ready(watched, events[i].events, removals))
+			break;
+	}
+	return count > 0;
+}
+
+static void *device_thread(void *argument)
+{
+	struct outlook outlook = {0};
+	bool woken = false;
+
+	(void)argument;
+	/* Else a sleep takes 50 us more than was asked for. */
+	prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+	for (;;) {
+		uint64_t until, next;
+
+		__atomic_store_n(&progress.sleeps_until, 0, __ATOMIC_SEQ_CST);
+		until = first_poller() ? look_after_arrivals(&outlook, woken) : FOR_EVER;
+		/* Who arms a timer after this was read wakes the thread, which it would else sleep over. */
+		__atomic_store_n(&progress.sleeps_until, until, __ATOMIC_SEQ_CST);
+		next = fire_timers();
+		if (next < until)
+			__atomic_store_n(&progress.sleeps_until, until = next, __ATOMIC_SEQ_CST);
+		woken = wait_for_events(until);
+	}
+	return NULL;
+}
+
+/* The thread must not take the program's signals. The lock is held. */
+static int start_thread(void)
+{
+	pthread_attr_t attr;
+	sigset_t all, before;
+	int error;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	error = pthread_create(&progress.thread, &attr, device_thread, NULL);
+	pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return error ? -EAGAIN : 0;
+}
+
+/* The lock is held. */
+static int open_descriptors(void)
+{
+	struct epoll_event wake = {.events = EPOLLIN};
+
+	if (progress.epoll >= 0)
+		return 0;
+	progress.epoll = epoll_create1(EPOLL_CLOEXEC);
+	progress.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (progress.epoll >= 0 && progress.wake >= 0 &&
+	    !epoll_ctl(progress.epoll, EPOLL_CTL_ADD, progress.wake, &wake))
+		return 0;
+	if (progress.epoll >= 0)
+		close(progress.epoll);
+	if (progress.wake >= 0)
+		close(progress.wake);
+	progress.epoll = progress.wake = -1;
+	return -EAGAIN;
+}
+
+int progress_start(void)
+{
+	int error = 0;
+
+	if (__atomic_load_n(&progress.started, __ATOMIC_ACQUIRE))
+		return 0;
+	pthread_mutex_lock(&progress.lock);
+	if (!progress.started) {
+		error = open_descriptors();
+		if (!error)
+			error = start_thread();
+		if (!error)
+			__atomic_store_n(&progress.started, true, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&progress.lock);
+	return error;
+}
+
+void progress_wake(void)
+{
+	if (__atomic_load_n(&progress.started, __ATOMIC_ACQUIRE))
+		eventfd_write(progress.wake, 1);
+}
+
+void progress_wake_before(uint64_t deadline_ns)
+{
+	if (__atomic_load_n(&progress.sleeps_until, __ATOMIC_SEQ_CST) > deadline_ns)
+		progress_wake();
+}
+
+/* ---- registering ----------------------------------------------------------------------------------------------- */
+
+int progress_add(struct poller *poller)
+{
+	int error = progress_start();
+
+	if (error)
+		return error;
+	poller->armed = true;
+	pthread_mutex_lock(&progress.lock);
+	poller->next = progress.pollers;
+	__atomic_store_n(&progress.pollers, poller, __ATOMIC_RELEASE);
+	__atomic_store_n(&progress_pollers, progress_pollers + 1, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&progress.lock);
+	if (!__atomic_load_n(&progress.cheap_armed, __ATOMIC_RELAXED) && poller->cheap)
+		poller->arm(poller, false);
+	progress_wake();
+	return 0;
+}
+
+static int control(struct watched_fd *watched, int operation, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.ptr = watched};
+
+	return epoll_ctl(progress.epoll, operation, watched->fd, &event) ? -errno : 0;
+}
+
+int progress_watch(struct watched_fd *watched, uint32_t events)
+{
+	int error = progress_start();
+
+	return error ? error : control(watched, EPOLL_CTL_ADD, events);
+}
+
+int progress_rewatch(struct watched_fd *watched, uint32_t events)
+{
+	return control(watched, EPOLL_CTL_MOD, events);
+}
+
+void progress_unwatch(struct watched_fd *watched)
+{
+	control(watched, EPOLL_CTL_DEL, 0);
+	pthread_mutex_lock(&progress.lock);
+	progress.removals++;
+	while (progress.running == watched && !pthread_equal(pthread_self(), progress.thread))
+		pthread_cond_wait(&progress.ready_done, &progress.lock);
+	pthread_mutex_unlock(&progress.lock);
+}
+
+/* ---- fork ------------------------------------------------------------------------------------------------------ */
+
+uint32_t progress_generation(void)
+{
+	return __atomic_load_n(&progress.generation, __ATOMIC_RELAXED);
+}
+
+void progress_before_fork(void)
+{
+	pthread_mutex_lock(&progress.lock);
+}
+
+void progress_after_fork(bool child)
+{
+	if (child) {
+		if (progress.epoll >= 0)
+			close(progress.epoll);
+		if (progress.wake >= 0)
+			close(progress.wake);
+		progress.epoll = progress.wake = -1;
+		progress.pollers = NULL;
+		progress_pollers = 0;
+		progress.running = NULL;
+		progress.looks = 0;
+		progress.started = false;
+		progress.sleeps_until = 0;
+		progress.polling = 0;
+		progress.cheap_armed = 1;
+		progress.generation++;
+		pthread_cond_init(&progress.ready_done, NULL);
+	}
+	pthread_mutex_unlock(&progress.lock);
+}
