@@ -389,7 +389,7 @@ static void check_end(const struct world_qp *end)
 
 	WORLD_CHECK(is_possible(qp));
 	WORLD_CHECK(!requester->running && !qp->scheduled);
-	WORLD_CHECK(requester->resend - requester->first <= under_way);
+	WORLD_CHECK(requester->send_entry - requester->first <= under_way);
 	WORLD_CHECK(under_way || !requester->responses_due);
 	WORLD_CHECK(requester->responses_due <= under_way);
 	if (qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE)

@@ -59,6 +59,7 @@ struct registry {
 	struct id_table qps;                    /* host-unique numbers: all devices share them */
 	const struct multicast_list *multicast; /* atomic; or NULL; hca/multicast.h */
 	bool has_barrier;                       /* barrier_on_all_cpus() works */
+	bool filters;                           /* a device has some */
 };
 
 /** The registry, made on first use. Any thread. */

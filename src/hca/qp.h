@@ -36,6 +36,7 @@ struct inflight {
 	uint32_t packets; /* sequence numbers it takes; 0: local operation */
 	uint64_t bytes;
 	uint64_t arrived; /* bytes of a READ response placed so far */
+	uint64_t asked;   /* and asked for: a READ that is longer than the window is asked for in pieces */
 	uint16_t index;   /* of the first block of the WQE */
 	uint16_t stream;  /* of a DCI with streams, else 0 */
 	uint8_t opcode;   /* MLX5_OPCODE_* */
@@ -57,7 +58,12 @@ struct requester {
 	uint32_t acknowledged;     /* newest packet that is known to have arrived */
 	struct inflight *inflight; /* block_count entries */
 	uint32_t first, last;      /* FIFO of inflight, free running */
-	uint32_t resend;           /* from here on entries are sent again; == last: nothing to resend */
+	uint32_t send_entry;       /* that is sent next, in the FIFO; == last: there is none */
+	uint32_t send_offset;      /* packets of it that need not be sent (again) */
+	uint32_t newest;           /* behind the newest packet that was ever sent */
+	uint32_t window;           /* bytes that may be under way; see link.window */
+	uint32_t strokes;          /* counts what shows that the peer lives */
+	uint32_t strokes_seen;     /* by the timer */
 	uint32_t responses_due;    /* READs and atomics among the in-flight */
 	uint8_t retries_left, rnr_retries_left;
 	struct timer timer; /* acknowledgement timeout, or RNR wait */
@@ -77,6 +83,8 @@ struct responder_resource {
 	uint64_t original;
 };
 
+struct answers;
+
 struct responder {
 	uint32_t expected_psn;
 	uint32_t msn;
@@ -95,6 +103,7 @@ struct responder {
 	struct receive_wqe receive;
 	struct hca_srq *srq; /* which it was taken from, or NULL */
 	uint32_t xrc_srqn;   /* that the message under way names */
+	struct answers *answers; /* that wait to be sent (transport/answer.h), or NULL: there never was one */
 };
 
 enum qp_event {
@@ -149,6 +158,7 @@ struct hca_qp {
 	uint64_t (*wr_id_of)(const void *cookie, uint16_t index);
 	struct ibv_qp_cap cap;
 	uint64_t error_record; /* serial of the explanation of why the QP is in error */
+	struct answers *owing; /* of its responders, those that have something to send */
 	struct hca_qp *next_scheduled;
 	bool scheduled;
 	struct requester requester;
@@ -159,6 +169,10 @@ struct hca_qp {
 	struct qp_opener own;
 	struct watch watch; /* of a QP whose program rings by hand */
 };
+
+/** Where the numbers of QPs come from (link/host.h); and how many of them rest before the first is used again. */
+extern const struct id_source qp_numbers;
+#define QP_NUMBERS_REST 512
 
 /** The QP of @number, or NULL. Inside an epoch section. */
 static inline struct hca_qp *qp_find(uint32_t number)

@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 
+#include "hca/device.h"
 #include "transport/run.h"
 
 struct hca;
@@ -60,8 +61,28 @@ const struct link *link_udp(void);
  */
 const struct link *link_route(struct hca *hca, const union ibv_gid *gid, uint32_t qpn);
 
+/**
+ * A QP of @hca that has no one peer, such as a datagram QP, may receive from now on: other hosts are to reach it. Any thread;
+ * may be called under a QP's lock.
+ */
+void link_listen(struct hca *hca);
+
 /** Sends the packet built in run_slot(@run) with packet->link, past the filters of @hca. packet->link is not NULL. */
 enum link_result link_send(struct hca *hca, struct run *run);
+
+/* Bytes that a QP may have under way where filters hold packets back. */
+#define FILTER_WINDOW (1u << 20)
+
+/** What link->immediate and link->window say, if no filter of @hca comes between. */
+static inline bool link_is_immediate(const struct hca *hca, const struct link *link)
+{
+	return link->immediate && !hca->filters;
+}
+
+static inline uint32_t link_window(const struct hca *hca, const struct link *link)
+{
+	return hca->filters && (!link->window || link->window > FILTER_WINDOW) ? FILTER_WINDOW : link->window;
+}
 
 /** Notes that @qp was told LINK_BUSY: it is scheduled by the next link_resume(). Its lock is held. */
 void link_enqueue(struct hca_qp *qp);

@@ -6,6 +6,7 @@
 #include "link/filter.h"
 #include "link/host.h"
 #include "link/link.h"
+#include "link/udp.h"
 
 static bool on_this_host(const struct hca *hca, const union ibv_gid *gid)
 {
@@ -13,6 +14,24 @@ static bool on_this_host(const struct hca *hca, const union ibv_gid *gid)
 		if (!memcmp(&hca->gids[i].gid, gid, sizeof(*gid)))
 			return true;
 	return false;
+}
+
+/* With nothing but the loopback interface (hca/gid.h) there are no other hosts. */
+static bool has_network(const struct hca *hca)
+{
+	return strcmp(hca->gids[0].netdev, "lo") != 0;
+}
+
+static const struct link *by_udp(struct hca *hca)
+{
+	udp_begin(hca);
+	return link_udp();
+}
+
+void link_listen(struct hca *hca)
+{
+	if (!hca->link && (hca->settings.link == LINK_UDP || (hca->settings.link == LINK_AUTO && has_network(hca))))
+		udp_begin(hca);
 }
 
 const struct link *link_route(struct hca *hca, const union ibv_gid *gid, uint32_t qpn)
@@ -27,12 +46,12 @@ const struct link *link_route(struct hca *hca, const union ibv_gid *gid, uint32_
 	case LINK_SHM:
 		return near ? link_shm() : NULL;
 	case LINK_UDP:
-		return link_udp();
+		return by_udp(hca);
 	case LINK_AUTO:
 		break;
 	}
 	if (!near)
-		return link_udp();
+		return has_network(hca) ? by_udp(hca) : NULL;
 	/* A number that is nobody's is as far away as any other QP that does not exist. */
 	return host_owns(qpn) || !host_peer_of(qpn) ? link_local() : link_shm();
 }

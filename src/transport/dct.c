@@ -29,6 +29,7 @@ void dct_free(struct dct *dct)
 		return;
 	while ((initiator = dct->all)) {
 		dct->all = initiator->next;
+		free(initiator->responder.answers);
 		block_progress_release(&initiator->responder.progress);
 		free(initiator);
 	}

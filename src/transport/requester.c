@@ -146,8 +146,7 @@ static int build_request(const struct hca_qp *qp, const struct wqe *wqe, struct 
 }
 
 /* A READ takes as many sequence numbers as its response will have packets (IBTA C9-148). */
-static int build_read(const struct hca_qp *qp, const struct wqe *wqe, uint64_t arrived, struct packet *packet,
-		      struct refusal *why)
+static int build_read(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why)
 {
 	uint64_t bytes;
 	int syndrome;
@@ -156,9 +155,8 @@ static int build_read(const struct hca_qp *qp, const struct wqe *wqe, uint64_t a
 		return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
 	syndrome = check_length(qp, bytes, why);
 	packet->payload.length = 0;
-	packet->remote_address += arrived;
-	packet->dma_length = (uint32_t)(bytes - arrived);
-	packet->count = packets_of(bytes - arrived, qp->mtu_shift);
+	packet->dma_length = (uint32_t)bytes;
+	packet->count = packets_of(bytes, qp->mtu_shift);
 	return syndrome;
 }
 
@@ -183,9 +181,8 @@ static int build_atomic(const struct wqe *wqe, struct packet *packet, struct ref
 	return 0;
 }
 
-/* The packet of @wqe, all but its sequence number. @arrived: bytes of a READ that need not be asked for again. */
-static int build(const struct hca_qp *qp, const struct wqe *wqe, uint64_t arrived, struct packet *packet,
-		 struct refusal *why)
+/* The run of all of @wqe, but for its sequence number. */
+static int build(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why)
 {
 	int syndrome = 0;
 
@@ -198,7 +195,7 @@ static int build(const struct hca_qp *qp, const struct wqe *wqe, uint64_t arrive
 		return syndrome;
 	switch (wqe_opcodes[wqe->opcode].class) {
 	case WQE_CLASS_READ:
-		return build_read(qp, wqe, arrived, packet, why);
+		return build_read(qp, wqe, packet, why);
 	case WQE_CLASS_ATOMIC:
 		return build_atomic(wqe, packet, why);
 	default:
@@ -217,10 +214,17 @@ static struct inflight *push(struct requester *requester, const struct wqe *wqe)
 		.fm_ce_se = wqe->fm_ce_se,
 		.blocks = (uint8_t)wqe->blocks,
 	};
-	if (requester->resend == requester->last)
-		requester->resend++;
 	requester->last++;
 	requester->next = (uint16_t)(wqe->index + wqe->blocks);
+	return entry;
+}
+
+/* The same for what is executed here: there is nothing of it to send. */
+static struct inflight *push_local(struct requester *requester, const struct wqe *wqe)
+{
+	struct inflight *entry = push(requester, wqe);
+
+	requester->send_entry = requester->last;
 	return entry;
 }
 
@@ -293,7 +297,7 @@ static enum progress start_copy(struct hca_qp *qp, const struct wqe *wqe)
 	syndrome = mmo_prepare(wqe, &access, &sink, &source, &why);
 	if (syndrome)
 		return fail_start(qp, wqe, (uint8_t)syndrome, &why);
-	entry = push(&qp->requester, wqe);
+	entry = push_local(&qp->requester, wqe);
 	entry->bytes = source.length;
 	copy_unlocked(qp, &sink, &source);
 	return end_local(qp, entry);
@@ -320,7 +324,7 @@ static enum progress start_local(struct hca_qp *qp, const struct wqe *wqe)
 
 	if (change_keys(qp, wqe, &revoked, &why))
 		return fail_start(qp, wqe, MLX5_CQE_SYNDROME_MW_BIND_ERR, &why);
-	entry = push(&qp->requester, wqe);
+	entry = push_local(&qp->requester, wqe);
 	if (revoked)
 		let_transfers_end(qp, revoked);
 	return end_local(qp, entry);
@@ -357,13 +361,95 @@ static enum progress flush_start(struct hca_qp *qp, const struct wqe *wqe)
 	return PROGRESS_MADE;
 }
 
+/* ---- pieces ---------------------------------------------------------------------------------------------------- */
+
+/* Bytes that may be sent now on a link that does not deliver at once; 0: the window is full. */
+static uint64_t sendable_bytes(const struct hca_qp *qp, const struct link *link, uint32_t psn)
+{
+	const struct requester *requester = &qp->requester;
+	uint64_t most = link->most ? link->most : UINT64_MAX;
+	int32_t packets = psn_distance(psn, psn_add(requester->acknowledged, 1));
+	uint64_t under_way = packets > 0 ? (uint64_t)packets << qp->mtu_shift : 0;
+
+	/* Without acknowledgements nobody knows what is under way. */
+	if (!link_window(qp->hca, link) || !qp->transport->reliable)
+		return most;
+	if (under_way >= requester->window)
+		return 0;
+	return most < requester->window - under_way ? most : requester->window - under_way;
+}
+
+/* True if @packet, all of a message, can be sent as it is; else it is sent in pieces. */
+static bool fits(const struct hca_qp *qp, const struct inflight *entry, const struct packet *packet)
+{
+	if (!packet->link || link_is_immediate(qp->hca, packet->link))
+		return true;
+	return (uint64_t)entry->packets << qp->mtu_shift <= sendable_bytes(qp, packet->link, packet->psn);
+}
+
+/*
+ * A piece of a READ, one at a time, so that it is known where its response ends: what was asked for and has not come, or the
+ * next that nobody asked for. What is repeated ends where it did before: to the responder a request is a repetition or a
+ * new one, none is partly both.
+ */
+static bool cut_read(const struct hca_qp *qp, struct inflight *entry, uint64_t offset, struct packet *packet)
+{
+	uint64_t window = packet->link ? link_window(qp->hca, packet->link) : 0;
+	uint64_t left = entry->bytes - offset;
+
+	if (offset != entry->arrived)
+		return false;
+	if (offset < entry->asked)
+		left = entry->asked - offset;
+	else if (window && left > window)
+		left = window;
+	entry->asked = offset + left;
+	packet->remote_address += offset;
+	packet->dma_length = (uint32_t)left;
+	packet->count = packets_of(left, qp->mtu_shift);
+	return true;
+}
+
+/* The piece of a SEND or WRITE from @offset on that can be sent now. */
+static enum progress cut_request(struct hca_qp *qp, const struct wqe *wqe, const struct inflight *entry,
+				 uint64_t offset, struct packet *packet, struct refusal *why, int *syndrome)
+{
+	uint64_t bytes = entry->bytes - offset;
+	uint64_t most =
+		!packet->link || link_is_immediate(qp->hca, packet->link)
+			? UINT64_MAX
+			: sendable_bytes(qp, packet->link, psn_add(entry->psn, (uint32_t)(offset >> qp->mtu_shift)));
+	bool last;
+
+	if (!most)
+		return PROGRESS_NONE;
+	if (bytes > most) {
+		bytes = most >> qp->mtu_shift << qp->mtu_shift;
+		if (!bytes)
+			return PROGRESS_NONE;
+	}
+	last = offset + bytes == entry->bytes;
+	qp->send_access.unfinished = qp->send_access.more = !last;
+	*syndrome = wqe_gather_part(wqe, &qp->send_access, offset, bytes, &packet->payload, why);
+	qp->send_access.unfinished = qp->send_access.more = false;
+	if (!*syndrome && packet->payload.length != bytes) {
+		*syndrome = MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+		*why = (struct refusal){RULE_WQE_CHANGED,
+					{wqe->opcode, offset + packet->payload.length, entry->opcode, entry->bytes}};
+	}
+	packet->dma_length = (uint32_t)entry->bytes;
+	packet->count = packets_of(bytes, qp->mtu_shift);
+	packet->place = (uint8_t)((offset ? 0 : PLACE_FIRST) | (last ? PLACE_LAST : 0));
+	return PROGRESS_PACKET;
+}
+
 static enum progress start_message(struct hca_qp *qp, const struct wqe *wqe, struct packet *packet)
 {
 	struct requester *requester = &qp->requester;
 	uint8_t class = wqe_opcodes[wqe->opcode].class;
 	struct inflight *entry;
 	struct refusal why;
-	int syndrome = build(qp, wqe, 0, packet, &why);
+	int syndrome = build(qp, wqe, packet, &why);
 
 	if (syndrome)
 		return fail_start(qp, wqe, (uint8_t)syndrome, &why);
@@ -385,6 +471,9 @@ static enum progress start_message(struct hca_qp *qp, const struct wqe *wqe, str
 	requester->responses_due += entry->responds;
 	packet->psn = requester->psn;
 	requester->psn = psn_add(requester->psn, packet->count);
+	if (!fits(qp, entry, packet))
+		return PROGRESS_MADE;
+	entry->asked = entry->bytes;
 	return PROGRESS_PACKET;
 }
 
@@ -415,37 +504,105 @@ static enum progress start_next(struct hca_qp *qp, struct packet *packet)
 	return start_message(qp, &wqe, packet);
 }
 
-/* Sends the next entry of the FIFO again; local operations were done once and stay done. */
-static enum progress resend_next(struct hca_qp *qp, struct packet *packet)
+/* The address of @packet and what the opcode needs, for an entry of the FIFO, from its WQE. */
+static int rebuild(struct hca_qp *qp, const struct wqe *wqe, const struct inflight *entry, struct packet *packet,
+		   struct refusal *why)
+{
+	int syndrome = 0;
+
+	fill_header(qp, wqe, packet);
+	packet->payload.length = 0;
+	if (wqe->opcode != entry->opcode)
+		goto changed;
+	if (qp->transport->datagram)
+		syndrome = fill_datagram(qp, wqe, packet, why);
+	if (qp->dci)
+		syndrome = dci_address(qp, wqe, packet, why);
+	if (syndrome)
+		return syndrome;
+	if (qp->dci && !dci_continue(qp->dci, wqe->stream, packet))
+		goto changed;
+	return wqe_opcodes[wqe->opcode].class == WQE_CLASS_ATOMIC ? build_atomic(wqe, packet, why) : 0;
+changed:
+	*why = (struct refusal){RULE_WQE_CHANGED, {wqe->opcode, 0, entry->opcode, entry->bytes}};
+	return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+}
+
+/* A WQE that was changed since it was started. */
+static int check_sink(const struct wqe *wqe, const struct inflight *entry, struct refusal *why)
+{
+	uint64_t bytes;
+
+	if (wqe_sink_length(wqe, &bytes, why))
+		return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+	if (bytes == entry->bytes)
+		return 0;
+	*why = (struct refusal){RULE_WQE_CHANGED, {wqe->opcode, bytes, entry->opcode, entry->bytes}};
+	return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+}
+
+/* What is left to send of the entry, or as much as can be sent now. */
+static enum progress cut(struct hca_qp *qp, const struct wqe *wqe, struct inflight *entry, struct packet *packet,
+			 struct refusal *why, int *syndrome)
+{
+	uint64_t offset = (uint64_t)qp->requester.send_offset << qp->mtu_shift;
+
+	switch (wqe_opcodes[wqe->opcode].class) {
+	case WQE_CLASS_READ:
+		*syndrome = check_sink(wqe, entry, why);
+		return !*syndrome && cut_read(qp, entry, offset, packet) ? PROGRESS_PACKET : PROGRESS_NONE;
+	case WQE_CLASS_ATOMIC:
+		return PROGRESS_PACKET;
+	default:
+		return cut_request(qp, wqe, entry, offset, packet, why, syndrome);
+	}
+}
+
+/* Goes on with the FIFO: the rest of a message, or what is sent again; local operations were done once and stay done. */
+static enum progress send_next(struct hca_qp *qp, struct packet *packet)
 {
 	struct requester *requester = &qp->requester;
-	struct inflight *entry = inflight_at(requester, requester->resend);
+	struct inflight *entry = inflight_at(requester, requester->send_entry);
+	enum progress progress = PROGRESS_PACKET;
 	struct refusal why;
 	struct wqe wqe;
 	int syndrome = MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
 
-	if (entry->done || !entry->packets) {
-		requester->resend++;
+	if (entry->done || requester->send_offset >= entry->packets) {
+		requester->send_entry++;
+		requester->send_offset = 0;
 		return PROGRESS_MADE;
 	}
 	if (!wqe_parse(qp, entry->index, entry->blocks, &wqe, &why))
-		syndrome = build(qp, &wqe, entry->arrived, packet, &why);
-	if (!syndrome && (wqe.opcode != entry->opcode || packet->dma_length != entry->bytes - entry->arrived ||
-			  (qp->dci && !dci_continue(qp->dci, wqe.stream, packet)))) {
-		syndrome = MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
-		why = (struct refusal){RULE_WQE_CHANGED,
-				       {wqe.opcode, (uint32_t)(packet->dma_length + entry->arrived), entry->opcode,
-					entry->bytes}};
-	}
+		syndrome = rebuild(qp, &wqe, entry, packet, &why);
+	if (!syndrome)
+		progress = cut(qp, &wqe, entry, packet, &why, &syndrome);
 	if (syndrome) {
-		if (requester->resend != requester->first)
+		if (requester->send_entry != requester->first)
 			return PROGRESS_NONE;
 		requester_fail_front(qp, (uint8_t)syndrome, &why);
 		return after_failure(qp);
 	}
-	requester->resend++;
-	packet->psn = psn_add(entry->psn, (uint32_t)(entry->arrived >> qp->mtu_shift));
-	return PROGRESS_PACKET;
+	packet->psn = psn_add(entry->psn, requester->send_offset);
+	return progress;
+}
+
+/* @packet has left: the next one follows it. */
+static void has_left(struct requester *requester, const struct packet *packet)
+{
+	struct inflight *entry;
+	uint32_t behind = psn_add(packet->psn, packet->count);
+
+	if (packet->message == MESSAGE_DISCONNECT)
+		return;
+	entry = inflight_at(requester, requester->send_entry);
+	if (psn_distance(behind, requester->newest) > 0)
+		requester->newest = behind;
+	requester->send_offset += packet->count;
+	if (requester->send_offset < entry->packets)
+		return;
+	requester->send_entry++;
+	requester->send_offset = 0;
 }
 
 /* Builds the next packet; true if there is one. */
@@ -466,27 +623,27 @@ static bool next_packet(struct hca_qp *qp, struct packet *packet)
 			requester_flush(qp);
 			return false;
 		case REQUESTER_DRAINED:
-			if (requester->resend == requester->last)
+			if (requester->send_entry == requester->last)
 				return false;
-			progress = resend_next(qp, packet);
+			progress = send_next(qp, packet);
 			break;
 		case REQUESTER_READY:
-			if (requester->resend == requester->last && qp_stops_at_signature_error(qp))
+			if (requester->send_entry == requester->last && qp_stops_at_signature_error(qp))
 				return false;
-			progress =
-				requester->resend != requester->last ? resend_next(qp, packet) : start_next(qp, packet);
+			progress = requester->send_entry != requester->last ? send_next(qp, packet)
+									    : start_next(qp, packet);
 			break;
 		}
 	} while (progress == PROGRESS_MADE);
 	return progress == PROGRESS_PACKET;
 }
 
-/* UC and UD complete once their packet has left (IBTA C9-161): all references to the source have been used. */
+/* UC and UD complete once their last packet has left (IBTA C9-161): all references to the source have been used. */
 static void complete_unreliable(struct hca_qp *qp)
 {
 	struct requester *requester = &qp->requester;
 
-	for (uint32_t i = requester->first; i != requester->last; i++)
+	for (uint32_t i = requester->first; i != requester->send_entry; i++)
 		inflight_at(requester, i)->done = true;
 	requester_complete_front(qp);
 }
@@ -499,9 +656,25 @@ static void watch_acknowledgement(struct hca_qp *qp)
 	if (requester->timer_armed || requester->first == requester->last || !qp->attr.timeout ||
 	    requester->state == REQUESTER_FLUSH)
 		return;
+	requester->strokes_seen = requester->strokes;
 	/* Without a thread nobody watches; the acknowledgement comes all the same, or the next request tries again. */
 	requester->timer_armed =
 		!timer_arm(&qp->hca->timers, &requester->timer, clock_now_ns() + (UINT64_C(4096) << qp->attr.timeout));
+}
+
+/* Sends the packet that was built; false: there is no room, link_resume() goes on. */
+static bool send_packet(struct hca_qp *qp, struct run *run)
+{
+	struct packet *packet = run_slot(run);
+
+	if (packet->link && link_send(qp->hca, run) == LINK_BUSY) {
+		/* Room that was made before the QP waited for it would else be missed. */
+		link_enqueue(qp);
+		if (link_send(qp->hca, run) == LINK_BUSY)
+			return false;
+	}
+	has_left(&qp->requester, packet);
+	return true;
 }
 
 void requester_run(struct hca_qp *qp, struct run *run)
@@ -518,15 +691,17 @@ void requester_run(struct hca_qp *qp, struct run *run)
 	requester->running = true;
 	/* Until a packet says otherwise it leads nowhere. */
 	while (run_slot(run)->link = NULL, next_packet(qp, run_slot(run))) {
-		if (run_slot(run)->link)
-			link_send(qp->hca, run);
-		do {
+		if (!send_packet(qp, run))
+			break;
+		while (run_has_packets(run, qp->hca)) {
 			requester->delivering = true;
 			queue_unlock(&qp->lock);
 			run_drain(run, qp);
 			queue_lock(&qp->lock);
 			requester->delivering = false;
-		} while (run_take(run, qp));
+			if (!run_take(run, qp))
+				break;
+		}
 		if (!reliable)
 			complete_unreliable(qp);
 	}

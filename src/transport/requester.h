@@ -6,6 +6,8 @@
 #ifndef SOFTHCA_TRANSPORT_REQUESTER_H
 #define SOFTHCA_TRANSPORT_REQUESTER_H
 
+#include "link/link.h"
+#include "transport/dci.h"
 #include "transport/transport.h"
 #include "transport/wqe.h"
 
@@ -38,6 +40,25 @@ void requester_flush_stream(struct hca_qp *qp);
  * source GID that does not exist.
  */
 int requester_address(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why);
+
+/** The next WQE is the next to be sent: of what is in flight nothing is sent again. */
+static inline void requester_nothing_to_send(struct requester *requester)
+{
+	requester->send_entry = requester->last;
+	requester->send_offset = 0;
+}
+
+/**
+ * True if the acknowledgement timer goes on as it is when the peer shows a sign of life, and looks for such signs when it has
+ * run out: on links where every message would else arm and disarm it. So it runs out after one to two times its value
+ * (IBTA 9.7.6.1.3 allows four times).
+ */
+static inline bool requester_timer_is_lazy(const struct hca_qp *qp)
+{
+	const struct link *link = qp->dci ? qp->dci->target.link : qp->link;
+
+	return link && !link_is_immediate(qp->hca, link) && !qp->requester.rnr_wait;
+}
 
 /** Neither an acknowledgement nor a receiver is waited for any more. */
 void requester_stop_timer(struct hca_qp *qp);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The requester completes: in the order of the ring, in error, and by flushing; see requester.h. */
+#include "link/shm.h"
 #include "transport/dci.h"
 #include "transport/requester.h"
 #include "transport/wqe_parse.h"
@@ -46,12 +47,14 @@ void requester_complete_front(struct hca_qp *qp)
 
 		if (!entry->done)
 			break;
-		if (requester->resend == requester->first)
-			requester->resend++;
+		if (requester->send_entry == requester->first) {
+			requester->send_entry++;
+			requester->send_offset = 0;
+		}
 		requester->first++;
 		complete_done(qp, entry);
 	}
-	if (requester->first == requester->last)
+	if (requester->first == requester->last && !requester_timer_is_lazy(qp))
 		requester_stop_timer(qp);
 	requester_check_drained(qp);
 }
@@ -86,10 +89,18 @@ static uint64_t explain_wqe(struct hca_qp *qp, uint16_t index, uint8_t opcode, u
 	return explain_make(qp->hca, &subject, why->rule, why->args, EXPLAIN_ARGS);
 }
 
+/* What is in flight is about to end without an acknowledgement: nobody may read its memory any more (link/shm.h). */
+static void withdraw(const struct hca_qp *qp)
+{
+	if (qp->transport->reliable)
+		shm_withdraw(qp->number);
+}
+
 void requester_fail(struct hca_qp *qp, const struct inflight *entry, uint8_t syndrome, const struct refusal *why)
 {
 	uint64_t record = explain_wqe(qp, entry->index, entry->opcode, syndrome, why);
 
+	withdraw(qp);
 	complete_send(qp, MLX5_CQE_REQ_ERR, entry->opcode, entry->fm_ce_se, entry->index, 0, syndrome, why->rule);
 	/* A full CQ has ended the QP meanwhile. */
 	if (qp->dci && qp->state != IBV_QPS_ERR && dci_stream_failed(qp->dci, entry->stream, record))
@@ -133,6 +144,8 @@ void requester_flush_stream(struct hca_qp *qp)
 	qp->dci->flushing = requester->delivering;
 	if (requester->delivering)
 		return;
+	if (requester->first != requester->last)
+		withdraw(qp);
 	while (requester->first != requester->last) {
 		struct inflight entry = *inflight_at(requester, requester->first++);
 
@@ -142,7 +155,7 @@ void requester_flush_stream(struct hca_qp *qp)
 		else
 			requester_flush_one(qp, &entry);
 	}
-	requester->resend = requester->last;
+	requester_nothing_to_send(requester);
 	requester->responses_due = 0;
 	requester->retries_left = qp->attr.retry_cnt;
 	requester->rnr_retries_left = qp->attr.rnr_retry;
@@ -158,12 +171,14 @@ void requester_flush(struct hca_qp *qp)
 	/* A completion gives the memory back (ibv_poll_cq(3)): the thread that is using it flushes when it is done. */
 	if (requester->delivering)
 		return;
+	if (requester->first != requester->last)
+		withdraw(qp);
 	while (requester->first != requester->last) {
 		struct inflight entry = *inflight_at(requester, requester->first++);
 
 		requester_flush_one(qp, &entry);
 	}
-	requester->resend = requester->last;
+	requester_nothing_to_send(requester);
 	requester->responses_due = 0;
 	if (qp->dci)
 		qp->dci->flushing = false;
@@ -187,10 +202,14 @@ void requester_reset(struct hca_qp *qp)
 	struct requester *requester = &qp->requester;
 
 	requester_stop_timer(qp);
+	if (requester->first != requester->last)
+		withdraw(qp);
 	requester->state = REQUESTER_IDLE;
 	requester->next = 0;
-	requester->psn = 0;
-	requester->first = requester->last = requester->resend = 0;
+	requester->psn = requester->newest = 0;
+	requester->acknowledged = PSN_MASK;
+	requester->first = requester->last = 0;
+	requester_nothing_to_send(requester);
 	requester->responses_due = 0;
 	if (qp->dci)
 		dci_reset(qp->dci);

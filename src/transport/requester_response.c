@@ -17,8 +17,59 @@ static void progressed(struct hca_qp *qp)
 {
 	qp->requester.retries_left = qp->attr.retry_cnt;
 	qp->requester.rnr_retries_left = qp->attr.rnr_retry;
+	qp->requester.strokes++;
 	/* The timer watches the oldest packet: the next one has its own time. */
-	requester_stop_timer(qp);
+	if (!requester_timer_is_lazy(qp))
+		requester_stop_timer(qp);
+}
+
+/* Sends from packet @offset of the FIFO's entry at @position on. Of a READ what has come is not asked for again. */
+static void go_back(struct hca_qp *qp, uint32_t position, uint32_t offset)
+{
+	struct requester *requester = &qp->requester;
+	const struct inflight *entry = inflight_at(requester, position);
+
+	requester->send_entry = position;
+	requester->send_offset = entry->responds ? (uint32_t)(entry->arrived >> qp->mtu_shift) : offset;
+}
+
+/* Packets were lost: less is sent at once, as if the way had become narrower. Each acknowledgement takes some of it back. */
+static void narrow_window(struct hca_qp *qp)
+{
+	uint32_t least = 8u << qp->mtu_shift;
+
+	qp->requester.window /= 2;
+	if (qp->requester.window < least)
+		qp->requester.window = least;
+}
+
+static void widen_window(struct hca_qp *qp)
+{
+	const struct link *link = qp->dci ? qp->dci->target.link : qp->link;
+
+	uint32_t most = link ? link_window(qp->hca, link) : 0;
+
+	if (qp->requester.window >= most)
+		return;
+	qp->requester.window += 2u << qp->mtu_shift;
+	if (qp->requester.window > most)
+		qp->requester.window = most;
+}
+
+/* What was acknowledged while it was about to be sent again needs not be. */
+static void skip_acknowledged(struct hca_qp *qp)
+{
+	struct requester *requester = &qp->requester;
+	const struct inflight *entry;
+	int32_t offset;
+
+	if (requester->send_entry == requester->last)
+		return;
+	entry = inflight_at(requester, requester->send_entry);
+	offset = psn_distance(psn_add(requester->acknowledged, 1), entry->psn);
+	if (entry->packets && !entry->responds && offset > (int32_t)requester->send_offset &&
+	    (uint32_t)offset <= entry->packets)
+		requester->send_offset = (uint32_t)offset;
 }
 
 /* Everything up to and including @psn has arrived. */
@@ -43,8 +94,11 @@ static void acknowledge(struct hca_qp *qp, uint32_t psn, struct run *run)
 	requester_complete_front(qp);
 	/* A part of a message counts, too: one of many packets would else run out of retries (IBTA 9.7.6.1.3). */
 	newer = psn_distance(psn, requester->acknowledged) > 0;
-	if (newer)
+	if (newer) {
 		requester->acknowledged = psn;
+		skip_acknowledged(qp);
+		widen_window(qp);
+	}
 	if (requester->first == before && !newer)
 		return;
 	progressed(qp);
@@ -131,12 +185,14 @@ static void refused(struct hca_qp *qp, const struct packet *packet, struct run *
 	acknowledge(qp, psn_add(packet->psn, PSN_MASK), run);
 	if (!find_entry(requester, packet->psn, &position) || position != requester->first)
 		return;
-	requester->resend = position;
+	go_back(qp, position, (uint32_t)psn_distance(packet->psn, inflight_at(requester, position)->psn));
 	if ((packet->syndrome & AETH_KIND_MASK) == AETH_RNR_NAK) {
 		retry_later(qp, packet);
 		return;
 	}
 	sequence = (packet->syndrome & AETH_CODE_MASK) == NAK_SEQUENCE;
+	if (sequence)
+		narrow_window(qp);
 	if (sequence && requester->retries_left--)
 		go_on(qp, run);
 	else if (sequence)
@@ -191,21 +247,24 @@ static void bad_response(struct hca_qp *qp, const struct packet *packet, const s
 static void read_response(struct hca_qp *qp, struct packet *packet, struct inflight *entry, struct run *run)
 {
 	uint64_t offset = (uint64_t)psn_distance(packet->psn, entry->psn) << qp->mtu_shift;
-	uint64_t bytes = packet->payload.length, left = entry->bytes - entry->arrived;
-	bool last = packet->place & PLACE_LAST, full = !(bytes & ((UINT64_C(1) << qp->mtu_shift) - 1));
+	uint64_t bytes = packet->payload.length, left = entry->asked - entry->arrived;
+	uint64_t room = (uint64_t)packet->count << qp->mtu_shift;
+	bool last = packet->place & PLACE_LAST;
 
 	/* A packet of the response is missing, or was placed before: the request is repeated by the timer, or it was. */
 	if (offset != entry->arrived)
 		return;
-	/* All packets but the last are full, and the last, and it alone, brings the last byte. */
-	if (bytes > left || last != (bytes == left) || (!last && !full)) {
+	/* All packets but the last are full, and the last, and it alone, brings the last byte that was asked for. */
+	if (bytes > left || last != (bytes == left) || bytes > room || (!last && bytes < room)) {
 		bad_response(qp, packet, entry);
 		return;
 	}
 	if (!place(qp, entry, offset, &packet->payload))
 		return;
 	entry->arrived += bytes;
-	if (last) {
+	/* A response tells what an acknowledgement would (IBTA C9-117). */
+	qp->requester.acknowledged = psn_add(packet->psn, packets_of(bytes, qp->mtu_shift) - 1);
+	if (entry->arrived == entry->bytes) {
 		answered(qp, entry, run);
 		return;
 	}
@@ -223,8 +282,10 @@ static void atomic_response(struct hca_qp *qp, struct packet *packet, struct inf
 	stream_begin(&packet->payload, NULL, 0);
 	stream_add_memory(&packet->payload, is_narrow ? (const uint8_t *)&narrow : (const uint8_t *)&packet->original,
 			  entry->bytes);
-	if (place(qp, entry, 0, &packet->payload))
-		answered(qp, entry, run);
+	if (!place(qp, entry, 0, &packet->payload))
+		return;
+	qp->requester.acknowledged = packet->psn;
+	answered(qp, entry, run);
 }
 
 static void response(struct hca_qp *qp, struct packet *packet, struct run *run)
@@ -259,7 +320,7 @@ void requester_receive(struct hca_qp *qp, const struct packet *received, struct 
 	if (qp->dci && qp->dci->flushing)
 		return;
 	/* IBTA 9.7.5.1.2: an answer to what was not sent yet is a ghost. */
-	if (psn_distance(packet->psn, qp->requester.psn) >= 0)
+	if (psn_distance(packet->psn, qp->requester.newest) >= 0)
 		return;
 	switch (packet->message) {
 	case MESSAGE_READ_RESPONSE:
@@ -280,6 +341,16 @@ void requester_receive(struct hca_qp *qp, const struct packet *received, struct 
 
 /* ---- timer ---------------------------------------------------------------------------------------------------- */
 
+/* Packets of the oldest entry that are known to have arrived. */
+static uint32_t unacknowledged_offset(const struct hca_qp *qp)
+{
+	struct requester *requester = (struct requester *)&qp->requester;
+	const struct inflight *entry = inflight_at(requester, requester->first);
+	int32_t offset = psn_distance(psn_add(requester->acknowledged, 1), entry->psn);
+
+	return offset > 0 && (uint32_t)offset < entry->packets ? (uint32_t)offset : 0;
+}
+
 static void timed_out(struct hca_qp *qp)
 {
 	struct requester *requester = &qp->requester;
@@ -291,7 +362,11 @@ static void timed_out(struct hca_qp *qp)
 	if (requester->first == requester->last || requester->state == REQUESTER_FLUSH ||
 	    (qp->dci && qp->dci->flushing))
 		return;
-	requester->resend = requester->first;
+	/* Armed again when the requester has been run. */
+	if (requester->strokes != requester->strokes_seen)
+		return;
+	go_back(qp, requester->first, unacknowledged_offset(qp));
+	narrow_window(qp);
 	if (requester->retries_left--)
 		return;
 	give_up(qp);

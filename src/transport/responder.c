@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "hca/xrc.h"
+#include "link/filter.h"
 #include "mkey/umr.h"
+#include "transport/answer.h"
 #include "transport/atomic.h"
 #include "transport/dct.h"
 #include "transport/responder.h"
@@ -188,6 +190,38 @@ static enum responder_state check_psn(struct request *request)
 	return responder_nak(request, AETH_NAK, NAK_SEQUENCE, responder->expected_psn);
 }
 
+/*
+ * IBTA 9.7.4.1.6: all packets but the last of a message are full, and that is not empty, unless it is the only one. Masks of
+ * atomics are no payload of theirs.
+ */
+static bool fits_in_packets(const struct hca_qp *qp, const struct packet *packet)
+{
+	uint64_t bytes = packet->payload.length, room = (uint64_t)packet->count << qp->mtu_shift;
+
+	if (message_is_atomic(packet->message) || packet->message == MESSAGE_READ_REQUEST)
+		return true;
+	if (!(packet->place & PLACE_LAST))
+		return bytes == room;
+	return bytes <= room && (bytes || packet->place & PLACE_FIRST);
+}
+
+static enum responder_state refuse_length(struct request *request)
+{
+	struct hca_qp *qp = request->qp;
+	const struct packet *packet = request->packet;
+	enum responder_state next = REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR,
+						   QP_EVENT_REQUEST_ERROR, PACKET_LENGTH, packet->message, packet->psn,
+						   packet->payload.length, packet->count, 1u << qp->mtu_shift);
+
+	if (qp->transport->reliable)
+		return next;
+	/* The receive that its message had taken waits for another (IBTA 9.8.2.2). */
+	request->responder->in_message = false;
+	explain_make(qp->hca, &(struct explain_subject){.qpn = qp->number, .receive = true}, request->why.rule,
+		     request->why.args, EXPLAIN_ARGS);
+	return RESPONDER_DONE;
+}
+
 /* IBTA 9.7.4.1.3: a message begins with a first packet, ends with a last one, and nothing comes between. */
 static enum responder_state check_order(struct request *request)
 {
@@ -209,6 +243,8 @@ static enum responder_state check_order(struct request *request)
 				      QP_EVENT_REQUEST_ERROR, PACKET_ORDER, packet->message, packet->psn,
 				      responder->in_message);
 	}
+	if (!fits_in_packets(qp, packet))
+		return refuse_length(request);
 	if (first) {
 		responder->message = packet->message;
 		responder->offset = 0;
@@ -301,6 +337,9 @@ static bool take_receive(struct request *request)
 	struct responder *responder = request->responder;
 	struct hca_srq *srq = request->srq;
 
+	if (!responder->has_receive && request->qp->transport->reliable &&
+	    filter_hides_receives(request->qp->hca, request->qp->number, request->packet))
+		return false;
 	if (!responder->has_receive) {
 		responder->has_receive =
 			srq ? srq_take(srq, &responder->receive) : rq_take(&request->qp->rq, &responder->receive);
@@ -490,6 +529,11 @@ static enum responder_state execute(struct request *request)
 	}
 	if (packet->payload.length)
 		stream_copy(request->sink, &packet->payload, packet->payload.length);
+	/* As if it had not arrived; the requester sends it again at once. */
+	if (__builtin_expect(stream_failed(&packet->payload), 0)) {
+		responder->nak_sent = true;
+		return responder_nak(request, AETH_NAK, NAK_SEQUENCE, packet->psn);
+	}
 	responder->offset += packet->payload.length;
 	return RESPONDER_COMPLETE;
 }
@@ -606,7 +650,7 @@ static enum responder_state duplicate(struct request *request)
 	return RESPONDER_DONE;
 }
 
-bool responder_receive(struct hca_qp *qp, const struct packet *packet, struct packet *reply)
+struct responder *responder_receive(struct hca_qp *qp, const struct packet *packet, struct packet *reply)
 {
 	enum responder_state state = qp->dct ? RESPONDER_CHECK_CONNECTION : RESPONDER_CHECK_PSN;
 	struct request request;
@@ -662,7 +706,7 @@ bool responder_receive(struct hca_qp *qp, const struct packet *packet, struct pa
 			break;
 		}
 	}
-	return request.replied;
+	return request.replied ? request.responder : NULL;
 }
 
 /* ---- queue ---------------------------------------------------------------------------------------------------- */
@@ -710,6 +754,9 @@ void responder_reset(struct hca_qp *qp)
 	responder->has_receive = false;
 	responder->srq = NULL;
 	responder->nak_sent = false;
+	answer_forget(qp, responder);
+	for (struct dct_initiator *each = qp->dct ? qp->dct->all : NULL; each; each = each->next)
+		answer_forget(qp, &each->responder);
 	responder->established = false;
 	memset(responder->resource, 0, sizeof(responder->resource));
 	qp->rq.consumed = 0;

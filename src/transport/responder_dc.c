@@ -2,6 +2,7 @@
 /* The responder of a DCT finds out whose request it is, and of which connection; see dct.h. */
 #include <string.h>
 
+#include "transport/answer.h"
 #include "transport/dct.h"
 #include "transport/responder.h"
 
@@ -33,6 +34,7 @@ static void begin_connection(struct request *request, struct dct_initiator *init
 	struct responder *responder = &initiator->responder;
 	const struct packet *packet = request->packet;
 
+	answer_forget(request->qp, responder);
 	initiator->connection = packet->dc_connection;
 	initiator->left = false;
 	initiator->refused = false;

@@ -6,7 +6,11 @@
 
 #include "hca/multicast.h"
 #include "hca/qp.h"
+#include "link/filter.h"
 #include "link/link.h"
+#include "transport/answer.h"
+#include "transport/atomic.h"
+#include "transport/dct.h"
 #include "transport/transport.h"
 
 static bool is_response(const struct packet *packet)
@@ -46,24 +50,45 @@ static void dropped(const struct packet *packet, struct hca *hca, const struct r
 				  {(packet)->message, (packet)->source_qpn, (packet)->destination_qpn,                 \
 				   ##__VA_ARGS__}})
 
-/* The lock of @qp is held. */
-static void deliver(struct run *run, const struct packet *packet, struct hca_qp *qp)
+/* The packets of a run that came over a link which did not count them; of a READ request, those of its response. */
+static void set_count(struct packet *packet, const struct hca_qp *qp)
 {
-	bool reply = false;
+	uint64_t bytes = packet->message == MESSAGE_READ_REQUEST ? packet->dma_length : packet->payload.length;
 
-	if (!receives(qp))
-		DROP(packet, qp->hca, PACKET_STATE, qp->state);
-	else if (!has_half(qp, packet))
-		DROP(packet, qp->hca, PACKET_TRANSPORT, qp->type);
-	else if (is_response(packet))
-		requester_receive(qp, packet, run);
-	else
-		reply = responder_receive(qp, packet, run_slot(run));
-	if (reply)
-		link_send(qp->hca, run);
+	packet->count = message_is_atomic(packet->message) ? 1 : packets_of(bytes, qp->mtu_shift);
 }
 
-static void handle(struct run *run, const struct packet *packet, struct hca_qp *qp)
+/* The lock of @qp is held. */
+static void deliver(struct run *run, struct packet *packet, struct hca_qp *qp)
+{
+	struct packet *reply = run_slot(run);
+	struct responder *responder;
+
+	if (!receives(qp)) {
+		DROP(packet, qp->hca, PACKET_STATE, qp->state);
+		return;
+	}
+	if (!has_half(qp, packet)) {
+		DROP(packet, qp->hca, PACKET_TRANSPORT, qp->type);
+		return;
+	}
+	if (!packet->count)
+		set_count(packet, qp);
+	if (is_response(packet)) {
+		requester_receive(qp, packet, run);
+		return;
+	}
+	responder = responder_receive(qp, packet, reply);
+	if (!responder)
+		return;
+	/* To an initiator that a DCT knows nothing of, nothing is owed. */
+	if (link_is_immediate(qp->hca, reply->link) || (qp->dct && responder == &qp->responder))
+		link_send(qp->hca, run);
+	else
+		answer_owe(qp, responder, qp->dct ? answer_access(responder) : &qp->access, packet, reply, run);
+}
+
+static void handle(struct run *run, struct packet *packet, struct hca_qp *qp)
 {
 	queue_lock(&qp->lock);
 	deliver(run, packet, qp);
@@ -104,15 +129,15 @@ static void handle_multicast(struct run *run, const struct packet *packet)
 	}
 }
 
-void run_drain(struct run *run, const struct hca_qp *self)
+static bool drain_packets(struct run *run, const struct hca_qp *self)
 {
 	while (run->first != run->last) {
-		const struct packet *packet = &run->packet[run->first % RUN_PACKETS];
+		struct packet *packet = &run->packet[run->first % RUN_PACKETS];
 		bool multicast = is_multicast(packet);
 		struct hca_qp *qp = multicast ? NULL : qp_find(packet->destination_qpn);
 
 		if (qp && qp == self)
-			return;
+			return false;
 		if (multicast)
 			handle_multicast(run, packet);
 		else if (qp)
@@ -122,6 +147,27 @@ void run_drain(struct run *run, const struct hca_qp *self)
 			DROP(packet, hca_device(0), PACKET_NO_QP);
 		run->first++;
 	}
+	return true;
+}
+
+/* Puts the next frame that the filters of a device let go into the run. */
+static bool take_frame(struct run *run)
+{
+	for (size_t i = 0; i < the_registry.count; i++) {
+		struct hca *hca = &the_registry.devices[i];
+
+		if (hca->filters && filter_drain(hca, run))
+			return true;
+	}
+	return false;
+}
+
+void run_drain(struct run *run, const struct hca_qp *self)
+{
+	do {
+		if (!drain_packets(run, self))
+			return;
+	} while (__builtin_expect(the_registry.filters, 0) && take_frame(run));
 }
 
 bool run_take(struct run *run, struct hca_qp *self)
@@ -150,7 +196,12 @@ void run_finish(struct run *run)
 		run->scheduled = qp->next_scheduled;
 		queue_lock(&qp->lock);
 		qp->scheduled = false;
+		if (qp->owing)
+			answer_send(qp, run);
 		queue_unlock(&qp->lock);
-		requester_run(qp, run);
+		if (run_has_packets(run, qp->hca))
+			run_drain(run, NULL);
+		if (qp->transport->requests)
+			requester_run(qp, run);
 	}
 }

@@ -9,8 +9,10 @@
 #ifndef SOFTHCA_TRANSPORT_RUN_H
 #define SOFTHCA_TRANSPORT_RUN_H
 
+#include "hca/device.h"
 #include "transport/packet.h"
 
+struct frame;
 struct hca_qp;
 
 /*
@@ -22,6 +24,7 @@ struct hca_qp;
 struct run {
 	uint32_t first, last;     /* queue of packets, free running */
 	struct hca_qp *scheduled; /* QPs whose requester can go on */
+	struct frame *frame;      /* that the packet in the queue came in; of link/filter.c, or NULL */
 	struct packet packet[RUN_PACKETS];
 };
 
@@ -30,6 +33,7 @@ static inline void run_begin(struct run *run)
 	run->first = 0;
 	run->last = 0;
 	run->scheduled = NULL;
+	run->frame = NULL;
 }
 
 /** The slot in which the next packet is built; queued by run_commit. */
@@ -41,6 +45,12 @@ static inline struct packet *run_slot(struct run *run)
 static inline void run_commit(struct run *run)
 {
 	run->last++;
+}
+
+/** True if run_drain() has anything to do; frames that filters hold back count, too. */
+static inline bool run_has_packets(const struct run *run, const struct hca *hca)
+{
+	return run->first != run->last || hca->filters;
 }
 
 /**

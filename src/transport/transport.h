@@ -46,8 +46,11 @@ void requester_timer(struct timer *timer);
 /** Raises SQ_DRAINED if the queue is to be drained and has no WQE under way. The lock is held. */
 void requester_check_drained(struct hca_qp *qp);
 
-/** A request arrived: executes it; builds @reply and returns true if there is one. Lock held. */
-bool responder_receive(struct hca_qp *qp, const struct packet *packet, struct packet *reply);
+/**
+ * A request arrived: executes it. If there is an answer, builds @reply, and returns the responder whose it is, else NULL: the
+ * QP's, or of a DCT that of the initiator, if it is known. Lock held.
+ */
+struct responder *responder_receive(struct hca_qp *qp, const struct packet *packet, struct packet *reply);
 
 /** Flushes the receive queue (not an SRQ). The lock is held. */
 void responder_flush(struct hca_qp *qp);

@@ -214,6 +214,15 @@ int wqe_parse(const struct hca_qp *qp, uint16_t index, uint32_t posted, struct w
 	return take_segments(qp, wqe, why);
 }
 
+/* The first word of the segment at @at: its byte count, and whether it is inline. */
+static uint32_t inline_header(const struct wqe *wqe, uint32_t at)
+{
+	uint32_t header;
+
+	memcpy(&header, wqe->bytes + at, sizeof(header));
+	return be32toh(header);
+}
+
 int wqe_gather(const struct wqe *wqe, const struct walk_access *access, struct stream *stream, struct refusal *why)
 {
 	uint32_t at = wqe->data;
@@ -238,6 +247,47 @@ int wqe_gather(const struct wqe *wqe, const struct walk_access *access, struct s
 		if (stream_add_key(stream, be32toh(segment.lkey), be64toh(segment.addr), bytes, why))
 			return MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;
 		at += SEGMENT;
+	}
+	return 0;
+}
+
+/* A segment in the middle of a part is followed by another key, or by inline data: there the key does not go on. */
+static int add_key_part(const struct wqe *wqe, uint32_t at, uint64_t offset, uint64_t length, struct stream *stream,
+			struct refusal *why)
+{
+	struct mlx5_wqe_data_seg segment;
+
+	memcpy(&segment, wqe->bytes + at, sizeof(segment));
+	return stream_add_segments(stream, &segment, 1, offset, length, why) ? MLX5_CQE_SYNDROME_LOCAL_PROT_ERR : 0;
+}
+
+int wqe_gather_part(const struct wqe *wqe, const struct walk_access *access, uint64_t offset, uint64_t length,
+		    struct stream *stream, struct refusal *why)
+{
+	uint32_t at = wqe->data;
+
+	stream_begin(stream, access, RIGHT_LOCAL_READ);
+	while (at < wqe->size && length) {
+		uint32_t header = inline_header(wqe, at), bytes = header & ~MLX5_INLINE_SEG;
+		bool is_inline = header & MLX5_INLINE_SEG;
+		uint64_t take = bytes > offset ? bytes - offset : 0;
+		int syndrome = 0;
+
+		if (is_inline && bytes > wqe->size - at - sizeof(uint32_t)) {
+			*why = (struct refusal){RULE_WQE_INLINE, {bytes, wqe->size - at - sizeof(uint32_t)}};
+			return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+		}
+		if (take > length)
+			take = length;
+		if (take && is_inline)
+			stream_add_memory(stream, wqe->bytes + at + sizeof(uint32_t) + offset, take);
+		else if (take)
+			syndrome = add_key_part(wqe, at, offset, length, stream, why);
+		if (syndrome)
+			return syndrome;
+		length -= take;
+		offset = take ? 0 : offset - bytes;
+		at += is_inline ? (uint32_t)((sizeof(uint32_t) + bytes + SEGMENT - 1) & ~(SEGMENT - 1)) : SEGMENT;
 	}
 	return 0;
 }

@@ -24,6 +24,13 @@ int wqe_parse(const struct hca_qp *qp, uint16_t index, uint32_t posted, struct w
  */
 int wqe_gather(const struct wqe *wqe, const struct walk_access *access, struct stream *stream, struct refusal *why);
 
+/**
+ * The same of bytes [@offset, +@length) of the message; what the WQE lacks of them is not added: compare stream->length. If
+ * the message goes on behind them, access->more says so.
+ */
+int wqe_gather_part(const struct wqe *wqe, const struct walk_access *access, uint64_t offset, uint64_t length,
+		    struct stream *stream, struct refusal *why);
+
 /** Sum of the pointer segments, for READ; or a malformed one: -EINVAL with @why. */
 int wqe_sink_length(const struct wqe *wqe, uint64_t *bytes, struct refusal *why);
 

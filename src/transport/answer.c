@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What responders owe, see answer.h. */
+#include "transport/answer.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "link/link.h"
+#include "transport/dct.h"
+#include "transport/run.h"
+#include "transport/transport.h"
+
+static struct answers *answers_of(struct responder *responder)
+{
+	if (!responder->answers)
+		responder->answers = calloc(1, sizeof(*responder->answers));
+	return responder->answers;
+}
+
+static void enlist(struct hca_qp *qp, struct answers *answers, struct run *run)
+{
+	if (!answers->owing) {
+		answers->owing = true;
+		answers->next = qp->owing;
+		qp->owing = answers;
+	}
+	run_schedule(run, qp);
+}
+
+/*
+ * A requester that asks again goes back: what it was to get from there on it asks for anew. So no more is owed than
+ * requests can be outstanding; who asks for more than it was granted gets no answer to some.
+ */
+static void go_back(struct answers *answers, uint32_t psn)
+{
+	while (answers->last != answers->first &&
+	       psn_distance(answers->entry[(answers->last - 1) % LIMIT_MAX_RD_ATOMIC].psn, psn) >= 0)
+		answers->last--;
+	if (answers->last == answers->first)
+		answers->sent = 0;
+}
+
+static void owe_response(struct answers *answers, const struct walk_access *access, const struct packet *request,
+			 const struct packet *reply)
+{
+	go_back(answers, reply->psn);
+	if (answers->last - answers->first == LIMIT_MAX_RD_ATOMIC)
+		return;
+	answers->entry[answers->last++ % LIMIT_MAX_RD_ATOMIC] = (struct answer){
+		.message = reply->message,
+		.psn = reply->psn,
+		.count = reply->count,
+		.pd = reply->payload.length ? reply->payload.access->pd : access->pd,
+		.rkey = request->rkey,
+		.length = request->message == MESSAGE_READ_REQUEST ? request->dma_length : 0,
+		.address = request->remote_address,
+		.original = reply->original,
+	};
+}
+
+void answer_owe(struct hca_qp *qp, struct responder *responder, const struct walk_access *access,
+		const struct packet *request, const struct packet *reply, struct run *run)
+{
+	struct answers *answers = answers_of(responder);
+
+	if (!answers)
+		return;
+	answers->link = reply->link;
+	answers->destination_qpn = reply->destination_qpn;
+	answers->responder = responder;
+	answers->access = access;
+	if (qp->dct)
+		answers->path = *reply->path;
+	if (reply->message == MESSAGE_ACKNOWLEDGE) {
+		answers->acknowledges = true;
+		answers->syndrome = reply->syndrome;
+		answers->psn = reply->psn;
+		answers->why = reply->why;
+	} else {
+		owe_response(answers, access, request, reply);
+	}
+	enlist(qp, answers, run);
+}
+
+const struct walk_access *answer_access(const struct responder *responder)
+{
+	return &((const struct dct_initiator *)((const char *)responder - offsetof(struct dct_initiator, responder)))
+			->access;
+}
+
+static void begin_packet(const struct hca_qp *qp, const struct answers *answers, enum message message, uint32_t psn,
+			 struct packet *packet)
+{
+	packet->transport = qp->transport->packets;
+	packet->message = (uint8_t)message;
+	packet->place = PLACE_ONLY;
+	packet->solicited = false;
+	packet->acknowledge = false;
+	packet->link = answers->link;
+	packet->source_qpn = qp->number;
+	packet->destination_qpn = answers->destination_qpn;
+	packet->psn = psn;
+	packet->count = 1;
+	packet->mtu = (uint16_t)(1u << qp->mtu_shift);
+	packet->syndrome = AETH_ACK;
+	packet->msn = answers->responder->msn;
+	packet->why.rule = RULE_NONE;
+	packet->path = qp->dct ? &answers->path : &qp->path;
+	packet->payload.length = 0;
+}
+
+/* The rights may have gone since the request was checked: then the rest is refused (IBTA 9.7.4.1.5). */
+static void refuse_rest(struct answers *answers, uint32_t psn, const struct refusal *why)
+{
+	answers->first = answers->last;
+	answers->sent = 0;
+	answers->acknowledges = true;
+	answers->syndrome = AETH_NAK | NAK_REMOTE_ACCESS;
+	answers->psn = psn;
+	answers->why = *why;
+}
+
+/* The next piece of the READ @answer. False: it was refused. */
+static bool build_piece(const struct hca_qp *qp, struct answers *answers, const struct answer *answer,
+			struct packet *packet)
+{
+	uint64_t offset = (uint64_t)answers->sent << qp->mtu_shift;
+	uint64_t bytes = answer->length - offset;
+	uint32_t most = answers->link->most ? answers->link->most : UINT32_MAX;
+	struct refusal why;
+	int error;
+
+	begin_packet(qp, answers, MESSAGE_READ_RESPONSE, psn_add(answer->psn, answers->sent), packet);
+	if (bytes > most)
+		bytes = most >> qp->mtu_shift << qp->mtu_shift;
+	packet->place = (uint8_t)((offset ? 0 : PLACE_FIRST) | (offset + bytes == answer->length ? PLACE_LAST : 0));
+	packet->count = packets_of(bytes, qp->mtu_shift);
+	if (!bytes)
+		return true;
+	packet->own_access = *answers->access;
+	packet->own_access.pd = answer->pd;
+	packet->own_access.unfinished = packet->own_access.more = !(packet->place & PLACE_LAST);
+	stream_begin(&packet->payload, &packet->own_access, RIGHT_REMOTE_READ);
+	error = stream_add_key(&packet->payload, answer->rkey, answer->address + offset, bytes, &why);
+	if (error)
+		refuse_rest(answers, packet->psn, &why);
+	return !error;
+}
+
+/* False: there is no room. */
+static bool send_packet(struct hca_qp *qp, struct run *run)
+{
+	if (link_send(qp->hca, run) == LINK_SENT)
+		return true;
+	link_enqueue(qp);
+	return link_send(qp->hca, run) == LINK_SENT;
+}
+
+/* One packet of the first answer. False: there is no room. */
+static bool send_response(struct hca_qp *qp, struct answers *answers, struct run *run)
+{
+	const struct answer *answer = &answers->entry[answers->first % LIMIT_MAX_RD_ATOMIC];
+	struct packet *packet = run_slot(run);
+
+	if (answer->message == MESSAGE_ATOMIC_ACKNOWLEDGE) {
+		begin_packet(qp, answers, MESSAGE_ATOMIC_ACKNOWLEDGE, answer->psn, packet);
+		packet->original = answer->original;
+	} else if (!build_piece(qp, answers, answer, packet)) {
+		return true;
+	}
+	if (!send_packet(qp, run))
+		return false;
+	answers->sent += packet->count;
+	if (answers->sent < answer->count)
+		return true;
+	answers->first++;
+	answers->sent = 0;
+	return true;
+}
+
+static bool send_all(struct hca_qp *qp, struct answers *answers, struct run *run)
+{
+	while (answers->first != answers->last)
+		if (!send_response(qp, answers, run))
+			return false;
+	if (!answers->acknowledges)
+		return true;
+	begin_packet(qp, answers, MESSAGE_ACKNOWLEDGE, answers->psn, run_slot(run));
+	run_slot(run)->syndrome = answers->syndrome;
+	run_slot(run)->why = answers->why;
+	if (!send_packet(qp, run))
+		return false;
+	answers->acknowledges = false;
+	return true;
+}
+
+void answer_send(struct hca_qp *qp, struct run *run)
+{
+	struct answers *answers;
+
+	while ((answers = qp->owing) && send_all(qp, answers, run)) {
+		qp->owing = answers->next;
+		answers->owing = false;
+	}
+}
+
+static void delist(struct hca_qp *qp, struct answers *answers)
+{
+	struct answers **place = &qp->owing;
+
+	if (!answers->owing)
+		return;
+	while (*place != answers)
+		place = &(*place)->next;
+	*place = answers->next;
+	answers->owing = false;
+}
+
+void answer_forget(struct hca_qp *qp, struct responder *responder)
+{
+	struct answers *answers = responder->answers;
+
+	if (!answers)
+		return;
+	delist(qp, answers);
+	answers->first = answers->last;
+	answers->sent = 0;
+	answers->acknowledges = false;
+}

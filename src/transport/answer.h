@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a responder owes to a requester behind a link that does not deliver at once: responses of READs, which leave in
+ * pieces as the link has room, results of atomics, in the order of the requests; then the newest acknowledgement or
+ * refusal, which stands for all before it (IBTA 9.7.5.1.2: acknowledgements may be coalesced).
+ *
+ * Requests only note what is owed. It is sent when the thread that received them has handled the rest of what arrived
+ * (run_finish), or when the link has room again.
+ *
+ * Nothing of a response is kept: the memory is read when a piece leaves, and every piece is checked anew. Belongs to a
+ * struct responder; the lock of its QP covers it.
+ */
+#ifndef SOFTHCA_TRANSPORT_ANSWER_H
+#define SOFTHCA_TRANSPORT_ANSWER_H
+
+#include "hca/qp.h"
+#include "transport/packet.h"
+
+struct run;
+
+struct answer {
+	uint8_t message; /* READ_RESPONSE, ATOMIC_ACKNOWLEDGE */
+	uint32_t psn;
+	uint32_t count; /* packets */
+	/* of a READ */
+	uint32_t pd; /* whose keys it reaches: of XRC that of the SRQ */
+	uint32_t rkey, length;
+	uint64_t address;
+	uint64_t original; /* of an atomic */
+};
+
+struct answers {
+	struct answers *next; /* in qp->owing */
+	bool owing;           /* is in it */
+	/* To whom: of a DCT, whose initiators each have their own. */
+	const struct link *link;
+	uint32_t destination_qpn;
+	struct packet_path path;
+	struct responder *responder;
+	const struct walk_access *access; /* as what it reaches keys, but for the PD */
+	uint32_t first, last;             /* of the FIFO, free running */
+	uint32_t sent;                    /* packets of the first that have left */
+	bool acknowledges;                /* the following is owed */
+	uint8_t syndrome;
+	struct refusal why; /* of a refusal: for captures, and for a peer that is in this process after all */
+	uint32_t psn;
+	struct answer entry[LIMIT_MAX_RD_ATOMIC];
+};
+
+/**
+ * Notes @reply, the answer of @responder of @qp to @request, and schedules @qp in @run. Without memory it is lost, as on a
+ * wire. The lock of @qp is held.
+ */
+void answer_owe(struct hca_qp *qp, struct responder *responder, const struct walk_access *access,
+		const struct packet *request, const struct packet *reply, struct run *run);
+
+/** The access of the initiator of a DCT whose @responder it is. */
+const struct walk_access *answer_access(const struct responder *responder);
+
+/** Sends what @qp owes, as far as there is room. The lock is held. */
+void answer_send(struct hca_qp *qp, struct run *run);
+
+/** Forgets what @responder owes (RESET, a new connection). The lock is held. */
+void answer_forget(struct hca_qp *qp, struct responder *responder);
+
+#endif
