@@ -12,9 +12,13 @@
 #include "hca/limits.h"
 #include "hca/lock.h"
 #include "hca/progress.h"
+#include "hca/qp.h"
 #include "link/counters.h"
+#include "link/filter.h"
 #include "link/host.h"
 #include "link/link.h"
+#include "link/udp.h"
+#include "link/report.h"
 
 /*
  * Indices begin above 15 so that no key's number is mistaken for the mark of a repeat block (mkey/layout.c) or for
@@ -69,6 +73,17 @@ static void load_import_keys(struct hca *hca)
 		explain_log_note(hca->explain_log, error);
 }
 
+/* A device without its faults or its capture is a device all the same. */
+static void make_filters(struct hca *hca)
+{
+	char error[1024];
+
+	if (filters_init(hca, error, sizeof(error)))
+		explain_log_note(hca->explain_log, error);
+	if (strcmp(hca->settings.counters, "off") || hca->filters)
+		report_at_exit();
+}
+
 static int hca_init(struct hca *hca, size_t index, const struct settings *settings)
 {
 	hca->index = index;
@@ -97,6 +112,7 @@ static int hca_init(struct hca *hca, size_t index, const struct settings *settin
 	pthread_mutex_init(&hca->lock, NULL);
 	pthread_mutex_init(&hca->atomic_lock, NULL);
 	hca->next_pd = 1;
+	make_filters(hca);
 	return 0;
 }
 
@@ -112,6 +128,7 @@ static void lock_device(struct hca *hca)
 	pthread_mutex_lock(&hca->srqs.lock);
 	pthread_mutex_lock(&hca->deks.lock);
 	pthread_mutex_lock(&hca->atomic_lock);
+	filters_lock(hca);
 	pthread_mutex_lock(&hca->timers.lock);
 	pthread_mutex_lock(&hca->watcher.lock);
 	explain_log_lock(hca->explain_log);
@@ -122,6 +139,7 @@ static void unlock_device(struct hca *hca)
 	explain_log_unlock(hca->explain_log);
 	pthread_mutex_unlock(&hca->watcher.lock);
 	pthread_mutex_unlock(&hca->timers.lock);
+	filters_unlock(hca);
 	pthread_mutex_unlock(&hca->atomic_lock);
 	pthread_mutex_unlock(&hca->deks.lock);
 	pthread_mutex_unlock(&hca->srqs.lock);
@@ -132,8 +150,11 @@ static void unlock_device(struct hca *hca)
 
 static void before_fork(void)
 {
-	progress_before_fork();
+	/* In this order: numbers are asked of the host part, which has descriptors watched, and so has the udp link. */
+	udp_before_fork();
 	pthread_mutex_lock(&the_registry.qps.lock);
+	host_before_fork();
+	progress_before_fork();
 	for (size_t i = 0; i < the_registry.count; i++)
 		lock_device(&the_registry.devices[i]);
 }
@@ -149,6 +170,8 @@ static void after_fork_in_parent(void)
 {
 	release_locks();
 	progress_after_fork(false);
+	host_after_fork_in_parent();
+	udp_after_fork_in_parent();
 }
 
 static void after_fork_in_child(void)
@@ -159,7 +182,10 @@ static void after_fork_in_child(void)
 	counters_after_fork();
 	link_after_fork();
 	host_after_fork();
+	udp_after_fork();
+	id_table_after_fork(&the_registry.qps);
 	for (size_t i = 0; i < the_registry.count; i++) {
+		filters_after_fork(&the_registry.devices[i]);
 		timers_after_fork(&the_registry.devices[i].timers);
 		watcher_after_fork(&the_registry.devices[i].watcher);
 	}
@@ -197,7 +223,11 @@ static bool make_registry(void)
 		ready++;
 	if (!the_registry.devices || ready < wanted)
 		return false;
-	id_table_init(&the_registry.qps, FIRST_QPN, LIMIT_MAX_QP);
+	/* Whom no other process can reach needs no number that no other process has. */
+	if (settings.link == LINK_LOCAL)
+		id_table_init(&the_registry.qps, FIRST_QPN, LIMIT_MAX_QP);
+	else
+		id_table_init_from(&the_registry.qps, &qp_numbers, QP_NUMBERS_REST);
 	the_registry.has_barrier = barrier_on_all_cpus();
 	if (errors[0])
 		explain_log_note(the_registry.devices[0].explain_log, errors);

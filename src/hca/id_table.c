@@ -10,9 +10,26 @@ void id_table_init(struct id_table *table, uint32_t first, uint32_t limit)
 {
 	memset(table, 0, sizeof(*table));
 	pthread_mutex_init(&table->lock, NULL);
-	table->first = first;
 	table->fresh = first;
 	table->limit = limit;
+	/* A leaf's worth: stale numbers stay stale, and the table stays small. */
+	table->rest = ID_LEAF_SIZE;
+}
+
+void id_table_init_from(struct id_table *table, const struct id_source *source, uint32_t rest)
+{
+	id_table_init(table, 0, 0);
+	table->source = source;
+	table->rest = rest;
+}
+
+void id_table_after_fork(struct id_table *table)
+{
+	if (!table->source)
+		return;
+	table->fresh = table->limit = 0;
+	table->free_first = table->free_last = 0;
+	table->free_count = 0;
 }
 
 static uintptr_t *entry_of(const struct id_table *table, uint32_t index)
@@ -27,10 +44,11 @@ static void set_entry(struct id_table *table, uint32_t index, uintptr_t value)
 
 static int take_fresh(struct id_table *table, uint32_t *index)
 {
-	uintptr_t **leaf = &table->leaf[table->fresh >> ID_LEAF_BITS];
+	uintptr_t **leaf;
 
-	if (table->fresh >= table->limit)
+	if (table->fresh >= table->limit && (!table->source || table->source->more(&table->fresh, &table->limit)))
 		return -ENOMEM;
+	leaf = &table->leaf[table->fresh >> ID_LEAF_BITS];
 	if (!*leaf) {
 		uintptr_t *entries = calloc(ID_LEAF_SIZE, sizeof(*entries));
 
@@ -50,23 +68,21 @@ static int take_returned(struct id_table *table, uint32_t *index)
 	table->free_first = *entry_of(table, *index) >> 1;
 	if (!table->free_first)
 		table->free_last = 0;
-	set_entry(table, *index, 0);
 	table->free_count--;
 	return 0;
 }
 
-/* A returned index rests until a leaf's worth of them has gathered: stale numbers stay stale, the table stays small. */
 int id_table_alloc(struct id_table *table, uint32_t *index)
 {
 	int error = -ENOMEM;
 
 	pthread_mutex_lock(&table->lock);
-	if (table->free_count < ID_LEAF_SIZE)
+	if (table->free_count < table->rest)
 		error = take_fresh(table, index);
 	if (error)
 		error = take_returned(table, index);
-	if (error)
-		error = take_fresh(table, index);
+	if (!error)
+		set_entry(table, *index, ID_RESERVED);
 	pthread_mutex_unlock(&table->lock);
 	return error;
 }
@@ -78,7 +94,7 @@ void id_table_publish(struct id_table *table, uint32_t index, void *object)
 
 void id_table_unpublish(struct id_table *table, uint32_t index)
 {
-	set_entry(table, index, 0);
+	set_entry(table, index, ID_RESERVED);
 }
 
 bool id_table_is_reserved(struct id_table *table, uint32_t index)
@@ -86,20 +102,27 @@ bool id_table_is_reserved(struct id_table *table, uint32_t index)
 	bool reserved;
 
 	pthread_mutex_lock(&table->lock);
-	reserved = index >= table->first && index < table->fresh && *entry_of(table, index) == 0;
+	reserved =
+		index < 1u << ID_BITS && table->leaf[index >> ID_LEAF_BITS] && *entry_of(table, index) == ID_RESERVED;
 	pthread_mutex_unlock(&table->lock);
 	return reserved;
 }
 
-void id_table_release(struct id_table *table, uint32_t index)
+static void append_returned(struct id_table *table, uint32_t index)
 {
-	pthread_mutex_lock(&table->lock);
-	set_entry(table, index, 1);
 	if (table->free_last)
 		set_entry(table, table->free_last, (uintptr_t)index << 1 | 1);
 	else
 		table->free_first = index;
 	table->free_last = index;
 	table->free_count++;
+}
+
+void id_table_release(struct id_table *table, uint32_t index)
+{
+	pthread_mutex_lock(&table->lock);
+	set_entry(table, index, 1);
+	if (!table->source || table->source->owns(index))
+		append_returned(table, index);
 	pthread_mutex_unlock(&table->lock);
 }

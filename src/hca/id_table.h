@@ -3,7 +3,8 @@
  * Numbered objects: 24-bit index -> pointer, in two levels, so that a look-up costs two loads however many there are.
  *
  * Readers take no lock; they must be inside an epoch section and get NULL for indices that are free. Changes take the
- * table's lock. Freed indices are reused first in, first out, so that a stale number stays stale for long.
+ * table's lock. Freed indices are reused first in, first out, so that a stale number stays stale for long. Indices are those
+ * of one range, or, of a table with a source, of ranges that are asked for one after the other.
  * Owner: struct hca or the registry, which live until the process ends; so do the leaves.
  */
 #ifndef SOFTHCA_HCA_ID_TABLE_H
@@ -17,20 +18,38 @@
 #define ID_LEAF_SIZE (1u << ID_LEAF_BITS)
 #define ID_BITS 24
 
-/* An entry is an object's address, or, while free, the next free index << 1 | 1 (or 0: never used, reserved). */
+/* Where indices come from that others have a say in. Called under the table's lock. */
+struct id_source {
+	/** Gives another range: indices @first … @limit - 1, which nobody had from it. Returns 0 or a negative errno. */
+	int (*more)(uint32_t *first, uint32_t *limit);
+	/** True if @index is of such a range, and still this process's. Else it is not handed out again. */
+	bool (*owns)(uint32_t index);
+};
+
+/* An entry is an object's address; while free, the next free index << 1 | 1; ID_RESERVED; or 0: never handed out. */
+#define ID_RESERVED UINTPTR_MAX
+
 struct id_table {
 	uintptr_t *leaf[1u << (ID_BITS - ID_LEAF_BITS)];
 	pthread_mutex_t lock;
-	uint32_t limit; /* indices first … limit - 1 */
-	uint32_t first;
-	uint32_t fresh;      /* lowest index never handed out */
-	uint32_t free_first; /* FIFO of returned indices; 0: empty (index 0 is never handed out) */
+	const struct id_source *source; /* or NULL: there is one range */
+	uint32_t limit;                 /* end of the range that fresh indices come from */
+	uint32_t fresh;                 /* lowest index of it never handed out */
+	uint32_t rest;                  /* so many returned indices are kept back as long as there are fresh ones */
+	uint32_t free_first;            /* FIFO of returned indices; 0: empty (index 0 is never handed out) */
 	uint32_t free_last;
 	uint32_t free_count;
 };
 
 /** Prepares an empty table of indices @first … @limit - 1; @first is at least 1, @limit at most 2^24. */
 void id_table_init(struct id_table *table, uint32_t first, uint32_t limit);
+/** Prepares an empty table of indices that @source gives, at least 1; @rest of those that come back rest, at least 1. */
+void id_table_init_from(struct id_table *table, const struct id_source *source, uint32_t rest);
+/**
+ * In a forked child: what was handed out by the parent stays what it is, and nothing that the parent had is handed out any
+ * more. Does nothing to a table without a source. The lock is free, or this process has one thread.
+ */
+void id_table_after_fork(struct id_table *table);
 
 /** Reserves an index; look-ups of it give NULL until id_table_publish. Returns 0 or -ENOMEM. */
 int id_table_alloc(struct id_table *table, uint32_t *index);

@@ -9,10 +9,21 @@
 
 #include "hca/epoch.h"
 #include "hca/xrc.h"
+#include "link/host.h"
 #include "link/link.h"
 #include "transport/dci.h"
 #include "transport/dct.h"
 #include "transport/transport.h"
+
+static int more_numbers(uint32_t *first, uint32_t *limit)
+{
+	int error = host_claim_slot(first);
+
+	*limit = error ? *limit : *first + (1u << HOST_SLOT_BITS);
+	return error;
+}
+
+const struct id_source qp_numbers = {.more = more_numbers, .owns = host_owns};
 
 static const int event_types[QP_EVENT_COUNT] = {
 	[QP_EVENT_FATAL] = IBV_EVENT_QP_FATAL,
@@ -104,6 +115,7 @@ static void free_qp(struct hca_qp *qp)
 	block_progress_release(&qp->requester.progress);
 	block_progress_release(&qp->requester.copied);
 	block_progress_release(&qp->responder.progress);
+	free(qp->responder.answers);
 	free(qp->dci);
 	dct_free(qp->dct);
 	free(qp);

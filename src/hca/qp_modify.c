@@ -5,6 +5,7 @@
 
 #include "hca/epoch.h"
 #include "hca/qp.h"
+#include "link/host.h"
 #include "link/link.h"
 #include "transport/dci.h"
 #include "transport/qp_state.h"
@@ -127,6 +128,7 @@ static void set_values(struct hca_qp *qp, const struct ibv_qp_attr *attr, int ma
 	if (mask & IBV_QP_SQ_PSN) {
 		qp->requester.psn = attr->sq_psn & PSN_MASK;
 		qp->requester.acknowledged = psn_add(qp->requester.psn, PSN_MASK);
+		qp->requester.newest = qp->requester.psn;
 	}
 	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
 		own->max_rd_atomic = attr->max_rd_atomic;
@@ -141,6 +143,14 @@ static void set_values(struct hca_qp *qp, const struct ibv_qp_attr *attr, int ma
 	/* Of a DCT neither is known before a request comes. */
 	if (mask & (IBV_QP_AV | IBV_QP_DEST_QPN))
 		qp->link = link_route(qp->hca, &qp->path.destination, own->dest_qp_num);
+	if (qp->link)
+		qp->requester.window = link_window(qp->hca, qp->link);
+}
+
+/* All but a QP that has its peer in this process, which would cost the process a thread. Tests bring their own link. */
+static bool hears_others(const struct hca_qp *qp)
+{
+	return !qp->hca->link && (qp->link != link_local() || !host_owns(qp->attr.dest_qp_num));
 }
 
 static void enter_state(struct hca_qp *qp, enum ibv_qp_state to)
@@ -158,6 +168,10 @@ static void enter_state(struct hca_qp *qp, enum ibv_qp_state to)
 	__atomic_store_n(&qp->state, to, __ATOMIC_RELEASE);
 	switch (to) {
 	case IBV_QPS_RTR:
+		if (hears_others(qp))
+			host_accept();
+		if (qp->dct || qp->type == IBV_QPT_UD)
+			link_listen(qp->hca);
 		/* No attribute of a DCT says how many READs and atomics it answers: as many as the device can. */
 		if (qp->dct)
 			qp->attr.max_dest_rd_atomic = LIMIT_MAX_RD_ATOMIC;

@@ -6,13 +6,15 @@
  * process, which proves it by listening on the abstract UNIX socket of that slot; the lower HOST_SLOT_BITS are an index in
  * the slot. A process that outgrows its slot claims another. Names vanish with their process: a crash leaves nothing.
  *
- * Two processes that talk have a connection: a stream socket, whose end tells that the other has gone, and over which, as
- * its first message, whoever connects passes a memfd and two eventfds. The memory belongs to the shm link (link/shm.h). The
- * connection can be used as soon as it was asked for: the other end finds it when its device thread accepts. Processes of
- * other users are refused by both sides (SO_PEERCRED); everything that comes from the other end is checked.
+ * Two processes that talk have a connection: a socket (SOCK_SEQPACKET), whose end tells that the other has gone, and over
+ * which, as its first message, whoever connects passes a memfd. The memory belongs to the shm link (link/shm.h). The
+ * connection can be used as soon as it was asked for: the other end finds it when its device thread accepts. Later messages
+ * say nothing; they wake the other side. (Not an eventfd: the other side could make it block whoever writes to it.)
+ * Processes of other users are refused by both sides (SO_PEERCRED); everything that comes from the other end is checked.
  *
- * Lock: that of the host table, taken to change it; host_peer_of() takes none (epoch section). A struct host_peer lives
- * until an epoch after it was removed.
+ * Lock: that of the table, taken to change it; below it are the locks of progress.h and of the shm link's
+ * shm_peer_begin(). Those who look a peer up take none (epoch section). A struct host_peer lives until an epoch after it
+ * was removed.
  */
 #ifndef SOFTHCA_LINK_HOST_H
 #define SOFTHCA_LINK_HOST_H
@@ -32,10 +34,8 @@ struct shm_peer;
 struct host_peer {
 	pid_t pid;    /* as SO_PEERCRED says; 0: in a PID namespace that this process cannot see */
 	bool created; /* this process made the connection: it fills the first half of the memory and reads the second */
-	uint32_t gone;             /* atomic; 1: the socket was hung up */
-	uint8_t *memory;           /* shm_memory_size() bytes, shared */
-	int wake_it;               /* eventfd that wakes the other side */
-	struct watched_fd wake_me; /* eventfd by which it wakes this one */
+	uint32_t gone;   /* atomic; 1: the socket was hung up */
+	uint8_t *memory; /* shm_memory_size() bytes, shared; a file that cannot shrink */
 	struct watched_fd socket;
 	struct shm_peer *shm;   /* what the shm link makes of it */
 	struct host_peer *next; /* in the list of all */
@@ -43,8 +43,9 @@ struct host_peer {
 
 /**
  * Claims a slot: @first is its first QP number, of 1 << HOST_SLOT_BITS. The first slot of a host is not 0: numbers below
- * 1024 belong to nobody. Returns 0; or -ENOSPC: all are taken; or another negative errno: no sockets here, then @first is
- * a slot chosen at random, which nobody else will find. Any thread; called rarely.
+ * 1024 belong to nobody; nor the last: 0xffffff is the number of all multicast packets. Returns 0, or -ENOSPC: all are
+ * taken, or this process has as many as LIMIT_MAX_QP allows. Where no socket can be had the slot is nobody else's to find:
+ * its QPs reach those of this process only, which is explained. Any thread; called rarely.
  */
 int host_claim_slot(uint32_t *first);
 
@@ -52,17 +53,37 @@ int host_claim_slot(uint32_t *first);
 bool host_owns(uint32_t qpn);
 
 /**
+ * From now on this process accepts connections: a QP may get packets from others. Starts the device thread; costs nothing
+ * when it was called before, or if this process has no slot. Any thread; may be called under a QP's lock.
+ */
+void host_accept(void);
+
+/**
  * The connection to the process that has the slot of @qpn, made if there is none. NULL: nobody has it, or of another user
- * (explained). Inside an epoch section; any thread; may be called under a QP's lock.
+ * (explained). Of slots of this process: a connection to itself. Inside an epoch section; any thread; may be called under a
+ * QP's lock.
  */
 struct host_peer *host_peer_of(uint32_t qpn);
-/** The same, but only if there is one. Cheap: for each packet that is sent. */
+/**
+ * The same, but only if the slot is known to belong to somebody connected. Cheap: for each packet that is sent. NULL does
+ * not mean that there is no connection: a process has many slots, and of who connected to this one none is known until
+ * host_peer_of() asks.
+ */
 struct host_peer *host_peer_known(uint32_t qpn);
 
 /** All connections, for the poller: follow `next`. Inside an epoch section. */
 struct host_peer *host_peers(void);
 
-/** In a forked child: closes what was inherited; no slot is its own, no peer is known. */
+/**
+ * Wakes the device thread of the other side, which then arms and polls (progress.h). A system call that never blocks.
+ * Inside an epoch section; any thread; may be called under a QP's lock.
+ */
+void host_wake(struct host_peer *peer);
+
+/** Before a fork: takes the lock, so that no descriptor is open that the table does not know. */
+void host_before_fork(void);
+void host_after_fork_in_parent(void);
+/** In a forked child: closes what was inherited; no slot is its own, no peer is known. Calls shm_peer_end() of each. */
 void host_after_fork(void);
 
 #endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Whose process is at the other end of a connection; see host_table.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "explain/explain.h"
+#include "hca/hca.h"
+#include "link/host_table.h"
+
+static bool read_line(const char *path, char *line, int size)
+{
+	FILE *file = fopen(path, "re");
+	bool read = file && fgets(line, size, file);
+
+	if (file)
+		fclose(file);
+	return read;
+}
+
+/*
+ * All users that a user namespace does not know look like one to those inside, nobody (user_namespaces(7)). So that number
+ * names a user only where every user is known.
+ */
+static bool may_be_anybody(uid_t user)
+{
+	unsigned int nobody = 65534, inside = 1, outside = 1, count = 0;
+	char line[64];
+
+	if (read_line("/proc/sys/kernel/overflowuid", line, sizeof(line)))
+		sscanf(line, "%u", &nobody);
+	if (user != nobody)
+		return false;
+	if (read_line("/proc/self/uid_map", line, sizeof(line)))
+		sscanf(line, "%u %u %u", &inside, &outside, &count);
+	return inside != 0 || outside != 0 || count != UINT32_MAX;
+}
+
+bool host_same_user(int socket, pid_t *pid)
+{
+	struct ucred other = {.uid = (uid_t)-1};
+	socklen_t length = sizeof(other);
+	uid_t own = geteuid();
+
+	getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &other, &length);
+	*pid = other.pid;
+	if (other.uid == own && !may_be_anybody(own))
+		return true;
+	EXPLAIN(hca_device(0), (&(const struct explain_subject){0}), RULE_HOST_OTHER_USER, (uint64_t)other.pid,
+		other.uid, own);
+	return false;
+}

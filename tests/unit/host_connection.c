@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Connections between processes: one per pair, usable at once, and seen to end when one of the two does. */
+#include "host_fixture.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <time.h>
+
+static struct process other;
+static uint32_t own, its;
+
+static int begin_pair(void **state)
+{
+	begin_test(state);
+	other = start_process();
+	its = (uint32_t)tell(&other, CLAIM, 0);
+	own = claim();
+	host_accept();
+	return 0;
+}
+
+static int end_pair(void **state)
+{
+	(void)state;
+	end_process(&other, 0);
+	return 0;
+}
+
+static void usable_at_once(void **state)
+{
+	struct host_peer *peer = peer_of(its + 7);
+
+	(void)state;
+	assert_non_null(peer);
+	assert_true(peer->created);
+	assert_int_equal(peer->pid, other.pid);
+	assert_ptr_equal(peer, host_peer_known(its));
+	assert_ptr_equal(peer, host_peer_known(its + 1023));
+	assert_null(host_peer_known(its + 1024));
+	/* The other side knows of nothing, not even that it is to accept. */
+	peer->memory[0] = 77;
+	assert_int_equal(tell(&other, PEERS, 0), 0);
+	tell(&other, ACCEPT, 0);
+	assert_int_equal(tell(&other, LOOP, 0), 1);
+	assert_int_equal(tell(&other, PEERS, 0), 1);
+	assert_int_equal(tell(&other, PEER_PID, 0), getpid());
+	assert_int_equal(tell(&other, READ, 0), 77);
+	tell(&other, WRITE, 78);
+	assert_int_equal(peer->memory[MEMORY - 1], 78);
+	assert_int_equal(world.begun, 1);
+	expect_silence();
+}
+
+static void one_connection_for_all_slots_and_both_ways(void **state)
+{
+	uint32_t its_second = (uint32_t)tell(&other, CLAIM, 0), own_second = claim();
+	struct host_peer *peer = peer_of(its);
+	int before = count_descriptors();
+
+	(void)state;
+	assert_ptr_equal(peer_of(its_second), peer);
+	assert_ptr_equal(host_peer_known(its_second + 3), peer);
+	assert_ptr_equal(peer_of(its + 9), peer);
+	/* It has accepted nothing when it wants to connect: then it looks who has come. */
+	assert_int_equal(tell(&other, PEER, own), 1);
+	assert_int_equal(tell(&other, PEER, own_second), 1);
+	assert_int_equal(tell(&other, PEERS, 0), 1);
+	tell(&other, LOOP, 0);
+	assert_int_equal(tell(&other, PEERS, 0), 1);
+	/* The other came to find out who has our slots, and left. */
+	loop();
+	assert_int_equal(count_peers(), 1);
+	assert_int_equal(count_descriptors(), before);
+	assert_int_equal(world.gone, 0);
+	expect_silence();
+}
+
+/* Both connect at the same time: each goes on with what it had first, and keeps the other. */
+static void two_connections(void **state)
+{
+	struct host_peer *first = peer_of(its), *second;
+
+	(void)state;
+	assert_int_equal(tell(&other, RAW_HELLO, own), 1);
+	assert_int_equal(loop(), 1);
+	assert_int_equal(count_peers(), 2);
+	assert_ptr_equal(peer_of(its), first);
+	second = host_peers();
+	assert_ptr_not_equal(second, first);
+	assert_false(second->created);
+	assert_int_equal(second->pid, first->pid);
+	assert_ptr_equal(second->next, first);
+}
+
+static void a_slot_that_was_claimed_later(void **state)
+{
+	uint32_t second = claim();
+
+	(void)state;
+	assert_int_equal(tell(&other, PEER, second), 2);
+	assert_int_equal(loop(), 1);
+	assert_int_equal(count_peers(), 1);
+}
+
+/* The id of a process that has ended is given to another, and the end was not looked at yet. */
+static void an_id_for_the_second_time(void **state)
+{
+	struct process third = start_process();
+	struct host_peer *gone, *peer;
+	uint32_t number;
+
+	number = (uint32_t)tell(&third, CLAIM, 0);
+	gone = peer_of(number);
+	assert_non_null(gone);
+	end_process(&third, SIGKILL);
+	gone->pid = other.pid;
+	peer = peer_of(its);
+	assert_non_null(peer);
+	assert_ptr_not_equal(peer, gone);
+	assert_int_equal(loop_for(1000), 1);
+	assert_int_equal(count_peers(), 1);
+	assert_ptr_equal(host_peer_known(its), peer);
+	(void)state;
+}
+
+static void to_this_process(void **state)
+{
+	struct host_peer *peer = peer_of(own), *end;
+
+	(void)state;
+	assert_true(peer && peer->created);
+	assert_int_equal(peer->pid, getpid());
+	assert_int_equal(loop(), 1);
+	assert_int_equal(count_peers(), 2);
+	end = host_peers();
+	assert_ptr_not_equal(end, peer);
+	assert_false(end->created);
+	peer->memory[5] = 5;
+	assert_int_equal(end->memory[5], 5);
+	assert_ptr_equal(peer_of(own), peer);
+	assert_int_equal(count_peers(), 2);
+}
+
+static void waking(void **state)
+{
+	struct host_peer *peer = peer_of(its);
+
+	(void)state;
+	assert_int_equal(tell(&other, PEER, own), 1);
+	loop();
+	host_wake(peer);
+	host_wake(peer);
+	/* Its socket, and that of the slot, which was asked before. */
+	assert_true(tell(&other, LOOP, 1000) >= 1);
+	assert_int_equal(tell(&other, LOOP, 0), 0);
+	tell(&other, WAKE, 0);
+	assert_int_equal(loop_for(1000), 1);
+	assert_int_equal(loop(), 0);
+	/* More than anybody takes: nobody blocks. */
+	for (int i = 0; i < 100000; i++)
+		host_wake(peer);
+	assert_true(tell(&other, LOOP, 1000) >= 1);
+	assert_int_equal(tell(&other, LOOP, 0), 0);
+	assert_int_equal(tell(&other, GONE, 0), 0);
+	assert_int_equal(world.gone, 0);
+}
+
+static void the_end_is_seen(int signal)
+{
+	int before = count_descriptors();
+	struct process third = start_process();
+	uint32_t number = (uint32_t)tell(&third, CLAIM, 0);
+
+	assert_non_null(peer_of(its));
+	assert_non_null(peer_of(number));
+	tell(&third, PEER, own);
+	loop();
+	end_process(&third, signal);
+	/* A wake for somebody who is gone: no signal, no failure. */
+	host_wake(host_peer_known(number));
+	assert_int_equal(loop_for(1000), 1);
+	assert_int_equal(world.gone, 1);
+	assert_int_equal(world.ended, 1);
+	assert_null(host_peer_known(number));
+	assert_null(peer_of(number));
+	/* The other connection lives on. */
+	assert_int_equal(count_peers(), 1);
+	assert_non_null(host_peer_known(its));
+	assert_int_equal(count_descriptors(), before + 1);
+	expect_silence();
+}
+
+static void a_process_exits(void **state)
+{
+	(void)state;
+	the_end_is_seen(0);
+}
+
+static void a_process_is_killed(void **state)
+{
+	(void)state;
+	the_end_is_seen(SIGKILL);
+}
+
+/* A child that was forked has a copy of each descriptor for a moment only. */
+static void the_parent_of_a_living_child_is_killed(void **state)
+{
+	pid_t child;
+
+	(void)state;
+	assert_non_null(peer_of(its));
+	tell(&other, PEER, own);
+	loop();
+	child = (pid_t)tell(&other, CHILD, 0);
+	end_process(&other, SIGKILL);
+	assert_int_equal(loop_for(1000), 1);
+	assert_int_equal(world.gone, 1);
+	assert_null(peer_of(its));
+	assert_int_equal(kill(child, 0), 0);
+	kill(child, SIGKILL);
+	begin_pair(state);
+}
+
+static void a_child_knows_nobody(void **state)
+{
+	pid_t pid;
+	int status;
+
+	(void)state;
+	assert_non_null(peer_of(its));
+	pid = fork_process();
+	if (!pid) {
+		bool empty = !host_peers() && !host_peer_known(its) && !host_owns(own);
+
+		/* Its own connection. */
+		_exit(!(empty && claim() != own && peer_of(its) && peer_of(its)->created && peer_of(own)));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	/* The parent's is as it was. */
+	assert_int_equal(tell(&other, PEER, own), 1);
+	assert_int_equal(world.gone, 0);
+	assert_int_equal(count_peers(), 1);
+}
+
+/* Somebody else looks at the peer while it goes. */
+static int section; /* atomic; 1 inside, 2 has left */
+
+static void *look(void *argument)
+{
+	const struct timespec moment = {.tv_nsec = 100000000};
+	struct host_peer *peer;
+
+	(void)argument;
+	epoch_enter();
+	peer = host_peer_of(its);
+	__atomic_store_n(&section, 1, __ATOMIC_SEQ_CST);
+	while (!__atomic_load_n(&peer->gone, __ATOMIC_ACQUIRE))
+		;
+	nanosleep(&moment, NULL);
+	peer->memory[0] = 1;
+	host_wake(peer);
+	__atomic_store_n(&section, 2, __ATOMIC_SEQ_CST);
+	epoch_leave();
+	return NULL;
+}
+
+static void nobody_loses_what_he_looks_at(void **state)
+{
+	pthread_t thread;
+
+	assert_non_null(peer_of(its));
+	assert_int_equal(pthread_create(&thread, NULL, look, NULL), 0);
+	while (__atomic_load_n(&section, __ATOMIC_SEQ_CST) != 1)
+		;
+	end_process(&other, SIGKILL);
+	loop_for(1000);
+	assert_int_equal(world.ended, 1);
+	assert_int_equal(__atomic_load_n(&section, __ATOMIC_SEQ_CST), 2);
+	pthread_join(thread, NULL);
+	begin_pair(state);
+}
+
+/* ---- where it cannot be ------------------------------------------------------------------------------------------ */
+
+static void no_connection(int error)
+{
+	int before = count_descriptors();
+
+	assert_null(peer_of(its));
+	expect_rule(HOST_NO_CONNECTION);
+	assert_int_equal(world.args[0], its);
+	assert_int_equal(world.args[2], error);
+	assert_int_equal(count_peers(), 0);
+	assert_null(host_peer_known(its));
+	assert_int_equal(count_descriptors(), before);
+}
+
+static void what_fails(void **state)
+{
+	struct rlimit limit, few;
+
+	(void)state;
+	world.begin_error = -ENOMEM;
+	no_connection(ENOMEM);
+	assert_int_equal(world.ended, 0);
+	world.begin_error = 0;
+	world.watch_error = -EAGAIN;
+	no_connection(EAGAIN);
+	assert_int_equal(world.ended, world.begun);
+	world.watch_error = 0;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	few = limit;
+	for (few.rlim_cur = 0; few.rlim_cur < 64; few.rlim_cur++) {
+		struct host_peer *peer;
+
+		setrlimit(RLIMIT_NOFILE, &few);
+		peer = peer_of(its);
+		setrlimit(RLIMIT_NOFILE, &limit);
+		if (peer)
+			break;
+		expect_rule(HOST_NO_CONNECTION);
+		assert_int_equal(world.args[2], EMFILE);
+	}
+	assert_true(few.rlim_cur < 64);
+	assert_int_equal(count_peers(), 1);
+}
+
+static void nobody_to_accept(void **state)
+{
+	const uint32_t slot = host_slot_of(its) == 5 ? 6 : 5;
+	struct sockaddr_un address;
+	socklen_t length = host_slot_address(slot, &address);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), waiting[2];
+
+	(void)state;
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, length), 0);
+	/* A name without a socket that listens. */
+	assert_null(peer_of(slot << HOST_SLOT_BITS));
+	expect_silence();
+	assert_int_equal(listen(fd, 0), 0);
+	waiting[0] = raw_connect(slot << HOST_SLOT_BITS);
+	waiting[1] = raw_connect(slot << HOST_SLOT_BITS);
+	assert_int_equal(waiting[1], -1);
+	assert_null(peer_of(slot << HOST_SLOT_BITS));
+	expect_rule(HOST_NO_CONNECTION);
+	assert_int_equal(world.args[2], EAGAIN);
+	close(waiting[0]);
+	close(fd);
+}
+
+static void no_thread(void **state)
+{
+	(void)state;
+	begin_test(state);
+	own = claim();
+	world.watch_error = -EAGAIN;
+	host_accept();
+	expect_rule(HOST_NO_THREAD);
+	assert_int_equal(world.args[0], EAGAIN);
+	world.watch_error = 0;
+	host_accept();
+	expect_silence();
+	assert_int_equal(tell(&other, PEER, own), 2);
+	assert_int_equal(loop(), 1);
+	assert_int_equal(count_peers(), 1);
+}
+
+/* ---- users --------------------------------------------------------------------------------------------------------- */
+
+static void another_user(void **state)
+{
+	if (getuid())
+		skip();
+	assert_int_equal(tell(&other, BECOME, 65533), 1);
+	/* The name was made by who it was then; the rest is done as who it is now. */
+	assert_int_equal(tell(&other, PEER, own), 0);
+	assert_int_equal(tell(&other, RULE_MADE, 0), RULE_HOST_OTHER_USER);
+	loop();
+	expect_rule(HOST_OTHER_USER);
+	its = (uint32_t)tell(&other, CLAIM, 0);
+	assert_null(peer_of(its));
+	expect_rule(HOST_OTHER_USER);
+	assert_int_equal(world.args[0], other.pid);
+	assert_int_equal(world.args[1], 65533);
+	assert_int_equal(world.args[2], 0);
+	/* Who does not look himself is refused by the other side. */
+	assert_int_equal(tell(&other, RAW_HELLO, own), 1);
+	loop();
+	expect_rule(HOST_OTHER_USER);
+	assert_int_equal(world.args[1], 65533);
+	assert_int_equal(count_peers(), 0);
+	end_pair(state);
+	begin_pair(state);
+}
+
+/* In a user namespace that maps nobody, all look like nobody. */
+static void unknown_users(void **state)
+{
+	(void)state;
+	if (!tell(&other, NO_USER, 0))
+		skip();
+	assert_int_equal(tell(&other, PEER, own), 0);
+	assert_int_equal(tell(&other, RULE_MADE, 0), RULE_HOST_OTHER_USER);
+}
+
+int main(void)
+{
+#define PAIR(test) cmocka_unit_test_setup_teardown(test, begin_pair, end_pair)
+	const struct CMUnitTest tests[] = {
+		PAIR(usable_at_once),
+		PAIR(one_connection_for_all_slots_and_both_ways),
+		PAIR(two_connections),
+		PAIR(a_slot_that_was_claimed_later),
+		PAIR(an_id_for_the_second_time),
+		PAIR(to_this_process),
+		PAIR(waking),
+		PAIR(a_process_exits),
+		PAIR(a_process_is_killed),
+		PAIR(the_parent_of_a_living_child_is_killed),
+		PAIR(a_child_knows_nobody),
+		PAIR(nobody_loses_what_he_looks_at),
+		PAIR(what_fails),
+		PAIR(nobody_to_accept),
+		PAIR(no_thread),
+		PAIR(another_user),
+		PAIR(unknown_users),
+	};
+
+	own_names();
+	return cmocka_run_group_tests(tests, NULL, begin_test);
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The host part (src/link/host*.c) by itself: the test stands in for the device thread, which runs when loop() is called,
+ * for the shm link, and for what keeps explanations. Other processes are children that do what they are told.
+ *
+ * Where it may, a test runs in a network namespace of its own: names there are nobody else's.
+ */
+#ifndef SOFTHCA_TESTS_UNIT_HOST_FIXTURE_H
+#define SOFTHCA_TESTS_UNIT_HOST_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "explain/explain.h"
+#include "hca/epoch.h"
+#include "hca/hca.h"
+#include "link/host_hello.h"
+#include "link/host_table.h"
+#include "link/shm.h"
+
+enum { MEMORY = 2 << 20 };
+
+/* ---- what stands in for the rest ------------------------------------------------------------------------------- */
+
+static struct {
+	int epoll;
+	int watch_error, begin_error; /* that the next calls return */
+	int begun, gone, ended;       /* calls for peers */
+	enum explain_rule rule;       /* the newest explanation */
+	uint64_t args[EXPLAIN_ARGS];
+	int explanations;
+} world = {.epoll = -1};
+
+struct hca *hca_device(size_t index)
+{
+	(void)index;
+	return NULL;
+}
+
+uint64_t explain_make(struct hca *hca, const struct explain_subject *subject, enum explain_rule rule,
+		      const uint64_t *args, size_t count)
+{
+	(void)hca;
+	(void)subject;
+	world.rule = rule;
+	memset(world.args, 0, sizeof(world.args));
+	memcpy(world.args, args, count * sizeof(*args));
+	world.explanations++;
+	return 1;
+}
+
+size_t shm_memory_size(void)
+{
+	return MEMORY;
+}
+
+int shm_peer_begin(struct host_peer *peer)
+{
+	/* A creator finds it empty, and all of it is there. */
+	if (peer->created)
+		assert_true(!peer->memory[0] && !peer->memory[MEMORY - 1]);
+	if (world.begin_error)
+		return world.begin_error;
+	world.begun++;
+	return 0;
+}
+
+void shm_peer_gone(struct host_peer *peer)
+{
+	assert_int_equal(peer->gone, 1);
+	assert_true(peer->memory[0] || !peer->memory[0]);
+	world.gone++;
+}
+
+void shm_peer_end(struct host_peer *peer)
+{
+	assert_true(peer->memory[0] || !peer->memory[0]);
+	world.ended++;
+}
+
+int progress_watch(struct watched_fd *watched, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.ptr = watched};
+
+	if (world.watch_error)
+		return world.watch_error;
+	if (world.epoll < 0)
+		world.epoll = epoll_create1(EPOLL_CLOEXEC);
+	return epoll_ctl(world.epoll, EPOLL_CTL_ADD, watched->fd, &event) ? -errno : 0;
+}
+
+void progress_unwatch(struct watched_fd *watched)
+{
+	assert_int_equal(epoll_ctl(world.epoll, EPOLL_CTL_DEL, watched->fd, NULL), 0);
+}
+
+/* What is ready within @ms. Returns how many descriptors were. One at a time, so none is gone when its turn comes. */
+static int loop_for(int ms)
+{
+	struct epoll_event event;
+	int count = 0;
+
+	while (world.epoll >= 0 && epoll_wait(world.epoll, &event, 1, count ? 0 : ms) == 1) {
+		struct watched_fd *watched = event.data.ptr;
+
+		watched->ready(watched, event.events);
+		if (++count == 1000)
+			fail_msg("the device thread never sleeps");
+	}
+	return count;
+}
+
+static inline int loop(void)
+{
+	return loop_for(0);
+}
+
+/* ---- this process ---------------------------------------------------------------------------------------------- */
+
+static inline uint32_t claim(void)
+{
+	uint32_t first = 0;
+
+	assert_int_equal(host_claim_slot(&first), 0);
+	return first;
+}
+
+static inline int count_peers(void)
+{
+	int count = 0;
+
+	for (struct host_peer *peer = host_peers(); peer; peer = peer->next)
+		count++;
+	return count;
+}
+
+static inline int count_descriptors(void)
+{
+	DIR *directory = opendir("/proc/self/fd");
+	int count = 0;
+
+	assert_non_null(directory);
+	while (readdir(directory))
+		count++;
+	closedir(directory);
+	return count;
+}
+
+static inline struct host_peer *peer_of(uint32_t qpn)
+{
+	struct host_peer *peer;
+
+	epoch_enter();
+	peer = host_peer_of(qpn);
+	epoch_leave();
+	return peer;
+}
+
+#define expect_rule(name)                                                                                              \
+	do {                                                                                                           \
+		assert_int_equal(world.rule, RULE_##name);                                                             \
+		assert_int_equal(world.explanations, 1);                                                               \
+		world.explanations = 0;                                                                                \
+		world.rule = RULE_NONE;                                                                                \
+	} while (0)
+#define expect_silence() assert_int_equal(world.explanations, 0)
+
+/* A fork of a program with the library in it. */
+static inline pid_t fork_process(void)
+{
+	pid_t pid;
+
+	host_before_fork();
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid > 0) {
+		host_after_fork_in_parent();
+		return pid;
+	}
+	alarm(60);
+	if (world.epoll >= 0)
+		close(world.epoll);
+	world.epoll = -1;
+	host_after_fork();
+	world.begun = world.gone = world.ended = world.explanations = 0;
+	world.rule = RULE_NONE;
+	return 0;
+}
+
+/* A socket that is connected to the slot of @qpn, past all that the library does. */
+static inline int raw_connect(uint32_t qpn)
+{
+	struct sockaddr_un address;
+	socklen_t length = host_slot_address(host_slot_of(qpn), &address);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	assert_true(fd >= 0);
+	if (!connect(fd, (struct sockaddr *)&address, length))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* ---- other processes ------------------------------------------------------------------------------------------- */
+
+enum order {
+	CLAIM,     /* a slot: its first number */
+	ACCEPT,    /* from now on */
+	LOOP,      /* descriptors that were ready within @argument ms */
+	PEER,      /* of QP @argument: 0 none, 1 accepted, 2 created */
+	PEERS,     /* how many */
+	PEER_PID,  /* of the newest */
+	READ,      /* the first byte of the memory of the newest */
+	WRITE,     /* @argument to the last */
+	WAKE,      /* the newest */
+	GONE,      /* times that peers had gone */
+	OWNS,      /* QP number @argument */
+	FORMER,    /* the slot of QP @argument is one of the parent's */
+	RULE_MADE, /* of the newest explanation */
+	RAW_HELLO, /* to the slot of QP @argument, whatever this process knows */
+	BECOME,    /* user @argument */
+	NO_USER,   /* a user namespace that maps nobody; 0: not permitted */
+	CHILD,     /* forks one that lives on and does nothing: its id */
+	CHILD_OF,  /* forks one that takes the next orders */
+	END,
+};
+
+struct message {
+	enum order order;
+	uint32_t argument;
+};
+
+struct process {
+	pid_t pid;
+	int orders;
+};
+
+static inline uint64_t raw_hello(uint32_t qpn)
+{
+	int fd = raw_connect(qpn), memory = host_memory_create();
+
+	return fd >= 0 && memory >= 0 && !host_hello_send(fd, memory);
+}
+
+static inline uint64_t lone_child(void)
+{
+	pid_t pid = fork_process();
+
+	if (pid)
+		return (uint64_t)pid;
+	for (;;)
+		pause();
+}
+
+static inline uint64_t obey(const struct message *message)
+{
+	struct host_peer *peer = host_peers();
+	uint32_t argument = message->argument;
+
+	switch (message->order) {
+	case CLAIM:
+		return claim();
+	case ACCEPT:
+		host_accept();
+		return 0;
+	case LOOP:
+		return (uint64_t)loop_for((int)argument);
+	case PEER:
+		peer = peer_of(argument);
+		return !peer ? 0 : peer->created ? 2 : 1;
+	case PEERS:
+		return (uint64_t)count_peers();
+	case PEER_PID:
+		return (uint64_t)peer->pid;
+	case READ:
+		return peer->memory[0];
+	case WRITE:
+		peer->memory[MEMORY - 1] = (uint8_t)argument;
+		return 0;
+	case WAKE:
+		host_wake(peer);
+		return 0;
+	case GONE:
+		return (uint64_t)world.gone;
+	case OWNS:
+		return host_owns(argument);
+	case FORMER:
+		return host_table.state[host_slot_of(argument)] == SLOT_FORMER;
+	case RULE_MADE:
+		return world.rule;
+	case RAW_HELLO:
+		return raw_hello(argument);
+	case BECOME:
+		return !setresuid(argument, argument, argument);
+	case NO_USER:
+		return !unshare(CLONE_NEWUSER);
+	case CHILD:
+		return lone_child();
+	case CHILD_OF: {
+		pid_t pid = fork_process();
+
+		/* The parent lives until it is killed. */
+		while (pid)
+			pause();
+		return (uint64_t)getpid();
+	}
+	case END:
+		_exit(0);
+	}
+	return 0;
+}
+
+static inline struct process start_process(void)
+{
+	struct process process;
+	struct message message;
+	int ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	process.pid = fork_process();
+	process.orders = ends[0];
+	if (process.pid) {
+		close(ends[1]);
+		return process;
+	}
+	close(ends[0]);
+	while (recv(ends[1], &message, sizeof(message), 0) == sizeof(message)) {
+		uint64_t answer = obey(&message);
+
+		send(ends[1], &answer, sizeof(answer), 0);
+	}
+	_exit(0);
+}
+
+static inline uint64_t tell(const struct process *process, enum order order, uint32_t argument)
+{
+	struct message message = {order, argument};
+	uint64_t answer = UINT64_MAX;
+
+	assert_int_equal(send(process->orders, &message, sizeof(message), 0), sizeof(message));
+	assert_int_equal(recv(process->orders, &answer, sizeof(answer), 0), sizeof(answer));
+	return answer;
+}
+
+/* With @signal, or, if it is 0, by itself. */
+static inline void end_process(struct process *process, int signal)
+{
+	int status;
+
+	if (signal)
+		kill(process->pid, signal);
+	else
+		send(process->orders, &(struct message){.order = END}, sizeof(struct message), 0);
+	close(process->orders);
+	assert_int_equal(waitpid(process->pid, &status, 0), process->pid);
+	assert_int_equal(status, signal);
+}
+
+/* ---- a test ---------------------------------------------------------------------------------------------------- */
+
+/* As a process that was just started. */
+static inline int begin_test(void **state)
+{
+	(void)state;
+	host_before_fork();
+	if (world.epoll >= 0)
+		close(world.epoll);
+	host_after_fork();
+	memset(host_table.state, 0, sizeof(host_table.state));
+	memset(&world, 0, sizeof(world));
+	world.epoll = -1;
+	return 0;
+}
+
+static bool alone;
+
+static inline void own_names(void)
+{
+	/* Most do not need it, but other tests run at the same time. */
+	alone = !unshare(CLONE_NEWNET);
+	if (!alone)
+		print_message("# no network namespace of its own\n");
+	alarm(100);
+}
+
+#endif

@@ -1,0 +1,722 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Packets that are not as they should be, for a live RC QP: each header field wrong, each length, each sequence number, and
+ * what each should be answered with by IBTA volume 1, 9.6 and 9.7: a NAK, or silence. Whatever comes, no byte outside of
+ * what was offered changes, and after silence the connection is as good as before.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "../model/choose.h"
+#include "hostile_fixture.h"
+
+enum { FILL = 0xd1, SHORT = 99, READ_BYTES = 600, IMM = 0x01020304 };
+
+static struct mkey *invalidated; /* that the peer can invalidate */
+
+static int open_all(void **state)
+{
+	struct hca_mkey_attr attr = {.max_entries = 4, .remote_invalidate = true};
+
+	hostile_open(state);
+	assert_int_equal(hca_mkey_create(device.pd, &attr, &invalidated), 0);
+	return 0;
+}
+
+static int close_all(void **state)
+{
+	assert_int_equal(hca_mkey_destroy(invalidated), 0);
+	return hostile_close(state);
+}
+
+static void begin(void)
+{
+	struct mapping *next = mkey_edit(invalidated);
+
+	next->form = LAYOUT_LIST;
+	next->count = next->repeat = 1;
+	next->free = false;
+	next->length = next->period = 64;
+	next->entries[0] = (struct layout_entry){
+		.address = (uintptr_t)device.memory, .bytes = 64, .key = mkey_number(device.region)};
+	mkey_publish(invalidated, next);
+	hostile_begin();
+}
+
+/* ---- good packets ----------------------------------------------------------------------------------------------- */
+
+/* What there is of requests, and what a good one of each must do. */
+static const struct shape {
+	uint8_t opcode;
+	const char *name;
+	int first; /* opcode of the packet that must come before, or -1 */
+	bool reth, atomic, imm, ieth;
+	uint32_t payload;
+} shapes[] = {
+	{0x00, "SEND first", -1, false, false, false, false, HOSTILE_MTU},
+	{0x01, "SEND middle", 0x00, false, false, false, false, HOSTILE_MTU},
+	{0x02, "SEND last", 0x00, false, false, false, false, SHORT},
+	{0x03, "SEND last with immediate", 0x00, false, false, true, false, SHORT},
+	{0x04, "SEND only", -1, false, false, false, false, SHORT},
+	{0x05, "SEND only with immediate", -1, false, false, true, false, SHORT},
+	{0x06, "WRITE first", -1, true, false, false, false, HOSTILE_MTU},
+	{0x07, "WRITE middle", 0x06, false, false, false, false, HOSTILE_MTU},
+	{0x08, "WRITE last", 0x06, false, false, false, false, SHORT},
+	{0x09, "WRITE last with immediate", 0x06, false, false, true, false, SHORT},
+	{0x0a, "WRITE only", -1, true, false, false, false, SHORT},
+	{0x0b, "WRITE only with immediate", -1, true, false, true, false, SHORT},
+	{0x0c, "READ request", -1, true, false, false, false, 0},
+	{0x13, "compare-and-swap", -1, false, true, false, false, 0},
+	{0x14, "fetch-and-add", -1, false, true, false, false, 0},
+	{0x16, "SEND last with invalidate", 0x00, false, false, false, true, SHORT},
+	{0x17, "SEND only with invalidate", -1, false, false, false, true, SHORT},
+};
+
+#define SHAPES (sizeof(shapes) / sizeof(shapes[0]))
+
+static bool writes(const struct shape *shape)
+{
+	return shape->opcode >= RC_WRITE_FIRST && shape->opcode <= 0x0b;
+}
+
+static bool sends(const struct shape *shape)
+{
+	return shape->opcode < RC_WRITE_FIRST || shape->opcode > RC_FETCH_ADD;
+}
+
+static bool ends_message(const struct shape *shape)
+{
+	return shape->payload != HOSTILE_MTU;
+}
+
+/* What the RETH of a message says that begins with @shape: a first packet is followed by a last one. */
+static uint32_t length_of(const struct shape *shape)
+{
+	return shape->opcode == RC_WRITE_FIRST ? HOSTILE_MTU + SHORT : shape->opcode == RC_READ_REQUEST ? READ_BYTES : SHORT;
+}
+
+/* Returns the bytes of the headers. */
+static uint32_t build(const struct shape *shape)
+{
+	uint32_t headers;
+
+	begin_next(shape->opcode);
+	if (shape->reth)
+		frame_reth(&frame, window_address(), mkey_number(window), length_of(shape));
+	if (shape->atomic)
+		frame_atomic_eth(&frame, window_address() + 8, mkey_number(window), 1, 0);
+	if (shape->imm)
+		frame_put(&frame, IMM, 4);
+	if (shape->ieth)
+		frame_put(&frame, mkey_number(invalidated), 4);
+	headers = frame.length;
+	frame_payload(&frame, FILL, shape->payload);
+	return headers;
+}
+
+static void change_memory(const struct shape *shape, uint32_t bytes)
+{
+	uint32_t at = shape->first < 0 ? 0 : HOSTILE_MTU;
+
+	if (writes(shape))
+		memset(hostile_expected + WINDOW + at, FILL, bytes);
+	if (sends(shape))
+		memset(hostile_expected + RECEIVES + at, FILL, bytes);
+}
+
+/* The packet that must come before, with its answer. For a middle packet the whole WRITE is two packets and a short one. */
+static void prepare(const struct shape *shape)
+{
+	uint32_t length = HOSTILE_MTU + (ends_message(shape) ? SHORT : HOSTILE_MTU + SHORT);
+
+	if (shape->first < 0)
+		return;
+	begin_next((uint8_t)shape->first);
+	if (writes(shape))
+		frame_reth(&frame, window_address(), mkey_number(window), length);
+	frame_payload(&frame, FILL, HOSTILE_MTU);
+	assert_true(feed());
+	memset(hostile_expected + (writes(shape) ? WINDOW : RECEIVES), FILL, HOSTILE_MTU);
+	expect_acknowledge("first packet", AETH_ACK, psn_add(expected_psn(), PSN_MASK));
+	memory_is_right("first packet");
+}
+
+static void expect_read_responses(const struct shape *shape, uint32_t psn)
+{
+	static const uint8_t opcodes[] = {RC_READ_RESPONSE_FIRST, RC_READ_RESPONSE_MIDDLE, RC_READ_RESPONSE_LAST};
+
+	for (uint32_t i = 0; i < 3; i++) {
+		struct wire_packet *answer = wire_take();
+
+		if (!answer)
+			fail_msg("%s: %u of 3 responses", shape->name, i);
+		assert_int_equal(answer->opcode, opcodes[i]);
+		assert_int_equal(answer->psn, psn_add(psn, i));
+		assert_int_equal(answer->length, i < 2 ? HOSTILE_MTU : READ_BYTES - 2 * HOSTILE_MTU);
+		assert_memory_equal(answer->payload, device.memory + WINDOW + i * HOSTILE_MTU, answer->length);
+		free(answer);
+	}
+	expect_silence(shape->name);
+}
+
+static void expect_atomic_response(const struct shape *shape, uint32_t psn, uint64_t original)
+{
+	struct wire_packet *answer = wire_take();
+
+	if (!answer)
+		fail_msg("%s: no answer", shape->name);
+	assert_int_equal(answer->opcode, RC_ATOMIC_ACKNOWLEDGE);
+	assert_int_equal(answer->psn, psn);
+	assert_true(answer->original == original);
+	free(answer);
+	expect_silence(shape->name);
+}
+
+/* The packet in `frame`, whose payload is @payload bytes, is a good one. */
+static void expect_good(const struct shape *shape, uint32_t payload)
+{
+	uint32_t psn = expected_psn();
+	uint64_t original;
+
+	memcpy(&original, hostile_expected + WINDOW + 8, 8);
+	if (shape->opcode == RC_FETCH_ADD) {
+		uint64_t after = original + 1;
+
+		memcpy(hostile_expected + WINDOW + 8, &after, 8);
+	}
+	assert_true(feed());
+	if (shape->opcode == RC_READ_REQUEST)
+		expect_read_responses(shape, psn);
+	else if (shape->atomic)
+		expect_atomic_response(shape, psn, original);
+	else
+		expect_acknowledge(shape->name, AETH_ACK, psn);
+	change_memory(shape, payload);
+	memory_is_right(shape->name);
+	expect_state(shape->name, IBV_QPS_RTS);
+	if (sends(shape) && ends_message(shape)) {
+		const struct mlx5_cqe64 *cqe = (const struct mlx5_cqe64 *)raw_cq_poll(&server_cq);
+
+		assert_non_null(cqe);
+		assert_int_equal(be32toh(cqe->byte_cnt), payload + (shape->first < 0 ? 0 : HOSTILE_MTU));
+	}
+}
+
+static void good_packets(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SHAPES; i++) {
+		begin();
+		prepare(&shapes[i]);
+		build(&shapes[i]);
+		expect_good(&shapes[i], shapes[i].payload);
+	}
+}
+
+/* ---- cut off ---------------------------------------------------------------------------------------------------- */
+
+/*
+ * At each byte. Without its headers, or with a pad that is not there, it is no packet (9.6.1: silence). Where only payload is
+ * missing, its ICRC would have told; as a packet it is a shorter SEND, or a WRITE, or first, of a wrong length (9.7.4.1.6).
+ */
+static void truncated(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SHAPES; i++) {
+		const struct shape *shape = &shapes[i];
+		uint32_t length = UINT32_MAX, headers;
+
+		for (uint32_t cut = 0; cut < length; cut++) {
+			uint32_t psn, pad = -shape->payload & 3;
+			bool parses;
+
+			begin();
+			prepare(shape);
+			headers = build(shape);
+			length = frame.length;
+			parses = cut > headers && (cut - headers) % 4 == 0;
+			psn = expected_psn();
+			if (!parses && cut != headers) {
+				assert_false(feed_bytes(frame.byte, cut));
+				expect_silence(shape->name);
+				memory_is_right(shape->name);
+				expect_good(shape, shape->payload);
+			} else if (cut == headers && pad) {
+				/* A pad of what is not there. */
+				assert_false(feed_bytes(frame.byte, cut));
+				expect_silence(shape->name);
+				expect_good(shape, shape->payload);
+			} else if (sends(shape) && ends_message(shape)) {
+				frame.length = cut;
+				expect_good(shape, cut - headers - pad);
+			} else {
+				assert_true(feed_bytes(frame.byte, cut));
+				expect_refused(shape->name, NAK_INVALID_REQUEST, psn);
+			}
+		}
+	}
+}
+
+/* ---- headers ---------------------------------------------------------------------------------------------------- */
+
+/* 9.6.1.1: transport version, partition, opcode, destination: silence; what is reserved, and congestion marks: no matter. */
+static void spoilt_headers(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SHAPES; i++) {
+		const struct shape *shape = &shapes[i];
+
+		for (uint32_t version = 1; version < 16; version++) {
+			begin();
+			prepare(shape);
+			build(shape);
+			frame.byte[FRAME_FLAGS] |= (uint8_t)version;
+			assert_false(feed());
+			expect_silence("transport version");
+			frame.byte[FRAME_FLAGS] &= 0xf0;
+			expect_good(shape, shape->payload);
+		}
+		for (uint32_t bit = 0; bit < 15; bit++) {
+			begin();
+			prepare(shape);
+			build(shape);
+			frame.byte[FRAME_P_KEY + 1 - bit / 8] ^= (uint8_t)(1u << bit % 8);
+			assert_false(feed());
+			expect_silence("partition");
+			frame.byte[FRAME_P_KEY + 1 - bit / 8] ^= (uint8_t)(1u << bit % 8);
+			expect_good(shape, shape->payload);
+		}
+		begin();
+		prepare(shape);
+		build(shape);
+		frame.byte[FRAME_ECN] = 0xff;
+		frame.byte[FRAME_ACKNOWLEDGE] |= 0x7f;
+		frame.byte[FRAME_FLAGS] ^= 0x40;
+		expect_good(shape, shape->payload);
+	}
+}
+
+/* A limited member of the partition may speak to a full one (10.9.1.1). */
+static void limited_member(void **state)
+{
+	(void)state;
+	begin();
+	build(&shapes[4]);
+	frame.byte[FRAME_P_KEY] = 0x7f;
+	expect_good(&shapes[4], SHORT);
+}
+
+/* Opcodes that are none, and those of other transports: silence (9.6.1.1.1). */
+static void other_opcodes(void **state)
+{
+	(void)state;
+	for (uint32_t opcode = 0; opcode < 256; opcode++) {
+		for (uint32_t payload = 0; payload <= 64; payload += 4) {
+			if (opcode <= 0x17 && opcode != 0x15)
+				continue;
+			/* Those of the device itself, atomics with masks of RC, behind the range of the IBTA. */
+			if (opcode == 0xd3 || opcode == 0xd4)
+				continue;
+			begin();
+			begin_next((uint8_t)opcode);
+			frame_payload(&frame, 0, payload);
+			feed();
+			expect_ignored("opcode");
+		}
+	}
+}
+
+static void other_destinations(void **state)
+{
+	(void)state;
+	for (uint32_t bit = 0; bit < 24; bit++) {
+		begin();
+		build(&shapes[10]);
+		frame.byte[FRAME_DESTINATION + 2 - bit / 8] ^= (uint8_t)(1u << bit % 8);
+		/* Its peer is in a state to receive, too: it gets a packet of its own sequence. */
+		if (qp_find(roce_destination(frame.byte)))
+			continue;
+		assert_true(feed());
+		expect_ignored("destination");
+	}
+}
+
+/* 9.7.4.1.6: no pad in first and middle packets; none that is longer than the payload. */
+static void pads(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SHAPES; i++) {
+		for (uint32_t pad = 1; pad < 4; pad++) {
+			const struct shape *shape = &shapes[i];
+			uint32_t psn;
+
+			begin();
+			prepare(shape);
+			build(shape);
+			frame.byte[FRAME_FLAGS] = (uint8_t)((frame.byte[FRAME_FLAGS] & ~0x30) | pad << 4);
+			psn = expected_psn();
+			if (!shape->payload) {
+				assert_false(feed());
+				expect_silence(shape->name);
+				frame.byte[FRAME_FLAGS] &= (uint8_t)~0x30;
+				expect_good(shape, 0);
+			} else if (!ends_message(shape) || (writes(shape) && pad != (-SHORT & 3))) {
+				assert_true(feed());
+				expect_refused(shape->name, NAK_INVALID_REQUEST, psn);
+			} else {
+				expect_good(shape, ((SHORT + 3) & ~3u) - pad);
+			}
+		}
+	}
+}
+
+/* ---- lengths ---------------------------------------------------------------------------------------------------- */
+
+/* 9.7.4.1.6: first and middle packets have the MTU, a last one has 1 to that, an only one no more; WRITEs what RETH says. */
+static void wrong_lengths(void **state)
+{
+	static const uint32_t lengths[] = {0, 1, 4, 252, 255, 257, 260, 512, 4096, 8192};
+
+	(void)state;
+	for (size_t i = 0; i < SHAPES; i++) {
+		const struct shape *shape = &shapes[i];
+
+		for (size_t l = 0; shape->payload && l < sizeof(lengths) / sizeof(lengths[0]); l++) {
+			uint32_t bytes = lengths[l], psn;
+			bool allowed = sends(shape) && ends_message(shape) && bytes <= HOSTILE_MTU &&
+				       (bytes || shape->first < 0);
+
+			begin();
+			prepare(shape);
+			frame.length = build(shape);
+			frame_payload(&frame, FILL, bytes);
+			psn = expected_psn();
+			if (allowed) {
+				expect_good(shape, bytes);
+				continue;
+			}
+			assert_true(feed());
+			expect_refused(shape->name, NAK_INVALID_REQUEST, psn);
+		}
+	}
+}
+
+/* A message longer than its receive is an invalid request (9.7.4.1.7 table 60), and nothing of the packet is placed. */
+static void longer_than_the_receive(void **state)
+{
+	(void)state;
+	begin();
+	prepare(&shapes[1]);
+	for (uint32_t i = 1; i < RECEIVE_BYTES / HOSTILE_MTU; i++) {
+		begin_next(RC_SEND_MIDDLE);
+		frame_payload(&frame, FILL, HOSTILE_MTU);
+		assert_true(feed());
+		expect_acknowledge("middle", AETH_ACK, psn_add(expected_psn(), PSN_MASK));
+	}
+	memset(hostile_expected + RECEIVES, FILL, RECEIVE_BYTES);
+	memory_is_right("a full receive");
+	begin_next(RC_SEND_LAST);
+	frame_payload(&frame, FILL, 1);
+	assert_true(feed());
+	expect_refused("behind the receive", NAK_INVALID_REQUEST, server.qp->responder.expected_psn);
+}
+
+/* ---- order ------------------------------------------------------------------------------------------------------ */
+
+/* 9.7.4.1.3: after each packet each other. */
+static void order_of_packets(void **state)
+{
+	(void)state;
+	for (size_t first = 0; first < SHAPES; first++) {
+		for (size_t second = 0; second < SHAPES; second++) {
+			const struct shape *a = &shapes[first], *b = &shapes[second];
+			bool goes_on = !ends_message(a), continues = b->first >= 0;
+			struct wire_packet *answer;
+			uint32_t psn;
+
+			if (a->first >= 0 || a->opcode == RC_READ_REQUEST || a->atomic)
+				continue;
+			if (goes_on == continues && (!goes_on || writes(a) == writes(b)))
+				continue;
+			begin();
+			build(a);
+			expect_good(a, a->payload);
+			build(b);
+			psn = expected_psn();
+			assert_true(feed());
+			answer = wire_take();
+			if (!answer || answer->opcode != RC_ACKNOWLEDGE || answer->psn != psn ||
+			    answer->syndrome != (AETH_NAK | NAK_INVALID_REQUEST))
+				fail_msg("%s after %s is not refused", b->name, a->name);
+			free(answer);
+			memory_is_right(b->name);
+			expect_state(b->name, IBV_QPS_ERR);
+		}
+	}
+}
+
+/* ---- sequence numbers ------------------------------------------------------------------------------------------- */
+
+/* 9.7.5.1.5: what is older than expected, up to half of the numbers, is a repetition: acknowledged, not carried out. */
+static void repetitions(void **state)
+{
+	static const uint32_t before[] = {1, 2, 3, 100, 1000, 0xffff, 0x10000, 1u << 22, (1u << 23) - 1, 1u << 23};
+
+	(void)state;
+	for (size_t i = 0; i < SHAPES; i++) {
+		for (size_t b = 0; b < sizeof(before) / sizeof(before[0]); b++) {
+			const struct shape *shape = &shapes[i];
+			uint32_t psn;
+
+			begin();
+			psn = psn_add(expected_psn(), (1u << 24) - before[b]);
+			build(shape);
+			frame.byte[FRAME_PSN] = (uint8_t)(psn >> 16);
+			frame.byte[FRAME_PSN + 1] = (uint8_t)(psn >> 8);
+			frame.byte[FRAME_PSN + 2] = (uint8_t)psn;
+			assert_true(feed());
+			/* Of READs and atomics that never were there is nothing to answer. */
+			if (!shape->payload)
+				expect_silence(shape->name);
+			else
+				expect_acknowledge(shape->name, AETH_ACK, psn_add(expected_psn(), PSN_MASK));
+			expect_ignored(shape->name);
+		}
+	}
+}
+
+/* 9.7.5.2.8: what is ahead gets one NAK that names the expected packet, and no second one until that has come. */
+static void gaps(void **state)
+{
+	static const uint32_t ahead[] = {1, 2, 3, 100, 0xffff, 1u << 22, (1u << 23) - 1};
+
+	(void)state;
+	for (size_t i = 0; i < SHAPES; i++) {
+		for (size_t a = 0; a < sizeof(ahead) / sizeof(ahead[0]); a++) {
+			const struct shape *shape = &shapes[i];
+
+			begin();
+			for (int times = 0; times < 3; times++) {
+				uint32_t psn = psn_add(expected_psn(), ahead[a]);
+
+				build(shape);
+				frame.byte[FRAME_PSN] = (uint8_t)(psn >> 16);
+				frame.byte[FRAME_PSN + 1] = (uint8_t)(psn >> 8);
+				frame.byte[FRAME_PSN + 2] = (uint8_t)psn;
+				assert_true(feed());
+				if (times)
+					expect_silence(shape->name);
+				else
+					expect_acknowledge(shape->name, AETH_NAK | NAK_SEQUENCE, expected_psn());
+			}
+			expect_ignored(shape->name);
+		}
+	}
+}
+
+/* ---- keys ------------------------------------------------------------------------------------------------------- */
+
+/* 9.7.4.1.5, table 60: a key, range or right that is not: remote access error. */
+static void ranges(void **state)
+{
+	const struct {
+		int64_t at;
+		uint32_t bytes;
+	} outside[] = {
+		{-1, 1}, {-1, SHORT}, {-SHORT, SHORT}, {WINDOW_BYTES, 1}, {WINDOW_BYTES - SHORT + 1, SHORT},
+		{WINDOW_BYTES, SHORT}, {INT64_MAX, SHORT}, {INT64_MIN, SHORT},
+	};
+
+	(void)state;
+	for (int reads = 0; reads < 2; reads++) {
+		for (size_t i = 0; i < sizeof(outside) / sizeof(outside[0]); i++) {
+			uint32_t psn;
+
+			begin();
+			psn = expected_psn();
+			begin_next(reads ? RC_READ_REQUEST : RC_WRITE_ONLY);
+			frame_reth(&frame, window_address() + (uint64_t)outside[i].at, mkey_number(window),
+				   outside[i].bytes);
+			frame_payload(&frame, FILL, reads ? 0 : outside[i].bytes);
+			assert_true(feed());
+			expect_refused("outside of the key", NAK_REMOTE_ACCESS, psn);
+		}
+	}
+}
+
+/* The first packet of a WRITE that goes too far brings nothing, though itself it would fit (C9-88). */
+static void whole_range_of_a_write(void **state)
+{
+	static const uint32_t lengths[] = {WINDOW_BYTES + 1, 1u << 20, 1u << 30, UINT32_MAX};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		struct wire_packet *answer;
+
+		begin();
+		begin_next(RC_WRITE_FIRST);
+		frame_reth(&frame, window_address(), mkey_number(window), lengths[i]);
+		frame_payload(&frame, FILL, HOSTILE_MTU);
+		assert_true(feed());
+		answer = wire_take();
+		assert_non_null(answer);
+		/* More than 2^31 bytes is no length (9.7.4.1.6); an invalid request then. */
+		assert_true(answer->syndrome == (AETH_NAK | NAK_REMOTE_ACCESS) ||
+			    (lengths[i] > 1u << 31 && answer->syndrome == (AETH_NAK | NAK_INVALID_REQUEST)));
+		free(answer);
+		memory_is_right("a long WRITE");
+		expect_state("a long WRITE", IBV_QPS_ERR);
+	}
+}
+
+/* Any address, any key, any length, often nearly right: what is in the window is allowed, and nothing else is. */
+static void any_range(void **state)
+{
+	struct choose c = choose_for(11, 0);
+	uint32_t allowed = 0;
+
+	(void)state;
+	begin();
+	for (int i = 0; i < 20000; i++) {
+		bool reads = chance(&c, 50), good_key = chance(&c, 80);
+		uint64_t at = chance(&c, 60)   ? choose_below(&c, WINDOW_BYTES)
+			      : chance(&c, 50) ? WINDOW_BYTES - choose_below(&c, 20)
+					       : choose_bits(&c);
+		uint32_t bytes = (uint32_t)choose_below(&c, HOSTILE_MTU + 1);
+		uint32_t key = good_key ? mkey_number(window) : mkey_number(window) ^ 1u << choose_below(&c, 32);
+		bool inside = good_key && at <= WINDOW_BYTES && bytes <= WINDOW_BYTES - at;
+		uint32_t psn = expected_psn();
+		struct wire_packet *answer;
+
+		if (mkey_find(device.hca, key) && !good_key)
+			continue;
+		begin_next(reads ? RC_READ_REQUEST : RC_WRITE_ONLY);
+		frame_reth(&frame, window_address() + at, key, bytes);
+		frame_payload(&frame, (uint8_t)i, reads ? 0 : bytes);
+		if (inside && !reads)
+			memset(hostile_expected + WINDOW + at, (uint8_t)i, bytes);
+		assert_true(feed());
+		answer = wire_take();
+		assert_non_null(answer);
+		/* No bytes touch no key (C9-88). */
+		if (inside || !bytes) {
+			allowed++;
+			assert_int_equal(answer->opcode, reads ? RC_READ_RESPONSE_ONLY : RC_ACKNOWLEDGE);
+			assert_int_equal(answer->syndrome, AETH_ACK);
+			if (reads && bytes)
+				assert_memory_equal(answer->payload, device.memory + WINDOW + at, bytes);
+		} else {
+			assert_int_equal(answer->opcode, RC_ACKNOWLEDGE);
+			assert_int_equal(answer->syndrome, AETH_NAK | NAK_REMOTE_ACCESS);
+		}
+		assert_int_equal(answer->psn, psn);
+		free(answer);
+		memory_is_right("any range");
+		if (hca_qp_state(server.qp) != IBV_QPS_RTS)
+			begin();
+	}
+	assert_true(allowed > 5000);
+}
+
+/* 9.7.4.1.6 and table 60: an atomic that is not aligned is an invalid request; outside of the key, an access error. */
+static void atomics(void **state)
+{
+	(void)state;
+	for (int64_t at = -16; at < WINDOW_BYTES + 16; at = at == 32 ? WINDOW_BYTES - 16 : at + 1) {
+		for (uint8_t opcode = RC_COMPARE_SWAP; opcode <= RC_FETCH_ADD; opcode++) {
+			bool inside = at >= 0 && at <= WINDOW_BYTES - 8;
+			struct wire_packet *answer;
+
+			begin();
+			begin_next(opcode);
+			frame_atomic_eth(&frame, window_address() + (uint64_t)at, mkey_number(window), 0, 0);
+			assert_true(feed());
+			answer = wire_take();
+			assert_non_null(answer);
+			if (at % 8)
+				assert_int_equal(answer->syndrome, AETH_NAK | NAK_INVALID_REQUEST);
+			else if (!inside)
+				assert_int_equal(answer->syndrome, AETH_NAK | NAK_REMOTE_ACCESS);
+			else
+				assert_int_equal(answer->opcode, RC_ATOMIC_ACKNOWLEDGE);
+			free(answer);
+			/* Adding 0, or swapping 0 for 0. */
+			memory_is_right("atomic");
+		}
+	}
+}
+
+/* Invalidation of keys that are not there, or not for others (mlx5-formats 6, point 51): nothing of the SEND is placed. */
+static void invalidations(void **state)
+{
+	uint32_t keys[] = {mkey_number(invalidated) ^ 1, mkey_number(window), 0, UINT32_MAX,
+			   mkey_number(device.region)};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		uint32_t psn;
+
+		begin();
+		psn = expected_psn();
+		begin_next(RC_SEND_ONLY_INVALIDATE);
+		frame_put(&frame, keys[i], 4);
+		frame_payload(&frame, FILL, SHORT);
+		assert_true(feed());
+		expect_refused("invalidation", NAK_REMOTE_ACCESS, psn);
+		assert_false(mkey_mapping(invalidated)->free);
+	}
+}
+
+/* ---- answers to nothing ----------------------------------------------------------------------------------------- */
+
+/* 9.7.5.1.2: a responder that asked for nothing ignores whatever would answer it. */
+static void answers_to_nothing(void **state)
+{
+	(void)state;
+	for (uint8_t opcode = RC_READ_RESPONSE_FIRST; opcode <= RC_ATOMIC_ACKNOWLEDGE; opcode++) {
+		for (uint32_t syndrome = 0; syndrome < 256; syndrome++) {
+			for (uint32_t ahead = 0; ahead < 1u << 24; ahead = ahead ? ahead * 64 : 1) {
+				begin();
+				frame_begin(&frame, opcode, server.qp->number, psn_add(SQ_START_PSN, PSN_MASK + ahead));
+				if (opcode != RC_READ_RESPONSE_MIDDLE)
+					frame_aeth(&frame, (uint8_t)syndrome, 1);
+				if (opcode == RC_ATOMIC_ACKNOWLEDGE)
+					frame_put(&frame, UINT64_MAX, 8);
+				if (opcode < RC_ACKNOWLEDGE)
+					frame_payload(&frame, FILL, HOSTILE_MTU);
+				feed();
+				expect_ignored("an answer to nothing");
+			}
+		}
+	}
+}
+
+int main(void)
+{
+#define CASE(function) cmocka_unit_test_setup_teardown(function, open_all, close_all)
+	const struct CMUnitTest tests[] = {
+		CASE(good_packets),
+		CASE(truncated),
+		CASE(spoilt_headers),
+		CASE(limited_member),
+		CASE(other_opcodes),
+		CASE(other_destinations),
+		CASE(pads),
+		CASE(wrong_lengths),
+		CASE(longer_than_the_receive),
+		CASE(order_of_packets),
+		CASE(repetitions),
+		CASE(gaps),
+		CASE(ranges),
+		CASE(whole_range_of_a_write),
+		CASE(any_range),
+		CASE(atomics),
+		CASE(invalidations),
+		CASE(answers_to_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
