@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The ring of the shm link between threads: two producers, one consumer, every byte checked. */
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "../unit/shm_ring_fixture.h"
+
+#define PRODUCERS 2
+#define RECORDS 20000
+
+static struct shm_producer producer;
+
+/* Who sent a record, and the how-manieth it is, is its number; the reserved byte says who. */
+static uint64_t number_of(unsigned int thread, uint64_t count)
+{
+	return count * PRODUCERS + thread;
+}
+
+static struct shm_slot shape_of(uint64_t number)
+{
+	struct shm_slot slot = record_shape((number + 1) * 0x9e3779b97f4a7c15ULL);
+
+	slot.reserved = (uint8_t)(number % PRODUCERS);
+	return slot;
+}
+
+static void *produce(void *argument)
+{
+	unsigned int thread = (unsigned int)(uintptr_t)argument;
+
+	for (uint64_t i = 0; i < RECORDS; i++) {
+		uint64_t number = number_of(thread, i);
+		struct shm_slot shape = shape_of(number);
+		int error;
+
+		while ((error = record_send(&producer, &shape, number)) == -ENOBUFS)
+			sched_yield();
+		if (error)
+			return (void *)1;
+	}
+	return NULL;
+}
+
+static void consume(struct shm_consumer *consumer)
+{
+	uint64_t counts[PRODUCERS] = {0};
+
+	for (uint64_t i = 0; i < PRODUCERS * RECORDS; i++) {
+		struct shm_record record;
+		uint32_t field, value;
+		uint64_t number;
+		struct shm_slot shape;
+
+		while (!shm_ready(consumer))
+			sched_yield();
+		assert_int_equal(shm_take(consumer, &record, &field, &value), 0);
+		assert_in_range(record.slot.reserved, 0, PRODUCERS - 1);
+		number = number_of(record.slot.reserved, counts[record.slot.reserved]++);
+		shape = shape_of(number);
+		assert_int_equal(record.slot.length, shape.length);
+		assert_int_equal(record.slot.headers, shape.headers);
+		assert_true(record_is(&record, number));
+		if (i % 7 == 0 || !shm_ready(consumer))
+			shm_release(consumer);
+	}
+}
+
+static void test_two_producers(void **state)
+{
+	struct shm_ring *ring = aligned_alloc(_Alignof(struct shm_ring), sizeof(*ring));
+	struct shm_consumer consumer = {.ring = ring};
+	pthread_t threads[PRODUCERS];
+
+	(void)state;
+	assert_non_null(ring);
+	memset(ring, 0, sizeof(*ring));
+	producer = (struct shm_producer){.ring = ring};
+	for (uintptr_t i = 0; i < PRODUCERS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, produce, (void *)i), 0);
+	consume(&consumer);
+	for (unsigned int i = 0; i < PRODUCERS; i++) {
+		void *failed;
+
+		pthread_join(threads[i], &failed);
+		assert_null(failed);
+	}
+	free(ring);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_two_producers)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

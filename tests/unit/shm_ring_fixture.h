@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Records with contents that tell what they are, for tests of link/shm_ring.h. */
+#ifndef SOFTHCA_TESTS_SHM_RING_FIXTURE_H
+#define SOFTHCA_TESTS_SHM_RING_FIXTURE_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "link/shm_ring.h"
+
+/* Byte @i of record @number: of all its parts in a row. */
+static inline uint8_t record_byte(uint64_t number, uint32_t i)
+{
+	return (uint8_t)((number * 0x9e3779b97f4a7c15u >> 32) + i * 7 + (i >> 8));
+}
+
+/* Bytes in the place of the payload. */
+static inline uint32_t record_bytes(const struct shm_slot *slot)
+{
+	if (slot->flags & SHM_FLAG_READ)
+		return (uint32_t)(sizeof(struct shm_ticket) + slot->pieces * sizeof(struct shm_piece));
+	return slot->length;
+}
+
+/*
+ * Writes record @number with the sizes of @slot. Where its parts go is said once more here, from the description in
+ * shm_ring.h. Returns what shm_reserve() does, but for -EAGAIN.
+ */
+static inline int record_send(struct shm_producer *producer, const struct shm_slot *shape, uint64_t number)
+{
+	struct shm_slot slot = *shape;
+	bool headers_outside = slot.headers > 52;
+	bool payload_outside = slot.flags & SHM_FLAG_READ || slot.headers + slot.length > 52;
+	uint32_t lines = (slot.flags & SHM_FLAG_PATH ? 1 : 0) + (headers_outside ? (slot.headers + 63) / 64 : 0) +
+			 (payload_outside ? (record_bytes(&slot) + 63) / 64 : 0);
+	struct shm_cursor from, to;
+	uint32_t at, i = 0;
+	uint8_t *data;
+	int error;
+
+	do {
+		from = to = shm_tail(producer);
+		at = shm_step(&to, lines);
+		error = shm_reserve(producer, from, to);
+	} while (error == -EAGAIN);
+	if (error)
+		return error;
+	data = producer->ring->data + (size_t)at * 64;
+	if (slot.flags & SHM_FLAG_PATH)
+		for (; i < 64; i++)
+			*data++ = record_byte(number, i);
+	for (uint32_t j = 0; j < slot.headers; j++)
+		(headers_outside ? data : slot.bytes)[j] = record_byte(number, i++);
+	if (headers_outside)
+		data += (slot.headers + 63) / 64 * 64;
+	for (uint32_t j = 0; j < record_bytes(&slot); j++)
+		(payload_outside ? data : slot.bytes + slot.headers)[j] = record_byte(number, i++);
+	shm_publish(producer->ring, from.slot, &slot);
+	return 0;
+}
+
+/* True if @record is number @number in every byte. */
+static inline bool record_is(const struct shm_record *record, uint64_t number)
+{
+	uint32_t i = 0;
+
+	if (record->path)
+		for (; i < 64; i++)
+			if (record->path[i] != record_byte(number, i))
+				return false;
+	for (uint32_t j = 0; j < record->slot.headers; j++)
+		if (record->headers[j] != record_byte(number, i++))
+			return false;
+	for (uint32_t j = 0; j < record_bytes(&record->slot); j++)
+		if (record->payload[j] != record_byte(number, i++))
+			return false;
+	return true;
+}
+
+/* Sizes of a record, good ones, of @random bits. */
+static inline struct shm_slot record_shape(uint64_t random)
+{
+	static const uint32_t longest[] = {40, 52, 300, 5000, SHM_MOST_PAYLOAD};
+	struct shm_slot slot = {
+		.headers = (uint8_t)(ROCE_BTH_BYTES + 4 * (random % ((ROCE_MOST_HEADERS - ROCE_BTH_BYTES) / 4 + 1))),
+		.flags = random >> 8 & 1 ? SHM_FLAG_PATH : 0,
+		.length = (uint32_t)((random >> 20) % (longest[(random >> 16 & 15) % 5] + 1)),
+	};
+
+	if ((random >> 9 & 15) == 0 && slot.length) {
+		slot.flags |= SHM_FLAG_READ;
+		slot.pieces = (uint8_t)(1 + (random >> 48) % SHM_PIECES);
+	} else if (slot.flags & SHM_FLAG_PATH && random >> 13 & 1) {
+		slot.flags |= SHM_FLAG_FRAME;
+	}
+	return slot;
+}
+
+static inline uint64_t next_random(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+#endif
