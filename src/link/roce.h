@@ -42,7 +42,7 @@ static inline uint32_t roce_pad(uint32_t payload)
  * The payload becomes packet->payload, by reference, pad left out. count is 1, or 0 for a READ request (the responder
  * knows the MTU); mtu, path, own_path and link are the caller's. Returns 0, or -EPROTO with @why: too short for its
  * headers, unknown opcode, transport version not 0, bad pad count, P_Key that is not the default one, a length that the
- * opcode cannot have. Never reads past @length.
+ * opcode cannot have, a reserved syndrome. Never reads past @length. @why names rule and figures, for explain_make().
  */
 int roce_parse(struct packet *packet, const uint8_t *bytes, size_t length, struct refusal *why);
 
@@ -52,14 +52,31 @@ static inline uint32_t roce_destination(const uint8_t *bytes)
 	return (uint32_t)bytes[5] << 16 | (uint32_t)bytes[6] << 8 | bytes[7];
 }
 
-/*
- * The ICRC (annex A17.3.3 and chapter 7.8.1) covers IP header, UDP header, BTH to pad, with the fields that routers change
- * taken as ones. The part that does not depend on the packet's data is prepared once per path.
+/** Sets the request for an acknowledgement in a BTH: for whoever writes one for many packets. */
+static inline void roce_ask_acknowledge(uint8_t *bytes)
+{
+	bytes[8] |= 0x80;
+}
+
+/** The pad count that a BTH tells. @bytes: at least ROCE_BTH_BYTES. */
+static inline uint32_t roce_pad_of(const uint8_t *bytes)
+{
+	return bytes[1] >> 4 & 3;
+}
+
+/**
+ * The first half of roce_parse(): BTH and extension headers only, for whoever has the payload elsewhere, of any length.
+ * @packet->payload.length becomes 0. Returns the bytes of the headers, or -EPROTO with @why.
  */
-struct roce_icrc {
-	struct packet_path path;
-	uint16_t port; /* UDP destination */
-};
+int roce_headers_parse(struct packet *packet, const uint8_t *bytes, size_t length, struct refusal *why);
+
+/** The masks of the masked atomic @packet, its whole payload of @length bytes at @bytes. Returns 0, or -EPROTO with @why. */
+int roce_masks_parse(struct packet *packet, const uint8_t *bytes, size_t length, struct refusal *why);
+
+/*
+ * The ICRC (IBTA 7.8.1, annex A17) covers IP header, UDP header, BTH to pad, with the fields that routers change taken as
+ * ones. The IPv4 header is taken to say "do not fragment", as that of a socket with path MTU discovery does.
+ */
 
 /**
  * The UDP source port of @path: its own if set, else made of the flow label as the Linux kernel makes it

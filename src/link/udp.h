@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The udp link: RoCEv2 packets (link/roce.h) in UDP datagrams, to and from other hosts.
+ *
+ * Sending is each process's own business. Receiving is that of one process of the host (of its network namespace): it has
+ * the port, and hands on what is for QPs of others (link/shm.h). See udp_parts.h for how it is made.
+ */
+#ifndef SOFTHCA_LINK_UDP_H
+#define SOFTHCA_LINK_UDP_H
+
+#include "link/link.h"
+
+/**
+ * From now on this process receives what other hosts send to its QPs: takes the port, or finds out who has it, and takes
+ * over when that process ends. Starts the device thread. Cheap when it has begun. Any thread; may be called under a QP's
+ * lock.
+ */
+void udp_begin(struct hca *hca);
+
+/** Around a fork: holds the locks, so that the child knows of every descriptor. */
+void udp_before_fork(void);
+void udp_after_fork_in_parent(void);
+/** In a forked child: closes what was inherited; the port is the parent's. */
+void udp_after_fork(void);
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the files of the udp link share.
+ *
+ * udp.c           cuts runs into packets and sends them, many in one system call
+ * udp_address.c   paths to socket addresses and back
+ * udp_sockets.c   sockets that send, by source port, and the one that receives
+ * udp_receive.c   poller: datagrams to packets
+ * udp_port.c      which process of the host has the port
+ * udp_owner.c     who has it if it is none of ours
+ *
+ * Locks, all leaves towards the transport: that of a socket (its buffer) while it sends, that of the table of sockets,
+ * that of the port. None is held while the transport is called.
+ */
+#ifndef SOFTHCA_LINK_UDP_PARTS_H
+#define SOFTHCA_LINK_UDP_PARTS_H
+
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include "hca/device.h"
+#include "link/udp.h"
+
+#ifndef IPV6_FLOWINFO
+#define IPV6_FLOWINFO 11 /* linux/in6.h, which does not go together with netinet/in.h */
+#endif
+
+/* Packets of one train: all that Linux cuts a datagram into since 4.18 (UDP_MAX_SEGMENTS was raised later). */
+#define UDP_TRAIN_PACKETS 64
+/* Bytes of a train: a datagram over IPv4 has 65507. */
+#define UDP_TRAIN_BYTES 65000
+/* Payload of a run: two full trains at the largest MTU, which 1024 fills nearly, too. */
+#define UDP_RUN_BYTES (30 * 4096)
+/* Half of what a receive buffer of the usual size holds (net.core.rmem_max), reckoned with the kernel's overhead. */
+#define UDP_WINDOW_BYTES (256 * 1024)
+
+/* How a datagram gets to where a path leads. */
+struct udp_way {
+	struct packet_path path; /* with the addresses that the datagram has: those which the ICRC covers */
+	bool ipv6;
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} to;
+	socklen_t to_length;
+	/* For sendmsg(2): source address, traffic class, hop limit; and room for UDP_SEGMENT. */
+	size_t control_length;
+	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(struct in6_pktinfo)) + 3 * CMSG_SPACE(sizeof(int))];
+};
+
+/**
+ * Fills @way for @path. GIDs of this host that are no addresses (the link-local one of an interface without IPv6, all of
+ * RoCE v1) go by the loopback interface, as 127.83.0.0/16 with the number of the table entry. Returns 0 or -EAFNOSUPPORT
+ * (one address is IPv4, the other IPv6), which is explained.
+ */
+int udp_way_make(struct udp_way *way, struct hca *hca, const struct packet_path *path);
+
+/* What a datagram that was received tells beside its bytes. */
+struct udp_arrival {
+	struct packet_path wire; /* as the ICRC has it */
+	struct packet_path path; /* as the transport has it */
+	uint16_t source_port;
+	uint32_t segment; /* bytes of each packet but the last; 0: it is one packet */
+};
+
+/** Fills @arrival from @message, which was received; false: its addresses are missing. */
+bool udp_arrival_read(struct udp_arrival *arrival, struct msghdr *message);
+
+/* A socket that sends from one source port, and receives nothing. */
+struct udp_socket {
+	pthread_mutex_t lock; /* of sending: the buffer */
+	int fd;               /* -1: none */
+	bool ipv6;
+	bool no_trains;   /* under `lock`: the kernel refused UDP_SEGMENT */
+	uint16_t wanted;  /* port that was asked for… */
+	uint16_t port;    /* …and the one it is bound to, if a program has that one for itself */
+	uint32_t users;   /* threads that send or wait to; under the lock of the table, as are all others */
+	uint64_t used;    /* when it was last asked for, in the order of asking */
+	uint8_t *buffer;  /* UDP_BUFFER_BYTES */
+};
+
+/* A train, and the headers of the packet behind it. */
+#define UDP_BUFFER_BYTES (UDP_TRAIN_BYTES + 128)
+
+/** The socket for @port, made if there is none, its lock held; NULL with errno: none can be had. */
+struct udp_socket *udp_socket_get(bool ipv6, uint16_t port);
+/** Gives it back. */
+void udp_socket_put(struct udp_socket *socket);
+/** Around a fork. */
+void udp_sockets_before_fork(void);
+void udp_sockets_after_fork(bool child);
+
+/**
+ * A socket with all options that receiving needs, not yet bound: both families, or IPv4 only where there is no IPv6
+ * (@ipv6). Returns a descriptor or a negative errno.
+ */
+int udp_receiver_open(bool *ipv6);
+
+/** Registers the poller. Returns 0 or a negative errno. The lock of the port is held. */
+int udp_receive_begin(struct hca *hca);
+/** The poller receives from @fd from now on. The lock of the port is held. */
+void udp_receive_from(int fd);
+/** In a forked child: no socket. */
+void udp_receive_after_fork(void);
+
+/* The program that has a UDP port. */
+struct udp_owner {
+	pid_t pid;
+	char name[16]; /* as in /proc/PID/comm */
+};
+
+/** Finds who has @port, by way of /proc. False: nobody who can be seen. Slow: reads the descriptors of all processes. */
+bool udp_find_owner(uint16_t port, struct udp_owner *owner);
+
+/** True if fewer than @most explanations by @rule were made in this second. Counts this one. Any thread. */
+bool udp_may_explain(enum explain_rule rule, uint32_t most);
+
+/* Explains what may happen to every packet, such as those of QP @number (0: none of ours): @most times a second. */
+#define UDP_EXPLAIN(hca, number, most, rule, ...)                                                                      \
+	do {                                                                                                           \
+		if (udp_may_explain(rule, most))                                                                       \
+			EXPLAIN(hca, (&(const struct explain_subject){.qpn = (number)}), rule, __VA_ARGS__);           \
+	} while (0)
+
+#endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The poller of the udp link: datagrams to packets, see udp_parts.h. All that comes in here is hostile until checked. */
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "hca/progress.h"
+#include "link/counters.h"
+#include "link/filter.h"
+#include "link/host.h"
+#include "link/roce.h"
+#include "link/shm.h"
+#include "link/udp_parts.h"
+
+#define DATAGRAM_BYTES 65536
+/* Datagrams of one poll: enough to be worth the way here, few enough that timers and other links wait no longer than it. */
+#define BATCH 16
+/* So long, or longer, and there is as a rule another one behind it. */
+#define LONG_DATAGRAM 4096
+#define MOST_EXPLAINED 64 /* dropped frames that are explained in a second, by rule */
+#define ECN_MASK 3
+#define ECN_CONGESTION 3
+
+static struct {
+	struct poller poller;
+	struct watched_fd watched; /* fd: -1: another process has the port; atomic */
+	bool armed;                /* atomic */
+	struct hca *hca;           /* that keeps records about what is nobody's */
+	/* of the poller */
+	struct run *run;
+	const struct packet_path *path;
+	bool pending;       /* a packet in run_slot(run) is not committed yet: the next ones may continue it */
+	uint32_t whole;     /* payload bytes of its packets, if all but the last are that long */
+	uint8_t bytes[DATAGRAM_BYTES];
+} receiver = {.watched.fd = -1};
+
+/* ---- packets --------------------------------------------------------------------------------------------------- */
+
+static void deliver_pending(void)
+{
+	if (!receiver.pending)
+		return;
+	receiver.pending = false;
+	if (receiver.hca->filters)
+		filter_received(receiver.hca, run_slot(receiver.run));
+	run_commit(receiver.run);
+	run_drain(receiver.run, NULL);
+}
+
+static void drop(const struct refusal *why, uint32_t qpn)
+{
+	if (udp_may_explain(why->rule, MOST_EXPLAINED))
+		explain_make(receiver.hca, &(struct explain_subject){.qpn = qpn}, why->rule, why->args, EXPLAIN_ARGS);
+}
+
+#define DROP(qpn, name, ...) drop(&(const struct refusal){RULE_##name, {__VA_ARGS__}}, qpn)
+
+/* Builds the packet in the slot of the run, where it waits for others that continue it. */
+static void take(const uint8_t *bytes, uint32_t length)
+{
+	struct packet *packet = run_slot(receiver.run);
+	struct refusal why;
+
+	if (roce_parse(packet, bytes, length, &why)) {
+		counter_add(receiver.hca, COUNTER_UDP_MALFORMED, 1);
+		drop(&why, roce_destination(bytes));
+		return;
+	}
+	packet->link = link_udp();
+	packet->own_path = *receiver.path;
+	packet->path = &packet->own_path;
+	packet->mtu = (uint16_t)packet->payload.length;
+	counter_add(receiver.hca, COUNTER_UDP_BYTES_RECEIVED, packet->payload.length);
+	receiver.pending = true;
+}
+
+/* @length bytes of a packet, its ICRC checked and left out. */
+static void handle_packet(const uint8_t *bytes, uint32_t length)
+{
+	uint32_t qpn = roce_destination(bytes);
+
+	if (!host_owns(qpn) && qpn != MULTICAST_QPN) {
+		counter_add(receiver.hca, COUNTER_UDP_FORWARDED, 1);
+		shm_forward(qpn, receiver.path, bytes, length);
+		return;
+	}
+	take(bytes, length);
+	deliver_pending();
+}
+
+/* ---- datagrams ------------------------------------------------------------------------------------------------- */
+
+/*
+ * The identification of the IPv4 header is covered, and not to be seen here. Our own senders number the packets of a train,
+ * which arrive as one datagram, as a rule from 0; where routers or offloads cut trains, from another number.
+ */
+static bool icrc_fits(const struct udp_arrival *arrival, uint32_t number, const uint8_t *bytes, uint32_t length)
+{
+	uint16_t port = (uint16_t)receiver.hca->settings.roce_port;
+	bool ipv4 = gid_is_ipv4(&arrival->wire.source);
+	uint32_t icrc, made;
+
+	made = roce_icrc(&arrival->wire, arrival->source_port, port, ipv4 ? (uint16_t)number : 0, bytes, length);
+	memcpy(&icrc, bytes + length, sizeof(icrc));
+	if (icrc == made)
+		return true;
+	return ipv4 &&
+	       roce_icrc_fits(&arrival->wire, arrival->source_port, port, UDP_TRAIN_PACKETS - 1, bytes, length);
+}
+
+static void handle_frame(const struct udp_arrival *arrival, uint32_t number, const uint8_t *bytes, uint32_t length)
+{
+	counter_add(receiver.hca, COUNTER_UDP_PACKETS_RECEIVED, 1);
+	if (length < ROCE_BTH_BYTES + ROCE_ICRC_BYTES) {
+		counter_add(receiver.hca, COUNTER_UDP_MALFORMED, 1);
+		DROP(0, FRAME_SHORT, length, ROCE_BTH_BYTES + ROCE_ICRC_BYTES);
+		return;
+	}
+	length -= ROCE_ICRC_BYTES;
+	if (!icrc_fits(arrival, number, bytes, length)) {
+		counter_add(receiver.hca, COUNTER_UDP_BAD_ICRC, 1);
+		DROP(roce_destination(bytes), FRAME_ICRC, roce_destination(bytes), length);
+		return;
+	}
+	handle_packet(bytes, length);
+}
+
+static void handle_datagram(const struct udp_arrival *arrival, uint32_t length)
+{
+	uint32_t segment = arrival->segment && arrival->segment < length ? arrival->segment : length;
+	uint32_t number = 0;
+
+	if (segment < length)
+		counter_add(receiver.hca, COUNTER_UDP_TRAINS_RECEIVED, 1);
+	if ((arrival->wire.traffic_class & ECN_MASK) == ECN_CONGESTION)
+		counter_add(receiver.hca, COUNTER_UDP_CONGESTION_MARKS, 1);
+	receiver.path = &arrival->path;
+	for (uint32_t at = 0; at < length; at += segment) {
+		uint32_t bytes = length - at < segment ? length - at : segment;
+
+		handle_frame(arrival, number++, receiver.bytes + at, bytes);
+	}
+	deliver_pending();
+}
+
+/* Returns the bytes of the datagram, or a negative errno. */
+static ssize_t receive(int fd, struct udp_arrival *arrival)
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} from;
+	_Alignas(struct cmsghdr) uint8_t control[256];
+	struct iovec vector = {receiver.bytes, sizeof(receiver.bytes)};
+	struct msghdr message = {
+		.msg_name = &from,
+		.msg_namelen = sizeof(from),
+		.msg_iov = &vector,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t length = recvmsg(fd, &message, 0);
+
+	if (length < 0)
+		return -errno;
+	counter_add(receiver.hca, COUNTER_UDP_RECEIVE_CALLS, 1);
+	return udp_arrival_read(arrival, &message) ? length : 0;
+}
+
+static bool poll_datagrams(struct poller *poller, struct run *run)
+{
+	int fd = __atomic_load_n(&receiver.watched.fd, __ATOMIC_ACQUIRE);
+	struct udp_arrival arrival;
+	ssize_t length;
+	int i;
+
+	(void)poller;
+	if (fd < 0)
+		return false;
+	receiver.run = run;
+	for (i = 0; i < BATCH; i++) {
+		length = receive(fd, &arrival);
+		if (length < 0)
+			break;
+		if (length > 0)
+			handle_datagram(&arrival, (uint32_t)length);
+		if (length < LONG_DATAGRAM)
+			return true;
+	}
+	return i > 0;
+}
+
+/* ---- registering ----------------------------------------------------------------------------------------------- */
+
+/* The device thread polls after that. */
+static void ready(struct watched_fd *watched, uint32_t events)
+{
+	(void)watched;
+	(void)events;
+}
+
+static void arm(struct poller *poller, bool armed)
+{
+	(void)poller;
+	__atomic_store_n(&receiver.armed, armed, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&receiver.watched.fd, __ATOMIC_SEQ_CST) >= 0)
+		progress_rewatch(&receiver.watched, armed ? EPOLLIN : 0);
+}
+
+int udp_receive_begin(struct hca *hca)
+{
+	receiver.hca = hca;
+	receiver.armed = true;
+	receiver.poller = (struct poller){.poll = poll_datagrams, .arm = arm};
+	receiver.watched = (struct watched_fd){.fd = -1, .ready = ready};
+	return progress_add(&receiver.poller);
+}
+
+void udp_receive_from(int fd)
+{
+	bool armed = __atomic_load_n(&receiver.armed, __ATOMIC_SEQ_CST);
+
+	__atomic_store_n(&receiver.watched.fd, fd, __ATOMIC_SEQ_CST);
+	progress_watch(&receiver.watched, armed ? EPOLLIN : 0);
+	/* Meanwhile arm() may have changed what was not watched yet. */
+	while (armed != __atomic_load_n(&receiver.armed, __ATOMIC_SEQ_CST)) {
+		armed = !armed;
+		progress_rewatch(&receiver.watched, armed ? EPOLLIN : 0);
+	}
+	progress_wake();
+}
+
+void udp_receive_after_fork(void)
+{
+	receiver.watched.fd = -1;
+}

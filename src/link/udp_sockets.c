@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The sockets of the udp link, see udp_parts.h. */
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <netinet/udp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "link/udp_parts.h"
+
+#define SOCKETS 64
+#define HOP_LIMIT 64
+/* More than a window is worth nothing, and what waits in a socket makes all behind it late. */
+#define SEND_BUFFER_BYTES (1 << 20)
+#define RECEIVE_BUFFER_BYTES (8 << 20)
+
+static struct {
+	pthread_mutex_t lock;
+	uint64_t clock; /* of `used` */
+	bool made;
+	struct udp_socket socket[SOCKETS];
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- options --------------------------------------------------------------------------------------------------- */
+
+static int set(int fd, int level, int option, int value)
+{
+	return setsockopt(fd, level, option, &value, sizeof(value)) ? -errno : 0;
+}
+
+/* As large as allowed: what does not fit is lost. */
+static void set_buffer(int fd, int forced, int plain, int bytes)
+{
+	if (set(fd, SOL_SOCKET, forced, bytes))
+		set(fd, SOL_SOCKET, plain, bytes);
+}
+
+/* What comes to the source port of a connection (nobody sends there) would only fill memory. */
+static void receive_nothing(int fd)
+{
+	struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
+	const struct sock_fprog program = {.len = 1, .filter = &drop};
+
+	setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
+	set(fd, SOL_SOCKET, SO_RCVBUF, 0);
+}
+
+/*
+ * IP_PMTUDISC_DO sets "do not fragment", and an unconnected socket then sends identification 0, which the ICRC covers. Hop
+ * limit and traffic class are given with each datagram where they are not these.
+ */
+static int set_sending(int fd, bool ipv6)
+{
+	int error;
+
+	error = ipv6 ? set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO)
+		     : set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
+	if (!error)
+		error = ipv6 ? set(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, HOP_LIMIT)
+			     : set(fd, IPPROTO_IP, IP_TTL, HOP_LIMIT);
+	if (!error && ipv6)
+		error = set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, SEND_BUFFER_BYTES);
+	/* Other processes have flows with the same port. */
+	if (!error)
+		error = set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	return error;
+}
+
+int udp_receiver_open(bool *ipv6)
+{
+	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	*ipv6 = fd >= 0;
+	if (fd < 0)
+		fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	if (*ipv6) {
+		set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+		set(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
+		set(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
+		set(fd, IPPROTO_IPV6, IPV6_FLOWINFO, 1);
+		/* RoCE has the ICRC: its senders may leave the UDP checksum out (annex A17). */
+		set(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
+	} else {
+		set(fd, IPPROTO_IP, IP_PKTINFO, 1);
+	}
+	set(fd, IPPROTO_IP, IP_RECVTOS, 1);
+	set(fd, IPPROTO_IP, IP_RECVTTL, 1);
+	/* Linux 5.0; without it each packet takes a system call. */
+	set(fd, IPPROTO_UDP, UDP_GRO, 1);
+	set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, RECEIVE_BUFFER_BYTES);
+	return fd;
+}
+
+/* ---- the table ------------------------------------------------------------------------------------------------- */
+
+static int bind_to(int fd, bool ipv6, uint16_t port)
+{
+	const struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htobe16(port)};
+	const struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htobe16(port)};
+
+	return bind(fd, ipv6 ? (const struct sockaddr *)&v6 : (const struct sockaddr *)&v4,
+		    ipv6 ? sizeof(v6) : sizeof(v4));
+}
+
+static uint16_t port_of(int fd)
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} name = {0};
+	socklen_t length = sizeof(name);
+
+	if (getsockname(fd, &name.any, &length))
+		return 0;
+	return be16toh(name.any.sa_family == AF_INET6 ? name.v6.sin6_port : name.v4.sin_port);
+}
+
+/* Returns a descriptor or a negative errno. */
+static int open_sender(bool ipv6, uint16_t port)
+{
+	int fd = socket(ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), error;
+
+	if (fd < 0)
+		return -errno;
+	error = set_sending(fd, ipv6);
+	receive_nothing(fd);
+	/* A program may have that port for itself: then any other; no receiver looks at it. */
+	if (!error && bind_to(fd, ipv6, port) && bind_to(fd, ipv6, 0))
+		error = -errno;
+	if (error)
+		close(fd);
+	return error ? error : fd;
+}
+
+/* The lock is held. */
+static int fill(struct udp_socket *socket, bool ipv6, uint16_t port)
+{
+	int fd;
+
+	if (!socket->buffer && !(socket->buffer = malloc(UDP_BUFFER_BYTES)))
+		return -ENOMEM;
+	fd = open_sender(ipv6, port);
+	if (fd < 0)
+		return fd;
+	if (socket->fd >= 0)
+		close(socket->fd);
+	socket->fd = fd;
+	socket->ipv6 = ipv6;
+	socket->wanted = port;
+	socket->port = port_of(fd);
+	socket->no_trains = false;
+	return 0;
+}
+
+static void make_table(void)
+{
+	for (int i = 0; i < SOCKETS; i++) {
+		table.socket[i].fd = -1;
+		table.socket[i].users = 0;
+		pthread_mutex_init(&table.socket[i].lock, NULL);
+	}
+	table.made = true;
+}
+
+/* The one for @port; else the one to be used for it: an empty one, or that which was not asked for the longest. */
+static struct udp_socket *find(bool ipv6, uint16_t port)
+{
+	struct udp_socket *found = NULL;
+
+	for (struct udp_socket *socket = table.socket; socket < table.socket + SOCKETS; socket++) {
+		if (socket->fd >= 0 && socket->wanted == port && socket->ipv6 == ipv6)
+			return socket;
+		if (socket->users)
+			continue;
+		if (!found || (found->fd >= 0 && (socket->fd < 0 || socket->used < found->used)))
+			found = socket;
+	}
+	return found;
+}
+
+/* The lock is held. */
+static int find_and_take(bool ipv6, uint16_t port, struct udp_socket **socket)
+{
+	int error;
+
+	if (!table.made)
+		make_table();
+	*socket = find(ipv6, port);
+	if (!*socket)
+		return -EMFILE; /* more threads are sending than there are sockets */
+	if ((*socket)->fd < 0 || (*socket)->wanted != port || (*socket)->ipv6 != ipv6) {
+		error = fill(*socket, ipv6, port);
+		if (error)
+			return error;
+	}
+	(*socket)->users++;
+	(*socket)->used = ++table.clock;
+	return 0;
+}
+
+struct udp_socket *udp_socket_get(bool ipv6, uint16_t port)
+{
+	struct udp_socket *socket;
+	int error;
+
+	pthread_mutex_lock(&table.lock);
+	error = find_and_take(ipv6, port, &socket);
+	pthread_mutex_unlock(&table.lock);
+	if (error) {
+		errno = -error;
+		return NULL;
+	}
+	pthread_mutex_lock(&socket->lock);
+	return socket;
+}
+
+void udp_socket_put(struct udp_socket *socket)
+{
+	pthread_mutex_unlock(&socket->lock);
+	pthread_mutex_lock(&table.lock);
+	socket->users--;
+	pthread_mutex_unlock(&table.lock);
+}
+
+void udp_sockets_before_fork(void)
+{
+	pthread_mutex_lock(&table.lock);
+}
+
+void udp_sockets_after_fork(bool child)
+{
+	if (child && table.made) {
+		for (int i = 0; i < SOCKETS; i++)
+			if (table.socket[i].fd >= 0)
+				close(table.socket[i].fd);
+		make_table();
+	}
+	pthread_mutex_unlock(&table.lock);
+}
