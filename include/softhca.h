@@ -95,6 +95,54 @@ static inline size_t softhca_explanation_text(const struct softhca_explanation *
 	return softhca_render_explanation(explanation, sizeof(*explanation), buffer, size);
 }
 
+/*
+ * Counters of links and transport: what this process sent, received, sent again, dropped. docs/limits.md lists them. They
+ * begin at 0 when the device is made, and in a forked child. What QPs of one process tell each other is not counted.
+ *
+ *	struct softhca_counter counters[128];
+ *	size_t count = softhca_counters(context, counters, 128);
+ *
+ *	for (size_t i = 0; i < count; i++)
+ *		printf("%s %llu\n", counters[i].name, (unsigned long long)counters[i].value);
+ */
+struct softhca_counter {
+	const char *name; /* "udp_packets_sent"; constant, as is the next */
+	const char *doc;
+	uint64_t value;
+};
+
+size_t softhca_read_counters(struct ibv_context *context, struct softhca_counter *out, size_t max,
+			     size_t structure_size);
+
+/* Reads the counters of the device of @context, in a fixed order. Returns how many were written to @out: at most @max. */
+static inline size_t softhca_counters(struct ibv_context *context, struct softhca_counter *out, size_t max)
+{
+	return softhca_read_counters(context, out, max, sizeof(*out));
+}
+
+/* The counter called @name of the device of @context; UINT64_MAX: there is none of that name. */
+uint64_t softhca_counter(struct ibv_context *context, const char *name);
+
+/*
+ * Faults: packets that the device of @context sends are lost, doubled, delayed, reordered or spoilt, as @script says, in
+ * the language of docs/faults.md: "drop 1%; corrupt payload 0.1%; seed 7", or the path of a file with such lines. NULL or
+ * "off" ends that. The faults replace those of SOFTHCA_FAULTS; numbers of packets begin anew. Connect QPs after the first
+ * such call rather than before: those that were connected without faults send each message as one burst.
+ *
+ * Returns 0, or an errno value: EINVAL for what is no such script, with one line of text in @error (line, column, what was
+ * expected), others if a file cannot be read. @error, of @size bytes, may be NULL.
+ */
+int softhca_set_faults(struct ibv_context *context, const char *script, char *error, size_t size);
+
+/* Checks @script, as softhca_set_faults() would, and applies it to nothing. */
+int softhca_check_faults(const char *script, char *error, size_t size);
+
+/*
+ * Writes what the faults of the device of @context have done so far: a line for the seed, and one for each rule. Writes at
+ * most @size bytes, the final 0 included; returns the length of all, as snprintf(3) does; 0 without faults.
+ */
+size_t softhca_fault_summary(struct ibv_context *context, char *buffer, size_t size);
+
 #pragma GCC visibility pop
 
 #ifdef __cplusplus
