@@ -4,8 +4,8 @@
 
     fuzz/make-seeds.py DIRECTORY        into DIRECTORY/NAME
 
-The keys and addresses are those of world.h, the layout of an input that of wqe_input.h (block_input.h, srq.c, settings.c),
-the formats those of mlx5-formats 1 and 2.
+The keys and addresses are those of world.h, the layout of an input that of wqe_input.h (block_input.h, srq.c, settings.c,
+packet.c), the formats those of mlx5-formats 1 and 2.
 """
 import os
 import struct
@@ -684,8 +684,42 @@ def settings_seeds():
         yield str(i), bytes([i % 8]) + text.encode('latin-1') + b'\0DEVICES,SEED,MTU'
 
 
+def packet_seeds():
+    """BTH with every opcode there could be, and something behind it."""
+    for opcode in range(256):
+        bth = struct.pack('>BBHII', opcode, 0x40, 0xffff, 0x4711, 1 << 31 | 7)
+        for length in (0, 4, 64):
+            yield f'{opcode}_{length}', bth + bytes(length)
+
+
+def transport_step(kind, end=0, opcode=0, flags=0, number=0, key=0, syndrome=0, fill=0, offset=0, length=0, value=0):
+    return struct.pack('<8BHHI', kind, end, opcode, flags, number, key, syndrome, fill, offset, length, value)
+
+
+def transport_seeds():
+    """Own requests of each kind with packets of a stranger between them; layout in transport.c."""
+    request, receive, deliver, lose, double, timer, packet, spoil = range(8)
+    for pair in range(6):
+        for link in (bytes(2), bytes([1, 1]), bytes([2, 0])):
+            head = bytes([pair, 0, 7 | 7 << 3, 4 | 4 << 4]) + link + bytes(2)
+            for opcode in range(12):
+                own = transport_step(request, opcode=opcode, flags=8, length=700, offset=64)
+                yield f'own_{pair}_{link[0]}_{opcode}', (
+                    head + transport_step(receive, end=1, number=3) + own + transport_step(deliver, number=3) + own +
+                    transport_step(lose) + transport_step(double) + transport_step(deliver, number=200) +
+                    transport_step(timer) + transport_step(deliver, number=200))
+            for opcode in range(32):
+                yield f'strange_{pair}_{link[0]}_{opcode}', (
+                    head + transport_step(receive, end=1, number=3) +
+                    transport_step(packet, end=1, opcode=opcode, length=100) +
+                    transport_step(request, opcode=4, flags=8, length=700) +
+                    transport_step(packet, end=0, opcode=opcode, length=100) +
+                    transport_step(spoil, number=opcode) + transport_step(deliver, number=200))
+
+
 def main():
-    for name, seeds in (('block', block_seeds()), ('wqe', all_seeds()), ('srq', srq_seeds()), ('settings', settings_seeds())):
+    for name, seeds in (('block', block_seeds()), ('wqe', all_seeds()), ('srq', srq_seeds()), ('settings', settings_seeds()),
+                        ('packet', packet_seeds()), ('transport', transport_seeds())):
         directory = os.path.join(sys.argv[1], name)
         os.makedirs(directory, exist_ok=True)
         for old in os.listdir(directory):

@@ -189,6 +189,8 @@ void world_make(void)
 		unsetenv(setting_info(i)->variable);
 	setenv("SOFTHCA_SEED", "1", 1);
 	setenv("SOFTHCA_GIDS", "loopback", 1);
+	/* No sockets: an input decides everything. */
+	setenv("SOFTHCA_LINK", "local", 1);
 	world.hca = hca_device(0);
 	WORLD_CHECK(world.hca);
 	gids = hca_gids(world.hca, &count);

@@ -17,6 +17,7 @@
 static const struct input_config *config;
 static const struct world_pair_of_qps *pair;
 static const struct link *own; /* the one below that of the fuzzer */
+static const struct link *before; /* the override of the device: none */
 static uint32_t packets;
 
 static uint32_t damage_value(void)
@@ -125,7 +126,7 @@ static void damage_or_not(struct packet *packet)
 	}
 }
 
-static void deliver_twice(struct hca *hca, struct run *run)
+static enum link_result deliver_twice(struct hca *hca, struct run *run)
 {
 	const struct packet *first = run_slot(run);
 	struct packet *second;
@@ -135,7 +136,7 @@ static void deliver_twice(struct hca *hca, struct run *run)
 	*second = *first;
 	if (first->path == &first->own_path)
 		second->path = &second->own_path;
-	own->send(hca, run);
+	return own->send(hca, run);
 }
 
 static bool is_longer(const struct packet *packet, uint64_t limit)
@@ -143,7 +144,7 @@ static bool is_longer(const struct packet *packet, uint64_t limit)
 	return packet->payload.length > limit || packet->dma_length > limit;
 }
 
-static void send_whole(struct hca *hca, struct run *run)
+static enum link_result send_whole(struct hca *hca, struct run *run)
 {
 	struct packet *packet = run_slot(run);
 	uint32_t number = packets++;
@@ -151,12 +152,11 @@ static void send_whole(struct hca *hca, struct run *run)
 	if (config->damage == number + 1)
 		damage_or_not(packet);
 	if (is_longer(packet, LONGEST_MESSAGE) || (number < 8 && config->lose >> number & 1))
-		return;
+		return LINK_SENT;
 	/* A run has room for one that is doubled. */
 	if (number < 8 && config->double_ >> number & 1 && run->last - run->first <= 1)
-		deliver_twice(hca, run);
-	else
-		own->send(hca, run);
+		return deliver_twice(hca, run);
+	return own->send(hca, run);
 }
 
 /* ---- packets -------------------------------------------------------------------------------------------------- */
@@ -167,12 +167,13 @@ static bool has_opcode(const struct packet *packet)
 	return packet_opcode_of(packet->transport, packet->message, PLACE_ONLY) >= 0;
 }
 
-static void send_cut(struct hca *hca, struct run *run)
+static enum link_result send_cut(struct hca *hca, struct run *run)
 {
 	const struct packet *packet = run_slot(run);
 
-	if (!is_longer(packet, LONGEST_CUT_MESSAGE) && has_opcode(packet))
-		own->send(hca, run);
+	if (is_longer(packet, LONGEST_CUT_MESSAGE) || !has_opcode(packet))
+		return LINK_SENT;
+	return own->send(hca, run);
 }
 
 /* What is both lost and doubled comes late. */
@@ -270,9 +271,10 @@ void link_begin(const struct input_config *input, const struct world_pair_of_qps
 	config = input;
 	pair = qps;
 	packets = 0;
+	before = world.hca->link;
 	if (config->flags & INPUT_PACKETS)
 		wire_attach(world.hca, judge, NULL);
-	own = world.hca->link;
+	own = world.hca->link ? world.hca->link : link_local();
 	above = *own;
 	above.send = config->flags & INPUT_PACKETS ? send_cut : send_whole;
 	world.hca->link = &above;
@@ -280,7 +282,7 @@ void link_begin(const struct input_config *input, const struct world_pair_of_qps
 
 void link_end(void)
 {
-	world.hca->link = own;
 	if (config->flags & INPUT_PACKETS)
 		wire_detach(world.hca);
+	world.hca->link = before;
 }
