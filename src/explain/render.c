@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Explanation records as text: the rule's sentence with the record's figures. */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,6 +57,23 @@ static const char *opcode_name(uint64_t opcode)
 	return name ? name : "unknown opcode";
 }
 
+static void add_error(struct text *out, uint64_t error)
+{
+	const char *name = error <= INT_MAX ? strerrorname_np((int)error) : NULL;
+
+	add(out, "%s", name ? name : "unknown error");
+}
+
+/* Up to eight characters, as they lie in memory: of a name that is not ours to trust. */
+static void add_chars(struct text *out, uint64_t value)
+{
+	char text[sizeof(value)];
+
+	memcpy(text, &value, sizeof(text));
+	for (size_t i = 0; i < sizeof(text) && text[i]; i++)
+		add(out, "%c", text[i] >= ' ' && text[i] <= '~' ? text[i] : '?');
+}
+
 static void add_figure(struct text *out, const char *format, size_t length, uint64_t value)
 {
 #define IS(word) (length == sizeof(word) - 1 && !memcmp(format, word, length))
@@ -85,6 +103,10 @@ static void add_figure(struct text *out, const char *format, size_t length, uint
 		add(out, "%s", message_name((unsigned int)value));
 	else if (IS("domain"))
 		add(out, "%s", value ? "memory" : "wire");
+	else if (IS("error"))
+		add_error(out, value);
+	else if (IS("chars"))
+		add_chars(out, value);
 	else if (IS("yes"))
 		add(out, "%s", value ? "yes" : "no");
 	else

@@ -64,6 +64,11 @@ struct epoch_slot *epoch_attach(void)
 	return slot;
 }
 
+struct epoch_slot *epoch_slots(void)
+{
+	return __atomic_load_n(&slots, __ATOMIC_ACQUIRE);
+}
+
 uint64_t epoch_retire(void)
 {
 	return __atomic_add_fetch(&epoch_current, 1, __ATOMIC_SEQ_CST);

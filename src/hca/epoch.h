@@ -24,6 +24,7 @@ struct epoch_slot {
 	uint32_t depth;  /* of nesting; the owning thread's */
 	uint32_t owned;  /* atomic; 1: belongs to a living thread */
 	uint32_t waits;  /* atomic; 1: in epoch_wait */
+	uint64_t *counters; /* atomic; what its threads have counted (link/counters.h), or NULL */
 	struct epoch_slot *next;
 } __attribute__((aligned(128)));
 
@@ -57,6 +58,9 @@ static inline void epoch_leave(void)
 	if (--slot->depth == 0)
 		__atomic_store_n(&slot->active, 0, __ATOMIC_RELEASE);
 }
+
+/** All slots ever made: follow `next`. Any thread. */
+struct epoch_slot *epoch_slots(void);
 
 /** Stamps what was just taken out of reach. The pointer to it must have been unpublished before. */
 uint64_t epoch_retire(void);

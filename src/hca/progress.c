@@ -20,8 +20,8 @@
 #define FOR_EVER UINT64_MAX
 /* While the program polls, the thread looks that often whether it still does. */
 #define LOOK_NS UINT64_C(100000)
-/* An empty poll takes a fraction of this; who polls has done so within it. */
-#define POLL_TAKES_NS UINT64_C(2000)
+/* Who polls that often within LOOK_NS is polling, and not about to sleep (each arming of a CQ takes some polls, too). */
+#define POLLS_OFTEN 16
 /* So many arrivals in a row that woke the thread while the program polled, and dear pollers are disarmed. */
 #define FOUND_POLLING 16
 #define MOST_EVENTS 16
@@ -43,6 +43,7 @@ static struct {
 	uint64_t sleeps_until; /* atomic; CLOCK_MONOTONIC; 0: the thread is awake */
 	uint32_t polling;      /* atomic; 1: a thread is in poll_all() */
 	uint32_t polls;        /* atomic; of the program */
+	uint32_t naps;         /* atomic; times that it was about to sleep */
 	uint32_t cheap_armed;  /* atomic; cheap pollers are armed */
 	uint32_t looks;        /* atomic; the thread looks again within LOOK_NS */
 } progress = {.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -100,7 +101,7 @@ static bool arm_dear(bool armed)
 	bool changed = false;
 
 	for (struct poller *poller = first_poller(); poller; poller = poller->next) {
-		if (poller->cheap || poller->armed == armed)
+		if (poller->cheap || (poller->armed == armed && !poller->repeats))
 			continue;
 		poller->armed = armed;
 		poller->arm(poller, armed);
@@ -136,6 +137,7 @@ void progress_completed(void)
 
 void progress_before_sleep(void)
 {
+	__atomic_add_fetch(&progress.naps, 1, __ATOMIC_RELAXED);
 	/* Who polls at the moment arms for itself. */
 	if (!begin_polling()) {
 		arm_cheap(true);
@@ -150,24 +152,41 @@ void progress_before_sleep(void)
 
 /* ---- the thread ------------------------------------------------------------------------------------------------ */
 
-/* True if the program polls at this very time; it gets the time of an empty poll to show it. */
-static bool program_polls(void)
-{
-	uint32_t polls = __atomic_load_n(&progress.polls, __ATOMIC_RELAXED);
-	uint64_t end = clock_now_ns() + POLL_TAKES_NS;
-
-	do {
-		if (__atomic_load_n(&progress.polls, __ATOMIC_RELAXED) != polls)
-			return true;
-	} while (clock_now_ns() < end);
-	return false;
-}
-
 /* What the thread knows of the program. */
 struct outlook {
-	uint32_t polls;         /* of the program when it last looked */
+	uint64_t since_ns;      /* what follows counts from then on */
+	uint32_t polls, naps;   /* of the program at that time */
 	uint32_t found_polling; /* arrivals in a row that woke the thread in vain */
 };
+
+/*
+ * True if the program polls. Not whether it does at this very time: where processors are few, it may be this thread that
+ * keeps it from doing so.
+ */
+static bool program_polls(struct outlook *outlook)
+{
+	uint32_t polls = __atomic_load_n(&progress.polls, __ATOMIC_RELAXED);
+	uint32_t naps = __atomic_load_n(&progress.naps, __ATOMIC_RELAXED);
+	bool often = polls - outlook->polls >= POLLS_OFTEN * (1 + (uint64_t)(naps - outlook->naps));
+	uint64_t now_ns = clock_now_ns();
+
+	if (!often && now_ns - outlook->since_ns < LOOK_NS)
+		return false;
+	outlook->since_ns = now_ns;
+	outlook->polls = polls;
+	outlook->naps = naps;
+	return often;
+}
+
+/* Tells those that want to know at once. */
+static void disarm_repeatedly(void)
+{
+	for (struct poller *poller = first_poller(); poller; poller = poller->next)
+		if (poller->repeats && poller->armed) {
+			poller->armed = false;
+			poller->arm(poller, false);
+		}
+}
 
 /* Polls until nothing is left, but not for ever, since timers are due, too. Returns false if something may be left. */
 static bool poll_to_the_end(void)
@@ -206,16 +225,18 @@ static bool may_not_sleep(void)
 /* Returns when the thread is to look again. */
 static uint64_t look_after_arrivals(struct outlook *outlook, bool woken)
 {
-	uint32_t polls = __atomic_load_n(&progress.polls, __ATOMIC_RELAXED);
-	bool polled = polls != outlook->polls && program_polls();
+	bool some = __atomic_load_n(&progress.polls, __ATOMIC_RELAXED) != outlook->polls;
 	bool all;
 
-	outlook->polls = polls;
 	__atomic_store_n(&progress.looks, 1, __ATOMIC_SEQ_CST);
-	if (polled) {
+	if (program_polls(outlook)) {
+		disarm_repeatedly();
 		outlook->found_polling += woken;
-		if (outlook->found_polling >= FOUND_POLLING && begin_polling()) {
-			arm_dear(false);
+		/* Who woke it may have waited in vain for the program. */
+		if (woken && begin_polling()) {
+			if (outlook->found_polling >= FOUND_POLLING)
+				arm_dear(false);
+			poll_all();
 			end_polling();
 		}
 		return clock_now_ns() + LOOK_NS;
@@ -227,6 +248,9 @@ static uint64_t look_after_arrivals(struct outlook *outlook, bool woken)
 	end_polling();
 	if (!all)
 		return 0;
+	/* It polls now and then, perhaps more often soon: it need not wake this thread each time. */
+	if (some)
+		return clock_now_ns() + LOOK_NS;
 	return may_not_sleep() ? clock_now_ns() + LOOK_NS : FOR_EVER;
 }
 

@@ -24,8 +24,9 @@ struct run;
 
 struct poller {
 	struct poller *next;
-	bool cheap; /* arm() is a store or so; it may be called by any thread at any time, also while others poll */
-	bool armed; /* progress.c */
+	bool cheap;   /* arm() is a store or so; it may be called by any thread at any time, also while others poll */
+	bool repeats; /* arm() may be called like that, and is to be called before each sleep, armed or not */
+	bool armed;   /* progress.c */
 	/**
 	 * Handles what has arrived, a batch at most: builds a packet in run_slot(@run), run_commit(), run_drain(@run, NULL),
 	 * and so on. Inside an epoch section, no lock held; the caller calls run_finish(). Returns true if there was anything.

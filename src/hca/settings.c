@@ -41,7 +41,23 @@ static bool setting_is_explain_sink(const char *text)
 	return *text != '\0';
 }
 
+static bool setting_is_counter_sink(const char *text)
+{
+	return *text != '\0';
+}
+
+/* Read when the device is made, and by the command: link/faults.h. */
+static bool setting_is_fault_script(const char *text)
+{
+	return *text != '\0';
+}
+
 static bool setting_is_crypto_file(const char *text)
+{
+	return *text != '\0';
+}
+
+static bool setting_is_capture_file(const char *text)
 {
 	return *text != '\0';
 }

@@ -127,6 +127,7 @@ int command_info(int argc, char **argv)
 	puts(settings.profile == PROFILE_MAN ? "man" : "connectx");
 	printf("libraries %s\n", library_directory());
 	print_settings(&settings);
+	links_print(&settings);
 
 	/* The device reads its settings from the environment, when it is first asked for. */
 	options_export(&settings);
@@ -137,5 +138,6 @@ int command_info(int argc, char **argv)
 		if (print_device(list[i]))
 			result = -EIO;
 	ibv_free_device_list(list);
+	counters_print();
 	return result ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "softhca.h"
 #include "tool/tool.h"
 
 /* Option of a setting: DEVICE_NAME -> device-name. */
@@ -56,6 +57,15 @@ static void warn_of_unknown_variables(void)
 	}
 }
 
+/* What a program would only say when it is too late: @origin is where the text comes from. */
+static void check_faults(const struct settings *settings, const char *origin)
+{
+	char error[512];
+
+	if (softhca_check_faults(settings->faults, error, sizeof(error)))
+		tool_fail(EXIT_WRONG_USE, "%s: %s", origin, error);
+}
+
 static void read_environment(struct settings *settings)
 {
 	char error[512];
@@ -65,6 +75,7 @@ static void read_environment(struct settings *settings)
 	for (int i = 0; i < SETTING_COUNT; i++)
 		if (setting_from_environment(settings, i, error, sizeof(error)))
 			tool_fail(EXIT_WRONG_USE, "%s", error);
+	check_faults(settings, setting_info(SETTING_FAULTS)->variable);
 }
 
 /* Takes one option from @argv[index]; returns the index behind it. */
@@ -86,10 +97,17 @@ static int take_option(int argc, char **argv, int index, struct settings *settin
 		tool_fail(EXIT_WRONG_USE, "--%s: no value given", name);
 	if (setting_parse(settings, setting, value, ORIGIN_OPTION, error, sizeof(error)))
 		tool_fail(EXIT_WRONG_USE, "--%s%s", name, strchr(error, ':')); /* not SOFTHCA_NAME: */
+	if (setting == SETTING_FAULTS)
+		check_faults(settings, "--faults");
 	return index + 1;
 }
 
 int options_parse(int argc, char **argv, struct settings *settings)
+{
+	return run_options_parse(argc, argv, settings, NULL);
+}
+
+int run_options_parse(int argc, char **argv, struct settings *settings, struct run_options *options)
 {
 	int index = 1;
 
@@ -103,6 +121,11 @@ int options_parse(int argc, char **argv, struct settings *settings)
 		}
 		if (argv[index][1] != '-')
 			tool_fail(EXIT_WRONG_USE, "unknown option \"%s\" (try softhca --help)", argv[index]);
+		if (options && strcmp(argv[index], "--no-presence") == 0) {
+			options->presence = false;
+			index++;
+			continue;
+		}
 		index = take_option(argc, argv, index, settings);
 	}
 	return index;
@@ -144,5 +167,6 @@ void help_print(void)
 		setting_range(i, range, sizeof(range));
 		printf("\n  --%s VALUE   %s; default %s\n      %s\n", option, range, info->fallback, info->doc);
 	}
-	puts("\nsofthca run sets --explain stderr unless told otherwise; its exit status is the program's.");
+	puts("\n  --no-presence   of softhca run alone: no /dev/infiniband in a mount namespace for the program\n"
+	     "\nsofthca run sets --explain stderr unless told otherwise; its exit status is the program's.");
 }

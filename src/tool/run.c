@@ -8,8 +8,9 @@
 
 int command_run(int argc, char **argv)
 {
+	struct run_options options = {.presence = true};
 	struct settings settings;
-	int program = options_parse(argc, argv, &settings);
+	int program = run_options_parse(argc, argv, &settings, &options);
 	char error[64];
 
 	if (program >= argc)
@@ -18,6 +19,8 @@ int command_run(int argc, char **argv)
 		setting_parse(&settings, SETTING_EXPLAIN, "stderr", ORIGIN_OPTION, error, sizeof(error));
 	options_export(&settings);
 	library_path_export();
+	if (options.presence)
+		presence_make(settings.devices);
 	fflush(stdout);
 	execvp(argv[program], &argv[program]);
 	tool_fail(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN, "cannot run %s: %m", argv[program]);

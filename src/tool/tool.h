@@ -24,6 +24,14 @@ _Noreturn void tool_fail(int status, const char *format, ...) __attribute__((for
  */
 int options_parse(int argc, char **argv, struct settings *settings);
 
+/* What `softhca run` alone can be told. */
+struct run_options {
+	bool presence; /* presence_make() is called for */
+};
+
+/** The same for `softhca run`. @options has the defaults. */
+int run_options_parse(int argc, char **argv, struct settings *settings, struct run_options *options);
+
 /** Puts the settings that are options into the environment, with their origin (SETTINGS_FROM_OPTIONS). */
 void options_export(const struct settings *settings);
 
@@ -35,6 +43,18 @@ const char *library_directory(void);
 
 /** Puts our libraries before whatever else LD_LIBRARY_PATH has, for programs started from here. */
 void library_path_export(void);
+
+/**
+ * Makes this process, and so the program that will take its place, see a character device in /dev/infiniband for each of
+ * @devices devices, as far as the kernel allows. Where it does not, and there are programs that care, a line on stderr says
+ * so. Called by a process of one thread.
+ */
+void presence_make(uint32_t devices);
+
+/** Prints which links can be used here, and how; @settings: of the port. */
+void links_print(const struct settings *settings);
+/** Prints what is counted: names and their meaning. */
+void counters_print(void);
 
 /* The commands; @argv[0] is the command's name. Each returns the exit status, or runs the program in its place. */
 int command_run(int argc, char **argv);

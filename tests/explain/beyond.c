@@ -14,16 +14,20 @@
 #include <cmocka.h>
 
 #include "abi/entry_points.h"
+#include "beyond_host.h"
 #include "explain/explain.h"
 #include "hca/epoch.h"
 #include "hca/qp.h"
+#include "link/faults.h"
+#include "link/filter.h"
+#include "link/roce.h"
 #include "mkey/stream.h"
 #include "softhca.h"
 #include "transport/run.h"
 #include "verbs/objects.h"
 #include "verbs/ops.h"
 
-enum { CLIENT, SERVER, FIRST_PSN = 0x100, WR_ID = 7, BYTES = 16 };
+enum { CLIENT, SERVER, FIRST_PSN = 0x100, WR_ID = 7, BYTES = 16, MTU = 1024 };
 
 static struct ibv_context *context;
 static struct ibv_pd *pd;
@@ -220,6 +224,24 @@ static void case_PACKET_ORDER(void **state)
 	assert_int_equal(hca_qp_state(to_user_qp(qp[SERVER])->device), IBV_QPS_ERR);
 }
 
+/* A packet in the middle of a message that is not full. */
+static void case_PACKET_LENGTH(void **state)
+{
+	struct packet first = {.message = MESSAGE_WRITE, .place = PLACE_FIRST, .psn = FIRST_PSN};
+
+	(void)state;
+	to_rts(SERVER);
+	stream_begin(&first.payload, NULL, 0);
+	stream_add_memory(&first.payload, memory, BYTES);
+	deliver(SERVER, first);
+	expect_line(
+		qp[SERVER], RULE_PACKET_LENGTH,
+		"mlx5_0 qp 0x%x: RDMA WRITE with 16 bytes in 1 packets of at most 1024; sequence number 0x100. [241 "
+		"PACKET_LENGTH; ",
+		qp[SERVER]->qp_num);
+	assert_int_equal(hca_qp_state(to_user_qp(qp[SERVER])->device), IBV_QPS_ERR);
+}
+
 static void case_WRITE_LENGTH(void **state)
 {
 	(void)state;
@@ -359,7 +381,7 @@ static void become_dct(void)
 		.dc_init_attr = {.dc_type = MLX5DV_DCTYPE_DCT, .dct_access_key = DC_KEY},
 	};
 	struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .ah_attr = {.port_num = 1}};
-	struct ibv_sge sge = {.addr = (uintptr_t)memory, .length = BYTES, .lkey = mr->lkey};
+	struct ibv_sge sge = {.addr = (uintptr_t)memory, .length = 2 * MTU, .lkey = mr->lkey};
 	struct ibv_recv_wr wr = {.wr_id = WR_ID, .sg_list = &sge, .num_sge = 1}, *bad;
 
 	rtr.ah_attr.is_global = 1;
@@ -423,14 +445,15 @@ static void case_DC_ABORTED(void **state)
 	(void)state;
 	become_dct();
 	stream_begin(&first.payload, NULL, 0);
-	stream_add_memory(&first.payload, memory + 64, BYTES / 2);
+	stream_add_memory(&first.payload, memory + 2 * MTU, MTU);
 	deliver_dc(INITIATOR, 1, first);
 	deliver_dc(INITIATOR, 1, (struct packet){.message = MESSAGE_DISCONNECT, .psn = FIRST_PSN + 1});
 	expect_completion(IBV_WC_REM_ABORT_ERR, RULE_DC_ABORTED);
-	expect_line(qp[SERVER], RULE_DC_ABORTED,
-		    "mlx5_0 qp 0x%x receive → REM_ABORT_ERR: queue pair 0x%x gave up its message to DCT 0x%x after 8 "
-		    "bytes. [133 DC_ABORTED; ",
-		    qp[SERVER]->qp_num, INITIATOR, qp[SERVER]->qp_num);
+	expect_line(
+		qp[SERVER], RULE_DC_ABORTED,
+		"mlx5_0 qp 0x%x receive → REM_ABORT_ERR: queue pair 0x%x gave up its message to DCT 0x%x after 1024 "
+		"bytes. [133 DC_ABORTED; ",
+		qp[SERVER]->qp_num, INITIATOR, qp[SERVER]->qp_num);
 	end_dct();
 }
 
@@ -482,6 +505,11 @@ static void case_XRC_SRQ_CHANGED(void **state)
 	packet.source_qpn = qp[CLIENT]->qp_num;
 	packet.destination_qpn = qp[SERVER]->qp_num;
 	packet.xrc_srqn = number;
+	packet.rkey = mr->rkey;
+	packet.remote_address = (uintptr_t)memory;
+	packet.dma_length = MTU + BYTES;
+	stream_begin(&packet.payload, NULL, 0);
+	stream_add_memory(&packet.payload, memory + 2 * MTU, MTU);
 	deliver_packet(&packet);
 	packet.place = PLACE_LAST;
 	packet.psn++;
@@ -587,6 +615,112 @@ static void case_MR_NO_ROOM(void **state)
 	expect_line(NULL, RULE_MR_NO_ROOM,
 		    "mlx5_0 ibv_reg_mr → ENOMEM: there is no memory for another key, or all 16777216 keys exist. [340 "
 		    "MR_NO_ROOM; ");
+}
+
+/* ---- frames ----------------------------------------------------------------------------------------------------- */
+
+/* What a link does with a frame that is no packet: a SEND of 8 bytes for queue pair 0x4711, but for @byte, which is @value. */
+static void expect_frame(size_t length, size_t byte, uint8_t value, enum explain_rule rule, const char *line)
+{
+	uint8_t frame[64] = {0x04, 0x40, 0xff, 0xff, 0, 0, 0x47, 0x11};
+	struct explain_subject subject = {.qpn = 0x4711};
+	static struct packet packet;
+	struct refusal why;
+
+	frame[byte] = value;
+	assert_int_equal(roce_parse(&packet, frame, length, &why), -EPROTO);
+	explain_make(hca_device(0), &subject, why.rule, why.args, EXPLAIN_ARGS);
+	expect_line(NULL, rule, "mlx5_0 qp 0x4711: %s", line);
+}
+
+static void case_FRAME_SHORT(void **state)
+{
+	(void)state;
+	expect_frame(19, 0, 0x0c, RULE_FRAME_SHORT,
+		     "a frame of 19 bytes from BTH on, where the headers alone take 28: dropped. [183 ");
+}
+
+static void case_FRAME_VERSION(void **state)
+{
+	(void)state;
+	expect_frame(20, 1, 0x03, RULE_FRAME_VERSION,
+		     "a frame for queue pair 0x4711 has transport version 3: dropped. [184 ");
+}
+
+static void case_FRAME_P_KEY(void **state)
+{
+	(void)state;
+	expect_frame(
+		20, 3, 0xfe, RULE_FRAME_P_KEY,
+		"a frame for queue pair 0x4711 has P_Key 0xfffe, which is not in the partition 0xffff of this port: "
+		"dropped. [185 ");
+}
+
+static void case_FRAME_OPCODE(void **state)
+{
+	(void)state;
+	expect_frame(20, 0, 0x41, RULE_FRAME_OPCODE,
+		     "a frame for queue pair 0x4711 has opcode 0x41, which does not exist: dropped. [186 ");
+}
+
+static void case_FRAME_SYNDROME(void **state)
+{
+	uint8_t frame[16] = {0x11, 0x40, 0xff, 0xff, 0, 0, 0x47, 0x11, [12] = 0x41};
+	static struct packet packet;
+	struct refusal why;
+
+	(void)state;
+	assert_int_equal(roce_parse(&packet, frame, sizeof(frame), &why), -EPROTO);
+	explain_make(hca_device(0), &(struct explain_subject){.qpn = 0x4711}, why.rule, why.args, EXPLAIN_ARGS);
+	expect_line(
+		NULL, RULE_FRAME_SYNDROME,
+		"mlx5_0 qp 0x4711: acknowledgement for queue pair 0x4711 has the syndrome 0x41, which is reserved, or "
+		"not for a response with data: dropped. [187 ");
+}
+
+static void case_FRAME_PAD(void **state)
+{
+	(void)state;
+	expect_frame(
+		18, 1, 0x60, RULE_FRAME_PAD,
+		"SEND for queue pair 0x4711 brings 6 bytes behind its headers and says that 2 of them are padding: "
+		"dropped. [188 ");
+}
+
+static void case_FRAME_LENGTH(void **state)
+{
+	(void)state;
+	expect_frame(32, 0, 0x0c, RULE_FRAME_LENGTH,
+		     "RDMA READ request for queue pair 0x4711 brings 4 bytes behind its headers, and has no payload: "
+		     "dropped. [189 ");
+}
+
+static void case_FRAME_MASKS(void **state)
+{
+	(void)state;
+	expect_frame(52, 0, 0xd3, RULE_FRAME_MASKS,
+		     "masked compare-and-swap for queue pair 0x4711 brings 12 bytes of masks; 8 or 16 would be two: "
+		     "dropped. [190 ");
+}
+
+/* A fault spoils the frame of a SEND, behind its headers. */
+static void case_FRAME_ICRC(void **state)
+{
+	static struct fault_script script;
+	struct fault_error where;
+
+	assert_int_equal(fault_script_parse(&script, "corrupt frame 100%; seed 1", &where), 0);
+	/* Queue pairs are connected when there are faults already. */
+	close_pair(state);
+	assert_int_equal(filters_set_faults(hca_device(0), &script), 0);
+	open_pair(state);
+	post(IBV_WR_SEND, 0);
+	assert_int_equal(filters_set_faults(hca_device(0), NULL), 0);
+	expect_line(
+		qp[SERVER], RULE_FRAME_ICRC,
+		"mlx5_0 qp 0x%x: a frame for queue pair 0x%x of 32 bytes from BTH on does not have the ICRC of its bytes: "
+		"dropped. [191 ",
+		qp[SERVER]->qp_num, qp[SERVER]->qp_num);
 }
 
 int main(void)

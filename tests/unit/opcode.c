@@ -110,6 +110,8 @@ static const struct {
 	{220, "DC Disconnect"},
 	{243, "XRC Masked CmpSwap"},
 	{244, "XRC Masked FetchAdd"},
+	{246, "UC SEND Last with Invalidate"},
+	{247, "UC SEND Only with Invalidate"},
 };
 
 #define COUNT (sizeof(opcodes) / sizeof(opcodes[0]))

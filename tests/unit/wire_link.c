@@ -20,6 +20,7 @@ static struct {
 	wire_filter *filter;
 	void *argument;
 	const struct link *before;
+	struct wire_manner manner;
 } wire = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* A packet that no wire could carry is a fault of the device. */
@@ -164,6 +165,13 @@ static void fill(struct wire_packet *to, const struct packet *from, uint32_t num
 	MUST(!to->length || headers & HEADER_PAYLOAD);
 }
 
+/* What a link that takes pieces may be given: no more than it said. */
+static void check_piece(const struct packet *packet)
+{
+	MUST(!wire.manner.most || packet->payload.length <= wire.manner.most);
+	MUST(packet->place & PLACE_LAST || packet->payload.length % packet->mtu == 0);
+}
+
 /* Cuts the run: the payload is read front to back, a packet at a time. */
 static enum link_result send_run(struct hca *hca, struct run *run)
 {
@@ -173,6 +181,9 @@ static enum link_result send_run(struct hca *hca, struct run *run)
 	uint32_t count = packet->message == MESSAGE_READ_REQUEST ? 1 : packet->count;
 
 	(void)hca;
+	if (wire.manner.busy && wire.manner.busy(wire.manner.argument))
+		return LINK_BUSY;
+	check_piece(packet);
 	pthread_mutex_lock(&wire.lock);
 	for (uint32_t i = 0; i < count; i++) {
 		struct wire_packet *cut = calloc(1, sizeof(*cut));
@@ -194,12 +205,19 @@ static enum link_result send_run(struct hca *hca, struct run *run)
 	return LINK_SENT;
 }
 
+static struct link link_to_wire = {.name = "wire", .immediate = true, .send = send_run};
+
 static const struct link *link_of_wire(void)
 {
-	/* It takes a run whole, and answers when the test says so. */
-	static const struct link link = {.name = "wire", .immediate = true, .send = send_run};
+	return &link_to_wire;
+}
 
-	return &link;
+void wire_behave(const struct wire_manner *manner)
+{
+	wire.manner = *manner;
+	link_to_wire.immediate = manner->immediate;
+	link_to_wire.most = manner->most;
+	link_to_wire.window = manner->window;
 }
 
 /* ---- receiving ------------------------------------------------------------------------------------------------- */
@@ -245,7 +263,8 @@ static void parse(struct packet *to, const struct wire_packet *from)
 	to->link = link_of_wire();
 	to->destination_qpn = from->destination_qpn;
 	to->psn = from->psn;
-	to->count = opcode->message == MESSAGE_READ_REQUEST ? packets_of(from->dma_length, shift) : 1;
+	/* As roce_parse() has it: who receives a READ request knows how many packets it takes. */
+	to->count = opcode->message != MESSAGE_READ_REQUEST;
 	to->mtu = (uint16_t)(1u << shift);
 	to->why.rule = RULE_NONE;
 	to->own_path = from->path;
@@ -289,21 +308,71 @@ static void parse(struct packet *to, const struct wire_packet *from)
 		stream_add_memory(&to->payload, from->payload, from->length);
 }
 
-void wire_receive(const struct wire_packet *packet)
+/* A link would not hand on a masked atomic whose masks are as wide as no operand. */
+static bool has_good_masks(const struct wire_packet *packet)
 {
+	return !message_is_masked_atomic(packet_opcodes[packet->opcode].message) || packet->length == 8 ||
+	       packet->length == 16;
+}
+
+/* What a message's last packet says is of the run that ends with it. */
+static void take_end(struct packet *packet, const struct wire_packet *last)
+{
+	const struct packet_opcode *opcode = &packet_opcodes[last->opcode];
+
+	packet->message = opcode->message;
+	packet->place |= opcode->place & PLACE_LAST;
+	packet->solicited = last->solicited;
+	packet->acknowledge = last->acknowledge;
+	packet->immediate = last->immediate;
+	packet->invalidate_rkey = last->invalidate_rkey;
+}
+
+void wire_receive_run(const struct wire_packet *const *packets, uint32_t count)
+{
+	uint8_t *payload = malloc((size_t)count * LIMIT_MAX_MTU);
+	uint32_t bytes = 0;
 	struct run run;
 
-	/* A link would not hand on a masked atomic whose masks are as wide as no operand. */
-	if (message_is_masked_atomic(packet_opcodes[packet->opcode].message) && packet->length != 8 &&
-	    packet->length != 16)
-		return;
+	MUST(payload);
 	epoch_enter();
 	run_begin(&run);
-	parse(run_slot(&run), packet);
+	parse(run_slot(&run), packets[0]);
+	if (count > 1) {
+		for (uint32_t i = 0; i < count; i++) {
+			memcpy(payload + bytes, packets[i]->payload, packets[i]->length);
+			bytes += packets[i]->length;
+		}
+		take_end(run_slot(&run), packets[count - 1]);
+		stream_begin(&run_slot(&run)->payload, NULL, 0);
+		stream_add_memory(&run_slot(&run)->payload, payload, bytes);
+		run_slot(&run)->count = 0;
+		run_slot(&run)->mtu = 0;
+	}
 	run_commit(&run);
 	run_drain(&run, NULL);
 	run_finish(&run);
 	epoch_leave();
+	free(payload);
+}
+
+bool wire_goes_on(const struct wire_packet *packet, const struct wire_packet *next)
+{
+	const struct packet_opcode *a = &packet_opcodes[packet->opcode], *b = &packet_opcodes[next->opcode];
+	bool writes = a->message == MESSAGE_WRITE;
+
+	if (a->transport != b->transport || a->place & PLACE_LAST || b->place & PLACE_FIRST ||
+	    packet->destination_qpn != next->destination_qpn || psn_add(packet->psn, 1) != next->psn)
+		return false;
+	if (a->message == MESSAGE_READ_RESPONSE || b->message == MESSAGE_READ_RESPONSE)
+		return a->message == b->message;
+	return writes == (b->message == MESSAGE_WRITE || b->message == MESSAGE_WRITE_IMM);
+}
+
+void wire_receive(const struct wire_packet *packet)
+{
+	if (has_good_masks(packet))
+		wire_receive_run(&packet, 1);
 }
 
 bool wire_deliver(void)
@@ -321,6 +390,9 @@ bool wire_deliver(void)
 
 void wire_attach(struct hca *hca, wire_filter *filter, void *argument)
 {
+	static const struct wire_manner at_once = {.immediate = true}, in_pieces = {.most = 4096, .window = 8192};
+	const char *pieces = getenv("WIRE_PIECES");
+
 	pthread_mutex_lock(&wire.lock);
 	wire.first = NULL;
 	wire.last = &wire.first;
@@ -328,6 +400,7 @@ void wire_attach(struct hca *hca, wire_filter *filter, void *argument)
 	wire.filter = filter;
 	wire.argument = argument;
 	pthread_mutex_unlock(&wire.lock);
+	wire_behave(pieces ? &in_pieces : &at_once);
 	wire.before = hca->link;
 	hca->link = link_of_wire();
 }

@@ -45,6 +45,21 @@ void wire_attach(struct hca *hca, wire_filter *filter, void *argument);
 /** Puts the device's own link back and forgets what is queued. */
 void wire_detach(struct hca *hca);
 
+/*
+ * How the wire behaves towards the transport. As wire_attach() makes it, it takes any run whole; with WIRE_PIECES in the
+ * environment it takes pieces, and a window of them. It waits with what it delivers until the test says so.
+ */
+struct wire_manner {
+	bool immediate;
+	uint32_t most, window; /* as in struct link */
+	/** True: there is no room now, the run is not taken. NULL: there always is. */
+	bool (*busy)(void *argument);
+	void *argument;
+};
+
+/** Until the next wire_attach(). */
+void wire_behave(const struct wire_manner *manner);
+
 /** Delivers the packet that is next. False: there is none. */
 bool wire_deliver(void);
 
@@ -52,6 +67,13 @@ bool wire_deliver(void);
 struct wire_packet *wire_take(void);
 /** Hands @packet to the device it is for, as if it had come off the wire now. */
 void wire_receive(const struct wire_packet *packet);
+
+/**
+ * Hands over @count packets, each of which goes on where the one before it ended, as one run: as links do that need no
+ * packets. True if @next can follow @packet so.
+ */
+void wire_receive_run(const struct wire_packet *const *packets, uint32_t count);
+bool wire_goes_on(const struct wire_packet *packet, const struct wire_packet *next);
 
 /** Packets sent since wire_attach(). */
 uint64_t wire_sent(void);

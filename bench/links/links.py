@@ -1,0 +1,334 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Measures two processes, on one host (shm) and on two that are network namespaces (udp), each row in turn with what one
+would have instead, so that a figure is a ratio of one run and not of two machines.
+
+    links.py BUILD [--quick] [--rounds N] [--only TEXT] [--json FILE]
+
+Peers that are not installed are said to be absent. Needs two CPUs, and root or user namespaces.
+"""
+import argparse
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, f'{SOURCE}/tests/clients')
+import place # pylint: disable=wrong-import-position
+from place import A, ADDRESS, B # pylint: disable=wrong-import-position
+
+KIB, MIB = 1 << 10, 1 << 20
+# UCX takes a number of messages and not a time: about a fifth of a second each.
+UCX_COUNTS = {8: 300000, 4 * KIB: 150000, 64 * KIB: 15000, MIB: 1500}
+UCX_TCP_COUNTS = {64 * KIB: 4000, MIB: 500}
+
+
+class Absent(Exception):
+    """What is to be measured is not installed."""
+
+
+class Bench:
+    """Runs pairs of programs and reads a figure."""
+
+    def __init__(self, hosts, options):
+        self.hosts = hosts
+        self.options = options
+        self.programs = f'{options.build}/bench/links'
+        self.cpus = sorted(os.sched_getaffinity(0))[:2]
+
+    def wait(self, programs, seconds=30):
+        deadline = time.monotonic() + seconds
+        try:
+            while any(program.poll() is None for program in programs):
+                bad = [program for program in programs if program.poll()]
+                if bad or time.monotonic() > deadline:
+                    who = (bad or [program for program in programs if program.poll() is None])[0]
+                    raise RuntimeError(f'{os.path.basename(who.command[0])}: ' +
+                                       ((who.read('err') or who.read('out')).strip().splitlines() or ['time limit'])[-1])
+                time.sleep(0.002)
+        finally:
+            output = programs[-1].read('out')
+            self.hosts.stop()
+        return output
+
+    def listen(self, server, port):
+        deadline = time.monotonic() + 10
+        while server.poll() is None and time.monotonic() < deadline:
+            if self.hosts.listens(A, port):
+                return
+            time.sleep(0.002)
+
+    def pair(self, link, test, name, *arguments):
+        """A figure of our own program."""
+        port = self.hosts.port()
+        common = [f'{self.programs}/softhca-bench-pair', test, '--port', str(port), '--seconds', str(self.options.slice),
+                  *map(str, arguments)]
+        env = {'SOFTHCA_EXPLAIN': 'off'}
+        server = self.hosts.start(A, [*common, '--cpu', str(self.cpus[1])], env)
+        self.listen(server, port)
+        client = self.hosts.start(A if link == 'shm' else B,
+                                  [*common, '--cpu', str(self.cpus[0]), '--connect', ADDRESS[A]], env)
+        return figure(self.wait([server, client]), name)
+
+    def ucx(self, link, transports, test, size, lat=False):
+        need('ucx_perftest')
+        port = self.hosts.port()
+        env = {'LD_LIBRARY_PATH': None, 'UCX_TLS': transports, 'UCX_WARN_UNUSED_ENV_VARS': 'n'}
+        counts = UCX_TCP_COUNTS if transports == 'tcp' else UCX_COUNTS
+        server = self.hosts.start(A, ['ucx_perftest', '-p', str(port), '-c', str(self.cpus[1])], env)
+        self.listen(server, port)
+        client = self.hosts.start(A if link == 'shm' else B,
+                                  ['ucx_perftest', '-p', str(port), '-c', str(self.cpus[0]), '-t', test, '-s', str(size),
+                                   '-n', str(counts[size]), '-f', ADDRESS[A]], env)
+        output = self.wait([server, client])
+        numbers = [line.split() for line in output.splitlines() if re.fullmatch(r'\s*\d+(\s+[\d.]+){7}\s*', line)]
+        if not numbers:
+            raise RuntimeError('ucx_perftest prints no result')
+        # iterations, latency: typical, average, overall; MB/s: average, overall; messages/s: average, overall
+        return float(numbers[-1][3]) if lat else float(numbers[-1][5]) * MIB
+
+    def mpi(self, test, size):
+        need('mpirun')
+        program = f'{self.programs}/mpi_pair'
+        if not os.path.exists(program):
+            raise Absent('mpicc')
+        mpirun = self.hosts.start(A, ['mpirun', '--allow-run-as-root', '--oversubscribe', '-np', '2', '--bind-to', 'none',
+                                      '--mca', 'pml', 'ob1', '--mca', 'btl', 'self,vader', '--mca',
+                                      'btl_vader_single_copy_mechanism', 'none', '--mca', 'mpi_yield_when_idle', '0',
+                                      program, test, str(size), str(self.options.slice), *map(str, self.cpus)],
+                                  {'LD_LIBRARY_PATH': None})
+        return figure(self.wait([mpirun]), 'bytes_per_second' if test == 'bandwidth' else 'half_round_trip_us')
+
+    def raw(self, test, name, *arguments):
+        port = self.hosts.port()
+        common = [f'{self.programs}/softhca-bench-raw-udp', test, '--port', str(port), '--seconds',
+                  str(self.options.slice), *map(str, arguments)]
+        server = self.hosts.start(A, [*common, '--cpu', str(self.cpus[1])])
+        client = self.hosts.start(B, [*common, '--cpu', str(self.cpus[0]), '--connect', ADDRESS[A]])
+        return figure(self.wait([server, client]), name)
+
+    def c2c(self):
+        done = subprocess.run([f'{self.programs}/softhca-bench-c2c', *map(str, self.cpus)], stdout=subprocess.PIPE,
+                              text=True, check=True)
+        return figure(done.stdout, 'half_round_trip_us')
+
+    def set_link_mtu(self, mtu):
+        place.ip('link', 'set', 'a0', 'mtu', str(mtu))
+        subprocess.run([*self.hosts.enter(B), 'ip', 'link', 'set', 'b0', 'mtu', str(mtu)], check=True)
+
+
+def need(program):
+    if not shutil.which(program):
+        raise Absent(program)
+
+
+def figure(output, name):
+    found = re.search(rf'(?m)^{name} ([\d.]+)$', output)
+    if not found:
+        raise RuntimeError(f'no {name} in the output')
+    return float(found[1])
+
+
+# ---- the rows -------------------------------------------------------------------------------------------------------
+
+class Row:
+    """A thing, what it is compared with, and how it shall compare."""
+
+    def __init__(self, group, name, unit, subject, peers=(), limit=None, prepare=None):
+        self.group, self.name, self.unit, self.subject = group, name, unit, subject
+        self.peers = peers      # (name, function, '<=' or '>=' or None, ratio)
+        self.limit = limit      # ('<=' or '>=', value), in units
+        self.prepare = prepare
+        self.values = []
+        self.peer_values = [[] for _ in peers]
+        self.wrong = {}
+
+
+def size_name(size):
+    return f'{size // MIB} MiB' if size >= MIB else f'{size // KIB} KiB' if size >= KIB else f'{size} B'
+
+
+def shm_rows(bench):
+    tag_lat = ('UCX tag_lat, posix', lambda: bench.ucx('shm', 'posix', 'tag_lat', 8, lat=True))
+    put_lat = ('UCX put_lat, posix', lambda: bench.ucx('shm', 'posix', 'ucp_put_lat', 8, lat=True), None, None)
+    yield Row('shm, latency', 'SEND 8 B, both poll', 'us',
+              lambda: bench.pair('shm', 'send-latency', 'half_round_trip_us', '--size', 8), [(*tag_lat, '<=', 2.0)])
+    yield Row('shm, latency', 'WRITE 8 B, target polls memory and CQ', 'us',
+              lambda: bench.pair('shm', 'write-latency', 'half_round_trip_us', '--size', 8),
+              [(*tag_lat, '<=', 2.0), put_lat])
+    yield Row('shm, latency', 'WRITE 8 B, target polls memory alone', 'us',
+              lambda: bench.pair('shm', 'write-latency', 'half_round_trip_us', '--size', 8, '--passive'))
+    yield Row('shm, latency', 'SEND 8 B, events', 'us',
+              lambda: bench.pair('shm', 'send-latency', 'half_round_trip_us', '--size', 8, '--events'))
+    yield Row('shm, rate', 'WRITE 64 B, 32 outstanding', 'M/s',
+              lambda: bench.pair('shm', 'write-bandwidth', 'messages_per_second', '--size', 64, '--outstanding', 32) / 1e6,
+              limit=('>=', 5.0))
+    for size in (4 * KIB, 64 * KIB, MIB):
+        tag_bw = ('UCX tag_bw, posix,cma', lambda size=size: bench.ucx('shm', 'posix,cma', 'tag_bw', size) / 1e9)
+        vader = ('Open MPI, no CMA', lambda size=size: bench.mpi('bandwidth', size) / 1e9)
+        yield Row('shm, bandwidth', f'WRITE {size_name(size)}, both poll', 'GB/s',
+                  lambda size=size: bench.pair('shm', 'write-bandwidth', 'bytes_per_second', '--size', size) / 1e9,
+                  [(*tag_bw, '>=', 0.5)] if size == 4 * KIB else [(*vader, '>=', 0.7), (*tag_bw, None, None)])
+        if size > 4 * KIB:
+            yield Row('shm, bandwidth', f'WRITE {size_name(size)}, target makes no call', 'GB/s',
+                      lambda size=size: bench.pair('shm', 'write-bandwidth', 'bytes_per_second', '--size', size,
+                                                   '--passive') / 1e9,
+                      [(*tag_bw, '>=', 1.0)])
+
+
+def udp_rows(bench):
+    for mtu, link_mtu in ((4096, 4500), (1024, 1500)):
+        def prepare(link_mtu=link_mtu):
+            bench.set_link_mtu(link_mtu)
+
+        for size in (64 * KIB, MIB):
+            yield Row(f'udp, bandwidth, MTU {mtu}', f'WRITE {size_name(size)}', 'GB/s',
+                      lambda size=size, mtu=mtu: bench.pair('udp', 'write-bandwidth', 'bytes_per_second', '--size', size,
+                                                            '--mtu', mtu) / 1e9,
+                      [('UCX tag_bw, tcp', lambda size=size: bench.ucx('udp', 'tcp', 'tag_bw', size) / 1e9, '>=', 1.0),
+                       ('raw UDP, GSO and GRO', lambda mtu=mtu: bench.raw('stream', 'bytes_per_second', '--size',
+                                                                          mtu) / 1e9, '>=', 0.4)], prepare=prepare)
+    yield Row('udp, latency', 'SEND 8 B, both poll', 'us',
+              lambda: bench.pair('udp', 'send-latency', 'half_round_trip_us', '--size', 8),
+              [('raw UDP, spinning', lambda: bench.raw('ping-pong', 'half_round_trip_us'), '<=', 1.5)])
+    yield Row('udp, latency', 'SEND 8 B, events', 'us',
+              lambda: bench.pair('udp', 'send-latency', 'half_round_trip_us', '--size', 8, '--events'),
+              [('raw UDP, blocking', lambda: bench.raw('ping-pong', 'half_round_trip_us', '--blocking'), '<=', 1.3)])
+
+
+def connection_rows(bench):
+    for link in ('shm', 'udp'):
+        group = f'{link}, connections'
+        yield Row(group, 'connecting 1000 QPs', 's',
+                  lambda link=link: bench.pair(link, 'connect', 'seconds'), limit=('<=', 2.0))
+        yield Row(group, 'memory per connection', 'bytes',
+                  lambda link=link: bench.pair(link, 'connect', 'bytes_per_connection'))
+        yield Row(group, 'memory per pair of processes', 'bytes',
+                  lambda link=link: bench.pair(link, 'connect', 'bytes_per_process_pair'))
+        yield Row(group, 'CPU of a silent pair', '%',
+                  lambda link=link: 100 * bench.pair(link, 'idle', 'cpu_share', '--seconds', bench.options.idle),
+                  limit=('<=', 0.1))
+
+
+# ---- measuring and printing -----------------------------------------------------------------------------------------
+
+def attempt(row, name, function, values):
+    try:
+        values.append(function())
+    except (RuntimeError, Absent) as error:
+        row.wrong[name] = f'not installed: {error}' if isinstance(error, Absent) else f'failed: {error}'
+
+
+def measure(row, rounds):
+    """The thing and its peers in turn."""
+    if row.prepare:
+        row.prepare()
+    for _ in range(rounds):
+        attempt(row, '', row.subject, row.values)
+        for (name, function, _, _), values in zip(row.peers, row.peer_values):
+            if name not in row.wrong:
+                attempt(row, name, function, values)
+
+
+def number(value, unit):
+    return f'{value:.0f} {unit}' if unit == 'bytes' else f'{value:.3g} {unit}' if value < 100 else f'{value:.0f} {unit}'
+
+
+def holds(relation, value, limit):
+    return value <= limit if relation == '<=' else value >= limit
+
+
+def verdict(met):
+    return 'met' if met else 'MISSED'
+
+
+def report(row):
+    """Prints the row; returns it for JSON."""
+    data = {'group': row.group, 'name': row.name, 'unit': row.unit, 'peers': []}
+    if not row.values:
+        print(f'  {row.name:<40} {row.wrong.get("", "")}', flush=True)
+        data['wrong'] = row.wrong.get('')
+        return data
+    median = statistics.median(row.values)
+    data.update(median=median, min=min(row.values), max=max(row.values))
+    line = f'  {row.name:<40} {number(median, row.unit):>12}'
+    if '' in row.wrong:
+        data['wrong'] = row.wrong['']
+        line += f'  ({len(row.values)} rounds; {row.wrong[""]})'
+    if row.limit:
+        met = holds(row.limit[0], median, row.limit[1])
+        data.update(goal=f'{row.limit[0]} {row.limit[1]}', met=met)
+        line += f'  {row.limit[0]} {number(row.limit[1], row.unit)}  {verdict(met)}'
+    print(line)
+    for (name, _, relation, limit), values in zip(row.peers, row.peer_values):
+        if not values:
+            print(f'    {name:<38} {row.wrong.get(name, "")}')
+            data['peers'].append({'name': name, 'wrong': row.wrong.get(name)})
+            continue
+        ratios = [own / peer for own, peer in zip(row.values, values)]
+        ratio = statistics.median(ratios)
+        peer = {'name': name, 'median': statistics.median(values), 'ratio': ratio, 'min': min(ratios), 'max': max(ratios)}
+        line = f'    {name:<38} {number(peer["median"], row.unit):>12}  {ratio:6.2f} [{min(ratios):.2f}-{max(ratios):.2f}]'
+        if relation:
+            peer.update(goal=f'{relation} {limit}', met=holds(relation, ratio, limit))
+            line += f'  {relation} {limit:.2f}  {verdict(peer["met"])}'
+        print(line)
+        data['peers'].append(peer)
+    sys.stdout.flush()
+    return data
+
+
+def run(options):
+    results = {'rounds': options.rounds, 'rows': []}
+    with place.Hosts() as hosts:
+        bench = Bench(hosts, options)
+        if len(bench.cpus) < 2:
+            print('links: not measured: two processes that poll need two CPUs')
+            return
+        print(f'\n{options.rounds} rounds, processes on CPUs {bench.cpus[0]} and {bench.cpus[1]}; '
+              'a ratio is ours to the peer\'s, the median of the rounds\' [min-max]')
+        group = ''
+        for row in [*shm_rows(bench), *udp_rows(bench), *connection_rows(bench)]:
+            if options.only and options.only not in f'{row.group}: {row.name}':
+                continue
+            if row.group != group:
+                group = row.group
+                lines = bench.c2c()
+                print(f'\n{group}   (cache line from CPU to CPU: {lines * 1e3:.0f} ns)')
+            measure(row, options.rounds if 'connections' not in group else min(3, options.rounds))
+            results['rows'].append(report(row) | {'c2c_us': lines})
+    if options.json:
+        with open(options.json, 'w', encoding='ascii') as file:
+            json.dump(results, file, indent=1)
+        print(f'\n{options.json}')
+
+
+def forbidden(reason):
+    print(f'\nlinks: not measured: {reason}')
+    sys.exit(0)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('build')
+    parser.add_argument('--quick', action='store_true')
+    parser.add_argument('--rounds', type=int)
+    parser.add_argument('--only', help='rows with this text in "group: name"')
+    parser.add_argument('--json')
+    options = parser.parse_args()
+    options.build = os.path.abspath(options.build)
+    options.rounds = options.rounds or (3 if options.quick else 7)
+    options.slice = 0.05 if options.quick else 0.2
+    options.idle = 1 if options.quick else 3
+    place.LIBRARIES = f'{options.build}/lib'
+    run(options)
+
+
+if __name__ == '__main__':
+    place.enter(forbidden)
+    main()

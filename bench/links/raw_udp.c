@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What plain UDP does between two processes, the best that a link over UDP can hope for: a ping-pong, and a stream of
+ * datagrams that the kernel cuts and joins (UDP_SEGMENT, UDP_GRO), with credits so that none is lost.
+ *
+ *	softhca-bench-raw-udp ping-pong|stream [--connect ADDRESS] [--port N] [--cpu N] [--size N] [--seconds T] [--blocking]
+ *
+ * --size: bytes of a datagram. Without --connect it is the server. The client prints "name value".
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <getopt.h>
+#include <netinet/udp.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+enum {
+	TRAIN = 61440,    /* bytes per call, and at most 64 datagrams */
+	WINDOW = 24,      /* trains under way */
+	CREDIT_EVERY = 4, /* trains */
+	SOCKET_BYTES = 16 << 20,
+};
+
+static uint8_t buffer[1 << 16];
+static struct {
+	const char *address;
+	uint16_t port;
+	int cpu;
+	uint32_t size;
+	double seconds;
+	bool blocking;
+} options = {.port = 18601, .cpu = -1, .size = 8, .seconds = 0.2};
+
+static void fail(const char *what)
+{
+	fprintf(stderr, "softhca-bench-raw-udp: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static double now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static void set(int fd, int level, int option, int value)
+{
+	if (setsockopt(fd, level, option, &value, sizeof(value)))
+		fail("setsockopt");
+}
+
+/* As large as is allowed: root may have more than the limit. */
+static void enlarge(int fd)
+{
+	int bytes = SOCKET_BYTES;
+
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)))
+		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
+		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+}
+
+/* Receives one datagram, or several that were joined; waits @seconds at most. 0: nothing came. */
+static size_t receive(int fd, double seconds)
+{
+	struct pollfd wait = {.fd = fd, .events = POLLIN};
+	double end = now() + seconds;
+
+	for (;;) {
+		ssize_t got;
+
+		if (options.blocking && poll(&wait, 1, (int)(seconds * 1e3)) == 0)
+			return 0;
+		for (int i = 0; i < 10000; i++) {
+			got = recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT);
+			if (got >= 0)
+				return (size_t)got;
+			if (errno == ECONNREFUSED)
+				continue;
+			if (errno != EAGAIN)
+				fail("recv");
+			if (options.blocking)
+				break;
+		}
+		if (now() > end)
+			return 0;
+	}
+}
+
+static void transmit(int fd, size_t length)
+{
+	while (send(fd, buffer, length, 0) < 0)
+		if (errno != ECONNREFUSED && errno != EAGAIN && errno != ENOBUFS)
+			fail("send");
+}
+
+/* A word from the peer, and its address. */
+static int open_socket(void)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(options.port)};
+	socklen_t length = sizeof(address);
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+	if (fd < 0)
+		fail("socket");
+	enlarge(fd);
+	if (options.address) {
+		if (inet_pton(AF_INET, options.address, &address.sin_addr) != 1)
+			fail(options.address);
+		if (connect(fd, (struct sockaddr *)&address, sizeof(address)))
+			fail("connect");
+		do
+			transmit(fd, 1);
+		while (!receive(fd, 0.01));
+	} else {
+		if (bind(fd, (struct sockaddr *)&address, sizeof(address)))
+			fail("bind");
+		if (recvfrom(fd, buffer, 1, 0, (struct sockaddr *)&address, &length) < 0 ||
+		    connect(fd, (struct sockaddr *)&address, length))
+			fail("recvfrom");
+		transmit(fd, 1);
+	}
+	return fd;
+}
+
+/* ---- ping-pong ------------------------------------------------------------------------------------------------ */
+
+static void ping_pong(int fd)
+{
+	uint64_t count = 0;
+	double begin, end;
+
+	if (!options.address) {
+		/* Until the client has had enough. */
+		for (size_t got = receive(fd, 2); got; got = receive(fd, 0.5))
+			if (got == options.size)
+				transmit(fd, got);
+		return;
+	}
+	while (receive(fd, 0.02))
+		;
+	begin = now();
+	end = begin + options.seconds;
+	for (; count % 64 || now() < end; count++) {
+		transmit(fd, options.size);
+		if (!receive(fd, 1)) {
+			errno = ETIMEDOUT;
+			fail("a datagram is lost");
+		}
+	}
+	printf("half_round_trip_us %.4f\n", (now() - begin) * 1e6 / (double)count / 2);
+}
+
+/* ---- stream --------------------------------------------------------------------------------------------------- */
+
+static void stream(int fd)
+{
+	size_t datagrams = TRAIN / options.size > 64 ? 64 : TRAIN / options.size, train = datagrams * options.size;
+	uint64_t sent = 0, granted = 0, received = 0, told = 0;
+	double begin, end;
+
+	if (!options.address) {
+		set(fd, SOL_UDP, UDP_GRO, 1);
+		for (size_t got = receive(fd, 2); got; got = receive(fd, 0.5)) {
+			received += got;
+			if (got > 8 && received - told >= CREDIT_EVERY * train) {
+				told = received;
+				memcpy(buffer, &told, sizeof(told));
+				transmit(fd, sizeof(told));
+			}
+		}
+		return;
+	}
+	set(fd, SOL_UDP, UDP_SEGMENT, (int)options.size);
+	begin = now();
+	end = begin + options.seconds;
+	while (now() < end) {
+		if (sent - granted < WINDOW * train) {
+			transmit(fd, train);
+			sent += train;
+		}
+		while (sent - granted >= WINDOW * train ? receive(fd, 1) : recv(fd, buffer, 8, MSG_DONTWAIT) == 8)
+			memcpy(&granted, buffer, sizeof(granted));
+		if (now() > end + 0.9) {
+			errno = ETIMEDOUT;
+			fail("datagrams are lost");
+		}
+	}
+	printf("bytes_per_second %.0f\n", (double)granted / (now() - begin));
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option names[] = {
+		{"connect", required_argument, NULL, 'a'},
+		{"port", required_argument, NULL, 'p'},
+		{"cpu", required_argument, NULL, 'c'},
+		{"size", required_argument, NULL, 's'},
+		{"seconds", required_argument, NULL, 't'},
+		{"blocking", no_argument, NULL, 'b'},
+		{NULL, 0, NULL, 0},
+	};
+	cpu_set_t set;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
+		switch (option) {
+		case 'a':
+			options.address = optarg;
+			break;
+		case 'p':
+			options.port = (uint16_t)atoi(optarg);
+			break;
+		case 'c':
+			options.cpu = atoi(optarg);
+			break;
+		case 's':
+			options.size = (uint32_t)strtoul(optarg, NULL, 0);
+			break;
+		case 't':
+			options.seconds = atof(optarg);
+			break;
+		case 'b':
+			options.blocking = true;
+			break;
+		default:
+			return 2;
+		}
+	}
+	if (options.cpu >= 0) {
+		CPU_ZERO(&set);
+		CPU_SET((size_t)options.cpu, &set);
+		if (sched_setaffinity(0, sizeof(set), &set))
+			fail("sched_setaffinity");
+	}
+	if (options.size < 2 || options.size > TRAIN || optind + 1 != argc)
+		return 2;
+	if (strcmp(argv[optind], "ping-pong") == 0)
+		ping_pong(open_socket());
+	else if (strcmp(argv[optind], "stream") == 0)
+		stream(open_socket());
+	else
+		return 2;
+	return 0;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the links of a device find on this machine: tried, not guessed; for `softhca info`. */
+#include <endian.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "link/udp_parts.h"
+#include "tool/tool.h"
+
+/* ---- shm -------------------------------------------------------------------------------------------------------- */
+
+/* The number in a file of /proc/sys, or -1. */
+static int system_setting(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	int value = -1;
+
+	if (!file)
+		return -1;
+	if (fscanf(file, "%d", &value) != 1)
+		value = -1;
+	fclose(file);
+	return value;
+}
+
+/* A process that is not an ancestor of the other, which Yama makes a difference of, is what two programs are. */
+static int child_reads_parent(const uint64_t *value)
+{
+	uint64_t copy = 0;
+	struct iovec to = {&copy, sizeof(copy)}, from = {(void *)(uintptr_t)value, sizeof(copy)};
+
+	if (process_vm_readv(getppid(), &to, 1, &from, 1, 0) == sizeof(copy) && copy == *value)
+		return 0;
+	return errno ? errno : EIO;
+}
+
+/* 0, or the errno value with which process_vm_readv(2) fails. */
+static int try_reading(void)
+{
+	static const uint64_t value = UINT64_C(0x736f6674686361);
+	int status;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (!pid)
+		_exit(child_reads_parent(&value));
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+		return EAGAIN;
+	return WEXITSTATUS(status);
+}
+
+static void print_shm(void)
+{
+	int socket_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0),
+	    memory_fd = memfd_create("softhca", MFD_CLOEXEC);
+	int yama = system_setting("/proc/sys/kernel/yama/ptrace_scope"), error;
+
+	if (socket_fd < 0 || memory_fd < 0) {
+		printf("  shm    not available: %s(2): %m\n", socket_fd < 0 ? "socket" : "memfd_create");
+	} else {
+		error = try_reading();
+		printf("  shm    processes of this host; large payload through the ring");
+		if (!error)
+			printf(", or read from the sender's memory\n");
+		else if (yama > 0)
+			printf("; reading the sender's memory: %s (kernel.yama.ptrace_scope is %d)\n", strerror(error),
+			       yama);
+		else
+			printf("; reading the sender's memory: %s\n", strerror(error));
+	}
+	if (socket_fd >= 0)
+		close(socket_fd);
+	if (memory_fd >= 0)
+		close(memory_fd);
+}
+
+/* ---- udp -------------------------------------------------------------------------------------------------------- */
+
+/* True if a process of softhca has @port: it listens on a name of its own (link/udp_port.c). */
+static bool is_ours(uint16_t port)
+{
+	FILE *file = fopen("/proc/net/unix", "re");
+	char line[512], name[64];
+	bool found = false;
+
+	if (!file)
+		return false;
+	snprintf(name, sizeof(name), " @softhca/1/port/%u\n", port);
+	while (!found && fgets(line, sizeof(line), file))
+		found = strstr(line, name);
+	fclose(file);
+	return found;
+}
+
+static void print_owner(uint16_t port)
+{
+	struct udp_owner owner;
+
+	if (!udp_find_owner(port, &owner))
+		printf("taken by a program that this one cannot see");
+	else if (is_ours(port))
+		printf("process %d (%s) receives for this host", (int)owner.pid, owner.name);
+	else
+		printf("taken by process %d (%s): nothing arrives from other hosts", (int)owner.pid, owner.name);
+}
+
+/* Whether the kernel cuts and joins datagrams (udp(7)). */
+static const char *trains(int fd)
+{
+	const int bytes = 1024, on = 1;
+	bool sends = !setsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &bytes, sizeof(bytes));
+	bool receives = !setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof(on));
+
+	if (sends && receives)
+		return "GSO and GRO";
+	return sends ? "GSO, no GRO" : receives ? "GRO, no GSO" : "neither GSO nor GRO";
+}
+
+static void print_udp(uint16_t port)
+{
+	const struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htobe16(port)};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0) {
+		printf("  udp    not available: socket(2): %m\n");
+		return;
+	}
+	printf("  udp    other hosts, RoCEv2; port %u: ", port);
+	if (!bind(fd, (const struct sockaddr *)&name, sizeof(name)))
+		printf("free");
+	else if (errno == EADDRINUSE)
+		print_owner(port);
+	else
+		printf("%m");
+	printf("; %s\n", trains(fd));
+	close(fd);
+}
+
+void links_print(const struct settings *settings)
+{
+	puts("links");
+	puts("  local  queue pairs of one process");
+	print_shm();
+	print_udp((uint16_t)settings->roce_port);
+}
+
+void counters_print(void)
+{
+	puts("counters");
+#define COUNTER(NAME, name, doc) printf("  %-24s %s\n", name, doc);
+#include "link/counters.def"
+}

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The client programs and their options, in one table.
+
+A case is a command line; the server gets it as it is, the client with the server's address behind it. Who calls knows:
+{port}. GID 3 is RoCE v2 over IPv4 in the table of a host with one interface.
+"""
+import re
+from dataclasses import dataclass, field
+
+SHM, UDP = 'shm', 'udp'
+EVERY = 1 << 23 # perftest -a goes up to 8 MiB
+
+
+@dataclass
+class Case:
+    name: str
+    command: str                # of the server; also the client's unless it has one
+    judge: object               # judge(case, server output, client output) -> what is wrong, or None
+    client: str = ''            # where it differs
+    links: tuple = (SHM, UDP)
+    seconds: int = 20           # time limit, on a slow machine
+    env: dict = field(default_factory=dict)
+    presence: bool = False      # looks for /dev/infiniband
+    ranks: int = 0              # an MPI program
+
+
+# ---- judges: what a program says itself -----------------------------------------------------------------------------
+
+def pingpong(case, server, client):
+    """Both ends print how many bytes they moved and how many round trips they made."""
+    rounds = int(re.search(r'-n (\d+)', case.command)[1])
+    if 'xsrq' in case.command:
+        return None if server.endswith('success\n') and client.endswith('success\n') else 'an end reports no success'
+    for end in (server, client):
+        found = re.search(r'(?m)^(\d+) iters in [\d.]+ seconds = ', end)
+        if not found or int(found[1]) != rounds:
+            return 'an end does not report its iterations'
+        if re.search(r'(?i)invalid data|failed', end):
+            return 'an end reports wrong data'
+    return None
+
+
+def rows(output):
+    """The numbers of perftest's table: a list per size."""
+    return [[float(word) for word in line.split()]
+            for line in output.splitlines() if re.fullmatch(r'\s*\d+\s+\d+(\s+-?[\d.]+)+\s*', line)]
+
+
+def perftest(case, _, client):
+    """One row per size, or one; a rate or a time in each. The client's counts: a passive server prints no figures."""
+    table = rows(client)
+    if not table:
+        return 'the client prints no results'
+    if ' -a' in case.command:
+        largest = 4096 if '-c UD' in case.command else EVERY
+        wanted = [float(1 << i) for i in range(1, 24) if 1 << i <= largest]
+        if [row[0] for row in table] != wanted:
+            return f'not the sizes that -a has: {[row[0] for row in table]}'
+    elif len(table) != 1:
+        return f'{len(table)} rows instead of one'
+    # The average is the fourth column of _bw, and of _lat the sixth.
+    column = 3 if '_bw' in case.command else 5
+    if not all(row[column] > 0 for row in table):
+        return 'a rate or time is not positive'
+    return None
+
+
+def ucx(_, __, client):
+    return None if re.search(r'(?m)^Final: +\d+', client) else 'the client prints no final result'
+
+
+def mpi(case, output, _):
+    """The program itself checks what it receives."""
+    return None if f'{case.ranks} ranks: ring, all-to-all and matrix product are right' in output else \
+        'the program does not say that all is right'
+
+
+# ---- the table ------------------------------------------------------------------------------------------------------
+
+def pingpongs(program, *option_lines):
+    return [Case(f'ibv_{program}_pingpong {options}'.strip(),
+                 f'ibv_{program}_pingpong -d mlx5_0 -g 3 -p {{port}} -n 1000 {options}'.strip(), pingpong)
+            for options in option_lines]
+
+
+def perftests(programs, *option_lines, **more):
+    """Every program of @programs with every line of options."""
+    return [Case(f'ib_{program} {options.split(" --credentials")[0]}'.strip(), f'ib_{program} -F -d mlx5_0 -x 3 -p {{port}} {options}'.strip(),
+                 perftest, **more)
+            for program in programs for options in option_lines]
+
+
+BANDWIDTH = ['write_bw', 'read_bw', 'send_bw', 'atomic_bw']
+LATENCY = ['write_lat', 'read_lat', 'send_lat', 'atomic_lat']
+SHORT = '-n 500'
+AES = ('--aes_xts --credentials_path {directory}/credential --kek_path {directory}/kek '
+       '--data_enc_key_app_path {directory}/wrap --aes_block_size 512')
+
+
+def ucx_perftests(tls, *lines):
+    return [Case(f'ucx_perftest {tls} {line}', 'ucx_perftest -p {port}', ucx,
+                 client=f'ucx_perftest -p {{port}} -t {line}', presence=True,
+                 env={'UCX_TLS': f'{tls},self', 'UCX_NET_DEVICES': 'mlx5_0:1', 'UCX_WARN_UNUSED_ENV_VARS': 'n'})
+            for line in lines]
+
+
+GROUPS = {
+    'pingpong':
+        pingpongs('rc', '', '-e', '-c', '-N', '-o', '-t', '-c -o -P', '-c -o -O', '-c -j', '-c -N -e',
+                  '-c -s 65536 -m 4096') +
+        pingpongs('uc', '', '-e', '-m 256') +
+        pingpongs('ud', '', '-e', '-s 2048') +
+        pingpongs('srq', '', '-e', '-q 4') +
+        pingpongs('xsrq', '', '-e'),
+    'perftest-rc':
+        perftests(['write_bw', 'read_bw', 'send_bw'], '-a -n 50', '-a -b -n 50', f'-e {SHORT}', f'-q 16 {SHORT}',
+                  '-l 10 -n 500', f'--use_old_post_send {SHORT}', f'--odp {SHORT}') +
+        perftests(['write_bw', 'send_bw'], f'-I 64 -s 64 {SHORT}', f'-Q 10 -m 1024 {SHORT}', f'-q 4 --mr_per_qp {SHORT}') +
+        perftests(['send_bw'], f'-r 20 --use-srq {SHORT}', f'-b --use-srq {SHORT}') +
+        perftests(['atomic_bw'], SHORT, f'-A CMP_AND_SWAP {SHORT}', f'-b {SHORT}', f'-e {SHORT}', f'-q 16 {SHORT}',
+                  f'--use_old_post_send {SHORT}') +
+        perftests(['write_lat', 'read_lat', 'send_lat'], SHORT, '-a -n 50') +
+        perftests(['read_lat', 'send_lat'], f'-e {SHORT}') +
+        perftests(['atomic_lat'], SHORT, f'-A CMP_AND_SWAP {SHORT}'),
+    'perftest-uc-ud':
+        perftests(['write_bw', 'send_bw'], f'-c UC {SHORT}', f'-c UC -q 4 {SHORT}', f'-c UC -s 8 -e {SHORT}') +
+        perftests(['write_lat', 'send_lat'], f'-c UC {SHORT}') +
+        perftests(['send_bw'], f'-c UD -s 1024 {SHORT}', f'-c UD -e -s 64 {SHORT}', f'-c UD -b -s 1024 {SHORT}') +
+        perftests(['send_lat'], f'-c UD {SHORT}', '-c UD -a -n 50'),
+    'perftest-xrc-dc':
+        perftests(BANDWIDTH, f'-c XRC {SHORT}', f'-c DC {SHORT}') +
+        perftests(LATENCY, f'-c XRC {SHORT}', f'-c DC {SHORT}') +
+        perftests(['write_bw', 'send_bw'], '-c XRC -a -n 50', '-c DC -a -n 50', f'-c XRC -q 4 {SHORT}',
+                  f'-c DC -q 4 {SHORT}') +
+        perftests(['write_bw', 'send_bw', 'read_bw'], f'-c DC --log_dci_streams=2 {SHORT}') +
+        perftests(['write_bw'], f'-c DC --log_dci_streams=2 -b -q 4 {SHORT}'),
+    'perftest-aes':
+        perftests(['write_bw', 'read_bw', 'send_bw'], f'-s 65536 {SHORT} {AES}', env={'SOFTHCA_CRYPTO': 'wrapped'}) +
+        perftests(['write_bw'], f'-s 65536 --encrypt_on_tx {SHORT} {AES}', env={'SOFTHCA_CRYPTO': 'wrapped'}),
+    'ucx':
+        [case for tls in ('rc_v', 'ud_v')
+         for case in ucx_perftests(tls, 'tag_lat -s 8 -n 2000', 'tag_bw -s 8 -n 20000', 'tag_bw -s 1048576 -n 100',
+                                   'ucp_put_bw -s 8 -n 2000', 'ucp_put_bw -s 1048576 -n 100',
+                                   'ucp_get -s 8 -n 2000', 'ucp_get -s 1048576 -n 100')],
+    'mpi': [Case(f'mpirun, {ranks} ranks, {tls}', '', mpi, ranks=ranks, presence=True, seconds=40,
+                 env={'UCX_TLS': f'{tls},self', 'UCX_NET_DEVICES': 'mlx5_0:1'})
+            for ranks in (2, 4) for tls in ('rc_v', 'ud_v')],
+}

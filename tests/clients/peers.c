@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Processes, sockets and queue pairs of the tests, see peers.h. */
+#include "peers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+const char *role_name = "test";
+
+void die(const char *format, ...)
+{
+	va_list arguments;
+
+	fprintf(stderr, "%s: ", role_name);
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+double seconds_now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+/* ---- processes ------------------------------------------------------------------------------------------------ */
+
+/* In the child, between fork and exec. */
+static _Noreturn void become(const char *netns, int socket, char *const *argv)
+{
+	int namespace = netns ? open(netns, O_RDONLY | O_CLOEXEC) : -1;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (netns && (namespace < 0 || setns(namespace, CLONE_NEWNET)))
+		_exit(125);
+	if (dup2(socket, PROCESS_SOCKET) < 0)
+		_exit(125);
+	execv("/proc/self/exe", argv);
+	_exit(125);
+}
+
+struct process process_start(const char *netns, const char *const *arguments)
+{
+	char *argv[16] = {(char *)(uintptr_t) "peer"};
+	int sockets[2];
+	struct process process;
+
+	for (int i = 0; arguments[i]; i++)
+		argv[i + 1] = (char *)(uintptr_t)arguments[i];
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets))
+		die("socketpair: %s", strerror(errno));
+	process.pid = fork();
+	if (process.pid < 0)
+		die("fork: %s", strerror(errno));
+	if (process.pid == 0) {
+		/* dup2 of a descriptor onto itself would leave it to be closed by exec. */
+		if (sockets[1] == PROCESS_SOCKET && fcntl(PROCESS_SOCKET, F_SETFD, 0))
+			_exit(125);
+		become(netns, sockets[1], argv);
+	}
+	close(sockets[1]);
+	process.socket = sockets[0];
+	return process;
+}
+
+bool send_all(int socket, const void *bytes, size_t length)
+{
+	for (size_t done = 0; done < length;) {
+		ssize_t sent = send(socket, (const char *)bytes + done, length - done, MSG_NOSIGNAL);
+
+		if (sent < 0 && errno == EINTR)
+			continue;
+		if (sent <= 0)
+			return false;
+		done += (size_t)sent;
+	}
+	return true;
+}
+
+bool receive_all(int socket, void *bytes, size_t length)
+{
+	for (size_t done = 0; done < length;) {
+		ssize_t received = recv(socket, (char *)bytes + done, length - done, 0);
+
+		if (received < 0 && errno == EINTR)
+			continue;
+		if (received <= 0)
+			return false;
+		done += (size_t)received;
+	}
+	return true;
+}
+
+/* ---- queue pairs ---------------------------------------------------------------------------------------------- */
+
+static void choose_gid(struct device *device)
+{
+	static const uint8_t ipv4[12] = {[10] = 0xff, [11] = 0xff};
+	struct ibv_gid_entry entry;
+	bool found = false;
+
+	for (uint8_t i = 0; i < 64; i++) {
+		bool is_ipv4;
+
+		if (ibv_query_gid_ex(device->context, 1, i, &entry, 0) || entry.gid_type != IBV_GID_TYPE_ROCE_V2)
+			continue;
+		is_ipv4 = memcmp(entry.gid.raw, ipv4, sizeof(ipv4)) == 0;
+		if (found && !is_ipv4)
+			continue;
+		device->gid = entry.gid;
+		device->gid_index = i;
+		found = true;
+		if (is_ipv4)
+			return;
+	}
+	if (!found)
+		die("there is no GID of RoCE v2");
+}
+
+void device_open(struct device *device)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	if (!list || !list[0])
+		die("there is no device");
+	device->context = ibv_open_device(list[0]);
+	ibv_free_device_list(list);
+	if (!device->context)
+		die("ibv_open_device: %s", strerror(errno));
+	device->pd = ibv_alloc_pd(device->context);
+	if (!device->pd)
+		die("ibv_alloc_pd: %s", strerror(errno));
+	choose_gid(device);
+}
+
+void device_close(struct device *device)
+{
+	if (ibv_dealloc_pd(device->pd) || ibv_close_device(device->context))
+		die("closing the device: %s", strerror(errno));
+}
+
+struct ibv_cq *cq_new(struct device *device, int entries)
+{
+	struct ibv_cq *cq = ibv_create_cq(device->context, entries, NULL, NULL, 0);
+
+	if (!cq)
+		die("ibv_create_cq: %s", strerror(errno));
+	return cq;
+}
+
+struct ibv_mr *memory_new(struct device *device, size_t bytes)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_mr *mr;
+
+	if (memory == MAP_FAILED)
+		die("mmap of %zu bytes: %s", bytes, strerror(errno));
+	mr = ibv_reg_mr(device->pd, memory, bytes,
+			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
+				IBV_ACCESS_REMOTE_ATOMIC);
+	if (!mr)
+		die("ibv_reg_mr: %s", strerror(errno));
+	return mr;
+}
+
+void memory_free(struct ibv_mr *mr)
+{
+	void *memory = mr->addr;
+	size_t bytes = mr->length;
+
+	if (ibv_dereg_mr(mr) || munmap(memory, bytes))
+		die("ibv_dereg_mr: %s", strerror(errno));
+}
+
+static void modify(struct ibv_qp *qp, struct ibv_qp_attr attr, int mask)
+{
+	int error = ibv_modify_qp(qp, &attr, IBV_QP_STATE | mask);
+
+	if (error)
+		die("ibv_modify_qp to state %d: %s", attr.qp_state, strerror(error));
+}
+
+struct ibv_qp *qp_new(struct device *device, struct ibv_cq *send_cq, struct ibv_cq *receive_cq)
+{
+	struct ibv_qp_init_attr attr = {
+		.send_cq = send_cq,
+		.recv_cq = receive_cq,
+		.cap = {.max_send_wr = QP_DEPTH, .max_recv_wr = QP_DEPTH, .max_send_sge = 1, .max_recv_sge = 1},
+		.qp_type = IBV_QPT_RC,
+	};
+	struct ibv_qp *qp = ibv_create_qp(device->pd, &attr);
+
+	if (!qp)
+		die("ibv_create_qp: %s", strerror(errno));
+	modify(qp,
+	       (struct ibv_qp_attr){.qp_state = IBV_QPS_INIT,
+				    .port_num = 1,
+				    .qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
+						       IBV_ACCESS_REMOTE_ATOMIC},
+	       IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	return qp;
+}
+
+void qp_connect(struct device *device, struct ibv_qp *qp, const union ibv_gid *gid, uint32_t peer, uint32_t psn,
+		uint32_t peer_psn, struct patience patience)
+{
+	modify(qp,
+	       (struct ibv_qp_attr){
+		       .qp_state = IBV_QPS_RTR,
+		       .path_mtu = IBV_MTU_1024,
+		       .dest_qp_num = peer,
+		       .rq_psn = peer_psn,
+		       .max_dest_rd_atomic = 8,
+		       .min_rnr_timer = 1,
+		       .ah_attr = {.is_global = 1,
+				   .port_num = 1,
+				   .grh = {.dgid = *gid, .sgid_index = device->gid_index, .hop_limit = 64}}},
+	       IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+		       IBV_QP_MIN_RNR_TIMER);
+	modify(qp,
+	       (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
+				    .sq_psn = psn,
+				    .timeout = patience.timeout,
+				    .retry_cnt = patience.retries,
+				    .rnr_retry = 7,
+				    .max_rd_atomic = 8},
+	       IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+/* ---- numbers -------------------------------------------------------------------------------------------------- */
+
+uint64_t draw(uint64_t *state)
+{
+	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return z ^ z >> 31;
+}
+
+uint32_t draw_below(uint64_t *state, uint32_t bound)
+{
+	return (uint32_t)((draw(state) >> 32) * bound >> 32);
+}

@@ -1,0 +1,75 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs a test whose processes find each other: on one host (shm), or on two hosts (udp), perhaps over a bad network.
+
+    processes.py --link shm|udp [--faults TEXT] [--seconds LIMIT] PROGRAM [ARGUMENT…]
+
+PROGRAM gets `--netns PATH` for its other processes if they shall be on another host. Prints TAP.
+"""
+import argparse
+import os
+import sys
+import time
+
+from place import A, B, Hosts, enter
+
+
+def wait(program, seconds):
+    deadline = time.monotonic() + seconds
+    while program.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return 'the time limit has passed' if program.poll() is None else \
+        f'exit status {program.poll()}' if program.poll() else None
+
+
+def shared_files():
+    return set(os.listdir('/dev/shm')) if os.path.isdir('/dev/shm') else set()
+
+
+def left_behind(hosts, before):
+    """Sockets end with their processes; the kernel may take a moment for that."""
+    deadline = time.monotonic() + 2
+    while True:
+        left = hosts.names(A) + hosts.names(B) + sorted(shared_files() - before)
+        if not left or time.monotonic() > deadline:
+            return left
+        time.sleep(0.05)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--link', choices=['shm', 'udp'], required=True)
+    parser.add_argument('--faults')
+    parser.add_argument('--seconds', type=float, default=120, help='time limit')
+    parser.add_argument('command', nargs=argparse.REMAINDER)
+    options = parser.parse_args()
+    command = options.command
+    env = {'SOFTHCA_EXPLAIN': 'off'}
+    before = shared_files()
+
+    with Hosts() as hosts:
+        if options.link == 'udp':
+            command = [*command, '--netns', f'/proc/{hosts.holder.pid}/ns/net']
+        if options.faults:
+            env['SOFTHCA_FAULTS'] = options.faults
+        seen = hosts.datagrams(A)
+        program = hosts.start(A, command, env)
+        wrong = wait(program, options.seconds)
+        seen = [now - then for now, then in zip(hosts.datagrams(A), seen)]
+        if not wrong and any(seen) != (options.link == 'udp'):
+            wrong = f'datagrams received and sent: {seen}'
+        print('not ok' if wrong else 'ok', '1 -', options.link, os.path.basename(command[0]))
+        for line in ([wrong, *program.report()] if wrong else program.read('out').splitlines()):
+            print('#', line)
+        hosts.stop()
+        left = left_behind(hosts, before)
+        print('not ok' if left else 'ok', '2 - nothing is left behind')
+        for name in left:
+            print('#', name)
+    print('1..2')
+    return 1 if wrong or left else 0
+
+
+if __name__ == '__main__':
+    enter()
+    sys.exit(main())

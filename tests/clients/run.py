@@ -1,0 +1,190 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs unmodified programs of the distribution on softhca: as two processes of one host (shm), and on two hosts (udp).
+
+    run.py [--link shm|udp] [--tool PATH] [--mpi-program PATH] [--only TEXT] GROUP…
+
+Prints TAP. Each case has a time limit and is judged by its exit status and by what it prints; and by the packets that
+were or were not seen on the wire.
+"""
+import argparse
+import json
+import os
+import shlex
+import shutil
+import sys
+import time
+
+import cases
+from place import A, ADDRESS, B, LIBRARIES, Hosts, enter
+
+# Keys and credentials that the device's built-in import KEK opens.
+CRYPTO = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../pyverbs/crypto_info.json')
+# Some programs leave files where others find them.
+LITTER = ['/tmp/xrc_domain_server', '/tmp/xrc_domain_client']
+
+
+class Runner:
+    def __init__(self, hosts, options):
+        self.hosts = hosts
+        self.options = options
+        self.write_crypto_files()
+
+    def write_crypto_files(self):
+        """What --aes_xts of perftest reads: a byte in hexadecimal per line, and a program that wraps a key."""
+        with open(CRYPTO, encoding='ascii') as file:
+            info = json.load(file)[0]
+        for name in ('credential', 'wrapped_key'):
+            with open(f'{self.hosts.directory}/{name}', 'w', encoding='ascii') as file:
+                file.writelines(f'0x{byte:02x}\n' for word in info[name] for byte in word.to_bytes(8, 'big'))
+        with open(f'{self.hosts.directory}/kek', 'w', encoding='ascii') as file:
+            file.write('only the program that wraps reads it\n')
+        with open(f'{self.hosts.directory}/wrap', 'w', encoding='ascii') as file:
+            # Two perftests of one second use the same name in /tmp, read the file and remove it: one after the other.
+            file.write('#!/bin/sh\n# wrap KEK OUTPUT\n'
+                       f'until ln {self.hosts.directory}/wrapped_key "$2"; do sleep 0.05; done 2>/dev/null\n')
+        os.chmod(f'{self.hosts.directory}/wrap', 0o755)
+
+    def prefix(self, case):
+        """`softhca run` for programs that look for /dev/infiniband; others need nothing but the library path."""
+        return [self.options.tool, 'run', '--'] if case.presence else []
+
+    def start(self, case, host, command):
+        return self.hosts.start(host, [*self.prefix(case), *command], case.env)
+
+    def await_listener(self, server, port, deadline):
+        while time.monotonic() < deadline and server.poll() is None:
+            if self.hosts.listens(server.host, port):
+                return None
+            time.sleep(0.005)
+        return 'the server does not listen'
+
+    def await_ends(self, programs, deadline):
+        while any(program.poll() is None for program in programs):
+            if time.monotonic() > deadline:
+                break
+            # Who lost its peer need not notice: some of these programs wait in TCP for ever.
+            if any(program.poll() for program in programs):
+                deadline = min(deadline, time.monotonic() + 2)
+            time.sleep(0.005)
+        for program in programs:
+            if program.poll():
+                return f'on {program.host} exit status {program.poll()}'
+        return 'the time limit has passed' if None in [program.poll() for program in programs] else None
+
+    def run_pair(self, case, link, deadline):
+        """A server on host a, its client there as well or on host b."""
+        values = {'port': self.hosts.port(), 'directory': self.hosts.directory}
+        server = self.start(case, A, shlex.split(case.command.format(**values)))
+        programs = [server]
+        wrong = self.await_listener(server, values['port'], deadline)
+        if not wrong:
+            command = shlex.split((case.client or case.command).format(**values)) + [ADDRESS[A]]
+            programs.append(self.start(case, A if link == cases.SHM else B, command))
+            wrong = self.await_ends(programs, deadline)
+        if not wrong:
+            wrong = case.judge(case, programs[0].read('out'), programs[1].read('out'))
+        return wrong, programs
+
+    def run_mpi(self, case, link, deadline):
+        """mpirun on host a, half of the ranks on host b if the link shall be udp."""
+        agent = f'{self.hosts.directory}/agent'
+        with open(agent, 'w', encoding='ascii') as file:
+            file.write('#!/bin/sh\n# agent HOST COMMAND...: what ssh is elsewhere\nshift\n'
+                       f'exec {shlex.join(self.hosts.enter(B))} {shlex.quote(self.options.tool)} run -- sh -c "$*"\n')
+        os.chmod(agent, 0o755)
+        half = case.ranks // 2
+        hosts = ADDRESS[A] + f':{case.ranks}' if link == cases.SHM else f'{ADDRESS[A]}:{half},{ADDRESS[B]}:{half}'
+        command = ['mpirun', '--allow-run-as-root', '--oversubscribe', '-np', str(case.ranks), '-host', hosts,
+                   '--mca', 'plm_rsh_agent', agent, '--mca', 'pml', 'ucx', '--mca', 'osc', 'ucx',
+                   '--mca', 'btl', '^openib,vader,tcp', '--mca', 'oob_tcp_if_include', '10.77.0.0/24',
+                   '--mca', 'orte_keep_fqdn_hostnames', '1']
+        for name in ('LD_LIBRARY_PATH', *case.env, 'SOFTHCA_EXPLAIN'):
+            command += ['-x', name]
+        program = self.start(case, A, [*command, self.options.mpi_program])
+        wrong = self.await_ends([program], deadline)
+        return wrong or case.judge(case, program.read('out'), ''), [program]
+
+    def run(self, case, link):
+        """Returns what is wrong, or None; and lines to read."""
+        before = self.hosts.datagrams(A)
+        begin = time.monotonic()
+        wrong, programs = (self.run_mpi if case.ranks else self.run_pair)(case, link, begin + case.seconds)
+        seen = [now - then for now, then in zip(self.hosts.datagrams(A), before)]
+        if not wrong and link == cases.SHM and any(seen):
+            wrong = f'datagrams were seen between processes of one host: {seen}'
+        if not wrong and link == cases.UDP and not all(seen):
+            wrong = f'no datagrams were seen on the wire: {seen}'
+        report = [line for program in programs for line in program.report()] if wrong else []
+        self.hosts.stop()
+        return wrong, [f'{time.monotonic() - begin:.2f} s', *report]
+
+
+def missing(case, options):
+    """What is not installed, or None."""
+    program = 'mpirun' if case.ranks else shlex.split(case.command)[0]
+    if not shutil.which(program):
+        return f'{program} is not installed'
+    if case.ranks and not options.mpi_program:
+        return 'there was no mpicc when this was configured'
+    return None
+
+
+def leftovers(hosts, before):
+    """Names, shared memory and files that outlived their programs."""
+    # Sockets end with their processes; the kernel may take a moment for that.
+    deadline = time.monotonic() + 2
+    while time.monotonic() < deadline and (hosts.names(A) + hosts.names(B)):
+        time.sleep(0.05)
+    return hosts.names(A) + hosts.names(B) + sorted(set(shared_files()) - before)
+
+
+def shared_files():
+    return os.listdir('/dev/shm') if os.path.isdir('/dev/shm') else []
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--link', choices=[cases.SHM, cases.UDP], action='append')
+    parser.add_argument('--tool', default=f'{LIBRARIES}/../src/tool/softhca')
+    parser.add_argument('--mpi-program')
+    parser.add_argument('--only', help='cases whose name has this text')
+    parser.add_argument('--verbose', action='store_true', help='how long each case took, too')
+    parser.add_argument('group', nargs='+', choices=list(cases.GROUPS))
+    options = parser.parse_args()
+    before = set(shared_files())
+    litter = [path for path in LITTER if not os.path.exists(path)]
+    count = failed = 0
+
+    with Hosts() as hosts:
+        runner = Runner(hosts, options)
+        for link in options.link or (cases.SHM, cases.UDP):
+            for case in (case for group in options.group for case in cases.GROUPS[group]):
+                if link not in case.links or options.only and options.only not in case.name:
+                    continue
+                count += 1
+                absent = missing(case, options)
+                if absent:
+                    print(f'ok {count} # SKIP {link}: {case.name}: {absent}', flush=True)
+                    continue
+                wrong, report = runner.run(case, link)
+                failed += wrong is not None
+                print(f'{"not ok" if wrong else "ok"} {count} - {link}: {case.name}', flush=True)
+                for line in ([wrong] if wrong else []) + (report if wrong or options.verbose else []):
+                    print('#', line, flush=True)
+        left = leftovers(hosts, before)
+        count += 1
+        failed += bool(left)
+        print(f'{"not ok" if left else "ok"} {count} - nothing is left behind')
+        for name in left:
+            print('#', name)
+    for path in litter:
+        if os.path.exists(path):
+            os.unlink(path)
+    print(f'1..{count}')
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    enter()
+    sys.exit(main())

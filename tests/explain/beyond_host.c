@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* See beyond_host.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "beyond_host.h"
+#include "explain/explain.h"
+#include "hca/epoch.h"
+#include "hca/hca.h"
+#include "link/host_hello.h"
+#include "link/host_table.h"
+#include "link/shm.h"
+
+enum { OTHER_USER = 65533, UNABLE = 77 };
+
+static uint32_t own;
+
+static void give_up(const char *what)
+{
+	printf("# %s\n", what);
+	fflush(stdout);
+	_exit(1);
+}
+
+/* The newest explanation is of @rule and begins with the rest, without the name of the device. */
+static void __attribute__((format(printf, 2, 3))) expect(enum explain_rule rule, const char *format, ...)
+{
+	char expected[600], line[1200];
+	struct explain_record record;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(expected, sizeof(expected), format, args);
+	va_end(args);
+	if (!explain_previous(hca_device(0), 0, 0, &record))
+		give_up("nothing was explained");
+	explain_render("mlx5_0", &record, line, sizeof(line));
+	if (record.rule != rule || strncmp(line, "mlx5_0: ", 8) || strncmp(line + 8, expected, strlen(expected)))
+		give_up(line);
+}
+
+/* What is done in a child, which has no slot, no connection and no thread. */
+static void in_a_child(void (*body)(void))
+{
+	pid_t pid = fork();
+	int status;
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		alarm(20);
+		body();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == UNABLE)
+		skip();
+	assert_int_equal(status, 0);
+}
+
+static void claim(void)
+{
+	if (host_claim_slot(&own))
+		give_up("no slot");
+}
+
+static void no_more_descriptors(void)
+{
+	setrlimit(RLIMIT_NOFILE, &(struct rlimit){0, 1024});
+}
+
+static int connect_to(uint32_t qpn)
+{
+	struct sockaddr_un address;
+	socklen_t length = host_slot_address(host_slot_of(qpn), &address);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+
+	if (connect(fd, (struct sockaddr *)&address, length))
+		give_up("no connection");
+	return fd;
+}
+
+static void take_connections(void)
+{
+	pthread_mutex_lock(&host_table.lock);
+	host_take_connections();
+	pthread_mutex_unlock(&host_table.lock);
+}
+
+static void connect_and_say(const struct host_hello *hello, size_t length, int memory)
+{
+	struct iovec bytes = {(void *)(uintptr_t)hello, length};
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+	struct msghdr message = {.msg_iov = &bytes,
+				 .msg_iovlen = 1,
+				 .msg_control = control.space,
+				 .msg_controllen = sizeof(control.space)};
+
+	claim();
+	memcpy(CMSG_DATA(&control.header), &memory, sizeof(memory));
+	if (sendmsg(connect_to(own), &message, 0) != (ssize_t)length)
+		give_up("nothing was sent");
+	take_connections();
+}
+
+static struct host_hello hello(void)
+{
+	return (struct host_hello){.magic = HOST_MAGIC, .version = HOST_VERSION, .memory = shm_memory_size()};
+}
+
+/* ---- the cases --------------------------------------------------------------------------------------------------- */
+
+static void no_socket(void)
+{
+	no_more_descriptors();
+	claim();
+	expect(RULE_HOST_NO_SOCKET,
+	       "queue pairs 0x%x to 0x%x have no name on this host: no abstract UNIX socket could be had (EMFILE); "
+	       "they reach, and are reached by, queue pairs of this process only. [200 HOST_NO_SOCKET; ",
+	       own, own + 1023);
+}
+
+static void no_thread(void)
+{
+	claim();
+	/* The thread sleeps on one. */
+	no_more_descriptors();
+	host_accept();
+	expect(RULE_HOST_NO_THREAD,
+	       "the device thread could not be started (EAGAIN): no other process can connect to this one. [201 "
+	       "HOST_NO_THREAD; ");
+}
+
+static void other_user(void)
+{
+	uid_t before = geteuid();
+
+	claim();
+	if (setresuid(OTHER_USER, OTHER_USER, OTHER_USER))
+		_exit(UNABLE);
+	epoch_enter();
+	if (host_peer_of(own))
+		give_up("connected");
+	epoch_leave();
+	expect(RULE_HOST_OTHER_USER,
+	       "process %d (0: not known) is of user %u, this one of user %u: they are not connected. [202 "
+	       "HOST_OTHER_USER; ",
+	       getpid(), before, (unsigned int)OTHER_USER);
+}
+
+static void no_connection(void)
+{
+	no_more_descriptors();
+	epoch_enter();
+	if (host_peer_of(0x4711))
+		give_up("connected");
+	epoch_leave();
+	expect(RULE_HOST_NO_CONNECTION,
+	       "no connection could be made to process 0 (0: not known), which has queue pair 0x4711: EMFILE. [203 "
+	       "HOST_NO_CONNECTION; ");
+}
+
+static void hello_shape(void)
+{
+	const struct host_hello right = hello();
+
+	connect_and_say(&right, sizeof(right) - 1, host_memory_create());
+	expect(RULE_HOST_HELLO_SHAPE,
+	       "process %d asks for a connection with 23 bytes and 1 descriptors, where 24 bytes and one descriptor "
+	       "belong: refused. [204 HOST_HELLO_SHAPE; ",
+	       getpid());
+}
+
+static void hello_version(void)
+{
+	struct host_hello wrong = hello();
+
+	wrong.version = 99;
+	connect_and_say(&wrong, sizeof(wrong), host_memory_create());
+	expect(RULE_HOST_HELLO_VERSION,
+	       "process %d asks for a connection of version 99 over %zu bytes of memory; this one knows version %u and "
+	       "%zu bytes: refused. [205 HOST_HELLO_VERSION; ",
+	       getpid(), shm_memory_size(), HOST_VERSION, shm_memory_size());
+}
+
+static void hello_seals(void)
+{
+	const struct host_hello right = hello();
+
+	connect_and_say(&right, sizeof(right), memfd_create("test", MFD_ALLOW_SEALING));
+	expect(RULE_HOST_HELLO_SEALS,
+	       "the memory that process %d offers for a connection has the seals 0x0 and must have 0x7: refused. [206 "
+	       "HOST_HELLO_SEALS; ",
+	       getpid());
+}
+
+static void hello_memory(void)
+{
+	const struct host_hello right = hello();
+	int memory = memfd_create("test", MFD_ALLOW_SEALING);
+
+	fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+	connect_and_say(&right, sizeof(right), memory);
+	expect(RULE_HOST_HELLO_MEMORY,
+	       "the memory that process %d offers for a connection has 0 bytes, or is no plain memory; it must have "
+	       "%zu: refused. [207 HOST_HELLO_MEMORY; ",
+	       getpid(), shm_memory_size());
+}
+
+static void strangers(void)
+{
+	claim();
+	for (int i = 0; i < 17; i++)
+		connect_to(own);
+	take_connections();
+	expect(RULE_HOST_STRANGERS,
+	       "16 connections to this process have not said what they want, the oldest of them of process %d: that "
+	       "one and the newest are closed. [208 HOST_STRANGERS; ",
+	       getpid());
+}
+
+static void not_accepted(void)
+{
+	const struct host_hello right = hello();
+	char name[40];
+
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", host_memory_create());
+	connect_and_say(&right, sizeof(right), open(name, O_RDONLY));
+	expect(RULE_HOST_NOT_ACCEPTED,
+	       "a connection that process %d made to this one could not be taken: EACCES. [209 HOST_NOT_ACCEPTED; ",
+	       getpid());
+}
+
+#define CASE(rule, body)                                                                                               \
+	void case_HOST_##rule(void **state)                                                                            \
+	{                                                                                                              \
+		(void)state;                                                                                           \
+		in_a_child(body);                                                                                      \
+	}
+
+CASE(NO_SOCKET, no_socket)
+CASE(NO_THREAD, no_thread)
+CASE(OTHER_USER, other_user)
+CASE(NO_CONNECTION, no_connection)
+CASE(HELLO_SHAPE, hello_shape)
+CASE(HELLO_VERSION, hello_version)
+CASE(HELLO_SEALS, hello_seals)
+CASE(HELLO_MEMORY, hello_memory)
+CASE(STRANGERS, strangers)
+CASE(NOT_ACCEPTED, not_accepted)

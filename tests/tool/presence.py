@@ -1,0 +1,133 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""softhca run: the character device in /dev/infiniband that programs look for, as root and as nobody."""
+import os
+import shutil
+import subprocess
+import unittest
+
+from harness import LIBRARIES, TOOL, clean_environment, main, softhca
+
+# What UCX asks of each device.
+LOOKED_FOR = 'test -c {0} && test -r {0} && test -w {0} && echo >{0}'
+NOBODY = 65534
+
+
+def may(*command, **options):
+    """True if the kernel lets us do this here."""
+    return subprocess.run([*command, 'true'], stderr=subprocess.DEVNULL, check=False, **options).returncode == 0
+
+
+ALREADY = os.path.exists('/dev/infiniband')
+ALLOWED = may('unshare', '--mount') or may('unshare', '--user', '--mount')
+
+
+@unittest.skipIf(ALREADY, 'this machine has a /dev/infiniband')
+@unittest.skipUnless(ALLOWED, 'mount namespaces are forbidden here')
+class Presence(unittest.TestCase):
+    user = None
+
+    def run_shell(self, script, *options):
+        arguments = [TOOL, 'run', *options, '--', 'sh', '-c', script]
+        as_user = {} if self.user is None else {'user': self.user, 'group': self.user, 'extra_groups': []}
+        return subprocess.run(arguments, env=clean_environment(), text=True, timeout=60, check=False, cwd='/',
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, **as_user)
+
+    def works(self, script, *options):
+        done = self.run_shell(script, *options)
+        self.assertEqual((done.returncode, done.stderr), (0, ''), done)
+        return done.stdout
+
+    def test_device_is_there(self):
+        self.works(LOOKED_FOR.format('/dev/infiniband/uverbs0'))
+
+    def test_names_are_those_of_the_devices(self):
+        self.assertEqual(self.works('ls /dev/infiniband', '--devices', '3').split(), ['uverbs0', 'uverbs1', 'uverbs2'])
+        self.works(LOOKED_FOR.format('/dev/infiniband/uverbs2'), '--devices=3')
+
+    def test_nothing_is_left_outside(self):
+        before = sorted(os.listdir('/dev'))
+        self.works('true')
+        self.assertEqual(sorted(os.listdir('/dev')), before)
+        with open('/proc/self/mounts', encoding='utf-8') as mounts:
+            self.assertNotIn('/dev/infiniband', mounts.read())
+
+    def test_rest_of_dev_is_as_it_was(self):
+        names = set(self.works('ls -A /dev').split())
+        self.assertEqual(names ^ set(os.listdir('/dev')), {'infiniband'})
+        self.works('echo >/dev/null && head -c 1 /dev/zero >/dev/null && ls /dev/fd/0 >/dev/null')
+        self.assertEqual(self.works('stat -c %t:%T /dev/null').strip(), '1:3')
+        if os.access('/dev/shm', os.W_OK):
+            self.works('f=/dev/shm/softhca-presence-$$ && echo >$f && rm $f')
+        if os.path.exists('/dev/pts/ptmx'):
+            self.assertEqual(self.works('stat -f -c %T /dev/pts').strip(), 'devpts')
+
+    def test_who_and_where_stay(self):
+        uid = os.getuid() if self.user is None else self.user
+        self.assertEqual(self.works('id -u; id -g; pwd').split(), [str(uid), str(uid), '/'])
+
+    def test_once_is_enough(self):
+        done = self.works(f'{TOOL} run -- ls /dev/infiniband')
+        self.assertEqual(done, 'uverbs0\n')
+
+    def test_no_presence(self):
+        self.works('! test -e /dev/infiniband', '--no-presence')
+        inside, outside = self.works('readlink /proc/self/ns/mnt', '--no-presence'), os.readlink('/proc/self/ns/mnt')
+        self.assertEqual(inside.strip(), outside)
+
+    @unittest.skipUnless(shutil.which('ucx_info'), 'no ucx-utils')
+    def test_ucx_sees_the_device(self):
+        self.assertIn('rc_verbs', self.works('ucx_info -d | grep Transport', '--explain=off'))
+        self.assertNotIn('rc_verbs', self.works('ucx_info -d | grep Transport', '--explain=off', '--no-presence'))
+
+
+def nobody_can():
+    """Root can be nobody, and nobody can make user namespaces and read what was built."""
+    if os.getuid() != 0:
+        return False
+    as_nobody = {'user': NOBODY, 'group': NOBODY, 'extra_groups': []}
+    readable = subprocess.run(['test', '-r', f'{LIBRARIES}/libsofthca.so.0'], check=False, **as_nobody)
+    runnable = subprocess.run(['test', '-x', TOOL], check=False, **as_nobody)
+    return readable.returncode == runnable.returncode == 0 and may('unshare', '--user', '--mount', **as_nobody)
+
+
+@unittest.skipUnless(nobody_can(), 'no user namespaces for nobody, or what was built is hidden from it')
+class PresenceAsNobody(Presence):
+    user = NOBODY
+
+
+@unittest.skipIf(ALREADY, 'this machine has a /dev/infiniband')
+@unittest.skipUnless(may('unshare', '--user', '--map-root-user'), 'user namespaces are forbidden here')
+class Forbidden(unittest.TestCase):
+    """The limit of mount namespaces is one of a user namespace, so it can be set to none for a test."""
+
+    def run_shell(self, script, *options):
+        forbid = 'echo 0 >/proc/sys/user/max_mnt_namespaces && exec "$@"'
+        return subprocess.run(['unshare', '--user', '--map-root-user', 'sh', '-c', forbid, 'sh',
+                               TOOL, 'run', *options, '--', 'sh', '-c', script], env=clean_environment(),
+                              text=True, timeout=60, check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def test_program_runs_all_the_same(self):
+        done = self.run_shell('echo out; exit 3')
+        self.assertEqual((done.returncode, done.stdout), (3, 'out\n'), done)
+
+    @unittest.skipUnless(shutil.which('ucx_info'), 'no ucx-utils')
+    def test_one_line_says_so(self):
+        done = self.run_shell('true')
+        self.assertRegex(done.stderr, r'^softhca: no /dev/infiniband/uverbs0 for the program \(.*\n$')
+        self.assertEqual(done.stderr.count('\n'), 1)
+
+    def test_silence_is_an_option(self):
+        self.assertEqual(self.run_shell('true', '--no-presence').stderr, '')
+
+
+class Options(unittest.TestCase):
+    def test_only_run_has_it(self):
+        for command in ('env', 'info'):
+            done = softhca(command, '--no-presence')
+            self.assertEqual(done.returncode, 2)
+            self.assertIn('unknown option "--no-presence"', done.stderr)
+
+
+if __name__ == '__main__':
+    main()
