@@ -4,8 +4,9 @@ BUILD ?= build
 PREFIX ?= /usr/local
 DESTDIR ?=
 FUZZ_SECONDS ?= 600
+SOAK_SECONDS ?= 600
 
-.PHONY: all build demo test bench fuzz install format lint docs clean help
+.PHONY: all build demo test bench fuzz soak install format lint docs clean help
 
 all: build
 
@@ -15,6 +16,7 @@ help:
 	@echo 'make test                 all tests, also under sanitizers'
 	@echo 'make bench                measure, with ratios to memcpy'
 	@echo 'make fuzz                 fuzz the WQE executor, FUZZ_SECONDS=$(FUZZ_SECONDS)'
+	@echo 'make soak                 two hosts over a network that loses packets, SOAK_SECONDS=$(SOAK_SECONDS)'
 	@echo 'make install PREFIX=…     install below PREFIX=$(PREFIX); DESTDIR is honoured'
 	@echo 'make format | lint | docs | clean'
 
@@ -32,13 +34,18 @@ test:
 	@scripts/test --build $(BUILD)
 
 bench:
-	@scripts/deps build
+	@scripts/deps bench
 	@scripts/build $(BUILD)
 	@bench/bench.sh $(BUILD)
 
 fuzz:
 	@scripts/deps fuzz
 	@scripts/fuzz $(BUILD)-fuzz $(FUZZ_SECONDS)
+
+soak:
+	@scripts/deps test
+	@scripts/build $(BUILD)
+	@tests/clients/soak.sh $(BUILD) $(SOAK_SECONDS)
 
 install:
 	@scripts/deps build

@@ -126,8 +126,7 @@ uint64_t softhca_counter(struct ibv_context *context, const char *name);
 /*
  * Faults: packets that the device of @context sends are lost, doubled, delayed, reordered or spoilt, as @script says, in
  * the language of docs/faults.md: "drop 1%; corrupt payload 0.1%; seed 7", or the path of a file with such lines. NULL or
- * "off" ends that. The faults replace those of SOFTHCA_FAULTS; numbers of packets begin anew. Connect QPs after the first
- * such call rather than before: those that were connected without faults send each message as one burst.
+ * "off" ends that. The faults replace those of SOFTHCA_FAULTS; numbers of packets begin anew.
  *
  * Returns 0, or an errno value: EINVAL for what is no such script, with one line of text in @error (line, column, what was
  * expected), others if a file cannot be read. @error, of @size bytes, may be NULL.

@@ -24,6 +24,7 @@ struct hca_cq {
 	bool fired;       /* fired_sn is valid */
 	uint8_t fired_sn; /* arm_sn of the last arming that fired */
 	uint8_t armed_sn;
+	uint32_t notified; /* producer_index when it last fired: that event was of all CQEs before */
 	bool timestamps, ignore_overrun, overrun;
 	uint32_t number;
 	struct hca_context *context;

@@ -77,4 +77,18 @@ static inline void *id_table_find(const struct id_table *table, uint32_t index)
 	return entry & 1 ? NULL : (void *)entry;
 }
 
+/** The first object at or behind *@index, which becomes its index, or NULL. Inside an epoch section. */
+static inline void *id_table_next(const struct id_table *table, uint32_t *index)
+{
+	for (; *index < 1u << ID_BITS; ++*index) {
+		void *object = id_table_find(table, *index);
+
+		if (object)
+			return object;
+		if (!__atomic_load_n(&table->leaf[*index >> ID_LEAF_BITS], __ATOMIC_ACQUIRE))
+			*index |= ID_LEAF_SIZE - 1;
+	}
+	return NULL;
+}
+
 #endif

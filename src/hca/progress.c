@@ -13,8 +13,8 @@
 
 #include "hca/device.h"
 #include "hca/epoch.h"
-#include "hca/lock.h"
 #include "link/link.h"
+#include "transport/answer.h"
 #include "transport/run.h"
 
 #define FOR_EVER UINT64_MAX
@@ -22,7 +22,7 @@
 #define LOOK_NS UINT64_C(100000)
 /* Who polls that often within LOOK_NS is polling, and not about to sleep (each arming of a CQ takes some polls, too). */
 #define POLLS_OFTEN 16
-/* So many arrivals in a row that woke the thread while the program polled, and dear pollers are disarmed. */
+/* So many arrivals in a row that woke the thread while the program polled, and pollers are disarmed. */
 #define FOUND_POLLING 16
 #define MOST_EVENTS 16
 #define MOST_ROUNDS 64
@@ -44,14 +44,12 @@ static struct {
 	uint32_t polling;      /* atomic; 1: a thread is in poll_all() */
 	uint32_t polls;        /* atomic; of the program */
 	uint32_t naps;         /* atomic; times that it was about to sleep */
-	uint32_t cheap_armed;  /* atomic; cheap pollers are armed */
 	uint32_t looks;        /* atomic; the thread looks again within LOOK_NS */
 } progress = {.lock = PTHREAD_MUTEX_INITIALIZER,
 	      .ready_done = PTHREAD_COND_INITIALIZER,
 	      .epoll = -1,
 	      .wake = -1,
-	      .generation = 1,
-	      .cheap_armed = 1};
+	      .generation = 1};
 
 static struct poller *first_poller(void)
 {
@@ -71,13 +69,16 @@ static void end_polling(void)
 	__atomic_store_n(&progress.polling, 0, __ATOMIC_RELEASE);
 }
 
-static bool poll_all(void)
+/* @by_program: it will poll again, or be noticed not to (see LOOK_NS); so acknowledgements can wait for its next poll. */
+static bool poll_all(bool by_program)
 {
 	bool found = false;
 	struct run run;
 
 	epoch_enter();
 	run_begin(&run);
+	answer_send_deferred(&run);
+	run.defers = by_program;
 	for (struct poller *poller = first_poller(); poller; poller = poller->next)
 		found |= poller->poll(poller, &run);
 	run_finish(&run);
@@ -85,29 +86,15 @@ static bool poll_all(void)
 	return found;
 }
 
-static void arm_cheap(bool armed)
+/* Only between begin_polling() and end_polling(). */
+static void arm_all(bool armed)
 {
-	if (__atomic_load_n(&progress.cheap_armed, __ATOMIC_RELAXED) == armed)
-		return;
-	__atomic_store_n(&progress.cheap_armed, armed, __ATOMIC_RELAXED);
-	for (struct poller *poller = first_poller(); poller; poller = poller->next)
-		if (poller->cheap)
-			poller->arm(poller, armed);
-}
-
-/* Only between begin_polling() and end_polling(). Returns true if anything was armed by it. */
-static bool arm_dear(bool armed)
-{
-	bool changed = false;
-
 	for (struct poller *poller = first_poller(); poller; poller = poller->next) {
-		if (poller->cheap || (poller->armed == armed && !poller->repeats))
+		if (poller->armed == armed && !poller->repeats)
 			continue;
 		poller->armed = armed;
 		poller->arm(poller, armed);
-		changed = true;
 	}
-	return changed;
 }
 
 bool progress_poll(void)
@@ -116,23 +103,15 @@ bool progress_poll(void)
 
 	if (!begin_polling())
 		return false;
-	arm_cheap(false);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	/* Somebody must look whether this thread goes on polling. */
 	if (__builtin_expect(!__atomic_load_n(&progress.looks, __ATOMIC_RELAXED), 0)) {
 		__atomic_store_n(&progress.looks, 1, __ATOMIC_RELAXED);
 		progress_wake();
 	}
 	__atomic_store_n(&progress.polls, progress.polls + 1, __ATOMIC_RELAXED);
-	found = poll_all();
+	found = poll_all(true);
 	end_polling();
 	return found;
-}
-
-void progress_completed(void)
-{
-	/* What arrives just now is found when the thread looks the next time. */
-	arm_cheap(true);
 }
 
 void progress_before_sleep(void)
@@ -140,13 +119,11 @@ void progress_before_sleep(void)
 	__atomic_add_fetch(&progress.naps, 1, __ATOMIC_RELAXED);
 	/* Who polls at the moment arms for itself. */
 	if (!begin_polling()) {
-		arm_cheap(true);
 		progress_wake();
 		return;
 	}
-	arm_cheap(true);
-	arm_dear(true);
-	poll_all();
+	arm_all(true);
+	poll_all(false);
 	end_polling();
 }
 
@@ -192,7 +169,7 @@ static void disarm_repeatedly(void)
 static bool poll_to_the_end(void)
 {
 	for (int i = 0; i < MOST_ROUNDS; i++)
-		if (!poll_all())
+		if (!poll_all(false))
 			return true;
 	return false;
 }
@@ -200,26 +177,10 @@ static bool poll_to_the_end(void)
 /* Arms all and polls once more. Returns false if something may be left. */
 static bool arm_and_poll(void)
 {
-	arm_cheap(false);
 	if (!poll_to_the_end())
 		return false;
-	arm_cheap(true);
-	arm_dear(true);
+	arm_all(true);
 	return poll_to_the_end();
-}
-
-/*
- * True if the program disarmed since. It looks at `looks` after that, with no more than a compiler's fence, since it does
- * so often; the barrier is here.
- */
-static bool may_not_sleep(void)
-{
-	__atomic_store_n(&progress.looks, 0, __ATOMIC_SEQ_CST);
-	if (!barrier_on_all_cpus() || !__atomic_load_n(&progress.cheap_armed, __ATOMIC_SEQ_CST)) {
-		__atomic_store_n(&progress.looks, 1, __ATOMIC_SEQ_CST);
-		return true;
-	}
-	return false;
 }
 
 /* Returns when the thread is to look again. */
@@ -235,8 +196,8 @@ static uint64_t look_after_arrivals(struct outlook *outlook, bool woken)
 		/* Who woke it may have waited in vain for the program. */
 		if (woken && begin_polling()) {
 			if (outlook->found_polling >= FOUND_POLLING)
-				arm_dear(false);
-			poll_all();
+				arm_all(false);
+			poll_all(false);
 			end_polling();
 		}
 		return clock_now_ns() + LOOK_NS;
@@ -251,7 +212,9 @@ static uint64_t look_after_arrivals(struct outlook *outlook, bool woken)
 	/* It polls now and then, perhaps more often soon: it need not wake this thread each time. */
 	if (some)
 		return clock_now_ns() + LOOK_NS;
-	return may_not_sleep() ? clock_now_ns() + LOOK_NS : FOR_EVER;
+	/* A poll from now on wakes it. */
+	__atomic_store_n(&progress.looks, 0, __ATOMIC_SEQ_CST);
+	return FOR_EVER;
 }
 
 static uint64_t fire_timers(void)
@@ -431,8 +394,6 @@ int progress_add(struct poller *poller)
 	__atomic_store_n(&progress.pollers, poller, __ATOMIC_RELEASE);
 	__atomic_store_n(&progress_pollers, progress_pollers + 1, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&progress.lock);
-	if (!__atomic_load_n(&progress.cheap_armed, __ATOMIC_RELAXED) && poller->cheap)
-		poller->arm(poller, false);
 	progress_wake();
 	return 0;
 }
@@ -448,7 +409,13 @@ int progress_watch(struct watched_fd *watched, uint32_t events)
 {
 	int error = progress_start();
 
-	return error ? error : control(watched, EPOLL_CTL_ADD, events);
+	if (error)
+		return error;
+	/* As call_ready() takes it: so what was stored in @watched before is seen there. */
+	pthread_mutex_lock(&progress.lock);
+	error = control(watched, EPOLL_CTL_ADD, events);
+	pthread_mutex_unlock(&progress.lock);
+	return error;
 }
 
 int progress_rewatch(struct watched_fd *watched, uint32_t events)
@@ -493,7 +460,6 @@ void progress_after_fork(bool child)
 		progress.started = false;
 		progress.sleeps_until = 0;
 		progress.polling = 0;
-		progress.cheap_armed = 1;
 		progress.generation++;
 		pthread_cond_init(&progress.ready_done, NULL);
 	}

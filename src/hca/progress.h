@@ -24,7 +24,6 @@ struct run;
 
 struct poller {
 	struct poller *next;
-	bool cheap;   /* arm() is a store or so; it may be called by any thread at any time, also while others poll */
 	bool repeats; /* arm() may be called like that, and is to be called before each sleep, armed or not */
 	bool armed;   /* progress.c */
 	/**
@@ -72,8 +71,6 @@ extern uint32_t progress_pollers;
 /** Polls all pollers once, on behalf of a program that found nothing in its CQ. False: nothing arrived. No lock held. */
 bool progress_poll(void);
 
-/** The program got a completion: it may stop polling. */
-void progress_completed(void);
 /** The program is about to sleep, it armed a CQ: arrivals wake the device thread from now on. No lock held. */
 void progress_before_sleep(void);
 

@@ -144,7 +144,7 @@ static void set_values(struct hca_qp *qp, const struct ibv_qp_attr *attr, int ma
 	if (mask & (IBV_QP_AV | IBV_QP_DEST_QPN))
 		qp->link = link_route(qp->hca, &qp->path.destination, own->dest_qp_num);
 	if (qp->link)
-		qp->requester.window = link_window(qp->hca, qp->link);
+		qp->requester.window = link_first_window(qp->hca, qp->link);
 }
 
 /* All but a QP that has its peer in this process, which would cost the process a thread. Tests bring their own link. */

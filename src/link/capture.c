@@ -115,7 +115,7 @@ static int write_section(int fd)
 	put(&text, version, sizeof(version));
 	put(&text, &unknown_length, sizeof(unknown_length));
 	put_option(&text, OPTION_SECTION_APPLICATION, application, sizeof(application) - 1);
-	put_option(&text, OPTION_END, NULL, 0);
+	put_option(&text, OPTION_END, "", 0);
 	end_block(&text, 0);
 	return write_block(fd, &text);
 }
@@ -135,7 +135,7 @@ static int write_interface(int fd, const struct hca *hca, uint32_t index)
 	put_option(&text, OPTION_INTERFACE_NAME, name, strlen(name));
 	put_option(&text, OPTION_INTERFACE_MAC, hca->gids[0].mac, sizeof(hca->gids[0].mac));
 	put_option(&text, OPTION_INTERFACE_RESOLUTION, &nanoseconds, sizeof(nanoseconds));
-	put_option(&text, OPTION_END, NULL, 0);
+	put_option(&text, OPTION_END, "", 0);
 	end_block(&text, 0);
 	return write_block(fd, &text);
 }
@@ -244,7 +244,7 @@ static void put_packet_options(struct text *text, enum capture_direction directi
 		put_option(text, OPTION_PACKET_QUEUE, &queue, sizeof(queue));
 	if (comment && *comment)
 		put_option(text, OPTION_COMMENT, comment, strnlen(comment, CAPTURE_COMMENT));
-	put_option(text, OPTION_END, NULL, 0);
+	put_option(text, OPTION_END, "", 0);
 }
 
 void capture_frame(struct capture *capture, enum capture_direction direction, const struct packet_path *path,
@@ -295,15 +295,18 @@ uint64_t capture_mark(uint32_t qpn)
 const char *capture_explained(uint32_t qpn, uint64_t mark, char *buffer, size_t size)
 {
 	struct hca *hca = device_of(qpn);
-	struct explain_record newest;
+	struct explain_record record, first = {.serial = 0};
 
-	if (!explain_previous(hca, qpn, 0, &newest) || newest.serial <= mark)
+	/* What follows the first, such as receives that are flushed, is its consequence. */
+	while (explain_previous(hca, qpn, first.serial, &record) && record.serial > mark)
+		first = record;
+	if (!first.serial)
 		return NULL;
-	explain_render(hca->name, &newest, buffer, size);
+	explain_render(hca->name, &first, buffer, size);
 	return buffer;
 }
 
-const char *capture_explanation(const struct hca *hca, uint32_t qpn, const struct refusal *why, char *buffer,
+const char *capture_explanation(const struct capture *capture, uint32_t qpn, const struct refusal *why, char *buffer,
 				size_t size)
 {
 	struct explain_record record = {.rule = why->rule, .subject = {.qpn = qpn}};
@@ -311,6 +314,6 @@ const char *capture_explanation(const struct hca *hca, uint32_t qpn, const struc
 	if (why->rule == RULE_NONE)
 		return NULL;
 	memcpy(record.args, why->args, sizeof(record.args));
-	explain_render(hca->name, &record, buffer, size);
+	explain_render(capture->hca->name, &record, buffer, size);
 	return buffer;
 }

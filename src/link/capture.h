@@ -48,13 +48,13 @@ void capture_frame(struct capture *capture, enum capture_direction direction, co
 uint64_t capture_mark(uint32_t qpn);
 
 /**
- * The newest explanation about QP @qpn since @mark, as a comment in @buffer; CAPTURE_COMMENT + 1 bytes are enough. Returns
+ * The first explanation about QP @qpn since @mark, as a comment in @buffer; CAPTURE_COMMENT + 1 bytes are enough. Returns
  * @buffer, or NULL if there is none. Inside an epoch section.
  */
 const char *capture_explained(uint32_t qpn, uint64_t mark, char *buffer, size_t size);
 
-/** The explanation @why, about QP @qpn of @hca, likewise; NULL if @why is none. */
-const char *capture_explanation(const struct hca *hca, uint32_t qpn, const struct refusal *why, char *buffer,
+/** The explanation @why, about QP @qpn of this device, likewise; NULL if @why is none. */
+const char *capture_explanation(const struct capture *capture, uint32_t qpn, const struct refusal *why, char *buffer,
 				size_t size);
 
 #endif

@@ -34,8 +34,12 @@ enum link_result filter_send(struct hca *hca, struct run *run);
  */
 bool filter_drain(struct hca *hca, struct run *run);
 
-/** A packet arrived over a link other than the local one; its payload is plain memory. For the capture. No lock held. */
+/**
+ * A packet arrived over a link other than the local one; its payload is plain memory. For the capture, which has it written
+ * by filter_handled(), when it was handled and what became of it is known. Of pollers only (hca/progress.h); no lock held.
+ */
 void filter_received(struct hca *hca, const struct packet *packet);
+void filter_handled(struct hca *hca);
 
 bool filter_hides_receives_from(struct hca *hca, uint32_t qpn, const struct packet *packet);
 
@@ -49,8 +53,7 @@ static inline bool filter_hides_receives(struct hca *hca, uint32_t qpn, const st
 }
 
 /**
- * Replaces the faults of @hca by those of @script; NULL: none from now on. QPs that were connected while there were no
- * filters send each of their messages at once: connect after this. Returns 0 or -ENOMEM. Any thread.
+ * Replaces the faults of @hca by those of @script; NULL: none from now on. Returns 0 or -ENOMEM. Any thread.
  */
 int filters_set_faults(struct hca *hca, const struct fault_script *script);
 

@@ -10,6 +10,8 @@
 #include "link/link.h"
 #include "transport/packet.h"
 
+struct capture;
+
 struct frame {
 	struct frame *next, *previous; /* in a list of the filters */
 	struct frame *next_held;       /* in flow->held */
@@ -21,8 +23,9 @@ struct frame {
 	uint32_t source_qpn;     /* what a frame itself does not always tell: who sends, … */
 	struct refusal why;      /* …and why, if it refuses something */
 	uint16_t mtu;
-	bool spoilt; /* its ICRC may be wrong */
-	bool captured;
+	bool spoilt;             /* its ICRC may be wrong */
+	struct capture *capture; /* that has not seen it yet; or NULL */
+	uint64_t mark;           /* of capture_mark(), before it was delivered */
 	uint32_t payload;
 	uint32_t length;
 	uint8_t bytes[];

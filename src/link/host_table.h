@@ -67,7 +67,8 @@ struct host_peer *host_peer_add(int socket, pid_t pid, bool created, int memory)
 
 /**
  * True if the process at the other end of @socket, which may be a listening one that has not accepted yet, is of the user of
- * this process. Else, or if that cannot be told, explained. @pid: of that process; 0 if this one cannot see it.
+ * this process. Else, or if that cannot be told, explained. @pid: of that process; 0 if this one cannot see it. The lock is
+ * held.
  */
 bool host_same_user(int socket, pid_t *pid);
 

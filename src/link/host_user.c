@@ -21,15 +21,17 @@ static bool read_line(const char *path, char *line, int size)
 
 /*
  * All users that a user namespace does not know look like one to those inside, nobody (user_namespaces(7)). So that number
- * names a user only where every user is known.
+ * names a user only where every user is known. The lock of the host table is held.
  */
 static bool may_be_anybody(uid_t user)
 {
-	unsigned int nobody = 65534, inside = 1, outside = 1, count = 0;
+	static unsigned int nobody; /* 0: not read yet */
+	unsigned int inside = 1, outside = 1, count = 0;
 	char line[64];
 
-	if (read_line("/proc/sys/kernel/overflowuid", line, sizeof(line)))
-		sscanf(line, "%u", &nobody);
+	if (!nobody && (!read_line("/proc/sys/kernel/overflowuid", line, sizeof(line)) ||
+			sscanf(line, "%u", &nobody) != 1 || !nobody))
+		nobody = 65534;
 	if (user != nobody)
 		return false;
 	if (read_line("/proc/self/uid_map", line, sizeof(line)))

@@ -84,6 +84,14 @@ static inline uint32_t link_window(const struct hca *hca, const struct link *lin
 	return hca->filters && (!link->window || link->window > FILTER_WINDOW) ? FILTER_WINDOW : link->window;
 }
 
+/** The window that a connection begins with; never 0, as filters may come later. */
+static inline uint32_t link_first_window(const struct hca *hca, const struct link *link)
+{
+	uint32_t window = link_window(hca, link);
+
+	return window ? window : FILTER_WINDOW;
+}
+
 /** Notes that @qp was told LINK_BUSY: it is scheduled by the next link_resume(). Its lock is held. */
 void link_enqueue(struct hca_qp *qp);
 /** @qp waits no more: it is about to be destroyed. */

@@ -12,6 +12,7 @@
 #include "hca/epoch.h"
 #include "link/shm_peer.h"
 #include "transport/run.h"
+#include "transport/transport.h"
 
 /* Of polling to the end what one who left has sent. */
 #define MOST_TRIES 100000u
@@ -112,6 +113,7 @@ void shm_peer_gone(struct host_peer *host)
 	link_resume(&run);
 	run_finish(&run);
 	epoch_leave();
+	requesters_give_up_lost();
 }
 
 void shm_peer_end(struct host_peer *host)

@@ -160,6 +160,11 @@ bool shm_bulk_accept(struct shm_peer *peer, const struct shm_record *record, str
 	fetch->pieces = record->slot.pieces;
 	memcpy(&fetch->ticket, record->payload, sizeof(fetch->ticket));
 	memcpy(fetch->piece, record->payload + sizeof(fetch->ticket), fetch->pieces * sizeof(fetch->piece[0]));
+	/* Filters that came later: the other side takes the ring. */
+	if (hca_device(0)->filters) {
+		__atomic_store_n(&peer->own->can_read, 0, __ATOMIC_RELEASE);
+		fetch->fetch.failed = true;
+	}
 	for (uint32_t i = 0; i < fetch->pieces; i++) {
 		if (fetch->piece[i].length > left)
 			return false;

@@ -50,12 +50,12 @@ static void read_path(struct packet_path *path, const uint8_t *from)
 }
 
 /* For the filters a packet has a path whatever carried it: that of the QP, the other way. */
-static void show_to_filters(struct packet *packet)
+static struct hca *show_to_filters(struct packet *packet)
 {
 	struct hca_qp *qp = qp_find(packet->destination_qpn);
 
 	if (!qp)
-		return;
+		return NULL;
 	if (packet->path == &no_path) {
 		packet->own_path = qp->path;
 		packet->own_path.source = qp->path.destination;
@@ -63,6 +63,7 @@ static void show_to_filters(struct packet *packet)
 		packet->path = &packet->own_path;
 	}
 	filter_received(qp->hca, packet);
+	return qp->hca;
 }
 
 static bool is_masked(const struct packet *packet)
@@ -141,6 +142,7 @@ static void count(const struct shm_slot *slot)
 static void handle(struct shm_peer *peer, const struct shm_record *record, struct run *run)
 {
 	struct packet *packet = run_slot(run);
+	struct hca *shown = NULL;
 	struct shm_fetch fetch;
 	struct refusal why;
 
@@ -149,10 +151,12 @@ static void handle(struct shm_peer *peer, const struct shm_record *record, struc
 		return;
 	}
 	count(&record->slot);
-	if (__builtin_expect(hca_device(0)->filters != NULL, 0))
-		show_to_filters(packet);
+	if (__builtin_expect(hca_device(0)->filters != NULL, 0) && !stream_failed(&packet->payload))
+		shown = show_to_filters(packet);
 	run_commit(run);
 	run_drain(run, NULL);
+	if (shown)
+		filter_handled(shown);
 }
 
 /* ---- the poller ------------------------------------------------------------------------------------------------ */

@@ -179,17 +179,23 @@ static uint32_t piece_at(const struct packet *packet, uint32_t offset)
 	return left < SHM_PIECE_BYTES ? left : SHM_PIECE_BYTES;
 }
 
-/* Places for all records of a run. @lines: of the first one and of the others but for their payload. */
-static int reserve_all(struct shm_producer *out, const struct packet *packet, const uint32_t lines[2],
-		       struct shm_cursor *from)
+/*
+ * Places for all records of a run, each of which is drafted for its size: the last may be so short that it fits into its
+ * slot. Returns 0, -ENOBUFS, -EPROTO; -EINVAL: it cannot be sent.
+ */
+static int reserve_all(struct shm_producer *out, const struct packet *packet, struct shm_cursor *from)
 {
+	struct draft draft;
 	int error;
 
 	do {
 		struct shm_cursor to = *from = shm_tail(out);
 
-		for (uint32_t offset = 0; offset < packet->payload.length; offset += SHM_PIECE_BYTES)
-			shm_step(&to, lines[offset > 0] + shm_lines(piece_at(packet, offset)));
+		for (uint32_t offset = 0; offset < packet->payload.length; offset += SHM_PIECE_BYTES) {
+			if (!draft_record(&draft, packet, offset, piece_at(packet, offset)))
+				return -EINVAL;
+			shm_step(&to, shm_record_lines(&draft.slot));
+		}
 		error = shm_reserve(out, *from, to);
 	} while (error == -EAGAIN);
 	return error;
@@ -198,17 +204,11 @@ static int reserve_all(struct shm_producer *out, const struct packet *packet, co
 /* Records go out one after the other: the other side copies the first while the next is written. */
 static enum link_result send_pieces(struct hca *hca, struct shm_peer *peer, struct packet *packet)
 {
-	uint32_t total = (uint32_t)packet->payload.length, lines[2];
+	uint32_t total = (uint32_t)packet->payload.length;
 	struct shm_cursor cursor;
 	struct draft draft;
-	int error;
+	int error = RESERVE(peer, reserve_all(&peer->out, packet, &cursor));
 
-	for (uint32_t offset = 0; offset < 2 * SHM_PIECE_BYTES; offset += SHM_PIECE_BYTES) {
-		if (!draft_record(&draft, packet, offset, piece_at(packet, offset)))
-			return LINK_SENT;
-		lines[offset > 0] = shm_path_lines(&draft.slot) + shm_header_lines(&draft.slot);
-	}
-	error = RESERVE(peer, reserve_all(&peer->out, packet, lines, &cursor));
 	if (error)
 		return no_room(hca, error);
 	for (uint32_t offset = 0; offset < total; offset += SHM_PIECE_BYTES) {
@@ -216,8 +216,8 @@ static enum link_result send_pieces(struct hca *hca, struct shm_peer *peer, stru
 
 		draft_record(&draft, packet, offset, length);
 		draft.at = cursor.slot;
-		draft.data = peer->out.ring->data +
-			     (uint64_t)shm_step(&cursor, lines[offset > 0] + shm_lines(length)) * SHM_LINE;
+		draft.data =
+			peer->out.ring->data + (uint64_t)shm_step(&cursor, shm_record_lines(&draft.slot)) * SHM_LINE;
 		write_payload(write_front(&draft, packet->path), &packet->payload, length);
 		shm_publish(peer->out.ring, draft.at, &draft.slot);
 		shm_wake(peer, false);

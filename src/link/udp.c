@@ -102,14 +102,14 @@ static void put_icrc(const struct transmission *sent, uint8_t *bytes, uint32_t l
 	memcpy(bytes + length - ROCE_ICRC_BYTES, &icrc, sizeof(icrc));
 }
 
-/* Each packet of the train by itself. Returns 0 or the last error; @some: one of them was sent. */
-static int send_singly(struct transmission *sent, bool *some)
+/* Each packet of the train by itself. Returns 0 or the last error; @longest: the first was sent, which is the longest. */
+static int send_singly(struct transmission *sent, bool *longest)
 {
 	uint8_t *at = sent->socket->buffer;
 	uint32_t left = sent->used;
 	int result = 0, error;
 
-	*some = false;
+	*longest = false;
 	while (left) {
 		uint32_t length = left < sent->segment ? left : sent->segment;
 
@@ -121,7 +121,8 @@ static int send_singly(struct transmission *sent, bool *some)
 			counter_add(sent->hca, COUNTER_UDP_SEND_ERRORS, 1);
 			result = error;
 		}
-		*some |= !error;
+		if (at == sent->socket->buffer)
+			*longest = !error;
 		at += length;
 		left -= length;
 	}
@@ -130,7 +131,7 @@ static int send_singly(struct transmission *sent, bool *some)
 
 static void send_train(struct transmission *sent)
 {
-	bool some;
+	bool longest;
 	int error = send_or_wait(sent, sent->socket->buffer, sent->used, (uint16_t)sent->segment), refused;
 
 	if (!error) {
@@ -144,8 +145,8 @@ static void send_train(struct transmission *sent)
 	}
 	/* EIO without checksum offload, EINVAL before Linux 4.18, or what single packets meet as well. */
 	refused = error;
-	error = send_singly(sent, &some);
-	if (some) {
+	error = send_singly(sent, &longest);
+	if (longest) {
 		sent->socket->no_trains = true;
 		UDP_EXPLAIN(sent->hca, sent->source_qpn, 1, RULE_UDP_NO_TRAINS, (uint64_t)-refused);
 	}

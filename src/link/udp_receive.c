@@ -18,6 +18,7 @@
 /* So long, or longer, and there is as a rule another one behind it. */
 #define LONG_DATAGRAM 4096
 #define MOST_EXPLAINED 64 /* dropped frames that are explained in a second, by rule */
+#define LEAST_MTU 256
 #define ECN_MASK 3
 #define ECN_CONGESTION 3
 
@@ -29,13 +30,13 @@ static struct {
 	/* of the poller */
 	struct run *run;
 	const struct packet_path *path;
-	bool pending;       /* a packet in run_slot(run) is not committed yet: the next ones may continue it */
-	uint32_t whole;     /* payload bytes of its packets, if all but the last are that long */
-	uint8_t bytes[DATAGRAM_BYTES];
+	bool pending;                   /* a packet in run_slot(run) is not committed yet: the next ones may continue it */
+	uint8_t bytes[DATAGRAM_BYTES]; /* what it refers to */
 } receiver = {.watched.fd = -1};
 
 /* ---- packets --------------------------------------------------------------------------------------------------- */
 
+/* At the latest at the end of the datagram, whose bytes it refers to. */
 static void deliver_pending(void)
 {
 	if (!receiver.pending)
@@ -45,6 +46,8 @@ static void deliver_pending(void)
 		filter_received(receiver.hca, run_slot(receiver.run));
 	run_commit(receiver.run);
 	run_drain(receiver.run, NULL);
+	if (receiver.hca->filters)
+		filter_handled(receiver.hca);
 }
 
 static void drop(const struct refusal *why, uint32_t qpn)
@@ -74,18 +77,90 @@ static void take(const uint8_t *bytes, uint32_t length)
 	receiver.pending = true;
 }
 
+/* True if packets of this kind may be handed on as one run. Which message it is, only its last packet tells. */
+static bool may_join(const struct packet *packet)
+{
+	switch (packet->message) {
+	case MESSAGE_SEND:
+	case MESSAGE_SEND_IMM:
+	case MESSAGE_SEND_INVALIDATE:
+	case MESSAGE_WRITE:
+	case MESSAGE_WRITE_IMM:
+	case MESSAGE_READ_RESPONSE:
+		return packet->transport == IBV_QPT_RC || packet->transport == IBV_QPT_UC;
+	default:
+		return false;
+	}
+}
+
+static bool same_kind(uint8_t begun, uint8_t message)
+{
+	return begun == message ||
+	       (begun == MESSAGE_SEND && (message == MESSAGE_SEND_IMM || message == MESSAGE_SEND_INVALIDATE)) ||
+	       (begun == MESSAGE_WRITE && message == MESSAGE_WRITE_IMM);
+}
+
+/*
+ * True if @next goes on where the run @packet ends, and nothing that the QP has to look at is hidden by taking both as one:
+ * all packets but the last of a message are as long as some path MTU (whether it is that of the QP, the QP sees from the
+ * length of all).
+ */
+static bool continues(const struct packet *packet, const struct packet *next)
+{
+	uint64_t length = next->payload.length;
+
+	return next->destination_qpn == packet->destination_qpn && next->transport == packet->transport &&
+	       !(next->place & PLACE_FIRST) && !(packet->place & PLACE_LAST) && may_join(packet) &&
+	       same_kind(packet->message, next->message) && next->psn == psn_add(packet->psn, packet->count) &&
+	       packet->payload.count < STREAM_PARTS && packet->mtu >= LEAST_MTU && !(packet->mtu & (packet->mtu - 1)) &&
+	       (next->place & PLACE_LAST ? length && length <= packet->mtu : length == packet->mtu);
+}
+
+static void join(struct packet *packet, const struct packet *next)
+{
+	stream_add_memory(&packet->payload, next->payload.part[0].address, next->payload.length);
+	packet->count++;
+	packet->place |= next->place;
+	packet->message = next->message;
+	packet->solicited |= next->solicited;
+	packet->acknowledge |= next->acknowledge;
+	if (!(next->place & PLACE_LAST))
+		return;
+	packet->immediate = next->immediate;
+	packet->invalidate_rkey = next->invalidate_rkey;
+	packet->syndrome = next->syndrome;
+	packet->msn = next->msn;
+}
+
+/* Makes the packet part of the run that waits, if it is one. */
+static bool join_pending(const uint8_t *bytes, uint32_t length)
+{
+	static struct packet next;
+	struct refusal ignored;
+
+	if (!receiver.pending || receiver.hca->filters || roce_parse(&next, bytes, length, &ignored) ||
+	    !continues(run_slot(receiver.run), &next))
+		return false;
+	counter_add(receiver.hca, COUNTER_UDP_BYTES_RECEIVED, next.payload.length);
+	join(run_slot(receiver.run), &next);
+	return true;
+}
+
 /* @length bytes of a packet, its ICRC checked and left out. */
 static void handle_packet(const uint8_t *bytes, uint32_t length)
 {
 	uint32_t qpn = roce_destination(bytes);
 
 	if (!host_owns(qpn) && qpn != MULTICAST_QPN) {
+		deliver_pending();
 		counter_add(receiver.hca, COUNTER_UDP_FORWARDED, 1);
 		shm_forward(qpn, receiver.path, bytes, length);
 		return;
 	}
-	take(bytes, length);
+	if (join_pending(bytes, length))
+		return;
 	deliver_pending();
+	take(bytes, length);
 }
 
 /* ---- datagrams ------------------------------------------------------------------------------------------------- */

@@ -78,7 +78,7 @@ void link_resume(struct run *run)
 
 	while (count-- && (qp = take_first())) {
 		queue_lock(&qp->lock);
-		run_schedule(run, qp);
+		run_schedule_requester(run, qp);
 		queue_unlock(&qp->lock);
 	}
 }

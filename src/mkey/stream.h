@@ -88,7 +88,7 @@ static inline void stream_set_fetch(struct stream *stream, struct stream_fetch *
 /** True if some of what was copied from @source could not be fetched: the sink has got anything. */
 static inline bool stream_failed(const struct stream *source)
 {
-	return source->fetch && source->fetch->failed;
+	return source->length && source->fetch && source->fetch->failed;
 }
 
 /** Adds [@address, +@length) of @key after checking it. Returns 0 or -EACCES with @why. Length 0 adds nothing. */

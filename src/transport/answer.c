@@ -204,6 +204,32 @@ void answer_send(struct hca_qp *qp, struct run *run)
 	}
 }
 
+bool answer_defer(struct hca_qp *qp)
+{
+	for (const struct answers *answers = qp->owing; answers; answers = answers->next)
+		if (answers->first != answers->last || answers->syndrome & AETH_KIND_MASK)
+			return false;
+	if (the_registry.deferred_count == DEFERRED_QPS)
+		return false;
+	the_registry.deferred[the_registry.deferred_count++] = qp->number;
+	return true;
+}
+
+void answer_send_deferred(struct run *run)
+{
+	while (the_registry.deferred_count) {
+		struct hca_qp *qp = qp_find(the_registry.deferred[--the_registry.deferred_count]);
+
+		if (!qp)
+			continue;
+		queue_lock(&qp->lock);
+		answer_send(qp, run);
+		queue_unlock(&qp->lock);
+		if (run_has_packets(run, qp->hca))
+			run_drain(run, NULL);
+	}
+}
+
 static void delist(struct hca_qp *qp, struct answers *answers)
 {
 	struct answers **place = &qp->owing;

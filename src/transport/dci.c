@@ -155,7 +155,7 @@ enum dci_step dci_connect(struct hca_qp *qp, uint16_t stream, struct packet *pac
 		return DCI_LEAVE;
 	}
 	take_target(dci, stream, packet);
-	qp->requester.window = packet->link ? link_window(qp->hca, packet->link) : 0;
+	qp->requester.window = packet->link ? link_first_window(qp->hca, packet->link) : 0;
 	dci->connected = true;
 	dci->broken = false;
 	dci->connection++;

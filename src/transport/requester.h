@@ -60,6 +60,24 @@ static inline bool requester_timer_is_lazy(const struct hca_qp *qp)
 	return link && !link_is_immediate(qp->hca, link) && !qp->requester.rnr_wait;
 }
 
+/* What became of the attempt to go on. */
+enum progress {
+	PROGRESS_NONE,   /* nothing can be started now */
+	PROGRESS_MADE,   /* something was executed on the spot; look again */
+	PROGRESS_PACKET, /* a packet was built */
+};
+
+/** The run of all of @wqe, but for its sequence number. Returns 0, or a CQE syndrome with @why. */
+int requester_build(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why);
+/** True if @packet, all of the message of @entry, can be sent as it is now; else it is sent in pieces. */
+bool requester_fits(const struct hca_qp *qp, const struct inflight *entry, const struct packet *packet);
+/**
+ * What can be sent now of @entry, from requester.send_offset on, but for its sequence number: for the first time, or again.
+ * @wqe is read anew; if it has changed since, or fails otherwise, @syndrome is not 0 and @why says so.
+ */
+enum progress requester_build_piece(struct hca_qp *qp, const struct wqe *wqe, struct inflight *entry,
+				    struct packet *packet, int *syndrome, struct refusal *why);
+
 /** Neither an acknowledgement nor a receiver is waited for any more. */
 void requester_stop_timer(struct hca_qp *qp);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What the requester makes of acknowledgements, refusals, responses, and of their absence; see requester.h. */
 #include "hca/epoch.h"
+#include "link/host.h"
 #include "transport/dci.h"
 #include "transport/requester.h"
 #include "transport/wqe_parse.h"
@@ -10,7 +11,7 @@
 static void go_on(struct hca_qp *qp, struct run *run)
 {
 	if (!qp->requester.running)
-		run_schedule(run, qp);
+		run_schedule_requester(run, qp);
 }
 
 static void progressed(struct hca_qp *qp)
@@ -337,6 +338,36 @@ void requester_receive(struct hca_qp *qp, const struct packet *received, struct 
 	/* If the answer ended a stream, the others go on. */
 	if (qp->dci)
 		go_on(qp, run);
+}
+
+/* True if what is in flight goes to a process of this host that is no more. */
+static bool is_lost(const struct hca_qp *qp)
+{
+	const struct link *link = qp->dci ? qp->dci->target.link : qp->link;
+	uint32_t peer = qp->dci ? qp->dci->target.number : qp->attr.dest_qp_num;
+
+	return link == link_shm() && qp->transport->reliable && qp->requester.first != qp->requester.last &&
+	       qp->requester.state != REQUESTER_IDLE && qp->requester.state != REQUESTER_FLUSH && !host_owns(peer) &&
+	       !host_peer_known(peer);
+}
+
+void requesters_give_up_lost(void)
+{
+	uint32_t number = 0;
+	struct hca_qp *qp;
+	struct run run;
+
+	epoch_enter();
+	run_begin(&run);
+	for (; (qp = id_table_next(&the_registry.qps, &number)); number++) {
+		queue_lock(&qp->lock);
+		/* Another thread may be delivering; it runs into the timer. */
+		if (is_lost(qp) && !qp->requester.delivering && !(qp->dci && qp->dci->flushing))
+			give_up(qp);
+		queue_unlock(&qp->lock);
+	}
+	run_finish(&run);
+	epoch_leave();
 }
 
 /* ---- timer ---------------------------------------------------------------------------------------------------- */

@@ -13,24 +13,12 @@
 #include "transport/dct.h"
 #include "transport/responder.h"
 
-#define GRH_BYTES 40
-
-static bool carries_receive(uint8_t message)
-{
-	return message == MESSAGE_SEND || message == MESSAGE_SEND_IMM || message == MESSAGE_SEND_INVALIDATE;
-}
-
-static bool is_write(uint8_t message)
-{
-	return message == MESSAGE_WRITE || message == MESSAGE_WRITE_IMM;
-}
-
 /* Packets of one message have one family: SEND, SEND with immediate and with invalidate begin alike (IBTA table 38). */
 static uint8_t family(uint8_t message)
 {
-	if (carries_receive(message))
+	if (message_takes_receive(message))
 		return MESSAGE_SEND;
-	return is_write(message) ? MESSAGE_WRITE : message;
+	return message_is_write(message) ? MESSAGE_WRITE : message;
 }
 
 /* ---- replies -------------------------------------------------------------------------------------------------- */
@@ -85,16 +73,6 @@ enum responder_state responder_nak(struct request *request, uint8_t kind, uint8_
 
 /* ---- refusals ------------------------------------------------------------------------------------------------- */
 
-/* request->why is filled already. */
-static enum responder_state refuse_with(struct request *request, uint8_t nak_code, uint8_t syndrome,
-					enum qp_event event)
-{
-	request->nak = nak_code;
-	request->syndrome = syndrome;
-	request->event = event;
-	return RESPONDER_REFUSE;
-}
-
 void responder_complete_receive(struct request *request, struct completion *completion)
 {
 	struct hca_qp *qp = request->qp;
@@ -130,7 +108,8 @@ static enum responder_state refuse(struct request *request)
 	struct hca_qp *qp = request->qp;
 	bool reliable = qp->transport->reliable;
 	/* The receive of an unreliable WRITE with immediate is not at fault: it waits for the next message. */
-	bool fails_receive = request->responder->has_receive && (reliable || !is_write(request->packet->message));
+	bool fails_receive =
+		request->responder->has_receive && (reliable || !message_is_write(request->packet->message));
 	struct explain_subject subject = {.qpn = qp->number, .receive = true, .qp_state = (uint8_t)qp->state};
 	uint64_t record;
 
@@ -202,6 +181,9 @@ static bool fits_in_packets(const struct hca_qp *qp, const struct packet *packet
 		return true;
 	if (!(packet->place & PLACE_LAST))
 		return bytes == room;
+	/* Of a run, too, so that it hides no packet that is not full. */
+	if (packet->count > 1)
+		return bytes <= room && bytes + (1u << qp->mtu_shift) > room;
 	return bytes <= room && (bytes || packet->place & PLACE_FIRST);
 }
 
@@ -297,7 +279,7 @@ static enum responder_state check_xrc(struct request *request)
 
 static unsigned int access_needed(uint8_t message)
 {
-	if (is_write(message))
+	if (message_is_write(message))
 		return IBV_ACCESS_REMOTE_WRITE;
 	if (message == MESSAGE_READ_REQUEST)
 		return IBV_ACCESS_REMOTE_READ;
@@ -363,110 +345,13 @@ static enum responder_state no_receive(struct request *request)
 static enum responder_state check_receive(struct request *request)
 {
 	const struct packet *packet = request->packet;
-	bool needed = carries_receive(packet->message)
+	bool needed = message_takes_receive(packet->message)
 			      ? packet->place & PLACE_FIRST
 			      : packet->message == MESSAGE_WRITE_IMM && packet->place & PLACE_LAST;
 
 	if (needed && !take_receive(request))
 		return no_receive(request);
 	return RESPONDER_CHECK_TARGET;
-}
-
-/* A key that the requester named. */
-static enum responder_state refuse_key(struct request *request)
-{
-	return refuse_with(request, NAK_REMOTE_ACCESS, MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR, QP_EVENT_ACCESS_ERROR);
-}
-
-static enum responder_state target_receive(struct request *request)
-{
-	struct hca_qp *qp = request->qp;
-	struct responder *responder = request->responder;
-	const struct packet *packet = request->packet;
-	uint64_t header = qp->transport->datagram ? GRH_BYTES : 0;
-	uint64_t bytes = header + packet->payload.length;
-
-	request->access->unfinished = request->access->more = !(packet->place & PLACE_LAST);
-	if (bytes > responder->receive.bytes - responder->offset)
-		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR, QP_EVENT_COUNT,
-				      RECEIVE_TOO_SHORT, responder->offset + bytes, responder->receive.bytes, header);
-	stream_begin(request->sink, request->access, RIGHT_LOCAL_WRITE);
-	if (stream_add_segments(request->sink, responder->receive.segment, responder->receive.count, responder->offset,
-				bytes, &request->why))
-		return refuse_with(request, NAK_REMOTE_OPERATION, MLX5_CQE_SYNDROME_LOCAL_PROT_ERR, QP_EVENT_COUNT);
-	/* mlx5-formats 6, point 51: refused before a byte is placed. */
-	if (packet->message == MESSAGE_SEND_INVALIDATE &&
-	    invalidate_check(request->access, packet->invalidate_rkey, &request->why))
-		return refuse_key(request);
-	return RESPONDER_EXECUTE;
-}
-
-/* [@address, +@bytes) of @rkey. */
-static enum responder_state target_key(struct request *request, uint8_t right, uint32_t rkey, uint64_t address,
-				       uint64_t bytes)
-{
-	stream_begin(request->sink, request->access, right);
-	if (stream_add_key(request->sink, rkey, address, bytes, &request->why))
-		return refuse_key(request);
-	return RESPONDER_EXECUTE;
-}
-
-/* What a READ or an atomic names: its packet is all of it. */
-static enum responder_state target_packet(struct request *request, uint8_t right, uint64_t bytes)
-{
-	return target_key(request, right, request->packet->rkey, request->packet->remote_address, bytes);
-}
-
-/* The first packet of a WRITE names the whole range: all of it is checked then (IBTA C9-88). */
-static enum responder_state target_write(struct request *request)
-{
-	struct responder *responder = request->responder;
-	const struct packet *packet = request->packet;
-	uint64_t bytes = packet->payload.length;
-	enum responder_state next;
-
-	if (bytes > responder->dma_length - responder->offset ||
-	    (packet->place & PLACE_LAST && bytes != responder->dma_length - responder->offset))
-		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR,
-				      QP_EVENT_REQUEST_ERROR, WRITE_LENGTH, responder->dma_length,
-				      responder->offset + bytes);
-	if (!responder->dma_length)
-		return RESPONDER_EXECUTE;
-	if (packet->place == PLACE_FIRST) {
-		request->access->more = false;
-		next = target_key(request, RIGHT_REMOTE_WRITE, responder->rkey, responder->remote_address,
-				  responder->dma_length);
-		if (next != RESPONDER_EXECUTE)
-			return next;
-	}
-	request->access->unfinished = request->access->more = !(packet->place & PLACE_LAST);
-	/* The sum cannot wrap: with the first packet the whole range was found to be in a key. */
-	return target_key(request, RIGHT_REMOTE_WRITE, responder->rkey, responder->remote_address + responder->offset,
-			  bytes);
-}
-
-static enum responder_state target_atomic(struct request *request)
-{
-	const struct packet *packet = request->packet;
-	uint32_t bytes = atomic_bytes(packet);
-
-	if (packet->remote_address % bytes)
-		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
-				      QP_EVENT_REQUEST_ERROR, ATOMIC_ALIGNMENT, packet->remote_address, bytes);
-	return target_packet(request, RIGHT_ATOMIC, bytes);
-}
-
-static enum responder_state check_target(struct request *request)
-{
-	const struct packet *packet = request->packet;
-
-	if (carries_receive(packet->message))
-		return target_receive(request);
-	if (is_write(packet->message))
-		return target_write(request);
-	if (message_is_atomic(packet->message))
-		return target_atomic(request);
-	return packet->dma_length ? target_packet(request, RIGHT_REMOTE_READ, packet->dma_length) : RESPONDER_EXECUTE;
 }
 
 /* ---- execution ------------------------------------------------------------------------------------------------ */
@@ -498,7 +383,7 @@ static void execute_read(struct request *request)
 
 static void place_datagram_header(struct request *request)
 {
-	uint8_t grh[GRH_BYTES];
+	uint8_t grh[RESPONDER_GRH_BYTES];
 	struct stream header;
 
 	grh_build(grh, request->packet->path, request->packet->payload.length,
@@ -525,7 +410,7 @@ static enum responder_state execute(struct request *request)
 	}
 	if (request->qp->transport->datagram) {
 		place_datagram_header(request);
-		responder->offset += GRH_BYTES;
+		responder->offset += RESPONDER_GRH_BYTES;
 	}
 	if (packet->payload.length)
 		stream_copy(request->sink, &packet->payload, packet->payload.length);
@@ -588,7 +473,7 @@ static enum responder_state complete(struct request *request)
 		invalidate_execute(request->access, packet->invalidate_rkey, &request->why);
 	responder->msn = (responder->msn + 1) & PSN_MASK;
 	/* A UC QP may hold a receive that a lost message had taken: it waits for one that needs it. */
-	if (carries_receive(packet->message) || packet->message == MESSAGE_WRITE_IMM)
+	if (message_takes_receive(packet->message) || packet->message == MESSAGE_WRITE_IMM)
 		complete_message(request);
 	return RESPONDER_ACKNOWLEDGE;
 }
@@ -644,7 +529,8 @@ static enum responder_state duplicate(struct request *request)
 	}
 	if (request->qp->domain && find_srq(request) == RESPONDER_REFUSE)
 		return RESPONDER_REFUSE;
-	if (packet->dma_length && target_packet(request, RIGHT_REMOTE_READ, packet->dma_length) != RESPONDER_EXECUTE)
+	if (packet->dma_length &&
+	    responder_target_packet(request, RIGHT_REMOTE_READ, packet->dma_length) != RESPONDER_EXECUTE)
 		return RESPONDER_REFUSE;
 	execute_read(request);
 	return RESPONDER_DONE;
@@ -685,7 +571,7 @@ struct responder *responder_receive(struct hca_qp *qp, const struct packet *pack
 			state = check_receive(&request);
 			break;
 		case RESPONDER_CHECK_TARGET:
-			state = check_target(&request);
+			state = responder_check_target(&request);
 			break;
 		case RESPONDER_EXECUTE:
 			state = execute(&request);
@@ -707,57 +593,4 @@ struct responder *responder_receive(struct hca_qp *qp, const struct packet *pack
 		}
 	}
 	return request.replied ? request.responder : NULL;
-}
-
-/* ---- queue ---------------------------------------------------------------------------------------------------- */
-
-/* The receive that @responder holds. */
-static void flush_receive(struct hca_qp *qp, struct responder *responder)
-{
-	struct request request = {.qp = qp, .responder = responder};
-	struct explain_subject subject = {
-		.qpn = qp->number,
-		.receive = true,
-		.syndrome = MLX5_CQE_SYNDROME_WR_FLUSH_ERR,
-		.qp_state = (uint8_t)qp->state,
-	};
-	struct completion completion = {
-		.opcode = MLX5_CQE_RESP_ERR,
-		.syndrome = MLX5_CQE_SYNDROME_WR_FLUSH_ERR,
-		.vendor_syndrome = RULE_FLUSHED_RECEIVE,
-	};
-
-	EXPLAIN(qp->hca, &subject, RULE_FLUSHED_RECEIVE, qp->error_record);
-	responder_complete_receive(&request, &completion);
-}
-
-void responder_flush(struct hca_qp *qp)
-{
-	struct responder *responder = &qp->responder;
-	/* A doorbell record can claim 65535 entries of a ring that holds eight: each is flushed once (rq_posted). */
-	uint32_t left = qp->srq ? 0 : rq_posted(&qp->rq);
-
-	while (responder->has_receive || (left && left-- && rq_take(&qp->rq, &responder->receive)))
-		flush_receive(qp, responder);
-	for (struct dct_initiator *initiator = qp->dct ? qp->dct->all : NULL; initiator; initiator = initiator->next)
-		if (initiator->responder.has_receive)
-			flush_receive(qp, &initiator->responder);
-}
-
-void responder_reset(struct hca_qp *qp)
-{
-	struct responder *responder = &qp->responder;
-
-	responder->expected_psn = 0;
-	responder->msn = 0;
-	responder->in_message = false;
-	responder->has_receive = false;
-	responder->srq = NULL;
-	responder->nak_sent = false;
-	answer_forget(qp, responder);
-	for (struct dct_initiator *each = qp->dct ? qp->dct->all : NULL; each; each = each->next)
-		answer_forget(qp, &each->responder);
-	responder->established = false;
-	memset(responder->resource, 0, sizeof(responder->resource));
-	qp->rq.consumed = 0;
 }

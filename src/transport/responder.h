@@ -62,4 +62,31 @@ void responder_complete_receive(struct request *request, struct completion *comp
  */
 enum responder_state responder_check_connection(struct request *request);
 
+#define RESPONDER_GRH_BYTES 40 /* in front of a datagram */
+
+static inline bool message_takes_receive(uint8_t message)
+{
+	return message == MESSAGE_SEND || message == MESSAGE_SEND_IMM || message == MESSAGE_SEND_INVALIDATE;
+}
+
+static inline bool message_is_write(uint8_t message)
+{
+	return message == MESSAGE_WRITE || message == MESSAGE_WRITE_IMM;
+}
+
+/** What RESPONDER_REFUSE needs where request->why is filled already. */
+static inline enum responder_state responder_refuse_with(struct request *request, uint8_t nak_code, uint8_t syndrome,
+							 enum qp_event event)
+{
+	request->nak = nak_code;
+	request->syndrome = syndrome;
+	request->event = event;
+	return RESPONDER_REFUSE;
+}
+
+/** Finds the place of the data of the request in hand, in request->sink, and checks it. */
+enum responder_state responder_check_target(struct request *request);
+/** The same for @bytes that a READ or an atomic names: its packet is all of it. */
+enum responder_state responder_target_packet(struct request *request, uint8_t right, uint64_t bytes);
+
 #endif

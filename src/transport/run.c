@@ -179,6 +179,12 @@ bool run_take(struct run *run, struct hca_qp *self)
 	return true;
 }
 
+void run_schedule_requester(struct run *run, struct hca_qp *qp)
+{
+	qp->requester_due = true;
+	run_schedule(run, qp);
+}
+
 void run_schedule(struct run *run, struct hca_qp *qp)
 {
 	if (qp->scheduled)
@@ -191,17 +197,20 @@ void run_schedule(struct run *run, struct hca_qp *qp)
 void run_finish(struct run *run)
 {
 	struct hca_qp *qp;
+	bool due;
 
 	while ((qp = run->scheduled)) {
 		run->scheduled = qp->next_scheduled;
 		queue_lock(&qp->lock);
 		qp->scheduled = false;
-		if (qp->owing)
+		due = qp->requester_due;
+		qp->requester_due = false;
+		if (qp->owing && !(run->defers && answer_defer(qp)))
 			answer_send(qp, run);
 		queue_unlock(&qp->lock);
 		if (run_has_packets(run, qp->hca))
 			run_drain(run, NULL);
-		if (qp->transport->requests)
+		if (due)
 			requester_run(qp, run);
 	}
 }

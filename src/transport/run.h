@@ -24,6 +24,7 @@ struct hca_qp;
 struct run {
 	uint32_t first, last;     /* queue of packets, free running */
 	struct hca_qp *scheduled; /* QPs whose requester can go on */
+	bool defers;              /* the same thread soon has another run: acknowledgements can wait for it */
 	struct frame *frame;      /* that the packet in the queue came in; of link/filter.c, or NULL */
 	struct packet packet[RUN_PACKETS];
 };
@@ -34,6 +35,7 @@ static inline void run_begin(struct run *run)
 	run->last = 0;
 	run->scheduled = NULL;
 	run->frame = NULL;
+	run->defers = false;
 }
 
 /** The slot in which the next packet is built; queued by run_commit. */
@@ -62,8 +64,10 @@ void run_drain(struct run *run, const struct hca_qp *self);
 /** Handles the next packet, which must be for @self, whose lock is held. Returns false if there is none. */
 bool run_take(struct run *run, struct hca_qp *self);
 
-/** Notes that the requester of @qp may go on. Under @qp's lock. */
+/** Notes that the responder of @qp owes something, or has room to send it. Under @qp's lock. */
 void run_schedule(struct run *run, struct hca_qp *qp);
+/** The same, and that the requester may go on. */
+void run_schedule_requester(struct run *run, struct hca_qp *qp);
 
 /** Runs what was scheduled, until nothing is left. No lock held. */
 void run_finish(struct run *run);

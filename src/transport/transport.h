@@ -43,6 +43,12 @@ void requester_reset(struct hca_qp *qp);
 /** Timer function of requester.timer. */
 void requester_timer(struct timer *timer);
 
+/**
+ * A process of this host has gone, and with it its QPs: what is in flight to a QP of nobody fails at once, as if all retries
+ * had been made. No lock held; outside of any epoch section.
+ */
+void requesters_give_up_lost(void);
+
 /** Raises SQ_DRAINED if the queue is to be drained and has no WQE under way. The lock is held. */
 void requester_check_drained(struct hca_qp *qp);
 

@@ -96,7 +96,5 @@ int softhca_ibv_poll_cq(struct ibv_cq *base, int num_entries, struct ibv_wc *wc)
 		return result;
 	if (!result && progress_poll())
 		result = poll_once(cq, num_entries, wc);
-	if (result)
-		progress_completed();
 	return result;
 }

@@ -69,8 +69,6 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 		return result;
 	if (result == ENOENT && progress_poll())
 		result = start(cq);
-	if (result != ENOENT)
-		progress_completed();
 	return result;
 }
 

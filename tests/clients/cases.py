@@ -113,24 +113,26 @@ GROUPS = {
         pingpongs('srq', '', '-e', '-q 4') +
         pingpongs('xsrq', '', '-e'),
     'perftest-rc':
-        perftests(['write_bw', 'read_bw', 'send_bw'], '-a -n 50', '-a -b -n 50', f'-e {SHORT}', f'-q 16 {SHORT}',
+        perftests(['write_bw', 'read_bw', 'send_bw'], '-a -n 20', '-a -b -n 20', f'-q 16 {SHORT}',
                   '-l 10 -n 500', f'--use_old_post_send {SHORT}', f'--odp {SHORT}') +
+        perftests(['read_bw', 'send_bw'], f'-e {SHORT}') +
         perftests(['write_bw', 'send_bw'], f'-I 64 -s 64 {SHORT}', f'-Q 10 -m 1024 {SHORT}', f'-q 4 --mr_per_qp {SHORT}') +
         perftests(['send_bw'], f'-r 20 --use-srq {SHORT}', f'-b --use-srq {SHORT}') +
         perftests(['atomic_bw'], SHORT, f'-A CMP_AND_SWAP {SHORT}', f'-b {SHORT}', f'-e {SHORT}', f'-q 16 {SHORT}',
                   f'--use_old_post_send {SHORT}') +
-        perftests(['write_lat', 'read_lat', 'send_lat'], SHORT, '-a -n 50') +
+        perftests(['write_lat', 'read_lat', 'send_lat'], SHORT, '-a -n 20') +
         perftests(['read_lat', 'send_lat'], f'-e {SHORT}') +
         perftests(['atomic_lat'], SHORT, f'-A CMP_AND_SWAP {SHORT}'),
     'perftest-uc-ud':
-        perftests(['write_bw', 'send_bw'], f'-c UC {SHORT}', f'-c UC -q 4 {SHORT}', f'-c UC -s 8 -e {SHORT}') +
+        perftests(['write_bw', 'send_bw'], f'-c UC {SHORT}', f'-c UC -q 4 {SHORT}') +
+        perftests(['send_bw'], f'-c UC -s 8 -e {SHORT}') +
         perftests(['write_lat', 'send_lat'], f'-c UC {SHORT}') +
         perftests(['send_bw'], f'-c UD -s 1024 {SHORT}', f'-c UD -e -s 64 {SHORT}', f'-c UD -b -s 1024 {SHORT}') +
-        perftests(['send_lat'], f'-c UD {SHORT}', '-c UD -a -n 50'),
+        perftests(['send_lat'], f'-c UD {SHORT}', '-c UD -a -n 20'),
     'perftest-xrc-dc':
         perftests(BANDWIDTH, f'-c XRC {SHORT}', f'-c DC {SHORT}') +
         perftests(LATENCY, f'-c XRC {SHORT}', f'-c DC {SHORT}') +
-        perftests(['write_bw', 'send_bw'], '-c XRC -a -n 50', '-c DC -a -n 50', f'-c XRC -q 4 {SHORT}',
+        perftests(['write_bw', 'send_bw'], '-c XRC -a -n 20', '-c DC -a -n 20', f'-c XRC -q 4 {SHORT}',
                   f'-c DC -q 4 {SHORT}') +
         perftests(['write_bw', 'send_bw', 'read_bw'], f'-c DC --log_dci_streams=2 {SHORT}') +
         perftests(['write_bw'], f'-c DC --log_dci_streams=2 -b -q 4 {SHORT}'),

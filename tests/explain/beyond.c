@@ -15,6 +15,8 @@
 
 #include "abi/entry_points.h"
 #include "beyond_host.h"
+#include "beyond_shm.h"
+#include "beyond_udp.h"
 #include "explain/explain.h"
 #include "hca/epoch.h"
 #include "hca/qp.h"

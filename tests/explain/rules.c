@@ -7,7 +7,7 @@
 static const struct rule_cases *const tables[] = {
 	&key_cases,    &umr_cases,    &block_cases,     &wqe_cases,   &traffic_cases, &state_cases,
 	&query_cases,  &object_cases, &region_cases,    &queue_cases, &qp_cases,      &post_cases,
-	&mlx5dv_cases, &crypto_cases, &signature_cases, &dc_cases,    &xrc_cases,
+	&mlx5dv_cases, &crypto_cases, &signature_cases, &dc_cases,    &xrc_cases,     &fault_cases,
 };
 
 static const struct {

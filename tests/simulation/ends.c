@@ -114,8 +114,8 @@ static void configure_keys(const struct end *end, bool remote)
 	uint32_t psv = end->psv[remote], at = area_of(remote) + STAGED;
 	/* CRC32C of 512 bytes on the wire, none in memory (mlx5-formats 1.11). */
 	const uint8_t signature[64] = {0x80, 0xff, 1, 0, 0xff, 0xff, 0xff, 0xff, 0x42, 0, (uint8_t)(psv >> 8), (uint8_t)psv};
-	/* Plain in memory, encrypted on the wire in units of 512 bytes (1.12). */
-	const uint8_t cipher[64] = {0x81, 0, [8] = 1, [34] = (uint8_t)(end->dek >> 8), [35] = (uint8_t)end->dek};
+	/* Plain in memory, encrypted on the wire in units of UNIT bytes (1.12). */
+	const uint8_t cipher[64] = {0x81, 0, [8] = 2, [34] = (uint8_t)(end->dek >> 8), [35] = (uint8_t)end->dek};
 
 	configure(end->staged[remote][KEYS_SIGNATURE], end, at, signature);
 	configure(end->staged[remote][KEYS_CIPHER], end, at + STAGED_BYTES, cipher);

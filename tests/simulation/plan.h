@@ -29,8 +29,9 @@ enum {
 	PLAIN = STAGED + 2 * STAGED_BYTES, /* offset of the rest of an area */
 	SLACK = 8192,      /* memory behind what is used, watched as well */
 	GRH_BYTES = 40,
-	BLOCK = 512, /* of signature and cipher */
-	FIELD = 4,   /* of the signature, on the wire */
+	BLOCK = 512, /* of the signature… */
+	FIELD = 4,   /* …and its bytes on the wire */
+	UNIT = 520,  /* of the cipher: no multiple of 16, so that its last bytes depend on where it ends */
 };
 
 /* The key that a request names at each end. */

@@ -135,15 +135,17 @@ static bool draw_staged(struct draw *d, struct request *request)
 {
 	uint8_t keys = (uint8_t)(1 + choose_below(&d->c, 2));
 	uint32_t *used = &d->direction->staged_used[keys];
-	uint32_t bytes = (1 + (uint32_t)choose_below(&d->c, chance(&d->c, 10) ? 40 : 8)) * BLOCK;
+	uint32_t block = keys == KEYS_CIPHER ? UNIT : BLOCK;
+	uint32_t bytes = (1 + (uint32_t)choose_below(&d->c, chance(&d->c, 10) ? 40 : 8)) * block;
 	uint32_t at = STAGED + (keys - 1u) * STAGED_BYTES + *used;
 
 	if (*used + bytes > STAGED_BYTES)
 		return false;
 	*used += bytes;
+	request->length = bytes;
 	/* A message may end inside of a data unit, with a block of AES (docs/decisions.md, Ciphers). */
-	request->length = keys == KEYS_CIPHER && chance(&d->c, 30) ? bytes - 16 * (uint32_t)choose_below(&d->c, 31)
-								   : bytes;
+	if (keys == KEYS_CIPHER && chance(&d->c, 30))
+		request->length -= UNIT % 16 + 16 * (1 + (uint32_t)choose_below(&d->c, 31));
 	request->keys = keys;
 	request->pieces = 1;
 	request->local[0] = (struct range){area_of(false) + at, request->length};

@@ -184,6 +184,16 @@ static bool has_mercy(void)
 	return false;
 }
 
+static void note_retries(void)
+{
+	for (int end = 0; end < ENDS; end++) {
+		const struct hca_qp *qp = ends[end].qp;
+
+		if (qp && qp->transport->reliable && qp->requester.retries_left < stage.plan->attr.retry_cnt)
+			stage.record->retried = true;
+	}
+}
+
 /* False: nothing will happen any more. */
 static bool happen(void)
 {
@@ -219,6 +229,7 @@ void play(const struct plan *plan, bool fair, struct record *record)
 	stage.start_ns = clock_now_ns();
 	do {
 		act();
+		note_retries();
 		if (++record->events > MOST_EVENTS)
 			wrong("it goes on for ever");
 	} while (happen());

@@ -20,6 +20,7 @@ struct record {
 	struct sent send[ENDS][MOST_REQUESTS];
 	uint32_t received[ENDS][TARGETS]; /* at that end */
 	struct received receive[ENDS][TARGETS][MOST_RECEIVES];
+	bool retried; /* somebody waited for an answer in vain */
 	uint64_t time_ns, events;
 };
 

@@ -1,11 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The wire, as others see it: a capture of every opcode (capture_all.c), decoded by tshark, its ICRCs computed by scapy.
+"""The wire, as others see it: a capture of every opcode (capture_all.c), and captures of tests that run on one device,
+decoded by tshark, their ICRCs computed by scapy.
 
 tshark 4.0 decodes what follows BTH for RC, UC and UD; of XRC it knows the opcodes, of DC and of masked atomics nothing: for
 these, what it calls unknown is held against bytes that are put together here, after docs/wire.md."""
 import binascii
+import importlib.util
 import json
+import logging
 import os
 import re
 import shutil
@@ -15,9 +18,10 @@ import sys
 import tempfile
 import unittest
 
-from harness import LIBRARIES, clean_environment, main
+from harness import LIBRARIES, clean_environment, main, softhca
 
 WRITER = os.path.abspath(sys.argv[3])
+PROGRAMS = {os.path.basename(path)[4:]: os.path.abspath(path) for path in sys.argv[4:]}
 OPCODES = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../src/transport/opcodes.def')
 
 # struct packet_opcode.headers
@@ -31,7 +35,7 @@ NAMES = {
     0xb4: 'Extended Reliable Connection (XRC) - FetchAdd',
 }
 
-FIELDS = """frame.interface_name frame.interface_queue frame.packet_flags_direction frame.comment frame.protocols
+FIELDS = """frame.time_epoch frame.interface_name frame.interface_queue frame.packet_flags_direction frame.comment frame.protocols
 _ws.expert.severity eth.src eth.dst ip.src ip.dst ip.id ip.flags.df ip.dsfield ip.ttl ip.checksum.status
 ipv6.src ipv6.dst ipv6.tclass ipv6.flow ipv6.hlim udp.srcport udp.dstport udp.length udp.checksum.status udp.payload
 infiniband.bth.opcode infiniband.bth.se infiniband.bth.m infiniband.bth.padcnt infiniband.bth.tver infiniband.bth.p_key
@@ -108,6 +112,31 @@ def icrc_ipv6(ip):
     masked[8 + 46:8 + 48] = b'\xff' * 2
     masked[8 + 48 + 4] = 0xff
     return struct.pack('<I', binascii.crc32(masked))
+
+
+def scapy_layers():
+    from scapy.contrib.roce import BTH
+    from scapy.layers.inet import IP
+    from scapy.layers.l2 import Ether
+    return BTH, IP, Ether
+
+
+def packets_of(path):
+    """The bytes of each packet of a capture."""
+    # It takes a comment without a newline for wrong.
+    logging.getLogger('scapy').setLevel(logging.ERROR)
+    from scapy.utils import RawPcapNgReader
+    return [bytes(packet) for packet, _ in RawPcapNgReader(path)]
+
+
+def icrc(data):
+    """Of a frame from the Ethernet header on, as others compute it."""
+    if data[12:14] != b'\x08\x00':
+        return icrc_ipv6(data[14:-4])
+    BTH, IP, Ether = scapy_layers()
+    packet = Ether(data)
+    del packet[BTH].icrc
+    return bytes(packet[IP])[-4:]
 
 
 class Capture(unittest.TestCase):
@@ -229,29 +258,112 @@ class Capture(unittest.TestCase):
                 # With the ICRC, and once more in part.
                 self.assertEqual(got['infiniband.vendor'].split(',')[-1], frame[12:].hex(), put)
 
+    @unittest.skipUnless(importlib.util.find_spec('scapy'), 'python3-scapy is not installed')
     def test_icrc(self):
         """scapy agrees on every IPv4 packet, for IPv6 zlib does."""
-        import logging
-        logging.getLogger('scapy').setLevel(logging.ERROR)
-        try:
-            from scapy.contrib.roce import BTH
-        except ImportError:
-            self.skipTest('python3-scapy is not installed')
-        from scapy.layers.inet import IP
-        from scapy.layers.l2 import Ether
-        from scapy.utils import RawPcapNgReader
-        kinds = set()
-        packets = [bytes(packet) for packet, _ in RawPcapNgReader(self.path)]
+        packets = packets_of(self.path)
         self.assertEqual(len(packets), len(self.put))
         for put, data in zip(self.put, packets):
-            packet = Ether(data)
-            if IP in packet:
-                del packet[BTH].icrc
-                self.assertEqual(bytes(packet[IP])[-4:], data[-4:], put)
-            else:
-                self.assertEqual(icrc_ipv6(data[14:-4]), data[-4:], put)
-            kinds.add((put['opcode'], IP in packet))
-        self.assertEqual(len(kinds), 2 * len({put['opcode'] for put in self.put}))
+            self.assertEqual(icrc(data), data[-4:], put)
+        families = {(put['opcode'], mapped(put['source']) is None) for put in self.put}
+        self.assertEqual(len(families), 2 * len({put['opcode'] for put in self.put}))
+
+
+class Run(unittest.TestCase):
+    """Programs that talk to themselves: what no wire ever carried."""
+
+    def capture(self, program, passes=True):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, '%p.pcapng')
+            done = softhca('run', '--explain', 'off', '--capture', path, '--', PROGRAMS[program])
+            if passes:
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            names = os.listdir(directory)
+            self.assertEqual(len(names), 1)
+            self.assertRegex(names[0], r'^[0-9]+\.pcapng$')
+            path = os.path.join(directory, names[0])
+            got = decode(path)
+            self.assertGreater(len(got), 100)
+            self.check_frames(got)
+            if importlib.util.find_spec('scapy'):
+                packets = packets_of(path)
+                self.assertEqual(len(packets), len(got))
+                for data in packets[:5000]:
+                    self.assertEqual(icrc(data), data[-4:])
+        return got
+
+    def check_frames(self, got):
+        for packet in got:
+            self.assertIn(':udp:infiniband', packet['frame.protocols'])
+            self.assertNotIn('_ws.malformed', packet['frame.protocols'])
+            self.assertEqual(packet['udp.checksum.status'], '1')
+            self.assertEqual(number(packet['frame.packet_flags_direction']), 2)
+
+    def check_order(self, got, begins, ends):
+        """Messages are cut at the path MTU, and their packets are numbered one by one: SENDs of RC."""
+        under_way = {}
+        messages = 0
+        for packet in got:
+            opcode, qpn, psn = (number(packet['infiniband.bth.' + field]) for field in ('opcode', 'destqp', 'psn'))
+            length = len(packet['udp.payload']) // 2 - 16
+            if opcode in begins:
+                under_way[qpn] = (psn, length)
+            elif opcode in ends or opcode == 1:
+                expected, mtu = under_way[qpn]
+                self.assertEqual(psn, (expected + 1) & 0xffffff)
+                if opcode == 1:
+                    self.assertEqual(length, mtu)
+                    self.assertIn(mtu, (256, 512, 1024, 2048, 4096))
+                under_way[qpn] = (psn, mtu)
+                messages += opcode in ends
+        self.assertGreater(messages, 0)
+
+    def opcodes(self, got):
+        return {number(packet['infiniband.bth.opcode']) for packet in got}
+
+    def test_transports(self):
+        got = self.capture('transport_ops')
+        self.assertGreaterEqual(self.opcodes(got), set(range(21)) | set(range(32, 44)) | {22, 23, 100, 101})
+        self.check_order(got, begins={0}, ends={2, 3, 22})
+        times = [packet['frame.time_epoch'] for packet in got]
+        self.assertEqual(times, sorted(times))
+        self.assertTrue(any(not time.endswith('000') for time in times), 'nanoseconds')
+
+    def test_dc(self):
+        self.assertGreaterEqual(self.opcodes(self.capture('dc_operations')), set(range(0xc0, 0xd3)) | {0xd8, 0xd9})
+
+    def test_xrc(self):
+        self.assertGreaterEqual(self.opcodes(self.capture('xrc_traffic')), {0xa0, 0xa1, 0xa2, 0xa4, 0xaa, 0xac, 0xb1})
+
+    def test_masked_atomics(self):
+        self.assertGreaterEqual(self.opcodes(self.capture('raw_wqe')), {0xd3, 0xd4, 0x12})
+
+    def test_explanations(self):
+        """A refusal, the request that met it, and what was dropped after it."""
+        # Which was written for messages in one piece.
+        got = self.capture('responder_errors', passes=False)
+        naks = [packet for packet in got if (number(packet['infiniband.aeth.syndrome']) or 0) > 0x60]
+        self.assertGreater(len(naks), 10)
+        for nak in naks:
+            self.assertRegex(nak['frame.comment'], r'^mlx5_0 qp 0x\w+: .* \[\d+ \w+; ')
+        text = '\n'.join(packet['frame.comment'] for packet in got
+                         if number(packet['infiniband.bth.opcode']) != 0x11)
+        self.assertRegex(text, r'receive . LOC_ACCESS_ERR: .*\[7 KEY_RANGE; ')
+        self.assertRegex(text, r'which is in state ERR: dropped\. \[81 PACKET_STATE; ')
+
+
+class Files(unittest.TestCase):
+    def test_two_processes(self):
+        """The second one is told, and runs without."""
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, 'one.pcapng')
+            inner = f'exec {PROGRAMS["raw_wqe"]}'
+            done = softhca('run', '--explain', 'stderr', '--capture', path, '--', 'flock', path, 'sh', '-c', inner)
+            self.assertIn('another process writes this file', done.stderr)
+
+    def test_cannot_be_made(self):
+        done = softhca('run', '--explain', 'stderr', '--capture', '/nowhere/x.pcapng', '--', PROGRAMS['raw_wqe'])
+        self.assertIn('SOFTHCA_CAPTURE=/nowhere/x.pcapng: No such file or directory', done.stderr)
 
 
 if __name__ == '__main__':

@@ -133,7 +133,7 @@ static void write_packet(uint8_t code, const struct packet_path *path, uint32_t 
 	icrc = roce_icrc(path, port, ROCE_PORT, 0, bytes, length);
 	memcpy(bytes + length, &icrc, sizeof(icrc));
 	if (!(number % 10))
-		comment = capture_explanation(hca_device(0), qpn, &why, text, sizeof(text));
+		comment = capture_explanation(capture, qpn, &why, text, sizeof(text));
 	capture_frame(capture, direction, path, port, bytes, length + ROCE_ICRC_BYTES, qpn, comment);
 	tell(&packet, code, path, port, payload, qpn, comment);
 }

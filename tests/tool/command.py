@@ -11,7 +11,7 @@ import unittest
 
 from harness import LIBRARIES, TOOL, clean_environment, main, softhca
 
-OPTIONS = ['profile', 'devices', 'device-name', 'explain', 'capture', 'seed', 'gids', 'link', 'mtu',
+OPTIONS = ['profile', 'devices', 'device-name', 'explain', 'capture', 'seed', 'gids', 'link', 'faults', 'counters', 'roce-port', 'mtu',
            'crypto', 'crypto-file']
 
 

@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """softhca info: settings with their origins, and the device as libibverbs shows it."""
+import os
 import re
+import socket
 import unittest
 
 from harness import LIBRARIES, TOOL, main, softhca
@@ -27,6 +29,8 @@ class Settings(unittest.TestCase):
             'SOFTHCA_DEVICE_NAME': ('mlx5_', 'default'), 'SOFTHCA_EXPLAIN': ('off', 'default'),
             'SOFTHCA_CAPTURE': ('off', 'default'),
             'SOFTHCA_SEED': ('0', 'default'), 'SOFTHCA_GIDS': ('auto', 'default'),
+            'SOFTHCA_FAULTS': ('off', 'default'), 'SOFTHCA_COUNTERS': ('off', 'default'),
+            'SOFTHCA_ROCE_PORT': ('4791', 'default'),
             'SOFTHCA_LINK': ('auto', 'default'), 'SOFTHCA_MTU': ('4096', 'default'),
             'SOFTHCA_CRYPTO': ('plaintext', 'default'), 'SOFTHCA_CRYPTO_FILE': ('built-in', 'default')})
 
@@ -75,6 +79,25 @@ class Device(unittest.TestCase):
         want = {'max_qp': 1 << 18, 'max_qp_wr': 32768, 'max_sge': 30, 'max_cqe': 4194303, 'max_srq_wr': 32767,
                 'max_qp_rd_atom': 16, 'max_mr_size': (1 << 64) - 1, 'max_pkeys': 1}
         self.assertEqual({name: int(limits[name]) for name in want}, want)
+
+
+class Links(unittest.TestCase):
+    def test_links(self):
+        text = info()
+        self.assertRegex(text, r'(?m)^links\n  local  \S.*\n  shm    \S.*\n  udp    \S.*port 4791: .*$')
+
+    def test_owner_of_the_port(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+            taken.bind(('', 0))
+            port = taken.getsockname()[1]
+            self.assertRegex(info('--roce-port', str(port)),
+                             rf'(?m)^  udp    .*port {port}: taken by process {os.getpid()} \(\S+\)')
+        self.assertRegex(info('--roce-port', str(port)), rf'(?m)^  udp    .*port {port}: free; ')
+
+    def test_counters(self):
+        rows = dict(re.findall(r'(?m)^  ([a-z_]+) +(\S.*)$', info().split('\ncounters\n')[1]))
+        self.assertIn('fault_dropped', rows)
+        self.assertGreater(len(rows), 40)
 
 
 if __name__ == '__main__':

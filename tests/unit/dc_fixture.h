@@ -12,6 +12,7 @@
 #include "transport/dct.h"
 #include "wire_clock.h"
 #include "wire_link.h"
+#include "wire_rest.h"
 
 enum {
 	HALF = 1 << 15,

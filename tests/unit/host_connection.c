@@ -124,6 +124,39 @@ static void an_id_for_the_second_time(void **state)
 	(void)state;
 }
 
+/*
+ * A process that cannot see the id of this one cannot tell whether two slots are of one process: each has a connection.
+ * This one can.
+ */
+static void ids_that_cannot_be_seen(void **state)
+{
+	uint32_t second = claim(), of_child;
+	struct process parent = other;
+	struct host_peer *peer;
+
+	(void)state;
+	if (!tell(&other, NEW_PIDS, 0))
+		skip();
+	assert_int_equal(tell(&other, CHILD_OF, 0), 1);
+	of_child = (uint32_t)tell(&other, CLAIM, 0);
+	assert_int_equal(tell(&other, PEER, own), 2);
+	assert_int_equal(tell(&other, PEER_PID, 0), 0);
+	assert_int_equal(tell(&other, PEER, second), 2);
+	assert_int_equal(tell(&other, PEERS, 0), 2);
+	peer = peer_of(of_child);
+	assert_non_null(peer);
+	assert_false(peer->created);
+	assert_int_equal(count_peers(), 2);
+	assert_true(peer->pid && peer->pid != other.pid && host_peers()->pid == host_peers()->next->pid);
+	/* Both end with it. */
+	kill(peer->pid, SIGKILL);
+	while (loop_for(1000))
+		;
+	assert_int_equal(count_peers(), 0);
+	end_process(&parent, SIGKILL);
+	other = start_process();
+}
+
 static void to_this_process(void **state)
 {
 	struct host_peer *peer = peer_of(own), *end;
@@ -414,6 +447,7 @@ int main(void)
 		PAIR(two_connections),
 		PAIR(a_slot_that_was_claimed_later),
 		PAIR(an_id_for_the_second_time),
+		PAIR(ids_that_cannot_be_seen),
 		PAIR(to_this_process),
 		PAIR(waking),
 		PAIR(a_process_exits),

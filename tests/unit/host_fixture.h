@@ -234,12 +234,13 @@ enum order {
 	RAW_HELLO, /* to the slot of QP @argument, whatever this process knows */
 	BECOME,    /* user @argument */
 	NO_USER,   /* a user namespace that maps nobody; 0: not permitted */
+	NEW_PIDS,  /* children are in a PID namespace of their own; 0: not permitted */
 	CHILD,     /* forks one that lives on and does nothing: its id */
 	CHILD_OF,  /* forks one that takes the next orders */
 	END,
 };
 
-struct message {
+struct order_message {
 	enum order order;
 	uint32_t argument;
 };
@@ -266,7 +267,7 @@ static inline uint64_t lone_child(void)
 		pause();
 }
 
-static inline uint64_t obey(const struct message *message)
+static inline uint64_t obey(const struct order_message *message)
 {
 	struct host_peer *peer = host_peers();
 	uint32_t argument = message->argument;
@@ -308,6 +309,8 @@ static inline uint64_t obey(const struct message *message)
 		return !setresuid(argument, argument, argument);
 	case NO_USER:
 		return !unshare(CLONE_NEWUSER);
+	case NEW_PIDS:
+		return !unshare(CLONE_NEWPID);
 	case CHILD:
 		return lone_child();
 	case CHILD_OF: {
@@ -327,7 +330,7 @@ static inline uint64_t obey(const struct message *message)
 static inline struct process start_process(void)
 {
 	struct process process;
-	struct message message;
+	struct order_message message;
 	int ends[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
@@ -348,7 +351,7 @@ static inline struct process start_process(void)
 
 static inline uint64_t tell(const struct process *process, enum order order, uint32_t argument)
 {
-	struct message message = {order, argument};
+	struct order_message message = {order, argument};
 	uint64_t answer = UINT64_MAX;
 
 	assert_int_equal(send(process->orders, &message, sizeof(message), 0), sizeof(message));
@@ -364,7 +367,7 @@ static inline void end_process(struct process *process, int signal)
 	if (signal)
 		kill(process->pid, signal);
 	else
-		send(process->orders, &(struct message){.order = END}, sizeof(struct message), 0);
+		send(process->orders, &(struct order_message){.order = END}, sizeof(struct order_message), 0);
 	close(process->orders);
 	assert_int_equal(waitpid(process->pid, &status, 0), process->pid);
 	assert_int_equal(status, signal);

@@ -207,6 +207,134 @@ static void at_random(void **state)
 	free_table(table);
 }
 
+/* ---- ranges from elsewhere --------------------------------------------------------------------------------------- */
+
+/* Ranges of 10 numbers that begin at these. */
+static const uint32_t ranges[] = {50, 20, 4090};
+static size_t asked;
+static uint32_t owned_from; /* index of the first range that is this process's */
+
+static int next_range(uint32_t *first, uint32_t *limit)
+{
+	if (asked == sizeof(ranges) / sizeof(ranges[0]))
+		return -ENOSPC;
+	*first = ranges[asked++];
+	*limit = *first + 10;
+	return 0;
+}
+
+static bool is_owned(uint32_t index)
+{
+	for (size_t i = owned_from; i < asked; i++)
+		if (index - ranges[i] < 10)
+			return true;
+	return false;
+}
+
+static const struct id_source source = {.more = next_range, .owns = is_owned};
+
+static struct id_table *new_table_from_source(uint32_t rest)
+{
+	struct id_table *table = malloc(sizeof(*table));
+
+	asked = owned_from = 0;
+	id_table_init_from(table, &source, rest);
+	return table;
+}
+
+static void one_range_after_the_other(void **state)
+{
+	struct id_table *table = new_table_from_source(100);
+
+	(void)state;
+	/* Nothing is asked for before it is needed. */
+	assert_int_equal(asked, 0);
+	assert_false(id_table_is_reserved(table, 50));
+	for (size_t range = 0; range < 3; range++)
+		for (uint32_t i = 0; i < 10; i++) {
+			uint32_t index = take(table);
+
+			assert_int_equal(index, ranges[range] + i);
+			assert_int_equal(asked, range + 1);
+			assert_true(id_table_is_reserved(table, index));
+			assert_false(i < 9 && id_table_is_reserved(table, index + 1));
+		}
+	expect_full(table);
+	/* What comes back is there still, from all of them, the longest free one first. */
+	id_table_release(table, 4095);
+	id_table_release(table, 25);
+	assert_int_equal(take(table), 4095);
+	assert_int_equal(take(table), 25);
+	expect_full(table);
+	free_table(table);
+}
+
+/* No range is asked for as long as enough have come back. */
+static void resting_before_more(void **state)
+{
+	struct id_table *table = new_table_from_source(4);
+
+	(void)state;
+	for (uint32_t i = 0; i < 10; i++)
+		take(table);
+	for (uint32_t i = 0; i < 4; i++)
+		id_table_release(table, 53 - i);
+	assert_int_equal(take(table), 53);
+	assert_int_equal(asked, 1);
+	/* Three are left, too few. */
+	assert_int_equal(take(table), 20);
+	assert_int_equal(asked, 2);
+	id_table_release(table, 59);
+	assert_int_equal(take(table), 52);
+	free_table(table);
+}
+
+static void ranges_of_the_parent(void **state)
+{
+	struct id_table *table = new_table_from_source(1);
+	uint32_t published = take(table), free = take(table), reserved = take(table);
+
+	(void)state;
+	id_table_publish(table, published, &objects[3]);
+	id_table_release(table, free);
+	id_table_after_fork(table);
+	owned_from = 1;
+	/* What there was is still there, and can be given back. */
+	assert_ptr_equal(id_table_find(table, published), &objects[3]);
+	assert_true(id_table_is_reserved(table, reserved));
+	assert_null(id_table_find(table, free));
+	assert_int_equal(take(table), 20);
+	id_table_unpublish(table, published);
+	id_table_release(table, published);
+	id_table_release(table, reserved);
+	assert_false(id_table_is_reserved(table, reserved));
+	assert_null(id_table_find(table, published));
+	/* But not be had again. */
+	for (uint32_t i = 1; i < 10; i++)
+		assert_int_equal(take(table), 20 + i);
+	id_table_release(table, 22);
+	assert_int_equal(take(table), 22);
+	for (uint32_t i = 0; i < 10; i++)
+		assert_int_equal(take(table), 4090 + i);
+	expect_full(table);
+	free_table(table);
+}
+
+/* A table without a source goes on as it is. */
+static void a_child_and_numbers_of_its_own(void **state)
+{
+	struct id_table *table = new_table(5, 8);
+
+	(void)state;
+	assert_int_equal(take(table), 5);
+	id_table_after_fork(table);
+	assert_int_equal(take(table), 6);
+	id_table_release(table, 5);
+	assert_int_equal(take(table), 7);
+	assert_int_equal(take(table), 5);
+	free_table(table);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -217,6 +345,10 @@ int main(void)
 		cmocka_unit_test(first_back_first_out),
 		cmocka_unit_test(stale_numbers_stay_stale),
 		cmocka_unit_test(at_random),
+		cmocka_unit_test(one_range_after_the_other),
+		cmocka_unit_test(resting_before_more),
+		cmocka_unit_test(ranges_of_the_parent),
+		cmocka_unit_test(a_child_and_numbers_of_its_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 #include "device_fixture.h"
 #include "wire_clock.h"
 #include "wire_link.h"
+#include "wire_rest.h"
 
 enum { HALF = 1 << 15, BLOCKS = 64, CQES = 256 };
 

@@ -120,7 +120,8 @@ static void fill(struct wire_packet *to, const struct packet *from, uint32_t num
 	headers = packet_opcodes[opcode].headers;
 	to->opcode = (uint8_t)opcode;
 	to->solicited = from->solicited && place & PLACE_LAST;
-	to->acknowledge = from->acknowledge && place & PLACE_LAST;
+	/* The last packet of the run, wherever in its message that is. */
+	to->acknowledge = from->acknowledge && (number + 1 == from->count || place == PLACE_ONLY);
 	to->destination_qpn = from->destination_qpn;
 	MUST(from->psn <= PSN_MASK);
 	to->psn = psn_add(from->psn, number);

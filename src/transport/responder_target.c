@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Where the data of a request goes, or comes from: all of it is checked before a byte moves. See responder.h. */
+#include "mkey/umr.h"
+#include "transport/atomic.h"
+#include "transport/responder.h"
+
+/* A key that the requester named. */
+static enum responder_state refuse_key(struct request *request)
+{
+	return responder_refuse_with(request, NAK_REMOTE_ACCESS, MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR,
+				     QP_EVENT_ACCESS_ERROR);
+}
+
+static enum responder_state target_receive(struct request *request)
+{
+	struct hca_qp *qp = request->qp;
+	struct responder *responder = request->responder;
+	const struct packet *packet = request->packet;
+	uint64_t header = qp->transport->datagram ? RESPONDER_GRH_BYTES : 0;
+	uint64_t bytes = header + packet->payload.length;
+
+	request->access->unfinished = request->access->more = !(packet->place & PLACE_LAST);
+	if (bytes > responder->receive.bytes - responder->offset)
+		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR, QP_EVENT_COUNT,
+				      RECEIVE_TOO_SHORT, responder->offset + bytes, responder->receive.bytes, header);
+	stream_begin(request->sink, request->access, RIGHT_LOCAL_WRITE);
+	if (stream_add_segments(request->sink, responder->receive.segment, responder->receive.count, responder->offset,
+				bytes, &request->why))
+		return responder_refuse_with(request, NAK_REMOTE_OPERATION, MLX5_CQE_SYNDROME_LOCAL_PROT_ERR,
+					     QP_EVENT_COUNT);
+	/* mlx5-formats 6, point 51: refused before a byte is placed. */
+	if (packet->message == MESSAGE_SEND_INVALIDATE &&
+	    invalidate_check(request->access, packet->invalidate_rkey, &request->why))
+		return refuse_key(request);
+	return RESPONDER_EXECUTE;
+}
+
+/* [@address, +@bytes) of @rkey. */
+static enum responder_state target_key(struct request *request, uint8_t right, uint32_t rkey, uint64_t address,
+				       uint64_t bytes)
+{
+	stream_begin(request->sink, request->access, right);
+	if (stream_add_key(request->sink, rkey, address, bytes, &request->why))
+		return refuse_key(request);
+	return RESPONDER_EXECUTE;
+}
+
+enum responder_state responder_target_packet(struct request *request, uint8_t right, uint64_t bytes)
+{
+	return target_key(request, right, request->packet->rkey, request->packet->remote_address, bytes);
+}
+
+/* The first packet of a WRITE names the whole range: all of it is checked then (IBTA C9-88). */
+static enum responder_state target_write(struct request *request)
+{
+	struct responder *responder = request->responder;
+	const struct packet *packet = request->packet;
+	uint64_t bytes = packet->payload.length;
+	enum responder_state next;
+
+	if (bytes > responder->dma_length - responder->offset ||
+	    (packet->place & PLACE_LAST && bytes != responder->dma_length - responder->offset))
+		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR,
+				      QP_EVENT_REQUEST_ERROR, WRITE_LENGTH, responder->dma_length,
+				      responder->offset + bytes);
+	if (!responder->dma_length)
+		return RESPONDER_EXECUTE;
+	if (packet->place == PLACE_FIRST) {
+		request->access->more = false;
+		next = target_key(request, RIGHT_REMOTE_WRITE, responder->rkey, responder->remote_address,
+				  responder->dma_length);
+		if (next != RESPONDER_EXECUTE)
+			return next;
+	}
+	request->access->unfinished = request->access->more = !(packet->place & PLACE_LAST);
+	/* The sum cannot wrap: with the first packet the whole range was found to be in a key. */
+	return target_key(request, RIGHT_REMOTE_WRITE, responder->rkey, responder->remote_address + responder->offset,
+			  bytes);
+}
+
+static enum responder_state target_atomic(struct request *request)
+{
+	const struct packet *packet = request->packet;
+	uint32_t bytes = atomic_bytes(packet);
+
+	if (packet->remote_address % bytes)
+		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+				      QP_EVENT_REQUEST_ERROR, ATOMIC_ALIGNMENT, packet->remote_address, bytes);
+	return responder_target_packet(request, RIGHT_ATOMIC, bytes);
+}
+
+enum responder_state responder_check_target(struct request *request)
+{
+	const struct packet *packet = request->packet;
+
+	if (message_takes_receive(packet->message))
+		return target_receive(request);
+	if (message_is_write(packet->message))
+		return target_write(request);
+	if (message_is_atomic(packet->message))
+		return target_atomic(request);
+	return packet->dma_length ? responder_target_packet(request, RIGHT_REMOTE_READ, packet->dma_length)
+				  : RESPONDER_EXECUTE;
+}

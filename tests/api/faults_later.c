@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Faults that a program asks for when its queue pairs are connected already (softhca_set_faults()). */
+#include "softhca.h"
+#include "support/program.h"
+
+static void set_faults(const char *text)
+{
+	char error[512] = "";
+
+	if (softhca_set_faults(client.context, text, error, sizeof(error)))
+		fail_at(HERE, "%s: %s", text, error);
+}
+
+/* Connected while there were no faults, with a message under way that is longer than what may be on its way at once. */
+static void faults_come_later(void **state)
+{
+	struct pair_options options = pair_defaults(IBV_QPT_RC);
+	const size_t bytes = 4 << 20;
+	uint8_t *memory = malloc(2 * bytes);
+	struct ibv_mr *mr = ibv_reg_mr(client.pd, memory, 2 * bytes, SIDE_ACCESS);
+	struct ibv_mr *target = ibv_reg_mr(server.pd, memory, 2 * bytes, SIDE_ACCESS);
+	struct ibv_sge sge = {(uintptr_t)memory, (uint32_t)bytes, mr->lkey};
+	struct ibv_send_wr wr = {.sg_list = &sge,
+				 .num_sge = 1,
+				 .send_flags = IBV_SEND_SIGNALED,
+				 .wr.rdma = {(uintptr_t)memory + bytes, target->rkey}};
+
+	(void)state;
+	options.timeout = 10; /* 4 ms */
+	options.retry_cnt = 7;
+	pair_replace(&pair, &options);
+	for (int i = 0; i < 4; i++) {
+		bool read = i % 2;
+
+		for (size_t j = 0; j < 2 * bytes; j++)
+			memory[j] = (uint8_t)(j * 7 + j / 251 + i + (j >= bytes));
+		wr.opcode = read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
+		wr.wr_id = (uint64_t)i;
+		post_send(&pair.client, &wr);
+		expect_completion(&pair.client, (uint64_t)i, read ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE);
+		assert_memory_equal(memory, memory + bytes, bytes);
+		set_faults(i == 2 ? "of response drop 2%; seed 1" : "drop 1%; duplicate 1%; seed 1");
+	}
+	ibv_dereg_mr(mr);
+	ibv_dereg_mr(target);
+	free(memory);
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {API_CASE(faults_come_later)};
+
+	return run_cases("faults_later", cases);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Traffic of one reliable pair, all of it checked, for tests/tool/faults.py: faults and counters come from outside. */
+#include "support/program.h"
+#include "support/transfer.h"
+
+static void traffic(void **state)
+{
+	struct pair_options options = pair_defaults(IBV_QPT_RC);
+
+	(void)state;
+	options.timeout = 10; /* 4 ms */
+	options.retry_cnt = 7;
+	pair_replace(&pair, &options);
+	for (size_t i = 0; i < 40; i++) {
+		struct view here = view_memory(&client, 10 * i, 1000 * i),
+			    there = view_memory(&server, 20 * i, 1000 * i);
+
+		expect_write(&pair, here, there, IBV_WC_SUCCESS);
+		expect_read(&pair, here, there, IBV_WC_SUCCESS);
+		expect_send(&pair, here, there, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {API_CASE(traffic)};
+
+	return run_cases("faults_traffic", cases);
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Processes of a host that all connect to each other at the same moment, write to each other, and lose one of them: what
+ * was sent to it fails in time, everything else goes on.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <infiniband/verbs.h>
+
+enum {
+	PROCESSES = 5,
+	ROUNDS = 20,        /* of writing to all others */
+	WORDS = 1000,       /* of a message */
+	VICTIM = 2,         /* the process that is killed */
+	SEEN_WITHIN_S = 20, /* timeout 14: 8 tries of up to 4 times 67 ms */
+};
+
+/* What they tell each other. */
+static struct board {
+	uint32_t arrived[8]; /* atomic; at each barrier */
+	uint32_t living;     /* atomic; processes that come to barriers: all until the victim is dead */
+	struct {
+		uint32_t qpn[PROCESSES], rkey; /* of the QP for each other process */
+		uint64_t address;
+	} of[PROCESSES];
+} * board;
+
+static int self;
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
+static struct ibv_mr *mr;
+static struct ibv_qp *qp[PROCESSES];
+static struct {
+	uint32_t inbox[PROCESSES][WORDS], outbox[PROCESSES][WORDS]; /* from and for each other process */
+} memory;
+
+#define CHECK(condition)                                                                                               \
+	do {                                                                                                           \
+		if (!(condition)) {                                                                                    \
+			fprintf(stderr, "%s:%d: process %d: not so: %s\n", __FILE__, __LINE__, self, #condition);      \
+			_exit(1);                                                                                      \
+		}                                                                                                      \
+	} while (0)
+
+static void barrier(int number)
+{
+	__atomic_add_fetch(&board->arrived[number], 1, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&board->arrived[number], __ATOMIC_SEQ_CST) <
+	       __atomic_load_n(&board->living, __ATOMIC_SEQ_CST))
+		sched_yield();
+}
+
+static void open_device(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	CHECK(list && list[0]);
+	context = ibv_open_device(list[0]);
+	CHECK(context);
+	ibv_free_device_list(list);
+	pd = ibv_alloc_pd(context);
+	cq = ibv_create_cq(context, 64, NULL, NULL, 0);
+	CHECK(pd && cq);
+}
+
+static void create(int peer)
+{
+	struct ibv_qp_init_attr attr = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = {.max_send_wr = 4, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+		.qp_type = IBV_QPT_RC,
+	};
+	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
+
+	qp[peer] = ibv_create_qp(pd, &attr);
+	CHECK(qp[peer]);
+	CHECK(!ibv_modify_qp(qp[peer], &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+	board->of[self].qpn[peer] = qp[peer]->qp_num;
+}
+
+static void connect_to(int peer)
+{
+	struct ibv_qp_attr rtr = {
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = board->of[peer].qpn[self],
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = 12,
+		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 1}},
+	};
+	struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7};
+
+	CHECK(!ibv_query_gid(context, 1, 0, &rtr.ah_attr.grh.dgid));
+	CHECK(!ibv_modify_qp(qp[peer], &rtr,
+			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
+	CHECK(!ibv_modify_qp(qp[peer], &rts,
+			     IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				     IBV_QP_MAX_QP_RD_ATOMIC));
+}
+
+static void post(int peer, uint32_t round)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)memory.outbox[peer], .length = sizeof(memory.outbox[peer]), .lkey = mr->lkey};
+	struct ibv_send_wr wr =
+				   {
+					   .wr_id = (uint64_t)peer,
+					   .sg_list = &sge,
+					   .num_sge = 1,
+					   .opcode = IBV_WR_RDMA_WRITE,
+					   .send_flags = IBV_SEND_SIGNALED,
+					   .wr.rdma = {board->of[peer].address +
+							       (uint64_t)self * sizeof(memory.inbox[0]),
+						       board->of[peer].rkey},
+				   },
+			   *bad;
+
+	for (int i = 0; i < WORDS; i++)
+		memory.outbox[peer][i] = round << 16 | (uint32_t)self << 12 | (uint32_t)i;
+	CHECK(!ibv_post_send(qp[peer], &wr, &bad));
+}
+
+/* Returns the status of the completions of @count requests, by peer. */
+static void collect(int count, enum ibv_wc_status *status)
+{
+	time_t end = time(NULL) + SEEN_WITHIN_S;
+	struct ibv_wc wc;
+
+	while (count) {
+		int found = ibv_poll_cq(cq, 1, &wc);
+
+		CHECK(found >= 0);
+		CHECK(time(NULL) < end);
+		if (!found)
+			continue;
+		status[wc.wr_id] = wc.status;
+		count--;
+	}
+}
+
+/* @survivors: writing to the victim fails, and nothing else does. */
+static void write_to_all(uint32_t round, bool survivors)
+{
+	enum ibv_wc_status status[PROCESSES];
+
+	for (int peer = 0; peer < PROCESSES; peer++)
+		if (peer != self)
+			post(peer, round);
+	collect(PROCESSES - 1, status);
+	for (int peer = 0; peer < PROCESSES; peer++)
+		if (peer != self)
+			CHECK(status[peer] == (survivors && peer == VICTIM ? IBV_WC_RETRY_EXC_ERR : IBV_WC_SUCCESS));
+}
+
+static void check_inbox(uint32_t round, bool survivors)
+{
+	for (int peer = 0; peer < PROCESSES; peer++)
+		for (int i = 0; i < WORDS && peer != self && !(survivors && peer == VICTIM); i++)
+			CHECK(memory.inbox[peer][i] == (round << 16 | (uint32_t)peer << 12 | (uint32_t)i));
+}
+
+static void open_all(void)
+{
+	open_device();
+	mr = ibv_reg_mr(pd, &memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	CHECK(mr);
+	board->of[self].rkey = mr->rkey;
+	board->of[self].address = (uintptr_t)memory.inbox;
+}
+
+static void all_with_all(void)
+{
+	open_all();
+	for (int peer = 0; peer < PROCESSES; peer++)
+		if (peer != self)
+			create(peer);
+	barrier(0);
+	for (int peer = 0; peer < PROCESSES; peer++)
+		if (peer != self)
+			connect_to(peer);
+	barrier(1);
+	for (uint32_t round = 1; round <= ROUNDS; round++)
+		write_to_all(round, false);
+	barrier(2);
+	check_inbox(ROUNDS, false);
+	barrier(3);
+	if (self == VICTIM)
+		kill(getpid(), SIGKILL);
+	while (__atomic_load_n(&board->living, __ATOMIC_SEQ_CST) == PROCESSES)
+		sched_yield();
+	write_to_all(ROUNDS + 1, true);
+	barrier(4);
+	check_inbox(ROUNDS + 1, true);
+	barrier(5);
+}
+
+static void connect_and_lose_one(void **state)
+{
+	pid_t pid[PROCESSES];
+	int status;
+
+	(void)state;
+	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(board, MAP_FAILED);
+	board->living = PROCESSES;
+	for (self = 0; self < PROCESSES; self++) {
+		pid[self] = fork();
+		assert_true(pid[self] >= 0);
+		if (!pid[self]) {
+			alarm(50);
+			all_with_all();
+			_exit(0);
+		}
+	}
+	assert_int_equal(waitpid(pid[VICTIM], &status, 0), pid[VICTIM]);
+	__atomic_store_n(&board->living, PROCESSES - 1, __ATOMIC_SEQ_CST);
+	assert_int_equal(status, SIGKILL);
+	for (int i = 0; i < PROCESSES; i++) {
+		if (i == VICTIM)
+			continue;
+		assert_int_equal(waitpid(pid[i], &status, 0), pid[i]);
+		assert_int_equal(status, 0);
+	}
+	munmap(board, sizeof(*board));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(connect_and_lose_one),
+	};
+	const char *link = getenv("SOFTHCA_LINK");
+
+	/* There is nobody to talk to. */
+	if (link && !strcmp(link, "local"))
+		return 77;
+	return cmocka_run_group_tests_name("processes", tests, NULL, NULL);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* See beyond_shm.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <sys/wait.h>
+
+#include "../unit/shm_hostile.h"
+#include "beyond_shm.h"
+#include "hca/device.h"
+#include "link/link.h"
+#include "transport/run.h"
+
+static struct hostile hostile;
+static uint32_t own;
+
+/* An explanation of @rule comes, and begins with the rest, without the name of the device. */
+static void __attribute__((format(printf, 2, 3))) expect(enum explain_rule rule, const char *format, ...)
+{
+	char expected[600], line[1200];
+	struct explain_record record;
+	uint64_t end = test_now_ms() + 10000;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(expected, sizeof(expected), format, args);
+	va_end(args);
+	while (!explain_previous(hca_device(0), 0, 0, &record) || record.rule != rule) {
+		if (test_now_ms() > end) {
+			printf("# rule %d was not explained\n", rule);
+			fflush(stdout);
+			_exit(1);
+		}
+		sched_yield();
+	}
+	explain_render("mlx5_0", &record, line, sizeof(line));
+	if (strncmp(line, "mlx5_0: ", 8) || strncmp(line + 8, expected, strlen(expected))) {
+		printf("# %s\n", line);
+		fflush(stdout);
+		_exit(1);
+	}
+}
+
+static void in_a_child(void (*body)(void))
+{
+	pid_t pid = fork();
+	int status;
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		alarm(20);
+		if (host_claim_slot(&own))
+			_exit(1);
+		hostile_connect(&hostile, own);
+		body();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static void record(void)
+{
+	struct shm_slot slot = hostile_bth(0x04, own, 0, 0);
+
+	slot.headers = 8;
+	hostile_send(&hostile, &slot, NULL, 0);
+	expect(RULE_SHM_RECORD,
+	       "field 3 of a record that process %d wrote into the shared ring is 0x8, which breaks the format: its "
+	       "connection is closed. [210 SHM_RECORD; ",
+	       getpid());
+}
+
+static void head(void)
+{
+	struct run run;
+	struct packet *packet;
+
+	hostile.in.ring->head = 1000;
+	epoch_enter();
+	/* Who is at the own slot: the one that connected last. */
+	if (!host_peer_of(own))
+		_exit(1);
+	run_begin(&run);
+	packet = run_slot(&run);
+	memset(packet, 0, offsetof(struct packet, payload));
+	stream_begin(&packet->payload, NULL, 0);
+	packet->transport = IBV_QPT_RC;
+	packet->message = MESSAGE_SEND;
+	packet->place = PLACE_ONLY;
+	packet->destination_qpn = own;
+	packet->count = 1;
+	packet->mtu = 1024;
+	packet->link = link_shm();
+	/* A whole ring of records, until it looks at the head. */
+	for (uint32_t i = 0; i <= SHM_SLOTS; i++)
+		link_send(hca_device(0), &run);
+	epoch_leave();
+	expect(RULE_SHM_HEAD,
+	       "process %d claims to have taken records from the shared ring that were not there: its connection is "
+	       "closed. [211 SHM_HEAD; ",
+	       getpid());
+}
+
+static void packet(void)
+{
+	struct shm_slot slot = hostile_bth(0x11, 0x4711, 0, 0);
+
+	/* An acknowledgement has an AETH, and no payload. */
+	slot.headers += 4;
+	slot.length = 4;
+	hostile_send(&hostile, &slot, "abcd", 4);
+	expect(RULE_SHM_PACKET,
+	       "a record that process %d wrote into the shared ring, for queue pair 0x4711, with 4 bytes of payload, "
+	       "does not have the headers for that: dropped. [212 SHM_PACKET; ",
+	       getpid());
+}
+
+#define CASE(rule, body)                                                                                               \
+	void case_SHM_##rule(void **state)                                                                             \
+	{                                                                                                              \
+		(void)state;                                                                                           \
+		in_a_child(body);                                                                                      \
+	}
+
+CASE(RECORD, record)
+CASE(HEAD, head)
+CASE(PACKET, packet)

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* See beyond_udp.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "beyond_udp.h"
+#include "explain/explain.h"
+#include "hca/device.h"
+#include "hca/epoch.h"
+#include "link/udp.h"
+#include "transport/run.h"
+
+enum { UNABLE = 77, PORT = 4791, QPN = 0x4011, PEER = 0x5022, OTHER_USER = 65533 };
+
+static struct hca *hca;
+
+/* ---- sendmsg: the kernel that refuses ------------------------------------------------------------------------------ */
+
+static int refuse_trains, refuse_all;
+
+ssize_t __real_sendmsg(int fd, const struct msghdr *message, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
+{
+	/* A train is longer than any packet. */
+	int refusal = message->msg_iov->iov_len > 4200 ? refuse_trains : 0;
+
+	if (!refuse_all && !refusal)
+		return __real_sendmsg(fd, message, flags);
+	errno = refuse_all ? refuse_all : refusal;
+	return -1;
+}
+
+/* ---- a process in a network of its own ----------------------------------------------------------------------------- */
+
+static void __attribute__((noreturn)) give_up(const char *what)
+{
+	printf("# %s\n", what);
+	fflush(stdout);
+	_exit(1);
+}
+
+/* Waits for the explanation by @rule, which begins with the rest, behind the name of the device. */
+static void __attribute__((format(printf, 2, 3))) expect(enum explain_rule rule, const char *format, ...)
+{
+	char expected[600], line[1200] = "nothing was explained";
+	struct explain_record record;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(expected, sizeof(expected), format, args);
+	va_end(args);
+	for (int i = 0; i < 500; i++) {
+		for (uint64_t before = 0; explain_previous(hca, 0, before, &record); before = record.serial) {
+			explain_render("mlx5_0", &record, line, sizeof(line));
+			if (record.rule == rule && strstr(line, expected))
+				return;
+		}
+		usleep(10000);
+	}
+	give_up(line);
+}
+
+static void set_interface(int request, int value)
+{
+	struct ifreq interface = {.ifr_name = "lo"};
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+	if (request == SIOCSIFMTU)
+		interface.ifr_mtu = value;
+	else
+		interface.ifr_flags = (short)value;
+	if (ioctl(fd, (unsigned long)request, &interface))
+		give_up("lo cannot be changed");
+	close(fd);
+}
+
+static void in_a_child(void (*body)(void))
+{
+	pid_t pid = fork();
+	int status;
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET))
+			_exit(UNABLE);
+		set_interface(SIOCSIFFLAGS, IFF_UP | IFF_LOOPBACK | IFF_RUNNING);
+		hca = hca_device(0);
+		hca->settings.link = LINK_UDP;
+		hca->link = NULL;
+		body();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == UNABLE)
+		skip();
+	assert_int_equal(status, 0);
+}
+
+/* ---- the port ------------------------------------------------------------------------------------------------------ */
+
+static int take_port(void)
+{
+	const struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons(PORT)};
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+	if (bind(fd, (const struct sockaddr *)&name, sizeof(name)))
+		give_up("the port cannot be bound");
+	return fd;
+}
+
+static void port_taken(void)
+{
+	take_port();
+	prctl(PR_SET_NAME, "a name of 15 ch");
+	udp_begin(hca);
+	expect(RULE_UDP_PORT_TAKEN,
+	       "UDP port 4791, on which packets from other hosts arrive, is in use by process %d (a name of 15 ch)",
+	       (int)getpid());
+}
+
+/* On its way between two processes a descriptor belongs to none. */
+static void port_taken_unseen(void)
+{
+	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int))] = {0};
+	struct iovec vector = {.iov_base = control, .iov_len = 1};
+	struct msghdr message = {
+		.msg_iov = &vector, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+	int ends[2], fd = take_port();
+
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(header), &fd, sizeof(int));
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) || __real_sendmsg(ends[0], &message, 0) != 1)
+		give_up("the descriptor cannot be sent");
+	close(fd);
+	udp_begin(hca);
+	expect(RULE_UDP_PORT_TAKEN_UNSEEN, "UDP port 4791, on which packets from other hosts arrive, is in use by a program");
+}
+
+static void port_refused(void)
+{
+	hca->settings.roce_port = 1;
+	if (setuid(OTHER_USER))
+		_exit(UNABLE);
+	udp_begin(hca);
+	expect(RULE_UDP_PORT_REFUSED,
+	       "UDP port 1, on which packets from other hosts arrive, cannot be opened: EACCES");
+}
+
+static void port_of_another_user(void)
+{
+	int ends[2];
+	pid_t owner;
+	char begun;
+
+	if (geteuid() || pipe(ends))
+		_exit(UNABLE);
+	owner = fork();
+	if (!owner) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		udp_begin(hca);
+		if (write(ends[1], "", 1) != 1)
+			_exit(1);
+		pause();
+	}
+	if (read(ends[0], &begun, 1) != 1 || setuid(OTHER_USER))
+		give_up("no other process");
+	udp_begin(hca);
+	expect(RULE_UDP_PORT_OTHER_USER,
+	       "UDP port 4791 of this host belongs to process %d of user 0, which hands nothing on to user %d: "
+	       "nothing arrives from other hosts",
+	       (int)owner, OTHER_USER);
+	/* Of another user now: it ends with this process. */
+}
+
+/* ---- sending ------------------------------------------------------------------------------------------------------- */
+
+static union ibv_gid gid_of(const char *text)
+{
+	union ibv_gid gid = {.raw = {[10] = 0xff, [11] = 0xff}};
+
+	if (inet_pton(AF_INET, text, gid.raw + 12) != 1)
+		inet_pton(AF_INET6, text, gid.raw);
+	return gid;
+}
+
+static void send_write(const char *source, const char *destination, uint32_t bytes)
+{
+	static uint8_t payload[65536];
+	const struct packet_path path = {
+		.source = gid_of(source), .destination = gid_of(destination), .type = IBV_GID_TYPE_ROCE_V2};
+	struct packet *packet;
+	struct run run;
+
+	epoch_enter();
+	run_begin(&run);
+	packet = run_slot(&run);
+	memset(packet, 0, offsetof(struct packet, own_path));
+	packet->transport = IBV_QPT_RC;
+	packet->message = MESSAGE_WRITE;
+	packet->place = PLACE_ONLY;
+	packet->destination_qpn = PEER;
+	packet->source_qpn = QPN;
+	packet->mtu = 4096;
+	packet->count = (bytes + 4095) / 4096;
+	packet->path = &path;
+	stream_begin(&packet->payload, NULL, 0);
+	stream_add_memory(&packet->payload, payload, bytes);
+	link_udp()->send(hca, &run);
+	epoch_leave();
+}
+
+static void not_sent(void)
+{
+	send_write("127.0.0.1", "10.11.12.13", 8);
+	expect(RULE_UDP_NOT_SENT,
+	       "mlx5_0 qp 0x4011: packets for queue pair 0x5022 at 0x0:0xffff0a0b0c0d cannot be sent: ENETUNREACH");
+}
+
+static void too_long(void)
+{
+	set_interface(SIOCSIFMTU, 1500);
+	send_write("127.0.0.1", "127.0.0.1", 4096);
+	expect(RULE_UDP_TOO_LONG,
+	       "mlx5_0 qp 0x4011: packets for queue pair 0x5022 have 4128 bytes with their headers, which is more");
+}
+
+static void no_room(void)
+{
+	refuse_all = EAGAIN;
+	send_write("127.0.0.1", "127.0.0.1", 4096);
+	expect(RULE_UDP_NO_ROOM,
+	       "mlx5_0 qp 0x4011: packets for queue pair 0x5022 were given up: the socket had no room for 20 ms");
+}
+
+static void families(void)
+{
+	send_write("127.0.0.1", "fd00::1", 8);
+	expect(RULE_UDP_FAMILIES, "the address 0xfd00000000000000:0x1 cannot be reached from the source GID "
+				  "0x0:0xffff7f000001: one is IPv4, the other IPv6");
+}
+
+static void no_trains(void)
+{
+	refuse_trains = EIO;
+	send_write("127.0.0.1", "127.0.0.1", 16384);
+	expect(RULE_UDP_NO_TRAINS, "mlx5_0 qp 0x4011: the kernel does not cut datagrams into packets (EIO): each is sent");
+}
+
+#define CASE(rule, body)                                                                                               \
+	void case_##rule(void **state)                                                                                 \
+	{                                                                                                              \
+		(void)state;                                                                                           \
+		in_a_child(body);                                                                                      \
+	}
+CASE(UDP_PORT_TAKEN, port_taken)
+CASE(UDP_PORT_TAKEN_UNSEEN, port_taken_unseen)
+CASE(UDP_PORT_REFUSED, port_refused)
+CASE(UDP_PORT_OTHER_USER, port_of_another_user)
+CASE(UDP_NOT_SENT, not_sent)
+CASE(UDP_TOO_LONG, too_long)
+CASE(UDP_NO_ROOM, no_room)
+CASE(UDP_FAMILIES, families)
+CASE(UDP_NO_TRAINS, no_trains)

@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The shm link of a device, with a process at the other end that writes and takes what the test wants: what arrives, what
+ * is refused and how, waiting for room, waking, and payload that stays in the memory of its sender.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "device_fixture.h"
+#include "hca/progress.h"
+#include "link/counters.h"
+#include "link/shm_peer.h"
+#include "shm_hostile.h"
+
+enum {
+	WRITE_ONLY = 0x0a,
+	SEND_ONLY = 0x04,
+	ACKNOWLEDGE = 0x11,
+	READ_RESPONSE_ONLY = 0x10,
+	SECOND_HALF = 1 << 15, /* of the memory of the device: what is written to */
+	BLOCKS = 64,
+	NAK_SEQUENCE_SYNDROME = 0x60,
+};
+
+static struct device device;
+static struct raw_cq cq;
+static struct raw_qp end;
+static struct hostile other;
+static uint32_t its_qpn;
+static uint64_t hangups; /* before the test */
+
+static uint64_t counted(enum counter counter)
+{
+	return counter_read(device.hca, counter);
+}
+
+static int begin(void **state)
+{
+	/* No answer in all the time of a test: nothing is sent again. */
+	const struct ibv_qp_attr options = {.timeout = 0, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 1};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(device.memory); i++)
+		device.memory[i] = (uint8_t)(i * 31 + (i >> 8));
+	raw_cq_make(&device, &cq, 128);
+	raw_qp_make(&device, &end, IBV_QPT_RC, &cq, BLOCKS);
+	hangups = counted(COUNTER_HOST_HANGUPS);
+	hostile_connect(&other, end.qp->number);
+	/* In a slot that nobody looked up: it is found to belong to the process that connected last. */
+	assert_int_equal(host_claim_slot(&its_qpn), 0);
+	its_qpn += 5;
+	raw_qp_connect(&device, &end, its_qpn, &options);
+	return 0;
+}
+
+static bool is_hung_up(void)
+{
+	return counted(COUNTER_HOST_HANGUPS) != hangups;
+}
+
+static int finish(void **state)
+{
+	(void)state;
+	raw_qp_destroy(&end);
+	raw_cq_destroy(&cq);
+	hostile_leave(&other);
+	WAIT_FOR(is_hung_up());
+	return 0;
+}
+
+/* ---- what the other side sends --------------------------------------------------------------------------------- */
+
+/* The slot of a WRITE of @length bytes to the second half of the memory. */
+static struct shm_slot write_slot(uint32_t psn, uint32_t length)
+{
+	struct shm_slot slot = hostile_bth(WRITE_ONLY, end.qp->number, psn, length);
+	uint64_t address = htobe64((uintptr_t)device.memory + SECOND_HALF);
+	uint32_t rkey = htobe32(mkey_number(device.region)), bytes = htobe32(length);
+
+	memcpy(slot.bytes + 12, &address, 8);
+	memcpy(slot.bytes + 20, &rkey, 4);
+	memcpy(slot.bytes + 24, &bytes, 4);
+	slot.headers = 28;
+	return slot;
+}
+
+static void send_write(uint32_t psn, const uint8_t *payload, uint32_t length)
+{
+	const struct shm_slot slot = write_slot(psn, length);
+
+	hostile_send(&other, &slot, payload, length);
+}
+
+struct reference {
+	struct shm_ticket ticket;
+	struct shm_piece piece[SHM_PIECES];
+};
+
+static void send_reference(struct shm_slot slot, const struct reference *reference, uint8_t pieces)
+{
+	slot.flags |= SHM_FLAG_READ;
+	slot.pieces = pieces;
+	hostile_send(&other, &slot, reference,
+		     (uint32_t)(sizeof(reference->ticket) + pieces * sizeof(reference->piece[0])));
+}
+
+/* The next record for the other side, which stays in the ring. */
+static void take(struct shm_record *record)
+{
+	uint32_t field, value;
+
+	WAIT_FOR(shm_ready(&other.in));
+	assert_int_equal(shm_take(&other.in, record, &field, &value), 0);
+}
+
+static void expect_acknowledge(uint32_t psn, uint8_t syndrome)
+{
+	struct shm_record record;
+
+	take(&record);
+	assert_int_equal(record.headers[0], ACKNOWLEDGE);
+	assert_int_equal(roce_destination(record.headers), its_qpn);
+	assert_int_equal(record.headers[9] << 16 | record.headers[10] << 8 | record.headers[11], psn);
+	assert_int_equal(record.headers[12], syndrome);
+	shm_release(&other.in);
+}
+
+/* An explanation by @rule comes that is newer than @before. */
+static bool explained(enum explain_rule rule, uint64_t before)
+{
+	struct explain_record record;
+
+	return explain_previous(device.hca, 0, 0, &record) && record.serial > before && record.rule == rule;
+}
+
+static uint64_t newest_explanation(void)
+{
+	struct explain_record record;
+
+	return explain_previous(device.hca, 0, 0, &record) ? record.serial : 0;
+}
+
+static uint8_t *target(void)
+{
+	return device.memory + SECOND_HALF;
+}
+
+/* ---- arriving -------------------------------------------------------------------------------------------------- */
+
+static void test_write_arrives(void **state)
+{
+	uint8_t bytes[3000];
+
+	(void)state;
+	memset(bytes, 0xa5, sizeof(bytes));
+	send_write(SQ_START_PSN, bytes, 8);
+	expect_acknowledge(SQ_START_PSN, 0);
+	assert_memory_equal(target(), bytes, 8);
+	/* 12 packets of 256 bytes in one record: the PSN wraps. */
+	send_write(0xffffff, bytes, sizeof(bytes));
+	expect_acknowledge(10, 0);
+	assert_memory_equal(target(), bytes, sizeof(bytes));
+}
+
+/* Who leaves has sent before. */
+static void test_rest_arrives(void **state)
+{
+	uint8_t bytes[64];
+
+	(void)state;
+	memset(bytes, 0x5a, sizeof(bytes));
+	for (uint32_t i = 0; i < 200; i++)
+		send_write((SQ_START_PSN + i) & 0xffffff, bytes, 8 + i % 50);
+	bytes[0] = 1;
+	send_write((SQ_START_PSN + 200) & 0xffffff, bytes, 8);
+	shutdown(other.socket, SHUT_RDWR);
+	WAIT_FOR(is_hung_up());
+	assert_int_equal(target()[0], 1);
+}
+
+static void test_frames(void **state)
+{
+	struct shm_slot slot = write_slot(SQ_START_PSN, 5);
+	const struct packet_path path = {.source.raw = {1, 2, 3},
+					 .destination.raw = {4, 5},
+					 .hop_limit = 9,
+					 .traffic_class = 7,
+					 .flow_label = 3};
+	struct shm_record record;
+	struct shm_path line;
+	uint8_t frame[36];
+
+	(void)state;
+	/* From the process that has the port to that of the QP. */
+	memcpy(frame, slot.bytes, 28);
+	memcpy(frame + 28, "hello\0\0\0", 8);
+	shm_forward(its_qpn, &path, frame, sizeof(frame));
+	take(&record);
+	assert_int_equal(record.slot.flags, SHM_FLAG_PATH | SHM_FLAG_FRAME);
+	assert_int_equal(record.slot.headers, 28);
+	assert_int_equal(record.slot.length, 5);
+	assert_memory_equal(record.headers, frame, 28);
+	assert_memory_equal(record.payload, "hello", 5);
+	memcpy(&line, record.path, sizeof(line));
+	assert_memory_equal(line.source, path.source.raw, 16);
+	assert_memory_equal(line.destination, path.destination.raw, 16);
+	assert_int_equal(line.hop_limit, 9);
+	assert_int_equal(line.traffic_class, 7);
+	assert_int_equal(line.flow_label, 3);
+	shm_release(&other.in);
+	/* And at that. */
+	slot.flags = SHM_FLAG_PATH | SHM_FLAG_FRAME;
+	hostile_send(&other, &slot, "hello", 5);
+	WAIT_FOR(!memcmp(target(), "hello", 5));
+}
+
+/* ---- refused --------------------------------------------------------------------------------------------------- */
+
+/* A record that breaks the format ends the connection; what comes behind it is not looked at. */
+static void test_bad_record_ends_the_connection(void **state)
+{
+	uint64_t before = newest_explanation();
+	struct shm_slot slot = write_slot(SQ_START_PSN, 8);
+
+	(void)state;
+	slot.flags = 0x80;
+	target()[0] = 0;
+	hostile_send(&other, &slot, "12345678", 8);
+	send_write(SQ_START_PSN, (const uint8_t *)"12345678", 8);
+	WAIT_FOR(explained(RULE_SHM_RECORD, before));
+	WAIT_FOR(hostile_is_cut_off(&other));
+	WAIT_FOR(is_hung_up());
+	assert_int_equal(target()[0], 0);
+}
+
+/* Headers that make no sense lose their packet only. */
+static void test_bad_packets_are_dropped(void **state)
+{
+	struct shm_slot slot = write_slot(SQ_START_PSN, 8);
+	struct reference reference = {.piece = {{(uintptr_t)device.memory, 8}}};
+	uint64_t before, bad = counted(COUNTER_SHM_MALFORMED);
+
+	(void)state;
+#define DROPPED(rule, send)                                                                                            \
+	do {                                                                                                           \
+		before = newest_explanation();                                                                         \
+		send;                                                                                                  \
+		WAIT_FOR(explained(RULE_##rule, before));                                                              \
+		bad++;                                                                                                 \
+		assert_int_equal(counted(COUNTER_SHM_MALFORMED), bad);                                                 \
+	} while (0)
+	/* A BTH alone, of an opcode that has more. */
+	slot = write_slot(SQ_START_PSN, 0);
+	slot.headers = 12;
+	DROPPED(FRAME_SHORT, hostile_send(&other, &slot, NULL, 0));
+	slot.headers = 32;
+	DROPPED(SHM_PACKET, hostile_send(&other, &slot, NULL, 0));
+	slot = write_slot(SQ_START_PSN, 7);
+	slot.bytes[1] = 0x40;
+	DROPPED(SHM_PACKET, hostile_send(&other, &slot, "1234567", 7));
+	slot = hostile_bth(0xd3, end.qp->number, SQ_START_PSN, 12);
+	slot.headers = 40;
+	DROPPED(FRAME_MASKS, hostile_send(&other, &slot, "123456789012", 12));
+	slot = hostile_bth(0xd3, end.qp->number, SQ_START_PSN, 5000);
+	slot.headers = 40;
+	DROPPED(SHM_PACKET, hostile_send(&other, &slot, NULL, 0));
+	/* Ranges that are not as long as the payload; payload to be read that is none. */
+	slot = write_slot(SQ_START_PSN, 8);
+	reference.piece[0].length = 7;
+	DROPPED(SHM_PACKET, send_reference(slot, &reference, 1));
+	reference.piece[0].length = UINT64_MAX;
+	DROPPED(SHM_PACKET, send_reference(slot, &reference, 1));
+	reference.piece[0].length = 8;
+	slot = hostile_bth(READ_RESPONSE_ONLY, end.qp->number, SQ_START_PSN, 8);
+	slot.headers = 16;
+	DROPPED(SHM_PACKET, send_reference(slot, &reference, 1));
+	slot = hostile_bth(0x24, end.qp->number, SQ_START_PSN, 8);
+	DROPPED(SHM_PACKET, send_reference(slot, &reference, 1));
+#undef DROPPED
+	send_write(SQ_START_PSN, (const uint8_t *)"12345678", 8);
+	expect_acknowledge(SQ_START_PSN, 0);
+	assert_memory_equal(target(), "12345678", 8);
+}
+
+/* ---- payload in the memory of its sender ----------------------------------------------------------------------- */
+
+static uint8_t distant[20000];
+
+static struct reference distant_reference(void)
+{
+	for (size_t i = 0; i < sizeof(distant); i++)
+		distant[i] = (uint8_t)(i * 7 + i / 251);
+	return (struct reference){.ticket = {its_qpn, 0},
+				  .piece = {{(uintptr_t)distant, 1},
+					    {(uintptr_t)distant + 1, 9998},
+					    {(uintptr_t)distant + 9999, sizeof(distant) - 9999}}};
+}
+
+static void test_payload_is_read(void **state)
+{
+	const struct reference reference = distant_reference();
+	uint64_t before = counted(COUNTER_SHM_READ_BYTES);
+
+	(void)state;
+	send_reference(write_slot(SQ_START_PSN, sizeof(distant)), &reference, 3);
+	expect_acknowledge((SQ_START_PSN + (sizeof(distant) - 1) / 256) & 0xffffff, 0);
+	assert_memory_equal(target(), distant, sizeof(distant));
+	assert_int_equal(counted(COUNTER_SHM_READ_BYTES) - before, sizeof(distant));
+}
+
+/* Into a receive of many small pieces. */
+static void test_payload_is_scattered(void **state)
+{
+	const struct reference reference = distant_reference();
+
+	(void)state;
+	/* One segment of it is left for the receive: shorter than what is fetched in one call. */
+	post_receive(&device, &end, SECOND_HALF, 6000);
+	send_reference(hostile_bth(SEND_ONLY, end.qp->number, SQ_START_PSN, 5999),
+		       &(struct reference){.ticket = reference.ticket, .piece = {{(uintptr_t)distant, 5999}}}, 1);
+	expect_acknowledge((SQ_START_PSN + 5998 / 256) & 0xffffff, 0);
+	assert_memory_equal(target(), distant, 5999);
+	expect_cqe(&cq, 0, 0);
+}
+
+/* What cannot be read is asked for again, and only then. */
+static void expect_refused_read(const struct reference *reference)
+{
+	uint64_t before = counted(COUNTER_SHM_READ_REFUSED);
+
+	send_reference(write_slot(SQ_START_PSN, sizeof(distant)), reference, 3);
+	expect_acknowledge(SQ_START_PSN, NAK_SEQUENCE_SYNDROME);
+	assert_int_equal(counted(COUNTER_SHM_READ_REFUSED) - before, 1);
+	send_write(SQ_START_PSN, distant, 5000);
+	expect_acknowledge((SQ_START_PSN + 4999 / 256) & 0xffffff, 0);
+	assert_memory_equal(target(), distant, 5000);
+}
+
+static void test_memory_is_not_there(void **state)
+{
+	struct reference reference = distant_reference();
+
+	(void)state;
+	reference.piece[2].address = 4096;
+	expect_refused_read(&reference);
+}
+
+static void test_ticket_is_withdrawn(void **state)
+{
+	const struct reference reference = distant_reference();
+
+	(void)state;
+	other.out.ring->withdrawn[its_qpn % SHM_WITHDRAWN] = 1;
+	expect_refused_read(&reference);
+}
+
+/* ---- sending --------------------------------------------------------------------------------------------------- */
+
+static void expect_send(uint32_t length)
+{
+	struct shm_record record;
+
+	take(&record);
+	assert_int_equal(record.headers[0], SEND_ONLY);
+	assert_int_equal(record.slot.length, length);
+	assert_memory_equal(record.payload, device.memory, length);
+}
+
+/* What finds no room waits until there is some, and everything comes in its order. */
+static void test_waits_for_room(void **state)
+{
+	enum { COUNT = 40, BYTES = 32 << 10 };
+	uint64_t full = counted(COUNTER_SHM_RING_FULL);
+	uint32_t first = SHM_DATA_BYTES / BYTES;
+
+	(void)state;
+	for (int i = 0; i < COUNT; i++)
+		put_send(&device, &end, 0, BYTES);
+	ring(&end);
+	assert_true(counted(COUNTER_SHM_RING_FULL) > full);
+	assert_int_equal(other.in.ring->state.starved, 1);
+	for (uint32_t i = 0; i < first; i++)
+		expect_send(BYTES);
+	assert_false(shm_ready(&other.in));
+	for (uint32_t i = first; i < COUNT; i++) {
+		/* As the link does: whoever sleeps and waits for room is woken. */
+		shm_release(&other.in);
+		if (__atomic_load_n(&other.in.ring->state.starved, __ATOMIC_SEQ_CST))
+			hostile_wake(&other);
+		expect_send(BYTES);
+	}
+	assert_false(shm_ready(&other.in));
+}
+
+/* Who waits for room in a ring whose other side leaves, waits no more. */
+static void test_room_of_one_who_leaves(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 40; i++)
+		put_send(&device, &end, 0, 32 << 10);
+	ring(&end);
+	assert_true(link_has_waiters());
+	shutdown(other.socket, SHUT_RDWR);
+	WAIT_FOR(!link_has_waiters());
+}
+
+static void test_wakes_sleepers(void **state)
+{
+	char byte;
+
+	(void)state;
+	put_send(&device, &end, 0, 8);
+	ring(&end);
+	expect_send(8);
+	assert_int_equal(recv(other.socket, &byte, 1, MSG_DONTWAIT), -1);
+	__atomic_store_n(&other.out.ring->state.sleeps, 1, __ATOMIC_SEQ_CST);
+	put_send(&device, &end, 0, 8);
+	put_send(&device, &end, 0, 8);
+	ring(&end);
+	assert_int_equal(recv(other.socket, &byte, 1, MSG_DONTWAIT), 1);
+	assert_int_equal(other.out.ring->state.sleeps, 0);
+	/* Once is enough. */
+	assert_int_equal(recv(other.socket, &byte, 1, MSG_DONTWAIT), -1);
+	expect_send(8);
+	expect_send(8);
+}
+
+/* Long payload stays where it is for one who can read it and does not poll. */
+static void test_offers_memory(void **state)
+{
+	static const struct {
+		uint32_t can_read, polls;
+		bool offered;
+	} cases[] = {{0, 0, false}, {1, 1, false}, {1, 0, true}};
+	struct shm_record record;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		other.out.ring->state.can_read = cases[i].can_read;
+		other.out.ring->state.polls = cases[i].polls;
+		put_send(&device, &end, 0, 32 << 10);
+		ring(&end);
+		take(&record);
+		assert_int_equal(record.slot.flags, cases[i].offered ? SHM_FLAG_READ : 0);
+		if (cases[i].offered) {
+			struct reference reference;
+
+			memcpy(&reference, record.payload, sizeof(reference.ticket) + sizeof(reference.piece[0]));
+			assert_int_equal(record.slot.pieces, 1);
+			assert_int_equal(reference.ticket.qpn, end.qp->number);
+			assert_int_equal(reference.piece[0].address, (uintptr_t)device.memory);
+			assert_int_equal(reference.piece[0].length, 32 << 10);
+		} else {
+			assert_memory_equal(record.payload, device.memory, 32 << 10);
+		}
+	}
+	/* Short payload goes by the ring all the same. */
+	put_send(&device, &end, 0, 4096);
+	ring(&end);
+	expect_send(4096);
+}
+
+/* Before the completions of a QP in error give memory back, what refers to it is withdrawn. */
+static void test_withdraws(void **state)
+{
+	const struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+	struct reference reference;
+	struct shm_record record;
+
+	(void)state;
+	other.out.ring->state.can_read = 1;
+	put_send(&device, &end, 0, 32 << 10);
+	ring(&end);
+	take(&record);
+	memcpy(&reference, record.payload, sizeof(reference.ticket));
+	assert_int_equal(other.in.ring->withdrawn[reference.ticket.qpn % SHM_WITHDRAWN], reference.ticket.number);
+	assert_int_equal(hca_qp_modify(end.qp, &error, IBV_QP_STATE), 0);
+	expect_cqe(&cq, 0, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
+	assert_int_not_equal(other.in.ring->withdrawn[reference.ticket.qpn % SHM_WITHDRAWN], reference.ticket.number);
+}
+
+static int begin_all(void **state)
+{
+	(void)state;
+	setenv("SOFTHCA_LINK", "shm", 1);
+	device_open(&device);
+	return 0;
+}
+
+static int end_all(void **state)
+{
+	(void)state;
+	device_close(&device);
+	return 0;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, finish)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_write_arrives),
+		TEST(test_rest_arrives),
+		TEST(test_frames),
+		TEST(test_bad_record_ends_the_connection),
+		TEST(test_bad_packets_are_dropped),
+		TEST(test_payload_is_read),
+		TEST(test_payload_is_scattered),
+		TEST(test_memory_is_not_there),
+		TEST(test_ticket_is_withdrawn),
+		TEST(test_waits_for_room),
+		TEST(test_room_of_one_who_leaves),
+		TEST(test_wakes_sleepers),
+		TEST(test_offers_memory),
+		TEST(test_withdraws),
+	};
+
+	return cmocka_run_group_tests(tests, begin_all, end_all);
+}

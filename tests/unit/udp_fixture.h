@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The udp link (src/link/udp*.c) in a network namespace of the test's own, where it may have one, and strangers: plain
+ * sockets of the test. ICRCs are made bit by bit, as IBTA 7.8.1 describes it. Include after cmocka.h.
+ */
+#ifndef SOFTHCA_TESTS_UNIT_UDP_FIXTURE_H
+#define SOFTHCA_TESTS_UNIT_UDP_FIXTURE_H
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <net/if.h>
+#include <netinet/udp.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "hca/device.h"
+#include "hca/epoch.h"
+#include "link/counters.h"
+#include "link/roce.h"
+#include "link/udp_parts.h"
+
+enum { UDP_TEST_PORT = 4791 };
+
+static inline void udp_set_interface(const char *name, int request, int value)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	struct ifreq interface = {0};
+
+	snprintf(interface.ifr_name, sizeof(interface.ifr_name), "%s", name);
+	if (request == SIOCSIFMTU)
+		interface.ifr_mtu = value;
+	else
+		interface.ifr_flags = (short)value;
+	assert_int_equal(ioctl(fd, (unsigned long)request, &interface), 0);
+	close(fd);
+}
+
+/* Only lo, and nobody else's ports. Without the right to that the test is skipped. */
+static inline void udp_enter_namespace(void)
+{
+	if (unshare(CLONE_NEWNET) && (unshare(CLONE_NEWUSER | CLONE_NEWNET))) {
+		printf("1..0 # SKIP no network namespace of its own: %s\n", strerror(errno));
+		exit(77);
+	}
+	udp_set_interface("lo", SIOCSIFFLAGS, IFF_UP | IFF_LOOPBACK | IFF_RUNNING);
+	setenv("SOFTHCA_GIDS", "loopback", 1);
+	setenv("SOFTHCA_LINK", "udp", 1);
+}
+
+/* ---- strangers ------------------------------------------------------------------------------------------------- */
+
+/* An unconnected socket of @family, bound to @port (0: any), which does not fragment. */
+static inline int stranger_open(int family, uint16_t port)
+{
+	const struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port)};
+	const struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+	int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0), dont_fragment = IP_PMTUDISC_DO;
+
+	assert_true(fd >= 0);
+	if (family == AF_INET)
+		assert_int_equal(setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &dont_fragment, sizeof(int)), 0);
+	assert_int_equal(bind(fd, family == AF_INET ? (const struct sockaddr *)&v4 : (const struct sockaddr *)&v6,
+			      family == AF_INET ? sizeof(v4) : sizeof(v6)),
+			 0);
+	return fd;
+}
+
+static inline uint16_t stranger_port(int fd)
+{
+	struct sockaddr_in6 name;
+	socklen_t length = sizeof(name);
+
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&name, &length), 0);
+	return ntohs(name.sin6_port); /* in the same place as in struct sockaddr_in */
+}
+
+static inline bool stranger_waits(int fd, int ms)
+{
+	struct pollfd ready = {.fd = fd, .events = POLLIN};
+
+	return poll(&ready, 1, ms) == 1;
+}
+
+/* ---- GIDs ------------------------------------------------------------------------------------------------------ */
+
+static inline union ibv_gid gid_from(const char *text)
+{
+	union ibv_gid gid = {.raw = {[10] = 0xff, [11] = 0xff}};
+
+	if (inet_pton(AF_INET, text, gid.raw + 12) != 1)
+		assert_int_equal(inet_pton(AF_INET6, text, gid.raw), 1);
+	return gid;
+}
+
+/* ---- ICRC ------------------------------------------------------------------------------------------------------ */
+
+static inline uint32_t crc_of_byte(uint32_t crc, uint8_t byte)
+{
+	crc ^= byte;
+	for (int i = 0; i < 8; i++)
+		crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
+	return crc;
+}
+
+static inline uint32_t crc_of(uint32_t crc, const uint8_t *bytes, size_t length)
+{
+	while (length--)
+		crc = crc_of_byte(crc, *bytes++);
+	return crc;
+}
+
+/* Of @length bytes from BTH on, without ICRC. The four bytes in the order of memory. */
+static inline uint32_t model_icrc(const union ibv_gid *source, const union ibv_gid *destination, uint16_t source_port,
+				  uint16_t port, uint16_t identification, const uint8_t *bytes, size_t length)
+{
+	static const uint8_t ones[8] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+	bool v4 = !memcmp(source->raw, mapped, sizeof(mapped));
+	uint16_t datagram = (uint16_t)(length + 4 + 8);
+	uint8_t ip[40] = {0}, udp[8], bth[12];
+	uint32_t crc = crc_of(0xffffffff, ones, sizeof(ones));
+
+	if (v4) {
+		const uint8_t header[12] = {0x45, 0xff, (uint8_t)((datagram + 20) >> 8), (uint8_t)(datagram + 20),
+					    (uint8_t)(identification >> 8), (uint8_t)identification, 0x40, 0, 0xff, 17,
+					    0xff, 0xff};
+
+		memcpy(ip, header, sizeof(header));
+		memcpy(ip + 12, source->raw + 12, 4);
+		memcpy(ip + 16, destination->raw + 12, 4);
+	} else {
+		const uint8_t header[8] = {0x6f, 0xff, 0xff, 0xff, (uint8_t)(datagram >> 8), (uint8_t)datagram, 17,
+					   0xff};
+
+		memcpy(ip, header, sizeof(header));
+		memcpy(ip + 8, source->raw, 16);
+		memcpy(ip + 24, destination->raw, 16);
+	}
+	memcpy(udp, (const uint16_t[]){htons(source_port), htons(port), htons(datagram), 0xffff}, sizeof(udp));
+	memcpy(bth, bytes, sizeof(bth));
+	bth[4] = 0xff;
+	crc = crc_of(crc, ip, v4 ? 20 : 40);
+	crc = crc_of(crc, udp, sizeof(udp));
+	crc = crc_of(crc, bth, sizeof(bth));
+	return htole32(~crc_of(crc, bytes + sizeof(bth), length - sizeof(bth)));
+}
+
+/* ---- explanations ---------------------------------------------------------------------------------------------- */
+
+/* Waits for an explanation by @rule; those that others make meanwhile do not count. */
+static inline bool udp_explained(enum explain_rule rule, struct explain_record *record)
+{
+	for (int i = 0; i < 400; i++) {
+		uint64_t before = 0;
+
+		while (explain_previous(hca_device(0), 0, before, record)) {
+			if (record->rule == rule)
+				return true;
+			before = record->serial;
+		}
+		usleep(10000);
+	}
+	return false;
+}
+
+#endif

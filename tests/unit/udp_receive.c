@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What arrives at the RoCE port: a stranger sends datagrams to a live QP. Good packets, alone or as trains, change the
+ * memory they name, each one once; all others change nothing, end nothing, and are counted.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <sys/wait.h>
+
+#include "device_fixture.h"
+#include "udp_fixture.h"
+
+enum { MTU = 256, TARGET = 4096, MOST_PACKET = 28 + MTU + 4 };
+
+static struct device device;
+static struct raw_cq cq;
+static struct raw_qp qp;
+static uint8_t expected[sizeof(device.memory)];
+static int stranger;
+static uint32_t psn;
+static union ibv_gid loopback;
+
+static uint64_t counted(enum counter counter)
+{
+	return counter_read(device.hca, counter);
+}
+
+/* ---- packets ----------------------------------------------------------------------------------------------------- */
+
+static void put32(uint8_t *to, uint32_t value)
+{
+	value = htonl(value);
+	memcpy(to, &value, sizeof(value));
+}
+
+static void put_icrc(uint8_t *packet, size_t length, uint16_t identification)
+{
+	uint32_t icrc = model_icrc(&loopback, &loopback, stranger_port(stranger), UDP_TEST_PORT, identification, packet,
+				   length - 4);
+
+	memcpy(packet + length - 4, &icrc, 4);
+}
+
+/* A packet of a WRITE of @bytes bytes 'a' + n to TARGET + @offset. Returns its length. */
+static size_t write_packet(uint8_t *packet, uint8_t opcode, uint32_t number, uint32_t offset, uint32_t bytes,
+			   uint32_t of_message, uint16_t identification)
+{
+	bool first = opcode == 0x06 || opcode == 0x0a;
+	uint64_t address = htobe64((uintptr_t)device.memory + TARGET + offset);
+	size_t length = 12;
+
+	put32(packet, (uint32_t)opcode << 24 | 0x400000 | (-bytes & 3) << 20 | 0xffff);
+	put32(packet + 4, qp.qp->number);
+	put32(packet + 8, (psn + number) & 0xffffff);
+	if (first) {
+		memcpy(packet + 12, &address, 8);
+		put32(packet + 20, mkey_number(device.region));
+		put32(packet + 24, of_message);
+		length += 16;
+	}
+	memset(packet + length, 'a' + (int)number, bytes);
+	length += bytes;
+	memset(packet + length, 0, -bytes & 3);
+	length += (-bytes & 3) + 4;
+	put_icrc(packet, length, identification);
+	return length;
+}
+
+static void expect_written(uint32_t number, uint32_t offset, uint32_t bytes)
+{
+	memset(expected + TARGET + offset, 'a' + (int)number, bytes);
+}
+
+/* @segment: 0: one packet. */
+static void send_bytes(const uint8_t *bytes, size_t length, uint16_t segment)
+{
+	const struct sockaddr_in to = {
+		.sin_family = AF_INET, .sin_port = htons(UDP_TEST_PORT), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int size = segment;
+
+	assert_int_equal(setsockopt(stranger, IPPROTO_UDP, UDP_SEGMENT, &size, sizeof(size)), 0);
+	assert_int_equal(sendto(stranger, bytes, length, 0, (const struct sockaddr *)&to, sizeof(to)), length);
+}
+
+/* ---- the device ---------------------------------------------------------------------------------------------------- */
+
+static uint32_t expected_psn(void)
+{
+	uint32_t result;
+
+	queue_lock(&qp.qp->lock);
+	result = qp.qp->responder.expected_psn;
+	queue_unlock(&qp.qp->lock);
+	return result;
+}
+
+/* Packets arrive in order: when the QP has taken the newest, all before it have been handled. */
+static void wait_for(uint32_t packets)
+{
+	for (int i = 0; i < 5000 && expected_psn() != ((psn + packets) & 0xffffff); i++)
+		usleep(1000);
+	assert_int_equal(expected_psn(), (psn + packets) & 0xffffff);
+}
+
+static int open_receiver(void **state)
+{
+	struct ibv_qp_attr options = {.min_rnr_timer = 1};
+
+	(void)state;
+	raw_cq_make(&device, &cq, 64);
+	raw_qp_make(&device, &qp, IBV_QPT_RC, &cq, 16);
+	/* Its peer is a QP that does not exist: answers end there. */
+	raw_qp_connect(&device, &qp, 0x77, &options);
+	psn = SQ_START_PSN;
+	memcpy(expected, device.memory, sizeof(expected));
+	return 0;
+}
+
+static int close_receiver(void **state)
+{
+	(void)state;
+	raw_qp_destroy(&qp);
+	raw_cq_destroy(&cq);
+	return 0;
+}
+
+/* All of the memory is as it should be. */
+static void expect_no_other_change(void)
+{
+	assert_memory_equal(device.memory, expected, sizeof(expected));
+}
+
+/* ---- tests --------------------------------------------------------------------------------------------------------- */
+
+static void a_write_arrives(void **state)
+{
+	uint8_t packet[MOST_PACKET];
+	size_t length = write_packet(packet, 0x0a, 0, 0, 101, 101, 0);
+
+	(void)state;
+	send_bytes(packet, length, 0);
+	expect_written(0, 0, 101);
+	wait_for(1);
+	expect_no_other_change();
+}
+
+/* The whole message in one datagram: FIRST is longer, so it is a datagram of its own. */
+static void send_train(uint32_t packets, uint32_t last)
+{
+	static uint8_t train[64 * MOST_PACKET];
+	uint32_t whole = (packets - 1) * MTU + last;
+	size_t length;
+
+	length = write_packet(train, 0x06, 0, 0, MTU, whole, 0);
+	send_bytes(train, length, 0);
+	length = 0;
+	for (uint32_t i = 1; i < packets; i++)
+		length += write_packet(train + length, i == packets - 1 ? 0x08 : 0x07, i, 0,
+				       i == packets - 1 ? last : MTU, 0, (uint16_t)(i - 1));
+	send_bytes(train, length, 12 + MTU + 4);
+}
+
+static void a_train_arrives(void **state)
+{
+	uint64_t trains = counted(COUNTER_UDP_TRAINS_RECEIVED);
+
+	(void)state;
+	send_train(40, 77);
+	for (uint32_t i = 0; i < 40; i++)
+		expect_written(i, i * MTU, i == 39 ? 77 : MTU);
+	wait_for(40);
+	expect_no_other_change();
+	assert_int_equal(counted(COUNTER_UDP_TRAINS_RECEIVED) - trains, 1);
+}
+
+/* In a train one packet may be bad: those in front of it count, those behind it wait until it is sent again. */
+static void a_bad_packet_in_a_train(void **state)
+{
+	static uint8_t train[8 * MOST_PACKET];
+	uint64_t bad = counted(COUNTER_UDP_BAD_ICRC);
+	size_t length, segment = 12 + MTU + 4;
+
+	(void)state;
+	send_bytes(train, write_packet(train, 0x06, 0, 0, MTU, 8 * MTU, 0), 0);
+	length = 0;
+	for (uint32_t i = 1; i < 8; i++)
+		length += write_packet(train + length, i == 7 ? 0x08 : 0x07, i, 0, MTU, 0, (uint16_t)(i - 1));
+	train[4 * segment + 100] ^= 1; /* of packet 5 */
+	send_bytes(train, length, (uint16_t)segment);
+	for (uint32_t i = 0; i < 5; i++)
+		expect_written(i, i * MTU, MTU);
+	wait_for(5);
+	expect_no_other_change();
+	assert_int_equal(counted(COUNTER_UDP_BAD_ICRC) - bad, 1);
+	train[4 * segment + 100] ^= 1;
+	send_bytes(train + 4 * segment, length - 4 * segment, (uint16_t)segment);
+	for (uint32_t i = 5; i < 8; i++)
+		expect_written(i, i * MTU, MTU);
+	wait_for(8);
+	expect_no_other_change();
+}
+
+/* A middle packet that is not full is refused, also between others that are. */
+static void a_short_packet_in_a_train(void **state)
+{
+	static const uint32_t lengths[] = {MTU - 4, MTU / 2};
+	static uint8_t train[8 * MOST_PACKET];
+
+	for (size_t k = 0; k < 2; k++) {
+		size_t length = 0;
+
+		if (k) {
+			close_receiver(state);
+			open_receiver(state);
+		}
+		send_bytes(train, write_packet(train, 0x06, 0, 0, MTU, 8 * MTU, 0), 0);
+		for (uint32_t i = 1; i < 5; i++)
+			length += write_packet(train + length, i == 4 ? 0x08 : 0x07, i, 0, lengths[k], 0,
+					       (uint16_t)(i - 1));
+		send_bytes(train, length, (uint16_t)(12 + lengths[k] + 4));
+		expect_written(0, 0, MTU);
+		for (int i = 0; i < 5000 && __atomic_load_n(&qp.qp->state, __ATOMIC_ACQUIRE) != IBV_QPS_ERR; i++)
+			usleep(1000);
+		assert_int_equal(qp.qp->state, IBV_QPS_ERR);
+		expect_no_other_change();
+	}
+}
+
+static void every_identification_of_a_train(void **state)
+{
+	uint8_t packet[MOST_PACKET];
+
+	(void)state;
+	for (uint16_t identification = 0; identification < 64; identification++) {
+		size_t length = write_packet(packet, 0x0a, 0, 8u * identification, 8, 8, identification);
+
+		send_bytes(packet, length, 0);
+		expect_written(0, 8u * identification, 8);
+		wait_for(1);
+		psn++;
+	}
+	expect_no_other_change();
+}
+
+static void a_bad_icrc_is_dropped(void **state)
+{
+	uint64_t bad = counted(COUNTER_UDP_BAD_ICRC);
+	struct explain_record record;
+	uint8_t packet[MOST_PACKET];
+	size_t length;
+
+	for (uint32_t bit = 0; bit < 8 * (28 + 20 + 4); bit += 7) {
+		/* FECN, BECN and the reserved bits beside them are not covered, nor need they be. */
+		if (bit / 8 == 4)
+			continue;
+		length = write_packet(packet, 0x0a, 0, 0, 20, 20, 0);
+		packet[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		send_bytes(packet, length, 0);
+		bad++;
+	}
+	a_write_arrives(state);
+	assert_int_equal(counted(COUNTER_UDP_BAD_ICRC), bad);
+	assert_true(udp_explained(RULE_FRAME_ICRC, &record));
+}
+
+/* Cut at every byte, with an ICRC that fits what is left: nothing that the QP takes. */
+static void cut_at_every_byte(void **state)
+{
+	uint8_t packet[MOST_PACKET];
+
+	for (size_t length = 1; length < 28 + 20 + 4; length++) {
+		write_packet(packet, 0x0a, 0, 0, 20, 20, 0);
+		if (length >= 16)
+			put_icrc(packet, length, 0);
+		/* A multiple of four: a WRITE whose payload is shorter than it says, refused by the responder. */
+		if (length >= 32 && length % 4 == 0)
+			continue;
+		send_bytes(packet, length, 0);
+	}
+	a_write_arrives(state);
+}
+
+/* Datagrams of noise of every length, alone and as trains of any segment length. */
+static void noise(void **state)
+{
+	static uint8_t bytes[8000];
+	uint64_t seed = 1;
+
+	for (int i = 0; i < 400; i++) {
+		size_t length, segment;
+
+		for (size_t k = 0; k < sizeof(bytes); k++)
+			bytes[k] = (uint8_t)((seed = seed * 6364136223846793005 + 1) >> 56);
+		length = 1 + (seed >> 33) % (i % 2 ? 2000 : 60);
+		segment = 1 + (seed >> 40) % length;
+		/* As if for the QP. */
+		put32(bytes + 4, qp.qp->number);
+		if (length / segment >= 60)
+			segment = length;
+		send_bytes(bytes, length, (uint16_t)(segment == length ? 0 : segment));
+		usleep(200);
+	}
+	a_write_arrives(state);
+}
+
+/* A child has none of it, and its end takes nothing away. */
+static void a_forked_child(void **state)
+{
+	pid_t child = fork();
+	int status = 0;
+
+	if (!child) {
+		/* Whatever the child still has open it would keep for the time after its parent. */
+		for (int fd = 3; fd < 64; fd++) {
+			struct sockaddr_in6 name;
+			socklen_t length = sizeof(name);
+
+			if (fd != stranger && !getsockname(fd, (struct sockaddr *)&name, &length))
+				_exit(1);
+		}
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	a_write_arrives(state);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_receiver, close_receiver)
+	const struct CMUnitTest tests[] = {
+		TEST(a_write_arrives),
+		TEST(a_train_arrives),
+		TEST(a_bad_packet_in_a_train),
+		TEST(a_short_packet_in_a_train),
+		TEST(every_identification_of_a_train),
+		TEST(a_bad_icrc_is_dropped),
+		TEST(cut_at_every_byte),
+		TEST(noise),
+		TEST(a_forked_child),
+	};
+	int result;
+
+	udp_enter_namespace();
+	loopback = gid_from("127.0.0.1");
+	stranger = stranger_open(AF_INET, 0);
+	device_open(&device);
+	result = cmocka_run_group_tests_name("unit/udp_receive", tests, NULL, NULL);
+	device_close(&device);
+	return result;
+}

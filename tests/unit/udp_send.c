@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the udp link puts on the wire: a plain socket has the port and receives what is sent. Headers are the business of
+ * roce.c; here it is how a run is cut, that every packet has the addresses that were asked for, and an ICRC that fits the
+ * datagram as the receiver sees it. The kernel's refusals are the test's: it stands before sendmsg(2).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "udp_fixture.h"
+
+enum { QPN = 0x4011, PEER = 0x5022, PSN = 0xfffffe, MTU = 256, MOST = 300000 };
+
+static int v4, v6; /* on the port */
+static uint8_t payload[MOST], buffer[65536];
+
+/* ---- sendmsg ----------------------------------------------------------------------------------------------------- */
+
+static int refuse_trains, refuse_all, calls, trains;
+
+ssize_t __real_sendmsg(int fd, const struct msghdr *message, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
+{
+	struct msghdr *control = (struct msghdr *)message;
+	bool train = false;
+
+	for (struct cmsghdr *at = CMSG_FIRSTHDR(control); at; at = CMSG_NXTHDR(control, at))
+		train |= at->cmsg_level == IPPROTO_UDP && at->cmsg_type == UDP_SEGMENT;
+	calls++;
+	trains += train;
+	if (refuse_all || (train && refuse_trains)) {
+		errno = refuse_all ? refuse_all : refuse_trains;
+		return -1;
+	}
+	return __real_sendmsg(fd, message, flags);
+}
+
+/* ---- sending and receiving ----------------------------------------------------------------------------------------- */
+
+static void send_write(const struct packet_path *path, uint32_t bytes, uint16_t mtu)
+{
+	struct run run;
+	struct packet *packet;
+
+	epoch_enter();
+	run_begin(&run);
+	packet = run_slot(&run);
+	memset(packet, 0, offsetof(struct packet, own_path));
+	packet->transport = IBV_QPT_RC;
+	packet->message = MESSAGE_WRITE;
+	packet->place = PLACE_ONLY;
+	packet->acknowledge = true;
+	packet->destination_qpn = PEER;
+	packet->source_qpn = QPN;
+	packet->psn = PSN;
+	packet->mtu = mtu;
+	packet->count = bytes ? (bytes + mtu - 1) / mtu : 1;
+	packet->remote_address = 0x1122334455667788;
+	packet->rkey = 0x99aabbcc;
+	packet->dma_length = bytes;
+	packet->path = path;
+	stream_begin(&packet->payload, NULL, 0);
+	stream_add_memory(&packet->payload, payload, bytes);
+	calls = trains = 0;
+	assert_int_equal(link_udp()->send(hca_device(0), &run), LINK_SENT);
+	epoch_leave();
+}
+
+struct datagram {
+	size_t length;
+	union ibv_gid source, destination;
+	uint16_t source_port;
+	int traffic_class, hop_limit;
+};
+
+static void read_control(struct datagram *datagram, struct msghdr *message)
+{
+	struct in_pktinfo info4;
+	struct in6_pktinfo info6;
+
+	for (struct cmsghdr *at = CMSG_FIRSTHDR(message); at; at = CMSG_NXTHDR(message, at)) {
+		if (at->cmsg_level == IPPROTO_IP && at->cmsg_type == IP_PKTINFO) {
+			memcpy(&info4, CMSG_DATA(at), sizeof(info4));
+			memcpy(datagram->destination.raw + 12, &info4.ipi_addr, 4);
+		} else if (at->cmsg_level == IPPROTO_IPV6 && at->cmsg_type == IPV6_PKTINFO) {
+			memcpy(&info6, CMSG_DATA(at), sizeof(info6));
+			memcpy(datagram->destination.raw, &info6.ipi6_addr, 16);
+		} else if (at->cmsg_type == IP_TOS && at->cmsg_level == IPPROTO_IP) {
+			datagram->traffic_class = *CMSG_DATA(at);
+		} else {
+			memcpy(at->cmsg_type == IPV6_TCLASS ? &datagram->traffic_class : &datagram->hop_limit,
+			       CMSG_DATA(at), sizeof(int));
+		}
+	}
+}
+
+static struct datagram receive(int fd)
+{
+	struct datagram datagram = {.source = gid_from("0.0.0.0"), .destination = gid_from("0.0.0.0")};
+	_Alignas(struct cmsghdr) uint8_t control[256];
+	struct iovec vector = {buffer, sizeof(buffer)};
+	struct sockaddr_in6 from;
+	struct msghdr message = {&from, sizeof(from), &vector, 1, control, sizeof(control), 0};
+	ssize_t length;
+
+	assert_true(stranger_waits(fd, 5000));
+	length = recvmsg(fd, &message, 0);
+	assert_true(length > 0);
+	datagram.length = (size_t)length;
+	datagram.source_port = ntohs(from.sin6_port);
+	if (from.sin6_family == AF_INET)
+		memcpy(datagram.source.raw + 12, &((struct sockaddr_in *)&from)->sin_addr, 4);
+	else
+		memcpy(datagram.source.raw, &from.sin6_addr, 16);
+	read_control(&datagram, &message);
+	return datagram;
+}
+
+static uint32_t be32_at(const uint8_t *at)
+{
+	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+/* Packet @number of a WRITE: as it should be, with the ICRC of @identification. Returns what came before payload. */
+static struct datagram expect_packet(int fd, uint32_t number, uint8_t opcode, const uint8_t *bytes, uint32_t length,
+				     uint16_t identification)
+{
+	bool first = opcode == 0x06 || opcode == 0x0a, last = opcode == 0x08 || opcode == 0x0a;
+	struct datagram datagram = receive(fd);
+	uint32_t headers = first ? 28 : 12, pad = -length & 3, icrc, expected;
+
+	assert_int_equal(datagram.length, headers + length + pad + 4);
+	assert_int_equal(buffer[0], opcode);
+	assert_int_equal(buffer[1] >> 4 & 3, pad);
+	assert_int_equal(be32_at(buffer + 4), PEER);
+	assert_int_equal(be32_at(buffer + 8), (last ? 0x80000000 : 0) | ((PSN + number) & 0xffffff));
+	assert_memory_equal(buffer + headers, bytes, length);
+	memcpy(&icrc, buffer + datagram.length - 4, 4);
+	expected = model_icrc(&datagram.source, &datagram.destination, datagram.source_port, UDP_TEST_PORT,
+			      identification, buffer, datagram.length - 4);
+	assert_int_equal(icrc, expected);
+	return datagram;
+}
+
+static struct packet_path path_between(const char *source, const char *destination)
+{
+	return (struct packet_path){
+		.source = gid_from(source), .destination = gid_from(destination), .type = IBV_GID_TYPE_ROCE_V2};
+}
+
+/* ---- tests ------------------------------------------------------------------------------------------------------- */
+
+static void a_run_is_cut(void **state)
+{
+	struct packet_path path = path_between("127.0.0.1", "127.0.0.1");
+
+	(void)state;
+	send_write(&path, 3 * MTU + 91, MTU);
+	/* The first packet is longer than the second, which ends its train: the last of one may be shorter. */
+	assert_int_equal(calls, 2);
+	assert_int_equal(trains, 2);
+	expect_packet(v4, 0, 0x06, payload, MTU, 0);
+	expect_packet(v4, 1, 0x07, payload + MTU, MTU, 1);
+	expect_packet(v4, 2, 0x07, payload + 2 * MTU, MTU, 0);
+	expect_packet(v4, 3, 0x08, payload + 3 * MTU, 91, 1);
+	send_write(&path, 0, MTU);
+	expect_packet(v4, 0, 0x0a, payload, 0, 0);
+	assert_int_equal(calls, 1);
+	assert_int_equal(trains, 0);
+	assert_false(stranger_waits(v4, 20));
+}
+
+/* Behind the first two, trains end at 64 packets and at 65000 bytes; behind each, identifications begin anew. */
+static void long_runs(void **state)
+{
+	static const struct {
+		uint16_t mtu;
+		uint32_t packets, train;
+	} cases[] = {{256, 150, 64}, {1024, 130, 62}, {4096, 30, 15}};
+	struct packet_path path = path_between("127.0.0.1", "127.0.0.1");
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint32_t mtu = cases[i].mtu, packets = cases[i].packets, full = packets - 1;
+
+		send_write(&path, packets * mtu - 1, (uint16_t)mtu);
+		assert_int_equal(trains, 1 + (packets - 2 + cases[i].train - 1) / cases[i].train);
+		for (uint32_t k = 0; k < packets; k++)
+			expect_packet(v4, k, k == 0 ? 0x06 : k == full ? 0x08 : 0x07, payload + k * mtu,
+				      k == full ? mtu - 1 : mtu, (uint16_t)(k < 2 ? k : (k - 2) % cases[i].train));
+	}
+	assert_false(stranger_waits(v4, 20));
+}
+
+static void addresses_are_those_of_the_path(void **state)
+{
+	struct packet_path path = path_between("127.0.0.9", "127.1.2.3");
+	struct datagram datagram;
+
+	(void)state;
+	path.traffic_class = 0xb9; /* with ECN bits */
+	path.hop_limit = 7;
+	path.udp_source_port = 0xc123;
+	send_write(&path, 100, MTU);
+	datagram = expect_packet(v4, 0, 0x0a, payload, 100, 0);
+	assert_memory_equal(&datagram.source, &path.source, 16);
+	assert_memory_equal(&datagram.destination, &path.destination, 16);
+	assert_int_equal(datagram.traffic_class, 0xb9);
+	assert_int_equal(datagram.hop_limit, 7);
+	assert_int_equal(datagram.source_port, 0xc123);
+	/* What the path leaves open. */
+	path = path_between("127.0.0.9", "127.1.2.3");
+	path.flow_label = 0x12345;
+	send_write(&path, 100, MTU);
+	datagram = expect_packet(v4, 0, 0x0a, payload, 100, 0);
+	assert_int_equal(datagram.hop_limit, 64);
+	assert_int_equal(datagram.traffic_class, 0);
+	/* As the kernel's rdma_flow_label_to_udp_sport() has it. */
+	assert_int_equal(datagram.source_port, 0xc000 | ((0x12345 & 0x3fff) ^ (0x12345 >> 14)));
+}
+
+static void over_ipv6(void **state)
+{
+	struct packet_path path = path_between("::1", "::1");
+	struct datagram datagram;
+
+	(void)state;
+	if (v6 < 0)
+		skip();
+	path.traffic_class = 0xb9;
+	path.hop_limit = 7;
+	send_write(&path, 2 * MTU + 91, MTU);
+	assert_int_equal(trains, 1);
+	expect_packet(v6, 0, 0x06, payload, MTU, 0);
+	expect_packet(v6, 1, 0x07, payload + MTU, MTU, 0);
+	datagram = expect_packet(v6, 2, 0x08, payload + 2 * MTU, 91, 0);
+	assert_memory_equal(&datagram.source, &path.source, 16);
+	assert_int_equal(datagram.traffic_class, 0xb9);
+	assert_int_equal(datagram.hop_limit, 7);
+}
+
+/* GIDs that no interface has go by 127.83.0.0/16, with the number of the entry. */
+static void gids_that_are_no_addresses(void **state)
+{
+	size_t count;
+	const struct hca_gid *gids = hca_gids(hca_device(0), &count);
+	struct packet_path path = {.source = gids[0].gid, .destination = gids[0].gid, .type = IBV_GID_TYPE_ROCE_V1};
+	union ibv_gid inner = gid_from("127.83.0.1");
+	struct datagram datagram;
+
+	(void)state;
+	assert_int_equal(gids[0].gid.raw[0], 0xfe);
+	send_write(&path, 100, MTU);
+	datagram = expect_packet(v4, 0, 0x0a, payload, 100, 0);
+	assert_memory_equal(&datagram.source, &inner, 16);
+	assert_memory_equal(&datagram.destination, &inner, 16);
+}
+
+static void frames_go_as_they_are(void **state)
+{
+	struct packet_path path = path_between("127.0.0.1", "127.0.0.1");
+	uint8_t frame[16] = {0x04, 0x40, 0xff, 0xff, 0, 0, 0x50, 0x22, 0, 0, 0, 1};
+	struct datagram datagram;
+	uint32_t icrc;
+
+	(void)state;
+	path.udp_source_port = 0xc007;
+	icrc = model_icrc(&path.source, &path.destination, 0xc007, UDP_TEST_PORT, 0, frame, 12);
+	for (uint32_t fault = 0; fault < 2; fault++) {
+		icrc ^= fault;
+		memcpy(frame + 12, &icrc, 4);
+		epoch_enter();
+		assert_int_equal(link_udp()->send_frame(hca_device(0), &path, frame, sizeof(frame)), LINK_SENT);
+		epoch_leave();
+		datagram = receive(v4);
+		assert_int_equal(datagram.length, sizeof(frame));
+		assert_memory_equal(buffer, frame, sizeof(frame));
+		assert_int_equal(datagram.source_port, 0xc007);
+	}
+}
+
+/* By itself each packet has identification 0: the ICRCs of a train that was refused are made anew. */
+static void trains_that_are_refused(void **state)
+{
+	struct packet_path path = path_between("127.0.0.1", "127.0.0.1");
+	struct explain_record record;
+
+	(void)state;
+	path.udp_source_port = 0xc555;
+	refuse_trains = EIO;
+	for (int again = 0; again < 2; again++) {
+		send_write(&path, 5 * MTU - 7, MTU);
+		assert_int_equal(trains, again ? 0 : 1);
+		for (uint32_t k = 0; k < 5; k++)
+			expect_packet(v4, k, k == 0 ? 0x06 : k == 4 ? 0x08 : 0x07, payload + k * MTU,
+				      k == 4 ? MTU - 7 : MTU, 0);
+	}
+	refuse_trains = 0;
+	assert_true(udp_explained(RULE_UDP_NO_TRAINS, &record));
+	assert_int_equal(record.args[0], EIO);
+	/* Another socket tries again. */
+	path.udp_source_port = 0xc556;
+	send_write(&path, 5 * MTU, MTU);
+	assert_int_equal(trains, 2);
+	for (uint32_t k = 0; k < 5; k++)
+		receive(v4);
+}
+
+static void what_cannot_be_sent_is_lost(void **state)
+{
+	static const struct {
+		const char *source, *destination;
+		int error;
+		enum explain_rule rule;
+		uint64_t figure[2]; /* which, and what it is */
+	} cases[] = {
+		{"127.0.0.1", "10.11.12.13", 0, RULE_UDP_NOT_SENT, {3, ENETUNREACH}},
+		{"127.0.0.1", "::1", 0, RULE_UDP_FAMILIES, {1, 1}},
+		{"127.0.0.1", "127.0.0.1", EAGAIN, RULE_UDP_NO_ROOM, {0, PEER}},
+		{"127.0.0.1", "127.0.0.1", EMSGSIZE, RULE_UDP_TOO_LONG, {1, 28 + 200 + 4}},
+	};
+	struct explain_record record;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct packet_path path = path_between(cases[i].source, cases[i].destination);
+
+		refuse_all = cases[i].error;
+		send_write(&path, 200, MTU);
+		refuse_all = 0;
+		assert_true(udp_explained(cases[i].rule, &record));
+		assert_int_equal(record.args[cases[i].figure[0]], cases[i].figure[1]);
+	}
+	assert_false(stranger_waits(v4, 20));
+}
+
+/* A packet that the interface does not take: the kernel's own word. */
+static void longer_than_the_interface_takes(void **state)
+{
+	struct packet_path path = path_between("127.0.0.1", "127.0.0.1");
+	uint64_t before = counter_read(hca_device(0), COUNTER_UDP_SEND_ERRORS);
+
+	(void)state;
+	udp_set_interface("lo", SIOCSIFMTU, 1500);
+	send_write(&path, 5000, 4096);
+	udp_set_interface("lo", SIOCSIFMTU, 65536);
+	/* The first one is too long, the last one is not. */
+	assert_int_equal(counter_read(hca_device(0), COUNTER_UDP_SEND_ERRORS) - before, 1);
+	expect_packet(v4, 1, 0x08, payload + 4096, 904, 0);
+}
+
+/* ---- sockets ----------------------------------------------------------------------------------------------------- */
+
+static void a_port_that_a_program_has(void **state)
+{
+	struct packet_path path = path_between("127.0.0.1", "127.0.0.1");
+	int program = stranger_open(AF_INET, 0xd111);
+	struct datagram datagram;
+
+	(void)state;
+	path.udp_source_port = 0xd111;
+	send_write(&path, 100, MTU);
+	/* The ICRC covers the port that it has instead. */
+	datagram = expect_packet(v4, 0, 0x0a, payload, 100, 0);
+	assert_int_not_equal(datagram.source_port, 0xd111);
+	close(program);
+}
+
+static int count_sockets(void)
+{
+	struct sockaddr_in6 name;
+	socklen_t length;
+	int count = 0;
+
+	for (int fd = 0; fd < 1024; fd++) {
+		length = sizeof(name);
+		if (!getsockname(fd, (struct sockaddr *)&name, &length) && name.sin6_family == AF_INET)
+			count += ntohs(name.sin6_port) >= 0xc000;
+	}
+	return count;
+}
+
+static void sockets_are_few(void **state)
+{
+	struct packet_path path = path_between("127.0.0.1", "127.0.0.1");
+	struct datagram datagram;
+
+	(void)state;
+	for (uint16_t i = 0; i < 200; i++) {
+		path.udp_source_port = (uint16_t)(0xe000 + i);
+		send_write(&path, 8, MTU);
+		datagram = expect_packet(v4, 0, 0x0a, payload, 8, 0);
+		assert_int_equal(datagram.source_port, 0xe000 + i);
+	}
+	assert_in_range(count_sockets(), 2, 64);
+	/* All are busy: the 65th finds none, until one of them is given back. */
+	struct udp_socket *busy[64];
+
+	for (uint16_t i = 0; i < 64; i++)
+		assert_non_null(busy[i] = udp_socket_get(false, (uint16_t)(0xf000 + i)));
+	assert_null(udp_socket_get(false, 0xf100));
+	assert_int_equal(errno, EMFILE);
+	udp_socket_put(busy[63]);
+	assert_non_null(busy[63] = udp_socket_get(false, 0xf100));
+	for (int i = 0; i < 64; i++)
+		udp_socket_put(busy[i]);
+}
+
+/* The port is the test's: the device looks who has it, and says so. */
+static void the_port_is_taken(void **state)
+{
+	struct explain_record record;
+
+	(void)state;
+	assert_true(udp_explained(RULE_UDP_PORT_TAKEN, &record));
+	assert_int_equal(record.args[0], UDP_TEST_PORT);
+	assert_int_equal(record.args[1], getpid());
+	assert_memory_equal(&record.args[2], "unit-udp", 8);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_run_is_cut),
+		cmocka_unit_test(long_runs),
+		cmocka_unit_test(addresses_are_those_of_the_path),
+		cmocka_unit_test(over_ipv6),
+		cmocka_unit_test(gids_that_are_no_addresses),
+		cmocka_unit_test(frames_go_as_they_are),
+		cmocka_unit_test(trains_that_are_refused),
+		cmocka_unit_test(what_cannot_be_sent_is_lost),
+		cmocka_unit_test(longer_than_the_interface_takes),
+		cmocka_unit_test(a_port_that_a_program_has),
+		cmocka_unit_test(sockets_are_few),
+		cmocka_unit_test(the_port_is_taken),
+	};
+	int on = 1, bytes = 4 << 20;
+
+	udp_enter_namespace();
+	v4 = stranger_open(AF_INET, UDP_TEST_PORT);
+	if (setsockopt(v4, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)))
+		setsockopt(v4, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+	setsockopt(v4, IPPROTO_IP, IP_PKTINFO, &on, sizeof(on));
+	setsockopt(v4, IPPROTO_IP, IP_RECVTOS, &on, sizeof(on));
+	setsockopt(v4, IPPROTO_IP, IP_RECVTTL, &on, sizeof(on));
+	v6 = socket(AF_INET6, SOCK_DGRAM, 0);
+	if (v6 >= 0) {
+		const struct sockaddr_in6 name = {.sin6_family = AF_INET6, .sin6_port = htons(UDP_TEST_PORT)};
+
+		setsockopt(v6, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+		setsockopt(v6, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof(on));
+		setsockopt(v6, IPPROTO_IPV6, IPV6_RECVTCLASS, &on, sizeof(on));
+		setsockopt(v6, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, &on, sizeof(on));
+		if (bind(v6, (const struct sockaddr *)&name, sizeof(name)))
+			v6 = -1;
+	}
+	for (size_t i = 0; i < sizeof(payload); i++)
+		payload[i] = (uint8_t)(i * 7 + i / 251);
+	return cmocka_run_group_tests_name("unit/udp_send", tests, NULL, NULL);
+}
