@@ -5,7 +5,7 @@
     fuzz/make-seeds.py DIRECTORY        into DIRECTORY/NAME
 
 The keys and addresses are those of world.h, the layout of an input that of wqe_input.h (block_input.h, srq.c, settings.c,
-packet.c), the formats those of mlx5-formats 1 and 2.
+packet.c, shm.c), the formats those of mlx5-formats 1 and 2.
 """
 import os
 import struct
@@ -717,9 +717,33 @@ def transport_seeds():
                     transport_step(spoil, number=opcode) + transport_step(deliver, number=200))
 
 
+def shm_record(opcode, aid=0x0f, flags=0, headers=12, pieces=0, length=0, rest=b'', data=b''):
+    """A record of the shared ring; aid as in shm.c."""
+    bth = bytes([opcode, 0x40, 0xff, 0xff, 0, 0, 0, 0, 0x80, 0, 0, 0])
+    return (struct.pack('<BBBBBBI', aid, len(data), flags, headers, pieces, 0, length) + (bth + rest).ljust(52, b'\0') +
+            data)
+
+
+def shm_seeds():
+    reth = lambda length: struct.pack('>QII', FULL, KEY['full'], length)
+    write = lambda length, **more: shm_record(0x0a, headers=28, length=length, rest=reth(length), **more)
+    yield 'write', b''.join(write(length, data=b'x' * min(length, 100)) for length in (0, 1, 8, 24, 25, 100, 2000, 4000))
+    yield 'send', shm_record(0x04, length=10) + shm_record(0x00, length=1024) + shm_record(0x02, length=5)
+    yield 'read', shm_record(0x0c, headers=28, rest=reth(64)) + shm_record(0x13, headers=40, rest=reth(0))
+    yield 'response', shm_record(0x11, headers=16) + shm_record(0x10, headers=16, length=64) + shm_record(0x12, headers=24)
+    yield 'reference', b''.join(write(length, aid=0x1f, flags=4, pieces=1) for length in (1, 100, 4000, 5000))
+    yield 'false_reference', write(100, flags=4, pieces=2, data=struct.pack('<IIQQQQ', 1, 0, 4096, 50, 8192, 50))
+    yield 'frame', write(100, flags=3, data=bytes(64)) + shm_record(0x64, flags=1, headers=20, length=9, data=bytes(80))
+    yield 'long_headers', shm_record(0xd9, headers=64, flags=1, data=bytes(200)) + shm_record(0xd3, headers=40, length=16)
+    for name, more in (('flags', {'flags': 0x80}), ('short', {'headers': 8}), ('long', {'headers': 76}),
+                       ('odd', {'headers': 13}), ('pieces', {'pieces': 1}), ('length', {'length': 0x10001}),
+                       ('no_pieces', {'flags': 4}), ('many_pieces', {'flags': 4, 'pieces': 31}), ('no_path', {'flags': 2})):
+        yield 'bad_' + name, shm_record(0x04) + shm_record(0x04, **{'length': 4, **more}) + shm_record(0x04)
+
+
 def main():
     for name, seeds in (('block', block_seeds()), ('wqe', all_seeds()), ('srq', srq_seeds()), ('settings', settings_seeds()),
-                        ('packet', packet_seeds()), ('transport', transport_seeds())):
+                        ('packet', packet_seeds()), ('shm', shm_seeds()), ('transport', transport_seeds())):
         directory = os.path.join(sys.argv[1], name)
         os.makedirs(directory, exist_ok=True)
         for old in os.listdir(directory):

@@ -512,8 +512,10 @@ static void begin(const uint8_t *data, size_t size)
 	connection.max_rd_atomic = input->reads & 15;
 	connection.max_dest_rd_atomic = input->reads >> 4;
 	manner.immediate = input->flags & 16;
-	manner.most = input->link[0] % 8 * LIMIT_MAX_MTU;
-	manner.window = input->link[1] % 8 * LIMIT_MAX_MTU;
+	if (!manner.immediate) {
+		manner.most = input->link[0] % 8 * LIMIT_MAX_MTU;
+		manner.window = input->link[1] % 8 * LIMIT_MAX_MTU;
+	}
 	wire_attach(world.hca, NULL, NULL);
 	wire_behave(&manner);
 	fill_rings();

@@ -161,6 +161,7 @@ struct hca_qp {
 	struct answers *owing; /* of its responders, those that have something to send */
 	struct hca_qp *next_scheduled;
 	bool scheduled;
+	bool deferred;      /* answer_defer() */
 	bool requester_due; /* scheduled for its requester, too */
 	struct requester requester;
 	struct responder responder; /* of a DCT only what belongs to no initiator: nothing */

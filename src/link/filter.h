@@ -60,6 +60,9 @@ int filters_set_faults(struct hca *hca, const struct fault_script *script);
 /** As faults_summary(); nothing without faults. @put is called under the lock. Any thread. */
 void filters_fault_summary(struct hca *hca, void (*put)(void *argument, const char *line), void *argument);
 
+/** Lets all that is delayed go now: the program ends, and a wire would carry it on. No lock, not in an epoch section. */
+void filters_flush(struct hca *hca);
+
 /** Frames that the faults have looked at. Any thread. */
 uint64_t filters_frames(struct hca *hca);
 

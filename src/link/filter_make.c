@@ -7,6 +7,7 @@
 
 #include "link/capture.h"
 #include "link/filter_parts.h"
+#include "link/report.h"
 
 static struct filters *filters_new(struct hca *hca)
 {
@@ -59,6 +60,7 @@ int filters_set_faults(struct hca *hca, const struct fault_script *script)
 		faults_free(faults);
 		return -ENOMEM;
 	}
+	report_at_exit();
 	pthread_mutex_lock(&filters->lock);
 	old = exchange_faults(filters, faults);
 	pthread_mutex_unlock(&filters->lock);

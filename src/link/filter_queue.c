@@ -78,19 +78,37 @@ static void wake_at(struct filters *filters, uint64_t time_ns)
 	filters->timer_ns = timer_arm(&filters->hca->timers, &filters->timer, time_ns) ? 0 : time_ns;
 }
 
-void queue_timer(struct timer *timer)
+static void drain(void)
 {
-	struct filters *filters = (struct filters *)((char *)timer - offsetof(struct filters, timer));
 	struct run run;
 
-	pthread_mutex_lock(&filters->lock);
-	filters->timer_ns = 0;
-	pthread_mutex_unlock(&filters->lock);
 	epoch_enter();
 	run_begin(&run);
 	run_drain(&run, NULL);
 	run_finish(&run);
 	epoch_leave();
+}
+
+void queue_timer(struct timer *timer)
+{
+	struct filters *filters = (struct filters *)((char *)timer - offsetof(struct filters, timer));
+
+	pthread_mutex_lock(&filters->lock);
+	filters->timer_ns = 0;
+	pthread_mutex_unlock(&filters->lock);
+	drain();
+}
+
+void filters_flush(struct hca *hca)
+{
+	struct filters *filters = filters_of(hca);
+
+	if (!filters)
+		return;
+	pthread_mutex_lock(&filters->lock);
+	release_due(filters, UINT64_MAX);
+	pthread_mutex_unlock(&filters->lock);
+	drain();
 }
 
 /* ---- adding and taking ------------------------------------------------------------------------------------------ */

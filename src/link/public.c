@@ -94,7 +94,8 @@ static void put_line(void *argument, const char *line)
 	struct text *text = argument;
 	size_t used = text->length < text->size ? text->length : text->size;
 
-	text->length += (size_t)snprintf(text->buffer + used, text->size - used, "%s\n", line);
+	text->length +=
+		(size_t)snprintf(used < text->size ? text->buffer + used : NULL, text->size - used, "%s\n", line);
 }
 
 size_t softhca_fault_summary(struct ibv_context *context, char *buffer, size_t size)

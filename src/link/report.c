@@ -62,6 +62,7 @@ static void report(void)
 		const char *sink = hca->settings.counters;
 		int fd = strcmp(sink, "off") ? open_sink(sink) : -1;
 
+		filters_flush(hca);
 		if (owner == getpid() || filters_frames(hca))
 			filters_fault_summary(hca, put_note, hca);
 		if (fd < 0)

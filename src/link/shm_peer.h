@@ -70,6 +70,8 @@ void shm_break(struct shm_peer *peer);
 
 enum link_result shm_send(struct hca *hca, struct run *run);
 bool shm_poll(struct poller *poller, struct run *run);
+/** Takes a batch of what one has sent. True if there was anything. In an epoch section; of the poller, or one at a time. */
+bool shm_poll_peer(struct host_peer *host, struct run *run);
 
 /* A path as it comes along with a record; network order where it has any. */
 struct shm_path {

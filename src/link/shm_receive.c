@@ -201,7 +201,7 @@ static void resume(struct shm_peer *peer, struct run *run)
 	link_resume(run);
 }
 
-static bool poll_peer(struct host_peer *host, struct run *run)
+bool shm_poll_peer(struct host_peer *host, struct run *run)
 {
 	struct shm_peer *peer = shm_of(host);
 	bool found = false;
@@ -223,8 +223,8 @@ bool shm_poll(struct poller *poller, struct run *run)
 	bool found = false;
 
 	for (struct host_peer *host = host_peers(); host; host = host->next)
-		found |= poll_peer(host, run);
+		found |= shm_poll_peer(host, run);
 	if (__builtin_expect(leaving != NULL, 0))
-		found |= poll_peer(leaving, run);
+		found |= shm_poll_peer(leaving, run);
 	return found;
 }

@@ -24,7 +24,8 @@ static void enlist(struct hca_qp *qp, struct answers *answers, struct run *run)
 		answers->next = qp->owing;
 		qp->owing = answers;
 	}
-	run_schedule(run, qp);
+	if (!run->defers || !answer_defer(qp))
+		run_schedule(run, qp);
 }
 
 /*
@@ -209,8 +210,11 @@ bool answer_defer(struct hca_qp *qp)
 	for (const struct answers *answers = qp->owing; answers; answers = answers->next)
 		if (answers->first != answers->last || answers->syndrome & AETH_KIND_MASK)
 			return false;
+	if (qp->deferred)
+		return true;
 	if (the_registry.deferred_count == DEFERRED_QPS)
 		return false;
+	qp->deferred = true;
 	the_registry.deferred[the_registry.deferred_count++] = qp->number;
 	return true;
 }
@@ -223,6 +227,7 @@ void answer_send_deferred(struct run *run)
 		if (!qp)
 			continue;
 		queue_lock(&qp->lock);
+		qp->deferred = false;
 		answer_send(qp, run);
 		queue_unlock(&qp->lock);
 		if (run_has_packets(run, qp->hca))

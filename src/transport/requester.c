@@ -6,10 +6,12 @@
  */
 #include <string.h>
 
+#include "hca/cq.h"
 #include "hca/epoch.h"
 #include "hca/multicast.h"
 #include "link/link.h"
 #include "mkey/umr.h"
+#include "transport/answer.h"
 #include "transport/dci.h"
 #include "transport/mmo.h"
 #include "transport/requester.h"
@@ -388,12 +390,29 @@ void requester_run(struct hca_qp *qp, struct run *run)
 	queue_unlock(&qp->lock);
 }
 
+/*
+ * A program that sleeps for events may take what it receives for a sign that what it sent before is complete, as it is with
+ * adapters, which acknowledge before a program can answer (ib_send_lat -e): the acknowledgement goes before the answer. Who
+ * polls gets its answer sooner without.
+ */
+static void acknowledge_first(struct hca_qp *qp, struct run *run)
+{
+	queue_lock(&qp->lock);
+	answer_send(qp, run);
+	queue_unlock(&qp->lock);
+	if (run_has_packets(run, qp->hca))
+		run_drain(run, NULL);
+}
+
 void hca_qp_send_doorbell(struct hca_qp *qp)
 {
 	struct run run;
 
 	epoch_enter();
 	run_begin(&run);
+	/* If it owes since just now, another thread received that. */
+	if (__atomic_load_n(&qp->owing, __ATOMIC_RELAXED) && qp->recv_cq && qp->recv_cq->channel)
+		acknowledge_first(qp, &run);
 	requester_run(qp, &run);
 	run_finish(&run);
 	epoch_leave();

@@ -10,8 +10,14 @@
 
 static void go_on(struct hca_qp *qp, struct run *run)
 {
-	if (!qp->requester.running)
-		run_schedule_requester(run, qp);
+	const struct requester *requester = &qp->requester;
+	/* What is posted after this look has a doorbell of its own. */
+	bool nothing_to_send = requester->state == REQUESTER_READY && requester->send_entry == requester->last &&
+			       !wqe_posted(requester, requester->next);
+
+	if (requester->running || (nothing_to_send && (requester->first == requester->last || requester->timer_armed)))
+		return;
+	run_schedule_requester(run, qp);
 }
 
 static void progressed(struct hca_qp *qp)

@@ -205,7 +205,7 @@ void run_finish(struct run *run)
 		qp->scheduled = false;
 		due = qp->requester_due;
 		qp->requester_due = false;
-		if (qp->owing && !(run->defers && answer_defer(qp)))
+		if (qp->owing)
 			answer_send(qp, run);
 		queue_unlock(&qp->lock);
 		if (run_has_packets(run, qp->hca))

@@ -14,6 +14,13 @@ static void set_faults(const char *text)
 /* Connected while there were no faults, with a message under way that is longer than what may be on its way at once. */
 static void faults_come_later(void **state)
 {
+	static const char *const scripts[] = {"drop 1%; duplicate 1%; seed 1",
+					      "drop 1%; duplicate 1%; seed 1",
+					      "drop 1%; seed 1",
+					      "of response drop 2%; seed 1",
+					      "off",
+					      "off",
+					      "drop 1%"};
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 	const size_t bytes = 4 << 20;
 	uint8_t *memory = malloc(2 * bytes);
@@ -29,17 +36,17 @@ static void faults_come_later(void **state)
 	options.timeout = 10; /* 4 ms */
 	options.retry_cnt = 7;
 	pair_replace(&pair, &options);
-	for (int i = 0; i < 4; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(scripts); i++) {
 		bool read = i % 2;
 
 		for (size_t j = 0; j < 2 * bytes; j++)
 			memory[j] = (uint8_t)(j * 7 + j / 251 + i + (j >= bytes));
 		wr.opcode = read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
-		wr.wr_id = (uint64_t)i;
+		wr.wr_id = i;
 		post_send(&pair.client, &wr);
-		expect_completion(&pair.client, (uint64_t)i, read ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE);
+		expect_completion(&pair.client, i, read ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE);
 		assert_memory_equal(memory, memory + bytes, bytes);
-		set_faults(i == 2 ? "of response drop 2%; seed 1" : "drop 1%; duplicate 1%; seed 1");
+		set_faults(scripts[i]);
 	}
 	ibv_dereg_mr(mr);
 	ibv_dereg_mr(target);

@@ -113,7 +113,7 @@ class Runner:
         seen = [now - then for now, then in zip(self.hosts.datagrams(A), before)]
         if not wrong and link == cases.SHM and any(seen):
             wrong = f'datagrams were seen between processes of one host: {seen}'
-        if not wrong and link == cases.UDP and not all(seen):
+        if not wrong and link == cases.UDP and not any(seen):
             wrong = f'no datagrams were seen on the wire: {seen}'
         report = [line for program in programs for line in program.report()] if wrong else []
         self.hosts.stop()

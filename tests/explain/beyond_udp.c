@@ -170,29 +170,28 @@ static void port_refused(void)
 
 static void port_of_another_user(void)
 {
-	int ends[2];
+	int ends[2][2];
 	pid_t owner;
 	char begun;
 
-	if (geteuid() || pipe(ends))
+	if (geteuid() || pipe(ends[0]) || pipe(ends[1]))
 		_exit(UNABLE);
 	owner = fork();
 	if (!owner) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(ends[1][1]);
 		udp_begin(hca);
-		if (write(ends[1], "", 1) != 1)
+		if (write(ends[0][1], "", 1) != 1)
 			_exit(1);
-		pause();
+		/* Until this process has gone, which may not kill it then. */
+		_exit((int)read(ends[1][0], &begun, 1));
 	}
-	if (read(ends[0], &begun, 1) != 1 || setuid(OTHER_USER))
+	if (read(ends[0][0], &begun, 1) != 1 || setuid(OTHER_USER))
 		give_up("no other process");
 	udp_begin(hca);
 	expect(RULE_UDP_PORT_OTHER_USER,
 	       "UDP port 4791 of this host belongs to process %d of user 0, which hands nothing on to user %d: "
 	       "nothing arrives from other hosts",
-	       (int)owner, OTHER_USER);
-	/* Of another user now: it ends with this process. */
-}
+	       (int)owner, OTHER_USER);}
 
 /* ---- sending ------------------------------------------------------------------------------------------------------- */
 

@@ -42,6 +42,11 @@ enum ibv_mtu link_mtu(void)
 	return IBV_MTU_256;
 }
 
+bool link_in_real_time(void)
+{
+	return false;
+}
+
 bool link_pipelines(void)
 {
 	return true;

@@ -276,8 +276,9 @@ static void to_rts(struct world *world, int i, uint32_t psn)
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
 		.sq_psn = psn,
-		.timeout = 8, /* 1 ms */
-		.retry_cnt = link_pipelines() ? 7 : 1,
+		/* 1 ms; in real time 67 ms, as other processes want the CPU, too. */
+		.timeout = link_in_real_time() ? 14 : 8,
+		.retry_cnt = link_in_real_time() ? 3 : link_pipelines() ? 7 : 1,
 		.rnr_retry = qp->waits_for_receives ? 7 : 1,
 		.max_rd_atomic = (uint8_t)(1 + choose_below(&world->choose, 4)),
 	};

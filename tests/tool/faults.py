@@ -7,6 +7,7 @@ faults.py COMMAND LIBRARIES PROGRAM: the program is one of the tests of the API,
 """
 import os
 import re
+import signal
 import sys
 import tempfile
 import unittest
@@ -89,6 +90,14 @@ class Summary(unittest.TestCase):
 
     def test_no_sink_no_summary(self):
         self.assertNotIn('softhca', traffic('--faults', 'drop 1%', '--explain', 'off').stderr)
+
+
+class Kill(unittest.TestCase):
+    def test_kill(self):
+        done = softhca('run', '--faults', 'at packet 9 kill', '--', PROGRAM)
+        self.assertEqual(done.returncode, -signal.SIGKILL, done.stdout + done.stderr)
+        # It is not the number of packets that there are.
+        traffic('--faults', 'at packet 100000 kill')
 
 
 class Counters(unittest.TestCase):

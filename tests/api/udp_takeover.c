@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The process that receives for its host (SOFTHCA_LINK=udp) is killed while two others write to each other: one of them
+ * takes the port, what was lost is sent again, and no request fails. Then the one that has the port goes away in peace.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <infiniband/verbs.h>
+
+enum {
+	OWNER,      /* has the port, and no traffic */
+	FIRST_PEER, /* the two that write */
+	PEERS = 2,
+	PROCESSES = FIRST_PEER + PEERS,
+	WORDS = 4096,
+	ROUNDS_BEFORE = 300, /* of writing, until the owner is killed… */
+	ROUNDS_AFTER = 300,  /* …and until the peers part */
+	WITHIN_S = 40,
+};
+
+/* What they tell each other. */
+static struct board {
+	uint32_t ready[PROCESSES];  /* atomic */
+	uint32_t rounds[PROCESSES]; /* atomic; done */
+	uint32_t stop;              /* atomic; round behind which the peers stop */
+	uint32_t qpn[PROCESSES], rkey[PROCESSES];
+	uint64_t address[PROCESSES];
+} * board;
+
+static int self;
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
+static struct ibv_qp *qp;
+static struct ibv_mr *mr;
+static struct {
+	uint32_t inbox[WORDS], outbox[WORDS];
+} memory;
+
+#define CHECK(condition)                                                                                               \
+	do {                                                                                                           \
+		if (!(condition)) {                                                                                    \
+			fprintf(stderr, "%s:%d: process %d: not so: %s\n", __FILE__, __LINE__, self, #condition);      \
+			_exit(1);                                                                                      \
+		}                                                                                                      \
+	} while (0)
+
+static void set(uint32_t *word, uint32_t value)
+{
+	__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
+}
+
+static bool wait_until(const uint32_t *word, uint32_t value)
+{
+	time_t end = time(NULL) + WITHIN_S;
+
+	while (__atomic_load_n(word, __ATOMIC_SEQ_CST) < value) {
+		if (time(NULL) > end)
+			return false;
+		usleep(200);
+	}
+	return true;
+}
+
+/* ---- what the processes do --------------------------------------------------------------------------------------- */
+
+static void open_device(enum ibv_qp_type type)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_qp_init_attr attr = {
+		.cap = {.max_send_wr = 4, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}, .qp_type = type};
+
+	CHECK(list && list[0]);
+	context = ibv_open_device(list[0]);
+	CHECK(context);
+	ibv_free_device_list(list);
+	pd = ibv_alloc_pd(context);
+	cq = ibv_create_cq(context, 64, NULL, NULL, 0);
+	CHECK(pd && cq);
+	attr.send_cq = attr.recv_cq = cq;
+	qp = ibv_create_qp(pd, &attr);
+	CHECK(qp);
+}
+
+/* A datagram QP that may receive is all it takes. */
+static void own_the_port(void)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 1};
+
+	open_device(IBV_QPT_UD);
+	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
+	attr.qp_state = IBV_QPS_RTR;
+	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE));
+	set(&board->ready[OWNER], 1);
+	for (;;)
+		pause();
+}
+
+static void connect_to(int peer)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
+
+	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+	attr = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = board->qpn[peer],
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = 12,
+		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 1, .sgid_index = 3}},
+	};
+	CHECK(!ibv_query_gid(context, 1, 3, &attr.ah_attr.grh.dgid));
+	CHECK(!ibv_modify_qp(qp, &attr,
+			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .timeout = 15, .retry_cnt = 7, .rnr_retry = 7};
+	CHECK(!ibv_modify_qp(qp, &attr,
+			     IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				     IBV_QP_MAX_QP_RD_ATOMIC));
+}
+
+static void write_round(int peer, uint32_t round)
+{
+	struct ibv_sge sge = {.addr = (uintptr_t)memory.outbox, .length = sizeof(memory.outbox), .lkey = mr->lkey};
+	struct ibv_send_wr wr = {
+		.wr_id = round,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = {board->address[peer], board->rkey[peer]},
+	};
+	time_t end = time(NULL) + WITHIN_S;
+	struct ibv_send_wr *bad;
+	struct ibv_wc wc;
+	int found;
+
+	for (uint32_t i = 0; i < WORDS; i++)
+		memory.outbox[i] = round << 13 | i;
+	CHECK(!ibv_post_send(qp, &wr, &bad));
+	while (!(found = ibv_poll_cq(cq, 1, &wc)))
+		CHECK(time(NULL) < end);
+	CHECK(found == 1 && wc.status == IBV_WC_SUCCESS && wc.wr_id == round);
+	set(&board->rounds[self], round);
+}
+
+static void write_to_each_other(void)
+{
+	int peer = self == FIRST_PEER ? FIRST_PEER + 1 : FIRST_PEER;
+
+	open_device(IBV_QPT_RC);
+	mr = ibv_reg_mr(pd, &memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	CHECK(mr);
+	board->qpn[self] = qp->qp_num;
+	board->rkey[self] = mr->rkey;
+	board->address[self] = (uintptr_t)memory.inbox;
+	set(&board->ready[self], 1);
+	CHECK(wait_until(&board->ready[peer], 1));
+	connect_to(peer);
+	set(&board->ready[self], 2);
+	CHECK(wait_until(&board->ready[peer], 2));
+	for (uint32_t round = 1; round <= __atomic_load_n(&board->stop, __ATOMIC_SEQ_CST); round++)
+		write_round(peer, round);
+	set(&board->ready[self], 3);
+	CHECK(wait_until(&board->ready[peer], 3));
+	/* Of what the peer wrote the last round is left. */
+	for (uint32_t i = 0; i < WORDS; i++)
+		CHECK(memory.inbox[i] == (board->rounds[peer] << 13 | i));
+}
+
+/* ---- the test ---------------------------------------------------------------------------------------------------- */
+
+static pid_t start(int number)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid)
+		return pid;
+	self = number;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (number == OWNER)
+		own_the_port();
+	write_to_each_other();
+	_exit(0);
+}
+
+static void no_connection_breaks(void **state)
+{
+	pid_t pid[PROCESSES];
+	int status;
+
+	(void)state;
+	board->stop = UINT32_MAX;
+	for (int i = 0; i < PROCESSES; i++) {
+		pid[i] = start(i);
+		assert_true(wait_until(&board->ready[i], 1));
+	}
+	for (int i = FIRST_PEER; i < PROCESSES; i++)
+		assert_true(wait_until(&board->rounds[i], ROUNDS_BEFORE));
+	kill(pid[OWNER], SIGKILL);
+	assert_int_equal(waitpid(pid[OWNER], &status, 0), pid[OWNER]);
+	for (int i = FIRST_PEER; i < PROCESSES; i++)
+		assert_true(wait_until(&board->rounds[i], board->rounds[i] + ROUNDS_AFTER));
+	set(&board->stop, 0);
+	for (int i = FIRST_PEER; i < PROCESSES; i++) {
+		assert_int_equal(waitpid(pid[i], &status, 0), pid[i]);
+		assert_int_equal(status, 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(no_connection_breaks)};
+	struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_LOOPBACK | IFF_RUNNING};
+
+	if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET)) {
+		printf("1..0 # SKIP no network namespace of its own: %s\n", strerror(errno));
+		return 77;
+	}
+	if (ioctl(socket(AF_INET, SOCK_DGRAM, 0), SIOCSIFFLAGS, &lo))
+		return 1;
+	setenv("SOFTHCA_LINK", "udp", 1);
+	setenv("SOFTHCA_GIDS", "loopback", 1);
+	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (board == MAP_FAILED)
+		return 1;
+	return cmocka_run_group_tests_name("api/udp_takeover", tests, NULL, NULL);
+}
