@@ -23,7 +23,7 @@
 /* Who polls that often within LOOK_NS is polling, and not about to sleep (each arming of a CQ takes some polls, too). */
 #define POLLS_OFTEN 16
 /* So many arrivals in a row that woke the thread while the program polled, and pollers are disarmed. */
-#define FOUND_POLLING 16
+#define FOUND_POLLING 4
 #define MOST_EVENTS 16
 #define MOST_ROUNDS 64
 
@@ -44,6 +44,7 @@ static struct {
 	uint32_t polling;      /* atomic; 1: a thread is in poll_all() */
 	uint32_t polls;        /* atomic; of the program */
 	uint32_t naps;         /* atomic; times that it was about to sleep */
+	uint32_t disarm;       /* atomic; 1: the thread asks the program, which polls all the time, to disarm */
 	uint32_t looks;        /* atomic; the thread looks again within LOOK_NS */
 } progress = {.lock = PTHREAD_MUTEX_INITIALIZER,
 	      .ready_done = PTHREAD_COND_INITIALIZER,
@@ -109,6 +110,10 @@ bool progress_poll(void)
 		progress_wake();
 	}
 	__atomic_store_n(&progress.polls, progress.polls + 1, __ATOMIC_RELAXED);
+	if (__builtin_expect(__atomic_load_n(&progress.disarm, __ATOMIC_RELAXED), 0)) {
+		__atomic_store_n(&progress.disarm, 0, __ATOMIC_RELAXED);
+		arm_all(false);
+	}
 	found = poll_all(true);
 	end_polling();
 	return found;
@@ -133,6 +138,7 @@ void progress_before_sleep(void)
 struct outlook {
 	uint64_t since_ns;      /* what follows counts from then on */
 	uint32_t polls, naps;   /* of the program at that time */
+	bool program_polls;     /* as far as is known */
 	uint32_t found_polling; /* arrivals in a row that woke the thread in vain */
 };
 
@@ -147,11 +153,13 @@ static bool program_polls(struct outlook *outlook)
 	bool often = polls - outlook->polls >= POLLS_OFTEN * (1 + (uint64_t)(naps - outlook->naps));
 	uint64_t now_ns = clock_now_ns();
 
+	/* Arrivals may wake this thread before the time is over in which it could poll that often. */
 	if (!often && now_ns - outlook->since_ns < LOOK_NS)
-		return false;
+		return outlook->program_polls;
 	outlook->since_ns = now_ns;
 	outlook->polls = polls;
 	outlook->naps = naps;
+	outlook->program_polls = often;
 	return often;
 }
 
@@ -163,6 +171,17 @@ static void disarm_repeatedly(void)
 			poller->armed = false;
 			poller->arm(poller, false);
 		}
+}
+
+/*
+ * A thread of the program is in the middle of a poll, which this thread has perhaps interrupted: where they share a processor,
+ * to look again at once, as what is ready is still ready, would keep it from going on.
+ */
+static void let_program_poll(void)
+{
+	const struct timespec time = {.tv_nsec = LOOK_NS / 2};
+
+	nanosleep(&time, NULL);
 }
 
 /* Polls until nothing is left, but not for ever, since timers are due, too. Returns false if something may be left. */
@@ -193,18 +212,23 @@ static uint64_t look_after_arrivals(struct outlook *outlook, bool woken)
 	if (program_polls(outlook)) {
 		disarm_repeatedly();
 		outlook->found_polling += woken;
+		if (outlook->found_polling >= FOUND_POLLING)
+			__atomic_store_n(&progress.disarm, 1, __ATOMIC_RELAXED);
 		/* Who woke it may have waited in vain for the program. */
 		if (woken && begin_polling()) {
-			if (outlook->found_polling >= FOUND_POLLING)
-				arm_all(false);
 			poll_all(false);
 			end_polling();
+		} else if (woken) {
+			let_program_poll();
 		}
 		return clock_now_ns() + LOOK_NS;
 	}
 	outlook->found_polling = 0;
-	if (!begin_polling())
+	__atomic_store_n(&progress.disarm, 0, __ATOMIC_RELAXED);
+	if (!begin_polling()) {
+		let_program_poll();
 		return clock_now_ns() + LOOK_NS;
+	}
 	all = arm_and_poll();
 	end_polling();
 	if (!all)

@@ -38,7 +38,7 @@ struct host_peer {
 	uint8_t *memory; /* shm_memory_size() bytes, shared; a file that cannot shrink */
 	struct watched_fd socket;
 	struct shm_peer *shm;   /* what the shm link makes of it */
-	struct host_peer *next; /* in the list of all */
+	struct host_peer *next; /* atomic; host_next() */
 };
 
 /**
@@ -71,8 +71,12 @@ struct host_peer *host_peer_of(uint32_t qpn);
  */
 struct host_peer *host_peer_known(uint32_t qpn);
 
-/** All connections, for the poller: follow `next`. Inside an epoch section. */
+/** All connections, for the poller. Inside an epoch section. */
 struct host_peer *host_peers(void);
+static inline struct host_peer *host_next(const struct host_peer *peer)
+{
+	return __atomic_load_n(&peer->next, __ATOMIC_ACQUIRE);
+}
 
 /**
  * Wakes the device thread of the other side, which then arms and polls (progress.h). A system call that never blocks.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a process does and says about its devices when it ends, if it was asked to: what faults delay leaves, their summary goes where
- * explanations go, the counters to SOFTHCA_COUNTERS.
+ * What a process does and says about its devices when it ends, if it was asked to: what faults delay leaves; their summary
+ * goes where explanations go, the counters to SOFTHCA_COUNTERS.
  */
 #ifndef SOFTHCA_LINK_REPORT_H
 #define SOFTHCA_LINK_REPORT_H

@@ -87,7 +87,7 @@ uint32_t shm_bulk_offer(const struct shm_peer *peer, const struct packet *packet
 void shm_withdraw(uint32_t qpn)
 {
 	epoch_enter();
-	for (struct host_peer *host = host_peers(); host; host = host->next)
+	for (struct host_peer *host = host_peers(); host; host = host_next(host))
 		__atomic_add_fetch(withdrawn(shm_of(host)->out.ring, qpn), 1, __ATOMIC_SEQ_CST);
 	epoch_leave();
 }

@@ -222,7 +222,7 @@ bool shm_poll(struct poller *poller, struct run *run)
 	struct host_peer *leaving = __atomic_load_n(&((struct shm_poller *)poller)->leaving, __ATOMIC_ACQUIRE);
 	bool found = false;
 
-	for (struct host_peer *host = host_peers(); host; host = host->next)
+	for (struct host_peer *host = host_peers(); host; host = host_next(host))
 		found |= shm_poll_peer(host, run);
 	if (__builtin_expect(leaving != NULL, 0))
 		found |= shm_poll_peer(leaving, run);

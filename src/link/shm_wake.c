@@ -58,7 +58,7 @@ void shm_arm(struct poller *poller, bool armed)
 
 	__atomic_store_n(&shm->armed, armed, __ATOMIC_RELAXED);
 	epoch_enter();
-	for (struct host_peer *host = host_peers(); host; host = host->next)
+	for (struct host_peer *host = host_peers(); host; host = host_next(host))
 		told |= tell(shm_of(host), armed);
 	epoch_leave();
 	if (told)

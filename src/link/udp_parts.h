@@ -74,12 +74,12 @@ struct udp_socket {
 	pthread_mutex_t lock; /* of sending: the buffer */
 	int fd;               /* -1: none */
 	bool ipv6;
-	bool no_trains;   /* under `lock`: the kernel refused UDP_SEGMENT */
-	uint16_t wanted;  /* port that was asked for… */
-	uint16_t port;    /* …and the one it is bound to, if a program has that one for itself */
-	uint32_t users;   /* threads that send or wait to; under the lock of the table, as are all others */
-	uint64_t used;    /* when it was last asked for, in the order of asking */
-	uint8_t *buffer;  /* UDP_BUFFER_BYTES */
+	bool no_trains;  /* under `lock`: the kernel refused UDP_SEGMENT */
+	uint16_t wanted; /* port that was asked for… */
+	uint16_t port;   /* …and the one it is bound to, if a program has that one for itself */
+	uint32_t users;  /* threads that send or wait to; under the lock of the table, as are all others */
+	uint64_t used;   /* when it was last asked for, in the order of asking */
+	uint8_t *buffer; /* UDP_BUFFER_BYTES */
 };
 
 /* A train, and the headers of the packet behind it. */

@@ -30,7 +30,7 @@ static struct {
 	/* of the poller */
 	struct run *run;
 	const struct packet_path *path;
-	bool pending;                   /* a packet in run_slot(run) is not committed yet: the next ones may continue it */
+	bool pending; /* a packet in run_slot(run) is not committed yet: the next ones may continue it */
 	uint8_t bytes[DATAGRAM_BYTES]; /* what it refers to */
 } receiver = {.watched.fd = -1};
 
@@ -179,8 +179,7 @@ static bool icrc_fits(const struct udp_arrival *arrival, uint32_t number, const 
 	memcpy(&icrc, bytes + length, sizeof(icrc));
 	if (icrc == made)
 		return true;
-	return ipv4 &&
-	       roce_icrc_fits(&arrival->wire, arrival->source_port, port, UDP_TRAIN_PACKETS - 1, bytes, length);
+	return ipv4 && roce_icrc_fits(&arrival->wire, arrival->source_port, port, UDP_TRAIN_PACKETS - 1, bytes, length);
 }
 
 static void handle_frame(const struct udp_arrival *arrival, uint32_t number, const uint8_t *bytes, uint32_t length)

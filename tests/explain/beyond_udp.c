@@ -155,7 +155,8 @@ static void port_taken_unseen(void)
 		give_up("the descriptor cannot be sent");
 	close(fd);
 	udp_begin(hca);
-	expect(RULE_UDP_PORT_TAKEN_UNSEEN, "UDP port 4791, on which packets from other hosts arrive, is in use by a program");
+	expect(RULE_UDP_PORT_TAKEN_UNSEEN,
+	       "UDP port 4791, on which packets from other hosts arrive, is in use by a program");
 }
 
 static void port_refused(void)
@@ -164,8 +165,7 @@ static void port_refused(void)
 	if (setuid(OTHER_USER))
 		_exit(UNABLE);
 	udp_begin(hca);
-	expect(RULE_UDP_PORT_REFUSED,
-	       "UDP port 1, on which packets from other hosts arrive, cannot be opened: EACCES");
+	expect(RULE_UDP_PORT_REFUSED, "UDP port 1, on which packets from other hosts arrive, cannot be opened: EACCES");
 }
 
 static void port_of_another_user(void)
@@ -191,7 +191,8 @@ static void port_of_another_user(void)
 	expect(RULE_UDP_PORT_OTHER_USER,
 	       "UDP port 4791 of this host belongs to process %d of user 0, which hands nothing on to user %d: "
 	       "nothing arrives from other hosts",
-	       (int)owner, OTHER_USER);}
+	       (int)owner, OTHER_USER);
+}
 
 /* ---- sending ------------------------------------------------------------------------------------------------------- */
 
@@ -264,7 +265,8 @@ static void no_trains(void)
 {
 	refuse_trains = EIO;
 	send_write("127.0.0.1", "127.0.0.1", 16384);
-	expect(RULE_UDP_NO_TRAINS, "mlx5_0 qp 0x4011: the kernel does not cut datagrams into packets (EIO): each is sent");
+	expect(RULE_UDP_NO_TRAINS,
+	       "mlx5_0 qp 0x4011: the kernel does not cut datagrams into packets (EIO): each is sent");
 }
 
 #define CASE(rule, body)                                                                                               \

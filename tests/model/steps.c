@@ -188,6 +188,9 @@ static bool fits(const struct world *world, int qp, const struct request *list, 
 		return false;
 	if (request->opcode == IBV_WR_BIND_MW && type == IBV_MW_TYPE_1 && builder)
 		return false;
+	/* Of a refused message of several packets nobody knows how many travelled together. */
+	if (link_in_real_time() && spans_length(request->span, request->count) > link_packet_bytes())
+		return false;
 	for (uint32_t i = 0; i < count; i++) {
 		if (list[i].opcode == IBV_WR_BIND_MW && request->opcode == IBV_WR_BIND_MW)
 			return false;

@@ -127,16 +127,25 @@ static inline uint32_t model_icrc(const union ibv_gid *source, const union ibv_g
 	uint32_t crc = crc_of(0xffffffff, ones, sizeof(ones));
 
 	if (v4) {
-		const uint8_t header[12] = {0x45, 0xff, (uint8_t)((datagram + 20) >> 8), (uint8_t)(datagram + 20),
-					    (uint8_t)(identification >> 8), (uint8_t)identification, 0x40, 0, 0xff, 17,
-					    0xff, 0xff};
+		const uint8_t header[12] = {0x45,
+					    0xff,
+					    (uint8_t)((datagram + 20) >> 8),
+					    (uint8_t)(datagram + 20),
+					    (uint8_t)(identification >> 8),
+					    (uint8_t)identification,
+					    0x40,
+					    0,
+					    0xff,
+					    17,
+					    0xff,
+					    0xff};
 
 		memcpy(ip, header, sizeof(header));
 		memcpy(ip + 12, source->raw + 12, 4);
 		memcpy(ip + 16, destination->raw + 12, 4);
 	} else {
-		const uint8_t header[8] = {0x6f, 0xff, 0xff, 0xff, (uint8_t)(datagram >> 8), (uint8_t)datagram, 17,
-					   0xff};
+		const uint8_t header[8] = {0x6f, 0xff, 0xff, 0xff, (uint8_t)(datagram >> 8), (uint8_t)datagram,
+					   17,   0xff};
 
 		memcpy(ip, header, sizeof(header));
 		memcpy(ip + 8, source->raw, 16);

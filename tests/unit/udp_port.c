@@ -233,10 +233,8 @@ static void a_name_of_no_use(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(others_take_over),
-		cmocka_unit_test(many_end_at_once),
-		cmocka_unit_test(a_program_has_the_port),
-		cmocka_unit_test(another_user_has_the_port),
+		cmocka_unit_test(others_take_over),       cmocka_unit_test(many_end_at_once),
+		cmocka_unit_test(a_program_has_the_port), cmocka_unit_test(another_user_has_the_port),
 		cmocka_unit_test(a_name_of_no_use),
 	};
 

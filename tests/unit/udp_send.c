@@ -190,8 +190,12 @@ static void long_runs(void **state)
 		send_write(&path, packets * mtu - 1, (uint16_t)mtu);
 		assert_int_equal(trains, 1 + (packets - 2 + cases[i].train - 1) / cases[i].train);
 		for (uint32_t k = 0; k < packets; k++)
-			expect_packet(v4, k, k == 0 ? 0x06 : k == full ? 0x08 : 0x07, payload + k * mtu,
-				      k == full ? mtu - 1 : mtu, (uint16_t)(k < 2 ? k : (k - 2) % cases[i].train));
+			expect_packet(v4, k,
+				      k == 0      ? 0x06
+				      : k == full ? 0x08
+						  : 0x07,
+				      payload + k * mtu, k == full ? mtu - 1 : mtu,
+				      (uint16_t)(k < 2 ? k : (k - 2) % cases[i].train));
 	}
 	assert_false(stranger_waits(v4, 20));
 }
@@ -296,8 +300,11 @@ static void trains_that_are_refused(void **state)
 		send_write(&path, 5 * MTU - 7, MTU);
 		assert_int_equal(trains, again ? 0 : 1);
 		for (uint32_t k = 0; k < 5; k++)
-			expect_packet(v4, k, k == 0 ? 0x06 : k == 4 ? 0x08 : 0x07, payload + k * MTU,
-				      k == 4 ? MTU - 7 : MTU, 0);
+			expect_packet(v4, k,
+				      k == 0   ? 0x06
+				      : k == 4 ? 0x08
+					       : 0x07,
+				      payload + k * MTU, k == 4 ? MTU - 7 : MTU, 0);
 	}
 	refuse_trains = 0;
 	assert_true(udp_explained(RULE_UDP_NO_TRAINS, &record));
