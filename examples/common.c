@@ -70,6 +70,19 @@ static void find_gid(struct end *end)
 	die("port 1 has no GID of RoCE v2");
 }
 
+void end_use_gid(struct end *end, const union ibv_gid *gid)
+{
+	struct ibv_gid_entry entry;
+
+	for (uint8_t i = 0; i < 64; i++) {
+		if (ibv_query_gid_ex(end->context, 1, i, &entry, 0) || entry.gid_type != IBV_GID_TYPE_ROCE_V2 ||
+		    memcmp(&entry.gid, gid, sizeof(*gid)) != 0)
+			continue;
+		end->gid = entry.gid;
+		end->gid_index = i;
+	}
+}
+
 static void create_qp(struct end *end, int key_builders)
 {
 	struct ibv_qp_init_attr_ex attr = {

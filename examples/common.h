@@ -35,6 +35,8 @@ __attribute__((noreturn, format(printf, 1, 2))) void die_errno(const char *forma
  */
 void end_open(struct end *end, int key_builders);
 void end_close(struct end *end);
+/** Uses @gid instead of the first GID of RoCE v2, if the port has it. */
+void end_use_gid(struct end *end, const union ibv_gid *gid);
 
 /* What a peer has to know of an end to connect to it. */
 struct end_address {

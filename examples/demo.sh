@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # make demo: Debian's own ibv_devinfo and the examples on the device; a few seconds, exit status 0 if all went right.
 #
-#   examples/demo.sh BUILD
+#   examples/demo.sh BUILD [--netns]      --netns: the last one on two hosts, too
 set -eu
 softhca=$1/src/tool/softhca
 examples=$1/examples
@@ -51,12 +51,26 @@ explained 2 KEY_FREE
 printf '\nThe numbers in brackets are listed in docs/explanations.md.\n'
 
 head -c 64M /dev/urandom >"$directory/file"
-show 'A file goes to a disk with T10-DIF and back; then bits flip on the disk' \
-	"$examples/t10dif_target" "$directory/file" "$directory/copy"
-cmp "$directory/file" "$directory/copy"
-for error in GUARD APPTAG REFTAG; do
-	[ "$(grep -c "^The [a-z]*'s key finds MLX5DV_MKEY_SIG_BLOCK_BAD_$error$" "$output")" = 2 ] || {
-		echo "demo: BAD_$error was not found on both sides" >&2
-		exit 1
-	}
-done
+both=$(dirname "$0")/t10dif_target/both.sh
+
+# wrong_data_is_found: what show() ran last has told of each kind of damage, on both sides.
+wrong_data_is_found() {
+	cmp "$directory/file" "$directory/copy"
+	for error in GUARD APPTAG REFTAG; do
+		[ "$(grep -c "^The [a-z]*'s key finds MLX5DV_MKEY_SIG_BLOCK_BAD_$error$" "$output")" = 2 ] || {
+			echo "demo: BAD_$error was not found on both sides" >&2
+			exit 1
+		}
+	done
+}
+
+show 'A file goes to a disk with T10-DIF, in another process, and back; then bits flip on the disk' \
+	"$both" "$examples" "$directory/file" "$directory/copy"
+wrong_data_is_found
+case ${2-} in
+--netns)
+	show 'The same between two hosts, which are network namespaces' \
+		"$both" --netns "$examples" "$directory/file" "$directory/copy"
+	wrong_data_is_found
+	;;
+esac

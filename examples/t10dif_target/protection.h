@@ -3,7 +3,7 @@
  * T10-DIF by the adapter: an mkey whose data has a tuple behind each block on the wire, on the way between memory and
  * peer. Whether memory has tuples as well is the owner's choice:
  *
- *	the client's memory     block block block …                  tuples are added when the key is read,
+ *	the initiator's memory     block block block …                  tuples are added when the key is read,
  *	                                                             checked and taken off when it is written
  *	the wire                block tuple block tuple …
  *	the target's memory     block tuple block tuple …            checked and copied, in both directions

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What client and target of the block target say to each other. All numbers are big-endian, and nothing else is shared:
- * the two may be threads, processes or hosts.
+ * What initiator and target of the block target say to each other. All numbers are big-endian, and nothing else is shared:
+ * the two may be processes or hosts.
  *
- * Over a socket, once: a hello in each direction, and a word that the queue pair is connected. Over the queue pair:
+ * Over a TCP connection, once: a hello in each direction, and a word that the queue pair is connected. Over the queue pair:
  * commands by SEND, answered by SEND. The data of a command goes by RDMA READ or WRITE that the target issues, as in
- * NVMe over Fabrics: for a write command the target reads from the client's key, for a read command it writes to it.
+ * NVMe over Fabrics: for a write command the target reads from the initiator's key, for a read command it writes to it.
  */
 #ifndef T10DIF_TARGET_PROTOCOL_H
 #define T10DIF_TARGET_PROTOCOL_H
@@ -25,7 +25,7 @@ enum {
 struct hello {
 	uint32_t qp_num;
 	uint8_t gid[16];
-	uint32_t blocks; /* of the target's disk; 0 from the client */
+	uint32_t blocks; /* of the target's disk; 0 from the initiator */
 };
 
 enum opcode {
@@ -56,6 +56,14 @@ struct response {
 	uint16_t slot;
 	uint16_t status;
 };
+
+/**
+ * Waits at @address and @port, both as getaddrinfo(3) has them, for one initiator; returns the socket. Prints the port, so
+ * that it may be 0: any that is free.
+ */
+int accept_initiator(const char *address, const char *port);
+/** The other end of it. Tries for some seconds, since the target may not wait yet. */
+int connect_to_target(const char *address, const char *port);
 
 /**
  * Connects @end to the peer behind @socket, which calls this as well. @blocks: as in the hello; returns the peer's.

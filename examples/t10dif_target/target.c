@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The target: a disk in memory, with sectors of 4104 bytes: a block and its tuple. It believes no command: what it is
- * asked for must lie on the disk.
+ * The target, a program of its own (initiator_main.c says how to run it): a disk in memory, with sectors of 4104 bytes, a
+ * block and its tuple. It believes no command: what it is asked for must lie on the disk.
  */
-#include "target.h"
-
 #include <endian.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "protection.h"
 
@@ -53,7 +53,7 @@ static void answer(struct target *target, uint32_t slot, enum status status)
 	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(target->end.qp);
 	int error;
 
-	/* First the place for the next command, which the client may send when it has the answer. */
+	/* First the place for the next command, which the initiator may send when it has the answer. */
 	receive_into(target, slot);
 	ibv_wr_start(qp);
 	add_message(&target->end, WR_ID(ANSWERED, slot), &response, sizeof(response));
@@ -167,7 +167,7 @@ static void serve(struct target *target)
 		if (found < 0)
 			die("target: ibv_poll_cq fails");
 		if (!found)
-			sched_yield(); /* the client may be waiting for this CPU */
+			sched_yield(); /* the initiator may be waiting for this CPU */
 		for (int i = 0; i < found; i++) {
 			if (wc[i].status != IBV_WC_SUCCESS)
 				die("target: %s (vendor_err %u)", ibv_wc_status_str(wc[i].status), wc[i].vendor_err);
@@ -193,7 +193,7 @@ static void open_disk(struct target *target, uint32_t blocks)
 	target->disk_mr = end_register(&target->end, target->disk, bytes, IBV_ACCESS_LOCAL_WRITE);
 }
 
-void target_run(int socket, uint32_t blocks)
+static void target_run(int socket, uint32_t blocks)
 {
 	static struct target target;
 
@@ -216,4 +216,17 @@ void target_run(int socket, uint32_t blocks)
 	ibv_dereg_mr(target.slot_mr);
 	munmap(target.disk, (size_t)blocks * SECTOR);
 	end_close(&target.end);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long mib = argc > 3 ? strtoul(argv[3], NULL, 0) : 128;
+	int socket;
+
+	if (argc < 3 || argc > 4 || mib < 1 || mib > 4096)
+		die("usage: t10dif_target ADDRESS PORT [MIB]");
+	socket = accept_initiator(argv[1], argv[2]);
+	target_run(socket, (uint32_t)(mib * ((1 << 20) / BLOCK)));
+	close(socket);
+	return 0;
 }

@@ -53,8 +53,6 @@ struct hca {
 	struct filters *filters;    /* link/filter.h; or NULL */
 };
 
-#define DEFERRED_QPS 32
-
 struct registry {
 	struct hca *devices;
 	size_t count;
@@ -62,8 +60,6 @@ struct registry {
 	const struct multicast_list *multicast; /* atomic; or NULL; hca/multicast.h */
 	bool has_barrier;                       /* barrier_on_all_cpus() works */
 	bool filters;                           /* a device has some */
-	uint32_t deferred[DEFERRED_QPS];        /* transport/answer.h; only who polls (hca/progress.c) touches it */
-	uint32_t deferred_count;
 };
 
 /** The registry, made on first use. Any thread. */

@@ -13,8 +13,8 @@
 
 #include "hca/device.h"
 #include "hca/epoch.h"
+#include "link/counters.h"
 #include "link/link.h"
-#include "transport/answer.h"
 #include "transport/run.h"
 
 #define FOR_EVER UINT64_MAX
@@ -70,16 +70,13 @@ static void end_polling(void)
 	__atomic_store_n(&progress.polling, 0, __ATOMIC_RELEASE);
 }
 
-/* @by_program: it will poll again, or be noticed not to (see LOOK_NS); so acknowledgements can wait for its next poll. */
-static bool poll_all(bool by_program)
+static bool poll_all(void)
 {
 	bool found = false;
 	struct run run;
 
 	epoch_enter();
 	run_begin(&run);
-	answer_send_deferred(&run);
-	run.defers = by_program;
 	for (struct poller *poller = first_poller(); poller; poller = poller->next)
 		found |= poller->poll(poller, &run);
 	run_finish(&run);
@@ -114,8 +111,10 @@ bool progress_poll(void)
 		__atomic_store_n(&progress.disarm, 0, __ATOMIC_RELAXED);
 		arm_all(false);
 	}
-	found = poll_all(true);
+	found = poll_all();
 	end_polling();
+	if (found)
+		counter_add(hca_device(0), COUNTER_PROGRAM_PACKETS, 1);
 	return found;
 }
 
@@ -128,7 +127,7 @@ void progress_before_sleep(void)
 		return;
 	}
 	arm_all(true);
-	poll_all(false);
+	poll_all();
 	end_polling();
 }
 
@@ -187,9 +186,11 @@ static void let_program_poll(void)
 /* Polls until nothing is left, but not for ever, since timers are due, too. Returns false if something may be left. */
 static bool poll_to_the_end(void)
 {
-	for (int i = 0; i < MOST_ROUNDS; i++)
-		if (!poll_all(false))
+	for (int i = 0; i < MOST_ROUNDS; i++) {
+		if (!poll_all())
 			return true;
+		counter_add(hca_device(0), COUNTER_THREAD_PACKETS, 1);
+	}
 	return false;
 }
 
@@ -216,7 +217,7 @@ static uint64_t look_after_arrivals(struct outlook *outlook, bool woken)
 			__atomic_store_n(&progress.disarm, 1, __ATOMIC_RELAXED);
 		/* Who woke it may have waited in vain for the program. */
 		if (woken && begin_polling()) {
-			poll_all(false);
+			poll_all();
 			end_polling();
 		} else if (woken) {
 			let_program_poll();
@@ -332,6 +333,7 @@ static void *device_thread(void *argument)
 		next = fire_timers();
 		if (next < until)
 			__atomic_store_n(&progress.sleeps_until, until = next, __ATOMIC_SEQ_CST);
+		counter_add(hca_device(0), COUNTER_THREAD_SLEEPS, 1);
 		woken = wait_for_events(until);
 	}
 	return NULL;

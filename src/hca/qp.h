@@ -64,6 +64,7 @@ struct requester {
 	uint32_t window;           /* bytes that may be under way; see link.window */
 	uint32_t strokes;          /* counts what shows that the peer lives */
 	uint32_t strokes_seen;     /* by the timer */
+	bool asked_again;          /* for a response that was lost */
 	uint32_t responses_due;    /* READs and atomics among the in-flight */
 	uint8_t retries_left, rnr_retries_left;
 	struct timer timer; /* acknowledgement timeout, or RNR wait */
@@ -161,7 +162,6 @@ struct hca_qp {
 	struct answers *owing; /* of its responders, those that have something to send */
 	struct hca_qp *next_scheduled;
 	bool scheduled;
-	bool deferred;      /* answer_defer() */
 	bool requester_due; /* scheduled for its requester, too */
 	struct requester requester;
 	struct responder responder; /* of a DCT only what belongs to no initiator: nothing */

@@ -12,6 +12,7 @@
 #include "explain/explain.h"
 #include "hca/epoch.h"
 #include "hca/hca.h"
+#include "link/counters.h"
 #include "link/host_hello.h"
 #include "link/host_table.h"
 #include "link/shm.h"
@@ -63,6 +64,7 @@ static void remove_peer(struct host_peer *peer)
 
 static void hang_up(struct host_peer *peer)
 {
+	counter_add(hca_device(0), COUNTER_HOST_HANGUPS, 1);
 	pthread_mutex_lock(&host_table.lock);
 	remove_peer(peer);
 	/* The other side sees the end, also if a child is forked before the close. */
@@ -83,8 +85,11 @@ static void socket_ready(struct watched_fd *socket, uint32_t events)
 	ssize_t length = 1;
 	char ignored;
 
-	for (int i = 0; i < MOST_WAKES && length > 0; i++)
+	for (int i = 0; i < MOST_WAKES && length > 0; i++) {
 		length = recv(socket->fd, &ignored, sizeof(ignored), MSG_DONTWAIT);
+		if (length > 0)
+			counter_add(hca_device(0), COUNTER_SHM_WAKEUPS_RECEIVED, 1);
+	}
 	/* An empty message is not ours, so it ends the connection as well. */
 	if (events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR) || length == 0 || (length < 0 && errno == ECONNRESET))
 		hang_up(peer);
@@ -143,6 +148,7 @@ struct host_peer *host_peer_add(int socket, pid_t pid, bool created, int memory)
 	}
 	peer->next = host_table.peers;
 	__atomic_store_n(&host_table.peers, peer, __ATOMIC_RELEASE);
+	counter_add(hca_device(0), COUNTER_HOST_CONNECTIONS, 1);
 	return peer;
 }
 

@@ -7,6 +7,7 @@
 
 #include "explain/explain.h"
 #include "hca/hca.h"
+#include "link/counters.h"
 #include "link/host_table.h"
 
 static bool read_line(const char *path, char *line, int size)
@@ -49,6 +50,7 @@ bool host_same_user(int socket, pid_t *pid)
 	*pid = other.pid;
 	if (other.uid == own && !may_be_anybody(own))
 		return true;
+	counter_add(hca_device(0), COUNTER_HOST_REFUSED, 1);
 	EXPLAIN(hca_device(0), (&(const struct explain_subject){0}), RULE_HOST_OTHER_USER, (uint64_t)other.pid,
 		other.uid, own);
 	return false;

@@ -2,7 +2,7 @@
 /*
  * Presence: some programs, UCX before all, take an RDMA device for absent unless /dev/infiniband has a character device of
  * its name. This gives the program one, in a mount namespace of its own: /dev as it was, entry by entry, and in it a
- * directory infiniband in which the null device stands for ours; and what /sys/class has of it (presence_gids.c). Nothing of it is seen outside, and it is gone with the
+ * directory infiniband in which the null device stands for ours. Nothing of it is seen outside, and it is gone with the
  * program.
  */
 #include <dirent.h>
@@ -185,13 +185,6 @@ static int make_directory(uint32_t devices)
 	return error ? error : make_nodes(devices);
 }
 
-/* For who has none: that of real devices is left as it is. Without it there are devices all the same. */
-static void make_class(const char *gids)
-{
-	if (gids && access("/sys/class/infiniband", F_OK) && !replace("/sys/class", NULL))
-		presence_write_gids(gids);
-}
-
 /* Who does without UCX need not hear of what is missing. */
 static bool ucx_is_installed(void)
 {
@@ -216,14 +209,12 @@ static bool ucx_is_installed(void)
 }
 
 /* Mounting needs paths; a directory that is kept open leads back to where the program shall start. */
-static int attempt(uint32_t devices, const char *gids)
+static int attempt(uint32_t devices)
 {
 	int here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC), error = enter_namespace();
 
 	if (!error)
 		error = make_directory(devices);
-	if (!error)
-		make_class(gids);
 	if (here >= 0) {
 		if (fchdir(here) && !error)
 			error = -errno;
@@ -233,7 +224,7 @@ static int attempt(uint32_t devices, const char *gids)
 }
 
 /* What fails half-way cannot be undone (a user namespace cannot be left), so a child goes first. */
-static int attempt_in_child(uint32_t devices, const char *gids)
+static int attempt_in_child(uint32_t devices)
 {
 	int status;
 	pid_t child = fork();
@@ -241,7 +232,7 @@ static int attempt_in_child(uint32_t devices, const char *gids)
 	if (child < 0)
 		return -errno;
 	if (child == 0)
-		_exit(-attempt(devices, gids) & 0xff);
+		_exit(-attempt(devices) & 0xff);
 	while (waitpid(child, &status, 0) < 0)
 		if (errno != EINTR)
 			return -errno;
@@ -250,16 +241,13 @@ static int attempt_in_child(uint32_t devices, const char *gids)
 
 void presence_make(uint32_t devices)
 {
-	char *gids;
 	int error;
 
 	if (all_are_there(devices))
 		return;
-	gids = presence_gids();
-	error = attempt_in_child(devices, gids);
+	error = attempt_in_child(devices);
 	if (!error)
-		error = attempt(devices, gids);
-	free(gids);
+		error = attempt(devices);
 	if (error && ucx_is_installed())
 		fprintf(stderr,
 			"softhca: no " DIRECTORY "/uverbs0 for the program (%s); UCX will not see the device "

@@ -51,11 +51,6 @@ void library_path_export(void);
  */
 void presence_make(uint32_t devices);
 
-/** A line per GID of all devices, for presence_write_gids(); to be freed. NULL: they cannot be told. */
-char *presence_gids(void);
-/** Writes their attributes below /sys/class/infiniband, which must be a place to write to. Returns 0 or a negative errno. */
-int presence_write_gids(const char *gids);
-
 /** Prints which links can be used here, and how; @settings: of the port. */
 void links_print(const struct settings *settings);
 /** Prints what is counted: names and their meaning. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "link/link.h"
+#include "link/counters.h"
 #include "transport/dct.h"
 #include "transport/run.h"
 #include "transport/transport.h"
@@ -24,8 +25,7 @@ static void enlist(struct hca_qp *qp, struct answers *answers, struct run *run)
 		answers->next = qp->owing;
 		qp->owing = answers;
 	}
-	if (!run->defers || !answer_defer(qp))
-		run_schedule(run, qp);
+	run_schedule(run, qp);
 }
 
 /*
@@ -73,6 +73,8 @@ void answer_owe(struct hca_qp *qp, struct responder *responder, const struct wal
 	if (qp->dct)
 		answers->path = *reply->path;
 	if (reply->message == MESSAGE_ACKNOWLEDGE) {
+		if (answers->acknowledges)
+			counter_add(qp->hca, COUNTER_ACKS_COALESCED, 1);
 		answers->acknowledges = true;
 		answers->syndrome = reply->syndrome;
 		answers->psn = reply->psn;
@@ -202,36 +204,6 @@ void answer_send(struct hca_qp *qp, struct run *run)
 	while ((answers = qp->owing) && send_all(qp, answers, run)) {
 		qp->owing = answers->next;
 		answers->owing = false;
-	}
-}
-
-bool answer_defer(struct hca_qp *qp)
-{
-	for (const struct answers *answers = qp->owing; answers; answers = answers->next)
-		if (answers->first != answers->last || answers->syndrome & AETH_KIND_MASK)
-			return false;
-	if (qp->deferred)
-		return true;
-	if (the_registry.deferred_count == DEFERRED_QPS)
-		return false;
-	qp->deferred = true;
-	the_registry.deferred[the_registry.deferred_count++] = qp->number;
-	return true;
-}
-
-void answer_send_deferred(struct run *run)
-{
-	while (the_registry.deferred_count) {
-		struct hca_qp *qp = qp_find(the_registry.deferred[--the_registry.deferred_count]);
-
-		if (!qp)
-			continue;
-		queue_lock(&qp->lock);
-		qp->deferred = false;
-		answer_send(qp, run);
-		queue_unlock(&qp->lock);
-		if (run_has_packets(run, qp->hca))
-			run_drain(run, NULL);
 	}
 }
 

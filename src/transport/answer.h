@@ -60,15 +60,6 @@ const struct walk_access *answer_access(const struct responder *responder);
 /** Sends what @qp owes, as far as there is room. The lock is held. */
 void answer_send(struct hca_qp *qp, struct run *run);
 
-/**
- * Lets what @qp owes wait until the next run, if that are acknowledgements alone: in it, or after some microseconds, somebody
- * calls answer_send_deferred(). So a program that answers at once sends its answer before them. Between the runs of one
- * thread only: the pollers' (hca/progress.c). Returns false if it cannot wait. The lock is held.
- */
-bool answer_defer(struct hca_qp *qp);
-/** Sends what waits. No lock held; inside an epoch section. */
-void answer_send_deferred(struct run *run);
-
 /** Forgets what @responder owes (RESET, a new connection). The lock is held. */
 void answer_forget(struct hca_qp *qp, struct responder *responder);
 

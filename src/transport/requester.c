@@ -6,12 +6,11 @@
  */
 #include <string.h>
 
-#include "hca/cq.h"
 #include "hca/epoch.h"
+#include "link/counters.h"
 #include "hca/multicast.h"
 #include "link/link.h"
 #include "mkey/umr.h"
-#include "transport/answer.h"
 #include "transport/dci.h"
 #include "transport/mmo.h"
 #include "transport/requester.h"
@@ -267,7 +266,7 @@ static enum progress send_next(struct hca_qp *qp, struct packet *packet)
 }
 
 /* @packet has left: the next one follows it. */
-static void has_left(struct requester *requester, const struct packet *packet)
+static void has_left(struct hca *hca, struct requester *requester, const struct packet *packet)
 {
 	struct inflight *entry;
 	uint32_t behind = psn_add(packet->psn, packet->count);
@@ -277,6 +276,8 @@ static void has_left(struct requester *requester, const struct packet *packet)
 	entry = inflight_at(requester, requester->send_entry);
 	if (psn_distance(behind, requester->newest) > 0)
 		requester->newest = behind;
+	else
+		counter_add(hca, COUNTER_PACKETS_RESENT, packet->count);
 	requester->send_offset += packet->count;
 	if (requester->send_offset < entry->packets)
 		return;
@@ -352,7 +353,7 @@ static bool send_packet(struct hca_qp *qp, struct run *run)
 		if (link_send(qp->hca, run) == LINK_BUSY)
 			return false;
 	}
-	has_left(&qp->requester, packet);
+	has_left(qp->hca, &qp->requester, packet);
 	return true;
 }
 
@@ -390,29 +391,12 @@ void requester_run(struct hca_qp *qp, struct run *run)
 	queue_unlock(&qp->lock);
 }
 
-/*
- * A program that sleeps for events may take what it receives for a sign that what it sent before is complete, as it is with
- * adapters, which acknowledge before a program can answer (ib_send_lat -e): the acknowledgement goes before the answer. Who
- * polls gets its answer sooner without.
- */
-static void acknowledge_first(struct hca_qp *qp, struct run *run)
-{
-	queue_lock(&qp->lock);
-	answer_send(qp, run);
-	queue_unlock(&qp->lock);
-	if (run_has_packets(run, qp->hca))
-		run_drain(run, NULL);
-}
-
 void hca_qp_send_doorbell(struct hca_qp *qp)
 {
 	struct run run;
 
 	epoch_enter();
 	run_begin(&run);
-	/* If it owes since just now, another thread received that. */
-	if (__atomic_load_n(&qp->owing, __ATOMIC_RELAXED) && qp->recv_cq && qp->recv_cq->channel)
-		acknowledge_first(qp, &run);
 	requester_run(qp, &run);
 	run_finish(&run);
 	epoch_leave();

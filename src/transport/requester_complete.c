@@ -207,6 +207,7 @@ void requester_reset(struct hca_qp *qp)
 	requester->state = REQUESTER_IDLE;
 	requester->next = 0;
 	requester->psn = requester->newest = 0;
+	requester->asked_again = false;
 	requester->acknowledged = PSN_MASK;
 	requester->first = requester->last = 0;
 	requester_nothing_to_send(requester);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What the requester makes of acknowledgements, refusals, responses, and of their absence; see requester.h. */
 #include "hca/epoch.h"
+#include "link/counters.h"
 #include "link/host.h"
 #include "transport/dci.h"
 #include "transport/requester.h"
@@ -25,6 +26,7 @@ static void progressed(struct hca_qp *qp)
 	qp->requester.retries_left = qp->attr.retry_cnt;
 	qp->requester.rnr_retries_left = qp->attr.rnr_retry;
 	qp->requester.strokes++;
+	qp->requester.asked_again = false;
 	/* The timer watches the oldest packet: the next one has its own time. */
 	if (!requester_timer_is_lazy(qp))
 		requester_stop_timer(qp);
@@ -179,6 +181,7 @@ static void give_up(struct hca_qp *qp)
 	bool reachable = qp->dci ? qp->dci->target.link : qp->link;
 	struct refusal why = {RULE_RETRY_EXHAUSTED, {peer, qp->attr.retry_cnt, qp->attr.timeout, reachable}};
 
+	counter_add(qp->hca, COUNTER_RETRIES_EXHAUSTED, 1);
 	requester_fail_front(qp, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR, &why);
 }
 
@@ -194,10 +197,12 @@ static void refused(struct hca_qp *qp, const struct packet *packet, struct run *
 		return;
 	go_back(qp, position, (uint32_t)psn_distance(packet->psn, inflight_at(requester, position)->psn));
 	if ((packet->syndrome & AETH_KIND_MASK) == AETH_RNR_NAK) {
+		counter_add(qp->hca, COUNTER_RNR_NAKS_RECEIVED, 1);
 		retry_later(qp, packet);
 		return;
 	}
 	sequence = (packet->syndrome & AETH_CODE_MASK) == NAK_SEQUENCE;
+	counter_add(qp->hca, sequence ? COUNTER_SEQUENCE_NAKS_RECEIVED : COUNTER_ERROR_NAKS_RECEIVED, 1);
 	if (sequence)
 		narrow_window(qp);
 	if (sequence && requester->retries_left--)
@@ -251,6 +256,26 @@ static void bad_response(struct hca_qp *qp, const struct packet *packet, const s
 	requester_fail_front(qp, MLX5_CQE_SYNDROME_BAD_RESP_ERR, &why);
 }
 
+/*
+ * IBTA 9.7.5.2.3: a response that is not the next one says that those before it were lost, as a NAK would. Once for each gap:
+ * what is under way may come before what is asked for again.
+ */
+static void ask_again(struct hca_qp *qp, struct run *run)
+{
+	struct requester *requester = &qp->requester;
+
+	if (requester->asked_again)
+		return;
+	requester->asked_again = true;
+	counter_add(qp->hca, COUNTER_IMPLIED_NAKS, 1);
+	narrow_window(qp);
+	go_back(qp, requester->first, 0);
+	if (requester->retries_left--)
+		go_on(qp, run);
+	else
+		give_up(qp);
+}
+
 static void read_response(struct hca_qp *qp, struct packet *packet, struct inflight *entry, struct run *run)
 {
 	uint64_t offset = (uint64_t)psn_distance(packet->psn, entry->psn) << qp->mtu_shift;
@@ -258,9 +283,11 @@ static void read_response(struct hca_qp *qp, struct packet *packet, struct infli
 	uint64_t room = (uint64_t)packet->count << qp->mtu_shift;
 	bool last = packet->place & PLACE_LAST;
 
-	/* A packet of the response is missing, or was placed before: the request is repeated by the timer, or it was. */
-	if (offset != entry->arrived)
+	if (offset != entry->arrived) {
+		if (offset > entry->arrived)
+			ask_again(qp, run);
 		return;
+	}
 	/* All packets but the last are full, and the last, and it alone, brings the last byte that was asked for. */
 	if (bytes > left || last != (bytes == left) || bytes > room || (!last && bytes < room)) {
 		bad_response(qp, packet, entry);
@@ -402,6 +429,7 @@ static void timed_out(struct hca_qp *qp)
 	/* Armed again when the requester has been run. */
 	if (requester->strokes != requester->strokes_seen)
 		return;
+	counter_add(qp->hca, COUNTER_ACK_TIMEOUTS, 1);
 	go_back(qp, requester->first, unacknowledged_offset(qp));
 	narrow_window(qp);
 	if (requester->retries_left--)

@@ -5,7 +5,9 @@
  */
 #include <string.h>
 
+#include "hca/gid.h"
 #include "hca/xrc.h"
+#include "link/counters.h"
 #include "link/filter.h"
 #include "mkey/umr.h"
 #include "transport/answer.h"
@@ -67,6 +69,11 @@ static void begin_reply(struct request *request, enum message message, uint32_t 
 
 enum responder_state responder_nak(struct request *request, uint8_t kind, uint8_t code, uint32_t psn)
 {
+	counter_add(request->qp->hca,
+		    kind == AETH_RNR_NAK	   ? COUNTER_RNR_NAKS_SENT
+		    : code == NAK_SEQUENCE ? COUNTER_SEQUENCE_NAKS_SENT
+					   : COUNTER_ERROR_NAKS_SENT,
+		    1);
 	begin_reply(request, MESSAGE_ACKNOWLEDGE, psn, kind | code);
 	return RESPONDER_DONE;
 }
@@ -156,13 +163,17 @@ static enum responder_state check_psn(struct request *request)
 		return request->qp->domain ? RESPONDER_CHECK_XRC : RESPONDER_CHECK_ORDER;
 	}
 	if (!request->qp->transport->reliable) {
+		counter_add(request->qp->hca, COUNTER_DROPPED_UNRELIABLE, 1);
 		/* UC: a gap loses the message under way; the next one begins where it begins (IBTA 9.8.2.2.2). */
 		responder->in_message = false;
 		responder->expected_psn = packet->psn;
 		return packet->place & PLACE_FIRST ? RESPONDER_CHECK_ORDER : RESPONDER_DONE;
 	}
-	if (distance < 0)
+	if (distance < 0) {
+		counter_add(request->qp->hca, COUNTER_DUPLICATE_REQUESTS, 1);
 		return RESPONDER_DUPLICATE;
+	}
+	counter_add(request->qp->hca, COUNTER_OUT_OF_ORDER, 1);
 	if (responder->nak_sent)
 		return RESPONDER_DONE;
 	responder->nak_sent = true;
@@ -423,6 +434,17 @@ static enum responder_state execute(struct request *request)
 	return RESPONDER_COMPLETE;
 }
 
+/*
+ * What adapters put in the place of the service level when a datagram came by RoCE, and programs look for there (UCX, for the
+ * GRH): bit 3, UDP; below it the L3 header, 0 GRH, 1 IPv6, 2 IPv4.
+ */
+static uint8_t roce_packet_type(const struct packet_path *path)
+{
+	if (path->type != IBV_GID_TYPE_ROCE_V2)
+		return 0;
+	return 8 | (gid_is_ipv4(&path->source) ? 2 : 1);
+}
+
 static void complete_message(struct request *request)
 {
 	struct responder *responder = request->responder;
@@ -453,7 +475,7 @@ static void complete_message(struct request *request)
 		completion.remote_qpn = packet->source_qpn;
 	if (request->qp->transport->datagram) {
 		completion.grh = true;
-		completion.sl = packet->path->service_level;
+		completion.sl = roce_packet_type(packet->path);
 		completion.remote_qpn = packet->source_qpn;
 	}
 	responder_complete_receive(request, &completion);

@@ -5,6 +5,7 @@
 #include <endian.h>
 
 #include "hca/multicast.h"
+#include "link/counters.h"
 #include "hca/qp.h"
 #include "link/filter.h"
 #include "link/link.h"
@@ -65,10 +66,12 @@ static void deliver(struct run *run, struct packet *packet, struct hca_qp *qp)
 	struct responder *responder;
 
 	if (!receives(qp)) {
+		counter_add(qp->hca, COUNTER_DROPPED_STATE, 1);
 		DROP(packet, qp->hca, PACKET_STATE, qp->state);
 		return;
 	}
 	if (!has_half(qp, packet)) {
+		counter_add(qp->hca, COUNTER_DROPPED_STATE, 1);
 		DROP(packet, qp->hca, PACKET_TRANSPORT, qp->type);
 		return;
 	}
@@ -129,6 +132,13 @@ static void handle_multicast(struct run *run, const struct packet *packet)
 	}
 }
 
+/* Nobody's device: the first one keeps the record. */
+static void drop_for_nobody(const struct packet *packet)
+{
+	counter_add(hca_device(0), COUNTER_DROPPED_NO_QP, 1);
+	DROP(packet, hca_device(0), PACKET_NO_QP);
+}
+
 static bool drain_packets(struct run *run, const struct hca_qp *self)
 {
 	while (run->first != run->last) {
@@ -143,8 +153,7 @@ static bool drain_packets(struct run *run, const struct hca_qp *self)
 		else if (qp)
 			handle(run, packet, qp);
 		else
-			/* Nobody's device: the first one keeps the record. */
-			DROP(packet, hca_device(0), PACKET_NO_QP);
+			drop_for_nobody(packet);
 		run->first++;
 	}
 	return true;

@@ -24,7 +24,6 @@ struct hca_qp;
 struct run {
 	uint32_t first, last;     /* queue of packets, free running */
 	struct hca_qp *scheduled; /* QPs whose requester can go on */
-	bool defers;              /* the same thread soon has another run: acknowledgements can wait for it */
 	struct frame *frame;      /* that the packet in the queue came in; of link/filter.c, or NULL */
 	struct packet packet[RUN_PACKETS];
 };
@@ -35,7 +34,6 @@ static inline void run_begin(struct run *run)
 	run->last = 0;
 	run->scheduled = NULL;
 	run->frame = NULL;
-	run->defers = false;
 }
 
 /** The slot in which the next packet is built; queued by run_commit. */

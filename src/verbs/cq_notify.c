@@ -23,7 +23,7 @@ int softhca_ibv_req_notify_cq(struct ibv_cq *base, int solicited_only)
 
 	__atomic_store_n(&cq->dbrec[1], htobe32(word), __ATOMIC_RELEASE);
 	hca_cq_request(cq->device, word);
-	if (progress_pollers)
+	if (__atomic_load_n(&progress_pollers, __ATOMIC_RELAXED))
 		progress_before_sleep();
 	return 0;
 }

@@ -92,7 +92,7 @@ int softhca_ibv_poll_cq(struct ibv_cq *base, int num_entries, struct ibv_wc *wc)
 	struct user_cq *cq = to_user_cq(base);
 	int result = poll_once(cq, num_entries, wc);
 
-	if (__builtin_expect(progress_pollers == 0, 1))
+	if (__builtin_expect(!__atomic_load_n(&progress_pollers, __ATOMIC_RELAXED), 1))
 		return result;
 	if (!result && progress_poll())
 		result = poll_once(cq, num_entries, wc);

@@ -65,7 +65,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 		return REFUSE(hca_of_context(ex->context), "ibv_start_poll", EINVAL, RULE_POLL_COMP_MASK,
 			      attr->comp_mask);
 	result = start(cq);
-	if (__builtin_expect(progress_pollers == 0, 1))
+	if (__builtin_expect(!__atomic_load_n(&progress_pollers, __ATOMIC_RELAXED), 1))
 		return result;
 	if (result == ENOENT && progress_poll())
 		result = start(cq);

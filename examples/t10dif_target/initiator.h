@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The client's view of the disk: blocks without tuples in its memory, commands that move many of them, up to DEPTH
+ * The initiator's view of the disk: blocks without tuples in its memory, commands that move many of them, up to DEPTH
  * commands of REQUEST_BLOCKS at a time.
  */
-#ifndef T10DIF_TARGET_CLIENT_H
-#define T10DIF_TARGET_CLIENT_H
+#ifndef T10DIF_TARGET_INITIATOR_H
+#define T10DIF_TARGET_INITIATOR_H
 
 #include "protection.h"
 
 /* Place for a command that is under way. */
-struct client_slot {
+struct initiator_slot {
 	struct mlx5dv_mkey *key;
 	uint32_t lba, blocks;
 	int busy;
 };
 
-struct client {
+struct initiator {
 	struct end end;
-	struct client_slot slot[DEPTH];
+	struct initiator_slot slot[DEPTH];
 	struct response response[DEPTH]; /* where answers arrive; any answer in any of them */
 	struct ibv_mr *response_mr;
 	uint32_t disk_blocks;
@@ -35,16 +35,16 @@ struct job {
 struct outcome {
 	uint32_t refused;    /* responses that are not STATUS_OK */
 	enum status status;  /* of the last one of these, else STATUS_OK */
-	uint32_t wrong_data; /* requests in which the client's own key has found an error */
+	uint32_t wrong_data; /* requests in which the initiator's own key has found an error */
 };
 
 /** Connects to the target behind @socket. */
-void client_open(struct client *client, int socket);
+void initiator_open(struct initiator *initiator, int socket);
 /** Tells the target to end, and closes. */
-void client_close(struct client *client, int socket);
+void initiator_close(struct initiator *initiator, int socket);
 
-struct outcome client_move(struct client *client, const struct job *job);
+struct outcome initiator_move(struct initiator *initiator, const struct job *job);
 /** Has the target flip a bit of @byte of a sector, tuples included. */
-void client_flip_bit(struct client *client, uint32_t lba, uint32_t byte);
+void initiator_flip_bit(struct initiator *initiator, uint32_t lba, uint32_t byte);
 
 #endif

@@ -1,38 +1,37 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A block target and its client, with T10-DIF from end to end: the adapters add, check and strip the tuples.
+ * The initiator of a block target, with T10-DIF from end to end: the adapters add, check and strip the tuples.
  *
- *	softhca run -- t10dif_target FILE [COPY]
+ *	softhca run -- t10dif_target ADDRESS PORT &
+ *	softhca run -- t10dif_initiator ADDRESS PORT FILE [COPY]
  *
- * The client writes FILE to the target in blocks of 4 KiB. In its memory there are no tuples; its adapter adds them when
- * the target reads the blocks. The target's adapter checks them and puts both, blocks and tuples, on the disk, which
- * here is memory with sectors of 4104 bytes. On the way back both adapters check, and the client's takes the tuples off.
- * The same is done without tuples, to compare the rates. COPY gets what was read back.
+ * The initiator writes FILE to the target in blocks of 4 KiB. In its memory there are no tuples; its adapter adds them
+ * when the target reads the blocks. The target's adapter checks them and puts both, blocks and tuples, on the disk, which
+ * here is memory with sectors of 4104 bytes. On the way back both adapters check, and the initiator's takes the tuples
+ * off. The same is done without tuples, to compare the rates. COPY gets what was read back.
  *
  * Then bits are flipped on the disk, and what is read is found to be wrong, by mlx5dv_mkey_check(3).
  *
- * Client and target are two threads here, each with a context of its own. A socket is all they share, over which they
- * tell each other how to connect; so they can be two processes as they are.
+ * The two are processes, on one host or on two. A TCP connection is all they share beforehand, over which they tell each
+ * other how to connect.
  *
- *	protocol.h, meet.c      what they say to each other
- *	protection.h, .c        keys with T10-DIF: start here
- *	client.h, .c            commands, and the client's keys
- *	target.h, .c            the disk, and the target's keys
- *	main.c                  what the client does with it all
+ *	protocol.h, meet.c            what they say to each other
+ *	protection.h, .c              keys with T10-DIF: start here
+ *	initiator.h, .c               commands, and the initiator's keys
+ *	target.c                      the disk, and the target's keys
+ *	initiator_main.c              what the initiator does with it all
+ *	both.sh                       both of them, on one host or in two network namespaces
  */
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "client.h"
-#include "target.h"
+#include "initiator.h"
 
 enum { ROUNDS = 5, WRITE = 0, READ = 1 };
 
@@ -66,7 +65,7 @@ static struct blocks blocks_new(struct end *end, size_t size)
 
 	blocks.bytes = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (blocks.bytes == MAP_FAILED)
-		die_errno("client: %zu bytes of memory", room);
+		die_errno("initiator: %zu bytes of memory", room);
 	/* No remote rights: the target gets at the blocks of a command only, by the key that goes with it. */
 	blocks.mr = end_register(end, blocks.bytes, room, IBV_ACCESS_LOCAL_WRITE);
 	return blocks;
@@ -124,14 +123,14 @@ static double now(void)
 }
 
 /* Moves all blocks; nothing may be wrong. Returns how many seconds it took. */
-static double move_all(struct client *client, enum opcode opcode, int tuples, const struct blocks *blocks)
+static double move_all(struct initiator *initiator, enum opcode opcode, int tuples, const struct blocks *blocks)
 {
 	struct job job = {.opcode = opcode, .tuples = tuples, .mr = blocks->mr, .blocks = blocks_of(blocks->size)};
 	double begin = now();
-	struct outcome outcome = client_move(client, &job);
+	struct outcome outcome = initiator_move(initiator, &job);
 
 	if (outcome.refused || outcome.wrong_data)
-		die("client: %u commands refused (status %d), %u with wrong data", outcome.refused, outcome.status,
+		die("initiator: %u commands refused (status %d), %u with wrong data", outcome.refused, outcome.status,
 		    outcome.wrong_data);
 	return now() - begin;
 }
@@ -158,15 +157,15 @@ static void print_rates(const char *what, size_t bytes, double *plain, double *w
 }
 
 /* Both ways in turn, so that whatever else the machine does meets both alike; the last round leaves tuples on the disk. */
-static void write_and_read(struct client *client, const struct blocks *file, const struct blocks *back)
+static void write_and_read(struct initiator *initiator, const struct blocks *file, const struct blocks *back)
 {
 	double seconds[2][2][ROUNDS];
 
 	for (int round = 0; round < ROUNDS; round++) {
 		for (int tuples = 0; tuples < 2; tuples++) {
 			memset(back->bytes, 0, back->size);
-			seconds[WRITE][tuples][round] = move_all(client, COMMAND_WRITE, tuples, file);
-			seconds[READ][tuples][round] = move_all(client, COMMAND_READ, tuples, back);
+			seconds[WRITE][tuples][round] = move_all(initiator, COMMAND_WRITE, tuples, file);
+			seconds[READ][tuples][round] = move_all(initiator, COMMAND_READ, tuples, back);
 			if (memcmp(back->bytes, file->bytes, file->size) != 0)
 				die("what was read back is not what was written");
 		}
@@ -181,10 +180,10 @@ static void write_and_read(struct client *client, const struct blocks *file, con
 /* ---- with damage ---------------------------------------------------------------------------------------------- */
 
 /* Flips a bit of @byte of the sector at @lba, reads the command's worth of blocks around it, and flips it back. */
-static void read_damaged(struct client *client, const struct blocks *back, uint32_t lba, uint32_t byte,
+static void read_damaged(struct initiator *initiator, const struct blocks *back, uint32_t lba, uint32_t byte,
 			 enum status expected)
 {
-	uint32_t first = lba - lba % REQUEST_BLOCKS, left = client->disk_blocks - first;
+	uint32_t first = lba - lba % REQUEST_BLOCKS, left = blocks_of(back->size) - first;
 	struct job job = {
 		.opcode = COMMAND_READ,
 		.tuples = 1,
@@ -194,85 +193,61 @@ static void read_damaged(struct client *client, const struct blocks *back, uint3
 	};
 	struct outcome outcome;
 
-	client_flip_bit(client, lba, byte);
-	outcome = client_move(client, &job);
-	client_flip_bit(client, lba, byte);
+	initiator_flip_bit(initiator, lba, byte);
+	outcome = initiator_move(initiator, &job);
+	initiator_flip_bit(initiator, lba, byte);
 	if (outcome.status != expected)
 		die("the target answers %d, not %d", outcome.status, expected);
 	if (!outcome.wrong_data)
-		die("the client has not seen that the data is wrong");
+		die("the initiator has not seen that the data is wrong");
 }
 
-static void find_damage(struct client *client, const struct blocks *back)
+static void find_damage(struct initiator *initiator, const struct blocks *back)
 {
-	uint32_t lba = (client->disk_blocks - 1) * 2 / 3;
+	uint32_t lba = (blocks_of(back->size) - 1) * 2 / 3;
 
 	printf("\nA bit of byte 1234 of sector %u flips on the target's disk:\n", lba);
-	read_damaged(client, back, lba, 1234, STATUS_GUARD_ERROR);
+	read_damaged(initiator, back, lba, 1234, STATUS_GUARD_ERROR);
 	/* A guard covers the data and not the tags, which are known to both sides: */
 	printf("\nA bit of its application tag flips instead:\n");
-	read_damaged(client, back, lba, BLOCK + 3, STATUS_APPLICATION_TAG_ERROR);
+	read_damaged(initiator, back, lba, BLOCK + 3, STATUS_APPLICATION_TAG_ERROR);
 	printf("\nA bit of its reference tag flips instead:\n");
-	read_damaged(client, back, lba, BLOCK + 7, STATUS_REFERENCE_TAG_ERROR);
+	read_damaged(initiator, back, lba, BLOCK + 7, STATUS_REFERENCE_TAG_ERROR);
 }
 
 /* Writes the file at @path, reads it back, has sectors damaged and reads those. */
-static void client_run(int socket, const char *path, const char *copy)
+static void initiator_run(int socket, const char *path, const char *copy)
 {
-	static struct client client;
+	static struct initiator initiator;
 	struct blocks file, back;
 
-	client_open(&client, socket);
-	file = blocks_new(&client.end, file_size(path));
-	back = blocks_new(&client.end, file.size);
-	if (blocks_of(file.size) > client.disk_blocks)
+	initiator_open(&initiator, socket);
+	file = blocks_new(&initiator.end, file_size(path));
+	back = blocks_new(&initiator.end, file.size);
+	if (blocks_of(file.size) > initiator.disk_blocks)
 		die("the disk is too small");
 	load(&file, path);
 
-	write_and_read(&client, &file, &back);
+	write_and_read(&initiator, &file, &back);
 	if (copy)
 		store(&back, copy);
-	find_damage(&client, &back);
+	find_damage(&initiator, &back);
 	/* The disk is whole again. */
-	move_all(&client, COMMAND_READ, 1, &back);
+	move_all(&initiator, COMMAND_READ, 1, &back);
 
 	blocks_free(&file);
 	blocks_free(&back);
-	client_close(&client, socket);
-}
-
-/* ---- the two threads ------------------------------------------------------------------------------------------ */
-
-struct target_arguments {
-	int socket;
-	uint32_t blocks;
-};
-
-static void *target_thread(void *argument)
-{
-	const struct target_arguments *arguments = argument;
-
-	target_run(arguments->socket, arguments->blocks);
-	return NULL;
+	initiator_close(&initiator, socket);
 }
 
 int main(int argc, char **argv)
 {
-	struct target_arguments arguments;
-	pthread_t target;
-	int sockets[2], error;
+	int socket;
 
-	if (argc < 2 || argc > 3)
-		die("usage: t10dif_target FILE [COPY]");
-	if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets))
-		die_errno("socketpair");
-	arguments = (struct target_arguments){.socket = sockets[1], .blocks = blocks_of(file_size(argv[1]))};
-	error = pthread_create(&target, NULL, target_thread, &arguments);
-	if (error)
-		die("pthread_create: %s", strerror(error));
-	client_run(sockets[0], argv[1], argc > 2 ? argv[2] : NULL);
-	pthread_join(target, NULL);
-	close(sockets[0]);
-	close(sockets[1]);
+	if (argc < 4 || argc > 5)
+		die("usage: t10dif_initiator ADDRESS PORT FILE [COPY]");
+	socket = connect_to_target(argv[1], argv[2]);
+	initiator_run(socket, argv[3], argc > 4 ? argv[4] : NULL);
+	close(socket);
 	return 0;
 }
