@@ -96,9 +96,10 @@ static uint64_t address_of(const struct step *step)
 static uint8_t request_opcode(const struct step *step)
 {
 	static const uint8_t opcodes[] = {
-		MLX5_OPCODE_SEND,      MLX5_OPCODE_SEND_IMM,   MLX5_OPCODE_SEND_INVAL,       MLX5_OPCODE_RDMA_WRITE,
-		MLX5_OPCODE_RDMA_READ, MLX5_OPCODE_RDMA_WRITE, MLX5_OPCODE_RDMA_WRITE_IMM,   MLX5_OPCODE_RDMA_READ,
-		MLX5_OPCODE_ATOMIC_CS, MLX5_OPCODE_ATOMIC_FA,  MLX5_OPCODE_ATOMIC_MASKED_CS, MLX5_OPCODE_ATOMIC_MASKED_FA,
+		MLX5_OPCODE_SEND,           MLX5_OPCODE_SEND_IMM,         MLX5_OPCODE_SEND_INVAL,
+		MLX5_OPCODE_RDMA_WRITE,     MLX5_OPCODE_RDMA_READ,        MLX5_OPCODE_RDMA_WRITE,
+		MLX5_OPCODE_RDMA_WRITE_IMM, MLX5_OPCODE_RDMA_READ,        MLX5_OPCODE_ATOMIC_CS,
+		MLX5_OPCODE_ATOMIC_FA,      MLX5_OPCODE_ATOMIC_MASKED_CS, MLX5_OPCODE_ATOMIC_MASKED_FA,
 	};
 
 	return opcodes[step->opcode % sizeof(opcodes)];
@@ -126,7 +127,8 @@ static void append_address(uint8_t *wqe, uint32_t *segments, const struct step *
 
 static void append_operation(uint8_t *wqe, uint32_t *segments, const struct step *step, uint8_t opcode, uint32_t *bytes)
 {
-	const struct mlx5_wqe_raddr_seg remote = {.raddr = htobe64(address_of(step)), .rkey = htobe32(key_number(step))};
+	const struct mlx5_wqe_raddr_seg remote = {.raddr = htobe64(address_of(step)),
+						  .rkey = htobe32(key_number(step))};
 	bool masked = opcode == MLX5_OPCODE_ATOMIC_MASKED_CS || opcode == MLX5_OPCODE_ATOMIC_MASKED_FA;
 	bool atomic = masked || opcode == MLX5_OPCODE_ATOMIC_CS || opcode == MLX5_OPCODE_ATOMIC_FA;
 	uint8_t operands[32];
@@ -469,9 +471,10 @@ static void fill_rings(void)
 		struct world_qp *end = &this_run.pair->end[i];
 
 		for (uint32_t r = 0; end->rq && r < WORLD_RQ_ENTRIES; r++) {
-			const struct mlx5_wqe_data_seg data[2] = {
-				{htobe32(0x400), htobe32(WORLD_KEY(WORLD_FULL)), htobe64(WORLD_BASE + 0x1100 + r * 0x40)},
-				{htobe32(0x800), htobe32(WORLD_KEY(WORLD_ZERO_BASED)), htobe64(r * 0x20)}};
+			const struct mlx5_wqe_data_seg data[2] = {{htobe32(0x400), htobe32(WORLD_KEY(WORLD_FULL)),
+								   htobe64(WORLD_BASE + 0x1100 + r * 0x40)},
+								  {htobe32(0x800), htobe32(WORLD_KEY(WORLD_ZERO_BASED)),
+								   htobe64(r * 0x20)}};
 
 			memcpy(end->rq + (r << WORLD_RQ_SHIFT), data, sizeof(data));
 		}

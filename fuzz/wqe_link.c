@@ -16,7 +16,7 @@
 
 static const struct input_config *config;
 static const struct world_pair_of_qps *pair;
-static const struct link *own; /* the one below that of the fuzzer */
+static const struct link *own;    /* the one below that of the fuzzer */
 static const struct link *before; /* the override of the device: none */
 static uint32_t packets;
 

@@ -65,8 +65,14 @@ void progress_wake_before(uint64_t deadline_ns);
 /** Wakes the device thread: it polls all pollers and fires what is due. Any thread. */
 void progress_wake(void);
 
-/** How many pollers there are: if none, polling CQs need not call progress_poll(). Read without a lock. */
+/* Use progress_has_pollers(). */
 extern uint32_t progress_pollers;
+
+/** True if anything may arrive: if not, polling CQs need not call progress_poll(). Any thread. */
+static inline bool progress_has_pollers(void)
+{
+	return __atomic_load_n(&progress_pollers, __ATOMIC_RELAXED);
+}
 
 /** Polls all pollers once, on behalf of a program that found nothing in its CQ. False: nothing arrived. No lock held. */
 bool progress_poll(void);

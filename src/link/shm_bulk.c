@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Payload that is read from the memory of its sender, process_vm_readv(2). One copy instead of two, and by the receiver
- * alone; but the kernel copies at a quarter of the speed of two processors that copy through the ring. So it is for
- * receivers whose program does not poll: their device thread has to be woken, and then it takes all at once.
+ * alone; but the kernel copies at a quarter of the speed of two processors that copy through the ring, and even one
+ * processor copies twice in less time. So it is for receivers that have no processor: while the ring is full and they take
+ * nothing, the sender goes on with references, of which hundreds find room, and the receiver takes all of them at once.
  *
  * Only of requests of a reliable QP: their memory stays as it is until they have completed. When they complete although
  * nobody acknowledged them (the QP is flushed, reset, destroyed), the ticket that a record carries is withdrawn first: who
@@ -49,6 +50,22 @@ void shm_bulk_probe(struct shm_peer *peer)
 	__atomic_store_n(&peer->own->can_read, can, __ATOMIC_RELEASE);
 }
 
+bool shm_is_stuck(struct shm_peer *peer)
+{
+	uint32_t head = shm_unpack(__atomic_load_n(&peer->out.ring->head, __ATOMIC_RELAXED)).slot;
+	uint64_t since, now_ns;
+
+	if (!__atomic_load_n(&peer->other->can_read, __ATOMIC_RELAXED))
+		return false;
+	now_ns = clock_now_ns();
+	since = __atomic_load_n(&peer->stuck_since, __ATOMIC_RELAXED);
+	if (since && __atomic_load_n(&peer->stuck_head, __ATOMIC_RELAXED) == head)
+		return now_ns - since >= SHM_STUCK_NS;
+	__atomic_store_n(&peer->stuck_head, head, __ATOMIC_RELAXED);
+	__atomic_store_n(&peer->stuck_since, now_ns, __ATOMIC_RELAXED);
+	return false;
+}
+
 /* ---- offering -------------------------------------------------------------------------------------------------- */
 
 static bool is_readable(const struct packet *packet)
@@ -68,9 +85,8 @@ uint32_t shm_bulk_offer(const struct shm_peer *peer, const struct packet *packet
 {
 	const struct stream *payload = &packet->payload;
 
-	if (__atomic_load_n(&peer->other->polls, __ATOMIC_RELAXED) ||
-	    !__atomic_load_n(&peer->other->can_read, __ATOMIC_RELAXED) || !is_readable(packet) ||
-	    payload->count > SHM_PIECES || payload->current || payload->piece.length || payload->fetch)
+	if (!is_readable(packet) || payload->count > SHM_PIECES || payload->current || payload->piece.length ||
+	    payload->fetch)
 		return 0;
 	for (uint32_t i = 0; i < payload->count; i++) {
 		const struct stream_part *part = &payload->part[i];

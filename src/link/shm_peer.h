@@ -31,8 +31,11 @@
 #define SHM_PIECE_BYTES (32u << 10)
 /* Payload of a run. All of a run finds room at once, or none: less than the data area by far. */
 #define SHM_RUN_BYTES (256u << 10)
-/* From here on payload can be read from the sender's memory: a system call costs as much as copying some 10 KiB. */
+/* From here on payload can be read from the sender's memory: a system call costs as much as copying some 10 KiB… */
 #define SHM_READ_FROM (16u << 10)
+
+/* …but only if the receiver did not take anything for so long while a sender waited for room: longer than waking takes. */
+#define SHM_STUCK_NS UINT64_C(50000)
 
 struct shm_peer {
 	struct host_peer *host;
@@ -44,8 +47,11 @@ struct shm_peer {
 	uint32_t taken;  /* atomic; records that the poller is done with */
 	/* Of the poller, see shm_nudge(): polls since it last looked, what it saw then, and how many until it looks again. */
 	uint32_t polls, seen_head, seen_tail, patience;
-	bool greeted;   /* of the poller: a record has come, so the other side's state is complete */
-	uint32_t order; /* what a barrier is made of where there is no other */
+	bool greeted;         /* of the poller: a record has come, so the other side's state is complete */
+	uint32_t stuck_head;  /* atomic; how far the other side was when somebody found no room… */
+	uint64_t stuck_since; /* atomic; …for the first time, CLOCK_MONOTONIC */
+	uint64_t resumed;     /* of the poller: when it last let those who wait try although there was no room */
+	uint32_t order;       /* what a barrier is made of where there is no other */
 };
 
 struct shm_poller {
@@ -130,8 +136,10 @@ struct shm_fetch {
 void shm_bulk_prepare(struct shm_peer *peer);
 /** Tries to read the memory of the other side, which has sent something. The poller's. */
 void shm_bulk_probe(struct shm_peer *peer);
+/** True if the other side takes nothing since long, and can read this memory. Asked when there is no room. Any thread. */
+bool shm_is_stuck(struct shm_peer *peer);
 /**
- * If the payload of @packet is better read by the other side, fills @pieces and @ticket and returns the number of pieces;
+ * If the payload of @packet can be read by the other side, fills @pieces and @ticket and returns the number of pieces;
  * else returns 0. Nothing of the payload is taken.
  */
 uint32_t shm_bulk_offer(const struct shm_peer *peer, const struct packet *packet, struct shm_ticket *ticket,

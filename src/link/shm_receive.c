@@ -166,7 +166,6 @@ static void greet(struct shm_peer *peer)
 {
 	peer->greeted = true;
 	shm_bulk_probe(peer);
-	__atomic_store_n(&peer->own->polls, !__atomic_load_n(&shm_poller.armed, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
 
 static bool take_records(struct shm_peer *peer, struct run *run)
@@ -192,10 +191,24 @@ static bool take_records(struct shm_peer *peer, struct run *run)
 	return true;
 }
 
+/* True if those who wait may try although there is no room, by reference: but not with every poll. */
+static bool may_try(struct shm_peer *peer)
+{
+	uint64_t now_ns;
+
+	if (!shm_is_stuck(peer))
+		return false;
+	now_ns = clock_now_ns();
+	if (now_ns - peer->resumed < SHM_STUCK_NS)
+		return false;
+	peer->resumed = now_ns;
+	return true;
+}
+
 /* There is room again in a ring that somebody waits for: they may all try. */
 static void resume(struct shm_peer *peer, struct run *run)
 {
-	if (!shm_has_room(&peer->out))
+	if (!shm_has_room(&peer->out) && !may_try(peer))
 		return;
 	__atomic_store_n(&peer->own->starved, 0, __ATOMIC_RELAXED);
 	link_resume(run);

@@ -75,7 +75,6 @@ struct shm_ticket {
 struct shm_state {
 	uint32_t sleeps;   /* atomic; 1: it is to be woken when there is a record for it, or room that it waits for */
 	uint32_t starved;  /* atomic; 1: it waits for room in this ring */
-	uint32_t polls;    /* atomic; 1: its program looks after what arrives */
 	uint32_t barrier;  /* atomic; 1: it runs a barrier on the processors of others before it sleeps */
 	uint32_t can_read; /* atomic; 1: it can read the memory of the other process */
 	uint64_t probe;    /* address of a word of its memory that has the value probe_value */
@@ -141,11 +140,19 @@ static inline uint32_t shm_header_lines(const struct shm_slot *slot)
 	return slot->headers > SHM_INLINE_BYTES ? shm_lines(slot->headers) : 0;
 }
 
-static inline uint32_t shm_payload_lines(const struct shm_slot *slot)
+/* Bytes in the place of the payload. */
+static inline uint32_t shm_payload_bytes(const struct shm_slot *slot)
 {
 	if (slot->flags & SHM_FLAG_READ)
-		return shm_lines((uint32_t)(sizeof(struct shm_ticket) + slot->pieces * sizeof(struct shm_piece)));
-	return slot->headers + slot->length <= SHM_INLINE_BYTES ? 0 : shm_lines(slot->length);
+		return (uint32_t)(sizeof(struct shm_ticket) + slot->pieces * sizeof(struct shm_piece));
+	return slot->length;
+}
+
+static inline uint32_t shm_payload_lines(const struct shm_slot *slot)
+{
+	uint32_t bytes = shm_payload_bytes(slot);
+
+	return slot->headers + bytes <= SHM_INLINE_BYTES ? 0 : shm_lines(bytes);
 }
 
 /** The lines that a record with such a slot takes. */

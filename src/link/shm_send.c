@@ -8,6 +8,8 @@
 #include "link/shm_peer.h"
 
 _Static_assert(sizeof(struct shm_path) == SHM_LINE, "a path takes a line");
+_Static_assert(SHM_READ_FROM <= SHM_PIECE_BYTES && SHM_PIECE_BYTES <= SHM_MOST_PAYLOAD, "short runs are one record");
+_Static_assert(2 * SHM_RUN_BYTES <= SHM_DATA_BYTES && SHM_RUN_BYTES <= SHM_MOST_READ, "a run finds room at once");
 
 /* A record that is about to be written. Headers are written behind the fixed part of the slot, and may not fit there. */
 struct draft {
@@ -250,13 +252,16 @@ static enum link_result send_reference(struct hca *hca, struct shm_peer *peer, c
 
 static enum link_result send_long(struct hca *hca, struct shm_peer *peer, struct packet *packet)
 {
+	bool many = packet->payload.length > SHM_PIECE_BYTES;
+	enum link_result result = many ? send_pieces(hca, peer, packet) : send_one(hca, peer, packet);
 	struct shm_piece pieces[SHM_PIECES];
 	struct shm_ticket ticket;
-	uint32_t count = shm_bulk_offer(peer, packet, &ticket, pieces);
+	uint32_t count;
 
-	if (count)
-		return send_reference(hca, peer, packet, &ticket, pieces, count);
-	return packet->payload.length > SHM_PIECE_BYTES ? send_pieces(hca, peer, packet) : send_one(hca, peer, packet);
+	if (result != LINK_BUSY || !shm_is_stuck(peer))
+		return result;
+	count = shm_bulk_offer(peer, packet, &ticket, pieces);
+	return count ? send_reference(hca, peer, packet, &ticket, pieces, count) : result;
 }
 
 /* ---- the link -------------------------------------------------------------------------------------------------- */

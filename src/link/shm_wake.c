@@ -44,7 +44,6 @@ void shm_wake_slow(struct shm_peer *peer)
 /* True if @peer has to be told that this process sleeps. */
 static bool tell(struct shm_peer *peer, bool armed)
 {
-	__atomic_store_n(&peer->own->polls, !armed, __ATOMIC_RELAXED);
 	if (__atomic_load_n(&peer->own->sleeps, __ATOMIC_RELAXED) == armed)
 		return false;
 	__atomic_store_n(&peer->own->sleeps, armed, __ATOMIC_SEQ_CST);

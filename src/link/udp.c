@@ -17,6 +17,9 @@
  */
 #define ROOM_MS 20
 
+/* Some packets, with whatever buffer. */
+#define UDP_LEAST_WINDOW (64 * 1024)
+
 /*
  * What is being sent. Packets are built one behind the other in the socket's buffer. They are a train, and take one system
  * call, as long as they are of one length, of which the last may be shorter (UDP_SEGMENT, udp(7)).
@@ -317,15 +320,21 @@ static enum link_result send_frame(struct hca *hca, const struct packet_path *pa
 	return LINK_SENT;
 }
 
+static struct link udp = {
+	.name = "udp",
+	.most = UDP_RUN_BYTES,
+	.window = UDP_WINDOW_BYTES, /* atomic */
+	.send = send_run,
+	.send_frame = send_frame,
+};
+
+void udp_set_window(uint32_t bytes)
+{
+	bytes = bytes / 2 < UDP_LEAST_WINDOW ? UDP_LEAST_WINDOW : bytes / 2;
+	__atomic_store_n(&udp.window, bytes < UDP_WINDOW_BYTES ? bytes : UDP_WINDOW_BYTES, __ATOMIC_RELAXED);
+}
+
 const struct link *link_udp(void)
 {
-	static const struct link udp = {
-		.name = "udp",
-		.most = UDP_RUN_BYTES,
-		.window = UDP_WINDOW_BYTES,
-		.send = send_run,
-		.send_frame = send_frame,
-	};
-
 	return &udp;
 }

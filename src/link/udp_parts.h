@@ -33,8 +33,11 @@
 #define UDP_TRAIN_BYTES 65000
 /* Payload of a run: two full trains at the largest MTU, which 1024 fills nearly, too. */
 #define UDP_RUN_BYTES (30 * 4096)
-/* Half of what a receive buffer of the usual size holds (net.core.rmem_max), reckoned with the kernel's overhead. */
-#define UDP_WINDOW_BYTES (256 * 1024)
+/*
+ * What a QP has under way at most: twice what it takes to be faster than waiting, less than what makes sender and receiver
+ * miss their caches; and half of the receive buffer, since the receiver's is as a rule as large as this host's.
+ */
+#define UDP_WINDOW_BYTES (512 * 1024)
 
 /* How a datagram gets to where a path leads. */
 struct udp_way {
@@ -98,6 +101,9 @@ void udp_sockets_after_fork(bool child);
  * (@ipv6). Returns a descriptor or a negative errno.
  */
 int udp_receiver_open(bool *ipv6);
+
+/** @bytes of receive buffer, as the kernel counts them, which is about twice the payload that they hold. */
+void udp_set_window(uint32_t bytes);
 
 /** Registers the poller. Returns 0 or a negative errno. The lock of the port is held. */
 int udp_receive_begin(struct hca *hca);

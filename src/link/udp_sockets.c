@@ -72,7 +72,8 @@ static int set_sending(int fd, bool ipv6)
 
 int udp_receiver_open(bool *ipv6)
 {
-	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), bytes;
+	socklen_t length = sizeof(bytes);
 
 	*ipv6 = fd >= 0;
 	if (fd < 0)
@@ -94,6 +95,8 @@ int udp_receiver_open(bool *ipv6)
 	/* Linux 5.0; without it each packet takes a system call. */
 	set(fd, IPPROTO_UDP, UDP_GRO, 1);
 	set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, RECEIVE_BUFFER_BYTES);
+	if (!getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, &length) && bytes > 0)
+		udp_set_window((uint32_t)bytes);
 	return fd;
 }
 

@@ -176,7 +176,8 @@ void world_check_memory(struct world *world)
 	int block;
 
 	/* A WRITE of UC is not heard of. */
-	while (link_in_real_time() && !memory_compare(&world->model.memory, &block, &offset, &is, &should) && now() < end)
+	while (link_in_real_time() && !memory_compare(&world->model.memory, &block, &offset, &is, &should) &&
+	       now() < end)
 		let_arrive(world);
 	if (!memory_compare(&world->model.memory, &block, &offset, &is, &should))
 		world_fail(world, "block %d byte %#lx is %02x, not %02x", block, offset, is, should);

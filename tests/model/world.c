@@ -278,7 +278,9 @@ static void to_rts(struct world *world, int i, uint32_t psn)
 		.sq_psn = psn,
 		/* 1 ms; in real time 67 ms, as other processes want the CPU, too. */
 		.timeout = link_in_real_time() ? 14 : 8,
-		.retry_cnt = link_in_real_time() ? 3 : link_pipelines() ? 7 : 1,
+		.retry_cnt = link_in_real_time() ? 3
+			     : link_pipelines()  ? 7
+						 : 1,
 		.rnr_retry = qp->waits_for_receives ? 7 : 1,
 		.max_rd_atomic = (uint8_t)(1 + choose_below(&world->choose, 4)),
 	};

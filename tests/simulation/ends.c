@@ -113,7 +113,8 @@ static void configure_keys(const struct end *end, bool remote)
 {
 	uint32_t psv = end->psv[remote], at = area_of(remote) + STAGED;
 	/* CRC32C of 512 bytes on the wire, none in memory (mlx5-formats 1.11). */
-	const uint8_t signature[64] = {0x80, 0xff, 1, 0, 0xff, 0xff, 0xff, 0xff, 0x42, 0, (uint8_t)(psv >> 8), (uint8_t)psv};
+	const uint8_t signature[64] = {0x80,        0xff, 1, 0, 0xff, 0xff, 0xff, 0xff, 0x42, 0, (uint8_t)(psv >> 8),
+				       (uint8_t)psv};
 	/* Plain in memory, encrypted on the wire in units of UNIT bytes (1.12). */
 	const uint8_t cipher[64] = {0x81, 0, [8] = 2, [34] = (uint8_t)(end->dek >> 8), [35] = (uint8_t)end->dek};
 
@@ -208,7 +209,9 @@ static void make_sender(struct end *end, const struct plan *plan)
 		.type = plan->type,
 		.pd = end->pd,
 		.send_cq = end->send_cq.cq,
-		.recv_cq = receives ? end->queue[0].cq.cq : plan->type == QP_TYPE_DCI ? end->send_cq.cq : NULL,
+		.recv_cq = receives                    ? end->queue[0].cq.cq
+			   : plan->type == QP_TYPE_DCI ? end->send_cq.cq
+						       : NULL,
 		.srq = receives ? end->queue[0].srq : NULL,
 		.sq_buffer = end->sq,
 		.sq_wqebb_count = SQ_BLOCKS,
@@ -274,7 +277,10 @@ static void connect_qp(struct hca_qp *qp, const struct plan *plan, int end, uint
 	if (!dct)
 		attr.ah_attr.grh.dgid = hca_gids(ends_hca, &gids)[0].gid;
 	move(qp, IBV_QPS_INIT, attr,
-	     IBV_QP_PKEY_INDEX | IBV_QP_PORT | (ud ? IBV_QP_QKEY : dci ? 0 : IBV_QP_ACCESS_FLAGS));
+	     IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+		     (ud    ? IBV_QP_QKEY
+		      : dci ? 0
+			    : IBV_QP_ACCESS_FLAGS));
 	if (dci)
 		to_rtr = IBV_QP_PATH_MTU;
 	else if (dct)

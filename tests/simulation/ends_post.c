@@ -122,8 +122,8 @@ static void write_request(struct writer *writer, int number, const struct plan *
 		.imm = immediate_of(request, peer),
 	};
 
-	ctrl.fm_ce_se |= (request->signalled ? MLX5_WQE_CTRL_CQ_UPDATE : 0) |
-			 (request->solicited ? MLX5_WQE_CTRL_SOLICITED : 0);
+	ctrl.fm_ce_se |=
+		(request->signalled ? MLX5_WQE_CTRL_CQ_UPDATE : 0) | (request->solicited ? MLX5_WQE_CTRL_SOLICITED : 0);
 	append(writer, &ctrl, sizeof(ctrl));
 	if (plan->type == IBV_QPT_UD || plan->type == QP_TYPE_DCI)
 		append_address(writer, plan, number, request);

@@ -258,8 +258,8 @@ static void judge_mortal(const struct plan *plan, const struct record *record)
 			uint32_t received = record->received[!end][target];
 
 			/* Those that were flushed with their QP. */
-			while (received && record->receive[!end][target][received - 1].syndrome ==
-						   MLX5_CQE_SYNDROME_WR_FLUSH_ERR)
+			while (received &&
+			       record->receive[!end][target][received - 1].syndrome == MLX5_CQE_SYNDROME_WR_FLUSH_ERR)
 				received--;
 			expect_receives(plan, record, end, target, received);
 		}

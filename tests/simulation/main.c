@@ -7,6 +7,8 @@
  *
  *   simulation [--seed N] [--runs M] [--seconds S] [--immediate] [--verbose] [--trace]
  *
+ * With SIMULATION_SECONDS in the environment it plays for so long, whatever --seconds says (CI).
+ *
  * Plays seed N, N + 1, …, M of them, or as many as S seconds allow. Nothing else decides what happens: `--seed N --runs 1`
  * replays a run, `--verbose` tells what the seed stands for; `--trace` each packet
  * of it; `--immediate` makes the link one that takes all at once.
@@ -140,7 +142,8 @@ static uint64_t number(const char *text)
 	uint64_t value = strtoull(text, &end, 0);
 
 	if (!*text || *end) {
-		fprintf(stderr, "usage: simulation [--seed N] [--runs M] [--seconds S] [--immediate] [--verbose] [--trace]\n");
+		fprintf(stderr,
+			"usage: simulation [--seed N] [--runs M] [--seconds S] [--immediate] [--verbose] [--trace]\n");
 		exit(2);
 	}
 	return value;
@@ -186,6 +189,8 @@ int main(int argc, char **argv)
 			number("");
 		}
 	}
+	if (getenv("SIMULATION_SECONDS") && seconds > 0)
+		seconds = (double)number(getenv("SIMULATION_SECONDS"));
 	progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (progress == MAP_FAILED)
 		return 2;

@@ -48,8 +48,8 @@ uint32_t request_wire_bytes(const struct request *request)
 /* IBTA table 45, in units of 10 us. */
 uint64_t rnr_ns(uint8_t code)
 {
-	static const uint32_t tens[32] = {65536, 1,    2,    3,    4,    6,    8,    12,   16,    24,    32,
-					  48,    64,   96,   128,  192,  256,  384,  512,  768,   1024,  1536,
+	static const uint32_t tens[32] = {65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
+					  48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
 					  2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
 
 	return tens[code] * UINT64_C(10000);

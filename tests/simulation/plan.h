@@ -20,14 +20,14 @@ enum {
 	MOST_RECEIVES = 4 * MOST_REQUESTS,
 	TARGETS = 2, /* receive queues of an end: one; of XRC two SRQs; of DC those of two DCTs */
 	MOST_PIECES = 3,
-	COUNTERS = 4,      /* of 8 bytes, at the beginning of an area: what atomics change */
-	INVALIDATED = 6,   /* keys of an end that its peer can invalidate */
-	AREA = 3 << 18,    /* bytes for what one direction touches at one end */
-	MEMORY = 2 * AREA, /* of an end: what its own requests touch, then what its peer's do */
-	STAGED = 4096,     /* offset in an area of the memory behind the keys with a signature, then a cipher */
+	COUNTERS = 4,            /* of 8 bytes, at the beginning of an area: what atomics change */
+	INVALIDATED = 6,         /* keys of an end that its peer can invalidate */
+	AREA = 3 << 18,          /* bytes for what one direction touches at one end */
+	MEMORY = 2 * AREA,       /* of an end: what its own requests touch, then what its peer's do */
+	STAGED = 4096,           /* offset in an area of the memory behind the keys with a signature, then a cipher */
 	STAGED_BYTES = 64 << 10, /* of each of the two */
 	PLAIN = STAGED + 2 * STAGED_BYTES, /* offset of the rest of an area */
-	SLACK = 8192,      /* memory behind what is used, watched as well */
+	SLACK = 8192,                      /* memory behind what is used, watched as well */
 	GRH_BYTES = 40,
 	BLOCK = 512, /* of the signature… */
 	FIELD = 4,   /* …and its bytes on the wire */
@@ -50,9 +50,9 @@ struct request {
 	uint8_t keys; /* enum keys; other than KEYS_PLAIN of data with one piece */
 	uint8_t pieces;
 	struct range local[MOST_PIECES];
-	uint32_t length; /* of memory; of the pieces together */
-	uint32_t remote; /* offset in the peer's memory; of a SEND that of its receive */
-	uint32_t imm;    /* in host order */
+	uint32_t length;     /* of memory; of the pieces together */
+	uint32_t remote;     /* offset in the peer's memory; of a SEND that of its receive */
+	uint32_t imm;        /* in host order */
 	uint8_t invalidates; /* SEND_INVAL: number of the key */
 	uint8_t operand_bytes;
 	uint64_t swap_add, compare, swap_mask, compare_mask;

@@ -357,7 +357,7 @@ static void draw_link(struct draw *d)
 
 void plan_draw(struct plan *plan, uint64_t seed)
 {
-	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_RC,       IBV_QPT_RC, IBV_QPT_RC, IBV_QPT_RC,
+	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_RC,       IBV_QPT_RC,  IBV_QPT_RC, IBV_QPT_RC,
 						 IBV_QPT_RC, IBV_QPT_XRC_SEND, QP_TYPE_DCI, IBV_QPT_UC, IBV_QPT_UD};
 	struct draw d = {.c = choose_for(seed, 0), .plan = plan};
 	bool both;

@@ -125,7 +125,8 @@ static bool post_receives(int end, int target)
 	const struct direction *direction = &stage.plan->direction[!end];
 	uint32_t *posted = &stage.receives[end][target], before = *posted;
 
-	for (; *posted < direction->receives[target] && direction->receive[target][*posted].at_ns <= elapsed(); ++*posted)
+	for (; *posted < direction->receives[target] && direction->receive[target][*posted].at_ns <= elapsed();
+	     ++*posted)
 		end_receive(end, stage.plan, target, *posted);
 	return *posted != before;
 }

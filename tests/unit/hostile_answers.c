@@ -163,7 +163,8 @@ static void each_number(void **state)
 static void ghosts(void **state)
 {
 	static const uint8_t syndromes[] = {0x00, 0x1f, 0x20, 0x3f, 0x60, 0x61, 0x62, 0x63};
-	static const uint32_t places[] = {BEHIND, BEHIND + 1, 1000, (1u << 23) - 1, 1u << 23, PSN_MASK - 1000, PSN_MASK};
+	static const uint32_t places[] = {BEHIND,   BEHIND + 1,      1000,    (1u << 23) - 1,
+					  1u << 23, PSN_MASK - 1000, PSN_MASK};
 
 	(void)state;
 	for (size_t p = 0; p < sizeof(places) / sizeof(places[0]); p++) {

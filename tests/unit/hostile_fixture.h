@@ -42,6 +42,7 @@ enum {
 };
 
 static struct mkey *window;
+static struct mkey *invalidated; /* another key, that the peer can invalidate */
 static uint8_t hostile_expected[sizeof(device.memory)];
 static struct frame_bytes frame;
 
@@ -59,16 +60,32 @@ static inline int hostile_open(void **state)
 		.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 			  IBV_ACCESS_REMOTE_ATOMIC,
 	};
+	struct hca_mkey_attr other = {.max_entries = 4, .remote_invalidate = true};
 
 	wire_open(state);
 	assert_int_equal(hca_mr_register(device.pd, &attr, &window), 0);
+	assert_int_equal(hca_mkey_create(device.pd, &other, &invalidated), 0);
 	return 0;
 }
 
 static inline int hostile_close(void **state)
 {
+	assert_int_equal(hca_mkey_destroy(invalidated), 0);
 	assert_int_equal(hca_mr_deregister(window), 0);
 	return wire_close(state);
+}
+
+static inline void renew_invalidated(void)
+{
+	struct mapping *next = mkey_edit(invalidated);
+
+	next->form = LAYOUT_LIST;
+	next->count = next->repeat = 1;
+	next->free = false;
+	next->length = next->period = 64;
+	next->entries[0] = (struct layout_entry){
+		.address = (uintptr_t)device.memory, .bytes = 64, .key = mkey_number(device.region)};
+	mkey_publish(invalidated, next);
 }
 
 /* A fresh connection of the victim (the server), over a link that hands on when it likes. */
@@ -80,6 +97,7 @@ static inline void hostile_begin(void)
 	options.timeout = 0; /* it never asks again by itself */
 	wire_connect(&options, NULL, NULL);
 	wire_behave(&manner);
+	renew_invalidated();
 	for (uint32_t i = 0; i < RECEIVE_COUNT; i++)
 		post_receive(&device, &server, RECEIVES + i * RECEIVE_BYTES, RECEIVE_BYTES);
 	memcpy(hostile_expected, device.memory, sizeof(hostile_expected));

@@ -10,41 +10,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "../model/choose.h"
 #include "hostile_fixture.h"
 
 enum { FILL = 0xd1, SHORT = 99, READ_BYTES = 600, IMM = 0x01020304 };
-
-static struct mkey *invalidated; /* that the peer can invalidate */
-
-static int open_all(void **state)
-{
-	struct hca_mkey_attr attr = {.max_entries = 4, .remote_invalidate = true};
-
-	hostile_open(state);
-	assert_int_equal(hca_mkey_create(device.pd, &attr, &invalidated), 0);
-	return 0;
-}
-
-static int close_all(void **state)
-{
-	assert_int_equal(hca_mkey_destroy(invalidated), 0);
-	return hostile_close(state);
-}
-
-static void begin(void)
-{
-	struct mapping *next = mkey_edit(invalidated);
-
-	next->form = LAYOUT_LIST;
-	next->count = next->repeat = 1;
-	next->free = false;
-	next->length = next->period = 64;
-	next->entries[0] = (struct layout_entry){
-		.address = (uintptr_t)device.memory, .bytes = 64, .key = mkey_number(device.region)};
-	mkey_publish(invalidated, next);
-	hostile_begin();
-}
 
 /* ---- good packets ----------------------------------------------------------------------------------------------- */
 
@@ -95,7 +63,9 @@ static bool ends_message(const struct shape *shape)
 /* What the RETH of a message says that begins with @shape: a first packet is followed by a last one. */
 static uint32_t length_of(const struct shape *shape)
 {
-	return shape->opcode == RC_WRITE_FIRST ? HOSTILE_MTU + SHORT : shape->opcode == RC_READ_REQUEST ? READ_BYTES : SHORT;
+	return shape->opcode == RC_WRITE_FIRST    ? HOSTILE_MTU + SHORT
+	       : shape->opcode == RC_READ_REQUEST ? READ_BYTES
+						  : SHORT;
 }
 
 /* Returns the bytes of the headers. */
@@ -209,7 +179,7 @@ static void good_packets(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < SHAPES; i++) {
-		begin();
+		hostile_begin();
 		prepare(&shapes[i]);
 		build(&shapes[i]);
 		expect_good(&shapes[i], shapes[i].payload);
@@ -233,7 +203,7 @@ static void truncated(void **state)
 			uint32_t psn, pad = -shape->payload & 3;
 			bool parses;
 
-			begin();
+			hostile_begin();
 			prepare(shape);
 			headers = build(shape);
 			length = frame.length;
@@ -270,7 +240,7 @@ static void spoilt_headers(void **state)
 		const struct shape *shape = &shapes[i];
 
 		for (uint32_t version = 1; version < 16; version++) {
-			begin();
+			hostile_begin();
 			prepare(shape);
 			build(shape);
 			frame.byte[FRAME_FLAGS] |= (uint8_t)version;
@@ -280,7 +250,7 @@ static void spoilt_headers(void **state)
 			expect_good(shape, shape->payload);
 		}
 		for (uint32_t bit = 0; bit < 15; bit++) {
-			begin();
+			hostile_begin();
 			prepare(shape);
 			build(shape);
 			frame.byte[FRAME_P_KEY + 1 - bit / 8] ^= (uint8_t)(1u << bit % 8);
@@ -289,7 +259,7 @@ static void spoilt_headers(void **state)
 			frame.byte[FRAME_P_KEY + 1 - bit / 8] ^= (uint8_t)(1u << bit % 8);
 			expect_good(shape, shape->payload);
 		}
-		begin();
+		hostile_begin();
 		prepare(shape);
 		build(shape);
 		frame.byte[FRAME_ECN] = 0xff;
@@ -303,7 +273,7 @@ static void spoilt_headers(void **state)
 static void limited_member(void **state)
 {
 	(void)state;
-	begin();
+	hostile_begin();
 	build(&shapes[4]);
 	frame.byte[FRAME_P_KEY] = 0x7f;
 	expect_good(&shapes[4], SHORT);
@@ -320,7 +290,7 @@ static void other_opcodes(void **state)
 			/* Those of the device itself, atomics with masks of RC, behind the range of the IBTA. */
 			if (opcode == 0xd3 || opcode == 0xd4)
 				continue;
-			begin();
+			hostile_begin();
 			begin_next((uint8_t)opcode);
 			frame_payload(&frame, 0, payload);
 			feed();
@@ -333,7 +303,7 @@ static void other_destinations(void **state)
 {
 	(void)state;
 	for (uint32_t bit = 0; bit < 24; bit++) {
-		begin();
+		hostile_begin();
 		build(&shapes[10]);
 		frame.byte[FRAME_DESTINATION + 2 - bit / 8] ^= (uint8_t)(1u << bit % 8);
 		/* Its peer is in a state to receive, too: it gets a packet of its own sequence. */
@@ -353,7 +323,7 @@ static void pads(void **state)
 			const struct shape *shape = &shapes[i];
 			uint32_t psn;
 
-			begin();
+			hostile_begin();
 			prepare(shape);
 			build(shape);
 			frame.byte[FRAME_FLAGS] = (uint8_t)((frame.byte[FRAME_FLAGS] & ~0x30) | pad << 4);
@@ -389,7 +359,7 @@ static void wrong_lengths(void **state)
 			bool allowed = sends(shape) && ends_message(shape) && bytes <= HOSTILE_MTU &&
 				       (bytes || shape->first < 0);
 
-			begin();
+			hostile_begin();
 			prepare(shape);
 			frame.length = build(shape);
 			frame_payload(&frame, FILL, bytes);
@@ -408,7 +378,7 @@ static void wrong_lengths(void **state)
 static void longer_than_the_receive(void **state)
 {
 	(void)state;
-	begin();
+	hostile_begin();
 	prepare(&shapes[1]);
 	for (uint32_t i = 1; i < RECEIVE_BYTES / HOSTILE_MTU; i++) {
 		begin_next(RC_SEND_MIDDLE);
@@ -441,7 +411,7 @@ static void order_of_packets(void **state)
 				continue;
 			if (goes_on == continues && (!goes_on || writes(a) == writes(b)))
 				continue;
-			begin();
+			hostile_begin();
 			build(a);
 			expect_good(a, a->payload);
 			build(b);
@@ -471,7 +441,7 @@ static void repetitions(void **state)
 			const struct shape *shape = &shapes[i];
 			uint32_t psn;
 
-			begin();
+			hostile_begin();
 			psn = psn_add(expected_psn(), (1u << 24) - before[b]);
 			build(shape);
 			frame.byte[FRAME_PSN] = (uint8_t)(psn >> 16);
@@ -498,7 +468,7 @@ static void gaps(void **state)
 		for (size_t a = 0; a < sizeof(ahead) / sizeof(ahead[0]); a++) {
 			const struct shape *shape = &shapes[i];
 
-			begin();
+			hostile_begin();
 			for (int times = 0; times < 3; times++) {
 				uint32_t psn = psn_add(expected_psn(), ahead[a]);
 
@@ -517,186 +487,9 @@ static void gaps(void **state)
 	}
 }
 
-/* ---- keys ------------------------------------------------------------------------------------------------------- */
-
-/* 9.7.4.1.5, table 60: a key, range or right that is not: remote access error. */
-static void ranges(void **state)
-{
-	const struct {
-		int64_t at;
-		uint32_t bytes;
-	} outside[] = {
-		{-1, 1}, {-1, SHORT}, {-SHORT, SHORT}, {WINDOW_BYTES, 1}, {WINDOW_BYTES - SHORT + 1, SHORT},
-		{WINDOW_BYTES, SHORT}, {INT64_MAX, SHORT}, {INT64_MIN, SHORT},
-	};
-
-	(void)state;
-	for (int reads = 0; reads < 2; reads++) {
-		for (size_t i = 0; i < sizeof(outside) / sizeof(outside[0]); i++) {
-			uint32_t psn;
-
-			begin();
-			psn = expected_psn();
-			begin_next(reads ? RC_READ_REQUEST : RC_WRITE_ONLY);
-			frame_reth(&frame, window_address() + (uint64_t)outside[i].at, mkey_number(window),
-				   outside[i].bytes);
-			frame_payload(&frame, FILL, reads ? 0 : outside[i].bytes);
-			assert_true(feed());
-			expect_refused("outside of the key", NAK_REMOTE_ACCESS, psn);
-		}
-	}
-}
-
-/* The first packet of a WRITE that goes too far brings nothing, though itself it would fit (C9-88). */
-static void whole_range_of_a_write(void **state)
-{
-	static const uint32_t lengths[] = {WINDOW_BYTES + 1, 1u << 20, 1u << 30, UINT32_MAX};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-		struct wire_packet *answer;
-
-		begin();
-		begin_next(RC_WRITE_FIRST);
-		frame_reth(&frame, window_address(), mkey_number(window), lengths[i]);
-		frame_payload(&frame, FILL, HOSTILE_MTU);
-		assert_true(feed());
-		answer = wire_take();
-		assert_non_null(answer);
-		/* More than 2^31 bytes is no length (9.7.4.1.6); an invalid request then. */
-		assert_true(answer->syndrome == (AETH_NAK | NAK_REMOTE_ACCESS) ||
-			    (lengths[i] > 1u << 31 && answer->syndrome == (AETH_NAK | NAK_INVALID_REQUEST)));
-		free(answer);
-		memory_is_right("a long WRITE");
-		expect_state("a long WRITE", IBV_QPS_ERR);
-	}
-}
-
-/* Any address, any key, any length, often nearly right: what is in the window is allowed, and nothing else is. */
-static void any_range(void **state)
-{
-	struct choose c = choose_for(11, 0);
-	uint32_t allowed = 0;
-
-	(void)state;
-	begin();
-	for (int i = 0; i < 20000; i++) {
-		bool reads = chance(&c, 50), good_key = chance(&c, 80);
-		uint64_t at = chance(&c, 60)   ? choose_below(&c, WINDOW_BYTES)
-			      : chance(&c, 50) ? WINDOW_BYTES - choose_below(&c, 20)
-					       : choose_bits(&c);
-		uint32_t bytes = (uint32_t)choose_below(&c, HOSTILE_MTU + 1);
-		uint32_t key = good_key ? mkey_number(window) : mkey_number(window) ^ 1u << choose_below(&c, 32);
-		bool inside = good_key && at <= WINDOW_BYTES && bytes <= WINDOW_BYTES - at;
-		uint32_t psn = expected_psn();
-		struct wire_packet *answer;
-
-		if (mkey_find(device.hca, key) && !good_key)
-			continue;
-		begin_next(reads ? RC_READ_REQUEST : RC_WRITE_ONLY);
-		frame_reth(&frame, window_address() + at, key, bytes);
-		frame_payload(&frame, (uint8_t)i, reads ? 0 : bytes);
-		if (inside && !reads)
-			memset(hostile_expected + WINDOW + at, (uint8_t)i, bytes);
-		assert_true(feed());
-		answer = wire_take();
-		assert_non_null(answer);
-		/* No bytes touch no key (C9-88). */
-		if (inside || !bytes) {
-			allowed++;
-			assert_int_equal(answer->opcode, reads ? RC_READ_RESPONSE_ONLY : RC_ACKNOWLEDGE);
-			assert_int_equal(answer->syndrome, AETH_ACK);
-			if (reads && bytes)
-				assert_memory_equal(answer->payload, device.memory + WINDOW + at, bytes);
-		} else {
-			assert_int_equal(answer->opcode, RC_ACKNOWLEDGE);
-			assert_int_equal(answer->syndrome, AETH_NAK | NAK_REMOTE_ACCESS);
-		}
-		assert_int_equal(answer->psn, psn);
-		free(answer);
-		memory_is_right("any range");
-		if (hca_qp_state(server.qp) != IBV_QPS_RTS)
-			begin();
-	}
-	assert_true(allowed > 5000);
-}
-
-/* 9.7.4.1.6 and table 60: an atomic that is not aligned is an invalid request; outside of the key, an access error. */
-static void atomics(void **state)
-{
-	(void)state;
-	for (int64_t at = -16; at < WINDOW_BYTES + 16; at = at == 32 ? WINDOW_BYTES - 16 : at + 1) {
-		for (uint8_t opcode = RC_COMPARE_SWAP; opcode <= RC_FETCH_ADD; opcode++) {
-			bool inside = at >= 0 && at <= WINDOW_BYTES - 8;
-			struct wire_packet *answer;
-
-			begin();
-			begin_next(opcode);
-			frame_atomic_eth(&frame, window_address() + (uint64_t)at, mkey_number(window), 0, 0);
-			assert_true(feed());
-			answer = wire_take();
-			assert_non_null(answer);
-			if (at % 8)
-				assert_int_equal(answer->syndrome, AETH_NAK | NAK_INVALID_REQUEST);
-			else if (!inside)
-				assert_int_equal(answer->syndrome, AETH_NAK | NAK_REMOTE_ACCESS);
-			else
-				assert_int_equal(answer->opcode, RC_ATOMIC_ACKNOWLEDGE);
-			free(answer);
-			/* Adding 0, or swapping 0 for 0. */
-			memory_is_right("atomic");
-		}
-	}
-}
-
-/* Invalidation of keys that are not there, or not for others (mlx5-formats 6, point 51): nothing of the SEND is placed. */
-static void invalidations(void **state)
-{
-	uint32_t keys[] = {mkey_number(invalidated) ^ 1, mkey_number(window), 0, UINT32_MAX,
-			   mkey_number(device.region)};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-		uint32_t psn;
-
-		begin();
-		psn = expected_psn();
-		begin_next(RC_SEND_ONLY_INVALIDATE);
-		frame_put(&frame, keys[i], 4);
-		frame_payload(&frame, FILL, SHORT);
-		assert_true(feed());
-		expect_refused("invalidation", NAK_REMOTE_ACCESS, psn);
-		assert_false(mkey_mapping(invalidated)->free);
-	}
-}
-
-/* ---- answers to nothing ----------------------------------------------------------------------------------------- */
-
-/* 9.7.5.1.2: a responder that asked for nothing ignores whatever would answer it. */
-static void answers_to_nothing(void **state)
-{
-	(void)state;
-	for (uint8_t opcode = RC_READ_RESPONSE_FIRST; opcode <= RC_ATOMIC_ACKNOWLEDGE; opcode++) {
-		for (uint32_t syndrome = 0; syndrome < 256; syndrome++) {
-			for (uint32_t ahead = 0; ahead < 1u << 24; ahead = ahead ? ahead * 64 : 1) {
-				begin();
-				frame_begin(&frame, opcode, server.qp->number, psn_add(SQ_START_PSN, PSN_MASK + ahead));
-				if (opcode != RC_READ_RESPONSE_MIDDLE)
-					frame_aeth(&frame, (uint8_t)syndrome, 1);
-				if (opcode == RC_ATOMIC_ACKNOWLEDGE)
-					frame_put(&frame, UINT64_MAX, 8);
-				if (opcode < RC_ACKNOWLEDGE)
-					frame_payload(&frame, FILL, HOSTILE_MTU);
-				feed();
-				expect_ignored("an answer to nothing");
-			}
-		}
-	}
-}
-
 int main(void)
 {
-#define CASE(function) cmocka_unit_test_setup_teardown(function, open_all, close_all)
+#define CASE(function) cmocka_unit_test_setup_teardown(function, hostile_open, hostile_close)
 	const struct CMUnitTest tests[] = {
 		CASE(good_packets),
 		CASE(truncated),
@@ -710,12 +503,6 @@ int main(void)
 		CASE(order_of_packets),
 		CASE(repetitions),
 		CASE(gaps),
-		CASE(ranges),
-		CASE(whole_range_of_a_write),
-		CASE(any_range),
-		CASE(atomics),
-		CASE(invalidations),
-		CASE(answers_to_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,10 +43,11 @@ static inline void hostile_connect(struct hostile *hostile, uint32_t qpn)
 	hostile->out.ring = &hostile->rings[0];
 	hostile->in.ring = &hostile->rings[1];
 	hostile->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	/* The device thread must not come between the two, or the connection is known only when it comes again. */
+	pthread_mutex_lock(&host_table.lock);
 	assert_int_equal(connect(hostile->socket, (struct sockaddr *)&address, length), 0);
 	assert_int_equal(host_hello_send(hostile->socket, memory), 0);
 	close(memory);
-	pthread_mutex_lock(&host_table.lock);
 	host_take_connections();
 	pthread_mutex_unlock(&host_table.lock);
 }

@@ -188,7 +188,7 @@ static void test_rest_arrives(void **state)
 	send_write((SQ_START_PSN + 200) & 0xffffff, bytes, 8);
 	shutdown(other.socket, SHUT_RDWR);
 	WAIT_FOR(is_hung_up());
-	assert_int_equal(target()[0], 1);
+	WAIT_FOR(__atomic_load_n(target(), __ATOMIC_ACQUIRE) == 1);
 }
 
 static void test_frames(void **state)
@@ -438,39 +438,60 @@ static void test_wakes_sleepers(void **state)
 	expect_send(8);
 }
 
-/* Long payload stays where it is for one who can read it and does not poll. */
-static void test_offers_memory(void **state)
+enum { LONG_COUNT = 40, LONG_BYTES = 32 << 10, FILLS = SHM_DATA_BYTES / LONG_BYTES };
+
+static void send_long_ones(void)
 {
-	static const struct {
-		uint32_t can_read, polls;
-		bool offered;
-	} cases[] = {{0, 0, false}, {1, 1, false}, {1, 0, true}};
+	for (int i = 0; i < LONG_COUNT; i++)
+		put_send(&device, &end, 0, LONG_BYTES);
+	ring(&end);
+}
+
+static bool is_there(uint32_t slot)
+{
+	const struct shm_consumer in = {.ring = other.in.ring, .at.slot = slot};
+
+	return shm_ready(&in);
+}
+
+static void expect_reference(struct reference *reference)
+{
 	struct shm_record record;
 
-	(void)state;
-	for (int i = 0; i < 3; i++) {
-		other.out.ring->state.can_read = cases[i].can_read;
-		other.out.ring->state.polls = cases[i].polls;
-		put_send(&device, &end, 0, 32 << 10);
-		ring(&end);
-		take(&record);
-		assert_int_equal(record.slot.flags, cases[i].offered ? SHM_FLAG_READ : 0);
-		if (cases[i].offered) {
-			struct reference reference;
+	take(&record);
+	assert_int_equal(record.headers[0], SEND_ONLY);
+	assert_int_equal(record.slot.flags, SHM_FLAG_READ);
+	assert_int_equal(record.slot.length, LONG_BYTES);
+	assert_int_equal(record.slot.pieces, 1);
+	memcpy(reference, record.payload, sizeof(reference->ticket) + sizeof(reference->piece[0]));
+	assert_int_equal(reference->ticket.qpn, end.qp->number);
+	assert_int_equal(reference->piece[0].address, (uintptr_t)device.memory);
+	assert_int_equal(reference->piece[0].length, LONG_BYTES);
+}
 
-			memcpy(&reference, record.payload, sizeof(reference.ticket) + sizeof(reference.piece[0]));
-			assert_int_equal(record.slot.pieces, 1);
-			assert_int_equal(reference.ticket.qpn, end.qp->number);
-			assert_int_equal(reference.piece[0].address, (uintptr_t)device.memory);
-			assert_int_equal(reference.piece[0].length, 32 << 10);
-		} else {
-			assert_memory_equal(record.payload, device.memory, 32 << 10);
-		}
-	}
-	/* Short payload goes by the ring all the same. */
-	put_send(&device, &end, 0, 4096);
+/* When the ring is full, and nothing is taken for a while, payload stays where it is for one who can read it. */
+static void test_offers_memory(void **state)
+{
+	struct reference reference;
+	uint64_t end_ms;
+
+	(void)state;
+	send_long_ones();
+	for (end_ms = test_now_ms() + 5; test_now_ms() < end_ms;)
+		progress_poll();
+	assert_true(is_there(FILLS - 1));
+	assert_false(is_there(FILLS));
+	other.out.ring->state.can_read = 1;
+	WAIT_FOR((progress_poll(), is_there(LONG_COUNT - 1)));
+	for (int i = 0; i < FILLS; i++)
+		expect_send(LONG_BYTES);
+	for (int i = FILLS; i < LONG_COUNT; i++)
+		expect_reference(&reference);
+	/* As soon as it takes something again, the ring is better. */
+	shm_release(&other.in);
+	put_send(&device, &end, 0, LONG_BYTES);
 	ring(&end);
-	expect_send(4096);
+	expect_send(LONG_BYTES);
 }
 
 /* Before the completions of a QP in error give memory back, what refers to it is withdrawn. */
@@ -478,18 +499,20 @@ static void test_withdraws(void **state)
 {
 	const struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
 	struct reference reference;
-	struct shm_record record;
+	const uint32_t *withdrawn;
 
 	(void)state;
 	other.out.ring->state.can_read = 1;
-	put_send(&device, &end, 0, 32 << 10);
-	ring(&end);
-	take(&record);
-	memcpy(&reference, record.payload, sizeof(reference.ticket));
-	assert_int_equal(other.in.ring->withdrawn[reference.ticket.qpn % SHM_WITHDRAWN], reference.ticket.number);
+	send_long_ones();
+	WAIT_FOR((progress_poll(), is_there(FILLS)));
+	for (int i = 0; i < FILLS; i++)
+		expect_send(LONG_BYTES);
+	expect_reference(&reference);
+	withdrawn = &other.in.ring->withdrawn[reference.ticket.qpn % SHM_WITHDRAWN];
+	assert_int_equal(__atomic_load_n(withdrawn, __ATOMIC_ACQUIRE), reference.ticket.number);
 	assert_int_equal(hca_qp_modify(end.qp, &error, IBV_QP_STATE), 0);
 	expect_cqe(&cq, 0, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
-	assert_int_not_equal(other.in.ring->withdrawn[reference.ticket.qpn % SHM_WITHDRAWN], reference.ticket.number);
+	assert_int_not_equal(__atomic_load_n(withdrawn, __ATOMIC_ACQUIRE), reference.ticket.number);
 }
 
 static int begin_all(void **state)

@@ -32,7 +32,7 @@ static inline int record_send(struct shm_producer *producer, const struct shm_sl
 {
 	struct shm_slot slot = *shape;
 	bool headers_outside = slot.headers > 52;
-	bool payload_outside = slot.flags & SHM_FLAG_READ || slot.headers + slot.length > 52;
+	bool payload_outside = slot.headers + record_bytes(&slot) > 52;
 	uint32_t lines = (slot.flags & SHM_FLAG_PATH ? 1 : 0) + (headers_outside ? (slot.headers + 63) / 64 : 0) +
 			 (payload_outside ? (record_bytes(&slot) + 63) / 64 : 0);
 	struct shm_cursor from, to;

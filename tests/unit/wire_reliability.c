@@ -390,7 +390,8 @@ static void window(void **state)
 
 			if (packet_opcodes[kept.packet[i].opcode].message == MESSAGE_WRITE && behind > newest)
 				newest = behind;
-			if (packet_opcodes[kept.packet[i].opcode].message == MESSAGE_ACKNOWLEDGE && behind > acknowledged)
+			if (packet_opcodes[kept.packet[i].opcode].message == MESSAGE_ACKNOWLEDGE &&
+			    behind > acknowledged)
 				acknowledged = behind;
 		}
 		/* An acknowledgement that was sent may not have arrived. */
