@@ -9,6 +9,7 @@
 #include "hca/xrc.h"
 #include "link/counters.h"
 #include "link/filter.h"
+#include "link/link.h"
 #include "mkey/umr.h"
 #include "transport/answer.h"
 #include "transport/atomic.h"
@@ -70,7 +71,7 @@ static void begin_reply(struct request *request, enum message message, uint32_t 
 enum responder_state responder_nak(struct request *request, uint8_t kind, uint8_t code, uint32_t psn)
 {
 	counter_add(request->qp->hca,
-		    kind == AETH_RNR_NAK	   ? COUNTER_RNR_NAKS_SENT
+		    kind == AETH_RNR_NAK   ? COUNTER_RNR_NAKS_SENT
 		    : code == NAK_SEQUENCE ? COUNTER_SEQUENCE_NAKS_SENT
 					   : COUNTER_ERROR_NAKS_SENT,
 		    1);
@@ -481,6 +482,31 @@ static void complete_message(struct request *request)
 	responder_complete_receive(request, &completion);
 }
 
+/*
+ * An adapter acknowledges before a program that it wakes can answer; so who is answered may take it that what it had sent is
+ * complete (ib_send_lat -e, with a send queue of one request). Behind READs that are still being answered it has to wait.
+ */
+static void acknowledge_first(struct request *request)
+{
+	const struct hca_qp *qp = request->qp;
+	const struct packet *packet = request->packet;
+	struct answers *answers = request->responder->answers;
+	const struct hca_srq *srq = request->responder->srq;
+	const struct hca_cq *cq = srq && srq->xrcd ? srq->cq : qp->recv_cq;
+
+	if (!cq->channel || !packet->acknowledge || !qp->transport->reliable ||
+	    (answers && answers->first != answers->last))
+		return;
+	begin_reply(request, MESSAGE_ACKNOWLEDGE, psn_add(packet->psn, packet->count - 1), AETH_ACK);
+	if (!request->replied || link_is_immediate(qp->hca, request->reply->link) ||
+	    link_send(qp->hca, request->run) == LINK_BUSY)
+		return;
+	request->replied = false;
+	request->acknowledged = true;
+	if (answers)
+		answers->acknowledges = false;
+}
+
 static enum responder_state complete(struct request *request)
 {
 	struct responder *responder = request->responder;
@@ -495,8 +521,10 @@ static enum responder_state complete(struct request *request)
 		invalidate_execute(request->access, packet->invalidate_rkey, &request->why);
 	responder->msn = (responder->msn + 1) & PSN_MASK;
 	/* A UC QP may hold a receive that a lost message had taken: it waits for one that needs it. */
-	if (message_takes_receive(packet->message) || packet->message == MESSAGE_WRITE_IMM)
+	if (message_takes_receive(packet->message) || packet->message == MESSAGE_WRITE_IMM) {
+		acknowledge_first(request);
 		complete_message(request);
+	}
 	return RESPONDER_ACKNOWLEDGE;
 }
 
@@ -504,6 +532,8 @@ static enum responder_state acknowledge(struct request *request)
 {
 	const struct packet *packet = request->packet;
 
+	if (request->acknowledged)
+		return RESPONDER_DONE;
 	if (request->replied)
 		request->reply->msn = request->responder->msn;
 	else if (packet->acknowledge && request->qp->transport->reliable)
@@ -558,15 +588,17 @@ static enum responder_state duplicate(struct request *request)
 	return RESPONDER_DONE;
 }
 
-struct responder *responder_receive(struct hca_qp *qp, const struct packet *packet, struct packet *reply)
+struct responder *responder_receive(struct hca_qp *qp, const struct packet *packet, struct run *run)
 {
 	enum responder_state state = qp->dct ? RESPONDER_CHECK_CONNECTION : RESPONDER_CHECK_PSN;
 	struct request request;
 
 	request.qp = qp;
 	request.packet = packet;
-	request.reply = reply;
-	request.sink = packet->message == MESSAGE_READ_REQUEST ? &reply->payload : &request.own_sink;
+	request.run = run;
+	request.reply = run_slot(run);
+	request.acknowledged = false;
+	request.sink = packet->message == MESSAGE_READ_REQUEST ? &request.reply->payload : &request.own_sink;
 	request.replied = false;
 	request.responder = &qp->responder;
 	request.initiator = NULL;

@@ -32,8 +32,10 @@ struct request {
 	struct responder *responder;     /* the QP's, or that of the initiator which asks a DCT */
 	struct dct_initiator *initiator; /* of a DCT, once it is known; else NULL */
 	const struct packet *packet;
+	struct run *run; /* in whose slot the reply is built */
 	struct packet *reply;
 	bool replied;
+	bool acknowledged;          /* the acknowledgement has left already */
 	struct walk_access *access; /* as what it reaches keys: the QP's; of DC, of XRC the request's own */
 	struct hca_srq *srq;        /* where receives come from, or NULL */
 	/* set before RESPONDER_REFUSE */

@@ -81,7 +81,7 @@ static void deliver(struct run *run, struct packet *packet, struct hca_qp *qp)
 		requester_receive(qp, packet, run);
 		return;
 	}
-	responder = responder_receive(qp, packet, reply);
+	responder = responder_receive(qp, packet, run);
 	if (!responder)
 		return;
 	/* To an initiator that a DCT knows nothing of, nothing is owed. */

@@ -53,10 +53,10 @@ void requesters_give_up_lost(void);
 void requester_check_drained(struct hca_qp *qp);
 
 /**
- * A request arrived: executes it. If there is an answer, builds @reply, and returns the responder whose it is, else NULL: the
- * QP's, or of a DCT that of the initiator, if it is known. Lock held.
+ * A request arrived: executes it. If there is an answer, builds it in run_slot(@run), and returns the responder whose it is,
+ * else NULL: the QP's, or of a DCT that of the initiator, if it is known. Lock held.
  */
-struct responder *responder_receive(struct hca_qp *qp, const struct packet *packet, struct packet *reply);
+struct responder *responder_receive(struct hca_qp *qp, const struct packet *packet, struct run *run);
 
 /** Flushes the receive queue (not an SRQ). The lock is held. */
 void responder_flush(struct hca_qp *qp);

@@ -84,10 +84,13 @@ static struct packet from_peer(enum message message, enum packet_place place, ui
 static bool request(struct packet packet)
 {
 	bool replied;
+	struct run run;
 
 	epoch_enter();
+	run_begin(&run);
 	queue_lock(&end.qp->lock);
-	replied = responder_receive(end.qp, &packet, &reply);
+	replied = responder_receive(end.qp, &packet, &run);
+	reply = *run_slot(&run);
 	queue_unlock(&end.qp->lock);
 	epoch_leave();
 	return replied;
