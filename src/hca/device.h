@@ -47,10 +47,10 @@ struct hca {
 	pthread_mutex_t lock; /* of PD numbers, the list of contexts, crypto logins, destruction of DEKs; taken first */
 	pthread_mutex_t atomic_lock; /* leaf; of atomics on memory that is not one aligned word */
 	uint32_t next_pd;
-	uint64_t next_serial;  /* atomic; of keys */
-	uint64_t random_state; /* atomic; of hca_random() */
-	const struct link *link;    /* that carries everything, whatever the settings say (tests); or NULL */
-	struct filters *filters;    /* link/filter.h; or NULL */
+	uint64_t next_serial;    /* atomic; of keys */
+	uint64_t random_state;   /* atomic; of hca_random() */
+	const struct link *link; /* that carries everything, whatever the settings say (tests); or NULL */
+	struct filters *filters; /* link/filter.h; or NULL */
 };
 
 struct registry {

@@ -102,8 +102,8 @@ struct responder {
 	struct responder_resource resource[LIMIT_MAX_RD_ATOMIC];
 	struct block_progress progress; /* of the message under way */
 	struct receive_wqe receive;
-	struct hca_srq *srq; /* which it was taken from, or NULL */
-	uint32_t xrc_srqn;   /* that the message under way names */
+	struct hca_srq *srq;     /* which it was taken from, or NULL */
+	uint32_t xrc_srqn;       /* that the message under way names */
 	struct answers *answers; /* that wait to be sent (transport/answer.h), or NULL: there never was one */
 };
 
@@ -146,8 +146,8 @@ struct hca_qp {
 	struct ibv_qp_attr attr; /* as set by modify */
 	struct packet_path path;
 	uint8_t mtu_shift;
-	const struct link *link;   /* that leads to the peer; NULL: none does */
-	bool waits_for_link;       /* link/waiting.c, under its lock */
+	const struct link *link; /* that leads to the peer; NULL: none does */
+	bool waits_for_link;     /* link/waiting.c, under its lock */
 	struct hca_qp *next_waiting;
 	bool block_self_multicast; /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
 	uint32_t groups;           /* multicast groups that it is attached to; under the lock of hca/multicast.h */
