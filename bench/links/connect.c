@@ -92,6 +92,7 @@ void test_connect(const struct options *options)
 	}
 	tcp_meet(&pair);
 	(void)first;
+	free(qps);
 }
 
 static double cpu_seconds(void)

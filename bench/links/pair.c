@@ -256,13 +256,13 @@ void pair_open(struct pair *pair, const struct options *options)
 static void post(struct pair *pair, struct ibv_send_wr *wr, uint32_t length, bool signalled)
 {
 	struct ibv_sge sge = {.addr = (uintptr_t)pair->source, .length = length, .lkey = pair->source_mr->lkey};
-	struct ibv_send_wr *bad;
+	struct ibv_send_wr request = *wr, *bad;
 	int error;
 
-	wr->sg_list = &sge;
-	wr->num_sge = 1;
-	wr->send_flags = (signalled ? IBV_SEND_SIGNALED : 0) | (length <= INLINE ? IBV_SEND_INLINE : 0);
-	error = ibv_post_send(pair->qp, wr, &bad);
+	request.sg_list = &sge;
+	request.num_sge = 1;
+	request.send_flags = (signalled ? IBV_SEND_SIGNALED : 0) | (length <= INLINE ? IBV_SEND_INLINE : 0);
+	error = ibv_post_send(pair->qp, &request, &bad);
 	if (error)
 		die("ibv_post_send: %s", strerror(error));
 }

@@ -76,7 +76,7 @@ int connect_to_target(const char *address, const char *port)
  */
 static void choose_gid(struct end *end, int socket)
 {
-	struct sockaddr_storage own;
+	struct sockaddr_storage own = {.ss_family = AF_UNSPEC};
 	socklen_t length = sizeof(own);
 	union ibv_gid gid = {.raw = {[10] = 0xff, [11] = 0xff}};
 

@@ -80,7 +80,7 @@ static void make_filters(struct hca *hca)
 
 	if (filters_init(hca, error, sizeof(error)))
 		explain_log_note(hca->explain_log, error);
-	if (strcmp(hca->settings.counters, "off") || hca->filters)
+	if (strcmp(hca->settings.counters, "off") != 0 || hca->filters)
 		report_at_exit();
 }
 

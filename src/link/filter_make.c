@@ -133,7 +133,7 @@ int filters_init(struct hca *hca, char *error, size_t size)
 {
 	int result = init_capture(hca, error, size);
 
-	if (!result && strcmp(hca->settings.faults, "off"))
+	if (!result && strcmp(hca->settings.faults, "off") != 0)
 		result = init_faults(hca, error, size);
 	return result;
 }

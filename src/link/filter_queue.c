@@ -49,12 +49,13 @@ static void forget_held(struct frame *frame)
 
 void frame_list_free(struct frame_list *list)
 {
-	struct frame *frame;
+	struct frame *next;
 
-	while ((frame = list->first)) {
-		frame_list_remove(list, frame);
+	for (struct frame *frame = list->first; frame; frame = next) {
+		next = frame->next;
 		free(frame);
 	}
+	list->first = list->last = NULL;
 }
 
 /* ---- time ------------------------------------------------------------------------------------------------------- */

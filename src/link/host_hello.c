@@ -124,7 +124,7 @@ static int check(const struct received *received, pid_t pid)
 
 	if (received->length != sizeof(*hello) || received->count != 1 || received->flags & MSG_CTRUNC)
 		return REFUSE_HELLO(pid, HOST_HELLO_SHAPE, (uint64_t)received->length, received->count, sizeof(*hello));
-	if (memcmp(hello->magic, HOST_MAGIC, sizeof(hello->magic)) || hello->version != HOST_VERSION ||
+	if (memcmp(hello->magic, HOST_MAGIC, sizeof(hello->magic)) != 0 || hello->version != HOST_VERSION ||
 	    hello->memory != shm_memory_size())
 		return REFUSE_HELLO(pid, HOST_HELLO_VERSION, hello->version, hello->memory, HOST_VERSION,
 				    shm_memory_size());

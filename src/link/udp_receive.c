@@ -56,7 +56,7 @@ static void drop(const struct refusal *why, uint32_t qpn)
 		explain_make(receiver.hca, &(struct explain_subject){.qpn = qpn}, why->rule, why->args, EXPLAIN_ARGS);
 }
 
-#define DROP(qpn, name, ...) drop(&(const struct refusal){RULE_##name, {__VA_ARGS__}}, qpn)
+#define DROP_FRAME(qpn, name, ...) drop(&(const struct refusal){RULE_##name, {__VA_ARGS__}}, qpn)
 
 /* Builds the packet in the slot of the run, where it waits for others that continue it. */
 static void take(const uint8_t *bytes, uint32_t length)
@@ -187,13 +187,13 @@ static void handle_frame(const struct udp_arrival *arrival, uint32_t number, con
 	counter_add(receiver.hca, COUNTER_UDP_PACKETS_RECEIVED, 1);
 	if (length < ROCE_BTH_BYTES + ROCE_ICRC_BYTES) {
 		counter_add(receiver.hca, COUNTER_UDP_MALFORMED, 1);
-		DROP(0, FRAME_SHORT, length, ROCE_BTH_BYTES + ROCE_ICRC_BYTES);
+		DROP_FRAME(0, FRAME_SHORT, length, ROCE_BTH_BYTES + ROCE_ICRC_BYTES);
 		return;
 	}
 	length -= ROCE_ICRC_BYTES;
 	if (!icrc_fits(arrival, number, bytes, length)) {
 		counter_add(receiver.hca, COUNTER_UDP_BAD_ICRC, 1);
-		DROP(roce_destination(bytes), FRAME_ICRC, roce_destination(bytes), length);
+		DROP_FRAME(roce_destination(bytes), FRAME_ICRC, roce_destination(bytes), length);
 		return;
 	}
 	handle_packet(bytes, length);
@@ -254,6 +254,7 @@ static bool poll_datagrams(struct poller *poller, struct run *run)
 	if (fd < 0)
 		return false;
 	receiver.run = run;
+	arrival.segment = 0;
 	for (i = 0; i < BATCH; i++) {
 		length = receive(fd, &arrival);
 		if (length < 0)

@@ -40,11 +40,14 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--link', choices=['shm', 'udp'], required=True)
     parser.add_argument('--faults')
+    parser.add_argument('--explain', help='a file for the explanations')
     parser.add_argument('--seconds', type=float, default=120, help='time limit')
     parser.add_argument('command', nargs=argparse.REMAINDER)
     options = parser.parse_args()
-    command = options.command
+    command = [os.path.abspath(options.command[0]), *options.command[1:]]
     env = {'SOFTHCA_EXPLAIN': 'off'}
+    if options.explain:
+        env['SOFTHCA_EXPLAIN'] = os.path.abspath(options.explain)
     before = shared_files()
 
     with Hosts() as hosts:

@@ -152,6 +152,9 @@ def main():
     parser.add_argument('--verbose', action='store_true', help='how long each case took, too')
     parser.add_argument('group', nargs='+', choices=list(cases.GROUPS))
     options = parser.parse_args()
+    # The programs start in a directory of their own.
+    options.tool = os.path.abspath(options.tool)
+    options.mpi_program = options.mpi_program and os.path.abspath(options.mpi_program)
     before = set(shared_files())
     litter = [path for path in LITTER if not os.path.exists(path)]
     count = failed = 0

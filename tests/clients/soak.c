@@ -12,7 +12,7 @@
  */
 #include <errno.h>
 #include <getopt.h>
-#include <signal.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +33,8 @@ enum {
 	STUCK_SECONDS = 20,
 };
 
-/* 17 ms to 67 ms. A lost packet costs a NAK or one of these; with 2 % eight losses in a row do not happen. */
-static const struct patience patience = {.timeout = 12, .retries = 7};
+/* 67 ms and more, eight times: on a busy machine a process may well have to wait for a tenth of a second. */
+static const struct patience patience = {.timeout = 14, .retries = 7};
 
 struct request {
 	enum ibv_wr_opcode opcode;
@@ -314,12 +314,33 @@ static void post_receive(struct side *side, unsigned int index)
 	flow->receives_posted++;
 }
 
+/* Receives are flushed when something else has failed: which the other completions tell, or the async events. */
+static __attribute__((noreturn)) void die_flushed(struct side *side, uint32_t qpn)
+{
+	double begin = seconds_now();
+	struct ibv_async_event event;
+	struct pollfd wait = {.fd = side->device.context->async_fd, .events = POLLIN};
+	struct ibv_wc wc;
+
+	while (seconds_now() - begin < 2) {
+		if (ibv_poll_cq(side->send_cq, 1, &wc) > 0 && wc.status != IBV_WC_SUCCESS)
+			die("qp %#x request %lu: %s (vendor_err %u)", wc.qp_num,
+			    (unsigned long)(wc.wr_id & UINT64_C(0xffffffffffff)), ibv_wc_status_str(wc.status),
+			    wc.vendor_err);
+		if (poll(&wait, 1, 0) > 0 && ibv_get_async_event(side->device.context, &event) == 0)
+			die("qp %#x: receives were flushed; %s", qpn, ibv_event_type_str(event.event_type));
+	}
+	die("qp %#x: receives were flushed", qpn);
+}
+
 static void received(struct side *side, const struct ibv_wc *wc)
 {
 	uint64_t index = wc->wr_id >> 48, number = wc->wr_id & UINT64_C(0xffffffffffff), header[2];
 	struct flow *flow = &side->flow[index];
 	const uint8_t *bytes = flow->receives + number % RECEIVES * RECEIVE_BYTES;
 
+	if (wc->status == IBV_WC_WR_FLUSH_ERR)
+		die_flushed(side, flow->qp->qp_num);
 	if (wc->status != IBV_WC_SUCCESS)
 		die("qp %#x receive %lu: %s (vendor_err %u)", flow->qp->qp_num, (unsigned long)number,
 		    ibv_wc_status_str(wc->status), wc->vendor_err);
