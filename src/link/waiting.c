@@ -78,6 +78,8 @@ void link_resume(struct run *run)
 
 	while (count-- && (qp = take_first())) {
 		queue_lock(&qp->lock);
+		/* Room that was made shows that the peer lives, be it slow. */
+		qp->requester.strokes++;
 		run_schedule_requester(run, qp);
 		queue_unlock(&qp->lock);
 	}
