@@ -246,7 +246,7 @@ static ssize_t receive(int fd, struct udp_arrival *arrival)
 static bool poll_datagrams(struct poller *poller, struct run *run)
 {
 	int fd = __atomic_load_n(&receiver.watched.fd, __ATOMIC_ACQUIRE);
-	struct udp_arrival arrival;
+	struct udp_arrival arrival = {.segment = 0};
 	ssize_t length;
 	int i;
 
@@ -254,7 +254,6 @@ static bool poll_datagrams(struct poller *poller, struct run *run)
 	if (fd < 0)
 		return false;
 	receiver.run = run;
-	arrival.segment = 0;
 	for (i = 0; i < BATCH; i++) {
 		length = receive(fd, &arrival);
 		if (length < 0)
