@@ -6,10 +6,9 @@
  * The thread exists once something needs it. It blocks all signals and holds no lock while it sleeps.
  *
  * While the program polls, arrivals shall not wake the thread: that costs their sender a system call and the program a
- * part of its processor. So pollers are armed only while nobody polls. Where arming is a store, the program's own polls do
- * it: an empty one disarms, one that gives the program a completion arms, since what it does next is not known. Where it
- * is a system call, the thread does it: it disarms once several arrivals in a row found the program polling, and looks
- * every 100 us whether it still is.
+ * part of its processor. So pollers are armed only while nobody polls. The thread sees to it: once several arrivals in a row
+ * found the program polling it has it disarm them, and it looks every 100 us whether the program still polls; when not, it
+ * arms them, polls once more, and sleeps. A program that arms a CQ is about to sleep: it arms them itself.
  *
  * Pollers are polled by one thread at a time. In a forked child there are no pollers, no descriptors and no thread;
  * whoever registered them does so anew (see progress_generation).
