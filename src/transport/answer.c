@@ -113,8 +113,10 @@ static void begin_packet(const struct hca_qp *qp, const struct answers *answers,
 }
 
 /* The rights may have gone since the request was checked: then the rest is refused (IBTA 9.7.4.1.5). */
-static void refuse_rest(struct answers *answers, uint32_t psn, const struct refusal *why)
+static void refuse_rest(const struct hca_qp *qp, struct answers *answers, uint32_t psn, const struct refusal *why)
 {
+	explain_make(qp->hca, &(struct explain_subject){.qpn = qp->number, .receive = true}, why->rule, why->args,
+		     EXPLAIN_ARGS);
 	answers->first = answers->last;
 	answers->sent = 0;
 	answers->acknowledges = true;
@@ -146,7 +148,7 @@ static bool build_piece(const struct hca_qp *qp, struct answers *answers, const 
 	stream_begin(&packet->payload, &packet->own_access, RIGHT_REMOTE_READ);
 	error = stream_add_key(&packet->payload, answer->rkey, answer->address + offset, bytes, &why);
 	if (error)
-		refuse_rest(answers, packet->psn, &why);
+		refuse_rest(qp, answers, packet->psn, &why);
 	return !error;
 }
 
