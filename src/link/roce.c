@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "hca/hca.h"
+#include "transport/atomic.h"
 
 #define P_KEY 0xffff            /* the default partition, full member */
 #define P_KEY_MEMBERSHIP 0x8000 /* a full member hears limited ones, too (IBTA 10.9.1.1) */
@@ -26,42 +26,14 @@
 #define AETH_RESERVED 0x80
 #define AETH_KIND_RESERVED 0x40
 
-/* Bytes of all headers of a packet, for the table below. */
-#define IF(headers, header, bytes) ((headers)&HEADER_##header ? (bytes) : 0)
-#define HEADER_BYTES(headers)                                                                                          \
-	(ROCE_BTH_BYTES + IF(headers, DETH, 8) + IF(headers, XRCETH, 4) + IF(headers, DCETH, 24) +                     \
-	 IF(headers, RETH, 16) + IF(headers, ATOMICETH, 28) + IF(headers, AETH, 4) + IF(headers, ATOMICACKETH, 8) +    \
-	 IF(headers, IMMDT, 4) + IF(headers, IETH, 4))
+/* Bytes of all headers of a packet. */
+static uint32_t headers_of(uint32_t opcode)
+{
+	return ROCE_BTH_BYTES + packet_opcodes[opcode].header_bytes;
+}
 
-#define DETH HEADER_DETH
-#define RETH HEADER_RETH
-#define ATOMICETH HEADER_ATOMICETH
-#define AETH HEADER_AETH
-#define ATOMICACKETH HEADER_ATOMICACKETH
-#define IMMDT HEADER_IMMDT
-#define IETH HEADER_IETH
-#define PAYLOAD HEADER_PAYLOAD
-#define XRCETH HEADER_XRCETH
-#define DCETH HEADER_DCETH
-
-static const uint8_t header_bytes[256] = {
-#define OPCODE(code, name, transport, message, place, headers) [code] = HEADER_BYTES(headers),
-#include "transport/opcodes.def"
-#undef OPCODE
-};
-
-/* The table of opcodes by what they say; an entry that is not 0 has the opcode in its low byte. */
-enum { KNOWN = 0x100 };
-enum transport_index { INDEX_RC, INDEX_UC, INDEX_UD, INDEX_XRC, INDEX_DC, INDEX_COUNT };
-
-static const uint16_t opcode_of[INDEX_COUNT][MESSAGE_COUNT][PLACE_ONLY + 1] = {
-#define OPCODE(code, name, transport, message, place, headers)                                                         \
-	[INDEX_##transport][MESSAGE_##message][PLACE_##place] = KNOWN | code,
-#include "transport/opcodes.def"
-#undef OPCODE
-};
-
-static uint32_t find_opcode(const struct packet *packet, unsigned int place)
+/* Or -1. */
+static int find_opcode(const struct packet *packet, unsigned int place)
 {
 	/* What comes with the last packet, the others do not know of (IBTA table 38). */
 	static const uint8_t begins_as[MESSAGE_COUNT] = {
@@ -70,30 +42,10 @@ static uint32_t find_opcode(const struct packet *packet, unsigned int place)
 		[MESSAGE_WRITE_IMM] = MESSAGE_WRITE,
 	};
 	uint8_t message = packet->message;
-	enum transport_index transport;
 
-	switch (packet->transport) {
-	case IBV_QPT_RC:
-		transport = INDEX_RC;
-		break;
-	case IBV_QPT_UC:
-		transport = INDEX_UC;
-		break;
-	case IBV_QPT_UD:
-		transport = INDEX_UD;
-		break;
-	case IBV_QPT_XRC_SEND:
-		transport = INDEX_XRC;
-		break;
-	case QP_TYPE_DCI:
-		transport = INDEX_DC;
-		break;
-	default:
-		return 0;
-	}
 	if (!(place & PLACE_LAST) && begins_as[message])
 		message = begins_as[message];
-	return opcode_of[transport][message][place];
+	return packet_opcode_of(packet->transport, message, place);
 }
 
 /* ---- fields, which are big-endian and lie anywhere ------------------------------------------------------------ */
@@ -178,12 +130,12 @@ static uint8_t *write_extensions(uint8_t *to, const struct packet *packet, uint3
 uint32_t roce_headers_write(uint8_t *to, const struct packet *packet, uint32_t number, unsigned int place,
 			    uint32_t payload)
 {
-	uint32_t opcode = find_opcode(packet, place), headers;
+	int found = find_opcode(packet, place);
+	uint32_t opcode = (uint32_t)found, headers;
 	bool solicited, acknowledge;
 
-	if (!opcode)
+	if (found < 0)
 		return 0;
-	opcode &= 0xff;
 	headers = packet_opcodes[opcode].headers & ~HEADER_PAYLOAD;
 	solicited = packet->solicited && place & PLACE_LAST;
 	/* Requests without payload are one packet, whatever they count of the response. */
@@ -194,7 +146,7 @@ uint32_t roce_headers_write(uint8_t *to, const struct packet *packet, uint32_t n
 	put32(to + 8, (acknowledge ? (uint32_t)BTH_ACKNOWLEDGE << 24 : 0) | psn_add(packet->psn, number));
 	if (headers)
 		write_extensions(to + ROCE_BTH_BYTES, packet, headers);
-	return header_bytes[opcode];
+	return headers_of(opcode);
 }
 
 uint32_t roce_masks_write(uint8_t *to, const struct packet *packet)
@@ -299,8 +251,8 @@ int roce_headers_parse(struct packet *packet, const uint8_t *bytes, size_t lengt
 		return REFUSE_FRAME(why, FRAME_P_KEY, destination, first & 0xffff, P_KEY);
 	if (!opcode->name)
 		return REFUSE_FRAME(why, FRAME_OPCODE, destination, first >> 24);
-	if (length < header_bytes[first >> 24])
-		return REFUSE_FRAME(why, FRAME_SHORT, length, header_bytes[first >> 24]);
+	if (length < headers_of(first >> 24))
+		return REFUSE_FRAME(why, FRAME_SHORT, length, headers_of(first >> 24));
 	packet->transport = opcode->transport;
 	packet->message = opcode->message;
 	packet->place = opcode->place;
@@ -316,12 +268,7 @@ int roce_headers_parse(struct packet *packet, const uint8_t *bytes, size_t lengt
 		parse_extensions(packet, bytes + ROCE_BTH_BYTES, opcode->headers);
 	if (opcode->headers & HEADER_AETH && !good_syndrome(packet))
 		return REFUSE_FRAME(why, FRAME_SYNDROME, packet->message, destination, packet->syndrome);
-	return header_bytes[first >> 24];
-}
-
-static bool is_masked(const struct packet *packet)
-{
-	return packet->message == MESSAGE_MASKED_COMPARE_SWAP || packet->message == MESSAGE_MASKED_FETCH_ADD;
+	return (int)headers_of(first >> 24);
 }
 
 int roce_masks_parse(struct packet *packet, const uint8_t *bytes, size_t length, struct refusal *why)
@@ -356,7 +303,7 @@ int roce_parse(struct packet *packet, const uint8_t *bytes, size_t length, struc
 			return REFUSE_FRAME(why, FRAME_LENGTH, packet->message, packet->destination_qpn, rest);
 		return 0;
 	}
-	if (is_masked(packet))
+	if (message_is_masked_atomic(packet->message))
 		return roce_masks_parse(packet, bytes + headers, rest - pad, why);
 	stream_begin(&packet->payload, NULL, 0);
 	stream_add_memory(&packet->payload, bytes + headers, rest - pad);

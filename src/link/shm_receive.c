@@ -7,6 +7,7 @@
 #include "hca/qp.h"
 #include "link/filter.h"
 #include "link/shm_peer.h"
+#include "transport/atomic.h"
 
 /* Records of one connection at a time, so that others get their turn. */
 #define MOST_RECORDS 32
@@ -66,11 +67,6 @@ static struct hca *show_to_filters(struct packet *packet)
 	return qp->hca;
 }
 
-static bool is_masked(const struct packet *packet)
-{
-	return packet->message == MESSAGE_MASKED_COMPARE_SWAP || packet->message == MESSAGE_MASKED_FETCH_ADD;
-}
-
 static bool parse_payload(struct shm_peer *peer, const struct shm_record *record, const uint8_t *headers,
 			  struct shm_fetch *fetch, struct packet *packet, struct refusal *why)
 {
@@ -82,7 +78,7 @@ static bool parse_payload(struct shm_peer *peer, const struct shm_record *record
 		return false;
 	if (!(packet_opcodes[headers[0]].headers & HEADER_PAYLOAD))
 		return !length;
-	if (is_masked(packet)) {
+	if (message_is_masked_atomic(packet->message)) {
 		if (length > sizeof(masks) || record->slot.flags & SHM_FLAG_READ)
 			return false;
 		memcpy(masks, record->payload, length);

@@ -6,6 +6,7 @@
 #include "hca/device.h"
 #include "hca/epoch.h"
 #include "link/shm_peer.h"
+#include "transport/atomic.h"
 
 _Static_assert(sizeof(struct shm_path) == SHM_LINE, "a path takes a line");
 _Static_assert(SHM_READ_FROM <= SHM_PIECE_BYTES && SHM_PIECE_BYTES <= SHM_MOST_PAYLOAD, "short runs are one record");
@@ -142,17 +143,12 @@ static void write_payload(uint8_t *to, struct stream *payload, uint32_t length)
 	stream_copy(&memory, payload, length);
 }
 
-static bool is_masked(const struct packet *packet)
-{
-	return packet->message == MESSAGE_MASKED_COMPARE_SWAP || packet->message == MESSAGE_MASKED_FETCH_ADD;
-}
-
 static enum link_result send_one(struct hca *hca, struct shm_peer *peer, struct packet *packet)
 {
 	uint8_t masks[2 * sizeof(uint64_t)];
 	uint32_t length = (uint32_t)packet->payload.length;
 	struct draft draft;
-	bool masked = is_masked(packet);
+	bool masked = message_is_masked_atomic(packet->message);
 	uint8_t *at;
 	int error;
 

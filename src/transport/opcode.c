@@ -20,23 +20,54 @@
 #define XRCETH HEADER_XRCETH
 #define DCETH HEADER_DCETH
 
+#define IF(headers, header, bytes) ((headers)&HEADER_##header ? (bytes) : 0)
+#define HEADER_BYTES(headers)                                                                                          \
+	(IF(headers, DETH, 8) + IF(headers, XRCETH, 4) + IF(headers, DCETH, 24) + IF(headers, RETH, 16) +              \
+	 IF(headers, ATOMICETH, 28) + IF(headers, AETH, 4) + IF(headers, ATOMICACKETH, 8) + IF(headers, IMMDT, 4) +    \
+	 IF(headers, IETH, 4))
+
 const struct packet_opcode packet_opcodes[256] = {
 #define OPCODE(code, name, transport, message, place, headers)                                                         \
-	[code] = {#name, transport, MESSAGE_##message, PLACE_##place, headers},
+	[code] = {#name, transport, MESSAGE_##message, PLACE_##place, HEADER_BYTES(headers), headers},
 #include "transport/opcodes.def"
 #undef OPCODE
 };
 
+/* The same table by what opcodes say; an entry that is not 0 has the opcode in its low byte. */
+enum { KNOWN = 0x100 };
+enum { INDEX_RC, INDEX_UC, INDEX_UD, INDEX_XRC, INDEX_DC, INDEX_COUNT };
+
+static const uint16_t codes[INDEX_COUNT][MESSAGE_COUNT][PLACE_ONLY + 1] = {
+#define OPCODE(code, name, transport, message, place, headers)                                                         \
+	[INDEX_##transport][MESSAGE_##message][PLACE_##place] = KNOWN | code,
+#include "transport/opcodes.def"
+#undef OPCODE
+};
+
+static int index_of(enum ibv_qp_type transport)
+{
+	switch ((int)transport) {
+	case RC:
+		return INDEX_RC;
+	case UC:
+		return INDEX_UC;
+	case UD:
+		return INDEX_UD;
+	case XRC:
+		return INDEX_XRC;
+	case DC:
+		return INDEX_DC;
+	default:
+		return -1;
+	}
+}
+
 int packet_opcode_of(enum ibv_qp_type transport, enum message message, enum packet_place place)
 {
-	for (int code = 0; code < 256; code++) {
-		const struct packet_opcode *opcode = &packet_opcodes[code];
+	int index = index_of(transport);
+	uint16_t code = index < 0 || message >= MESSAGE_COUNT ? 0 : codes[index][message][place & PLACE_ONLY];
 
-		if (opcode->name && opcode->transport == transport && opcode->message == message &&
-		    opcode->place == place)
-			return code;
-	}
-	return -1;
+	return code ? code & 0xff : -1;
 }
 
 const char *message_name(unsigned int message)

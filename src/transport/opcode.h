@@ -51,6 +51,7 @@ struct packet_opcode {
 	uint8_t transport; /* enum ibv_qp_type; of XRC and DC, whose ends differ, IBV_QPT_XRC_SEND and QP_TYPE_DCI */
 	uint8_t message;
 	uint8_t place;
+	uint8_t header_bytes; /* of the extension headers */
 	uint16_t headers;
 };
 
