@@ -244,7 +244,7 @@ static void run_out(struct hca_qp *qp)
 	if (!qp->requester.timer_armed)
 		return;
 	timer_disarm(&qp->hca->timers, &qp->requester.timer);
-	qp->requester.timer.deadline_ns = 0;
+	qp->requester.timer.deadline_ns = clock_now_ns();
 	requester_timer(&qp->requester.timer);
 }
 

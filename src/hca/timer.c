@@ -16,39 +16,15 @@ uint64_t clock_now_ns(void)
 
 void timers_init(struct timers *timers)
 {
-	*timers = (struct timers){0};
+	*timers = (struct timers){.next_ns = UINT64_MAX};
 	pthread_mutex_init(&timers->lock, NULL);
 	pthread_cond_init(&timers->fired, NULL);
 }
 
 void timers_after_fork(struct timers *timers)
 {
-	for (struct timer *timer = timers->first; timer; timer = timer->next)
-		timer->link = NULL;
+	wheel_clear(&timers->wheel);
 	timers_init(timers);
-}
-
-static void unlink_timer(struct timer *timer)
-{
-	if (!timer->link)
-		return;
-	*timer->link = timer->next;
-	if (timer->next)
-		timer->next->link = timer->link;
-	timer->link = NULL;
-}
-
-static void link_timer(struct timers *timers, struct timer *timer)
-{
-	struct timer **link = &timers->first;
-
-	while (*link && (*link)->deadline_ns <= timer->deadline_ns)
-		link = &(*link)->next;
-	timer->next = *link;
-	if (timer->next)
-		timer->next->link = &timer->next;
-	timer->link = link;
-	*link = timer;
 }
 
 uint64_t timers_fire_due(struct timers *timers)
@@ -57,8 +33,8 @@ uint64_t timers_fire_due(struct timers *timers)
 	uint64_t next;
 
 	pthread_mutex_lock(&timers->lock);
-	while ((timer = timers->first) && timer->deadline_ns <= clock_now_ns()) {
-		unlink_timer(timer);
+	timers->next_ns = 0;
+	while ((timer = wheel_take_due(&timers->wheel, clock_now_ns()))) {
 		timers->running = timer;
 		timers->runner = pthread_self();
 		pthread_mutex_unlock(&timers->lock);
@@ -67,7 +43,7 @@ uint64_t timers_fire_due(struct timers *timers)
 		timers->running = NULL;
 		pthread_cond_broadcast(&timers->fired);
 	}
-	next = timer ? timer->deadline_ns : UINT64_MAX;
+	next = timers->next_ns = wheel_next_ns(&timers->wheel);
 	pthread_mutex_unlock(&timers->lock);
 	return next;
 }
@@ -75,17 +51,19 @@ uint64_t timers_fire_due(struct timers *timers)
 int timer_arm(struct timers *timers, struct timer *timer, uint64_t deadline_ns)
 {
 	int error = progress_start();
-	bool first;
+	bool sooner;
 
 	if (error)
 		return error;
 	pthread_mutex_lock(&timers->lock);
-	unlink_timer(timer);
+	wheel_remove(timer);
 	timer->deadline_ns = deadline_ns;
-	link_timer(timers, timer);
-	first = timers->first == timer;
+	wheel_add(&timers->wheel, timer);
+	sooner = deadline_ns < timers->next_ns;
+	if (sooner)
+		timers->next_ns = deadline_ns;
 	pthread_mutex_unlock(&timers->lock);
-	if (first)
+	if (sooner)
 		progress_wake_before(deadline_ns);
 	return 0;
 }
@@ -93,17 +71,17 @@ int timer_arm(struct timers *timers, struct timer *timer, uint64_t deadline_ns)
 void timer_disarm(struct timers *timers, struct timer *timer)
 {
 	pthread_mutex_lock(&timers->lock);
-	unlink_timer(timer);
+	wheel_remove(timer);
 	pthread_mutex_unlock(&timers->lock);
 }
 
 void timer_cancel(struct timers *timers, struct timer *timer)
 {
 	pthread_mutex_lock(&timers->lock);
-	unlink_timer(timer);
+	wheel_remove(timer);
 	while (timers->running == timer && !pthread_equal(pthread_self(), timers->runner)) {
 		pthread_cond_wait(&timers->fired, &timers->lock);
-		unlink_timer(timer);
+		wheel_remove(timer);
 	}
 	pthread_mutex_unlock(&timers->lock);
 }

@@ -6,6 +6,9 @@
  * timer_cancel() returned, the function does not run and will not run. Locks: timers.lock is a leaf, except that
  * timer_cancel waits for a running function, so it must not be called under a lock which that function takes.
  *
+ * A function is called within 1.024 us of its deadline, if the thread has a processor, and never before it. Arming and
+ * disarming take the same time however many timers there are (hca/timer_wheel.h).
+ *
  * In a forked child nothing is armed: timers_after_fork() forgets what was.
  */
 #ifndef SOFTHCA_HCA_TIMER_H
@@ -15,16 +18,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct timer {
-	struct timer *next, **link; /* in the list sorted by deadline; link NULL: not armed */
-	uint64_t deadline_ns;       /* CLOCK_MONOTONIC */
-	void (*function)(struct timer *timer);
-};
+#include "hca/timer_wheel.h"
 
 struct timers {
 	pthread_mutex_t lock;
 	pthread_cond_t fired; /* a function has returned */
-	struct timer *first;
+	struct timer_wheel wheel;
+	uint64_t next_ns; /* the device thread looks again until then; 0: it fires, and looks at all before it sleeps */
 	struct timer *running;
 	pthread_t runner; /* thread of it */
 };
@@ -45,7 +45,7 @@ void timer_disarm(struct timers *timers, struct timer *timer);
 /** Disarms and waits for the end of a running function (unless called from it). */
 void timer_cancel(struct timers *timers, struct timer *timer);
 
-/** Fires what is due, on this thread. Returns the next deadline, UINT64_MAX: none. The device thread. */
+/** Fires what is due, on this thread. Returns when to call it again, UINT64_MAX: when one is armed. The device thread. */
 uint64_t timers_fire_due(struct timers *timers);
 
 /** CLOCK_MONOTONIC in nanoseconds. */

@@ -7,6 +7,7 @@
 #include "hca/device.h"
 
 static uint64_t now_ns = 1000000000;
+static struct timer *first; /* of all devices, by deadline */
 
 uint64_t clock_now_ns(void)
 {
@@ -15,12 +16,14 @@ uint64_t clock_now_ns(void)
 
 void timers_init(struct timers *timers)
 {
-	timers->first = NULL;
+	(void)timers;
+	first = NULL;
 }
 
 void timers_after_fork(struct timers *timers)
 {
-	timers->first = NULL;
+	(void)timers;
+	first = NULL;
 }
 
 void timer_disarm(struct timers *timers, struct timer *timer)
@@ -41,7 +44,7 @@ void timer_cancel(struct timers *timers, struct timer *timer)
 
 int timer_arm(struct timers *timers, struct timer *timer, uint64_t deadline_ns)
 {
-	struct timer **link = &timers->first;
+	struct timer **link = &first;
 
 	timer_disarm(timers, timer);
 	timer->deadline_ns = deadline_ns;
@@ -62,27 +65,22 @@ uint64_t timers_fire_due(struct timers *timers)
 	return UINT64_MAX;
 }
 
-static struct timers *all(void)
-{
-	return &hca_device(0)->timers;
-}
-
 bool wire_clock_next(void)
 {
-	struct timer *timer = all()->first;
+	struct timer *timer = first;
 
 	if (!timer)
 		return false;
 	if (timer->deadline_ns > now_ns)
 		now_ns = timer->deadline_ns;
-	timer_disarm(all(), timer);
+	timer_disarm(NULL, timer);
 	timer->function(timer);
 	return true;
 }
 
 uint64_t wire_clock_left(void)
 {
-	const struct timer *timer = all()->first;
+	const struct timer *timer = first;
 
 	if (!timer)
 		return UINT64_MAX;

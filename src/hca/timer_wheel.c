@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The wheel of timers, see timer_wheel.h. */
+#include "hca/timer_wheel.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define DIGIT_MASK (WHEEL_SLOTS - 1)
+
+/* The first tick that does not begin before @deadline_ns; for deadlines in the last tick of all, centuries away, that one. */
+static uint64_t tick_of(uint64_t deadline_ns)
+{
+	uint64_t last = UINT64_MAX >> WHEEL_TICK_BITS;
+	uint64_t tick = deadline_ns >> WHEEL_TICK_BITS;
+
+	return tick < last && deadline_ns & ((1u << WHEEL_TICK_BITS) - 1) ? tick + 1 : tick;
+}
+
+static unsigned int level_of(const struct timer_wheel *wheel, uint64_t tick)
+{
+	uint64_t differs = tick ^ wheel->base;
+
+	return differs ? (63 - (unsigned int)__builtin_clzll(differs)) / WHEEL_DIGIT : 0;
+}
+
+static unsigned int digit(uint64_t tick, unsigned int level)
+{
+	return tick >> (level * WHEEL_DIGIT) & DIGIT_MASK;
+}
+
+void wheel_add(struct timer_wheel *wheel, struct timer *timer)
+{
+	uint64_t tick = tick_of(timer->deadline_ns);
+	struct wheel_slot *slot;
+	unsigned int level;
+
+	if (tick < wheel->base)
+		tick = wheel->base;
+	level = level_of(wheel, tick);
+	slot = &wheel->slots[level][digit(tick, level)];
+	if (!slot->first || tick < slot->soonest)
+		slot->soonest = tick;
+	wheel->occupied[level] |= UINT64_C(1) << digit(tick, level);
+	timer->next = slot->first;
+	if (timer->next)
+		timer->next->link = &timer->next;
+	timer->link = &slot->first;
+	slot->first = timer;
+}
+
+void wheel_remove(struct timer *timer)
+{
+	if (!timer->link)
+		return;
+	*timer->link = timer->next;
+	if (timer->next)
+		timer->next->link = timer->link;
+	timer->link = NULL;
+}
+
+/* The earliest slot that has a timer; NULL: there is none. Forgets those that wheel_remove() emptied. */
+static struct wheel_slot *earliest(struct timer_wheel *wheel, unsigned int *level, unsigned int *number)
+{
+	for (*level = 0; *level < WHEEL_LEVELS; ++*level)
+		while (wheel->occupied[*level]) {
+			struct wheel_slot *slot;
+
+			*number = (unsigned int)__builtin_ctzll(wheel->occupied[*level]);
+			slot = &wheel->slots[*level][*number];
+			if (slot->first)
+				return slot;
+			wheel->occupied[*level] &= ~(UINT64_C(1) << *number);
+		}
+	return NULL;
+}
+
+/* The first tick of a slot: its digit on its level, those of `base` above, none below. */
+static uint64_t begins(const struct timer_wheel *wheel, unsigned int level, unsigned int number)
+{
+	uint64_t above = ~UINT64_C(0) << (level * WHEEL_DIGIT);
+
+	return (wheel->base & above & ~((uint64_t)DIGIT_MASK << (level * WHEEL_DIGIT))) |
+	       (uint64_t)number << (level * WHEEL_DIGIT);
+}
+
+/* The time of a slot above the lowest level has come: its timers differ from the new base in lower digits only. */
+static void move_down(struct timer_wheel *wheel, struct wheel_slot *slot)
+{
+	struct timer *timer = slot->first;
+
+	slot->first = NULL;
+	while (timer) {
+		struct timer *next = timer->next;
+
+		wheel_add(wheel, timer);
+		timer = next;
+	}
+}
+
+struct timer *wheel_take_due(struct timer_wheel *wheel, uint64_t now_ns)
+{
+	uint64_t now = now_ns >> WHEEL_TICK_BITS;
+	unsigned int level, number;
+	struct wheel_slot *slot;
+
+	while ((slot = earliest(wheel, &level, &number)) && begins(wheel, level, number) <= now) {
+		/* What lies in other slots is later, so it lies where the new base wants it, too. */
+		wheel->base = begins(wheel, level, number);
+		if (!level) {
+			struct timer *timer = slot->first;
+
+			wheel_remove(timer);
+			return timer;
+		}
+		move_down(wheel, slot);
+	}
+	if (now > wheel->base)
+		wheel->base = now;
+	return NULL;
+}
+
+uint64_t wheel_next_ns(struct timer_wheel *wheel)
+{
+	unsigned int level, number;
+	struct wheel_slot *slot = earliest(wheel, &level, &number);
+
+	return slot ? slot->soonest << WHEEL_TICK_BITS : UINT64_MAX;
+}
+
+void wheel_clear(struct timer_wheel *wheel)
+{
+	unsigned int level, number;
+	struct wheel_slot *slot;
+
+	while ((slot = earliest(wheel, &level, &number)))
+		while (slot->first)
+			wheel_remove(slot->first);
+	*wheel = (struct timer_wheel){0};
+}
