@@ -13,6 +13,7 @@
 #include <openssl/err.h>
 
 #include "block/dek.h"
+#include "hca/cancellation.h"
 #include "hca/epoch.h"
 
 /* IEEE 1619 5.1: a data unit has at least 128 bits and, by OpenSSL, at most 2^20 blocks of 128 bits. */
@@ -21,6 +22,8 @@
 
 static void context_free(struct cipher_context *context)
 {
+	WITHOUT_CANCELLATION;
+
 	EVP_CIPHER_CTX_free(context->evp);
 	free(context);
 }
@@ -30,6 +33,7 @@ static struct cipher_context *context_new(const struct dek *dek, bool encrypt)
 {
 	const EVP_CIPHER *cipher = dek->attr.key_bytes == 32 ? EVP_aes_128_xts() : EVP_aes_256_xts();
 	struct cipher_context *context = aligned_alloc(CACHE_LINE, sizeof(*context));
+	WITHOUT_CANCELLATION; /* OpenSSL reads its configuration when it is used first */
 	bool ready;
 
 	if (!context)

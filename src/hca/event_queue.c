@@ -3,6 +3,7 @@
  * Events behind a descriptor. The descriptor counts: its value plus the tokens of threads that have read it
  * and not yet taken an event is always the number of listed events plus `stale`.
  */
+#include "hca/cancellation.h"
 #include "hca/event_queue.h"
 
 #include <errno.h>
@@ -28,6 +29,8 @@ int event_queue_init(struct event_queue *queue)
 
 void event_queue_destroy(struct event_queue *queue)
 {
+	WITHOUT_CANCELLATION;
+
 	close(queue->fd);
 	pthread_mutex_destroy(&queue->lock);
 }
@@ -50,6 +53,7 @@ static void unlink_at(struct event_queue *queue, struct event_source **link)
 
 void event_queue_raise(struct event_queue *queue, struct event_source *source)
 {
+	WITHOUT_CANCELLATION;
 	uint64_t one = 1;
 
 	pthread_mutex_lock(&queue->lock);
@@ -129,6 +133,7 @@ static bool token_take_back(int fd)
 
 uint32_t event_source_purge(struct event_queue *queue, struct event_source *source)
 {
+	WITHOUT_CANCELLATION;
 	struct event_source **link;
 	uint32_t removed, left;
 

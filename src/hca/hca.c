@@ -7,6 +7,7 @@
 #include <sys/random.h>
 
 #include "explain/log.h"
+#include "hca/cancellation.h"
 #include "hca/device.h"
 #include "hca/epoch.h"
 #include "hca/limits.h"
@@ -240,6 +241,8 @@ static bool make_registry(void)
 struct registry *registry(void)
 {
 	if (!__atomic_load_n(&registry_made, __ATOMIC_ACQUIRE)) {
+		WITHOUT_CANCELLATION;
+
 		pthread_mutex_lock(&registry_lock);
 		if (!registry_made)
 			__atomic_store_n(&registry_made, make_registry(), __ATOMIC_RELEASE);

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "hca/cancellation.h"
 #include "hca/device.h"
 #include "hca/epoch.h"
 #include "link/counters.h"
@@ -95,12 +96,11 @@ static void arm_all(bool armed)
 	}
 }
 
-bool progress_poll(void)
+/* Between begin_polling() and end_polling(), for a program. */
+static bool poll_for_program(void)
 {
 	bool found;
 
-	if (!begin_polling())
-		return false;
 	/* Somebody must look whether this thread goes on polling. */
 	if (__builtin_expect(!__atomic_load_n(&progress.looks, __ATOMIC_RELAXED), 0)) {
 		__atomic_store_n(&progress.looks, 1, __ATOMIC_RELAXED);
@@ -118,8 +118,17 @@ bool progress_poll(void)
 	return found;
 }
 
+bool progress_poll(void)
+{
+	WITHOUT_CANCELLATION;
+
+	return begin_polling() && poll_for_program();
+}
+
 void progress_before_sleep(void)
 {
+	WITHOUT_CANCELLATION;
+
 	__atomic_add_fetch(&progress.naps, 1, __ATOMIC_RELAXED);
 	/* Who polls at the moment arms for itself. */
 	if (!begin_polling()) {
@@ -396,6 +405,8 @@ int progress_start(void)
 
 void progress_wake(void)
 {
+	WITHOUT_CANCELLATION;
+
 	if (__atomic_load_n(&progress.started, __ATOMIC_ACQUIRE))
 		eventfd_write(progress.wake, 1);
 }
@@ -451,6 +462,8 @@ int progress_rewatch(struct watched_fd *watched, uint32_t events)
 
 void progress_unwatch(struct watched_fd *watched)
 {
+	WITHOUT_CANCELLATION;
+
 	control(watched, EPOLL_CTL_DEL, 0);
 	pthread_mutex_lock(&progress.lock);
 	progress.removals++;

@@ -4,6 +4,7 @@
 
 #include <time.h>
 
+#include "hca/cancellation.h"
 #include "hca/progress.h"
 
 uint64_t clock_now_ns(void)
@@ -77,6 +78,8 @@ void timer_disarm(struct timers *timers, struct timer *timer)
 
 void timer_cancel(struct timers *timers, struct timer *timer)
 {
+	WITHOUT_CANCELLATION;
+
 	pthread_mutex_lock(&timers->lock);
 	wheel_remove(timer);
 	while (timers->running == timer && !pthread_equal(pthread_self(), timers->runner)) {

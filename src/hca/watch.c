@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "hca/cancellation.h"
 #include "hca/timer.h"
 
 /* Nanoseconds since something rang until the next phase. */
@@ -246,6 +247,7 @@ static void link_watch(struct watcher *watcher, struct watch *watch)
 int watch_start(struct watcher *watcher, struct watch *watch, const uint32_t *records, uint32_t count,
 		void (*rung)(struct watch *watch))
 {
+	WITHOUT_CANCELLATION;
 	int error = 0;
 
 	pthread_mutex_lock(&watcher->lock);
@@ -266,6 +268,8 @@ int watch_start(struct watcher *watcher, struct watch *watch, const uint32_t *re
 
 void watch_stop(struct watcher *watcher, struct watch *watch)
 {
+	WITHOUT_CANCELLATION;
+
 	pthread_mutex_lock(&watcher->lock);
 	while (watcher->ringing == watch)
 		pthread_cond_wait(&watcher->stopped, &watcher->lock);
@@ -275,6 +279,8 @@ void watch_stop(struct watcher *watcher, struct watch *watch)
 
 void watch_page(struct watcher *watcher, void *page)
 {
+	WITHOUT_CANCELLATION;
+
 	pthread_mutex_lock(&watcher->lock);
 	trap_add(&watcher->trap, page);
 	pthread_mutex_unlock(&watcher->lock);
@@ -282,6 +288,8 @@ void watch_page(struct watcher *watcher, void *page)
 
 void unwatch_page(struct watcher *watcher, void *page)
 {
+	WITHOUT_CANCELLATION;
+
 	pthread_mutex_lock(&watcher->lock);
 	trap_remove(&watcher->trap, page);
 	pthread_mutex_unlock(&watcher->lock);

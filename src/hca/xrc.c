@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* XRC domains and the QPs that are shared through them, see xrc.h. */
+#include "hca/cancellation.h"
 #include "hca/xrc.h"
 
 #include <errno.h>
@@ -80,6 +81,7 @@ static int find_or_make(struct hca *hca, int fd, int oflags, struct xrc_domain *
 
 int hca_xrcd_open(struct hca_context *context, int fd, int oflags, struct hca_xrcd **out)
 {
+	WITHOUT_CANCELLATION;
 	struct hca_xrcd *xrcd = calloc(1, sizeof(*xrcd));
 	int error;
 
@@ -102,6 +104,7 @@ int hca_xrcd_open(struct hca_context *context, int fd, int oflags, struct hca_xr
 
 int hca_xrcd_close(struct hca_xrcd *xrcd)
 {
+	WITHOUT_CANCELLATION;
 	struct hca_context *context = xrcd->context;
 
 	if (reference_count(&xrcd->references))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Writes captures, see capture.h. The format is draft-ietf-opsawg-pcapng; numbers in brackets are its sections. */
+#include "hca/cancellation.h"
 #include "link/capture.h"
 
 #include <errno.h>
@@ -270,7 +271,10 @@ void capture_frame(struct capture *capture, enum capture_direction direction, co
 	parts[1] = (struct iovec){headers, header_bytes};
 	parts[2] = (struct iovec){(void *)bytes, length};
 	parts[3] = (struct iovec){end.bytes, end.length};
-	written = writev(capture->fd, parts, 4);
+	{
+		WITHOUT_CANCELLATION;
+		written = writev(capture->fd, parts, 4);
+	}
 	if (written < 0)
 		stop(capture, strerror(errno));
 	else if ((size_t)written != total)

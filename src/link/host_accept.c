@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "explain/explain.h"
+#include "hca/cancellation.h"
 #include "hca/hca.h"
 #include "link/host_hello.h"
 #include "link/host_table.h"
@@ -195,6 +196,8 @@ static void accept_at_all_slots(void)
 
 void host_accept(void)
 {
+	WITHOUT_CANCELLATION;
+
 	if (__atomic_load_n(&host_table.accepts, __ATOMIC_ACQUIRE))
 		return;
 	pthread_mutex_lock(&host_table.lock);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "explain/explain.h"
+#include "hca/cancellation.h"
 #include "hca/epoch.h"
 #include "hca/hca.h"
 #include "link/counters.h"
@@ -36,6 +37,8 @@ struct host_peer *host_peer_known(uint32_t qpn)
 
 void host_wake(struct host_peer *peer)
 {
+	WITHOUT_CANCELLATION;
+
 	/* If there is no room for it, the other side has enough to be woken by. */
 	send(peer->socket.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
@@ -224,6 +227,7 @@ static struct host_peer *find_process(uint32_t qpn)
 
 struct host_peer *host_peer_of(uint32_t qpn)
 {
+	WITHOUT_CANCELLATION;
 	struct host_peer *peer = host_peer_known(qpn);
 	uint32_t slot = host_slot_of(qpn);
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "explain/explain.h"
+#include "hca/cancellation.h"
 #include "hca/hca.h"
 #include "hca/limits.h"
 #include "link/host_table.h"
@@ -109,6 +110,7 @@ static int claim(struct own_slot *slot)
 
 int host_claim_slot(uint32_t *first)
 {
+	WITHOUT_CANCELLATION;
 	struct own_slot *slot = calloc(1, sizeof(*slot));
 	int error = -ENOSPC;
 

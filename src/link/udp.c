@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <string.h>
 
+#include "hca/cancellation.h"
 #include "link/counters.h"
 #include "link/roce.h"
 #include "link/udp_parts.h"
@@ -270,6 +271,7 @@ static bool begin(struct transmission *sent, struct hca *hca, const struct packe
 
 static enum link_result send_run(struct hca *hca, struct run *run)
 {
+	WITHOUT_CANCELLATION;
 	struct packet *packet = run_slot(run);
 	struct transmission sent = {.source_qpn = packet->source_qpn, .destination_qpn = packet->destination_qpn};
 
@@ -302,6 +304,7 @@ static void change_icrc(const struct transmission *sent, const struct packet_pat
 static enum link_result send_frame(struct hca *hca, const struct packet_path *path, const uint8_t *bytes,
 				   uint32_t length)
 {
+	WITHOUT_CANCELLATION;
 	struct transmission sent = {.source_qpn = 0};
 	uint16_t port;
 

@@ -10,6 +10,7 @@
 
 #include "abi/entry_points.h"
 #include "explain/explain.h"
+#include "hca/cancellation.h"
 #include "hca/limits.h"
 #include "mlx5dv/crypto_login.h"
 #include "mlx5dv/doorbell_page.h"
@@ -110,6 +111,7 @@ static void context_init(struct user_context *context, struct ibv_device *device
 
 struct ibv_context *context_new(struct ibv_device *device, int cmd_fd, struct handle_table *handles)
 {
+	WITHOUT_CANCELLATION;
 	struct user_context *context = calloc(1, sizeof(*context));
 	int error = -ENOMEM;
 
@@ -179,6 +181,7 @@ int context_find(int fd, struct ibv_device **device, struct handle_table **handl
  */
 int softhca_ibv_close_device(struct ibv_context *base)
 {
+	WITHOUT_CANCELLATION;
 	struct user_context *context = to_user_context(base);
 	struct hca *hca = hca_of_context(base);
 

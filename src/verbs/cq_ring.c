@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "hca/cancellation.h"
 #include "verbs/cq.h"
 
 enum {
@@ -63,6 +64,7 @@ static int cover_with_template(char *ring, size_t bytes)
 
 void *cq_ring_alloc(struct user_pd *pd, uint32_t count, uint32_t size)
 {
+	WITHOUT_CANCELLATION;
 	size_t bytes = (size_t)count * size;
 	/* Neither the program's memory nor a kind that it chose, such as huge pages. */
 	bool plain = (!pd || !pd->alloc) && !variable_get(VARIABLE_MLX_CQ_ALLOC_TYPE);

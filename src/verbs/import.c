@@ -9,11 +9,13 @@
 
 #include "abi/entry_points.h"
 #include "explain/explain.h"
+#include "hca/cancellation.h"
 #include "verbs/context.h"
 #include "verbs/dm.h"
 
 struct ibv_context *softhca_ibv_import_device(int cmd_fd)
 {
+	WITHOUT_CANCELLATION;
 	struct handle_table *handles;
 	struct ibv_device *device;
 	int error;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "explain/explain.h"
+#include "hca/cancellation.h"
 #include "verbs/mr.h"
 
 enum {
@@ -27,6 +28,7 @@ int mr_check_access(struct hca *hca, const char *call, unsigned int access)
 /* Size of the pages that hold @addr, from /proc/self/smaps; 0 if nothing is mapped there or nobody says. */
 static size_t page_size_at(const void *addr)
 {
+	WITHOUT_CANCELLATION;
 	FILE *file = fopen("/proc/self/smaps", "re");
 	unsigned long begin, end, kilobytes;
 	bool inside = false;

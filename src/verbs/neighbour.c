@@ -9,6 +9,7 @@
 
 #include "abi/entry_points.h"
 #include "explain/explain.h"
+#include "hca/cancellation.h"
 #include "hca/gid.h"
 #include "verbs/objects.h"
 
@@ -85,6 +86,8 @@ static bool arp_mac(const struct hca_gid *source, const union ibv_gid *gid, uint
 
 int neighbour_mac(const struct hca *hca, const struct hca_gid *source, const union ibv_gid *gid, uint8_t mac[6])
 {
+	WITHOUT_CANCELLATION;
+
 	if (multicast_mac(gid, mac) || own_mac(hca, gid, mac) || link_local_mac(gid, mac) || arp_mac(source, gid, mac))
 		return 0;
 	return -EHOSTUNREACH;

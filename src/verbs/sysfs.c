@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "abi/entry_points.h"
+#include "hca/cancellation.h"
 
 /*
  * The symbol takes no context and its answer must stay valid for ever, hence static storage. Set once, by
@@ -41,6 +42,7 @@ const char *softhca_ibv_get_sysfs_path(void)
 
 int softhca_ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size)
 {
+	WITHOUT_CANCELLATION;
 	char *path;
 	ssize_t length;
 	int fd;

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * pthread_cancel(3): a thread that is cancelled inside the library must not leave a lock held, or a requester running. Many
+ * system calls are cancellation points (pthreads(7)), so whoever makes one does so WITHOUT_CANCELLATION. Posting and polling
+ * that meet none do not pay for it.
+ *
+ * The points that remain are those of ibv_get_cq_event(3) and ibv_get_async_event(3), which block in read(2) and hold
+ * nothing. Asynchronous cancellation (pthread_setcanceltype(3)) is as forbidden here as in nearly all other functions.
+ */
+#ifndef SOFTHCA_HCA_CANCELLATION_H
+#define SOFTHCA_HCA_CANCELLATION_H
+
+#include <pthread.h>
+
+static inline int cancellation_disable(void)
+{
+	int before;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	return before;
+}
+
+static inline void cancellation_restore(const int *before)
+{
+	pthread_setcancelstate(*before, NULL);
+}
+
+/** Declares that the calling thread is not cancelled until the end of the block. Nests. */
+#define WITHOUT_CANCELLATION                                                                                           \
+	const int cancellation_before __attribute__((cleanup(cancellation_restore), unused)) = cancellation_disable()
+
+#endif

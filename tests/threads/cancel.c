@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * pthread_cancel(3). A call of the library is no cancellation point, but for ibv_get_cq_event(3) and
+ * ibv_get_async_event(3), which hold nothing while they block: so a thread that is cancelled leaves a device that works.
+ *
+ * First each row of the table of calls (calls.h) is made by a thread that is to be cancelled at the first point it meets;
+ * then a thread that posts and polls is cancelled at random moments, and one that waits for events.
+ */
+#include "calls.h"
+
+#include <unistd.h>
+
+enum { ROUNDS = 150, PATIENCE_SECONDS = 5 };
+
+static struct calls_world world;
+static const struct call *current;
+static int inside; /* atomic */
+
+/* ---- a request to cancel that is pending all the time ---------------------------------------------------------- */
+
+static void *make_cancelled(void *argument)
+{
+	(void)argument;
+	__atomic_store_n(&inside, 1, __ATOMIC_RELEASE);
+	pthread_cancel(pthread_self());
+	current->make(&world);
+	__atomic_store_n(&inside, 0, __ATOMIC_RELEASE);
+	pthread_testcancel();
+	return NULL;
+}
+
+static bool has_no_point(const struct call *call)
+{
+	pthread_t thread;
+	void *result;
+
+	current = call;
+	CHECK(!pthread_create(&thread, NULL, make_cancelled, NULL));
+	CHECK(!pthread_join(thread, &result) && result == PTHREAD_CANCELED);
+	if (!__atomic_load_n(&inside, __ATOMIC_ACQUIRE))
+		return true;
+	fprintf(stderr, "cancelled inside of the call for \"%s\" (row %zu)\n", call->symbols, (size_t)(call - calls));
+	return false;
+}
+
+/* ---- traffic --------------------------------------------------------------------------------------------------- */
+
+static struct ibv_cq *cq;
+static struct ibv_qp *qp;
+
+static void post(uint64_t wr_id)
+{
+	struct ibv_sge sge = {(uintptr_t)world.buffer, 64, world.mr->lkey};
+	struct ibv_send_wr *bad, wr = {
+					 .wr_id = wr_id,
+					 .sg_list = &sge,
+					 .num_sge = 1,
+					 .opcode = IBV_WR_RDMA_WRITE,
+					 .send_flags = IBV_SEND_SIGNALED,
+					 .wr.rdma = {(uintptr_t)world.buffer + 2048, world.mr->rkey},
+				 };
+
+	CHECK(!ibv_post_send(qp, &wr, &bad));
+}
+
+static void *traffic(void *argument)
+{
+	struct ibv_wc wc;
+
+	for (uint64_t i = 1;; i++) {
+		(void)argument;
+		post(i);
+		while (!ibv_poll_cq(cq, 1, &wc))
+			pthread_testcancel();
+		pthread_testcancel();
+	}
+	return NULL;
+}
+
+static void *wait_for_event(void *channel)
+{
+	struct ibv_cq *from;
+	void *cookie;
+
+	ibv_get_cq_event(channel, &from, &cookie);
+	return NULL;
+}
+
+static void *wait_for_async_event(void *context)
+{
+	struct ibv_async_event event;
+
+	ibv_get_async_event(context, &event);
+	return NULL;
+}
+
+static void cancel_after(void *(*body)(void *), void *argument, useconds_t us)
+{
+	struct timespec end;
+	pthread_t thread;
+	void *result;
+
+	CHECK(!pthread_create(&thread, NULL, body, argument));
+	usleep(us);
+	CHECK(!pthread_cancel(thread));
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += PATIENCE_SECONDS;
+	CHECK(!pthread_timedjoin_np(thread, &result, &end) && result == PTHREAD_CANCELED);
+}
+
+/* The last request completes behind those of the thread that is gone. */
+static void device_works(void)
+{
+	struct ibv_wc wc;
+
+	post(0);
+	do {
+		wc = wait_completion(cq);
+		CHECK(wc.status == IBV_WC_SUCCESS);
+	} while (wc.wr_id != 0);
+}
+
+int main(void)
+{
+	struct ibv_comp_channel *channel;
+	bool good = true;
+
+	calls_complete();
+	calls_open(&world);
+	for (size_t i = 0; i < calls_count; i++)
+		good &= has_no_point(&calls[i]);
+	CHECK(good);
+	channel = ibv_create_comp_channel(world.context);
+	cq = ibv_create_cq(world.context, 64, NULL, channel, 0);
+	CHECK(cq);
+	qp = make_qp(world.pd, IBV_QPT_RC, cq, cq, NULL);
+	to_init(qp);
+	to_rts(qp, qp->qp_num);
+	srand(1);
+	for (int i = 0; i < ROUNDS; i++) {
+		cancel_after(traffic, NULL, (useconds_t)(rand() % 2000));
+		device_works();
+	}
+	cancel_after(wait_for_event, channel, 10000);
+	cancel_after(wait_for_async_event, world.context, 10000);
+	device_works();
+	CHECK(!ibv_destroy_qp(qp) && !ibv_destroy_cq(cq) && !ibv_destroy_comp_channel(channel));
+	calls_close(&world);
+	return 0;
+}
