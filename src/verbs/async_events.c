@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* ibv_get_async_event(3), ibv_ack_async_event(3). */
 #include <errno.h>
+#include <time.h>
 
 #include "abi/entry_points.h"
+#include "hca/cancellation.h"
 #include "verbs/events.h"
 
 enum event_element { ELEMENT_PORT, ELEMENT_CQ, ELEMENT_QP, ELEMENT_SRQ, ELEMENT_WQ };
@@ -32,13 +34,17 @@ static enum event_element element_of(int type)
 	}
 }
 
-/* Both counters of an object are covered by its mutex; whoever waits for them is woken. */
-static void count(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *counter)
+/* Waiting is rare and acknowledging is not, so who waits looks now and then, and nobody is woken. */
+#define LOOK_NS 100000
+
+void events_wait(const uint32_t *taken, const uint32_t *acknowledged)
 {
-	pthread_mutex_lock(mutex);
-	++*counter;
-	pthread_cond_broadcast(cond);
-	pthread_mutex_unlock(mutex);
+	WITHOUT_CANCELLATION;
+	const struct timespec pause = {0, LOOK_NS};
+
+	while (events_outstanding(__atomic_load_n(taken, __ATOMIC_ACQUIRE),
+				  __atomic_load_n(acknowledged, __ATOMIC_ACQUIRE)))
+		nanosleep(&pause, NULL);
 }
 
 void count_async_event(int type, void *object)
@@ -49,13 +55,13 @@ void count_async_event(int type, void *object)
 
 	switch (element_of(type)) {
 	case ELEMENT_CQ:
-		count(&cq->base.mutex, &cq->base.cond, &cq->async_events_taken);
+		events_count(&cq->async_events_taken, 1);
 		break;
 	case ELEMENT_QP:
-		count(&qp->base.mutex, &qp->base.cond, &qp->async_events_taken);
+		events_count(&qp->async_events_taken, 1);
 		break;
 	case ELEMENT_SRQ:
-		count(&srq->base.mutex, &srq->base.cond, &srq->async_events_taken);
+		events_count(&srq->async_events_taken, 1);
 		break;
 	case ELEMENT_PORT:
 	case ELEMENT_WQ: /* there are none */
@@ -105,32 +111,16 @@ void softhca_ibv_ack_async_event(struct ibv_async_event *event)
 
 	switch (element_of(event->event_type)) {
 	case ELEMENT_CQ:
-		count(&cq->mutex, &cq->cond, &cq->async_events_completed);
+		events_count(&cq->async_events_completed, 1);
 		break;
 	case ELEMENT_QP:
-		count(&qp->mutex, &qp->cond, &qp->events_completed);
+		events_count(&qp->events_completed, 1);
 		break;
 	case ELEMENT_SRQ:
-		count(&srq->mutex, &srq->cond, &srq->events_completed);
+		events_count(&srq->events_completed, 1);
 		break;
 	case ELEMENT_PORT:
 	case ELEMENT_WQ:
 		break;
 	}
-}
-
-void user_qp_wait_events(struct user_qp *qp)
-{
-	pthread_mutex_lock(&qp->base.mutex);
-	while (events_outstanding(qp->async_events_taken, qp->base.events_completed))
-		pthread_cond_wait(&qp->base.cond, &qp->base.mutex);
-	pthread_mutex_unlock(&qp->base.mutex);
-}
-
-void user_srq_wait_events(struct user_srq *srq)
-{
-	pthread_mutex_lock(&srq->base.mutex);
-	while (events_outstanding(srq->async_events_taken, srq->base.events_completed))
-		pthread_cond_wait(&srq->base.cond, &srq->base.mutex);
-	pthread_mutex_unlock(&srq->base.mutex);
 }

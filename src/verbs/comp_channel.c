@@ -6,6 +6,7 @@
 #include "abi/entry_points.h"
 #include "explain/explain.h"
 #include "verbs/cq.h"
+#include "verbs/events.h"
 
 /*
  * event_queue.taken of a channel: until the program acknowledges it, the event keeps the CQ from being
@@ -16,9 +17,7 @@ static void count_completion_event(int type, void *object)
 	struct user_cq *cq = object;
 
 	(void)type;
-	pthread_mutex_lock(&cq->base.mutex);
-	cq->comp_events_taken++;
-	pthread_mutex_unlock(&cq->base.mutex);
+	events_count(&cq->comp_events_taken, 1);
 }
 
 struct ibv_comp_channel *softhca_ibv_create_comp_channel(struct ibv_context *context)
@@ -46,9 +45,7 @@ int softhca_ibv_destroy_comp_channel(struct ibv_comp_channel *base)
 	struct ibv_context *context = base->context;
 	int users;
 
-	pthread_mutex_lock(&context->mutex);
-	users = base->refcnt;
-	pthread_mutex_unlock(&context->mutex);
+	users = __atomic_load_n(&base->refcnt, __ATOMIC_ACQUIRE);
 	if (users)
 		return REFUSE(hca_of_context(context), "ibv_destroy_comp_channel", EBUSY, RULE_CHANNEL_IN_USE, users);
 	event_queue_destroy(&channel->events);
@@ -76,8 +73,5 @@ int softhca_ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **c
 
 void softhca_ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 {
-	pthread_mutex_lock(&cq->mutex);
-	cq->comp_events_completed += nevents;
-	pthread_cond_broadcast(&cq->cond);
-	pthread_mutex_unlock(&cq->mutex);
+	events_count(&cq->comp_events_completed, nevents);
 }

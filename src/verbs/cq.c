@@ -163,11 +163,8 @@ static int cq_create_in_device(struct user_cq *cq, struct ibv_context *context, 
 /* A channel cannot be destroyed while CQs refer to it (ibv_create_comp_channel(3)). */
 static void channel_refer(struct ibv_comp_channel *channel, int change)
 {
-	if (!channel)
-		return;
-	pthread_mutex_lock(&channel->context->mutex);
-	channel->refcnt += change;
-	pthread_mutex_unlock(&channel->context->mutex);
+	if (channel)
+		__atomic_add_fetch(&channel->refcnt, change, __ATOMIC_RELEASE);
 }
 
 /* The CQ exists in the device: fills the public part. */
@@ -246,23 +243,15 @@ struct ibv_cq_ex *softhca_ibv_create_cq_ex(struct ibv_context *context, struct i
 	return user_cq_create(context, attr, NULL, true);
 }
 
-/* ibv_get_cq_event(3): destroying a CQ waits until all events that the program got are acknowledged. */
-static void wait_for_acknowledgements(struct user_cq *cq)
-{
-	pthread_mutex_lock(&cq->base.mutex);
-	while (events_outstanding(cq->comp_events_taken, cq->base.comp_events_completed) ||
-	       events_outstanding(cq->async_events_taken, cq->base.async_events_completed))
-		pthread_cond_wait(&cq->base.cond, &cq->base.mutex);
-	pthread_mutex_unlock(&cq->base.mutex);
-}
-
 int softhca_ibv_destroy_cq(struct ibv_cq *base)
 {
 	struct user_cq *cq = to_user_cq(base);
 
 	if (hca_cq_destroy(cq->device))
 		return REFUSE(hca_of_context(base->context), "ibv_destroy_cq", EBUSY, RULE_CQ_IN_USE, base->handle);
-	wait_for_acknowledgements(cq);
+	/* ibv_get_cq_event(3): destroying a CQ waits until all events that the program got are acknowledged. */
+	events_wait(&cq->comp_events_taken, &base->comp_events_completed);
+	events_wait(&cq->async_events_taken, &base->async_events_completed);
 	channel_refer(base->channel, -1);
 	pthread_cond_destroy(&base->cond);
 	pthread_mutex_destroy(&base->mutex);

@@ -141,7 +141,7 @@ struct user_cq {
 	const struct mlx5_cqe64 *current; /* the CQE being read; afterwards still the last, which programs read on */
 	uint8_t current_wc_opcode;        /* what the send queue remembered of its WQE */
 	int64_t wallclock_offset;         /* CLOCK_REALTIME minus the device's clock at start_poll, nanoseconds */
-	/* Events handed to the program; like the completed counters of base under base.mutex. */
+	/* Events handed to the program; like the completed counters of base atomic (verbs/events.h). */
 	uint32_t comp_events_taken, async_events_taken;
 };
 

@@ -336,7 +336,7 @@ int softhca_ibv_destroy_qp(struct ibv_qp *base)
 	 * verbs/events.h has the order: no event can be taken any more, those that were are acknowledged
 	 * first.
 	 */
-	user_qp_wait_events(qp);
+	events_wait(&qp->async_events_taken, &qp->base.events_completed);
 	/* Before the user index can mean another QP. */
 	user_cq_purge_qp(qp);
 	user_index_remove(&to_user_context(base->context)->qps, qp->user_index);

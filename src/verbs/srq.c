@@ -257,7 +257,7 @@ int softhca_ibv_destroy_srq(struct ibv_srq *base)
 
 	if (hca_srq_destroy(srq->device))
 		return REFUSE(hca_of_context(base->context), "ibv_destroy_srq", EBUSY, RULE_SRQ_IN_USE, base->handle);
-	user_srq_wait_events(srq);
+	events_wait(&srq->async_events_taken, &srq->base.events_completed);
 	if (srq->type == IBV_SRQT_XRC) {
 		user_cq_purge_srq(srq);
 		user_index_remove(&to_user_context(base->context)->qps, srq->user_index);

@@ -150,7 +150,7 @@ struct ibv_qp *xrc_recv_create(struct ibv_context *context, struct ibv_qp_init_a
 int xrc_recv_destroy(struct user_qp *qp)
 {
 	hca_qp_close(qp->device, qp);
-	user_qp_wait_events(qp);
+	events_wait(&qp->async_events_taken, &qp->base.events_completed);
 	free_qp(qp);
 	return 0;
 }
