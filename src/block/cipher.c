@@ -7,6 +7,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,11 +21,30 @@
 #define SMALLEST_UNIT 16
 #define LARGEST_UNIT (16u << 20)
 
+/*
+ * OpenSSL has locks of its own, which it does not hold across a fork: of making contexts and freeing them. They are taken
+ * under this one only. Using a context takes none.
+ */
+static pthread_mutex_t openssl_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void ciphers_before_fork(void)
+{
+	pthread_mutex_lock(&openssl_lock);
+}
+
+void ciphers_after_fork(bool child)
+{
+	(void)child;
+	pthread_mutex_unlock(&openssl_lock);
+}
+
 static void context_free(struct cipher_context *context)
 {
 	WITHOUT_CANCELLATION;
 
+	pthread_mutex_lock(&openssl_lock);
 	EVP_CIPHER_CTX_free(context->evp);
+	pthread_mutex_unlock(&openssl_lock);
 	free(context);
 }
 
@@ -38,11 +58,13 @@ static struct cipher_context *context_new(const struct dek *dek, bool encrypt)
 
 	if (!context)
 		return NULL;
+	pthread_mutex_lock(&openssl_lock);
 	/* The error queue of this thread belongs to the program. */
 	ERR_set_mark();
 	*context = (struct cipher_context){.busy = true, .evp = EVP_CIPHER_CTX_new()};
 	ready = context->evp && EVP_CipherInit_ex(context->evp, cipher, NULL, dek->attr.key, NULL, encrypt);
 	ERR_pop_to_mark();
+	pthread_mutex_unlock(&openssl_lock);
 	if (!ready) {
 		context_free(context);
 		return NULL;

@@ -55,4 +55,8 @@ struct cipher_units {
  */
 int cipher_transform(struct dek *dek, const struct cipher_units *units, void *to, const void *from, size_t bytes);
 
+/** Around a fork: holds the lock under which OpenSSL makes contexts. */
+void ciphers_before_fork(void);
+void ciphers_after_fork(bool child);
+
 #endif

@@ -73,11 +73,11 @@ static void find_progress(struct block_stage *stage, uint64_t wire)
 		own->valid = false;
 	if (!key || !__atomic_load_n(&key->progress.valid, __ATOMIC_RELAXED))
 		return;
-	pthread_mutex_lock(&key->lock);
+	queue_lock(mkey_lock(key));
 	if (!found && goes_on(&key->progress, stage->map, wire))
 		restore(stage, &key->progress);
 	__atomic_store_n(&key->progress.valid, false, __ATOMIC_RELAXED);
-	pthread_mutex_unlock(&key->lock);
+	queue_unlock(mkey_lock(key));
 }
 
 static struct block_progress progress_of(const struct block_stage *stage)
@@ -152,9 +152,9 @@ void stage_end(struct block_stage *stage)
 	key = key_of(stage);
 	if (!key || reached.held)
 		return;
-	pthread_mutex_lock(&key->lock);
+	queue_lock(mkey_lock(key));
 	key->progress = reached;
-	pthread_mutex_unlock(&key->lock);
+	queue_unlock(mkey_lock(key));
 }
 
 /* ---- checks --------------------------------------------------------------------------------------------------- */

@@ -232,7 +232,7 @@ int hca_cq_create(struct hca_context *context, const struct hca_cq_attr *attr, s
 		free(cq);
 		return -ENOMEM;
 	}
-	queue_lock_init(&cq->lock, false);
+	queue_lock_init(&cq->lock, LOCK_LEVEL_CQ, false);
 	cq->context = context;
 	cq->buffer = attr->buffer;
 	cq->cqe_count = attr->cqe_count;

@@ -16,6 +16,7 @@
 #include "hca/gid.h"
 #include "hca/hca.h"
 #include "hca/id_table.h"
+#include "hca/lock.h"
 #include "hca/timer.h"
 #include "hca/watch.h"
 
@@ -24,6 +25,9 @@ struct filters;
 struct link;
 struct multicast_list;
 struct xrc_domain;
+
+/* Many keys share a lock: there are too many of them for one each. */
+#define HCA_KEY_LOCKS 64
 
 struct hca {
 	size_t index;
@@ -34,6 +38,7 @@ struct hca {
 	__be64 guid;
 	struct id_table keys;
 	uint8_t *key_tags; /* of direct keys by index & KEY_TAGS_MASK: next tag (see mkey/key.c) */
+	struct queue_lock key_locks[HCA_KEY_LOCKS]; /* of changes of a key's mapping, by its index */
 	struct id_table cqs;
 	struct id_table srqs;
 	struct id_table deks;

@@ -19,7 +19,7 @@ int event_queue_init(struct event_queue *queue)
 	queue->fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
 	if (queue->fd < 0)
 		return -errno;
-	pthread_mutex_init(&queue->lock, NULL);
+	queue_lock_init(&queue->lock, LOCK_LEVEL_EVENTS, false);
 	queue->first = NULL;
 	queue->last = &queue->first;
 	queue->stale = 0;
@@ -32,7 +32,7 @@ void event_queue_destroy(struct event_queue *queue)
 	WITHOUT_CANCELLATION;
 
 	close(queue->fd);
-	pthread_mutex_destroy(&queue->lock);
+	queue_lock_destroy(&queue->lock);
 }
 
 static void append(struct event_queue *queue, struct event_source *source)
@@ -56,13 +56,13 @@ void event_queue_raise(struct event_queue *queue, struct event_source *source)
 	WITHOUT_CANCELLATION;
 	uint64_t one = 1;
 
-	pthread_mutex_lock(&queue->lock);
+	queue_lock(&queue->lock);
 	if (source->pending++ == 0)
 		append(queue, source);
 	/* Cannot block: the counter would have to stand at 2^64 - 2. */
 	while (write(queue->fd, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
-	pthread_mutex_unlock(&queue->lock);
+	queue_unlock(&queue->lock);
 }
 
 /* Takes one event of the first source. The lock is held. */
@@ -84,13 +84,13 @@ static bool spend_token(struct event_queue *queue, int *type, void **object)
 {
 	bool found;
 
-	pthread_mutex_lock(&queue->lock);
+	queue_lock(&queue->lock);
 	found = queue->stale == 0 && queue->first;
 	if (found)
 		take_first(queue, type, object);
 	else if (queue->stale)
 		queue->stale--;
-	pthread_mutex_unlock(&queue->lock);
+	queue_unlock(&queue->lock);
 	return found;
 }
 
@@ -137,7 +137,7 @@ uint32_t event_source_purge(struct event_queue *queue, struct event_source *sour
 	struct event_source **link;
 	uint32_t removed, left;
 
-	pthread_mutex_lock(&queue->lock);
+	queue_lock(&queue->lock);
 	removed = left = source->pending;
 	if (removed) {
 		for (link = &queue->first; *link != source; link = &(*link)->next)
@@ -152,6 +152,6 @@ uint32_t event_source_purge(struct event_queue *queue, struct event_source *sour
 	while (left && token_take_back(queue->fd))
 		left--;
 	queue->stale += left;
-	pthread_mutex_unlock(&queue->lock);
+	queue_unlock(&queue->lock);
 	return removed;
 }

@@ -12,8 +12,9 @@
 #ifndef SOFTHCA_HCA_EVENT_QUEUE_H
 #define SOFTHCA_HCA_EVENT_QUEUE_H
 
-#include <pthread.h>
 #include <stdint.h>
+
+#include "hca/lock.h"
 
 struct event_source {
 	struct event_source *next; /* in the queue's FIFO, NULL-terminated */
@@ -24,7 +25,7 @@ struct event_source {
 
 struct event_queue {
 	int fd;
-	pthread_mutex_t lock;
+	struct queue_lock lock;
 	struct event_source *first;
 	struct event_source **last;
 	uint32_t stale; /* purged events that a thread, having read the descriptor, is still on its way to */

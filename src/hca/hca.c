@@ -9,7 +9,7 @@
 #include "explain/log.h"
 #include "hca/cancellation.h"
 #include "hca/device.h"
-#include "hca/epoch.h"
+#include "hca/fork.h"
 #include "hca/limits.h"
 #include "hca/lock.h"
 #include "hca/progress.h"
@@ -103,6 +103,8 @@ static int hca_init(struct hca *hca, size_t index, const struct settings *settin
 	hca->gid_count = gid_discover(settings->gids, hca->gids);
 	hca->guid = make_guid(hca);
 	id_table_init(&hca->keys, FIRST_KEY, 1u << ID_BITS);
+	for (size_t i = 0; i < HCA_KEY_LOCKS; i++)
+		queue_lock_init(&hca->key_locks[i], LOCK_LEVEL_KEY, false);
 	id_table_init(&hca->cqs, FIRST_NUMBER, LIMIT_MAX_CQ);
 	id_table_init(&hca->srqs, FIRST_NUMBER, LIMIT_MAX_SRQ);
 	id_table_init(&hca->psvs, FIRST_NUMBER, 1u << ID_BITS);
@@ -117,79 +119,15 @@ static int hca_init(struct hca *hca, size_t index, const struct settings *settin
 	return 0;
 }
 
-/*
- * The locks of the control path are held across a fork, so that the child finds them free and what they cover whole:
- * it may go on with the objects it inherited (ibv_fork_init(3)). None of them is taken while another is held elsewhere.
- */
-static void lock_device(struct hca *hca)
+void registry_before_fork(void)
 {
-	pthread_mutex_lock(&hca->lock);
-	pthread_mutex_lock(&hca->keys.lock);
-	pthread_mutex_lock(&hca->cqs.lock);
-	pthread_mutex_lock(&hca->srqs.lock);
-	pthread_mutex_lock(&hca->deks.lock);
-	pthread_mutex_lock(&hca->atomic_lock);
-	filters_lock(hca);
-	pthread_mutex_lock(&hca->timers.lock);
-	pthread_mutex_lock(&hca->watcher.lock);
-	explain_log_lock(hca->explain_log);
+	pthread_mutex_lock(&registry_lock);
 }
 
-static void unlock_device(struct hca *hca)
+void registry_after_fork(bool child)
 {
-	explain_log_unlock(hca->explain_log);
-	pthread_mutex_unlock(&hca->watcher.lock);
-	pthread_mutex_unlock(&hca->timers.lock);
-	filters_unlock(hca);
-	pthread_mutex_unlock(&hca->atomic_lock);
-	pthread_mutex_unlock(&hca->deks.lock);
-	pthread_mutex_unlock(&hca->srqs.lock);
-	pthread_mutex_unlock(&hca->cqs.lock);
-	pthread_mutex_unlock(&hca->keys.lock);
-	pthread_mutex_unlock(&hca->lock);
-}
-
-static void before_fork(void)
-{
-	/* In this order: numbers are asked of the host part, which has descriptors watched, and so has the udp link. */
-	udp_before_fork();
-	pthread_mutex_lock(&the_registry.qps.lock);
-	host_before_fork();
-	progress_before_fork();
-	for (size_t i = 0; i < the_registry.count; i++)
-		lock_device(&the_registry.devices[i]);
-}
-
-static void release_locks(void)
-{
-	for (size_t i = the_registry.count; i-- > 0;)
-		unlock_device(&the_registry.devices[i]);
-	pthread_mutex_unlock(&the_registry.qps.lock);
-}
-
-static void after_fork_in_parent(void)
-{
-	release_locks();
-	progress_after_fork(false);
-	host_after_fork_in_parent();
-	udp_after_fork_in_parent();
-}
-
-static void after_fork_in_child(void)
-{
-	release_locks();
-	progress_after_fork(true);
-	epoch_after_fork();
-	counters_after_fork();
-	link_after_fork();
-	host_after_fork();
-	udp_after_fork();
-	id_table_after_fork(&the_registry.qps);
-	for (size_t i = 0; i < the_registry.count; i++) {
-		filters_after_fork(&the_registry.devices[i]);
-		timers_after_fork(&the_registry.devices[i].timers);
-		watcher_after_fork(&the_registry.devices[i].watcher);
-	}
+	(void)child;
+	pthread_mutex_unlock(&registry_lock);
 }
 
 static void read_settings(struct settings *settings, char *errors, size_t size)
@@ -232,7 +170,6 @@ static bool make_registry(void)
 	the_registry.has_barrier = barrier_on_all_cpus();
 	if (errors[0])
 		explain_log_note(the_registry.devices[0].explain_log, errors);
-	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 	the_registry.count = wanted;
 	return true;
 }
@@ -243,6 +180,7 @@ struct registry *registry(void)
 	if (!__atomic_load_n(&registry_made, __ATOMIC_ACQUIRE)) {
 		WITHOUT_CANCELLATION;
 
+		fork_handle();
 		pthread_mutex_lock(&registry_lock);
 		if (!registry_made)
 			__atomic_store_n(&registry_made, make_registry(), __ATOMIC_RELEASE);

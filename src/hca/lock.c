@@ -4,6 +4,8 @@
 
 #include <linux/futex.h>
 #include <linux/membarrier.h>
+#include <pthread.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -62,4 +64,89 @@ void queue_lock_wait(struct queue_lock *lock)
 void queue_lock_wake(struct queue_lock *lock)
 {
 	syscall(SYS_futex, &lock->held, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+/* ---- lists, for fork ------------------------------------------------------------------------------------------- */
+
+/* All of them together wait no longer for sessions of the program, which may wait for the thread that forks. */
+#define FORK_WAITS_NS 50000000
+
+static struct {
+	pthread_mutex_t lock;
+	struct queue_lock *first[LOCK_LEVELS];
+	uint64_t waits_until_ns; /* CLOCK_MONOTONIC; of the fork that is under way; 0: did not wait yet */
+} lists = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void queue_lock_list(struct queue_lock *lock, enum lock_level level)
+{
+	pthread_mutex_lock(&lists.lock);
+	lock->next = lists.first[level];
+	lock->link = &lists.first[level];
+	if (lock->next)
+		lock->next->link = &lock->next;
+	lists.first[level] = lock;
+	pthread_mutex_unlock(&lists.lock);
+}
+
+void queue_lock_unlist(struct queue_lock *lock)
+{
+	pthread_mutex_lock(&lists.lock);
+	if (lock->link) {
+		*lock->link = lock->next;
+		if (lock->next)
+			lock->next->link = lock->link;
+		lock->link = NULL;
+	}
+	pthread_mutex_unlock(&lists.lock);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static bool take_for_fork(struct queue_lock *lock)
+{
+	while (!take(lock)) {
+		if (!lists.waits_until_ns)
+			lists.waits_until_ns = now_ns() + FORK_WAITS_NS;
+		else if (now_ns() > lists.waits_until_ns)
+			return false;
+		sched_yield();
+	}
+	return true;
+}
+
+void queue_lists_before_fork(void)
+{
+	pthread_mutex_lock(&lists.lock);
+	lists.waits_until_ns = 0;
+}
+
+void queue_locks_before_fork(enum lock_level level)
+{
+	for (struct queue_lock *lock = lists.first[level]; lock; lock = lock->next)
+		lock->forking = take_for_fork(lock);
+}
+
+static void release_after_fork(struct queue_lock *lock, bool child)
+{
+	if (child) {
+		lock->held = 0;
+		lock->sleepers = 0;
+	} else if (lock->forking) {
+		queue_unlock(lock);
+	}
+	lock->forking = false;
+}
+
+void queue_lists_after_fork(bool child)
+{
+	for (int level = 0; level < LOCK_LEVELS; level++)
+		for (struct queue_lock *lock = lists.first[level]; lock; lock = lock->next)
+			release_after_fork(lock, child);
+	pthread_mutex_unlock(&lists.lock);
 }

@@ -10,6 +10,9 @@
  *
  * A queue whose owner promised a single thread (thread domain, MLX5_SINGLE_THREADED) elides its lock: libibverbs
  * promises thread safety only where the program did not renounce it (ibv_alloc_td(3)).
+ *
+ * The process knows all its queue locks but the elided ones, by level (hca/locks.def), so that fork(2) can hold them. Hence
+ * a lock is initialised and destroyed while its thread holds none.
  */
 #ifndef SOFTHCA_HCA_LOCK_H
 #define SOFTHCA_HCA_LOCK_H
@@ -22,18 +25,44 @@ struct queue_lock {
 	uint32_t held;     /* atomic; 0 or 1; futex word of the sleepers */
 	uint32_t sleepers; /* atomic; threads that sleep or are about to */
 	bool elided;
+	bool forking;                    /* held by the thread that forks, which alone looks at this */
+	struct queue_lock *next, **link; /* in the list of its level; link NULL: in none */
 };
 
-/** Prepares a lock. @elided: true if one thread only will ever use the queue. */
-static inline void queue_lock_init(struct queue_lock *lock, bool elided)
+/* The levels of queue locks: who holds one takes none of an earlier level. */
+enum lock_level {
+#define LOCK_OF_OBJECTS(LEVEL, file, member, covers) LOCK_LEVEL_##LEVEL,
+#include "hca/locks.def"
+	LOCK_LEVELS
+};
+
+/** Enters @lock into the list of @level, or takes it out if it is in one (lock.c). No lock may be held. Any thread. */
+void queue_lock_list(struct queue_lock *lock, enum lock_level level);
+void queue_lock_unlist(struct queue_lock *lock);
+
+/** Prepares a lock. @elided: true if one thread only will ever use the queue. No lock may be held. */
+static inline void queue_lock_init(struct queue_lock *lock, enum lock_level level, bool elided)
 {
 	*lock = (struct queue_lock){.elided = elided};
+	if (!elided)
+		queue_lock_list(lock, level);
 }
 
+/** Also of a lock that is all zeros. No lock may be held. */
 static inline void queue_lock_destroy(struct queue_lock *lock)
 {
-	(void)lock;
+	if (!lock->elided)
+		queue_lock_unlist(lock);
 }
+
+/*
+ * Around fork(2). The lists are locked first (queue_lists_before_fork) and then, in its turn, each level. A lock that is not
+ * free within a while belongs to a thread that is between two calls of the program (ibv_wr_start(3), ibv_start_poll(3)),
+ * perhaps to the one that forks: that one is left, and the child finds it free. On the forking thread only.
+ */
+void queue_lists_before_fork(void);
+void queue_locks_before_fork(enum lock_level level);
+void queue_lists_after_fork(bool child);
 
 /**
  * A full barrier on all CPUs that run a thread of this process (membarrier(2)): who calls it rarely spares those who would

@@ -164,7 +164,7 @@ static struct hca_qp *new_qp(const struct hca_qp_attr *attr)
 
 	if (!qp)
 		return NULL;
-	queue_lock_init(&qp->lock, false);
+	queue_lock_init(&qp->lock, LOCK_LEVEL_QP, false);
 	if (!alloc_requester(&qp->requester, attr->sq_wqebb_count) && !alloc_dc(qp, attr))
 		return qp;
 	free_qp(qp);

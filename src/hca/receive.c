@@ -123,7 +123,7 @@ int hca_srq_create(struct hca_pd *pd, const struct hca_srq_attr *attr, struct hc
 		free(srq);
 		return -ENOMEM;
 	}
-	queue_lock_init(&srq->lock, false);
+	queue_lock_init(&srq->lock, LOCK_LEVEL_SRQ, false);
 	srq->pd = pd;
 	srq->buffer = attr->buffer;
 	srq->entry_count = attr->entry_count;

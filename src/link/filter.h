@@ -66,9 +66,10 @@ void filters_flush(struct hca *hca);
 /** Frames that the faults have looked at. Any thread. */
 uint64_t filters_frames(struct hca *hca);
 
-/** Around a fork: holds the lock; the child forgets what was on its way. */
+/** Around a fork: holds the lock of the filters, if there are any. */
 void filters_lock(struct hca *hca);
 void filters_unlock(struct hca *hca);
-void filters_after_fork(struct hca *hca);
+/** In a forked child: forgets what was on its way. The lock is held. */
+void filters_forget(struct hca *hca);
 
 #endif

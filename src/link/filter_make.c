@@ -152,7 +152,7 @@ void filters_unlock(struct hca *hca)
 		pthread_mutex_unlock(&hca->filters->lock);
 }
 
-void filters_after_fork(struct hca *hca)
+void filters_forget(struct hca *hca)
 {
 	struct filters *filters = hca->filters;
 

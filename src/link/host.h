@@ -86,8 +86,7 @@ void host_wake(struct host_peer *peer);
 
 /** Before a fork: takes the lock, so that no descriptor is open that the table does not know. */
 void host_before_fork(void);
-void host_after_fork_in_parent(void);
-/** In a forked child: closes what was inherited; no slot is its own, no peer is known. Calls shm_peer_end() of each. */
-void host_after_fork(void);
+/** In the child: closes what was inherited; no slot is its own, no peer is known. Calls shm_peer_end() of each. */
+void host_after_fork(bool child);
 
 #endif

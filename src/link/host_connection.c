@@ -255,11 +255,6 @@ void host_before_fork(void)
 	pthread_mutex_lock(&host_table.lock);
 }
 
-void host_after_fork_in_parent(void)
-{
-	pthread_mutex_unlock(&host_table.lock);
-}
-
 static void leave_slots(void)
 {
 	struct own_slot *slot;
@@ -287,10 +282,12 @@ static void leave_peers(void)
 	memset(host_table.peer, 0, sizeof(host_table.peer));
 }
 
-void host_after_fork(void)
+void host_after_fork(bool child)
 {
-	leave_slots();
-	leave_peers();
-	host_forget_strangers();
+	if (child) {
+		leave_slots();
+		leave_peers();
+		host_forget_strangers();
+	}
 	pthread_mutex_unlock(&host_table.lock);
 }

@@ -17,10 +17,8 @@
  */
 void udp_begin(struct hca *hca);
 
-/** Around a fork: holds the locks, so that the child knows of every descriptor. */
+/** Around a fork: holds the lock of the port, so that the child, which closes what it inherited, knows every descriptor. */
 void udp_before_fork(void);
-void udp_after_fork_in_parent(void);
-/** In a forked child: closes what was inherited; the port is the parent's. */
-void udp_after_fork(void);
+void udp_after_fork(bool child);
 
 #endif

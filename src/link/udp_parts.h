@@ -92,7 +92,7 @@ struct udp_socket {
 struct udp_socket *udp_socket_get(bool ipv6, uint16_t port);
 /** Gives it back. */
 void udp_socket_put(struct udp_socket *socket);
-/** Around a fork. */
+/** Around a fork: holds the lock of the table; the child closes all sockets. */
 void udp_sockets_before_fork(void);
 void udp_sockets_after_fork(bool child);
 

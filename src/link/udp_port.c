@@ -18,6 +18,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "hca/cancellation.h"
 #include "hca/progress.h"
 #include "link/counters.h"
 #include "link/udp_parts.h"
@@ -283,13 +284,12 @@ static void try_again(struct timer *timer)
 
 /* ---- beginning and fork ---------------------------------------------------------------------------------------- */
 
-void udp_begin(struct hca *hca)
+/* Nobody is waited for long, but much is opened and closed. */
+static void begin_once(struct hca *hca, uint32_t generation)
 {
-	uint32_t generation = progress_generation();
+	WITHOUT_CANCELLATION;
 	int error = 0;
 
-	if (__builtin_expect(__atomic_load_n(&port.begun, __ATOMIC_ACQUIRE) == generation, 1))
-		return;
 	pthread_mutex_lock(&port.lock);
 	if (port.begun != generation) {
 		port.hca = &the_registry.devices[0];
@@ -305,23 +305,19 @@ void udp_begin(struct hca *hca)
 		UDP_EXPLAIN(hca, 0, 1, RULE_UDP_PORT_REFUSED, hca->settings.roce_port, (uint64_t)-error);
 }
 
-void udp_before_fork(void)
+void udp_begin(struct hca *hca)
 {
-	pthread_mutex_lock(&port.lock);
-	udp_sockets_before_fork();
+	uint32_t generation = progress_generation();
+
+	if (__builtin_expect(__atomic_load_n(&port.begun, __ATOMIC_ACQUIRE) != generation, 0))
+		begin_once(hca, generation);
 }
 
-void udp_after_fork_in_parent(void)
-{
-	udp_sockets_after_fork(false);
-	pthread_mutex_unlock(&port.lock);
-}
-
-void udp_after_fork(void)
+/* The port is the parent's. */
+static void leave_port(void)
 {
 	struct client *client;
 
-	udp_sockets_after_fork(true);
 	udp_receive_after_fork();
 	while ((client = port.clients)) {
 		port.clients = client->next;
@@ -336,5 +332,16 @@ void udp_after_fork(void)
 	port.tries = 0;
 	port.explained = RULE_NONE;
 	port.begun = 0;
+}
+
+void udp_before_fork(void)
+{
+	pthread_mutex_lock(&port.lock);
+}
+
+void udp_after_fork(bool child)
+{
+	if (child)
+		leave_port();
 	pthread_mutex_unlock(&port.lock);
 }

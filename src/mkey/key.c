@@ -70,7 +70,6 @@ int mkey_new(struct hca_pd *pd, const struct mapping *initial, uint32_t capacity
 	key->pd = pd;
 	key->index = index;
 	key->capacity = capacity;
-	pthread_mutex_init(&key->lock, NULL);
 	if (capacity) {
 		key->retired = mapping_new(capacity, blocks);
 		if (!key->retired)
@@ -86,7 +85,6 @@ int mkey_new(struct hca_pd *pd, const struct mapping *initial, uint32_t capacity
 	*out = key;
 	return 0;
 release:
-	pthread_mutex_destroy(&key->lock);
 	id_table_release(&hca->keys, index);
 no_memory:
 	free(map);
@@ -111,7 +109,6 @@ void mkey_delete(struct mkey *key)
 	}
 	mapping_free(key->mapping);
 	block_progress_release(&key->progress);
-	pthread_mutex_destroy(&key->lock);
 	free(key);
 }
 
@@ -134,16 +131,21 @@ static struct mapping *reclaim(struct mkey *key)
 	return found;
 }
 
+struct queue_lock *mkey_lock(const struct mkey *key)
+{
+	return &key->hca->key_locks[key->index % HCA_KEY_LOCKS];
+}
+
 struct mapping *mkey_edit(struct mkey *key)
 {
 	struct mapping *next;
 
-	pthread_mutex_lock(&key->lock);
+	queue_lock(mkey_lock(key));
 	next = reclaim(key);
 	if (!next)
 		next = mapping_new(key->capacity, key->bsf_octowords);
 	if (!next) {
-		pthread_mutex_unlock(&key->lock);
+		queue_unlock(mkey_lock(key));
 		return NULL;
 	}
 	mapping_clear(next);
@@ -169,14 +171,14 @@ uint64_t mkey_publish(struct mkey *key, struct mapping *next)
 	window_count(key->hca, old, -1);
 	stamp = epoch_retire();
 	retire(key, old, stamp);
-	pthread_mutex_unlock(&key->lock);
+	queue_unlock(mkey_lock(key));
 	return stamp;
 }
 
 void mkey_discard(struct mkey *key, struct mapping *next)
 {
 	retire(key, next, 0);
-	pthread_mutex_unlock(&key->lock);
+	queue_unlock(mkey_lock(key));
 }
 
 uint32_t mkey_number(const struct mkey *key)

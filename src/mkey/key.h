@@ -15,7 +15,6 @@
 #ifndef SOFTHCA_MKEY_KEY_H
 #define SOFTHCA_MKEY_KEY_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <infiniband/mlx5dv.h>
@@ -97,7 +96,6 @@ struct mapping {
 struct mkey {
 	struct mapping *mapping; /* atomic: the published one; never NULL after creation */
 	struct mapping *retired; /* earlier ones, newest first */
-	pthread_mutex_t lock;
 	struct hca *hca;
 	struct hca_pd *pd;
 	uint32_t index;
@@ -110,6 +108,9 @@ struct mkey {
 	uint32_t windows; /* atomic; windows bound to this region */
 	bool update_tag;  /* a UMR names it by its index alone */
 };
+
+/** The lock of changes of @key, which others share: who holds it takes that of no other key. Any thread. */
+struct queue_lock *mkey_lock(const struct mkey *key);
 
 /** The published mapping. Inside an epoch section, or with the key's changes otherwise excluded. */
 static inline const struct mapping *mkey_mapping(const struct mkey *key)

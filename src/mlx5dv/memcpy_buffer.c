@@ -33,11 +33,11 @@ int memcpy_buffer_get(struct user_pd *pd, const struct memcpy_buffer **out)
 
 	while (pd->parent)
 		pd = pd->parent;
-	pthread_mutex_lock(&pd->lock);
+	queue_lock(&pd->lock);
 	if (!pd->memcpy_buffer)
 		error = make(pd, &pd->memcpy_buffer);
 	*out = pd->memcpy_buffer;
-	pthread_mutex_unlock(&pd->lock);
+	queue_unlock(&pd->lock);
 	return error;
 }
 

@@ -111,9 +111,9 @@ int softhca__mlx5dv_mkey_check(struct mlx5dv_mkey *dv_mkey, struct mlx5dv_mkey_e
 
 	if (!mkey->signature)
 		return REFUSE(hca, "mlx5dv_mkey_check", EINVAL, RULE_MKEY_CHECK_NO_SIGNATURE, mkey->base.lkey);
-	pthread_mutex_lock(&context->signatures.lock);
+	queue_lock(&context->signatures.lock);
 	refusal = take_error(mkey->signature, hca_settings(hca)->profile, &found);
-	pthread_mutex_unlock(&context->signatures.lock);
+	queue_unlock(&context->signatures.lock);
 	if (refusal.rule != RULE_NONE)
 		return refuse(hca, mkey, &refusal);
 	memcpy(info, &found, size < sizeof(found) ? size : sizeof(found));

@@ -46,12 +46,12 @@ uint32_t signature_field_bytes(const struct key_domain *domain)
 void signature_table_init(struct signature_table *table)
 {
 	memset(table, 0, sizeof(*table));
-	pthread_mutex_init(&table->lock, NULL);
+	queue_lock_init(&table->lock, LOCK_LEVEL_SIGNATURES, false);
 }
 
 void signature_table_destroy(struct signature_table *table)
 {
-	pthread_mutex_destroy(&table->lock);
+	queue_lock_destroy(&table->lock);
 }
 
 static struct signature_table *table_of(const struct user_mkey *mkey)
@@ -78,10 +78,10 @@ static void enter(struct user_mkey *mkey)
 	struct signature_table *table = table_of(mkey);
 	struct user_mkey **list = list_of(table, mkey->signature->index);
 
-	pthread_mutex_lock(&table->lock);
+	queue_lock(&table->lock);
 	mkey->signature->next = *list;
 	*list = mkey;
-	pthread_mutex_unlock(&table->lock);
+	queue_unlock(&table->lock);
 }
 
 static void take_out(struct user_mkey *mkey)
@@ -89,11 +89,11 @@ static void take_out(struct user_mkey *mkey)
 	struct signature_table *table = table_of(mkey);
 	struct user_mkey **link = list_of(table, mkey->signature->index);
 
-	pthread_mutex_lock(&table->lock);
+	queue_lock(&table->lock);
 	while (*link != mkey)
 		link = &(*link)->signature->next;
 	*link = mkey->signature->next;
-	pthread_mutex_unlock(&table->lock);
+	queue_unlock(&table->lock);
 }
 
 /* ---- making and ending ---------------------------------------------------------------------------------------- */
@@ -204,11 +204,11 @@ int cqe_note_signature_error(struct user_cq *cq, const struct mlx5_cqe64 *cqe)
 	uint32_t index = be32_of(cqe, CQE_MKEY) >> MKEY_TAG_BITS;
 	struct user_mkey *mkey;
 
-	pthread_mutex_lock(&context->signatures.lock);
+	queue_lock(&context->signatures.lock);
 	mkey = signature_find(context, index);
 	if (mkey)
 		record(mkey->signature, cqe);
-	pthread_mutex_unlock(&context->signatures.lock);
+	queue_unlock(&context->signatures.lock);
 	if (mkey)
 		return CQE_ABSORBED;
 	EXPLAIN(hca_of_context(cq->base.context),

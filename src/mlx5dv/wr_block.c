@@ -173,7 +173,7 @@ void mkey_chain_dropped(struct user_qp *qp)
 	struct user_context *user = to_user_context(qp->base.context);
 	uint32_t index = qp->builder.rollback_cur_post;
 
-	pthread_mutex_lock(&user->signatures.lock);
+	queue_lock(&user->signatures.lock);
 	while ((int32_t)(qp->sq.cur_post - index) > 0) {
 		struct wqe wqe = wqe_at(&qp->sq, index);
 		const struct mlx5_wqe_ctrl_seg *ctrl = wqe_unit(wqe, 0);
@@ -190,5 +190,5 @@ void mkey_chain_dropped(struct user_qp *qp)
 		/* A raw WQE may lie about its length: mlx5dv/wr_raw.c. */
 		index += blocks ? blocks : 1;
 	}
-	pthread_mutex_unlock(&user->signatures.lock);
+	queue_unlock(&user->signatures.lock);
 }

@@ -41,18 +41,19 @@ static bool owns_table(const struct user_context *context)
 
 /*
  * A forked child goes on using contexts (clients allocate device memory there): it finds them whole and
- * unlocked.
+ * unlocked. These are the locks that hca/locks.def calls the driver's.
  */
 static void before_fork(void)
 {
 	struct user_context *context;
 
+	devices_before_fork();
 	pthread_mutex_lock(&contexts.lock);
 	for (context = contexts.first; context; context = context->next)
 		if (owns_table(context))
 			handle_table_freeze(context->handles);
 	for (context = contexts.first; context; context = context->next)
-		pthread_mutex_lock(&context->signatures.lock);
+		pthread_mutex_lock(&context->verbs.context.mutex);
 }
 
 static void after_fork(void)
@@ -60,11 +61,12 @@ static void after_fork(void)
 	struct user_context *context;
 
 	for (context = contexts.first; context; context = context->next)
-		pthread_mutex_unlock(&context->signatures.lock);
+		pthread_mutex_unlock(&context->verbs.context.mutex);
 	for (context = contexts.first; context; context = context->next)
 		if (owns_table(context))
 			handle_table_thaw(context->handles);
 	pthread_mutex_unlock(&contexts.lock);
+	devices_after_fork();
 }
 
 static void register_fork_handlers(void)
@@ -72,9 +74,14 @@ static void register_fork_handlers(void)
 	pthread_atfork(before_fork, after_fork, after_fork);
 }
 
-static void list_context(struct user_context *context)
+/* Behind the device's, so that this is called before them: locks of the driver are taken first. */
+void contexts_handle_fork(void)
 {
 	pthread_once(&fork_handlers_once, register_fork_handlers);
+}
+
+static void list_context(struct user_context *context)
+{
 	pthread_mutex_lock(&contexts.lock);
 	context->next = contexts.first;
 	contexts.first = context;

@@ -25,6 +25,12 @@ struct ibv_context *context_new(struct ibv_device *device, int cmd_fd, struct ha
  */
 int context_find(int fd, struct ibv_device **device, struct handle_table **handles);
 
+/** Has the locks of the driver held across every fork from now on. The devices exist. Any thread, no lock held. */
+void contexts_handle_fork(void);
+/** The lock of the list of devices, around a fork. (verbs/device.c) */
+void devices_before_fork(void);
+void devices_after_fork(void);
+
 /** Fills the function tables of @context. (verbs/context_ops.c) */
 void context_ops_fill(struct verbs_context *context);
 

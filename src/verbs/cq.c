@@ -173,7 +173,7 @@ static void cq_publish(struct user_cq *cq, struct ibv_context *context, const st
 	const struct ibv_cq_init_attr_ex *attr = request->attr;
 	bool single_threaded = request->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
 
-	queue_lock_init(&cq->lock, single_threaded || queue_single_threaded(cq->pd));
+	queue_lock_init(&cq->lock, LOCK_LEVEL_USER_CQ, single_threaded || queue_single_threaded(cq->pd));
 	cq->base.context = context;
 	cq->base.channel = attr->channel;
 	cq->base.cq_context = attr->cq_context;

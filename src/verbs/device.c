@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "abi/entry_points.h"
+#include "verbs/context.h"
 #include "verbs/objects.h"
 
 /*
@@ -44,6 +45,7 @@ static bool make_devices(void)
 {
 	size_t count = hca_count();
 
+	contexts_handle_fork();
 	pthread_mutex_lock(&devices_lock);
 	if (!devices && count)
 		devices = calloc(count, sizeof(*devices));
@@ -51,6 +53,16 @@ static bool make_devices(void)
 		device_init(&devices[device_count], device_count);
 	pthread_mutex_unlock(&devices_lock);
 	return devices;
+}
+
+void devices_before_fork(void)
+{
+	pthread_mutex_lock(&devices_lock);
+}
+
+void devices_after_fork(void)
+{
+	pthread_mutex_unlock(&devices_lock);
 }
 
 struct ibv_device **softhca_ibv_get_device_list(int *num_devices)

@@ -56,7 +56,7 @@ struct ibv_pd *softhca_ibv_import_pd(struct ibv_context *context, uint32_t pd_ha
 	pd->base.handle = pd_handle;
 	pd->device = entry.pd;
 	pd->references = 1;
-	pthread_mutex_init(&pd->lock, NULL);
+	queue_lock_init(&pd->lock, LOCK_LEVEL_PD, false);
 	return &pd->base;
 }
 

@@ -28,9 +28,9 @@ static bool remember(struct user_pd *pd, void *memory)
 {
 	void *node;
 
-	pthread_mutex_lock(&pd->lock);
+	queue_lock(&pd->lock);
 	node = tsearch(memory, &pd->custom_blocks, by_address);
-	pthread_mutex_unlock(&pd->lock);
+	queue_unlock(&pd->lock);
 	return node;
 }
 
@@ -39,9 +39,9 @@ static bool forget(struct user_pd *pd, void *memory)
 {
 	bool known;
 
-	pthread_mutex_lock(&pd->lock);
+	queue_lock(&pd->lock);
 	known = tdelete(memory, &pd->custom_blocks, by_address);
-	pthread_mutex_unlock(&pd->lock);
+	queue_unlock(&pd->lock);
 	return known;
 }
 

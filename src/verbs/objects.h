@@ -40,14 +40,14 @@ struct hca_login;
  * An entry is an address; the lowest bit tells an SRQ.
  */
 struct user_index_table {
-	pthread_mutex_t lock;  /* of changes */
-	uintptr_t *leaf[1024]; /* 1024 entries each; user index = leaf << 10 | slot */
-	uint32_t next;         /* where to look for a free index first */
+	struct queue_lock lock; /* of changes */
+	uintptr_t *leaf[1024];  /* 1024 entries each; user index = leaf << 10 | slot */
+	uint32_t next;          /* where to look for a free index first */
 };
 
 /* Keys that may carry signatures, by index, for the errors that polling meets (mlx5dv/signature.h). */
 struct signature_table {
-	pthread_mutex_t lock; /* of the lists, and of the error recorded in each key; a leaf under user_cq.lock */
+	struct queue_lock lock; /* of the lists, and of the error recorded in each key; a leaf under user_cq.lock */
 	struct user_mkey *list[256];
 };
 
@@ -74,7 +74,7 @@ struct user_pd {
 	void *pd_context;
 	void *custom_blocks; /* what alloc() gave and free() must get back, by address: tsearch(3); verbs/memory.c */
 	struct memcpy_buffer *memcpy_buffer; /* of a plain PD, made at first use; mlx5dv/memcpy_buffer.h */
-	pthread_mutex_t lock;                /* of custom_blocks, memcpy_buffer */
+	struct queue_lock lock;              /* of custom_blocks, memcpy_buffer */
 	uint32_t references; /* 1 and the driver's objects over this PD: rings, keys, AHs, parent domains; atomic */
 };
 

@@ -65,7 +65,7 @@ struct ibv_pd *softhca_ibv_alloc_parent_domain(struct ibv_context *context, stru
 	pd->device = parent->device;
 	pd->parent = parent;
 	pd->references = 1;
-	pthread_mutex_init(&pd->lock, NULL);
+	queue_lock_init(&pd->lock, LOCK_LEVEL_PD, false);
 	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) {
 		pd->alloc = attr->alloc;
 		pd->free = attr->free;

@@ -12,7 +12,7 @@
 static void pd_free(struct user_pd *pd)
 {
 	memcpy_buffer_free(pd);
-	pthread_mutex_destroy(&pd->lock);
+	queue_lock_destroy(&pd->lock);
 	free(pd);
 }
 
@@ -47,7 +47,7 @@ struct ibv_pd *softhca_ibv_alloc_pd(struct ibv_context *context)
 		goto dealloc;
 	pd->base.context = context;
 	pd->references = 1;
-	pthread_mutex_init(&pd->lock, NULL);
+	queue_lock_init(&pd->lock, LOCK_LEVEL_PD, false);
 	return &pd->base;
 
 dealloc:

@@ -138,8 +138,8 @@ static void take_attributes(struct user_qp *qp, struct ibv_context *context, con
 	pthread_cond_init(&qp->base.cond, NULL);
 
 	single_threaded = queue_single_threaded(qp->pd);
-	queue_lock_init(&qp->sq.lock, single_threaded);
-	queue_lock_init(&qp->rq.lock, single_threaded);
+	queue_lock_init(&qp->sq.lock, LOCK_LEVEL_SEND_QUEUE, single_threaded);
+	queue_lock_init(&qp->rq.lock, LOCK_LEVEL_RECEIVE_QUEUE, single_threaded);
 }
 
 /* For explanations: the device knows WQEs by index. */

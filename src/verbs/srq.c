@@ -122,7 +122,7 @@ static struct ibv_srq *create(struct ibv_pd *pd, const char *call, void *srq_con
 	srq->pd = to_user_pd(pd);
 	srq->type = xrc ? IBV_SRQT_XRC : IBV_SRQT_BASIC;
 	srq->cq = xrc ? to_user_cq(xrc->cq) : NULL;
-	queue_lock_init(&srq->lock, queue_single_threaded(srq->pd));
+	queue_lock_init(&srq->lock, LOCK_LEVEL_USER_SRQ, queue_single_threaded(srq->pd));
 	error = srq_alloc(srq, hca, call, attr);
 	if (!error)
 		error = srq_join(srq, xrc ? to_user_xrcd(xrc->xrcd) : NULL);

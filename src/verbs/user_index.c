@@ -16,7 +16,7 @@ enum {
 
 void user_index_init(struct user_index_table *table)
 {
-	pthread_mutex_init(&table->lock, NULL);
+	queue_lock_init(&table->lock, LOCK_LEVEL_USER_INDEX, false);
 	for (size_t i = 0; i < sizeof(table->leaf) / sizeof(table->leaf[0]); i++)
 		table->leaf[i] = NULL;
 	table->next = 0;
@@ -26,7 +26,7 @@ void user_index_destroy(struct user_index_table *table)
 {
 	for (size_t i = 0; i < sizeof(table->leaf) / sizeof(table->leaf[0]); i++)
 		free(table->leaf[i]);
-	pthread_mutex_destroy(&table->lock);
+	queue_lock_destroy(&table->lock);
 }
 
 /* The leaf of @index, made if need be; NULL without memory. The lock is held. */
@@ -47,7 +47,7 @@ static int add(struct user_index_table *table, uintptr_t entry, uint32_t *index)
 {
 	int result = -ENOMEM;
 
-	pthread_mutex_lock(&table->lock);
+	queue_lock(&table->lock);
 	for (uint32_t i = table->next; i < INDEX_COUNT; i++) {
 		uintptr_t *leaf = leaf_of(table, i);
 
@@ -61,7 +61,7 @@ static int add(struct user_index_table *table, uintptr_t entry, uint32_t *index)
 		result = 0;
 		break;
 	}
-	pthread_mutex_unlock(&table->lock);
+	queue_unlock(&table->lock);
 	return result;
 }
 
@@ -77,9 +77,9 @@ int user_index_add_srq(struct user_index_table *table, struct user_srq *srq, uin
 
 void user_index_remove(struct user_index_table *table, uint32_t index)
 {
-	pthread_mutex_lock(&table->lock);
+	queue_lock(&table->lock);
 	__atomic_store_n(&table->leaf[index >> LEAF_SHIFT][index & (LEAF_ENTRIES - 1)], 0, __ATOMIC_RELEASE);
 	if (index < table->next)
 		table->next = index;
-	pthread_mutex_unlock(&table->lock);
+	queue_unlock(&table->lock);
 }

@@ -96,8 +96,8 @@ static struct user_qp *new_qp(struct ibv_context *context, void *qp_context)
 	qp->type = IBV_QPT_XRC_RECV;
 	qp->sq.max_gs = -1;
 	qp->rq.max_gs = -1;
-	queue_lock_init(&qp->sq.lock, false);
-	queue_lock_init(&qp->rq.lock, false);
+	queue_lock_init(&qp->sq.lock, LOCK_LEVEL_SEND_QUEUE, false);
+	queue_lock_init(&qp->rq.lock, LOCK_LEVEL_RECEIVE_QUEUE, false);
 	qp->base.context = context;
 	qp->base.qp_context = qp_context;
 	qp->base.qp_type = IBV_QPT_XRC_RECV;

@@ -1,79 +1,90 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fork(2) while another thread is inside the library: the child goes on with what it inherited, and finds no
- * lock held by a thread that it does not have (ibv_fork_init(3)).
+ * fork(2) while other threads are inside the library: the child goes on with what it inherited, and finds no lock held by
+ * a thread that it does not have (ibv_fork_init(3)). For each row of the table of calls (calls.h) two threads make the call
+ * over and over, while the process forks children that make it as well.
  */
+#include "calls.h"
+
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fixture.h"
+enum {
+	HAMMERS = 2,
+	CHILDREN = 60, /* of each call, at most */
+	ALARM_SECONDS = 20,
+};
 
-enum { CHILDREN = 200 };
+/* For each call; children that are forked while threads run are slow under a sanitizer. */
+static const double seconds_of_call = 0.6;
 
-static struct ibv_context *context;
-static struct ibv_pd *pd;
-static char buffer[4096];
+static struct calls_world world;
+static const struct call *current;
 static int stop; /* atomic */
 
-/* All kinds of objects that children use, made and destroyed over and over. */
-static void use_everything(void)
+static double seconds_now(void)
 {
-	struct ibv_alloc_dm_attr attr = {.length = 64};
-	struct ibv_mr *mr = ibv_reg_mr(pd, buffer, sizeof(buffer), IBV_ACCESS_LOCAL_WRITE);
-	struct ibv_dm *dm = ibv_alloc_dm(context, &attr);
-	struct ibv_pd *domain = ibv_alloc_pd(context);
-	struct ibv_context *second = ibv_open_device(context->device);
+	struct timespec now;
 
-	if (!mr || !dm || !domain || !second || ibv_close_device(second) || ibv_dealloc_pd(domain) || ibv_free_dm(dm) ||
-	    ibv_dereg_mr(mr))
-		abort();
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Is inside of a lock as often as can be. */
-static void *worker(void *argument)
+static void *hammer(void *argument)
 {
-	uint32_t qpn;
-
 	(void)argument;
-	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
-		use_everything();
-		for (int i = 0; i < 10000; i++) {
-			struct ibv_pd *domain = ibv_alloc_pd(context);
-
-			if (!domain || ibv_dealloc_pd(domain))
-				abort();
-		}
-		for (int i = 0; i < 10000; i++)
-			if (mlx5dv_reserved_qpn_alloc(context, &qpn) || mlx5dv_reserved_qpn_dealloc(context, qpn))
-				abort();
-	}
+	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE))
+		current->make(&world);
 	return NULL;
+}
+
+/* Returns false if a child did not end well. */
+static bool fork_child(void)
+{
+	pid_t child = fork();
+	int status;
+
+	CHECK(child >= 0);
+	if (child == 0) {
+		alarm(ALARM_SECONDS);
+		current->make(&world);
+		_exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child);
+	return status == 0;
+}
+
+static void fork_beside(const struct call *call)
+{
+	double end = seconds_now() + seconds_of_call;
+	pthread_t threads[HAMMERS];
+
+	current = call;
+	/* What is done once is: ThreadSanitizer's pthread_once(3) does not know of forks, as the C library's does. */
+	call->make(&world);
+	__atomic_store_n(&stop, 0, __ATOMIC_RELEASE);
+	for (int i = 0; i < HAMMERS; i++)
+		CHECK(!pthread_create(&threads[i], NULL, hammer, NULL));
+	for (int i = 0; i < CHILDREN && (i == 0 || seconds_now() < end); i++) {
+		if (fork_child())
+			continue;
+		fprintf(stderr, "child %d of the call for \"%s\" (row %zu) did not end well\n", i, call->symbols,
+			(size_t)(call - calls));
+		exit(1);
+	}
+	__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
+	for (int i = 0; i < HAMMERS; i++)
+		CHECK(!pthread_join(threads[i], NULL));
 }
 
 int main(void)
 {
-	pthread_t thread;
-
-	context = open_first_device();
-	pd = ibv_alloc_pd(context);
+	calls_complete();
+	calls_open(&world);
 	CHECK(!ibv_fork_init());
 	CHECK(ibv_is_fork_initialized() == IBV_FORK_UNNEEDED);
-	CHECK(!pthread_create(&thread, NULL, worker, NULL));
-	for (int i = 0; i < CHILDREN; i++) {
-		pid_t child = fork();
-		int status;
-
-		CHECK(child >= 0);
-		if (child == 0) {
-			alarm(20);
-			use_everything();
-			_exit(0);
-		}
-		CHECK(waitpid(child, &status, 0) == child);
-		CHECK(!status);
-	}
-	__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
-	CHECK(!pthread_join(thread, NULL));
-	CHECK(!ibv_dealloc_pd(pd) && !ibv_close_device(context));
+	for (size_t i = 0; i < calls_count; i++)
+		fork_beside(&calls[i]);
+	calls_close(&world);
 	return 0;
 }

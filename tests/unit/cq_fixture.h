@@ -125,7 +125,7 @@ static inline void fixture_init(struct cq_fixture *f, uint32_t count, uint32_t s
 	user_index_init(&f->context.qps);
 	f->mkey.signature = &f->signature;
 	f->context.signatures.list[0] = &f->mkey;
-	queue_lock_init(&f->cq.lock, false);
+	queue_lock_init(&f->cq.lock, LOCK_LEVEL_USER_CQ, false);
 	f->cq.base.context = &f->context.verbs.context;
 	f->cq.base.cqe = count - 1;
 	f->cq.cqe_count = count;
@@ -156,7 +156,7 @@ static inline void fixture_init(struct cq_fixture *f, uint32_t count, uint32_t s
 	}
 
 	f->srq.base.context = &f->context.verbs.context;
-	queue_lock_init(&f->srq.lock, false);
+	queue_lock_init(&f->srq.lock, LOCK_LEVEL_USER_SRQ, false);
 	srq_size_entries(&f->srq, 1);
 	f->srq.entry_count = SRQ_ENTRIES;
 	f->srq.max_wr = SRQ_ENTRIES - 1;

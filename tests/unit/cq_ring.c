@@ -90,7 +90,7 @@ static void memory_of_the_program_is_cleared(void **state)
 	struct user_pd pd = {.alloc = dirty_alloc, .free = dirty_free, .references = 1};
 
 	(void)state;
-	pthread_mutex_init(&pd.lock, NULL);
+	queue_lock_init(&pd.lock, LOCK_LEVEL_PD, false);
 	for (uint32_t size = 64; size <= 128; size += 64) {
 		uint8_t *ring = cq_ring_alloc(&pd, 4, size);
 
@@ -99,7 +99,7 @@ static void memory_of_the_program_is_cleared(void **state)
 			assert_int_equal(ring[i], i % 64 == 63 ? 0xf0 : 0);
 		cq_ring_free(&pd, ring, 4, size);
 	}
-	pthread_mutex_destroy(&pd.lock);
+	queue_lock_destroy(&pd.lock);
 }
 
 static void sizes_round_up(void **state)

@@ -196,14 +196,14 @@ static inline pid_t fork_process(void)
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid > 0) {
-		host_after_fork_in_parent();
+		host_after_fork(false);
 		return pid;
 	}
 	alarm(60);
 	if (world.epoll >= 0)
 		close(world.epoll);
 	world.epoll = -1;
-	host_after_fork();
+	host_after_fork(true);
 	world.begun = world.gone = world.ended = world.explanations = 0;
 	world.rule = RULE_NONE;
 	return 0;
@@ -400,7 +400,7 @@ static inline int begin_test(void **state)
 	host_before_fork();
 	if (world.epoll >= 0)
 		close(world.epoll);
-	host_after_fork();
+	host_after_fork(true);
 	memset(host_table.state, 0, sizeof(host_table.state));
 	memset(&world, 0, sizeof(world));
 	world.epoll = -1;

@@ -130,8 +130,8 @@ static inline struct posting *posting_new(enum ibv_qp_type type, uint64_t send_o
 	p->qp.dc_type = dc_type;
 	p->qp.dbrec = p->dbrec;
 	p->qp.cap = sizing.cap;
-	queue_lock_init(&p->qp.sq.lock, false);
-	queue_lock_init(&p->qp.rq.lock, false);
+	queue_lock_init(&p->qp.sq.lock, LOCK_LEVEL_SEND_QUEUE, false);
+	queue_lock_init(&p->qp.rq.lock, LOCK_LEVEL_RECEIVE_QUEUE, false);
 
 	p->qp.sq.address_bytes = info->address_bytes;
 	p->qp.sq.wqebb_count = sizing.wqebb_count;
@@ -161,6 +161,8 @@ static inline struct posting *posting_new(enum ibv_qp_type type, uint64_t send_o
 
 static inline void posting_free(struct posting *p)
 {
+	queue_lock_destroy(&p->qp.sq.lock);
+	queue_lock_destroy(&p->qp.rq.lock);
 	free(p->qp.sq.buffer);
 	free(p->qp.sq.wr_id);
 	free(p->qp.sq.wqe_head);

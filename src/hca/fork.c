@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fork(2), of the device: the locks of hca/locks.def are held across it, so that the child finds them free and what they
+ * cover whole. It may go on with the objects that it inherited (ibv_fork_init(3)).
+ */
+#include "hca/fork.h"
+
+#include "block/cipher.h"
+#include "explain/log.h"
+#include "hca/device.h"
+#include "hca/epoch.h"
+#include "hca/progress.h"
+#include "link/counters.h"
+#include "link/filter.h"
+#include "link/host.h"
+#include "link/link.h"
+#include "link/udp.h"
+#include "link/udp_parts.h"
+
+/* Not hca_device(), which makes devices. */
+#define FOR_EACH_DEVICE(hca)                                                                                           \
+	for (struct hca *hca = the_registry.devices; hca && hca < the_registry.devices + the_registry.count; hca++)
+
+static void qp_numbers_before_fork(void)
+{
+	pthread_mutex_lock(&the_registry.qps.lock);
+}
+
+static void qp_numbers_after_fork(bool child)
+{
+	if (child)
+		id_table_after_fork(&the_registry.qps);
+	pthread_mutex_unlock(&the_registry.qps.lock);
+}
+
+static void filters_before_fork(void)
+{
+	FOR_EACH_DEVICE(hca)
+	filters_lock(hca);
+}
+
+static void filters_after_fork(bool child)
+{
+	FOR_EACH_DEVICE(hca)
+	{
+		if (child)
+			filters_forget(hca);
+		filters_unlock(hca);
+	}
+}
+
+static void explain_logs_before_fork(void)
+{
+	FOR_EACH_DEVICE(hca)
+	explain_log_lock(hca->explain_log);
+}
+
+static void explain_logs_after_fork(bool child)
+{
+	(void)child;
+	FOR_EACH_DEVICE(hca)
+	explain_log_unlock(hca->explain_log);
+}
+
+static void before_fork(void)
+{
+#define LOCK_OF_PART(part, file, name, covers) part##_before_fork();
+#define LOCK_OF_OBJECTS(LEVEL, file, name, covers) queue_locks_before_fork(LOCK_LEVEL_##LEVEL);
+#define LOCK_OF_DEVICE(member, file, name, covers)                                                                     \
+	FOR_EACH_DEVICE(hca)                                                                                           \
+	pthread_mutex_lock(&hca->member);
+#include "hca/locks.def"
+}
+
+static void release(bool child)
+{
+#define LOCK_OF_DEVICE(member, file, name, covers)                                                                     \
+	FOR_EACH_DEVICE(hca)                                                                                           \
+	pthread_mutex_unlock(&hca->member);
+#include "hca/locks.def"
+#define LOCK_OF_PART(part, file, name, covers) part##_after_fork(child);
+#include "hca/locks.def"
+}
+
+static void after_fork_in_parent(void)
+{
+	release(false);
+}
+
+/* What belonged to threads, links and timers that the child does not have. */
+static void after_fork_in_child(void)
+{
+	epoch_after_fork();
+	release(true);
+	counters_after_fork();
+	link_after_fork();
+	FOR_EACH_DEVICE(hca)
+	{
+		timers_after_fork(&hca->timers);
+		watcher_after_fork(&hca->watcher);
+	}
+}
+
+static void handle(void)
+{
+	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+void fork_handle(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, handle);
+}
