@@ -105,7 +105,7 @@ static void begin_packet(const struct hca_qp *qp, const struct answers *answers,
 	packet->psn = psn;
 	packet->count = 1;
 	packet->mtu = (uint16_t)(1u << qp->mtu_shift);
-	packet->syndrome = AETH_ACK;
+	packet->syndrome = AETH_ACK | AETH_NO_CREDITS;
 	packet->msn = answers->responder->msn;
 	packet->why.rule = RULE_NONE;
 	packet->path = qp->dct ? &answers->path : &qp->path;

@@ -19,6 +19,8 @@
 /* AETH syndromes (IBTA 9.7.5.1.2): what an acknowledgement says; codes in the low five bits. */
 enum aeth_kind {
 	AETH_ACK = 0x00,
+	/* IBTA 9.7.7.2: of an acknowledgement the code is a count of credits, and this one says that none are counted. */
+	AETH_NO_CREDITS = 0x1f,
 	AETH_RNR_NAK = 0x20,
 	AETH_NAK = 0x60,
 	AETH_KIND_MASK = 0x60,

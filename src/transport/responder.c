@@ -379,7 +379,7 @@ static void execute_atomic(struct request *request)
 	uint64_t original = atomic_execute(request->access, request->packet, request->sink);
 
 	remember(request->responder, request->packet, original);
-	begin_reply(request, MESSAGE_ATOMIC_ACKNOWLEDGE, request->packet->psn, AETH_ACK);
+	begin_reply(request, MESSAGE_ATOMIC_ACKNOWLEDGE, request->packet->psn, AETH_ACK | AETH_NO_CREDITS);
 	request->reply->original = original;
 }
 
@@ -388,7 +388,7 @@ static void execute_read(struct request *request)
 	const struct packet *packet = request->packet;
 	struct packet *reply = request->reply;
 
-	begin_reply(request, MESSAGE_READ_RESPONSE, packet->psn, AETH_ACK);
+	begin_reply(request, MESSAGE_READ_RESPONSE, packet->psn, AETH_ACK | AETH_NO_CREDITS);
 	reply->count = packet->count;
 	reply->payload.length = packet->dma_length;
 }
@@ -497,7 +497,7 @@ static void acknowledge_first(struct request *request)
 	if (!cq->channel || !packet->acknowledge || !qp->transport->reliable ||
 	    (answers && answers->first != answers->last))
 		return;
-	begin_reply(request, MESSAGE_ACKNOWLEDGE, psn_add(packet->psn, packet->count - 1), AETH_ACK);
+	begin_reply(request, MESSAGE_ACKNOWLEDGE, psn_add(packet->psn, packet->count - 1), AETH_ACK | AETH_NO_CREDITS);
 	if (!request->replied || link_is_immediate(qp->hca, request->reply->link) ||
 	    link_send(qp->hca, request->run) == LINK_BUSY)
 		return;
@@ -537,7 +537,8 @@ static enum responder_state acknowledge(struct request *request)
 	if (request->replied)
 		request->reply->msn = request->responder->msn;
 	else if (packet->acknowledge && request->qp->transport->reliable)
-		begin_reply(request, MESSAGE_ACKNOWLEDGE, psn_add(packet->psn, packet->count - 1), AETH_ACK);
+		begin_reply(request, MESSAGE_ACKNOWLEDGE, psn_add(packet->psn, packet->count - 1),
+			    AETH_ACK | AETH_NO_CREDITS);
 	return RESPONDER_DONE;
 }
 
@@ -568,14 +569,15 @@ static enum responder_state duplicate(struct request *request)
 	const struct responder_resource *resource;
 
 	if (packet->message != MESSAGE_READ_REQUEST && !message_is_atomic(packet->message)) {
-		begin_reply(request, MESSAGE_ACKNOWLEDGE, psn_add(responder->expected_psn, PSN_MASK), AETH_ACK);
+		begin_reply(request, MESSAGE_ACKNOWLEDGE, psn_add(responder->expected_psn, PSN_MASK),
+			    AETH_ACK | AETH_NO_CREDITS);
 		return RESPONDER_DONE;
 	}
 	resource = find_resource(responder, packet);
 	if (!resource)
 		return RESPONDER_DONE;
 	if (message_is_atomic(packet->message)) {
-		begin_reply(request, MESSAGE_ATOMIC_ACKNOWLEDGE, packet->psn, AETH_ACK);
+		begin_reply(request, MESSAGE_ATOMIC_ACKNOWLEDGE, packet->psn, AETH_ACK | AETH_NO_CREDITS);
 		request->reply->original = resource->original;
 		return RESPONDER_DONE;
 	}

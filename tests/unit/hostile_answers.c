@@ -67,18 +67,21 @@ static void build_acknowledge(uint32_t place, uint8_t syndrome)
 	frame_aeth(&frame, syndrome, 1);
 }
 
+/* Of what answers in expect_intact(): AETH_ACK, with a count of credits. */
+static uint8_t acknowledged;
+
 static void build_response(uint8_t opcode, uint32_t place, uint32_t bytes)
 {
 	begin_answer(opcode, place);
 	if (opcode != RC_READ_RESPONSE_MIDDLE)
-		frame_aeth(&frame, AETH_ACK, 1);
+		frame_aeth(&frame, acknowledged, 1);
 	frame_payload(&frame, FILL, bytes);
 }
 
 static void build_result(uint32_t place)
 {
 	begin_answer(RC_ATOMIC_ACKNOWLEDGE, place);
-	frame_aeth(&frame, AETH_ACK, 1);
+	frame_aeth(&frame, acknowledged, 1);
 	frame_put(&frame, ORIGINAL, 8);
 }
 
@@ -125,7 +128,7 @@ static void expect_intact(const char *what, uint16_t first, uint32_t placed)
 	expect_no_completion(what);
 	expect_state(what, IBV_QPS_RTS);
 	if (first == 0) {
-		build_acknowledge(WRITE_PSN + 2, AETH_ACK);
+		build_acknowledge(WRITE_PSN + 2, acknowledged);
 		assert_true(feed());
 		expect_completions(what, 0, 1, 0);
 	}
@@ -135,7 +138,7 @@ static void expect_intact(const char *what, uint16_t first, uint32_t placed)
 	assert_true(feed());
 	memcpy(hostile_expected + RESULT, &original, 8);
 	expect_completions(what, 2, 1, 0);
-	build_acknowledge(SEND_PSN, AETH_ACK);
+	build_acknowledge(SEND_PSN, acknowledged);
 	assert_true(feed());
 	expect_completions(what, 3, 1, 0);
 	memory_is_right(what);
@@ -157,6 +160,30 @@ static void each_number(void **state)
 			expect_completions("acknowledged", 0, 1, 0);
 		expect_intact("acknowledged", place >= WRITE_PSN + 2, 0);
 	}
+}
+
+/*
+ * 9.7.7.2: whatever a foreign responder says of its credits, none included, it acknowledges, and requests behind it are
+ * sent: one without a receive is told by an RNR NAK.
+ */
+static void any_credits(void **state)
+{
+	struct wire_packet *sent;
+
+	(void)state;
+	for (acknowledged = 0; acknowledged < 0x20; acknowledged++) {
+		begin();
+		expect_intact("credits", 0, 0);
+		put_request(&server, MLX5_OPCODE_SEND, HALF + 4096, 0, 100, 0, 0);
+		ring(&server);
+		sent = wire_take();
+		assert_non_null(sent);
+		free(sent);
+		build_acknowledge(SEND_PSN + 1, acknowledged);
+		assert_true(feed());
+		expect_completions("behind the credits", REQUESTS, 1, 0);
+	}
+	acknowledged = 0;
 }
 
 /* What was never sent, or was acknowledged long ago: ghosts. */
@@ -376,6 +403,7 @@ int main(void)
 #define CASE(function) cmocka_unit_test_setup_teardown(function, hostile_open, hostile_close)
 	const struct CMUnitTest tests[] = {
 		CASE(each_number),
+		CASE(any_credits),
 		CASE(ghosts),
 		CASE(reserved_syndromes),
 		CASE(refusals),

@@ -209,7 +209,7 @@ static inline void expect_ignored(const char *what)
 	frame_payload(&frame, 0x77, 5);
 	memset(hostile_expected + WINDOW, 0x77, 5);
 	assert_true(feed());
-	expect_acknowledge(what, AETH_ACK, psn_add(expected_psn(), PSN_MASK));
+	expect_acknowledge(what, ACKNOWLEDGED, psn_add(expected_psn(), PSN_MASK));
 	memory_is_right(what);
 }
 

@@ -110,7 +110,7 @@ static void prepare(const struct shape *shape)
 	frame_payload(&frame, FILL, HOSTILE_MTU);
 	assert_true(feed());
 	memset(hostile_expected + (writes(shape) ? WINDOW : RECEIVES), FILL, HOSTILE_MTU);
-	expect_acknowledge("first packet", AETH_ACK, psn_add(expected_psn(), PSN_MASK));
+	expect_acknowledge("first packet", ACKNOWLEDGED, psn_add(expected_psn(), PSN_MASK));
 	memory_is_right("first packet");
 }
 
@@ -163,7 +163,7 @@ static void expect_good(const struct shape *shape, uint32_t payload)
 	else if (shape->atomic)
 		expect_atomic_response(shape, psn, original);
 	else
-		expect_acknowledge(shape->name, AETH_ACK, psn);
+		expect_acknowledge(shape->name, ACKNOWLEDGED, psn);
 	change_memory(shape, payload);
 	memory_is_right(shape->name);
 	expect_state(shape->name, IBV_QPS_RTS);
@@ -384,7 +384,7 @@ static void longer_than_the_receive(void **state)
 		begin_next(RC_SEND_MIDDLE);
 		frame_payload(&frame, FILL, HOSTILE_MTU);
 		assert_true(feed());
-		expect_acknowledge("middle", AETH_ACK, psn_add(expected_psn(), PSN_MASK));
+		expect_acknowledge("middle", ACKNOWLEDGED, psn_add(expected_psn(), PSN_MASK));
 	}
 	memset(hostile_expected + RECEIVES, FILL, RECEIVE_BYTES);
 	memory_is_right("a full receive");
@@ -452,7 +452,7 @@ static void repetitions(void **state)
 			if (!shape->payload)
 				expect_silence(shape->name);
 			else
-				expect_acknowledge(shape->name, AETH_ACK, psn_add(expected_psn(), PSN_MASK));
+				expect_acknowledge(shape->name, ACKNOWLEDGED, psn_add(expected_psn(), PSN_MASK));
 			expect_ignored(shape->name);
 		}
 	}

@@ -108,7 +108,7 @@ static void any_range(void **state)
 		if (inside || !bytes) {
 			allowed++;
 			assert_int_equal(answer->opcode, reads ? RC_READ_RESPONSE_ONLY : RC_ACKNOWLEDGE);
-			assert_int_equal(answer->syndrome, AETH_ACK);
+			assert_int_equal(answer->syndrome, ACKNOWLEDGED);
 			if (reads && bytes)
 				assert_memory_equal(answer->payload, device.memory + WINDOW + at, bytes);
 		} else {

@@ -151,7 +151,7 @@ static void late_read_between_the_packets_of_a_write(void **state)
 	assert_true(request(read_packet(0, 8192, 16)));
 	assert_int_equal(reply.message, MESSAGE_READ_RESPONSE);
 	assert_true(request(write_packet(PLACE_LAST, 2, MTU, MTU, 4096, 2 * MTU)));
-	expect_acknowledgement(AETH_ACK, 2);
+	expect_acknowledgement(0x1f, 2);
 	assert_memory_equal(device.memory + 4096, device.memory, 2 * MTU);
 }
 
@@ -168,7 +168,7 @@ static void silence_after_rnr_nak(void **state)
 	expect_acknowledgement(AETH_RNR_NAK | 5, 0);
 	post_receive(&device, &end, 0, 16);
 	assert_true(request(from_peer(MESSAGE_SEND, PLACE_ONLY, 0)));
-	expect_acknowledgement(AETH_ACK, 0);
+	expect_acknowledgement(0x1f, 0);
 	expect_cqe(&cq, 0, 0);
 	assert_true(request(from_peer(MESSAGE_SEND, PLACE_ONLY, 2)));
 	expect_acknowledgement(AETH_NAK | NAK_SEQUENCE, 1);

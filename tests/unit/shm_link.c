@@ -23,6 +23,7 @@ enum {
 	SECOND_HALF = 1 << 15, /* of the memory of the device: what is written to */
 	BLOCKS = 64,
 	NAK_SEQUENCE_SYNDROME = 0x60,
+	NO_CREDITS = 0x1f, /* of an acknowledgement (IBTA 9.7.7.2) */
 };
 
 static struct device device;
@@ -151,11 +152,11 @@ static void test_write_arrives(void **state)
 	(void)state;
 	memset(bytes, 0xa5, sizeof(bytes));
 	send_write(SQ_START_PSN, bytes, 8);
-	expect_acknowledge(SQ_START_PSN, 0);
+	expect_acknowledge(SQ_START_PSN, NO_CREDITS);
 	assert_memory_equal(target(), bytes, 8);
 	/* 12 packets of 256 bytes in one record: the PSN wraps. */
 	send_write(0xffffff, bytes, sizeof(bytes));
-	expect_acknowledge(10, 0);
+	expect_acknowledge(10, NO_CREDITS);
 	assert_memory_equal(target(), bytes, sizeof(bytes));
 }
 
@@ -274,7 +275,7 @@ static void test_bad_packets_are_dropped(void **state)
 	DROPPED(SHM_PACKET, send_reference(slot, &reference, 1));
 #undef DROPPED
 	send_write(SQ_START_PSN, (const uint8_t *)"12345678", 8);
-	expect_acknowledge(SQ_START_PSN, 0);
+	expect_acknowledge(SQ_START_PSN, NO_CREDITS);
 	assert_memory_equal(target(), "12345678", 8);
 }
 
@@ -299,7 +300,7 @@ static void test_payload_is_read(void **state)
 
 	(void)state;
 	send_reference(write_slot(SQ_START_PSN, sizeof(distant)), &reference, 3);
-	expect_acknowledge((SQ_START_PSN + (sizeof(distant) - 1) / 256) & 0xffffff, 0);
+	expect_acknowledge((SQ_START_PSN + (sizeof(distant) - 1) / 256) & 0xffffff, NO_CREDITS);
 	assert_memory_equal(target(), distant, sizeof(distant));
 	assert_int_equal(counted(COUNTER_SHM_READ_BYTES) - before, sizeof(distant));
 }
@@ -314,7 +315,7 @@ static void test_payload_is_scattered(void **state)
 	post_receive(&device, &end, SECOND_HALF, 6000);
 	send_reference(hostile_bth(SEND_ONLY, end.qp->number, SQ_START_PSN, 5999),
 		       &(struct reference){.ticket = reference.ticket, .piece = {{(uintptr_t)distant, 5999}}}, 1);
-	expect_acknowledge((SQ_START_PSN + 5998 / 256) & 0xffffff, 0);
+	expect_acknowledge((SQ_START_PSN + 5998 / 256) & 0xffffff, NO_CREDITS);
 	assert_memory_equal(target(), distant, 5999);
 	expect_cqe(&cq, 0, 0);
 }
@@ -328,7 +329,7 @@ static void expect_refused_read(const struct reference *reference)
 	expect_acknowledge(SQ_START_PSN, NAK_SEQUENCE_SYNDROME);
 	assert_int_equal(counted(COUNTER_SHM_READ_REFUSED) - before, 1);
 	send_write(SQ_START_PSN, distant, 5000);
-	expect_acknowledge((SQ_START_PSN + 4999 / 256) & 0xffffff, 0);
+	expect_acknowledge((SQ_START_PSN + 4999 / 256) & 0xffffff, NO_CREDITS);
 	assert_memory_equal(target(), distant, 5000);
 }
 

@@ -64,9 +64,9 @@ static void of_many_hosts(void **state)
 	(void)state;
 	dc_begin(&options, 0, NULL, NULL);
 	for (uint16_t host = 0; host < HOSTS; host++)
-		assert_int_equal(foreign(host, STRANGERS, HOSTS - host, host, host, WRITE_ONLY), AETH_ACK);
+		assert_int_equal(foreign(host, STRANGERS, HOSTS - host, host, host, WRITE_ONLY), ACKNOWLEDGED);
 	for (uint16_t host = 0; host < HOSTS; host++)
-		assert_int_equal(foreign(host, STRANGERS, HOSTS - host, host, host + 1, WRITE_ONLY), AETH_ACK);
+		assert_int_equal(foreign(host, STRANGERS, HOSTS - host, host, host + 1, WRITE_ONLY), ACKNOWLEDGED);
 	assert_int_equal(dct[0].qp->dct->count, HOSTS);
 	dc_end();
 }
@@ -83,9 +83,9 @@ static void begins_afresh(void **state)
 	assert_int_equal(foreign(0, STRANGERS, 7, 100, 103, WRITE_ONLY), NO_ANSWER);
 	assert_int_equal(foreign(0, STRANGERS, 8, 200, 201, WRITE_ONLY), AETH_NAK | NAK_SEQUENCE);
 	/* A READ asked for again is answered again; that of the connection before is not. */
-	assert_int_equal(foreign(0, STRANGERS, 9, 300, 300, READ_REQUEST), AETH_ACK);
-	assert_int_equal(foreign(0, STRANGERS, 9, 300, 300, READ_REQUEST), AETH_ACK);
-	assert_int_equal(foreign(0, STRANGERS, 10, 301, 301, WRITE_ONLY), AETH_ACK);
+	assert_int_equal(foreign(0, STRANGERS, 9, 300, 300, READ_REQUEST), ACKNOWLEDGED);
+	assert_int_equal(foreign(0, STRANGERS, 9, 300, 300, READ_REQUEST), ACKNOWLEDGED);
+	assert_int_equal(foreign(0, STRANGERS, 10, 301, 301, WRITE_ONLY), ACKNOWLEDGED);
 	assert_int_equal(answered_msn, 1);
 	assert_int_equal(foreign(0, STRANGERS, 10, 301, 300, READ_REQUEST), NO_ANSWER);
 	dc_end();
@@ -98,9 +98,9 @@ static void remembers(void **state)
 
 	(void)state;
 	dc_begin(&options, 0, NULL, NULL);
-	assert_int_equal(foreign_write(STRANGERS, 7, 0, WRITE_ONLY), AETH_ACK);
+	assert_int_equal(foreign_write(STRANGERS, 7, 0, WRITE_ONLY), ACKNOWLEDGED);
 	assert_int_equal(foreign_write(STRANGERS, 7, 1, DISCONNECT), NO_ANSWER);
-	assert_int_equal(foreign_write(STRANGERS + 1, 7, 0, WRITE_ONLY), AETH_ACK);
+	assert_int_equal(foreign_write(STRANGERS + 1, 7, 0, WRITE_ONLY), ACKNOWLEDGED);
 	assert_int_equal(foreign_write(STRANGERS, 7, 0, WRITE_ONLY), NO_ANSWER);
 	expect_rule(dct[0].qp, RULE_DC_CONNECTION_OVER);
 	dc_end();
@@ -115,7 +115,7 @@ static void full(void **state)
 	dc_begin(&options, 0, NULL, NULL);
 	table = dct[0].qp->dct;
 	for (uint32_t i = 0; i < LIMIT_DCT_INITIATORS; i++)
-		assert_int_equal(foreign_write(STRANGERS + i, 7, 0, WRITE_ONLY), AETH_ACK);
+		assert_int_equal(foreign_write(STRANGERS + i, 7, 0, WRITE_ONLY), ACKNOWLEDGED);
 	assert_int_equal(table->count, LIMIT_DCT_INITIATORS);
 	/* One more is told to come later, and waits. */
 	assert_int_equal(foreign_write(STRANGERS - 1, 7, 0, WRITE_ONLY), AETH_RNR_NAK | options.min_rnr_timer);
@@ -126,7 +126,7 @@ static void full(void **state)
 	dc_settle();
 	expect_cqe(&dci_cq[0], 0, MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR);
 	/* Those who have a place are served. */
-	assert_int_equal(foreign_write(STRANGERS + 5, 7, 1, WRITE_ONLY), AETH_ACK);
+	assert_int_equal(foreign_write(STRANGERS + 5, 7, 1, WRITE_ONLY), ACKNOWLEDGED);
 
 	/* A place of one who left can be had at once. */
 	assert_int_equal(foreign_write(STRANGERS + 9, 7, 1, DISCONNECT), NO_ANSWER);
@@ -149,7 +149,7 @@ static void full(void **state)
 	dc_write(0, &dct[0], 8);
 	dc_settle();
 	expect_cqe(&dci_cq[0], 2, 0);
-	assert_int_equal(foreign_write(STRANGERS - 1, 7, 0, WRITE_ONLY), AETH_ACK);
+	assert_int_equal(foreign_write(STRANGERS - 1, 7, 0, WRITE_ONLY), ACKNOWLEDGED);
 	assert_int_equal(foreign_write(STRANGERS - 2, 7, 0, WRITE_ONLY), AETH_RNR_NAK | options.min_rnr_timer);
 	assert_null(dct_find(table, &(union ibv_gid){{0}}, STRANGERS + 77));
 	assert_int_equal(table->count, LIMIT_DCT_INITIATORS);

@@ -13,6 +13,9 @@
 #include "hca/device.h"
 #include "transport/packet.h"
 
+/* The syndrome of each acknowledgement, of READs and atomics, too: no credits are counted (IBTA 9.7.7.2). */
+enum { ACKNOWLEDGED = 0x1f };
+
 /* As on the wire: which fields count depends on the opcode. */
 struct wire_packet {
 	struct wire_packet *next;

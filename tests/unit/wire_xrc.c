@@ -743,7 +743,7 @@ static void repetition_after_the_srq(void **state)
 		if (takes_receive(parts[i])) {
 			answer = wire_take();
 			assert_int_equal(packet_opcodes[answer->opcode].message, MESSAGE_ACKNOWLEDGE);
-			assert_int_equal(answer->syndrome, AETH_ACK);
+			assert_int_equal(answer->syndrome, ACKNOWLEDGED);
 			wire_receive(answer);
 			free(answer);
 			expect_cqe(&client_cq, 0, 0);
