@@ -12,6 +12,7 @@
 
 #include "block/import_keys.h"
 #include "explain/explain.h"
+#include "explain/limit.h"
 #include "hca/dm.h"
 #include "hca/gid.h"
 #include "hca/hca.h"
@@ -45,6 +46,7 @@ struct hca {
 	struct id_table psvs;
 	struct import_keys import_keys; /* of SOFTHCA_CRYPTO=wrapped, else empty */
 	struct explain_log *explain_log;
+	struct explain_told explain_told;
 	struct dm_pool dm;
 	struct timers timers;
 	struct watcher watcher;

@@ -11,8 +11,10 @@
 #include <unistd.h>
 
 #include "explain/explain.h"
+#include "explain/limit.h"
 #include "hca/cancellation.h"
 #include "hca/hca.h"
+#include "hca/limits.h"
 #include "link/host_hello.h"
 #include "link/host_table.h"
 
@@ -45,8 +47,8 @@ static bool greet(int socket, pid_t pid)
 	if (error)
 		close(socket);
 	else if (!host_peer_add(socket, pid, false, memory))
-		EXPLAIN(hca_device(0), (&(const struct explain_subject){0}), RULE_HOST_NOT_ACCEPTED, (uint64_t)pid,
-			(uint64_t)errno);
+		EXPLAIN_LIMITED(hca_device(0), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
+				RULE_HOST_NOT_ACCEPTED, (uint64_t)pid, (uint64_t)errno);
 	return true;
 }
 
@@ -95,8 +97,8 @@ static void keep(int socket, pid_t pid)
 	struct stranger *stranger = free_stranger();
 
 	if (!stranger) {
-		EXPLAIN(hca_device(0), (&(const struct explain_subject){0}), RULE_HOST_STRANGERS, MOST_STRANGERS,
-			(uint64_t)oldest_stranger()->pid);
+		EXPLAIN_LIMITED(hca_device(0), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
+				RULE_HOST_STRANGERS, MOST_STRANGERS, (uint64_t)oldest_stranger()->pid);
 		/* Its end is seen by the device thread, which cleans up: this may be another thread. */
 		shutdown(oldest_stranger()->socket.fd, SHUT_RDWR);
 		close(socket);

@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #include "explain/explain.h"
+#include "explain/limit.h"
 #include "hca/hca.h"
+#include "hca/limits.h"
 #include "link/shm.h"
 
 /* Access beyond the end of a mapped file raises SIGBUS: neither side can move the end, nor undo that. */
@@ -23,7 +25,8 @@
 #define MOST_DESCRIPTORS 2
 
 #define REFUSE_HELLO(pid, name, ...)                                                                                   \
-	(EXPLAIN(hca_device(0), (&(const struct explain_subject){0}), RULE_##name, (uint64_t)(pid), __VA_ARGS__),      \
+	(EXPLAIN_LIMITED(hca_device(0), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS, RULE_##name,      \
+			 (uint64_t)(pid), __VA_ARGS__),                                                                \
 	 -EPROTO)
 
 int host_memory_create(void)

@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include "explain/explain.h"
+#include "explain/limit.h"
 #include "hca/hca.h"
+#include "hca/limits.h"
 #include "link/counters.h"
 #include "link/host_table.h"
 
@@ -51,7 +53,7 @@ bool host_same_user(int socket, pid_t *pid)
 	if (other.uid == own && !may_be_anybody(own))
 		return true;
 	counter_add(hca_device(0), COUNTER_HOST_REFUSED, 1);
-	EXPLAIN(hca_device(0), (&(const struct explain_subject){0}), RULE_HOST_OTHER_USER, (uint64_t)other.pid,
-		other.uid, own);
+	EXPLAIN_LIMITED(hca_device(0), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
+			RULE_HOST_OTHER_USER, (uint64_t)other.pid, other.uid, own);
 	return false;
 }

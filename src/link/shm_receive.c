@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "hca/device.h"
+#include "hca/limits.h"
 #include "hca/qp.h"
 #include "link/filter.h"
 #include "link/shm_peer.h"
@@ -20,7 +21,8 @@ static void malformed(const struct refusal *why)
 	struct hca *hca = hca_device(0);
 
 	counter_add(hca, COUNTER_SHM_MALFORMED, 1);
-	explain_make(hca, &(struct explain_subject){0}, why->rule, why->args, EXPLAIN_ARGS);
+	if (explain_may(hca, why->rule, LIMIT_EXPLAINED_DROPS))
+		explain_make(hca, &(struct explain_subject){0}, why->rule, why->args, EXPLAIN_ARGS);
 }
 
 /* The ring cannot be used any more. */

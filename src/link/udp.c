@@ -87,11 +87,11 @@ static void explain_loss(const struct transmission *sent, uint32_t length, int e
 	uint32_t qpn = sent->source_qpn, peer = sent->destination_qpn;
 
 	if (error == -EMSGSIZE)
-		UDP_EXPLAIN(sent->hca, qpn, 1, RULE_UDP_TOO_LONG, peer, length);
+		UDP_EXPLAIN(sent->hca, qpn, RULE_UDP_TOO_LONG, peer, length);
 	else if (error == -EAGAIN)
-		UDP_EXPLAIN(sent->hca, qpn, 1, RULE_UDP_NO_ROOM, peer, ROOM_MS);
+		UDP_EXPLAIN(sent->hca, qpn, RULE_UDP_NO_ROOM, peer, ROOM_MS);
 	else
-		UDP_EXPLAIN(sent->hca, qpn, 1, RULE_UDP_NOT_SENT, peer, be64toh(to->global.subnet_prefix),
+		UDP_EXPLAIN(sent->hca, qpn, RULE_UDP_NOT_SENT, peer, be64toh(to->global.subnet_prefix),
 			    be64toh(to->global.interface_id), (uint64_t)-error);
 }
 
@@ -152,7 +152,7 @@ static void send_train(struct transmission *sent)
 	error = send_singly(sent, &longest);
 	if (longest) {
 		sent->socket->no_trains = true;
-		UDP_EXPLAIN(sent->hca, sent->source_qpn, 1, RULE_UDP_NO_TRAINS, (uint64_t)-refused);
+		UDP_EXPLAIN(sent->hca, sent->source_qpn, RULE_UDP_NO_TRAINS, (uint64_t)-refused);
 	}
 	if (error)
 		explain_loss(sent, sent->segment, error);

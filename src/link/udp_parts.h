@@ -121,14 +121,8 @@ struct udp_owner {
 /** Finds who has @port, by way of /proc. False: nobody who can be seen. Slow: reads the descriptors of all processes. */
 bool udp_find_owner(uint16_t port, struct udp_owner *owner);
 
-/** True if fewer than @most explanations by @rule were made in this second. Counts this one. Any thread. */
-bool udp_may_explain(enum explain_rule rule, uint32_t most);
-
-/* Explains what may happen to every packet, such as those of QP @number (0: none of ours): @most times a second. */
-#define UDP_EXPLAIN(hca, number, most, rule, ...)                                                                      \
-	do {                                                                                                           \
-		if (udp_may_explain(rule, most))                                                                       \
-			EXPLAIN(hca, (&(const struct explain_subject){.qpn = (number)}), rule, __VA_ARGS__);           \
-	} while (0)
+/* Explains what may happen to every packet, such as those of QP @number (0: none of ours): once a second. */
+#define UDP_EXPLAIN(hca, number, rule, ...)                                                                            \
+	EXPLAIN_LIMITED(hca, (&(const struct explain_subject){.qpn = (number)}), 1, rule, __VA_ARGS__)
 
 #endif

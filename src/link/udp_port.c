@@ -302,7 +302,7 @@ static void begin_once(struct hca *hca, uint32_t generation)
 	}
 	pthread_mutex_unlock(&port.lock);
 	if (error)
-		UDP_EXPLAIN(hca, 0, 1, RULE_UDP_PORT_REFUSED, hca->settings.roce_port, (uint64_t)-error);
+		UDP_EXPLAIN(hca, 0, RULE_UDP_PORT_REFUSED, hca->settings.roce_port, (uint64_t)-error);
 }
 
 void udp_begin(struct hca *hca)

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "hca/limits.h"
 #include "hca/progress.h"
 #include "link/counters.h"
 #include "link/filter.h"
@@ -17,7 +18,6 @@
 #define BATCH 16
 /* So long, or longer, and there is as a rule another one behind it. */
 #define LONG_DATAGRAM 4096
-#define MOST_EXPLAINED 64 /* dropped frames that are explained in a second, by rule */
 #define LEAST_MTU 256
 #define ECN_MASK 3
 #define ECN_CONGESTION 3
@@ -52,7 +52,7 @@ static void deliver_pending(void)
 
 static void drop(const struct refusal *why, uint32_t qpn)
 {
-	if (udp_may_explain(why->rule, MOST_EXPLAINED))
+	if (explain_may(receiver.hca, why->rule, LIMIT_EXPLAINED_DROPS))
 		explain_make(receiver.hca, &(struct explain_subject){.qpn = qpn}, why->rule, why->args, EXPLAIN_ARGS);
 }
 

@@ -14,6 +14,7 @@
 #include "transport/answer.h"
 #include "transport/atomic.h"
 #include "transport/dct.h"
+#include "transport/drop.h"
 #include "transport/responder.h"
 
 /* Packets of one message have one family: SEND, SEND with immediate and with invalidate begin alike (IBTA table 38). */
@@ -118,12 +119,15 @@ static enum responder_state refuse(struct request *request)
 	/* The receive of an unreliable WRITE with immediate is not at fault: it waits for the next message. */
 	bool fails_receive =
 		request->responder->has_receive && (reliable || !message_is_write(request->packet->message));
+	/* Whatever ends for it, a receive or the QP, bounds how often this can happen. */
+	bool dropped = !fails_receive && (!reliable || qp->dct);
 	struct explain_subject subject = {.qpn = qp->number, .receive = true, .qp_state = (uint8_t)qp->state};
 	uint64_t record;
 
 	/* The peer's completion tells it if the peer is here; what nobody else will see is told now. */
 	subject.syndrome = fails_receive ? request->syndrome : 0;
-	record = explain_make(qp->hca, &subject, request->why.rule, request->why.args, EXPLAIN_ARGS);
+	record = dropped ? packet_explain_drop(qp->hca, request->packet, &subject, &request->why)
+			 : explain_make(qp->hca, &subject, request->why.rule, request->why.args, EXPLAIN_ARGS);
 	if (reliable) {
 		responder_nak(request, AETH_NAK, request->nak, request->packet->psn);
 		request->reply->why = request->why;
@@ -211,8 +215,8 @@ static enum responder_state refuse_length(struct request *request)
 		return next;
 	/* The receive that its message had taken waits for another (IBTA 9.8.2.2). */
 	request->responder->in_message = false;
-	explain_make(qp->hca, &(struct explain_subject){.qpn = qp->number, .receive = true}, request->why.rule,
-		     request->why.args, EXPLAIN_ARGS);
+	packet_explain_drop(qp->hca, packet, &(struct explain_subject){.qpn = qp->number, .receive = true},
+			    &request->why);
 	return RESPONDER_DONE;
 }
 

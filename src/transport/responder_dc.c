@@ -4,7 +4,13 @@
 
 #include "transport/answer.h"
 #include "transport/dct.h"
+#include "transport/drop.h"
 #include "transport/responder.h"
+
+#define EXPLAIN_DROP(request, name, ...)                                                                               \
+	packet_explain_drop((request)->qp->hca, (request)->packet,                                                     \
+			    &(struct explain_subject){.qpn = (request)->qp->number, .receive = true},                  \
+			    &(struct refusal){RULE_##name, {__VA_ARGS__}})
 
 /* A message of which the rest will not come: IBTA 11.6.2, Remote Aborted Error, tells the receiver. */
 static void abort_message(struct request *request, const struct dct_initiator *initiator)
@@ -74,8 +80,7 @@ static enum responder_state no_place(struct request *request)
 
 	if (!begins_connection(packet))
 		return RESPONDER_DONE;
-	EXPLAIN(qp->hca, (&(const struct explain_subject){.qpn = qp->number, .receive = true}), RULE_DCT_FULL,
-		packet->message, packet->source_qpn, qp->number, qp->dct->count);
+	EXPLAIN_DROP(request, DCT_FULL, packet->message, packet->source_qpn, qp->number, qp->dct->count);
 	return responder_nak(request, AETH_RNR_NAK, qp->attr.min_rnr_timer, packet->psn);
 }
 
@@ -84,8 +89,7 @@ static enum responder_state connection_over(struct request *request)
 	const struct packet *packet = request->packet;
 	struct hca_qp *qp = request->qp;
 
-	EXPLAIN(qp->hca, (&(const struct explain_subject){.qpn = qp->number, .receive = true}), RULE_DC_CONNECTION_OVER,
-		packet->message, packet->psn, packet->source_qpn, qp->number);
+	EXPLAIN_DROP(request, DC_CONNECTION_OVER, packet->message, packet->psn, packet->source_qpn, qp->number);
 	return RESPONDER_DONE;
 }
 

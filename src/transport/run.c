@@ -12,6 +12,7 @@
 #include "transport/answer.h"
 #include "transport/atomic.h"
 #include "transport/dct.h"
+#include "transport/drop.h"
 #include "transport/transport.h"
 
 static bool is_response(const struct packet *packet)
@@ -41,8 +42,7 @@ static bool has_half(const struct hca_qp *qp, const struct packet *packet)
 
 static void dropped(const struct packet *packet, struct hca *hca, const struct refusal *why)
 {
-	explain_make(hca, &(struct explain_subject){.qpn = packet->destination_qpn}, why->rule, why->args,
-		     EXPLAIN_ARGS);
+	packet_explain_drop(hca, packet, &(struct explain_subject){.qpn = packet->destination_qpn}, why);
 }
 
 #define DROP(packet, hca, name, ...)                                                                                   \

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* How often others can make the device explain, see limit.h. */
+#include "explain/limit.h"
+
+#include "hca/device.h"
+#include "link/counters.h"
+
+bool explain_may(struct hca *hca, enum explain_rule rule, uint32_t most)
+{
+	uint64_t second = clock_now_ns() / 1000000000u << 32, *at = &hca->explain_told.of_rule[rule];
+	uint64_t before = __atomic_load_n(at, __ATOMIC_RELAXED), after;
+
+	do {
+		after = before >> 32 == second >> 32 ? before + 1 : second + 1;
+		if ((uint32_t)after > most) {
+			counter_add(hca, COUNTER_EXPLANATIONS_LEFT_OUT, 1);
+			return false;
+		}
+	} while (!__atomic_compare_exchange_n(at, &before, after, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	return true;
+}
