@@ -189,6 +189,11 @@ static inline void qp_raise(struct hca_qp *qp, enum qp_event event)
 		hca_raise(opener->context, &opener->event[event]);
 }
 
+/** Chooses the link that leads to the peer of @qp, by its attributes. The lock is held. */
+void qp_route(struct hca_qp *qp);
+/** Chooses again, if the peer's number was nobody's when that was done. True if it is somebody's now. The lock is held. */
+bool qp_route_again(struct hca_qp *qp);
+
 /** Prepares @opener, whose events name @object. */
 void qp_opener_init(struct qp_opener *opener, struct hca_context *context, void *object);
 /** Drops the events of @opener that nobody has taken yet. */

@@ -97,6 +97,21 @@ void hca_qp_set_udp_source_port(struct hca_qp *qp, uint16_t port)
 	queue_unlock(&qp->lock);
 }
 
+void qp_route(struct hca_qp *qp)
+{
+	qp->link = link_route(qp->hca, &qp->path.destination, qp->attr.dest_qp_num);
+	if (qp->link)
+		qp->requester.window = link_first_window(qp->hca, qp->link);
+}
+
+bool qp_route_again(struct hca_qp *qp)
+{
+	if (qp->link != link_local() || host_owns(qp->attr.dest_qp_num))
+		return false;
+	qp_route(qp);
+	return qp->link != link_local();
+}
+
 static void set_values(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct ibv_qp_attr *own = &qp->attr;
@@ -142,9 +157,7 @@ static void set_values(struct hca_qp *qp, const struct ibv_qp_attr *attr, int ma
 		own->path_mig_state = attr->path_mig_state;
 	/* Of a DCT neither is known before a request comes. */
 	if (mask & (IBV_QP_AV | IBV_QP_DEST_QPN))
-		qp->link = link_route(qp->hca, &qp->path.destination, own->dest_qp_num);
-	if (qp->link)
-		qp->requester.window = link_first_window(qp->hca, qp->link);
+		qp_route(qp);
 }
 
 /* All but a QP that has its peer in this process, which would cost the process a thread. Tests bring their own link. */

@@ -32,6 +32,11 @@ struct link {
 	 * pieces nor a window, and an answer comes while the request is still there.
 	 */
 	bool immediate;
+	/*
+	 * Others than the processes of this user can write to it: who sent a packet, its addresses tell, which whoever carries
+	 * it vouches for. Of the other links the link itself is proof enough.
+	 */
+	bool shared;
 	uint32_t most;   /* payload bytes of a run; a multiple of the largest MTU; 0: any number */
 	uint32_t window; /* payload bytes that a QP may have under way and not acknowledged; 0: any number */
 	/**

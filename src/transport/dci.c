@@ -8,6 +8,7 @@
 
 #include "hca/epoch.h"
 #include "link/link.h"
+#include "transport/origin.h"
 #include "transport/requester.h"
 #include "transport/run.h"
 #include "transport/wqe.h"
@@ -76,11 +77,6 @@ int dci_address(const struct hca_qp *qp, const struct wqe *wqe, struct packet *p
 	return requester_address(qp, wqe, packet, why);
 }
 
-static bool same_gid(const union ibv_gid *a, const union ibv_gid *b)
-{
-	return !memcmp(a, b, sizeof(*a));
-}
-
 static bool same_target(const struct dc_target *target, uint16_t stream, const struct packet *packet)
 {
 	const struct packet_path *path = packet->path;
@@ -98,10 +94,12 @@ static void stamp(const struct dci *dci, struct packet *packet)
 	packet->dc_first_psn = dci->first_psn;
 }
 
-bool dci_continue(const struct dci *dci, uint16_t stream, struct packet *packet)
+bool dci_continue(struct dci *dci, uint16_t stream, struct packet *packet)
 {
 	if (!same_target(&dci->target, stream, packet))
 		return false;
+	/* Its number may have been nobody's when the connection began: answers come the way that requests go. */
+	dci->target.link = packet->link;
 	stamp(dci, packet);
 	return true;
 }

@@ -69,7 +69,7 @@ enum dci_step {
 /** Makes the target of @packet, which has its address and is the next new one of @stream, that of the connection. */
 enum dci_step dci_connect(struct hca_qp *qp, uint16_t stream, struct packet *packet);
 /** True if @packet, which has its address, goes where the connection leads; then it gets what the connection adds. */
-bool dci_continue(const struct dci *dci, uint16_t stream, struct packet *packet);
+bool dci_continue(struct dci *dci, uint16_t stream, struct packet *packet);
 
 /** The next request begins a new connection. */
 void dci_break(struct dci *dci);

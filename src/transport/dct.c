@@ -7,6 +7,7 @@
 
 #include "hca/limits.h"
 #include "hca/timer.h"
+#include "transport/origin.h"
 
 #define ERA_NS (LIMIT_DCT_INITIATOR_SECONDS * UINT64_C(1000000000))
 
@@ -45,11 +46,17 @@ static uint32_t bucket_of(const union ibv_gid *gid, uint32_t qpn)
 	return (uint32_t)(((low ^ qpn) * UINT64_C(0x9e3779b97f4a7c15)) >> 56) % DCT_BUCKETS;
 }
 
-struct dct_initiator *dct_find(const struct dct *dct, const union ibv_gid *gid, uint32_t qpn)
+static bool is_of(const struct dct_initiator *initiator, const struct packet *packet)
 {
-	struct dct_initiator *initiator = dct->bucket[bucket_of(gid, qpn)];
+	return initiator->qpn == packet->source_qpn && initiator->link == packet->link &&
+	       same_gid(&initiator->gid, &packet->path->source);
+}
 
-	while (initiator && (initiator->qpn != qpn || memcmp(&initiator->gid, gid, sizeof(*gid)) != 0))
+struct dct_initiator *dct_find(const struct dct *dct, const struct packet *packet)
+{
+	struct dct_initiator *initiator = dct->bucket[bucket_of(&packet->path->source, packet->source_qpn)];
+
+	while (initiator && !is_of(initiator, packet))
 		initiator = initiator->next_in_bucket;
 	return initiator;
 }
@@ -95,7 +102,7 @@ struct dct_initiator *dct_place(struct dct *dct)
 	return place;
 }
 
-void dct_assign(struct dct *dct, struct dct_initiator *place, const union ibv_gid *gid, uint32_t qpn)
+void dct_assign(struct dct *dct, struct dct_initiator *place, const struct packet *packet)
 {
 	struct dct_initiator **link = &dct->bucket[bucket_of(&place->gid, place->qpn)];
 
@@ -104,9 +111,10 @@ void dct_assign(struct dct *dct, struct dct_initiator *place, const union ibv_gi
 		link = &(*link)->next_in_bucket;
 	if (*link)
 		*link = place->next_in_bucket;
-	place->gid = *gid;
-	place->qpn = qpn;
-	link = &dct->bucket[bucket_of(gid, qpn)];
+	place->link = packet->link;
+	place->gid = packet->path->source;
+	place->qpn = packet->source_qpn;
+	link = &dct->bucket[bucket_of(&place->gid, place->qpn)];
 	place->next_in_bucket = *link;
 	*link = place;
 }

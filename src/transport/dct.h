@@ -2,7 +2,8 @@
 /*
  * What the responder of a DCT has beside that of RC: many initiators, each with a connection of its own.
  *
- * Every packet of a request says by whom it is sent (source GID and QP number), in which of the sender's connections,
+ * Every packet of a request says by whom it is sent (source GID and QP number; the same ones behind another link are somebody
+ * else's), in which of the sender's connections,
  * and with which sequence number that connection began; and it brings the access key. From the first packet of an
  * initiator on, which need not be the first that was sent, the DCT keeps for it what the responder of an RC QP keeps: the
  * sequence number expected, the message under way, the receive that it took, answers for duplicates. Nothing is kept of
@@ -24,6 +25,7 @@
 
 struct dct_initiator {
 	struct dct_initiator *next_in_bucket, *next;
+	const struct link *link; /* over which it is heard, and answered */
 	union ibv_gid gid;
 	uint32_t qpn;
 	uint64_t connection;
@@ -53,14 +55,14 @@ struct dct {
 struct dct *dct_new(uint64_t access_key);
 void dct_free(struct dct *dct);
 
-/** The initiator @qpn at @gid, or NULL. */
-struct dct_initiator *dct_find(const struct dct *dct, const union ibv_gid *gid, uint32_t qpn);
+/** The initiator that sent @packet, over the link that it came by, or NULL. */
+struct dct_initiator *dct_find(const struct dct *dct, const struct packet *packet);
 /**
  * A place for a new initiator: a new one, or that of one that left or fell silent, as it left it (the caller ends what it
  * had under way). NULL: none can be had, or no memory.
  */
 struct dct_initiator *dct_place(struct dct *dct);
-/** Gives @place, of dct_place(), to the initiator @qpn at @gid. Its connection is to begin. */
-void dct_assign(struct dct *dct, struct dct_initiator *place, const union ibv_gid *gid, uint32_t qpn);
+/** Gives @place, of dct_place(), to the initiator that sent @packet. Its connection is to begin. */
+void dct_assign(struct dct *dct, struct dct_initiator *place, const struct packet *packet);
 
 #endif

@@ -430,6 +430,8 @@ static void timed_out(struct hca_qp *qp)
 	if (requester->strokes != requester->strokes_seen)
 		return;
 	counter_add(qp->hca, COUNTER_ACK_TIMEOUTS, 1);
+	if (!qp->dci)
+		qp_route_again(qp);
 	go_back(qp, requester->first, unacknowledged_offset(qp));
 	narrow_window(qp);
 	if (requester->retries_left--)

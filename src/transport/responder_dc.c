@@ -113,7 +113,7 @@ enum responder_state responder_check_connection(struct request *request)
 
 	if (packet->dc_key != dct->access_key)
 		return wrong_key(request);
-	initiator = dct_find(dct, &packet->path->source, packet->source_qpn);
+	initiator = dct_find(dct, packet);
 	if (packet->message == MESSAGE_DISCONNECT)
 		return disconnect(request, initiator);
 	newer = initiator ? (int64_t)(packet->dc_connection - initiator->connection) : 1;
@@ -124,7 +124,7 @@ enum responder_state responder_check_connection(struct request *request)
 	request->responder = &initiator->responder;
 	if (newer) {
 		abort_message(request, initiator);
-		dct_assign(dct, initiator, &packet->path->source, packet->source_qpn);
+		dct_assign(dct, initiator, packet);
 		begin_connection(request, initiator);
 	}
 	/* The CQ was full that took the end of what came before. */

@@ -13,6 +13,7 @@
 #include "transport/atomic.h"
 #include "transport/dct.h"
 #include "transport/drop.h"
+#include "transport/origin.h"
 #include "transport/transport.h"
 
 static bool is_response(const struct packet *packet)
@@ -75,6 +76,8 @@ static void deliver(struct run *run, struct packet *packet, struct hca_qp *qp)
 		DROP(packet, qp->hca, PACKET_TRANSPORT, qp->type);
 		return;
 	}
+	if (!origin_is_peer(qp, packet))
+		return;
 	if (!packet->count)
 		set_count(packet, qp);
 	if (is_response(packet)) {

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <arpa/inet.h>
 
 #include "abi/entry_points.h"
 #include "beyond_host.h"
@@ -22,6 +23,7 @@
 #include "hca/qp.h"
 #include "link/faults.h"
 #include "link/filter.h"
+#include "link/link.h"
 #include "link/roce.h"
 #include "mkey/stream.h"
 #include "softhca.h"
@@ -161,11 +163,15 @@ static void post(enum ibv_wr_opcode opcode, uint32_t rkey)
 
 static void deliver_packet(const struct packet *packet)
 {
+	const struct hca_qp *device;
 	struct run run;
 
 	epoch_enter();
 	run_begin(&run);
 	*run_slot(&run) = *packet;
+	device = qp_find(packet->destination_qpn);
+	if (!packet->link && device)
+		run_slot(&run)->link = device->link;
 	run_slot(&run)->count = 1;
 	run_slot(&run)->mtu = 1024;
 	run_commit(&run);
@@ -212,6 +218,67 @@ expect_line(const struct ibv_qp *about, enum explain_rule rule, const char *form
 }
 
 /* ---- packets ---------------------------------------------------------------------------------------------------- */
+
+/* An empty WRITE for the server, over @link from @from to @to. */
+static void deliver_from(const struct link *link, const char *from, const char *to)
+{
+	struct packet_path path = {.type = IBV_GID_TYPE_ROCE_V2};
+
+	assert_int_equal(inet_pton(AF_INET6, from, &path.source), 1);
+	assert_int_equal(inet_pton(AF_INET6, to, &path.destination), 1);
+	deliver(SERVER,
+		(struct packet){
+			.message = MESSAGE_WRITE, .place = PLACE_ONLY, .psn = FIRST_PSN, .link = link, .path = &path});
+	assert_int_equal(to_user_qp(qp[SERVER])->device->responder.expected_psn, FIRST_PSN);
+}
+
+/* The server's peer is at ::ffff:192.0.2.9 then, on another host. */
+static void far_server(void)
+{
+	struct hca_qp *device = to_user_qp(qp[SERVER])->device;
+
+	to_rts(SERVER);
+	queue_lock(&device->lock);
+	device->link = link_udp();
+	device->path = (struct packet_path){.type = IBV_GID_TYPE_ROCE_V2};
+	assert_int_equal(inet_pton(AF_INET6, "::ffff:192.0.2.1", &device->path.source), 1);
+	assert_int_equal(inet_pton(AF_INET6, "::ffff:192.0.2.9", &device->path.destination), 1);
+	queue_unlock(&device->lock);
+}
+
+/* A datagram for a QP whose peer is in this process. */
+static void case_PACKET_LINK(void **state)
+{
+	(void)state;
+	to_rts(SERVER);
+	deliver_from(link_udp(), "::ffff:192.0.2.9", "::ffff:192.0.2.1");
+	expect_line(qp[SERVER], RULE_PACKET_LINK,
+		    "mlx5_0 qp 0x%x: RDMA WRITE for queue pair 0x%x came over udp, and its peer is reached over local: "
+		    "dropped. [67 PACKET_LINK; ",
+		    qp[SERVER]->qp_num, qp[SERVER]->qp_num);
+}
+
+static void case_PACKET_SOURCE(void **state)
+{
+	(void)state;
+	far_server();
+	deliver_from(link_udp(), "::ffff:192.0.2.8", "::ffff:192.0.2.1");
+	expect_line(qp[SERVER], RULE_PACKET_SOURCE,
+		    "mlx5_0 qp 0x%x: RDMA WRITE for queue pair 0x%x came from 0x0:0xffffc0000208, and its peer is at "
+		    "0x0:0xffffc0000209: dropped. [68 PACKET_SOURCE; ",
+		    qp[SERVER]->qp_num, qp[SERVER]->qp_num);
+}
+
+static void case_PACKET_TARGET(void **state)
+{
+	(void)state;
+	far_server();
+	deliver_from(link_udp(), "::ffff:192.0.2.9", "::ffff:192.0.2.2");
+	expect_line(qp[SERVER], RULE_PACKET_TARGET,
+		    "mlx5_0 qp 0x%x: RDMA WRITE for queue pair 0x%x came to 0x0:0xffffc0000202, and its own address is "
+		    "0x0:0xffffc0000201: dropped. [69 PACKET_TARGET; ",
+		    qp[SERVER]->qp_num, qp[SERVER]->qp_num);
+}
 
 static void case_PACKET_ORDER(void **state)
 {

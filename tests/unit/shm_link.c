@@ -126,9 +126,12 @@ static void expect_acknowledge(uint32_t psn, uint8_t syndrome)
 /* An explanation by @rule comes that is newer than @before. */
 static bool explained(enum explain_rule rule, uint64_t before)
 {
-	struct explain_record record;
+	struct explain_record record = {.serial = 0};
 
-	return explain_previous(device.hca, 0, 0, &record) && record.serial > before && record.rule == rule;
+	while (explain_previous(device.hca, 0, record.serial, &record) && record.serial > before)
+		if (record.rule == rule)
+			return true;
+	return false;
 }
 
 static uint64_t newest_explanation(void)
@@ -206,10 +209,78 @@ static void test_frames(void **state)
 	assert_int_equal(line.traffic_class, 7);
 	assert_int_equal(line.flow_label, 3);
 	shm_release(&other.in);
-	/* And at that. */
+}
+
+/* Where the next record has its path. */
+static void put_path(const struct shm_slot *slot, const struct packet_path *path)
+{
+	struct shm_path line = {.type = IBV_GID_TYPE_ROCE_V2};
+	struct shm_cursor to = shm_tail(&other.out);
+
+	memcpy(line.source, path->source.raw, 16);
+	memcpy(line.destination, path->destination.raw, 16);
+	memcpy(other.out.ring->data + (size_t)shm_step(&to, shm_record_lines(slot)) * SHM_LINE, &line, sizeof(line));
+}
+
+/* A frame came by UDP, and such a QP hears it if its peer is there. To one whose peer is behind the ring it is a stranger's. */
+static void test_frames_are_of_another_link(void **state)
+{
+	struct shm_slot slot = write_slot(SQ_START_PSN, 5);
+	struct packet_path path = end.qp->path;
+	uint64_t before = newest_explanation(), strangers = counted(COUNTER_DROPPED_STRANGER);
+
+	(void)state;
 	slot.flags = SHM_FLAG_PATH | SHM_FLAG_FRAME;
+	slot.bytes[8] = 0; /* no acknowledgement, which would go by UDP */
+	memset(target(), 0, 5);
+	put_path(&slot, &path);
+	hostile_send(&other, &slot, "HELLO", 5);
+	WAIT_FOR(explained(RULE_PACKET_LINK, before));
+	assert_int_equal(counted(COUNTER_DROPPED_STRANGER), strangers + 1);
+	assert_memory_equal(target(), "\0\0\0\0\0", 5);
+	queue_lock(&end.qp->lock);
+	end.qp->link = link_udp();
+	queue_unlock(&end.qp->lock);
+	/* And the other way round: what did not come by UDP. */
+	before = newest_explanation();
+	send_write(SQ_START_PSN, (const uint8_t *)"HELLO", 5);
+	WAIT_FOR(explained(RULE_PACKET_LINK, before));
+	path.source.raw[15] ^= 1;
+	before = newest_explanation();
+	put_path(&slot, &path);
+	hostile_send(&other, &slot, "HELLO", 5);
+	WAIT_FOR(explained(RULE_PACKET_SOURCE, before));
+	path.source.raw[15] ^= 1;
+	path.destination.raw[0] ^= 1;
+	before = newest_explanation();
+	put_path(&slot, &path);
+	hostile_send(&other, &slot, "HELLO", 5);
+	WAIT_FOR(explained(RULE_PACKET_TARGET, before));
+	assert_int_equal(counted(COUNTER_DROPPED_STRANGER), strangers + 4);
+	assert_memory_equal(target(), "\0\0\0\0\0", 5);
+	path.destination.raw[0] ^= 1;
+	put_path(&slot, &path);
 	hostile_send(&other, &slot, "hello", 5);
 	WAIT_FOR(!memcmp(target(), "hello", 5));
+}
+
+/* Each drop is counted, and few are explained: a flood costs a line now and then. */
+static void test_flood_of_strangers(void **state)
+{
+	enum { FLOOD = 20 * LIMIT_EXPLAINED_DROPS };
+	struct shm_slot slot = write_slot(SQ_START_PSN, 5);
+	uint64_t strangers = counted(COUNTER_DROPPED_STRANGER), left_out = counted(COUNTER_EXPLANATIONS_LEFT_OUT);
+	uint64_t begun = test_now_ms(), before = newest_explanation();
+
+	(void)state;
+	slot.flags = SHM_FLAG_PATH | SHM_FLAG_FRAME;
+	for (uint32_t i = 0; i < FLOOD; i++) {
+		put_path(&slot, &end.qp->path);
+		hostile_send(&other, &slot, "HELLO", 5);
+		WAIT_FOR(counted(COUNTER_DROPPED_STRANGER) == strangers + i + 1);
+	}
+	WAIT_FOR(newest_explanation() - before + counted(COUNTER_EXPLANATIONS_LEFT_OUT) - left_out == FLOOD);
+	assert_in_range(newest_explanation() - before, 0, ((test_now_ms() - begun) / 1000 + 2) * LIMIT_EXPLAINED_DROPS);
 }
 
 /* ---- refused --------------------------------------------------------------------------------------------------- */
@@ -522,6 +593,8 @@ int main(void)
 		TEST(test_write_arrives),
 		TEST(test_rest_arrives),
 		TEST(test_frames),
+		TEST(test_frames_are_of_another_link),
+		TEST(test_flood_of_strangers),
 		TEST(test_bad_record_ends_the_connection),
 		TEST(test_bad_packets_are_dropped),
 		TEST(test_payload_is_read),

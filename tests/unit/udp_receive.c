@@ -37,12 +37,19 @@ static void put32(uint8_t *to, uint32_t value)
 	memcpy(to, &value, sizeof(value));
 }
 
-static void put_icrc(uint8_t *packet, size_t length, uint16_t identification)
+/* As if from the GID @from to the GID @to. */
+static void put_icrc_of(const union ibv_gid *from, const union ibv_gid *to, uint8_t *packet, size_t length,
+			uint16_t identification)
 {
-	uint32_t icrc = model_icrc(&loopback, &loopback, stranger_port(stranger), UDP_TEST_PORT, identification, packet,
-				   length - 4);
+	uint32_t icrc =
+		model_icrc(from, to, stranger_port(stranger), UDP_TEST_PORT, identification, packet, length - 4);
 
 	memcpy(packet + length - 4, &icrc, 4);
+}
+
+static void put_icrc(uint8_t *packet, size_t length, uint16_t identification)
+{
+	put_icrc_of(&loopback, &loopback, packet, length, identification);
 }
 
 /* A packet of a WRITE of @bytes bytes 'a' + n to TARGET + @offset. Returns its length. */
@@ -113,8 +120,11 @@ static int open_receiver(void **state)
 	(void)state;
 	raw_cq_make(&device, &cq, 64);
 	raw_qp_make(&device, &qp, IBV_QPT_RC, &cq, 16);
-	/* Its peer is a QP that does not exist: answers end there. */
+	/* Its peer is a QP that does not exist, at the address of the stranger: answers end there. */
 	raw_qp_connect(&device, &qp, 0x77, &options);
+	queue_lock(&qp.qp->lock);
+	qp.qp->path = (struct packet_path){.source = loopback, .destination = loopback, .type = IBV_GID_TYPE_ROCE_V2};
+	queue_unlock(&qp.qp->lock);
 	psn = SQ_START_PSN;
 	memcpy(expected, device.memory, sizeof(expected));
 	return 0;
@@ -267,6 +277,75 @@ static void a_bad_icrc_is_dropped(void **state)
 	assert_true(udp_explained(RULE_FRAME_ICRC, &record));
 }
 
+/* Sends the good packet @packet from one address of this host to another. */
+static void send_between(const char *from, const char *to, uint8_t *packet, size_t length)
+{
+	const union ibv_gid source = gid_from(from), destination = gid_from(to);
+	struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons(UDP_TEST_PORT)};
+	struct in_pktinfo info = {.ipi_ifindex = 0};
+	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(info))] = {0};
+	struct iovec vector = {packet, length};
+	struct msghdr message = {
+		.msg_name = &name,
+		.msg_namelen = sizeof(name),
+		.msg_iov = &vector,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+	int single = 0;
+
+	put_icrc_of(&source, &destination, packet, length, 0);
+	inet_pton(AF_INET, from, &info.ipi_spec_dst);
+	inet_pton(AF_INET, to, &name.sin_addr);
+	header->cmsg_level = IPPROTO_IP;
+	header->cmsg_type = IP_PKTINFO;
+	header->cmsg_len = CMSG_LEN(sizeof(info));
+	memcpy(CMSG_DATA(header), &info, sizeof(info));
+	assert_int_equal(setsockopt(stranger, IPPROTO_UDP, UDP_SEGMENT, &single, sizeof(single)), 0);
+	assert_int_equal(sendmsg(stranger, &message, 0), length);
+}
+
+/*
+ * IBTA 9.6: a connected QP hears the address of its peer, at its own: no request, no answer of anybody else's, however well
+ * he knows its number, its key and its sequence number.
+ */
+static void strangers_are_not_heard(void **state)
+{
+	static const uint8_t opcodes[] = {0x0a, 0x04, 0x0c, 0x11, 0x10, 0x12};
+	static const struct {
+		const char *from, *to;
+		enum explain_rule rule;
+	} ways[] = {{"127.0.0.2", "127.0.0.1", RULE_PACKET_SOURCE}, {"127.0.0.1", "127.0.0.3", RULE_PACKET_TARGET}};
+	uint64_t strangers = counted(COUNTER_DROPPED_STRANGER);
+	struct explain_record record;
+	uint8_t packet[MOST_PACKET];
+
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		for (size_t k = 0; k < sizeof(opcodes); k++) {
+			size_t length = write_packet(packet, opcodes[k], 0, 0, 8, 8, 0);
+
+			/* Of a READ the headers alone; of answers what looks like AETH. */
+			if (opcodes[k] == 0x0c) {
+				length = write_packet(packet, 0x0a, 0, 0, 8, 8, 0) - 8;
+				packet[0] = 0x0c;
+			} else if (opcodes[k] >= 0x10) {
+				length = 12 + 4 + 4 + 8 * (opcodes[k] == 0x12);
+				memset(packet + 12, 0, 8);
+			}
+			send_between(ways[i].from, ways[i].to, packet, length);
+			strangers++;
+		}
+		assert_true(udp_explained(ways[i].rule, &record));
+		assert_int_equal(record.subject.qpn, qp.qp->number);
+	}
+	a_write_arrives(state);
+	assert_int_equal(counted(COUNTER_DROPPED_STRANGER), strangers);
+	assert_int_equal(qp.qp->state, IBV_QPS_RTS);
+	assert_null(raw_cq_poll(&cq));
+}
+
 /* Cut at every byte, with an ICRC that fits what is left: nothing that the QP takes. */
 static void cut_at_every_byte(void **state)
 {
@@ -339,6 +418,7 @@ int main(void)
 		TEST(a_short_packet_in_a_train),
 		TEST(every_identification_of_a_train),
 		TEST(a_bad_icrc_is_dropped),
+		TEST(strangers_are_not_heard),
 		TEST(cut_at_every_byte),
 		TEST(noise),
 		TEST(a_forked_child),

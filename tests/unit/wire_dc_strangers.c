@@ -50,6 +50,17 @@ static uint8_t foreign(uint16_t host, uint32_t qpn, uint64_t connection, uint32_
 	return syndrome;
 }
 
+static const struct dct_initiator *initiator_of(uint32_t qpn, const union ibv_gid *gid)
+{
+	const struct packet_path path = {.source = *gid};
+	static struct packet packet;
+
+	packet.source_qpn = qpn;
+	packet.path = &path;
+	packet.link = device.hca->link;
+	return dct_find(dct[0].qp->dct, &packet);
+}
+
 static uint8_t foreign_write(uint32_t qpn, uint64_t connection, uint32_t psn, uint8_t opcode)
 {
 	return foreign(0, qpn, connection, psn, psn, opcode);
@@ -68,6 +79,44 @@ static void of_many_hosts(void **state)
 	for (uint16_t host = 0; host < HOSTS; host++)
 		assert_int_equal(foreign(host, STRANGERS, HOSTS - host, host, host + 1, WRITE_ONLY), ACKNOWLEDGED);
 	assert_int_equal(dct[0].qp->dct->count, HOSTS);
+	dc_end();
+}
+
+/*
+ * Whoever says behind another link what an initiator says, number, address, and connection, is another one, and is answered
+ * where he is: the connection that he knows of goes on as it was.
+ */
+static void behind_another_link(void **state)
+{
+	struct ibv_qp_attr options = dc_options();
+	struct link elsewhere;
+	struct wire_packet *answer, packet = {
+					    .link = &elsewhere,
+					    .opcode = WRITE_ONLY,
+					    .acknowledge = true,
+					    .psn = 101,
+					    .source_qpn = STRANGERS,
+					    .dc_connection = 7,
+					    .dc_first_psn = 100,
+				    };
+
+	(void)state;
+	dc_begin(&options, 0, NULL, NULL);
+	elsewhere = *device.hca->link;
+	packet.destination_qpn = dct[0].qp->number;
+	packet.dc_key = dct[0].key;
+	assert_int_equal(foreign(0, STRANGERS, 7, 100, 100, WRITE_ONLY), ACKNOWLEDGED);
+	for (uint32_t connection = 7; connection <= 8; connection++) {
+		packet.dc_connection = connection;
+		wire_receive(&packet);
+		answer = wire_take();
+		assert_non_null(answer);
+		assert_ptr_equal(answer->link, &elsewhere);
+		assert_int_equal(answer->syndrome, AETH_NAK | NAK_SEQUENCE);
+		free(answer);
+	}
+	assert_int_equal(dct[0].qp->dct->count, 2);
+	assert_int_equal(foreign(0, STRANGERS, 7, 100, 101, WRITE_ONLY), ACKNOWLEDGED);
 	dc_end();
 }
 
@@ -151,7 +200,7 @@ static void full(void **state)
 	expect_cqe(&dci_cq[0], 2, 0);
 	assert_int_equal(foreign_write(STRANGERS - 1, 7, 0, WRITE_ONLY), ACKNOWLEDGED);
 	assert_int_equal(foreign_write(STRANGERS - 2, 7, 0, WRITE_ONLY), AETH_RNR_NAK | options.min_rnr_timer);
-	assert_null(dct_find(table, &(union ibv_gid){{0}}, STRANGERS + 77));
+	assert_null(initiator_of(STRANGERS + 77, &(union ibv_gid){{0}}));
 	assert_int_equal(table->count, LIMIT_DCT_INITIATORS);
 	dc_end();
 }
@@ -172,7 +221,7 @@ static void attack(struct mkey *readable)
 	static const uint32_t lengths[] = {0, 1, 8, 100, 256, 256, 256, 257, 1000, 4096};
 	static struct wire_packet packet;
 	uint32_t source = 0x2000 + (uint32_t)choose_below(&c, 3);
-	const struct dct_initiator *initiator = dct_find(dct[0].qp->dct, &packet.path.source, source);
+	const struct dct_initiator *initiator = initiator_of(source, &packet.path.source);
 	uint32_t psn = initiator ? initiator->responder.expected_psn : 0;
 
 	packet = (struct wire_packet){
@@ -251,8 +300,8 @@ static void anything(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(of_many_hosts), cmocka_unit_test(begins_afresh), cmocka_unit_test(remembers),
-		cmocka_unit_test(full),          cmocka_unit_test(anything),
+		cmocka_unit_test(of_many_hosts),       cmocka_unit_test(begins_afresh), cmocka_unit_test(remembers),
+		cmocka_unit_test(behind_another_link), cmocka_unit_test(full),          cmocka_unit_test(anything),
 	};
 
 	return cmocka_run_group_tests(tests, dc_open, dc_close);

@@ -126,6 +126,7 @@ static void fill(struct wire_packet *to, const struct packet *from, uint32_t num
 	MUST(from->psn <= PSN_MASK);
 	to->psn = psn_add(from->psn, number);
 	to->path = *from->path;
+	to->link = from->link;
 	if (headers & HEADER_DETH) {
 		to->qkey = from->qkey;
 		to->source_qpn = from->source_qpn;
@@ -206,7 +207,7 @@ static enum link_result send_run(struct hca *hca, struct run *run)
 	return LINK_SENT;
 }
 
-static struct link link_to_wire = {.name = "wire", .immediate = true, .send = send_run};
+static struct link link_to_wire = {.name = "wire", .immediate = true, .shared = true, .send = send_run};
 
 static const struct link *link_of_wire(void)
 {
@@ -261,7 +262,7 @@ static void parse(struct packet *to, const struct wire_packet *from)
 	to->place = opcode->place;
 	to->solicited = from->solicited;
 	to->acknowledge = from->acknowledge;
-	to->link = link_of_wire();
+	to->link = from->link ? from->link : link_of_wire();
 	to->destination_qpn = from->destination_qpn;
 	to->psn = from->psn;
 	/* As roce_parse() has it: who receives a READ request knows how many packets it takes. */

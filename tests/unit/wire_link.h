@@ -19,6 +19,7 @@ enum { ACKNOWLEDGED = 0x1f };
 /* As on the wire: which fields count depends on the opcode. */
 struct wire_packet {
 	struct wire_packet *next;
+	const struct link *link; /* it was given to; NULL: the wire itself */
 	uint8_t opcode;
 	bool solicited, acknowledge;
 	uint32_t destination_qpn, psn;
