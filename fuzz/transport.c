@@ -254,7 +254,7 @@ static void resume(void)
 
 	epoch_enter();
 	run_begin(&run);
-	link_resume(&run);
+	link_resume(&link_common_queue, UINT32_MAX, &run);
 	run_finish(&run);
 	epoch_leave();
 }

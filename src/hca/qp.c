@@ -242,6 +242,7 @@ void qp_destroy(struct hca_qp *qp)
 	qp_return_receive(qp);
 	set_state(qp, IBV_QPS_RESET);
 	requester_reset(qp);
+	link_leave(qp);
 	queue_unlock(&qp->lock);
 	if (qp->dci)
 		dci_leave(qp);
@@ -250,7 +251,6 @@ void qp_destroy(struct hca_qp *qp)
 	id_table_unpublish(qps, qp->number);
 	watch_stop(&qp->hca->watcher, &qp->watch);
 	timer_cancel(&qp->hca->timers, &qp->requester.timer);
-	link_forget(qp);
 	epoch_synchronize();
 	if (qp->openers)
 		qp_opener_purge(qp->openers);

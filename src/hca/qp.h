@@ -14,6 +14,7 @@
 #include "hca/cq.h"
 #include "hca/device.h"
 #include "hca/receive.h"
+#include "link/waiting.h"
 #include "transport/packet.h"
 
 struct link;
@@ -72,6 +73,7 @@ struct requester {
 	bool rnr_wait;                  /* after an RNR NAK, until its timer has run out: nothing is sent */
 	struct block_progress progress; /* of the READ response that is arriving */
 	struct block_progress copied;   /* of copies; belongs to the thread that runs the requester */
+	struct link_waiter waiter;      /* for room */
 	bool signature_error;           /* atomic; one was found by a WQE of this queue since it last began to run */
 	uint8_t *bounce;                /* a WQE that wraps the ring end, in one piece */
 };
@@ -146,9 +148,8 @@ struct hca_qp {
 	struct ibv_qp_attr attr; /* as set by modify */
 	struct packet_path path;
 	uint8_t mtu_shift;
-	const struct link *link; /* that leads to the peer; NULL: none does */
-	bool waits_for_link;     /* link/waiting.c, under its lock */
-	struct hca_qp *next_waiting;
+	const struct link *link;   /* that leads to the peer; NULL: none does */
+	bool leaves_queues;        /* link/waiting.h, under its lock */
 	bool block_self_multicast; /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
 	uint32_t groups;           /* multicast groups that it is attached to; under the lock of hca/multicast.h */
 	struct hca_cq *send_cq, *recv_cq;

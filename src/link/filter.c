@@ -100,8 +100,10 @@ enum link_result filter_send(struct hca *hca, struct run *run)
 	pthread_mutex_unlock(&filters->lock);
 	if (idle)
 		return packet->link->send(hca, run);
-	if (full)
+	if (full) {
+		run->full = &filters->waiting;
 		return LINK_BUSY;
+	}
 	for (uint32_t i = 0; i < frames_of(packet); i++) {
 		uint32_t payload = frame_payload(packet, left);
 
@@ -178,7 +180,7 @@ bool filter_drain(struct hca *hca, struct run *run)
 		return false;
 	while ((frame = take_next(filters, run, &resume))) {
 		if (resume)
-			link_resume(run);
+			link_resume(&filters->waiting, UINT32_MAX, run);
 		filter_capture_leaving(frame);
 		if (hand_on(hca, frame, run) == LINK_BUSY) {
 			put_back(filters, frame);
@@ -191,6 +193,6 @@ bool filter_drain(struct hca *hca, struct run *run)
 		filter_capture_done(frame);
 	}
 	if (resume)
-		link_resume(run);
+		link_resume(&filters->waiting, UINT32_MAX, run);
 	return false;
 }

@@ -164,6 +164,7 @@ void filters_forget(struct hca *hca)
 	frame_list_free(&filters->arrived);
 	filters->bytes = 0;
 	filters->drainer = NULL;
+	link_abandon(&filters->waiting);
 	/* It is in a list of timers that is forgotten next. */
 	filters->timer_ns = 0;
 	/* What happened to the parent's frames is the parent's to tell. */

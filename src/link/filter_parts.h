@@ -33,7 +33,8 @@ struct filters {
 	struct frame_list delayed; /* by due_ns */
 	struct frame_list arrived; /* of the poller, while their packet is handled */
 	uint64_t bytes;            /* of `ready` and `delayed` */
-	bool full;                 /* somebody was told LINK_BUSY */
+	bool full;                 /* somebody was told LINK_BUSY… */
+	struct link_queue waiting; /* …and may be here */
 	const struct run *drainer; /* that hands out frames now, or NULL */
 	struct timer timer;        /* for the next that becomes due */
 	uint64_t timer_ns;         /* armed for; 0: not */

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 
 #include "hca/device.h"
+#include "link/waiting.h"
 #include "transport/run.h"
 
 struct hca;
@@ -22,7 +23,7 @@ struct hca_qp;
 
 enum link_result {
 	LINK_SENT, /* or lost, as on a wire: nobody tells */
-	LINK_BUSY, /* there is no room now, and nothing was taken; whoever makes room calls link_resume() */
+	LINK_BUSY, /* there is no room now, and nothing was taken; whoever makes room calls link_resume() of run->full */
 };
 
 struct link {
@@ -72,8 +73,13 @@ const struct link *link_route(struct hca *hca, const union ibv_gid *gid, uint32_
  */
 void link_listen(struct hca *hca);
 
-/** Sends the packet built in run_slot(@run) with packet->link, past the filters of @hca. packet->link is not NULL. */
+/**
+ * Sends the packet built in run_slot(@run) with packet->link, past the filters of @hca. packet->link is not NULL. If it says
+ * LINK_BUSY, run->full is where room can be waited for. The lock of the QP is held.
+ */
 enum link_result link_send(struct hca *hca, struct run *run);
+/** The same; without room, @waiter of @qp, which is its requester or something that it owes, waits for it. */
+enum link_result link_send_or_wait(struct hca_qp *qp, struct run *run, struct link_waiter *waiter, bool requester);
 
 /* Bytes that a QP may have under way where filters hold packets back. */
 #define FILTER_WINDOW (1u << 20)
@@ -96,16 +102,5 @@ static inline uint32_t link_first_window(const struct hca *hca, const struct lin
 
 	return window ? window : FILTER_WINDOW;
 }
-
-/** Notes that @qp was told LINK_BUSY: it is scheduled by the next link_resume(). Its lock is held. */
-void link_enqueue(struct hca_qp *qp);
-/** @qp waits no more: it is about to be destroyed. */
-void link_forget(struct hca_qp *qp);
-/** There is room again: schedules all that wait in @run. No lock held; inside an epoch section. */
-void link_resume(struct run *run);
-/** True if a QP waits. Any thread. */
-bool link_has_waiters(void);
-/** In a forked child: nobody waits. */
-void link_after_fork(void);
 
 #endif

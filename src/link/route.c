@@ -2,7 +2,7 @@
 /* Which link leads where, and sending past the filters; see link.h. */
 #include <string.h>
 
-#include "hca/device.h"
+#include "hca/qp.h"
 #include "link/filter.h"
 #include "link/host.h"
 #include "link/link.h"
@@ -58,7 +58,20 @@ const struct link *link_route(struct hca *hca, const union ibv_gid *gid, uint32_
 
 enum link_result link_send(struct hca *hca, struct run *run)
 {
+	run->full = &link_common_queue;
 	if (__builtin_expect(hca->filters != NULL, 0))
 		return filter_send(hca, run);
 	return run_slot(run)->link->send(hca, run);
+}
+
+enum link_result link_send_or_wait(struct hca_qp *qp, struct run *run, struct link_waiter *waiter, bool requester)
+{
+	if (link_send(qp->hca, run) == LINK_SENT)
+		return LINK_SENT;
+	/* Room that was made before it waited would else be missed. */
+	link_enqueue(run->full, waiter, qp, requester);
+	if (link_send(qp->hca, run) == LINK_BUSY)
+		return LINK_BUSY;
+	link_dequeue(waiter);
+	return LINK_SENT;
 }

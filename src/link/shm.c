@@ -110,7 +110,7 @@ void shm_peer_gone(struct host_peer *host)
 	/* Who waits for room waits in vain: what it sends is lost from now on. */
 	epoch_enter();
 	run_begin(&run);
-	link_resume(&run);
+	link_close(&host->shm->waiting, &run);
 	run_finish(&run);
 	epoch_leave();
 	requesters_give_up_lost();
@@ -118,6 +118,9 @@ void shm_peer_gone(struct host_peer *host)
 
 void shm_peer_end(struct host_peer *host)
 {
+	if (!host->shm)
+		return;
+	link_abandon(&host->shm->waiting);
 	free(host->shm);
 	host->shm = NULL;
 }

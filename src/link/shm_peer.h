@@ -52,6 +52,9 @@ struct shm_peer {
 	uint64_t stuck_since; /* atomic; …for the first time, CLOCK_MONOTONIC */
 	uint64_t resumed;     /* of the poller: when it last let those who wait try although there was no room */
 	uint32_t order;       /* what a barrier is made of where there is no other */
+	/* Of the poller: how far the other side was when those who wait tried last, and how many have yet to try. */
+	uint32_t tried_head, to_try;
+	struct link_queue waiting; /* for room in the ring that this process fills */
 };
 
 struct shm_poller {

@@ -12,6 +12,8 @@
 
 /* Records of one connection at a time, so that others get their turn. */
 #define MOST_RECORDS 32
+/* QPs that go on at a time when there is room: a quarter of the ring is free then. */
+#define MOST_RESUMED 8
 
 /* Of packets whose path the QP knows. */
 static const struct packet_path no_path;
@@ -203,13 +205,32 @@ static bool may_try(struct shm_peer *peer)
 	return true;
 }
 
-/* There is room again in a ring that somebody waits for: they may all try. */
-static void resume(struct shm_peer *peer, struct run *run)
+/*
+ * Somebody waits for room in the ring that this process fills: if some was made, those that wait try once more, a few with each
+ * poll. True if others are to try. Who finds too little room waits again, for more: that is no reason to poll again.
+ */
+static bool resume(struct shm_peer *peer, struct run *run)
 {
-	if (!shm_has_room(&peer->out) && !may_try(peer))
-		return;
-	__atomic_store_n(&peer->own->starved, 0, __ATOMIC_RELAXED);
-	link_resume(run);
+	uint32_t head = shm_unpack(__atomic_load_n(&peer->out.ring->head, __ATOMIC_ACQUIRE)).slot;
+	uint32_t waiters = link_waiters(&peer->waiting), now;
+	bool room = shm_has_room(&peer->out);
+
+	if (!waiters) {
+		__atomic_store_n(&peer->own->starved, 0, __ATOMIC_RELAXED);
+		/* Who begins to wait from now on says so again; who did meanwhile may have found it said. */
+		if (link_has_waiters(&peer->waiting))
+			shm_starve(peer);
+		return false;
+	}
+	if (!room && !may_try(peer))
+		return false;
+	if (!room || head != peer->tried_head)
+		peer->to_try = waiters;
+	peer->tried_head = head;
+	now = peer->to_try < MOST_RESUMED ? peer->to_try : MOST_RESUMED;
+	peer->to_try -= now;
+	link_resume(&peer->waiting, now, run);
+	return peer->to_try;
 }
 
 bool shm_poll_peer(struct host_peer *host, struct run *run)
@@ -224,7 +245,7 @@ bool shm_poll_peer(struct host_peer *host, struct run *run)
 	else
 		shm_nudge(peer);
 	if (__builtin_expect(__atomic_load_n(&peer->own->starved, __ATOMIC_RELAXED), 0))
-		resume(peer, run);
+		found |= resume(peer, run);
 	return found;
 }
 

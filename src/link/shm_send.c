@@ -65,11 +65,12 @@ static int reserve_one(struct shm_producer *out, struct draft *draft)
 		error_;                                                                                                \
 	})
 
-static enum link_result no_room(struct hca *hca, int error)
+static enum link_result no_room(struct hca *hca, struct shm_peer *peer, struct run *run, int error)
 {
 	if (error != -ENOBUFS)
 		return LINK_SENT;
 	counter_add(hca, COUNTER_SHM_RING_FULL, 1);
+	run->full = &peer->waiting;
 	return LINK_BUSY;
 }
 
@@ -143,8 +144,9 @@ static void write_payload(uint8_t *to, struct stream *payload, uint32_t length)
 	stream_copy(&memory, payload, length);
 }
 
-static enum link_result send_one(struct hca *hca, struct shm_peer *peer, struct packet *packet)
+static enum link_result send_one(struct hca *hca, struct shm_peer *peer, struct run *run)
 {
+	struct packet *packet = run_slot(run);
 	uint8_t masks[2 * sizeof(uint64_t)];
 	uint32_t length = (uint32_t)packet->payload.length;
 	struct draft draft;
@@ -158,7 +160,7 @@ static enum link_result send_one(struct hca *hca, struct shm_peer *peer, struct 
 		return LINK_SENT;
 	error = RESERVE(peer, reserve_one(&peer->out, &draft));
 	if (error)
-		return no_room(hca, error);
+		return no_room(hca, peer, run, error);
 	at = write_front(&draft, packet->path);
 	if (__builtin_expect(masked, 0))
 		memcpy(at, masks, length);
@@ -200,15 +202,16 @@ static int reserve_all(struct shm_producer *out, const struct packet *packet, st
 }
 
 /* Records go out one after the other: the other side copies the first while the next is written. */
-static enum link_result send_pieces(struct hca *hca, struct shm_peer *peer, struct packet *packet)
+static enum link_result send_pieces(struct hca *hca, struct shm_peer *peer, struct run *run)
 {
+	struct packet *packet = run_slot(run);
 	uint32_t total = (uint32_t)packet->payload.length;
 	struct shm_cursor cursor;
 	struct draft draft;
 	int error = RESERVE(peer, reserve_all(&peer->out, packet, &cursor));
 
 	if (error)
-		return no_room(hca, error);
+		return no_room(hca, peer, run, error);
 	for (uint32_t offset = 0; offset < total; offset += SHM_PIECE_BYTES) {
 		uint32_t length = piece_at(packet, offset);
 
@@ -225,9 +228,10 @@ static enum link_result send_pieces(struct hca *hca, struct shm_peer *peer, stru
 
 /* ---- payload that stays where it is ---------------------------------------------------------------------------- */
 
-static enum link_result send_reference(struct hca *hca, struct shm_peer *peer, const struct packet *packet,
+static enum link_result send_reference(struct hca *hca, struct shm_peer *peer, struct run *run,
 				       const struct shm_ticket *ticket, const struct shm_piece *pieces, uint32_t count)
 {
+	const struct packet *packet = run_slot(run);
 	struct draft draft;
 	uint8_t *at;
 	int error;
@@ -238,7 +242,7 @@ static enum link_result send_reference(struct hca *hca, struct shm_peer *peer, c
 	draft.slot.pieces = (uint8_t)count;
 	error = RESERVE(peer, reserve_one(&peer->out, &draft));
 	if (error)
-		return no_room(hca, error);
+		return no_room(hca, peer, run, error);
 	at = write_front(&draft, packet->path);
 	memcpy(at, ticket, sizeof(*ticket));
 	memcpy(at + sizeof(*ticket), pieces, count * sizeof(*pieces));
@@ -246,10 +250,11 @@ static enum link_result send_reference(struct hca *hca, struct shm_peer *peer, c
 	return LINK_SENT;
 }
 
-static enum link_result send_long(struct hca *hca, struct shm_peer *peer, struct packet *packet)
+static enum link_result send_long(struct hca *hca, struct shm_peer *peer, struct run *run)
 {
+	const struct packet *packet = run_slot(run);
 	bool many = packet->payload.length > SHM_PIECE_BYTES;
-	enum link_result result = many ? send_pieces(hca, peer, packet) : send_one(hca, peer, packet);
+	enum link_result result = many ? send_pieces(hca, peer, run) : send_one(hca, peer, run);
 	struct shm_piece pieces[SHM_PIECES];
 	struct shm_ticket ticket;
 	uint32_t count;
@@ -257,7 +262,7 @@ static enum link_result send_long(struct hca *hca, struct shm_peer *peer, struct
 	if (result != LINK_BUSY || !shm_is_stuck(peer))
 		return result;
 	count = shm_bulk_offer(peer, packet, &ticket, pieces);
-	return count ? send_reference(hca, peer, packet, &ticket, pieces, count) : result;
+	return count ? send_reference(hca, peer, run, &ticket, pieces, count) : result;
 }
 
 /* ---- the link -------------------------------------------------------------------------------------------------- */
@@ -285,8 +290,7 @@ enum link_result shm_send(struct hca *hca, struct run *run)
 
 	if (!peer)
 		return LINK_SENT;
-	result = __builtin_expect(length >= SHM_READ_FROM, 0) ? send_long(hca, peer, packet)
-							      : send_one(hca, peer, packet);
+	result = __builtin_expect(length >= SHM_READ_FROM, 0) ? send_long(hca, peer, run) : send_one(hca, peer, run);
 	if (result == LINK_BUSY)
 		return result;
 	shm_wake(peer, false);

@@ -1,94 +1,130 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* QPs that were told LINK_BUSY, see link.h. */
+/* Waiting for room, see waiting.h. */
+#include "link/waiting.h"
+
 #include <pthread.h>
 
 #include "hca/qp.h"
-#include "link/link.h"
+#include "transport/answer.h"
+#include "transport/run.h"
 
-/* Leaf lock. The list is intrusive, first in, first out: a QP is in it at most once. */
-static struct {
-	pthread_mutex_t lock;
-	struct hca_qp *first, **last;
-	uint32_t count; /* atomic */
-} waiting = {.lock = PTHREAD_MUTEX_INITIALIZER, .last = &waiting.first};
+struct link_queue link_common_queue;
 
-static void set_count(uint32_t count)
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void link_enqueue(struct link_queue *queue, struct link_waiter *waiter, struct hca_qp *qp, bool requester)
 {
-	__atomic_store_n(&waiting.count, count, __ATOMIC_RELAXED);
-}
-
-bool link_has_waiters(void)
-{
-	return __atomic_load_n(&waiting.count, __ATOMIC_RELAXED);
-}
-
-void link_enqueue(struct hca_qp *qp)
-{
-	pthread_mutex_lock(&waiting.lock);
-	if (!qp->waits_for_link) {
-		qp->waits_for_link = true;
-		qp->next_waiting = NULL;
-		*waiting.last = qp;
-		waiting.last = &qp->next_waiting;
-		set_count(waiting.count + 1);
+	pthread_mutex_lock(&lock);
+	if (!waiter->queue && !queue->closed && !qp->leaves_queues) {
+		if (!queue->first)
+			queue->last = &queue->first;
+		waiter->place = queue->last;
+		waiter->next = NULL;
+		waiter->qp = qp;
+		waiter->requester = requester;
+		*queue->last = waiter;
+		queue->last = &waiter->next;
+		queue->count++;
+		__atomic_store_n(&waiter->queue, queue, __ATOMIC_RELAXED);
 	}
-	pthread_mutex_unlock(&waiting.lock);
+	pthread_mutex_unlock(&lock);
 }
 
-/* Takes what *@place names out of the list. The lock is held. */
-static struct hca_qp *take(struct hca_qp **place)
+/* The lock is held. */
+static void take_out(struct link_waiter *waiter)
 {
-	struct hca_qp *qp = *place;
+	if (!waiter->queue)
+		return;
+	*waiter->place = waiter->next;
+	if (waiter->next)
+		waiter->next->place = waiter->place;
+	else
+		waiter->queue->last = waiter->place;
+	waiter->queue->count--;
+	__atomic_store_n(&waiter->queue, NULL, __ATOMIC_RELAXED);
+}
 
-	*place = qp->next_waiting;
-	if (!*place)
-		waiting.last = place;
-	qp->waits_for_link = false;
-	set_count(waiting.count - 1);
+void link_dequeue(struct link_waiter *waiter)
+{
+	pthread_mutex_lock(&lock);
+	take_out(waiter);
+	pthread_mutex_unlock(&lock);
+}
+
+/*
+ * Who took the QP out of a queue before, or found it by its number, is inside an epoch section that the QP outlives; who tries
+ * to send for it there finds it leaving.
+ */
+void link_leave(struct hca_qp *qp)
+{
+	pthread_mutex_lock(&lock);
+	qp->leaves_queues = true;
+	take_out(&qp->requester.waiter);
+	for (struct answers *answers = qp->owing; answers; answers = answers->next)
+		take_out(&answers->waiter);
+	pthread_mutex_unlock(&lock);
+}
+
+/* The first of @queue, and what of it waited; NULL: nobody does. The QP lives until the epoch section ends. */
+static struct hca_qp *take_first(struct link_queue *queue, bool *requester)
+{
+	struct link_waiter *waiter;
+	struct hca_qp *qp = NULL;
+
+	pthread_mutex_lock(&lock);
+	waiter = queue->first;
+	if (waiter) {
+		qp = waiter->qp;
+		*requester = waiter->requester;
+		take_out(waiter);
+	}
+	pthread_mutex_unlock(&lock);
 	return qp;
 }
 
-void link_forget(struct hca_qp *qp)
+uint32_t link_waiters(struct link_queue *queue)
 {
-	struct hca_qp **place = &waiting.first;
+	uint32_t count;
 
-	pthread_mutex_lock(&waiting.lock);
-	while (*place && *place != qp)
-		place = &(*place)->next_waiting;
-	if (*place)
-		take(place);
-	pthread_mutex_unlock(&waiting.lock);
+	pthread_mutex_lock(&lock);
+	count = queue->count;
+	pthread_mutex_unlock(&lock);
+	return count;
 }
 
-static struct hca_qp *take_first(void)
+void link_resume(struct link_queue *queue, uint32_t most, struct run *run)
 {
 	struct hca_qp *qp;
+	bool requester;
 
-	pthread_mutex_lock(&waiting.lock);
-	qp = waiting.first ? take(&waiting.first) : NULL;
-	pthread_mutex_unlock(&waiting.lock);
-	return qp;
-}
-
-void link_resume(struct run *run)
-{
-	/* Not those that come back meanwhile. What was in the list lives until this section ends. */
-	uint32_t count = __atomic_load_n(&waiting.count, __ATOMIC_RELAXED);
-	struct hca_qp *qp;
-
-	while (count-- && (qp = take_first())) {
+	while (most-- && (qp = take_first(queue, &requester))) {
 		queue_lock(&qp->lock);
 		/* Room that was made shows that the peer lives, be it slow. */
 		qp->requester.strokes++;
-		run_schedule_requester(run, qp);
+		if (requester)
+			run_schedule_requester(run, qp);
+		else
+			run_schedule(run, qp);
 		queue_unlock(&qp->lock);
 	}
 }
 
+void link_close(struct link_queue *queue, struct run *run)
+{
+	pthread_mutex_lock(&lock);
+	queue->closed = true;
+	pthread_mutex_unlock(&lock);
+	link_resume(queue, UINT32_MAX, run);
+}
+
+void link_abandon(struct link_queue *queue)
+{
+	while (queue->first)
+		take_out(queue->first);
+}
+
 void link_after_fork(void)
 {
-	pthread_mutex_init(&waiting.lock, NULL);
-	waiting.first = NULL;
-	waiting.last = &waiting.first;
-	set_count(0);
+	pthread_mutex_init(&lock, NULL);
+	link_abandon(&link_common_queue);
 }

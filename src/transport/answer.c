@@ -153,12 +153,9 @@ static bool build_piece(const struct hca_qp *qp, struct answers *answers, const 
 }
 
 /* False: there is no room. */
-static bool send_packet(struct hca_qp *qp, struct run *run)
+static bool send_packet(struct hca_qp *qp, struct answers *answers, struct run *run)
 {
-	if (link_send(qp->hca, run) == LINK_SENT)
-		return true;
-	link_enqueue(qp);
-	return link_send(qp->hca, run) == LINK_SENT;
+	return link_send_or_wait(qp, run, &answers->waiter, false) == LINK_SENT;
 }
 
 /* One packet of the first answer. False: there is no room. */
@@ -173,7 +170,7 @@ static bool send_response(struct hca_qp *qp, struct answers *answers, struct run
 	} else if (!build_piece(qp, answers, answer, packet)) {
 		return true;
 	}
-	if (!send_packet(qp, run))
+	if (!send_packet(qp, answers, run))
 		return false;
 	answers->sent += packet->count;
 	if (answers->sent < answer->count)
@@ -193,18 +190,23 @@ static bool send_all(struct hca_qp *qp, struct answers *answers, struct run *run
 	begin_packet(qp, answers, MESSAGE_ACKNOWLEDGE, answers->psn, run_slot(run));
 	run_slot(run)->syndrome = answers->syndrome;
 	run_slot(run)->why = answers->why;
-	if (!send_packet(qp, run))
+	if (!send_packet(qp, answers, run))
 		return false;
 	answers->acknowledges = false;
 	return true;
 }
 
+/* Those that wait for room are tried again when there is some; whoever else is owed something goes on. */
 void answer_send(struct hca_qp *qp, struct run *run)
 {
-	struct answers *answers;
+	struct answers **place = &qp->owing, *answers;
 
-	while ((answers = qp->owing) && send_all(qp, answers, run)) {
-		qp->owing = answers->next;
+	while ((answers = *place)) {
+		if (link_waits(&answers->waiter) || !send_all(qp, answers, run)) {
+			place = &answers->next;
+			continue;
+		}
+		*place = answers->next;
 		answers->owing = false;
 	}
 }
@@ -227,6 +229,7 @@ void answer_forget(struct hca_qp *qp, struct responder *responder)
 
 	if (!answers)
 		return;
+	link_dequeue(&answers->waiter);
 	delist(qp, answers);
 	answers->first = answers->last;
 	answers->sent = 0;

@@ -30,8 +30,9 @@ struct answer {
 };
 
 struct answers {
-	struct answers *next; /* in qp->owing */
-	bool owing;           /* is in it */
+	struct answers *next;      /* in qp->owing */
+	bool owing;                /* is in it */
+	struct link_waiter waiter; /* for room */
 	/* To whom: of a DCT, whose initiators each have their own. */
 	const struct link *link;
 	uint32_t destination_qpn;

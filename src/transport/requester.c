@@ -347,12 +347,8 @@ static bool send_packet(struct hca_qp *qp, struct run *run)
 {
 	struct packet *packet = run_slot(run);
 
-	if (packet->link && link_send(qp->hca, run) == LINK_BUSY) {
-		/* Room that was made before the QP waited for it would else be missed. */
-		link_enqueue(qp);
-		if (link_send(qp->hca, run) == LINK_BUSY)
-			return false;
-	}
+	if (packet->link && link_send_or_wait(qp, run, &qp->requester.waiter, true) == LINK_BUSY)
+		return false;
 	has_left(qp->hca, &qp->requester, packet);
 	return true;
 }

@@ -14,6 +14,7 @@
 
 struct frame;
 struct hca_qp;
+struct link_queue;
 
 /*
  * A packet in the queue causes at most one reply, and replies cause none: one packet being handled, its reply, and one
@@ -24,6 +25,7 @@ struct hca_qp;
 struct run {
 	uint32_t first, last;     /* queue of packets, free running */
 	struct hca_qp *scheduled; /* QPs whose requester can go on */
+	struct link_queue *full;  /* of the link that said LINK_BUSY last: where room can be waited for */
 	struct frame *frame;      /* that the packet in the queue came in; of link/filter.c, or NULL */
 	struct packet packet[RUN_PACKETS];
 };

@@ -145,7 +145,7 @@ void judge_queues(void)
 			wrong("end %d still has requests under way, and waits for nothing", end);
 		if (qp->requester.responses_due)
 			wrong("end %d still expects %u responses", end, qp->requester.responses_due);
-		if (qp->requester.running || qp->scheduled || qp->waits_for_link)
+		if (qp->requester.running || qp->scheduled || link_waits(&qp->requester.waiter))
 			wrong("end %d still means to do something", end);
 	}
 }

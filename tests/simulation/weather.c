@@ -160,7 +160,7 @@ static void resume(void)
 	sky.room_ns = UINT64_MAX;
 	epoch_enter();
 	run_begin(&run);
-	link_resume(&run);
+	link_resume(&link_common_queue, UINT32_MAX, &run);
 	run_finish(&run);
 	epoch_leave();
 }

@@ -467,9 +467,9 @@ static void test_room_of_one_who_leaves(void **state)
 	for (int i = 0; i < 40; i++)
 		put_send(&device, &end, 0, 32 << 10);
 	ring(&end);
-	assert_true(link_has_waiters());
+	assert_true(link_waits(&end.qp->requester.waiter));
 	shutdown(other.socket, SHUT_WR);
-	WAIT_FOR(!link_has_waiters());
+	WAIT_FOR(!link_waits(&end.qp->requester.waiter));
 }
 
 static void test_wakes_sleepers(void **state)

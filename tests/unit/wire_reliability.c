@@ -10,6 +10,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
 
 #include "transport/opcode.h"
 #include "wire_fixture.h"
@@ -61,7 +64,7 @@ static void make_room(void)
 	kept.full = false;
 	epoch_enter();
 	run_begin(&run);
-	link_resume(&run);
+	link_resume(&link_common_queue, UINT32_MAX, &run);
 	run_finish(&run);
 	epoch_leave();
 }
@@ -442,7 +445,7 @@ static void no_room(void **state)
 	put_request(&client, MLX5_OPCODE_RDMA_READ, HERE + 4096, THERE + 4096, 1000, 0, 0);
 	ring(&client);
 	assert_int_equal(kept.count, 0);
-	assert_true(link_has_waiters());
+	assert_true(link_has_waiters(&link_common_queue));
 	make_room();
 	assert_int_equal(kept_of(MESSAGE_WRITE), 4);
 	assert_int_equal(kept_of(MESSAGE_READ_REQUEST), 1);
@@ -455,7 +458,7 @@ static void no_room(void **state)
 	expect_cqe(&client_cq, 1, 0);
 	assert_memory_equal(device.memory + THERE, device.memory + HERE, 1000);
 	assert_memory_equal(device.memory + HERE + 4096, device.memory + THERE + 4096, 1000);
-	assert_false(link_has_waiters());
+	assert_false(link_has_waiters(&link_common_queue));
 	expect_no_more();
 }
 
@@ -470,10 +473,10 @@ static void gone_while_waiting(void **state)
 		kept.full = true;
 		put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 1000, 0, 0);
 		ring(&client);
-		assert_true(link_has_waiters());
+		assert_true(link_has_waiters(&link_common_queue));
 		if (destroyed) {
 			raw_qp_destroy(&client);
-			assert_false(link_has_waiters());
+			assert_false(link_has_waiters(&link_common_queue));
 			raw_qp_make(&device, &client, IBV_QPT_RC, &client_cq, BLOCKS);
 		} else {
 			wire_modify(&client, IBV_QPS_RESET, (struct ibv_qp_attr){0}, 0);
@@ -482,6 +485,48 @@ static void gone_while_waiting(void **state)
 		assert_int_equal(kept.count, 0);
 		assert_int_equal(wire_clock_left(), UINT64_MAX);
 	}
+}
+
+static void *destroy_server(void *argument)
+{
+	(void)argument;
+	raw_qp_destroy(&server);
+	return NULL;
+}
+
+/*
+ * A thread has found room for a QP that owes the response of a READ, and has yet to send it, when another thread destroys the
+ * QP; then there is no room after all. The QP must not wait again, since nobody would take it out any more.
+ */
+static void destroyed_while_it_goes_on(void **state)
+{
+	struct ibv_qp_attr options = wire_options();
+	uint32_t number;
+	pthread_t thread;
+	struct run run;
+
+	(void)state;
+	start(&options);
+	number = server.qp->number;
+	put_request(&client, MLX5_OPCODE_RDMA_READ, HERE, THERE, 1000, 0, 0);
+	ring(&client);
+	kept.full = true;
+	wire_deliver_all();
+	assert_true(link_has_waiters(&link_common_queue));
+	epoch_enter();
+	run_begin(&run);
+	link_resume(&link_common_queue, UINT32_MAX, &run);
+	assert_int_equal(pthread_create(&thread, NULL, destroy_server, NULL), 0);
+	/* Until it waits for this thread's section to end, which is the last that it does but for freeing. */
+	while (qp_find(number))
+		sched_yield();
+	usleep(10000);
+	run_finish(&run);
+	epoch_leave();
+	pthread_join(thread, NULL);
+	assert_false(link_has_waiters(&link_common_queue));
+	make_room();
+	raw_qp_make(&device, &server, IBV_QPT_RC, &server_cq, BLOCKS);
 }
 
 /* In ERR nothing is sent any more, whoever waits for room. */
@@ -498,7 +543,7 @@ static void flushed_while_waiting(void **state)
 	expect_cqe(&client_cq, 0, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
 	make_room();
 	assert_int_equal(kept.count, 0);
-	assert_false(link_has_waiters());
+	assert_false(link_has_waiters(&link_common_queue));
 }
 
 int main(void)
@@ -517,6 +562,7 @@ int main(void)
 		CASE(long_read),
 		CASE(no_room),
 		CASE(gone_while_waiting),
+		CASE(destroyed_while_it_goes_on),
 		CASE(flushed_while_waiting),
 	};
 
