@@ -5,8 +5,9 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 FUZZ_SECONDS ?= 600
 SOAK_SECONDS ?= 600
+BUSY_ROUNDS ?= 100
 
-.PHONY: all build demo test bench fuzz soak install format lint docs clean help
+.PHONY: all build demo test bench fuzz soak busy install format lint docs clean help
 
 all: build
 
@@ -17,6 +18,7 @@ help:
 	@echo 'make bench                measure, with ratios to memcpy'
 	@echo 'make fuzz                 fuzz the WQE executor, FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo 'make soak                 two hosts over a network that loses packets, SOAK_SECONDS=$(SOAK_SECONDS)'
+	@echo 'make busy                 clients beside busy loops, BUSY_ROUNDS=$(BUSY_ROUNDS)'
 	@echo 'make install PREFIX=…     install below PREFIX=$(PREFIX); DESTDIR is honoured'
 	@echo 'make format | lint | docs | clean'
 
@@ -46,6 +48,12 @@ soak:
 	@scripts/deps test
 	@scripts/build $(BUILD)
 	@tests/clients/soak.sh $(BUILD) $(SOAK_SECONDS)
+
+# Clients with their default options beside busy loops, on two processors; 100 rounds take hours.
+busy:
+	@scripts/deps test
+	@scripts/build $(BUILD)
+	@TEST_LIBRARY_DIRECTORY=$(abspath $(BUILD))/lib tests/clients/busy.py --tool $(abspath $(BUILD))/src/tool/softhca --rounds $(BUSY_ROUNDS)
 
 install:
 	@scripts/deps build

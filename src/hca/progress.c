@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -27,6 +28,9 @@
 #define FOUND_POLLING 4
 #define MOST_EVENTS 16
 #define MOST_ROUNDS 64
+/* To begin polling where another thread polls all the time; after so many a processor is given to others. */
+#define MOST_TRIES 10000
+#define SPINS 100
 
 uint32_t progress_pollers;
 
@@ -125,9 +129,48 @@ bool progress_poll(void)
 	return begin_polling() && poll_for_program();
 }
 
+/* Polls until nothing is left, but not for ever, since timers are due, too. Returns false if something may be left. */
+static bool poll_to_the_end(void)
+{
+	for (int i = 0; i < MOST_ROUNDS; i++) {
+		if (!poll_all())
+			return true;
+		counter_add(hca_device(0), COUNTER_THREAD_PACKETS, 1);
+	}
+	return false;
+}
+
+/* A poll takes some microseconds, unless the thread that is at it loses its processor. */
+static bool begin_polling_soon(void)
+{
+	for (int i = 0; i < MOST_TRIES; i++) {
+		if (begin_polling())
+			return true;
+		if (i % SPINS == SPINS - 1)
+			sched_yield();
+		else
+			__builtin_ia32_pause();
+	}
+	return false;
+}
+
+bool progress_look(void)
+{
+	bool all;
+
+	if (!first_poller())
+		return true;
+	if (!begin_polling_soon())
+		return false;
+	all = poll_to_the_end();
+	end_polling();
+	return all;
+}
+
 void progress_before_sleep(void)
 {
 	WITHOUT_CANCELLATION;
+	bool all;
 
 	__atomic_add_fetch(&progress.naps, 1, __ATOMIC_RELAXED);
 	/* Who polls at the moment arms for itself. */
@@ -136,8 +179,11 @@ void progress_before_sleep(void)
 		return;
 	}
 	arm_all(true);
-	poll_all();
+	/* To the end, so that the other side can see that nothing of what it sent is left. */
+	all = poll_to_the_end();
 	end_polling();
+	if (!all)
+		progress_wake();
 }
 
 /* ---- the thread ------------------------------------------------------------------------------------------------ */
@@ -190,17 +236,6 @@ static void let_program_poll(void)
 	const struct timespec time = {.tv_nsec = LOOK_NS / 2};
 
 	nanosleep(&time, NULL);
-}
-
-/* Polls until nothing is left, but not for ever, since timers are due, too. Returns false if something may be left. */
-static bool poll_to_the_end(void)
-{
-	for (int i = 0; i < MOST_ROUNDS; i++) {
-		if (!poll_all())
-			return true;
-		counter_add(hca_device(0), COUNTER_THREAD_PACKETS, 1);
-	}
-	return false;
 }
 
 /* Arms all and polls once more. Returns false if something may be left. */

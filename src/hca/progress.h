@@ -76,6 +76,12 @@ static inline bool progress_has_pollers(void)
 /** Polls all pollers once, on behalf of a program that found nothing in its CQ. False: nothing arrived. No lock held. */
 bool progress_poll(void);
 
+/**
+ * Handles what has arrived, for a timer that is about to take silence for loss. False: perhaps not all, since another thread
+ * is at it, or it does not end. No lock held.
+ */
+bool progress_look(void);
+
 /** The program is about to sleep, it armed a CQ: arrivals wake the device thread from now on. No lock held. */
 void progress_before_sleep(void);
 

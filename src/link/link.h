@@ -51,6 +51,14 @@ struct link {
 	 */
 	enum link_result (*send_frame)(struct hca *hca, const struct packet_path *path, const uint8_t *bytes,
 				       uint32_t length);
+	/** A mark behind all that was sent to QP @qpn until now. NULL: the link cannot tell. Any thread, any lock. */
+	uint64_t (*mark)(uint32_t qpn);
+	/**
+	 * True if nothing of what was sent to QP @qpn before @mark can have been lost yet: the peer lives, and has not dealt with
+	 * it, or has not sent all that it wants to answer. Else its answers, if there are any, have arrived; whether they have been
+	 * handled is another question. *@progress is another whenever the peer has dealt with something. NULL with mark.
+	 */
+	bool (*pending)(uint32_t qpn, uint64_t mark, uint64_t *progress);
 };
 
 /** QPs of this process: the packet is queued in the run. */

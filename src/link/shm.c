@@ -26,7 +26,13 @@ size_t shm_memory_size(void)
 
 const struct link *link_shm(void)
 {
-	static const struct link shm = {.name = "shm", .most = SHM_RUN_BYTES, .send = shm_send};
+	static const struct link shm = {
+		.name = "shm",
+		.most = SHM_RUN_BYTES,
+		.send = shm_send,
+		.mark = shm_mark,
+		.pending = shm_pending,
+	};
 
 	return &shm;
 }

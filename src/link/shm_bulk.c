@@ -50,20 +50,22 @@ void shm_bulk_probe(struct shm_peer *peer)
 	__atomic_store_n(&peer->own->can_read, can, __ATOMIC_RELEASE);
 }
 
-bool shm_is_stuck(struct shm_peer *peer)
+/* The slot in the upper half, the time in microseconds in the lower: it wraps after 71 minutes, and counts anew then. */
+uint64_t shm_stuck_ns(struct shm_peer *peer)
 {
 	uint32_t head = shm_unpack(__atomic_load_n(&peer->out.ring->head, __ATOMIC_RELAXED)).slot;
-	uint64_t since, now_ns;
+	uint64_t stuck = __atomic_load_n(&peer->stuck, __ATOMIC_RELAXED);
+	uint32_t now_us = (uint32_t)(clock_now_ns() / 1000);
 
-	if (!__atomic_load_n(&peer->other->can_read, __ATOMIC_RELAXED))
-		return false;
-	now_ns = clock_now_ns();
-	since = __atomic_load_n(&peer->stuck_since, __ATOMIC_RELAXED);
-	if (since && __atomic_load_n(&peer->stuck_head, __ATOMIC_RELAXED) == head)
-		return now_ns - since >= SHM_STUCK_NS;
-	__atomic_store_n(&peer->stuck_head, head, __ATOMIC_RELAXED);
-	__atomic_store_n(&peer->stuck_since, now_ns, __ATOMIC_RELAXED);
-	return false;
+	if (stuck && stuck >> 32 == head)
+		return (now_us - (uint32_t)stuck) * UINT64_C(1000);
+	__atomic_store_n(&peer->stuck, (uint64_t)head << 32 | now_us, __ATOMIC_RELAXED);
+	return 0;
+}
+
+bool shm_is_stuck(struct shm_peer *peer)
+{
+	return __atomic_load_n(&peer->other->can_read, __ATOMIC_RELAXED) && shm_stuck_ns(peer) >= SHM_STUCK_NS;
 }
 
 /* ---- offering -------------------------------------------------------------------------------------------------- */

@@ -47,14 +47,16 @@ struct shm_peer {
 	uint32_t taken;  /* atomic; records that the poller is done with */
 	/* Of the poller, see shm_nudge(): polls since it last looked, what it saw then, and how many until it looks again. */
 	uint32_t polls, seen_head, seen_tail, patience;
-	bool greeted;         /* of the poller: a record has come, so the other side's state is complete */
-	uint32_t stuck_head;  /* atomic; how far the other side was when somebody found no room… */
-	uint64_t stuck_since; /* atomic; …for the first time, CLOCK_MONOTONIC */
-	uint64_t resumed;     /* of the poller: when it last let those who wait try although there was no room */
-	uint32_t order;       /* what a barrier is made of where there is no other */
+	uint32_t handled; /* of the poller: what it has said of that, shm_ring.handled */
+	bool greeted;     /* of the poller: a record has come, so the other side's state is complete */
+	uint64_t
+		stuck; /* atomic; how far the other side was when somebody first found no room, and when, see shm_bulk.c */
+	uint64_t told_ns; /* atomic; when a drop was explained last, CLOCK_MONOTONIC */
+	uint64_t resumed; /* of the poller: when it last let those who wait try although there was no room */
 	/* Of the poller: how far the other side was when those who wait tried last, and how many have yet to try. */
 	uint32_t tried_head, to_try;
 	struct link_queue waiting; /* for room in the ring that this process fills */
+	uint32_t order;            /* what a barrier is made of where there is no other */
 };
 
 struct shm_poller {
@@ -78,6 +80,9 @@ void shm_break(struct shm_peer *peer);
 /* ---- shm_send.c, shm_receive.c -------------------------------------------------------------------------------- */
 
 enum link_result shm_send(struct hca *hca, struct run *run);
+/** link.mark and link.pending of the shm link. Inside an epoch section. */
+uint64_t shm_mark(uint32_t qpn);
+bool shm_pending(uint32_t qpn, uint64_t mark, uint64_t *progress);
 bool shm_poll(struct poller *poller, struct run *run);
 /** Takes a batch of what one has sent. True if there was anything. In an epoch section; of the poller, or one at a time. */
 bool shm_poll_peer(struct host_peer *host, struct run *run);
@@ -139,7 +144,12 @@ struct shm_fetch {
 void shm_bulk_prepare(struct shm_peer *peer);
 /** Tries to read the memory of the other side, which has sent something. The poller's. */
 void shm_bulk_probe(struct shm_peer *peer);
-/** True if the other side takes nothing since long, and can read this memory. Asked when there is no room. Any thread. */
+/**
+ * Nanoseconds for which the other side has taken nothing while there was no room, as far as somebody has asked this. Any
+ * thread.
+ */
+uint64_t shm_stuck_ns(struct shm_peer *peer);
+/** True if that is long, and it can read this memory. */
 bool shm_is_stuck(struct shm_peer *peer);
 /**
  * If the payload of @packet can be read by the other side, fills @pieces and @ticket and returns the number of pieces;

@@ -208,6 +208,8 @@ static bool may_try(struct shm_peer *peer)
 /*
  * Somebody waits for room in the ring that this process fills: if some was made, those that wait try once more, a few with each
  * poll. True if others are to try. Who finds too little room waits again, for more: that is no reason to poll again.
+ *
+ * `starved` is true until all have gone on, so the other side knows that this one has not said all that it has to say.
  */
 static bool resume(struct shm_peer *peer, struct run *run)
 {
@@ -233,6 +235,18 @@ static bool resume(struct shm_peer *peer, struct run *run)
 	return peer->to_try;
 }
 
+/*
+ * What was taken by the polls before this has been handled, and what is answered to it has been sent, or waits for room, which
+ * `starved` says.
+ */
+static void say_handled(struct shm_peer *peer)
+{
+	if (peer->handled == peer->in.at.slot)
+		return;
+	peer->handled = peer->in.at.slot;
+	__atomic_store_n(&peer->in.ring->handled, peer->handled, __ATOMIC_RELEASE);
+}
+
 bool shm_poll_peer(struct host_peer *host, struct run *run)
 {
 	struct shm_peer *peer = shm_of(host);
@@ -240,6 +254,7 @@ bool shm_poll_peer(struct host_peer *host, struct run *run)
 
 	if (__builtin_expect(!peer || __atomic_load_n(&peer->broken, __ATOMIC_RELAXED), 0))
 		return false;
+	say_handled(peer);
 	if (shm_ready(&peer->in))
 		found = take_records(peer, run);
 	else

@@ -84,7 +84,9 @@ struct shm_state {
 /* All zero at first. A change of the layout is a new HOST_VERSION (link/host_hello.h). */
 struct shm_ring {
 	struct shm_state state;
-	uint64_t head __attribute__((aligned(2 * SHM_LINE))); /* atomic; of the consumer: up to where it is done */
+	uint64_t head
+		__attribute__((aligned(2 * SHM_LINE))); /* atomic; of the consumer: up to where there is room again… */
+	uint32_t handled; /* …atomic; slots: and up to where it has sent what it answers */
 	uint32_t withdrawn[SHM_WITHDRAWN] __attribute__((aligned(2 * SHM_LINE))); /* atomic; by QP, see shm_bulk.c */
 	struct shm_slot slot[SHM_SLOTS];
 	uint8_t data[SHM_DATA_BYTES] __attribute__((aligned(SHM_LINE)));

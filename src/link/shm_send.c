@@ -65,10 +65,42 @@ static int reserve_one(struct shm_producer *out, struct draft *draft)
 		error_;                                                                                                \
 	})
 
+/* Others in the same second are counted only. */
+static void drop(struct hca *hca, struct shm_peer *peer, const struct packet *packet, uint64_t stuck_ns)
+{
+	uint64_t now_ns = clock_now_ns(), told_ns = __atomic_load_n(&peer->told_ns, __ATOMIC_RELAXED);
+
+	counter_add(hca, COUNTER_SHM_DROPPED, 1);
+	if ((told_ns && now_ns - told_ns < UINT64_C(1000000000)) ||
+	    !__atomic_compare_exchange_n(&peer->told_ns, &told_ns, now_ns, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return;
+	EXPLAIN(hca, (&(const struct explain_subject){.qpn = packet->source_qpn}), RULE_SHM_DROPPED, packet->message,
+		packet->source_qpn, packet->destination_qpn, (uint64_t)peer->host->pid, stuck_ns / 1000000);
+}
+
+/*
+ * UC and UD promise nothing, and must not wait for one that does not run: what is behind them may be for others. Nor does the
+ * queue of the filters, where packets for all destinations are behind each other.
+ */
+static bool may_drop(const struct hca *hca, const struct packet *packet)
+{
+	return hca->filters || packet->transport == IBV_QPT_UD || packet->transport == IBV_QPT_UC;
+}
+
 static enum link_result no_room(struct hca *hca, struct shm_peer *peer, struct run *run, int error)
 {
+	const struct packet *packet = run_slot(run);
+
 	if (error != -ENOBUFS)
 		return LINK_SENT;
+	if (may_drop(hca, packet)) {
+		uint64_t stuck_ns = shm_stuck_ns(peer);
+
+		if (stuck_ns >= LIMIT_UNRELIABLE_WAIT_MS * UINT64_C(1000000)) {
+			drop(hca, peer, packet, stuck_ns);
+			return LINK_SENT;
+		}
+	}
 	counter_add(hca, COUNTER_SHM_RING_FULL, 1);
 	run->full = &peer->waiting;
 	return LINK_BUSY;
@@ -298,6 +330,32 @@ enum link_result shm_send(struct hca *hca, struct run *run)
 	counter_add(hca, COUNTER_SHM_BYTES_SENT, length);
 	return result;
 }
+
+/* ---- what becomes of it ---------------------------------------------------------------------------------------- */
+
+uint64_t shm_mark(uint32_t qpn)
+{
+	struct shm_peer *peer = shm_of(host_peer_known(qpn));
+
+	return peer ? shm_tail(&peer->out).slot : 0;
+}
+
+bool shm_pending(uint32_t qpn, uint64_t mark, uint64_t *progress)
+{
+	struct host_peer *host = host_peer_known(qpn);
+	struct shm_peer *peer = shm_of(host);
+	uint32_t handled;
+
+	*progress = 0;
+	if (!peer || __atomic_load_n(&host->gone, __ATOMIC_RELAXED) || __atomic_load_n(&peer->broken, __ATOMIC_RELAXED))
+		return false;
+	/* Acquire: what it answered was in the other ring before. */
+	handled = __atomic_load_n(&peer->out.ring->handled, __ATOMIC_ACQUIRE);
+	*progress = handled;
+	return (int32_t)((uint32_t)mark - handled) > 0 || __atomic_load_n(&peer->other->starved, __ATOMIC_RELAXED);
+}
+
+/* ---- frames of other hosts -------------------------------------------------------------------------------------- */
 
 void shm_forward(uint32_t qpn, const struct packet_path *path, const uint8_t *bytes, size_t length)
 {

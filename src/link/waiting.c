@@ -99,8 +99,6 @@ void link_resume(struct link_queue *queue, uint32_t most, struct run *run)
 
 	while (most-- && (qp = take_first(queue, &requester))) {
 		queue_lock(&qp->lock);
-		/* Room that was made shows that the peer lives, be it slow. */
-		qp->requester.strokes++;
 		if (requester)
 			run_schedule_requester(run, qp);
 		else

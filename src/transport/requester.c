@@ -328,20 +328,6 @@ static void complete_unreliable(struct hca_qp *qp)
 	requester_complete_front(qp);
 }
 
-/* IBTA 9.7.6.1.3: what is not acknowledged when all has been delivered waits for the acknowledgement timer. */
-static void watch_acknowledgement(struct hca_qp *qp)
-{
-	struct requester *requester = &qp->requester;
-
-	if (requester->timer_armed || requester->first == requester->last || !qp->attr.timeout ||
-	    requester->state == REQUESTER_FLUSH)
-		return;
-	requester->strokes_seen = requester->strokes;
-	/* Without a thread nobody watches; the acknowledgement comes all the same, or the next request tries again. */
-	requester->timer_armed =
-		!timer_arm(&qp->hca->timers, &requester->timer, clock_now_ns() + (UINT64_C(4096) << qp->attr.timeout));
-}
-
 /* Sends the packet that was built; false: there is no room, link_resume() goes on. */
 static bool send_packet(struct hca_qp *qp, struct run *run)
 {
@@ -382,8 +368,7 @@ void requester_run(struct hca_qp *qp, struct run *run)
 			complete_unreliable(qp);
 	}
 	requester->running = false;
-	if (reliable)
-		watch_acknowledgement(qp);
+	requester_watch(qp);
 	queue_unlock(&qp->lock);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the three files of the requester share: starting and sending (requester.c), responses and time
- * (requester_response.c), completing and flushing (requester_complete.c). All of it under the QP's lock.
+ * What the files of the requester share: starting and sending (requester.c), responses (requester_response.c), time
+ * (requester_timer.c), completing and flushing (requester_complete.c). All of it under the QP's lock.
  */
 #ifndef SOFTHCA_TRANSPORT_REQUESTER_H
 #define SOFTHCA_TRANSPORT_REQUESTER_H
@@ -48,6 +48,13 @@ static inline void requester_nothing_to_send(struct requester *requester)
 	requester->send_offset = 0;
 }
 
+/** The link and the number of the QP that a reliable QP sends to; of a DCI those of its present target. */
+static inline const struct link *requester_peer(const struct hca_qp *qp, uint32_t *number)
+{
+	*number = qp->dci ? qp->dci->target.number : qp->attr.dest_qp_num;
+	return qp->dci ? qp->dci->target.link : qp->link;
+}
+
 /**
  * True if the acknowledgement timer goes on as it is when the peer shows a sign of life, and looks for such signs when it has
  * run out: on links where every message would else arm and disarm it. So it runs out after one to two times its value
@@ -55,7 +62,8 @@ static inline void requester_nothing_to_send(struct requester *requester)
  */
 static inline bool requester_timer_is_lazy(const struct hca_qp *qp)
 {
-	const struct link *link = qp->dci ? qp->dci->target.link : qp->link;
+	uint32_t number;
+	const struct link *link = requester_peer(qp, &number);
 
 	return link && !link_is_immediate(qp->hca, link) && !qp->requester.rnr_wait;
 }
@@ -77,6 +85,19 @@ bool requester_fits(const struct hca_qp *qp, const struct inflight *entry, const
  */
 enum progress requester_build_piece(struct hca_qp *qp, const struct wqe *wqe, struct inflight *entry,
 				    struct packet *packet, int *syndrome, struct refusal *why);
+
+/** Sends from packet @offset of the FIFO's entry at @position on. Of a READ what has come is not asked for again. */
+void requester_go_back(struct hca_qp *qp, uint32_t position, uint32_t offset);
+/** Packets were lost: less is sent at once, as if the way had become narrower. Each acknowledgement takes some of it back. */
+void requester_narrow_window(struct hca_qp *qp);
+/** The retries of the front of the FIFO are used up. */
+void requester_give_up(struct hca_qp *qp);
+
+/**
+ * Something was sent, or could not be for want of room: arms the timer, if it is not. Of a reliable QP, for what is not
+ * acknowledged (IBTA 9.7.6.1.3); else, if it waits for room, so that it does not wait for ever.
+ */
+void requester_watch(struct hca_qp *qp);
 
 /** Neither an acknowledgement nor a receiver is waited for any more. */
 void requester_stop_timer(struct hca_qp *qp);

@@ -26,6 +26,7 @@ static void complete_send(struct hca_qp *qp, uint8_t cqe_opcode, uint8_t send_op
 void requester_stop_timer(struct hca_qp *qp)
 {
 	qp->requester.rnr_wait = false;
+	qp->requester.silent_since_ns = 0;
 	if (!qp->requester.timer_armed)
 		return;
 	timer_disarm(&qp->hca->timers, &qp->requester.timer);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the requester makes of acknowledgements, refusals, responses, and of their absence; see requester.h. */
+/* What the requester makes of acknowledgements, refusals and responses; see requester.h. */
 #include "hca/epoch.h"
 #include "link/counters.h"
 #include "link/host.h"
@@ -32,8 +32,7 @@ static void progressed(struct hca_qp *qp)
 		requester_stop_timer(qp);
 }
 
-/* Sends from packet @offset of the FIFO's entry at @position on. Of a READ what has come is not asked for again. */
-static void go_back(struct hca_qp *qp, uint32_t position, uint32_t offset)
+void requester_go_back(struct hca_qp *qp, uint32_t position, uint32_t offset)
 {
 	struct requester *requester = &qp->requester;
 	const struct inflight *entry = inflight_at(requester, position);
@@ -42,8 +41,7 @@ static void go_back(struct hca_qp *qp, uint32_t position, uint32_t offset)
 	requester->send_offset = entry->responds ? (uint32_t)(entry->arrived >> qp->mtu_shift) : offset;
 }
 
-/* Packets were lost: less is sent at once, as if the way had become narrower. Each acknowledgement takes some of it back. */
-static void narrow_window(struct hca_qp *qp)
+void requester_narrow_window(struct hca_qp *qp)
 {
 	uint32_t least = 8u << qp->mtu_shift;
 
@@ -175,7 +173,7 @@ static void retry_later(struct hca_qp *qp, const struct packet *packet)
 	requester->timer_armed = true;
 }
 
-static void give_up(struct hca_qp *qp)
+void requester_give_up(struct hca_qp *qp)
 {
 	uint32_t peer = qp->dci ? qp->dci->target.number : qp->attr.dest_qp_num;
 	bool reachable = qp->dci ? qp->dci->target.link : qp->link;
@@ -195,7 +193,7 @@ static void refused(struct hca_qp *qp, const struct packet *packet, struct run *
 	acknowledge(qp, psn_add(packet->psn, PSN_MASK), run);
 	if (!find_entry(requester, packet->psn, &position) || position != requester->first)
 		return;
-	go_back(qp, position, (uint32_t)psn_distance(packet->psn, inflight_at(requester, position)->psn));
+	requester_go_back(qp, position, (uint32_t)psn_distance(packet->psn, inflight_at(requester, position)->psn));
 	if ((packet->syndrome & AETH_KIND_MASK) == AETH_RNR_NAK) {
 		counter_add(qp->hca, COUNTER_RNR_NAKS_RECEIVED, 1);
 		retry_later(qp, packet);
@@ -204,11 +202,11 @@ static void refused(struct hca_qp *qp, const struct packet *packet, struct run *
 	sequence = (packet->syndrome & AETH_CODE_MASK) == NAK_SEQUENCE;
 	counter_add(qp->hca, sequence ? COUNTER_SEQUENCE_NAKS_RECEIVED : COUNTER_ERROR_NAKS_RECEIVED, 1);
 	if (sequence)
-		narrow_window(qp);
+		requester_narrow_window(qp);
 	if (sequence && requester->retries_left--)
 		go_on(qp, run);
 	else if (sequence)
-		give_up(qp);
+		requester_give_up(qp);
 	else
 		fail_refused(qp, packet);
 }
@@ -268,12 +266,12 @@ static void ask_again(struct hca_qp *qp, struct run *run)
 		return;
 	requester->asked_again = true;
 	counter_add(qp->hca, COUNTER_IMPLIED_NAKS, 1);
-	narrow_window(qp);
-	go_back(qp, requester->first, 0);
+	requester_narrow_window(qp);
+	requester_go_back(qp, requester->first, 0);
 	if (requester->retries_left--)
 		go_on(qp, run);
 	else
-		give_up(qp);
+		requester_give_up(qp);
 }
 
 static void read_response(struct hca_qp *qp, struct packet *packet, struct inflight *entry, struct run *run)
@@ -396,74 +394,9 @@ void requesters_give_up_lost(void)
 		queue_lock(&qp->lock);
 		/* Another thread may be delivering; it runs into the timer. */
 		if (is_lost(qp) && !qp->requester.delivering && !(qp->dci && qp->dci->flushing))
-			give_up(qp);
+			requester_give_up(qp);
 		queue_unlock(&qp->lock);
 	}
 	run_finish(&run);
 	epoch_leave();
-}
-
-/* ---- timer ---------------------------------------------------------------------------------------------------- */
-
-/* Packets of the oldest entry that are known to have arrived. */
-static uint32_t unacknowledged_offset(const struct hca_qp *qp)
-{
-	struct requester *requester = (struct requester *)&qp->requester;
-	const struct inflight *entry = inflight_at(requester, requester->first);
-	int32_t offset = psn_distance(psn_add(requester->acknowledged, 1), entry->psn);
-
-	return offset > 0 && (uint32_t)offset < entry->packets ? (uint32_t)offset : 0;
-}
-
-static void timed_out(struct hca_qp *qp)
-{
-	struct requester *requester = &qp->requester;
-
-	if (requester->rnr_wait) {
-		requester->rnr_wait = false;
-		return;
-	}
-	if (requester->first == requester->last || requester->state == REQUESTER_FLUSH ||
-	    (qp->dci && qp->dci->flushing))
-		return;
-	/* Armed again when the requester has been run. */
-	if (requester->strokes != requester->strokes_seen)
-		return;
-	counter_add(qp->hca, COUNTER_ACK_TIMEOUTS, 1);
-	if (!qp->dci)
-		qp_route_again(qp);
-	go_back(qp, requester->first, unacknowledged_offset(qp));
-	narrow_window(qp);
-	if (requester->retries_left--)
-		return;
-	give_up(qp);
-}
-
-void requester_timer(struct timer *timer)
-{
-	struct hca_qp *qp = (struct hca_qp *)((char *)timer - offsetof(struct hca_qp, requester.timer));
-	struct run run;
-
-	epoch_enter();
-	run_begin(&run);
-	queue_lock(&qp->lock);
-	/* Disarmed, or armed anew, since it ran out: then this is not its time. */
-	if (qp->requester.timer_armed && clock_now_ns() >= timer->deadline_ns) {
-		qp->requester.timer_armed = false;
-		timed_out(qp);
-	}
-	queue_unlock(&qp->lock);
-	requester_run(qp, &run);
-	run_finish(&run);
-	epoch_leave();
-}
-
-uint64_t rnr_timer_ns(uint8_t code)
-{
-	/* IBTA table 45, in units of 10 us; code 0 is the longest. */
-	static const uint32_t tens[32] = {65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
-					  48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
-					  2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
-
-	return tens[code & 31] * UINT64_C(10000);
 }

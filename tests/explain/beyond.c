@@ -4,6 +4,7 @@
  * do it, and memory runs out where it is asked for.
  */
 #include <errno.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -392,6 +393,21 @@ static void case_RNR_NO_THREAD(void **state)
 		qp[CLIENT]->qp_num, qp[SERVER]->qp_num);
 }
 
+/* Nor will the acknowledgement ever be missed. This comes before any wait as well. */
+static void case_TIMER_NO_THREAD(void **state)
+{
+	(void)state;
+	((struct user_qp *)qp[CLIENT])->device->attr.timeout = 14;
+	no_threads = true;
+	post(IBV_WR_SEND, 0);
+	no_threads = false;
+	expect_completion(IBV_WC_RETRY_EXC_ERR, RULE_TIMER_NO_THREAD);
+	expect_line(qp[CLIENT], RULE_TIMER_NO_THREAD,
+		    "mlx5_0 qp 0x%x SEND wr_id 7 → RETRY_EXC_ERR: no thread could be started that would wait for the "
+		    "acknowledgement (timeout 14). [242 TIMER_NO_THREAD; ",
+		    qp[CLIENT]->qp_num);
+}
+
 /* A SEND is acknowledged, not answered with data. */
 static void case_BAD_RESPONSE(void **state)
 {
@@ -404,6 +420,53 @@ static void case_BAD_RESPONSE(void **state)
 		"mlx5_0 qp 0x%x SEND wr_id 7 → BAD_RESP_ERR: RDMA READ response 0x100 brought 0 bytes after 0 of 16. [96 "
 		"BAD_RESPONSE; ",
 		qp[CLIENT]->qp_num);
+}
+
+/* ---- a peer that does not run ----------------------------------------------------------------------------------- */
+
+static enum link_result swallow(struct hca *hca, struct run *run)
+{
+	(void)hca, (void)run;
+	return LINK_SENT;
+}
+
+static uint64_t no_mark(uint32_t qpn)
+{
+	(void)qpn;
+	return 0;
+}
+
+static bool always_pending(uint32_t qpn, uint64_t mark, uint64_t *progress)
+{
+	(void)qpn, (void)mark;
+	*progress = 0;
+	return true;
+}
+
+static void case_PEER_SILENT(void **state)
+{
+	static const struct link silent = {
+		.name = "silent", .send = swallow, .mark = no_mark, .pending = always_pending};
+	struct hca_qp *device = to_user_qp(qp[CLIENT])->device;
+	uint32_t before = device->hca->settings.peer_silence;
+	struct ibv_wc wc = {.vendor_err = 0};
+
+	(void)state;
+	device->hca->settings.peer_silence = 1;
+	device->link = &silent;
+	device->attr.timeout = 8;
+	device->attr.retry_cnt = 0;
+	post(IBV_WR_SEND, 0);
+	while (!softhca_ibv_poll_cq(cq, 1, &wc))
+		sched_yield();
+	device->hca->settings.peer_silence = before;
+	assert_int_equal(wc.status, IBV_WC_RETRY_EXC_ERR);
+	assert_int_equal(wc.vendor_err, RULE_PEER_SILENT);
+	expect_line(
+		qp[CLIENT], RULE_PEER_SILENT,
+		"mlx5_0 qp 0x%x SEND wr_id 7 → RETRY_EXC_ERR: process 0 (0: not known), which has queue pair 0x%x, lives, "
+		"and did not look after what was sent to it for 1 s. [97 PEER_SILENT; ",
+		qp[CLIENT]->qp_num, qp[SERVER]->qp_num);
 }
 
 /* The second packet of a response, whose place a program has meanwhile moved to the end of the address space. */

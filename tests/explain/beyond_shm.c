@@ -21,7 +21,7 @@ static uint32_t own;
 /* An explanation of @rule comes, and begins with the rest, without the name of the device. */
 static void __attribute__((format(printf, 2, 3))) expect(enum explain_rule rule, const char *format, ...)
 {
-	char expected[600], line[1200];
+	char expected[600], line[1200], *text;
 	struct explain_record record;
 	uint64_t end = test_now_ms() + 10000;
 	va_list args;
@@ -38,7 +38,9 @@ static void __attribute__((format(printf, 2, 3))) expect(enum explain_rule rule,
 		sched_yield();
 	}
 	explain_render("mlx5_0", &record, line, sizeof(line));
-	if (strncmp(line, "mlx5_0: ", 8) || strncmp(line + 8, expected, strlen(expected))) {
+	/* Behind the name of the device, and, where there is one, the queue pair. */
+	text = strstr(line, ": ");
+	if (strncmp(line, "mlx5_0", 6) || !text || strncmp(text + 2, expected, strlen(expected))) {
 		printf("# %s\n", line);
 		fflush(stdout);
 		_exit(1);
@@ -75,27 +77,34 @@ static void record(void)
 	       getpid());
 }
 
-static void head(void)
+/* A SEND without payload to whoever is at the own slot: the one that connected last. Inside an epoch section. */
+static void build_send(struct run *run, enum ibv_qp_type transport)
 {
-	struct run run;
 	struct packet *packet;
 
-	hostile.in.ring->head = 1000;
-	epoch_enter();
-	/* Who is at the own slot: the one that connected last. */
 	if (!host_peer_of(own))
 		_exit(1);
-	run_begin(&run);
-	packet = run_slot(&run);
+	run_begin(run);
+	packet = run_slot(run);
 	memset(packet, 0, offsetof(struct packet, payload));
 	stream_begin(&packet->payload, NULL, 0);
-	packet->transport = IBV_QPT_RC;
+	packet->transport = (uint8_t)transport;
 	packet->message = MESSAGE_SEND;
 	packet->place = PLACE_ONLY;
+	packet->source_qpn = 0x4712;
 	packet->destination_qpn = own;
 	packet->count = 1;
 	packet->mtu = 1024;
 	packet->link = link_shm();
+}
+
+static void head(void)
+{
+	struct run run;
+
+	hostile.in.ring->head = 1000;
+	epoch_enter();
+	build_send(&run, IBV_QPT_RC);
 	/* A whole ring of records, until it looks at the head. */
 	for (uint32_t i = 0; i <= SHM_SLOTS; i++)
 		link_send(hca_device(0), &run);
@@ -104,6 +113,23 @@ static void head(void)
 	       "process %d claims to have taken records from the shared ring that were not there: its connection is "
 	       "closed. [211 SHM_HEAD; ",
 	       getpid());
+}
+
+static void dropped(void)
+{
+	struct run run;
+
+	epoch_enter();
+	build_send(&run, IBV_QPT_UC);
+	while (link_send(hca_device(0), &run) == LINK_SENT)
+		;
+	usleep(LIMIT_UNRELIABLE_WAIT_MS * 1000 + 500);
+	link_send(hca_device(0), &run);
+	epoch_leave();
+	expect(RULE_SHM_DROPPED,
+	       "SEND of queue pair 0x4712 for queue pair 0x%x: process %d (0: not known) takes nothing out of the shared "
+	       "ring, which is full, since ",
+	       own, getpid());
 }
 
 static void packet(void)
@@ -130,3 +156,4 @@ static void packet(void)
 CASE(RECORD, record)
 CASE(HEAD, head)
 CASE(PACKET, packet)
+CASE(DROPPED, dropped)

@@ -6,5 +6,6 @@
 void case_SHM_RECORD(void **state);
 void case_SHM_HEAD(void **state);
 void case_SHM_PACKET(void **state);
+void case_SHM_DROPPED(void **state);
 
 #endif

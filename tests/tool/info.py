@@ -30,8 +30,8 @@ class Settings(unittest.TestCase):
             'SOFTHCA_CAPTURE': ('off', 'default'),
             'SOFTHCA_SEED': ('0', 'default'), 'SOFTHCA_GIDS': ('auto', 'default'),
             'SOFTHCA_FAULTS': ('off', 'default'), 'SOFTHCA_COUNTERS': ('off', 'default'),
-            'SOFTHCA_ROCE_PORT': ('4791', 'default'),
             'SOFTHCA_LINK': ('auto', 'default'), 'SOFTHCA_MTU': ('4096', 'default'),
+            'SOFTHCA_ROCE_PORT': ('4791', 'default'), 'SOFTHCA_PEER_SILENCE': ('30', 'default'),
             'SOFTHCA_CRYPTO': ('plaintext', 'default'), 'SOFTHCA_CRYPTO_FILE': ('built-in', 'default')})
 
     def test_origins(self):

@@ -472,6 +472,174 @@ static void test_room_of_one_who_leaves(void **state)
 	WAIT_FOR(!link_waits(&end.qp->requester.waiter));
 }
 
+enum { LONG_COUNT = 40, LONG_BYTES = 32 << 10, FILLS = SHM_DATA_BYTES / LONG_BYTES };
+
+/* ---- a peer that does not run ---------------------------------------------------------------------------------- */
+
+/* 4.096 us * 2^5 = 131 us, and one repetition: half a millisecond until retries run out, if they are counted. */
+static void be_impatient(uint32_t silence_s)
+{
+	const struct ibv_qp_attr options = {.timeout = 5, .retry_cnt = 1, .rnr_retry = 7, .min_rnr_timer = 1};
+
+	raw_qp_connect(&device, &end, its_qpn, &options);
+	device.hca->settings.peer_silence = silence_s;
+}
+
+static void wait_ms(uint64_t ms)
+{
+	for (uint64_t until = test_now_ms() + ms; test_now_ms() < until;)
+		sched_yield();
+}
+
+/* The other side has answered all that was sent so far, as far as it means to. */
+static void say_handled(void)
+{
+	__atomic_store_n(&other.in.ring->handled, other.in.at.slot, __ATOMIC_RELEASE);
+}
+
+/* Once the device thread has let go of the queue pair it has written the CQEs, too. */
+static void let_it_finish(void)
+{
+	queue_lock(&end.qp->lock);
+	queue_unlock(&end.qp->lock);
+}
+
+/* What lies in the ring of a process that lives is not lost. */
+static void test_patience(void **state)
+{
+	uint64_t resent = counted(COUNTER_PACKETS_RESENT), excused = counted(COUNTER_ACK_TIMEOUTS_EXCUSED);
+	struct shm_slot answer;
+
+	(void)state;
+	be_impatient(20);
+	put_send(&device, &end, 0, 8);
+	ring(&end);
+	wait_ms(300);
+	assert_int_equal(hca_qp_state(end.qp), IBV_QPS_RTS);
+	/* Taken, but whatever it answers is yet to be sent. */
+	expect_send(8);
+	shm_release(&other.in);
+	wait_ms(100);
+	assert_int_equal(hca_qp_state(end.qp), IBV_QPS_RTS);
+	assert_true(counted(COUNTER_ACK_TIMEOUTS_EXCUSED) - excused >= 2);
+	/* It has an answer, and no room for it. */
+	__atomic_store_n(&other.out.ring->state.starved, 1, __ATOMIC_RELEASE);
+	say_handled();
+	wait_ms(100);
+	assert_int_equal(hca_qp_state(end.qp), IBV_QPS_RTS);
+	assert_int_equal(counted(COUNTER_PACKETS_RESENT), resent);
+	answer = hostile_bth(ACKNOWLEDGE, end.qp->number, SQ_START_PSN, 0);
+	answer.headers = 16;
+	hostile_send(&other, &answer, NULL, 0);
+	WAIT_FOR(end.qp->requester.first == end.qp->requester.last);
+	let_it_finish();
+	expect_cqe(&cq, 0, 0);
+}
+
+/* What it has dealt with and not answered counts: a QP that does not exist there, for instance. */
+static void test_no_answer(void **state)
+{
+	uint64_t timeouts = counted(COUNTER_ACK_TIMEOUTS), begin_ms = test_now_ms();
+
+	(void)state;
+	be_impatient(20);
+	put_send(&device, &end, 0, 8);
+	ring(&end);
+	while (hca_qp_state(end.qp) == IBV_QPS_RTS && test_now_ms() - begin_ms < 10000) {
+		struct shm_record record;
+		uint32_t field, value;
+
+		if (shm_ready(&other.in))
+			assert_int_equal(shm_take(&other.in, &record, &field, &value), 0);
+		shm_release(&other.in);
+		say_handled();
+		sched_yield();
+	}
+	assert_true(test_now_ms() - begin_ms < 10000);
+	let_it_finish();
+	expect_cqe(&cq, 0, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
+	assert_int_equal(counted(COUNTER_ACK_TIMEOUTS) - timeouts, 2);
+	assert_true(explained(RULE_RETRY_EXHAUSTED, 0));
+}
+
+/* It lives and is silent for longer than was set: with a record in its ring, or with a ring that is full. */
+static void test_silence(void **state)
+{
+	enum { MOST = 40 };
+
+	(void)state;
+	for (int full = 0; full < 2; full++) {
+		uint64_t before = newest_explanation(), begin_ms = test_now_ms();
+		int count = full ? MOST : 1;
+
+		be_impatient(1);
+		for (int i = 0; i < count; i++)
+			put_send(&device, &end, 0, full ? 32 << 10 : 8);
+		ring(&end);
+		assert_int_equal(link_waits(&end.qp->requester.waiter), full);
+		WAIT_FOR(hca_qp_state(end.qp) == IBV_QPS_ERR);
+		assert_true(test_now_ms() - begin_ms >= 1000);
+		WAIT_FOR(explained(RULE_PEER_SILENT, before));
+		let_it_finish();
+		expect_cqe(&cq, 0, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
+		for (int i = 1; i < count; i++)
+			expect_cqe(&cq, (uint16_t)i, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
+	}
+}
+
+/* A program that asked for more by timeout and retry_cnt gets it; one that asked for no timer has none. */
+static void test_longer_patience(void **state)
+{
+	struct ibv_qp_attr options = {.timeout = 18, .retry_cnt = 1, .rnr_retry = 7, .min_rnr_timer = 1};
+	uint64_t begin_ms;
+
+	(void)state;
+	be_impatient(1);
+	raw_qp_connect(&device, &end, its_qpn, &options);
+	begin_ms = test_now_ms();
+	put_send(&device, &end, 0, 8);
+	ring(&end);
+	WAIT_FOR(hca_qp_state(end.qp) == IBV_QPS_ERR);
+	assert_true(test_now_ms() - begin_ms >= 2 * (UINT64_C(4096) << 18) / 1000000);
+	let_it_finish();
+	expect_cqe(&cq, 0, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
+	options.timeout = 0;
+	raw_qp_connect(&device, &end, its_qpn, &options);
+	put_send(&device, &end, 0, 8);
+	ring(&end);
+	wait_ms(1500);
+	assert_int_equal(hca_qp_state(end.qp), IBV_QPS_RTS);
+}
+
+/* UC completes and drops: first after the time that docs/limits.md names, then at once. */
+static void test_unreliable_drops(void **state)
+{
+	const struct ibv_qp_attr options = {.timeout = 0};
+	uint64_t dropped = counted(COUNTER_SHM_DROPPED), before = newest_explanation(), begin_ms;
+	struct raw_qp uc;
+
+	(void)state;
+	raw_qp_make(&device, &uc, IBV_QPT_UC, &cq, BLOCKS);
+	raw_qp_connect(&device, &uc, its_qpn, &options);
+	for (int i = 0; i < FILLS + 4; i++)
+		put_send(&device, &uc, 0, LONG_BYTES);
+	begin_ms = test_now_ms();
+	ring(&uc);
+	assert_true(test_now_ms() - begin_ms < 100);
+	assert_true(link_waits(&uc.qp->requester.waiter));
+	WAIT_FOR(uc.qp->requester.first == uc.qp->requester.last);
+	assert_true(test_now_ms() - begin_ms >= LIMIT_UNRELIABLE_WAIT_MS);
+	assert_int_equal(counted(COUNTER_SHM_DROPPED) - dropped, 4);
+	assert_true(explained(RULE_SHM_DROPPED, before));
+	put_send(&device, &uc, 0, LONG_BYTES);
+	ring(&uc);
+	assert_true(uc.qp->requester.first == uc.qp->requester.last);
+	assert_int_equal(counted(COUNTER_SHM_DROPPED) - dropped, 5);
+	for (int i = 0; i < FILLS + 5; i++)
+		expect_cqe(&cq, (uint16_t)i, 0);
+	raw_qp_destroy(&uc);
+}
+
 static void test_wakes_sleepers(void **state)
 {
 	char byte;
@@ -492,8 +660,6 @@ static void test_wakes_sleepers(void **state)
 	expect_send(8);
 	expect_send(8);
 }
-
-enum { LONG_COUNT = 40, LONG_BYTES = 32 << 10, FILLS = SHM_DATA_BYTES / LONG_BYTES };
 
 static void send_long_ones(void)
 {
@@ -603,6 +769,11 @@ int main(void)
 		TEST(test_ticket_is_withdrawn),
 		TEST(test_waits_for_room),
 		TEST(test_room_of_one_who_leaves),
+		TEST(test_patience),
+		TEST(test_no_answer),
+		TEST(test_silence),
+		TEST(test_longer_patience),
+		TEST(test_unreliable_drops),
 		TEST(test_wakes_sleepers),
 		TEST(test_offers_memory),
 		TEST(test_withdraws),
