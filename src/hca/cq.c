@@ -281,14 +281,16 @@ int hca_cq_resize(struct hca_cq *cq, void *buffer, uint32_t cqe_count, void (*co
 	int error = 0;
 
 	queue_lock(&cq->lock);
-	/* The marker needs a place of its own in the old ring, its predecessors one in the new. */
-	if (outstanding(cq) >= cq->cqe_count || outstanding(cq) >= cqe_count) {
+	/* What waits needs room in the new ring. */
+	if (outstanding(cq) >= cqe_count) {
 		error = -EINVAL;
 	} else {
-		mark = cqe_at(cq, cq->producer_index);
-		__atomic_store_n(&mark->op_own,
-				 (uint8_t)(MLX5_CQE_RESIZE_CQ << 4 | !!(cq->producer_index & cq->cqe_count)),
-				 __ATOMIC_RELEASE);
+		/* A ring that is full has no place for the marker, and needs none: what comes next is of the lap before. */
+		mark = outstanding(cq) < cq->cqe_count ? cqe_at(cq, cq->producer_index) : NULL;
+		if (mark)
+			__atomic_store_n(&mark->op_own,
+					 (uint8_t)(MLX5_CQE_RESIZE_CQ << 4 | !!(cq->producer_index & cq->cqe_count)),
+					 __ATOMIC_RELEASE);
 		cq->producer_index++;
 		cq->buffer = buffer;
 		cq->cqe_count = cqe_count;

@@ -37,13 +37,25 @@ static struct epoch_slot *claim_free_slot(void)
 	return NULL;
 }
 
+/* For when there is no memory: posting and polling cannot say so. */
+static struct epoch_slot *reserved_slot(void)
+{
+	static struct epoch_slot reserve[EPOCH_RESERVE];
+	static uint32_t used;
+	uint32_t index = __atomic_fetch_add(&used, 1, __ATOMIC_RELAXED);
+
+	/* No slot, no protection: going on would turn a lack of memory into a silent corruption. */
+	if (index >= EPOCH_RESERVE)
+		abort();
+	return &reserve[index];
+}
+
 static struct epoch_slot *add_slot(void)
 {
 	struct epoch_slot *slot = aligned_alloc(128, sizeof(*slot));
 
-	/* No slot, no protection: going on would turn a lack of memory into a silent corruption. */
 	if (!slot)
-		abort();
+		slot = reserved_slot();
 	*slot = (struct epoch_slot){.owned = 1, .next = __atomic_load_n(&slots, __ATOMIC_RELAXED)};
 	while (!__atomic_compare_exchange_n(&slots, &slot->next, slot, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		;

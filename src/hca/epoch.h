@@ -31,7 +31,10 @@ struct epoch_slot {
 extern __thread struct epoch_slot *epoch_this_thread __attribute__((tls_model("initial-exec")));
 extern uint64_t epoch_current;
 
-/** Gives this thread a slot. Aborts when there is no memory for one: without a slot nothing would be protected. */
+/* Threads that get a slot although there is no memory. */
+#define EPOCH_RESERVE 256
+
+/** Gives this thread a slot. Aborts when there is neither memory for one nor one in reserve: nothing would be protected. */
 struct epoch_slot *epoch_attach(void);
 
 /** Begins a section. Any thread. */

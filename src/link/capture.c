@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Writes captures, see capture.h. The format is draft-ietf-opsawg-pcapng; numbers in brackets are its sections. */
 #include "hca/cancellation.h"
+#include "hca/file_size.h"
 #include "link/capture.h"
 
 #include <errno.h>
@@ -96,6 +97,7 @@ static void end_block(struct text *text, uint32_t more)
 
 static int write_block(int fd, const struct text *text)
 {
+	WITHOUT_SIZE_SIGNAL;
 	ssize_t written = write(fd, text->bytes, text->length);
 
 	if (written < 0)
@@ -273,6 +275,8 @@ void capture_frame(struct capture *capture, enum capture_direction direction, co
 	parts[3] = (struct iovec){end.bytes, end.length};
 	{
 		WITHOUT_CANCELLATION;
+		WITHOUT_SIZE_SIGNAL;
+
 		written = writev(capture->fd, parts, 4);
 	}
 	if (written < 0)

@@ -159,6 +159,7 @@ static struct host_peer *explain_failure(uint32_t qpn, pid_t pid, int error)
 {
 	EXPLAIN(hca_device(0), (&(const struct explain_subject){0}), RULE_HOST_NO_CONNECTION, qpn, (uint64_t)pid,
 		(uint64_t)error);
+	errno = error;
 	return NULL;
 }
 
@@ -195,7 +196,13 @@ static struct host_peer *peer_of_process(pid_t pid)
 	return NULL;
 }
 
-/* The lock is held. */
+static struct host_peer *nobody(void)
+{
+	errno = ENOENT;
+	return NULL;
+}
+
+/* The lock is held. NULL with errno: as host_peer_of(). */
 static struct host_peer *find_process(uint32_t qpn)
 {
 	int fd = connect_to_slot(host_slot_of(qpn));
@@ -204,12 +211,12 @@ static struct host_peer *find_process(uint32_t qpn)
 	pid_t pid;
 
 	if (fd == -ECONNREFUSED)
-		return NULL;
+		return nobody();
 	if (fd < 0)
 		return explain_failure(qpn, 0, -fd);
 	if (!host_same_user(fd, &pid)) {
 		close(fd);
-		return NULL;
+		return nobody();
 	}
 	peer = peer_of_process(pid);
 	if (peer) {
@@ -231,8 +238,10 @@ struct host_peer *host_peer_of(uint32_t qpn)
 	struct host_peer *peer = host_peer_known(qpn);
 	uint32_t slot = host_slot_of(qpn);
 
-	if (peer || slot == 0 || slot >= HOST_SLOTS)
+	if (peer)
 		return peer;
+	if (slot == 0 || slot >= HOST_SLOTS)
+		return nobody();
 	/* Who is connected is answered. */
 	host_accept();
 	pthread_mutex_lock(&host_table.lock);

@@ -14,6 +14,7 @@
 
 #include "explain/explain.h"
 #include "explain/limit.h"
+#include "hca/file_size.h"
 #include "hca/hca.h"
 #include "hca/limits.h"
 #include "link/shm.h"
@@ -31,6 +32,7 @@
 
 int host_memory_create(void)
 {
+	WITHOUT_SIZE_SIGNAL;
 	int fd = memfd_create("softhca", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int error;
 

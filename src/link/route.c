@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which link leads where, and sending past the filters; see link.h. */
+#include <errno.h>
 #include <string.h>
 
 #include "hca/qp.h"
@@ -52,8 +53,13 @@ const struct link *link_route(struct hca *hca, const union ibv_gid *gid, uint32_
 	}
 	if (!near)
 		return has_network(hca) ? by_udp(hca) : NULL;
-	/* A number that is nobody's is as far away as any other QP that does not exist. */
-	return host_owns(qpn) || !host_peer_of(qpn) ? link_local() : link_shm();
+	if (host_owns(qpn))
+		return link_local();
+	/*
+	 * A number that is nobody's is as far away as any other QP that does not exist. Where the connection failed for
+	 * another reason, that may pass: the shm link tries again with each packet.
+	 */
+	return host_peer_of(qpn) || errno != ENOENT ? link_shm() : link_local();
 }
 
 enum link_result link_send(struct hca *hca, struct run *run)

@@ -30,7 +30,7 @@ static void enlist(struct hca_qp *qp, struct answers *answers, struct run *run)
 
 /*
  * A requester that asks again goes back: what it was to get from there on it asks for anew. So no more is owed than
- * requests can be outstanding; who asks for more than it was granted gets no answer to some.
+ * requests can be outstanding.
  */
 static void go_back(struct answers *answers, uint32_t psn)
 {
@@ -45,6 +45,7 @@ static void owe_response(struct answers *answers, const struct walk_access *acce
 			 const struct packet *reply)
 {
 	go_back(answers, reply->psn);
+	/* New requests were refused before (answer_is_full). A repetition may be ignored, such as the n-th part of one READ. */
 	if (answers->last - answers->first == LIMIT_MAX_RD_ATOMIC)
 		return;
 	answers->entry[answers->last++ % LIMIT_MAX_RD_ATOMIC] = (struct answer){
@@ -57,6 +58,13 @@ static void owe_response(struct answers *answers, const struct walk_access *acce
 		.address = request->remote_address,
 		.original = reply->original,
 	};
+}
+
+bool answer_is_full(const struct responder *responder)
+{
+	const struct answers *answers = responder->answers;
+
+	return answers && answers->last - answers->first == LIMIT_MAX_RD_ATOMIC;
 }
 
 void answer_owe(struct hca_qp *qp, struct responder *responder, const struct walk_access *access,

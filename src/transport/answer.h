@@ -55,6 +55,9 @@ struct answers {
 void answer_owe(struct hca_qp *qp, struct responder *responder, const struct walk_access *access,
 		const struct packet *request, const struct packet *reply, struct run *run);
 
+/** True if as many responses are owed as there is room for: one more READ or atomic is refused (IBTA 9.7.4.1.5). */
+bool answer_is_full(const struct responder *responder);
+
 /** The access of the initiator of a DCT whose @responder it is. */
 const struct walk_access *answer_access(const struct responder *responder);
 

@@ -327,6 +327,11 @@ static enum responder_state check_operation(struct request *request)
 	    !qp->attr.max_dest_rd_atomic)
 		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
 				      QP_EVENT_REQUEST_ERROR, QP_NO_RESOURCES, packet->message, qp->number);
+	if ((packet->message == MESSAGE_READ_REQUEST || message_is_atomic(packet->message)) &&
+	    answer_is_full(request->responder))
+		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+				      QP_EVENT_REQUEST_ERROR, RESPONSES_DUE, packet->message, packet->psn, qp->number,
+				      LIMIT_MAX_RD_ATOMIC);
 	return RESPONDER_CHECK_RECEIVE;
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "hca/cancellation.h"
+#include "hca/file_size.h"
 #include "verbs/cq.h"
 
 enum {
@@ -28,6 +29,7 @@ static void invalidate(char *entries, size_t bytes)
 /* A file of invalid entries; its descriptor, or -1 with errno set. */
 static int template_open(void)
 {
+	WITHOUT_SIZE_SIGNAL;
 	int fd = memfd_create("softhca-cq", MFD_CLOEXEC);
 	char *entries;
 

@@ -236,6 +236,36 @@ static void resize_keeps_unpolled_completions(void **state)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
+/* Every place is taken; the rest goes on behind what was there. */
+static void resize_when_full(void **state)
+{
+	static const int larger[] = {7, 30, 255};
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		for (uint64_t before = 0; before < 9; before++) {
+			struct ibv_cq *cq = make_cq(3);
+			uint64_t sent = 0, polled = 0;
+
+			connect(cq, cq);
+			/* The ring is full at each place, in laps of both kinds. */
+			while (polled < before) {
+				write_word(&pair.client, sent++);
+				expect_written(polled++);
+			}
+			while (sent - polled < 4)
+				write_word(&pair.client, sent++);
+			assert_int_equal(ibv_resize_cq(cq, larger[i]), 0);
+			while (sent - polled < 8)
+				write_word(&pair.client, sent++);
+			while (polled < sent)
+				expect_written(polled++);
+			expect_empty(cq);
+			pair_close(&pair);
+			assert_int_equal(ibv_destroy_cq(cq), 0);
+		}
+}
+
 static void resize_refusals(void **state)
 {
 	struct ibv_cq *cq;
@@ -460,6 +490,7 @@ int main(void)
 		CQ_CASE(sizes),
 		CQ_CASE(a_cq_in_use_stays),
 		CQ_CASE(resize_keeps_unpolled_completions),
+		CQ_CASE(resize_when_full),
 		CQ_CASE(resize_refusals),
 		CQ_CASE(reset_and_destroy_purge),
 		CQ_CASE(overrun_breaks_the_cq),

@@ -27,6 +27,7 @@
 #include "link/link.h"
 #include "link/roce.h"
 #include "mkey/stream.h"
+#include "transport/answer.h"
 #include "softhca.h"
 #include "transport/run.h"
 #include "verbs/objects.h"
@@ -467,6 +468,26 @@ static void case_PEER_SILENT(void **state)
 		"mlx5_0 qp 0x%x SEND wr_id 7 → RETRY_EXC_ERR: process 0 (0: not known), which has queue pair 0x%x, lives, "
 		"and did not look after what was sent to it for 1 s. [97 PEER_SILENT; ",
 		qp[CLIENT]->qp_num, qp[SERVER]->qp_num);
+}
+
+/* As many READs before it wait to be answered as can. */
+static void case_RESPONSES_DUE(void **state)
+{
+	struct hca_qp *device = to_user_qp(qp[SERVER])->device;
+	struct answers *answers = calloc(1, sizeof(*answers));
+
+	(void)state;
+	to_rts(SERVER);
+	device->attr.qp_access_flags |= IBV_ACCESS_REMOTE_READ;
+	answers->last = LIMIT_MAX_RD_ATOMIC;
+	device->responder.answers = answers;
+	deliver(SERVER, (struct packet){.message = MESSAGE_READ_REQUEST, .place = PLACE_ONLY, .psn = FIRST_PSN});
+	expect_line(
+		qp[SERVER], RULE_RESPONSES_DUE,
+		"mlx5_0 qp 0x%x: RDMA READ request 0x100 for queue pair 0x%x comes while 16 READs and atomics before it wait to "
+		"be answered, which is as many as can. [98 RESPONSES_DUE; ",
+		qp[SERVER]->qp_num, qp[SERVER]->qp_num);
+	assert_int_equal(hca_qp_state(device), IBV_QPS_ERR);
 }
 
 /* The second packet of a response, whose place a program has meanwhile moved to the end of the address space. */

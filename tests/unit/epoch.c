@@ -15,6 +15,18 @@
 
 #include "hca/epoch.h"
 
+/* In front of the C library's. */
+static int no_memory; /* atomic */
+
+void *aligned_alloc(size_t alignment, size_t size)
+{
+	void *memory = NULL;
+
+	if (__atomic_load_n(&no_memory, __ATOMIC_ACQUIRE) || posix_memalign(&memory, alignment, size))
+		return NULL;
+	return memory;
+}
+
 enum { ENTER, LEAVE, END };
 
 /* A thread that enters, leaves and ends when it is told to. */
@@ -289,6 +301,30 @@ static void nothing_is_freed_too_early(void **state)
 	assert_int_equal(wrong, 0);
 }
 
+/* More threads than there ever were slots for. */
+static void slots_without_memory(void **state)
+{
+	enum { THREADS = 16 };
+	struct reader readers[THREADS];
+	uint64_t stamp;
+
+	(void)state;
+	__atomic_store_n(&no_memory, 1, __ATOMIC_RELEASE);
+	for (int i = 0; i < THREADS; i++) {
+		start(&readers[i]);
+		order(&readers[i], ENTER);
+	}
+	stamp = epoch_retire();
+	for (int i = 0; i < THREADS; i++) {
+		assert_false(epoch_passed(stamp));
+		order(&readers[i], LEAVE);
+	}
+	assert_true(epoch_passed(stamp));
+	for (int i = 0; i < THREADS; i++)
+		finish(&readers[i]);
+	__atomic_store_n(&no_memory, 0, __ATOMIC_RELEASE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -300,6 +336,7 @@ int main(void)
 		cmocka_unit_test(slots_are_used_again),
 		cmocka_unit_test(section_of_another_thread_in_a_child),
 		cmocka_unit_test(nothing_is_freed_too_early),
+		cmocka_unit_test(slots_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
