@@ -13,6 +13,7 @@
 #include "link/counters.h"
 #include "link/filter.h"
 #include "link/host.h"
+#include "link/host_window.h"
 #include "link/link.h"
 #include "link/udp.h"
 #include "link/udp_parts.h"
@@ -94,6 +95,7 @@ static void after_fork_in_child(void)
 	release(true);
 	counters_after_fork();
 	link_after_fork();
+	host_window_after_fork();
 	FOR_EACH_DEVICE(hca)
 	{
 		timers_after_fork(&hca->timers);

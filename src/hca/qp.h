@@ -14,6 +14,7 @@
 #include "hca/cq.h"
 #include "hca/device.h"
 #include "hca/receive.h"
+#include "link/host_window.h"
 #include "link/waiting.h"
 #include "transport/packet.h"
 
@@ -63,6 +64,7 @@ struct requester {
 	uint32_t send_offset;      /* packets of it that need not be sent (again) */
 	uint32_t newest;           /* behind the newest packet that was ever sent */
 	uint32_t window;           /* bytes that may be under way; see link.window */
+	struct window_share share; /* of what all QPs have under way to the host; link/host_window.h */
 	uint32_t strokes;          /* counts what shows that the peer lives */
 	uint32_t strokes_seen;     /* by the timer */
 	uint64_t silent_since_ns;  /* of the timer: nothing was heard since; 0: nothing is waited for */

@@ -40,6 +40,7 @@ struct link {
 	bool shared;
 	uint32_t most;   /* payload bytes of a run; a multiple of the largest MTU; 0: any number */
 	uint32_t window; /* payload bytes that a QP may have under way and not acknowledged; 0: any number */
+	bool shares;     /* and what all QPs have under way to one host is bounded as well (link/host_window.h) */
 	/**
 	 * Sends the packet built in run_slot(@run). Its payload is valid during the call, and, for an immediate link, until
 	 * the run is drained. The sender's QP lock is held. Of what cannot be delivered nobody hears, as on a wire.

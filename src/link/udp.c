@@ -8,6 +8,7 @@
 
 #include "hca/cancellation.h"
 #include "link/counters.h"
+#include "link/host_window.h"
 #include "link/roce.h"
 #include "link/udp_parts.h"
 #include "transport/atomic.h"
@@ -328,12 +329,14 @@ static struct link udp = {
 	.shared = true,
 	.most = UDP_RUN_BYTES,
 	.window = UDP_WINDOW_BYTES, /* atomic */
+	.shares = true,
 	.send = send_run,
 	.send_frame = send_frame,
 };
 
 void udp_set_window(uint32_t bytes)
 {
+	host_window_set_most(bytes);
 	bytes = bytes / 2 < UDP_LEAST_WINDOW ? UDP_LEAST_WINDOW : bytes / 2;
 	__atomic_store_n(&udp.window, bytes < UDP_WINDOW_BYTES ? bytes : UDP_WINDOW_BYTES, __ATOMIC_RELAXED);
 }

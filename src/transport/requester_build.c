@@ -161,6 +161,15 @@ int requester_build(const struct hca_qp *qp, const struct wqe *wqe, struct packe
 
 /* ---- pieces ---------------------------------------------------------------------------------------------------- */
 
+/* No more of @bytes than one part in @parts of what the host's window holds, so that others have room beside it. */
+static uint64_t shared(const struct hca_qp *qp, const struct link *link, uint64_t bytes, uint32_t parts)
+{
+	uint32_t mtu = 1u << qp->mtu_shift;
+	uint64_t part = link->shares ? host_window_payload(qp, mtu) / parts / mtu * mtu : bytes;
+
+	return part < bytes ? part : bytes;
+}
+
 /* Bytes that may be sent now on a link that does not deliver at once; 0: the window is full. */
 static uint64_t sendable_bytes(const struct hca_qp *qp, const struct link *link, uint32_t psn)
 {
@@ -170,6 +179,7 @@ static uint64_t sendable_bytes(const struct hca_qp *qp, const struct link *link,
 	uint64_t under_way = packets > 0 ? (uint64_t)packets << qp->mtu_shift : 0;
 	uint32_t window = link_window(qp->hca, link);
 
+	most = shared(qp, link, most, 4);
 	/* Without acknowledgements nobody knows what is under way. */
 	if (!window || !qp->transport->reliable)
 		return most;
@@ -235,6 +245,8 @@ static bool cut_read(const struct hca_qp *qp, struct inflight *entry, uint64_t o
 	uint64_t window = packet->link ? link_window(qp->hca, packet->link) : 0;
 	uint64_t left = entry->bytes - offset;
 
+	if (packet->link)
+		window = shared(qp, packet->link, window, 2);
 	if (offset != entry->arrived)
 		return false;
 	if (offset < entry->asked)

@@ -32,6 +32,22 @@ void requester_stop_timer(struct hca_qp *qp)
 	timer_disarm(&qp->hca->timers, &qp->requester.timer);
 	qp->requester.timer_armed = false;
 }
+
+void requester_settle(struct hca_qp *qp)
+{
+	const struct requester *requester = &qp->requester;
+	uint32_t next = requester->psn;
+	int32_t packets;
+
+	if (!requester->share.packets)
+		return;
+	if (requester->send_entry != requester->last)
+		next = psn_add(inflight_at((struct requester *)requester, requester->send_entry)->psn,
+			       requester->send_offset);
+	packets = requester->first == requester->last ? 0 : psn_distance(next, psn_add(requester->acknowledged, 1));
+	host_window_settle(qp, packets > 0 ? (uint32_t)packets : 0);
+}
+
 static void complete_done(struct hca_qp *qp, const struct inflight *entry)
 {
 	if (WQE_COMPLETION(entry->fm_ce_se) >= WQE_CQE_ALWAYS)
@@ -157,6 +173,7 @@ void requester_flush_stream(struct hca_qp *qp)
 			requester_flush_one(qp, &entry);
 	}
 	requester_nothing_to_send(requester);
+	requester_settle(qp);
 	requester->responses_due = 0;
 	requester->retries_left = qp->attr.retry_cnt;
 	requester->rnr_retries_left = qp->attr.rnr_retry;
@@ -180,6 +197,7 @@ void requester_flush(struct hca_qp *qp)
 		requester_flush_one(qp, &entry);
 	}
 	requester_nothing_to_send(requester);
+	requester_settle(qp);
 	requester->responses_due = 0;
 	if (qp->dci)
 		qp->dci->flushing = false;
@@ -212,6 +230,7 @@ void requester_reset(struct hca_qp *qp)
 	requester->acknowledged = PSN_MASK;
 	requester->first = requester->last = 0;
 	requester_nothing_to_send(requester);
+	requester_settle(qp);
 	requester->responses_due = 0;
 	if (qp->dci)
 		dci_reset(qp->dci);

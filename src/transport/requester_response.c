@@ -27,6 +27,7 @@ static void progressed(struct hca_qp *qp)
 	qp->requester.rnr_retries_left = qp->attr.rnr_retry;
 	qp->requester.strokes++;
 	qp->requester.asked_again = false;
+	host_window_got_on(&qp->requester.share);
 	/* The timer watches the oldest packet: the next one has its own time. */
 	if (!requester_timer_is_lazy(qp))
 		requester_stop_timer(qp);
@@ -45,9 +46,15 @@ void requester_narrow_window(struct hca_qp *qp)
 {
 	uint32_t least = 8u << qp->mtu_shift;
 
+	host_window_lost(qp);
 	qp->requester.window /= 2;
 	if (qp->requester.window < least)
 		qp->requester.window = least;
+}
+
+bool requester_may_retry(struct hca_qp *qp)
+{
+	return host_window_excuses(qp) || qp->requester.retries_left--;
 }
 
 static void widen_window(struct hca_qp *qp)
@@ -203,7 +210,7 @@ static void refused(struct hca_qp *qp, const struct packet *packet, struct run *
 	counter_add(qp->hca, sequence ? COUNTER_SEQUENCE_NAKS_RECEIVED : COUNTER_ERROR_NAKS_RECEIVED, 1);
 	if (sequence)
 		requester_narrow_window(qp);
-	if (sequence && requester->retries_left--)
+	if (sequence && requester_may_retry(qp))
 		go_on(qp, run);
 	else if (sequence)
 		requester_give_up(qp);
@@ -268,7 +275,7 @@ static void ask_again(struct hca_qp *qp, struct run *run)
 	counter_add(qp->hca, COUNTER_IMPLIED_NAKS, 1);
 	requester_narrow_window(qp);
 	requester_go_back(qp, requester->first, 0);
-	if (requester->retries_left--)
+	if (requester_may_retry(qp))
 		go_on(qp, run);
 	else
 		requester_give_up(qp);
@@ -354,6 +361,7 @@ void requester_receive(struct hca_qp *qp, const struct packet *received, struct 
 	/* IBTA 9.7.5.1.2: an answer to what was not sent yet is a ghost. */
 	if (psn_distance(packet->psn, qp->requester.newest) >= 0)
 		return;
+	host_window_heard(qp);
 	switch (packet->message) {
 	case MESSAGE_READ_RESPONSE:
 	case MESSAGE_ATOMIC_ACKNOWLEDGE:
@@ -366,6 +374,7 @@ void requester_receive(struct hca_qp *qp, const struct packet *received, struct 
 		}
 		acknowledge(qp, packet->psn, run);
 	}
+	requester_settle(qp);
 	/* If the answer ended a stream, the others go on. */
 	if (qp->dci)
 		go_on(qp, run);

@@ -52,6 +52,7 @@ void requester_watch(struct hca_qp *qp)
 	if (requester->strokes != requester->strokes_seen || !requester->silent_since_ns)
 		requester->silent_since_ns = now_ns;
 	requester->strokes_seen = requester->strokes;
+	host_window_watch(qp);
 	link = requester_peer(qp, &number);
 	if (link && link->mark)
 		requester->mark = link->mark(number);
@@ -97,8 +98,9 @@ static bool is_pending(struct hca_qp *qp, uint64_t now_ns)
 	bool pending;
 
 	link = requester_peer(qp, &number);
+	/* Who waits for room of a host may have lost what takes the room. */
 	if (!link || !link->pending)
-		return link_waits(&requester->waiter);
+		return link_waits(&requester->waiter) && !(link && link->shares);
 	pending = link->pending(number, requester->mark, &progress);
 	if (pending && progress != requester->peer_progress)
 		requester->silent_since_ns = now_ns;
@@ -142,13 +144,14 @@ static void try_again(struct hca_qp *qp, bool counts)
 		qp_route_again(qp);
 	requester_go_back(qp, requester->first, unacknowledged_offset(qp));
 	requester_narrow_window(qp);
-	if (counts && !requester->retries_left--)
+	requester_settle(qp);
+	if (counts && !requester_may_retry(qp))
 		requester_give_up(qp);
 }
 
 /*
- * This process did not run when it should have: others of the machine, such as the peer, perhaps did not either. Only
- * where the link cannot tell.
+ * This process did not run when it should have: others of the machine, such as the peer, perhaps did not either. Or the
+ * requester waits for its turn, and has sent nothing yet. Only where the link cannot tell.
  */
 static bool is_excused(const struct hca_qp *qp, uint64_t now_ns)
 {
@@ -158,6 +161,8 @@ static bool is_excused(const struct hca_qp *qp, uint64_t now_ns)
 
 	if (!link || link->pending || link_is_immediate(qp->hca, link))
 		return false;
+	if (link_waits(&qp->requester.waiter) && !qp->requester.share.packets)
+		return true;
 	return late_ns > LATE_NS && late_ns > interval_ns(qp) / 2;
 }
 

@@ -211,6 +211,8 @@ void run_finish(struct run *run)
 	struct hca_qp *qp;
 	bool due;
 
+	if (__builtin_expect(host_window_has_room(), 0))
+		host_window_resume(run);
 	while ((qp = run->scheduled)) {
 		run->scheduled = qp->next_scheduled;
 		queue_lock(&qp->lock);
@@ -224,5 +226,7 @@ void run_finish(struct run *run)
 			run_drain(run, NULL);
 		if (due)
 			requester_run(qp, run);
+		if (__builtin_expect(!run->scheduled && host_window_has_room(), 0))
+			host_window_resume(run);
 	}
 }

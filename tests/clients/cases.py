@@ -129,7 +129,11 @@ GROUPS = {
         perftests(['read_bw'], f'-a -b {FEW}', links=(SHM,)) +
         perftests(['write_lat'], f'-a {FEW}', links=(UDP,)) +
         perftests(['write_bw', 'send_bw'], f'-I 64 -s 64 {SHORT}', links=(SHM,)) +
-        perftests(['write_bw', 'send_bw'], f'-Q 10 -m 1024 {SHORT}', f'-q 4 --mr_per_qp {SHORT}', links=(UDP,)),
+        perftests(['write_bw', 'send_bw'], f'-Q 10 -m 1024 {SHORT}', f'-q 4 --mr_per_qp {SHORT}', links=(UDP,)) +
+        # More at once than a socket holds, both ways; and next to nothing, from as many queue pairs.
+        perftests(['write_bw', 'send_bw'], '-q 64 -s 64 -b -n 500', '-q 64 -s 64 -b -t 1 -n 50', links=(UDP,)) +
+        perftests(['write_bw'], '-q 64 -s 64 -b -t 2 -n 50', links=(UDP,)) +
+        perftests(['read_bw'], '-q 64 -s 65536 -b -n 10', links=(UDP,)),
     'perftest-uc-ud':
         perftests(['write_bw'], f'-c UC {SHORT}', f'-c UC -q 4 {SHORT}') +
         # Messages that the receiver has no room for are lost, and the program waits for them: few bytes at a time.
