@@ -22,6 +22,7 @@
 #include "hca/watch.h"
 
 struct explain_log;
+struct explain_sink;
 struct filters;
 struct link;
 struct multicast_list;
@@ -63,6 +64,7 @@ struct hca {
 struct registry {
 	struct hca *devices;
 	size_t count;
+	struct explain_sink *sink;              /* of all devices; explain/sink.h */
 	struct id_table qps;                    /* host-unique numbers: all devices share them */
 	const struct multicast_list *multicast; /* atomic; or NULL; hca/multicast.h */
 	bool has_barrier;                       /* barrier_on_all_cpus() works */

@@ -7,6 +7,7 @@
 
 #include "block/cipher.h"
 #include "explain/log.h"
+#include "explain/sink.h"
 #include "hca/device.h"
 #include "hca/epoch.h"
 #include "hca/progress.h"
@@ -61,6 +62,18 @@ static void explain_logs_after_fork(bool child)
 	(void)child;
 	FOR_EACH_DEVICE(hca)
 	explain_log_unlock(hca->explain_log);
+}
+
+static void sink_before_fork(void)
+{
+	if (the_registry.sink)
+		explain_sink_before_fork(the_registry.sink);
+}
+
+static void sink_after_fork(bool child)
+{
+	if (the_registry.sink)
+		explain_sink_after_fork(the_registry.sink, child);
 }
 
 static void before_fork(void)

@@ -7,6 +7,7 @@
 #include <sys/random.h>
 
 #include "explain/log.h"
+#include "explain/sink.h"
 #include "hca/cancellation.h"
 #include "hca/device.h"
 #include "hca/fork.h"
@@ -81,7 +82,7 @@ static void make_filters(struct hca *hca)
 
 	if (filters_init(hca, error, sizeof(error)))
 		explain_log_note(hca->explain_log, error);
-	if (strcmp(hca->settings.counters, "off") != 0 || hca->filters)
+	if (strcmp(hca->settings.counters, "off") != 0 || hca->filters || explain_sink_is_on(the_registry.sink))
 		report_at_exit();
 }
 
@@ -93,7 +94,7 @@ static int hca_init(struct hca *hca, size_t index, const struct settings *settin
 	hca->key_tags = calloc(ID_LEAF_SIZE, 1);
 	if (!hca->key_tags)
 		return -ENOMEM;
-	hca->explain_log = explain_log_new(hca->name, settings->explain);
+	hca->explain_log = explain_log_new(the_registry.sink);
 	if (!hca->explain_log) {
 		free(hca->key_tags);
 		return -ENOMEM;
@@ -154,6 +155,8 @@ static bool make_registry(void)
 	char errors[1024] = "";
 
 	read_settings(&settings, errors, sizeof(errors));
+	if (!the_registry.sink && !(the_registry.sink = explain_sink_new(&settings)))
+		return false;
 	if (!the_registry.devices) {
 		the_registry.devices = calloc(settings.devices, sizeof(struct hca));
 		wanted = settings.devices;

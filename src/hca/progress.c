@@ -438,6 +438,11 @@ int progress_start(void)
 	return error;
 }
 
+bool progress_runs(void)
+{
+	return __atomic_load_n(&progress.started, __ATOMIC_ACQUIRE);
+}
+
 void progress_wake(void)
 {
 	WITHOUT_CANCELLATION;

@@ -59,6 +59,8 @@ void progress_unwatch(struct watched_fd *watched);
 
 /** Starts the thread, for timers. Returns 0 or -EAGAIN. Any thread. */
 int progress_start(void);
+/** True if the thread runs. Any thread. */
+bool progress_runs(void);
 /** Wakes the device thread if it would sleep beyond @deadline_ns (CLOCK_MONOTONIC). Any thread. */
 void progress_wake_before(uint64_t deadline_ns);
 /** Wakes the device thread: it polls all pollers and fires what is due. Any thread. */

@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "explain/log.h"
+#include "explain/output.h"
+#include "explain/sink.h"
 #include "link/counters.h"
 #include "link/filter.h"
 
@@ -39,7 +41,6 @@ static void put_counters(const struct hca *hca, int fd)
 	char text[COUNTER_COUNT * 80 + 200];
 	size_t used = (size_t)snprintf(text, sizeof(text), "softhca: counters of %s in process %d\n", hca->name,
 				       (int)getpid());
-	ssize_t ignored;
 
 	for (int i = 0; i < COUNTER_COUNT; i++) {
 		uint64_t value = counter_read(hca, i);
@@ -48,8 +49,7 @@ static void put_counters(const struct hca *hca, int fd)
 			used += (size_t)snprintf(text + used, sizeof(text) - used, "  %-24s %" PRIu64 "\n",
 						 counter_info(i)->name, value);
 	}
-	ignored = write(fd, text, used < sizeof(text) ? used : sizeof(text) - 1);
-	(void)ignored;
+	output_write(fd, text, used < sizeof(text) ? used : sizeof(text) - 1);
 }
 
 /* Whose devices they are; a child that was forked off reports only what it did itself. */
@@ -71,6 +71,7 @@ static void report(void)
 		if (fd != STDERR_FILENO)
 			close(fd);
 	}
+	explain_sink_finish(the_registry.sink);
 }
 
 static void register_report(void)

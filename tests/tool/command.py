@@ -11,8 +11,8 @@ import unittest
 
 from harness import LIBRARIES, TOOL, clean_environment, main, softhca
 
-OPTIONS = ['profile', 'devices', 'device-name', 'explain', 'capture', 'seed', 'gids', 'link', 'faults', 'counters', 'roce-port',
-           'peer-silence', 'mtu', 'crypto', 'crypto-file']
+OPTIONS = ['profile', 'devices', 'device-name', 'explain', 'color', 'capture', 'seed', 'gids', 'link', 'faults', 'counters',
+           'roce-port', 'peer-silence', 'mtu', 'crypto', 'crypto-file']
 
 
 def environment_of(*arguments, env=None):

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Writing without waiting, see output.h. */
+#include "explain/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "hca/cancellation.h"
+
+int output_open(const char *path)
+{
+	WITHOUT_CANCELLATION;
+	const int flags = O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+	int fd = open(path, O_WRONLY | O_CREAT | flags, 0644);
+
+	/* A FIFO without a reader (fifo(7)): what is written stays in it for one that comes. */
+	if (fd < 0 && errno == ENXIO)
+		fd = open(path, O_RDWR | flags);
+	return fd < 0 ? -errno : fd;
+}
+
+/* write(2) sends these to the thread that calls it. */
+static void failure_signals(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGPIPE);
+	sigaddset(set, SIGXFSZ);
+}
+
+struct guard {
+	sigset_t mask, pending;
+	int error;
+};
+
+static void begin(struct guard *guard)
+{
+	sigset_t blocked;
+
+	guard->error = errno;
+	sigpending(&guard->pending);
+	failure_signals(&blocked);
+	/* A terminal takes what a thread writes that blocks it (termios(3), TOSTOP). */
+	sigaddset(&blocked, SIGTTOU);
+	pthread_sigmask(SIG_BLOCK, &blocked, &guard->mask);
+}
+
+/* Takes back the signal that the write made, unless the program had one pending: that one is its own. */
+static void take_signal(const struct guard *guard, int signal)
+{
+	const struct timespec now = {0};
+	sigset_t set;
+
+	if (sigismember(&guard->pending, signal))
+		return;
+	sigemptyset(&set);
+	sigaddset(&set, signal);
+	while (sigtimedwait(&set, NULL, &now) < 0 && errno == EINTR)
+		;
+}
+
+static void end(const struct guard *guard, ssize_t result)
+{
+	if (result == -EPIPE)
+		take_signal(guard, SIGPIPE);
+	if (result == -EFBIG)
+		take_signal(guard, SIGXFSZ);
+	pthread_sigmask(SIG_SETMASK, &guard->mask, NULL);
+	errno = guard->error;
+}
+
+static ssize_t write_to(int fd, const char *text, size_t length)
+{
+	ssize_t done = write(fd, text, length);
+
+	return done < 0 ? -errno : done;
+}
+
+static ssize_t send_to(int fd, const char *text, size_t length)
+{
+	ssize_t done = send(fd, text, length, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	return done < 0 ? -errno : done;
+}
+
+/*
+ * Pipes and terminals. An open file description of our own may have O_NONBLOCK. It is closed again at once, since a pipe
+ * ends for its reader when nobody has it open for writing, and since the program may put another file in the descriptor's
+ * place. Where /proc is missing, or the terminal belongs to another user, poll(2) says whether there is room now for one
+ * write of at most PIPE_BUF bytes; that somebody else fills it in between cannot be excluded there.
+ */
+static ssize_t write_reopened(int fd, const char *text, size_t length)
+{
+	struct pollfd room = {.fd = fd, .events = POLLOUT};
+	char path[32];
+	ssize_t done;
+	int own;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	own = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	if (own >= 0) {
+		done = write_to(own, text, length);
+		close(own);
+		return done;
+	}
+	if (poll(&room, 1, 0) <= 0 || !(room.revents & (POLLOUT | POLLERR)))
+		return -EAGAIN;
+	return write_to(fd, text, length > PIPE_BUF ? PIPE_BUF : length);
+}
+
+static ssize_t write_by_kind(int fd, const char *text, size_t length)
+{
+	struct stat status;
+	int flags;
+
+	if (fstat(fd, &status))
+		return -errno;
+	if (S_ISSOCK(status.st_mode))
+		return send_to(fd, text, length);
+	if (S_ISREG(status.st_mode))
+		return write_to(fd, text, length);
+	flags = fcntl(fd, F_GETFL);
+	if (flags >= 0 && flags & O_NONBLOCK)
+		return write_to(fd, text, length);
+	return write_reopened(fd, text, length);
+}
+
+int output_write(int fd, const char *text, size_t length)
+{
+	WITHOUT_CANCELLATION;
+	struct guard guard;
+	ssize_t done;
+
+	begin(&guard);
+	done = write_by_kind(fd, text, length);
+	end(&guard, done);
+	return (int)done;
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The sink of explanations, see sink.h. */
+#include "explain/sink.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "explain/fold.h"
+#include "explain/output.h"
+#include "explain/rules.h"
+#include "hca/device.h"
+#include "hca/progress.h"
+
+#include <infiniband/mlx5dv.h>
+
+#define SECOND_NS UINT64_C(1000000000)
+#define LINE_BYTES 1280
+
+#define FAILURE "\033[1;31m"
+#define FAINT "\033[2m"
+#define PLAIN "\033[0m"
+
+struct explain_sink {
+	pthread_mutex_t lock;
+	int fd;                   /* or -1 */
+	enum setting_COLOR color; /* AUTO: on a terminal */
+	bool ended;
+	uint64_t second_ns; /* when the second began that `lines` are of */
+	uint32_t lines;
+	struct folds folds;
+	/* Left out and not said yet: the sink took nothing; writing failed, with `failure`; the second had its lines. */
+	uint64_t unread, failed, too_many;
+	int failure;
+	int error;             /* of the last write; EAGAIN: there was no room for more */
+	char rest[LINE_BYTES]; /* of a line that did not go out whole */
+	size_t rest_bytes;
+	struct timer timer; /* of the first device; says what is due where there is a device thread */
+	bool timer_armed;
+};
+
+/* ---- making ---------------------------------------------------------------------------------------------------- */
+
+static int open_sink(const char *name)
+{
+	char line[LINE_BYTES];
+	int fd;
+
+	if (!strcmp(name, "off"))
+		return -1;
+	if (!strcmp(name, "stderr"))
+		return STDERR_FILENO;
+	fd = output_open(name);
+	if (fd < 0) {
+		snprintf(line, sizeof(line), "softhca: SOFTHCA_EXPLAIN=%.1000s: %s\n", name, strerror(-fd));
+		output_write(STDERR_FILENO, line, strlen(line));
+		return -1;
+	}
+	return fd;
+}
+
+/* NO_COLOR as no-color.org has it; what the user asked of softhca itself goes before it. */
+static enum setting_COLOR color_setting(enum setting_COLOR setting)
+{
+	const char *no_color = getenv("NO_COLOR"), *terminal = getenv("TERM");
+
+	if (setting == COLOR_AUTO && ((no_color && *no_color) || !terminal || !*terminal || !strcmp(terminal, "dumb")))
+		return COLOR_NEVER;
+	return setting;
+}
+
+static void fire(struct timer *timer);
+
+struct explain_sink *explain_sink_new(const struct settings *settings)
+{
+	struct explain_sink *sink = calloc(1, sizeof(*sink));
+
+	if (!sink)
+		return NULL;
+	pthread_mutex_init(&sink->lock, NULL);
+	timer_init(&sink->timer, fire);
+	sink->fd = open_sink(settings->explain);
+	sink->color = color_setting(settings->color);
+	return sink;
+}
+
+bool explain_sink_is_on(const struct explain_sink *sink)
+{
+	return sink->fd >= 0;
+}
+
+/* ---- writing; the lock is held --------------------------------------------------------------------------------- */
+
+/* Writes a line, or the beginning of it and keeps the rest. */
+static bool put(struct explain_sink *sink, const char *line, size_t bytes)
+{
+	int done = output_write(sink->fd, line, bytes);
+
+	sink->error = done < 0 ? -done : EAGAIN;
+	if (done <= 0)
+		return false;
+	sink->rest_bytes = bytes - (size_t)done;
+	memmove(sink->rest, line + done, sink->rest_bytes);
+	return true;
+}
+
+static bool put_rest(struct explain_sink *sink)
+{
+	return !sink->rest_bytes || (put(sink, sink->rest, sink->rest_bytes) && !sink->rest_bytes);
+}
+
+static bool put_left_out(struct explain_sink *sink, uint64_t *count, const char *why)
+{
+	char line[LINE_BYTES];
+
+	if (!*count)
+		return true;
+	snprintf(line, sizeof(line), "softhca: … %" PRIu64 " explanations left out: %s\n", *count, why);
+	if (!put_rest(sink) || !put(sink, line, strlen(line)))
+		return false;
+	*count = 0;
+	return true;
+}
+
+/* Says first what there is to be said of earlier lines. Returns false if the sink takes nothing. */
+static bool ready(struct explain_sink *sink)
+{
+	char limit[64], failure[64];
+
+	snprintf(limit, sizeof(limit), "more than %d in a second", LIMIT_EXPLAIN_LINES);
+	snprintf(failure, sizeof(failure), "writing failed with %s", strerrorname_np(sink->failure));
+	return put_left_out(sink, &sink->too_many, limit) &&
+	       put_left_out(sink, &sink->unread, "nobody reads the sink") &&
+	       put_left_out(sink, &sink->failed, failure) && put_rest(sink);
+}
+
+static void leave_out(struct explain_sink *sink, uint64_t count)
+{
+	if (sink->error == EAGAIN) {
+		sink->unread += count;
+		return;
+	}
+	sink->failed += count;
+	sink->failure = sink->error;
+}
+
+static bool may_write(struct explain_sink *sink, uint64_t now_ns)
+{
+	if (now_ns - sink->second_ns >= SECOND_NS) {
+		sink->second_ns = now_ns;
+		sink->lines = 0;
+	}
+	return sink->lines++ < LIMIT_EXPLAIN_LINES;
+}
+
+/* A flush is the consequence of a failure that has a line of its own. */
+static bool is_consequence(const struct explain_record *record)
+{
+	return record->subject.syndrome == MLX5_CQE_SYNDROME_WR_FLUSH_ERR;
+}
+
+static bool is_failure(const struct explain_record *record)
+{
+	return record->subject.syndrome || record->subject.error;
+}
+
+/* Asked for each line: the program may have put another file in the place of stderr. */
+static bool has_color(const struct explain_sink *sink)
+{
+	return sink->color == COLOR_ALWAYS || (sink->color == COLOR_AUTO && isatty(sink->fd));
+}
+
+/* The subject, up to the colon, is marked where something failed. */
+static void put_color(char *line, size_t size, const char *text, const struct explain_record *record)
+{
+	const char *colon = strstr(text, ": ");
+
+	if (is_consequence(record))
+		snprintf(line, size, FAINT "%s" PLAIN "\n", text);
+	else if (is_failure(record) && colon)
+		snprintf(line, size, FAILURE "%.*s" PLAIN "%s\n", (int)(colon - text), text, colon);
+	else
+		snprintf(line, size, "%s\n", text);
+}
+
+static bool put_record(struct explain_sink *sink, const char *device, const struct explain_record *record)
+{
+	char text[1024], line[LINE_BYTES];
+
+	explain_render(device, record, text, sizeof(text));
+	if (has_color(sink))
+		put_color(line, sizeof(line), text, record);
+	else
+		snprintf(line, sizeof(line), "%s\n", text);
+	return put(sink, line, strlen(line));
+}
+
+/* "mlx5_0 qp 0x40: … and 126 more [28 FLUSHED]" */
+static bool put_count(struct explain_sink *sink, const struct fold *fold)
+{
+	const struct explain_subject *subject = &fold->record.subject;
+	char line[LINE_BYTES], qp[24] = "";
+	bool color = has_color(sink);
+
+	if (subject->qpn)
+		snprintf(qp, sizeof(qp), " qp 0x%x", subject->qpn);
+	snprintf(line, sizeof(line), "%s%s%s%s%s: … and %" PRIu64 " more [%d %s]%s\n", color ? FAINT : "", fold->device,
+		 qp, subject->call ? " " : "", subject->call ? subject->call : "", fold->more, (int)fold->record.rule,
+		 rule_text(fold->record.rule)->name, color ? PLAIN : "");
+	return put(sink, line, strlen(line));
+}
+
+/* A count goes on counting if the sink takes nothing. */
+static bool say_count(struct explain_sink *sink, struct fold *fold, uint64_t now_ns)
+{
+	if (!ready(sink) || !put_count(sink, fold))
+		return false;
+	fold->more = 0;
+	fold->since_ns = now_ns;
+	return true;
+}
+
+static void say_counts_before(struct explain_sink *sink, uint64_t before_ns, uint64_t now_ns)
+{
+	struct fold *fold;
+
+	while ((fold = folds_due(&sink->folds, before_ns)) && may_write(sink, now_ns) && say_count(sink, fold, now_ns))
+		;
+}
+
+static void say_due(struct explain_sink *sink, uint64_t now_ns)
+{
+	if (now_ns > FOLD_NS)
+		say_counts_before(sink, now_ns - FOLD_NS, now_ns);
+}
+
+/* Something new, for which the table makes room. */
+static void say_record(struct explain_sink *sink, const char *device, const struct explain_record *record)
+{
+	struct fold *place;
+
+	if (!may_write(sink, record->time_ns)) {
+		sink->too_many++;
+		return;
+	}
+	place = folds_place(&sink->folds);
+	if (place->device && place->more && !say_count(sink, place, record->time_ns)) {
+		leave_out(sink, place->more);
+		place->more = 0;
+	}
+	if (!ready(sink) || !put_record(sink, device, record)) {
+		leave_out(sink, 1);
+		return;
+	}
+	if (!sink->ended)
+		folds_enter(place, device, record);
+}
+
+/* ---- the timer ------------------------------------------------------------------------------------------------- */
+
+static bool has_something_to_say(struct explain_sink *sink)
+{
+	return sink->rest_bytes || sink->unread || sink->failed || sink->too_many || folds_counting(&sink->folds);
+}
+
+/* Lets go of the lock. No thread is started for this: what there is to say can wait for the end of the program. */
+static void unlock_and_arm(struct explain_sink *sink, uint64_t now_ns)
+{
+	bool arm = !sink->timer_armed && progress_runs() && has_something_to_say(sink);
+
+	if (arm)
+		sink->timer_armed = true;
+	pthread_mutex_unlock(&sink->lock);
+	/* The thread runs, so this cannot fail. */
+	if (arm)
+		timer_arm(&the_registry.devices[0].timers, &sink->timer, now_ns + FOLD_NS);
+}
+
+static void fire(struct timer *timer)
+{
+	struct explain_sink *sink = (struct explain_sink *)((char *)timer - offsetof(struct explain_sink, timer));
+	uint64_t now_ns = clock_now_ns();
+
+	pthread_mutex_lock(&sink->lock);
+	sink->timer_armed = false;
+	say_due(sink, now_ns);
+	ready(sink);
+	unlock_and_arm(sink, now_ns);
+}
+
+/* ---- what others call ------------------------------------------------------------------------------------------ */
+
+void explain_sink_record(struct explain_sink *sink, const char *device, const struct explain_record *record)
+{
+	int error = errno;
+
+	if (sink->fd < 0)
+		return;
+	pthread_mutex_lock(&sink->lock);
+	say_due(sink, record->time_ns);
+	if (sink->ended || !folds_repeats(&sink->folds, device, record))
+		say_record(sink, device, record);
+	unlock_and_arm(sink, record->time_ns);
+	errno = error;
+}
+
+void explain_sink_note(struct explain_sink *sink, const char *text)
+{
+	char line[LINE_BYTES];
+
+	if (sink->fd < 0)
+		return;
+	snprintf(line, sizeof(line), "softhca: %.*s\n", LINE_BYTES - 32, text);
+	pthread_mutex_lock(&sink->lock);
+	if (!ready(sink) || !put(sink, line, strlen(line)))
+		leave_out(sink, 1);
+	pthread_mutex_unlock(&sink->lock);
+}
+
+void explain_sink_finish(struct explain_sink *sink)
+{
+	if (sink->fd < 0)
+		return;
+	pthread_mutex_lock(&sink->lock);
+	sink->ended = true;
+	/* Whatever its lines were: the last ones say how it ended. */
+	sink->lines = 0;
+	say_counts_before(sink, UINT64_MAX, clock_now_ns());
+	ready(sink);
+	pthread_mutex_unlock(&sink->lock);
+}
+
+void explain_sink_before_fork(struct explain_sink *sink)
+{
+	pthread_mutex_lock(&sink->lock);
+}
+
+void explain_sink_after_fork(struct explain_sink *sink, bool child)
+{
+	if (child) {
+		sink->folds = (struct folds){0};
+		sink->unread = sink->failed = sink->too_many = 0;
+		sink->rest_bytes = 0;
+		sink->timer_armed = false;
+	}
+	pthread_mutex_unlock(&sink->lock);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where SOFTHCA_EXPLAIN has explanations written: one sink per process, which all devices share. It belongs to the registry
+ * and lives until the process ends.
+ *
+ * Writing never waits (explain/output.h). What repeats is counted (explain/fold.h); its count is written after a second, by
+ * whatever is explained then, by the device thread if there is one, and else when the program ends. In a second no more than
+ * LIMIT_EXPLAIN_LINES are written, whatever happens. What is left out, for that reason or because the sink takes nothing, is
+ * counted, and said as soon as something can be written again, or at the end.
+ *
+ * Any thread may call. The lock of a sink is a leaf; a timer is armed without it.
+ */
+#ifndef SOFTHCA_EXPLAIN_SINK_H
+#define SOFTHCA_EXPLAIN_SINK_H
+
+#include "explain/explain.h"
+
+struct explain_sink;
+struct settings;
+
+/**
+ * Makes the sink of @settings.explain: "off", "stderr" or a path to append to; a path that cannot be opened is reported once
+ * on stderr, since explanations were asked for. NULL without memory.
+ */
+struct explain_sink *explain_sink_new(const struct settings *settings);
+
+/** True if the sink is not "off": then explain_sink_finish() is to be called at the end. */
+bool explain_sink_is_on(const struct explain_sink *sink);
+
+/** Writes @record of the device named @device (static) as a line, or counts it. */
+void explain_sink_record(struct explain_sink *sink, const char *device, const struct explain_record *record);
+
+/** Writes a remark that is no record: a bad setting, a summary. It counts as no line of its second. */
+void explain_sink_note(struct explain_sink *sink, const char *text);
+
+/** The program ends: writes what was counted and not said yet. What comes later is not folded. */
+void explain_sink_finish(struct explain_sink *sink);
+
+/** Around fork(2): the child begins with nothing to say, since the parent will say it. */
+void explain_sink_before_fork(struct explain_sink *sink);
+void explain_sink_after_fork(struct explain_sink *sink, bool child);
+
+#endif

@@ -1,0 +1,133 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+What softhca run writes of a program that fails: how it is folded and coloured, and that nobody has to read it.
+
+explain.py COMMAND LIBRARIES PROGRAM: the program is flushed.c, with one failure, 127 flushes, and a child.
+"""
+import os
+import pty
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import termios
+import tty
+import unittest
+
+from harness import TOOL, clean_environment, main, softhca
+
+PROGRAM = os.path.abspath(sys.argv[3])
+RECORDS = '128\n'
+
+
+def run(*options, env=None, stderr=subprocess.PIPE):
+    """The program must not wait for whoever reads its standard error: if it did, the time would run out."""
+    done = subprocess.run([TOOL, 'run', *options, '--', PROGRAM], env=clean_environment(**(env or {})), timeout=60,
+                          check=False, stdout=subprocess.PIPE, stderr=stderr)
+    assert (done.returncode, done.stdout.decode()) == (0, RECORDS), done
+    return done.stderr.decode() if done.stderr is not None else None
+
+
+class Folding(unittest.TestCase):
+    def expect_three_lines(self, text):
+        lines = text.splitlines()
+        self.assertEqual(len(lines), 3, text)
+        self.assertRegex(lines[0], r'^mlx5_0 qp 0x[0-9a-f]+ RDMA_WRITE wr_id 0 → LOC_PROT_ERR: ')
+        self.assertRegex(lines[1], r'^mlx5_0 qp 0x[0-9a-f]+ RDMA_WRITE wr_id 1 → WR_FLUSH_ERR: ')
+        self.assertRegex(lines[2], r'^mlx5_0 qp 0x[0-9a-f]+: … and 126 more \[[0-9]+ [A-Z_]+\]$')
+
+    def test_one_failure(self):
+        self.expect_three_lines(run())
+
+    def test_over_a_link(self):
+        """With a device thread."""
+        self.expect_three_lines(run('--link', 'shm'))
+
+    def test_file(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, 'why')
+            self.assertEqual(run('--explain', path), '')
+            with open(path, encoding='utf-8') as file:
+                self.expect_three_lines(file.read())
+
+
+class NobodyReads(unittest.TestCase):
+    def test_pipe(self):
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        while True:
+            try:
+                os.write(writer, b'x' * 4096)
+            except BlockingIOError:
+                break
+        os.set_blocking(writer, True)
+        run(stderr=writer)
+        self.assertTrue(os.get_blocking(writer))
+        os.close(writer)
+        with os.fdopen(reader, 'rb') as file:
+            self.assertNotIn(b'qp', file.read())
+
+    def test_closed_pipe(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        run(stderr=writer)
+        os.close(writer)
+
+    def test_socket(self):
+        reader, writer = socket.socketpair()
+        writer.setblocking(False)
+        while True:
+            try:
+                writer.send(b'x' * 4096)
+            except BlockingIOError:
+                break
+        writer.setblocking(True)
+        run(stderr=writer)
+        reader.close()
+        writer.close()
+
+    def test_stopped_terminal(self):
+        terminal, program = pty.openpty()
+        termios.tcflow(program, termios.TCOOFF)
+        run(stderr=program)
+        os.close(terminal)
+        os.close(program)
+
+
+class Color(unittest.TestCase):
+    def on_terminal(self, *options, env=None):
+        terminal, program = pty.openpty()
+        tty.setraw(program)
+        run(*options, env={'TERM': 'xterm', **(env or {})}, stderr=program)
+        text = os.read(terminal, 65536).decode()
+        os.close(program)
+        os.close(terminal)
+        return text
+
+    def test_terminal(self):
+        failure, flush, more, _ = self.on_terminal().split('\n')
+        self.assertRegex(failure, '^\033\\[1;31mmlx5_0 .* → LOC_PROT_ERR\033\\[0m: [^\033]*$')
+        self.assertRegex(flush, '^\033\\[2mmlx5_0 [^\033]* → WR_FLUSH_ERR: [^\033]*\033\\[0m$')
+        self.assertRegex(more, '^\033\\[2mmlx5_0 [^\033]* more [^\033]*\033\\[0m$')
+
+    def test_not_wanted(self):
+        for env in ({'NO_COLOR': '1'}, {'TERM': 'dumb'}, {'TERM': ''}, {'SOFTHCA_COLOR': 'never'}):
+            self.assertNotIn('\033', self.on_terminal(env=env), env)
+        self.assertNotIn('\033', self.on_terminal('--color', 'never'))
+        # Not everywhere, and an empty NO_COLOR says nothing.
+        self.assertNotIn('\033', run(env={'TERM': 'xterm'}))
+        self.assertIn('\033', self.on_terminal(env={'NO_COLOR': ''}))
+
+    def test_wanted(self):
+        """What is asked of softhca itself goes before NO_COLOR."""
+        self.assertIn('\033', run('--color', 'always', env={'NO_COLOR': '1'}))
+        self.assertEqual(re.sub('\033\\[[0-9;]*m', '', run('--color=always')).count('\n'), 3)
+
+    def test_wrong(self):
+        self.assertEqual(softhca('run', '--color', 'red', 'true').returncode, 2)
+
+
+if __name__ == '__main__':
+    main()

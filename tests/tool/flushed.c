@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A request that fails and 127 behind it that are flushed, for explain.py. Prints how many explanations softhca.h has of the
+ * queue pair. A child is forked off in the end, which has nothing to say of them.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <infiniband/verbs.h>
+
+#include "softhca.h"
+
+enum { REQUESTS = 128, GID = 0 };
+
+static void check(bool good, const char *what)
+{
+	if (good)
+		return;
+	perror(what);
+	exit(1);
+}
+
+static void connect_to_itself(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = qp->qp_num,
+		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.sgid_index = GID, .hop_limit = 64}},
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.max_rd_atomic = 1,
+		.max_dest_rd_atomic = 1,
+	};
+
+	check(!ibv_query_gid(qp->context, 1, GID, &attr.ah_attr.grh.dgid), "ibv_query_gid");
+	check(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), "INIT");
+	attr.qp_state = IBV_QPS_RTR;
+	check(!ibv_modify_qp(qp, &attr,
+			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+	      "RTR");
+	attr.qp_state = IBV_QPS_RTS;
+	check(!ibv_modify_qp(qp, &attr,
+			     IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+				     IBV_QP_MAX_QP_RD_ATOMIC),
+	      "RTS");
+}
+
+static void post(struct ibv_qp *qp, const struct ibv_mr *mr, uint64_t wr_id)
+{
+	/* The first goes beyond the region. */
+	struct ibv_sge sge = {(uintptr_t)mr->addr, wr_id ? 8 : 8192, mr->lkey};
+	struct ibv_send_wr *bad, wr = {
+					 .wr_id = wr_id,
+					 .opcode = IBV_WR_RDMA_WRITE,
+					 .send_flags = IBV_SEND_SIGNALED,
+					 .sg_list = &sge,
+					 .num_sge = 1,
+					 .wr.rdma = {(uintptr_t)mr->addr, mr->rkey},
+				 };
+
+	check(!ibv_post_send(qp, &wr, &bad), "ibv_post_send");
+}
+
+int main(void)
+{
+	static struct softhca_explanation last[2 * REQUESTS];
+	static uint8_t memory[4096] __attribute__((aligned(4096)));
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *context = list ? ibv_open_device(list[0]) : NULL;
+	struct ibv_pd *pd = context ? ibv_alloc_pd(context) : NULL;
+	struct ibv_cq *cq = pd ? ibv_create_cq(context, REQUESTS, NULL, NULL, 0) : NULL;
+	struct ibv_mr *mr =
+		pd ? ibv_reg_mr(pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE) : NULL;
+	struct ibv_qp_init_attr init = {.send_cq = cq,
+					.recv_cq = cq,
+					.cap = {.max_send_wr = REQUESTS, .max_send_sge = 1},
+					.qp_type = IBV_QPT_RC};
+	struct ibv_qp *qp;
+	struct ibv_wc wc;
+	pid_t pid;
+
+	check(cq && mr, "objects");
+	qp = ibv_create_qp(pd, &init);
+	check(qp != NULL, "ibv_create_qp");
+	connect_to_itself(qp);
+	for (uint64_t i = 0; i < REQUESTS; i++)
+		post(qp, mr, i);
+	for (int i = 0; i < REQUESTS;) {
+		int polled = ibv_poll_cq(cq, 1, &wc);
+
+		check(polled >= 0 && (!polled || wc.status), "ibv_poll_cq");
+		i += polled;
+	}
+	printf("%zu\n", softhca_explanations(context, qp->qp_num, last, 2 * REQUESTS));
+	fflush(stdout);
+	pid = fork();
+	if (!pid)
+		exit(0);
+	check(waitpid(pid, NULL, 0) == pid, "waitpid");
+	return 0;
+}
