@@ -193,6 +193,11 @@ void world_make(void)
 	setenv("SOFTHCA_LINK", "local", 1);
 	world.hca = hca_device(0);
 	WORLD_CHECK(world.hca);
+	/* Inputs name keys by their numbers, which count up from the first that there can be, without tags. */
+	world.hca->keys.fresh = WORLD_KEY(0) >> 8;
+	world.hca->keys.limit = 1u << ID_BITS;
+	world.hca->keys.wrap_limit = 0;
+	memset(world.hca->key_tags, 0, ID_LEAF_SIZE);
 	gids = hca_gids(world.hca, &count);
 	WORLD_CHECK(count);
 	world.gid = gids[0].gid;

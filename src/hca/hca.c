@@ -53,6 +53,16 @@ uint64_t hca_random(struct hca *hca)
 	return z ^ z >> 31;
 }
 
+/* The tag that the first key of each index has: whoever has seen one rkey of a process cannot tell those of another. */
+static uint8_t *random_tags(struct hca *hca)
+{
+	uint8_t *tags = malloc(ID_LEAF_SIZE);
+
+	for (size_t i = 0; tags && i < ID_LEAF_SIZE; i++)
+		tags[i] = (uint8_t)hca_random(hca);
+	return tags;
+}
+
 /* Locally administered, from the hardware address of the first interface: stable on a host, different per device. */
 static __be64 make_guid(const struct hca *hca)
 {
@@ -91,7 +101,8 @@ static int hca_init(struct hca *hca, size_t index, const struct settings *settin
 	hca->index = index;
 	hca->settings = *settings;
 	snprintf(hca->name, sizeof(hca->name), "%s%zu", settings->device_name, index);
-	hca->key_tags = calloc(ID_LEAF_SIZE, 1);
+	hca->random_state = random_seed(settings) + index;
+	hca->key_tags = random_tags(hca);
 	if (!hca->key_tags)
 		return -ENOMEM;
 	hca->explain_log = explain_log_new(the_registry.sink);
@@ -100,10 +111,10 @@ static int hca_init(struct hca *hca, size_t index, const struct settings *settin
 		return -ENOMEM;
 	}
 	load_import_keys(hca);
-	hca->random_state = random_seed(settings) + index;
 	hca->gid_count = gid_discover(settings->gids, hca->gids);
 	hca->guid = make_guid(hca);
 	id_table_init(&hca->keys, FIRST_KEY, 1u << ID_BITS);
+	id_table_begin_at(&hca->keys, FIRST_KEY + (uint32_t)(hca_random(hca) % ((1u << ID_BITS) - FIRST_KEY)));
 	for (size_t i = 0; i < HCA_KEY_LOCKS; i++)
 		queue_lock_init(&hca->key_locks[i], LOCK_LEVEL_KEY, false);
 	id_table_init(&hca->cqs, FIRST_NUMBER, LIMIT_MAX_CQ);

@@ -16,6 +16,12 @@ void id_table_init(struct id_table *table, uint32_t first, uint32_t limit)
 	table->rest = ID_LEAF_SIZE;
 }
 
+void id_table_begin_at(struct id_table *table, uint32_t begin)
+{
+	table->wrap_to = table->fresh;
+	table->wrap_limit = table->fresh = begin;
+}
+
 void id_table_init_from(struct id_table *table, const struct id_source *source, uint32_t rest)
 {
 	id_table_init(table, 0, 0);
@@ -42,11 +48,24 @@ static void set_entry(struct id_table *table, uint32_t index, uintptr_t value)
 	__atomic_store_n(entry_of(table, index), value, __ATOMIC_RELEASE);
 }
 
+/* The next range of fresh indices. Returns 0 or a negative errno. */
+static int next_range(struct id_table *table)
+{
+	if (table->source)
+		return table->source->more(&table->fresh, &table->limit);
+	if (table->wrap_to >= table->wrap_limit)
+		return -ENOMEM;
+	table->fresh = table->wrap_to;
+	table->limit = table->wrap_limit;
+	table->wrap_limit = 0;
+	return 0;
+}
+
 static int take_fresh(struct id_table *table, uint32_t *index)
 {
 	uintptr_t **leaf;
 
-	if (table->fresh >= table->limit && (!table->source || table->source->more(&table->fresh, &table->limit)))
+	if (table->fresh >= table->limit && next_range(table))
 		return -ENOMEM;
 	leaf = &table->leaf[table->fresh >> ID_LEAF_BITS];
 	if (!*leaf) {

@@ -35,6 +35,7 @@ struct id_table {
 	const struct id_source *source; /* or NULL: there is one range */
 	uint32_t limit;                 /* end of the range that fresh indices come from */
 	uint32_t fresh;                 /* lowest index of it never handed out */
+	uint32_t wrap_to, wrap_limit;   /* the range that comes behind it; empty: none does */
 	uint32_t rest;                  /* so many returned indices are kept back as long as there are fresh ones */
 	uint32_t free_first;            /* FIFO of returned indices; 0: empty (index 0 is never handed out) */
 	uint32_t free_last;
@@ -43,6 +44,8 @@ struct id_table {
 
 /** Prepares an empty table of indices @first … @limit - 1; @first is at least 1, @limit at most 2^24. */
 void id_table_init(struct id_table *table, uint32_t first, uint32_t limit);
+/** Of an empty table of one range: index @begin of it is the first to be handed out, those in front of it are the last. */
+void id_table_begin_at(struct id_table *table, uint32_t begin);
 /** Prepares an empty table of indices that @source gives, at least 1; @rest of those that come back rest, at least 1. */
 void id_table_init_from(struct id_table *table, const struct id_source *source, uint32_t rest);
 /**

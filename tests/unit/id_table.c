@@ -58,6 +58,21 @@ static void numbers_in_order(void **state)
 	free_table(table);
 }
 
+/* From somewhere in the range to its end, and from its beginning to there: all of it once. */
+static void beginning_anywhere(void **state)
+{
+	for (uint32_t begin = ID_LEAF_SIZE - 5; begin < ID_LEAF_SIZE + 5; begin++) {
+		struct id_table *table = new_table(ID_LEAF_SIZE - 5, ID_LEAF_SIZE + 5);
+
+		id_table_begin_at(table, begin);
+		for (uint32_t i = 0; i < 10; i++)
+			assert_int_equal(take(table), ID_LEAF_SIZE - 5 + (begin - (ID_LEAF_SIZE - 5) + i) % 10);
+		expect_full(table);
+		free_table(table);
+	}
+	(void)state;
+}
+
 static void what_a_number_leads_to(void **state)
 {
 	struct id_table *table = new_table(16, 1000);
@@ -339,6 +354,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(numbers_in_order),
+		cmocka_unit_test(beginning_anywhere),
 		cmocka_unit_test(what_a_number_leads_to),
 		cmocka_unit_test(numbers_that_were_never_given),
 		cmocka_unit_test(last_numbers),
