@@ -45,6 +45,7 @@ struct hca {
 	struct id_table srqs;
 	struct id_table deks;
 	struct id_table psvs;
+	struct id_table pds;            /* numbers only: nothing is published under them */
 	struct import_keys import_keys; /* of SOFTHCA_CRYPTO=wrapped, else empty */
 	struct explain_log *explain_log;
 	struct explain_told explain_told;
@@ -52,13 +53,12 @@ struct hca {
 	struct timers timers;
 	struct watcher watcher;
 	struct xrc_domain *xrc_domains; /* hca/xrc.h; under the lock */
-	pthread_mutex_t lock; /* of PD numbers, the list of contexts, crypto logins, destruction of DEKs; taken first */
-	pthread_mutex_t atomic_lock; /* leaf; of atomics on memory that is not one aligned word */
-	uint32_t next_pd;
-	uint64_t next_serial;    /* atomic; of keys */
-	uint64_t random_state;   /* atomic; of hca_random() */
-	const struct link *link; /* that carries everything, whatever the settings say (tests); or NULL */
-	struct filters *filters; /* link/filter.h; or NULL */
+	pthread_mutex_t lock;           /* of the list of contexts, crypto logins, destruction of DEKs; taken first */
+	pthread_mutex_t atomic_lock;    /* leaf; of atomics on memory that is not one aligned word */
+	uint64_t next_serial;           /* atomic; of keys */
+	uint64_t random_state;          /* atomic; of hca_random() */
+	const struct link *link;        /* that carries everything, whatever the settings say (tests); or NULL */
+	struct filters *filters;        /* link/filter.h; or NULL */
 };
 
 struct registry {

@@ -29,6 +29,7 @@
 #define FIRST_KEY 16
 #define FIRST_QPN 0x40
 #define FIRST_NUMBER 1
+#define FIRST_PD 1
 
 struct registry the_registry;
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -120,13 +121,13 @@ static int hca_init(struct hca *hca, size_t index, const struct settings *settin
 	id_table_init(&hca->cqs, FIRST_NUMBER, LIMIT_MAX_CQ);
 	id_table_init(&hca->srqs, FIRST_NUMBER, LIMIT_MAX_SRQ);
 	id_table_init(&hca->psvs, FIRST_NUMBER, 1u << ID_BITS);
+	id_table_init(&hca->pds, FIRST_PD, FIRST_PD + LIMIT_MAX_PD);
 	id_table_init(&hca->deks, FIRST_NUMBER, (1u << LIMIT_LOG_MAX_DEK) + FIRST_NUMBER);
 	dm_pool_init(&hca->dm);
 	timers_init(&hca->timers);
 	watcher_init(&hca->watcher);
 	pthread_mutex_init(&hca->lock, NULL);
 	pthread_mutex_init(&hca->atomic_lock, NULL);
-	hca->next_pd = 1;
 	make_filters(hca);
 	return 0;
 }
@@ -267,12 +268,10 @@ int hca_pd_alloc(struct hca_context *context, struct hca_pd **out)
 
 	if (!pd)
 		return -ENOMEM;
-	pthread_mutex_lock(&hca->lock);
-	pd->number = hca->next_pd;
-	hca->next_pd = (hca->next_pd + 1) & 0xffffff;
-	if (!hca->next_pd)
-		hca->next_pd = 1;
-	pthread_mutex_unlock(&hca->lock);
+	if (id_table_alloc(&hca->pds, &pd->number)) {
+		free(pd);
+		return -ENOMEM;
+	}
 	pd->context = context;
 	reference_get(&context->references);
 	*out = pd;
@@ -283,6 +282,7 @@ int hca_pd_dealloc(struct hca_pd *pd)
 {
 	if (reference_count(&pd->references))
 		return -EBUSY;
+	id_table_release(&pd->context->hca->pds, pd->number);
 	reference_put(&pd->context->references);
 	free(pd);
 	return 0;

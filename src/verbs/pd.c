@@ -5,6 +5,7 @@
 
 #include "abi/entry_points.h"
 #include "explain/explain.h"
+#include "hca/limits.h"
 #include "mlx5dv/memcpy_buffer.h"
 #include "verbs/handles.h"
 #include "verbs/parent_domain.h"
@@ -39,8 +40,10 @@ struct ibv_pd *softhca_ibv_alloc_pd(struct ibv_context *context)
 	if (!pd)
 		return NULL;
 	error = -hca_pd_alloc(owner->device, &pd->device);
-	if (error)
+	if (error) {
+		error = REFUSE(hca_of_context(context), "ibv_alloc_pd", error, RULE_PD_NO_ROOM, LIMIT_MAX_PD);
 		goto free_pd;
+	}
 	entry.pd = pd->device;
 	error = -handle_add(owner->handles, &entry, &pd->base.handle);
 	if (error)

@@ -770,6 +770,33 @@ static void case_MR_NO_ROOM(void **state)
 		    "MR_NO_ROOM; ");
 }
 
+/* Each number was handed out: none is used twice while its domain exists, and one that came back is. */
+static void case_PD_NO_ROOM(void **state)
+{
+	enum { MOST = 64 }; /* domains that earlier cases gave back */
+	struct id_table *numbers = &hca_device(0)->pds;
+	uint32_t fresh = numbers->fresh, number, count = 0;
+	struct ibv_pd *domains[MOST];
+
+	(void)state;
+	numbers->fresh = numbers->limit - 1;
+	while (count < MOST && (domains[count] = softhca_ibv_alloc_pd(pd->context)))
+		count++;
+	assert_in_range(count, 1, MOST - 1);
+	assert_int_equal(errno, ENOMEM);
+	expect_line(NULL, RULE_PD_NO_ROOM,
+		    "mlx5_0 ibv_alloc_pd → ENOMEM: there is no memory for another protection domain, or all 8388608 "
+		    "exist. [319 PD_NO_ROOM; ");
+	number = hca_pd_number(to_user_pd(domains[0])->device);
+	assert_int_equal(softhca_ibv_dealloc_pd(domains[0]), 0);
+	domains[0] = softhca_ibv_alloc_pd(pd->context);
+	assert_non_null(domains[0]);
+	assert_int_equal(hca_pd_number(to_user_pd(domains[0])->device), number);
+	while (count--)
+		assert_int_equal(softhca_ibv_dealloc_pd(domains[count]), 0);
+	numbers->fresh = fresh;
+}
+
 /* ---- frames ----------------------------------------------------------------------------------------------------- */
 
 /* What a link does with a frame that is no packet: a SEND of 8 bytes for queue pair 0x4711, but for @byte, which is @value. */

@@ -217,6 +217,26 @@ static void too_many_regions(void **state)
 		assert_int_equal(softhca_ibv_dereg_mr(mr[--count]), 0);
 }
 
+static void too_many_domains(void **state)
+{
+	uint32_t limit = hca->pds.limit, wrap_limit = hca->pds.wrap_limit, count = 0;
+	struct ibv_pd *domain[100];
+
+	(void)state;
+	hca->pds.limit = hca->pds.fresh;
+	hca->pds.wrap_limit = 0;
+	do
+		domain[count] = softhca_ibv_alloc_pd(context);
+	while (domain[count] && ++count < 100);
+	assert_in_range(count, 0, 99);
+	assert_int_equal(errno, ENOMEM);
+	expect("ibv_alloc_pd", ENOMEM, RULE_PD_NO_ROOM, "all 8388608 exist");
+	hca->pds.limit = limit;
+	hca->pds.wrap_limit = wrap_limit;
+	while (count)
+		assert_int_equal(softhca_ibv_dealloc_pd(domain[--count]), 0);
+}
+
 /* ibv_rereg_mr(3) returns negative codes; errno tells more. */
 static void expect_rereg(struct ibv_mr *mr, int code, enum explain_rule rule, int flags, void *addr, size_t length,
 			 int access)
@@ -442,6 +462,7 @@ int main(void)
 		cmocka_unit_test(domains),
 		cmocka_unit_test(regions),
 		cmocka_unit_test(too_many_regions),
+		cmocka_unit_test(too_many_domains),
 		cmocka_unit_test(changes_of_regions),
 		cmocka_unit_test(advice),
 		cmocka_unit_test(device_memory),
