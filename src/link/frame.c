@@ -172,13 +172,20 @@ static bool refuse(struct hca *hca, const struct frame *frame, const struct refu
 	return false;
 }
 
+/* Frames are made with IPv4 identification 0. */
+static bool has_its_icrc(const struct frame *frame, uint16_t port, uint32_t length)
+{
+	uint32_t icrc = roce_icrc(&frame->path, frame->path.udp_source_port, port, 0, frame->bytes, length);
+
+	return !memcmp(frame->bytes + length, &icrc, sizeof(icrc));
+}
+
 bool frame_parse(struct hca *hca, const struct frame *frame, uint16_t port, struct packet *packet)
 {
 	uint32_t length = frame->length - ROCE_ICRC_BYTES;
 	struct refusal why;
 
-	if (frame->spoilt &&
-	    !roce_icrc_fits(&frame->path, frame->path.udp_source_port, port, 0, frame->bytes, length)) {
+	if (frame->spoilt && !has_its_icrc(frame, port, length)) {
 		why = (struct refusal){RULE_FRAME_ICRC, {roce_destination(frame->bytes), frame->length}};
 		return refuse(hca, frame, &why);
 	}

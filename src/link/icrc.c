@@ -126,33 +126,43 @@ uint32_t roce_icrc(const struct packet_path *path, uint16_t source_port, uint16_
 				      : short_crc(start, headers, bytes, length));
 }
 
-/* ---- any identification --------------------------------------------------------------------------------------- */
+/* ---- what is not seen ------------------------------------------------------------------------------------------ */
 
 /*
- * A CRC is linear: another identification changes it by the two bytes' difference, times x to the number of bits from
- * there on. So the quotient of the difference seen and that power is the identification, or no identification at all.
+ * A CRC is linear: other bytes 4 to 7 of the IPv4 header (identification, flags, fragment offset) change it by their
+ * difference, times x to the number of bits from there on. So the quotient of the difference seen and that power is the
+ * difference of these bytes, whose least significant bit is that of the first one.
  */
+#define IDENTIFICATION_DIFFERENCE 0x0000ffff
+#define DONT_FRAGMENT_DIFFERENCE 0x00400000
 
-/* The identification that makes the CRC differ by @difference from that of 0, or a larger number if none does. */
-static uint32_t identification_of(uint32_t difference, size_t length)
+/* The bytes from the identification on that make the CRC of @length bytes differ by @difference. */
+static uint32_t unseen_difference(uint32_t difference, size_t length)
 {
 	size_t words = (BEHIND_IDENTIFICATION + length) / 4;
-	uint32_t bytes;
 
-	if (length % 4 || words >= ICRC_POWERS * ICRC_POWERS)
-		return UINT32_MAX;
-	bytes = multiply(difference, icrc_powers_fine[words % ICRC_POWERS]);
-	bytes = multiply(bytes, icrc_powers_coarse[words / ICRC_POWERS]);
-	return bytes > UINT16_MAX ? UINT32_MAX : __builtin_bswap16((uint16_t)bytes);
+	difference = multiply(difference, icrc_powers_fine[words % ICRC_POWERS]);
+	return multiply(difference, icrc_powers_coarse[words / ICRC_POWERS]);
 }
 
-bool roce_icrc_fits(const struct packet_path *path, uint16_t source_port, uint16_t destination_port, uint16_t most,
-		    const uint8_t *bytes, size_t length)
+bool roce_icrc_fits(const struct packet_path *path, uint16_t source_port, uint16_t destination_port,
+		    struct ipv4_unseen *unseen, const uint8_t *bytes, size_t length)
 {
-	uint32_t icrc = roce_icrc(path, source_port, destination_port, 0, bytes, length), found;
+	bool old = ip_is_version_4(path);
+	uint16_t expected = old ? unseen->identification : 0;
+	uint32_t icrc = roce_icrc(path, source_port, destination_port, expected, bytes, length), found, difference;
 
 	memcpy(&found, bytes + length, sizeof(found));
-	if (found == icrc)
+	*unseen = (struct ipv4_unseen){.identification = expected};
+	if (__builtin_expect(found == icrc, 1))
 		return true;
-	return most && ip_is_version_4(path) && identification_of(le32toh(found ^ icrc), length) <= most;
+	if (!old || length % 4 || (BEHIND_IDENTIFICATION + length) / 4 >= ICRC_POWERS * ICRC_POWERS)
+		return false;
+	difference = unseen_difference(le32toh(found ^ icrc), length);
+	if (difference & ~(uint32_t)(IDENTIFICATION_DIFFERENCE | DONT_FRAGMENT_DIFFERENCE))
+		return false;
+	unseen->identification ^= be16toh((uint16_t)difference);
+	unseen->may_fragment = difference & DONT_FRAGMENT_DIFFERENCE;
+	unseen->solved = true;
+	return true;
 }

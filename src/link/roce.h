@@ -91,11 +91,19 @@ uint16_t roce_source_port(const struct packet_path *path, uint32_t source_qpn, u
 uint32_t roce_icrc(const struct packet_path *path, uint16_t source_port, uint16_t destination_port,
 		   uint16_t identification, const uint8_t *bytes, size_t length);
 
+/* What the ICRC covers of an IPv4 header and a receiver of UDP does not see (docs/wire.md). */
+struct ipv4_unseen {
+	uint16_t identification;
+	bool may_fragment; /* the flag "do not fragment" is clear */
+	bool solved; /* it is not what was expected: its 17 bits were solved for, 15 bits of the ICRC were checked */
+};
+
 /**
- * Checks the ICRC behind @length bytes (BTH … pad) at @bytes of a frame whose IPv4 identification the receiver cannot
- * see: any of 0 … @most is taken (0 for IPv6). Returns true if one fits.
+ * Checks the ICRC behind @length bytes (BTH … pad) at @bytes. With IPv4 @unseen->identification is the one to expect, and
+ * "do not fragment" is; where the ICRC is not that of these, @unseen becomes that which it fits. Returns false if there is
+ * no such header (IPv6 has nothing unseen).
  */
-bool roce_icrc_fits(const struct packet_path *path, uint16_t source_port, uint16_t destination_port, uint16_t most,
-		    const uint8_t *bytes, size_t length);
+bool roce_icrc_fits(const struct packet_path *path, uint16_t source_port, uint16_t destination_port,
+		    struct ipv4_unseen *unseen, const uint8_t *bytes, size_t length);
 
 #endif

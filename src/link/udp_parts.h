@@ -6,6 +6,7 @@
  * udp_address.c   paths to socket addresses and back
  * udp_sockets.c   sockets that send, by source port, and the one that receives
  * udp_receive.c   poller: datagrams to packets
+ * udp_flows.c     which IPv4 identifications senders have shown
  * udp_port.c      which process of the host has the port
  * udp_owner.c     who has it if it is none of ours
  *

@@ -11,6 +11,7 @@
 #include "link/host.h"
 #include "link/roce.h"
 #include "link/shm.h"
+#include "link/udp_flows.h"
 #include "link/udp_parts.h"
 
 #define DATAGRAM_BYTES 65536
@@ -19,6 +20,7 @@
 /* So long, or longer, and there is as a rule another one behind it. */
 #define LONG_DATAGRAM 4096
 #define LEAST_MTU 256
+#define NOTE_EVERY 64 /* of the packets that are as expected */
 #define ECN_MASK 3
 #define ECN_CONGESTION 3
 
@@ -30,7 +32,8 @@ static struct {
 	/* of the poller */
 	struct run *run;
 	const struct packet_path *path;
-	bool pending; /* a packet in run_slot(run) is not committed yet: the next ones may continue it */
+	uint32_t expected; /* packets whose identification was the expected one */
+	bool pending;      /* a packet in run_slot(run) is not committed yet: the next ones may continue it */
 	uint8_t bytes[DATAGRAM_BYTES]; /* what it refers to */
 } receiver = {.watched.fd = -1};
 
@@ -165,21 +168,37 @@ static void handle_packet(const uint8_t *bytes, uint32_t length)
 
 /* ---- datagrams ------------------------------------------------------------------------------------------------- */
 
+/* Of packets that are as expected one in many is noted, so that they cost nothing. IPv6 has no identifications. */
+static void note_expected(const struct udp_arrival *arrival, uint32_t number)
+{
+	if (++receiver.expected % NOTE_EVERY == 0 && gid_is_ipv4(&arrival->wire.source))
+		udp_flow_note(arrival, (uint16_t)number, NOTE_EVERY);
+}
+
 /*
  * The identification of the IPv4 header is covered, and not to be seen here. Our own senders number the packets of a train,
- * which arrive as one datagram, as a rule from 0; where routers or offloads cut trains, from another number.
+ * which arrive as one datagram, as a rule from 0: @number of such a train is what is expected. What others have there the
+ * ICRC tells, and whether that is to be believed, what they had before.
  */
-static bool icrc_fits(const struct udp_arrival *arrival, uint32_t number, const uint8_t *bytes, uint32_t length)
+static bool check_icrc(const struct udp_arrival *arrival, uint32_t number, const uint8_t *bytes, uint32_t length)
 {
-	uint16_t port = (uint16_t)receiver.hca->settings.roce_port;
-	bool ipv4 = gid_is_ipv4(&arrival->wire.source);
-	uint32_t icrc, made;
+	struct ipv4_unseen unseen = {.identification = (uint16_t)number};
+	uint32_t qpn = roce_destination(bytes), row;
+	uint16_t last;
 
-	made = roce_icrc(&arrival->wire, arrival->source_port, port, ipv4 ? (uint16_t)number : 0, bytes, length);
-	memcpy(&icrc, bytes + length, sizeof(icrc));
-	if (icrc == made)
+	if (!roce_icrc_fits(&arrival->wire, arrival->source_port, (uint16_t)receiver.hca->settings.roce_port, &unseen,
+			    bytes, length)) {
+		DROP_FRAME(qpn, FRAME_ICRC, qpn, length);
+		return false;
+	}
+	if (!unseen.solved) {
+		note_expected(arrival, number);
 		return true;
-	return ipv4 && roce_icrc_fits(&arrival->wire, arrival->source_port, port, UDP_TRAIN_PACKETS - 1, bytes, length);
+	}
+	if (udp_flow_continues(arrival, &unseen, &last, &row))
+		return true;
+	DROP_FRAME(qpn, FRAME_IDENTIFICATION, qpn, length, unseen.identification, last, row);
+	return false;
 }
 
 static void handle_frame(const struct udp_arrival *arrival, uint32_t number, const uint8_t *bytes, uint32_t length)
@@ -191,9 +210,8 @@ static void handle_frame(const struct udp_arrival *arrival, uint32_t number, con
 		return;
 	}
 	length -= ROCE_ICRC_BYTES;
-	if (!icrc_fits(arrival, number, bytes, length)) {
+	if (!check_icrc(arrival, number, bytes, length)) {
 		counter_add(receiver.hca, COUNTER_UDP_BAD_ICRC, 1);
-		DROP_FRAME(roce_destination(bytes), FRAME_ICRC, roce_destination(bytes), length);
 		return;
 	}
 	handle_packet(bytes, length);

@@ -24,7 +24,9 @@
 #include "explain/explain.h"
 #include "hca/device.h"
 #include "hca/epoch.h"
+#include "link/roce.h"
 #include "link/udp.h"
+#include "link/udp_flows.h"
 #include "transport/run.h"
 
 enum { UNABLE = 77, PORT = 4791, QPN = 0x4011, PEER = 0x5022, OTHER_USER = 65533 };
@@ -269,6 +271,43 @@ static void no_trains(void)
 	       "mlx5_0 qp 0x4011: the kernel does not cut datagrams into packets (EIO): each is sent");
 }
 
+/* ---- receiving ----------------------------------------------------------------------------------------------------- */
+
+/* A datagram for a queue pair that does not exist, from the test's own socket. */
+static void send_with_identification(int fd, uint16_t identification)
+{
+	const struct sockaddr_in to = {
+		.sin_family = AF_INET, .sin_port = htons(PORT), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	const struct packet_path path = {.source = gid_of("127.0.0.1"), .destination = gid_of("127.0.0.1")};
+	uint8_t frame[24] = {0x64, 0, 0xff, 0xff, 0, 0, QPN >> 8, QPN & 0xff};
+	struct sockaddr_in name;
+	socklen_t length = sizeof(name);
+	uint32_t icrc;
+
+	if (getsockname(fd, (struct sockaddr *)&name, &length))
+		give_up("no name");
+	icrc = roce_icrc(&path, ntohs(name.sin_port), PORT, identification, frame, 20);
+	memcpy(frame + 20, &icrc, sizeof(icrc));
+	if (sendto(fd, frame, sizeof(frame), 0, (const struct sockaddr *)&to, sizeof(to)) != sizeof(frame))
+		give_up("not sent");
+}
+
+static void identification(void)
+{
+	const struct sockaddr_in any = {.sin_family = AF_INET};
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+	udp_begin(hca);
+	if (bind(fd, (const struct sockaddr *)&any, sizeof(any)))
+		give_up("no port");
+	for (uint16_t i = 0; i <= UDP_FLOW_STEADY; i++)
+		send_with_identification(fd, 1000 + i);
+	send_with_identification(fd, 30000);
+	expect(RULE_FRAME_IDENTIFICATION,
+	       "mlx5_0 qp 0x4011: a frame for queue pair 0x4011 of 20 bytes from BTH on has the ICRC of IPv4 "
+	       "identification 30000, and the 64 in a row before it ended with 1064: dropped. [192 ");
+}
+
 #define CASE(rule, body)                                                                                               \
 	void case_##rule(void **state)                                                                                 \
 	{                                                                                                              \
@@ -284,3 +323,4 @@ CASE(UDP_TOO_LONG, too_long)
 CASE(UDP_NO_ROOM, no_room)
 CASE(UDP_FAMILIES, families)
 CASE(UDP_NO_TRAINS, no_trains)
+CASE(FRAME_IDENTIFICATION, identification)

@@ -12,5 +12,6 @@ void case_UDP_TOO_LONG(void **state);
 void case_UDP_NO_ROOM(void **state);
 void case_UDP_FAMILIES(void **state);
 void case_UDP_NO_TRAINS(void **state);
+void case_FRAME_IDENTIFICATION(void **state);
 
 #endif

@@ -117,7 +117,8 @@ static inline uint32_t crc_of(uint32_t crc, const uint8_t *bytes, size_t length)
 
 /* Of @length bytes from BTH on, without ICRC. The four bytes in the order of memory. */
 static inline uint32_t model_icrc(const union ibv_gid *source, const union ibv_gid *destination, uint16_t source_port,
-				  uint16_t port, uint16_t identification, const uint8_t *bytes, size_t length)
+				  uint16_t port, uint16_t identification, bool may_fragment, const uint8_t *bytes,
+				  size_t length)
 {
 	static const uint8_t ones[8] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
@@ -133,7 +134,7 @@ static inline uint32_t model_icrc(const union ibv_gid *source, const union ibv_g
 					    (uint8_t)(datagram + 20),
 					    (uint8_t)(identification >> 8),
 					    (uint8_t)identification,
-					    0x40,
+					    may_fragment ? 0 : 0x40,
 					    0,
 					    0xff,
 					    17,

@@ -22,6 +22,7 @@ static struct raw_qp qp;
 static uint8_t expected[sizeof(device.memory)];
 static int stranger;
 static uint32_t psn;
+static bool may_fragment; /* what the stranger sends, so its ICRCs say */
 static union ibv_gid loopback;
 
 static uint64_t counted(enum counter counter)
@@ -41,8 +42,8 @@ static void put32(uint8_t *to, uint32_t value)
 static void put_icrc_of(const union ibv_gid *from, const union ibv_gid *to, uint8_t *packet, size_t length,
 			uint16_t identification)
 {
-	uint32_t icrc =
-		model_icrc(from, to, stranger_port(stranger), UDP_TEST_PORT, identification, packet, length - 4);
+	uint32_t icrc = model_icrc(from, to, stranger_port(stranger), UDP_TEST_PORT, identification, may_fragment,
+				   packet, length - 4);
 
 	memcpy(packet + length - 4, &icrc, 4);
 }
@@ -256,6 +257,62 @@ static void every_identification_of_a_train(void **state)
 	expect_no_other_change();
 }
 
+/* One that the receiver does not know yet. @discover: IP_PMTUDISC_DO or _DONT. */
+static void change_stranger(int discover)
+{
+	close(stranger);
+	stranger = stranger_open(AF_INET, 0);
+	assert_int_equal(setsockopt(stranger, IPPROTO_IP, IP_MTU_DISCOVER, &discover, sizeof(int)), 0);
+	may_fragment = discover == IP_PMTUDISC_DONT;
+}
+
+/* A sender that counts on, begins anywhere, and lets routers fragment: all of its packets are taken. */
+static void a_foreign_count(void **state)
+{
+	uint8_t packet[MOST_PACKET];
+
+	(void)state;
+	for (uint32_t i = 0; i < 300; i++) {
+		if (i % 200 == 0)
+			change_stranger(i ? IP_PMTUDISC_DONT : IP_PMTUDISC_DO);
+		send_bytes(packet, write_packet(packet, 0x0a, 0, 8 * i, 8, 8, (uint16_t)(65400 + i)), 0);
+		expect_written(0, 8 * i, 8);
+		wait_for(1);
+		psn++;
+	}
+	expect_no_other_change();
+	change_stranger(IP_PMTUDISC_DO);
+}
+
+/* Of one that has counted for a while, another identification is a packet that was changed: dropped, with its reason. */
+static void a_leap(void **state)
+{
+	uint64_t bad = counted(COUNTER_UDP_BAD_ICRC);
+	struct explain_record record;
+	uint8_t packet[MOST_PACKET];
+	uint16_t identification = 500;
+
+	(void)state;
+	change_stranger(IP_PMTUDISC_DO);
+	for (int i = 0; i < 70; i++, identification++) {
+		send_bytes(packet, write_packet(packet, 0x0a, 0, 0, 8, 8, identification), 0);
+		wait_for(1);
+		psn++;
+	}
+	expect_written(0, 0, 8);
+	send_bytes(packet, write_packet(packet, 0x0a, 0, 800, 8, 8, identification + 10000), 0);
+	assert_true(udp_explained(RULE_FRAME_IDENTIFICATION, &record));
+	assert_int_equal(record.args[2], identification + 10000);
+	assert_int_equal(record.args[3], identification - 1);
+	assert_int_equal(counted(COUNTER_UDP_BAD_ICRC), bad + 1);
+	expect_no_other_change();
+	/* It is sent again, as RC does. */
+	send_bytes(packet, write_packet(packet, 0x0a, 0, 800, 8, 8, identification + 10001), 0);
+	expect_written(0, 800, 8);
+	wait_for(1);
+	expect_no_other_change();
+}
+
 static void a_bad_icrc_is_dropped(void **state)
 {
 	uint64_t bad = counted(COUNTER_UDP_BAD_ICRC);
@@ -417,6 +474,8 @@ int main(void)
 		TEST(a_bad_packet_in_a_train),
 		TEST(a_short_packet_in_a_train),
 		TEST(every_identification_of_a_train),
+		TEST(a_foreign_count),
+		TEST(a_leap),
 		TEST(a_bad_icrc_is_dropped),
 		TEST(strangers_are_not_heard),
 		TEST(cut_at_every_byte),

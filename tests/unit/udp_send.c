@@ -141,7 +141,7 @@ static struct datagram expect_packet(int fd, uint32_t number, uint8_t opcode, co
 	assert_memory_equal(buffer + headers, bytes, length);
 	memcpy(&icrc, buffer + datagram.length - 4, 4);
 	expected = model_icrc(&datagram.source, &datagram.destination, datagram.source_port, UDP_TEST_PORT,
-			      identification, buffer, datagram.length - 4);
+			      identification, false, buffer, datagram.length - 4);
 	assert_int_equal(icrc, expected);
 	return datagram;
 }
@@ -273,7 +273,7 @@ static void frames_go_as_they_are(void **state)
 
 	(void)state;
 	path.udp_source_port = 0xc007;
-	icrc = model_icrc(&path.source, &path.destination, 0xc007, UDP_TEST_PORT, 0, frame, 12);
+	icrc = model_icrc(&path.source, &path.destination, 0xc007, UDP_TEST_PORT, 0, false, frame, 12);
 	for (uint32_t fault = 0; fault < 2; fault++) {
 		icrc ^= fault;
 		memcpy(frame + 12, &icrc, 4);
