@@ -35,7 +35,7 @@ static void print_settings(void)
 #define SETTING_CHOICE(NAME, field, DEFAULT, text, used_by, doc) print_setting(SETTING_##NAME, used_by);
 #define CHOICE(NAME, WORD, text, doc) print_choice(text, doc);
 #define SETTING_NUMBER(NAME, field, type, default_, min, max, used_by, doc) print_setting(SETTING_##NAME, used_by);
-#define SETTING_POWER(NAME, field, type, default_, min, max, used_by, doc) print_setting(SETTING_##NAME, used_by);
+#define SETTING_POWER(NAME, field, type, min, max, used_by, doc) print_setting(SETTING_##NAME, used_by);
 #define SETTING_TEXT(NAME, field, size, default_, range, check, used_by, doc) print_setting(SETTING_##NAME, used_by);
 #include "hca/settings.def"
 }

@@ -285,7 +285,7 @@ def report(row):
 
 def run(options):
     results = {'rounds': options.rounds, 'rows': []}
-    with place.Hosts() as hosts:
+    with place.Hosts(4500) as hosts:
         bench = Bench(hosts, options)
         if len(bench.cpus) < 2:
             print('links: not measured: two processes that poll need two CPUs')

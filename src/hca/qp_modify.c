@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "hca/epoch.h"
+#include "hca/port_mtu.h"
 #include "hca/qp.h"
 #include "link/host.h"
 #include "link/link.h"
@@ -50,8 +51,8 @@ static int check_values(const struct hca_qp *qp, const struct ibv_qp_attr *attr,
 	if (mask & IBV_QP_PORT && attr->port_num < 1)
 		return REFUSAL(why, MODIFY_VALUE, IBV_QP_PORT, attr->port_num, LIMIT_PORTS);
 	if (mask & IBV_QP_PATH_MTU && (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096 ||
-				       128u << attr->path_mtu > hca_settings(qp->hca)->mtu))
-		return REFUSAL(why, MODIFY_MTU, attr->path_mtu, hca_settings(qp->hca)->mtu);
+				       128u << attr->path_mtu > port_most_mtu(qp->hca)))
+		return REFUSAL(why, MODIFY_MTU, attr->path_mtu, port_most_mtu(qp->hca));
 	/* ibv_modify_qp(3): a device without IBV_DEVICE_AUTO_PATH_MIG has no alternate paths; RoCE has none. */
 	if (mask & IBV_QP_ALT_PATH)
 		return REFUSAL(why, MODIFY_ALT_PATH, attr->alt_port_num);
@@ -219,7 +220,7 @@ static void enter_state(struct hca_qp *qp, enum ibv_qp_state to)
 /* A datagram QP has no path MTU of its own: its messages are as long as a packet of the port. */
 static uint8_t port_mtu_shift(const struct hca_qp *qp)
 {
-	return (uint8_t)__builtin_ctz(hca_settings(qp->hca)->mtu);
+	return (uint8_t)__builtin_ctz(port_active_mtu(qp->hca));
 }
 
 /* What a half that a QP lacks would need: taken and not looked at, as the kernel does. */

@@ -62,6 +62,9 @@ static bool setting_is_capture_file(const char *text)
 	return *text != '\0';
 }
 
+/* Of powers of two: the field is 0. */
+#define AUTO "auto"
+
 #define ROW(NAME, row_kind, row_field, default_text, doc_text)                                                         \
 	.info = {.name = #NAME, .variable = "SOFTHCA_" #NAME, .fallback = default_text, .doc = doc_text},              \
 	.kind = KIND_##row_kind, .offset = offsetof(struct settings, row_field),                                       \
@@ -72,8 +75,8 @@ static const struct setting_row rows[] = {
 	[SETTING_##NAME] = {ROW(NAME, CHOICE, field, text, doc)},
 #define SETTING_NUMBER(NAME, field, type, default_, lowest, highest, used_by, doc)                                     \
 	[SETTING_##NAME] = {ROW(NAME, NUMBER, field, #default_, doc), .min = lowest, .max = highest},
-#define SETTING_POWER(NAME, field, type, default_, lowest, highest, used_by, doc)                                      \
-	[SETTING_##NAME] = {ROW(NAME, POWER, field, #default_, doc), .min = lowest, .max = highest},
+#define SETTING_POWER(NAME, field, type, lowest, highest, used_by, doc)                                                \
+	[SETTING_##NAME] = {ROW(NAME, POWER, field, AUTO, doc), .min = lowest, .max = highest},
 #define SETTING_TEXT(NAME, field, length, default_, values, is_good, used_by, doc)                                     \
 	[SETTING_##NAME] = {ROW(NAME, TEXT, field, default_, doc), .range = values, .check = is_good},
 #include "hca/settings.def"
@@ -127,7 +130,7 @@ int setting_range(enum setting setting, char *out, size_t size)
 		append(out, size, &length, "%" PRIu64 " to %" PRIu64, row->min, row->max);
 		break;
 	case KIND_POWER:
-		append(out, size, &length, "a power of two, %" PRIu64 " to %" PRIu64, row->min, row->max);
+		append(out, size, &length, AUTO " or a power of two, %" PRIu64 " to %" PRIu64, row->min, row->max);
 		break;
 	case KIND_TEXT:
 		append(out, size, &length, "%s", row->range);
@@ -179,6 +182,10 @@ static int parse_number(struct settings *settings, const struct setting_row *row
 	unsigned long long value;
 	char *end;
 
+	if (row->kind == KIND_POWER && strcmp(text, AUTO) == 0) {
+		store_number(settings, row, 0);
+		return 0;
+	}
 	if (!isxdigit((unsigned char)*digits))
 		return -EINVAL;
 	errno = 0;
@@ -245,7 +252,7 @@ void settings_default(struct settings *settings)
 	*settings = (struct settings){
 #define SETTING_CHOICE(NAME, field, DEFAULT, ...) .field = NAME##_##DEFAULT,
 #define SETTING_NUMBER(NAME, field, type, default_, ...) .field = (default_),
-#define SETTING_POWER(NAME, field, type, default_, ...) .field = (default_),
+#define SETTING_POWER(NAME, field, ...) .field = 0,
 #define SETTING_TEXT(NAME, field, size, default_, ...) .field = default_,
 #include "hca/settings.def"
 	};
@@ -290,6 +297,8 @@ int setting_format(const struct settings *settings, enum setting setting, char *
 
 	if (row->kind == KIND_TEXT)
 		return snprintf(out, size, "%s", (const char *)settings + row->offset);
+	if (row->kind == KIND_POWER && !load_number(settings, row))
+		return snprintf(out, size, AUTO);
 	if (row->kind != KIND_CHOICE)
 		return snprintf(out, size, "%" PRIu64, load_number(settings, row));
 	for (size_t i = 0; i < CHOICES; i++)

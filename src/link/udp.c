@@ -45,7 +45,7 @@ static struct cmsghdr *segment_control(struct udp_way *way)
 }
 
 /* @segment: 0: one packet. Returns 0 or a negative errno. */
-static int send_datagram(struct transmission *sent, const uint8_t *bytes, uint32_t length, uint16_t segment)
+static int send_datagram(struct transmission *sent, int fd, const uint8_t *bytes, uint32_t length, uint16_t segment)
 {
 	struct iovec vector = {(void *)bytes, length};
 	struct msghdr message = {
@@ -67,29 +67,63 @@ static int send_datagram(struct transmission *sent, const uint8_t *bytes, uint32
 		message.msg_controllen += CMSG_SPACE(sizeof(segment));
 	}
 	counter_add(sent->hca, COUNTER_UDP_SEND_CALLS, 1);
-	return sendmsg(sent->socket->fd, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
+	return sendmsg(fd, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-static int send_or_wait(struct transmission *sent, const uint8_t *bytes, uint32_t length, uint16_t segment)
+static int send_or_wait(struct transmission *sent, int fd, const uint8_t *bytes, uint32_t length, uint16_t segment)
 {
-	struct pollfd room = {.fd = sent->socket->fd, .events = POLLOUT};
-	int error = send_datagram(sent, bytes, length, segment);
+	struct pollfd room = {.fd = fd, .events = POLLOUT};
+	int error = send_datagram(sent, fd, bytes, length, segment);
 
 	if (error != -EAGAIN)
 		return error;
 	counter_add(sent->hca, COUNTER_UDP_BUSY, 1);
 	poll(&room, 1, ROOM_MS);
-	return send_datagram(sent, bytes, length, segment);
+	return send_datagram(sent, fd, bytes, length, segment);
 }
 
-static void explain_loss(const struct transmission *sent, uint32_t length, int error)
+/* Once for each QP, as far as is remembered: it goes on like this as long as the QP lives. */
+static void explain_fragments(const struct transmission *sent, uint32_t length)
+{
+	static uint32_t told[256]; /* atomic; a QP by its number */
+	uint32_t *last = &told[sent->source_qpn % 256];
+
+	if (__atomic_exchange_n(last, sent->source_qpn + 1, __ATOMIC_RELAXED) != sent->source_qpn + 1)
+		UDP_EXPLAIN(sent->hca, sent->source_qpn, RULE_UDP_TOO_LONG, sent->destination_qpn, length);
+}
+
+/*
+ * A packet that the interface does not take: in fragments. Their identification is the kernel's choice, and nothing says "do not
+ * fragment"; the ICRC is nevertheless that of all packets, which a receiver of UDP takes (docs/wire.md), as it sees neither.
+ */
+static int send_fragments(struct transmission *sent, const uint8_t *bytes, uint32_t length)
+{
+	int fd = udp_socket_fragmenting(sent->socket);
+
+	if (fd < 0)
+		return fd;
+	explain_fragments(sent, length);
+	counter_add(sent->hca, COUNTER_UDP_FRAGMENTED, 1);
+	return send_or_wait(sent, fd, bytes, length, 0);
+}
+
+/* One packet; @whole: as one datagram that nobody fragments, if that goes; set to false if it does not. */
+static int send_single(struct transmission *sent, const uint8_t *bytes, uint32_t length, bool *whole)
+{
+	int error = *whole ? send_or_wait(sent, sent->socket->fd, bytes, length, 0) : -EMSGSIZE;
+
+	if (error != -EMSGSIZE)
+		return error;
+	*whole = false;
+	return send_fragments(sent, bytes, length);
+}
+
+static void explain_loss(const struct transmission *sent, int error)
 {
 	const union ibv_gid *to = &sent->way.path.destination;
 	uint32_t qpn = sent->source_qpn, peer = sent->destination_qpn;
 
-	if (error == -EMSGSIZE)
-		UDP_EXPLAIN(sent->hca, qpn, RULE_UDP_TOO_LONG, peer, length);
-	else if (error == -EAGAIN)
+	if (error == -EAGAIN)
 		UDP_EXPLAIN(sent->hca, qpn, RULE_UDP_NO_ROOM, peer, ROOM_MS);
 	else
 		UDP_EXPLAIN(sent->hca, qpn, RULE_UDP_NOT_SENT, peer, be64toh(to->global.subnet_prefix),
@@ -107,12 +141,16 @@ static void put_icrc(const struct transmission *sent, uint8_t *bytes, uint32_t l
 	memcpy(bytes + length - ROCE_ICRC_BYTES, &icrc, sizeof(icrc));
 }
 
-/* Each packet of the train by itself. Returns 0 or the last error; @longest: the first was sent, which is the longest. */
+/*
+ * Each packet of the train by itself. Returns 0 or the last error; @longest: the first was sent, which is the longest, and not
+ * in fragments.
+ */
 static int send_singly(struct transmission *sent, bool *longest)
 {
 	uint8_t *at = sent->socket->buffer;
 	uint32_t left = sent->used;
 	int result = 0, error;
+	bool whole = true;
 
 	*longest = false;
 	while (left) {
@@ -121,13 +159,15 @@ static int send_singly(struct transmission *sent, bool *longest)
 		/* The first one has identification 0 already. */
 		if (at != sent->socket->buffer)
 			put_icrc(sent, at, length, 0);
-		error = send_or_wait(sent, at, length, 0);
+		/* The last one, which is shorter, may fit. */
+		whole |= length < sent->segment;
+		error = send_single(sent, at, length, &whole);
 		if (error) {
 			counter_add(sent->hca, COUNTER_UDP_SEND_ERRORS, 1);
 			result = error;
 		}
 		if (at == sent->socket->buffer)
-			*longest = !error;
+			*longest = !error && whole;
 		at += length;
 		left -= length;
 	}
@@ -137,7 +177,8 @@ static int send_singly(struct transmission *sent, bool *longest)
 static void send_train(struct transmission *sent)
 {
 	bool longest;
-	int error = send_or_wait(sent, sent->socket->buffer, sent->used, (uint16_t)sent->segment), refused;
+	int error = send_or_wait(sent, sent->socket->fd, sent->socket->buffer, sent->used, (uint16_t)sent->segment);
+	int refused;
 
 	if (!error) {
 		counter_add(sent->hca, COUNTER_UDP_TRAINS_SENT, 1);
@@ -145,7 +186,7 @@ static void send_train(struct transmission *sent)
 	}
 	if (error == -EAGAIN) {
 		counter_add(sent->hca, COUNTER_UDP_SEND_ERRORS, sent->count);
-		explain_loss(sent, sent->segment, error);
+		explain_loss(sent, error);
 		return;
 	}
 	/* EIO without checksum offload, EINVAL before Linux 4.18, or what single packets meet as well. */
@@ -156,21 +197,22 @@ static void send_train(struct transmission *sent)
 		UDP_EXPLAIN(sent->hca, sent->source_qpn, RULE_UDP_NO_TRAINS, (uint64_t)-refused);
 	}
 	if (error)
-		explain_loss(sent, sent->segment, error);
+		explain_loss(sent, error);
 }
 
 static void flush(struct transmission *sent)
 {
+	bool whole = true;
 	int error;
 
 	counter_add(sent->hca, COUNTER_UDP_PACKETS_SENT, sent->count);
 	if (sent->count > 1) {
 		send_train(sent);
 	} else if (sent->count) {
-		error = send_or_wait(sent, sent->socket->buffer, sent->used, 0);
+		error = send_single(sent, sent->socket->buffer, sent->used, &whole);
 		if (error) {
 			counter_add(sent->hca, COUNTER_UDP_SEND_ERRORS, 1);
-			explain_loss(sent, sent->segment, error);
+			explain_loss(sent, error);
 		}
 	}
 	sent->count = 0;
@@ -266,7 +308,7 @@ static bool begin(struct transmission *sent, struct hca *hca, const struct packe
 	if (sent->socket)
 		return true;
 	counter_add(hca, COUNTER_UDP_SEND_ERRORS, 1);
-	explain_loss(sent, 0, -errno);
+	explain_loss(sent, -errno);
 	return false;
 }
 

@@ -77,6 +77,7 @@ bool udp_arrival_read(struct udp_arrival *arrival, struct msghdr *message);
 struct udp_socket {
 	pthread_mutex_t lock; /* of sending: the buffer */
 	int fd;               /* -1: none */
+	int fragmenting;      /* that may send fragments; -1: was not needed yet; under `lock` */
 	bool ipv6;
 	bool no_trains;  /* under `lock`: the kernel refused UDP_SEGMENT */
 	uint16_t wanted; /* port that was asked for… */
@@ -91,6 +92,8 @@ struct udp_socket {
 
 /** The socket for @port, made if there is none, its lock held; NULL with errno: none can be had. */
 struct udp_socket *udp_socket_get(bool ipv6, uint16_t port);
+/** A descriptor of the same port for packets that are longer than the interface takes, or a negative errno. Its lock is held. */
+int udp_socket_fragmenting(struct udp_socket *socket);
 /** Gives it back. */
 void udp_socket_put(struct udp_socket *socket);
 /** Around a fork: holds the lock of the table; the child closes all sockets. */

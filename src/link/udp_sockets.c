@@ -52,12 +52,12 @@ static void receive_nothing(int fd)
  * IP_PMTUDISC_DO sets "do not fragment", and an unconnected socket then sends identification 0, which the ICRC covers. Hop
  * limit and traffic class are given with each datagram where they are not these.
  */
-static int set_sending(int fd, bool ipv6)
+static int set_sending(int fd, bool ipv6, bool fragments)
 {
 	int error;
 
-	error = ipv6 ? set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO)
-		     : set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
+	error = ipv6 ? set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, fragments ? IPV6_PMTUDISC_DONT : IPV6_PMTUDISC_DO)
+		     : set(fd, IPPROTO_IP, IP_MTU_DISCOVER, fragments ? IP_PMTUDISC_DONT : IP_PMTUDISC_DO);
 	if (!error)
 		error = ipv6 ? set(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, HOP_LIMIT)
 			     : set(fd, IPPROTO_IP, IP_TTL, HOP_LIMIT);
@@ -126,20 +126,40 @@ static uint16_t port_of(int fd)
 }
 
 /* Returns a descriptor or a negative errno. */
-static int open_sender(bool ipv6, uint16_t port)
+static int open_sender(bool ipv6, uint16_t port, bool fragments)
 {
 	int fd = socket(ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), error;
 
 	if (fd < 0)
 		return -errno;
-	error = set_sending(fd, ipv6);
+	error = set_sending(fd, ipv6, fragments);
 	receive_nothing(fd);
-	/* A program may have that port for itself: then any other; no receiver looks at it. */
-	if (!error && bind_to(fd, ipv6, port) && bind_to(fd, ipv6, 0))
+	/* A program may have that port for itself: then any other; no receiver looks at it. Fragments go by the one that is there. */
+	if (!error && bind_to(fd, ipv6, port) && (fragments || bind_to(fd, ipv6, 0)))
 		error = -errno;
 	if (error)
 		close(fd);
 	return error ? error : fd;
+}
+
+static void close_socket(struct udp_socket *socket)
+{
+	if (socket->fd >= 0)
+		close(socket->fd);
+	if (socket->fragmenting >= 0)
+		close(socket->fragmenting);
+	socket->fd = socket->fragmenting = -1;
+}
+
+int udp_socket_fragmenting(struct udp_socket *socket)
+{
+	if (socket->fragmenting >= 0)
+		return socket->fragmenting;
+	/* So that a forked child knows of it. */
+	pthread_mutex_lock(&table.lock);
+	socket->fragmenting = open_sender(socket->ipv6, socket->port, true);
+	pthread_mutex_unlock(&table.lock);
+	return socket->fragmenting;
 }
 
 /* The lock is held. */
@@ -149,11 +169,10 @@ static int fill(struct udp_socket *socket, bool ipv6, uint16_t port)
 
 	if (!socket->buffer && !(socket->buffer = malloc(UDP_BUFFER_BYTES)))
 		return -ENOMEM;
-	fd = open_sender(ipv6, port);
+	fd = open_sender(ipv6, port, false);
 	if (fd < 0)
 		return fd;
-	if (socket->fd >= 0)
-		close(socket->fd);
+	close_socket(socket);
 	socket->fd = fd;
 	socket->ipv6 = ipv6;
 	socket->wanted = port;
@@ -165,7 +184,7 @@ static int fill(struct udp_socket *socket, bool ipv6, uint16_t port)
 static void make_table(void)
 {
 	for (int i = 0; i < SOCKETS; i++) {
-		table.socket[i].fd = -1;
+		table.socket[i].fd = table.socket[i].fragmenting = -1;
 		table.socket[i].users = 0;
 		pthread_mutex_init(&table.socket[i].lock, NULL);
 	}
@@ -241,8 +260,7 @@ void udp_sockets_after_fork(bool child)
 {
 	if (child && table.made) {
 		for (int i = 0; i < SOCKETS; i++)
-			if (table.socket[i].fd >= 0)
-				close(table.socket[i].fd);
+			close_socket(&table.socket[i]);
 		make_table();
 	}
 	pthread_mutex_unlock(&table.lock);

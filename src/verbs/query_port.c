@@ -7,6 +7,7 @@
 #include "abi/entry_points.h"
 #include "explain/explain.h"
 #include "hca/limits.h"
+#include "hca/port_mtu.h"
 #include "verbs/objects.h"
 #include "verbs/ops.h"
 
@@ -36,7 +37,7 @@ static void fill_port(const struct hca *hca, struct ibv_port_attr *attr)
 	memset(attr, 0, sizeof(*attr));
 	attr->state = IBV_PORT_ACTIVE;
 	attr->max_mtu = mtu_code(LIMIT_MAX_MTU);
-	attr->active_mtu = mtu_code(hca_settings(hca)->mtu);
+	attr->active_mtu = mtu_code(port_active_mtu(hca));
 	attr->gid_tbl_len = LIMIT_GID_TABLE;
 	attr->port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
 	attr->max_msg_sz = LIMIT_MAX_MSG_SIZE;

@@ -111,7 +111,7 @@ GROUPS = {
         pingpongs('rc', '', '-e', '-c', '-N', '-o', '-t', '-c -o -P', '-c -o -O', '-c -j', '-c -N -e',
                   '-c -s 65536 -m 4096') +
         pingpongs('uc', '', '-e', '-m 256') +
-        pingpongs('ud', '', '-e', '-s 2048') +
+        pingpongs('ud', '', '-e', '-s 1024') +
         pingpongs('srq', '', '-e', '-q 4') +
         pingpongs('xsrq', '', '-e'),
     'perftest-rc':
@@ -142,6 +142,12 @@ GROUPS = {
         perftests(['write_lat', 'send_lat'], f'-c UC {SHORT}') +
         perftests(['send_bw'], f'-c UD -s 1024 {SHORT}', f'-c UD -e -s 64 {SHORT}', f'-c UD -b -s 1024 {SHORT}') +
         perftests(['send_lat'], f'-c UD {SHORT}'),
+    # What depends on the interface: once more where it takes more (place.py).
+    'mtu':
+        perftests(['write_bw', 'read_bw', 'send_bw'], SHORT, links=(UDP,)) +
+        perftests(['send_bw'], f'-c UD -s 4096 {SHORT}', links=(UDP,)) +
+        [case for case in pingpongs('rc', '-c -s 65536 -m 4096') + pingpongs('ud', '-s 4096')
+         for case.links in [(UDP,)]],
     'perftest-xrc-dc':
         perftests(BANDWIDTH, f'-c XRC {SHORT}', f'-c DC {SHORT}') +
         perftests(LATENCY, f'-c XRC {SHORT}', f'-c DC {SHORT}') +

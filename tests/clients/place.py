@@ -16,8 +16,8 @@ import time
 
 A, B = 'a', 'b'
 ADDRESS = {A: '10.77.0.1', B: '10.77.0.2'}
-# Packets of 4096 bytes of payload fit.
-LINK_MTU = 4500
+# That of Ethernet, and of a veth pair that nobody set up: packets of 1024 bytes of payload fit.
+LINK_MTU = 1500
 SKIPPED = 77
 PR_SET_PDEATHSIG = 1
 
@@ -61,7 +61,7 @@ def ip(*arguments):
 class Hosts:
     """Hosts "a", which is where the test itself runs, and "b", joined by a veth pair."""
 
-    def __init__(self):
+    def __init__(self, mtu=LINK_MTU):
         # Sockets of programs have paths in here: keep it short.
         self.directory = tempfile.mkdtemp(prefix='softhca-', dir='/tmp')
         self.programs = []
@@ -73,7 +73,7 @@ class Hosts:
         self.holder = subprocess.Popen(['unshare', '--net', '--uts', '--mount', 'sh', '-c',
                                         f'hostname {B}; {mount_sys}; echo; exec sleep inf'], stdout=subprocess.PIPE)
         self.holder.stdout.readline()
-        ip('link', 'add', 'a0', 'mtu', str(LINK_MTU), 'type', 'veth', 'peer', 'name', 'b0', 'mtu', str(LINK_MTU))
+        ip('link', 'add', 'a0', 'mtu', str(mtu), 'type', 'veth', 'peer', 'name', 'b0', 'mtu', str(mtu))
         ip('link', 'set', 'b0', 'netns', str(self.holder.pid))
         for host in (A, B):
             run = ['nsenter', '-t', str(self.holder.pid), '-n'] if host == B else []

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs unmodified programs of the distribution on softhca: as two processes of one host (shm), and on two hosts (udp).
 
-    run.py [--link shm|udp] [--tool PATH] [--mpi-program PATH] [--only TEXT] GROUP…
+    run.py [--link shm|udp] [--mtu BYTES] [--tool PATH] [--mpi-program PATH] [--only TEXT] GROUP…
 
 Prints TAP. Each case has a time limit and is judged by its exit status and by what it prints; and by the packets that
 were or were not seen on the wire.
@@ -16,7 +16,7 @@ import sys
 import time
 
 import cases
-from place import A, ADDRESS, B, LIBRARIES, Hosts, enter
+from place import A, ADDRESS, B, LIBRARIES, LINK_MTU, Hosts, enter
 
 # Keys and credentials that the device's built-in import KEK opens.
 CRYPTO = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../pyverbs/crypto_info.json')
@@ -148,6 +148,7 @@ def main():
     parser.add_argument('--link', choices=[cases.SHM, cases.UDP], action='append')
     parser.add_argument('--tool', default=f'{LIBRARIES}/../src/tool/softhca')
     parser.add_argument('--mpi-program')
+    parser.add_argument('--mtu', type=int, default=LINK_MTU, help='of the interfaces between the hosts')
     parser.add_argument('--only', help='cases whose name has this text')
     parser.add_argument('--verbose', action='store_true', help='how long each case took, too')
     parser.add_argument('group', nargs='+', choices=list(cases.GROUPS))
@@ -159,7 +160,7 @@ def main():
     litter = [path for path in LITTER if not os.path.exists(path)]
     count = failed = 0
 
-    with Hosts() as hosts:
+    with Hosts(options.mtu) as hosts:
         runner = Runner(hosts, options)
         for link in options.link or (cases.SHM, cases.UDP):
             for case in (case for group in options.group for case in cases.GROUPS[group]):

@@ -245,7 +245,8 @@ static void too_long(void)
 	set_interface(SIOCSIFMTU, 1500);
 	send_write("127.0.0.1", "127.0.0.1", 4096);
 	expect(RULE_UDP_TOO_LONG,
-	       "mlx5_0 qp 0x4011: packets for queue pair 0x5022 have 4128 bytes with their headers, which is more");
+	       "mlx5_0 qp 0x4011: packets for queue pair 0x5022 have 4128 bytes with their headers, which is more "
+	       "than the interface takes: they are sent in fragments");
 }
 
 static void no_room(void)

@@ -89,6 +89,7 @@ int main(void)
 		for (size_t i = 0; i < tables[t]->count && count < ARRAY_SIZE(tests); i++)
 			tests[count++] = (struct CMUnitTest){tables[t]->cases[i].name, run, NULL, NULL,
 							     (void *)&tables[t]->cases[i]};
+	setenv("SOFTHCA_MTU", "4096", 1);
 	program_choose_case();
 	return _cmocka_run_group_tests("explain/rules", tests, count, NULL, NULL);
 }

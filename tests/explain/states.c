@@ -89,8 +89,8 @@ static void modify_mtu(void)
 	refused(&pair.client, attr, RTR_MASK);
 	expect_about_qp(
 		MODIFY_MTU, pair.client.qp->qp_num,
-		" ibv_modify_qp → EINVAL: path_mtu is 6 of enum ibv_mtu; it must be 1 to 5, and not above the port's "
-		"active MTU of 4096 bytes");
+		" ibv_modify_qp → EINVAL: path_mtu is 6 of enum ibv_mtu; it must be 1 to 5, and not above the 4096 "
+		"bytes that the port is set to");
 }
 
 static void modify_no_grh(void)

@@ -30,8 +30,8 @@ class Settings(unittest.TestCase):
             'SOFTHCA_COLOR': ('auto', 'default'), 'SOFTHCA_CAPTURE': ('off', 'default'),
             'SOFTHCA_SEED': ('0', 'default'), 'SOFTHCA_GIDS': ('auto', 'default'),
             'SOFTHCA_FAULTS': ('off', 'default'), 'SOFTHCA_COUNTERS': ('off', 'default'),
-            'SOFTHCA_LINK': ('auto', 'default'), 'SOFTHCA_MTU': ('4096', 'default'),
             'SOFTHCA_ROCE_PORT': ('4791', 'default'), 'SOFTHCA_PEER_SILENCE': ('30', 'default'),
+            'SOFTHCA_LINK': ('auto', 'default'), 'SOFTHCA_MTU': ('auto', 'default'),
             'SOFTHCA_CRYPTO': ('plaintext', 'default'), 'SOFTHCA_CRYPTO_FILE': ('built-in', 'default')})
 
     def test_origins(self):
@@ -56,7 +56,7 @@ class Device(unittest.TestCase):
         text = info()
         # ConnectX-6 Dx, as programs of the mlx5 class look for it.
         self.assertRegex(text, r'(?m)^device mlx5_0: vendor 0x02c9 part 4125, firmware \S+, guid [0-9a-f]{16}$')
-        self.assertRegex(text, r'(?m)^  port 1: active, Ethernet, mtu 4096 of 4096, max message 1073741824 bytes')
+        self.assertRegex(text, r'(?m)^  port 1: active, Ethernet, mtu (256|512|1024|2048|4096) of 4096, max message 1073741824 bytes')
         self.assertNotIn('guid 0000000000000000', text)
 
     def test_number_and_name(self):

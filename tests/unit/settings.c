@@ -38,7 +38,7 @@ static void defaults(void **state)
 	assert_int_equal(settings.seed, 0);
 	assert_int_equal(settings.gids, GIDS_AUTO);
 	assert_int_equal(settings.link, LINK_AUTO);
-	assert_int_equal(settings.mtu, 4096);
+	assert_int_equal(settings.mtu, 0);
 	for (int i = 0; i < SETTING_COUNT; i++)
 		assert_int_equal(settings.origin[i], ORIGIN_DEFAULT);
 }
@@ -114,6 +114,9 @@ static void powers_of_two(void **state)
 	assert_int_equal(set(SETTING_MTU, "128"), -EINVAL);
 	assert_int_equal(set(SETTING_MTU, "8192"), -EINVAL);
 	assert_int_equal(settings.mtu, 256);
+	assert_int_equal(set(SETTING_MTU, "0"), -EINVAL);
+	assert_int_equal(set(SETTING_MTU, "auto"), 0);
+	assert_int_equal(settings.mtu, 0);
 }
 
 static void texts(void **state)
@@ -149,7 +152,7 @@ static void refusals_say_what_is_allowed(void **state)
 	assert_int_equal(set(SETTING_DEVICES, "99"), -EINVAL);
 	assert_string_equal(error, "SOFTHCA_DEVICES: bad value \"99\" (expected: 1 to 16)");
 	assert_int_equal(set(SETTING_MTU, "1500"), -EINVAL);
-	assert_string_equal(error, "SOFTHCA_MTU: bad value \"1500\" (expected: a power of two, 256 to 4096)");
+	assert_string_equal(error, "SOFTHCA_MTU: bad value \"1500\" (expected: auto or a power of two, 256 to 4096)");
 }
 
 /* Whatever the environment holds, the line stays one line of printable text. */

@@ -345,19 +345,46 @@ static void what_cannot_be_sent_is_lost(void **state)
 	assert_false(stranger_waits(v4, 20));
 }
 
-/* A packet that the interface does not take: the kernel's own word. */
+static uint32_t times_explained(enum explain_rule rule)
+{
+	struct explain_record record;
+	uint32_t count = 0;
+
+	for (uint64_t before = 0; explain_previous(hca_device(0), 0, before, &record); before = record.serial)
+		count += record.rule == rule;
+	return count;
+}
+
+/* A packet that the interface does not take, the kernel's own word, comes in fragments: by IPv4 and by IPv6, alone and in trains. */
 static void longer_than_the_interface_takes(void **state)
 {
-	struct packet_path path = path_between("127.0.0.1", "127.0.0.1");
-	uint64_t before = counter_read(hca_device(0), COUNTER_UDP_SEND_ERRORS);
+	static const char *const address[2] = {"127.0.0.1", "::1"};
+	uint64_t before = counter_read(hca_device(0), COUNTER_UDP_FRAGMENTED);
+	uint64_t errors = counter_read(hca_device(0), COUNTER_UDP_SEND_ERRORS);
+	struct packet_path again = path_between("127.0.0.1", "127.0.0.1");
 
 	(void)state;
 	udp_set_interface("lo", SIOCSIFMTU, 1500);
-	send_write(&path, 5000, 4096);
+	for (int i = 0; i < 2; i++) {
+		struct packet_path path = path_between(address[i], address[i]);
+
+		send_write(&path, 2 * 4096 + 904, 4096);
+		/* The first two are too long, the last one is not. */
+		expect_packet(i ? v6 : v4, 0, 0x06, payload, 4096, 0);
+		expect_packet(i ? v6 : v4, 1, 0x07, payload + 4096, 4096, 0);
+		expect_packet(i ? v6 : v4, 2, 0x08, payload + 8192, 904, 0);
+		send_write(&path, 2000, 2048);
+		expect_packet(i ? v6 : v4, 0, 0x0a, payload, 2000, 0);
+	}
 	udp_set_interface("lo", SIOCSIFMTU, 65536);
-	/* The first one is too long, the last one is not. */
-	assert_int_equal(counter_read(hca_device(0), COUNTER_UDP_SEND_ERRORS) - before, 1);
-	expect_packet(v4, 1, 0x08, payload + 4096, 904, 0);
+	assert_int_equal(counter_read(hca_device(0), COUNTER_UDP_FRAGMENTED) - before, 6);
+	assert_int_equal(counter_read(hca_device(0), COUNTER_UDP_SEND_ERRORS), errors);
+	assert_int_equal(times_explained(RULE_UDP_TOO_LONG), 1);
+	/* With room for it nothing is fragmented any more. */
+	before = counter_read(hca_device(0), COUNTER_UDP_FRAGMENTED);
+	send_write(&again, 2000, 2048);
+	expect_packet(v4, 0, 0x0a, payload, 2000, 0);
+	assert_int_equal(counter_read(hca_device(0), COUNTER_UDP_FRAGMENTED), before);
 }
 
 /* ---- sockets ----------------------------------------------------------------------------------------------------- */
