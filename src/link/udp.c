@@ -44,8 +44,13 @@ static struct cmsghdr *segment_control(struct udp_way *way)
 	return (struct cmsghdr *)(way->control + way->control_length);
 }
 
+static bool has_label(const struct udp_way *way)
+{
+	return way->ipv6 && way->control_length > way->unlabelled;
+}
+
 /* @segment: 0: one packet. Returns 0 or a negative errno. */
-static int send_datagram(struct transmission *sent, int fd, const uint8_t *bytes, uint32_t length, uint16_t segment)
+static int send_once(struct transmission *sent, int fd, const uint8_t *bytes, uint32_t length, uint16_t segment)
 {
 	struct iovec vector = {(void *)bytes, length};
 	struct msghdr message = {
@@ -68,6 +73,22 @@ static int send_datagram(struct transmission *sent, int fd, const uint8_t *bytes
 	}
 	counter_add(sent->hca, COUNTER_UDP_SEND_CALLS, 1);
 	return sendmsg(fd, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+/*
+ * Linux sends a flow label that nobody has leased since 5.3, unless some program of the host has leased one for itself alone
+ * (ipv6(7)): then only with a label of its own.
+ */
+static int send_datagram(struct transmission *sent, int fd, const uint8_t *bytes, uint32_t length, uint16_t segment)
+{
+	int error = send_once(sent, fd, bytes, length, segment);
+
+	if (error != -EINVAL || !has_label(&sent->way))
+		return error;
+	sent->way.control_length = sent->way.unlabelled;
+	error = send_once(sent, fd, bytes, length, segment);
+	sent->socket->no_labels |= !error;
+	return error;
 }
 
 static int send_or_wait(struct transmission *sent, int fd, const uint8_t *bytes, uint32_t length, uint16_t segment)
@@ -305,6 +326,8 @@ static bool begin(struct transmission *sent, struct hca *hca, const struct packe
 	if (udp_way_make(&sent->way, hca, path))
 		return false;
 	sent->socket = udp_socket_get(sent->way.ipv6, port);
+	if (sent->socket && has_label(&sent->way) && sent->socket->no_labels)
+		sent->way.control_length = sent->way.unlabelled;
 	if (sent->socket)
 		return true;
 	counter_add(hca, COUNTER_UDP_SEND_ERRORS, 1);

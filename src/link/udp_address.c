@@ -14,6 +14,7 @@
 #define INNER_NETWORK 0x7f530000u
 #define INNER_MASK 0xffff0000u
 #define DEFAULT_HOP_LIMIT 64
+#define FLOW_LABEL_MASK 0xfffff
 
 static bool is_link_local(const union ibv_gid *gid)
 {
@@ -130,6 +131,13 @@ static void fill_ipv6(struct udp_way *way, const struct hca *hca, uint16_t port)
 	add_control(way, IPPROTO_IPV6, IPV6_PKTINFO, &source, sizeof(source));
 	add_number(way, IPPROTO_IPV6, IPV6_TCLASS, way->path.traffic_class, 0);
 	add_number(way, IPPROTO_IPV6, IPV6_HOPLIMIT, hop_limit_of(&way->path), DEFAULT_HOP_LIMIT);
+	way->unlabelled = way->control_length;
+	/* Without one the kernel makes it of the flow. */
+	if (way->path.flow_label & FLOW_LABEL_MASK) {
+		uint32_t label = htobe32(way->path.flow_label & FLOW_LABEL_MASK);
+
+		add_control(way, IPPROTO_IPV6, IPV6_FLOWINFO, &label, sizeof(label));
+	}
 }
 
 int udp_way_make(struct udp_way *way, struct hca *hca, const struct packet_path *path)
@@ -149,6 +157,7 @@ int udp_way_make(struct udp_way *way, struct hca *hca, const struct packet_path 
 			    be64toh(from->global.interface_id));
 		return -EAFNOSUPPORT;
 	}
+	way->unlabelled = 0;
 	if (way->ipv6)
 		fill_ipv6(way, hca, port);
 	else

@@ -50,9 +50,10 @@ struct udp_way {
 		struct sockaddr_in6 v6;
 	} to;
 	socklen_t to_length;
-	/* For sendmsg(2): source address, traffic class, hop limit; and room for UDP_SEGMENT. */
+	/* For sendmsg(2): source address, traffic class, hop limit, flow label; and room for UDP_SEGMENT. */
 	size_t control_length;
-	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(struct in6_pktinfo)) + 3 * CMSG_SPACE(sizeof(int))];
+	size_t unlabelled; /* the same without the flow label, which is the last */
+	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(struct in6_pktinfo)) + 4 * CMSG_SPACE(sizeof(int))];
 };
 
 /**
@@ -80,6 +81,7 @@ struct udp_socket {
 	int fragmenting;      /* that may send fragments; -1: was not needed yet; under `lock` */
 	bool ipv6;
 	bool no_trains;  /* under `lock`: the kernel refused UDP_SEGMENT */
+	bool no_labels;  /* under `lock`: the kernel refused IPV6_FLOWINFO */
 	uint16_t wanted; /* port that was asked for… */
 	uint16_t port;   /* …and the one it is bound to, if a program has that one for itself */
 	uint32_t users;  /* threads that send or wait to; under the lock of the table, as are all others */

@@ -178,6 +178,7 @@ static int fill(struct udp_socket *socket, bool ipv6, uint16_t port)
 	socket->wanted = port;
 	socket->port = port_of(fd);
 	socket->no_trains = false;
+	socket->no_labels = false;
 	return 0;
 }
 

@@ -19,19 +19,26 @@ static uint8_t payload[MOST], buffer[65536];
 
 /* ---- sendmsg ----------------------------------------------------------------------------------------------------- */
 
-static int refuse_trains, refuse_all, calls, trains;
+static int refuse_trains, refuse_labels, refuse_all, calls, trains, labels;
 
 ssize_t __real_sendmsg(int fd, const struct msghdr *message, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
 {
 	struct msghdr *control = (struct msghdr *)message;
-	bool train = false;
+	bool train = false, label = false;
 
-	for (struct cmsghdr *at = CMSG_FIRSTHDR(control); at; at = CMSG_NXTHDR(control, at))
+	for (struct cmsghdr *at = CMSG_FIRSTHDR(control); at; at = CMSG_NXTHDR(control, at)) {
 		train |= at->cmsg_level == IPPROTO_UDP && at->cmsg_type == UDP_SEGMENT;
+		label |= at->cmsg_level == IPPROTO_IPV6 && at->cmsg_type == IPV6_FLOWINFO;
+	}
 	calls++;
 	trains += train;
+	labels += label;
+	if (label && refuse_labels) {
+		errno = refuse_labels;
+		return -1;
+	}
 	if (refuse_all || (train && refuse_trains)) {
 		errno = refuse_all ? refuse_all : refuse_trains;
 		return -1;
@@ -65,7 +72,7 @@ static void send_write(const struct packet_path *path, uint32_t bytes, uint16_t 
 	packet->path = path;
 	stream_begin(&packet->payload, NULL, 0);
 	stream_add_memory(&packet->payload, payload, bytes);
-	calls = trains = 0;
+	calls = trains = labels = 0;
 	assert_int_equal(link_udp()->send(hca_device(0), &run), LINK_SENT);
 	epoch_leave();
 }
@@ -75,6 +82,7 @@ struct datagram {
 	union ibv_gid source, destination;
 	uint16_t source_port;
 	int traffic_class, hop_limit;
+	uint32_t flow_label;
 };
 
 static void read_control(struct datagram *datagram, struct msghdr *message)
@@ -89,6 +97,9 @@ static void read_control(struct datagram *datagram, struct msghdr *message)
 		} else if (at->cmsg_level == IPPROTO_IPV6 && at->cmsg_type == IPV6_PKTINFO) {
 			memcpy(&info6, CMSG_DATA(at), sizeof(info6));
 			memcpy(datagram->destination.raw, &info6.ipi6_addr, 16);
+		} else if (at->cmsg_level == IPPROTO_IPV6 && at->cmsg_type == IPV6_FLOWINFO) {
+			memcpy(&datagram->flow_label, CMSG_DATA(at), sizeof(uint32_t));
+			datagram->flow_label = ntohl(datagram->flow_label) & 0xfffff;
 		} else if (at->cmsg_type == IP_TOS && at->cmsg_level == IPPROTO_IP) {
 			datagram->traffic_class = *CMSG_DATA(at);
 		} else {
@@ -245,6 +256,41 @@ static void over_ipv6(void **state)
 	assert_memory_equal(&datagram.source, &path.source, 16);
 	assert_int_equal(datagram.traffic_class, 0xb9);
 	assert_int_equal(datagram.hop_limit, 7);
+}
+
+/* IPv6 has the flow label of the path, in a train, too; the kernel may refuse it, and the packets go all the same. */
+static void flow_labels(void **state)
+{
+	struct packet_path path = path_between("::1", "::1");
+
+	(void)state;
+	if (v6 < 0)
+		skip();
+	path.flow_label = 0x54321;
+	path.traffic_class = 0xb9;
+	for (int refused = 0; refused < 2; refused++) {
+		refuse_labels = refused ? EINVAL : 0;
+		send_write(&path, 2 * MTU, MTU);
+		for (uint32_t i = 0; i < 2; i++) {
+			struct datagram datagram = expect_packet(v6, i, i ? 0x08 : 0x06, payload + i * MTU, MTU, 0);
+
+			assert_int_equal(datagram.flow_label == 0x54321, !refused);
+			assert_int_equal(datagram.traffic_class, 0xb9);
+			assert_int_equal(datagram.source_port, 0xc000 | ((0x54321 & 0x3fff) ^ (0x54321 >> 14)));
+		}
+	}
+	/* It is not asked twice. */
+	assert_int_equal(labels, 1);
+	send_write(&path, 2 * MTU, MTU);
+	assert_int_equal(labels, 0);
+	expect_packet(v6, 0, 0x06, payload, MTU, 0);
+	expect_packet(v6, 1, 0x08, payload + MTU, MTU, 0);
+	refuse_labels = 0;
+	/* Without a label there is none to refuse. */
+	path.flow_label = 0;
+	send_write(&path, 8, MTU);
+	assert_int_equal(labels, 0);
+	expect_packet(v6, 0, 0x0a, payload, 8, 0);
 }
 
 /* GIDs that no interface has go by 127.83.0.0/16, with the number of the entry. */
@@ -463,6 +509,7 @@ int main(void)
 		cmocka_unit_test(long_runs),
 		cmocka_unit_test(addresses_are_those_of_the_path),
 		cmocka_unit_test(over_ipv6),
+		cmocka_unit_test(flow_labels),
 		cmocka_unit_test(gids_that_are_no_addresses),
 		cmocka_unit_test(frames_go_as_they_are),
 		cmocka_unit_test(trains_that_are_refused),
@@ -489,6 +536,7 @@ int main(void)
 		setsockopt(v6, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof(on));
 		setsockopt(v6, IPPROTO_IPV6, IPV6_RECVTCLASS, &on, sizeof(on));
 		setsockopt(v6, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, &on, sizeof(on));
+		setsockopt(v6, IPPROTO_IPV6, IPV6_FLOWINFO, &on, sizeof(on));
 		if (bind(v6, (const struct sockaddr *)&name, sizeof(name)))
 			v6 = -1;
 	}
