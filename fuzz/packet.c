@@ -58,6 +58,10 @@ static void normalize(uint8_t *bytes, size_t size, const struct packet *packet)
 	bytes[2] |= 0x80;
 	bytes[4] = 0;
 	bytes[8] &= 0x80;
+	if (packet->message == MESSAGE_CONGESTION) {
+		bytes[1] &= (uint8_t)~0x40;
+		bytes[4] = 0x40;
+	}
 	if (headers & HEADER_DETH)
 		bytes[16] = 0;
 	if (headers & HEADER_XRCETH)

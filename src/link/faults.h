@@ -45,6 +45,7 @@ enum fault_kind {
 	FAULT_ACK,
 	FAULT_NAK, /* all but RNR NAKs */
 	FAULT_RNR_NAK,
+	FAULT_CNP, /* counts as one of RC */
 	FAULT_KINDS,
 };
 

@@ -39,7 +39,7 @@ static bool parse_kind(struct parser *parser, struct fault_rule *rule)
 {
 	enum {
 		REQUESTS = KIND(SEND) | KIND(WRITE) | KIND(READ) | KIND(ATOMIC) | KIND(DISCONNECT),
-		RESPONSES = ((1u << FAULT_KINDS) - 1) & ~REQUESTS,
+		RESPONSES = ((1u << FAULT_KINDS) - 1) & ~(REQUESTS | KIND(CNP)),
 	};
 	static const struct {
 		const char *name, *more; /* @more: a second word, which makes another kind of it */
@@ -52,6 +52,7 @@ static bool parse_kind(struct parser *parser, struct fault_rule *rule)
 		{"ack", NULL, KIND(ACK), 0},
 		{"nak", NULL, KIND(NAK), 0},
 		{"rnr", "nak", 0, KIND(RNR_NAK)},
+		{"cnp", NULL, KIND(CNP), 0},
 		{"request", NULL, REQUESTS, 0},
 		{"response", NULL, RESPONSES, 0},
 	};
@@ -67,9 +68,9 @@ static bool parse_kind(struct parser *parser, struct fault_rule *rule)
 		rule->kinds |= found;
 		return true;
 	}
-	return parser_expected(
-		parser, "qp, send, write, read, read response, atomic, atomic response, ack, nak, rnr nak, request "
-			"or response");
+	return parser_expected(parser,
+			       "qp, send, write, read, read response, atomic, atomic response, ack, nak, rnr nak, cnp, "
+			       "request or response");
 }
 
 static bool parse_list(struct parser *parser, struct fault_rule *rule,

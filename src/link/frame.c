@@ -21,6 +21,7 @@ static uint8_t transport_of_packet(const struct packet *packet)
 	case IBV_QPT_XRC_SEND:
 		return FAULT_XRC;
 	case IBV_QPT_RC:
+	case TRANSPORT_NONE:
 		return FAULT_RC;
 	default:
 		return FAULT_DC;
@@ -42,6 +43,8 @@ static uint8_t kind_of(const struct packet *packet)
 		return FAULT_ATOMIC;
 	case MESSAGE_DISCONNECT:
 		return FAULT_DISCONNECT;
+	case MESSAGE_CONGESTION:
+		return FAULT_CNP;
 	case MESSAGE_READ_RESPONSE:
 		return FAULT_READ_RESPONSE;
 	case MESSAGE_ATOMIC_ACKNOWLEDGE:

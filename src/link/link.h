@@ -38,6 +38,8 @@ struct link {
 	 * it vouches for. Of the other links the link itself is proof enough.
 	 */
 	bool shared;
+	/* Routers are on the way, which mark packets when they are congested: with path->traffic_class of what arrives. */
+	bool routed;
 	uint32_t most;   /* payload bytes of a run; a multiple of the largest MTU; 0: any number */
 	uint32_t window; /* payload bytes that a QP may have under way and not acknowledged; 0: any number */
 	bool shares;     /* and what all QPs have under way to one host is bounded as well (link/host_window.h) */

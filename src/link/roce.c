@@ -20,7 +20,9 @@
 #define BTH_MIGRATED 0x40
 #define BTH_PAD_SHIFT 4
 #define BTH_VERSION 0x0f
-/* …and byte 8. */
+/* …bytes 4… */
+#define BTH_BECN 0x40
+/* …and 8. */
 #define BTH_ACKNOWLEDGE 0x80
 
 #define AETH_RESERVED 0x80
@@ -132,7 +134,7 @@ uint32_t roce_headers_write(uint8_t *to, const struct packet *packet, uint32_t n
 {
 	int found = find_opcode(packet, place);
 	uint32_t opcode = (uint32_t)found, headers;
-	bool solicited, acknowledge;
+	bool solicited, acknowledge, notifies;
 
 	if (found < 0)
 		return 0;
@@ -140,9 +142,10 @@ uint32_t roce_headers_write(uint8_t *to, const struct packet *packet, uint32_t n
 	solicited = packet->solicited && place & PLACE_LAST;
 	/* Requests without payload are one packet, whatever they count of the response. */
 	acknowledge = packet->acknowledge && (number + 1 == packet->count || place == PLACE_ONLY);
-	put32(to, opcode << 24 | (solicited ? BTH_SOLICITED << 16 : 0) | BTH_MIGRATED << 16 |
+	notifies = packet->message == MESSAGE_CONGESTION;
+	put32(to, opcode << 24 | (solicited ? BTH_SOLICITED << 16 : 0) | (notifies ? 0 : BTH_MIGRATED << 16) |
 			  roce_pad(payload) << (16 + BTH_PAD_SHIFT) | P_KEY);
-	put32(to + 4, packet->destination_qpn & 0xffffff);
+	put32(to + 4, (notifies ? (uint32_t)BTH_BECN << 24 : 0) | (packet->destination_qpn & 0xffffff));
 	put32(to + 8, (acknowledge ? (uint32_t)BTH_ACKNOWLEDGE << 24 : 0) | psn_add(packet->psn, number));
 	if (headers)
 		write_extensions(to + ROCE_BTH_BYTES, packet, headers);

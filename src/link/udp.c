@@ -392,6 +392,7 @@ static enum link_result send_frame(struct hca *hca, const struct packet_path *pa
 static struct link udp = {
 	.name = "udp",
 	.shared = true,
+	.routed = true,
 	.most = UDP_RUN_BYTES,
 	.window = UDP_WINDOW_BYTES, /* atomic */
 	.shares = true,

@@ -9,6 +9,7 @@
 #define UD IBV_QPT_UD
 #define XRC IBV_QPT_XRC_SEND
 #define DC QP_TYPE_DCI
+#define CN TRANSPORT_NONE
 #define DETH HEADER_DETH
 #define RETH HEADER_RETH
 #define ATOMICETH HEADER_ATOMICETH
@@ -35,7 +36,7 @@ const struct packet_opcode packet_opcodes[256] = {
 
 /* The same table by what opcodes say; an entry that is not 0 has the opcode in its low byte. */
 enum { KNOWN = 0x100 };
-enum { INDEX_RC, INDEX_UC, INDEX_UD, INDEX_XRC, INDEX_DC, INDEX_COUNT };
+enum { INDEX_RC, INDEX_UC, INDEX_UD, INDEX_XRC, INDEX_DC, INDEX_CN, INDEX_COUNT };
 
 static const uint16_t codes[INDEX_COUNT][MESSAGE_COUNT][PLACE_ONLY + 1] = {
 #define OPCODE(code, name, transport, message, place, headers)                                                         \
@@ -57,6 +58,8 @@ static int index_of(enum ibv_qp_type transport)
 		return INDEX_XRC;
 	case DC:
 		return INDEX_DC;
+	case CN:
+		return INDEX_CN;
 	default:
 		return -1;
 	}
@@ -85,6 +88,7 @@ const char *message_name(unsigned int message)
 		[MESSAGE_MASKED_COMPARE_SWAP] = "masked compare-and-swap",
 		[MESSAGE_MASKED_FETCH_ADD] = "masked fetch-and-add",
 		[MESSAGE_DISCONNECT] = "disconnect",
+		[MESSAGE_CONGESTION] = "congestion notification",
 		[MESSAGE_READ_RESPONSE] = "RDMA READ response",
 		[MESSAGE_ACKNOWLEDGE] = "acknowledgement",
 		[MESSAGE_ATOMIC_ACKNOWLEDGE] = "atomic acknowledgement",

@@ -20,6 +20,7 @@ enum message {
 	MESSAGE_MASKED_COMPARE_SWAP,
 	MESSAGE_MASKED_FETCH_ADD,
 	MESSAGE_DISCONNECT, /* of a DCI that leaves: nobody answers */
+	MESSAGE_CONGESTION, /* congestion notification packet, CNP (annex A17.9): nobody answers */
 	MESSAGE_READ_RESPONSE,
 	MESSAGE_ACKNOWLEDGE,
 	MESSAGE_ATOMIC_ACKNOWLEDGE,
@@ -46,9 +47,13 @@ enum packet_header {
 	HEADER_DCETH = 1 << 9,
 };
 
+/* What stands for a transport in a CNP: no queue pair has it. */
+#define TRANSPORT_NONE 0
+
 struct packet_opcode {
-	const char *name;  /* NULL: no such opcode */
-	uint8_t transport; /* enum ibv_qp_type; of XRC and DC, whose ends differ, IBV_QPT_XRC_SEND and QP_TYPE_DCI */
+	const char *name; /* NULL: no such opcode */
+	uint8_t transport; /* enum ibv_qp_type; of XRC and DC, whose ends differ, IBV_QPT_XRC_SEND and QP_TYPE_DCI; of a CNP
+			      TRANSPORT_NONE */
 	uint8_t message;
 	uint8_t place;
 	uint8_t header_bytes; /* of the extension headers */

@@ -52,6 +52,12 @@ void requester_narrow_window(struct hca_qp *qp)
 		qp->requester.window = least;
 }
 
+void requester_congested(struct hca_qp *qp)
+{
+	if (qp->transport->requests && qp->transport->reliable)
+		requester_narrow_window(qp);
+}
+
 bool requester_may_retry(struct hca_qp *qp)
 {
 	return host_window_excuses(qp) || qp->requester.retries_left--;

@@ -11,6 +11,7 @@
 #include "link/link.h"
 #include "transport/answer.h"
 #include "transport/atomic.h"
+#include "transport/congestion.h"
 #include "transport/dct.h"
 #include "transport/drop.h"
 #include "transport/origin.h"
@@ -34,9 +35,11 @@ static bool receives(const struct hca_qp *qp)
 	}
 }
 
-/* The half of @qp that the packet is for. */
+/* The half of @qp that the packet is for; a congestion notification is for what either sends. */
 static bool has_half(const struct hca_qp *qp, const struct packet *packet)
 {
+	if (packet->message == MESSAGE_CONGESTION)
+		return true;
 	return qp->transport->packets == packet->transport &&
 	       (is_response(packet) ? qp->transport->requests : qp->transport->responds);
 }
@@ -78,6 +81,12 @@ static void deliver(struct run *run, struct packet *packet, struct hca_qp *qp)
 	}
 	if (!origin_is_peer(qp, packet))
 		return;
+	if (packet->message == MESSAGE_CONGESTION) {
+		congestion_notified(qp);
+		return;
+	}
+	if (__builtin_expect(congestion_marked(packet), 0))
+		congestion_notify(qp, packet, run);
 	if (!packet->count)
 		set_count(packet, qp);
 	if (is_response(packet)) {

@@ -32,6 +32,9 @@ void requester_run(struct hca_qp *qp, struct run *run);
 /** A response arrived. The lock of @qp is held. */
 void requester_receive(struct hca_qp *qp, const struct packet *packet, struct run *run);
 
+/** A congestion notification arrived: less is sent at once for a while, as after a loss. The lock of @qp is held. */
+void requester_congested(struct hca_qp *qp);
+
 /**
  * Flushes what is in flight and posted, each with a WR_FLUSH_ERR completion; while a thread delivers something of it,
  * leaves that to the thread (the state says it, see requester_run). The lock is held.

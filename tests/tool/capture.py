@@ -27,6 +27,8 @@ OPCODES = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../src/tr
 # struct packet_opcode.headers
 DETH, RETH, ATOMICETH, AETH, ATOMICACKETH, IMMDT, IETH, PAYLOAD, XRCETH, DCETH = (1 << bit for bit in range(10))
 
+CNP = 0x81
+
 NAMES = {
     0: 'Reliable Connection (RC) - SEND First', 1: 'Reliable Connection (RC) - SEND Middle',
     12: 'Reliable Connection (RC) - RDMA READ Request', 17: 'Reliable Connection (RC) - Acknowledge',
@@ -208,7 +210,10 @@ class Capture(unittest.TestCase):
         for put, got in self.packets():
             self.assertEqual(number(got['infiniband.bth.opcode']), put['opcode'])
             self.assertEqual(got['infiniband.bth.se'], str(put['solicited']))
-            self.assertEqual(got['infiniband.bth.m'], '1')
+            # A CNP (annex A17.9.3), of which tshark shows no BECN.
+            notification = put['opcode'] == CNP
+            self.assertEqual(got['infiniband.bth.m'], '0' if notification else '1')
+            self.assertEqual(bytes.fromhex(got['udp.payload'])[4], 0x40 if notification else 0)
             self.assertEqual(number(got['infiniband.bth.padcnt']), -put['payload'] % 4)
             self.assertEqual((got['infiniband.bth.tver'], number(got['infiniband.bth.p_key'])), ('0', 0xffff))
             self.assertEqual(number(got['infiniband.bth.destqp']), put['destination_qpn'])

@@ -132,6 +132,7 @@ static void conditions(void **state)
 	assert_int_equal(rule("of response drop")->kinds, 1u << FAULT_READ_RESPONSE | 1u << FAULT_ATOMIC_RESPONSE |
 								  1u << FAULT_ACK | 1u << FAULT_NAK |
 								  1u << FAULT_RNR_NAK);
+	assert_int_equal(rule("of cnp drop")->kinds, 1u << FAULT_CNP);
 	assert_int_equal(rule("of nak, rnr nak drop")->kinds, 1u << FAULT_NAK | 1u << FAULT_RNR_NAK);
 	/* A list ends where no comma is. */
 	assert_int_equal(rule("of send rnr 1%")->action, FAULT_RNR);
@@ -186,8 +187,8 @@ static void wrong(const char *text, uint32_t line, uint32_t column, const char *
 #define STATEMENT                                                                                                         \
 	"expected seed, a condition (on, of, to, at, from, for) or an action (drop, duplicate, reorder, corrupt, delay, " \
 	"rnr, kill), not "
-#define KINDS                                                                                                              \
-	"expected qp, send, write, read, read response, atomic, atomic response, ack, nak, rnr nak, request or response, " \
+#define KINDS                                                                                                                   \
+	"expected qp, send, write, read, read response, atomic, atomic response, ack, nak, rnr nak, cnp, request or response, " \
 	"not "
 #define END "expected \";\" or the end of the line, not "
 

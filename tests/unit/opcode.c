@@ -56,6 +56,7 @@ static const struct {
 	{43, "UC RDMA WRITE Only with Immediate"},
 	{100, "UD SEND only"},
 	{101, "UD SEND only with Immediate"},
+	{129, "Congestion Notification"}, /* annex A17.9.3 */
 	{160, "XRC SEND First"},
 	{161, "XRC SEND Middle"},
 	{162, "XRC SEND Last"},
@@ -129,6 +130,8 @@ static uint8_t transport_of_name(const char *name)
 		return QP_TYPE_DCI;
 	if (!strncmp(name, "RC", 2))
 		return IBV_QPT_RC;
+	if (says(name, "Congestion"))
+		return TRANSPORT_NONE;
 	return !strncmp(name, "UC", 2) ? IBV_QPT_UC : IBV_QPT_UD;
 }
 
@@ -148,6 +151,8 @@ static uint8_t message_of_name(const char *name)
 		return says(name, "Masked") ? MESSAGE_MASKED_FETCH_ADD : MESSAGE_FETCH_ADD;
 	if (says(name, "Disconnect"))
 		return MESSAGE_DISCONNECT;
+	if (says(name, "Congestion"))
+		return MESSAGE_CONGESTION;
 	if (says(name, "SEND"))
 		return says(name, "Invalidate")  ? MESSAGE_SEND_INVALIDATE
 		       : says(name, "Immediate") ? MESSAGE_SEND_IMM
@@ -188,7 +193,7 @@ static uint16_t headers_of_name(const char *name)
 		headers |= HEADER_IMMDT;
 	if (says(name, "Invalidate"))
 		headers |= HEADER_IETH;
-	if (says(name, "SEND") || says(name, "WRITE") || says(name, "Masked") || response)
+	if (says(name, "SEND") || says(name, "WRITE") || says(name, "Masked") || says(name, "Congestion") || response)
 		headers |= HEADER_PAYLOAD;
 	return headers;
 }

@@ -22,22 +22,22 @@ enum { MOST = 4096 + 128, UNTOUCHED = 0xa5 };
  * P payload, M masks.
  */
 static const char *const layouts[256] = {
-	[0x00] = "P",    [0x01] = "P",   [0x02] = "P",   [0x03] = "IP",  [0x04] = "P",   [0x05] = "IP",
-	[0x06] = "RP",   [0x07] = "P",   [0x08] = "P",   [0x09] = "IP",  [0x0a] = "RP",  [0x0b] = "RIP",
-	[0x0c] = "R",    [0x0d] = "EP",  [0x0e] = "P",   [0x0f] = "EP",  [0x10] = "EP",  [0x11] = "E",
-	[0x12] = "EO",   [0x13] = "A",   [0x14] = "A",   [0x16] = "KP",  [0x17] = "KP",  [0x20] = "P",
-	[0x21] = "P",    [0x22] = "P",   [0x23] = "IP",  [0x24] = "P",   [0x25] = "IP",  [0x26] = "RP",
-	[0x27] = "P",    [0x28] = "P",   [0x29] = "IP",  [0x2a] = "RP",  [0x2b] = "RIP", [0x64] = "DP",
-	[0x65] = "DIP",  [0xa0] = "XP",  [0xa1] = "XP",  [0xa2] = "XP",  [0xa3] = "XIP", [0xa4] = "XP",
-	[0xa5] = "XIP",  [0xa6] = "XRP", [0xa7] = "XP",  [0xa8] = "XP",  [0xa9] = "XIP", [0xaa] = "XRP",
-	[0xab] = "XRIP", [0xac] = "XR",  [0xad] = "EP",  [0xae] = "P",   [0xaf] = "EP",  [0xb0] = "EP",
-	[0xb1] = "E",    [0xb2] = "EO",  [0xb3] = "XA",  [0xb4] = "XA",  [0xb6] = "XKP", [0xb7] = "XKP",
-	[0xc0] = "CP",   [0xc1] = "CP",  [0xc2] = "CP",  [0xc3] = "CIP", [0xc4] = "CP",  [0xc5] = "CIP",
-	[0xc6] = "CRP",  [0xc7] = "CP",  [0xc8] = "CP",  [0xc9] = "CIP", [0xca] = "CRP", [0xcb] = "CRIP",
-	[0xcc] = "CR",   [0xcd] = "EP",  [0xce] = "P",   [0xcf] = "EP",  [0xd0] = "EP",  [0xd1] = "E",
-	[0xd2] = "EO",   [0xd3] = "AM",  [0xd4] = "AM",  [0xd6] = "CKP", [0xd7] = "CKP", [0xd8] = "CA",
-	[0xd9] = "CA",   [0xda] = "CAM", [0xdb] = "CAM", [0xdc] = "C",   [0xf3] = "XAM", [0xf4] = "XAM",
-	[0xf6] = "KP",   [0xf7] = "KP",
+	[0x00] = "P",    [0x01] = "P",    [0x02] = "P",   [0x03] = "IP",  [0x04] = "P",   [0x05] = "IP",
+	[0x06] = "RP",   [0x07] = "P",    [0x08] = "P",   [0x09] = "IP",  [0x0a] = "RP",  [0x0b] = "RIP",
+	[0x0c] = "R",    [0x0d] = "EP",   [0x0e] = "P",   [0x0f] = "EP",  [0x10] = "EP",  [0x11] = "E",
+	[0x12] = "EO",   [0x13] = "A",    [0x14] = "A",   [0x16] = "KP",  [0x17] = "KP",  [0x20] = "P",
+	[0x21] = "P",    [0x22] = "P",    [0x23] = "IP",  [0x24] = "P",   [0x25] = "IP",  [0x26] = "RP",
+	[0x27] = "P",    [0x28] = "P",    [0x29] = "IP",  [0x2a] = "RP",  [0x2b] = "RIP", [0x64] = "DP",
+	[0x65] = "DIP",  [0x81] = "P",    [0xa0] = "XP",  [0xa1] = "XP",  [0xa2] = "XP",  [0xa3] = "XIP",
+	[0xa4] = "XP",   [0xa5] = "XIP",  [0xa6] = "XRP", [0xa7] = "XP",  [0xa8] = "XP",  [0xa9] = "XIP",
+	[0xaa] = "XRP",  [0xab] = "XRIP", [0xac] = "XR",  [0xad] = "EP",  [0xae] = "P",   [0xaf] = "EP",
+	[0xb0] = "EP",   [0xb1] = "E",    [0xb2] = "EO",  [0xb3] = "XA",  [0xb4] = "XA",  [0xb6] = "XKP",
+	[0xb7] = "XKP",  [0xc0] = "CP",   [0xc1] = "CP",  [0xc2] = "CP",  [0xc3] = "CIP", [0xc4] = "CP",
+	[0xc5] = "CIP",  [0xc6] = "CRP",  [0xc7] = "CP",  [0xc8] = "CP",  [0xc9] = "CIP", [0xca] = "CRP",
+	[0xcb] = "CRIP", [0xcc] = "CR",   [0xcd] = "EP",  [0xce] = "P",   [0xcf] = "EP",  [0xd0] = "EP",
+	[0xd1] = "E",    [0xd2] = "EO",   [0xd3] = "AM",  [0xd4] = "AM",  [0xd6] = "CKP", [0xd7] = "CKP",
+	[0xd8] = "CA",   [0xd9] = "CA",   [0xda] = "CAM", [0xdb] = "CAM", [0xdc] = "C",   [0xf3] = "XAM",
+	[0xf4] = "XAM",  [0xf6] = "KP",   [0xf7] = "KP",
 };
 
 static uint64_t random_state = 1;
@@ -138,10 +138,10 @@ static void assemble(struct frame *frame)
 
 	frame->length = 0;
 	put(frame, frame->code, 1);
-	/* MigReq is set (docs/wire.md), the version 0. */
-	put(frame, (frame->solicited ? 0x80u : 0) | 0x40 | pad << 4, 1);
+	/* MigReq is set but in a CNP, which has BECN instead (docs/wire.md); the version is 0. */
+	put(frame, (frame->solicited ? 0x80u : 0) | (frame->code == 0x81 ? 0 : 0x40) | pad << 4, 1);
 	put(frame, 0xffff, 2);
-	put(frame, frame->destination, 4);
+	put(frame, (frame->code == 0x81 ? 0x40000000 : 0) | frame->destination, 4);
 	put(frame, frame->acknowledge, 1);
 	frame->bytes[8] <<= 7;
 	put(frame, frame->psn, 3);
@@ -625,6 +625,23 @@ static void no_opcode(void **state)
 			}
 }
 
+/* A CNP as an adapter sent it, published as an example (docs/interop.md), without its ICRC. */
+static void published_cnp(void **state)
+{
+	static const uint8_t published[28] = {0x81, 0x00, 0xff, 0xff, 0x40, 0x00, 0x00, 0xd2};
+	struct packet sent = {
+		.transport = TRANSPORT_NONE, .message = MESSAGE_CONGESTION, .destination_qpn = 0xd2, .count = 1};
+	uint8_t bytes[ROCE_MOST_HEADERS];
+
+	(void)state;
+	assert_int_equal(roce_headers_write(bytes, &sent, 0, PLACE_ONLY, 16), 12);
+	assert_memory_equal(bytes, published, 12);
+	assert_int_equal(parse(published, sizeof(published)), 0);
+	assert_int_equal(packet.message, MESSAGE_CONGESTION);
+	assert_int_equal(packet.destination_qpn, 0xd2);
+	assert_int_equal(packet.payload.length, 16);
+}
+
 /* The half that takes no payload. */
 static void headers_alone(void **state)
 {
@@ -675,6 +692,7 @@ int main(void)
 		cmocka_unit_test(reserved),        cmocka_unit_test(runs),
 		cmocka_unit_test(read_request),    cmocka_unit_test(no_opcode),
 		cmocka_unit_test(headers_alone),   cmocka_unit_test(source_port),
+		cmocka_unit_test(published_cnp),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

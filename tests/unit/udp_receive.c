@@ -313,6 +313,41 @@ static void a_leap(void **state)
 	expect_no_other_change();
 }
 
+/* What a router marked makes a notification, as do those behind it only after a while; the WRITEs are executed. */
+static void marked_by_a_router(void **state)
+{
+	uint64_t marks = counted(COUNTER_UDP_CONGESTION_MARKS), sent = counted(COUNTER_UDP_CNPS_SENT);
+	const int congestion_experienced = 3, nothing = 0;
+	uint8_t packet[MOST_PACKET];
+
+	(void)state;
+	assert_int_equal(setsockopt(stranger, IPPROTO_IP, IP_TOS, &congestion_experienced, sizeof(int)), 0);
+	for (uint32_t i = 0; i < 40; i++) {
+		send_bytes(packet, write_packet(packet, 0x0a, i, 8 * i, 8, 8, 0), 0);
+		expect_written(i, 8 * i, 8);
+	}
+	wait_for(40);
+	expect_no_other_change();
+	assert_int_equal(counted(COUNTER_UDP_CONGESTION_MARKS) - marks, 40);
+	assert_in_range(counted(COUNTER_UDP_CNPS_SENT) - sent, 1, 40);
+	assert_int_equal(setsockopt(stranger, IPPROTO_IP, IP_TOS, &nothing, sizeof(int)), 0);
+}
+
+/* A notification is counted, and changes nothing else. */
+static void a_notification(void **state)
+{
+	uint64_t received = counted(COUNTER_UDP_CNPS_RECEIVED), malformed = counted(COUNTER_UDP_MALFORMED);
+	uint8_t packet[32] = {0x81, 0x00, 0xff, 0xff, 0x40};
+
+	(void)state;
+	put32(packet + 4, 0x40000000 | qp.qp->number);
+	put_icrc(packet, sizeof(packet), 0);
+	send_bytes(packet, sizeof(packet), 0);
+	a_write_arrives(state);
+	assert_int_equal(counted(COUNTER_UDP_CNPS_RECEIVED), received + 1);
+	assert_int_equal(counted(COUNTER_UDP_MALFORMED), malformed);
+}
+
 static void a_bad_icrc_is_dropped(void **state)
 {
 	uint64_t bad = counted(COUNTER_UDP_BAD_ICRC);
@@ -476,6 +511,8 @@ int main(void)
 		TEST(every_identification_of_a_train),
 		TEST(a_foreign_count),
 		TEST(a_leap),
+		TEST(marked_by_a_router),
+		TEST(a_notification),
 		TEST(a_bad_icrc_is_dropped),
 		TEST(strangers_are_not_heard),
 		TEST(cut_at_every_byte),

@@ -218,6 +218,7 @@ void wire_behave(const struct wire_manner *manner)
 {
 	wire.manner = *manner;
 	link_to_wire.immediate = manner->immediate;
+	link_to_wire.routed = manner->routed;
 	link_to_wire.most = manner->most;
 	link_to_wire.window = manner->window;
 }

@@ -54,7 +54,7 @@ void wire_detach(struct hca *hca);
  * environment it takes pieces, and a window of them. It waits with what it delivers until the test says so.
  */
 struct wire_manner {
-	bool immediate;
+	bool immediate, routed;
 	uint32_t most, window; /* as in struct link */
 	/** True: there is no room now, the run is not taken. NULL: there always is. */
 	bool (*busy)(void *argument);
