@@ -294,7 +294,7 @@ int set_psv_execute(const struct walk_access *access, const uint8_t *wqe, size_t
 	return 0;
 }
 
-/* IBTA C10-58 and mlx5-formats 6, point 51: only keys that were made for it can be invalidated from afar. */
+/* IBTA C10-58: only keys that were made for it can be invalidated from afar. */
 static int may_invalidate(const struct walk_access *access, const struct mkey *key, const struct mapping *map,
 			  uint32_t rkey, struct refusal *why)
 {
@@ -309,15 +309,6 @@ static int may_invalidate(const struct walk_access *access, const struct mkey *k
 	if (map->qpn != KEY_QPN_ANY && map->qpn != access->qpn)
 		return REFUSAL(why, KEY_OTHER_QP, rkey, map->kind, map->qpn, access->qpn);
 	return 0;
-}
-
-int invalidate_check(const struct walk_access *access, uint32_t rkey, struct refusal *why)
-{
-	const struct mkey *key = mkey_find(access->hca, rkey);
-
-	if (!key)
-		return REFUSAL(why, INVALIDATE_UNKNOWN, rkey);
-	return may_invalidate(access, key, mkey_mapping(key), rkey, why);
 }
 
 int invalidate_execute(const struct walk_access *access, uint32_t rkey, struct refusal *why)

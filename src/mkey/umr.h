@@ -29,9 +29,10 @@ int umr_execute(const struct walk_access *access, const uint8_t *wqe, size_t byt
 /** Executes a SET_PSV WQE (mlx5-formats 1.13), as umr_execute(). */
 int set_psv_execute(const struct walk_access *access, const uint8_t *wqe, size_t bytes, struct refusal *why);
 
-/** Checks a remote invalidation (SEND with invalidate) without acting: rights, domain, QP. 0 or -EACCES with @why. */
-int invalidate_check(const struct walk_access *access, uint32_t rkey, struct refusal *why);
-/** Performs it; returns 0, -EACCES, -ENOMEM with @why. */
+/**
+ * Performs a remote invalidation (SEND with invalidate), if kind, tag, domain and QP allow it. Returns 0, or -EACCES with
+ * @why.
+ */
 int invalidate_execute(const struct walk_access *access, uint32_t rkey, struct refusal *why);
 
 #endif

@@ -108,17 +108,17 @@ static void end_connection(struct request *request)
 }
 
 /*
- * A datagram or an unreliable message that breaks a rule is dropped (IBTA 9.8.2.2, 9.8.3.2); only a receive that cannot
- * take it ends in error, and with it the QP. A reliable one is refused with a NAK, and the QP goes to ERR; a DCT serves its
- * other initiators on.
+ * A datagram or an unreliable message that breaks a rule is dropped (IBTA 9.8.2.2, 9.8.3.2); only a receive whose memory
+ * cannot be written ends in error, and with it the QP. A reliable one is refused with a NAK, and the QP goes to ERR; a DCT
+ * serves its other initiators on.
  */
 static enum responder_state refuse(struct request *request)
 {
 	struct hca_qp *qp = request->qp;
 	bool reliable = qp->transport->reliable;
-	/* The receive of an unreliable WRITE with immediate is not at fault: it waits for the next message. */
+	/* An unreliable message fails the receive that is held only if that names memory which cannot be written. */
 	bool fails_receive =
-		request->responder->has_receive && (reliable || !message_is_write(request->packet->message));
+		request->responder->has_receive && (reliable || request->syndrome == MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);
 	/* Whatever ends for it, a receive or the QP, bounds how often this can happen. */
 	bool dropped = !fails_receive && (!reliable || qp->dct);
 	struct explain_subject subject = {.qpn = qp->number, .receive = true, .qp_state = (uint8_t)qp->state};
@@ -516,6 +516,36 @@ static void acknowledge_first(struct request *request)
 		answers->acknowledges = false;
 }
 
+/*
+ * The message has arrived, but its key could not be invalidated. IBTA 9.9.6.3, class J: the receive ends in error, and with it
+ * the queue pair; there is no NAK, since packets of the message may have been acknowledged already.
+ */
+static enum responder_state fail_invalidation(struct request *request)
+{
+	struct hca_qp *qp = request->qp;
+	const struct packet *packet = request->packet;
+	struct completion completion = {
+		.opcode = MLX5_CQE_RESP_ERR,
+		.syndrome = MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR,
+		.vendor_syndrome = (uint8_t)request->why.rule,
+	};
+	struct explain_subject subject = {
+		.qpn = qp->number,
+		.receive = true,
+		.syndrome = completion.syndrome,
+		.qp_state = (uint8_t)qp->state,
+	};
+	uint64_t record = explain_make(qp->hca, &subject, request->why.rule, request->why.args, EXPLAIN_ARGS);
+
+	if (packet->acknowledge && qp->transport->reliable)
+		begin_reply(request, MESSAGE_ACKNOWLEDGE, psn_add(packet->psn, packet->count - 1), AETH_ACK);
+	responder_complete_receive(request, &completion);
+	/* One of its initiators is at fault. */
+	if (!qp->dct)
+		qp_enter_error(qp, record);
+	return RESPONDER_DONE;
+}
+
 static enum responder_state complete(struct request *request)
 {
 	struct responder *responder = request->responder;
@@ -525,10 +555,10 @@ static enum responder_state complete(struct request *request)
 	responder->in_message = !(packet->place & PLACE_LAST);
 	if (responder->in_message)
 		return RESPONDER_ACKNOWLEDGE;
-	/* Checked before; it can only fail now if another thread was faster: then the key is invalid, as asked. */
-	if (packet->message == MESSAGE_SEND_INVALIDATE)
-		invalidate_execute(request->access, packet->invalidate_rkey, &request->why);
 	responder->msn = (responder->msn + 1) & PSN_MASK;
+	if (packet->message == MESSAGE_SEND_INVALIDATE &&
+	    invalidate_execute(request->access, packet->invalidate_rkey, &request->why))
+		return fail_invalidation(request);
 	/* A UC QP may hold a receive that a lost message had taken: it waits for one that needs it. */
 	if (message_takes_receive(packet->message) || packet->message == MESSAGE_WRITE_IMM) {
 		acknowledge_first(request);

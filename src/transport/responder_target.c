@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Where the data of a request goes, or comes from: all of it is checked before a byte moves. See responder.h. */
-#include "mkey/umr.h"
+#include "hca/xrc.h"
+#include "link/counters.h"
 #include "transport/atomic.h"
+#include "transport/drop.h"
 #include "transport/responder.h"
 
 /* A key that the requester named. */
@@ -11,6 +13,55 @@ static enum responder_state refuse_key(struct request *request)
 				     QP_EVENT_ACCESS_ERROR);
 }
 
+/*
+ * A message longer than its receive. IBTA 9.9.3: of a connection that is reliable, the end. An unreliable one is dropped, and
+ * the receive waits for the next message (class D); that of an SRQ, which somebody else may wait for, ends in error (class
+ * E). The queue pair goes on in both cases: else any datagram could stop it.
+ */
+static enum responder_state refuse_long(struct request *request, uint64_t header)
+{
+	struct hca_qp *qp = request->qp;
+	struct responder *responder = request->responder;
+	const struct packet *packet = request->packet;
+	struct explain_subject subject = {.qpn = qp->number, .receive = true, .qp_state = (uint8_t)qp->state};
+	struct completion completion = {
+		.opcode = MLX5_CQE_RESP_ERR,
+		.syndrome = MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR,
+		.vendor_syndrome = RULE_RECEIVE_TOO_SHORT,
+	};
+	enum responder_state next =
+		REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR, QP_EVENT_COUNT,
+			       RECEIVE_TOO_SHORT, responder->offset + header + packet->payload.length,
+			       responder->receive.bytes, header);
+
+	if (qp->transport->reliable)
+		return next;
+	counter_add(qp->hca, COUNTER_DROPPED_UNRELIABLE, 1);
+	responder->in_message = false;
+	responder->expected_psn = psn_add(packet->psn, packet->count);
+	if (!responder->srq) {
+		packet_explain_drop(qp->hca, packet, &subject, &request->why);
+		return RESPONDER_DONE;
+	}
+	subject.syndrome = completion.syndrome;
+	explain_make(qp->hca, &subject, request->why.rule, request->why.args, EXPLAIN_ARGS);
+	responder_complete_receive(request, &completion);
+	return RESPONDER_DONE;
+}
+
+/* IBTA 10.2.3: what a receive of an SRQ names is in the SRQ's domain, which need not be that of the queue pair. */
+static struct walk_access *access_of_receive(struct request *request)
+{
+	const struct hca_srq *srq = request->responder->srq;
+	struct walk_access *access = &request->reply->own_access;
+
+	if (!srq || srq->pd->number == request->access->pd)
+		return request->access;
+	*access = *request->access;
+	access->pd = srq->pd->number;
+	return access;
+}
+
 static enum responder_state target_receive(struct request *request)
 {
 	struct hca_qp *qp = request->qp;
@@ -18,20 +69,16 @@ static enum responder_state target_receive(struct request *request)
 	const struct packet *packet = request->packet;
 	uint64_t header = qp->transport->datagram ? RESPONDER_GRH_BYTES : 0;
 	uint64_t bytes = header + packet->payload.length;
+	struct walk_access *access = access_of_receive(request);
 
-	request->access->unfinished = request->access->more = !(packet->place & PLACE_LAST);
+	access->unfinished = access->more = !(packet->place & PLACE_LAST);
 	if (bytes > responder->receive.bytes - responder->offset)
-		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR, QP_EVENT_COUNT,
-				      RECEIVE_TOO_SHORT, responder->offset + bytes, responder->receive.bytes, header);
-	stream_begin(request->sink, request->access, RIGHT_LOCAL_WRITE);
+		return refuse_long(request, header);
+	stream_begin(request->sink, access, RIGHT_LOCAL_WRITE);
 	if (stream_add_segments(request->sink, responder->receive.segment, responder->receive.count, responder->offset,
 				bytes, &request->why))
 		return responder_refuse_with(request, NAK_REMOTE_OPERATION, MLX5_CQE_SYNDROME_LOCAL_PROT_ERR,
 					     QP_EVENT_COUNT);
-	/* mlx5-formats 6, point 51: refused before a byte is placed. */
-	if (packet->message == MESSAGE_SEND_INVALIDATE &&
-	    invalidate_check(request->access, packet->invalidate_rkey, &request->why))
-		return refuse_key(request);
 	return RESPONDER_EXECUTE;
 }
 

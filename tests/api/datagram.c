@@ -442,35 +442,138 @@ static void a_peer_that_does_not_receive(void **state)
 	memcpy(server.expected + GRH, client.expected, 8);
 }
 
-/* A receive that cannot take it ends in error, and the QP with it (mlx5-formats 2.1); nothing is written. */
-static void receives_that_cannot_take_it(void **state)
+/*
+ * IBTA 9.9.3, class D: a datagram too long for its receive is dropped. Nothing is written or consumed, the receiver goes on,
+ * and its receive takes the next one.
+ */
+static void datagrams_too_long(void **state)
 {
-	const struct {
+	static const struct {
 		const char *what;
-		uint32_t room, payload, lkey;
-		enum ibv_wc_status status;
+		uint32_t room, payload;
 	} bad[] = {
-		{"one byte short", GRH + 63, 64, server.mr->lkey, IBV_WC_LOC_LEN_ERR},
-		{"room for the payload only", 64, 64, server.mr->lkey, IBV_WC_LOC_LEN_ERR},
-		{"header one byte short", GRH - 1, 0, server.mr->lkey, IBV_WC_LOC_LEN_ERR},
-		{"bad key", GRH + 64, 64, 0xdeadbeef, IBV_WC_LOC_PROT_ERR},
+		{"one byte short", GRH + 63, 64},
+		{"room for the payload only", 64, 64},
+		{"header one byte short", GRH - 1, 0},
+		{"many", GRH + 8, 1024},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-		struct ibv_sge sge = {side_address(&server, 0), bad[i].room, bad[i].lkey};
-
 		note("%s", bad[i].what);
-		post_receive(&pair.server, RECEIVES, &sge, 1);
-		receive(&pair.server, RECEIVES + 1, 0, 100);
-		send_to(pair.client.ah, pair.server.qp->qp_num, PAIR_QKEY, bad[i].payload);
-		expect_status(&pair.server, RECEIVES, bad[i].status);
-		expect_status(&pair.server, RECEIVES + 1, IBV_WC_WR_FLUSH_ERR);
-		expect_state(&pair.server, IBV_QPS_ERR);
-		expect_state(&pair.client, IBV_QPS_RTS);
+		receive(&pair.server, RECEIVES, 0, bad[i].room);
+		receive(&pair.server, RECEIVES + 1, 0, GRH + 8);
+		for (int n = 0; n < 100; n++)
+			send_to(pair.client.ah, pair.server.qp->qp_num, PAIR_QKEY, bad[i].payload);
+		expect_idle(&pair.server);
+		expect_state(&pair.server, IBV_QPS_RTS);
 		side_compare(&server);
+		if (bad[i].room >= GRH + 8) {
+			/* Both receives, in their order. */
+			for (int n = 0; n < 2; n++) {
+				send_to(pair.client.ah, pair.server.qp->qp_num, PAIR_QKEY, 8);
+				expect_completion(&pair.server, RECEIVES + (uint64_t)n, IBV_WC_RECV);
+			}
+			memcpy(server.expected, server.memory, GRH);
+			memcpy(server.expected + GRH, client.expected, 8);
+		}
 		pair_renew(&pair);
 	}
+}
+
+/* Class E: that of an SRQ ends in error; the receiver goes on all the same. */
+static void datagrams_too_long_for_an_srq(void **state)
+{
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 7, .max_sge = 2}};
+	struct ibv_srq *srq = ibv_create_srq(server.pd, &attr);
+	struct pair_options options = pair_defaults(IBV_QPT_UD);
+	struct ibv_sge sges[] = {side_sge(&server, 0, GRH + 7), side_sge(&server, 0, GRH + 8)};
+	struct ibv_recv_wr *bad;
+
+	(void)state;
+	assert_non_null(srq);
+	options.srq = srq;
+	pair_replace(&pair, &options);
+	for (uint64_t i = 0; i < 2; i++) {
+		struct ibv_recv_wr wr = {.wr_id = RECEIVES + i, .sg_list = &sges[i], .num_sge = 1};
+
+		expect_error(ibv_post_srq_recv(srq, &wr, &bad), 0);
+	}
+	send_to(pair.client.ah, pair.server.qp->qp_num, PAIR_QKEY, 8);
+	expect_status(&pair.server, RECEIVES, IBV_WC_LOC_LEN_ERR);
+	expect_state(&pair.server, IBV_QPS_RTS);
+	side_compare(&server);
+	send_to(pair.client.ah, pair.server.qp->qp_num, PAIR_QKEY, 8);
+	expect_completion(&pair.server, RECEIVES + 1, IBV_WC_RECV);
+	memcpy(server.expected, server.memory, GRH);
+	memcpy(server.expected + GRH, client.expected, 8);
+	pair_close(&pair);
+	expect_error(ibv_destroy_srq(srq), 0);
+	options.srq = NULL;
+	pair_open(&pair, &client, &server, &options);
+}
+
+/* IBTA 10.2.3: a receive of an SRQ is in the SRQ's domain, whatever that of the queue pair. */
+static void srq_of_another_domain(void **state)
+{
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 7, .max_sge = 2}};
+	struct ibv_pd *domain = ibv_alloc_pd(server.context);
+	struct ibv_mr *mr = ibv_reg_mr(domain, server.memory, 4096, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_srq *srq = ibv_create_srq(domain, &attr);
+	struct pair_options options;
+
+	(void)state;
+	assert_non_null(mr);
+	assert_non_null(srq);
+	for (int i = 0; i < 4; i++) {
+		bool reliable = i & 1, own = i & 2;
+		struct ibv_sge sge = {side_address(&server, 0), 200, own ? mr->lkey : server.mr->lkey};
+		struct ibv_recv_wr *bad, wr = {.wr_id = RECEIVES, .sg_list = &sge, .num_sge = 1};
+		struct ibv_sge source = side_sge(&client, 0, 8);
+		struct ibv_send_wr send = {.wr_id = SENDS, .sg_list = &source, .num_sge = 1, .opcode = IBV_WR_SEND};
+
+		note("reliable %d, a region of the SRQ's domain %d", reliable, own);
+		options = pair_defaults(reliable ? IBV_QPT_RC : IBV_QPT_UD);
+		options.srq = srq;
+		pair_replace(&pair, &options);
+		expect_error(ibv_post_srq_recv(srq, &wr, &bad), 0);
+		if (reliable)
+			post_send(&pair.client, &send);
+		else
+			send_to(pair.client.ah, pair.server.qp->qp_num, PAIR_QKEY, 8);
+		if (own) {
+			expect_completion(&pair.server, RECEIVES, IBV_WC_RECV);
+			memcpy(server.expected, server.memory, GRH);
+			memcpy(server.expected + (reliable ? 0 : GRH), client.expected, 8);
+		} else {
+			expect_status(&pair.server, RECEIVES, IBV_WC_LOC_PROT_ERR);
+		}
+		side_compare(&server);
+		if (reliable && !own)
+			expect_status(&pair.client, SENDS, IBV_WC_REM_OP_ERR);
+	}
+	options.srq = NULL;
+	pair_replace(&pair, &options);
+	expect_error(ibv_destroy_srq(srq), 0);
+	expect_error(ibv_dereg_mr(mr), 0);
+	expect_error(ibv_dealloc_pd(domain), 0);
+}
+
+/* A receive whose memory cannot be written ends in error, and the QP with it; nothing is written. */
+static void receive_with_a_bad_key(void **state)
+{
+	struct ibv_sge sge = {side_address(&server, 0), GRH + 64, 0xdeadbeef};
+
+	(void)state;
+	post_receive(&pair.server, RECEIVES, &sge, 1);
+	receive(&pair.server, RECEIVES + 1, 0, 100);
+	send_to(pair.client.ah, pair.server.qp->qp_num, PAIR_QKEY, 64);
+	expect_status(&pair.server, RECEIVES, IBV_WC_LOC_PROT_ERR);
+	expect_status(&pair.server, RECEIVES + 1, IBV_WC_WR_FLUSH_ERR);
+	expect_state(&pair.server, IBV_QPS_ERR);
+	expect_state(&pair.client, IBV_QPS_RTS);
+	side_compare(&server);
+	pair_renew(&pair);
 }
 
 static void receives_of_an_srq(void **state)
@@ -510,7 +613,10 @@ int main(void)
 		UD_CASE(privileged_qkeys),
 		UD_CASE(datagrams_that_are_lost),
 		UD_CASE(a_peer_that_does_not_receive),
-		UD_CASE(receives_that_cannot_take_it),
+		UD_CASE(datagrams_too_long),
+		UD_CASE(datagrams_too_long_for_an_srq),
+		UD_CASE(srq_of_another_domain),
+		UD_CASE(receive_with_a_bad_key),
 		UD_CASE(receives_of_an_srq),
 	};
 

@@ -337,14 +337,34 @@ static void receive_with_a_bad_key(void **state)
 
 /* ---- RC: SEND with invalidate ------------------------------------------------------------------------------- */
 
+/*
+ * IBTA 9.9.6.3, class J: the message has arrived, the receive ends in error, and with it the responder; its sender learns
+ * nothing of it.
+ */
 static void invalidate_refused(const char *what, uint32_t rkey)
 {
 	struct ibv_sge source = side_sge(&client, 0, 64), receive = side_sge(&server, 0, 64);
-	struct ibv_send_wr wr = {
-		.sg_list = &source, .num_sge = 1, .opcode = IBV_WR_SEND_WITH_INV, .invalidate_rkey = rkey};
+	struct ibv_send_wr wr = {.wr_id = REQUEST,
+				 .sg_list = &source,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND_WITH_INV,
+				 .send_flags = IBV_SEND_SIGNALED,
+				 .invalidate_rkey = rkey};
 
 	note("%s", what);
-	expect_refused(&wr, &receive, 1, &immediate_error);
+	post_receive(&pair.server, RECEIVE, &receive, 1);
+	post_receive(&pair.server, NEXT_RECEIVE, NULL, 0);
+	post_send(&pair.client, &wr);
+	expect_completion(&pair.client, REQUEST, IBV_WC_SEND);
+	if (!expect_status(&pair.server, RECEIVE, IBV_WC_LOC_ACCESS_ERR).vendor_err)
+		fail_at(HERE, "vendor_err says nothing");
+	expect_status(&pair.server, NEXT_RECEIVE, IBV_WC_WR_FLUSH_ERR);
+	expect_state(&pair.server, IBV_QPS_ERR);
+	expect_state(&pair.client, IBV_QPS_RTS);
+	expect_no_more_events(NO_EVENT);
+	memcpy(server.expected, client.expected, 64);
+	side_compare(&server);
+	pair_renew(&pair);
 }
 
 static void invalidate_of_a_key_that_does_not_allow_it(void **state)
@@ -443,29 +463,50 @@ static void uc_drops_sends_without_receive(void **state)
 	expect_no_event(&server);
 }
 
-/* A receive that cannot take the message ends in error, and the QP with it; the sender never knows. */
-static void uc_bad_receives(void **state)
+/* IBTA 9.9.3, class D: a message too long for its receive is dropped, and the receive takes the next one. */
+static void uc_message_too_long(void **state)
 {
-	struct ibv_sge source = side_sge(&client, 0, 64);
-	struct ibv_sge receives[] = {side_sge(&server, 0, 63), {side_address(&server, 0), 64, 0xdeadbeef}};
-	static const enum ibv_wc_status statuses[] = {IBV_WC_LOC_LEN_ERR, IBV_WC_LOC_PROT_ERR};
+	struct ibv_sge source = side_sge(&client, 0, 5000), receive = side_sge(&server, 0, 64);
+	struct ibv_send_wr fits = {.sg_list = &source, .num_sge = 1, .opcode = IBV_WR_SEND};
 
 	(void)state;
-	for (int i = 0; i < 2; i++) {
+	open_pair(IBV_QPT_UC, 0, 0);
+	post_receive(&pair.server, RECEIVE, &receive, 1);
+	for (uint32_t length = 5000; length > 64; length /= 2) {
 		struct ibv_send_wr wr = {
 			.sg_list = &source, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
 
-		open_pair(IBV_QPT_UC, 0, 0);
-		post_receive(&pair.server, RECEIVE, &receives[i], 1);
-		post_receive(&pair.server, NEXT_RECEIVE, NULL, 0);
+		source.length = length;
 		post_send(&pair.client, &wr);
 		expect_completion(&pair.client, 0, IBV_WC_SEND);
-		expect_state(&pair.client, IBV_QPS_RTS);
-		expect_status(&pair.server, RECEIVE, statuses[i]);
-		expect_status(&pair.server, NEXT_RECEIVE, IBV_WC_WR_FLUSH_ERR);
-		expect_state(&pair.server, IBV_QPS_ERR);
-		side_compare(&server);
+		expect_idle(&pair.server);
+		expect_state(&pair.server, IBV_QPS_RTS);
 	}
+	source.length = 64;
+	post_send(&pair.client, &fits);
+	expect_completion(&pair.server, RECEIVE, IBV_WC_RECV);
+	memcpy(server.expected, client.expected, 64);
+	side_compare(&server);
+}
+
+/* A receive whose memory cannot be written ends in error, and the QP with it; the sender never knows. */
+static void uc_bad_receive(void **state)
+{
+	struct ibv_sge source = side_sge(&client, 0, 64), receive = {side_address(&server, 0), 64, 0xdeadbeef};
+	struct ibv_send_wr wr = {
+		.sg_list = &source, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+
+	(void)state;
+	open_pair(IBV_QPT_UC, 0, 0);
+	post_receive(&pair.server, RECEIVE, &receive, 1);
+	post_receive(&pair.server, NEXT_RECEIVE, NULL, 0);
+	post_send(&pair.client, &wr);
+	expect_completion(&pair.client, 0, IBV_WC_SEND);
+	expect_state(&pair.client, IBV_QPS_RTS);
+	expect_status(&pair.server, RECEIVE, IBV_WC_LOC_PROT_ERR);
+	expect_status(&pair.server, NEXT_RECEIVE, IBV_WC_WR_FLUSH_ERR);
+	expect_state(&pair.server, IBV_QPS_ERR);
+	side_compare(&server);
 }
 
 int main(void)
@@ -484,7 +525,8 @@ int main(void)
 		API_CASE(invalidate_of_a_key_that_does_not_allow_it),
 		API_CASE(uc_drops_writes),
 		API_CASE(uc_drops_sends_without_receive),
-		API_CASE(uc_bad_receives),
+		API_CASE(uc_message_too_long),
+		API_CASE(uc_bad_receive),
 	};
 
 	return run_cases("responder_errors", tests);

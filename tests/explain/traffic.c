@@ -126,8 +126,8 @@ static void receive_too_short(void)
 	sge = side_sge(&server, 0, GRH + BYTES - 1);
 	post_receive(&pair.server, 9, &sge, 1);
 	send_datagram(pair.server.qp->qp_num, PAIR_QKEY);
-	expect_receive_failure(&pair.server, 9, LOC_LEN_ERR, RECEIVE_TOO_SHORT,
-			       "the message takes 56 bytes (40 of them header); the receive holds 55");
+	expect_about_qp(RECEIVE_TOO_SHORT, pair.server.qp->qp_num,
+			": the message takes 56 bytes (40 of them header); the receive holds 55");
 }
 
 static void atomic_alignment(void)

@@ -67,14 +67,20 @@ static void refuse(struct exchange *x, uint32_t statuses)
 	x->outcome->peer_fails = true;
 }
 
-/* The same when it had taken a receive: that one ends in error, and its QP with it, whatever the type. */
-static void refuse_receive(struct exchange *x, uint32_t receive_statuses, uint32_t statuses)
+/* The receive that a message had taken ends in error, and its QP with it. */
+static void fail_receive(struct exchange *x, uint32_t statuses)
 {
 	struct model_qp *to = x->to;
 	const struct receive *receive = &to->receive[to->receives.first++ % OUTSTANDING];
 
-	expect_receive(to, &(struct expectation){.id = receive->id, .statuses = receive_statuses});
+	expect_receive(to, &(struct expectation){.id = receive->id, .statuses = statuses});
 	x->outcome->peer_fails = true;
+}
+
+/* The same, and its sender is told. */
+static void refuse_receive(struct exchange *x, uint32_t receive_statuses, uint32_t statuses)
+{
+	fail_receive(x, receive_statuses);
 	if (reliable(x))
 		x->outcome->statuses |= statuses;
 }
@@ -123,18 +129,15 @@ static bool place_piece(struct exchange *x, const struct side *from, const struc
 	uint64_t at = header ? 0 : offset, end = header + offset + bytes;
 	uint32_t here = 0, there = 0;
 
+	/* IBTA 9.9.3, class D: an unreliable message is dropped, its receive waits for the next one. */
+	if (end > spans_length(receive->span, receive->count) && !reliable(x))
+		return false;
 	if (end > spans_length(receive->span, receive->count)) {
 		here |= STATUS(LOC_LEN_ERR);
 		there |= STATUS(REM_INV_REQ_ERR);
 	} else if (!side_allows(x->model, to, at, end - at)) {
 		here |= STATUS(LOC_PROT_ERR);
 		there |= STATUS(REM_OP_ERR);
-	}
-	/* The key to be invalidated comes with the last piece; which of two faults is told is not fixed. */
-	if (x->request->opcode == IBV_WR_SEND_WITH_INV && offset + bytes == x->length &&
-	    !key_invalidate_remotely(x->model, x->request->invalidate, x->there, false)) {
-		here |= STATUS(LOC_ACCESS_ERR);
-		there |= STATUS(REM_ACCESS_ERR);
 	}
 	if (here) {
 		refuse_receive(x, here, there);
@@ -165,8 +168,12 @@ static void send_message(struct exchange *x)
 			return;
 		offset += bytes;
 	} while (offset < x->length);
-	if (x->request->opcode == IBV_WR_SEND_WITH_INV)
-		key_invalidate_remotely(x->model, x->request->invalidate, x->there, true);
+	/* IBTA 9.9.6.3, class J: the receiver's error alone. */
+	if (x->request->opcode == IBV_WR_SEND_WITH_INV &&
+	    !key_invalidate_remotely(x->model, x->request->invalidate, x->there, true)) {
+		fail_receive(x, STATUS(LOC_ACCESS_ERR));
+		return;
+	}
 	complete_receive(x, header + x->length);
 }
 

@@ -109,7 +109,8 @@ static void carry_out(struct model *model, int index, const struct request *requ
 		qp->sends.first--;
 		return;
 	}
-	qp->refused = outcome.peer_fails ? request->id : 0;
+	if (outcome.peer_fails)
+		qp->refused = request->id;
 	/* A QP that is its own peer may be in ERR, and flushed, before it knows why. */
 	if (outcome.peer_fails && qp->peer == index)
 		outcome.statuses |= 1u << IBV_WC_WR_FLUSH_ERR;
@@ -168,6 +169,9 @@ void model_answer_lost(struct model *model, int index, uint64_t id)
 	expect_send(qp, &(struct expectation){.id = id, .statuses = 1u << IBV_WC_RETRY_EXC_ERR});
 	for (uint64_t i = id + 1; i <= last; i++)
 		expect_send(qp, &(struct expectation){.id = i, .statuses = 1u << IBV_WC_WR_FLUSH_ERR});
+	/* It was to succeed, though it ended its responder, and nothing came behind it. */
+	if (qp->state != IBV_QPS_ERR)
+		model_fail(model, index);
 }
 
 static void forget(struct queue *queue)

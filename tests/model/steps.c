@@ -194,6 +194,9 @@ static bool fits(const struct world *world, int qp, const struct request *list, 
 	for (uint32_t i = 0; i < count; i++) {
 		if (list[i].opcode == IBV_WR_BIND_MW && request->opcode == IBV_WR_BIND_MW)
 			return false;
+		/* It may end its responder: what goes there waits for ever, and what is local is executed meanwhile. */
+		if (list[i].opcode == IBV_WR_SEND_WITH_INV && is_local(request))
+			return false;
 		if (!together)
 			continue;
 		if (request->opcode == IBV_WR_SEND_WITH_INV || (is_local(request) && !is_local(&list[i])))

@@ -168,7 +168,9 @@ static void invalidations(void **state)
 		frame_put(&frame, keys[i], 4);
 		frame_payload(&frame, FILL, SHORT);
 		assert_true(feed());
-		expect_refused("invalidation", NAK_REMOTE_ACCESS, psn);
+		/* IBTA 9.9.6.3, class J: the receiver's error, and no NAK. */
+		expect_acknowledge("invalidation", AETH_ACK, psn);
+		expect_state("invalidation", IBV_QPS_ERR);
 		assert_false(mkey_mapping(invalidated)->free);
 	}
 }
