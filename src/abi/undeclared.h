@@ -19,6 +19,9 @@ enum ibv_gid_type_sysfs {
 	IBV_GID_TYPE_SYSFS_ROCE_V2 = 1,
 };
 
+/** The word for an opcode, of newer versions of libibverbs than Debian 12's; "unknown" for a value that is none. */
+const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode);
+
 struct verbs_device_ops;
 struct ibv_command_buffer;
 

@@ -16,11 +16,6 @@
 
 #define MAX_TIMER 31
 #define MAX_RETRY 7
-/* Flags of regions are accepted and mean nothing here: programs pass the set that they registered with. */
-#define ACCESS_ALLOWED                                                                                                 \
-	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |        \
-	 IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB |                      \
-	 IBV_ACCESS_RELAXED_ORDERING)
 
 /* One attribute at a time: bit, value, and the largest value it may have. */
 static int check_value(int mask, int bit, uint64_t value, uint64_t most, struct refusal *why)
@@ -70,8 +65,6 @@ static int check_values(const struct hca_qp *qp, const struct ibv_qp_attr *attr,
 	error = error ? error
 		      : check_value(mask, IBV_QP_MAX_DEST_RD_ATOMIC, attr->max_dest_rd_atomic, LIMIT_MAX_RD_ATOMIC,
 				    why);
-	if (!error && mask & IBV_QP_ACCESS_FLAGS && attr->qp_access_flags & ~(unsigned int)ACCESS_ALLOWED)
-		error = REFUSAL(why, MODIFY_ACCESS, attr->qp_access_flags, ACCESS_ALLOWED);
 	return error;
 }
 

@@ -16,6 +16,17 @@ enum {
 		 IBV_ODP_SUPPORT_ATOMIC
 };
 
+/*
+ * Of newer headers: who asks for the bit has the members, behind those of the installed header. Who asks for bits that no
+ * header has asks for all there may be, and may have the structure of any.
+ */
+#define MASK_MAX_DC_RD_ATOM (UINT64_C(1) << 14)
+#define MASK_OF_NO_HEADER (~UINT64_C(0) << 17)
+struct newer_context {
+	struct mlx5dv_context context;
+	uint64_t max_dc_rd_atom, max_dc_init_rd_atom;
+};
+
 /* Clears @member if @bit is asked for, and grants it. */
 #define FILL_ZERO(bit, member)                                                                                         \
 	do {                                                                                                           \
@@ -101,6 +112,11 @@ int softhca_mlx5dv_query_device(struct ibv_context *context, struct mlx5dv_conte
 		/* mlx5dv_ts_to_ns(3) takes what is further away than half the counter for the past. */
 		out->max_clock_info_update_nsec = LIMIT_TIMESTAMP_MASK / 2;
 		granted |= MLX5DV_CONTEXT_MASK_CLOCK_INFO_UPDATE;
+	}
+	if (asked & MASK_MAX_DC_RD_ATOM && !(asked & MASK_OF_NO_HEADER)) {
+		((struct newer_context *)out)->max_dc_rd_atom = LIMIT_MAX_RD_ATOMIC;
+		((struct newer_context *)out)->max_dc_init_rd_atom = LIMIT_MAX_RD_ATOMIC;
+		granted |= MASK_MAX_DC_RD_ATOM;
 	}
 	/* Not granted: HCA_CORE_CLOCK (no memory counts by itself), NUM_LAG_PORTS (no bond). */
 	out->comp_mask = granted;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The words for enumerations: ibv_node_type_str(3), ibv_port_state_str(3), ibv_event_type_str(3),
- * ibv_wc_status_str(3). Programs print and compare them, so they are the words of rdma-core.
+ * ibv_wc_status_str(3), ibv_wr_opcode_str(). Programs print and compare them, so they are the words of rdma-core.
  */
 #include "abi/entry_points.h"
 
@@ -101,4 +101,26 @@ const char *softhca_ibv_wc_status_str(enum ibv_wc_status status)
 	};
 
 	return word(words, COUNT(words), status);
+}
+
+const char *softhca_ibv_wr_opcode_str(enum ibv_wr_opcode opcode)
+{
+	static const char *const words[] = {
+		[IBV_WR_RDMA_WRITE] = "rdma-write",
+		[IBV_WR_RDMA_WRITE_WITH_IMM] = "rdma-write-with-imm",
+		[IBV_WR_SEND] = "send",
+		[IBV_WR_SEND_WITH_IMM] = "send-with-imm",
+		[IBV_WR_RDMA_READ] = "rdma-read",
+		[IBV_WR_ATOMIC_CMP_AND_SWP] = "atomic-cmp-and-swp",
+		[IBV_WR_ATOMIC_FETCH_AND_ADD] = "atomic-fetch-and-add",
+		[IBV_WR_LOCAL_INV] = "local-inv",
+		[IBV_WR_BIND_MW] = "bind-mw",
+		[IBV_WR_SEND_WITH_INV] = "send-with-inv",
+		[IBV_WR_TSO] = "tso",
+		[IBV_WR_DRIVER1] = "driver1",
+		[14] = "flush", /* IBV_WR_FLUSH of newer headers */
+		[IBV_WR_ATOMIC_WRITE] = "atomic-write",
+	};
+
+	return word(words, COUNT(words), opcode);
 }

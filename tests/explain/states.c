@@ -135,16 +135,6 @@ static void modify_alt_path(void)
 			" ibv_modify_qp → EINVAL: an alternate path by port 1: this device does not migrate paths");
 }
 
-static void modify_access(void)
-{
-	refused(&pair.client, (struct ibv_qp_attr){.qp_access_flags = IBV_ACCESS_REMOTE_READ | 0x4000},
-		IBV_QP_ACCESS_FLAGS);
-	expect_about_qp(MODIFY_ACCESS, pair.client.qp->qp_num,
-			" ibv_modify_qp → EINVAL: qp_access_flags is REMOTE_READ|0x4000; allowed are "
-			"LOCAL_WRITE|REMOTE_WRITE|REMOTE_READ|REMOTE_ATOMIC|MW_BIND|ZERO_BASED|ON_DEMAND|HUGETLB|"
-			"RELAXED_ORDERING");
-}
-
 static void modified_to_error(void)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
@@ -159,8 +149,7 @@ static const struct rule_case cases[] = {
 	CASE(MODIFY_NOT_ALLOWED, modify_not_allowed), CASE(MODIFY_VALUE, modify_value),
 	CASE(MODIFY_CUR_STATE, modify_cur_state),     CASE(MODIFY_MTU, modify_mtu),
 	CASE(MODIFY_NO_GRH, modify_no_grh),           CASE(MODIFY_SGID, modify_sgid),
-	CASE(MODIFY_ALT_PATH, modify_alt_path),       CASE(MODIFY_ACCESS, modify_access),
-	CASE(MODIFIED_TO_ERROR, modified_to_error),
+	CASE(MODIFY_ALT_PATH, modify_alt_path),       CASE(MODIFIED_TO_ERROR, modified_to_error),
 };
 
 RULE_CASES(state_cases, cases);
