@@ -3,6 +3,7 @@
 #include "hca/progress.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -42,6 +43,7 @@ static struct {
 	uint32_t removals; /* of watched descriptors: what was ready before may be gone */
 	pthread_t thread;
 	bool started;
+	bool no_pwait2; /* the thread's: the kernel refuses epoll_pwait2(2) */
 	int epoll;
 	int wake; /* eventfd */
 	uint32_t generation;
@@ -327,16 +329,37 @@ static uint32_t removals_now(void)
 	return removals;
 }
 
+/*
+ * Before Linux 5.11, and in sandboxes made before it, there is epoll_wait(2) only, which counts milliseconds. ppoll(2)
+ * counts nanoseconds, and takes the descriptor of an epoll for readable when one of those in it is ready.
+ */
+static int wait_without_pwait2(const struct timespec *left, struct epoll_event *events)
+{
+	struct pollfd readable = {.fd = progress.epoll, .events = POLLIN};
+
+	if (ppoll(&readable, 1, left, NULL) <= 0)
+		return 0;
+	return epoll_wait(progress.epoll, events, MOST_EVENTS, 0);
+}
+
 static int wait_until(uint64_t until_ns, struct epoll_event *events)
 {
 	uint64_t now_ns = clock_now_ns();
-	struct timespec left = {0};
+	struct timespec duration = {0}, *left = until_ns == FOR_EVER ? NULL : &duration;
+	int count;
 
-	if (until_ns > now_ns && until_ns != FOR_EVER) {
-		left.tv_sec = (time_t)((until_ns - now_ns) / 1000000000u);
-		left.tv_nsec = (long)((until_ns - now_ns) % 1000000000u);
+	if (until_ns > now_ns && left) {
+		duration.tv_sec = (time_t)((until_ns - now_ns) / 1000000000u);
+		duration.tv_nsec = (long)((until_ns - now_ns) % 1000000000u);
 	}
-	return epoll_pwait2(progress.epoll, events, MOST_EVENTS, until_ns == FOR_EVER ? NULL : &left, NULL);
+	if (progress.no_pwait2)
+		return wait_without_pwait2(left, events);
+	count = epoll_pwait2(progress.epoll, events, MOST_EVENTS, left, NULL);
+	if (count < 0 && errno != EINTR) {
+		progress.no_pwait2 = true;
+		return wait_without_pwait2(left, events);
+	}
+	return count;
 }
 
 /* Sleeps until @until_ns or until something is ready. Returns true if something was. */

@@ -40,8 +40,8 @@ int pages_present(const void *address, uint64_t length, bool write)
 	end = (end | (page - 1)) + 1;
 	if (!madvise((void *)first, end - first, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
 		return 0;
-	if (errno == EINVAL) {
-		/* Either an old kernel, or memory that may be read but not written. */
+	if (errno == EINVAL || errno == ENOSYS || errno == EPERM) {
+		/* Either an old kernel, a sandbox, or memory that may be read but not written. */
 		if (write && !madvise((void *)first, end - first, MADV_POPULATE_READ))
 			return -EFAULT;
 		return touch_pages(first, end, page);

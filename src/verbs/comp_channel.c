@@ -30,7 +30,7 @@ struct ibv_comp_channel *softhca_ibv_create_comp_channel(struct ibv_context *con
 	error = event_queue_init(&channel->events);
 	if (error) {
 		free(channel);
-		errno = -error;
+		errno = REFUSE(hca_of_context(context), "ibv_create_comp_channel", -error, RULE_NO_DESCRIPTOR, -error);
 		return NULL;
 	}
 	channel->events.taken = count_completion_event;

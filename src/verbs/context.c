@@ -116,6 +116,11 @@ static void context_init(struct user_context *context, struct ibv_device *device
 	signature_table_init(&context->signatures);
 }
 
+static int refuse_descriptor(struct ibv_device *device, int error)
+{
+	return REFUSE(to_user_device(device)->hca, "ibv_open_device", error, RULE_NO_DESCRIPTOR, error);
+}
+
 struct ibv_context *context_new(struct ibv_device *device, int cmd_fd, struct handle_table *handles)
 {
 	WITHOUT_CANCELLATION;
@@ -125,8 +130,10 @@ struct ibv_context *context_new(struct ibv_device *device, int cmd_fd, struct ha
 	if (!context || !handles)
 		goto free_context;
 	error = event_queue_init(&context->async);
-	if (error)
+	if (error) {
+		error = -refuse_descriptor(device, -error);
 		goto free_context;
+	}
 	context->async.taken = count_async_event;
 	error = hca_open(to_user_device(device)->hca, &context->async, &context->device);
 	if (error)
@@ -155,7 +162,11 @@ struct ibv_context *softhca_ibv_open_device(struct ibv_device *device)
 {
 	int cmd_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-	return cmd_fd < 0 ? NULL : context_new(device, cmd_fd, handle_table_new());
+	if (cmd_fd < 0) {
+		errno = refuse_descriptor(device, errno);
+		return NULL;
+	}
+	return context_new(device, cmd_fd, handle_table_new());
 }
 
 int context_find(int fd, struct ibv_device **device, struct handle_table **handles)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules 320 to 324, 360 to 372 and 390: domains, windows, device memory, channels. */
+/* Rules 320 to 324, 360 to 372, 386 and 390: domains, windows, device memory, channels. */
 #include "rule_cases.h"
+
+#include <sys/resource.h>
 
 enum { DEVICE_MEMORY = 128 << 10 }; /* docs/limits.md, MAX_DM_SIZE */
 
@@ -202,6 +204,24 @@ static void dm_mr_foreign(void)
 	expect_error(ibv_free_dm(dm), 0);
 }
 
+static void no_descriptor(void)
+{
+	struct rlimit before, none;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){0, before.rlim_max};
+	setrlimit(RLIMIT_NOFILE, &none);
+	assert_null(ibv_open_device(client.context->device));
+	expect_error(errno, EMFILE);
+	expect_refusal(NO_DESCRIPTOR,
+		       "ibv_open_device → EMFILE: the descriptor that it needs could not be had: EMFILE");
+	assert_null(ibv_create_comp_channel(client.context));
+	expect_error(errno, EMFILE);
+	setrlimit(RLIMIT_NOFILE, &before);
+	expect_refusal(NO_DESCRIPTOR,
+		       "ibv_create_comp_channel → EMFILE: the descriptor that it needs could not be had: EMFILE");
+}
+
 static void channel_in_use(void)
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(client.context);
@@ -307,6 +327,7 @@ static const struct rule_case cases[] = {
 	CASE(DM_MR_ACCESS, dm_mr_access),
 	CASE(DM_MR_ZERO_BASED, dm_mr_zero_based),
 	CASE(DM_MR_FOREIGN, dm_mr_foreign),
+	CASE(NO_DESCRIPTOR, no_descriptor),
 	CASE(CHANNEL_IN_USE, channel_in_use),
 	CASE(MCAST_GID, mcast_gid),
 	CASE(MCAST_QP, mcast_qp),

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -372,8 +373,14 @@ static void channels(void **state)
 {
 	struct ibv_comp_channel *channel = softhca_ibv_create_comp_channel(context);
 	struct ibv_cq *cq = softhca_ibv_create_cq(context, 1, NULL, channel, 0);
+	struct rlimit before;
 
 	(void)state;
+	getrlimit(RLIMIT_NOFILE, &before);
+	setrlimit(RLIMIT_NOFILE, &(struct rlimit){0, before.rlim_max});
+	NULL_BY(NO_DESCRIPTOR, softhca_ibv_create_comp_channel(context), "ibv_create_comp_channel", EMFILE, "EMFILE");
+	NULL_BY(NO_DESCRIPTOR, softhca_ibv_open_device(context->device), "ibv_open_device", EMFILE, "EMFILE");
+	setrlimit(RLIMIT_NOFILE, &before);
 	ERRNO_BY(CHANNEL_IN_USE, softhca_ibv_destroy_comp_channel(channel), "ibv_destroy_comp_channel", EBUSY,
 		 "1 completion queues");
 	assert_int_equal(softhca_ibv_destroy_cq(cq), 0);
