@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "explain/explain.h"
@@ -11,6 +12,10 @@
 #include "hca/limits.h"
 #include "link/counters.h"
 #include "link/host_table.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
 
 static bool read_line(const char *path, char *line, int size)
 {
@@ -42,6 +47,23 @@ static bool may_be_anybody(uid_t user)
 	return inside != 0 || outside != 0 || count != UINT32_MAX;
 }
 
+/*
+ * kill(2) compares users as the kernel knows them, whatever a namespace shows of them: who may send a signal to the process
+ * at the other end is of its user, if not privileged. Not by number, since that may be another process's by now (Linux 6.5).
+ */
+static bool may_signal(int socket)
+{
+	int process = -1;
+	socklen_t length = sizeof(process);
+	bool may;
+
+	if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &process, &length) || process < 0)
+		return false;
+	may = !syscall(SYS_pidfd_send_signal, process, 0, NULL, 0);
+	close(process);
+	return may;
+}
+
 bool host_same_user(int socket, pid_t *pid)
 {
 	struct ucred other = {.uid = (uid_t)-1};
@@ -50,7 +72,7 @@ bool host_same_user(int socket, pid_t *pid)
 
 	getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &other, &length);
 	*pid = other.pid;
-	if (other.uid == own && !may_be_anybody(own))
+	if (other.uid == own && (!may_be_anybody(own) || may_signal(socket)))
 		return true;
 	counter_add(hca_device(0), COUNTER_HOST_REFUSED, 1);
 	EXPLAIN_LIMITED(hca_device(0), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,

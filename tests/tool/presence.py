@@ -123,6 +123,47 @@ class Forbidden(unittest.TestCase):
         self.assertEqual(self.run_shell('true', '--no-presence').stderr, '')
 
 
+def two_users_can():
+    return (os.geteuid() == 0 and all(map(shutil.which, ('setpriv', 'unshare', 'ibv_rc_pingpong'))) and
+            may('unshare', '--net', 'true') and
+            may('setpriv', '--reuid=1000', '--regid=1000', '--clear-groups', TOOL, '--version'))
+
+
+@unittest.skipUnless(two_users_can(), 'needs root, setpriv and ibv_rc_pingpong')
+@unittest.skipIf(SANITIZED, 'programs that are not built here do not run under a sanitizer')
+class Users(unittest.TestCase):
+    """Each `softhca run` of a user makes a user namespace of its own; the processes of one user reach each other all the
+    same, also of the user whose number stands for all that a namespace does not know, and those of two users do not."""
+
+    SCRIPT = """
+        set -m
+        ip link set lo up
+        one() {
+            user=$1; shift
+            setpriv --reuid=$user --regid=$user --clear-groups timeout --foreground 20 "$TOOL" run -- ibv_rc_pingpong -g 0 -n 50 "$@"
+        }
+        one $1 >/dev/null & sleep 1
+        one $2 127.0.0.1; status=$?
+        kill -- -$! 2>/dev/null; wait; exit $status
+    """
+
+    def pingpong(self, server, client):
+        return subprocess.run(['unshare', '--net', 'bash', '-c', self.SCRIPT, 'bash', str(server), str(client)],
+                              env=clean_environment(TOOL=TOOL, HOME='/', SOFTHCA_GIDS='loopback'), text=True, timeout=60,
+                              check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def test_one_user(self):
+        for user in (1000, 65534):
+            done = self.pingpong(user, user)
+            self.assertEqual(done.returncode, 0, (user, done.stderr))
+
+    def test_two_users(self):
+        for server, client in ((1000, 65534), (65534, 1000)):
+            done = self.pingpong(server, client)
+            self.assertNotEqual(done.returncode, 0, (server, client))
+            self.assertIn('HOST_OTHER_USER', done.stderr)
+
+
 class Options(unittest.TestCase):
     def test_only_run_has_it(self):
         for command in ('env', 'info'):

@@ -431,10 +431,36 @@ static void another_user(void **state)
 	begin_pair(state);
 }
 
-/* In a user namespace that maps nobody, all look like nobody. */
+/* In a user namespace that maps nobody, all look like nobody: this process, which is of the same user, is one that the
+ * kernel lets it signal (SO_PEERPIDFD, Linux 6.5)… */
+static void unknown_but_the_same_user(void **state)
+{
+	int process;
+	socklen_t length = sizeof(process);
+	int pair[2];
+	bool can_tell;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	can_tell = !getsockopt(pair[0], SOL_SOCKET, 77, &process, &length);
+	if (can_tell)
+		close(process);
+	close(pair[0]);
+	close(pair[1]);
+	if (!tell(&other, NO_USER, 0))
+		skip();
+	assert_int_equal(tell(&other, PEER, own) != 0, can_tell);
+	end_pair(state);
+	begin_pair(state);
+}
+
+/* …and one of another user is not. */
 static void unknown_users(void **state)
 {
 	(void)state;
+	if (getuid())
+		skip();
+	assert_int_equal(tell(&other, BECOME, 65533), 1);
 	if (!tell(&other, NO_USER, 0))
 		skip();
 	assert_int_equal(tell(&other, PEER, own), 0);
@@ -462,6 +488,7 @@ int main(void)
 		PAIR(nobody_to_accept),
 		PAIR(no_thread),
 		PAIR(another_user),
+		PAIR(unknown_but_the_same_user),
 		PAIR(unknown_users),
 	};
 
