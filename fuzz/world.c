@@ -240,7 +240,8 @@ void world_reset_key(enum world_key number)
 	mkey_publish(key, next);
 	block_progress_release(&key->progress);
 	key->progress = (struct block_progress){0};
-	key->signature_error = false;
+	key->error_state = KEY_ERROR_NONE;
+	key->error_told = false;
 }
 
 void world_reset(void)

@@ -39,7 +39,7 @@ static inline uint32_t wire_bytes(uint32_t blocks, int tuples)
 
 /**
  * Asks @key what it has found; to be called when the transfer through it is known to be over. Returns 0 if all is well,
- * else the error is in @error: the first one since the key was configured.
+ * else the error is in @error: the first one that was not asked for before.
  */
 int protection_error(struct mlx5dv_mkey *key, struct mlx5dv_mkey_err *error);
 /**

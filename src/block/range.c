@@ -26,6 +26,13 @@ struct wire_position wire_position(const struct signature_setup *signature, uint
 	};
 }
 
+uint64_t wire_position_of(const struct signature_setup *signature, uint64_t raw)
+{
+	const struct signature_domain *domain = &signature->wire;
+
+	return raw + (domain->field ? raw / domain->block * domain->field : 0);
+}
+
 uint64_t wire_length(const struct block_setup *setup, uint64_t memory)
 {
 	const struct signature_domain *from = &setup->signature.memory, *to = &setup->signature.wire;

@@ -24,6 +24,9 @@ struct byte_range {
 
 struct wire_position wire_position(const struct signature_setup *signature, uint64_t wire);
 
+/** The position on the wire of data byte @raw. */
+uint64_t wire_position_of(const struct signature_setup *signature, uint64_t raw);
+
 /** Bytes on the wire that @memory bytes of a key become. */
 uint64_t wire_length(const struct block_setup *setup, uint64_t memory);
 

@@ -12,30 +12,87 @@ static uint16_t syndrome_of(const struct signature_domain *domain, uint64_t diff
 	return difference & FIELD_APP ? SYNDROME_APP_TAG : SYNDROME_REF_TAG;
 }
 
-static struct refusal explain_error(const struct signature_error *error)
+/* The field in question, as a number (mlx5-formats 3.5). */
+static uint64_t value_of(uint64_t field, enum mlx5dv_mkey_err_type type, const struct signature_domain *domain)
 {
+	switch (type) {
+	case MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG:
+		return (field & FIELD_APP) >> FIELD_APP_SHIFT;
+	case MLX5DV_MKEY_SIG_BLOCK_BAD_REFTAG:
+		return field & FIELD_REF;
+	default:
+		return field >> guard_shift(domain);
+	}
+}
+
+static enum mlx5dv_mkey_err_type type_of(uint16_t syndrome)
+{
+	switch (syndrome) {
+	case SYNDROME_GUARD:
+		return MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD;
+	case SYNDROME_APP_TAG:
+		return MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG;
+	default:
+		return MLX5DV_MKEY_SIG_BLOCK_BAD_REFTAG;
+	}
+}
+
+static struct refusal explain_error(const struct block_stage *stage, const struct signature_error *error)
+{
+	const struct signature_domain *input = stage->signature.input;
+	enum mlx5dv_mkey_err_type type = type_of(error->syndrome);
+	/* What is not checked says nothing. */
+	uint64_t checked = stage->setup->signature.checked;
+	uint64_t expected = value_of(error->expected & checked, type, input);
+	uint64_t found = value_of(error->found & checked, type, input);
+
 	switch (error->syndrome) {
 	case SYNDROME_GUARD:
 		return (struct refusal){RULE_BLOCK_GUARD,
-					{error->key, error->block, error->memory, error->expected, error->found,
-					 error->offset}};
+					{error->key, error->block, error->memory, expected, found, error->offset}};
 	case SYNDROME_APP_TAG:
 		return (struct refusal){RULE_BLOCK_APP_TAG,
-					{error->key, error->block, error->memory, error->expected, error->found,
-					 error->offset}};
+					{error->key, error->block, error->memory, expected, found, error->offset}};
 	default:
 		return (struct refusal){RULE_BLOCK_REF_TAG,
-					{error->key, error->block, error->memory, error->expected, error->found,
-					 error->offset}};
+					{error->key, error->block, error->memory, expected, found, error->offset}};
 	}
+}
+
+/*
+ * mlx5dv_mkey_check(3), offset: "within the transfer … guaranteed to be a block boundary": where the block begins in the
+ * message. What began before the message did, as a transfer that begins inside a block finds it, counts from its first byte.
+ */
+static uint64_t offset_in_message(const struct block_stage *stage, uint64_t number)
+{
+	uint64_t raw = number * stage->signature.input->block;
+	int64_t offset = (int64_t)(stage->origin + wire_position_of(&stage->setup->signature, raw));
+
+	return offset < 0 ? 0 : (uint64_t)offset;
+}
+
+/* As the page has it: "actual" is computed from the data, "expected" what the field says. */
+static bool keep(const struct block_stage *stage, const struct signature_error *error)
+{
+	const struct signature_domain *input = stage->signature.input;
+	enum mlx5dv_mkey_err_type type = type_of(error->syndrome);
+	const struct mlx5dv_mkey_err kept = {
+		.err_type = type,
+		.err.sig = {.actual_value = value_of(error->expected, type, input),
+			    .expected_value = value_of(error->found, type, input),
+			    .offset = offset_in_message(stage, error->block)},
+	};
+
+	return mkey_keep_error(error->holder, &kept);
 }
 
 void signature_report(struct block_stage *stage, uint64_t number, uint64_t difference, uint64_t expected,
 		      uint64_t found)
 {
 	const struct signature_domain *input = stage->signature.input;
-	struct mkey *key = mkey_find(stage->access.hca, stage->map->number);
+	bool man = stage->access.hca->settings.profile == PROFILE_MAN, news;
 	struct signature_error error = {
+		.holder = mkey_find(stage->access.hca, stage->map->number),
 		.key = stage->map->number,
 		.syndrome = syndrome_of(input, difference),
 		.memory = stage->transmits,
@@ -47,10 +104,13 @@ void signature_report(struct block_stage *stage, uint64_t number, uint64_t diffe
 	const struct explain_subject subject = {.qpn = stage->access.qpn};
 	struct refusal why;
 
-	if (!key || __atomic_exchange_n(&key->signature_error, true, __ATOMIC_RELAXED))
+	if (!error.holder || stage->access.repeated)
 		return;
-	why = explain_error(&error);
-	explain_make(stage->access.hca, &subject, why.rule, why.args, EXPLAIN_ARGS);
-	if (stage->access.observer)
+	news = man ? keep(stage, &error) : mkey_tells_error(error.holder);
+	if (news) {
+		why = explain_error(stage, &error);
+		explain_make(stage->access.hca, &subject, why.rule, why.args, EXPLAIN_ARGS);
+	}
+	if (stage->access.observer && (man || news))
 		stage->access.observer->report(stage->access.observer, &error);
 }

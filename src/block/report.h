@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Signature errors on their way to a completion queue (mlx5-formats 3.5). */
+/*
+ * Signature errors on their way to those who want to know: the key, which keeps the first one for mlx5dv_mkey_check(3)
+ * (profile man), and completion queues (mlx5-formats 3.5), those of profile connectx and those whose rings were given away.
+ */
 #ifndef SOFTHCA_BLOCK_REPORT_H
 #define SOFTHCA_BLOCK_REPORT_H
 
@@ -13,6 +16,7 @@ enum signature_syndrome {
 
 /* A bad block. */
 struct signature_error {
+	struct mkey *holder;
 	uint32_t key;      /* number */
 	uint16_t syndrome; /* exactly one of enum signature_syndrome */
 	bool memory;       /* the field was in memory, else on the wire */
@@ -22,14 +26,17 @@ struct signature_error {
 	uint64_t block;    /* its number */
 };
 
-/* Where errors go: embedded by whoever takes them. Called under whatever locks the transfer holds. */
+/*
+ * Embedded by whoever hears of errors. Called under whatever locks the transfer holds, for every bad block; of profile
+ * connectx only for those that are told: none after the first until a UMR arms the key (mlx5-formats 6, point 7).
+ */
 struct signature_observer {
 	void (*report)(struct signature_observer *observer, const struct signature_error *error);
 };
 
 /**
- * Block @number of the input is bad in the bytes of @difference. The first error of a key is passed on; later ones are
- * not until a UMR arms the key again (mlx5dv_mkey_check(3), mlx5-formats 6, points 6 and 7).
+ * Block @number of the input is bad in the bytes of @difference: the key keeps it if it has none, and the observer of the
+ * access hears of it.
  */
 void signature_report(struct block_stage *stage, uint64_t number, uint64_t difference, uint64_t expected,
 		      uint64_t found);

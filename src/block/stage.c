@@ -267,7 +267,7 @@ static void begin_cipher(struct block_stage *stage, const struct transfer_range 
 }
 
 int stage_begin(struct block_stage *stage, const struct walk_access *access, uint8_t rights, const struct mapping *map,
-		uint64_t wire, uint64_t length, struct refusal *why)
+		uint64_t wire, uint64_t length, uint64_t offset, struct refusal *why)
 {
 	struct transfer_range *range = &stage->range;
 	struct piece piece = {0};
@@ -290,6 +290,7 @@ int stage_begin(struct block_stage *stage, const struct walk_access *access, uin
 	stage->access = *access;
 	stage->transmits = transmits(rights);
 	stage->position = wire - map->start;
+	stage->origin = offset - stage->position;
 	stage->begun = false;
 	begin_cipher(stage, range);
 	/* What is behind a cipher is not what the signature sees. */

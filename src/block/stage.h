@@ -57,6 +57,7 @@ struct block_stage {
 	bool transmits;
 	bool begun;
 	uint64_t position; /* on the wire */
+	uint64_t origin;   /* of the wire in the message: what is at 0 there; modulo 2^64 */
 	struct transfer_range range;
 	struct walk walk;
 	struct piece piece; /* what is left of the current piece of memory, as the signature sees it */
@@ -71,9 +72,12 @@ struct block_stage {
 int stage_check(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t wire,
 		uint64_t length, uint32_t depth, struct refusal *why);
 
-/** The same, and readies @stage for it. @rights: those of the request on the key. */
+/**
+ * The same, and readies @stage for it. @rights: those of the request on the key. @offset: of @wire in the message, in which
+ * errors are told.
+ */
 int stage_begin(struct block_stage *stage, const struct walk_access *access, uint8_t rights, const struct mapping *map,
-		uint64_t wire, uint64_t length, struct refusal *why);
+		uint64_t wire, uint64_t length, uint64_t offset, struct refusal *why);
 
 /** The next @length bytes of the wire into @to. @scratch: STAGE_SCRATCH bytes, the same in all calls; NULL without a cipher. */
 void stage_transmit(struct block_stage *stage, uint8_t *to, uint64_t length, uint8_t *scratch);

@@ -218,6 +218,7 @@ static void rung(struct watch *watch)
 
 int hca_cq_watch(struct hca_cq *cq)
 {
+	__atomic_store_n(&cq->given_away, true, __ATOMIC_RELAXED);
 	/* Not the consumer index before it, which moves with every poll. */
 	return watch_start(&cq->context->hca->watcher, &cq->watch, &cq->dbrec[1], 1, rung);
 }

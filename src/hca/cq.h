@@ -26,6 +26,7 @@ struct hca_cq {
 	uint8_t armed_sn;
 	uint32_t notified; /* producer_index when it last fired: that event was of all CQEs before */
 	bool timestamps, ignore_overrun, overrun;
+	bool given_away; /* atomic; its program reads the ring itself (mlx5dv_init_obj(3)) */
 	uint32_t number;
 	struct hca_context *context;
 	struct event_queue *channel;

@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 
 #include "hca/event_queue.h"
@@ -131,6 +132,12 @@ int hca_mkey_create(struct hca_pd *pd, const struct hca_mkey_attr *attr, struct 
 int hca_mkey_destroy(struct mkey *key);
 
 /**
+ * mlx5dv_mkey_check(3), profile man: takes the signature error that the key keeps, the first that was found since the call
+ * before, as the page describes it. Its err_type is MLX5DV_MKEY_NO_ERR if there is none.
+ */
+void hca_mkey_take_error(struct mkey *key, struct mlx5dv_mkey_err *error);
+
+/**
  * A PSV, which a signature domain of a key names (mlx5-formats 1.11, 1.13): the state of its signature between
  * transfers. @index has 24 bits. Returns 0 or -ENOMEM.
  */
@@ -196,8 +203,9 @@ int hca_cq_create(struct hca_context *context, const struct hca_cq_attr *attr, s
 int hca_cq_destroy(struct hca_cq *cq); /* -EBUSY while QPs or SRQs use it; drops events not yet taken */
 uint32_t hca_cq_number(const struct hca_cq *cq);
 /**
- * From now on the device itself looks at the arm word: the program that has the doorbell record rings without a call
- * (mlx5dv_init_obj(3)). Once is enough. Returns 0 or -EAGAIN.
+ * The ring and its doorbell record were given to the program (mlx5dv_init_obj(3)): from now on the device itself looks at
+ * the arm word, which the program rings without a call, and signature errors are told by CQEs. Once is enough. Returns 0 or
+ * -EAGAIN.
  */
 int hca_cq_watch(struct hca_cq *cq);
 /** Doorbell of the CQ: the arm word in dbrec[1] changed. May raise the event at once. */

@@ -89,6 +89,15 @@ struct responder_resource {
 	uint32_t count;  /* sequence numbers: packets of a READ's response */
 	uint8_t message; /* MESSAGE_NONE: empty */
 	uint64_t original;
+	uint64_t offset; /* of a READ request in the READ that it is a piece of */
+	bool answered;   /* a READ: the last packet of its response was sent */
+};
+
+/* Where the latest READ request ended; rkey 0: there was none. */
+struct read_end {
+	uint32_t rkey;
+	uint64_t address;
+	uint64_t offset;
 };
 
 struct answers;
@@ -107,6 +116,7 @@ struct responder {
 	uint32_t dma_length;
 	uint32_t next_resource;
 	struct responder_resource resource[LIMIT_MAX_RD_ATOMIC];
+	struct read_end read_end;
 	struct block_progress progress; /* of the message under way */
 	struct receive_wqe receive;
 	struct hca_srq *srq;     /* which it was taken from, or NULL */

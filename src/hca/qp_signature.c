@@ -4,7 +4,22 @@
 #include <stddef.h>
 
 #include "hca/qp.h"
+#include "mkey/key.h"
 #include "transport/transport.h"
+
+/*
+ * True if @cq gets a CQE for @error: of profile connectx every CQ, as an adapter's does; of profile man, where
+ * mlx5dv_mkey_check(3) asks the device, only one whose ring its program reads by itself. There each is told until the key is
+ * armed.
+ */
+static bool is_told(const struct hca_cq *cq, const struct signature_error *error)
+{
+	if (!cq)
+		return false;
+	if (cq->context->hca->settings.profile == PROFILE_CONNECTX)
+		return true;
+	return __atomic_load_n(&cq->given_away, __ATOMIC_RELAXED) && mkey_tells_error(error->holder);
+}
 
 /*
  * Written at once, before the completion of the request that found it (mlx5-formats 3.5). The lock of the QP may be free:
@@ -15,7 +30,7 @@ static void write_error(const struct hca_qp *qp, struct hca_cq *cq, const struct
 {
 	struct completion completion = {.opcode = MLX5_CQE_SIG_ERR, .qpn = qp->number, .signature = error};
 
-	if (cq)
+	if (is_told(cq, error))
 		hca_cq_write(cq, &completion);
 }
 

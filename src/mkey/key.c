@@ -181,6 +181,37 @@ void mkey_discard(struct mkey *key, struct mapping *next)
 	queue_unlock(mkey_lock(key));
 }
 
+/* ---- signature errors ----------------------------------------------------------------------------------------- */
+
+static bool enter_error(struct mkey *key, uint8_t from)
+{
+	return __atomic_load_n(&key->error_state, __ATOMIC_RELAXED) == from &&
+	       __atomic_compare_exchange_n(&key->error_state, &from, KEY_ERROR_CHANGES, false, __ATOMIC_ACQUIRE,
+					   __ATOMIC_RELAXED);
+}
+
+bool mkey_keep_error(struct mkey *key, const struct mlx5dv_mkey_err *error)
+{
+	if (!enter_error(key, KEY_ERROR_NONE))
+		return false;
+	key->error = *error;
+	__atomic_store_n(&key->error_state, KEY_ERROR_KEPT, __ATOMIC_RELEASE);
+	return true;
+}
+
+void hca_mkey_take_error(struct mkey *key, struct mlx5dv_mkey_err *error)
+{
+	error->err_type = MLX5DV_MKEY_NO_ERR;
+	if (!enter_error(key, KEY_ERROR_KEPT))
+		return;
+	*error = key->error;
+	/* A program that reads raw CQEs and asks as well is told of the next one, too. */
+	mkey_arm_errors(key);
+	__atomic_store_n(&key->error_state, KEY_ERROR_NONE, __ATOMIC_RELEASE);
+}
+
+/* ---- names ---------------------------------------------------------------------------------------------------- */
+
 uint32_t mkey_number(const struct mkey *key)
 {
 	return mkey_mapping(key)->number;

@@ -93,6 +93,13 @@ struct mapping {
 	struct layout_entry entries[];
 };
 
+/* The place for a signature error. */
+enum key_error_state {
+	KEY_ERROR_NONE,
+	KEY_ERROR_CHANGES, /* a thread is writing or taking it */
+	KEY_ERROR_KEPT,    /* found, and nobody has asked for it */
+};
+
 struct mkey {
 	struct mapping *mapping; /* atomic: the published one; never NULL after creation */
 	struct mapping *retired; /* earlier ones, newest first */
@@ -101,7 +108,9 @@ struct mkey {
 	uint32_t index;
 	uint32_t capacity; /* translation entries; 0 for direct keys */
 	uint8_t bsf_octowords;
-	bool signature_error;           /* atomic; one was reported and the key not armed since */
+	uint8_t error_state;            /* atomic; enum key_error_state */
+	bool error_told;                /* atomic; a CQE told of one, and the key was not armed since */
+	struct mlx5dv_mkey_err error;   /* belongs to whoever made error_state KEY_ERROR_CHANGES */
 	struct block_progress progress; /* .valid is read without the lock */
 	bool umr_enabled;
 	bool remote_invalidate;
@@ -178,6 +187,25 @@ struct mapping *mkey_edit(struct mkey *key);
 /** Returns the epoch stamp of the mapping before (hca/epoch.h). */
 uint64_t mkey_publish(struct mkey *key, struct mapping *next);
 void mkey_discard(struct mkey *key, struct mapping *next);
+
+/**
+ * Keeps @error, unless the key keeps one already (mlx5dv_mkey_check(3): "the first of these errors is reported to the MKEY
+ * and kept there"). Returns true if it does. Any thread, inside an epoch section.
+ */
+bool mkey_keep_error(struct mkey *key, const struct mlx5dv_mkey_err *error);
+
+/** True if a CQE is to tell of an error: the first since the key was armed (mlx5-formats 6, points 7 and 8). */
+static inline bool mkey_tells_error(struct mkey *key)
+{
+	return !__atomic_load_n(&key->error_told, __ATOMIC_RELAXED) &&
+	       !__atomic_exchange_n(&key->error_told, true, __ATOMIC_RELAXED);
+}
+
+/** Arms the key: the next error is told by a CQE. */
+static inline void mkey_arm_errors(struct mkey *key)
+{
+	__atomic_store_n(&key->error_told, false, __ATOMIC_RELAXED);
+}
 
 /** "memory region", "type 2 window", … */
 const char *key_kind_name(unsigned int kind);

@@ -55,7 +55,8 @@ static __attribute__((noinline)) int fill_part(struct stream *stream, struct str
 		if (stream->staged != STREAM_PARTS)
 			return stage_check(access, stream->rights, piece.stage, address, length, 1, why);
 		stream->staged = stream->count;
-		return stage_begin(&stream->stage, access, stream->rights, piece.stage, address, length, why);
+		return stage_begin(&stream->stage, access, stream->rights, piece.stage, address, length,
+				   stream->offset + stream->length, why);
 	}
 	if (direct)
 		return 0;
@@ -251,6 +252,17 @@ static void end_stage(struct stream *stream)
 	stream->staging = false;
 }
 
+/* Of the current piece in the message. refill() has moved on from a part that is one piece. */
+static uint64_t offset_of_piece(const struct stream *stream)
+{
+	uint32_t part = stream->walking ? stream->current : stream->current - 1;
+	uint64_t offset = stream->offset;
+
+	for (uint32_t i = 0; i < part; i++)
+		offset += stream->part[i].length;
+	return offset + stream->part[part].length - (stream->walking ? stream->walk.left : 0) - stream->piece.length;
+}
+
 /* Readies the stage of the current piece; a key that another thread changed since it was checked gives a null piece. */
 static bool ready_stage(struct stream *stream)
 {
@@ -266,7 +278,7 @@ static bool ready_stage(struct stream *stream)
 	if (stream->staging)
 		return true;
 	stream->staging = !stage_begin(&stream->stage, access_of(stream, piece->more, &own), stream->rights,
-				       piece->stage, piece->wire, piece->length, &ignored);
+				       piece->stage, piece->wire, piece->length, offset_of_piece(stream), &ignored);
 	if (!stream->staging)
 		*piece = (struct piece){.length = piece->length};
 	return stream->staging;

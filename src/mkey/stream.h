@@ -39,6 +39,8 @@ struct stream {
 	const struct walk_access *access;
 	uint8_t rights;  /* enum key_rights that its keys must give */
 	uint64_t length; /* of all parts */
+	uint64_t
+		offset; /* of its first byte in the message; modulo 2^64, since a datagram's header lies in front of it */
 	uint32_t count;
 	uint32_t walked;  /* part that `walk` is ready for, or STREAM_PARTS */
 	uint32_t current; /* part being used; not beside `count`: they are written apart and compared together */
@@ -58,6 +60,7 @@ static inline void stream_begin(struct stream *stream, const struct walk_access 
 	stream->access = access;
 	stream->rights = rights;
 	stream->length = 0;
+	stream->offset = 0;
 	stream->count = 0;
 	stream->current = 0;
 	stream->walked = STREAM_PARTS;

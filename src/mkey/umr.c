@@ -254,7 +254,7 @@ static int execute(const struct walk_access *access, const struct umr *umr, uint
 	}
 	/* Any SIG_ERR in the mask arms the key; the count is not compared (mlx5-formats 6, point 8). */
 	if (umr->mask & MLX5_WQE_UMR_CTRL_MKEY_MASK_SIG_ERR)
-		__atomic_store_n(&key->signature_error, false, __ATOMIC_RELAXED);
+		mkey_arm_errors(key);
 	revoking = revokes(key->mapping, next);
 	stamp = mkey_publish(key, next);
 	if (revoking)

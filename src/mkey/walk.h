@@ -32,6 +32,7 @@ struct walk_access {
 	bool staged;                         /* on the memory side of a block stage: no other one may follow */
 	bool unfinished;                     /* the range is not the last of its message */
 	bool more;                           /* and what follows in the message, follows it in the same key */
+	bool repeated;                       /* all of it has passed before: errors of blocks were told then */
 	struct block_progress *progress;     /* of the message under way, or NULL (block/progress.h) */
 	struct signature_observer *observer; /* takes signature errors, or NULL (block/report.h) */
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mlx5dv_mkey_check(3): the error that polling recorded in the key (mlx5dv/signature.c), decoded by the domain it was
- * found in (mlx5-formats 4.6).
+ * mlx5dv_mkey_check(3). Profile man asks the device, which keeps the error that it found. Profile connectx does as adapters
+ * and their library: the error that polling recorded in the key (mlx5dv/signature.c), decoded by the domain it was found in
+ * (mlx5-formats 4.6).
  */
 #include <errno.h>
 #include <string.h>
@@ -35,30 +36,13 @@ static enum mlx5dv_mkey_err_type type_of(uint16_t syndrome)
 	return syndrome & SYNDROME_APP_TAG ? MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG : MLX5DV_MKEY_SIG_BLOCK_BAD_REFTAG;
 }
 
-/*
- * The CQE has it as a ConnectX does: "actual" is the field that came, "expected" what it should have been, and the
- * offset that of the last byte of block and field. The manual page has it the other way round, and promises a block
- * boundary.
- */
-static void decode(const struct key_error *error, const struct key_domain *domain, enum setting_PROFILE profile,
-		   struct mlx5dv_mkey_err *info)
+/* The other way round than the page: "actual" is the field that came, "expected" what it should have been. */
+static void decode(const struct key_error *error, const struct key_domain *domain, struct mlx5dv_mkey_err *info)
 {
-	uint32_t extended = signature_block_bytes(domain->block_size) + signature_field_bytes(domain);
-	struct mlx5dv_sig_err *sig = &info->err.sig;
-	uint64_t found, computed;
-
 	info->err_type = type_of(error->syndrome);
-	found = field_of(error->actual, info->err_type, domain);
-	computed = field_of(error->expected, info->err_type, domain);
-	if (profile == PROFILE_MAN) {
-		sig->actual_value = computed;
-		sig->expected_value = found;
-		sig->offset = error->offset - error->offset % extended;
-	} else {
-		sig->actual_value = found;
-		sig->expected_value = computed;
-		sig->offset = error->offset;
-	}
+	info->err.sig.actual_value = field_of(error->actual, info->err_type, domain);
+	info->err.sig.expected_value = field_of(error->expected, info->err_type, domain);
+	info->err.sig.offset = error->offset;
 }
 
 /* What the check refuses, explained when the table's lock is free again. */
@@ -68,8 +52,7 @@ struct refusal {
 };
 
 /* The table's lock is held. */
-static struct refusal take_error(struct key_signature *signature, enum setting_PROFILE profile,
-				 struct mlx5dv_mkey_err *info)
+static struct refusal take_error(struct key_signature *signature, struct mlx5dv_mkey_err *info)
 {
 	const struct key_error *error = &signature->error;
 	const struct key_domain *domain = error->domain == DOMAIN_MEMORY ? &signature->memory : &signature->wire;
@@ -83,7 +66,7 @@ static struct refusal take_error(struct key_signature *signature, enum setting_P
 	} else if (domain->kind == SIGNATURE_NONE) {
 		refusal.rule = RULE_MKEY_CHECK_NO_DOMAIN;
 	} else {
-		decode(error, domain, profile, info);
+		decode(error, domain, info);
 		signature->error_exists = false;
 	}
 	return refusal;
@@ -100,22 +83,33 @@ static int refuse(struct hca *hca, const struct user_mkey *mkey, const struct re
 		      error->type, error->domain);
 }
 
+/* Profile connectx. */
+static int check_polled(struct user_mkey *mkey, struct hca *hca, struct mlx5dv_mkey_err *found)
+{
+	struct signature_table *table = &to_user_context(mkey->pd->base.context)->signatures;
+	struct refusal refusal;
+
+	queue_lock(&table->lock);
+	refusal = take_error(mkey->signature, found);
+	queue_unlock(&table->lock);
+	return refusal.rule == RULE_NONE ? 0 : refuse(hca, mkey, &refusal);
+}
+
 /* @size: of the caller's structure, which may be of another version of the header. */
 int softhca__mlx5dv_mkey_check(struct mlx5dv_mkey *dv_mkey, struct mlx5dv_mkey_err *info, size_t size)
 {
 	struct user_mkey *mkey = user_container_of(dv_mkey, struct user_mkey, base);
-	struct user_context *context = to_user_context(mkey->pd->base.context);
 	struct hca *hca = hca_of_context(mkey->pd->base.context);
 	struct mlx5dv_mkey_err found = {.err_type = MLX5DV_MKEY_NO_ERR};
-	struct refusal refusal;
+	int error = 0;
 
 	if (!mkey->signature)
 		return REFUSE(hca, "mlx5dv_mkey_check", EINVAL, RULE_MKEY_CHECK_NO_SIGNATURE, mkey->base.lkey);
-	queue_lock(&context->signatures.lock);
-	refusal = take_error(mkey->signature, hca_settings(hca)->profile, &found);
-	queue_unlock(&context->signatures.lock);
-	if (refusal.rule != RULE_NONE)
-		return refuse(hca, mkey, &refusal);
-	memcpy(info, &found, size < sizeof(found) ? size : sizeof(found));
-	return 0;
+	if (hca_settings(hca)->profile == PROFILE_MAN)
+		hca_mkey_take_error(mkey->key, &found);
+	else
+		error = check_polled(mkey, hca, &found);
+	if (!error)
+		memcpy(info, &found, size < sizeof(found) ? size : sizeof(found));
+	return error;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Block signatures of keys, the driver's side: what mlx5dv_wr_set_mkey_sig_block(3) set, the two PSVs, and the error
- * that mlx5dv_mkey_check(3) reports.
+ * Block signatures of keys, the driver's side: what mlx5dv_wr_set_mkey_sig_block(3) set, the two PSVs, and, of profile
+ * connectx, the error that mlx5dv_mkey_check(3) reports. In profile man the device keeps it (hca_mkey_take_error()).
  *
  * A struct key_signature belongs to its user_mkey: made and freed with it. Its attributes are covered as those of the
  * key (verbs/objects.h); the recorded error by the lock of the context's table, since any thread may poll; error_count
@@ -55,11 +55,6 @@ struct key_signature {
 	uint32_t error_count; /* errors polled, and 1 */
 	bool rearm;           /* the next UMR of the key tells the device the error count: it reports errors again */
 };
-
-/** Bytes of a block without its field. */
-uint32_t signature_block_bytes(enum mlx5dv_block_size size);
-/** Bytes of the field: 8, or 4 of a 32-bit CRC; 0 without a signature. */
-uint32_t signature_field_bytes(const struct key_domain *domain);
 
 void signature_table_init(struct signature_table *table);
 void signature_table_destroy(struct signature_table *table);

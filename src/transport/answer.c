@@ -41,6 +41,32 @@ static void go_back(struct answers *answers, uint32_t psn)
 		answers->sent = 0;
 }
 
+static bool is_of(const struct responder_resource *resource, uint32_t psn)
+{
+	int32_t offset = psn_distance(psn, resource->psn);
+
+	return resource->message == MESSAGE_READ_REQUEST && offset >= 0 && (uint32_t)offset < resource->count;
+}
+
+/* The place of the READ that has @psn: nearly always the newest; an earlier one if this is a repetition. */
+static uint32_t place_of(const struct responder *responder, uint32_t psn)
+{
+	uint32_t newest = responder->next_resource - 1;
+
+	for (uint32_t i = 0; i < LIMIT_MAX_RD_ATOMIC; i++)
+		if (is_of(&responder->resource[(newest - i) % LIMIT_MAX_RD_ATOMIC], psn))
+			return (newest - i) % LIMIT_MAX_RD_ATOMIC;
+	return newest % LIMIT_MAX_RD_ATOMIC;
+}
+
+/* The READ that @answer is for; NULL if another one has its place, of a peer that asks for more than it was granted. */
+static struct responder_resource *request_of(struct answers *answers, const struct answer *answer)
+{
+	struct responder_resource *resource = &answers->responder->resource[answer->place];
+
+	return is_of(resource, answer->psn) ? resource : NULL;
+}
+
 static void owe_response(struct answers *answers, const struct walk_access *access, const struct packet *request,
 			 const struct packet *reply)
 {
@@ -56,6 +82,8 @@ static void owe_response(struct answers *answers, const struct walk_access *acce
 		.rkey = request->rkey,
 		.length = request->message == MESSAGE_READ_REQUEST ? request->dma_length : 0,
 		.address = request->remote_address,
+		.offset = reply->payload.length ? reply->payload.offset : 0,
+		.place = place_of(answers->responder, reply->psn),
 		.original = reply->original,
 	};
 }
@@ -137,6 +165,7 @@ static void refuse_rest(const struct hca_qp *qp, struct answers *answers, uint32
 static bool build_piece(const struct hca_qp *qp, struct answers *answers, const struct answer *answer,
 			struct packet *packet)
 {
+	const struct responder_resource *request = request_of(answers, answer);
 	uint64_t offset = (uint64_t)answers->sent << qp->mtu_shift;
 	uint64_t bytes = answer->length - offset;
 	uint32_t most = answers->link->most ? answers->link->most : UINT32_MAX;
@@ -152,8 +181,10 @@ static bool build_piece(const struct hca_qp *qp, struct answers *answers, const 
 		return true;
 	packet->own_access = *answers->access;
 	packet->own_access.pd = answer->pd;
+	packet->own_access.repeated = request && request->answered;
 	packet->own_access.unfinished = packet->own_access.more = !(packet->place & PLACE_LAST);
 	stream_begin(&packet->payload, &packet->own_access, RIGHT_REMOTE_READ);
+	packet->payload.offset = answer->offset + offset;
 	error = stream_add_key(&packet->payload, answer->rkey, answer->address + offset, bytes, &why);
 	if (error)
 		refuse_rest(qp, answers, packet->psn, &why);
@@ -170,6 +201,7 @@ static bool send_packet(struct hca_qp *qp, struct answers *answers, struct run *
 static bool send_response(struct hca_qp *qp, struct answers *answers, struct run *run)
 {
 	const struct answer *answer = &answers->entry[answers->first % LIMIT_MAX_RD_ATOMIC];
+	struct responder_resource *request;
 	struct packet *packet = run_slot(run);
 
 	if (answer->message == MESSAGE_ATOMIC_ACKNOWLEDGE) {
@@ -183,6 +215,10 @@ static bool send_response(struct hca_qp *qp, struct answers *answers, struct run
 	answers->sent += packet->count;
 	if (answers->sent < answer->count)
 		return true;
+	/* The requester may have all of it, and tell so: what it asks for again does not count any more. */
+	request = request_of(answers, answer);
+	if (request)
+		request->answered = true;
 	answers->first++;
 	answers->sent = 0;
 	return true;

@@ -26,6 +26,8 @@ struct answer {
 	uint32_t pd; /* whose keys it reaches: of XRC that of the SRQ */
 	uint32_t rkey, length;
 	uint64_t address;
+	uint64_t offset;   /* in the READ that the request is a piece of */
+	uint32_t place;    /* of the request, in responder.resource */
 	uint64_t original; /* of an atomic */
 };
 

@@ -254,6 +254,8 @@ static bool cut_read(const struct hca_qp *qp, struct inflight *entry, uint64_t o
 	else if (window && left > window)
 		left = window;
 	entry->asked = offset + left;
+	/* By this the responder knows that it is not another READ, which can begin there, too (docs/wire.md). */
+	packet->acknowledge = !offset;
 	packet->remote_address += offset;
 	packet->dma_length = (uint32_t)left;
 	packet->count = packets_of(left, qp->mtu_shift);

@@ -377,17 +377,22 @@ static enum responder_state check_receive(struct request *request)
 
 /* ---- execution ------------------------------------------------------------------------------------------------ */
 
-static void remember(struct responder *responder, const struct packet *packet, uint64_t original)
+static void remember(struct responder *responder, const struct packet *packet, uint64_t original, uint64_t offset)
 {
 	responder->resource[responder->next_resource++ % LIMIT_MAX_RD_ATOMIC] = (struct responder_resource){
-		.psn = packet->psn, .count = packet->count, .message = packet->message, .original = original};
+		.psn = packet->psn,
+		.count = packet->count,
+		.message = packet->message,
+		.original = original,
+		.offset = offset,
+	};
 }
 
 static void execute_atomic(struct request *request)
 {
 	uint64_t original = atomic_execute(request->access, request->packet, request->sink);
 
-	remember(request->responder, request->packet, original);
+	remember(request->responder, request->packet, original, 0);
 	begin_reply(request, MESSAGE_ATOMIC_ACKNOWLEDGE, request->packet->psn, AETH_ACK | AETH_NO_CREDITS);
 	request->reply->original = original;
 }
@@ -400,6 +405,20 @@ static void execute_read(struct request *request)
 	begin_reply(request, MESSAGE_READ_RESPONSE, packet->psn, AETH_ACK | AETH_NO_CREDITS);
 	reply->count = packet->count;
 	reply->payload.length = packet->dma_length;
+}
+
+/* A READ of a requester of ours may be several requests: responder_target.c. */
+static void remember_read(struct request *request)
+{
+	const struct packet *packet = request->packet;
+	uint64_t offset = packet->dma_length ? request->sink->offset : 0;
+
+	remember(request->responder, packet, 0, offset);
+	request->responder->read_end = (struct read_end){
+		.rkey = packet->rkey,
+		.address = packet->remote_address + packet->dma_length,
+		.offset = offset + packet->dma_length,
+	};
 }
 
 static void place_datagram_header(struct request *request)
@@ -422,7 +441,7 @@ static enum responder_state execute(struct request *request)
 
 	if (packet->message == MESSAGE_READ_REQUEST) {
 		execute_read(request);
-		remember(responder, packet, 0);
+		remember_read(request);
 		return RESPONDER_COMPLETE;
 	}
 	if (message_is_atomic(packet->message)) {
@@ -606,6 +625,7 @@ static enum responder_state duplicate(struct request *request)
 	struct responder *responder = request->responder;
 	const struct packet *packet = request->packet;
 	const struct responder_resource *resource;
+	uint64_t offset;
 
 	if (packet->message != MESSAGE_READ_REQUEST && !message_is_atomic(packet->message)) {
 		begin_reply(request, MESSAGE_ACKNOWLEDGE, psn_add(responder->expected_psn, PSN_MASK),
@@ -622,8 +642,10 @@ static enum responder_state duplicate(struct request *request)
 	}
 	if (request->qp->domain && find_srq(request) == RESPONDER_REFUSE)
 		return RESPONDER_REFUSE;
+	offset = resource->offset +
+		 ((uint64_t)(uint32_t)psn_distance(packet->psn, resource->psn) << request->qp->mtu_shift);
 	if (packet->dma_length &&
-	    responder_target_packet(request, RIGHT_REMOTE_READ, packet->dma_length) != RESPONDER_EXECUTE)
+	    responder_target_packet(request, RIGHT_REMOTE_READ, offset, packet->dma_length) != RESPONDER_EXECUTE)
 		return RESPONDER_REFUSE;
 	execute_read(request);
 	return RESPONDER_DONE;

@@ -88,7 +88,7 @@ static inline enum responder_state responder_refuse_with(struct request *request
 
 /** Finds the place of the data of the request in hand, in request->sink, and checks it. */
 enum responder_state responder_check_target(struct request *request);
-/** The same for @bytes that a READ or an atomic names: its packet is all of it. */
-enum responder_state responder_target_packet(struct request *request, uint8_t right, uint64_t bytes);
+/** The same for @bytes that a READ or an atomic names: its packet is all of it, from @offset of the message on. */
+enum responder_state responder_target_packet(struct request *request, uint8_t right, uint64_t offset, uint64_t bytes);
 
 #endif

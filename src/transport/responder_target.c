@@ -75,6 +75,7 @@ static enum responder_state target_receive(struct request *request)
 	if (bytes > responder->receive.bytes - responder->offset)
 		return refuse_long(request, header);
 	stream_begin(request->sink, access, RIGHT_LOCAL_WRITE);
+	request->sink->offset = responder->offset - header;
 	if (stream_add_segments(request->sink, responder->receive.segment, responder->receive.count, responder->offset,
 				bytes, &request->why))
 		return responder_refuse_with(request, NAK_REMOTE_OPERATION, MLX5_CQE_SYNDROME_LOCAL_PROT_ERR,
@@ -82,19 +83,32 @@ static enum responder_state target_receive(struct request *request)
 	return RESPONDER_EXECUTE;
 }
 
-/* [@address, +@bytes) of @rkey. */
+/* [@address, +@bytes) of @rkey, for what is at @offset of the message. */
 static enum responder_state target_key(struct request *request, uint8_t right, uint32_t rkey, uint64_t address,
-				       uint64_t bytes)
+				       uint64_t offset, uint64_t bytes)
 {
 	stream_begin(request->sink, request->access, right);
+	request->sink->offset = offset;
 	if (stream_add_key(request->sink, rkey, address, bytes, &request->why))
 		return refuse_key(request);
 	return RESPONDER_EXECUTE;
 }
 
-enum responder_state responder_target_packet(struct request *request, uint8_t right, uint64_t bytes)
+enum responder_state responder_target_packet(struct request *request, uint8_t right, uint64_t offset, uint64_t bytes)
 {
-	return target_key(request, right, request->packet->rkey, request->packet->remote_address, bytes);
+	return target_key(request, right, request->packet->rkey, request->packet->remote_address, offset, bytes);
+}
+
+/*
+ * Where a READ request begins in its READ. Our requester asks for a long one in pieces (docs/wire.md), and does not ask for an
+ * acknowledgement with those that go on where the one before ended.
+ */
+static uint64_t read_offset(const struct responder *responder, const struct packet *packet)
+{
+	const struct read_end *end = &responder->read_end;
+
+	return !packet->acknowledge && packet->rkey == end->rkey && packet->remote_address == end->address ? end->offset
+													   : 0;
 }
 
 /* The first packet of a WRITE names the whole range: all of it is checked then (IBTA C9-88). */
@@ -114,7 +128,7 @@ static enum responder_state target_write(struct request *request)
 		return RESPONDER_EXECUTE;
 	if (packet->place == PLACE_FIRST) {
 		request->access->more = false;
-		next = target_key(request, RIGHT_REMOTE_WRITE, responder->rkey, responder->remote_address,
+		next = target_key(request, RIGHT_REMOTE_WRITE, responder->rkey, responder->remote_address, 0,
 				  responder->dma_length);
 		if (next != RESPONDER_EXECUTE)
 			return next;
@@ -122,7 +136,7 @@ static enum responder_state target_write(struct request *request)
 	request->access->unfinished = request->access->more = !(packet->place & PLACE_LAST);
 	/* The sum cannot wrap: with the first packet the whole range was found to be in a key. */
 	return target_key(request, RIGHT_REMOTE_WRITE, responder->rkey, responder->remote_address + responder->offset,
-			  bytes);
+			  responder->offset, bytes);
 }
 
 static enum responder_state target_atomic(struct request *request)
@@ -133,7 +147,7 @@ static enum responder_state target_atomic(struct request *request)
 	if (packet->remote_address % bytes)
 		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
 				      QP_EVENT_REQUEST_ERROR, ATOMIC_ALIGNMENT, packet->remote_address, bytes);
-	return responder_target_packet(request, RIGHT_ATOMIC, bytes);
+	return responder_target_packet(request, RIGHT_ATOMIC, 0, bytes);
 }
 
 enum responder_state responder_check_target(struct request *request)
@@ -146,6 +160,8 @@ enum responder_state responder_check_target(struct request *request)
 		return target_write(request);
 	if (message_is_atomic(packet->message))
 		return target_atomic(request);
-	return packet->dma_length ? responder_target_packet(request, RIGHT_REMOTE_READ, packet->dma_length)
-				  : RESPONDER_EXECUTE;
+	if (!packet->dma_length)
+		return RESPONDER_EXECUTE;
+	return responder_target_packet(request, RIGHT_REMOTE_READ, read_offset(request->responder, packet),
+				       packet->dma_length);
 }

@@ -267,6 +267,7 @@ int wqe_gather_part(const struct wqe *wqe, const struct walk_access *access, uin
 	uint32_t at = wqe->data;
 
 	stream_begin(stream, access, RIGHT_LOCAL_READ);
+	stream->offset = offset;
 	while (at < wqe->size && length) {
 		uint32_t header = inline_header(wqe, at), bytes = header & ~MLX5_INLINE_SEG;
 		bool is_inline = header & MLX5_INLINE_SEG;
@@ -310,6 +311,7 @@ int wqe_scatter(const struct wqe *wqe, const struct walk_access *access, uint64_
 		struct stream *stream, struct refusal *why)
 {
 	stream_begin(stream, access, RIGHT_LOCAL_WRITE);
+	stream->offset = offset;
 	if (stream_add_segments(stream, (const struct mlx5_wqe_data_seg *)(wqe->bytes + wqe->data),
 				(wqe->size - wqe->data) / SEGMENT, offset, length, why))
 		return MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;

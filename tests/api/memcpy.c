@@ -185,7 +185,7 @@ static void through_signatures(void **state)
 		uint8_t field[8];
 
 		domain_make_field(&dif, server.memory + 53000 + 1024, 2, field);
-		expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD, &dif, 2,
+		expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD, &dif, 2, 2 * 512,
 			       (uint64_t)stream[2 * 520 + 512] << 8 | stream[2 * 520 + 513],
 			       (uint64_t)field[0] << 8 | field[1]);
 	}

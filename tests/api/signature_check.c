@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mlx5dv_mkey_check(3): what was wrong, with which values and where, when it is known, and for how long. Values and
- * offsets are those of the profile; every case that looks at them runs in both.
+ * mlx5dv_mkey_check(3): what was wrong, with which values and where. Values and offsets are those of the profile; every case
+ * that looks at them runs in both. tests/api/signature_errors.c: when it is known, and for how long.
  */
 #include "support/signed_key.h"
 
@@ -92,7 +92,8 @@ static void expect_each_block(const struct mlx5dv_sig_block_domain *domain, enum
 			field[byte] ^= 0x41;
 			bad = number_of(field + part->first, part->bytes);
 			transfer_blocks(domain, operation, 0, BLOCKS);
-			expect_key_bad(mkey, part->type, domain, block, bad, good);
+			expect_key_bad(mkey, part->type, domain, block,
+				       block * (goes_out(operation) ? 512 : 512 + domain_field(domain)), bad, good);
 		}
 	}
 }
@@ -221,16 +222,26 @@ static void a_bit_of_the_data(void **state)
 			broken[bit / 8] ^= (uint8_t)(1 << bit % 8);
 			domain_make_field(domains[d], broken, block, computed);
 			transfer_blocks(domains[d], OUT_SEND, 0, BLOCKS);
-			expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD, domains[d], block,
+			expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD, domains[d], block, block * 512,
 				       number_of(broken + 512, bytes), number_of(computed, bytes));
 		}
 	}
 }
 
-/* The offset counts from the beginning of the key, whatever part of it a request named. */
-static void offsets_count_from_the_key(void **state)
+/* ---- offsets ---------------------------------------------------------------------------------------------------- */
+
+/* The wire of `dif` is as its memory, or without fields. */
+static void lay_both(void)
 {
-	(void)state;
+	struct mlx5dv_sig_block_attr attr = {.mem = &dif, .wire = &dif, .check_mask = 0xff};
+
+	lay_signed(mkey, &layout, sizeof(stream), &attr);
+	domain_make_stream(&dif, data, RAW, stream);
+}
+
+/* A profile tells the one from the beginning of the transfer, the other from that of the key. */
+static void expect_offsets(void)
+{
 	open_pair();
 	for (uint32_t first = 0; first < BLOCKS; first++) {
 		for (uint32_t bad = first; bad < BLOCKS; bad++) {
@@ -240,9 +251,113 @@ static void offsets_count_from_the_key(void **state)
 				lay(&dif, out);
 				field[3] ^= 0xf0;
 				transfer_blocks(&dif, out ? OUT_WRITE : IN_REMOTE_WRITE, first, BLOCKS - first);
-				expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, &dif, bad, 0x5688, 0x5678);
+				expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, &dif, bad,
+					       (bad - first) * (out ? 512 : 520), 0x5688, 0x5678);
 			}
 		}
+	}
+}
+
+static void offsets_man(void **state)
+{
+	(void)state;
+	if (in_profile("man", __func__))
+		expect_offsets();
+}
+
+static void offsets_connectx(void **state)
+{
+	(void)state;
+	if (in_profile("connectx", __func__))
+		expect_offsets();
+}
+
+/*
+ * "The offset within the transfer … guaranteed to be a block boundary": of a transfer that begins inside a block, where the
+ * next block begins. Of the one it begins in, which is checked on its way out, 0.
+ */
+static void offsets_of_a_transfer_inside_a_block(void **state)
+{
+	enum { INSIDE = 100 };
+
+	(void)state;
+	open_pair();
+	for (uint32_t bad = 1; bad < BLOCKS; bad++) {
+		for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+			uint32_t bytes = BLOCKS * 520 - 520 - INSIDE;
+			bool out = goes_out(ways[i]);
+
+			/* In from the wire, the block that a transfer begins in is not checked. */
+			if (!out && bad == 1)
+				continue;
+			note("operation %d, block %u", ways[i], bad);
+			lay_both();
+			field_at(&dif, bad)[3] ^= 0xf0;
+			side_stir(&client);
+			side_stir(&server);
+			if (out)
+				key_store(&layout, 0, stream, sizeof(stream));
+			else
+				plain_store(SIGNED_PLAIN, stream + 520 + INSIDE, bytes);
+			transfer_signed(ways[i], mkey->lkey, 520 + INSIDE, SIGNED_PLAIN, bytes);
+			memcpy(client.expected, client.memory, client.bytes);
+			memcpy(server.expected, server.memory, server.bytes);
+			expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, &dif, bad,
+				       bad == 1 ? 0 : (bad - 1) * 520 - INSIDE, 0x5688, 0x5678);
+		}
+	}
+}
+
+/* Posts @wr of the server with @list, whose bytes are of the server, and takes what completes. */
+static void transfer_list(enum ibv_wr_opcode opcode, struct ibv_sge *list, int count, uint32_t bytes)
+{
+	struct ibv_sge plain = side_sge(&client, SIGNED_PLAIN, bytes);
+	struct ibv_send_wr wr = {
+		.wr_id = 5, .sg_list = list, .num_sge = count, .opcode = opcode, .send_flags = IBV_SEND_SIGNALED};
+
+	wr.wr.rdma.remote_addr = plain.addr;
+	wr.wr.rdma.rkey = plain.lkey;
+	post_send(&pair.server, &wr);
+	expect_completion(&pair.server, 5, opcode == IBV_WR_RDMA_READ ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE);
+	memcpy(client.expected, client.memory, client.bytes);
+	memcpy(server.expected, server.memory, server.bytes);
+}
+
+/* The first byte of the transfer is that of the message, whatever SGE or layout the key stands in. */
+static void offsets_behind_other_bytes(void **state)
+{
+	enum { HEAD = 37 };
+	struct mlx5dv_mkey *outer;
+	struct ibv_sge list[3];
+
+	(void)state;
+	open_pair();
+	outer = side_create_mkey(&server, 4, NULL);
+	list[0] = side_sge(&server, 100, HEAD);
+	list[1] = (struct ibv_sge){.addr = 520, .length = 3 * 520, .lkey = mkey->lkey};
+	expect_error(configure_list(&pair.server, BY_CONFIGURE, outer, KEY_ACCESS, 2, list), 0);
+	expect_completion(&pair.server, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
+	for (int shape = 0; shape < 6; shape++) {
+		int read = shape % 2, bytes = HEAD + 3 * 520, count = 2;
+
+		note("shape %d", shape);
+		lay_both();
+		list[0] = side_sge(&server, 100, HEAD);
+		list[1] = (struct ibv_sge){.addr = 520, .length = 3 * 520, .lkey = mkey->lkey};
+		if (shape / 2 == 1) {
+			/* The second SGE goes on in the middle of the bad block. */
+			list[2] = (struct ibv_sge){.addr = 1300, .length = 4 * 520 - 1300, .lkey = mkey->lkey};
+			list[1].length = 1300 - 520;
+			count = 3;
+		} else if (shape / 2 == 2) {
+			list[0] = (struct ibv_sge){.addr = 0, .length = HEAD + 3 * 520, .lkey = outer->lkey};
+			count = 1;
+		}
+		field_at(&dif, 2)[3] ^= 0xf0;
+		key_store(&layout, 0, stream, sizeof(stream));
+		plain_store(SIGNED_PLAIN + HEAD, stream + 520, 3 * 520);
+		transfer_list(read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, list, count, bytes);
+		expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, &dif, 2, HEAD + 520, 0x5688, 0x5678);
 	}
 }
 
@@ -267,21 +382,13 @@ static void priority(void **state)
 		field_at(&dif, 2)[0] ^= 0x80;
 		transfer_blocks(&dif, OUT_SEND, 0, BLOCKS);
 		if (parts & 1)
-			expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD, &dif, 1, good[0] ^ 0x100, good[0]);
+			expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD, &dif, 1, 512, good[0] ^ 0x100, good[0]);
 		else if (parts & 2)
-			expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, &dif, 1, good[1] ^ 0x100, good[1]);
+			expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, &dif, 1, 512, good[1] ^ 0x100, good[1]);
 		else
-			expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_REFTAG, &dif, 1, good[2] ^ 0x1000000, good[2]);
+			expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_REFTAG, &dif, 1, 512, good[2] ^ 0x1000000,
+				       good[2]);
 	}
-}
-
-/* ---- how long --------------------------------------------------------------------------------------------------- */
-
-static void rearm(void)
-{
-	configure_start(&pair.server, mkey, 0);
-	configure_complete(&pair.server);
-	expect_idle(&pair.server);
 }
 
 static void no_error(void **state)
@@ -295,75 +402,6 @@ static void no_error(void **state)
 		transfer_blocks(&dif, ways[i], 0, BLOCKS);
 		expect_key_good(mkey);
 	}
-}
-
-/*
- * "The first of these errors is reported to the MKEY and kept there until application software queries it": the later
- * ones of the same and of later transfers are silent, until the key is configured anew.
- */
-static void the_first_error_is_kept(void **state)
-{
-	uint8_t *first, *second;
-
-	(void)state;
-	open_pair();
-	lay(&dif, true);
-	first = field_at(&dif, 1);
-	second = field_at(&dif, 3);
-	first[3] ^= 1;
-	second[7] ^= 1;
-	transfer_blocks(&dif, OUT_SEND, 0, BLOCKS);
-	transfer_blocks(&dif, OUT_SEND, 2, 2);
-	transfer_blocks(&dif, OUT_REMOTE_READ, 2, 2);
-	expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, &dif, 1, 0x5679, 0x5678);
-	/* Asked for, not armed. */
-	transfer_blocks(&dif, OUT_SEND, 0, BLOCKS);
-	expect_key_good(mkey);
-	rearm();
-	transfer_blocks(&dif, OUT_SEND, 2, 2);
-	expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_REFTAG, &dif, 3, 0xf0debc9c, 0xf0debc9d);
-	/* Armed before it was asked for: the newer error is what is left. */
-	rearm();
-	transfer_blocks(&dif, OUT_SEND, 0, 2);
-	rearm();
-	transfer_blocks(&dif, OUT_SEND, 2, 2);
-	expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_REFTAG, &dif, 3, 0xf0debc9c, 0xf0debc9d);
-}
-
-/* Configuring a key that had no error polled does not let the device forget that it reported one. */
-static void configuring_before_polling(void **state)
-{
-	struct ibv_sge sge, plain = side_sge(&client, SIGNED_PLAIN, 512);
-	struct ibv_send_wr wr = {.wr_id = 5,
-				 .sg_list = &sge,
-				 .num_sge = 1,
-				 .opcode = IBV_WR_RDMA_WRITE,
-				 .send_flags = IBV_SEND_SIGNALED};
-
-	(void)state;
-	open_pair();
-	lay(&dif, true);
-	field_at(&dif, 0)[3] ^= 1;
-	side_stir(&client);
-	side_stir(&server);
-	key_store(&layout, 0, stream, sizeof(stream));
-	sge = (struct ibv_sge){.addr = 0, .length = 512, .lkey = mkey->lkey};
-	wr.wr.rdma.remote_addr = plain.addr;
-	wr.wr.rdma.rkey = plain.lkey;
-	post_send(&pair.server, &wr);
-	configure_start(&pair.server, mkey, 0);
-	expect_error(ibv_wr_complete(pair.server.ex), 0);
-	post_send(&pair.server, &wr);
-	expect_completion(&pair.server, 5, IBV_WC_RDMA_WRITE);
-	expect_completion(&pair.server, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
-	expect_completion(&pair.server, 5, IBV_WC_RDMA_WRITE);
-	expect_idle(&pair.server);
-	memcpy(client.expected, client.memory, client.bytes);
-	expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, &dif, 0, 0x5679, 0x5678);
-	rearm();
-	post_send(&pair.server, &wr);
-	expect_completion(&pair.server, 5, IBV_WC_RDMA_WRITE);
-	expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, &dif, 0, 0x5679, 0x5678);
 }
 
 /* "The transfer operation itself may be completed successfully": data and, where they are passed on, fields arrive. */
@@ -389,94 +427,8 @@ static void transfers_succeed_in_spite(void **state)
 		key_expect(&layout, 0, stream, sizeof(stream));
 		side_compare(&client);
 		side_compare(&server);
-		expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, &dif, 2, 0xa978, 0x5678);
+		expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, &dif, 2, 2 * 520, 0xa978, 0x5678);
 	}
-}
-
-/* NOTES: a local key after the completion, a remote key after a message of the peer. */
-static void known_with_the_completion(void **state)
-{
-	struct ibv_sge sge, plain = side_sge(&client, SIGNED_PLAIN, 512);
-	struct ibv_send_wr read = {.wr_id = 5,
-				   .sg_list = &plain,
-				   .num_sge = 1,
-				   .opcode = IBV_WR_RDMA_READ,
-				   .send_flags = IBV_SEND_SIGNALED},
-			   message = {.wr_id = 6, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED},
-			   send = {.wr_id = 7,
-				   .sg_list = &sge,
-				   .num_sge = 1,
-				   .opcode = IBV_WR_SEND,
-				   .send_flags = IBV_SEND_SIGNALED};
-
-	(void)state;
-	open_pair();
-	for (int remote = 0; remote < 2; remote++) {
-		lay(&dif, true);
-		field_at(&dif, 0)[3] ^= 1;
-		side_stir(&client);
-		side_stir(&server);
-		key_store(&layout, 0, stream, sizeof(stream));
-		sge = (struct ibv_sge){.addr = 0, .length = 512, .lkey = mkey->lkey};
-		read.wr.rdma.rkey = mkey->rkey;
-		if (remote) {
-			post_receive(&pair.server, 8, NULL, 0);
-			post_send(&pair.client, &read);
-			expect_completion(&pair.client, 5, IBV_WC_RDMA_READ);
-			post_send(&pair.client, &message);
-			expect_completion(&pair.client, 6, IBV_WC_SEND);
-		} else {
-			post_receive(&pair.client, 8, &plain, 1);
-			post_send(&pair.server, &send);
-			expect_completion(&pair.client, 8, IBV_WC_RECV);
-		}
-		memcpy(client.expected, client.memory, client.bytes);
-		/* Nothing was polled here yet. */
-		expect_key_good(mkey);
-		if (remote)
-			expect_completion(&pair.server, 8, IBV_WC_RECV);
-		else
-			expect_completion(&pair.server, 7, IBV_WC_SEND);
-		expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, &dif, 0, 0x5679, 0x5678);
-	}
-}
-
-/* The same by ibv_start_poll(3). */
-static void extended_polling(void **state)
-{
-	struct pair_options options = signed_options();
-	struct ibv_poll_cq_attr no_attr = {0};
-	struct ibv_sge sge;
-	struct ibv_send_wr wr = {.wr_id = 7, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE};
-
-	(void)state;
-	options.extended_cq = true;
-	pair_replace(&pair, &options);
-	mkey = side_create_signed_mkey(&server, 3);
-	lay(&dif, true);
-	field_at(&dif, 0)[3] ^= 1;
-	side_stir(&client);
-	side_stir(&server);
-	key_store(&layout, 0, stream, sizeof(stream));
-	sge = (struct ibv_sge){.addr = 0, .length = 512, .lkey = mkey->lkey};
-	wr.wr.rdma.remote_addr = side_address(&client, SIGNED_PLAIN);
-	wr.wr.rdma.rkey = client.mr->rkey;
-	for (int signalled = 0; signalled < 2; signalled++) {
-		wr.send_flags = signalled ? IBV_SEND_SIGNALED : 0;
-		post_send(&pair.server, &wr);
-		expect_key_good(mkey);
-		if (signalled) {
-			expect_error(ibv_start_poll(pair.server.cq_ex, &no_attr), 0);
-			assert_int_equal(pair.server.cq_ex->wr_id, 7);
-			expect_error(ibv_next_poll(pair.server.cq_ex), ENOENT);
-			ibv_end_poll(pair.server.cq_ex);
-		} else {
-			expect_error(ibv_start_poll(pair.server.cq_ex, &no_attr), ENOENT);
-		}
-		expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, &dif, 0, 0x5679, 0x5678);
-		rearm();
-	}
-	memcpy(client.expected, client.memory, client.bytes);
 }
 
 /* ---- refused ---------------------------------------------------------------------------------------------------- */
@@ -494,26 +446,6 @@ static void keys_without_signatures(void **state)
 	expect_error(mlx5dv_mkey_check(plain, &err), EINVAL);
 	assert_memory_equal(&err, &untouched, sizeof(err));
 	expect_key_good(mkey); /* may carry them, was never configured */
-}
-
-/* An error survives the configuration of the key; it is read as the domains are now (mlx5-formats 4.6). */
-static void errors_outlive_a_configuration(void **state)
-{
-	struct mlx5dv_mkey_conf_attr reset = {.conf_flags = MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR};
-	struct mlx5dv_mkey_err err;
-
-	(void)state;
-	open_pair();
-	lay(&dif, true);
-	field_at(&dif, 0)[3] ^= 1;
-	transfer_blocks(&dif, OUT_SEND, 0, 1);
-	batch_start(&pair.server, CONFIGURE_WR_ID, IBV_SEND_INLINE | IBV_SEND_SIGNALED);
-	mlx5dv_wr_mkey_configure(pair.server.dv, mkey, 0, &reset);
-	configure_complete(&pair.server);
-	for (int i = 0; i < 2; i++)
-		expect_error(mlx5dv_mkey_check(mkey, &err), EINVAL);
-	lay(&dif, true);
-	expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, &dif, 0, 0x5679, 0x5678);
 }
 
 /* ---- several keys ----------------------------------------------------------------------------------------------- */
@@ -534,42 +466,8 @@ static void each_key_has_its_own(void **state)
 		transfer_blocks(&dif, OUT_SEND, 0, 1);
 	}
 	for (int i = 0; i < KEYS; i++)
-		expect_key_bad(keys[i], MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, &dif, 0, 0x5678 ^ (uint64_t)(1 + i), 0x5678);
-}
-
-/*
- * A key that is gone when its error is polled: polling fails once, as for any CQE that belongs to nothing (mlx5-formats
- * 3.5), and goes on.
- */
-static void an_error_of_a_destroyed_key(void **state)
-{
-	struct mlx5dv_mkey_init_attr init = {
-		.pd = server.pd,
-		.create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT | MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE,
-		.max_entries = 3,
-	};
-	struct ibv_send_wr wr = {.wr_id = 5, .num_sge = 1, .opcode = IBV_WR_RDMA_READ, .send_flags = IBV_SEND_SIGNALED};
-	struct ibv_sge plain = side_sge(&client, SIGNED_PLAIN, 512);
-	struct ibv_wc wc;
-
-	(void)state;
-	open_pair();
-	mkey = mlx5dv_create_mkey(&init);
-	assert_non_null(mkey);
-	lay(&dif, true);
-	field_at(&dif, 0)[3] ^= 1;
-	side_stir(&client);
-	side_stir(&server);
-	key_store(&layout, 0, stream, sizeof(stream));
-	wr.sg_list = &plain;
-	wr.wr.rdma.rkey = mkey->rkey;
-	post_send(&pair.client, &wr);
-	expect_completion(&pair.client, 5, IBV_WC_RDMA_READ);
-	memcpy(client.expected, client.memory, client.bytes);
-	expect_error(mlx5dv_destroy_mkey(mkey), 0);
-	assert_int_equal(ibv_poll_cq(pair.server.cq, 1, &wc), -2);
-	expect_idle(&pair.server);
-	expect_nothing_posted(&pair.server);
+		expect_key_bad(keys[i], MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, &dif, 0, 0, 0x5678 ^ (uint64_t)(1 + i),
+			       0x5678);
 }
 
 int main(void)
@@ -582,18 +480,15 @@ int main(void)
 		API_CASE(measured_values_man),
 		API_CASE(measured_values_connectx),
 		API_CASE(a_bit_of_the_data),
-		API_CASE(offsets_count_from_the_key),
+		API_CASE(offsets_man),
+		API_CASE(offsets_connectx),
+		API_CASE(offsets_of_a_transfer_inside_a_block),
+		API_CASE(offsets_behind_other_bytes),
 		API_CASE(priority),
 		API_CASE(no_error),
-		API_CASE(the_first_error_is_kept),
-		API_CASE(configuring_before_polling),
 		API_CASE(transfers_succeed_in_spite),
-		API_CASE(known_with_the_completion),
-		API_CASE(extended_polling),
 		API_CASE(keys_without_signatures),
-		API_CASE(errors_outlive_a_configuration),
 		API_CASE(each_key_has_its_own),
-		API_CASE(an_error_of_a_destroyed_key),
 	};
 
 	return run_cases("signature_check", cases);

@@ -304,7 +304,7 @@ static void unknown_bytes_are_preserved(void **state)
 		field[2] ^= 1;
 		transfer_field(&attr, in, field);
 		expect_field(&attr, in, field);
-		expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, &dif, 0, 0x57e7, 0x5678);
+		expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, &dif, 0, 0, 0x57e7, 0x5678);
 	}
 }
 

@@ -63,7 +63,7 @@ static void example_1(void **state)
 		side_compare(&client);
 		side_compare(&server);
 		if (broken)
-			expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD, &crc32_every_512, 1,
+			expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD, &crc32_every_512, 1, 512,
 				       (uint64_t)extended[516 + 512] << 24 | extended[516 + 513] << 16 |
 					       extended[516 + 514] << 8 | extended[516 + 515],
 				       (uint64_t)(extended[516 + 512] ^ 0x80) << 24 | extended[516 + 513] << 16 |
@@ -164,7 +164,7 @@ static void example_2_1(void **state)
 		side_compare(&client);
 		side_compare(&server);
 		if (broken)
-			expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_REFTAG, &t10dif_every_4k, 2, 1, 0);
+			expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_REFTAG, &t10dif_every_4k, 2, 2 * 4104, 1, 0);
 		else
 			expect_key_good(mkey);
 	}

@@ -742,7 +742,7 @@ static void case_CIPHER_FAILED(void **state)
 	map->blocks = &setup;
 	memset(memory, 1, sizeof(wire));
 	epoch_enter();
-	assert_int_equal(stage_begin(&stage, &access, RIGHT_LOCAL_READ, map, 0, sizeof(wire), &why), 0);
+	assert_int_equal(stage_begin(&stage, &access, RIGHT_LOCAL_READ, map, 0, sizeof(wire), 0, &why), 0);
 	stage_transmit(&stage, wire, sizeof(wire), scratch);
 	epoch_leave();
 	assert_memory_equal(wire, zeros, sizeof(wire));

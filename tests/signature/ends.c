@@ -129,21 +129,38 @@ bool end_fits(const struct model_end *end, bool transmits)
 	return true;
 }
 
+/*
+ * "The offset within the transfer where the error happened … a block boundary": where the block begins in the message, of
+ * which the span begins at @at. 0 if it began before.
+ */
+static void place_finding(const struct model_end *end, const struct span *span, uint64_t at, struct finding *finding)
+{
+	const struct model_key *key = &end->pooled->key;
+	uint64_t begins;
+
+	if (!finding->fault || key->connectx)
+		return;
+	begins = at + place_of_raw(&key->signature.wire, finding->raw);
+	finding->offset = begins < span->at ? 0 : begins - span->at;
+}
+
 struct finding end_gather(const struct model_end *end, uint8_t *message)
 {
 	struct finding first = {.fault = FAULT_NONE}, found;
+	uint64_t at = 0;
 
 	for (uint32_t i = 0; i < end->span_count; i++) {
 		const struct span *span = &end->span[i];
 
 		if (span->plain) {
-			memcpy(message, end->memory + span->at, span->bytes);
+			memcpy(message + at, end->memory + span->at, span->bytes);
 		} else {
-			found = key_transmit(&end->pooled->key, span->at, span->bytes, message);
+			found = key_transmit(&end->pooled->key, span->at, span->bytes, message + at);
+			place_finding(end, span, at, &found);
 			if (!first.fault)
 				first = found;
 		}
-		message += span->bytes;
+		at += span->bytes;
 	}
 	return first;
 }
@@ -151,27 +168,33 @@ struct finding end_gather(const struct model_end *end, uint8_t *message)
 struct finding end_scatter(const struct model_end *end, const uint8_t *message)
 {
 	struct finding first = {.fault = FAULT_NONE}, found;
+	uint64_t at = 0;
 
 	for (uint32_t i = 0; i < end->span_count; i++) {
 		const struct span *span = &end->span[i];
 
 		if (span->plain) {
-			memcpy(end->memory + span->at, message, span->bytes);
+			memcpy(end->memory + span->at, message + at, span->bytes);
 		} else {
-			found = key_receive(&end->pooled->key, span->at, span->bytes, message);
+			found = key_receive(&end->pooled->key, span->at, span->bytes, message + at);
+			place_finding(end, span, at, &found);
 			if (!first.fault)
 				first = found;
 		}
-		message += span->bytes;
+		at += span->bytes;
 	}
 	return first;
 }
 
 /* ---- errors ---------------------------------------------------------------------------------------------------- */
 
-void errors_found(struct errors *errors, struct finding finding, enum queue queue)
+void errors_found(struct pooled_key *pooled, struct finding finding, enum queue queue)
 {
-	if (!finding.fault || errors->silent)
+	struct errors *errors = &pooled->errors;
+
+	if (!pooled->key.connectx && !errors->recorded.fault)
+		errors->recorded = finding;
+	if (!finding.fault || errors->silent || !pooled->key.connectx)
 		return;
 	errors->silent = true;
 	errors->queued = finding;
@@ -195,7 +218,7 @@ bool errors_check(struct pooled_key *pooled, struct finding *finding)
 	*finding = pooled->errors.recorded;
 	if (!finding->fault)
 		return true;
-	if (!key->has_signature || domain->kind == KIND_NONE)
+	if (key->connectx && (!key->has_signature || domain->kind == KIND_NONE))
 		return false;
 	pooled->errors.recorded.fault = FAULT_NONE;
 	return true;

@@ -18,9 +18,10 @@ enum queue {
 };
 
 /*
- * What becomes of errors (mlx5dv_mkey_check(3), mlx5-formats 4.6, 6 no. 7). The device tells the first one by a CQE, then
- * none before it is armed again. Polling records it; checking takes the record. A configuration arms the key if an error was
- * polled since the one before.
+ * What becomes of errors (mlx5dv_mkey_check(3)). The key records the first one, and checking takes the record.
+ *
+ * Profile connectx (mlx5-formats 4.6, 6 no. 7): the device tells the first one by a CQE, then none before it is armed again.
+ * Polling records it; checking takes the record. A configuration arms the key if an error was polled since the one before.
  */
 struct errors {
 	bool silent, polled;
@@ -68,8 +69,8 @@ bool end_fits(const struct model_end *end, bool transmits);
 struct finding end_gather(const struct model_end *end, uint8_t *message);
 struct finding end_scatter(const struct model_end *end, const uint8_t *message);
 
-/** An error was found and told in @queue. */
-void errors_found(struct errors *errors, struct finding finding, enum queue queue);
+/** An error was found and, of profile connectx, told in @queue. */
+void errors_found(struct pooled_key *pooled, struct finding finding, enum queue queue);
 /** @queue was polled. */
 void errors_polled(struct errors *errors, enum queue queue);
 /** What mlx5dv_mkey_check() tells. False: it fails with EINVAL, and the record stays. */

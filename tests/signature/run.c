@@ -278,10 +278,10 @@ static bool transfer(struct run *run, const struct step *step)
 	}
 	finding = end_gather(source, message);
 	if (source->pooled)
-		errors_found(&source->pooled->errors, finding, queue_of_error(step, FROM));
+		errors_found(source->pooled, finding, queue_of_error(step, FROM));
 	finding = end_scatter(target, message);
 	if (target->pooled)
-		errors_found(&target->pooled->errors, finding, queue_of_error(step, TO));
+		errors_found(target->pooled, finding, queue_of_error(step, TO));
 	world_transfer(&run->world, run->test_case, step, ENDS_WELL);
 	run->transfers++;
 	run->operations[operation]++;
@@ -291,10 +291,15 @@ static bool transfer(struct run *run, const struct step *step)
 	return true;
 }
 
-/* After a transfer: what is expected, then errors of the passive end. Each time no more may be known than the model says. */
+/*
+ * After a transfer: what is expected, then, of profile connectx, errors of the passive end. Each time no more may be known
+ * than the model says.
+ */
 static void conclude(struct run *run)
 {
 	settle_all(run);
+	if (!run->world.connectx)
+		deliver(run);
 	if (!run->test_case->lazy)
 		check_keys(run);
 	deliver(run);
@@ -328,7 +333,7 @@ static void prepare(struct run *run)
 	settle_all(run);
 }
 
-/* A record that cannot be told for want of a signature can be once there is one. */
+/* A record that cannot be told for want of a signature, of profile connectx, can be once there is one. */
 static void finish(struct run *run)
 {
 	settle_all(run);

@@ -119,7 +119,8 @@ struct finding field_check(const struct domain *domain, uint8_t mask, bool conne
 		finding = finding_of(FAULT_APP, connectx, right, field, 2, 2);
 	else if (domain->kind == KIND_T10 && differ(field, right, 4, 4, mask))
 		finding = finding_of(FAULT_REF, connectx, right, field, 4, 4);
-	finding.offset = connectx ? (number + 1) * whole - 1 : number * whole;
+	finding.raw = number * domain->block;
+	finding.offset = connectx ? (number + 1) * whole - 1 : 0;
 	return finding;
 }
 

@@ -34,7 +34,9 @@ enum fault { FAULT_NONE, FAULT_GUARD, FAULT_APP, FAULT_REF, FAULTS };
 struct finding {
 	enum fault fault;
 	bool in_wire; /* domain */
-	uint64_t actual, expected, offset;
+	uint64_t actual, expected;
+	uint64_t offset; /* profile connectx: of the last byte of block and field, in the domain; man: in the message */
+	uint64_t raw;    /* which of the raw data the block begins with */
 };
 
 /** Bytes of the field behind a block: 0, 4 or 8. */

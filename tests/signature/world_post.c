@@ -517,6 +517,23 @@ static void expect_ends(const struct transfer *t, enum ending ending)
 	expect(t->world, receive_queue_of(t->step, TO), expectation);
 }
 
+/* Nobody hears of a WRITE of UC: an empty message behind it tells that it has arrived, with what it found. */
+static void follow(struct world *world, const struct step *step)
+{
+	uint64_t id = world->next_id++;
+	struct ibv_recv_wr receive = {.wr_id = id}, *bad_receive;
+	struct ibv_send_wr send = {.wr_id = id, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED}, *bad_send;
+	int error;
+
+	expect(world, send_queue_of(step, FROM), (struct expectation){id, 1u << IBV_WC_SUCCESS, IBV_WC_SEND, 0});
+	expect(world, receive_queue_of(step, TO), (struct expectation){id, 1u << IBV_WC_SUCCESS, IBV_WC_RECV, 0});
+	error = ibv_post_recv(world->qp[UC][side_of(step, TO)].qp, &receive, &bad_receive);
+	if (!error)
+		error = ibv_post_send(world->qp[UC][side_of(step, FROM)].qp, &send, &bad_send);
+	if (error)
+		world_fail("following a WRITE: %s", strerror(error));
+}
+
 void world_transfer(struct world *world, const struct test_case *test_case, const struct step *step, enum ending ending)
 {
 	struct transfer t = {world, test_case, step, world->next_id++, test_case->header + step->length};
@@ -530,4 +547,6 @@ void world_transfer(struct world *world, const struct test_case *test_case, cons
 	if (operation_is_send(operation) || operation_has_immediate(operation))
 		post_receive(&t);
 	post_send(&t, side_of(step, poster(operation)), requests[operation].opcode);
+	if (operation == UC_WRITE && ending == ENDS_WELL && !world->connectx && link_in_real_time())
+		follow(world, step);
 }

@@ -89,8 +89,9 @@ static void receive(const uint64_t *ends, int packets)
 		struct refusal why;
 
 		access.unfinished = access.more = i + 1 < packets;
-		assert_int_equal(
-			stage_begin(&stage, &access, RIGHT_LOCAL_WRITE, mkey_mapping(key), at, ends[i] - at, &why), 0);
+		assert_int_equal(stage_begin(&stage, &access, RIGHT_LOCAL_WRITE, mkey_mapping(key), at, ends[i] - at,
+					     at, &why),
+				 0);
 		stage_receive(&stage, message + at, ends[i] - at, scratch);
 		stage_end(&stage);
 	}

@@ -167,8 +167,10 @@ static void use_of_cqs(void **state)
 	cqe++;
 	cqe->imm_inval_pkey = htobe32(0x54321 << 8 | 0xff);
 	cqe->op_own = MLX5_CQE_SIG_ERR << 4;
+	((struct settings *)hca_settings(hca_of_context(context)))->profile = PROFILE_CONNECTX;
 	assert_int_equal(softhca_ibv_poll_cq(cq, 1, &wc), -2);
 	expect("ibv_poll_cq", 0, RULE_SIGNATURE_ERROR_OF_NO_KEY, "of key index 0x54321,");
+	((struct settings *)hca_settings(hca_of_context(context)))->profile = PROFILE_MAN;
 	assert_int_equal(softhca_ibv_destroy_cq(cq), 0);
 }
 

@@ -212,7 +212,7 @@ void transfer_signed_(struct place place, enum key_operation operation, uint32_t
 		if (wc.byte_len != bytes)
 			fail_at(place, "received %u bytes, not %u", wc.byte_len, bytes);
 	}
-	/* Errors are found when something is polled (mlx5dv_mkey_check(3), NOTES). */
+	/* Profile connectx finds errors when something is polled. */
 	expect_idle_(place, &pair.client);
 	expect_idle_(place, &pair.server);
 }
@@ -269,20 +269,21 @@ void expect_key_good_(struct place place, struct mlx5dv_mkey *mkey)
 }
 
 void expect_key_bad_(struct place place, struct mlx5dv_mkey *mkey, enum mlx5dv_mkey_err_type type,
-		     const struct mlx5dv_sig_block_domain *domain, uint64_t number, uint64_t found, uint64_t computed)
+		     const struct mlx5dv_sig_block_domain *domain, uint64_t number, uint64_t offset, uint64_t found,
+		     uint64_t computed)
 {
 	bool connectx = profile_is_connectx();
 	uint32_t extended = domain_block(domain) + domain_field(domain);
-	uint64_t offset = connectx ? (number + 1) * extended - 1 : number * extended;
+	uint64_t last = (number + 1) * extended - 1, at = connectx ? last : offset;
 	uint64_t actual = connectx ? found : computed, expected = connectx ? computed : found;
 	struct mlx5dv_mkey_err err;
 
 	memset(&err, 0xa5, sizeof(err));
 	expect_error_(place, "mlx5dv_mkey_check()", mlx5dv_mkey_check(mkey, &err), 0);
 	if (err.err_type != type || err.err.sig.actual_value != actual || err.err.sig.expected_value != expected ||
-	    err.err.sig.offset != offset)
+	    err.err.sig.offset != at)
 		fail_at(place, "error of type %d, actual %#lx, expected %#lx, offset %lu; not type %d, %#lx, %#lx, %lu",
 			err.err_type, err.err.sig.actual_value, err.err.sig.expected_value, err.err.sig.offset, type,
-			actual, expected, offset);
+			actual, expected, at);
 	expect_key_good_(place, mkey);
 }

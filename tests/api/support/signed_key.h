@@ -123,11 +123,13 @@ void expect_key_good_(struct place place, struct mlx5dv_mkey *mkey);
 
 /**
  * It finds @type in block @number of @domain, the field said @found and should have said @computed, in the terms of the
- * profile; and it tells so once.
+ * profile; and it tells so once. @offset: where the block begins in the transfer, which profile man tells; the other tells
+ * where block and field end in @domain of the key.
  */
-#define expect_key_bad(mkey, type, domain, number, found, computed)                                                    \
-	expect_key_bad_(HERE, mkey, type, domain, number, found, computed)
+#define expect_key_bad(mkey, type, domain, number, offset, found, computed)                                            \
+	expect_key_bad_(HERE, mkey, type, domain, number, offset, found, computed)
 void expect_key_bad_(struct place place, struct mlx5dv_mkey *mkey, enum mlx5dv_mkey_err_type type,
-		     const struct mlx5dv_sig_block_domain *domain, uint64_t number, uint64_t found, uint64_t computed);
+		     const struct mlx5dv_sig_block_domain *domain, uint64_t number, uint64_t offset, uint64_t found,
+		     uint64_t computed);
 
 #endif
