@@ -64,6 +64,8 @@ struct softhca_explanation {
 	uint32_t qp_state;  /* enum ibv_qp_state when the rule was checked */
 	uint32_t figures;   /* how many figures there are */
 	uint64_t figure[SOFTHCA_FIGURES]; /* in the order in which docs/explanations.md has them */
+	const char
+		*request; /* "LOCAL_INV" or "BIND_MW": a request of opcode UMR that the program calls so; else NULL */
 };
 
 /*

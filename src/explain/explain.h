@@ -30,14 +30,15 @@ enum explain_rule {
 
 /* What a record is about. Fields that do not apply are 0. */
 struct explain_subject {
-	const char *call; /* refused call by name ("ibv_reg_mr"), static string; NULL for a work request */
-	uint32_t qpn;     /* QP number, 0 if none */
-	bool receive;     /* of the receive side of the QP: a request that arrived, or a receive */
-	uint64_t wr_id;   /* of the work request, if known; not known of receives */
-	uint8_t opcode;   /* WQE opcode (MLX5_OPCODE_*), meaningful for a send request */
-	uint8_t syndrome; /* CQE syndrome (MLX5_CQE_SYNDROME_*), 0 if no completion came of it */
-	uint8_t qp_state; /* enum ibv_qp_state when the check was made */
-	int error;        /* errno value of a refused call, 0 if none */
+	const char *call;    /* refused call by name ("ibv_reg_mr"), static string; NULL for a work request */
+	uint32_t qpn;        /* QP number, 0 if none */
+	bool receive;        /* of the receive side of the QP: a request that arrived, or a receive */
+	uint64_t wr_id;      /* of the work request, if known; not known of receives */
+	uint8_t opcode;      /* WQE opcode (MLX5_OPCODE_*), meaningful for a send request */
+	const char *request; /* the send request as the program calls it, static; NULL: by its opcode */
+	uint8_t syndrome;    /* CQE syndrome (MLX5_CQE_SYNDROME_*), 0 if no completion came of it */
+	uint8_t qp_state;    /* enum ibv_qp_state when the check was made */
+	int error;           /* errno value of a refused call, 0 if none */
 };
 
 struct explain_record {

@@ -32,6 +32,7 @@ static void publish(const struct hca *hca, const struct explain_record *record, 
 		.opcode = subject->opcode,
 		.receive = subject->receive,
 		.qp_state = subject->qp_state,
+		.request = subject->request,
 		.figures = rule_figures(record->rule),
 	};
 	/* What the maker passes for a rule without figures means nothing. */
@@ -47,6 +48,7 @@ static void recover(const struct softhca_explanation *explanation, struct explai
 			    .receive = explanation->receive,
 			    .wr_id = explanation->wr_id,
 			    .opcode = (uint8_t)explanation->opcode,
+			    .request = explanation->request,
 			    .syndrome = syndrome_of_status(explanation->status),
 			    .error = explanation->error},
 	};

@@ -57,6 +57,11 @@ static const char *opcode_name(uint64_t opcode)
 	return name ? name : "unknown opcode";
 }
 
+static const char *request_name(const struct explain_subject *subject)
+{
+	return subject->request ? subject->request : opcode_name(subject->opcode);
+}
+
 static void add_error(struct text *out, uint64_t error)
 {
 	const char *name = error <= INT_MAX ? strerrorname_np((int)error) : NULL;
@@ -148,7 +153,7 @@ static void add_subject(struct text *out, const char *device, const struct expla
 		if (subject->receive)
 			add(out, " receive");
 		else
-			add(out, " %s wr_id %" PRIu64, opcode_name(subject->opcode), subject->wr_id);
+			add(out, " %s wr_id %" PRIu64, request_name(subject), subject->wr_id);
 		add(out, " → %s", syndrome_name(subject->syndrome));
 	}
 	add(out, ": ");

@@ -286,6 +286,11 @@ struct hca_qp_attr {
 	void *cookie;        /* the driver's QP: object of its asynchronous events */
 	/* For explanations only: the wr_id of the send WQE whose first block has the 16-bit @index. May be NULL. */
 	uint64_t (*wr_id_of)(const void *cookie, uint16_t index);
+	/*
+	 * Likewise: what the program calls the UMR WQE at @index, a static string; NULL: no more is known than its opcode. A
+	 * memory window is bound, and a key invalidated, by a UMR (mlx5-formats 1.4, 3.8). May be NULL.
+	 */
+	const char *(*umr_name_of)(const void *cookie, uint16_t index);
 	struct ibv_qp_cap cap; /* as returned to the program, for ibv_query_qp */
 	/* MLX5DV_QP_CREATE_SIG_PIPELINING: a signature error that a send WQE of this QP finds drains the send queue. */
 	bool stop_at_signature_error;

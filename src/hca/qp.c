@@ -194,6 +194,7 @@ static void init_qp(struct hca_qp *qp, struct hca_context *context, const struct
 	qp->user_index = attr->user_index;
 	qp->cookie = attr->cookie;
 	qp->wr_id_of = attr->wr_id_of;
+	qp->umr_name_of = attr->umr_name_of;
 	qp->cap = attr->cap;
 	qp->access = (struct walk_access){
 		.hca = qp->hca,

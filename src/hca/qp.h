@@ -174,6 +174,7 @@ struct hca_qp {
 	uint32_t user_index;
 	void *cookie;
 	uint64_t (*wr_id_of)(const void *cookie, uint16_t index);
+	const char *(*umr_name_of)(const void *cookie, uint16_t index);
 	struct ibv_qp_cap cap;
 	uint64_t error_record; /* serial of the explanation of why the QP is in error */
 	struct answers *owing; /* of its responders, those that have something to send */

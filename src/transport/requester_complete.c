@@ -92,6 +92,11 @@ static uint64_t wr_id_of(const struct hca_qp *qp, uint16_t index)
 	return qp->wr_id_of ? qp->wr_id_of(qp->cookie, index) : 0;
 }
 
+static const char *request_of(const struct hca_qp *qp, uint16_t index, uint8_t opcode)
+{
+	return opcode == MLX5_OPCODE_UMR && qp->umr_name_of ? qp->umr_name_of(qp->cookie, index) : NULL;
+}
+
 static uint64_t explain_wqe(struct hca_qp *qp, uint16_t index, uint8_t opcode, uint8_t syndrome,
 			    const struct refusal *why)
 {
@@ -99,6 +104,7 @@ static uint64_t explain_wqe(struct hca_qp *qp, uint16_t index, uint8_t opcode, u
 		.qpn = qp->number,
 		.wr_id = wr_id_of(qp, index),
 		.opcode = opcode,
+		.request = request_of(qp, index, opcode),
 		.syndrome = syndrome,
 		.qp_state = (uint8_t)qp->state,
 	};

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What the requester makes of acknowledgements, refusals and responses; see requester.h. */
+#include <string.h>
+
 #include "hca/epoch.h"
 #include "link/counters.h"
 #include "link/host.h"
@@ -189,9 +191,13 @@ static void retry_later(struct hca_qp *qp, const struct packet *packet)
 void requester_give_up(struct hca_qp *qp)
 {
 	uint32_t peer = qp->dci ? qp->dci->target.number : qp->attr.dest_qp_num;
-	bool reachable = qp->dci ? qp->dci->target.link : qp->link;
-	struct refusal why = {RULE_RETRY_EXHAUSTED, {peer, qp->attr.retry_cnt, qp->attr.timeout, reachable}};
+	const struct link *link = qp->dci ? qp->dci->target.link : qp->link;
+	const char *name = link ? link->name : "none";
+	struct refusal why;
+	uint64_t chars = 0;
 
+	memcpy(&chars, name, strnlen(name, sizeof(chars)));
+	why = (struct refusal){RULE_RETRY_EXHAUSTED, {peer, qp->attr.retry_cnt, qp->attr.timeout, chars}};
 	counter_add(qp->hca, COUNTER_RETRIES_EXHAUSTED, 1);
 	requester_fail_front(qp, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR, &why);
 }

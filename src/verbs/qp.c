@@ -150,6 +150,20 @@ static uint64_t wr_id_of(const void *cookie, uint16_t index)
 	return sq->wr_id[index & (sq->wqebb_count - 1)];
 }
 
+static const char *umr_name_of(const void *cookie, uint16_t index)
+{
+	const struct send_queue *sq = &((const struct user_qp *)cookie)->sq;
+
+	switch (sq->wc_opcode[index & (sq->wqebb_count - 1)]) {
+	case IBV_WC_BIND_MW:
+		return "BIND_MW";
+	case IBV_WC_LOCAL_INV:
+		return "LOCAL_INV";
+	default:
+		return NULL;
+	}
+}
+
 static enum ibv_qp_type device_type(const struct user_qp *qp)
 {
 	switch (qp->dc_type) {
@@ -179,6 +193,7 @@ static int create_in_device(struct user_qp *qp)
 		.user_index = qp->user_index,
 		.cookie = qp,
 		.wr_id_of = qp->sq.wqebb_count ? wr_id_of : NULL,
+		.umr_name_of = qp->sq.wqebb_count ? umr_name_of : NULL,
 		.cap = qp->cap,
 		.stop_at_signature_error = qp->signature_pipelining,
 		.block_self_multicast = qp->block_self_multicast,

@@ -713,9 +713,10 @@ static void case_UMR_NO_MEMORY(void **state)
 	sem_post(&leave);
 	pthread_join(thread, NULL);
 	expect_completion(IBV_WC_MW_BIND_ERR, RULE_UMR_NO_MEMORY);
-	expect_line(qp[CLIENT], RULE_UMR_NO_MEMORY,
-		    "mlx5_0 qp 0x%x UMR wr_id 7 → MW_BIND_ERR: no memory to configure key 0x%x. [49 UMR_NO_MEMORY; ",
-		    qp[CLIENT]->qp_num, mw->rkey);
+	expect_line(
+		qp[CLIENT], RULE_UMR_NO_MEMORY,
+		"mlx5_0 qp 0x%x LOCAL_INV wr_id 7 → MW_BIND_ERR: no memory to configure key 0x%x. [49 UMR_NO_MEMORY; ",
+		qp[CLIENT]->qp_num, mw->rkey);
 	assert_int_equal(softhca_ibv_dealloc_mw(mw), 0);
 }
 

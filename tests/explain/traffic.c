@@ -209,7 +209,7 @@ static void retry_exhausted(void)
 	impatient((struct ibv_qp_attr){.timeout = 3, .retry_cnt = 2, .rnr_retry = 7});
 	post_send(&pair.client, &wr);
 	expect_failure(&pair.client, WR_ID, RETRY_EXC_ERR, RETRY_EXHAUSTED, "SEND",
-		       "queue pair 0x%x did not answer, 2 times again (timeout 3; its GID can be reached: yes)",
+		       "queue pair 0x%x did not answer, 2 times again (timeout 3; link: local)",
 		       pair.server.qp->qp_num);
 	/* What it might have been is told of the other QP. */
 	expect_about_qp(PACKET_STATE, pair.server.qp->qp_num,

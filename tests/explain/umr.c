@@ -76,7 +76,7 @@ static void umr_short(void)
 	invalidate(NO_KEY);
 	raw_put32(&raw, QPN_DS, pair.server.qp->qp_num << 8 | 4);
 	raw_run(&raw);
-	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, UMR_SHORT, "UMR",
+	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, UMR_SHORT, "LOCAL_INV",
 		       "the UMR WQE has 64 bytes; what it announces takes 128");
 }
 
@@ -112,7 +112,7 @@ static void umr_mask(void)
 static void umr_not_enabled(void)
 {
 	invalidate(server.mr->rkey);
-	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, UMR_NOT_ENABLED, "UMR",
+	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, UMR_NOT_ENABLED, "LOCAL_INV",
 		       "key 0x%x is a memory region: it is registered, not configured by work requests",
 		       server.mr->rkey);
 }
@@ -124,7 +124,7 @@ static void umr_stale(void)
 
 	lend(mw, server.mr, PAGE, IBV_ACCESS_REMOTE_READ);
 	invalidate(before);
-	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, UMR_STALE, "UMR",
+	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, UMR_STALE, "LOCAL_INV",
 		       "no key has the number 0x%x: the type 2 window of that index has 0x%x", before, mw->rkey);
 }
 
@@ -134,7 +134,7 @@ static void umr_not_free(void)
 
 	lend(mw, server.mr, PAGE, IBV_ACCESS_REMOTE_READ);
 	bind(mw, server.mr, 0, 2 * PAGE, IBV_ACCESS_REMOTE_READ);
-	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, UMR_NOT_FREE, "UMR",
+	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, UMR_NOT_FREE, "BIND_MW",
 		       "key 0x%x is a type 2 window that is in use, [0x%" PRIx64
 		       ", +4096): a type 2 window is bound again only after it was invalidated",
 		       mw->rkey, side_address(&server, 0));
@@ -218,7 +218,7 @@ static void bind_region_unknown(void)
 	struct ibv_mr gone = {.lkey = NO_KEY};
 	uint32_t rkey = bind(mw, &gone, 0, PAGE, IBV_ACCESS_REMOTE_READ);
 
-	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, BIND_REGION_UNKNOWN, "UMR",
+	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, BIND_REGION_UNKNOWN, "BIND_MW",
 		       "window 0x%x is to be bound to memory region 0xabcdef00, which does not exist", rkey);
 }
 
@@ -231,7 +231,7 @@ static void bind_not_a_region(void)
 
 	expect_completion(&pair.server, CONFIGURE_WR_ID, MLX5DV_WC_UMR);
 	rkey = bind(mw, &mr, 0, 64, IBV_ACCESS_REMOTE_READ);
-	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, BIND_NOT_A_REGION, "UMR",
+	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, BIND_NOT_A_REGION, "BIND_MW",
 		       "window 0x%x is to be bound to key 0x%x, a layout key", rkey, mkey->lkey);
 }
 
@@ -246,7 +246,7 @@ static void bind_domain(void)
 	object = (struct mlx5dv_obj){.pd = {.in = client.pd, .out = &others}};
 	expect_error(mlx5dv_init_obj(&object, MLX5DV_OBJ_PD), 0);
 	rkey = bind(mw, client.mr, 0, PAGE, IBV_ACCESS_REMOTE_READ);
-	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, BIND_DOMAIN, "UMR",
+	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, BIND_DOMAIN, "BIND_MW",
 		       "window 0x%x of protection domain 0x%x is to be bound to region 0x%x of domain 0x%x", rkey,
 		       own.pdn, client.mr->lkey, others.pdn);
 }
@@ -257,7 +257,7 @@ static void bind_not_allowed(void)
 	struct ibv_mr *mr = side_register(&server, 0, PAGE, IBV_ACCESS_LOCAL_WRITE);
 	uint32_t rkey = bind(mw, mr, 0, PAGE, IBV_ACCESS_REMOTE_READ);
 
-	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, BIND_NOT_ALLOWED, "UMR",
+	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, BIND_NOT_ALLOWED, "BIND_MW",
 		       "window 0x%x is to be bound to region 0x%x, which was registered without IBV_ACCESS_MW_BIND",
 		       rkey, mr->lkey);
 }
@@ -268,7 +268,7 @@ static void bind_rights(void)
 	struct ibv_mr *mr = side_register(&server, 0, PAGE, IBV_ACCESS_MW_BIND);
 	uint32_t rkey = bind(mw, mr, 0, PAGE, IBV_ACCESS_REMOTE_WRITE);
 
-	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, BIND_RIGHTS, "UMR",
+	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, BIND_RIGHTS, "BIND_MW",
 		       "window 0x%x asks for local read|remote write over region 0x%x, which allows local read: remote "
 		       "write and atomics need local write",
 		       rkey, mr->lkey);
@@ -280,7 +280,7 @@ static void bind_range(void)
 	struct ibv_mr *mr = side_register(&server, 0, PAGE, SIDE_ACCESS);
 	uint32_t rkey = bind(mw, mr, 1, PAGE, IBV_ACCESS_REMOTE_WRITE);
 
-	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, BIND_RANGE, "UMR",
+	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, BIND_RANGE, "BIND_MW",
 		       "window 0x%x is to span [0x%" PRIx64 ", +4096); region 0x%x spans [0x%" PRIx64 ", +4096)", rkey,
 		       side_address(&server, 1), mr->lkey, side_address(&server, 0));
 }
@@ -294,7 +294,7 @@ static void bind_form(void)
 
 	raw_put64(&raw, CONTEXT_LENGTH, 5000);
 	raw_run(&raw);
-	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, BIND_FORM, "UMR",
+	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, BIND_FORM, "BIND_MW",
 		       "window 0x%x is to be bound to 1 ranges for 5000 bytes: a window spans one range of one region",
 		       rkey);
 }
@@ -307,7 +307,7 @@ static void bind_other_qp(void)
 
 	raw_put32(&raw, CONTEXT_QPN, pair.client.qp->qp_num << 8 | (rkey & 0xff));
 	raw_run(&raw);
-	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, BIND_OTHER_QP, "UMR",
+	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, BIND_OTHER_QP, "BIND_MW",
 		       "type 2 window 0x%x is to be bound to queue pair 0x%x by a request of 0x%x", rkey,
 		       pair.client.qp->qp_num, pair.server.qp->qp_num);
 }
@@ -329,7 +329,7 @@ static void invalidate_not_allowed(void)
 static void umr_unknown(void)
 {
 	invalidate(NO_KEY);
-	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, UMR_UNKNOWN, "UMR",
+	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, UMR_UNKNOWN, "LOCAL_INV",
 		       "key 0xabcdef00, which the request is to configure, bind or invalidate, does not exist");
 }
 
