@@ -173,6 +173,25 @@ static void apply_context(const struct walk_access *access, struct mapping *next
 	set_right(next, umr, MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC, RIGHT_ATOMIC);
 }
 
+/*
+ * mlx5dv_wr_mkey_configure(3): a local invalidation clears the configuration: what the key is configured with next is all
+ * that it has. An adapter keeps the rest, and its next partial configuration brings it back.
+ */
+static void clear_configuration(const struct mkey *key, struct mapping *next, const struct umr *umr)
+{
+	if (next->kind != KEY_INDIRECT || !next->free || !(umr->mask & MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE) ||
+	    key->hca->settings.profile == PROFILE_CONNECTX)
+		return;
+	next->rights = RIGHT_LOCAL_READ;
+	next->start = next->length = 0;
+	next->form = LAYOUT_NONE;
+	next->count = 0;
+	if (!next->blocks)
+		return;
+	block_setup_clear(next->blocks);
+	next->staged = next->needs_cipher;
+}
+
 /* mlx5-formats 1.8: with BSF_EN in the mask, a BSF replaces the block setup, and the bit clear switches it off. */
 static int apply_blocks(const struct walk_access *access, const struct mkey *key, struct mapping *next,
 			const struct umr *umr, struct refusal *why)
@@ -215,6 +234,7 @@ static int apply(const struct walk_access *access, const struct mkey *key, struc
 		next->form = LAYOUT_NONE;
 		next->count = 0;
 	}
+	clear_configuration(key, next, umr);
 	if (next->kind == KEY_WINDOW_1 || next->kind == KEY_WINDOW_2)
 		return window_check(access, next, why);
 	return 0;

@@ -51,6 +51,7 @@ static void enter(struct user_mkey *mkey)
 	queue_lock(&table->lock);
 	mkey->signature->next = *list;
 	*list = mkey;
+	__atomic_add_fetch(&table->count, 1, __ATOMIC_RELAXED);
 	queue_unlock(&table->lock);
 }
 
@@ -63,6 +64,7 @@ static void take_out(struct user_mkey *mkey)
 	while (*link != mkey)
 		link = &(*link)->signature->next;
 	*link = mkey->signature->next;
+	__atomic_sub_fetch(&table->count, 1, __ATOMIC_RELAXED);
 	queue_unlock(&table->lock);
 }
 

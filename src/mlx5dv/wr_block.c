@@ -2,6 +2,7 @@
 /* BSFs of a UMR and its SET_PSVs: mlx5-formats 1.8, 1.11, 1.13, 4.5. See mlx5dv/wr_block.h. */
 #include "mlx5dv/wr_block.h"
 
+#include "hca/settings.h"
 #include "mlx5dv/wr_crypto.h"
 #include "verbs/umr_segments.h"
 
@@ -42,6 +43,27 @@ void block_begin(struct user_mkey *mkey, uint32_t conf_flags)
 	} else if (mkey->signature_state == BLOCK_RESET) {
 		mkey->signature_state = BLOCK_INIT;
 	}
+}
+
+/*
+ * Only where a key has both does the driver write attributes that no setter of the open configuration set. If the chain is
+ * dropped, they stay forgotten: the state of the key is unknown then (mlx5dv_wr_set_mkey_sig_block(3), Notes).
+ */
+void block_forget(struct user_qp *qp, uint32_t rkey)
+{
+	struct user_context *user = to_user_context(qp->base.context);
+	struct user_mkey *mkey;
+
+	if (!__atomic_load_n(&user->signatures.count, __ATOMIC_RELAXED) ||
+	    hca_settings(hca_of_context(qp->base.context))->profile == PROFILE_CONNECTX)
+		return;
+	queue_lock(&user->signatures.lock);
+	mkey = signature_find(user, rkey >> 8);
+	if (mkey && mkey->crypto) {
+		mkey->signature->memory.kind = mkey->signature->wire.kind = SIGNATURE_NONE;
+		mkey->signature_state = mkey->crypto_state = BLOCK_INIT;
+	}
+	queue_unlock(&user->signatures.lock);
 }
 
 /*

@@ -32,6 +32,12 @@ bool block_finish(struct user_qp *qp, struct wqe wqe, uint32_t *bsf_bytes, bool 
 void block_set_psvs(struct user_qp *qp, const struct key_signature *signature);
 
 /**
+ * A local invalidation of @rkey is being posted on @qp: forgets the attributes of the key, which the device will clear,
+ * so that the next configuration does not write them again (profile man).
+ */
+void block_forget(struct user_qp *qp, uint32_t rkey);
+
+/**
  * Writes the crypto BSF of @mkey, whose encryption is set; behind that of its signature if it has one. Returns 0, or
  * -EINVAL for an order of encryption that does not go with signatures in both domains. (mlx5dv/wr_crypto.c)
  */

@@ -49,6 +49,7 @@ struct user_index_table {
 struct signature_table {
 	struct queue_lock lock; /* of the lists, and of the error recorded in each key; a leaf under user_cq.lock */
 	struct user_mkey *list[256];
+	uint32_t count; /* of keys in the lists; atomic */
 };
 
 struct user_context {

@@ -5,6 +5,7 @@
  * as from a real driver, a WQE leaves without the segments that its transport has no form for, and the device
  * answers with an error completion.
  */
+#include "mlx5dv/wr_block.h"
 #include "verbs/ops.h"
 #include "verbs/umr_segments.h"
 #include "verbs/wqe_builder.h"
@@ -289,6 +290,7 @@ static inline int put_segments(struct user_qp *qp, const struct ibv_send_wr *wr,
 		*bytes = umr_bind(wqe, wr->bind_mw.mw->type, qp->base.qp_num, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
 		return 0;
 	case FORM_INVALIDATE:
+		block_forget(qp, wr->invalidate_rkey);
 		*bytes = umr_invalidate(wqe);
 		return 0;
 	case FORM_DATAGRAM:

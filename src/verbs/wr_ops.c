@@ -3,6 +3,7 @@
  * The operations of ibv_wr_post(3): each opens a WQE and writes what stands before the data. Those without
  * data are whole at once; the others become whole in wr_setters.c.
  */
+#include "mlx5dv/wr_block.h"
 #include "verbs/umr_segments.h"
 #include "verbs/wqe_builder.h"
 #include "verbs/wr.h"
@@ -241,6 +242,7 @@ void wr_local_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
 	if (!wr_begin(qp, "ibv_wr_local_inv", MLX5_OPCODE_UMR, htobe32(invalidate_rkey), UMR_PAYLOAD_OFFSET,
 		      IBV_WC_LOCAL_INV, 0, &wqe))
 		return;
+	block_forget(qp, invalidate_rkey);
 	qp->builder.fence = MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE;
 	wr_finish(qp, umr_invalidate(wqe));
 }

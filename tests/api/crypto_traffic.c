@@ -571,6 +571,46 @@ static void the_cipher_stays(void **state)
 	expect_error(mlx5dv_destroy_mkey(mkey), 0);
 }
 
+/* mlx5dv_wr_mkey_configure(3): IBV_WR_LOCAL_INV clears. What the key is configured with next is all it has of the two. */
+static void cleared_by_local_inv(void **state)
+{
+	const size_t bytes = 8 * 512;
+	struct mlx5dv_dek *dek;
+	struct mlx5dv_crypto_attr crypto;
+	struct mlx5dv_mkey *mkey;
+	struct mlx5dv_sig_block_attr signature = signature_of(&rows[5]);
+
+	(void)state;
+	if (!in_profile("man", __func__))
+		return;
+	renew_pair();
+	dek = make_dek(MLX5DV_CRYPTO_KEY_SIZE_128, false);
+	crypto = crypto_attr(dek, rows[5].encrypt_on_tx, rows[5].order, MLX5DV_BLOCK_SIZE_512);
+	for (int by_call = 0; by_call < 2; by_call++) {
+		struct ibv_send_wr wr = {.wr_id = 4, .opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED};
+
+		mkey = signed_crypto_key();
+		lay(mkey, domain_stream_bytes(rows[5].mem, bytes), &crypto, &signature);
+		wr.invalidate_rkey = mkey->rkey;
+		if (by_call) {
+			batch_start(&pair.server, 4, IBV_SEND_SIGNALED);
+			ibv_wr_local_inv(pair.server.ex, mkey->rkey);
+			expect_error(ibv_wr_complete(pair.server.ex), 0);
+		} else {
+			post_send(&pair.server, &wr);
+		}
+		expect_completion(&pair.server, 4, IBV_WC_LOCAL_INV);
+		lay(mkey, bytes, &crypto, NULL);
+		for (enum key_operation operation = 0; operation < KEY_OPERATIONS; operation++) {
+			make_data(data, bytes);
+			make_streams(&streams, MLX5DV_CRYPTO_KEY_SIZE_128, &crypto, NULL, NULL, data, bytes);
+			expect_transfer(operation, mkey, &streams);
+		}
+		expect_error(mlx5dv_destroy_mkey(mkey), 0);
+	}
+	expect_error(mlx5dv_dek_destroy(dek), 0);
+}
+
 /* mlx5dv_dek_create(3), has_keytag: "comparing the keytag … and failing the operation if they are different". */
 static void key_tags(void **state)
 {
@@ -724,6 +764,7 @@ int main(void)
 		API_CASE(unusable_before_the_setter),
 		API_CASE(the_setter_overrides),
 		API_CASE(the_cipher_stays),
+		API_CASE(cleared_by_local_inv),
 		API_CASE(key_tags),
 		API_CASE(destroyed_dek),
 		API_CASE(foreign_dek),

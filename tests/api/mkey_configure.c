@@ -148,25 +148,56 @@ static void reconfigure_replaces_what_is_named(void **state)
 	expect_write(&pair, client_memory(78), view_part(key, 0, 78), IBV_WC_REM_ACCESS_ERR);
 }
 
+static void invalidate(struct mlx5dv_mkey *mkey)
+{
+	batch_start(&pair.server, 0x11, IBV_SEND_SIGNALED);
+	ibv_wr_local_inv(pair.server.ex, mkey->lkey);
+	expect_error(ibv_wr_complete(pair.server.ex), 0);
+	expect_completion(&pair.server, 0x11, IBV_WC_LOCAL_INV);
+	expect_idle(&pair.server);
+}
+
+/* A configuration with one setter, or none, brings nothing back of what the key had before. */
 static void expect_cleared(struct mlx5dv_mkey *mkey, struct view key)
 {
+	struct ibv_sge sge = side_sge(&server, 12000, 64);
+	struct view part;
+
 	expect_send(&pair, view_part(key, 0, 8), client_memory(8), IBV_WC_LOC_PROT_ERR, IBV_WC_SUCCESS);
 	expect_write(&pair, client_memory(8), view_part(key, 0, 8), IBV_WC_REM_ACCESS_ERR);
+
+	configure_start(&pair.server, mkey, 0);
+	configure_complete(&pair.server);
+	expect_key_unusable(key);
+	set_rights_alone(mkey, KEY_ACCESS);
+	expect_key_unusable(key);
+
+	invalidate(mkey);
+	configure_start(&pair.server, mkey, 1);
+	mlx5dv_wr_set_mkey_layout_list(pair.server.dv, 1, &sge);
+	configure_complete(&pair.server);
+	layout_of_list(&second_layout, &server, 1, &sge);
+	part = view_key(&server, mkey, &second_layout);
+	expect_write(&pair, client_memory(8), view_part(part, 0, 8), IBV_WC_REM_ACCESS_ERR);
+	expect_read(&pair, client_memory(8), view_part(part, 0, 8), IBV_WC_REM_ACCESS_ERR);
+	expect_read(&pair, view_part(part, 0, 8), client_memory(8), IBV_WC_LOC_PROT_ERR);
+	/* Local read is what a new key has, too. */
+	expect_write(&pair, part, client_memory(64), IBV_WC_SUCCESS);
 	expect_key_reaches(lay_sample(mkey, &layout));
 }
 
 static void cleared_by_post_send(void **state)
 {
-	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
-	struct view key = lay_sample(mkey, &layout);
-	struct ibv_send_wr wr = {
-		.wr_id = 0x11,
-		.opcode = IBV_WR_LOCAL_INV,
-		.send_flags = IBV_SEND_SIGNALED,
-		.invalidate_rkey = mkey->lkey,
-	};
+	struct ibv_send_wr wr = {.wr_id = 0x11, .opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED};
+	struct mlx5dv_mkey *mkey;
+	struct view key;
 
 	(void)state;
+	if (!in_profile("man", __func__))
+		return;
+	mkey = side_create_mkey(&server, 4, NULL);
+	key = lay_sample(mkey, &layout);
+	wr.invalidate_rkey = mkey->lkey;
 	post_send(&pair.server, &wr);
 	expect_completion(&pair.server, 0x11, IBV_WC_LOCAL_INV);
 	expect_idle(&pair.server);
@@ -175,16 +206,34 @@ static void cleared_by_post_send(void **state)
 
 static void cleared_by_wr_local_inv(void **state)
 {
-	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
-	struct view key = lay_sample(mkey, &layout);
+	struct mlx5dv_mkey *mkey;
+	struct view key;
 
 	(void)state;
-	batch_start(&pair.server, 0x11, IBV_SEND_SIGNALED);
-	ibv_wr_local_inv(pair.server.ex, mkey->lkey);
-	expect_error(ibv_wr_complete(pair.server.ex), 0);
-	expect_completion(&pair.server, 0x11, IBV_WC_LOCAL_INV);
-	expect_idle(&pair.server);
+	if (!in_profile("man", __func__))
+		return;
+	mkey = side_create_mkey(&server, 4, NULL);
+	key = lay_sample(mkey, &layout);
+	invalidate(mkey);
 	expect_cleared(mkey, key);
+}
+
+/* An adapter has the rest of the configuration still. */
+static void kept_by_connectx(void **state)
+{
+	struct mlx5dv_mkey *mkey;
+	struct view key;
+
+	(void)state;
+	if (!in_profile("connectx", __func__))
+		return;
+	mkey = side_create_mkey(&server, 4, NULL);
+	key = lay_sample(mkey, &layout);
+	invalidate(mkey);
+	expect_key_unusable(key);
+	configure_start(&pair.server, mkey, 0);
+	configure_complete(&pair.server);
+	expect_key_reaches(key);
 }
 
 static void user_data_is_not_inlined(void **state)
@@ -371,6 +420,7 @@ int main(void)
 		API_CASE(reconfigure_replaces_what_is_named),
 		API_CASE(cleared_by_post_send),
 		API_CASE(cleared_by_wr_local_inv),
+		API_CASE(kept_by_connectx),
 		API_CASE(user_data_is_not_inlined),
 		API_CASE(usable_by_every_operation),
 		API_CASE(used_without_waiting),

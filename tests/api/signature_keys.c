@@ -160,6 +160,32 @@ static void invalidated_and_configured_again(void **state)
 	expect_transfers(&crc32c, NULL);
 }
 
+/* "To clear configuration of mkey": with rights and layout alone it is a key without a signature. */
+static void cleared_by_local_inv(void **state)
+{
+	struct ibv_send_wr wr = {.wr_id = 4, .opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_sge list[] = {side_sge(&server, 20000, 700), side_sge(&server, 30000, 332)};
+
+	(void)state;
+	if (!in_profile("man", __func__))
+		return;
+	for (int by_call = 0; by_call < 2; by_call++) {
+		open_key();
+		wr.invalidate_rkey = mkey->rkey;
+		if (by_call) {
+			batch_start(&pair.server, 4, IBV_SEND_SIGNALED);
+			ibv_wr_local_inv(pair.server.ex, mkey->rkey);
+			expect_error(ibv_wr_complete(pair.server.ex), 0);
+		} else {
+			post_send(&pair.server, &wr);
+		}
+		expect_completion(&pair.server, 4, IBV_WC_LOCAL_INV);
+		lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 2, list);
+		for (enum key_operation o = 0; o < KEY_OPERATIONS; o++)
+			expect_signed_transfer(o, mkey, &layout, NULL, NULL, 1032);
+	}
+}
+
 /* ---- layouts ---------------------------------------------------------------------------------------------------- */
 
 static void set_signature(const struct mlx5dv_sig_block_attr *attr)
@@ -410,6 +436,7 @@ int main(void)
 		API_CASE(replaced_by_the_setter),
 		API_CASE(never_configured_with_one),
 		API_CASE(invalidated_and_configured_again),
+		API_CASE(cleared_by_local_inv),
 		API_CASE(interleaved_data_and_tuples),
 		API_CASE(interleaved_across_blocks),
 		API_CASE(over_another_key),

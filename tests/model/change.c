@@ -127,6 +127,12 @@ bool key_invalidate(struct model *model, uint32_t number, struct who who)
 	key->live = false;
 	key->qp = ANY_QP;
 	key->number &= ~TAG;
+	/* mlx5dv_wr_mkey_configure(3): "To clear configuration of mkey, use ... IBV_WR_LOCAL_INV" */
+	if (key->kind == MODEL_LAYOUT && !model->connectx) {
+		key->rights = LOCAL_READ;
+		key->count = 0;
+		key->length = 0;
+	}
 	return true;
 }
 

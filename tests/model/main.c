@@ -49,8 +49,8 @@ static void run_steps(uint64_t seed, uint64_t steps)
 	if (!world)
 		abort();
 	alarm(RUN_SECONDS);
-	world->connectx = seed % 4 == 3;
-	setenv("SOFTHCA_PROFILE", world->connectx ? "connectx" : "man", 1);
+	world->model.connectx = seed % 4 == 3;
+	setenv("SOFTHCA_PROFILE", world->model.connectx ? "connectx" : "man", 1);
 	link_open(seed);
 	world->text = shared->text;
 	world->choose = choose_for(seed, 0);

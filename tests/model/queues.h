@@ -118,6 +118,7 @@ struct model {
 	bool pipelined;
 	/* Packets are lost on the way, sometimes: with them, the news that a request was carried out, or refused. */
 	bool loses;
+	bool connectx; /* the profile */
 };
 
 static inline uint32_t queued(const struct queue *queue)

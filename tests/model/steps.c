@@ -377,7 +377,7 @@ static int bind_error(const struct world *world, const struct bind *bind)
 		return EINVAL;
 	if (bind->region >= 0 && region->domain != world->model.keys.key[bind->slot].domain)
 		return EPERM;
-	if (world->connectx && bind->access & IBV_ACCESS_ZERO_BASED)
+	if (world->model.connectx && bind->access & IBV_ACCESS_ZERO_BASED)
 		return EINVAL;
 	if (bind->region >= 0 && region->kind == MODEL_NULL)
 		return ENOTSUP;

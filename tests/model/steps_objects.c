@@ -88,7 +88,7 @@ static struct ibv_mr *register_plain(struct world *world, int domain, int block,
 	else
 		*start = choose_bits(c) >> 1;
 	/* A ConnectX keeps the place in the page. */
-	if (world->connectx)
+	if (world->model.connectx)
 		*start = (choose_bits(c) >> 1 & ~UINT64_C(4095)) | ((uintptr_t)memory & 4095);
 	say(world, " iova %#lx", *start);
 	return ibv_reg_mr_iova(world->domain[domain], memory, length, *start, (int)(access | extra));
@@ -177,7 +177,7 @@ void step_deregister(struct world *world)
 	if (slot < 0)
 		return;
 	say(world, " deregister region slot %d, key %#x", slot, world->model.keys.key[slot].number);
-	expected = has_window(world, &world->model.keys.key[slot]) && !world->connectx ? EBUSY : 0;
+	expected = has_window(world, &world->model.keys.key[slot]) && !world->model.connectx ? EBUSY : 0;
 	error = ibv_dereg_mr(world->region[slot]);
 	if (error != expected)
 		world_fail(world, "ibv_dereg_mr returns %d, not %d", error, expected);

@@ -32,7 +32,6 @@ struct real_qp {
 
 struct world {
 	struct model model;
-	bool connectx; /* SOFTHCA_PROFILE: as a ConnectX does, where that differs from the man pages */
 	struct ibv_context *context[CONTEXTS];
 	struct ibv_pd *domain[DOMAINS];
 	struct real_qp qp[QPS];

@@ -15,6 +15,7 @@
 
 #include "explain/explain.h"
 #include "hca/settings.h"
+#include "mlx5dv/wr_block.h"
 #include "verbs/objects.h"
 #include "verbs/ops.h"
 #include "verbs/qp_sizing.h"
@@ -52,6 +53,11 @@ enum ibv_qp_state hca_qp_state(const struct hca_qp *qp)
 void mkey_chain_dropped(struct user_qp *qp)
 {
 	(void)qp;
+}
+
+void block_forget(struct user_qp *qp, uint32_t rkey)
+{
+	(void)qp, (void)rkey;
 }
 
 uint32_t hca_srq_number(const struct hca_srq *srq)

@@ -431,7 +431,8 @@ static void free_or_live(void **state)
 	/* Both can never be. */
 	put(&umr, FLAGS, 0x80 | 0x60, 1);
 	expect_refused(&umr, RULE_UMR_NOT_FREE);
-	/* Freed, with all its entries kept: it can come back as it was. */
+	/* Profile connectx: freed, with all its entries kept, it can come back as it was. Man: see clears_what_it_frees. */
+	((struct settings *)hca_settings(hca_device(0)))->profile = PROFILE_CONNECTX;
 	put(&umr, FLAGS, 0x80, 1);
 	put(&umr, FREE, 0x40, 1);
 	put(&umr, KLM_OCTOWORDS, 0, 2);
@@ -444,6 +445,28 @@ static void free_or_live(void **state)
 	assert_false(mkey_mapping(key)->free);
 	assert_int_equal(mkey_mapping(key)->length, 100);
 	assert_int_equal(mkey_mapping(key)->count, 1);
+	((struct settings *)hca_settings(hca_device(0)))->profile = PROFILE_MAN;
+}
+
+/* mlx5dv_wr_mkey_configure(3): an invalidation clears the configuration. */
+static void clears_what_it_frees(void **state)
+{
+	struct umr umr = configuring();
+
+	(void)state;
+	expect_done(&umr);
+	assert_int_equal(mkey_mapping(key)->count, 1);
+	put(&umr, FREE, 0x40, 1);
+	put(&umr, KLM_OCTOWORDS, 0, 2);
+	put(&umr, MASK, BIT(FREE), 8);
+	umr.length = FIXED;
+	expect_done(&umr);
+	put(&umr, FREE, 0, 1);
+	expect_done(&umr);
+	assert_false(mkey_mapping(key)->free);
+	assert_int_equal(mkey_mapping(key)->length, 0);
+	assert_int_equal(mkey_mapping(key)->count, 0);
+	assert_int_equal(mkey_mapping(key)->rights, RIGHT_LOCAL_READ);
 }
 
 static void queue_pairs(void **state)
@@ -546,6 +569,7 @@ int main(void)
 		CASE(keys),
 		CASE(tags),
 		CASE(free_or_live),
+		CASE(clears_what_it_frees),
 		CASE(queue_pairs),
 		CASE(masks),
 		CASE(rights),
