@@ -115,12 +115,15 @@ static bool same_structure(const struct key_domain *a, const struct key_domain *
 }
 
 /*
- * mlx5dv_wr_set_mkey_sig_block(3), copy_mask: "calculated automatically. The signature is copied if the same signature
- * type is configured on both domains. The parts of the T10-DIF are compared and handled independently." Seeds of CRCs
- * and flags are not compared (mlx5-formats 4.5).
+ * mlx5dv_wr_set_mkey_sig_block(3), copy_mask: "The signature is copied if the same signature type is configured on both
+ * domains. The parts of the T10-DIF are compared and handled independently." A part is the same if it is made alike: of
+ * reference tags REF_REMAP says how, which a ConnectX's library does not look at (mlx5-formats 4.5). Escapes say what is
+ * checked, and make nothing. Of a CRC the type is compared, as the page has it, and not the seed.
  */
-static uint8_t automatic_copy_mask(const struct key_domain *memory, const struct key_domain *wire)
+static uint8_t automatic_copy_mask(const struct key_domain *memory, const struct key_domain *wire,
+				   enum setting_PROFILE profile)
 {
+	const uint16_t compared = profile == PROFILE_MAN ? MLX5DV_SIG_T10DIF_FLAG_REF_REMAP : 0;
 	const struct mlx5dv_sig_t10dif *a = &memory->dif, *b = &wire->dif;
 	uint8_t mask = 0;
 
@@ -131,12 +134,28 @@ static uint8_t automatic_copy_mask(const struct key_domain *memory, const struct
 		mask |= MLX5DV_SIG_MASK_T10DIF_GUARD;
 	if (a->app_tag == b->app_tag)
 		mask |= MLX5DV_SIG_MASK_T10DIF_APPTAG;
-	if (a->ref_tag == b->ref_tag)
+	if (a->ref_tag == b->ref_tag && (a->flags & compared) == (b->flags & compared))
 		mask |= MLX5DV_SIG_MASK_T10DIF_REFTAG;
 	return mask;
 }
 
-int signature_bsf(const struct key_signature *signature, bool crypto_follows, uint8_t out[BSF_BYTES])
+/*
+ * "The MKEY configuration will fail if MLX5DV_SIG_BLOCK_ATTR_FLAG_COPY_MASK is set but the domains have different
+ * signature structures": also if one has none. A ConnectX's library looks only where there is a wire domain (mlx5-formats
+ * 4.5).
+ */
+static bool mask_allowed(const struct key_signature *signature, enum setting_PROFILE profile)
+{
+	const struct key_domain *memory = &signature->memory, *wire = &signature->wire;
+
+	if (!(signature->flags & MLX5DV_SIG_BLOCK_ATTR_FLAG_COPY_MASK) ||
+	    (memory->kind == SIGNATURE_NONE && wire->kind == SIGNATURE_NONE))
+		return true;
+	return same_structure(memory, wire) || (profile == PROFILE_CONNECTX && wire->kind == SIGNATURE_NONE);
+}
+
+int signature_bsf(const struct key_signature *signature, enum setting_PROFILE profile, bool crypto_follows,
+		  uint8_t out[BSF_BYTES])
 {
 	const struct key_domain *memory = &signature->memory, *wire = &signature->wire;
 	bool copy = signature->flags & MLX5DV_SIG_BLOCK_ATTR_FLAG_COPY_MASK;
@@ -145,6 +164,8 @@ int signature_bsf(const struct key_signature *signature, bool crypto_follows, ui
 		.raw_data_size = htobe32(UINT32_MAX),
 	};
 
+	if (!mask_allowed(signature, profile))
+		return -EINVAL;
 	if (memory->kind != SIGNATURE_NONE || wire->kind != SIGNATURE_NONE)
 		bsf.check_mask = signature->check_mask;
 	if (memory->kind != SIGNATURE_NONE) {
@@ -155,9 +176,7 @@ int signature_bsf(const struct key_signature *signature, bool crypto_follows, ui
 		bsf.wire_format_psv = fill_domain(&bsf.wire_section, wire, signature->wire_psv);
 		if (same_structure(memory, wire)) {
 			bsf.size_structure |= SAME_STRUCTURE;
-			bsf.wire = copy ? signature->copy_mask : automatic_copy_mask(memory, wire);
-		} else if (copy) {
-			return -EINVAL;
+			bsf.wire = copy ? signature->copy_mask : automatic_copy_mask(memory, wire, profile);
 		} else {
 			bsf.wire = bsf_block_selector(wire->block_size);
 		}

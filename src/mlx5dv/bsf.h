@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "hca/settings.h"
 #include "mlx5dv/signature.h"
 
 enum { BSF_BYTES = 64 };
@@ -18,9 +19,11 @@ uint8_t bsf_block_selector(enum mlx5dv_block_size size);
 
 /**
  * Writes the BSF of @signature, whose domains may both be without one. @crypto_follows: a crypto BSF comes behind it.
- * Returns 0, or -EINVAL if MLX5DV_SIG_BLOCK_ATTR_FLAG_COPY_MASK was set for domains of different structure.
+ * Returns 0, or -EINVAL if MLX5DV_SIG_BLOCK_ATTR_FLAG_COPY_MASK was set for domains of different structure; of profile
+ * connectx a memory domain alone passes.
  */
-int signature_bsf(const struct key_signature *signature, bool crypto_follows, uint8_t bsf[BSF_BYTES]);
+int signature_bsf(const struct key_signature *signature, enum setting_PROFILE profile, bool crypto_follows,
+		  uint8_t bsf[BSF_BYTES]);
 
 /** What SET_PSV gives the PSV of @domain, which has a signature: seed, tags (mlx5-formats 1.13). */
 uint64_t signature_transient(const struct key_domain *domain);

@@ -24,6 +24,11 @@ struct set_psv_segment {
 
 static const char call[] = "mlx5dv_wr_mkey_configure";
 
+static enum setting_PROFILE profile_of(const struct user_qp *qp)
+{
+	return hca_settings(hca_of_context(qp->base.context))->profile;
+}
+
 static bool is_set(enum block_state state)
 {
 	return state == BLOCK_UPDATED || state == BLOCK_SET;
@@ -96,7 +101,7 @@ static bool put_bsfs(struct user_qp *qp, struct wqe wqe, uint32_t *bytes)
 		return false;
 	}
 	if (mkey->signature) {
-		if (signature_bsf(mkey->signature, encrypted, bsf)) {
+		if (signature_bsf(mkey->signature, profile_of(qp), encrypted, bsf)) {
 			WR_REFUSE(qp, call, EINVAL, RULE_SIG_COPY_MASK, mkey->signature->copy_mask);
 			return false;
 		}

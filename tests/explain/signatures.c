@@ -188,8 +188,8 @@ static void sig_copy_mask(void)
 		.mem = &crc32, .wire = &crc32c, .flags = MLX5DV_SIG_BLOCK_ATTR_FLAG_COPY_MASK, .copy_mask = 0x30});
 	end(EINVAL);
 	expect_setter(SIG_COPY_MASK,
-		      " %s → EINVAL: copy_mask 0x30 is given, but the domains differ in block size or type of "
-		      "signature: nothing can be copied",
+		      " %s → EINVAL: copy_mask 0x30 is given, but memory and wire have not the same block size and "
+		      "type of signature: nothing can be copied",
 		      configure);
 }
 

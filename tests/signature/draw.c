@@ -391,16 +391,16 @@ void draw_case(struct choose *c, const struct abilities *abilities, bool connect
 	choose_operation(&d);
 	d.key->has_signature = !chance(c, 4);
 	if (d.key->has_signature)
-		draw_signature(c, &d.key->signature);
+		draw_signature(c, connectx, &d.key->signature);
 	raw = draw_raw(&d, false);
 	wire = (uint32_t)stream_bytes(&d.key->signature.wire, raw);
 	d.length = lay_out(&d, d.key, wire, !(to->source.is_key && to->target.is_key));
 	if (d.key == &to->source && to->target.is_key) {
 		to->target.has_signature = !chance(c, 4);
 		if (to->target.has_signature && chance(c, 80) && to->source.has_signature)
-			draw_signature_for(c, &to->source.signature.wire, &to->target.signature);
+			draw_signature_for(c, connectx, &to->source.signature.wire, &to->target.signature);
 		else if (to->target.has_signature)
-			draw_signature(c, &to->target.signature);
+			draw_signature(c, connectx, &to->target.signature);
 		lay_out(&d, &to->target, wire, false);
 	}
 	draw_damage(&d, raw);
@@ -432,7 +432,7 @@ void draw_two_pairs(struct choose *c, const struct abilities *abilities, bool co
 	draw_key(&d, d.key);
 	d.key->has_signature = true;
 	do {
-		draw_signature(c, &d.key->signature);
+		draw_signature(c, connectx, &d.key->signature);
 		unit = common_block(&d.key->signature);
 	} while (!unit);
 	wire = (uint32_t)stream_bytes(&d.key->signature.wire, blocks * unit);
@@ -479,7 +479,7 @@ void draw_flip(struct choose *c, const struct abilities *abilities, bool connect
 	draw_key(&d, d.key);
 	d.key->has_signature = true;
 	do {
-		draw_signature(c, &d.key->signature);
+		draw_signature(c, connectx, &d.key->signature);
 		d.key->signature.memory.app_escape = d.key->signature.memory.app_ref_escape = false;
 		d.key->signature.wire.app_escape = d.key->signature.wire.app_ref_escape = false;
 		domain = input_domain(to, &shift);

@@ -38,9 +38,9 @@ bool fault_of_flip(const struct test_case *test_case, enum fault *fault);
 
 /* Parts: draw_signature.c, draw_layout.c. */
 
-void draw_signature(struct choose *choose, struct signature *signature);
+void draw_signature(struct choose *choose, bool connectx, struct signature *signature);
 /** One whose wire domain is @wire. */
-void draw_signature_for(struct choose *choose, const struct domain *wire, struct signature *signature);
+void draw_signature_for(struct choose *choose, bool connectx, const struct domain *wire, struct signature *signature);
 
 /** A layout of @length bytes at least in the region from *@free on, which moves. @domain: where cuts are interesting. */
 void draw_layout(struct choose *choose, const struct domain *domain, uint32_t length, uint32_t *free, struct end *end);

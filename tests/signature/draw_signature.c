@@ -70,15 +70,16 @@ static uint8_t draw_mask(struct choose *c)
 	return chance(c, 50) ? CHOOSE_OF(c, masks) : (uint8_t)choose_bits(c);
 }
 
-static void draw_masks(struct choose *c, struct signature *signature)
+static void draw_masks(struct choose *c, bool connectx, struct signature *signature)
 {
 	signature->check = chance(c, 50) ? 0xff : draw_mask(c);
-	/* The flag is refused with a wire domain of another structure, and ignored without one (mlx5-formats 4.5). */
-	signature->has_copy = chance(c, 40) && (same_structure(signature) || signature->wire.kind == KIND_NONE);
+	/* "may be used only if input and output domains have the same structure"; connectx: or no wire domain (mlx5-formats 4.5). */
+	signature->has_copy =
+		chance(c, 40) && (same_structure(signature) || (connectx && signature->wire.kind == KIND_NONE));
 	signature->copy = signature->has_copy ? draw_mask(c) : 0;
 }
 
-void draw_signature(struct choose *c, struct signature *signature)
+void draw_signature(struct choose *c, bool connectx, struct signature *signature)
 {
 	unsigned int shape = (unsigned int)choose_below(c, 100);
 
@@ -89,10 +90,10 @@ void draw_signature(struct choose *c, struct signature *signature)
 		draw_domain(c, &signature->wire);
 	if (shape < 40)
 		draw_alike(c, &signature->memory, &signature->wire);
-	draw_masks(c, signature);
+	draw_masks(c, connectx, signature);
 }
 
-void draw_signature_for(struct choose *c, const struct domain *wire, struct signature *signature)
+void draw_signature_for(struct choose *c, bool connectx, const struct domain *wire, struct signature *signature)
 {
 	unsigned int shape = (unsigned int)choose_below(c, 100);
 
@@ -101,5 +102,5 @@ void draw_signature_for(struct choose *c, const struct domain *wire, struct sign
 		draw_domain(c, &signature->memory);
 	else if (shape < 70)
 		draw_alike(c, wire, &signature->memory);
-	draw_masks(c, signature);
+	draw_masks(c, connectx, signature);
 }

@@ -106,7 +106,7 @@ bool key_fits(const struct model_key *key, bool transmits, uint64_t start, uint6
 static void make_wire_field(const struct model_key *key, uint64_t number, uint64_t first, uint64_t end, uint8_t *field)
 {
 	const struct domain *wire = &key->signature.wire, *memory = &key->signature.memory;
-	uint8_t copy = copy_mask(&key->signature), data[BLOCK_MOST];
+	uint8_t copy = copy_mask(&key->signature, key->connectx), data[BLOCK_MOST];
 
 	read_raw(key, number * wire->block, wire->block, data);
 	field_make(wire, data, number, field);
@@ -189,7 +189,7 @@ static struct finding check_wire_block(const struct model_key *key, uint64_t num
 static void write_memory_field(const struct model_key *key, uint64_t number)
 {
 	const struct domain *memory = &key->signature.memory, *wire = &key->signature.wire;
-	uint8_t copy = copy_mask(&key->signature), data[BLOCK_MOST], field[GUARD_MOST];
+	uint8_t copy = copy_mask(&key->signature, key->connectx), data[BLOCK_MOST], field[GUARD_MOST];
 	bool whole = brought_from(key, place_of_raw(wire, number * memory->block));
 
 	if (whole) {

@@ -133,10 +133,11 @@ bool same_structure(const struct signature *signature)
 	return memory->kind == KIND_T10 || memory->guard == wire->guard;
 }
 
-/* mlx5-formats 4.5. */
-uint8_t copy_mask(const struct signature *signature)
+/* copy_mask: "copied if the same signature type is configured on both domains", of T10-DIF part by part; mlx5-formats 4.5. */
+uint8_t copy_mask(const struct signature *signature, bool connectx)
 {
 	const struct domain *memory = &signature->memory, *wire = &signature->wire;
+	bool same_reference;
 
 	if (!same_structure(signature))
 		return 0;
@@ -144,6 +145,7 @@ uint8_t copy_mask(const struct signature *signature)
 		return signature->copy;
 	if (memory->kind == KIND_CRC)
 		return memory->guard == GUARD_CRC64 ? 0xff : 0xf0;
+	same_reference = memory->ref == wire->ref && (connectx || memory->remap == wire->remap);
 	return (uint8_t)((memory->guard == wire->guard && memory->ones == wire->ones ? 0xc0 : 0) |
-			 (memory->app == wire->app ? 0x30 : 0) | (memory->ref == wire->ref ? 0x0f : 0));
+			 (memory->app == wire->app ? 0x30 : 0) | (same_reference ? 0x0f : 0));
 }

@@ -63,8 +63,8 @@ struct finding field_check(const struct domain *domain, uint8_t mask, bool conne
 
 /** Whether input and output have the same structure, so that bytes of fields can be copied. */
 bool same_structure(const struct signature *signature);
-/** The copy mask in force: bits of bytes that are copied from input to output. */
-uint8_t copy_mask(const struct signature *signature);
+/** The copy mask in force: bits of bytes that are copied from input to output. @connectx: that profile. */
+uint8_t copy_mask(const struct signature *signature, bool connectx);
 /** Whether byte @byte of a field is in @mask: bit 7 is the first one. */
 bool in_mask(uint8_t mask, size_t byte);
 
