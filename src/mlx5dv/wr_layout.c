@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Layouts of a UMR work request: list (mlx5-formats 1.9), interleaved (1.10). See mlx5dv/wr_mkey.h. */
+#include "hca/settings.h"
 #include "mlx5dv/wr_mkey.h"
 #include "mlx5dv/wr_mkey_setter.h"
 
@@ -70,21 +71,32 @@ void mkey_set_list(struct user_qp *qp, const char *call, uint16_t count, const s
 	layout_done(qp, wqe, entries, length);
 }
 
-/* Explains the first entry that the format cuts. No driver refuses it (mlx5-formats 6, no. 42). */
-static void explain_truncation(struct user_qp *qp, const char *call, uint16_t count,
-			       const struct mlx5dv_mr_interleaved *data)
+/*
+ * The format has 16 bits for bytes_count and for its sum with bytes_skip (mlx5-formats 1.10), the page 32 for each of
+ * them. Profile man: an entry that the format would cut latches EINVAL. Connectx: drivers cut in silence (mlx5-formats 6,
+ * no. 42), which is explained. Returns false if an error is latched.
+ */
+static bool entries_fit(struct user_qp *qp, const char *call, uint16_t count, const struct mlx5dv_mr_interleaved *data)
 {
+	const struct explain_subject subject = {.call = call, .qpn = qp->base.qp_num};
+	struct hca *hca = hca_of_context(qp->base.context);
+
 	for (uint16_t i = 0; i < count; i++) {
-		uint64_t stride = (uint64_t)data[i].bytes_count + data[i].bytes_skip;
+		uint32_t bytes = data[i].bytes_count, skip = data[i].bytes_skip;
+		uint64_t stride = (uint64_t)bytes + skip;
 
 		if (stride <= UINT16_MAX)
 			continue;
-		EXPLAIN(hca_of_context(qp->base.context),
-			(&(const struct explain_subject){.call = call, .qpn = qp->base.qp_num}),
-			RULE_MKEY_INTERLEAVED_TRUNCATED, i, data[i].bytes_count, data[i].bytes_skip,
-			(uint16_t)data[i].bytes_count, (uint16_t)stride);
-		return;
+		if (hca_settings(hca)->profile == PROFILE_CONNECTX) {
+			EXPLAIN(hca, &subject, RULE_MKEY_INTERLEAVED_WIDE, i, bytes, skip, (uint16_t)bytes,
+				(uint16_t)stride);
+			return true;
+		}
+		WR_REFUSE(qp, call, EINVAL, RULE_MKEY_INTERLEAVED_WIDE, i, bytes, skip, (uint16_t)bytes,
+			  (uint16_t)stride);
+		return false;
 	}
+	return true;
 }
 
 static void set_repeat_header(struct wqe wqe, uint32_t bytes, uint32_t repeat_count, uint16_t count)
@@ -113,21 +125,18 @@ void mkey_set_interleaved(struct user_qp *qp, const char *call, uint32_t repeat_
 {
 	struct wqe wqe = wqe_current(&qp->sq);
 	uint64_t bytes = 0; /* of one repetition */
-	bool truncated = false;
 	uint64_t length;
 
 	if (!layout_allowed(qp, call, count, 1))
 		return;
-	for (uint16_t i = 0; i < count; i++) {
+	for (uint16_t i = 0; i < count; i++)
 		bytes += data[i].bytes_count;
-		truncated |= (uint64_t)data[i].bytes_count + data[i].bytes_skip > UINT16_MAX;
-	}
 	if (__builtin_mul_overflow(bytes, repeat_count, &length)) {
 		WR_REFUSE(qp, call, EINVAL, RULE_MKEY_INTERLEAVED_LENGTH, bytes, repeat_count);
 		return;
 	}
-	if (truncated)
-		explain_truncation(qp, call, count, data);
+	if (!entries_fit(qp, call, count, data))
+		return;
 	set_repeat_header(wqe, (uint32_t)bytes, repeat_count, count);
 	for (uint16_t i = 0; i < count; i++)
 		set_repeat_entry(wqe, 1u + i, &data[i]);

@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* UMR work requests: opening, closing, rights; wr_layout.c has the layouts. See mlx5dv/wr_mkey.h. */
+#include "hca/settings.h"
 #include "mlx5dv/wr_block.h"
 #include "mlx5dv/wr_mkey.h"
 #include "mlx5dv/wr_mkey_setter.h"
 
-#define ACCESS_KNOWN                                                                                                   \
+/* What the mkey context has rights for: all that drivers take (mlx5-formats 4.4). */
+#define ACCESS_OF_CONTEXT                                                                                              \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+/*
+ * enum ibv_access_flags, which the page takes. The rest says nothing of a key: it is zero-based whether asked or not, its
+ * memory was pinned, or not, when that was registered, no window is bound to it, and all orders are those of the CPU.
+ */
+#define ACCESS_OF_PAGE                                                                                                 \
+	(ACCESS_OF_CONTEXT | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB |  \
+	 IBV_ACCESS_RELAXED_ORDERING)
 
 #define MASK_ACCESS                                                                                                    \
 	(MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_LOCAL_WRITE | MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_READ |             \
@@ -104,12 +113,14 @@ void mkey_configure(struct user_qp *qp, const char *call, struct user_mkey *mkey
 
 void mkey_set_access(struct user_qp *qp, const char *call, uint32_t access_flags)
 {
+	bool connectx = hca_settings(hca_of_context(qp->base.context))->profile == PROFILE_CONNECTX;
+	uint32_t known = connectx ? ACCESS_OF_CONTEXT : ACCESS_OF_PAGE;
 	struct mlx5_wqe_mkey_context_seg *context;
 
 	if (!mkey_setter_open(qp, call))
 		return;
-	if (access_flags & ~(uint32_t)ACCESS_KNOWN) {
-		WR_REFUSE(qp, call, EINVAL, RULE_MKEY_ACCESS_FLAGS, access_flags);
+	if (access_flags & ~known) {
+		WR_REFUSE(qp, call, EINVAL, RULE_MKEY_ACCESS_FLAGS, access_flags, known);
 		return;
 	}
 	if (qp->builder.access_set) {

@@ -31,9 +31,9 @@ void mkey_set_access(struct user_qp *qp, const char *call, uint32_t access_flags
 void mkey_set_list(struct user_qp *qp, const char *call, uint16_t count, const struct ibv_sge *sge);
 
 /**
- * Lays the @count entries of @data in turn, @repeat_count times. bytes_count and bytes_count + bytes_skip are
- * kept modulo 65536 by the format (mlx5-formats 1.10); that is explained, not refused. Latches ENOMEM or
- * EINVAL.
+ * Lays the @count entries of @data in turn, @repeat_count times. The format keeps bytes_count and bytes_count +
+ * bytes_skip modulo 65536 (mlx5-formats 1.10): more is refused in profile man, cut and explained in connectx. Latches
+ * ENOMEM or EINVAL.
  */
 void mkey_set_interleaved(struct user_qp *qp, const char *call, uint32_t repeat_count, uint16_t count,
 			  const struct mlx5dv_mr_interleaved *data);

@@ -78,6 +78,86 @@ static void skipped_bytes_stay(void **state)
 	expect_key_reaches(lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 10, 2, data));
 }
 
+/* Sums of bytes_count and bytes_skip up to 65535: data and gaps are where they are to be, both ways. */
+static void widest_entries(void **state)
+{
+	static const struct {
+		uint32_t bytes, skip, repeat;
+	} rows[] = {{65535, 0, 2}, {1, 65534, 8}, {32767, 32768, 5}, {65534, 1, 2}, {40000, 25535, 4}};
+	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct mlx5dv_mr_interleaved data[] = {side_interleaved(&server, 3, rows[i].bytes, rows[i].skip)};
+
+		note("row %zu", i);
+		expect_key_reaches(lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, rows[i].repeat, 1, data));
+	}
+}
+
+/* The page has 32 bits for each, the work request 16 for the sum: beyond, nothing of the batch is posted. */
+static const struct mlx5dv_mr_interleaved too_wide[] = {
+	{.bytes_count = 65535, .bytes_skip = 1},         {.bytes_count = 65536, .bytes_skip = 0},
+	{.bytes_count = 1, .bytes_skip = 65535},         {.bytes_count = 70000, .bytes_skip = 100},
+	{.bytes_count = 16, .bytes_skip = UINT32_MAX},   {.bytes_count = UINT32_MAX, .bytes_skip = 0},
+	{.bytes_count = 0x10010, .bytes_skip = 0x10010}, {.bytes_count = 0, .bytes_skip = 65536},
+};
+
+static void wider_entries_refused(void **state)
+{
+	struct mlx5dv_mkey *mkey;
+	struct view key;
+
+	(void)state;
+	if (!in_profile("man", __func__))
+		return;
+	mkey = side_create_mkey(&server, 4, NULL);
+	key = lay_sample(mkey, &layout);
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(too_wide); i++) {
+		struct mlx5dv_mr_interleaved data[] = {side_interleaved(&server, 0, 16, 16), too_wide[i / 2]};
+		bool by_mr_call = i & 1;
+
+		note("entry %zu, by %s", i / 2, by_mr_call ? "mlx5dv_wr_mr_interleaved" : "the setter");
+		data[1].addr = data[0].addr;
+		data[1].lkey = data[0].lkey;
+		batch_start(&pair.server, 0, 0);
+		batch_send(&pair.server, 1, IBV_SEND_SIGNALED, view_memory(&server, 0, 8));
+		pair.server.ex->wr_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED;
+		if (by_mr_call) {
+			mlx5dv_wr_mr_interleaved(pair.server.dv, mkey, KEY_ACCESS, 2, 2, data);
+		} else {
+			struct mlx5dv_mkey_conf_attr no_attributes = {0};
+
+			mlx5dv_wr_mkey_configure(pair.server.dv, mkey, 1, &no_attributes);
+			mlx5dv_wr_set_mkey_layout_interleaved(pair.server.dv, 2, 2, data);
+		}
+		expect_batch_refused(&pair.server, EINVAL);
+	}
+	expect_key_reaches(key);
+}
+
+/* mlx5-formats 6, no. 42: 65600 and 65608 modulo 65536 are laid; the key's length is the uncut one. */
+static void wider_entries_cut_by_connectx(void **state)
+{
+	struct mlx5dv_mr_interleaved data[] = {{0}}, cut[] = {{0}};
+	struct mlx5dv_mkey *mkey;
+	struct view key;
+
+	(void)state;
+	if (!in_profile("connectx", __func__))
+		return;
+	data[0] = side_interleaved(&server, 0, 65600, 8);
+	cut[0] = side_interleaved(&server, 0, 64, 72 - 64);
+	mkey = side_create_mkey(&server, 4, NULL);
+	layout_of_interleaved(&layout, &server, 3, 1, cut);
+	expect_error(configure_interleaved(&pair.server, BY_CONFIGURE, mkey, KEY_ACCESS, 3, 1, data), 0);
+	expect_completion(&pair.server, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
+	key = view_key(&server, mkey, &layout);
+	expect_write(&pair, client_memory(3 * 64), key, IBV_WC_SUCCESS);
+	expect_read(&pair, client_memory(3 * 64), key, IBV_WC_SUCCESS);
+	expect_write(&pair, client_memory(3 * 64 + 1), view_part(key, 0, 3 * 64 + 1), IBV_WC_REM_ACCESS_ERR);
+}
+
 /* Neither end can use the key, and the good entry before the bad one is left alone too. */
 static void expect_unusable(struct mlx5dv_mkey *mkey, struct mlx5dv_mr_interleaved *data)
 {
@@ -147,11 +227,19 @@ static void arguments_are_copied(void **state)
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
-		API_CASE(scatters_and_gathers),     API_CASE(layout_is_replaced),
-		API_CASE(three_entries_by_default), API_CASE(more_entries_with_max_inline_data),
-		API_CASE(header_takes_an_entry),    API_CASE(repeat_count),
-		API_CASE(num_interleaved_counts),   API_CASE(skipped_bytes_stay),
-		API_CASE(lkey_per_entry),           API_CASE(arguments_are_copied),
+		API_CASE(scatters_and_gathers),
+		API_CASE(layout_is_replaced),
+		API_CASE(three_entries_by_default),
+		API_CASE(more_entries_with_max_inline_data),
+		API_CASE(header_takes_an_entry),
+		API_CASE(repeat_count),
+		API_CASE(num_interleaved_counts),
+		API_CASE(skipped_bytes_stay),
+		API_CASE(widest_entries),
+		API_CASE(wider_entries_refused),
+		API_CASE(lkey_per_entry),
+		API_CASE(arguments_are_copied),
+		API_CASE(wider_entries_cut_by_connectx),
 	};
 
 	program_memory(INTERLEAVED_MEMORY);

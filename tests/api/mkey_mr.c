@@ -128,14 +128,18 @@ static void expect_write_only(struct view key)
 
 static void access_flags_are_the_rights(void **state)
 {
-	static const uint32_t without_meaning[] = {IBV_ACCESS_MW_BIND,          IBV_ACCESS_ZERO_BASED,
-						   IBV_ACCESS_ON_DEMAND,        IBV_ACCESS_HUGETLB,
-						   IBV_ACCESS_RELAXED_ORDERING, UINT32_C(1) << 31};
-	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
+	/* Of the enum, and no rights; and a bit outside of it. */
+	const uint32_t others = IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB |
+				IBV_ACCESS_RELAXED_ORDERING,
+		       unknown = UINT32_C(1) << 31;
+	struct mlx5dv_mkey *mkey;
 
 	(void)state;
+	if (!in_profile("man", __func__))
+		return;
+	mkey = side_create_mkey(&server, 4, NULL);
 	for (enum call call = 0; call < CALLS; call++) {
-		struct view key = must_call(call, mkey, IBV_ACCESS_REMOTE_READ);
+		struct view key = must_call(call, mkey, IBV_ACCESS_REMOTE_READ | others);
 
 		note("call %d", call);
 		expect_read(&pair, client_memory(key.length), key, IBV_WC_SUCCESS);
@@ -143,12 +147,8 @@ static void access_flags_are_the_rights(void **state)
 		expect_send(&pair, client_memory(key.length), key, IBV_WC_REM_OP_ERR, IBV_WC_LOC_PROT_ERR);
 		key = must_call(call, mkey, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE);
 		expect_write_only(key);
-		for (size_t i = 0; i < ARRAY_SIZE(without_meaning); i++) {
-			expect_error(call_with(call, mkey, without_meaning[i] | KEY_ACCESS,
-					       IBV_SEND_INLINE | IBV_SEND_SIGNALED),
-				     EINVAL);
-			expect_nothing_posted(&pair.server);
-		}
+		expect_error(call_with(call, mkey, unknown | KEY_ACCESS, IBV_SEND_INLINE | IBV_SEND_SIGNALED), EINVAL);
+		expect_nothing_posted(&pair.server);
 		expect_write_only(key);
 	}
 }

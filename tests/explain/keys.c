@@ -212,7 +212,7 @@ static const struct rule_case cases[] = {
 	CASE(KEY_RANGE, key_range),
 	CASE(KEY_NOT_MAPPED, key_not_mapped),
 	CASE(KEY_DEPTH, key_depth),
-	CASE(LAYOUT_SHORT, layout_short),
+	CONNECTX_CASE(LAYOUT_SHORT, layout_short),
 	CASE(LAYOUT_WRAPS, layout_wraps),
 	CONNECTX_CASE(WINDOW_REGION_GONE, window_region_gone),
 	CASE(REGION_HAS_WINDOWS, region_has_windows),

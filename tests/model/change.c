@@ -35,7 +35,7 @@ static void set_layout(struct key *key, const struct configure *configure)
 			continue;
 		entry->key = configure->entries[i].key;
 		entry->address = configure->entries[i].address;
-		/* The interleaved format has 16 bits for these (mlx5-formats 1.10), but not for the length of the key. */
+		/* A ConnectX cuts to the 16 bits of the format (mlx5-formats 1.10), but not the length of the key. */
 		entry->bytes = configure->interleaved ? (uint16_t)bytes : bytes;
 		entry->stride = configure->interleaved ? (uint16_t)(bytes + configure->entries[i].skip) : 0;
 		key->count++;

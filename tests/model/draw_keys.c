@@ -41,9 +41,9 @@ static void draw_record(struct world *world, struct configure *configure, uint16
 	uint32_t bytes = CHOOSE_OF(c, sizes), skip = CHOOSE_OF(c, skips);
 	uint64_t extent;
 
-	/* Both fields have 16 bits: a skip may lead back, a size be cut. */
-	if (chance(c, 4))
-		skip = 65536 - (uint32_t)choose_below(c, bytes + 1);
+	/* The last that 16 bits can say, and the first that they cannot: EINVAL. */
+	if (chance(c, 2))
+		skip = 65535 - bytes + (uint32_t)choose_below(c, 2);
 	if (!careful && chance(c, 3))
 		bytes += 65536;
 	extent = configure->repeat ? (configure->repeat - 1) * (uint64_t)(uint16_t)(bytes + skip) + bytes : 0;
@@ -138,6 +138,15 @@ void draw_bind(struct world *world, int qp, int slot, struct bind *bind)
 		bind->length = (UINT64_C(1) << 31) + choose_below(c, 2);
 }
 
+/* mlx5-formats 1.10: 16 bits for the bytes of an entry, and for the way to the next. */
+static bool too_wide(const struct configure *configure)
+{
+	for (uint16_t i = 0; configure->interleaved && i < configure->count; i++)
+		if ((uint64_t)configure->entries[i].bytes + configure->entries[i].skip > UINT16_MAX)
+			return true;
+	return false;
+}
+
 /* mlx5-formats 4.2 and 4.4. */
 int request_error(const struct world *world, int qp, const struct request *request)
 {
@@ -148,10 +157,10 @@ int request_error(const struct world *world, int qp, const struct request *reque
 	if (request->opcode == OP_CONFIGURE) {
 		if (!configure->set_layout)
 			return 0;
-		return configure->count > layout_limit(world, qp, configure->interleaved) ||
-				       configure->count > world->model.keys.key[configure->slot].capacity
-			       ? ENOMEM
-			       : 0;
+		if (configure->count > layout_limit(world, qp, configure->interleaved) ||
+		    configure->count > world->model.keys.key[configure->slot].capacity)
+			return ENOMEM;
+		return !world->model.connectx && too_wide(configure) ? EINVAL : 0;
 	}
 	if (request->count > MAX_SGE)
 		return ENOMEM;

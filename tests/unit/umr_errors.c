@@ -177,16 +177,28 @@ static void setters_need_an_open_configuration(void **state)
 	end_refused(EINVAL, before, RULE_MKEY_SETTER_NOT_OPEN);
 }
 
-static void access_flags_beyond_the_four(void **state)
+static void set_profile(enum setting_PROFILE profile)
 {
+	((struct settings *)hca_settings(hca_device(0)))->profile = profile;
+}
+
+/* Profile man: bits outside of enum ibv_access_flags; connectx: all but the four rights. */
+static void access_flags_beyond(void **state)
+{
+	const uint32_t rights =
+		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	const uint32_t of_the_enum = rights | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND |
+				     IBV_ACCESS_HUGETLB | IBV_ACCESS_RELAXED_ORDERING;
+
 	(void)state;
-	for (int bit = 0; bit < 32; bit++) {
-		uint32_t flag = UINT32_C(1) << bit;
+	for (int i = 0; i < 2 * 32; i++) {
+		enum setting_PROFILE profile = i & 1 ? PROFILE_CONNECTX : PROFILE_MAN;
+		uint32_t flag = UINT32_C(1) << i / 2;
 		uint64_t before;
 
-		if (flag & (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-			    IBV_ACCESS_REMOTE_ATOMIC))
+		if (flag & (profile == PROFILE_MAN ? of_the_enum : rights))
 			continue;
+		set_profile(profile);
 		start();
 		mlx5dv_wr_mkey_configure(dv, mkey, 2, &no_attributes);
 		mlx5dv_wr_set_mkey_access_flags(dv, 0);
@@ -194,6 +206,7 @@ static void access_flags_beyond_the_four(void **state)
 		mlx5dv_wr_set_mkey_access_flags(dv, flag | IBV_ACCESS_REMOTE_READ); /* looked at before "twice" */
 		end_refused(EINVAL, before, RULE_MKEY_ACCESS_FLAGS);
 	}
+	set_profile(PROFILE_MAN);
 }
 
 static void access_flags_twice(void **state)
@@ -306,7 +319,7 @@ static void interleaved_length_beyond_64_bits(void **state)
 		before = fixture_last_serial();
 		mlx5dv_wr_set_mkey_layout_interleaved(dv, UINT32_MAX, 2, pieces);
 		if (fits)
-			end_refused(0, before, RULE_MKEY_INTERLEAVED_TRUNCATED);
+			end_refused(EINVAL, before, RULE_MKEY_INTERLEAVED_WIDE);
 		else
 			end_refused(EINVAL, before, RULE_MKEY_INTERLEAVED_LENGTH);
 	}
@@ -331,11 +344,6 @@ static void more_setters_than_announced(void **state)
 	before = fixture_last_serial();
 	mlx5dv_wr_set_mkey_layout_list(dv, 1, sges);
 	end_refused(EINVAL, before, RULE_MKEY_SETTER_NOT_OPEN);
-}
-
-static void set_profile(enum setting_PROFILE profile)
-{
-	((struct settings *)hca_settings(hca_device(0)))->profile = profile;
 }
 
 static void fewer_setters_in_profile_man(void **state)
@@ -402,7 +410,7 @@ static void nothing_of_a_refused_chain_is_posted(void **state)
 		if (aborted) {
 			wr_abort(&fixture->qp.ex);
 		} else {
-			mlx5dv_wr_mr_list(dv, mkey, IBV_ACCESS_MW_BIND, 4, sges);
+			mlx5dv_wr_mr_list(dv, mkey, 1u << 31, 4, sges);
 			assert_int_equal(wr_complete(&fixture->qp.ex), EINVAL);
 		}
 		assert_int_equal(fixture->qp.sq.cur_post, 11);
@@ -510,7 +518,7 @@ int main(void)
 		TEST(configure_in_a_full_queue),
 		TEST(configure_replaces_an_earlier_error),
 		TEST(setters_need_an_open_configuration),
-		TEST(access_flags_beyond_the_four),
+		TEST(access_flags_beyond),
 		TEST(access_flags_twice),
 		TEST(layouts_are_bounded_by_the_work_request),
 		TEST(layouts_are_bounded_by_the_key),
