@@ -85,7 +85,7 @@ static bool needs_bsf(const struct user_mkey *mkey)
 static bool put_bsfs(struct user_qp *qp, struct wqe wqe, uint32_t *bytes)
 {
 	const struct user_mkey *mkey = qp->builder.mkey;
-	uint32_t room = qp->sq.max_inline + sizeof(struct mlx5_wqe_inl_data_seg);
+	uint32_t room = umr_payload_room(qp);
 	uint32_t offset = UMR_PAYLOAD_OFFSET + qp->builder.payload_bytes;
 	bool encrypted = is_set(mkey->crypto_state);
 	uint8_t bsf[BSF_BYTES];

@@ -16,8 +16,7 @@ enum {
  */
 static bool layout_allowed(struct user_qp *qp, const char *call, uint16_t count, uint32_t headers)
 {
-	/* Room for inline data is room for entries: hence 4 pieces, or 3 and a header, by default (4.1). */
-	uint32_t room = (qp->sq.max_inline + sizeof(struct mlx5_wqe_inl_data_seg)) / ENTRY_BYTES;
+	uint32_t room = umr_payload_room(qp) / ENTRY_BYTES;
 	uint32_t fits = room > headers ? room - headers : 0;
 
 	if (!mkey_setter_open(qp, call))

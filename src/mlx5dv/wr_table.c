@@ -3,6 +3,7 @@
  * Which mlx5dv builders a QP has (mlx5-formats 4.2, "send_ops at QP creation"). A builder that a QP lacks is
  * not a NULL pointer: it latches EOPNOTSUPP and leaves an explanation.
  */
+#include "hca/settings.h"
 #include "mlx5dv/memcpy_buffer.h"
 #include "mlx5dv/wr_crypto.h"
 #include "mlx5dv/wr_dc.h"
@@ -12,7 +13,7 @@
 #include "verbs/qp_types.h"
 #include "verbs/wqe_builder.h"
 
-/* Any of them enables all builders of keys, as drivers do; the QP is then sized for UMR work requests. */
+/* Profile connectx: any of them enables all builders of keys, as drivers do. */
 #define KEY_BUILDERS (MLX5DV_QP_EX_WITH_MR_INTERLEAVED | MLX5DV_QP_EX_WITH_MR_LIST | MLX5DV_QP_EX_WITH_MKEY_CONFIGURE)
 
 static void refuse_type(struct mlx5dv_qp_ex *dv, const char *call)
@@ -82,7 +83,8 @@ int dv_wr_table_fill(struct user_qp *qp, uint64_t dv_send_ops)
 {
 	const struct qp_type_info *type = qp_type_info(qp->type, qp->dc_type);
 	uint64_t offered = type ? type->dv_send_ops : 0;
-	bool keys = dv_send_ops & KEY_BUILDERS;
+	bool connectx = hca_settings(hca_of_context(qp->base.context))->profile == PROFILE_CONNECTX;
+	uint64_t enabled = connectx && dv_send_ops & KEY_BUILDERS ? dv_send_ops | KEY_BUILDERS : dv_send_ops;
 	bool dc = qp->dc_type == MLX5DV_DCTYPE_DCI;
 
 	if (dv_send_ops & ~offered)
@@ -90,9 +92,11 @@ int dv_wr_table_fill(struct user_qp *qp, uint64_t dv_send_ops)
 			       dv_send_ops, qp->type, offered);
 	qp->dv = (struct mlx5dv_qp_ex){
 		.wr_set_dc_addr = dc ? dv_wr_set_dc_addr : no_dc_addr,
-		.wr_mr_interleaved = keys ? dv_wr_mr_interleaved : no_mr_interleaved,
-		.wr_mr_list = keys ? dv_wr_mr_list : no_mr_list,
-		.wr_mkey_configure = keys ? dv_wr_mkey_configure : no_mkey_configure,
+		.wr_mr_interleaved =
+			enabled & MLX5DV_QP_EX_WITH_MR_INTERLEAVED ? dv_wr_mr_interleaved : no_mr_interleaved,
+		.wr_mr_list = enabled & MLX5DV_QP_EX_WITH_MR_LIST ? dv_wr_mr_list : no_mr_list,
+		.wr_mkey_configure =
+			enabled & MLX5DV_QP_EX_WITH_MKEY_CONFIGURE ? dv_wr_mkey_configure : no_mkey_configure,
 		/* Without an open configuration these find nothing to set and say so. */
 		.wr_set_mkey_access_flags = dv_wr_set_mkey_access_flags,
 		.wr_set_mkey_layout_list = dv_wr_set_mkey_layout_list,

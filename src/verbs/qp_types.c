@@ -10,6 +10,9 @@
 #define OPS_UC (OPS_SEND | IBV_QP_EX_WITH_SEND_WITH_INV | OPS_WRITE | OPS_KEYS)
 #define OPS_RELIABLE                                                                                                   \
 	(OPS_UC | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+#define DV_OPS_RC                                                                                                      \
+	(MLX5DV_QP_EX_WITH_MR_INTERLEAVED | MLX5DV_QP_EX_WITH_MR_LIST | MLX5DV_QP_EX_WITH_MKEY_CONFIGURE |             \
+	 MLX5DV_QP_EX_WITH_RAW_WQE | MLX5DV_QP_EX_WITH_MEMCPY)
 
 enum {
 	AV_BYTES = sizeof(struct mlx5_wqe_datagram_seg),
@@ -24,8 +27,7 @@ static const struct qp_type_info rc = {
 	/* ATOMIC_WRITE is an RDMA WRITE of 8 bytes here, see wr_atomic_write() in wr_ops.c. */
 	.send_ops = OPS_RELIABLE | IBV_QP_EX_WITH_ATOMIC_WRITE,
 	.assumed_ops = OPS_RELIABLE,
-	.dv_send_ops = MLX5DV_QP_EX_WITH_MR_INTERLEAVED | MLX5DV_QP_EX_WITH_MR_LIST | MLX5DV_QP_EX_WITH_MKEY_CONFIGURE |
-		       MLX5DV_QP_EX_WITH_RAW_WQE | MLX5DV_QP_EX_WITH_MEMCPY,
+	.dv_send_ops = DV_OPS_RC,
 };
 
 static const struct qp_type_info uc = {
@@ -80,7 +82,7 @@ static const struct qp_type_info dci = {
 	/* mlx5dv_wr_post(3): the builders of a DCI are those of RC. */
 	.send_ops = OPS_RELIABLE | IBV_QP_EX_WITH_ATOMIC_WRITE,
 	.assumed_ops = OPS_RELIABLE,
-	.dv_send_ops = MLX5DV_QP_EX_WITH_RAW_WQE | MLX5DV_QP_EX_WITH_MEMCPY,
+	.dv_send_ops = DV_OPS_RC,
 };
 
 static const struct qp_type_info dct = {

@@ -38,6 +38,15 @@ uint32_t umr_bind(struct wqe wqe, enum ibv_mw_type type, uint32_t qpn, uint32_t 
 uint32_t umr_invalidate(struct wqe wqe);
 
 /**
+ * Bytes of a UMR that translation entries and BSFs may take: as many as inline data (hence 4 entries by default,
+ * mlx5-formats 4.1), and the address, which requests of a DCI have and a UMR does not.
+ */
+static inline uint32_t umr_payload_room(const struct user_qp *qp)
+{
+	return qp->sq.max_inline + (uint32_t)sizeof(struct mlx5_wqe_inl_data_seg) + qp->sq.address_bytes;
+}
+
+/**
  * What the driver itself refuses of a bind: EOPNOTSUPP for more than 2 GiB, which one translation entry
  * cannot say; EINVAL for a length without an MR. Returns 0 or an errno value, explained under the name @call.
  */

@@ -29,12 +29,16 @@ void wr_drop_unfinished(struct user_qp *qp)
 {
 	struct wr_builder *builder = &qp->builder;
 	struct hca *hca = hca_of_context(qp->base.context);
-	bool refuse = builder->setters_left & WR_SETTER_MKEY && hca_settings(hca)->profile == PROFILE_MAN;
+	bool man = hca_settings(hca)->profile == PROFILE_MAN;
+	bool dci = qp->dc_type == MLX5DV_DCTYPE_DCI;
 	uint64_t wr_id = qp->sq.wr_id[qp->sq.cur_post & (qp->sq.wqebb_count - 1)];
 
-	if (refuse)
+	if (man && builder->setters_left & WR_SETTER_MKEY)
 		WR_REFUSE(qp, "ibv_wr_complete", EINVAL, RULE_WR_SETTERS_MISSING, wr_id,
 			  builder->mkey_setters_announced, builder->mkey_setters_called);
+	/* mlx5dv_wr_post(3), QP Specific setters: "mlx5dv_wr_set_dc_addr() must be called". */
+	else if (man && dci && builder->setters_left & WR_SETTER_ADDRESS)
+		WR_REFUSE(qp, "ibv_wr_complete", EINVAL, RULE_WR_DC_ADDRESS_MISSING, wr_id);
 	else
 		EXPLAIN(hca,
 			(&(const struct explain_subject){

@@ -125,7 +125,7 @@ static void queries(void **state)
 	dci_close(&dci);
 }
 
-/* mlx5dv_create_qp(3) for a DCI: the builders of keys need RC; those of raw requests and copies are there. */
+/* mlx5dv_create_qp(3) for a DCI: all builders of RC (mlx5dv_wr_post(3)), and no other. */
 static void dv_operations(void **state)
 {
 	struct ibv_qp_init_attr_ex init = {
@@ -148,7 +148,7 @@ static void dv_operations(void **state)
 		attr.send_ops_flags = bit;
 		errno = 0;
 		qp = mlx5dv_create_qp(client.context, &init, &attr);
-		if (bit & (MLX5DV_QP_EX_WITH_RAW_WQE | MLX5DV_QP_EX_WITH_MEMCPY)) {
+		if (bit & (DV_KEY_OPS | MLX5DV_QP_EX_WITH_RAW_WQE | MLX5DV_QP_EX_WITH_MEMCPY)) {
 			assert_non_null(qp);
 			expect_error(ibv_destroy_qp(qp), 0);
 		} else {

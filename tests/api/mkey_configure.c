@@ -101,19 +101,56 @@ static void same_as_wr_mr_calls(void **state)
 		    lay_interleaved(&pair.server, BY_CONFIGURE, other, &second_layout, 3, 2, data));
 }
 
+/* Each builder by its own flag: with every other flag the QP does not offer it. */
 static void qp_needs_the_flag(void **state)
 {
+	static const uint64_t others[] = {0,
+					  MLX5DV_QP_EX_WITH_MR_LIST,
+					  MLX5DV_QP_EX_WITH_MR_INTERLEAVED,
+					  MLX5DV_QP_EX_WITH_RAW_WQE,
+					  MLX5DV_QP_EX_WITH_MEMCPY,
+					  MLX5DV_QP_EX_WITH_MR_LIST | MLX5DV_QP_EX_WITH_MR_INTERLEAVED |
+						  MLX5DV_QP_EX_WITH_RAW_WQE | MLX5DV_QP_EX_WITH_MEMCPY};
 	struct pair_options options = pair.options;
-	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
-	struct view key = lay_sample(mkey, &layout);
+	struct mlx5dv_mkey *mkey;
+	struct view key;
 
 	(void)state;
-	options.dv_send_ops = 0;
+	if (!in_profile("man", __func__))
+		return;
+	mkey = side_create_mkey(&server, 4, NULL);
+	key = lay_sample(mkey, &layout);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		note("send_ops_flags %#llx", (unsigned long long)others[i]);
+		options.dv_send_ops = others[i];
+		pair_replace(&pair, &options);
+		configure_start(&pair.server, mkey, 1);
+		mlx5dv_wr_set_mkey_access_flags(pair.server.dv, 0);
+		expect_batch_refused(&pair.server, EOPNOTSUPP);
+		expect_key_reaches(key);
+	}
+	options.dv_send_ops = MLX5DV_QP_EX_WITH_MKEY_CONFIGURE;
 	pair_replace(&pair, &options);
-	configure_start(&pair.server, mkey, 1);
-	mlx5dv_wr_set_mkey_access_flags(pair.server.dv, 0);
-	expect_batch_refused(&pair.server, EOPNOTSUPP);
-	expect_key_reaches(key);
+	expect_key_reaches(lay_sample(mkey, &layout));
+}
+
+/* mlx5-formats 4.2: an adapter's library asks for any of the three. */
+static void any_key_flag_in_connectx(void **state)
+{
+	static const uint64_t flags[] = {MLX5DV_QP_EX_WITH_MR_LIST, MLX5DV_QP_EX_WITH_MR_INTERLEAVED,
+					 MLX5DV_QP_EX_WITH_MKEY_CONFIGURE};
+	struct pair_options options = pair.options;
+	struct mlx5dv_mkey *mkey;
+
+	(void)state;
+	if (!in_profile("connectx", __func__))
+		return;
+	mkey = side_create_mkey(&server, 4, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
+		options.dv_send_ops = flags[i];
+		pair_replace(&pair, &options);
+		expect_key_reaches(lay_sample(mkey, &layout));
+	}
 }
 
 static void set_rights_alone(struct mlx5dv_mkey *mkey, uint32_t access)
@@ -413,19 +450,13 @@ static void completion_opcode_is_driver1(void **state)
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
-		API_CASE(configures_an_existing_key),
-		API_CASE(mixes_with_ibv_wr),
-		API_CASE(same_as_wr_mr_calls),
-		API_CASE(qp_needs_the_flag),
-		API_CASE(reconfigure_replaces_what_is_named),
-		API_CASE(cleared_by_post_send),
-		API_CASE(cleared_by_wr_local_inv),
-		API_CASE(kept_by_connectx),
-		API_CASE(user_data_is_not_inlined),
-		API_CASE(usable_by_every_operation),
-		API_CASE(used_without_waiting),
-		API_CASE(unsignalled_configure),
-		API_CASE(completion_opcode_is_driver1),
+		API_CASE(configures_an_existing_key), API_CASE(mixes_with_ibv_wr),
+		API_CASE(same_as_wr_mr_calls),        API_CASE(qp_needs_the_flag),
+		API_CASE(any_key_flag_in_connectx),   API_CASE(reconfigure_replaces_what_is_named),
+		API_CASE(cleared_by_post_send),       API_CASE(cleared_by_wr_local_inv),
+		API_CASE(kept_by_connectx),           API_CASE(user_data_is_not_inlined),
+		API_CASE(usable_by_every_operation),  API_CASE(used_without_waiting),
+		API_CASE(unsignalled_configure),      API_CASE(completion_opcode_is_driver1),
 	};
 
 	return run_cases("mkey_configure", cases);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules 130 to 134, 460, 522 to 526, 612 to 615: DC. */
+/* Rules 130 to 134, 460, 522 to 527, 612 to 615: DC. */
 #include "rule_cases.h"
 #include "support/dc.h"
 
@@ -24,6 +24,21 @@ static void close_all(void)
 {
 	dci_close(&dci);
 	dct_close(&dct);
+}
+
+/* ---- posting ---------------------------------------------------------------------------------------------------- */
+
+static void address_missing(void)
+{
+	open_all(false);
+	ibv_wr_start(dci.end.ex);
+	dci.end.ex->wr_id = 0x52;
+	ibv_wr_send(dci.end.ex);
+	ibv_wr_set_sge(dci.end.ex, client.mr->lkey, side_address(&client, 0), 8);
+	expect_error(ibv_wr_complete(dci.end.ex), EINVAL);
+	expect_about_qp(WR_DC_ADDRESS_MISSING, dci.end.qp->qp_num,
+			" ibv_wr_complete → EINVAL: the work request with wr_id 0x52 of a DCI got no address");
+	close_all();
 }
 
 /* ---- the device ------------------------------------------------------------------------------------------------- */
@@ -227,6 +242,7 @@ static void map_address(void)
 }
 
 static const struct rule_case cases[] = {
+	CASE(WR_DC_ADDRESS_MISSING, address_missing),
 	CASE(DCI_STREAM_FLUSHED, stream_flushed),
 	CASE(DC_KEY, wrong_key),
 	CASE(DC_COMPACT_ADDRESS, compact_address),

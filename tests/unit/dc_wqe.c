@@ -202,9 +202,21 @@ static void setters_out_of_place(void **state)
 	ibv_wr_start(&p->qp.ex);
 	ibv_wr_send(&p->qp.ex);
 	set_data(p, false);
+	assert_int_equal(ibv_wr_complete(&p->qp.ex), EINVAL);
+	assert_int_equal(device.rule, RULE_WR_DC_ADDRESS_MISSING);
+	assert_int_equal(p->qp.sq.head, 0);
+	assert_int_equal(p->qp.sq.cur_post, 0);
+
+	/* An adapter's library leaves the request out. */
+	device.settings.profile = PROFILE_CONNECTX;
+	device.rule = RULE_NONE;
+	ibv_wr_start(&p->qp.ex);
+	ibv_wr_send(&p->qp.ex);
+	set_data(p, false);
 	assert_int_equal(ibv_wr_complete(&p->qp.ex), 0);
 	assert_int_equal(device.rule, RULE_WR_DROPPED);
 	assert_int_equal(p->qp.sq.head, 0);
+	device.settings.profile = PROFILE_MAN;
 
 	/* Nothing of a stream is left for the next request. */
 	ibv_wr_start(&p->qp.ex);

@@ -53,7 +53,8 @@ static inline struct fixture *fixture_new(void)
 	f->qp.base.qp_type = IBV_QPT_RC;
 	f->qp.type = IBV_QPT_RC;
 	f->qp.has_ex = true;
-	f->qp.dv_send_ops = MLX5DV_QP_EX_WITH_MKEY_CONFIGURE;
+	f->qp.dv_send_ops =
+		MLX5DV_QP_EX_WITH_MR_LIST | MLX5DV_QP_EX_WITH_MR_INTERLEAVED | MLX5DV_QP_EX_WITH_MKEY_CONFIGURE;
 	queue_lock_init(&f->qp.sq.lock, LOCK_LEVEL_SEND_QUEUE, true);
 	f->qp.sq.buffer = f->ring;
 	f->qp.sq.wqebb_count = TEST_BLOCKS;

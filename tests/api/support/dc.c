@@ -7,6 +7,8 @@ enum { CQ_ENTRIES = 255, FIRST_PSN = 0xfffff0, MIN_RNR_TIMER = 1 };
 struct dci_options dci_defaults(void)
 {
 	return (struct dci_options){
+		.max_send_sge = PAIR_SGES,
+		.max_inline_data = DC_INLINE,
 		.timeout = 14,
 		.retry_cnt = 7,
 		.rnr_retry = 7,
@@ -36,7 +38,9 @@ static struct ibv_ah *address_of(const struct side *side, const struct side *pee
 void dci_create(struct dci *dci, struct side *side, struct side *peer, const struct dci_options *options)
 {
 	struct ibv_qp_init_attr_ex attr = {
-		.cap = {.max_send_wr = DC_WRS, .max_send_sge = PAIR_SGES, .max_inline_data = DC_INLINE},
+		.cap = {.max_send_wr = DC_WRS,
+			.max_send_sge = options->max_send_sge,
+			.max_inline_data = options->max_inline_data},
 		.qp_type = IBV_QPT_DRIVER,
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 		.pd = side->pd,
