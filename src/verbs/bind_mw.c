@@ -11,22 +11,52 @@
 #include "verbs/objects.h"
 #include "verbs/ops.h"
 
-static int check_bind(struct ibv_qp *qp, const struct ibv_mw_bind_info *info)
+/* ibv_bind_mw(3): the types that bind, and the flags. */
+static int check_page(struct ibv_qp *qp, unsigned int send_flags, unsigned int access)
+{
+	const unsigned int send_known = IBV_SEND_FENCE | IBV_SEND_SIGNALED;
+	/*
+	 * The structure says "Use ibv_access_flags", the list below it has the remote ones and ZERO_BASED. Programs pass
+	 * those that they registered with, rdma-core's own tests LOCAL_WRITE: taken, without effect.
+	 */
+	const unsigned int access_known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+					  IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
+					  IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_RELAXED_ORDERING;
+	enum ibv_qp_type type = to_user_qp(qp)->type;
+	struct hca *hca = hca_of_context(qp->context);
+
+	if (type != IBV_QPT_RC && type != IBV_QPT_UC && type != IBV_QPT_XRC_SEND)
+		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, EINVAL, RULE_BIND_QP_TYPE, type);
+	if (send_flags & ~send_known)
+		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, EINVAL, RULE_BIND_SEND_FLAGS, send_flags, send_known);
+	if (access & ~access_known)
+		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, EINVAL, RULE_BIND_ACCESS, access, access_known);
+	return 0;
+}
+
+/* What libmlx5 checks (mlx5-formats 4.12). It leaves the type to the device, and unknown flags alone. */
+static int check_driver(struct ibv_qp *qp, unsigned int access)
 {
 	struct hca *hca = hca_of_context(qp->context);
-	const struct user_mr *mr = to_user_mr(info->mr);
 
-	/* Profile man: ibv_bind_mw(3) offers zero-based windows. */
-	if (info->mw_access_flags & IBV_ACCESS_ZERO_BASED && hca_settings(hca)->profile == PROFILE_CONNECTX)
-		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, EINVAL, RULE_BIND_ZERO_BASED, info->mw_access_flags);
+	if (access & IBV_ACCESS_ZERO_BASED)
+		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, EINVAL, RULE_BIND_ZERO_BASED, access);
+	return 0;
+}
+
+static int check_region(struct ibv_qp *qp, const struct ibv_mr *base)
+{
+	const struct user_mr *mr = to_user_mr((struct ibv_mr *)base);
+	struct hca *hca = hca_of_context(qp->context);
+
 	if (!mr)
 		return 0;
 	if (mr->kind == MR_NULL)
-		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, ENOTSUP, RULE_BIND_NULL_MR, info->mr->lkey);
+		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, ENOTSUP, RULE_BIND_NULL_MR, base->lkey);
 	if (mr->imported)
-		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, ENOTSUP, RULE_BIND_IMPORTED_MR, info->mr->lkey);
+		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, ENOTSUP, RULE_BIND_IMPORTED_MR, base->lkey);
 	if (mr->access & IBV_ACCESS_ZERO_BASED)
-		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, EINVAL, RULE_BIND_ZERO_BASED_MR, info->mr->lkey);
+		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, EINVAL, RULE_BIND_ZERO_BASED_MR, base->lkey);
 	return 0;
 }
 
@@ -39,8 +69,12 @@ int softhca_ibv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind
 		.send_flags = mw_bind->send_flags,
 		.bind_mw = {.mw = mw, .rkey = ibv_inc_rkey(mw->rkey), .bind_info = mw_bind->bind_info},
 	};
-	int err = check_bind(qp, &mw_bind->bind_info);
+	bool man = hca_settings(hca_of_context(qp->context))->profile == PROFILE_MAN;
+	unsigned int access = mw_bind->bind_info.mw_access_flags;
+	int err = man ? check_page(qp, mw_bind->send_flags, access) : check_driver(qp, access);
 
+	if (!err)
+		err = check_region(qp, mw_bind->bind_info.mr);
 	if (!err)
 		err = softhca_ibv_post_send(qp, &wr, &bad_wr);
 	/*

@@ -35,11 +35,10 @@ uint8_t umr_rights(unsigned int access)
 	return flags;
 }
 
-uint32_t umr_bind(struct wqe wqe, enum ibv_mw_type type, uint32_t qpn, uint32_t rkey,
-		  const struct ibv_mw_bind_info *info)
+/* @info: NULL makes the key free. */
+static uint32_t put_bind(struct wqe wqe, bool type_2, uint32_t qpn, uint32_t rkey, const struct ibv_mw_bind_info *info)
 {
-	bool type_2 = type == IBV_MW_TYPE_2;
-	bool bind = info->length != 0;
+	bool bind = info;
 	uint64_t mask = MASK_STATE | (bind ? MASK_BIND : 0) | (type_2 ? MLX5_WQE_UMR_CTRL_MKEY_MASK_QPN : 0);
 	struct mlx5_wqe_umr_ctrl_seg ctrl = {
 		.flags = MLX5_WQE_UMR_CTRL_FLAG_INLINE | MLX5_WQE_UMR_CTRL_FLAG_TRNSLATION_OFFSET,
@@ -53,7 +52,7 @@ uint32_t umr_bind(struct wqe wqe, enum ibv_mw_type type, uint32_t qpn, uint32_t 
 	/* IBTA: a type 2 window must be invalid to be bound, and is unbound only by the QP it is bound to. */
 	if (type_2)
 		ctrl.flags |= bind ? MLX5_WQE_UMR_CTRL_FLAG_CHECK_FREE : MLX5_WQE_UMR_CTRL_FLAG_CHECK_QPN;
-	if (!bind) {
+	if (!info) {
 		mkey.free = MLX5_WQE_MKEY_CONTEXT_FREE;
 		put_segments(wqe, &ctrl, &mkey);
 		return UMR_PAYLOAD_OFFSET;
@@ -65,17 +64,25 @@ uint32_t umr_bind(struct wqe wqe, enum ibv_mw_type type, uint32_t qpn, uint32_t 
 	mkey.len = htobe64(info->length);
 	put_segments(wqe, &ctrl, &mkey);
 	/* 2 GiB, the most there is, is written 0 (mlx5-formats 1.9). */
-	wqe_set_data(wqe, UMR_PAYLOAD_OFFSET, info->addr, info->length & (LIMIT_MAX_BIND_LENGTH - 1), info->mr->lkey);
+	wqe_set_data(wqe, UMR_PAYLOAD_OFFSET, info->addr, info->length & (LIMIT_MAX_BIND_LENGTH - 1),
+		     info->mr ? info->mr->lkey : 0);
 	wqe_zero(wqe, UMR_PAYLOAD_OFFSET + WQE_UNIT, (ENTRY_UNITS - 1) * WQE_UNIT);
 	return UMR_BIND_BYTES;
+}
+
+uint32_t umr_bind(struct wqe wqe, enum ibv_mw_type type, uint32_t qpn, uint32_t rkey,
+		  const struct ibv_mw_bind_info *info)
+{
+	bool type_2 = type == IBV_MW_TYPE_2;
+
+	/* Length 0 unbinds a type 1 window. For a type 2 window it is an error (IBTA o10-37.2.40) that the device finds. */
+	return put_bind(wqe, type_2, qpn, rkey, info->length || type_2 ? info : NULL);
 }
 
 uint32_t umr_invalidate(struct wqe wqe)
 {
 	/* Whatever kind of key it is: free, tag 0, any QP (mlx5-formats 1.15). */
-	static const struct ibv_mw_bind_info nothing;
-
-	return umr_bind(wqe, IBV_MW_TYPE_2, 0, 0, &nothing);
+	return put_bind(wqe, true, 0, 0, NULL);
 }
 
 int umr_bind_check(struct user_qp *qp, const char *call, const struct ibv_mw_bind_info *info)

@@ -27,8 +27,8 @@ uint8_t umr_rights(unsigned int access);
 
 /**
  * Writes the segments of a bind. @type: of the window, or IBV_MW_TYPE_2 for ibv_wr_bind_mw; @rkey: the new
- * one, of which only the low byte is taken. A length of 0 unbinds. The caller has checked the length:
- * umr_bind_check().
+ * one, of which only the low byte is taken. A length of 0 unbinds a type 1 window. The caller has checked the
+ * length: umr_bind_check().
  * Returns the bytes of the WQE, control segment included.
  */
 uint32_t umr_bind(struct wqe wqe, enum ibv_mw_type type, uint32_t qpn, uint32_t rkey,

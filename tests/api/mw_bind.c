@@ -19,18 +19,58 @@ static void completion_carries_wr_id(void **state)
 	expect_idle(&pair.client);
 }
 
-/* IBTA 10.3.1: a send error of a datagram QP leads to SQE, where its receive queue goes on. */
+/* The call returns @error, the window keeps its rkey, and nothing was posted. */
+static void expect_refused_(struct place place, struct ibv_mw *mw, struct ibv_mw_bind bind, int error)
+{
+	uint32_t before = mw->rkey;
+
+	expect_error_(place, "ibv_bind_mw()", ibv_bind_mw(pair.server.qp, mw, &bind), error);
+	assert_int_equal(mw->rkey, before);
+	expect_nothing_posted_(place, &pair.server);
+}
+#define expect_refused(mw, bind, error) expect_refused_(HERE, mw, bind, error)
+
+/* The window has the old binding still, and the QP goes on. */
 static void ud_qp_refused(void **state)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_UD);
-	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_1);
-	struct ibv_mw_bind bind = bind_request(WINDOW_START, WINDOW_LENGTH, IBV_ACCESS_REMOTE_WRITE);
-	struct view before = window_view(mw, WINDOW_START, WINDOW_LENGTH);
+	struct pair datagrams;
+	struct ibv_mw_bind bind;
+	struct ibv_mw *mw;
+	struct view bound;
+
+	(void)state;
+	if (!in_profile("man", __func__))
+		return;
+	mw = side_alloc_mw(&server, IBV_MW_TYPE_1);
+	bound = bind_window(mw, WINDOW_START, WINDOW_LENGTH, IBV_ACCESS_REMOTE_WRITE);
+	pair_open(&datagrams, &client, &server, &options);
+	bind = bind_request(0, 8, IBV_ACCESS_REMOTE_WRITE);
+	expect_error(ibv_bind_mw(datagrams.server.qp, mw, &bind), EINVAL);
+	assert_int_equal(mw->rkey, bound.key);
+	expect_state(&datagrams.server, IBV_QPS_RTS);
+	expect_idle(&datagrams.server);
+	expect_send(&datagrams, view_memory(&server, 0, 100), client_memory(100), IBV_WC_SUCCESS, IBV_WC_SUCCESS);
+	expect_write(&pair, client_memory(100), view_part(bound, 10, 100), IBV_WC_SUCCESS);
+	pair_close(&datagrams);
+}
+
+/* The library of an adapter posts it. IBTA 10.3.1: a send error of a datagram QP leads to SQE. */
+static void ud_qp_fails_in_connectx(void **state)
+{
+	struct pair_options options = pair_defaults(IBV_QPT_UD);
+	struct ibv_mw_bind bind;
+	struct ibv_mw *mw;
+	struct view before;
 	struct pair datagrams;
 
 	(void)state;
+	if (!in_profile("connectx", __func__))
+		return;
+	mw = side_alloc_mw(&server, IBV_MW_TYPE_1);
+	bind = bind_request(WINDOW_START, WINDOW_LENGTH, IBV_ACCESS_REMOTE_WRITE);
+	before = window_view(mw, WINDOW_START, WINDOW_LENGTH);
 	pair_open(&datagrams, &client, &server, &options);
-	expect_send(&datagrams, view_memory(&server, 0, 100), client_memory(100), IBV_WC_SUCCESS, IBV_WC_SUCCESS);
 	expect_error(ibv_bind_mw(datagrams.server.qp, mw, &bind), 0);
 	expect_status(&datagrams.server, BIND_WR_ID, IBV_WC_LOC_QP_OP_ERR);
 	expect_idle(&datagrams.server);
@@ -38,6 +78,41 @@ static void ud_qp_refused(void **state)
 	expect_no_remote_access(window_view(mw, WINDOW_START, WINDOW_LENGTH));
 	expect_no_remote_access(before);
 	pair_close(&datagrams);
+}
+
+/* "Either 0 or the bitwise OR of" FENCE and SIGNALED; of enum ibv_access_flags, all of which programs pass. */
+static void unknown_flags_refused(void **state)
+{
+	const unsigned int send_flags = IBV_SEND_FENCE | IBV_SEND_SIGNALED;
+	const unsigned int access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+					  IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
+					  IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_RELAXED_ORDERING;
+	struct ibv_mw *mw;
+	struct view bound;
+
+	(void)state;
+	if (!in_profile("man", __func__))
+		return;
+	mw = side_alloc_mw(&server, IBV_MW_TYPE_1);
+	bound = bind_window(mw, WINDOW_START, WINDOW_LENGTH, IBV_ACCESS_REMOTE_WRITE);
+	for (int bit = 0; bit < 32; bit++) {
+		struct ibv_mw_bind bind = bind_request(0, 8, IBV_ACCESS_REMOTE_WRITE);
+		unsigned int flag = 1u << bit;
+
+		note("bit %d", bit);
+		bind.send_flags |= flag;
+		if (!(flag & send_flags))
+			expect_refused(mw, bind, EINVAL);
+		bind.send_flags &= send_flags;
+		bind.bind_info.mw_access_flags |= flag;
+		if (!(flag & access_flags))
+			expect_refused(mw, bind, EINVAL);
+	}
+	expect_write(&pair, client_memory(100), view_part(bound, 10, 100), IBV_WC_SUCCESS);
+	/* What is no remote right gives none. */
+	bound = bind_window(mw, WINDOW_START, WINDOW_LENGTH,
+			    access_flags & ~(unsigned int)(SIDE_REMOTE | IBV_ACCESS_ZERO_BASED));
+	expect_no_remote_access(bound);
 }
 
 static void unsignalled_bind_has_no_completion(void **state)
@@ -94,16 +169,50 @@ static void fence_is_in_the_wqe(void **state)
 	}
 }
 
-/* The call returns @error, the window keeps its rkey, and nothing was posted. */
-static void expect_refused_(struct place place, struct ibv_mw *mw, struct ibv_mw_bind bind, int error)
+/*
+ * The READ of a QP whose peer is not there yet stays in flight, and a bind behind it is executed at once, unless it has a
+ * fence: then when the READ is done. (IBTA 10.8.3.3)
+ */
+static void fence_waits_for_reads(void **state)
 {
-	uint32_t before = mw->rkey;
+	struct view source = view_memory(&client, 16, 8), target = view_memory(&server, 0, 8);
 
-	expect_error_(place, "ibv_bind_mw()", ibv_bind_mw(pair.server.qp, mw, &bind), error);
-	assert_int_equal(mw->rkey, before);
-	expect_nothing_posted_(place, &pair.server);
+	(void)state;
+	for (int fenced = 0; fenced < 2; fenced++) {
+		struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_1);
+		struct ibv_mw_bind bind = bind_request(WINDOW_START, WINDOW_LENGTH, IBV_ACCESS_REMOTE_WRITE);
+		struct ibv_sge sge = side_sge(&server, 0, 8);
+		struct ibv_send_wr read = {.wr_id = 1,
+					   .sg_list = &sge,
+					   .num_sge = 1,
+					   .opcode = IBV_WR_RDMA_READ,
+					   .send_flags = IBV_SEND_SIGNALED,
+					   .wr.rdma = {.remote_addr = source.address, .rkey = source.key}};
+		struct pair late;
+		struct view bound;
+
+		note("fenced %d", fenced);
+		pair_create(&late, &client, &server, &pair.options);
+		endpoint_to_init(&late.client);
+		endpoint_to_init(&late.server);
+		endpoint_to_rtr(&late.server);
+		endpoint_to_rts(&late.server);
+		post_send(&late.server, &read);
+		bind.send_flags |= fenced ? IBV_SEND_FENCE : 0;
+		expect_error(ibv_bind_mw(late.server.qp, mw, &bind), 0);
+		bound = window_view(mw, WINDOW_START, WINDOW_LENGTH);
+		expect_write(&pair, client_memory(100), view_part(bound, 10, 100),
+			     fenced ? IBV_WC_REM_ACCESS_ERR : IBV_WC_SUCCESS);
+		expect_idle(&late.server);
+
+		endpoint_to_rtr(&late.client);
+		expect_completion(&late.server, 1, IBV_WC_RDMA_READ);
+		model_copy(&source, &target);
+		expect_completion(&late.server, BIND_WR_ID, IBV_WC_BIND_MW);
+		expect_write(&pair, client_memory(100), view_part(bound, 10, 100), IBV_WC_SUCCESS);
+		pair_close(&late);
+	}
 }
-#define expect_refused(mw, bind, error) expect_refused_(HERE, mw, bind, error)
 
 static void zero_based_refused_by_connectx(void **state)
 {
@@ -328,9 +437,12 @@ int main(void)
 	const struct CMUnitTest cases[] = {
 		API_CASE(completion_carries_wr_id),
 		API_CASE(ud_qp_refused),
+		API_CASE(ud_qp_fails_in_connectx),
+		API_CASE(unknown_flags_refused),
 		API_CASE(unsignalled_bind_has_no_completion),
 		API_CASE(sq_sig_all_completes_every_bind),
 		API_CASE(fence_is_in_the_wqe),
+		API_CASE(fence_waits_for_reads),
 		API_CASE(zero_based_refused_by_connectx),
 		API_CASE(returns_zero_and_new_rkey),
 		API_CASE(errno_values),

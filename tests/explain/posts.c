@@ -287,6 +287,35 @@ static void bind_imported_mr(void)
 	ibv_unimport_mr(mr);
 }
 
+static void bind_qp_type(void)
+{
+	struct pair_options options = pair_defaults(IBV_QPT_UD);
+
+	pair_replace(&pair, &options);
+	expect_error(bind(client.mr, 64, IBV_ACCESS_REMOTE_READ), EINVAL);
+	expect_about_qp(BIND_QP_TYPE, pair.client.qp->qp_num,
+			" ibv_bind_mw → EINVAL: a queue pair of type UD cannot bind: RC, UC and XRC_SEND can");
+}
+
+static void bind_send_flags(void)
+{
+	struct ibv_mw *mw = side_alloc_mw(&client, IBV_MW_TYPE_1);
+	struct ibv_mw_bind request = {.send_flags = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED};
+
+	expect_error(ibv_bind_mw(pair.client.qp, mw, &request), EINVAL);
+	expect_about_qp(BIND_SEND_FLAGS, pair.client.qp->qp_num,
+			" ibv_bind_mw → EINVAL: send_flags is 0x6; a bind may have 0x3 only");
+}
+
+static void bind_access(void)
+{
+	expect_error(bind(client.mr, 64, IBV_ACCESS_REMOTE_READ | 0x4000), EINVAL);
+	expect_about_qp(BIND_ACCESS, pair.client.qp->qp_num,
+			" ibv_bind_mw → EINVAL: mw_access_flags is REMOTE_READ|0x4000; the flags there are "
+			"LOCAL_WRITE|REMOTE_WRITE|REMOTE_READ|REMOTE_ATOMIC|MW_BIND|ZERO_BASED|ON_DEMAND|HUGETLB|"
+			"RELAXED_ORDERING");
+}
+
 /* ---- receives --------------------------------------------------------------------------------------------------- */
 
 static void rq_full(void)
@@ -371,6 +400,9 @@ static const struct rule_case cases[] = {
 	CASE(BIND_NULL_MR, bind_null_mr),
 	CASE(BIND_ZERO_BASED_MR, bind_zero_based_mr),
 	CASE(BIND_IMPORTED_MR, bind_imported_mr),
+	CASE(BIND_QP_TYPE, bind_qp_type),
+	CASE(BIND_SEND_FLAGS, bind_send_flags),
+	CASE(BIND_ACCESS, bind_access),
 	CASE(RQ_FULL, rq_full),
 	CASE(RECV_ON_SRQ, recv_on_srq),
 	CASE(RECV_IN_RESET, recv_in_reset),

@@ -299,6 +299,14 @@ static void bind_form(void)
 		       rkey);
 }
 
+static void bind_empty(void)
+{
+	uint32_t rkey = bind(side_alloc_mw(&server, IBV_MW_TYPE_2), server.mr, 0, 0, IBV_ACCESS_REMOTE_WRITE);
+
+	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, BIND_EMPTY, "BIND_MW",
+		       "type 2 window 0x%x is to be bound to 0 bytes", rkey);
+}
+
 static void bind_other_qp(void)
 {
 	struct raw raw = raw_begin(&pair.server);
@@ -383,6 +391,7 @@ static const struct rule_case cases[] = {
 	CASE(BIND_RIGHTS, bind_rights),
 	CASE(BIND_RANGE, bind_range),
 	CASE(BIND_FORM, bind_form),
+	CASE(BIND_EMPTY, bind_empty),
 	CASE(BIND_OTHER_QP, bind_other_qp),
 	CASE(INVALIDATE_NOT_ALLOWED, invalidate_not_allowed),
 	CASE(UMR_UNKNOWN, umr_unknown),

@@ -61,22 +61,24 @@ bool key_configure(struct model *model, const struct configure *configure, struc
 	return true;
 }
 
-static bool may_bind(const struct key *window, const struct key *region, const struct bind *bind, struct who who)
+static bool may_bind(const struct model *model, const struct key *window, const struct key *region,
+		     const struct bind *bind, struct who who)
 {
 	unsigned int writing = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
 	if (window->domain != who.domain || region->domain != who.domain)
 		return false;
-	if (region->kind != MODEL_REGION || !region->bindable)
+	if (region->kind != MODEL_REGION)
 		return false;
-	if (bind->access & writing && !(region->rights & LOCAL_WRITE))
+	/* mlx5-formats 4.12: a ConnectX asks for no rights of the region. */
+	if (!model->connectx && (!region->bindable || (bind->access & writing && !(region->rights & LOCAL_WRITE))))
 		return false;
 	if (bind->address < region->start || bind->address - region->start > region->length)
 		return false;
 	return bind->length <= region->length - (bind->address - region->start);
 }
 
-/* Length 0 unbinds: the window keeps its place and gets the new tag. */
+/* Length 0 unbinds a type 1 window: it keeps its place and gets the new tag. */
 static bool unbind(struct key *window, const struct bind *bind, struct who who)
 {
 	if (window->domain != who.domain)
@@ -94,12 +96,13 @@ bool key_bind(struct model *model, const struct bind *bind, struct who who)
 	struct key *window = &model->keys.key[bind->slot];
 	const struct key *region = &model->keys.key[bind->region < 0 ? 0 : bind->region];
 
+	/* IBTA o10-37.2.40 */
 	if (!bind->length)
-		return unbind(window, bind, who);
+		return window->kind == MODEL_WINDOW_1 && unbind(window, bind, who);
 	/* mlx5-formats 1.15: a type 2 window must be free, a type 1 window is bound over. */
 	if (window->kind == MODEL_WINDOW_2 && window->live)
 		return false;
-	if (!may_bind(window, region, bind, who))
+	if (!may_bind(model, window, region, bind, who))
 		return false;
 	window->live = true;
 	window->number = (window->number & ~TAG) | (bind->new_number & TAG);

@@ -39,13 +39,15 @@ static const struct window_case windows[] = {
 	 MASK_BIND | MASK_QPN, TEST_QPN << 8 | 0x5c, ADDR},
 	{IBV_MW_TYPE_2, false, UINT64_C(1) << 31, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE, 0xb0, 4, 0x30, 0,
 	 MASK_BIND | MASK_QPN, TEST_QPN << 8 | 0x5c, ADDR},
-	{IBV_MW_TYPE_2, false, 0, 0, 0x98, 0, 0, 0x40, MASK_FREE | MASK_MKEY | MASK_QPN, 0xffffff5c, 0},
+	/* No unbinding, for the device to refuse (IBTA o10-37.2.40). */
+	{IBV_MW_TYPE_2, false, 0, IBV_ACCESS_REMOTE_READ, 0xb0, 4, 0x10, 0, MASK_BIND | MASK_QPN, TEST_QPN << 8 | 0x5c,
+	 ADDR},
 	{IBV_MW_TYPE_2, true, 0, 0, 0x98, 0, 0, 0x40, MASK_FREE | MASK_MKEY | MASK_QPN, 0xffffff00, 0},
 };
 
 static void expect_window(struct expected *e, const struct window_case *w, uint32_t index, uint32_t imm)
 {
-	bool bind = w->length;
+	bool bind = w->units;
 
 	expect_ctrl(e, index, 0x25, 0x08, imm);
 	expect_be(e, w->flags, 1);
