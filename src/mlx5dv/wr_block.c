@@ -162,11 +162,15 @@ bool block_finish(struct user_qp *qp, struct wqe wqe, uint32_t *bsf_bytes, bool 
 	return true;
 }
 
-/* @more: another one follows, and takes the completion. On a QP with sq_sig_all both complete (mlx5-formats 4.5). */
+/*
+ * @more: another one follows, and takes the completion, of which a configuration has one (mlx5dv_wr_mkey_configure(3),
+ * USAGE). Of a ConnectX with sq_sig_all both complete (mlx5-formats 4.5).
+ */
 static void set_psv(struct user_qp *qp, uint32_t index, uint64_t transient, bool more)
 {
 	const struct set_psv_segment segment = {.index = htobe32(index), .transient = htobe64(transient)};
 	unsigned int flags = qp->ex.wr_flags;
+	struct mlx5_wqe_ctrl_seg *ctrl;
 	struct wqe wqe;
 	bool open;
 
@@ -176,6 +180,9 @@ static void set_psv(struct user_qp *qp, uint32_t index, uint64_t transient, bool
 	qp->ex.wr_flags = flags;
 	if (!open)
 		return;
+	ctrl = wqe_unit(wqe, 0);
+	if (more && profile_of(qp) == PROFILE_MAN)
+		ctrl->fm_ce_se &= (uint8_t)~MLX5_WQE_CTRL_CQ_UPDATE;
 	wqe_copy(wqe, PSV_OFFSET, &segment, sizeof(segment));
 	qp->builder.fence = MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE;
 	wr_finish(qp, PSV_WQE_BYTES);

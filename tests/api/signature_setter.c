@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mlx5dv_wr_set_mkey_sig_block(3) as a call: where it may stand, what it refuses and when that is told, how many requests
- * and completions a configuration has, what an aborted chain leaves.
+ * mlx5dv_wr_set_mkey_sig_block(3) as a call: where it may stand, what it refuses and when that is told, what an aborted chain
+ * leaves. tests/api/signature_requests.c: the work requests of a configuration.
  */
 #include "support/signed_key.h"
 
@@ -352,120 +352,7 @@ static void attributes_are_copied(void **state)
 	expect_key_works();
 }
 
-/* ---- work requests ---------------------------------------------------------------------------------------------- */
-
-/* Signatures of one domain take two requests of the send queue, of two domains three (mlx5-formats 4.5). */
-static void requests_of_a_configuration(void **state)
-{
-	(void)state;
-	for (int domains = 1; domains <= 2; domains++) {
-		struct mlx5dv_sig_block_attr attr = {.mem = &crc32, .wire = domains == 2 ? &crc32 : NULL};
-
-		for (uint32_t wrs = 1; wrs <= 4; wrs *= 2) {
-			struct pair_options options = signed_options();
-			struct ibv_qp_init_attr init;
-			struct ibv_qp_attr qp_attr;
-			uint32_t got;
-
-			options.max_send_wr = wrs;
-			pair_replace(&pair, &options);
-			expect_error(ibv_query_qp(pair.server.qp, &qp_attr, IBV_QP_CAP, &init), 0);
-			got = init.cap.max_send_wr;
-			mkey = side_create_signed_mkey(&server, 3);
-			note("%u requests, %d domains", got, domains);
-			configure_start(&pair.server, mkey, 1);
-			mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &attr);
-			if (got <= (uint32_t)domains)
-				expect_batch_refused(&pair.server, ENOMEM);
-			else
-				configure_complete(&pair.server);
-		}
-	}
-}
-
-/* A signalled configuration has one completion, an unsignalled one none; where all complete, each SET_PSV does. */
-static void completions_of_a_configuration(void **state)
-{
-	(void)state;
-	for (int all = 0; all < 2; all++) {
-		struct pair_options options = signed_options();
-
-		options.sq_sig_all = all;
-		pair_replace(&pair, &options);
-		mkey = side_create_signed_mkey(&server, 3);
-		for (int domains = 1; domains <= 2; domains++) {
-			struct mlx5dv_sig_block_attr attr = {.mem = &crc32, .wire = domains == 2 ? &dif : NULL};
-
-			for (int signalled = 0; signalled < 2; signalled++) {
-				int expected = all ? domains : signalled;
-
-				batch_start(&pair.server, CONFIGURE_WR_ID,
-					    IBV_SEND_INLINE | (signalled ? IBV_SEND_SIGNALED : 0));
-				mlx5dv_wr_mkey_configure(pair.server.dv, mkey, 1, &(struct mlx5dv_mkey_conf_attr){0});
-				mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &attr);
-				batch_send(&pair.server, 9, IBV_SEND_SIGNALED, view_memory(&server, 0, 0));
-				post_receive(&pair.client, 10, NULL, 0);
-				expect_error(ibv_wr_complete(pair.server.ex), 0);
-				for (int i = 0; i < expected; i++)
-					expect_completion(&pair.server, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
-				expect_completion(&pair.server, 9, IBV_WC_SEND);
-				expect_completion(&pair.client, 10, IBV_WC_RECV);
-				expect_idle(&pair.server);
-			}
-		}
-	}
-}
-
-/* Hundreds of rounds in a queue of few requests: the places of unsignalled SET_PSVs are given back. */
-static void rounds_without_completions(void **state)
-{
-	struct pair_options options = signed_options();
-	struct mlx5dv_sig_block_attr attr = {.mem = &crc32, .wire = &crc32, .check_mask = 0xff};
-
-	(void)state;
-	options.max_send_wr = 4;
-	pair_replace(&pair, &options);
-	mkey = side_create_signed_mkey(&server, 3);
-	for (int round = 0; round < 500; round++) {
-		configure_start(&pair.server, mkey, 1);
-		pair.server.ex->wr_flags = IBV_SEND_INLINE; /* sampled by the SET_PSVs: none completes */
-		mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &attr);
-		batch_send(&pair.server, 9, IBV_SEND_SIGNALED, view_memory(&server, 0, 0));
-		post_receive(&pair.client, 10, NULL, 0);
-		expect_error(ibv_wr_complete(pair.server.ex), 0);
-		expect_completion(&pair.server, 9, IBV_WC_SEND);
-		expect_completion(&pair.client, 10, IBV_WC_RECV);
-	}
-	expect_idle(&pair.server);
-}
-
-/* A QP as it is made by default has room for a signature, or for four entries: 124 bytes more hold both. */
-static void room_in_a_work_request(void **state)
-{
-	struct pair_options options = pair_defaults(IBV_QPT_RC);
-	struct ibv_sge pieces[3];
-
-	(void)state;
-	cut_layout(&layout, pieces, 2 * 516);
-	for (int more = 0; more < 2; more++) {
-		options.max_inline_data = more ? 124 : 0;
-		pair_replace(&pair, &options);
-		mkey = side_create_signed_mkey(&server, 3);
-		expect_error(configure_signed(mkey, 3, pieces, &good), more ? 0 : ENOMEM);
-		if (more) {
-			expect_completion(&pair.server, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
-		} else {
-			expect_nothing_posted(&pair.server);
-			/* One after the other. */
-			expect_error(configure_list(&pair.server, BY_CONFIGURE, mkey, KEY_ACCESS, 3, pieces), 0);
-			expect_completion(&pair.server, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
-			configure_start(&pair.server, mkey, 1);
-			mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &good);
-			configure_complete(&pair.server);
-		}
-		expect_key_works();
-	}
-}
+/* ---- requests behind it, and chains that fail --------------------------------------------------------------------- */
 
 /* Configured and used in one batch, without a completion in between. */
 static void used_without_waiting(void **state)
@@ -594,10 +481,6 @@ int main(void)
 		API_CASE(copy_mask_needs_equal_structures_man),
 		API_CASE(copy_mask_needs_equal_structures_connectx),
 		API_CASE(attributes_are_copied),
-		API_CASE(requests_of_a_configuration),
-		API_CASE(completions_of_a_configuration),
-		API_CASE(rounds_without_completions),
-		API_CASE(room_in_a_work_request),
 		API_CASE(used_without_waiting),
 		API_CASE(configured_after_a_failed_chain),
 		API_CASE(errors_after_a_failed_chain_man),

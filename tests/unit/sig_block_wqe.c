@@ -339,25 +339,25 @@ static void behind_a_layout_at_every_place(void **state)
 }
 
 /*
- * mlx5-formats 4.5: the UMR never completes, the last SET_PSV does if it is asked for. Where all requests complete, the
- * first SET_PSV of two does, too.
+ * mlx5-formats 4.5: the UMR never completes, the last SET_PSV does if it is asked for. Where all requests complete, so does, of
+ * profile connectx, the first SET_PSV of two.
  */
-static void completion_and_fence_bits(void **state)
+static void expect_completion_and_fence_bits(bool connectx)
 {
 	static const struct test_domain none = NONE, crc = CRC(CRC32, 512, 0);
-	static const struct {
+	const uint8_t first_of_all = connectx ? 0x28 : 0x20;
+	const struct {
 		unsigned int flags;
 		bool signal_all;
 		uint8_t umr, first_of_two, last;
 	} row[] = {
 		{0, false, 0x00, 0x20, 0x20},
 		{IBV_SEND_SIGNALED, false, 0x00, 0x20, 0x28},
-		{0, true, 0x00, 0x28, 0x28},
-		{IBV_SEND_SIGNALED, true, 0x00, 0x28, 0x28},
+		{0, true, 0x00, first_of_all, 0x28},
+		{IBV_SEND_SIGNALED, true, 0x00, first_of_all, 0x28},
 		{IBV_SEND_SIGNALED | IBV_SEND_FENCE, false, 0x80, 0x80, 0x88},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		for (int domains = 1; domains <= 3; domains++) {
 			const struct test_domain *memory = domains & 1 ? &crc : &none;
@@ -381,6 +381,15 @@ static void completion_and_fence_bits(void **state)
 			assert_int_equal(fixture->qp.sq.fence_cache, 0x20);
 		}
 	}
+}
+
+static void completion_and_fence_bits(void **state)
+{
+	(void)state;
+	expect_completion_and_fence_bits(false);
+	set_profile(PROFILE_CONNECTX);
+	expect_completion_and_fence_bits(true);
+	set_profile(PROFILE_MAN);
 }
 
 /* mlx5-formats 4.2: the UMR takes wr_id and wr_flags of the builder, the SET_PSVs those of the last setter. */
