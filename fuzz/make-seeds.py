@@ -5,7 +5,7 @@
     fuzz/make-seeds.py DIRECTORY        into DIRECTORY/NAME
 
 The keys and addresses are those of world.h, the layout of an input that of wqe_input.h (block_input.h, srq.c, settings.c,
-packet.c, shm.c), the formats those of mlx5-formats 1 and 2.
+packet.c, shm.c, udp.c), the formats those of mlx5-formats 1 and 2.
 """
 import os
 import struct
@@ -741,9 +741,49 @@ def shm_seeds():
         yield 'bad_' + name, shm_record(0x04) + shm_record(0x04, **{'length': 4, **more}) + shm_record(0x04)
 
 
+QPN_PAIR = {name: number for number, name in enumerate(PAIRS)}
+
+
+def udp_datagram(*packets, aid=0x5f, manner=0, pair='rc', end=1, traffic_class=0, segment=0, identification=0, port=1):
+    """A datagram as udp.c reads it; packets are (opcode, extension headers, payload)."""
+    frames = b''
+    for opcode, headers, payload in packets:
+        pad = -len(payload) % 4
+        frames += bytes([opcode, 0x40 | pad << 4, 0xff, 0xff, 0, 0, 0, 0, 0x80, 0, 0, 0]) + headers + payload
+        frames += bytes(pad + 4)
+    return struct.pack('<BBBBHHHBx', aid, manner, QPN_PAIR[pair] + len(PAIRS) * end, traffic_class, segment, len(frames),
+                       identification, port) + frames
+
+
+def udp_seeds():
+    """Packets alone and in trains, of both families, marked, counted, spoilt, for others."""
+    reth = lambda length: struct.pack('>QII', FULL, KEY['full'], length)
+    full = bytes(range(256)) * 4
+    write, read = (0x0a, reth(100), b'w' * 100), (0x0c, reth(3000), b'')
+    train = [udp_datagram((0x06, reth(5 * 1024 + 9), full)),
+             udp_datagram(*[(0x07, b'', full)] * 4, (0x08, b'', b'behind it'), segment=1040)]
+    yield 'write', udp_datagram(write)
+    yield 'train', b''.join(train)
+    yield 'train_in_filters', udp_datagram(write, manner=0x20) + b''.join(train)
+    yield 'read', udp_datagram(read) + udp_datagram((0x14, reth(0) + bytes(12), b''))
+    for name, manner in (('ipv6', 1), ('mapped', 2), ('inner', 4), ('nowhere', 8), ('short', 16)):
+        yield name, udp_datagram(write, manner=manner, traffic_class=3) * 3
+    yield 'counted', b''.join(udp_datagram(write, identification=65500 + i & 0xffff) for i in range(60))
+    yield 'leap', b''.join(udp_datagram(write, identification=i, port=2) for i in [*range(99, 180), 9000, 9001])
+    yield 'notification', udp_datagram((0x81, b'', bytes(16)), manner=0x20) + udp_datagram((0x81, b'', bytes(16)), aid=0x69)
+    yield 'forwarded', udp_datagram(write, aid=0x6d) + udp_datagram(*[(0x07, b'', full)] * 3, aid=0x69, segment=1040)
+    yield 'uc', udp_datagram((0x26, reth(1028), full), pair='uc') + udp_datagram((0x28, b'', b'four'), pair='uc')
+    yield 'ud', udp_datagram((0x64, struct.pack('>II', 0x11111111, 5), b'datagram'), pair='ud', manner=1)
+    yield 'xrc', udp_datagram((0xaa, struct.pack('>I', XRC_SRQ) + reth(8), b'8 bytes.'), pair='xrc')
+    yield 'dc', udp_datagram((0xc4, struct.pack('>QQII', DC_KEY, 1, 0, 0x99), b'8 bytes.'), pair='dc')
+    yield 'acknowledge', udp_datagram((0x11, bytes([0x1f, 0, 0, 1]), b''), end=0)
+    yield 'spoilt', udp_datagram(write, aid=0x47) + udp_datagram(write)
+
+
 def main():
     for name, seeds in (('block', block_seeds()), ('wqe', all_seeds()), ('srq', srq_seeds()), ('settings', settings_seeds()),
-                        ('packet', packet_seeds()), ('shm', shm_seeds()), ('transport', transport_seeds())):
+                        ('packet', packet_seeds()), ('shm', shm_seeds()), ('transport', transport_seeds()),
+                        ('udp', udp_seeds())):
         directory = os.path.join(sys.argv[1], name)
         os.makedirs(directory, exist_ok=True)
         for old in os.listdir(directory):
