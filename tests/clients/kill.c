@@ -29,7 +29,7 @@ enum {
 	QPS = 4,
 	MEMORY = 1 << 18,
 	RECEIVE_BYTES = 4096,
-	WARM_UP = 20, /* rounds until which pools and tables may grow */
+	WARM_UP = 60, /* rounds until which pools and tables may grow: a socket for each of 64 flows */
 };
 
 /* 1 ms to 4 ms, eight times in all: who does not answer for 34 ms is dead. */
@@ -152,7 +152,11 @@ static void post_any(struct end *end, int index)
 	/* Short and long ones: one packet, and many. */
 	uint32_t most = draw_below(&end->random, 4) ? 256 : kinds[kind].consumes ? RECEIVE_BYTES : MEMORY / 4;
 	uint32_t length = kinds[kind].atomic ? 8 : 1 + draw_below(&end->random, most);
-	struct ibv_sge sge = {.addr = (uintptr_t)end->mr->addr, .length = length, .lkey = end->mr->lkey};
+	/* What is brought goes elsewhere than what is sent comes from: several requests are under way. */
+	bool brings = kinds[kind].atomic || kinds[kind].opcode == IBV_WR_RDMA_READ;
+	struct ibv_sge sge = {.addr = (uintptr_t)end->mr->addr + (brings ? MEMORY / 4 * 3 : 0),
+			      .length = length,
+			      .lkey = end->mr->lkey};
 	struct ibv_send_wr wr = {.wr_id = (uint64_t)index << 56 | (flow->posted + 1),
 				 .sg_list = &sge,
 				 .num_sge = 1,

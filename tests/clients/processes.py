@@ -36,6 +36,24 @@ def left_behind(hosts, before):
         time.sleep(0.05)
 
 
+def watched(directory):
+    """Environment of programs under a sanitizer: what it reports of any of them, also of those that are killed, is kept."""
+    if 'TEST_SANITIZED' not in os.environ:
+        return {}
+    return {name: f'{os.environ.get(name, "")}:log_path={directory}/report'
+            for name in ('ASAN_OPTIONS', 'TSAN_OPTIONS', 'UBSAN_OPTIONS')}
+
+
+def reports(directory):
+    """The lines of what sanitizers have reported."""
+    lines = []
+    for name in sorted(os.listdir(directory)):
+        if name.startswith('report.'):
+            with open(os.path.join(directory, name), encoding='utf-8', errors='replace') as file:
+                lines += file.read().splitlines()
+    return lines
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--link', choices=['shm', 'udp'], required=True)
@@ -51,6 +69,7 @@ def main():
     before = shared_files()
 
     with Hosts() as hosts:
+        env |= watched(hosts.directory)
         if options.link == 'udp':
             command = [*command, '--netns', f'/proc/{hosts.holder.pid}/ns/net']
         if options.faults:
@@ -69,8 +88,12 @@ def main():
         print('not ok' if left else 'ok', '2 - nothing is left behind')
         for name in left:
             print('#', name)
-    print('1..2')
-    return 1 if wrong or left else 0
+        reported = reports(hosts.directory)
+        print('not ok' if reported else 'ok', '3 - no sanitizer reports anything')
+        for line in reported:
+            print('#', line)
+    print('1..3')
+    return 1 if wrong or left or reported else 0
 
 
 if __name__ == '__main__':

@@ -3,7 +3,7 @@
  * Soak: two processes, 16 RC queue pairs, requests of all operations in both directions at random, with everything checked,
  * for as long as one likes. Meant for a link that loses, doubles and reorders packets (SOFTHCA_FAULTS).
  *
- *	soak [--netns PATH] [--seconds N] [--seed N] [--qps N]        PATH: where the second process lives
+ *	soak [--netns PATH] [--seconds N] [--seed N] [--qps N] [--timeout N]        PATH: where the second process lives
  *
  * A QP's requester has a region of the peer's memory for itself, and a model of it. So it knows, word for word, what each
  * READ and each atomic must bring back: an operation that was lost, or executed twice, or out of order, shows. Messages
@@ -34,7 +34,7 @@ enum {
 };
 
 /* 67 ms and more, eight times: on a busy machine a process may well have to wait for a tenth of a second. */
-static const struct patience patience = {.timeout = 14, .retries = 7};
+static struct patience patience = {.timeout = 14, .retries = 7};
 
 struct request {
 	enum ibv_wr_opcode opcode;
@@ -573,20 +573,19 @@ static void soak(int socket, unsigned int qps, double seconds, uint64_t seed)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"netns", required_argument, NULL, 'n'},
-		{"seconds", required_argument, NULL, 't'},
-		{"seed", required_argument, NULL, 's'},
-		{"qps", required_argument, NULL, 'q'},
-		{NULL, 0, NULL, 0},
+		{"netns", required_argument, NULL, 'n'},   {"seconds", required_argument, NULL, 't'},
+		{"seed", required_argument, NULL, 's'},    {"qps", required_argument, NULL, 'q'},
+		{"timeout", required_argument, NULL, 'w'}, {NULL, 0, NULL, 0},
 	};
 	const char *netns = NULL;
-	char seconds[32] = "10", qps[32] = "16", seed[32] = "1";
-	const char *arguments[] = {"second", qps, seconds, seed, NULL};
+	char seconds[32] = "10", qps[32] = "16", seed[32] = "1", timeout[32] = "14";
+	const char *arguments[] = {"second", qps, seconds, seed, timeout, NULL};
 	struct process process;
 	int option, status;
 
-	if (argc == 5 && strcmp(argv[1], "second") == 0) {
+	if (argc == 6 && strcmp(argv[1], "second") == 0) {
 		role_name = "second";
+		patience.timeout = (uint8_t)atoi(argv[5]);
 		soak(PROCESS_SOCKET, (unsigned int)atoi(argv[2]), atof(argv[3]), ~strtoull(argv[4], NULL, 0));
 		return 0;
 	}
@@ -600,9 +599,12 @@ int main(int argc, char **argv)
 			snprintf(seed, sizeof(seed), "%s", optarg);
 		else if (option == 'q')
 			snprintf(qps, sizeof(qps), "%s", optarg);
+		else if (option == 'w')
+			snprintf(timeout, sizeof(timeout), "%s", optarg);
 		else
 			return 2;
 	}
+	patience.timeout = (uint8_t)atoi(timeout);
 	if (atoi(qps) < 1 || atoi(qps) > MOST_QPS)
 		die("1 to %d queue pairs", MOST_QPS);
 	process = process_start(netns, arguments);
