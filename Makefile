@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 600
 SOAK_SECONDS ?= 600
 BUSY_ROUNDS ?= 100
 
-.PHONY: all build demo test bench fuzz soak busy install format lint docs clean help
+.PHONY: all build demo test bench fuzz soak busy mutate install format lint docs clean help
 
 all: build
 
@@ -19,6 +19,7 @@ help:
 	@echo 'make fuzz                 fuzz the WQE executor, FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo 'make soak                 two hosts over a network that loses packets, SOAK_SECONDS=$(SOAK_SECONDS)'
 	@echo 'make busy                 clients beside busy loops, BUSY_ROUNDS=$(BUSY_ROUNDS)'
+	@echo 'make mutate               break the source on purpose; see whether the tests notice'
 	@echo 'make install PREFIX=…     install below PREFIX=$(PREFIX); DESTDIR is honoured'
 	@echo 'make format | lint | docs | clean'
 
@@ -54,6 +55,10 @@ busy:
 	@scripts/deps test
 	@scripts/build $(BUILD)
 	@TEST_LIBRARY_DIRECTORY=$(abspath $(BUILD))/lib tests/clients/busy.py --tool $(abspath $(BUILD))/src/tool/softhca --rounds $(BUSY_ROUNDS)
+
+mutate:
+	@scripts/deps test
+	@tests/mutation/mutate.py
 
 install:
 	@scripts/deps build

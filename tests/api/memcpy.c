@@ -101,6 +101,46 @@ static void fenced_write(void **state)
 	}
 }
 
+/*
+ * What the fence is for: a READ is on its way, since its peer is not there yet, and a copy of what it brings stands behind
+ * it. With a fence the copy waits, and so does what follows.
+ */
+static void fenced_copy(void **state)
+{
+	struct view source = view_memory(&client, 100, 64), read = memory(0, 64), copied = memory(2000, 64);
+	struct view there = view_memory(&client, 9000, 64);
+	struct pair_options options = pair.options;
+
+	(void)state;
+	options.dv_send_ops |= MLX5DV_QP_EX_WITH_MEMCPY;
+	pair_close(&pair);
+	pair_create(&pair, &client, &server, &options);
+	endpoint_to_init(&pair.client);
+	endpoint_to_init(&pair.server);
+	endpoint_to_rtr(&pair.server);
+	endpoint_to_rts(&pair.server);
+	side_stir(&server);
+	side_stir(&client);
+	ibv_wr_start(pair.server.ex);
+	pair.server.ex->wr_flags = 0;
+	ibv_wr_rdma_read(pair.server.ex, source.key, source.address);
+	ibv_wr_set_sge(pair.server.ex, read.key, read.address, (uint32_t)read.length);
+	put_copy(read, copied, 1, IBV_SEND_FENCE | IBV_SEND_SIGNALED);
+	batch_write(&pair.server, 2, IBV_SEND_SIGNALED, copied, there);
+	expect_error(ibv_wr_complete(pair.server.ex), 0);
+	expect_idle(&pair.server);
+	side_compare(&server); /* nothing was copied yet */
+	endpoint_to_rtr(&pair.client);
+	expect_completion(&pair.server, 1, MLX5DV_WC_MEMCPY);
+	expect_completion(&pair.server, 2, IBV_WC_RDMA_WRITE);
+	model_copy(&source, &read);
+	model_copy(&read, &copied);
+	model_copy(&copied, &there);
+	side_compare(&server);
+	side_compare(&client);
+	endpoint_to_rts(&pair.client);
+}
+
 /* It copies for nobody else: no peer, no connection. */
 static void without_a_peer(void **state)
 {
@@ -308,10 +348,9 @@ static void creation(void **state)
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
-		API_CASE(lengths_and_places), API_CASE(chains),
-		API_CASE(fenced_write),       API_CASE(without_a_peer),
-		API_CASE(through_layouts),    API_CASE(through_signatures),
-		API_CASE(lengths_refused),    API_CASE(rights_and_domains),
+		API_CASE(lengths_and_places), API_CASE(chains),          API_CASE(fenced_write),
+		API_CASE(fenced_copy),        API_CASE(without_a_peer),  API_CASE(through_layouts),
+		API_CASE(through_signatures), API_CASE(lengths_refused), API_CASE(rights_and_domains),
 		API_CASE(creation),
 	};
 
