@@ -94,8 +94,10 @@ struct reference {
 	struct shm_piece piece[SHM_PIECES];
 };
 
-static void send_reference(struct shm_slot slot, const struct reference *reference, uint8_t pieces)
+static void send_reference(const struct shm_slot *headers, const struct reference *reference, uint8_t pieces)
 {
+	struct shm_slot slot = *headers;
+
 	slot.flags |= SHM_FLAG_READ;
 	slot.pieces = pieces;
 	hostile_send(&other, &slot, reference,
@@ -335,15 +337,15 @@ static void test_bad_packets_are_dropped(void **state)
 	/* Ranges that are not as long as the payload; payload to be read that is none. */
 	slot = write_slot(SQ_START_PSN, 8);
 	reference.piece[0].length = 7;
-	DROPPED(SHM_PACKET, send_reference(slot, &reference, 1));
+	DROPPED(SHM_PACKET, send_reference(&slot, &reference, 1));
 	reference.piece[0].length = UINT64_MAX;
-	DROPPED(SHM_PACKET, send_reference(slot, &reference, 1));
+	DROPPED(SHM_PACKET, send_reference(&slot, &reference, 1));
 	reference.piece[0].length = 8;
 	slot = hostile_bth(READ_RESPONSE_ONLY, end.qp->number, SQ_START_PSN, 8);
 	slot.headers = 16;
-	DROPPED(SHM_PACKET, send_reference(slot, &reference, 1));
+	DROPPED(SHM_PACKET, send_reference(&slot, &reference, 1));
 	slot = hostile_bth(0x24, end.qp->number, SQ_START_PSN, 8);
-	DROPPED(SHM_PACKET, send_reference(slot, &reference, 1));
+	DROPPED(SHM_PACKET, send_reference(&slot, &reference, 1));
 #undef DROPPED
 	send_write(SQ_START_PSN, (const uint8_t *)"12345678", 8);
 	expect_acknowledge(SQ_START_PSN, NO_CREDITS);
@@ -367,10 +369,11 @@ static struct reference distant_reference(void)
 static void test_payload_is_read(void **state)
 {
 	const struct reference reference = distant_reference();
+	const struct shm_slot slot = write_slot(SQ_START_PSN, sizeof(distant));
 	uint64_t before = counted(COUNTER_SHM_READ_BYTES);
 
 	(void)state;
-	send_reference(write_slot(SQ_START_PSN, sizeof(distant)), &reference, 3);
+	send_reference(&slot, &reference, 3);
 	expect_acknowledge((SQ_START_PSN + (sizeof(distant) - 1) / 256) & 0xffffff, NO_CREDITS);
 	assert_memory_equal(target(), distant, sizeof(distant));
 	assert_int_equal(counted(COUNTER_SHM_READ_BYTES) - before, sizeof(distant));
@@ -380,12 +383,13 @@ static void test_payload_is_read(void **state)
 static void test_payload_is_scattered(void **state)
 {
 	const struct reference reference = distant_reference();
+	const struct shm_slot slot = hostile_bth(SEND_ONLY, end.qp->number, SQ_START_PSN, 5999);
 
 	(void)state;
 	/* One segment of it is left for the receive: shorter than what is fetched in one call. */
 	post_receive(&device, &end, SECOND_HALF, 6000);
-	send_reference(hostile_bth(SEND_ONLY, end.qp->number, SQ_START_PSN, 5999),
-		       &(struct reference){.ticket = reference.ticket, .piece = {{(uintptr_t)distant, 5999}}}, 1);
+	send_reference(&slot, &(struct reference){.ticket = reference.ticket, .piece = {{(uintptr_t)distant, 5999}}},
+		       1);
 	expect_acknowledge((SQ_START_PSN + 5998 / 256) & 0xffffff, NO_CREDITS);
 	assert_memory_equal(target(), distant, 5999);
 	expect_cqe(&cq, 0, 0);
@@ -394,9 +398,10 @@ static void test_payload_is_scattered(void **state)
 /* What cannot be read is asked for again, and only then. */
 static void expect_refused_read(const struct reference *reference)
 {
+	const struct shm_slot slot = write_slot(SQ_START_PSN, sizeof(distant));
 	uint64_t before = counted(COUNTER_SHM_READ_REFUSED);
 
-	send_reference(write_slot(SQ_START_PSN, sizeof(distant)), reference, 3);
+	send_reference(&slot, reference, 3);
 	expect_acknowledge(SQ_START_PSN, NAK_SEQUENCE_SYNDROME);
 	assert_int_equal(counted(COUNTER_SHM_READ_REFUSED) - before, 1);
 	send_write(SQ_START_PSN, distant, 5000);
