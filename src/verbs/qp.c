@@ -9,6 +9,7 @@
 
 #include "abi/entry_points.h"
 #include "explain/explain.h"
+#include "hca/limits.h"
 #include "verbs/events.h"
 #include "verbs/objects.h"
 #include "verbs/ops.h"
@@ -288,6 +289,8 @@ struct ibv_qp *user_qp_create(struct ibv_context *context, struct ibv_qp_init_at
 	if (err)
 		goto free_memory;
 	err = create_in_device(qp);
+	if (err == -ENOMEM)
+		err = -REFUSE(hca_of_context(context), qp_create_call(attr, dv), ENOMEM, RULE_QP_NO_ROOM, LIMIT_MAX_QP);
 	if (err)
 		goto remove_index;
 

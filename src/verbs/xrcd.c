@@ -4,8 +4,10 @@
 #include <stdlib.h>
 
 #include "explain/explain.h"
+#include "hca/limits.h"
 #include "verbs/events.h"
 #include "verbs/ops.h"
+#include "verbs/qp_check.h"
 #include "verbs/xrcd.h"
 
 enum {
@@ -138,10 +140,15 @@ struct ibv_qp *xrc_recv_create(struct ibv_context *context, struct ibv_qp_init_a
 		.cookie = qp,
 	};
 	struct ibv_qp *base;
+	int error;
 
 	if (!qp)
 		return NULL;
-	base = finish(qp, IBV_QPS_RESET, -hca_qp_create(to_user_context(context)->device, &device_attr, &qp->device));
+	error = -hca_qp_create(to_user_context(context)->device, &device_attr, &qp->device);
+	if (error)
+		error = REFUSE(hca_of_context(context), qp_create_call(attr, NULL), error, RULE_QP_NO_ROOM,
+			       LIMIT_MAX_QP);
+	base = finish(qp, IBV_QPS_RESET, error);
 	if (base)
 		attr->cap = qp->cap;
 	return base;

@@ -20,10 +20,13 @@
 #include "beyond_shm.h"
 #include "beyond_udp.h"
 #include "explain/explain.h"
+#include "hca/device.h"
 #include "hca/epoch.h"
+#include "hca/limits.h"
 #include "hca/qp.h"
 #include "link/faults.h"
 #include "link/filter.h"
+#include "link/host_table.h"
 #include "link/link.h"
 #include "link/roce.h"
 #include "mkey/stream.h"
@@ -796,6 +799,32 @@ static void case_PD_NO_ROOM(void **state)
 	while (count--)
 		assert_int_equal(softhca_ibv_dealloc_pd(domains[count]), 0);
 	numbers->fresh = fresh;
+}
+
+/* The other processes of the host have the ranges that this one has not, and all of its own numbers are in use. */
+static void case_QP_NO_ROOM(void **state)
+{
+	enum { MOST = 64 };
+	struct id_table *numbers = &registry()->qps;
+	uint32_t fresh = numbers->fresh, own_count = host_table.own_count, count = 0;
+	struct ibv_qp_init_attr attr = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_UC, .cap = {.max_send_wr = 1}};
+	struct ibv_qp *more[MOST];
+
+	(void)state;
+	numbers->fresh = numbers->limit;
+	host_table.own_count = LIMIT_MAX_QP >> HOST_SLOT_BITS;
+	while (count < MOST && (more[count] = softhca_ibv_create_qp(pd, &attr)))
+		count++;
+	assert_in_range(count, 0, MOST - 1);
+	assert_int_equal(errno, ENOMEM);
+	expect_line(
+		NULL, RULE_QP_NO_ROOM,
+		"mlx5_0 ibv_create_qp → ENOMEM: there is no memory for another queue pair, this process has 262144, or "
+		"the processes of this host together have all numbers. [528 QP_NO_ROOM; ");
+	numbers->fresh = fresh;
+	host_table.own_count = own_count;
+	while (count--)
+		assert_int_equal(softhca_ibv_destroy_qp(more[count]), 0);
 }
 
 /* ---- frames ----------------------------------------------------------------------------------------------------- */
