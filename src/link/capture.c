@@ -250,6 +250,15 @@ static void put_packet_options(struct text *text, enum capture_direction directi
 	put_option(text, OPTION_END, "", 0);
 }
 
+/* The file is as long as it may be, or the disk is full: so nobody has written behind the @written bytes of a block. */
+static void take_back(int fd, ssize_t written)
+{
+	off_t end = lseek(fd, 0, SEEK_CUR);
+
+	if (end >= written && ftruncate(fd, end - written))
+		return; /* readers say that it was cut short */
+}
+
 void capture_frame(struct capture *capture, enum capture_direction direction, const struct packet_path *path,
 		   uint16_t source_port, const uint8_t *bytes, uint32_t length, uint32_t qpn, const char *comment)
 {
@@ -279,10 +288,12 @@ void capture_frame(struct capture *capture, enum capture_direction direction, co
 
 		written = writev(capture->fd, parts, 4);
 	}
-	if (written < 0)
+	if (written < 0) {
 		stop(capture, strerror(errno));
-	else if ((size_t)written != total)
+	} else if ((size_t)written != total) {
+		take_back(capture->fd, written);
 		stop(capture, "no room for a packet");
+	}
 }
 
 /* Records of a QP that does not exist are kept by the first device. */

@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import re
+import resource
 import shutil
 import struct
 import subprocess
@@ -367,6 +368,17 @@ class Files(unittest.TestCase):
             inner = f'exec {PROGRAMS["raw_wqe"]}'
             done = softhca('run', '--explain', 'stderr', '--capture', path, '--', 'flock', path, 'sh', '-c', inner)
             self.assertIn('another process writes this file', done.stderr)
+
+    def test_may_not_be_that_long(self):
+        """RLIMIT_FSIZE: the program goes on without, the file ends with a whole block, and somebody is told."""
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, 'short.pcapng')
+            done = softhca('run', '--explain', 'stderr', '--capture', path, '--', PROGRAMS['raw_wqe'],
+                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192)))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stderr, 'the capture ends: (no room for a packet|File too large)')
+            self.assertLessEqual(os.path.getsize(path), 8192)
+            self.assertGreater(len(decode(path)), 5)
 
     def test_cannot_be_made(self):
         done = softhca('run', '--explain', 'stderr', '--capture', '/nowhere/x.pcapng', '--', PROGRAMS['raw_wqe'])
