@@ -47,7 +47,8 @@ static void begin(struct guard *guard)
 	sigset_t blocked;
 
 	guard->error = errno;
-	sigpending(&guard->pending);
+	if (sigpending(&guard->pending))
+		sigemptyset(&guard->pending);
 	failure_signals(&blocked);
 	/* A terminal takes what a thread writes that blocks it (termios(3), TOSTOP). */
 	sigaddset(&blocked, SIGTTOU);

@@ -25,7 +25,8 @@ static inline struct file_size_guard file_size_begin(void)
 
 	sigemptyset(&signal);
 	sigaddset(&signal, SIGXFSZ);
-	sigpending(&pending);
+	if (sigpending(&pending))
+		sigemptyset(&pending);
 	guard.pending = sigismember(&pending, SIGXFSZ);
 	pthread_sigmask(SIG_BLOCK, &signal, &guard.before);
 	return guard;
