@@ -10,7 +10,7 @@
  *	memory      A0 A1 A2 … An  B0 B1 B2 … Bn  C0 C1 C2 … Cn
  *	the mkey    A0 B0 C0  A1 B1 C1  A2 B2 C2  …  An Bn Cn
  *
- * Whoever reads the mkey from offset 0 reads rows. So does the adapter when it gathers the data of a WRITE: no byte is
+ * A reader of the mkey from offset 0 gets rows. So does the adapter when it gathers the data of a WRITE: no byte is
  * copied by the program. Each end computes a checksum over the rows, the sender from the columns, the receiver from what
  * has arrived.
  *

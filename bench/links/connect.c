@@ -116,7 +116,7 @@ void test_idle(const struct options *options)
 			;
 	}
 	tcp_meet(&pair);
-	/* Whoever polled for it goes to sleep. */
+	/* The thread that polled for it goes to sleep. */
 	usleep(300000);
 	cpu = cpu_seconds();
 	begin = now();

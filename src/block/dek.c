@@ -70,7 +70,7 @@ int dek_destroy(struct hca *hca, uint32_t id)
 
 	if (!dek)
 		return -ENOENT;
-	/* Whoever found it just before may still be about to count its reference. */
+	/* A thread that found it just before may still be about to count its reference. */
 	epoch_synchronize();
 	id_table_release(&hca->deks, id);
 	dek_put(dek);

@@ -4,7 +4,7 @@
  * all threads would write to.
  *
  * A thread that may look at keys and QPs is inside a section (epoch_enter … epoch_leave); its slot, a cache line of
- * its own, says since which epoch. Whoever takes something out of reach stamps it (epoch_retire) and may reuse or free
+ * its own, says since which epoch. A thread that takes something out of reach stamps it (epoch_retire) and may reuse or free
  * it once no section older than the stamp is left (epoch_passed, or epoch_synchronize to wait for it).
  *
  * What was taken back but not freed (a window that was unbound) can be waited for inside a section, with epoch_wait.

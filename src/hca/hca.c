@@ -177,7 +177,7 @@ static bool make_registry(void)
 		ready++;
 	if (!the_registry.devices || ready < wanted)
 		return false;
-	/* Whom no other process can reach needs no number that no other process has. */
+	/* A process that no other can reach may use any numbers. */
 	if (settings.link == LINK_LOCAL)
 		id_table_init(&the_registry.qps, FIRST_QPN, LIMIT_MAX_QP);
 	else

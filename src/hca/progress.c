@@ -23,7 +23,7 @@
 #define FOR_EVER UINT64_MAX
 /* While the program polls, the thread looks that often whether it still does. */
 #define LOOK_NS UINT64_C(100000)
-/* Who polls that often within LOOK_NS is polling, and not about to sleep (each arming of a CQ takes some polls, too). */
+/* So many polls within LOOK_NS are polling, and not the few around the arming of a CQ. */
 #define POLLS_OFTEN 16
 /* So many arrivals in a row that woke the thread while the program polled, and pollers are disarmed. */
 #define FOUND_POLLING 4
@@ -175,7 +175,7 @@ void progress_before_sleep(void)
 	bool all;
 
 	__atomic_add_fetch(&progress.naps, 1, __ATOMIC_RELAXED);
-	/* Who polls at the moment arms for itself. */
+	/* A thread that polls at the moment arms for itself. */
 	if (!begin_polling()) {
 		progress_wake();
 		return;
@@ -261,7 +261,7 @@ static uint64_t look_after_arrivals(struct outlook *outlook, bool woken)
 		outlook->found_polling += woken;
 		if (outlook->found_polling >= FOUND_POLLING)
 			__atomic_store_n(&progress.disarm, 1, __ATOMIC_RELAXED);
-		/* Who woke it may have waited in vain for the program. */
+		/* The sender that woke it may have waited in vain for the program. */
 		if (woken && begin_polling()) {
 			poll_all();
 			end_polling();
@@ -395,7 +395,7 @@ static void *device_thread(void *argument)
 
 		__atomic_store_n(&progress.sleeps_until, 0, __ATOMIC_SEQ_CST);
 		until = first_poller() ? look_after_arrivals(&outlook, woken) : FOR_EVER;
-		/* Who arms a timer after this was read wakes the thread, which it would else sleep over. */
+		/* A timer that is armed after this was read wakes the thread, which would else sleep over it. */
 		__atomic_store_n(&progress.sleeps_until, until, __ATOMIC_SEQ_CST);
 		next = fire_timers();
 		if (next < until)

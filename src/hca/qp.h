@@ -134,7 +134,7 @@ enum qp_event {
 	QP_EVENT_COUNT,
 };
 
-/* Who has the QP and gets its events. XRC_RECV QPs have many openers, which the lock of the device covers as well. */
+/* An owner of the QP, which gets its events. XRC_RECV QPs have many openers, which the lock of the device covers as well. */
 struct qp_opener {
 	struct qp_opener *next;
 	struct hca_context *context;

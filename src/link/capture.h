@@ -7,7 +7,7 @@
  * its parent. Another process is kept out by a lock of the file, else it would begin the file anew. When writing fails,
  * the capture ends, which SOFTHCA_EXPLAIN tells.
  *
- * The devices of a process share the file: the first one begins it, each is an interface of it. Who opens a capture owns
+ * The devices of a process share the file: the first one begins it, each is an interface of it. The opener of a capture owns
  * it; no lock is taken, any thread may call.
  */
 #ifndef SOFTHCA_LINK_CAPTURE_H

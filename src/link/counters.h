@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Counters of links and transport; counters.def is the table. Each device has its own. Whoever counts something that is no
+ * Counters of links and transport; counters.def is the table. Each device has its own. Code that counts something that is no
  * device's, such as a packet for a QP that does not exist, counts it for the first one, where its explanation is, too.
  *
  * Counting is an addition to memory of the calling thread (the counters hang on its epoch slot, which outlives it), so it

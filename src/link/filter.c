@@ -120,7 +120,7 @@ bool filter_hides_receives_from(struct hca *hca, uint32_t qpn, const struct pack
 	struct fault_subject subject = frame_subject(packet, 0);
 	bool hide;
 
-	/* Who will answer. */
+	/* The side that will answer. */
 	subject.sender = qpn;
 	subject.destination = packet->source_qpn;
 	pthread_mutex_lock(&filters->lock);

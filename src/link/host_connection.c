@@ -181,8 +181,8 @@ static int connect_to_slot(uint32_t slot)
 }
 
 /*
- * Whoever listens at a slot has it. If that process has a connection already, that one serves: one per pair of processes,
- * but where two connect to each other at the same time, or cannot see each other's ids. An id that was given to another
+ * The process that listens at a slot has it. If that process has a connection already, that one serves: one per pair of
+ * processes, but where two connect to each other at the same time, or cannot see each other's ids. An id that was given to another
  * process since is told from this by the end of the connection, which comes before.
  */
 static struct host_peer *peer_of_process(pid_t pid)
@@ -242,7 +242,7 @@ struct host_peer *host_peer_of(uint32_t qpn)
 		return peer;
 	if (slot == 0 || slot >= HOST_SLOTS)
 		return nobody();
-	/* Who is connected is answered. */
+	/* A process that is connected is answered. */
 	host_accept();
 	pthread_mutex_lock(&host_table.lock);
 	peer = host_peer_known(qpn);

@@ -75,7 +75,7 @@ static void own(struct own_slot *slot, uint32_t number, int listening)
 	host_table.own = slot;
 	host_table.own_count++;
 	__atomic_store_n(&host_table.state[number], SLOT_OWN, __ATOMIC_RELEASE);
-	/* Who cannot accept here can elsewhere, or is told by the next host_accept(). */
+	/* A process that cannot accept here can elsewhere, or is told by the next host_accept(). */
 	if (host_table.accepts && listening >= 0)
 		host_slot_watch(slot);
 }

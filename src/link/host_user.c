@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Whose process is at the other end of a connection; see host_table.h. */
+/* The user whose process is at the other end of a connection; see host_table.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -45,7 +45,7 @@ struct link {
 	bool shares;     /* and what all QPs have under way to one host is bounded as well (link/host_window.h) */
 	/**
 	 * Sends the packet built in run_slot(@run). Its payload is valid during the call, and, for an immediate link, until
-	 * the run is drained. The sender's QP lock is held. Of what cannot be delivered nobody hears, as on a wire.
+	 * the run is drained. The sender's QP lock is held. What cannot be delivered is lost in silence, as on a wire.
 	 */
 	enum link_result (*send)(struct hca *hca, struct run *run);
 	/**

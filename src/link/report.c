@@ -52,7 +52,7 @@ static void put_counters(const struct hca *hca, int fd)
 	output_write(fd, text, used < sizeof(text) ? used : sizeof(text) - 1);
 }
 
-/* Whose devices they are; a child that was forked off reports only what it did itself. */
+/* The process that has the devices; a child that was forked off reports only what it did itself. */
 static pid_t owner;
 
 static void report(void)

@@ -2,7 +2,7 @@
 /*
  * Headers of packets, see roce.h. Formats: IBTA volume 1, 9.2 and 9.3; annex A14 (XRCETH); docs/wire.md (DCETH, masks).
  *
- * Of what is refused here no QP ever hears: silence, as IBTA 9.6.1 has it for headers that are not valid. What a responder
+ * No QP ever hears of what is refused here: silence, as IBTA 9.6.1 has it for headers that are not valid. What a responder
  * answers with a NAK, such as the length of a first packet, passes; it is that responder's business.
  */
 #include "link/roce.h"

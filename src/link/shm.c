@@ -96,7 +96,7 @@ static void take_the_rest(const struct shm_peer *peer)
 		struct shm_consumer in = {.ring = peer->in.ring,
 					  .at.slot = __atomic_load_n(&peer->taken, __ATOMIC_ACQUIRE)};
 
-		/* Who goes on writing has not left. */
+		/* A peer that goes on writing has not left. */
 		if (!shm_ready(&in) || in.at.slot - begin > SHM_SLOTS ||
 		    __atomic_load_n(&peer->broken, __ATOMIC_RELAXED))
 			return;
@@ -113,7 +113,7 @@ void shm_peer_gone(struct host_peer *host)
 	__atomic_store_n(&shm_poller.leaving, host, __ATOMIC_RELEASE);
 	take_the_rest(host->shm);
 	__atomic_store_n(&shm_poller.leaving, NULL, __ATOMIC_RELEASE);
-	/* Who waits for room waits in vain: what it sends is lost from now on. */
+	/* A QP that waits for room waits in vain: what it sends is lost from now on. */
 	epoch_enter();
 	run_begin(&run);
 	link_close(&host->shm->waiting, &run);

@@ -13,8 +13,8 @@
  * a struct shm_peer says is found in an epoch section, as the struct host_peer that it belongs to.
  *
  * Waking. `sleeps` in the state of a process says that it is to be woken when there is a record for it, or room that it
- * waits for. Whoever publishes a record or gives room back looks at it after that. These are a store and a load that the
- * processor may turn round, so one side needs a barrier: the one that goes to sleep, which is rare, runs one on all
+ * waits for. A side that has published a record or given room back looks at it. These are a store and a load that the
+ * processor may reorder, so one side needs a barrier: the one that goes to sleep, which is rare, runs one on all
  * processors of those concerned (membarrier(2)); where that cannot be had, the other side pays for one with every record.
  */
 #ifndef SOFTHCA_LINK_SHM_PEER_H

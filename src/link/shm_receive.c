@@ -207,7 +207,7 @@ static bool may_try(struct shm_peer *peer)
 
 /*
  * Somebody waits for room in the ring that this process fills: if some was made, those that wait try once more, a few with each
- * poll. True if others are to try. Who finds too little room waits again, for more: that is no reason to poll again.
+ * poll. True if others are to try. A QP that finds too little room waits again, for more: that is no reason to poll again.
  *
  * `starved` is true until all have gone on, so the other side knows that this one has not said all that it has to say.
  */
@@ -219,7 +219,7 @@ static bool resume(struct shm_peer *peer, struct run *run)
 
 	if (!waiters) {
 		__atomic_store_n(&peer->own->starved, 0, __ATOMIC_RELAXED);
-		/* Who begins to wait from now on says so again; who did meanwhile may have found it said. */
+		/* A sender that begins to wait from now on says so again; one that did meanwhile may have found it said. */
 		if (link_has_waiters(&peer->waiting))
 			shm_starve(peer);
 		return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who has a UDP port, for an explanation: /proc/net/udp tells the inode of the socket, /proc/PID/fd who has it open. */
+/* The process that has a UDP port, for an explanation: /proc/net/udp has the inode of the socket, /proc/PID/fd its owner. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>

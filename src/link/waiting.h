@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Waiting for room. A link that has none says LINK_BUSY and names a struct link_queue (run->full); the requester, or the
- * answers, that wanted to send wait there. Whoever makes room lets some of them go on, those that have waited longest first.
- * Each place that can be full, such as the ring of one peer, has a queue of its own, so who waits for one peer holds up nobody
- * who sends to another, and room for one wakes none of the others.
+ * answers, that wanted to send wait there. The side that makes room lets some of them go on, first come, first served.
+ * Each place that can be full, such as the ring of one peer, has a queue of its own, so one that waits for one peer holds up
+ * nobody that sends to another, and room for one wakes none of the others.
  *
  * Belonging: a struct link_queue is part of what can be full, a struct link_waiter of a requester or of struct answers. A queue
  * is closed before it is freed; a QP leaves all queues, for good, before it is (link_leave): a thread that found it before may

@@ -23,7 +23,7 @@ struct refusal {
 struct block_progress;
 struct signature_observer;
 
-/* Who asks. A QP owns two: for what its send queue does, and for what it does for others. */
+/* The QP that asks. It owns two: for what its send queue does, and for what it does for others. */
 struct walk_access {
 	struct hca *hca;
 	uint32_t pd;

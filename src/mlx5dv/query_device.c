@@ -17,8 +17,8 @@ enum {
 };
 
 /*
- * Of newer headers: who asks for the bit has the members, behind those of the installed header. Who asks for bits that no
- * header has asks for all there may be, and may have the structure of any.
+ * Of newer headers: a program that asks for the bit has the members, behind those of the installed header. One that asks
+ * for bits that no header has asks for all there may be, and may have the structure of any.
  */
 #define MASK_MAX_DC_RD_ATOM (UINT64_C(1) << 14)
 #define MASK_OF_NO_HEADER (~UINT64_C(0) << 17)

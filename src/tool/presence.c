@@ -185,7 +185,7 @@ static int make_directory(uint32_t devices)
 	return error ? error : make_nodes(devices);
 }
 
-/* Who does without UCX need not hear of what is missing. */
+/* Programs without UCX need not hear of what is missing. */
 static bool ucx_is_installed(void)
 {
 	static const char *const patterns[] = {"/lib*/libucs.so.0", "/usr/lib*/libucs.so.0", "/usr/lib/*/libucs.so.0",

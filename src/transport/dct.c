@@ -71,7 +71,7 @@ static void pass_time(struct dct *dct)
 	dct->era_began_ns = now;
 }
 
-/* Whose place can be had: after a silence, or, if there are too many, as soon as it has left. */
+/* The initiator whose place can be had: after a silence, or, if there are too many, as soon as it has left. */
 static struct dct_initiator *find_vacant(const struct dct *dct)
 {
 	struct dct_initiator *left = NULL;

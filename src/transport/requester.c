@@ -349,7 +349,7 @@ void requester_run(struct hca_qp *qp, struct run *run)
 	bool reliable = qp->transport->reliable;
 
 	queue_lock(&qp->lock);
-	/* Whoever runs it looks once more, under the lock, before it stops: what is posted now is seen then. */
+	/* The thread that runs it looks once more, under the lock, before it stops: what is posted now is seen then. */
 	if (requester->running) {
 		queue_unlock(&qp->lock);
 		return;

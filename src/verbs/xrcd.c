@@ -178,6 +178,6 @@ struct ibv_qp *softhca_ibv_open_qp(struct ibv_context *context, struct ibv_qp_op
 	if (error == EINVAL)
 		error = REFUSE(hca_of_context(context), "ibv_open_qp", EINVAL, RULE_QP_OPEN_NONE, attr->qp_num,
 			       attr->qp_type);
-	/* Whoever created it moved it on, perhaps. */
+	/* Its creator may have moved it on. */
 	return finish(qp, IBV_QPS_UNKNOWN, error);
 }

@@ -252,7 +252,7 @@ static void handles_lead_to_the_same_objects(void **state)
 	assert_non_null(cq);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
-	/* Whose address nobody knows cannot be moved. */
+	/* What nobody has the address of cannot be moved. */
 	errno = 0;
 	assert_int_equal(ibv_rereg_mr(mr2, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
 	assert_int_equal(errno, EINVAL);

@@ -154,7 +154,7 @@ static void *open_device_for_mlx5(void)
 	return mlx5dv_open_device(client.context->device, &attr);
 }
 
-/* Who closes the descriptor if it fails is left open: a real driver does once it has begun. */
+/* It is left open which side closes the descriptor if it fails: a real driver does once it has begun. */
 static void *import_device(void)
 {
 	int fd = dup(client.context->cmd_fd), error;

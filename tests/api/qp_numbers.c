@@ -260,7 +260,7 @@ static void look_at_what_is_there(void)
 	to_rtr(qp[1], qp[0]->qp_num);
 	to_rts(qp[0]);
 	write_over(qp[0]);
-	/* The name of the slot. Whoever could come, these QPs have each other. */
+	/* The name of the slot. Others may come and go, these QPs have each other. */
 	CHECK(count_entries("/proc/self/fd") == descriptors + !local);
 	CHECK(count_entries("/proc/self/task") == threads);
 }

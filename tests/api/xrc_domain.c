@@ -223,7 +223,7 @@ static void closing_a_domain_in_use(void **state)
 	opened = xrc_open_qp(second, qp->qp_num);
 	assert_non_null(opened);
 	expect_error(ibv_close_xrcd(second), EBUSY);
-	/* Who created the QP need not stay. */
+	/* The creator of the QP need not stay. */
 	expect_error(ibv_destroy_qp(qp), 0);
 	expect_error(ibv_close_xrcd(xrcd), 0);
 	expect_error(ibv_close_xrcd(second), EBUSY);
@@ -502,7 +502,7 @@ static void events_reach_all_openers(void **state)
 	expect_error(ibv_close_xrcd(xrcd), 0);
 }
 
-/* Whoever opened it moves it on; what the sending half needs is ignored here, and the other way round. */
+/* Any opener moves it on; what the sending half needs is ignored here, and the other way round. */
 static void attributes_of_the_missing_half(void **state)
 {
 	struct ibv_xrcd *xrcd = expect_xrcd(one.context, fd, O_CREAT);

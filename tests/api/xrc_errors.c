@@ -156,7 +156,7 @@ static void srq_of_another_domain(void **state)
 	expect_error(ibv_close_xrcd(other), 0);
 }
 
-/* Who may be reached follows from the SRQ: its protection domain is the request's (annex A14). */
+/* The SRQ decides what may be reached: its protection domain is the request's (annex A14). */
 static void key_of_the_other_target(void **state)
 {
 	(void)state;

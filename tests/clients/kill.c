@@ -370,7 +370,7 @@ static bool connect_victim(struct end *end, const struct process *process, bool 
 	struct pollfd wait = {.fd = process->socket, .events = POLLIN};
 	char word;
 
-	/* Who speaks first here speaks at once; the answer may never come. */
+	/* The side that speaks first speaks at once; the answer may never come. */
 	if (first) {
 		struct address own = own_address(end);
 

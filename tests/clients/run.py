@@ -63,7 +63,7 @@ class Runner:
         while any(program.poll() is None for program in programs):
             if time.monotonic() > deadline:
                 break
-            # Who lost its peer need not notice: some of these programs wait in TCP for ever.
+            # A program that lost its peer need not notice: some of these programs wait in TCP for ever.
             if any(program.poll() for program in programs):
                 deadline = min(deadline, time.monotonic() + 2)
             time.sleep(0.005)

@@ -73,7 +73,7 @@ struct keys {
 	uint64_t last_serial;
 };
 
-/* Who asks: domain and index of the QP that carries out the access. */
+/* The requester: domain and index of the QP that carries out the access. */
 struct who {
 	int domain, qp;
 };

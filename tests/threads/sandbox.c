@@ -213,7 +213,7 @@ static int attempt_in_child(const struct attempt *attempt)
 	snprintf(port, sizeof(port), "%d", 20000 + getppid() % 20000);
 	setenv("SOFTHCA_ROCE_PORT", port, 1);
 	setenv("SOFTHCA_EXPLAIN", attempt->sink, 1);
-	/* Who lives and says nothing is waited for so long. */
+	/* A peer that lives and says nothing is waited for so long. */
 	setenv("SOFTHCA_PEER_SILENCE", "1", 1);
 	alarm(ALARM_SECONDS);
 	if (attempt->refusal->number == FILE_SIZE)

@@ -15,7 +15,7 @@
 
 static struct shm_producer producer;
 
-/* Who sent a record, and the how-manieth it is, is its number; the reserved byte says who. */
+/* The number of a record is made of its sender and of a count; the reserved byte names the sender. */
 static uint64_t number_of(unsigned int thread, uint64_t count)
 {
 	return count * PRODUCERS + thread;

@@ -421,7 +421,7 @@ static void another_user(void **state)
 	assert_int_equal(world.args[0], other.pid);
 	assert_int_equal(world.args[1], 65533);
 	assert_int_equal(world.args[2], 0);
-	/* Who does not look himself is refused by the other side. */
+	/* A side that does not look itself is refused by the other. */
 	assert_int_equal(tell(&other, RAW_HELLO, own), 1);
 	loop();
 	expect_rule(HOST_OTHER_USER);

@@ -187,7 +187,7 @@ static void wrong_memory(void **state)
 	int ends[2], fd;
 
 	(void)state;
-	/* Whoever can cut a file can raise SIGBUS in others. */
+	/* A process that can cut a file can raise SIGBUS in others. */
 	for (int missing = 1; missing <= SEALS; missing <<= 1)
 		if (SEALS & missing)
 			refuse_memory(RULE_HOST_HELLO_SEALS, memory_of(MEMORY, SEALS & ~missing, 0));
@@ -225,7 +225,7 @@ static void wrong_memory(void **state)
 	close(fd);
 }
 
-/* Who comes and goes without a word, and who goes on talking when all is said. */
+/* Peers that come and go without a word, and peers that go on talking when all is said. */
 static void before_and_after(void **state)
 {
 	struct host_hello hello = right_hello();
@@ -319,7 +319,7 @@ static void many_that_say_nothing(void **state)
 	close(memory);
 }
 
-/* Who waits to be accepted must not keep the thread awake for ever. */
+/* A peer that waits to be accepted must not keep the thread awake for ever. */
 static void no_descriptor_left(void **state)
 {
 	struct rlimit limit, few;

@@ -67,7 +67,7 @@ static void build_acknowledge(uint32_t place, uint8_t syndrome)
 	frame_aeth(&frame, syndrome, 1);
 }
 
-/* Of what answers in expect_intact(): AETH_ACK, with a count of credits. */
+/* The syndrome of answers in expect_intact(): AETH_ACK, with a count of credits. */
 static uint8_t acknowledged;
 
 static void build_response(uint8_t opcode, uint32_t place, uint32_t bytes)

@@ -165,7 +165,7 @@ static void test_write_arrives(void **state)
 	assert_memory_equal(target(), bytes, sizeof(bytes));
 }
 
-/* Who leaves has sent before. */
+/* A peer that leaves has sent before. */
 static void test_rest_arrives(void **state)
 {
 	uint8_t bytes[64];
@@ -465,7 +465,7 @@ static void test_waits_for_room(void **state)
 	assert_false(shm_ready(&other.in));
 }
 
-/* Who waits for room in a ring whose other side leaves, waits no more. */
+/* A QP that waits for room in a ring whose other side leaves, waits no more. */
 static void test_room_of_one_who_leaves(void **state)
 {
 	(void)state;

@@ -485,7 +485,7 @@ static void queue_pairs(void **state)
 	expect_done(&umr);
 	/* It belongs to another one now. */
 	expect_refused(&umr, RULE_KEY_OTHER_QP);
-	/* Who does not ask does not care. */
+	/* NULL: the caller does not care. */
 	put(&umr, FLAGS, 0x80, 1);
 	put(&umr, QPN_TAG, 0xffffff00, 4);
 	expect_done(&umr);

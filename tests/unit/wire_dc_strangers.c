@@ -83,7 +83,7 @@ static void of_many_hosts(void **state)
 }
 
 /*
- * Whoever says behind another link what an initiator says, number, address, and connection, is another one, and is answered
+ * A sender that says behind another link what an initiator says, number, address, and connection, is another one, and is answered
  * where he is: the connection that he knows of goes on as it was.
  */
 static void behind_another_link(void **state)

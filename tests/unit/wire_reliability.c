@@ -462,7 +462,7 @@ static void no_room(void **state)
 	expect_no_more();
 }
 
-/* Who waits for room may be reset, or go. */
+/* A QP that waits for room may be reset, or go. */
 static void gone_while_waiting(void **state)
 {
 	struct ibv_qp_attr options = wire_options();
