@@ -108,12 +108,13 @@ static void after_fork_in_child(void)
 	release(true);
 	counters_after_fork();
 	link_after_fork();
-	host_window_after_fork();
 	FOR_EACH_DEVICE(hca)
 	{
 		timers_after_fork(&hca->timers);
 		watcher_after_fork(&hca->watcher);
 	}
+	/* After the timers, which have been taken out of the wheel: it makes its own anew. */
+	host_window_after_fork();
 }
 
 static void handle(void)

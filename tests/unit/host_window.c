@@ -10,8 +10,11 @@
 #include <cmocka.h>
 
 #include <endian.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "device_fixture.h"
 #include "link/host_window.h"
@@ -52,13 +55,21 @@ static struct packet packet_along(const struct packet_path *path, uint32_t bytes
 static int set_up(void **state)
 {
 	(void)state;
-	memset(qps, 0, sizeof(qps));
 	for (int i = 0; i < QPS; i++) {
+		memset(&qps[i], 0, sizeof(qps[i]));
 		qps[i].hca = device.hca;
 		qps[i].transport = transport_of(IBV_QPT_RC);
 		queue_lock_init(&qps[i].lock, LOCK_LEVEL_QP, false);
 	}
 	host_window_set_most(BUFFER);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	for (int i = 0; i < QPS; i++)
+		queue_lock_destroy(&qps[i].lock);
 	return 0;
 }
 
@@ -282,17 +293,43 @@ static void excuses(void **state)
 	leave();
 }
 
+/* The child has sent nothing, nobody in it waits, and it does not hang on the way there. */
+static void fork_while_somebody_waits(void **state)
+{
+	struct packet_path path = path_to(0x0a00000a);
+	struct packet small = packet_along(&path, 64, 1);
+	uint32_t all = take_all(&qps[0], &small);
+	pid_t child, ended = 0;
+	int status, tries;
+
+	(void)state;
+	assert_true(link_waits(&qps[0].requester.waiter));
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		_exit(!link_waits(&qps[0].requester.waiter) && take_all(&qps[1], &small) == all ? 0 : 1);
+	for (tries = 0; tries < 2000 && !(ended = waitpid(child, &status, WNOHANG)); tries++)
+		nanosleep(&(const struct timespec){.tv_nsec = 10000000}, NULL);
+	if (!ended) {
+		kill(child, SIGKILL);
+		waitpid(child, &status, 0);
+	}
+	assert_int_equal(status, 0);
+	leave();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(the_bound_is_that_of_the_host, set_up),
-		cmocka_unit_test_setup(large_packets_count_their_bytes, set_up),
-		cmocka_unit_test_setup(responses_count, set_up),
-		cmocka_unit_test_setup(turns, set_up),
-		cmocka_unit_test_setup(who_waits_can_leave, set_up),
-		cmocka_unit_test_setup(what_was_lost_is_forgotten, set_up),
-		cmocka_unit_test_setup(losses_narrow_it, set_up),
-		cmocka_unit_test_setup(excuses, set_up),
+		cmocka_unit_test_setup_teardown(the_bound_is_that_of_the_host, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(large_packets_count_their_bytes, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(responses_count, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(turns, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(who_waits_can_leave, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_was_lost_is_forgotten, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(losses_narrow_it, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(excuses, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(fork_while_somebody_waits, set_up, tear_down),
 	};
 
 	device_open(&device);
