@@ -68,6 +68,7 @@ struct requester {
 	uint32_t strokes;          /* counts what shows that the peer lives */
 	uint32_t strokes_seen;     /* by the timer */
 	uint64_t silent_since_ns;  /* of the timer: nothing was heard since; 0: nothing is waited for */
+	bool sees_peer;            /* the peer was seen on this host, where its end can be seen, too */
 	uint64_t mark;             /* of the link, behind what was sent when the timer was armed (link.mark) */
 	uint64_t peer_progress;    /* what the link said of the peer when the timer last ran out (link.pending) */
 	bool asked_again;          /* for a response that was lost */

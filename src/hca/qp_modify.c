@@ -96,6 +96,9 @@ void qp_route(struct hca_qp *qp)
 	qp->link = link_route(qp->hca, &qp->path.destination, qp->attr.dest_qp_num);
 	if (qp->link)
 		qp->requester.window = link_first_window(qp->hca, qp->link);
+	/* The shm link has a connection that tells. */
+	qp->requester.sees_peer = qp->transport->reliable && qp->link == link_udp() &&
+				  link_sees_process(qp->hca, &qp->path.destination, qp->attr.dest_qp_num);
 }
 
 bool qp_route_again(struct hca_qp *qp)

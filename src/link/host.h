@@ -71,6 +71,12 @@ struct host_peer *host_peer_of(uint32_t qpn);
  */
 struct host_peer *host_peer_known(uint32_t qpn);
 
+/**
+ * True if nobody on this host has the slot of @qpn: the process that had it has ended. False if that cannot be told. Some
+ * system calls, none of which blocks; any thread; may be called under a QP's lock.
+ */
+bool host_slot_is_vacant(uint32_t qpn);
+
 /** All connections, for the poller. Inside an epoch section. */
 struct host_peer *host_peers(void);
 static inline struct host_peer *host_next(const struct host_peer *peer)

@@ -180,6 +180,20 @@ static int connect_to_slot(uint32_t slot)
 	return error;
 }
 
+bool host_slot_is_vacant(uint32_t qpn)
+{
+	WITHOUT_CANCELLATION;
+	uint32_t slot = host_slot_of(qpn);
+	int fd;
+
+	if (slot >= HOST_SLOTS || host_owns(qpn))
+		return false;
+	fd = connect_to_slot(slot);
+	if (fd >= 0)
+		close(fd);
+	return fd == -ECONNREFUSED;
+}
+
 /*
  * The process that listens at a slot has it. If that process has a connection already, that one serves: one per pair of
  * processes, but where two connect to each other at the same time, or cannot see each other's ids. An id that was given to another

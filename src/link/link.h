@@ -79,6 +79,12 @@ const struct link *link_udp(void);
 const struct link *link_route(struct hca *hca, const union ibv_gid *gid, uint32_t qpn);
 
 /**
+ * True if QP @qpn at @gid is one of another process of this host, whose end can be seen (host_slot_is_vacant()). Any thread;
+ * may be called under a QP's lock.
+ */
+bool link_sees_process(const struct hca *hca, const union ibv_gid *gid, uint32_t qpn);
+
+/**
  * A QP of @hca that has no one peer, such as a datagram QP, may receive from now on: other hosts are to reach it. Any thread;
  * may be called under a QP's lock.
  */

@@ -62,6 +62,11 @@ const struct link *link_route(struct hca *hca, const union ibv_gid *gid, uint32_
 	return host_peer_of(qpn) || errno != ENOENT ? link_shm() : link_local();
 }
 
+bool link_sees_process(const struct hca *hca, const union ibv_gid *gid, uint32_t qpn)
+{
+	return on_this_host(hca, gid) && !host_owns(qpn) && !host_slot_is_vacant(qpn);
+}
+
 enum link_result link_send(struct hca *hca, struct run *run)
 {
 	run->full = &link_common_queue;

@@ -5,7 +5,7 @@
  * A retry is for a packet that was lost, and on a busy machine silence is no sign of that: the peer's thread has no processor,
  * or that of this process has none. So before a retry is counted, all that has arrived here is handled; a link that can tell
  * is asked what became of the packets; and a timer that ran out late counts for nothing. All this up to the setting
- * PEER_SILENCE.
+ * PEER_SILENCE. A peer on this host that has ended, whichever link leads to it, is given up when the timer first runs out.
  */
 #include "hca/epoch.h"
 #include "hca/progress.h"
@@ -166,6 +166,12 @@ static bool is_excused(const struct hca_qp *qp, uint64_t now_ns)
 	return late_ns > LATE_NS && late_ns > interval_ns(qp) / 2;
 }
 
+/* Packets to it may go over a wire, but its process was on this host, and is no more: nobody is going to answer. */
+static bool peer_has_ended(const struct hca_qp *qp)
+{
+	return qp->requester.sees_peer && host_slot_is_vacant(qp->attr.dest_qp_num);
+}
+
 /*
  * Still nothing was heard. @looked: although all was handled that had arrived. The timer is armed again when the requester has
  * been run.
@@ -174,7 +180,9 @@ static void timed_out(struct hca_qp *qp, bool pending, bool looked, uint64_t now
 {
 	bool patient = !patience_is_over(qp, now_ns);
 
-	if (patient && (pending || !looked))
+	if (peer_has_ended(qp))
+		requester_give_up(qp);
+	else if (patient && (pending || !looked))
 		counter_add(qp->hca, COUNTER_ACK_TIMEOUTS_EXCUSED, 1);
 	else if (!pending || !qp->hca->settings.peer_silence)
 		try_again(qp, !patient || !is_excused(qp, now_ns));

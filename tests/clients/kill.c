@@ -5,7 +5,7 @@
  * directions, or while the victim closes. Every other victim is the one that speaks first, so that either side has made
  * the connection between the processes.
  *
- *	kill [--netns PATH] [--rounds N] [--seed N]        PATH: where victims and bystander live
+ *	kill [--netns PATH] [--rounds N] [--seed N] [--timeout N]        PATH: where victims and bystander live
  *
  * After each kill, within the queue pairs' timers: every request that was posted completes once, in order; then every
  * receive. The bystander's connection goes on moving the right bytes, before, during and after. At the end the survivor
@@ -32,8 +32,8 @@ enum {
 	WARM_UP = 60, /* rounds until which pools and tables may grow: a socket for each of 64 flows */
 };
 
-/* 1 ms to 4 ms, eight times in all: who does not answer for 34 ms is dead. */
-static const struct patience with_victim = {.timeout = 8, .retries = 7};
+/* 1 ms to 4 ms, eight times in all: a peer that does not answer for 34 ms is dead. --timeout: another value than 8. */
+static struct patience with_victim = {.timeout = 8, .retries = 7};
 /* It is only slow, on a busy machine. */
 static const struct patience with_bystander = {.timeout = 14, .retries = 7};
 /* A busy machine may let this process wait as well. */
@@ -545,6 +545,7 @@ int main(int argc, char **argv)
 		{"netns", required_argument, NULL, 'n'},
 		{"rounds", required_argument, NULL, 'r'},
 		{"seed", required_argument, NULL, 's'},
+		{"timeout", required_argument, NULL, 't'},
 		{NULL, 0, NULL, 0},
 	};
 	const char *netns = NULL;
@@ -563,6 +564,8 @@ int main(int argc, char **argv)
 			rounds = strtoul(optarg, NULL, 0);
 		else if (option == 's')
 			seed = strtoull(optarg, NULL, 0);
+		else if (option == 't')
+			with_victim.timeout = (uint8_t)strtoul(optarg, NULL, 0);
 		else
 			return 2;
 	}

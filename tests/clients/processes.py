@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs a test whose processes find each other: on one host (shm), or on two hosts (udp), perhaps over a bad network.
+"""Runs a test whose processes find each other: on one host (shm; near: over udp nevertheless), or on two hosts (udp),
+perhaps over a bad network.
 
-    processes.py --link shm|udp [--faults TEXT] [--seconds LIMIT] PROGRAM [ARGUMENT…]
+    processes.py --link shm|near|udp [--faults TEXT] [--seconds LIMIT] PROGRAM [ARGUMENT…]
 
 PROGRAM gets `--netns PATH` for its other processes if they shall be on another host. Prints TAP.
 """
@@ -56,7 +57,7 @@ def reports(directory):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument('--link', choices=['shm', 'udp'], required=True)
+    parser.add_argument('--link', choices=['shm', 'near', 'udp'], required=True)
     parser.add_argument('--faults')
     parser.add_argument('--explain', help='a file for the explanations')
     parser.add_argument('--seconds', type=float, default=120, help='time limit')
@@ -72,13 +73,15 @@ def main():
         env |= watched(hosts.directory)
         if options.link == 'udp':
             command = [*command, '--netns', f'/proc/{hosts.holder.pid}/ns/net']
+        if options.link == 'near':
+            env['SOFTHCA_LINK'] = 'udp'
         if options.faults:
             env['SOFTHCA_FAULTS'] = options.faults
         seen = hosts.datagrams(A)
         program = hosts.start(A, command, env)
         wrong = wait(program, options.seconds)
         seen = [now - then for now, then in zip(hosts.datagrams(A), seen)]
-        if not wrong and any(seen) != (options.link == 'udp'):
+        if not wrong and any(seen) != (options.link != 'shm'):
             wrong = f'datagrams received and sent: {seen}'
         print('not ok' if wrong else 'ok', '1 -', options.link, os.path.basename(command[0]))
         for line in ([wrong, *program.report()] if wrong else program.read('out').splitlines()):

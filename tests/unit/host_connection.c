@@ -467,6 +467,25 @@ static void unknown_users(void **state)
 	assert_int_equal(tell(&other, RULE_MADE, 0), RULE_HOST_OTHER_USER);
 }
 
+/* Whether anybody has a slot is seen without a connection, which none is made for. */
+static void a_vacant_slot(void **state)
+{
+	struct process third = start_process();
+	uint32_t number = (uint32_t)tell(&third, CLAIM, 0);
+
+	(void)state;
+	assert_false(host_slot_is_vacant(own));
+	assert_false(host_slot_is_vacant(its));
+	assert_false(host_slot_is_vacant(number + 5));
+	end_process(&third, SIGKILL);
+	assert_true(host_slot_is_vacant(number + 5));
+	assert_false(host_slot_is_vacant(its));
+	assert_int_equal(count_peers(), 0);
+	/* Numbers below the first slot are nobody's. */
+	assert_true(host_slot_is_vacant(1));
+	expect_silence();
+}
+
 int main(void)
 {
 #define PAIR(test) cmocka_unit_test_setup_teardown(test, begin_pair, end_pair)
@@ -490,6 +509,7 @@ int main(void)
 		PAIR(another_user),
 		PAIR(unknown_but_the_same_user),
 		PAIR(unknown_users),
+		PAIR(a_vacant_slot),
 	};
 
 	own_names();
