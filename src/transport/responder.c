@@ -557,7 +557,8 @@ static enum responder_state fail_invalidation(struct request *request)
 	uint64_t record = explain_make(qp->hca, &subject, request->why.rule, request->why.args, EXPLAIN_ARGS);
 
 	if (packet->acknowledge && qp->transport->reliable)
-		begin_reply(request, MESSAGE_ACKNOWLEDGE, psn_add(packet->psn, packet->count - 1), AETH_ACK);
+		begin_reply(request, MESSAGE_ACKNOWLEDGE, psn_add(packet->psn, packet->count - 1),
+			    AETH_ACK | AETH_NO_CREDITS);
 	responder_complete_receive(request, &completion);
 	/* One of its initiators is at fault. */
 	if (!qp->dct)

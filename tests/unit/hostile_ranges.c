@@ -169,7 +169,7 @@ static void invalidations(void **state)
 		frame_payload(&frame, FILL, SHORT);
 		assert_true(feed());
 		/* IBTA 9.9.6.3, class J: the receiver's error, and no NAK. */
-		expect_acknowledge("invalidation", AETH_ACK, psn);
+		expect_acknowledge("invalidation", ACKNOWLEDGED, psn);
 		expect_state("invalidation", IBV_QPS_ERR);
 		assert_false(mkey_mapping(invalidated)->free);
 	}

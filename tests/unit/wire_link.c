@@ -153,6 +153,8 @@ static void fill(struct wire_packet *to, const struct packet *from, uint32_t num
 		to->compare = from->compare;
 	}
 	if (headers & HEADER_AETH) {
+		/* A foreign requester would take any other for a count of credits, and wait for more. */
+		MUST(from->syndrome == ACKNOWLEDGED || (from->syndrome & AETH_KIND_MASK) != AETH_ACK);
 		to->syndrome = from->syndrome;
 		to->msn = from->msn;
 	}
