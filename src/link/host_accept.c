@@ -190,8 +190,10 @@ static void accept_at_all_slots(void)
 
 	for (struct own_slot *slot = host_table.own; slot && !error; slot = slot->next)
 		error = host_slot_watch(slot);
+	/* Tried again with each packet to a process that is not connected. */
 	if (error)
-		EXPLAIN(hca_device(0), (&(const struct explain_subject){0}), RULE_HOST_NO_THREAD, (uint64_t)-error);
+		EXPLAIN_LIMITED(hca_device(0), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
+				RULE_HOST_NO_THREAD, (uint64_t)-error);
 	else
 		__atomic_store_n(&host_table.accepts, 1, __ATOMIC_RELEASE);
 }

@@ -10,9 +10,11 @@
 #include <unistd.h>
 
 #include "explain/explain.h"
+#include "explain/limit.h"
 #include "hca/cancellation.h"
 #include "hca/epoch.h"
 #include "hca/hca.h"
+#include "hca/limits.h"
 #include "link/counters.h"
 #include "link/host_hello.h"
 #include "link/host_table.h"
@@ -155,10 +157,11 @@ struct host_peer *host_peer_add(int socket, pid_t pid, bool created, int memory)
 	return peer;
 }
 
+/* Each packet that another host sends to a number of that process tries once more (shm_forward()). */
 static struct host_peer *explain_failure(uint32_t qpn, pid_t pid, int error)
 {
-	EXPLAIN(hca_device(0), (&(const struct explain_subject){0}), RULE_HOST_NO_CONNECTION, qpn, (uint64_t)pid,
-		(uint64_t)error);
+	EXPLAIN_LIMITED(hca_device(0), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
+			RULE_HOST_NO_CONNECTION, qpn, (uint64_t)pid, (uint64_t)error);
 	errno = error;
 	return NULL;
 }

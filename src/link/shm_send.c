@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "explain/limit.h"
 #include "hca/device.h"
 #include "hca/epoch.h"
+#include "hca/limits.h"
 #include "link/shm_peer.h"
 #include "transport/atomic.h"
 
@@ -32,7 +34,8 @@ static uint8_t *headers_of(struct draft *draft)
 /* The other side claims to have taken what was not there. */
 static void refuse_head(struct shm_peer *peer)
 {
-	EXPLAIN(hca_device(0), (&(const struct explain_subject){0}), RULE_SHM_HEAD, (uint64_t)peer->host->pid);
+	EXPLAIN_LIMITED(hca_device(0), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS, RULE_SHM_HEAD,
+			(uint64_t)peer->host->pid);
 	shm_break(peer);
 }
 
