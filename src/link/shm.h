@@ -37,7 +37,8 @@ void shm_withdraw(uint32_t qpn);
 
 /**
  * Hands a frame, that came from another host and is for QP @qpn of another process of this one, to that process: @bytes
- * from BTH to the end of the payload, without ICRC, which was checked. What cannot be handed on is lost.
+ * from BTH to the end of the payload, without ICRC, which was checked. What cannot be handed on is lost,
+ * and counted.
  */
 struct packet_path;
 void shm_forward(uint32_t qpn, const struct packet_path *path, const uint8_t *bytes, size_t length);

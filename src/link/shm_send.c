@@ -360,7 +360,8 @@ bool shm_pending(uint32_t qpn, uint64_t mark, uint64_t *progress)
 
 /* ---- frames of other hosts -------------------------------------------------------------------------------------- */
 
-void shm_forward(uint32_t qpn, const struct packet_path *path, const uint8_t *bytes, size_t length)
+/* Returns false if the frame is lost. */
+static bool forward(uint32_t qpn, const struct packet_path *path, const uint8_t *bytes, size_t length)
 {
 	struct shm_peer *peer;
 	struct draft draft = {0};
@@ -368,22 +369,30 @@ void shm_forward(uint32_t qpn, const struct packet_path *path, const uint8_t *by
 	struct packet packet;
 	int headers = roce_headers_parse(&packet, bytes, length, &why);
 	uint32_t pad = length > ROCE_BTH_BYTES ? roce_pad_of(bytes) : 0;
+	uint8_t *at;
 
 	if (headers < 0 || length - (size_t)headers < pad || length - (size_t)headers > SHM_MOST_PAYLOAD)
-		return;
-	epoch_enter();
+		return false;
 	peer = find_peer(qpn);
 	draft.slot.headers = (uint8_t)headers;
 	draft.slot.flags = SHM_FLAG_PATH | SHM_FLAG_FRAME;
 	draft.slot.length = (uint32_t)(length - (size_t)headers) - pad;
 	memcpy(headers_of(&draft), bytes, (size_t)headers);
-	if (peer && !reserve_one(&peer->out, &draft)) {
-		uint8_t *at = write_front(&draft, path);
+	if (!peer || reserve_one(&peer->out, &draft))
+		return false;
+	at = write_front(&draft, path);
+	memcpy(at, bytes + headers, draft.slot.length);
+	shm_publish(peer->out.ring, draft.at, &draft.slot);
+	shm_wake(peer, false);
+	return true;
+}
 
-		memcpy(at, bytes + headers, draft.slot.length);
-		shm_publish(peer->out.ring, draft.at, &draft.slot);
-		shm_wake(peer, false);
-		counter_add(hca_device(0), COUNTER_SHM_FORWARDED, 1);
-	}
+void shm_forward(uint32_t qpn, const struct packet_path *path, const uint8_t *bytes, size_t length)
+{
+	bool forwarded;
+
+	epoch_enter();
+	forwarded = forward(qpn, path, bytes, length);
+	counter_add(hca_device(0), forwarded ? COUNTER_SHM_FORWARDED : COUNTER_SHM_FORWARD_LOST, 1);
 	epoch_leave();
 }

@@ -213,6 +213,33 @@ static void test_frames(void **state)
 	shm_release(&other.in);
 }
 
+/* What a process does not take is lost, as on a wire, and counted; so is what is for nobody, or no packet. */
+static void test_frames_are_lost(void **state)
+{
+	struct shm_slot slot = write_slot(SQ_START_PSN, 8);
+	uint64_t forwarded = counted(COUNTER_SHM_FORWARDED), lost = counted(COUNTER_SHM_FORWARD_LOST);
+	const struct packet_path path = {.hop_limit = 9};
+	uint8_t frame[36] = {0};
+
+	(void)state;
+	memcpy(frame, slot.bytes, 28);
+	for (uint32_t i = 0; i < SHM_SLOTS + 3; i++)
+		shm_forward(its_qpn, &path, frame, sizeof(frame));
+	assert_int_equal(counted(COUNTER_SHM_FORWARDED), forwarded + SHM_SLOTS);
+	assert_int_equal(counted(COUNTER_SHM_FORWARD_LOST), lost + 3);
+	/* No process has numbers below 1024. */
+	shm_forward(5, &path, frame, sizeof(frame));
+	frame[0] = 0xff;
+	shm_forward(its_qpn, &path, frame, sizeof(frame));
+	assert_int_equal(counted(COUNTER_SHM_FORWARD_LOST), lost + 5);
+	for (uint32_t i = 0; i < SHM_SLOTS; i++) {
+		struct shm_record record;
+
+		take(&record);
+		shm_release(&other.in);
+	}
+}
+
 /* Where the next record has its path. */
 static void put_path(const struct shm_slot *slot, const struct packet_path *path)
 {
@@ -765,6 +792,7 @@ int main(void)
 		TEST(test_write_arrives),
 		TEST(test_rest_arrives),
 		TEST(test_frames),
+		TEST(test_frames_are_lost),
 		TEST(test_frames_are_of_another_link),
 		TEST(test_flood_of_strangers),
 		TEST(test_bad_record_ends_the_connection),
