@@ -153,8 +153,8 @@ struct hca_qp {
 	struct walk_access access;      /* as what it reaches keys for others: received messages, remote requests */
 	struct walk_access send_access; /* and for its own send queue */
 	struct signature_observer received_error, sent_error; /* of the accesses */
-	struct hca_cq
-		*signature_cq; /* of received_error: the receive CQ; of XRC that of the SRQ which a request names */
+	/* atomic; of received_error: the receive CQ; of XRC that of the SRQ which a request named last, NULL when that has gone */
+	struct hca_cq *signature_cq;
 	bool stop_at_signature_error; /* MLX5DV_QP_CREATE_SIG_PIPELINING */
 	enum ibv_qp_type type;
 	const struct transport *transport; /* of the type */

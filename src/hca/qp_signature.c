@@ -38,7 +38,7 @@ static void received_error(struct signature_observer *observer, const struct sig
 {
 	struct hca_qp *qp = (struct hca_qp *)((char *)observer - offsetof(struct hca_qp, received_error));
 
-	write_error(qp, qp->signature_cq, error);
+	write_error(qp, __atomic_load_n(&qp->signature_cq, __ATOMIC_RELAXED), error);
 }
 
 static void sent_error(struct signature_observer *observer, const struct signature_error *error)

@@ -103,11 +103,16 @@ static void init_xrc(struct hca_srq *srq, const struct hca_srq_attr *attr)
 	reference_get(&srq->cq->references);
 }
 
-/* Nothing names the SRQ any more: what did before has ended, and messages in the middle give their receives up. */
+/*
+ * Nothing names the SRQ any more: what did before has ended, and messages in the middle give their receives up. Answers that
+ * are still owed find no CQ for the signature errors that are found when they are read.
+ */
 static void end_xrc(struct hca_srq *srq)
 {
 	epoch_synchronize();
 	xrc_forget_srq(srq->domain, srq);
+	/* Who found the CQ before may still write to it. */
+	epoch_synchronize();
 	reference_put(&srq->cq->references);
 	reference_put(&srq->xrcd->references);
 }

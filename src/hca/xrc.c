@@ -239,6 +239,8 @@ void xrc_forget_srq(struct xrc_domain *domain, const struct hca_srq *srq)
 			qp->responder.srq = NULL;
 			qp->responder.has_receive = false;
 		}
+		if (qp->signature_cq == srq->cq)
+			__atomic_store_n(&qp->signature_cq, NULL, __ATOMIC_RELAXED);
 		/* What is left of a message continues nothing, even if another SRQ gets the number meanwhile. */
 		if (qp->responder.xrc_srqn == srq->number)
 			qp->responder.in_message = false;

@@ -278,7 +278,7 @@ static enum responder_state find_srq(struct request *request)
 	request->access = &request->reply->own_access;
 	*request->access = qp->access;
 	request->access->pd = srq->pd->number;
-	qp->signature_cq = srq->cq;
+	__atomic_store_n(&qp->signature_cq, srq->cq, __ATOMIC_RELAXED);
 	return RESPONDER_CHECK_ORDER;
 }
 

@@ -632,7 +632,45 @@ static void srq_goes_within_a_message(void **state)
 	}
 }
 
-/* The same, and another SRQ gets the number before the rest of the message comes: that is not for it. */
+/* A signature error of a key that QP @recv_qp reads or writes for its peer: as a stage finds it. */
+static void find_signature_error(void)
+{
+	const struct signature_error error = {.syndrome = 1};
+
+	epoch_enter();
+	recv_qp->received_error.report(&recv_qp->received_error, &error);
+	epoch_leave();
+}
+
+/*
+ * The answer to a READ is read when there is room for it. By then the SRQ may have gone, and with it the last reference to its
+ * CQ: what is found in the memory then is told to nobody.
+ */
+static void srq_goes_before_the_answer(void **state)
+{
+	enum setting_PROFILE profile = device.hca->settings.profile;
+	struct ibv_qp_attr options = wire_options();
+
+	(void)state;
+	start(&options, NULL, NULL);
+	/* Each CQ is told. */
+	device.hca->settings.profile = PROFILE_CONNECTX;
+	put(MLX5_OPCODE_RDMA_READ, srqs[0].srq->number, client_place(0), server_place(0), 700,
+	    mkey_number(srqs[0].region));
+	ring(&client);
+	assert_true(wire_deliver());
+	find_signature_error();
+	assert_non_null(raw_cq_poll(&srqs[0].cq));
+	srq_destroy(&srqs[0]);
+	find_signature_error();
+	assert_null(raw_cq_poll(&srqs[0].cq));
+	device.hca->settings.profile = profile;
+	srq_unmake(&srqs[0]);
+	find_signature_error();
+	srq_make(&srqs[0], xrcd, user_index_of[0]);
+}
+
+/* Another SRQ gets the number before the rest of a message comes: that is not for it. */
 static void number_comes_back_within_a_message(void **state)
 {
 	static const uint8_t parts[] = {MLX5_OPCODE_SEND, MLX5_OPCODE_RDMA_WRITE};
@@ -789,6 +827,7 @@ int main(void)
 		CASE(srq_changes_within_a_message),
 		CASE(wrong_half),
 		CASE(srq_goes_within_a_message),
+		CASE(srq_goes_before_the_answer),
 		CASE(number_comes_back_within_a_message),
 		CASE(qp_goes_within_a_message),
 		CASE(repeated_read_within_a_message),
