@@ -107,7 +107,6 @@ static void after_fork_in_child(void)
 	epoch_after_fork();
 	release(true);
 	counters_after_fork();
-	link_after_fork();
 	FOR_EACH_DEVICE(hca)
 	{
 		timers_after_fork(&hca->timers);

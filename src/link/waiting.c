@@ -121,8 +121,14 @@ void link_abandon(struct link_queue *queue)
 		take_out(queue->first);
 }
 
-void link_after_fork(void)
+void waiting_before_fork(void)
 {
-	pthread_mutex_init(&lock, NULL);
-	link_abandon(&link_common_queue);
+	pthread_mutex_lock(&lock);
+}
+
+void waiting_after_fork(bool child)
+{
+	if (child)
+		link_abandon(&link_common_queue);
+	pthread_mutex_unlock(&lock);
 }

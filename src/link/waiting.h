@@ -70,7 +70,8 @@ void link_close(struct link_queue *queue, struct run *run);
 
 /** In a forked child, whose QPs reach nobody: @queue, which is about to be freed, is left by all. */
 void link_abandon(struct link_queue *queue);
-/** In a forked child, before that: the lock is free. */
-void link_after_fork(void);
+/** Around fork(): the lock is held meanwhile, so that the child finds all queues whole. */
+void waiting_before_fork(void);
+void waiting_after_fork(bool child);
 
 #endif
