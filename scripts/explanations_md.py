@@ -20,7 +20,8 @@ RULE = re.compile(rf'RULE\((\d+),\s*(\w+),\s*({STRINGS}),\s*({STRINGS}),\s*({STR
 # Macros that make an explanation, with the figures that they add by themselves.
 MAKERS = {'EXPLAIN': 0, 'REFUSE': 0, 'REFUSE_QP': 0, 'REFUSE_REQUEST': 0, 'REFUSE_WR': 0, 'REFUSE_OVER': 0,
           'REFUSE_DOMAIN': 1, 'REFUSE_HELLO': 1, 'WR_REFUSE': 0, 'REFUSAL': 0, 'REFUSE_FRAME': 0, 'DROP_FRAME': 0,
-          'EXPLAIN_LIMITED': 0, 'EXPLAIN_DROP': 0, 'UDP_EXPLAIN': 0, 'EXPLAIN_ONCE': 0, 'DROP': 3}
+          'EXPLAIN_LIMITED': 0, 'EXPLAIN_DROP': 0, 'UDP_EXPLAIN': 0, 'EXPLAIN_ONCE': 0, 'DROP': 3,
+          'REFUSE_OBJECT': 0}
 # Places that name a rule without making an explanation of it.
 MENTION = re.compile(r'(?:[!=]=|vendor_syndrome =|\.rule =|\{MLX5_CQE_SYNDROME_\w+,)\s*RULE_(\w+)')
 MAX_FIGURES = 8

@@ -104,6 +104,7 @@ struct mlx5dv_crypto_login_obj *softhca_mlx5dv_crypto_login_create(struct ibv_co
 		errno = error;
 		return NULL;
 	}
+	object_enter((struct mlx5dv_crypto_login_obj *)object, &object->alive, context);
 	return (struct mlx5dv_crypto_login_obj *)object;
 }
 
@@ -112,6 +113,8 @@ int softhca_mlx5dv_crypto_login_query(struct mlx5dv_crypto_login_obj *crypto_log
 {
 	const struct user_crypto_login *object = (const struct user_crypto_login *)crypto_login;
 
+	if (object_refused("mlx5dv_crypto_login_query", NULL, crypto_login))
+		return errno;
 	if (attr->comp_mask)
 		return refuse_comp_mask(object->context, "mlx5dv_crypto_login_query", attr->comp_mask);
 	attr->state = MLX5DV_CRYPTO_LOGIN_STATE_VALID;
@@ -122,6 +125,9 @@ int softhca_mlx5dv_crypto_login_destroy(struct mlx5dv_crypto_login_obj *crypto_l
 {
 	struct user_crypto_login *object = (struct user_crypto_login *)crypto_login;
 
+	if (object_refused("mlx5dv_crypto_login_destroy", NULL, crypto_login))
+		return errno;
+	object_leave(&object->alive);
 	hca_login_destroy(object->device);
 	free(object);
 	return 0;

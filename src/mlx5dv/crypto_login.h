@@ -11,6 +11,7 @@
 struct user_crypto_login {
 	struct ibv_context *context;
 	struct hca_login *device;
+	struct alive alive;
 };
 
 /** Ends the session of @context, if there is one, as it is closed. */

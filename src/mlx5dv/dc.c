@@ -8,10 +8,13 @@
 
 int softhca_mlx5dv_dci_stream_id_reset(struct ibv_qp *base, uint16_t stream_id)
 {
-	struct hca *hca = hca_of_context(base->context);
 	struct user_qp *qp = to_user_qp(base);
 	uint32_t errored = 0;
+	struct hca *hca;
 
+	if (object_refused("mlx5dv_dci_stream_id_reset", NULL, base))
+		return errno;
+	hca = hca_of_context(base->context);
 	if (base->state != IBV_QPS_RTS)
 		return REFUSE_QP(hca, "mlx5dv_dci_stream_id_reset", base->qp_num, EOPNOTSUPP, RULE_DV_STREAM_STATE,
 				 qp->type, base->state);
@@ -29,6 +32,8 @@ int softhca_mlx5dv_map_ah_to_qp(struct ibv_ah *base, uint32_t qp_num)
 {
 	struct user_ah *ah = to_user_ah(base);
 
+	if (object_refused("mlx5dv_map_ah_to_qp", NULL, base))
+		return errno;
 	if (__atomic_load_n(&ah->mapped, __ATOMIC_RELAXED))
 		return 0;
 	if (!hca_qp_exists(qp_num))

@@ -20,11 +20,10 @@ static int check_import(struct ibv_context *context, const struct mlx5dv_dek_ini
 {
 	bool has_login = attr->comp_mask & MLX5DV_DEK_INIT_ATTR_CRYPTO_LOGIN;
 	struct hca *hca = hca_of_context(context);
-	const struct user_crypto_login *login = has_login ? (struct user_crypto_login *)attr->crypto_login : NULL;
 	bool device_wraps = hca_settings(hca)->crypto == CRYPTO_WRAPPED;
 	enum mlx5dv_crypto_login_state session;
 
-	*wrapped = login || !has_login;
+	*wrapped = !has_login || attr->crypto_login;
 	if (*wrapped && !device_wraps)
 		return REFUSE(hca, create, EINVAL, RULE_DEK_PLAINTEXT_DEVICE, 0);
 	if (!*wrapped && device_wraps)
@@ -34,8 +33,10 @@ static int check_import(struct ibv_context *context, const struct mlx5dv_dek_ini
 		if (session != MLX5DV_CRYPTO_LOGIN_STATE_VALID)
 			return REFUSE(hca, create, EINVAL, RULE_DEK_NO_LOGIN, 0);
 	}
-	if (attr->pd->context != context || (login && login->context != context))
-		return REFUSE(hca, create, EINVAL, RULE_DEK_CONTEXT, 0);
+	if (object_refused(create, context, attr->pd))
+		return errno;
+	if (has_login && optional_refused(create, context, attr->crypto_login))
+		return errno;
 	return 0;
 }
 
@@ -80,15 +81,20 @@ struct mlx5dv_dek *softhca_mlx5dv_dek_create(struct ibv_context *context, struct
 		return NULL;
 	}
 	user_pd_get(dek->pd);
+	object_enter((struct mlx5dv_dek *)dek, &dek->alive, context);
 	return (struct mlx5dv_dek *)dek;
 }
 
 int softhca_mlx5dv_dek_query(struct mlx5dv_dek *dv_dek, struct mlx5dv_dek_attr *attr)
 {
 	const struct user_dek *dek = (const struct user_dek *)dv_dek;
-	struct ibv_context *context = dek->pd->base.context;
-	struct hca *hca = hca_of_context(context);
+	struct ibv_context *context;
+	struct hca *hca;
 
+	if (object_refused("mlx5dv_dek_query", NULL, dv_dek))
+		return errno;
+	context = dek->pd->base.context;
+	hca = hca_of_context(context);
 	if (attr->comp_mask)
 		return REFUSE(hca, "mlx5dv_dek_query", EINVAL, RULE_CRYPTO_COMP_MASK, attr->comp_mask);
 	if (dek->wrapped && !hca_logged_in(to_user_context(context)->device))
@@ -102,6 +108,9 @@ int softhca_mlx5dv_dek_destroy(struct mlx5dv_dek *dv_dek)
 {
 	struct user_dek *dek = (struct user_dek *)dv_dek;
 
+	if (object_refused("mlx5dv_dek_destroy", NULL, dv_dek))
+		return errno;
+	object_leave(&dek->alive);
 	hca_dek_destroy(hca_of_context(dek->pd->base.context), dek->id);
 	user_pd_put(dek->pd);
 	free(dek);

@@ -13,6 +13,7 @@ struct user_dek {
 	uint32_t id; /* of the device's object */
 	bool wrapped;
 	char opaque[8];
+	struct alive alive;
 };
 
 /** The object id, 24 bits, by which a crypto BSF names @dek (mlx5-formats 1.12). */

@@ -106,6 +106,8 @@ static int init_pd(struct ibv_pd *base, struct mlx5dv_pd *out)
 	return 0;
 }
 
+static const char call[] = "mlx5dv_init_obj";
+
 /* In this order, up to the first error (mlx5-formats 1.16). */
 int softhca_mlx5dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type)
 {
@@ -113,21 +115,21 @@ int softhca_mlx5dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type)
 
 	if (!(obj_type & (MLX5DV_OBJ_QP | MLX5DV_OBJ_CQ | MLX5DV_OBJ_SRQ | MLX5DV_OBJ_RWQ | MLX5DV_OBJ_DM |
 			  MLX5DV_OBJ_AH | MLX5DV_OBJ_PD)))
-		return REFUSE(hca_device(0), "mlx5dv_init_obj", EINVAL, RULE_DV_INIT_OBJ_NONE, obj_type);
+		return REFUSE(hca_device(0), call, EINVAL, RULE_DV_INIT_OBJ_NONE, obj_type);
 	if (obj_type & MLX5DV_OBJ_QP)
-		error = init_qp(obj->qp.in, obj->qp.out);
+		error = object_refused(call, NULL, obj->qp.in) ? errno : init_qp(obj->qp.in, obj->qp.out);
 	if (!error && obj_type & MLX5DV_OBJ_CQ)
-		error = init_cq(obj->cq.in, obj->cq.out);
+		error = object_refused(call, NULL, obj->cq.in) ? errno : init_cq(obj->cq.in, obj->cq.out);
 	if (!error && obj_type & MLX5DV_OBJ_SRQ)
-		error = init_srq(obj->srq.in, obj->srq.out);
+		error = object_refused(call, NULL, obj->srq.in) ? errno : init_srq(obj->srq.in, obj->srq.out);
 	if (!error && obj_type & MLX5DV_OBJ_RWQ)
-		error = REFUSE(hca_device(0), "mlx5dv_init_obj", EOPNOTSUPP, RULE_DV_INIT_OBJ_RWQ, 0);
+		error = REFUSE(hca_device(0), call, EOPNOTSUPP, RULE_DV_INIT_OBJ_RWQ, 0);
 	if (!error && obj_type & MLX5DV_OBJ_DM)
-		error = init_dm(obj->dm.in, obj->dm.out);
+		error = object_refused(call, NULL, obj->dm.in) ? errno : init_dm(obj->dm.in, obj->dm.out);
 	if (!error && obj_type & MLX5DV_OBJ_AH)
-		error = init_ah(obj->ah.in, obj->ah.out);
+		error = object_refused(call, NULL, obj->ah.in) ? errno : init_ah(obj->ah.in, obj->ah.out);
 	if (!error && obj_type & MLX5DV_OBJ_PD)
-		error = init_pd(obj->pd.in, obj->pd.out);
+		error = object_refused(call, NULL, obj->pd.in) ? errno : init_pd(obj->pd.in, obj->pd.out);
 	return error;
 }
 

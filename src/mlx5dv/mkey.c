@@ -94,8 +94,11 @@ struct mlx5dv_mkey *softhca_mlx5dv_create_mkey(struct mlx5dv_mkey_init_attr *att
 		.update_tag = attr->create_flags & MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG,
 	};
 	struct user_mkey *mkey;
-	int error = check_create(hca_of_context(pd->base.context), attr);
+	int error;
 
+	if (object_refused("mlx5dv_create_mkey", NULL, attr->pd))
+		return NULL;
+	error = check_create(hca_of_context(pd->base.context), attr);
 	if (error) {
 		errno = error;
 		return NULL;
@@ -113,6 +116,7 @@ struct mlx5dv_mkey *softhca_mlx5dv_create_mkey(struct mlx5dv_mkey_init_attr *att
 	}
 	mkey->base.lkey = mkey->base.rkey = mkey_number(mkey->key);
 	user_pd_get(pd);
+	object_enter(&mkey->base, &mkey->alive, pd->base.context);
 	attr->max_entries = max_entries;
 	return &mkey->base;
 }
@@ -120,12 +124,16 @@ struct mlx5dv_mkey *softhca_mlx5dv_create_mkey(struct mlx5dv_mkey_init_attr *att
 int softhca_mlx5dv_destroy_mkey(struct mlx5dv_mkey *dv_mkey)
 {
 	struct user_mkey *mkey = user_container_of(dv_mkey, struct user_mkey, base);
-	int error = mkey->signature ? -key_signature_destroy(mkey) : 0;
+	int error;
 
+	if (object_refused("mlx5dv_destroy_mkey", NULL, dv_mkey))
+		return errno;
+	error = mkey->signature ? -key_signature_destroy(mkey) : 0;
 	if (!error)
 		error = -hca_mkey_destroy(mkey->key);
 	if (error)
 		return error;
+	object_leave(&mkey->alive);
 	user_pd_put(mkey->pd);
 	mkey_free(mkey);
 	return 0;

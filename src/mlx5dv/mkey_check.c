@@ -99,10 +99,13 @@ static int check_polled(struct user_mkey *mkey, struct hca *hca, struct mlx5dv_m
 int softhca__mlx5dv_mkey_check(struct mlx5dv_mkey *dv_mkey, struct mlx5dv_mkey_err *info, size_t size)
 {
 	struct user_mkey *mkey = user_container_of(dv_mkey, struct user_mkey, base);
-	struct hca *hca = hca_of_context(mkey->pd->base.context);
 	struct mlx5dv_mkey_err found = {.err_type = MLX5DV_MKEY_NO_ERR};
+	struct hca *hca;
 	int error = 0;
 
+	if (object_refused("mlx5dv_mkey_check", NULL, dv_mkey))
+		return errno;
+	hca = hca_of_context(mkey->pd->base.context);
 	if (!mkey->signature)
 		return REFUSE(hca, "mlx5dv_mkey_check", EINVAL, RULE_MKEY_CHECK_NO_SIGNATURE, mkey->base.lkey);
 	if (hca_settings(hca)->profile == PROFILE_MAN)

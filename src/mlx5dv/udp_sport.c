@@ -12,8 +12,11 @@
 int softhca_mlx5dv_modify_qp_udp_sport(struct ibv_qp *base, uint16_t udp_sport)
 {
 	struct user_qp *qp = to_user_qp(base);
-	enum ibv_qp_state state = hca_qp_state(qp->device);
+	enum ibv_qp_state state;
 
+	if (object_refused("mlx5dv_modify_qp_udp_sport", NULL, base))
+		return errno;
+	state = hca_qp_state(qp->device);
 	if ((qp->type != IBV_QPT_RC && qp->type != IBV_QPT_UC) || state != IBV_QPS_RTS)
 		return REFUSE_QP(hca_of_context(base->context), "mlx5dv_modify_qp_udp_sport", base->qp_num, EOPNOTSUPP,
 				 RULE_DV_UDP_SPORT_QP, qp->type, state);

@@ -3,6 +3,8 @@
  * mlx5dv_qp_cancel_posted_send_wrs(3): replaces WQEs that the drained queue has not started with NOPs. A NOP keeps index,
  * length and completion bits of the WQE; what its completion is to say is kept beside the ring (mlx5-formats 4.11).
  */
+#include <errno.h>
+
 #include "abi/entry_points.h"
 #include "verbs/wqe_builder.h"
 
@@ -101,6 +103,8 @@ int softhca_mlx5dv_qp_cancel_posted_send_wrs(struct mlx5dv_qp_ex *dv, uint64_t w
 	uint16_t next;
 	int result;
 
+	if (object_refused(call, NULL, &qp->base))
+		return -errno;
 	if (hca_qp_drained(qp->device, &next))
 		return -REFUSE_QP(hca_of_context(qp->base.context), call, qp->base.qp_num, EINVAL,
 				  RULE_CANCEL_NOT_DRAINED, hca_qp_state(qp->device));

@@ -89,10 +89,14 @@ static void fill_av(const struct hca *hca, const struct ibv_ah_attr *attr, struc
 
 struct ibv_ah *softhca_ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
-	struct hca *hca = hca_of_context(pd->context);
-	int error = check(hca, attr);
 	struct user_ah *ah;
+	struct hca *hca;
+	int error;
 
+	if (object_refused("ibv_create_ah", NULL, pd))
+		return NULL;
+	hca = hca_of_context(pd->context);
+	error = check(hca, attr);
 	if (error) {
 		errno = error;
 		return NULL;
@@ -104,11 +108,15 @@ struct ibv_ah *softhca_ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr
 	ah->base.pd = pd;
 	fill_av(hca, attr, &ah->av);
 	user_pd_get(to_user_pd(pd));
+	object_enter(&ah->base, &ah->alive, pd->context);
 	return &ah->base;
 }
 
 int softhca_ibv_destroy_ah(struct ibv_ah *ah)
 {
+	if (object_refused("ibv_destroy_ah", NULL, ah))
+		return errno;
+	object_leave(&to_user_ah(ah)->alive);
 	user_pd_put(to_user_pd(ah->pd));
 	free(to_user_ah(ah));
 	return 0;

@@ -144,6 +144,8 @@ struct ibv_ah *softhca_ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *w
 {
 	struct ibv_ah_attr attr;
 
+	if (object_refused("ibv_create_ah_from_wc", NULL, pd))
+		return NULL;
 	return softhca_ibv_init_ah_from_wc(pd->context, port_num, wc, grh, &attr) ? NULL
 										  : softhca_ibv_create_ah(pd, &attr);
 }

@@ -44,12 +44,13 @@ static int check_driver(struct ibv_qp *qp, unsigned int access)
 	return 0;
 }
 
-static int check_region(struct ibv_qp *qp, const struct ibv_mr *base)
+static int check_region(struct ibv_qp *qp, struct ibv_mr *base)
 {
-	const struct user_mr *mr = to_user_mr((struct ibv_mr *)base);
+	const struct user_mr *mr = to_user_mr(base);
 	struct hca *hca = hca_of_context(qp->context);
 
-	if (!mr)
+	/* What is no region of ours is known by its lkey alone, of which the device will say what it thinks. */
+	if (!mr || !object_alive(base))
 		return 0;
 	if (mr->kind == MR_NULL)
 		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, ENOTSUP, RULE_BIND_NULL_MR, base->lkey);
@@ -67,12 +68,17 @@ int softhca_ibv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind
 		.wr_id = mw_bind->wr_id,
 		.opcode = IBV_WR_BIND_MW,
 		.send_flags = mw_bind->send_flags,
-		.bind_mw = {.mw = mw, .rkey = ibv_inc_rkey(mw->rkey), .bind_info = mw_bind->bind_info},
+		.bind_mw = {.mw = mw, .bind_info = mw_bind->bind_info},
 	};
-	bool man = hca_settings(hca_of_context(qp->context))->profile == PROFILE_MAN;
 	unsigned int access = mw_bind->bind_info.mw_access_flags;
-	int err = man ? check_page(qp, mw_bind->send_flags, access) : check_driver(qp, access);
+	bool man;
+	int err;
 
+	if (object_refused("ibv_bind_mw", NULL, qp) || object_refused("ibv_bind_mw", qp->context, mw))
+		return errno;
+	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+	man = hca_settings(hca_of_context(qp->context))->profile == PROFILE_MAN;
+	err = man ? check_page(qp, mw_bind->send_flags, access) : check_driver(qp, access);
 	if (!err)
 		err = check_region(qp, mw_bind->bind_info.mr);
 	if (!err)

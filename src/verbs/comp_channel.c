@@ -36,18 +36,22 @@ struct ibv_comp_channel *softhca_ibv_create_comp_channel(struct ibv_context *con
 	channel->events.taken = count_completion_event;
 	channel->base.context = context;
 	channel->base.fd = channel->events.fd;
+	object_enter(&channel->base, &channel->alive, context);
 	return &channel->base;
 }
 
 int softhca_ibv_destroy_comp_channel(struct ibv_comp_channel *base)
 {
 	struct user_comp_channel *channel = to_user_comp_channel(base);
-	struct ibv_context *context = base->context;
 	int users;
 
+	if (object_refused("ibv_destroy_comp_channel", NULL, base))
+		return errno;
 	users = __atomic_load_n(&base->refcnt, __ATOMIC_ACQUIRE);
 	if (users)
-		return REFUSE(hca_of_context(context), "ibv_destroy_comp_channel", EBUSY, RULE_CHANNEL_IN_USE, users);
+		return REFUSE(hca_of_context(base->context), "ibv_destroy_comp_channel", EBUSY, RULE_CHANNEL_IN_USE,
+			      users);
+	object_leave(&channel->alive);
 	event_queue_destroy(&channel->events);
 	free(channel);
 	return 0;

@@ -77,6 +77,7 @@ static void register_fork_handlers(void)
 /* Behind the device's, so that this is called before them: locks of the driver are taken first. */
 void contexts_handle_fork(void)
 {
+	alive_prepare();
 	pthread_once(&fork_handlers_once, register_fork_handlers);
 }
 
@@ -141,6 +142,7 @@ struct ibv_context *context_new(struct ibv_device *device, int cmd_fd, struct ha
 	context->handles = handles;
 	context_init(context, device, cmd_fd);
 	list_context(context);
+	object_enter(&context->verbs.context, &context->alive, &context->verbs.context);
 	return &context->verbs.context;
 
 destroy_queue:
@@ -200,14 +202,19 @@ int context_find(int fd, struct ibv_device **device, struct handle_table **handl
 int softhca_ibv_close_device(struct ibv_context *base)
 {
 	WITHOUT_CANCELLATION;
-	struct user_context *context = to_user_context(base);
-	struct hca *hca = hca_of_context(base);
+	struct user_context *context;
+	struct hca *hca;
 
+	if (object_refused("ibv_close_device", NULL, base))
+		return -1;
+	context = to_user_context(base);
+	hca = hca_of_context(base);
 	crypto_session_end(context);
 	if (hca_close(context->device)) {
 		EXPLAIN(hca, (&(const struct explain_subject){.call = "ibv_close_device"}), RULE_CONTEXT_IN_USE, 0);
 		return 0;
 	}
+	object_leave(&context->alive);
 	unlist_context(context);
 	close(base->cmd_fd);
 	event_queue_destroy(&context->async);

@@ -27,7 +27,7 @@ enum {
 struct request {
 	const char *call;
 	struct hca *hca;
-	const struct user_context *context;
+	struct ibv_context *context;
 	const struct ibv_cq_init_attr_ex *attr;
 	const struct mlx5dv_cq_init_attr *dv; /* or NULL */
 	uint32_t flags;                       /* enum ibv_create_cq_attr_flags */
@@ -52,6 +52,8 @@ static int check_attributes(struct request *request)
 		return REFUSE(request->hca, request->call, EOPNOTSUPP, RULE_CQ_WC_FLAGS, attr->wc_flags,
 			      IBV_CREATE_CQ_SUP_WC_FLAGS);
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) {
+		if (optional_refused(request->call, request->context, attr->parent_domain))
+			return errno;
 		request->pd = to_user_pd(attr->parent_domain);
 		if (!request->pd || !request->pd->parent)
 			return REFUSE(request->hca, request->call, EINVAL, RULE_CQ_PARENT_DOMAIN, 0);
@@ -60,7 +62,10 @@ static int check_attributes(struct request *request)
 		return REFUSE(request->hca, request->call, EINVAL, RULE_CQ_COMP_VECTOR, (int32_t)attr->comp_vector,
 			      LIMIT_COMP_VECTORS);
 	/* The kernel looks a channel's descriptor up among those of the context. */
-	if (attr->channel && to_user_context(attr->channel->context)->handles != request->context->handles)
+	if (attr->channel && object_unknown(request->call, attr->channel))
+		return errno;
+	if (attr->channel &&
+	    to_user_context(attr->channel->context)->handles != to_user_context(request->context)->handles)
 		return REFUSE(request->hca, request->call, EBADF, RULE_CQ_CHANNEL, attr->channel->fd);
 	return 0;
 }
@@ -184,6 +189,7 @@ static void cq_publish(struct user_cq *cq, struct ibv_context *context, const st
 	if (cq->extended)
 		cq_poll_ex_fill(cq, attr->wc_flags);
 	channel_refer(attr->channel, 1);
+	object_enter(&cq->base, &cq->alive, context);
 }
 
 struct ibv_cq_ex *user_cq_create(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr,
@@ -192,7 +198,7 @@ struct ibv_cq_ex *user_cq_create(struct ibv_context *context, struct ibv_cq_init
 	struct request request = {
 		.call = extended ? "ibv_create_cq_ex" : "ibv_create_cq",
 		.hca = hca_of_context(context),
-		.context = to_user_context(context),
+		.context = context,
 		.attr = attr,
 		.dv = dv,
 	};
@@ -247,8 +253,11 @@ int softhca_ibv_destroy_cq(struct ibv_cq *base)
 {
 	struct user_cq *cq = to_user_cq(base);
 
+	if (object_refused("ibv_destroy_cq", NULL, base))
+		return errno;
 	if (hca_cq_destroy(cq->device))
 		return REFUSE(hca_of_context(base->context), "ibv_destroy_cq", EBUSY, RULE_CQ_IN_USE, base->handle);
+	object_leave(&cq->alive);
 	/* ibv_get_cq_event(3): destroying a CQ waits until all events that the program got are acknowledged. */
 	events_wait(&cq->comp_events_taken, &base->comp_events_completed);
 	events_wait(&cq->async_events_taken, &base->async_events_completed);

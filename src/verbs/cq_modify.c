@@ -9,8 +9,11 @@
 
 int softhca_ibv_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 {
-	struct hca *hca = hca_of_context(cq->context);
+	struct hca *hca;
 
+	if (object_refused("ibv_modify_cq", NULL, cq))
+		return errno;
+	hca = hca_of_context(cq->context);
 	if (attr->attr_mask != IBV_CQ_ATTR_MODERATE)
 		return REFUSE(hca, "ibv_modify_cq", EINVAL, RULE_CQ_MODIFY_MASK, attr->attr_mask);
 	if (attr->moderate.cq_period > LIMIT_MAX_CQ_PERIOD)

@@ -75,6 +75,8 @@ int softhca_ibv_resize_cq(struct ibv_cq *base, int cqe)
 	uint32_t count;
 	int result = 0;
 
+	if (object_refused("ibv_resize_cq", NULL, base))
+		return errno;
 	if (cqe < 1 || cqe > LIMIT_MAX_CQE)
 		return REFUSE(hca_of_context(base->context), "ibv_resize_cq", EINVAL, RULE_CQ_CQE, (uint64_t)cqe,
 			      LIMIT_MAX_CQE);

@@ -65,6 +65,7 @@ struct ibv_dm *dm_new(struct ibv_context *context, void *addr, size_t length, ui
 	dm->base.handle = handle;
 	dm->addr = addr;
 	dm->length = length;
+	object_enter(&dm->base, &dm->alive, context);
 	return &dm->base;
 }
 
@@ -112,18 +113,23 @@ struct ibv_dm *softhca_ibv_alloc_dm(struct ibv_context *context, struct ibv_allo
 
 int softhca_ibv_free_dm(struct ibv_dm *base)
 {
-	struct user_context *owner = to_user_context(base->context);
-	struct hca *hca = hca_of_context(base->context);
+	struct user_context *owner;
 	struct handle_entry entry;
+	struct hca *hca;
 
+	if (object_refused("ibv_free_dm", NULL, base))
+		return errno;
+	owner = to_user_context(base->context);
+	hca = hca_of_context(base->context);
 	switch (handle_remove(owner->handles, HANDLE_DM, base->handle, &entry)) {
 	case 0:
 		break;
 	case -EBUSY:
 		return REFUSE(hca, "ibv_free_dm", EBUSY, RULE_DM_IN_USE, entry.references);
 	default:
-		return REFUSE(hca, "ibv_free_dm", EINVAL, RULE_HANDLE_GONE, base->handle);
+		return REFUSE(hca, "ibv_free_dm", ENOENT, RULE_HANDLE_GONE, base->handle);
 	}
+	object_leave(&to_user_dm(base)->alive);
 	hca_dm_free(owner->device, entry.dm, entry.length);
 	free(to_user_dm(base));
 	return 0;

@@ -110,6 +110,45 @@ bool handle_find(struct handle_table *table, enum handle_kind kind, uint32_t han
 	return found;
 }
 
+static const void *object_of(const struct handle_entry *entry)
+{
+	switch (entry->kind) {
+	case HANDLE_PD:
+		return entry->pd;
+	case HANDLE_MR:
+		return entry->key;
+	case HANDLE_DM:
+		return entry->dm;
+	case HANDLE_FREE:
+		break;
+	}
+	return NULL;
+}
+
+bool handle_names(struct handle_table *table, enum handle_kind kind, uint32_t handle, const void *object)
+{
+	const struct handle_entry *found;
+	bool named;
+
+	pthread_mutex_lock(&table->lock);
+	found = lookup(table, kind, handle);
+	named = found && object_of(found) == object;
+	pthread_mutex_unlock(&table->lock);
+	return named;
+}
+
+static bool imports_exist; /* atomic */
+
+bool handle_imports_exist(void)
+{
+	return __atomic_load_n(&imports_exist, __ATOMIC_ACQUIRE);
+}
+
+void handle_imported(void)
+{
+	__atomic_store_n(&imports_exist, true, __ATOMIC_RELEASE);
+}
+
 void handle_update(struct handle_table *table, uint32_t handle, const struct handle_entry *entry)
 {
 	pthread_mutex_lock(&table->lock);

@@ -52,6 +52,16 @@ int handle_add(struct handle_table *table, const struct handle_entry *entry, uin
 /** Copies the entry of @handle to @entry (may be NULL). Returns false if there is none of that @kind. */
 bool handle_find(struct handle_table *table, enum handle_kind kind, uint32_t handle, struct handle_entry *entry);
 
+/** True if @handle is that of @object: a device's domain, a key, or the address of memory, by @kind. */
+bool handle_names(struct handle_table *table, enum handle_kind kind, uint32_t handle, const void *object);
+
+/**
+ * True once handle_imported() was called: until then each handle has one driver object, and there is no need to look whether
+ * another one has taken its entry out.
+ */
+bool handle_imports_exist(void);
+void handle_imported(void);
+
 /** Overwrites the entry of @handle, which exists. */
 void handle_update(struct handle_table *table, uint32_t handle, const struct handle_entry *entry);
 

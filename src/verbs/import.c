@@ -36,6 +36,8 @@ struct ibv_context *softhca_ibv_import_device(int cmd_fd)
 static bool find(struct ibv_context *context, const char *call, enum handle_kind kind, uint32_t handle,
 		 struct handle_entry *entry)
 {
+	/* From now on, since another thread may destroy what is behind it while this one makes the object. */
+	handle_imported();
 	if (handle_find(to_user_context(context)->handles, kind, handle, entry))
 		return true;
 	errno = REFUSE(hca_of_context(context), call, ENOENT, RULE_IMPORT_HANDLE, handle);
@@ -57,15 +59,20 @@ struct ibv_pd *softhca_ibv_import_pd(struct ibv_context *context, uint32_t pd_ha
 	pd->device = entry.pd;
 	pd->references = 1;
 	queue_lock_init(&pd->lock, LOCK_LEVEL_PD, false);
+	object_enter(&pd->base, &pd->alive, context);
 	return &pd->base;
 }
 
 /* A program may unimport before it destroys what it made over the PD: the last of that frees it. */
 void softhca_ibv_unimport_pd(struct ibv_pd *pd)
 {
+	if (object_unknown("ibv_unimport_pd", pd))
+		return;
 	/* A parent domain has no handle and so was not imported. */
-	if (!to_user_pd(pd)->parent)
-		user_pd_put(to_user_pd(pd));
+	if (to_user_pd(pd)->parent)
+		return;
+	object_leave(&to_user_pd(pd)->alive);
+	user_pd_put(to_user_pd(pd));
 }
 
 struct ibv_mr *softhca_ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
@@ -73,6 +80,8 @@ struct ibv_mr *softhca_ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 	struct handle_entry entry;
 	struct user_mr *mr;
 
+	if (object_refused("ibv_import_mr", NULL, pd))
+		return NULL;
 	if (!find(pd->context, "ibv_import_mr", HANDLE_MR, mr_handle, &entry))
 		return NULL;
 	mr = calloc(1, sizeof(*mr));
@@ -91,11 +100,15 @@ struct ibv_mr *softhca_ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 	mr->dm_handle = entry.dm_handle;
 	mr->imported = true;
 	user_pd_get(to_user_pd(pd));
+	object_enter(&mr->base, &mr->alive, pd->context);
 	return &mr->base;
 }
 
 void softhca_ibv_unimport_mr(struct ibv_mr *mr)
 {
+	if (object_unknown("ibv_unimport_mr", mr))
+		return;
+	object_leave(&to_user_mr(mr)->alive);
 	user_pd_put(to_user_pd(mr->pd));
 	free(to_user_mr(mr));
 }
@@ -111,5 +124,8 @@ struct ibv_dm *softhca_ibv_import_dm(struct ibv_context *context, uint32_t dm_ha
 
 void softhca_ibv_unimport_dm(struct ibv_dm *dm)
 {
+	if (object_unknown("ibv_unimport_dm", dm))
+		return;
+	object_leave(&to_user_dm(dm)->alive);
 	free(to_user_dm(dm));
 }

@@ -53,6 +53,7 @@ static struct ibv_mr *make_object(struct ibv_pd *pd, struct mkey *key, void *add
 	mr->access = attr->access;
 	mr->dm_handle = dm_handle;
 	user_pd_get(to_user_pd(pd));
+	object_enter(&mr->base, &mr->alive, pd->context);
 	return &mr->base;
 }
 
@@ -76,10 +77,14 @@ struct ibv_mr *mr_new(struct ibv_pd *pd, const char *call, void *addr, const str
 static struct ibv_mr *reg_mr(struct ibv_pd *pd, const char *call, void *addr, size_t length, uint64_t iova,
 			     unsigned int access)
 {
-	struct hca *hca = hca_of_context(pd->context);
 	struct hca_mr_attr attr;
-	int error = mr_check_access(hca, call, access);
+	struct hca *hca;
+	int error;
 
+	if (object_refused(call, NULL, pd))
+		return NULL;
+	hca = hca_of_context(pd->context);
+	error = mr_check_access(hca, call, access);
 	if (!error)
 		error = mr_describe(hca, call, addr, length, iova, access, &attr);
 	if (error) {
@@ -111,6 +116,8 @@ struct ibv_mr *softhca_ibv_alloc_null_mr(struct ibv_pd *pd)
 {
 	const struct hca_mr_attr attr = {.kind = MR_NULL, .length = SIZE_MAX, .access = IBV_ACCESS_LOCAL_WRITE};
 
+	if (object_refused("ibv_alloc_null_mr", NULL, pd))
+		return NULL;
 	return mr_new(pd, "ibv_alloc_null_mr", NULL, &attr, 0);
 }
 
@@ -120,8 +127,6 @@ static int check_dm_mr(struct ibv_pd *pd, const struct user_dm *dm, uint64_t off
 	const unsigned int allowed = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 				     IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_OPTIONAL_RANGE;
 
-	if (to_user_context(pd->context)->handles != to_user_context(dm->base.context)->handles)
-		return REFUSE(hca, "ibv_reg_dm_mr", EINVAL, RULE_DM_MR_FOREIGN, dm->base.handle);
 	if (access & ~allowed)
 		return REFUSE(hca, "ibv_reg_dm_mr", EINVAL, RULE_DM_MR_ACCESS, access, allowed);
 	if (!(access & IBV_ACCESS_ZERO_BASED))
@@ -136,15 +141,18 @@ static int check_dm_mr(struct ibv_pd *pd, const struct user_dm *dm, uint64_t off
 struct ibv_mr *softhca_ibv_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *base, uint64_t offset, size_t length,
 				     unsigned int access)
 {
-	struct hca *hca = hca_of_context(pd->context);
-	struct handle_table *handles = to_user_context(base->context)->handles;
 	struct user_dm *dm = to_user_dm(base);
 	struct hca_mr_attr attr = {.kind = MR_DEVICE_MEMORY, .length = length, .access = access};
-	int error = check_dm_mr(pd, dm, offset, length, access);
+	struct handle_table *handles;
 	struct ibv_mr *mr;
+	int error;
 
+	if (object_refused("ibv_reg_dm_mr", NULL, pd) || object_refused("ibv_reg_dm_mr", pd->context, base))
+		return NULL;
+	handles = to_user_context(base->context)->handles;
+	error = check_dm_mr(pd, dm, offset, length, access);
 	if (!error && handle_get(handles, base->handle))
-		error = REFUSE(hca, "ibv_reg_dm_mr", EINVAL, RULE_HANDLE_GONE, base->handle);
+		error = REFUSE(hca_of_context(pd->context), "ibv_reg_dm_mr", ENOENT, RULE_HANDLE_GONE, base->handle);
 	if (error) {
 		errno = error;
 		return NULL;
@@ -158,16 +166,17 @@ struct ibv_mr *softhca_ibv_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *base, uin
 
 int softhca_ibv_dereg_mr(struct ibv_mr *base)
 {
-	struct handle_table *handles = to_user_context(base->context)->handles;
-	struct hca *hca = hca_of_context(base->context);
 	struct user_mr *mr = to_user_mr(base);
+	struct handle_table *handles;
 	int error;
 
-	if (!handle_find(handles, HANDLE_MR, base->handle, NULL))
-		return REFUSE(hca, "ibv_dereg_mr", EINVAL, RULE_HANDLE_GONE, base->handle);
+	if (object_refused("ibv_dereg_mr", NULL, base))
+		return errno;
+	handles = to_user_context(base->context)->handles;
 	error = -hca_mr_deregister(mr->key);
 	if (error)
 		return error;
+	object_leave(&mr->alive);
 	handle_remove(handles, HANDLE_MR, base->handle, NULL);
 	if (mr->kind == MR_DEVICE_MEMORY)
 		handle_put(handles, mr->dm_handle);

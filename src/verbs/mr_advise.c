@@ -37,10 +37,13 @@ static int prefetch(struct ibv_pd *base, enum ibv_advise_mr_advice advice, uint3
 int softhca_ibv_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge *list,
 			  uint32_t count)
 {
-	struct hca *hca = hca_of_context(pd->context);
+	struct hca *hca;
 	uint32_t index;
 	int error;
 
+	if (object_refused(call, NULL, pd))
+		return errno;
+	hca = hca_of_context(pd->context);
 	if (flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH)
 		return REFUSE(hca, call, EINVAL, RULE_ADVISE_FLAGS, flags, IBV_ADVISE_MR_FLAG_FLUSH);
 	if (advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)

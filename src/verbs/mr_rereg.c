@@ -67,14 +67,6 @@ static int describe(struct hca *hca, const struct user_mr *mr, int flags, void *
 	return 0;
 }
 
-/* The kernel knows the PDs of the region's context only. Returns an errno value. */
-static int check_pd(struct hca *hca, const struct user_mr *mr, struct ibv_pd *pd)
-{
-	if (to_user_context(pd->context)->handles == to_user_context(mr->base.context)->handles)
-		return 0;
-	return REFUSE(hca, call, EINVAL, RULE_REREG_FOREIGN_PD, mr->base.lkey, hca_pd_number(to_user_pd(pd)->device));
-}
-
 /* The device did it. @pd is looked at only if it was to be changed: programs pass anything otherwise. */
 static void update_object(struct user_mr *mr, int flags, struct ibv_pd *pd, const struct hca_mr_attr *attr)
 {
@@ -100,19 +92,22 @@ static void update_object(struct user_mr *mr, int flags, struct ibv_pd *pd, cons
 
 int softhca_ibv_rereg_mr(struct ibv_mr *base, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 {
-	struct hca *hca = hca_of_context(base->context);
 	struct user_mr *mr = to_user_mr(base);
 	struct hca_mr_attr attr;
+	struct hca *hca;
 	int error;
 
+	if (object_refused(call, NULL, base))
+		return IBV_REREG_MR_ERR_INPUT;
+	hca = hca_of_context(base->context);
 	error = check_input(hca, mr, flags, addr, length, access);
 	if (error)
 		return refuse_input(error);
 	if (!flags)
 		return refuse_command(REFUSE(hca, call, EINVAL, RULE_REREG_NOTHING, 0));
 	error = describe(hca, mr, flags, addr, length, access, &attr);
-	if (!error && flags & IBV_REREG_MR_CHANGE_PD)
-		error = check_pd(hca, mr, pd);
+	if (!error && flags & IBV_REREG_MR_CHANGE_PD && object_refused(call, base->context, pd))
+		error = errno;
 	if (error)
 		return refuse_command(error);
 	error = -hca_mr_reregister(mr->key, flags, flags & IBV_REREG_MR_CHANGE_PD ? to_user_pd(pd)->device : NULL,

@@ -9,22 +9,25 @@
 #include "verbs/objects.h"
 
 /* Returns an errno value. */
-static int check(struct user_qp *qp, const union ibv_gid *gid, const char *call)
+static int check(struct ibv_qp *qp, const union ibv_gid *gid, const char *call)
 {
-	struct hca *hca = hca_of_context(qp->base.context);
+	struct hca *hca;
 
+	if (object_refused(call, NULL, qp))
+		return errno;
+	hca = hca_of_context(qp->context);
 	if (gid->raw[0] != 0xff)
 		return REFUSE(hca, call, EINVAL, RULE_MCAST_GID, be64toh(gid->global.subnet_prefix),
 			      be64toh(gid->global.interface_id));
-	if (qp->type != IBV_QPT_UD)
-		return REFUSE(hca, call, EINVAL, RULE_MCAST_QP, qp->base.qp_num, qp->type);
+	if (to_user_qp(qp)->type != IBV_QPT_UD)
+		return REFUSE(hca, call, EINVAL, RULE_MCAST_QP, qp->qp_num, to_user_qp(qp)->type);
 	return 0;
 }
 
 int softhca_ibv_attach_mcast(struct ibv_qp *base, const union ibv_gid *gid, uint16_t lid)
 {
 	struct user_qp *qp = to_user_qp(base);
-	int error = check(qp, gid, "ibv_attach_mcast");
+	int error = check(base, gid, "ibv_attach_mcast");
 
 	(void)lid;
 	if (error)
@@ -39,7 +42,7 @@ int softhca_ibv_attach_mcast(struct ibv_qp *base, const union ibv_gid *gid, uint
 int softhca_ibv_detach_mcast(struct ibv_qp *base, const union ibv_gid *gid, uint16_t lid)
 {
 	struct user_qp *qp = to_user_qp(base);
-	int error = check(qp, gid, "ibv_detach_mcast");
+	int error = check(base, gid, "ibv_detach_mcast");
 
 	(void)lid;
 	if (error)

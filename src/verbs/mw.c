@@ -10,10 +10,13 @@
 
 struct ibv_mw *softhca_ibv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
-	struct hca *hca = hca_of_context(pd->context);
 	struct user_mw *mw;
+	struct hca *hca;
 	int error;
 
+	if (object_refused("ibv_alloc_mw", NULL, pd))
+		return NULL;
+	hca = hca_of_context(pd->context);
 	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
 		errno = REFUSE(hca, "ibv_alloc_mw", EINVAL, RULE_MW_TYPE, type);
 		return NULL;
@@ -33,6 +36,7 @@ struct ibv_mw *softhca_ibv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	mw->base.rkey = mkey_number(mw->key);
 	mw->base.handle = mw->base.rkey >> 8;
 	user_pd_get(to_user_pd(pd));
+	object_enter(&mw->base, &mw->alive, pd->context);
 	return &mw->base;
 }
 
@@ -40,10 +44,14 @@ struct ibv_mw *softhca_ibv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 int softhca_ibv_dealloc_mw(struct ibv_mw *base)
 {
 	struct user_mw *mw = to_user_mw(base);
-	int error = -hca_mw_dealloc(mw->key);
+	int error;
 
+	if (object_refused("ibv_dealloc_mw", NULL, base))
+		return errno;
+	error = -hca_mw_dealloc(mw->key);
 	if (error)
 		return error;
+	object_leave(&mw->alive);
 	user_pd_put(to_user_pd(base->pd));
 	free(mw);
 	return 0;

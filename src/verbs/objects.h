@@ -21,6 +21,7 @@
 #include "hca/event_queue.h"
 #include "hca/hca.h"
 #include "hca/lock.h"
+#include "verbs/alive.h"
 
 #define user_container_of(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
 
@@ -61,7 +62,8 @@ struct user_context {
 	void *doorbell_page;              /* given to programs by mlx5dv_init_obj(3), or NULL; mlx5dv/doorbell_page.h */
 	struct user_context *next;        /* list of open contexts of the process, for ibv_import_device(3) */
 	struct handle_table *handles;     /* shared by a context and those imported from it; verbs/handles.h */
-	struct verbs_context verbs;       /* last, as verbs.h demands: public context is verbs.context */
+	struct alive alive;
+	struct verbs_context verbs; /* last, as verbs.h demands: public context is verbs.context */
 };
 
 struct user_pd {
@@ -77,11 +79,13 @@ struct user_pd {
 	struct memcpy_buffer *memcpy_buffer; /* of a plain PD, made at first use; mlx5dv/memcpy_buffer.h */
 	struct queue_lock lock;              /* of custom_blocks, memcpy_buffer */
 	uint32_t references; /* 1 and the driver's objects over this PD: rings, keys, AHs, parent domains; atomic */
+	struct alive alive;
 };
 
 struct user_td {
 	struct ibv_td base;
 	uint32_t references; /* parent domains; atomic */
+	struct alive alive;
 };
 
 struct user_mr {
@@ -92,33 +96,39 @@ struct user_mr {
 	unsigned int access;
 	uint32_t dm_handle; /* of MR_DEVICE_MEMORY: the memory it keeps allocated */
 	bool imported;      /* by ibv_import_mr(3): its address is not known here */
+	struct alive alive;
 };
 
 struct user_mw {
 	struct ibv_mw base;
 	struct mkey *key;
+	struct alive alive;
 };
 
 struct user_dm {
 	struct ibv_dm base;
 	void *addr; /* host address of the device memory */
 	size_t length;
+	struct alive alive;
 };
 
 struct user_ah {
 	struct ibv_ah base;
 	struct mlx5_wqe_av av; /* as it goes into the datagram segment; dqp_dct is 0 here */
 	bool mapped;           /* mlx5dv_map_ah_to_qp(3) was called; atomic */
+	struct alive alive;
 };
 
 struct user_xrcd {
 	struct ibv_xrcd base;
 	struct hca_xrcd *device;
+	struct alive alive;
 };
 
 struct user_comp_channel {
 	struct ibv_comp_channel base;
 	struct event_queue events; /* its fd is also base.fd; its taken() counts user_cq.comp_events_taken */
+	struct alive alive;
 };
 
 struct user_cq {
@@ -144,6 +154,7 @@ struct user_cq {
 	int64_t wallclock_offset;         /* CLOCK_REALTIME minus the device's clock at start_poll, nanoseconds */
 	/* Events handed to the program; like the completed counters of base atomic (verbs/events.h). */
 	uint32_t comp_events_taken, async_events_taken;
+	struct alive alive;
 };
 
 struct user_srq {
@@ -164,6 +175,7 @@ struct user_srq {
 	struct user_cq *cq;
 	uint32_t user_index;
 	uint32_t async_events_taken; /* as in user_cq */
+	struct alive alive;
 };
 
 struct send_queue {
@@ -244,6 +256,7 @@ struct user_qp {
 	uint64_t dc_access_key;       /* of a DCT */
 	uint32_t dci_errored_streams; /* of a DCI: as struct hca_qp_attr has it */
 	uint32_t async_events_taken;  /* as in user_cq */
+	struct alive alive;
 };
 
 /*
@@ -263,6 +276,7 @@ struct user_mkey {
 	struct key_signature *signature; /* of a key with BLOCK_SIGNATURE, or NULL; mlx5dv/signature.h */
 	struct key_crypto *crypto;       /* of a key with CRYPTO, or NULL; mlx5dv/wr_crypto.h */
 	enum block_state signature_state, crypto_state;
+	struct alive alive;
 };
 
 /* Formats of compressed CQEs that a CQ may be created for; no CQE is ever compressed (mlx5-formats 3.2). */

@@ -23,16 +23,21 @@ struct ibv_td *softhca_ibv_alloc_td(struct ibv_context *context, struct ibv_td_i
 	if (!td)
 		return NULL;
 	td->base.context = context;
+	object_enter(&td->base, &td->alive, context);
 	return &td->base;
 }
 
 int softhca_ibv_dealloc_td(struct ibv_td *base)
 {
 	struct user_td *td = user_container_of(base, struct user_td, base);
-	uint32_t users = __atomic_load_n(&td->references, __ATOMIC_ACQUIRE);
+	uint32_t users;
 
+	if (object_refused("ibv_dealloc_td", NULL, base))
+		return errno;
+	users = __atomic_load_n(&td->references, __ATOMIC_ACQUIRE);
 	if (users)
 		return REFUSE(hca_of_context(base->context), "ibv_dealloc_td", EBUSY, RULE_TD_IN_USE, users);
+	object_leave(&td->alive);
 	free(td);
 	return 0;
 }
@@ -45,6 +50,9 @@ static int check(struct ibv_context *context, const struct ibv_parent_domain_ini
 		return REFUSE(hca, "ibv_alloc_parent_domain", EINVAL, RULE_PARENT_DOMAIN_PD, 0);
 	if (attr->comp_mask & ~(uint32_t)KNOWN_COMP_MASK)
 		return REFUSE(hca, "ibv_alloc_parent_domain", EINVAL, RULE_COMP_MASK, attr->comp_mask, KNOWN_COMP_MASK);
+	if (object_refused("ibv_alloc_parent_domain", context, attr->pd) ||
+	    optional_refused("ibv_alloc_parent_domain", context, attr->td))
+		return errno;
 	return 0;
 }
 
@@ -78,6 +86,7 @@ struct ibv_pd *softhca_ibv_alloc_parent_domain(struct ibv_context *context, stru
 		pd->td = user_container_of(attr->td, struct user_td, base);
 		__atomic_add_fetch(&pd->td->references, 1, __ATOMIC_RELAXED);
 	}
+	object_enter(&pd->base, &pd->alive, context);
 	return &pd->base;
 }
 

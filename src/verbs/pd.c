@@ -51,6 +51,7 @@ struct ibv_pd *softhca_ibv_alloc_pd(struct ibv_context *context)
 	pd->base.context = context;
 	pd->references = 1;
 	queue_lock_init(&pd->lock, LOCK_LEVEL_PD, false);
+	object_enter(&pd->base, &pd->alive, context);
 	return &pd->base;
 
 dealloc:
@@ -68,8 +69,6 @@ static int dealloc_in_device(struct user_pd *pd)
 	struct hca *hca = hca_of_context(pd->base.context);
 	int error;
 
-	if (!handle_find(handles, HANDLE_PD, pd->base.handle, NULL))
-		return REFUSE(hca, "ibv_dealloc_pd", EINVAL, RULE_HANDLE_GONE, pd->base.handle);
 	memcpy_buffer_free(pd);
 	error = -hca_pd_dealloc(pd->device);
 	if (error)
@@ -81,16 +80,21 @@ static int dealloc_in_device(struct user_pd *pd)
 int softhca_ibv_dealloc_pd(struct ibv_pd *base)
 {
 	struct user_pd *pd = to_user_pd(base);
-	uint32_t users = __atomic_load_n(&pd->references, __ATOMIC_ACQUIRE) - 1;
+	uint32_t users;
 	int error = 0;
 
+	if (object_refused("ibv_dealloc_pd", NULL, base))
+		return errno;
+	users = __atomic_load_n(&pd->references, __ATOMIC_ACQUIRE) - 1;
 	if (users)
 		return REFUSE(hca_of_context(base->context), "ibv_dealloc_pd", EBUSY, RULE_PD_IN_USE, users);
 	if (pd->parent)
 		parent_domain_leave(pd);
 	else
 		error = dealloc_in_device(pd);
-	if (!error)
-		pd_free(pd);
-	return error;
+	if (error)
+		return error;
+	object_leave(&pd->alive);
+	pd_free(pd);
+	return 0;
 }

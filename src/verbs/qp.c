@@ -295,6 +295,7 @@ struct ibv_qp *user_qp_create(struct ibv_context *context, struct ibv_qp_init_at
 		goto remove_index;
 
 	user_pd_get(qp->pd);
+	object_enter(&qp->base, &qp->alive, context);
 	/* A driver leaves the capabilities of a DCT alone. */
 	if (qp->dc_type != MLX5DV_DCTYPE_DCT)
 		attr->cap = qp->cap;
@@ -321,8 +322,11 @@ struct ibv_qp *softhca_ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr 
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.pd = pd,
 	};
-	struct ibv_qp *qp = user_qp_create(pd->context, &attr, NULL);
+	struct ibv_qp *qp;
 
+	if (object_refused("ibv_create_qp", NULL, pd))
+		return NULL;
+	qp = user_qp_create(pd->context, &attr, NULL);
 	if (qp)
 		qp_init_attr->cap = attr.cap;
 	return qp;
@@ -345,11 +349,14 @@ int softhca_ibv_destroy_qp(struct ibv_qp *base)
 	struct user_qp *qp = to_user_qp(base);
 	int err;
 
+	if (object_refused("ibv_destroy_qp", NULL, base))
+		return errno;
 	if (qp->type == IBV_QPT_XRC_RECV)
 		return xrc_recv_destroy(qp);
 	err = -hca_qp_destroy(qp->device);
 	if (err)
 		return REFUSE(hca_of_context(base->context), "ibv_destroy_qp", err, RULE_QP_IN_GROUP, base->qp_num);
+	object_leave(&qp->alive);
 	/*
 	 * verbs/events.h has the order: no event can be taken any more, those that were are acknowledged
 	 * first.

@@ -186,6 +186,8 @@ static int check_xrc_recv(const struct request *request)
 {
 	const struct ibv_qp_init_attr_ex *attr = request->attr;
 
+	if (has(request, IBV_QP_INIT_ATTR_XRCD) && optional_refused(request->call, request->context, attr->xrcd))
+		return -errno;
 	if (!has(request, IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd || attr->xrcd->context != request->context)
 		return REFUSE_REQUEST(request, EINVAL, RULE_QP_XRCD, attr->comp_mask);
 	/* As libmlx5: without a send queue there is no operation. */
@@ -204,6 +206,12 @@ static int check_objects(const struct request *request, const struct qp_type_inf
 
 	if (attr->qp_type == IBV_QPT_XRC_RECV)
 		return check_xrc_recv(request);
+	if (has(request, IBV_QP_INIT_ATTR_PD) && optional_refused(request->call, context, attr->pd))
+		return -errno;
+	if (optional_refused(request->call, context, attr->send_cq))
+		return -errno;
+	if (!type->send_only && optional_refused(request->call, context, attr->recv_cq))
+		return -errno;
 	if (!has(request, IBV_QP_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
 		return REFUSE_REQUEST(request, EINVAL, RULE_QP_PD, attr->qp_type);
 	if (!attr->send_cq || attr->send_cq->context != context)
@@ -216,6 +224,8 @@ static int check_objects(const struct request *request, const struct qp_type_inf
 		return 0;
 	if (!type->srq)
 		return REFUSE_REQUEST(request, EINVAL, RULE_QP_SRQ, attr->qp_type);
+	if (object_refused(request->call, context, attr->srq))
+		return -errno;
 	if (attr->srq->context != context || ((struct user_srq *)attr->srq)->type != IBV_SRQT_BASIC)
 		return REFUSE_REQUEST(request, EINVAL, RULE_QP_SRQ_KIND, attr->qp_type);
 	return 0;

@@ -14,8 +14,11 @@ enum { ECE_VENDOR = 0x15b3 };
 
 int softhca_ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
-	struct hca *hca = hca_of_context(qp->context);
+	struct hca *hca;
 
+	if (object_refused("ibv_set_ece", NULL, qp))
+		return errno;
+	hca = hca_of_context(qp->context);
 	/* What a peer without ECE sends. */
 	if (!ece->vendor_id)
 		return errno = REFUSE_QP(hca, "ibv_set_ece", qp->qp_num, EOPNOTSUPP, RULE_ECE_VENDOR, 0, ECE_VENDOR);
@@ -30,7 +33,8 @@ int softhca_ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 
 int softhca_ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
-	(void)qp;
+	if (object_refused("ibv_query_ece", NULL, qp))
+		return errno;
 	*ece = (struct ibv_ece){.vendor_id = ECE_VENDOR};
 	return 0;
 }

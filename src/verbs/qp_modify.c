@@ -77,6 +77,8 @@ int softhca_ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int att
 	struct user_qp *qp = to_user_qp(base);
 	int err;
 
+	if (object_refused("ibv_modify_qp", NULL, base))
+		return errno;
 	/* Bits of later versions; what is known but wrong for the transition is EINVAL from the device. */
 	if (attr_mask & ~(2 * IBV_QP_RATE_LIMIT - 1))
 		return REFUSE_QP(hca_of_context(base->context), "ibv_modify_qp", base->qp_num, EOPNOTSUPP,
@@ -95,6 +97,8 @@ int softhca_ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int att
 
 int softhca_ibv_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr)
 {
+	if (object_refused("ibv_modify_qp_rate_limit", NULL, qp))
+		return errno;
 	return REFUSE_QP(hca_of_context(qp->context), "ibv_modify_qp_rate_limit", qp->qp_num, EOPNOTSUPP,
 			 RULE_QP_RATE_LIMIT, attr->rate_limit);
 }

@@ -24,6 +24,8 @@ int softhca_ibv_query_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int attr
 	struct ibv_qp_attr all = {0};
 	int err;
 
+	if (object_refused("ibv_query_qp", NULL, base))
+		return errno;
 	/* The rate limit and what came after it cannot be queried. */
 	if (attr_mask & ~(IBV_QP_RATE_LIMIT - 1))
 		return REFUSE_QP(hca_of_context(base->context), "ibv_query_qp", base->qp_num, EOPNOTSUPP,

@@ -79,6 +79,7 @@ static void srq_publish(struct user_srq *srq, struct ibv_pd *pd, void *srq_conte
 	srq->base.handle = hca_srq_number(srq->device);
 	pthread_mutex_init(&srq->base.mutex, NULL);
 	pthread_cond_init(&srq->base.cond, NULL);
+	object_enter(&srq->base, &srq->alive, pd->context);
 }
 
 /* The user index comes before the device can write a CQE with it. Returns an errno value. */
@@ -141,6 +142,8 @@ fail:
 
 struct ibv_srq *softhca_ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
+	if (object_refused("ibv_create_srq", NULL, pd))
+		return NULL;
 	return create(pd, "ibv_create_srq", attr->srq_context, &attr->attr, NULL);
 }
 
@@ -154,6 +157,9 @@ static int check_xrc(struct ibv_context *context, const struct ibv_srq_init_attr
 {
 	struct hca *hca = hca_of_context(context);
 
+	if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD && optional_refused("ibv_create_srq_ex", context, attr->xrcd)) ||
+	    (attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ && optional_refused("ibv_create_srq_ex", context, attr->cq)))
+		return errno;
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) || !attr->xrcd || attr->xrcd->context != context)
 		return REFUSE(hca, "ibv_create_srq_ex", EINVAL, RULE_SRQ_XRCD, attr->comp_mask);
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || !attr->cq || attr->cq->context != context)
@@ -182,6 +188,8 @@ static int check_extended(struct ibv_context *context, const struct ibv_srq_init
 	}
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd)
 		return REFUSE(hca, "ibv_create_srq_ex", EINVAL, RULE_SRQ_PD, attr->comp_mask);
+	if (object_refused("ibv_create_srq_ex", context, attr->pd))
+		return errno;
 	return type == IBV_SRQT_XRC ? check_xrc(context, attr) : 0;
 }
 
@@ -223,6 +231,8 @@ int softhca_ibv_modify_srq(struct ibv_srq *base, struct ibv_srq_attr *attr, int 
 	struct user_srq *srq = to_user_srq(base);
 	int error;
 
+	if (object_refused("ibv_modify_srq", NULL, base))
+		return errno;
 	queue_lock(&srq->lock);
 	error = check_modify(srq, attr, mask);
 	if (!error && mask & IBV_SRQ_MAX_WR)
@@ -237,6 +247,8 @@ int softhca_ibv_query_srq(struct ibv_srq *base, struct ibv_srq_attr *attr)
 {
 	struct user_srq *srq = to_user_srq(base);
 
+	if (object_refused("ibv_query_srq", NULL, base))
+		return errno;
 	queue_lock(&srq->lock);
 	attr->max_wr = srq->max_wr;
 	attr->max_sge = srq->max_sge;
@@ -247,6 +259,8 @@ int softhca_ibv_query_srq(struct ibv_srq *base, struct ibv_srq_attr *attr)
 
 int softhca_ibv_get_srq_num(struct ibv_srq *srq, uint32_t *srq_num)
 {
+	if (object_refused("ibv_get_srq_num", NULL, srq))
+		return errno;
 	*srq_num = hca_srq_number(to_user_srq(srq)->device);
 	return 0;
 }
@@ -255,8 +269,11 @@ int softhca_ibv_destroy_srq(struct ibv_srq *base)
 {
 	struct user_srq *srq = to_user_srq(base);
 
+	if (object_refused("ibv_destroy_srq", NULL, base))
+		return errno;
 	if (hca_srq_destroy(srq->device))
 		return REFUSE(hca_of_context(base->context), "ibv_destroy_srq", EBUSY, RULE_SRQ_IN_USE, base->handle);
+	object_leave(&srq->alive);
 	events_wait(&srq->async_events_taken, &srq->base.events_completed);
 	if (srq->type == IBV_SRQT_XRC) {
 		user_cq_purge_srq(srq);

@@ -58,6 +58,7 @@ struct ibv_xrcd *softhca_ibv_open_xrcd(struct ibv_context *context, struct ibv_x
 		return NULL;
 	}
 	xrcd->base.context = context;
+	object_enter(&xrcd->base, &xrcd->alive, context);
 	return &xrcd->base;
 }
 
@@ -65,8 +66,11 @@ int softhca_ibv_close_xrcd(struct ibv_xrcd *base)
 {
 	struct user_xrcd *xrcd = to_user_xrcd(base);
 
+	if (object_refused("ibv_close_xrcd", NULL, base))
+		return errno;
 	if (hca_xrcd_close(xrcd->device))
 		return REFUSE(hca_of_context(base->context), "ibv_close_xrcd", EBUSY, RULE_XRCD_IN_USE, 0);
+	object_leave(&xrcd->alive);
 	free(xrcd);
 	return 0;
 }
@@ -81,6 +85,8 @@ static int check_open(struct ibv_context *context, const struct ibv_qp_open_attr
 	if ((attr->comp_mask & OPEN_NEEDED) != OPEN_NEEDED)
 		return REFUSE(hca, "ibv_open_qp", EINVAL, RULE_QP_OPEN_MASK, attr->comp_mask, OPEN_NEEDED,
 			      OPEN_ALLOWED);
+	if (optional_refused("ibv_open_qp", context, attr->xrcd))
+		return errno;
 	if (!attr->xrcd || attr->xrcd->context != context)
 		return REFUSE(hca, "ibv_open_qp", EINVAL, RULE_QP_OPEN_XRCD, attr->qp_num);
 	if (attr->qp_type != IBV_QPT_XRC_RECV)
@@ -128,6 +134,7 @@ static struct ibv_qp *finish(struct user_qp *qp, enum ibv_qp_state state, int er
 	qp->base.qp_num = hca_qp_number(qp->device);
 	qp->base.handle = qp->base.qp_num;
 	qp->base.state = state;
+	object_enter(&qp->base, &qp->alive, qp->base.context);
 	return &qp->base;
 }
 
@@ -156,6 +163,7 @@ struct ibv_qp *xrc_recv_create(struct ibv_context *context, struct ibv_qp_init_a
 
 int xrc_recv_destroy(struct user_qp *qp)
 {
+	object_leave(&qp->alive);
 	hca_qp_close(qp->device, qp);
 	events_wait(&qp->async_events_taken, &qp->base.events_completed);
 	free_qp(qp);

@@ -248,12 +248,12 @@ static void creation_of_srqs(void **state)
 		{0, xrcd, cq, one.pd, 0},
 		{IBV_SRQ_INIT_ATTR_XRCD, xrcd, cq, one.pd, EINVAL},
 		{0, NULL, cq, one.pd, EINVAL},
-		{0, foreign, cq, one.pd, EINVAL},
+		{0, foreign, cq, one.pd, ENOENT},
 		{IBV_SRQ_INIT_ATTR_CQ, xrcd, cq, one.pd, EINVAL},
 		{0, xrcd, NULL, one.pd, EINVAL},
-		{0, xrcd, foreign_cq, one.pd, EINVAL},
+		{0, xrcd, foreign_cq, one.pd, ENOENT},
 		{IBV_SRQ_INIT_ATTR_PD, xrcd, cq, one.pd, EINVAL},
-		{0, xrcd, cq, other.pd, EINVAL},
+		{0, xrcd, cq, other.pd, ENOENT},
 	};
 
 	(void)state;
@@ -364,7 +364,7 @@ static void creation_of_receiving_qps(void **state)
 	attr.xrcd = NULL;
 	expect_null(ibv_create_qp_ex(one.context, &attr), EINVAL);
 	attr.xrcd = foreign;
-	expect_null(ibv_create_qp_ex(one.context, &attr), EINVAL);
+	expect_null(ibv_create_qp_ex(one.context, &attr), ENOENT);
 	attr.xrcd = xrcd;
 	attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	attr.send_ops_flags = IBV_QP_EX_WITH_SEND;
@@ -410,7 +410,7 @@ static void opening_refused(void **state)
 		{0xa, qp->qp_num, shared, IBV_QPT_XRC_RECV, EINVAL},
 		{0x1b, qp->qp_num, shared, IBV_QPT_XRC_RECV, EOPNOTSUPP},
 		{0xb, qp->qp_num, NULL, IBV_QPT_XRC_RECV, EINVAL},
-		{0xb, qp->qp_num, xrcd, IBV_QPT_XRC_RECV, EINVAL}, /* of the context "one" */
+		{0xb, qp->qp_num, xrcd, IBV_QPT_XRC_RECV, ENOENT}, /* of the context "one" */
 		{0xb, qp->qp_num, shared, IBV_QPT_XRC_SEND, EINVAL},
 		{0xb, send->qp_num, shared, IBV_QPT_XRC_SEND, EINVAL},
 		{0xb, send->qp_num, shared, IBV_QPT_XRC_RECV, EINVAL},

@@ -80,16 +80,6 @@ static void dek_no_login(void)
 	expect_refusal(DEK_NO_LOGIN, "%s → EINVAL: a wrapped DEK, and its context has no crypto login", dek_create);
 }
 
-static void dek_context(void)
-{
-	struct mlx5dv_dek_init_attr attr = dek_attr();
-
-	attr.pd = server.pd;
-	dek_refused(attr, EINVAL);
-	expect_refusal(DEK_CONTEXT, "%s → EINVAL: the pd or the crypto_login belongs to another context than the DEK",
-		       dek_create);
-}
-
 static struct mlx5dv_crypto_login_attr login_attr(void)
 {
 	struct mlx5dv_crypto_login_attr attr = {0};
@@ -257,7 +247,6 @@ static const struct rule_case cases[] = {
 	CASE(DEK_PLAINTEXT_DEVICE, dek_plaintext_device),
 	CRYPTO_CASE(DEK_WRAPPED_DEVICE, dek_wrapped_device, "wrapped"),
 	CRYPTO_CASE(DEK_NO_LOGIN, dek_no_login, "wrapped"),
-	CASE(DEK_CONTEXT, dek_context),
 	CRYPTO_CASE(DEK_UNWRAP, dek_unwrap, "wrapped"),
 	CASE(CRYPTO_COMP_MASK, crypto_comp_mask),
 	CRYPTO_CASE(LOGIN_EXISTS, login_exists, "wrapped"),

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules 320 to 324, 360 to 372, 386 and 390: domains, windows, device memory, channels. */
+/* Rules 309, 314 to 317, 320 to 324, 360 to 372, 386 and 390: domains, windows, device memory, channels. */
 #include "rule_cases.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 enum { DEVICE_MEMORY = 128 << 10 }; /* docs/limits.md, MAX_DM_SIZE */
 
@@ -12,6 +13,77 @@ static struct ibv_dm *take_dm(size_t length)
 
 	return ibv_alloc_dm(client.context, &attr);
 }
+
+/* ---- objects of all kinds; each call is in api/objects_alive.c ---------------------------------------------------- */
+
+static void object_none(void)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(client.pd, IBV_MW_TYPE_2);
+	struct ibv_mw copy = *mw;
+
+	expect_error(ibv_dealloc_mw(&copy), ENOENT);
+	expect_refusal(OBJECT_NONE,
+		       "ibv_dealloc_mw → ENOENT: there is no MW at 0x%" PRIxPTR ": it was destroyed, or never existed",
+		       (uintptr_t)&copy);
+	expect_error(ibv_dealloc_mw(mw), 0);
+}
+
+static void object_handle(void)
+{
+	uint32_t handle = pair.client.cq->handle;
+
+	pair.client.cq->handle = 77;
+	expect_error(ibv_destroy_cq(pair.client.cq), ENOENT);
+	expect_refusal(OBJECT_HANDLE,
+		       "ibv_destroy_cq → ENOENT: the member handle of the CQ at 0x%" PRIxPTR " was %u and is 77",
+		       (uintptr_t)pair.client.cq, handle);
+	pair.client.cq->handle = handle;
+}
+
+static void object_context(void)
+{
+	struct ibv_qp_attr attr;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp *qp = pair.client.qp;
+
+	qp->context = server.context;
+	expect_error(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init), ENOENT);
+	expect_refusal(OBJECT_CONTEXT,
+		       "ibv_query_qp → ENOENT: the member context of the QP at 0x%" PRIxPTR " was 0x%" PRIxPTR
+		       " and is 0x%" PRIxPTR,
+		       (uintptr_t)qp, (uintptr_t)client.context, (uintptr_t)server.context);
+	qp->context = client.context;
+}
+
+static void object_foreign(void)
+{
+	struct ibv_dm *dm = take_dm(64);
+
+	assert_null(ibv_reg_dm_mr(server.pd, dm, 0, 64, IBV_ACCESS_ZERO_BASED));
+	expect_error(errno, ENOENT);
+	expect_refusal(OBJECT_FOREIGN,
+		       "ibv_reg_dm_mr → ENOENT: the DM at 0x%" PRIxPTR
+		       " belongs to another context than the other arguments of the call",
+		       (uintptr_t)dm);
+	expect_error(ibv_free_dm(dm), 0);
+}
+
+static void object_of_closed(void)
+{
+	struct ibv_context *context = ibv_import_device(dup(client.context->cmd_fd));
+	struct ibv_pd *pd = ibv_import_pd(context, client.pd->handle);
+
+	assert_non_null(pd);
+	expect_error(ibv_close_device(context), 0);
+	assert_null(ibv_reg_mr(pd, client.memory, 64, 0));
+	expect_error(errno, ENOENT);
+	expect_refusal(OBJECT_OF_CLOSED,
+		       "ibv_reg_mr → ENOENT: the context that the PD at 0x%" PRIxPTR " was imported into is closed",
+		       (uintptr_t)pd);
+	ibv_unimport_pd(pd);
+}
+
+/* ---- domains -------------------------------------------------------------------------------------------------- */
 
 static void pd_in_use(void)
 {
@@ -191,19 +263,6 @@ static void dm_mr_zero_based(void)
 	expect_error(ibv_free_dm(dm), 0);
 }
 
-static void dm_mr_foreign(void)
-{
-	struct ibv_dm *dm = take_dm(64);
-
-	assert_null(ibv_reg_dm_mr(server.pd, dm, 0, 64, IBV_ACCESS_ZERO_BASED));
-	expect_error(errno, EINVAL);
-	expect_refusal(
-		DM_MR_FOREIGN,
-		"ibv_reg_dm_mr → EINVAL: the device memory with handle %u belongs to another context than the PD",
-		dm->handle);
-	expect_error(ibv_free_dm(dm), 0);
-}
-
 static void no_descriptor(void)
 {
 	struct rlimit before, none;
@@ -311,6 +370,11 @@ static void qp_in_group(void)
 }
 
 static const struct rule_case cases[] = {
+	CASE(OBJECT_NONE, object_none),
+	CASE(OBJECT_HANDLE, object_handle),
+	CASE(OBJECT_CONTEXT, object_context),
+	CASE(OBJECT_FOREIGN, object_foreign),
+	CASE(OBJECT_OF_CLOSED, object_of_closed),
 	CASE(PD_IN_USE, pd_in_use),
 	CASE(PD_IN_USE_ELSEWHERE, pd_in_use_elsewhere),
 	CASE(PARENT_DOMAIN_PD, parent_domain_pd),
@@ -326,7 +390,6 @@ static const struct rule_case cases[] = {
 	CASE(DM_ALIGNMENT, dm_alignment),
 	CASE(DM_MR_ACCESS, dm_mr_access),
 	CASE(DM_MR_ZERO_BASED, dm_mr_zero_based),
-	CASE(DM_MR_FOREIGN, dm_mr_foreign),
 	CASE(NO_DESCRIPTOR, no_descriptor),
 	CASE(CHANNEL_IN_USE, channel_in_use),
 	CASE(MCAST_GID, mcast_gid),

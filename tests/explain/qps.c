@@ -2,6 +2,8 @@
 /* Rules 500 to 533: creating QPs, and calls on them. */
 #include "rule_cases.h"
 
+#include <fcntl.h>
+
 enum {
 	VENDOR = 0x15b3,
 	DESC_MAX = 1024,    /* MAX_SQ_DESC_SIZE */
@@ -162,7 +164,7 @@ static void qp_pd(void)
 {
 	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
 
-	attr.pd = server.pd;
+	attr.pd = NULL;
 	attr.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	fails(attr, EINVAL);
 	expect_refusal(QP_PD,
@@ -202,13 +204,24 @@ static void qp_srq(void)
 static void qp_srq_kind(void)
 {
 	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
+	struct ibv_xrcd_init_attr domain = {.comp_mask = 3, .fd = -1, .oflags = O_CREAT};
+	struct ibv_xrcd *xrcd = ibv_open_xrcd(client.context, &domain);
+	struct ibv_srq_init_attr_ex srq = {.attr = {.max_wr = 1, .max_sge = 1},
+					   .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+							IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+					   .srq_type = IBV_SRQT_XRC,
+					   .pd = client.pd,
+					   .xrcd = xrcd,
+					   .cq = pair.client.cq};
 
-	attr.srq = create_srq(server.pd);
+	attr.srq = ibv_create_srq_ex(client.context, &srq);
+	assert_non_null(attr.srq);
 	fails(attr, EINVAL);
 	expect_refusal(QP_SRQ_KIND,
 		       "ibv_create_qp → EINVAL: the SRQ of a QP of type RC belongs to another context or is no basic "
 		       "SRQ");
 	expect_error(ibv_destroy_srq(attr.srq), 0);
+	expect_error(ibv_close_xrcd(xrcd), 0);
 }
 
 static void qp_send_ops(void)

@@ -172,20 +172,6 @@ static void rereg_nothing(void)
 	expect_refusal(REREG_NOTHING, "ibv_rereg_mr → EINVAL: flags is 0: nothing is to change");
 }
 
-static void rereg_foreign_pd(void)
-{
-	struct ibv_mr *mr = side_register(&client, 0, 64, 0);
-	struct mlx5dv_pd out = {0};
-	struct mlx5dv_obj object = {.pd = {.in = server.pd, .out = &out}};
-
-	expect_error(mlx5dv_init_obj(&object, MLX5DV_OBJ_PD), 0);
-	errno = 0;
-	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, server.pd, NULL, 0, 0), IBV_REREG_MR_ERR_CMD);
-	expect_error(errno, EINVAL);
-	expect_refusal(REREG_FOREIGN_PD, "ibv_rereg_mr → EINVAL: key 0x%x and PD 0x%x belong to different contexts",
-		       mr->lkey, out.pdn);
-}
-
 static int advise(enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge sge)
 {
 	return ibv_advise_mr(client.pd, advice, flags, &sge, 1);
@@ -263,7 +249,6 @@ static const struct rule_case cases[] = {
 	CONNECTX_CASE(MR_PAGE_OFFSET, mr_page_offset),
 	CASE(MR_IOVA_WRAPS, mr_iova_wraps),
 	CASE(MR_NOT_MAPPED, mr_not_mapped),
-	CASE(REREG_FOREIGN_PD, rereg_foreign_pd),
 	CASE(REREG_IMPORTED, rereg_imported),
 	CASE(REREG_KIND, rereg_kind),
 	CASE(REREG_FLAGS, rereg_flags),

@@ -133,7 +133,7 @@ static void contexts(void **state)
 	ERRNO_BY(PD_IN_USE_ELSEWHERE, softhca_ibv_dealloc_pd(import), "ibv_dealloc_pd", EBUSY, "another import");
 	assert_int_equal(softhca_ibv_dereg_mr(mr), 0);
 	assert_int_equal(softhca_ibv_dealloc_pd(import), 0);
-	ERRNO_BY(HANDLE_GONE, softhca_ibv_dealloc_pd(domain), "ibv_dealloc_pd", EINVAL, "handle %u", domain->handle);
+	ERRNO_BY(HANDLE_GONE, softhca_ibv_dealloc_pd(domain), "ibv_dealloc_pd", ENOENT, "handle %u", domain->handle);
 	softhca_ibv_unimport_pd(domain);
 	assert_int_equal(softhca_ibv_close_device(second), 0);
 }
@@ -264,7 +264,7 @@ static void changes_of_regions(void **state)
 	expect_rereg(mr, IBV_REREG_MR_ERR_INPUT, RULE_REREG_ACCESS, IBV_REREG_MR_CHANGE_PD, NULL, 0, LW);
 	expect_rereg(mr, IBV_REREG_MR_ERR_CMD, RULE_REREG_NOTHING, 0, NULL, 0, 0);
 	assert_int_equal(softhca_ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, foreign, NULL, 0, 0), IBV_REREG_MR_ERR_CMD);
-	expect("ibv_rereg_mr", EINVAL, RULE_REREG_FOREIGN_PD, "key 0x%x and PD", mr->lkey);
+	expect("ibv_rereg_mr", ENOENT, RULE_OBJECT_FOREIGN, "the PD at %p belongs to another context", (void *)foreign);
 	assert_ptr_equal(mr->pd, pd);
 	assert_int_equal(softhca_ibv_dealloc_pd(foreign), 0);
 	assert_int_equal(softhca_ibv_close_device(other), 0);
@@ -318,8 +318,8 @@ static void device_memory(void **state)
 	NULL_BY(DM_MR_ACCESS, softhca_ibv_reg_dm_mr(pd, dm, 0, 64, IBV_ACCESS_MW_BIND), "ibv_reg_dm_mr", EINVAL,
 		"device memory allows");
 	NULL_BY(DM_MR_ZERO_BASED, softhca_ibv_reg_dm_mr(pd, dm, 0, 64, LW), "ibv_reg_dm_mr", EINVAL, "zero-based");
-	NULL_BY(DM_MR_FOREIGN, softhca_ibv_reg_dm_mr(foreign, dm, 0, 64, IBV_ACCESS_ZERO_BASED), "ibv_reg_dm_mr",
-		EINVAL, "another context");
+	NULL_BY(OBJECT_FOREIGN, softhca_ibv_reg_dm_mr(foreign, dm, 0, 64, IBV_ACCESS_ZERO_BASED), "ibv_reg_dm_mr",
+		ENOENT, "the DM at %p belongs to another context", (void *)dm);
 	assert_int_equal(softhca_ibv_dealloc_pd(foreign), 0);
 	assert_int_equal(softhca_ibv_close_device(other), 0);
 	mr = softhca_ibv_reg_dm_mr(pd, dm, 0, 64, LW | IBV_ACCESS_ZERO_BASED);
@@ -367,6 +367,32 @@ static void address_handles(void **state)
 	header[24] = 0xff;
 	assert_int_equal(answer(header), -1);
 	expect(call, EINVAL, RULE_WC_MULTICAST, "multicast");
+}
+
+/* Each kind, in each call, is in api/objects_alive.c. */
+static void objects(void **state)
+{
+	struct ibv_context *second = softhca_ibv_import_device(dup(context->cmd_fd));
+	struct ibv_pd *own = softhca_ibv_alloc_pd(context), *import = softhca_ibv_import_pd(second, own->handle);
+	uint32_t handle = own->handle;
+
+	(void)state;
+	own->handle = handle ^ 0xdeadbeef;
+	ERRNO_BY(OBJECT_HANDLE, softhca_ibv_dealloc_pd(own), "ibv_dealloc_pd", ENOENT, "the PD at %p was %u and is %u",
+		 (void *)own, handle, handle ^ 0xdeadbeef);
+	own->handle = handle;
+	own->context = NULL;
+	ERRNO_BY(OBJECT_CONTEXT, softhca_ibv_dealloc_pd(own), "ibv_dealloc_pd", ENOENT,
+		 "the PD at %p was %p and is 0x0", (void *)own, (void *)context);
+	own->context = context;
+	assert_int_equal(softhca_ibv_close_device(second), 0);
+	ERRNO_BY(OBJECT_OF_CLOSED, softhca_ibv_dealloc_pd(import), "ibv_dealloc_pd", ENOENT,
+		 "the PD at %p was imported", (void *)import);
+	softhca_ibv_unimport_pd(import);
+	assert_int_equal(softhca_ibv_dealloc_pd(own), 0);
+	ERRNO_BY(OBJECT_NONE, softhca_ibv_dealloc_pd(own), "ibv_dealloc_pd", ENOENT, "no PD at %p", (void *)own);
+	assert_int_equal(softhca_ibv_close_device(second), -1);
+	expect("ibv_close_device", EBADF, RULE_OBJECT_NONE, "no context at");
 }
 
 static void channels(void **state)
@@ -474,6 +500,7 @@ int main(void)
 		cmocka_unit_test(advice),
 		cmocka_unit_test(device_memory),
 		cmocka_unit_test(address_handles),
+		cmocka_unit_test(objects),
 		cmocka_unit_test(channels),
 		cmocka_unit_test(xrc_domains),
 		cmocka_unit_test(multicast_groups),

@@ -222,21 +222,23 @@ static void xrc_srqs(void **state)
 	} rows[] = {
 		{0xb, xrcd, cq, RULE_SRQ_XRCD, "comp_mask 0xb gives"},
 		{0xf, NULL, cq, RULE_SRQ_XRCD, "XRC domain"},
-		{0xf, foreign, cq, RULE_SRQ_XRCD, "of its context"},
+		{0xf, foreign, cq, RULE_OBJECT_FOREIGN, "the XRCD at"},
 		{0x7, xrcd, cq, RULE_SRQ_CQ, "comp_mask 0x7 gives"},
 		{0xf, xrcd, NULL, RULE_SRQ_CQ, "CQ of its context"},
-		{0xf, xrcd, foreign_cq, RULE_SRQ_CQ, "0xf"},
+		{0xf, xrcd, foreign_cq, RULE_OBJECT_FOREIGN, "the CQ at"},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		int error = rows[i].rule == RULE_OBJECT_FOREIGN ? ENOENT : EINVAL;
+
 		attr.comp_mask = rows[i].comp_mask;
 		attr.xrcd = rows[i].xrcd;
 		attr.cq = rows[i].cq;
 		errno = 0;
 		assert_null(softhca_ibv_create_srq_ex(context, &attr));
-		assert_int_equal(errno, EINVAL);
-		expect("ibv_create_srq_ex", EINVAL, rows[i].rule, rows[i].figures);
+		assert_int_equal(errno, error);
+		expect("ibv_create_srq_ex", error, rows[i].rule, rows[i].figures);
 	}
 	assert_int_equal(softhca_ibv_destroy_cq(cq) | softhca_ibv_destroy_cq(foreign_cq), 0);
 	assert_int_equal(softhca_ibv_close_xrcd(xrcd) | softhca_ibv_close_xrcd(foreign), 0);
@@ -270,6 +272,11 @@ static void xrc_qps(void **state)
 	attr.xrcd = foreign;
 	errno = 0;
 	assert_null(softhca_ibv_create_qp_ex(context, &attr));
+	assert_int_equal(errno, ENOENT);
+	expect("ibv_create_qp_ex", ENOENT, RULE_OBJECT_FOREIGN, "the XRCD at");
+	attr.xrcd = NULL;
+	errno = 0;
+	assert_null(softhca_ibv_create_qp_ex(context, &attr));
 	assert_int_equal(errno, EINVAL);
 	expect("ibv_create_qp_ex", EINVAL, RULE_QP_XRCD, "comp_mask 0x2 gives");
 
@@ -285,7 +292,8 @@ static void xrc_qps(void **state)
 	refuse_open((struct ibv_qp_open_attr){0x1b, 0, xrcd, NULL, 9}, EOPNOTSUPP, RULE_QP_OPEN_MASK,
 		    "is 0x1b; it must have 0xb, and may have 0xf");
 	refuse_open((struct ibv_qp_open_attr){0x3, 0, xrcd, NULL, 9}, EINVAL, RULE_QP_OPEN_MASK, "is 0x3; it must");
-	refuse_open((struct ibv_qp_open_attr){0xb, 5, foreign, NULL, 9}, EINVAL, RULE_QP_OPEN_XRCD, "0x5");
+	refuse_open((struct ibv_qp_open_attr){0xb, 5, foreign, NULL, 9}, ENOENT, RULE_OBJECT_FOREIGN, "the XRCD at");
+	refuse_open((struct ibv_qp_open_attr){0xb, 5, NULL, NULL, 9}, EINVAL, RULE_QP_OPEN_XRCD, "0x5");
 	refuse_open((struct ibv_qp_open_attr){0xb, 5, xrcd, NULL, 9}, EINVAL, RULE_QP_OPEN_NONE, "XRC_SEND");
 	refuse_open((struct ibv_qp_open_attr){0xb, 5, xrcd, NULL, 10}, EINVAL, RULE_QP_OPEN_NONE,
 		    "0x5 of type XRC_RECV");

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The table of the objects that are alive (verbs/alive.h), against a list of them; with and without memory to grow. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "verbs/objects.h"
+
+enum { OBJECTS = 6000, STEPS = 60000, LOOK_EVERY = 5000 };
+
+static struct user_td *objects[OBJECTS];
+static bool lives[OBJECTS];
+static bool no_memory;
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size)
+{
+	return no_memory ? NULL : __real_calloc(count, size);
+}
+
+static uint32_t draw(void)
+{
+	static uint64_t state = 1;
+
+	state = state * 6364136223846793005u + 1442695040888963407u;
+	return state >> 33;
+}
+
+static int make_objects(void **state)
+{
+	(void)state;
+	alive_prepare();
+	for (size_t i = 0; i < OBJECTS; i++) {
+		/* Near each other, and far apart, as small and large objects are. */
+		objects[i] = malloc(sizeof(*objects[i]) + (i % 2 ? 2048 : 0));
+		assert_non_null(objects[i]);
+		*objects[i] = (struct user_td){0};
+	}
+	return 0;
+}
+
+static int free_objects(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < OBJECTS; i++) {
+		if (lives[i])
+			object_leave(&objects[i]->alive);
+		lives[i] = false;
+		free(objects[i]);
+	}
+	no_memory = false;
+	return 0;
+}
+
+static void look_at_all(void)
+{
+	for (size_t i = 0; i < OBJECTS; i++) {
+		struct ibv_td *object = &objects[i]->base;
+
+		assert_int_equal(object_alive(object), lives[i]);
+		/* It is what it is, and where it is. */
+		assert_false(object_alive((struct ibv_xrcd *)object));
+		for (int offset = -8; offset <= 8; offset += 4)
+			assert_int_equal(object_alive((struct ibv_td *)((uintptr_t)object + offset)),
+					 lives[i] && !offset);
+	}
+}
+
+/* Objects come and go in any order, more of them than there were before. */
+static void come_and_go(void **state)
+{
+	(void)state;
+	for (size_t step = 0; step < STEPS; step++) {
+		size_t i = draw() % (OBJECTS * (step + 1) / STEPS + 1) % OBJECTS;
+
+		if (lives[i])
+			object_leave(&objects[i]->alive);
+		else
+			object_enter(&objects[i]->base, &objects[i]->alive, NULL);
+		lives[i] = !lives[i];
+		if (step % LOOK_EVERY == 0)
+			look_at_all();
+	}
+	look_at_all();
+}
+
+/* None is forgotten for want of memory. */
+static void without_memory(void **state)
+{
+	no_memory = true;
+	come_and_go(state);
+}
+
+/* Memory runs out, and comes back, with objects in both places. */
+static void now_and_then(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < OBJECTS; i++) {
+		no_memory = i / 500 % 2;
+		object_enter(&objects[i]->base, &objects[i]->alive, NULL);
+		lives[i] = true;
+	}
+	look_at_all();
+	for (size_t i = 0; i < OBJECTS; i += 3) {
+		object_leave(&objects[i]->alive);
+		lives[i] = false;
+	}
+	look_at_all();
+}
+
+/* Leaving twice is in order: an import leaves when it is unimported, and when its last user goes. */
+static void leaves_twice(void **state)
+{
+	(void)state;
+	object_enter(&objects[0]->base, &objects[0]->alive, NULL);
+	object_leave(&objects[0]->alive);
+	object_leave(&objects[0]->alive);
+	look_at_all();
+}
+
+#define CASE(function) cmocka_unit_test_setup_teardown(function, make_objects, free_objects)
+
+int main(void)
+{
+	/* First, since a table that has grown has room. */
+	const struct CMUnitTest tests[] = {
+		CASE(without_memory),
+		CASE(now_and_then),
+		CASE(come_and_go),
+		CASE(leaves_twice),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
