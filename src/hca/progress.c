@@ -32,6 +32,9 @@
 /* To begin polling where another thread polls all the time; after so many a processor is given to others. */
 #define MOST_TRIES 10000
 #define SPINS 100
+/* A poll takes less, unless its thread has no processor for so long. */
+#define SETTLE_NS UINT64_C(500000000)
+#define SETTLE_NAP_NS UINT64_C(100000)
 
 uint32_t progress_pollers;
 
@@ -167,6 +170,20 @@ bool progress_look(void)
 	all = poll_to_the_end();
 	end_polling();
 	return all;
+}
+
+void progress_settle(void)
+{
+	WITHOUT_CANCELLATION;
+	const struct timespec nap = {.tv_nsec = SETTLE_NAP_NS};
+
+	for (uint64_t i = 0; i < SETTLE_NS / SETTLE_NAP_NS; i++) {
+		if (begin_polling()) {
+			end_polling();
+			return;
+		}
+		nanosleep(&nap, NULL);
+	}
 }
 
 void progress_before_sleep(void)

@@ -84,6 +84,12 @@ bool progress_poll(void);
  */
 bool progress_look(void);
 
+/**
+ * Waits until the poll that runs now, if one does, has ended: what it took has been handled then. Not for ever, since it may be
+ * that of this very thread, in a handler of a signal. Any thread, any locks.
+ */
+void progress_settle(void);
+
 /** The program is about to sleep, it armed a CQ: arrivals wake the device thread from now on. No lock held. */
 void progress_before_sleep(void);
 

@@ -30,7 +30,7 @@
 			 (uint64_t)(pid), __VA_ARGS__),                                                                \
 	 -EPROTO)
 
-int host_memory_create(void)
+int host_memory_make(uint64_t bytes)
 {
 	WITHOUT_SIZE_SIGNAL;
 	int fd = memfd_create("softhca", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -38,11 +38,16 @@ int host_memory_create(void)
 
 	if (fd < 0)
 		return -errno;
-	if (!ftruncate(fd, (off_t)shm_memory_size()) && !fcntl(fd, F_ADD_SEALS, SEALS))
+	if (!ftruncate(fd, (off_t)bytes) && !fcntl(fd, F_ADD_SEALS, SEALS))
 		return fd;
 	error = -errno;
 	close(fd);
 	return error;
+}
+
+int host_memory_create(void)
+{
+	return host_memory_make(shm_memory_size());
 }
 
 int host_hello_send(int socket, int memory)
@@ -108,7 +113,7 @@ static int receive(int socket, struct received *received)
 	return 0;
 }
 
-static int check_memory(int fd, pid_t pid)
+int host_memory_check(int fd, uint64_t bytes, pid_t pid)
 {
 	/* First this: it is the question that no file system can make us wait for. */
 	int seals = fcntl(fd, F_GET_SEALS);
@@ -118,8 +123,8 @@ static int check_memory(int fd, pid_t pid)
 	if (seals < 0 || (seals & SEALS) != SEALS || fstatfs(fd, &system) || fstat(fd, &file))
 		return REFUSE_HELLO(pid, HOST_HELLO_SEALS, seals < 0 ? 0 : (uint64_t)seals, SEALS);
 	/* Seals are for files of memory only; one of huge pages may have none left when it is touched. */
-	if (system.f_type != TMPFS_MAGIC || (uint64_t)file.st_size != shm_memory_size())
-		return REFUSE_HELLO(pid, HOST_HELLO_MEMORY, (uint64_t)file.st_size, shm_memory_size());
+	if (system.f_type != TMPFS_MAGIC || (uint64_t)file.st_size != bytes)
+		return REFUSE_HELLO(pid, HOST_HELLO_MEMORY, (uint64_t)file.st_size, bytes);
 	return 0;
 }
 
@@ -133,7 +138,7 @@ static int check(const struct received *received, pid_t pid)
 	    hello->memory != shm_memory_size())
 		return REFUSE_HELLO(pid, HOST_HELLO_VERSION, hello->version, hello->memory, HOST_VERSION,
 				    shm_memory_size());
-	return check_memory(received->descriptor[0], pid);
+	return host_memory_check(received->descriptor[0], shm_memory_size(), pid);
 }
 
 int host_hello_receive(int socket, pid_t pid, int *memory)

@@ -21,8 +21,12 @@ struct host_hello {
 
 #define HOST_MAGIC "softhca" /* with its NUL */
 
-/** A memfd of shm_memory_size() bytes that nobody can cut. Returns the descriptor or a negative errno. */
+/** A memfd of @bytes that nobody can cut. Returns the descriptor or a negative errno. Any thread. */
+int host_memory_make(uint64_t bytes);
+/** The same of shm_memory_size() bytes, for a connection. */
 int host_memory_create(void);
+/** 0 if @fd, which process @pid passed, is what host_memory_make() makes; else -EPROTO, explained. Any thread. */
+int host_memory_check(int fd, uint64_t bytes, pid_t pid);
 
 /** Says hello on @socket, with @memory. Never blocks. Returns 0 or a negative errno. Any thread. */
 int host_hello_send(int socket, int memory);

@@ -71,5 +71,7 @@ struct host_peer *host_peer_add(int socket, pid_t pid, bool created, int memory)
  * held.
  */
 bool host_same_user(int socket, pid_t *pid);
+/** The same, but explains nothing and needs no lock. @other: who that is, as far as can be told. Any thread. */
+bool host_is_own_user(int socket, struct ucred *other);
 
 #endif

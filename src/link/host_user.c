@@ -27,20 +27,32 @@ static bool read_line(const char *path, char *line, int size)
 	return read;
 }
 
+/* The number that stands for users who have none in a user namespace. */
+static unsigned int overflow_user(void)
+{
+	static unsigned int known; /* atomic; 0: not read yet */
+	unsigned int nobody = __atomic_load_n(&known, __ATOMIC_RELAXED);
+	char line[64];
+
+	if (nobody)
+		return nobody;
+	if (!read_line("/proc/sys/kernel/overflowuid", line, sizeof(line)) || sscanf(line, "%u", &nobody) != 1 ||
+	    !nobody)
+		nobody = 65534;
+	__atomic_store_n(&known, nobody, __ATOMIC_RELAXED);
+	return nobody;
+}
+
 /*
  * All users that a user namespace does not know look like one to those inside, nobody (user_namespaces(7)). So that number
- * names a user only where every user is known. The lock of the host table is held.
+ * names a user only where every user is known.
  */
 static bool may_be_anybody(uid_t user)
 {
-	static unsigned int nobody; /* 0: not read yet */
 	unsigned int inside = 1, outside = 1, count = 0;
 	char line[64];
 
-	if (!nobody && (!read_line("/proc/sys/kernel/overflowuid", line, sizeof(line)) ||
-			sscanf(line, "%u", &nobody) != 1 || !nobody))
-		nobody = 65534;
-	if (user != nobody)
+	if (user != overflow_user())
 		return false;
 	if (read_line("/proc/self/uid_map", line, sizeof(line)))
 		sscanf(line, "%u %u %u", &inside, &outside, &count);
@@ -64,18 +76,26 @@ static bool may_signal(int socket)
 	return may;
 }
 
-bool host_same_user(int socket, pid_t *pid)
+bool host_is_own_user(int socket, struct ucred *other)
 {
-	struct ucred other = {.uid = (uid_t)-1};
-	socklen_t length = sizeof(other);
+	socklen_t length = sizeof(*other);
 	uid_t own = geteuid();
 
-	getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &other, &length);
+	*other = (struct ucred){.uid = (uid_t)-1};
+	getsockopt(socket, SOL_SOCKET, SO_PEERCRED, other, &length);
+	return other->uid == own && (!may_be_anybody(own) || may_signal(socket));
+}
+
+bool host_same_user(int socket, pid_t *pid)
+{
+	struct ucred other;
+	bool same = host_is_own_user(socket, &other);
+
 	*pid = other.pid;
-	if (other.uid == own && (!may_be_anybody(own) || may_signal(socket)))
+	if (same)
 		return true;
 	counter_add(hca_device(0), COUNTER_HOST_REFUSED, 1);
 	EXPLAIN_LIMITED(hca_device(0), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
-			RULE_HOST_OTHER_USER, (uint64_t)other.pid, other.uid, own);
+			RULE_HOST_OTHER_USER, (uint64_t)other.pid, other.uid, geteuid());
 	return false;
 }

@@ -3,7 +3,8 @@
  * The udp link: RoCEv2 packets (link/roce.h) in UDP datagrams, to and from other hosts.
  *
  * Sending is each process's own business. Receiving is that of one process of the host (of its network namespace): it has
- * the port, and hands on what is for QPs of others (link/shm.h). See udp_parts.h for how it is made.
+ * the port, and hands on what is for QPs of others (link/shm.h). The others of its user have the same socket, and one of them
+ * receives when that process ends or is stopped. See udp_parts.h for how it is made.
  */
 #ifndef SOFTHCA_LINK_UDP_H
 #define SOFTHCA_LINK_UDP_H

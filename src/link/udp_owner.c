@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The process that has a UDP port, for an explanation: /proc/net/udp has the inode of the socket, /proc/PID/fd its owner. */
+/* The process that has a UDP port: /proc/net/udp, or /proc/net/unix of its name, has an inode, /proc/PID/fd its owner. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "link/udp_parts.h"
+
+#define LISTENS (1u << 16) /* __SO_ACCEPTCON of linux/net.h */
 
 /* "  12: 00000000:12B7 00000000:0000 07 00000000:00000000 00:00000000 00000000  1000        0 31337 …" (proc(5)) */
 static bool parse_line(const char *line, unsigned int *port, uint64_t *inode)
@@ -76,17 +78,34 @@ static void read_name(struct udp_owner *owner)
 		owner->name[strcspn(owner->name, "\n")] = '\0';
 }
 
-bool udp_find_owner(uint16_t port, struct udp_owner *owner)
+/* "0000000000000000: 00000002 00000000 00010000 0001 01 31337 @softhca/1/port/4791" (proc(5)). Returns 0 if there is none. */
+static uint64_t inode_of_name(uint16_t port)
 {
-	uint64_t inode = inode_in("/proc/net/udp", port);
+	FILE *file = fopen("/proc/net/unix", "re");
+	unsigned int flags, type;
+	char line[512], name[64];
+	uint64_t inode, found = 0;
+
+	if (!file)
+		return 0;
+	snprintf(name, sizeof(name), " @softhca/1/port/%u\n", port);
+	/* The connections to it have its name, too. */
+	while (!found && fgets(line, sizeof(line), file))
+		if (strstr(line, name) && sscanf(line, "%*s %*x %*x %x %x %*x %" SCNu64, &flags, &type, &inode) == 3 &&
+		    flags & LISTENS)
+			found = inode;
+	fclose(file);
+	return found;
+}
+
+/* The process that has the socket @inode. */
+static bool find_process(uint64_t inode, struct udp_owner *owner)
+{
 	const struct dirent *entry;
 	char target[64];
-	DIR *processes;
+	DIR *processes = inode ? opendir("/proc") : NULL;
 	bool found = false;
 
-	if (!inode)
-		inode = inode_in("/proc/net/udp6", port);
-	processes = inode ? opendir("/proc") : NULL;
 	if (!processes)
 		return false;
 	snprintf(target, sizeof(target), "socket:[%" PRIu64 "]", inode);
@@ -99,4 +118,27 @@ bool udp_find_owner(uint16_t port, struct udp_owner *owner)
 	}
 	closedir(processes);
 	return found;
+}
+
+static uint64_t inode_of_port(uint16_t port)
+{
+	uint64_t inode = inode_in("/proc/net/udp", port);
+
+	return inode ? inode : inode_in("/proc/net/udp6", port);
+}
+
+bool udp_find_owner(uint16_t port, struct udp_owner *owner)
+{
+	return find_process(inode_of_port(port), owner);
+}
+
+bool udp_find_receiver(uint16_t port, struct udp_owner *owner)
+{
+	char pid[24], target[64];
+
+	if (!find_process(inode_of_name(port), owner))
+		return false;
+	snprintf(pid, sizeof(pid), "%d", (int)owner->pid);
+	snprintf(target, sizeof(target), "socket:[%" PRIu64 "]", inode_of_port(port));
+	return has_open(pid, target);
 }

@@ -8,6 +8,8 @@
  * udp_receive.c   poller: datagrams to packets
  * udp_flows.c     which IPv4 identifications senders have shown
  * udp_port.c      which process of the host has the port
+ * udp_handover.c  its socket from one process to another
+ * udp_turn.c      which of those that have the socket reads it
  * udp_owner.c     who has it if it is none of ours
  *
  * Locks, all leaves towards the transport: that of a socket (its buffer) while it sends, that of the table of sockets,
@@ -107,14 +109,74 @@ void udp_sockets_after_fork(bool child);
  * (@ipv6). Returns a descriptor or a negative errno.
  */
 int udp_receiver_open(bool *ipv6);
+/** The same options for the bound socket that another process gave. Not its buffer, which this one may not make as large. */
+void udp_receiver_adopt(int fd);
 
 /** @bytes of receive buffer, as the kernel counts them, which is about twice the payload that they hold. */
 void udp_set_window(uint32_t bytes);
 
+/* ---- the port, which the processes of a user share ------------------------------------------------------------- */
+
+/*
+ * They share the socket, so that what waits in it outlives the process that reads it, and a page that says whose turn it is
+ * to read. Two that read at the same time get packets out of order, which is all: nothing depends on the page that the
+ * packets of a wire could not do as well. Others of the user may write there what they like.
+ */
+struct udp_share {
+	int socket; /* -1: none */
+	int page;   /* memfd of UDP_PAGE_BYTES; -1: none could be had, and the socket is not shared */
+};
+
+#define UDP_PAGE_BYTES 4096
+
+struct udp_turn {
+	uint32_t turn;  /* atomic; counts changes of the reader: the process that made the last one reads */
+	uint32_t beats; /* atomic; moves with each batch that was taken out of the socket */
+};
+
+/** Gives @share to the process at the other end of @connection. Never blocks. Returns 0 or a negative errno. Any thread. */
+int udp_handover_send(int connection, const struct udp_share *share);
+/**
+ * Takes what process @pid gave on @connection: a socket bound to @port in the network namespace of the socket @own, and a page.
+ * Never blocks. Returns 0 and @share, which is the caller's to close; -EAGAIN: nothing was given yet; -ECONNRESET: the other
+ * side has gone; -EPROTO: it is not what it should be: explained, and closed. Any thread.
+ */
+int udp_handover_receive(int connection, pid_t pid, int own, uint16_t port, struct udp_share *share);
+void udp_share_close(struct udp_share *share);
+
+/** Maps a page that was made here, or was checked; NULL: it cannot be. */
+struct udp_turn *udp_turn_map(int page);
+void udp_turn_unmap(struct udp_turn *turn);
+
+/* The last look of a process that does not read. All zero: none yet. */
+struct udp_look {
+	bool waited; /* something was in the socket */
+	uint32_t turn, beats;
+};
+
+/**
+ * Looks whether whoever reads @socket has taken nothing out of it since this process looked @before, although something
+ * waited. If so it is the turn of this process, as number @turn: of several that look one gets true.
+ */
+bool udp_turn_take_over(struct udp_turn *page, int socket, struct udp_look *before, uint32_t *turn);
+
+/** The poller found that it is another process's turn: has udp_port.c look at once. Any thread. */
+void udp_port_turn_lost(void);
+
 /** Registers the poller. Returns 0 or a negative errno. The lock of the port is held. */
 int udp_receive_begin(struct hca *hca);
-/** The poller receives from @fd from now on. The lock of the port is held. */
-void udp_receive_from(int fd);
+/**
+ * The poller receives from @fd from now on: by right, and then takes its turn on @page (NULL: there is none) whenever
+ * another has it; or in the place of the owner, while it is turn number @turn. The lock of the port is held.
+ */
+void udp_receive_from(int fd, struct udp_turn *page);
+void udp_receive_in_place(int fd, struct udp_turn *page, uint32_t turn);
+/** True if it receives, and it is its turn. Any thread. */
+bool udp_receive_has_turn(void);
+/** No longer. The descriptor stays open. The lock of the port is held; device thread. */
+void udp_receive_stop(void);
+/** The process ends: the packet in hand is handled, and no other taken. Any thread. */
+void udp_receive_leave(void);
 /** In a forked child: no socket. */
 void udp_receive_after_fork(void);
 
@@ -126,6 +188,8 @@ struct udp_owner {
 
 /** Finds who has @port, by way of /proc. False: nobody who can be seen. Slow: reads the descriptors of all processes. */
 bool udp_find_owner(uint16_t port, struct udp_owner *owner);
+/** Finds the process of softhca that receives: of those that have @port, the one that has its name, too (udp_port.c). */
+bool udp_find_receiver(uint16_t port, struct udp_owner *owner);
 
 /* Explains what may happen to every packet, such as those of QP @number (0: none of ours): once a second. */
 #define UDP_EXPLAIN(hca, number, rule, ...)                                                                            \

@@ -2,10 +2,16 @@
 /*
  * Which process of the host has the RoCE port, see udp.h.
  *
- * Who has it listens on the abstract UNIX socket "softhca/1/port/NUMBER". All others connect to that, and so learn of its
- * end at once: the connection hangs up. Then they race for the name, and who wins binds the port. The name decides, and not
- * the port, so that nobody takes the port of a process that still ends; and who has the name but not the port, because a
- * program of another kind has it, tries again alone.
+ * The owner of the port listens on the abstract UNIX socket "softhca/1/port/NUMBER". All others connect to that, and so learn
+ * of its end at once: the connection hangs up. Then they race for the name. The name decides, and not the port, so that nobody
+ * takes the port of a process that still ends; and a process that has the name but not the port, because a program of another
+ * kind has it, tries again alone.
+ *
+ * Processes of a user share the socket that is bound to the port: one that has it gives it to the other end of its connection
+ * (udp_handover.c), which closes it if it has it already. So nothing that waits in the socket is lost with the process that
+ * reads it, and the next owner goes on where the last one stopped. Meanwhile the others look now and then whether the socket
+ * is read (udp_turn.c). If it is not, since the owner is stopped, one of them receives in its place. The owner alone has the
+ * right to read: it takes its turn back without asking when it goes on.
  *
  * Everything but the first try happens on the device thread.
  */
@@ -19,20 +25,30 @@
 #include <unistd.h>
 
 #include "hca/cancellation.h"
+#include "hca/limits.h"
 #include "hca/progress.h"
 #include "link/counters.h"
+#include "link/host_hello.h"
+#include "link/host_table.h"
 #include "link/udp_parts.h"
 
 #define SOON_NS UINT64_C(5000000)
 #define LATER_NS UINT64_C(1000000000)
 /* A process that ends closes its sockets within that many tries. */
 #define TRIES_SOON 40
+/* One that shares the port has given it to this one within that many. */
+#define TRIES_GIVEN 8
+/* A process that runs gives it sooner. */
+#define GIVEN_NS UINT64_C(1000000000)
+#define LOOK_NS (LIMIT_UDP_SILENCE_MS * UINT64_C(1000000))
 #define BACKLOG 1024
+#define ENDED (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
 
 /* A process that wants to know when this one ends. */
 struct client {
 	struct watched_fd socket;
 	struct client *next;
+	pid_t pid; /* of that one; 0: not known */
 };
 
 static struct {
@@ -41,16 +57,22 @@ static struct {
 	struct hca *hca;
 	struct watched_fd name;  /* fd: the socket that listens; -1: another process has the name */
 	struct watched_fd owner; /* fd: the connection to that one; -1: none */
+	struct ucred owner_is;   /* who that is */
 	uint64_t connected_ns;   /* since when */
-	int udp;                 /* the port's socket, bound or to be; -1: none */
-	bool ipv6;               /* of `udp`: both families */
+	struct udp_share share;  /* the port's socket, bound or to be, and its page if it is bound */
+	struct udp_turn *page;   /* mapped; NULL: none */
+	bool ipv6;               /* of the socket that is to be bound: both families */
+	bool bound;
 	bool has_port;
 	bool took_over;
+	bool in_place; /* receives in the place of the owner */
+	struct timer look;
+	struct udp_look looked;
 	struct timer retry;
 	uint32_t tries;
 	enum explain_rule explained; /* what was said last: it is not said again */
 	struct client *clients;
-} port = {.lock = PTHREAD_MUTEX_INITIALIZER, .name.fd = -1, .owner.fd = -1, .udp = -1};
+} port = {.lock = PTHREAD_MUTEX_INITIALIZER, .name.fd = -1, .owner.fd = -1, .share = {-1, -1}};
 
 static void contend(void);
 
@@ -108,28 +130,115 @@ static int bind_port(void)
 	const struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htobe16(number())};
 	const struct sockaddr *name = port.ipv6 ? (const struct sockaddr *)&v6 : (const struct sockaddr *)&v4;
 
-	return bind(port.udp, name, port.ipv6 ? sizeof(v6) : sizeof(v4)) ? -errno : 0;
+	return bind(port.share.socket, name, port.ipv6 ? sizeof(v6) : sizeof(v4)) ? -errno : 0;
+}
+
+/* Without a page nobody could tell who reads: then the socket stays with this process. */
+static void make_page(void)
+{
+	port.share.page = host_memory_make(UDP_PAGE_BYTES);
+	if (port.share.page >= 0)
+		port.page = udp_turn_map(port.share.page);
+}
+
+static void give(int connection)
+{
+	if (port.bound && port.page)
+		udp_handover_send(connection, &port.share);
 }
 
 /* The name is this process's. */
 static void take_port(void)
 {
-	int error = bind_port();
+	int error = port.bound ? 0 : bind_port();
 
 	if (!error) {
-		port.has_port = true;
+		if (!port.bound)
+			make_page();
+		port.bound = port.has_port = true;
+		port.in_place = false;
 		port.explained = RULE_NONE;
 		if (port.took_over)
 			counter_add(port.hca, COUNTER_UDP_TAKEOVERS, 1);
-		udp_receive_from(port.udp);
+		udp_receive_from(port.share.socket, port.page);
+		for (const struct client *client = port.clients; client; client = client->next)
+			give(client->socket.fd);
 		return;
 	}
 	/* The first try may be under a QP's lock, where nobody shall read all of /proc. */
 	if (error != -EADDRINUSE)
 		EXPLAIN_ONCE(UDP_PORT_REFUSED, number(), (uint64_t)-error);
-	else if (port.tries)
+	else if (port.tries >= TRIES_GIVEN)
 		explain_taken();
 	retry();
+}
+
+/* Takes what the process @pid gave, unless this one has it already. */
+static void take_share(int connection, pid_t pid)
+{
+	struct udp_share share;
+	struct udp_turn *page;
+
+	if (port.share.socket < 0 || udp_handover_receive(connection, pid, port.share.socket, number(), &share))
+		return;
+	page = port.bound ? NULL : udp_turn_map(share.page);
+	if (!page) {
+		udp_share_close(&share);
+		return;
+	}
+	udp_share_close(&port.share);
+	port.share = share;
+	port.page = page;
+	port.bound = true;
+	port.explained = RULE_NONE;
+	udp_receiver_adopt(share.socket);
+	if (port.name.fd >= 0)
+		take_port();
+}
+
+/* One of another user keeps it, too, and that was said. */
+static void explain_kept(void)
+{
+	if (port.explained != RULE_UDP_PORT_OTHER_USER)
+		EXPLAIN_ONCE(UDP_PORT_KEPT, number(), (uint64_t)port.owner_is.pid);
+}
+
+/* ---- receiving in the place of an owner that does not ---------------------------------------------------------- */
+
+static void look_at_owner(void)
+{
+	uint32_t turn;
+
+	if (port.in_place && !udp_receive_has_turn()) {
+		udp_receive_stop();
+		port.in_place = false;
+		port.looked = (struct udp_look){0};
+	}
+	if (port.in_place || !udp_turn_take_over(port.page, port.share.socket, &port.looked, &turn))
+		return;
+	port.in_place = true;
+	counter_add(port.hca, COUNTER_UDP_TAKEOVERS, 1);
+	UDP_EXPLAIN(port.hca, 0, RULE_UDP_PORT_SILENT, number(), LIMIT_UDP_SILENCE_MS, (uint64_t)port.owner_is.pid);
+	udp_receive_in_place(port.share.socket, port.page, turn);
+}
+
+static void look(struct timer *timer)
+{
+	(void)timer;
+	pthread_mutex_lock(&port.lock);
+	if (!port.has_port) {
+		if (port.page)
+			look_at_owner();
+		else if (port.owner.fd >= 0 && clock_now_ns() - port.connected_ns > GIVEN_NS)
+			explain_kept();
+		timer_arm(&port.hca->timers, &port.look, clock_now_ns() + LOOK_NS);
+	}
+	pthread_mutex_unlock(&port.lock);
+}
+
+void udp_port_turn_lost(void)
+{
+	timer_arm(&port.hca->timers, &port.look, clock_now_ns());
 }
 
 /* ---- the name -------------------------------------------------------------------------------------------------- */
@@ -144,20 +253,11 @@ static socklen_t make_name(struct sockaddr_un *name)
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 
-static bool other_user(int fd, struct ucred *peer)
+static void client_gone(struct client *client)
 {
-	socklen_t length = sizeof(*peer);
-
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &length) || peer->uid != geteuid();
-}
-
-static void client_gone(struct watched_fd *watched, uint32_t events)
-{
-	struct client *client = (struct client *)((char *)watched - offsetof(struct client, socket));
 	struct client **at = &port.clients;
 
-	(void)events;
-	progress_unwatch(watched);
+	progress_unwatch(&client->socket);
 	pthread_mutex_lock(&port.lock);
 	while (*at != client)
 		at = &(*at)->next;
@@ -167,22 +267,43 @@ static void client_gone(struct watched_fd *watched, uint32_t events)
 	free(client);
 }
 
+/* One message of the other side @pid, right or wrong, is all that is heard; before its end, which may be there as well. */
+static void hear(struct watched_fd *watched, pid_t pid)
+{
+	pthread_mutex_lock(&port.lock);
+	progress_rewatch(watched, EPOLLRDHUP);
+	take_share(watched->fd, pid);
+	pthread_mutex_unlock(&port.lock);
+}
+
+static void client_ready(struct watched_fd *watched, uint32_t events)
+{
+	struct client *client = (struct client *)((char *)watched - offsetof(struct client, socket));
+
+	if (events & EPOLLIN)
+		hear(watched, client->pid);
+	if (events & ENDED)
+		client_gone(client);
+}
+
 /* Others get nothing here, and are not to fill the table of descriptors; they come back now and then. The lock is held. */
 static void keep_client(int fd)
 {
 	struct client *client;
 	struct ucred peer;
 
-	client = other_user(fd, &peer) ? NULL : malloc(sizeof(*client));
+	client = host_is_own_user(fd, &peer) ? malloc(sizeof(*client)) : NULL;
 	if (!client) {
 		close(fd);
 		return;
 	}
-	client->socket = (struct watched_fd){.fd = fd, .ready = client_gone};
-	client->next = port.clients;
+	*client = (struct client){.socket = {.fd = fd, .ready = client_ready}, .next = port.clients, .pid = peer.pid};
 	port.clients = client;
-	if (!progress_watch(&client->socket, EPOLLRDHUP))
+	if (!progress_watch(&client->socket, EPOLLIN | EPOLLRDHUP)) {
+		if (port.has_port)
+			give(fd);
 		return;
+	}
 	port.clients = client->next;
 	close(fd);
 	free(client);
@@ -204,9 +325,8 @@ static void client_came(struct watched_fd *watched, uint32_t events)
 	pthread_mutex_unlock(&port.lock);
 }
 
-static void owner_gone(struct watched_fd *watched, uint32_t events)
+static void owner_gone(struct watched_fd *watched)
 {
-	(void)events;
 	progress_unwatch(watched);
 	pthread_mutex_lock(&port.lock);
 	close_fd(&port.owner.fd);
@@ -220,18 +340,30 @@ static void owner_gone(struct watched_fd *watched, uint32_t events)
 	pthread_mutex_unlock(&port.lock);
 }
 
-/* @fd is connected to the process that has the name. */
+static void owner_ready(struct watched_fd *watched, uint32_t events)
+{
+	if (events & EPOLLIN)
+		hear(watched, port.owner_is.pid);
+	if (events & ENDED)
+		owner_gone(watched);
+}
+
+/* @fd is connected to the process that has the name, and perhaps not the port: then it takes what this one gives. */
 static void follow(int fd)
 {
-	struct ucred peer = {0};
+	bool own_user = host_is_own_user(fd, &port.owner_is);
 
 	port.took_over = true;
 	port.connected_ns = clock_now_ns();
-	port.owner = (struct watched_fd){.fd = fd, .ready = owner_gone};
-	if (other_user(fd, &peer))
-		EXPLAIN_ONCE(UDP_PORT_OTHER_USER, number(), (uint64_t)peer.pid, peer.uid, geteuid());
-	if (!progress_watch(&port.owner, EPOLLRDHUP))
+	port.owner = (struct watched_fd){.fd = fd, .ready = owner_ready};
+	if (own_user)
+		give(fd);
+	else
+		EXPLAIN_ONCE(UDP_PORT_OTHER_USER, number(), (uint64_t)port.owner_is.pid, port.owner_is.uid, geteuid());
+	if (!progress_watch(&port.owner, own_user ? EPOLLIN | EPOLLRDHUP : EPOLLRDHUP)) {
+		timer_arm(&port.hca->timers, &port.look, clock_now_ns() + LOOK_NS);
 		return;
+	}
 	close_fd(&port.owner.fd);
 	retry();
 }
@@ -258,11 +390,11 @@ static void contend_for_name(void)
 static void contend(void)
 {
 	/* Before the name's socket: a process that ends closes its descriptors in order, and the name shall go last. */
-	if (port.udp < 0)
-		port.udp = udp_receiver_open(&port.ipv6);
-	if (port.udp < 0) {
-		EXPLAIN_ONCE(UDP_PORT_REFUSED, number(), (uint64_t)-port.udp);
-		port.udp = -1;
+	if (port.share.socket < 0)
+		port.share.socket = udp_receiver_open(&port.ipv6);
+	if (port.share.socket < 0) {
+		EXPLAIN_ONCE(UDP_PORT_REFUSED, number(), (uint64_t)-port.share.socket);
+		port.share.socket = -1;
 		retry();
 		return;
 	}
@@ -294,6 +426,7 @@ static void begin_once(struct hca *hca, uint32_t generation)
 	if (port.begun != generation) {
 		port.hca = &the_registry.devices[0];
 		timer_init(&port.retry, try_again);
+		timer_init(&port.look, look);
 		error = udp_receive_begin(port.hca);
 		if (!error) {
 			contend();
@@ -324,14 +457,24 @@ static void leave_port(void)
 		close(client->socket.fd);
 		free(client);
 	}
-	close_fd(&port.udp);
+	udp_share_close(&port.share);
+	udp_turn_unmap(port.page);
 	close_fd(&port.name.fd);
 	close_fd(&port.owner.fd);
-	port.has_port = false;
-	port.took_over = false;
+	port.page = NULL;
+	port.bound = port.has_port = false;
+	port.took_over = port.in_place = false;
+	port.looked = (struct udp_look){0};
 	port.tries = 0;
 	port.explained = RULE_NONE;
 	port.begun = 0;
+}
+
+/* A program that ends: what it has taken out of the socket reaches the others, and what it has not they take. */
+static void __attribute__((destructor)) leave(void)
+{
+	if (__atomic_load_n(&port.begun, __ATOMIC_ACQUIRE) == progress_generation())
+		udp_receive_leave();
 }
 
 void udp_before_fork(void)

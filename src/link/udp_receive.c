@@ -26,8 +26,12 @@
 
 static struct {
 	struct poller poller;
-	struct watched_fd watched; /* fd: -1: another process has the port; atomic */
+	struct watched_fd watched; /* fd: -1: another process receives; atomic */
 	bool armed;                /* atomic */
+	struct udp_turn *page;     /* atomic; NULL: nobody else has the socket */
+	uint32_t turn;             /* atomic; own one on the page */
+	bool by_right;             /* atomic; takes its turn, whoever has it */
+	bool leaving;              /* atomic */
 	struct hca *hca;           /* that keeps records about what is nobody's */
 	/* of the poller */
 	struct run *run;
@@ -253,7 +257,8 @@ static ssize_t receive(int fd, struct udp_arrival *arrival)
 		.msg_control = control,
 		.msg_controllen = sizeof(control),
 	};
-	ssize_t length = recvmsg(fd, &message, 0);
+	/* The flags of a socket belong to all that have it: it may have been made one that blocks. */
+	ssize_t length = recvmsg(fd, &message, MSG_DONTWAIT);
 
 	if (length < 0)
 		return -errno;
@@ -261,17 +266,12 @@ static ssize_t receive(int fd, struct udp_arrival *arrival)
 	return udp_arrival_read(arrival, &message) ? length : 0;
 }
 
-static bool poll_datagrams(struct poller *poller, struct run *run)
+static bool poll_socket(int fd)
 {
-	int fd = __atomic_load_n(&receiver.watched.fd, __ATOMIC_ACQUIRE);
 	struct udp_arrival arrival = {.segment = 0};
 	ssize_t length;
 	int i;
 
-	(void)poller;
-	if (fd < 0)
-		return false;
-	receiver.run = run;
 	for (i = 0; i < BATCH; i++) {
 		length = receive(fd, &arrival);
 		if (length < 0)
@@ -284,6 +284,42 @@ static bool poll_datagrams(struct poller *poller, struct run *run)
 	return i > 0;
 }
 
+/* True if it is this process's turn, or has become so. */
+static bool take_turn(struct udp_turn *page)
+{
+	uint32_t own;
+
+	if (__atomic_load_n(&page->turn, __ATOMIC_RELAXED) == __atomic_load_n(&receiver.turn, __ATOMIC_RELAXED))
+		return true;
+	if (!__atomic_load_n(&receiver.by_right, __ATOMIC_RELAXED)) {
+		udp_port_turn_lost();
+		return false;
+	}
+	own = __atomic_add_fetch(&page->turn, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&receiver.turn, own, __ATOMIC_RELAXED);
+	return true;
+}
+
+static bool poll_datagrams(struct poller *poller, struct run *run)
+{
+	int fd = __atomic_load_n(&receiver.watched.fd, __ATOMIC_ACQUIRE);
+	struct udp_turn *page;
+
+	(void)poller;
+	if (fd < 0 || __atomic_load_n(&receiver.leaving, __ATOMIC_SEQ_CST))
+		return false;
+	page = __atomic_load_n(&receiver.page, __ATOMIC_RELAXED);
+	if (page && !take_turn(page))
+		return false;
+	receiver.run = run;
+	if (!poll_socket(fd))
+		return false;
+	/* Others may do the same at the same time: that it moves is enough. */
+	if (page)
+		__atomic_store_n(&page->beats, __atomic_load_n(&page->beats, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
+	return true;
+}
+
 /* ---- registering ----------------------------------------------------------------------------------------------- */
 
 /* The device thread polls after that. */
@@ -293,12 +329,17 @@ static void ready(struct watched_fd *watched, uint32_t events)
 	(void)events;
 }
 
+static uint32_t events_if(bool armed)
+{
+	return armed && !__atomic_load_n(&receiver.leaving, __ATOMIC_SEQ_CST) ? EPOLLIN : 0;
+}
+
 static void arm(struct poller *poller, bool armed)
 {
 	(void)poller;
 	__atomic_store_n(&receiver.armed, armed, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&receiver.watched.fd, __ATOMIC_SEQ_CST) >= 0)
-		progress_rewatch(&receiver.watched, armed ? EPOLLIN : 0);
+		progress_rewatch(&receiver.watched, events_if(armed));
 }
 
 int udp_receive_begin(struct hca *hca)
@@ -310,21 +351,65 @@ int udp_receive_begin(struct hca *hca)
 	return progress_add(&receiver.poller);
 }
 
-void udp_receive_from(int fd)
+static void receive_from(int fd, struct udp_turn *page)
 {
 	bool armed = __atomic_load_n(&receiver.armed, __ATOMIC_SEQ_CST);
 
+	__atomic_store_n(&receiver.page, page, __ATOMIC_SEQ_CST);
+	/* It may be watched already, if this process received in the place of another before. */
 	__atomic_store_n(&receiver.watched.fd, fd, __ATOMIC_SEQ_CST);
-	progress_watch(&receiver.watched, armed ? EPOLLIN : 0);
+	progress_watch(&receiver.watched, events_if(armed));
 	/* Meanwhile arm() may have changed what was not watched yet. */
 	while (armed != __atomic_load_n(&receiver.armed, __ATOMIC_SEQ_CST)) {
 		armed = !armed;
-		progress_rewatch(&receiver.watched, armed ? EPOLLIN : 0);
+		progress_rewatch(&receiver.watched, events_if(armed));
 	}
 	progress_wake();
+}
+
+void udp_receive_from(int fd, struct udp_turn *page)
+{
+	if (page)
+		__atomic_store_n(&receiver.turn, __atomic_add_fetch(&page->turn, 1, __ATOMIC_SEQ_CST),
+				 __ATOMIC_SEQ_CST);
+	__atomic_store_n(&receiver.by_right, true, __ATOMIC_SEQ_CST);
+	receive_from(fd, page);
+}
+
+void udp_receive_in_place(int fd, struct udp_turn *page, uint32_t turn)
+{
+	__atomic_store_n(&receiver.turn, turn, __ATOMIC_SEQ_CST);
+	receive_from(fd, page);
+}
+
+bool udp_receive_has_turn(void)
+{
+	const struct udp_turn *page = __atomic_load_n(&receiver.page, __ATOMIC_SEQ_CST);
+
+	return __atomic_load_n(&receiver.watched.fd, __ATOMIC_SEQ_CST) >= 0 &&
+	       (!page ||
+		__atomic_load_n(&page->turn, __ATOMIC_RELAXED) == __atomic_load_n(&receiver.turn, __ATOMIC_RELAXED));
+}
+
+void udp_receive_stop(void)
+{
+	progress_unwatch(&receiver.watched);
+	__atomic_store_n(&receiver.watched.fd, -1, __ATOMIC_SEQ_CST);
+}
+
+void udp_receive_leave(void)
+{
+	if (__atomic_load_n(&receiver.watched.fd, __ATOMIC_SEQ_CST) < 0)
+		return;
+	__atomic_store_n(&receiver.leaving, true, __ATOMIC_SEQ_CST);
+	progress_rewatch(&receiver.watched, 0);
+	progress_settle();
 }
 
 void udp_receive_after_fork(void)
 {
 	receiver.watched.fd = -1;
+	receiver.page = NULL;
+	receiver.by_right = false;
+	receiver.leaving = false;
 }

@@ -70,18 +70,10 @@ static int set_sending(int fd, bool ipv6, bool fragments)
 	return error;
 }
 
-int udp_receiver_open(bool *ipv6)
+/* Datagrams tell their addresses and hop limit beside their bytes, and come as trains. */
+static void set_receiving(int fd, bool ipv6)
 {
-	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), bytes;
-	socklen_t length = sizeof(bytes);
-
-	*ipv6 = fd >= 0;
-	if (fd < 0)
-		fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return -errno;
-	if (*ipv6) {
-		set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+	if (ipv6) {
 		set(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
 		set(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
 		set(fd, IPPROTO_IPV6, IPV6_FLOWINFO, 1);
@@ -94,10 +86,42 @@ int udp_receiver_open(bool *ipv6)
 	set(fd, IPPROTO_IP, IP_RECVTTL, 1);
 	/* Linux 5.0; without it each packet takes a system call. */
 	set(fd, IPPROTO_UDP, UDP_GRO, 1);
-	set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, RECEIVE_BUFFER_BYTES);
+}
+
+static void note_window(int fd)
+{
+	socklen_t length = sizeof(int);
+	int bytes;
+
 	if (!getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, &length) && bytes > 0)
 		udp_set_window((uint32_t)bytes);
+}
+
+int udp_receiver_open(bool *ipv6)
+{
+	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	*ipv6 = fd >= 0;
+	if (fd < 0)
+		fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	if (*ipv6)
+		set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+	set_receiving(fd, *ipv6);
+	set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, RECEIVE_BUFFER_BYTES);
+	note_window(fd);
 	return fd;
+}
+
+void udp_receiver_adopt(int fd)
+{
+	socklen_t length = sizeof(int);
+	int family = AF_INET;
+
+	getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &length);
+	set_receiving(fd, family == AF_INET6);
+	note_window(fd);
 }
 
 /* ---- the table ------------------------------------------------------------------------------------------------- */

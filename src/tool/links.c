@@ -85,30 +85,14 @@ static void print_shm(void)
 
 /* ---- udp -------------------------------------------------------------------------------------------------------- */
 
-/* True if a process of softhca has @port: it listens on a name of its own (link/udp_port.c). */
-static bool is_ours(uint16_t port)
-{
-	FILE *file = fopen("/proc/net/unix", "re");
-	char line[512], name[64];
-	bool found = false;
-
-	if (!file)
-		return false;
-	snprintf(name, sizeof(name), " @softhca/1/port/%u\n", port);
-	while (!found && fgets(line, sizeof(line), file))
-		found = strstr(line, name);
-	fclose(file);
-	return found;
-}
-
 static void print_owner(uint16_t port)
 {
 	struct udp_owner owner;
 
-	if (!udp_find_owner(port, &owner))
-		printf("taken by a program that this one cannot see");
-	else if (is_ours(port))
+	if (udp_find_receiver(port, &owner))
 		printf("process %d (%s) receives for this host", (int)owner.pid, owner.name);
+	else if (!udp_find_owner(port, &owner))
+		printf("taken by a program that this one cannot see");
 	else
 		printf("taken by process %d (%s): nothing arrives from other hosts", (int)owner.pid, owner.name);
 }

@@ -17,6 +17,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -196,6 +197,90 @@ static void port_of_another_user(void)
 	       (int)owner, OTHER_USER);
 }
 
+/* In the place of the process that receives. */
+static int take_name(void)
+{
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	int length = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "softhca/1/port/%d", PORT);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (bind(fd, (struct sockaddr *)&name,
+		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length)) ||
+	    listen(fd, 1))
+		give_up("the name is taken");
+	return fd;
+}
+
+static void port_kept(void)
+{
+	take_name();
+	udp_begin(hca);
+	expect(RULE_UDP_PORT_KEPT,
+	       "process %d (0: not known) receives for this host, and has not handed UDP port 4791 over to this process",
+	       (int)getpid());
+}
+
+static void port_not_given(void)
+{
+	int name = take_name(), connection;
+
+	udp_begin(hca);
+	connection = accept(name, NULL, NULL);
+	if (write(connection, "something", 9) != 9)
+		give_up("nobody listens");
+	expect(RULE_UDP_PORT_NOT_GIVEN,
+	       "process %d (0: not known) hands over something that is not the socket of UDP port 4791: refused",
+	       (int)getpid());
+}
+
+/* True if this process has a socket that is bound to the port. */
+static bool shares_port(void)
+{
+	for (int fd = 0; fd < 64; fd++) {
+		struct sockaddr_in6 name = {0};
+		socklen_t length = sizeof(name);
+
+		if (!getsockname(fd, (struct sockaddr *)&name, &length) && name.sin6_family == AF_INET6 &&
+		    name.sin6_port == htons(PORT))
+			return true;
+	}
+	return false;
+}
+
+static void port_silent(void)
+{
+	const struct sockaddr_in to = {
+		.sin_family = AF_INET, .sin_port = htons(PORT), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int ends[2], stranger = socket(AF_INET, SOCK_DGRAM, 0);
+	pid_t owner;
+	char begun;
+
+	if (pipe(ends))
+		_exit(UNABLE);
+	owner = fork();
+	if (!owner) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		udp_begin(hca);
+		if (write(ends[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	if (read(ends[0], &begun, 1) != 1)
+		give_up("no other process");
+	udp_begin(hca);
+	for (int i = 0; i < 5000 && !shares_port(); i++)
+		usleep(1000);
+	kill(owner, SIGSTOP);
+	waitpid(owner, NULL, WUNTRACED);
+	if (sendto(stranger, "", 1, 0, (const struct sockaddr *)&to, sizeof(to)) != 1)
+		give_up("nothing can be sent");
+	expect(RULE_UDP_PORT_SILENT,
+	       "nobody took packets of other hosts out of UDP port 4791 for 250 ms, though process %d (0: not known) "
+	       "receives for this host: this process receives in its place until that one goes on",
+	       (int)owner);
+}
+
 /* ---- sending ------------------------------------------------------------------------------------------------------- */
 
 static union ibv_gid gid_of(const char *text)
@@ -319,6 +404,9 @@ CASE(UDP_PORT_TAKEN, port_taken)
 CASE(UDP_PORT_TAKEN_UNSEEN, port_taken_unseen)
 CASE(UDP_PORT_REFUSED, port_refused)
 CASE(UDP_PORT_OTHER_USER, port_of_another_user)
+CASE(UDP_PORT_SILENT, port_silent)
+CASE(UDP_PORT_NOT_GIVEN, port_not_given)
+CASE(UDP_PORT_KEPT, port_kept)
 CASE(UDP_NOT_SENT, not_sent)
 CASE(UDP_TOO_LONG, too_long)
 CASE(UDP_NO_ROOM, no_room)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which of several processes has the RoCE port: children begin to receive and are killed, one after the other, and the test
- * looks from outside who has the port now.
+ * Which of several processes has the RoCE port: children begin to receive and are killed, stopped or end, and the test looks
+ * from outside who has the port now. A stranger sends datagrams that are too short, which the process that takes one counts:
+ * so they tell which one receives, and whether any was lost.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,28 +10,54 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 
+#include "link/host_hello.h"
 #include "udp_fixture.h"
 
-enum { CHILDREN = 5, OTHER_USER = 65533 };
+enum { CHILDREN = 5, OTHER_USER = 65533, SOME = 100 };
+
+/* The children tell this while they run. */
+static struct board {
+	uint64_t taken[CHILDREN]; /* atomic; datagrams */
+	uint32_t end[CHILDREN];   /* atomic; 1: shall exit */
+} * board;
+static uint32_t children; /* begun in this test, which has not begun with all of them at once */
 
 /* ---- processes --------------------------------------------------------------------------------------------------- */
 
 struct process {
 	pid_t pid;
-	int told; /* pipe: what the child has to say */
+	uint32_t number; /* on the board */
+	int told;        /* pipe: what the child has to say */
 };
 
-/* Receives until it is killed; tells the first explanations it gets, by rule. */
+static uint32_t own_number = CHILDREN;
+
+static void report(void)
+{
+	__atomic_store_n(&board->taken[own_number], counter_read(hca_device(0), COUNTER_UDP_MALFORMED),
+			 __ATOMIC_SEQ_CST);
+}
+
+/* After those of the library, which has handled all that it took. */
+static void __attribute__((destructor(101))) report_last(void)
+{
+	if (own_number < CHILDREN)
+		report();
+}
+
+/* Receives until it is killed, or shall end; tells the explanations it gets, by rule. */
 static void __attribute__((noreturn)) child(int tell, uid_t user)
 {
 	struct explain_record record;
-	uint64_t seen = 0;
+	uint64_t seen = 0, newest = 0, before;
 	uint8_t begun = 0;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -43,28 +70,36 @@ static void __attribute__((noreturn)) child(int tell, uid_t user)
 	if (write(tell, &begun, 1) != 1)
 		_exit(1);
 	for (;;) {
-		if (explain_previous(hca_device(0), 0, 0, &record) && record.serial > seen) {
+		report();
+		if (__atomic_load_n(&board->end[own_number], __ATOMIC_SEQ_CST))
+			exit(0);
+		for (before = 0; explain_previous(hca_device(0), 0, before, &record) && record.serial > seen;
+		     before = record.serial) {
 			uint8_t rule = (uint8_t)record.rule;
 
-			seen = record.serial;
+			newest = before ? newest : record.serial;
 			if (write(tell, &rule, 1) != 1)
 				_exit(1);
 		}
-		usleep(5000);
+		seen = newest;
+		usleep(2000);
 	}
 }
 
 static struct process begin_process(uid_t user)
 {
-	struct process process;
+	struct process process = {.number = children++ % CHILDREN};
 	uint8_t begun;
 	int ends[2];
 
 	assert_int_equal(pipe(ends), 0);
+	board->taken[process.number] = board->end[process.number] = 0;
 	process.pid = fork();
 	assert_true(process.pid >= 0);
-	if (!process.pid)
+	if (!process.pid) {
+		own_number = process.number;
 		child(ends[1], user);
+	}
 	close(ends[1]);
 	process.told = ends[0];
 	assert_int_equal(read(process.told, &begun, 1), 1);
@@ -77,6 +112,15 @@ static void end_process(struct process *process)
 	assert_int_equal(waitpid(process->pid, NULL, 0), process->pid);
 	close(process->told);
 	process->pid = 0;
+}
+
+static void stop_process(const struct process *process)
+{
+	int status;
+
+	kill(process->pid, SIGSTOP);
+	assert_int_equal(waitpid(process->pid, &status, WUNTRACED), process->pid);
+	assert_true(WIFSTOPPED(status));
 }
 
 static bool tells(const struct process *process, enum explain_rule rule, int ms)
@@ -95,7 +139,7 @@ static pid_t owner(void)
 {
 	struct udp_owner found;
 
-	return udp_find_owner(UDP_TEST_PORT, &found) ? found.pid : 0;
+	return udp_find_receiver(UDP_TEST_PORT, &found) ? found.pid : 0;
 }
 
 static uint64_t ms_now(void)
@@ -230,14 +274,374 @@ static void a_name_of_no_use(void **state)
 	end_process(&process);
 }
 
+/* ---- what waits in the socket, and who takes it ------------------------------------------------------------------- */
+
+static uint64_t taken(const struct process *process)
+{
+	return __atomic_load_n(&board->taken[process->number], __ATOMIC_SEQ_CST);
+}
+
+static void send_datagrams(int stranger, uint32_t count, useconds_t pause)
+{
+	const struct sockaddr_in to = {
+		.sin_family = AF_INET, .sin_port = htons(UDP_TEST_PORT), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+	for (uint32_t i = 0; i < count; i++) {
+		assert_int_equal(sendto(stranger, "short", 5, 0, (const struct sockaddr *)&to, sizeof(to)), 5);
+		if (pause)
+			usleep(pause);
+	}
+}
+
+static bool waits_for_taken(const struct process *process, uint64_t least)
+{
+	uint64_t end = ms_now() + 10000;
+
+	while (taken(process) < least && ms_now() < end)
+		usleep(1000);
+	return taken(process) >= least;
+}
+
+/* Sends until @process takes some, as it does once it receives. */
+static bool receives(int stranger, const struct process *process)
+{
+	uint64_t end = ms_now() + 10000, before = taken(process);
+
+	while (taken(process) == before && ms_now() < end)
+		send_datagrams(stranger, 1, 5000);
+	return taken(process) != before;
+}
+
+/* The inode of the socket that is bound to the port (proc(5)); 0: none. */
+static unsigned long port_inode(void)
+{
+	FILE *file = fopen("/proc/net/udp6", "re");
+	unsigned long inode = 0, found = 0;
+	unsigned int port;
+	char line[512];
+
+	while (file && !found && fgets(line, sizeof(line), file))
+		if (sscanf(line, " %*u: %*[0-9A-F]:%x %*s %*s %*s %*s %*s %*u %*u %lu", &port, &inode) == 2 &&
+		    port == UDP_TEST_PORT)
+			found = inode;
+	if (file)
+		fclose(file);
+	return found;
+}
+
+static bool shares_port(const struct process *process, unsigned long inode)
+{
+	char path[64], wanted[64], link[64];
+
+	snprintf(wanted, sizeof(wanted), "socket:[%lu]", inode);
+	for (int fd = 0; fd < 64; fd++) {
+		ssize_t length;
+
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)process->pid, fd);
+		length = readlink(path, link, sizeof(link) - 1);
+		link[length > 0 ? length : 0] = '\0';
+		if (!strcmp(link, wanted))
+			return true;
+	}
+	return false;
+}
+
+static void begin_processes(struct process *processes, int count)
+{
+	uint64_t end = ms_now() + 10000;
+
+	for (int i = 0; i < count; i++) {
+		processes[i] = begin_process(0);
+		while (!shares_port(&processes[i], port_inode()) && ms_now() < end)
+			usleep(1000);
+		assert_true(shares_port(&processes[i], port_inode()));
+	}
+	assert_int_equal(owner(), processes[0].pid);
+}
+
+static void end_processes(struct process *processes, int count)
+{
+	for (int i = 0; i < count; i++)
+		if (processes[i].pid)
+			end_process(&processes[i]);
+}
+
+static void what_waits_survives_its_reader(void **state)
+{
+	struct process processes[2];
+	int stranger = stranger_open(AF_INET, 0);
+
+	(void)state;
+	begin_processes(processes, 2);
+	stop_process(&processes[0]);
+	send_datagrams(stranger, SOME, 0);
+	end_process(&processes[0]);
+	assert_true(waits_for_taken(&processes[1], SOME));
+	usleep(50000);
+	assert_int_equal(taken(&processes[1]), SOME);
+	assert_int_equal(owner(), processes[1].pid);
+	end_processes(processes, 2);
+	close(stranger);
+}
+
+/* A process that ends while datagrams come in leaves none half done. */
+static void who_ends_loses_nothing(void **state)
+{
+	struct process processes[CHILDREN];
+	int stranger = stranger_open(AF_INET, 0), status;
+	uint64_t all = 0, end = ms_now() + 10000;
+
+	(void)state;
+	begin_processes(processes, CHILDREN);
+	for (int left = CHILDREN; left > 1; left--) {
+		pid_t pid = wait_for_owner(0);
+
+		send_datagrams(stranger, SOME, 50);
+		for (int i = 0; i < CHILDREN; i++) {
+			if (processes[i].pid != pid)
+				continue;
+			__atomic_store_n(&board->end[processes[i].number], 1, __ATOMIC_SEQ_CST);
+			send_datagrams(stranger, SOME, 50);
+			assert_int_equal(waitpid(pid, &status, 0), pid);
+			assert_int_equal(status, 0);
+			close(processes[i].told);
+			processes[i].pid = 0;
+		}
+	}
+	do {
+		usleep(1000);
+		all = 0;
+		for (int i = 0; i < CHILDREN; i++)
+			all += taken(&processes[i]);
+	} while (all < 2 * SOME * (CHILDREN - 1) && ms_now() < end);
+	assert_int_equal(all, 2 * SOME * (CHILDREN - 1));
+	end_processes(processes, CHILDREN);
+	close(stranger);
+}
+
+/* The owner, and then who receives in its place; when the owner goes on, it receives. */
+static void who_is_stopped_is_replaced(void **state)
+{
+	struct process processes[3];
+	int stranger = stranger_open(AF_INET, 0), second, third;
+	uint64_t before;
+
+	(void)state;
+	begin_processes(processes, 3);
+	stop_process(&processes[0]);
+	send_datagrams(stranger, SOME, 0);
+	for (uint64_t end = ms_now() + 10000; !taken(&processes[1]) && !taken(&processes[2]) && ms_now() < end;)
+		usleep(1000);
+	second = taken(&processes[1]) ? 1 : 2;
+	third = 3 - second;
+	assert_true(waits_for_taken(&processes[second], SOME));
+	assert_true(tells(&processes[second], RULE_UDP_PORT_SILENT, 5000));
+	assert_true(receives(stranger, &processes[second]));
+	assert_int_equal(taken(&processes[0]) + taken(&processes[third]), 0);
+	stop_process(&processes[second]);
+	send_datagrams(stranger, SOME, 0);
+	assert_true(waits_for_taken(&processes[third], 1));
+	kill(processes[second].pid, SIGCONT);
+	kill(processes[0].pid, SIGCONT);
+	assert_true(receives(stranger, &processes[0]));
+	/* Until both have seen that. */
+	send_datagrams(stranger, SOME, 2000);
+	before = taken(&processes[second]) + taken(&processes[third]);
+	send_datagrams(stranger, SOME, 200);
+	usleep(20000);
+	assert_int_equal(taken(&processes[second]) + taken(&processes[third]), before);
+	assert_int_equal(owner(), processes[0].pid);
+	end_processes(processes, 3);
+	close(stranger);
+}
+
+/* ---- who gives something wrong ------------------------------------------------------------------------------------- */
+
+static struct sockaddr_un port_name(socklen_t *size)
+{
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	int length = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "softhca/1/port/%d", UDP_TEST_PORT);
+
+	*size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+	return name;
+}
+
+/* In the place of the owner. */
+static int take_name(void)
+{
+	socklen_t size;
+	struct sockaddr_un name = port_name(&size);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&name, size), 0);
+	assert_int_equal(listen(fd, 16), 0);
+	return fd;
+}
+
+static int memory_file(off_t bytes, unsigned int seals)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_int_equal(ftruncate(fd, bytes), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
+	return fd;
+}
+
+/* The others live without all that the owner gives and is not the port; the owner may give it right before it ends. */
+static void what_is_not_the_port_is_refused(void **state)
+{
+	struct udp_share wrong[] = {
+		{stranger_open(AF_INET, UDP_TEST_PORT + 1), host_memory_make(UDP_PAGE_BYTES)},
+		{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), host_memory_make(UDP_PAGE_BYTES)},
+		{open("/dev/zero", O_RDWR | O_CLOEXEC), host_memory_make(UDP_PAGE_BYTES)},
+		{-1, memory_file(UDP_PAGE_BYTES, F_SEAL_GROW)},
+		{-1, memory_file(4 * UDP_PAGE_BYTES, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)},
+		{-1, open("/dev/zero", O_RDWR | O_CLOEXEC)},
+	};
+	int stranger = stranger_open(AF_INET, 0);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		int name = take_name(), port = stranger_open(AF_INET, UDP_TEST_PORT), connection;
+		struct process process = begin_process(0);
+
+		connection = accept4(name, NULL, NULL, SOCK_CLOEXEC);
+		assert_true(connection >= 0);
+		if (wrong[i].socket < 0)
+			wrong[i].socket = dup(port);
+		assert_int_equal(udp_handover_send(connection, &wrong[i]), 0);
+		close(wrong[i].socket);
+		close(wrong[i].page);
+		if (i % 2)
+			assert_true(tells(&process, RULE_UDP_PORT_NOT_GIVEN, 5000));
+		close(name);
+		close(connection);
+		close(port);
+		assert_true(receives(stranger, &process));
+		end_process(&process);
+	}
+	close(stranger);
+}
+
+/* Takes the socket and the page from the owner, as any program of the user can. */
+static struct udp_share get_share(void)
+{
+	int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), own = socket(AF_INET, SOCK_DGRAM, 0);
+	socklen_t size;
+	struct sockaddr_un name = port_name(&size);
+	struct udp_share share;
+
+	assert_int_equal(connect(connection, (struct sockaddr *)&name, size), 0);
+	assert_true(stranger_waits(connection, 5000));
+	assert_int_equal(udp_handover_receive(connection, 0, own, UDP_TEST_PORT, &share), 0);
+	close(own);
+	close(connection);
+	return share;
+}
+
+/* The socket blocks, and the page says all sorts of things: packets are taken all the same. */
+static void who_shares_may_spoil_nothing(void **state)
+{
+	struct process processes[2];
+	int stranger = stranger_open(AF_INET, 0);
+	struct udp_share share;
+	struct udp_turn *turn;
+	uint32_t draw = 1;
+
+	(void)state;
+	begin_processes(processes, 2);
+	share = get_share();
+	turn = udp_turn_map(share.page);
+	assert_non_null(turn);
+	assert_int_equal(fcntl(share.socket, F_SETFL, 0), 0);
+	for (int i = 0; i < 400; i++) {
+		send_datagrams(stranger, 1, 500);
+		draw = draw * 1664525u + 1013904223u;
+		__atomic_store_n(&turn->turn, draw >> 8, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&turn->beats, draw >> 30, __ATOMIC_SEQ_CST);
+	}
+	for (uint64_t end = ms_now() + 10000; taken(&processes[0]) + taken(&processes[1]) < 400 && ms_now() < end;)
+		usleep(1000);
+	assert_int_equal(taken(&processes[0]) + taken(&processes[1]), 400);
+	end_process(&processes[0]);
+	assert_true(receives(stranger, &processes[1]));
+	end_process(&processes[1]);
+	udp_turn_unmap(turn);
+	udp_share_close(&share);
+	close(stranger);
+}
+
+/*
+ * The owner ends before one of the others has the socket, which nobody can bind as long as another has it: whichever of them
+ * gets the name, both go on.
+ */
+static void who_has_the_name_gets_the_socket(void **state)
+{
+	int stranger = stranger_open(AF_INET, 0);
+
+	(void)state;
+	for (int i = 0; i < 10; i++) {
+		int name = take_name(), connection[2];
+		struct udp_share share = {stranger_open(AF_INET6, UDP_TEST_PORT), host_memory_make(UDP_PAGE_BYTES)};
+		struct process processes[2];
+		uint64_t end = ms_now() + 10000;
+		bool first;
+
+		for (int n = 0; n < 2; n++) {
+			processes[n] = begin_process(0);
+			connection[n] = accept4(name, NULL, NULL, SOCK_CLOEXEC);
+		}
+		assert_int_equal(udp_handover_send(connection[i % 2], &share), 0);
+		while (!shares_port(&processes[i % 2], port_inode()) && ms_now() < end)
+			usleep(1000);
+		udp_share_close(&share);
+		close(name);
+		close(connection[!(i % 2)]);
+		close(connection[i % 2]);
+		assert_int_not_equal(wait_for_owner(0), 0);
+		first = owner() == processes[0].pid;
+		assert_true(receives(stranger, &processes[!first]));
+		end_process(&processes[!first]);
+		assert_true(receives(stranger, &processes[first]));
+		end_process(&processes[first]);
+	}
+	close(stranger);
+}
+
+/* An owner that hands nothing over: the others say so. */
+static void an_owner_that_keeps_the_port(void **state)
+{
+	int name = take_name();
+	struct process process = begin_process(0);
+
+	(void)state;
+	assert_true(tells(&process, RULE_UDP_PORT_KEPT, 5000));
+	assert_false(tells(&process, RULE_UDP_PORT_KEPT, 600));
+	close(name);
+	assert_int_equal(wait_for_owner(0), process.pid);
+	end_process(&process);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(others_take_over),       cmocka_unit_test(many_end_at_once),
-		cmocka_unit_test(a_program_has_the_port), cmocka_unit_test(another_user_has_the_port),
+		cmocka_unit_test(others_take_over),
+		cmocka_unit_test(many_end_at_once),
+		cmocka_unit_test(a_program_has_the_port),
+		cmocka_unit_test(another_user_has_the_port),
 		cmocka_unit_test(a_name_of_no_use),
+		cmocka_unit_test(what_waits_survives_its_reader),
+		cmocka_unit_test(who_ends_loses_nothing),
+		cmocka_unit_test(who_is_stopped_is_replaced),
+		cmocka_unit_test(what_is_not_the_port_is_refused),
+		cmocka_unit_test(who_shares_may_spoil_nothing),
+		cmocka_unit_test(who_has_the_name_gets_the_socket),
+		cmocka_unit_test(an_owner_that_keeps_the_port),
 	};
 
 	udp_enter_namespace();
+	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (board == MAP_FAILED)
+		return 1;
 	return cmocka_run_group_tests_name("unit/udp_port", tests, NULL, NULL);
 }
