@@ -8,6 +8,7 @@
  */
 #include <arpa/inet.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +91,7 @@ int main(int argc, char **argv)
 	struct ibv_wc wc;
 	time_t end = time(NULL) + SECONDS;
 	struct ibv_pd *pd;
+	bool ended;
 
 	CHECK(argc == 4 && devices && devices[0]);
 	CHECK((context = ibv_open_device(devices[0])));
@@ -110,13 +112,16 @@ int main(int argc, char **argv)
 	}
 	printf("%u %u %" PRIu64 "\n", qp->qp_num, region->rkey, (uint64_t)(uintptr_t)memory);
 	fflush(stdout);
-	while (!__atomic_load_n(&memory[BYTES - 1], __ATOMIC_ACQUIRE)) {
+	do {
 		CHECK(time(NULL) < end);
+		ended = __atomic_load_n(&memory[BYTES - 1], __ATOMIC_ACQUIRE);
+		/* Completions may wait that were made before the last byte came. */
 		if (ibv_poll_cq(attr.recv_cq, 1, &wc) != 1)
 			continue;
+		ended = false;
 		printf("%d ", wc.status);
 		show(wc.wc_flags & IBV_WC_WITH_IMM ? "imm" : "recv", received[wc.wr_id], wc.byte_len);
-	}
+	} while (!ended);
 	show("memory", memory, SHOWN);
 	return 0;
 }
