@@ -171,6 +171,11 @@ int udp_receive_begin(struct hca *hca);
  */
 void udp_receive_from(int fd, struct udp_turn *page);
 void udp_receive_in_place(int fd, struct udp_turn *page, uint32_t turn);
+/**
+ * Whether datagrams stay in the socket until they have been handled, at the price of a system call, since others have it,
+ * too. Then none is lost with a process that is killed; one may be handled twice. Any thread.
+ */
+void udp_receive_carefully(bool careful);
 /** True if it receives, and it is its turn. Any thread. */
 bool udp_receive_has_turn(void);
 /** No longer. The descriptor stays open. The lock of the port is held; device thread. */

@@ -160,6 +160,8 @@ static void take_port(void)
 		port.explained = RULE_NONE;
 		if (port.took_over)
 			counter_add(port.hca, COUNTER_UDP_TAKEOVERS, 1);
+		/* The others may not be there yet. */
+		udp_receive_carefully(port.took_over || port.clients);
 		udp_receive_from(port.share.socket, port.page);
 		for (const struct client *client = port.clients; client; client = client->next)
 			give(client->socket.fd);
@@ -262,6 +264,8 @@ static void client_gone(struct client *client)
 	while (*at != client)
 		at = &(*at)->next;
 	*at = client->next;
+	if (!port.clients)
+		udp_receive_carefully(false);
 	pthread_mutex_unlock(&port.lock);
 	close(client->socket.fd);
 	free(client);
@@ -300,6 +304,7 @@ static void keep_client(int fd)
 	*client = (struct client){.socket = {.fd = fd, .ready = client_ready}, .next = port.clients, .pid = peer.pid};
 	port.clients = client;
 	if (!progress_watch(&client->socket, EPOLLIN | EPOLLRDHUP)) {
+		udp_receive_carefully(true);
 		if (port.has_port)
 			give(fd);
 		return;

@@ -31,6 +31,7 @@ static struct {
 	struct udp_turn *page;     /* atomic; NULL: nobody else has the socket */
 	uint32_t turn;             /* atomic; own one on the page */
 	bool by_right;             /* atomic; takes its turn, whoever has it */
+	bool careful;              /* atomic; what it handles stays in the socket meanwhile */
 	bool leaving;              /* atomic */
 	struct hca *hca;           /* that keeps records about what is nobody's */
 	/* of the poller */
@@ -239,8 +240,8 @@ static void handle_datagram(const struct udp_arrival *arrival, uint32_t length)
 	deliver_pending();
 }
 
-/* Returns the bytes of the datagram, or a negative errno. */
-static ssize_t receive(int fd, struct udp_arrival *arrival)
+/* Returns the bytes of the datagram, or a negative errno. @flags: MSG_PEEK: it stays in the socket. */
+static ssize_t receive(int fd, struct udp_arrival *arrival, int flags)
 {
 	union {
 		struct sockaddr any;
@@ -258,7 +259,7 @@ static ssize_t receive(int fd, struct udp_arrival *arrival)
 		.msg_controllen = sizeof(control),
 	};
 	/* The flags of a socket belong to all that have it: it may have been made one that blocks. */
-	ssize_t length = recvmsg(fd, &message, MSG_DONTWAIT);
+	ssize_t length = recvmsg(fd, &message, MSG_DONTWAIT | flags);
 
 	if (length < 0)
 		return -errno;
@@ -266,19 +267,36 @@ static ssize_t receive(int fd, struct udp_arrival *arrival)
 	return udp_arrival_read(arrival, &message) ? length : 0;
 }
 
-static bool poll_socket(int fd)
+static bool has_turn(const struct udp_turn *page)
+{
+	return __atomic_load_n(&page->turn, __ATOMIC_SEQ_CST) == __atomic_load_n(&receiver.turn, __ATOMIC_RELAXED);
+}
+
+/*
+ * Takes out of the socket what has been handled. False: this process was stopped meanwhile, and another one took it: the
+ * datagram that is in front now was handled by nobody.
+ */
+static bool discard(int fd, const struct udp_turn *page)
+{
+	struct msghdr nothing = {0};
+
+	return has_turn(page) && recvmsg(fd, &nothing, MSG_DONTWAIT) >= 0;
+}
+
+/* @careful: not NULL: a process that is killed or stopped leaves what it has in hand to the others. */
+static bool poll_socket(int fd, const struct udp_turn *careful)
 {
 	struct udp_arrival arrival = {.segment = 0};
 	ssize_t length;
 	int i;
 
 	for (i = 0; i < BATCH; i++) {
-		length = receive(fd, &arrival);
+		length = receive(fd, &arrival, careful ? MSG_PEEK : 0);
 		if (length < 0)
 			break;
 		if (length > 0)
 			handle_datagram(&arrival, (uint32_t)length);
-		if (length < LONG_DATAGRAM)
+		if ((careful && !discard(fd, careful)) || length < LONG_DATAGRAM)
 			return true;
 	}
 	return i > 0;
@@ -289,7 +307,7 @@ static bool take_turn(struct udp_turn *page)
 {
 	uint32_t own;
 
-	if (__atomic_load_n(&page->turn, __ATOMIC_RELAXED) == __atomic_load_n(&receiver.turn, __ATOMIC_RELAXED))
+	if (has_turn(page))
 		return true;
 	if (!__atomic_load_n(&receiver.by_right, __ATOMIC_RELAXED)) {
 		udp_port_turn_lost();
@@ -312,7 +330,7 @@ static bool poll_datagrams(struct poller *poller, struct run *run)
 	if (page && !take_turn(page))
 		return false;
 	receiver.run = run;
-	if (!poll_socket(fd))
+	if (!poll_socket(fd, __atomic_load_n(&receiver.careful, __ATOMIC_RELAXED) ? page : NULL))
 		return false;
 	/* Others may do the same at the same time: that it moves is enough. */
 	if (page)
@@ -376,8 +394,14 @@ void udp_receive_from(int fd, struct udp_turn *page)
 	receive_from(fd, page);
 }
 
+void udp_receive_carefully(bool careful)
+{
+	__atomic_store_n(&receiver.careful, careful, __ATOMIC_RELAXED);
+}
+
 void udp_receive_in_place(int fd, struct udp_turn *page, uint32_t turn)
 {
+	udp_receive_carefully(true);
 	__atomic_store_n(&receiver.turn, turn, __ATOMIC_SEQ_CST);
 	receive_from(fd, page);
 }
@@ -386,9 +410,7 @@ bool udp_receive_has_turn(void)
 {
 	const struct udp_turn *page = __atomic_load_n(&receiver.page, __ATOMIC_SEQ_CST);
 
-	return __atomic_load_n(&receiver.watched.fd, __ATOMIC_SEQ_CST) >= 0 &&
-	       (!page ||
-		__atomic_load_n(&page->turn, __ATOMIC_RELAXED) == __atomic_load_n(&receiver.turn, __ATOMIC_RELAXED));
+	return __atomic_load_n(&receiver.watched.fd, __ATOMIC_SEQ_CST) >= 0 && (!page || has_turn(page));
 }
 
 void udp_receive_stop(void)
@@ -411,5 +433,6 @@ void udp_receive_after_fork(void)
 	receiver.watched.fd = -1;
 	receiver.page = NULL;
 	receiver.by_right = false;
+	receiver.careful = false;
 	receiver.leaving = false;
 }

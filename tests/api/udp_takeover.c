@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The process that receives for its host (SOFTHCA_LINK=udp) is killed while two others write to each other: one of them
- * takes the port, what was lost is sent again, and no request fails. Then the one that has the port goes away in peace.
+ * The process that receives for its host (SOFTHCA_LINK=udp) ends, is killed, or is stopped for a while, while two others write
+ * to each other: one of them receives instead, and no request fails. Nothing is lost, so that this holds for queue pairs that
+ * never send again, too.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,9 +33,10 @@ enum {
 	PEERS = 2,
 	PROCESSES = FIRST_PEER + PEERS,
 	WORDS = 4096,
-	ROUNDS_BEFORE = 100, /* of writing, until the owner is killed… */
+	ROUNDS_BEFORE = 100, /* of writing, until something happens to the owner… */
 	ROUNDS_AFTER = 100,  /* …and until the peers part */
 	WITHIN_S = 40,       /* each step: on a busy machine a round may take a tenth of a second */
+	TIMEOUT = 15,        /* 134 ms */
 };
 
 /* What they tell each other. */
@@ -42,6 +44,8 @@ static struct board {
 	uint32_t ready[PROCESSES];  /* atomic */
 	uint32_t rounds[PROCESSES]; /* atomic; done */
 	uint32_t stop;              /* atomic; round behind which the peers stop */
+	uint32_t end;               /* atomic; 1: the owner shall end */
+	uint8_t timeout;            /* of the queue pairs; 0: they never send again */
 	uint32_t qpn[PROCESSES], rkey[PROCESSES];
 	uint64_t address[PROCESSES];
 } * board;
@@ -111,8 +115,9 @@ static void own_the_port(void)
 	attr.qp_state = IBV_QPS_RTR;
 	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE));
 	set(&board->ready[OWNER], 1);
-	for (;;)
-		pause();
+	while (!__atomic_load_n(&board->end, __ATOMIC_SEQ_CST))
+		usleep(200);
+	exit(0);
 }
 
 static void connect_to(int peer)
@@ -132,7 +137,7 @@ static void connect_to(int peer)
 	CHECK(!ibv_modify_qp(qp, &attr,
 			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 				     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .timeout = 15, .retry_cnt = 7, .rnr_retry = 7};
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .timeout = board->timeout, .retry_cnt = 7, .rnr_retry = 7};
 	CHECK(!ibv_modify_qp(qp, &attr,
 			     IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 				     IBV_QP_MAX_QP_RD_ATOMIC));
@@ -228,23 +233,33 @@ static void expect_rounds(const pid_t *pid, int writer, uint32_t rounds)
 	}
 }
 
-static void no_connection_breaks(void **state)
+static void rounds_go_on(const pid_t *pid, uint32_t rounds)
 {
-	pid_t pid[PROCESSES];
-	int status;
+	uint32_t before[PROCESSES];
 
-	(void)state;
+	for (int i = FIRST_PEER; i < PROCESSES; i++)
+		before[i] = __atomic_load_n(&board->rounds[i], __ATOMIC_SEQ_CST);
+	for (int i = FIRST_PEER; i < PROCESSES; i++)
+		expect_rounds(pid, i, before[i] + rounds);
+}
+
+static void begin(pid_t *pid, uint8_t timeout)
+{
+	memset(board, 0, sizeof(*board));
 	board->stop = UINT32_MAX;
+	board->timeout = timeout;
 	for (int i = 0; i < PROCESSES; i++) {
 		pid[i] = start(i);
 		assert_true(wait_until(&board->ready[i], 1));
 	}
-	for (int i = FIRST_PEER; i < PROCESSES; i++)
-		expect_rounds(pid, i, ROUNDS_BEFORE);
-	kill(pid[OWNER], SIGKILL);
-	assert_int_equal(waitpid(pid[OWNER], &status, 0), pid[OWNER]);
-	for (int i = FIRST_PEER; i < PROCESSES; i++)
-		expect_rounds(pid, i, board->rounds[i] + ROUNDS_AFTER);
+	rounds_go_on(pid, ROUNDS_BEFORE);
+}
+
+static void end(const pid_t *pid)
+{
+	int status;
+
+	rounds_go_on(pid, ROUNDS_AFTER);
 	set(&board->stop, 0);
 	for (int i = FIRST_PEER; i < PROCESSES; i++) {
 		assert_int_equal(waitpid(pid[i], &status, 0), pid[i]);
@@ -252,9 +267,69 @@ static void no_connection_breaks(void **state)
 	}
 }
 
-int main(void)
+static void kill_the_owner(uint8_t timeout)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(no_connection_breaks)};
+	pid_t pid[PROCESSES];
+	int status;
+
+	begin(pid, timeout);
+	kill(pid[OWNER], SIGKILL);
+	assert_int_equal(waitpid(pid[OWNER], &status, 0), pid[OWNER]);
+	end(pid);
+}
+
+static void the_owner_is_killed(void **state)
+{
+	(void)state;
+	kill_the_owner(0);
+}
+
+static void the_owner_is_killed_and_timers_run(void **state)
+{
+	(void)state;
+	kill_the_owner(TIMEOUT);
+}
+
+static void the_owner_ends(void **state)
+{
+	pid_t pid[PROCESSES];
+	int status;
+
+	(void)state;
+	begin(pid, 0);
+	set(&board->end, 1);
+	assert_int_equal(waitpid(pid[OWNER], &status, 0), pid[OWNER]);
+	assert_int_equal(status, 0);
+	end(pid);
+}
+
+/* The others go on meanwhile; and when it goes on, too, and ends. */
+static void the_owner_is_stopped(void **state)
+{
+	pid_t pid[PROCESSES];
+	int status;
+
+	(void)state;
+	begin(pid, 0);
+	kill(pid[OWNER], SIGSTOP);
+	assert_int_equal(waitpid(pid[OWNER], &status, WUNTRACED), pid[OWNER]);
+	rounds_go_on(pid, ROUNDS_AFTER);
+	kill(pid[OWNER], SIGCONT);
+	rounds_go_on(pid, ROUNDS_AFTER);
+	set(&board->end, 1);
+	assert_int_equal(waitpid(pid[OWNER], &status, 0), pid[OWNER]);
+	assert_int_equal(status, 0);
+	end(pid);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_owner_is_killed),
+		cmocka_unit_test(the_owner_is_killed_and_timers_run),
+		cmocka_unit_test(the_owner_ends),
+		cmocka_unit_test(the_owner_is_stopped),
+	};
 	struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_LOOPBACK | IFF_RUNNING};
 
 	if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET)) {
@@ -270,5 +345,7 @@ int main(void)
 	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (board == MAP_FAILED)
 		return 1;
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
 	return cmocka_run_group_tests_name("api/udp_takeover", tests, NULL, NULL);
 }

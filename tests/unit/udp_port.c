@@ -27,6 +27,7 @@ enum { CHILDREN = 5, OTHER_USER = 65533, SOME = 100 };
 static struct board {
 	uint64_t taken[CHILDREN]; /* atomic; datagrams */
 	uint32_t end[CHILDREN];   /* atomic; 1: shall exit */
+	int fate[CHILDREN];       /* atomic; signal that comes when it has the next datagram in hand; 0: none */
 } * board;
 static uint32_t children; /* begun in this test, which has not begun with all of them at once */
 
@@ -44,6 +45,18 @@ static void report(void)
 {
 	__atomic_store_n(&board->taken[own_number], counter_read(hca_device(0), COUNTER_UDP_MALFORMED),
 			 __ATOMIC_SEQ_CST);
+}
+
+ssize_t __real_recvmsg(int fd, struct msghdr *message, int flags);
+ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags);
+ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags)
+{
+	ssize_t length = __real_recvmsg(fd, message, flags);
+
+	/* Only datagrams have a sender. This very thread gets the signal, before it does anything else. */
+	if (length >= 0 && message->msg_name && own_number < CHILDREN)
+		raise(__atomic_exchange_n(&board->fate[own_number], 0, __ATOMIC_SEQ_CST));
+	return length;
 }
 
 /* After those of the library, which has handled all that it took. */
@@ -94,6 +107,7 @@ static struct process begin_process(uid_t user)
 
 	assert_int_equal(pipe(ends), 0);
 	board->taken[process.number] = board->end[process.number] = 0;
+	board->fate[process.number] = 0;
 	process.pid = fork();
 	assert_true(process.pid >= 0);
 	if (!process.pid) {
@@ -384,6 +398,36 @@ static void what_waits_survives_its_reader(void **state)
 	close(stranger);
 }
 
+/* The owner is killed, or stopped, between taking a datagram out of the socket and handling it. */
+static void what_is_in_hand_survives_too(void **state)
+{
+	struct process processes[2];
+	int stranger = stranger_open(AF_INET, 0), status;
+
+	(void)state;
+	begin_processes(processes, 2);
+	__atomic_store_n(&board->fate[processes[0].number], SIGSTOP, __ATOMIC_SEQ_CST);
+	send_datagrams(stranger, 1, 0);
+	assert_int_equal(waitpid(processes[0].pid, &status, WUNTRACED), processes[0].pid);
+	assert_true(WIFSTOPPED(status));
+	assert_true(waits_for_taken(&processes[1], 1));
+	/* More wait when it goes on with that in hand: of these it discards none. */
+	stop_process(&processes[1]);
+	send_datagrams(stranger, SOME, 0);
+	kill(processes[0].pid, SIGCONT);
+	assert_true(waits_for_taken(&processes[0], 1 + SOME));
+	kill(processes[1].pid, SIGCONT);
+	__atomic_store_n(&board->fate[processes[0].number], SIGKILL, __ATOMIC_SEQ_CST);
+	send_datagrams(stranger, 1, 0);
+	assert_int_equal(waitpid(processes[0].pid, &status, 0), processes[0].pid);
+	assert_true(WIFSIGNALED(status));
+	close(processes[0].told);
+	processes[0].pid = 0;
+	assert_true(waits_for_taken(&processes[1], 2));
+	end_processes(processes, 2);
+	close(stranger);
+}
+
 /* A process that ends while datagrams come in leaves none half done. */
 static void who_ends_loses_nothing(void **state)
 {
@@ -562,7 +606,8 @@ static void who_shares_may_spoil_nothing(void **state)
 	}
 	for (uint64_t end = ms_now() + 10000; taken(&processes[0]) + taken(&processes[1]) < 400 && ms_now() < end;)
 		usleep(1000);
-	assert_int_equal(taken(&processes[0]) + taken(&processes[1]), 400);
+	/* One may be handled twice, as on a wire. */
+	assert_in_range(taken(&processes[0]) + taken(&processes[1]), 400, 800);
 	end_process(&processes[0]);
 	assert_true(receives(stranger, &processes[1]));
 	end_process(&processes[1]);
@@ -631,6 +676,7 @@ int main(void)
 		cmocka_unit_test(another_user_has_the_port),
 		cmocka_unit_test(a_name_of_no_use),
 		cmocka_unit_test(what_waits_survives_its_reader),
+		cmocka_unit_test(what_is_in_hand_survives_too),
 		cmocka_unit_test(who_ends_loses_nothing),
 		cmocka_unit_test(who_is_stopped_is_replaced),
 		cmocka_unit_test(what_is_not_the_port_is_refused),
