@@ -325,7 +325,7 @@ static bool begin(struct transmission *sent, struct hca *hca, const struct packe
 	udp_begin(hca);
 	if (udp_way_make(&sent->way, hca, path))
 		return false;
-	sent->socket = udp_socket_get(sent->way.ipv6, port);
+	sent->socket = udp_socket_get(sent->way.ipv6, port, path->udp_source_port);
 	if (sent->socket && has_label(&sent->way) && sent->socket->no_labels)
 		sent->way.control_length = sent->way.unlabelled;
 	if (sent->socket)

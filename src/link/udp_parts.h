@@ -94,8 +94,12 @@ struct udp_socket {
 /* A train, and the headers of the packet behind it. */
 #define UDP_BUFFER_BYTES (UDP_TRAIN_BYTES + 128)
 
-/** The socket for @port, made if there is none, its lock held; NULL with errno: none can be had. */
-struct udp_socket *udp_socket_get(bool ipv6, uint16_t port);
+/**
+ * The socket for @port, made if there is none, its lock held; NULL with errno: none can be had. Not @exactly: if there are
+ * as many as there may be, one of another port. The first time a port is asked for is no reason to close a socket then, or
+ * many flows would take each other's away.
+ */
+struct udp_socket *udp_socket_get(bool ipv6, uint16_t port, bool exactly);
 /** A descriptor of the same port for packets that are longer than the interface takes, or a negative errno. Its lock is held. */
 int udp_socket_fragmenting(struct udp_socket *socket);
 /** Gives it back. */

@@ -196,7 +196,6 @@ static int fill(struct udp_socket *socket, bool ipv6, uint16_t port)
 	fd = open_sender(ipv6, port, false);
 	if (fd < 0)
 		return fd;
-	close_socket(socket);
 	socket->fd = fd;
 	socket->ipv6 = ipv6;
 	socket->wanted = port;
@@ -216,7 +215,19 @@ static void make_table(void)
 	table.made = true;
 }
 
-/* The one for @port; else the one to be used for it: an empty one, or that which was not asked for the longest. */
+/* One of those that there are, the same for a port each time. NULL: there are none of the family. */
+static struct udp_socket *share(bool ipv6, uint16_t port)
+{
+	for (uint32_t i = 0; i < SOCKETS; i++) {
+		struct udp_socket *socket = &table.socket[(port + i) % SOCKETS];
+
+		if (socket->fd >= 0 && socket->ipv6 == ipv6)
+			return socket;
+	}
+	return NULL;
+}
+
+/* The one for @port; else the one to be opened for it: an empty one, or that which was not asked for the longest. */
 static struct udp_socket *find(bool ipv6, uint16_t port)
 {
 	struct udp_socket *found = NULL;
@@ -233,16 +244,25 @@ static struct udp_socket *find(bool ipv6, uint16_t port)
 }
 
 /* The lock is held. */
-static int find_and_take(bool ipv6, uint16_t port, struct udp_socket **socket)
+static int find_and_take(bool ipv6, uint16_t port, bool exactly, struct udp_socket **socket)
 {
+	struct udp_socket *shared;
 	int error;
 
 	if (!table.made)
 		make_table();
 	*socket = find(ipv6, port);
-	if (!*socket)
-		return -EMFILE; /* more threads are sending than there are sockets */
-	if ((*socket)->fd < 0 || (*socket)->wanted != port || (*socket)->ipv6 != ipv6) {
+	if (!*socket || ((*socket)->fd >= 0 && ((*socket)->wanted != port || (*socket)->ipv6 != ipv6))) {
+		/* All are there, and none has the port. */
+		shared = exactly ? NULL : share(ipv6, port);
+		if (shared)
+			*socket = shared;
+		else if (!*socket)
+			return -EMFILE; /* more threads are sending than there are sockets */
+		else
+			close_socket(*socket);
+	}
+	if ((*socket)->fd < 0) {
 		error = fill(*socket, ipv6, port);
 		if (error)
 			return error;
@@ -252,13 +272,13 @@ static int find_and_take(bool ipv6, uint16_t port, struct udp_socket **socket)
 	return 0;
 }
 
-struct udp_socket *udp_socket_get(bool ipv6, uint16_t port)
+struct udp_socket *udp_socket_get(bool ipv6, uint16_t port, bool exactly)
 {
 	struct udp_socket *socket;
 	int error;
 
 	pthread_mutex_lock(&table.lock);
-	error = find_and_take(ipv6, port, &socket);
+	error = find_and_take(ipv6, port, exactly, &socket);
 	pthread_mutex_unlock(&table.lock);
 	if (error) {
 		errno = -error;

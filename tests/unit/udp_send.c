@@ -481,13 +481,38 @@ static void sockets_are_few(void **state)
 	struct udp_socket *busy[64];
 
 	for (uint16_t i = 0; i < 64; i++)
-		assert_non_null(busy[i] = udp_socket_get(false, (uint16_t)(0xf000 + i)));
-	assert_null(udp_socket_get(false, 0xf100));
+		assert_non_null(busy[i] = udp_socket_get(false, (uint16_t)(0xf000 + i), true));
+	assert_null(udp_socket_get(false, 0xf100, true));
 	assert_int_equal(errno, EMFILE);
 	udp_socket_put(busy[63]);
-	assert_non_null(busy[63] = udp_socket_get(false, 0xf100));
+	assert_non_null(busy[63] = udp_socket_get(false, 0xf100, true));
 	for (int i = 0; i < 64; i++)
 		udp_socket_put(busy[i]);
+}
+
+/* Flows that ask for no port by name share the sockets that there are, and keep the one they got. */
+static void many_flows(void **state)
+{
+	struct packet_path path = path_between("127.0.0.1", "127.0.0.1");
+	uint16_t first[200];
+
+	(void)state;
+	for (int round = 0; round < 3; round++)
+		for (uint16_t i = 0; i < 200; i++) {
+			struct datagram datagram;
+
+			path.flow_label = i;
+			send_write(&path, 8, MTU);
+			datagram = expect_packet(v4, 0, 0x0a, payload, 8, 0);
+			if (round)
+				assert_int_equal(datagram.source_port, first[i]);
+			first[i] = datagram.source_port;
+		}
+	assert_in_range(count_sockets(), 2, 64);
+	/* Those that do are served all the same. */
+	path.udp_source_port = 0xe123;
+	send_write(&path, 8, MTU);
+	assert_int_equal(expect_packet(v4, 0, 0x0a, payload, 8, 0).source_port, 0xe123);
 }
 
 /* The port is the test's: the device looks who has it, and says so. */
@@ -517,6 +542,7 @@ int main(void)
 		cmocka_unit_test(longer_than_the_interface_takes),
 		cmocka_unit_test(a_port_that_a_program_has),
 		cmocka_unit_test(sockets_are_few),
+		cmocka_unit_test(many_flows),
 		cmocka_unit_test(the_port_is_taken),
 	};
 	int on = 1, bytes = 4 << 20;
