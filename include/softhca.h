@@ -26,9 +26,9 @@ const char *softhca_version(void);
  * Explanations.
  *
  * Every refused call, failed completion, dropped packet and refused change of state leaves one explanation with its
- * device: which rule was broken, with which figures, and what to do about it. A device keeps the last 1024. The rules
- * have stable numbers, listed in docs/explanations.md; number 1 to 255 is also the vendor_err of the failed work
- * completion:
+ * device: which rule was broken, with which figures, and what to do about it. A device keeps the last 1024, and beside
+ * these the last 256 of what others can cause, such as packets of strangers that were dropped. The rules have stable
+ * numbers, listed in docs/explanations.md; number 1 to 255 is also the vendor_err of the failed work completion:
  *
  *	struct softhca_explanation last[16];
  *	size_t count = softhca_explanations(context, wc.qp_num, last, 16);

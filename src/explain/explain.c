@@ -10,13 +10,21 @@
 #include "explain/sink.h"
 #include "hca/device.h"
 
-#define LOG_RECORDS 1024
+#define OWN_RECORDS 1024
+#define OTHERS_RECORDS 256
+
+/* The last `size` records of one kind, of all that were made. */
+struct ring {
+	struct explain_record *record;
+	uint64_t size, made;
+};
 
 struct explain_log {
 	pthread_mutex_t lock;
-	uint64_t next; /* serial of the next record */
+	uint64_t next; /* serial of the next record, whatever its ring */
 	struct explain_sink *sink;
-	struct explain_record records[LOG_RECORDS];
+	struct ring own, others;
+	struct explain_record own_records[OWN_RECORDS], others_records[OTHERS_RECORDS];
 };
 
 struct explain_log *explain_log_new(struct explain_sink *sink)
@@ -28,6 +36,8 @@ struct explain_log *explain_log_new(struct explain_sink *sink)
 	pthread_mutex_init(&log->lock, NULL);
 	log->next = 1;
 	log->sink = sink;
+	log->own = (struct ring){.record = log->own_records, .size = OWN_RECORDS};
+	log->others = (struct ring){.record = log->others_records, .size = OTHERS_RECORDS};
 	return log;
 }
 
@@ -46,8 +56,8 @@ void explain_log_note(struct explain_log *log, const char *text)
 	explain_sink_note(log->sink, text);
 }
 
-uint64_t explain_make(struct hca *hca, const struct explain_subject *subject, enum explain_rule rule,
-		      const uint64_t *args, size_t count)
+static uint64_t make(struct hca *hca, const struct explain_subject *subject, enum explain_rule rule,
+		     const uint64_t *args, size_t count, struct ring *ring)
 {
 	struct explain_log *log = hca->explain_log;
 	struct explain_record record = {.time_ns = clock_now_ns(), .rule = rule, .subject = *subject};
@@ -55,29 +65,52 @@ uint64_t explain_make(struct hca *hca, const struct explain_subject *subject, en
 	memcpy(record.args, args, (count < EXPLAIN_ARGS ? count : EXPLAIN_ARGS) * sizeof(uint64_t));
 	pthread_mutex_lock(&log->lock);
 	record.serial = log->next++;
-	log->records[record.serial % LOG_RECORDS] = record;
+	ring->record[ring->made++ % ring->size] = record;
 	pthread_mutex_unlock(&log->lock);
 	explain_sink_record(log->sink, hca->name, &record);
 	return record.serial;
 }
 
+uint64_t explain_make(struct hca *hca, const struct explain_subject *subject, enum explain_rule rule,
+		      const uint64_t *args, size_t count)
+{
+	return make(hca, subject, rule, args, count, &hca->explain_log->own);
+}
+
+uint64_t explain_make_of_others(struct hca *hca, const struct explain_subject *subject, enum explain_rule rule,
+				const uint64_t *args, size_t count)
+{
+	return make(hca, subject, rule, args, count, &hca->explain_log->others);
+}
+
+/* The newest record of @ring that is older than @before and about @qpn, or NULL. The lock is held. */
+static const struct explain_record *newest(const struct ring *ring, uint32_t qpn, uint64_t before)
+{
+	uint64_t oldest = ring->made > ring->size ? ring->made - ring->size : 0;
+
+	for (uint64_t i = ring->made; i > oldest; i--) {
+		const struct explain_record *record = &ring->record[(i - 1) % ring->size];
+
+		if (record->serial < before && (!qpn || record->subject.qpn == qpn))
+			return record;
+	}
+	return NULL;
+}
+
 bool explain_previous(struct hca *hca, uint32_t qpn, uint64_t before, struct explain_record *out)
 {
 	struct explain_log *log = hca->explain_log;
-	bool found = false;
+	const struct explain_record *own, *others;
 
 	pthread_mutex_lock(&log->lock);
-	if (!before || before > log->next)
+	if (!before)
 		before = log->next;
-	for (uint64_t serial = before - 1; serial && !found; serial--) {
-		const struct explain_record *record = &log->records[serial % LOG_RECORDS];
-
-		if (record->serial != serial)
-			break;
-		found = !qpn || record->subject.qpn == qpn;
-		if (found)
-			*out = *record;
-	}
+	own = newest(&log->own, qpn, before);
+	others = newest(&log->others, qpn, before);
+	if (!own || (others && others->serial > own->serial))
+		own = others;
+	if (own)
+		*out = *own;
 	pthread_mutex_unlock(&log->lock);
-	return found;
+	return own;
 }

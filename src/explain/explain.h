@@ -7,7 +7,8 @@
  * A record holds figures, not text: making one costs no formatting and no allocation. Text is rendered when somebody
  * asks (softhca.h) or when SOFTHCA_EXPLAIN names a sink. Numbers 1..255 double as the vendor syndrome of an error CQE.
  *
- * Records live in a ring of struct explain_log, owned by struct hca; its lock is a leaf. Any thread may call.
+ * Records live in the rings of struct explain_log, owned by struct hca; its lock is a leaf. Any thread may call. What others can
+ * cause (explain/limit.h) has a ring of its own: it takes the place of nothing else.
  */
 #ifndef SOFTHCA_EXPLAIN_EXPLAIN_H
 #define SOFTHCA_EXPLAIN_EXPLAIN_H
@@ -55,6 +56,10 @@ struct explain_record {
  */
 uint64_t explain_make(struct hca *hca, const struct explain_subject *subject, enum explain_rule rule,
 		      const uint64_t *args, size_t count);
+
+/** The same, of what others can cause: through explain/limit.h only. */
+uint64_t explain_make_of_others(struct hca *hca, const struct explain_subject *subject, enum explain_rule rule,
+				const uint64_t *args, size_t count);
 
 #define EXPLAIN_COUNT_(...) (sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
 /* EXPLAIN(hca, &subject, RULE_X, figures…): figures in the order of the rule's text, at least one (0 if it has none). */

@@ -19,3 +19,9 @@ bool explain_may(struct hca *hca, enum explain_rule rule, uint32_t most)
 	} while (!__atomic_compare_exchange_n(at, &before, after, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 	return true;
 }
+
+uint64_t explain_limited(struct hca *hca, const struct explain_subject *subject, uint32_t most, enum explain_rule rule,
+			 const uint64_t *args, size_t count)
+{
+	return explain_may(hca, rule, most) ? explain_make_of_others(hca, subject, rule, args, count) : 0;
+}

@@ -23,8 +23,7 @@ static void malformed(const struct refusal *why)
 	struct hca *hca = hca_device(0);
 
 	counter_add(hca, COUNTER_SHM_MALFORMED, 1);
-	if (explain_may(hca, why->rule, LIMIT_EXPLAINED_DROPS))
-		explain_make(hca, &(struct explain_subject){0}, why->rule, why->args, EXPLAIN_ARGS);
+	explain_limited(hca, &(struct explain_subject){0}, LIMIT_EXPLAINED_DROPS, why->rule, why->args, EXPLAIN_ARGS);
 }
 
 /* The ring cannot be used any more. */

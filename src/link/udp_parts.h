@@ -200,8 +200,10 @@ bool udp_find_owner(uint16_t port, struct udp_owner *owner);
 /** Finds the process of softhca that receives: of those that have @port, the one that has its name, too (udp_port.c). */
 bool udp_find_receiver(uint16_t port, struct udp_owner *owner);
 
-/* Explains what may happen to every packet, such as those of QP @number (0: none of ours): once a second. */
+/* Explains what may happen to every packet that is sent, such as those of QP @number (0: none of ours): once a second. */
 #define UDP_EXPLAIN(hca, number, rule, ...)                                                                            \
-	EXPLAIN_LIMITED(hca, (&(const struct explain_subject){.qpn = (number)}), 1, rule, __VA_ARGS__)
+	(explain_may(hca, rule, 1)                                                                                     \
+		 ? EXPLAIN(hca, (&(const struct explain_subject){.qpn = (number)}), rule, __VA_ARGS__)                 \
+		 : 0)
 
 #endif

@@ -60,8 +60,8 @@ static void deliver_pending(void)
 
 static void drop(const struct refusal *why, uint32_t qpn)
 {
-	if (explain_may(receiver.hca, why->rule, LIMIT_EXPLAINED_DROPS))
-		explain_make(receiver.hca, &(struct explain_subject){.qpn = qpn}, why->rule, why->args, EXPLAIN_ARGS);
+	explain_limited(receiver.hca, &(struct explain_subject){.qpn = qpn}, LIMIT_EXPLAINED_DROPS, why->rule,
+			why->args, EXPLAIN_ARGS);
 }
 
 #define DROP_FRAME(qpn, name, ...) drop(&(const struct refusal){RULE_##name, {__VA_ARGS__}}, qpn)

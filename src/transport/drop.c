@@ -10,7 +10,7 @@
 uint64_t packet_explain_drop(struct hca *hca, const struct packet *packet, const struct explain_subject *subject,
 			     const struct refusal *why)
 {
-	if (packet->link != link_local() && !explain_may(hca, why->rule, LIMIT_EXPLAINED_DROPS))
-		return 0;
-	return explain_make(hca, subject, why->rule, why->args, EXPLAIN_ARGS);
+	if (packet->link == link_local())
+		return explain_make(hca, subject, why->rule, why->args, EXPLAIN_ARGS);
+	return explain_limited(hca, subject, LIMIT_EXPLAINED_DROPS, why->rule, why->args, EXPLAIN_ARGS);
 }

@@ -60,14 +60,6 @@ struct hca *hca_device(size_t index)
 	return NULL;
 }
 
-bool explain_may(struct hca *hca, enum explain_rule rule, uint32_t most)
-{
-	(void)hca;
-	(void)rule;
-	(void)most;
-	return !world.enough;
-}
-
 uint64_t explain_make(struct hca *hca, const struct explain_subject *subject, enum explain_rule rule,
 		      const uint64_t *args, size_t count)
 {
@@ -78,6 +70,13 @@ uint64_t explain_make(struct hca *hca, const struct explain_subject *subject, en
 	memcpy(world.args, args, count * sizeof(*args));
 	world.explanations++;
 	return 1;
+}
+
+uint64_t explain_limited(struct hca *hca, const struct explain_subject *subject, uint32_t most, enum explain_rule rule,
+			 const uint64_t *args, size_t count)
+{
+	(void)most;
+	return world.enough ? 0 : explain_make(hca, subject, rule, args, count);
 }
 
 size_t shm_memory_size(void)

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* explain/explain, explain/limit: which records a device keeps, and what strangers can do about it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "explain/limit.h"
+#include "hca/device.h"
+
+/* What softhca.h promises. */
+enum { KEPT = 1024, KEPT_OF_OTHERS = 256 };
+enum { QPN = 0x4242, FLOOD = 10000 };
+
+static const struct explain_subject subject = {.qpn = QPN};
+
+static uint64_t explain_own(void)
+{
+	return EXPLAIN(hca_device(0), &subject, RULE_KEY_RANGE, 7);
+}
+
+static uint64_t explain_strangers(uint32_t most)
+{
+	return EXPLAIN_LIMITED(hca_device(0), &subject, most, RULE_FRAME_ICRC, 8);
+}
+
+/* A program finds why its request failed, whatever strangers send to the numbers of its queue pairs meanwhile. */
+static void strangers_push_out_nothing(void **state)
+{
+	struct explain_record record = {.serial = 0};
+	uint64_t own = explain_own(), last = 0, count = 0;
+
+	(void)state;
+	for (int i = 0; i < FLOOD; i++)
+		last = explain_strangers(UINT32_MAX);
+	assert_int_equal(last, own + FLOOD);
+	/* The newest first, of both kinds. */
+	while (explain_previous(hca_device(0), QPN, record.serial, &record) && record.rule == RULE_FRAME_ICRC)
+		assert_int_equal(record.serial, last - count++);
+	assert_int_equal(count, KEPT_OF_OTHERS);
+	assert_int_equal(record.serial, own);
+	assert_int_equal(record.rule, RULE_KEY_RANGE);
+	assert_int_equal(record.args[0], 7);
+}
+
+/* Nor the other way round; the two kinds come in the order in which they were made. */
+static void order_of_both(void **state)
+{
+	struct explain_record record = {.serial = 0};
+	uint64_t strangers = explain_strangers(UINT32_MAX), first = explain_own(), between, last, count = 0;
+
+	(void)state;
+	for (int i = 2; i < KEPT; i++)
+		explain_own();
+	between = explain_strangers(UINT32_MAX);
+	last = explain_own();
+	for (uint64_t serial = last; serial >= strangers; serial--, count++) {
+		assert_true(explain_previous(hca_device(0), 0, record.serial, &record));
+		assert_int_equal(record.serial, serial);
+		assert_int_equal(record.rule,
+				 serial == strangers || serial == between ? RULE_FRAME_ICRC : RULE_KEY_RANGE);
+	}
+	assert_int_equal(count, KEPT + 2);
+	/* One more, and the first of its kind is gone. */
+	explain_own();
+	assert_true(explain_previous(hca_device(0), 0, first + 1, &record));
+	assert_int_equal(record.serial, strangers);
+	assert_false(explain_previous(hca_device(0), QPN ^ 1, 0, &record));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(strangers_push_out_nothing),
+		cmocka_unit_test(order_of_both),
+	};
+
+	return cmocka_run_group_tests_name("unit/explain_log", tests, NULL, NULL);
+}
