@@ -14,7 +14,7 @@
 #include "block/report.h"
 #include "block/stage.h"
 #include "block_key.h"
-#include "hca/epoch.h"
+#include "core/epoch.h"
 #include "mkey/stream.h"
 
 #define MOST_WIRE (2 * MOST_BYTES) /* of a transfer */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hca/settings.h"
+#include "core/settings.h"
 
 #define CHECK(condition)                                                                                               \
 	do {                                                                                                           \

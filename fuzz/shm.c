@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "hca/epoch.h"
+#include "core/epoch.h"
 #include "link/shm_peer.h"
 #include "transport/run.h"
 #include "world.h"

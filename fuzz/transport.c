@@ -12,7 +12,7 @@
 
 #include "../tests/unit/frame_bytes.h"
 #include "../tests/unit/wire_link.h"
-#include "hca/epoch.h"
+#include "core/epoch.h"
 #include "link/link.h"
 #include "link/roce.h"
 #include "transport/atomic.h"

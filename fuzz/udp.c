@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "hca/epoch.h"
+#include "core/epoch.h"
 #include "hca/progress.h"
 #include "link/faults.h"
 #include "link/filter.h"

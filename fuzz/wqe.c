@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hca/epoch.h"
+#include "core/epoch.h"
 #include "transport/dct.h"
 #include "transport/transport.h"
 #include "wqe_input.h"

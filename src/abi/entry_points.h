@@ -13,7 +13,7 @@
 #include <infiniband/verbs.h>
 
 #include "abi/undeclared.h"
-#include "hca/visibility.h"
+#include "core/visibility.h"
 
 #define ENTRY_IMPLEMENTED(body, type, parameters) SOFTHCA_API type body parameters;
 #define ENTRY_LATER(body, type, parameters)

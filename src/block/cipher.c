@@ -14,8 +14,8 @@
 #include <openssl/err.h>
 
 #include "block/dek.h"
-#include "hca/cancellation.h"
-#include "hca/epoch.h"
+#include "core/cancellation.h"
+#include "core/epoch.h"
 
 /* IEEE 1619 5.1: a data unit has at least 128 bits and, by OpenSSL, at most 2^20 blocks of 128 bits. */
 #define SMALLEST_UNIT 16

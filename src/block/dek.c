@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <openssl/crypto.h>
 
+#include "core/epoch.h"
 #include "hca/device.h"
-#include "hca/epoch.h"
 
 static void dek_free(struct dek *dek)
 {

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "hca/limits.h"
+#include "core/limits.h"
 
 #define CREDENTIAL_BYTES 40
 

@@ -9,8 +9,8 @@
 #ifndef SOFTHCA_EXPLAIN_FOLD_H
 #define SOFTHCA_EXPLAIN_FOLD_H
 
+#include "core/limits.h"
 #include "explain/explain.h"
-#include "hca/limits.h"
 
 /* For that long repetitions are counted, and then written as one line. */
 #define FOLD_NS UINT64_C(1000000000)

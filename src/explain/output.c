@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "hca/cancellation.h"
+#include "core/cancellation.h"
 
 int output_open(const char *path)
 {

@@ -8,9 +8,9 @@
 #ifndef SOFTHCA_HCA_CQ_H
 #define SOFTHCA_HCA_CQ_H
 
+#include "core/lock.h"
+#include "core/timer.h"
 #include "hca/hca.h"
-#include "hca/lock.h"
-#include "hca/timer.h"
 #include "hca/watch.h"
 
 struct hca_cq {

@@ -11,14 +11,14 @@
 #include <pthread.h>
 
 #include "block/import_keys.h"
+#include "core/id_table.h"
+#include "core/lock.h"
+#include "core/timer.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
 #include "hca/dm.h"
 #include "hca/gid.h"
 #include "hca/hca.h"
-#include "hca/id_table.h"
-#include "hca/lock.h"
-#include "hca/timer.h"
 #include "hca/watch.h"
 
 struct explain_log;

@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "hca/limits.h"
+#include "core/limits.h"
 
 #define DM_BLOCK 64u
 #define DM_BLOCKS (LIMIT_MAX_DM_SIZE / DM_BLOCK)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fork(2), of the device: the locks of hca/locks.def are held across it, so that the child finds them free and what they
+ * fork(2), of the device: the locks of core/locks.def are held across it, so that the child finds them free and what they
  * cover whole. It may go on with the objects that it inherited (ibv_fork_init(3)).
  */
 #include "hca/fork.h"
 
 #include "block/cipher.h"
+#include "core/epoch.h"
 #include "explain/log.h"
 #include "explain/sink.h"
 #include "hca/device.h"
-#include "hca/epoch.h"
 #include "hca/progress.h"
 #include "link/counters.h"
 #include "link/filter.h"
@@ -83,7 +83,7 @@ static void before_fork(void)
 #define LOCK_OF_DEVICE(member, file, name, covers)                                                                     \
 	FOR_EACH_DEVICE(hca)                                                                                           \
 	pthread_mutex_lock(&hca->member);
-#include "hca/locks.def"
+#include "core/locks.def"
 }
 
 static void release(bool child)
@@ -91,9 +91,9 @@ static void release(bool child)
 #define LOCK_OF_DEVICE(member, file, name, covers)                                                                     \
 	FOR_EACH_DEVICE(hca)                                                                                           \
 	pthread_mutex_unlock(&hca->member);
-#include "hca/locks.def"
+#include "core/locks.def"
 #define LOCK_OF_PART(part, file, name, covers) part##_after_fork(child);
-#include "hca/locks.def"
+#include "core/locks.def"
 }
 
 static void after_fork_in_parent(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* fork(2), of the device; see hca/fork.c. The parts of hca/locks.def that have no header of their own are here as well. */
+/* fork(2), of the device; see hca/fork.c. The parts of core/locks.def that have no header of their own are here as well. */
 #ifndef SOFTHCA_HCA_FORK_H
 #define SOFTHCA_HCA_FORK_H
 

@@ -8,11 +8,11 @@
 
 #include "explain/log.h"
 #include "explain/sink.h"
-#include "hca/cancellation.h"
+#include "core/cancellation.h"
 #include "hca/device.h"
 #include "hca/fork.h"
-#include "hca/limits.h"
-#include "hca/lock.h"
+#include "core/limits.h"
+#include "core/lock.h"
 #include "hca/progress.h"
 #include "hca/qp.h"
 #include "link/counters.h"
@@ -124,7 +124,7 @@ static int hca_init(struct hca *hca, size_t index, const struct settings *settin
 	id_table_init(&hca->pds, FIRST_PD, FIRST_PD + LIMIT_MAX_PD);
 	id_table_init(&hca->deks, FIRST_NUMBER, (1u << LIMIT_LOG_MAX_DEK) + FIRST_NUMBER);
 	dm_pool_init(&hca->dm);
-	timers_init(&hca->timers);
+	timers_init(&hca->timers, &progress_timer_thread);
 	watcher_init(&hca->watcher);
 	pthread_mutex_init(&hca->lock, NULL);
 	pthread_mutex_init(&hca->atomic_lock, NULL);

@@ -21,9 +21,9 @@
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 
-#include "hca/event_queue.h"
-#include "hca/settings.h"
-#include "hca/visibility.h"
+#include "core/event_queue.h"
+#include "core/settings.h"
+#include "core/visibility.h"
 
 struct hca;
 struct hca_context;

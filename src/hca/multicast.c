@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hca/epoch.h"
-#include "hca/limits.h"
+#include "core/epoch.h"
+#include "core/limits.h"
 #include "hca/qp.h"
 
 static bool is_member(const struct multicast_member *member, const union ibv_gid *group)

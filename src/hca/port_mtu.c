@@ -8,9 +8,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "hca/cancellation.h"
+#include "core/cancellation.h"
+#include "core/limits.h"
 #include "hca/device.h"
-#include "hca/limits.h"
 
 /* IP (as long as a GRH), UDP, BTH, XRCETH, AtomicETH (the longest that comes with others), ICRC. */
 #define MOST_HEADERS (40 + 8 + 12 + 4 + 28 + 4)

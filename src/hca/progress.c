@@ -13,9 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "hca/cancellation.h"
+#include "core/cancellation.h"
+#include "core/epoch.h"
 #include "hca/device.h"
-#include "hca/epoch.h"
 #include "link/counters.h"
 #include "link/link.h"
 #include "transport/run.h"
@@ -491,11 +491,13 @@ void progress_wake(void)
 		eventfd_write(progress.wake, 1);
 }
 
-void progress_wake_before(uint64_t deadline_ns)
+static void wake_before(uint64_t deadline_ns)
 {
 	if (__atomic_load_n(&progress.sleeps_until, __ATOMIC_SEQ_CST) > deadline_ns)
 		progress_wake();
 }
+
+const struct timer_thread progress_timer_thread = {.start = progress_start, .wake_before = wake_before};
 
 /* ---- registering ----------------------------------------------------------------------------------------------- */
 

@@ -57,12 +57,12 @@ int progress_rewatch(struct watched_fd *watched, uint32_t events);
  */
 void progress_unwatch(struct watched_fd *watched);
 
-/** Starts the thread, for timers. Returns 0 or -EAGAIN. Any thread. */
+/** The device thread, as timers see it. */
+extern const struct timer_thread progress_timer_thread;
+/** Starts the thread. Returns 0 or -EAGAIN. Any thread. */
 int progress_start(void);
 /** True if the thread runs. Any thread. */
 bool progress_runs(void);
-/** Wakes the device thread if it would sleep beyond @deadline_ns (CLOCK_MONOTONIC). Any thread. */
-void progress_wake_before(uint64_t deadline_ns);
 /** Wakes the device thread: it polls all pollers and fires what is due. Any thread. */
 void progress_wake(void);
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "hca/epoch.h"
+#include "core/epoch.h"
 #include "hca/port_mtu.h"
 #include "hca/qp.h"
 #include "link/host.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hca/epoch.h"
+#include "core/epoch.h"
 #include "hca/xrc.h"
 
 static uint16_t counter_of(const uint32_t *dbrec)

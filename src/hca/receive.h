@@ -10,9 +10,9 @@
 
 #include <infiniband/mlx5dv.h>
 
+#include "core/limits.h"
+#include "core/lock.h"
 #include "hca/hca.h"
-#include "hca/limits.h"
-#include "hca/lock.h"
 #include "mkey/walk.h"
 
 #define RECEIVE_SEGMENTS 32

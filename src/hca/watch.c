@@ -9,8 +9,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "hca/cancellation.h"
-#include "hca/timer.h"
+#include "core/cancellation.h"
+#include "core/timer.h"
 
 /* Nanoseconds since something rang until the next phase. */
 #define SPIN_NS UINT64_C(50000)      /* looks all the time: who waits for a completion rings again soon */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* XRC domains and the QPs that are shared through them, see xrc.h. */
-#include "hca/cancellation.h"
+#include "core/cancellation.h"
 #include "hca/xrc.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Writes captures, see capture.h. The format is draft-ietf-opsawg-pcapng; numbers in brackets are its sections. */
-#include "hca/cancellation.h"
-#include "hca/file_size.h"
+#include "core/cancellation.h"
+#include "core/file_size.h"
 #include "link/capture.h"
 
 #include <errno.h>

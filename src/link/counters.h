@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/epoch.h"
 #include "hca/device.h"
-#include "hca/epoch.h"
 
 enum counter {
 #define COUNTER(NAME, name, doc) COUNTER_##NAME,

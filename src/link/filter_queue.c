@@ -2,7 +2,7 @@
 /* The queue of the filters, see filter_parts.h. */
 #include <stdlib.h>
 
-#include "hca/epoch.h"
+#include "core/epoch.h"
 #include "link/filter_parts.h"
 
 /* A frame that nobody overtakes is not lost. */

@@ -10,11 +10,11 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "core/cancellation.h"
+#include "core/limits.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
-#include "hca/cancellation.h"
 #include "hca/hca.h"
-#include "hca/limits.h"
 #include "link/host_hello.h"
 #include "link/host_table.h"
 

@@ -9,12 +9,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/cancellation.h"
+#include "core/epoch.h"
+#include "core/limits.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
-#include "hca/cancellation.h"
-#include "hca/epoch.h"
 #include "hca/hca.h"
-#include "hca/limits.h"
 #include "link/counters.h"
 #include "link/host_hello.h"
 #include "link/host_table.h"

@@ -12,11 +12,11 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "core/file_size.h"
+#include "core/limits.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
-#include "hca/file_size.h"
 #include "hca/hca.h"
-#include "hca/limits.h"
 #include "link/shm.h"
 
 /* Access beyond the end of a mapped file raises SIGBUS: neither side can move the end, nor undo that. */

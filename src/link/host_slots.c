@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "core/cancellation.h"
+#include "core/limits.h"
 #include "explain/explain.h"
-#include "hca/cancellation.h"
 #include "hca/hca.h"
-#include "hca/limits.h"
 #include "link/host_table.h"
 
 /* Not the first, nor the last, see host_claim_slot(). */

@@ -6,10 +6,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/limits.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
 #include "hca/hca.h"
-#include "hca/limits.h"
 #include "link/counters.h"
 #include "link/host_table.h"
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "hca/epoch.h"
+#include "core/epoch.h"
 #include "hca/qp.h"
 #include "link/counters.h"
 #include "link/host.h"

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "core/epoch.h"
 #include "hca/device.h"
-#include "hca/epoch.h"
 #include "link/shm_peer.h"
 #include "transport/run.h"
 #include "transport/transport.h"

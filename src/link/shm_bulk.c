@@ -14,8 +14,8 @@
 #include <string.h>
 #include <sys/uio.h>
 
+#include "core/epoch.h"
 #include "hca/device.h"
-#include "hca/epoch.h"
 #include "hca/hca.h"
 #include "link/shm_peer.h"
 

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/limits.h"
 #include "hca/device.h"
-#include "hca/limits.h"
 #include "hca/qp.h"
 #include "link/filter.h"
 #include "link/shm_peer.h"

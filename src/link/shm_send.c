@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/epoch.h"
+#include "core/limits.h"
 #include "explain/limit.h"
 #include "hca/device.h"
-#include "hca/epoch.h"
-#include "hca/limits.h"
 #include "link/shm_peer.h"
 #include "transport/atomic.h"
 

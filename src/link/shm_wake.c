@@ -4,8 +4,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/epoch.h"
 #include "hca/device.h"
-#include "hca/epoch.h"
 #include "link/shm_peer.h"
 
 /*

@@ -6,7 +6,7 @@
 #include <poll.h>
 #include <string.h>
 
-#include "hca/cancellation.h"
+#include "core/cancellation.h"
 #include "link/counters.h"
 #include "link/host_window.h"
 #include "link/roce.h"

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/limits.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
-#include "hca/limits.h"
 #include "link/host_hello.h"
 #include "link/udp_parts.h"
 

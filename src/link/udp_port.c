@@ -24,8 +24,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "hca/cancellation.h"
-#include "hca/limits.h"
+#include "core/cancellation.h"
+#include "core/limits.h"
 #include "hca/progress.h"
 #include "link/counters.h"
 #include "link/host_hello.h"

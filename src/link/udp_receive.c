@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "hca/limits.h"
+#include "core/limits.h"
 #include "hca/progress.h"
 #include "link/counters.h"
 #include "link/filter.h"

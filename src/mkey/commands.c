@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/epoch.h"
 #include "hca/device.h"
-#include "hca/epoch.h"
 #include "mkey/key.h"
 #include "mkey/pages.h"
 

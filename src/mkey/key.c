@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "block/bsf.h"
+#include "core/epoch.h"
 #include "hca/device.h"
-#include "hca/epoch.h"
 #include "mkey/window.h"
 
 static struct mapping *mapping_new(uint32_t capacity, bool blocks)

@@ -5,7 +5,7 @@
  * A key is a fixed object under its index; all that a request may depend on (tag, free or live, domain, rights, range,
  * translation) is a mapping, immutable once published and exchanged as a whole by registration, UMR, bind, invalidation.
  * So a transfer sees a key either before or after a change, never in between, without a lock; and what it sees stays
- * valid until its epoch section ends (hca/epoch.h).
+ * valid until its epoch section ends (core/epoch.h).
  *
  * An indirect key owns two mappings and alternates between them: configuring it costs no allocation unless another
  * thread may still read the mapping before last; then one more is allocated, and freed once it is no longer needed.
@@ -184,7 +184,7 @@ void mkey_delete(struct mkey *key);
  * memory (unlocked). Ends with mkey_publish or mkey_discard.
  */
 struct mapping *mkey_edit(struct mkey *key);
-/** Returns the epoch stamp of the mapping before (hca/epoch.h). */
+/** Returns the epoch stamp of the mapping before (core/epoch.h). */
 uint64_t mkey_publish(struct mkey *key, struct mapping *next);
 void mkey_discard(struct mkey *key, struct mapping *next);
 

@@ -2,8 +2,8 @@
 /* Prefetching pages of on-demand regions (hca/hca.h, ibv_advise_mr(3)). */
 #include <errno.h>
 
+#include "core/epoch.h"
 #include "hca/device.h"
-#include "hca/epoch.h"
 #include "mkey/key.h"
 #include "mkey/pages.h"
 

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "hca/epoch.h"
+#include "core/epoch.h"
 
 struct psv *psv_find(struct hca *hca, uint32_t index, uint32_t pd)
 {

@@ -11,7 +11,7 @@
 #ifndef SOFTHCA_MKEY_WALK_H
 #define SOFTHCA_MKEY_WALK_H
 
-#include "hca/limits.h"
+#include "core/limits.h"
 #include "mkey/key.h"
 
 /* Why something was refused: the rule and its figures, noted where the check is made. */

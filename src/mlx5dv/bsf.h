@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "hca/settings.h"
+#include "core/settings.h"
 #include "mlx5dv/signature.h"
 
 enum { BSF_BYTES = 64 };

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "abi/entry_points.h"
-#include "hca/limits.h"
+#include "core/limits.h"
 #include "verbs/objects.h"
 
 int softhca_mlx5dv_get_clock_info(struct ibv_context *context, struct mlx5dv_clock_info *info)

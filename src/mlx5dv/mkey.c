@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "abi/entry_points.h"
+#include "core/limits.h"
 #include "explain/explain.h"
-#include "hca/limits.h"
 #include "mlx5dv/bsf.h"
 #include "mlx5dv/signature.h"
 #include "mlx5dv/wr_crypto.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "abi/entry_points.h"
-#include "hca/limits.h"
+#include "core/limits.h"
 #include "verbs/objects.h"
 
 /* On-demand regions are checked when a request reaches them, whatever brought it. A DCT receives from an SRQ only. */

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "abi/entry_points.h"
+#include "core/limits.h"
 #include "explain/explain.h"
-#include "hca/limits.h"
 #include "verbs/objects.h"
 
 int softhca__mlx5dv_query_port(struct ibv_context *context, uint32_t port_num, struct mlx5dv_port *info,

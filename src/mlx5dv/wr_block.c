@@ -2,7 +2,7 @@
 /* BSFs of a UMR and its SET_PSVs: mlx5-formats 1.8, 1.11, 1.13, 4.5. See mlx5dv/wr_block.h. */
 #include "mlx5dv/wr_block.h"
 
-#include "hca/settings.h"
+#include "core/settings.h"
 #include "mlx5dv/wr_crypto.h"
 #include "verbs/umr_segments.h"
 

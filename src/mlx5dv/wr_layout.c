@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Layouts of a UMR work request: list (mlx5-formats 1.9), interleaved (1.10). See mlx5dv/wr_mkey.h. */
-#include "hca/settings.h"
+#include "core/settings.h"
 #include "mlx5dv/wr_mkey.h"
 #include "mlx5dv/wr_mkey_setter.h"
 

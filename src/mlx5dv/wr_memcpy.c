@@ -2,7 +2,7 @@
 /* mlx5dv_wr_memcpy of mlx5dv_wr_post(3): a DMA request of the MMO class (mlx5-formats 1.14 and 4.9). */
 #include "mlx5dv/wr_memcpy.h"
 
-#include "hca/limits.h"
+#include "core/limits.h"
 #include "mlx5dv/memcpy_buffer.h"
 #include "verbs/wqe_builder.h"
 

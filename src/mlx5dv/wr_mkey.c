@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* UMR work requests: opening, closing, rights; wr_layout.c has the layouts. See mlx5dv/wr_mkey.h. */
-#include "hca/settings.h"
+#include "core/settings.h"
 #include "mlx5dv/wr_block.h"
 #include "mlx5dv/wr_mkey.h"
 #include "mlx5dv/wr_mkey_setter.h"

@@ -3,7 +3,7 @@
  * mlx5dv_wr_set_mkey_sig_block(3): checks the attributes and keeps a copy in the key. What a UMR says of them is made
  * when the work request is closed (mlx5dv/wr_block.c). Checks in the order of mlx5-formats 4.5, all EINVAL.
  */
-#include "hca/settings.h"
+#include "core/settings.h"
 #include "mlx5dv/signature.h"
 #include "mlx5dv/wr_mkey.h"
 #include "mlx5dv/wr_mkey_setter.h"

@@ -3,7 +3,7 @@
  * Which mlx5dv builders a QP has (mlx5-formats 4.2, "send_ops at QP creation"). A builder that a QP lacks is
  * not a NULL pointer: it latches EOPNOTSUPP and leaves an explanation.
  */
-#include "hca/settings.h"
+#include "core/settings.h"
 #include "mlx5dv/memcpy_buffer.h"
 #include "mlx5dv/wr_crypto.h"
 #include "mlx5dv/wr_dc.h"

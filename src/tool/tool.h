@@ -6,7 +6,7 @@
 #ifndef SOFTHCA_TOOL_TOOL_H
 #define SOFTHCA_TOOL_TOOL_H
 
-#include "hca/settings.h"
+#include "core/settings.h"
 
 enum exit_status {
 	EXIT_WRONG_USE = 2,

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "hca/epoch.h"
+#include "core/epoch.h"
 #include "link/link.h"
 #include "transport/origin.h"
 #include "transport/requester.h"

@@ -17,7 +17,7 @@
 #ifndef SOFTHCA_TRANSPORT_DCI_H
 #define SOFTHCA_TRANSPORT_DCI_H
 
-#include "hca/limits.h"
+#include "core/limits.h"
 #include "transport/packet.h"
 
 struct hca_qp;

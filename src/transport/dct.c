@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hca/limits.h"
-#include "hca/timer.h"
+#include "core/limits.h"
+#include "core/timer.h"
 #include "transport/origin.h"
 
 #define ERA_NS (LIMIT_DCT_INITIATOR_SECONDS * UINT64_C(1000000000))

@@ -2,8 +2,8 @@
 /* Explains packets that are dropped, see drop.h. */
 #include "transport/drop.h"
 
+#include "core/limits.h"
 #include "hca/device.h"
-#include "hca/limits.h"
 #include "link/link.h"
 #include "transport/packet.h"
 

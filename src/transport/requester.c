@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "hca/epoch.h"
+#include "core/epoch.h"
 #include "link/counters.h"
 #include "hca/multicast.h"
 #include "link/link.h"

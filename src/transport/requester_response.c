@@ -2,7 +2,7 @@
 /* What the requester makes of acknowledgements, refusals and responses; see requester.h. */
 #include <string.h>
 
-#include "hca/epoch.h"
+#include "core/epoch.h"
 #include "link/counters.h"
 #include "link/host.h"
 #include "transport/dci.h"

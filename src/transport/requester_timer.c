@@ -7,7 +7,7 @@
  * is asked what became of the packets; and a timer that ran out late counts for nothing. All this up to the setting
  * PEER_SILENCE. A peer on this host that has ended, whichever link leads to it, is given up when the timer first runs out.
  */
-#include "hca/epoch.h"
+#include "core/epoch.h"
 #include "hca/progress.h"
 #include "link/counters.h"
 #include "link/host.h"

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "abi/entry_points.h"
+#include "core/limits.h"
 #include "explain/explain.h"
-#include "hca/limits.h"
 #include "verbs/neighbour.h"
 #include "verbs/objects.h"
 

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/lock.h"
 #include "explain/explain.h"
 #include "hca/hca.h"
-#include "hca/lock.h"
 #include "mlx5dv/crypto_login.h"
 #include "mlx5dv/dek.h"
 #include "verbs/handles.h"

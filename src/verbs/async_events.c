@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "abi/entry_points.h"
-#include "hca/cancellation.h"
+#include "core/cancellation.h"
 #include "verbs/events.h"
 
 enum event_element { ELEMENT_PORT, ELEMENT_CQ, ELEMENT_QP, ELEMENT_SRQ, ELEMENT_WQ };

@@ -6,8 +6,8 @@
  */
 #include <errno.h>
 
+#include "core/settings.h"
 #include "explain/explain.h"
-#include "hca/settings.h"
 #include "verbs/objects.h"
 #include "verbs/ops.h"
 

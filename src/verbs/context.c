@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "abi/entry_points.h"
+#include "core/cancellation.h"
+#include "core/limits.h"
 #include "explain/explain.h"
-#include "hca/cancellation.h"
-#include "hca/limits.h"
 #include "mlx5dv/crypto_login.h"
 #include "mlx5dv/doorbell_page.h"
 #include "mlx5dv/signature.h"
@@ -41,7 +41,7 @@ static bool owns_table(const struct user_context *context)
 
 /*
  * A forked child goes on using contexts (clients allocate device memory there): it finds them whole and
- * unlocked. These are the locks that hca/locks.def calls the driver's.
+ * unlocked. These are the locks that core/locks.def calls the driver's.
  */
 static void before_fork(void)
 {

@@ -2,8 +2,8 @@
 /* ibv_modify_cq(3): event moderation. */
 #include <errno.h>
 
+#include "core/limits.h"
 #include "explain/explain.h"
-#include "hca/limits.h"
 #include "verbs/objects.h"
 #include "verbs/ops.h"
 

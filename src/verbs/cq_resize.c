@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "abi/entry_points.h"
+#include "core/limits.h"
 #include "explain/explain.h"
-#include "hca/limits.h"
 #include "verbs/cq.h"
 #include "verbs/cqe.h"
 

@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "hca/cancellation.h"
-#include "hca/file_size.h"
+#include "core/cancellation.h"
+#include "core/file_size.h"
 #include "verbs/cq.h"
 
 enum {

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "abi/entry_points.h"
+#include "core/limits.h"
 #include "explain/explain.h"
-#include "hca/limits.h"
 #include "verbs/objects.h"
 
 /* Writes entry @index of the table, cut or filled up with zeros to @size bytes. */

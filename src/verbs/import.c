@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 #include "abi/entry_points.h"
+#include "core/cancellation.h"
 #include "explain/explain.h"
-#include "hca/cancellation.h"
 #include "verbs/context.h"
 #include "verbs/dm.h"
 

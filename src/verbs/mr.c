@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 #include "abi/entry_points.h"
+#include "core/limits.h"
 #include "explain/explain.h"
-#include "hca/limits.h"
 #include "verbs/dm.h"
 #include "verbs/handles.h"
 #include "verbs/ops.h"

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/cancellation.h"
 #include "explain/explain.h"
-#include "hca/cancellation.h"
 #include "verbs/mr.h"
 
 enum {

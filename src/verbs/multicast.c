@@ -4,8 +4,8 @@
 #include <errno.h>
 
 #include "abi/entry_points.h"
+#include "core/limits.h"
 #include "explain/explain.h"
-#include "hca/limits.h"
 #include "verbs/objects.h"
 
 /* Returns an errno value. */

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "abi/entry_points.h"
+#include "core/cancellation.h"
 #include "explain/explain.h"
-#include "hca/cancellation.h"
 #include "hca/gid.h"
 #include "verbs/objects.h"
 

@@ -18,9 +18,9 @@
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 
-#include "hca/event_queue.h"
+#include "core/event_queue.h"
+#include "core/lock.h"
 #include "hca/hca.h"
-#include "hca/lock.h"
 #include "verbs/alive.h"
 
 #define user_container_of(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))

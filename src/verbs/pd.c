@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "abi/entry_points.h"
+#include "core/limits.h"
 #include "explain/explain.h"
-#include "hca/limits.h"
 #include "mlx5dv/memcpy_buffer.h"
 #include "verbs/handles.h"
 #include "verbs/parent_domain.h"

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "abi/entry_points.h"
+#include "core/limits.h"
 #include "explain/explain.h"
-#include "hca/limits.h"
 #include "verbs/events.h"
 #include "verbs/objects.h"
 #include "verbs/ops.h"

@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/limits.h"
 #include "explain/explain.h"
-#include "hca/limits.h"
 #include "verbs/wqe_builder.h"
 
 enum {

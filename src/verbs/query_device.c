@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * ibv_query_device(3), ibv_query_device_ex(3), ibv_query_rt_values_ex(3). The figures are those of
- * hca/limits.def.
+ * core/limits.def.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "abi/entry_points.h"
+#include "core/limits.h"
 #include "explain/explain.h"
-#include "hca/limits.h"
 #include "verbs/objects.h"
 #include "verbs/ops.h"
 

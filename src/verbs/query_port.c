@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "abi/entry_points.h"
+#include "core/limits.h"
 #include "explain/explain.h"
-#include "hca/limits.h"
 #include "hca/port_mtu.h"
 #include "verbs/objects.h"
 #include "verbs/ops.h"

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "abi/entry_points.h"
+#include "core/limits.h"
 #include "explain/explain.h"
-#include "hca/limits.h"
 #include "verbs/events.h"
 #include "verbs/ops.h"
 #include "verbs/srq.h"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "abi/entry_points.h"
-#include "hca/cancellation.h"
+#include "core/cancellation.h"
 
 /*
  * The symbol takes no context and its answer must stay valid for ever, hence static storage. Set once, by

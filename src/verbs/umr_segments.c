@@ -2,7 +2,7 @@
 /* Segments of window binds and local invalidates: mlx5-formats 1.8 and 1.15. */
 #include "verbs/umr_segments.h"
 
-#include "hca/limits.h"
+#include "core/limits.h"
 
 enum {
 	MASK_BIND = MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN | MLX5_WQE_UMR_CTRL_MKEY_MASK_START_ADDR |

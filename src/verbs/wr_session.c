@@ -3,7 +3,7 @@
  * The critical region of ibv_wr_post(3): start, complete, abort; and what the inline part of the builder
  * leaves aside.
  */
-#include "hca/settings.h"
+#include "core/settings.h"
 #include "verbs/wqe_builder.h"
 #include "verbs/wr.h"
 

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "beyond_host.h"
+#include "core/epoch.h"
 #include "explain/explain.h"
-#include "hca/epoch.h"
 #include "hca/hca.h"
 #include "link/host_hello.h"
 #include "link/host_table.h"

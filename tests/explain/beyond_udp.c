@@ -22,9 +22,9 @@
 #include <unistd.h>
 
 #include "beyond_udp.h"
+#include "core/epoch.h"
 #include "explain/explain.h"
 #include "hca/device.h"
-#include "hca/epoch.h"
 #include "link/roce.h"
 #include "link/udp.h"
 #include "link/udp_flows.h"

@@ -9,7 +9,7 @@
 
 #include "block/bsf.h"
 #include "block/dek.h"
-#include "hca/epoch.h"
+#include "core/epoch.h"
 #include "mkey/walk.h"
 
 enum {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "../model/choose.h"
-#include "hca/epoch.h"
+#include "core/epoch.h"
 #include "link/link.h"
 #include "transport/run.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * System calls that are refused (src/hca/system_calls.def): for each of the table, each link, and ENOSYS and EPERM, a child
+ * System calls that are refused (src/core/system_calls.def): for each of the table, each link, and ENOSYS and EPERM, a child
  * has a filter of seccomp(2) refuse it from before the device is made, and then registers memory, connects two QPs, sends,
  * sleeps for an event, and ends all that again. Nothing hangs, nothing crashes; it works, or is refused with an explanation.
  */
@@ -34,7 +34,7 @@ static const char *const links[] = {"local", "shm", "udp"};
 
 static const struct refusal refusals[] = {
 #define SYSTEM_CALL(name, local, shm, udp, use, without) {#name, SYS_##name, {local, shm, udp}},
-#include "hca/system_calls.def"
+#include "core/system_calls.def"
 	/* Beside the calls: files may have one page (setrlimit(2)), else the kernel sends SIGXFSZ. */
 	{"RLIMIT_FSIZE", FILE_SIZE, {WORKS, REFUSED, WORKS}},
 };

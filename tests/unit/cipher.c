@@ -17,9 +17,9 @@
 #include <openssl/err.h>
 
 #include "block/cipher.h"
+#include "core/limits.h"
 #include "explain/explain.h"
 #include "hca/device.h"
-#include "hca/limits.h"
 #include "xts_model.h"
 #include "xts_vectors.h"
 

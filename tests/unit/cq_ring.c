@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "core/limits.h"
 #include "cq_fixture.h"
-#include "hca/limits.h"
 
 /* Bytes of this process that are memory of its own or of files: second figure of statm. */
 static size_t resident(void)

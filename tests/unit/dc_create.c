@@ -5,7 +5,7 @@
  */
 #include "qp_fixture.h"
 
-#include "hca/limits.h"
+#include "core/limits.h"
 
 static struct mlx5dv_qp_init_attr dc(enum mlx5dv_dc_type type)
 {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hca/epoch.h"
+#include "core/epoch.h"
 #include "hca/qp.h"
 #include "link/link.h"
 #include "mkey/key.h"

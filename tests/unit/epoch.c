@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* hca/epoch: who waits for whom, with two and more threads; in a forked child; and that nothing is freed too early. */
+/* core/epoch: who waits for whom, with two and more threads; in a forked child; and that nothing is freed too early. */
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "hca/epoch.h"
+#include "core/epoch.h"
 
 /* In front of the C library's. */
 static int no_memory; /* atomic */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hca/event_queue: order, the descriptor as programs see it (poll, O_NONBLOCK), purging under concurrent
+ * core/event_queue: order, the descriptor as programs see it (poll, O_NONBLOCK), purging under concurrent
  * takers.
  */
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "hca/event_queue.h"
+#include "core/event_queue.h"
 
 static uint32_t taken_count;
 

@@ -26,8 +26,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/epoch.h"
 #include "explain/explain.h"
-#include "hca/epoch.h"
 #include "hca/hca.h"
 #include "link/counters.h"
 #include "link/host_hello.h"

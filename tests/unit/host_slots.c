@@ -4,7 +4,7 @@
 
 #include <sys/resource.h>
 
-#include "hca/limits.h"
+#include "core/limits.h"
 
 enum { SLOT = 1 << HOST_SLOT_BITS };
 

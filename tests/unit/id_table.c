@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* hca/id_table: which numbers are given out, when they are given out again, and what they lead to. */
+/* core/id_table: which numbers are given out, when they are given out again, and what they lead to. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "hca/id_table.h"
+#include "core/id_table.h"
 
 /* What hangs on a number: any address that is even. */
 static uint64_t objects[16];

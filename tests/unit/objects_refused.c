@@ -19,9 +19,9 @@
 #include <cmocka.h>
 
 #include "abi/entry_points.h"
+#include "core/limits.h"
 #include "explain/explain.h"
 #include "hca/device.h"
-#include "hca/limits.h"
 #include "verbs/objects.h"
 #include "verbs/ops.h"
 

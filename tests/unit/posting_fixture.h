@@ -13,8 +13,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "core/settings.h"
 #include "explain/explain.h"
-#include "hca/settings.h"
 #include "mlx5dv/wr_block.h"
 #include "verbs/objects.h"
 #include "verbs/ops.h"

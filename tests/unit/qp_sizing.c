@@ -3,7 +3,7 @@
 #include "posting_fixture.h"
 
 #include <errno.h>
-#include "hca/limits.h"
+#include "core/limits.h"
 
 #define ALL_RC 0 /* send_ops of a QP that names none */
 

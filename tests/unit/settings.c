@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "hca/settings.h"
+#include "core/settings.h"
 
 static struct settings settings;
 static char error[256];

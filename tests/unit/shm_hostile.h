@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/epoch.h"
 #include "explain/explain.h"
-#include "hca/epoch.h"
 #include "link/host_hello.h"
 #include "link/host_table.h"
 #include "link/shm.h"

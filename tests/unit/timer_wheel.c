@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* hca/timer_wheel: random timers and times against a model that looks at every timer; what many timers cost. */
+/* core/timer_wheel: random timers and times against a model that looks at every timer; what many timers cost. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 #include <time.h>
 #include <cmocka.h>
 
-#include "hca/timer_wheel.h"
+#include "core/timer_wheel.h"
 
 /* What the header promises of lateness. */
 #define TICK_NS UINT64_C(1024)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* hca/timer with the device thread: none early, none forgotten; an earlier one wakes the thread; cancelling; fork. */
+/* core/timer with the device thread: none early, none forgotten; an earlier one wakes the thread; cancelling; fork. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

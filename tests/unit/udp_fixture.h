@@ -19,8 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/epoch.h"
 #include "hca/device.h"
-#include "hca/epoch.h"
 #include "link/counters.h"
 #include "link/roce.h"
 #include "link/udp_parts.h"

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "hca/timer.h"
+#include "core/timer.h"
 #include "hca/watch.h"
 
 enum { PAGE = 4096, ROUNDS = 8, MANY = 4000 };

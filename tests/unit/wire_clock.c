@@ -14,9 +14,10 @@ uint64_t clock_now_ns(void)
 	return now_ns;
 }
 
-void timers_init(struct timers *timers)
+void timers_init(struct timers *timers, const struct timer_thread *thread)
 {
 	(void)timers;
+	(void)thread;
 	first = NULL;
 }
 

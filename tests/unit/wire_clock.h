@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The device's clock and timers (hca/timer.h) for tests of one thread: time stands still until the test lets it pass. Linked
- * instead of hca/timer.c, so that what a test does does not depend on how fast the machine is.
+ * The device's clock and timers (core/timer.h) for tests of one thread: time stands still until the test lets it pass. Linked
+ * instead of core/timer.c, so that what a test does does not depend on how fast the machine is.
  */
 #ifndef SOFTHCA_TESTS_WIRE_CLOCK_H
 #define SOFTHCA_TESTS_WIRE_CLOCK_H
 
-#include "hca/timer.h"
+#include "core/timer.h"
 
 /** Goes to the next deadline and lets its timer fire. False: no timer is armed. */
 bool wire_clock_next(void);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hca/epoch.h"
+#include "core/epoch.h"
 #include "hca/qp.h"
 #include "link/link.h"
 #include "transport/atomic.h"

@@ -13,8 +13,8 @@
  *
  * The wheel owns nothing: timers are linked through themselves. It has no lock; that of struct timers covers it.
  */
-#ifndef SOFTHCA_HCA_TIMER_WHEEL_H
-#define SOFTHCA_HCA_TIMER_WHEEL_H
+#ifndef SOFTHCA_CORE_TIMER_WHEEL_H
+#define SOFTHCA_CORE_TIMER_WHEEL_H
 
 #include <stdint.h>
 

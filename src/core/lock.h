@@ -11,11 +11,11 @@
  * A queue whose owner promised a single thread (thread domain, MLX5_SINGLE_THREADED) elides its lock: libibverbs
  * promises thread safety only where the program did not renounce it (ibv_alloc_td(3)).
  *
- * The process knows all its queue locks but the elided ones, by level (hca/locks.def), so that fork(2) can hold them. Hence
+ * The process knows all its queue locks but the elided ones, by level (core/locks.def), so that fork(2) can hold them. Hence
  * a lock is initialised and destroyed while its thread holds none.
  */
-#ifndef SOFTHCA_HCA_LOCK_H
-#define SOFTHCA_HCA_LOCK_H
+#ifndef SOFTHCA_CORE_LOCK_H
+#define SOFTHCA_CORE_LOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,7 +32,7 @@ struct queue_lock {
 /* The levels of queue locks: who holds one takes none of an earlier level. */
 enum lock_level {
 #define LOCK_OF_OBJECTS(LEVEL, file, member, covers) LOCK_LEVEL_##LEVEL,
-#include "hca/locks.def"
+#include "core/locks.def"
 	LOCK_LEVELS
 };
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Timers, see timer.h. */
-#include "hca/timer.h"
+#include "core/timer.h"
 
 #include <time.h>
 
-#include "hca/cancellation.h"
-#include "hca/progress.h"
+#include "core/cancellation.h"
 
 uint64_t clock_now_ns(void)
 {
@@ -15,9 +14,9 @@ uint64_t clock_now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-void timers_init(struct timers *timers)
+void timers_init(struct timers *timers, const struct timer_thread *thread)
 {
-	*timers = (struct timers){.next_ns = UINT64_MAX};
+	*timers = (struct timers){.thread = thread, .next_ns = UINT64_MAX};
 	pthread_mutex_init(&timers->lock, NULL);
 	pthread_cond_init(&timers->fired, NULL);
 }
@@ -25,7 +24,7 @@ void timers_init(struct timers *timers)
 void timers_after_fork(struct timers *timers)
 {
 	wheel_clear(&timers->wheel);
-	timers_init(timers);
+	timers_init(timers, timers->thread);
 }
 
 uint64_t timers_fire_due(struct timers *timers)
@@ -51,7 +50,7 @@ uint64_t timers_fire_due(struct timers *timers)
 
 int timer_arm(struct timers *timers, struct timer *timer, uint64_t deadline_ns)
 {
-	int error = progress_start();
+	int error = timers->thread->start();
 	bool sooner;
 
 	if (error)
@@ -65,7 +64,7 @@ int timer_arm(struct timers *timers, struct timer *timer, uint64_t deadline_ns)
 		timers->next_ns = deadline_ns;
 	pthread_mutex_unlock(&timers->lock);
 	if (sooner)
-		progress_wake_before(deadline_ns);
+		timers->thread->wake_before(deadline_ns);
 	return 0;
 }
 

@@ -12,8 +12,8 @@
  * Slots belong to threads and stay in one list of the process for reuse; a thread returns its slot when it ends.
  * Sections nest. epoch_synchronize must not be called inside one.
  */
-#ifndef SOFTHCA_HCA_EPOCH_H
-#define SOFTHCA_HCA_EPOCH_H
+#ifndef SOFTHCA_CORE_EPOCH_H
+#define SOFTHCA_CORE_EPOCH_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Epoch slots, see epoch.h. */
-#include "hca/epoch.h"
+#include "core/epoch.h"
 
 #include <pthread.h>
 #include <sched.h>

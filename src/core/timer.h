@@ -7,20 +7,29 @@
  * timer_cancel waits for a running function, so it must not be called under a lock which that function takes.
  *
  * A function is called within 1.024 us of its deadline, if the thread has a processor, and never before it. Arming and
- * disarming take the same time however many timers there are (hca/timer_wheel.h).
+ * disarming take the same time however many timers there are (core/timer_wheel.h).
  *
  * In a forked child nothing is armed: timers_after_fork() forgets what was.
  */
-#ifndef SOFTHCA_HCA_TIMER_H
-#define SOFTHCA_HCA_TIMER_H
+#ifndef SOFTHCA_CORE_TIMER_H
+#define SOFTHCA_CORE_TIMER_H
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "hca/timer_wheel.h"
+#include "core/timer_wheel.h"
+
+/* The thread that fires timers, as those that arm one see it: the device thread (hca/progress.h). */
+struct timer_thread {
+	/** Starts it, if it does not run. Returns 0 or -EAGAIN. Any thread. */
+	int (*start)(void);
+	/** Wakes it if it would sleep beyond @deadline_ns (CLOCK_MONOTONIC). Any thread. */
+	void (*wake_before)(uint64_t deadline_ns);
+};
 
 struct timers {
+	const struct timer_thread *thread;
 	pthread_mutex_t lock;
 	pthread_cond_t fired; /* a function has returned */
 	struct timer_wheel wheel;
@@ -29,7 +38,8 @@ struct timers {
 	pthread_t runner; /* thread of it */
 };
 
-void timers_init(struct timers *timers);
+/** @thread is to call timers_fire_due(); it is not started yet. */
+void timers_init(struct timers *timers, const struct timer_thread *thread);
 void timers_after_fork(struct timers *timers);
 
 /** Prepares @timer; @function is called once per arming. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Numbered objects, see id_table.h. */
-#include "hca/id_table.h"
+#include "core/id_table.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -7,8 +7,8 @@
  * of one range, or, of a table with a source, of ranges that are asked for one after the other.
  * Owner: struct hca or the registry, which live until the process ends; so do the leaves.
  */
-#ifndef SOFTHCA_HCA_ID_TABLE_H
-#define SOFTHCA_HCA_ID_TABLE_H
+#ifndef SOFTHCA_CORE_ID_TABLE_H
+#define SOFTHCA_CORE_ID_TABLE_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -7,8 +7,8 @@
  * The points that remain are those of ibv_get_cq_event(3) and ibv_get_async_event(3), which block in read(2) and hold
  * nothing. Asynchronous cancellation (pthread_setcanceltype(3)) is as forbidden here as in nearly all other functions.
  */
-#ifndef SOFTHCA_HCA_CANCELLATION_H
-#define SOFTHCA_HCA_CANCELLATION_H
+#ifndef SOFTHCA_CORE_CANCELLATION_H
+#define SOFTHCA_CORE_CANCELLATION_H
 
 #include <pthread.h>
 

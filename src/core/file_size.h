@@ -3,8 +3,8 @@
  * RLIMIT_FSIZE (setrlimit(2)): what makes a file longer than that, memfd_create(2)'s too, raises SIGXFSZ, which ends a
  * program that does not know of any file. A call between these two fails with EFBIG instead.
  */
-#ifndef SOFTHCA_HCA_FILE_SIZE_H
-#define SOFTHCA_HCA_FILE_SIZE_H
+#ifndef SOFTHCA_CORE_FILE_SIZE_H
+#define SOFTHCA_CORE_FILE_SIZE_H
 
 #include <errno.h>
 #include <signal.h>

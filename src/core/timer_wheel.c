@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The wheel of timers, see timer_wheel.h. */
-#include "hca/timer_wheel.h"
+#include "core/timer_wheel.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,12 +3,12 @@
  * LIMIT_MAX_QP, …: the limits of the device as constants, from limits.def. An enum of its own each, so that a limit
  * that needs 64 bits does not widen the others.
  */
-#ifndef SOFTHCA_HCA_LIMITS_H
-#define SOFTHCA_HCA_LIMITS_H
+#ifndef SOFTHCA_CORE_LIMITS_H
+#define SOFTHCA_CORE_LIMITS_H
 
 #include <stdint.h>
 
 #define LIMIT(NAME, value, ...) enum { LIMIT_##NAME = (value) };
-#include "hca/limits.def"
+#include "core/limits.def"
 
 #endif

@@ -3,8 +3,8 @@
  * Everything in libsofthca.so.0 is hidden but the functions marked SOFTHCA_API: those that libibverbs.so.1,
  * libmlx5.so.1 or the softhca command call. src/softhca.map gives them their version node.
  */
-#ifndef SOFTHCA_HCA_VISIBILITY_H
-#define SOFTHCA_HCA_VISIBILITY_H
+#ifndef SOFTHCA_CORE_VISIBILITY_H
+#define SOFTHCA_CORE_VISIBILITY_H
 
 #define SOFTHCA_API __attribute__((visibility("default")))
 

@@ -5,8 +5,8 @@
  * A struct settings is plain data: whoever declares it owns it, nothing needs to be freed, and once filled it may be
  * read from any thread. The environment is read by setting_from_environment() alone.
  */
-#ifndef SOFTHCA_HCA_SETTINGS_H
-#define SOFTHCA_HCA_SETTINGS_H
+#ifndef SOFTHCA_CORE_SETTINGS_H
+#define SOFTHCA_CORE_SETTINGS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@
 #define SETTING_CHOICE_END(NAME)                                                                                       \
 	}                                                                                                              \
 	;
-#include "hca/settings.def"
+#include "core/settings.def"
 
 /* SETTING_PROFILE, …: the settings by number. */
 enum setting {
@@ -28,14 +28,14 @@ enum setting {
 #define SETTING_NUMBER(NAME, ...) SETTING_##NAME,
 #define SETTING_POWER(NAME, ...) SETTING_##NAME,
 #define SETTING_TEXT(NAME, ...) SETTING_##NAME,
-#include "hca/settings.def"
+#include "core/settings.def"
 	SETTING_COUNT
 };
 
 /* VARIABLE_MLX5_CQE_SIZE, …: variables of the real libraries by number. */
 enum variable {
 #define VARIABLE(NAME, ...) VARIABLE_##NAME,
-#include "hca/settings.def"
+#include "core/settings.def"
 	VARIABLE_COUNT
 };
 
@@ -50,7 +50,7 @@ struct settings {
 #define SETTING_NUMBER(NAME, field, type, ...) type field;
 #define SETTING_POWER(NAME, field, type, ...) type field;
 #define SETTING_TEXT(NAME, field, size, ...) char field[size];
-#include "hca/settings.def"
+#include "core/settings.def"
 	enum setting_origin origin[SETTING_COUNT];
 };
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hca/settings.h"
+#include "core/settings.h"
 
 enum setting_kind { KIND_CHOICE, KIND_NUMBER, KIND_POWER, KIND_TEXT };
 
@@ -79,19 +79,19 @@ static const struct setting_row rows[] = {
 	[SETTING_##NAME] = {ROW(NAME, POWER, field, AUTO, doc), .min = lowest, .max = highest},
 #define SETTING_TEXT(NAME, field, length, default_, values, is_good, used_by, doc)                                     \
 	[SETTING_##NAME] = {ROW(NAME, TEXT, field, default_, doc), .range = values, .check = is_good},
-#include "hca/settings.def"
+#include "core/settings.def"
 };
 
 static const struct choice_row choices[] = {
 #define CHOICE(NAME, WORD, text, doc) {SETTING_##NAME, NAME##_##WORD, text},
-#include "hca/settings.def"
+#include "core/settings.def"
 };
 
 #define CHOICES (sizeof(choices) / sizeof(choices[0]))
 
 static const char *const variables[] = {
 #define VARIABLE(NAME, ...) #NAME,
-#include "hca/settings.def"
+#include "core/settings.def"
 };
 
 const struct setting_info *setting_info(enum setting setting)
@@ -254,7 +254,7 @@ void settings_default(struct settings *settings)
 #define SETTING_NUMBER(NAME, field, type, default_, ...) .field = (default_),
 #define SETTING_POWER(NAME, field, ...) .field = 0,
 #define SETTING_TEXT(NAME, field, size, default_, ...) .field = default_,
-#include "hca/settings.def"
+#include "core/settings.def"
 	};
 }
 

@@ -9,12 +9,12 @@
  * `taken` takes. Owner: the driver object (channel, context) owns the queue; the raising object owns its
  * sources and must detach them with event_source_purge() before it goes.
  */
-#ifndef SOFTHCA_HCA_EVENT_QUEUE_H
-#define SOFTHCA_HCA_EVENT_QUEUE_H
+#ifndef SOFTHCA_CORE_EVENT_QUEUE_H
+#define SOFTHCA_CORE_EVENT_QUEUE_H
 
 #include <stdint.h>
 
-#include "hca/lock.h"
+#include "core/lock.h"
 
 struct event_source {
 	struct event_source *next; /* in the queue's FIFO, NULL-terminated */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Waiting for a queue's lock, see lock.h. */
-#include "hca/lock.h"
+#include "core/lock.h"
 
 #include <linux/futex.h>
 #include <linux/membarrier.h>

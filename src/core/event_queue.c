@@ -3,8 +3,8 @@
  * Events behind a descriptor. The descriptor counts: its value plus the tokens of threads that have read it
  * and not yet taken an event is always the number of listed events plus `stale`.
  */
-#include "hca/cancellation.h"
-#include "hca/event_queue.h"
+#include "core/cancellation.h"
+#include "core/event_queue.h"
 
 #include <errno.h>
 #include <poll.h>
