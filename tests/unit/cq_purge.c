@@ -140,7 +140,8 @@ static void purge_within_a_batch(void **state)
 
 	(void)state;
 	fixture_init(&f, 8, 64, 0);
-	f.cq.lock.elided = true;
+	queue_lock_destroy(&f.cq.lock);
+	queue_lock_init(&f.cq.lock, LOCK_LEVEL_USER_CQ, true);
 	cq_poll_ex_fill(&f.cq, IBV_WC_STANDARD_FLAGS);
 	write_send(&f, 1, 1);
 	write_send(&f, 1, 2);
