@@ -74,7 +74,7 @@ int softhca_ibv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind
 	bool man;
 	int err;
 
-	if (object_refused("ibv_bind_mw", NULL, qp) || object_refused("ibv_bind_mw", qp->context, mw))
+	if (object_refused("ibv_bind_mw", NULL, qp) || object_refused("ibv_bind_mw", NULL, mw))
 		return errno;
 	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
 	man = hca_settings(hca_of_context(qp->context))->profile == PROFILE_MAN;
