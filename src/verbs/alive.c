@@ -248,7 +248,7 @@ bool object_alive_(enum object_kind kind, const void *object)
 /* The device whose log tells of it: that of @context, which may be closed; the first one knows of all else. May be NULL. */
 static struct hca *device_of(struct ibv_context *context)
 {
-	if (object_alive(context))
+	if (context && object_alive(context))
 		return hca_of_context(context);
 	return hca_count() ? hca_device(0) : NULL;
 }
