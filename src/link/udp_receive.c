@@ -40,6 +40,7 @@ static struct {
 	uint32_t expected; /* packets whose identification was the expected one */
 	bool pending;      /* a packet in run_slot(run) is not committed yet: the next ones may continue it */
 	uint8_t bytes[DATAGRAM_BYTES]; /* what it refers to */
+	uint8_t taken[DATAGRAM_BYTES]; /* out of the socket, behind a look at it */
 } receiver = {.watched.fd = -1};
 
 /* ---- packets --------------------------------------------------------------------------------------------------- */
@@ -222,7 +223,7 @@ static void handle_frame(const struct udp_arrival *arrival, uint32_t number, con
 	handle_packet(bytes, length);
 }
 
-static void handle_datagram(const struct udp_arrival *arrival, uint32_t length)
+static void handle_datagram(const struct udp_arrival *arrival, const uint8_t *bytes, uint32_t length)
 {
 	uint32_t segment = arrival->segment && arrival->segment < length ? arrival->segment : length;
 	uint32_t number = 0;
@@ -233,15 +234,13 @@ static void handle_datagram(const struct udp_arrival *arrival, uint32_t length)
 		counter_add(receiver.hca, COUNTER_UDP_CONGESTION_MARKS, 1);
 	receiver.path = &arrival->path;
 	for (uint32_t at = 0; at < length; at += segment) {
-		uint32_t bytes = length - at < segment ? length - at : segment;
-
-		handle_frame(arrival, number++, receiver.bytes + at, bytes);
+		handle_frame(arrival, number++, bytes + at, length - at < segment ? length - at : segment);
 	}
 	deliver_pending();
 }
 
-/* Returns the bytes of the datagram, or a negative errno. @flags: MSG_PEEK: it stays in the socket. */
-static ssize_t receive(int fd, struct udp_arrival *arrival, int flags)
+/* Into @bytes. Returns the length of the datagram, or a negative errno. @flags: MSG_PEEK: it stays in the socket. */
+static ssize_t receive(int fd, struct udp_arrival *arrival, uint8_t bytes[static DATAGRAM_BYTES], int flags)
 {
 	union {
 		struct sockaddr any;
@@ -249,7 +248,7 @@ static ssize_t receive(int fd, struct udp_arrival *arrival, int flags)
 		struct sockaddr_in6 v6;
 	} from;
 	_Alignas(struct cmsghdr) uint8_t control[256];
-	struct iovec vector = {receiver.bytes, sizeof(receiver.bytes)};
+	struct iovec vector = {bytes, DATAGRAM_BYTES};
 	struct msghdr message = {
 		.msg_name = &from,
 		.msg_namelen = sizeof(from),
@@ -273,14 +272,22 @@ static bool has_turn(const struct udp_turn *page)
 }
 
 /*
- * Takes out of the socket what has been handled. False: this process was stopped meanwhile, and another one took it: the
- * datagram that is in front now was handled by nobody.
+ * Takes out of the socket what has been handled, the @length bytes of receiver.bytes. While this process was stopped another one
+ * may have done that: then a datagram that nobody has handled is in front, and is handled if it was taken. False: so it was.
  */
-static bool discard(int fd, const struct udp_turn *page)
+static bool take_out(int fd, const struct udp_turn *page, ssize_t length)
 {
-	struct msghdr nothing = {0};
+	struct udp_arrival arrival = {.segment = 0};
+	ssize_t taken;
 
-	return has_turn(page) && recvmsg(fd, &nothing, MSG_DONTWAIT) >= 0;
+	if (!has_turn(page))
+		return false;
+	taken = receive(fd, &arrival, receiver.taken, 0);
+	if (taken == length && !memcmp(receiver.taken, receiver.bytes, (size_t)length))
+		return true;
+	if (taken > 0)
+		handle_datagram(&arrival, receiver.taken, (uint32_t)taken);
+	return false;
 }
 
 /* @careful: not NULL: a process that is killed or stopped leaves what it has in hand to the others. */
@@ -291,12 +298,12 @@ static bool poll_socket(int fd, const struct udp_turn *careful)
 	int i;
 
 	for (i = 0; i < BATCH; i++) {
-		length = receive(fd, &arrival, careful ? MSG_PEEK : 0);
+		length = receive(fd, &arrival, receiver.bytes, careful ? MSG_PEEK : 0);
 		if (length < 0)
 			break;
 		if (length > 0)
-			handle_datagram(&arrival, (uint32_t)length);
-		if ((careful && !discard(fd, careful)) || length < LONG_DATAGRAM)
+			handle_datagram(&arrival, receiver.bytes, (uint32_t)length);
+		if ((careful && !take_out(fd, careful, length)) || length < LONG_DATAGRAM)
 			return true;
 	}
 	return i > 0;

@@ -27,8 +27,9 @@ enum { CHILDREN = 5, OTHER_USER = 65533, SOME = 100 };
 static struct board {
 	uint64_t taken[CHILDREN]; /* atomic; datagrams */
 	uint32_t end[CHILDREN];   /* atomic; 1: shall exit */
-	int fate[CHILDREN];       /* atomic; signal that comes when it has the next datagram in hand; 0: none */
+	int fate[CHILDREN];       /* atomic; signal that comes when it has the next datagram in hand; 0: none; or… */
 } * board;
+#define THEFT (-1)        /* …another process takes the datagram out of the socket then */
 static uint32_t children; /* begun in this test, which has not begun with all of them at once */
 
 /* ---- processes --------------------------------------------------------------------------------------------------- */
@@ -52,10 +53,17 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags);
 ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags)
 {
 	ssize_t length = __real_recvmsg(fd, message, flags);
+	int fate;
 
-	/* Only datagrams have a sender. This very thread gets the signal, before it does anything else. */
-	if (length >= 0 && message->msg_name && own_number < CHILDREN)
-		raise(__atomic_exchange_n(&board->fate[own_number], 0, __ATOMIC_SEQ_CST));
+	/* Only datagrams have a sender. */
+	if (length < 0 || !message->msg_name || own_number >= CHILDREN)
+		return length;
+	fate = __atomic_exchange_n(&board->fate[own_number], 0, __ATOMIC_SEQ_CST);
+	/* This very thread gets the signal, before it does anything else. */
+	if (fate != THEFT)
+		raise(fate);
+	else if (flags & MSG_PEEK)
+		__real_recvmsg(fd, &(struct msghdr){0}, flags & ~MSG_PEEK);
 	return length;
 }
 
@@ -428,6 +436,29 @@ static void what_is_in_hand_survives_too(void **state)
 	close(stranger);
 }
 
+/* Another process, that thought the owner stopped, was at work at the same time: what it left is handled, not discarded. */
+static void what_another_took_is_not_discarded(void **state)
+{
+	const struct sockaddr_in to = {
+		.sin_family = AF_INET, .sin_port = htons(UDP_TEST_PORT), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct process processes[2];
+	int stranger = stranger_open(AF_INET, 0);
+
+	(void)state;
+	begin_processes(processes, 2);
+	for (uint64_t round = 1; round <= SOME; round++) {
+		/* Both wait when it looks. */
+		stop_process(&processes[0]);
+		__atomic_store_n(&board->fate[processes[0].number], THEFT, __ATOMIC_SEQ_CST);
+		assert_int_equal(sendto(stranger, "short", 5, 0, (const struct sockaddr *)&to, sizeof(to)), 5);
+		assert_int_equal(sendto(stranger, "other", 5, 0, (const struct sockaddr *)&to, sizeof(to)), 5);
+		kill(processes[0].pid, SIGCONT);
+		assert_true(waits_for_taken(&processes[0], 2 * round));
+	}
+	end_processes(processes, 2);
+	close(stranger);
+}
+
 /* A process that ends while datagrams come in leaves none half done. */
 static void who_ends_loses_nothing(void **state)
 {
@@ -677,6 +708,7 @@ int main(void)
 		cmocka_unit_test(a_name_of_no_use),
 		cmocka_unit_test(what_waits_survives_its_reader),
 		cmocka_unit_test(what_is_in_hand_survives_too),
+		cmocka_unit_test(what_another_took_is_not_discarded),
 		cmocka_unit_test(who_ends_loses_nothing),
 		cmocka_unit_test(who_is_stopped_is_replaced),
 		cmocka_unit_test(what_is_not_the_port_is_refused),
