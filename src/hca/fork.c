@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * fork(2), of the device: the locks of core/locks.def are held across it, so that the child finds them free and what they
- * cover whole. It may go on with the objects that it inherited (ibv_fork_init(3)).
+ * cover whole. It may make objects and destroy those that it inherited; queue pairs stay the parent's (docs/decisions.md).
  */
 #include "hca/fork.h"
 
