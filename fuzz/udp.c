@@ -297,7 +297,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	WORLD_CHECK(!filters_set_faults(world.hca, &script));
 	this_run.filters = world.hca->filters;
 	WORLD_CHECK(!udp_receive_begin(world.hca));
-	udp_receive_from(0);
+	udp_receive_from(0, NULL);
 	host_table.state[0] = SLOT_OWN;
 	this_run.host = (struct host_peer){.pid = getpid(), .socket.fd = -1, .shm = &this_run.peer};
 	host_table.peer[OTHER_SLOT] = &this_run.host;

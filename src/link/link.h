@@ -41,7 +41,7 @@ struct link {
 	/* Routers are on the way, which mark packets when they are congested: with path->traffic_class of what arrives. */
 	bool routed;
 	uint32_t most;   /* payload bytes of a run; a multiple of the largest MTU; 0: any number */
-	uint32_t window; /* payload bytes that a QP may have under way and not acknowledged; 0: any number */
+	uint32_t window; /* atomic; payload bytes that a QP may have under way and not acknowledged; 0: any number */
 	bool shares;     /* and what all QPs have under way to one host is bounded as well (link/host_window.h) */
 	/**
 	 * Sends the packet built in run_slot(@run). Its payload is valid during the call, and, for an immediate link, until
@@ -109,7 +109,9 @@ static inline bool link_is_immediate(const struct hca *hca, const struct link *l
 
 static inline uint32_t link_window(const struct hca *hca, const struct link *link)
 {
-	return hca->filters && (!link->window || link->window > FILTER_WINDOW) ? FILTER_WINDOW : link->window;
+	uint32_t window = __atomic_load_n(&link->window, __ATOMIC_RELAXED);
+
+	return hca->filters && (!window || window > FILTER_WINDOW) ? FILTER_WINDOW : window;
 }
 
 /** The window that a connection begins with; never 0, as filters may come later. */
