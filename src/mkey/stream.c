@@ -90,6 +90,23 @@ static inline int add_key(struct stream *stream, uint32_t key, uint64_t address,
 	return 0;
 }
 
+void stream_skip(struct stream *stream, uint64_t bytes)
+{
+	stream->length -= bytes;
+	if (stream->fetch) {
+		stream->fetch->offset += bytes;
+		return;
+	}
+	for (struct stream_part *part = &stream->part[stream->current]; bytes && part->length <= bytes; part++) {
+		bytes -= part->length;
+		stream->current++;
+	}
+	if (bytes) {
+		stream->part[stream->current].address += bytes;
+		stream->part[stream->current].length -= bytes;
+	}
+}
+
 int stream_add_key(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, struct refusal *why)
 {
 	return add_key(stream, key, address, length, stream->access->more, why);

@@ -88,6 +88,9 @@ static inline void stream_set_fetch(struct stream *stream, struct stream_fetch *
 	stream->length = length;
 }
 
+/** Leaves out the first @bytes of @stream, at most its length, which is of plain memory or fetched and has not been used yet. */
+void stream_skip(struct stream *stream, uint64_t bytes);
+
 /** True if some of what was copied from @source could not be fetched: the sink has got anything. */
 static inline bool stream_failed(const struct stream *source)
 {

@@ -111,4 +111,13 @@ static inline uint32_t packets_of(uint64_t length, uint32_t mtu_shift)
 	return length ? (uint32_t)((length - 1) >> mtu_shift) + 1 : 1;
 }
 
+/** Leaves out the first @known packets of the run @packet, which has more of them, each with 2^@mtu_shift bytes of payload. */
+static inline void packet_leave_out(struct packet *packet, uint32_t known, uint32_t mtu_shift)
+{
+	packet->psn = psn_add(packet->psn, known);
+	packet->count -= known;
+	packet->place &= (uint8_t)~PLACE_FIRST;
+	stream_skip(&packet->payload, (uint64_t)known << mtu_shift);
+}
+
 #endif

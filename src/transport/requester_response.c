@@ -296,10 +296,20 @@ static void ask_again(struct hca_qp *qp, struct run *run)
 static void read_response(struct hca_qp *qp, struct packet *packet, struct inflight *entry, struct run *run)
 {
 	uint64_t offset = (uint64_t)psn_distance(packet->psn, entry->psn) << qp->mtu_shift;
-	uint64_t bytes = packet->payload.length, left = entry->asked - entry->arrived;
-	uint64_t room = (uint64_t)packet->count << qp->mtu_shift;
+	uint64_t bytes, room, left = entry->asked - entry->arrived;
 	bool last = packet->place & PLACE_LAST;
 
+	/* In front of what is new the run has packets that came before. */
+	if (offset < entry->arrived && offset + packet->payload.length > entry->arrived) {
+		uint64_t known = (entry->arrived - offset) >> qp->mtu_shift;
+
+		if (known < packet->count) {
+			packet_leave_out(packet, (uint32_t)known, qp->mtu_shift);
+			offset += known << qp->mtu_shift;
+		}
+	}
+	bytes = packet->payload.length;
+	room = (uint64_t)packet->count << qp->mtu_shift;
 	if (offset != entry->arrived) {
 		if (offset > entry->arrived)
 			ask_again(qp, run);

@@ -157,12 +157,36 @@ static enum responder_state refuse(struct request *request)
 
 /* ---- checks --------------------------------------------------------------------------------------------------- */
 
+/*
+ * Packets that arrived as one run may be a repetition in front, and new behind: the requester goes back to what it knows to
+ * have arrived, not to what has. Each packet counts by itself (IBTA 9.7.5.1), so the first @known are left out.
+ */
+static void leave_out(struct request *request, uint32_t known)
+{
+	counter_add(request->qp->hca, COUNTER_DUPLICATE_REQUESTS, 1);
+	packet_leave_out(request->packet, known, request->qp->mtu_shift);
+}
+
+/* True if of the run @packet, which begins @known packets too early, the rest goes on with the message under way. */
+static bool goes_on(const struct request *request, uint32_t known)
+{
+	const struct packet *packet = request->packet;
+
+	return packet->count > known && request->responder->in_message && packet->message != MESSAGE_READ_REQUEST &&
+	       !message_is_atomic(packet->message) &&
+	       packet->payload.length > (uint64_t)known << request->qp->mtu_shift;
+}
+
 static enum responder_state check_psn(struct request *request)
 {
 	struct responder *responder = request->responder;
 	const struct packet *packet = request->packet;
 	int32_t distance = psn_distance(packet->psn, responder->expected_psn);
 
+	if (distance < 0 && request->qp->transport->reliable && goes_on(request, (uint32_t)-distance)) {
+		leave_out(request, (uint32_t)-distance);
+		distance = 0;
+	}
 	if (request->qp->transport->datagram || distance == 0) {
 		responder->nak_sent = false;
 		return request->qp->domain ? RESPONDER_CHECK_XRC : RESPONDER_CHECK_ORDER;
@@ -652,7 +676,7 @@ static enum responder_state duplicate(struct request *request)
 	return RESPONDER_DONE;
 }
 
-struct responder *responder_receive(struct hca_qp *qp, const struct packet *packet, struct run *run)
+struct responder *responder_receive(struct hca_qp *qp, struct packet *packet, struct run *run)
 {
 	enum responder_state state = qp->dct ? RESPONDER_CHECK_CONNECTION : RESPONDER_CHECK_PSN;
 	struct request request;

@@ -60,7 +60,7 @@ void requester_check_drained(struct hca_qp *qp);
  * A request arrived: executes it. If there is an answer, builds it in run_slot(@run), and returns the responder whose it is,
  * else NULL: the QP's, or of a DCT that of the initiator, if it is known. Lock held.
  */
-struct responder *responder_receive(struct hca_qp *qp, const struct packet *packet, struct run *run);
+struct responder *responder_receive(struct hca_qp *qp, struct packet *packet, struct run *run);
 
 /** Flushes the receive queue (not an SRQ). The lock is held. */
 void responder_flush(struct hca_qp *qp);

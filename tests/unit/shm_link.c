@@ -17,6 +17,7 @@
 
 enum {
 	WRITE_ONLY = 0x0a,
+	WRITE_FIRST = 0x06,
 	SEND_ONLY = 0x04,
 	ACKNOWLEDGE = 0x11,
 	READ_RESPONSE_ONLY = 0x10,
@@ -404,6 +405,40 @@ static void test_payload_is_read(void **state)
 	expect_acknowledge((SQ_START_PSN + (sizeof(distant) - 1) / 256) & 0xffffff, NO_CREDITS);
 	assert_memory_equal(target(), distant, sizeof(distant));
 	assert_int_equal(counted(COUNTER_SHM_READ_BYTES) - before, sizeof(distant));
+}
+
+/* The first @packets of a WRITE of @distant, and then all of it in one run: what is new in that counts. */
+static void repeat_some(uint32_t psn, uint32_t packets, const struct reference *reference)
+{
+	const struct shm_slot whole = write_slot(psn, sizeof(distant));
+	struct shm_slot part = whole;
+
+	memset(target(), 0, sizeof(distant));
+	part.bytes[0] = WRITE_FIRST;
+	part.bytes[1] = 0x40;
+	part.bytes[8] = 0;
+	part.length = packets * 256;
+	hostile_send(&other, &part, distant, part.length);
+	if (reference)
+		send_reference(&whole, reference, 3);
+	else
+		hostile_send(&other, &whole, distant, sizeof(distant));
+	expect_acknowledge((psn + (sizeof(distant) - 1) / 256) & 0xffffff, NO_CREDITS);
+	assert_memory_equal(target(), distant, sizeof(distant));
+}
+
+static void test_half_is_repeated(void **state)
+{
+	const uint32_t each = (sizeof(distant) + 255) / 256;
+	const struct reference reference = distant_reference();
+	uint64_t before = counted(COUNTER_DUPLICATE_REQUESTS);
+	uint32_t psn = SQ_START_PSN;
+
+	(void)state;
+	for (uint32_t packets = 1; packets < 20; packets++, psn = (psn + each) & 0xffffff)
+		repeat_some(psn, packets, NULL);
+	repeat_some(psn, 7, &reference);
+	assert_int_equal(counted(COUNTER_DUPLICATE_REQUESTS) - before, 20);
 }
 
 /* Into a receive of many small pieces. */
@@ -798,6 +833,7 @@ int main(void)
 		TEST(test_bad_record_ends_the_connection),
 		TEST(test_bad_packets_are_dropped),
 		TEST(test_payload_is_read),
+		TEST(test_half_is_repeated),
 		TEST(test_payload_is_scattered),
 		TEST(test_memory_is_not_there),
 		TEST(test_ticket_is_withdrawn),
