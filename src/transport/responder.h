@@ -31,8 +31,8 @@ struct request {
 	struct hca_qp *qp;
 	struct responder *responder;     /* the QP's, or that of the initiator which asks a DCT */
 	struct dct_initiator *initiator; /* of a DCT, once it is known; else NULL */
-	struct packet *packet; /* what of it has arrived before is left out */
-	struct run *run; /* in whose slot the reply is built */
+	struct packet *packet;           /* what of it has arrived before is left out */
+	struct run *run;                 /* in whose slot the reply is built */
 	struct packet *reply;
 	bool replied;
 	bool acknowledged;          /* the acknowledgement has left already */
