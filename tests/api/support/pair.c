@@ -132,7 +132,7 @@ void endpoint_to_rtr(struct endpoint *endpoint)
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = IBV_MTU_1024,
 		.dest_qp_num = endpoint->peer->qp->qp_num,
-		.rq_psn = FIRST_PSN,
+		.rq_psn = (FIRST_PSN + endpoint->options->later_psn) & 0xffffff,
 		.max_dest_rd_atomic = endpoint->options->max_dest_rd_atomic,
 		.min_rnr_timer = endpoint->options->min_rnr_timer,
 		.ah_attr = path_to_peer(endpoint),
@@ -150,7 +150,7 @@ void endpoint_to_rts(struct endpoint *endpoint)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
-		.sq_psn = FIRST_PSN,
+		.sq_psn = (FIRST_PSN + endpoint->options->later_psn) & 0xffffff,
 		.timeout = endpoint->options->timeout,
 		.retry_cnt = endpoint->options->retry_cnt,
 		.rnr_retry = endpoint->options->rnr_retry,

@@ -37,6 +37,7 @@ struct pair_options {
 	unsigned int access;
 	uint8_t max_rd_atomic, max_dest_rd_atomic;
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
+	uint32_t later_psn; /* so much behind the first PSN that pairs begin with */
 };
 
 struct endpoint {
