@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "link/roce.h"
+#include "wire/roce.h"
 
 #define CHECK(condition)                                                                                               \
 	do {                                                                                                           \

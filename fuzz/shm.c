@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "core/epoch.h"
-#include "link/shm_peer.h"
+#include "link/shm/peer.h"
 #include "transport/run.h"
 #include "world.h"
 

@@ -13,8 +13,8 @@
 #include "../tests/unit/frame_bytes.h"
 #include "../tests/unit/wire_link.h"
 #include "core/epoch.h"
-#include "link/link.h"
-#include "link/roce.h"
+#include "wire/link.h"
+#include "wire/roce.h"
 #include "transport/atomic.h"
 #include "transport/dct.h"
 #include "transport/transport.h"
@@ -275,7 +275,7 @@ static void change_state(const struct step *step)
 
 /* ---- packets of the fuzzer -------------------------------------------------------------------------------------- */
 
-/* As a link does it (link/udp_receive.c). */
+/* As a link does it (link/udp/receive.c). */
 static void hand_over(const uint8_t *bytes, uint32_t length)
 {
 	uint8_t *exact = malloc(length ? length : 1);

@@ -14,13 +14,13 @@
 
 #include "core/epoch.h"
 #include "hca/progress.h"
-#include "link/faults.h"
-#include "link/filter.h"
-#include "link/host_table.h"
-#include "link/link.h"
-#include "link/roce.h"
-#include "link/shm_peer.h"
-#include "link/udp_parts.h"
+#include "filter/faults.h"
+#include "filter/filter.h"
+#include "link/host/table.h"
+#include "wire/link.h"
+#include "wire/roce.h"
+#include "link/shm/peer.h"
+#include "link/udp/parts.h"
 #include "world.h"
 
 enum {

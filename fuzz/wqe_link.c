@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "../tests/unit/wire_link.h"
-#include "link/link.h"
+#include "wire/link.h"
 #include "transport/opcode.h"
 
 /* Longer messages only cost time: a layout can repeat one byte a billion times. */

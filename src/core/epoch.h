@@ -24,7 +24,7 @@ struct epoch_slot {
 	uint32_t depth;     /* of nesting; the owning thread's */
 	uint32_t owned;     /* atomic; 1: belongs to a living thread */
 	uint32_t waits;     /* atomic; 1: in epoch_wait */
-	uint64_t *counters; /* atomic; what its threads have counted (link/counters.h), or NULL */
+	uint64_t *counters; /* atomic; what its threads have counted (device/counters.h), or NULL */
 	struct epoch_slot *next;
 } __attribute__((aligned(128)));
 

@@ -46,7 +46,7 @@ static bool setting_is_counter_sink(const char *text)
 	return *text != '\0';
 }
 
-/* Read when the device is made, and by the command: link/faults.h. */
+/* Read when the device is made, and by the command: filter/faults.h. */
 static bool setting_is_fault_script(const char *text)
 {
 	return *text != '\0';

@@ -3,7 +3,7 @@
 #include "explain/limit.h"
 
 #include "hca/device.h"
-#include "link/counters.h"
+#include "device/counters.h"
 
 bool explain_may(struct hca *hca, enum explain_rule rule, uint32_t most)
 {

@@ -58,7 +58,7 @@ struct hca {
 	uint64_t next_serial;           /* atomic; of keys */
 	uint64_t random_state;          /* atomic; of hca_random() */
 	const struct link *link;        /* that carries everything, whatever the settings say (tests); or NULL */
-	struct filters *filters;        /* link/filter.h; or NULL */
+	struct filters *filters;        /* filter/filter.h; or NULL */
 };
 
 struct registry {

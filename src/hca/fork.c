@@ -11,13 +11,13 @@
 #include "explain/sink.h"
 #include "hca/device.h"
 #include "hca/progress.h"
-#include "link/counters.h"
-#include "link/filter.h"
-#include "link/host.h"
-#include "link/host_window.h"
-#include "link/link.h"
-#include "link/udp.h"
-#include "link/udp_parts.h"
+#include "device/counters.h"
+#include "filter/filter.h"
+#include "link/host/host.h"
+#include "wire/host_window.h"
+#include "wire/link.h"
+#include "link/udp/udp.h"
+#include "link/udp/parts.h"
 
 /* Not hca_device(), which makes devices. */
 #define FOR_EACH_DEVICE(hca)                                                                                           \

@@ -15,12 +15,12 @@
 #include "core/lock.h"
 #include "hca/progress.h"
 #include "hca/qp.h"
-#include "link/counters.h"
-#include "link/filter.h"
-#include "link/host.h"
-#include "link/link.h"
-#include "link/udp.h"
-#include "link/report.h"
+#include "device/counters.h"
+#include "filter/filter.h"
+#include "link/host/host.h"
+#include "wire/link.h"
+#include "link/udp/udp.h"
+#include "hca/report.h"
 
 /*
  * Indices begin above 15 so that no key's number is mistaken for the mark of a repeat block (mkey/layout.c) or for

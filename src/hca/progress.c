@@ -16,8 +16,8 @@
 #include "core/cancellation.h"
 #include "core/epoch.h"
 #include "hca/device.h"
-#include "link/counters.h"
-#include "link/link.h"
+#include "device/counters.h"
+#include "wire/link.h"
 #include "transport/run.h"
 
 #define FOR_EVER UINT64_MAX

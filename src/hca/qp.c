@@ -9,8 +9,8 @@
 
 #include "core/epoch.h"
 #include "hca/xrc.h"
-#include "link/host.h"
-#include "link/link.h"
+#include "link/host/host.h"
+#include "wire/link.h"
 #include "transport/dci.h"
 #include "transport/dct.h"
 #include "transport/transport.h"

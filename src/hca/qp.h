@@ -14,8 +14,8 @@
 #include "hca/cq.h"
 #include "hca/device.h"
 #include "hca/receive.h"
-#include "link/host_window.h"
-#include "link/waiting.h"
+#include "wire/host_window.h"
+#include "wire/waiting.h"
 #include "transport/packet.h"
 
 struct link;
@@ -64,7 +64,7 @@ struct requester {
 	uint32_t send_offset;      /* packets of it that need not be sent (again) */
 	uint32_t newest;           /* behind the newest packet that was ever sent */
 	uint32_t window;           /* bytes that may be under way; see link.window */
-	struct window_share share; /* of what all QPs have under way to the host; link/host_window.h */
+	struct window_share share; /* of what all QPs have under way to the host; wire/host_window.h */
 	uint32_t strokes;          /* counts what shows that the peer lives */
 	uint32_t strokes_seen;     /* by the timer */
 	uint64_t silent_since_ns;  /* of the timer: nothing was heard since; 0: nothing is waited for */
@@ -166,7 +166,7 @@ struct hca_qp {
 	uint8_t mtu_shift;
 	const struct link *link;   /* that leads to the peer; NULL: none does */
 	uint64_t notified_ns;      /* when the peer was last told of congestion (transport/congestion.h) */
-	bool leaves_queues;        /* link/waiting.h, under its lock */
+	bool leaves_queues;        /* wire/waiting.h, under its lock */
 	bool block_self_multicast; /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
 	uint32_t groups;           /* multicast groups that it is attached to; under the lock of hca/multicast.h */
 	struct hca_cq *send_cq, *recv_cq;
@@ -191,7 +191,7 @@ struct hca_qp {
 	struct watch watch; /* of a QP whose program rings by hand */
 };
 
-/** Where the numbers of QPs come from (link/host.h); and how many of them rest before the first is used again. */
+/** Where the numbers of QPs come from (link/host/host.h); and how many of them rest before the first is used again. */
 extern const struct id_source qp_numbers;
 #define QP_NUMBERS_REST 512
 

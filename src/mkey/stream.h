@@ -27,7 +27,7 @@ struct stream_part {
 	bool more;                   /* the message goes on behind it, in the same key */
 };
 
-/* A source whose bytes are not in memory of this process: link/shm_bulk.c. */
+/* A source whose bytes are not in memory of this process: link/shm/bulk.c. */
 struct stream_fetch {
 	/** Fetches bytes [@offset, …) of the source into all of @to. Returns false if that fails; it is not called again. */
 	bool (*fetch)(struct stream_fetch *fetch, const struct iovec *to, unsigned int count, uint64_t offset);

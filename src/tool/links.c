@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "link/udp_parts.h"
+#include "link/udp/parts.h"
 #include "tool/tool.h"
 
 /* ---- shm -------------------------------------------------------------------------------------------------------- */
@@ -141,5 +141,5 @@ void counters_print(void)
 {
 	puts("counters");
 #define COUNTER(NAME, name, doc) printf("  %-24s %s\n", name, doc);
-#include "link/counters.def"
+#include "device/counters.def"
 }

@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "link/link.h"
-#include "link/counters.h"
+#include "wire/link.h"
+#include "device/counters.h"
 #include "transport/dct.h"
 #include "transport/run.h"
 #include "transport/transport.h"

@@ -3,7 +3,7 @@
 #include "transport/congestion.h"
 
 #include "hca/qp.h"
-#include "link/counters.h"
+#include "device/counters.h"
 #include "transport/transport.h"
 
 #define RESERVED_BYTES 16 /* annex A17.9.3 */

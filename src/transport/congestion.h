@@ -8,7 +8,7 @@
 #ifndef SOFTHCA_TRANSPORT_CONGESTION_H
 #define SOFTHCA_TRANSPORT_CONGESTION_H
 
-#include "link/link.h"
+#include "wire/link.h"
 #include "transport/packet.h"
 
 struct hca_qp;

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "core/epoch.h"
-#include "link/link.h"
+#include "wire/link.h"
 #include "transport/origin.h"
 #include "transport/requester.h"
 #include "transport/run.h"

@@ -4,7 +4,7 @@
 
 #include "core/limits.h"
 #include "hca/device.h"
-#include "link/link.h"
+#include "wire/link.h"
 #include "transport/packet.h"
 
 uint64_t packet_explain_drop(struct hca *hca, const struct packet *packet, const struct explain_subject *subject,

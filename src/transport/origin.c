@@ -4,7 +4,7 @@
 
 #include <endian.h>
 
-#include "link/counters.h"
+#include "device/counters.h"
 #include "transport/drop.h"
 
 /* As explanations take it: up to eight characters. */

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "hca/qp.h"
-#include "link/link.h"
+#include "wire/link.h"
 #include "transport/dci.h"
 #include "transport/transport.h"
 

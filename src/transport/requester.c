@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "core/epoch.h"
-#include "link/counters.h"
+#include "device/counters.h"
 #include "hca/multicast.h"
-#include "link/link.h"
+#include "wire/link.h"
 #include "mkey/umr.h"
 #include "transport/dci.h"
 #include "transport/mmo.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "hca/multicast.h"
-#include "link/link.h"
+#include "wire/link.h"
 #include "transport/dci.h"
 #include "transport/requester.h"
 #include "transport/wqe_parse.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The requester completes: in the order of the ring, in error, and by flushing; see requester.h. */
-#include "link/shm.h"
+#include "link/shm/shm.h"
 #include "transport/dci.h"
 #include "transport/requester.h"
 #include "transport/wqe_parse.h"
@@ -112,7 +112,7 @@ static uint64_t explain_wqe(struct hca_qp *qp, uint16_t index, uint8_t opcode, u
 	return explain_make(qp->hca, &subject, why->rule, why->args, EXPLAIN_ARGS);
 }
 
-/* What is in flight is about to end without an acknowledgement: nobody may read its memory any more (link/shm.h). */
+/* What is in flight is about to end without an acknowledgement: nobody may read its memory any more (link/shm/shm.h). */
 static void withdraw(const struct hca_qp *qp)
 {
 	if (qp->transport->reliable)

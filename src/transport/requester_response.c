@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "core/epoch.h"
-#include "link/counters.h"
-#include "link/host.h"
+#include "device/counters.h"
+#include "link/host/host.h"
 #include "transport/dci.h"
 #include "transport/requester.h"
 #include "transport/wqe_parse.h"

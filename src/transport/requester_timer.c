@@ -9,8 +9,8 @@
  */
 #include "core/epoch.h"
 #include "hca/progress.h"
-#include "link/counters.h"
-#include "link/host.h"
+#include "device/counters.h"
+#include "link/host/host.h"
 #include "transport/requester.h"
 
 #define SECOND_NS UINT64_C(1000000000)

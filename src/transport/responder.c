@@ -7,9 +7,9 @@
 
 #include "hca/gid.h"
 #include "hca/xrc.h"
-#include "link/counters.h"
-#include "link/filter.h"
-#include "link/link.h"
+#include "device/counters.h"
+#include "filter/filter.h"
+#include "wire/link.h"
 #include "mkey/umr.h"
 #include "transport/answer.h"
 #include "transport/atomic.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Where the data of a request goes, or comes from: all of it is checked before a byte moves. See responder.h. */
 #include "hca/xrc.h"
-#include "link/counters.h"
+#include "device/counters.h"
 #include "transport/atomic.h"
 #include "transport/drop.h"
 #include "transport/responder.h"

@@ -5,10 +5,10 @@
 #include <endian.h>
 
 #include "hca/multicast.h"
-#include "link/counters.h"
+#include "device/counters.h"
 #include "hca/qp.h"
-#include "link/filter.h"
-#include "link/link.h"
+#include "filter/filter.h"
+#include "wire/link.h"
 #include "transport/answer.h"
 #include "transport/atomic.h"
 #include "transport/congestion.h"

@@ -26,7 +26,7 @@ struct run {
 	uint32_t first, last;     /* queue of packets, free running */
 	struct hca_qp *scheduled; /* QPs whose requester can go on */
 	struct link_queue *full;  /* of the link that said LINK_BUSY last: where room can be waited for */
-	struct frame *frame;      /* that the packet in the queue came in; of link/filter.c, or NULL */
+	struct frame *frame;      /* that the packet in the queue came in; of filter/filter.c, or NULL */
 	struct packet packet[RUN_PACKETS];
 };
 

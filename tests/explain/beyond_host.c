@@ -19,9 +19,9 @@
 #include "core/epoch.h"
 #include "explain/explain.h"
 #include "hca/hca.h"
-#include "link/host_hello.h"
-#include "link/host_table.h"
-#include "link/shm.h"
+#include "link/host/hello.h"
+#include "link/host/table.h"
+#include "link/shm/shm.h"
 
 enum { OTHER_USER = 65533, UNABLE = 77 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The rules of the host part (link/host.h) in beyond.def. Each case is a process of its own, with slots of its own. */
+/* The rules of the host part (link/host/host.h) in beyond.def. Each case is a process of its own, with slots of its own. */
 #ifndef SOFTHCA_TESTS_EXPLAIN_BEYOND_HOST_H
 #define SOFTHCA_TESTS_EXPLAIN_BEYOND_HOST_H
 

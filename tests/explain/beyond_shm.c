@@ -12,7 +12,7 @@
 #include "../unit/shm_hostile.h"
 #include "beyond_shm.h"
 #include "hca/device.h"
-#include "link/link.h"
+#include "wire/link.h"
 #include "transport/run.h"
 
 static struct hostile hostile;

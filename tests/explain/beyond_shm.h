@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The rules of the shm link (link/shm.h) in beyond.def. Each case is a process of its own, to which it connects itself. */
+/* The rules of the shm link (link/shm/shm.h) in beyond.def. Each case is a process of its own, to which it connects itself. */
 #ifndef SOFTHCA_TESTS_EXPLAIN_BEYOND_SHM_H
 #define SOFTHCA_TESTS_EXPLAIN_BEYOND_SHM_H
 

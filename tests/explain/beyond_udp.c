@@ -25,9 +25,9 @@
 #include "core/epoch.h"
 #include "explain/explain.h"
 #include "hca/device.h"
-#include "link/roce.h"
-#include "link/udp.h"
-#include "link/udp_flows.h"
+#include "wire/roce.h"
+#include "link/udp/udp.h"
+#include "link/udp/flows.h"
 #include "transport/run.h"
 
 enum { UNABLE = 77, PORT = 4791, QPN = 0x4011, PEER = 0x5022, OTHER_USER = 65533 };

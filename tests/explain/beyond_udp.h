@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The rules of the udp link (link/udp.h) in beyond.def. Each case is a process of its own in a network of its own. */
+/* The rules of the udp link (link/udp/udp.h) in beyond.def. Each case is a process of its own in a network of its own. */
 #ifndef SOFTHCA_TESTS_EXPLAIN_BEYOND_UDP_H
 #define SOFTHCA_TESTS_EXPLAIN_BEYOND_UDP_H
 

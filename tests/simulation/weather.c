@@ -8,7 +8,7 @@
 
 #include "../model/choose.h"
 #include "core/epoch.h"
-#include "link/link.h"
+#include "wire/link.h"
 #include "transport/run.h"
 
 struct flight {

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "../unit/device_fixture.h"
-#include "link/waiting.h"
+#include "wire/waiting.h"
 #include "transport/run.h"
 
 enum { WAITERS = 8, CHILDREN = 2000, SECONDS = 8, ALARM_SECONDS = 20 };

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "hca/device.h"
-#include "link/capture.h"
-#include "link/roce.h"
+#include "filter/capture.h"
+#include "wire/roce.h"
 
 enum { PORTS = 0xc000 };
 

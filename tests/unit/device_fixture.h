@@ -12,7 +12,7 @@
 
 #include "core/epoch.h"
 #include "hca/qp.h"
-#include "link/link.h"
+#include "wire/link.h"
 #include "mkey/key.h"
 #include "transport/transport.h"
 

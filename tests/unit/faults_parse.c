@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "link/faults.h"
+#include "filter/faults.h"
 
 #define ALL_TRANSPORTS ((1u << FAULT_TRANSPORTS) - 1)
 #define ALL_KINDS ((1u << FAULT_KINDS) - 1)

@@ -9,9 +9,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "link/counters.h"
-#include "link/faults.h"
-#include "link/filter.h"
+#include "device/counters.h"
+#include "filter/faults.h"
+#include "filter/filter.h"
 #include "wire_fixture.h"
 
 enum { HERE = 0, THERE = HALF, MOST = 4096, MTU = 256 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Packets as bytes, from BTH to pad, by the layouts of IBTA volume 1, 9.2 and 9.3, written down once more: what the codec
- * (link/roce.h) does with them is what tests ask. A header is appended by a call; fields can be spoilt afterwards.
+ * (wire/roce.h) does with them is what tests ask. A header is appended by a call; fields can be spoilt afterwards.
  */
 #ifndef SOFTHCA_TESTS_FRAME_BYTES_H
 #define SOFTHCA_TESTS_FRAME_BYTES_H

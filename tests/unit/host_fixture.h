@@ -29,10 +29,10 @@
 #include "core/epoch.h"
 #include "explain/explain.h"
 #include "hca/hca.h"
-#include "link/counters.h"
-#include "link/host_hello.h"
-#include "link/host_table.h"
-#include "link/shm.h"
+#include "device/counters.h"
+#include "link/host/hello.h"
+#include "link/host/table.h"
+#include "link/shm/shm.h"
 
 enum { MEMORY = 2 << 20 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What all queue pairs together have under way to a host (link/host_window.h): a bound for small packets as for large ones,
+ * What all queue pairs together have under way to a host (wire/host_window.h): a bound for small packets as for large ones,
  * turns for those that wait, nothing that is lost for ever, and which losses count no retry.
  */
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "device_fixture.h"
-#include "link/host_window.h"
+#include "wire/host_window.h"
 #include "transport/run.h"
 
 enum {

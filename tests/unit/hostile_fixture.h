@@ -10,7 +10,7 @@
 #define SOFTHCA_TESTS_HOSTILE_FIXTURE_H
 
 #include "frame_bytes.h"
-#include "link/roce.h"
+#include "wire/roce.h"
 #include "wire_fixture.h"
 
 enum {

@@ -13,7 +13,7 @@
 
 #include "device_fixture.h"
 #include "frame_bytes.h"
-#include "link/roce.h"
+#include "wire/roce.h"
 #include "transport/dct.h"
 #include "wire_link.h"
 

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "link/icrc_powers.h"
-#include "link/roce.h"
+#include "wire/icrc_powers.h"
+#include "wire/roce.h"
 
 enum { MOST = 4200, ONES = 8 };
 

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "hca/hca.h"
-#include "link/roce.h"
+#include "wire/roce.h"
 
 enum { MOST = 4096 + 128, UNTOUCHED = 0xa5 };
 

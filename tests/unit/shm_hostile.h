@@ -17,9 +17,9 @@
 
 #include "core/epoch.h"
 #include "explain/explain.h"
-#include "link/host_hello.h"
-#include "link/host_table.h"
-#include "link/shm.h"
+#include "link/host/hello.h"
+#include "link/host/table.h"
+#include "link/shm/shm.h"
 #include "shm_ring_fixture.h"
 
 struct hostile {

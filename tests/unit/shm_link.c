@@ -11,8 +11,8 @@
 
 #include "device_fixture.h"
 #include "hca/progress.h"
-#include "link/counters.h"
-#include "link/shm_peer.h"
+#include "device/counters.h"
+#include "link/shm/peer.h"
 #include "shm_hostile.h"
 
 enum {

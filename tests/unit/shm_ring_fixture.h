@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Records with contents that tell what they are, for tests of link/shm_ring.h. */
+/* Records with contents that tell what they are, for tests of link/shm/ring.h. */
 #ifndef SOFTHCA_TESTS_SHM_RING_FIXTURE_H
 #define SOFTHCA_TESTS_SHM_RING_FIXTURE_H
 
@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "link/shm_ring.h"
+#include "link/shm/ring.h"
 
 /* Byte @i of record @number: of all its parts in a row. */
 static inline uint8_t record_byte(uint64_t number, uint32_t i)
@@ -26,7 +26,7 @@ static inline uint32_t record_bytes(const struct shm_slot *slot)
 
 /*
  * Writes record @number with the sizes of @slot. Where its parts go is said once more here, from the description in
- * shm_ring.h. Returns what shm_reserve() does, but for -EAGAIN.
+ * link/shm/ring.h. Returns what shm_reserve() does, but for -EAGAIN.
  */
 static inline int record_send(struct shm_producer *producer, const struct shm_slot *shape, uint64_t number)
 {

@@ -21,9 +21,9 @@
 
 #include "core/epoch.h"
 #include "hca/device.h"
-#include "link/counters.h"
-#include "link/roce.h"
-#include "link/udp_parts.h"
+#include "device/counters.h"
+#include "wire/roce.h"
+#include "link/udp/parts.h"
 
 enum { UDP_TEST_PORT = 4791 };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "link/udp_flows.h"
+#include "link/udp/flows.h"
 
 /* As docs/wire.md says. */
 enum { STEADY = 64, BEHIND = 64, AHEAD = 191 };

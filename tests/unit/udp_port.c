@@ -18,7 +18,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-#include "link/host_hello.h"
+#include "link/host/hello.h"
 #include "udp_fixture.h"
 
 enum { CHILDREN = 5, OTHER_USER = 65533, SOME = 100 };

@@ -8,7 +8,7 @@
 
 #include "core/epoch.h"
 #include "hca/qp.h"
-#include "link/link.h"
+#include "wire/link.h"
 #include "transport/atomic.h"
 #include "transport/opcode.h"
 #include "transport/run.h"

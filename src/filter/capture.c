@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Writes captures, see capture.h. The format is draft-ietf-opsawg-pcapng; numbers in brackets are its sections. */
+#include "core/cancellation.h"
+#include "core/file_size.h"
+#include "filter/capture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "explain/log.h"
+#include "hca/device.h"
+#include "hca/qp.h"
+#include "filter/capture_ethernet.h"
+#include "wire/roce.h"
+
+struct capture {
+	struct hca *hca;
+	int fd;
+	uint32_t stopped; /* atomic; 1: writing failed */
+};
+
+enum block {
+	BLOCK_INTERFACE = 1,
+	BLOCK_PACKET = 6,
+	BLOCK_SECTION = 0x0a0d0d0a,
+};
+
+enum option {
+	OPTION_END = 0,
+	OPTION_COMMENT = 1,
+	OPTION_SECTION_APPLICATION = 4,
+	OPTION_INTERFACE_NAME = 2,
+	OPTION_INTERFACE_MAC = 6,
+	OPTION_INTERFACE_RESOLUTION = 9,
+	OPTION_PACKET_FLAGS = 2,
+	OPTION_PACKET_QUEUE = 6,
+};
+
+#define LINK_TYPE_ETHERNET 1
+/* The largest packet: its headers, the largest MTU, pad, ICRC. */
+#define MOST_BYTES (ROCE_MOST_HEADERS + 4096 + ROCE_ICRC_BYTES)
+
+/* What is written at once, in the byte order of the host. */
+struct text {
+	uint32_t length;
+	uint8_t bytes[CAPTURE_COMMENT + 128];
+};
+
+static void put(struct text *text, const void *bytes, size_t length)
+{
+	memcpy(text->bytes + text->length, bytes, length);
+	text->length += (uint32_t)length;
+}
+
+static void put32(struct text *text, uint32_t value)
+{
+	put(text, &value, sizeof(value));
+}
+
+/* Everything is aligned to 4 bytes (3.1, 3.5). */
+static void put_padding(struct text *text, size_t length)
+{
+	put(text, "\0\0\0", -length & 3);
+}
+
+static void put_option(struct text *text, uint16_t code, const void *value, size_t length)
+{
+	put(text, &code, sizeof(code));
+	put(text, &(uint16_t){(uint16_t)length}, sizeof(uint16_t));
+	put(text, value, length);
+	put_padding(text, length);
+}
+
+static void begin_block(struct text *text, enum block type)
+{
+	text->length = 0;
+	put32(text, type);
+	put32(text, 0);
+}
+
+/* The length is in front and behind, with @more bytes that are elsewhere (3.1). */
+static void end_block(struct text *text, uint32_t more)
+{
+	uint32_t length = text->length + more + (uint32_t)sizeof(length);
+
+	put32(text, length);
+	memcpy(text->bytes + sizeof(uint32_t), &length, sizeof(length));
+}
+
+/* ---- the file ------------------------------------------------------------------------------------------------- */
+
+static int write_block(int fd, const struct text *text)
+{
+	WITHOUT_SIZE_SIGNAL;
+	ssize_t written = write(fd, text->bytes, text->length);
+
+	if (written < 0)
+		return -errno;
+	return (size_t)written == text->length ? 0 : -ENOSPC;
+}
+
+/* A section (4.1). */
+static int write_section(int fd)
+{
+	static const char application[] = "softhca " SOFTHCA_VERSION;
+	const uint16_t version[] = {1, 0};
+	const uint64_t unknown_length = UINT64_MAX;
+	struct text text;
+
+	begin_block(&text, BLOCK_SECTION);
+	put32(&text, 0x1a2b3c4d);
+	put(&text, version, sizeof(version));
+	put(&text, &unknown_length, sizeof(unknown_length));
+	put_option(&text, OPTION_SECTION_APPLICATION, application, sizeof(application) - 1);
+	put_option(&text, OPTION_END, "", 0);
+	end_block(&text, 0);
+	return write_block(fd, &text);
+}
+
+/* The interface of device @index (4.2). All devices have the same GID table. */
+static int write_interface(int fd, const struct hca *hca, uint32_t index)
+{
+	const uint8_t nanoseconds = 9;
+	const uint16_t type[] = {LINK_TYPE_ETHERNET, 0};
+	char name[sizeof(hca->settings.device_name) + 16];
+	struct text text;
+
+	snprintf(name, sizeof(name), "%s%u", hca->settings.device_name, index);
+	begin_block(&text, BLOCK_INTERFACE);
+	put(&text, type, sizeof(type));
+	put32(&text, 0);
+	put_option(&text, OPTION_INTERFACE_NAME, name, strlen(name));
+	put_option(&text, OPTION_INTERFACE_MAC, hca->gids[0].mac, sizeof(hca->gids[0].mac));
+	put_option(&text, OPTION_INTERFACE_RESOLUTION, &nanoseconds, sizeof(nanoseconds));
+	put_option(&text, OPTION_END, "", 0);
+	end_block(&text, 0);
+	return write_block(fd, &text);
+}
+
+static int begin_file(int fd, const struct hca *hca)
+{
+	int result = flock(fd, LOCK_EX | LOCK_NB) ? -errno : 0;
+
+	if (!result && ftruncate(fd, 0) && errno != EINVAL) /* EINVAL: a pipe */
+		result = -errno;
+	if (!result)
+		result = write_section(fd);
+	for (uint32_t index = 0; !result && index < hca->settings.devices; index++)
+		result = write_interface(fd, hca, index);
+	return result;
+}
+
+/* @pattern with the process for each %p. */
+static int expand(const char *pattern, char *path, size_t size)
+{
+	size_t length = 0;
+
+	for (; *pattern && length < size; pattern++) {
+		if (pattern[0] == '%' && pattern[1] == 'p') {
+			length += (size_t)snprintf(path + length, size - length, "%d", (int)getpid());
+			pattern++;
+		} else {
+			path[length++] = *pattern;
+		}
+	}
+	if (length >= size)
+		return -ENAMETOOLONG;
+	path[length] = '\0';
+	return 0;
+}
+
+int capture_open(struct hca *hca, struct capture **capture, char *error, size_t size)
+{
+	char path[4096 + 64];
+	int result;
+
+	*capture = NULL;
+	if (!strcmp(hca->settings.capture, "off"))
+		return 0;
+	result = expand(hca->settings.capture, path, sizeof(path));
+	if (!result && !(*capture = calloc(1, sizeof(**capture))))
+		result = -ENOMEM;
+	if (!result) {
+		(*capture)->hca = hca;
+		(*capture)->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+		result = (*capture)->fd < 0 ? -errno : hca->index ? 0 : begin_file((*capture)->fd, hca);
+	}
+	if (!result)
+		return 0;
+	snprintf(error, size, "SOFTHCA_CAPTURE=%s: %s", hca->settings.capture,
+		 result == -EWOULDBLOCK ? "another process writes this file; %p in its name would be the process"
+					: strerror(-result));
+	capture_close(*capture);
+	*capture = NULL;
+	return result;
+}
+
+void capture_close(struct capture *capture)
+{
+	if (!capture)
+		return;
+	if (capture->fd >= 0)
+		close(capture->fd);
+	free(capture);
+}
+
+/* ---- packets -------------------------------------------------------------------------------------------------- */
+
+static void stop(struct capture *capture, const char *why)
+{
+	char note[128];
+
+	if (__atomic_exchange_n(&capture->stopped, 1, __ATOMIC_RELAXED))
+		return;
+	snprintf(note, sizeof(note), "the capture ends: %s", why);
+	explain_log_note(capture->hca->explain_log, note);
+}
+
+/* An enhanced packet block (4.3) up to its data. */
+static void begin_packet(struct text *text, uint32_t interface, uint32_t bytes)
+{
+	struct timespec now;
+	uint64_t time;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	time = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	begin_block(text, BLOCK_PACKET);
+	put32(text, interface);
+	put32(text, (uint32_t)(time >> 32));
+	put32(text, (uint32_t)time);
+	put32(text, bytes);
+	put32(text, bytes);
+}
+
+static void put_packet_options(struct text *text, enum capture_direction direction, uint32_t qpn, const char *comment)
+{
+	const uint32_t flags = direction, queue = qpn;
+
+	put_option(text, OPTION_PACKET_FLAGS, &flags, sizeof(flags));
+	if (qpn)
+		put_option(text, OPTION_PACKET_QUEUE, &queue, sizeof(queue));
+	if (comment && *comment)
+		put_option(text, OPTION_COMMENT, comment, strnlen(comment, CAPTURE_COMMENT));
+	put_option(text, OPTION_END, "", 0);
+}
+
+/* The file is as long as it may be, or the disk is full: so nobody has written behind the @written bytes of a block. */
+static void take_back(int fd, ssize_t written)
+{
+	off_t end = lseek(fd, 0, SEEK_CUR);
+
+	if (end >= written && ftruncate(fd, end - written))
+		return; /* readers say that it was cut short */
+}
+
+void capture_frame(struct capture *capture, enum capture_direction direction, const struct packet_path *path,
+		   uint16_t source_port, const uint8_t *bytes, uint32_t length, uint32_t qpn, const char *comment)
+{
+	uint8_t headers[CAPTURE_MOST_HEADERS];
+	struct text begin, end;
+	struct iovec parts[4];
+	uint32_t header_bytes, total;
+	ssize_t written;
+
+	if (length > MOST_BYTES || __atomic_load_n(&capture->stopped, __ATOMIC_RELAXED))
+		return;
+	header_bytes = capture_headers_write(headers, capture->hca, path, source_port, bytes, length);
+	begin_packet(&begin, (uint32_t)capture->hca->index, header_bytes + length);
+	end.length = 0;
+	put_padding(&end, header_bytes + length);
+	put_packet_options(&end, direction, qpn, comment);
+	total = begin.length + header_bytes + length + end.length + (uint32_t)sizeof(total);
+	put32(&end, total);
+	memcpy(begin.bytes + sizeof(uint32_t), &total, sizeof(total));
+	parts[0] = (struct iovec){begin.bytes, begin.length};
+	parts[1] = (struct iovec){headers, header_bytes};
+	parts[2] = (struct iovec){(void *)bytes, length};
+	parts[3] = (struct iovec){end.bytes, end.length};
+	{
+		WITHOUT_CANCELLATION;
+		WITHOUT_SIZE_SIGNAL;
+
+		written = writev(capture->fd, parts, 4);
+	}
+	if (written < 0) {
+		stop(capture, strerror(errno));
+	} else if ((size_t)written != total) {
+		take_back(capture->fd, written);
+		stop(capture, "no room for a packet");
+	}
+}
+
+/* Records of a QP that does not exist are kept by the first device. */
+static struct hca *device_of(uint32_t qpn)
+{
+	const struct hca_qp *qp = qp_find(qpn);
+
+	return qp ? qp->hca : hca_device(0);
+}
+
+uint64_t capture_mark(uint32_t qpn)
+{
+	struct explain_record newest;
+
+	return explain_previous(device_of(qpn), 0, 0, &newest) ? newest.serial : 0;
+}
+
+const char *capture_explained(uint32_t qpn, uint64_t mark, char *buffer, size_t size)
+{
+	struct hca *hca = device_of(qpn);
+	struct explain_record record, first = {.serial = 0};
+
+	/* What follows the first, such as receives that are flushed, is its consequence. */
+	while (explain_previous(hca, qpn, first.serial, &record) && record.serial > mark)
+		first = record;
+	if (!first.serial)
+		return NULL;
+	explain_render(hca->name, &first, buffer, size);
+	return buffer;
+}
+
+const char *capture_explanation(const struct capture *capture, uint32_t qpn, const struct refusal *why, char *buffer,
+				size_t size)
+{
+	struct explain_record record = {.rule = why->rule, .subject = {.qpn = qpn}};
+
+	if (why->rule == RULE_NONE)
+		return NULL;
+	memcpy(record.args, why->args, sizeof(record.args));
+	explain_render(capture->hca->name, &record, buffer, size);
+	return buffer;
+}

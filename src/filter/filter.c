@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Filters, see filter.h: the way of a frame through them. */
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "device/counters.h"
+#include "filter/filter_parts.h"
+
+/* ---- sending ---------------------------------------------------------------------------------------------------- */
+
+static void count(const struct hca *hca, const struct fault_verdict *verdict)
+{
+	counter_add(hca, COUNTER_FAULT_FRAMES, 1);
+	counter_add(hca, COUNTER_FAULT_DROPPED, verdict->drop);
+	counter_add(hca, COUNTER_FAULT_DUPLICATED, verdict->copies);
+	counter_add(hca, COUNTER_FAULT_REORDERED, verdict->overtake != 0);
+	counter_add(hca, COUNTER_FAULT_DELAYED, verdict->delay_ns != 0);
+	counter_add(hca, COUNTER_FAULT_CORRUPTED, verdict->corrupt_payload || verdict->corrupt_frame);
+}
+
+static struct fault_verdict decide(struct filters *filters, const struct packet *packet, uint32_t payload,
+				   uint32_t *generation)
+{
+	struct fault_verdict verdict = {.drop = false};
+	struct fault_subject subject;
+
+	pthread_mutex_lock(&filters->lock);
+	*generation = filters->generation;
+	if (filters->faults) {
+		subject = frame_subject(packet, payload);
+		faults_decide(filters->faults, &subject, &verdict);
+	}
+	pthread_mutex_unlock(&filters->lock);
+	count(filters->hca, &verdict);
+	if (verdict.kill)
+		kill(getpid(), SIGKILL);
+	return verdict;
+}
+
+static void queue_all(struct filters *filters, struct frame *frame, const struct fault_verdict *verdict)
+{
+	const struct fault_verdict plain = {.flow = verdict->flow};
+	uint64_t now = clock_now_ns();
+
+	queue_add(filters, frame, verdict, now);
+	for (uint32_t i = 0; i < verdict->copies; i++) {
+		struct frame *copy = frame_copy(frame);
+
+		if (copy)
+			queue_add(filters, copy, &plain, now);
+	}
+}
+
+/*
+ * Packet @number of the run. Returns false if the rest of it is lost. The payload is read without the lock, as that may take
+ * others.
+ */
+static bool send_one(struct filters *filters, const struct packet *packet, uint32_t number, uint32_t payload)
+{
+	uint32_t generation;
+	struct fault_verdict verdict = decide(filters, packet, payload, &generation);
+	struct frame *frame = frame_cut(packet, number, payload, filters_port(filters->hca), &verdict);
+
+	if (!frame)
+		return false;
+	frame->capture = filters->capture;
+	if (verdict.drop) {
+		free(frame);
+		return true;
+	}
+	pthread_mutex_lock(&filters->lock);
+	if (generation != filters->generation)
+		verdict.flow = NULL;
+	queue_all(filters, frame, &verdict);
+	pthread_mutex_unlock(&filters->lock);
+	return true;
+}
+
+/*
+ * Nothing to do, and nothing that it could overtake. An immediate link would keep the run by reference, which nobody expects
+ * of the links of a device with filters (link_is_immediate()).
+ */
+static bool is_idle(const struct filters *filters, const struct link *link)
+{
+	return !link->immediate && !filters->capture && !filters->faults && !filters->bytes && !filters->drainer;
+}
+
+enum link_result filter_send(struct hca *hca, struct run *run)
+{
+	struct filters *filters = filters_of(hca);
+	struct packet *packet = run_slot(run);
+	uint64_t left = packet->payload.length;
+	bool idle, full;
+
+	pthread_mutex_lock(&filters->lock);
+	idle = is_idle(filters, packet->link);
+	full = filters->bytes > FILTER_MOST_BYTES;
+	filters->full |= full;
+	pthread_mutex_unlock(&filters->lock);
+	if (idle)
+		return packet->link->send(hca, run);
+	if (full) {
+		run->full = &filters->waiting;
+		return LINK_BUSY;
+	}
+	for (uint32_t i = 0; i < frames_of(packet); i++) {
+		uint32_t payload = frame_payload(packet, left);
+
+		if (!send_one(filters, packet, i, payload))
+			break;
+		left -= payload < left ? payload : left;
+	}
+	return LINK_SENT;
+}
+
+bool filter_hides_receives_from(struct hca *hca, uint32_t qpn, const struct packet *packet)
+{
+	struct filters *filters = filters_of(hca);
+	struct fault_subject subject = frame_subject(packet, 0);
+	bool hide;
+
+	/* The side that will answer. */
+	subject.sender = qpn;
+	subject.destination = packet->source_qpn;
+	pthread_mutex_lock(&filters->lock);
+	hide = filters->faults && faults_refuse(filters->faults, &subject);
+	pthread_mutex_unlock(&filters->lock);
+	counter_add(hca, COUNTER_FAULT_REFUSED, hide);
+	return hide;
+}
+
+/* ---- draining --------------------------------------------------------------------------------------------------- */
+
+/* The frame that goes next, for @run to hand out. *@resume: those that wait for room may go on. */
+static struct frame *take_next(struct filters *filters, const struct run *run, bool *resume)
+{
+	struct frame *frame = NULL;
+
+	pthread_mutex_lock(&filters->lock);
+	if (!filters->drainer || filters->drainer == run) {
+		frame = queue_take(filters, clock_now_ns());
+		filters->drainer = frame ? run : NULL;
+	}
+	*resume = filters->full && filters->bytes < FILTER_MOST_BYTES / 2;
+	if (*resume)
+		filters->full = false;
+	pthread_mutex_unlock(&filters->lock);
+	return frame;
+}
+
+/* The link had no room: again in a while. */
+static void put_back(struct filters *filters, struct frame *frame)
+{
+	pthread_mutex_lock(&filters->lock);
+	queue_put_back(filters, frame, clock_now_ns());
+	filters->drainer = NULL;
+	pthread_mutex_unlock(&filters->lock);
+}
+
+static enum link_result hand_on(struct hca *hca, struct frame *frame, struct run *run)
+{
+	if (frame->link->send_frame)
+		return frame->link->send_frame(hca, &frame->path, frame->bytes, frame->length);
+	if (!frame_parse(hca, frame, filters_port(hca), run_slot(run)))
+		return LINK_SENT;
+	return frame->link->send(hca, run);
+}
+
+bool filter_drain(struct hca *hca, struct run *run)
+{
+	struct filters *filters = filters_of(hca);
+	struct frame *frame;
+	bool resume;
+
+	/* The packet that it was has been handled. */
+	filter_capture_done(run->frame);
+	run->frame = NULL;
+	if (!filters)
+		return false;
+	while ((frame = take_next(filters, run, &resume))) {
+		if (resume)
+			link_resume(&filters->waiting, UINT32_MAX, run);
+		filter_capture_leaving(frame);
+		if (hand_on(hca, frame, run) == LINK_BUSY) {
+			put_back(filters, frame);
+			return false;
+		}
+		if (run->first != run->last) {
+			run->frame = frame;
+			return true;
+		}
+		filter_capture_done(frame);
+	}
+	if (resume)
+		link_resume(&filters->waiting, UINT32_MAX, run);
+	return false;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the files of the filters share.
+ *
+ *   filter.c          runs become frames and go into the queue; frames leave it for their links
+ *   filter_queue.c    the queue: order, and time
+ *   filter_capture.c  what the capture gets
+ *   filter_make.c     filters are made and changed, and tell what they did
+ */
+#ifndef SOFTHCA_FILTER_FILTER_PARTS_H
+#define SOFTHCA_FILTER_FILTER_PARTS_H
+
+#include <pthread.h>
+
+#include "hca/device.h"
+#include "filter/filter.h"
+#include "filter/frame.h"
+
+/* Of bytes that wait. Above it senders are told to wait; below half of it they may go on. */
+#define FILTER_MOST_BYTES (UINT64_C(64) << 20)
+
+struct frame_list {
+	struct frame *first, *last;
+};
+
+struct filters {
+	struct hca *hca;
+	struct capture *capture; /* or NULL; does not change */
+	pthread_mutex_t lock;
+	struct faults *faults;     /* or NULL */
+	uint32_t generation;       /* of these */
+	struct frame_list ready;   /* in the order in which they go */
+	struct frame_list delayed; /* by due_ns */
+	struct frame_list arrived; /* of the poller, while their packet is handled */
+	uint64_t bytes;            /* of `ready` and `delayed` */
+	bool full;                 /* somebody was told LINK_BUSY… */
+	struct link_queue waiting; /* …and may be here */
+	const struct run *drainer; /* that hands out frames now, or NULL */
+	struct timer timer;        /* for the next that becomes due */
+	uint64_t timer_ns;         /* armed for; 0: not */
+};
+
+static inline struct filters *filters_of(const struct hca *hca)
+{
+	return __atomic_load_n(&hca->filters, __ATOMIC_ACQUIRE);
+}
+
+static inline uint16_t filters_port(const struct hca *hca)
+{
+	return (uint16_t)hca->settings.roce_port;
+}
+
+/* ---- filter_queue.c -------------------------------------------------------------------------------------------- */
+
+/** Puts @frame behind @before, or in front of all if that is NULL. The lock is held, as in the following. */
+void frame_list_insert(struct frame_list *list, struct frame *before, struct frame *frame);
+void frame_list_remove(struct frame_list *list, struct frame *frame);
+void frame_list_free(struct frame_list *list);
+
+/** Queues @frame as @verdict has it (drop and copies aside): ready, delayed, or held until others have passed. */
+void queue_add(struct filters *filters, struct frame *frame, const struct fault_verdict *verdict, uint64_t now);
+/** Takes the next frame that is due, or NULL. */
+struct frame *queue_take(struct filters *filters, uint64_t now);
+/** Puts it back: it is the next. The timer tries again. */
+void queue_put_back(struct filters *filters, struct frame *frame, uint64_t now);
+/** Function of filters.timer. */
+void queue_timer(struct timer *timer);
+
+/* ---- filter_capture.c ------------------------------------------------------------------------------------------ */
+
+/** @frame leaves, or, within the process, is delivered. No lock. */
+void filter_capture_leaving(struct frame *frame);
+/** And has been. @frame may be NULL. Frees it. */
+void filter_capture_done(struct frame *frame);
+
+#endif

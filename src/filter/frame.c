@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Frames: packets to bytes and back, see frame.h. */
+#include "filter/frame.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/roce.h"
+#include "mkey/stream.h"
+#include "transport/atomic.h"
+
+#define BTH_VARIANT 4 /* the byte that no ICRC covers: routers change it */
+
+static uint8_t transport_of_packet(const struct packet *packet)
+{
+	switch ((int)packet->transport) {
+	case IBV_QPT_UC:
+		return FAULT_UC;
+	case IBV_QPT_UD:
+		return FAULT_UD;
+	case IBV_QPT_XRC_SEND:
+		return FAULT_XRC;
+	case IBV_QPT_RC:
+	case TRANSPORT_NONE:
+		return FAULT_RC;
+	default:
+		return FAULT_DC;
+	}
+}
+
+static uint8_t kind_of(const struct packet *packet)
+{
+	switch (packet->message) {
+	case MESSAGE_WRITE:
+	case MESSAGE_WRITE_IMM:
+		return FAULT_WRITE;
+	case MESSAGE_READ_REQUEST:
+		return FAULT_READ;
+	case MESSAGE_COMPARE_SWAP:
+	case MESSAGE_FETCH_ADD:
+	case MESSAGE_MASKED_COMPARE_SWAP:
+	case MESSAGE_MASKED_FETCH_ADD:
+		return FAULT_ATOMIC;
+	case MESSAGE_DISCONNECT:
+		return FAULT_DISCONNECT;
+	case MESSAGE_CONGESTION:
+		return FAULT_CNP;
+	case MESSAGE_READ_RESPONSE:
+		return FAULT_READ_RESPONSE;
+	case MESSAGE_ATOMIC_ACKNOWLEDGE:
+		return FAULT_ATOMIC_RESPONSE;
+	case MESSAGE_ACKNOWLEDGE:
+		switch (packet->syndrome & AETH_KIND_MASK) {
+		case AETH_ACK:
+			return FAULT_ACK;
+		case AETH_RNR_NAK:
+			return FAULT_RNR_NAK;
+		default:
+			return FAULT_NAK;
+		}
+	default:
+		return FAULT_SEND;
+	}
+}
+
+struct fault_subject frame_subject(const struct packet *packet, uint32_t payload)
+{
+	return (struct fault_subject){
+		.transport = transport_of_packet(packet),
+		.kind = kind_of(packet),
+		.sender = packet->source_qpn,
+		.destination = packet->destination_qpn,
+		.payload = payload,
+	};
+}
+
+uint32_t frame_payload(const struct packet *packet, uint64_t left)
+{
+	if (message_is_masked_atomic(packet->message))
+		return 2u * packet->operand_bytes;
+	return left > packet->mtu ? packet->mtu : (uint32_t)left;
+}
+
+static void flip(uint8_t *bytes, uint64_t bits, uint64_t draw)
+{
+	uint64_t bit = draw % bits;
+
+	bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+}
+
+/* Any bit that the ICRC covers, or one of its own. */
+static void spoil(struct frame *frame, uint64_t draw)
+{
+	uint64_t bit = draw % (8 * (uint64_t)(frame->length - 1));
+
+	if (bit / 8 >= BTH_VARIANT)
+		bit += 8;
+	frame->bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+	frame->spoilt = true;
+}
+
+static void read_payload(struct packet *packet, uint32_t payload, uint8_t *to)
+{
+	if (message_is_masked_atomic(packet->message))
+		roce_masks_write(to, packet);
+	else if (payload)
+		stream_read(&packet->payload, to, payload);
+}
+
+static unsigned int place_of(const struct packet *packet, uint32_t number)
+{
+	return (number ? 0 : packet->place & PLACE_FIRST) |
+	       (number + 1 == frames_of(packet) ? packet->place & PLACE_LAST : 0);
+}
+
+static void add_icrc(struct frame *frame, const struct packet *packet, uint16_t port)
+{
+	uint32_t icrc;
+
+	frame->path.udp_source_port = roce_source_port(packet->path, packet->source_qpn, packet->destination_qpn);
+	icrc = roce_icrc(&frame->path, frame->path.udp_source_port, port, 0, frame->bytes, frame->length);
+	memcpy(frame->bytes + frame->length, &icrc, ROCE_ICRC_BYTES);
+	frame->length += ROCE_ICRC_BYTES;
+}
+
+struct frame *frame_cut(const struct packet *run, uint32_t number, uint32_t payload, uint16_t port,
+			const struct fault_verdict *verdict)
+{
+	/* Reading the payload moves its stream on; the rest of the run is not touched. */
+	struct packet *packet = (struct packet *)run;
+	uint8_t headers[ROCE_MOST_HEADERS];
+	uint32_t behind = roce_headers_write(headers, packet, number, place_of(packet, number), payload);
+	uint32_t pad = roce_pad(payload);
+	struct frame *frame = malloc(sizeof(*frame) + behind + payload + pad + ROCE_ICRC_BYTES);
+
+	if (!frame || !behind) {
+		free(frame);
+		return NULL;
+	}
+	*frame = (struct frame){
+		.link = packet->link,
+		.path = *packet->path,
+		.source_qpn = packet->source_qpn,
+		.why = packet->why,
+		.mtu = packet->mtu,
+		.payload = payload,
+		.length = behind + payload + pad,
+	};
+	memcpy(frame->bytes, headers, behind);
+	read_payload(packet, payload, frame->bytes + behind);
+	memset(frame->bytes + behind + payload, 0, pad);
+	if (verdict->corrupt_payload && payload)
+		flip(frame->bytes + behind, 8 * (uint64_t)payload, verdict->payload_draw);
+	add_icrc(frame, packet, port);
+	if (verdict->corrupt_frame)
+		spoil(frame, verdict->frame_draw);
+	return frame;
+}
+
+struct frame *frame_copy(const struct frame *frame)
+{
+	struct frame *copy = malloc(sizeof(*copy) + frame->length);
+
+	if (copy) {
+		memcpy(copy, frame, sizeof(*copy) + frame->length);
+		copy->flow = NULL;
+	}
+	return copy;
+}
+
+static bool refuse(struct hca *hca, const struct frame *frame, const struct refusal *why)
+{
+	explain_make(hca, &(struct explain_subject){.qpn = roce_destination(frame->bytes)}, why->rule, why->args,
+		     EXPLAIN_ARGS);
+	return false;
+}
+
+/* Frames are made with IPv4 identification 0. */
+static bool has_its_icrc(const struct frame *frame, uint16_t port, uint32_t length)
+{
+	uint32_t icrc = roce_icrc(&frame->path, frame->path.udp_source_port, port, 0, frame->bytes, length);
+
+	return !memcmp(frame->bytes + length, &icrc, sizeof(icrc));
+}
+
+bool frame_parse(struct hca *hca, const struct frame *frame, uint16_t port, struct packet *packet)
+{
+	uint32_t length = frame->length - ROCE_ICRC_BYTES;
+	struct refusal why;
+
+	if (frame->spoilt && !has_its_icrc(frame, port, length)) {
+		why = (struct refusal){RULE_FRAME_ICRC, {roce_destination(frame->bytes), frame->length}};
+		return refuse(hca, frame, &why);
+	}
+	if (roce_parse(packet, frame->bytes, length, &why))
+		return refuse(hca, frame, &why);
+	packet->mtu = frame->mtu;
+	packet->path = &frame->path;
+	packet->link = frame->link;
+	/* Between QPs of one process explanations name the sender, and the rule that it enforced. */
+	if (!(packet_opcodes[frame->bytes[0]].headers & (HEADER_DETH | HEADER_DCETH)))
+		packet->source_qpn = frame->source_qpn;
+	packet->why = frame->why;
+	return true;
+}

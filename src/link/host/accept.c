@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Accepting connections of other processes, see host.h: by the device thread, or by a thread that is about to connect and
+ * first looks who has come. All under the lock of the host table.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stddef.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "core/cancellation.h"
+#include "core/limits.h"
+#include "explain/explain.h"
+#include "explain/limit.h"
+#include "hca/hca.h"
+#include "link/host/hello.h"
+#include "link/host/table.h"
+
+/* Connections that have not said hello. Ours do so at once, so there are hardly ever any. */
+#define MOST_STRANGERS 16
+/* Taken at a time, so that nobody keeps the thread here. */
+#define MOST_AT_ONCE 64
+
+struct stranger {
+	struct watched_fd socket;
+	bool present;
+	pid_t pid;
+	uint64_t arrival;
+};
+
+static struct {
+	struct stranger at[MOST_STRANGERS];
+	uint64_t arrivals;
+	int reserve; /* a descriptor to let go of; 0 or -1: none */
+} strangers;
+
+/* Takes the socket of a process that has said hello, or that did it wrong. Returns false if it has said nothing yet. */
+static bool greet(int socket, pid_t pid)
+{
+	int memory;
+	int error = host_hello_receive(socket, pid, &memory);
+
+	if (error == -EAGAIN)
+		return false;
+	if (error)
+		close(socket);
+	else if (!host_peer_add(socket, pid, false, memory))
+		EXPLAIN_LIMITED(hca_device(0), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
+				RULE_HOST_NOT_ACCEPTED, (uint64_t)pid, (uint64_t)errno);
+	return true;
+}
+
+static bool is_ready(int socket)
+{
+	return poll(&(struct pollfd){.fd = socket, .events = POLLIN | POLLRDHUP}, 1, 0) == 1;
+}
+
+static void stranger_speaks(struct watched_fd *socket, uint32_t events)
+{
+	struct stranger *stranger = (struct stranger *)((char *)socket - offsetof(struct stranger, socket));
+
+	(void)events;
+	pthread_mutex_lock(&host_table.lock);
+	if (stranger->present && is_ready(socket->fd)) {
+		/* A peer watches the same descriptor, so this must end first. */
+		progress_unwatch(socket);
+		stranger->present = false;
+		if (!greet(socket->fd, stranger->pid))
+			close(socket->fd);
+	}
+	pthread_mutex_unlock(&host_table.lock);
+}
+
+static struct stranger *oldest_stranger(void)
+{
+	struct stranger *oldest = &strangers.at[0];
+
+	for (struct stranger *other = oldest + 1; other < strangers.at + MOST_STRANGERS; other++)
+		if (other->arrival < oldest->arrival)
+			oldest = other;
+	return oldest;
+}
+
+static struct stranger *free_stranger(void)
+{
+	for (struct stranger *stranger = strangers.at; stranger < strangers.at + MOST_STRANGERS; stranger++)
+		if (!stranger->present)
+			return stranger;
+	return NULL;
+}
+
+/* Keeps a connection until it says hello. If there are too many, the oldest is told to go, and this one, too. */
+static void keep(int socket, pid_t pid)
+{
+	struct stranger *stranger = free_stranger();
+
+	if (!stranger) {
+		EXPLAIN_LIMITED(hca_device(0), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
+				RULE_HOST_STRANGERS, MOST_STRANGERS, (uint64_t)oldest_stranger()->pid);
+		/* Its end is seen by the device thread, which cleans up: this may be another thread. */
+		shutdown(oldest_stranger()->socket.fd, SHUT_RDWR);
+		close(socket);
+		return;
+	}
+	*stranger = (struct stranger){
+		.socket = {.fd = socket, .ready = stranger_speaks},
+		.present = true,
+		.pid = pid,
+		.arrival = ++strangers.arrivals,
+	};
+	if (progress_watch(&stranger->socket, EPOLLIN | EPOLLRDHUP)) {
+		stranger->present = false;
+		close(socket);
+	}
+}
+
+static void introduce(int socket)
+{
+	pid_t pid;
+
+	if (!host_same_user(socket, &pid))
+		close(socket);
+	else if (!greet(socket, pid))
+		keep(socket, pid);
+}
+
+/*
+ * A connection that cannot be accepted for want of a descriptor stays, and would keep the device thread awake. One is held
+ * in reserve, to take it and close it.
+ */
+static int accept_one(const struct own_slot *slot)
+{
+	int fd = accept4(slot->listening.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd >= 0 || (errno != EMFILE && errno != ENFILE))
+		return fd;
+	if (strangers.reserve > 0)
+		close(strangers.reserve);
+	fd = accept4(slot->listening.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0)
+		close(fd);
+	strangers.reserve = fcntl(slot->listening.fd, F_DUPFD_CLOEXEC, 0);
+	return -1;
+}
+
+static void take_connections_of(const struct own_slot *slot)
+{
+	int fd;
+
+	for (int i = 0; i < MOST_AT_ONCE && (fd = accept_one(slot)) >= 0; i++)
+		introduce(fd);
+}
+
+void host_take_connections(void)
+{
+	for (const struct own_slot *slot = host_table.own; slot; slot = slot->next)
+		if (slot->listening.fd >= 0)
+			take_connections_of(slot);
+}
+
+static void somebody_comes(struct watched_fd *listening, uint32_t events)
+{
+	const struct own_slot *slot = (struct own_slot *)((char *)listening - offsetof(struct own_slot, listening));
+
+	(void)events;
+	pthread_mutex_lock(&host_table.lock);
+	take_connections_of(slot);
+	pthread_mutex_unlock(&host_table.lock);
+}
+
+int host_slot_watch(struct own_slot *slot)
+{
+	int error;
+
+	if (slot->listening.fd < 0 || slot->watched)
+		return 0;
+	slot->listening.ready = somebody_comes;
+	error = progress_watch(&slot->listening, EPOLLIN);
+	slot->watched = !error;
+	if (strangers.reserve <= 0)
+		strangers.reserve = fcntl(slot->listening.fd, F_DUPFD_CLOEXEC, 0);
+	return error;
+}
+
+static void accept_at_all_slots(void)
+{
+	int error = 0;
+
+	for (struct own_slot *slot = host_table.own; slot && !error; slot = slot->next)
+		error = host_slot_watch(slot);
+	/* Tried again with each packet to a process that is not connected. */
+	if (error)
+		EXPLAIN_LIMITED(hca_device(0), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
+				RULE_HOST_NO_THREAD, (uint64_t)-error);
+	else
+		__atomic_store_n(&host_table.accepts, 1, __ATOMIC_RELEASE);
+}
+
+void host_accept(void)
+{
+	WITHOUT_CANCELLATION;
+
+	if (__atomic_load_n(&host_table.accepts, __ATOMIC_ACQUIRE))
+		return;
+	pthread_mutex_lock(&host_table.lock);
+	if (host_table.own && !host_table.accepts)
+		accept_at_all_slots();
+	pthread_mutex_unlock(&host_table.lock);
+}
+
+void host_forget_strangers(void)
+{
+	for (struct stranger *stranger = strangers.at; stranger < strangers.at + MOST_STRANGERS; stranger++) {
+		if (stranger->present)
+			close(stranger->socket.fd);
+		stranger->present = false;
+	}
+	if (strangers.reserve > 0)
+		close(strangers.reserve);
+	strangers.reserve = 0;
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Connections to other processes: making, finding and ending them, see host.h. */
+#include <errno.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "core/cancellation.h"
+#include "core/epoch.h"
+#include "core/limits.h"
+#include "explain/explain.h"
+#include "explain/limit.h"
+#include "hca/hca.h"
+#include "device/counters.h"
+#include "link/host/hello.h"
+#include "link/host/table.h"
+#include "link/shm/shm.h"
+
+/* Messages taken at a time: they only wake, so a few are as good as all. */
+#define MOST_WAKES 16
+
+/* ---- looking up ------------------------------------------------------------------------------------------------- */
+
+struct host_peer *host_peers(void)
+{
+	return __atomic_load_n(&host_table.peers, __ATOMIC_ACQUIRE);
+}
+
+struct host_peer *host_peer_known(uint32_t qpn)
+{
+	uint32_t slot = host_slot_of(qpn);
+
+	return slot < HOST_SLOTS ? __atomic_load_n(&host_table.peer[slot], __ATOMIC_ACQUIRE) : NULL;
+}
+
+void host_wake(struct host_peer *peer)
+{
+	WITHOUT_CANCELLATION;
+
+	/* If there is no room for it, the other side has enough to be woken by. */
+	send(peer->socket.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* ---- ending ----------------------------------------------------------------------------------------------------- */
+
+static void free_peer(struct host_peer *peer)
+{
+	munmap(peer->memory, shm_memory_size());
+	close(peer->socket.fd);
+	free(peer);
+}
+
+/* Nobody finds it any more. The lock is held. */
+static void remove_peer(struct host_peer *peer)
+{
+	struct host_peer **place = &host_table.peers;
+
+	while (*place != peer)
+		place = &(*place)->next;
+	__atomic_store_n(place, peer->next, __ATOMIC_RELEASE);
+	for (uint32_t slot = 0; slot < HOST_SLOTS; slot++)
+		if (host_table.peer[slot] == peer)
+			__atomic_store_n(&host_table.peer[slot], NULL, __ATOMIC_RELEASE);
+}
+
+static void hang_up(struct host_peer *peer)
+{
+	counter_add(hca_device(0), COUNTER_HOST_HANGUPS, 1);
+	pthread_mutex_lock(&host_table.lock);
+	remove_peer(peer);
+	/* The other side sees the end, also if a child is forked before the close. */
+	shutdown(peer->socket.fd, SHUT_RDWR);
+	pthread_mutex_unlock(&host_table.lock);
+	progress_unwatch(&peer->socket);
+	__atomic_store_n(&peer->gone, 1, __ATOMIC_RELEASE);
+	shm_peer_gone(peer);
+	epoch_synchronize();
+	shm_peer_end(peer);
+	free_peer(peer);
+}
+
+/* Woken, or the other side has gone. What was woken polls after this (progress.h). */
+static void socket_ready(struct watched_fd *socket, uint32_t events)
+{
+	struct host_peer *peer = (struct host_peer *)((char *)socket - offsetof(struct host_peer, socket));
+	ssize_t length = 1;
+	char ignored;
+
+	for (int i = 0; i < MOST_WAKES && length > 0; i++) {
+		length = recv(socket->fd, &ignored, sizeof(ignored), MSG_DONTWAIT);
+		if (length > 0)
+			counter_add(hca_device(0), COUNTER_SHM_WAKEUPS_RECEIVED, 1);
+	}
+	/* An empty message is not ours, so it ends the connection as well. */
+	if (events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR) || length == 0 || (length < 0 && errno == ECONNRESET))
+		hang_up(peer);
+}
+
+/* ---- making ----------------------------------------------------------------------------------------------------- */
+
+static int begin_peer(struct host_peer *peer, int memory)
+{
+	int error = shm_peer_begin(peer);
+
+	if (error)
+		return error;
+	if (peer->created)
+		error = host_hello_send(peer->socket.fd, memory);
+	if (!error)
+		error = progress_watch(&peer->socket, EPOLLIN | EPOLLRDHUP);
+	if (error)
+		shm_peer_end(peer);
+	return error;
+}
+
+/* Or NULL with errno. */
+static struct host_peer *map_peer(int socket, pid_t pid, bool created, int memory)
+{
+	struct host_peer *peer = calloc(1, sizeof(*peer));
+	int error;
+
+	if (!peer)
+		return NULL;
+	peer->pid = pid;
+	peer->created = created;
+	peer->socket = (struct watched_fd){.fd = socket, .ready = socket_ready};
+	peer->memory = mmap(NULL, shm_memory_size(), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+	if (peer->memory != MAP_FAILED)
+		return peer;
+	error = errno;
+	free(peer);
+	errno = error;
+	return NULL;
+}
+
+struct host_peer *host_peer_add(int socket, pid_t pid, bool created, int memory)
+{
+	struct host_peer *peer = map_peer(socket, pid, created, memory);
+	int error = peer ? begin_peer(peer, memory) : -errno;
+
+	close(memory);
+	if (error) {
+		if (peer)
+			free_peer(peer);
+		else
+			close(socket);
+		errno = -error;
+		return NULL;
+	}
+	peer->next = host_table.peers;
+	__atomic_store_n(&host_table.peers, peer, __ATOMIC_RELEASE);
+	counter_add(hca_device(0), COUNTER_HOST_CONNECTIONS, 1);
+	return peer;
+}
+
+/* Each packet that another host sends to a number of that process tries once more (shm_forward()). */
+static struct host_peer *explain_failure(uint32_t qpn, pid_t pid, int error)
+{
+	EXPLAIN_LIMITED(hca_device(0), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
+			RULE_HOST_NO_CONNECTION, qpn, (uint64_t)pid, (uint64_t)error);
+	errno = error;
+	return NULL;
+}
+
+/* Returns the socket; -ECONNREFUSED: nobody has the slot. */
+static int connect_to_slot(uint32_t slot)
+{
+	struct sockaddr_un address;
+	socklen_t length = host_slot_address(slot, &address);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int error;
+
+	if (fd < 0)
+		return -errno;
+	if (!connect(fd, (struct sockaddr *)&address, length))
+		return fd;
+	error = -errno;
+	close(fd);
+	return error;
+}
+
+bool host_slot_is_vacant(uint32_t qpn)
+{
+	WITHOUT_CANCELLATION;
+	uint32_t slot = host_slot_of(qpn);
+	int fd;
+
+	if (slot >= HOST_SLOTS || host_owns(qpn))
+		return false;
+	fd = connect_to_slot(slot);
+	if (fd >= 0)
+		close(fd);
+	return fd == -ECONNREFUSED;
+}
+
+/*
+ * The process that listens at a slot has it. If that process has a connection already, that one serves: one per pair of
+ * processes, but where two connect to each other at the same time, or cannot see each other's ids. An id that was given to another
+ * process since is told from this by the end of the connection, which comes before.
+ */
+static struct host_peer *peer_of_process(pid_t pid)
+{
+	for (struct host_peer *peer = pid ? host_table.peers : NULL; peer; peer = peer->next) {
+		struct pollfd state = {.fd = peer->socket.fd, .events = POLLRDHUP};
+
+		if (peer->pid == pid && !poll(&state, 1, 0))
+			return peer;
+	}
+	return NULL;
+}
+
+static struct host_peer *nobody(void)
+{
+	errno = ENOENT;
+	return NULL;
+}
+
+/* The lock is held. NULL with errno: as host_peer_of(). */
+static struct host_peer *find_process(uint32_t qpn)
+{
+	int fd = connect_to_slot(host_slot_of(qpn));
+	struct host_peer *peer;
+	int memory;
+	pid_t pid;
+
+	if (fd == -ECONNREFUSED)
+		return nobody();
+	if (fd < 0)
+		return explain_failure(qpn, 0, -fd);
+	if (!host_same_user(fd, &pid)) {
+		close(fd);
+		return nobody();
+	}
+	peer = peer_of_process(pid);
+	if (peer) {
+		close(fd);
+		return peer;
+	}
+	memory = host_memory_create();
+	if (memory < 0) {
+		close(fd);
+		return explain_failure(qpn, pid, -memory);
+	}
+	peer = host_peer_add(fd, pid, true, memory);
+	return peer ? peer : explain_failure(qpn, pid, errno);
+}
+
+struct host_peer *host_peer_of(uint32_t qpn)
+{
+	WITHOUT_CANCELLATION;
+	struct host_peer *peer = host_peer_known(qpn);
+	uint32_t slot = host_slot_of(qpn);
+
+	if (peer)
+		return peer;
+	if (slot == 0 || slot >= HOST_SLOTS)
+		return nobody();
+	/* A process that is connected is answered. */
+	host_accept();
+	pthread_mutex_lock(&host_table.lock);
+	peer = host_peer_known(qpn);
+	if (!peer) {
+		/* Perhaps it has just connected to this process. */
+		host_take_connections();
+		peer = find_process(qpn);
+		if (peer)
+			__atomic_store_n(&host_table.peer[slot], peer, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&host_table.lock);
+	return peer;
+}
+
+/* ---- fork ------------------------------------------------------------------------------------------------------- */
+
+void host_before_fork(void)
+{
+	pthread_mutex_lock(&host_table.lock);
+}
+
+static void leave_slots(void)
+{
+	struct own_slot *slot;
+
+	while ((slot = host_table.own)) {
+		host_table.own = slot->next;
+		host_table.state[slot->number] = SLOT_FORMER;
+		if (slot->listening.fd >= 0)
+			close(slot->listening.fd);
+		free(slot);
+	}
+	host_table.own_count = 0;
+	host_table.accepts = 0;
+}
+
+static void leave_peers(void)
+{
+	struct host_peer *peer;
+
+	while ((peer = host_table.peers)) {
+		host_table.peers = peer->next;
+		shm_peer_end(peer);
+		free_peer(peer);
+	}
+	memset(host_table.peer, 0, sizeof(host_table.peer));
+}
+
+void host_after_fork(bool child)
+{
+	if (child) {
+		leave_slots();
+		leave_peers();
+		host_forget_strangers();
+	}
+	pthread_mutex_unlock(&host_table.lock);
+}

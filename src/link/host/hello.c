@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Hello between processes, see hello.h. */
+#include "link/host/hello.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "core/file_size.h"
+#include "core/limits.h"
+#include "explain/explain.h"
+#include "explain/limit.h"
+#include "hca/hca.h"
+#include "link/shm/shm.h"
+
+/* Access beyond the end of a mapped file raises SIGBUS: neither side can move the end, nor undo that. */
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+/* One more than a hello has: two are too many. */
+#define MOST_DESCRIPTORS 2
+
+#define REFUSE_HELLO(pid, name, ...)                                                                                   \
+	(EXPLAIN_LIMITED(hca_device(0), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS, RULE_##name,      \
+			 (uint64_t)(pid), __VA_ARGS__),                                                                \
+	 -EPROTO)
+
+int host_memory_make(uint64_t bytes)
+{
+	WITHOUT_SIZE_SIGNAL;
+	int fd = memfd_create("softhca", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int error;
+
+	if (fd < 0)
+		return -errno;
+	if (!ftruncate(fd, (off_t)bytes) && !fcntl(fd, F_ADD_SEALS, SEALS))
+		return fd;
+	error = -errno;
+	close(fd);
+	return error;
+}
+
+int host_memory_create(void)
+{
+	return host_memory_make(shm_memory_size());
+}
+
+int host_hello_send(int socket, int memory)
+{
+	struct host_hello hello = {.magic = HOST_MAGIC, .version = HOST_VERSION, .memory = shm_memory_size()};
+	struct iovec bytes = {&hello, sizeof(hello)};
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct msghdr message = {.msg_iov = &bytes,
+				 .msg_iovlen = 1,
+				 .msg_control = control.space,
+				 .msg_controllen = sizeof(control.space)};
+
+	control.header.cmsg_level = SOL_SOCKET;
+	control.header.cmsg_type = SCM_RIGHTS;
+	control.header.cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(&control.header), &memory, sizeof(memory));
+	return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(hello) ? 0 : -errno;
+}
+
+struct received {
+	ssize_t length; /* also of what had no room */
+	int flags;
+	struct host_hello hello;
+	uint32_t count;
+	int descriptor[MOST_DESCRIPTORS];
+};
+
+static void take_descriptors(struct received *received, struct msghdr *message)
+{
+	for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part; part = CMSG_NXTHDR(message, part)) {
+		size_t count;
+
+		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
+			continue;
+		count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (size_t i = 0; i < count && received->count < MOST_DESCRIPTORS; i++)
+			memcpy(&received->descriptor[received->count++], CMSG_DATA(part) + i * sizeof(int),
+			       sizeof(int));
+	}
+}
+
+static int receive(int socket, struct received *received)
+{
+	struct iovec bytes = {&received->hello, sizeof(received->hello)};
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(MOST_DESCRIPTORS * sizeof(int))];
+	} control;
+	struct msghdr message = {.msg_iov = &bytes,
+				 .msg_iovlen = 1,
+				 .msg_control = control.space,
+				 .msg_controllen = sizeof(control.space)};
+
+	received->count = 0;
+	received->length = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
+	if (received->length < 0)
+		return errno == EAGAIN || errno == EINTR ? -EAGAIN : -ECONNRESET;
+	received->flags = message.msg_flags;
+	take_descriptors(received, &message);
+	return 0;
+}
+
+int host_memory_check(int fd, uint64_t bytes, pid_t pid)
+{
+	/* First this: it is the question that no file system can make us wait for. */
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct statfs system;
+	struct stat file;
+
+	if (seals < 0 || (seals & SEALS) != SEALS || fstatfs(fd, &system) || fstat(fd, &file))
+		return REFUSE_HELLO(pid, HOST_HELLO_SEALS, seals < 0 ? 0 : (uint64_t)seals, SEALS);
+	/* Seals are for files of memory only; one of huge pages may have none left when it is touched. */
+	if (system.f_type != TMPFS_MAGIC || (uint64_t)file.st_size != bytes)
+		return REFUSE_HELLO(pid, HOST_HELLO_MEMORY, (uint64_t)file.st_size, bytes);
+	return 0;
+}
+
+static int check(const struct received *received, pid_t pid)
+{
+	const struct host_hello *hello = &received->hello;
+
+	if (received->length != sizeof(*hello) || received->count != 1 || received->flags & MSG_CTRUNC)
+		return REFUSE_HELLO(pid, HOST_HELLO_SHAPE, (uint64_t)received->length, received->count, sizeof(*hello));
+	if (memcmp(hello->magic, HOST_MAGIC, sizeof(hello->magic)) != 0 || hello->version != HOST_VERSION ||
+	    hello->memory != shm_memory_size())
+		return REFUSE_HELLO(pid, HOST_HELLO_VERSION, hello->version, hello->memory, HOST_VERSION,
+				    shm_memory_size());
+	return host_memory_check(received->descriptor[0], shm_memory_size(), pid);
+}
+
+int host_hello_receive(int socket, pid_t pid, int *memory)
+{
+	struct received received;
+	int error = receive(socket, &received);
+
+	if (error)
+		return error;
+	/* An end; an empty message is none either. */
+	error = received.length ? check(&received, pid) : -ECONNRESET;
+	if (!error) {
+		*memory = received.descriptor[0];
+		return 0;
+	}
+	for (uint32_t i = 0; i < received.count; i++)
+		close(received.descriptor[i]);
+	return error;
+}

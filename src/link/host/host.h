@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Names on a host, and the connections between its processes.
+ *
+ * A QP number is unique per host (per network namespace, which is a host): its upper bits are a slot that belongs to one
+ * process, which proves it by listening on the abstract UNIX socket of that slot; the lower HOST_SLOT_BITS are an index in
+ * the slot. A process that outgrows its slot claims another. Names vanish with their process: a crash leaves nothing.
+ *
+ * Two processes that talk have a connection: a socket (SOCK_SEQPACKET), whose end tells that the other has gone, and over
+ * which, as its first message, whoever connects passes a memfd. The memory belongs to the shm link (link/shm/shm.h). The
+ * connection can be used as soon as it was asked for: the other end finds it when its device thread accepts. Later messages
+ * say nothing; they wake the other side. (Not an eventfd: the other side could make it block whoever writes to it.)
+ * Processes of other users are refused by both sides (SO_PEERCRED); everything that comes from the other end is checked.
+ *
+ * Lock: that of the table, taken to change it; below it are the locks of progress.h and of the shm link's
+ * shm_peer_begin(). Those who look a peer up take none (epoch section). A struct host_peer lives until an epoch after it
+ * was removed.
+ */
+#ifndef SOFTHCA_LINK_HOST_HOST_H
+#define SOFTHCA_LINK_HOST_HOST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "hca/progress.h"
+
+#define HOST_SLOT_BITS 10 /* QP numbers of a slot: 1024 */
+#define HOST_SLOTS (1u << (24 - HOST_SLOT_BITS))
+
+struct shm_peer;
+
+struct host_peer {
+	pid_t pid;    /* as SO_PEERCRED says; 0: in a PID namespace that this process cannot see */
+	bool created; /* this process made the connection: it fills the first half of the memory and reads the second */
+	uint32_t gone;   /* atomic; 1: the socket was hung up */
+	uint8_t *memory; /* shm_memory_size() bytes, shared; a file that cannot shrink */
+	struct watched_fd socket;
+	struct shm_peer *shm;   /* what the shm link makes of it */
+	struct host_peer *next; /* atomic; host_next() */
+};
+
+/**
+ * Claims a slot: @first is its first QP number, of 1 << HOST_SLOT_BITS. The first slot of a host is not 0: numbers below
+ * 1024 belong to nobody; nor the last: 0xffffff is the number of all multicast packets. Returns 0, or -ENOSPC: all are
+ * taken, or this process has as many as LIMIT_MAX_QP allows. Where no socket can be had the slot is nobody else's to find:
+ * its QPs reach those of this process only, which is explained. Any thread; called rarely.
+ */
+int host_claim_slot(uint32_t *first);
+
+/** True if QP number @qpn is in a slot of this process. Any thread. */
+bool host_owns(uint32_t qpn);
+
+/**
+ * From now on this process accepts connections: a QP may get packets from others. Starts the device thread; costs nothing
+ * when it was called before, or if this process has no slot. Any thread; may be called under a QP's lock.
+ */
+void host_accept(void);
+
+/**
+ * The connection to the process that has the slot of @qpn, made if there is none. NULL with errno: ENOENT, nobody has it, or
+ * one of another user (explained); another one, it could not be made, which may pass (explained). Of slots of this process: a connection to itself. Inside an epoch section; any thread; may be called under a
+ * QP's lock.
+ */
+struct host_peer *host_peer_of(uint32_t qpn);
+/**
+ * The same, but only if the slot is known to belong to somebody connected. Cheap: for each packet that is sent. NULL does
+ * not mean that there is no connection: a process has many slots, and of who connected to this one none is known until
+ * host_peer_of() asks.
+ */
+struct host_peer *host_peer_known(uint32_t qpn);
+
+/**
+ * True if nobody on this host has the slot of @qpn: the process that had it has ended. False if that cannot be told. Some
+ * system calls, none of which blocks; any thread; may be called under a QP's lock.
+ */
+bool host_slot_is_vacant(uint32_t qpn);
+
+/** All connections, for the poller. Inside an epoch section. */
+struct host_peer *host_peers(void);
+static inline struct host_peer *host_next(const struct host_peer *peer)
+{
+	return __atomic_load_n(&peer->next, __ATOMIC_ACQUIRE);
+}
+
+/**
+ * Wakes the device thread of the other side, which then arms and polls (progress.h). A system call that never blocks.
+ * Inside an epoch section; any thread; may be called under a QP's lock.
+ */
+void host_wake(struct host_peer *peer);
+
+/** Before a fork: takes the lock, so that no descriptor is open that the table does not know. */
+void host_before_fork(void);
+/** In the child: closes what was inherited; no slot is its own, no peer is known. Calls shm_peer_end() of each. */
+void host_after_fork(bool child);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the files of the host part (link/host/host.h) share: the table of slots and of connections.
+ *
+ * The table belongs to the process, as QP numbers do. Its lock covers all of it; `peers`, `peer` and `state` are read
+ * without the lock, too. A socket, a descriptor of a memory or a connection is open only while the lock is held or the
+ * table knows it: so a forked child, which takes the lock with it, can close all of them.
+ */
+#ifndef SOFTHCA_LINK_HOST_TABLE_H
+#define SOFTHCA_LINK_HOST_TABLE_H
+
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "link/host/host.h"
+
+enum host_slot_state {
+	SLOT_FOREIGN,
+	SLOT_OWN,
+	SLOT_FORMER, /* of the process that this one was forked from: QPs of that time still have its numbers */
+};
+
+struct own_slot {
+	struct own_slot *next;
+	uint32_t number;
+	struct watched_fd listening; /* fd -1: no socket could be had */
+	bool watched;
+};
+
+struct host_table {
+	pthread_mutex_t lock;
+	struct host_peer *peers;            /* atomic */
+	struct host_peer *peer[HOST_SLOTS]; /* atomic; who has a slot, if known */
+	uint8_t state[HOST_SLOTS];          /* atomic; enum host_slot_state */
+	struct own_slot *own;
+	uint32_t own_count;
+	uint32_t accepts; /* atomic; 1: host_accept() was called and there is something to accept with */
+};
+
+extern struct host_table host_table;
+
+static inline uint32_t host_slot_of(uint32_t qpn)
+{
+	return qpn >> HOST_SLOT_BITS;
+}
+
+/** Writes the name of slot @number; returns the length for bind(2) and connect(2). */
+socklen_t host_slot_address(uint32_t number, struct sockaddr_un *address);
+
+/** Begins to accept at @slot. Returns 0 or a negative errno. The lock is held. */
+int host_slot_watch(struct own_slot *slot);
+
+/**
+ * Takes the connections that wait at slots of this process. Those that have said hello become peers. The lock is held. Any
+ * thread.
+ */
+void host_take_connections(void);
+/** In a forked child: closes what has not said hello. */
+void host_forget_strangers(void);
+
+/**
+ * Makes a peer of the connected @socket and of @memory, a checked memfd, and adds it to the table; with @created the other
+ * side gets the memory. Takes both descriptors, also if it fails. Returns NULL with errno. The lock is held.
+ */
+struct host_peer *host_peer_add(int socket, pid_t pid, bool created, int memory);
+
+/**
+ * True if the process at the other end of @socket, which may be a listening one that has not accepted yet, is of the user of
+ * this process. Else, or if that cannot be told, explained. @pid: of that process; 0 if this one cannot see it. The lock is
+ * held.
+ */
+bool host_same_user(int socket, pid_t *pid);
+/** The same, but explains nothing and needs no lock. @other: who that is, as far as can be told. Any thread. */
+bool host_is_own_user(int socket, struct ucred *other);
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the files of the shm link share: a connection as the link sees it, and how processes wake each other.
+ *
+ *   shm.c         the link; connections begin and end
+ *   send.c    runs become records
+ *   receive.c records become packets: the poller
+ *   wake.c    who sleeps, and who wakes whom
+ *   bulk.c    payload that is read from the memory of its sender
+ *   ring.c    the ring alone
+ *
+ * Locks: none. Senders reserve their places in a ring by an exchange; there is one poller at a time (hca/progress.h). What
+ * a struct shm_peer says is found in an epoch section, as the struct host_peer that it belongs to.
+ *
+ * Waking. `sleeps` in the state of a process says that it is to be woken when there is a record for it, or room that it
+ * waits for. A side that has published a record or given room back looks at it. These are a store and a load that the
+ * processor may reorder, so one side needs a barrier: the one that goes to sleep, which is rare, runs one on all
+ * processors of those concerned (membarrier(2)); where that cannot be had, the other side pays for one with every record.
+ */
+#ifndef SOFTHCA_LINK_SHM_PEER_H
+#define SOFTHCA_LINK_SHM_PEER_H
+
+#include "explain/explain.h"
+#include "device/counters.h"
+#include "link/host/host.h"
+#include "wire/link.h"
+#include "link/shm/shm.h"
+#include "link/shm/ring.h"
+
+/* A run is cut into records of that many bytes of payload, so that the other side copies one while this copies the next. */
+#define SHM_PIECE_BYTES (32u << 10)
+/* Payload of a run. All of a run finds room at once, or none: less than the data area by far. */
+#define SHM_RUN_BYTES (256u << 10)
+/* From here on payload can be read from the sender's memory: a system call costs as much as copying some 10 KiB… */
+#define SHM_READ_FROM (16u << 10)
+
+/* …but only if the receiver did not take anything for so long while a sender waited for room: longer than waking takes. */
+#define SHM_STUCK_NS UINT64_C(50000)
+
+struct shm_peer {
+	struct host_peer *host;
+	struct shm_producer out; /* of the ring that this process fills, with its state… */
+	struct shm_consumer in;  /* …and of the one that the other fills, with the other's */
+	struct shm_state *own;
+	const struct shm_state *other;
+	uint32_t broken; /* atomic; 1: what the other side wrote makes no sense, it is not listened to */
+	uint32_t taken;  /* atomic; records that the poller is done with */
+	/* Of the poller, see shm_nudge(): polls since it last looked, what it saw then, and how many until it looks again. */
+	uint32_t polls, seen_head, seen_tail, patience;
+	uint32_t handled; /* of the poller: what it has said of that, shm_ring.handled */
+	bool greeted;     /* of the poller: a record has come, so the other side's state is complete */
+	uint64_t
+		stuck; /* atomic; how far the other side was when somebody first found no room, and when, see bulk.c */
+	uint64_t told_ns; /* atomic; when a drop was explained last, CLOCK_MONOTONIC */
+	uint64_t resumed; /* of the poller: when it last let those who wait try although there was no room */
+	/* Of the poller: how far the other side was when those who wait tried last, and how many have yet to try. */
+	uint32_t tried_head, to_try;
+	struct link_queue waiting; /* for room in the ring that this process fills */
+	uint32_t order;            /* what a barrier is made of where there is no other */
+};
+
+struct shm_poller {
+	struct poller poller;
+	uint32_t generation;       /* of progress_generation() when it was added */
+	uint32_t armed;            /* atomic */
+	struct host_peer *leaving; /* atomic; has gone, is looked after to its end by shm_peer_gone() */
+};
+
+extern struct shm_poller shm_poller;
+
+/** The link's struct shm_peer of @host, or NULL. Inside an epoch section. */
+static inline struct shm_peer *shm_of(const struct host_peer *host)
+{
+	return host ? __atomic_load_n(&host->shm, __ATOMIC_ACQUIRE) : NULL;
+}
+
+/** What is wrong with @peer was explained: ends the connection. Any thread, any lock. */
+void shm_break(struct shm_peer *peer);
+
+/* ---- send.c, receive.c -------------------------------------------------------------------------------- */
+
+enum link_result shm_send(struct hca *hca, struct run *run);
+/** link.mark and link.pending of the shm link. Inside an epoch section. */
+uint64_t shm_mark(uint32_t qpn);
+bool shm_pending(uint32_t qpn, uint64_t mark, uint64_t *progress);
+bool shm_poll(struct poller *poller, struct run *run);
+/** Takes a batch of what one has sent. True if there was anything. In an epoch section; of the poller, or one at a time. */
+bool shm_poll_peer(struct host_peer *host, struct run *run);
+
+/* A path as it comes along with a record; network order where it has any. */
+struct shm_path {
+	uint8_t source[16], destination[16];
+	uint32_t flow_label;
+	uint16_t udp_source_port;
+	uint8_t type, service_level, traffic_class, hop_limit;
+	uint8_t reserved[22];
+};
+
+/* ---- wake.c ----------------------------------------------------------------------------------------------- */
+
+/** Says what this process can do for those that are to be woken. Any thread. */
+void shm_wake_prepare(struct shm_state *own);
+/** poller.arm: before each sleep, since a process that is woken is not to be woken again until it sleeps again. */
+void shm_arm(struct poller *poller, bool armed);
+/** This process waits for room in the ring that it fills. Any thread. */
+void shm_starve(struct shm_peer *peer);
+
+/**
+ * Wakes the other side if it says that its program polls, and yet does not take what it was sent: a program may poll now and
+ * spin on memory then. With every poll that finds nothing; the poller's.
+ */
+void shm_nudge(struct shm_peer *peer);
+
+void shm_wake_slow(struct shm_peer *peer);
+void shm_order(struct shm_peer *peer);
+
+/** After a record was published, or (@room) room given back: wakes the other side if it is to be woken. Any thread. */
+static inline void shm_wake(struct shm_peer *peer, bool room)
+{
+	const struct shm_state *other = peer->other;
+
+	/* The compiler keeps the order; the processor is kept to it by the sleeper's barrier. */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (__builtin_expect(!__atomic_load_n(&other->barrier, __ATOMIC_RELAXED) ||
+				     !__atomic_load_n(&peer->own->barrier, __ATOMIC_RELAXED),
+			     0))
+		shm_order(peer);
+	if (__builtin_expect(__atomic_load_n(&other->sleeps, __ATOMIC_RELAXED), 0) &&
+	    (!room || __atomic_load_n(&other->starved, __ATOMIC_RELAXED)))
+		shm_wake_slow(peer);
+}
+
+/* ---- bulk.c ----------------------------------------------------------------------------------------------- */
+
+struct shm_fetch {
+	struct stream_fetch fetch;
+	struct shm_peer *peer;
+	struct shm_ticket ticket;
+	uint32_t pieces;
+	struct shm_piece piece[SHM_PIECES];
+};
+
+/** Tells the other side where it can try to read the memory of this process. */
+void shm_bulk_prepare(struct shm_peer *peer);
+/** Tries to read the memory of the other side, which has sent something. The poller's. */
+void shm_bulk_probe(struct shm_peer *peer);
+/**
+ * Nanoseconds for which the other side has taken nothing while there was no room, as far as somebody has asked this. Any
+ * thread.
+ */
+uint64_t shm_stuck_ns(struct shm_peer *peer);
+/** True if that is long, and it can read this memory. */
+bool shm_is_stuck(struct shm_peer *peer);
+/**
+ * If the payload of @packet can be read by the other side, fills @pieces and @ticket and returns the number of pieces;
+ * else returns 0. Nothing of the payload is taken.
+ */
+uint32_t shm_bulk_offer(const struct shm_peer *peer, const struct packet *packet, struct shm_ticket *ticket,
+			struct shm_piece *pieces);
+/**
+ * Makes the payload of @packet, whose headers are parsed, of what @record names; @fetch is its storage. Returns false if
+ * that makes no sense.
+ */
+bool shm_bulk_accept(struct shm_peer *peer, const struct shm_record *record, struct shm_fetch *fetch,
+		     struct packet *packet);
+
+#endif

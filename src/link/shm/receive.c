@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The shm link, receiving: the poller turns records into packets, see peer.h. */
+#include <errno.h>
+#include <string.h>
+
+#include "core/limits.h"
+#include "hca/device.h"
+#include "hca/qp.h"
+#include "filter/filter.h"
+#include "link/shm/peer.h"
+#include "transport/atomic.h"
+
+/* Records of one connection at a time, so that others get their turn. */
+#define MOST_RECORDS 32
+/* QPs that go on at a time when there is room: a quarter of the ring is free then. */
+#define MOST_RESUMED 8
+
+/* Of packets whose path the QP knows. */
+static const struct packet_path no_path;
+
+static void malformed(const struct refusal *why)
+{
+	struct hca *hca = hca_device(0);
+
+	counter_add(hca, COUNTER_SHM_MALFORMED, 1);
+	explain_limited(hca, &(struct explain_subject){0}, LIMIT_EXPLAINED_DROPS, why->rule, why->args, EXPLAIN_ARGS);
+}
+
+/* The ring cannot be used any more. */
+static void refuse_ring(struct shm_peer *peer, uint64_t field, uint64_t value)
+{
+	malformed(&(struct refusal){RULE_SHM_RECORD, {(uint64_t)peer->host->pid, field, value}});
+	shm_break(peer);
+}
+
+/* ---- one record ------------------------------------------------------------------------------------------------ */
+
+/* A GID type and a hop limit may be anything: what does not make sense comes back in an answer, to who sent it. */
+static void read_path(struct packet_path *path, const uint8_t *from)
+{
+	struct shm_path line;
+
+	memcpy(&line, from, sizeof(line));
+	*path = (struct packet_path){
+		.type = line.type == IBV_GID_TYPE_ROCE_V1 ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2,
+		.service_level = line.service_level & 7,
+		.traffic_class = line.traffic_class,
+		.hop_limit = line.hop_limit,
+		.flow_label = line.flow_label & 0xfffff,
+		.udp_source_port = line.udp_source_port,
+	};
+	memcpy(path->source.raw, line.source, sizeof(line.source));
+	memcpy(path->destination.raw, line.destination, sizeof(line.destination));
+}
+
+/* For the filters a packet has a path whatever carried it: that of the QP, the other way. */
+static struct hca *show_to_filters(struct packet *packet)
+{
+	struct hca_qp *qp = qp_find(packet->destination_qpn);
+
+	if (!qp)
+		return NULL;
+	if (packet->path == &no_path) {
+		packet->own_path = qp->path;
+		packet->own_path.source = qp->path.destination;
+		packet->own_path.destination = qp->path.source;
+		packet->path = &packet->own_path;
+	}
+	filter_received(qp->hca, packet);
+	return qp->hca;
+}
+
+static bool parse_payload(struct shm_peer *peer, const struct shm_record *record, const uint8_t *headers,
+			  struct shm_fetch *fetch, struct packet *packet, struct refusal *why)
+{
+	uint32_t length = record->slot.length;
+	uint8_t masks[2 * sizeof(uint64_t)];
+
+	*why = (struct refusal){RULE_SHM_PACKET, {(uint64_t)peer->host->pid, packet->destination_qpn, length}};
+	if (roce_pad_of(headers) != roce_pad(length))
+		return false;
+	if (!(packet_opcodes[headers[0]].headers & HEADER_PAYLOAD))
+		return !length;
+	if (message_is_masked_atomic(packet->message)) {
+		if (length > sizeof(masks) || record->slot.flags & SHM_FLAG_READ)
+			return false;
+		memcpy(masks, record->payload, length);
+		return !roce_masks_parse(packet, masks, length, why);
+	}
+	stream_begin(&packet->payload, NULL, 0);
+	if (record->slot.flags & SHM_FLAG_READ)
+		return shm_bulk_accept(peer, record, fetch, packet);
+	stream_add_memory(&packet->payload, record->payload, length);
+	return true;
+}
+
+/* Makes @packet of @record; returns false with @why if that makes no sense. */
+static bool parse_record(struct shm_peer *peer, const struct shm_record *record, struct shm_fetch *fetch,
+			 struct packet *packet, struct refusal *why)
+{
+	const struct shm_slot *slot = &record->slot;
+	uint8_t headers[ROCE_MOST_HEADERS];
+	int length;
+
+	memcpy(headers, record->headers, slot->headers);
+	length = roce_headers_parse(packet, headers, slot->headers, why);
+	if (length < 0)
+		return false;
+	if (length != slot->headers) {
+		*why = (struct refusal){RULE_SHM_PACKET,
+					{(uint64_t)peer->host->pid, packet->destination_qpn, slot->length}};
+		return false;
+	}
+	if (!parse_payload(peer, record, headers, fetch, packet, why))
+		return false;
+	/* The responder knows how many packets they are. A frame is one. */
+	if (slot->length && !(slot->flags & SHM_FLAG_FRAME))
+		packet->count = 0;
+	packet->mtu = 0;
+	packet->link = slot->flags & SHM_FLAG_FRAME ? link_udp() : link_shm();
+	packet->path = &no_path;
+	if (record->path) {
+		read_path(&packet->own_path, record->path);
+		packet->path = &packet->own_path;
+	}
+	return true;
+}
+
+static void count(const struct shm_slot *slot)
+{
+	struct hca *hca = hca_device(0);
+
+	counter_add(hca, COUNTER_SHM_RUNS_RECEIVED, 1);
+	if (!slot->length)
+		return;
+	counter_add(hca, COUNTER_SHM_BYTES_RECEIVED, slot->length);
+	counter_add(hca, slot->flags & SHM_FLAG_READ ? COUNTER_SHM_READ_PIECES : COUNTER_SHM_RING_PIECES, 1);
+	counter_add(hca, slot->flags & SHM_FLAG_READ ? COUNTER_SHM_READ_BYTES : COUNTER_SHM_RING_BYTES, slot->length);
+}
+
+static void handle(struct shm_peer *peer, const struct shm_record *record, struct run *run)
+{
+	struct packet *packet = run_slot(run);
+	struct hca *shown = NULL;
+	struct shm_fetch fetch;
+	struct refusal why;
+
+	if (!parse_record(peer, record, &fetch, packet, &why)) {
+		malformed(&why);
+		return;
+	}
+	count(&record->slot);
+	if (__builtin_expect(hca_device(0)->filters != NULL, 0) && !stream_failed(&packet->payload))
+		shown = show_to_filters(packet);
+	run_commit(run);
+	run_drain(run, NULL);
+	if (shown)
+		filter_handled(shown);
+}
+
+/* ---- the poller ------------------------------------------------------------------------------------------------ */
+
+/* Once: the state of the other side is complete, it was written before its first record. */
+static void greet(struct shm_peer *peer)
+{
+	peer->greeted = true;
+	shm_bulk_probe(peer);
+}
+
+static bool take_records(struct shm_peer *peer, struct run *run)
+{
+	struct shm_record record;
+	uint32_t field, value;
+
+	if (__builtin_expect(!peer->greeted, 0))
+		greet(peer);
+	for (int i = 0; i < MOST_RECORDS && shm_ready(&peer->in); i++) {
+		if (shm_take(&peer->in, &record, &field, &value)) {
+			refuse_ring(peer, field, value);
+			break;
+		}
+		handle(peer, &record, run);
+		shm_release(&peer->in);
+		__atomic_store_n(&peer->taken, peer->in.at.slot, __ATOMIC_RELEASE);
+		if (__builtin_expect(__atomic_load_n(&peer->other->starved, __ATOMIC_RELAXED), 0))
+			shm_wake(peer, true);
+	}
+	/* The last look at `starved` may have come before the room was seen by the other side. */
+	shm_wake(peer, true);
+	return true;
+}
+
+/* True if those who wait may try although there is no room, by reference: but not with every poll. */
+static bool may_try(struct shm_peer *peer)
+{
+	uint64_t now_ns;
+
+	if (!shm_is_stuck(peer))
+		return false;
+	now_ns = clock_now_ns();
+	if (now_ns - peer->resumed < SHM_STUCK_NS)
+		return false;
+	peer->resumed = now_ns;
+	return true;
+}
+
+/*
+ * Somebody waits for room in the ring that this process fills: if some was made, those that wait try once more, a few with each
+ * poll. True if others are to try. A QP that finds too little room waits again, for more: that is no reason to poll again.
+ *
+ * `starved` is true until all have gone on, so the other side knows that this one has not said all that it has to say.
+ */
+static bool resume(struct shm_peer *peer, struct run *run)
+{
+	uint32_t head = shm_unpack(__atomic_load_n(&peer->out.ring->head, __ATOMIC_ACQUIRE)).slot;
+	uint32_t waiters = link_waiters(&peer->waiting), now;
+	bool room = shm_has_room(&peer->out);
+
+	if (!waiters) {
+		__atomic_store_n(&peer->own->starved, 0, __ATOMIC_RELAXED);
+		/* A sender that begins to wait from now on says so again; one that did meanwhile may have found it said. */
+		if (link_has_waiters(&peer->waiting))
+			shm_starve(peer);
+		return false;
+	}
+	if (!room && !may_try(peer))
+		return false;
+	if (!room || head != peer->tried_head)
+		peer->to_try = waiters;
+	peer->tried_head = head;
+	now = peer->to_try < MOST_RESUMED ? peer->to_try : MOST_RESUMED;
+	peer->to_try -= now;
+	link_resume(&peer->waiting, now, run);
+	return peer->to_try;
+}
+
+/*
+ * What was taken by the polls before this has been handled, and what is answered to it has been sent, or waits for room, which
+ * `starved` says.
+ */
+static void say_handled(struct shm_peer *peer)
+{
+	if (peer->handled == peer->in.at.slot)
+		return;
+	peer->handled = peer->in.at.slot;
+	__atomic_store_n(&peer->in.ring->handled, peer->handled, __ATOMIC_RELEASE);
+}
+
+bool shm_poll_peer(struct host_peer *host, struct run *run)
+{
+	struct shm_peer *peer = shm_of(host);
+	bool found = false;
+
+	if (__builtin_expect(!peer || __atomic_load_n(&peer->broken, __ATOMIC_RELAXED), 0))
+		return false;
+	say_handled(peer);
+	if (shm_ready(&peer->in))
+		found = take_records(peer, run);
+	else
+		shm_nudge(peer);
+	if (__builtin_expect(__atomic_load_n(&peer->own->starved, __ATOMIC_RELAXED), 0))
+		found |= resume(peer, run);
+	return found;
+}
+
+bool shm_poll(struct poller *poller, struct run *run)
+{
+	struct host_peer *leaving = __atomic_load_n(&((struct shm_poller *)poller)->leaving, __ATOMIC_ACQUIRE);
+	bool found = false;
+
+	for (struct host_peer *host = host_peers(); host; host = host_next(host))
+		found |= shm_poll_peer(host, run);
+	if (__builtin_expect(leaving != NULL, 0))
+		found |= shm_poll_peer(leaving, run);
+	return found;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The ring of the shm link, see ring.h. */
+#include "link/shm/ring.h"
+
+#include <errno.h>
+#include <string.h>
+
+_Static_assert(sizeof(struct shm_slot) == SHM_LINE, "a slot is a cache line");
+_Static_assert(sizeof(struct shm_state) == SHM_LINE, "so is a state");
+_Static_assert(!(SHM_SLOTS & (SHM_SLOTS - 1)) && !(SHM_DATA_LINES & (SHM_DATA_LINES - 1)),
+	       "counts that run freely are reduced");
+_Static_assert(2 * (SHM_MOST_PAYLOAD / SHM_LINE + 4) <= SHM_DATA_LINES, "what is skipped may be as long as a record");
+
+/* True if all up to @to fits in behind @head. */
+static bool fits(struct shm_cursor to, uint64_t head)
+{
+	struct shm_cursor done = shm_unpack(head);
+
+	return to.slot - done.slot <= SHM_SLOTS && to.line - done.line <= SHM_DATA_LINES;
+}
+
+/* Looks at the consumer's head. Returns 0, -EAGAIN, or -EPROTO. */
+static int refresh_head(struct shm_producer *producer, struct shm_cursor from)
+{
+	uint64_t head = __atomic_load_n(&producer->ring->head, __ATOMIC_ACQUIRE);
+
+	/* The head is behind every tail that is read after it, or the consumer lies. */
+	if (__atomic_load_n(&producer->tail, __ATOMIC_RELAXED) != shm_pack(from))
+		return -EAGAIN;
+	if (!fits(from, head))
+		return -EPROTO;
+	__atomic_store_n(&producer->head, head, __ATOMIC_RELEASE);
+	return 0;
+}
+
+int shm_reserve(struct shm_producer *producer, struct shm_cursor from, struct shm_cursor to)
+{
+	uint64_t expected = shm_pack(from);
+
+	/* Acquire: with the consumer, which was seen by whatever thread looked at its head, to be done with the place. */
+	if (!fits(to, __atomic_load_n(&producer->head, __ATOMIC_ACQUIRE))) {
+		int error = refresh_head(producer, from);
+
+		if (error)
+			return error;
+		if (!fits(to, __atomic_load_n(&producer->head, __ATOMIC_RELAXED)))
+			return -ENOBUFS;
+	}
+	if (!__atomic_compare_exchange_n(&producer->tail, &expected, shm_pack(to), false, __ATOMIC_RELAXED,
+					 __ATOMIC_RELAXED))
+		return -EAGAIN;
+	return 0;
+}
+
+bool shm_has_room(struct shm_producer *producer)
+{
+	struct shm_cursor tail = shm_tail(producer);
+	struct shm_cursor head = shm_unpack(__atomic_load_n(&producer->ring->head, __ATOMIC_ACQUIRE));
+
+	return tail.slot - head.slot <= SHM_SLOTS / 4 * 3 && tail.line - head.line <= SHM_DATA_LINES / 4 * 3;
+}
+
+/* The number of the field that breaks the format, and its value; 0: none does. */
+static uint32_t bad_field(const struct shm_slot *slot, uint32_t *value)
+{
+	bool reads = slot->flags & SHM_FLAG_READ;
+
+	*value = slot->flags;
+	if (slot->flags & ~SHM_FLAGS || (slot->flags & SHM_FLAG_FRAME && (!(slot->flags & SHM_FLAG_PATH) || reads)))
+		return 2;
+	*value = slot->headers;
+	if (slot->headers < ROCE_BTH_BYTES || slot->headers > ROCE_MOST_HEADERS || slot->headers % 4)
+		return 3;
+	*value = slot->pieces;
+	if (reads ? !slot->pieces || slot->pieces > SHM_PIECES : slot->pieces)
+		return 4;
+	*value = slot->length;
+	if (slot->length > (reads ? SHM_MOST_READ : SHM_MOST_PAYLOAD) || (reads && !slot->length))
+		return 6;
+	return 0;
+}
+
+int shm_take(struct shm_consumer *consumer, struct shm_record *record, uint32_t *field, uint32_t *value)
+{
+	const struct shm_ring *ring = consumer->ring;
+	struct shm_slot *slot = &record->slot;
+	const uint8_t *at;
+
+	memcpy(slot, &ring->slot[consumer->at.slot % SHM_SLOTS], sizeof(*slot));
+	/* The compiler must not read the slot again. */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	*field = bad_field(slot, value);
+	if (*field)
+		return -EPROTO;
+	at = ring->data + (uint64_t)shm_step(&consumer->at, shm_record_lines(slot)) * SHM_LINE;
+	record->path = slot->flags & SHM_FLAG_PATH ? at : NULL;
+	at += (uint64_t)shm_path_lines(slot) * SHM_LINE;
+	record->headers = shm_header_lines(slot) ? at : slot->bytes;
+	at += (uint64_t)shm_header_lines(slot) * SHM_LINE;
+	record->payload = shm_payload_lines(slot) || shm_header_lines(slot) ? at : slot->bytes + slot->headers;
+	return 0;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A ring in memory that two processes share: records from one of them, the producer, to the other. Functions over memory;
+ * waking, and what records mean, is the link's (link/shm/peer.h).
+ *
+ * A record is a slot of one cache line, and what does not fit into that line as lines of the data area behind the slots.
+ * The consumer spins on the slot itself: its sequence word, written last, says by the lap that the record is there. So a
+ * small packet costs the transfer of one line. Where in the data area a record lies, nobody writes down: both sides
+ * reckon it from the sizes in the slots (shm_step), so the consumer has no offset to check.
+ *
+ * Producers are many threads: each reserves its place by one exchange (shm_reserve), fills it, and publishes it; the
+ * consumer takes records in the order of their places. The consumer is one thread at a time.
+ *
+ * Neither side trusts the other. The consumer copies a slot and then checks it; what it hands out lies inside the data area,
+ * whose bytes the other side may change at any time. The producer believes a head that lies between the last and its
+ * tail. The worst that either can do to the other is to send nonsense, or nothing.
+ */
+#ifndef SOFTHCA_LINK_SHM_RING_H
+#define SOFTHCA_LINK_SHM_RING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/roce.h"
+
+#define SHM_LINE 64u /* bytes */
+#ifndef SHM_SLOTS
+#define SHM_SLOTS 512u
+#endif
+/* Of the data area: measured, as large as keeps both processors at work, and small enough for their second-level caches. */
+#ifndef SHM_DATA_BYTES
+#define SHM_DATA_BYTES (512u << 10)
+#endif
+#define SHM_DATA_LINES (SHM_DATA_BYTES / SHM_LINE)
+#define SHM_INLINE_BYTES 52u
+/* Payload of one record. Twice a record has to fit into the data area: what is left before its end may be skipped. */
+#define SHM_MOST_PAYLOAD (64u << 10)
+/* Payload that is read from the memory of the sender: as many ranges, and bytes. */
+#define SHM_PIECES 30u
+#define SHM_MOST_READ (1u << 20)
+#define SHM_WITHDRAWN 256u
+
+enum shm_flag {
+	SHM_FLAG_PATH = 1 << 0,  /* a path comes along */
+	SHM_FLAG_FRAME = 1 << 1, /* from another host: the answer goes there */
+	SHM_FLAG_READ = 1 << 2,  /* the payload is to be read from the memory of the sender */
+	SHM_FLAGS = (1 << 3) - 1,
+};
+
+/*
+ * Headers and payload are in `bytes` if they fit together. Else the payload is in the data area, at the beginning of a
+ * line; and so are, before it, headers that do not fit alone, and before these the path.
+ */
+struct shm_slot {
+	uint32_t sequence; /* atomic; the lap, from 1 */
+	uint8_t flags;     /* enum shm_flag */
+	uint8_t headers;   /* bytes of BTH and extension headers */
+	uint8_t pieces;    /* SHM_FLAG_READ: ranges */
+	uint8_t reserved;
+	uint32_t length; /* of the payload, without pad */
+	uint8_t bytes[SHM_INLINE_BYTES];
+} __attribute__((aligned(SHM_LINE)));
+
+/* SHM_FLAG_READ: where the payload is; as many as `pieces` in the place of the payload. */
+struct shm_piece {
+	uint64_t address, length;
+};
+
+/* SHM_FLAG_READ: where the ranges begin, so that they can be withdrawn (shm_withdrawn). */
+struct shm_ticket {
+	uint32_t qpn, number;
+};
+
+/* What the process that fills a ring says about itself, and rarely changes. */
+struct shm_state {
+	uint32_t sleeps;   /* atomic; 1: it is to be woken when there is a record for it, or room that it waits for */
+	uint32_t starved;  /* atomic; 1: it waits for room in this ring */
+	uint32_t barrier;  /* atomic; 1: it runs a barrier on the processors of others before it sleeps */
+	uint32_t can_read; /* atomic; 1: it can read the memory of the other process */
+	uint64_t probe;    /* address of a word of its memory that has the value probe_value */
+	uint64_t probe_value;
+} __attribute__((aligned(SHM_LINE)));
+
+/* All zero at first. A change of the layout is a new HOST_VERSION (link/host/hello.h). */
+struct shm_ring {
+	struct shm_state state;
+	uint64_t head
+		__attribute__((aligned(2 * SHM_LINE))); /* atomic; of the consumer: up to where there is room again… */
+	uint32_t handled; /* …atomic; slots: and up to where it has sent what it answers */
+	uint32_t withdrawn[SHM_WITHDRAWN] __attribute__((aligned(2 * SHM_LINE))); /* atomic; by QP, see bulk.c */
+	struct shm_slot slot[SHM_SLOTS];
+	uint8_t data[SHM_DATA_BYTES] __attribute__((aligned(SHM_LINE)));
+};
+
+/* A place in the ring: free running counts of slots and lines. */
+struct shm_cursor {
+	uint32_t slot, line;
+};
+
+struct shm_producer {
+	struct shm_ring *ring;
+	uint64_t tail; /* atomic; a cursor: what is reserved */
+	uint64_t head; /* atomic; the last seen */
+} __attribute__((aligned(2 * SHM_LINE)));
+
+struct shm_consumer {
+	struct shm_ring *ring;
+	struct shm_cursor at;
+};
+
+/* A record taken from a ring. All but the bytes that the pointers lead to is checked, and belongs to the consumer. */
+struct shm_record {
+	struct shm_slot slot;
+	const uint8_t *path;    /* SHM_LINE bytes, or NULL */
+	const uint8_t *headers; /* slot.headers bytes; in the slot or the ring */
+	const uint8_t *payload; /* slot.length bytes, or slot.pieces ranges behind a ticket; in the slot or the ring */
+};
+
+static inline uint64_t shm_pack(struct shm_cursor cursor)
+{
+	return (uint64_t)cursor.line << 32 | cursor.slot;
+}
+
+static inline struct shm_cursor shm_unpack(uint64_t packed)
+{
+	return (struct shm_cursor){.slot = (uint32_t)packed, .line = (uint32_t)(packed >> 32)};
+}
+
+static inline uint32_t shm_lines(uint32_t bytes)
+{
+	return (bytes + SHM_LINE - 1) / SHM_LINE;
+}
+
+/* What is in the data area comes in this order. */
+static inline uint32_t shm_path_lines(const struct shm_slot *slot)
+{
+	return slot->flags & SHM_FLAG_PATH ? 1 : 0;
+}
+
+static inline uint32_t shm_header_lines(const struct shm_slot *slot)
+{
+	return slot->headers > SHM_INLINE_BYTES ? shm_lines(slot->headers) : 0;
+}
+
+/* Bytes in the place of the payload. */
+static inline uint32_t shm_payload_bytes(const struct shm_slot *slot)
+{
+	if (slot->flags & SHM_FLAG_READ)
+		return (uint32_t)(sizeof(struct shm_ticket) + slot->pieces * sizeof(struct shm_piece));
+	return slot->length;
+}
+
+static inline uint32_t shm_payload_lines(const struct shm_slot *slot)
+{
+	uint32_t bytes = shm_payload_bytes(slot);
+
+	return slot->headers + bytes <= SHM_INLINE_BYTES ? 0 : shm_lines(bytes);
+}
+
+/** The lines that a record with such a slot takes. */
+static inline uint32_t shm_record_lines(const struct shm_slot *slot)
+{
+	return shm_path_lines(slot) + shm_header_lines(slot) + shm_payload_lines(slot);
+}
+
+/** Moves @cursor behind a record of @lines lines, which are contiguous; returns the first, below SHM_DATA_LINES. */
+static inline uint32_t shm_step(struct shm_cursor *cursor, uint32_t lines)
+{
+	uint32_t at = cursor->line % SHM_DATA_LINES;
+
+	if (lines > SHM_DATA_LINES - at) {
+		cursor->line += SHM_DATA_LINES - at;
+		at = 0;
+	}
+	cursor->line += lines;
+	cursor->slot++;
+	return at;
+}
+
+static inline uint32_t shm_sequence(uint32_t slot)
+{
+	return slot / SHM_SLOTS + 1;
+}
+
+static inline struct shm_cursor shm_tail(const struct shm_producer *producer)
+{
+	return shm_unpack(__atomic_load_n(&producer->tail, __ATOMIC_RELAXED));
+}
+
+/**
+ * Reserves what lies between @from, which was the tail, and @to, reached by steps. Returns 0; -EAGAIN: the tail is another
+ * by now, reckon again; -ENOBUFS: there is no room; -EPROTO: the consumer claims to have taken what was not there.
+ * Any thread.
+ */
+int shm_reserve(struct shm_producer *producer, struct shm_cursor from, struct shm_cursor to);
+
+/** True if at least a quarter of slots and lines is free. Any thread. */
+bool shm_has_room(struct shm_producer *producer);
+
+/** Publishes the record in slot @at (of a cursor before its step), which was filled from @slot; its sequence is ignored. */
+static inline void shm_publish(struct shm_ring *ring, uint32_t at, const struct shm_slot *slot)
+{
+	struct shm_slot *to = &ring->slot[at % SHM_SLOTS];
+
+	__builtin_memcpy((uint8_t *)to + sizeof(to->sequence), (const uint8_t *)slot + sizeof(slot->sequence),
+			 sizeof(*to) - sizeof(to->sequence));
+	__atomic_store_n(&to->sequence, shm_sequence(at), __ATOMIC_RELEASE);
+}
+
+/** True if the next record is there. */
+static inline bool shm_ready(const struct shm_consumer *consumer)
+{
+	const struct shm_slot *slot = &consumer->ring->slot[consumer->at.slot % SHM_SLOTS];
+
+	return __atomic_load_n(&slot->sequence, __ATOMIC_ACQUIRE) == shm_sequence(consumer->at.slot);
+}
+
+/**
+ * Takes the next record, which is there (shm_ready). It stays in the ring until shm_release(). Returns 0, or -EPROTO and in
+ * *@field and *@value what breaks the format, as struct shm_slot counts its fields from 1; then the ring cannot be used.
+ */
+int shm_take(struct shm_consumer *consumer, struct shm_record *record, uint32_t *field, uint32_t *value);
+
+/** Gives the room of all records taken so far back to the producer. */
+static inline void shm_release(struct shm_consumer *consumer)
+{
+	__atomic_store_n(&consumer->ring->head, shm_pack(consumer->at), __ATOMIC_RELEASE);
+}
+
+#endif

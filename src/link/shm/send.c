@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The shm link, sending: a run becomes one record, or a few, see peer.h. */
+#include <errno.h>
+#include <string.h>
+
+#include "core/epoch.h"
+#include "core/limits.h"
+#include "explain/limit.h"
+#include "hca/device.h"
+#include "link/shm/peer.h"
+#include "transport/atomic.h"
+
+_Static_assert(sizeof(struct shm_path) == SHM_LINE, "a path takes a line");
+_Static_assert(SHM_READ_FROM <= SHM_PIECE_BYTES && SHM_PIECE_BYTES <= SHM_MOST_PAYLOAD, "short runs are one record");
+_Static_assert(2 * SHM_RUN_BYTES <= SHM_DATA_BYTES && SHM_RUN_BYTES <= SHM_MOST_READ, "a run finds room at once");
+
+/* A record that is about to be written. Headers are written behind the fixed part of the slot, and may not fit there. */
+struct draft {
+	union {
+		struct shm_slot slot;
+		uint8_t bytes[offsetof(struct shm_slot, bytes) + ROCE_MOST_HEADERS];
+	};
+	uint32_t at; /* slot */
+	uint8_t *data;
+};
+
+static uint8_t *headers_of(struct draft *draft)
+{
+	return draft->bytes + offsetof(struct shm_slot, bytes);
+}
+
+/* ---- places ---------------------------------------------------------------------------------------------------- */
+
+/* The other side claims to have taken what was not there. */
+static void refuse_head(struct shm_peer *peer)
+{
+	EXPLAIN_LIMITED(hca_device(0), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS, RULE_SHM_HEAD,
+			(uint64_t)peer->host->pid);
+	shm_break(peer);
+}
+
+/* Place for a record. Returns 0, -ENOBUFS, -EPROTO. */
+static int reserve_one(struct shm_producer *out, struct draft *draft)
+{
+	uint32_t lines = shm_record_lines(&draft->slot);
+	int error;
+
+	do {
+		struct shm_cursor from = shm_tail(out), to = from;
+
+		draft->at = from.slot;
+		draft->data = out->ring->data + (uint64_t)shm_step(&to, lines) * SHM_LINE;
+		error = shm_reserve(out, from, to);
+	} while (error == -EAGAIN);
+	return error;
+}
+
+/* Reserves by @reserve; who finds no room looks again after saying so. Returns LINK_SENT if there is nobody to send to. */
+#define RESERVE(peer, reserve)                                                                                         \
+	({                                                                                                             \
+		int error_ = (reserve);                                                                                \
+		if (__builtin_expect(error_ == -ENOBUFS, 0)) {                                                         \
+			shm_starve(peer);                                                                              \
+			error_ = (reserve);                                                                            \
+		}                                                                                                      \
+		if (__builtin_expect(error_ == -EPROTO, 0))                                                            \
+			refuse_head(peer);                                                                             \
+		error_;                                                                                                \
+	})
+
+/* Others in the same second are counted only. */
+static void drop(struct hca *hca, struct shm_peer *peer, const struct packet *packet, uint64_t stuck_ns)
+{
+	uint64_t now_ns = clock_now_ns(), told_ns = __atomic_load_n(&peer->told_ns, __ATOMIC_RELAXED);
+
+	counter_add(hca, COUNTER_SHM_DROPPED, 1);
+	if ((told_ns && now_ns - told_ns < UINT64_C(1000000000)) ||
+	    !__atomic_compare_exchange_n(&peer->told_ns, &told_ns, now_ns, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return;
+	EXPLAIN(hca, (&(const struct explain_subject){.qpn = packet->source_qpn}), RULE_SHM_DROPPED, packet->message,
+		packet->source_qpn, packet->destination_qpn, (uint64_t)peer->host->pid, stuck_ns / 1000000);
+}
+
+/*
+ * UC and UD promise nothing, and must not wait for one that does not run: what is behind them may be for others. Nor does the
+ * queue of the filters, where packets for all destinations are behind each other.
+ */
+static bool may_drop(const struct hca *hca, const struct packet *packet)
+{
+	return hca->filters || packet->transport == IBV_QPT_UD || packet->transport == IBV_QPT_UC;
+}
+
+static enum link_result no_room(struct hca *hca, struct shm_peer *peer, struct run *run, int error)
+{
+	const struct packet *packet = run_slot(run);
+
+	if (error != -ENOBUFS)
+		return LINK_SENT;
+	if (may_drop(hca, packet)) {
+		uint64_t stuck_ns = shm_stuck_ns(peer);
+
+		if (stuck_ns >= LIMIT_UNRELIABLE_WAIT_MS * UINT64_C(1000000)) {
+			drop(hca, peer, packet, stuck_ns);
+			return LINK_SENT;
+		}
+	}
+	counter_add(hca, COUNTER_SHM_RING_FULL, 1);
+	run->full = &peer->waiting;
+	return LINK_BUSY;
+}
+
+/* ---- records --------------------------------------------------------------------------------------------------- */
+
+static void write_path(uint8_t *to, const struct packet_path *path)
+{
+	struct shm_path line = {
+		.flow_label = path->flow_label,
+		.udp_source_port = path->udp_source_port,
+		.type = (uint8_t)path->type,
+		.service_level = path->service_level,
+		.traffic_class = path->traffic_class,
+		.hop_limit = path->hop_limit,
+	};
+
+	memcpy(line.source, path->source.raw, sizeof(line.source));
+	memcpy(line.destination, path->destination.raw, sizeof(line.destination));
+	memcpy(to, &line, sizeof(line));
+}
+
+/* Headers and sizes of what begins @offset bytes into the run and has @length. Returns false if it cannot be sent. */
+static bool draft_record(struct draft *draft, const struct packet *packet, uint32_t offset, uint32_t length)
+{
+	unsigned int place = packet->place;
+	uint8_t *headers = headers_of(draft);
+
+	if (offset)
+		place &= ~(unsigned int)PLACE_FIRST;
+	if (offset + length < packet->payload.length)
+		place &= ~(unsigned int)PLACE_LAST;
+	draft->slot.headers =
+		(uint8_t)roce_headers_write(headers, packet, offset ? offset / packet->mtu : 0, place, length);
+	if (!draft->slot.headers)
+		return false;
+	/* A record stands for all packets that its payload takes: what the last of them asks for. */
+	if (packet->acknowledge && offset + length == packet->payload.length)
+		roce_ask_acknowledge(headers);
+	/* Answers to these need it. */
+	draft->slot.flags = packet_opcodes[headers[0]].headers & (HEADER_DETH | HEADER_DCETH) ? SHM_FLAG_PATH : 0;
+	draft->slot.pieces = 0;
+	draft->slot.reserved = 0;
+	draft->slot.length = length;
+	return true;
+}
+
+/* What goes before the payload. Returns where that goes. */
+static uint8_t *write_front(struct draft *draft, const struct packet_path *path)
+{
+	uint8_t *at = draft->data;
+
+	if (draft->slot.flags & SHM_FLAG_PATH) {
+		write_path(at, path);
+		at += SHM_LINE;
+	}
+	if (shm_header_lines(&draft->slot)) {
+		memcpy(at, headers_of(draft), draft->slot.headers);
+		at += shm_header_lines(&draft->slot) * SHM_LINE;
+	}
+	return shm_payload_lines(&draft->slot) ? at : headers_of(draft) + draft->slot.headers;
+}
+
+static void write_payload(uint8_t *to, struct stream *payload, uint32_t length)
+{
+	struct stream memory;
+
+	if (!length)
+		return;
+	stream_begin(&memory, NULL, 0);
+	stream_add_memory(&memory, to, length);
+	stream_copy(&memory, payload, length);
+}
+
+static enum link_result send_one(struct hca *hca, struct shm_peer *peer, struct run *run)
+{
+	struct packet *packet = run_slot(run);
+	uint8_t masks[2 * sizeof(uint64_t)];
+	uint32_t length = (uint32_t)packet->payload.length;
+	struct draft draft;
+	bool masked = message_is_masked_atomic(packet->message);
+	uint8_t *at;
+	int error;
+
+	if (__builtin_expect(masked, 0))
+		length = roce_masks_write(masks, packet);
+	if (!draft_record(&draft, packet, 0, length))
+		return LINK_SENT;
+	error = RESERVE(peer, reserve_one(&peer->out, &draft));
+	if (error)
+		return no_room(hca, peer, run, error);
+	at = write_front(&draft, packet->path);
+	if (__builtin_expect(masked, 0))
+		memcpy(at, masks, length);
+	else
+		write_payload(at, &packet->payload, length);
+	shm_publish(peer->out.ring, draft.at, &draft.slot);
+	return LINK_SENT;
+}
+
+/* ---- long runs ------------------------------------------------------------------------------------------------- */
+
+static uint32_t piece_at(const struct packet *packet, uint32_t offset)
+{
+	uint32_t left = (uint32_t)packet->payload.length - offset;
+
+	return left < SHM_PIECE_BYTES ? left : SHM_PIECE_BYTES;
+}
+
+/*
+ * Places for all records of a run, each of which is drafted for its size: the last may be so short that it fits into its
+ * slot. Returns 0, -ENOBUFS, -EPROTO; -EINVAL: it cannot be sent.
+ */
+static int reserve_all(struct shm_producer *out, const struct packet *packet, struct shm_cursor *from)
+{
+	struct draft draft;
+	int error;
+
+	do {
+		struct shm_cursor to = *from = shm_tail(out);
+
+		for (uint32_t offset = 0; offset < packet->payload.length; offset += SHM_PIECE_BYTES) {
+			if (!draft_record(&draft, packet, offset, piece_at(packet, offset)))
+				return -EINVAL;
+			shm_step(&to, shm_record_lines(&draft.slot));
+		}
+		error = shm_reserve(out, *from, to);
+	} while (error == -EAGAIN);
+	return error;
+}
+
+/* Records go out one after the other: the other side copies the first while the next is written. */
+static enum link_result send_pieces(struct hca *hca, struct shm_peer *peer, struct run *run)
+{
+	struct packet *packet = run_slot(run);
+	uint32_t total = (uint32_t)packet->payload.length;
+	struct shm_cursor cursor;
+	struct draft draft;
+	int error = RESERVE(peer, reserve_all(&peer->out, packet, &cursor));
+
+	if (error)
+		return no_room(hca, peer, run, error);
+	for (uint32_t offset = 0; offset < total; offset += SHM_PIECE_BYTES) {
+		uint32_t length = piece_at(packet, offset);
+
+		draft_record(&draft, packet, offset, length);
+		draft.at = cursor.slot;
+		draft.data =
+			peer->out.ring->data + (uint64_t)shm_step(&cursor, shm_record_lines(&draft.slot)) * SHM_LINE;
+		write_payload(write_front(&draft, packet->path), &packet->payload, length);
+		shm_publish(peer->out.ring, draft.at, &draft.slot);
+		shm_wake(peer, false);
+	}
+	return LINK_SENT;
+}
+
+/* ---- payload that stays where it is ---------------------------------------------------------------------------- */
+
+static enum link_result send_reference(struct hca *hca, struct shm_peer *peer, struct run *run,
+				       const struct shm_ticket *ticket, const struct shm_piece *pieces, uint32_t count)
+{
+	const struct packet *packet = run_slot(run);
+	struct draft draft;
+	uint8_t *at;
+	int error;
+
+	if (!draft_record(&draft, packet, 0, (uint32_t)packet->payload.length))
+		return LINK_SENT;
+	draft.slot.flags |= SHM_FLAG_READ;
+	draft.slot.pieces = (uint8_t)count;
+	error = RESERVE(peer, reserve_one(&peer->out, &draft));
+	if (error)
+		return no_room(hca, peer, run, error);
+	at = write_front(&draft, packet->path);
+	memcpy(at, ticket, sizeof(*ticket));
+	memcpy(at + sizeof(*ticket), pieces, count * sizeof(*pieces));
+	shm_publish(peer->out.ring, draft.at, &draft.slot);
+	return LINK_SENT;
+}
+
+static enum link_result send_long(struct hca *hca, struct shm_peer *peer, struct run *run)
+{
+	const struct packet *packet = run_slot(run);
+	bool many = packet->payload.length > SHM_PIECE_BYTES;
+	enum link_result result = many ? send_pieces(hca, peer, run) : send_one(hca, peer, run);
+	struct shm_piece pieces[SHM_PIECES];
+	struct shm_ticket ticket;
+	uint32_t count;
+
+	if (result != LINK_BUSY || !shm_is_stuck(peer))
+		return result;
+	count = shm_bulk_offer(peer, packet, &ticket, pieces);
+	return count ? send_reference(hca, peer, run, &ticket, pieces, count) : result;
+}
+
+/* ---- the link -------------------------------------------------------------------------------------------------- */
+
+/* NULL: nobody, now. What is sent there is lost. */
+static struct shm_peer *find_peer(uint32_t qpn)
+{
+	struct host_peer *host = host_peer_known(qpn);
+	struct shm_peer *peer;
+
+	if (__builtin_expect(!host, 0))
+		host = host_peer_of(qpn);
+	peer = shm_of(host);
+	if (!peer || __atomic_load_n(&host->gone, __ATOMIC_RELAXED) || __atomic_load_n(&peer->broken, __ATOMIC_RELAXED))
+		return NULL;
+	return peer;
+}
+
+enum link_result shm_send(struct hca *hca, struct run *run)
+{
+	struct packet *packet = run_slot(run);
+	uint64_t length = packet->payload.length;
+	struct shm_peer *peer = find_peer(packet->destination_qpn);
+	enum link_result result;
+
+	if (!peer)
+		return LINK_SENT;
+	result = __builtin_expect(length >= SHM_READ_FROM, 0) ? send_long(hca, peer, run) : send_one(hca, peer, run);
+	if (result == LINK_BUSY)
+		return result;
+	shm_wake(peer, false);
+	counter_add(hca, COUNTER_SHM_RUNS_SENT, 1);
+	counter_add(hca, COUNTER_SHM_BYTES_SENT, length);
+	return result;
+}
+
+/* ---- what becomes of it ---------------------------------------------------------------------------------------- */
+
+uint64_t shm_mark(uint32_t qpn)
+{
+	struct shm_peer *peer = shm_of(host_peer_known(qpn));
+
+	return peer ? shm_tail(&peer->out).slot : 0;
+}
+
+bool shm_pending(uint32_t qpn, uint64_t mark, uint64_t *progress)
+{
+	struct host_peer *host = host_peer_known(qpn);
+	struct shm_peer *peer = shm_of(host);
+	uint32_t handled;
+
+	*progress = 0;
+	if (!peer || __atomic_load_n(&host->gone, __ATOMIC_RELAXED) || __atomic_load_n(&peer->broken, __ATOMIC_RELAXED))
+		return false;
+	/* Acquire: what it answered was in the other ring before. */
+	handled = __atomic_load_n(&peer->out.ring->handled, __ATOMIC_ACQUIRE);
+	*progress = handled;
+	return (int32_t)((uint32_t)mark - handled) > 0 || __atomic_load_n(&peer->other->starved, __ATOMIC_RELAXED);
+}
+
+/* ---- frames of other hosts -------------------------------------------------------------------------------------- */
+
+/* Returns false if the frame is lost. */
+static bool forward(uint32_t qpn, const struct packet_path *path, const uint8_t *bytes, size_t length)
+{
+	struct shm_peer *peer;
+	struct draft draft = {0};
+	struct refusal why;
+	struct packet packet;
+	int headers = roce_headers_parse(&packet, bytes, length, &why);
+	uint32_t pad = length > ROCE_BTH_BYTES ? roce_pad_of(bytes) : 0;
+	uint8_t *at;
+
+	if (headers < 0 || length - (size_t)headers < pad || length - (size_t)headers > SHM_MOST_PAYLOAD)
+		return false;
+	peer = find_peer(qpn);
+	draft.slot.headers = (uint8_t)headers;
+	draft.slot.flags = SHM_FLAG_PATH | SHM_FLAG_FRAME;
+	draft.slot.length = (uint32_t)(length - (size_t)headers) - pad;
+	memcpy(headers_of(&draft), bytes, (size_t)headers);
+	if (!peer || reserve_one(&peer->out, &draft))
+		return false;
+	at = write_front(&draft, path);
+	memcpy(at, bytes + headers, draft.slot.length);
+	shm_publish(peer->out.ring, draft.at, &draft.slot);
+	shm_wake(peer, false);
+	return true;
+}
+
+void shm_forward(uint32_t qpn, const struct packet_path *path, const uint8_t *bytes, size_t length)
+{
+	bool forwarded;
+
+	epoch_enter();
+	forwarded = forward(qpn, path, bytes, length);
+	counter_add(hca_device(0), forwarded ? COUNTER_SHM_FORWARDED : COUNTER_SHM_FORWARD_LOST, 1);
+	epoch_leave();
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The shm link, and its connections from beginning to end; see shm.h. */
+#include "link/shm/shm.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "core/epoch.h"
+#include "hca/device.h"
+#include "link/shm/peer.h"
+#include "transport/run.h"
+#include "transport/transport.h"
+
+/* Of polling to the end what one who left has sent. */
+#define MOST_TRIES 100000u
+
+struct shm_poller shm_poller = {.poller = {.repeats = true, .poll = shm_poll, .arm = shm_arm}};
+
+size_t shm_memory_size(void)
+{
+	return 2 * sizeof(struct shm_ring);
+}
+
+const struct link *link_shm(void)
+{
+	static const struct link shm = {
+		.name = "shm",
+		.most = SHM_RUN_BYTES,
+		.send = shm_send,
+		.mark = shm_mark,
+		.pending = shm_pending,
+	};
+
+	return &shm;
+}
+
+/* Once in a process: the lock of the host table is held. */
+static int begin_polling(void)
+{
+	uint32_t generation = progress_generation();
+	int error;
+
+	if (shm_poller.generation == generation)
+		return 0;
+	shm_poller.armed = 1;
+	shm_poller.leaving = NULL;
+	error = progress_add(&shm_poller.poller);
+	if (!error)
+		shm_poller.generation = generation;
+	return error;
+}
+
+int shm_peer_begin(struct host_peer *host)
+{
+	struct shm_ring *rings = (struct shm_ring *)host->memory;
+	struct shm_peer *peer = aligned_alloc(_Alignof(struct shm_peer), sizeof(*peer));
+	int error;
+
+	if (!peer)
+		return -ENOMEM;
+	memset(peer, 0, sizeof(*peer));
+	peer->host = host;
+	peer->out.ring = &rings[!host->created];
+	peer->in.ring = &rings[host->created];
+	peer->own = &peer->out.ring->state;
+	peer->other = &peer->in.ring->state;
+	shm_wake_prepare(peer->own);
+	shm_bulk_prepare(peer);
+	error = begin_polling();
+	if (error) {
+		free(peer);
+		return error;
+	}
+	__atomic_store_n(&host->shm, peer, __ATOMIC_RELEASE);
+	/* Whether this process sleeps is said last: the poller looks at connections that it can find. */
+	__atomic_store_n(&peer->own->sleeps, 1, __ATOMIC_SEQ_CST);
+	return 0;
+}
+
+void shm_break(struct shm_peer *peer)
+{
+	__atomic_store_n(&peer->broken, 1, __ATOMIC_RELEASE);
+	/* The host part finds the end of the connection, and so does the other side. */
+	shutdown(peer->host->socket.fd, SHUT_RDWR);
+}
+
+/* What is still in the ring of one who left was sent before, acknowledgements for instance. */
+static void take_the_rest(const struct shm_peer *peer)
+{
+	uint32_t begin = __atomic_load_n(&peer->taken, __ATOMIC_ACQUIRE);
+
+	for (uint32_t tries = 0; tries < MOST_TRIES; tries++) {
+		struct shm_consumer in = {.ring = peer->in.ring,
+					  .at.slot = __atomic_load_n(&peer->taken, __ATOMIC_ACQUIRE)};
+
+		/* A peer that goes on writing has not left. */
+		if (!shm_ready(&in) || in.at.slot - begin > SHM_SLOTS ||
+		    __atomic_load_n(&peer->broken, __ATOMIC_RELAXED))
+			return;
+		/* Another thread may be at it. */
+		if (!progress_poll())
+			sched_yield();
+	}
+}
+
+void shm_peer_gone(struct host_peer *host)
+{
+	struct run run;
+
+	__atomic_store_n(&shm_poller.leaving, host, __ATOMIC_RELEASE);
+	take_the_rest(host->shm);
+	__atomic_store_n(&shm_poller.leaving, NULL, __ATOMIC_RELEASE);
+	/* A QP that waits for room waits in vain: what it sends is lost from now on. */
+	epoch_enter();
+	run_begin(&run);
+	link_close(&host->shm->waiting, &run);
+	run_finish(&run);
+	epoch_leave();
+	requesters_give_up_lost();
+}
+
+void shm_peer_end(struct host_peer *host)
+{
+	if (!host->shm)
+		return;
+	link_abandon(&host->shm->waiting);
+	free(host->shm);
+	host->shm = NULL;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Sleeping and waking, see peer.h. */
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/epoch.h"
+#include "hca/device.h"
+#include "link/shm/peer.h"
+
+/*
+ * A barrier on all processors that run a process which has called shm_wake_prepare(). Returns false where the kernel has
+ * none.
+ */
+static bool barrier_on_all_processes(void)
+{
+	return !syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+}
+
+void shm_wake_prepare(struct shm_state *own)
+{
+	bool works =
+		!syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) && barrier_on_all_processes();
+
+	__atomic_store_n(&own->barrier, works, __ATOMIC_RELEASE);
+}
+
+void shm_order(struct shm_peer *peer)
+{
+	__atomic_exchange_n(&peer->order, 1, __ATOMIC_SEQ_CST);
+}
+
+void shm_wake_slow(struct shm_peer *peer)
+{
+	struct shm_state *other = (struct shm_state *)peer->other;
+
+	/* Once is enough: who goes to sleep again says so again. */
+	if (!__atomic_exchange_n(&other->sleeps, 0, __ATOMIC_SEQ_CST))
+		return;
+	host_wake(peer->host);
+	counter_add(hca_device(0), COUNTER_SHM_WAKEUPS_SENT, 1);
+}
+
+/* True if @peer has to be told that this process sleeps. */
+static bool tell(struct shm_peer *peer, bool armed)
+{
+	if (__atomic_load_n(&peer->own->sleeps, __ATOMIC_RELAXED) == armed)
+		return false;
+	__atomic_store_n(&peer->own->sleeps, armed, __ATOMIC_SEQ_CST);
+	return armed;
+}
+
+void shm_arm(struct poller *poller, bool armed)
+{
+	struct shm_poller *shm = (struct shm_poller *)poller;
+	bool told = false;
+
+	__atomic_store_n(&shm->armed, armed, __ATOMIC_RELAXED);
+	epoch_enter();
+	for (struct host_peer *host = host_peers(); host; host = host_next(host))
+		told |= tell(shm_of(host), armed);
+	epoch_leave();
+	if (told)
+		barrier_on_all_processes();
+}
+
+/* Polls without anything: some microseconds, far more than a process that polls takes for a record. */
+#define NUDGE_PATIENCE 64
+/* A thread that was woken on another processor is there after some ten microseconds. */
+#define NUDGE_AGAIN 1024
+
+void shm_nudge(struct shm_peer *peer)
+{
+	uint32_t tail = shm_tail(&peer->out).slot, head;
+	bool stands;
+
+	if (tail == peer->seen_head || ++peer->polls < peer->patience)
+		return;
+	head = shm_unpack(__atomic_load_n(&peer->out.ring->head, __ATOMIC_RELAXED)).slot;
+	stands = head == peer->seen_head && head != peer->seen_tail;
+	peer->polls = 0;
+	peer->seen_head = head;
+	peer->seen_tail = tail;
+	peer->patience = stands ? NUDGE_AGAIN : NUDGE_PATIENCE;
+	if (!stands)
+		return;
+	host_wake(peer->host);
+	counter_add(hca_device(0), COUNTER_SHM_WAKEUPS_SENT, 1);
+}
+
+/*
+ * The other side looks after it gave room back; and this side looks once more after this (shm_send). So the store is made
+ * visible before.
+ */
+void shm_starve(struct shm_peer *peer)
+{
+	if (__atomic_load_n(&peer->own->starved, __ATOMIC_RELAXED))
+		return;
+	__atomic_store_n(&peer->own->starved, 1, __ATOMIC_SEQ_CST);
+	/* While somebody polls, he sees the room himself. */
+	if (__atomic_load_n(&peer->own->sleeps, __ATOMIC_SEQ_CST))
+		barrier_on_all_processes();
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Paths of packets and addresses of datagrams, see parts.h. Pure functions, but for explanations. */
+#include <endian.h>
+#include <errno.h>
+#include <netinet/udp.h>
+#include <string.h>
+
+#include "link/udp/parts.h"
+
+/*
+ * 127.83.0.0/16: GIDs of this host that no interface has as an address. Any address of 127.0.0.0/8 is one of the loopback
+ * interface, and the kernel lets no such address in from outside.
+ */
+#define INNER_NETWORK 0x7f530000u
+#define INNER_MASK 0xffff0000u
+#define DEFAULT_HOP_LIMIT 64
+#define FLOW_LABEL_MASK 0xfffff
+
+static bool is_link_local(const union ibv_gid *gid)
+{
+	return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
+}
+
+static uint32_t ipv4_of(const union ibv_gid *gid)
+{
+	uint32_t address;
+
+	memcpy(&address, gid->raw + 12, sizeof(address));
+	return be32toh(address);
+}
+
+static union ibv_gid gid_of_ipv4(uint32_t address)
+{
+	union ibv_gid gid = {.raw = {[10] = 0xff, [11] = 0xff}};
+
+	address = htobe32(address);
+	memcpy(gid.raw + 12, &address, sizeof(address));
+	return gid;
+}
+
+/* The place of @gid in the table, with @type if it is there twice; or -ENOENT. */
+static int own_index(const struct hca *hca, const union ibv_gid *gid, enum ibv_gid_type type)
+{
+	int index = gid_find(hca->gids, hca->gid_count, gid, type);
+
+	if (index < 0)
+		index = gid_find(hca->gids, hca->gid_count, gid, IBV_GID_TYPE_ROCE_V2);
+	return index;
+}
+
+/* Puts the addresses of the loopback interface into @wire if both ends are this host's and not plain addresses. */
+static void make_inner(struct packet_path *wire, const struct hca *hca)
+{
+	int source, destination;
+
+	if (wire->type == IBV_GID_TYPE_ROCE_V2 && !is_link_local(&wire->destination) && !is_link_local(&wire->source))
+		return;
+	source = own_index(hca, &wire->source, wire->type);
+	destination = own_index(hca, &wire->destination, wire->type);
+	if (source < 0 || destination < 0)
+		return;
+	wire->source = gid_of_ipv4(INNER_NETWORK + (uint32_t)source + 1);
+	wire->destination = gid_of_ipv4(INNER_NETWORK + (uint32_t)destination + 1);
+}
+
+/* The entry that an inner address stands for; NULL: it is a plain address, or no entry. */
+static const struct hca_gid *inner_gid(const struct hca *hca, const union ibv_gid *gid)
+{
+	uint32_t address = gid_is_ipv4(gid) ? ipv4_of(gid) : 0;
+	uint32_t number = address & ~INNER_MASK;
+
+	if ((address & INNER_MASK) != INNER_NETWORK || number == 0 || number > hca->gid_count)
+		return NULL;
+	return &hca->gids[number - 1];
+}
+
+/* ---- sending --------------------------------------------------------------------------------------------------- */
+
+static void add_control(struct udp_way *way, int level, int type, const void *data, size_t size)
+{
+	struct cmsghdr header = {.cmsg_level = level, .cmsg_type = type, .cmsg_len = CMSG_LEN(size)};
+	uint8_t *at = way->control + way->control_length;
+
+	memcpy(at, &header, sizeof(header));
+	memcpy(at + CMSG_LEN(0), data, size);
+	way->control_length += CMSG_SPACE(size);
+}
+
+/* The default values are those of the socket (sockets.c). */
+static void add_number(struct udp_way *way, int level, int type, int value, int usual)
+{
+	if (value != usual)
+		add_control(way, level, type, &value, sizeof(value));
+}
+
+static uint8_t hop_limit_of(const struct packet_path *path)
+{
+	return path->hop_limit ? path->hop_limit : DEFAULT_HOP_LIMIT;
+}
+
+static void fill_ipv4(struct udp_way *way, uint16_t port)
+{
+	struct in_pktinfo source = {.ipi_spec_dst.s_addr = htobe32(ipv4_of(&way->path.source))};
+
+	way->to.v4 = (struct sockaddr_in){
+		.sin_family = AF_INET,
+		.sin_port = htobe16(port),
+		.sin_addr.s_addr = htobe32(ipv4_of(&way->path.destination)),
+	};
+	way->to_length = sizeof(way->to.v4);
+	add_control(way, IPPROTO_IP, IP_PKTINFO, &source, sizeof(source));
+	add_number(way, IPPROTO_IP, IP_TOS, way->path.traffic_class, 0);
+	add_number(way, IPPROTO_IP, IP_TTL, hop_limit_of(&way->path), DEFAULT_HOP_LIMIT);
+}
+
+static void fill_ipv6(struct udp_way *way, const struct hca *hca, uint16_t port)
+{
+	struct in6_pktinfo source = {0};
+	int index;
+
+	memcpy(&source.ipi6_addr, &way->path.source, sizeof(source.ipi6_addr));
+	way->to.v6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htobe16(port)};
+	memcpy(&way->to.v6.sin6_addr, &way->path.destination, sizeof(way->to.v6.sin6_addr));
+	way->to_length = sizeof(way->to.v6);
+	/* Such an address says nothing without its interface. */
+	if (is_link_local(&way->path.destination)) {
+		index = own_index(hca, &way->path.source, IBV_GID_TYPE_ROCE_V2);
+		way->to.v6.sin6_scope_id = index < 0 ? 0 : hca->gids[index].ifindex;
+		source.ipi6_ifindex = way->to.v6.sin6_scope_id;
+	}
+	add_control(way, IPPROTO_IPV6, IPV6_PKTINFO, &source, sizeof(source));
+	add_number(way, IPPROTO_IPV6, IPV6_TCLASS, way->path.traffic_class, 0);
+	add_number(way, IPPROTO_IPV6, IPV6_HOPLIMIT, hop_limit_of(&way->path), DEFAULT_HOP_LIMIT);
+	way->unlabelled = way->control_length;
+	/* Without one the kernel makes it of the flow. */
+	if (way->path.flow_label & FLOW_LABEL_MASK) {
+		uint32_t label = htobe32(way->path.flow_label & FLOW_LABEL_MASK);
+
+		add_control(way, IPPROTO_IPV6, IPV6_FLOWINFO, &label, sizeof(label));
+	}
+}
+
+int udp_way_make(struct udp_way *way, struct hca *hca, const struct packet_path *path)
+{
+	uint16_t port = (uint16_t)hca->settings.roce_port;
+
+	way->path = *path;
+	way->control_length = 0;
+	memset(way->control, 0, sizeof(way->control));
+	make_inner(&way->path, hca);
+	way->ipv6 = !gid_is_ipv4(&way->path.destination);
+	if (way->ipv6 == gid_is_ipv4(&way->path.source)) {
+		const union ibv_gid *to = &path->destination, *from = &path->source;
+
+		UDP_EXPLAIN(hca, 0, RULE_UDP_FAMILIES, be64toh(to->global.subnet_prefix),
+			    be64toh(to->global.interface_id), be64toh(from->global.subnet_prefix),
+			    be64toh(from->global.interface_id));
+		return -EAFNOSUPPORT;
+	}
+	way->unlabelled = 0;
+	if (way->ipv6)
+		fill_ipv6(way, hca, port);
+	else
+		fill_ipv4(way, port);
+	return 0;
+}
+
+/* ---- receiving ------------------------------------------------------------------------------------------------- */
+
+static int number_of(const struct cmsghdr *header)
+{
+	int number = 0;
+
+	/* IP_TOS is a byte, the others are int (ip(7), ipv6(7)). */
+	if (header->cmsg_len == CMSG_LEN(1))
+		return *CMSG_DATA(header);
+	if (header->cmsg_len >= CMSG_LEN(sizeof(number)))
+		memcpy(&number, CMSG_DATA(header), sizeof(number));
+	return number;
+}
+
+/* Returns true if it tells the address that the datagram was sent to. */
+static bool read_ipv4(struct packet_path *wire, const struct cmsghdr *header)
+{
+	struct in_pktinfo info;
+
+	switch (header->cmsg_type) {
+	case IP_PKTINFO:
+		memcpy(&info, CMSG_DATA(header), sizeof(info));
+		wire->destination = gid_of_ipv4(be32toh(info.ipi_addr.s_addr));
+		return true;
+	case IP_TOS:
+		wire->traffic_class = (uint8_t)number_of(header);
+		break;
+	case IP_TTL:
+		wire->hop_limit = (uint8_t)number_of(header);
+		break;
+	default:
+		break;
+	}
+	return false;
+}
+
+static bool read_ipv6(struct packet_path *wire, const struct cmsghdr *header)
+{
+	struct in6_pktinfo info;
+	uint32_t flow;
+
+	switch (header->cmsg_type) {
+	case IPV6_PKTINFO:
+		memcpy(&info, CMSG_DATA(header), sizeof(info));
+		memcpy(&wire->destination, &info.ipi6_addr, sizeof(wire->destination));
+		return true;
+	case IPV6_FLOWINFO:
+		memcpy(&flow, CMSG_DATA(header), sizeof(flow));
+		wire->flow_label = be32toh(flow) & 0xfffff;
+		wire->traffic_class = (uint8_t)(be32toh(flow) >> 20);
+		break;
+	case IPV6_HOPLIMIT:
+		wire->hop_limit = (uint8_t)number_of(header);
+		break;
+	default:
+		break;
+	}
+	return false;
+}
+
+static void read_source(struct udp_arrival *arrival, const struct msghdr *message)
+{
+	const struct sockaddr *from = message->msg_name;
+
+	if (from->sa_family == AF_INET) {
+		const struct sockaddr_in *v4 = message->msg_name;
+
+		arrival->wire.source = gid_of_ipv4(be32toh(v4->sin_addr.s_addr));
+		arrival->source_port = be16toh(v4->sin_port);
+	} else {
+		const struct sockaddr_in6 *v6 = message->msg_name;
+
+		memcpy(&arrival->wire.source, &v6->sin6_addr, sizeof(arrival->wire.source));
+		arrival->source_port = be16toh(v6->sin6_port);
+	}
+}
+
+bool udp_arrival_read(struct udp_arrival *arrival, struct msghdr *message)
+{
+	const struct hca *hca = &the_registry.devices[0];
+	const struct hca_gid *source, *destination;
+	bool complete = false;
+
+	arrival->wire = (struct packet_path){.type = IBV_GID_TYPE_ROCE_V2};
+	arrival->segment = 0;
+	for (struct cmsghdr *at = CMSG_FIRSTHDR(message); at; at = CMSG_NXTHDR(message, at)) {
+		if (at->cmsg_level == IPPROTO_IP)
+			complete |= read_ipv4(&arrival->wire, at);
+		else if (at->cmsg_level == IPPROTO_IPV6)
+			complete |= read_ipv6(&arrival->wire, at);
+		else if (at->cmsg_level == IPPROTO_UDP && at->cmsg_type == UDP_GRO)
+			arrival->segment = (uint32_t)number_of(at);
+	}
+	if (!complete)
+		return false;
+	read_source(arrival, message);
+	arrival->path = arrival->wire;
+	source = inner_gid(hca, &arrival->wire.source);
+	destination = inner_gid(hca, &arrival->wire.destination);
+	if (source && destination) {
+		arrival->path.source = source->gid;
+		arrival->path.destination = destination->gid;
+		arrival->path.type = destination->type;
+	}
+	return true;
+}

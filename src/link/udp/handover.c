@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The port's socket from one process to another, see parts.h. All that comes in here is hostile until checked. */
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/limits.h"
+#include "explain/explain.h"
+#include "explain/limit.h"
+#include "link/host/hello.h"
+#include "link/udp/parts.h"
+
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71 /* Linux 5.14 */
+#endif
+
+#define MAGIC "softport" /* without its NUL */
+#define VERSION 1
+
+struct handover {
+	uint8_t magic[8];
+	uint32_t version;
+	uint32_t reserved; /* 0 */
+};
+
+enum { DESCRIPTORS = 2 };
+
+union control {
+	struct cmsghdr header;
+	char space[CMSG_SPACE(DESCRIPTORS * sizeof(int))];
+};
+
+int udp_handover_send(int connection, const struct udp_share *share)
+{
+	struct handover handover = {.magic = MAGIC, .version = VERSION};
+	struct iovec bytes = {&handover, sizeof(handover)};
+	union control control = {0};
+	struct msghdr message = {.msg_iov = &bytes,
+				 .msg_iovlen = 1,
+				 .msg_control = control.space,
+				 .msg_controllen = sizeof(control.space)};
+
+	control.header.cmsg_level = SOL_SOCKET;
+	control.header.cmsg_type = SCM_RIGHTS;
+	control.header.cmsg_len = CMSG_LEN(sizeof(*share));
+	_Static_assert(sizeof(*share) == DESCRIPTORS * sizeof(int), "a share is two descriptors");
+	memcpy(CMSG_DATA(&control.header), share, sizeof(*share));
+	return sendmsg(connection, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(handover) ? 0 : -errno;
+}
+
+/* ---- what is received ------------------------------------------------------------------------------------------ */
+
+static bool option_is(int fd, int option, int wanted)
+{
+	socklen_t length = sizeof(int);
+	int value;
+
+	return !getsockopt(fd, SOL_SOCKET, option, &value, &length) && value == wanted;
+}
+
+/* Of the same network namespace as a socket that this process has just made; true if the kernel does not tell. */
+static bool is_of_this_host(int fd, int own)
+{
+	uint64_t there = 0, here = 0;
+	socklen_t length = sizeof(uint64_t);
+
+	return getsockopt(own, SOL_SOCKET, SO_NETNS_COOKIE, &here, &length) ||
+	       (!getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &there, &length) && here == there);
+}
+
+/* Bound to @port of all addresses, and to nobody at the other end. */
+static bool is_bound(int fd, uint16_t port)
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} name = {0}, peer;
+	socklen_t length = sizeof(name), peer_length = sizeof(peer);
+
+	if (getsockname(fd, &name.any, &length) || !getpeername(fd, &peer.any, &peer_length))
+		return false;
+	if (name.any.sa_family == AF_INET)
+		return name.v4.sin_port == htobe16(port) && name.v4.sin_addr.s_addr == htobe32(INADDR_ANY);
+	return name.any.sa_family == AF_INET6 && name.v6.sin6_port == htobe16(port) &&
+	       IN6_IS_ADDR_UNSPECIFIED(&name.v6.sin6_addr);
+}
+
+static bool is_the_port(int fd, int own, uint16_t port)
+{
+	return option_is(fd, SO_TYPE, SOCK_DGRAM) && option_is(fd, SO_PROTOCOL, IPPROTO_UDP) && is_bound(fd, port) &&
+	       is_of_this_host(fd, own);
+}
+
+static int take(int connection, struct udp_share *share)
+{
+	struct handover handover;
+	struct iovec bytes = {&handover, sizeof(handover)};
+	union control control;
+	struct msghdr message = {.msg_iov = &bytes,
+				 .msg_iovlen = 1,
+				 .msg_control = control.space,
+				 .msg_controllen = sizeof(control.space)};
+	ssize_t length = recvmsg(connection, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	const struct cmsghdr *part;
+	int given[DESCRIPTORS] = {-1, -1};
+
+	if (length <= 0)
+		return length < 0 && (errno == EAGAIN || errno == EINTR) ? -EAGAIN : -ECONNRESET;
+	part = CMSG_FIRSTHDR(&message);
+	/* More do not fit in here, and the kernel closes them. */
+	if (part && part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS)
+		memcpy(given, CMSG_DATA(part), part->cmsg_len - CMSG_LEN(0));
+	*share = (struct udp_share){given[0], given[1]};
+	return length == sizeof(handover) && !(message.msg_flags & MSG_CTRUNC) &&
+			       memcmp(handover.magic, MAGIC, sizeof(handover.magic)) == 0 &&
+			       handover.version == VERSION && share->page >= 0
+		       ? 0
+		       : -EPROTO;
+}
+
+void udp_share_close(struct udp_share *share)
+{
+	if (share->socket >= 0)
+		close(share->socket);
+	if (share->page >= 0)
+		close(share->page);
+	*share = (struct udp_share){-1, -1};
+}
+
+int udp_handover_receive(int connection, pid_t pid, int own, uint16_t port, struct udp_share *share)
+{
+	int error;
+
+	*share = (struct udp_share){-1, -1};
+	error = take(connection, share);
+	if (error == -EAGAIN || error == -ECONNRESET)
+		return error;
+	if (!error && is_the_port(share->socket, own, port) && !host_memory_check(share->page, UDP_PAGE_BYTES, pid))
+		return 0;
+	EXPLAIN_LIMITED(hca_device(0), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
+			RULE_UDP_PORT_NOT_GIVEN, port, (uint64_t)pid);
+	udp_share_close(share);
+	return -EPROTO;
+}

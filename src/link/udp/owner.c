@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The process that has a UDP port: /proc/net/udp, or /proc/net/unix of its name, has an inode, /proc/PID/fd its owner. */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "link/udp/parts.h"
+
+#define LISTENS (1u << 16) /* __SO_ACCEPTCON of linux/net.h */
+
+/* "  12: 00000000:12B7 00000000:0000 07 00000000:00000000 00:00000000 00000000  1000        0 31337 …" (proc(5)) */
+static bool parse_line(const char *line, unsigned int *port, uint64_t *inode)
+{
+	return sscanf(line, " %*u: %*[0-9A-Fa-f]:%x %*s %*s %*s %*s %*s %*u %*u %" SCNu64, port, inode) == 2;
+}
+
+/* Returns 0 if there is none. */
+static uint64_t inode_in(const char *path, uint16_t port)
+{
+	FILE *file = fopen(path, "re");
+	uint64_t inode, found = 0;
+	unsigned int number;
+	char line[512];
+
+	if (!file)
+		return 0;
+	while (!found && fgets(line, sizeof(line), file))
+		if (parse_line(line, &number, &inode) && number == port)
+			found = inode;
+	fclose(file);
+	return found;
+}
+
+/* True if /proc/@pid/fd has @target. */
+static bool has_open(const char *pid, const char *target)
+{
+	char path[64], link[64];
+	const struct dirent *entry;
+	bool found = false;
+	ssize_t length;
+	DIR *directory;
+
+	snprintf(path, sizeof(path), "/proc/%.20s/fd", pid);
+	directory = opendir(path);
+	if (!directory)
+		return false;
+	while (!found && (entry = readdir(directory))) {
+		length = readlinkat(dirfd(directory), entry->d_name, link, sizeof(link) - 1);
+		if (length <= 0)
+			continue;
+		link[length] = '\0';
+		found = !strcmp(link, target);
+	}
+	closedir(directory);
+	return found;
+}
+
+static void read_name(struct udp_owner *owner)
+{
+	char path[64];
+	ssize_t length;
+	int fd;
+
+	memset(owner->name, 0, sizeof(owner->name));
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)owner->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	length = read(fd, owner->name, sizeof(owner->name) - 1);
+	close(fd);
+	if (length > 0)
+		owner->name[strcspn(owner->name, "\n")] = '\0';
+}
+
+/* "0000000000000000: 00000002 00000000 00010000 0001 01 31337 @softhca/1/port/4791" (proc(5)). Returns 0 if there is none. */
+static uint64_t inode_of_name(uint16_t port)
+{
+	FILE *file = fopen("/proc/net/unix", "re");
+	unsigned int flags, type;
+	char line[512], name[64];
+	uint64_t inode, found = 0;
+
+	if (!file)
+		return 0;
+	snprintf(name, sizeof(name), " @softhca/1/port/%u\n", port);
+	/* The connections to it have its name, too. */
+	while (!found && fgets(line, sizeof(line), file))
+		if (strstr(line, name) && sscanf(line, "%*s %*x %*x %x %x %*x %" SCNu64, &flags, &type, &inode) == 3 &&
+		    flags & LISTENS)
+			found = inode;
+	fclose(file);
+	return found;
+}
+
+/* The process that has the socket @inode. */
+static bool find_process(uint64_t inode, struct udp_owner *owner)
+{
+	const struct dirent *entry;
+	char target[64];
+	DIR *processes = inode ? opendir("/proc") : NULL;
+	bool found = false;
+
+	if (!processes)
+		return false;
+	snprintf(target, sizeof(target), "socket:[%" PRIu64 "]", inode);
+	while (!found && (entry = readdir(processes))) {
+		if (!isdigit((unsigned char)entry->d_name[0]) || !has_open(entry->d_name, target))
+			continue;
+		owner->pid = (pid_t)strtol(entry->d_name, NULL, 10);
+		read_name(owner);
+		found = true;
+	}
+	closedir(processes);
+	return found;
+}
+
+static uint64_t inode_of_port(uint16_t port)
+{
+	uint64_t inode = inode_in("/proc/net/udp", port);
+
+	return inode ? inode : inode_in("/proc/net/udp6", port);
+}
+
+bool udp_find_owner(uint16_t port, struct udp_owner *owner)
+{
+	return find_process(inode_of_port(port), owner);
+}
+
+bool udp_find_receiver(uint16_t port, struct udp_owner *owner)
+{
+	char pid[24], target[64];
+
+	if (!find_process(inode_of_name(port), owner))
+		return false;
+	snprintf(pid, sizeof(pid), "%d", (int)owner->pid);
+	snprintf(target, sizeof(target), "socket:[%" PRIu64 "]", inode_of_port(port));
+	return has_open(pid, target);
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the files of the udp link share.
+ *
+ * udp.c           cuts runs into packets and sends them, many in one system call
+ * address.c   paths to socket addresses and back
+ * sockets.c   sockets that send, by source port, and the one that receives
+ * receive.c   poller: datagrams to packets
+ * flows.c     which IPv4 identifications senders have shown
+ * port.c      which process of the host has the port
+ * handover.c  its socket from one process to another
+ * turn.c      which of those that have the socket reads it
+ * owner.c     who has it if it is none of ours
+ *
+ * Locks, all leaves towards the transport: that of a socket (its buffer) while it sends, that of the table of sockets,
+ * that of the port. None is held while the transport is called.
+ */
+#ifndef SOFTHCA_LINK_UDP_PARTS_H
+#define SOFTHCA_LINK_UDP_PARTS_H
+
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include "hca/device.h"
+#include "link/udp/udp.h"
+
+#ifndef IPV6_FLOWINFO
+#define IPV6_FLOWINFO 11 /* linux/in6.h, which does not go together with netinet/in.h */
+#endif
+
+/* Packets of one train: all that Linux cuts a datagram into since 4.18 (UDP_MAX_SEGMENTS was raised later). */
+#define UDP_TRAIN_PACKETS 64
+/* Bytes of a train: a datagram over IPv4 has 65507. */
+#define UDP_TRAIN_BYTES 65000
+/* Payload of a run: two full trains at the largest MTU, which 1024 fills nearly, too. */
+#define UDP_RUN_BYTES (30 * 4096)
+/*
+ * What a QP has under way at most: twice what it takes to be faster than waiting, less than what makes sender and receiver
+ * miss their caches; and half of the receive buffer, since the receiver's is as a rule as large as this host's.
+ */
+#define UDP_WINDOW_BYTES (512 * 1024)
+
+/* How a datagram gets to where a path leads. */
+struct udp_way {
+	struct packet_path path; /* with the addresses that the datagram has: those which the ICRC covers */
+	bool ipv6;
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} to;
+	socklen_t to_length;
+	/* For sendmsg(2): source address, traffic class, hop limit, flow label; and room for UDP_SEGMENT. */
+	size_t control_length;
+	size_t unlabelled; /* the same without the flow label, which is the last */
+	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(struct in6_pktinfo)) + 4 * CMSG_SPACE(sizeof(int))];
+};
+
+/**
+ * Fills @way for @path. GIDs of this host that are no addresses (the link-local one of an interface without IPv6, all of
+ * RoCE v1) go by the loopback interface, as 127.83.0.0/16 with the number of the table entry. Returns 0 or -EAFNOSUPPORT
+ * (one address is IPv4, the other IPv6), which is explained.
+ */
+int udp_way_make(struct udp_way *way, struct hca *hca, const struct packet_path *path);
+
+/* What a datagram that was received tells beside its bytes. */
+struct udp_arrival {
+	struct packet_path wire; /* as the ICRC has it */
+	struct packet_path path; /* as the transport has it */
+	uint16_t source_port;
+	uint32_t segment; /* bytes of each packet but the last; 0: it is one packet */
+};
+
+/** Fills @arrival from @message, which was received; false: its addresses are missing. */
+bool udp_arrival_read(struct udp_arrival *arrival, struct msghdr *message);
+
+/* A socket that sends from one source port, and receives nothing. */
+struct udp_socket {
+	pthread_mutex_t lock; /* of sending: the buffer */
+	int fd;               /* -1: none */
+	int fragmenting;      /* that may send fragments; -1: was not needed yet; under `lock` */
+	bool ipv6;
+	bool no_trains;  /* under `lock`: the kernel refused UDP_SEGMENT */
+	bool no_labels;  /* under `lock`: the kernel refused IPV6_FLOWINFO */
+	uint16_t wanted; /* port that was asked for… */
+	uint16_t port;   /* …and the one it is bound to, if a program has that one for itself */
+	uint32_t users;  /* threads that send or wait to; under the lock of the table, as are all others */
+	uint64_t used;   /* when it was last asked for, in the order of asking */
+	uint8_t *buffer; /* UDP_BUFFER_BYTES */
+};
+
+/* A train, and the headers of the packet behind it. */
+#define UDP_BUFFER_BYTES (UDP_TRAIN_BYTES + 128)
+
+/**
+ * The socket for @port, made if there is none, its lock held; NULL with errno: none can be had. Not @exactly: if there are
+ * as many as there may be, one of another port. The first time a port is asked for is no reason to close a socket then, or
+ * many flows would take each other's away.
+ */
+struct udp_socket *udp_socket_get(bool ipv6, uint16_t port, bool exactly);
+/** A descriptor of the same port for packets that are longer than the interface takes, or a negative errno. Its lock is held. */
+int udp_socket_fragmenting(struct udp_socket *socket);
+/** Gives it back. */
+void udp_socket_put(struct udp_socket *socket);
+/** Around a fork: holds the lock of the table; the child closes all sockets. */
+void udp_sockets_before_fork(void);
+void udp_sockets_after_fork(bool child);
+
+/**
+ * A socket with all options that receiving needs, not yet bound: both families, or IPv4 only where there is no IPv6
+ * (@ipv6). Returns a descriptor or a negative errno.
+ */
+int udp_receiver_open(bool *ipv6);
+/** The same options for the bound socket that another process gave. Not its buffer, which this one may not make as large. */
+void udp_receiver_adopt(int fd);
+
+/** @bytes of receive buffer, as the kernel counts them, which is about twice the payload that they hold. */
+void udp_set_window(uint32_t bytes);
+
+/* ---- the port, which the processes of a user share ------------------------------------------------------------- */
+
+/*
+ * They share the socket, so that what waits in it outlives the process that reads it, and a page that says whose turn it is
+ * to read. Two that read at the same time get packets out of order, which is all: nothing depends on the page that the
+ * packets of a wire could not do as well. Others of the user may write there what they like.
+ */
+struct udp_share {
+	int socket; /* -1: none */
+	int page;   /* memfd of UDP_PAGE_BYTES; -1: none could be had, and the socket is not shared */
+};
+
+#define UDP_PAGE_BYTES 4096
+
+struct udp_turn {
+	uint32_t turn;  /* atomic; counts changes of the reader: the process that made the last one reads */
+	uint32_t beats; /* atomic; moves with each batch that was taken out of the socket */
+};
+
+/** Gives @share to the process at the other end of @connection. Never blocks. Returns 0 or a negative errno. Any thread. */
+int udp_handover_send(int connection, const struct udp_share *share);
+/**
+ * Takes what process @pid gave on @connection: a socket bound to @port in the network namespace of the socket @own, and a page.
+ * Never blocks. Returns 0 and @share, which is the caller's to close; -EAGAIN: nothing was given yet; -ECONNRESET: the other
+ * side has gone; -EPROTO: it is not what it should be: explained, and closed. Any thread.
+ */
+int udp_handover_receive(int connection, pid_t pid, int own, uint16_t port, struct udp_share *share);
+void udp_share_close(struct udp_share *share);
+
+/** Maps a page that was made here, or was checked; NULL: it cannot be. */
+struct udp_turn *udp_turn_map(int page);
+void udp_turn_unmap(struct udp_turn *turn);
+
+/* The last look of a process that does not read. All zero: none yet. */
+struct udp_look {
+	bool waited; /* something was in the socket */
+	uint32_t turn, beats;
+};
+
+/**
+ * Looks whether whoever reads @socket has taken nothing out of it since this process looked @before, although something
+ * waited. If so it is the turn of this process, as number @turn: of several that look one gets true.
+ */
+bool udp_turn_take_over(struct udp_turn *page, int socket, struct udp_look *before, uint32_t *turn);
+
+/** The poller found that it is another process's turn: has port.c look at once. Any thread. */
+void udp_port_turn_lost(void);
+
+/** Registers the poller. Returns 0 or a negative errno. The lock of the port is held. */
+int udp_receive_begin(struct hca *hca);
+/**
+ * The poller receives from @fd from now on: by right, and then takes its turn on @page (NULL: there is none) whenever
+ * another has it; or in the place of the owner, while it is turn number @turn. The lock of the port is held.
+ */
+void udp_receive_from(int fd, struct udp_turn *page);
+void udp_receive_in_place(int fd, struct udp_turn *page, uint32_t turn);
+/**
+ * Whether datagrams stay in the socket until they have been handled, at the price of a system call, since others have it,
+ * too. Then none is lost with a process that is killed; one may be handled twice. Any thread.
+ */
+void udp_receive_carefully(bool careful);
+/** True if it receives, and it is its turn. Any thread. */
+bool udp_receive_has_turn(void);
+/** No longer. The descriptor stays open. The lock of the port is held; device thread. */
+void udp_receive_stop(void);
+/** The process ends: the packet in hand is handled, and no other taken. Any thread. */
+void udp_receive_leave(void);
+/** In a forked child: no socket. */
+void udp_receive_after_fork(void);
+
+/* The program that has a UDP port. */
+struct udp_owner {
+	pid_t pid;
+	char name[16]; /* as in /proc/PID/comm */
+};
+
+/** Finds who has @port, by way of /proc. False: nobody who can be seen. Slow: reads the descriptors of all processes. */
+bool udp_find_owner(uint16_t port, struct udp_owner *owner);
+/** Finds the process of softhca that receives: of those that have @port, the one that has its name, too (port.c). */
+bool udp_find_receiver(uint16_t port, struct udp_owner *owner);
+
+/* Explains what may happen to every packet that is sent, such as those of QP @number (0: none of ours): once a second. */
+#define UDP_EXPLAIN(hca, number, rule, ...)                                                                            \
+	(explain_may(hca, rule, 1)                                                                                     \
+		 ? EXPLAIN(hca, (&(const struct explain_subject){.qpn = (number)}), rule, __VA_ARGS__)                 \
+		 : 0)
+
+#endif

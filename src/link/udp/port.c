@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which process of the host has the RoCE port, see udp.h.
+ *
+ * The owner of the port listens on the abstract UNIX socket "softhca/1/port/NUMBER". All others connect to that, and so learn
+ * of its end at once: the connection hangs up. Then they race for the name. The name decides, and not the port, so that nobody
+ * takes the port of a process that still ends; and a process that has the name but not the port, because a program of another
+ * kind has it, tries again alone.
+ *
+ * Processes of a user share the socket that is bound to the port: one that has it gives it to the other end of its connection
+ * (handover.c), which closes it if it has it already. So nothing that waits in the socket is lost with the process that
+ * reads it, and the next owner goes on where the last one stopped. Meanwhile the others look now and then whether the socket
+ * is read (turn.c). If it is not, since the owner is stopped, one of them receives in its place. The owner alone has the
+ * right to read: it takes its turn back without asking when it goes on.
+ *
+ * Everything but the first try happens on the device thread.
+ */
+#include <errno.h>
+#include <endian.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "core/cancellation.h"
+#include "core/limits.h"
+#include "hca/progress.h"
+#include "device/counters.h"
+#include "link/host/hello.h"
+#include "link/host/table.h"
+#include "link/udp/parts.h"
+
+#define SOON_NS UINT64_C(5000000)
+#define LATER_NS UINT64_C(1000000000)
+/* A process that ends closes its sockets within that many tries. */
+#define TRIES_SOON 40
+/* One that shares the port has given it to this one within that many. */
+#define TRIES_GIVEN 8
+/* A process that runs gives it sooner. */
+#define GIVEN_NS UINT64_C(1000000000)
+#define LOOK_NS (LIMIT_UDP_SILENCE_MS * UINT64_C(1000000))
+#define BACKLOG 1024
+#define ENDED (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
+
+/* A process that wants to know when this one ends. */
+struct client {
+	struct watched_fd socket;
+	struct client *next;
+	pid_t pid; /* of that one; 0: not known */
+};
+
+static struct {
+	pthread_mutex_t lock;
+	uint32_t begun; /* atomic; generation of the process in which it has begun */
+	struct hca *hca;
+	struct watched_fd name;  /* fd: the socket that listens; -1: another process has the name */
+	struct watched_fd owner; /* fd: the connection to that one; -1: none */
+	struct ucred owner_is;   /* who that is */
+	uint64_t connected_ns;   /* since when */
+	struct udp_share share;  /* the port's socket, bound or to be, and its page if it is bound */
+	struct udp_turn *page;   /* mapped; NULL: none */
+	bool ipv6;               /* of the socket that is to be bound: both families */
+	bool bound;
+	bool has_port;
+	bool took_over;
+	bool in_place; /* receives in the place of the owner */
+	struct timer look;
+	struct udp_look looked;
+	struct timer retry;
+	uint32_t tries;
+	enum explain_rule explained; /* what was said last: it is not said again */
+	struct client *clients;
+} port = {.lock = PTHREAD_MUTEX_INITIALIZER, .name.fd = -1, .owner.fd = -1, .share = {-1, -1}};
+
+static void contend(void);
+
+static uint16_t number(void)
+{
+	return (uint16_t)port.hca->settings.roce_port;
+}
+
+static void retry_in(uint64_t ns)
+{
+	timer_arm(&port.hca->timers, &port.retry, clock_now_ns() + ns);
+}
+
+/* Soon at first, later if it lasts. */
+static void retry(void)
+{
+	retry_in(port.tries++ < TRIES_SOON ? SOON_NS : LATER_NS);
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* ---- explanations: once, until something else is the case ------------------------------------------------------ */
+
+#define EXPLAIN_ONCE(name, ...)                                                                                        \
+	do {                                                                                                           \
+		if (port.explained != RULE_##name)                                                                     \
+			EXPLAIN(port.hca, (&(const struct explain_subject){0}), RULE_##name, __VA_ARGS__);             \
+		port.explained = RULE_##name;                                                                          \
+	} while (0)
+
+static void explain_taken(void)
+{
+	uint64_t name[2];
+	struct udp_owner owner;
+
+	if (udp_find_owner(number(), &owner)) {
+		memcpy(name, owner.name, sizeof(name));
+		EXPLAIN_ONCE(UDP_PORT_TAKEN, number(), (uint64_t)owner.pid, name[0], name[1]);
+	} else if (port.tries >= TRIES_SOON) {
+		/* Before that it may be a process that ends: it has no descriptors any more, but the port. */
+		EXPLAIN_ONCE(UDP_PORT_TAKEN_UNSEEN, number());
+	}
+}
+
+/* ---- the port -------------------------------------------------------------------------------------------------- */
+
+static int bind_port(void)
+{
+	const struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htobe16(number())};
+	const struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htobe16(number())};
+	const struct sockaddr *name = port.ipv6 ? (const struct sockaddr *)&v6 : (const struct sockaddr *)&v4;
+
+	return bind(port.share.socket, name, port.ipv6 ? sizeof(v6) : sizeof(v4)) ? -errno : 0;
+}
+
+/* Without a page nobody could tell who reads: then the socket stays with this process. */
+static void make_page(void)
+{
+	port.share.page = host_memory_make(UDP_PAGE_BYTES);
+	if (port.share.page >= 0)
+		port.page = udp_turn_map(port.share.page);
+}
+
+static void give(int connection)
+{
+	if (port.bound && port.page)
+		udp_handover_send(connection, &port.share);
+}
+
+/* The name is this process's. */
+static void take_port(void)
+{
+	int error = port.bound ? 0 : bind_port();
+
+	if (!error) {
+		if (!port.bound)
+			make_page();
+		port.bound = port.has_port = true;
+		port.in_place = false;
+		port.explained = RULE_NONE;
+		if (port.took_over)
+			counter_add(port.hca, COUNTER_UDP_TAKEOVERS, 1);
+		/* The others may not be there yet. */
+		udp_receive_carefully(port.took_over || port.clients);
+		udp_receive_from(port.share.socket, port.page);
+		for (const struct client *client = port.clients; client; client = client->next)
+			give(client->socket.fd);
+		return;
+	}
+	/* The first try may be under a QP's lock, where nobody shall read all of /proc. */
+	if (error != -EADDRINUSE)
+		EXPLAIN_ONCE(UDP_PORT_REFUSED, number(), (uint64_t)-error);
+	else if (port.tries >= TRIES_GIVEN)
+		explain_taken();
+	retry();
+}
+
+/* Takes what the process @pid gave, unless this one has it already. */
+static void take_share(int connection, pid_t pid)
+{
+	struct udp_share share;
+	struct udp_turn *page;
+
+	if (port.share.socket < 0 || udp_handover_receive(connection, pid, port.share.socket, number(), &share))
+		return;
+	page = port.bound ? NULL : udp_turn_map(share.page);
+	if (!page) {
+		udp_share_close(&share);
+		return;
+	}
+	udp_share_close(&port.share);
+	port.share = share;
+	port.page = page;
+	port.bound = true;
+	port.explained = RULE_NONE;
+	udp_receiver_adopt(share.socket);
+	if (port.name.fd >= 0)
+		take_port();
+}
+
+/* One of another user keeps it, too, and that was said. */
+static void explain_kept(void)
+{
+	if (port.explained != RULE_UDP_PORT_OTHER_USER)
+		EXPLAIN_ONCE(UDP_PORT_KEPT, number(), (uint64_t)port.owner_is.pid);
+}
+
+/* ---- receiving in the place of an owner that does not ---------------------------------------------------------- */
+
+static void look_at_owner(void)
+{
+	uint32_t turn;
+
+	if (port.in_place && !udp_receive_has_turn()) {
+		udp_receive_stop();
+		port.in_place = false;
+		port.looked = (struct udp_look){0};
+	}
+	if (port.in_place || !udp_turn_take_over(port.page, port.share.socket, &port.looked, &turn))
+		return;
+	port.in_place = true;
+	counter_add(port.hca, COUNTER_UDP_TAKEOVERS, 1);
+	UDP_EXPLAIN(port.hca, 0, RULE_UDP_PORT_SILENT, number(), LIMIT_UDP_SILENCE_MS, (uint64_t)port.owner_is.pid);
+	udp_receive_in_place(port.share.socket, port.page, turn);
+}
+
+static void look(struct timer *timer)
+{
+	(void)timer;
+	pthread_mutex_lock(&port.lock);
+	if (!port.has_port) {
+		if (port.page)
+			look_at_owner();
+		else if (port.owner.fd >= 0 && clock_now_ns() - port.connected_ns > GIVEN_NS)
+			explain_kept();
+		timer_arm(&port.hca->timers, &port.look, clock_now_ns() + LOOK_NS);
+	}
+	pthread_mutex_unlock(&port.lock);
+}
+
+void udp_port_turn_lost(void)
+{
+	timer_arm(&port.hca->timers, &port.look, clock_now_ns());
+}
+
+/* ---- the name -------------------------------------------------------------------------------------------------- */
+
+static socklen_t make_name(struct sockaddr_un *name)
+{
+	int length;
+
+	*name = (struct sockaddr_un){.sun_family = AF_UNIX};
+	/* Abstract: the first byte is 0, the name is as long as the address says (unix(7)). */
+	length = snprintf(name->sun_path + 1, sizeof(name->sun_path) - 1, "softhca/1/port/%u", number());
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+}
+
+static void client_gone(struct client *client)
+{
+	struct client **at = &port.clients;
+
+	progress_unwatch(&client->socket);
+	pthread_mutex_lock(&port.lock);
+	while (*at != client)
+		at = &(*at)->next;
+	*at = client->next;
+	if (!port.clients)
+		udp_receive_carefully(false);
+	pthread_mutex_unlock(&port.lock);
+	close(client->socket.fd);
+	free(client);
+}
+
+/* One message of the other side @pid, right or wrong, is all that is heard; before its end, which may be there as well. */
+static void hear(struct watched_fd *watched, pid_t pid)
+{
+	pthread_mutex_lock(&port.lock);
+	progress_rewatch(watched, EPOLLRDHUP);
+	take_share(watched->fd, pid);
+	pthread_mutex_unlock(&port.lock);
+}
+
+static void client_ready(struct watched_fd *watched, uint32_t events)
+{
+	struct client *client = (struct client *)((char *)watched - offsetof(struct client, socket));
+
+	if (events & EPOLLIN)
+		hear(watched, client->pid);
+	if (events & ENDED)
+		client_gone(client);
+}
+
+/* Others get nothing here, and are not to fill the table of descriptors; they come back now and then. The lock is held. */
+static void keep_client(int fd)
+{
+	struct client *client;
+	struct ucred peer;
+
+	client = host_is_own_user(fd, &peer) ? malloc(sizeof(*client)) : NULL;
+	if (!client) {
+		close(fd);
+		return;
+	}
+	*client = (struct client){.socket = {.fd = fd, .ready = client_ready}, .next = port.clients, .pid = peer.pid};
+	port.clients = client;
+	if (!progress_watch(&client->socket, EPOLLIN | EPOLLRDHUP)) {
+		udp_receive_carefully(true);
+		if (port.has_port)
+			give(fd);
+		return;
+	}
+	port.clients = client->next;
+	close(fd);
+	free(client);
+}
+
+static void client_came(struct watched_fd *watched, uint32_t events)
+{
+	int fd;
+
+	(void)events;
+	pthread_mutex_lock(&port.lock);
+	while ((fd = accept4(watched->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
+		keep_client(fd);
+	/* No descriptor is left: it waits, and must not keep this thread awake. */
+	if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+		progress_rewatch(watched, 0);
+		retry_in(LATER_NS);
+	}
+	pthread_mutex_unlock(&port.lock);
+}
+
+static void owner_gone(struct watched_fd *watched)
+{
+	progress_unwatch(watched);
+	pthread_mutex_lock(&port.lock);
+	close_fd(&port.owner.fd);
+	/* One that takes connections and ends them is no reason to do nothing else. */
+	if (clock_now_ns() - port.connected_ns > SOON_NS) {
+		port.tries = 0;
+		contend();
+	} else {
+		retry();
+	}
+	pthread_mutex_unlock(&port.lock);
+}
+
+static void owner_ready(struct watched_fd *watched, uint32_t events)
+{
+	if (events & EPOLLIN)
+		hear(watched, port.owner_is.pid);
+	if (events & ENDED)
+		owner_gone(watched);
+}
+
+/* @fd is connected to the process that has the name, and perhaps not the port: then it takes what this one gives. */
+static void follow(int fd)
+{
+	bool own_user = host_is_own_user(fd, &port.owner_is);
+
+	port.took_over = true;
+	port.connected_ns = clock_now_ns();
+	port.owner = (struct watched_fd){.fd = fd, .ready = owner_ready};
+	if (own_user)
+		give(fd);
+	else
+		EXPLAIN_ONCE(UDP_PORT_OTHER_USER, number(), (uint64_t)port.owner_is.pid, port.owner_is.uid, geteuid());
+	if (!progress_watch(&port.owner, own_user ? EPOLLIN | EPOLLRDHUP : EPOLLRDHUP)) {
+		timer_arm(&port.hca->timers, &port.look, clock_now_ns() + LOOK_NS);
+		return;
+	}
+	close_fd(&port.owner.fd);
+	retry();
+}
+
+/* Makes the name this process's, or follows the one that has it. */
+static void contend_for_name(void)
+{
+	struct sockaddr_un name;
+	socklen_t length = make_name(&name);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd >= 0 && !bind(fd, (struct sockaddr *)&name, length) && !listen(fd, BACKLOG)) {
+		port.name = (struct watched_fd){.fd = fd, .ready = client_came};
+		progress_watch(&port.name, EPOLLIN);
+	} else if (fd >= 0 && !connect(fd, (struct sockaddr *)&name, length)) {
+		follow(fd);
+	} else {
+		/* It is bound and does not listen yet, or it has just gone. */
+		close_fd(&fd);
+		retry();
+	}
+}
+
+static void contend(void)
+{
+	/* Before the name's socket: a process that ends closes its descriptors in order, and the name shall go last. */
+	if (port.share.socket < 0)
+		port.share.socket = udp_receiver_open(&port.ipv6);
+	if (port.share.socket < 0) {
+		EXPLAIN_ONCE(UDP_PORT_REFUSED, number(), (uint64_t)-port.share.socket);
+		port.share.socket = -1;
+		retry();
+		return;
+	}
+	if (port.name.fd < 0 && port.owner.fd < 0)
+		contend_for_name();
+	if (port.name.fd >= 0 && !port.has_port)
+		take_port();
+}
+
+static void try_again(struct timer *timer)
+{
+	(void)timer;
+	pthread_mutex_lock(&port.lock);
+	if (port.name.fd >= 0)
+		progress_rewatch(&port.name, EPOLLIN);
+	contend();
+	pthread_mutex_unlock(&port.lock);
+}
+
+/* ---- beginning and fork ---------------------------------------------------------------------------------------- */
+
+/* Nobody is waited for long, but much is opened and closed. */
+static void begin_once(struct hca *hca, uint32_t generation)
+{
+	WITHOUT_CANCELLATION;
+	int error = 0;
+
+	pthread_mutex_lock(&port.lock);
+	if (port.begun != generation) {
+		port.hca = &the_registry.devices[0];
+		timer_init(&port.retry, try_again);
+		timer_init(&port.look, look);
+		error = udp_receive_begin(port.hca);
+		if (!error) {
+			contend();
+			__atomic_store_n(&port.begun, generation, __ATOMIC_RELEASE);
+		}
+	}
+	pthread_mutex_unlock(&port.lock);
+	if (error)
+		UDP_EXPLAIN(hca, 0, RULE_UDP_PORT_REFUSED, hca->settings.roce_port, (uint64_t)-error);
+}
+
+void udp_begin(struct hca *hca)
+{
+	uint32_t generation = progress_generation();
+
+	if (__builtin_expect(__atomic_load_n(&port.begun, __ATOMIC_ACQUIRE) != generation, 0))
+		begin_once(hca, generation);
+}
+
+/* The port is the parent's. */
+static void leave_port(void)
+{
+	struct client *client;
+
+	udp_receive_after_fork();
+	while ((client = port.clients)) {
+		port.clients = client->next;
+		close(client->socket.fd);
+		free(client);
+	}
+	udp_share_close(&port.share);
+	udp_turn_unmap(port.page);
+	close_fd(&port.name.fd);
+	close_fd(&port.owner.fd);
+	port.page = NULL;
+	port.bound = port.has_port = false;
+	port.took_over = port.in_place = false;
+	port.looked = (struct udp_look){0};
+	port.tries = 0;
+	port.explained = RULE_NONE;
+	port.begun = 0;
+}
+
+/* A program that ends: what it has taken out of the socket reaches the others, and what it has not they take. */
+static void __attribute__((destructor)) leave(void)
+{
+	if (__atomic_load_n(&port.begun, __ATOMIC_ACQUIRE) == progress_generation())
+		udp_receive_leave();
+}
+
+void udp_before_fork(void)
+{
+	pthread_mutex_lock(&port.lock);
+}
+
+void udp_after_fork(bool child)
+{
+	if (child)
+		leave_port();
+	pthread_mutex_unlock(&port.lock);
+}

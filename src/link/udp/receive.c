@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The poller of the udp link: datagrams to packets, see parts.h. All that comes in here is hostile until checked. */
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "core/limits.h"
+#include "hca/progress.h"
+#include "device/counters.h"
+#include "filter/filter.h"
+#include "link/host/host.h"
+#include "wire/roce.h"
+#include "link/shm/shm.h"
+#include "link/udp/flows.h"
+#include "link/udp/parts.h"
+
+#define DATAGRAM_BYTES 65536
+/* Datagrams of one poll: enough to be worth the way here, few enough that timers and other links wait no longer than it. */
+#define BATCH 16
+/* So long, or longer, and there is as a rule another one behind it. */
+#define LONG_DATAGRAM 4096
+#define LEAST_MTU 256
+#define NOTE_EVERY 64 /* of the packets that are as expected */
+#define ECN_MASK 3
+#define ECN_CONGESTION 3
+
+static struct {
+	struct poller poller;
+	struct watched_fd watched; /* fd: -1: another process receives; atomic */
+	bool armed;                /* atomic */
+	struct udp_turn *page;     /* atomic; NULL: nobody else has the socket */
+	uint32_t turn;             /* atomic; own one on the page */
+	bool by_right;             /* atomic; takes its turn, whoever has it */
+	bool careful;              /* atomic; what it handles stays in the socket meanwhile */
+	bool leaving;              /* atomic */
+	struct hca *hca;           /* that keeps records about what is nobody's */
+	/* of the poller */
+	struct run *run;
+	const struct packet_path *path;
+	uint32_t expected; /* packets whose identification was the expected one */
+	bool pending;      /* a packet in run_slot(run) is not committed yet: the next ones may continue it */
+	uint8_t bytes[DATAGRAM_BYTES]; /* what it refers to */
+	uint8_t taken[DATAGRAM_BYTES]; /* out of the socket, behind a look at it */
+} receiver = {.watched.fd = -1};
+
+/* ---- packets --------------------------------------------------------------------------------------------------- */
+
+/* At the latest at the end of the datagram, whose bytes it refers to. */
+static void deliver_pending(void)
+{
+	if (!receiver.pending)
+		return;
+	receiver.pending = false;
+	if (receiver.hca->filters)
+		filter_received(receiver.hca, run_slot(receiver.run));
+	run_commit(receiver.run);
+	run_drain(receiver.run, NULL);
+	if (receiver.hca->filters)
+		filter_handled(receiver.hca);
+}
+
+static void drop(const struct refusal *why, uint32_t qpn)
+{
+	explain_limited(receiver.hca, &(struct explain_subject){.qpn = qpn}, LIMIT_EXPLAINED_DROPS, why->rule,
+			why->args, EXPLAIN_ARGS);
+}
+
+#define DROP_FRAME(qpn, name, ...) drop(&(const struct refusal){RULE_##name, {__VA_ARGS__}}, qpn)
+
+/* Builds the packet in the slot of the run, where it waits for others that continue it. */
+static void take(const uint8_t *bytes, uint32_t length)
+{
+	struct packet *packet = run_slot(receiver.run);
+	struct refusal why;
+
+	if (roce_parse(packet, bytes, length, &why)) {
+		counter_add(receiver.hca, COUNTER_UDP_MALFORMED, 1);
+		drop(&why, roce_destination(bytes));
+		return;
+	}
+	packet->link = link_udp();
+	packet->own_path = *receiver.path;
+	packet->path = &packet->own_path;
+	packet->mtu = (uint16_t)packet->payload.length;
+	counter_add(receiver.hca, COUNTER_UDP_BYTES_RECEIVED, packet->payload.length);
+	receiver.pending = true;
+}
+
+/* True if packets of this kind may be handed on as one run. Which message it is, only its last packet tells. */
+static bool may_join(const struct packet *packet)
+{
+	switch (packet->message) {
+	case MESSAGE_SEND:
+	case MESSAGE_SEND_IMM:
+	case MESSAGE_SEND_INVALIDATE:
+	case MESSAGE_WRITE:
+	case MESSAGE_WRITE_IMM:
+	case MESSAGE_READ_RESPONSE:
+		return packet->transport == IBV_QPT_RC || packet->transport == IBV_QPT_UC;
+	default:
+		return false;
+	}
+}
+
+static bool same_kind(uint8_t begun, uint8_t message)
+{
+	return begun == message ||
+	       (begun == MESSAGE_SEND && (message == MESSAGE_SEND_IMM || message == MESSAGE_SEND_INVALIDATE)) ||
+	       (begun == MESSAGE_WRITE && message == MESSAGE_WRITE_IMM);
+}
+
+/*
+ * True if @next goes on where the run @packet ends, and nothing that the QP has to look at is hidden by taking both as one:
+ * all packets but the last of a message are as long as some path MTU (whether it is that of the QP, the QP sees from the
+ * length of all).
+ */
+static bool continues(const struct packet *packet, const struct packet *next)
+{
+	uint64_t length = next->payload.length;
+
+	return next->destination_qpn == packet->destination_qpn && next->transport == packet->transport &&
+	       !(next->place & PLACE_FIRST) && !(packet->place & PLACE_LAST) && may_join(packet) &&
+	       same_kind(packet->message, next->message) && next->psn == psn_add(packet->psn, packet->count) &&
+	       packet->payload.count < STREAM_PARTS && packet->mtu >= LEAST_MTU && !(packet->mtu & (packet->mtu - 1)) &&
+	       (next->place & PLACE_LAST ? length && length <= packet->mtu : length == packet->mtu);
+}
+
+static void join(struct packet *packet, const struct packet *next)
+{
+	stream_add_memory(&packet->payload, next->payload.part[0].address, next->payload.length);
+	packet->count++;
+	packet->place |= next->place;
+	packet->message = next->message;
+	packet->solicited |= next->solicited;
+	packet->acknowledge |= next->acknowledge;
+	if (!(next->place & PLACE_LAST))
+		return;
+	packet->immediate = next->immediate;
+	packet->invalidate_rkey = next->invalidate_rkey;
+	packet->syndrome = next->syndrome;
+	packet->msn = next->msn;
+}
+
+/* Makes the packet part of the run that waits, if it is one. */
+static bool join_pending(const uint8_t *bytes, uint32_t length)
+{
+	static struct packet next;
+	struct refusal ignored;
+
+	if (!receiver.pending || receiver.hca->filters || roce_parse(&next, bytes, length, &ignored) ||
+	    !continues(run_slot(receiver.run), &next))
+		return false;
+	counter_add(receiver.hca, COUNTER_UDP_BYTES_RECEIVED, next.payload.length);
+	join(run_slot(receiver.run), &next);
+	return true;
+}
+
+/* @length bytes of a packet, its ICRC checked and left out. */
+static void handle_packet(const uint8_t *bytes, uint32_t length)
+{
+	uint32_t qpn = roce_destination(bytes);
+
+	if (!host_owns(qpn) && qpn != MULTICAST_QPN) {
+		deliver_pending();
+		counter_add(receiver.hca, COUNTER_UDP_FORWARDED, 1);
+		shm_forward(qpn, receiver.path, bytes, length);
+		return;
+	}
+	if (join_pending(bytes, length))
+		return;
+	deliver_pending();
+	take(bytes, length);
+}
+
+/* ---- datagrams ------------------------------------------------------------------------------------------------- */
+
+/* Of packets that are as expected one in many is noted, so that they cost nothing. IPv6 has no identifications. */
+static void note_expected(const struct udp_arrival *arrival, uint32_t number)
+{
+	if (++receiver.expected % NOTE_EVERY == 0 && gid_is_ipv4(&arrival->wire.source))
+		udp_flow_note(arrival, (uint16_t)number, NOTE_EVERY);
+}
+
+/*
+ * The identification of the IPv4 header is covered, and not to be seen here. Our own senders number the packets of a train,
+ * which arrive as one datagram, as a rule from 0: @number of such a train is what is expected. What others have there the
+ * ICRC tells, and whether that is to be believed, what they had before.
+ */
+static bool check_icrc(const struct udp_arrival *arrival, uint32_t number, const uint8_t *bytes, uint32_t length)
+{
+	struct ipv4_unseen unseen = {.identification = (uint16_t)number};
+	uint32_t qpn = roce_destination(bytes), row;
+	uint16_t last;
+
+	if (!roce_icrc_fits(&arrival->wire, arrival->source_port, (uint16_t)receiver.hca->settings.roce_port, &unseen,
+			    bytes, length)) {
+		DROP_FRAME(qpn, FRAME_ICRC, qpn, length);
+		return false;
+	}
+	if (!unseen.solved) {
+		note_expected(arrival, number);
+		return true;
+	}
+	if (udp_flow_continues(arrival, &unseen, &last, &row))
+		return true;
+	DROP_FRAME(qpn, FRAME_IDENTIFICATION, qpn, length, unseen.identification, last, row);
+	return false;
+}
+
+static void handle_frame(const struct udp_arrival *arrival, uint32_t number, const uint8_t *bytes, uint32_t length)
+{
+	counter_add(receiver.hca, COUNTER_UDP_PACKETS_RECEIVED, 1);
+	if (length < ROCE_BTH_BYTES + ROCE_ICRC_BYTES) {
+		counter_add(receiver.hca, COUNTER_UDP_MALFORMED, 1);
+		DROP_FRAME(0, FRAME_SHORT, length, ROCE_BTH_BYTES + ROCE_ICRC_BYTES);
+		return;
+	}
+	length -= ROCE_ICRC_BYTES;
+	if (!check_icrc(arrival, number, bytes, length)) {
+		counter_add(receiver.hca, COUNTER_UDP_BAD_ICRC, 1);
+		return;
+	}
+	handle_packet(bytes, length);
+}
+
+static void handle_datagram(const struct udp_arrival *arrival, const uint8_t *bytes, uint32_t length)
+{
+	uint32_t segment = arrival->segment && arrival->segment < length ? arrival->segment : length;
+	uint32_t number = 0;
+
+	if (segment < length)
+		counter_add(receiver.hca, COUNTER_UDP_TRAINS_RECEIVED, 1);
+	if ((arrival->wire.traffic_class & ECN_MASK) == ECN_CONGESTION)
+		counter_add(receiver.hca, COUNTER_UDP_CONGESTION_MARKS, 1);
+	receiver.path = &arrival->path;
+	for (uint32_t at = 0; at < length; at += segment) {
+		handle_frame(arrival, number++, bytes + at, length - at < segment ? length - at : segment);
+	}
+	deliver_pending();
+}
+
+/* Into @bytes. Returns the length of the datagram, or a negative errno. @flags: MSG_PEEK: it stays in the socket. */
+static ssize_t receive(int fd, struct udp_arrival *arrival, uint8_t bytes[static DATAGRAM_BYTES], int flags)
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} from;
+	_Alignas(struct cmsghdr) uint8_t control[256];
+	struct iovec vector = {bytes, DATAGRAM_BYTES};
+	struct msghdr message = {
+		.msg_name = &from,
+		.msg_namelen = sizeof(from),
+		.msg_iov = &vector,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	/* The flags of a socket belong to all that have it: it may have been made one that blocks. */
+	ssize_t length = recvmsg(fd, &message, MSG_DONTWAIT | flags);
+
+	if (length < 0)
+		return -errno;
+	counter_add(receiver.hca, COUNTER_UDP_RECEIVE_CALLS, 1);
+	return udp_arrival_read(arrival, &message) ? length : 0;
+}
+
+static bool has_turn(const struct udp_turn *page)
+{
+	return __atomic_load_n(&page->turn, __ATOMIC_SEQ_CST) == __atomic_load_n(&receiver.turn, __ATOMIC_RELAXED);
+}
+
+/*
+ * Takes out of the socket what has been handled, the @length bytes of receiver.bytes. While this process was stopped another one
+ * may have done that: then a datagram that nobody has handled is in front, and is handled if it was taken. False: so it was.
+ */
+static bool take_out(int fd, const struct udp_turn *page, ssize_t length)
+{
+	struct udp_arrival arrival = {.segment = 0};
+	ssize_t taken;
+
+	if (!has_turn(page))
+		return false;
+	taken = receive(fd, &arrival, receiver.taken, 0);
+	if (taken == length && !memcmp(receiver.taken, receiver.bytes, (size_t)length))
+		return true;
+	if (taken > 0)
+		handle_datagram(&arrival, receiver.taken, (uint32_t)taken);
+	return false;
+}
+
+/* @careful: not NULL: a process that is killed or stopped leaves what it has in hand to the others. */
+static bool poll_socket(int fd, const struct udp_turn *careful)
+{
+	struct udp_arrival arrival = {.segment = 0};
+	ssize_t length;
+	int i;
+
+	for (i = 0; i < BATCH; i++) {
+		length = receive(fd, &arrival, receiver.bytes, careful ? MSG_PEEK : 0);
+		if (length < 0)
+			break;
+		if (length > 0)
+			handle_datagram(&arrival, receiver.bytes, (uint32_t)length);
+		if ((careful && !take_out(fd, careful, length)) || length < LONG_DATAGRAM)
+			return true;
+	}
+	return i > 0;
+}
+
+/* True if it is this process's turn, or has become so. */
+static bool take_turn(struct udp_turn *page)
+{
+	uint32_t own;
+
+	if (has_turn(page))
+		return true;
+	if (!__atomic_load_n(&receiver.by_right, __ATOMIC_RELAXED)) {
+		udp_port_turn_lost();
+		return false;
+	}
+	own = __atomic_add_fetch(&page->turn, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&receiver.turn, own, __ATOMIC_RELAXED);
+	return true;
+}
+
+static bool poll_datagrams(struct poller *poller, struct run *run)
+{
+	int fd = __atomic_load_n(&receiver.watched.fd, __ATOMIC_ACQUIRE);
+	struct udp_turn *page;
+
+	(void)poller;
+	if (fd < 0 || __atomic_load_n(&receiver.leaving, __ATOMIC_SEQ_CST))
+		return false;
+	page = __atomic_load_n(&receiver.page, __ATOMIC_RELAXED);
+	if (page && !take_turn(page))
+		return false;
+	receiver.run = run;
+	if (!poll_socket(fd, __atomic_load_n(&receiver.careful, __ATOMIC_RELAXED) ? page : NULL))
+		return false;
+	/* Others may do the same at the same time: that it moves is enough. */
+	if (page)
+		__atomic_store_n(&page->beats, __atomic_load_n(&page->beats, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
+	return true;
+}
+
+/* ---- registering ----------------------------------------------------------------------------------------------- */
+
+/* The device thread polls after that. */
+static void ready(struct watched_fd *watched, uint32_t events)
+{
+	(void)watched;
+	(void)events;
+}
+
+static uint32_t events_if(bool armed)
+{
+	return armed && !__atomic_load_n(&receiver.leaving, __ATOMIC_SEQ_CST) ? EPOLLIN : 0;
+}
+
+static void arm(struct poller *poller, bool armed)
+{
+	(void)poller;
+	__atomic_store_n(&receiver.armed, armed, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&receiver.watched.fd, __ATOMIC_SEQ_CST) >= 0)
+		progress_rewatch(&receiver.watched, events_if(armed));
+}
+
+int udp_receive_begin(struct hca *hca)
+{
+	receiver.hca = hca;
+	receiver.armed = true;
+	receiver.poller = (struct poller){.poll = poll_datagrams, .arm = arm};
+	receiver.watched = (struct watched_fd){.fd = -1, .ready = ready};
+	return progress_add(&receiver.poller);
+}
+
+static void receive_from(int fd, struct udp_turn *page)
+{
+	bool armed = __atomic_load_n(&receiver.armed, __ATOMIC_SEQ_CST);
+
+	__atomic_store_n(&receiver.page, page, __ATOMIC_SEQ_CST);
+	/* It may be watched already, if this process received in the place of another before. */
+	__atomic_store_n(&receiver.watched.fd, fd, __ATOMIC_SEQ_CST);
+	progress_watch(&receiver.watched, events_if(armed));
+	/* Meanwhile arm() may have changed what was not watched yet. */
+	while (armed != __atomic_load_n(&receiver.armed, __ATOMIC_SEQ_CST)) {
+		armed = !armed;
+		progress_rewatch(&receiver.watched, events_if(armed));
+	}
+	progress_wake();
+}
+
+void udp_receive_from(int fd, struct udp_turn *page)
+{
+	if (page)
+		__atomic_store_n(&receiver.turn, __atomic_add_fetch(&page->turn, 1, __ATOMIC_SEQ_CST),
+				 __ATOMIC_SEQ_CST);
+	__atomic_store_n(&receiver.by_right, true, __ATOMIC_SEQ_CST);
+	receive_from(fd, page);
+}
+
+void udp_receive_carefully(bool careful)
+{
+	__atomic_store_n(&receiver.careful, careful, __ATOMIC_RELAXED);
+}
+
+void udp_receive_in_place(int fd, struct udp_turn *page, uint32_t turn)
+{
+	udp_receive_carefully(true);
+	__atomic_store_n(&receiver.turn, turn, __ATOMIC_SEQ_CST);
+	receive_from(fd, page);
+}
+
+bool udp_receive_has_turn(void)
+{
+	const struct udp_turn *page = __atomic_load_n(&receiver.page, __ATOMIC_SEQ_CST);
+
+	return __atomic_load_n(&receiver.watched.fd, __ATOMIC_SEQ_CST) >= 0 && (!page || has_turn(page));
+}
+
+void udp_receive_stop(void)
+{
+	progress_unwatch(&receiver.watched);
+	__atomic_store_n(&receiver.watched.fd, -1, __ATOMIC_SEQ_CST);
+}
+
+void udp_receive_leave(void)
+{
+	if (__atomic_load_n(&receiver.watched.fd, __ATOMIC_SEQ_CST) < 0)
+		return;
+	__atomic_store_n(&receiver.leaving, true, __ATOMIC_SEQ_CST);
+	progress_rewatch(&receiver.watched, 0);
+	progress_settle();
+}
+
+void udp_receive_after_fork(void)
+{
+	receiver.watched.fd = -1;
+	receiver.page = NULL;
+	receiver.by_right = false;
+	receiver.careful = false;
+	receiver.leaving = false;
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The sockets of the udp link, see parts.h. */
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <netinet/udp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "link/udp/parts.h"
+
+#define SOCKETS 64
+#define HOP_LIMIT 64
+/* More than a window is worth nothing, and what waits in a socket makes all behind it late. */
+#define SEND_BUFFER_BYTES (1 << 20)
+#define RECEIVE_BUFFER_BYTES (8 << 20)
+
+static struct {
+	pthread_mutex_t lock;
+	uint64_t clock; /* of `used` */
+	bool made;
+	struct udp_socket socket[SOCKETS];
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- options --------------------------------------------------------------------------------------------------- */
+
+static int set(int fd, int level, int option, int value)
+{
+	return setsockopt(fd, level, option, &value, sizeof(value)) ? -errno : 0;
+}
+
+/* As large as allowed: what does not fit is lost. */
+static void set_buffer(int fd, int forced, int plain, int bytes)
+{
+	if (set(fd, SOL_SOCKET, forced, bytes))
+		set(fd, SOL_SOCKET, plain, bytes);
+}
+
+/* What comes to the source port of a connection (nobody sends there) would only fill memory. */
+static void receive_nothing(int fd)
+{
+	struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
+	const struct sock_fprog program = {.len = 1, .filter = &drop};
+
+	setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
+	set(fd, SOL_SOCKET, SO_RCVBUF, 0);
+}
+
+/*
+ * IP_PMTUDISC_DO sets "do not fragment", and an unconnected socket then sends identification 0, which the ICRC covers. Hop
+ * limit and traffic class are given with each datagram where they are not these.
+ */
+static int set_sending(int fd, bool ipv6, bool fragments)
+{
+	int error;
+
+	error = ipv6 ? set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, fragments ? IPV6_PMTUDISC_DONT : IPV6_PMTUDISC_DO)
+		     : set(fd, IPPROTO_IP, IP_MTU_DISCOVER, fragments ? IP_PMTUDISC_DONT : IP_PMTUDISC_DO);
+	if (!error)
+		error = ipv6 ? set(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, HOP_LIMIT)
+			     : set(fd, IPPROTO_IP, IP_TTL, HOP_LIMIT);
+	if (!error && ipv6)
+		error = set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, SEND_BUFFER_BYTES);
+	/* Other processes have flows with the same port. */
+	if (!error)
+		error = set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	return error;
+}
+
+/* Datagrams tell their addresses and hop limit beside their bytes, and come as trains. */
+static void set_receiving(int fd, bool ipv6)
+{
+	if (ipv6) {
+		set(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
+		set(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
+		set(fd, IPPROTO_IPV6, IPV6_FLOWINFO, 1);
+		/* RoCE has the ICRC: its senders may leave the UDP checksum out (annex A17). */
+		set(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
+	} else {
+		set(fd, IPPROTO_IP, IP_PKTINFO, 1);
+	}
+	set(fd, IPPROTO_IP, IP_RECVTOS, 1);
+	set(fd, IPPROTO_IP, IP_RECVTTL, 1);
+	/* Linux 5.0; without it each packet takes a system call. */
+	set(fd, IPPROTO_UDP, UDP_GRO, 1);
+}
+
+static void note_window(int fd)
+{
+	socklen_t length = sizeof(int);
+	int bytes;
+
+	if (!getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, &length) && bytes > 0)
+		udp_set_window((uint32_t)bytes);
+}
+
+int udp_receiver_open(bool *ipv6)
+{
+	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	*ipv6 = fd >= 0;
+	if (fd < 0)
+		fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	if (*ipv6)
+		set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+	set_receiving(fd, *ipv6);
+	set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, RECEIVE_BUFFER_BYTES);
+	note_window(fd);
+	return fd;
+}
+
+void udp_receiver_adopt(int fd)
+{
+	socklen_t length = sizeof(int);
+	int family = AF_INET;
+
+	getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &length);
+	set_receiving(fd, family == AF_INET6);
+	note_window(fd);
+}
+
+/* ---- the table ------------------------------------------------------------------------------------------------- */
+
+static int bind_to(int fd, bool ipv6, uint16_t port)
+{
+	const struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htobe16(port)};
+	const struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htobe16(port)};
+
+	return bind(fd, ipv6 ? (const struct sockaddr *)&v6 : (const struct sockaddr *)&v4,
+		    ipv6 ? sizeof(v6) : sizeof(v4));
+}
+
+static uint16_t port_of(int fd)
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} name = {0};
+	socklen_t length = sizeof(name);
+
+	if (getsockname(fd, &name.any, &length))
+		return 0;
+	return be16toh(name.any.sa_family == AF_INET6 ? name.v6.sin6_port : name.v4.sin_port);
+}
+
+/* Returns a descriptor or a negative errno. */
+static int open_sender(bool ipv6, uint16_t port, bool fragments)
+{
+	int fd = socket(ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), error;
+
+	if (fd < 0)
+		return -errno;
+	error = set_sending(fd, ipv6, fragments);
+	receive_nothing(fd);
+	/* A program may have that port for itself: then any other; no receiver looks at it. Fragments go by the one that is there. */
+	if (!error && bind_to(fd, ipv6, port) && (fragments || bind_to(fd, ipv6, 0)))
+		error = -errno;
+	if (error)
+		close(fd);
+	return error ? error : fd;
+}
+
+static void close_socket(struct udp_socket *socket)
+{
+	if (socket->fd >= 0)
+		close(socket->fd);
+	if (socket->fragmenting >= 0)
+		close(socket->fragmenting);
+	socket->fd = socket->fragmenting = -1;
+}
+
+int udp_socket_fragmenting(struct udp_socket *socket)
+{
+	if (socket->fragmenting >= 0)
+		return socket->fragmenting;
+	/* So that a forked child knows of it. */
+	pthread_mutex_lock(&table.lock);
+	socket->fragmenting = open_sender(socket->ipv6, socket->port, true);
+	pthread_mutex_unlock(&table.lock);
+	return socket->fragmenting;
+}
+
+/* The lock is held. */
+static int fill(struct udp_socket *socket, bool ipv6, uint16_t port)
+{
+	int fd;
+
+	if (!socket->buffer && !(socket->buffer = malloc(UDP_BUFFER_BYTES)))
+		return -ENOMEM;
+	fd = open_sender(ipv6, port, false);
+	if (fd < 0)
+		return fd;
+	socket->fd = fd;
+	socket->ipv6 = ipv6;
+	socket->wanted = port;
+	socket->port = port_of(fd);
+	socket->no_trains = false;
+	socket->no_labels = false;
+	return 0;
+}
+
+static void make_table(void)
+{
+	for (int i = 0; i < SOCKETS; i++) {
+		table.socket[i].fd = table.socket[i].fragmenting = -1;
+		table.socket[i].users = 0;
+		pthread_mutex_init(&table.socket[i].lock, NULL);
+	}
+	table.made = true;
+}
+
+/* One of those that there are, the same for a port each time. NULL: there are none of the family. */
+static struct udp_socket *share(bool ipv6, uint16_t port)
+{
+	for (uint32_t i = 0; i < SOCKETS; i++) {
+		struct udp_socket *socket = &table.socket[(port + i) % SOCKETS];
+
+		if (socket->fd >= 0 && socket->ipv6 == ipv6)
+			return socket;
+	}
+	return NULL;
+}
+
+/* The one for @port; else the one to be opened for it: an empty one, or that which was not asked for the longest. */
+static struct udp_socket *find(bool ipv6, uint16_t port)
+{
+	struct udp_socket *found = NULL;
+
+	for (struct udp_socket *socket = table.socket; socket < table.socket + SOCKETS; socket++) {
+		if (socket->fd >= 0 && socket->wanted == port && socket->ipv6 == ipv6)
+			return socket;
+		if (socket->users)
+			continue;
+		if (!found || (found->fd >= 0 && (socket->fd < 0 || socket->used < found->used)))
+			found = socket;
+	}
+	return found;
+}
+
+/* The lock is held. */
+static int find_and_take(bool ipv6, uint16_t port, bool exactly, struct udp_socket **socket)
+{
+	struct udp_socket *shared;
+	int error;
+
+	if (!table.made)
+		make_table();
+	*socket = find(ipv6, port);
+	if (!*socket || ((*socket)->fd >= 0 && ((*socket)->wanted != port || (*socket)->ipv6 != ipv6))) {
+		/* All are there, and none has the port. */
+		shared = exactly ? NULL : share(ipv6, port);
+		if (shared)
+			*socket = shared;
+		else if (!*socket)
+			return -EMFILE; /* more threads are sending than there are sockets */
+		else
+			close_socket(*socket);
+	}
+	if ((*socket)->fd < 0) {
+		error = fill(*socket, ipv6, port);
+		if (error)
+			return error;
+	}
+	(*socket)->users++;
+	(*socket)->used = ++table.clock;
+	return 0;
+}
+
+struct udp_socket *udp_socket_get(bool ipv6, uint16_t port, bool exactly)
+{
+	struct udp_socket *socket;
+	int error;
+
+	pthread_mutex_lock(&table.lock);
+	error = find_and_take(ipv6, port, exactly, &socket);
+	pthread_mutex_unlock(&table.lock);
+	if (error) {
+		errno = -error;
+		return NULL;
+	}
+	pthread_mutex_lock(&socket->lock);
+	return socket;
+}
+
+void udp_socket_put(struct udp_socket *socket)
+{
+	pthread_mutex_unlock(&socket->lock);
+	pthread_mutex_lock(&table.lock);
+	socket->users--;
+	pthread_mutex_unlock(&table.lock);
+}
+
+void udp_sockets_before_fork(void)
+{
+	pthread_mutex_lock(&table.lock);
+}
+
+void udp_sockets_after_fork(bool child)
+{
+	if (child && table.made) {
+		for (int i = 0; i < SOCKETS; i++)
+			close_socket(&table.socket[i]);
+		make_table();
+	}
+	pthread_mutex_unlock(&table.lock);
+}

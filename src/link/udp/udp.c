@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The udp link: sending, see parts.h. */
+#include <endian.h>
+#include <errno.h>
+#include <netinet/udp.h>
+#include <poll.h>
+#include <string.h>
+
+#include "core/cancellation.h"
+#include "device/counters.h"
+#include "wire/host_window.h"
+#include "wire/roce.h"
+#include "link/udp/parts.h"
+#include "transport/atomic.h"
+
+/*
+ * A socket without room: the interface is slower than the QPs, whose packets wait in its queue. So does the sender, as it
+ * would for an adapter; the queue holds a megabyte, which takes longer than this only if the interface stands still.
+ */
+#define ROOM_MS 20
+
+/* Some packets, with whatever buffer. */
+#define UDP_LEAST_WINDOW (64 * 1024)
+
+/*
+ * What is being sent. Packets are built one behind the other in the socket's buffer. They are a train, and take one system
+ * call, as long as they are of one length, of which the last may be shorter (UDP_SEGMENT, udp(7)).
+ */
+struct transmission {
+	struct hca *hca;
+	uint32_t source_qpn, destination_qpn;
+	struct udp_way way;
+	struct udp_socket *socket;
+	uint32_t segment; /* bytes of the first packet of the train */
+	uint32_t count;   /* packets of the train… */
+	uint32_t used;    /* …and bytes */
+	bool complete;    /* its last packet is shorter */
+};
+
+/* ---- system calls ---------------------------------------------------------------------------------------------- */
+
+static struct cmsghdr *segment_control(struct udp_way *way)
+{
+	return (struct cmsghdr *)(way->control + way->control_length);
+}
+
+static bool has_label(const struct udp_way *way)
+{
+	return way->ipv6 && way->control_length > way->unlabelled;
+}
+
+/* @segment: 0: one packet. Returns 0 or a negative errno. */
+static int send_once(struct transmission *sent, int fd, const uint8_t *bytes, uint32_t length, uint16_t segment)
+{
+	struct iovec vector = {(void *)bytes, length};
+	struct msghdr message = {
+		.msg_name = &sent->way.to,
+		.msg_namelen = sent->way.to_length,
+		.msg_iov = &vector,
+		.msg_iovlen = 1,
+		.msg_control = sent->way.control,
+		.msg_controllen = sent->way.control_length,
+	};
+
+	if (segment) {
+		struct cmsghdr *header = segment_control(&sent->way);
+
+		header->cmsg_level = IPPROTO_UDP;
+		header->cmsg_type = UDP_SEGMENT;
+		header->cmsg_len = CMSG_LEN(sizeof(segment));
+		memcpy(CMSG_DATA(header), &segment, sizeof(segment));
+		message.msg_controllen += CMSG_SPACE(sizeof(segment));
+	}
+	counter_add(sent->hca, COUNTER_UDP_SEND_CALLS, 1);
+	return sendmsg(fd, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+/*
+ * Linux sends a flow label that nobody has leased since 5.3, unless some program of the host has leased one for itself alone
+ * (ipv6(7)): then only with a label of its own.
+ */
+static int send_datagram(struct transmission *sent, int fd, const uint8_t *bytes, uint32_t length, uint16_t segment)
+{
+	int error = send_once(sent, fd, bytes, length, segment);
+
+	if (error != -EINVAL || !has_label(&sent->way))
+		return error;
+	sent->way.control_length = sent->way.unlabelled;
+	error = send_once(sent, fd, bytes, length, segment);
+	sent->socket->no_labels |= !error;
+	return error;
+}
+
+static int send_or_wait(struct transmission *sent, int fd, const uint8_t *bytes, uint32_t length, uint16_t segment)
+{
+	struct pollfd room = {.fd = fd, .events = POLLOUT};
+	int error = send_datagram(sent, fd, bytes, length, segment);
+
+	if (error != -EAGAIN)
+		return error;
+	counter_add(sent->hca, COUNTER_UDP_BUSY, 1);
+	poll(&room, 1, ROOM_MS);
+	return send_datagram(sent, fd, bytes, length, segment);
+}
+
+/* Once for each QP, as far as is remembered: it goes on like this as long as the QP lives. */
+static void explain_fragments(const struct transmission *sent, uint32_t length)
+{
+	static uint32_t told[256]; /* atomic; a QP by its number */
+	uint32_t *last = &told[sent->source_qpn % 256];
+
+	if (__atomic_exchange_n(last, sent->source_qpn + 1, __ATOMIC_RELAXED) != sent->source_qpn + 1)
+		UDP_EXPLAIN(sent->hca, sent->source_qpn, RULE_UDP_TOO_LONG, sent->destination_qpn, length);
+}
+
+/*
+ * A packet that the interface does not take: in fragments. Their identification is the kernel's choice, and nothing says "do not
+ * fragment"; the ICRC is nevertheless that of all packets, which a receiver of UDP takes (docs/wire.md), as it sees neither.
+ */
+static int send_fragments(struct transmission *sent, const uint8_t *bytes, uint32_t length)
+{
+	int fd = udp_socket_fragmenting(sent->socket);
+
+	if (fd < 0)
+		return fd;
+	explain_fragments(sent, length);
+	counter_add(sent->hca, COUNTER_UDP_FRAGMENTED, 1);
+	return send_or_wait(sent, fd, bytes, length, 0);
+}
+
+/* One packet; @whole: as one datagram that nobody fragments, if that goes; set to false if it does not. */
+static int send_single(struct transmission *sent, const uint8_t *bytes, uint32_t length, bool *whole)
+{
+	int error = *whole ? send_or_wait(sent, sent->socket->fd, bytes, length, 0) : -EMSGSIZE;
+
+	if (error != -EMSGSIZE)
+		return error;
+	*whole = false;
+	return send_fragments(sent, bytes, length);
+}
+
+static void explain_loss(const struct transmission *sent, int error)
+{
+	const union ibv_gid *to = &sent->way.path.destination;
+	uint32_t qpn = sent->source_qpn, peer = sent->destination_qpn;
+
+	if (error == -EAGAIN)
+		UDP_EXPLAIN(sent->hca, qpn, RULE_UDP_NO_ROOM, peer, ROOM_MS);
+	else
+		UDP_EXPLAIN(sent->hca, qpn, RULE_UDP_NOT_SENT, peer, be64toh(to->global.subnet_prefix),
+			    be64toh(to->global.interface_id), (uint64_t)-error);
+}
+
+/* ---- trains ---------------------------------------------------------------------------------------------------- */
+
+static void put_icrc(const struct transmission *sent, uint8_t *bytes, uint32_t length, uint32_t number)
+{
+	/* IPv4 identification: the kernel numbers the packets of a train (parts.h). IPv6 has none. */
+	uint32_t icrc = roce_icrc(&sent->way.path, sent->socket->port, (uint16_t)sent->hca->settings.roce_port,
+				  sent->way.ipv6 ? 0 : (uint16_t)number, bytes, length - ROCE_ICRC_BYTES);
+
+	memcpy(bytes + length - ROCE_ICRC_BYTES, &icrc, sizeof(icrc));
+}
+
+/*
+ * Each packet of the train by itself. Returns 0 or the last error; @longest: the first was sent, which is the longest, and not
+ * in fragments.
+ */
+static int send_singly(struct transmission *sent, bool *longest)
+{
+	uint8_t *at = sent->socket->buffer;
+	uint32_t left = sent->used;
+	int result = 0, error;
+	bool whole = true;
+
+	*longest = false;
+	while (left) {
+		uint32_t length = left < sent->segment ? left : sent->segment;
+
+		/* The first one has identification 0 already. */
+		if (at != sent->socket->buffer)
+			put_icrc(sent, at, length, 0);
+		/* The last one, which is shorter, may fit. */
+		whole |= length < sent->segment;
+		error = send_single(sent, at, length, &whole);
+		if (error) {
+			counter_add(sent->hca, COUNTER_UDP_SEND_ERRORS, 1);
+			result = error;
+		}
+		if (at == sent->socket->buffer)
+			*longest = !error && whole;
+		at += length;
+		left -= length;
+	}
+	return result;
+}
+
+static void send_train(struct transmission *sent)
+{
+	bool longest;
+	int error = send_or_wait(sent, sent->socket->fd, sent->socket->buffer, sent->used, (uint16_t)sent->segment);
+	int refused;
+
+	if (!error) {
+		counter_add(sent->hca, COUNTER_UDP_TRAINS_SENT, 1);
+		return;
+	}
+	if (error == -EAGAIN) {
+		counter_add(sent->hca, COUNTER_UDP_SEND_ERRORS, sent->count);
+		explain_loss(sent, error);
+		return;
+	}
+	/* EIO without checksum offload, EINVAL before Linux 4.18, or what single packets meet as well. */
+	refused = error;
+	error = send_singly(sent, &longest);
+	if (longest) {
+		sent->socket->no_trains = true;
+		UDP_EXPLAIN(sent->hca, sent->source_qpn, RULE_UDP_NO_TRAINS, (uint64_t)-refused);
+	}
+	if (error)
+		explain_loss(sent, error);
+}
+
+static void flush(struct transmission *sent)
+{
+	bool whole = true;
+	int error;
+
+	counter_add(sent->hca, COUNTER_UDP_PACKETS_SENT, sent->count);
+	if (sent->count > 1) {
+		send_train(sent);
+	} else if (sent->count) {
+		error = send_single(sent, sent->socket->buffer, sent->used, &whole);
+		if (error) {
+			counter_add(sent->hca, COUNTER_UDP_SEND_ERRORS, 1);
+			explain_loss(sent, error);
+		}
+	}
+	sent->count = 0;
+	sent->used = 0;
+	sent->complete = false;
+}
+
+static bool fits(const struct transmission *sent, uint32_t length)
+{
+	if (!sent->count)
+		return true;
+	return !sent->complete && length <= sent->segment && sent->used + length <= UDP_TRAIN_BYTES &&
+	       sent->count < (sent->socket->no_trains ? 1 : UDP_TRAIN_PACKETS);
+}
+
+/* ---- packets --------------------------------------------------------------------------------------------------- */
+
+/* A masked atomic carries its masks as payload (transport/opcodes.def). */
+static uint32_t put_payload(uint8_t *to, struct packet *packet, uint32_t bytes)
+{
+	uint32_t pad = roce_pad(bytes);
+
+	if (message_is_masked_atomic(packet->message))
+		roce_masks_write(to, packet);
+	else if (bytes)
+		stream_read(&packet->payload, to, bytes);
+	memset(to + bytes, 0, pad);
+	return bytes + pad;
+}
+
+static bool put_packet(struct transmission *sent, struct packet *packet, uint32_t number, unsigned int place,
+		       uint32_t payload)
+{
+	uint8_t *start = sent->socket->buffer, *at = start + sent->used;
+	uint32_t headers = roce_headers_write(at, packet, number, place, payload);
+	uint32_t length = headers + payload + roce_pad(payload) + ROCE_ICRC_BYTES;
+
+	if (!headers)
+		return false;
+	if (!fits(sent, length)) {
+		uint8_t kept[ROCE_MOST_HEADERS];
+
+		/* Its headers are behind the train that is sent now. */
+		memcpy(kept, at, headers);
+		flush(sent);
+		memcpy(start, kept, headers);
+		at = start;
+	}
+	if (!sent->count)
+		sent->segment = length;
+	sent->complete = length < sent->segment;
+	put_payload(at + headers, packet, payload);
+	put_icrc(sent, at, length, sent->count);
+	sent->used += length;
+	sent->count++;
+	return true;
+}
+
+/* Cuts the run at the path MTU. */
+static void put_packets(struct transmission *sent, struct packet *packet)
+{
+	uint64_t left = message_is_masked_atomic(packet->message) ? 2 * (uint64_t)packet->operand_bytes
+								  : packet->payload.length;
+	uint32_t mtu = packet->mtu, number = 0;
+
+	counter_add(sent->hca, COUNTER_UDP_BYTES_SENT, left);
+	do {
+		uint32_t payload = left < mtu ? (uint32_t)left : mtu;
+		unsigned int place = PLACE_MIDDLE;
+
+		left -= payload;
+		if (number == 0)
+			place |= packet->place & PLACE_FIRST;
+		if (left == 0)
+			place |= packet->place & PLACE_LAST;
+		if (!put_packet(sent, packet, number, place, payload))
+			break;
+		number++;
+	} while (left);
+	flush(sent);
+}
+
+/* Returns false if there is no way, or no socket. */
+static bool begin(struct transmission *sent, struct hca *hca, const struct packet_path *path, uint16_t port)
+{
+	sent->hca = hca;
+	sent->segment = sent->count = sent->used = 0;
+	sent->complete = false;
+	udp_begin(hca);
+	if (udp_way_make(&sent->way, hca, path))
+		return false;
+	sent->socket = udp_socket_get(sent->way.ipv6, port, path->udp_source_port);
+	if (sent->socket && has_label(&sent->way) && sent->socket->no_labels)
+		sent->way.control_length = sent->way.unlabelled;
+	if (sent->socket)
+		return true;
+	counter_add(hca, COUNTER_UDP_SEND_ERRORS, 1);
+	explain_loss(sent, -errno);
+	return false;
+}
+
+static enum link_result send_run(struct hca *hca, struct run *run)
+{
+	WITHOUT_CANCELLATION;
+	struct packet *packet = run_slot(run);
+	struct transmission sent = {.source_qpn = packet->source_qpn, .destination_qpn = packet->destination_qpn};
+
+	if (!begin(&sent, hca, packet->path,
+		   roce_source_port(packet->path, packet->source_qpn, packet->destination_qpn)))
+		return LINK_SENT;
+	put_packets(&sent, packet);
+	udp_socket_put(sent.socket);
+	return LINK_SENT;
+}
+
+/* ---- frames ---------------------------------------------------------------------------------------------------- */
+
+/*
+ * The frame was made for @path and @port; where it goes by other addresses or another port its ICRC becomes the one of
+ * these, but stays wrong if it was.
+ */
+static void change_icrc(const struct transmission *sent, const struct packet_path *path, uint16_t port, uint8_t *bytes,
+			uint32_t length)
+{
+	uint16_t to = (uint16_t)sent->hca->settings.roce_port;
+	uint32_t made = roce_icrc(path, port, to, 0, bytes, length - ROCE_ICRC_BYTES), icrc, fault;
+
+	memcpy(&icrc, bytes + length - ROCE_ICRC_BYTES, sizeof(icrc));
+	fault = icrc ^ made;
+	icrc = roce_icrc(&sent->way.path, sent->socket->port, to, 0, bytes, length - ROCE_ICRC_BYTES) ^ fault;
+	memcpy(bytes + length - ROCE_ICRC_BYTES, &icrc, sizeof(icrc));
+}
+
+static enum link_result send_frame(struct hca *hca, const struct packet_path *path, const uint8_t *bytes,
+				   uint32_t length)
+{
+	WITHOUT_CANCELLATION;
+	struct transmission sent = {.source_qpn = 0};
+	uint16_t port;
+
+	if (length < ROCE_BTH_BYTES + ROCE_ICRC_BYTES || length > UDP_TRAIN_BYTES)
+		return LINK_SENT;
+	sent.destination_qpn = roce_destination(bytes);
+	port = roce_source_port(path, 0, sent.destination_qpn);
+	if (!begin(&sent, hca, path, port))
+		return LINK_SENT;
+	memcpy(sent.socket->buffer, bytes, length);
+	change_icrc(&sent, path, port, sent.socket->buffer, length);
+	sent.segment = sent.used = length;
+	sent.count = 1;
+	flush(&sent);
+	udp_socket_put(sent.socket);
+	return LINK_SENT;
+}
+
+static struct link udp = {
+	.name = "udp",
+	.shared = true,
+	.routed = true,
+	.most = UDP_RUN_BYTES,
+	.window = UDP_WINDOW_BYTES, /* atomic */
+	.shares = true,
+	.send = send_run,
+	.send_frame = send_frame,
+};
+
+void udp_set_window(uint32_t bytes)
+{
+	host_window_set_most(bytes);
+	bytes = bytes / 2 < UDP_LEAST_WINDOW ? UDP_LEAST_WINDOW : bytes / 2;
+	__atomic_store_n(&udp.window, bytes < UDP_WINDOW_BYTES ? bytes : UDP_WINDOW_BYTES, __ATOMIC_RELAXED);
+}
+
+const struct link *link_udp(void)
+{
+	return &udp;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The invariant CRC, see roce.h: CRC-32 (as of Ethernet) of eight bytes of ones, which stand for the LRH that RoCE does not
+ * have, and of the frame from the IP header on, with ones in every field that may change on the way.
+ */
+#include <endian.h>
+#include <isa-l/crc.h>
+#include <string.h>
+
+#if defined(__x86_64__) && !defined(ICRC_PORTABLE)
+#include <immintrin.h>
+#endif
+
+#include "wire/icrc_powers.h"
+#include "wire/ip.h"
+#include "wire/roce.h"
+
+#define SEED 0x2144df1c /* CRC-32 of eight bytes 0xff */
+#define BTH_VARIANT 4   /* FECN, BECN, six reserved bits */
+#define SHORT 128       /* bytes up to which a packet is copied behind its IP headers: one call is cheaper than two */
+/* Bytes from the IPv4 identification to BTH. */
+#define BEHIND_IDENTIFICATION (IPV4_BYTES - 4 + UDP_BYTES)
+
+uint16_t roce_source_port(const struct packet_path *path, uint32_t source_qpn, uint32_t destination_qpn)
+{
+	uint64_t product = (uint64_t)source_qpn * destination_qpn;
+	uint32_t label = path->flow_label;
+
+	if (path->udp_source_port)
+		return path->udp_source_port;
+	if (!label) {
+		product ^= product >> 20;
+		product ^= product >> 40;
+		label = product & 0xfffff;
+	}
+	return (uint16_t)(0xc000 | ((label & 0x3fff) ^ (label >> 14)));
+}
+
+static uint32_t begin(uint8_t *to, const struct packet_path *path, uint16_t source_port, uint16_t destination_port,
+		      uint16_t identification, size_t length)
+{
+	uint32_t bytes =
+		ip_headers_write(to, path, source_port, destination_port, identification, length + ROCE_ICRC_BYTES);
+
+	if (bytes == IPV4_BYTES + UDP_BYTES) {
+		to[IPV4_TYPE_OF_SERVICE] = 0xff;
+		to[IPV4_TIME_TO_LIVE] = 0xff;
+		memset(to + IPV4_CHECKSUM, 0xff, 2);
+	} else {
+		/* Traffic class and flow label. */
+		to[0] |= 0x0f;
+		memset(to + 1, 0xff, 3);
+		to[IPV6_HOP_LIMIT] = 0xff;
+	}
+	memset(to + bytes - UDP_BYTES + UDP_CHECKSUM, 0xff, 2);
+	return bytes;
+}
+
+/* ---- multiplication ------------------------------------------------------------------------------------------- */
+
+/* a b x modulo the polynomial; bit 31 is x^0. */
+static uint32_t multiply_bitwise(uint32_t a, uint32_t b)
+{
+	uint32_t product = 0;
+
+	for (int i = 0; i < 32; i++) {
+		product = product >> 1 ^ (product & 1 ? 0xedb88320 : 0);
+		product ^= b >> i & 1 ? a : 0;
+	}
+	return product >> 1 ^ (product & 1 ? 0xedb88320 : 0);
+}
+
+#if defined(__x86_64__) && !defined(ICRC_PORTABLE)
+/* Division by the polynomial without remainder: times its inverse modulo 2^32, then what that times the polynomial has. */
+__attribute__((target("pclmul,sse4.1"))) static uint32_t multiply_clmul(uint32_t a, uint32_t b)
+{
+	const __m128i constants = _mm_set_epi64x(0xf7011641, 0x1db710641);
+	__m128i product = _mm_clmulepi64_si128(_mm_cvtsi32_si128((int)a), _mm_cvtsi32_si128((int)b), 0x00);
+	uint32_t low = (uint32_t)_mm_cvtsi128_si32(product);
+	__m128i times = _mm_clmulepi64_si128(_mm_cvtsi32_si128((int)low), constants, 0x10);
+
+	times = _mm_cvtsi32_si128(_mm_cvtsi128_si32(times));
+	times = _mm_clmulepi64_si128(times, constants, 0x00);
+	return (uint32_t)_mm_extract_epi32(_mm_xor_si128(product, times), 1);
+}
+#endif
+
+static uint32_t multiply(uint32_t a, uint32_t b)
+{
+#if defined(__x86_64__) && !defined(ICRC_PORTABLE)
+	if (__builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1"))
+		return multiply_clmul(a, b);
+#endif
+	return multiply_bitwise(a, b);
+}
+
+/* ---- the CRC -------------------------------------------------------------------------------------------------- */
+
+static uint32_t short_crc(uint8_t *start, uint32_t headers, const uint8_t *bytes, size_t length)
+{
+	memcpy(start + headers, bytes, length);
+	if (length > BTH_VARIANT)
+		start[headers + BTH_VARIANT] = 0xff;
+	return crc32_gzip_refl(SEED, start, headers + length);
+}
+
+/*
+ * The bytes stay where they are. The register is linear: what is missing to 0xff in the fifth of them can as well be added
+ * to the register that meets the first, divided by x^32.
+ */
+static uint32_t long_crc(const uint8_t *start, uint32_t headers, const uint8_t *bytes, size_t length)
+{
+	uint32_t crc = crc32_gzip_refl(SEED, start, headers);
+
+	crc ^= multiply(0xff ^ bytes[BTH_VARIANT], icrc_powers_fine[1]);
+	return crc32_gzip_refl(crc, bytes, length);
+}
+
+uint32_t roce_icrc(const struct packet_path *path, uint16_t source_port, uint16_t destination_port,
+		   uint16_t identification, const uint8_t *bytes, size_t length)
+{
+	uint8_t start[IP_MOST_HEADERS + SHORT];
+	uint32_t headers = begin(start, path, source_port, destination_port, identification, length);
+
+	return htole32(length > SHORT ? long_crc(start, headers, bytes, length)
+				      : short_crc(start, headers, bytes, length));
+}
+
+/* ---- what is not seen ------------------------------------------------------------------------------------------ */
+
+/*
+ * A CRC is linear: other bytes 4 to 7 of the IPv4 header (identification, flags, fragment offset) change it by their
+ * difference, times x to the number of bits from there on. So the quotient of the difference seen and that power is the
+ * difference of these bytes, whose least significant bit is that of the first one.
+ */
+#define IDENTIFICATION_DIFFERENCE 0x0000ffff
+#define DONT_FRAGMENT_DIFFERENCE 0x00400000
+
+/* The bytes from the identification on that make the CRC of @length bytes differ by @difference. */
+static uint32_t unseen_difference(uint32_t difference, size_t length)
+{
+	size_t words = (BEHIND_IDENTIFICATION + length) / 4;
+
+	difference = multiply(difference, icrc_powers_fine[words % ICRC_POWERS]);
+	return multiply(difference, icrc_powers_coarse[words / ICRC_POWERS]);
+}
+
+bool roce_icrc_fits(const struct packet_path *path, uint16_t source_port, uint16_t destination_port,
+		    struct ipv4_unseen *unseen, const uint8_t *bytes, size_t length)
+{
+	bool old = ip_is_version_4(path);
+	uint16_t expected = old ? unseen->identification : 0;
+	uint32_t icrc = roce_icrc(path, source_port, destination_port, expected, bytes, length), found, difference;
+
+	memcpy(&found, bytes + length, sizeof(found));
+	*unseen = (struct ipv4_unseen){.identification = expected};
+	if (__builtin_expect(found == icrc, 1))
+		return true;
+	if (!old || length % 4 || (BEHIND_IDENTIFICATION + length) / 4 >= ICRC_POWERS * ICRC_POWERS)
+		return false;
+	difference = unseen_difference(le32toh(found ^ icrc), length);
+	if (difference & ~(uint32_t)(IDENTIFICATION_DIFFERENCE | DONT_FRAGMENT_DIFFERENCE))
+		return false;
+	unseen->identification ^= be16toh((uint16_t)difference);
+	unseen->may_fragment = difference & DONT_FRAGMENT_DIFFERENCE;
+	unseen->solved = true;
+	return true;
+}

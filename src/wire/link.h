@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Links: what carries packets from one QP to another. One transport above, many links below; a link is a table of
+ * functions. Where a packet goes decides which one carries it (link_route): local, a call in this process; shm, shared
+ * memory between processes of a host; udp, RoCEv2 between hosts. Captures and faults are filters in front of any link
+ * (filter/filter.h).
+ *
+ * A link takes a run (transport/packet.h) of a length that suits it. It must not call the transport while it sends: the
+ * sender's QP lock is held, and locks of a link are leaves below it. What arrives is handed to the transport by the
+ * link's poller (hca/progress.h), without any lock of a link that sending takes.
+ */
+#ifndef SOFTHCA_WIRE_LINK_H
+#define SOFTHCA_WIRE_LINK_H
+
+#include <stdbool.h>
+
+#include "hca/device.h"
+#include "wire/waiting.h"
+#include "transport/run.h"
+
+struct hca;
+struct hca_qp;
+
+enum link_result {
+	LINK_SENT, /* or lost, as on a wire: nobody tells */
+	LINK_BUSY, /* there is no room now, and nothing was taken; whoever makes room calls link_resume() of run->full */
+};
+
+struct link {
+	const char *name;
+	/*
+	 * Takes runs of any length by reference, and delivers them before run_drain() returns: the transport needs neither
+	 * pieces nor a window, and an answer comes while the request is still there.
+	 */
+	bool immediate;
+	/*
+	 * Others than the processes of this user can write to it: who sent a packet, its addresses tell, which whoever carries
+	 * it vouches for. Of the other links the link itself is proof enough.
+	 */
+	bool shared;
+	/* Routers are on the way, which mark packets when they are congested: with path->traffic_class of what arrives. */
+	bool routed;
+	uint32_t most;   /* payload bytes of a run; a multiple of the largest MTU; 0: any number */
+	uint32_t window; /* atomic; payload bytes that a QP may have under way and not acknowledged; 0: any number */
+	bool shares;     /* and what all QPs have under way to one host is bounded as well (wire/host_window.h) */
+	/**
+	 * Sends the packet built in run_slot(@run). Its payload is valid during the call, and, for an immediate link, until
+	 * the run is drained. The sender's QP lock is held. What cannot be delivered is lost in silence, as on a wire.
+	 */
+	enum link_result (*send)(struct hca *hca, struct run *run);
+	/**
+	 * Sends @length bytes, BTH to ICRC, as they are along @path, unlike send() without any lock of a QP held. NULL: the
+	 * link carries no frames; the filters parse them and use send().
+	 */
+	enum link_result (*send_frame)(struct hca *hca, const struct packet_path *path, const uint8_t *bytes,
+				       uint32_t length);
+	/** A mark behind all that was sent to QP @qpn until now. NULL: the link cannot tell. Any thread, any lock. */
+	uint64_t (*mark)(uint32_t qpn);
+	/**
+	 * True if nothing of what was sent to QP @qpn before @mark can have been lost yet: the peer lives, and has not dealt with
+	 * it, or has not sent all that it wants to answer. Else its answers, if there are any, have arrived; whether they have been
+	 * handled is another question. *@progress is another whenever the peer has dealt with something. NULL with mark.
+	 */
+	bool (*pending)(uint32_t qpn, uint64_t mark, uint64_t *progress);
+};
+
+/** QPs of this process: the packet is queued in the run. */
+const struct link *link_local(void);
+/** QPs of other processes of this host (link/shm/shm.h). */
+const struct link *link_shm(void);
+/** QPs of other hosts (link/udp/udp.h). */
+const struct link *link_udp(void);
+
+/**
+ * The link that leads to QP @qpn at @gid; NULL: none does. Also prepares the way, such as the connection to another
+ * process. A GID of the table of @hca is on this host; which process, the number tells (link/host/host.h). Any thread; may be
+ * called under a QP's lock.
+ */
+const struct link *link_route(struct hca *hca, const union ibv_gid *gid, uint32_t qpn);
+
+/**
+ * True if QP @qpn at @gid is one of another process of this host, whose end can be seen (host_slot_is_vacant()). Any thread;
+ * may be called under a QP's lock.
+ */
+bool link_sees_process(const struct hca *hca, const union ibv_gid *gid, uint32_t qpn);
+
+/**
+ * A QP of @hca that has no one peer, such as a datagram QP, may receive from now on: other hosts are to reach it. Any thread;
+ * may be called under a QP's lock.
+ */
+void link_listen(struct hca *hca);
+
+/**
+ * Sends the packet built in run_slot(@run) with packet->link, past the filters of @hca. packet->link is not NULL. If it says
+ * LINK_BUSY, run->full is where room can be waited for. The lock of the QP is held.
+ */
+enum link_result link_send(struct hca *hca, struct run *run);
+/** The same; without room, @waiter of @qp, which is its requester or something that it owes, waits for it. */
+enum link_result link_send_or_wait(struct hca_qp *qp, struct run *run, struct link_waiter *waiter, bool requester);
+
+/* Bytes that a QP may have under way where filters hold packets back. */
+#define FILTER_WINDOW (1u << 20)
+
+/** What link->immediate and link->window say, if no filter of @hca comes between. */
+static inline bool link_is_immediate(const struct hca *hca, const struct link *link)
+{
+	return link->immediate && !hca->filters;
+}
+
+static inline uint32_t link_window(const struct hca *hca, const struct link *link)
+{
+	uint32_t window = __atomic_load_n(&link->window, __ATOMIC_RELAXED);
+
+	return hca->filters && (!window || window > FILTER_WINDOW) ? FILTER_WINDOW : window;
+}
+
+/** The window that a connection begins with; never 0, as filters may come later. */
+static inline uint32_t link_first_window(const struct hca *hca, const struct link *link)
+{
+	uint32_t window = link_window(hca, link);
+
+	return window ? window : FILTER_WINDOW;
+}
+
+#endif

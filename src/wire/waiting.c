@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Waiting for room, see waiting.h. */
+#include "wire/waiting.h"
+
+#include <pthread.h>
+
+#include "hca/qp.h"
+#include "transport/answer.h"
+#include "transport/run.h"
+
+struct link_queue link_common_queue;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void link_enqueue(struct link_queue *queue, struct link_waiter *waiter, struct hca_qp *qp, bool requester)
+{
+	pthread_mutex_lock(&lock);
+	if (!waiter->queue && !queue->closed && !qp->leaves_queues) {
+		if (!queue->first)
+			queue->last = &queue->first;
+		waiter->place = queue->last;
+		waiter->next = NULL;
+		waiter->qp = qp;
+		waiter->requester = requester;
+		*queue->last = waiter;
+		queue->last = &waiter->next;
+		queue->count++;
+		__atomic_store_n(&waiter->queue, queue, __ATOMIC_RELAXED);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* The lock is held. */
+static void take_out(struct link_waiter *waiter)
+{
+	if (!waiter->queue)
+		return;
+	*waiter->place = waiter->next;
+	if (waiter->next)
+		waiter->next->place = waiter->place;
+	else
+		waiter->queue->last = waiter->place;
+	waiter->queue->count--;
+	__atomic_store_n(&waiter->queue, NULL, __ATOMIC_RELAXED);
+}
+
+void link_dequeue(struct link_waiter *waiter)
+{
+	pthread_mutex_lock(&lock);
+	take_out(waiter);
+	pthread_mutex_unlock(&lock);
+}
+
+/*
+ * Who took the QP out of a queue before, or found it by its number, is inside an epoch section that the QP outlives; who tries
+ * to send for it there finds it leaving.
+ */
+void link_leave(struct hca_qp *qp)
+{
+	pthread_mutex_lock(&lock);
+	qp->leaves_queues = true;
+	take_out(&qp->requester.waiter);
+	for (struct answers *answers = qp->owing; answers; answers = answers->next)
+		take_out(&answers->waiter);
+	pthread_mutex_unlock(&lock);
+}
+
+/* The first of @queue, and what of it waited; NULL: nobody does. The QP lives until the epoch section ends. */
+static struct hca_qp *take_first(struct link_queue *queue, bool *requester)
+{
+	struct link_waiter *waiter;
+	struct hca_qp *qp = NULL;
+
+	pthread_mutex_lock(&lock);
+	waiter = queue->first;
+	if (waiter) {
+		qp = waiter->qp;
+		*requester = waiter->requester;
+		take_out(waiter);
+	}
+	pthread_mutex_unlock(&lock);
+	return qp;
+}
+
+uint32_t link_waiters(struct link_queue *queue)
+{
+	uint32_t count;
+
+	pthread_mutex_lock(&lock);
+	count = queue->count;
+	pthread_mutex_unlock(&lock);
+	return count;
+}
+
+void link_resume(struct link_queue *queue, uint32_t most, struct run *run)
+{
+	struct hca_qp *qp;
+	bool requester;
+
+	while (most-- && (qp = take_first(queue, &requester))) {
+		queue_lock(&qp->lock);
+		if (requester)
+			run_schedule_requester(run, qp);
+		else
+			run_schedule(run, qp);
+		queue_unlock(&qp->lock);
+	}
+}
+
+void link_close(struct link_queue *queue, struct run *run)
+{
+	pthread_mutex_lock(&lock);
+	queue->closed = true;
+	pthread_mutex_unlock(&lock);
+	link_resume(queue, UINT32_MAX, run);
+}
+
+void link_abandon(struct link_queue *queue)
+{
+	while (queue->first)
+		take_out(queue->first);
+}
+
+void waiting_before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void waiting_after_fork(bool child)
+{
+	if (child)
+		link_abandon(&link_common_queue);
+	pthread_mutex_unlock(&lock);
+}
