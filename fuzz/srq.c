@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "abi/entry_points.h"
-#include "hca/device.h"
+#include "device/device.h"
 #include "verbs/ops.h"
 #include "verbs/srq.h"
 #include "world.h"

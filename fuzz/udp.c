@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "core/epoch.h"
-#include "hca/progress.h"
+#include "device/progress.h"
 #include "filter/faults.h"
 #include "filter/filter.h"
 #include "link/host/table.h"

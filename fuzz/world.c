@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 
 #include "block/bsf.h"
-#include "hca/device.h"
+#include "device/device.h"
 
 #define PAGE 4096u
 #define PAGES 16

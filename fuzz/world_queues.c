@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hca/device.h"
+#include "device/device.h"
 #include "transport/dci.h"
 #include "transport/dct.h"
 #include "transport/transport.h"

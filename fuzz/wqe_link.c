@@ -6,7 +6,7 @@
 
 #include "../tests/unit/wire_link.h"
 #include "wire/link.h"
-#include "transport/opcode.h"
+#include "format/opcode.h"
 
 /* Longer messages only cost time: a layout can repeat one byte a billion times. */
 #define LONGEST_MESSAGE (UINT64_C(1) << 18)

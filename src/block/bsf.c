@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "hca/device.h"
+#include "device/device.h"
 #include "mkey/psv.h"
 
 #define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EACCES)

@@ -7,7 +7,7 @@
 #include <openssl/crypto.h>
 
 #include "core/epoch.h"
-#include "hca/device.h"
+#include "device/device.h"
 
 static void dek_free(struct dek *dek)
 {

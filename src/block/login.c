@@ -7,7 +7,7 @@
 
 #include "block/cipher.h"
 #include "block/import_keys.h"
-#include "hca/device.h"
+#include "device/device.h"
 
 /* AES key wrap puts 8 bytes in front (RFC 3394). */
 #define WRAP_BYTES 8

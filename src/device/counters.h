@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "core/epoch.h"
-#include "hca/device.h"
+#include "device/device.h"
 
 enum counter {
 #define COUNTER(NAME, name, doc) COUNTER_##NAME,

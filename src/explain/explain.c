@@ -8,7 +8,7 @@
 
 #include "explain/log.h"
 #include "explain/sink.h"
-#include "hca/device.h"
+#include "device/device.h"
 
 #define OWN_RECORDS 1024
 #define OTHERS_RECORDS 256

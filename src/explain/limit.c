@@ -2,7 +2,7 @@
 /* How often others can make the device explain, see limit.h. */
 #include "explain/limit.h"
 
-#include "hca/device.h"
+#include "device/device.h"
 #include "device/counters.h"
 
 bool explain_may(struct hca *hca, enum explain_rule rule, uint32_t most)

@@ -11,8 +11,8 @@
 #include "explain/names.h"
 #include "explain/rules.h"
 #include "mkey/key.h"
-#include "transport/opcode.h"
-#include "transport/wqe.h"
+#include "format/opcode.h"
+#include "format/wqe.h"
 
 struct text {
 	char *buffer;

@@ -13,8 +13,8 @@
 #include "explain/fold.h"
 #include "explain/output.h"
 #include "explain/rules.h"
-#include "hca/device.h"
-#include "hca/progress.h"
+#include "device/device.h"
+#include "device/progress.h"
 
 #include <infiniband/mlx5dv.h>
 

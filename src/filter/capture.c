@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "explain/log.h"
-#include "hca/device.h"
-#include "hca/qp.h"
+#include "device/device.h"
+#include "transport/qp.h"
 #include "filter/capture_ethernet.h"
 #include "wire/roce.h"
 

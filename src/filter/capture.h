@@ -13,7 +13,7 @@
 #ifndef SOFTHCA_FILTER_CAPTURE_H
 #define SOFTHCA_FILTER_CAPTURE_H
 
-#include "transport/packet.h"
+#include "wire/packet.h"
 
 struct capture;
 struct hca;

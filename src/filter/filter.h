@@ -36,7 +36,7 @@ bool filter_drain(struct hca *hca, struct run *run);
 
 /**
  * A packet arrived over a link other than the local one; its payload is plain memory. For the capture, which has it written
- * by filter_handled(), when it was handled and what became of it is known. Of pollers only (hca/progress.h); no lock held.
+ * by filter_handled(), when it was handled and what became of it is known. Of pollers only (device/progress.h); no lock held.
  */
 void filter_received(struct hca *hca, const struct packet *packet);
 void filter_handled(struct hca *hca);

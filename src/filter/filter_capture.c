@@ -2,7 +2,7 @@
 /* What the capture gets of the filters, see filter.h. */
 #include <stdlib.h>
 
-#include "hca/qp.h"
+#include "transport/qp.h"
 #include "filter/capture.h"
 #include "filter/filter_parts.h"
 #include "wire/roce.h"

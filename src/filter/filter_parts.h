@@ -12,7 +12,7 @@
 
 #include <pthread.h>
 
-#include "hca/device.h"
+#include "device/device.h"
 #include "filter/filter.h"
 #include "filter/frame.h"
 

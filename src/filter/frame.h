@@ -8,7 +8,7 @@
 
 #include "filter/faults.h"
 #include "wire/link.h"
-#include "transport/packet.h"
+#include "wire/packet.h"
 
 struct capture;
 

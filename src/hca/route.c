@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "hca/qp.h"
+#include "transport/qp.h"
 #include "filter/filter.h"
 #include "link/host/host.h"
 #include "wire/link.h"
@@ -17,7 +17,7 @@ static bool on_this_host(const struct hca *hca, const union ibv_gid *gid)
 	return false;
 }
 
-/* With nothing but the loopback interface (hca/gid.h) there are no other hosts. */
+/* With nothing but the loopback interface (device/gid.h) there are no other hosts. */
 static bool has_network(const struct hca *hca)
 {
 	return strcmp(hca->gids[0].netdev, "lo") != 0;

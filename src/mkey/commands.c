@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/epoch.h"
-#include "hca/device.h"
+#include "device/device.h"
 #include "mkey/key.h"
 #include "mkey/pages.h"
 

@@ -8,7 +8,7 @@
 
 #include "block/bsf.h"
 #include "core/epoch.h"
-#include "hca/device.h"
+#include "device/device.h"
 #include "mkey/window.h"
 
 static struct mapping *mapping_new(uint32_t capacity, bool blocks)

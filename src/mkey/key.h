@@ -22,7 +22,7 @@
 #include "block/progress.h"
 #include "block/setup.h"
 #include "explain/explain.h"
-#include "hca/device.h"
+#include "device/device.h"
 #include "hca/hca.h"
 
 /* What keys are; names for explanations in key_kind_name(). */

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "core/epoch.h"
-#include "hca/device.h"
+#include "device/device.h"
 #include "mkey/key.h"
 #include "mkey/pages.h"
 

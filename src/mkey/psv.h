@@ -7,7 +7,7 @@
 #ifndef SOFTHCA_MKEY_PSV_H
 #define SOFTHCA_MKEY_PSV_H
 
-#include "hca/device.h"
+#include "device/device.h"
 
 struct psv {
 	struct hca_pd *pd;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "block/bsf.h"
-#include "hca/device.h"
+#include "device/device.h"
 #include "mkey/layout.h"
 #include "mkey/psv.h"
 #include "mkey/stream.h"

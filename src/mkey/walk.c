@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "block/stage.h"
-#include "hca/device.h"
+#include "device/device.h"
 #include "mkey/pages.h"
 
 #define READING (RIGHT_LOCAL_READ | RIGHT_REMOTE_READ | RIGHT_ATOMIC)

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "hca/device.h"
+#include "device/device.h"
 
 #define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EACCES)
 

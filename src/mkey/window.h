@@ -8,7 +8,7 @@
 /**
  * Checks the window mapping @next that a bind or an invalidation is about to publish, and ties it to its region.
  * Returns 0, or -EACCES with @why filled. That the QP may bind at all, the table of opcodes has decided
- * (transport/wqe_opcodes.def).
+ * (format/wqe_opcodes.def).
  */
 int window_check(const struct walk_access *access, struct mapping *next, struct refusal *why);
 

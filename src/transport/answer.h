@@ -13,8 +13,8 @@
 #ifndef SOFTHCA_TRANSPORT_ANSWER_H
 #define SOFTHCA_TRANSPORT_ANSWER_H
 
-#include "hca/qp.h"
-#include "transport/packet.h"
+#include "transport/qp.h"
+#include "wire/packet.h"
 
 struct run;
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "hca/device.h"
+#include "device/device.h"
 
 /* The highest bits of fields are added without the carry that would leave them. */
 static uint64_t add_in_fields(uint64_t a, uint64_t b, uint64_t boundary)

@@ -3,7 +3,7 @@
 #ifndef SOFTHCA_TRANSPORT_ATOMIC_H
 #define SOFTHCA_TRANSPORT_ATOMIC_H
 
-#include "transport/packet.h"
+#include "wire/packet.h"
 
 static inline bool message_is_masked_atomic(uint8_t message)
 {

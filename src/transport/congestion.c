@@ -2,7 +2,7 @@
 /* Congestion notification, see congestion.h. */
 #include "transport/congestion.h"
 
-#include "hca/qp.h"
+#include "transport/qp.h"
 #include "device/counters.h"
 #include "transport/transport.h"
 

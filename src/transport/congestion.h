@@ -9,7 +9,7 @@
 #define SOFTHCA_TRANSPORT_CONGESTION_H
 
 #include "wire/link.h"
-#include "transport/packet.h"
+#include "wire/packet.h"
 
 struct hca_qp;
 

@@ -11,7 +11,7 @@
 #include "transport/origin.h"
 #include "transport/requester.h"
 #include "transport/run.h"
-#include "transport/wqe.h"
+#include "format/wqe.h"
 
 /* mlx5-formats 1.6 */
 

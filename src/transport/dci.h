@@ -18,7 +18,7 @@
 #define SOFTHCA_TRANSPORT_DCI_H
 
 #include "core/limits.h"
-#include "transport/packet.h"
+#include "wire/packet.h"
 
 struct hca_qp;
 struct wqe;

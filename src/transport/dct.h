@@ -21,7 +21,7 @@
 #ifndef SOFTHCA_TRANSPORT_DCT_H
 #define SOFTHCA_TRANSPORT_DCT_H
 
-#include "hca/qp.h"
+#include "transport/qp.h"
 
 struct dct_initiator {
 	struct dct_initiator *next_in_bucket, *next;

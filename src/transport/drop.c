@@ -3,9 +3,9 @@
 #include "transport/drop.h"
 
 #include "core/limits.h"
-#include "hca/device.h"
+#include "device/device.h"
 #include "wire/link.h"
-#include "transport/packet.h"
+#include "wire/packet.h"
 
 uint64_t packet_explain_drop(struct hca *hca, const struct packet *packet, const struct explain_subject *subject,
 			     const struct refusal *why)

@@ -4,7 +4,7 @@
 #define SOFTHCA_TRANSPORT_MMO_H
 
 #include "mkey/stream.h"
-#include "transport/wqe.h"
+#include "format/wqe.h"
 
 /**
  * Checks all of a DMA request: afterwards copying source->length bytes from @source to @sink cannot fail. @access: of

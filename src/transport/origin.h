@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-#include "hca/qp.h"
+#include "transport/qp.h"
 #include "wire/link.h"
 #include "transport/dci.h"
 #include "transport/transport.h"

@@ -8,7 +8,7 @@
 
 #include "core/epoch.h"
 #include "device/counters.h"
-#include "hca/multicast.h"
+#include "transport/multicast.h"
 #include "wire/link.h"
 #include "mkey/umr.h"
 #include "transport/dci.h"

@@ -9,7 +9,7 @@
 #include "wire/link.h"
 #include "transport/dci.h"
 #include "transport/transport.h"
-#include "transport/wqe.h"
+#include "format/wqe.h"
 
 /** The WQE at @position (free running, between requester.first and last) of the in-flight FIFO. */
 static inline struct inflight *inflight_at(struct requester *requester, uint32_t position)

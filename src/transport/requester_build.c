@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "hca/multicast.h"
+#include "transport/multicast.h"
 #include "wire/link.h"
 #include "transport/dci.h"
 #include "transport/requester.h"

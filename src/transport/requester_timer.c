@@ -8,7 +8,7 @@
  * PEER_SILENCE. A peer on this host that has ended, whichever link leads to it, is given up when the timer first runs out.
  */
 #include "core/epoch.h"
-#include "hca/progress.h"
+#include "device/progress.h"
 #include "device/counters.h"
 #include "link/host/host.h"
 #include "transport/requester.h"

@@ -5,8 +5,8 @@
  */
 #include <string.h>
 
-#include "hca/gid.h"
-#include "hca/xrc.h"
+#include "device/gid.h"
+#include "queue/xrc.h"
 #include "device/counters.h"
 #include "filter/filter.h"
 #include "wire/link.h"

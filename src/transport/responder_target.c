@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Where the data of a request goes, or comes from: all of it is checked before a byte moves. See responder.h. */
-#include "hca/xrc.h"
+#include "queue/xrc.h"
 #include "device/counters.h"
 #include "transport/atomic.h"
 #include "transport/drop.h"

@@ -4,9 +4,9 @@
 
 #include <endian.h>
 
-#include "hca/multicast.h"
+#include "transport/multicast.h"
 #include "device/counters.h"
-#include "hca/qp.h"
+#include "transport/qp.h"
 #include "filter/filter.h"
 #include "wire/link.h"
 #include "transport/answer.h"

@@ -9,8 +9,8 @@
 #ifndef SOFTHCA_TRANSPORT_RUN_H
 #define SOFTHCA_TRANSPORT_RUN_H
 
-#include "hca/device.h"
-#include "transport/packet.h"
+#include "device/device.h"
+#include "wire/packet.h"
 
 struct frame;
 struct hca_qp;

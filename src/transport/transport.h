@@ -6,9 +6,9 @@
 #ifndef SOFTHCA_TRANSPORT_TRANSPORT_H
 #define SOFTHCA_TRANSPORT_TRANSPORT_H
 
-#include "hca/qp.h"
+#include "transport/qp.h"
 #include "transport/run.h"
-#include "transport/wqe.h"
+#include "format/wqe.h"
 
 struct transport {
 	uint8_t packets;         /* struct packet_opcode.transport */

@@ -3,8 +3,8 @@
 #ifndef SOFTHCA_TRANSPORT_WQE_PARSE_H
 #define SOFTHCA_TRANSPORT_WQE_PARSE_H
 
-#include "hca/qp.h"
-#include "transport/wqe.h"
+#include "transport/qp.h"
+#include "format/wqe.h"
 
 /** Blocks that the doorbell record announces beyond @index. */
 uint32_t wqe_posted(const struct requester *requester, uint16_t index);

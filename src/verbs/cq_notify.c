@@ -5,7 +5,7 @@
  */
 #include <endian.h>
 
-#include "hca/progress.h"
+#include "device/progress.h"
 #include "verbs/cq.h"
 #include "verbs/ops.h"
 

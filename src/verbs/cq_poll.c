@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* ibv_poll_cq(3). */
 #include "explain/explain.h"
-#include "hca/progress.h"
+#include "device/progress.h"
 #include "verbs/cqe.h"
 #include "verbs/ops.h"
 

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "explain/explain.h"
-#include "hca/progress.h"
+#include "device/progress.h"
 #include "verbs/cq.h"
 #include "verbs/cqe.h"
 

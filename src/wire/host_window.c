@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/epoch.h"
-#include "hca/qp.h"
+#include "transport/qp.h"
 #include "device/counters.h"
 #include "link/host/host.h"
 #include "wire/waiting.h"

@@ -6,8 +6,8 @@
 #include <endian.h>
 #include <string.h>
 
-#include "hca/gid.h"
-#include "transport/packet.h"
+#include "device/gid.h"
+#include "wire/packet.h"
 
 #define IPV4_BYTES 20
 #define IPV6_BYTES 40

@@ -5,16 +5,16 @@
  * memory between processes of a host; udp, RoCEv2 between hosts. Captures and faults are filters in front of any link
  * (filter/filter.h).
  *
- * A link takes a run (transport/packet.h) of a length that suits it. It must not call the transport while it sends: the
+ * A link takes a run (wire/packet.h) of a length that suits it. It must not call the transport while it sends: the
  * sender's QP lock is held, and locks of a link are leaves below it. What arrives is handed to the transport by the
- * link's poller (hca/progress.h), without any lock of a link that sending takes.
+ * link's poller (device/progress.h), without any lock of a link that sending takes.
  */
 #ifndef SOFTHCA_WIRE_LINK_H
 #define SOFTHCA_WIRE_LINK_H
 
 #include <stdbool.h>
 
-#include "hca/device.h"
+#include "device/device.h"
 #include "wire/waiting.h"
 #include "transport/run.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * RoCEv2 on the wire (IBTA volume 1, chapters 5 and 9, annex A17): BTH and extension headers, in big-endian order, from
- * and to struct packet, and the invariant CRC. Driven by transport/opcodes.def; pure functions, any thread.
+ * and to struct packet, and the invariant CRC. Driven by format/opcodes.def; pure functions, any thread.
  *
  * The shm link uses the same headers, without ICRC.
  */
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "explain/explain.h"
-#include "transport/packet.h"
+#include "wire/packet.h"
 
 #define ROCE_BTH_BYTES 12
 #define ROCE_ICRC_BYTES 4

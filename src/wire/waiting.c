@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "hca/qp.h"
+#include "transport/qp.h"
 #include "transport/answer.h"
 #include "transport/run.h"
 

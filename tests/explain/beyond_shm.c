@@ -11,7 +11,7 @@
 
 #include "../unit/shm_hostile.h"
 #include "beyond_shm.h"
-#include "hca/device.h"
+#include "device/device.h"
 #include "wire/link.h"
 #include "transport/run.h"
 

@@ -24,7 +24,7 @@
 #include "beyond_udp.h"
 #include "core/epoch.h"
 #include "explain/explain.h"
-#include "hca/device.h"
+#include "device/device.h"
 #include "wire/roce.h"
 #include "link/udp/udp.h"
 #include "link/udp/flows.h"

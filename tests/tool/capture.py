@@ -23,7 +23,7 @@ from harness import LIBRARIES, clean_environment, main, softhca
 
 WRITER = os.path.abspath(sys.argv[3])
 PROGRAMS = {os.path.basename(path)[4:]: os.path.abspath(path) for path in sys.argv[4:]}
-OPCODES = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../src/transport/opcodes.def')
+OPCODES = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../src/format/opcodes.def')
 
 # struct packet_opcode.headers
 DETH, RETH, ATOMICETH, AETH, ATOMICACKETH, IMMDT, IETH, PAYLOAD, XRCETH, DCETH = (1 << bit for bit in range(10))

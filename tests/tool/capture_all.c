@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hca/device.h"
+#include "device/device.h"
 #include "filter/capture.h"
 #include "wire/roce.h"
 

@@ -19,7 +19,7 @@
 #include "block/cipher.h"
 #include "core/limits.h"
 #include "explain/explain.h"
-#include "hca/device.h"
+#include "device/device.h"
 #include "xts_model.h"
 #include "xts_vectors.h"
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "core/epoch.h"
-#include "hca/qp.h"
+#include "transport/qp.h"
 #include "wire/link.h"
 #include "mkey/key.h"
 #include "transport/transport.h"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "hca/dm.h"
+#include "device/dm.h"
 
 static int pool_setup(void **state)
 {

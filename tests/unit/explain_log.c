@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "explain/limit.h"
-#include "hca/device.h"
+#include "device/device.h"
 
 /* What softhca.h promises. */
 enum { KEPT = 1024, KEPT_OF_OTHERS = 256 };

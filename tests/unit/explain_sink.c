@@ -21,8 +21,8 @@
 #include <infiniband/mlx5dv.h>
 
 #include "explain/sink.h"
-#include "hca/device.h"
-#include "hca/progress.h"
+#include "device/device.h"
+#include "device/progress.h"
 
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "hca/gid.h"
+#include "device/gid.h"
 
 #define RUNNING (IFF_UP | IFF_RUNNING)
 

@@ -21,7 +21,7 @@
 #include "abi/entry_points.h"
 #include "core/limits.h"
 #include "explain/explain.h"
-#include "hca/device.h"
+#include "device/device.h"
 #include "verbs/objects.h"
 #include "verbs/ops.h"
 

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "hca/hca.h"
-#include "transport/opcode.h"
+#include "format/opcode.h"
 
 static const struct {
 	uint8_t code;

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "transport/packet.h"
+#include "wire/packet.h"
 
 enum { SPACE = 1 << 24, HALF = SPACE / 2 };
 

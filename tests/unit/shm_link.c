@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "device_fixture.h"
-#include "hca/progress.h"
+#include "device/progress.h"
 #include "device/counters.h"
 #include "link/shm/peer.h"
 #include "shm_hostile.h"

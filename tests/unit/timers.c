@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "hca/device.h"
+#include "device/device.h"
 
 #define MS UINT64_C(1000000)
 /* A machine that is busy may be late; more than this is a timer that was forgotten. */

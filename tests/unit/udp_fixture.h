@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "core/epoch.h"
-#include "hca/device.h"
+#include "device/device.h"
 #include "device/counters.h"
 #include "wire/roce.h"
 #include "link/udp/parts.h"

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "core/timer.h"
-#include "hca/watch.h"
+#include "device/watch.h"
 
 enum { PAGE = 4096, ROUNDS = 8, MANY = 4000 };
 

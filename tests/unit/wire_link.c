@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "core/epoch.h"
-#include "hca/qp.h"
+#include "transport/qp.h"
 #include "wire/link.h"
 #include "transport/atomic.h"
-#include "transport/opcode.h"
+#include "format/opcode.h"
 #include "transport/run.h"
 
 static struct {
@@ -86,7 +86,7 @@ static int opcode_of(const struct packet *packet, enum packet_place place)
 	return packet_opcode_of(packet->transport, message, place);
 }
 
-/* The masks of an atomic travel as payload (transport/opcodes.def). */
+/* The masks of an atomic travel as payload (format/opcodes.def). */
 static void put_masks(struct wire_packet *to, const struct packet *from)
 {
 	const uint64_t masks[] = {from->swap_mask, from->compare_mask};

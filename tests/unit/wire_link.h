@@ -10,8 +10,8 @@
 #ifndef SOFTHCA_TESTS_WIRE_LINK_H
 #define SOFTHCA_TESTS_WIRE_LINK_H
 
-#include "hca/device.h"
-#include "transport/packet.h"
+#include "device/device.h"
+#include "wire/packet.h"
 
 /* The syndrome of each acknowledgement, of READs and atomics, too: no credits are counted (IBTA 9.7.7.2). */
 enum { ACKNOWLEDGED = 0x1f };

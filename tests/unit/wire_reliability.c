@@ -14,7 +14,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include "transport/opcode.h"
+#include "format/opcode.h"
 #include "wire_fixture.h"
 
 enum { HERE = 0, THERE = HALF, PIECE = 4096, WINDOW = 8192, MOST_KEPT = 256 };

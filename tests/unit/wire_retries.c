@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "transport/opcode.h"
+#include "format/opcode.h"
 #include "wire_fixture.h"
 
 enum { HERE = 0, THERE = HALF, NOTES = 1000 };

@@ -24,7 +24,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "hca/progress.h"
+#include "device/progress.h"
 
 #define HOST_SLOT_BITS 10 /* QP numbers of a slot: 1024 */
 #define HOST_SLOTS (1u << (24 - HOST_SLOT_BITS))

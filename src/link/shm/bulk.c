@@ -15,7 +15,7 @@
 #include <sys/uio.h>
 
 #include "core/epoch.h"
-#include "hca/device.h"
+#include "device/device.h"
 #include "hca/hca.h"
 #include "link/shm/peer.h"
 

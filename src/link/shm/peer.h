@@ -9,7 +9,7 @@
  *   bulk.c    payload that is read from the memory of its sender
  *   ring.c    the ring alone
  *
- * Locks: none. Senders reserve their places in a ring by an exchange; there is one poller at a time (hca/progress.h). What
+ * Locks: none. Senders reserve their places in a ring by an exchange; there is one poller at a time (device/progress.h). What
  * a struct shm_peer says is found in an epoch section, as the struct host_peer that it belongs to.
  *
  * Waking. `sleeps` in the state of a process says that it is to be woken when there is a record for it, or room that it
@@ -49,8 +49,7 @@ struct shm_peer {
 	uint32_t polls, seen_head, seen_tail, patience;
 	uint32_t handled; /* of the poller: what it has said of that, shm_ring.handled */
 	bool greeted;     /* of the poller: a record has come, so the other side's state is complete */
-	uint64_t
-		stuck; /* atomic; how far the other side was when somebody first found no room, and when, see bulk.c */
+	uint64_t stuck; /* atomic; how far the other side was when somebody first found no room, and when, see bulk.c */
 	uint64_t told_ns; /* atomic; when a drop was explained last, CLOCK_MONOTONIC */
 	uint64_t resumed; /* of the poller: when it last let those who wait try although there was no room */
 	/* Of the poller: how far the other side was when those who wait tried last, and how many have yet to try. */

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "core/limits.h"
-#include "hca/device.h"
-#include "hca/qp.h"
+#include "device/device.h"
+#include "transport/qp.h"
 #include "filter/filter.h"
 #include "link/shm/peer.h"
 #include "transport/atomic.h"

@@ -6,7 +6,7 @@
 #include "core/epoch.h"
 #include "core/limits.h"
 #include "explain/limit.h"
-#include "hca/device.h"
+#include "device/device.h"
 #include "link/shm/peer.h"
 #include "transport/atomic.h"
 

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 #include "core/epoch.h"
-#include "hca/device.h"
+#include "device/device.h"
 #include "link/shm/peer.h"
 #include "transport/run.h"
 #include "transport/transport.h"

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "core/epoch.h"
-#include "hca/device.h"
+#include "device/device.h"
 #include "link/shm/peer.h"
 
 /*

@@ -23,7 +23,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#include "hca/device.h"
+#include "device/device.h"
 #include "link/udp/udp.h"
 
 #ifndef IPV6_FLOWINFO

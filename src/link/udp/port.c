@@ -26,7 +26,7 @@
 
 #include "core/cancellation.h"
 #include "core/limits.h"
-#include "hca/progress.h"
+#include "device/progress.h"
 #include "device/counters.h"
 #include "link/host/hello.h"
 #include "link/host/table.h"

@@ -5,7 +5,7 @@
 #include <sys/epoll.h>
 
 #include "core/limits.h"
-#include "hca/progress.h"
+#include "device/progress.h"
 #include "device/counters.h"
 #include "filter/filter.h"
 #include "link/host/host.h"

@@ -251,7 +251,7 @@ static bool fits(const struct transmission *sent, uint32_t length)
 
 /* ---- packets --------------------------------------------------------------------------------------------------- */
 
-/* A masked atomic carries its masks as payload (transport/opcodes.def). */
+/* A masked atomic carries its masks as payload (format/opcodes.def). */
 static uint32_t put_payload(uint8_t *to, struct packet *packet, uint32_t bytes)
 {
 	uint32_t pad = roce_pad(bytes);

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Inside the device: struct hca and what hangs on it. For files of src/hca, mkey, transport, link and explain only.
+ *
+ * The registry (one per process, registry()) holds the devices and what is unique per host: QP numbers. Everything
+ * else belongs to a struct hca, which lives until the process ends.
+ */
+#ifndef SOFTHCA_DEVICE_DEVICE_H
+#define SOFTHCA_DEVICE_DEVICE_H
+
+#include <pthread.h>
+
+#include "block/import_keys.h"
+#include "core/id_table.h"
+#include "core/lock.h"
+#include "core/timer.h"
+#include "explain/explain.h"
+#include "explain/limit.h"
+#include "device/dm.h"
+#include "device/gid.h"
+#include "hca/hca.h"
+#include "device/watch.h"
+
+struct explain_log;
+struct explain_sink;
+struct filters;
+struct link;
+struct multicast_list;
+struct xrc_domain;
+
+/* Many keys share a lock: there are too many of them for one each. */
+#define HCA_KEY_LOCKS 64
+
+struct hca {
+	size_t index;
+	char name[64];
+	struct settings settings;
+	struct hca_gid gids[HCA_GID_TABLE_SIZE];
+	size_t gid_count;
+	__be64 guid;
+	struct id_table keys;
+	uint8_t *key_tags; /* of direct keys by index & KEY_TAGS_MASK: next tag (see mkey/key.c) */
+	struct queue_lock key_locks[HCA_KEY_LOCKS]; /* of changes of a key's mapping, by its index */
+	struct id_table cqs;
+	struct id_table srqs;
+	struct id_table deks;
+	struct id_table psvs;
+	struct id_table pds;            /* numbers only: nothing is published under them */
+	struct import_keys import_keys; /* of SOFTHCA_CRYPTO=wrapped, else empty */
+	struct explain_log *explain_log;
+	struct explain_told explain_told;
+	struct dm_pool dm;
+	struct timers timers;
+	struct watcher watcher;
+	struct xrc_domain *xrc_domains; /* queue/xrc.h; under the lock */
+	pthread_mutex_t lock;           /* of the list of contexts, crypto logins, destruction of DEKs; taken first */
+	pthread_mutex_t atomic_lock;    /* leaf; of atomics on memory that is not one aligned word */
+	uint64_t next_serial;           /* atomic; of keys */
+	uint64_t random_state;          /* atomic; of hca_random() */
+	const struct link *link;        /* that carries everything, whatever the settings say (tests); or NULL */
+	struct filters *filters;        /* filter/filter.h; or NULL */
+};
+
+struct registry {
+	struct hca *devices;
+	size_t count;
+	struct explain_sink *sink;              /* of all devices; explain/sink.h */
+	struct id_table qps;                    /* host-unique numbers: all devices share them */
+	const struct multicast_list *multicast; /* atomic; or NULL; transport/multicast.h */
+	bool has_barrier;                       /* barrier_on_all_cpus() works */
+	bool filters;                           /* a device has some */
+};
+
+/** The registry, made on first use. Any thread. */
+struct registry *registry(void);
+/** The same where a device exists already, so that it is made: the packet path. */
+extern struct registry the_registry;
+
+struct hca_context {
+	struct hca *hca;
+	struct event_queue *async;
+	uint32_t references;     /* atomic: objects of the context */
+	struct hca_login *login; /* atomic; or NULL; changes under hca.lock */
+};
+
+struct hca_pd {
+	struct hca_context *context;
+	uint32_t number;
+	uint32_t references; /* atomic: keys, queues */
+};
+
+/** 64 random bits from the device's seed (SOFTHCA_SEED): packet sequence numbers, jitter. Any thread. */
+uint64_t hca_random(struct hca *hca);
+
+/** Raises an asynchronous event of @context (ibv_get_async_event(3)). Any thread, leaf. */
+static inline void hca_raise(struct hca_context *context, struct event_source *source)
+{
+	event_queue_raise(context->async, source);
+}
+
+static inline void reference_get(uint32_t *references)
+{
+	__atomic_add_fetch(references, 1, __ATOMIC_RELAXED);
+}
+
+static inline void reference_put(uint32_t *references)
+{
+	__atomic_sub_fetch(references, 1, __ATOMIC_RELEASE);
+}
+
+static inline uint32_t reference_count(const uint32_t *references)
+{
+	return __atomic_load_n(references, __ATOMIC_ACQUIRE);
+}
+
+#endif

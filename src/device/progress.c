@@ -1,0 +1,588 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Pollers and the device thread, see progress.h. */
+#include "device/progress.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/cancellation.h"
+#include "core/epoch.h"
+#include "device/device.h"
+#include "device/counters.h"
+#include "wire/link.h"
+#include "transport/run.h"
+
+#define FOR_EVER UINT64_MAX
+/* While the program polls, the thread looks that often whether it still does. */
+#define LOOK_NS UINT64_C(100000)
+/* So many polls within LOOK_NS are polling, and not the few around the arming of a CQ. */
+#define POLLS_OFTEN 16
+/* So many arrivals in a row that woke the thread while the program polled, and pollers are disarmed. */
+#define FOUND_POLLING 4
+#define MOST_EVENTS 16
+#define MOST_ROUNDS 64
+/* To begin polling where another thread polls all the time; after so many a processor is given to others. */
+#define MOST_TRIES 10000
+#define SPINS 100
+/* A poll takes less, unless its thread has no processor for so long. */
+#define SETTLE_NS UINT64_C(500000000)
+#define SETTLE_NAP_NS UINT64_C(100000)
+
+uint32_t progress_pollers;
+
+static struct {
+	pthread_mutex_t lock;      /* of starting, of the list of pollers, of `running` */
+	pthread_cond_t ready_done; /* a ready function has returned */
+	struct poller *pollers;    /* atomic; grows only */
+	struct watched_fd *running;
+	uint32_t removals; /* of watched descriptors: what was ready before may be gone */
+	pthread_t thread;
+	bool started;
+	bool no_pwait2; /* the thread's: the kernel refuses epoll_pwait2(2) */
+	int epoll;
+	int wake; /* eventfd */
+	uint32_t generation;
+	uint64_t sleeps_until; /* atomic; CLOCK_MONOTONIC; 0: the thread is awake */
+	uint32_t polling;      /* atomic; 1: a thread is in poll_all() */
+	uint32_t polls;        /* atomic; of the program */
+	uint32_t naps;         /* atomic; times that it was about to sleep */
+	uint32_t disarm;       /* atomic; 1: the thread asks the program, which polls all the time, to disarm */
+	uint32_t looks;        /* atomic; the thread looks again within LOOK_NS */
+} progress = {.lock = PTHREAD_MUTEX_INITIALIZER,
+	      .ready_done = PTHREAD_COND_INITIALIZER,
+	      .epoll = -1,
+	      .wake = -1,
+	      .generation = 1};
+
+static struct poller *first_poller(void)
+{
+	return __atomic_load_n(&progress.pollers, __ATOMIC_ACQUIRE);
+}
+
+/* ---- polling --------------------------------------------------------------------------------------------------- */
+
+static bool begin_polling(void)
+{
+	return !__atomic_load_n(&progress.polling, __ATOMIC_RELAXED) &&
+	       !__atomic_exchange_n(&progress.polling, 1, __ATOMIC_ACQUIRE);
+}
+
+static void end_polling(void)
+{
+	__atomic_store_n(&progress.polling, 0, __ATOMIC_RELEASE);
+}
+
+static bool poll_all(void)
+{
+	bool found = false;
+	struct run run;
+
+	epoch_enter();
+	run_begin(&run);
+	for (struct poller *poller = first_poller(); poller; poller = poller->next)
+		found |= poller->poll(poller, &run);
+	run_finish(&run);
+	epoch_leave();
+	return found;
+}
+
+/* Only between begin_polling() and end_polling(). */
+static void arm_all(bool armed)
+{
+	for (struct poller *poller = first_poller(); poller; poller = poller->next) {
+		if (poller->armed == armed && !poller->repeats)
+			continue;
+		poller->armed = armed;
+		poller->arm(poller, armed);
+	}
+}
+
+/* Between begin_polling() and end_polling(), for a program. */
+static bool poll_for_program(void)
+{
+	bool found;
+
+	/* Somebody must look whether this thread goes on polling. */
+	if (__builtin_expect(!__atomic_load_n(&progress.looks, __ATOMIC_RELAXED), 0)) {
+		__atomic_store_n(&progress.looks, 1, __ATOMIC_RELAXED);
+		progress_wake();
+	}
+	__atomic_store_n(&progress.polls, progress.polls + 1, __ATOMIC_RELAXED);
+	if (__builtin_expect(__atomic_load_n(&progress.disarm, __ATOMIC_RELAXED), 0)) {
+		__atomic_store_n(&progress.disarm, 0, __ATOMIC_RELAXED);
+		arm_all(false);
+	}
+	found = poll_all();
+	end_polling();
+	if (found)
+		counter_add(hca_device(0), COUNTER_PROGRAM_PACKETS, 1);
+	return found;
+}
+
+bool progress_poll(void)
+{
+	WITHOUT_CANCELLATION;
+
+	return begin_polling() && poll_for_program();
+}
+
+/* Polls until nothing is left, but not for ever, since timers are due, too. Returns false if something may be left. */
+static bool poll_to_the_end(void)
+{
+	for (int i = 0; i < MOST_ROUNDS; i++) {
+		if (!poll_all())
+			return true;
+		counter_add(hca_device(0), COUNTER_THREAD_PACKETS, 1);
+	}
+	return false;
+}
+
+/* A poll takes some microseconds, unless the thread that is at it loses its processor. */
+static bool begin_polling_soon(void)
+{
+	for (int i = 0; i < MOST_TRIES; i++) {
+		if (begin_polling())
+			return true;
+		if (i % SPINS == SPINS - 1)
+			sched_yield();
+		else
+			__builtin_ia32_pause();
+	}
+	return false;
+}
+
+bool progress_look(void)
+{
+	bool all;
+
+	if (!first_poller())
+		return true;
+	if (!begin_polling_soon())
+		return false;
+	all = poll_to_the_end();
+	end_polling();
+	return all;
+}
+
+void progress_settle(void)
+{
+	WITHOUT_CANCELLATION;
+	const struct timespec nap = {.tv_nsec = SETTLE_NAP_NS};
+
+	for (uint64_t i = 0; i < SETTLE_NS / SETTLE_NAP_NS; i++) {
+		if (begin_polling()) {
+			end_polling();
+			return;
+		}
+		nanosleep(&nap, NULL);
+	}
+}
+
+void progress_before_sleep(void)
+{
+	WITHOUT_CANCELLATION;
+	bool all;
+
+	__atomic_add_fetch(&progress.naps, 1, __ATOMIC_RELAXED);
+	/* A thread that polls at the moment arms for itself. */
+	if (!begin_polling()) {
+		progress_wake();
+		return;
+	}
+	arm_all(true);
+	/* To the end, so that the other side can see that nothing of what it sent is left. */
+	all = poll_to_the_end();
+	end_polling();
+	if (!all)
+		progress_wake();
+}
+
+/* ---- the thread ------------------------------------------------------------------------------------------------ */
+
+/* What the thread knows of the program. */
+struct outlook {
+	uint64_t since_ns;      /* what follows counts from then on */
+	uint32_t polls, naps;   /* of the program at that time */
+	bool program_polls;     /* as far as is known */
+	uint32_t found_polling; /* arrivals in a row that woke the thread in vain */
+};
+
+/*
+ * True if the program polls. Not whether it does at this very time: where processors are few, it may be this thread that
+ * keeps it from doing so.
+ */
+static bool program_polls(struct outlook *outlook)
+{
+	uint32_t polls = __atomic_load_n(&progress.polls, __ATOMIC_RELAXED);
+	uint32_t naps = __atomic_load_n(&progress.naps, __ATOMIC_RELAXED);
+	bool often = polls - outlook->polls >= POLLS_OFTEN * (1 + (uint64_t)(naps - outlook->naps));
+	uint64_t now_ns = clock_now_ns();
+
+	/* Arrivals may wake this thread before the time is over in which it could poll that often. */
+	if (!often && now_ns - outlook->since_ns < LOOK_NS)
+		return outlook->program_polls;
+	outlook->since_ns = now_ns;
+	outlook->polls = polls;
+	outlook->naps = naps;
+	outlook->program_polls = often;
+	return often;
+}
+
+/* Tells those that want to know at once. */
+static void disarm_repeatedly(void)
+{
+	for (struct poller *poller = first_poller(); poller; poller = poller->next)
+		if (poller->repeats && poller->armed) {
+			poller->armed = false;
+			poller->arm(poller, false);
+		}
+}
+
+/*
+ * A thread of the program is in the middle of a poll, which this thread has perhaps interrupted: where they share a processor,
+ * to look again at once, as what is ready is still ready, would keep it from going on.
+ */
+static void let_program_poll(void)
+{
+	const struct timespec time = {.tv_nsec = LOOK_NS / 2};
+
+	nanosleep(&time, NULL);
+}
+
+/* Arms all and polls once more. Returns false if something may be left. */
+static bool arm_and_poll(void)
+{
+	if (!poll_to_the_end())
+		return false;
+	arm_all(true);
+	return poll_to_the_end();
+}
+
+/* Returns when the thread is to look again. */
+static uint64_t look_after_arrivals(struct outlook *outlook, bool woken)
+{
+	bool some = __atomic_load_n(&progress.polls, __ATOMIC_RELAXED) != outlook->polls;
+	bool all;
+
+	__atomic_store_n(&progress.looks, 1, __ATOMIC_SEQ_CST);
+	if (program_polls(outlook)) {
+		disarm_repeatedly();
+		outlook->found_polling += woken;
+		if (outlook->found_polling >= FOUND_POLLING)
+			__atomic_store_n(&progress.disarm, 1, __ATOMIC_RELAXED);
+		/* The sender that woke it may have waited in vain for the program. */
+		if (woken && begin_polling()) {
+			poll_all();
+			end_polling();
+		} else if (woken) {
+			let_program_poll();
+		}
+		return clock_now_ns() + LOOK_NS;
+	}
+	outlook->found_polling = 0;
+	__atomic_store_n(&progress.disarm, 0, __ATOMIC_RELAXED);
+	if (!begin_polling()) {
+		let_program_poll();
+		return clock_now_ns() + LOOK_NS;
+	}
+	all = arm_and_poll();
+	end_polling();
+	if (!all)
+		return 0;
+	/* It polls now and then, perhaps more often soon: it need not wake this thread each time. */
+	if (some)
+		return clock_now_ns() + LOOK_NS;
+	/* A poll from now on wakes it. */
+	__atomic_store_n(&progress.looks, 0, __ATOMIC_SEQ_CST);
+	return FOR_EVER;
+}
+
+static uint64_t fire_timers(void)
+{
+	uint64_t next = FOR_EVER;
+
+	for (size_t i = 0; i < the_registry.count; i++) {
+		uint64_t of_device = timers_fire_due(&the_registry.devices[i].timers);
+
+		if (of_device < next)
+			next = of_device;
+	}
+	return next;
+}
+
+/* Not if a descriptor was removed since it was found ready, perhaps this one: all others are found ready again. */
+static bool call_ready(struct watched_fd *watched, uint32_t events, uint32_t removals)
+{
+	pthread_mutex_lock(&progress.lock);
+	if (progress.removals != removals) {
+		pthread_mutex_unlock(&progress.lock);
+		return false;
+	}
+	progress.running = watched;
+	pthread_mutex_unlock(&progress.lock);
+	watched->ready(watched, events);
+	pthread_mutex_lock(&progress.lock);
+	progress.running = NULL;
+	pthread_cond_broadcast(&progress.ready_done);
+	pthread_mutex_unlock(&progress.lock);
+	return true;
+}
+
+static uint32_t removals_now(void)
+{
+	uint32_t removals;
+
+	pthread_mutex_lock(&progress.lock);
+	removals = progress.removals;
+	pthread_mutex_unlock(&progress.lock);
+	return removals;
+}
+
+/*
+ * Before Linux 5.11, and in sandboxes made before it, there is epoll_wait(2) only, which counts milliseconds. ppoll(2)
+ * counts nanoseconds, and takes the descriptor of an epoll for readable when one of those in it is ready.
+ */
+static int wait_without_pwait2(const struct timespec *left, struct epoll_event *events)
+{
+	struct pollfd readable = {.fd = progress.epoll, .events = POLLIN};
+
+	if (ppoll(&readable, 1, left, NULL) <= 0)
+		return 0;
+	return epoll_wait(progress.epoll, events, MOST_EVENTS, 0);
+}
+
+static int wait_until(uint64_t until_ns, struct epoll_event *events)
+{
+	uint64_t now_ns = clock_now_ns();
+	struct timespec duration = {0}, *left = until_ns == FOR_EVER ? NULL : &duration;
+	int count;
+
+	if (until_ns > now_ns && left) {
+		duration.tv_sec = (time_t)((until_ns - now_ns) / 1000000000u);
+		duration.tv_nsec = (long)((until_ns - now_ns) % 1000000000u);
+	}
+	if (progress.no_pwait2)
+		return wait_without_pwait2(left, events);
+	count = epoll_pwait2(progress.epoll, events, MOST_EVENTS, left, NULL);
+	if (count < 0 && errno != EINTR) {
+		progress.no_pwait2 = true;
+		return wait_without_pwait2(left, events);
+	}
+	return count;
+}
+
+/* Sleeps until @until_ns or until something is ready. Returns true if something was. */
+static bool wait_for_events(uint64_t until_ns)
+{
+	struct epoll_event events[MOST_EVENTS];
+	uint32_t removals = removals_now();
+	int count = wait_until(until_ns, events);
+	eventfd_t ignored;
+
+	__atomic_store_n(&progress.sleeps_until, 0, __ATOMIC_SEQ_CST);
+	for (int i = 0; i < count; i++) {
+		struct watched_fd *watched = events[i].data.ptr;
+
+		if (!watched)
+			eventfd_read(progress.wake, &ignored);
+		else if (!call_ready(watched, events[i].events, removals))
+			break;
+	}
+	return count > 0;
+}
+
+static void *device_thread(void *argument)
+{
+	struct outlook outlook = {0};
+	bool woken = false;
+
+	(void)argument;
+	/* Else a sleep takes 50 us more than was asked for. */
+	prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+	for (;;) {
+		uint64_t until, next;
+
+		__atomic_store_n(&progress.sleeps_until, 0, __ATOMIC_SEQ_CST);
+		until = first_poller() ? look_after_arrivals(&outlook, woken) : FOR_EVER;
+		/* A timer that is armed after this was read wakes the thread, which would else sleep over it. */
+		__atomic_store_n(&progress.sleeps_until, until, __ATOMIC_SEQ_CST);
+		next = fire_timers();
+		if (next < until)
+			__atomic_store_n(&progress.sleeps_until, until = next, __ATOMIC_SEQ_CST);
+		counter_add(hca_device(0), COUNTER_THREAD_SLEEPS, 1);
+		woken = wait_for_events(until);
+	}
+	return NULL;
+}
+
+/* The thread must not take the program's signals. The lock is held. */
+static int start_thread(void)
+{
+	pthread_attr_t attr;
+	sigset_t all, before;
+	int error;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	error = pthread_create(&progress.thread, &attr, device_thread, NULL);
+	pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return error ? -EAGAIN : 0;
+}
+
+/* The lock is held. */
+static int open_descriptors(void)
+{
+	struct epoll_event wake = {.events = EPOLLIN};
+
+	if (progress.epoll >= 0)
+		return 0;
+	progress.epoll = epoll_create1(EPOLL_CLOEXEC);
+	progress.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (progress.epoll >= 0 && progress.wake >= 0 &&
+	    !epoll_ctl(progress.epoll, EPOLL_CTL_ADD, progress.wake, &wake))
+		return 0;
+	if (progress.epoll >= 0)
+		close(progress.epoll);
+	if (progress.wake >= 0)
+		close(progress.wake);
+	progress.epoll = progress.wake = -1;
+	return -EAGAIN;
+}
+
+int progress_start(void)
+{
+	int error = 0;
+
+	if (__atomic_load_n(&progress.started, __ATOMIC_ACQUIRE))
+		return 0;
+	pthread_mutex_lock(&progress.lock);
+	if (!progress.started) {
+		error = open_descriptors();
+		if (!error)
+			error = start_thread();
+		if (!error)
+			__atomic_store_n(&progress.started, true, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&progress.lock);
+	return error;
+}
+
+bool progress_runs(void)
+{
+	return __atomic_load_n(&progress.started, __ATOMIC_ACQUIRE);
+}
+
+void progress_wake(void)
+{
+	WITHOUT_CANCELLATION;
+
+	if (__atomic_load_n(&progress.started, __ATOMIC_ACQUIRE))
+		eventfd_write(progress.wake, 1);
+}
+
+static void wake_before(uint64_t deadline_ns)
+{
+	if (__atomic_load_n(&progress.sleeps_until, __ATOMIC_SEQ_CST) > deadline_ns)
+		progress_wake();
+}
+
+const struct timer_thread progress_timer_thread = {.start = progress_start, .wake_before = wake_before};
+
+/* ---- registering ----------------------------------------------------------------------------------------------- */
+
+int progress_add(struct poller *poller)
+{
+	int error = progress_start();
+
+	if (error)
+		return error;
+	poller->armed = true;
+	pthread_mutex_lock(&progress.lock);
+	poller->next = progress.pollers;
+	__atomic_store_n(&progress.pollers, poller, __ATOMIC_RELEASE);
+	__atomic_store_n(&progress_pollers, progress_pollers + 1, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&progress.lock);
+	progress_wake();
+	return 0;
+}
+
+static int control(struct watched_fd *watched, int operation, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.ptr = watched};
+
+	return epoll_ctl(progress.epoll, operation, watched->fd, &event) ? -errno : 0;
+}
+
+int progress_watch(struct watched_fd *watched, uint32_t events)
+{
+	int error = progress_start();
+
+	if (error)
+		return error;
+	/* As call_ready() takes it: so what was stored in @watched before is seen there. */
+	pthread_mutex_lock(&progress.lock);
+	error = control(watched, EPOLL_CTL_ADD, events);
+	pthread_mutex_unlock(&progress.lock);
+	return error;
+}
+
+int progress_rewatch(struct watched_fd *watched, uint32_t events)
+{
+	return control(watched, EPOLL_CTL_MOD, events);
+}
+
+void progress_unwatch(struct watched_fd *watched)
+{
+	WITHOUT_CANCELLATION;
+
+	control(watched, EPOLL_CTL_DEL, 0);
+	pthread_mutex_lock(&progress.lock);
+	progress.removals++;
+	while (progress.running == watched && !pthread_equal(pthread_self(), progress.thread))
+		pthread_cond_wait(&progress.ready_done, &progress.lock);
+	pthread_mutex_unlock(&progress.lock);
+}
+
+/* ---- fork ------------------------------------------------------------------------------------------------------ */
+
+uint32_t progress_generation(void)
+{
+	return __atomic_load_n(&progress.generation, __ATOMIC_RELAXED);
+}
+
+void progress_before_fork(void)
+{
+	pthread_mutex_lock(&progress.lock);
+}
+
+void progress_after_fork(bool child)
+{
+	if (child) {
+		if (progress.epoll >= 0)
+			close(progress.epoll);
+		if (progress.wake >= 0)
+			close(progress.wake);
+		progress.epoll = progress.wake = -1;
+		progress.pollers = NULL;
+		progress_pollers = 0;
+		progress.running = NULL;
+		progress.looks = 0;
+		progress.started = false;
+		progress.sleeps_until = 0;
+		progress.polling = 0;
+		progress.generation++;
+		pthread_cond_init(&progress.ready_done, NULL);
+	}
+	pthread_mutex_unlock(&progress.lock);
+}

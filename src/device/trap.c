@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Doorbell registers that wake a sleeper, see trap.h. */
+#include "device/trap.h"
+
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define PAGE_BYTES 4096
+
+struct trap_page {
+	struct trap_page *next;
+	void *memory;
+	bool reports; /* registered with the descriptor */
+};
+
+void trap_init(struct trap *trap)
+{
+	*trap = (struct trap){.fd = -1};
+}
+
+static struct uffdio_range range_of(const struct trap_page *page)
+{
+	return (struct uffdio_range){(uintptr_t)page->memory, PAGE_BYTES};
+}
+
+static void report(const struct trap *trap, struct trap_page *page)
+{
+	struct uffdio_register request = {.range = range_of(page), .mode = UFFDIO_REGISTER_MODE_MISSING};
+
+	page->reports = trap->fd >= 0 && !ioctl(trap->fd, UFFDIO_REGISTER, &request);
+}
+
+/* Makes the page present, which wakes who waits for it. */
+static void release(const struct trap *trap, const struct trap_page *page)
+{
+	static const uint8_t zeros[PAGE_BYTES] __attribute__((aligned(PAGE_BYTES)));
+	struct uffdio_copy copy = {.dst = (uintptr_t)page->memory, .src = (uintptr_t)zeros, .len = PAGE_BYTES};
+	struct uffdio_range range = range_of(page);
+
+	if (page->reports && ioctl(trap->fd, UFFDIO_COPY, &copy))
+		ioctl(trap->fd, UFFDIO_WAKE, &range);
+}
+
+void trap_open(struct trap *trap)
+{
+	struct uffdio_api api = {.api = UFFD_API};
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
+
+	if (trap->fd >= 0 || fd < 0)
+		return;
+	if (ioctl(fd, UFFDIO_API, &api)) {
+		close(fd);
+		return;
+	}
+	trap->fd = fd;
+	for (struct trap_page *page = trap->pages; page; page = page->next) {
+		report(trap, page);
+		release(trap, page);
+	}
+}
+
+void trap_after_fork(struct trap *trap)
+{
+	if (trap->fd >= 0)
+		close(trap->fd);
+	trap->fd = -1;
+	trap->armed = false;
+	for (struct trap_page *page = trap->pages; page; page = page->next)
+		page->reports = false;
+}
+
+void trap_add(struct trap *trap, void *memory)
+{
+	struct trap_page *page = calloc(1, sizeof(*page));
+
+	if (!page)
+		return;
+	page->memory = memory;
+	page->next = trap->pages;
+	trap->pages = page;
+	report(trap, page);
+	if (!trap->armed)
+		release(trap, page);
+}
+
+void trap_remove(struct trap *trap, void *memory)
+{
+	for (struct trap_page **link = &trap->pages; *link; link = &(*link)->next) {
+		struct trap_page *page = *link;
+		struct uffdio_range range = range_of(page);
+
+		if (page->memory != memory)
+			continue;
+		if (page->reports)
+			ioctl(trap->fd, UFFDIO_UNREGISTER, &range);
+		*link = page->next;
+		free(page);
+		return;
+	}
+}
+
+/* A page that is locked in memory (mlockall(2)) stays where it is. */
+static bool take_away(const struct trap_page *page)
+{
+	return page->reports && !madvise(page->memory, PAGE_BYTES, MADV_DONTNEED);
+}
+
+bool trap_arm(struct trap *trap)
+{
+	trap->armed = trap->pages;
+	for (struct trap_page *page = trap->pages; page && trap->armed; page = page->next)
+		trap->armed = take_away(page);
+	if (trap->pages && !trap->armed)
+		trap_release(trap);
+	return trap->armed;
+}
+
+void trap_release(struct trap *trap)
+{
+	struct uffd_msg message;
+
+	/* The reports say which page; all are released anyway. */
+	while (trap->fd >= 0 && read(trap->fd, &message, sizeof(message)) == sizeof(message))
+		;
+	trap->armed = false;
+	for (struct trap_page *page = trap->pages; page; page = page->next)
+		release(trap, page);
+}

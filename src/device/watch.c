@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Doorbell records that are looked at, see watch.h. */
+#include "device/watch.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "core/cancellation.h"
+#include "core/timer.h"
+
+/* Nanoseconds since something rang until the next phase. */
+#define SPIN_NS UINT64_C(50000)      /* looks all the time: who waits for a completion rings again soon */
+#define ACTIVE_NS UINT64_C(10000000) /* looks, sleeps shortly */
+#define SHORT_SLEEP_NS UINT64_C(20000)
+/* What is not trapped: entries for a receive queue that is flushed, records without a register. */
+#define LONGEST_SLEEP_NS UINT64_C(20000000)
+#define FOR_EVER UINT64_MAX
+#define MISSES_MAX 6 /* at least one ring in 64 is followed by a spin */
+
+void watcher_init(struct watcher *watcher)
+{
+	*watcher = (struct watcher){.wake = -1};
+	trap_init(&watcher->trap);
+	pthread_mutex_init(&watcher->lock, NULL);
+	pthread_cond_init(&watcher->stopped, NULL);
+}
+
+static void unlink_watch(struct watch *watch)
+{
+	if (!watch->link)
+		return;
+	*watch->link = watch->next;
+	if (watch->next)
+		watch->next->link = watch->link;
+	watch->link = NULL;
+}
+
+void watcher_after_fork(struct watcher *watcher)
+{
+	struct trap trap = watcher->trap;
+
+	while (watcher->first)
+		unlink_watch(watcher->first);
+	if (watcher->wake >= 0)
+		close(watcher->wake);
+	watcher_init(watcher);
+	watcher->trap = trap;
+	trap_after_fork(&watcher->trap);
+}
+
+static uint32_t record(const struct watch *watch, uint32_t index)
+{
+	return __atomic_load_n(&watch->records[index], __ATOMIC_ACQUIRE);
+}
+
+/* True if a record has changed since the last look. */
+static bool has_changed(const struct watch *watch)
+{
+	for (uint32_t i = 0; i < watch->count; i++)
+		if (record(watch, i) != watch->seen[i])
+			return true;
+	return false;
+}
+
+static void look(struct watch *watch)
+{
+	for (uint32_t i = 0; i < watch->count; i++)
+		watch->seen[i] = record(watch, i);
+}
+
+static bool anything_changed(const struct watcher *watcher)
+{
+	for (const struct watch *watch = watcher->first; watch; watch = watch->next)
+		if (has_changed(watch))
+			return true;
+	return false;
+}
+
+/* Rings all queues whose records have changed; true if there was one. The lock is held, but not while ringing. */
+static bool scan(struct watcher *watcher)
+{
+	bool rang = false;
+
+	for (struct watch *watch = watcher->first; watch; watch = watch->next) {
+		if (!has_changed(watch))
+			continue;
+		rang = true;
+		look(watch);
+		watcher->ringing = watch;
+		pthread_mutex_unlock(&watcher->lock);
+		watch->rung(watch);
+		pthread_mutex_lock(&watcher->lock);
+		watcher->ringing = NULL;
+		pthread_cond_broadcast(&watcher->stopped);
+	}
+	return rang;
+}
+
+/* Until @ns are over, the watcher is woken, or a store is trapped. Returns false if the time was over. No lock held. */
+static bool sleep_ns(struct watcher *watcher, uint64_t ns)
+{
+	struct pollfd fds[2] = {{.fd = watcher->wake, .events = POLLIN}, {.fd = watcher->trap.fd, .events = POLLIN}};
+	const struct timespec time = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+	eventfd_t count;
+
+	if (ppoll(fds, 2, ns == FOR_EVER ? NULL : &time, NULL) <= 0)
+		return false;
+	if (fds[0].revents)
+		eventfd_read(watcher->wake, &count);
+	return true;
+}
+
+static uint64_t long_sleep(const struct watcher *watcher, uint64_t silent_ns)
+{
+	if (!watcher->first)
+		return FOR_EVER;
+	if (watcher->trap.armed || silent_ns / 8 > LONGEST_SLEEP_NS)
+		return LONGEST_SLEEP_NS;
+	return silent_ns / 8;
+}
+
+/* Nothing has rung for long: sleeps until something does. The lock is held, but not while sleeping. */
+static void wait_for_ring(struct watcher *watcher, uint64_t last_ns)
+{
+	bool woken = false;
+
+	trap_arm(&watcher->trap);
+	/* A store before the page was gone was not trapped; but its record was written before it. */
+	while (!woken && !anything_changed(watcher)) {
+		uint64_t ns = long_sleep(watcher, clock_now_ns() - last_ns);
+
+		pthread_mutex_unlock(&watcher->lock);
+		woken = sleep_ns(watcher, ns);
+		pthread_mutex_lock(&watcher->lock);
+	}
+	/* Before the queue is rung, which may take its time. */
+	trap_release(&watcher->trap);
+}
+
+static void pause_cpu(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#endif
+}
+
+static void pause_shortly(struct watcher *watcher, bool spin)
+{
+	bool woken = false;
+
+	pthread_mutex_unlock(&watcher->lock);
+	if (spin)
+		pause_cpu();
+	else
+		woken = sleep_ns(watcher, SHORT_SLEEP_NS);
+	pthread_mutex_lock(&watcher->lock);
+	if (woken)
+		trap_release(&watcher->trap);
+}
+
+/* What the thread makes of when rings come. */
+struct pace {
+	uint64_t last_ns; /* the last one */
+	bool spinning;    /* since then */
+	uint32_t misses;  /* spins in vain, one after the other */
+	uint32_t skip;    /* rings until the next spin is tried */
+};
+
+/*
+ * Spinning pays if the next ring comes at once. It does not if whoever is to ring waits for our processor, or if rings
+ * are rare: then it is tried more and more seldom.
+ */
+static void keep_pace(struct pace *pace, bool rang, uint64_t now_ns)
+{
+	if (rang) {
+		if (pace->spinning)
+			pace->misses = 0;
+		pace->last_ns = now_ns;
+		pace->spinning = !pace->skip;
+		pace->skip -= pace->skip != 0;
+	} else if (pace->spinning && now_ns - pace->last_ns >= SPIN_NS) {
+		pace->spinning = false;
+		pace->misses += pace->misses < MISSES_MAX;
+		pace->skip = 1u << pace->misses;
+	}
+}
+
+static void *watcher_thread(void *argument)
+{
+	struct watcher *watcher = argument;
+	struct pace pace = {.last_ns = clock_now_ns()};
+
+	/* Else a sleep takes 50 us more than was asked for. */
+	prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+	pthread_mutex_lock(&watcher->lock);
+	for (;;) {
+		bool rang = scan(watcher);
+		uint64_t now_ns = clock_now_ns();
+
+		keep_pace(&pace, rang, now_ns);
+		if (now_ns - pace.last_ns < ACTIVE_NS) {
+			pause_shortly(watcher, pace.spinning);
+			continue;
+		}
+		wait_for_ring(watcher, pace.last_ns);
+		pace.last_ns = clock_now_ns();
+	}
+	return NULL;
+}
+
+/* The thread must not take the program's signals. */
+static int start_thread(struct watcher *watcher)
+{
+	pthread_attr_t attr;
+	sigset_t all, before;
+	int error;
+
+	if (watcher->wake < 0)
+		watcher->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (watcher->wake < 0)
+		return -EAGAIN;
+	trap_open(&watcher->trap);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	error = pthread_create(&watcher->thread, &attr, watcher_thread, watcher);
+	pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	watcher->started = !error;
+	return error ? -EAGAIN : 0;
+}
+
+static void link_watch(struct watcher *watcher, struct watch *watch)
+{
+	watch->next = watcher->first;
+	if (watch->next)
+		watch->next->link = &watch->next;
+	watch->link = &watcher->first;
+	watcher->first = watch;
+}
+
+int watch_start(struct watcher *watcher, struct watch *watch, const uint32_t *records, uint32_t count,
+		void (*rung)(struct watch *watch))
+{
+	WITHOUT_CANCELLATION;
+	int error = 0;
+
+	pthread_mutex_lock(&watcher->lock);
+	if (!watcher->started)
+		error = start_thread(watcher);
+	if (!error && !watch->link) {
+		watch->records = records;
+		watch->count = count;
+		watch->rung = rung;
+		look(watch);
+		link_watch(watcher, watch);
+		/* It may sleep for ever; and who asks for a ring will soon ring it. */
+		eventfd_write(watcher->wake, 1);
+	}
+	pthread_mutex_unlock(&watcher->lock);
+	return error;
+}
+
+void watch_stop(struct watcher *watcher, struct watch *watch)
+{
+	WITHOUT_CANCELLATION;
+
+	pthread_mutex_lock(&watcher->lock);
+	while (watcher->ringing == watch)
+		pthread_cond_wait(&watcher->stopped, &watcher->lock);
+	unlink_watch(watch);
+	pthread_mutex_unlock(&watcher->lock);
+}
+
+void watch_page(struct watcher *watcher, void *page)
+{
+	WITHOUT_CANCELLATION;
+
+	pthread_mutex_lock(&watcher->lock);
+	trap_add(&watcher->trap, page);
+	pthread_mutex_unlock(&watcher->lock);
+}
+
+void unwatch_page(struct watcher *watcher, void *page)
+{
+	WITHOUT_CANCELLATION;
+
+	pthread_mutex_lock(&watcher->lock);
+	trap_remove(&watcher->trap, page);
+	pthread_mutex_unlock(&watcher->lock);
+}

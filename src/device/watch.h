@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Queues that a program rings behind our back: mlx5dv_init_obj(3) gives it ring, doorbell records and a register that
+ * is plain memory, and no call says that it stored to them. The records tell everything (mlx5-formats 1.16), so a
+ * thread scans those of all such queues: as long as something rang in the last 10 ms at least every 50 us, if it gets
+ * a processor; after that it sleeps until a program stores to a doorbell register (device/trap.h), or, where such stores
+ * cannot be trapped, for an eighth of the time that it has been silent. docs/decisions.md has the figures.
+ *
+ * A watch is embedded in its queue, which stops it before it goes. The thread, one per device, exists once something
+ * is to be watched; it blocks all signals, sleeps when nothing is, and holds no lock while a queue is rung. In a
+ * forked child nothing is watched.
+ */
+#ifndef SOFTHCA_DEVICE_WATCH_H
+#define SOFTHCA_DEVICE_WATCH_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "device/trap.h"
+
+struct watch {
+	struct watch *next, **link; /* in the list of the watcher; link NULL: not watched */
+	const uint32_t *records;
+	uint32_t count; /* of records: 1 or 2 */
+	uint32_t seen[2];
+	void (*rung)(struct watch *watch);
+};
+
+struct watcher {
+	pthread_mutex_t lock;   /* of all below, and of watches; a leaf */
+	pthread_cond_t stopped; /* a queue has been rung: see watch_stop */
+	struct watch *first;
+	struct watch *ringing; /* whose function runs */
+	struct trap trap;
+	pthread_t thread;
+	int wake; /* eventfd(2) that interrupts its sleep */
+	bool started;
+};
+
+void watcher_init(struct watcher *watcher);
+void watcher_after_fork(struct watcher *watcher);
+
+/**
+ * Calls @rung on the watcher's thread whenever one of the @count (1 or 2) @records has changed, until watch_stop(). A
+ * watch that runs goes on as it is. Returns 0, or -EAGAIN without a thread. Any thread.
+ */
+int watch_start(struct watcher *watcher, struct watch *watch, const uint32_t *records, uint32_t count,
+		void (*rung)(struct watch *watch));
+
+/** After the return @rung does not run and will not run. No lock that it takes may be held. */
+void watch_stop(struct watcher *watcher, struct watch *watch);
+
+/** Doorbell registers that programs store to when they ring; see trap_add() and trap_remove(). Any thread. */
+void watch_page(struct watcher *watcher, void *page);
+void unwatch_page(struct watcher *watcher, void *page);
+
+#endif

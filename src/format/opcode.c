@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The table of packet opcodes, from opcodes.def. */
+#include "format/opcode.h"
+
+#include "hca/hca.h"
+
+#define RC IBV_QPT_RC
+#define UC IBV_QPT_UC
+#define UD IBV_QPT_UD
+#define XRC IBV_QPT_XRC_SEND
+#define DC QP_TYPE_DCI
+#define CN TRANSPORT_NONE
+#define DETH HEADER_DETH
+#define RETH HEADER_RETH
+#define ATOMICETH HEADER_ATOMICETH
+#define AETH HEADER_AETH
+#define ATOMICACKETH HEADER_ATOMICACKETH
+#define IMMDT HEADER_IMMDT
+#define IETH HEADER_IETH
+#define PAYLOAD HEADER_PAYLOAD
+#define XRCETH HEADER_XRCETH
+#define DCETH HEADER_DCETH
+
+#define IF(headers, header, bytes) ((headers)&HEADER_##header ? (bytes) : 0)
+#define HEADER_BYTES(headers)                                                                                          \
+	(IF(headers, DETH, 8) + IF(headers, XRCETH, 4) + IF(headers, DCETH, 24) + IF(headers, RETH, 16) +              \
+	 IF(headers, ATOMICETH, 28) + IF(headers, AETH, 4) + IF(headers, ATOMICACKETH, 8) + IF(headers, IMMDT, 4) +    \
+	 IF(headers, IETH, 4))
+
+const struct packet_opcode packet_opcodes[256] = {
+#define OPCODE(code, name, transport, message, place, headers)                                                         \
+	[code] = {#name, transport, MESSAGE_##message, PLACE_##place, HEADER_BYTES(headers), headers},
+#include "format/opcodes.def"
+#undef OPCODE
+};
+
+/* The same table by what opcodes say; an entry that is not 0 has the opcode in its low byte. */
+enum { KNOWN = 0x100 };
+enum { INDEX_RC, INDEX_UC, INDEX_UD, INDEX_XRC, INDEX_DC, INDEX_CN, INDEX_COUNT };
+
+static const uint16_t codes[INDEX_COUNT][MESSAGE_COUNT][PLACE_ONLY + 1] = {
+#define OPCODE(code, name, transport, message, place, headers)                                                         \
+	[INDEX_##transport][MESSAGE_##message][PLACE_##place] = KNOWN | code,
+#include "format/opcodes.def"
+#undef OPCODE
+};
+
+static int index_of(enum ibv_qp_type transport)
+{
+	switch ((int)transport) {
+	case RC:
+		return INDEX_RC;
+	case UC:
+		return INDEX_UC;
+	case UD:
+		return INDEX_UD;
+	case XRC:
+		return INDEX_XRC;
+	case DC:
+		return INDEX_DC;
+	case CN:
+		return INDEX_CN;
+	default:
+		return -1;
+	}
+}
+
+int packet_opcode_of(enum ibv_qp_type transport, enum message message, enum packet_place place)
+{
+	int index = index_of(transport);
+	uint16_t code = index < 0 || message >= MESSAGE_COUNT ? 0 : codes[index][message][place & PLACE_ONLY];
+
+	return code ? code & 0xff : -1;
+}
+
+const char *message_name(unsigned int message)
+{
+	static const char *const names[MESSAGE_COUNT] = {
+		[MESSAGE_NONE] = "nothing",
+		[MESSAGE_SEND] = "SEND",
+		[MESSAGE_SEND_IMM] = "SEND with immediate",
+		[MESSAGE_SEND_INVALIDATE] = "SEND with invalidate",
+		[MESSAGE_WRITE] = "RDMA WRITE",
+		[MESSAGE_WRITE_IMM] = "RDMA WRITE with immediate",
+		[MESSAGE_READ_REQUEST] = "RDMA READ request",
+		[MESSAGE_COMPARE_SWAP] = "compare-and-swap",
+		[MESSAGE_FETCH_ADD] = "fetch-and-add",
+		[MESSAGE_MASKED_COMPARE_SWAP] = "masked compare-and-swap",
+		[MESSAGE_MASKED_FETCH_ADD] = "masked fetch-and-add",
+		[MESSAGE_DISCONNECT] = "disconnect",
+		[MESSAGE_CONGESTION] = "congestion notification",
+		[MESSAGE_READ_RESPONSE] = "RDMA READ response",
+		[MESSAGE_ACKNOWLEDGE] = "acknowledgement",
+		[MESSAGE_ATOMIC_ACKNOWLEDGE] = "atomic acknowledgement",
+	};
+
+	return message < MESSAGE_COUNT ? names[message] : "packet";
+}

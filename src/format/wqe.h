@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Send WQEs as the executor meets them: the opcode table and the parts of a WQE in host order (mlx5-formats 1).
+ * Everything here comes from a ring that any program may have written.
+ */
+#ifndef SOFTHCA_FORMAT_WQE_H
+#define SOFTHCA_FORMAT_WQE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <infiniband/mlx5dv.h>
+
+#include "format/opcode.h"
+
+enum wqe_class {
+	WQE_CLASS_UNKNOWN,
+	WQE_CLASS_NOP,
+	WQE_CLASS_UMR,
+	WQE_CLASS_SEND,
+	WQE_CLASS_WRITE,
+	WQE_CLASS_READ,
+	WQE_CLASS_ATOMIC,
+	WQE_CLASS_SET_PSV,
+	WQE_CLASS_MMO,
+	WQE_CLASS_LATER,
+	WQE_CLASS_REFUSED,
+};
+
+enum wqe_transport {
+	WQE_RC = 1 << 0,
+	WQE_UC = 1 << 1,
+	WQE_UD = 1 << 2,
+	WQE_XRC = 1 << 3,
+	WQE_DC = 1 << 4,
+};
+
+struct wqe_opcode {
+	const char *name;   /* NULL: no such opcode */
+	uint8_t class;      /* enum wqe_class */
+	uint8_t message;    /* enum message */
+	uint8_t transports; /* enum wqe_transport */
+};
+
+extern const struct wqe_opcode wqe_opcodes[256];
+
+/* fm_ce_se (mlx5-formats 1.3). */
+#define WQE_FENCE(fm_ce_se) ((fm_ce_se) >> 5)
+#define WQE_COMPLETION(fm_ce_se) ((fm_ce_se) >> 2 & 3)
+enum wqe_completion { WQE_CQE_ON_ERROR, WQE_CQE_ON_FIRST_ERROR, WQE_CQE_ALWAYS, WQE_CQE_AND_EVENT };
+/* Fence modes that wait for outstanding READs and atomics: fence (2), strong (3), small fence + fence (4). */
+#define WQE_FENCE_WAITS(mode) ((mode) >= 2)
+
+/* A WQE taken apart up to its data segments. */
+struct wqe {
+	const uint8_t *bytes; /* in one piece: in the ring, or a copy when it wraps */
+	uint32_t size;        /* bytes, a multiple of 16, at least 16 */
+	uint16_t index;       /* of its first block, as CQEs name it */
+	uint8_t opcode, opmod, fm_ce_se;
+	uint16_t stream; /* of a DCI */
+	__be32 imm;
+	uint32_t blocks; /* 64-byte blocks it occupies */
+	uint32_t data;   /* offset of the first data segment */
+	/* raddr segment */
+	uint64_t remote_address;
+	uint32_t rkey;
+	/* atomic segment; masks and width as in struct packet */
+	uint64_t swap_add, compare, swap_mask, compare_mask;
+	uint8_t operand_bytes;
+	/* datagram segment */
+	struct mlx5_wqe_av av;
+	/* XRC segment */
+	uint32_t xrc_srqn;
+};
+
+static inline bool wqe_is_masked_atomic(const struct wqe *wqe)
+{
+	return wqe->opcode == MLX5_OPCODE_ATOMIC_MASKED_CS || wqe->opcode == MLX5_OPCODE_ATOMIC_MASKED_FA;
+}
+
+#endif

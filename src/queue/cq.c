@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Completion queues of the device, see cq.h. */
+#include "queue/cq.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <infiniband/mlx5dv.h>
+
+#include "block/report.h"
+#include "device/device.h"
+
+#define ARM_SOLICITED (1u << 24)
+#define ARM_SN(word) ((word) >> 28 & 3)
+#define INDEX_MASK 0xffffffu
+
+static struct mlx5_cqe64 *cqe_at(const struct hca_cq *cq, uint32_t index)
+{
+	size_t slot = index & (cq->cqe_count - 1);
+
+	/* The 64 bytes described are the upper half of a 128-byte entry (mlx5-formats 3.1). */
+	return (struct mlx5_cqe64 *)(cq->buffer + (slot + 1) * cq->cqe_size - sizeof(struct mlx5_cqe64));
+}
+
+static uint32_t consumer_index(const struct hca_cq *cq)
+{
+	return be32toh(__atomic_load_n(&cq->dbrec[0], __ATOMIC_ACQUIRE)) & INDEX_MASK;
+}
+
+static uint32_t outstanding(const struct hca_cq *cq)
+{
+	return (cq->producer_index - consumer_index(cq)) & INDEX_MASK;
+}
+
+static void fire(struct hca_cq *cq)
+{
+	cq->armed = false;
+	cq->fired = true;
+	cq->fired_sn = cq->armed_sn;
+	cq->notified = cq->producer_index;
+	cq->waiting = 0;
+	if (cq->moderate_period_us)
+		timer_disarm(&cq->context->hca->timers, &cq->moderate_timer);
+	if (cq->channel)
+		event_queue_raise(cq->channel, &cq->completion);
+}
+
+static void moderated(struct timer *timer)
+{
+	struct hca_cq *cq = (struct hca_cq *)((char *)timer - offsetof(struct hca_cq, moderate_timer));
+
+	queue_lock(&cq->lock);
+	if (cq->armed && cq->waiting)
+		fire(cq);
+	queue_unlock(&cq->lock);
+}
+
+/* ibv_modify_cq(3), moderation: the event waits for cq_count completions, but no longer than cq_period. */
+static void event_due(struct hca_cq *cq)
+{
+	struct timers *timers = &cq->context->hca->timers;
+
+	cq->waiting++;
+	if (cq->waiting >= cq->moderate_count || !cq->moderate_period_us) {
+		fire(cq);
+		return;
+	}
+	if (cq->waiting == 1 &&
+	    timer_arm(timers, &cq->moderate_timer, clock_now_ns() + cq->moderate_period_us * UINT64_C(1000)))
+		fire(cq);
+}
+
+static bool wakes(const struct hca_cq *cq, uint8_t op_own)
+{
+	uint8_t opcode = op_own >> 4;
+
+	return !cq->armed_solicited || op_own & 2 || opcode == MLX5_CQE_REQ_ERR || opcode == MLX5_CQE_RESP_ERR;
+}
+
+static void fill(struct mlx5_cqe64 *cqe, const struct completion *completion)
+{
+	cqe->flags_rqpn =
+		htobe32((uint32_t)completion->grh << 28 | (uint32_t)completion->sl << 24 | completion->remote_qpn);
+	cqe->srqn_uidx = htobe32(completion->user_index);
+	cqe->imm_inval_pkey = completion->immediate;
+	cqe->byte_cnt = htobe32(completion->byte_count);
+	cqe->sop_drop_qpn = htobe32((uint32_t)completion->send_opcode << 24 | completion->qpn);
+	cqe->wqe_counter = htobe16(completion->wqe_counter);
+	cqe->signature = 0;
+}
+
+static void fill_error(struct mlx5_cqe64 *cqe, const struct completion *completion)
+{
+	struct mlx5_err_cqe *error = (struct mlx5_err_cqe *)cqe;
+
+	memset(error->rsvd1, 0, sizeof(error->rsvd1));
+	error->syndrome = completion->syndrome;
+	error->vendor_err_synd = completion->vendor_syndrome;
+}
+
+/* mlx5-formats 3.5: the layout of this CQE is its own. */
+struct signature_cqe {
+	uint8_t reserved0[16];
+	__be32 expected_upper, found_upper;
+	__be32 expected_lower, found_lower;
+	__be16 syndrome;
+	uint8_t type; /* 0: block signature */
+	uint8_t domain;
+	__be32 key;
+	__be64 offset;
+	uint8_t reserved48[8];
+	__be32 qpn;
+	uint8_t reserved60[3];
+	uint8_t op_own;
+};
+
+/* All but op_own, with which the entry becomes the consumer's. */
+static void fill_signature(struct mlx5_cqe64 *cqe, const struct completion *completion)
+{
+	const struct signature_error *error = completion->signature;
+	const struct signature_cqe filled = {
+		.expected_upper = htobe32((uint32_t)(error->expected >> 32)),
+		.found_upper = htobe32((uint32_t)(error->found >> 32)),
+		.expected_lower = htobe32((uint32_t)error->expected),
+		.found_lower = htobe32((uint32_t)error->found),
+		.syndrome = htobe16(error->syndrome),
+		.domain = error->memory,
+		.key = htobe32(error->key),
+		.offset = htobe64(error->offset),
+		.qpn = htobe32(completion->qpn),
+	};
+
+	memcpy(cqe, &filled, offsetof(struct signature_cqe, op_own));
+}
+
+static bool overrun(struct hca_cq *cq)
+{
+	if (!cq->overrun) {
+		cq->overrun = true;
+		EXPLAIN(cq->context->hca, &(struct explain_subject){0}, RULE_CQ_OVERRUN, cq->number, cq->cqe_count);
+		hca_raise(cq->context, &cq->error);
+	}
+	return false;
+}
+
+bool hca_cq_write(struct hca_cq *cq, const struct completion *completion)
+{
+	struct mlx5_cqe64 *cqe;
+	uint8_t op_own;
+
+	queue_lock(&cq->lock);
+	if (__builtin_expect(outstanding(cq) >= cq->cqe_count && !cq->ignore_overrun, 0)) {
+		overrun(cq);
+		queue_unlock(&cq->lock);
+		return false;
+	}
+	cqe = cqe_at(cq, cq->producer_index);
+	if (__builtin_expect(completion->opcode == MLX5_CQE_SIG_ERR, 0))
+		fill_signature(cqe, completion);
+	else
+		fill(cqe, completion);
+	if (completion->opcode == MLX5_CQE_REQ_ERR || completion->opcode == MLX5_CQE_RESP_ERR)
+		fill_error(cqe, completion);
+	else if (cq->timestamps && completion->opcode != MLX5_CQE_SIG_ERR)
+		cqe->timestamp = htobe64(clock_now_ns());
+	op_own = (uint8_t)(completion->opcode << 4 | completion->solicited << 1 |
+			   !!(cq->producer_index & cq->cqe_count));
+	/* The owner bit last: with it the entry is the consumer's (mlx5-formats 3.1). */
+	__atomic_store_n(&cqe->op_own, op_own, __ATOMIC_RELEASE);
+	cq->producer_index++;
+	if (__builtin_expect(cq->armed, 0) && (wakes(cq, op_own) || completion->event))
+		event_due(cq);
+	queue_unlock(&cq->lock);
+	return true;
+}
+
+/*
+ * mlx5-formats 3.6: CQEs that wait already count as soon as the CQ is armed; but for those that an event was raised of, as
+ * the adapter's last notified index has it. A program that arms first and then polls what it was woken for would be woken
+ * for it again, and perftest's latency tests take that for the next completion.
+ */
+static bool already_due(const struct hca_cq *cq)
+{
+	uint32_t waiting = outstanding(cq), fresh = cq->producer_index - cq->notified;
+
+	for (uint32_t index = cq->producer_index - (fresh < waiting ? fresh : waiting); index != cq->producer_index;
+	     index++)
+		if (wakes(cq, cqe_at(cq, index)->op_own))
+			return true;
+	return false;
+}
+
+void hca_cq_request(struct hca_cq *cq, uint32_t word)
+{
+	queue_lock(&cq->lock);
+	if (!cq->fired || cq->fired_sn != ARM_SN(word)) {
+		/* A pending request for any completion is not narrowed to solicited ones (ibv_req_notify_cq(3)). */
+		cq->armed_solicited = word & ARM_SOLICITED && (!cq->armed || cq->armed_solicited);
+		cq->armed_sn = ARM_SN(word);
+		cq->armed = true;
+		cq->waiting = 0;
+		if (already_due(cq))
+			event_due(cq);
+	}
+	queue_unlock(&cq->lock);
+}
+
+void hca_cq_arm(struct hca_cq *cq)
+{
+	hca_cq_request(cq, be32toh(__atomic_load_n(&cq->dbrec[1], __ATOMIC_ACQUIRE)));
+}
+
+static void rung(struct watch *watch)
+{
+	hca_cq_arm((struct hca_cq *)((char *)watch - offsetof(struct hca_cq, watch)));
+}
+
+int hca_cq_watch(struct hca_cq *cq)
+{
+	__atomic_store_n(&cq->given_away, true, __ATOMIC_RELAXED);
+	/* Not the consumer index before it, which moves with every poll. */
+	return watch_start(&cq->context->hca->watcher, &cq->watch, &cq->dbrec[1], 1, rung);
+}
+
+int hca_cq_create(struct hca_context *context, const struct hca_cq_attr *attr, struct hca_cq **out)
+{
+	struct hca_cq *cq = calloc(1, sizeof(*cq));
+
+	if (!cq)
+		return -ENOMEM;
+	if (id_table_alloc(&context->hca->cqs, &cq->number)) {
+		free(cq);
+		return -ENOMEM;
+	}
+	queue_lock_init(&cq->lock, LOCK_LEVEL_CQ, false);
+	cq->context = context;
+	cq->buffer = attr->buffer;
+	cq->cqe_count = attr->cqe_count;
+	cq->cqe_size = attr->cqe_size;
+	cq->dbrec = attr->dbrec;
+	cq->channel = attr->channel;
+	cq->timestamps = attr->timestamps;
+	cq->ignore_overrun = attr->ignore_overrun;
+	cq->completion.object = attr->cookie;
+	cq->error.object = attr->cookie;
+	cq->error.type = IBV_EVENT_CQ_ERR;
+	timer_init(&cq->moderate_timer, moderated);
+	reference_get(&context->references);
+	id_table_publish(&context->hca->cqs, cq->number, cq);
+	*out = cq;
+	return 0;
+}
+
+int hca_cq_destroy(struct hca_cq *cq)
+{
+	struct hca *hca = cq->context->hca;
+
+	if (reference_count(&cq->references))
+		return -EBUSY;
+	id_table_unpublish(&hca->cqs, cq->number);
+	watch_stop(&hca->watcher, &cq->watch);
+	timer_cancel(&hca->timers, &cq->moderate_timer);
+	if (cq->channel)
+		event_source_purge(cq->channel, &cq->completion);
+	event_source_purge(cq->context->async, &cq->error);
+	id_table_release(&hca->cqs, cq->number);
+	reference_put(&cq->context->references);
+	queue_lock_destroy(&cq->lock);
+	free(cq);
+	return 0;
+}
+
+uint32_t hca_cq_number(const struct hca_cq *cq)
+{
+	return cq->number;
+}
+
+int hca_cq_resize(struct hca_cq *cq, void *buffer, uint32_t cqe_count, void (*copy)(void *argument), void *argument)
+{
+	struct mlx5_cqe64 *mark;
+	int error = 0;
+
+	queue_lock(&cq->lock);
+	/* What waits needs room in the new ring. */
+	if (outstanding(cq) >= cqe_count) {
+		error = -EINVAL;
+	} else {
+		/* A ring that is full has no place for the marker, and needs none: what comes next is of the lap before. */
+		mark = outstanding(cq) < cq->cqe_count ? cqe_at(cq, cq->producer_index) : NULL;
+		if (mark)
+			__atomic_store_n(&mark->op_own,
+					 (uint8_t)(MLX5_CQE_RESIZE_CQ << 4 | !!(cq->producer_index & cq->cqe_count)),
+					 __ATOMIC_RELEASE);
+		cq->producer_index++;
+		cq->buffer = buffer;
+		cq->cqe_count = cqe_count;
+		copy(argument);
+	}
+	queue_unlock(&cq->lock);
+	return error;
+}
+
+int hca_cq_moderate(struct hca_cq *cq, uint16_t count, uint16_t period_us)
+{
+	queue_lock(&cq->lock);
+	cq->moderate_count = count;
+	cq->moderate_period_us = period_us;
+	if (cq->armed && cq->waiting)
+		fire(cq);
+	queue_unlock(&cq->lock);
+	return 0;
+}

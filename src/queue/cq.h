@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Completion queues, the device's side: writing CQEs (mlx5-formats 3.1 to 3.4), arming, events, overrun.
+ *
+ * Lock: hca_cq.lock covers the producer's position and the arm state; it is a leaf below any QP's lock (only the event
+ * queue's is taken under it). The consumer's side is the driver's alone.
+ */
+#ifndef SOFTHCA_QUEUE_CQ_H
+#define SOFTHCA_QUEUE_CQ_H
+
+#include "core/lock.h"
+#include "core/timer.h"
+#include "hca/hca.h"
+#include "device/watch.h"
+
+struct hca_cq {
+	struct queue_lock lock;
+	uint8_t *buffer;
+	uint32_t cqe_count;
+	uint32_t cqe_size;
+	uint32_t *dbrec;
+	uint32_t producer_index; /* free running */
+	bool armed, armed_solicited;
+	bool fired;       /* fired_sn is valid */
+	uint8_t fired_sn; /* arm_sn of the last arming that fired */
+	uint8_t armed_sn;
+	uint32_t notified; /* producer_index when it last fired: that event was of all CQEs before */
+	bool timestamps, ignore_overrun, overrun;
+	bool given_away; /* atomic; its program reads the ring itself (mlx5dv_init_obj(3)) */
+	uint32_t number;
+	struct hca_context *context;
+	struct event_queue *channel;
+	struct event_source completion;
+	struct event_source error; /* IBV_EVENT_CQ_ERR */
+	uint32_t references;       /* atomic: QPs, SRQs */
+	/* moderation: an event waits for more CQEs or for time */
+	uint16_t moderate_count, moderate_period_us;
+	uint16_t waiting; /* CQEs since arming that would have raised the event */
+	struct timer moderate_timer;
+	struct watch watch; /* of a CQ that its program arms by hand */
+};
+
+struct signature_error;
+
+/* A completion, host order unless the type says otherwise. */
+struct completion {
+	uint8_t opcode;      /* MLX5_CQE_* */
+	uint8_t send_opcode; /* requester: opcode of the WQE */
+	bool solicited;
+	bool grh;                          /* responder: UD */
+	uint8_t syndrome, vendor_syndrome; /* MLX5_CQE_REQ_ERR, RESP_ERR */
+	uint8_t sl;
+	uint16_t wqe_counter;
+	uint32_t user_index;
+	uint32_t qpn;        /* local */
+	uint32_t remote_qpn; /* responder: UD */
+	uint32_t byte_count;
+	__be32 immediate; /* or invalidated rkey, or pkey index */
+	bool event;       /* raise the event even if not armed for it (CE 3, mlx5-formats 6 point 45) */
+	const struct signature_error *signature; /* MLX5_CQE_SIG_ERR */
+};
+
+/**
+ * Writes one CQE and raises the event if that is due. Returns false if the ring was full: the CQE is lost, the CQ is in
+ * error (IBV_EVENT_CQ_ERR was raised) and the QP must go to the error state (IBTA C11-39).
+ */
+bool hca_cq_write(struct hca_cq *cq, const struct completion *completion);
+
+#endif

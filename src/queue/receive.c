@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Receive WQEs, see receive.h. */
+#include "queue/receive.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/epoch.h"
+#include "queue/xrc.h"
+
+static uint16_t counter_of(const uint32_t *dbrec)
+{
+	return (uint16_t)be32toh(__atomic_load_n(dbrec, __ATOMIC_ACQUIRE));
+}
+
+/* mlx5-formats 2.1: an entry with fewer segments than its stride ends with this key. */
+static void copy_segments(struct receive_wqe *wqe, const uint8_t *from, uint32_t room)
+{
+	wqe->count = 0;
+	wqe->bytes = 0;
+	for (uint32_t i = 0; i < room && i < RECEIVE_SEGMENTS; i++) {
+		struct mlx5_wqe_data_seg *segment = &wqe->segment[i];
+
+		memcpy(segment, from + i * sizeof(*segment), sizeof(*segment));
+		if (!segment->byte_count && be32toh(segment->lkey) == MLX5_INVALID_LKEY)
+			break;
+		wqe->bytes += be32toh(segment->byte_count);
+		wqe->count++;
+	}
+}
+
+/* More than the ring holds is what only a program that writes doorbell records itself can claim: it gets its ring. */
+uint32_t rq_posted(const struct hca_rq *rq)
+{
+	uint32_t posted;
+
+	if (!rq->count)
+		return 0;
+	posted = (uint16_t)(counter_of(rq->dbrec) - rq->consumed);
+	return posted > rq->count ? rq->count : posted;
+}
+
+bool rq_take(struct hca_rq *rq, struct receive_wqe *wqe)
+{
+	if (!rq_posted(rq))
+		return false;
+	wqe->counter = rq->consumed;
+	copy_segments(wqe, rq->buffer + ((size_t)(rq->consumed & (rq->count - 1)) << rq->shift),
+		      (1u << rq->shift) / sizeof(struct mlx5_wqe_data_seg));
+	rq->consumed++;
+	return true;
+}
+
+static uint32_t srq_posted(const struct hca_srq *srq)
+{
+	return (uint16_t)(counter_of(srq->dbrec) - srq->consumed);
+}
+
+/* ibv_modify_srq(3): the event is raised once, when fewer than limit entries are left, and disarms itself. */
+static void check_limit(struct hca_srq *srq)
+{
+	if (srq->limit && srq_posted(srq) < srq->limit) {
+		srq->limit = 0;
+		hca_raise(srq->pd->context, &srq->limit_reached);
+	}
+}
+
+static const uint8_t *srq_entry(const struct hca_srq *srq, uint32_t index)
+{
+	return srq->buffer + ((size_t)index << srq->entry_shift);
+}
+
+bool srq_take(struct hca_srq *srq, struct receive_wqe *wqe)
+{
+	struct mlx5_wqe_srq_next_seg link;
+
+	queue_lock(&srq->lock);
+	if (!srq_posted(srq)) {
+		queue_unlock(&srq->lock);
+		return false;
+	}
+	wqe->counter = (uint16_t)srq->next;
+	memcpy(&link, srq_entry(srq, srq->next), sizeof(link));
+	copy_segments(wqe, srq_entry(srq, srq->next) + sizeof(link),
+		      ((1u << srq->entry_shift) - sizeof(link)) / sizeof(struct mlx5_wqe_data_seg));
+	/* The link is the program's memory: an index outside of the ring would lead the device out of it. */
+	srq->next = be16toh(link.next_wqe_index) & (srq->entry_count - 1);
+	srq->consumed++;
+	check_limit(srq);
+	queue_unlock(&srq->lock);
+	return true;
+}
+
+/* IBTA A14: who names an XRC SRQ has its domain, CQ and keys. Windows of a QP are not for who comes through another. */
+static void init_xrc(struct hca_srq *srq, const struct hca_srq_attr *attr)
+{
+	srq->xrcd = attr->xrcd;
+	srq->domain = attr->xrcd->domain;
+	srq->cq = attr->cq;
+	srq->user_index = attr->user_index;
+	reference_get(&srq->xrcd->references);
+	reference_get(&srq->cq->references);
+}
+
+/*
+ * Nothing names the SRQ any more: what did before has ended, and messages in the middle give their receives up. Answers that
+ * are still owed find no CQ for the signature errors that are found when they are read.
+ */
+static void end_xrc(struct hca_srq *srq)
+{
+	epoch_synchronize();
+	xrc_forget_srq(srq->domain, srq);
+	/* Who found the CQ before may still write to it. */
+	epoch_synchronize();
+	reference_put(&srq->cq->references);
+	reference_put(&srq->xrcd->references);
+}
+
+int hca_srq_create(struct hca_pd *pd, const struct hca_srq_attr *attr, struct hca_srq **out)
+{
+	struct hca *hca = pd->context->hca;
+	struct hca_srq *srq = calloc(1, sizeof(*srq));
+
+	if (!srq)
+		return -ENOMEM;
+	if (id_table_alloc(&hca->srqs, &srq->number)) {
+		free(srq);
+		return -ENOMEM;
+	}
+	queue_lock_init(&srq->lock, LOCK_LEVEL_SRQ, false);
+	srq->pd = pd;
+	srq->buffer = attr->buffer;
+	srq->entry_count = attr->entry_count;
+	srq->entry_shift = attr->entry_shift;
+	srq->dbrec = attr->dbrec;
+	srq->limit = attr->limit;
+	srq->limit_reached.type = IBV_EVENT_SRQ_LIMIT_REACHED;
+	srq->limit_reached.object = attr->cookie;
+	reference_get(&pd->references);
+	if (attr->xrcd)
+		init_xrc(srq, attr);
+	id_table_publish(&hca->srqs, srq->number, srq);
+	*out = srq;
+	return 0;
+}
+
+int hca_srq_destroy(struct hca_srq *srq)
+{
+	struct hca *hca = srq->pd->context->hca;
+
+	if (reference_count(&srq->references))
+		return -EBUSY;
+	id_table_unpublish(&hca->srqs, srq->number);
+	if (srq->xrcd)
+		end_xrc(srq);
+	event_source_purge(srq->pd->context->async, &srq->limit_reached);
+	id_table_release(&hca->srqs, srq->number);
+	reference_put(&srq->pd->references);
+	queue_lock_destroy(&srq->lock);
+	free(srq);
+	return 0;
+}
+
+uint32_t hca_srq_number(const struct hca_srq *srq)
+{
+	return srq->number;
+}
+
+int hca_srq_set_limit(struct hca_srq *srq, uint32_t limit)
+{
+	queue_lock(&srq->lock);
+	srq->limit = limit;
+	check_limit(srq);
+	queue_unlock(&srq->lock);
+	return 0;
+}
+
+uint32_t hca_srq_limit(struct hca_srq *srq)
+{
+	uint32_t limit;
+
+	queue_lock(&srq->lock);
+	limit = srq->limit;
+	queue_unlock(&srq->lock);
+	return limit;
+}
+
+int hca_srq_resize(struct hca_srq *srq, void *buffer, uint32_t entry_count,
+		   void (*fill)(void *argument, uint32_t next_index, uint32_t posted, uint32_t *first), void *argument)
+{
+	uint32_t posted, first = 0;
+	int error = 0;
+
+	queue_lock(&srq->lock);
+	posted = srq_posted(srq);
+	if (posted >= entry_count) {
+		error = -EINVAL;
+	} else {
+		fill(argument, srq->next, posted, &first);
+		srq->buffer = buffer;
+		srq->entry_count = entry_count;
+		srq->next = first;
+		srq->consumed = (uint16_t)(counter_of(srq->dbrec) - posted);
+	}
+	queue_unlock(&srq->lock);
+	return error;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Receive WQEs, the device's side of receive queues and shared receive queues (mlx5-formats 2).
+ *
+ * The RQ of a QP is covered by the QP's lock, an SRQ by its own, a leaf below that. Entries are copied out at once:
+ * what the program writes into the ring later does not matter any more.
+ */
+#ifndef SOFTHCA_QUEUE_RECEIVE_H
+#define SOFTHCA_QUEUE_RECEIVE_H
+
+#include <infiniband/mlx5dv.h>
+
+#include "core/limits.h"
+#include "core/lock.h"
+#include "hca/hca.h"
+#include "mkey/walk.h"
+
+#define RECEIVE_SEGMENTS 32
+
+struct xrc_domain;
+
+struct receive_wqe {
+	uint16_t counter; /* as its CQE names it: running count of an RQ, entry index of an SRQ */
+	uint32_t count;
+	uint64_t bytes; /* of all segments */
+	struct mlx5_wqe_data_seg segment[RECEIVE_SEGMENTS];
+};
+
+struct hca_rq {
+	const uint8_t *buffer;
+	uint32_t count; /* power of two, or 0 */
+	uint32_t shift;
+	const uint32_t *dbrec;
+	uint16_t consumed; /* 16-bit running count */
+};
+
+struct hca_srq {
+	struct queue_lock lock;
+	const uint8_t *buffer;
+	uint32_t entry_count, entry_shift;
+	const uint32_t *dbrec;
+	uint16_t consumed;
+	uint32_t next; /* entry to consume next */
+	uint32_t limit;
+	uint32_t number;
+	struct hca_pd *pd;
+	struct event_source limit_reached;
+	uint32_t references; /* atomic: QPs */
+	/* Of an XRC SRQ, else NULL and unused. */
+	struct hca_xrcd *xrcd;
+	struct xrc_domain *domain;
+	struct hca_cq *cq;
+	uint32_t user_index;
+};
+
+/** Entries posted and not yet consumed. */
+uint32_t rq_posted(const struct hca_rq *rq);
+/** Takes the next entry; false if none is posted. The QP's lock is held. */
+bool rq_take(struct hca_rq *rq, struct receive_wqe *wqe);
+/** The same for an SRQ; takes its lock and raises its limit event. */
+bool srq_take(struct hca_srq *srq, struct receive_wqe *wqe);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Multicast groups (IBTA 10.5): which UD QPs get a datagram for a group. One list for all devices of the process, as for
+ * the numbers of QPs. A list never changes once it is published; whoever attaches or detaches publishes another one, under
+ * the lock of the first device. Readers are in an epoch section.
+ */
+#ifndef SOFTHCA_TRANSPORT_MULTICAST_H
+#define SOFTHCA_TRANSPORT_MULTICAST_H
+
+#include "device/device.h"
+
+struct multicast_member {
+	union ibv_gid group;
+	uint32_t qpn;
+};
+
+struct multicast_list {
+	uint32_t count;
+	struct multicast_member member[];
+};
+
+/** True for ff00::/8 (IBTA 4.1.1). */
+static inline bool gid_is_multicast(const union ibv_gid *gid)
+{
+	return gid->raw[0] == 0xff;
+}
+
+/** The next member of @group in @list at or behind @i; list->count if there is none. */
+uint32_t multicast_next(const struct multicast_list *list, const union ibv_gid *group, uint32_t i);
+
+#endif

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Creation, destruction, query and error state of QPs, see hca.h and qp.h. Modify is in qp_modify.c. */
+#include "transport/qp.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/epoch.h"
+#include "queue/xrc.h"
+#include "link/host/host.h"
+#include "wire/link.h"
+#include "transport/dci.h"
+#include "transport/dct.h"
+#include "transport/transport.h"
+
+static int more_numbers(uint32_t *first, uint32_t *limit)
+{
+	int error = host_claim_slot(first);
+
+	*limit = error ? *limit : *first + (1u << HOST_SLOT_BITS);
+	return error;
+}
+
+const struct id_source qp_numbers = {.more = more_numbers, .owns = host_owns};
+
+static const int event_types[QP_EVENT_COUNT] = {
+	[QP_EVENT_FATAL] = IBV_EVENT_QP_FATAL,
+	[QP_EVENT_REQUEST_ERROR] = IBV_EVENT_QP_REQ_ERR,
+	[QP_EVENT_ACCESS_ERROR] = IBV_EVENT_QP_ACCESS_ERR,
+	[QP_EVENT_COMM_EST] = IBV_EVENT_COMM_EST,
+	[QP_EVENT_SQ_DRAINED] = IBV_EVENT_SQ_DRAINED,
+	[QP_EVENT_LAST_WQE] = IBV_EVENT_QP_LAST_WQE_REACHED,
+};
+
+void qp_complete(struct hca_qp *qp, struct hca_cq *cq, struct completion *completion)
+{
+	if (hca_cq_write(cq, completion) || qp->state == IBV_QPS_ERR)
+		return;
+	/* IBTA C11-39: completions are lost, so the QP cannot go on. */
+	qp_raise(qp, QP_EVENT_FATAL);
+	qp_enter_error(qp, EXPLAIN(qp->hca, (&(const struct explain_subject){.qpn = qp->number}), RULE_CQ_FULL,
+				   cq->number, cq->cqe_count));
+}
+
+static void set_state(struct hca_qp *qp, enum ibv_qp_state state)
+{
+	__atomic_store_n(&qp->state, state, __ATOMIC_RELEASE);
+	__atomic_store_n(&qp->flushes, state == IBV_QPS_ERR, __ATOMIC_SEQ_CST);
+}
+
+void qp_enter_error(struct hca_qp *qp, uint64_t record)
+{
+	bool was_receiving = qp->state != IBV_QPS_ERR && qp->state != IBV_QPS_RESET && qp->state != IBV_QPS_INIT;
+
+	set_state(qp, IBV_QPS_ERR);
+	/* For receive doorbells: those that did not see the state have made their entries visible. */
+	if (!__libc_single_threaded)
+		barrier_on_all_cpus();
+	qp->error_record = record;
+	qp->requester.state = REQUESTER_FLUSH;
+	requester_flush(qp);
+	responder_flush(qp);
+	/* IBTA 11.5.3: a QP on an SRQ says when it takes no more receives from it. */
+	if ((qp->srq || qp->domain) && was_receiving)
+		qp_raise(qp, QP_EVENT_LAST_WQE);
+}
+
+void qp_enter_send_error(struct hca_qp *qp, uint64_t record)
+{
+	if (qp->state == IBV_QPS_ERR)
+		return;
+	set_state(qp, IBV_QPS_SQE);
+	qp->error_record = record;
+	qp->requester.state = REQUESTER_FLUSH;
+	requester_flush(qp);
+}
+
+void qp_return_receive(struct hca_qp *qp)
+{
+	if (qp->dct || (qp->responder.srq && qp->responder.has_receive))
+		responder_flush(qp);
+}
+
+static void hold_references(struct hca_qp *qp)
+{
+	if (qp->pd)
+		reference_get(&qp->pd->references);
+	if (qp->send_cq)
+		reference_get(&qp->send_cq->references);
+	if (qp->recv_cq)
+		reference_get(&qp->recv_cq->references);
+	if (qp->srq)
+		reference_get(&qp->srq->references);
+}
+
+static void drop_references(struct hca_qp *qp)
+{
+	if (qp->pd)
+		reference_put(&qp->pd->references);
+	if (qp->send_cq)
+		reference_put(&qp->send_cq->references);
+	if (qp->recv_cq)
+		reference_put(&qp->recv_cq->references);
+	if (qp->srq)
+		reference_put(&qp->srq->references);
+}
+
+static void free_qp(struct hca_qp *qp)
+{
+	queue_lock_destroy(&qp->lock);
+	free(qp->requester.inflight);
+	free(qp->requester.bounce);
+	block_progress_release(&qp->requester.progress);
+	block_progress_release(&qp->requester.copied);
+	block_progress_release(&qp->responder.progress);
+	free(qp->responder.answers);
+	free(qp->dci);
+	dct_free(qp->dct);
+	free(qp);
+}
+
+void qp_opener_init(struct qp_opener *opener, struct hca_context *context, void *object)
+{
+	opener->context = context;
+	for (int i = 0; i < QP_EVENT_COUNT; i++) {
+		opener->event[i].type = event_types[i];
+		opener->event[i].object = object;
+	}
+}
+
+void qp_opener_purge(struct qp_opener *opener)
+{
+	for (int i = 0; i < QP_EVENT_COUNT; i++)
+		event_source_purge(opener->context->async, &opener->event[i]);
+}
+
+static int alloc_requester(struct requester *requester, uint32_t block_count)
+{
+	if (!block_count)
+		return 0;
+	requester->inflight = calloc(block_count, sizeof(struct inflight));
+	requester->bounce = aligned_alloc(64, 1024);
+	return requester->inflight && requester->bounce ? 0 : -ENOMEM;
+}
+
+static int alloc_dc(struct hca_qp *qp, const struct hca_qp_attr *attr)
+{
+	if (attr->type == QP_TYPE_DCI) {
+		qp->dci = dci_new(attr->dci_errored_streams);
+		return qp->dci ? 0 : -ENOMEM;
+	}
+	if (attr->type == QP_TYPE_DCT) {
+		qp->dct = dct_new(attr->dc_access_key);
+		return qp->dct ? 0 : -ENOMEM;
+	}
+	return 0;
+}
+
+static struct hca_qp *new_qp(const struct hca_qp_attr *attr)
+{
+	struct hca_qp *qp = calloc(1, sizeof(*qp));
+
+	if (!qp)
+		return NULL;
+	queue_lock_init(&qp->lock, LOCK_LEVEL_QP, false);
+	if (!alloc_requester(&qp->requester, attr->sq_wqebb_count) && !alloc_dc(qp, attr))
+		return qp;
+	free_qp(qp);
+	return NULL;
+}
+
+static void init_qp(struct hca_qp *qp, struct hca_context *context, const struct hca_qp_attr *attr)
+{
+	qp->hca = context->hca;
+	qp->pd = attr->pd;
+	qp->type = attr->type;
+	qp->transport = transport_of(attr->type);
+	qp->state = IBV_QPS_RESET;
+	qp->send_cq = attr->send_cq;
+	qp->recv_cq = attr->recv_cq;
+	qp->srq = attr->srq;
+	qp->requester.ring = attr->sq_buffer;
+	qp->requester.block_count = attr->sq_wqebb_count;
+	qp->requester.dbrec = attr->dbrec ? &attr->dbrec[MLX5_SND_DBR] : NULL;
+	timer_init(&qp->requester.timer, requester_timer);
+	qp->rq = (struct hca_rq){
+		.buffer = attr->rq_buffer,
+		.count = attr->rq_count,
+		.shift = attr->rq_shift,
+		.dbrec = attr->dbrec ? &attr->dbrec[MLX5_RCV_DBR] : NULL,
+	};
+	qp->user_index = attr->user_index;
+	qp->cookie = attr->cookie;
+	qp->wr_id_of = attr->wr_id_of;
+	qp->umr_name_of = attr->umr_name_of;
+	qp->cap = attr->cap;
+	qp->access = (struct walk_access){
+		.hca = qp->hca,
+		.pd = qp->pd ? qp->pd->number : 0,
+		/* Requests of XRC come through an SRQ, which owns no windows. */
+		.qpn = attr->xrcd ? 0 : qp->number,
+		.qp_serial = __atomic_add_fetch(&qp->hca->next_serial, 1, __ATOMIC_RELAXED),
+	};
+	qp->stop_at_signature_error = attr->stop_at_signature_error;
+	qp->block_self_multicast = attr->block_self_multicast;
+	qp_observe_signatures(qp);
+	if (attr->xrcd)
+		return;
+	qp_opener_init(&qp->own, context, attr->cookie);
+	qp->openers = &qp->own;
+}
+
+int hca_qp_create(struct hca_context *context, const struct hca_qp_attr *attr, struct hca_qp **out)
+{
+	struct hca_qp *qp = new_qp(attr);
+
+	if (!qp)
+		return -ENOMEM;
+	if (id_table_alloc(&registry()->qps, &qp->number)) {
+		free_qp(qp);
+		return -ENOMEM;
+	}
+	init_qp(qp, context, attr);
+	if (attr->xrcd && xrc_qp_join(qp, attr->xrcd, attr->cookie)) {
+		id_table_release(&registry()->qps, qp->number);
+		free_qp(qp);
+		return -ENOMEM;
+	}
+	hold_references(qp);
+	id_table_publish(&registry()->qps, qp->number, qp);
+	*out = qp;
+	return 0;
+}
+
+/* First out of reach, then the timer, then wait for those who reached it before. */
+void qp_destroy(struct hca_qp *qp)
+{
+	struct id_table *qps = &registry()->qps;
+
+	queue_lock(&qp->lock);
+	qp_return_receive(qp);
+	set_state(qp, IBV_QPS_RESET);
+	requester_reset(qp);
+	link_leave(qp);
+	queue_unlock(&qp->lock);
+	if (qp->dci)
+		dci_leave(qp);
+	if (qp->domain)
+		xrc_qp_leave(qp);
+	id_table_unpublish(qps, qp->number);
+	watch_stop(&qp->hca->watcher, &qp->watch);
+	timer_cancel(&qp->hca->timers, &qp->requester.timer);
+	epoch_synchronize();
+	if (qp->openers)
+		qp_opener_purge(qp->openers);
+	id_table_release(qps, qp->number);
+	drop_references(qp);
+	free_qp(qp);
+}
+
+int hca_qp_destroy(struct hca_qp *qp)
+{
+	if (qp->groups)
+		return -EBUSY;
+	qp_destroy(qp);
+	return 0;
+}
+
+uint32_t hca_qp_number(const struct hca_qp *qp)
+{
+	return qp->number;
+}
+
+bool hca_qp_exists(uint32_t number)
+{
+	bool exists;
+
+	epoch_enter();
+	exists = number <= PSN_MASK && qp_find(number);
+	epoch_leave();
+	return exists;
+}
+
+enum ibv_qp_state hca_qp_state(const struct hca_qp *qp)
+{
+	return __atomic_load_n(&qp->state, __ATOMIC_ACQUIRE);
+}
+
+int hca_qp_query(struct hca_qp *qp, struct ibv_qp_attr *attr)
+{
+	queue_lock(&qp->lock);
+	*attr = qp->attr;
+	attr->qp_state = qp->state;
+	attr->cur_qp_state = qp->state;
+	attr->cap = qp->cap;
+	attr->sq_psn = qp->requester.psn;
+	attr->rq_psn = qp->responder.expected_psn;
+	queue_unlock(&qp->lock);
+	return 0;
+}
+
+void hca_qp_recv_doorbell(struct hca_qp *qp)
+{
+	/*
+	 * Pairs with qp_enter_error: either the flush sees the new entry, or this sees the state. That is rare, so the
+	 * barrier is there; here it is enough that the compiler keeps the order.
+	 */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (__builtin_expect(!the_registry.has_barrier, 0) && !__libc_single_threaded)
+		__atomic_exchange_n(&qp->recv_barrier, 1, __ATOMIC_SEQ_CST);
+	if (!__atomic_load_n(&qp->flushes, __ATOMIC_RELAXED))
+		return;
+	queue_lock(&qp->lock);
+	if (qp->state == IBV_QPS_ERR)
+		responder_flush(qp);
+	queue_unlock(&qp->lock);
+}
+
+static void rung(struct watch *watch)
+{
+	struct hca_qp *qp = (struct hca_qp *)((char *)watch - offsetof(struct hca_qp, watch));
+
+	hca_qp_recv_doorbell(qp);
+	hca_qp_send_doorbell(qp);
+}
+
+int hca_qp_watch(struct hca_qp *qp)
+{
+	/* The records are next to each other, the receive queue's first (mlx5-formats 1.16). */
+	return watch_start(&qp->hca->watcher, &qp->watch, qp->rq.dbrec, 2, rung);
+}
+
+int hca_qpn_reserve(struct hca *hca, uint32_t *qpn)
+{
+	(void)hca;
+	return id_table_alloc(&registry()->qps, qpn);
+}
+
+int hca_qpn_release(struct hca *hca, uint32_t qpn)
+{
+	(void)hca;
+	if (!id_table_is_reserved(&registry()->qps, qpn))
+		return -EINVAL;
+	id_table_release(&registry()->qps, qpn);
+	return 0;
+}

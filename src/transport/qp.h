@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Queue pairs, the device's side: what requester and responder share, and what each has.
+ *
+ * Lock: hca_qp.lock covers all of it. A thread holds at most one QP's lock, and takes CQ, SRQ and key locks under it
+ * as leaves. The requester is run by one thread at a time (requester.running); a thread that finds it running leaves
+ * its WQEs to that one. A QP found by number is valid until the epoch section ends; hca_qp_destroy waits for that.
+ */
+#ifndef SOFTHCA_TRANSPORT_QP_H
+#define SOFTHCA_TRANSPORT_QP_H
+
+#include "block/progress.h"
+#include "block/report.h"
+#include "queue/cq.h"
+#include "device/device.h"
+#include "queue/receive.h"
+#include "wire/host_window.h"
+#include "wire/waiting.h"
+#include "wire/packet.h"
+
+struct link;
+struct transport;
+struct xrc_domain;
+struct dci;
+struct dct;
+
+/* Why the requester does or does not start WQEs. */
+enum requester_state {
+	REQUESTER_IDLE, /* the QP is in a state that does not send */
+	REQUESTER_READY,
+	REQUESTER_DRAINED, /* SQD: started WQEs end, none is started */
+	REQUESTER_FLUSH,   /* SQE, ERR: all that is posted completes with WR_FLUSH_ERR */
+};
+
+/* A WQE that was started and has not completed. */
+struct inflight {
+	uint32_t psn;     /* first */
+	uint32_t packets; /* sequence numbers it takes; 0: local operation */
+	uint64_t bytes;
+	uint64_t arrived; /* bytes of a READ response placed so far */
+	uint64_t asked;   /* and asked for: a READ that is longer than the window is asked for in pieces */
+	uint16_t index;   /* of the first block of the WQE */
+	uint16_t stream;  /* of a DCI with streams, else 0 */
+	uint8_t opcode;   /* MLX5_OPCODE_* */
+	uint8_t fm_ce_se;
+	uint8_t blocks;
+	bool done;     /* completes as soon as all before it have */
+	bool responds; /* READ, atomic: completes by its response, not by an acknowledgement */
+};
+
+struct requester {
+	enum requester_state state;
+	bool running;    /* a thread is in requester_run */
+	bool delivering; /* and has let go of the lock: what is in flight is not to be completed by others */
+	const uint8_t *ring;
+	uint32_t block_count; /* power of two, or 0 */
+	const uint32_t *dbrec;
+	uint16_t next;             /* block of the next WQE to start, 16-bit running count */
+	uint32_t psn;              /* of the next packet */
+	uint32_t acknowledged;     /* newest packet that is known to have arrived */
+	struct inflight *inflight; /* block_count entries */
+	uint32_t first, last;      /* FIFO of inflight, free running */
+	uint32_t send_entry;       /* that is sent next, in the FIFO; == last: there is none */
+	uint32_t send_offset;      /* packets of it that need not be sent (again) */
+	uint32_t newest;           /* behind the newest packet that was ever sent */
+	uint32_t window;           /* bytes that may be under way; see link.window */
+	struct window_share share; /* of what all QPs have under way to the host; wire/host_window.h */
+	uint32_t strokes;          /* counts what shows that the peer lives */
+	uint32_t strokes_seen;     /* by the timer */
+	uint64_t silent_since_ns;  /* of the timer: nothing was heard since; 0: nothing is waited for */
+	bool sees_peer;            /* the peer was seen on this host, where its end can be seen, too */
+	uint64_t mark;             /* of the link, behind what was sent when the timer was armed (link.mark) */
+	uint64_t peer_progress;    /* what the link said of the peer when the timer last ran out (link.pending) */
+	bool asked_again;          /* for a response that was lost */
+	uint32_t responses_due;    /* READs and atomics among the in-flight */
+	uint8_t retries_left, rnr_retries_left;
+	struct timer timer; /* acknowledgement timeout, or RNR wait */
+	bool timer_armed;
+	bool rnr_wait;                  /* after an RNR NAK, until its timer has run out: nothing is sent */
+	struct block_progress progress; /* of the READ response that is arriving */
+	struct block_progress copied;   /* of copies; belongs to the thread that runs the requester */
+	struct link_waiter waiter;      /* for room */
+	bool signature_error;           /* atomic; one was found by a WQE of this queue since it last began to run */
+	uint8_t *bounce;                /* a WQE that wraps the ring end, in one piece */
+};
+
+/* A READ or atomic that was executed: duplicates get the same answer (IBTA C9-150). */
+struct responder_resource {
+	uint32_t psn;
+	uint32_t count;  /* sequence numbers: packets of a READ's response */
+	uint8_t message; /* MESSAGE_NONE: empty */
+	uint64_t original;
+	uint64_t offset; /* of a READ request in the READ that it is a piece of */
+	bool answered;   /* a READ: the last packet of its response was sent */
+};
+
+/* Where the latest READ request ended; rkey 0: there was none. */
+struct read_end {
+	uint32_t rkey;
+	uint64_t address;
+	uint64_t offset;
+};
+
+struct answers;
+
+struct responder {
+	uint32_t expected_psn;
+	uint32_t msn;
+	bool in_message; /* between the first and the last packet */
+	uint8_t message; /* of the message under way */
+	bool has_receive;
+	bool nak_sent;    /* of a sequence error, or RNR: silent until the expected packet comes (IBTA C9-114) */
+	bool established; /* COMM_EST was raised */
+	uint64_t offset;  /* payload bytes of the message so far */
+	uint64_t remote_address;
+	uint32_t rkey;
+	uint32_t dma_length;
+	uint32_t next_resource;
+	struct responder_resource resource[LIMIT_MAX_RD_ATOMIC];
+	struct read_end read_end;
+	struct block_progress progress; /* of the message under way */
+	struct receive_wqe receive;
+	struct hca_srq *srq;     /* which it was taken from, or NULL */
+	uint32_t xrc_srqn;       /* that the message under way names */
+	struct answers *answers; /* that wait to be sent (transport/answer.h), or NULL: there never was one */
+};
+
+enum qp_event {
+	QP_EVENT_FATAL,
+	QP_EVENT_REQUEST_ERROR,
+	QP_EVENT_ACCESS_ERROR,
+	QP_EVENT_COMM_EST,
+	QP_EVENT_SQ_DRAINED,
+	QP_EVENT_LAST_WQE,
+	QP_EVENT_COUNT,
+};
+
+/* An owner of the QP, which gets its events. XRC_RECV QPs have many openers, which the lock of the device covers as well. */
+struct qp_opener {
+	struct qp_opener *next;
+	struct hca_context *context;
+	struct hca_xrcd *xrcd; /* of XRC_RECV */
+	struct event_source event[QP_EVENT_COUNT];
+};
+
+struct hca_qp {
+	struct queue_lock lock;
+	struct hca *hca;
+	struct hca_pd *pd;         /* NULL of XRC_RECV */
+	struct xrc_domain *domain; /* of XRC_RECV, else NULL */
+	struct hca_qp *next_in_domain;
+	uint32_t number;
+	struct walk_access access;      /* as what it reaches keys for others: received messages, remote requests */
+	struct walk_access send_access; /* and for its own send queue */
+	struct signature_observer received_error, sent_error; /* of the accesses */
+	/* atomic; of received_error: the receive CQ; of XRC that of the SRQ which a request named last, NULL when that has gone */
+	struct hca_cq *signature_cq;
+	bool stop_at_signature_error; /* MLX5DV_QP_CREATE_SIG_PIPELINING */
+	enum ibv_qp_type type;
+	const struct transport *transport; /* of the type */
+	enum ibv_qp_state state;
+	uint32_t flushes;        /* atomic copy of "ERR": receive doorbells must look */
+	uint32_t recv_barrier;   /* where barrier_on_all_cpus() does not work */
+	struct ibv_qp_attr attr; /* as set by modify */
+	struct packet_path path;
+	uint8_t mtu_shift;
+	const struct link *link;   /* that leads to the peer; NULL: none does */
+	uint64_t notified_ns;      /* when the peer was last told of congestion (transport/congestion.h) */
+	bool leaves_queues;        /* wire/waiting.h, under its lock */
+	bool block_self_multicast; /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
+	uint32_t groups; /* multicast groups that it is attached to; under the lock of transport/multicast.h */
+	struct hca_cq *send_cq, *recv_cq;
+	struct hca_srq *srq;
+	struct hca_rq rq;
+	uint32_t user_index;
+	void *cookie;
+	uint64_t (*wr_id_of)(const void *cookie, uint16_t index);
+	const char *(*umr_name_of)(const void *cookie, uint16_t index);
+	struct ibv_qp_cap cap;
+	uint64_t error_record; /* serial of the explanation of why the QP is in error */
+	struct answers *owing; /* of its responders, those that have something to send */
+	struct hca_qp *next_scheduled;
+	bool scheduled;
+	bool requester_due; /* scheduled for its requester, too */
+	struct requester requester;
+	struct responder responder; /* of a DCT only what belongs to no initiator: nothing */
+	struct dci *dci;            /* of a DCI, else NULL; transport/dci.h */
+	struct dct *dct;            /* of a DCT, else NULL; transport/dct.h */
+	struct qp_opener *openers;  /* &own, but for XRC_RECV */
+	struct qp_opener own;
+	struct watch watch; /* of a QP whose program rings by hand */
+};
+
+/** Where the numbers of QPs come from (link/host/host.h); and how many of them rest before the first is used again. */
+extern const struct id_source qp_numbers;
+#define QP_NUMBERS_REST 512
+
+/** The QP of @number, or NULL. Inside an epoch section. */
+static inline struct hca_qp *qp_find(uint32_t number)
+{
+	return id_table_find(&the_registry.qps, number);
+}
+
+/** Raises an asynchronous event. The lock is held. */
+static inline void qp_raise(struct hca_qp *qp, enum qp_event event)
+{
+	for (struct qp_opener *opener = qp->openers; opener; opener = opener->next)
+		hca_raise(opener->context, &opener->event[event]);
+}
+
+/** Chooses the link that leads to the peer of @qp, by its attributes. The lock is held. */
+void qp_route(struct hca_qp *qp);
+/** Chooses again, if the peer's number was nobody's when that was done. True if it is somebody's now. The lock is held. */
+bool qp_route_again(struct hca_qp *qp);
+
+/** Prepares @opener, whose events name @object. */
+void qp_opener_init(struct qp_opener *opener, struct hca_context *context, void *object);
+/** Drops the events of @opener that nobody has taken yet. */
+void qp_opener_purge(struct qp_opener *opener);
+/** hca_qp_destroy() of a QP that nobody has any more. */
+void qp_destroy(struct hca_qp *qp);
+
+/** Writes a CQE of this QP; a full CQ puts the QP into the error state. The lock is held. */
+void qp_complete(struct hca_qp *qp, struct hca_cq *cq, struct completion *completion);
+
+/** Takes signature errors of the two accesses: a CQE in the CQ of the half that found it (mlx5-formats 6, point 1). */
+void qp_observe_signatures(struct hca_qp *qp);
+
+/**
+ * Moves a QP that is to stop at signature errors to SQD if its send queue has found one since it was last in RTS. Returns
+ * true if so. The lock is held.
+ */
+bool qp_stops_at_signature_error(struct hca_qp *qp);
+
+/** To ERR: flushes both queues, raises LAST_WQE_REACHED where it applies. @record: explanation. The lock is held. */
+void qp_enter_error(struct hca_qp *qp, uint64_t record);
+/**
+ * Before RESET or the end: a receive of an SRQ that a message in the middle had taken gets a completion, so that the
+ * driver, which purges it, gives the entry back. The lock is held.
+ */
+void qp_return_receive(struct hca_qp *qp);
+/** To SQE (UC, UD): flushes the send queue. The lock is held. */
+void qp_enter_send_error(struct hca_qp *qp, uint64_t record);
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ibv_modify_qp(3) as the device does it: check all, then act. Transitions: transport/qp_states.def. */
+#include <errno.h>
+#include <string.h>
+
+#include "core/epoch.h"
+#include "device/port_mtu.h"
+#include "transport/qp.h"
+#include "link/host/host.h"
+#include "wire/link.h"
+#include "transport/dci.h"
+#include "transport/qp_state.h"
+#include "transport/transport.h"
+
+#define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EINVAL)
+
+#define MAX_TIMER 31
+#define MAX_RETRY 7
+
+/* One attribute at a time: bit, value, and the largest value it may have. */
+static int check_value(int mask, int bit, uint64_t value, uint64_t most, struct refusal *why)
+{
+	if (!(mask & bit) || value <= most)
+		return 0;
+	return REFUSAL(why, MODIFY_VALUE, (uint64_t)bit, value, most);
+}
+
+/* RoCE has no LIDs: an address is a GID (IBTA annex A16.4.1), and its source must be in the table. */
+static int check_address(const struct hca_qp *qp, const struct ibv_ah_attr *address, struct refusal *why)
+{
+	if (!address->is_global)
+		return REFUSAL(why, MODIFY_NO_GRH, address->dlid);
+	if (address->grh.sgid_index >= qp->hca->gid_count)
+		return REFUSAL(why, MODIFY_SGID, address->grh.sgid_index, qp->hca->gid_count);
+	if (address->port_num < 1 || address->port_num > LIMIT_PORTS)
+		return REFUSAL(why, MODIFY_VALUE, IBV_QP_PORT, address->port_num, LIMIT_PORTS);
+	return 0;
+}
+
+static int check_values(const struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask, struct refusal *why)
+{
+	int error = 0;
+
+	if (mask & IBV_QP_CUR_STATE && attr->cur_qp_state != qp->state)
+		return REFUSAL(why, MODIFY_CUR_STATE, attr->cur_qp_state, qp->state);
+	if (mask & IBV_QP_PORT && attr->port_num < 1)
+		return REFUSAL(why, MODIFY_VALUE, IBV_QP_PORT, attr->port_num, LIMIT_PORTS);
+	if (mask & IBV_QP_PATH_MTU && (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096 ||
+				       128u << attr->path_mtu > port_most_mtu(qp->hca)))
+		return REFUSAL(why, MODIFY_MTU, attr->path_mtu, port_most_mtu(qp->hca));
+	/* ibv_modify_qp(3): a device without IBV_DEVICE_AUTO_PATH_MIG has no alternate paths; RoCE has none. */
+	if (mask & IBV_QP_ALT_PATH)
+		return REFUSAL(why, MODIFY_ALT_PATH, attr->alt_port_num);
+	if (mask & IBV_QP_AV)
+		error = check_address(qp, &attr->ah_attr, why);
+	error = error ? error : check_value(mask, IBV_QP_PORT, attr->port_num, LIMIT_PORTS, why);
+	error = error ? error : check_value(mask, IBV_QP_PKEY_INDEX, attr->pkey_index, LIMIT_PKEY_TABLE - 1, why);
+	error = error ? error : check_value(mask, IBV_QP_DEST_QPN, attr->dest_qp_num, 0xffffff, why);
+	error = error ? error : check_value(mask, IBV_QP_TIMEOUT, attr->timeout, MAX_TIMER, why);
+	error = error ? error : check_value(mask, IBV_QP_RETRY_CNT, attr->retry_cnt, MAX_RETRY, why);
+	error = error ? error : check_value(mask, IBV_QP_RNR_RETRY, attr->rnr_retry, MAX_RETRY, why);
+	error = error ? error : check_value(mask, IBV_QP_MIN_RNR_TIMER, attr->min_rnr_timer, MAX_TIMER, why);
+	error = error ? error
+		      : check_value(mask, IBV_QP_MAX_QP_RD_ATOMIC, attr->max_rd_atomic, LIMIT_MAX_RD_ATOMIC, why);
+	error = error ? error
+		      : check_value(mask, IBV_QP_MAX_DEST_RD_ATOMIC, attr->max_dest_rd_atomic, LIMIT_MAX_RD_ATOMIC,
+				    why);
+	return error;
+}
+
+static void set_address(struct hca_qp *qp, const struct ibv_ah_attr *address)
+{
+	const struct hca_gid *source = &qp->hca->gids[address->grh.sgid_index];
+
+	qp->attr.ah_attr = *address;
+	qp->path = (struct packet_path){
+		.source = source->gid,
+		.destination = address->grh.dgid,
+		.type = source->type,
+		.service_level = address->sl & 7,
+		.traffic_class = address->grh.traffic_class,
+		.hop_limit = address->grh.hop_limit,
+		.flow_label = address->grh.flow_label & 0xfffff,
+	};
+}
+
+void hca_qp_set_udp_source_port(struct hca_qp *qp, uint16_t port)
+{
+	queue_lock(&qp->lock);
+	qp->path.udp_source_port = port;
+	queue_unlock(&qp->lock);
+}
+
+void qp_route(struct hca_qp *qp)
+{
+	qp->link = link_route(qp->hca, &qp->path.destination, qp->attr.dest_qp_num);
+	if (qp->link)
+		qp->requester.window = link_first_window(qp->hca, qp->link);
+	/* The shm link has a connection that tells. */
+	qp->requester.sees_peer = qp->transport->reliable && qp->link == link_udp() &&
+				  link_sees_process(qp->hca, &qp->path.destination, qp->attr.dest_qp_num);
+}
+
+bool qp_route_again(struct hca_qp *qp)
+{
+	if (qp->link != link_local() || host_owns(qp->attr.dest_qp_num))
+		return false;
+	qp_route(qp);
+	return qp->link != link_local();
+}
+
+static void set_values(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	struct ibv_qp_attr *own = &qp->attr;
+
+	if (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY)
+		own->en_sqd_async_notify = attr->en_sqd_async_notify;
+	if (mask & IBV_QP_ACCESS_FLAGS)
+		own->qp_access_flags = attr->qp_access_flags;
+	if (mask & IBV_QP_PKEY_INDEX)
+		own->pkey_index = attr->pkey_index;
+	if (mask & IBV_QP_PORT)
+		own->port_num = attr->port_num;
+	if (mask & IBV_QP_QKEY)
+		own->qkey = attr->qkey;
+	if (mask & IBV_QP_AV)
+		set_address(qp, &attr->ah_attr);
+	if (mask & IBV_QP_PATH_MTU) {
+		own->path_mtu = attr->path_mtu;
+		qp->mtu_shift = (uint8_t)(7 + attr->path_mtu);
+	}
+	if (mask & IBV_QP_TIMEOUT)
+		own->timeout = attr->timeout;
+	if (mask & IBV_QP_RETRY_CNT)
+		own->retry_cnt = qp->requester.retries_left = attr->retry_cnt;
+	if (mask & IBV_QP_RNR_RETRY)
+		own->rnr_retry = qp->requester.rnr_retries_left = attr->rnr_retry;
+	if (mask & IBV_QP_RQ_PSN)
+		qp->responder.expected_psn = attr->rq_psn & PSN_MASK;
+	if (mask & IBV_QP_SQ_PSN) {
+		qp->requester.psn = attr->sq_psn & PSN_MASK;
+		qp->requester.acknowledged = psn_add(qp->requester.psn, PSN_MASK);
+		qp->requester.newest = qp->requester.psn;
+	}
+	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
+		own->max_rd_atomic = attr->max_rd_atomic;
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		own->max_dest_rd_atomic = attr->max_dest_rd_atomic;
+	if (mask & IBV_QP_MIN_RNR_TIMER)
+		own->min_rnr_timer = attr->min_rnr_timer;
+	if (mask & IBV_QP_DEST_QPN)
+		own->dest_qp_num = attr->dest_qp_num;
+	if (mask & IBV_QP_PATH_MIG_STATE)
+		own->path_mig_state = attr->path_mig_state;
+	/* Of a DCT neither is known before a request comes. */
+	if (mask & (IBV_QP_AV | IBV_QP_DEST_QPN))
+		qp_route(qp);
+}
+
+/* All but a QP that has its peer in this process, which would cost the process a thread. Tests bring their own link. */
+static bool hears_others(const struct hca_qp *qp)
+{
+	return !qp->hca->link && (qp->link != link_local() || !host_owns(qp->attr.dest_qp_num));
+}
+
+static void enter_state(struct hca_qp *qp, enum ibv_qp_state to)
+{
+	enum ibv_qp_state from = qp->state;
+
+	if (to == IBV_QPS_ERR) {
+		if (from != IBV_QPS_ERR)
+			qp_enter_error(qp, EXPLAIN(qp->hca, (&(const struct explain_subject){.qpn = qp->number}),
+						   RULE_MODIFIED_TO_ERROR, from));
+		return;
+	}
+	if (to == IBV_QPS_RESET)
+		qp_return_receive(qp);
+	__atomic_store_n(&qp->state, to, __ATOMIC_RELEASE);
+	switch (to) {
+	case IBV_QPS_RTR:
+		if (hears_others(qp))
+			host_accept();
+		if (qp->dct || qp->type == IBV_QPT_UD)
+			link_listen(qp->hca);
+		/* No attribute of a DCT says how many READs and atomics it answers: as many as the device can. */
+		if (qp->dct)
+			qp->attr.max_dest_rd_atomic = LIMIT_MAX_RD_ATOMIC;
+		break;
+	case IBV_QPS_RESET:
+		__atomic_store_n(&qp->flushes, 0, __ATOMIC_RELEASE);
+		requester_reset(qp);
+		responder_reset(qp);
+		memset(&qp->attr, 0, sizeof(qp->attr));
+		break;
+	case IBV_QPS_RTS:
+		if (from != IBV_QPS_RTS) {
+			qp->requester.state = REQUESTER_READY;
+			qp->requester.signature_error = false;
+		}
+		/* Each drain asks for its event anew (ibv_modify_qp(3): en_sqd_async_notify is valid with SQD). */
+		qp->attr.sq_draining = 0;
+		qp->attr.en_sqd_async_notify = 0;
+		break;
+	case IBV_QPS_SQD:
+		if (from == IBV_QPS_RTS) {
+			qp->requester.state = REQUESTER_DRAINED;
+			qp->attr.sq_draining = 1;
+			requester_check_drained(qp);
+		}
+		break;
+	default:
+		break;
+	}
+}
+
+/* A datagram QP has no path MTU of its own: its messages are as long as a packet of the port. */
+static uint8_t port_mtu_shift(const struct hca_qp *qp)
+{
+	return (uint8_t)__builtin_ctz(port_active_mtu(qp->hca));
+}
+
+/* What a half that a QP lacks would need: taken and not looked at, as the kernel does. */
+static int ignored_attributes(const struct hca_qp *qp)
+{
+	switch (qp->type) {
+	case IBV_QPT_XRC_SEND:
+		return IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	case IBV_QPT_XRC_RECV:
+		return IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
+	default:
+		return 0;
+	}
+}
+
+static int modify_locked(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask, struct refusal *why)
+{
+	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : qp->state;
+	int error = qp_transition_check(qp->type, qp->state, to, mask, why);
+
+	if (!error)
+		error = check_values(qp, attr, mask, why);
+	if (error)
+		return error;
+	if (qp->type == IBV_QPT_UD)
+		qp->mtu_shift = port_mtu_shift(qp);
+	set_values(qp, attr, mask);
+	enter_state(qp, to);
+	return 0;
+}
+
+int hca_qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	enum ibv_qp_state before;
+	struct refusal why;
+	int error;
+
+	queue_lock(&qp->lock);
+	before = qp->state;
+	error = modify_locked(qp, attr, mask & ~ignored_attributes(qp), &why);
+	queue_unlock(&qp->lock);
+	if (error) {
+		struct explain_subject subject = {.call = "ibv_modify_qp", .qpn = qp->number, .error = -error};
+
+		explain_make(qp->hca, &subject, why.rule, why.args, EXPLAIN_ARGS);
+		return error;
+	}
+	/* Another thread may still be executing what is over now; the program is about to reuse rings and memory. */
+	if (mask & IBV_QP_STATE && (attr->qp_state == IBV_QPS_RESET || attr->qp_state == IBV_QPS_ERR))
+		epoch_synchronize();
+	if (qp->dci && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
+		dci_leave(qp);
+	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTS && before != IBV_QPS_RTS)
+		hca_qp_send_doorbell(qp);
+	return 0;
+}
