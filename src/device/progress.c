@@ -21,9 +21,14 @@
 #include "transport/run.h"
 
 #define FOR_EVER UINT64_MAX
-/* While the program polls, the thread looks that often whether it still does. */
+/*
+ * While the program polls, the thread looks whether it still does: after that time at first, then after a part of the time for
+ * which it has done so, up to a limit. Each look takes the processor from the program for some 20 us (virtual machine).
+ */
 #define LOOK_NS UINT64_C(100000)
-/* So many polls within LOOK_NS are polling, and not the few around the arming of a CQ. */
+#define LOOK_PART 8
+#define LOOK_MOST_NS UINT64_C(1000000)
+/* So many polls from one look to the next are polling, and not the few around the arming of a CQ. */
 #define POLLS_OFTEN 16
 /* So many arrivals in a row that woke the thread while the program polled, and pollers are disarmed. */
 #define FOUND_POLLING 4
@@ -55,7 +60,7 @@ static struct {
 	uint32_t polls;        /* atomic; of the program */
 	uint32_t naps;         /* atomic; times that it was about to sleep */
 	uint32_t disarm;       /* atomic; 1: the thread asks the program, which polls all the time, to disarm */
-	uint32_t looks;        /* atomic; the thread looks again within LOOK_NS */
+	uint32_t looks;        /* atomic; the thread looks again soon */
 } progress = {.lock = PTHREAD_MUTEX_INITIALIZER,
 	      .ready_done = PTHREAD_COND_INITIALIZER,
 	      .epoll = -1,
@@ -211,9 +216,20 @@ void progress_before_sleep(void)
 struct outlook {
 	uint64_t since_ns;      /* what follows counts from then on */
 	uint32_t polls, naps;   /* of the program at that time */
-	bool program_polls;     /* as far as is known */
+	bool program_polls;     /* as far as is known… */
+	uint64_t polls_ns;      /* …since then */
 	uint32_t found_polling; /* arrivals in a row that woke the thread in vain */
 };
+
+/* The time from one look at a program that polls to the next. */
+static uint64_t look_interval(const struct outlook *outlook)
+{
+	uint64_t part = outlook->program_polls ? (outlook->since_ns - outlook->polls_ns) / LOOK_PART : 0;
+
+	if (part < LOOK_NS)
+		return LOOK_NS;
+	return part < LOOK_MOST_NS ? part : LOOK_MOST_NS;
+}
 
 /*
  * True if the program polls. Not whether it does at this very time: where processors are few, it may be this thread that
@@ -227,8 +243,10 @@ static bool program_polls(struct outlook *outlook)
 	uint64_t now_ns = clock_now_ns();
 
 	/* Arrivals may wake this thread before the time is over in which it could poll that often. */
-	if (!often && now_ns - outlook->since_ns < LOOK_NS)
+	if (!often && now_ns - outlook->since_ns < look_interval(outlook))
 		return outlook->program_polls;
+	if (!outlook->program_polls)
+		outlook->polls_ns = now_ns;
 	outlook->since_ns = now_ns;
 	outlook->polls = polls;
 	outlook->naps = naps;
@@ -285,7 +303,7 @@ static uint64_t look_after_arrivals(struct outlook *outlook, bool woken)
 		} else if (woken) {
 			let_program_poll();
 		}
-		return clock_now_ns() + LOOK_NS;
+		return clock_now_ns() + look_interval(outlook);
 	}
 	outlook->found_polling = 0;
 	__atomic_store_n(&progress.disarm, 0, __ATOMIC_RELAXED);
