@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 600
 SOAK_SECONDS ?= 600
 BUSY_ROUNDS ?= 100
 
-.PHONY: all build demo test bench fuzz soak busy mutate install format lint docs clean help
+.PHONY: all build demo test bench bench-count fuzz soak busy mutate install format lint docs clean help
 
 all: build
 
@@ -16,6 +16,7 @@ help:
 	@echo 'make demo                 see it work, in seconds'
 	@echo 'make test                 all tests, also under sanitizers'
 	@echo 'make bench                measure, with ratios to memcpy'
+	@echo 'make bench-count          count instructions per operation; RECORD=1 records them'
 	@echo 'make fuzz                 fuzz the WQE executor, FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo 'make soak                 two hosts over a network that loses packets, SOAK_SECONDS=$(SOAK_SECONDS)'
 	@echo 'make busy                 clients beside busy loops, BUSY_ROUNDS=$(BUSY_ROUNDS)'
@@ -40,6 +41,11 @@ bench:
 	@scripts/deps bench
 	@scripts/build $(BUILD)
 	@bench/bench.sh $(BUILD)
+
+bench-count:
+	@scripts/deps bench
+	@scripts/build $(BUILD)
+	@bench/count/count.py $(BUILD)/bench/count/softhca-bench-count bench/instructions.txt $(if $(RECORD),--record)
 
 fuzz:
 	@scripts/deps fuzz
