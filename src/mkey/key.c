@@ -57,6 +57,14 @@ static void mapping_copy(struct mapping *to, const struct mapping *from)
 		dek_hold(blocks->cipher.dek);
 }
 
+/* What is known of @map at once, when nothing of it changes any more. */
+static void summarize(struct mapping *map)
+{
+	bool plain = map->kind == KEY_MEMORY && !map->free && map->qpn == KEY_QPN_ANY;
+
+	map->plain_rights = plain ? map->rights : 0;
+}
+
 int mkey_new(struct hca_pd *pd, const struct mapping *initial, uint32_t capacity, bool blocks, struct mkey **out)
 {
 	struct hca *hca = pd->context->hca;
@@ -79,6 +87,7 @@ int mkey_new(struct hca_pd *pd, const struct mapping *initial, uint32_t capacity
 	map->number = first_number(hca, index, mapping_is_direct(initial));
 	map->serial = __atomic_add_fetch(&hca->next_serial, 1, __ATOMIC_RELAXED);
 	map->pd = pd->number;
+	summarize(map);
 	key->mapping = map;
 	reference_get(&pd->references);
 	id_table_publish(&hca->keys, index, key);
@@ -166,6 +175,7 @@ uint64_t mkey_publish(struct mkey *key, struct mapping *next)
 	struct mapping *old = key->mapping;
 	uint64_t stamp;
 
+	summarize(next);
 	__atomic_store_n(&key->mapping, next, __ATOMIC_RELEASE);
 	window_count(key->hca, next, 1);
 	window_count(key->hca, old, -1);

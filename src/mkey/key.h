@@ -71,8 +71,10 @@ struct mapping {
 	uint64_t retired;      /* epoch stamp: may be written or freed once it has passed */
 	uint32_t number;       /* with its tag */
 	bool free;
-	uint8_t kind;      /* enum key_kind */
-	uint8_t rights;    /* enum key_rights */
+	uint8_t kind;   /* enum key_kind */
+	uint8_t rights; /* enum key_rights */
+	/* The same of a region of plain memory that any QP may use, else none: what most requests need to know at once. */
+	uint8_t plain_rights;
 	bool bind_allowed; /* IBV_ACCESS_MW_BIND: an attribute of verbs, not of the mkey context (mlx5-formats 4.12) */
 	uint32_t pd;
 	uint32_t qpn;       /* KEY_QPN_ANY, or the only QP that may use it (type 2 window) */

@@ -10,19 +10,6 @@
 
 #define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EACCES)
 
-/* Memory of a plain region if nothing speaks against the access, which is nearly always; NULL: look closer. */
-static inline uint8_t *plain_memory(const struct stream *stream, uint32_t number, uint64_t address, uint64_t length)
-{
-	const struct mkey *key = mkey_find(stream->access->hca, number);
-	const struct mapping *map = key ? mkey_mapping(key) : NULL;
-
-	if (map && map->kind == KEY_MEMORY && !map->free && map->number == number && map->pd == stream->access->pd &&
-	    map->qpn == KEY_QPN_ANY && (map->rights & stream->rights) == stream->rights &&
-	    mapping_covers(map, address, length))
-		return mapping_memory(map, address);
-	return NULL;
-}
-
 /* The access of @stream with another @more; @own holds it if it differs, which is rare. */
 static inline const struct walk_access *access_of(const struct stream *stream, bool more, struct walk_access *own)
 {
@@ -34,9 +21,9 @@ static inline const struct walk_access *access_of(const struct stream *stream, b
 }
 
 /* Any other key, and every refusal. */
-static __attribute__((noinline)) int fill_part(struct stream *stream, struct stream_part *part, uint32_t key,
-					       uint64_t address, uint64_t length, struct refusal *why)
+int stream_resolve(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, struct refusal *why)
 {
+	struct stream_part *part = &stream->part[stream->count];
 	struct walk_access own;
 	const struct walk_access *access = access_of(stream, part->more, &own);
 	struct piece piece;
@@ -67,32 +54,10 @@ static __attribute__((noinline)) int fill_part(struct stream *stream, struct str
 	return error;
 }
 
-static inline int add_key(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, bool more,
-			  struct refusal *why)
-{
-	struct stream_part *part = &stream->part[stream->count];
-	int error;
-
-	if (!length)
-		return 0;
-	part->address = plain_memory(stream, key, address, length);
-	part->key = 0;
-	part->stage = NULL;
-	part->more = more;
-	if (!part->address) {
-		error = fill_part(stream, part, key, address, length, why);
-		if (error)
-			return error;
-	}
-	part->length = length;
-	stream->length += length;
-	stream->count++;
-	return 0;
-}
-
 void stream_skip(struct stream *stream, uint64_t bytes)
 {
 	stream->length -= bytes;
+	stream->whole = NULL;
 	if (stream->fetch) {
 		stream->fetch->offset += bytes;
 		return;
@@ -105,11 +70,6 @@ void stream_skip(struct stream *stream, uint64_t bytes)
 		stream->part[stream->current].address += bytes;
 		stream->part[stream->current].length -= bytes;
 	}
-}
-
-int stream_add_key(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, struct refusal *why)
-{
-	return add_key(stream, key, address, length, stream->access->more, why);
 }
 
 int stream_add_segments(struct stream *stream, const struct mlx5_wqe_data_seg *segments, uint32_t count,
@@ -132,7 +92,7 @@ int stream_add_segments(struct stream *stream, const struct mlx5_wqe_data_seg *s
 		if (__builtin_add_overflow(address, offset, &address))
 			return REFUSAL(why, SEGMENT_WRAPS, be32toh(segments[i].lkey), be64toh(segments[i].addr),
 				       offset);
-		error = add_key(stream, be32toh(segments[i].lkey), address, bytes, more, why);
+		error = stream_add_part(stream, be32toh(segments[i].lkey), address, bytes, more, why);
 		if (error)
 			return error;
 		offset = 0;
@@ -242,13 +202,6 @@ static uint64_t copy_records(struct stream *sink, struct stream *source, uint64_
 	records_scatter(&sink->walk, source->piece.address, count);
 	take(source, bytes);
 	return bytes;
-}
-
-/* True if all of @stream is one piece of memory, not begun. */
-static inline bool is_one_piece(const struct stream *stream, uint64_t length)
-{
-	return stream->count == 1 && !stream->current && !stream->piece.length && !stream->part[0].key &&
-	       !stream->part[0].stage && stream->part[0].length == length;
 }
 
 /* ---- block stages --------------------------------------------------------------------------------------------- */
@@ -504,22 +457,18 @@ static __attribute__((noinline)) void copy_fetched(struct stream *sink, struct s
 	}
 }
 
-void stream_copy(struct stream *sink, struct stream *source, uint64_t length)
+void stream_copy_parts(struct stream *sink, struct stream *source, uint64_t length)
 {
-	if (__builtin_expect(source->fetch != NULL, 0)) {
+	source->whole = sink->whole = NULL;
+	if (unlikely(source->fetch != NULL))
 		copy_fetched(sink, source->fetch, length);
-		return;
-	}
-	if (!is_one_piece(source, length) || !is_one_piece(sink, length)) {
+	else
 		copy_pieces(sink, source, length);
-		return;
-	}
-	copy_bytes_last(sink->part[0].address, source->part[0].address, length);
-	source->current = sink->current = 1;
 }
 
 bool stream_next(struct stream *stream, uint64_t max, struct piece *piece)
 {
+	stream->whole = NULL;
 	if (!stream->piece.length && !refill(stream))
 		return false;
 	*piece = stream->piece;
@@ -533,6 +482,7 @@ void stream_read(struct stream *source, void *buffer, uint64_t length)
 {
 	uint8_t scratch[STAGE_SCRATCH], *to = buffer;
 
+	source->whole = NULL;
 	while (length && (source->piece.length || refill(source))) {
 		uint64_t bytes = read_piece(source, to, length, scratch);
 

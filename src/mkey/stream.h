@@ -13,6 +13,8 @@
 #include <infiniband/mlx5dv.h>
 
 #include "block/stage.h"
+#include "core/compiler.h"
+#include "mkey/copy.h"
 #include "mkey/walk.h"
 
 /* More than a WQE has segments: its control segment is none of them. So nothing checks for the end of the array. */
@@ -41,6 +43,8 @@ struct stream {
 	uint64_t length; /* of all parts */
 	uint64_t
 		offset; /* of its first byte in the message; modulo 2^64, since a datagram's header lies in front of it */
+	uint8_t *
+		whole; /* memory of all of it, as long as none of it was used; NULL: it is more than one piece, or none */
 	uint32_t count;
 	uint32_t walked;  /* part that `walk` is ready for, or STREAM_PARTS */
 	uint32_t current; /* part being used; not beside `count`: they are written apart and compared together */
@@ -68,6 +72,7 @@ static inline void stream_begin(struct stream *stream, const struct walk_access 
 	stream->staging = false;
 	stream->staged = STREAM_PARTS;
 	stream->fetch = NULL;
+	stream->whole = NULL;
 	stream->piece.length = 0;
 	stream->piece.stage = NULL;
 }
@@ -77,6 +82,7 @@ static inline void stream_add_memory(struct stream *stream, const uint8_t *addre
 {
 	if (!length)
 		return;
+	stream->whole = stream->count ? NULL : (uint8_t *)address;
 	stream->part[stream->count++] = (struct stream_part){.address = (uint8_t *)address, .length = length};
 	stream->length += length;
 }
@@ -97,8 +103,55 @@ static inline bool stream_failed(const struct stream *source)
 	return source->length && source->fetch && source->fetch->failed;
 }
 
+/* Memory of a plain region if nothing speaks against the access, which is nearly always; NULL: look closer. */
+SPECIALISED uint8_t *stream_plain_memory(const struct stream *stream, uint32_t number, uint64_t address,
+					 uint64_t length)
+{
+	const struct mkey *key = mkey_find(stream->access->hca, number);
+	const struct mapping *map = key ? mkey_mapping(key) : NULL;
+
+	if (likely(map && map->number == number && map->pd == stream->access->pd &&
+		   (map->plain_rights & stream->rights) == stream->rights && mapping_covers(map, address, length)))
+		return mapping_memory(map, address);
+	return NULL;
+}
+
+/** stream_add_part() of any other key, and every refusal: fills the part behind the last one. */
+int stream_resolve(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, struct refusal *why);
+
+/** Adds [@address, +@length) of @key; @more: the message goes on behind it in the same key. See stream_add_key(). */
+SPECIALISED int stream_add_part(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, bool more,
+				struct refusal *why)
+{
+	struct stream_part *part = &stream->part[stream->count];
+	uint8_t *memory;
+
+	if (!length)
+		return 0;
+	memory = stream_plain_memory(stream, key, address, length);
+	part->address = memory;
+	part->key = 0;
+	part->stage = NULL;
+	part->more = more;
+	if (unlikely(!memory)) {
+		int error = stream_resolve(stream, key, address, length, why);
+
+		if (error)
+			return error;
+	}
+	part->length = length;
+	stream->whole = stream->count ? NULL : memory;
+	stream->length += length;
+	stream->count++;
+	return 0;
+}
+
 /** Adds [@address, +@length) of @key after checking it. Returns 0 or -EACCES with @why. Length 0 adds nothing. */
-int stream_add_key(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, struct refusal *why);
+SPECIALISED int stream_add_key(struct stream *stream, uint32_t key, uint64_t address, uint64_t length,
+			       struct refusal *why)
+{
+	return stream_add_part(stream, key, address, length, stream->access->more, why);
+}
 
 /**
  * Adds the bytes [@offset, +@length) of a scatter or gather list. What the list lacks of @length is not added: compare
@@ -107,8 +160,20 @@ int stream_add_key(struct stream *stream, uint32_t key, uint64_t address, uint64
 int stream_add_segments(struct stream *stream, const struct mlx5_wqe_data_seg *segments, uint32_t count,
 			uint64_t offset, uint64_t length, struct refusal *why);
 
-/** Copies @length bytes of @source to @sink and moves both on. The last bytes become visible last (design: programs spin). */
-void stream_copy(struct stream *sink, struct stream *source, uint64_t length);
+/** stream_copy() of anything but memory in one piece. */
+void stream_copy_parts(struct stream *sink, struct stream *source, uint64_t length);
+
+/** Copies @length bytes of @source to @sink and moves both on. The last bytes become visible last: programs spin on them. */
+SPECIALISED void stream_copy(struct stream *sink, struct stream *source, uint64_t length)
+{
+	if (unlikely(!source->whole || !sink->whole || source->length != length || sink->length != length)) {
+		stream_copy_parts(sink, source, length);
+		return;
+	}
+	copy_bytes_last(sink->whole, source->whole, length);
+	source->whole = sink->whole = NULL;
+	source->current = sink->current = 1;
+}
 
 /** Reads @length bytes into @buffer. */
 void stream_read(struct stream *source, void *buffer, uint64_t length);

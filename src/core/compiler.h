@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the compiler is told about the common case. */
+#ifndef SOFTHCA_CORE_COMPILER_H
+#define SOFTHCA_CORE_COMPILER_H
+
+#define likely(condition) __builtin_expect(!!(condition), 1)
+#define unlikely(condition) __builtin_expect(!!(condition), 0)
+
+/*
+ * A function that is compiled into each of its callers. Where a caller passes constants (such as the properties of a
+ * transport), the tests of these fall away; so one source serves the common case and all others.
+ */
+#define SPECIALISED static inline __attribute__((always_inline))
+
+/* A refusal, or whatever else is rare: it is not compiled into its callers. */
+#define RARE __attribute__((cold, noinline))
+
+#endif
