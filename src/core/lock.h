@@ -84,6 +84,20 @@ static inline void queue_lock(struct queue_lock *lock)
 		queue_lock_wait(lock);
 }
 
+/** As queue_lock(), but does not wait: false if somebody holds @lock. Not of an elided lock. */
+static inline bool queue_try_lock(struct queue_lock *lock)
+{
+	if (__libc_single_threaded) {
+		bool free = !__atomic_load_n(&lock->held, __ATOMIC_RELAXED);
+
+		if (free)
+			__atomic_store_n(&lock->held, 1, __ATOMIC_RELAXED);
+		return free;
+	}
+	return !__atomic_load_n(&lock->held, __ATOMIC_RELAXED) &&
+	       !__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE);
+}
+
 static inline void queue_unlock(struct queue_lock *lock)
 {
 	if (lock->elided)

@@ -359,7 +359,7 @@ void requester_run(struct hca_qp *qp, struct run *run)
 	while (run_slot(run)->link = NULL, next_packet(qp, run_slot(run))) {
 		if (!send_packet(qp, run))
 			break;
-		while (run_has_packets(run, qp->hca)) {
+		while (run_has_packets(run, qp->hca) && !run_drain_at_once(run, qp)) {
 			requester->delivering = true;
 			queue_unlock(&qp->lock);
 			run_drain(run, qp);

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "core/compiler.h"
 #include "device/gid.h"
 #include "queue/xrc.h"
 #include "device/counters.h"
@@ -15,7 +16,7 @@
 #include "transport/atomic.h"
 #include "transport/dct.h"
 #include "transport/drop.h"
-#include "transport/responder.h"
+#include "transport/responder_target.h"
 
 /* Packets of one message have one family: SEND, SEND with immediate and with invalidate begin alike (IBTA table 38). */
 static uint8_t family(uint8_t message)
@@ -43,30 +44,40 @@ static void return_to_sender(struct request *request)
 	request->replied = reply->link != NULL;
 }
 
-static void begin_reply(struct request *request, enum message message, uint32_t psn, uint8_t syndrome)
+/* Where the reply goes, which by return needs not be said. */
+static void address_reply(struct request *request)
 {
 	const struct hca_qp *qp = request->qp;
 	struct packet *reply = request->reply;
 
 	reply->transport = qp->transport->packets;
-	reply->message = (uint8_t)message;
-	reply->place = PLACE_ONLY;
 	reply->solicited = false;
 	reply->acknowledge = false;
-	reply->source_qpn = qp->number;
 	reply->destination_qpn = qp->attr.dest_qp_num;
-	reply->psn = psn;
-	reply->count = 1;
 	reply->mtu = (uint16_t)(1u << qp->mtu_shift);
 	reply->path = &qp->path;
-	reply->syndrome = syndrome;
-	reply->msn = request->responder->msn;
-	reply->why.rule = RULE_NONE;
-	reply->payload.length = 0;
 	reply->link = qp->link;
 	request->replied = qp->link != NULL;
 	if (qp->dct)
 		return_to_sender(request);
+}
+
+static inline void begin_reply(struct request *request, enum message message, uint32_t psn, uint8_t syndrome)
+{
+	struct packet *reply = request->reply;
+
+	reply->message = (uint8_t)message;
+	reply->place = PLACE_ONLY;
+	reply->source_qpn = request->qp->number;
+	reply->psn = psn;
+	reply->count = 1;
+	reply->syndrome = syndrome;
+	reply->msn = request->responder->msn;
+	reply->why.rule = RULE_NONE;
+	reply->payload.length = 0;
+	request->replied = true;
+	if (!request->by_return)
+		address_reply(request);
 }
 
 enum responder_state responder_nak(struct request *request, uint8_t kind, uint8_t code, uint32_t psn)
@@ -177,20 +188,12 @@ static bool goes_on(const struct request *request, uint32_t known)
 	       packet->payload.length > (uint64_t)known << request->qp->mtu_shift;
 }
 
-static enum responder_state check_psn(struct request *request)
+/* The packet is not the next one: it is @distance behind it, or before. */
+static enum responder_state out_of_order(struct request *request, int32_t distance)
 {
 	struct responder *responder = request->responder;
 	const struct packet *packet = request->packet;
-	int32_t distance = psn_distance(packet->psn, responder->expected_psn);
 
-	if (distance < 0 && request->qp->transport->reliable && goes_on(request, (uint32_t)-distance)) {
-		leave_out(request, (uint32_t)-distance);
-		distance = 0;
-	}
-	if (request->qp->transport->datagram || distance == 0) {
-		responder->nak_sent = false;
-		return request->qp->domain ? RESPONDER_CHECK_XRC : RESPONDER_CHECK_ORDER;
-	}
 	if (!request->qp->transport->reliable) {
 		counter_add(request->qp->hca, COUNTER_DROPPED_UNRELIABLE, 1);
 		/* UC: a gap loses the message under way; the next one begins where it begins (IBTA 9.8.2.2.2). */
@@ -209,15 +212,32 @@ static enum responder_state check_psn(struct request *request)
 	return responder_nak(request, AETH_NAK, NAK_SEQUENCE, responder->expected_psn);
 }
 
+SPECIALISED enum responder_state check_psn(struct request *request, const struct request_kind kind)
+{
+	struct responder *responder = request->responder;
+	const struct packet *packet = request->packet;
+	int32_t distance = psn_distance(packet->psn, responder->expected_psn);
+
+	if (distance < 0 && kind.transport.reliable && goes_on(request, (uint32_t)-distance)) {
+		leave_out(request, (uint32_t)-distance);
+		distance = 0;
+	}
+	if (kind.transport.datagram || likely(distance == 0)) {
+		responder->nak_sent = false;
+		return !kind.by_return && request->qp->domain ? RESPONDER_CHECK_XRC : RESPONDER_CHECK_ORDER;
+	}
+	return out_of_order(request, distance);
+}
+
 /*
  * IBTA 9.7.4.1.6: all packets but the last of a message are full, and that is not empty, unless it is the only one. Masks of
  * atomics are no payload of theirs.
  */
-static bool fits_in_packets(const struct hca_qp *qp, const struct packet *packet)
+SPECIALISED bool fits_in_packets(const struct hca_qp *qp, const struct packet *packet, uint8_t message)
 {
 	uint64_t bytes = packet->payload.length, room = (uint64_t)packet->count << qp->mtu_shift;
 
-	if (message_is_atomic(packet->message) || packet->message == MESSAGE_READ_REQUEST)
+	if (message_is_atomic(message) || message == MESSAGE_READ_REQUEST)
 		return true;
 	if (!(packet->place & PLACE_LAST))
 		return bytes == room;
@@ -245,19 +265,20 @@ static enum responder_state refuse_length(struct request *request)
 }
 
 /* IBTA 9.7.4.1.3: a message begins with a first packet, ends with a last one, and nothing comes between. */
-static enum responder_state check_order(struct request *request)
+SPECIALISED enum responder_state check_order(struct request *request, const struct request_kind kind)
 {
 	struct hca_qp *qp = request->qp;
 	struct responder *responder = request->responder;
 	const struct packet *packet = request->packet;
 	bool first = packet->place & PLACE_FIRST;
 
-	if (!responder->established && qp->state == IBV_QPS_RTR && qp->transport->connected) {
+	if (unlikely(!responder->established) && qp->state == IBV_QPS_RTR && kind.transport.connected) {
 		responder->established = true;
 		qp_raise(qp, QP_EVENT_COMM_EST);
 	}
-	if (first == responder->in_message || (!first && family(packet->message) != family(responder->message))) {
-		if (!qp->transport->reliable) {
+	if (unlikely(first == responder->in_message ||
+		     (!first && family(kind.message) != family(responder->message)))) {
+		if (!kind.transport.reliable) {
 			responder->in_message = false;
 			return first ? RESPONDER_CHECK_ORDER : RESPONDER_DONE;
 		}
@@ -265,15 +286,16 @@ static enum responder_state check_order(struct request *request)
 				      QP_EVENT_REQUEST_ERROR, PACKET_ORDER, packet->message, packet->psn,
 				      responder->in_message);
 	}
-	if (!fits_in_packets(qp, packet))
+	if (unlikely(!fits_in_packets(qp, packet, kind.message)))
 		return refuse_length(request);
 	if (first) {
-		responder->message = packet->message;
+		responder->message = kind.message;
 		responder->offset = 0;
 		responder->remote_address = packet->remote_address;
 		responder->rkey = packet->rkey;
 		responder->dma_length = packet->dma_length;
-		responder->xrc_srqn = packet->xrc_srqn;
+		if (!kind.by_return)
+			responder->xrc_srqn = packet->xrc_srqn;
 		/* Where a message broke off, no other goes on (mlx5dv_wr_set_mkey_crypto(3), NOTES: job_size). */
 		responder->progress.valid = false;
 	}
@@ -327,13 +349,13 @@ static unsigned int access_needed(uint8_t message)
 }
 
 /* What the QP permits (ibv_modify_qp(3), qp_access_flags); READ and atomics need responder resources as well. */
-static enum responder_state check_operation(struct request *request)
+SPECIALISED enum responder_state check_operation(struct request *request, const struct request_kind kind)
 {
 	struct hca_qp *qp = request->qp;
 	const struct packet *packet = request->packet;
-	unsigned int needed = access_needed(packet->message);
+	unsigned int needed = access_needed(kind.message);
 
-	if (qp->transport->datagram) {
+	if (kind.transport.datagram) {
 		if (packet->qkey != qp->attr.qkey)
 			return REFUSE_REQUEST(request, 0, 0, QP_EVENT_COUNT, DATAGRAM_QKEY, packet->qkey, qp->attr.qkey,
 					      packet->source_qpn);
@@ -343,28 +365,28 @@ static enum responder_state check_operation(struct request *request)
 	 * IBTA 11.6.2, Remote Invalid Request Error: "the operation is not supported by this receive queue", or
 	 * "insufficient buffering to receive a new RDMA or Atomic Operation request".
 	 */
-	if ((qp->attr.qp_access_flags & needed) != needed)
+	if (unlikely((qp->attr.qp_access_flags & needed) != needed))
 		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
 				      QP_EVENT_REQUEST_ERROR, QP_ACCESS, packet->message, qp->number, needed,
 				      qp->attr.qp_access_flags);
-	if ((packet->message == MESSAGE_READ_REQUEST || message_is_atomic(packet->message)) &&
-	    !qp->attr.max_dest_rd_atomic)
+	if (kind.message != MESSAGE_READ_REQUEST && !message_is_atomic(kind.message))
+		return RESPONDER_CHECK_RECEIVE;
+	if (unlikely(!qp->attr.max_dest_rd_atomic))
 		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
 				      QP_EVENT_REQUEST_ERROR, QP_NO_RESOURCES, packet->message, qp->number);
-	if ((packet->message == MESSAGE_READ_REQUEST || message_is_atomic(packet->message)) &&
-	    answer_is_full(request->responder))
+	if (unlikely(answer_is_full(request->responder)))
 		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
 				      QP_EVENT_REQUEST_ERROR, RESPONSES_DUE, packet->message, packet->psn, qp->number,
 				      LIMIT_MAX_RD_ATOMIC);
 	return RESPONDER_CHECK_RECEIVE;
 }
 
-static bool take_receive(struct request *request)
+SPECIALISED bool take_receive(struct request *request, const struct request_kind kind)
 {
 	struct responder *responder = request->responder;
 	struct hca_srq *srq = request->srq;
 
-	if (!responder->has_receive && request->qp->transport->reliable &&
+	if (!responder->has_receive && kind.transport.reliable && !kind.by_return &&
 	    filter_hides_receives(request->qp->hca, request->qp->number, request->packet))
 		return false;
 	if (!responder->has_receive) {
@@ -387,14 +409,14 @@ static enum responder_state no_receive(struct request *request)
 }
 
 /* A SEND takes a receive with its first packet, a WRITE with immediate with its last (IBTA C9-82). */
-static enum responder_state check_receive(struct request *request)
+SPECIALISED enum responder_state check_receive(struct request *request, const struct request_kind kind)
 {
 	const struct packet *packet = request->packet;
-	bool needed = message_takes_receive(packet->message)
+	bool needed = message_takes_receive(kind.message)
 			      ? packet->place & PLACE_FIRST
-			      : packet->message == MESSAGE_WRITE_IMM && packet->place & PLACE_LAST;
+			      : kind.message == MESSAGE_WRITE_IMM && packet->place & PLACE_LAST;
 
-	if (needed && !take_receive(request))
+	if (needed && unlikely(!take_receive(request, kind)))
 		return no_receive(request);
 	return RESPONDER_CHECK_TARGET;
 }
@@ -457,29 +479,29 @@ static void place_datagram_header(struct request *request)
 	stream_copy(request->sink, &header, sizeof(grh));
 }
 
-static enum responder_state execute(struct request *request)
+SPECIALISED enum responder_state execute(struct request *request, const struct request_kind kind)
 {
 	struct responder *responder = request->responder;
 	/* The payload is read on: its place in it is part of the packet, which belongs to this call. */
 	struct packet *packet = (struct packet *)request->packet;
 
-	if (packet->message == MESSAGE_READ_REQUEST) {
+	if (kind.message == MESSAGE_READ_REQUEST) {
 		execute_read(request);
 		remember_read(request);
 		return RESPONDER_COMPLETE;
 	}
-	if (message_is_atomic(packet->message)) {
+	if (message_is_atomic(kind.message)) {
 		execute_atomic(request);
 		return RESPONDER_COMPLETE;
 	}
-	if (request->qp->transport->datagram) {
+	if (kind.transport.datagram) {
 		place_datagram_header(request);
 		responder->offset += RESPONDER_GRH_BYTES;
 	}
 	if (packet->payload.length)
 		stream_copy(request->sink, &packet->payload, packet->payload.length);
 	/* As if it had not arrived; the requester sends it again at once. */
-	if (__builtin_expect(stream_failed(&packet->payload), 0)) {
+	if (!kind.by_return && unlikely(stream_failed(&packet->payload))) {
 		responder->nak_sent = true;
 		return responder_nak(request, AETH_NAK, NAK_SEQUENCE, packet->psn);
 	}
@@ -498,7 +520,7 @@ static uint8_t roce_packet_type(const struct packet_path *path)
 	return 8 | (gid_is_ipv4(&path->source) ? 2 : 1);
 }
 
-static void complete_message(struct request *request)
+SPECIALISED void complete_message(struct request *request, const struct request_kind kind)
 {
 	struct responder *responder = request->responder;
 	const struct packet *packet = request->packet;
@@ -508,7 +530,7 @@ static void complete_message(struct request *request)
 		.immediate = packet->immediate,
 	};
 
-	switch (packet->message) {
+	switch (kind.message) {
 	case MESSAGE_SEND_IMM:
 		completion.opcode = MLX5_CQE_RESP_SEND_IMM;
 		break;
@@ -524,9 +546,9 @@ static void complete_message(struct request *request)
 		completion.immediate = 0; /* partition key index 0 */
 	}
 	/* Of a DCT, as of a datagram, the sender can be anybody. */
-	if (request->qp->dct)
+	if (!kind.by_return && request->qp->dct)
 		completion.remote_qpn = packet->source_qpn;
-	if (request->qp->transport->datagram) {
+	if (kind.transport.datagram) {
 		completion.grh = true;
 		completion.sl = roce_packet_type(packet->path);
 		completion.remote_qpn = packet->source_qpn;
@@ -590,7 +612,7 @@ static enum responder_state fail_invalidation(struct request *request)
 	return RESPONDER_DONE;
 }
 
-static enum responder_state complete(struct request *request)
+SPECIALISED enum responder_state complete(struct request *request, const struct request_kind kind)
 {
 	struct responder *responder = request->responder;
 	const struct packet *packet = request->packet;
@@ -600,26 +622,27 @@ static enum responder_state complete(struct request *request)
 	if (responder->in_message)
 		return RESPONDER_ACKNOWLEDGE;
 	responder->msn = (responder->msn + 1) & PSN_MASK;
-	if (packet->message == MESSAGE_SEND_INVALIDATE &&
+	if (kind.message == MESSAGE_SEND_INVALIDATE &&
 	    invalidate_execute(request->access, packet->invalidate_rkey, &request->why))
 		return fail_invalidation(request);
 	/* A UC QP may hold a receive that a lost message had taken: it waits for one that needs it. */
-	if (message_takes_receive(packet->message) || packet->message == MESSAGE_WRITE_IMM) {
-		acknowledge_first(request);
-		complete_message(request);
+	if (message_takes_receive(kind.message) || kind.message == MESSAGE_WRITE_IMM) {
+		if (!kind.by_return)
+			acknowledge_first(request);
+		complete_message(request, kind);
 	}
 	return RESPONDER_ACKNOWLEDGE;
 }
 
-static enum responder_state acknowledge(struct request *request)
+SPECIALISED enum responder_state acknowledge(struct request *request, const struct request_kind kind)
 {
 	const struct packet *packet = request->packet;
 
-	if (request->acknowledged)
+	if (!kind.by_return && request->acknowledged)
 		return RESPONDER_DONE;
-	if (request->replied)
+	if (kind.message == MESSAGE_READ_REQUEST || message_is_atomic(kind.message))
 		request->reply->msn = request->responder->msn;
-	else if (packet->acknowledge && request->qp->transport->reliable)
+	else if (packet->acknowledge && kind.transport.reliable)
 		begin_reply(request, MESSAGE_ACKNOWLEDGE, psn_add(packet->psn, packet->count - 1),
 			    AETH_ACK | AETH_NO_CREDITS);
 	return RESPONDER_DONE;
@@ -670,59 +693,66 @@ static enum responder_state duplicate(struct request *request)
 	offset = resource->offset +
 		 ((uint64_t)(uint32_t)psn_distance(packet->psn, resource->psn) << request->qp->mtu_shift);
 	if (packet->dma_length &&
-	    responder_target_packet(request, RIGHT_REMOTE_READ, offset, packet->dma_length) != RESPONDER_EXECUTE)
+	    target_packet(request, RIGHT_REMOTE_READ, offset, packet->dma_length) != RESPONDER_EXECUTE)
 		return RESPONDER_REFUSE;
 	execute_read(request);
 	return RESPONDER_DONE;
 }
 
-struct responder *responder_receive(struct hca_qp *qp, struct packet *packet, struct run *run)
+SPECIALISED struct responder *receive(struct hca_qp *qp, struct packet *packet, struct run *run,
+				      const struct request_kind kind)
 {
-	enum responder_state state = qp->dct ? RESPONDER_CHECK_CONNECTION : RESPONDER_CHECK_PSN;
+	enum responder_state state = !kind.by_return && qp->dct ? RESPONDER_CHECK_CONNECTION : RESPONDER_CHECK_PSN;
 	struct request request;
 
 	request.qp = qp;
 	request.packet = packet;
 	request.run = run;
 	request.reply = run_slot(run);
+	request.by_return = kind.by_return;
 	request.acknowledged = false;
-	request.sink = packet->message == MESSAGE_READ_REQUEST ? &request.reply->payload : &request.own_sink;
+	request.sink = kind.message == MESSAGE_READ_REQUEST ? &request.reply->payload : &request.own_sink;
 	request.replied = false;
 	request.responder = &qp->responder;
 	request.initiator = NULL;
 	request.access = &qp->access;
 	request.srq = qp->srq;
+	/* A check that nothing speaks against goes straight on to the next. */
+#define THEN(next)                                                                                                     \
+	if (unlikely(state != RESPONDER_##next))                                                                       \
+		break;                                                                                                 \
+	__attribute__((fallthrough))
 	while (state != RESPONDER_DONE) {
 		switch (state) {
 		case RESPONDER_CHECK_CONNECTION:
 			state = responder_check_connection(&request);
 			break;
-		case RESPONDER_CHECK_PSN:
-			state = check_psn(&request);
-			break;
-		case RESPONDER_CHECK_ORDER:
-			state = check_order(&request);
-			break;
 		case RESPONDER_CHECK_XRC:
 			state = check_xrc(&request);
 			break;
+		case RESPONDER_CHECK_PSN:
+			state = check_psn(&request, kind);
+			THEN(CHECK_ORDER);
+		case RESPONDER_CHECK_ORDER:
+			state = check_order(&request, kind);
+			THEN(CHECK_OPERATION);
 		case RESPONDER_CHECK_OPERATION:
-			state = check_operation(&request);
-			break;
+			state = check_operation(&request, kind);
+			THEN(CHECK_RECEIVE);
 		case RESPONDER_CHECK_RECEIVE:
-			state = check_receive(&request);
-			break;
+			state = check_receive(&request, kind);
+			THEN(CHECK_TARGET);
 		case RESPONDER_CHECK_TARGET:
-			state = responder_check_target(&request);
-			break;
+			state = check_target(&request, kind);
+			THEN(EXECUTE);
 		case RESPONDER_EXECUTE:
-			state = execute(&request);
-			break;
+			state = execute(&request, kind);
+			THEN(COMPLETE);
 		case RESPONDER_COMPLETE:
-			state = complete(&request);
-			break;
+			state = complete(&request, kind);
+			THEN(ACKNOWLEDGE);
 		case RESPONDER_ACKNOWLEDGE:
-			state = acknowledge(&request);
+			state = acknowledge(&request, kind);
 			break;
 		case RESPONDER_DUPLICATE:
 			state = duplicate(&request);
@@ -734,5 +764,32 @@ struct responder *responder_receive(struct hca_qp *qp, struct packet *packet, st
 			break;
 		}
 	}
+#undef THEN
 	return request.replied ? request.responder : NULL;
+}
+
+struct responder *responder_receive(struct hca_qp *qp, struct packet *packet, struct run *run)
+{
+	return receive(qp, packet, run,
+		       (const struct request_kind){.transport = *qp->transport, .message = packet->message});
+}
+
+bool responder_receive_by_return(struct hca_qp *qp, struct packet *packet, struct run *run)
+{
+	const struct request_kind rc = {.transport = TRANSPORT_RC, .by_return = true};
+	struct request_kind kind = rc;
+
+	switch (packet->message) {
+#define KIND(name)                                                                                                     \
+	case MESSAGE_##name:                                                                                           \
+		kind.message = MESSAGE_##name;                                                                         \
+		return receive(qp, packet, run, kind)
+		KIND(WRITE);
+		KIND(SEND);
+		KIND(READ_REQUEST);
+#undef KIND
+	default:
+		kind.message = packet->message;
+		return receive(qp, packet, run, kind);
+	}
 }

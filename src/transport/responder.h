@@ -26,6 +26,20 @@ enum responder_state {
 	RESPONDER_DONE,
 };
 
+/*
+ * What is known of a request before it is looked at. The machine is compiled for requests of every kind, and once more for
+ * each common one, where these are constants and most of its tests fall away.
+ */
+struct request_kind {
+	struct transport transport; /* of the QP */
+	uint8_t message;
+	/*
+	 * Of RC, from a requester in this process, which waits for the answer as for that of a function: no filter comes
+	 * between, and nothing is said of where the answer goes.
+	 */
+	bool by_return;
+};
+
 /* One request being handled. */
 struct request {
 	struct hca_qp *qp;
@@ -35,6 +49,7 @@ struct request {
 	struct run *run;                 /* in whose slot the reply is built */
 	struct packet *reply;
 	bool replied;
+	bool by_return;             /* as in struct request_kind */
 	bool acknowledged;          /* the acknowledgement has left already */
 	struct walk_access *access; /* as what it reaches keys: the QP's; of DC, of XRC the request's own */
 	struct hca_srq *srq;        /* where receives come from, or NULL */
@@ -85,10 +100,5 @@ static inline enum responder_state responder_refuse_with(struct request *request
 	request->event = event;
 	return RESPONDER_REFUSE;
 }
-
-/** Finds the place of the data of the request in hand, in request->sink, and checks it. */
-enum responder_state responder_check_target(struct request *request);
-/** The same for @bytes that a READ or an atomic names: its packet is all of it, from @offset of the message on. */
-enum responder_state responder_target_packet(struct request *request, uint8_t right, uint64_t offset, uint64_t bytes);
 
 #endif

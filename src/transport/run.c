@@ -24,15 +24,9 @@ static bool is_response(const struct packet *packet)
 
 static bool receives(const struct hca_qp *qp)
 {
-	switch (qp->state) {
-	case IBV_QPS_RTR:
-	case IBV_QPS_RTS:
-	case IBV_QPS_SQD:
-	case IBV_QPS_SQE:
-		return true;
-	default:
-		return false;
-	}
+	const unsigned int receiving = 1u << IBV_QPS_RTR | 1u << IBV_QPS_RTS | 1u << IBV_QPS_SQD | 1u << IBV_QPS_SQE;
+
+	return receiving >> qp->state & 1;
 }
 
 /* The half of @qp that the packet is for; a congestion notification is for what either sends. */
@@ -189,6 +183,53 @@ void run_drain(struct run *run, const struct hca_qp *self)
 		if (!drain_packets(run, self))
 			return;
 	} while (__builtin_expect(the_registry.filters, 0) && take_frame(run));
+}
+
+/* True if @qp, which gets a packet from @self, is its peer, so that the answer is for @self, and of RC as it is. */
+static inline bool answers_by_return(const struct hca_qp *qp, const struct hca_qp *self)
+{
+	return qp->type == IBV_QPT_RC && self->type == IBV_QPT_RC && qp->attr.dest_qp_num == self->number && qp->link &&
+	       qp->link->immediate && !qp->hca->filters && receives(qp);
+}
+
+/*
+ * The lock of @self is held, so that of another QP is only tried: two threads that deliver to each other would else wait for
+ * each other.
+ */
+static bool take_at_once(struct run *run, struct packet *packet, struct hca_qp *self)
+{
+	struct hca_qp *qp;
+
+	if (packet->destination_qpn == self->number) {
+		deliver(run, packet, self);
+		return true;
+	}
+	if (packet->payload.length > LIMIT_DELIVERED_AT_ONCE || is_multicast(packet))
+		return false;
+	qp = qp_find(packet->destination_qpn);
+	if (!qp || !queue_try_lock(&qp->lock))
+		return false;
+	if (answers_by_return(qp, self)) {
+		bool answered = responder_receive_by_return(qp, packet, run);
+
+		queue_unlock(&qp->lock);
+		if (answered)
+			requester_receive(self, run_slot(run), run);
+		return true;
+	}
+	deliver(run, packet, qp);
+	queue_unlock(&qp->lock);
+	return true;
+}
+
+bool run_drain_at_once(struct run *run, struct hca_qp *self)
+{
+	if (__builtin_expect(the_registry.filters, 0))
+		return false;
+	for (; run->first != run->last; run->first++)
+		if (!take_at_once(run, &run->packet[run->first % RUN_PACKETS], self))
+			return false;
+	return true;
 }
 
 bool run_take(struct run *run, struct hca_qp *self)

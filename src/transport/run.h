@@ -2,7 +2,8 @@
 /*
  * The run loop of a thread: the packets it is handling and the QPs it still has to look after. Delivery is a loop and
  * not recursion: links that hand over by a call queue the packet here, and the outermost call of the thread (doorbell,
- * timer, later a poll or a socket) drains the queue with no QP's lock held. So no thread ever holds two QP locks.
+ * timer, later a poll or a socket) drains the queue with no QP's lock held. Small messages are delivered under the lock of
+ * their sender, if that of the receiver is free: no thread that holds the lock of a QP waits for that of another.
  *
  * A struct run is on the stack of that outermost call, inside one epoch section.
  */
@@ -63,6 +64,12 @@ void run_drain(struct run *run, const struct hca_qp *self);
 
 /** Handles the next packet, which must be for @self, whose lock is held. Returns false if there is none. */
 bool run_take(struct run *run, struct hca_qp *self);
+
+/**
+ * Handles the queued packets under the lock of @self, as far as that keeps nobody waiting for long: small messages, to QPs
+ * whose locks are free. Returns false if some are left for run_drain().
+ */
+bool run_drain_at_once(struct run *run, struct hca_qp *self);
 
 /** Notes that the responder of @qp owes something, or has room to send it. Under @qp's lock. */
 void run_schedule(struct run *run, struct hca_qp *qp);

@@ -5,7 +5,7 @@
 const struct transport *transport_of(enum ibv_qp_type type)
 {
 #define BOTH .requests = true, .responds = true
-	static const struct transport rc = {IBV_QPT_RC, WQE_RC, BOTH, .reliable = true, .connected = true};
+	static const struct transport rc = TRANSPORT_RC;
 	static const struct transport uc = {IBV_QPT_UC, WQE_UC, BOTH, .connected = true};
 	static const struct transport ud = {IBV_QPT_UD, WQE_UD, BOTH, .datagram = true, .hears_all = true};
 	static const struct transport xrc_send = {IBV_QPT_XRC_SEND, WQE_XRC, .requests = true, .reliable = true,

@@ -20,6 +20,13 @@ struct transport {
 	bool datagram;  /* DETH, Q_Key, 40 bytes of GRH in front of what is received */
 };
 
+/* Those of RC, for code that is compiled for it alone. */
+#define TRANSPORT_RC                                                                                                   \
+	{                                                                                                              \
+		.packets = IBV_QPT_RC, .opcodes = WQE_RC, .requests = true, .responds = true, .reliable = true,        \
+		.connected = true                                                                                      \
+	}
+
 /** The properties of @type. */
 const struct transport *transport_of(enum ibv_qp_type type);
 
@@ -61,6 +68,12 @@ void requester_check_drained(struct hca_qp *qp);
  * else NULL: the QP's, or of a DCT that of the initiator, if it is known. Lock held.
  */
 struct responder *responder_receive(struct hca_qp *qp, struct packet *packet, struct run *run);
+
+/**
+ * The same of a QP of RC, for a requester in this process that takes the answer in run_slot(@run) as that of a function. True
+ * if there is one. Its header has what struct packet says of AETH and AtomicAckETH, source_qpn, psn, count and place.
+ */
+bool responder_receive_by_return(struct hca_qp *qp, struct packet *packet, struct run *run);
 
 /** Flushes the receive queue (not an SRQ). The lock is held. */
 void responder_flush(struct hca_qp *qp);
