@@ -7,7 +7,9 @@
 #include <openssl/crypto.h>
 
 #include "core/epoch.h"
+#include "block/commands.h"
 #include "device/device.h"
+#include "explain/explain.h"
 
 static void dek_free(struct dek *dek)
 {

@@ -22,7 +22,7 @@ static const char built_in[] =
 
 const struct import_kek *import_kek_find(const struct import_keys *keys, uint32_t id)
 {
-	for (unsigned int i = 0; i < keys->kek_count; i++)
+	for (unsigned int i = 0; keys && i < keys->kek_count; i++)
 		if (keys->keks[i].id == id)
 			return &keys->keks[i];
 	return NULL;
@@ -30,7 +30,7 @@ const struct import_kek *import_kek_find(const struct import_keys *keys, uint32_
 
 const struct credential *credential_find(const struct import_keys *keys, uint32_t id)
 {
-	for (unsigned int i = 0; i < keys->credential_count; i++)
+	for (unsigned int i = 0; keys && i < keys->credential_count; i++)
 		if (keys->credentials[i].id == id)
 			return &keys->credentials[i];
 	return NULL;

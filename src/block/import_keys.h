@@ -46,7 +46,7 @@ struct import_keys {
  */
 int import_keys_load(struct import_keys *keys, const char *path, char *error, size_t size);
 
-/** The KEK, the credential @id; NULL if there is none. */
+/** The KEK, the credential @id; NULL if there is none, or @keys is NULL. */
 const struct import_kek *import_kek_find(const struct import_keys *keys, uint32_t id);
 const struct credential *credential_find(const struct import_keys *keys, uint32_t id);
 

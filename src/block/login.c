@@ -7,7 +7,9 @@
 
 #include "block/cipher.h"
 #include "block/import_keys.h"
+#include "block/commands.h"
 #include "device/device.h"
+#include "explain/explain.h"
 
 /* AES key wrap puts 8 bytes in front (RFC 3394). */
 #define WRAP_BYTES 8
@@ -20,7 +22,7 @@ struct hca_login {
 
 bool hca_crypto_operational(const struct hca *hca)
 {
-	return hca->settings.crypto == CRYPTO_WRAPPED && hca->import_keys.kek_count;
+	return hca->settings.crypto == CRYPTO_WRAPPED && hca->import_keys && hca->import_keys->kek_count;
 }
 
 static bool credential_matches(const struct import_kek *kek, const struct credential *stored,
@@ -37,9 +39,9 @@ static bool credential_matches(const struct import_kek *kek, const struct creden
 /* Returns 0 or -EINVAL, and the KEK of the login. */
 static int check_login(struct hca *hca, const struct hca_login_attr *attr, const struct import_kek **kek)
 {
-	const struct credential *stored = credential_find(&hca->import_keys, attr->credential_id);
+	const struct credential *stored = credential_find(hca->import_keys, attr->credential_id);
 
-	*kek = import_kek_find(&hca->import_keys, attr->import_kek_id);
+	*kek = import_kek_find(hca->import_keys, attr->import_kek_id);
 	if (!*kek || !stored)
 		return -REFUSE(hca, attr->call, EINVAL, RULE_LOGIN_ID, attr->credential_id, attr->import_kek_id);
 	if (!attr->credential || attr->credential_bytes != CREDENTIAL_BYTES + WRAP_BYTES)

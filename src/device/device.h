@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Inside the device: struct hca and what hangs on it. For files of src/hca, mkey, transport, link and explain only.
+ * Inside the device: struct hca and what hangs on it; of the layers above, pointers that only they look behind. Not for
+ * the driver.
  *
  * The registry (one per process, registry()) holds the devices and what is unique per host: QP numbers. Everything
  * else belongs to a struct hca, which lives until the process ends.
@@ -10,20 +11,18 @@
 
 #include <pthread.h>
 
-#include "block/import_keys.h"
 #include "core/id_table.h"
 #include "core/lock.h"
 #include "core/timer.h"
-#include "explain/explain.h"
-#include "explain/limit.h"
+#include "device/commands.h"
 #include "device/dm.h"
 #include "device/gid.h"
-#include "hca/hca.h"
 #include "device/watch.h"
 
 struct explain_log;
 struct explain_sink;
 struct filters;
+struct import_keys;
 struct link;
 struct multicast_list;
 struct xrc_domain;
@@ -45,10 +44,9 @@ struct hca {
 	struct id_table srqs;
 	struct id_table deks;
 	struct id_table psvs;
-	struct id_table pds;            /* numbers only: nothing is published under them */
-	struct import_keys import_keys; /* of SOFTHCA_CRYPTO=wrapped, else empty */
+	struct id_table pds;             /* numbers only: nothing is published under them */
+	struct import_keys *import_keys; /* of SOFTHCA_CRYPTO=wrapped, else NULL; block/import_keys.h */
 	struct explain_log *explain_log;
-	struct explain_told explain_told;
 	struct dm_pool dm;
 	struct timers timers;
 	struct watcher watcher;
@@ -75,6 +73,15 @@ struct registry {
 struct registry *registry(void);
 /** The same where a device exists already, so that it is made: the packet path. */
 extern struct registry the_registry;
+
+/**
+ * The device that keeps what is of the process and of none of its devices, such as a stranger's connection. NULL: there is
+ * none yet.
+ */
+static inline struct hca *first_device(void)
+{
+	return the_registry.devices;
+}
 
 struct hca_context {
 	struct hca *hca;

@@ -3,6 +3,7 @@
 #include "device/gid.h"
 
 #include <errno.h>
+#include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netpacket/packet.h>

@@ -12,10 +12,24 @@
 #ifndef SOFTHCA_DEVICE_GID_H
 #define SOFTHCA_DEVICE_GID_H
 
-#include <ifaddrs.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <infiniband/verbs.h>
 
-#include "hca/hca.h"
+#include "core/settings.h"
+
+struct ifaddrs;
+
+struct hca_gid {
+	union ibv_gid gid;
+	enum ibv_gid_type type; /* IBV_GID_TYPE_ROCE_V1 or _V2 */
+	uint32_t ifindex;
+	char netdev[16];
+	uint8_t mac[6];
+};
+
+#define HCA_GID_TABLE_SIZE 64
 
 /**
  * Fills @table (room for HCA_GID_TABLE_SIZE entries) as the setting says. Returns the number of entries, at

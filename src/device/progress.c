@@ -128,7 +128,7 @@ static bool poll_for_program(void)
 	found = poll_all();
 	end_polling();
 	if (found)
-		counter_add(hca_device(0), COUNTER_PROGRAM_PACKETS, 1);
+		counter_add(first_device(), COUNTER_PROGRAM_PACKETS, 1);
 	return found;
 }
 
@@ -145,7 +145,7 @@ static bool poll_to_the_end(void)
 	for (int i = 0; i < MOST_ROUNDS; i++) {
 		if (!poll_all())
 			return true;
-		counter_add(hca_device(0), COUNTER_THREAD_PACKETS, 1);
+		counter_add(first_device(), COUNTER_THREAD_PACKETS, 1);
 	}
 	return false;
 }
@@ -435,7 +435,7 @@ static void *device_thread(void *argument)
 		next = fire_timers();
 		if (next < until)
 			__atomic_store_n(&progress.sleeps_until, until = next, __ATOMIC_SEQ_CST);
-		counter_add(hca_device(0), COUNTER_THREAD_SLEEPS, 1);
+		counter_add(first_device(), COUNTER_THREAD_SLEEPS, 1);
 		woken = wait_for_events(until);
 	}
 	return NULL;

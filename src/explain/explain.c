@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "explain/limit.h"
 #include "explain/log.h"
 #include "explain/sink.h"
 #include "device/device.h"
@@ -24,6 +25,7 @@ struct explain_log {
 	uint64_t next; /* serial of the next record, whatever its ring */
 	struct explain_sink *sink;
 	struct ring own, others;
+	uint64_t told[EXPLAIN_LIMITED_RULES]; /* see explain_log_told() */
 	struct explain_record own_records[OWN_RECORDS], others_records[OTHERS_RECORDS];
 };
 
@@ -49,6 +51,11 @@ void explain_log_lock(struct explain_log *log)
 void explain_log_unlock(struct explain_log *log)
 {
 	pthread_mutex_unlock(&log->lock);
+}
+
+uint64_t *explain_log_told(struct explain_log *log, enum explain_rule rule)
+{
+	return &log->told[rule];
 }
 
 void explain_log_note(struct explain_log *log, const char *text)

@@ -2,12 +2,13 @@
 /* How often others can make the device explain, see limit.h. */
 #include "explain/limit.h"
 
-#include "device/device.h"
 #include "device/counters.h"
+#include "device/device.h"
+#include "explain/log.h"
 
 bool explain_may(struct hca *hca, enum explain_rule rule, uint32_t most)
 {
-	uint64_t second = clock_now_ns() / 1000000000u << 32, *at = &hca->explain_told.of_rule[rule];
+	uint64_t second = clock_now_ns() / 1000000000u << 32, *at = explain_log_told(hca->explain_log, rule);
 	uint64_t before = __atomic_load_n(at, __ATOMIC_RELAXED), after;
 
 	do {

@@ -5,7 +5,7 @@
  * cost a line of the sink. Those that are made are kept apart from all others (explain_make_of_others()), so that nobody else can
  * push out what a program has to know about its own failures.
  *
- * A struct explain_told belongs to its struct hca. No lock; any thread.
+ * No lock; any thread.
  */
 #ifndef SOFTHCA_EXPLAIN_LIMIT_H
 #define SOFTHCA_EXPLAIN_LIMIT_H
@@ -14,11 +14,6 @@
 
 /* Rules of the device have numbers below that. */
 #define EXPLAIN_LIMITED_RULES 256
-
-/* By rule, each atomic: the second in the upper half, how many there were in it in the lower. */
-struct explain_told {
-	uint64_t of_rule[EXPLAIN_LIMITED_RULES];
-};
 
 /** True if fewer than @most explanations of @hca by @rule (< EXPLAIN_LIMITED_RULES) were made in this second: counts one. */
 bool explain_may(struct hca *hca, enum explain_rule rule, uint32_t most);

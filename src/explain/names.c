@@ -4,6 +4,7 @@
 
 #include <infiniband/mlx5dv.h>
 
+#include "format/qp_types.h"
 #include "mkey/key.h"
 
 const struct bit_name access_names[] = {

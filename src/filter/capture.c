@@ -301,7 +301,7 @@ static struct hca *device_of(uint32_t qpn)
 {
 	const struct hca_qp *qp = qp_find(qpn);
 
-	return qp ? qp->hca : hca_device(0);
+	return qp ? qp->hca : first_device();
 }
 
 uint64_t capture_mark(uint32_t qpn)

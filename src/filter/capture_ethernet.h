@@ -3,7 +3,7 @@
 #ifndef SOFTHCA_FILTER_CAPTURE_ETHERNET_H
 #define SOFTHCA_FILTER_CAPTURE_ETHERNET_H
 
-#include "hca/hca.h"
+#include "device/gid.h"
 #include "wire/ip.h"
 
 struct hca;

@@ -2,7 +2,7 @@
 /* The table of packet opcodes, from opcodes.def. */
 #include "format/opcode.h"
 
-#include "hca/hca.h"
+#include "format/qp_types.h"
 
 #define RC IBV_QPT_RC
 #define UC IBV_QPT_UC

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The registry of the process, its devices, contexts and protection domains, see hca.h and device.h. */
+/* The registry of the process and the making of its devices, see hca.h and device.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
+#include "hca/hca.h"
+#include "block/import_keys.h"
 #include "explain/log.h"
 #include "explain/sink.h"
 #include "core/cancellation.h"
@@ -31,7 +33,6 @@
 #define FIRST_NUMBER 1
 #define FIRST_PD 1
 
-struct registry the_registry;
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool registry_made; /* atomic; not before all devices are there */
 
@@ -42,16 +43,6 @@ static uint64_t random_seed(const struct settings *settings)
 	if (!seed && getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
 		seed = clock_now_ns();
 	return seed ? seed : 1;
-}
-
-uint64_t hca_random(struct hca *hca)
-{
-	/* splitmix64 over a shared counter: any thread, reproducible under a seed when one thread asks. */
-	uint64_t z = __atomic_add_fetch(&hca->random_state, 0x9e3779b97f4a7c15, __ATOMIC_RELAXED);
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return z ^ z >> 31;
 }
 
 /* The tag that the first key of each index has: whoever has seen one rkey of a process cannot tell those of another. */
@@ -81,8 +72,10 @@ static void load_import_keys(struct hca *hca)
 {
 	char error[5000];
 
-	if (hca->settings.crypto == CRYPTO_WRAPPED &&
-	    import_keys_load(&hca->import_keys, hca->settings.crypto_file, error, sizeof(error)))
+	if (hca->settings.crypto != CRYPTO_WRAPPED)
+		return;
+	hca->import_keys = calloc(1, sizeof(*hca->import_keys));
+	if (hca->import_keys && import_keys_load(hca->import_keys, hca->settings.crypto_file, error, sizeof(error)))
 		explain_log_note(hca->explain_log, error);
 }
 
@@ -212,108 +205,4 @@ size_t hca_count(void)
 struct hca *hca_device(size_t index)
 {
 	return index < registry()->count ? &the_registry.devices[index] : NULL;
-}
-
-const char *hca_name(const struct hca *hca)
-{
-	return hca->name;
-}
-
-const struct settings *hca_settings(const struct hca *hca)
-{
-	return &hca->settings;
-}
-
-__be64 hca_guid(const struct hca *hca)
-{
-	return hca->guid;
-}
-
-uint64_t hca_clock_ns(const struct hca *hca)
-{
-	(void)hca;
-	return clock_now_ns();
-}
-
-const struct hca_gid *hca_gids(const struct hca *hca, size_t *count)
-{
-	*count = hca->gid_count;
-	return hca->gids;
-}
-
-int hca_open(struct hca *hca, struct event_queue *async, struct hca_context **out)
-{
-	struct hca_context *context = calloc(1, sizeof(*context));
-
-	if (!context)
-		return -ENOMEM;
-	context->hca = hca;
-	context->async = async;
-	*out = context;
-	return 0;
-}
-
-int hca_close(struct hca_context *context)
-{
-	if (reference_count(&context->references))
-		return -EBUSY;
-	free(context);
-	return 0;
-}
-
-int hca_pd_alloc(struct hca_context *context, struct hca_pd **out)
-{
-	struct hca_pd *pd = calloc(1, sizeof(*pd));
-	struct hca *hca = context->hca;
-
-	if (!pd)
-		return -ENOMEM;
-	if (id_table_alloc(&hca->pds, &pd->number)) {
-		free(pd);
-		return -ENOMEM;
-	}
-	pd->context = context;
-	reference_get(&context->references);
-	*out = pd;
-	return 0;
-}
-
-int hca_pd_dealloc(struct hca_pd *pd)
-{
-	if (reference_count(&pd->references))
-		return -EBUSY;
-	id_table_release(&pd->context->hca->pds, pd->number);
-	reference_put(&pd->context->references);
-	free(pd);
-	return 0;
-}
-
-uint32_t hca_pd_number(const struct hca_pd *pd)
-{
-	return pd->number;
-}
-
-struct hca *hca_pd_device(const struct hca_pd *pd)
-{
-	return pd->context->hca;
-}
-
-int hca_dm_alloc(struct hca_context *context, size_t length, uint32_t log_align, void **addr)
-{
-	return dm_pool_alloc(&context->hca->dm, length, log_align, addr);
-}
-
-void hca_dm_free(struct hca_context *context, void *addr, size_t length)
-{
-	dm_pool_free(&context->hca->dm, addr, length);
-}
-
-void hca_watch_page(struct hca *hca, void *page)
-{
-	watch_page(&hca->watcher, page);
-}
-
-void hca_unwatch_page(struct hca *hca, void *page)
-{
-	unwatch_page(&hca->watcher, page);
 }

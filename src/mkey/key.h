@@ -23,7 +23,7 @@
 #include "block/setup.h"
 #include "explain/explain.h"
 #include "device/device.h"
-#include "hca/hca.h"
+#include "mkey/commands.h"
 
 /* What keys are; names for explanations in key_kind_name(). */
 enum key_kind {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "core/epoch.h"
+#include "mkey/commands.h"
 
 struct psv *psv_find(struct hca *hca, uint32_t index, uint32_t pd)
 {

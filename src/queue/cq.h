@@ -8,10 +8,12 @@
 #ifndef SOFTHCA_QUEUE_CQ_H
 #define SOFTHCA_QUEUE_CQ_H
 
+#include <linux/types.h>
+
 #include "core/lock.h"
 #include "core/timer.h"
-#include "hca/hca.h"
 #include "device/watch.h"
+#include "queue/commands.h"
 
 struct hca_cq {
 	struct queue_lock lock;

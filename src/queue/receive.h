@@ -12,8 +12,8 @@
 
 #include "core/limits.h"
 #include "core/lock.h"
-#include "hca/hca.h"
 #include "mkey/walk.h"
+#include "queue/commands.h"
 
 #define RECEIVE_SEGMENTS 32
 

@@ -2,6 +2,7 @@
 /* XRC domains and the QPs that are shared through them, see xrc.h. */
 #include "core/cancellation.h"
 #include "queue/xrc.h"
+#include "transport/commands.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "core/epoch.h"
+#include "transport/commands.h"
 #include "wire/link.h"
 #include "transport/origin.h"
 #include "transport/requester.h"

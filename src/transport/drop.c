@@ -4,6 +4,8 @@
 
 #include "core/limits.h"
 #include "device/device.h"
+#include "explain/explain.h"
+#include "explain/limit.h"
 #include "wire/link.h"
 #include "wire/packet.h"
 

@@ -8,6 +8,7 @@
 
 #include "core/epoch.h"
 #include "core/limits.h"
+#include "transport/commands.h"
 #include "transport/qp.h"
 
 static bool is_member(const struct multicast_member *member, const union ibv_gid *group)

@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include "core/epoch.h"
+#include "format/qp_types.h"
 #include "queue/xrc.h"
 #include "link/host/host.h"
+#include "transport/commands.h"
 #include "wire/link.h"
 #include "transport/dci.h"
 #include "transport/dct.h"

@@ -5,6 +5,7 @@
 
 #include "core/epoch.h"
 #include "device/port_mtu.h"
+#include "transport/commands.h"
 #include "transport/qp.h"
 #include "link/host/host.h"
 #include "wire/link.h"

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stddef.h>
 
+#include "transport/commands.h"
 #include "transport/qp.h"
 #include "mkey/key.h"
 #include "transport/transport.h"

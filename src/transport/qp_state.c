@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The transitions of qp_states.def as a table, see qp_state.h. */
 #include "transport/qp_state.h"
+#include "format/qp_types.h"
 
 #include <errno.h>
 #include <stddef.h>

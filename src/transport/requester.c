@@ -8,6 +8,7 @@
 
 #include "core/epoch.h"
 #include "device/counters.h"
+#include "transport/commands.h"
 #include "transport/multicast.h"
 #include "wire/link.h"
 #include "mkey/umr.h"

@@ -120,11 +120,11 @@ static void handle_multicast(struct run *run, const struct packet *packet)
 	uint32_t i = list ? multicast_next(list, group, 0) : 0;
 
 	if (packet->destination_qpn != MULTICAST_QPN) {
-		DROP(packet, hca_device(0), MULTICAST_QP);
+		DROP(packet, first_device(), MULTICAST_QP);
 		return;
 	}
 	if (!list || i == list->count)
-		dropped(packet, hca_device(0),
+		dropped(packet, first_device(),
 			&(struct refusal){RULE_MULTICAST_NOBODY,
 					  {packet->message, packet->source_qpn, be64toh(group->global.subnet_prefix),
 					   be64toh(group->global.interface_id)}});
@@ -141,8 +141,8 @@ static void handle_multicast(struct run *run, const struct packet *packet)
 /* Nobody's device: the first one keeps the record. */
 static void drop_for_nobody(const struct packet *packet)
 {
-	counter_add(hca_device(0), COUNTER_DROPPED_NO_QP, 1);
-	DROP(packet, hca_device(0), PACKET_NO_QP);
+	counter_add(first_device(), COUNTER_DROPPED_NO_QP, 1);
+	DROP(packet, first_device(), PACKET_NO_QP);
 }
 
 static bool drain_packets(struct run *run, const struct hca_qp *self)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The table of differences between the transports, see transport.h. */
 #include "transport/transport.h"
+#include "format/qp_types.h"
 
 const struct transport *transport_of(enum ibv_qp_type type)
 {

@@ -7,6 +7,7 @@
 
 #include "transport/transport.h"
 
+#include "format/qp_types.h"
 #include "transport/dci.h"
 
 #define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EINVAL)

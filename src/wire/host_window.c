@@ -201,7 +201,7 @@ static void arm(struct host_window *window)
 		return;
 	window->returns_seen = __atomic_load_n(&window->returns, __ATOMIC_RELAXED);
 	window->timer_armed =
-		!timer_arm(&hca_device(0)->timers, &window->timer, clock_now_ns() + LIMIT_HOST_WINDOW_MS * MS);
+		!timer_arm(&first_device()->timers, &window->timer, clock_now_ns() + LIMIT_HOST_WINDOW_MS * MS);
 }
 
 static void wait_for_room(struct host_window *window, struct hca_qp *qp)

@@ -12,6 +12,7 @@
 #include "../unit/shm_hostile.h"
 #include "beyond_shm.h"
 #include "device/device.h"
+#include "hca/hca.h"
 #include "wire/link.h"
 #include "transport/run.h"
 

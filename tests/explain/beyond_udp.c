@@ -25,6 +25,7 @@
 #include "core/epoch.h"
 #include "explain/explain.h"
 #include "device/device.h"
+#include "hca/hca.h"
 #include "wire/roce.h"
 #include "link/udp/udp.h"
 #include "link/udp/flows.h"

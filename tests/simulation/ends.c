@@ -10,6 +10,7 @@
 #include "block/bsf.h"
 #include "block/dek.h"
 #include "core/epoch.h"
+#include "hca/hca.h"
 #include "mkey/walk.h"
 
 enum {

@@ -4,6 +4,8 @@
 
 #include "ends.h"
 
+#include "transport/commands.h"
+
 enum { SEGMENT = 16, BLOCK_BYTES = 64, QKEY = 0x11111111, DC_KEY = 0x5eed };
 
 /* A WQE being written: its segments, each of 16 bytes. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../unit/wire_clock.h"
+#include "format/qp_types.h"
 #include "judge.h"
 
 void wrong(const char *format, ...)

@@ -11,6 +11,7 @@
 
 #include "device/device.h"
 #include "filter/capture.h"
+#include "hca/hca.h"
 #include "wire/roce.h"
 
 enum { PORTS = 0xc000 };

@@ -20,6 +20,7 @@
 #include "core/limits.h"
 #include "explain/explain.h"
 #include "device/device.h"
+#include "hca/hca.h"
 #include "xts_model.h"
 #include "xts_vectors.h"
 

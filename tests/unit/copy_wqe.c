@@ -13,6 +13,8 @@
 
 #include "device_fixture.h"
 
+#include "transport/commands.h"
+
 enum { MMO = 0x2f, DMA = 1, FROM = 4096, TO = 32768, SHARED = 512, BLOCKS = 64 };
 
 struct copy_wqe {

@@ -8,6 +8,7 @@
 #define SOFTHCA_TESTS_DC_FIXTURE_H
 
 #include "device_fixture.h"
+#include "transport/commands.h"
 #include "transport/dci.h"
 #include "transport/dct.h"
 #include "wire_clock.h"

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/epoch.h"
+#include "hca/hca.h"
 #include "transport/qp.h"
 #include "wire/link.h"
 #include "mkey/key.h"

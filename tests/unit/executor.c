@@ -11,6 +11,8 @@
 
 #include "device_fixture.h"
 
+#include "transport/commands.h"
+
 static struct device device;
 static const struct ibv_qp_attr defaults = {.rnr_retry = 7, .retry_cnt = 7, .min_rnr_timer = 1};
 

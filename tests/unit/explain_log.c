@@ -8,6 +8,7 @@
 
 #include "explain/limit.h"
 #include "device/device.h"
+#include "hca/hca.h"
 
 /* What softhca.h promises. */
 enum { KEPT = 1024, KEPT_OF_OTHERS = 256 };

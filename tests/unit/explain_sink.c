@@ -23,6 +23,7 @@
 #include "explain/sink.h"
 #include "device/device.h"
 #include "device/progress.h"
+#include "hca/hca.h"
 
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)

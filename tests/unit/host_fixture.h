@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The host part (src/link/host*.c) by itself: the test stands in for the device thread, which runs when loop() is called,
+ * The host part (src/link/host) by itself: the test stands in for the device thread, which runs when loop() is called,
  * for the shm link, and for what keeps explanations. Other processes are children that do what they are told.
  *
  * Where it may, a test runs in a network namespace of its own: names there are nobody else's.
@@ -28,8 +28,9 @@
 
 #include "core/epoch.h"
 #include "explain/explain.h"
-#include "hca/hca.h"
+#include "explain/limit.h"
 #include "device/counters.h"
+#include "device/device.h"
 #include "link/host/hello.h"
 #include "link/host/table.h"
 #include "link/shm/shm.h"
@@ -54,11 +55,8 @@ static struct {
 	int explanations;
 } world = {.epoll = -1};
 
-struct hca *hca_device(size_t index)
-{
-	(void)index;
-	return NULL;
-}
+/* Without a device. */
+struct registry the_registry;
 
 uint64_t explain_make(struct hca *hca, const struct explain_subject *subject, enum explain_rule rule,
 		      const uint64_t *args, size_t count)

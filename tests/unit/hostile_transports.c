@@ -13,6 +13,8 @@
 
 #include "hostile_victims.h"
 
+#include "transport/commands.h"
+
 enum { FILL = 0xd1, SHORT = 99, READ_BYTES = 100 };
 
 /* ---- good packets ----------------------------------------------------------------------------------------------- */

@@ -13,6 +13,7 @@
 
 #include "device_fixture.h"
 #include "frame_bytes.h"
+#include "transport/commands.h"
 #include "wire/roce.h"
 #include "transport/dct.h"
 #include "wire_link.h"

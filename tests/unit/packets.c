@@ -12,6 +12,8 @@
 
 #include "device_fixture.h"
 
+#include "transport/commands.h"
+
 enum { MTU = 256, PEER = 0xfffff0 };
 
 static struct device device;

@@ -13,6 +13,7 @@
 #include "device/progress.h"
 #include "device/counters.h"
 #include "link/shm/peer.h"
+#include "transport/commands.h"
 #include "shm_hostile.h"
 
 enum {

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "device/device.h"
+#include "hca/hca.h"
 
 #define MS UINT64_C(1000000)
 /* A machine that is busy may be late; more than this is a timer that was forgotten. */

@@ -22,6 +22,7 @@
 #include "core/epoch.h"
 #include "device/device.h"
 #include "device/counters.h"
+#include "hca/hca.h"
 #include "wire/roce.h"
 #include "link/udp/parts.h"
 

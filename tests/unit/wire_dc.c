@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "../model/choose.h"
+#include "format/qp_types.h"
 #include "dc_fixture.h"
 
 enum { IMMEDIATE = 0x1a2b3c4d, SLOT = 1024 };

@@ -12,6 +12,8 @@
 
 #include "dc_fixture.h"
 
+#include "transport/commands.h"
+
 enum {
 	OK = 0,
 	FLUSH = MLX5_CQE_SYNDROME_WR_FLUSH_ERR,

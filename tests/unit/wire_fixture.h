@@ -11,6 +11,8 @@
 #include "wire_link.h"
 #include "wire_rest.h"
 
+#include "transport/commands.h"
+
 enum { HALF = 1 << 15, BLOCKS = 64, CQES = 256 };
 
 static struct device device;

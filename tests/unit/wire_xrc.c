@@ -13,6 +13,8 @@
 
 #include "wire_fixture.h"
 
+#include "transport/commands.h"
+
 enum {
 	IMMEDIATE = 0x1a2b3c4d,
 	SRQ_ENTRIES = 16,

@@ -12,6 +12,8 @@
 
 #include "device_fixture.h"
 
+#include "transport/commands.h"
+
 enum { BLOCKS = 16, CQES = 256, FROM = 1024, TO = 32768, MMO_DMA = 1 << 24 | 0x2f, UNITS = 32 };
 
 static struct device device;

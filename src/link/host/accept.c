@@ -14,7 +14,7 @@
 #include "core/limits.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
-#include "hca/hca.h"
+#include "device/device.h"
 #include "link/host/hello.h"
 #include "link/host/table.h"
 
@@ -47,7 +47,7 @@ static bool greet(int socket, pid_t pid)
 	if (error)
 		close(socket);
 	else if (!host_peer_add(socket, pid, false, memory))
-		EXPLAIN_LIMITED(hca_device(0), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
+		EXPLAIN_LIMITED(first_device(), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
 				RULE_HOST_NOT_ACCEPTED, (uint64_t)pid, (uint64_t)errno);
 	return true;
 }
@@ -97,7 +97,7 @@ static void keep(int socket, pid_t pid)
 	struct stranger *stranger = free_stranger();
 
 	if (!stranger) {
-		EXPLAIN_LIMITED(hca_device(0), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
+		EXPLAIN_LIMITED(first_device(), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
 				RULE_HOST_STRANGERS, MOST_STRANGERS, (uint64_t)oldest_stranger()->pid);
 		/* Its end is seen by the device thread, which cleans up: this may be another thread. */
 		shutdown(oldest_stranger()->socket.fd, SHUT_RDWR);
@@ -192,7 +192,7 @@ static void accept_at_all_slots(void)
 		error = host_slot_watch(slot);
 	/* Tried again with each packet to a process that is not connected. */
 	if (error)
-		EXPLAIN_LIMITED(hca_device(0), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
+		EXPLAIN_LIMITED(first_device(), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
 				RULE_HOST_NO_THREAD, (uint64_t)-error);
 	else
 		__atomic_store_n(&host_table.accepts, 1, __ATOMIC_RELEASE);

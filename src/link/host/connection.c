@@ -14,7 +14,7 @@
 #include "core/limits.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
-#include "hca/hca.h"
+#include "device/device.h"
 #include "device/counters.h"
 #include "link/host/hello.h"
 #include "link/host/table.h"
@@ -69,7 +69,7 @@ static void remove_peer(struct host_peer *peer)
 
 static void hang_up(struct host_peer *peer)
 {
-	counter_add(hca_device(0), COUNTER_HOST_HANGUPS, 1);
+	counter_add(first_device(), COUNTER_HOST_HANGUPS, 1);
 	pthread_mutex_lock(&host_table.lock);
 	remove_peer(peer);
 	/* The other side sees the end, also if a child is forked before the close. */
@@ -93,7 +93,7 @@ static void socket_ready(struct watched_fd *socket, uint32_t events)
 	for (int i = 0; i < MOST_WAKES && length > 0; i++) {
 		length = recv(socket->fd, &ignored, sizeof(ignored), MSG_DONTWAIT);
 		if (length > 0)
-			counter_add(hca_device(0), COUNTER_SHM_WAKEUPS_RECEIVED, 1);
+			counter_add(first_device(), COUNTER_SHM_WAKEUPS_RECEIVED, 1);
 	}
 	/* An empty message is not ours, so it ends the connection as well. */
 	if (events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR) || length == 0 || (length < 0 && errno == ECONNRESET))
@@ -153,14 +153,14 @@ struct host_peer *host_peer_add(int socket, pid_t pid, bool created, int memory)
 	}
 	peer->next = host_table.peers;
 	__atomic_store_n(&host_table.peers, peer, __ATOMIC_RELEASE);
-	counter_add(hca_device(0), COUNTER_HOST_CONNECTIONS, 1);
+	counter_add(first_device(), COUNTER_HOST_CONNECTIONS, 1);
 	return peer;
 }
 
 /* Each packet that another host sends to a number of that process tries once more (shm_forward()). */
 static struct host_peer *explain_failure(uint32_t qpn, pid_t pid, int error)
 {
-	EXPLAIN_LIMITED(hca_device(0), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
+	EXPLAIN_LIMITED(first_device(), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
 			RULE_HOST_NO_CONNECTION, qpn, (uint64_t)pid, (uint64_t)error);
 	errno = error;
 	return NULL;

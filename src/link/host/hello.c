@@ -16,7 +16,7 @@
 #include "core/limits.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
-#include "hca/hca.h"
+#include "device/device.h"
 #include "link/shm/shm.h"
 
 /* Access beyond the end of a mapped file raises SIGBUS: neither side can move the end, nor undo that. */
@@ -26,7 +26,7 @@
 #define MOST_DESCRIPTORS 2
 
 #define REFUSE_HELLO(pid, name, ...)                                                                                   \
-	(EXPLAIN_LIMITED(hca_device(0), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS, RULE_##name,      \
+	(EXPLAIN_LIMITED(first_device(), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS, RULE_##name,     \
 			 (uint64_t)(pid), __VA_ARGS__),                                                                \
 	 -EPROTO)
 

@@ -9,7 +9,7 @@
 #include "core/cancellation.h"
 #include "core/limits.h"
 #include "explain/explain.h"
-#include "hca/hca.h"
+#include "device/device.h"
 #include "link/host/table.h"
 
 /* Not the first, nor the last, see host_claim_slot(). */
@@ -82,7 +82,7 @@ static void own(struct own_slot *slot, uint32_t number, int listening)
 
 static void explain_no_socket(uint32_t number, int error)
 {
-	EXPLAIN(hca_device(0), (&(const struct explain_subject){0}), RULE_HOST_NO_SOCKET, number << HOST_SLOT_BITS,
+	EXPLAIN(first_device(), (&(const struct explain_subject){0}), RULE_HOST_NO_SOCKET, number << HOST_SLOT_BITS,
 		((number + 1) << HOST_SLOT_BITS) - 1, (uint64_t)error);
 }
 

@@ -9,7 +9,7 @@
 #include "core/limits.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
-#include "hca/hca.h"
+#include "device/device.h"
 #include "device/counters.h"
 #include "link/host/table.h"
 
@@ -94,8 +94,8 @@ bool host_same_user(int socket, pid_t *pid)
 	*pid = other.pid;
 	if (same)
 		return true;
-	counter_add(hca_device(0), COUNTER_HOST_REFUSED, 1);
-	EXPLAIN_LIMITED(hca_device(0), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
+	counter_add(first_device(), COUNTER_HOST_REFUSED, 1);
+	EXPLAIN_LIMITED(first_device(), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
 			RULE_HOST_OTHER_USER, (uint64_t)other.pid, other.uid, geteuid());
 	return false;
 }

@@ -16,7 +16,7 @@
 
 #include "core/epoch.h"
 #include "device/device.h"
-#include "hca/hca.h"
+#include "format/qp_types.h"
 #include "link/shm/peer.h"
 
 /* Read by the other side to see whether it can. */
@@ -24,7 +24,7 @@ static uint64_t probe;
 
 void shm_bulk_prepare(struct shm_peer *peer)
 {
-	uint64_t value = hca_random(hca_device(0));
+	uint64_t value = hca_random(first_device());
 
 	/* Written once, so that those who were told before are right, too. */
 	if (!__atomic_load_n(&probe, __ATOMIC_RELAXED))
@@ -44,7 +44,7 @@ void shm_bulk_probe(struct shm_peer *peer)
 	struct iovec to = {&value, sizeof(value)}, from = remote(peer->other->probe, sizeof(value));
 	pid_t pid = peer->host->pid;
 	/* A filter sees packets, whose bytes have to be there. */
-	bool can = pid && !hca_device(0)->filters && process_vm_readv(pid, &to, 1, &from, 1, 0) == sizeof(value) &&
+	bool can = pid && !first_device()->filters && process_vm_readv(pid, &to, 1, &from, 1, 0) == sizeof(value) &&
 		   value == peer->other->probe_value;
 
 	__atomic_store_n(&peer->own->can_read, can, __ATOMIC_RELEASE);
@@ -159,7 +159,7 @@ static bool read_memory(struct stream_fetch *stream, const struct iovec *to, uns
 	    __atomic_load_n(withdrawn(peer->in.ring, fetch->ticket.qpn), __ATOMIC_ACQUIRE) == fetch->ticket.number &&
 	    is_still_there(peer))
 		return true;
-	counter_add(hca_device(0), COUNTER_SHM_READ_REFUSED, 1);
+	counter_add(first_device(), COUNTER_SHM_READ_REFUSED, 1);
 	/* What the kernel forbids, it forbids the next time as well. */
 	if (taken < 0 && (errno == EPERM || errno == ENOSYS))
 		__atomic_store_n(&peer->own->can_read, 0, __ATOMIC_RELEASE);
@@ -179,7 +179,7 @@ bool shm_bulk_accept(struct shm_peer *peer, const struct shm_record *record, str
 	memcpy(&fetch->ticket, record->payload, sizeof(fetch->ticket));
 	memcpy(fetch->piece, record->payload + sizeof(fetch->ticket), fetch->pieces * sizeof(fetch->piece[0]));
 	/* Filters that came later: the other side takes the ring. */
-	if (hca_device(0)->filters) {
+	if (first_device()->filters) {
 		__atomic_store_n(&peer->own->can_read, 0, __ATOMIC_RELEASE);
 		fetch->fetch.failed = true;
 	}

@@ -5,6 +5,8 @@
 
 #include "core/limits.h"
 #include "device/device.h"
+#include "explain/explain.h"
+#include "explain/limit.h"
 #include "transport/qp.h"
 #include "filter/filter.h"
 #include "link/shm/peer.h"
@@ -20,7 +22,7 @@ static const struct packet_path no_path;
 
 static void malformed(const struct refusal *why)
 {
-	struct hca *hca = hca_device(0);
+	struct hca *hca = first_device();
 
 	counter_add(hca, COUNTER_SHM_MALFORMED, 1);
 	explain_limited(hca, &(struct explain_subject){0}, LIMIT_EXPLAINED_DROPS, why->rule, why->args, EXPLAIN_ARGS);
@@ -128,7 +130,7 @@ static bool parse_record(struct shm_peer *peer, const struct shm_record *record,
 
 static void count(const struct shm_slot *slot)
 {
-	struct hca *hca = hca_device(0);
+	struct hca *hca = first_device();
 
 	counter_add(hca, COUNTER_SHM_RUNS_RECEIVED, 1);
 	if (!slot->length)
@@ -150,7 +152,7 @@ static void handle(struct shm_peer *peer, const struct shm_record *record, struc
 		return;
 	}
 	count(&record->slot);
-	if (__builtin_expect(hca_device(0)->filters != NULL, 0) && !stream_failed(&packet->payload))
+	if (__builtin_expect(first_device()->filters != NULL, 0) && !stream_failed(&packet->payload))
 		shown = show_to_filters(packet);
 	run_commit(run);
 	run_drain(run, NULL);

@@ -34,7 +34,7 @@ static uint8_t *headers_of(struct draft *draft)
 /* The other side claims to have taken what was not there. */
 static void refuse_head(struct shm_peer *peer)
 {
-	EXPLAIN_LIMITED(hca_device(0), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS, RULE_SHM_HEAD,
+	EXPLAIN_LIMITED(first_device(), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS, RULE_SHM_HEAD,
 			(uint64_t)peer->host->pid);
 	shm_break(peer);
 }
@@ -393,6 +393,6 @@ void shm_forward(uint32_t qpn, const struct packet_path *path, const uint8_t *by
 
 	epoch_enter();
 	forwarded = forward(qpn, path, bytes, length);
-	counter_add(hca_device(0), forwarded ? COUNTER_SHM_FORWARDED : COUNTER_SHM_FORWARD_LOST, 1);
+	counter_add(first_device(), forwarded ? COUNTER_SHM_FORWARDED : COUNTER_SHM_FORWARD_LOST, 1);
 	epoch_leave();
 }

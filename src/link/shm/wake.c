@@ -38,7 +38,7 @@ void shm_wake_slow(struct shm_peer *peer)
 	if (!__atomic_exchange_n(&other->sleeps, 0, __ATOMIC_SEQ_CST))
 		return;
 	host_wake(peer->host);
-	counter_add(hca_device(0), COUNTER_SHM_WAKEUPS_SENT, 1);
+	counter_add(first_device(), COUNTER_SHM_WAKEUPS_SENT, 1);
 }
 
 /* True if @peer has to be told that this process sleeps. */
@@ -85,7 +85,7 @@ void shm_nudge(struct shm_peer *peer)
 	if (!stands)
 		return;
 	host_wake(peer->host);
-	counter_add(hca_device(0), COUNTER_SHM_WAKEUPS_SENT, 1);
+	counter_add(first_device(), COUNTER_SHM_WAKEUPS_SENT, 1);
 }
 
 /*

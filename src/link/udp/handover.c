@@ -139,7 +139,7 @@ int udp_handover_receive(int connection, pid_t pid, int own, uint16_t port, stru
 		return error;
 	if (!error && is_the_port(share->socket, own, port) && !host_memory_check(share->page, UDP_PAGE_BYTES, pid))
 		return 0;
-	EXPLAIN_LIMITED(hca_device(0), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
+	EXPLAIN_LIMITED(first_device(), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
 			RULE_UDP_PORT_NOT_GIVEN, port, (uint64_t)pid);
 	udp_share_close(share);
 	return -EPROTO;

@@ -24,6 +24,8 @@
 #include <sys/types.h>
 
 #include "device/device.h"
+#include "explain/explain.h"
+#include "explain/limit.h"
 #include "link/udp/udp.h"
 
 #ifndef IPV6_FLOWINFO

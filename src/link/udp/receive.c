@@ -7,6 +7,8 @@
 #include "core/limits.h"
 #include "device/progress.h"
 #include "device/counters.h"
+#include "explain/explain.h"
+#include "explain/limit.h"
 #include "filter/filter.h"
 #include "link/host/host.h"
 #include "wire/roce.h"

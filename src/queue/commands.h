@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The commands of completion queues, XRC domains and shared receive queues; see hca/hca.h. */
+#ifndef SOFTHCA_QUEUE_COMMANDS_H
+#define SOFTHCA_QUEUE_COMMANDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/event_queue.h"
+
+struct hca_context;
+struct hca_cq;
+struct hca_pd;
+struct hca_srq;
+struct hca_xrcd;
+
+/* ---- completion queues ---------------------------------------------------------------------------------------- */
+
+struct hca_cq_attr {
+	void *buffer;                /* cqe_count * cqe_size bytes: zero, but for op_own, 0xf0 (invalid) */
+	uint32_t cqe_count;          /* power of two */
+	uint32_t cqe_size;           /* 64 or 128 */
+	uint32_t *dbrec;             /* two be32: [0] consumer index, [1] arm word (mlx5-formats 3.6) */
+	struct event_queue *channel; /* completion channel, or NULL */
+	void *cookie;                /* the driver's CQ: object of its completion and asynchronous events */
+	bool timestamps;             /* write the timestamp field */
+	bool ignore_overrun;
+};
+
+int hca_cq_create(struct hca_context *context, const struct hca_cq_attr *attr, struct hca_cq **cq);
+int hca_cq_destroy(struct hca_cq *cq); /* -EBUSY while QPs or SRQs use it; drops events not yet taken */
+uint32_t hca_cq_number(const struct hca_cq *cq);
+/**
+ * The ring and its doorbell record were given to the program (mlx5dv_init_obj(3)): from now on the device itself looks at
+ * the arm word, which the program rings without a call, and signature errors are told by CQEs. Once is enough. Returns 0 or
+ * -EAGAIN.
+ */
+int hca_cq_watch(struct hca_cq *cq);
+/** Doorbell of the CQ: the arm word in dbrec[1] changed. May raise the event at once. */
+void hca_cq_arm(struct hca_cq *cq);
+/** The same of a driver that says the @word itself, which another thread may have overwritten in dbrec[1] by now. */
+void hca_cq_request(struct hca_cq *cq, uint32_t word);
+/**
+ * Continues in a new ring: one RESIZE_CQ CQE goes into the old ring at the device's position, where it takes an index
+ * of its own; all later ones go into @buffer from the index after it. The driver copies what is left of the old ring
+ * (mlx5-formats 3.7) and moves the consumer index on by the marker in @copy, under the device's own lock: nobody writes
+ * a CQE or arms meanwhile. The new count must exceed the number of CQEs not yet consumed: -EINVAL. The driver holds its
+ * own CQ lock.
+ */
+int hca_cq_resize(struct hca_cq *cq, void *buffer, uint32_t cqe_count, void (*copy)(void *argument), void *argument);
+/** Event moderation: an armed CQ raises its event after @count CQEs or @period_us, whichever comes first. 0,0 = off. */
+int hca_cq_moderate(struct hca_cq *cq, uint16_t count, uint16_t period_us);
+
+/* ---- XRC domains ---------------------------------------------------------------------------------------------- */
+
+/**
+ * Opens the domain of the inode behind @fd, or with @fd -1 a domain of its own, as ibv_open_xrcd(3) says. @oflags:
+ * O_CREAT, O_EXCL. The descriptor may be closed afterwards: the inode is held. Returns 0, -EBADF (@fd), -EAGAIN (no
+ * domain, and no O_CREAT), -EINVAL (O_EXCL, and there is one), -ENOMEM, -EMFILE.
+ */
+int hca_xrcd_open(struct hca_context *context, int fd, int oflags, struct hca_xrcd **xrcd);
+/** -EBUSY while SRQs, and QPs created or opened, through this opening are left. The last closing ends the domain. */
+int hca_xrcd_close(struct hca_xrcd *xrcd);
+
+/* ---- shared receive queues ------------------------------------------------------------------------------------ */
+
+struct hca_srq_attr {
+	void *buffer; /* linked list of entries, mlx5-formats 2.2 */
+	uint32_t entry_count;
+	uint32_t entry_shift; /* log2 of the entry size */
+	uint32_t *dbrec;      /* one be32: counter of posted entries, 16 bits */
+	uint32_t limit;
+	void *cookie; /* the driver's SRQ: object of its asynchronous events */
+	/* Of an XRC SRQ, else NULL: where it can be reached, and where its receives complete; user index as for a QP. */
+	struct hca_xrcd *xrcd;
+	struct hca_cq *cq;
+	uint32_t user_index;
+};
+
+int hca_srq_create(struct hca_pd *pd, const struct hca_srq_attr *attr, struct hca_srq **srq);
+/** -EBUSY while QPs use it. An XRC SRQ can be reached by no packet any more, and completes nothing, on return. */
+int hca_srq_destroy(struct hca_srq *srq);
+uint32_t hca_srq_number(const struct hca_srq *srq);
+/** Arms the limit event: IBV_EVENT_SRQ_LIMIT_REACHED once fewer than @limit entries are posted; 0 disarms. */
+int hca_srq_set_limit(struct hca_srq *srq, uint32_t limit);
+uint32_t hca_srq_limit(struct hca_srq *srq);
+/**
+ * Continues in a new ring. The driver, under its SRQ lock, has copied the entries that are still posted: the next one
+ * to consume is @first, the counters restart: @posted entries are posted. (The device's own lock covers the exchange:
+ * @fill is called under it to do the copying, with the index of the next entry to consume and the number posted.)
+ */
+int hca_srq_resize(struct hca_srq *srq, void *buffer, uint32_t entry_count,
+		   void (*fill)(void *argument, uint32_t next_index, uint32_t posted, uint32_t *first), void *argument);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The commands of queue pairs, and their doorbells; see hca/hca.h. */
+#ifndef SOFTHCA_TRANSPORT_COMMANDS_H
+#define SOFTHCA_TRANSPORT_COMMANDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <infiniband/verbs.h>
+
+#include "format/qp_types.h"
+
+struct hca;
+struct hca_context;
+struct hca_cq;
+struct hca_pd;
+struct hca_qp;
+struct hca_srq;
+struct hca_xrcd;
+
+struct hca_qp_attr {
+	enum ibv_qp_type type;            /* RC, UC, UD, XRC, QP_TYPE_DCI, QP_TYPE_DCT */
+	struct hca_pd *pd;                /* NULL of XRC_RECV: packets name an SRQ, whose domain counts */
+	struct hca_xrcd *xrcd;            /* of XRC_RECV, else NULL */
+	struct hca_cq *send_cq, *recv_cq; /* NULL where the type has none */
+	struct hca_srq *srq;              /* or NULL */
+	void *sq_buffer;                  /* sq_wqebb_count * 64 bytes */
+	uint32_t sq_wqebb_count;          /* power of two, or 0 */
+	void *rq_buffer;
+	uint32_t rq_count;   /* power of two, or 0 */
+	uint32_t rq_shift;   /* log2 of the stride */
+	uint32_t *dbrec;     /* two be32: [0] receive, [1] send (MLX5_RCV_DBR, MLX5_SND_DBR); NULL without queues */
+	uint32_t user_index; /* appears in the low 24 bits of srqn_uidx of every CQE of this QP (CQE version 1) */
+	void *cookie;        /* the driver's QP: object of its asynchronous events */
+	/* For explanations only: the wr_id of the send WQE whose first block has the 16-bit @index. May be NULL. */
+	uint64_t (*wr_id_of)(const void *cookie, uint16_t index);
+	/*
+	 * Likewise: what the program calls the UMR WQE at @index, a static string; NULL: no more is known than its opcode. A
+	 * memory window is bound, and a key invalidated, by a UMR (mlx5-formats 1.4, 3.8). May be NULL.
+	 */
+	const char *(*umr_name_of)(const void *cookie, uint16_t index);
+	struct ibv_qp_cap cap; /* as returned to the program, for ibv_query_qp */
+	/* MLX5DV_QP_CREATE_SIG_PIPELINING: a signature error that a send WQE of this QP finds drains the send queue. */
+	bool stop_at_signature_error;
+	bool block_self_multicast; /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
+	/* QP_TYPE_DCT: the key that requests must bring (mlx5dv_create_qp(3), dct_access_key). */
+	uint64_t dc_access_key;
+	/* QP_TYPE_DCI: so many streams in error put the QP into ERR; 0: it has no streams, any error does. */
+	uint32_t dci_errored_streams;
+};
+
+int hca_qp_create(struct hca_context *context, const struct hca_qp_attr *attr, struct hca_qp **qp);
+/**
+ * Destroys; returns after running transfers of the QP ended. Bound type 2 windows become unusable. Not of XRC_RECV. Returns
+ * 0, or -EBUSY while it is attached to a multicast group.
+ */
+int hca_qp_destroy(struct hca_qp *qp);
+
+/**
+ * ibv_attach_mcast(3): from now on the UD QP gets the datagrams for @group. 0, also if it is attached already; -ENOMEM;
+ * -ENOSPC: a group or the device has no room for another. hca_qp_detach(): 0, -EINVAL if it is not attached, -ENOMEM.
+ */
+int hca_qp_attach(struct hca_qp *qp, const union ibv_gid *group);
+int hca_qp_detach(struct hca_qp *qp, const union ibv_gid *group);
+
+/**
+ * XRC_RECV QPs belong to their domain and may have many openers; each gets the events of the QP. hca_qp_create() makes
+ * the first. hca_qp_open() finds the QP of @number in the domain, -EINVAL if there is none, or -ENOMEM. hca_qp_close()
+ * ends what was opened with @cookie; the last one destroys the QP.
+ */
+int hca_qp_open(struct hca_xrcd *xrcd, uint32_t number, void *cookie, struct hca_qp **qp);
+void hca_qp_close(struct hca_qp *qp, const void *cookie);
+uint32_t hca_qp_number(const struct hca_qp *qp);
+
+/**
+ * ibv_modify_qp(3): checks transition, attributes required and allowed (IBTA table 91 and 92; the kernel's state table),
+ * and values, then acts. -EINVAL leaves everything as it was.
+ * To RESET: the device forgets its ring positions; the driver resets the dbrec and its counters and purges CQEs.
+ * To RTS and SQD->RTS: the send queue starts. To ERR: all is flushed before the call returns.
+ */
+int hca_qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int attr_mask);
+/** Fills all of @attr as ibv_query_qp(3) does for any mask, cap included. */
+int hca_qp_query(struct hca_qp *qp, struct ibv_qp_attr *attr);
+/** Whether there is a QP of @number, of any device of this process. */
+bool hca_qp_exists(uint32_t number);
+/** Current state; cheap, may be stale by the time it returns. */
+enum ibv_qp_state hca_qp_state(const struct hca_qp *qp);
+
+/**
+ * For mlx5dv_qp_cancel_posted_send_wrs(3): the running index of the first send WQE that was not started, in @next, if
+ * the send queue is drained (SQD and nothing under way); else -EINVAL. No WQE starts until SQD is left, so the driver
+ * may write over those from there on.
+ */
+int hca_qp_drained(struct hca_qp *qp, uint16_t *next);
+
+/**
+ * mlx5dv_dci_stream_id_reset(3): requests of @stream are executed again. Returns 0, or -EINVAL if it is not in error, and
+ * in @errored how many are. @qp is a DCI.
+ */
+int hca_dci_reset_stream(struct hca_qp *qp, uint16_t stream, uint32_t *errored);
+
+/** Send doorbell: dbrec[MLX5_SND_DBR] moved. Executes what is executable on this thread. No driver lock needed. */
+void hca_qp_send_doorbell(struct hca_qp *qp);
+/** As hca_cq_watch(), of both doorbell records of the QP. */
+int hca_qp_watch(struct hca_qp *qp);
+/** UDP source port of the QP's RoCE v2 packets (mlx5dv_modify_qp_udp_sport(3)); the driver has checked type and state. */
+void hca_qp_set_udp_source_port(struct hca_qp *qp, uint16_t port);
+
+/** Receive doorbell: call after moving dbrec[MLX5_RCV_DBR]. Costs a load unless the QP is in the error state. */
+void hca_qp_recv_doorbell(struct hca_qp *qp);
+
+/** Takes a QP number that no QP gets (mlx5dv_reserved_qpn_alloc(3)). Returns 0, -ENOMEM. */
+int hca_qpn_reserve(struct hca *hca, uint32_t *qpn);
+/** Gives it back; -EINVAL if it was not reserved. */
+int hca_qpn_release(struct hca *hca, uint32_t qpn);
+
+#endif
