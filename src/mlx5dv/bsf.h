@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "core/settings.h"
-#include "mlx5dv/signature.h"
+#include "verbs/signature.h"
 
 enum { BSF_BYTES = 64 };
 

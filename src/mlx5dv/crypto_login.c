@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* mlx5dv_crypto_login(3), mlx5dv_crypto_login_create(3). See mlx5dv/crypto_login.h. */
-#include "mlx5dv/crypto_login.h"
+/* mlx5dv_crypto_login(3), mlx5dv_crypto_login_create(3). See verbs/crypto_login.h. */
+#include "verbs/crypto_login.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -51,15 +51,6 @@ int softhca_mlx5dv_crypto_login_query_state(struct ibv_context *context, enum ml
 							  : MLX5DV_CRYPTO_LOGIN_STATE_NO_LOGIN;
 	pthread_mutex_unlock(&context->mutex);
 	return 0;
-}
-
-void crypto_session_end(struct user_context *context)
-{
-	pthread_mutex_lock(&context->verbs.context.mutex);
-	if (context->crypto_session)
-		hca_login_destroy(context->crypto_session);
-	context->crypto_session = NULL;
-	pthread_mutex_unlock(&context->verbs.context.mutex);
 }
 
 int softhca_mlx5dv_crypto_logout(struct ibv_context *context)

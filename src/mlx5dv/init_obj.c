@@ -9,7 +9,7 @@
 
 #include "abi/entry_points.h"
 #include "explain/explain.h"
-#include "mlx5dv/doorbell_page.h"
+#include "verbs/doorbell_page.h"
 #include "verbs/objects.h"
 
 static int init_qp(struct ibv_qp *base, struct mlx5dv_qp *out)

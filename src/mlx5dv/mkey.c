@@ -10,7 +10,7 @@
 #include "core/limits.h"
 #include "explain/explain.h"
 #include "mlx5dv/bsf.h"
-#include "mlx5dv/signature.h"
+#include "verbs/signature.h"
 #include "mlx5dv/wr_crypto.h"
 #include "verbs/objects.h"
 

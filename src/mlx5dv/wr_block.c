@@ -51,27 +51,6 @@ void block_begin(struct user_mkey *mkey, uint32_t conf_flags)
 }
 
 /*
- * Only where a key has both does the driver write attributes that no setter of the open configuration set. If the chain is
- * dropped, they stay forgotten: the state of the key is unknown then (mlx5dv_wr_set_mkey_sig_block(3), Notes).
- */
-void block_forget(struct user_qp *qp, uint32_t rkey)
-{
-	struct user_context *user = to_user_context(qp->base.context);
-	struct user_mkey *mkey;
-
-	if (!__atomic_load_n(&user->signatures.count, __ATOMIC_RELAXED) ||
-	    hca_settings(hca_of_context(qp->base.context))->profile == PROFILE_CONNECTX)
-		return;
-	queue_lock(&user->signatures.lock);
-	mkey = signature_find(user, rkey >> 8);
-	if (mkey && mkey->crypto) {
-		mkey->signature->memory.kind = mkey->signature->wire.kind = SIGNATURE_NONE;
-		mkey->signature_state = mkey->crypto_state = BLOCK_INIT;
-	}
-	queue_unlock(&user->signatures.lock);
-}
-
-/*
  * The BSFs of a key are replaced together: where both exist and one changes, both are written, that of the signature
  * even if it says nothing. A key without encryption needs none to be without a signature: it is told to have no BSF.
  */

@@ -13,6 +13,7 @@
 #define SOFTHCA_MLX5DV_WR_BLOCK_H
 
 #include "mlx5dv/bsf.h"
+#include "verbs/signature.h"
 #include "verbs/wqe_builder.h"
 
 /** The states at the beginning of a configuration. @conf_flags: enum mlx5dv_mkey_conf_flags. */
@@ -30,12 +31,6 @@ bool block_finish(struct user_qp *qp, struct wqe wqe, uint32_t *bsf_bytes, bool 
  * time. Latches ENOMEM for a full queue.
  */
 void block_set_psvs(struct user_qp *qp, const struct key_signature *signature);
-
-/**
- * A local invalidation of @rkey is being posted on @qp: forgets the attributes of the key, which the device will clear,
- * so that the next configuration does not write them again (profile man).
- */
-void block_forget(struct user_qp *qp, uint32_t rkey);
 
 /**
  * Writes the crypto BSF of @mkey, whose encryption is set; behind that of its signature if it has one. Returns 0, or

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "mlx5dv/dek.h"
+#include "verbs/dek.h"
 #include "mlx5dv/wr_block.h"
 #include "mlx5dv/wr_mkey_setter.h"
 

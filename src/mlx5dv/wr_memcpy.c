@@ -3,7 +3,7 @@
 #include "mlx5dv/wr_memcpy.h"
 
 #include "core/limits.h"
-#include "mlx5dv/memcpy_buffer.h"
+#include "verbs/memcpy_buffer.h"
 #include "verbs/wqe_builder.h"
 
 enum {

@@ -4,7 +4,7 @@
  * when the work request is closed (mlx5dv/wr_block.c). Checks in the order of mlx5-formats 4.5, all EINVAL.
  */
 #include "core/settings.h"
-#include "mlx5dv/signature.h"
+#include "verbs/signature.h"
 #include "mlx5dv/wr_mkey.h"
 #include "mlx5dv/wr_mkey_setter.h"
 

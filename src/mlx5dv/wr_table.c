@@ -4,7 +4,7 @@
  * not a NULL pointer: it latches EOPNOTSUPP and leaves an explanation.
  */
 #include "core/settings.h"
-#include "mlx5dv/memcpy_buffer.h"
+#include "verbs/memcpy_buffer.h"
 #include "mlx5dv/wr_crypto.h"
 #include "mlx5dv/wr_dc.h"
 #include "mlx5dv/wr_memcpy.h"

@@ -11,8 +11,8 @@
 #include "core/lock.h"
 #include "explain/explain.h"
 #include "hca/hca.h"
-#include "mlx5dv/crypto_login.h"
-#include "mlx5dv/dek.h"
+#include "verbs/crypto_login.h"
+#include "verbs/dek.h"
 #include "verbs/handles.h"
 #include "verbs/objects.h"
 

@@ -12,9 +12,8 @@
 #include "core/cancellation.h"
 #include "core/limits.h"
 #include "explain/explain.h"
-#include "mlx5dv/crypto_login.h"
-#include "mlx5dv/doorbell_page.h"
-#include "mlx5dv/signature.h"
+#include "verbs/doorbell_page.h"
+#include "verbs/signature.h"
 #include "verbs/events.h"
 
 /*
@@ -199,6 +198,16 @@ int context_find(int fd, struct ibv_device **device, struct handle_table **handl
  * adapter's kernel would; programs that rely on it see success. Here what is left lives on, and the context
  * with it.
  */
+/* That of mlx5dv_crypto_login(3), if there is one. */
+static void end_crypto_session(struct user_context *context)
+{
+	pthread_mutex_lock(&context->verbs.context.mutex);
+	if (context->crypto_session)
+		hca_login_destroy(context->crypto_session);
+	context->crypto_session = NULL;
+	pthread_mutex_unlock(&context->verbs.context.mutex);
+}
+
 int softhca_ibv_close_device(struct ibv_context *base)
 {
 	WITHOUT_CANCELLATION;
@@ -209,7 +218,7 @@ int softhca_ibv_close_device(struct ibv_context *base)
 		return -1;
 	context = to_user_context(base);
 	hca = hca_of_context(base);
-	crypto_session_end(context);
+	end_crypto_session(context);
 	if (hca_close(context->device)) {
 		EXPLAIN(hca, (&(const struct explain_subject){.call = "ibv_close_device"}), RULE_CONTEXT_IN_USE, 0);
 		return 0;

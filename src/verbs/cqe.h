@@ -286,7 +286,7 @@ static inline int completion_of_xrc_receive(struct user_cq *cq, const struct mlx
 /**
  * A signature error belongs to a key, not to a work request, and the program sees no completion. Profile connectx notes it
  * in the key for mlx5dv_mkey_check(3) (mlx5-formats 3.5). Returns CQE_ABSORBED, or, of that profile, CQ_POLL_ERROR,
- * explained, if the context has no such key. (mlx5dv/signature.c)
+ * explained, if the context has no such key. (verbs/signature.c)
  */
 int cqe_note_signature_error(struct user_cq *cq, const struct mlx5_cqe64 *cqe);
 

@@ -46,7 +46,7 @@ struct user_index_table {
 	uint32_t next;          /* where to look for a free index first */
 };
 
-/* Keys that may carry signatures, by index, for the errors that polling meets (mlx5dv/signature.h). */
+/* Keys that may carry signatures, by index, for the errors that polling meets (verbs/signature.h). */
 struct signature_table {
 	struct queue_lock lock; /* of the lists, and of the error recorded in each key; a leaf under user_cq.lock */
 	struct user_mkey *list[256];
@@ -59,7 +59,7 @@ struct user_context {
 	struct user_index_table qps;
 	struct signature_table signatures;
 	struct hca_login *crypto_session; /* of mlx5dv_crypto_login(3), or NULL; under verbs.context.mutex */
-	void *doorbell_page;              /* given to programs by mlx5dv_init_obj(3), or NULL; mlx5dv/doorbell_page.h */
+	void *doorbell_page;              /* given to programs by mlx5dv_init_obj(3), or NULL; verbs/doorbell_page.h */
 	struct user_context *next;        /* list of open contexts of the process, for ibv_import_device(3) */
 	struct handle_table *handles;     /* shared by a context and those imported from it; verbs/handles.h */
 	struct alive alive;
@@ -76,7 +76,7 @@ struct user_pd {
 	void (*free)(struct ibv_pd *pd, void *pd_context, void *ptr, uint64_t resource_type);
 	void *pd_context;
 	void *custom_blocks; /* what alloc() gave and free() must get back, by address: tsearch(3); verbs/memory.c */
-	struct memcpy_buffer *memcpy_buffer; /* of a plain PD, made at first use; mlx5dv/memcpy_buffer.h */
+	struct memcpy_buffer *memcpy_buffer; /* of a plain PD, made at first use; verbs/memcpy_buffer.h */
 	struct queue_lock lock;              /* of custom_blocks, memcpy_buffer */
 	uint32_t references; /* 1 and the driver's objects over this PD: rings, keys, AHs, parent domains; atomic */
 	struct alive alive;
@@ -273,7 +273,7 @@ struct user_mkey {
 	uint16_t max_entries; /* rounded */
 	uint32_t create_flags;
 	uint64_t length;                 /* of the layout set last, bytes */
-	struct key_signature *signature; /* of a key with BLOCK_SIGNATURE, or NULL; mlx5dv/signature.h */
+	struct key_signature *signature; /* of a key with BLOCK_SIGNATURE, or NULL; verbs/signature.h */
 	struct key_crypto *crypto;       /* of a key with CRYPTO, or NULL; mlx5dv/wr_crypto.h */
 	enum block_state signature_state, crypto_state;
 	struct alive alive;

@@ -6,7 +6,7 @@
 #include "abi/entry_points.h"
 #include "core/limits.h"
 #include "explain/explain.h"
-#include "mlx5dv/memcpy_buffer.h"
+#include "verbs/memcpy_buffer.h"
 #include "verbs/handles.h"
 #include "verbs/parent_domain.h"
 

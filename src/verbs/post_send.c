@@ -5,7 +5,7 @@
  * as from a real driver, a WQE leaves without the segments that its transport has no form for, and the device
  * answers with an error completion.
  */
-#include "mlx5dv/wr_block.h"
+#include "verbs/signature.h"
 #include "verbs/ops.h"
 #include "verbs/umr_segments.h"
 #include "verbs/wqe_builder.h"

@@ -3,7 +3,7 @@
  * The operations of ibv_wr_post(3): each opens a WQE and writes what stands before the data. Those without
  * data are whole at once; the others become whole in wr_setters.c.
  */
-#include "mlx5dv/wr_block.h"
+#include "verbs/signature.h"
 #include "verbs/umr_segments.h"
 #include "verbs/wqe_builder.h"
 #include "verbs/wr.h"

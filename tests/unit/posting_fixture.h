@@ -15,7 +15,7 @@
 
 #include "core/settings.h"
 #include "explain/explain.h"
-#include "mlx5dv/wr_block.h"
+#include "verbs/signature.h"
 #include "verbs/objects.h"
 #include "verbs/ops.h"
 #include "verbs/qp_sizing.h"

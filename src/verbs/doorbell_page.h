@@ -7,8 +7,8 @@
  * Owner: the context (user_context.doorbell_page), made at first use, freed when the context is closed. Any
  * thread.
  */
-#ifndef SOFTHCA_MLX5DV_DOORBELL_PAGE_H
-#define SOFTHCA_MLX5DV_DOORBELL_PAGE_H
+#ifndef SOFTHCA_VERBS_DOORBELL_PAGE_H
+#define SOFTHCA_VERBS_DOORBELL_PAGE_H
 
 #include "verbs/objects.h"
 

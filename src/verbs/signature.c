@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Signatures of keys: making them, and finding them when polling meets an error. See mlx5dv/signature.h. */
-#include "mlx5dv/signature.h"
+/* Signatures of keys: making them, and finding them when polling meets an error. See verbs/signature.h. */
+#include "verbs/signature.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/settings.h"
 #include "explain/explain.h"
 #include "verbs/cqe.h"
 
@@ -190,4 +191,25 @@ int cqe_note_signature_error(struct user_cq *cq, const struct mlx5_cqe64 *cqe)
 		(&(const struct explain_subject){.call = "ibv_poll_cq", .qpn = cqe_qpn(cqe)}),
 		RULE_SIGNATURE_ERROR_OF_NO_KEY, index);
 	return CQ_POLL_ERROR;
+}
+
+/*
+ * Only where a key has both does the driver write attributes that no setter of the open configuration set. If the chain is
+ * dropped, they stay forgotten: the state of the key is unknown then (mlx5dv_wr_set_mkey_sig_block(3), Notes).
+ */
+void block_forget(struct user_qp *qp, uint32_t rkey)
+{
+	struct user_context *user = to_user_context(qp->base.context);
+	struct user_mkey *mkey;
+
+	if (!__atomic_load_n(&user->signatures.count, __ATOMIC_RELAXED) ||
+	    hca_settings(hca_of_context(qp->base.context))->profile == PROFILE_CONNECTX)
+		return;
+	queue_lock(&user->signatures.lock);
+	mkey = signature_find(user, rkey >> 8);
+	if (mkey && mkey->crypto) {
+		mkey->signature->memory.kind = mkey->signature->wire.kind = SIGNATURE_NONE;
+		mkey->signature_state = mkey->crypto_state = BLOCK_INIT;
+	}
+	queue_unlock(&user->signatures.lock);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* See mlx5dv/doorbell_page.h. */
+/* See verbs/doorbell_page.h. */
 #include <stddef.h>
 #include <sys/mman.h>
 
-#include "mlx5dv/doorbell_page.h"
+#include "verbs/doorbell_page.h"
 
 void *doorbell_page(struct user_context *context)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* See mlx5dv/memcpy_buffer.h. */
-#include "mlx5dv/memcpy_buffer.h"
+/* See verbs/memcpy_buffer.h. */
+#include "verbs/memcpy_buffer.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -7,8 +7,8 @@
  * key (verbs/objects.h); the recorded error by the lock of the context's table, since any thread may poll; error_count
  * and rearm are atomic.
  */
-#ifndef SOFTHCA_MLX5DV_SIGNATURE_H
-#define SOFTHCA_MLX5DV_SIGNATURE_H
+#ifndef SOFTHCA_VERBS_SIGNATURE_H
+#define SOFTHCA_VERBS_SIGNATURE_H
 
 #include "verbs/objects.h"
 
@@ -69,5 +69,11 @@ int key_signature_destroy(struct user_mkey *mkey);
 
 /** The key of @context with @index among those with a signature, or NULL. The caller holds the table's lock. */
 struct user_mkey *signature_find(struct user_context *context, uint32_t index);
+
+/**
+ * A local invalidation of @rkey is being posted on @qp: forgets the attributes of the key, which the device will clear,
+ * so that the next configuration does not write them again (profile man).
+ */
+void block_forget(struct user_qp *qp, uint32_t rkey);
 
 #endif

@@ -6,8 +6,8 @@
  * Owner: the plain PD (user_pd.memcpy_buffer, under its lock), made with the first QP that can copy; parent domains use
  * that of the PD they are over. Any thread.
  */
-#ifndef SOFTHCA_MLX5DV_MEMCPY_BUFFER_H
-#define SOFTHCA_MLX5DV_MEMCPY_BUFFER_H
+#ifndef SOFTHCA_VERBS_MEMCPY_BUFFER_H
+#define SOFTHCA_VERBS_MEMCPY_BUFFER_H
 
 #include "verbs/objects.h"
 

@@ -3,8 +3,8 @@
  * Crypto logins: the session of a context, mlx5dv_crypto_login(3), and the object, mlx5dv_crypto_login_create(3). A
  * context has one of them at a time. The session belongs to the context, under its mutex; the object to the program.
  */
-#ifndef SOFTHCA_MLX5DV_CRYPTO_LOGIN_H
-#define SOFTHCA_MLX5DV_CRYPTO_LOGIN_H
+#ifndef SOFTHCA_VERBS_CRYPTO_LOGIN_H
+#define SOFTHCA_VERBS_CRYPTO_LOGIN_H
 
 #include "verbs/objects.h"
 
@@ -13,8 +13,5 @@ struct user_crypto_login {
 	struct hca_login *device;
 	struct alive alive;
 };
-
-/** Ends the session of @context, if there is one, as it is closed. */
-void crypto_session_end(struct user_context *context);
 
 #endif

@@ -3,8 +3,8 @@
  * The driver's DEKs: mlx5dv_dek_create(3). Owned by the program, made and freed by the call pair; a DEK keeps its
  * protection domain. Constant once made.
  */
-#ifndef SOFTHCA_MLX5DV_DEK_H
-#define SOFTHCA_MLX5DV_DEK_H
+#ifndef SOFTHCA_VERBS_DEK_H
+#define SOFTHCA_VERBS_DEK_H
 
 #include "verbs/objects.h"
 
