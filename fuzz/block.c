@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "block/report.h"
-#include "block/stage.h"
+#include "mkey/signature_report.h"
+#include "mkey/stage.h"
 #include "block_key.h"
 #include "core/epoch.h"
 #include "mkey/stream.h"

@@ -8,7 +8,7 @@
 #include <sanitizer/asan_interface.h>
 #include <sys/mman.h>
 
-#include "block/bsf.h"
+#include "mkey/bsf.h"
 
 #define MEMORY_BYTES (6u * 4096)   /* that exist, … */
 #define BARRIER_BYTES (16u * 4096) /* …between as many that do not, whichever part of the key is placed there */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "block/bsf.h"
+#include "mkey/bsf.h"
 #include "device/device.h"
 
 #define PAGE 4096u

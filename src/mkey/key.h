@@ -19,7 +19,7 @@
 #include <stdint.h>
 #include <infiniband/mlx5dv.h>
 
-#include "block/progress.h"
+#include "mkey/block_progress.h"
 #include "block/setup.h"
 #include "explain/explain.h"
 #include "device/device.h"
@@ -84,7 +84,7 @@ struct mapping {
 	uint64_t serial; /* of the key: distinguishes a key from a later one of the same number */
 	/* indirect kinds */
 	struct block_setup *blocks; /* of a key that can have a signature or a cipher, else NULL; behind the entries */
-	bool staged;                /* and has one: requests pass a block stage, in bytes of the wire (block/stage.h) */
+	bool staged;                /* and has one: requests pass a block stage, in bytes of the wire (mkey/stage.h) */
 	bool needs_cipher;          /* created for a cipher: unusable without (mlx5dv_wr_set_mkey_crypto(3)) */
 	uint64_t version;           /* counts the changes */
 	uint8_t form;               /* enum layout_form */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * PSVs: what a signature domain of a key refers to for its state (mlx5-formats 1.11, 1.13). What softhca keeps between
- * transfers is with the key (block/progress.h) and follows from positions otherwise; a PSV has its owner and what
+ * transfers is with the key (mkey/block_progress.h) and follows from positions otherwise; a PSV has its owner and what
  * SET_PSV stored. Owner: the driver, by hca_psv_create(). Looked up inside epoch sections.
  */
 #ifndef SOFTHCA_MKEY_PSV_H

@@ -12,7 +12,7 @@
 #include <sys/uio.h>
 #include <infiniband/mlx5dv.h>
 
-#include "block/stage.h"
+#include "mkey/stage.h"
 #include "core/compiler.h"
 #include "mkey/copy.h"
 #include "mkey/walk.h"

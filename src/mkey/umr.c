@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "block/bsf.h"
+#include "mkey/bsf.h"
 #include "device/device.h"
 #include "mkey/layout.h"
 #include "mkey/psv.h"

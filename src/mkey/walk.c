@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "block/stage.h"
+#include "mkey/stage.h"
 #include "device/device.h"
 #include "mkey/pages.h"
 

@@ -33,8 +33,8 @@ struct walk_access {
 	bool unfinished;                     /* the range is not the last of its message */
 	bool more;                           /* and what follows in the message, follows it in the same key */
 	bool repeated;                       /* all of it has passed before: errors of blocks were told then */
-	struct block_progress *progress;     /* of the message under way, or NULL (block/progress.h) */
-	struct signature_observer *observer; /* takes signature errors, or NULL (block/report.h) */
+	struct block_progress *progress;     /* of the message under way, or NULL (mkey/block_progress.h) */
+	struct signature_observer *observer; /* takes signature errors, or NULL (mkey/signature_report.h) */
 };
 
 struct piece {

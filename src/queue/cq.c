@@ -8,7 +8,7 @@
 #include <string.h>
 #include <infiniband/mlx5dv.h>
 
-#include "block/report.h"
+#include "mkey/signature_report.h"
 #include "device/device.h"
 
 #define ARM_SOLICITED (1u << 24)

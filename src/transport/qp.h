@@ -9,8 +9,8 @@
 #ifndef SOFTHCA_TRANSPORT_QP_H
 #define SOFTHCA_TRANSPORT_QP_H
 
-#include "block/progress.h"
-#include "block/report.h"
+#include "mkey/block_progress.h"
+#include "mkey/signature_report.h"
 #include "queue/cq.h"
 #include "device/device.h"
 #include "queue/receive.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "block/bsf.h"
+#include "mkey/bsf.h"
 #include "block/dek.h"
 #include "core/epoch.h"
 #include "hca/hca.h"

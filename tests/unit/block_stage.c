@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Block stages by themselves (block/stage.h): what arrives in packets, whatever their ends, is in memory as if it had come
+ * Block stages by themselves (mkey/stage.h): what arrives in packets, whatever their ends, is in memory as if it had come
  * at once. Each case was a fault once.
  */
 #include <setjmp.h>
@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "block/bsf.h"
-#include "block/stage.h"
+#include "mkey/bsf.h"
+#include "mkey/stage.h"
 #include "device_fixture.h"
 
 enum { KEY_BYTES = 8192, MOST_PACKETS = 3 };

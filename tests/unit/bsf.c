@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * BSFs to setups (block/bsf.h): where each field of mlx5-formats 1.11 and 1.12 lands, what no field of them changes, and
+ * BSFs to setups (mkey/bsf.h): where each field of mlx5-formats 1.11 and 1.12 lands, what no field of them changes, and
  * every refusal, which leaves setup and references as they were. BSFs are written here byte by byte.
  */
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
-#include "block/bsf.h"
+#include "mkey/bsf.h"
 #include "block/dek.h"
 #include "device_fixture.h"
 

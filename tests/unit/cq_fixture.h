@@ -12,7 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "mlx5dv/signature.h"
+#include "verbs/signature.h"
 #include "verbs/cq.h"
 #include "verbs/ops.h"
 #include "verbs/srq.h"

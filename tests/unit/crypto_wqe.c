@@ -13,7 +13,7 @@
 
 #include "umr_fixture.h"
 
-#include "mlx5dv/dek.h"
+#include "verbs/dek.h"
 #include "mlx5dv/wr_crypto.h"
 #include "signature_fixture.h"
 #include "verbs/wr.h"

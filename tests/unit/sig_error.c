@@ -11,7 +11,7 @@
 
 #include "abi/entry_points.h"
 #include "explain/explain.h"
-#include "mlx5dv/signature.h"
+#include "verbs/signature.h"
 
 enum {
 	KEYS = 3,

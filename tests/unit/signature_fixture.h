@@ -6,7 +6,7 @@
 #ifndef SOFTHCA_TESTS_SIGNATURE_FIXTURE_H
 #define SOFTHCA_TESTS_SIGNATURE_FIXTURE_H
 
-#include "mlx5dv/signature.h"
+#include "verbs/signature.h"
 
 enum { TEST_MEMORY_PSV = 0x000a0b, TEST_WIRE_PSV = 0x0c0d0e };
 

@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "block/bsf.h"
-#include "block/stage.h"
+#include "mkey/bsf.h"
+#include "mkey/stage.h"
 #include "wire_fixture.h"
 #include "xts_model.h"
 

@@ -6,8 +6,8 @@
  *
  * The one of a queue pair is covered by its lock, the one of a key by the key's lock.
  */
-#ifndef SOFTHCA_BLOCK_PROGRESS_H
-#define SOFTHCA_BLOCK_PROGRESS_H
+#ifndef SOFTHCA_MKEY_BLOCK_PROGRESS_H
+#define SOFTHCA_MKEY_BLOCK_PROGRESS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Signature errors, see report.h. */
-#include "block/report.h"
+/* Signature errors, see signature_report.h. */
+#include "mkey/signature_report.h"
 
 #include "block/field.h"
 

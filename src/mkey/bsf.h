@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* BSFs, as UMR WQEs carry them, to setups (mlx5-formats 1.11, 1.12). Bytes from a ring: nothing is believed. */
-#ifndef SOFTHCA_BLOCK_BSF_H
-#define SOFTHCA_BLOCK_BSF_H
+#ifndef SOFTHCA_MKEY_BSF_H
+#define SOFTHCA_MKEY_BSF_H
 
 #include "block/setup.h"
 #include "mkey/walk.h"

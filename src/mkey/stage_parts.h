@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What the files of the block stage share, see stage.h. */
-#ifndef SOFTHCA_BLOCK_STAGE_PARTS_H
-#define SOFTHCA_BLOCK_STAGE_PARTS_H
+#ifndef SOFTHCA_MKEY_STAGE_PARTS_H
+#define SOFTHCA_MKEY_STAGE_PARTS_H
 
-#include "block/stage.h"
+#include "mkey/stage.h"
 
 /* The memory side of the signature: memory, or the cipher in front of it. */
 

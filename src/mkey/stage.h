@@ -5,18 +5,18 @@
  * receiving, it takes wire bytes and writes memory. Data is checked, and fields are made, in the pass that copies.
  *
  * A transmission can begin anywhere: what a guard needs from before is read again. A reception inside a block goes on
- * from where an earlier one stopped, if it stopped there (block/progress.h); else that block is neither checked nor does
+ * from where an earlier one stopped, if it stopped there (mkey/block_progress.h); else that block is neither checked nor does
  * it get a generated field (mlx5-formats 6, points 11 and 12).
  *
- * stage.c has the beginning and the end, signature.c the signature, stage_cipher.c the cipher, which is on the memory
+ * stage.c has the beginning and the end, stage_signature.c the signature, stage_cipher.c the cipher, which is on the memory
  * side or on the wire side of the signature (mlx5dv_wr_set_mkey_crypto(3), signature_crypto_order).
  *
  * A stage lives inside one epoch section. It is used by one thread.
  */
-#ifndef SOFTHCA_BLOCK_STAGE_H
-#define SOFTHCA_BLOCK_STAGE_H
+#ifndef SOFTHCA_MKEY_STAGE_H
+#define SOFTHCA_MKEY_STAGE_H
 
-#include "block/progress.h"
+#include "mkey/block_progress.h"
 #include "block/range.h"
 #include "mkey/walk.h"
 

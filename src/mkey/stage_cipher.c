@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "block/stage_parts.h"
+#include "mkey/stage_parts.h"
 
 /* @bytes from byte @position of the cipher's side on; on the way to the wire or from it. */
 static void transform(const struct block_stage *stage, uint64_t position, void *to, const void *from, uint64_t bytes)

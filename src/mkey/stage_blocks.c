@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "block/field.h"
-#include "block/stage_parts.h"
+#include "mkey/stage_parts.h"
 
 /* Blocks that are passed at once; fewer if their data is read a second time, then from the first-level cache. */
 #define RUN_BLOCKS 32

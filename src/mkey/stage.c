@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The block stage: checks, beginning, end, and its memory; see stage.h. */
-#include "block/stage.h"
+#include "mkey/stage.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "block/stage_parts.h"
+#include "mkey/stage_parts.h"
 #include "mkey/copy.h"
 
 #define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EACCES)

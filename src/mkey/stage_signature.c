@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "block/field.h"
-#include "block/report.h"
-#include "block/stage_parts.h"
+#include "mkey/signature_report.h"
+#include "mkey/stage_parts.h"
 
 static const uint8_t zeros[BLOCK_LARGEST];
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* From BSFs to setups, see bsf.h. */
-#include "block/bsf.h"
+#include "mkey/bsf.h"
 
 #include <endian.h>
 #include <errno.h>

@@ -3,10 +3,10 @@
  * Signature errors on their way to those who want to know: the key, which keeps the first one for mlx5dv_mkey_check(3)
  * (profile man), and completion queues (mlx5-formats 3.5), those of profile connectx and those whose rings were given away.
  */
-#ifndef SOFTHCA_BLOCK_REPORT_H
-#define SOFTHCA_BLOCK_REPORT_H
+#ifndef SOFTHCA_MKEY_SIGNATURE_REPORT_H
+#define SOFTHCA_MKEY_SIGNATURE_REPORT_H
 
-#include "block/stage.h"
+#include "mkey/stage.h"
 
 enum signature_syndrome {
 	SYNDROME_REF_TAG = 0x0800,
