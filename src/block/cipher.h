@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Data encryption keys and AES-XTS over data units (mlx5dv_wr_set_mkey_crypto(3), mlx5dv_dek_create(3)). The cipher is
- * OpenSSL's.
+ * OpenSSL's, or the CPU's own (xts.h).
  *
  * A DEK belongs to the device and is named by its object id. Keys (mkeys) that are configured with it hold a reference:
  * destroying a DEK makes its id unknown, and what is configured with it goes on until it is configured anew, as the

@@ -39,7 +39,7 @@ int dek_create(struct hca *hca, const struct dek_attr *attr, uint32_t *id)
 	if (!dek)
 		return -ENOMEM;
 	*dek = (struct dek){.hca = hca, .references = 1, .attr = *attr};
-	error = cipher_contexts_init(dek);
+	error = cipher_init(dek);
 	if (!error)
 		error = id_table_alloc(&hca->deks, &dek->id);
 	if (error) {

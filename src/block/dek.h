@@ -11,6 +11,7 @@
 #include <openssl/evp.h>
 
 #include "block/cipher.h"
+#include "block/xts.h"
 
 #define CACHE_LINE 64
 
@@ -35,11 +36,15 @@ struct dek {
 	uint32_t id;
 	uint32_t references; /* atomic */
 	struct dek_attr attr;
+	struct xts_keys keys; /* filled: no context is needed, and none is there */
 	struct context_list contexts[DIRECTIONS][CONTEXT_LISTS];
 };
 
-/** Makes the first context of each direction, which cipher_transform() falls back on. Returns 0, -EINVAL or -ENOMEM. */
-int cipher_contexts_init(struct dek *dek);
+/**
+ * Expands the keys for the CPU's own instructions, or makes the first context of each direction, which cipher_transform()
+ * falls back on. Returns 0, -EINVAL or -ENOMEM.
+ */
+int cipher_init(struct dek *dek);
 /** Frees all contexts and the expanded keys in them. */
 void cipher_contexts_free(struct dek *dek);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * block/cipher and block/dek: AES-XTS against the vectors of IEEE Std 1619-2007 and against a model, threads that share
- * a DEK, numbers and references of DEKs.
+ * a DEK, numbers and references of DEKs. Once by OpenSSL; and what can differ once more by the CPU, if it has the instructions.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -12,11 +12,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <cmocka.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 
 #include "block/cipher.h"
+#include "block/xts.h"
 #include "core/limits.h"
 #include "explain/explain.h"
 #include "device/device.h"
@@ -252,6 +255,48 @@ static void all_units_against_the_model(void **state)
 		}
 	}
 	assert_in_range(jobs, 100, 400);
+}
+
+/* One unit of @bytes by @dek, with both sides at the end of memory, or at its beginning. */
+static void expect_at_edge(struct dek *dek, const struct job *job, uint8_t *source, uint8_t *target, size_t room,
+			   bool end)
+{
+	uint8_t expected[2048];
+	size_t place = end ? room - job->bytes : 0;
+
+	fill(source + place, job->bytes, job->bytes);
+	memset(target, 0xa5, room);
+	model_job(job, expected, source + place);
+	assert_int_equal(cipher_transform(dek, &job->units, target + place, source + place, job->bytes), 0);
+	assert_memory_equal(target + place, expected, job->bytes);
+	for (size_t i = 0; i < room; i++)
+		if (i < place || i >= place + job->bytes)
+			assert_int_equal(target[i], 0xa5);
+}
+
+/* Every length up to some more than the widest step, and nothing beyond either end is read or written. */
+static void every_length_at_the_edge_of_memory(void **state)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *map = mmap(NULL, 5 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	assert_ptr_not_equal(map, MAP_FAILED);
+	for (int i = 0; i < 5; i += 2)
+		assert_int_equal(mprotect(map + (size_t)i * page, page, PROT_NONE), 0);
+	for (int way = 0; way < 4; way++) {
+		struct job job = {.attr = some_key(way & 1 ? 32 : 64, 9), .units.encrypt = way & 2};
+		struct dek *dek = make_dek(&job.attr);
+
+		for (job.bytes = 16; job.bytes <= 620; job.bytes++) {
+			job.units.unit = job.bytes;
+			job.units.first = job.bytes;
+			expect_at_edge(dek, &job, map + page, map + 3 * page, page, job.bytes & 1);
+			expect_at_edge(dek, &job, map + page, map + 3 * page, page, !(job.bytes & 1));
+		}
+		dek_put(dek);
+	}
+	munmap(map, 5 * page);
 }
 
 /* Less than one unit, nothing, and what cannot be divided into units. */
@@ -504,6 +549,7 @@ int main(void)
 		cmocka_unit_test(vectors_of_the_standard),
 		cmocka_unit_test(all_units_against_the_model),
 		cmocka_unit_test(lengths_at_the_edge),
+		cmocka_unit_test(every_length_at_the_edge_of_memory),
 		cmocka_unit_test(threads_share_a_dek),
 		cmocka_unit_test(nothing_is_allocated_in_the_end),
 		cmocka_unit_test(threads_without_memory),
@@ -512,11 +558,22 @@ int main(void)
 		cmocka_unit_test(numbers_and_references),
 		cmocka_unit_test(key_tags),
 	};
+	const struct CMUnitTest by_the_cpu[] = {
+		cmocka_unit_test(vectors_of_the_standard), cmocka_unit_test(all_units_against_the_model),
+		cmocka_unit_test(lengths_at_the_edge),     cmocka_unit_test(every_length_at_the_edge_of_memory),
+		cmocka_unit_test(threads_share_a_dek),     cmocka_unit_test(refused_keys),
+	};
+	int failed;
 
 	/* Before OpenSSL allocates anything. */
 	if (CRYPTO_set_mem_functions(count_malloc, count_realloc, plain_free) != 1)
 		return 1;
 	setenv("SOFTHCA_GIDS", "loopback", 1);
 	hca = hca_device(0);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	xts_forbid(true);
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	xts_forbid(false);
+	if (xts_supported())
+		failed += cmocka_run_group_tests(by_the_cpu, NULL, NULL);
+	return failed;
 }
