@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion queues of the device, see cq.h. */
-#include "queue/cq.h"
+#include "queue/cq_write.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -13,25 +13,6 @@
 
 #define ARM_SOLICITED (1u << 24)
 #define ARM_SN(word) ((word) >> 28 & 3)
-#define INDEX_MASK 0xffffffu
-
-static struct mlx5_cqe64 *cqe_at(const struct hca_cq *cq, uint32_t index)
-{
-	size_t slot = index & (cq->cqe_count - 1);
-
-	/* The 64 bytes described are the upper half of a 128-byte entry (mlx5-formats 3.1). */
-	return (struct mlx5_cqe64 *)(cq->buffer + (slot + 1) * cq->cqe_size - sizeof(struct mlx5_cqe64));
-}
-
-static uint32_t consumer_index(const struct hca_cq *cq)
-{
-	return be32toh(__atomic_load_n(&cq->dbrec[0], __ATOMIC_ACQUIRE)) & INDEX_MASK;
-}
-
-static uint32_t outstanding(const struct hca_cq *cq)
-{
-	return (cq->producer_index - consumer_index(cq)) & INDEX_MASK;
-}
 
 static void fire(struct hca_cq *cq)
 {
@@ -78,18 +59,6 @@ static bool wakes(const struct hca_cq *cq, uint8_t op_own)
 	return !cq->armed_solicited || op_own & 2 || opcode == MLX5_CQE_REQ_ERR || opcode == MLX5_CQE_RESP_ERR;
 }
 
-static void fill(struct mlx5_cqe64 *cqe, const struct completion *completion)
-{
-	cqe->flags_rqpn =
-		htobe32((uint32_t)completion->grh << 28 | (uint32_t)completion->sl << 24 | completion->remote_qpn);
-	cqe->srqn_uidx = htobe32(completion->user_index);
-	cqe->imm_inval_pkey = completion->immediate;
-	cqe->byte_cnt = htobe32(completion->byte_count);
-	cqe->sop_drop_qpn = htobe32((uint32_t)completion->send_opcode << 24 | completion->qpn);
-	cqe->wqe_counter = htobe16(completion->wqe_counter);
-	cqe->signature = 0;
-}
-
 static void fill_error(struct mlx5_cqe64 *cqe, const struct completion *completion)
 {
 	struct mlx5_err_cqe *error = (struct mlx5_err_cqe *)cqe;
@@ -134,7 +103,7 @@ static void fill_signature(struct mlx5_cqe64 *cqe, const struct completion *comp
 	memcpy(cqe, &filled, offsetof(struct signature_cqe, op_own));
 }
 
-static bool overrun(struct hca_cq *cq)
+bool cq_overrun(struct hca_cq *cq)
 {
 	if (!cq->overrun) {
 		cq->overrun = true;
@@ -144,35 +113,25 @@ static bool overrun(struct hca_cq *cq)
 	return false;
 }
 
+void cq_fill_rare(struct hca_cq *cq, struct mlx5_cqe64 *cqe, const struct completion *completion)
+{
+	if (completion->opcode == MLX5_CQE_SIG_ERR)
+		fill_signature(cqe, completion);
+	else if (completion->opcode == MLX5_CQE_REQ_ERR || completion->opcode == MLX5_CQE_RESP_ERR)
+		fill_error(cqe, completion);
+	else if (cq->timestamps)
+		cqe->timestamp = htobe64(clock_now_ns());
+}
+
+void cq_raise_if_due(struct hca_cq *cq, uint8_t op_own, bool event)
+{
+	if (wakes(cq, op_own) || event)
+		event_due(cq);
+}
+
 bool hca_cq_write(struct hca_cq *cq, const struct completion *completion)
 {
-	struct mlx5_cqe64 *cqe;
-	uint8_t op_own;
-
-	queue_lock(&cq->lock);
-	if (__builtin_expect(outstanding(cq) >= cq->cqe_count && !cq->ignore_overrun, 0)) {
-		overrun(cq);
-		queue_unlock(&cq->lock);
-		return false;
-	}
-	cqe = cqe_at(cq, cq->producer_index);
-	if (__builtin_expect(completion->opcode == MLX5_CQE_SIG_ERR, 0))
-		fill_signature(cqe, completion);
-	else
-		fill(cqe, completion);
-	if (completion->opcode == MLX5_CQE_REQ_ERR || completion->opcode == MLX5_CQE_RESP_ERR)
-		fill_error(cqe, completion);
-	else if (cq->timestamps && completion->opcode != MLX5_CQE_SIG_ERR)
-		cqe->timestamp = htobe64(clock_now_ns());
-	op_own = (uint8_t)(completion->opcode << 4 | completion->solicited << 1 |
-			   !!(cq->producer_index & cq->cqe_count));
-	/* The owner bit last: with it the entry is the consumer's (mlx5-formats 3.1). */
-	__atomic_store_n(&cqe->op_own, op_own, __ATOMIC_RELEASE);
-	cq->producer_index++;
-	if (__builtin_expect(cq->armed, 0) && (wakes(cq, op_own) || completion->event))
-		event_due(cq);
-	queue_unlock(&cq->lock);
-	return true;
+	return cq_write(cq, completion);
 }
 
 /*
@@ -182,11 +141,11 @@ bool hca_cq_write(struct hca_cq *cq, const struct completion *completion)
  */
 static bool already_due(const struct hca_cq *cq)
 {
-	uint32_t waiting = outstanding(cq), fresh = cq->producer_index - cq->notified;
+	uint32_t waiting = cq_outstanding(cq), fresh = cq->producer_index - cq->notified;
 
 	for (uint32_t index = cq->producer_index - (fresh < waiting ? fresh : waiting); index != cq->producer_index;
 	     index++)
-		if (wakes(cq, cqe_at(cq, index)->op_own))
+		if (wakes(cq, cq_entry(cq, index)->op_own))
 			return true;
 	return false;
 }
@@ -283,11 +242,11 @@ int hca_cq_resize(struct hca_cq *cq, void *buffer, uint32_t cqe_count, void (*co
 
 	queue_lock(&cq->lock);
 	/* What waits needs room in the new ring. */
-	if (outstanding(cq) >= cqe_count) {
+	if (cq_outstanding(cq) >= cqe_count) {
 		error = -EINVAL;
 	} else {
 		/* A ring that is full has no place for the marker, and needs none: what comes next is of the lap before. */
-		mark = outstanding(cq) < cq->cqe_count ? cqe_at(cq, cq->producer_index) : NULL;
+		mark = cq_outstanding(cq) < cq->cqe_count ? cq_entry(cq, cq->producer_index) : NULL;
 		if (mark)
 			__atomic_store_n(&mark->op_own,
 					 (uint8_t)(MLX5_CQE_RESIZE_CQ << 4 | !!(cq->producer_index & cq->cqe_count)),

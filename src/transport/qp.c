@@ -36,9 +36,9 @@ static const int event_types[QP_EVENT_COUNT] = {
 	[QP_EVENT_LAST_WQE] = IBV_EVENT_QP_LAST_WQE_REACHED,
 };
 
-void qp_complete(struct hca_qp *qp, struct hca_cq *cq, struct completion *completion)
+void qp_lost_completion(struct hca_qp *qp, const struct hca_cq *cq)
 {
-	if (hca_cq_write(cq, completion) || qp->state == IBV_QPS_ERR)
+	if (qp->state == IBV_QPS_ERR)
 		return;
 	/* IBTA C11-39: completions are lost, so the QP cannot go on. */
 	qp_raise(qp, QP_EVENT_FATAL);

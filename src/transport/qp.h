@@ -11,7 +11,7 @@
 
 #include "mkey/block_progress.h"
 #include "mkey/signature_report.h"
-#include "queue/cq.h"
+#include "queue/cq_write.h"
 #include "device/device.h"
 #include "queue/receive.h"
 #include "wire/host_window.h"
@@ -220,8 +220,15 @@ void qp_opener_purge(struct qp_opener *opener);
 /** hca_qp_destroy() of a QP that nobody has any more. */
 void qp_destroy(struct hca_qp *qp);
 
+/** A CQE of @qp did not fit into @cq: puts the QP into the error state. The lock is held. */
+RARE void qp_lost_completion(struct hca_qp *qp, const struct hca_cq *cq);
+
 /** Writes a CQE of this QP; a full CQ puts the QP into the error state. The lock is held. */
-void qp_complete(struct hca_qp *qp, struct hca_cq *cq, struct completion *completion);
+SPECIALISED void qp_complete(struct hca_qp *qp, struct hca_cq *cq, const struct completion *completion)
+{
+	if (unlikely(!cq_write(cq, completion)))
+		qp_lost_completion(qp, cq);
+}
 
 /** Takes signature errors of the two accesses: a CQE in the CQ of the half that found it (mlx5-formats 6, point 1). */
 void qp_observe_signatures(struct hca_qp *qp);
