@@ -14,10 +14,11 @@
 #include "mkey/umr.h"
 #include "transport/dci.h"
 #include "transport/mmo.h"
-#include "transport/requester.h"
+#include "transport/requester_acknowledge.h"
+#include "transport/requester_build.h"
 #include "transport/wqe_parse.h"
 
-static struct inflight *push(struct requester *requester, const struct wqe *wqe)
+SPECIALISED struct inflight *push(struct requester *requester, const struct wqe *wqe)
 {
 	struct inflight *entry = inflight_at(requester, requester->last);
 
@@ -48,7 +49,8 @@ static enum progress after_failure(const struct hca_qp *qp)
 	return qp->requester.state == REQUESTER_READY ? PROGRESS_MADE : PROGRESS_NONE;
 }
 
-static enum progress fail_start(struct hca_qp *qp, const struct wqe *wqe, uint8_t syndrome, const struct refusal *why)
+static RARE enum progress fail_start(struct hca_qp *qp, const struct wqe *wqe, uint8_t syndrome,
+				     const struct refusal *why)
 {
 	struct requester *requester = &qp->requester;
 
@@ -148,12 +150,11 @@ static enum progress start_local(struct hca_qp *qp, const struct wqe *wqe)
  * mlx5-formats 1.3: a fence waits for READs and atomics. And no more of them may be out than the peer has resources for
  * (IBTA C10-79); a program that set max_rd_atomic to 0 gets one, as on a ConnectX.
  */
-static bool must_wait(const struct hca_qp *qp, const struct wqe *wqe)
+SPECIALISED bool must_wait(const struct hca_qp *qp, const struct wqe *wqe, uint8_t class)
 {
-	uint8_t class = wqe_opcodes[wqe->opcode].class;
 	uint32_t most = qp->attr.max_rd_atomic ? qp->attr.max_rd_atomic : 1;
 
-	if (!qp->requester.responses_due)
+	if (likely(!qp->requester.responses_due))
 		return false;
 	if (WQE_FENCE_WAITS(WQE_FENCE(wqe->fm_ce_se)))
 		return true;
@@ -175,26 +176,35 @@ static enum progress flush_start(struct hca_qp *qp, const struct wqe *wqe)
 	return PROGRESS_MADE;
 }
 
-static enum progress start_message(struct hca_qp *qp, const struct wqe *wqe, struct packet *packet)
+/* @packet has left: the next one follows it. */
+SPECIALISED void has_left(struct hca *hca, struct requester *requester, const struct packet *packet)
+{
+	struct inflight *entry;
+	uint32_t behind;
+
+	/* The analyzer takes a copy of the device, which makes no packet, for one that was built. */
+	if (unlikely(packet->message ==
+		     MESSAGE_DISCONNECT)) /* NOLINT(clang-analyzer-core.UndefinedBinaryOperatorResult) */
+		return;
+	entry = inflight_at(requester, requester->send_entry);
+	behind = psn_add(packet->psn, packet->count);
+	if (likely(psn_distance(behind, requester->newest) > 0))
+		requester->newest = behind;
+	else
+		counter_add(hca, COUNTER_PACKETS_RESENT, packet->count);
+	requester->send_offset += packet->count;
+	if (requester->send_offset < entry->packets)
+		return;
+	requester->send_entry++;
+	requester->send_offset = 0;
+}
+
+/* @wqe, whose message is @packet, is in flight from now on. */
+SPECIALISED struct inflight *enter(struct hca_qp *qp, const struct wqe *wqe, const struct packet *packet, uint8_t class)
 {
 	struct requester *requester = &qp->requester;
-	uint8_t class = wqe_opcodes[wqe->opcode].class;
 	struct inflight *entry;
-	struct refusal why;
-	int syndrome = requester_build(qp, wqe, packet, &why);
 
-	if (syndrome)
-		return fail_start(qp, wqe, (uint8_t)syndrome, &why);
-	if (qp->dci) {
-		switch (dci_connect(qp, wqe->stream, packet)) {
-		case DCI_WAIT:
-			return PROGRESS_NONE;
-		case DCI_LEAVE:
-			return PROGRESS_PACKET;
-		case DCI_CONNECTED:
-			break;
-		}
-	}
 	/* Nothing is under way, whatever became of what came before. */
 	if (requester->first == requester->last)
 		requester->acknowledged = psn_add(requester->psn, PSN_MASK);
@@ -204,39 +214,206 @@ static enum progress start_message(struct hca_qp *qp, const struct wqe *wqe, str
 	entry->bytes = packet->dma_length;
 	entry->responds = class == WQE_CLASS_READ || class == WQE_CLASS_ATOMIC;
 	requester->responses_due += entry->responds;
-	packet->psn = requester->psn;
 	requester->psn = psn_add(requester->psn, packet->count);
-	if (!requester_fits(qp, entry, packet))
+	return entry;
+}
+
+/*
+ * @packet is all of the message of @wqe, and was not answered by an acknowledgement at once: it is in flight, sent as far as
+ * the peer is concerned, and @reply, if there is one, is what the peer says of it.
+ */
+static __attribute__((noinline)) void end_question(struct hca_qp *qp, const struct wqe *wqe,
+						   const struct packet *packet, const struct packet *reply,
+						   struct run *run)
+{
+	struct inflight *entry = enter(qp, wqe, packet, wqe_opcodes[wqe->opcode].class);
+
+	entry->asked = entry->bytes;
+	has_left(qp->hca, &qp->requester, packet);
+	if (reply)
+		requester_receive(qp, reply, run);
+}
+
+/* The message of @wqe, which was built, has arrived: as if it had been in flight and were the front of the FIFO. */
+SPECIALISED void end_at_once(struct hca_qp *qp, const struct wqe *wqe, const struct packet *packet)
+{
+	struct requester *requester = &qp->requester;
+
+	requester->next = (uint16_t)(wqe->index + wqe->blocks);
+	requester->acknowledged = psn_add(requester->psn, packet->count - 1);
+	requester->psn = requester->newest = psn_add(requester->psn, packet->count);
+	if (WQE_COMPLETION(wqe->fm_ce_se) >= WQE_CQE_ALWAYS)
+		requester_complete_send(qp, MLX5_CQE_REQ, wqe->opcode, wqe->fm_ce_se, wqe->index, packet->dma_length, 0,
+					RULE_NONE);
+}
+
+/* The response of a READ is all of it. Places it; false: it is not, or it cannot be placed. */
+SPECIALISED bool place_at_once(struct hca_qp *qp, const struct wqe *wqe, const struct packet *packet,
+			       struct packet *reply)
+{
+	struct refusal ignored;
+	struct stream sink;
+
+	if (unlikely(reply->message != MESSAGE_READ_RESPONSE || reply->payload.length != packet->dma_length))
+		return false;
+	qp->requester.progress.valid = false;
+	if (unlikely(wqe_scatter(wqe, &qp->send_access, 0, packet->dma_length, &sink, &ignored) ||
+		     sink.length != packet->dma_length))
+		return false;
+	if (packet->dma_length)
+		stream_copy(&sink, &reply->payload, packet->dma_length);
+	return true;
+}
+
+/* True if @reply says that all of @packet has arrived, or brings all that it asks for, which is in its place then. */
+SPECIALISED bool is_answer(struct hca_qp *qp, const struct wqe *wqe, const struct packet *packet, struct packet *reply,
+			   const struct send_kind kind)
+{
+	if (kind.class == WQE_CLASS_READ)
+		return place_at_once(qp, wqe, packet, reply);
+	return reply->message == MESSAGE_ACKNOWLEDGE && (reply->syndrome & AETH_KIND_MASK) == AETH_ACK &&
+	       reply->psn == psn_add(packet->psn, packet->count - 1);
+}
+
+/*
+ * Sends the packet that was built, all of the message of @wqe, to a peer in this process and handles its answer, all under
+ * the lock. False: that is not possible, and nothing was done. The lock of @qp is held, so that of the peer is only tried:
+ * two threads that send to each other would else wait for each other.
+ */
+SPECIALISED bool ask(struct hca_qp *qp, const struct wqe *wqe, struct run *run, const struct send_kind kind)
+{
+	struct packet *packet = run_slot(run);
+	struct packet *reply;
+	struct hca_qp *peer;
+	bool answered;
+
+	if (unlikely(packet->dma_length > LIMIT_DELIVERED_AT_ONCE))
+		return false;
+	peer = qp_find(packet->destination_qpn);
+	if (unlikely(!peer || peer == qp || !queue_try_lock(&peer->lock)))
+		return false;
+	if (unlikely(!qp_answers_by_return(peer, qp))) {
+		queue_unlock(&peer->lock);
+		return false;
+	}
+	run_commit(run);
+	answered = responder_receive_by_return(peer, packet, run);
+	queue_unlock(&peer->lock);
+	run->first++;
+	reply = run_slot(run);
+	if (likely(answered && is_answer(qp, wqe, packet, reply, kind)))
+		end_at_once(qp, wqe, packet);
+	else
+		end_question(qp, wqe, packet, answered ? reply : NULL, run);
+	return true;
+}
+
+SPECIALISED enum progress start_message(struct hca_qp *qp, const struct wqe *wqe, struct run *run,
+					const struct send_kind kind)
+{
+	struct packet *packet = run_slot(run);
+	struct inflight *entry;
+	struct refusal why;
+	int syndrome = requester_build(qp, wqe, packet, kind, &why);
+
+	if (unlikely(syndrome))
+		return fail_start(qp, wqe, (uint8_t)syndrome, &why);
+	packet->psn = qp->requester.psn;
+	if (kind.plain && likely(qp->requester.first == qp->requester.last) && ask(qp, wqe, run, kind))
+		return PROGRESS_MADE;
+	if (!kind.plain && qp->dci) {
+		switch (dci_connect(qp, wqe->stream, packet)) {
+		case DCI_WAIT:
+			return PROGRESS_NONE;
+		case DCI_LEAVE:
+			return PROGRESS_PACKET;
+		case DCI_CONNECTED:
+			break;
+		}
+	}
+	packet->psn = qp->requester.psn;
+	entry = enter(qp, wqe, packet, kind.class);
+	if (!kind.plain && !requester_fits(qp, entry, packet))
 		return PROGRESS_MADE;
 	entry->asked = entry->bytes;
 	return PROGRESS_PACKET;
 }
 
-static enum progress start_next(struct hca_qp *qp, struct packet *packet)
+/* A message whose control segment is good. */
+SPECIALISED enum progress start_kind(struct hca_qp *qp, struct wqe *wqe, struct run *run, const struct send_kind kind)
+{
+	struct refusal why;
+
+	if (unlikely(wqe_take_segments(qp, wqe, kind, &why)))
+		return fail_start(qp, wqe, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, &why);
+	if (must_wait(qp, wqe, kind.class))
+		return PROGRESS_NONE;
+	return start_message(qp, wqe, run, kind);
+}
+
+static __attribute__((noinline)) enum progress start_other(struct hca_qp *qp, struct wqe *wqe, struct run *run)
+{
+	const struct send_kind kind = {.transport = *qp->transport, .class = wqe_opcodes[wqe->opcode].class};
+
+	if (kind.class == WQE_CLASS_SEND || kind.class == WQE_CLASS_WRITE || kind.class == WQE_CLASS_READ ||
+	    kind.class == WQE_CLASS_ATOMIC)
+		return start_kind(qp, wqe, run, kind);
+	if (must_wait(qp, wqe, kind.class))
+		return PROGRESS_NONE;
+	return kind.class == WQE_CLASS_MMO ? start_copy(qp, wqe) : start_local(qp, wqe);
+}
+
+/*
+ * True if what @qp starts is plain, as in struct send_kind. It stays so as long as the lock is held; a filter that appears
+ * meanwhile is met by the next doorbell.
+ */
+static inline bool is_plain(const struct hca_qp *qp)
+{
+	return qp->type == IBV_QPT_RC && qp->link && qp->link->by_return && !qp->hca->filters &&
+	       !qp->stop_at_signature_error;
+}
+
+SPECIALISED enum progress start_next(struct hca_qp *qp, struct run *run, const bool plain)
 {
 	struct requester *requester = &qp->requester;
 	uint32_t posted = wqe_posted(requester, requester->next);
+	const struct transport rc = TRANSPORT_RC;
+	struct send_kind kind = {.transport = plain ? rc : *qp->transport, .plain = plain};
 	struct refusal why;
 	struct wqe wqe;
-	uint8_t class;
 	int error;
 
 	/* A ring can be written over WQEs that have not completed; the FIFO holds no more of them than the ring did. */
-	if (!posted || requester->last - requester->first == requester->block_count)
+	if (!posted || unlikely(requester->last - requester->first == requester->block_count))
 		return PROGRESS_NONE;
-	error = wqe_parse(qp, requester->next, posted, &wqe, &why);
-	if (qp->dci && dci_stream_error(qp->dci, wqe.stream))
+	error = wqe_take_control(qp, requester->next, posted, &wqe, kind, &why);
+	if (!plain && qp->dci && dci_stream_error(qp->dci, wqe.stream))
 		return flush_start(qp, &wqe);
-	if (error)
+	if (unlikely(error))
 		return fail_start(qp, &wqe, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, &why);
-	if (must_wait(qp, &wqe))
-		return PROGRESS_NONE;
-	class = wqe_opcodes[wqe.opcode].class;
-	if (class == WQE_CLASS_NOP || class == WQE_CLASS_UMR || class == WQE_CLASS_SET_PSV)
-		return start_local(qp, &wqe);
-	if (class == WQE_CLASS_MMO)
-		return start_copy(qp, &wqe);
-	return start_message(qp, &wqe, packet);
+	if (!plain)
+		return start_other(qp, &wqe, run);
+	switch (wqe_opcodes[wqe.opcode].class) {
+	case WQE_CLASS_WRITE:
+		kind.class = WQE_CLASS_WRITE;
+		return start_kind(qp, &wqe, run, kind);
+	case WQE_CLASS_SEND:
+		kind.class = WQE_CLASS_SEND;
+		return start_kind(qp, &wqe, run, kind);
+	case WQE_CLASS_READ:
+		kind.class = WQE_CLASS_READ;
+		return start_kind(qp, &wqe, run, kind);
+	case WQE_CLASS_ATOMIC:
+		kind.class = WQE_CLASS_ATOMIC;
+		return start_kind(qp, &wqe, run, kind);
+	default:
+		return start_other(qp, &wqe, run);
+	}
+}
+
+static __attribute__((noinline)) enum progress start_next_other(struct hca_qp *qp, struct run *run)
+{
+	return start_next(qp, run, false);
 }
 
 /* Goes on with the FIFO: the rest of a message, or what is sent again; local operations were done once and stay done. */
@@ -266,30 +443,8 @@ static enum progress send_next(struct hca_qp *qp, struct packet *packet)
 	return progress;
 }
 
-/* @packet has left: the next one follows it. */
-static void has_left(struct hca *hca, struct requester *requester, const struct packet *packet)
-{
-	struct inflight *entry;
-	uint32_t behind;
-
-	/* The analyzer takes a copy of the device, which makes no packet, for one that was built. */
-	if (packet->message == MESSAGE_DISCONNECT) /* NOLINT(clang-analyzer-core.UndefinedBinaryOperatorResult) */
-		return;
-	entry = inflight_at(requester, requester->send_entry);
-	behind = psn_add(packet->psn, packet->count);
-	if (psn_distance(behind, requester->newest) > 0)
-		requester->newest = behind;
-	else
-		counter_add(hca, COUNTER_PACKETS_RESENT, packet->count);
-	requester->send_offset += packet->count;
-	if (requester->send_offset < entry->packets)
-		return;
-	requester->send_entry++;
-	requester->send_offset = 0;
-}
-
-/* Builds the next packet; true if there is one. */
-static bool next_packet(struct hca_qp *qp, struct packet *packet)
+/* Builds the next packet, as far as nothing is sent again; where the requester is in another state, or its stream is. */
+static __attribute__((noinline)) bool next_packet_other(struct hca_qp *qp, struct run *run)
 {
 	struct requester *requester = &qp->requester;
 	enum progress progress = PROGRESS_NONE;
@@ -308,17 +463,39 @@ static bool next_packet(struct hca_qp *qp, struct packet *packet)
 		case REQUESTER_DRAINED:
 			if (requester->send_entry == requester->last)
 				return false;
-			progress = send_next(qp, packet);
+			progress = send_next(qp, run_slot(run));
 			break;
 		case REQUESTER_READY:
 			if (requester->send_entry == requester->last && qp_stops_at_signature_error(qp))
 				return false;
-			progress = requester->send_entry != requester->last ? send_next(qp, packet)
-									    : start_next(qp, packet);
+			progress = requester->send_entry != requester->last ? send_next(qp, run_slot(run))
+									    : start_next_other(qp, run);
 			break;
 		}
 	} while (progress == PROGRESS_MADE);
 	return progress == PROGRESS_PACKET;
+}
+
+/* WQEs that are ended at once before others get at the lock. */
+#define ENDED_AT_ONCE 64
+
+/* PROGRESS_PACKET: the next packet was built. What is answered by return is done already, and needs none. */
+SPECIALISED enum progress next_packet(struct hca_qp *qp, struct run *run, bool plain)
+{
+	struct requester *requester = &qp->requester;
+	enum progress progress;
+
+	for (unsigned int i = 0; i < ENDED_AT_ONCE; i++) {
+		/* Until a packet says otherwise it leads nowhere. */
+		run_slot(run)->link = NULL;
+		if (unlikely(!plain || requester->state != REQUESTER_READY || requester->rnr_wait ||
+			     requester->send_entry != requester->last))
+			return next_packet_other(qp, run) ? PROGRESS_PACKET : PROGRESS_NONE;
+		progress = start_next(qp, run, true);
+		if (progress != PROGRESS_MADE)
+			return progress;
+	}
+	return PROGRESS_MADE;
 }
 
 /* UC and UD complete once their last packet has left (IBTA C9-161): all references to the source have been used. */
@@ -347,17 +524,24 @@ static bool send_packet(struct hca_qp *qp, struct run *run)
 void requester_run(struct hca_qp *qp, struct run *run)
 {
 	struct requester *requester = &qp->requester;
-	bool reliable = qp->transport->reliable;
+	enum progress progress;
+	bool plain;
 
 	queue_lock(&qp->lock);
 	/* The thread that runs it looks once more, under the lock, before it stops: what is posted now is seen then. */
-	if (requester->running) {
+	if (unlikely(requester->running)) {
 		queue_unlock(&qp->lock);
 		return;
 	}
 	requester->running = true;
-	/* Until a packet says otherwise it leads nowhere. */
-	while (run_slot(run)->link = NULL, next_packet(qp, run_slot(run))) {
+	plain = is_plain(qp);
+	while ((progress = next_packet(qp, run, plain)) != PROGRESS_NONE) {
+		if (progress == PROGRESS_MADE) {
+			queue_unlock(&qp->lock);
+			queue_lock(&qp->lock);
+			plain = is_plain(qp);
+			continue;
+		}
 		if (!send_packet(qp, run))
 			break;
 		while (run_has_packets(run, qp->hca) && !run_drain_at_once(run, qp)) {
@@ -366,14 +550,16 @@ void requester_run(struct hca_qp *qp, struct run *run)
 			run_drain(run, qp);
 			queue_lock(&qp->lock);
 			requester->delivering = false;
+			plain = is_plain(qp);
 			if (!run_take(run, qp))
 				break;
 		}
-		if (!reliable)
+		if (!qp->transport->reliable)
 			complete_unreliable(qp);
 	}
 	requester->running = false;
-	requester_watch(qp);
+	if (unlikely(requester->first != requester->last))
+		requester_watch(qp);
 	queue_unlock(&qp->lock);
 }
 
@@ -384,6 +570,7 @@ void hca_qp_send_doorbell(struct hca_qp *qp)
 	epoch_enter();
 	run_begin(&run);
 	requester_run(qp, &run);
-	run_finish(&run);
+	if (unlikely(run_has_more(&run)))
+		run_finish(&run);
 	epoch_leave();
 }

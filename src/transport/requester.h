@@ -6,6 +6,7 @@
 #ifndef SOFTHCA_TRANSPORT_REQUESTER_H
 #define SOFTHCA_TRANSPORT_REQUESTER_H
 
+#include "core/compiler.h"
 #include "wire/link.h"
 #include "transport/dci.h"
 #include "transport/transport.h"
@@ -75,8 +76,6 @@ enum progress {
 	PROGRESS_PACKET, /* a packet was built */
 };
 
-/** The run of all of @wqe, but for its sequence number. Returns 0, or a CQE syndrome with @why. */
-int requester_build(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why);
 /** True if @packet, all of the message of @entry, can be sent as it is now; else it is sent in pieces. */
 bool requester_fits(const struct hca_qp *qp, const struct inflight *entry, const struct packet *packet);
 /**
@@ -103,7 +102,16 @@ bool requester_may_retry(struct hca_qp *qp);
 /** Gives back what it has of the window of the peer's host for packets that are not under way any more. */
 void requester_settle(struct hca_qp *qp);
 
+/** Disarms the timer, which is armed. */
+void requester_disarm(struct hca_qp *qp);
+
 /** Neither an acknowledgement nor a receiver is waited for any more. */
-void requester_stop_timer(struct hca_qp *qp);
+static inline void requester_stop_timer(struct hca_qp *qp)
+{
+	qp->requester.rnr_wait = false;
+	qp->requester.silent_since_ns = 0;
+	if (unlikely(qp->requester.timer_armed))
+		requester_disarm(qp);
+}
 
 #endif

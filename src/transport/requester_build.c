@@ -8,30 +8,10 @@
 #include "transport/multicast.h"
 #include "wire/link.h"
 #include "transport/dci.h"
-#include "transport/requester.h"
+#include "transport/requester_build.h"
 #include "transport/wqe_parse.h"
 
 #define FORCE_LOOPBACK 0x80 /* of fl_mlid (mlx5-formats 1.6) */
-
-static void fill_header(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet)
-{
-	packet->transport = qp->transport->packets;
-	packet->message = wqe_opcodes[wqe->opcode].message;
-	packet->place = PLACE_ONLY;
-	packet->solicited = wqe->fm_ce_se & MLX5_WQE_CTRL_SOLICITED;
-	packet->acknowledge = qp->transport->reliable;
-	packet->source_qpn = qp->number;
-	packet->destination_qpn = qp->attr.dest_qp_num;
-	packet->mtu = (uint16_t)(1u << qp->mtu_shift);
-	packet->path = &qp->path;
-	packet->link = qp->link;
-	packet->remote_address = wqe->remote_address;
-	packet->rkey = wqe->rkey;
-	packet->xrc_srqn = wqe->xrc_srqn;
-	packet->immediate = wqe->imm;
-	packet->invalidate_rkey = be32toh(wqe->imm);
-	packet->why.rule = RULE_NONE;
-}
 
 int requester_address(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why)
 {
@@ -67,7 +47,7 @@ int requester_address(const struct hca_qp *qp, const struct wqe *wqe, struct pac
 	return 0;
 }
 
-static int fill_datagram(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why)
+int requester_fill_datagram(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why)
 {
 	uint32_t qkey = be32toh(wqe->av.key.qkey.qkey);
 
@@ -80,44 +60,7 @@ static int fill_datagram(const struct hca_qp *qp, const struct wqe *wqe, struct 
 	return syndrome;
 }
 
-/* IBTA C9-25 and ibv_query_port(3), max_msg_sz; a datagram is one packet (C9-92). */
-static int check_length(const struct hca_qp *qp, uint64_t bytes, struct refusal *why)
-{
-	uint64_t limit = qp->type == IBV_QPT_UD ? UINT64_C(1) << qp->mtu_shift : LIMIT_MAX_MSG_SIZE;
-
-	if (bytes <= limit)
-		return 0;
-	*why = (struct refusal){RULE_MESSAGE_TOO_LONG, {bytes, limit, qp->type}};
-	return MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR;
-}
-
-static int build_request(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why)
-{
-	int syndrome = wqe_gather(wqe, &qp->send_access, &packet->payload, why);
-
-	if (!syndrome)
-		syndrome = check_length(qp, packet->payload.length, why);
-	packet->dma_length = (uint32_t)packet->payload.length;
-	packet->count = packets_of(packet->payload.length, qp->mtu_shift);
-	return syndrome;
-}
-
-/* A READ takes as many sequence numbers as its response will have packets (IBTA C9-148). */
-static int build_read(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why)
-{
-	uint64_t bytes;
-	int syndrome;
-
-	if (wqe_sink_length(wqe, &bytes, why))
-		return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
-	syndrome = check_length(qp, bytes, why);
-	packet->payload.length = 0;
-	packet->dma_length = (uint32_t)bytes;
-	packet->count = packets_of(bytes, qp->mtu_shift);
-	return syndrome;
-}
-
-static int build_atomic(const struct wqe *wqe, struct packet *packet, struct refusal *why)
+int requester_build_atomic(const struct wqe *wqe, struct packet *packet, struct refusal *why)
 {
 	uint64_t bytes;
 
@@ -138,25 +81,11 @@ static int build_atomic(const struct wqe *wqe, struct packet *packet, struct ref
 	return 0;
 }
 
-int requester_build(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why)
+/* IBTA C9-25 and ibv_query_port(3), max_msg_sz; a datagram is one packet (C9-92). */
+int requester_refuse_length(const struct hca_qp *qp, uint64_t bytes, uint64_t limit, struct refusal *why)
 {
-	int syndrome = 0;
-
-	fill_header(qp, wqe, packet);
-	if (qp->transport->datagram)
-		syndrome = fill_datagram(qp, wqe, packet, why);
-	if (qp->dci)
-		syndrome = dci_address(qp, wqe, packet, why);
-	if (syndrome)
-		return syndrome;
-	switch (wqe_opcodes[wqe->opcode].class) {
-	case WQE_CLASS_READ:
-		return build_read(qp, wqe, packet, why);
-	case WQE_CLASS_ATOMIC:
-		return build_atomic(wqe, packet, why);
-	default:
-		return build_request(qp, wqe, packet, why);
-	}
+	*why = (struct refusal){RULE_MESSAGE_TOO_LONG, {bytes, limit, qp->type}};
+	return MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR;
 }
 
 /* ---- pieces ---------------------------------------------------------------------------------------------------- */
@@ -204,19 +133,19 @@ static int rebuild(struct hca_qp *qp, const struct wqe *wqe, const struct inflig
 {
 	int syndrome = 0;
 
-	fill_header(qp, wqe, packet);
+	requester_fill_header(qp, wqe, packet, *qp->transport);
 	packet->payload.length = 0;
 	if (wqe->opcode != entry->opcode)
 		goto changed;
 	if (qp->transport->datagram)
-		syndrome = fill_datagram(qp, wqe, packet, why);
+		syndrome = requester_fill_datagram(qp, wqe, packet, why);
 	if (qp->dci)
 		syndrome = dci_address(qp, wqe, packet, why);
 	if (syndrome)
 		return syndrome;
 	if (qp->dci && !dci_continue(qp->dci, wqe->stream, packet))
 		goto changed;
-	return wqe_opcodes[wqe->opcode].class == WQE_CLASS_ATOMIC ? build_atomic(wqe, packet, why) : 0;
+	return wqe_opcodes[wqe->opcode].class == WQE_CLASS_ATOMIC ? requester_build_atomic(wqe, packet, why) : 0;
 changed:
 	*why = (struct refusal){RULE_WQE_CHANGED, {wqe->opcode, 0, entry->opcode, entry->bytes}};
 	return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;

@@ -2,33 +2,11 @@
 /* The requester completes: in the order of the ring, in error, and by flushing; see requester.h. */
 #include "link/shm/shm.h"
 #include "transport/dci.h"
-#include "transport/requester.h"
+#include "transport/requester_acknowledge.h"
 #include "transport/wqe_parse.h"
 
-static void complete_send(struct hca_qp *qp, uint8_t cqe_opcode, uint8_t send_opcode, uint8_t fm_ce_se, uint16_t index,
-			  uint32_t bytes, uint8_t syndrome, enum explain_rule rule)
+void requester_disarm(struct hca_qp *qp)
 {
-	struct completion completion = {
-		.opcode = cqe_opcode,
-		.send_opcode = send_opcode,
-		.syndrome = syndrome,
-		.vendor_syndrome = (uint8_t)rule,
-		.wqe_counter = index,
-		.user_index = qp->user_index,
-		.qpn = qp->number,
-		.byte_count = bytes,
-		.event = WQE_COMPLETION(fm_ce_se) == WQE_CQE_AND_EVENT,
-	};
-
-	qp_complete(qp, qp->send_cq, &completion);
-}
-
-void requester_stop_timer(struct hca_qp *qp)
-{
-	qp->requester.rnr_wait = false;
-	qp->requester.silent_since_ns = 0;
-	if (!qp->requester.timer_armed)
-		return;
 	timer_disarm(&qp->hca->timers, &qp->requester.timer);
 	qp->requester.timer_armed = false;
 }
@@ -48,32 +26,9 @@ void requester_settle(struct hca_qp *qp)
 	host_window_settle(qp, packets > 0 ? (uint32_t)packets : 0);
 }
 
-static void complete_done(struct hca_qp *qp, const struct inflight *entry)
-{
-	if (WQE_COMPLETION(entry->fm_ce_se) >= WQE_CQE_ALWAYS)
-		complete_send(qp, MLX5_CQE_REQ, entry->opcode, entry->fm_ce_se, entry->index, (uint32_t)entry->bytes, 0,
-			      RULE_NONE);
-}
-
 void requester_complete_front(struct hca_qp *qp)
 {
-	struct requester *requester = &qp->requester;
-
-	while (requester->first != requester->last) {
-		struct inflight *entry = inflight_at(requester, requester->first);
-
-		if (!entry->done)
-			break;
-		if (requester->send_entry == requester->first) {
-			requester->send_entry++;
-			requester->send_offset = 0;
-		}
-		requester->first++;
-		complete_done(qp, entry);
-	}
-	if (requester->first == requester->last && !requester_timer_is_lazy(qp))
-		requester_stop_timer(qp);
-	requester_check_drained(qp);
+	requester_complete_first(qp, false);
 }
 
 void requester_check_drained(struct hca_qp *qp)
@@ -124,7 +79,8 @@ void requester_fail(struct hca_qp *qp, const struct inflight *entry, uint8_t syn
 	uint64_t record = explain_wqe(qp, entry->index, entry->opcode, syndrome, why);
 
 	withdraw(qp);
-	complete_send(qp, MLX5_CQE_REQ_ERR, entry->opcode, entry->fm_ce_se, entry->index, 0, syndrome, why->rule);
+	requester_complete_send(qp, MLX5_CQE_REQ_ERR, entry->opcode, entry->fm_ce_se, entry->index, 0, syndrome,
+				why->rule);
 	/* A full CQ has ended the QP meanwhile. */
 	if (qp->dci && qp->state != IBV_QPS_ERR && dci_stream_failed(qp->dci, entry->stream, record))
 		requester_flush_stream(qp);
@@ -154,8 +110,8 @@ void requester_flush_one(struct hca_qp *qp, const struct inflight *entry)
 		why = (struct refusal){RULE_DCI_STREAM_FLUSHED,
 				       {entry->stream, dci_stream_error(qp->dci, entry->stream)}};
 	explain_wqe(qp, entry->index, entry->opcode, MLX5_CQE_SYNDROME_WR_FLUSH_ERR, &why);
-	complete_send(qp, MLX5_CQE_REQ_ERR, entry->opcode, entry->fm_ce_se, entry->index, 0,
-		      MLX5_CQE_SYNDROME_WR_FLUSH_ERR, why.rule);
+	requester_complete_send(qp, MLX5_CQE_REQ_ERR, entry->opcode, entry->fm_ce_se, entry->index, 0,
+				MLX5_CQE_SYNDROME_WR_FLUSH_ERR, why.rule);
 }
 
 void requester_flush_stream(struct hca_qp *qp)
@@ -174,7 +130,7 @@ void requester_flush_stream(struct hca_qp *qp)
 
 		/* A local operation of another stream was only waiting for its turn. */
 		if (entry.done && !dci_stream_error(qp->dci, entry.stream))
-			complete_done(qp, &entry);
+			requester_complete_done(qp, &entry);
 		else
 			requester_flush_one(qp, &entry);
 	}

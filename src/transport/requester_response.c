@@ -6,34 +6,10 @@
 #include "device/counters.h"
 #include "link/host/host.h"
 #include "transport/dci.h"
-#include "transport/requester.h"
+#include "transport/requester_acknowledge.h"
 #include "transport/wqe_parse.h"
 
 #define RNR_RETRY_FOREVER 7
-
-static void go_on(struct hca_qp *qp, struct run *run)
-{
-	const struct requester *requester = &qp->requester;
-	/* What is posted after this look has a doorbell of its own. */
-	bool nothing_to_send = requester->state == REQUESTER_READY && requester->send_entry == requester->last &&
-			       !wqe_posted(requester, requester->next);
-
-	if (requester->running || (nothing_to_send && (requester->first == requester->last || requester->timer_armed)))
-		return;
-	run_schedule_requester(run, qp);
-}
-
-static void progressed(struct hca_qp *qp)
-{
-	qp->requester.retries_left = qp->attr.retry_cnt;
-	qp->requester.rnr_retries_left = qp->attr.rnr_retry;
-	qp->requester.strokes++;
-	qp->requester.asked_again = false;
-	host_window_got_on(&qp->requester.share);
-	/* The timer watches the oldest packet: the next one has its own time. */
-	if (!requester_timer_is_lazy(qp))
-		requester_stop_timer(qp);
-}
 
 void requester_go_back(struct hca_qp *qp, uint32_t position, uint32_t offset)
 {
@@ -94,37 +70,10 @@ static void skip_acknowledged(struct hca_qp *qp)
 		requester->send_offset = (uint32_t)offset;
 }
 
-/* Everything up to and including @psn has arrived. */
-static void acknowledge(struct hca_qp *qp, uint32_t psn, struct run *run)
+void requester_window_moved(struct hca_qp *qp)
 {
-	struct requester *requester = &qp->requester;
-	uint32_t position, before = requester->first;
-	bool newer;
-
-	for (position = requester->first; position != requester->last; position++) {
-		struct inflight *entry = inflight_at(requester, position);
-
-		if (!entry->packets)
-			continue;
-		if (psn_distance(psn_add(entry->psn, entry->packets - 1), psn) > 0)
-			break;
-		if (!entry->responds)
-			entry->done = true;
-		else if (!entry->done)
-			break;
-	}
-	requester_complete_front(qp);
-	/* A part of a message counts, too: one of many packets would else run out of retries (IBTA 9.7.6.1.3). */
-	newer = psn_distance(psn, requester->acknowledged) > 0;
-	if (newer) {
-		requester->acknowledged = psn;
-		skip_acknowledged(qp);
-		widen_window(qp);
-	}
-	if (requester->first == before && !newer)
-		return;
-	progressed(qp);
-	go_on(qp, run);
+	skip_acknowledged(qp);
+	widen_window(qp);
 }
 
 /* The entry that @psn belongs to, in FIFO position, or false. */
@@ -209,7 +158,7 @@ static void refused(struct hca_qp *qp, const struct packet *packet, struct run *
 	uint32_t position;
 	bool sequence;
 
-	acknowledge(qp, psn_add(packet->psn, PSN_MASK), run);
+	requester_acknowledge(qp, false, psn_add(packet->psn, PSN_MASK), run);
 	if (!find_entry(requester, packet->psn, &position) || position != requester->first)
 		return;
 	requester_go_back(qp, position, (uint32_t)psn_distance(packet->psn, inflight_at(requester, position)->psn));
@@ -223,7 +172,7 @@ static void refused(struct hca_qp *qp, const struct packet *packet, struct run *
 	if (sequence)
 		requester_narrow_window(qp);
 	if (sequence && requester_may_retry(qp))
-		go_on(qp, run);
+		requester_go_on(qp, run);
 	else if (sequence)
 		requester_give_up(qp);
 	else
@@ -260,9 +209,9 @@ static void answered(struct hca_qp *qp, struct inflight *entry, struct run *run)
 {
 	entry->done = true;
 	qp->requester.responses_due--;
-	progressed(qp);
+	requester_progressed(qp, false);
 	requester_complete_front(qp);
-	go_on(qp, run);
+	requester_go_on(qp, run);
 }
 
 static void bad_response(struct hca_qp *qp, const struct packet *packet, const struct inflight *entry)
@@ -288,7 +237,7 @@ static void ask_again(struct hca_qp *qp, struct run *run)
 	requester_narrow_window(qp);
 	requester_go_back(qp, requester->first, 0);
 	if (requester_may_retry(qp))
-		go_on(qp, run);
+		requester_go_on(qp, run);
 	else
 		requester_give_up(qp);
 }
@@ -330,8 +279,8 @@ static void read_response(struct hca_qp *qp, struct packet *packet, struct infli
 		return;
 	}
 	/* The rest has its own time, and its own retries. */
-	progressed(qp);
-	go_on(qp, run);
+	requester_progressed(qp, false);
+	requester_go_on(qp, run);
 }
 
 static void atomic_response(struct hca_qp *qp, struct packet *packet, struct inflight *entry, struct run *run)
@@ -360,7 +309,7 @@ static void response(struct hca_qp *qp, struct packet *packet, struct run *run)
 		return;
 	entry = inflight_at(requester, position);
 	/* A response acknowledges all requests before its own (IBTA C9-117). */
-	acknowledge(qp, psn_add(entry->psn, PSN_MASK), run);
+	requester_acknowledge(qp, false, psn_add(entry->psn, PSN_MASK), run);
 	if (position != requester->first || entry->done)
 		return;
 	if (!entry->responds || atomic != (wqe_opcodes[entry->opcode].class == WQE_CLASS_ATOMIC))
@@ -394,12 +343,12 @@ void requester_receive(struct hca_qp *qp, const struct packet *received, struct 
 			refused(qp, packet, run);
 			break;
 		}
-		acknowledge(qp, packet->psn, run);
+		requester_acknowledge(qp, false, packet->psn, run);
 	}
 	requester_settle(qp);
 	/* If the answer ended a stream, the others go on. */
 	if (qp->dci)
-		go_on(qp, run);
+		requester_go_on(qp, run);
 }
 
 /* True if what is in flight goes to a process of this host that is no more. */

@@ -22,13 +22,6 @@ static bool is_response(const struct packet *packet)
 	return packet->message >= MESSAGE_READ_RESPONSE;
 }
 
-static bool receives(const struct hca_qp *qp)
-{
-	const unsigned int receiving = 1u << IBV_QPS_RTR | 1u << IBV_QPS_RTS | 1u << IBV_QPS_SQD | 1u << IBV_QPS_SQE;
-
-	return receiving >> qp->state & 1;
-}
-
 /* The half of @qp that the packet is for; a congestion notification is for what either sends. */
 static bool has_half(const struct hca_qp *qp, const struct packet *packet)
 {
@@ -63,7 +56,7 @@ static void deliver(struct run *run, struct packet *packet, struct hca_qp *qp)
 	struct packet *reply = run_slot(run);
 	struct responder *responder;
 
-	if (!receives(qp)) {
+	if (!qp_receives(qp)) {
 		counter_add(qp->hca, COUNTER_DROPPED_STATE, 1);
 		DROP(packet, qp->hca, PACKET_STATE, qp->state);
 		return;
@@ -185,13 +178,6 @@ void run_drain(struct run *run, const struct hca_qp *self)
 	} while (__builtin_expect(the_registry.filters, 0) && take_frame(run));
 }
 
-/* True if @qp, which gets a packet from @self, is its peer, so that the answer is for @self, and of RC as it is. */
-static inline bool answers_by_return(const struct hca_qp *qp, const struct hca_qp *self)
-{
-	return qp->type == IBV_QPT_RC && self->type == IBV_QPT_RC && qp->attr.dest_qp_num == self->number && qp->link &&
-	       qp->link->immediate && !qp->hca->filters && receives(qp);
-}
-
 /*
  * The lock of @self is held, so that of another QP is only tried: two threads that deliver to each other would else wait for
  * each other.
@@ -209,14 +195,6 @@ static bool take_at_once(struct run *run, struct packet *packet, struct hca_qp *
 	qp = qp_find(packet->destination_qpn);
 	if (!qp || !queue_try_lock(&qp->lock))
 		return false;
-	if (answers_by_return(qp, self)) {
-		bool answered = responder_receive_by_return(qp, packet, run);
-
-		queue_unlock(&qp->lock);
-		if (answered)
-			requester_receive(self, run_slot(run), run);
-		return true;
-	}
 	deliver(run, packet, qp);
 	queue_unlock(&qp->lock);
 	return true;

@@ -11,6 +11,7 @@
 #define SOFTHCA_TRANSPORT_RUN_H
 
 #include "device/device.h"
+#include "wire/host_window.h"
 #include "wire/packet.h"
 
 struct frame;
@@ -75,6 +76,12 @@ bool run_drain_at_once(struct run *run, struct hca_qp *self);
 void run_schedule(struct run *run, struct hca_qp *qp);
 /** The same, and that the requester may go on. */
 void run_schedule_requester(struct run *run, struct hca_qp *qp);
+
+/** True if run_finish() has anything to do. */
+static inline bool run_has_more(const struct run *run)
+{
+	return run->scheduled || host_window_has_room();
+}
 
 /** Runs what was scheduled, until nothing is left. No lock held. */
 void run_finish(struct run *run);

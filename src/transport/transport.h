@@ -8,6 +8,7 @@
 
 #include "transport/qp.h"
 #include "transport/run.h"
+#include "wire/link.h"
 #include "format/wqe.h"
 
 struct transport {
@@ -68,6 +69,24 @@ void requester_check_drained(struct hca_qp *qp);
  * else NULL: the QP's, or of a DCT that of the initiator, if it is known. Lock held.
  */
 struct responder *responder_receive(struct hca_qp *qp, struct packet *packet, struct run *run);
+
+/** True if @qp is in a state that receives. Its lock is held. */
+static inline bool qp_receives(const struct hca_qp *qp)
+{
+	const unsigned int receiving = 1u << IBV_QPS_RTR | 1u << IBV_QPS_RTS | 1u << IBV_QPS_SQD | 1u << IBV_QPS_SQE;
+
+	return receiving >> qp->state & 1;
+}
+
+/**
+ * True if @qp, which gets a packet of @self over a link that answers by return, is its peer, so that the answer is for @self,
+ * and of RC as @self is. Both locks are held.
+ */
+static inline bool qp_answers_by_return(const struct hca_qp *qp, const struct hca_qp *self)
+{
+	return qp->type == IBV_QPT_RC && qp->attr.dest_qp_num == self->number && qp->link && qp->link->by_return &&
+	       !qp->hca->filters && qp_receives(qp);
+}
 
 /**
  * The same of a QP of RC, for a requester in this process that takes the answer in run_slot(@run) as that of a function. True

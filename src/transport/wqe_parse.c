@@ -12,70 +12,54 @@
 
 #define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EINVAL)
 
-#define BLOCK MLX5_SEND_WQE_BB
 #define SEGMENT sizeof(struct mlx5_wqe_data_seg)
-
-static const uint8_t *block_at(const struct requester *requester, uint16_t index)
-{
-	return requester->ring + (size_t)(index & (requester->block_count - 1)) * BLOCK;
-}
-
-uint32_t wqe_posted(const struct requester *requester, uint16_t index)
-{
-	uint16_t producer;
-
-	if (!requester->block_count)
-		return 0;
-	producer = (uint16_t)be32toh(__atomic_load_n(requester->dbrec, __ATOMIC_ACQUIRE));
-	return (uint16_t)(producer - index);
-}
 
 uint32_t wqe_skim(const struct requester *requester, uint16_t index, uint8_t *opcode, uint8_t *fm_ce_se)
 {
 	struct mlx5_wqe_ctrl_seg ctrl;
 	uint32_t ds;
 
-	memcpy(&ctrl, block_at(requester, index), sizeof(ctrl));
+	memcpy(&ctrl, wqe_block(requester, index), sizeof(ctrl));
 	*opcode = (uint8_t)be32toh(ctrl.opmod_idx_opcode);
 	*fm_ce_se = ctrl.fm_ce_se;
 	ds = be32toh(ctrl.qpn_ds) & 0x3f;
 	return ds ? (ds + 3) / 4 : 1;
 }
 
-/* A WQE that wraps the ring end goes on at its beginning (mlx5-formats 1.1); a copy makes it one piece. */
-static const uint8_t *in_one_piece(const struct requester *requester, uint16_t index, uint32_t size)
+/* A WQE whose control segment is wrong: the first that speaks against it. */
+int wqe_refuse_control(const struct hca_qp *qp, const struct wqe *wqe, uint32_t posted, uint32_t qpn_ds,
+		       struct refusal *why)
 {
-	size_t ring_bytes = (size_t)requester->block_count * BLOCK;
-	size_t at = (size_t)(index & (requester->block_count - 1)) * BLOCK;
+	const struct wqe_opcode *opcode = &wqe_opcodes[wqe->opcode];
+	uint32_t ds = qpn_ds & 0x3f, blocks = wqe_blocks_of(ds);
 
-	if (size <= ring_bytes - at)
-		return requester->ring + at;
+	if (posted > qp->requester.block_count)
+		return REFUSAL(why, WQE_DOORBELL, posted, qp->requester.block_count);
+	if (!ds || blocks > posted)
+		return REFUSAL(why, WQE_DS, ds, blocks, posted);
+	if (qpn_ds >> 8 != qp->number)
+		return REFUSAL(why, WQE_QPN, qpn_ds >> 8, qp->number);
+	if (!opcode->name)
+		return REFUSAL(why, WQE_OPCODE_UNKNOWN, wqe->opcode, wqe->index);
+	if (opcode->class == WQE_CLASS_LATER || opcode->class == WQE_CLASS_REFUSED)
+		return REFUSAL(why, WQE_OPCODE_UNSUPPORTED, wqe->opcode, wqe->index);
+	return REFUSAL(why, WQE_OPCODE_TRANSPORT, wqe->opcode, qp->type);
+}
+
+/* A WQE that wraps the ring end goes on at its beginning (mlx5-formats 1.1); a copy makes it one piece. */
+const uint8_t *wqe_unwrap(const struct requester *requester, uint16_t index, uint32_t size)
+{
+	size_t ring_bytes = (size_t)requester->block_count * MLX5_SEND_WQE_BB;
+	size_t at = (size_t)(index & (requester->block_count - 1)) * MLX5_SEND_WQE_BB;
+
 	memcpy(requester->bounce, requester->ring + at, ring_bytes - at);
 	memcpy(requester->bounce + (ring_bytes - at), requester->ring, size - (ring_bytes - at));
 	return requester->bounce;
 }
 
-static int check_opcode(const struct hca_qp *qp, const struct wqe *wqe, struct refusal *why)
+int wqe_refuse_short(const struct wqe *wqe, uint32_t bytes, struct refusal *why)
 {
-	const struct wqe_opcode *opcode = &wqe_opcodes[wqe->opcode];
-
-	if (!opcode->name)
-		return REFUSAL(why, WQE_OPCODE_UNKNOWN, wqe->opcode, wqe->index);
-	if (opcode->class == WQE_CLASS_LATER || opcode->class == WQE_CLASS_REFUSED)
-		return REFUSAL(why, WQE_OPCODE_UNSUPPORTED, wqe->opcode, wqe->index);
-	if (!(opcode->transports & qp->transport->opcodes))
-		return REFUSAL(why, WQE_OPCODE_TRANSPORT, wqe->opcode, qp->type);
-	return 0;
-}
-
-/* Reads the next @bytes of fixed segments. */
-static int take(struct wqe *wqe, void *to, uint32_t bytes, struct refusal *why)
-{
-	if (bytes > wqe->size - wqe->data)
-		return REFUSAL(why, WQE_SHORT, wqe->opcode, wqe->size, wqe->data + bytes);
-	memcpy(to, wqe->bytes + wqe->data, bytes);
-	wqe->data += bytes;
-	return 0;
+	return REFUSAL(why, WQE_SHORT, wqe->opcode, wqe->size, wqe->data + bytes);
 }
 
 /* mlx5-formats 1.6: 16 bytes, or 48 if the top bit of the destination says so. */
@@ -85,17 +69,17 @@ static int take_address(struct wqe *wqe, struct refusal *why)
 	int error;
 
 	memset(&wqe->av, 0, sizeof(wqe->av));
-	error = take(wqe, &wqe->av, base, why);
+	error = wqe_take(wqe, &wqe->av, base, why);
 	if (error || !(be32toh(wqe->av.dqp_dct) & MLX5_EXTENDED_UD_AV))
 		return error;
-	return take(wqe, (uint8_t *)&wqe->av + base, sizeof(wqe->av) - base, why);
+	return wqe_take(wqe, (uint8_t *)&wqe->av + base, sizeof(wqe->av) - base, why);
 }
 
 /* mlx5-formats 1.7. A number has 24 bits on the wire, too. */
 static int take_xrc(struct wqe *wqe, struct refusal *why)
 {
 	__be32 segment[4];
-	int error = take(wqe, segment, sizeof(segment), why);
+	int error = wqe_take(wqe, segment, sizeof(segment), why);
 
 	if (error)
 		return error;
@@ -103,22 +87,10 @@ static int take_xrc(struct wqe *wqe, struct refusal *why)
 	return 0;
 }
 
-static int take_remote(struct wqe *wqe, struct refusal *why)
-{
-	struct mlx5_wqe_raddr_seg remote;
-	int error = take(wqe, &remote, sizeof(remote), why);
-
-	if (error)
-		return error;
-	wqe->remote_address = be64toh(remote.raddr);
-	wqe->rkey = be32toh(remote.rkey);
-	return 0;
-}
-
 static int take_atomic(struct wqe *wqe, struct refusal *why)
 {
 	struct mlx5_wqe_atomic_seg atomic;
-	int error = take(wqe, &atomic, sizeof(atomic), why);
+	int error = wqe_take(wqe, &atomic, sizeof(atomic), why);
 
 	if (error)
 		return error;
@@ -151,7 +123,7 @@ static int take_masked_atomic(struct wqe *wqe, struct refusal *why)
 
 	if (extended && wqe->opmod != 8 && wqe->opmod != 9)
 		return REFUSAL(why, ATOMIC_OPERANDS, wqe->opcode, wqe->opmod);
-	error = take(wqe, segment, bytes, why);
+	error = wqe_take(wqe, segment, bytes, why);
 	if (error)
 		return error;
 	wqe->operand_bytes = (uint8_t)size;
@@ -162,7 +134,7 @@ static int take_masked_atomic(struct wqe *wqe, struct refusal *why)
 	return 0;
 }
 
-static int take_segments(const struct hca_qp *qp, struct wqe *wqe, struct refusal *why)
+int wqe_take_all_segments(const struct hca_qp *qp, struct wqe *wqe, struct refusal *why)
 {
 	uint8_t class = wqe_opcodes[wqe->opcode].class;
 	int error = 0;
@@ -174,7 +146,7 @@ static int take_segments(const struct hca_qp *qp, struct wqe *wqe, struct refusa
 	else if (qp->type == IBV_QPT_XRC_SEND)
 		error = take_xrc(wqe, why);
 	if (!error && (class == WQE_CLASS_WRITE || class == WQE_CLASS_READ || class == WQE_CLASS_ATOMIC))
-		error = take_remote(wqe, why);
+		error = wqe_take_remote(wqe, why);
 	if (!error && class == WQE_CLASS_ATOMIC)
 		error = wqe_is_masked_atomic(wqe) ? take_masked_atomic(wqe, why) : take_atomic(wqe, why);
 	return error;
@@ -182,37 +154,10 @@ static int take_segments(const struct hca_qp *qp, struct wqe *wqe, struct refusa
 
 int wqe_parse(const struct hca_qp *qp, uint16_t index, uint32_t posted, struct wqe *wqe, struct refusal *why)
 {
-	const struct requester *requester = &qp->requester;
-	struct mlx5_wqe_ctrl_seg ctrl;
-	uint32_t qpn_ds, ds, blocks;
-	int error;
+	int error =
+		wqe_take_control(qp, index, posted, wqe, (const struct send_kind){.transport = *qp->transport}, why);
 
-	memcpy(&ctrl, block_at(requester, index), sizeof(ctrl));
-	qpn_ds = be32toh(ctrl.qpn_ds);
-	ds = qpn_ds & 0x3f;
-	wqe->index = index;
-	wqe->opcode = (uint8_t)be32toh(ctrl.opmod_idx_opcode);
-	wqe->opmod = (uint8_t)(be32toh(ctrl.opmod_idx_opcode) >> 24);
-	wqe->fm_ce_se = ctrl.fm_ce_se;
-	/* Without streams there is but one, whatever the WQE says. */
-	wqe->stream = qp->dci && qp->dci->limit ? be16toh(ctrl.dci_stream_channel_id) : 0;
-	wqe->imm = ctrl.imm;
-	blocks = ds ? (ds + 3) / 4 : 1;
-	/* Blocks that were not announced are not passed over with a bad WQE: they will be. */
-	wqe->blocks = blocks < posted ? blocks : posted;
-	wqe->size = ds * 16;
-	wqe->data = sizeof(ctrl);
-	if (posted > requester->block_count)
-		return REFUSAL(why, WQE_DOORBELL, posted, requester->block_count);
-	if (!ds || blocks > posted)
-		return REFUSAL(why, WQE_DS, ds, blocks, posted);
-	if (qpn_ds >> 8 != qp->number)
-		return REFUSAL(why, WQE_QPN, qpn_ds >> 8, qp->number);
-	error = check_opcode(qp, wqe, why);
-	if (error)
-		return error;
-	wqe->bytes = in_one_piece(requester, index, wqe->size);
-	return take_segments(qp, wqe, why);
+	return error ? error : wqe_take_all_segments(qp, wqe, why);
 }
 
 /* The first word of the segment at @at: its byte count, and whether it is inline. */
@@ -224,7 +169,8 @@ static uint32_t inline_header(const struct wqe *wqe, uint32_t at)
 	return be32toh(header);
 }
 
-int wqe_gather(const struct wqe *wqe, const struct walk_access *access, struct stream *stream, struct refusal *why)
+int wqe_gather_segments(const struct wqe *wqe, const struct walk_access *access, struct stream *stream,
+			struct refusal *why)
 {
 	uint32_t at = wqe->data;
 
@@ -294,18 +240,9 @@ int wqe_gather_part(const struct wqe *wqe, const struct walk_access *access, uin
 	return 0;
 }
 
-int wqe_sink_length(const struct wqe *wqe, uint64_t *bytes, struct refusal *why)
+int wqe_refuse_inline_sink(const struct wqe *wqe, struct refusal *why)
 {
-	*bytes = 0;
-	for (uint32_t at = wqe->data; at < wqe->size; at += SEGMENT) {
-		struct mlx5_wqe_data_seg segment;
-
-		memcpy(&segment, wqe->bytes + at, sizeof(segment));
-		if (be32toh(segment.byte_count) & MLX5_INLINE_SEG)
-			return REFUSAL(why, WQE_INLINE_SINK, wqe->opcode);
-		*bytes += be32toh(segment.byte_count);
-	}
-	return 0;
+	return REFUSAL(why, WQE_INLINE_SINK, wqe->opcode);
 }
 
 int wqe_scatter(const struct wqe *wqe, const struct walk_access *access, uint64_t offset, uint64_t length,

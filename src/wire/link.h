@@ -34,6 +34,11 @@ struct link {
 	 */
 	bool immediate;
 	/*
+	 * And does nothing else: its peers are queue pairs of this process, whose responder may be called in place of send(), with
+	 * the answer as what that returns. Only of links that are immediate.
+	 */
+	bool by_return;
+	/*
 	 * Others than the processes of this user can write to it: who sent a packet, its addresses tell, which whoever carries
 	 * it vouches for. Of the other links the link itself is proof enough.
 	 */

@@ -11,7 +11,7 @@ static enum link_result hand_over(struct hca *hca, struct run *run)
 
 const struct link *link_local(void)
 {
-	static const struct link local = {.name = "local", .immediate = true, .send = hand_over};
+	static const struct link local = {.name = "local", .immediate = true, .by_return = true, .send = hand_over};
 
 	return &local;
 }

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * From a WQE to a packet with all of its message. A part of the requester that is compiled for several kinds of WQEs; see
+ * struct send_kind. The lock of the QP is held.
+ */
+#ifndef SOFTHCA_TRANSPORT_REQUESTER_BUILD_H
+#define SOFTHCA_TRANSPORT_REQUESTER_BUILD_H
+
+#include "core/compiler.h"
+#include "transport/requester.h"
+#include "transport/wqe_parse.h"
+
+/** The address of the datagram @packet, from @wqe's. Returns 0, or a CQE syndrome with @why. */
+int requester_fill_datagram(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why);
+/** The operands of an atomic. Returns 0, or a CQE syndrome with @why. */
+int requester_build_atomic(const struct wqe *wqe, struct packet *packet, struct refusal *why);
+/** Refuses a message of @bytes, which is longer than @limit. Returns a CQE syndrome with @why filled. */
+RARE int requester_refuse_length(const struct hca_qp *qp, uint64_t bytes, uint64_t limit, struct refusal *why);
+
+/** What every packet of the message of @wqe has in its header. */
+SPECIALISED void requester_fill_header(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
+				       const struct transport transport)
+{
+	packet->transport = transport.packets;
+	packet->message = wqe_opcodes[wqe->opcode].message;
+	packet->place = PLACE_ONLY;
+	packet->solicited = wqe->fm_ce_se & MLX5_WQE_CTRL_SOLICITED;
+	packet->acknowledge = transport.reliable;
+	packet->source_qpn = qp->number;
+	packet->destination_qpn = qp->attr.dest_qp_num;
+	packet->mtu = (uint16_t)(1u << qp->mtu_shift);
+	packet->path = &qp->path;
+	packet->link = qp->link;
+	packet->remote_address = wqe->remote_address;
+	packet->rkey = wqe->rkey;
+	packet->xrc_srqn = wqe->xrc_srqn;
+	packet->immediate = wqe->imm;
+	packet->invalidate_rkey = be32toh(wqe->imm);
+	packet->why.rule = RULE_NONE;
+}
+
+/* IBTA C9-25 and ibv_query_port(3), max_msg_sz; a datagram is one packet (C9-92). */
+SPECIALISED int requester_check_length(const struct hca_qp *qp, uint64_t bytes, const struct send_kind kind,
+				       struct refusal *why)
+{
+	uint64_t limit = kind.transport.datagram ? UINT64_C(1) << qp->mtu_shift : LIMIT_MAX_MSG_SIZE;
+
+	return likely(bytes <= limit) ? 0 : requester_refuse_length(qp, bytes, limit, why);
+}
+
+SPECIALISED int requester_build_request(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
+					const struct send_kind kind, struct refusal *why)
+{
+	int syndrome = wqe_gather(wqe, &qp->send_access, &packet->payload, why);
+
+	if (!syndrome)
+		syndrome = requester_check_length(qp, packet->payload.length, kind, why);
+	packet->dma_length = (uint32_t)packet->payload.length;
+	packet->count = packets_of(packet->payload.length, qp->mtu_shift);
+	return syndrome;
+}
+
+/* A READ takes as many sequence numbers as its response will have packets (IBTA C9-148). */
+SPECIALISED int requester_build_read(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
+				     const struct send_kind kind, struct refusal *why)
+{
+	uint64_t bytes;
+	int syndrome;
+
+	if (wqe_sink_length(wqe, &bytes, why))
+		return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+	syndrome = requester_check_length(qp, bytes, kind, why);
+	packet->payload.length = 0;
+	packet->dma_length = (uint32_t)bytes;
+	packet->count = packets_of(bytes, qp->mtu_shift);
+	return syndrome;
+}
+
+/** The run of all of @wqe, but for its sequence number. Returns 0, or a CQE syndrome with @why. */
+SPECIALISED int requester_build(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
+				const struct send_kind kind, struct refusal *why)
+{
+	int syndrome = 0;
+
+	requester_fill_header(qp, wqe, packet, kind.transport);
+	if (kind.transport.datagram)
+		syndrome = requester_fill_datagram(qp, wqe, packet, why);
+	if (!kind.plain && qp->dci)
+		syndrome = dci_address(qp, wqe, packet, why);
+	if (syndrome)
+		return syndrome;
+	switch (kind.class) {
+	case WQE_CLASS_READ:
+		return requester_build_read(qp, wqe, packet, kind, why);
+	case WQE_CLASS_ATOMIC:
+		return requester_build_atomic(wqe, packet, why);
+	default:
+		return requester_build_request(qp, wqe, packet, kind, why);
+	}
+}
+
+#endif
