@@ -72,6 +72,8 @@ enum link_result link_send(struct hca *hca, struct run *run)
 	run->full = &link_common_queue;
 	if (__builtin_expect(hca->filters != NULL, 0))
 		return filter_send(hca, run);
+	if (run_slot(run)->link != link_local() && run_slot(run)->link != link_udp())
+		udp_let_go();
 	return run_slot(run)->link->send(hca, run);
 }
 

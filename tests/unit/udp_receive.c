@@ -188,6 +188,39 @@ static void a_train_arrives(void **state)
 	assert_int_equal(counted(COUNTER_UDP_TRAINS_RECEIVED) - trains, 1);
 }
 
+static uint8_t next_opcode(void)
+{
+	const struct mlx5_err_cqe *cqe = NULL;
+
+	for (int i = 0; i < 5000 && !(cqe = raw_cq_poll(&cq)); i++)
+		usleep(1000);
+	assert_non_null(cqe);
+	return cqe->op_own >> 4;
+}
+
+/* What a program answers brings the acknowledgement of the message that it answers behind it, which is to be seen first. */
+static void an_answer_with_its_acknowledgement(void **state)
+{
+	uint8_t train[2 * MOST_PACKET];
+	size_t request = 12 + 8 + 4, length = request;
+
+	(void)state;
+	put_send(&device, &qp, 0, 8);
+	ring(&qp);
+	post_receive(&device, &qp, TARGET, 8);
+	write_packet(train, 0x04, 0, 0, 8, 0, 0); /* SEND only */
+	expect_written(0, 0, 8);
+	put32(train + length, 0x11u << 24 | 0x400000 | 0xffff);
+	put32(train + length + 4, qp.qp->number);
+	put32(train + length + 8, SQ_START_PSN);
+	put32(train + length + 12, 0x1f000001);
+	put_icrc(train + length, 20, 1);
+	send_bytes(train, length + 20, (uint16_t)request);
+	assert_int_equal(next_opcode(), MLX5_CQE_REQ);
+	assert_int_equal(next_opcode(), MLX5_CQE_RESP_SEND);
+	expect_no_other_change();
+}
+
 /* In a train one packet may be bad: those in front of it count, those behind it wait until it is sent again. */
 static void a_bad_packet_in_a_train(void **state)
 {
@@ -506,6 +539,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_write_arrives),
 		TEST(a_train_arrives),
+		TEST(an_answer_with_its_acknowledgement),
 		TEST(a_bad_packet_in_a_train),
 		TEST(a_short_packet_in_a_train),
 		TEST(every_identification_of_a_train),

@@ -433,6 +433,145 @@ static void longer_than_the_interface_takes(void **state)
 	assert_int_equal(counter_read(hca_device(0), COUNTER_UDP_FRAGMENTED), before);
 }
 
+/* ---- acknowledgements -------------------------------------------------------------------------------------------- */
+
+static void send_acknowledgement(const struct packet_path *path, uint32_t psn, uint8_t syndrome)
+{
+	struct run run;
+	struct packet *packet;
+
+	epoch_enter();
+	run_begin(&run);
+	packet = run_slot(&run);
+	memset(packet, 0, offsetof(struct packet, own_path));
+	packet->transport = IBV_QPT_RC;
+	packet->message = MESSAGE_ACKNOWLEDGE;
+	packet->place = PLACE_ONLY;
+	packet->destination_qpn = PEER;
+	packet->source_qpn = QPN;
+	packet->psn = psn;
+	packet->mtu = MTU;
+	packet->count = 1;
+	packet->syndrome = syndrome;
+	packet->path = path;
+	packet->payload.length = 0;
+	assert_int_equal(link_udp()->send(hca_device(0), &run), LINK_SENT);
+	epoch_leave();
+}
+
+static void expect_acknowledgement(uint32_t psn, uint16_t identification)
+{
+	struct datagram datagram = receive(v4);
+	uint32_t icrc, expected = model_icrc(&datagram.source, &datagram.destination, datagram.source_port,
+					     UDP_TEST_PORT, identification, false, buffer, 16);
+
+	assert_int_equal(datagram.length, 20);
+	assert_int_equal(buffer[0], 0x11);
+	assert_int_equal(be32_at(buffer + 8), psn);
+	memcpy(&icrc, buffer + 16, 4);
+	assert_int_equal(icrc, expected);
+}
+
+/* As a program does that answers each message at once. */
+static struct packet_path answer_often(uint16_t port)
+{
+	struct packet_path path = path_between("127.0.0.1", "127.0.0.1");
+
+	path.udp_source_port = port;
+	for (uint32_t i = 0; i < 4; i++) {
+		send_acknowledgement(&path, i, AETH_NO_CREDITS);
+		send_write(&path, 8, MTU);
+		expect_acknowledgement(i, 0);
+		expect_packet(v4, 0, 0x0a, payload, 8, 0);
+	}
+	return path;
+}
+
+static void an_answer_carries_the_acknowledgement(void **state)
+{
+	struct packet_path path = answer_often(0xc601);
+
+	(void)state;
+	for (uint32_t i = 10; i < 20; i++) {
+		send_acknowledgement(&path, i, AETH_NO_CREDITS);
+		assert_false(stranger_waits(v4, 0));
+		send_write(&path, 8, MTU);
+		assert_int_equal(calls, 1);
+		expect_packet(v4, 0, 0x0a, payload, 8, 0);
+		expect_acknowledgement(i, 1);
+	}
+	/* A run of several trains: the first of them. */
+	send_acknowledgement(&path, 20, AETH_NO_CREDITS);
+	send_write(&path, 64 * MTU, MTU);
+	for (uint32_t i = 0; i < 65; i++) {
+		receive(v4);
+		if (buffer[0] == 0x11)
+			assert_in_range(i, 0, 2);
+	}
+}
+
+/* It never waits for long, and not for a program that no longer answers. */
+static void an_acknowledgement_without_an_answer(void **state)
+{
+	struct packet_path path = answer_often(0xc602);
+
+	(void)state;
+	send_acknowledgement(&path, 10, AETH_NO_CREDITS);
+	expect_acknowledgement(10, 0);
+	send_acknowledgement(&path, 11, AETH_NO_CREDITS);
+	assert_true(stranger_waits(v4, 0));
+	expect_acknowledgement(11, 0);
+}
+
+/* Whatever leaves later is behind it, and refusals do not wait. */
+static void nothing_overtakes_an_acknowledgement(void **state)
+{
+	struct packet_path path = answer_often(0xc603), other = path;
+
+	(void)state;
+	other.udp_source_port = 0xc604;
+	send_acknowledgement(&path, 10, AETH_NO_CREDITS);
+	send_write(&other, 8, MTU);
+	expect_acknowledgement(10, 0);
+	expect_packet(v4, 0, 0x0a, payload, 8, 0);
+	/* By the same socket to another address. */
+	path = answer_often(0xc605);
+	other = path_between("127.0.0.1", "127.0.0.2");
+	other.udp_source_port = 0xc605;
+	send_acknowledgement(&path, 11, AETH_NO_CREDITS);
+	send_write(&other, 8, MTU);
+	expect_acknowledgement(11, 0);
+	expect_packet(v4, 0, 0x0a, payload, 8, 0);
+	/* A train that ends with a shorter packet. */
+	path = answer_often(0xc606);
+	send_acknowledgement(&path, 12, AETH_NO_CREDITS);
+	send_write(&path, 2 * MTU - 8, MTU);
+	expect_acknowledgement(12, 0);
+	expect_packet(v4, 0, 0x06, payload, MTU, 0);
+	expect_packet(v4, 1, 0x08, payload + MTU, MTU - 8, 1);
+	path = answer_often(0xc607);
+	send_acknowledgement(&path, 13, AETH_NAK);
+	assert_true(stranger_waits(v4, 0));
+	expect_acknowledgement(13, 0);
+	/* A process that ends; a packet of another link. */
+	path = answer_often(0xc608);
+	send_acknowledgement(&path, 14, AETH_NO_CREDITS);
+	udp_let_go();
+	assert_true(stranger_waits(v4, 0));
+	expect_acknowledgement(14, 0);
+	/* A kernel that refuses trains. */
+	path = answer_often(0xc609);
+	refuse_trains = EIO;
+	for (uint32_t i = 15; i < 17; i++) {
+		send_acknowledgement(&path, i, AETH_NO_CREDITS);
+		assert_int_equal(stranger_waits(v4, 0), i > 15);
+		send_write(&path, 8, MTU);
+		expect_acknowledgement(i, 0);
+		expect_packet(v4, 0, 0x0a, payload, 8, 0);
+	}
+	refuse_trains = 0;
+}
+
 /* ---- sockets ----------------------------------------------------------------------------------------------------- */
 
 static void a_port_that_a_program_has(void **state)
@@ -540,6 +679,9 @@ int main(void)
 		cmocka_unit_test(trains_that_are_refused),
 		cmocka_unit_test(what_cannot_be_sent_is_lost),
 		cmocka_unit_test(longer_than_the_interface_takes),
+		cmocka_unit_test(an_answer_carries_the_acknowledgement),
+		cmocka_unit_test(an_acknowledgement_without_an_answer),
+		cmocka_unit_test(nothing_overtakes_an_acknowledgement),
 		cmocka_unit_test(a_port_that_a_program_has),
 		cmocka_unit_test(sockets_are_few),
 		cmocka_unit_test(many_flows),

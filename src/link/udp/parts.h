@@ -2,8 +2,9 @@
 /*
  * What the files of the udp link share.
  *
- * udp.c           cuts runs into packets and sends them, many in one system call
+ * udp.c       cuts runs into packets and sends them, many in one system call
  * address.c   paths to socket addresses and back
+ * held.c      acknowledgements that leave together with what the program answers
  * sockets.c   sockets that send, by source port, and the one that receives
  * receive.c   poller: datagrams to packets
  * flows.c     which IPv4 identifications senders have shown
@@ -78,19 +79,41 @@ struct udp_arrival {
 /** Fills @arrival from @message, which was received; false: its addresses are missing. */
 bool udp_arrival_read(struct udp_arrival *arrival, struct msghdr *message);
 
+/* What an acknowledgement takes from BTH to ICRC. */
+#define UDP_HELD_BYTES 64
+
+/* An acknowledgement that waits for what the program sends in answer (held.c). */
+struct udp_held {
+	struct hca *hca;
+	uint32_t source_qpn, destination_qpn;
+	struct udp_way way;
+	uint64_t since_ns;
+	uint32_t length; /* 0: none */
+	uint8_t bytes[UDP_HELD_BYTES];
+};
+
+/* What the program makes of the messages that a flow brings. */
+struct udp_answers {
+	bool due;                 /* an acknowledgement has left, and no request since */
+	uint64_t acknowledged_ns; /* when it did */
+	uint32_t row;             /* requests, each soon after an acknowledgement */
+};
+
 /* A socket that sends from one source port, and receives nothing. */
 struct udp_socket {
 	pthread_mutex_t lock; /* of sending: the buffer */
 	int fd;               /* -1: none */
 	int fragmenting;      /* that may send fragments; -1: was not needed yet; under `lock` */
 	bool ipv6;
-	bool no_trains;  /* under `lock`: the kernel refused UDP_SEGMENT */
-	bool no_labels;  /* under `lock`: the kernel refused IPV6_FLOWINFO */
-	uint16_t wanted; /* port that was asked for… */
-	uint16_t port;   /* …and the one it is bound to, if a program has that one for itself */
-	uint32_t users;  /* threads that send or wait to; under the lock of the table, as are all others */
-	uint64_t used;   /* when it was last asked for, in the order of asking */
-	uint8_t *buffer; /* UDP_BUFFER_BYTES */
+	bool no_trains;             /* under `lock`: the kernel refused UDP_SEGMENT */
+	bool no_labels;             /* under `lock`: the kernel refused IPV6_FLOWINFO */
+	uint16_t wanted;            /* port that was asked for… */
+	uint16_t port;              /* …and the one it is bound to, if a program has that one for itself */
+	uint32_t users;             /* threads that send or wait to; under the lock of the table, as are all others */
+	uint64_t used;              /* when it was last asked for, in the order of asking */
+	uint8_t *buffer;            /* UDP_BUFFER_BYTES */
+	struct udp_held held;       /* under `lock`, as… */
+	struct udp_answers answers; /* …this is */
 };
 
 /* A train, and the headers of the packet behind it. */
@@ -106,9 +129,38 @@ struct udp_socket *udp_socket_get(bool ipv6, uint16_t port, bool exactly);
 int udp_socket_fragmenting(struct udp_socket *socket);
 /** Gives it back. */
 void udp_socket_put(struct udp_socket *socket);
+/** The same for one whose lock was let go meanwhile, since it holds an acknowledgement. */
+void udp_socket_forget(struct udp_socket *socket);
 /** Around a fork: holds the lock of the table; the child closes all sockets. */
 void udp_sockets_before_fork(void);
 void udp_sockets_after_fork(bool child);
+
+/* ---- acknowledgements that are held back ------------------------------------------------------------------------ */
+
+/* An answer comes within that time; a program that polls for longer sends none. */
+#define UDP_HELD_NS UINT64_C(50000)
+
+/** What udp_holding() says of an acknowledgement of this flow. */
+static inline uint32_t udp_flow_key(bool ipv6, uint16_t port)
+{
+	return 1u << 17 | (uint32_t)ipv6 << 16 | port;
+}
+
+/** Once in a process. */
+void udp_held_begin(void);
+/** A request is about to leave by @socket, whose lock is held. */
+void udp_held_note_request(struct udp_socket *socket);
+/**
+ * An acknowledgement is about to leave by @socket, whose lock is held, and which holds none. True: it is to be held: the caller
+ * fills socket->held, and lets go of the lock only, not of the socket.
+ */
+bool udp_held_keep(struct udp_socket *socket, uint32_t key);
+/** What @socket held has left. Its lock is held; who let go of it calls udp_socket_forget(). */
+void udp_held_gone(struct udp_socket *socket);
+/** Sends what @socket holds, and calls udp_held_gone(); its lock is held. (udp.c) */
+void udp_send_held(struct udp_socket *socket);
+/** In a forked child: none is. */
+void udp_held_after_fork(void);
 
 /**
  * A socket with all options that receiving needs, not yet bound: both families, or IPv4 only where there is no IPv6

@@ -432,6 +432,7 @@ static void begin_once(struct hca *hca, uint32_t generation)
 		port.hca = &the_registry.devices[0];
 		timer_init(&port.retry, try_again);
 		timer_init(&port.look, look);
+		udp_held_begin();
 		error = udp_receive_begin(port.hca);
 		if (!error) {
 			contend();
@@ -478,8 +479,10 @@ static void leave_port(void)
 /* A program that ends: what it has taken out of the socket reaches the others, and what it has not they take. */
 static void __attribute__((destructor)) leave(void)
 {
-	if (__atomic_load_n(&port.begun, __ATOMIC_ACQUIRE) == progress_generation())
-		udp_receive_leave();
+	if (__atomic_load_n(&port.begun, __ATOMIC_ACQUIRE) != progress_generation())
+		return;
+	udp_receive_leave();
+	udp_held_release(0);
 }
 
 void udp_before_fork(void)

@@ -225,16 +225,35 @@ static void handle_frame(const struct udp_arrival *arrival, uint32_t number, con
 	handle_packet(bytes, length);
 }
 
+/*
+ * True if the packet @last of a train acknowledges, behind requests alone: then it is older than they are, and was put there
+ * since only the last packet of a train may be shorter (udp.c). Answers keep their order.
+ */
+static bool ends_with_older(const uint8_t *bytes, uint32_t length, uint32_t segment, uint32_t last)
+{
+	if (!last || segment < ROCE_BTH_BYTES || length - last < ROCE_BTH_BYTES ||
+	    packet_opcodes[bytes[last]].message != MESSAGE_ACKNOWLEDGE)
+		return false;
+	for (uint32_t at = 0; at < last; at += segment)
+		if (packet_opcodes[bytes[at]].message >= MESSAGE_READ_RESPONSE)
+			return false;
+	return true;
+}
+
 static void handle_datagram(const struct udp_arrival *arrival, const uint8_t *bytes, uint32_t length)
 {
 	uint32_t segment = arrival->segment && arrival->segment < length ? arrival->segment : length;
-	uint32_t number = 0;
+	uint32_t last = length ? (length - 1) / segment * segment : 0, number = 0;
 
 	if (segment < length)
 		counter_add(receiver.hca, COUNTER_UDP_TRAINS_RECEIVED, 1);
 	if ((arrival->wire.traffic_class & ECN_MASK) == ECN_CONGESTION)
 		counter_add(receiver.hca, COUNTER_UDP_CONGESTION_MARKS, 1);
 	receiver.path = &arrival->path;
+	if (ends_with_older(bytes, length, segment, last)) {
+		handle_frame(arrival, last / segment, bytes + last, length - last);
+		length = last;
+	}
 	for (uint32_t at = 0; at < length; at += segment) {
 		handle_frame(arrival, number++, bytes + at, length - at < segment ? length - at : segment);
 	}
@@ -333,6 +352,8 @@ static bool poll_datagrams(struct poller *poller, struct run *run)
 	struct udp_turn *page;
 
 	(void)poller;
+	if (__builtin_expect(udp_holding() != 0, 0))
+		udp_held_release(UDP_HELD_NS);
 	if (fd < 0 || __atomic_load_n(&receiver.leaving, __ATOMIC_SEQ_CST))
 		return false;
 	page = __atomic_load_n(&receiver.page, __ATOMIC_RELAXED);

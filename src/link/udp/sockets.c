@@ -202,6 +202,7 @@ static int fill(struct udp_socket *socket, bool ipv6, uint16_t port)
 	socket->port = port_of(fd);
 	socket->no_trains = false;
 	socket->no_labels = false;
+	socket->answers = (struct udp_answers){0};
 	return 0;
 }
 
@@ -210,6 +211,7 @@ static void make_table(void)
 	for (int i = 0; i < SOCKETS; i++) {
 		table.socket[i].fd = table.socket[i].fragmenting = -1;
 		table.socket[i].users = 0;
+		table.socket[i].held.length = 0;
 		pthread_mutex_init(&table.socket[i].lock, NULL);
 	}
 	table.made = true;
@@ -291,6 +293,11 @@ struct udp_socket *udp_socket_get(bool ipv6, uint16_t port, bool exactly)
 void udp_socket_put(struct udp_socket *socket)
 {
 	pthread_mutex_unlock(&socket->lock);
+	udp_socket_forget(socket);
+}
+
+void udp_socket_forget(struct udp_socket *socket)
+{
 	pthread_mutex_lock(&table.lock);
 	socket->users--;
 	pthread_mutex_unlock(&table.lock);
@@ -307,6 +314,7 @@ void udp_sockets_after_fork(bool child)
 		for (int i = 0; i < SOCKETS; i++)
 			close_socket(&table.socket[i]);
 		make_table();
+		udp_held_after_fork();
 	}
 	pthread_mutex_unlock(&table.lock);
 }

@@ -35,6 +35,8 @@ struct transmission {
 	uint32_t count;   /* packets of the train… */
 	uint32_t used;    /* …and bytes */
 	bool complete;    /* its last packet is shorter */
+	bool answers;     /* and it is the acknowledgement that was held back */
+	bool forget;      /* the socket has let go of one */
 };
 
 /* ---- system calls ---------------------------------------------------------------------------------------------- */
@@ -195,6 +197,21 @@ static int send_singly(struct transmission *sent, bool *longest)
 	return result;
 }
 
+/* The acknowledgement at the end of a train that the kernel refused is to be in front of what was to carry it. */
+static void send_answer_first(struct transmission *sent)
+{
+	uint32_t length = sent->socket->held.length;
+	uint8_t *at = sent->socket->buffer + sent->used - length;
+	bool whole = true;
+
+	sent->answers = false;
+	sent->used -= length;
+	sent->count--;
+	put_icrc(sent, at, length, 0);
+	if (send_single(sent, at, length, &whole))
+		counter_add(sent->hca, COUNTER_UDP_SEND_ERRORS, 1);
+}
+
 static void send_train(struct transmission *sent)
 {
 	bool longest;
@@ -212,6 +229,8 @@ static void send_train(struct transmission *sent)
 	}
 	/* EIO without checksum offload, EINVAL before Linux 4.18, or what single packets meet as well. */
 	refused = error;
+	if (sent->answers)
+		send_answer_first(sent);
 	error = send_singly(sent, &longest);
 	if (longest) {
 		sent->socket->no_trains = true;
@@ -221,9 +240,64 @@ static void send_train(struct transmission *sent)
 		explain_loss(sent, error);
 }
 
+void udp_send_held(struct udp_socket *socket)
+{
+	struct udp_held *held = &socket->held;
+	struct transmission sent = {
+		.hca = held->hca,
+		.source_qpn = held->source_qpn,
+		.destination_qpn = held->destination_qpn,
+		.way = held->way,
+		.socket = socket,
+	};
+	bool whole = true;
+	int error;
+
+	put_icrc(&sent, held->bytes, held->length, 0);
+	counter_add(sent.hca, COUNTER_UDP_PACKETS_SENT, 1);
+	error = send_single(&sent, held->bytes, held->length, &whole);
+	if (error) {
+		counter_add(sent.hca, COUNTER_UDP_SEND_ERRORS, 1);
+		explain_loss(&sent, error);
+	}
+	udp_held_gone(socket);
+}
+
+static bool same_way(const struct packet_path *a, const struct packet_path *b)
+{
+	return !memcmp(&a->source, &b->source, sizeof(a->source)) &&
+	       !memcmp(&a->destination, &b->destination, sizeof(a->destination)) &&
+	       a->traffic_class == b->traffic_class && a->hop_limit == b->hop_limit && a->flow_label == b->flow_label;
+}
+
+/*
+ * The acknowledgement becomes the last packet of the first train that leaves, where it may be shorter than the others; the
+ * receiver takes it first (receive.c). Where that is not possible it leaves before the train. Returns true if it is part of it.
+ */
+static bool add_held(struct transmission *sent)
+{
+	struct udp_held *held = &sent->socket->held;
+	uint8_t *at = sent->socket->buffer + sent->used;
+
+	sent->forget = true;
+	if (sent->complete || held->length > sent->segment || sent->used + held->length > UDP_TRAIN_BYTES ||
+	    sent->count == UDP_TRAIN_PACKETS || sent->socket->no_trains ||
+	    !same_way(&sent->way.path, &held->way.path)) {
+		udp_send_held(sent->socket);
+		return false;
+	}
+	memcpy(at, held->bytes, held->length);
+	put_icrc(sent, at, held->length, sent->count);
+	sent->used += held->length;
+	sent->count++;
+	sent->answers = true;
+	counter_add(sent->hca, COUNTER_UDP_ACKS_JOINED, 1);
+	return true;
+}
+
 static void flush(struct transmission *sent)
 {
-	bool whole = true;
+	bool joined = sent->count && sent->socket->held.length && add_held(sent), whole = true;
 	int error;
 
 	counter_add(sent->hca, COUNTER_UDP_PACKETS_SENT, sent->count);
@@ -236,6 +310,9 @@ static void flush(struct transmission *sent)
 			explain_loss(sent, error);
 		}
 	}
+	if (joined)
+		udp_held_gone(sent->socket);
+	sent->answers = false;
 	sent->count = 0;
 	sent->used = 0;
 	sent->complete = false;
@@ -321,10 +398,13 @@ static bool begin(struct transmission *sent, struct hca *hca, const struct packe
 {
 	sent->hca = hca;
 	sent->segment = sent->count = sent->used = 0;
-	sent->complete = false;
+	sent->complete = sent->answers = sent->forget = false;
 	udp_begin(hca);
 	if (udp_way_make(&sent->way, hca, path))
 		return false;
+	/* What leaves by another socket is not to overtake it. */
+	if (udp_holding() != udp_flow_key(sent->way.ipv6, port))
+		udp_let_go();
 	sent->socket = udp_socket_get(sent->way.ipv6, port, path->udp_source_port);
 	if (sent->socket && has_label(&sent->way) && sent->socket->no_labels)
 		sent->way.control_length = sent->way.unlabelled;
@@ -335,17 +415,60 @@ static bool begin(struct transmission *sent, struct hca *hca, const struct packe
 	return false;
 }
 
+static void end(struct transmission *sent)
+{
+	udp_socket_put(sent->socket);
+	if (sent->forget)
+		udp_socket_forget(sent->socket);
+}
+
+static bool is_positive(const struct packet *packet)
+{
+	return packet->message == MESSAGE_ACKNOWLEDGE && (packet->syndrome & AETH_KIND_MASK) == AETH_ACK;
+}
+
+/* Keeps the acknowledgement @packet for what the program answers, if that is worth it. */
+static bool hold(struct transmission *sent, const struct packet *packet, uint16_t port)
+{
+	struct udp_held *held = &sent->socket->held;
+	uint8_t headers[ROCE_MOST_HEADERS];
+	uint32_t length = roce_headers_write(headers, packet, 0, PLACE_ONLY, 0);
+
+	if (held->length) {
+		sent->forget = true;
+		udp_send_held(sent->socket);
+	}
+	if (!length || length + ROCE_ICRC_BYTES > sizeof(held->bytes) ||
+	    !udp_held_keep(sent->socket, udp_flow_key(sent->way.ipv6, port)))
+		return false;
+	memcpy(held->bytes, headers, length);
+	held->length = length + ROCE_ICRC_BYTES;
+	held->hca = sent->hca;
+	held->source_qpn = sent->source_qpn;
+	held->destination_qpn = sent->destination_qpn;
+	held->way = sent->way;
+	return true;
+}
+
 static enum link_result send_run(struct hca *hca, struct run *run)
 {
 	WITHOUT_CANCELLATION;
 	struct packet *packet = run_slot(run);
 	struct transmission sent = {.source_qpn = packet->source_qpn, .destination_qpn = packet->destination_qpn};
+	uint16_t port = roce_source_port(packet->path, packet->source_qpn, packet->destination_qpn);
 
-	if (!begin(&sent, hca, packet->path,
-		   roce_source_port(packet->path, packet->source_qpn, packet->destination_qpn)))
+	if (!begin(&sent, hca, packet->path, port))
 		return LINK_SENT;
+	if (is_positive(packet) && hold(&sent, packet, port)) {
+		pthread_mutex_unlock(&sent.socket->lock);
+		if (sent.forget)
+			udp_socket_forget(sent.socket);
+		return LINK_SENT;
+	}
+	if (packet->message < MESSAGE_READ_RESPONSE)
+		udp_held_note_request(sent.socket);
 	put_packets(&sent, packet);
-	udp_socket_put(sent.socket);
+	end(&sent);
 	return LINK_SENT;
 }
 
@@ -385,7 +508,7 @@ static enum link_result send_frame(struct hca *hca, const struct packet_path *pa
 	sent.segment = sent.used = length;
 	sent.count = 1;
 	flush(&sent);
-	udp_socket_put(sent.socket);
+	end(&sent);
 	return LINK_SENT;
 }
 

@@ -18,6 +18,25 @@
  */
 void udp_begin(struct hca *hca);
 
+/* Use udp_holding(). */
+extern uint32_t udp_held_flow;
+
+/** Not 0: an acknowledgement waits for what the program sends in answer. Any thread. */
+static inline uint32_t udp_holding(void)
+{
+	return __atomic_load_n(&udp_held_flow, __ATOMIC_ACQUIRE);
+}
+
+/** Sends it if it has waited for @age_ns. Any thread; may be called under a QP's lock. */
+void udp_held_release(uint64_t age_ns);
+
+/** Something else leaves, which is not to overtake it. As udp_held_release(). */
+static inline void udp_let_go(void)
+{
+	if (__builtin_expect(udp_holding() != 0, 0))
+		udp_held_release(0);
+}
+
 /** Around a fork: holds the lock of the port, so that the child, which closes what it inherited, knows every descriptor. */
 void udp_before_fork(void);
 void udp_after_fork(bool child);

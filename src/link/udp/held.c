@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Acknowledgements that wait for what the program sends in answer, see parts.h.
+ *
+ * Half of what a small message costs is the system call for its acknowledgement, and the peer has another one to receive it.
+ * Where the program has answered the last messages of a connection at once, its next answer is worth waiting for: both leave
+ * as one train. Whatever else the process sends, the acknowledgement leaves before it; so it is never later than what the
+ * program sends after having seen the completion.
+ */
+#include <string.h>
+
+#include "device/counters.h"
+#include "link/udp/parts.h"
+
+/* Answers in a row after which the next one is waited for… */
+#define ENOUGH 4
+/* …each within that time, in which a program that sleeps for events may have to wait for a processor. */
+#define ANSWERED_NS UINT64_C(500000)
+/* A program that makes no call: the device thread looks after that time. It looks that often at a program that polls, too. */
+#define LATER_NS UINT64_C(1000000)
+
+uint32_t udp_held_flow;
+
+static struct {
+	struct udp_socket *socket; /* atomic; that holds one; NULL: none. Its lock is held when this changes */
+	struct timer timer;
+	bool armed; /* atomic */
+} holder;
+
+static struct timers *timers(void)
+{
+	return &first_device()->timers;
+}
+
+static void look(struct timer *timer)
+{
+	(void)timer;
+	__atomic_store_n(&holder.armed, false, __ATOMIC_SEQ_CST);
+	if (!udp_holding())
+		return;
+	/* Most likely a younger one than that for which the timer was armed. */
+	udp_held_release(ANSWERED_NS);
+	if (udp_holding() && !__atomic_exchange_n(&holder.armed, true, __ATOMIC_SEQ_CST))
+		timer_arm(timers(), &holder.timer, clock_now_ns() + LATER_NS / 2);
+}
+
+void udp_held_begin(void)
+{
+	timer_init(&holder.timer, look);
+	__atomic_store_n(&holder.armed, false, __ATOMIC_SEQ_CST);
+}
+
+/* ---- whether to wait ------------------------------------------------------------------------------------------- */
+
+void udp_held_note_request(struct udp_socket *socket)
+{
+	struct udp_answers *answers = &socket->answers;
+
+	if (!answers->due)
+		return;
+	answers->due = false;
+	answers->row =
+		clock_now_ns() - answers->acknowledged_ns <= ANSWERED_NS ? answers->row + (answers->row < ENOUGH) : 0;
+}
+
+/* An acknowledgement is about to leave. */
+static bool is_worth_waiting(struct udp_socket *socket, uint64_t now_ns)
+{
+	struct udp_answers *answers = &socket->answers;
+
+	/* The one before was answered by nothing. */
+	if (answers->due)
+		answers->row = 0;
+	answers->due = true;
+	answers->acknowledged_ns = now_ns;
+	return answers->row == ENOUGH && !socket->no_trains;
+}
+
+/* ---- holding --------------------------------------------------------------------------------------------------- */
+
+bool udp_held_keep(struct udp_socket *socket, uint32_t key)
+{
+	struct udp_socket *none = NULL;
+	uint64_t now_ns = clock_now_ns();
+
+	if (!is_worth_waiting(socket, now_ns) ||
+	    !__atomic_compare_exchange_n(&holder.socket, &none, socket, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		return false;
+	socket->held.since_ns = now_ns;
+	__atomic_store_n(&udp_held_flow, key, __ATOMIC_SEQ_CST);
+	if (__atomic_exchange_n(&holder.armed, true, __ATOMIC_SEQ_CST))
+		return true;
+	if (!timer_arm(timers(), &holder.timer, now_ns + LATER_NS))
+		return true;
+	/* Nobody would look. */
+	__atomic_store_n(&holder.armed, false, __ATOMIC_SEQ_CST);
+	udp_held_gone(socket);
+	return false;
+}
+
+void udp_held_gone(struct udp_socket *socket)
+{
+	socket->held.length = 0;
+	__atomic_store_n(&udp_held_flow, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&holder.socket, NULL, __ATOMIC_SEQ_CST);
+}
+
+void udp_held_release(uint64_t age_ns)
+{
+	struct udp_socket *socket = __atomic_load_n(&holder.socket, __ATOMIC_SEQ_CST);
+	bool sent = false;
+
+	if (!socket)
+		return;
+	pthread_mutex_lock(&socket->lock);
+	if (socket->held.length && clock_now_ns() - socket->held.since_ns >= age_ns) {
+		socket->answers.row = 0;
+		udp_send_held(socket);
+		sent = true;
+	}
+	pthread_mutex_unlock(&socket->lock);
+	if (sent)
+		udp_socket_forget(socket);
+}
+
+void udp_held_after_fork(void)
+{
+	udp_held_flow = 0;
+	holder.socket = NULL;
+	holder.armed = false;
+}
