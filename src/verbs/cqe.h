@@ -13,6 +13,7 @@
 #include <endian.h>
 #include <errno.h>
 
+#include "core/compiler.h"
 #include "verbs/objects.h"
 
 /* What polling functions return for a CQE that belongs to no QP (mlx5-formats 3.8). */
@@ -159,8 +160,10 @@ static inline enum ibv_wc_opcode cqe_wc_opcode(const struct mlx5_cqe64 *cqe, uin
 	case MLX5_CQE_RESP_SEND_INV:
 		return IBV_WC_RECV;
 	}
-	if (remembered != WC_OPCODE_FROM_CQE)
+	if (unlikely(remembered != WC_OPCODE_FROM_CQE))
 		return remembered;
+	if (likely(cqe_send_opcode(cqe) == MLX5_OPCODE_RDMA_WRITE))
+		return IBV_WC_RDMA_WRITE;
 	switch (cqe_send_opcode(cqe)) {
 	case MLX5_OPCODE_RDMA_WRITE:
 	case MLX5_OPCODE_RDMA_WRITE_IMM:

@@ -305,41 +305,12 @@ static inline int put_segments(struct user_qp *qp, const struct ibv_send_wr *wr,
 	return put_pointers(qp, wr, wqe, bytes, forced_length);
 }
 
-/*
- * Builds the WQE of @wr; @posted WRs of the list are built already. Returns 0, or an errno value and has
- * moved nothing.
- */
-static inline int post_one(struct user_qp *qp, const struct ibv_send_wr *wr, const struct send_operation *operations,
-			   uint32_t posted)
+/* The control segment, when @bytes are built; the WQE is the last one. */
+static inline void put_control(struct user_qp *qp, const struct ibv_send_wr *wr, const struct send_operation *operation,
+			       struct mlx5_wqe_ctrl_seg *ctrl, uint32_t bytes, uint32_t posted)
 {
 	struct send_queue *sq = &qp->sq;
-	const struct send_operation *operation;
-	struct mlx5_wqe_ctrl_seg *ctrl;
-	uint32_t bytes, most;
-	struct wqe wqe;
-	int err;
 
-	if (wqe_unlikely((unsigned int)wr->opcode >= OPERATIONS))
-		return refuse_operation(qp, wr);
-	operation = &operations[wr->opcode];
-	if (wqe_unlikely(operation->form == FORM_INVALID))
-		return refuse_operation(qp, wr);
-	bytes = operation->header;
-	most = operation->form >= FORM_BIND ? bytes : bytes + sq->max_payload;
-	if (wqe_unlikely(!sq_has_room(sq, posted, most)))
-		return refuse_full(qp, wr, most);
-	/* Before RTS the limit is -1, and ENOMEM the answer to any WR. */
-	if (wqe_unlikely(wr->num_sge > sq->max_gs || sq->max_gs < 0))
-		return refuse_sge_count(qp, wr);
-
-	wqe = wqe_current(sq);
-	err = put_segments(qp, wr, operation->form, wqe, &bytes);
-	if (wqe_unlikely(err))
-		return err;
-	if (wqe_unlikely(bytes > WQE_MAX_BYTES))
-		return REFUSE_WR(qp, wr, ENOMEM, RULE_WQE_LENGTH, bytes, WQE_MAX_BYTES);
-
-	ctrl = wqe_unit(wqe, 0);
 	ctrl->opmod_idx_opcode = htobe32((sq->cur_post & 0xffff) << 8 | operation->opcode);
 	ctrl->qpn_ds = htobe32(qp->base.qp_num << 8 | bytes / WQE_UNIT);
 	ctrl->signature = 0;
@@ -349,6 +320,65 @@ static inline int post_one(struct user_qp *qp, const struct ibv_send_wr *wr, con
 	sq->fence_cache = operation->opcode == MLX5_OPCODE_UMR ? MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE : 0;
 	sq_record(sq, posted, wr->wr_id, operation->wc_opcode);
 	sq->cur_post += wqe_blocks(bytes);
+}
+
+/* Builds any WQE. Returns 0 or an errno value. */
+static __attribute__((noinline)) int post_any(struct user_qp *qp, const struct ibv_send_wr *wr,
+					      const struct send_operation *operation, uint32_t posted)
+{
+	struct send_queue *sq = &qp->sq;
+	uint32_t bytes = operation->header, most = operation->form >= FORM_BIND ? bytes : bytes + sq->max_payload;
+	struct wqe wqe = wqe_current(sq);
+	int err;
+
+	if (wqe_unlikely(!sq_has_room(sq, posted, most)))
+		return refuse_full(qp, wr, most);
+	/* Before RTS the limit is -1, and ENOMEM the answer to any WR. */
+	if (wqe_unlikely(wr->num_sge > sq->max_gs || sq->max_gs < 0))
+		return refuse_sge_count(qp, wr);
+	err = put_segments(qp, wr, operation->form, wqe, &bytes);
+	if (wqe_unlikely(err))
+		return err;
+	if (wqe_unlikely(bytes > WQE_MAX_BYTES))
+		return REFUSE_WR(qp, wr, ENOMEM, RULE_WQE_LENGTH, bytes, WQE_MAX_BYTES);
+	put_control(qp, wr, operation, wqe_unit(wqe, 0), bytes, posted);
+	return 0;
+}
+
+/*
+ * Builds the WQE of @wr; @posted WRs of the list are built already. Returns 0, or an errno value and has
+ * moved nothing. What nearly all WQEs are, one block with at most a remote address and one data pointer, is written at once,
+ * if nothing speaks against it; all else is post_any()'s.
+ */
+static inline __attribute__((always_inline)) int post_one(struct user_qp *qp, const struct ibv_send_wr *wr,
+							  const struct send_operation *operations, uint32_t posted)
+{
+	struct send_queue *sq = &qp->sq;
+	const struct send_operation *operation;
+	const struct ibv_sge *sge = wr->sg_list;
+	uint32_t bytes, most;
+	struct wqe wqe;
+
+	if (wqe_unlikely((unsigned int)wr->opcode >= OPERATIONS))
+		return refuse_operation(qp, wr);
+	operation = &operations[wr->opcode];
+	if (wqe_unlikely(operation->form == FORM_INVALID))
+		return refuse_operation(qp, wr);
+	bytes = operation->header;
+	most = bytes + sq->max_payload;
+	if (wqe_unlikely(wr->num_sge != 1 || bytes > RDMA_BYTES || operation->form > FORM_RDMA || sq->max_gs < 1 ||
+			 wr->send_flags & IBV_SEND_INLINE || !sge->length || sge->length > INT32_MAX ||
+			 qp->type == IBV_QPT_XRC_SEND || !sq_has_room(sq, posted, most)))
+		return post_any(qp, wr, operation, posted);
+	wqe = wqe_current(sq);
+	/* One block does not straddle the ring end. */
+	wqe.ring = wqe_unit(wqe, 0);
+	wqe.start = 0;
+	wqe.mask = UINT32_MAX;
+	if (operation->form == FORM_RDMA)
+		wqe_set_raddr(wqe, WQE_UNIT, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
+	wqe_set_data(wqe, bytes, sge->addr, sge->length, sge->lkey);
+	put_control(qp, wr, operation, wqe_unit(wqe, 0), bytes + WQE_UNIT, posted);
 	return 0;
 }
 
