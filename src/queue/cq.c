@@ -113,14 +113,17 @@ bool cq_overrun(struct hca_cq *cq)
 	return false;
 }
 
-void cq_fill_rare(struct hca_cq *cq, struct mlx5_cqe64 *cqe, const struct completion *completion)
+void cq_fill_error(struct mlx5_cqe64 *cqe, const struct completion *completion)
 {
 	if (completion->opcode == MLX5_CQE_SIG_ERR)
 		fill_signature(cqe, completion);
-	else if (completion->opcode == MLX5_CQE_REQ_ERR || completion->opcode == MLX5_CQE_RESP_ERR)
+	else
 		fill_error(cqe, completion);
-	else if (cq->timestamps)
-		cqe->timestamp = htobe64(clock_now_ns());
+}
+
+void cq_stamp(struct mlx5_cqe64 *cqe)
+{
+	cqe->timestamp = htobe64(clock_now_ns());
 }
 
 void cq_raise_if_due(struct hca_cq *cq, uint8_t op_own, bool event)

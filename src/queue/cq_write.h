@@ -32,8 +32,10 @@ static inline uint32_t cq_outstanding(const struct hca_cq *cq)
 
 /** The ring is full: raises IBV_EVENT_CQ_ERR, once. Returns false. The lock is held. */
 RARE bool cq_overrun(struct hca_cq *cq);
-/** What a CQE has beside what all have: an error, a signature error, a timestamp. The lock is held. */
-void cq_fill_rare(struct hca_cq *cq, struct mlx5_cqe64 *cqe, const struct completion *completion);
+/** What the CQE of an error has beside what all have, or of a signature error alone. The lock is held. */
+void cq_fill_error(struct mlx5_cqe64 *cqe, const struct completion *completion);
+/** The timestamp. The lock is held. */
+void cq_stamp(struct mlx5_cqe64 *cqe);
 /** The armed @cq has got a CQE with @op_own, which demands an event if @event. The lock is held. */
 void cq_raise_if_due(struct hca_cq *cq, uint8_t op_own, bool event);
 
@@ -65,9 +67,11 @@ SPECIALISED bool cq_write(struct hca_cq *cq, const struct completion *completion
 	/* The layout of a signature error is its own. */
 	if (likely(completion->opcode != MLX5_CQE_SIG_ERR))
 		cq_fill(cqe, completion);
-	if (unlikely(cq->timestamps || completion->opcode == MLX5_CQE_REQ_ERR ||
-		     completion->opcode == MLX5_CQE_RESP_ERR || completion->opcode == MLX5_CQE_SIG_ERR))
-		cq_fill_rare(cq, cqe, completion);
+	if (unlikely(completion->opcode == MLX5_CQE_REQ_ERR || completion->opcode == MLX5_CQE_RESP_ERR ||
+		     completion->opcode == MLX5_CQE_SIG_ERR))
+		cq_fill_error(cqe, completion);
+	else if (unlikely(cq->timestamps))
+		cq_stamp(cqe);
 	op_own = (uint8_t)(completion->opcode << 4 | completion->solicited << 1 |
 			   !!(cq->producer_index & cq->cqe_count));
 	/* The owner bit last: with it the entry is the consumer's (mlx5-formats 3.1). */

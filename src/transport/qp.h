@@ -165,6 +165,7 @@ struct hca_qp {
 	struct packet_path path;
 	uint8_t mtu_shift;
 	const struct link *link;   /* that leads to the peer; NULL: none does */
+	bool by_return;            /* of RC, and link->by_return */
 	uint64_t notified_ns;      /* when the peer was last told of congestion (transport/congestion.h) */
 	bool leaves_queues;        /* wire/waiting.h, under its lock */
 	bool block_self_multicast; /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */

@@ -95,6 +95,7 @@ void hca_qp_set_udp_source_port(struct hca_qp *qp, uint16_t port)
 void qp_route(struct hca_qp *qp)
 {
 	qp->link = link_route(qp->hca, &qp->path.destination, qp->attr.dest_qp_num);
+	qp->by_return = qp->type == IBV_QPT_RC && qp->link && qp->link->by_return;
 	if (qp->link)
 		qp->requester.window = link_first_window(qp->hca, qp->link);
 	/* The shm link has a connection that tells. */

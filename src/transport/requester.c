@@ -280,10 +280,10 @@ SPECIALISED bool is_answer(struct hca_qp *qp, const struct wqe *wqe, const struc
  * the lock. False: that is not possible, and nothing was done. The lock of @qp is held, so that of the peer is only tried:
  * two threads that send to each other would else wait for each other.
  */
-SPECIALISED bool ask(struct hca_qp *qp, const struct wqe *wqe, struct run *run, const struct send_kind kind)
+SPECIALISED bool ask(struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct run *run,
+		     const struct send_kind kind)
 {
-	struct packet *packet = run_slot(run);
-	struct packet *reply;
+	struct packet *reply = run_reply_slot(run);
 	struct hca_qp *peer;
 	bool answered;
 
@@ -296,11 +296,8 @@ SPECIALISED bool ask(struct hca_qp *qp, const struct wqe *wqe, struct run *run, 
 		queue_unlock(&peer->lock);
 		return false;
 	}
-	run_commit(run);
-	answered = responder_receive_by_return(peer, packet, run);
+	answered = responder_receive_by_return(peer, packet, reply, run);
 	queue_unlock(&peer->lock);
-	run->first++;
-	reply = run_slot(run);
 	if (likely(answered && is_answer(qp, wqe, packet, reply, kind)))
 		end_at_once(qp, wqe, packet);
 	else
@@ -308,10 +305,9 @@ SPECIALISED bool ask(struct hca_qp *qp, const struct wqe *wqe, struct run *run, 
 	return true;
 }
 
-SPECIALISED enum progress start_message(struct hca_qp *qp, const struct wqe *wqe, struct run *run,
-					const struct send_kind kind)
+SPECIALISED enum progress start_message(struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
+					struct run *run, const struct send_kind kind)
 {
-	struct packet *packet = run_slot(run);
 	struct inflight *entry;
 	struct refusal why;
 	int syndrome = requester_build(qp, wqe, packet, kind, &why);
@@ -319,7 +315,7 @@ SPECIALISED enum progress start_message(struct hca_qp *qp, const struct wqe *wqe
 	if (unlikely(syndrome))
 		return fail_start(qp, wqe, (uint8_t)syndrome, &why);
 	packet->psn = qp->requester.psn;
-	if (kind.plain && likely(qp->requester.first == qp->requester.last) && ask(qp, wqe, run, kind))
+	if (kind.plain && likely(qp->requester.first == qp->requester.last) && ask(qp, wqe, packet, run, kind))
 		return PROGRESS_MADE;
 	if (!kind.plain && qp->dci) {
 		switch (dci_connect(qp, wqe->stream, packet)) {
@@ -340,7 +336,8 @@ SPECIALISED enum progress start_message(struct hca_qp *qp, const struct wqe *wqe
 }
 
 /* A message whose control segment is good. */
-SPECIALISED enum progress start_kind(struct hca_qp *qp, struct wqe *wqe, struct run *run, const struct send_kind kind)
+SPECIALISED enum progress start_kind(struct hca_qp *qp, struct wqe *wqe, struct packet *packet, struct run *run,
+				     const struct send_kind kind)
 {
 	struct refusal why;
 
@@ -348,7 +345,7 @@ SPECIALISED enum progress start_kind(struct hca_qp *qp, struct wqe *wqe, struct 
 		return fail_start(qp, wqe, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, &why);
 	if (must_wait(qp, wqe, kind.class))
 		return PROGRESS_NONE;
-	return start_message(qp, wqe, run, kind);
+	return start_message(qp, wqe, packet, run, kind);
 }
 
 static __attribute__((noinline)) enum progress start_other(struct hca_qp *qp, struct wqe *wqe, struct run *run)
@@ -357,7 +354,7 @@ static __attribute__((noinline)) enum progress start_other(struct hca_qp *qp, st
 
 	if (kind.class == WQE_CLASS_SEND || kind.class == WQE_CLASS_WRITE || kind.class == WQE_CLASS_READ ||
 	    kind.class == WQE_CLASS_ATOMIC)
-		return start_kind(qp, wqe, run, kind);
+		return start_kind(qp, wqe, run_slot(run), run, kind);
 	if (must_wait(qp, wqe, kind.class))
 		return PROGRESS_NONE;
 	return kind.class == WQE_CLASS_MMO ? start_copy(qp, wqe) : start_local(qp, wqe);
@@ -369,11 +366,10 @@ static __attribute__((noinline)) enum progress start_other(struct hca_qp *qp, st
  */
 static inline bool is_plain(const struct hca_qp *qp)
 {
-	return qp->type == IBV_QPT_RC && qp->link && qp->link->by_return && !qp->hca->filters &&
-	       !qp->stop_at_signature_error;
+	return qp->by_return && !qp->hca->filters && !qp->stop_at_signature_error;
 }
 
-SPECIALISED enum progress start_next(struct hca_qp *qp, struct run *run, const bool plain)
+SPECIALISED enum progress start_next(struct hca_qp *qp, struct packet *packet, struct run *run, const bool plain)
 {
 	struct requester *requester = &qp->requester;
 	uint32_t posted = wqe_posted(requester, requester->next);
@@ -396,16 +392,16 @@ SPECIALISED enum progress start_next(struct hca_qp *qp, struct run *run, const b
 	switch (wqe_opcodes[wqe.opcode].class) {
 	case WQE_CLASS_WRITE:
 		kind.class = WQE_CLASS_WRITE;
-		return start_kind(qp, &wqe, run, kind);
+		return start_kind(qp, &wqe, packet, run, kind);
 	case WQE_CLASS_SEND:
 		kind.class = WQE_CLASS_SEND;
-		return start_kind(qp, &wqe, run, kind);
+		return start_kind(qp, &wqe, packet, run, kind);
 	case WQE_CLASS_READ:
 		kind.class = WQE_CLASS_READ;
-		return start_kind(qp, &wqe, run, kind);
+		return start_kind(qp, &wqe, packet, run, kind);
 	case WQE_CLASS_ATOMIC:
 		kind.class = WQE_CLASS_ATOMIC;
-		return start_kind(qp, &wqe, run, kind);
+		return start_kind(qp, &wqe, packet, run, kind);
 	default:
 		return start_other(qp, &wqe, run);
 	}
@@ -413,7 +409,7 @@ SPECIALISED enum progress start_next(struct hca_qp *qp, struct run *run, const b
 
 static __attribute__((noinline)) enum progress start_next_other(struct hca_qp *qp, struct run *run)
 {
-	return start_next(qp, run, false);
+	return start_next(qp, run_slot(run), run, false);
 }
 
 /* Goes on with the FIFO: the rest of a message, or what is sent again; local operations were done once and stay done. */
@@ -483,15 +479,16 @@ static __attribute__((noinline)) bool next_packet_other(struct hca_qp *qp, struc
 SPECIALISED enum progress next_packet(struct hca_qp *qp, struct run *run, bool plain)
 {
 	struct requester *requester = &qp->requester;
+	struct packet *packet = run_slot(run);
 	enum progress progress;
 
+	/* Until the packet says otherwise it leads nowhere. */
+	packet->link = NULL;
 	for (unsigned int i = 0; i < ENDED_AT_ONCE; i++) {
-		/* Until a packet says otherwise it leads nowhere. */
-		run_slot(run)->link = NULL;
 		if (unlikely(!plain || requester->state != REQUESTER_READY || requester->rnr_wait ||
 			     requester->send_entry != requester->last))
 			return next_packet_other(qp, run) ? PROGRESS_PACKET : PROGRESS_NONE;
-		progress = start_next(qp, run, true);
+		progress = start_next(qp, packet, run, true);
 		if (progress != PROGRESS_MADE)
 			return progress;
 	}

@@ -699,7 +699,7 @@ static enum responder_state duplicate(struct request *request)
 	return RESPONDER_DONE;
 }
 
-SPECIALISED struct responder *receive(struct hca_qp *qp, struct packet *packet, struct run *run,
+SPECIALISED struct responder *receive(struct hca_qp *qp, struct packet *packet, struct packet *reply, struct run *run,
 				      const struct request_kind kind)
 {
 	enum responder_state state = !kind.by_return && qp->dct ? RESPONDER_CHECK_CONNECTION : RESPONDER_CHECK_PSN;
@@ -708,7 +708,7 @@ SPECIALISED struct responder *receive(struct hca_qp *qp, struct packet *packet, 
 	request.qp = qp;
 	request.packet = packet;
 	request.run = run;
-	request.reply = run_slot(run);
+	request.reply = reply;
 	request.by_return = kind.by_return;
 	request.acknowledged = false;
 	request.sink = kind.message == MESSAGE_READ_REQUEST ? &request.reply->payload : &request.own_sink;
@@ -770,11 +770,11 @@ SPECIALISED struct responder *receive(struct hca_qp *qp, struct packet *packet, 
 
 struct responder *responder_receive(struct hca_qp *qp, struct packet *packet, struct run *run)
 {
-	return receive(qp, packet, run,
+	return receive(qp, packet, run_slot(run), run,
 		       (const struct request_kind){.transport = *qp->transport, .message = packet->message});
 }
 
-bool responder_receive_by_return(struct hca_qp *qp, struct packet *packet, struct run *run)
+bool responder_receive_by_return(struct hca_qp *qp, struct packet *packet, struct packet *reply, struct run *run)
 {
 	const struct request_kind rc = {.transport = TRANSPORT_RC, .by_return = true};
 	struct request_kind kind = rc;
@@ -783,13 +783,13 @@ bool responder_receive_by_return(struct hca_qp *qp, struct packet *packet, struc
 #define KIND(name)                                                                                                     \
 	case MESSAGE_##name:                                                                                           \
 		kind.message = MESSAGE_##name;                                                                         \
-		return receive(qp, packet, run, kind)
+		return receive(qp, packet, reply, run, kind)
 		KIND(WRITE);
 		KIND(SEND);
 		KIND(READ_REQUEST);
 #undef KIND
 	default:
 		kind.message = packet->message;
-		return receive(qp, packet, run, kind);
+		return receive(qp, packet, reply, run, kind);
 	}
 }

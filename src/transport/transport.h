@@ -84,15 +84,14 @@ static inline bool qp_receives(const struct hca_qp *qp)
  */
 static inline bool qp_answers_by_return(const struct hca_qp *qp, const struct hca_qp *self)
 {
-	return qp->type == IBV_QPT_RC && qp->attr.dest_qp_num == self->number && qp->link && qp->link->by_return &&
-	       !qp->hca->filters && qp_receives(qp);
+	return qp->by_return && qp->attr.dest_qp_num == self->number && !qp->hca->filters && qp_receives(qp);
 }
 
 /**
- * The same of a QP of RC, for a requester in this process that takes the answer in run_slot(@run) as that of a function. True
+ * The same of a QP of RC, for a requester in this process that takes the answer in @reply as that of a function. True
  * if there is one. Its header has what struct packet says of AETH and AtomicAckETH, source_qpn, psn, count and place.
  */
-bool responder_receive_by_return(struct hca_qp *qp, struct packet *packet, struct run *run);
+bool responder_receive_by_return(struct hca_qp *qp, struct packet *packet, struct packet *reply, struct run *run);
 
 /** Flushes the receive queue (not an SRQ). The lock is held. */
 void responder_flush(struct hca_qp *qp);
