@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "mkey/copy.h"
+
 /* Entries are copied one after the other in blocks of this many bytes: the contiguous side stays in the L1 cache. */
 #define BLOCK_BYTES 8192
 
@@ -13,7 +15,7 @@ uint64_t walk_repetitions(const struct walk *walk)
 
 	if (!walk->left || !walk->resolved || level->entry || level->inside || level->map->form != LAYOUT_REPEAT)
 		return 0;
-	return level->left / level->map->period;
+	return periods_in(level->left, level->map->period);
 }
 
 /*
@@ -29,8 +31,8 @@ uint64_t walk_repetitions(const struct walk *walk)
 		memcpy(to, &record, size);                                                                             \
 	}
 
-static void copy_each(uint8_t *to, uint64_t to_step, const uint8_t *from, uint64_t from_step, uint64_t bytes,
-		      uint64_t count)
+static void copy_plain(uint8_t *to, uint64_t to_step, const uint8_t *from, uint64_t from_step, uint64_t bytes,
+		       uint64_t count)
 {
 	switch (bytes) {
 	case 1:
@@ -63,6 +65,63 @@ static void copy_each(uint8_t *to, uint64_t to_step, const uint8_t *from, uint64
 	}
 }
 
+static bool always(void)
+{
+	return true;
+}
+
+#ifdef __x86_64__
+/* A cache line, by the widest moves of the function that it is in. */
+typedef uint8_t line __attribute__((vector_size(64), aligned(1), may_alias));
+
+#define EACH_LINES(lines)                                                                                              \
+	for (uint64_t i = 0; i < count; i++, to += to_step, from += from_step) {                                       \
+		line record[lines];                                                                                    \
+		for (int j = 0; j < (lines); j++)                                                                      \
+			record[j] = ((const line *)from)[j];                                                           \
+		for (int j = 0; j < (lines); j++)                                                                      \
+			((line *)to)[j] = record[j];                                                                   \
+	}
+
+#define WIDE_KERNEL(feature)                                                                                           \
+	static bool has_##feature(void)                                                                                \
+	{                                                                                                              \
+		return __builtin_cpu_supports(#feature);                                                               \
+	}                                                                                                              \
+	__attribute__((target(#feature))) static void copy_##feature(uint8_t *to, uint64_t to_step,                    \
+								     const uint8_t *from, uint64_t from_step,          \
+								     uint64_t bytes, uint64_t count)                   \
+	{                                                                                                              \
+		if (bytes == sizeof(line))                                                                             \
+			EACH_LINES(1)                                                                                  \
+		else if (bytes == 2 * sizeof(line))                                                                    \
+			EACH_LINES(2)                                                                                  \
+		else                                                                                                   \
+			copy_plain(to, to_step, from, from_step, bytes, count);                                        \
+	}
+
+WIDE_KERNEL(avx512f)
+WIDE_KERNEL(avx2)
+#endif
+
+const struct record_kernel record_kernels[] = {
+#ifdef __x86_64__
+	{"avx512f", has_avx512f, copy_avx512f},
+	{"avx2", has_avx2, copy_avx2},
+#endif
+	{"plain", always, copy_plain},
+	{0},
+};
+
+static record_copy *best_copy(void)
+{
+	const struct record_kernel *kernel = record_kernels;
+
+	while (!kernel->supported())
+		kernel++;
+	return kernel->copy;
+}
+
 static void move_on(struct walk *walk, uint64_t count)
 {
 	struct walk_level *level = &walk->level[0];
@@ -85,32 +144,45 @@ static uint8_t *entry_memory(const struct walk *walk, uint32_t entry, uint64_t r
 	return (uint8_t *)((uintptr_t)walk->base[entry] + repetition * walk->level[0].map->entries[entry].stride);
 }
 
-void records_gather(struct walk *walk, uint8_t *memory, uint64_t count)
+/* @count records, the last of them with release if it is the @last of all. */
+static inline void copy_each(record_copy *copy, uint8_t *to, uint64_t to_step, const uint8_t *from, uint64_t from_step,
+			     uint64_t bytes, uint64_t count, bool last)
+{
+	copy(to, to_step, from, from_step, bytes, count - last);
+	if (last)
+		copy_bytes_last(to + (count - 1) * to_step, from + (count - 1) * from_step, bytes);
+}
+
+void records_gather(struct walk *walk, uint8_t *memory, uint64_t count, bool last)
 {
 	const struct mapping *map = walk->level[0].map;
+	record_copy *copy = best_copy();
 
 	while (count) {
 		uint64_t block = block_of(map->period, count), repetition = walk->level[0].repetition;
 
 		for (uint32_t i = 0; i < map->count; i++)
-			copy_each(memory + map->entries[i].before, map->period, entry_memory(walk, i, repetition),
-				  map->entries[i].stride, map->entries[i].bytes, block);
+			copy_each(copy, memory + map->entries[i].before, map->period, entry_memory(walk, i, repetition),
+				  map->entries[i].stride, map->entries[i].bytes, block,
+				  last && block == count && i + 1 == map->count);
 		memory += block * map->period;
 		count -= block;
 		move_on(walk, block);
 	}
 }
 
-void records_scatter(struct walk *walk, const uint8_t *memory, uint64_t count)
+void records_scatter(struct walk *walk, const uint8_t *memory, uint64_t count, bool last)
 {
 	const struct mapping *map = walk->level[0].map;
+	record_copy *copy = best_copy();
 
 	while (count) {
 		uint64_t block = block_of(map->period, count), repetition = walk->level[0].repetition;
 
 		for (uint32_t i = 0; i < map->count; i++)
-			copy_each(entry_memory(walk, i, repetition), map->entries[i].stride,
-				  memory + map->entries[i].before, map->period, map->entries[i].bytes, block);
+			copy_each(copy, entry_memory(walk, i, repetition), map->entries[i].stride,
+				  memory + map->entries[i].before, map->period, map->entries[i].bytes, block,
+				  last && block == count && i + 1 == map->count);
 		memory += block * map->period;
 		count -= block;
 		move_on(walk, block);

@@ -20,9 +20,25 @@ static inline uint64_t walk_period(const struct walk *walk)
 	return walk->level[0].map->period;
 }
 
-/** Copies @count <= walk_repetitions() repetitions to @memory, and moves the walk behind them. */
-void records_gather(struct walk *walk, uint8_t *memory, uint64_t count);
+/**
+ * Copies @count <= walk_repetitions() repetitions to @memory, and moves the walk behind them. @last: they end a message, so
+ * the last bytes are stored last (copy_bytes_last()).
+ */
+void records_gather(struct walk *walk, uint8_t *memory, uint64_t count, bool last);
 /** The same from @memory into the layout. */
-void records_scatter(struct walk *walk, const uint8_t *memory, uint64_t count);
+void records_scatter(struct walk *walk, const uint8_t *memory, uint64_t count, bool last);
+
+/* What copies: @count records of @bytes, each read before it is written, at even distances on both sides. */
+typedef void record_copy(uint8_t *to, uint64_t to_step, const uint8_t *from, uint64_t from_step, uint64_t bytes,
+			 uint64_t count);
+
+struct record_kernel {
+	const char *name;
+	bool (*supported)(void); /* by this CPU */
+	record_copy *copy;
+};
+
+/** The best first; the last one works everywhere. Ended by one without a name. */
+extern const struct record_kernel record_kernels[];
 
 #endif

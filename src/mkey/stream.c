@@ -27,8 +27,8 @@ int stream_resolve(struct stream *stream, uint32_t key, uint64_t address, uint64
 	struct walk_access own;
 	const struct walk_access *access = access_of(stream, part->more, &own);
 	struct piece piece;
-	bool direct;
-	int error = walk_direct(access, stream->rights, key, address, length, &piece, &direct, why);
+	const struct mapping *layout;
+	int error = walk_direct(access, stream->rights, key, address, length, &piece, &layout, why);
 
 	if (error)
 		return error;
@@ -45,12 +45,14 @@ int stream_resolve(struct stream *stream, uint32_t key, uint64_t address, uint64
 		return stage_begin(&stream->stage, access, stream->rights, piece.stage, address, length,
 				   stream->offset + stream->length, why);
 	}
-	if (direct)
+	if (!layout)
 		return 0;
-	error = walk_begin(&stream->walk, access, stream->rights, key, address, length, why);
 	part->key = key;
 	part->key_address = address;
 	stream->walked = stream->count;
+	error = walk_check(access, stream->rights, layout, address - layout->start, length, 1, why);
+	if (!error)
+		walk_enter(&stream->walk, access, layout, address - layout->start, length);
 	return error;
 }
 
@@ -170,7 +172,7 @@ static bool at_records(struct stream *stream)
 	return stream->walking && walk_repetitions(&stream->walk) > 1;
 }
 
-/* How many repetitions go between @records and @memory at once; the last byte of all is left to copy_bytes_last. */
+/* How many repetitions go between @records and @memory at once. */
 static uint64_t records_at_once(struct stream *records, struct stream *memory, uint64_t length)
 {
 	uint64_t count, most;
@@ -179,7 +181,7 @@ static uint64_t records_at_once(struct stream *records, struct stream *memory, u
 		return 0;
 	if (length > memory->piece.length)
 		length = memory->piece.length;
-	count = (length - 1) / walk_period(&records->walk);
+	count = periods_in(length, walk_period(&records->walk));
 	most = walk_repetitions(&records->walk);
 	return count < most ? count : most;
 }
@@ -191,7 +193,7 @@ static uint64_t copy_records(struct stream *sink, struct stream *source, uint64_
 
 	if (count) {
 		bytes = count * walk_period(&source->walk);
-		records_gather(&source->walk, sink->piece.address, count);
+		records_gather(&source->walk, sink->piece.address, count, bytes == length);
 		take(sink, bytes);
 		return bytes;
 	}
@@ -199,7 +201,7 @@ static uint64_t copy_records(struct stream *sink, struct stream *source, uint64_
 	if (!count)
 		return 0;
 	bytes = count * walk_period(&sink->walk);
-	records_scatter(&sink->walk, source->piece.address, count);
+	records_scatter(&sink->walk, source->piece.address, count, bytes == length);
 	take(source, bytes);
 	return bytes;
 }

@@ -61,18 +61,21 @@ static int direct_piece(const struct mapping *map, uint8_t rights, uint64_t addr
 }
 
 int walk_direct(const struct walk_access *access, uint8_t rights, uint32_t number, uint64_t address, uint64_t length,
-		struct piece *piece, bool *direct, struct refusal *why)
+		struct piece *piece, const struct mapping **layout, struct refusal *why)
 {
 	const struct mapping *map;
 	int error = resolve(access, rights, number, address, length, &map, why);
 
 	if (error)
 		return error;
-	*direct = true;
+	*layout = NULL;
 	if (mapping_is_direct(map))
 		return direct_piece(map, rights, address, length, piece, why);
-	*direct = mapping_is_staged(map);
-	*piece = (struct piece){.length = length, .stage = *direct ? map : NULL, .wire = address};
+	*piece = (struct piece){.length = length, .wire = address};
+	if (mapping_is_staged(map))
+		piece->stage = map;
+	else
+		*layout = map;
 	return 0;
 }
 
@@ -200,8 +203,9 @@ static int check_each(const struct walk_access *access, uint8_t rights, const st
 static int check_repeat(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t offset,
 			uint64_t length, uint32_t depth, struct refusal *why)
 {
-	uint64_t first_round = offset / map->period, last_round = (offset + length - 1) / map->period;
-	uint64_t first_byte = offset % map->period, last_byte = (offset + length - 1) % map->period;
+	uint64_t end_byte = offset + length - 1;
+	uint64_t first_round = periods_in(offset, map->period), last_round = periods_in(end_byte, map->period);
+	uint64_t first_byte = offset - first_round * map->period, last_byte = end_byte - last_round * map->period;
 
 	for (uint32_t i = 0; i < map->count; i++) {
 		const struct layout_entry *entry = &map->entries[i];
@@ -255,8 +259,8 @@ static void enter_level(struct walk *walk, const struct mapping *map, uint64_t o
 	level->left = length;
 	level->repetition = 0;
 	if (map->form == LAYOUT_REPEAT) {
-		level->repetition = offset / map->period;
-		offset %= map->period;
+		level->repetition = periods_in(offset, map->period);
+		offset -= level->repetition * map->period;
 	}
 	level->entry = entry_at(map, offset);
 	level->inside = offset - map->entries[level->entry].before;

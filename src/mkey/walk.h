@@ -67,6 +67,14 @@ struct walk {
 	struct walk_level level[LIMIT_MKEY_DEPTH];
 };
 
+/** @bytes / @period. Divisions of 64 bits are slow, and what is divided here is nearly always small. */
+static inline uint64_t periods_in(uint64_t bytes, uint64_t period)
+{
+	if (bytes < period)
+		return 0;
+	return (bytes | period) <= UINT32_MAX ? (uint32_t)bytes / (uint32_t)period : bytes / period;
+}
+
 /**
  * Checks the access and prepares the walk. @rights: enum key_rights, all of them needed on the outermost key; keys
  * inside it are reached with the local rights that follow. Returns 0, or -EACCES with @why filled and @walk unusable.
@@ -99,10 +107,11 @@ void walk_enter(struct walk *walk, const struct walk_access *access, const struc
 bool walk_next(struct walk *walk, uint64_t max, struct piece *piece);
 
 /**
- * The single piece of an access to a direct key, or to one with a block stage; *direct is false (and nothing checked
- * beyond the key itself) when the key is a plain indirect one and a walk is needed. Returns 0 or -EACCES with @why.
+ * The single piece of an access to a direct key, or to one with a block stage, and *layout NULL; else *layout is that of a
+ * plain indirect key, of which nothing is checked beyond the key itself: walk_check() and walk_enter() go on. Returns 0 or
+ * -EACCES with @why.
  */
 int walk_direct(const struct walk_access *access, uint8_t rights, uint32_t key, uint64_t address, uint64_t length,
-		struct piece *piece, bool *direct, struct refusal *why);
+		struct piece *piece, const struct mapping **layout, struct refusal *why);
 
 #endif
