@@ -122,49 +122,63 @@ static bool at_end(const struct signature_domain *domain, uint64_t raw)
 	return domain->field && raw == down(raw, domain->block);
 }
 
-/* Where the memory of range->wire, the signature's wire side, lies: range->needed, and where reading begins for it. */
-static void set_needed(const struct signature_setup *signature, bool transmits, struct transfer_range *range)
+/*
+ * Where the memory of @wire, the signature's wire side, lies: what is needed of it, and in @range where it begins and where
+ * reading begins for it.
+ */
+static struct byte_range needed_for(const struct signature_setup *signature, bool transmits, struct byte_range wire,
+				    struct transfer_range *range)
 {
 	const struct signature_domain *memory = &signature->memory;
-	const struct wire_position first = wire_position(signature, range->wire.first);
-	const struct wire_position end = wire_position(signature, range->wire.end);
-	struct byte_range *needed = &range->needed;
+	const struct wire_position first = wire_position(signature, wire.first);
+	const struct wire_position end = wire_position(signature, wire.end);
+	const uint64_t start = transmits ? raw_start(signature, &first) : first.raw;
+	struct byte_range needed;
 
-	range->position = first;
-	range->start = transmits ? raw_start(signature, &first) : first.raw;
-	needed->first = memory_position(memory, range->start);
+	needed.first = memory_position(memory, start);
 	/* A field in which the transfer begins concerns the field in memory before that position. */
-	if (first.in_field && range->start == first.raw && at_end(memory, first.raw))
-		needed->first -= memory->field;
-	needed->end = memory_position(memory, end.raw);
+	if (first.in_field && start == first.raw && at_end(memory, first.raw))
+		needed.first -= memory->field;
+	needed.end = memory_position(memory, end.raw);
 	/*
 	 * That is behind the field of a block that ends there. It is not needed if the field on the wire, which decides
 	 * whether the block is complete, was not reached (not completed, when receiving).
 	 */
 	if (end.in_field && (!transmits || !end.field) && at_end(memory, end.raw))
-		needed->end -= memory->field;
-	if (needed->end < needed->first)
-		needed->end = needed->first;
+		needed.end -= memory->field;
+	if (needed.end < needed.first)
+		needed.end = needed.first;
+	range->position = first;
+	range->start = start;
+	return needed;
 }
 
-struct transfer_range transfer_range(const struct block_setup *setup, bool transmits, uint64_t wire, uint64_t length,
-				     uint64_t memory)
+/*
+ * By parts, and to where the result is used: a structure that is copied as a whole right after its parts were written waits
+ * until they have left the store buffer.
+ */
+void transfer_range_set(struct transfer_range *range, const struct block_setup *setup, bool transmits, uint64_t first,
+			uint64_t length, uint64_t all)
 {
 	const struct cipher_setup *cipher = &setup->cipher;
-	struct transfer_range range;
+	struct byte_range wire = {first, first + length}, needed, memory;
 
-	range.wire = (struct byte_range){wire, wire + length};
 	if (cipher->enabled && cipher->on_wire)
-		range.wire = units(cipher, transmits, range.wire, wire_length(setup, memory));
-	range.needed = range.wire;
+		wire = units(cipher, transmits, wire, wire_length(setup, all));
+	needed = wire;
 	if (setup->signature.enabled)
-		set_needed(&setup->signature, transmits, &range);
-	range.memory = range.needed;
+		needed = needed_for(&setup->signature, transmits, wire, range);
+	memory = needed;
 	if (cipher->enabled && !cipher->on_wire) {
-		range.memory = units(cipher, transmits, range.needed, memory);
+		memory = units(cipher, transmits, needed, all);
 		/* Receiving, what does not complete a unit is written with the unit. */
-		if (range.memory.end < range.needed.end)
-			range.memory.end = range.needed.end;
+		if (memory.end < needed.end)
+			memory.end = needed.end;
 	}
-	return range;
+	range->wire.first = wire.first;
+	range->wire.end = wire.end;
+	range->needed.first = needed.first;
+	range->needed.end = needed.end;
+	range->memory.first = memory.first;
+	range->memory.end = memory.end;
 }

@@ -40,11 +40,22 @@ struct transfer_range {
 };
 
 /**
- * What a transfer of [@wire, +@length) passes in a key of @memory bytes. The sums are below 2^63. When it transmits, it
- * includes what the guards and data units that it begins or ends in the middle of need.
+ * What a transfer of [@first, +@length) on the wire passes in a key of @all bytes of memory. The sums are below 2^63. When it
+ * transmits, it includes what the guards and data units that it begins or ends in the middle of need. Without a signature
+ * range->position and range->start are left as they are.
  */
-struct transfer_range transfer_range(const struct block_setup *setup, bool transmits, uint64_t wire, uint64_t length,
-				     uint64_t memory);
+void transfer_range_set(struct transfer_range *range, const struct block_setup *setup, bool transmits, uint64_t first,
+			uint64_t length, uint64_t all);
+
+/** The same as a value. */
+static inline struct transfer_range transfer_range(const struct block_setup *setup, bool transmits, uint64_t first,
+						   uint64_t length, uint64_t all)
+{
+	struct transfer_range range = {0};
+
+	transfer_range_set(&range, setup, transmits, first, length, all);
+	return range;
+}
 
 /* Bytes of a block of AES. */
 #define CIPHER_BLOCK 16

@@ -213,7 +213,7 @@ static int check_transfer(const struct walk_access *access, uint8_t rights, cons
 	if (wire < map->start || wire - map->start >= POSITION_LIMIT || length >= POSITION_LIMIT)
 		return REFUSAL(why, KEY_RANGE, map->number, map->kind, map->start, map->length, wire, length);
 	wire -= map->start;
-	*range = transfer_range(map->blocks, transmits(rights), wire, length, map->length);
+	transfer_range_set(range, map->blocks, transmits(rights), wire, length, map->length);
 	if (range->memory.end > map->length)
 		return REFUSAL(why, STAGE_RANGE, map->number, wire, length, range->memory.first, range->memory.end,
 			       map->length);
@@ -293,11 +293,12 @@ int stage_begin(struct block_stage *stage, const struct walk_access *access, uin
 	stage->origin = offset - stage->position;
 	stage->begun = false;
 	begin_cipher(stage, range);
+	/* By parts, as in transfer_range_set(). */
+	stage->cipher.memory = (struct piece){.address = piece.address, .length = piece.length};
+	stage->piece = (struct piece){0};
 	/* What is behind a cipher is not what the signature sees. */
-	stage->cipher.memory = piece;
-	if (cipher_on_memory(stage))
-		piece = (struct piece){0};
-	stage->piece = piece;
+	if (!cipher_on_memory(stage))
+		stage->piece = (struct piece){.address = piece.address, .length = piece.length};
 	return 0;
 }
 
