@@ -29,8 +29,8 @@ static void add_operation(struct bench *bench, struct device *device, struct pai
 		uint32_t bytes;
 		double limit; /* 0: no goal */
 	} sizes[] = {
-		{"4 KiB", 4 << 10, 0.2},
-		{"64 KiB", 64 << 10, 0.75},
+		{"4 KiB", 4 << 10, 0.4},
+		{"64 KiB", 64 << 10, 0.9},
 		{"1 MiB", 1 << 20, 0.9},
 		{"64 MiB", 64 << 20, 0},
 	};

@@ -28,6 +28,7 @@ enum goal {
 	GOAL_SPEED, /* at least `limit` times as fast as the yardstick */
 	GOAL_TIME,  /* at most `limit` times the time of the yardstick */
 	GOAL_NS,    /* at most `limit` nanoseconds */
+	GOAL_RATE,  /* at least `limit` millions in a second */
 	GOAL_PEER,  /* at least `limit` times as fast as the peer */
 };
 

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #define SMALL 8
-#define GOAL_WRITE_NS 120
 
 static void poll_empty(void *subject, uint64_t count)
 {
@@ -71,7 +70,7 @@ struct row {
 	const char *name;
 	work_fn *run;
 	struct message *message;
-	bool goal;
+	double limit[2]; /* nanoseconds with one thread, with several; 0: no goal */
 };
 
 static void add_rows(struct bench *bench, const struct row *rows, size_t count, bool threads)
@@ -85,8 +84,8 @@ static void add_rows(struct bench *bench, const struct row *rows, size_t count, 
 					      .subject = rows[i].message,
 					      .yardstick_name = "bare model",
 					      .yardstick = bare_model,
-					      .goal = rows[i].goal ? GOAL_NS : GOAL_NONE,
-					      .limit = GOAL_WRITE_NS,
+					      .goal = rows[i].limit[threads] != 0 ? GOAL_NS : GOAL_NONE,
+					      .limit = rows[i].limit[threads],
 					      .threads = threads},
 			 "%s", rows[i].name);
 	}
@@ -102,21 +101,29 @@ void add_latency_cases(struct bench *bench, struct device *device)
 	pair_create(device, &(struct pair_attr){.depth = 64, .builders = true}, builders);
 
 	const struct row rows[] = {
-		{"WRITE of 8 bytes", post_and_poll, message_new(device, pair, IBV_WR_RDMA_WRITE, SMALL), true},
-		{"  in a thread domain", post_and_poll, message_new(device, single, IBV_WR_RDMA_WRITE, SMALL), true},
-		{"  inline", post_and_poll,
-		 with_flags(message_new(device, pair, IBV_WR_RDMA_WRITE, SMALL), IBV_SEND_INLINE), false},
-		{"  by ibv_wr_*", build_and_poll, message_new(device, builders, IBV_WR_RDMA_WRITE, SMALL), false},
-		{"  no completion (one in 16)", post_unsignalled, message_new(device, pair, IBV_WR_RDMA_WRITE, SMALL),
-		 false},
-		{"  no keys, no copy (0 bytes)", post_and_poll, message_new(device, pair, IBV_WR_RDMA_WRITE, 0), false},
-		{"  an empty list: call, lock", post_nothing, message_new(device, pair, IBV_WR_RDMA_WRITE, SMALL),
-		 false},
-		{"  poll of an empty CQ", poll_empty, message_new(device, pair, IBV_WR_RDMA_WRITE, SMALL), false},
-		{"READ of 8 bytes", post_and_poll, message_new(device, pair, IBV_WR_RDMA_READ, SMALL), false},
-		{"fetch and add", post_and_poll, message_new(device, pair, IBV_WR_ATOMIC_FETCH_AND_ADD, SMALL), false},
-		{"SEND of 8 bytes with its receive", send_and_poll, message_new(device, pair, IBV_WR_SEND, SMALL),
-		 false},
+		{"WRITE of 8 bytes", post_and_poll, message_new(device, pair, IBV_WR_RDMA_WRITE, SMALL), {50, 60}},
+		{"  in a thread domain",
+		 post_and_poll,
+		 message_new(device, single, IBV_WR_RDMA_WRITE, SMALL),
+		 {50, 60}},
+		{"  inline",
+		 post_and_poll,
+		 with_flags(message_new(device, pair, IBV_WR_RDMA_WRITE, SMALL), IBV_SEND_INLINE),
+		 {0}},
+		{"  by ibv_wr_*", build_and_poll, message_new(device, builders, IBV_WR_RDMA_WRITE, SMALL), {0}},
+		{"  no completion (one in 16)",
+		 post_unsignalled,
+		 message_new(device, pair, IBV_WR_RDMA_WRITE, SMALL),
+		 {0}},
+		{"  no keys, no copy (0 bytes)", post_and_poll, message_new(device, pair, IBV_WR_RDMA_WRITE, 0), {0}},
+		{"  an empty list: call, lock", post_nothing, message_new(device, pair, IBV_WR_RDMA_WRITE, SMALL), {0}},
+		{"  poll of an empty CQ", poll_empty, message_new(device, pair, IBV_WR_RDMA_WRITE, SMALL), {0}},
+		{"READ of 8 bytes", post_and_poll, message_new(device, pair, IBV_WR_RDMA_READ, SMALL), {60, 60}},
+		{"fetch and add", post_and_poll, message_new(device, pair, IBV_WR_ATOMIC_FETCH_AND_ADD, SMALL), {0}},
+		{"SEND of 8 bytes with its receive",
+		 send_and_poll,
+		 message_new(device, pair, IBV_WR_SEND, SMALL),
+		 {75, 75}},
 	};
 
 	add_rows(bench, rows, sizeof(rows) / sizeof(rows[0]), true);

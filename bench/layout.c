@@ -138,7 +138,7 @@ static void add_layout(struct bench *bench, struct device *device, struct pair *
 				      .yardstick_subject = copies,
 				      .payload = bytes,
 				      .goal = layout->goal,
-				      .limit = 3,
+				      .limit = 2,
 				      .threads = true},
 		 "%s, %u KiB", layout->name, bytes >> 10);
 }

@@ -22,13 +22,15 @@ void add_rate_cases(struct bench *bench, struct device *device)
 		const char *name;
 		work_fn *run;
 		struct message *message;
+		double limit; /* millions in a second; 0: no goal */
 	} rows[] = {
-		{"WRITE, a completion each", post_list_and_poll, message_new(device, pair, IBV_WR_RDMA_WRITE, SMALL)},
-		{"  in a thread domain", post_list_and_poll, message_new(device, single, IBV_WR_RDMA_WRITE, SMALL)},
+		{"WRITE, a completion each", post_list_and_poll, message_new(device, pair, IBV_WR_RDMA_WRITE, SMALL),
+		 22},
+		{"  in a thread domain", post_list_and_poll, message_new(device, single, IBV_WR_RDMA_WRITE, SMALL), 22},
 		{"WRITE, a completion per list", post_list_and_poll,
-		 signal_last_only(message_new(device, pair, IBV_WR_RDMA_WRITE, SMALL))},
-		{"SEND with its receive", send_list_and_poll, message_new(device, pair, IBV_WR_SEND, SMALL)},
-		{"  in a thread domain", send_list_and_poll, message_new(device, single, IBV_WR_SEND, SMALL)},
+		 signal_last_only(message_new(device, pair, IBV_WR_RDMA_WRITE, SMALL)), 28},
+		{"SEND with its receive", send_list_and_poll, message_new(device, pair, IBV_WR_SEND, SMALL), 0},
+		{"  in a thread domain", send_list_and_poll, message_new(device, single, IBV_WR_SEND, SMALL), 0},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -41,6 +43,8 @@ void add_rate_cases(struct bench *bench, struct device *device)
 					      .yardstick = bare_model_list,
 					      .batch = LIST_LENGTH,
 					      .yardstick_batch = LIST_LENGTH,
+					      .goal = rows[i].limit != 0 ? GOAL_RATE : GOAL_NONE,
+					      .limit = rows[i].limit,
 					      .threads = true},
 			 "%s", rows[i].name);
 	}

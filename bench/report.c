@@ -38,6 +38,8 @@ static bool is_met(const struct bench *bench, const struct bench_case *c)
 		return ratio.median <= c->limit;
 	case GOAL_NS:
 		return time.median <= c->limit;
+	case GOAL_RATE:
+		return 1e3 / time.median >= c->limit;
 	case GOAL_PEER:
 		return against_peer(c, bench->rounds).median >= c->limit;
 	default:
@@ -58,6 +60,9 @@ static void print_goal(const struct bench_case *c, bool met)
 		break;
 	case GOAL_NS:
 		printf("  <= %.0f ns        %s", c->limit, verdict);
+		break;
+	case GOAL_RATE:
+		printf("  >= %.0f M/s        %s", c->limit, verdict);
 		break;
 	case GOAL_PEER:
 		printf("  >= %.2f x %s  %s", c->limit, c->peer_name, verdict);
@@ -129,6 +134,7 @@ static void json_case(FILE *file, const struct bench *bench, const struct bench_
 	static const char *const goals[] = {[GOAL_SPEED] = "speed_at_least",
 					    [GOAL_TIME] = "time_at_most",
 					    [GOAL_NS] = "ns_at_most",
+					    [GOAL_RATE] = "millions_per_second_at_least",
 					    [GOAL_PEER] = "speed_of_peer_at_least"};
 	const char *name = c->name + strspn(c->name, " ");
 
