@@ -12,8 +12,8 @@
 #include "link/shm/peer.h"
 #include "transport/atomic.h"
 
-/* Records of one connection at a time, so that others get their turn. */
-#define MOST_RECORDS 32
+/* Records of one connection at a time, so that others get their turn, and their sender what it waits for. */
+#define MOST_RECORDS 8
 /* QPs that go on at a time when there is room: a quarter of the ring is free then. */
 #define MOST_RESUMED 8
 
@@ -181,6 +181,8 @@ static bool take_records(struct shm_peer *peer, struct run *run)
 			refuse_ring(peer, field, value);
 			break;
 		}
+		/* They are on their way while this record is handled. */
+		shm_look_ahead(&peer->in);
 		handle(peer, &record, run);
 		shm_release(&peer->in);
 		__atomic_store_n(&peer->taken, peer->in.at.slot, __ATOMIC_RELEASE);

@@ -39,6 +39,8 @@
 #define SHM_PIECES 30u
 #define SHM_MOST_READ (1u << 20)
 #define SHM_WITHDRAWN 256u
+/* Slots, and lines of the data area, that are on their way to a processor before it needs them. */
+#define SHM_AHEAD 4u
 
 enum shm_flag {
 	SHM_FLAG_PATH = 1 << 0,  /* a path comes along */
@@ -207,10 +209,52 @@ static inline void shm_publish(struct shm_ring *ring, uint32_t at, const struct 
 	__atomic_store_n(&to->sequence, shm_sequence(at), __ATOMIC_RELEASE);
 }
 
+/** The slot of the next record. */
+static inline const struct shm_slot *shm_next(const struct shm_consumer *consumer)
+{
+	return &consumer->ring->slot[consumer->at.slot % SHM_SLOTS];
+}
+
+/* Without a flag compilers take the prefetch for reading; processors that do not know this one take it for a no-op. */
+static inline void shm_prefetch_to_write(const void *line)
+{
+#if defined(__x86_64__)
+	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)line));
+#else
+	__builtin_prefetch(line, 1);
+#endif
+}
+
+/**
+ * Asks for lines that will be written soon: stores become visible one after the other, and each would else wait until its line
+ * has come from the other processor. Not the next slot, on which the consumer spins. Any thread.
+ */
+static inline void shm_prepare(const struct shm_producer *producer)
+{
+	struct shm_cursor tail = shm_tail(producer);
+
+	for (uint32_t i = 1; i <= SHM_AHEAD; i++) {
+		shm_prefetch_to_write(&producer->ring->slot[(tail.slot + i) % SHM_SLOTS]);
+		shm_prefetch_to_write(&producer->ring->data[(tail.line + i) % SHM_DATA_LINES * SHM_LINE]);
+	}
+}
+
+/** Asks for what will be read when the next records are taken. */
+static inline void shm_look_ahead(const struct shm_consumer *consumer)
+{
+	const struct shm_ring *ring = consumer->ring;
+	const struct shm_cursor *at = &consumer->at;
+
+	for (uint32_t i = 0; i < SHM_AHEAD; i++) {
+		__builtin_prefetch(&ring->slot[(at->slot + i) % SHM_SLOTS]);
+		__builtin_prefetch(&ring->data[(at->line + i) % SHM_DATA_LINES * SHM_LINE]);
+	}
+}
+
 /** True if the next record is there. */
 static inline bool shm_ready(const struct shm_consumer *consumer)
 {
-	const struct shm_slot *slot = &consumer->ring->slot[consumer->at.slot % SHM_SLOTS];
+	const struct shm_slot *slot = shm_next(consumer);
 
 	return __atomic_load_n(&slot->sequence, __ATOMIC_ACQUIRE) == shm_sequence(consumer->at.slot);
 }

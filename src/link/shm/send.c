@@ -196,6 +196,7 @@ static enum link_result send_one(struct hca *hca, struct shm_peer *peer, struct 
 	error = RESERVE(peer, reserve_one(&peer->out, &draft));
 	if (error)
 		return no_room(hca, peer, run, error);
+	shm_prepare(&peer->out);
 	at = write_front(&draft, packet->path);
 	if (__builtin_expect(masked, 0))
 		memcpy(at, masks, length);
