@@ -110,9 +110,22 @@ static void arm_all(bool armed)
 	}
 }
 
+/* True if a poll would find nothing: most polls of a program that waits end here. Between begin_polling() and end_polling(). */
+static bool all_idle(void)
+{
+	bool idle = true;
+
+	epoch_enter();
+	for (struct poller *poller = first_poller(); poller && idle; poller = poller->next)
+		idle = poller->idle && poller->idle(poller);
+	epoch_leave();
+	return idle;
+}
+
 /* Between begin_polling() and end_polling(), for a program. */
 static bool poll_for_program(void)
 {
+	WITHOUT_CANCELLATION;
 	bool found;
 
 	/* Somebody must look whether this thread goes on polling. */
@@ -120,7 +133,6 @@ static bool poll_for_program(void)
 		__atomic_store_n(&progress.looks, 1, __ATOMIC_RELAXED);
 		progress_wake();
 	}
-	__atomic_store_n(&progress.polls, progress.polls + 1, __ATOMIC_RELAXED);
 	if (__builtin_expect(__atomic_load_n(&progress.disarm, __ATOMIC_RELAXED), 0)) {
 		__atomic_store_n(&progress.disarm, 0, __ATOMIC_RELAXED);
 		arm_all(false);
@@ -134,9 +146,15 @@ static bool poll_for_program(void)
 
 bool progress_poll(void)
 {
-	WITHOUT_CANCELLATION;
-
-	return begin_polling() && poll_for_program();
+	if (!begin_polling())
+		return false;
+	__atomic_store_n(&progress.polls, progress.polls + 1, __ATOMIC_RELAXED);
+	if (__atomic_load_n(&progress.looks, __ATOMIC_RELAXED) &&
+	    !__atomic_load_n(&progress.disarm, __ATOMIC_RELAXED) && all_idle()) {
+		end_polling();
+		return false;
+	}
+	return poll_for_program();
 }
 
 /* Polls until nothing is left, but not for ever, since timers are due, too. Returns false if something may be left. */

@@ -31,6 +31,11 @@ struct poller {
 	 */
 	bool (*poll)(struct poller *poller, struct run *run);
 	/**
+	 * True if poll() would find nothing to do: a look that is cheap and makes no system call, for programs that poll all the
+	 * time. In an epoch section, instead of poll(). NULL: poll() is cheap enough.
+	 */
+	bool (*idle)(struct poller *poller);
+	/**
 	 * From now on arrivals must wake the device thread (@armed), or need not. A poller is added armed. After arming, the
 	 * caller polls once more or makes sure that somebody does soon.
 	 */

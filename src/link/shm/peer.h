@@ -83,6 +83,8 @@ enum link_result shm_send(struct hca *hca, struct run *run);
 uint64_t shm_mark(uint32_t qpn);
 bool shm_pending(uint32_t qpn, uint64_t mark, uint64_t *progress);
 bool shm_poll(struct poller *poller, struct run *run);
+/** poller.idle: true if shm_poll() would find nothing. */
+bool shm_idle(struct poller *poller);
 /** Takes a batch of what one has sent. True if there was anything. In an epoch section; of the poller, or one at a time. */
 bool shm_poll_peer(struct host_peer *host, struct run *run);
 
@@ -109,6 +111,11 @@ void shm_starve(struct shm_peer *peer);
  * spin on memory then. With every poll that finds nothing; the poller's.
  */
 void shm_nudge(struct shm_peer *peer);
+/** Counts a poll that finds nothing; true if shm_nudge() has to look, which counts no more then. The poller's. */
+static inline bool shm_nudge_is_due(struct shm_peer *peer)
+{
+	return __builtin_expect(shm_tail(&peer->out).slot != peer->seen_head && ++peer->polls >= peer->patience, 0);
+}
 
 void shm_wake_slow(struct shm_peer *peer);
 void shm_order(struct shm_peer *peer);

@@ -128,19 +128,35 @@ static bool parse_record(struct shm_peer *peer, const struct shm_record *record,
 	return true;
 }
 
-static void count(const struct shm_slot *slot)
+/* Of the records of a batch. */
+struct tally {
+	uint64_t records, ring_pieces, ring_bytes, read_pieces, read_bytes;
+};
+
+static void count(const struct shm_slot *slot, struct tally *tally)
+{
+	bool read = slot->flags & SHM_FLAG_READ;
+
+	tally->records++;
+	*(read ? &tally->read_pieces : &tally->ring_pieces) += slot->length != 0;
+	*(read ? &tally->read_bytes : &tally->ring_bytes) += slot->length;
+}
+
+static void add_up(const struct tally *tally)
 {
 	struct hca *hca = first_device();
 
-	counter_add(hca, COUNTER_SHM_RUNS_RECEIVED, 1);
-	if (!slot->length)
+	counter_add(hca, COUNTER_SHM_RUNS_RECEIVED, tally->records);
+	if (!(tally->ring_pieces + tally->read_pieces))
 		return;
-	counter_add(hca, COUNTER_SHM_BYTES_RECEIVED, slot->length);
-	counter_add(hca, slot->flags & SHM_FLAG_READ ? COUNTER_SHM_READ_PIECES : COUNTER_SHM_RING_PIECES, 1);
-	counter_add(hca, slot->flags & SHM_FLAG_READ ? COUNTER_SHM_READ_BYTES : COUNTER_SHM_RING_BYTES, slot->length);
+	counter_add(hca, COUNTER_SHM_BYTES_RECEIVED, tally->ring_bytes + tally->read_bytes);
+	counter_add(hca, COUNTER_SHM_RING_PIECES, tally->ring_pieces);
+	counter_add(hca, COUNTER_SHM_RING_BYTES, tally->ring_bytes);
+	counter_add(hca, COUNTER_SHM_READ_PIECES, tally->read_pieces);
+	counter_add(hca, COUNTER_SHM_READ_BYTES, tally->read_bytes);
 }
 
-static void handle(struct shm_peer *peer, const struct shm_record *record, struct run *run)
+static void handle(struct shm_peer *peer, const struct shm_record *record, struct run *run, struct tally *tally)
 {
 	struct packet *packet = run_slot(run);
 	struct hca *shown = NULL;
@@ -151,7 +167,7 @@ static void handle(struct shm_peer *peer, const struct shm_record *record, struc
 		malformed(&why);
 		return;
 	}
-	count(&record->slot);
+	count(&record->slot, tally);
 	if (__builtin_expect(first_device()->filters != NULL, 0) && !stream_failed(&packet->payload))
 		shown = show_to_filters(packet);
 	run_commit(run);
@@ -172,6 +188,7 @@ static void greet(struct shm_peer *peer)
 static bool take_records(struct shm_peer *peer, struct run *run)
 {
 	struct shm_record record;
+	struct tally tally = {0};
 	uint32_t field, value;
 
 	if (__builtin_expect(!peer->greeted, 0))
@@ -183,12 +200,13 @@ static bool take_records(struct shm_peer *peer, struct run *run)
 		}
 		/* They are on their way while this record is handled. */
 		shm_look_ahead(&peer->in);
-		handle(peer, &record, run);
+		handle(peer, &record, run, &tally);
 		shm_release(&peer->in);
 		__atomic_store_n(&peer->taken, peer->in.at.slot, __ATOMIC_RELEASE);
 		if (__builtin_expect(__atomic_load_n(&peer->other->starved, __ATOMIC_RELAXED), 0))
 			shm_wake(peer, true);
 	}
+	add_up(&tally);
 	/* The last look at `starved` may have come before the room was seen by the other side. */
 	shm_wake(peer, true);
 	return true;
@@ -265,6 +283,22 @@ bool shm_poll_peer(struct host_peer *host, struct run *run)
 	if (__builtin_expect(__atomic_load_n(&peer->own->starved, __ATOMIC_RELAXED), 0))
 		found |= resume(peer, run);
 	return found;
+}
+
+static bool peer_is_idle(struct shm_peer *peer)
+{
+	return peer && peer->handled == peer->in.at.slot && !shm_ready(&peer->in) &&
+	       !__atomic_load_n(&peer->own->starved, __ATOMIC_RELAXED) && !shm_nudge_is_due(peer);
+}
+
+bool shm_idle(struct poller *poller)
+{
+	if (__atomic_load_n(&((struct shm_poller *)poller)->leaving, __ATOMIC_RELAXED))
+		return false;
+	for (struct host_peer *host = host_peers(); host; host = host_next(host))
+		if (!peer_is_idle(shm_of(host)))
+			return false;
+	return true;
 }
 
 bool shm_poll(struct poller *poller, struct run *run)

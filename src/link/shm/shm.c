@@ -17,7 +17,7 @@
 /* Of polling to the end what one who left has sent. */
 #define MOST_TRIES 100000u
 
-struct shm_poller shm_poller = {.poller = {.repeats = true, .poll = shm_poll, .arm = shm_arm}};
+struct shm_poller shm_poller = {.poller = {.repeats = true, .poll = shm_poll, .idle = shm_idle, .arm = shm_arm}};
 
 size_t shm_memory_size(void)
 {
