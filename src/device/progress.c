@@ -67,6 +67,8 @@ static struct {
 	      .wake = -1,
 	      .generation = 1};
 
+static __thread bool on_thread; /* this is the device thread */
+
 static struct poller *first_poller(void)
 {
 	return __atomic_load_n(&progress.pollers, __ATOMIC_ACQUIRE);
@@ -441,6 +443,7 @@ static void *device_thread(void *argument)
 	bool woken = false;
 
 	(void)argument;
+	on_thread = true;
 	/* Else a sleep takes 50 us more than was asked for. */
 	prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
 	for (;;) {
@@ -517,6 +520,11 @@ int progress_start(void)
 bool progress_runs(void)
 {
 	return __atomic_load_n(&progress.started, __ATOMIC_ACQUIRE);
+}
+
+bool progress_on_thread(void)
+{
+	return on_thread;
 }
 
 void progress_wake(void)

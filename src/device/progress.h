@@ -68,6 +68,8 @@ extern const struct timer_thread progress_timer_thread;
 int progress_start(void);
 /** True if the thread runs. Any thread. */
 bool progress_runs(void);
+/** True on the device thread. Any thread. */
+bool progress_on_thread(void);
 /** Wakes the device thread: it polls all pollers and fires what is due. Any thread. */
 void progress_wake(void);
 

@@ -10,12 +10,15 @@
 #include <string.h>
 
 #include "device/counters.h"
+#include "device/progress.h"
 #include "link/udp/parts.h"
 
 /* Answers in a row after which the next one is waited for… */
 #define ENOUGH 4
-/* …each within that time, in which a program that sleeps for events may have to wait for a processor. */
+/* …each within that time, in which the thread may have lost its processor. */
 #define ANSWERED_NS UINT64_C(500000)
+/* A program that looks for something else before it answers finds nothing that came within that time. */
+#define JUST_NOW_NS UINT64_C(2000)
 /* A program that makes no call: the device thread looks after that time. It looks that often at a program that polls, too. */
 #define LATER_NS UINT64_C(1000000)
 
@@ -24,7 +27,8 @@ uint32_t udp_held_flow;
 static struct {
 	struct udp_socket *socket; /* atomic; that holds one; NULL: none. Its lock is held when this changes */
 	struct timer timer;
-	bool armed; /* atomic */
+	bool armed;        /* atomic */
+	uint64_t since_ns; /* atomic; of `socket` */
 } holder;
 
 static struct timers *timers(void)
@@ -73,7 +77,8 @@ static bool is_worth_waiting(struct udp_socket *socket, uint64_t now_ns)
 		answers->row = 0;
 	answers->due = true;
 	answers->acknowledged_ns = now_ns;
-	return answers->row == ENOUGH && !socket->no_trains;
+	/* Of a program that sleeps: its peer does, too, as a rule, and wakes while the answer is being made. */
+	return answers->row == ENOUGH && !socket->no_trains && !progress_on_thread();
 }
 
 /* ---- holding --------------------------------------------------------------------------------------------------- */
@@ -87,6 +92,7 @@ bool udp_held_keep(struct udp_socket *socket, uint32_t key)
 	    !__atomic_compare_exchange_n(&holder.socket, &none, socket, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		return false;
 	socket->held.since_ns = now_ns;
+	__atomic_store_n(&holder.since_ns, now_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&udp_held_flow, key, __ATOMIC_SEQ_CST);
 	if (__atomic_exchange_n(&holder.armed, true, __ATOMIC_SEQ_CST))
 		return true;
@@ -103,6 +109,12 @@ void udp_held_gone(struct udp_socket *socket)
 	socket->held.length = 0;
 	__atomic_store_n(&udp_held_flow, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&holder.socket, NULL, __ATOMIC_SEQ_CST);
+}
+
+bool udp_held_just_now(void)
+{
+	return udp_holding() && !progress_on_thread() &&
+	       clock_now_ns() - __atomic_load_n(&holder.since_ns, __ATOMIC_RELAXED) < JUST_NOW_NS;
 }
 
 void udp_held_release(uint64_t age_ns)

@@ -157,6 +157,8 @@ void udp_held_note_request(struct udp_socket *socket);
 bool udp_held_keep(struct udp_socket *socket, uint32_t key);
 /** What @socket held has left. Its lock is held; who let go of it calls udp_socket_forget(). */
 void udp_held_gone(struct udp_socket *socket);
+/** True for a program that got a message a moment ago, and is about to answer it as far as is known. Any thread. */
+bool udp_held_just_now(void);
 /** Sends what @socket holds, and calls udp_held_gone(); its lock is held. (udp.c) */
 void udp_send_held(struct udp_socket *socket);
 /** In a forked child: none is. */

@@ -352,8 +352,12 @@ static bool poll_datagrams(struct poller *poller, struct run *run)
 	struct udp_turn *page;
 
 	(void)poller;
-	if (__builtin_expect(udp_holding() != 0, 0))
+	if (__builtin_expect(udp_holding() != 0, 0)) {
+		/* Programs look at their send queue first: a system call in front of each answer. */
+		if (udp_held_just_now())
+			return false;
 		udp_held_release(UDP_HELD_NS);
+	}
 	if (fd < 0 || __atomic_load_n(&receiver.leaving, __ATOMIC_SEQ_CST))
 		return false;
 	page = __atomic_load_n(&receiver.page, __ATOMIC_RELAXED);
