@@ -10,6 +10,7 @@
 #include "device/counters.h"
 #include "filter/faults.h"
 #include "filter/filter.h"
+#include "hca/report.h"
 #include "verbs/objects.h"
 
 size_t softhca_read_counters(struct ibv_context *context, struct softhca_counter *out, size_t max,
@@ -71,6 +72,8 @@ int softhca_set_faults(struct ibv_context *context, const char *text, char *erro
 		return REFUSE(hca, "softhca_set_faults", -result, RULE_FAULT_FILE, (uint64_t)-result);
 	result = filters_set_faults(hca, script);
 	free(script);
+	if (!result)
+		report_at_exit();
 	return -result;
 }
 

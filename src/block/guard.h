@@ -16,15 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum guard_type {
-	GUARD_NONE,
-	GUARD_T10_CRC,     /* 16 bits, stored big-endian */
-	GUARD_IP_CHECKSUM, /* 16 bits, stored big-endian */
-	GUARD_CRC32,       /* 32 bits, not reflected, stored big-endian */
-	GUARD_CRC32C,      /* 32 bits, reflected, stored little-endian */
-	GUARD_CRC64_XP10,  /* 64 bits, reflected, stored little-endian */
-	GUARD_TYPE_COUNT,
-};
+#include "format/key_kinds.h"
 
 /** Bytes that a stored guard has: 2, 4 or 8. 0 for GUARD_NONE. */
 unsigned int guard_size(enum guard_type type);

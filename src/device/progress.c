@@ -17,8 +17,6 @@
 #include "core/epoch.h"
 #include "device/device.h"
 #include "device/counters.h"
-#include "wire/link.h"
-#include "transport/run.h"
 
 #define FOR_EVER UINT64_MAX
 /*
@@ -87,16 +85,23 @@ static void end_polling(void)
 	__atomic_store_n(&progress.polling, 0, __ATOMIC_RELEASE);
 }
 
-static bool poll_all(void)
+bool (*progress_in_run)(bool (*poll)(struct run *run));
+
+static bool poll_each(struct run *run)
 {
 	bool found = false;
-	struct run run;
+
+	for (struct poller *poller = first_poller(); poller; poller = poller->next)
+		found |= poller->poll(poller, run);
+	return found;
+}
+
+static bool poll_all(void)
+{
+	bool found;
 
 	epoch_enter();
-	run_begin(&run);
-	for (struct poller *poller = first_poller(); poller; poller = poller->next)
-		found |= poller->poll(poller, &run);
-	run_finish(&run);
+	found = progress_in_run(poll_each);
 	epoch_leave();
 	return found;
 }

@@ -26,8 +26,8 @@ struct poller {
 	bool repeats; /* arm() may be called like that, and is to be called before each sleep, armed or not */
 	bool armed;   /* progress.c */
 	/**
-	 * Handles what has arrived, a batch at most: builds a packet in run_slot(@run), run_commit(), run_drain(@run, NULL),
-	 * and so on. Inside an epoch section, no lock held; the caller calls run_finish(). Returns true if there was anything.
+	 * Handles what has arrived, a batch at most: builds a packet in run_slot(@run), run_commit(), deliver_queued(@run),
+	 * and so on. Inside an epoch section, no lock held; the caller sees to the QPs that are due. Returns true if there was anything.
 	 */
 	bool (*poll)(struct poller *poller, struct run *run);
 	/**
@@ -48,6 +48,12 @@ struct watched_fd {
 	/** On the device thread, no lock held, in no epoch section. @events of epoll(7). May unwatch and close it. */
 	void (*ready)(struct watched_fd *watched, uint32_t events);
 };
+
+/**
+ * Set before the first device is there (hca/hca.c): calls @poll with a run, inside an epoch section, sees to the QPs that are
+ * due after it, and returns what it returned.
+ */
+extern bool (*progress_in_run)(bool (*poll)(struct run *run));
 
 /** Adds @poller, for ever; starts the thread. Returns 0 or -EAGAIN (no thread could be made). Any thread. */
 int progress_add(struct poller *poller);

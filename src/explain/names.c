@@ -4,8 +4,8 @@
 
 #include <infiniband/mlx5dv.h>
 
+#include "format/key_kinds.h"
 #include "format/qp_types.h"
-#include "mkey/key.h"
 
 const struct bit_name access_names[] = {
 	{IBV_ACCESS_LOCAL_WRITE, "LOCAL_WRITE"},
@@ -129,6 +129,22 @@ uint8_t syndrome_of_status(uint32_t status)
 		if (syndromes[i].status == status)
 			return syndromes[i].syndrome;
 	return 0;
+}
+
+const char *key_kind_name(unsigned int kind)
+{
+	static const char *const names[KEY_KIND_COUNT] = {
+		[KEY_MEMORY] = "memory region",
+		[KEY_ON_DEMAND] = "memory region on demand",
+		[KEY_IMPLICIT] = "memory region on demand of all addresses",
+		[KEY_DEVICE_MEMORY] = "device memory region",
+		[KEY_NULL] = "null memory region",
+		[KEY_INDIRECT] = "layout key",
+		[KEY_WINDOW_1] = "type 1 window",
+		[KEY_WINDOW_2] = "type 2 window",
+	};
+
+	return kind < KEY_KIND_COUNT ? names[kind] : "key";
 }
 
 const char *guard_name(unsigned int type)

@@ -20,6 +20,8 @@ extern const struct bit_name attr_names[];   /* enum ibv_qp_attr_mask */
 const char *qp_state_name(unsigned int state);
 /** "RC", "UC", … */
 const char *qp_type_name(unsigned int type);
+/** "memory region", … of enum key_kind. */
+const char *key_kind_name(unsigned int kind);
 /** "T10-DIF CRC", … of enum guard_type. */
 const char *guard_name(unsigned int type);
 /** "REM_ACCESS_ERR", … of a CQE syndrome (mlx5-formats 3.4). */

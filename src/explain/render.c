@@ -10,7 +10,6 @@
 #include "explain/explain.h"
 #include "explain/names.h"
 #include "explain/rules.h"
-#include "mkey/key.h"
 #include "format/opcode.h"
 #include "format/wqe.h"
 

@@ -15,9 +15,9 @@
 
 #include "explain/log.h"
 #include "device/device.h"
-#include "transport/qp.h"
 #include "filter/capture_ethernet.h"
 #include "wire/roce.h"
+#include "wire/run.h"
 
 struct capture {
 	struct hca *hca;
@@ -299,9 +299,9 @@ void capture_frame(struct capture *capture, enum capture_direction direction, co
 /* Records of a QP that does not exist are kept by the first device. */
 static struct hca *device_of(uint32_t qpn)
 {
-	const struct hca_qp *qp = qp_find(qpn);
+	struct hca *hca = delivery->device_of(qpn);
 
-	return qp ? qp->hca : first_device();
+	return hca ? hca : first_device();
 }
 
 uint64_t capture_mark(uint32_t qpn)

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "link/host/host.h"
+#include "wire/routes.h"
 
 #define FLOWS 256 /* of the hash table; a power of two */
 

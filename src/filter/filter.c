@@ -114,7 +114,7 @@ enum link_result filter_send(struct hca *hca, struct run *run)
 	return LINK_SENT;
 }
 
-bool filter_hides_receives_from(struct hca *hca, uint32_t qpn, const struct packet *packet)
+bool filter_hides_receives(struct hca *hca, uint32_t qpn, const struct packet *packet)
 {
 	struct filters *filters = filters_of(hca);
 	struct fault_subject subject = frame_subject(packet, 0);

@@ -2,7 +2,6 @@
 /* What the capture gets of the filters, see filter.h. */
 #include <stdlib.h>
 
-#include "transport/qp.h"
 #include "filter/capture.h"
 #include "filter/filter_parts.h"
 #include "wire/roce.h"
@@ -47,15 +46,13 @@ void filter_capture_done(struct frame *frame)
 /* What its receiver knows of a packet and the packet does not tell. */
 static void complete(struct packet *packet)
 {
-	struct hca_qp *qp = qp_find(packet->destination_qpn);
+	struct receiver_view qp;
 	uint32_t mtu_shift = 12;
 
-	if (qp) {
-		queue_lock(&qp->lock);
-		mtu_shift = qp->mtu_shift;
+	if (delivery->view(packet->destination_qpn, &qp)) {
+		mtu_shift = qp.mtu_shift;
 		if (!packet->source_qpn)
-			packet->source_qpn = qp->attr.dest_qp_num;
-		queue_unlock(&qp->lock);
+			packet->source_qpn = qp.peer_qpn;
 	}
 	if (packet->count != 1)
 		packet->mtu = (uint16_t)(1u << mtu_shift);

@@ -7,7 +7,6 @@
 
 #include "filter/capture.h"
 #include "filter/filter_parts.h"
-#include "hca/report.h"
 
 static struct filters *filters_new(struct hca *hca)
 {
@@ -15,6 +14,11 @@ static struct filters *filters_new(struct hca *hca)
 
 	if (!filters)
 		return NULL;
+	filters->front = (struct link_filters){.send = filter_send,
+					       .drain = filter_drain,
+					       .received = filter_received,
+					       .handled = filter_handled,
+					       .hides_receives = filter_hides_receives};
 	filters->hca = hca;
 	pthread_mutex_init(&filters->lock, NULL);
 	timer_init(&filters->timer, queue_timer);
@@ -60,7 +64,6 @@ int filters_set_faults(struct hca *hca, const struct fault_script *script)
 		faults_free(faults);
 		return -ENOMEM;
 	}
-	report_at_exit();
 	pthread_mutex_lock(&filters->lock);
 	old = exchange_faults(filters, faults);
 	pthread_mutex_unlock(&filters->lock);

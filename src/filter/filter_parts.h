@@ -24,6 +24,7 @@ struct frame_list {
 };
 
 struct filters {
+	struct link_filters front; /* first: what the transport and the links see (wire/link.h) */
 	struct hca *hca;
 	struct capture *capture; /* or NULL; does not change */
 	pthread_mutex_t lock;
@@ -72,5 +73,26 @@ void queue_timer(struct timer *timer);
 void filter_capture_leaving(struct frame *frame);
 /** And has been. @frame may be NULL. Frees it. */
 void filter_capture_done(struct frame *frame);
+
+/* ---- what links and the transport call, by filters.front -------------------------------------------------------- */
+
+/** In place of link->send: cuts the run into frames and queues them. Same rules as link_send(). */
+enum link_result filter_send(struct hca *hca, struct run *run);
+
+/**
+ * Hands what is queued and due to the links, frame by frame; those of the local link are put into @run, whose queue is empty
+ * and which the caller drains between. Returns true if it put a packet into @run: drain it and call again, until it
+ * returns false. No lock held; inside an epoch section.
+ */
+bool filter_drain(struct hca *hca, struct run *run);
+
+/**
+ * A packet arrived over a link other than the local one; its payload is plain memory. For the capture, which has it written
+ * by filter_handled(), when it was handled and what became of it is known. Of pollers only (device/progress.h); no lock held.
+ */
+void filter_received(struct hca *hca, const struct packet *packet);
+void filter_handled(struct hca *hca);
+/** See link_filters.hides_receives. */
+bool filter_hides_receives(struct hca *hca, uint32_t qpn, const struct packet *packet);
 
 #endif

@@ -85,8 +85,8 @@ static void drain(void)
 
 	epoch_enter();
 	run_begin(&run);
-	run_drain(&run, NULL);
-	run_finish(&run);
+	deliver_queued(&run);
+	deliver_rest(&run);
 	epoch_leave();
 }
 

@@ -7,7 +7,6 @@
 
 #include "wire/roce.h"
 #include "mkey/stream.h"
-#include "transport/atomic.h"
 
 #define BTH_VARIANT 4 /* the byte that no ICRC covers: routers change it */
 

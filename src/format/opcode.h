@@ -3,6 +3,7 @@
 #ifndef SOFTHCA_FORMAT_OPCODE_H
 #define SOFTHCA_FORMAT_OPCODE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <infiniband/verbs.h>
 
@@ -64,6 +65,16 @@ extern const struct packet_opcode packet_opcodes[256];
 
 /** The BTH opcode of a packet, or -1 if the transport has none for it. */
 int packet_opcode_of(enum ibv_qp_type transport, enum message message, enum packet_place place);
+
+static inline bool message_is_masked_atomic(uint8_t message)
+{
+	return message == MESSAGE_MASKED_COMPARE_SWAP || message == MESSAGE_MASKED_FETCH_ADD;
+}
+
+static inline bool message_is_atomic(uint8_t message)
+{
+	return message == MESSAGE_COMPARE_SWAP || message == MESSAGE_FETCH_ADD || message_is_masked_atomic(message);
+}
 
 /** "SEND", "READ request", … for explanations and traces. */
 const char *message_name(unsigned int message);

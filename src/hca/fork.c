@@ -14,7 +14,7 @@
 #include "device/counters.h"
 #include "filter/filter.h"
 #include "link/host/host.h"
-#include "wire/host_window.h"
+#include "transport/host_window.h"
 #include "wire/link.h"
 #include "link/udp/udp.h"
 #include "link/udp/parts.h"

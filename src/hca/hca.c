@@ -20,6 +20,9 @@
 #include "device/counters.h"
 #include "filter/filter.h"
 #include "link/host/host.h"
+#include "hca/route.h"
+#include "link/shm/shm.h"
+#include "transport/run.h"
 #include "wire/link.h"
 #include "link/udp/udp.h"
 #include "hca/report.h"
@@ -159,6 +162,10 @@ static bool make_registry(void)
 	struct settings settings;
 	char errors[1024] = "";
 
+	delivery = &transport_delivery;
+	routes = &device_routes;
+	host_carrier = &shm_carrier;
+	progress_in_run = run_around;
 	read_settings(&settings, errors, sizeof(errors));
 	if (!the_registry.sink && !(the_registry.sink = explain_sink_new(&settings)))
 		return false;

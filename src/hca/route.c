@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which link leads where, and sending past the filters; see link.h. */
+/* Which link leads where; see wire/routes.h. */
 #include <errno.h>
 #include <string.h>
 
-#include "transport/qp.h"
-#include "filter/filter.h"
+#include "device/device.h"
+#include "hca/route.h"
 #include "link/host/host.h"
-#include "wire/link.h"
+#include "link/local/local.h"
+#include "link/shm/shm.h"
 #include "link/udp/udp.h"
 
 static bool on_this_host(const struct hca *hca, const union ibv_gid *gid)
@@ -29,13 +30,13 @@ static const struct link *by_udp(struct hca *hca)
 	return link_udp();
 }
 
-void link_listen(struct hca *hca)
+static void link_listen(struct hca *hca)
 {
 	if (!hca->link && (hca->settings.link == LINK_UDP || (hca->settings.link == LINK_AUTO && has_network(hca))))
 		udp_begin(hca);
 }
 
-const struct link *link_route(struct hca *hca, const union ibv_gid *gid, uint32_t qpn)
+static const struct link *link_route(struct hca *hca, const union ibv_gid *gid, uint32_t qpn)
 {
 	bool near = on_this_host(hca, gid);
 
@@ -62,29 +63,42 @@ const struct link *link_route(struct hca *hca, const union ibv_gid *gid, uint32_
 	return host_peer_of(qpn) || errno != ENOENT ? link_shm() : link_local();
 }
 
-bool link_sees_process(const struct hca *hca, const union ibv_gid *gid, uint32_t qpn)
+static bool link_sees_process(const struct hca *hca, const union ibv_gid *gid, uint32_t qpn)
 {
 	return on_this_host(hca, gid) && !host_owns(qpn) && !host_slot_is_vacant(qpn);
 }
 
-enum link_result link_send(struct hca *hca, struct run *run)
+static bool is_known(uint32_t qpn)
 {
-	run->full = &link_common_queue;
-	if (__builtin_expect(hca->filters != NULL, 0))
-		return filter_send(hca, run);
-	if (run_slot(run)->link != link_local() && run_slot(run)->link != link_udp())
-		udp_let_go();
-	return run_slot(run)->link->send(hca, run);
+	return host_peer_known(qpn);
 }
 
-enum link_result link_send_or_wait(struct hca_qp *qp, struct run *run, struct link_waiter *waiter, bool requester)
+static pid_t process_of(uint32_t qpn)
 {
-	if (link_send(qp->hca, run) == LINK_SENT)
-		return LINK_SENT;
-	/* Room that was made before it waited would else be missed. */
-	link_enqueue(run->full, waiter, qp, requester);
-	if (link_send(qp->hca, run) == LINK_BUSY)
-		return LINK_BUSY;
-	link_dequeue(waiter);
-	return LINK_SENT;
+	const struct host_peer *peer = host_peer_known(qpn);
+
+	return peer ? peer->pid : 0;
 }
+
+const struct routes device_routes = {.route = link_route,
+				     .sees_process = link_sees_process,
+				     .listen = link_listen,
+				     .local = link_local,
+				     .shm = link_shm,
+				     .udp = link_udp,
+				     .owns = host_owns,
+				     .accept = host_accept,
+				     .is_known = is_known,
+				     .process_of = process_of,
+				     .is_vacant = host_slot_is_vacant,
+				     .withdraw = shm_withdraw};
+
+static int more_numbers(uint32_t *first, uint32_t *limit)
+{
+	int error = host_claim_slot(first);
+
+	*limit = error ? *limit : *first + (1u << HOST_SLOT_BITS);
+	return error;
+}
+
+const struct id_source qp_numbers = {.more = more_numbers, .owns = host_owns};

@@ -220,25 +220,7 @@ void hca_mkey_take_error(struct mkey *key, struct mlx5dv_mkey_err *error)
 	__atomic_store_n(&key->error_state, KEY_ERROR_NONE, __ATOMIC_RELEASE);
 }
 
-/* ---- names ---------------------------------------------------------------------------------------------------- */
-
 uint32_t mkey_number(const struct mkey *key)
 {
 	return mkey_mapping(key)->number;
-}
-
-const char *key_kind_name(unsigned int kind)
-{
-	static const char *const names[KEY_KIND_COUNT] = {
-		[KEY_MEMORY] = "memory region",
-		[KEY_ON_DEMAND] = "memory region on demand",
-		[KEY_IMPLICIT] = "memory region on demand of all addresses",
-		[KEY_DEVICE_MEMORY] = "device memory region",
-		[KEY_NULL] = "null memory region",
-		[KEY_INDIRECT] = "layout key",
-		[KEY_WINDOW_1] = "type 1 window",
-		[KEY_WINDOW_2] = "type 2 window",
-	};
-
-	return kind < KEY_KIND_COUNT ? names[kind] : "key";
 }

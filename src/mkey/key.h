@@ -21,31 +21,10 @@
 
 #include "mkey/block_progress.h"
 #include "block/setup.h"
+#include "format/key_kinds.h"
 #include "explain/explain.h"
 #include "device/device.h"
 #include "mkey/commands.h"
-
-/* What keys are; names for explanations in key_kind_name(). */
-enum key_kind {
-	KEY_MEMORY,
-	KEY_ON_DEMAND,
-	KEY_IMPLICIT,
-	KEY_DEVICE_MEMORY,
-	KEY_NULL,
-	KEY_INDIRECT,
-	KEY_WINDOW_1,
-	KEY_WINDOW_2,
-	KEY_KIND_COUNT,
-};
-
-/* Rights, in the bits of the mkey context (mlx5-formats 1.8). */
-enum key_rights {
-	RIGHT_LOCAL_READ = MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_LOCAL_READ,
-	RIGHT_LOCAL_WRITE = MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_LOCAL_WRITE,
-	RIGHT_REMOTE_READ = MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_REMOTE_READ,
-	RIGHT_REMOTE_WRITE = MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_REMOTE_WRITE,
-	RIGHT_ATOMIC = MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_ATOMIC,
-};
 
 #define KEY_QPN_ANY 0xffffffu
 #define KEY_INDEX(number) ((number) >> 8)
@@ -208,8 +187,5 @@ static inline void mkey_arm_errors(struct mkey *key)
 {
 	__atomic_store_n(&key->error_told, false, __ATOMIC_RELAXED);
 }
-
-/** "memory region", "type 2 window", … */
-const char *key_kind_name(unsigned int kind);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/epoch.h"
+#include "queue/cq.h"
 #include "queue/xrc.h"
 
 static uint16_t counter_of(const uint32_t *dbrec)

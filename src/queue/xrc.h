@@ -9,9 +9,14 @@
 #ifndef SOFTHCA_QUEUE_XRC_H
 #define SOFTHCA_QUEUE_XRC_H
 
+#include <stdint.h>
 #include <sys/stat.h>
 
-#include "transport/qp.h"
+#include "queue/commands.h"
+
+struct hca;
+struct hca_context;
+struct hca_qp;
 
 struct xrc_domain {
 	struct xrc_domain *next; /* of the device */
@@ -20,7 +25,9 @@ struct xrc_domain {
 	dev_t device;
 	ino_t inode;
 	uint32_t opened;
-	struct hca_qp *qps;
+	struct hca_qp *qps; /* of the transport, as is what follows; transport/xrc_qps.h */
+	/* Takes back the receives of @srq that messages under way hold, and forgets its CQ. NULL: there never was a QP. */
+	void (*forget_srq)(struct xrc_domain *domain, const struct hca_srq *srq);
 };
 
 /* One opening of a domain. */
@@ -30,12 +37,7 @@ struct hca_xrcd {
 	uint32_t references; /* atomic: SRQs, and openers of QPs */
 };
 
-/** Makes the creator of @qp, a new XRC_RECV QP, its first opener. Returns 0 or -ENOMEM. */
-int xrc_qp_join(struct hca_qp *qp, struct hca_xrcd *xrcd, void *cookie);
-/** Takes @qp, which receives nothing any more and holds no receive, out of its domain. */
-void xrc_qp_leave(struct hca_qp *qp);
-
-/** Takes back the receives of @srq that messages under way on the domain's QPs hold. It can be found no more. */
+/** Has the QPs of @domain forget @srq, which can be found no more. */
 void xrc_forget_srq(struct xrc_domain *domain, const struct hca_srq *srq);
 
 #endif

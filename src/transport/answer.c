@@ -194,7 +194,7 @@ static bool build_piece(const struct hca_qp *qp, struct answers *answers, const 
 /* False: there is no room. */
 static bool send_packet(struct hca_qp *qp, struct answers *answers, struct run *run)
 {
-	return link_send_or_wait(qp, run, &answers->waiter, false) == LINK_SENT;
+	return link_send_or_wait(qp->hca, run, &answers->waiter, &qp->party, false) == LINK_SENT;
 }
 
 /* One packet of the first answer. False: there is no room. */

@@ -8,11 +8,12 @@
 #include "explain/limit.h"
 #include "wire/link.h"
 #include "wire/packet.h"
+#include "wire/routes.h"
 
 uint64_t packet_explain_drop(struct hca *hca, const struct packet *packet, const struct explain_subject *subject,
 			     const struct refusal *why)
 {
-	if (packet->link == link_local())
+	if (packet->link == routes->local())
 		return explain_make(hca, subject, why->rule, why->args, EXPLAIN_ARGS);
 	return explain_limited(hca, subject, LIMIT_EXPLAINED_DROPS, why->rule, why->args, EXPLAIN_ARGS);
 }

@@ -6,6 +6,7 @@
 
 #include "device/counters.h"
 #include "transport/drop.h"
+#include "wire/routes.h"
 
 /* As explanations take it: up to eight characters. */
 static uint64_t name_of(const struct link *link)
@@ -43,7 +44,7 @@ bool origin_look_again(struct hca_qp *qp, const struct packet *packet)
 	struct refusal why;
 
 	/* The peer's number was nobody's when the route was chosen. Only processes of the same user make this look again. */
-	if (packet->link == link_shm() && !qp->dci && qp_route_again(qp) && origin_is(qp->link, &qp->path, packet))
+	if (packet->link == routes->shm() && !qp->dci && qp_route_again(qp) && origin_is(qp->link, &qp->path, packet))
 		return true;
 	counter_add(qp->hca, COUNTER_DROPPED_STRANGER, 1);
 	why = what_differs(qp, packet);

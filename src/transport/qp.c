@@ -9,23 +9,14 @@
 
 #include "core/epoch.h"
 #include "format/qp_types.h"
-#include "queue/xrc.h"
-#include "link/host/host.h"
+#include "transport/xrc_qps.h"
 #include "transport/commands.h"
 #include "wire/link.h"
+#include "transport/answer.h"
 #include "transport/dci.h"
 #include "transport/dct.h"
 #include "transport/transport.h"
-
-static int more_numbers(uint32_t *first, uint32_t *limit)
-{
-	int error = host_claim_slot(first);
-
-	*limit = error ? *limit : *first + (1u << HOST_SLOT_BITS);
-	return error;
-}
-
-const struct id_source qp_numbers = {.more = more_numbers, .owns = host_owns};
+#include "wire/routes.h"
 
 static const int event_types[QP_EVENT_COUNT] = {
 	[QP_EVENT_FATAL] = IBV_EVENT_QP_FATAL,
@@ -183,6 +174,7 @@ static void init_qp(struct hca_qp *qp, struct hca_context *context, const struct
 	qp->send_cq = attr->send_cq;
 	qp->recv_cq = attr->recv_cq;
 	qp->srq = attr->srq;
+	qp->party.go_on = qp_go_on;
 	qp->requester.ring = attr->sq_buffer;
 	qp->requester.block_count = attr->sq_wqebb_count;
 	qp->requester.dbrec = attr->dbrec ? &attr->dbrec[MLX5_SND_DBR] : NULL;
@@ -220,32 +212,41 @@ int hca_qp_create(struct hca_context *context, const struct hca_qp_attr *attr, s
 
 	if (!qp)
 		return -ENOMEM;
-	if (id_table_alloc(&registry()->qps, &qp->number)) {
+	if (id_table_alloc(&the_registry.qps, &qp->number)) {
 		free_qp(qp);
 		return -ENOMEM;
 	}
 	init_qp(qp, context, attr);
 	if (attr->xrcd && xrc_qp_join(qp, attr->xrcd, attr->cookie)) {
-		id_table_release(&registry()->qps, qp->number);
+		id_table_release(&the_registry.qps, qp->number);
 		free_qp(qp);
 		return -ENOMEM;
 	}
 	hold_references(qp);
-	id_table_publish(&registry()->qps, qp->number, qp);
+	id_table_publish(&the_registry.qps, qp->number, qp);
 	*out = qp;
 	return 0;
+}
+
+/* Neither the requester nor what is owed waits for room, now or later. The lock is held. */
+static void leave_queues(struct hca_qp *qp)
+{
+	link_leave(&qp->party);
+	link_dequeue(&qp->requester.waiter);
+	for (struct answers *answers = qp->owing; answers; answers = answers->next)
+		link_dequeue(&answers->waiter);
 }
 
 /* First out of reach, then the timer, then wait for those who reached it before. */
 void qp_destroy(struct hca_qp *qp)
 {
-	struct id_table *qps = &registry()->qps;
+	struct id_table *qps = &the_registry.qps;
 
 	queue_lock(&qp->lock);
 	qp_return_receive(qp);
 	set_state(qp, IBV_QPS_RESET);
 	requester_reset(qp);
-	link_leave(qp);
+	leave_queues(qp);
 	queue_unlock(&qp->lock);
 	if (qp->dci)
 		dci_leave(qp);
@@ -337,14 +338,14 @@ int hca_qp_watch(struct hca_qp *qp)
 int hca_qpn_reserve(struct hca *hca, uint32_t *qpn)
 {
 	(void)hca;
-	return id_table_alloc(&registry()->qps, qpn);
+	return id_table_alloc(&the_registry.qps, qpn);
 }
 
 int hca_qpn_release(struct hca *hca, uint32_t qpn)
 {
 	(void)hca;
-	if (!id_table_is_reserved(&registry()->qps, qpn))
+	if (!id_table_is_reserved(&the_registry.qps, qpn))
 		return -EINVAL;
-	id_table_release(&registry()->qps, qpn);
+	id_table_release(&the_registry.qps, qpn);
 	return 0;
 }

@@ -14,7 +14,7 @@
 #include "queue/cq_write.h"
 #include "device/device.h"
 #include "queue/receive.h"
-#include "wire/host_window.h"
+#include "transport/host_window.h"
 #include "wire/waiting.h"
 #include "wire/packet.h"
 
@@ -64,7 +64,7 @@ struct requester {
 	uint32_t send_offset;      /* packets of it that need not be sent (again) */
 	uint32_t newest;           /* behind the newest packet that was ever sent */
 	uint32_t window;           /* bytes that may be under way; see link.window */
-	struct window_share share; /* of what all QPs have under way to the host; wire/host_window.h */
+	struct window_share share; /* of what all QPs have under way to the host; transport/host_window.h */
 	uint32_t strokes;          /* counts what shows that the peer lives */
 	uint32_t strokes_seen;     /* by the timer */
 	uint64_t silent_since_ns;  /* of the timer: nothing was heard since; 0: nothing is waited for */
@@ -167,7 +167,7 @@ struct hca_qp {
 	const struct link *link;   /* that leads to the peer; NULL: none does */
 	bool by_return;            /* of RC, and link->by_return */
 	uint64_t notified_ns;      /* when the peer was last told of congestion (transport/congestion.h) */
-	bool leaves_queues;        /* wire/waiting.h, under its lock */
+	struct link_party party;   /* what waits for room */
 	bool block_self_multicast; /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
 	uint32_t groups; /* multicast groups that it is attached to; under the lock of transport/multicast.h */
 	struct hca_cq *send_cq, *recv_cq;
@@ -192,8 +192,7 @@ struct hca_qp {
 	struct watch watch; /* of a QP whose program rings by hand */
 };
 
-/** Where the numbers of QPs come from (link/host/host.h); and how many of them rest before the first is used again. */
-extern const struct id_source qp_numbers;
+/* So many numbers of QPs rest before the first is used again. */
 #define QP_NUMBERS_REST 512
 
 /** The QP of @number, or NULL. Inside an epoch section. */

@@ -7,11 +7,11 @@
 #include "device/port_mtu.h"
 #include "transport/commands.h"
 #include "transport/qp.h"
-#include "link/host/host.h"
 #include "wire/link.h"
 #include "transport/dci.h"
 #include "transport/qp_state.h"
 #include "transport/transport.h"
+#include "wire/routes.h"
 
 #define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EINVAL)
 
@@ -94,21 +94,21 @@ void hca_qp_set_udp_source_port(struct hca_qp *qp, uint16_t port)
 
 void qp_route(struct hca_qp *qp)
 {
-	qp->link = link_route(qp->hca, &qp->path.destination, qp->attr.dest_qp_num);
+	qp->link = routes->route(qp->hca, &qp->path.destination, qp->attr.dest_qp_num);
 	qp->by_return = qp->type == IBV_QPT_RC && qp->link && qp->link->by_return;
 	if (qp->link)
 		qp->requester.window = link_first_window(qp->hca, qp->link);
 	/* The shm link has a connection that tells. */
-	qp->requester.sees_peer = qp->transport->reliable && qp->link == link_udp() &&
-				  link_sees_process(qp->hca, &qp->path.destination, qp->attr.dest_qp_num);
+	qp->requester.sees_peer = qp->transport->reliable && qp->link == routes->udp() &&
+				  routes->sees_process(qp->hca, &qp->path.destination, qp->attr.dest_qp_num);
 }
 
 bool qp_route_again(struct hca_qp *qp)
 {
-	if (qp->link != link_local() || host_owns(qp->attr.dest_qp_num))
+	if (qp->link != routes->local() || routes->owns(qp->attr.dest_qp_num))
 		return false;
 	qp_route(qp);
-	return qp->link != link_local();
+	return qp->link != routes->local();
 }
 
 static void set_values(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
@@ -162,7 +162,7 @@ static void set_values(struct hca_qp *qp, const struct ibv_qp_attr *attr, int ma
 /* All but a QP that has its peer in this process, which would cost the process a thread. Tests bring their own link. */
 static bool hears_others(const struct hca_qp *qp)
 {
-	return !qp->hca->link && (qp->link != link_local() || !host_owns(qp->attr.dest_qp_num));
+	return !qp->hca->link && (qp->link != routes->local() || !routes->owns(qp->attr.dest_qp_num));
 }
 
 static void enter_state(struct hca_qp *qp, enum ibv_qp_state to)
@@ -181,9 +181,9 @@ static void enter_state(struct hca_qp *qp, enum ibv_qp_state to)
 	switch (to) {
 	case IBV_QPS_RTR:
 		if (hears_others(qp))
-			host_accept();
+			routes->accept();
 		if (qp->dct || qp->type == IBV_QPT_UD)
-			link_listen(qp->hca);
+			routes->listen(qp->hca);
 		/* No attribute of a DCT says how many READs and atomics it answers: as many as the device can. */
 		if (qp->dct)
 			qp->attr.max_dest_rd_atomic = LIMIT_MAX_RD_ATOMIC;

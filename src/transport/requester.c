@@ -512,7 +512,7 @@ static bool send_packet(struct hca_qp *qp, struct run *run)
 
 	if (packet->link && packet->link->shares && qp->transport->reliable && !host_window_take(qp, packet))
 		return false;
-	if (packet->link && link_send_or_wait(qp, run, &qp->requester.waiter, true) == LINK_BUSY)
+	if (packet->link && link_send_or_wait(qp->hca, run, &qp->requester.waiter, &qp->party, true) == LINK_BUSY)
 		return false;
 	has_left(qp->hca, &qp->requester, packet);
 	return true;

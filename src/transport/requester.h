@@ -97,7 +97,7 @@ void requester_give_up(struct hca_qp *qp);
  * acknowledged (IBTA 9.7.6.1.3); else, if it waits for room, so that it does not wait for ever.
  */
 void requester_watch(struct hca_qp *qp);
-/** One retry less; false: there was none left. Losses that what all send at once has made count none (wire/host_window.h). */
+/** One retry less; false: there was none left. Losses that what all send at once has made count none (transport/host_window.h). */
 bool requester_may_retry(struct hca_qp *qp);
 /** Gives back what it has of the window of the peer's host for packets that are not under way any more. */
 void requester_settle(struct hca_qp *qp);

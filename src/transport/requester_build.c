@@ -10,6 +10,7 @@
 #include "transport/dci.h"
 #include "transport/requester_build.h"
 #include "transport/wqe_parse.h"
+#include "wire/routes.h"
 
 #define FORCE_LOOPBACK 0x80 /* of fl_mlid (mlx5-formats 1.6) */
 
@@ -43,7 +44,7 @@ int requester_address(const struct hca_qp *qp, const struct wqe *wqe, struct pac
 		packet->own_path.destination = packet->own_path.source;
 	else
 		memcpy(&packet->own_path.destination, wqe->av.rgid, sizeof(wqe->av.rgid));
-	packet->link = link_route(qp->hca, &packet->own_path.destination, packet->destination_qpn);
+	packet->link = routes->route(qp->hca, &packet->own_path.destination, packet->destination_qpn);
 	return 0;
 }
 
@@ -56,7 +57,7 @@ int requester_fill_datagram(const struct hca_qp *qp, const struct wqe *wqe, stru
 
 	packet->qkey = qkey & 0x80000000 ? qp->attr.qkey : qkey;
 	if (!syndrome && gid_is_multicast(&packet->own_path.destination))
-		packet->link = link_local();
+		packet->link = routes->local();
 	return syndrome;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The requester completes: in the order of the ring, in error, and by flushing; see requester.h. */
-#include "link/shm/shm.h"
 #include "transport/dci.h"
 #include "transport/requester_acknowledge.h"
 #include "transport/wqe_parse.h"
+#include "wire/routes.h"
 
 void requester_disarm(struct hca_qp *qp)
 {
@@ -67,11 +67,11 @@ static uint64_t explain_wqe(struct hca_qp *qp, uint16_t index, uint8_t opcode, u
 	return explain_make(qp->hca, &subject, why->rule, why->args, EXPLAIN_ARGS);
 }
 
-/* What is in flight is about to end without an acknowledgement: nobody may read its memory any more (link/shm/shm.h). */
+/* What is in flight is about to end without an acknowledgement: nobody may read its memory any more (wire/routes.h). */
 static void withdraw(const struct hca_qp *qp)
 {
 	if (qp->transport->reliable)
-		shm_withdraw(qp->number);
+		routes->withdraw(qp->number);
 }
 
 void requester_fail(struct hca_qp *qp, const struct inflight *entry, uint8_t syndrome, const struct refusal *why)

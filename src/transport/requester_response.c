@@ -4,10 +4,10 @@
 
 #include "core/epoch.h"
 #include "device/counters.h"
-#include "link/host/host.h"
 #include "transport/dci.h"
 #include "transport/requester_acknowledge.h"
 #include "transport/wqe_parse.h"
+#include "wire/routes.h"
 
 #define RNR_RETRY_FOREVER 7
 
@@ -357,9 +357,9 @@ static bool is_lost(const struct hca_qp *qp)
 	const struct link *link = qp->dci ? qp->dci->target.link : qp->link;
 	uint32_t peer = qp->dci ? qp->dci->target.number : qp->attr.dest_qp_num;
 
-	return link == link_shm() && qp->transport->reliable && qp->requester.first != qp->requester.last &&
-	       qp->requester.state != REQUESTER_IDLE && qp->requester.state != REQUESTER_FLUSH && !host_owns(peer) &&
-	       !host_peer_known(peer);
+	return link == routes->shm() && qp->transport->reliable && qp->requester.first != qp->requester.last &&
+	       qp->requester.state != REQUESTER_IDLE && qp->requester.state != REQUESTER_FLUSH && !routes->owns(peer) &&
+	       !routes->is_known(peer);
 }
 
 void requesters_give_up_lost(void)

@@ -10,8 +10,8 @@
 #include "core/epoch.h"
 #include "device/progress.h"
 #include "device/counters.h"
-#include "link/host/host.h"
 #include "transport/requester.h"
+#include "wire/routes.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 /* IBTA 9.7.6.1.3: the timer runs out after one to four times its value. It does so sooner as long as that helps. */
@@ -122,15 +122,13 @@ static bool retries_would_be_over(const struct hca_qp *qp, uint64_t now_ns)
 
 static void give_up_on_silent(struct hca_qp *qp, uint64_t now_ns)
 {
-	struct host_peer *peer;
 	struct refusal why;
 	uint32_t number;
 
 	requester_peer(qp, &number);
-	peer = host_peer_known(number);
 	why = (struct refusal){RULE_PEER_SILENT,
 			       {number, (now_ns - qp->requester.silent_since_ns) / SECOND_NS,
-				peer ? (uint64_t)peer->pid : 0}};
+				(uint64_t)routes->process_of(number)}};
 	counter_add(qp->hca, COUNTER_RETRIES_EXHAUSTED, 1);
 	requester_fail_front(qp, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR, &why);
 }
@@ -169,7 +167,7 @@ static bool is_excused(const struct hca_qp *qp, uint64_t now_ns)
 /* Packets to it may go over a wire, but its process was on this host, and is no more: nobody is going to answer. */
 static bool peer_has_ended(const struct hca_qp *qp)
 {
-	return qp->requester.sees_peer && host_slot_is_vacant(qp->attr.dest_qp_num);
+	return qp->requester.sees_peer && routes->is_vacant(qp->attr.dest_qp_num);
 }
 
 /*

@@ -9,7 +9,6 @@
 #include "device/gid.h"
 #include "queue/xrc.h"
 #include "device/counters.h"
-#include "filter/filter.h"
 #include "wire/link.h"
 #include "mkey/umr.h"
 #include "transport/answer.h"
@@ -387,7 +386,7 @@ SPECIALISED bool take_receive(struct request *request, const struct request_kind
 	struct hca_srq *srq = request->srq;
 
 	if (!responder->has_receive && kind.transport.reliable && !kind.by_return &&
-	    filter_hides_receives(request->qp->hca, request->qp->number, request->packet))
+	    link_hides_receives(request->qp->hca, request->qp->number, request->packet))
 		return false;
 	if (!responder->has_receive) {
 		responder->has_receive =

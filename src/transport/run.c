@@ -3,14 +3,13 @@
 #include "transport/run.h"
 
 #include <endian.h>
+#include <stddef.h>
 
 #include "transport/multicast.h"
 #include "device/counters.h"
 #include "transport/qp.h"
-#include "filter/filter.h"
 #include "wire/link.h"
 #include "transport/answer.h"
-#include "transport/atomic.h"
 #include "transport/congestion.h"
 #include "transport/dct.h"
 #include "transport/drop.h"
@@ -164,7 +163,7 @@ static bool take_frame(struct run *run)
 	for (size_t i = 0; i < the_registry.count; i++) {
 		struct hca *hca = &the_registry.devices[i];
 
-		if (hca->filters && filter_drain(hca, run))
+		if (hca->filters && link_filters(hca)->drain(hca, run))
 			return true;
 	}
 	return false;
@@ -258,3 +257,57 @@ void run_finish(struct run *run)
 			host_window_resume(run);
 	}
 }
+
+void qp_go_on(struct link_party *party, bool requester, struct run *run)
+{
+	struct hca_qp *qp = (struct hca_qp *)((char *)party - offsetof(struct hca_qp, party));
+
+	queue_lock(&qp->lock);
+	if (requester)
+		run_schedule_requester(run, qp);
+	else
+		run_schedule(run, qp);
+	queue_unlock(&qp->lock);
+}
+
+bool run_around(bool (*poll)(struct run *run))
+{
+	struct run run;
+	bool found;
+
+	run_begin(&run);
+	found = poll(&run);
+	run_finish(&run);
+	return found;
+}
+
+static void drain(struct run *run)
+{
+	run_drain(run, NULL);
+}
+
+static struct hca *device_of(uint32_t qpn)
+{
+	const struct hca_qp *qp = qp_find(qpn);
+
+	return qp ? qp->hca : NULL;
+}
+
+static bool view(uint32_t qpn, struct receiver_view *view)
+{
+	struct hca_qp *qp = qp_find(qpn);
+
+	if (!qp)
+		return false;
+	queue_lock(&qp->lock);
+	*view = (struct receiver_view){
+		.hca = qp->hca, .path = qp->path, .peer_qpn = qp->attr.dest_qp_num, .mtu_shift = qp->mtu_shift};
+	queue_unlock(&qp->lock);
+	return true;
+}
+
+const struct delivery transport_delivery = {.drain = drain,
+					    .finish = run_finish,
+					    .peer_ended = requesters_give_up_lost,
+					    .device_of = device_of,
+					    .view = view};

@@ -11,51 +11,11 @@
 #define SOFTHCA_TRANSPORT_RUN_H
 
 #include "device/device.h"
-#include "wire/host_window.h"
-#include "wire/packet.h"
+#include "transport/host_window.h"
+#include "wire/run.h"
 
-struct frame;
 struct hca_qp;
-struct link_queue;
-
-/*
- * A packet in the queue causes at most one reply, and replies cause none: one packet being handled, its reply, and one
- * that a link duplicates.
- */
-#define RUN_PACKETS 4
-
-struct run {
-	uint32_t first, last;     /* queue of packets, free running */
-	struct hca_qp *scheduled; /* QPs whose requester can go on */
-	struct link_queue *full;  /* of the link that said LINK_BUSY last: where room can be waited for */
-	struct frame *frame;      /* that the packet in the queue came in; of filter/filter.c, or NULL */
-	struct packet packet[RUN_PACKETS];
-};
-
-static inline void run_begin(struct run *run)
-{
-	run->first = 0;
-	run->last = 0;
-	run->scheduled = NULL;
-	run->frame = NULL;
-}
-
-/** The slot in which the next packet is built; queued by run_commit. */
-static inline struct packet *run_slot(struct run *run)
-{
-	return &run->packet[run->last % RUN_PACKETS];
-}
-
-/** A slot for the answer to the packet that is built in run_slot(@run), while that is handled without being queued. */
-static inline struct packet *run_reply_slot(struct run *run)
-{
-	return &run->packet[(run->last + 1) % RUN_PACKETS];
-}
-
-static inline void run_commit(struct run *run)
-{
-	run->last++;
-}
+struct link_party;
 
 /** True if run_drain() has anything to do; frames that filters hold back count, too. */
 static inline bool run_has_packets(const struct run *run, const struct hca *hca)
@@ -91,5 +51,12 @@ static inline bool run_has_more(const struct run *run)
 
 /** Runs what was scheduled, until nothing is left. No lock held. */
 void run_finish(struct run *run);
+
+/** See struct link_party. */
+void qp_go_on(struct link_party *party, bool requester, struct run *run);
+
+/** What the transport does for links (wire/run.h), and with the run of a poll (progress_in_run). */
+extern const struct delivery transport_delivery;
+bool run_around(bool (*poll)(struct run *run));
 
 #endif

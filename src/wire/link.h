@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Links: what carries packets from one QP to another. One transport above, many links below; a link is a table of
- * functions. Where a packet goes decides which one carries it (link_route): local, a call in this process; shm, shared
+ * functions. Where a packet goes decides which one carries it (wire/routes.h): local, a call in this process; shm, shared
  * memory between processes of a host; udp, RoCEv2 between hosts. Captures and faults are filters in front of any link
  * (filter/filter.h).
  *
@@ -16,7 +16,7 @@
 
 #include "device/device.h"
 #include "wire/waiting.h"
-#include "transport/run.h"
+#include "wire/run.h"
 
 struct hca;
 struct hca_qp;
@@ -29,7 +29,7 @@ enum link_result {
 struct link {
 	const char *name;
 	/*
-	 * Takes runs of any length by reference, and delivers them before run_drain() returns: the transport needs neither
+	 * Takes runs of any length by reference, and delivers them before deliver_queued() returns: the transport needs neither
 	 * pieces nor a window, and an answer comes while the request is still there.
 	 */
 	bool immediate;
@@ -47,7 +47,12 @@ struct link {
 	bool routed;
 	uint32_t most;   /* payload bytes of a run; a multiple of the largest MTU; 0: any number */
 	uint32_t window; /* atomic; payload bytes that a QP may have under way and not acknowledged; 0: any number */
-	bool shares;     /* and what all QPs have under way to one host is bounded as well (wire/host_window.h) */
+	/*
+	 * What all QPs have under way to one host is bounded as well (transport/host_window.h), by the buffer of a socket there: as
+	 * large as the one here, which has so many bytes as the kernel counts them. Atomic; 0: it is not known yet.
+	 */
+	bool shares;
+	uint32_t host_buffer;
 	/**
 	 * Sends the packet built in run_slot(@run). Its payload is valid during the call, and, for an immediate link, until
 	 * the run is drained. The sender's QP lock is held. What cannot be delivered is lost in silence, as on a wire.
@@ -67,41 +72,53 @@ struct link {
 	 * handled is another question. *@progress is another whenever the peer has dealt with something. NULL with mark.
 	 */
 	bool (*pending)(uint32_t qpn, uint64_t mark, uint64_t *progress);
+	/** Sends what it holds back: another link is about to send, which is not to overtake it. NULL: it holds nothing back. */
+	void (*let_go)(void);
 };
 
-/** QPs of this process: the packet is queued in the run. */
-const struct link *link_local(void);
-/** QPs of other processes of this host (link/shm/shm.h). */
-const struct link *link_shm(void);
-/** QPs of other hosts (link/udp/udp.h). */
-const struct link *link_udp(void);
+/* Atomic; the link that holds something back, or NULL. */
+extern const struct link *link_holding;
 
-/**
- * The link that leads to QP @qpn at @gid; NULL: none does. Also prepares the way, such as the connection to another
- * process. A GID of the table of @hca is on this host; which process, the number tells (link/host/host.h). Any thread; may be
- * called under a QP's lock.
+/*
+ * The filters in front of all links of a device (src/filter), the first part of what hca->filters points to. Those of
+ * packets that arrive are called by pollers only, no lock held.
  */
-const struct link *link_route(struct hca *hca, const union ibv_gid *gid, uint32_t qpn);
+struct link_filters {
+	/* In place of link->send: cuts the run into frames and queues them. Same rules as link_send(). */
+	enum link_result (*send)(struct hca *hca, struct run *run);
+	/* Hands what is due to the links; true if it put a packet into @run: drain it and call again. No lock held. */
+	bool (*drain)(struct hca *hca, struct run *run);
+	/* A packet arrived over a link other than the local one; its payload is plain memory. */
+	void (*received)(struct hca *hca, const struct packet *packet);
+	/* And was handled: what became of it is known. */
+	void (*handled)(struct hca *hca);
+	/*
+	 * The fault "rnr": true if the request @packet to QP @qpn of @hca, which takes a receive and answers reliably, shall find
+	 * none. Any lock.
+	 */
+	bool (*hides_receives)(struct hca *hca, uint32_t qpn, const struct packet *packet);
+};
 
-/**
- * True if QP @qpn at @gid is one of another process of this host, whose end can be seen (host_slot_is_vacant()). Any thread;
- * may be called under a QP's lock.
- */
-bool link_sees_process(const struct hca *hca, const union ibv_gid *gid, uint32_t qpn);
+/** Those of @hca, which has some. */
+static inline const struct link_filters *link_filters(const struct hca *hca)
+{
+	return (const struct link_filters *)hca->filters;
+}
 
-/**
- * A QP of @hca that has no one peer, such as a datagram QP, may receive from now on: other hosts are to reach it. Any thread;
- * may be called under a QP's lock.
- */
-void link_listen(struct hca *hca);
+/** As link_filters.hides_receives; false without filters. */
+static inline bool link_hides_receives(struct hca *hca, uint32_t qpn, const struct packet *packet)
+{
+	return __builtin_expect(hca->filters != NULL, 0) && link_filters(hca)->hides_receives(hca, qpn, packet);
+}
 
 /**
  * Sends the packet built in run_slot(@run) with packet->link, past the filters of @hca. packet->link is not NULL. If it says
  * LINK_BUSY, run->full is where room can be waited for. The lock of the QP is held.
  */
 enum link_result link_send(struct hca *hca, struct run *run);
-/** The same; without room, @waiter of @qp, which is its requester or something that it owes, waits for it. */
-enum link_result link_send_or_wait(struct hca_qp *qp, struct run *run, struct link_waiter *waiter, bool requester);
+/** The same; without room, @waiter of @party, which is its requester or something that it owes, waits for it. */
+enum link_result link_send_or_wait(struct hca *hca, struct run *run, struct link_waiter *waiter,
+				   struct link_party *party, bool requester);
 
 /* Bytes that a QP may have under way where filters hold packets back. */
 #define FILTER_WINDOW (1u << 20)

@@ -91,6 +91,14 @@ struct packet {
 	struct stream payload;         /* payload.length bytes; a length of 0 needs no valid stream beyond that */
 };
 
+/** Bytes that the atomic of @packet works on: 8, or 4 of a masked one that says so. */
+static inline uint32_t atomic_bytes(const struct packet *packet)
+{
+	bool narrow = message_is_masked_atomic(packet->message) && packet->operand_bytes == sizeof(uint32_t);
+
+	return narrow ? sizeof(uint32_t) : sizeof(uint64_t);
+}
+
 #define PSN_MASK 0xffffffu
 #define MULTICAST_QPN 0xffffffu /* IBTA 10.5.1: the destination of all multicast packets */
 

@@ -11,8 +11,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "transport/atomic.h"
-
 #define P_KEY 0xffff            /* the default partition, full member */
 #define P_KEY_MEMBERSHIP 0x8000 /* a full member hears limited ones, too (IBTA 10.9.1.1) */
 /* BTH, byte 1… */

@@ -4,23 +4,19 @@
 
 #include <pthread.h>
 
-#include "transport/qp.h"
-#include "transport/answer.h"
-#include "transport/run.h"
-
 struct link_queue link_common_queue;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-void link_enqueue(struct link_queue *queue, struct link_waiter *waiter, struct hca_qp *qp, bool requester)
+void link_enqueue(struct link_queue *queue, struct link_waiter *waiter, struct link_party *party, bool requester)
 {
 	pthread_mutex_lock(&lock);
-	if (!waiter->queue && !queue->closed && !qp->leaves_queues) {
+	if (!waiter->queue && !queue->closed && !party->leaves) {
 		if (!queue->first)
 			queue->last = &queue->first;
 		waiter->place = queue->last;
 		waiter->next = NULL;
-		waiter->qp = qp;
+		waiter->party = party;
 		waiter->requester = requester;
 		*queue->last = waiter;
 		queue->last = &waiter->next;
@@ -55,31 +51,28 @@ void link_dequeue(struct link_waiter *waiter)
  * Who took the QP out of a queue before, or found it by its number, is inside an epoch section that the QP outlives; who tries
  * to send for it there finds it leaving.
  */
-void link_leave(struct hca_qp *qp)
+void link_leave(struct link_party *party)
 {
 	pthread_mutex_lock(&lock);
-	qp->leaves_queues = true;
-	take_out(&qp->requester.waiter);
-	for (struct answers *answers = qp->owing; answers; answers = answers->next)
-		take_out(&answers->waiter);
+	party->leaves = true;
 	pthread_mutex_unlock(&lock);
 }
 
-/* The first of @queue, and what of it waited; NULL: nobody does. The QP lives until the epoch section ends. */
-static struct hca_qp *take_first(struct link_queue *queue, bool *requester)
+/* The first of @queue, and what of it waited; NULL: nobody does. Its QP lives until the epoch section ends. */
+static struct link_party *take_first(struct link_queue *queue, bool *requester)
 {
 	struct link_waiter *waiter;
-	struct hca_qp *qp = NULL;
+	struct link_party *party = NULL;
 
 	pthread_mutex_lock(&lock);
 	waiter = queue->first;
 	if (waiter) {
-		qp = waiter->qp;
+		party = waiter->party;
 		*requester = waiter->requester;
 		take_out(waiter);
 	}
 	pthread_mutex_unlock(&lock);
-	return qp;
+	return party;
 }
 
 uint32_t link_waiters(struct link_queue *queue)
@@ -94,17 +87,11 @@ uint32_t link_waiters(struct link_queue *queue)
 
 void link_resume(struct link_queue *queue, uint32_t most, struct run *run)
 {
-	struct hca_qp *qp;
+	struct link_party *party;
 	bool requester;
 
-	while (most-- && (qp = take_first(queue, &requester))) {
-		queue_lock(&qp->lock);
-		if (requester)
-			run_schedule_requester(run, qp);
-		else
-			run_schedule(run, qp);
-		queue_unlock(&qp->lock);
-	}
+	while (most-- && (party = take_first(queue, &requester)))
+		party->go_on(party, requester, run);
 }
 
 void link_close(struct link_queue *queue, struct run *run)

@@ -16,16 +16,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct hca_qp;
 struct link_queue;
 struct run;
+
+/* Who waits, such as a QP, with what of it may wait. */
+struct link_party {
+	/* There is room for the requester of @party, or for something that it owes. No lock held; inside an epoch section. */
+	void (*go_on)(struct link_party *party, bool requester, struct run *run);
+	bool leaves; /* it waits no more; under the lock of waiting.c */
+};
 
 /* All zero: waits nowhere. */
 struct link_waiter {
 	struct link_queue *queue; /* atomic; that it is in, or NULL */
 	struct link_waiter *next, **place;
-	struct hca_qp *qp;
-	bool requester; /* of @qp; else answers that it owes */
+	struct link_party *party;
+	bool requester; /* of @party; else answers that it owes */
 };
 
 /* All zero: nobody waits, whoever comes may. */
@@ -39,11 +45,11 @@ struct link_queue {
 extern struct link_queue link_common_queue;
 
 /**
- * @waiter, of @qp, waits in @queue from now on, behind those that are there; one that is in a queue stays where it is. Does
- * nothing if the queue is closed or the QP about to be destroyed. Room that was made before would be missed: the caller tries
+ * @waiter, of @party, waits in @queue from now on, behind those that are there; one that is in a queue stays where it is. Does
+ * nothing if the queue is closed or the party about to be destroyed. Room that was made before would be missed: the caller tries
  * again after this.
  */
-void link_enqueue(struct link_queue *queue, struct link_waiter *waiter, struct hca_qp *qp, bool requester);
+void link_enqueue(struct link_queue *queue, struct link_waiter *waiter, struct link_party *party, bool requester);
 /** True if @waiter waits. Under the lock of its QP: if so, it is scheduled again. */
 static inline bool link_waits(const struct link_waiter *waiter)
 {
@@ -52,8 +58,11 @@ static inline bool link_waits(const struct link_waiter *waiter)
 
 /** @waiter waits no more. Any thread. */
 void link_dequeue(struct link_waiter *waiter);
-/** @qp is about to be destroyed: neither its requester nor what it owes waits, now or later. Its lock is held. */
-void link_leave(struct hca_qp *qp);
+/**
+ * @party is about to be destroyed: none of its waiters begins to wait any more, and the caller takes out those that do
+ * (link_dequeue()). The lock of its QP is held.
+ */
+void link_leave(struct link_party *party);
 
 /** There is room: schedules in @run the first @most that wait in @queue. No lock held; inside an epoch section. */
 void link_resume(struct link_queue *queue, uint32_t most, struct run *run);

@@ -32,6 +32,7 @@
 #include "mkey/stream.h"
 #include "transport/answer.h"
 #include "softhca.h"
+#include "link/udp/udp.h"
 #include "transport/run.h"
 #include "verbs/objects.h"
 #include "verbs/ops.h"

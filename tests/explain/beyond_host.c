@@ -119,7 +119,7 @@ static void connect_and_say(const struct host_hello *hello, size_t length, int m
 
 static struct host_hello hello(void)
 {
-	return (struct host_hello){.magic = HOST_MAGIC, .version = HOST_VERSION, .memory = shm_memory_size()};
+	return (struct host_hello){.magic = HOST_MAGIC, .version = HOST_VERSION, .memory = shm_carrier.memory_size()};
 }
 
 /* ---- the cases --------------------------------------------------------------------------------------------------- */
@@ -194,7 +194,7 @@ static void hello_version(void)
 	expect(RULE_HOST_HELLO_VERSION,
 	       "process %d asks for a connection of version 99 over %zu bytes of memory; this one knows version %u and "
 	       "%zu bytes: refused. [205 HOST_HELLO_VERSION; ",
-	       getpid(), shm_memory_size(), HOST_VERSION, shm_memory_size());
+	       getpid(), shm_carrier.memory_size(), HOST_VERSION, shm_carrier.memory_size());
 }
 
 static void hello_seals(void)
@@ -218,7 +218,7 @@ static void hello_memory(void)
 	expect(RULE_HOST_HELLO_MEMORY,
 	       "the memory that process %d offers for a connection has 0 bytes, or is no plain memory; it must have "
 	       "%zu: refused. [207 HOST_HELLO_MEMORY; ",
-	       getpid(), shm_memory_size());
+	       getpid(), shm_carrier.memory_size());
 }
 
 static void strangers(void)

@@ -33,7 +33,6 @@
 #include "device/device.h"
 #include "link/host/hello.h"
 #include "link/host/table.h"
-#include "link/shm/shm.h"
 
 enum { MEMORY = 2 << 20 };
 
@@ -77,12 +76,12 @@ uint64_t explain_limited(struct hca *hca, const struct explain_subject *subject,
 	return world.enough ? 0 : explain_make(hca, subject, rule, args, count);
 }
 
-size_t shm_memory_size(void)
+static size_t memory_size(void)
 {
 	return MEMORY;
 }
 
-int shm_peer_begin(struct host_peer *peer)
+static int peer_begin(struct host_peer *peer)
 {
 	/* A creator finds it empty, and all of it is there. */
 	if (peer->created)
@@ -93,17 +92,25 @@ int shm_peer_begin(struct host_peer *peer)
 	return 0;
 }
 
-void shm_peer_gone(struct host_peer *peer)
+static void peer_gone(struct host_peer *peer)
 {
 	assert_int_equal(peer->gone, 1);
 	assert_true(peer->memory[0] || !peer->memory[0]);
 	world.gone++;
 }
 
-void shm_peer_end(struct host_peer *peer)
+static void peer_end(struct host_peer *peer)
 {
 	assert_true(peer->memory[0] || !peer->memory[0]);
 	world.ended++;
+}
+
+static const struct host_carrier test_carrier = {
+	.memory_size = memory_size, .begin = peer_begin, .gone = peer_gone, .end = peer_end};
+
+static void __attribute__((constructor)) carry(void)
+{
+	host_carrier = &test_carrier;
 }
 
 int progress_watch(struct watched_fd *watched, uint32_t events)

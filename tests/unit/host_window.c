@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What all queue pairs together have under way to a host (wire/host_window.h): a bound for small packets as for large ones,
+ * What all queue pairs together have under way to a host (transport/host_window.h): a bound for small packets as for large ones,
  * turns for those that wait, nothing that is lost for ever, and which losses count no retry.
  */
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "device_fixture.h"
-#include "wire/host_window.h"
+#include "transport/host_window.h"
 #include "transport/run.h"
 
 enum {
@@ -58,6 +58,7 @@ static int set_up(void **state)
 	for (int i = 0; i < QPS; i++) {
 		memset(&qps[i], 0, sizeof(qps[i]));
 		qps[i].hca = device.hca;
+		qps[i].party.go_on = qp_go_on;
 		qps[i].transport = transport_of(IBV_QPT_RC);
 		queue_lock_init(&qps[i].lock, LOCK_LEVEL_QP, false);
 	}

@@ -38,7 +38,7 @@ static inline void hostile_connect(struct hostile *hostile, uint32_t qpn)
 
 	memset(hostile, 0, sizeof(*hostile));
 	assert_true(memory >= 0);
-	hostile->rings = mmap(NULL, shm_memory_size(), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+	hostile->rings = mmap(NULL, shm_carrier.memory_size(), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
 	assert_true(hostile->rings != MAP_FAILED);
 	hostile->out.ring = &hostile->rings[0];
 	hostile->in.ring = &hostile->rings[1];
@@ -55,7 +55,7 @@ static inline void hostile_connect(struct hostile *hostile, uint32_t qpn)
 static inline void hostile_leave(struct hostile *hostile)
 {
 	close(hostile->socket);
-	munmap(hostile->rings, shm_memory_size());
+	munmap(hostile->rings, shm_carrier.memory_size());
 }
 
 /* The device thread looks. */

@@ -13,6 +13,7 @@
 #include "device/progress.h"
 #include "device/counters.h"
 #include "link/shm/peer.h"
+#include "link/udp/udp.h"
 #include "transport/commands.h"
 #include "shm_hostile.h"
 
@@ -199,7 +200,7 @@ static void test_frames(void **state)
 	/* From the process that has the port to that of the QP. */
 	memcpy(frame, slot.bytes, 28);
 	memcpy(frame + 28, "hello\0\0\0", 8);
-	shm_forward(its_qpn, &path, frame, sizeof(frame));
+	shm_carrier.forward(its_qpn, &path, frame, sizeof(frame));
 	take(&record);
 	assert_int_equal(record.slot.flags, SHM_FLAG_PATH | SHM_FLAG_FRAME);
 	assert_int_equal(record.slot.headers, 28);
@@ -226,13 +227,13 @@ static void test_frames_are_lost(void **state)
 	(void)state;
 	memcpy(frame, slot.bytes, 28);
 	for (uint32_t i = 0; i < SHM_SLOTS + 3; i++)
-		shm_forward(its_qpn, &path, frame, sizeof(frame));
+		shm_carrier.forward(its_qpn, &path, frame, sizeof(frame));
 	assert_int_equal(counted(COUNTER_SHM_FORWARDED), forwarded + SHM_SLOTS);
 	assert_int_equal(counted(COUNTER_SHM_FORWARD_LOST), lost + 3);
 	/* No process has numbers below 1024. */
-	shm_forward(5, &path, frame, sizeof(frame));
+	shm_carrier.forward(5, &path, frame, sizeof(frame));
 	frame[0] = 0xff;
-	shm_forward(its_qpn, &path, frame, sizeof(frame));
+	shm_carrier.forward(its_qpn, &path, frame, sizeof(frame));
 	assert_int_equal(counted(COUNTER_SHM_FORWARD_LOST), lost + 5);
 	for (uint32_t i = 0; i < SHM_SLOTS; i++) {
 		struct shm_record record;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The udp link (src/link/udp*.c) in a network namespace of the test's own, where it may have one, and strangers: plain
+ * The udp link (src/link/udp) in a network namespace of the test's own, where it may have one, and strangers: plain
  * sockets of the test. ICRCs are made bit by bit, as IBTA 7.8.1 describes it. Include after cmocka.h.
  */
 #ifndef SOFTHCA_TESTS_UNIT_UDP_FIXTURE_H

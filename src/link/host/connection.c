@@ -18,7 +18,8 @@
 #include "device/counters.h"
 #include "link/host/hello.h"
 #include "link/host/table.h"
-#include "link/shm/shm.h"
+
+const struct host_carrier *host_carrier;
 
 /* Messages taken at a time: they only wake, so a few are as good as all. */
 #define MOST_WAKES 16
@@ -49,7 +50,7 @@ void host_wake(struct host_peer *peer)
 
 static void free_peer(struct host_peer *peer)
 {
-	munmap(peer->memory, shm_memory_size());
+	munmap(peer->memory, host_carrier->memory_size());
 	close(peer->socket.fd);
 	free(peer);
 }
@@ -77,9 +78,9 @@ static void hang_up(struct host_peer *peer)
 	pthread_mutex_unlock(&host_table.lock);
 	progress_unwatch(&peer->socket);
 	__atomic_store_n(&peer->gone, 1, __ATOMIC_RELEASE);
-	shm_peer_gone(peer);
+	host_carrier->gone(peer);
 	epoch_synchronize();
-	shm_peer_end(peer);
+	host_carrier->end(peer);
 	free_peer(peer);
 }
 
@@ -104,7 +105,7 @@ static void socket_ready(struct watched_fd *socket, uint32_t events)
 
 static int begin_peer(struct host_peer *peer, int memory)
 {
-	int error = shm_peer_begin(peer);
+	int error = host_carrier->begin(peer);
 
 	if (error)
 		return error;
@@ -113,7 +114,7 @@ static int begin_peer(struct host_peer *peer, int memory)
 	if (!error)
 		error = progress_watch(&peer->socket, EPOLLIN | EPOLLRDHUP);
 	if (error)
-		shm_peer_end(peer);
+		host_carrier->end(peer);
 	return error;
 }
 
@@ -128,7 +129,7 @@ static struct host_peer *map_peer(int socket, pid_t pid, bool created, int memor
 	peer->pid = pid;
 	peer->created = created;
 	peer->socket = (struct watched_fd){.fd = socket, .ready = socket_ready};
-	peer->memory = mmap(NULL, shm_memory_size(), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+	peer->memory = mmap(NULL, host_carrier->memory_size(), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
 	if (peer->memory != MAP_FAILED)
 		return peer;
 	error = errno;
@@ -302,7 +303,7 @@ static void leave_peers(void)
 
 	while ((peer = host_table.peers)) {
 		host_table.peers = peer->next;
-		shm_peer_end(peer);
+		host_carrier->end(peer);
 		free_peer(peer);
 	}
 	memset(host_table.peer, 0, sizeof(host_table.peer));

@@ -17,7 +17,7 @@
 #include "explain/explain.h"
 #include "explain/limit.h"
 #include "device/device.h"
-#include "link/shm/shm.h"
+#include "link/host/host.h"
 
 /* Access beyond the end of a mapped file raises SIGBUS: neither side can move the end, nor undo that. */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
@@ -47,12 +47,12 @@ int host_memory_make(uint64_t bytes)
 
 int host_memory_create(void)
 {
-	return host_memory_make(shm_memory_size());
+	return host_memory_make(host_carrier->memory_size());
 }
 
 int host_hello_send(int socket, int memory)
 {
-	struct host_hello hello = {.magic = HOST_MAGIC, .version = HOST_VERSION, .memory = shm_memory_size()};
+	struct host_hello hello = {.magic = HOST_MAGIC, .version = HOST_VERSION, .memory = host_carrier->memory_size()};
 	struct iovec bytes = {&hello, sizeof(hello)};
 	union {
 		struct cmsghdr header;
@@ -135,10 +135,10 @@ static int check(const struct received *received, pid_t pid)
 	if (received->length != sizeof(*hello) || received->count != 1 || received->flags & MSG_CTRUNC)
 		return REFUSE_HELLO(pid, HOST_HELLO_SHAPE, (uint64_t)received->length, received->count, sizeof(*hello));
 	if (memcmp(hello->magic, HOST_MAGIC, sizeof(hello->magic)) != 0 || hello->version != HOST_VERSION ||
-	    hello->memory != shm_memory_size())
+	    hello->memory != host_carrier->memory_size())
 		return REFUSE_HELLO(pid, HOST_HELLO_VERSION, hello->version, hello->memory, HOST_VERSION,
-				    shm_memory_size());
-	return host_memory_check(received->descriptor[0], shm_memory_size(), pid);
+				    host_carrier->memory_size());
+	return host_memory_check(received->descriptor[0], host_carrier->memory_size(), pid);
 }
 
 int host_hello_receive(int socket, pid_t pid, int *memory)

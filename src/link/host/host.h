@@ -13,7 +13,7 @@
  * Processes of other users are refused by both sides (SO_PEERCRED); everything that comes from the other end is checked.
  *
  * Lock: that of the table, taken to change it; below it are the locks of progress.h and of the shm link's
- * shm_peer_begin(). Those who look a peer up take none (epoch section). A struct host_peer lives until an epoch after it
+ * host_carrier->begin(). Those who look a peer up take none (epoch section). A struct host_peer lives until an epoch after it
  * was removed.
  */
 #ifndef SOFTHCA_LINK_HOST_HOST_H
@@ -25,9 +25,7 @@
 #include <sys/types.h>
 
 #include "device/progress.h"
-
-#define HOST_SLOT_BITS 10 /* QP numbers of a slot: 1024 */
-#define HOST_SLOTS (1u << (24 - HOST_SLOT_BITS))
+#include "wire/routes.h"
 
 struct shm_peer;
 
@@ -35,11 +33,41 @@ struct host_peer {
 	pid_t pid;    /* as SO_PEERCRED says; 0: in a PID namespace that this process cannot see */
 	bool created; /* this process made the connection: it fills the first half of the memory and reads the second */
 	uint32_t gone;   /* atomic; 1: the socket was hung up */
-	uint8_t *memory; /* shm_memory_size() bytes, shared; a file that cannot shrink */
+	uint8_t *memory; /* host_carrier->memory_size() bytes, shared; a file that cannot shrink */
 	struct watched_fd socket;
 	struct shm_peer *shm;   /* what the shm link makes of it */
 	struct host_peer *next; /* atomic; host_next() */
 };
+
+struct packet_path;
+
+/* What connections carry: the shm link, which fills this in. */
+struct host_carrier {
+	/* Bytes of the memory of a connection. */
+	size_t (*memory_size)(void);
+	/*
+	 * A connection was made: @peer->memory is mapped (all zero if this side created it, and then the other side does not
+	 * have it yet). Makes @peer->shm and the poller, if it is the first. Returns 0 or a negative errno; then the connection is
+	 * given up. The lock of the host table is held, perhaps a QP's lock: call nothing of this header.
+	 */
+	int (*begin)(struct host_peer *peer);
+	/*
+	 * The other side has gone: fails what waits for it (see link_resume). @peer->gone is set, nobody finds it any more, its
+	 * memory is still there: what the other side had sent before it ended can be taken out. On the device thread, no lock
+	 * held, in no epoch section.
+	 */
+	void (*gone)(struct host_peer *peer);
+	/* An epoch after it was removed, or in a forked child, or if the connection was given up: frees @peer->shm. */
+	void (*end)(struct host_peer *peer);
+	/*
+	 * Hands a frame, that came from another host and is for QP @qpn of another process of this one, to that process: @bytes
+	 * from BTH to the end of the payload, without ICRC, which was checked. What cannot be handed on is lost, and counted.
+	 */
+	void (*forward)(uint32_t qpn, const struct packet_path *path, const uint8_t *bytes, size_t length);
+};
+
+/* Set before a slot is claimed (hca/hca.c). */
+extern const struct host_carrier *host_carrier;
 
 /**
  * Claims a slot: @first is its first QP number, of 1 << HOST_SLOT_BITS. The first slot of a host is not 0: numbers below
@@ -92,7 +120,7 @@ void host_wake(struct host_peer *peer);
 
 /** Before a fork: takes the lock, so that no descriptor is open that the table does not know. */
 void host_before_fork(void);
-/** In the child: closes what was inherited; no slot is its own, no peer is known. Calls shm_peer_end() of each. */
+/** In the child: closes what was inherited; no slot is its own, no peer is known. Calls host_carrier->end() of each. */
 void host_after_fork(bool child);
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The local link: both QPs are in this process, the packet is handed over by reference (link.h). */
+#include "link/local/local.h"
+
 #include "wire/link.h"
 
 static enum link_result hand_over(struct hca *hca, struct run *run)

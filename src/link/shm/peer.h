@@ -62,7 +62,7 @@ struct shm_poller {
 	struct poller poller;
 	uint32_t generation;       /* of progress_generation() when it was added */
 	uint32_t armed;            /* atomic */
-	struct host_peer *leaving; /* atomic; has gone, is looked after to its end by shm_peer_gone() */
+	struct host_peer *leaving; /* atomic; has gone, is looked after to its end by peer_gone() */
 };
 
 extern struct shm_poller shm_poller;
@@ -96,6 +96,9 @@ struct shm_path {
 	uint8_t type, service_level, traffic_class, hop_limit;
 	uint8_t reserved[22];
 };
+
+/** See struct host_carrier. */
+void shm_forward(uint32_t qpn, const struct packet_path *path, const uint8_t *bytes, size_t length);
 
 /* ---- wake.c ----------------------------------------------------------------------------------------------- */
 

@@ -7,10 +7,8 @@
 #include "device/device.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
-#include "transport/qp.h"
-#include "filter/filter.h"
 #include "link/shm/peer.h"
-#include "transport/atomic.h"
+#include "wire/routes.h"
 
 /* Records of one connection at a time, so that others get their turn, and their sender what it waits for. */
 #define MOST_RECORDS 8
@@ -58,18 +56,18 @@ static void read_path(struct packet_path *path, const uint8_t *from)
 /* For the filters a packet has a path whatever carried it: that of the QP, the other way. */
 static struct hca *show_to_filters(struct packet *packet)
 {
-	struct hca_qp *qp = qp_find(packet->destination_qpn);
+	struct receiver_view qp;
 
-	if (!qp)
+	if (!delivery->view(packet->destination_qpn, &qp))
 		return NULL;
 	if (packet->path == &no_path) {
-		packet->own_path = qp->path;
-		packet->own_path.source = qp->path.destination;
-		packet->own_path.destination = qp->path.source;
+		packet->own_path = qp.path;
+		packet->own_path.source = qp.path.destination;
+		packet->own_path.destination = qp.path.source;
 		packet->path = &packet->own_path;
 	}
-	filter_received(qp->hca, packet);
-	return qp->hca;
+	link_filters(qp.hca)->received(qp.hca, packet);
+	return qp.hca;
 }
 
 static bool parse_payload(struct shm_peer *peer, const struct shm_record *record, const uint8_t *headers,
@@ -119,7 +117,7 @@ static bool parse_record(struct shm_peer *peer, const struct shm_record *record,
 	if (slot->length && !(slot->flags & SHM_FLAG_FRAME))
 		packet->count = 0;
 	packet->mtu = 0;
-	packet->link = slot->flags & SHM_FLAG_FRAME ? link_udp() : link_shm();
+	packet->link = slot->flags & SHM_FLAG_FRAME ? routes->udp() : link_shm();
 	packet->path = &no_path;
 	if (record->path) {
 		read_path(&packet->own_path, record->path);
@@ -171,9 +169,9 @@ static void handle(struct shm_peer *peer, const struct shm_record *record, struc
 	if (__builtin_expect(first_device()->filters != NULL, 0) && !stream_failed(&packet->payload))
 		shown = show_to_filters(packet);
 	run_commit(run);
-	run_drain(run, NULL);
+	deliver_queued(run);
 	if (shown)
-		filter_handled(shown);
+		link_filters(shown)->handled(shown);
 }
 
 /* ---- the poller ------------------------------------------------------------------------------------------------ */

@@ -8,7 +8,6 @@
 #include "explain/limit.h"
 #include "device/device.h"
 #include "link/shm/peer.h"
-#include "transport/atomic.h"
 
 _Static_assert(sizeof(struct shm_path) == SHM_LINE, "a path takes a line");
 _Static_assert(SHM_READ_FROM <= SHM_PIECE_BYTES && SHM_PIECE_BYTES <= SHM_MOST_PAYLOAD, "short runs are one record");

@@ -11,15 +11,13 @@
 #include "core/epoch.h"
 #include "device/device.h"
 #include "link/shm/peer.h"
-#include "transport/run.h"
-#include "transport/transport.h"
 
 /* Of polling to the end what one who left has sent. */
 #define MOST_TRIES 100000u
 
 struct shm_poller shm_poller = {.poller = {.repeats = true, .poll = shm_poll, .idle = shm_idle, .arm = shm_arm}};
 
-size_t shm_memory_size(void)
+static size_t memory_size(void)
 {
 	return 2 * sizeof(struct shm_ring);
 }
@@ -53,7 +51,7 @@ static int begin_polling(void)
 	return error;
 }
 
-int shm_peer_begin(struct host_peer *host)
+static int peer_begin(struct host_peer *host)
 {
 	struct shm_ring *rings = (struct shm_ring *)host->memory;
 	struct shm_peer *peer = aligned_alloc(_Alignof(struct shm_peer), sizeof(*peer));
@@ -106,7 +104,7 @@ static void take_the_rest(const struct shm_peer *peer)
 	}
 }
 
-void shm_peer_gone(struct host_peer *host)
+static void peer_gone(struct host_peer *host)
 {
 	struct run run;
 
@@ -117,12 +115,12 @@ void shm_peer_gone(struct host_peer *host)
 	epoch_enter();
 	run_begin(&run);
 	link_close(&host->shm->waiting, &run);
-	run_finish(&run);
+	deliver_rest(&run);
 	epoch_leave();
-	requesters_give_up_lost();
+	delivery->peer_ended();
 }
 
-void shm_peer_end(struct host_peer *host)
+static void peer_end(struct host_peer *host)
 {
 	if (!host->shm)
 		return;
@@ -130,3 +128,6 @@ void shm_peer_end(struct host_peer *host)
 	free(host->shm);
 	host->shm = NULL;
 }
+
+const struct host_carrier shm_carrier = {
+	.memory_size = memory_size, .begin = peer_begin, .gone = peer_gone, .end = peer_end, .forward = shm_forward};

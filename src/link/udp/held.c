@@ -94,6 +94,7 @@ bool udp_held_keep(struct udp_socket *socket, uint32_t key)
 	socket->held.since_ns = now_ns;
 	__atomic_store_n(&holder.since_ns, now_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&udp_held_flow, key, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&link_holding, link_udp(), __ATOMIC_SEQ_CST);
 	if (__atomic_exchange_n(&holder.armed, true, __ATOMIC_SEQ_CST))
 		return true;
 	if (!timer_arm(timers(), &holder.timer, now_ns + LATER_NS))
@@ -107,6 +108,7 @@ bool udp_held_keep(struct udp_socket *socket, uint32_t key)
 void udp_held_gone(struct udp_socket *socket)
 {
 	socket->held.length = 0;
+	__atomic_store_n(&link_holding, NULL, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&udp_held_flow, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&holder.socket, NULL, __ATOMIC_SEQ_CST);
 }
@@ -137,6 +139,7 @@ void udp_held_release(uint64_t age_ns)
 
 void udp_held_after_fork(void)
 {
+	link_holding = NULL;
 	udp_held_flow = 0;
 	holder.socket = NULL;
 	holder.armed = false;

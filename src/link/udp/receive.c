@@ -9,10 +9,8 @@
 #include "device/counters.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
-#include "filter/filter.h"
 #include "link/host/host.h"
 #include "wire/roce.h"
-#include "link/shm/shm.h"
 #include "link/udp/flows.h"
 #include "link/udp/parts.h"
 
@@ -54,11 +52,11 @@ static void deliver_pending(void)
 		return;
 	receiver.pending = false;
 	if (receiver.hca->filters)
-		filter_received(receiver.hca, run_slot(receiver.run));
+		link_filters(receiver.hca)->received(receiver.hca, run_slot(receiver.run));
 	run_commit(receiver.run);
-	run_drain(receiver.run, NULL);
+	deliver_queued(receiver.run);
 	if (receiver.hca->filters)
-		filter_handled(receiver.hca);
+		link_filters(receiver.hca)->handled(receiver.hca);
 }
 
 static void drop(const struct refusal *why, uint32_t qpn)
@@ -165,7 +163,7 @@ static void handle_packet(const uint8_t *bytes, uint32_t length)
 	if (!host_owns(qpn) && qpn != MULTICAST_QPN) {
 		deliver_pending();
 		counter_add(receiver.hca, COUNTER_UDP_FORWARDED, 1);
-		shm_forward(qpn, receiver.path, bytes, length);
+		host_carrier->forward(qpn, receiver.path, bytes, length);
 		return;
 	}
 	if (join_pending(bytes, length))

@@ -8,10 +8,8 @@
 
 #include "core/cancellation.h"
 #include "device/counters.h"
-#include "wire/host_window.h"
 #include "wire/roce.h"
 #include "link/udp/parts.h"
-#include "transport/atomic.h"
 
 /*
  * A socket without room: the interface is slower than the QPs, whose packets wait in its queue. So does the sender, as it
@@ -512,6 +510,11 @@ static enum link_result send_frame(struct hca *hca, const struct packet_path *pa
 	return LINK_SENT;
 }
 
+static void let_go(void)
+{
+	udp_let_go();
+}
+
 static struct link udp = {
 	.name = "udp",
 	.shared = true,
@@ -521,11 +524,12 @@ static struct link udp = {
 	.shares = true,
 	.send = send_run,
 	.send_frame = send_frame,
+	.let_go = let_go,
 };
 
 void udp_set_window(uint32_t bytes)
 {
-	host_window_set_most(bytes);
+	__atomic_store_n(&udp.host_buffer, bytes, __ATOMIC_RELAXED);
 	bytes = bytes / 2 < UDP_LEAST_WINDOW ? UDP_LEAST_WINDOW : bytes / 2;
 	__atomic_store_n(&udp.window, bytes < UDP_WINDOW_BYTES ? bytes : UDP_WINDOW_BYTES, __ATOMIC_RELAXED);
 }

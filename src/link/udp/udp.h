@@ -41,4 +41,7 @@ static inline void udp_let_go(void)
 void udp_before_fork(void);
 void udp_after_fork(bool child);
 
+/** QPs of other hosts. */
+const struct link *link_udp(void);
+
 #endif

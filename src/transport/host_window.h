@@ -17,8 +17,8 @@
  * There is a window for each of the first 255 hosts; others share one. It is never freed. A struct window_share is
  * under its QP's lock. Lock of a window: of its timer, a leaf but for timers.lock.
  */
-#ifndef SOFTHCA_WIRE_HOST_WINDOW_H
-#define SOFTHCA_WIRE_HOST_WINDOW_H
+#ifndef SOFTHCA_TRANSPORT_HOST_WINDOW_H
+#define SOFTHCA_TRANSPORT_HOST_WINDOW_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The windows of hosts, see host_window.h. */
-#include "wire/host_window.h"
+#include "transport/host_window.h"
 
 #include <string.h>
 
 #include "core/epoch.h"
 #include "transport/qp.h"
 #include "device/counters.h"
-#include "link/host/host.h"
+#include "wire/link.h"
+#include "wire/routes.h"
 #include "wire/waiting.h"
 #include "transport/run.h"
+#include "wire/routes.h"
 
 /*
  * What a packet costs of a socket's buffer beside its payload: the kernel's bookkeeping (struct sk_buff, some 700 bytes), and
@@ -206,7 +208,7 @@ static void arm(struct host_window *window)
 
 static void wait_for_room(struct host_window *window, struct hca_qp *qp)
 {
-	link_enqueue(&window->queue, &qp->requester.waiter, qp, true);
+	link_enqueue(&window->queue, &qp->requester.waiter, &qp->party, true);
 	qp->requester.share.waited = true;
 	__atomic_store_n(&window->waiting, true, __ATOMIC_SEQ_CST);
 	pthread_mutex_lock(&window->lock);
@@ -303,12 +305,25 @@ static uint32_t cost(const struct packet *packet)
 	return bytes < UINT32_MAX / 4 ? (uint32_t)bytes : UINT32_MAX / 4;
 }
 
+/* What the link knows of the buffers. */
+static void see_buffer(const struct link *link)
+{
+	static uint32_t seen; /* atomic */
+	uint32_t bytes = link ? __atomic_load_n(&link->host_buffer, __ATOMIC_RELAXED) : 0;
+
+	if (__builtin_expect(!bytes || bytes == __atomic_load_n(&seen, __ATOMIC_RELAXED), 1))
+		return;
+	__atomic_store_n(&seen, bytes, __ATOMIC_RELAXED);
+	host_window_set_most(bytes);
+}
+
 bool host_window_take(struct hca_qp *qp, const struct packet *packet)
 {
 	struct window_share *share = share_of(qp);
 
 	if (packet->message == MESSAGE_DISCONNECT)
 		return true;
+	see_buffer(packet->link);
 	find_window(share, packet);
 	if (share->waited && !link_waits(&qp->requester.waiter)) {
 		share->waited = false;

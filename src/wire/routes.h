@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where QPs are, and which link leads there: what the transport asks of those that know the links (hca/route.c fills it in),
+ * as it knows none of them. All of it: any thread; may be called under a QP's lock.
+ */
+#ifndef SOFTHCA_WIRE_ROUTES_H
+#define SOFTHCA_WIRE_ROUTES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <infiniband/verbs.h>
+
+struct hca;
+struct link;
+
+#define HOST_SLOT_BITS 10 /* QP numbers of a slot: 1024, all of one process */
+#define HOST_SLOTS (1u << (24 - HOST_SLOT_BITS))
+
+struct routes {
+	/*
+	 * The link that leads to QP @qpn at @gid; NULL: none does. Also prepares the way, such as the connection to another
+	 * process. A GID of the table of @hca is on this host; which process, the number tells.
+	 */
+	const struct link *(*route)(struct hca *hca, const union ibv_gid *gid, uint32_t qpn);
+	/* True if QP @qpn at @gid is one of another process of this host, whose end can be seen (is_vacant). */
+	bool (*sees_process)(const struct hca *hca, const union ibv_gid *gid, uint32_t qpn);
+	/* A QP of @hca that has no one peer, such as a datagram QP, may receive from now on: other hosts are to reach it. */
+	void (*listen)(struct hca *hca);
+	/* The link to QPs of this process, to those of other processes of this host, to those of other hosts. */
+	const struct link *(*local)(void);
+	const struct link *(*shm)(void);
+	const struct link *(*udp)(void);
+	/* True if QP number @qpn is in a slot of this process. */
+	bool (*owns)(uint32_t qpn);
+	/* A QP may get packets from other processes of this host from now on. */
+	void (*accept)(void);
+	/* True if the process that has the slot of @qpn is connected; its pid, 0 if it is not or that cannot be seen. Cheap. */
+	bool (*is_known)(uint32_t qpn);
+	pid_t (*process_of)(uint32_t qpn);
+	/* True if nobody on this host has the slot of @qpn: the process that had it has ended. False if that cannot be told. */
+	bool (*is_vacant)(uint32_t qpn);
+	/*
+	 * Completions of QP @qpn are about to give memory back that the peer has not acknowledged: nobody reads it any more for
+	 * those packets that were sent so far.
+	 */
+	void (*withdraw)(uint32_t qpn);
+};
+
+/* Set before there is a QP (hca/hca.c). */
+extern const struct routes *routes;
+
+#endif
