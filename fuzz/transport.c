@@ -12,6 +12,7 @@
 
 #include "../tests/unit/frame_bytes.h"
 #include "../tests/unit/wire_link.h"
+#include "transport/commands.h"
 #include "core/epoch.h"
 #include "wire/link.h"
 #include "wire/roce.h"

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "transport/run.h"
 #include "core/epoch.h"
 #include "device/progress.h"
 #include "filter/faults.h"

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "hca/hca.h"
 #include "mkey/bsf.h"
 #include "device/device.h"
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hca/hca.h"
 #include "device/device.h"
 #include "transport/dci.h"
 #include "transport/dct.h"

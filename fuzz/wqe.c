@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transport/commands.h"
 #include "core/epoch.h"
 #include "transport/dct.h"
 #include "transport/transport.h"

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "../tests/unit/wire_link.h"
+#include "link/local/local.h"
+#include "format/qp_types.h"
 #include "wire/link.h"
 #include "format/opcode.h"
 
