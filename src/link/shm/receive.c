@@ -196,8 +196,9 @@ static bool take_records(struct shm_peer *peer, struct run *run)
 			refuse_ring(peer, field, value);
 			break;
 		}
-		/* They are on their way while this record is handled. */
-		shm_look_ahead(&peer->in);
+		/* Not lines that the sender may be about to write: they would be on their way twice. */
+		if (shm_ready(&peer->in))
+			shm_look_ahead(&peer->in);
 		handle(peer, &record, run, &tally);
 		shm_release(&peer->in);
 		__atomic_store_n(&peer->taken, peer->in.at.slot, __ATOMIC_RELEASE);
