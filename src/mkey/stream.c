@@ -74,8 +74,8 @@ void stream_skip(struct stream *stream, uint64_t bytes)
 	}
 }
 
-int stream_add_segments(struct stream *stream, const struct mlx5_wqe_data_seg *segments, uint32_t count,
-			uint64_t offset, uint64_t length, struct refusal *why)
+int stream_add_any_segments(struct stream *stream, const struct mlx5_wqe_data_seg *segments, uint32_t count,
+			    uint64_t offset, uint64_t length, struct refusal *why)
 {
 	for (uint32_t i = 0; i < count && length; i++) {
 		uint64_t bytes = be32toh(segments[i].byte_count), address = be64toh(segments[i].addr);

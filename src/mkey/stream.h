@@ -153,12 +153,24 @@ SPECIALISED int stream_add_key(struct stream *stream, uint32_t key, uint64_t add
 	return stream_add_part(stream, key, address, length, stream->access->more, why);
 }
 
+/** stream_add_segments() of anything but the beginning of one segment. */
+int stream_add_any_segments(struct stream *stream, const struct mlx5_wqe_data_seg *segments, uint32_t count,
+			    uint64_t offset, uint64_t length, struct refusal *why);
+
 /**
  * Adds the bytes [@offset, +@length) of a scatter or gather list. What the list lacks of @length is not added: compare
  * stream->length. Returns 0 or -EACCES with @why.
  */
-int stream_add_segments(struct stream *stream, const struct mlx5_wqe_data_seg *segments, uint32_t count,
-			uint64_t offset, uint64_t length, struct refusal *why);
+SPECIALISED int stream_add_segments(struct stream *stream, const struct mlx5_wqe_data_seg *segments, uint32_t count,
+				    uint64_t offset, uint64_t length, struct refusal *why)
+{
+	uint64_t bytes = count ? be32toh(segments[0].byte_count) : 0;
+
+	if (unlikely(offset || bytes < length))
+		return stream_add_any_segments(stream, segments, count, offset, length, why);
+	return stream_add_part(stream, be32toh(segments[0].lkey), be64toh(segments[0].addr), length,
+			       bytes > length && stream->access->more, why);
+}
 
 /** stream_copy() of anything but memory in one piece. */
 void stream_copy_parts(struct stream *sink, struct stream *source, uint64_t length);

@@ -106,6 +106,19 @@ void responder_complete_receive(struct request *request, struct completion *comp
 	qp_complete(qp, xrc ? srq->cq : qp->recv_cq, completion);
 }
 
+/* The same of a QP whose receives complete in its own CQ. */
+SPECIALISED void complete_own_receive(struct request *request, struct completion *completion)
+{
+	struct hca_qp *qp = request->qp;
+
+	completion->user_index = qp->user_index;
+	completion->qpn = qp->number;
+	completion->wqe_counter = request->responder->receive.counter;
+	request->responder->has_receive = false;
+	request->responder->srq = NULL;
+	qp_complete(qp, qp->recv_cq, completion);
+}
+
 /* The connection of an initiator has ended with a refusal, which a repetition meets again. */
 static void end_connection(struct request *request)
 {
@@ -552,7 +565,11 @@ SPECIALISED void complete_message(struct request *request, const struct request_
 		completion.sl = roce_packet_type(packet->path);
 		completion.remote_qpn = packet->source_qpn;
 	}
-	responder_complete_receive(request, &completion);
+	/* An SRQ of XRC is no QP's of RC. */
+	if (kind.by_return)
+		complete_own_receive(request, &completion);
+	else
+		responder_complete_receive(request, &completion);
 }
 
 /*

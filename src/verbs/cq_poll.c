@@ -38,7 +38,7 @@ static inline void fill_send(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe)
 	}
 }
 
-static void fill_receive(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe)
+static inline void fill_receive(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe)
 {
 	wc->wc_flags = cqe_responder_flags(cqe);
 	wc->byte_len = cqe_byte_len(cqe);
@@ -87,10 +87,33 @@ static inline int take_send(struct user_cq *cq, const struct mlx5_cqe64 *cqe, st
 	return 0;
 }
 
+/* The same of a receive of a SEND without immediate, of a queue pair's own receive queue. */
+static inline int take_receive(struct user_cq *cq, struct user_qp *qp, const struct mlx5_cqe64 *cqe, struct ibv_wc *wc)
+{
+	struct work_completion completion;
+
+	if (unlikely(completion_of_receive(qp, cqe, &completion)))
+		return cqe_refuse(cq, cqe);
+	wc->wr_id = completion.wr_id;
+	wc->status = IBV_WC_SUCCESS;
+	wc->opcode = IBV_WC_RECV;
+	wc->qp_num = cqe_qpn(cqe);
+	fill_receive(wc, cqe);
+	return 0;
+}
+
 static __attribute__((noinline)) int take_other(struct user_cq *cq, const struct mlx5_cqe64 *cqe, struct ibv_wc *wc)
 {
 	struct work_completion completion;
-	int result = cqe_complete(cq, cqe, &completion);
+	struct user_qp *qp;
+	int result;
+
+	if (likely(cqe_opcode(cqe) == MLX5_CQE_RESP_SEND)) {
+		qp = user_index_find(&to_user_context(cq->base.context)->qps, cqe_user_index(cqe));
+		if (likely(qp != NULL))
+			return take_receive(cq, qp, cqe, wc);
+	}
+	result = cqe_complete(cq, cqe, &completion);
 
 	if (result == 0)
 		fill(wc, cqe, &completion);
