@@ -19,6 +19,8 @@
 #include <stdint.h>
 #include <sys/single_threaded.h>
 
+#include "core/lock.h"
+
 struct epoch_slot {
 	uint64_t active;    /* atomic; 0: outside of any section, else the epoch at its beginning */
 	uint32_t depth;     /* of nesting; the owning thread's */
@@ -51,6 +53,30 @@ static inline void epoch_enter(void)
 		__atomic_store_n(&slot->active, epoch_current, __ATOMIC_RELAXED);
 	else
 		__atomic_exchange_n(&slot->active, __atomic_load_n(&epoch_current, __ATOMIC_ACQUIRE), __ATOMIC_SEQ_CST);
+}
+
+/**
+ * epoch_enter() and queue_lock(@lock), which is not elided, at the price of one: the exchange that takes the lock orders the
+ * mark as well. Nothing may be looked at before but what the caller keeps alive, such as the lock itself.
+ */
+static inline void epoch_enter_with_lock(struct queue_lock *lock)
+{
+	struct epoch_slot *slot = epoch_this_thread;
+
+	if (__builtin_expect(!slot, 0))
+		slot = epoch_attach();
+	if (slot->depth++ == 0)
+		__atomic_store_n(&slot->active, __atomic_load_n(&epoch_current, __ATOMIC_ACQUIRE), __ATOMIC_RELAXED);
+	if (__libc_single_threaded) {
+		__atomic_store_n(&lock->held, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	if (__builtin_expect(__atomic_exchange_n(&lock->held, 1, __ATOMIC_SEQ_CST), 0))
+		queue_lock_wait(lock);
+#ifndef __x86_64__
+	/* There an exchange is a barrier by itself. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
 }
 
 /** Ends a section. */

@@ -518,13 +518,13 @@ static bool send_packet(struct hca_qp *qp, struct run *run)
 	return true;
 }
 
-void requester_run(struct hca_qp *qp, struct run *run)
+/* requester_run() of a QP whose lock is held; lets go of it. */
+SPECIALISED void run_locked(struct hca_qp *qp, struct run *run)
 {
 	struct requester *requester = &qp->requester;
 	enum progress progress;
 	bool plain;
 
-	queue_lock(&qp->lock);
 	/* The thread that runs it looks once more, under the lock, before it stops: what is posted now is seen then. */
 	if (unlikely(requester->running)) {
 		queue_unlock(&qp->lock);
@@ -560,13 +560,19 @@ void requester_run(struct hca_qp *qp, struct run *run)
 	queue_unlock(&qp->lock);
 }
 
+void requester_run(struct hca_qp *qp, struct run *run)
+{
+	queue_lock(&qp->lock);
+	run_locked(qp, run);
+}
+
 void hca_qp_send_doorbell(struct hca_qp *qp)
 {
 	struct run run;
 
-	epoch_enter();
+	epoch_enter_with_lock(&qp->lock);
 	run_begin(&run);
-	requester_run(qp, &run);
+	run_locked(qp, &run);
 	if (unlikely(run_has_more(&run)))
 		run_finish(&run);
 	epoch_leave();
