@@ -15,4 +15,10 @@
 /* A refusal, or whatever else is rare: it is not compiled into its callers. */
 #define RARE __attribute__((cold, noinline))
 
+/*
+ * A copy of *@value in *@place, for a function that is not compiled into its caller: so *@value itself has no address that others
+ * know, and stays in registers.
+ */
+#define SPILL(place, value) (*(place) = *(value), (place))
+
 #endif

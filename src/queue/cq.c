@@ -134,7 +134,7 @@ void cq_raise_if_due(struct hca_cq *cq, uint8_t op_own, bool event)
 
 bool hca_cq_write(struct hca_cq *cq, const struct completion *completion)
 {
-	return cq_write(cq, completion);
+	return cq_write(cq, *completion);
 }
 
 /*

@@ -39,7 +39,7 @@ void cq_stamp(struct mlx5_cqe64 *cqe);
 /** The armed @cq has got a CQE with @op_own, which demands an event if @event. The lock is held. */
 void cq_raise_if_due(struct hca_cq *cq, uint8_t op_own, bool event);
 
-static inline void cq_fill(struct mlx5_cqe64 *cqe, const struct completion *completion)
+SPECIALISED void cq_fill(struct mlx5_cqe64 *cqe, const struct completion *completion)
 {
 	cqe->flags_rqpn =
 		htobe32((uint32_t)completion->grh << 28 | (uint32_t)completion->sl << 24 | completion->remote_qpn);
@@ -52,8 +52,9 @@ static inline void cq_fill(struct mlx5_cqe64 *cqe, const struct completion *comp
 }
 
 /** hca_cq_write(). */
-SPECIALISED bool cq_write(struct hca_cq *cq, const struct completion *completion)
+SPECIALISED bool cq_write(struct hca_cq *cq, const struct completion completion)
 {
+	struct completion spilled;
 	struct mlx5_cqe64 *cqe;
 	uint8_t op_own;
 
@@ -65,20 +66,19 @@ SPECIALISED bool cq_write(struct hca_cq *cq, const struct completion *completion
 	}
 	cqe = cq_entry(cq, cq->producer_index);
 	/* The layout of a signature error is its own. */
-	if (likely(completion->opcode != MLX5_CQE_SIG_ERR))
-		cq_fill(cqe, completion);
-	if (unlikely(completion->opcode == MLX5_CQE_REQ_ERR || completion->opcode == MLX5_CQE_RESP_ERR ||
-		     completion->opcode == MLX5_CQE_SIG_ERR))
-		cq_fill_error(cqe, completion);
+	if (likely(completion.opcode != MLX5_CQE_SIG_ERR))
+		cq_fill(cqe, &completion);
+	if (unlikely(completion.opcode == MLX5_CQE_REQ_ERR || completion.opcode == MLX5_CQE_RESP_ERR ||
+		     completion.opcode == MLX5_CQE_SIG_ERR))
+		cq_fill_error(cqe, SPILL(&spilled, &completion));
 	else if (unlikely(cq->timestamps))
 		cq_stamp(cqe);
-	op_own = (uint8_t)(completion->opcode << 4 | completion->solicited << 1 |
-			   !!(cq->producer_index & cq->cqe_count));
+	op_own = (uint8_t)(completion.opcode << 4 | completion.solicited << 1 | !!(cq->producer_index & cq->cqe_count));
 	/* The owner bit last: with it the entry is the consumer's (mlx5-formats 3.1). */
 	__atomic_store_n(&cqe->op_own, op_own, __ATOMIC_RELEASE);
 	cq->producer_index++;
 	if (unlikely(cq->armed))
-		cq_raise_if_due(cq, op_own, completion->event);
+		cq_raise_if_due(cq, op_own, completion.event);
 	queue_unlock(&cq->lock);
 	return true;
 }

@@ -253,11 +253,12 @@ SPECIALISED bool place_at_once(struct hca_qp *qp, const struct wqe *wqe, const s
 {
 	struct refusal ignored;
 	struct stream sink;
+	struct wqe spilled;
 
 	if (unlikely(reply->message != MESSAGE_READ_RESPONSE || reply->payload.length != packet->dma_length))
 		return false;
 	qp->requester.progress.valid = false;
-	if (unlikely(wqe_scatter(wqe, &qp->send_access, 0, packet->dma_length, &sink, &ignored) ||
+	if (unlikely(wqe_scatter(SPILL(&spilled, wqe), &qp->send_access, 0, packet->dma_length, &sink, &ignored) ||
 		     sink.length != packet->dma_length))
 		return false;
 	if (packet->dma_length)
@@ -283,8 +284,9 @@ SPECIALISED bool is_answer(struct hca_qp *qp, const struct wqe *wqe, const struc
 SPECIALISED bool ask(struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct run *run,
 		     const struct send_kind kind)
 {
-	struct packet *reply = run_reply_slot(run);
+	struct packet *reply = packet + 1;
 	struct hca_qp *peer;
+	struct wqe spilled;
 	bool answered;
 
 	if (unlikely(packet->dma_length > LIMIT_DELIVERED_AT_ONCE))
@@ -301,7 +303,7 @@ SPECIALISED bool ask(struct hca_qp *qp, const struct wqe *wqe, struct packet *pa
 	if (likely(answered && is_answer(qp, wqe, packet, reply, kind)))
 		end_at_once(qp, wqe, packet);
 	else
-		end_question(qp, wqe, packet, answered ? reply : NULL, run);
+		end_question(qp, SPILL(&spilled, wqe), packet, answered ? reply : NULL, run);
 	return true;
 }
 
@@ -310,10 +312,11 @@ SPECIALISED enum progress start_message(struct hca_qp *qp, const struct wqe *wqe
 {
 	struct inflight *entry;
 	struct refusal why;
+	struct wqe spilled;
 	int syndrome = requester_build(qp, wqe, packet, kind, &why);
 
 	if (unlikely(syndrome))
-		return fail_start(qp, wqe, (uint8_t)syndrome, &why);
+		return fail_start(qp, SPILL(&spilled, wqe), (uint8_t)syndrome, &why);
 	packet->psn = qp->requester.psn;
 	if (kind.plain && likely(qp->requester.first == qp->requester.last) && ask(qp, wqe, packet, run, kind))
 		return PROGRESS_MADE;
@@ -340,9 +343,10 @@ SPECIALISED enum progress start_kind(struct hca_qp *qp, struct wqe *wqe, struct 
 				     const struct send_kind kind)
 {
 	struct refusal why;
+	struct wqe spilled;
 
 	if (unlikely(wqe_take_segments(qp, wqe, kind, &why)))
-		return fail_start(qp, wqe, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, &why);
+		return fail_start(qp, SPILL(&spilled, wqe), MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, &why);
 	if (must_wait(qp, wqe, kind.class))
 		return PROGRESS_NONE;
 	return start_message(qp, wqe, packet, run, kind);
@@ -376,7 +380,7 @@ SPECIALISED enum progress start_next(struct hca_qp *qp, struct packet *packet, s
 	const struct transport rc = TRANSPORT_RC;
 	struct send_kind kind = {.transport = plain ? rc : *qp->transport, .plain = plain};
 	struct refusal why;
-	struct wqe wqe;
+	struct wqe wqe, spilled;
 	int error;
 
 	/* A ring can be written over WQEs that have not completed; the FIFO holds no more of them than the ring did. */
@@ -384,11 +388,11 @@ SPECIALISED enum progress start_next(struct hca_qp *qp, struct packet *packet, s
 		return PROGRESS_NONE;
 	error = wqe_take_control(qp, requester->next, posted, &wqe, kind, &why);
 	if (!plain && qp->dci && dci_stream_error(qp->dci, wqe.stream))
-		return flush_start(qp, &wqe);
+		return flush_start(qp, SPILL(&spilled, &wqe));
 	if (unlikely(error))
-		return fail_start(qp, &wqe, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, &why);
+		return fail_start(qp, SPILL(&spilled, &wqe), MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, &why);
 	if (!plain)
-		return start_other(qp, &wqe, run);
+		return start_other(qp, SPILL(&spilled, &wqe), run);
 	switch (wqe_opcodes[wqe.opcode].class) {
 	case WQE_CLASS_WRITE:
 		kind.class = WQE_CLASS_WRITE;
@@ -403,7 +407,7 @@ SPECIALISED enum progress start_next(struct hca_qp *qp, struct packet *packet, s
 		kind.class = WQE_CLASS_ATOMIC;
 		return start_kind(qp, &wqe, packet, run, kind);
 	default:
-		return start_other(qp, &wqe, run);
+		return start_other(qp, SPILL(&spilled, &wqe), run);
 	}
 }
 
@@ -479,11 +483,15 @@ static __attribute__((noinline)) bool next_packet_other(struct hca_qp *qp, struc
 SPECIALISED enum progress next_packet(struct hca_qp *qp, struct run *run, bool plain)
 {
 	struct requester *requester = &qp->requester;
-	struct packet *packet = run_slot(run);
+	struct packet *packet = &run->packet[0];
 	enum progress progress;
 
+	if (unlikely(run->first != run->last))
+		plain = false;
+	else
+		run->first = run->last = 0;
 	/* Until the packet says otherwise it leads nowhere. */
-	packet->link = NULL;
+	run_slot(run)->link = NULL;
 	for (unsigned int i = 0; i < ENDED_AT_ONCE; i++) {
 		if (unlikely(!plain || requester->state != REQUESTER_READY || requester->rnr_wait ||
 			     requester->send_entry != requester->last))

@@ -28,7 +28,7 @@ SPECIALISED void requester_complete_send(struct hca_qp *qp, uint8_t cqe_opcode, 
 		.event = WQE_COMPLETION(fm_ce_se) == WQE_CQE_AND_EVENT,
 	};
 
-	qp_complete(qp, qp->send_cq, &completion);
+	qp_complete(qp, qp->send_cq, completion);
 }
 
 SPECIALISED void requester_complete_done(struct hca_qp *qp, const struct inflight *entry)

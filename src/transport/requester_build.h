@@ -80,20 +80,21 @@ SPECIALISED int requester_build_read(const struct hca_qp *qp, const struct wqe *
 SPECIALISED int requester_build(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
 				const struct send_kind kind, struct refusal *why)
 {
+	struct wqe spilled;
 	int syndrome = 0;
 
 	requester_fill_header(qp, wqe, packet, kind.transport);
 	if (kind.transport.datagram)
-		syndrome = requester_fill_datagram(qp, wqe, packet, why);
+		syndrome = requester_fill_datagram(qp, SPILL(&spilled, wqe), packet, why);
 	if (!kind.plain && qp->dci)
-		syndrome = dci_address(qp, wqe, packet, why);
+		syndrome = dci_address(qp, SPILL(&spilled, wqe), packet, why);
 	if (syndrome)
 		return syndrome;
 	switch (kind.class) {
 	case WQE_CLASS_READ:
 		return requester_build_read(qp, wqe, packet, kind, why);
 	case WQE_CLASS_ATOMIC:
-		return requester_build_atomic(wqe, packet, why);
+		return requester_build_atomic(SPILL(&spilled, wqe), packet, why);
 	default:
 		return requester_build_request(qp, wqe, packet, kind, why);
 	}

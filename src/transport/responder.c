@@ -103,7 +103,7 @@ void responder_complete_receive(struct request *request, struct completion *comp
 	completion->wqe_counter = request->responder->receive.counter;
 	request->responder->has_receive = false;
 	request->responder->srq = NULL;
-	qp_complete(qp, xrc ? srq->cq : qp->recv_cq, completion);
+	qp_complete(qp, xrc ? srq->cq : qp->recv_cq, *completion);
 }
 
 /* The same of a QP whose receives complete in its own CQ. */
@@ -116,7 +116,7 @@ SPECIALISED void complete_own_receive(struct request *request, struct completion
 	completion->wqe_counter = request->responder->receive.counter;
 	request->responder->has_receive = false;
 	request->responder->srq = NULL;
-	qp_complete(qp, qp->recv_cq, completion);
+	qp_complete(qp, qp->recv_cq, *completion);
 }
 
 /* The connection of an initiator has ended with a refusal, which a repetition meets again. */
@@ -536,11 +536,13 @@ SPECIALISED void complete_message(struct request *request, const struct request_
 {
 	struct responder *responder = request->responder;
 	const struct packet *packet = request->packet;
-	struct completion completion = {
-		.solicited = packet->solicited,
-		.byte_count = (uint32_t)responder->offset,
-		.immediate = packet->immediate,
-	};
+	struct completion completion =
+				  {
+					  .solicited = packet->solicited,
+					  .byte_count = (uint32_t)responder->offset,
+					  .immediate = packet->immediate,
+				  },
+			  spilled;
 
 	switch (kind.message) {
 	case MESSAGE_SEND_IMM:
@@ -569,7 +571,7 @@ SPECIALISED void complete_message(struct request *request, const struct request_
 	if (kind.by_return)
 		complete_own_receive(request, &completion);
 	else
-		responder_complete_receive(request, &completion);
+		responder_complete_receive(request, SPILL(&spilled, &completion));
 }
 
 /*

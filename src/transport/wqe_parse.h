@@ -61,6 +61,7 @@ SPECIALISED int wqe_take_control(const struct hca_qp *qp, uint16_t index, uint32
 	const struct wqe_opcode *opcode;
 	struct mlx5_wqe_ctrl_seg ctrl;
 	uint32_t qpn_ds, blocks;
+	struct wqe spilled;
 
 	memcpy(&ctrl, wqe_block(requester, index), sizeof(ctrl));
 	qpn_ds = be32toh(ctrl.qpn_ds);
@@ -80,7 +81,7 @@ SPECIALISED int wqe_take_control(const struct hca_qp *qp, uint16_t index, uint32
 	/* A class that is not executed is allowed on no transport. */
 	if (unlikely(posted > requester->block_count || !wqe->size || blocks > posted || qpn_ds >> 8 != qp->number ||
 		     !(opcode->transports & kind.transport.opcodes)))
-		return wqe_refuse_control(qp, wqe, posted, qpn_ds, why);
+		return wqe_refuse_control(qp, SPILL(&spilled, wqe), posted, qpn_ds, why);
 	wqe->bytes = wqe_block(requester, index);
 	if (unlikely((index & (requester->block_count - 1)) + blocks > requester->block_count))
 		wqe->bytes = wqe_unwrap(requester, index, wqe->size);
@@ -90,8 +91,10 @@ SPECIALISED int wqe_take_control(const struct hca_qp *qp, uint16_t index, uint32
 /** Reads the next @bytes of fixed segments. Returns 0, or -EINVAL with @why filled. */
 SPECIALISED int wqe_take(struct wqe *wqe, void *to, uint32_t bytes, struct refusal *why)
 {
+	struct wqe spilled;
+
 	if (unlikely(bytes > wqe->size - wqe->data))
-		return wqe_refuse_short(wqe, bytes, why);
+		return wqe_refuse_short(SPILL(&spilled, wqe), bytes, why);
 	memcpy(to, wqe->bytes + wqe->data, bytes);
 	wqe->data += bytes;
 	return 0;
@@ -142,14 +145,15 @@ SPECIALISED int wqe_gather(const struct wqe *wqe, const struct walk_access *acce
 			   struct refusal *why)
 {
 	struct mlx5_wqe_data_seg segment;
+	struct wqe spilled;
 	uint32_t bytes;
 
 	if (unlikely(wqe->size - wqe->data != sizeof(segment)))
-		return wqe_gather_segments(wqe, access, stream, why);
+		return wqe_gather_segments(SPILL(&spilled, wqe), access, stream, why);
 	memcpy(&segment, wqe->bytes + wqe->data, sizeof(segment));
 	bytes = be32toh(segment.byte_count);
 	if (unlikely(bytes & MLX5_INLINE_SEG))
-		return wqe_gather_segments(wqe, access, stream, why);
+		return wqe_gather_segments(SPILL(&spilled, wqe), access, stream, why);
 	stream_begin(stream, access, RIGHT_LOCAL_READ);
 	if (unlikely(stream_add_key(stream, be32toh(segment.lkey), be64toh(segment.addr), bytes, why)))
 		return MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;
@@ -169,13 +173,15 @@ RARE int wqe_refuse_inline_sink(const struct wqe *wqe, struct refusal *why);
 /** Sum of the pointer segments, for READ; or a malformed one: -EINVAL with @why. */
 SPECIALISED int wqe_sink_length(const struct wqe *wqe, uint64_t *bytes, struct refusal *why)
 {
+	struct wqe spilled;
+
 	*bytes = 0;
 	for (uint32_t at = wqe->data; at < wqe->size; at += sizeof(struct mlx5_wqe_data_seg)) {
 		struct mlx5_wqe_data_seg segment;
 
 		memcpy(&segment, wqe->bytes + at, sizeof(segment));
 		if (unlikely(be32toh(segment.byte_count) & MLX5_INLINE_SEG))
-			return wqe_refuse_inline_sink(wqe, why);
+			return wqe_refuse_inline_sink(SPILL(&spilled, wqe), why);
 		*bytes += be32toh(segment.byte_count);
 	}
 	return 0;

@@ -44,12 +44,6 @@ static inline struct packet *run_slot(struct run *run)
 	return &run->packet[run->last % RUN_PACKETS];
 }
 
-/** A slot for the answer to the packet that is built in run_slot(@run), while that is handled without being queued. */
-static inline struct packet *run_reply_slot(struct run *run)
-{
-	return &run->packet[(run->last + 1) % RUN_PACKETS];
-}
-
 static inline void run_commit(struct run *run)
 {
 	run->last++;
