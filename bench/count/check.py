@@ -44,6 +44,12 @@ class Check(unittest.TestCase):
         self.assertNotIn('"a"', output)
         self.assertIn('make bench-count RECORD=1', output)
 
+    def test_growth_by_the_clock(self):
+        status, output, _ = run({'udp: a': 1000, 'shm: udp: a': 1000}, {'udp: a': 1150, 'shm: udp: a': 1050})
+        self.assertEqual(status, 0, output)
+        status, output, _ = run({'udp: a': 1000}, {'udp: a': 1151})
+        self.assertEqual(status, 1, output)
+
     def test_not_recorded(self):
         status, output, _ = run({'a': 1000}, {'a': 1000, 'b': 7})
         self.assertEqual(status, 1, output)
