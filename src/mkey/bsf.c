@@ -9,8 +9,6 @@
 #include "device/device.h"
 #include "mkey/psv.h"
 
-#define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EACCES)
-
 /* Byte 0. */
 enum {
 	SIZE_CODE_SHIFT = 6,
@@ -108,7 +106,7 @@ static int parse_inline(const struct bsf *bsf, const uint8_t *section, struct si
 	uint8_t guard = section[INLINE_AT_GUARD], checks = section[INLINE_AT_CHECKS];
 
 	if (bsf->size_code < SIZE_INLINE || !(flags & INLINE_VALID) || guard < 1 || guard > 2)
-		return REFUSAL(bsf->why, BSF_INLINE, bsf->key, flags, guard);
+		return REFUSAL(bsf->why, EACCES, RULE_BSF_INLINE, bsf->key, flags, guard);
 	domain->guard = guard == 1 ? GUARD_T10_CRC : GUARD_IP_CHECKSUM;
 	domain->field = 8;
 	domain->tags = true;
@@ -137,7 +135,7 @@ static int parse_crc(const struct bsf *bsf, uint8_t format, struct signature_dom
 		domain->field = 8;
 		return 0;
 	}
-	return REFUSAL(bsf->why, BSF_FORMAT, bsf->key, format);
+	return REFUSAL(bsf->why, EACCES, RULE_BSF_FORMAT, bsf->key, format);
 }
 
 static int parse_domain(const struct bsf *bsf, uint8_t selector, uint32_t at_format, uint32_t at_inline,
@@ -152,7 +150,7 @@ static int parse_domain(const struct bsf *bsf, uint8_t selector, uint32_t at_for
 	domain->block = block_bytes(selector);
 	domain->psv = format_psv & 0xffffff;
 	if (!psv_find(bsf->access->hca, domain->psv, bsf->access->pd))
-		return REFUSAL(bsf->why, BSF_PSV, bsf->key, domain->psv, bsf->access->pd);
+		return REFUSAL(bsf->why, EACCES, RULE_BSF_PSV, bsf->key, domain->psv, bsf->access->pd);
 	return format ? parse_crc(bsf, format, domain) : parse_inline(bsf, bsf->bytes + at_inline, domain);
 }
 
@@ -178,13 +176,13 @@ static int parse_signature(const struct bsf *bsf, struct signature_setup *setup)
 		setup->limit = UINT64_MAX;
 	/* Both domains without a signature is how the driver says that there is none now. */
 	if ((memory && !block_bytes(memory)) || (wire && !block_bytes(wire)))
-		return REFUSAL(bsf->why, BSF_BLOCK, bsf->key, memory, wire);
+		return REFUSAL(bsf->why, EACCES, RULE_BSF_BLOCK, bsf->key, memory, wire);
 	error = parse_domain(bsf, memory, AT_MEMORY_FORMAT, AT_MEMORY_INLINE, &setup->memory);
 	error = error ? error : parse_domain(bsf, wire, AT_WIRE_FORMAT, AT_WIRE_INLINE, &setup->wire);
 	if (error)
 		return error;
 	if (bsf->same && !same_structure(&setup->memory, &setup->wire))
-		return REFUSAL(bsf->why, BSF_SAME, bsf->key, setup->memory.guard, setup->wire.guard);
+		return REFUSAL(bsf->why, EACCES, RULE_BSF_SAME, bsf->key, setup->memory.guard, setup->wire.guard);
 	setup->enabled = memory || wire;
 	if (!memory)
 		setup->memory.block = setup->wire.block;
@@ -196,9 +194,9 @@ static int parse_signature(const struct bsf *bsf, struct signature_setup *setup)
 static int check_dek(const struct bsf *bsf, const struct dek *dek, uint32_t id)
 {
 	if (dek_pd(dek) != bsf->access->pd)
-		return REFUSAL(bsf->why, BSF_DEK_DOMAIN, bsf->key, id, dek_pd(dek), bsf->access->pd);
+		return REFUSAL(bsf->why, EACCES, RULE_BSF_DEK_DOMAIN, bsf->key, id, dek_pd(dek), bsf->access->pd);
 	if (!dek_accepts_keytag(dek, bsf->bytes + CIPHER_AT_KEYTAG))
-		return REFUSAL(bsf->why, BSF_KEYTAG, bsf->key, id);
+		return REFUSAL(bsf->why, EACCES, RULE_BSF_KEYTAG, bsf->key, id);
 	return 0;
 }
 
@@ -216,13 +214,13 @@ static int parse_cipher(const struct bsf *bsf, struct cipher_setup *setup)
 		.unit = block_bytes(selector),
 	};
 	if (standard || order > 3 || !setup->unit)
-		return REFUSAL(bsf->why, BSF_CIPHER, bsf->key, standard, order, selector);
+		return REFUSAL(bsf->why, EACCES, RULE_BSF_CIPHER, bsf->key, standard, order, selector);
 	/* Byte-reversed, as for an engine of many blocks, which this one is. */
 	for (unsigned int i = 0; i < TWEAK_BYTES; i++)
 		setup->tweak[i] = bsf->bytes[CIPHER_AT_TWEAK + TWEAK_BYTES - 1 - i];
 	setup->dek = dek_get(bsf->access->hca, id);
 	if (!setup->dek)
-		return REFUSAL(bsf->why, BSF_DEK, bsf->key, id);
+		return REFUSAL(bsf->why, EACCES, RULE_BSF_DEK, bsf->key, id);
 	error = check_dek(bsf, setup->dek, id);
 	if (error)
 		dek_put(setup->dek);
@@ -255,10 +253,10 @@ int bsf_parse(const struct walk_access *access, uint32_t key, const uint8_t *byt
 	int error = 0;
 
 	if (!octowords_of(bytes[0]) || octowords < octowords_of(bytes[0]))
-		return REFUSAL(why, BSF_SIZE, key, octowords, bsf.size_code, octowords_of(bytes[0]));
+		return REFUSAL(why, EACCES, RULE_BSF_SIZE, key, octowords, bsf.size_code, octowords_of(bytes[0]));
 	if (!cipher_only) {
 		if (bsf.size_code >= SIZE_EXTENDED && be32_at(bytes + AT_TRANSACTION))
-			return REFUSAL(why, BSF_TRANSACTION, key, be32_at(bytes + AT_TRANSACTION));
+			return REFUSAL(why, EACCES, RULE_BSF_TRANSACTION, key, be32_at(bytes + AT_TRANSACTION));
 		error = parse_signature(&bsf, &next.signature);
 	}
 	if (!error && bsf.size_code == SIZE_WITH_CIPHER)

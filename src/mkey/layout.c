@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EACCES)
-
 /* Second word of a repeat block; as a key of a list entry it cannot occur, key indices begin above it. */
 #define REPEAT_BLOCK 0x400u
 #define LIST_ENTRY_MAX (UINT64_C(1) << 31) /* what a byte count of 0 stands for */
@@ -68,7 +66,7 @@ int layout_replace(struct mapping *next, uint32_t number, uint32_t offset, const
 
 	memcpy(&block, entries, sizeof(block));
 	if (next->form == LAYOUT_REPEAT || be32toh(block.op) == REPEAT_BLOCK || (old && next->gaps))
-		return REFUSAL(why, UMR_OFFSET, number, offset);
+		return REFUSAL(why, EACCES, RULE_UMR_OFFSET, number, offset);
 	next->gaps = false;
 	/* What is kept behind them stays in its place meanwhile: they take no more than that of their predecessors. */
 	parse_entries(next, kept, entries, bytes, &gap);
@@ -89,7 +87,7 @@ static int parse_repeat(struct mapping *next, uint32_t number, const uint8_t *en
 	memcpy(&block, entries, sizeof(block));
 	count = be16toh(block.num_ent);
 	if (count > room)
-		return REFUSAL(why, UMR_REPEAT_ENTRIES, number, count, room);
+		return REFUSAL(why, EACCES, RULE_UMR_REPEAT_ENTRIES, number, count, room);
 	for (uint32_t i = 0; i < count; i++) {
 		struct mlx5_wqe_umr_repeat_ent_seg wire;
 

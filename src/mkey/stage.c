@@ -9,8 +9,6 @@
 #include "mkey/stage_parts.h"
 #include "mkey/copy.h"
 
-#define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EACCES)
-
 /* Positions beyond it belong to no memory, and sums of two of them do not wrap. */
 #define POSITION_LIMIT (UINT64_C(1) << 61)
 /* AES-XTS has no shorter units (IEEE 1619). */
@@ -190,13 +188,13 @@ static int check_units(const struct walk_access *access, const struct mapping *m
 	uint64_t rest = all % cipher->unit;
 
 	if (rest && rest < SHORTEST_UNIT && end > all - rest)
-		return REFUSAL(why, CIPHER_SHORT_UNIT, map->number, all, cipher->unit, rest);
+		return REFUSAL(why, EACCES, RULE_CIPHER_SHORT_UNIT, map->number, all, cipher->unit, rest);
 	if (sends)
 		return 0;
 	/* Bytes of a field alone can be nothing to the cipher: they begin no unit. */
 	if ((first % cipher->unit && first != end && !unit_goes_on(access, map, wire, first)) ||
 	    (end % cipher->unit && !access->more && end != last_unit_end(access, map, end)))
-		return REFUSAL(why, CIPHER_CUT, map->number, first, end, cipher->unit, all);
+		return REFUSAL(why, EACCES, RULE_CIPHER_CUT, map->number, first, end, cipher->unit, all);
 	return 0;
 }
 
@@ -205,21 +203,22 @@ static int check_transfer(const struct walk_access *access, uint8_t rights, cons
 			  uint64_t length, struct transfer_range *range, struct refusal *why)
 {
 	if (access->staged)
-		return REFUSAL(why, STAGE_NESTED, map->number);
+		return REFUSAL(why, EACCES, RULE_STAGE_NESTED, map->number);
 	if (rights & RIGHT_ATOMIC)
-		return REFUSAL(why, STAGE_ATOMIC, map->number);
+		return REFUSAL(why, EACCES, RULE_STAGE_ATOMIC, map->number);
 	if (map->needs_cipher && !map->blocks->cipher.enabled)
-		return REFUSAL(why, CIPHER_MISSING, map->number);
+		return REFUSAL(why, EACCES, RULE_CIPHER_MISSING, map->number);
 	if (wire < map->start || wire - map->start >= POSITION_LIMIT || length >= POSITION_LIMIT)
-		return REFUSAL(why, KEY_RANGE, map->number, map->kind, map->start, map->length, wire, length);
+		return REFUSAL(why, EACCES, RULE_KEY_RANGE, map->number, map->kind, map->start, map->length, wire,
+			       length);
 	wire -= map->start;
 	transfer_range_set(range, map->blocks, transmits(rights), wire, length, map->length);
 	if (range->memory.end > map->length)
-		return REFUSAL(why, STAGE_RANGE, map->number, wire, length, range->memory.first, range->memory.end,
-			       map->length);
+		return REFUSAL(why, EACCES, RULE_STAGE_RANGE, map->number, wire, length, range->memory.first,
+			       range->memory.end, map->length);
 	if (map->blocks->signature.enabled && map->blocks->signature.limit != UINT64_MAX &&
 	    wire_position(&map->blocks->signature, range->wire.end).raw > map->blocks->signature.limit)
-		return REFUSAL(why, STAGE_LIMIT, map->number, wire, length, map->blocks->signature.limit);
+		return REFUSAL(why, EACCES, RULE_STAGE_LIMIT, map->number, wire, length, map->blocks->signature.limit);
 	if (map->blocks->cipher.enabled)
 		return check_units(access, map, transmits(rights), wire, length, range, why);
 	return 0;

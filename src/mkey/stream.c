@@ -8,8 +8,6 @@
 #include "mkey/copy.h"
 #include "mkey/records.h"
 
-#define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EACCES)
-
 /* The access of @stream with another @more; @own holds it if it differs, which is rare. */
 static inline const struct walk_access *access_of(const struct stream *stream, bool more, struct walk_access *own)
 {
@@ -92,8 +90,8 @@ int stream_add_any_segments(struct stream *stream, const struct mlx5_wqe_data_se
 			more = stream->access->more;
 		}
 		if (__builtin_add_overflow(address, offset, &address))
-			return REFUSAL(why, SEGMENT_WRAPS, be32toh(segments[i].lkey), be64toh(segments[i].addr),
-				       offset);
+			return REFUSAL(why, EACCES, RULE_SEGMENT_WRAPS, be32toh(segments[i].lkey),
+				       be64toh(segments[i].addr), offset);
 		error = stream_add_part(stream, be32toh(segments[i].lkey), address, bytes, more, why);
 		if (error)
 			return error;

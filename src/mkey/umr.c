@@ -13,8 +13,6 @@
 #include "mkey/stream.h"
 #include "mkey/window.h"
 
-#define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EACCES)
-
 #define MASK_LOCAL_READ (1u << 17)
 #define MASK_SMALL_FENCE (1u << 23)
 #define MASK_RELAXED_ORDERING (3u << 25)
@@ -64,20 +62,20 @@ static int fetch_payload(const struct walk_access *access, struct umr *umr, cons
 	int error;
 
 	if (left < sizeof(segment))
-		return REFUSAL(why, UMR_SHORT, left, sizeof(segment));
+		return REFUSAL(why, EACCES, RULE_UMR_SHORT, left, sizeof(segment));
 	memcpy(&segment, at, sizeof(segment));
 	named = be32toh(segment.byte_count);
 	if (named & MLX5_INLINE_SEG)
 		named = 0;
 	if (named < payload)
-		return REFUSAL(why, UMR_NOT_INLINE, umr->number, payload, named);
+		return REFUSAL(why, EACCES, RULE_UMR_NOT_INLINE, umr->number, payload, named);
 	stream_begin(&stream, access, RIGHT_LOCAL_READ);
 	error = stream_add_key(&stream, be32toh(segment.lkey), be64toh(segment.addr), payload, why);
 	if (error)
 		return error;
 	umr->fetched = malloc(payload);
 	if (!umr->fetched)
-		return REFUSAL(why, UMR_NO_MEMORY, umr->number);
+		return REFUSAL(why, EACCES, RULE_UMR_NO_MEMORY, umr->number);
 	stream_read(&stream, umr->fetched, payload);
 	return 0;
 }
@@ -93,7 +91,7 @@ static int parse(const struct walk_access *access, struct umr *umr, const uint8_
 
 	umr->fetched = NULL;
 	if (bytes < fixed)
-		return REFUSAL(why, UMR_SHORT, bytes, fixed);
+		return REFUSAL(why, EACCES, RULE_UMR_SHORT, bytes, fixed);
 	memcpy(&ctrl, wqe, sizeof(ctrl));
 	memcpy(&control, wqe + sizeof(ctrl), sizeof(control));
 	memcpy(&umr->context, wqe + sizeof(ctrl) + sizeof(control), sizeof(umr->context));
@@ -105,14 +103,14 @@ static int parse(const struct walk_access *access, struct umr *umr, const uint8_
 	umr->bsf_octowords = umr->flags & UMR_TRANSLATION_OFFSET ? 0 : be16toh(control.bsf_octowords);
 	umr->offset = offset_of(&control);
 	if (umr->mask & ~(uint64_t)MASK_ALLOWED)
-		return REFUSAL(why, UMR_MASK, umr->number, umr->mask, MASK_ALLOWED);
+		return REFUSAL(why, EACCES, RULE_UMR_MASK, umr->number, umr->mask, MASK_ALLOWED);
 	payload = umr->translation_bytes + umr->bsf_octowords * 16u;
 	if (!(umr->flags & UMR_INLINE) && payload) {
 		error = fetch_payload(access, umr, wqe + fixed, bytes - fixed, payload, why);
 		if (error)
 			return error;
 	} else if (payload > bytes - fixed) {
-		return REFUSAL(why, UMR_SHORT, bytes, fixed + payload);
+		return REFUSAL(why, EACCES, RULE_UMR_SHORT, bytes, fixed + payload);
 	}
 	umr->translations = umr->fetched ? umr->fetched : wqe + fixed;
 	umr->bsf = umr->translations + umr->translation_bytes;
@@ -124,22 +122,22 @@ static int check_key(const struct walk_access *access, const struct umr *umr, co
 		     const struct mapping *map, struct refusal *why)
 {
 	if (!key->umr_enabled)
-		return REFUSAL(why, UMR_NOT_ENABLED, umr->number, map->kind);
+		return REFUSAL(why, EACCES, RULE_UMR_NOT_ENABLED, umr->number, map->kind);
 	if (map->pd != access->pd)
-		return REFUSAL(why, KEY_DOMAIN, umr->number, map->kind, map->pd, access->pd);
+		return REFUSAL(why, EACCES, RULE_KEY_DOMAIN, umr->number, map->kind, map->pd, access->pd);
 	if (!map->free && !key->update_tag && map->number != umr->number)
-		return REFUSAL(why, UMR_STALE, umr->number, map->kind, map->number);
+		return REFUSAL(why, EACCES, RULE_UMR_STALE, umr->number, map->kind, map->number);
 	if (umr->flags & UMR_MUST_BE_FREE && !map->free)
-		return REFUSAL(why, UMR_NOT_FREE, umr->number, map->kind, map->start, map->length);
+		return REFUSAL(why, EACCES, RULE_UMR_NOT_FREE, umr->number, map->kind, map->start, map->length);
 	if (umr->flags & UMR_MUST_BE_LIVE && map->free)
-		return REFUSAL(why, UMR_FREE, umr->number, map->kind);
+		return REFUSAL(why, EACCES, RULE_UMR_FREE, umr->number, map->kind);
 	if (umr->flags & UMR_CHECK_QPN && map->qpn != KEY_QPN_ANY && map->qpn != access->qpn)
-		return REFUSAL(why, KEY_OTHER_QP, umr->number, map->kind, map->qpn, access->qpn);
+		return REFUSAL(why, EACCES, RULE_KEY_OTHER_QP, umr->number, map->kind, map->qpn, access->qpn);
 	if (umr->offset > key->capacity || umr->translation_bytes / 16 > key->capacity - umr->offset)
-		return REFUSAL(why, UMR_CAPACITY, umr->number, umr->offset + umr->translation_bytes / 16,
+		return REFUSAL(why, EACCES, RULE_UMR_CAPACITY, umr->number, umr->offset + umr->translation_bytes / 16,
 			       key->capacity);
 	if (umr->bsf_octowords > key->bsf_octowords)
-		return REFUSAL(why, UMR_BSF_CAPACITY, umr->number, umr->bsf_octowords, key->bsf_octowords);
+		return REFUSAL(why, EACCES, RULE_UMR_BSF_CAPACITY, umr->number, umr->bsf_octowords, key->bsf_octowords);
 	return 0;
 }
 
@@ -201,7 +199,7 @@ static int apply_blocks(const struct walk_access *access, const struct mkey *key
 	int error;
 
 	if (changes && enabled && !key->bsf_octowords)
-		return REFUSAL(why, UMR_BSF_CAPACITY, umr->number, OCTOWORDS_OF_BSF, 0);
+		return REFUSAL(why, EACCES, RULE_UMR_BSF_CAPACITY, umr->number, OCTOWORDS_OF_BSF, 0);
 	if (!next->blocks)
 		return 0;
 	if (changes && !enabled)
@@ -259,12 +257,12 @@ static int execute(const struct walk_access *access, const struct umr *umr, uint
 
 	key = mkey_find(access->hca, umr->number);
 	if (!key)
-		return REFUSAL(why, UMR_UNKNOWN, umr->number);
+		return REFUSAL(why, EACCES, RULE_UMR_UNKNOWN, umr->number);
 	if (!key->umr_enabled)
-		return REFUSAL(why, UMR_NOT_ENABLED, umr->number, mkey_mapping(key)->kind);
+		return REFUSAL(why, EACCES, RULE_UMR_NOT_ENABLED, umr->number, mkey_mapping(key)->kind);
 	next = mkey_edit(key);
 	if (!next)
-		return REFUSAL(why, UMR_NO_MEMORY, umr->number);
+		return REFUSAL(why, EACCES, RULE_UMR_NO_MEMORY, umr->number);
 	error = check_key(access, umr, key, next, why);
 	if (!error)
 		error = apply(access, key, next, umr, why);
@@ -305,11 +303,11 @@ int set_psv_execute(const struct walk_access *access, const uint8_t *wqe, size_t
 	struct psv *psv;
 
 	if (bytes < sizeof(struct mlx5_wqe_ctrl_seg) + sizeof(segment))
-		return REFUSAL(why, UMR_SHORT, bytes, sizeof(struct mlx5_wqe_ctrl_seg) + sizeof(segment));
+		return REFUSAL(why, EACCES, RULE_UMR_SHORT, bytes, sizeof(struct mlx5_wqe_ctrl_seg) + sizeof(segment));
 	memcpy(&segment, wqe + sizeof(struct mlx5_wqe_ctrl_seg), sizeof(segment));
 	psv = psv_find(access->hca, be32toh(segment.index) & 0xffffff, access->pd);
 	if (!psv)
-		return REFUSAL(why, PSV_UNKNOWN, be32toh(segment.index) & 0xffffff, access->pd);
+		return REFUSAL(why, EACCES, RULE_PSV_UNKNOWN, be32toh(segment.index) & 0xffffff, access->pd);
 	__atomic_store_n(&psv->transient, be64toh(segment.transient), __ATOMIC_RELAXED);
 	return 0;
 }
@@ -319,15 +317,15 @@ static int may_invalidate(const struct walk_access *access, const struct mkey *k
 			  uint32_t rkey, struct refusal *why)
 {
 	if (map->free)
-		return REFUSAL(why, INVALIDATE_FREE, rkey, map->kind);
+		return REFUSAL(why, EACCES, RULE_INVALIDATE_FREE, rkey, map->kind);
 	if (map->number != rkey)
-		return REFUSAL(why, INVALIDATE_STALE, rkey, map->kind, map->number);
+		return REFUSAL(why, EACCES, RULE_INVALIDATE_STALE, rkey, map->kind, map->number);
 	if (map->pd != access->pd)
-		return REFUSAL(why, KEY_DOMAIN, rkey, map->kind, map->pd, access->pd);
+		return REFUSAL(why, EACCES, RULE_KEY_DOMAIN, rkey, map->kind, map->pd, access->pd);
 	if (!key->remote_invalidate)
-		return REFUSAL(why, INVALIDATE_NOT_ALLOWED, rkey, map->kind);
+		return REFUSAL(why, EACCES, RULE_INVALIDATE_NOT_ALLOWED, rkey, map->kind);
 	if (map->qpn != KEY_QPN_ANY && map->qpn != access->qpn)
-		return REFUSAL(why, KEY_OTHER_QP, rkey, map->kind, map->qpn, access->qpn);
+		return REFUSAL(why, EACCES, RULE_KEY_OTHER_QP, rkey, map->kind, map->qpn, access->qpn);
 	return 0;
 }
 
@@ -338,10 +336,10 @@ int invalidate_execute(const struct walk_access *access, uint32_t rkey, struct r
 	int error;
 
 	if (!key)
-		return REFUSAL(why, INVALIDATE_UNKNOWN, rkey);
+		return REFUSAL(why, EACCES, RULE_INVALIDATE_UNKNOWN, rkey);
 	next = mkey_edit(key);
 	if (!next)
-		return REFUSAL(why, UMR_NO_MEMORY, rkey);
+		return REFUSAL(why, EACCES, RULE_UMR_NO_MEMORY, rkey);
 	error = may_invalidate(access, key, next, rkey, why);
 	if (error) {
 		mkey_discard(key, next);

@@ -11,8 +11,6 @@
 #define READING (RIGHT_LOCAL_READ | RIGHT_REMOTE_READ | RIGHT_ATOMIC)
 #define WRITING (RIGHT_LOCAL_WRITE | RIGHT_REMOTE_WRITE | RIGHT_ATOMIC)
 
-#define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EACCES)
-
 /* Keys inside keys are reached with local rights, whatever the outer request was. */
 static uint8_t inner_rights(uint8_t rights)
 {
@@ -27,22 +25,23 @@ static int resolve(const struct walk_access *access, uint8_t rights, uint32_t nu
 	const struct mapping *map;
 
 	if (!key)
-		return REFUSAL(why, KEY_UNKNOWN, number, address, length);
+		return REFUSAL(why, EACCES, RULE_KEY_UNKNOWN, number, address, length);
 	map = mkey_mapping(key);
 	if (map->free)
-		return REFUSAL(why, KEY_FREE, number, map->kind, address, length);
+		return REFUSAL(why, EACCES, RULE_KEY_FREE, number, map->kind, address, length);
 	if (map->number != number)
-		return REFUSAL(why, KEY_STALE, number, map->kind, map->number, address, length);
+		return REFUSAL(why, EACCES, RULE_KEY_STALE, number, map->kind, map->number, address, length);
 	if (map->pd != access->pd)
-		return REFUSAL(why, KEY_DOMAIN, number, map->kind, map->pd, access->pd);
+		return REFUSAL(why, EACCES, RULE_KEY_DOMAIN, number, map->kind, map->pd, access->pd);
 	if (map->qpn != KEY_QPN_ANY &&
 	    (map->qpn != access->qpn || (map->qp_serial && map->qp_serial != access->qp_serial)))
-		return REFUSAL(why, KEY_OTHER_QP, number, map->kind, map->qpn, access->qpn);
+		return REFUSAL(why, EACCES, RULE_KEY_OTHER_QP, number, map->kind, map->qpn, access->qpn);
 	if ((map->rights & rights) != rights)
-		return REFUSAL(why, KEY_RIGHTS, number, map->kind, map->rights, rights, address, length);
+		return REFUSAL(why, EACCES, RULE_KEY_RIGHTS, number, map->kind, map->rights, rights, address, length);
 	/* The range of a key with a block stage is one of memory, the address one on the wire: the stage compares them. */
 	if (!mapping_is_staged(map) && !mapping_covers(map, address, length))
-		return REFUSAL(why, KEY_RANGE, number, map->kind, map->start, map->length, address, length);
+		return REFUSAL(why, EACCES, RULE_KEY_RANGE, number, map->kind, map->start, map->length, address,
+			       length);
 	*out = map;
 	return 0;
 }
@@ -56,7 +55,7 @@ static int direct_piece(const struct mapping *map, uint8_t rights, uint64_t addr
 		piece->address = mapping_memory(map, address);
 	if ((map->kind == KEY_ON_DEMAND || map->kind == KEY_IMPLICIT) &&
 	    pages_present(piece->address, length, rights & WRITING) != 0)
-		return REFUSAL(why, KEY_NOT_MAPPED, map->number, map->kind, address, length);
+		return REFUSAL(why, EACCES, RULE_KEY_NOT_MAPPED, map->number, map->kind, address, length);
 	return 0;
 }
 
@@ -110,16 +109,16 @@ static int check_entry(const struct walk_access *access, uint8_t rights, const s
 	}
 	if (__builtin_add_overflow(entry->address, shift, &address) ||
 	    __builtin_add_overflow(address, inside, &address))
-		return REFUSAL(why, LAYOUT_WRAPS, entry->key, entry->address, shift, inside, length);
+		return REFUSAL(why, EACCES, RULE_LAYOUT_WRAPS, entry->key, entry->address, shift, inside, length);
 	if (entry->serial && !region_is_there(access, entry))
-		return REFUSAL(why, WINDOW_REGION_GONE, entry->key, address, length);
+		return REFUSAL(why, EACCES, RULE_WINDOW_REGION_GONE, entry->key, address, length);
 	error = resolve(access, rights, entry->key, address, length, &map, why);
 	if (error)
 		return error;
 	if (mapping_is_direct(map))
 		return direct_piece(map, rights, address, length, &piece, why);
 	if (depth == LIMIT_MKEY_DEPTH)
-		return REFUSAL(why, KEY_DEPTH, entry->key, LIMIT_MKEY_DEPTH);
+		return REFUSAL(why, EACCES, RULE_KEY_DEPTH, entry->key, LIMIT_MKEY_DEPTH);
 	if (mapping_is_staged(map))
 		return stage_check(access, rights, map, address, length, depth + 1, why);
 	return check_range(access, rights, map, address - map->start, length, depth + 1, why);
@@ -241,7 +240,7 @@ static int check_range(const struct walk_access *access, uint8_t rights, const s
 	uint64_t translated = mapping_translated(map);
 
 	if (offset > translated || length > translated - offset)
-		return REFUSAL(why, LAYOUT_SHORT, map->number, map->kind, translated, offset, length);
+		return REFUSAL(why, EACCES, RULE_LAYOUT_SHORT, map->number, map->kind, translated, offset, length);
 	if (!length)
 		return 0;
 	if (map->form == LAYOUT_LIST)

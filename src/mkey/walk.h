@@ -12,13 +12,8 @@
 #define SOFTHCA_MKEY_WALK_H
 
 #include "core/limits.h"
+#include "explain/refusal.h"
 #include "mkey/key.h"
-
-/* Why something was refused: the rule and its figures, noted where the check is made. */
-struct refusal {
-	enum explain_rule rule;
-	uint64_t args[EXPLAIN_ARGS];
-};
 
 struct block_progress;
 struct signature_observer;

@@ -6,8 +6,6 @@
 
 #include "device/device.h"
 
-#define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EACCES)
-
 /* IBTA C10-74, ibv_bind_mw(3). An adapter's keys do not know IBV_ACCESS_MW_BIND, and it asks for neither (mlx5-formats 4.12). */
 static int check_rights(const struct walk_access *access, const struct mapping *next, const struct mapping *region,
 			struct refusal *why)
@@ -15,9 +13,10 @@ static int check_rights(const struct walk_access *access, const struct mapping *
 	if (access->hca->settings.profile == PROFILE_CONNECTX)
 		return 0;
 	if (!region->bind_allowed)
-		return REFUSAL(why, BIND_NOT_ALLOWED, next->number, region->number);
+		return REFUSAL(why, EACCES, RULE_BIND_NOT_ALLOWED, next->number, region->number);
 	if (next->rights & (RIGHT_REMOTE_WRITE | RIGHT_ATOMIC) && !(region->rights & RIGHT_LOCAL_WRITE))
-		return REFUSAL(why, BIND_RIGHTS, next->number, region->number, next->rights, region->rights);
+		return REFUSAL(why, EACCES, RULE_BIND_RIGHTS, next->number, region->number, next->rights,
+			       region->rights);
 	return 0;
 }
 
@@ -29,20 +28,20 @@ static int check_region(const struct walk_access *access, struct mapping *next, 
 	int error;
 
 	if (!key)
-		return REFUSAL(why, BIND_REGION_UNKNOWN, next->number, entry->key);
+		return REFUSAL(why, EACCES, RULE_BIND_REGION_UNKNOWN, next->number, entry->key);
 	region = mkey_mapping(key);
 	if (region->number != entry->key || region->free)
-		return REFUSAL(why, BIND_REGION_UNKNOWN, next->number, entry->key);
+		return REFUSAL(why, EACCES, RULE_BIND_REGION_UNKNOWN, next->number, entry->key);
 	if (!mapping_is_direct(region) || region->kind == KEY_NULL)
-		return REFUSAL(why, BIND_NOT_A_REGION, next->number, entry->key, region->kind);
+		return REFUSAL(why, EACCES, RULE_BIND_NOT_A_REGION, next->number, entry->key, region->kind);
 	if (region->pd != next->pd)
-		return REFUSAL(why, BIND_DOMAIN, next->number, next->pd, entry->key, region->pd);
+		return REFUSAL(why, EACCES, RULE_BIND_DOMAIN, next->number, next->pd, entry->key, region->pd);
 	error = check_rights(access, next, region, why);
 	if (error)
 		return error;
 	if (!mapping_covers(region, entry->address, entry->bytes))
-		return REFUSAL(why, BIND_RANGE, next->number, entry->address, entry->bytes, entry->key, region->start,
-			       region->length);
+		return REFUSAL(why, EACCES, RULE_BIND_RANGE, next->number, entry->address, entry->bytes, entry->key,
+			       region->start, region->length);
 	entry->serial = region->serial;
 	return 0;
 }
@@ -64,11 +63,11 @@ int window_check(const struct walk_access *access, struct mapping *next, struct 
 	if (next->free)
 		return 0;
 	if (next->kind == KEY_WINDOW_2 && !next->length)
-		return REFUSAL(why, BIND_EMPTY, next->number);
+		return REFUSAL(why, EACCES, RULE_BIND_EMPTY, next->number);
 	if (next->form != LAYOUT_LIST || next->count != 1 || next->length > next->entries[0].bytes)
-		return REFUSAL(why, BIND_FORM, next->number, next->count, next->length);
+		return REFUSAL(why, EACCES, RULE_BIND_FORM, next->number, next->count, next->length);
 	/* IBTA 10.6.7.2.3: a type 2 window is tied to the QP that binds it. */
 	if (next->kind == KEY_WINDOW_2 && next->qpn != access->qpn)
-		return REFUSAL(why, BIND_OTHER_QP, next->number, next->qpn, access->qpn);
+		return REFUSAL(why, EACCES, RULE_BIND_OTHER_QP, next->number, next->qpn, access->qpn);
 	return check_region(access, next, why);
 }

@@ -13,8 +13,6 @@
 #include "transport/transport.h"
 #include "wire/routes.h"
 
-#define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EINVAL)
-
 #define MAX_TIMER 31
 #define MAX_RETRY 7
 
@@ -23,18 +21,18 @@ static int check_value(int mask, int bit, uint64_t value, uint64_t most, struct 
 {
 	if (!(mask & bit) || value <= most)
 		return 0;
-	return REFUSAL(why, MODIFY_VALUE, (uint64_t)bit, value, most);
+	return REFUSAL(why, EINVAL, RULE_MODIFY_VALUE, (uint64_t)bit, value, most);
 }
 
 /* RoCE has no LIDs: an address is a GID (IBTA annex A16.4.1), and its source must be in the table. */
 static int check_address(const struct hca_qp *qp, const struct ibv_ah_attr *address, struct refusal *why)
 {
 	if (!address->is_global)
-		return REFUSAL(why, MODIFY_NO_GRH, address->dlid);
+		return REFUSAL(why, EINVAL, RULE_MODIFY_NO_GRH, address->dlid);
 	if (address->grh.sgid_index >= qp->hca->gid_count)
-		return REFUSAL(why, MODIFY_SGID, address->grh.sgid_index, qp->hca->gid_count);
+		return REFUSAL(why, EINVAL, RULE_MODIFY_SGID, address->grh.sgid_index, qp->hca->gid_count);
 	if (address->port_num < 1 || address->port_num > LIMIT_PORTS)
-		return REFUSAL(why, MODIFY_VALUE, IBV_QP_PORT, address->port_num, LIMIT_PORTS);
+		return REFUSAL(why, EINVAL, RULE_MODIFY_VALUE, IBV_QP_PORT, address->port_num, LIMIT_PORTS);
 	return 0;
 }
 
@@ -43,15 +41,15 @@ static int check_values(const struct hca_qp *qp, const struct ibv_qp_attr *attr,
 	int error = 0;
 
 	if (mask & IBV_QP_CUR_STATE && attr->cur_qp_state != qp->state)
-		return REFUSAL(why, MODIFY_CUR_STATE, attr->cur_qp_state, qp->state);
+		return REFUSAL(why, EINVAL, RULE_MODIFY_CUR_STATE, attr->cur_qp_state, qp->state);
 	if (mask & IBV_QP_PORT && attr->port_num < 1)
-		return REFUSAL(why, MODIFY_VALUE, IBV_QP_PORT, attr->port_num, LIMIT_PORTS);
+		return REFUSAL(why, EINVAL, RULE_MODIFY_VALUE, IBV_QP_PORT, attr->port_num, LIMIT_PORTS);
 	if (mask & IBV_QP_PATH_MTU && (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096 ||
 				       128u << attr->path_mtu > port_most_mtu(qp->hca)))
-		return REFUSAL(why, MODIFY_MTU, attr->path_mtu, port_most_mtu(qp->hca));
+		return REFUSAL(why, EINVAL, RULE_MODIFY_MTU, attr->path_mtu, port_most_mtu(qp->hca));
 	/* ibv_modify_qp(3): a device without IBV_DEVICE_AUTO_PATH_MIG has no alternate paths; RoCE has none. */
 	if (mask & IBV_QP_ALT_PATH)
-		return REFUSAL(why, MODIFY_ALT_PATH, attr->alt_port_num);
+		return REFUSAL(why, EINVAL, RULE_MODIFY_ALT_PATH, attr->alt_port_num);
 	if (mask & IBV_QP_AV)
 		error = check_address(qp, &attr->ah_attr, why);
 	error = error ? error : check_value(mask, IBV_QP_PORT, attr->port_num, LIMIT_PORTS, why);

@@ -6,8 +6,6 @@
 #include <errno.h>
 #include <stddef.h>
 
-#define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EINVAL)
-
 #define RC (1u << IBV_QPT_RC)
 #define UC (1u << IBV_QPT_UC)
 #define UD (1u << IBV_QPT_UD)
@@ -68,11 +66,12 @@ int qp_transition_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_
 	const struct transition *transition = find(type, from, to);
 
 	if (!transition)
-		return REFUSAL(why, MODIFY_TRANSITION, type, from, to);
+		return REFUSAL(why, EINVAL, RULE_MODIFY_TRANSITION, type, from, to);
 	if ((mask & transition->required) != transition->required)
-		return REFUSAL(why, MODIFY_MISSING, type, from, to, (uint64_t)(transition->required & ~mask));
+		return REFUSAL(why, EINVAL, RULE_MODIFY_MISSING, type, from, to,
+			       (uint64_t)(transition->required & ~mask));
 	if (mask & ~(transition->required | transition->optional | IBV_QP_STATE))
-		return REFUSAL(why, MODIFY_NOT_ALLOWED, type, from, to,
+		return REFUSAL(why, EINVAL, RULE_MODIFY_NOT_ALLOWED, type, from, to,
 			       (uint64_t)(uint32_t)(mask &
 						    ~(transition->required | transition->optional | IBV_QP_STATE)));
 	return 0;

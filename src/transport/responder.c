@@ -263,9 +263,10 @@ static enum responder_state refuse_length(struct request *request)
 {
 	struct hca_qp *qp = request->qp;
 	const struct packet *packet = request->packet;
-	enum responder_state next = REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR,
-						   QP_EVENT_REQUEST_ERROR, PACKET_LENGTH, packet->message, packet->psn,
-						   packet->payload.length, packet->count, 1u << qp->mtu_shift);
+	enum responder_state next =
+		RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR,
+				  QP_EVENT_REQUEST_ERROR, RULE_PACKET_LENGTH, packet->message, packet->psn,
+				  packet->payload.length, packet->count, 1u << qp->mtu_shift);
 
 	if (qp->transport->reliable)
 		return next;
@@ -294,9 +295,9 @@ SPECIALISED enum responder_state check_order(struct request *request, const stru
 			responder->in_message = false;
 			return first ? RESPONDER_CHECK_ORDER : RESPONDER_DONE;
 		}
-		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
-				      QP_EVENT_REQUEST_ERROR, PACKET_ORDER, packet->message, packet->psn,
-				      responder->in_message);
+		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+					 QP_EVENT_REQUEST_ERROR, RULE_PACKET_ORDER, packet->message, packet->psn,
+					 responder->in_message);
 	}
 	if (unlikely(!fits_in_packets(qp, packet, kind.message)))
 		return refuse_length(request);
@@ -325,12 +326,13 @@ static enum responder_state find_srq(struct request *request)
 	struct hca_srq *srq = id_table_find(&qp->hca->srqs, number);
 
 	if (!srq)
-		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
-				      QP_EVENT_REQUEST_ERROR, XRC_SRQ_UNKNOWN, request->packet->message, number);
+		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+					 QP_EVENT_REQUEST_ERROR, RULE_XRC_SRQ_UNKNOWN, request->packet->message,
+					 number);
 	if (srq->domain != qp->domain)
-		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
-				      QP_EVENT_REQUEST_ERROR, XRC_SRQ_DOMAIN, request->packet->message, number,
-				      qp->number);
+		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+					 QP_EVENT_REQUEST_ERROR, RULE_XRC_SRQ_DOMAIN, request->packet->message, number,
+					 qp->number);
 	request->srq = srq;
 	/* Of this request alone: the payload of a READ is read when the lock is free, and the next names another SRQ. */
 	request->access = &request->reply->own_access;
@@ -345,9 +347,9 @@ static enum responder_state check_xrc(struct request *request)
 	const struct packet *packet = request->packet;
 
 	if (request->responder->in_message && packet->xrc_srqn != request->responder->xrc_srqn)
-		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
-				      QP_EVENT_REQUEST_ERROR, XRC_SRQ_CHANGED, packet->message, packet->psn,
-				      packet->xrc_srqn, request->responder->xrc_srqn);
+		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+					 QP_EVENT_REQUEST_ERROR, RULE_XRC_SRQ_CHANGED, packet->message, packet->psn,
+					 packet->xrc_srqn, request->responder->xrc_srqn);
 	return find_srq(request);
 }
 
@@ -369,8 +371,8 @@ SPECIALISED enum responder_state check_operation(struct request *request, const 
 
 	if (kind.transport.datagram) {
 		if (packet->qkey != qp->attr.qkey)
-			return REFUSE_REQUEST(request, 0, 0, QP_EVENT_COUNT, DATAGRAM_QKEY, packet->qkey, qp->attr.qkey,
-					      packet->source_qpn);
+			return RESPONDER_REFUSAL(request, 0, 0, QP_EVENT_COUNT, RULE_DATAGRAM_QKEY, packet->qkey,
+						 qp->attr.qkey, packet->source_qpn);
 		return RESPONDER_CHECK_RECEIVE;
 	}
 	/*
@@ -378,18 +380,18 @@ SPECIALISED enum responder_state check_operation(struct request *request, const 
 	 * "insufficient buffering to receive a new RDMA or Atomic Operation request".
 	 */
 	if (unlikely((qp->attr.qp_access_flags & needed) != needed))
-		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
-				      QP_EVENT_REQUEST_ERROR, QP_ACCESS, packet->message, qp->number, needed,
-				      qp->attr.qp_access_flags);
+		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+					 QP_EVENT_REQUEST_ERROR, RULE_QP_ACCESS, packet->message, qp->number, needed,
+					 qp->attr.qp_access_flags);
 	if (kind.message != MESSAGE_READ_REQUEST && !message_is_atomic(kind.message))
 		return RESPONDER_CHECK_RECEIVE;
 	if (unlikely(!qp->attr.max_dest_rd_atomic))
-		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
-				      QP_EVENT_REQUEST_ERROR, QP_NO_RESOURCES, packet->message, qp->number);
+		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+					 QP_EVENT_REQUEST_ERROR, RULE_QP_NO_RESOURCES, packet->message, qp->number);
 	if (unlikely(answer_is_full(request->responder)))
-		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
-				      QP_EVENT_REQUEST_ERROR, RESPONSES_DUE, packet->message, packet->psn, qp->number,
-				      LIMIT_MAX_RD_ATOMIC);
+		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+					 QP_EVENT_REQUEST_ERROR, RULE_RESPONSES_DUE, packet->message, packet->psn,
+					 qp->number, LIMIT_MAX_RD_ATOMIC);
 	return RESPONDER_CHECK_RECEIVE;
 }
 
@@ -417,7 +419,7 @@ static enum responder_state no_receive(struct request *request)
 		request->responder->nak_sent = true;
 		return responder_nak(request, AETH_RNR_NAK, qp->attr.min_rnr_timer, request->packet->psn);
 	}
-	return REFUSE_REQUEST(request, 0, 0, QP_EVENT_COUNT, NO_RECEIVE, request->packet->message, qp->number);
+	return RESPONDER_REFUSAL(request, 0, 0, QP_EVENT_COUNT, RULE_NO_RECEIVE, request->packet->message, qp->number);
 }
 
 /* A SEND takes a receive with its first packet, a WRITE with immediate with its last (IBTA C9-82). */

@@ -63,8 +63,8 @@ struct request {
 };
 
 /* Fills what RESPONDER_REFUSE needs, and is that. */
-#define REFUSE_REQUEST(request, nak_code, cqe_syndrome, qp_event, rule_name, ...)                                      \
-	((request)->why = (struct refusal){RULE_##rule_name, {__VA_ARGS__}}, (request)->nak = (nak_code),              \
+#define RESPONDER_REFUSAL(request, nak_code, cqe_syndrome, qp_event, rule_number, ...)                                 \
+	((request)->why = (struct refusal){rule_number, {__VA_ARGS__}}, (request)->nak = (nak_code),                   \
 	 (request)->syndrome = (cqe_syndrome), (request)->event = (qp_event), RESPONDER_REFUSE)
 
 /** Builds the refusal of packet @psn as reply: @kind of enum aeth_kind, @code its low bits. Returns RESPONDER_DONE. */

@@ -7,10 +7,10 @@
 #include "transport/drop.h"
 #include "transport/responder.h"
 
-#define EXPLAIN_DROP(request, name, ...)                                                                               \
+#define EXPLAIN_DROP(request, rule_number, ...)                                                                        \
 	packet_explain_drop((request)->qp->hca, (request)->packet,                                                     \
 			    &(struct explain_subject){.qpn = (request)->qp->number, .receive = true},                  \
-			    &(struct refusal){RULE_##name, {__VA_ARGS__}})
+			    &(struct refusal){rule_number, {__VA_ARGS__}})
 
 /* A message of which the rest will not come: IBTA 11.6.2, Remote Aborted Error, tells the receiver. */
 static void abort_message(struct request *request, const struct dct_initiator *initiator)
@@ -69,8 +69,8 @@ static enum responder_state wrong_key(struct request *request)
 
 	if (!begins_connection(packet) || packet->message == MESSAGE_DISCONNECT)
 		return RESPONDER_DONE;
-	return REFUSE_REQUEST(request, NAK_REMOTE_ACCESS, 0, QP_EVENT_COUNT, DC_KEY, packet->message,
-			      packet->source_qpn, request->qp->number, packet->dc_key);
+	return RESPONDER_REFUSAL(request, NAK_REMOTE_ACCESS, 0, QP_EVENT_COUNT, RULE_DC_KEY, packet->message,
+				 packet->source_qpn, request->qp->number, packet->dc_key);
 }
 
 static enum responder_state no_place(struct request *request)
@@ -80,7 +80,7 @@ static enum responder_state no_place(struct request *request)
 
 	if (!begins_connection(packet))
 		return RESPONDER_DONE;
-	EXPLAIN_DROP(request, DCT_FULL, packet->message, packet->source_qpn, qp->number, qp->dct->count);
+	EXPLAIN_DROP(request, RULE_DCT_FULL, packet->message, packet->source_qpn, qp->number, qp->dct->count);
 	return responder_nak(request, AETH_RNR_NAK, qp->attr.min_rnr_timer, packet->psn);
 }
 
@@ -89,7 +89,7 @@ static enum responder_state connection_over(struct request *request)
 	const struct packet *packet = request->packet;
 	struct hca_qp *qp = request->qp;
 
-	EXPLAIN_DROP(request, DC_CONNECTION_OVER, packet->message, packet->psn, packet->source_qpn, qp->number);
+	EXPLAIN_DROP(request, RULE_DC_CONNECTION_OVER, packet->message, packet->psn, packet->source_qpn, qp->number);
 	return RESPONDER_DONE;
 }
 

@@ -30,9 +30,9 @@ enum responder_state responder_refuse_long(struct request *request, uint64_t hea
 		.vendor_syndrome = RULE_RECEIVE_TOO_SHORT,
 	};
 	enum responder_state next =
-		REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR, QP_EVENT_COUNT,
-			       RECEIVE_TOO_SHORT, responder->offset + header + packet->payload.length,
-			       responder->receive.bytes, header);
+		RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR, QP_EVENT_COUNT,
+				  RULE_RECEIVE_TOO_SHORT, responder->offset + header + packet->payload.length,
+				  responder->receive.bytes, header);
 
 	if (qp->transport->reliable)
 		return next;

@@ -86,9 +86,9 @@ SPECIALISED enum responder_state target_write(struct request *request)
 	enum responder_state next;
 
 	if (unlikely(bytes != left && (bytes > left || packet->place & PLACE_LAST)))
-		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR,
-				      QP_EVENT_REQUEST_ERROR, WRITE_LENGTH, responder->dma_length,
-				      responder->offset + bytes);
+		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR,
+					 QP_EVENT_REQUEST_ERROR, RULE_WRITE_LENGTH, responder->dma_length,
+					 responder->offset + bytes);
 	if (!responder->dma_length)
 		return RESPONDER_EXECUTE;
 	if (packet->place == PLACE_FIRST) {
@@ -110,8 +110,8 @@ static inline enum responder_state target_atomic(struct request *request)
 	uint32_t bytes = atomic_bytes(packet);
 
 	if (packet->remote_address % bytes)
-		return REFUSE_REQUEST(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
-				      QP_EVENT_REQUEST_ERROR, ATOMIC_ALIGNMENT, packet->remote_address, bytes);
+		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+					 QP_EVENT_REQUEST_ERROR, RULE_ATOMIC_ALIGNMENT, packet->remote_address, bytes);
 	return target_packet(request, RIGHT_ATOMIC, 0, bytes);
 }
 

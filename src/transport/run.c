@@ -35,9 +35,9 @@ static void dropped(const struct packet *packet, struct hca *hca, const struct r
 	packet_explain_drop(hca, packet, &(struct explain_subject){.qpn = packet->destination_qpn}, why);
 }
 
-#define DROP(packet, hca, name, ...)                                                                                   \
+#define DROP(packet, hca, rule_number, ...)                                                                            \
 	dropped(packet, hca,                                                                                           \
-		&(struct refusal){RULE_##name,                                                                         \
+		&(struct refusal){rule_number,                                                                         \
 				  {(packet)->message, (packet)->source_qpn, (packet)->destination_qpn,                 \
 				   ##__VA_ARGS__}})
 
@@ -57,12 +57,12 @@ static void deliver(struct run *run, struct packet *packet, struct hca_qp *qp)
 
 	if (!qp_receives(qp)) {
 		counter_add(qp->hca, COUNTER_DROPPED_STATE, 1);
-		DROP(packet, qp->hca, PACKET_STATE, qp->state);
+		DROP(packet, qp->hca, RULE_PACKET_STATE, qp->state);
 		return;
 	}
 	if (!has_half(qp, packet)) {
 		counter_add(qp->hca, COUNTER_DROPPED_STATE, 1);
-		DROP(packet, qp->hca, PACKET_TRANSPORT, qp->type);
+		DROP(packet, qp->hca, RULE_PACKET_TRANSPORT, qp->type);
 		return;
 	}
 	if (!origin_is_peer(qp, packet))
@@ -112,7 +112,7 @@ static void handle_multicast(struct run *run, const struct packet *packet)
 	uint32_t i = list ? multicast_next(list, group, 0) : 0;
 
 	if (packet->destination_qpn != MULTICAST_QPN) {
-		DROP(packet, first_device(), MULTICAST_QP);
+		DROP(packet, first_device(), RULE_MULTICAST_QP);
 		return;
 	}
 	if (!list || i == list->count)
@@ -134,7 +134,7 @@ static void handle_multicast(struct run *run, const struct packet *packet)
 static void drop_for_nobody(const struct packet *packet)
 {
 	counter_add(first_device(), COUNTER_DROPPED_NO_QP, 1);
-	DROP(packet, first_device(), PACKET_NO_QP);
+	DROP(packet, first_device(), RULE_PACKET_NO_QP);
 }
 
 static bool drain_packets(struct run *run, const struct hca_qp *self)

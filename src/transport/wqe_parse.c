@@ -10,8 +10,6 @@
 #include "format/qp_types.h"
 #include "transport/dci.h"
 
-#define REFUSAL(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EINVAL)
-
 #define SEGMENT sizeof(struct mlx5_wqe_data_seg)
 
 uint32_t wqe_skim(const struct requester *requester, uint16_t index, uint8_t *opcode, uint8_t *fm_ce_se)
@@ -34,16 +32,16 @@ int wqe_refuse_control(const struct hca_qp *qp, const struct wqe *wqe, uint32_t 
 	uint32_t ds = qpn_ds & 0x3f, blocks = wqe_blocks_of(ds);
 
 	if (posted > qp->requester.block_count)
-		return REFUSAL(why, WQE_DOORBELL, posted, qp->requester.block_count);
+		return REFUSAL(why, EINVAL, RULE_WQE_DOORBELL, posted, qp->requester.block_count);
 	if (!ds || blocks > posted)
-		return REFUSAL(why, WQE_DS, ds, blocks, posted);
+		return REFUSAL(why, EINVAL, RULE_WQE_DS, ds, blocks, posted);
 	if (qpn_ds >> 8 != qp->number)
-		return REFUSAL(why, WQE_QPN, qpn_ds >> 8, qp->number);
+		return REFUSAL(why, EINVAL, RULE_WQE_QPN, qpn_ds >> 8, qp->number);
 	if (!opcode->name)
-		return REFUSAL(why, WQE_OPCODE_UNKNOWN, wqe->opcode, wqe->index);
+		return REFUSAL(why, EINVAL, RULE_WQE_OPCODE_UNKNOWN, wqe->opcode, wqe->index);
 	if (opcode->class == WQE_CLASS_LATER || opcode->class == WQE_CLASS_REFUSED)
-		return REFUSAL(why, WQE_OPCODE_UNSUPPORTED, wqe->opcode, wqe->index);
-	return REFUSAL(why, WQE_OPCODE_TRANSPORT, wqe->opcode, qp->type);
+		return REFUSAL(why, EINVAL, RULE_WQE_OPCODE_UNSUPPORTED, wqe->opcode, wqe->index);
+	return REFUSAL(why, EINVAL, RULE_WQE_OPCODE_TRANSPORT, wqe->opcode, qp->type);
 }
 
 /* A WQE that wraps the ring end goes on at its beginning (mlx5-formats 1.1); a copy makes it one piece. */
@@ -59,7 +57,7 @@ const uint8_t *wqe_unwrap(const struct requester *requester, uint16_t index, uin
 
 int wqe_refuse_short(const struct wqe *wqe, uint32_t bytes, struct refusal *why)
 {
-	return REFUSAL(why, WQE_SHORT, wqe->opcode, wqe->size, wqe->data + bytes);
+	return REFUSAL(why, EINVAL, RULE_WQE_SHORT, wqe->opcode, wqe->size, wqe->data + bytes);
 }
 
 /* mlx5-formats 1.6: 16 bytes, or 48 if the top bit of the destination says so. */
@@ -122,7 +120,7 @@ static int take_masked_atomic(struct wqe *wqe, struct refusal *why)
 	int error;
 
 	if (extended && wqe->opmod != 8 && wqe->opmod != 9)
-		return REFUSAL(why, ATOMIC_OPERANDS, wqe->opcode, wqe->opmod);
+		return REFUSAL(why, EINVAL, RULE_ATOMIC_OPERANDS, wqe->opcode, wqe->opmod);
 	error = wqe_take(wqe, segment, bytes, why);
 	if (error)
 		return error;
@@ -242,7 +240,7 @@ int wqe_gather_part(const struct wqe *wqe, const struct walk_access *access, uin
 
 int wqe_refuse_inline_sink(const struct wqe *wqe, struct refusal *why)
 {
-	return REFUSAL(why, WQE_INLINE_SINK, wqe->opcode);
+	return REFUSAL(why, EINVAL, RULE_WQE_INLINE_SINK, wqe->opcode);
 }
 
 int wqe_scatter(const struct wqe *wqe, const struct walk_access *access, uint64_t offset, uint64_t length,

@@ -3,13 +3,12 @@
 #include <endian.h>
 #include <errno.h>
 
+#include "core/compiler.h"
 #include "explain/explain.h"
 #include "verbs/objects.h"
 #include "verbs/ops.h"
 
-#define unlikely(condition) __builtin_expect(!!(condition), 0)
-
-#define REFUSE_WR(qp, wr, errno_value, rule, ...)                                                                      \
+#define REFUSE_RECEIVE(qp, wr, errno_value, rule, ...)                                                                 \
 	(EXPLAIN(hca_of_context((qp)->base.context),                                                                   \
 		 (&(const struct explain_subject){.call = "ibv_post_recv",                                             \
 						  .qpn = (qp)->base.qp_num,                                            \
@@ -21,18 +20,18 @@
 static __attribute__((cold, noinline)) int refuse_full(struct user_qp *qp, const struct ibv_recv_wr *wr)
 {
 	if (qp->base.srq)
-		return REFUSE_WR(qp, wr, ENOMEM, RULE_RECV_ON_SRQ,
-				 hca_srq_number(((struct user_srq *)qp->base.srq)->device));
+		return REFUSE_RECEIVE(qp, wr, ENOMEM, RULE_RECV_ON_SRQ,
+				      hca_srq_number(((struct user_srq *)qp->base.srq)->device));
 	if (qp->type == IBV_QPT_XRC_SEND || qp->type == IBV_QPT_XRC_RECV || qp->type == IBV_QPT_DRIVER)
-		return REFUSE_WR(qp, wr, ENOMEM, RULE_QP_NO_QUEUE, qp->type);
-	return REFUSE_WR(qp, wr, ENOMEM, RULE_RQ_FULL, qp->rq.count);
+		return REFUSE_RECEIVE(qp, wr, ENOMEM, RULE_QP_NO_QUEUE, qp->type);
+	return REFUSE_RECEIVE(qp, wr, ENOMEM, RULE_RQ_FULL, qp->rq.count);
 }
 
 static __attribute__((cold, noinline)) int refuse_sge_count(struct user_qp *qp, const struct ibv_recv_wr *wr)
 {
 	if (qp->rq.max_gs < 0)
-		return REFUSE_WR(qp, wr, EINVAL, RULE_RECV_IN_RESET, hca_qp_state(qp->device));
-	return REFUSE_WR(qp, wr, EINVAL, RULE_RECV_SGE_COUNT, (int64_t)wr->num_sge, qp->rq.max_gs);
+		return REFUSE_RECEIVE(qp, wr, EINVAL, RULE_RECV_IN_RESET, hca_qp_state(qp->device));
+	return REFUSE_RECEIVE(qp, wr, EINVAL, RULE_RECV_SGE_COUNT, (int64_t)wr->num_sge, qp->rq.max_gs);
 }
 
 /*
@@ -48,7 +47,7 @@ static inline int fill_entry(struct user_qp *qp, const struct ibv_recv_wr *wr, s
 		if (!sge->length)
 			continue;
 		if (unlikely(sge->length > INT32_MAX))
-			return REFUSE_WR(qp, wr, EINVAL, RULE_SGE_LENGTH, sge->length, INT32_MAX);
+			return REFUSE_RECEIVE(qp, wr, EINVAL, RULE_SGE_LENGTH, sge->length, INT32_MAX);
 		mlx5dv_set_data_seg(&seg[used++], sge->length, sge->lkey, sge->addr);
 	}
 	if (used < qp->rq.max_gs)

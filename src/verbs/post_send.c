@@ -127,7 +127,7 @@ static const struct send_operation *operations_of(const struct user_qp *qp)
 }
 
 /* Makes the record of a refused WR and yields the errno value. */
-#define REFUSE_WR(qp, wr, errno_value, rule, ...)                                                                      \
+#define REFUSE_SEND(qp, wr, errno_value, rule, ...)                                                                    \
 	(EXPLAIN(hca_of_context((qp)->base.context),                                                                   \
 		 (&(const struct explain_subject){.call = "ibv_post_send",                                             \
 						  .qpn = (qp)->base.qp_num,                                            \
@@ -142,34 +142,34 @@ static __attribute__((cold, noinline)) int refuse_operation(struct user_qp *qp, 
 	int err = wr->opcode == IBV_WR_DRIVER1 ? EOPNOTSUPP : EINVAL;
 
 	if (qp->dc_type == MLX5DV_DCTYPE_DCI)
-		return REFUSE_WR(qp, wr, err, RULE_SEND_ON_DCI, wr->opcode);
-	return REFUSE_WR(qp, wr, err, RULE_SEND_OPCODE, wr->opcode, qp->type);
+		return REFUSE_SEND(qp, wr, err, RULE_SEND_ON_DCI, wr->opcode);
+	return REFUSE_SEND(qp, wr, err, RULE_SEND_OPCODE, wr->opcode, qp->type);
 }
 
 static __attribute__((cold, noinline)) int refuse_full(struct user_qp *qp, const struct ibv_send_wr *wr, uint32_t bytes)
 {
 	if (qp->type == IBV_QPT_XRC_RECV || qp->dc_type == MLX5DV_DCTYPE_DCT)
-		return REFUSE_WR(qp, wr, ENOMEM, RULE_QP_NO_QUEUE, qp->type);
-	return REFUSE_WR(qp, wr, ENOMEM, RULE_SQ_FULL, qp->sq.max_post, qp->sq.wqebb_count, wqe_blocks(bytes));
+		return REFUSE_SEND(qp, wr, ENOMEM, RULE_QP_NO_QUEUE, qp->type);
+	return REFUSE_SEND(qp, wr, ENOMEM, RULE_SQ_FULL, qp->sq.max_post, qp->sq.wqebb_count, wqe_blocks(bytes));
 }
 
 static __attribute__((cold, noinline)) int refuse_sge_count(struct user_qp *qp, const struct ibv_send_wr *wr)
 {
 	if (qp->sq.max_gs < 0)
-		return REFUSE_WR(qp, wr, ENOMEM, RULE_SEND_BEFORE_RTS, hca_qp_state(qp->device));
-	return REFUSE_WR(qp, wr, ENOMEM, RULE_SEND_SGE_COUNT, (int64_t)wr->num_sge, qp->sq.max_gs);
+		return REFUSE_SEND(qp, wr, ENOMEM, RULE_SEND_BEFORE_RTS, hca_qp_state(qp->device));
+	return REFUSE_SEND(qp, wr, ENOMEM, RULE_SEND_SGE_COUNT, (int64_t)wr->num_sge, qp->sq.max_gs);
 }
 
 static __attribute__((cold, noinline)) int refuse_sge_length(struct user_qp *qp, const struct ibv_send_wr *wr,
 							     uint32_t length)
 {
-	return REFUSE_WR(qp, wr, EINVAL, RULE_SGE_LENGTH, length, INT32_MAX);
+	return REFUSE_SEND(qp, wr, EINVAL, RULE_SGE_LENGTH, length, INT32_MAX);
 }
 
 static __attribute__((cold, noinline)) int refuse_inline(struct user_qp *qp, const struct ibv_send_wr *wr,
 							 uint64_t length)
 {
-	return REFUSE_WR(qp, wr, ENOMEM, RULE_INLINE_LENGTH, length, qp->sq.max_inline);
+	return REFUSE_SEND(qp, wr, ENOMEM, RULE_INLINE_LENGTH, length, qp->sq.max_inline);
 }
 
 /*
@@ -244,11 +244,11 @@ static int check_atomic_write(struct user_qp *qp, const struct ibv_send_wr *wr)
 	uint64_t length = 0;
 
 	if (wr->wr.rdma.remote_addr % sizeof(uint64_t))
-		return REFUSE_WR(qp, wr, EINVAL, RULE_ATOMIC_WRITE_ALIGNMENT, wr->wr.rdma.remote_addr);
+		return REFUSE_SEND(qp, wr, EINVAL, RULE_ATOMIC_WRITE_ALIGNMENT, wr->wr.rdma.remote_addr);
 	for (int i = 0; i < wr->num_sge; i++)
 		length += wr->sg_list[i].length;
 	if (length != sizeof(uint64_t))
-		return REFUSE_WR(qp, wr, EINVAL, RULE_ATOMIC_WRITE_LENGTH, length);
+		return REFUSE_SEND(qp, wr, EINVAL, RULE_ATOMIC_WRITE_LENGTH, length);
 	return 0;
 }
 
@@ -340,7 +340,7 @@ static __attribute__((noinline)) int post_any(struct user_qp *qp, const struct i
 	if (wqe_unlikely(err))
 		return err;
 	if (wqe_unlikely(bytes > WQE_MAX_BYTES))
-		return REFUSE_WR(qp, wr, ENOMEM, RULE_WQE_LENGTH, bytes, WQE_MAX_BYTES);
+		return REFUSE_SEND(qp, wr, ENOMEM, RULE_WQE_LENGTH, bytes, WQE_MAX_BYTES);
 	put_control(qp, wr, operation, wqe_unit(wqe, 0), bytes, posted);
 	return 0;
 }

@@ -44,7 +44,7 @@ struct request {
 	const char *call;
 };
 
-#define REFUSE_REQUEST(request, errno_value, rule, ...)                                                                \
+#define REFUSE_CREATION(request, errno_value, rule, ...)                                                               \
 	(-REFUSE(hca_of_context((request)->context), (request)->call, errno_value, rule, __VA_ARGS__))
 
 const char *qp_create_call(const struct ibv_qp_init_attr_ex *attr, const struct mlx5dv_qp_init_attr *dv)
@@ -74,12 +74,12 @@ static int check_masks(const struct request *request)
 	const struct ibv_qp_init_attr_ex *attr = request->attr;
 
 	if (attr->comp_mask & ~KNOWN_MASK)
-		return REFUSE_REQUEST(request, EINVAL, RULE_QP_COMP_MASK, attr->comp_mask & ~KNOWN_MASK);
+		return REFUSE_CREATION(request, EINVAL, RULE_QP_COMP_MASK, attr->comp_mask & ~KNOWN_MASK);
 	if (has(request, IBV_QP_INIT_ATTR_MAX_TSO_HEADER) && attr->qp_type != IBV_QPT_RAW_PACKET)
-		return REFUSE_REQUEST(request, EINVAL, RULE_QP_TSO_HEADER, attr->qp_type);
+		return REFUSE_CREATION(request, EINVAL, RULE_QP_TSO_HEADER, attr->qp_type);
 	if (has(request, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
 	    (has(request, IBV_QP_INIT_ATTR_RX_HASH) || dc_type(request) == MLX5DV_DCTYPE_DCT))
-		return REFUSE_REQUEST(request, EINVAL, RULE_QP_NO_SEND_QUEUE, attr->qp_type);
+		return REFUSE_CREATION(request, EINVAL, RULE_QP_NO_SEND_QUEUE, attr->qp_type);
 	return 0;
 }
 
@@ -88,24 +88,24 @@ static int check_flags(const struct request *request)
 	uint32_t flags = has(request, IBV_QP_INIT_ATTR_CREATE_FLAGS) ? request->attr->create_flags : 0;
 
 	if (flags & IBV_QP_CREATE_SOURCE_QPN && request->attr->qp_type != IBV_QPT_UD)
-		return REFUSE_REQUEST(request, EINVAL, RULE_QP_SOURCE_QPN, request->attr->qp_type);
+		return REFUSE_CREATION(request, EINVAL, RULE_QP_SOURCE_QPN, request->attr->qp_type);
 	if (flags & ~KNOWN_FLAGS)
-		return REFUSE_REQUEST(request, EINVAL, RULE_QP_CREATE_FLAGS, flags & ~KNOWN_FLAGS);
+		return REFUSE_CREATION(request, EINVAL, RULE_QP_CREATE_FLAGS, flags & ~KNOWN_FLAGS);
 	if (flags & ~SUPPORTED_FLAGS)
-		return REFUSE_REQUEST(request, EOPNOTSUPP, RULE_QP_CREATE_FLAGS, flags & ~SUPPORTED_FLAGS);
+		return REFUSE_CREATION(request, EOPNOTSUPP, RULE_QP_CREATE_FLAGS, flags & ~SUPPORTED_FLAGS);
 	return 0;
 }
 
 static int check_dv_flags(const struct request *request, uint32_t flags)
 {
 	if (flags & ~DV_KNOWN_FLAGS)
-		return REFUSE_REQUEST(request, EINVAL, RULE_QP_DV_CREATE_FLAGS, flags & ~DV_KNOWN_FLAGS);
+		return REFUSE_CREATION(request, EINVAL, RULE_QP_DV_CREATE_FLAGS, flags & ~DV_KNOWN_FLAGS);
 	if (flags & MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE && flags & MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE)
-		return REFUSE_REQUEST(request, EINVAL, RULE_QP_DV_SCATTER_FLAGS, flags);
+		return REFUSE_CREATION(request, EINVAL, RULE_QP_DV_SCATTER_FLAGS, flags);
 	if (flags & DV_RAW_PACKET_FLAGS && request->attr->qp_type != IBV_QPT_RAW_PACKET)
-		return REFUSE_REQUEST(request, EINVAL, RULE_QP_DV_CREATE_FLAGS, flags & DV_RAW_PACKET_FLAGS);
+		return REFUSE_CREATION(request, EINVAL, RULE_QP_DV_CREATE_FLAGS, flags & DV_RAW_PACKET_FLAGS);
 	if (flags & ~DV_SUPPORTED_FLAGS)
-		return REFUSE_REQUEST(request, EOPNOTSUPP, RULE_QP_DV_CREATE_FLAGS, flags & ~DV_SUPPORTED_FLAGS);
+		return REFUSE_CREATION(request, EOPNOTSUPP, RULE_QP_DV_CREATE_FLAGS, flags & ~DV_SUPPORTED_FLAGS);
 	return 0;
 }
 
@@ -114,10 +114,10 @@ static int check_dv(const struct request *request)
 	uint64_t unknown = request->dv->comp_mask & ~(uint64_t)DV_KNOWN_MASK;
 
 	if (unknown)
-		return REFUSE_REQUEST(request, EINVAL, RULE_QP_DV_COMP_MASK, unknown);
+		return REFUSE_CREATION(request, EINVAL, RULE_QP_DV_COMP_MASK, unknown);
 	if (dv_has(request, MLX5DV_QP_INIT_ATTR_MASK_DC) && request->attr->qp_type != IBV_QPT_DRIVER)
-		return REFUSE_REQUEST(request, EINVAL, RULE_QP_DC_TYPE, request->attr->qp_type,
-				      request->dv->dc_init_attr.dc_type);
+		return REFUSE_CREATION(request, EINVAL, RULE_QP_DC_TYPE, request->attr->qp_type,
+				       request->dv->dc_init_attr.dc_type);
 	if (dv_has(request, MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS))
 		return check_dv_flags(request, request->dv->create_flags);
 	return 0;
@@ -130,13 +130,13 @@ static int check_type(const struct request *request, const struct qp_type_info *
 	*type = qp_type_info(attr->qp_type, dc_type(request));
 	if (!*type) {
 		if (attr->qp_type == IBV_QPT_DRIVER)
-			return REFUSE_REQUEST(request, EINVAL, RULE_QP_DC_TYPE, attr->qp_type, dc_type(request));
-		return REFUSE_REQUEST(request, EINVAL, RULE_QP_TYPE_UNKNOWN, (int64_t)attr->qp_type);
+			return REFUSE_CREATION(request, EINVAL, RULE_QP_DC_TYPE, attr->qp_type, dc_type(request));
+		return REFUSE_CREATION(request, EINVAL, RULE_QP_TYPE_UNKNOWN, (int64_t)attr->qp_type);
 	}
 	if (has(request, IBV_QP_INIT_ATTR_RX_HASH | IBV_QP_INIT_ATTR_IND_TABLE))
-		return REFUSE_REQUEST(request, EOPNOTSUPP, RULE_QP_RSS, 0);
+		return REFUSE_CREATION(request, EOPNOTSUPP, RULE_QP_RSS, 0);
 	if (!(*type)->implemented)
-		return REFUSE_REQUEST(request, EOPNOTSUPP, RULE_QP_TYPE, attr->qp_type);
+		return REFUSE_CREATION(request, EOPNOTSUPP, RULE_QP_TYPE, attr->qp_type);
 	return 0;
 }
 
@@ -146,12 +146,12 @@ static int check_dct(const struct request *request)
 	uint32_t flags = dv_has(request, MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS) ? dv->create_flags : 0;
 
 	if (request->attr->comp_mask & ~(uint32_t)DCT_MASK || dv->comp_mask & ~(uint64_t)DCT_DV_MASK)
-		return REFUSE_REQUEST(request, EINVAL, RULE_QP_DCT_ATTR, request->attr->comp_mask, dv->comp_mask,
-				      DCT_MASK, DCT_DV_MASK);
+		return REFUSE_CREATION(request, EINVAL, RULE_QP_DCT_ATTR, request->attr->comp_mask, dv->comp_mask,
+				       DCT_MASK, DCT_DV_MASK);
 	if (flags & ~(uint32_t)DCT_DV_FLAGS)
-		return REFUSE_REQUEST(request, EINVAL, RULE_QP_DV_CREATE_FLAGS, flags & ~(uint32_t)DCT_DV_FLAGS);
+		return REFUSE_CREATION(request, EINVAL, RULE_QP_DV_CREATE_FLAGS, flags & ~(uint32_t)DCT_DV_FLAGS);
 	if (!request->attr->srq)
-		return REFUSE_REQUEST(request, EINVAL, RULE_QP_DCT_SRQ, QP_TYPE_DCT);
+		return REFUSE_CREATION(request, EINVAL, RULE_QP_DCT_SRQ, QP_TYPE_DCT);
 	return 0;
 }
 
@@ -162,10 +162,10 @@ static int check_dci(const struct request *request)
 
 	if (dv_has(request, MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS) &&
 	    (streams->log_num_concurent > LIMIT_LOG_DCI_STREAMS || streams->log_num_errored > LIMIT_LOG_DCI_ERRORED))
-		return REFUSE_REQUEST(request, EINVAL, RULE_QP_DCI_STREAMS, streams->log_num_concurent,
-				      streams->log_num_errored, LIMIT_LOG_DCI_STREAMS, LIMIT_LOG_DCI_ERRORED);
+		return REFUSE_CREATION(request, EINVAL, RULE_QP_DCI_STREAMS, streams->log_num_concurent,
+				       streams->log_num_errored, LIMIT_LOG_DCI_STREAMS, LIMIT_LOG_DCI_ERRORED);
 	if (cap->max_recv_wr || cap->max_recv_sge)
-		return REFUSE_REQUEST(request, EINVAL, RULE_QP_DCI_RECEIVES, cap->max_recv_wr, cap->max_recv_sge);
+		return REFUSE_CREATION(request, EINVAL, RULE_QP_DCI_RECEIVES, cap->max_recv_wr, cap->max_recv_sge);
 	return 0;
 }
 
@@ -189,13 +189,13 @@ static int check_xrc_recv(const struct request *request)
 	if (has(request, IBV_QP_INIT_ATTR_XRCD) && optional_refused(request->call, request->context, attr->xrcd))
 		return -errno;
 	if (!has(request, IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd || attr->xrcd->context != request->context)
-		return REFUSE_REQUEST(request, EINVAL, RULE_QP_XRCD, attr->comp_mask);
+		return REFUSE_CREATION(request, EINVAL, RULE_QP_XRCD, attr->comp_mask);
 	/* As libmlx5: without a send queue there is no operation. */
 	if (has(request, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
-		return REFUSE_REQUEST(request, EOPNOTSUPP, RULE_QP_SEND_OPS, attr->send_ops_flags, attr->qp_type);
+		return REFUSE_CREATION(request, EOPNOTSUPP, RULE_QP_SEND_OPS, attr->send_ops_flags, attr->qp_type);
 	if (dv_has(request, MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS))
-		return REFUSE_REQUEST(request, EOPNOTSUPP, RULE_QP_SEND_OPS, request->dv->send_ops_flags,
-				      attr->qp_type);
+		return REFUSE_CREATION(request, EOPNOTSUPP, RULE_QP_SEND_OPS, request->dv->send_ops_flags,
+				       attr->qp_type);
 	return 0;
 }
 
@@ -213,21 +213,21 @@ static int check_objects(const struct request *request, const struct qp_type_inf
 	if (!type->send_only && optional_refused(request->call, context, attr->recv_cq))
 		return -errno;
 	if (!has(request, IBV_QP_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
-		return REFUSE_REQUEST(request, EINVAL, RULE_QP_PD, attr->qp_type);
+		return REFUSE_CREATION(request, EINVAL, RULE_QP_PD, attr->qp_type);
 	if (!attr->send_cq || attr->send_cq->context != context)
-		return REFUSE_REQUEST(request, EINVAL, RULE_QP_CQ, attr->qp_type);
+		return REFUSE_CREATION(request, EINVAL, RULE_QP_CQ, attr->qp_type);
 	if (type->send_only)
 		return 0;
 	if (!attr->recv_cq || attr->recv_cq->context != context)
-		return REFUSE_REQUEST(request, EINVAL, RULE_QP_CQ, attr->qp_type);
+		return REFUSE_CREATION(request, EINVAL, RULE_QP_CQ, attr->qp_type);
 	if (!attr->srq)
 		return 0;
 	if (!type->srq)
-		return REFUSE_REQUEST(request, EINVAL, RULE_QP_SRQ, attr->qp_type);
+		return REFUSE_CREATION(request, EINVAL, RULE_QP_SRQ, attr->qp_type);
 	if (object_refused(request->call, context, attr->srq))
 		return -errno;
 	if (attr->srq->context != context || ((struct user_srq *)attr->srq)->type != IBV_SRQT_BASIC)
-		return REFUSE_REQUEST(request, EINVAL, RULE_QP_SRQ_KIND, attr->qp_type);
+		return REFUSE_CREATION(request, EINVAL, RULE_QP_SRQ_KIND, attr->qp_type);
 	return 0;
 }
 

@@ -165,8 +165,6 @@ uint32_t roce_masks_write(uint8_t *to, const struct packet *packet)
 
 /* ---- parsing -------------------------------------------------------------------------------------------------- */
 
-#define REFUSE_FRAME(why, name, ...) (*(why) = (struct refusal){RULE_##name, {__VA_ARGS__}}, -EPROTO)
-
 static const uint8_t *parse_source(struct packet *packet, const uint8_t *from, uint32_t headers)
 {
 	if (headers & HEADER_DETH) {
@@ -242,18 +240,18 @@ int roce_headers_parse(struct packet *packet, const uint8_t *bytes, size_t lengt
 	uint32_t first, destination;
 
 	if (length < ROCE_BTH_BYTES)
-		return REFUSE_FRAME(why, FRAME_SHORT, length, ROCE_BTH_BYTES);
+		return REFUSAL(why, EPROTO, RULE_FRAME_SHORT, length, ROCE_BTH_BYTES);
 	first = get32(bytes);
 	destination = roce_destination(bytes);
 	opcode = &packet_opcodes[first >> 24];
 	if (first >> 16 & BTH_VERSION)
-		return REFUSE_FRAME(why, FRAME_VERSION, destination, first >> 16 & BTH_VERSION);
+		return REFUSAL(why, EPROTO, RULE_FRAME_VERSION, destination, first >> 16 & BTH_VERSION);
 	if (((first | P_KEY_MEMBERSHIP) & 0xffff) != P_KEY)
-		return REFUSE_FRAME(why, FRAME_P_KEY, destination, first & 0xffff, P_KEY);
+		return REFUSAL(why, EPROTO, RULE_FRAME_P_KEY, destination, first & 0xffff, P_KEY);
 	if (!opcode->name)
-		return REFUSE_FRAME(why, FRAME_OPCODE, destination, first >> 24);
+		return REFUSAL(why, EPROTO, RULE_FRAME_OPCODE, destination, first >> 24);
 	if (length < headers_of(first >> 24))
-		return REFUSE_FRAME(why, FRAME_SHORT, length, headers_of(first >> 24));
+		return REFUSAL(why, EPROTO, RULE_FRAME_SHORT, length, headers_of(first >> 24));
 	packet->transport = opcode->transport;
 	packet->message = opcode->message;
 	packet->place = opcode->place;
@@ -268,7 +266,7 @@ int roce_headers_parse(struct packet *packet, const uint8_t *bytes, size_t lengt
 	if (opcode->headers & ~HEADER_PAYLOAD)
 		parse_extensions(packet, bytes + ROCE_BTH_BYTES, opcode->headers);
 	if (opcode->headers & HEADER_AETH && !good_syndrome(packet))
-		return REFUSE_FRAME(why, FRAME_SYNDROME, packet->message, destination, packet->syndrome);
+		return REFUSAL(why, EPROTO, RULE_FRAME_SYNDROME, packet->message, destination, packet->syndrome);
 	return (int)headers_of(first >> 24);
 }
 
@@ -281,7 +279,7 @@ int roce_masks_parse(struct packet *packet, const uint8_t *bytes, size_t length,
 		packet->swap_mask = get32(bytes);
 		packet->compare_mask = get32(bytes + 4);
 	} else {
-		return REFUSE_FRAME(why, FRAME_MASKS, packet->message, packet->destination_qpn, length);
+		return REFUSAL(why, EPROTO, RULE_FRAME_MASKS, packet->message, packet->destination_qpn, length);
 	}
 	packet->operand_bytes = (uint8_t)(length / 2);
 	packet->dma_length = packet->operand_bytes;
@@ -298,10 +296,10 @@ int roce_parse(struct packet *packet, const uint8_t *bytes, size_t length, struc
 	rest = length - (size_t)headers;
 	pad = bytes[1] >> BTH_PAD_SHIFT & 3;
 	if (rest & 3 || pad > rest)
-		return REFUSE_FRAME(why, FRAME_PAD, packet->message, packet->destination_qpn, rest, pad);
+		return REFUSAL(why, EPROTO, RULE_FRAME_PAD, packet->message, packet->destination_qpn, rest, pad);
 	if (!(packet_opcodes[bytes[0]].headers & HEADER_PAYLOAD)) {
 		if (rest)
-			return REFUSE_FRAME(why, FRAME_LENGTH, packet->message, packet->destination_qpn, rest);
+			return REFUSAL(why, EPROTO, RULE_FRAME_LENGTH, packet->message, packet->destination_qpn, rest);
 		return 0;
 	}
 	if (message_is_masked_atomic(packet->message))

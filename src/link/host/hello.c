@@ -25,8 +25,8 @@
 /* One more than a hello has: two are too many. */
 #define MOST_DESCRIPTORS 2
 
-#define REFUSE_HELLO(pid, name, ...)                                                                                   \
-	(EXPLAIN_LIMITED(first_device(), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS, RULE_##name,     \
+#define REFUSE_HELLO(pid, rule, ...)                                                                                   \
+	(EXPLAIN_LIMITED(first_device(), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS, rule,            \
 			 (uint64_t)(pid), __VA_ARGS__),                                                                \
 	 -EPROTO)
 
@@ -121,10 +121,10 @@ int host_memory_check(int fd, uint64_t bytes, pid_t pid)
 	struct stat file;
 
 	if (seals < 0 || (seals & SEALS) != SEALS || fstatfs(fd, &system) || fstat(fd, &file))
-		return REFUSE_HELLO(pid, HOST_HELLO_SEALS, seals < 0 ? 0 : (uint64_t)seals, SEALS);
+		return REFUSE_HELLO(pid, RULE_HOST_HELLO_SEALS, seals < 0 ? 0 : (uint64_t)seals, SEALS);
 	/* Seals are for files of memory only; one of huge pages may have none left when it is touched. */
 	if (system.f_type != TMPFS_MAGIC || (uint64_t)file.st_size != bytes)
-		return REFUSE_HELLO(pid, HOST_HELLO_MEMORY, (uint64_t)file.st_size, bytes);
+		return REFUSE_HELLO(pid, RULE_HOST_HELLO_MEMORY, (uint64_t)file.st_size, bytes);
 	return 0;
 }
 
@@ -133,10 +133,11 @@ static int check(const struct received *received, pid_t pid)
 	const struct host_hello *hello = &received->hello;
 
 	if (received->length != sizeof(*hello) || received->count != 1 || received->flags & MSG_CTRUNC)
-		return REFUSE_HELLO(pid, HOST_HELLO_SHAPE, (uint64_t)received->length, received->count, sizeof(*hello));
+		return REFUSE_HELLO(pid, RULE_HOST_HELLO_SHAPE, (uint64_t)received->length, received->count,
+				    sizeof(*hello));
 	if (memcmp(hello->magic, HOST_MAGIC, sizeof(hello->magic)) != 0 || hello->version != HOST_VERSION ||
 	    hello->memory != host_carrier->memory_size())
-		return REFUSE_HELLO(pid, HOST_HELLO_VERSION, hello->version, hello->memory, HOST_VERSION,
+		return REFUSE_HELLO(pid, RULE_HOST_HELLO_VERSION, hello->version, hello->memory, HOST_VERSION,
 				    host_carrier->memory_size());
 	return host_memory_check(received->descriptor[0], host_carrier->memory_size(), pid);
 }

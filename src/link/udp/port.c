@@ -101,11 +101,11 @@ static void close_fd(int *fd)
 
 /* ---- explanations: once, until something else is the case ------------------------------------------------------ */
 
-#define EXPLAIN_ONCE(name, ...)                                                                                        \
+#define EXPLAIN_ONCE(rule, ...)                                                                                        \
 	do {                                                                                                           \
-		if (port.explained != RULE_##name)                                                                     \
-			EXPLAIN(port.hca, (&(const struct explain_subject){0}), RULE_##name, __VA_ARGS__);             \
-		port.explained = RULE_##name;                                                                          \
+		if (port.explained != (rule))                                                                          \
+			EXPLAIN(port.hca, (&(const struct explain_subject){0}), (rule), __VA_ARGS__);                  \
+		port.explained = (rule);                                                                               \
 	} while (0)
 
 static void explain_taken(void)
@@ -115,10 +115,10 @@ static void explain_taken(void)
 
 	if (udp_find_owner(number(), &owner)) {
 		memcpy(name, owner.name, sizeof(name));
-		EXPLAIN_ONCE(UDP_PORT_TAKEN, number(), (uint64_t)owner.pid, name[0], name[1]);
+		EXPLAIN_ONCE(RULE_UDP_PORT_TAKEN, number(), (uint64_t)owner.pid, name[0], name[1]);
 	} else if (port.tries >= TRIES_SOON) {
 		/* Before that it may be a process that ends: it has no descriptors any more, but the port. */
-		EXPLAIN_ONCE(UDP_PORT_TAKEN_UNSEEN, number());
+		EXPLAIN_ONCE(RULE_UDP_PORT_TAKEN_UNSEEN, number());
 	}
 }
 
@@ -169,7 +169,7 @@ static void take_port(void)
 	}
 	/* The first try may be under a QP's lock, where nobody shall read all of /proc. */
 	if (error != -EADDRINUSE)
-		EXPLAIN_ONCE(UDP_PORT_REFUSED, number(), (uint64_t)-error);
+		EXPLAIN_ONCE(RULE_UDP_PORT_REFUSED, number(), (uint64_t)-error);
 	else if (port.tries >= TRIES_GIVEN)
 		explain_taken();
 	retry();
@@ -202,7 +202,7 @@ static void take_share(int connection, pid_t pid)
 static void explain_kept(void)
 {
 	if (port.explained != RULE_UDP_PORT_OTHER_USER)
-		EXPLAIN_ONCE(UDP_PORT_KEPT, number(), (uint64_t)port.owner_is.pid);
+		EXPLAIN_ONCE(RULE_UDP_PORT_KEPT, number(), (uint64_t)port.owner_is.pid);
 }
 
 /* ---- receiving in the place of an owner that does not ---------------------------------------------------------- */
@@ -364,7 +364,8 @@ static void follow(int fd)
 	if (own_user)
 		give(fd);
 	else
-		EXPLAIN_ONCE(UDP_PORT_OTHER_USER, number(), (uint64_t)port.owner_is.pid, port.owner_is.uid, geteuid());
+		EXPLAIN_ONCE(RULE_UDP_PORT_OTHER_USER, number(), (uint64_t)port.owner_is.pid, port.owner_is.uid,
+			     geteuid());
 	if (!progress_watch(&port.owner, own_user ? EPOLLIN | EPOLLRDHUP : EPOLLRDHUP)) {
 		timer_arm(&port.hca->timers, &port.look, clock_now_ns() + LOOK_NS);
 		return;
@@ -398,7 +399,7 @@ static void contend(void)
 	if (port.share.socket < 0)
 		port.share.socket = udp_receiver_open(&port.ipv6);
 	if (port.share.socket < 0) {
-		EXPLAIN_ONCE(UDP_PORT_REFUSED, number(), (uint64_t)-port.share.socket);
+		EXPLAIN_ONCE(RULE_UDP_PORT_REFUSED, number(), (uint64_t)-port.share.socket);
 		port.share.socket = -1;
 		retry();
 		return;

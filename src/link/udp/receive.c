@@ -65,7 +65,7 @@ static void drop(const struct refusal *why, uint32_t qpn)
 			why->args, EXPLAIN_ARGS);
 }
 
-#define DROP_FRAME(qpn, name, ...) drop(&(const struct refusal){RULE_##name, {__VA_ARGS__}}, qpn)
+#define DROP_FRAME(qpn, rule_number, ...) drop(&(const struct refusal){rule_number, {__VA_ARGS__}}, qpn)
 
 /* Builds the packet in the slot of the run, where it waits for others that continue it. */
 static void take(const uint8_t *bytes, uint32_t length)
@@ -194,7 +194,7 @@ static bool check_icrc(const struct udp_arrival *arrival, uint32_t number, const
 
 	if (!roce_icrc_fits(&arrival->wire, arrival->source_port, (uint16_t)receiver.hca->settings.roce_port, &unseen,
 			    bytes, length)) {
-		DROP_FRAME(qpn, FRAME_ICRC, qpn, length);
+		DROP_FRAME(qpn, RULE_FRAME_ICRC, qpn, length);
 		return false;
 	}
 	if (!unseen.solved) {
@@ -203,7 +203,7 @@ static bool check_icrc(const struct udp_arrival *arrival, uint32_t number, const
 	}
 	if (udp_flow_continues(arrival, &unseen, &last, &row))
 		return true;
-	DROP_FRAME(qpn, FRAME_IDENTIFICATION, qpn, length, unseen.identification, last, row);
+	DROP_FRAME(qpn, RULE_FRAME_IDENTIFICATION, qpn, length, unseen.identification, last, row);
 	return false;
 }
 
@@ -212,7 +212,7 @@ static void handle_frame(const struct udp_arrival *arrival, uint32_t number, con
 	counter_add(receiver.hca, COUNTER_UDP_PACKETS_RECEIVED, 1);
 	if (length < ROCE_BTH_BYTES + ROCE_ICRC_BYTES) {
 		counter_add(receiver.hca, COUNTER_UDP_MALFORMED, 1);
-		DROP_FRAME(0, FRAME_SHORT, length, ROCE_BTH_BYTES + ROCE_ICRC_BYTES);
+		DROP_FRAME(0, RULE_FRAME_SHORT, length, ROCE_BTH_BYTES + ROCE_ICRC_BYTES);
 		return;
 	}
 	length -= ROCE_ICRC_BYTES;

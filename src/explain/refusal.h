@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A refusal on its way: noted where a check fails, explained where it is known whose request it was. */
+#ifndef SOFTHCA_EXPLAIN_REFUSAL_H
+#define SOFTHCA_EXPLAIN_REFUSAL_H
+
+#include "explain/explain.h"
+
+/* Why something was refused: the rule and its figures. */
+struct refusal {
+	enum explain_rule rule;
+	uint64_t args[EXPLAIN_ARGS];
+};
+
+/* Fills *@why with @rule and its figures, and is -@errno_value. */
+#define REFUSAL(why, errno_value, rule_number, ...)                                                                    \
+	(*(why) = (struct refusal){.rule = (rule_number), .args = {__VA_ARGS__}}, -(errno_value))
+
+#endif
