@@ -183,8 +183,8 @@ SPECIALISED void has_left(struct hca *hca, struct requester *requester, const st
 	uint32_t behind;
 
 	/* The analyzer takes a copy of the device, which makes no packet, for one that was built. */
-	if (unlikely(packet->message ==
-		     MESSAGE_DISCONNECT)) /* NOLINT(clang-analyzer-core.UndefinedBinaryOperatorResult) */
+	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
+	if (unlikely(packet->message == MESSAGE_DISCONNECT))
 		return;
 	entry = inflight_at(requester, requester->send_entry);
 	behind = psn_add(packet->psn, packet->count);

@@ -731,6 +731,7 @@ SPECIALISED struct responder *receive(struct hca_qp *qp, struct packet *packet, 
 	request.reply = reply;
 	request.by_return = kind.by_return;
 	request.acknowledged = false;
+	request.own_sink.whole = NULL;
 	request.sink = kind.message == MESSAGE_READ_REQUEST ? &request.reply->payload : &request.own_sink;
 	request.replied = false;
 	request.responder = &qp->responder;
