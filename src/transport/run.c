@@ -96,6 +96,14 @@ static void handle(struct run *run, struct packet *packet, struct hca_qp *qp)
 	queue_unlock(&qp->lock);
 }
 
+/* The device that keeps the record of a packet for nobody: its sender's, if that is of this process, else the first one. */
+static struct hca *device_of_sender(const struct packet *packet)
+{
+	const struct hca_qp *sender = packet->link && packet->link->immediate ? qp_find(packet->source_qpn) : NULL;
+
+	return sender ? sender->hca : first_device();
+}
+
 static bool is_multicast(const struct packet *packet)
 {
 	return packet->transport == IBV_QPT_UD && gid_is_multicast(&packet->path->destination);
@@ -112,11 +120,11 @@ static void handle_multicast(struct run *run, const struct packet *packet)
 	uint32_t i = list ? multicast_next(list, group, 0) : 0;
 
 	if (packet->destination_qpn != MULTICAST_QPN) {
-		DROP(packet, first_device(), RULE_MULTICAST_QP);
+		DROP(packet, device_of_sender(packet), RULE_MULTICAST_QP);
 		return;
 	}
 	if (!list || i == list->count)
-		dropped(packet, first_device(),
+		dropped(packet, device_of_sender(packet),
 			&(struct refusal){RULE_MULTICAST_NOBODY,
 					  {packet->message, packet->source_qpn, be64toh(group->global.subnet_prefix),
 					   be64toh(group->global.interface_id)}});
@@ -130,11 +138,12 @@ static void handle_multicast(struct run *run, const struct packet *packet)
 	}
 }
 
-/* Nobody's device: the first one keeps the record. */
 static void drop_for_nobody(const struct packet *packet)
 {
-	counter_add(first_device(), COUNTER_DROPPED_NO_QP, 1);
-	DROP(packet, first_device(), RULE_PACKET_NO_QP);
+	struct hca *hca = device_of_sender(packet);
+
+	counter_add(hca, COUNTER_DROPPED_NO_QP, 1);
+	DROP(packet, hca, RULE_PACKET_NO_QP);
 }
 
 static bool drain_packets(struct run *run, const struct hca_qp *self)

@@ -126,8 +126,9 @@ static bool parse_record(struct shm_peer *peer, const struct shm_record *record,
 	return true;
 }
 
-/* Of the records of a batch. */
+/* Of records of a batch that are for queue pairs of one device. */
 struct tally {
+	struct hca *hca;
 	uint64_t records, ring_pieces, ring_bytes, read_pieces, read_bytes;
 };
 
@@ -142,8 +143,10 @@ static void count(const struct shm_slot *slot, struct tally *tally)
 
 static void add_up(const struct tally *tally)
 {
-	struct hca *hca = first_device();
+	struct hca *hca = tally->hca;
 
+	if (!tally->records)
+		return;
 	counter_add(hca, COUNTER_SHM_RUNS_RECEIVED, tally->records);
 	if (!(tally->ring_pieces + tally->read_pieces))
 		return;
@@ -152,6 +155,19 @@ static void add_up(const struct tally *tally)
 	counter_add(hca, COUNTER_SHM_RING_BYTES, tally->ring_bytes);
 	counter_add(hca, COUNTER_SHM_READ_PIECES, tally->read_pieces);
 	counter_add(hca, COUNTER_SHM_READ_BYTES, tally->read_bytes);
+}
+
+/* Counts for the device of QP @qpn from now on; what is for nobody, the first one counts. */
+static void turn_to(struct tally *tally, uint32_t qpn)
+{
+	struct hca *hca = delivery->device_of(qpn);
+
+	if (!hca)
+		hca = first_device();
+	if (hca == tally->hca)
+		return;
+	add_up(tally);
+	*tally = (struct tally){.hca = hca};
 }
 
 static void handle(struct shm_peer *peer, const struct shm_record *record, struct run *run, struct tally *tally)
@@ -165,8 +181,10 @@ static void handle(struct shm_peer *peer, const struct shm_record *record, struc
 		malformed(&why);
 		return;
 	}
+	if (__builtin_expect(the_registry.count > 1, 0))
+		turn_to(tally, packet->destination_qpn);
 	count(&record->slot, tally);
-	if (__builtin_expect(first_device()->filters != NULL, 0) && !stream_failed(&packet->payload))
+	if (__builtin_expect(the_registry.filters, 0) && !stream_failed(&packet->payload))
 		shown = show_to_filters(packet);
 	run_commit(run);
 	deliver_queued(run);
@@ -186,7 +204,7 @@ static void greet(struct shm_peer *peer)
 static bool take_records(struct shm_peer *peer, struct run *run)
 {
 	struct shm_record record;
-	struct tally tally = {0};
+	struct tally tally = {.hca = first_device()};
 	uint32_t field, value;
 
 	if (__builtin_expect(!peer->greeted, 0))

@@ -4,6 +4,13 @@
 
 #include <sys/mman.h>
 
+static size_t device_index;
+
+void side_use_device(size_t index)
+{
+	device_index = index;
+}
+
 struct ibv_context *open_device(void)
 {
 	struct mlx5dv_context_attr attr = {.flags = MLX5DV_CONTEXT_FLAGS_DEVX};
@@ -11,8 +18,9 @@ struct ibv_context *open_device(void)
 	struct ibv_context *context;
 
 	assert_non_null(list);
-	assert_non_null(list[0]);
-	context = mlx5dv_open_device(list[0], &attr);
+	for (size_t i = 0; i <= device_index; i++)
+		assert_non_null(list[i]);
+	context = mlx5dv_open_device(list[device_index], &attr);
 	ibv_free_device_list(list);
 	assert_non_null(context);
 	return context;

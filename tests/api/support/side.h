@@ -39,8 +39,10 @@ struct side {
 	void *mrs[SIDE_OBJECTS], *mkeys[SIDE_OBJECTS], *mws[SIDE_OBJECTS];
 };
 
-/** Opens the first device (mlx5dv_open_device(3), DEVX). */
+/** Opens the first device (mlx5dv_open_device(3), DEVX), or the one of side_use_device(). */
 struct ibv_context *open_device(void);
+/** Sides are of device @index from now on. */
+void side_use_device(size_t index);
 
 /** @bytes of memory, a multiple of the page size. @mark: 0 or 0x80, another one on the other side. */
 void side_open(struct side *side, const char *name, size_t bytes, uint8_t mark);

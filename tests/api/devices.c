@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Two devices of one process (SOFTHCA_DEVICES=2): what happens on the second one is counted and recorded there, and the first
+ * knows nothing of it.
+ */
+#include <softhca.h>
+
+#include "support/program.h"
+
+enum {
+	RECORDS = 16,
+	BYTES = 512,
+	NO_SUCH_QP = 80, /* the rule, docs/explanations.md */
+};
+
+static struct ibv_context *other; /* of the first device */
+
+static int open_second(void **state)
+{
+	side_use_device(0);
+	other = open_device();
+	side_use_device(1);
+	return program_open(state);
+}
+
+static int close_both(void **state)
+{
+	int error = program_close(state);
+
+	expect_error(ibv_close_device(other), 0);
+	return error;
+}
+
+static size_t records_of(struct ibv_context *context, uint32_t qpn, uint32_t rule)
+{
+	struct softhca_explanation last[RECORDS];
+	size_t count = softhca_explanations(context, qpn, last, RECORDS), found = 0;
+
+	for (size_t i = 0; i < count; i++)
+		found += last[i].rule == rule;
+	return found;
+}
+
+/* The number of a QP that is no more: it stays with this process, and is not given again soon. */
+static uint32_t number_of_nobody(void)
+{
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_UD,
+		.send_cq = pair.client.cq,
+		.recv_cq = pair.client.cq,
+		.cap = {.max_send_wr = 1, .max_send_sge = 1},
+	};
+	struct ibv_qp *qp = ibv_create_qp(client.pd, &attr);
+	uint32_t number;
+
+	assert_non_null(qp);
+	number = qp->qp_num;
+	expect_error(ibv_destroy_qp(qp), 0);
+	return number;
+}
+
+static void datagram_to_nobody(void **state)
+{
+	struct pair_options options = pair_defaults(IBV_QPT_UD);
+	struct ibv_send_wr wr, *bad;
+	struct ibv_sge sge;
+	uint32_t nobody;
+
+	(void)state;
+	/* Over the other links it comes back to the process, whose first device keeps what is for nobody. */
+	if (getenv("SOFTHCA_LINK"))
+		return;
+	pair_replace(&pair, &options);
+	nobody = number_of_nobody();
+	sge = side_sge(&client, 0, BYTES);
+	wr = (struct ibv_send_wr){
+		.wr_id = 1,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.ud = {pair.client.ah, nobody, PAIR_QKEY},
+	};
+	expect_error(ibv_post_send(pair.client.qp, &wr, &bad), 0);
+	expect_completion(&pair.client, 1, IBV_WC_SEND);
+	assert_int_equal(softhca_counter(client.context, "dropped_no_qp"), 1);
+	assert_int_equal(softhca_counter(other, "dropped_no_qp"), 0);
+	assert_int_equal(records_of(client.context, nobody, NO_SUCH_QP), 1);
+	assert_int_equal(records_of(other, nobody, NO_SUCH_QP), 0);
+}
+
+static void traffic_is_counted_where_it_goes(void **state)
+{
+	static const char *const names[] = {"shm_runs_received", "shm_bytes_received", "shm_ring_bytes",
+					    "shm_read_bytes"};
+	const char *link = getenv("SOFTHCA_LINK");
+
+	(void)state;
+	expect_write(&pair, view_memory(&client, 0, BYTES), view_memory(&server, BYTES, BYTES), IBV_WC_SUCCESS);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		assert_int_equal(softhca_counter(other, names[i]), 0);
+	if (link && !strcmp(link, "shm"))
+		assert_true(softhca_counter(client.context, "shm_runs_received") >= 2);
+}
+
+#define SECOND_CASE(function) cmocka_unit_test_setup_teardown(function, open_second, close_both)
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {
+		SECOND_CASE(datagram_to_nobody),
+		SECOND_CASE(traffic_is_counted_where_it_goes),
+	};
+
+	setenv("SOFTHCA_DEVICES", "2", 1);
+	return run_cases("devices", cases);
+}
