@@ -56,7 +56,7 @@ static void queue_all(struct filters *filters, struct frame *frame, const struct
  * Packet @number of the run. Returns false if the rest of it is lost. The payload is read without the lock, as that may take
  * others.
  */
-static bool send_one(struct filters *filters, const struct packet *packet, uint32_t number, uint32_t payload)
+static bool send_one(struct filters *filters, struct packet *packet, uint32_t number, uint32_t payload)
 {
 	uint32_t generation;
 	struct fault_verdict verdict = decide(filters, packet, payload, &generation);

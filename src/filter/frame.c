@@ -122,11 +122,9 @@ static void add_icrc(struct frame *frame, const struct packet *packet, uint16_t 
 	frame->length += ROCE_ICRC_BYTES;
 }
 
-struct frame *frame_cut(const struct packet *run, uint32_t number, uint32_t payload, uint16_t port,
+struct frame *frame_cut(struct packet *packet, uint32_t number, uint32_t payload, uint16_t port,
 			const struct fault_verdict *verdict)
 {
-	/* Reading the payload moves its stream on; the rest of the run is not touched. */
-	struct packet *packet = (struct packet *)run;
 	uint8_t headers[ROCE_MOST_HEADERS];
 	uint32_t behind = roce_headers_write(headers, packet, number, place_of(packet, number), payload);
 	uint32_t pad = roce_pad(payload);

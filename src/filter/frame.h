@@ -38,11 +38,11 @@ static inline uint32_t frames_of(const struct packet *packet)
 }
 
 /**
- * Cuts packet @number of the run @packet: frames are cut in order, each reads its part of the payload. @verdict: what the
+ * Cuts packet @number of the run @packet: frames are cut in order, each reads its part of the payload and so moves its stream on. @verdict: what the
  * faults want; the payload is spoilt before the ICRC is made, the frame after that. @port: UDP port it is sent to. NULL:
  * no memory, or the transport has no such packet: the rest of the run is lost.
  */
-struct frame *frame_cut(const struct packet *packet, uint32_t number, uint32_t payload, uint16_t port,
+struct frame *frame_cut(struct packet *packet, uint32_t number, uint32_t payload, uint16_t port,
 			const struct fault_verdict *verdict);
 
 /** Another one that is the same. NULL without memory. */

@@ -76,22 +76,9 @@ int packet_opcode_of(enum ibv_qp_type transport, enum message message, enum pack
 const char *message_name(unsigned int message)
 {
 	static const char *const names[MESSAGE_COUNT] = {
-		[MESSAGE_NONE] = "nothing",
-		[MESSAGE_SEND] = "SEND",
-		[MESSAGE_SEND_IMM] = "SEND with immediate",
-		[MESSAGE_SEND_INVALIDATE] = "SEND with invalidate",
-		[MESSAGE_WRITE] = "RDMA WRITE",
-		[MESSAGE_WRITE_IMM] = "RDMA WRITE with immediate",
-		[MESSAGE_READ_REQUEST] = "RDMA READ request",
-		[MESSAGE_COMPARE_SWAP] = "compare-and-swap",
-		[MESSAGE_FETCH_ADD] = "fetch-and-add",
-		[MESSAGE_MASKED_COMPARE_SWAP] = "masked compare-and-swap",
-		[MESSAGE_MASKED_FETCH_ADD] = "masked fetch-and-add",
-		[MESSAGE_DISCONNECT] = "disconnect",
-		[MESSAGE_CONGESTION] = "congestion notification",
-		[MESSAGE_READ_RESPONSE] = "RDMA READ response",
-		[MESSAGE_ACKNOWLEDGE] = "acknowledgement",
-		[MESSAGE_ATOMIC_ACKNOWLEDGE] = "atomic acknowledgement",
+#define MESSAGE(name, text, ...) [MESSAGE_##name] = (text),
+#include "format/messages.def"
+#undef MESSAGE
 	};
 
 	return message < MESSAGE_COUNT ? names[message] : "packet";

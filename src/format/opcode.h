@@ -7,25 +7,52 @@
 #include <stdint.h>
 #include <infiniband/verbs.h>
 
-/* What requester and responder exchange. A message becomes one packet or many, which only a link needs to know. */
+/* What requester and responder exchange: messages.def. */
 enum message {
-	MESSAGE_NONE,
-	MESSAGE_SEND,
-	MESSAGE_SEND_IMM,
-	MESSAGE_SEND_INVALIDATE,
-	MESSAGE_WRITE,
-	MESSAGE_WRITE_IMM,
-	MESSAGE_READ_REQUEST,
-	MESSAGE_COMPARE_SWAP,
-	MESSAGE_FETCH_ADD,
-	MESSAGE_MASKED_COMPARE_SWAP,
-	MESSAGE_MASKED_FETCH_ADD,
-	MESSAGE_DISCONNECT, /* of a DCI that leaves: nobody answers */
-	MESSAGE_CONGESTION, /* congestion notification packet, CNP (annex A17.9): nobody answers */
-	MESSAGE_READ_RESPONSE,
-	MESSAGE_ACKNOWLEDGE,
-	MESSAGE_ATOMIC_ACKNOWLEDGE,
+#define MESSAGE(name, ...) MESSAGE_##name,
+#include "format/messages.def"
+#undef MESSAGE
 	MESSAGE_COUNT,
+};
+
+enum message_property {
+	MESSAGE_TAKES_RECEIVE = 1 << 0,
+	MESSAGE_TAKES_RECEIVE_LAST = 1 << 1,
+	MESSAGE_IS_ATOMIC = 1 << 2,
+	MESSAGE_IS_MASKED = 1 << 3,
+	MESSAGE_IS_LONG = 1 << 4,
+	MESSAGE_IS_RESPONSE = 1 << 5,
+};
+
+struct message_properties {
+	uint8_t family; /* enum message */
+	uint8_t access; /* enum ibv_access_flags that the receiving QP must have */
+	uint8_t properties;
+};
+
+/* In the header, so that it costs nothing where the message is a constant. */
+static const struct message_properties message_properties[MESSAGE_COUNT] = {
+#define RECEIVE MESSAGE_TAKES_RECEIVE
+#define RECEIVE_LAST MESSAGE_TAKES_RECEIVE_LAST
+#define ATOMIC MESSAGE_IS_ATOMIC
+#define MASKED MESSAGE_IS_MASKED
+#define LONG MESSAGE_IS_LONG
+#define RESPONSE MESSAGE_IS_RESPONSE
+#define REMOTE_WRITE IBV_ACCESS_REMOTE_WRITE
+#define REMOTE_READ IBV_ACCESS_REMOTE_READ
+#define REMOTE_ATOMIC IBV_ACCESS_REMOTE_ATOMIC
+#define MESSAGE(name, text, family, access, properties) [MESSAGE_##name] = {MESSAGE_##family, access, properties},
+#include "format/messages.def"
+#undef MESSAGE
+#undef RECEIVE
+#undef RECEIVE_LAST
+#undef ATOMIC
+#undef MASKED
+#undef LONG
+#undef RESPONSE
+#undef REMOTE_WRITE
+#undef REMOTE_READ
+#undef REMOTE_ATOMIC
 };
 
 enum packet_place {
@@ -66,14 +93,30 @@ extern const struct packet_opcode packet_opcodes[256];
 /** The BTH opcode of a packet, or -1 if the transport has none for it. */
 int packet_opcode_of(enum ibv_qp_type transport, enum message message, enum packet_place place);
 
+static inline bool message_has(uint8_t message, enum message_property property)
+{
+	return message < MESSAGE_COUNT && message_properties[message].properties & property;
+}
+
 static inline bool message_is_masked_atomic(uint8_t message)
 {
-	return message == MESSAGE_MASKED_COMPARE_SWAP || message == MESSAGE_MASKED_FETCH_ADD;
+	return message_has(message, MESSAGE_IS_MASKED);
 }
 
 static inline bool message_is_atomic(uint8_t message)
 {
-	return message == MESSAGE_COMPARE_SWAP || message == MESSAGE_FETCH_ADD || message_is_masked_atomic(message);
+	return message_has(message, MESSAGE_IS_ATOMIC);
+}
+
+static inline bool message_is_write(uint8_t message)
+{
+	return message < MESSAGE_COUNT && message_properties[message].family == MESSAGE_WRITE;
+}
+
+/** As struct packet has it, for packets and for a message under way. */
+static inline uint8_t message_family(uint8_t message)
+{
+	return message < MESSAGE_COUNT ? message_properties[message].family : message;
 }
 
 /** "SEND", "READ request", … for explanations and traces. */

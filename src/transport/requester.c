@@ -223,8 +223,7 @@ SPECIALISED struct inflight *enter(struct hca_qp *qp, const struct wqe *wqe, con
  * the peer is concerned, and @reply, if there is one, is what the peer says of it.
  */
 static __attribute__((noinline)) void end_question(struct hca_qp *qp, const struct wqe *wqe,
-						   const struct packet *packet, const struct packet *reply,
-						   struct run *run)
+						   const struct packet *packet, struct packet *reply, struct run *run)
 {
 	struct inflight *entry = enter(qp, wqe, packet, wqe_opcodes[wqe->opcode].class);
 

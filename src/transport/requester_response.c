@@ -320,10 +320,8 @@ static void response(struct hca_qp *qp, struct packet *packet, struct run *run)
 		read_response(qp, packet, entry, run);
 }
 
-void requester_receive(struct hca_qp *qp, const struct packet *received, struct run *run)
+void requester_receive(struct hca_qp *qp, struct packet *packet, struct run *run)
 {
-	struct packet *packet = (struct packet *)received;
-
 	if (!qp->transport->reliable || qp->requester.state == REQUESTER_IDLE)
 		return;
 	/* The stream has failed that the answer would be for. */

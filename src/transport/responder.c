@@ -17,14 +17,6 @@
 #include "transport/drop.h"
 #include "transport/responder_target.h"
 
-/* Packets of one message have one family: SEND, SEND with immediate and with invalidate begin alike (IBTA table 38). */
-static uint8_t family(uint8_t message)
-{
-	if (message_takes_receive(message))
-		return MESSAGE_SEND;
-	return message_is_write(message) ? MESSAGE_WRITE : message;
-}
-
 /* ---- replies -------------------------------------------------------------------------------------------------- */
 
 /* A DCT answers to where the request came from, in its own manner (ibv_modify_qp(3), ah_attr). */
@@ -290,7 +282,7 @@ SPECIALISED enum responder_state check_order(struct request *request, const stru
 		qp_raise(qp, QP_EVENT_COMM_EST);
 	}
 	if (unlikely(first == responder->in_message ||
-		     (!first && family(kind.message) != family(responder->message)))) {
+		     (!first && message_family(kind.message) != message_family(responder->message)))) {
 		if (!kind.transport.reliable) {
 			responder->in_message = false;
 			return first ? RESPONDER_CHECK_ORDER : RESPONDER_DONE;
@@ -353,21 +345,12 @@ static enum responder_state check_xrc(struct request *request)
 	return find_srq(request);
 }
 
-static unsigned int access_needed(uint8_t message)
-{
-	if (message_is_write(message))
-		return IBV_ACCESS_REMOTE_WRITE;
-	if (message == MESSAGE_READ_REQUEST)
-		return IBV_ACCESS_REMOTE_READ;
-	return message_is_atomic(message) ? IBV_ACCESS_REMOTE_ATOMIC : 0;
-}
-
 /* What the QP permits (ibv_modify_qp(3), qp_access_flags); READ and atomics need responder resources as well. */
 SPECIALISED enum responder_state check_operation(struct request *request, const struct request_kind kind)
 {
 	struct hca_qp *qp = request->qp;
 	const struct packet *packet = request->packet;
-	unsigned int needed = access_needed(kind.message);
+	unsigned int needed = message_properties[kind.message].access;
 
 	if (kind.transport.datagram) {
 		if (packet->qkey != qp->attr.qkey)
@@ -426,9 +409,8 @@ static enum responder_state no_receive(struct request *request)
 SPECIALISED enum responder_state check_receive(struct request *request, const struct request_kind kind)
 {
 	const struct packet *packet = request->packet;
-	bool needed = message_takes_receive(kind.message)
-			      ? packet->place & PLACE_FIRST
-			      : kind.message == MESSAGE_WRITE_IMM && packet->place & PLACE_LAST;
+	bool needed = (message_has(kind.message, MESSAGE_TAKES_RECEIVE) && packet->place & PLACE_FIRST) ||
+		      (message_has(kind.message, MESSAGE_TAKES_RECEIVE_LAST) && packet->place & PLACE_LAST);
 
 	if (needed && unlikely(!take_receive(request, kind)))
 		return no_receive(request);
@@ -496,8 +478,7 @@ static void place_datagram_header(struct request *request)
 SPECIALISED enum responder_state execute(struct request *request, const struct request_kind kind)
 {
 	struct responder *responder = request->responder;
-	/* The payload is read on: its place in it is part of the packet, which belongs to this call. */
-	struct packet *packet = (struct packet *)request->packet;
+	struct packet *packet = request->packet;
 
 	if (kind.message == MESSAGE_READ_REQUEST) {
 		execute_read(request);
@@ -646,7 +627,7 @@ SPECIALISED enum responder_state complete(struct request *request, const struct 
 	    invalidate_execute(request->access, packet->invalidate_rkey, &request->why))
 		return fail_invalidation(request);
 	/* A UC QP may hold a receive that a lost message had taken: it waits for one that needs it. */
-	if (message_takes_receive(kind.message) || kind.message == MESSAGE_WRITE_IMM) {
+	if (message_has(kind.message, MESSAGE_TAKES_RECEIVE | MESSAGE_TAKES_RECEIVE_LAST)) {
 		if (!kind.by_return)
 			acknowledge_first(request);
 		complete_message(request, kind);

@@ -81,16 +81,6 @@ enum responder_state responder_check_connection(struct request *request);
 
 #define RESPONDER_GRH_BYTES 40 /* in front of a datagram */
 
-static inline bool message_takes_receive(uint8_t message)
-{
-	return message == MESSAGE_SEND || message == MESSAGE_SEND_IMM || message == MESSAGE_SEND_INVALIDATE;
-}
-
-static inline bool message_is_write(uint8_t message)
-{
-	return message == MESSAGE_WRITE || message == MESSAGE_WRITE_IMM;
-}
-
 /** What RESPONDER_REFUSE needs where request->why is filled already. */
 static inline enum responder_state responder_refuse_with(struct request *request, uint8_t nak_code, uint8_t syndrome,
 							 enum qp_event event)

@@ -120,7 +120,7 @@ SPECIALISED enum responder_state check_target(struct request *request, const str
 {
 	const struct packet *packet = request->packet;
 
-	if (message_takes_receive(kind.message))
+	if (message_has(kind.message, MESSAGE_TAKES_RECEIVE))
 		return target_receive(request, kind);
 	if (message_is_write(kind.message))
 		return target_write(request);

@@ -18,7 +18,7 @@
 
 static bool is_response(const struct packet *packet)
 {
-	return packet->message >= MESSAGE_READ_RESPONSE;
+	return message_has(packet->message, MESSAGE_IS_RESPONSE);
 }
 
 /* The half of @qp that the packet is for; a congestion notification is for what either sends. */

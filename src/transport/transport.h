@@ -37,8 +37,8 @@ const struct transport *transport_of(enum ibv_qp_type type);
  */
 void requester_run(struct hca_qp *qp, struct run *run);
 
-/** A response arrived. The lock of @qp is held. */
-void requester_receive(struct hca_qp *qp, const struct packet *packet, struct run *run);
+/** A response arrived, whose payload is read on. The lock of @qp is held. */
+void requester_receive(struct hca_qp *qp, struct packet *packet, struct run *run);
 
 /** A congestion notification arrived: less is sent at once for a while, as after a loss. The lock of @qp is held. */
 void requester_congested(struct hca_qp *qp);

@@ -89,17 +89,8 @@ static void take(const uint8_t *bytes, uint32_t length)
 /* True if packets of this kind may be handed on as one run. Which message it is, only its last packet tells. */
 static bool may_join(const struct packet *packet)
 {
-	switch (packet->message) {
-	case MESSAGE_SEND:
-	case MESSAGE_SEND_IMM:
-	case MESSAGE_SEND_INVALIDATE:
-	case MESSAGE_WRITE:
-	case MESSAGE_WRITE_IMM:
-	case MESSAGE_READ_RESPONSE:
-		return packet->transport == IBV_QPT_RC || packet->transport == IBV_QPT_UC;
-	default:
-		return false;
-	}
+	return message_has(packet->message, MESSAGE_IS_LONG) &&
+	       (packet->transport == IBV_QPT_RC || packet->transport == IBV_QPT_UC);
 }
 
 static bool same_kind(uint8_t begun, uint8_t message)
