@@ -246,33 +246,54 @@ SPECIALISED void end_at_once(struct hca_qp *qp, const struct wqe *wqe, const str
 					RULE_NONE);
 }
 
-/* The response of a READ is all of it. Places it; false: it is not, or it cannot be placed. */
-SPECIALISED bool place_at_once(struct hca_qp *qp, const struct wqe *wqe, const struct packet *packet,
-			       struct packet *reply)
+/* Places @payload, which is all that the WQE asked for; false: it cannot be placed, and nothing was done. */
+SPECIALISED bool place_at_once(struct hca_qp *qp, const struct wqe *wqe, struct stream *payload)
 {
+	uint64_t length = payload->length;
 	struct refusal ignored;
 	struct stream sink;
 	struct wqe spilled;
 
-	if (unlikely(reply->message != MESSAGE_READ_RESPONSE || reply->payload.length != packet->dma_length))
-		return false;
 	qp->requester.progress.valid = false;
-	if (unlikely(wqe_scatter(SPILL(&spilled, wqe), &qp->send_access, 0, packet->dma_length, &sink, &ignored) ||
-		     sink.length != packet->dma_length))
+	if (unlikely(wqe_scatter(SPILL(&spilled, wqe), &qp->send_access, 0, length, &sink, &ignored) ||
+		     sink.length != length))
 		return false;
-	if (packet->dma_length)
-		stream_copy(&sink, &reply->payload, packet->dma_length);
+	if (length)
+		stream_copy(&sink, payload, length);
 	return true;
+}
+
+/* The result of an atomic, in the byte order of the host (mlx5-formats 1.5). */
+SPECIALISED bool place_result(struct hca_qp *qp, const struct wqe *wqe, const struct packet *packet,
+			      struct packet *reply)
+{
+	uint32_t narrow = (uint32_t)reply->original;
+
+	if (unlikely(reply->message != MESSAGE_ATOMIC_ACKNOWLEDGE))
+		return false;
+	stream_begin(&reply->payload, NULL, 0);
+	stream_add_memory(&reply->payload,
+			  packet->dma_length == sizeof(narrow) ? (const uint8_t *)&narrow
+							       : (const uint8_t *)&reply->original,
+			  packet->dma_length);
+	return place_at_once(qp, wqe, &reply->payload);
 }
 
 /* True if @reply says that all of @packet has arrived, or brings all that it asks for, which is in its place then. */
 SPECIALISED bool is_answer(struct hca_qp *qp, const struct wqe *wqe, const struct packet *packet, struct packet *reply,
 			   const struct send_kind kind)
 {
-	if (kind.class == WQE_CLASS_READ)
-		return place_at_once(qp, wqe, packet, reply);
-	return reply->message == MESSAGE_ACKNOWLEDGE && (reply->syndrome & AETH_KIND_MASK) == AETH_ACK &&
-	       reply->psn == psn_add(packet->psn, packet->count - 1);
+	if (unlikely(reply->psn != psn_add(packet->psn, kind.class == WQE_CLASS_READ ? 0 : packet->count - 1)))
+		return false;
+	switch (kind.class) {
+	case WQE_CLASS_READ:
+		return reply->message == MESSAGE_READ_RESPONSE && reply->payload.length == packet->dma_length &&
+		       place_at_once(qp, wqe, &reply->payload);
+	case WQE_CLASS_ATOMIC:
+		return place_result(qp, wqe, packet, reply);
+	default:
+		return reply->message == MESSAGE_ACKNOWLEDGE && (reply->syndrome & AETH_KIND_MASK) == AETH_ACK;
+	}
 }
 
 /*

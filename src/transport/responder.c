@@ -789,6 +789,8 @@ bool responder_receive_by_return(struct hca_qp *qp, struct packet *packet, struc
 		KIND(WRITE);
 		KIND(SEND);
 		KIND(READ_REQUEST);
+		KIND(FETCH_ADD);
+		KIND(COMPARE_SWAP);
 #undef KIND
 	default:
 		kind.message = packet->message;
