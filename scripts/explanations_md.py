@@ -18,9 +18,9 @@ STRING = r'"(?:[^"\\]|\\.)*"'
 STRINGS = rf'(?:{STRING}\s*)+'
 RULE = re.compile(rf'RULE\((\d+),\s*(\w+),\s*({STRINGS}),\s*({STRINGS}),\s*({STRINGS})\)|/\*(.*?)\*/', re.S)
 # Macros that make an explanation, with the figures that they add by themselves.
-MAKERS = {'EXPLAIN': 0, 'REFUSE': 0, 'REFUSE_QP': 0, 'REFUSE_REQUEST': 0, 'REFUSE_WR': 0, 'REFUSE_OVER': 0,
-          'REFUSE_DOMAIN': 1, 'REFUSE_HELLO': 1, 'WR_REFUSE': 0, 'REFUSAL': 0, 'REFUSE_FRAME': 0, 'DROP_FRAME': 0,
-          'EXPLAIN_LIMITED': 0, 'EXPLAIN_DROP': 0, 'UDP_EXPLAIN': 0, 'EXPLAIN_ONCE': 0, 'DROP': 3,
+MAKERS = {'EXPLAIN': 0, 'REFUSE': 0, 'REFUSE_QP': 0, 'REFUSE_CREATION': 0, 'REFUSE_SEND': 0, 'REFUSE_RECEIVE': 0,
+          'REFUSE_OVER': 0, 'REFUSE_DOMAIN': 1, 'REFUSE_HELLO': 1, 'WR_REFUSE': 0, 'REFUSAL': 0, 'RESPONDER_REFUSAL': 0,
+          'DROP_FRAME': 0, 'EXPLAIN_LIMITED': 0, 'EXPLAIN_DROP': 0, 'UDP_EXPLAIN': 0, 'EXPLAIN_ONCE': 0, 'DROP': 3,
           'REFUSE_OBJECT': 0}
 # Places that name a rule without making an explanation of it.
 MENTION = re.compile(r'(?:[!=]=|vendor_syndrome =|\.rule =|\{MLX5_CQE_SYNDROME_\w+,)\s*RULE_(\w+)')
@@ -119,12 +119,11 @@ def arguments(text, start):
 
 
 def rule_argument(list_, counts):
-    """Which argument names the rule: RULE_X, or, for macros that put the prefix there themselves, X. None: no one."""
+    """Which argument names the rule, or None: no one. Macros get its whole name, so that grep finds it."""
     for at, argument in enumerate(list_):
         if argument.startswith('RULE_') and argument[5:] in counts:
             return at
-    # Codes of NAKs may be called as rules are, and come before.
-    return max((at for at, argument in enumerate(list_) if argument in counts), default=None)
+    return None
 
 
 def check_use(path, text, at, rule_name, passed, counts, used):
@@ -148,7 +147,7 @@ def check_uses(counts):
             if at is None:
                 continue
             figures = [''] * MAKERS[match[1]] + list_[at + 1:]
-            check_use(path, text, match.start(), re.sub('^RULE_', '', list_[at]), figures, counts, used)
+            check_use(path, text, match.start(), list_[at].removeprefix('RULE_'), figures, counts, used)
             understood.update(range(match.start(), end))
         for match in re.finditer(r'\{\s*RULE_(\w+)\s*,\s*\{', text):
             if match[1] in counts and match.start() not in understood:

@@ -19,7 +19,7 @@
 struct link_queue;
 struct run;
 
-/* Who waits, such as a QP, with what of it may wait. */
+/* What waits: a QP, as a rule, and which of its parts may. */
 struct link_party {
 	/* There is room for the requester of @party, or for something that it owes. No lock held; inside an epoch section. */
 	void (*go_on)(struct link_party *party, bool requester, struct run *run);
