@@ -6,8 +6,8 @@
  * lost. So what is under way is bounded for the host, beside the window that each requester has: in bytes of that socket's
  * buffer, where a small packet costs as much as a large one. A requester takes its share before it sends, and gives it back
  * as acknowledgements and responses come (of a READ the share is that of the response, which comes to a socket of the same
- * size). Without room it waits (wire/waiting.h), first come, first served. When packets were lost the window becomes half as large, once
- * for all that were lost together, and grows again with what arrives.
+ * size). Without room it waits (wire/waiting.h), first come, first served. When packets were lost the window becomes half as
+ * large, once for all that were lost together, and grows again with what arrives.
  *
  * Requests of UC and UD take no share: nobody says when they arrived.
  *

@@ -3,8 +3,9 @@
  * Queue pairs, the device's side: what requester and responder share, and what each has.
  *
  * Lock: hca_qp.lock covers all of it. A thread that holds a QP's lock waits for no other QP's (queue_try_lock() may
- * get it a second one), and takes CQ, SRQ and key locks under it as leaves. The requester is run by one thread at a time (requester.running); a thread that finds it running leaves
- * its WQEs to that one. A QP found by number is valid until the epoch section ends; hca_qp_destroy waits for that.
+ * get it a second one), and takes CQ, SRQ and key locks under it as leaves. The requester is run by one thread at a time
+ * (requester.running); a thread that finds it running leaves its WQEs to that one. A QP found by number is valid until the
+ * epoch section ends; hca_qp_destroy waits for that.
  */
 #ifndef SOFTHCA_TRANSPORT_QP_H
 #define SOFTHCA_TRANSPORT_QP_H

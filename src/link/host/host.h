@@ -88,8 +88,8 @@ void host_accept(void);
 
 /**
  * The connection to the process that has the slot of @qpn, made if there is none. NULL with errno: ENOENT, nobody has it, or
- * one of another user (explained); another one, it could not be made, which may pass (explained). Of slots of this process: a connection to itself. Inside an epoch section; any thread; may be called under a
- * QP's lock.
+ * one of another user (explained); another one, it could not be made, which may pass (explained). Of slots of this process:
+ * a connection to itself. Inside an epoch section; any thread; may be called under a QP's lock.
  */
 struct host_peer *host_peer_of(uint32_t qpn);
 /**

@@ -224,7 +224,7 @@ static bool ends_with_older(const uint8_t *bytes, uint32_t length, uint32_t segm
 	    packet_opcodes[bytes[last]].message != MESSAGE_ACKNOWLEDGE)
 		return false;
 	for (uint32_t at = 0; at < last; at += segment)
-		if (packet_opcodes[bytes[at]].message >= MESSAGE_READ_RESPONSE)
+		if (message_has(packet_opcodes[bytes[at]].message, MESSAGE_IS_RESPONSE))
 			return false;
 	return true;
 }

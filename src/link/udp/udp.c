@@ -463,7 +463,7 @@ static enum link_result send_run(struct hca *hca, struct run *run)
 			udp_socket_forget(sent.socket);
 		return LINK_SENT;
 	}
-	if (packet->message < MESSAGE_READ_RESPONSE)
+	if (!message_has(packet->message, MESSAGE_IS_RESPONSE))
 		udp_held_note_request(sent.socket);
 	put_packets(&sent, packet);
 	end(&sent);
