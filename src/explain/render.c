@@ -10,6 +10,8 @@
 #include "explain/explain.h"
 #include "explain/names.h"
 #include "explain/rules.h"
+#include "format/cm_message.h"
+#include "format/cm_state.h"
 #include "format/opcode.h"
 #include "format/wqe.h"
 
@@ -111,6 +113,14 @@ static void add_figure(struct text *out, const char *format, size_t length, uint
 		add_error(out, value);
 	else if (IS("chars"))
 		add_chars(out, value);
+	else if (IS("cm"))
+		add(out, "%s", cm_message_name((unsigned int)value));
+	else if (IS("cm_state"))
+		add(out, "%s", cm_state_name((unsigned int)value));
+	else if (IS("cm_reject"))
+		add(out, "%s", cm_rejection_text((unsigned int)value));
+	else if (IS("cm_sidr"))
+		add(out, "%s", cm_sidr_status_text((unsigned int)value));
 	else if (IS("yes"))
 		add(out, "%s", value ? "yes" : "no");
 	else
