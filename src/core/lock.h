@@ -21,15 +21,18 @@
 #include <stdint.h>
 #include <sys/single_threaded.h>
 
+#include "core/lock_order.h"
+
 struct queue_lock {
 	uint32_t held;     /* atomic; 0 or 1; futex word of the sleepers */
 	uint32_t sleepers; /* atomic; threads that sleep or are about to */
 	bool elided;
 	bool forking;                    /* held by the thread that forks, which alone looks at this */
+	uint8_t level;                   /* enum lock_level */
 	struct queue_lock *next, **link; /* in the list of its level; link NULL: in none */
 };
 
-/* The levels of queue locks: who holds one takes none of an earlier level. */
+/* The levels of queue locks: a thread that holds one takes none of an earlier level. */
 enum lock_level {
 #define LOCK_OF_OBJECTS(LEVEL, file, member, covers) LOCK_LEVEL_##LEVEL,
 #include "core/locks.def"
@@ -43,7 +46,7 @@ void queue_lock_unlist(struct queue_lock *lock);
 /** Prepares a lock. @elided: true if one thread only will ever use the queue. No lock may be held. */
 static inline void queue_lock_init(struct queue_lock *lock, enum lock_level level, bool elided)
 {
-	*lock = (struct queue_lock){.elided = elided};
+	*lock = (struct queue_lock){.elided = elided, .level = (uint8_t)level};
 	if (!elided)
 		queue_lock_list(lock, level);
 }
@@ -65,7 +68,7 @@ void queue_locks_before_fork(enum lock_level level);
 void queue_lists_after_fork(bool child);
 
 /**
- * A full barrier on all CPUs that run a thread of this process (membarrier(2)): who calls it rarely spares those who would
+ * A full barrier on all CPUs that run a thread of this process (membarrier(2)): calling it rarely spares those who would
  * need one often. Returns false where the kernel has none.
  */
 bool barrier_on_all_cpus(void);
@@ -78,30 +81,32 @@ static inline void queue_lock(struct queue_lock *lock)
 {
 	if (lock->elided)
 		return;
+	lock_order_waits(lock);
 	if (__libc_single_threaded)
 		__atomic_store_n(&lock->held, 1, __ATOMIC_RELAXED);
 	else if (__builtin_expect(__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE), 0))
 		queue_lock_wait(lock);
+	lock_order_taken(lock);
 }
 
 /** As queue_lock(), but does not wait: false if somebody holds @lock. Not of an elided lock. */
 static inline bool queue_try_lock(struct queue_lock *lock)
 {
-	if (__libc_single_threaded) {
-		bool free = !__atomic_load_n(&lock->held, __ATOMIC_RELAXED);
-
-		if (free)
-			__atomic_store_n(&lock->held, 1, __ATOMIC_RELAXED);
-		return free;
-	}
-	return !__atomic_load_n(&lock->held, __ATOMIC_RELAXED) &&
-	       !__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE);
+	if (__atomic_load_n(&lock->held, __ATOMIC_RELAXED))
+		return false;
+	if (__libc_single_threaded)
+		__atomic_store_n(&lock->held, 1, __ATOMIC_RELAXED);
+	else if (__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE))
+		return false;
+	lock_order_taken(lock);
+	return true;
 }
 
 static inline void queue_unlock(struct queue_lock *lock)
 {
 	if (lock->elided)
 		return;
+	lock_order_left(lock);
 	__atomic_store_n(&lock->held, 0, __ATOMIC_RELEASE);
 	/* The compiler keeps the order; the processor is kept to it by the sleeper's barrier. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);

@@ -52,6 +52,8 @@ static int start(struct user_cq *cq)
 		if (cq->consumer_index != first)
 			cq_publish_consumer(cq);
 		queue_unlock(&cq->lock);
+	} else {
+		lock_order_left(&cq->lock);
 	}
 	return result;
 }

@@ -53,6 +53,7 @@ void wr_start(struct ibv_qp_ex *ex)
 	struct user_qp *qp = to_user_qp_ex(ex);
 
 	queue_lock(&qp->sq.lock);
+	lock_order_left(&qp->sq.lock);
 	qp->builder.error = 0;
 	qp->builder.count = 0;
 	qp->builder.setters_left = 0;
