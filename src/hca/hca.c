@@ -12,6 +12,7 @@
 #include "explain/sink.h"
 #include "core/cancellation.h"
 #include "device/device.h"
+#include "device/identity.h"
 #include "hca/fork.h"
 #include "core/limits.h"
 #include "core/lock.h"
@@ -58,18 +59,6 @@ static uint8_t *random_tags(struct hca *hca)
 	return tags;
 }
 
-/* Locally administered, from the hardware address of the first interface: stable on a host, different per device. */
-static __be64 make_guid(const struct hca *hca)
-{
-	const uint8_t *mac = hca->gids[0].mac;
-	const uint8_t bytes[8] = {mac[0] | 2, mac[1], mac[2], 0xff,
-				  0xfe,       mac[3], mac[4], (uint8_t)(mac[5] + hca->index)};
-	__be64 guid;
-
-	memcpy(&guid, bytes, sizeof(guid));
-	return guid;
-}
-
 /* As an adapter without a crypto officer: without its file the device is there, and nobody can log in. */
 static void load_import_keys(struct hca *hca)
 {
@@ -109,7 +98,7 @@ static int hca_init(struct hca *hca, size_t index, const struct settings *settin
 	}
 	load_import_keys(hca);
 	hca->gid_count = gid_discover(settings->gids, hca->gids);
-	hca->guid = make_guid(hca);
+	hca->guid = identity_guid(hca->gids, index);
 	id_table_init(&hca->keys, FIRST_KEY, 1u << ID_BITS);
 	id_table_begin_at(&hca->keys, FIRST_KEY + (uint32_t)(hca_random(hca) % ((1u << ID_BITS) - FIRST_KEY)));
 	for (size_t i = 0; i < HCA_KEY_LOCKS; i++)

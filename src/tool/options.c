@@ -167,6 +167,7 @@ void help_print(void)
 		setting_range(i, range, sizeof(range));
 		printf("\n  --%s VALUE   %s; default %s\n      %s\n", option, range, info->fallback, info->doc);
 	}
-	puts("\n  --no-presence   of softhca run alone: no /dev/infiniband in a mount namespace for the program\n"
+	puts("\n  --no-presence   of softhca run alone: no /dev/infiniband and /sys/class/infiniband in a mount\n"
+	     "                  namespace for the program\n"
 	     "\nsofthca run sets --explain stderr unless told otherwise; its exit status is the program's.");
 }

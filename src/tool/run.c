@@ -20,7 +20,7 @@ int command_run(int argc, char **argv)
 	options_export(&settings);
 	library_path_export();
 	if (options.presence)
-		presence_make(settings.devices);
+		presence_make(&settings);
 	fflush(stdout);
 	execvp(argv[program], &argv[program]);
 	tool_fail(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN, "cannot run %s: %m", argv[program]);

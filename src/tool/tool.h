@@ -45,11 +45,11 @@ const char *library_directory(void);
 void library_path_export(void);
 
 /**
- * Makes this process, and so the program that will take its place, see a character device in /dev/infiniband for each of
- * @devices devices, as far as the kernel allows. Where it does not, and there are programs that care, a line on stderr says
- * so. Called by a process of one thread.
+ * Makes this process, and so the program that will take its place, see a character device in /dev/infiniband and files in
+ * /sys/class/infiniband for each device by @settings, as far as the kernel allows. Where it does not, and there are programs
+ * that care, a line on stderr says so. Called by a process of one thread.
  */
-void presence_make(uint32_t devices);
+void presence_make(const struct settings *settings);
 
 /** Prints which links can be used here, and how; @settings: of the port. */
 void links_print(const struct settings *settings);

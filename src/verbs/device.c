@@ -22,10 +22,6 @@ static struct user_device *devices;
 static size_t device_count;
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/*
- * No path of a device may lead anywhere: a program that finds PCI identifiers at the end of ibdev_path drives
- * the adapter's registers by itself. Nobody can make a file in /proc.
- */
 static void device_init(struct user_device *device, size_t index)
 {
 	struct ibv_device *base = &device->base;
@@ -36,8 +32,8 @@ static void device_init(struct user_device *device, size_t index)
 	base->transport_type = IBV_TRANSPORT_IB;
 	snprintf(base->name, sizeof(base->name), "%s", hca_name(device->hca));
 	snprintf(base->dev_name, sizeof(base->dev_name), "uverbs%zu", index);
-	snprintf(base->dev_path, sizeof(base->dev_path), "/proc/softhca/infiniband_verbs/%s", base->dev_name);
-	snprintf(base->ibdev_path, sizeof(base->ibdev_path), "/proc/softhca/infiniband/%s", base->name);
+	snprintf(base->dev_path, sizeof(base->dev_path), USER_DEVICE_ROOT "/infiniband_verbs/%s", base->dev_name);
+	snprintf(base->ibdev_path, sizeof(base->ibdev_path), USER_DEVICE_ROOT "/infiniband/%s", base->name);
 }
 
 /* Without memory there are none, and the next call tries again. */

@@ -25,6 +25,12 @@
 
 #define user_container_of(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
 
+/*
+ * Where the paths of devices lead: nowhere. A program that finds PCI identifiers at the end of ibdev_path drives the adapter's
+ * registers by itself, and nobody can make a file in /proc. ibv_read_sysfs_file() knows them (verbs/sysfs.c).
+ */
+#define USER_DEVICE_ROOT "/proc/softhca"
+
 struct user_device {
 	struct ibv_device base; /* first: clients hold struct ibv_device * */
 	struct hca *hca;

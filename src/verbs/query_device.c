@@ -9,6 +9,7 @@
 
 #include "abi/entry_points.h"
 #include "core/limits.h"
+#include "device/identity.h"
 #include "explain/explain.h"
 #include "verbs/objects.h"
 #include "verbs/ops.h"
@@ -26,18 +27,9 @@ enum {
 	ODP_RC = ODP_UD | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC,
 };
 
-/* In the form of ConnectX-6 Dx firmware, 22.minor.subminor, with our own version for the minor numbers. */
-static void firmware_version(char *out, size_t size)
-{
-	unsigned int major = 0, minor = 0, patch = 0;
-
-	sscanf(SOFTHCA_VERSION, "%u.%u.%u", &major, &minor, &patch);
-	snprintf(out, size, "22.%u.%04u", 100 * major + minor, patch);
-}
-
 static void fill_limits(const struct hca *hca, struct ibv_device_attr *attr)
 {
-	firmware_version(attr->fw_ver, sizeof(attr->fw_ver));
+	identity_firmware(attr->fw_ver, sizeof(attr->fw_ver));
 	attr->node_guid = attr->sys_image_guid = hca_guid(hca);
 	attr->max_mr_size = LIMIT_MAX_MR_SIZE;
 	attr->page_size_cap = LIMIT_PAGE_SIZE_CAP;

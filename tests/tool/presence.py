@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""softhca run: the character device in /dev/infiniband that programs look for, as root and as nobody."""
+"""softhca run: what programs look for in /dev/infiniband and in /sys/class/infiniband, as root and as nobody."""
 import os
 import shutil
 import subprocess
@@ -47,11 +47,13 @@ class Presence(unittest.TestCase):
         self.works(LOOKED_FOR.format('/dev/infiniband/uverbs2'), '--devices=3')
 
     def test_nothing_is_left_outside(self):
-        before = sorted(os.listdir('/dev'))
+        before = sorted(os.listdir('/dev')), sorted(os.listdir('/sys/class'))
         self.works('true')
-        self.assertEqual(sorted(os.listdir('/dev')), before)
+        self.assertEqual((sorted(os.listdir('/dev')), sorted(os.listdir('/sys/class'))), before)
         with open('/proc/self/mounts', encoding='utf-8') as mounts:
-            self.assertNotIn('/dev/infiniband', mounts.read())
+            mounts = mounts.read()
+        self.assertNotIn('/dev/infiniband', mounts)
+        self.assertNotIn(' /sys/class', mounts)
 
     def test_rest_of_dev_is_as_it_was(self):
         names = set(self.works('ls -A /dev').split())
@@ -71,8 +73,43 @@ class Presence(unittest.TestCase):
         done = self.works(f'{TOOL} run -- ls /dev/infiniband')
         self.assertEqual(done, 'uverbs0\n')
 
+    def test_rest_of_sys_is_as_it_was(self):
+        names = set(self.works('ls -A /sys/class').split())
+        self.assertEqual(names ^ set(os.listdir('/sys/class')), {'infiniband', 'infiniband_verbs'})
+        self.assertEqual(self.works('cat /sys/class/net/lo/address').strip(), '00:00:00:00:00:00')
+
+    def test_files_of_each_device(self):
+        self.assertEqual(self.works('ls /sys/class/infiniband', '--devices=2').split(), ['mlx5_0', 'mlx5_1'])
+        self.assertEqual(self.works('cat /sys/class/infiniband_verbs/uverbs1/ibdev', '--devices=2'), 'mlx5_1\n')
+        self.assertEqual(self.works('ls /sys/class/infiniband', '--device-name=rocep1s').split(), ['rocep1s0'])
+        self.assertEqual(self.works('cat /sys/class/infiniband/mlx5_0/ports/1/hw_counters/out_of_sequence'), '0\n')
+
+    def test_interface_of_a_gid(self):
+        """As those that look for the interface behind an address do: by its GID, type and the name beside it."""
+        found = self.works("""
+            cd /sys/class/infiniband/mlx5_0/ports/1
+            for gid in gids/*; do
+                index=${gid#gids/}
+                test -e gid_attrs/types/$index || continue
+                echo "$(cat $gid) $(cat gid_attrs/types/$index | tr -d ' ') $(cat gid_attrs/ndevs/$index)"
+            done
+            ls /sys/class/infiniband/mlx5_0/device/net""", '--gids=loopback').splitlines()
+        interface = found.pop()
+        self.assertEqual(interface, 'lo')
+        self.assertEqual(os.listdir('/sys/class/net').count(interface), 1)
+        self.assertIn('0000:0000:0000:0000:0000:ffff:7f00:0001 RoCEv2 lo', found)
+        self.assertIn('0000:0000:0000:0000:0000:ffff:7f00:0001 IB/RoCEv1 lo', found)
+
+    @unittest.skipIf(SANITIZED, 'programs that are not built here do not run under a sanitizer')
+    @unittest.skipUnless(shutil.which('ibv_devinfo'), 'no ibverbs-utils')
+    def test_files_say_what_the_library_says(self):
+        said = self.works('ibv_devinfo', '--explain=off')
+        files = self.works('cd /sys/class/infiniband/mlx5_0; cat node_guid fw_ver board_id').split()
+        for value, name in zip(files, ('node_guid', 'fw_ver', 'board_id')):
+            self.assertRegex(said, rf'{name}:\s+{value}\n')
+
     def test_no_presence(self):
-        self.works('! test -e /dev/infiniband', '--no-presence')
+        self.works('! test -e /dev/infiniband && ! test -e /sys/class/infiniband', '--no-presence')
         inside, outside = self.works('readlink /proc/self/ns/mnt', '--no-presence'), os.readlink('/proc/self/ns/mnt')
         self.assertEqual(inside.strip(), outside)
 

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the kernel would say of a device in /sys/class, below infiniband and infiniband_verbs: names and contents of files, by
+ * the table device/sysfs.def. ibv_read_sysfs_file() answers with it, and `softhca run` writes it as files into a mount
+ * namespace. Pure functions but for the host's name; any thread.
+ *
+ * No file tells a PCI function: a program that finds one drives the adapter's registers by itself.
+ */
+#ifndef SOFTHCA_DEVICE_SYSFS_H
+#define SOFTHCA_DEVICE_SYSFS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "device/gid.h"
+
+#define SYSFS_TEXT_BYTES 128 /* more than any file has */
+
+struct sysfs_device {
+	const char *name; /* "mlx5_0" */
+	size_t index;     /* on its host */
+	const struct hca_gid *gids;
+	size_t gid_count;
+	/* What a counter (enum counter) stands at. NULL: they all read 0. */
+	uint64_t (*counter)(const void *argument, unsigned int counter);
+	const void *argument;
+};
+
+/**
+ * Calls @file for each file: @path below /sys/class, as "infiniband/mlx5_0/node_guid", and @text, its contents without a
+ * newline.
+ */
+void sysfs_each(const struct sysfs_device *device, void (*file)(void *argument, const char *path, const char *text),
+		void *argument);
+
+/** Writes the contents of the file at @path, below /sys/class, to @text. Returns 0 or -ENOENT. */
+int sysfs_read(const struct sysfs_device *device, const char *path, char text[SYSFS_TEXT_BYTES]);
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Files of the devices in /sys/class, see sysfs_tree.h. */
+#include "tool/sysfs_tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "device/sysfs.h"
+#include "tool/mounts.h"
+
+#define CLASS "/sys/class"
+#define NETWORK_DEVICES CLASS "/net"
+
+/* The devices of a host, one after the other, and what became of them. */
+struct tree {
+	struct hca_gid gids[HCA_GID_TABLE_SIZE];
+	char name[64]; /* as in struct hca */
+	struct sysfs_device device;
+	int error; /* the first */
+	bool same; /* all files looked at so far have the text that they should have */
+};
+
+static void set_device(struct tree *tree, const struct settings *settings, size_t index)
+{
+	snprintf(tree->name, sizeof(tree->name), "%s%zu", settings->device_name, index);
+	tree->device = (struct sysfs_device){.name = tree->name,
+					     .index = index,
+					     .gids = tree->gids,
+					     .gid_count = gid_discover(settings->gids, tree->gids)};
+}
+
+/* ---- making ----------------------------------------------------------------------------------------------------- */
+
+/* Makes the directories that lead to @path, an absolute one, whose first two are there. */
+static int make_parents(char *path)
+{
+	for (char *slash = strchr(path + sizeof(CLASS), '/'); slash; slash = strchr(slash + 1, '/')) {
+		int failed;
+
+		*slash = '\0';
+		failed = mkdir(path, 0755) && errno != EEXIST;
+		*slash = '/';
+		if (failed)
+			return -errno;
+	}
+	return 0;
+}
+
+static int write_file(const char *path, const char *text)
+{
+	char line[SYSFS_TEXT_BYTES + 1];
+	int length = snprintf(line, sizeof(line), "%s\n", text), file, error = 0;
+
+	file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (file < 0)
+		return -errno;
+	if (write(file, line, (size_t)length) != length)
+		error = -ENOSPC;
+	close(file);
+	return error;
+}
+
+static void make_file(void *argument, const char *name, const char *text)
+{
+	struct tree *tree = argument;
+	char path[PATH_MAX];
+
+	if (tree->error)
+		return;
+	snprintf(path, sizeof(path), CLASS "/%s", name);
+	tree->error = make_parents(path);
+	if (!tree->error)
+		tree->error = write_file(path, text);
+}
+
+/* The interfaces of the GIDs, each once, as the PCI function of an adapter lists them. */
+static void link_interfaces(struct tree *tree)
+{
+	char path[PATH_MAX], target[PATH_MAX];
+
+	for (size_t i = 0; i < tree->device.gid_count && !tree->error; i++) {
+		const char *interface = tree->gids[i].netdev;
+
+		snprintf(path, sizeof(path), CLASS "/infiniband/%s/device/net/%s", tree->name, interface);
+		snprintf(target, sizeof(target), NETWORK_DEVICES "/%s", interface);
+		tree->error = make_parents(path);
+		if (!tree->error && symlink(target, path) && errno != EEXIST)
+			tree->error = -errno;
+	}
+}
+
+/* Classes that the kernel has are covered: their devices are none that our libraries know. */
+static int make_class_directories(void)
+{
+	static const char *const names[] = {"infiniband", "infiniband_verbs", NULL};
+	bool all_there = !access(CLASS "/infiniband", F_OK) && !access(CLASS "/infiniband_verbs", F_OK);
+	int error = all_there ? mounts_cover(CLASS "/infiniband") : mounts_replace(CLASS, names);
+
+	return error || !all_there ? error : mounts_cover(CLASS "/infiniband_verbs");
+}
+
+int sysfs_tree_make(const struct settings *settings)
+{
+	struct tree tree = {.error = make_class_directories()};
+
+	for (uint32_t i = 0; i < settings->devices && !tree.error; i++) {
+		set_device(&tree, settings, i);
+		sysfs_each(&tree.device, make_file, &tree);
+		link_interfaces(&tree);
+	}
+	return tree.error;
+}
+
+/* ---- looking ---------------------------------------------------------------------------------------------------- */
+
+static void look_at_file(void *argument, const char *name, const char *text)
+{
+	struct tree *tree = argument;
+	char path[PATH_MAX], line[SYSFS_TEXT_BYTES + 1] = "";
+	FILE *file;
+
+	/* Counters may differ, what tells who the device is may not. */
+	if (!tree->same || !strstr(name, "_guid"))
+		return;
+	snprintf(path, sizeof(path), CLASS "/%s", name);
+	file = fopen(path, "re");
+	tree->same = file && fgets(line, sizeof(line), file) && strncmp(line, text, strlen(text)) == 0;
+	if (file)
+		fclose(file);
+}
+
+bool sysfs_tree_is_there(const struct settings *settings)
+{
+	struct tree tree = {.same = true};
+
+	for (uint32_t i = 0; i < settings->devices && tree.same; i++) {
+		set_device(&tree, settings, i);
+		sysfs_each(&tree.device, look_at_file, &tree);
+	}
+	return tree.same;
+}
