@@ -125,7 +125,7 @@ static bool pass(bool transmits, uint8_t *wire, uint64_t first, uint64_t length,
 	if (scratch)
 		memset(scratch, 1 + manner, STAGE_SCRATCH);
 	reports = (struct reports){.observer = {take_report}};
-	progress.valid = key->progress.valid = false;
+	progress.valid = key->has_reached = false;
 	key->error_state = KEY_ERROR_NONE;
 	error = stage_check(&access, rights, map, key_start + first, length, 1, &why);
 	for (uint64_t at = 0, bytes; !error && at < length; at += bytes, parts++) {
@@ -315,7 +315,7 @@ static bool receive_in_two(const uint8_t *wire, const struct mlx5_wqe_data_seg *
 
 	memset(plain_memory(), 0, MOST_PLAIN);
 	reports = (struct reports){.observer = {take_report}};
-	progress.valid = key->progress.valid = false;
+	progress.valid = key->has_reached = false;
 	key->error_state = KEY_ERROR_NONE;
 	for (uint64_t at = 0, bytes; at < length; at += bytes) {
 		bytes = manner == AT_ONCE ? length : part_of(parts++, length - at);

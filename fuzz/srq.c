@@ -64,22 +64,29 @@ static uint8_t *random_ring(size_t size)
 	return ring;
 }
 
+/* As a QP with an SRQ has it: room for RECEIVE_SEGMENTS, and the heap's red zone behind it. */
+static struct receive_wqe *receive_room(void)
+{
+	return exact(sizeof(struct receive_wqe) + RECEIVE_SEGMENTS * sizeof(struct mlx5_wqe_data_seg));
+}
+
 static void raw_take(struct raw *raw)
 {
 	uint16_t claimed = (uint16_t)(be32toh(raw->dbrec) - raw->taken);
-	struct receive_wqe wqe;
+	struct receive_wqe *wqe = receive_room();
 	uint64_t bytes = 0;
-	bool taken = srq_take(raw->srq, &wqe);
+	bool taken = srq_take(raw->srq, wqe);
 
 	WORLD_CHECK(taken == (claimed != 0));
-	if (!taken)
-		return;
-	raw->taken++;
-	WORLD_CHECK(wqe.counter < raw->entries);
-	WORLD_CHECK(wqe.count <= (1u << raw->shift) / 16 - 1);
-	for (uint32_t i = 0; i < wqe.count; i++)
-		bytes += be32toh(wqe.segment[i].byte_count);
-	WORLD_CHECK(bytes == wqe.bytes);
+	if (taken) {
+		raw->taken++;
+		WORLD_CHECK(wqe->counter < raw->entries);
+		WORLD_CHECK(wqe->count <= (1u << raw->shift) / 16 - 1);
+		for (uint32_t i = 0; i < wqe->count; i++)
+			bytes += be32toh(wqe->segment[i].byte_count);
+		WORLD_CHECK(bytes == wqe->bytes);
+	}
+	free(wqe);
 }
 
 /* What a driver would copy is the fuzzer's affair; the device asks and believes nothing but @first. */
@@ -200,16 +207,17 @@ static void post(struct ibv_srq *srq, struct model *model)
 static void take(struct ibv_srq *srq, struct model *model)
 {
 	struct user_srq *user = to_user_srq(srq);
-	struct receive_wqe wqe;
-	bool taken = srq_take(user->device, &wqe);
+	struct receive_wqe *wqe = receive_room();
+	bool taken = srq_take(user->device, wqe);
 
 	WORLD_CHECK(taken == (model->first != model->last));
-	if (!taken)
-		return;
-	WORLD_CHECK(wqe.counter < user->entry_count);
-	WORLD_CHECK(user->wr_id[wqe.counter] == model->posted[model->first]);
-	model->taken[model->taken_count].index = wqe.counter;
-	model->taken[model->taken_count++].wr_id = model->posted[model->first++];
+	if (taken) {
+		WORLD_CHECK(wqe->counter < user->entry_count);
+		WORLD_CHECK(user->wr_id[wqe->counter] == model->posted[model->first]);
+		model->taken[model->taken_count].index = wqe->counter;
+		model->taken[model->taken_count++].wr_id = model->posted[model->first++];
+	}
+	free(wqe);
 }
 
 static void complete(struct ibv_srq *srq, struct model *model)

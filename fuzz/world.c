@@ -239,8 +239,7 @@ void world_reset_key(enum world_key number)
 		block_setup_clear(next->blocks);
 	next->staged = next->needs_cipher;
 	mkey_publish(key, next);
-	block_progress_release(&key->progress);
-	key->progress = (struct block_progress){0};
+	key->has_reached = false;
 	key->error_state = KEY_ERROR_NONE;
 	key->error_told = false;
 }

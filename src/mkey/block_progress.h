@@ -12,8 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct block_progress {
-	bool valid;
+struct block_reached {
 	bool in_field, field_torn;
 	bool input_whole, output_whole;
 	uint32_t field_at;
@@ -23,7 +22,13 @@ struct block_progress {
 	uint64_t wire;    /* the position reached */
 	uint64_t raw;
 	uint64_t input_guard, output_guard, field;
-	uint8_t *unit; /* BLOCK_LARGEST bytes that hold them, or NULL; owned */
+};
+
+/* The one of a queue pair: no message through a key with blocks has to have come, so what is large is made at first need. */
+struct block_progress {
+	bool valid;
+	struct block_reached *reached; /* NULL: there never was one; owned */
+	uint8_t *unit; /* BLOCK_LARGEST bytes that hold those of an incomplete data unit, or NULL; owned */
 };
 
 /** Frees what @progress owns. */

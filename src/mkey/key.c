@@ -117,7 +117,6 @@ void mkey_delete(struct mkey *key)
 		mapping_free(map);
 	}
 	mapping_free(key->mapping);
-	block_progress_release(&key->progress);
 	free(key);
 }
 

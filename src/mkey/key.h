@@ -89,17 +89,18 @@ struct mkey {
 	uint32_t index;
 	uint32_t capacity; /* translation entries; 0 for direct keys */
 	uint8_t bsf_octowords;
-	uint8_t error_state;            /* atomic; enum key_error_state */
-	bool error_told;                /* atomic; a CQE told of one, and the key was not armed since */
-	struct mlx5dv_mkey_err error;   /* belongs to whoever made error_state KEY_ERROR_CHANGES */
-	struct block_progress progress; /* .valid is read without the lock */
+	uint8_t error_state;          /* atomic; enum key_error_state */
+	bool error_told;              /* atomic; a CQE told of one, and the key was not armed since */
+	struct mlx5dv_mkey_err error; /* belongs to whoever made error_state KEY_ERROR_CHANGES */
+	struct block_reached reached; /* by the latest reception */
+	bool has_reached;             /* and that counts; atomic, read without the lock */
 	bool umr_enabled;
 	bool remote_invalidate;
 	uint32_t windows; /* atomic; windows bound to this region */
 	bool update_tag;  /* a UMR names it by its index alone */
 };
 
-/** The lock of changes of @key, which others share: who holds it takes that of no other key. Any thread. */
+/** The lock of changes of @key, which others share: a thread that holds it takes that of no other key. Any thread. */
 struct queue_lock *mkey_lock(const struct mkey *key);
 
 /** The published mapping. Inside an epoch section, or with the key's changes otherwise excluded. */

@@ -23,15 +23,19 @@ static bool transmits(uint8_t rights)
 
 void block_progress_release(struct block_progress *progress)
 {
+	free(progress->reached);
 	free(progress->unit);
-	progress->unit = NULL;
-	progress->valid = false;
+	*progress = (struct block_progress){0};
 }
 
-static bool goes_on(const struct block_progress *progress, const struct mapping *map, uint64_t wire)
+static bool goes_on(const struct block_reached *reached, const struct mapping *map, uint64_t wire)
 {
-	return progress && progress->valid && progress->serial == map->serial && progress->version == map->version &&
-	       progress->wire == wire;
+	return reached->serial == map->serial && reached->version == map->version && reached->wire == wire;
+}
+
+static bool own_goes_on(const struct block_progress *own, const struct mapping *map, uint64_t wire)
+{
+	return own && own->valid && goes_on(own->reached, map, wire);
 }
 
 static struct mkey *key_of(const struct block_stage *stage)
@@ -39,22 +43,22 @@ static struct mkey *key_of(const struct block_stage *stage)
 	return mkey_find(stage->access.hca, stage->map->number);
 }
 
-static void restore(struct block_stage *stage, const struct block_progress *progress)
+static void restore(struct block_stage *stage, const struct block_reached *reached)
 {
 	struct signature_stage *at = &stage->signature;
 
 	if (stage->setup->signature.enabled) {
-		at->raw = progress->raw;
-		at->in_field = progress->in_field;
-		at->field_at = progress->field_at;
-		at->field_torn = progress->field_torn;
-		at->field = progress->field;
-		at->input_whole = progress->input_whole;
-		at->output_whole = progress->output_whole;
-		at->input_guard = progress->input_guard;
-		at->output_guard = progress->output_guard;
+		at->raw = reached->raw;
+		at->in_field = reached->in_field;
+		at->field_at = reached->field_at;
+		at->field_torn = reached->field_torn;
+		at->field = reached->field;
+		at->input_whole = reached->input_whole;
+		at->output_whole = reached->output_whole;
+		at->input_guard = reached->input_guard;
+		at->output_guard = reached->output_guard;
 	}
-	stage->cipher.held = progress->held;
+	stage->cipher.held = reached->held;
 }
 
 /* The queue pair's own has what the key's has not: the bytes of an incomplete data unit. */
@@ -62,27 +66,26 @@ static void find_progress(struct block_stage *stage, uint64_t wire)
 {
 	struct block_progress *own = stage->access.progress;
 	struct mkey *key = key_of(stage);
-	bool found = goes_on(own, stage->map, wire);
+	bool found = own_goes_on(own, stage->map, wire);
 
 	if (found)
-		restore(stage, own);
+		restore(stage, own->reached);
 	/* Whatever comes after this transfer does not begin where the one before it ended. */
 	if (own)
 		own->valid = false;
-	if (!key || !__atomic_load_n(&key->progress.valid, __ATOMIC_RELAXED))
+	if (!key || !__atomic_load_n(&key->has_reached, __ATOMIC_RELAXED))
 		return;
 	queue_lock(mkey_lock(key));
-	if (!found && goes_on(&key->progress, stage->map, wire))
-		restore(stage, &key->progress);
-	__atomic_store_n(&key->progress.valid, false, __ATOMIC_RELAXED);
+	if (!found && key->has_reached && goes_on(&key->reached, stage->map, wire))
+		restore(stage, &key->reached);
+	__atomic_store_n(&key->has_reached, false, __ATOMIC_RELAXED);
 	queue_unlock(mkey_lock(key));
 }
 
-static struct block_progress progress_of(const struct block_stage *stage)
+static struct block_reached reached_of(const struct block_stage *stage)
 {
 	const struct signature_stage *at = &stage->signature;
-	struct block_progress reached = {
-		.valid = true,
+	struct block_reached reached = {
 		.serial = stage->map->serial,
 		.version = stage->map->version,
 		.wire = stage->position,
@@ -115,43 +118,46 @@ static bool inside_block(const struct block_stage *stage)
 	return at->in_field || at->raw % at->input->block || at->raw % at->output->block;
 }
 
-static void keep_own(const struct block_stage *stage, const struct block_progress *reached)
+/* Without memory for it nothing is kept: the block is neither checked nor does it change a field (mkey/stage.h). */
+static bool make_room(struct block_progress *own, bool with_unit)
+{
+	if (!own->reached)
+		own->reached = malloc(sizeof(*own->reached));
+	if (with_unit && !own->unit)
+		own->unit = malloc(BLOCK_LARGEST);
+	return own->reached && (own->unit || !with_unit);
+}
+
+static void keep_own(const struct block_stage *stage, const struct block_reached *reached)
 {
 	struct block_progress *own = stage->access.progress;
-	uint8_t *unit;
 
 	if (!own)
 		return;
 	/* Between messages only the key knows whether another queue pair's came in between. */
-	if (!stage->access.unfinished && !reached->held) {
-		own->valid = false;
+	own->valid = (stage->access.unfinished || reached->held) && make_room(own, reached->held);
+	if (!own->valid)
 		return;
-	}
-	unit = own->unit;
-	if (reached->held && !unit)
-		unit = malloc(BLOCK_LARGEST);
-	*own = *reached;
-	own->unit = unit;
-	if (reached->held && unit)
-		memcpy(unit, stage->cipher.scratch, reached->held);
-	else if (reached->held)
-		own->valid = false;
+	*own->reached = *reached;
+	if (reached->held)
+		memcpy(own->unit, stage->cipher.scratch, reached->held);
 }
 
 void stage_end(struct block_stage *stage)
 {
-	struct block_progress reached;
+	struct block_reached reached;
 	struct mkey *key;
 
 	if (stage->transmits || !inside_block(stage))
 		return;
-	reached = progress_of(stage);
+	reached = reached_of(stage);
 	keep_own(stage, &reached);
 	key = key_of(stage);
 	if (!key || reached.held)
 		return;
 	queue_lock(mkey_lock(key));
-	key->progress = reached;
+	key->reached = reached;
+	__atomic_store_n(&key->has_reached, true, __ATOMIC_RELAXED);
 	queue_unlock(mkey_lock(key));
 }
 
@@ -170,7 +176,8 @@ static uint64_t last_unit_end(const struct walk_access *access, const struct map
 /* True if the packet before ended inside of the data unit that has @position. */
 static bool unit_goes_on(const struct walk_access *access, const struct mapping *map, uint64_t wire, uint64_t position)
 {
-	return goes_on(access->progress, map, wire) && access->progress->held == position % map->blocks->cipher.unit;
+	return own_goes_on(access->progress, map, wire) &&
+	       access->progress->reached->held == position % map->blocks->cipher.unit;
 }
 
 /*

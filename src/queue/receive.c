@@ -48,7 +48,7 @@ bool rq_take(struct hca_rq *rq, struct receive_wqe *wqe)
 		return false;
 	wqe->counter = rq->consumed;
 	copy_segments(wqe, rq->buffer + ((size_t)(rq->consumed & (rq->count - 1)) << rq->shift),
-		      (1u << rq->shift) / sizeof(struct mlx5_wqe_data_seg));
+		      rq_segments(rq->shift));
 	rq->consumed++;
 	return true;
 }
@@ -93,7 +93,8 @@ bool srq_take(struct hca_srq *srq, struct receive_wqe *wqe)
 	return true;
 }
 
-/* IBTA A14: who names an XRC SRQ has its domain, CQ and keys. Windows of a QP are not for who comes through another. */
+/* IBTA A14: a request that names an XRC SRQ has its domain, CQ and keys. Windows of a QP are not for
+ * requests that come through another. */
 static void init_xrc(struct hca_srq *srq, const struct hca_srq_attr *attr)
 {
 	srq->xrcd = attr->xrcd;
@@ -112,7 +113,7 @@ static void end_xrc(struct hca_srq *srq)
 {
 	epoch_synchronize();
 	xrc_forget_srq(srq->domain, srq);
-	/* Who found the CQ before may still write to it. */
+	/* A thread that found the CQ before may still write to it. */
 	epoch_synchronize();
 	reference_put(&srq->cq->references);
 	reference_put(&srq->xrcd->references);

@@ -23,7 +23,8 @@ struct receive_wqe {
 	uint16_t counter; /* as its CQE names it: running count of an RQ, entry index of an SRQ */
 	uint32_t count;
 	uint64_t bytes; /* of all segments */
-	struct mlx5_wqe_data_seg segment[RECEIVE_SEGMENTS];
+	struct mlx5_wqe_data_seg
+		segment[]; /* RECEIVE_SEGMENTS, or what fits into an entry of the one queue it is for */
 };
 
 struct hca_rq {
@@ -52,6 +53,14 @@ struct hca_srq {
 	struct hca_cq *cq;
 	uint32_t user_index;
 };
+
+/** Segments that an entry of an RQ with strides of 2^@shift bytes can have. */
+static inline uint32_t rq_segments(uint32_t shift)
+{
+	uint32_t segments = (1u << shift) / (uint32_t)sizeof(struct mlx5_wqe_data_seg);
+
+	return segments < RECEIVE_SEGMENTS ? segments : RECEIVE_SEGMENTS;
+}
 
 /** Entries posted and not yet consumed. */
 uint32_t rq_posted(const struct hca_rq *rq);

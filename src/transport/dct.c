@@ -93,7 +93,7 @@ struct dct_initiator *dct_place(struct dct *dct)
 	place = find_vacant(dct);
 	if (place || dct->count == LIMIT_DCT_INITIATORS)
 		return place;
-	place = calloc(1, sizeof(*place));
+	place = calloc(1, sizeof(*place) + RECEIVE_SEGMENTS * sizeof(struct mlx5_wqe_data_seg));
 	if (!place)
 		return NULL;
 	place->next = dct->all;

@@ -129,12 +129,16 @@ void qp_opener_purge(struct qp_opener *opener)
 		event_source_purge(opener->context->async, &opener->event[i]);
 }
 
+/* Bytes of a WQE that the control segment can name (mlx5-formats 1.2), in whole blocks. */
+#define WQE_LARGEST 1024
+#define MOST_BLOCKS (WQE_LARGEST / MLX5_SEND_WQE_BB)
+
 static int alloc_requester(struct requester *requester, uint32_t block_count)
 {
 	if (!block_count)
 		return 0;
 	requester->inflight = calloc(block_count, sizeof(struct inflight));
-	requester->bounce = aligned_alloc(64, 1024);
+	requester->bounce = malloc(block_count < MOST_BLOCKS ? block_count * MLX5_SEND_WQE_BB : WQE_LARGEST);
 	return requester->inflight && requester->bounce ? 0 : -ENOMEM;
 }
 
@@ -151,9 +155,15 @@ static int alloc_dc(struct hca_qp *qp, const struct hca_qp_attr *attr)
 	return 0;
 }
 
+/* Segments of the receives that a QP can take: those of its own queue, or of any entry of an SRQ. */
+static size_t receive_segments(const struct hca_qp_attr *attr)
+{
+	return attr->srq || attr->xrcd ? RECEIVE_SEGMENTS : attr->rq_count ? rq_segments(attr->rq_shift) : 0;
+}
+
 static struct hca_qp *new_qp(const struct hca_qp_attr *attr)
 {
-	struct hca_qp *qp = calloc(1, sizeof(*qp));
+	struct hca_qp *qp = calloc(1, sizeof(*qp) + receive_segments(attr) * sizeof(struct mlx5_wqe_data_seg));
 
 	if (!qp)
 		return NULL;

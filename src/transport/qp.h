@@ -87,12 +87,13 @@ struct requester {
 
 /* A READ or atomic that was executed: duplicates get the same answer (IBTA C9-150). */
 struct responder_resource {
-	uint32_t psn;
-	uint32_t count;  /* sequence numbers: packets of a READ's response */
-	uint8_t message; /* MESSAGE_NONE: empty */
-	uint64_t original;
-	uint64_t offset; /* of a READ request in the READ that it is a piece of */
-	bool answered;   /* a READ: the last packet of its response was sent */
+	uint32_t psn : 24, message : 8; /* MESSAGE_NONE: empty */
+	uint32_t count : 31;            /* sequence numbers: packets of a READ's response */
+	uint32_t answered : 1;          /* a READ: the last packet of its response was sent */
+	union {
+		uint64_t original; /* of an atomic */
+		uint64_t offset;   /* of a READ request in the READ that it is a piece of */
+	};
 };
 
 /* Where the latest READ request ended; rkey 0: there was none. */
@@ -120,10 +121,10 @@ struct responder {
 	struct responder_resource resource[LIMIT_MAX_RD_ATOMIC];
 	struct read_end read_end;
 	struct block_progress progress; /* of the message under way */
-	struct receive_wqe receive;
-	struct hca_srq *srq;     /* which it was taken from, or NULL */
-	uint32_t xrc_srqn;       /* that the message under way names */
-	struct answers *answers; /* that wait to be sent (transport/answer.h), or NULL: there never was one */
+	struct hca_srq *srq;            /* which the receive was taken from, or NULL */
+	uint32_t xrc_srqn;              /* that the message under way names */
+	struct answers *answers;        /* that wait to be sent (transport/answer.h), or NULL: there never was one */
+	struct receive_wqe receive;     /* last: with as many segments as its queue's entries can have */
 };
 
 enum qp_event {
@@ -167,6 +168,7 @@ struct hca_qp {
 	uint8_t mtu_shift;
 	const struct link *link;   /* that leads to the peer; NULL: none does */
 	bool by_return;            /* of RC, and link->by_return */
+	uint32_t whole;            /* of RC link->whole, else 0 */
 	uint64_t notified_ns;      /* when the peer was last told of congestion (transport/congestion.h) */
 	struct link_party party;   /* what waits for room */
 	bool block_self_multicast; /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
@@ -185,12 +187,12 @@ struct hca_qp {
 	bool scheduled;
 	bool requester_due; /* scheduled for its requester, too */
 	struct requester requester;
-	struct responder responder; /* of a DCT only what belongs to no initiator: nothing */
-	struct dci *dci;            /* of a DCI, else NULL; transport/dci.h */
-	struct dct *dct;            /* of a DCT, else NULL; transport/dct.h */
-	struct qp_opener *openers;  /* &own, but for XRC_RECV */
+	struct dci *dci;           /* of a DCI, else NULL; transport/dci.h */
+	struct dct *dct;           /* of a DCT, else NULL; transport/dct.h */
+	struct qp_opener *openers; /* &own, but for XRC_RECV */
 	struct qp_opener own;
-	struct watch watch; /* of a QP whose program rings by hand */
+	struct watch watch;         /* of a QP whose program rings by hand */
+	struct responder responder; /* last, see there; of a DCT only what belongs to no initiator: nothing */
 };
 
 /* So many numbers of QPs rest before the first is used again. */

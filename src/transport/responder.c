@@ -419,14 +419,14 @@ SPECIALISED enum responder_state check_receive(struct request *request, const st
 
 /* ---- execution ------------------------------------------------------------------------------------------------ */
 
-static void remember(struct responder *responder, const struct packet *packet, uint64_t original, uint64_t offset)
+/* @value: of an atomic the original, of a READ the offset. */
+static void remember(struct responder *responder, const struct packet *packet, uint64_t value)
 {
 	responder->resource[responder->next_resource++ % LIMIT_MAX_RD_ATOMIC] = (struct responder_resource){
 		.psn = packet->psn,
 		.count = packet->count,
 		.message = packet->message,
-		.original = original,
-		.offset = offset,
+		.original = value,
 	};
 }
 
@@ -434,7 +434,7 @@ static void execute_atomic(struct request *request)
 {
 	uint64_t original = atomic_execute(request->access, request->packet, request->sink);
 
-	remember(request->responder, request->packet, original, 0);
+	remember(request->responder, request->packet, original);
 	begin_reply(request, MESSAGE_ATOMIC_ACKNOWLEDGE, request->packet->psn, AETH_ACK | AETH_NO_CREDITS);
 	request->reply->original = original;
 }
@@ -455,7 +455,7 @@ static void remember_read(struct request *request)
 	const struct packet *packet = request->packet;
 	uint64_t offset = packet->dma_length ? request->sink->offset : 0;
 
-	remember(request->responder, packet, 0, offset);
+	remember(request->responder, packet, offset);
 	request->responder->read_end = (struct read_end){
 		.rkey = packet->rkey,
 		.address = packet->remote_address + packet->dma_length,

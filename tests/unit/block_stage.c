@@ -81,7 +81,7 @@ static void receive(const uint64_t *ends, int packets)
 	uint64_t at = 0;
 
 	memset(device.memory, 0xc5, KEY_BYTES);
-	key->progress.valid = false;
+	key->has_reached = false;
 	epoch_enter();
 	for (int i = 0; i < packets; at = ends[i++]) {
 		uint8_t scratch[STAGE_SCRATCH];
