@@ -720,14 +720,14 @@ def transport_seeds():
 def shm_record(opcode, aid=0x0f, flags=0, headers=12, pieces=0, length=0, rest=b'', data=b''):
     """A record of the shared ring; aid as in shm.c."""
     bth = bytes([opcode, 0x40, 0xff, 0xff, 0, 0, 0, 0, 0x80, 0, 0, 0])
-    return (struct.pack('<BBBBBBI', aid, len(data), flags, headers, pieces, 0, length) + (bth + rest).ljust(52, b'\0') +
+    return (struct.pack('<BBBBBBI', aid, len(data), flags, headers, pieces, 0, length) + (bth + rest).ljust(116, b'\0') +
             data)
 
 
 def shm_seeds():
     reth = lambda length: struct.pack('>QII', FULL, KEY['full'], length)
     write = lambda length, **more: shm_record(0x0a, headers=28, length=length, rest=reth(length), **more)
-    yield 'write', b''.join(write(length, data=b'x' * min(length, 100)) for length in (0, 1, 8, 24, 25, 100, 2000, 4000))
+    yield 'write', b''.join(write(length, data=b'x' * min(length, 100)) for length in (0, 1, 8, 64, 88, 89, 100, 2000, 4000))
     yield 'send', shm_record(0x04, length=10) + shm_record(0x00, length=1024) + shm_record(0x02, length=5)
     yield 'read', shm_record(0x0c, headers=28, rest=reth(64)) + shm_record(0x13, headers=40, rest=reth(0))
     yield 'response', shm_record(0x11, headers=16) + shm_record(0x10, headers=16, length=64) + shm_record(0x12, headers=24)

@@ -145,8 +145,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	clear_rings();
 	world_connect(&world.pair[WORLD_RC], &connection);
 	/* What they send there is lost: nobody has their numbers. */
-	for (int i = 0; i < 2; i++)
-		world.pair[WORLD_RC].end[i].qp->link = link_shm();
+	for (int i = 0; i < 2; i++) {
+		struct hca_qp *qp = world.pair[WORLD_RC].end[i].qp;
+
+		qp->link = link_shm();
+		qp->by_return = false;
+		qp->whole = link_shm()->whole;
+	}
 	peer = (struct shm_peer){
 		.host = &host,
 		.out.ring = rings[1],

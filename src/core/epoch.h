@@ -56,27 +56,39 @@ static inline void epoch_enter(void)
 }
 
 /**
- * epoch_enter() and queue_lock(@lock), which is not elided, at the price of one: the exchange that takes the lock orders the
- * mark as well. Nothing may be looked at before but what the caller keeps alive, such as the lock itself.
+ * epoch_enter() and an exchange of *@word, which becomes 1, at the price of one: the exchange orders the mark as well. Returns
+ * what *@word was. Nothing may be looked at before but what the caller keeps alive.
  */
-static inline void epoch_enter_with_lock(struct queue_lock *lock)
+static inline uint32_t epoch_enter_with_exchange(uint32_t *word)
 {
 	struct epoch_slot *slot = epoch_this_thread;
+	uint32_t before;
 
 	if (__builtin_expect(!slot, 0))
 		slot = epoch_attach();
 	if (slot->depth++ == 0)
 		__atomic_store_n(&slot->active, __atomic_load_n(&epoch_current, __ATOMIC_ACQUIRE), __ATOMIC_RELAXED);
-	if (__libc_single_threaded) {
-		__atomic_store_n(&lock->held, 1, __ATOMIC_RELAXED);
-		return;
-	}
-	if (__builtin_expect(__atomic_exchange_n(&lock->held, 1, __ATOMIC_SEQ_CST), 0))
-		queue_lock_wait(lock);
+	before = __atomic_exchange_n(word, 1, __ATOMIC_SEQ_CST);
 #ifndef __x86_64__
 	/* There an exchange is a barrier by itself. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 #endif
+	return before;
+}
+
+/**
+ * epoch_enter() and queue_lock(@lock), which is not elided, at the price of one: the exchange that takes the lock orders the
+ * mark as well. Nothing may be looked at before but what the caller keeps alive, such as the lock itself.
+ */
+static inline void epoch_enter_with_lock(struct queue_lock *lock)
+{
+	if (__libc_single_threaded) {
+		epoch_enter();
+		__atomic_store_n(&lock->held, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	if (__builtin_expect(epoch_enter_with_exchange(&lock->held), 0))
+		queue_lock_wait(lock);
 }
 
 /** Ends a section. */

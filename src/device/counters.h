@@ -32,16 +32,30 @@ const struct counter_info *counter_info(enum counter counter);
 /** Gives this thread counters. NULL without memory: then nothing is counted. */
 uint64_t *counters_attach(void);
 
+/** Where the calling thread counts for @hca, by enum counter, or NULL: it cannot. Any thread, any lock. */
+static inline uint64_t *counters_here(const struct hca *hca)
+{
+	struct epoch_slot *slot = epoch_this_thread;
+	uint64_t *counters = slot ? slot->counters : NULL;
+
+	if (__builtin_expect(!counters, 0) && !(counters = counters_attach()))
+		return NULL;
+	return counters + hca->index * COUNTER_COUNT;
+}
+
+/** Adds @n to @counter of @counters, of counters_here(), not NULL: for those that count several things. */
+static inline void counters_add(uint64_t *counters, enum counter counter, uint64_t n)
+{
+	__atomic_store_n(counters + counter, counters[counter] + n, __ATOMIC_RELAXED);
+}
+
 /** Adds @n to @counter of @hca. Any thread, any lock. */
 static inline void counter_add(const struct hca *hca, enum counter counter, uint64_t n)
 {
-	struct epoch_slot *slot = epoch_this_thread;
-	uint64_t *counters = slot ? slot->counters : NULL, *at;
+	uint64_t *counters = counters_here(hca);
 
-	if (__builtin_expect(!counters, 0) && !(counters = counters_attach()))
-		return;
-	at = counters + hca->index * COUNTER_COUNT + counter;
-	__atomic_store_n(at, *at + n, __ATOMIC_RELAXED);
+	if (__builtin_expect(counters != NULL, 1))
+		counters_add(counters, counter, n);
 }
 
 /** What @hca has counted in this process so far. Any thread. */

@@ -117,22 +117,22 @@ static void arm_all(bool armed)
 	}
 }
 
-/* True if a poll would find nothing: most polls of a program that waits end here. Between begin_polling() and end_polling(). */
+/*
+ * True if a poll would find nothing: most polls of a program that waits end here. Between begin_polling() and end_polling(), in
+ * an epoch section.
+ */
 static bool all_idle(void)
 {
 	bool idle = true;
 
-	epoch_enter();
 	for (struct poller *poller = first_poller(); poller && idle; poller = poller->next)
 		idle = poller->idle && poller->idle(poller);
-	epoch_leave();
 	return idle;
 }
 
-/* Between begin_polling() and end_polling(), for a program. */
+/* Between begin_polling() and end_polling(), for a program, in an epoch section. */
 static bool poll_for_program(void)
 {
-	WITHOUT_CANCELLATION;
 	bool found;
 
 	/* Somebody must look whether this thread goes on polling. */
@@ -144,24 +144,28 @@ static bool poll_for_program(void)
 		__atomic_store_n(&progress.disarm, 0, __ATOMIC_RELAXED);
 		arm_all(false);
 	}
-	found = poll_all();
-	end_polling();
+	found = progress_in_run(poll_each);
 	if (found)
 		counter_add(first_device(), COUNTER_PROGRAM_PACKETS, 1);
 	return found;
 }
 
+/* begin_polling() and epoch_enter() with one locked instruction: programs call this all the time. */
 bool progress_poll(void)
 {
-	if (!begin_polling())
+	bool found = false;
+
+	if (__atomic_load_n(&progress.polling, __ATOMIC_RELAXED))
 		return false;
-	__atomic_store_n(&progress.polls, progress.polls + 1, __ATOMIC_RELAXED);
-	if (__atomic_load_n(&progress.looks, __ATOMIC_RELAXED) &&
-	    !__atomic_load_n(&progress.disarm, __ATOMIC_RELAXED) && all_idle()) {
+	if (!epoch_enter_with_exchange(&progress.polling)) {
+		__atomic_store_n(&progress.polls, progress.polls + 1, __ATOMIC_RELAXED);
+		if (!__atomic_load_n(&progress.looks, __ATOMIC_RELAXED) ||
+		    __atomic_load_n(&progress.disarm, __ATOMIC_RELAXED) || !all_idle())
+			found = poll_for_program();
 		end_polling();
-		return false;
 	}
-	return poll_for_program();
+	epoch_leave();
+	return found;
 }
 
 /* Polls until nothing is left, but not for ever, since timers are due, too. Returns false if something may be left. */

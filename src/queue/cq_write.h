@@ -51,19 +51,15 @@ SPECIALISED void cq_fill(struct mlx5_cqe64 *cqe, const struct completion *comple
 	cqe->signature = 0;
 }
 
-/** hca_cq_write(). */
-SPECIALISED bool cq_write(struct hca_cq *cq, const struct completion completion)
+/** hca_cq_write() while the lock is held, for those that write several. */
+SPECIALISED bool cq_write_locked(struct hca_cq *cq, const struct completion completion)
 {
 	struct completion spilled;
 	struct mlx5_cqe64 *cqe;
 	uint8_t op_own;
 
-	queue_lock(&cq->lock);
-	if (unlikely(cq_outstanding(cq) >= cq->cqe_count && !cq->ignore_overrun)) {
-		cq_overrun(cq);
-		queue_unlock(&cq->lock);
-		return false;
-	}
+	if (unlikely(cq_outstanding(cq) >= cq->cqe_count && !cq->ignore_overrun))
+		return cq_overrun(cq);
 	cqe = cq_entry(cq, cq->producer_index);
 	/* The layout of a signature error is its own. */
 	if (likely(completion.opcode != MLX5_CQE_SIG_ERR))
@@ -79,8 +75,18 @@ SPECIALISED bool cq_write(struct hca_cq *cq, const struct completion completion)
 	cq->producer_index++;
 	if (unlikely(cq->armed))
 		cq_raise_if_due(cq, op_own, completion.event);
-	queue_unlock(&cq->lock);
 	return true;
+}
+
+/** hca_cq_write(). */
+SPECIALISED bool cq_write(struct hca_cq *cq, const struct completion completion)
+{
+	bool written;
+
+	queue_lock(&cq->lock);
+	written = cq_write_locked(cq, completion);
+	queue_unlock(&cq->lock);
+	return written;
 }
 
 #endif

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "core/compiler.h"
 #include "wire/link.h"
 #include "device/counters.h"
 #include "transport/dct.h"
@@ -25,7 +26,9 @@ static void enlist(struct hca_qp *qp, struct answers *answers, struct run *run)
 		answers->next = qp->owing;
 		qp->owing = answers;
 	}
-	run_schedule(run, qp);
+	/* Whoever lets go of it sees to that. */
+	if (run->held != qp)
+		run_schedule(run, qp);
 }
 
 /*
@@ -118,6 +121,25 @@ void answer_owe(struct hca_qp *qp, struct responder *responder, const struct wal
 	} else {
 		owe_response(answers, access, request, reply);
 	}
+	enlist(qp, answers, run);
+}
+
+void answer_owe_acknowledgement(struct hca_qp *qp, uint32_t psn, struct run *run)
+{
+	struct answers *answers = answers_of(&qp->responder);
+
+	if (unlikely(!answers))
+		return;
+	answers->link = qp->link;
+	answers->destination_qpn = qp->attr.dest_qp_num;
+	answers->responder = &qp->responder;
+	answers->access = &qp->access;
+	if (answers->acknowledges)
+		counter_add(qp->hca, COUNTER_ACKS_COALESCED, 1);
+	answers->acknowledges = true;
+	answers->syndrome = AETH_ACK | AETH_NO_CREDITS;
+	answers->psn = psn;
+	answers->why.rule = RULE_NONE;
 	enlist(qp, answers, run);
 }
 

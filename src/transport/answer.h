@@ -5,7 +5,7 @@
  * refusal, which stands for all before it (IBTA 9.7.5.1.2: acknowledgements may be coalesced).
  *
  * Requests only note what is owed. It is sent when the thread that received them has handled the rest of what arrived
- * (run_finish), or when the link has room again.
+ * (run_finish, run_let_go), or when the link has room again.
  *
  * Nothing of a response is kept: the memory is read when a piece leaves, and every piece is checked anew. Belongs to a
  * struct responder; the lock of its QP covers it.
@@ -52,10 +52,15 @@ struct answers {
 
 /**
  * Notes @reply, the answer of @responder of @qp to @request, and schedules @qp in @run. Without memory it is lost, as on a
- * wire. The lock of @qp is held.
+ * wire. The lock of @qp is held; if that is for @run (run->held), @qp is not scheduled.
  */
 void answer_owe(struct hca_qp *qp, struct responder *responder, const struct walk_access *access,
 		const struct packet *request, const struct packet *reply, struct run *run);
+
+/**
+ * answer_owe() of an acknowledgement of all up to and including @psn, of @qp of RC with a link, whose `whole` is not 0.
+ */
+void answer_owe_acknowledgement(struct hca_qp *qp, uint32_t psn, struct run *run);
 
 /** True if as many responses are owed as there is room for: one more READ or atomic is refused (IBTA 9.7.4.1.5). */
 bool answer_is_full(const struct responder *responder);

@@ -173,7 +173,7 @@ static void give_back(struct host_window *window, uint32_t bytes, uint32_t gener
 	note_room(window);
 }
 
-/* While others wait a QP needs its turn, too: who gets acknowledgements would else have all the room. */
+/* While others wait a QP needs its turn, too: those that get acknowledgements would else have all the room. */
 static bool take(struct host_window *window, struct window_share *share, uint32_t packets, uint32_t bytes)
 {
 	uint64_t before = __atomic_load_n(&window->under_way, __ATOMIC_SEQ_CST);

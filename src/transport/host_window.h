@@ -48,7 +48,7 @@ struct window_share {
  */
 bool host_window_take(struct hca_qp *qp, const struct packet *packet);
 
-/** Of what @qp has taken no more than @packets are under way. Its lock is held. */
+/** No more than @packets of what @qp has taken are under way. Its lock is held. */
 void host_window_settle(struct hca_qp *qp, uint32_t packets);
 
 /** Payload bytes, in packets of @mtu, that fill the window of where @qp sent last. Its lock is held. */

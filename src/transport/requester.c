@@ -327,6 +327,23 @@ SPECIALISED bool ask(struct hca_qp *qp, const struct wqe *wqe, struct packet *pa
 	return true;
 }
 
+/* Sends the packet that was built, all of the message of @wqe, by a link by which it leaves whole. */
+SPECIALISED enum progress send_whole(struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct run *run,
+				     const struct send_kind kind)
+{
+	struct requester *requester = &qp->requester;
+	struct inflight *entry = enter(qp, wqe, packet, kind.class);
+
+	entry->asked = entry->bytes;
+	/* What another link holds back is not overtaken: link_send() sees to that, and to waiting where there is no room. */
+	if (unlikely(__atomic_load_n(&link_holding, __ATOMIC_ACQUIRE) || packet->link->send(qp->hca, run) == LINK_BUSY))
+		return PROGRESS_PACKET;
+	/* As has_left() of one that was never sent before. */
+	requester->newest = requester->psn;
+	requester->send_entry = requester->last;
+	return PROGRESS_MADE;
+}
+
 SPECIALISED enum progress start_message(struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
 					struct run *run, const struct send_kind kind)
 {
@@ -338,8 +355,10 @@ SPECIALISED enum progress start_message(struct hca_qp *qp, const struct wqe *wqe
 	if (unlikely(syndrome))
 		return fail_start(qp, SPILL(&spilled, wqe), (uint8_t)syndrome, &why);
 	packet->psn = qp->requester.psn;
-	if (kind.plain && likely(qp->requester.first == qp->requester.last) && ask(qp, wqe, packet, run, kind))
+	if (kind.by_return && likely(qp->requester.first == qp->requester.last) && ask(qp, wqe, packet, run, kind))
 		return PROGRESS_MADE;
+	if (kind.plain && !kind.by_return && likely(packet->dma_length <= qp->whole))
+		return send_whole(qp, wqe, packet, run, kind);
 	if (!kind.plain && qp->dci) {
 		switch (dci_connect(qp, wqe->stream, packet)) {
 		case DCI_WAIT:
@@ -352,7 +371,7 @@ SPECIALISED enum progress start_message(struct hca_qp *qp, const struct wqe *wqe
 	}
 	packet->psn = qp->requester.psn;
 	entry = enter(qp, wqe, packet, kind.class);
-	if (!kind.plain && !requester_fits(qp, entry, packet))
+	if (!kind.by_return && !requester_fits(qp, entry, packet))
 		return PROGRESS_MADE;
 	entry->asked = entry->bytes;
 	return PROGRESS_PACKET;
@@ -384,21 +403,29 @@ static __attribute__((noinline)) enum progress start_other(struct hca_qp *qp, st
 	return kind.class == WQE_CLASS_MMO ? start_copy(qp, wqe) : start_local(qp, wqe);
 }
 
-/*
- * True if what @qp starts is plain, as in struct send_kind. It stays so as long as the lock is held; a filter that appears
- * meanwhile is met by the next doorbell.
- */
-static inline bool is_plain(const struct hca_qp *qp)
+/* What is compiled for what a QP starts: WAY_ANY is not plain, as in struct send_kind, the others are. */
+enum way {
+	WAY_ANY,
+	WAY_BY_RETURN,
+	WAY_WHOLE,
+};
+
+/* It stays so as long as the lock is held; a filter that appears meanwhile is met by the next doorbell. */
+static inline enum way way_of(const struct hca_qp *qp)
 {
-	return qp->by_return && !qp->hca->filters && !qp->stop_at_signature_error;
+	if (qp->hca->filters || qp->stop_at_signature_error)
+		return WAY_ANY;
+	return qp->by_return ? WAY_BY_RETURN : qp->whole ? WAY_WHOLE : WAY_ANY;
 }
 
-SPECIALISED enum progress start_next(struct hca_qp *qp, struct packet *packet, struct run *run, const bool plain)
+SPECIALISED enum progress start_next(struct hca_qp *qp, struct packet *packet, struct run *run, const enum way way)
 {
+	const bool plain = way != WAY_ANY;
 	struct requester *requester = &qp->requester;
 	uint32_t posted = wqe_posted(requester, requester->next);
 	const struct transport rc = TRANSPORT_RC;
-	struct send_kind kind = {.transport = plain ? rc : *qp->transport, .plain = plain};
+	struct send_kind kind = {
+		.transport = plain ? rc : *qp->transport, .plain = plain, .by_return = way == WAY_BY_RETURN};
 	struct refusal why;
 	struct wqe wqe, spilled;
 	int error;
@@ -433,7 +460,7 @@ SPECIALISED enum progress start_next(struct hca_qp *qp, struct packet *packet, s
 
 static __attribute__((noinline)) enum progress start_next_other(struct hca_qp *qp, struct run *run)
 {
-	return start_next(qp, run_slot(run), run, false);
+	return start_next(qp, run_slot(run), run, WAY_ANY);
 }
 
 /* Goes on with the FIFO: the rest of a message, or what is sent again; local operations were done once and stay done. */
@@ -499,24 +526,31 @@ static __attribute__((noinline)) bool next_packet_other(struct hca_qp *qp, struc
 /* WQEs that are ended at once before others get at the lock. */
 #define ENDED_AT_ONCE 64
 
-/* PROGRESS_PACKET: the next packet was built. What is answered by return is done already, and needs none. */
-SPECIALISED enum progress next_packet(struct hca_qp *qp, struct run *run, bool plain)
+static __attribute__((noinline)) enum progress start_next_whole(struct hca_qp *qp, struct packet *packet,
+								struct run *run)
+{
+	return start_next(qp, packet, run, WAY_WHOLE);
+}
+
+/* PROGRESS_PACKET: the next packet was built. What is answered by return, or has left whole, is done already, and needs none. */
+SPECIALISED enum progress next_packet(struct hca_qp *qp, struct run *run, enum way way)
 {
 	struct requester *requester = &qp->requester;
 	struct packet *packet = &run->packet[0];
 	enum progress progress;
 
 	if (unlikely(run->first != run->last))
-		plain = false;
+		way = WAY_ANY;
 	else
 		run->first = run->last = 0;
 	/* Until the packet says otherwise it leads nowhere. */
 	run_slot(run)->link = NULL;
 	for (unsigned int i = 0; i < ENDED_AT_ONCE; i++) {
-		if (unlikely(!plain || requester->state != REQUESTER_READY || requester->rnr_wait ||
+		if (unlikely(way == WAY_ANY || requester->state != REQUESTER_READY || requester->rnr_wait ||
 			     requester->send_entry != requester->last))
 			return next_packet_other(qp, run) ? PROGRESS_PACKET : PROGRESS_NONE;
-		progress = start_next(qp, packet, run, true);
+		progress = way == WAY_BY_RETURN ? start_next(qp, packet, run, WAY_BY_RETURN)
+						: start_next_whole(qp, packet, run);
 		if (progress != PROGRESS_MADE)
 			return progress;
 	}
@@ -551,7 +585,7 @@ SPECIALISED void run_locked(struct hca_qp *qp, struct run *run)
 {
 	struct requester *requester = &qp->requester;
 	enum progress progress;
-	bool plain;
+	enum way way;
 
 	/* The thread that runs it looks once more, under the lock, before it stops: what is posted now is seen then. */
 	if (unlikely(requester->running)) {
@@ -559,12 +593,12 @@ SPECIALISED void run_locked(struct hca_qp *qp, struct run *run)
 		return;
 	}
 	requester->running = true;
-	plain = is_plain(qp);
-	while ((progress = next_packet(qp, run, plain)) != PROGRESS_NONE) {
+	way = way_of(qp);
+	while ((progress = next_packet(qp, run, way)) != PROGRESS_NONE) {
 		if (progress == PROGRESS_MADE) {
 			queue_unlock(&qp->lock);
 			queue_lock(&qp->lock);
-			plain = is_plain(qp);
+			way = way_of(qp);
 			continue;
 		}
 		if (!send_packet(qp, run))
@@ -575,7 +609,7 @@ SPECIALISED void run_locked(struct hca_qp *qp, struct run *run)
 			run_drain(run, qp);
 			queue_lock(&qp->lock);
 			requester->delivering = false;
-			plain = is_plain(qp);
+			way = way_of(qp);
 			if (!run_take(run, qp))
 				break;
 		}

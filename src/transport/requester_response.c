@@ -349,6 +349,20 @@ void requester_receive(struct hca_qp *qp, struct packet *packet, struct run *run
 		requester_go_on(qp, run);
 }
 
+void requester_receive_acknowledgement(struct hca_qp *qp, uint32_t psn, struct run *run)
+{
+	const struct requester *requester = &qp->requester;
+
+	/* As in requester_receive(). */
+	if (unlikely(requester->state == REQUESTER_IDLE || psn_distance(psn, requester->newest) >= 0))
+		return;
+	if (unlikely(requester->share.process != NULL))
+		host_window_heard(qp);
+	requester_acknowledge(qp, true, psn, run);
+	if (unlikely(requester->share.packets))
+		requester_settle(qp);
+}
+
 /* True if what is in flight goes to a process of this host that is no more. */
 static bool is_lost(const struct hca_qp *qp)
 {

@@ -98,7 +98,7 @@ static bool is_pending(struct hca_qp *qp, uint64_t now_ns)
 	bool pending;
 
 	link = requester_peer(qp, &number);
-	/* Who waits for room of a host may have lost what takes the room. */
+	/* A QP that waits for room of a host may have lost what takes the room. */
 	if (!link || !link->pending)
 		return link_waits(&requester->waiter) && !(link && link->shares);
 	pending = link->pending(number, requester->mark, &progress);

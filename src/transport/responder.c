@@ -228,7 +228,7 @@ SPECIALISED enum responder_state check_psn(struct request *request, const struct
 	}
 	if (kind.transport.datagram || likely(distance == 0)) {
 		responder->nak_sent = false;
-		return !kind.by_return && request->qp->domain ? RESPONDER_CHECK_XRC : RESPONDER_CHECK_ORDER;
+		return !kind.plain && request->qp->domain ? RESPONDER_CHECK_XRC : RESPONDER_CHECK_ORDER;
 	}
 	return out_of_order(request, distance);
 }
@@ -299,7 +299,7 @@ SPECIALISED enum responder_state check_order(struct request *request, const stru
 		responder->remote_address = packet->remote_address;
 		responder->rkey = packet->rkey;
 		responder->dma_length = packet->dma_length;
-		if (!kind.by_return)
+		if (!kind.plain)
 			responder->xrc_srqn = packet->xrc_srqn;
 		/* Where a message broke off, no other goes on (mlx5dv_wr_set_mkey_crypto(3), NOTES: job_size). */
 		responder->progress.valid = false;
@@ -383,7 +383,7 @@ SPECIALISED bool take_receive(struct request *request, const struct request_kind
 	struct responder *responder = request->responder;
 	struct hca_srq *srq = request->srq;
 
-	if (!responder->has_receive && kind.transport.reliable && !kind.by_return &&
+	if (!responder->has_receive && kind.transport.reliable && !kind.plain &&
 	    link_hides_receives(request->qp->hca, request->qp->number, request->packet))
 		return false;
 	if (!responder->has_receive) {
@@ -496,7 +496,7 @@ SPECIALISED enum responder_state execute(struct request *request, const struct r
 	if (packet->payload.length)
 		stream_copy(request->sink, &packet->payload, packet->payload.length);
 	/* As if it had not arrived; the requester sends it again at once. */
-	if (!kind.by_return && unlikely(stream_failed(&packet->payload))) {
+	if (!kind.plain && unlikely(stream_failed(&packet->payload))) {
 		responder->nak_sent = true;
 		return responder_nak(request, AETH_NAK, NAK_SEQUENCE, packet->psn);
 	}
@@ -543,7 +543,7 @@ SPECIALISED void complete_message(struct request *request, const struct request_
 		completion.immediate = 0; /* partition key index 0 */
 	}
 	/* Of a DCT, as of a datagram, the sender can be anybody. */
-	if (!kind.by_return && request->qp->dct)
+	if (!kind.plain && request->qp->dct)
 		completion.remote_qpn = packet->source_qpn;
 	if (kind.transport.datagram) {
 		completion.grh = true;
@@ -551,7 +551,7 @@ SPECIALISED void complete_message(struct request *request, const struct request_
 		completion.remote_qpn = packet->source_qpn;
 	}
 	/* An SRQ of XRC is no QP's of RC. */
-	if (kind.by_return)
+	if (kind.plain)
 		complete_own_receive(request, &completion);
 	else
 		responder_complete_receive(request, SPILL(&spilled, &completion));
@@ -643,6 +643,8 @@ SPECIALISED enum responder_state acknowledge(struct request *request, const stru
 		return RESPONDER_DONE;
 	if (kind.message == MESSAGE_READ_REQUEST || message_is_atomic(kind.message))
 		request->reply->msn = request->responder->msn;
+	else if (kind.whole && packet->acknowledge)
+		answer_owe_acknowledgement(request->qp, psn_add(packet->psn, packet->count - 1), request->run);
 	else if (packet->acknowledge && kind.transport.reliable)
 		begin_reply(request, MESSAGE_ACKNOWLEDGE, psn_add(packet->psn, packet->count - 1),
 			    AETH_ACK | AETH_NO_CREDITS);
@@ -703,7 +705,7 @@ static enum responder_state duplicate(struct request *request)
 SPECIALISED struct responder *receive(struct hca_qp *qp, struct packet *packet, struct packet *reply, struct run *run,
 				      const struct request_kind kind)
 {
-	enum responder_state state = !kind.by_return && qp->dct ? RESPONDER_CHECK_CONNECTION : RESPONDER_CHECK_PSN;
+	enum responder_state state = !kind.plain && qp->dct ? RESPONDER_CHECK_CONNECTION : RESPONDER_CHECK_PSN;
 	struct request request;
 
 	request.qp = qp;
@@ -778,7 +780,7 @@ struct responder *responder_receive(struct hca_qp *qp, struct packet *packet, st
 
 bool responder_receive_by_return(struct hca_qp *qp, struct packet *packet, struct packet *reply, struct run *run)
 {
-	const struct request_kind rc = {.transport = TRANSPORT_RC, .by_return = true};
+	const struct request_kind rc = {.transport = TRANSPORT_RC, .plain = true, .by_return = true};
 	struct request_kind kind = rc;
 
 	switch (packet->message) {
@@ -796,4 +798,28 @@ bool responder_receive_by_return(struct hca_qp *qp, struct packet *packet, struc
 		kind.message = packet->message;
 		return receive(qp, packet, reply, run, kind);
 	}
+}
+
+void responder_receive_whole(struct hca_qp *qp, struct packet *packet, struct run *run)
+{
+	const struct request_kind rc = {.transport = TRANSPORT_RC, .plain = true, .whole = true};
+	struct packet *reply = run_slot(run);
+	struct request_kind kind = rc;
+	bool replied;
+
+	switch (packet->message) {
+	case MESSAGE_WRITE:
+		kind.message = MESSAGE_WRITE;
+		replied = receive(qp, packet, reply, run, kind);
+		break;
+	case MESSAGE_SEND:
+		kind.message = MESSAGE_SEND;
+		replied = receive(qp, packet, reply, run, kind);
+		break;
+	default:
+		kind.message = packet->message;
+		replied = receive(qp, packet, reply, run, kind);
+	}
+	if (unlikely(replied))
+		answer_owe(qp, &qp->responder, &qp->access, packet, reply, run);
 }

@@ -33,11 +33,12 @@ enum responder_state {
 struct request_kind {
 	struct transport transport; /* of the QP */
 	uint8_t message;
-	/*
-	 * Of RC, from a requester in this process, which waits for the answer as for that of a function: no filter comes
-	 * between, and nothing is said of where the answer goes.
-	 */
+	/* Of RC, from its peer, and no filter comes between. Then it is one of the following two. */
+	bool plain;
+	/* From a requester in this process, which waits for the answer as for that of a function: nobody asks where it goes. */
 	bool by_return;
+	/* All of a message, whose bytes are in memory; the answer is owed (transport/answer.h). */
+	bool whole;
 };
 
 /* One request being handled. */

@@ -290,6 +290,85 @@ bool run_around(bool (*poll)(struct run *run))
 	return found;
 }
 
+/* ---- packets that are all of their message ---------------------------------------------------------------------- */
+
+/* Lets go of the QP whose packet was taken last; what it owes it sends when it is its turn. */
+static void let_go_for_another(struct run *run)
+{
+	struct hca_qp *qp = run->held;
+
+	if (!qp)
+		return;
+	run->held = NULL;
+	if (qp->owing)
+		run_schedule(run, qp);
+	queue_unlock(&qp->lock);
+}
+
+void run_let_go(struct run *run)
+{
+	struct hca_qp *qp = run->held;
+
+	if (!qp)
+		return;
+	run->held = NULL;
+	if (qp->owing)
+		answer_send(qp, run);
+	queue_unlock(&qp->lock);
+}
+
+/* True if nothing that run_drain() looks for can be found: @qp may hear @packet, and its answer is owed. Its lock is held. */
+static inline bool takes_whole(const struct hca_qp *qp, const struct packet *packet)
+{
+	return qp->whole && packet->link == qp->link && qp_receives(qp) && !qp->hca->filters;
+}
+
+static inline void deliver_whole(struct run *run, struct packet *packet, struct hca_qp *qp)
+{
+	switch (packet->message) {
+	case MESSAGE_ACKNOWLEDGE:
+		requester_receive_acknowledgement(qp, packet->psn, run);
+		break;
+	case MESSAGE_READ_RESPONSE:
+		packet->count = packets_of(packet->payload.length, qp->mtu_shift);
+		requester_receive(qp, packet, run);
+		break;
+	case MESSAGE_READ_REQUEST:
+		packet->count = packets_of(packet->dma_length, qp->mtu_shift);
+		responder_receive_whole(qp, packet, run);
+		break;
+	default:
+		packet->count = packets_of(packet->payload.length, qp->mtu_shift);
+		responder_receive_whole(qp, packet, run);
+	}
+}
+
+void run_take_whole(struct run *run)
+{
+	struct packet *packet = run_slot(run);
+	struct hca_qp *qp = run->held;
+
+	if (!qp || __builtin_expect(qp->number != packet->destination_qpn, 0)) {
+		let_go_for_another(run);
+		qp = qp_find(packet->destination_qpn);
+		if (__builtin_expect(!qp, 0)) {
+			drop_for_nobody(packet);
+			return;
+		}
+		queue_lock(&qp->lock);
+		run->held = qp;
+	}
+	/* The reply is built in the slot behind it. */
+	run_commit(run);
+	if (__builtin_expect(!takes_whole(qp, packet), 0)) {
+		let_go_for_another(run);
+		run_drain(run, NULL);
+		return;
+	}
+	deliver_whole(run, packet, qp);
+	run->first = run->last;
+}
+
 static void drain(struct run *run)
 {
 	run_drain(run, NULL);
@@ -317,6 +396,8 @@ static bool view(uint32_t qpn, struct receiver_view *view)
 
 const struct delivery transport_delivery = {.drain = drain,
 					    .finish = run_finish,
+					    .take_whole = run_take_whole,
+					    .let_go = run_let_go,
 					    .peer_ended = requesters_give_up_lost,
 					    .device_of = device_of,
 					    .view = view};

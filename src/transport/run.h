@@ -52,6 +52,10 @@ static inline bool run_has_more(const struct run *run)
 /** Runs what was scheduled, until nothing is left. No lock held. */
 void run_finish(struct run *run);
 
+/** See struct delivery. */
+void run_take_whole(struct run *run);
+void run_let_go(struct run *run);
+
 /** See struct link_party. */
 void qp_go_on(struct link_party *party, bool requester, struct run *run);
 

@@ -40,6 +40,12 @@ void requester_run(struct hca_qp *qp, struct run *run);
 /** A response arrived, whose payload is read on. The lock of @qp is held. */
 void requester_receive(struct hca_qp *qp, struct packet *packet, struct run *run);
 
+/**
+ * The same of an acknowledgement of all packets up to and including @psn, which refuses nothing, for a @qp of RC whose `whole` is
+ * not 0, and whose device has no filters.
+ */
+void requester_receive_acknowledgement(struct hca_qp *qp, uint32_t psn, struct run *run);
+
 /** A congestion notification arrived: less is sent at once for a while, as after a loss. The lock of @qp is held. */
 void requester_congested(struct hca_qp *qp);
 
@@ -69,6 +75,12 @@ void requester_check_drained(struct hca_qp *qp);
  * else NULL: the QP's, or of a DCT that of the initiator, if it is known. Lock held.
  */
 struct responder *responder_receive(struct hca_qp *qp, struct packet *packet, struct run *run);
+
+/**
+ * The same of a @packet that is all of its message, for a @qp of RC whose `whole` is not 0, and whose device has no filters. The
+ * answer is owed (transport/answer.h); while the lock is held for the packets that follow, nobody schedules @qp for it.
+ */
+void responder_receive_whole(struct hca_qp *qp, struct packet *packet, struct run *run);
 
 /** True if @qp is in a state that receives. Its lock is held. */
 static inline bool qp_receives(const struct hca_qp *qp)

@@ -18,8 +18,9 @@
 struct send_kind {
 	struct transport transport; /* of the QP */
 	uint8_t class;              /* enum wqe_class */
-	/* Of RC, over a link that answers by return, and through no filter: all of a message leaves at once. */
+	/* Of RC, through no filter, and over a link that answers by return, or by which a message leaves whole (link.whole). */
 	bool plain;
+	bool by_return; /* the former */
 };
 
 /** The block of the ring at @index. */
@@ -133,7 +134,13 @@ SPECIALISED int wqe_take_segments(const struct hca_qp *qp, struct wqe *wqe, cons
  */
 int wqe_parse(const struct hca_qp *qp, uint16_t index, uint32_t posted, struct wqe *wqe, struct refusal *why);
 
-/** wqe_gather() of anything but one key. */
+/** Bytes of a segment with @bytes, less than 2^31, of inline data. */
+static inline uint32_t wqe_inline_bytes(uint32_t bytes)
+{
+	return (uint32_t)((sizeof(uint32_t) + bytes + 15) & ~UINT32_C(15));
+}
+
+/** wqe_gather() of anything but one key, or one piece of inline data. */
 int wqe_gather_segments(const struct wqe *wqe, const struct walk_access *access, struct stream *stream,
 			struct refusal *why);
 
@@ -144,17 +151,22 @@ int wqe_gather_segments(const struct wqe *wqe, const struct walk_access *access,
 SPECIALISED int wqe_gather(const struct wqe *wqe, const struct walk_access *access, struct stream *stream,
 			   struct refusal *why)
 {
+	uint32_t left = wqe->size - wqe->data, bytes;
 	struct mlx5_wqe_data_seg segment;
 	struct wqe spilled;
-	uint32_t bytes;
 
-	if (unlikely(wqe->size - wqe->data != sizeof(segment)))
+	if (unlikely(left < sizeof(segment)))
 		return wqe_gather_segments(SPILL(&spilled, wqe), access, stream, why);
 	memcpy(&segment, wqe->bytes + wqe->data, sizeof(segment));
 	bytes = be32toh(segment.byte_count);
-	if (unlikely(bytes & MLX5_INLINE_SEG))
+	/* One segment: a pointer, or inline data that fills all units of 16 bytes. */
+	if (unlikely(left != (bytes & MLX5_INLINE_SEG ? wqe_inline_bytes(bytes & ~MLX5_INLINE_SEG) : sizeof(segment))))
 		return wqe_gather_segments(SPILL(&spilled, wqe), access, stream, why);
 	stream_begin(stream, access, RIGHT_LOCAL_READ);
+	if (bytes & MLX5_INLINE_SEG) {
+		stream_add_memory(stream, wqe->bytes + wqe->data + sizeof(uint32_t), bytes & ~MLX5_INLINE_SEG);
+		return 0;
+	}
 	if (unlikely(stream_add_key(stream, be32toh(segment.lkey), be64toh(segment.addr), bytes, why)))
 		return MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;
 	return 0;

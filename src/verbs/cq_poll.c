@@ -120,26 +120,37 @@ static __attribute__((noinline)) int take_other(struct user_cq *cq, const struct
 	return result;
 }
 
-static inline int poll_once(struct user_cq *cq, int num_entries, struct ibv_wc *wc)
+/* @cqe, which is there, and those behind it. The lock is held, and let go. */
+static __attribute__((noinline)) int take_some(struct user_cq *cq, const struct mlx5_cqe64 *cqe, int num_entries,
+					       struct ibv_wc *wc)
 {
-	const struct mlx5_cqe64 *cqe;
-	uint32_t first;
 	int polled = 0;
-	int result = 0;
+	int result;
 
-	queue_lock(&cq->lock);
-	first = cq->consumer_index;
-	while (polled < num_entries && (cqe = cq_take(cq))) {
+	do {
+		cq_advance(cq);
 		result = likely(cqe_opcode(cqe) == MLX5_CQE_REQ) ? take_send(cq, cqe, &wc[polled])
 								 : take_other(cq, cqe, &wc[polled]);
 		if (unlikely(result < 0))
 			break;
 		polled += result == 0;
-	}
-	if (cq->consumer_index != first)
-		cq_publish_consumer(cq);
+	} while (polled < num_entries && (cqe = cq_next(cq)));
+	cq_publish_consumer(cq);
 	queue_unlock(&cq->lock);
 	return result < 0 ? result : polled;
+}
+
+/* Most polls find nothing. */
+static inline int poll_once(struct user_cq *cq, int num_entries, struct ibv_wc *wc)
+{
+	const struct mlx5_cqe64 *cqe;
+
+	queue_lock(&cq->lock);
+	cqe = cq_next(cq);
+	if (cqe && likely(num_entries > 0))
+		return take_some(cq, cqe, num_entries, wc);
+	queue_unlock(&cq->lock);
+	return 0;
 }
 
 /* Nothing was there: what can arrive is handled first. */

@@ -50,16 +50,28 @@ static inline bool cqe_is_written(const struct mlx5_cqe64 *cqe, uint32_t cqe_cou
 	return op_own >> 4 != MLX5_CQE_INVALID && (op_own & MLX5_CQE_OWNER_MASK) == cqe_owner(cqe_count, index);
 }
 
+/** The next CQE in the ring, NULL if there is none. */
+static inline const struct mlx5_cqe64 *cq_next(const struct user_cq *cq)
+{
+	const struct mlx5_cqe64 *cqe = cqe_at(cq->buffer, cq->cqe_count, cq->cqe_size, cq->consumer_index);
+
+	return cqe_is_written(cqe, cq->cqe_count, cq->consumer_index) ? cqe : NULL;
+}
+
+/** Takes what cq_next() has just found. It stays valid until cq_publish_consumer(). */
+static inline void cq_advance(struct user_cq *cq)
+{
+	/* Atomic for ibv_req_notify_cq(3), which reads it without the lock. */
+	__atomic_store_n(&cq->consumer_index, cq->consumer_index + 1, __ATOMIC_RELAXED);
+}
+
 /** Takes the next CQE from the ring, NULL if there is none. It stays valid until cq_publish_consumer(). */
 static inline const struct mlx5_cqe64 *cq_take(struct user_cq *cq)
 {
-	uint32_t index = cq->consumer_index;
-	const struct mlx5_cqe64 *cqe = cqe_at(cq->buffer, cq->cqe_count, cq->cqe_size, index);
+	const struct mlx5_cqe64 *cqe = cq_next(cq);
 
-	if (!cqe_is_written(cqe, cq->cqe_count, index))
-		return NULL;
-	/* Atomic for ibv_req_notify_cq(3), which reads it without the lock. */
-	__atomic_store_n(&cq->consumer_index, index + 1, __ATOMIC_RELAXED);
+	if (cqe)
+		cq_advance(cq);
 	return cqe;
 }
 

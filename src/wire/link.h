@@ -39,8 +39,13 @@ struct link {
 	 */
 	bool by_return;
 	/*
-	 * Others than the processes of this user can write to it: who sent a packet, its addresses tell, which whoever carries
-	 * it vouches for. Of the other links the link itself is proof enough.
+	 * Of a link that is not immediate, and has no window: a message of RC of at most so many bytes leaves whole, whatever is
+	 * under way, or finds no room; 0: none does.
+	 */
+	uint32_t whole;
+	/*
+	 * Others than the processes of this user can write to it: the addresses of a packet tell its sender, and its carrier
+	 * vouches for them. Packets of the other links need no other proof than the link.
 	 */
 	bool shared;
 	/* Routers are on the way, which mark packets when they are congested: with path->traffic_class of what arrives. */

@@ -7,21 +7,11 @@
  */
 #include "wire/roce.h"
 
-#include <endian.h>
 #include <errno.h>
-#include <string.h>
 
-#define P_KEY 0xffff            /* the default partition, full member */
+#include "wire/roce_fields.h"
+
 #define P_KEY_MEMBERSHIP 0x8000 /* a full member hears limited ones, too (IBTA 10.9.1.1) */
-/* BTH, byte 1… */
-#define BTH_SOLICITED 0x80
-#define BTH_MIGRATED 0x40
-#define BTH_PAD_SHIFT 4
-#define BTH_VERSION 0x0f
-/* …bytes 4… */
-#define BTH_BECN 0x40
-/* …and 8. */
-#define BTH_ACKNOWLEDGE 0x80
 
 #define AETH_RESERVED 0x80
 #define AETH_KIND_RESERVED 0x40
@@ -48,66 +38,34 @@ static int find_opcode(const struct packet *packet, unsigned int place)
 	return packet_opcode_of(packet->transport, message, place);
 }
 
-/* ---- fields, which are big-endian and lie anywhere ------------------------------------------------------------ */
-
-static uint8_t *put32(uint8_t *to, uint32_t value)
-{
-	value = htobe32(value);
-	memcpy(to, &value, sizeof(value));
-	return to + sizeof(value);
-}
-
-static uint8_t *put64(uint8_t *to, uint64_t value)
-{
-	value = htobe64(value);
-	memcpy(to, &value, sizeof(value));
-	return to + sizeof(value);
-}
-
-static uint32_t get32(const uint8_t *from)
-{
-	uint32_t value;
-
-	memcpy(&value, from, sizeof(value));
-	return be32toh(value);
-}
-
-static uint64_t get64(const uint8_t *from)
-{
-	uint64_t value;
-
-	memcpy(&value, from, sizeof(value));
-	return be64toh(value);
-}
-
 /* ---- writing -------------------------------------------------------------------------------------------------- */
 
 static uint8_t *write_source(uint8_t *to, const struct packet *packet, uint32_t headers)
 {
 	if (headers & HEADER_DETH) {
-		to = put32(to, packet->qkey);
-		to = put32(to, packet->source_qpn);
+		to = roce_put32(to, packet->qkey);
+		to = roce_put32(to, packet->source_qpn);
 	}
 	if (headers & HEADER_XRCETH)
-		to = put32(to, packet->xrc_srqn);
+		to = roce_put32(to, packet->xrc_srqn);
 	if (headers & HEADER_DCETH) {
-		to = put64(to, packet->dc_key);
-		to = put64(to, packet->dc_connection);
-		to = put32(to, packet->dc_first_psn);
-		to = put32(to, packet->source_qpn);
+		to = roce_put64(to, packet->dc_key);
+		to = roce_put64(to, packet->dc_connection);
+		to = roce_put32(to, packet->dc_first_psn);
+		to = roce_put32(to, packet->source_qpn);
 	}
 	return to;
 }
 
 static uint8_t *write_target(uint8_t *to, const struct packet *packet, uint32_t headers)
 {
-	to = put64(to, packet->remote_address);
-	to = put32(to, packet->rkey);
+	to = roce_put64(to, packet->remote_address);
+	to = roce_put32(to, packet->rkey);
 	if (headers & HEADER_RETH)
-		return put32(to, packet->dma_length);
-	to = put64(to, packet->swap_add);
+		return roce_put32(to, packet->dma_length);
+	to = roce_put64(to, packet->swap_add);
 	/* IBTA 9.3.5: a fetch-and-add compares nothing. */
-	return put64(to, packet->message == MESSAGE_FETCH_ADD ? 0 : packet->compare);
+	return roce_put64(to, packet->message == MESSAGE_FETCH_ADD ? 0 : packet->compare);
 }
 
 static uint8_t *write_extensions(uint8_t *to, const struct packet *packet, uint32_t headers)
@@ -117,13 +75,13 @@ static uint8_t *write_extensions(uint8_t *to, const struct packet *packet, uint3
 	if (headers & (HEADER_RETH | HEADER_ATOMICETH))
 		to = write_target(to, packet, headers);
 	if (headers & HEADER_AETH)
-		to = put32(to, (uint32_t)packet->syndrome << 24 | (packet->msn & 0xffffff));
+		to = roce_put32(to, (uint32_t)packet->syndrome << 24 | (packet->msn & 0xffffff));
 	if (headers & HEADER_ATOMICACKETH)
-		to = put64(to, packet->original);
+		to = roce_put64(to, packet->original);
 	if (headers & HEADER_IMMDT)
-		to = put32(to, be32toh(packet->immediate));
+		to = roce_put32(to, be32toh(packet->immediate));
 	if (headers & HEADER_IETH)
-		to = put32(to, packet->invalidate_rkey);
+		to = roce_put32(to, packet->invalidate_rkey);
 	return to;
 }
 
@@ -141,10 +99,11 @@ uint32_t roce_headers_write(uint8_t *to, const struct packet *packet, uint32_t n
 	/* Requests without payload are one packet, whatever they count of the response. */
 	acknowledge = packet->acknowledge && (number + 1 == packet->count || place == PLACE_ONLY);
 	notifies = packet->message == MESSAGE_CONGESTION;
-	put32(to, opcode << 24 | (solicited ? BTH_SOLICITED << 16 : 0) | (notifies ? 0 : BTH_MIGRATED << 16) |
-			  roce_pad(payload) << (16 + BTH_PAD_SHIFT) | P_KEY);
-	put32(to + 4, (notifies ? (uint32_t)BTH_BECN << 24 : 0) | (packet->destination_qpn & 0xffffff));
-	put32(to + 8, (acknowledge ? (uint32_t)BTH_ACKNOWLEDGE << 24 : 0) | psn_add(packet->psn, number));
+	roce_put32(to, opcode << 24 | (solicited ? ROCE_BTH_SOLICITED << 16 : 0) |
+			       (notifies ? 0 : ROCE_BTH_MIGRATED << 16) |
+			       roce_pad(payload) << (16 + ROCE_BTH_PAD_SHIFT) | ROCE_P_KEY);
+	roce_put32(to + 4, (notifies ? (uint32_t)ROCE_BTH_BECN << 24 : 0) | (packet->destination_qpn & 0xffffff));
+	roce_put32(to + 8, (acknowledge ? (uint32_t)ROCE_BTH_ACKNOWLEDGE << 24 : 0) | psn_add(packet->psn, number));
 	if (headers)
 		write_extensions(to + ROCE_BTH_BYTES, packet, headers);
 	return headers_of(opcode);
@@ -156,10 +115,10 @@ uint32_t roce_masks_write(uint8_t *to, const struct packet *packet)
 	uint64_t compare = swaps ? packet->compare_mask : 0;
 
 	if (packet->operand_bytes == sizeof(uint32_t)) {
-		put32(put32(to, (uint32_t)packet->swap_mask), (uint32_t)compare);
+		roce_put32(roce_put32(to, (uint32_t)packet->swap_mask), (uint32_t)compare);
 		return 2 * sizeof(uint32_t);
 	}
-	put64(put64(to, packet->swap_mask), compare);
+	roce_put64(roce_put64(to, packet->swap_mask), compare);
 	return 2 * sizeof(uint64_t);
 }
 
@@ -168,19 +127,19 @@ uint32_t roce_masks_write(uint8_t *to, const struct packet *packet)
 static const uint8_t *parse_source(struct packet *packet, const uint8_t *from, uint32_t headers)
 {
 	if (headers & HEADER_DETH) {
-		packet->qkey = get32(from);
-		packet->source_qpn = get32(from + 4) & 0xffffff;
+		packet->qkey = roce_get32(from);
+		packet->source_qpn = roce_get32(from + 4) & 0xffffff;
 		from += 8;
 	}
 	if (headers & HEADER_XRCETH) {
-		packet->xrc_srqn = get32(from) & 0xffffff;
+		packet->xrc_srqn = roce_get32(from) & 0xffffff;
 		from += 4;
 	}
 	if (headers & HEADER_DCETH) {
-		packet->dc_key = get64(from);
-		packet->dc_connection = get64(from + 8);
-		packet->dc_first_psn = get32(from + 16) & PSN_MASK;
-		packet->source_qpn = get32(from + 20) & 0xffffff;
+		packet->dc_key = roce_get64(from);
+		packet->dc_connection = roce_get64(from + 8);
+		packet->dc_first_psn = roce_get32(from + 16) & PSN_MASK;
+		packet->source_qpn = roce_get32(from + 20) & 0xffffff;
 		from += 24;
 	}
 	return from;
@@ -188,14 +147,14 @@ static const uint8_t *parse_source(struct packet *packet, const uint8_t *from, u
 
 static const uint8_t *parse_target(struct packet *packet, const uint8_t *from, uint32_t headers)
 {
-	packet->remote_address = get64(from);
-	packet->rkey = get32(from + 8);
+	packet->remote_address = roce_get64(from);
+	packet->rkey = roce_get32(from + 8);
 	if (headers & HEADER_RETH) {
-		packet->dma_length = get32(from + 12);
+		packet->dma_length = roce_get32(from + 12);
 		return from + 16;
 	}
-	packet->swap_add = get64(from + 12);
-	packet->compare = get64(from + 20);
+	packet->swap_add = roce_get64(from + 12);
+	packet->compare = roce_get64(from + 20);
 	packet->operand_bytes = sizeof(uint64_t);
 	packet->dma_length = sizeof(uint64_t);
 	return from + 28;
@@ -209,19 +168,19 @@ static void parse_extensions(struct packet *packet, const uint8_t *from, uint32_
 		from = parse_target(packet, from, headers);
 	if (headers & HEADER_AETH) {
 		packet->syndrome = from[0];
-		packet->msn = get32(from) & 0xffffff;
+		packet->msn = roce_get32(from) & 0xffffff;
 		from += 4;
 	}
 	if (headers & HEADER_ATOMICACKETH) {
-		packet->original = get64(from);
+		packet->original = roce_get64(from);
 		from += 8;
 	}
 	if (headers & HEADER_IMMDT) {
-		packet->immediate = htobe32(get32(from));
+		packet->immediate = htobe32(roce_get32(from));
 		from += 4;
 	}
 	if (headers & HEADER_IETH)
-		packet->invalidate_rkey = get32(from);
+		packet->invalidate_rkey = roce_get32(from);
 }
 
 /* IBTA 9.7.5.1.2: the codes that are reserved; and what answers with data, does not refuse. */
@@ -241,13 +200,13 @@ int roce_headers_parse(struct packet *packet, const uint8_t *bytes, size_t lengt
 
 	if (length < ROCE_BTH_BYTES)
 		return REFUSAL(why, EPROTO, RULE_FRAME_SHORT, length, ROCE_BTH_BYTES);
-	first = get32(bytes);
+	first = roce_get32(bytes);
 	destination = roce_destination(bytes);
 	opcode = &packet_opcodes[first >> 24];
-	if (first >> 16 & BTH_VERSION)
-		return REFUSAL(why, EPROTO, RULE_FRAME_VERSION, destination, first >> 16 & BTH_VERSION);
-	if (((first | P_KEY_MEMBERSHIP) & 0xffff) != P_KEY)
-		return REFUSAL(why, EPROTO, RULE_FRAME_P_KEY, destination, first & 0xffff, P_KEY);
+	if (first >> 16 & ROCE_BTH_VERSION)
+		return REFUSAL(why, EPROTO, RULE_FRAME_VERSION, destination, first >> 16 & ROCE_BTH_VERSION);
+	if (((first | P_KEY_MEMBERSHIP) & 0xffff) != ROCE_P_KEY)
+		return REFUSAL(why, EPROTO, RULE_FRAME_P_KEY, destination, first & 0xffff, ROCE_P_KEY);
 	if (!opcode->name)
 		return REFUSAL(why, EPROTO, RULE_FRAME_OPCODE, destination, first >> 24);
 	if (length < headers_of(first >> 24))
@@ -255,11 +214,11 @@ int roce_headers_parse(struct packet *packet, const uint8_t *bytes, size_t lengt
 	packet->transport = opcode->transport;
 	packet->message = opcode->message;
 	packet->place = opcode->place;
-	packet->solicited = first >> 16 & BTH_SOLICITED;
-	packet->acknowledge = bytes[8] & BTH_ACKNOWLEDGE;
+	packet->solicited = first >> 16 & ROCE_BTH_SOLICITED;
+	packet->acknowledge = bytes[8] & ROCE_BTH_ACKNOWLEDGE;
 	packet->destination_qpn = destination;
 	packet->source_qpn = 0;
-	packet->psn = get32(bytes + 8) & PSN_MASK;
+	packet->psn = roce_get32(bytes + 8) & PSN_MASK;
 	packet->count = opcode->message != MESSAGE_READ_REQUEST;
 	packet->why.rule = RULE_NONE;
 	packet->payload.length = 0;
@@ -273,11 +232,11 @@ int roce_headers_parse(struct packet *packet, const uint8_t *bytes, size_t lengt
 int roce_masks_parse(struct packet *packet, const uint8_t *bytes, size_t length, struct refusal *why)
 {
 	if (length == 2 * sizeof(uint64_t)) {
-		packet->swap_mask = get64(bytes);
-		packet->compare_mask = get64(bytes + 8);
+		packet->swap_mask = roce_get64(bytes);
+		packet->compare_mask = roce_get64(bytes + 8);
 	} else if (length == 2 * sizeof(uint32_t)) {
-		packet->swap_mask = get32(bytes);
-		packet->compare_mask = get32(bytes + 4);
+		packet->swap_mask = roce_get32(bytes);
+		packet->compare_mask = roce_get32(bytes + 4);
 	} else {
 		return REFUSAL(why, EPROTO, RULE_FRAME_MASKS, packet->message, packet->destination_qpn, length);
 	}
@@ -294,7 +253,7 @@ int roce_parse(struct packet *packet, const uint8_t *bytes, size_t length, struc
 	if (headers < 0)
 		return headers;
 	rest = length - (size_t)headers;
-	pad = bytes[1] >> BTH_PAD_SHIFT & 3;
+	pad = bytes[1] >> ROCE_BTH_PAD_SHIFT & 3;
 	if (rest & 3 || pad > rest)
 		return REFUSAL(why, EPROTO, RULE_FRAME_PAD, packet->message, packet->destination_qpn, rest, pad);
 	if (!(packet_opcodes[bytes[0]].headers & HEADER_PAYLOAD)) {

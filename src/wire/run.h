@@ -26,6 +26,7 @@ struct run {
 	uint32_t first, last;     /* queue of packets, free running */
 	struct hca_qp *scheduled; /* QPs whose requester can go on */
 	struct link_queue *full;  /* of the link that said LINK_BUSY last: where room can be waited for */
+	struct hca_qp *held;      /* whose lock the last packet left held (delivery.take_whole), or NULL */
 	struct frame *frame;      /* that the packet in the queue came in; of filter/filter.c, or NULL */
 	struct packet packet[RUN_PACKETS];
 };
@@ -35,6 +36,7 @@ static inline void run_begin(struct run *run)
 	run->first = 0;
 	run->last = 0;
 	run->scheduled = NULL;
+	run->held = NULL;
 	run->frame = NULL;
 }
 
@@ -62,6 +64,13 @@ struct delivery {
 	void (*drain)(struct run *run);
 	/* Runs the QPs that were scheduled, until nothing is left. */
 	void (*finish)(struct run *run);
+	/*
+	 * In place of drain(), for a packet in run_slot(@run), not queued, that is all of a message of RC, and small; nothing else is
+	 * queued. The lock of its QP stays held for the next such packet: let_go() is due, before anything else than that is called,
+	 * and when all that arrived together has been handled. That sends what is owed for it as well.
+	 */
+	void (*take_whole)(struct run *run);
+	void (*let_go)(struct run *run);
 	/* A process of this host has ended: what was sent to it is not going to be answered. In no epoch section. */
 	void (*peer_ended)(void);
 	/* The device of QP @qpn, NULL if there is none. Any locks. */

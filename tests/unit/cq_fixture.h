@@ -124,6 +124,7 @@ static inline void fixture_init(struct cq_fixture *f, uint32_t count, uint32_t s
 	f->context.verbs.context.device = &f->device.base;
 	user_index_init(&f->context.qps);
 	f->mkey.signature = &f->signature;
+	queue_lock_init(&f->context.signatures.lock, LOCK_LEVEL_SIGNATURES, false);
 	f->context.signatures.list[0] = &f->mkey;
 	queue_lock_init(&f->cq.lock, LOCK_LEVEL_USER_CQ, false);
 	f->cq.base.context = &f->context.verbs.context;
@@ -180,6 +181,7 @@ static inline void fixture_free(struct cq_fixture *f)
 	free(f->cq.buffer);
 	queue_lock_destroy(&f->srq.lock);
 	queue_lock_destroy(&f->cq.lock);
+	queue_lock_destroy(&f->context.signatures.lock);
 	user_index_destroy(&f->context.qps);
 }
 

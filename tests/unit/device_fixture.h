@@ -85,7 +85,7 @@ static inline void raw_cq_destroy(struct raw_cq *cq)
 	free(cq->ring);
 }
 
-/* The next CQE, or NULL. It stays valid until the ring comes round. */
+/* The next CQE, or NULL. It stays valid until the ring wraps. */
 static inline const struct mlx5_err_cqe *raw_cq_poll(struct raw_cq *cq)
 {
 	const struct mlx5_err_cqe *cqe =

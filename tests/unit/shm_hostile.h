@@ -121,7 +121,7 @@ static inline void hostile_send(struct hostile *hostile, const struct shm_slot *
 	struct shm_slot copy = *slot;
 	uint32_t lines = shm_record_lines(slot);
 	uint32_t at = shm_step(&to, lines);
-	uint32_t front = shm_path_lines(slot) + shm_header_lines(slot);
+	uint32_t front = shm_path_lines(slot);
 
 	assert_int_equal(shm_reserve(&hostile->out, from, to), 0);
 	if (length && shm_payload_lines(slot))

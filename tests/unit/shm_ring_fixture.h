@@ -31,10 +31,8 @@ static inline uint32_t record_bytes(const struct shm_slot *slot)
 static inline int record_send(struct shm_producer *producer, const struct shm_slot *shape, uint64_t number)
 {
 	struct shm_slot slot = *shape;
-	bool headers_outside = slot.headers > 52;
-	bool payload_outside = slot.headers + record_bytes(&slot) > 52;
-	uint32_t lines = (slot.flags & SHM_FLAG_PATH ? 1 : 0) + (headers_outside ? (slot.headers + 63) / 64 : 0) +
-			 (payload_outside ? (record_bytes(&slot) + 63) / 64 : 0);
+	bool payload_outside = slot.headers + record_bytes(&slot) > 116;
+	uint32_t lines = (slot.flags & SHM_FLAG_PATH ? 1 : 0) + (payload_outside ? (record_bytes(&slot) + 63) / 64 : 0);
 	struct shm_cursor from, to;
 	uint32_t at, i = 0;
 	uint8_t *data;
@@ -52,9 +50,7 @@ static inline int record_send(struct shm_producer *producer, const struct shm_sl
 		for (; i < 64; i++)
 			*data++ = record_byte(number, i);
 	for (uint32_t j = 0; j < slot.headers; j++)
-		(headers_outside ? data : slot.bytes)[j] = record_byte(number, i++);
-	if (headers_outside)
-		data += (slot.headers + 63) / 64 * 64;
+		slot.bytes[j] = record_byte(number, i++);
 	for (uint32_t j = 0; j < record_bytes(&slot); j++)
 		(payload_outside ? data : slot.bytes + slot.headers)[j] = record_byte(number, i++);
 	shm_publish(producer->ring, from.slot, &slot);
@@ -82,7 +78,7 @@ static inline bool record_is(const struct shm_record *record, uint64_t number)
 /* Sizes of a record, good ones, of @random bits. */
 static inline struct shm_slot record_shape(uint64_t random)
 {
-	static const uint32_t longest[] = {40, 52, 300, 5000, SHM_MOST_PAYLOAD};
+	static const uint32_t longest[] = {40, 116, 300, 5000, SHM_MOST_PAYLOAD};
 	struct shm_slot slot = {
 		.headers = (uint8_t)(ROCE_BTH_BYTES + 4 * (random % ((ROCE_MOST_HEADERS - ROCE_BTH_BYTES) / 4 + 1))),
 		.flags = random >> 8 & 1 ? SHM_FLAG_PATH : 0,

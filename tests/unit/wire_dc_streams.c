@@ -58,7 +58,7 @@ static void good(uint16_t stream, int to)
 	put(&request);
 }
 
-/* Of which the gathering fails here. */
+/* The gathering of this one fails. */
 static void bad_here(uint16_t stream, int to)
 {
 	struct dc_request request = write_request(stream, to);

@@ -268,7 +268,7 @@ static void parse(struct packet *to, const struct wire_packet *from)
 	to->link = from->link ? from->link : link_of_wire();
 	to->destination_qpn = from->destination_qpn;
 	to->psn = from->psn;
-	/* As roce_parse() has it: who receives a READ request knows how many packets it takes. */
+	/* As roce_parse() has it: the receiver of a READ request knows how many packets it takes. */
 	to->count = opcode->message != MESSAGE_READ_REQUEST;
 	to->mtu = (uint16_t)(1u << shift);
 	to->why.rule = RULE_NONE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The first message of a connection between processes: who connects says which version it speaks and passes the memory of
+ * The first message of a connection between processes: the side that connects says which version it speaks and passes the memory of
  * the connection. See host.h.
  */
 #ifndef SOFTHCA_LINK_HOST_HELLO_H
@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 /* Changes with the layout of the memory, and with the meaning of anything in it. */
-#define HOST_VERSION 2
+#define HOST_VERSION 3
 
 struct host_hello {
 	uint8_t magic[8]; /* HOST_MAGIC */

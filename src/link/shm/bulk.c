@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
+#include "core/cancellation.h"
 #include "core/epoch.h"
 #include "device/device.h"
 #include "format/qp_types.h"
@@ -136,6 +137,7 @@ static unsigned int ranges(const struct shm_fetch *fetch, uint64_t offset, uint6
 /* The id was that of the sender all the time if its socket is open now: a process closes its files before it loses its id. */
 static bool is_still_there(const struct shm_peer *peer)
 {
+	WITHOUT_CANCELLATION;
 	struct pollfd socket = {.fd = peer->host->socket.fd, .events = POLLRDHUP};
 
 	return !__atomic_load_n(&peer->host->gone, __ATOMIC_ACQUIRE) && poll(&socket, 1, 0) >= 0 &&

@@ -99,6 +99,7 @@ struct shm_path {
 
 /** See struct host_carrier. */
 void shm_forward(uint32_t qpn, const struct packet_path *path, const uint8_t *bytes, size_t length);
+void shm_forward_to(struct host_peer *host, const struct packet_path *path, const uint8_t *bytes, size_t length);
 
 /* ---- wake.c ----------------------------------------------------------------------------------------------- */
 

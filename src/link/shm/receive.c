@@ -8,10 +8,11 @@
 #include "explain/explain.h"
 #include "explain/limit.h"
 #include "link/shm/peer.h"
+#include "wire/roce_whole.h"
 #include "wire/routes.h"
 
 /* Records of one connection at a time, so that others get their turn, and their sender what it waits for. */
-#define MOST_RECORDS 8
+#define MOST_RECORDS 8u
 /* QPs that go on at a time when there is room: a quarter of the ring is free then. */
 #define MOST_RESUMED 8
 
@@ -143,18 +144,21 @@ static void count(const struct shm_slot *slot, struct tally *tally)
 
 static void add_up(const struct tally *tally)
 {
-	struct hca *hca = tally->hca;
+	uint64_t *counters = tally->records ? counters_here(tally->hca) : NULL;
 
-	if (!tally->records)
+	if (!counters)
 		return;
-	counter_add(hca, COUNTER_SHM_RUNS_RECEIVED, tally->records);
-	if (!(tally->ring_pieces + tally->read_pieces))
-		return;
-	counter_add(hca, COUNTER_SHM_BYTES_RECEIVED, tally->ring_bytes + tally->read_bytes);
-	counter_add(hca, COUNTER_SHM_RING_PIECES, tally->ring_pieces);
-	counter_add(hca, COUNTER_SHM_RING_BYTES, tally->ring_bytes);
-	counter_add(hca, COUNTER_SHM_READ_PIECES, tally->read_pieces);
-	counter_add(hca, COUNTER_SHM_READ_BYTES, tally->read_bytes);
+	counters_add(counters, COUNTER_SHM_RUNS_RECEIVED, tally->records);
+	if (tally->ring_pieces) {
+		counters_add(counters, COUNTER_SHM_BYTES_RECEIVED, tally->ring_bytes);
+		counters_add(counters, COUNTER_SHM_RING_PIECES, tally->ring_pieces);
+		counters_add(counters, COUNTER_SHM_RING_BYTES, tally->ring_bytes);
+	}
+	if (unlikely(tally->read_pieces)) {
+		counters_add(counters, COUNTER_SHM_BYTES_RECEIVED, tally->read_bytes);
+		counters_add(counters, COUNTER_SHM_READ_PIECES, tally->read_pieces);
+		counters_add(counters, COUNTER_SHM_READ_BYTES, tally->read_bytes);
+	}
 }
 
 /* Counts for the device of QP @qpn from now on; what is for nobody, the first one counts. */
@@ -192,6 +196,83 @@ static void handle(struct shm_peer *peer, const struct shm_record *record, struc
 		link_filters(shown)->handled(shown);
 }
 
+/* ---- whole messages of RC -------------------------------------------------------------------------------------- */
+
+/* Of payload, so that the lock of a QP is not held for longer by a batch of them than by the longest record of others. */
+#define MOST_WHOLE 4096u
+
+/* As shm_take() and handle(), compiled for what most records are; false: it is for these. */
+SPECIALISED bool take_as(struct shm_peer *peer, struct run *run, struct tally *tally, const struct shm_sizes *sizes,
+			 const enum roce_whole opcode)
+{
+	struct shm_consumer *in = &peer->in;
+	const struct shm_slot *slot = shm_next(in);
+	const uint32_t bytes = roce_whole_bytes(opcode);
+	struct packet *packet = run_slot(run);
+	uint32_t length = sizes->length, lines, line;
+	uint8_t headers[ROCE_MOST_HEADERS];
+
+	if (unlikely(sizes->flags || sizes->pieces || sizes->headers != bytes ||
+		     length > (roce_whole_has_payload(opcode) ? MOST_WHOLE : 0)))
+		return false;
+	memcpy(headers, slot->bytes, bytes);
+	/* The compiler must not read the slot again. */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (unlikely(!roce_whole_parse(packet, headers, opcode, length)))
+		return false;
+	lines = bytes + length <= SHM_INLINE_BYTES ? 0 : shm_lines(length);
+	line = shm_step(&in->at, lines);
+	if (shm_ready(in)) {
+		if (lines)
+			shm_look_ahead(in);
+		else
+			shm_look_ahead_slot(in);
+	}
+	if (roce_whole_has_payload(opcode)) {
+		stream_begin(&packet->payload, NULL, 0);
+		stream_add_memory(&packet->payload,
+				  lines ? in->ring->data + (uint64_t)line * SHM_LINE : slot->bytes + bytes, length);
+	}
+	packet->mtu = 0;
+	packet->link = link_shm();
+	packet->path = &no_path;
+	if (unlikely(the_registry.count > 1))
+		turn_to(tally, packet->destination_qpn);
+	tally->records++;
+	tally->ring_pieces += length != 0;
+	tally->ring_bytes += length;
+	delivery->take_whole(run);
+	return true;
+}
+
+/* Takes the next record if it is a whole message of RC, and small. */
+static inline bool take_whole(struct shm_peer *peer, struct run *run, struct tally *tally)
+{
+	const struct shm_slot *slot = shm_next(&peer->in);
+	struct shm_sizes sizes;
+
+	/* Filters look at every packet. */
+	if (unlikely(the_registry.filters))
+		return false;
+	memcpy(&sizes, (const uint8_t *)slot + sizeof(slot->sequence), sizeof(sizes));
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	/* What is believed of the opcode is what is parsed. */
+	switch (slot->bytes[0]) {
+	case ROCE_WHOLE_WRITE:
+		return take_as(peer, run, tally, &sizes, ROCE_WHOLE_WRITE);
+	case ROCE_WHOLE_SEND:
+		return take_as(peer, run, tally, &sizes, ROCE_WHOLE_SEND);
+	case ROCE_WHOLE_ACKNOWLEDGE:
+		return take_as(peer, run, tally, &sizes, ROCE_WHOLE_ACKNOWLEDGE);
+	case ROCE_WHOLE_READ_REQUEST:
+		return take_as(peer, run, tally, &sizes, ROCE_WHOLE_READ_REQUEST);
+	case ROCE_WHOLE_READ_RESPONSE:
+		return take_as(peer, run, tally, &sizes, ROCE_WHOLE_READ_RESPONSE);
+	default:
+		return false;
+	}
+}
+
 /* ---- the poller ------------------------------------------------------------------------------------------------ */
 
 /* Once: the state of the other side is complete, it was written before its first record. */
@@ -201,28 +282,46 @@ static void greet(struct shm_peer *peer)
 	shm_bulk_probe(peer);
 }
 
-static bool take_records(struct shm_peer *peer, struct run *run)
+/* Gives back the room of all records that were handled. */
+static void give_room(struct shm_peer *peer)
+{
+	shm_release(&peer->in);
+	__atomic_store_n(&peer->taken, peer->in.at.slot, __ATOMIC_RELEASE);
+}
+
+/* One that is no small message, whose room may be waited for. False: the ring cannot be used any more. */
+static __attribute__((noinline)) bool take_other(struct shm_peer *peer, struct run *run, struct tally *tally)
 {
 	struct shm_record record;
-	struct tally tally = {.hca = first_device()};
 	uint32_t field, value;
+
+	delivery->let_go(run);
+	if (shm_take(&peer->in, &record, &field, &value)) {
+		refuse_ring(peer, field, value);
+		return false;
+	}
+	/* Not lines that the sender may be about to write: they would be on their way twice. */
+	if (shm_ready(&peer->in))
+		shm_look_ahead(&peer->in);
+	handle(peer, &record, run, tally);
+	give_room(peer);
+	if (__builtin_expect(__atomic_load_n(&peer->other->starved, __ATOMIC_RELAXED), 0))
+		shm_wake(peer, true);
+	return true;
+}
+
+static bool take_records(struct shm_peer *peer, struct run *run)
+{
+	struct tally tally = {.hca = first_device()};
 
 	if (__builtin_expect(!peer->greeted, 0))
 		greet(peer);
-	for (int i = 0; i < MOST_RECORDS && shm_ready(&peer->in); i++) {
-		if (shm_take(&peer->in, &record, &field, &value)) {
-			refuse_ring(peer, field, value);
+	for (uint32_t i = 0; i < MOST_RECORDS && shm_ready(&peer->in); i++)
+		if (!take_whole(peer, run, &tally) && !take_other(peer, run, &tally))
 			break;
-		}
-		/* Not lines that the sender may be about to write: they would be on their way twice. */
-		if (shm_ready(&peer->in))
-			shm_look_ahead(&peer->in);
-		handle(peer, &record, run, &tally);
-		shm_release(&peer->in);
-		__atomic_store_n(&peer->taken, peer->in.at.slot, __ATOMIC_RELEASE);
-		if (__builtin_expect(__atomic_load_n(&peer->other->starved, __ATOMIC_RELAXED), 0))
-			shm_wake(peer, true);
-	}
+	give_room(peer);
+	/* What is owed leaves before others are looked after. */
+	delivery->let_go(run);
 	add_up(&tally);
 	/* The last look at `starved` may have come before the room was seen by the other side. */
 	shm_wake(peer, true);

@@ -5,29 +5,27 @@
 #include <errno.h>
 #include <string.h>
 
-_Static_assert(sizeof(struct shm_slot) == SHM_LINE, "a slot is a cache line");
+_Static_assert(sizeof(struct shm_slot) == SHM_SLOT_BYTES, "a slot is a pair of cache lines");
+_Static_assert(offsetof(struct shm_slot, bytes) - offsetof(struct shm_slot, flags) == sizeof(struct shm_sizes) &&
+		       offsetof(struct shm_slot, length) - offsetof(struct shm_slot, flags) ==
+			       offsetof(struct shm_sizes, length),
+	       "sizes are what is between sequence and bytes");
+_Static_assert(ROCE_MOST_HEADERS <= SHM_INLINE_BYTES, "headers are in the slot");
 _Static_assert(sizeof(struct shm_state) == SHM_LINE, "so is a state");
 _Static_assert(!(SHM_SLOTS & (SHM_SLOTS - 1)) && !(SHM_DATA_LINES & (SHM_DATA_LINES - 1)),
 	       "counts that run freely are reduced");
 _Static_assert(2 * (SHM_MOST_PAYLOAD / SHM_LINE + 4) <= SHM_DATA_LINES, "what is skipped may be as long as a record");
-
-/* True if all up to @to fits in behind @head. */
-static bool fits(struct shm_cursor to, uint64_t head)
-{
-	struct shm_cursor done = shm_unpack(head);
-
-	return to.slot - done.slot <= SHM_SLOTS && to.line - done.line <= SHM_DATA_LINES;
-}
 
 /* Looks at the consumer's head. Returns 0, -EAGAIN, or -EPROTO. */
 static int refresh_head(struct shm_producer *producer, struct shm_cursor from)
 {
 	uint64_t head = __atomic_load_n(&producer->ring->head, __ATOMIC_ACQUIRE);
 
+	SHM_TSAN(acquire, producer->ring);
 	/* The head is behind every tail that is read after it, or the consumer lies. */
 	if (__atomic_load_n(&producer->tail, __ATOMIC_RELAXED) != shm_pack(from))
 		return -EAGAIN;
-	if (!fits(from, head))
+	if (!shm_fits(from, head))
 		return -EPROTO;
 	__atomic_store_n(&producer->head, head, __ATOMIC_RELEASE);
 	return 0;
@@ -38,12 +36,12 @@ int shm_reserve(struct shm_producer *producer, struct shm_cursor from, struct sh
 	uint64_t expected = shm_pack(from);
 
 	/* Acquire: with the consumer, which was seen by whatever thread looked at its head, to be done with the place. */
-	if (!fits(to, __atomic_load_n(&producer->head, __ATOMIC_ACQUIRE))) {
+	if (!shm_fits(to, __atomic_load_n(&producer->head, __ATOMIC_ACQUIRE))) {
 		int error = refresh_head(producer, from);
 
 		if (error)
 			return error;
-		if (!fits(to, __atomic_load_n(&producer->head, __ATOMIC_RELAXED)))
+		if (!shm_fits(to, __atomic_load_n(&producer->head, __ATOMIC_RELAXED)))
 			return -ENOBUFS;
 	}
 	if (!__atomic_compare_exchange_n(&producer->tail, &expected, shm_pack(to), false, __ATOMIC_RELAXED,
@@ -84,9 +82,11 @@ int shm_take(struct shm_consumer *consumer, struct shm_record *record, uint32_t 
 {
 	const struct shm_ring *ring = consumer->ring;
 	struct shm_slot *slot = &record->slot;
+	const struct shm_slot *in_ring;
 	const uint8_t *at;
 
-	memcpy(slot, &ring->slot[consumer->at.slot % SHM_SLOTS], sizeof(*slot));
+	in_ring = &ring->slot[consumer->at.slot % SHM_SLOTS];
+	memcpy(slot, in_ring, offsetof(struct shm_slot, bytes));
 	/* The compiler must not read the slot again. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	*field = bad_field(slot, value);
@@ -95,8 +95,7 @@ int shm_take(struct shm_consumer *consumer, struct shm_record *record, uint32_t 
 	at = ring->data + (uint64_t)shm_step(&consumer->at, shm_record_lines(slot)) * SHM_LINE;
 	record->path = slot->flags & SHM_FLAG_PATH ? at : NULL;
 	at += (uint64_t)shm_path_lines(slot) * SHM_LINE;
-	record->headers = shm_header_lines(slot) ? at : slot->bytes;
-	at += (uint64_t)shm_header_lines(slot) * SHM_LINE;
-	record->payload = shm_payload_lines(slot) || shm_header_lines(slot) ? at : slot->bytes + slot->headers;
+	record->headers = in_ring->bytes;
+	record->payload = shm_payload_lines(slot) ? at : in_ring->bytes + slot->headers;
 	return 0;
 }

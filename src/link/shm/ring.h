@@ -3,27 +3,42 @@
  * A ring in memory that two processes share: records from one of them, the producer, to the other. Functions over memory;
  * waking, and what records mean, is the link's (link/shm/peer.h).
  *
- * A record is a slot of one cache line, and what does not fit into that line as lines of the data area behind the slots.
- * The consumer spins on the slot itself: its sequence word, written last, says by the lap that the record is there. So a
- * small packet costs the transfer of one line. Where in the data area a record lies, nobody writes down: both sides
+ * A record is a slot of two cache lines, which processors fetch as a pair, and payload that does not fit there as lines of the
+ * data area behind the slots. The consumer spins on the slot itself: its sequence word, written last, says by the lap that the
+ * record is there. So a packet of 64 bytes costs the transfer of a pair of lines, a smaller one that of its first line. Where in the data area a record lies, nobody writes down: both sides
  * reckon it from the sizes in the slots (shm_step), so the consumer has no offset to check.
  *
  * Producers are many threads: each reserves its place by one exchange (shm_reserve), fills it, and publishes it; the
  * consumer takes records in the order of their places. The consumer is one thread at a time.
  *
- * Neither side trusts the other. The consumer copies a slot and then checks it; what it hands out lies inside the data area,
+ * Neither side trusts the other. The consumer copies what it has to believe of a slot, and then checks it; what it hands out lies inside the ring,
  * whose bytes the other side may change at any time. The producer believes a head that lies between the last and its
  * tail. The worst that either can do to the other is to send nonsense, or nothing.
  */
 #ifndef SOFTHCA_LINK_SHM_RING_H
 #define SOFTHCA_LINK_SHM_RING_H
 
+#include <errno.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+#include "core/compiler.h"
 #include "wire/roce.h"
 
+/*
+ * ThreadSanitizer sees nothing of the other process, which takes what one thread published before it moves the head that lets
+ * another thread use the place again: so it is told.
+ */
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#define SHM_TSAN(order, ring) __tsan_##order((void *)(ring))
+#else
+#define SHM_TSAN(order, ring) ((void)(ring))
+#endif
+
 #define SHM_LINE 64u /* bytes */
+#define SHM_SLOT_BYTES (2 * SHM_LINE)
 #ifndef SHM_SLOTS
 #define SHM_SLOTS 512u
 #endif
@@ -32,7 +47,7 @@
 #define SHM_DATA_BYTES (512u << 10)
 #endif
 #define SHM_DATA_LINES (SHM_DATA_BYTES / SHM_LINE)
-#define SHM_INLINE_BYTES 52u
+#define SHM_INLINE_BYTES 116u
 /* Payload of one record. Twice a record has to fit into the data area: what is left before its end may be skipped. */
 #define SHM_MOST_PAYLOAD (64u << 10)
 /* Payload that is read from the memory of the sender: as many ranges, and bytes. */
@@ -50,8 +65,8 @@ enum shm_flag {
 };
 
 /*
- * Headers and payload are in `bytes` if they fit together. Else the payload is in the data area, at the beginning of a
- * line; and so are, before it, headers that do not fit alone, and before these the path.
+ * The headers are in `bytes`, and behind them the payload, if it fits. Else the payload is in the data area, at the beginning of
+ * a line; so is, before it, the path.
  */
 struct shm_slot {
 	uint32_t sequence; /* atomic; the lap, from 1 */
@@ -61,7 +76,7 @@ struct shm_slot {
 	uint8_t reserved;
 	uint32_t length; /* of the payload, without pad */
 	uint8_t bytes[SHM_INLINE_BYTES];
-} __attribute__((aligned(SHM_LINE)));
+} __attribute__((aligned(SHM_SLOT_BYTES)));
 
 /* SHM_FLAG_READ: where the payload is; as many as `pieces` in the place of the payload. */
 struct shm_piece {
@@ -112,10 +127,10 @@ struct shm_consumer {
 
 /* A record taken from a ring. All but the bytes that the pointers lead to is checked, and belongs to the consumer. */
 struct shm_record {
-	struct shm_slot slot;
+	struct shm_slot slot;   /* but for its bytes */
 	const uint8_t *path;    /* SHM_LINE bytes, or NULL */
-	const uint8_t *headers; /* slot.headers bytes; in the slot or the ring */
-	const uint8_t *payload; /* slot.length bytes, or slot.pieces ranges behind a ticket; in the slot or the ring */
+	const uint8_t *headers; /* slot.headers bytes */
+	const uint8_t *payload; /* slot.length bytes, or slot.pieces ranges behind a ticket */
 };
 
 static inline uint64_t shm_pack(struct shm_cursor cursor)
@@ -133,15 +148,16 @@ static inline uint32_t shm_lines(uint32_t bytes)
 	return (bytes + SHM_LINE - 1) / SHM_LINE;
 }
 
+/* What a slot says of its record, but for its sequence, in one word. */
+struct shm_sizes {
+	uint8_t flags, headers, pieces, reserved;
+	uint32_t length;
+};
+
 /* What is in the data area comes in this order. */
 static inline uint32_t shm_path_lines(const struct shm_slot *slot)
 {
 	return slot->flags & SHM_FLAG_PATH ? 1 : 0;
-}
-
-static inline uint32_t shm_header_lines(const struct shm_slot *slot)
-{
-	return slot->headers > SHM_INLINE_BYTES ? shm_lines(slot->headers) : 0;
 }
 
 /* Bytes in the place of the payload. */
@@ -162,7 +178,7 @@ static inline uint32_t shm_payload_lines(const struct shm_slot *slot)
 /** The lines that a record with such a slot takes. */
 static inline uint32_t shm_record_lines(const struct shm_slot *slot)
 {
-	return shm_path_lines(slot) + shm_header_lines(slot) + shm_payload_lines(slot);
+	return shm_path_lines(slot) + shm_payload_lines(slot);
 }
 
 /** Moves @cursor behind a record of @lines lines, which are contiguous; returns the first, below SHM_DATA_LINES. */
@@ -196,17 +212,75 @@ static inline struct shm_cursor shm_tail(const struct shm_producer *producer)
  */
 int shm_reserve(struct shm_producer *producer, struct shm_cursor from, struct shm_cursor to);
 
+/* True if all up to @to fits in behind @head. */
+static inline bool shm_fits(struct shm_cursor to, uint64_t head)
+{
+	struct shm_cursor done = shm_unpack(head);
+
+	return to.slot - done.slot <= SHM_SLOTS && to.line - done.line <= SHM_DATA_LINES;
+}
+
+/**
+ * Reserves a place for a record of @lines lines: its slot in *@at (of a cursor before its step), the first of the lines, below
+ * SHM_DATA_LINES, in *@line. Returns 0, -ENOBUFS, -EPROTO as shm_reserve(). Any thread.
+ */
+static inline int shm_reserve_one(struct shm_producer *producer, uint32_t lines, uint32_t *at, uint32_t *line)
+{
+	int error;
+
+	do {
+		struct shm_cursor from = shm_tail(producer), to = from;
+		uint64_t expected = shm_pack(from);
+
+		*at = from.slot;
+		*line = shm_step(&to, lines);
+		/* As in shm_reserve(), for the common case. */
+		if (likely(shm_fits(to, __atomic_load_n(&producer->head, __ATOMIC_ACQUIRE))))
+			error = likely(__atomic_compare_exchange_n(&producer->tail, &expected, shm_pack(to), false,
+								   __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+					? 0
+					: -EAGAIN;
+		else
+			error = shm_reserve(producer, from, to);
+	} while (unlikely(error == -EAGAIN));
+	return error;
+}
+
+/** shm_reserve_one() of a record that is all in its slot. */
+static inline int shm_reserve_slot(struct shm_producer *producer, uint32_t *at)
+{
+	struct shm_cursor from = shm_tail(producer), to = {.slot = from.slot + 1, .line = from.line};
+	uint64_t expected = shm_pack(from);
+	uint32_t line;
+
+	*at = from.slot;
+	if (likely(shm_fits(to, __atomic_load_n(&producer->head, __ATOMIC_ACQUIRE))) &&
+	    likely(__atomic_compare_exchange_n(&producer->tail, &expected, shm_pack(to), false, __ATOMIC_RELAXED,
+					       __ATOMIC_RELAXED)))
+		return 0;
+	return shm_reserve_one(producer, 0, at, &line);
+}
+
 /** True if at least a quarter of slots and lines is free. Any thread. */
 bool shm_has_room(struct shm_producer *producer);
 
-/** Publishes the record in slot @at (of a cursor before its step), which was filled from @slot; its sequence is ignored. */
+/** Publishes the record in slot @at (of a cursor before its step), whose other fields have been written. */
+static inline void shm_publish_filled(struct shm_ring *ring, uint32_t at)
+{
+	SHM_TSAN(release, ring);
+	__atomic_store_n(&ring->slot[at % SHM_SLOTS].sequence, shm_sequence(at), __ATOMIC_RELEASE);
+}
+
+/** The same of a slot that is filled from @slot; its sequence is ignored. */
 static inline void shm_publish(struct shm_ring *ring, uint32_t at, const struct shm_slot *slot)
 {
-	struct shm_slot *to = &ring->slot[at % SHM_SLOTS];
+	uint32_t used = slot->headers + (shm_payload_lines(slot) ? 0 : shm_payload_bytes(slot));
 
-	__builtin_memcpy((uint8_t *)to + sizeof(to->sequence), (const uint8_t *)slot + sizeof(slot->sequence),
-			 sizeof(*to) - sizeof(to->sequence));
-	__atomic_store_n(&to->sequence, shm_sequence(at), __ATOMIC_RELEASE);
+	__builtin_memcpy((uint8_t *)&ring->slot[at % SHM_SLOTS] + sizeof(slot->sequence),
+			 (const uint8_t *)slot + sizeof(slot->sequence),
+			 offsetof(struct shm_slot, bytes) - sizeof(slot->sequence) +
+				 (used < SHM_INLINE_BYTES ? used : SHM_INLINE_BYTES));
+	shm_publish_filled(ring, at);
 }
 
 /** The slot of the next record. */
@@ -239,6 +313,15 @@ static inline void shm_prepare(const struct shm_producer *producer)
 	}
 }
 
+/** The same, for one that has just reserved slot @at and no lines: those before it have asked for what comes before. */
+static inline void shm_prepare_slot(const struct shm_producer *producer, uint32_t at)
+{
+	const struct shm_slot *slot = &producer->ring->slot[(at + 1 + SHM_AHEAD) % SHM_SLOTS];
+
+	shm_prefetch_to_write(slot);
+	shm_prefetch_to_write((const uint8_t *)slot + SHM_LINE);
+}
+
 /** Asks for what will be read when the next records are taken. */
 static inline void shm_look_ahead(const struct shm_consumer *consumer)
 {
@@ -249,6 +332,15 @@ static inline void shm_look_ahead(const struct shm_consumer *consumer)
 		__builtin_prefetch(&ring->slot[(at->slot + i) % SHM_SLOTS]);
 		__builtin_prefetch(&ring->data[(at->line + i) % SHM_DATA_LINES * SHM_LINE]);
 	}
+}
+
+/** The same, behind a record that is all in its slot. */
+static inline void shm_look_ahead_slot(const struct shm_consumer *consumer)
+{
+	const struct shm_slot *slot = &consumer->ring->slot[(consumer->at.slot + SHM_AHEAD - 1) % SHM_SLOTS];
+
+	__builtin_prefetch(slot);
+	__builtin_prefetch((const uint8_t *)slot + SHM_LINE);
 }
 
 /** True if the next record is there. */

@@ -8,24 +8,22 @@
 #include "explain/limit.h"
 #include "device/device.h"
 #include "link/shm/peer.h"
+#include "wire/roce_whole.h"
 
 _Static_assert(sizeof(struct shm_path) == SHM_LINE, "a path takes a line");
 _Static_assert(SHM_READ_FROM <= SHM_PIECE_BYTES && SHM_PIECE_BYTES <= SHM_MOST_PAYLOAD, "short runs are one record");
 _Static_assert(2 * SHM_RUN_BYTES <= SHM_DATA_BYTES && SHM_RUN_BYTES <= SHM_MOST_READ, "a run finds room at once");
 
-/* A record that is about to be written. Headers are written behind the fixed part of the slot, and may not fit there. */
+/* A record that is about to be written. */
 struct draft {
-	union {
-		struct shm_slot slot;
-		uint8_t bytes[offsetof(struct shm_slot, bytes) + ROCE_MOST_HEADERS];
-	};
+	struct shm_slot slot;
 	uint32_t at; /* slot */
 	uint8_t *data;
 };
 
 static uint8_t *headers_of(struct draft *draft)
 {
-	return draft->bytes + offsetof(struct shm_slot, bytes);
+	return draft->slot.bytes;
 }
 
 /* ---- places ---------------------------------------------------------------------------------------------------- */
@@ -41,20 +39,14 @@ static void refuse_head(struct shm_peer *peer)
 /* Place for a record. Returns 0, -ENOBUFS, -EPROTO. */
 static int reserve_one(struct shm_producer *out, struct draft *draft)
 {
-	uint32_t lines = shm_record_lines(&draft->slot);
-	int error;
+	uint32_t line;
+	int error = shm_reserve_one(out, shm_record_lines(&draft->slot), &draft->at, &line);
 
-	do {
-		struct shm_cursor from = shm_tail(out), to = from;
-
-		draft->at = from.slot;
-		draft->data = out->ring->data + (uint64_t)shm_step(&to, lines) * SHM_LINE;
-		error = shm_reserve(out, from, to);
-	} while (error == -EAGAIN);
+	draft->data = out->ring->data + (uint64_t)line * SHM_LINE;
 	return error;
 }
 
-/* Reserves by @reserve; who finds no room looks again after saying so. Returns LINK_SENT if there is nobody to send to. */
+/* Reserves by @reserve; a sender that finds no room looks again after saying so. Returns LINK_SENT if there is nobody to send to. */
 #define RESERVE(peer, reserve)                                                                                         \
 	({                                                                                                             \
 		int error_ = (reserve);                                                                                \
@@ -160,11 +152,16 @@ static uint8_t *write_front(struct draft *draft, const struct packet_path *path)
 		write_path(at, path);
 		at += SHM_LINE;
 	}
-	if (shm_header_lines(&draft->slot)) {
-		memcpy(at, headers_of(draft), draft->slot.headers);
-		at += shm_header_lines(&draft->slot) * SHM_LINE;
-	}
 	return shm_payload_lines(&draft->slot) ? at : headers_of(draft) + draft->slot.headers;
+}
+
+/* Of at most SHM_INLINE_BYTES; the words of usual sizes are copied without a call. */
+static inline void copy_small(uint8_t *to, const uint8_t *from, uint32_t length)
+{
+	if (likely(length == sizeof(uint64_t)))
+		memcpy(to, from, sizeof(uint64_t));
+	else
+		memcpy(to, from, length);
 }
 
 static void write_payload(uint8_t *to, struct stream *payload, uint32_t length)
@@ -203,6 +200,69 @@ static enum link_result send_one(struct hca *hca, struct shm_peer *peer, struct 
 		write_payload(at, &packet->payload, length);
 	shm_publish(peer->out.ring, draft.at, &draft.slot);
 	return LINK_SENT;
+}
+
+/* ---- whole messages of RC -------------------------------------------------------------------------------------- */
+
+/* As send_one(), compiled for what most messages are. */
+SPECIALISED enum link_result send_whole(struct hca *hca, struct shm_peer *peer, struct run *run,
+					const enum roce_whole opcode)
+{
+	const struct packet *packet = run_slot(run);
+	const uint32_t headers = roce_whole_bytes(opcode);
+	uint32_t length = roce_whole_has_payload(opcode) ? (uint32_t)packet->payload.length : 0;
+	uint32_t lines = headers + length <= SHM_INLINE_BYTES ? 0 : shm_lines(length), at, line = 0;
+	struct shm_ring *ring = peer->out.ring;
+	struct shm_slot *slot;
+	int error = RESERVE(peer,
+			    lines ? shm_reserve_one(&peer->out, lines, &at, &line) : shm_reserve_slot(&peer->out, &at));
+
+	if (unlikely(error))
+		return no_room(hca, peer, run, error);
+	slot = &ring->slot[at % SHM_SLOTS];
+	memcpy((uint8_t *)slot + sizeof(slot->sequence),
+	       &(struct shm_sizes){.headers = (uint8_t)headers, .length = length}, sizeof(struct shm_sizes));
+	roce_whole_write(slot->bytes, packet, opcode, length);
+	if (lines) {
+		shm_prepare(&peer->out);
+		memcpy(ring->data + (uint64_t)line * SHM_LINE, packet->payload.whole, length);
+	} else {
+		shm_prepare_slot(&peer->out, at);
+		if (length)
+			copy_small(slot->bytes + headers, packet->payload.whole, length);
+	}
+	shm_publish_filled(ring, at);
+	return LINK_SENT;
+}
+
+/* True if @packet is such a message, and its payload in one piece of memory. */
+static inline bool is_whole(const struct packet *packet)
+{
+	return packet->transport == IBV_QPT_RC && packet->place == PLACE_ONLY &&
+	       (!packet->payload.length || (packet->payload.length < SHM_READ_FROM && packet->payload.whole));
+}
+
+/* Any run that is one record. */
+static inline enum link_result send_short(struct hca *hca, struct shm_peer *peer, struct run *run)
+{
+	const struct packet *packet = run_slot(run);
+
+	if (unlikely(!is_whole(packet)))
+		return send_one(hca, peer, run);
+	switch (packet->message) {
+	case MESSAGE_WRITE:
+		return send_whole(hca, peer, run, ROCE_WHOLE_WRITE);
+	case MESSAGE_SEND:
+		return send_whole(hca, peer, run, ROCE_WHOLE_SEND);
+	case MESSAGE_ACKNOWLEDGE:
+		return send_whole(hca, peer, run, ROCE_WHOLE_ACKNOWLEDGE);
+	case MESSAGE_READ_REQUEST:
+		return send_whole(hca, peer, run, ROCE_WHOLE_READ_REQUEST);
+	case MESSAGE_READ_RESPONSE:
+		return send_whole(hca, peer, run, ROCE_WHOLE_READ_RESPONSE);
+	default:
+		return send_one(hca, peer, run);
+	}
 }
 
 /* ---- long runs ------------------------------------------------------------------------------------------------- */
@@ -302,35 +362,51 @@ static enum link_result send_long(struct hca *hca, struct shm_peer *peer, struct
 
 /* ---- the link -------------------------------------------------------------------------------------------------- */
 
+/* NULL: what is sent to @host, which may be NULL, is lost. */
+static struct shm_peer *living(const struct host_peer *host)
+{
+	struct shm_peer *peer = shm_of(host);
+
+	if (!peer || __atomic_load_n(&host->gone, __ATOMIC_RELAXED) || __atomic_load_n(&peer->broken, __ATOMIC_RELAXED))
+		return NULL;
+	return peer;
+}
+
 /* NULL: nobody, now. What is sent there is lost. */
 static struct shm_peer *find_peer(uint32_t qpn)
 {
 	struct host_peer *host = host_peer_known(qpn);
-	struct shm_peer *peer;
 
 	if (__builtin_expect(!host, 0))
 		host = host_peer_of(qpn);
-	peer = shm_of(host);
-	if (!peer || __atomic_load_n(&host->gone, __ATOMIC_RELAXED) || __atomic_load_n(&peer->broken, __ATOMIC_RELAXED))
-		return NULL;
-	return peer;
+	return living(host);
+}
+
+static void count_sent(struct hca *hca, uint64_t length)
+{
+	uint64_t *counters = counters_here(hca);
+
+	if (unlikely(!counters))
+		return;
+	counters_add(counters, COUNTER_SHM_RUNS_SENT, 1);
+	counters_add(counters, COUNTER_SHM_BYTES_SENT, length);
 }
 
 enum link_result shm_send(struct hca *hca, struct run *run)
 {
 	struct packet *packet = run_slot(run);
 	uint64_t length = packet->payload.length;
-	struct shm_peer *peer = find_peer(packet->destination_qpn);
 	enum link_result result;
+	struct shm_peer *peer;
 
+	peer = find_peer(packet->destination_qpn);
 	if (!peer)
 		return LINK_SENT;
-	result = __builtin_expect(length >= SHM_READ_FROM, 0) ? send_long(hca, peer, run) : send_one(hca, peer, run);
+	result = __builtin_expect(length >= SHM_READ_FROM, 0) ? send_long(hca, peer, run) : send_short(hca, peer, run);
 	if (result == LINK_BUSY)
 		return result;
 	shm_wake(peer, false);
-	counter_add(hca, COUNTER_SHM_RUNS_SENT, 1);
-	counter_add(hca, COUNTER_SHM_BYTES_SENT, length);
+	count_sent(hca, length);
 	return result;
 }
 
@@ -361,9 +437,8 @@ bool shm_pending(uint32_t qpn, uint64_t mark, uint64_t *progress)
 /* ---- frames of other hosts -------------------------------------------------------------------------------------- */
 
 /* Returns false if the frame is lost. */
-static bool forward(uint32_t qpn, const struct packet_path *path, const uint8_t *bytes, size_t length)
+static bool forward(struct shm_peer *peer, const struct packet_path *path, const uint8_t *bytes, size_t length)
 {
-	struct shm_peer *peer;
 	struct draft draft = {0};
 	struct refusal why;
 	struct packet packet;
@@ -373,7 +448,6 @@ static bool forward(uint32_t qpn, const struct packet_path *path, const uint8_t 
 
 	if (headers < 0 || length - (size_t)headers < pad || length - (size_t)headers > SHM_MOST_PAYLOAD)
 		return false;
-	peer = find_peer(qpn);
 	draft.slot.headers = (uint8_t)headers;
 	draft.slot.flags = SHM_FLAG_PATH | SHM_FLAG_FRAME;
 	draft.slot.length = (uint32_t)(length - (size_t)headers) - pad;
@@ -392,7 +466,7 @@ void shm_forward(uint32_t qpn, const struct packet_path *path, const uint8_t *by
 	bool forwarded;
 
 	epoch_enter();
-	forwarded = forward(qpn, path, bytes, length);
+	forwarded = forward(find_peer(qpn), path, bytes, length);
 	counter_add(first_device(), forwarded ? COUNTER_SHM_FORWARDED : COUNTER_SHM_FORWARD_LOST, 1);
 	epoch_leave();
 }

@@ -26,6 +26,7 @@ const struct link *link_shm(void)
 {
 	static const struct link shm = {
 		.name = "shm",
+		.whole = SHM_READ_FROM,
 		.most = SHM_RUN_BYTES,
 		.send = shm_send,
 		.mark = shm_mark,

@@ -34,7 +34,7 @@ void shm_wake_slow(struct shm_peer *peer)
 {
 	struct shm_state *other = (struct shm_state *)peer->other;
 
-	/* Once is enough: who goes to sleep again says so again. */
+	/* Once is enough: whoever goes to sleep again says so again. */
 	if (!__atomic_exchange_n(&other->sleeps, 0, __ATOMIC_SEQ_CST))
 		return;
 	host_wake(peer->host);
