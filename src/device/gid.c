@@ -31,6 +31,11 @@ bool gid_is_ipv4(const union ibv_gid *gid)
 	return memcmp(gid->raw, ipv4_prefix, sizeof(ipv4_prefix)) == 0;
 }
 
+bool gid_is_multicast(const union ibv_gid *gid)
+{
+	return gid->raw[0] == 0xff || (gid_is_ipv4(gid) && gid->raw[12] >> 4 == 0xe);
+}
+
 int gid_find(const struct hca_gid *table, size_t count, const union ibv_gid *gid, enum ibv_gid_type type)
 {
 	size_t index;

@@ -46,4 +46,7 @@ int gid_find(const struct hca_gid *table, size_t count, const union ibv_gid *gid
 /** True for ::ffff:a.b.c.d, the form of an IPv4 address in a GID (IBTA annex A17). */
 bool gid_is_ipv4(const union ibv_gid *gid);
 
+/** True for ff00::/8 (IBTA 4.1.1), and for groups of IPv4 (annex A17.9.1), 224.0.0.0/4 in the form ::ffff:a.b.c.d. */
+bool gid_is_multicast(const union ibv_gid *gid);
+
 #endif

@@ -13,7 +13,7 @@
 #include "core/timer.h"
 
 /* Nanoseconds since something rang until the next phase. */
-#define SPIN_NS UINT64_C(50000)      /* looks all the time: who waits for a completion rings again soon */
+#define SPIN_NS UINT64_C(50000)      /* looks all the time: a program that waits for a completion rings again soon */
 #define ACTIVE_NS UINT64_C(10000000) /* looks, sleeps shortly */
 #define SHORT_SLEEP_NS UINT64_C(20000)
 /* What is not trapped: entries for a receive queue that is flushed, records without a register. */

@@ -14,9 +14,11 @@
 #include "device/counters.h"
 #include "filter/filter.h"
 #include "link/host/host.h"
+#include "transport/gsi.h"
 #include "transport/host_window.h"
 #include "wire/link.h"
 #include "link/udp/udp.h"
+#include "link/udp/groups.h"
 #include "link/udp/parts.h"
 
 /* Not hca_device(), which makes devices. */

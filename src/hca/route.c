@@ -8,7 +8,11 @@
 #include "link/host/host.h"
 #include "link/local/local.h"
 #include "link/shm/shm.h"
+#include "link/udp/groups.h"
 #include "link/udp/udp.h"
+#include "wire/mad.h"
+#include "wire/packet.h"
+#include "wire/roce.h"
 
 static bool on_this_host(const struct hca *hca, const union ibv_gid *gid)
 {
@@ -68,6 +72,119 @@ static bool link_sees_process(const struct hca *hca, const union ibv_gid *gid, u
 	return on_this_host(hca, gid) && !host_owns(qpn) && !host_slot_is_vacant(qpn);
 }
 
+/* ---- multicast -------------------------------------------------------------------------------------------------- */
+
+static bool groups_leave_process(const struct hca *hca)
+{
+	return !hca->link && (hca->settings.link == LINK_UDP || hca->settings.link == LINK_AUTO);
+}
+
+/*
+ * To the members of this process by a call, to all others by UDP, which brings what it sent back to this host: what this process
+ * has sent itself it leaves out there (udp_is_own_datagram()). A datagram for which there is no room is lost, as any may be.
+ * Sending reads the payload, hence the copy.
+ */
+static enum link_result send_to_group(struct hca *hca, struct run *run)
+{
+	struct packet packet = *run_slot(run);
+
+	link_udp()->send(hca, run);
+	*run_slot(run) = packet;
+	return link_local()->send(hca, run);
+}
+
+static const struct link *link_group(const struct hca *hca, const struct packet_path *path)
+{
+	static const struct link group = {.name = "group", .immediate = true, .send = send_to_group};
+
+	return groups_leave_process(hca) && udp_reaches_group(path) ? &group : link_local();
+}
+
+static void link_join(struct hca *hca, const union ibv_gid *group)
+{
+	if (groups_leave_process(hca))
+		udp_join(hca, group);
+}
+
+static void link_leave_group(struct hca *hca, const union ibv_gid *group)
+{
+	if (groups_leave_process(hca))
+		udp_leave(group);
+}
+
+/* ---- datagrams of the connection manager ----------------------------------------------------------------------- */
+
+/* One to itself goes by the local link, also where messages do not. */
+static bool is_of_this_process(const struct mad_address *address)
+{
+	return address->addressee == MAD_FOR_SERVICE ? host_service_listens(address->service) : host_owns(address->qpn);
+}
+
+/* To somebody of this host. */
+static int to_process(const struct hca *hca, const struct mad_address *address, const struct link **links)
+{
+	bool alone = hca->settings.link == LINK_LOCAL;
+
+	links[0] = link_local();
+	links[1] = link_shm();
+	if (address->addressee == MAD_FOR_ALL)
+		return alone ? 1 : 2;
+	if (alone)
+		return address->addressee == MAD_FOR_ID || host_service_listens(address->service) ? 1 : -ENOENT;
+	if (is_of_this_process(address))
+		return 1;
+	links[0] = link_shm();
+	return host_peer_for(address) ? 1 : -errno;
+}
+
+static int to_manager(struct hca *hca, const union ibv_gid *gid, const uint8_t *mad, const struct link **links)
+{
+	const struct mad_address address = mad_address(mad);
+	bool near = on_this_host(hca, gid);
+
+	if (hca->link || hca->settings.link == LINK_UDP || !near) {
+		/* No route asks for a number where it leads to another host. */
+		links[0] = link_route(hca, gid, GSI_QPN);
+		return links[0] ? 1 : -ENETUNREACH;
+	}
+	return to_process(hca, &address, links);
+}
+
+static void hand_to(struct host_peer *peer, const struct packet_path *path, const uint8_t *mad)
+{
+	const struct packet packet = {
+		.transport = IBV_QPT_UD,
+		.message = MESSAGE_SEND,
+		.destination_qpn = GSI_QPN,
+		.source_qpn = GSI_QPN,
+		.qkey = GSI_QKEY,
+	};
+	uint8_t frame[ROCE_MOST_HEADERS + MAD_BYTES];
+	uint32_t headers = roce_headers_write(frame, &packet, 0, PLACE_ONLY, MAD_BYTES);
+
+	memcpy(frame + headers, mad, MAD_BYTES);
+	host_carrier->forward_to(peer, path, frame, headers + MAD_BYTES);
+}
+
+/* Whoever was sent a request by this process is connected to it. */
+static bool hand_on(const struct packet_path *path, const uint8_t *mad)
+{
+	const struct mad_address address = mad_address(mad);
+	struct host_peer *peer;
+
+	if (address.addressee == MAD_FOR_ALL) {
+		for (peer = host_peers(); peer; peer = host_next(peer))
+			hand_to(peer, path, mad);
+		return false;
+	}
+	if (is_of_this_process(&address))
+		return false;
+	peer = host_peer_for(&address);
+	if (peer)
+		hand_to(peer, path, mad);
+	return peer;
+}
+
 static bool is_known(uint32_t qpn)
 {
 	return host_peer_known(qpn);
@@ -83,6 +200,9 @@ static pid_t process_of(uint32_t qpn)
 const struct routes device_routes = {.route = link_route,
 				     .sees_process = link_sees_process,
 				     .listen = link_listen,
+				     .group = link_group,
+				     .join = link_join,
+				     .leave = link_leave_group,
 				     .local = link_local,
 				     .shm = link_shm,
 				     .udp = link_udp,
@@ -91,7 +211,11 @@ const struct routes device_routes = {.route = link_route,
 				     .is_known = is_known,
 				     .process_of = process_of,
 				     .is_vacant = host_slot_is_vacant,
-				     .withdraw = shm_withdraw};
+				     .withdraw = shm_withdraw,
+				     .is_near = on_this_host,
+				     .to_manager = to_manager,
+				     .listens = host_service_listens,
+				     .hand_on = hand_on};
 
 static int more_numbers(uint32_t *first, uint32_t *limit)
 {

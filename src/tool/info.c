@@ -128,6 +128,7 @@ int command_info(int argc, char **argv)
 	printf("libraries %s\n", library_directory());
 	print_settings(&settings);
 	links_print(&settings);
+	listeners_print();
 
 	/* The device reads its settings from the environment, when it is first asked for. */
 	options_export(&settings);

@@ -10,6 +10,7 @@
 #include "core/limits.h"
 #include "transport/commands.h"
 #include "transport/qp.h"
+#include "wire/routes.h"
 
 static bool is_member(const struct multicast_member *member, const union ibv_gid *group)
 {
@@ -67,7 +68,13 @@ static const struct multicast_list *publish(const struct multicast_list *list)
 	return before;
 }
 
-static int attach(struct hca_qp *qp, const union ibv_gid *group, const struct multicast_list **old)
+/* What a change has done: the list that nobody is to read any more, and whether there was one at all. */
+struct change {
+	const struct multicast_list *old;
+	bool made;
+};
+
+static int attach(struct hca_qp *qp, const union ibv_gid *group, struct change *change)
 {
 	const struct multicast_list *list = current();
 	struct multicast_list *changed;
@@ -82,11 +89,11 @@ static int attach(struct hca_qp *qp, const union ibv_gid *group, const struct mu
 		return -ENOMEM;
 	changed->member[list->count] = (struct multicast_member){*group, qp->number};
 	qp->groups++;
-	*old = publish(changed);
+	*change = (struct change){publish(changed), true};
 	return 0;
 }
 
-static int detach(struct hca_qp *qp, const union ibv_gid *group, const struct multicast_list **old)
+static int detach(struct hca_qp *qp, const union ibv_gid *group, struct change *change)
 {
 	const struct multicast_list *list = current();
 	struct multicast_list *changed = NULL;
@@ -102,32 +109,43 @@ static int detach(struct hca_qp *qp, const union ibv_gid *group, const struct mu
 			changed->member[place] = list->member[list->count - 1];
 	}
 	qp->groups--;
-	*old = publish(changed);
+	*change = (struct change){publish(changed), true};
 	return 0;
 }
 
-static int under_lock(struct hca_qp *qp, const union ibv_gid *group, bool attaches)
+static int under_lock(struct hca_qp *qp, const union ibv_gid *group, bool attaches, bool *changed)
 {
 	pthread_mutex_t *lock = &the_registry.devices[0].lock;
-	const struct multicast_list *old = NULL;
+	struct change change = {.old = NULL};
 	int error;
 
 	pthread_mutex_lock(lock);
-	error = attaches ? attach(qp, group, &old) : detach(qp, group, &old);
+	error = attaches ? attach(qp, group, &change) : detach(qp, group, &change);
 	pthread_mutex_unlock(lock);
-	if (!old)
+	*changed = change.made;
+	if (!change.old)
 		return error;
 	epoch_synchronize();
-	free((void *)old);
+	free((void *)change.old);
 	return error;
 }
 
 int hca_qp_attach(struct hca_qp *qp, const union ibv_gid *group)
 {
-	return under_lock(qp, group, true);
+	bool changed;
+	int error = under_lock(qp, group, true, &changed);
+
+	if (changed)
+		routes->join(qp->hca, group);
+	return error;
 }
 
 int hca_qp_detach(struct hca_qp *qp, const union ibv_gid *group)
 {
-	return under_lock(qp, group, false);
+	bool changed;
+	int error = under_lock(qp, group, false, &changed);
+
+	if (changed)
+		routes->leave(qp->hca, group);
+	return error;
 }

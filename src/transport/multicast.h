@@ -19,12 +19,6 @@ struct multicast_list {
 	struct multicast_member member[];
 };
 
-/** True for ff00::/8 (IBTA 4.1.1). */
-static inline bool gid_is_multicast(const union ibv_gid *gid)
-{
-	return gid->raw[0] == 0xff;
-}
-
 /** The next member of @group in @list at or behind @i; list->count if there is none. */
 uint32_t multicast_next(const struct multicast_list *list, const union ibv_gid *group, uint32_t i);
 

@@ -57,7 +57,7 @@ int requester_fill_datagram(const struct hca_qp *qp, const struct wqe *wqe, stru
 
 	packet->qkey = qkey & 0x80000000 ? qp->attr.qkey : qkey;
 	if (!syndrome && gid_is_multicast(&packet->own_path.destination))
-		packet->link = routes->local();
+		packet->link = routes->group(qp->hca, &packet->own_path);
 	return syndrome;
 }
 

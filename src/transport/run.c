@@ -5,10 +5,12 @@
 #include <endian.h>
 #include <stddef.h>
 
+#include "transport/gsi.h"
 #include "transport/multicast.h"
 #include "device/counters.h"
 #include "transport/qp.h"
 #include "wire/link.h"
+#include "wire/routes.h"
 #include "transport/answer.h"
 #include "transport/congestion.h"
 #include "transport/dct.h"
@@ -109,6 +111,12 @@ static bool is_multicast(const struct packet *packet)
 	return packet->transport == IBV_QPT_UD && gid_is_multicast(&packet->path->destination);
 }
 
+/* True if @qp has sent @packet; a QP of another host may have the same number. */
+static bool is_from(const struct packet *packet, const struct hca_qp *qp)
+{
+	return packet->link->immediate && packet->source_qpn == qp->number;
+}
+
 /*
  * IBTA 10.5.2: each member gets a copy, also the sender. Reading a payload consumes it, so each has a copy of the packet,
  * too, in the slot of the answer, as there is none to a datagram.
@@ -123,7 +131,7 @@ static void handle_multicast(struct run *run, const struct packet *packet)
 		DROP(packet, device_of_sender(packet), RULE_MULTICAST_QP);
 		return;
 	}
-	if (!list || i == list->count)
+	if (packet->link == routes->local() && (!list || i == list->count))
 		dropped(packet, device_of_sender(packet),
 			&(struct refusal){RULE_MULTICAST_NOBODY,
 					  {packet->message, packet->source_qpn, be64toh(group->global.subnet_prefix),
@@ -131,16 +139,23 @@ static void handle_multicast(struct run *run, const struct packet *packet)
 	for (; list && i < list->count; i = multicast_next(list, group, i + 1)) {
 		struct hca_qp *qp = qp_find(list->member[i].qpn);
 
-		if (!qp || (qp->block_self_multicast && qp->number == packet->source_qpn))
+		if (!qp || (qp->block_self_multicast && is_from(packet, qp)))
 			continue;
 		*run_slot(run) = *packet;
 		handle(run, run_slot(run), qp);
 	}
 }
 
-static void drop_for_nobody(const struct packet *packet)
+/* Queue pair 1 is in no table. */
+static void handle_without_qp(struct packet *packet)
 {
-	struct hca *hca = device_of_sender(packet);
+	struct hca *hca;
+
+	if (packet->destination_qpn == GSI_QPN && management) {
+		gsi_receive(packet);
+		return;
+	}
+	hca = device_of_sender(packet);
 
 	counter_add(hca, COUNTER_DROPPED_NO_QP, 1);
 	DROP(packet, hca, RULE_PACKET_NO_QP);
@@ -160,7 +175,7 @@ static bool drain_packets(struct run *run, const struct hca_qp *self)
 		else if (qp)
 			handle(run, packet, qp);
 		else
-			drop_for_nobody(packet);
+			handle_without_qp(packet);
 		run->first++;
 	}
 	return true;
@@ -352,7 +367,7 @@ void run_take_whole(struct run *run)
 		let_go_for_another(run);
 		qp = qp_find(packet->destination_qpn);
 		if (__builtin_expect(!qp, 0)) {
-			drop_for_nobody(packet);
+			handle_without_qp(packet);
 			return;
 		}
 		queue_lock(&qp->lock);
@@ -378,6 +393,8 @@ static struct hca *device_of(uint32_t qpn)
 {
 	const struct hca_qp *qp = qp_find(qpn);
 
+	if (qpn == GSI_QPN)
+		return first_device();
 	return qp ? qp->hca : NULL;
 }
 
@@ -385,8 +402,10 @@ static bool view(uint32_t qpn, struct receiver_view *view)
 {
 	struct hca_qp *qp = qp_find(qpn);
 
+	if (qpn == GSI_QPN)
+		*view = (struct receiver_view){.hca = first_device(), .peer_qpn = GSI_QPN};
 	if (!qp)
-		return false;
+		return qpn == GSI_QPN;
 	queue_lock(&qp->lock);
 	*view = (struct receiver_view){
 		.hca = qp->hca, .path = qp->path, .peer_qpn = qp->attr.dest_qp_num, .mtu_shift = qp->mtu_shift};

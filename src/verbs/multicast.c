@@ -16,7 +16,7 @@ static int check(struct ibv_qp *qp, const union ibv_gid *gid, const char *call)
 	if (object_refused(call, NULL, qp))
 		return errno;
 	hca = hca_of_context(qp->context);
-	if (gid->raw[0] != 0xff)
+	if (!gid_is_multicast(gid))
 		return REFUSE(hca, call, EINVAL, RULE_MCAST_GID, be64toh(gid->global.subnet_prefix),
 			      be64toh(gid->global.interface_id));
 	if (to_user_qp(qp)->type != IBV_QPT_UD)

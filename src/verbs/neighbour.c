@@ -16,14 +16,14 @@
 #define NO_VLAN 0xffff
 #define ARP_COMPLETE 2 /* ATF_COM of if_arp.h, in the flags column */
 
-/* RFC 1112 for IPv4 groups, which come as ff0e::ffff:a.b.c.d, and RFC 2464 for the others. */
+/* RFC 1112 for IPv4 groups, which come as ::ffff:a.b.c.d or ff0e::ffff:a.b.c.d, and RFC 2464 for the others. */
 static bool multicast_mac(const union ibv_gid *gid, uint8_t mac[6])
 {
 	static const uint8_t ipv4_group[12] = {0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
-	if (gid->raw[0] != 0xff)
+	if (!gid_is_multicast(gid))
 		return false;
-	if (memcmp(gid->raw, ipv4_group, sizeof(ipv4_group)) == 0)
+	if (gid_is_ipv4(gid) || memcmp(gid->raw, ipv4_group, sizeof(ipv4_group)) == 0)
 		memcpy(mac, (const uint8_t[]){0x01, 0x00, 0x5e, gid->raw[13] & 0x7f, gid->raw[14], gid->raw[15]}, 6);
 	else
 		memcpy(mac, (const uint8_t[]){0x33, 0x33, gid->raw[12], gid->raw[13], gid->raw[14], gid->raw[15]}, 6);

@@ -52,6 +52,7 @@ struct packet {
 	uint8_t place;     /* enum packet_place */
 	bool solicited;
 	bool acknowledge; /* the responder shall acknowledge the last packet */
+	bool handed_on;   /* of another host, by the process that has the RoCE port; for queue pair 1 */
 	uint32_t destination_qpn, source_qpn;
 	uint32_t psn; /* of the first packet of the run */
 	uint32_t

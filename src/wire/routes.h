@@ -13,6 +13,7 @@
 
 struct hca;
 struct link;
+struct packet_path;
 
 #define HOST_SLOT_BITS 10 /* QP numbers of a slot: 1024, all of one process */
 #define HOST_SLOTS (1u << (24 - HOST_SLOT_BITS))
@@ -27,6 +28,11 @@ struct routes {
 	bool (*sees_process)(const struct hca *hca, const union ibv_gid *gid, uint32_t qpn);
 	/* A QP of @hca that has no one peer, such as a datagram QP, may receive from now on: other hosts are to reach it. */
 	void (*listen)(struct hca *hca);
+	/* The link that leads to the members of the group that is the destination of @path, in this process and elsewhere. */
+	const struct link *(*group)(const struct hca *hca, const struct packet_path *path);
+	/* A QP of @hca has become a member of @group, is none any more: what others send there is to arrive. No lock held. */
+	void (*join)(struct hca *hca, const union ibv_gid *group);
+	void (*leave)(struct hca *hca, const union ibv_gid *group);
 	/* The link to QPs of this process, to those of other processes of this host, to those of other hosts. */
 	const struct link *(*local)(void);
 	const struct link *(*shm)(void);
@@ -45,7 +51,27 @@ struct routes {
 	 * those packets that were sent so far.
 	 */
 	void (*withdraw)(uint32_t qpn);
+
+	/* ---- management datagrams (wire/mad.h) of the connection manager; no lock held, inside an epoch section ---- */
+
+	/* True if @gid is an address of this host. */
+	bool (*is_near)(const struct hca *hca, const union ibv_gid *gid);
+	/*
+	 * Fills @links with those that lead to whom the datagram @mad for @gid is for, ROUTES_OF_MAD at most, and returns how
+	 * many; -ENOENT: nobody of this host is that; -ENETUNREACH: no link leads there; or another negative errno, which may
+	 * pass.
+	 */
+	int (*to_manager)(struct hca *hca, const union ibv_gid *gid, const uint8_t *mad, const struct link **links);
+	/* True if this process listens at @service. */
+	bool (*listens)(uint64_t service);
+	/*
+	 * Hands the datagram @mad, that came from another host along @path, to another process that it is for. False: it is for
+	 * this one, or for nobody.
+	 */
+	bool (*hand_on)(const struct packet_path *path, const uint8_t *mad);
 };
+
+#define ROUTES_OF_MAD 2
 
 /* Set before there is a QP (hca/hca.c). */
 extern const struct routes *routes;

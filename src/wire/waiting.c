@@ -48,8 +48,8 @@ void link_dequeue(struct link_waiter *waiter)
 }
 
 /*
- * Who took the QP out of a queue before, or found it by its number, is inside an epoch section that the QP outlives; who tries
- * to send for it there finds it leaving.
+ * A thread that took the QP out of a queue before, or found it by its number, is inside an epoch section that the QP outlives;
+ * if it tries to send for it there, it finds it leaving.
  */
 void link_leave(struct link_party *party)
 {

@@ -4,7 +4,6 @@
  * first looks who has come. All under the lock of the host table.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stddef.h>
 #include <sys/epoll.h>
@@ -126,61 +125,69 @@ static void introduce(int socket)
 		keep(socket, pid);
 }
 
+/* Not a copy of one that listens, whose name would outlive it. Returns -1 if there is none. */
+static int spare_descriptor(void)
+{
+	return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+}
+
 /*
  * A connection that cannot be accepted for want of a descriptor stays, and would keep the device thread awake. One is held
  * in reserve, to take it and close it.
  */
-static int accept_one(const struct own_slot *slot)
+static int accept_one(const struct host_door *door)
 {
-	int fd = accept4(slot->listening.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = accept4(door->listening.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd >= 0 || (errno != EMFILE && errno != ENFILE))
 		return fd;
 	if (strangers.reserve > 0)
 		close(strangers.reserve);
-	fd = accept4(slot->listening.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	fd = accept4(door->listening.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0)
 		close(fd);
-	strangers.reserve = fcntl(slot->listening.fd, F_DUPFD_CLOEXEC, 0);
+	strangers.reserve = spare_descriptor();
 	return -1;
 }
 
-static void take_connections_of(const struct own_slot *slot)
+void host_door_take(const struct host_door *door)
 {
 	int fd;
 
-	for (int i = 0; i < MOST_AT_ONCE && (fd = accept_one(slot)) >= 0; i++)
+	if (door->listening.fd < 0)
+		return;
+	for (int i = 0; i < MOST_AT_ONCE && (fd = accept_one(door)) >= 0; i++)
 		introduce(fd);
 }
 
 void host_take_connections(void)
 {
 	for (const struct own_slot *slot = host_table.own; slot; slot = slot->next)
-		if (slot->listening.fd >= 0)
-			take_connections_of(slot);
+		host_door_take(&slot->door);
+	for (const struct own_service *service = host_table.services; service; service = service->next)
+		if (service->listens)
+			host_door_take(&service->door);
 }
 
 static void somebody_comes(struct watched_fd *listening, uint32_t events)
 {
-	const struct own_slot *slot = (struct own_slot *)((char *)listening - offsetof(struct own_slot, listening));
-
 	(void)events;
 	pthread_mutex_lock(&host_table.lock);
-	take_connections_of(slot);
+	host_door_take((const struct host_door *)listening);
 	pthread_mutex_unlock(&host_table.lock);
 }
 
-int host_slot_watch(struct own_slot *slot)
+int host_door_watch(struct host_door *door)
 {
 	int error;
 
-	if (slot->listening.fd < 0 || slot->watched)
+	if (door->listening.fd < 0 || door->watched)
 		return 0;
-	slot->listening.ready = somebody_comes;
-	error = progress_watch(&slot->listening, EPOLLIN);
-	slot->watched = !error;
+	door->listening.ready = somebody_comes;
+	error = progress_watch(&door->listening, EPOLLIN);
+	door->watched = !error;
 	if (strangers.reserve <= 0)
-		strangers.reserve = fcntl(slot->listening.fd, F_DUPFD_CLOEXEC, 0);
+		strangers.reserve = spare_descriptor();
 	return error;
 }
 
@@ -189,7 +196,7 @@ static void accept_at_all_slots(void)
 	int error = 0;
 
 	for (struct own_slot *slot = host_table.own; slot && !error; slot = slot->next)
-		error = host_slot_watch(slot);
+		error = host_door_watch(&slot->door);
 	/* Tried again with each packet to a process that is not connected. */
 	if (error)
 		EXPLAIN_LIMITED(first_device(), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,

@@ -18,6 +18,7 @@
 #include "device/counters.h"
 #include "link/host/hello.h"
 #include "link/host/table.h"
+#include "wire/mad.h"
 
 const struct host_carrier *host_carrier;
 
@@ -50,6 +51,12 @@ void host_wake(struct host_peer *peer)
 
 static void free_peer(struct host_peer *peer)
 {
+	struct host_asked *asked;
+
+	while ((asked = peer->asked)) {
+		peer->asked = asked->next;
+		free(asked);
+	}
 	munmap(peer->memory, host_carrier->memory_size());
 	close(peer->socket.fd);
 	free(peer);
@@ -68,10 +75,39 @@ static void remove_peer(struct host_peer *peer)
 			__atomic_store_n(&host_table.peer[slot], NULL, __ATOMIC_RELEASE);
 }
 
+/* Slots that @peer was known to have. */
+struct ended {
+	uint32_t count;
+	uint16_t slot[LIMIT_MAX_QP >> HOST_SLOT_BITS];
+};
+
+/* The lock is held. */
+static void note_slots(const struct host_peer *peer, struct ended *ended)
+{
+	ended->count = 0;
+	for (uint32_t slot = 0; slot < HOST_SLOTS && ended->count < LIMIT_MAX_QP >> HOST_SLOT_BITS; slot++)
+		if (host_table.peer[slot] == peer)
+			ended->slot[ended->count++] = (uint16_t)slot;
+}
+
+/* Nobody asks @peer for anything any more, as nobody finds it. */
+static void tell_manager(const struct host_peer *peer, const struct ended *ended)
+{
+	if (!management)
+		return;
+	for (uint32_t i = 0; i < ended->count; i++)
+		management->slot_ended(ended->slot[i]);
+	for (const struct host_asked *asked = peer->asked; asked; asked = asked->next)
+		management->service_ended(asked->service);
+}
+
 static void hang_up(struct host_peer *peer)
 {
+	struct ended ended;
+
 	counter_add(first_device(), COUNTER_HOST_HANGUPS, 1);
 	pthread_mutex_lock(&host_table.lock);
+	note_slots(peer, &ended);
 	remove_peer(peer);
 	/* The other side sees the end, also if a child is forked before the close. */
 	shutdown(peer->socket.fd, SHUT_RDWR);
@@ -79,6 +115,7 @@ static void hang_up(struct host_peer *peer)
 	progress_unwatch(&peer->socket);
 	__atomic_store_n(&peer->gone, 1, __ATOMIC_RELEASE);
 	host_carrier->gone(peer);
+	tell_manager(peer, &ended);
 	epoch_synchronize();
 	host_carrier->end(peer);
 	free_peer(peer);
@@ -167,17 +204,14 @@ static struct host_peer *explain_failure(uint32_t qpn, pid_t pid, int error)
 	return NULL;
 }
 
-/* Returns the socket; -ECONNREFUSED: nobody has the slot. */
-static int connect_to_slot(uint32_t slot)
+int host_connect(const struct sockaddr_un *address, socklen_t length)
 {
-	struct sockaddr_un address;
-	socklen_t length = host_slot_address(slot, &address);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int error;
 
 	if (fd < 0)
 		return -errno;
-	if (!connect(fd, (struct sockaddr *)&address, length))
+	if (!connect(fd, (const struct sockaddr *)address, length))
 		return fd;
 	error = -errno;
 	close(fd);
@@ -188,11 +222,14 @@ bool host_slot_is_vacant(uint32_t qpn)
 {
 	WITHOUT_CANCELLATION;
 	uint32_t slot = host_slot_of(qpn);
+	struct sockaddr_un address;
+	socklen_t length;
 	int fd;
 
 	if (slot >= HOST_SLOTS || host_owns(qpn))
 		return false;
-	fd = connect_to_slot(slot);
+	length = host_slot_address(slot, &address);
+	fd = host_connect(&address, length);
 	if (fd >= 0)
 		close(fd);
 	return fd == -ECONNREFUSED;
@@ -220,23 +257,28 @@ static struct host_peer *nobody(void)
 	return NULL;
 }
 
-/* The lock is held. NULL with errno: as host_peer_of(). */
-static struct host_peer *find_process(uint32_t qpn)
+static struct host_peer *failed(int error)
 {
-	int fd = connect_to_slot(host_slot_of(qpn));
+	errno = error;
+	return NULL;
+}
+
+struct host_peer *host_connect_to(const struct sockaddr_un *address, socklen_t length, pid_t *pid)
+{
+	int fd = host_connect(address, length);
 	struct host_peer *peer;
 	int memory;
-	pid_t pid;
 
+	*pid = 0;
 	if (fd == -ECONNREFUSED)
 		return nobody();
 	if (fd < 0)
-		return explain_failure(qpn, 0, -fd);
-	if (!host_same_user(fd, &pid)) {
+		return failed(-fd);
+	if (!host_same_user(fd, pid)) {
 		close(fd);
 		return nobody();
 	}
-	peer = peer_of_process(pid);
+	peer = peer_of_process(*pid);
 	if (peer) {
 		close(fd);
 		return peer;
@@ -244,10 +286,20 @@ static struct host_peer *find_process(uint32_t qpn)
 	memory = host_memory_create();
 	if (memory < 0) {
 		close(fd);
-		return explain_failure(qpn, pid, -memory);
+		return failed(-memory);
 	}
-	peer = host_peer_add(fd, pid, true, memory);
-	return peer ? peer : explain_failure(qpn, pid, errno);
+	return host_peer_add(fd, *pid, true, memory);
+}
+
+/* The lock is held. NULL with errno: as host_peer_of(). */
+static struct host_peer *find_process(uint32_t qpn)
+{
+	struct sockaddr_un address;
+	socklen_t length = host_slot_address(host_slot_of(qpn), &address);
+	pid_t pid;
+	struct host_peer *peer = host_connect_to(&address, length, &pid);
+
+	return peer || errno == ENOENT ? peer : explain_failure(qpn, pid, errno);
 }
 
 struct host_peer *host_peer_of(uint32_t qpn)
@@ -289,8 +341,8 @@ static void leave_slots(void)
 	while ((slot = host_table.own)) {
 		host_table.own = slot->next;
 		host_table.state[slot->number] = SLOT_FORMER;
-		if (slot->listening.fd >= 0)
-			close(slot->listening.fd);
+		if (slot->door.listening.fd >= 0)
+			close(slot->door.listening.fd);
 		free(slot);
 	}
 	host_table.own_count = 0;
@@ -313,6 +365,7 @@ void host_after_fork(bool child)
 {
 	if (child) {
 		leave_slots();
+		host_leave_services();
 		leave_peers();
 		host_forget_strangers();
 	}

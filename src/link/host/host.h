@@ -35,11 +35,13 @@ struct host_peer {
 	uint32_t gone;   /* atomic; 1: the socket was hung up */
 	uint8_t *memory; /* host_carrier->memory_size() bytes, shared; a file that cannot shrink */
 	struct watched_fd socket;
-	struct shm_peer *shm;   /* what the shm link makes of it */
-	struct host_peer *next; /* atomic; host_next() */
+	struct shm_peer *shm;     /* what the shm link makes of it */
+	struct host_peer *next;   /* atomic; host_next() */
+	struct host_asked *asked; /* services that were asked for there; under the lock of the table */
 };
 
 struct packet_path;
+struct mad_address;
 
 /* What connections carry: the shm link, which fills this in. */
 struct host_carrier {
@@ -64,6 +66,8 @@ struct host_carrier {
 	 * from BTH to the end of the payload, without ICRC, which was checked. What cannot be handed on is lost, and counted.
 	 */
 	void (*forward)(uint32_t qpn, const struct packet_path *path, const uint8_t *bytes, size_t length);
+	/* The same of a frame that is for the process @peer whatever its number. Inside an epoch section. */
+	void (*forward_to)(struct host_peer *peer, const struct packet_path *path, const uint8_t *bytes, size_t length);
 };
 
 /* Set before a slot is claimed (hca/hca.c). */
@@ -76,6 +80,12 @@ extern const struct host_carrier *host_carrier;
  * its QPs reach those of this process only, which is explained. Any thread; called rarely.
  */
 int host_claim_slot(uint32_t *first);
+
+/**
+ * The slot that all communication ids of this process are in (wire/mad.h), claimed if it has none. The same until a fork.
+ * Returns 0, or as host_claim_slot(). Any thread.
+ */
+int host_process_slot(uint32_t *slot);
 
 /** True if QP number @qpn is in a slot of this process. Any thread. */
 bool host_owns(uint32_t qpn);
@@ -104,6 +114,35 @@ struct host_peer *host_peer_known(uint32_t qpn);
  * system calls, none of which blocks; any thread; may be called under a QP's lock.
  */
 bool host_slot_is_vacant(uint32_t qpn);
+
+/*
+ * Services of the connection manager (wire/mad.h, mad_service_has_name()). Whoever has one is bound to the abstract UNIX socket
+ * of its name: so no two processes of a host have the same, and it is free when its process has ended, however. Who connects to
+ * that socket has a connection to the process, as one to a slot is. Those that @alone says are of this process only have no
+ * socket: no other process can reach them (SOFTHCA_LINK=local).
+ *
+ * All of these: any thread; some system calls, none of which blocks; no lock of progress.h held.
+ */
+
+/** Makes @service this process's. Returns 0; -EADDRINUSE: it is somebody's, perhaps of this process; or another negative errno. */
+int host_service_claim(uint64_t service, bool alone);
+/** From now on it is found. Returns 0; -ENOENT: it is not of this process; or another negative errno. */
+int host_service_listen(uint64_t service);
+/** Gives it up. Connections that were made by it stay. Nothing if it is not of this process. */
+void host_service_release(uint64_t service);
+/** True if this process listens at @service. */
+bool host_service_listens(uint64_t service);
+/**
+ * The process that has @service, if it listens; 0: nobody listens, or it cannot be seen. It may be this one. For explanations.
+ */
+pid_t host_service_owner(uint64_t service);
+/**
+ * The connection to the process that listens at @service, made if there is none. NULL with errno as host_peer_of(). Not of
+ * services of this process. Inside an epoch section; not under a QP's lock.
+ */
+struct host_peer *host_peer_of_service(uint64_t service);
+/** The same for whom a datagram of the connection manager is for, unless it is for all: by service or slot. */
+struct host_peer *host_peer_for(const struct mad_address *address);
 
 /** All connections, for the poller. Inside an epoch section. */
 struct host_peer *host_peers(void);

@@ -49,17 +49,29 @@ static uint32_t first_choice(void)
 	return (uint32_t)((uint64_t)((uint32_t)getpid() * 0x9e3779b1u) * CLAIMED_SLOTS >> 32);
 }
 
-/* Returns a listening socket, -EADDRINUSE if somebody else has the slot, or another negative errno. */
-static int listen_at(uint32_t number)
+int host_bind(const struct sockaddr_un *address, socklen_t length)
 {
-	struct sockaddr_un address;
-	socklen_t length = host_slot_address(number, &address);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int error;
 
 	if (fd < 0)
 		return -errno;
-	if (!bind(fd, (struct sockaddr *)&address, length) && !listen(fd, SOMAXCONN))
+	if (!bind(fd, (const struct sockaddr *)address, length))
+		return fd;
+	error = -errno;
+	close(fd);
+	return error;
+}
+
+/* Returns a listening socket, -EADDRINUSE if somebody else has the slot, or another negative errno. */
+static int listen_at(uint32_t number)
+{
+	struct sockaddr_un address;
+	socklen_t length = host_slot_address(number, &address);
+	int fd = host_bind(&address, length);
+	int error;
+
+	if (fd < 0 || !listen(fd, SOMAXCONN))
 		return fd;
 	error = -errno;
 	close(fd);
@@ -70,14 +82,14 @@ static int listen_at(uint32_t number)
 static void own(struct own_slot *slot, uint32_t number, int listening)
 {
 	slot->number = number;
-	slot->listening.fd = listening;
+	slot->door.listening.fd = listening;
 	slot->next = host_table.own;
 	host_table.own = slot;
 	host_table.own_count++;
 	__atomic_store_n(&host_table.state[number], SLOT_OWN, __ATOMIC_RELEASE);
 	/* A process that cannot accept here can elsewhere, or is told by the next host_accept(). */
 	if (host_table.accepts && listening >= 0)
-		host_slot_watch(slot);
+		host_door_watch(&slot->door);
 }
 
 static void explain_no_socket(uint32_t number, int error)
@@ -108,21 +120,66 @@ static int claim(struct own_slot *slot)
 	return -ENOSPC;
 }
 
-int host_claim_slot(uint32_t *first)
+/* The lock is held. */
+static int claim_another(struct own_slot **claimed)
 {
-	WITHOUT_CANCELLATION;
 	struct own_slot *slot = calloc(1, sizeof(*slot));
 	int error = -ENOSPC;
 
 	if (!slot)
 		return -ENOMEM;
-	pthread_mutex_lock(&host_table.lock);
 	if (host_table.own_count < MOST_OWN)
 		error = claim(slot);
-	pthread_mutex_unlock(&host_table.lock);
 	if (error)
 		free(slot);
 	else
+		*claimed = slot;
+	return error;
+}
+
+/* The oldest. */
+static struct own_slot *first_slot(void)
+{
+	struct own_slot *slot = host_table.own;
+
+	while (slot && slot->next)
+		slot = slot->next;
+	return slot;
+}
+
+int host_claim_slot(uint32_t *first)
+{
+	WITHOUT_CANCELLATION;
+	struct own_slot *slot;
+	int error = 0;
+
+	pthread_mutex_lock(&host_table.lock);
+	slot = first_slot();
+	if (!slot || !slot->spare)
+		error = claim_another(&slot);
+	if (!error) {
+		slot->spare = false;
 		*first = slot->number << HOST_SLOT_BITS;
+	}
+	pthread_mutex_unlock(&host_table.lock);
+	return error;
+}
+
+int host_process_slot(uint32_t *number)
+{
+	WITHOUT_CANCELLATION;
+	struct own_slot *slot;
+	int error = 0;
+
+	pthread_mutex_lock(&host_table.lock);
+	slot = first_slot();
+	if (!slot) {
+		error = claim_another(&slot);
+		if (!error)
+			slot->spare = true;
+	}
+	if (!error)
+		*number = slot->number;
+	pthread_mutex_unlock(&host_table.lock);
 	return error;
 }

@@ -21,11 +21,26 @@ enum host_slot_state {
 	SLOT_FORMER, /* of the process that this one was forked from: QPs of that time still have its numbers */
 };
 
+/* A socket that listens on a name of this process. */
+struct host_door {
+	struct watched_fd listening; /* the first; fd -1: no socket could be had */
+	bool watched;
+};
+
 struct own_slot {
+	struct host_door door; /* the first */
 	struct own_slot *next;
 	uint32_t number;
-	struct watched_fd listening; /* fd -1: no socket could be had */
-	bool watched;
+	bool spare; /* no numbers of it are given to queue pairs yet */
+};
+
+/* A service of the connection manager that is this process's; its door is bound and, only if it `listens`, listens. */
+struct own_service {
+	struct host_door door; /* the first */
+	struct own_service *next;
+	uint64_t service;
+	bool listens;
+	bool ending; /* found by nobody but a forked child, which closes it */
 };
 
 struct host_table {
@@ -35,10 +50,17 @@ struct host_table {
 	uint8_t state[HOST_SLOTS];          /* atomic; enum host_slot_state */
 	struct own_slot *own;
 	uint32_t own_count;
+	struct own_service *services;
 	uint32_t accepts; /* atomic; 1: host_accept() was called and there is something to accept with */
 };
 
 extern struct host_table host_table;
+
+/* What this process asked a peer for before it knew a slot of it. */
+struct host_asked {
+	struct host_asked *next;
+	uint64_t service;
+};
 
 static inline uint32_t host_slot_of(uint32_t qpn)
 {
@@ -48,8 +70,24 @@ static inline uint32_t host_slot_of(uint32_t qpn)
 /** Writes the name of slot @number; returns the length for bind(2) and connect(2). */
 socklen_t host_slot_address(uint32_t number, struct sockaddr_un *address);
 
-/** Begins to accept at @slot. Returns 0 or a negative errno. The lock is held. */
-int host_slot_watch(struct own_slot *slot);
+/** A socket bound to the name @address. Returns the descriptor, -EADDRINUSE if it is somebody's, or another negative errno. */
+int host_bind(const struct sockaddr_un *address, socklen_t length);
+/** A socket connected to it. Returns the descriptor; -ECONNREFUSED: nobody listens there; or another negative errno. */
+int host_connect(const struct sockaddr_un *address, socklen_t length);
+
+/** Begins to accept at @door. Returns 0 or a negative errno. The lock is held. */
+int host_door_watch(struct host_door *door);
+/** Takes the connections that wait at @door. The lock is held. */
+void host_door_take(const struct host_door *door);
+
+/**
+ * The peer whose process listens at @address, connected to if it is not yet. NULL with errno: ENOENT: nobody listens, or another
+ * user (explained); else it could not be made, @pid is who listens, 0 if not known. The lock is held.
+ */
+struct host_peer *host_connect_to(const struct sockaddr_un *address, socklen_t length, pid_t *pid);
+
+/** In a forked child: leaves all services. The lock is held. */
+void host_leave_services(void);
 
 /**
  * Takes the connections that wait at slots of this process. Those that have said hello become peers. The lock is held. Any

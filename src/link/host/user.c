@@ -60,8 +60,8 @@ static bool may_be_anybody(uid_t user)
 }
 
 /*
- * kill(2) compares users as the kernel knows them, whatever a namespace shows of them: who may send a signal to the process
- * at the other end is of its user, if not privileged. Not by number, since that may be another process's by now (Linux 6.5).
+ * kill(2) compares users as the kernel knows them, whatever a namespace shows of them: a process that may send a signal to the
+ * one at the other end is of its user, if not privileged. Not by number, since that may be another process's by now (Linux 6.5).
  */
 static bool may_signal(int socket)
 {

@@ -118,7 +118,8 @@ static bool parse_record(struct shm_peer *peer, const struct shm_record *record,
 	if (slot->length && !(slot->flags & SHM_FLAG_FRAME))
 		packet->count = 0;
 	packet->mtu = 0;
-	packet->link = slot->flags & SHM_FLAG_FRAME ? routes->udp() : link_shm();
+	packet->handed_on = slot->flags & SHM_FLAG_FRAME;
+	packet->link = packet->handed_on ? routes->udp() : link_shm();
 	packet->path = &no_path;
 	if (record->path) {
 		read_path(&packet->own_path, record->path);

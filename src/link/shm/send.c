@@ -8,6 +8,7 @@
 #include "explain/limit.h"
 #include "device/device.h"
 #include "link/shm/peer.h"
+#include "wire/mad.h"
 #include "wire/roce_whole.h"
 
 _Static_assert(sizeof(struct shm_path) == SHM_LINE, "a path takes a line");
@@ -392,6 +393,44 @@ static void count_sent(struct hca *hca, uint64_t length)
 	counters_add(counters, COUNTER_SHM_BYTES_SENT, length);
 }
 
+/* ---- datagrams of the connection manager ----------------------------------------------------------------------- */
+
+static enum link_result send_mad(struct hca *hca, const struct host_peer *host, struct run *run, const uint8_t *mad)
+{
+	struct packet *packet = run_slot(run);
+	struct shm_peer *peer = living(host);
+	enum link_result result;
+
+	if (!peer)
+		return LINK_SENT;
+	stream_begin(&packet->payload, NULL, 0);
+	stream_add_memory(&packet->payload, mad, MAD_BYTES);
+	result = send_one(hca, peer, run);
+	if (result == LINK_BUSY)
+		return result;
+	shm_wake(peer, false);
+	count_sent(hca, MAD_BYTES);
+	return result;
+}
+
+/* What is for all, and finds no room at one of them, is lost there: to send it again would double it for the others. */
+static enum link_result send_to_manager(struct hca *hca, struct run *run)
+{
+	const struct packet *packet = run_slot(run);
+	const uint8_t *mad = packet->payload.whole;
+	struct mad_address address;
+
+	/* A program may have sent it, by a datagram queue pair. */
+	if (packet->payload.length != MAD_BYTES || !mad)
+		return LINK_SENT;
+	address = mad_address(mad);
+	if (address.addressee != MAD_FOR_ALL)
+		return send_mad(hca, host_peer_for(&address), run, mad);
+	for (const struct host_peer *host = host_peers(); host; host = host_next(host))
+		send_mad(hca, host, run, mad);
+	return LINK_SENT;
+}
+
 enum link_result shm_send(struct hca *hca, struct run *run)
 {
 	struct packet *packet = run_slot(run);
@@ -399,6 +438,8 @@ enum link_result shm_send(struct hca *hca, struct run *run)
 	enum link_result result;
 	struct shm_peer *peer;
 
+	if (__builtin_expect(packet->destination_qpn == GSI_QPN, 0))
+		return send_to_manager(hca, run);
 	peer = find_peer(packet->destination_qpn);
 	if (!peer)
 		return LINK_SENT;
@@ -469,4 +510,11 @@ void shm_forward(uint32_t qpn, const struct packet_path *path, const uint8_t *by
 	forwarded = forward(find_peer(qpn), path, bytes, length);
 	counter_add(first_device(), forwarded ? COUNTER_SHM_FORWARDED : COUNTER_SHM_FORWARD_LOST, 1);
 	epoch_leave();
+}
+
+void shm_forward_to(struct host_peer *host, const struct packet_path *path, const uint8_t *bytes, size_t length)
+{
+	bool forwarded = forward(living(host), path, bytes, length);
+
+	counter_add(first_device(), forwarded ? COUNTER_SHM_FORWARDED : COUNTER_SHM_FORWARD_LOST, 1);
 }

@@ -130,5 +130,9 @@ static void peer_end(struct host_peer *host)
 	host->shm = NULL;
 }
 
-const struct host_carrier shm_carrier = {
-	.memory_size = memory_size, .begin = peer_begin, .gone = peer_gone, .end = peer_end, .forward = shm_forward};
+const struct host_carrier shm_carrier = {.memory_size = memory_size,
+					 .begin = peer_begin,
+					 .gone = peer_gone,
+					 .end = peer_end,
+					 .forward = shm_forward,
+					 .forward_to = shm_forward_to};

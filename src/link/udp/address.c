@@ -93,6 +93,12 @@ static void add_number(struct udp_way *way, int level, int type, int value, int 
 		add_control(way, level, type, &value, sizeof(value));
 }
 
+/* Datagrams for groups have a default of their own, 1 (ip(7), IP_MULTICAST_TTL; ipv6(7), IPV6_MULTICAST_HOPS). */
+static int usual_hop_limit(const union ibv_gid *destination)
+{
+	return gid_is_multicast(destination) ? -1 : DEFAULT_HOP_LIMIT;
+}
+
 static uint8_t hop_limit_of(const struct packet_path *path)
 {
 	return path->hop_limit ? path->hop_limit : DEFAULT_HOP_LIMIT;
@@ -110,7 +116,7 @@ static void fill_ipv4(struct udp_way *way, uint16_t port)
 	way->to_length = sizeof(way->to.v4);
 	add_control(way, IPPROTO_IP, IP_PKTINFO, &source, sizeof(source));
 	add_number(way, IPPROTO_IP, IP_TOS, way->path.traffic_class, 0);
-	add_number(way, IPPROTO_IP, IP_TTL, hop_limit_of(&way->path), DEFAULT_HOP_LIMIT);
+	add_number(way, IPPROTO_IP, IP_TTL, hop_limit_of(&way->path), usual_hop_limit(&way->path.destination));
 }
 
 static void fill_ipv6(struct udp_way *way, const struct hca *hca, uint16_t port)
@@ -122,15 +128,15 @@ static void fill_ipv6(struct udp_way *way, const struct hca *hca, uint16_t port)
 	way->to.v6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htobe16(port)};
 	memcpy(&way->to.v6.sin6_addr, &way->path.destination, sizeof(way->to.v6.sin6_addr));
 	way->to_length = sizeof(way->to.v6);
-	/* Such an address says nothing without its interface. */
-	if (is_link_local(&way->path.destination)) {
+	/* Such addresses say nothing without their interface. */
+	if (is_link_local(&way->path.destination) || gid_is_multicast(&way->path.destination)) {
 		index = own_index(hca, &way->path.source, IBV_GID_TYPE_ROCE_V2);
 		way->to.v6.sin6_scope_id = index < 0 ? 0 : hca->gids[index].ifindex;
 		source.ipi6_ifindex = way->to.v6.sin6_scope_id;
 	}
 	add_control(way, IPPROTO_IPV6, IPV6_PKTINFO, &source, sizeof(source));
 	add_number(way, IPPROTO_IPV6, IPV6_TCLASS, way->path.traffic_class, 0);
-	add_number(way, IPPROTO_IPV6, IPV6_HOPLIMIT, hop_limit_of(&way->path), DEFAULT_HOP_LIMIT);
+	add_number(way, IPPROTO_IPV6, IPV6_HOPLIMIT, hop_limit_of(&way->path), usual_hop_limit(&way->path.destination));
 	way->unlabelled = way->control_length;
 	/* Without one the kernel makes it of the flow. */
 	if (way->path.flow_label & FLOW_LABEL_MASK) {
@@ -225,21 +231,33 @@ static bool read_ipv6(struct packet_path *wire, const struct cmsghdr *header)
 	return false;
 }
 
+bool udp_gid_of_name(union ibv_gid *gid, const struct sockaddr *name)
+{
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+
+	switch (name->sa_family) {
+	case AF_INET:
+		memcpy(&v4, name, sizeof(v4));
+		*gid = gid_of_ipv4(be32toh(v4.sin_addr.s_addr));
+		return true;
+	case AF_INET6:
+		memcpy(&v6, name, sizeof(v6));
+		memcpy(gid, &v6.sin6_addr, sizeof(*gid));
+		return true;
+	default:
+		return false;
+	}
+}
+
 static void read_source(struct udp_arrival *arrival, const struct msghdr *message)
 {
 	const struct sockaddr *from = message->msg_name;
+	const struct sockaddr_in *v4 = message->msg_name;
+	const struct sockaddr_in6 *v6 = message->msg_name;
 
-	if (from->sa_family == AF_INET) {
-		const struct sockaddr_in *v4 = message->msg_name;
-
-		arrival->wire.source = gid_of_ipv4(be32toh(v4->sin_addr.s_addr));
-		arrival->source_port = be16toh(v4->sin_port);
-	} else {
-		const struct sockaddr_in6 *v6 = message->msg_name;
-
-		memcpy(&arrival->wire.source, &v6->sin6_addr, sizeof(arrival->wire.source));
-		arrival->source_port = be16toh(v6->sin6_port);
-	}
+	udp_gid_of_name(&arrival->wire.source, from);
+	arrival->source_port = be16toh(from->sa_family == AF_INET ? v4->sin_port : v6->sin6_port);
 }
 
 bool udp_arrival_read(struct udp_arrival *arrival, struct msghdr *message)

@@ -7,7 +7,7 @@
  * A sender that counts in leaps (Linux adds a random number after a silence) loses a packet where it leaps, and is held to
  * its count again after twice as many packets in a row: of n packets no more than log2(n) are lost.
  *
- * The table has a fixed size. A flow has one place in it, and takes it from whoever was there: who fills it with flows of
+ * The table has a fixed size. A flow has one place in it, and takes it from whoever was there: whoever fills it with flows of
  * his own makes the receiver check 15 bits of the others', as of any sender that it meets for the first time.
  *
  * One thread at a time: that of the poller.

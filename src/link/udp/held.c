@@ -9,6 +9,7 @@
  */
 #include <string.h>
 
+#include "core/cancellation.h"
 #include "device/counters.h"
 #include "device/progress.h"
 #include "link/udp/parts.h"
@@ -121,6 +122,7 @@ bool udp_held_just_now(void)
 
 void udp_held_release(uint64_t age_ns)
 {
+	WITHOUT_CANCELLATION;
 	struct udp_socket *socket = __atomic_load_n(&holder.socket, __ATOMIC_SEQ_CST);
 	bool sent = false;
 

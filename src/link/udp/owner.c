@@ -8,30 +8,39 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "link/udp/parts.h"
 
+#define ADDRESS_DIGITS 32
 #define LISTENS (1u << 16) /* __SO_ACCEPTCON of linux/net.h */
 
 /* "  12: 00000000:12B7 00000000:0000 07 00000000:00000000 00:00000000 00000000  1000        0 31337 …" (proc(5)) */
-static bool parse_line(const char *line, unsigned int *port, uint64_t *inode)
+static bool parse_line(const char *line, char address[static ADDRESS_DIGITS + 1], unsigned int *port, uint64_t *inode)
 {
-	return sscanf(line, " %*u: %*[0-9A-Fa-f]:%x %*s %*s %*s %*s %*s %*u %*u %" SCNu64, port, inode) == 2;
+	return sscanf(line, " %*u: %32[0-9A-Fa-f]:%x %*s %*s %*s %*s %*s %*u %*u %" SCNu64, address, port, inode) == 3;
 }
 
-/* Returns 0 if there is none. */
+/* Of 224.0.0.0/4 or ff00::/8, printed as numbers of this host's byte order: the first byte is the last of the first word. */
+static bool is_group(const char *address)
+{
+	return strlen(address) == 8 ? toupper((unsigned char)address[6]) == 'E'
+				    : strncasecmp(address + 6, "FF", 2) == 0;
+}
+
+/* Of a socket that is in the way of one for all addresses. Returns 0 if there is none. */
 static uint64_t inode_in(const char *path, uint16_t port)
 {
 	FILE *file = fopen(path, "re");
 	uint64_t inode, found = 0;
 	unsigned int number;
-	char line[512];
+	char line[512], address[ADDRESS_DIGITS + 1];
 
 	if (!file)
 		return 0;
 	while (!found && fgets(line, sizeof(line), file))
-		if (parse_line(line, &number, &inode) && number == port)
+		if (parse_line(line, address, &number, &inode) && number == port && !is_group(address))
 			found = inode;
 	fclose(file);
 	return found;
@@ -98,8 +107,7 @@ static uint64_t inode_of_name(uint16_t port)
 	return found;
 }
 
-/* The process that has the socket @inode. */
-static bool find_process(uint64_t inode, struct udp_owner *owner)
+bool udp_find_process(uint64_t inode, struct udp_owner *owner)
 {
 	const struct dirent *entry;
 	char target[64];
@@ -127,16 +135,21 @@ static uint64_t inode_of_port(uint16_t port)
 	return inode ? inode : inode_in("/proc/net/udp6", port);
 }
 
+bool udp_port_is_bound(uint16_t port)
+{
+	return inode_of_port(port);
+}
+
 bool udp_find_owner(uint16_t port, struct udp_owner *owner)
 {
-	return find_process(inode_of_port(port), owner);
+	return udp_find_process(inode_of_port(port), owner);
 }
 
 bool udp_find_receiver(uint16_t port, struct udp_owner *owner)
 {
 	char pid[24], target[64];
 
-	if (!find_process(inode_of_name(port), owner))
+	if (!udp_find_process(inode_of_name(port), owner))
 		return false;
 	snprintf(pid, sizeof(pid), "%d", (int)owner->pid);
 	snprintf(target, sizeof(target), "socket:[%" PRIu64 "]", inode_of_port(port));

@@ -7,11 +7,13 @@
  * held.c      acknowledgements that leave together with what the program answers
  * sockets.c   sockets that send, by source port, and the one that receives
  * receive.c   poller: datagrams to packets
+ * groups.c    sockets of multicast groups
  * flows.c     which IPv4 identifications senders have shown
  * port.c      which process of the host has the port
  * handover.c  its socket from one process to another
  * turn.c      which of those that have the socket reads it
  * owner.c     who has it if it is none of ours
+ * unreachable.c  hosts on which nobody has it
  *
  * Locks, all leaves towards the transport: that of a socket (its buffer) while it sends, that of the table of sockets,
  * that of the port. None is held while the transport is called.
@@ -29,8 +31,12 @@
 #include "explain/limit.h"
 #include "link/udp/udp.h"
 
+/* linux/in6.h, which does not go together with netinet/in.h. */
 #ifndef IPV6_FLOWINFO
-#define IPV6_FLOWINFO 11 /* linux/in6.h, which does not go together with netinet/in.h */
+#define IPV6_FLOWINFO 11
+#endif
+#ifndef IPV6_MULTICAST_ALL
+#define IPV6_MULTICAST_ALL 29 /* since Linux 4.20 */
 #endif
 
 /* Packets of one train: all that Linux cuts a datagram into since 4.18 (UDP_MAX_SEGMENTS was raised later). */
@@ -75,6 +81,9 @@ struct udp_arrival {
 	uint16_t source_port;
 	uint32_t segment; /* bytes of each packet but the last; 0: it is one packet */
 };
+
+/** The address of @name as a GID; false: it is neither IPv4 nor IPv6. */
+bool udp_gid_of_name(union ibv_gid *gid, const struct sockaddr *name);
 
 /** Fills @arrival from @message, which was received; false: its addresses are missing. */
 bool udp_arrival_read(struct udp_arrival *arrival, struct msghdr *message);
@@ -127,6 +136,16 @@ struct udp_socket {
 struct udp_socket *udp_socket_get(bool ipv6, uint16_t port, bool exactly);
 /** A descriptor of the same port for packets that are longer than the interface takes, or a negative errno. Its lock is held. */
 int udp_socket_fragmenting(struct udp_socket *socket);
+/**
+ * The same for datagrams of the connection manager, from a socket of their own, whatever its port: unreachable.c. An error that
+ * it was told of is taken from it.
+ */
+struct udp_socket *udp_socket_of_manager(bool ipv6);
+/** Takes the error from @fd that its next send would fail with. */
+void udp_socket_clear_error(int fd);
+/** Hears from now on of hosts that refuse what is sent by @fd. The lock of the table is held. */
+void udp_unreachable_watch(int fd, bool ipv6);
+
 /** Gives it back. */
 void udp_socket_put(struct udp_socket *socket);
 /** The same for one whose lock was let go meanwhile, since it holds an acknowledgement. */
@@ -155,7 +174,7 @@ void udp_held_note_request(struct udp_socket *socket);
  * fills socket->held, and lets go of the lock only, not of the socket.
  */
 bool udp_held_keep(struct udp_socket *socket, uint32_t key);
-/** What @socket held has left. Its lock is held; who let go of it calls udp_socket_forget(). */
+/** What @socket held has left. Its lock is held; the caller, having let go of it, calls udp_socket_forget(). */
 void udp_held_gone(struct udp_socket *socket);
 /** True for a program that got a message a moment ago, and is about to answer it as far as is known. Any thread. */
 bool udp_held_just_now(void);
@@ -169,6 +188,14 @@ void udp_held_after_fork(void);
  * (@ipv6). Returns a descriptor or a negative errno.
  */
 int udp_receiver_open(bool *ipv6);
+/** The same for a multicast group, of one family, which consents. Returns a descriptor or a negative errno. */
+int udp_group_open(bool ipv6);
+/**
+ * Whether another socket of this user may be bound to the port of @fd beside it (SO_REUSEPORT, which both need at that
+ * moment): those of groups always may be, that of the port for a moment only, since there is one of it. Returns 0 or a
+ * negative errno.
+ */
+int udp_set_consent(int fd, bool consents);
 /** The same options for the bound socket that another process gave. Not its buffer, which this one may not make as large. */
 void udp_receiver_adopt(int fd);
 
@@ -220,6 +247,12 @@ struct udp_look {
  */
 bool udp_turn_take_over(struct udp_turn *page, int socket, struct udp_look *before, uint32_t *turn);
 
+/**
+ * Binds @fd, the socket of a group, to @name beside that of the port. Returns 0 or a negative errno: -EAGAIN: this process does
+ * not have that yet. Any thread; no lock of the transport.
+ */
+int udp_port_bind_group(int fd, const struct sockaddr *name, socklen_t length);
+
 /** The poller found that it is another process's turn: has port.c look at once. Any thread. */
 void udp_port_turn_lost(void);
 
@@ -251,8 +284,12 @@ struct udp_owner {
 	char name[16]; /* as in /proc/PID/comm */
 };
 
+/** True if a socket is bound to @port, by /proc; those of groups do not count. Reads the sockets of the host. */
+bool udp_port_is_bound(uint16_t port);
 /** Finds who has @port, by way of /proc. False: nobody who can be seen. Slow: reads the descriptors of all processes. */
 bool udp_find_owner(uint16_t port, struct udp_owner *owner);
+/** Finds a process that has the socket @inode open. As slow. */
+bool udp_find_process(uint64_t inode, struct udp_owner *owner);
 /** Finds the process of softhca that receives: of those that have @port, the one that has its name, too (port.c). */
 bool udp_find_receiver(uint16_t port, struct udp_owner *owner);
 

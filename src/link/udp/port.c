@@ -133,6 +133,38 @@ static int bind_port(void)
 	return bind(port.share.socket, name, port.ipv6 ? sizeof(v6) : sizeof(v4)) ? -errno : 0;
 }
 
+/*
+ * Sockets of groups keep the port's from being bound without its consent, with which another one of the port would not keep it
+ * from that. So it is asked for only where there are groups and no other.
+ */
+static int bind_beside_groups(void)
+{
+	int error = bind_port();
+
+	if (error != -EADDRINUSE || !port.tries || udp_port_is_bound(number()))
+		return error;
+	udp_set_consent(port.share.socket, true);
+	error = bind_port();
+	udp_set_consent(port.share.socket, false);
+	return error;
+}
+
+int udp_port_bind_group(int fd, const struct sockaddr *name, socklen_t length)
+{
+	int error;
+
+	pthread_mutex_lock(&port.lock);
+	if (port.bound)
+		udp_set_consent(port.share.socket, true);
+	error = bind(fd, name, length) ? -errno : 0;
+	if (port.bound)
+		udp_set_consent(port.share.socket, false);
+	else if (error == -EADDRINUSE)
+		error = -EAGAIN;
+	pthread_mutex_unlock(&port.lock);
+	return error;
+}
+
 /* Without a page nobody could tell who reads: then the socket stays with this process. */
 static void make_page(void)
 {
@@ -150,7 +182,7 @@ static void give(int connection)
 /* The name is this process's. */
 static void take_port(void)
 {
-	int error = port.bound ? 0 : bind_port();
+	int error = port.bound ? 0 : bind_beside_groups();
 
 	if (!error) {
 		if (!port.bound)

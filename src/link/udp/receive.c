@@ -4,14 +4,17 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "core/cancellation.h"
 #include "core/limits.h"
 #include "device/progress.h"
 #include "device/counters.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
 #include "link/host/host.h"
+#include "wire/mad.h"
 #include "wire/roce.h"
 #include "link/udp/flows.h"
+#include "link/udp/groups.h"
 #include "link/udp/parts.h"
 
 #define DATAGRAM_BYTES 65536
@@ -37,6 +40,7 @@ static struct {
 	/* of the poller */
 	struct run *run;
 	const struct packet_path *path;
+	bool group;        /* what it handles came for a multicast group */
 	uint32_t expected; /* packets whose identification was the expected one */
 	bool pending;      /* a packet in run_slot(run) is not committed yet: the next ones may continue it */
 	uint8_t bytes[DATAGRAM_BYTES]; /* what it refers to */
@@ -79,9 +83,12 @@ static void take(const uint8_t *bytes, uint32_t length)
 		return;
 	}
 	packet->link = link_udp();
+	packet->handed_on = false;
 	packet->own_path = *receiver.path;
 	packet->path = &packet->own_path;
 	packet->mtu = (uint16_t)packet->payload.length;
+	if (receiver.group && udp_is_own_datagram(receiver.hca, packet))
+		return;
 	counter_add(receiver.hca, COUNTER_UDP_BYTES_RECEIVED, packet->payload.length);
 	receiver.pending = true;
 }
@@ -151,7 +158,14 @@ static void handle_packet(const uint8_t *bytes, uint32_t length)
 {
 	uint32_t qpn = roce_destination(bytes);
 
-	if (!host_owns(qpn) && qpn != MULTICAST_QPN) {
+	/* A group has no other QP (IBTA 10.5.1), and no QP hears what was sent to a group but by that number. */
+	if (receiver.group != (qpn == MULTICAST_QPN)) {
+		counter_add(receiver.hca, COUNTER_UDP_MALFORMED, 1);
+		DROP_FRAME(qpn, RULE_FRAME_GROUP, qpn);
+		return;
+	}
+	/* What is for queue pair 1 its own handler hands on. */
+	if (!receiver.group && !host_owns(qpn) && qpn != GSI_QPN) {
 		deliver_pending();
 		counter_add(receiver.hca, COUNTER_UDP_FORWARDED, 1);
 		host_carrier->forward(qpn, receiver.path, bytes, length);
@@ -335,10 +349,34 @@ static bool take_turn(struct udp_turn *page)
 	return true;
 }
 
-static bool poll_datagrams(struct poller *poller, struct run *run)
+static bool poll_port(void)
 {
+	WITHOUT_CANCELLATION;
 	int fd = __atomic_load_n(&receiver.watched.fd, __ATOMIC_ACQUIRE);
 	struct udp_turn *page;
+
+	if (fd < 0 || __atomic_load_n(&receiver.leaving, __ATOMIC_SEQ_CST))
+		return false;
+	page = __atomic_load_n(&receiver.page, __ATOMIC_RELAXED);
+	if (page && !take_turn(page))
+		return false;
+	if (!poll_socket(fd, __atomic_load_n(&receiver.careful, __ATOMIC_RELAXED) ? page : NULL))
+		return false;
+	/* Others may do the same at the same time: that it moves is enough. */
+	if (page)
+		__atomic_store_n(&page->beats, __atomic_load_n(&page->beats, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
+	return true;
+}
+
+static bool poll_group(int fd)
+{
+	return poll_socket(fd, NULL);
+}
+
+static bool poll_datagrams(struct poller *poller, struct run *run)
+{
+	WITHOUT_CANCELLATION;
+	bool found;
 
 	(void)poller;
 	if (__builtin_expect(udp_holding() != 0, 0)) {
@@ -347,18 +385,12 @@ static bool poll_datagrams(struct poller *poller, struct run *run)
 			return false;
 		udp_held_release(UDP_HELD_NS);
 	}
-	if (fd < 0 || __atomic_load_n(&receiver.leaving, __ATOMIC_SEQ_CST))
-		return false;
-	page = __atomic_load_n(&receiver.page, __ATOMIC_RELAXED);
-	if (page && !take_turn(page))
-		return false;
 	receiver.run = run;
-	if (!poll_socket(fd, __atomic_load_n(&receiver.careful, __ATOMIC_RELAXED) ? page : NULL))
-		return false;
-	/* Others may do the same at the same time: that it moves is enough. */
-	if (page)
-		__atomic_store_n(&page->beats, __atomic_load_n(&page->beats, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
-	return true;
+	found = poll_port();
+	receiver.group = true;
+	found |= udp_groups_poll(poll_group);
+	receiver.group = false;
+	return found;
 }
 
 /* ---- registering ----------------------------------------------------------------------------------------------- */

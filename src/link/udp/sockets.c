@@ -16,12 +16,16 @@
 /* More than a window is worth nothing, and what waits in a socket makes all behind it late. */
 #define SEND_BUFFER_BYTES (1 << 20)
 #define RECEIVE_BUFFER_BYTES (8 << 20)
+/* Of the connection manager's datagrams: any of those that flows are given (wire.md). */
+#define MANAGER_PORT 0xc001
+#define ERROR_BUFFER_BYTES (1 << 16)
 
 static struct {
 	pthread_mutex_t lock;
 	uint64_t clock; /* of `used` */
 	bool made;
 	struct udp_socket socket[SOCKETS];
+	struct udp_socket manager[2]; /* of the connection manager, by family; not shared with any flow */
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- options --------------------------------------------------------------------------------------------------- */
@@ -86,6 +90,10 @@ static void set_receiving(int fd, bool ipv6)
 	set(fd, IPPROTO_IP, IP_RECVTTL, 1);
 	/* Linux 5.0; without it each packet takes a system call. */
 	set(fd, IPPROTO_UDP, UDP_GRO, 1);
+	/* Only groups that were joined by this socket: the one of the port has joined none. */
+	set(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
+	if (ipv6)
+		set(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
 }
 
 static void note_window(int fd)
@@ -111,6 +119,24 @@ int udp_receiver_open(bool *ipv6)
 	set_receiving(fd, *ipv6);
 	set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, RECEIVE_BUFFER_BYTES);
 	note_window(fd);
+	return fd;
+}
+
+int udp_set_consent(int fd, bool consents)
+{
+	return set(fd, SOL_SOCKET, SO_REUSEPORT, consents);
+}
+
+int udp_group_open(bool ipv6)
+{
+	int fd = socket(ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (ipv6)
+		set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	set_receiving(fd, ipv6);
+	udp_set_consent(fd, true);
 	return fd;
 }
 
@@ -206,14 +232,20 @@ static int fill(struct udp_socket *socket, bool ipv6, uint16_t port)
 	return 0;
 }
 
+static void make_socket(struct udp_socket *socket)
+{
+	socket->fd = socket->fragmenting = -1;
+	socket->users = 0;
+	socket->held.length = 0;
+	pthread_mutex_init(&socket->lock, NULL);
+}
+
 static void make_table(void)
 {
-	for (int i = 0; i < SOCKETS; i++) {
-		table.socket[i].fd = table.socket[i].fragmenting = -1;
-		table.socket[i].users = 0;
-		table.socket[i].held.length = 0;
-		pthread_mutex_init(&table.socket[i].lock, NULL);
-	}
+	for (int i = 0; i < SOCKETS; i++)
+		make_socket(&table.socket[i]);
+	for (int i = 0; i < 2; i++)
+		make_socket(&table.manager[i]);
 	table.made = true;
 }
 
@@ -290,6 +322,49 @@ struct udp_socket *udp_socket_get(bool ipv6, uint16_t port, bool exactly)
 	return socket;
 }
 
+void udp_socket_clear_error(int fd)
+{
+	socklen_t length = sizeof(int);
+	int error;
+
+	getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
+}
+
+/* The lock is held. */
+static int open_manager(struct udp_socket *socket, bool ipv6)
+{
+	int error = fill(socket, ipv6, MANAGER_PORT);
+
+	if (error)
+		return error;
+	/* What other hosts refuse waits there. */
+	set(socket->fd, SOL_SOCKET, SO_RCVBUF, ERROR_BUFFER_BYTES);
+	udp_unreachable_watch(socket->fd, ipv6);
+	return 0;
+}
+
+struct udp_socket *udp_socket_of_manager(bool ipv6)
+{
+	struct udp_socket *socket = &table.manager[ipv6];
+	int error = 0;
+
+	pthread_mutex_lock(&table.lock);
+	if (!table.made)
+		make_table();
+	if (socket->fd < 0)
+		error = open_manager(socket, ipv6);
+	if (!error)
+		socket->users++;
+	pthread_mutex_unlock(&table.lock);
+	if (error) {
+		errno = -error;
+		return NULL;
+	}
+	pthread_mutex_lock(&socket->lock);
+	udp_socket_clear_error(socket->fd);
+	return socket;
+}
+
 void udp_socket_put(struct udp_socket *socket)
 {
 	pthread_mutex_unlock(&socket->lock);
@@ -313,6 +388,8 @@ void udp_sockets_after_fork(bool child)
 	if (child && table.made) {
 		for (int i = 0; i < SOCKETS; i++)
 			close_socket(&table.socket[i]);
+		for (int i = 0; i < 2; i++)
+			close_socket(&table.manager[i]);
 		make_table();
 		udp_held_after_fork();
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Whose turn it is to receive, among those that share the port's socket, see parts.h. */
+/* Which process receives, among those that share the port's socket, see parts.h. */
 #include <poll.h>
 #include <sys/mman.h>
 

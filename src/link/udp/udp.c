@@ -8,6 +8,7 @@
 
 #include "core/cancellation.h"
 #include "device/counters.h"
+#include "wire/mad.h"
 #include "wire/roce.h"
 #include "link/udp/parts.h"
 
@@ -394,6 +395,8 @@ static void put_packets(struct transmission *sent, struct packet *packet)
 /* Returns false if there is no way, or no socket. */
 static bool begin(struct transmission *sent, struct hca *hca, const struct packet_path *path, uint16_t port)
 {
+	bool manager = sent->destination_qpn == GSI_QPN;
+
 	sent->hca = hca;
 	sent->segment = sent->count = sent->used = 0;
 	sent->complete = sent->answers = sent->forget = false;
@@ -401,9 +404,10 @@ static bool begin(struct transmission *sent, struct hca *hca, const struct packe
 	if (udp_way_make(&sent->way, hca, path))
 		return false;
 	/* What leaves by another socket is not to overtake it. */
-	if (udp_holding() != udp_flow_key(sent->way.ipv6, port))
+	if (manager || udp_holding() != udp_flow_key(sent->way.ipv6, port))
 		udp_let_go();
-	sent->socket = udp_socket_get(sent->way.ipv6, port, path->udp_source_port);
+	sent->socket = manager ? udp_socket_of_manager(sent->way.ipv6)
+			       : udp_socket_get(sent->way.ipv6, port, path->udp_source_port);
 	if (sent->socket && has_label(&sent->way) && sent->socket->no_labels)
 		sent->way.control_length = sent->way.unlabelled;
 	if (sent->socket)

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Names of services of the connection manager, see host.h. */
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/cancellation.h"
+#include "core/limits.h"
+#include "device/device.h"
+#include "explain/explain.h"
+#include "explain/limit.h"
+#include "link/host/table.h"
+#include "wire/mad.h"
+
+/* A service is port space << 16 | port (IBTA annex A11). */
+static uint32_t space_of(uint64_t service)
+{
+	return (uint32_t)(service >> 16);
+}
+
+static uint32_t port_of(uint64_t service)
+{
+	return (uint32_t)service & 0xffff;
+}
+
+static socklen_t make_name(uint64_t service, struct sockaddr_un *address)
+{
+	int length;
+
+	*address = (struct sockaddr_un){.sun_family = AF_UNIX};
+	length = snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1, "softhca/1/cm/%04x/%u",
+			  space_of(service), port_of(service));
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+}
+
+/* The lock is held. */
+static struct own_service *find(uint64_t service)
+{
+	struct own_service *own = host_table.services;
+
+	while (own && (own->service != service || own->ending))
+		own = own->next;
+	return own;
+}
+
+/* ---- of this process -------------------------------------------------------------------------------------------- */
+
+static int claim(struct own_service *own, uint64_t service, bool alone)
+{
+	struct sockaddr_un address;
+	socklen_t length = make_name(service, &address);
+	int fd = -1;
+
+	if (find(service))
+		return -EADDRINUSE;
+	if (!alone)
+		fd = host_bind(&address, length);
+	if (!alone && fd < 0)
+		return fd;
+	*own = (struct own_service){.door.listening.fd = fd, .next = host_table.services, .service = service};
+	host_table.services = own;
+	return 0;
+}
+
+int host_service_claim(uint64_t service, bool alone)
+{
+	WITHOUT_CANCELLATION;
+	struct own_service *own = malloc(sizeof(*own));
+	int error;
+
+	if (!own)
+		return -ENOMEM;
+	pthread_mutex_lock(&host_table.lock);
+	error = claim(own, service, alone);
+	pthread_mutex_unlock(&host_table.lock);
+	if (error)
+		free(own);
+	return error;
+}
+
+/* The lock is held. */
+static int begin_to_listen(struct own_service *own)
+{
+	int error;
+
+	if (!own)
+		return -ENOENT;
+	if (own->listens)
+		return 0;
+	if (own->door.listening.fd >= 0) {
+		if (listen(own->door.listening.fd, SOMAXCONN))
+			return -errno;
+		error = host_door_watch(&own->door);
+		if (error)
+			return error;
+	}
+	own->listens = true;
+	return 0;
+}
+
+int host_service_listen(uint64_t service)
+{
+	WITHOUT_CANCELLATION;
+	int error;
+
+	pthread_mutex_lock(&host_table.lock);
+	error = begin_to_listen(find(service));
+	pthread_mutex_unlock(&host_table.lock);
+	return error;
+}
+
+/* The lock is held. */
+static void remove_service(const struct own_service *own)
+{
+	struct own_service **place = &host_table.services;
+
+	while (*place != own)
+		place = &(*place)->next;
+	*place = own->next;
+}
+
+void host_service_release(uint64_t service)
+{
+	WITHOUT_CANCELLATION;
+	struct own_service *own;
+
+	pthread_mutex_lock(&host_table.lock);
+	own = find(service);
+	if (!own) {
+		pthread_mutex_unlock(&host_table.lock);
+		return;
+	}
+	own->ending = true;
+	/* Of a connection that is asked for somebody may have sent already. */
+	if (own->listens)
+		host_door_take(&own->door);
+	pthread_mutex_unlock(&host_table.lock);
+	/* It waits for somebody_comes(), which takes the lock. */
+	if (own->door.watched)
+		progress_unwatch(&own->door.listening);
+	pthread_mutex_lock(&host_table.lock);
+	remove_service(own);
+	if (own->door.listening.fd >= 0)
+		close(own->door.listening.fd);
+	pthread_mutex_unlock(&host_table.lock);
+	free(own);
+}
+
+bool host_service_listens(uint64_t service)
+{
+	const struct own_service *own;
+	bool listens;
+
+	pthread_mutex_lock(&host_table.lock);
+	own = find(service);
+	listens = own && own->listens;
+	pthread_mutex_unlock(&host_table.lock);
+	return listens;
+}
+
+void host_leave_services(void)
+{
+	struct own_service *own;
+
+	while ((own = host_table.services)) {
+		host_table.services = own->next;
+		if (own->door.listening.fd >= 0)
+			close(own->door.listening.fd);
+		free(own);
+	}
+}
+
+/* ---- of other processes ----------------------------------------------------------------------------------------- */
+
+pid_t host_service_owner(uint64_t service)
+{
+	WITHOUT_CANCELLATION;
+	struct sockaddr_un address;
+	socklen_t length = make_name(service, &address);
+	struct ucred owner = {.pid = 0};
+	int fd;
+
+	/* So that a forked child does not have the socket. */
+	pthread_mutex_lock(&host_table.lock);
+	fd = host_connect(&address, length);
+	if (fd >= 0) {
+		host_is_own_user(fd, &owner);
+		close(fd);
+	}
+	pthread_mutex_unlock(&host_table.lock);
+	return owner.pid;
+}
+
+/* @peer is told of when it ends: as long as it has not answered, its slot is not known. The lock is held. */
+static void note_asked(struct host_peer *peer, uint64_t service)
+{
+	struct host_asked *asked = peer->asked;
+
+	while (asked && asked->service != service)
+		asked = asked->next;
+	if (asked)
+		return;
+	asked = malloc(sizeof(*asked));
+	/* Then its end is noticed by the time that passes. */
+	if (!asked)
+		return;
+	*asked = (struct host_asked){.next = peer->asked, .service = service};
+	peer->asked = asked;
+}
+
+static struct host_peer *explain_failure(uint64_t service, pid_t pid, int error)
+{
+	EXPLAIN_LIMITED(first_device(), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
+			RULE_SERVICE_NO_CONNECTION, space_of(service), port_of(service), (uint64_t)pid,
+			(uint64_t)error);
+	errno = error;
+	return NULL;
+}
+
+struct host_peer *host_peer_of_service(uint64_t service)
+{
+	WITHOUT_CANCELLATION;
+	struct sockaddr_un address;
+	socklen_t length = make_name(service, &address);
+	struct host_peer *peer = NULL;
+	int error = ENOENT;
+	pid_t pid = 0;
+
+	if (!mad_service_has_name(service)) {
+		errno = ENOENT;
+		return NULL;
+	}
+	/* A process that is asked answers. */
+	host_accept();
+	pthread_mutex_lock(&host_table.lock);
+	if (!find(service)) {
+		/* Perhaps it has just connected to this process. */
+		host_take_connections();
+		peer = host_connect_to(&address, length, &pid);
+		error = errno;
+	}
+	if (peer)
+		note_asked(peer, service);
+	pthread_mutex_unlock(&host_table.lock);
+	if (!peer && error != ENOENT)
+		return explain_failure(service, pid, error);
+	errno = error;
+	return peer;
+}
+
+struct host_peer *host_peer_for(const struct mad_address *address)
+{
+	return address->addressee == MAD_FOR_SERVICE ? host_peer_of_service(address->service)
+						     : host_peer_of(address->qpn);
+}

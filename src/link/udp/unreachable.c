@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The sockets from which datagrams of the connection manager leave, one for each family, see parts.h. What another host answers
+ * to a port that nobody has, ICMP "port unreachable", the kernel keeps in the error queue of such a socket (IP_RECVERR, ip(7)):
+ * so a request to a host without RDMA ends at once and not after all its repeats. They are sockets of their own, since an
+ * error also fails the next send, whosever packet that is.
+ *
+ * An ICMP message quotes what it refuses. Who forges one has to know the source port, and what is quoted; the connection
+ * manager compares it with what it has sent.
+ */
+#include <errno.h>
+#include <time.h>
+#include <linux/errqueue.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "device/counters.h"
+#include "device/progress.h"
+#include "format/opcode.h"
+#include "link/udp/parts.h"
+#include "wire/mad.h"
+#include "wire/roce.h"
+
+/* BTH and DETH. */
+#define HEADERS 20
+/* Taken at a time. */
+#define MOST_ERRORS 16
+
+static struct watched_fd watched[2]; /* by family; under the lock of the table of sockets */
+
+static bool is_port_unreachable(const struct sock_extended_err *error)
+{
+	return error->ee_errno == ECONNREFUSED &&
+	       (error->ee_origin == SO_EE_ORIGIN_ICMP || error->ee_origin == SO_EE_ORIGIN_ICMP6);
+}
+
+/* The error that comes with @message, or NULL. */
+static const struct sock_extended_err *error_of(struct msghdr *message)
+{
+	for (struct cmsghdr *at = CMSG_FIRSTHDR(message); at; at = CMSG_NXTHDR(message, at))
+		if (((at->cmsg_level == IPPROTO_IP && at->cmsg_type == IP_RECVERR) ||
+		     (at->cmsg_level == IPPROTO_IPV6 && at->cmsg_type == IPV6_RECVERR)) &&
+		    at->cmsg_len >= CMSG_LEN(sizeof(struct sock_extended_err)))
+			return (const struct sock_extended_err *)CMSG_DATA(at);
+	return NULL;
+}
+
+/* @bytes, from BTH on, were for @to, where nobody has the port. */
+static void refused(const union ibv_gid *to, const uint8_t *bytes, size_t length)
+{
+	const struct packet_path path = {.destination = *to, .type = IBV_GID_TYPE_ROCE_V2};
+	const uint8_t *mad = bytes + HEADERS;
+
+	/* Some routers quote no more than 8 bytes of a datagram, which tell nothing. */
+	if (length < HEADERS + MAD_BYTES || packet_opcodes[bytes[0]].transport != IBV_QPT_UD ||
+	    roce_destination(bytes) != GSI_QPN || mad_word(mad) != MAD_CM_WORD ||
+	    mad_address(mad).addressee != MAD_FOR_SERVICE || !management)
+		return;
+	counter_add(first_device(), COUNTER_CM_UNREACHABLE, 1);
+	management->lost(first_device(), &path, mad, MAD_UNREACHABLE);
+}
+
+/* Takes one error. Returns false if there is none. */
+static bool take_error(int fd)
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} to;
+	uint8_t bytes[HEADERS + MAD_BYTES + ROCE_ICRC_BYTES];
+	_Alignas(struct cmsghdr) uint8_t control[512];
+	struct iovec vector = {bytes, sizeof(bytes)};
+	struct msghdr message = {
+		.msg_name = &to,
+		.msg_namelen = sizeof(to),
+		.msg_iov = &vector,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t length = recvmsg(fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT);
+	const struct sock_extended_err *error;
+	union ibv_gid gid;
+
+	if (length < 0)
+		return false;
+	error = error_of(&message);
+	if (error && is_port_unreachable(error) && udp_gid_of_name(&gid, &to.any))
+		refused(&gid, bytes, (size_t)length);
+	return true;
+}
+
+static void errors_came(struct watched_fd *socket, uint32_t events)
+{
+	(void)events;
+	for (int i = 0; i < MOST_ERRORS && take_error(socket->fd); i++)
+		;
+	udp_socket_clear_error(socket->fd);
+}
+
+void udp_unreachable_watch(int fd, bool ipv6)
+{
+	const int on = 1;
+
+	if (ipv6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_RECVERR, &on, sizeof(on));
+	else
+		setsockopt(fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on));
+	watched[ipv6] = (struct watched_fd){.fd = fd, .ready = errors_came};
+	/* Errors are always reported; without the thread requests end by their time. */
+	progress_watch(&watched[ipv6], 0);
+}

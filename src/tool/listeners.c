@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Who listens for connections on this host, for `softhca info`: the names of services, link/host/services.c. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "link/udp/parts.h"
+#include "tool/tool.h"
+
+#define PREFIX "@softhca/1/cm/"
+#define LISTENS (1u << 16) /* __SO_ACCEPTCON of linux/net.h */
+
+/* enum rdma_port_space of rdma_cma.h. */
+static const char *space_name(unsigned int space)
+{
+	switch (space) {
+	case 0x0106:
+		return "TCP";
+	case 0x0111:
+		return "UDP";
+	case 0x013f:
+		return "IB";
+	default:
+		return "other";
+	}
+}
+
+/* A line of /proc/net/unix (proc(5)): "… flags type state inode @name"; connections to a name have it, too. */
+static void print_listener(const char *line)
+{
+	const char *name = strstr(line, PREFIX);
+	unsigned int flags, space, port;
+	struct udp_owner owner;
+	uint64_t inode;
+
+	if (!name || sscanf(name, PREFIX "%x/%u", &space, &port) != 2 ||
+	    sscanf(line, "%*s %*x %*x %x %*x %*x %" SCNu64, &flags, &inode) != 2 || !(flags & LISTENS))
+		return;
+	printf("  %-5s port %-5u ", space_name(space), port);
+	if (udp_find_process(inode, &owner))
+		printf("process %d (%s)\n", (int)owner.pid, owner.name);
+	else
+		puts("a process that this one cannot see");
+}
+
+void listeners_print(void)
+{
+	FILE *file = fopen("/proc/net/unix", "re");
+	char line[512];
+
+	puts("listeners");
+	while (file && fgets(line, sizeof(line), file))
+		print_listener(line);
+	if (file)
+		fclose(file);
+}
