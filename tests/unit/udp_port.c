@@ -268,7 +268,7 @@ static void another_user_has_the_port(void **state)
 	end_process(&second);
 }
 
-/* Who has the name takes connections and ends them, or takes none: nobody spins, and all are there when it goes. */
+/* The owner of the name takes connections and ends them, or takes none: nobody spins, and all are there when it goes. */
 static void a_name_of_no_use(void **state)
 {
 	struct sockaddr_un name = {.sun_family = AF_UNIX};

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Multicast between processes of a host, in a network of the test's own (IBTA 10.5, annex A17.9.1): each member gets one copy
+ * of a datagram, wherever it is, as long as it is a member, and sockets of groups keep nobody from the RoCE port.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <infiniband/verbs.h>
+
+enum {
+	SENDER, /* a member, too */
+	MEMBERS = 3,
+	RECEIVES = 8,
+	GRH = 40,
+	BYTES = 64,
+	QKEY = 0x1234,
+	V2_IPV4 = 3, /* place of ::ffff:127.0.0.1 with SOFTHCA_GIDS=loopback */
+	WITHIN_S = 20,
+	QUIET_US = 50000, /* what does not come within that time does not come */
+};
+
+#define GROUP "::ffff:239.83.1.2"
+#define OTHER_GROUP "::ffff:239.83.1.3"
+
+/* What they tell each other: the step that all shall do, and how many each has done. */
+static struct board {
+	uint32_t step;           /* atomic */
+	uint32_t done[MEMBERS];  /* atomic */
+	uint32_t taken[MEMBERS]; /* datagrams, in all */
+} * board;
+
+static int self;
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
+static struct ibv_qp *qp;
+static struct ibv_mr *mr;
+static uint8_t memory[(RECEIVES + 1) * (GRH + BYTES)];
+
+#define CHECK(condition)                                                                                               \
+	do {                                                                                                           \
+		if (!(condition)) {                                                                                    \
+			fprintf(stderr, "%s:%d: process %d: not so: %s\n", __FILE__, __LINE__, self, #condition);      \
+			_exit(1);                                                                                      \
+		}                                                                                                      \
+	} while (0)
+
+/* ---- a member ---------------------------------------------------------------------------------------------------- */
+
+static void to_state(enum ibv_qp_state state, int mask)
+{
+	struct ibv_qp_attr attr = {.qp_state = state, .port_num = 1, .qkey = QKEY};
+
+	CHECK(!ibv_modify_qp(qp, &attr, mask | IBV_QP_STATE));
+}
+
+static void open_member(uint32_t create_flags)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_qp_init_attr_ex attr = {
+		.cap = {.max_send_wr = 4, .max_recv_wr = RECEIVES, .max_send_sge = 1, .max_recv_sge = 1},
+		.qp_type = IBV_QPT_UD,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS,
+		.create_flags = create_flags,
+	};
+
+	CHECK(list && list[0]);
+	context = ibv_open_device(list[0]);
+	CHECK(context);
+	ibv_free_device_list(list);
+	pd = attr.pd = ibv_alloc_pd(context);
+	cq = attr.send_cq = attr.recv_cq = ibv_create_cq(context, 64, NULL, NULL, 0);
+	mr = ibv_reg_mr(pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
+	CHECK(pd && cq && mr);
+	qp = ibv_create_qp_ex(context, &attr);
+	CHECK(qp);
+	to_state(IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+	to_state(IBV_QPS_RTR, 0);
+	to_state(IBV_QPS_RTS, IBV_QP_SQ_PSN);
+	for (int i = 0; i < RECEIVES; i++) {
+		struct ibv_sge sge = {(uintptr_t)memory + (size_t)i * (GRH + BYTES), GRH + BYTES, mr->lkey};
+		struct ibv_recv_wr wr = {.wr_id = (uint64_t)i, .sg_list = &sge, .num_sge = 1}, *bad;
+
+		CHECK(!ibv_post_recv(qp, &wr, &bad));
+	}
+}
+
+static union ibv_gid gid_of(const char *text)
+{
+	union ibv_gid gid;
+
+	CHECK(inet_pton(AF_INET6, text, gid.raw) == 1);
+	return gid;
+}
+
+/* Each datagram says which it is. */
+static void send_to(const char *group, uint32_t number)
+{
+	uint8_t *bytes = memory + RECEIVES * (GRH + BYTES);
+	struct ibv_sge sge = {(uintptr_t)bytes, BYTES, mr->lkey};
+	struct ibv_ah_attr attr = {
+		.is_global = 1, .port_num = 1, .grh = {.dgid = gid_of(group), .sgid_index = V2_IPV4}};
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .wr_id = 100}, *bad;
+
+	memset(bytes, (int)number, BYTES);
+	wr.wr.ud.ah = ibv_create_ah(pd, &attr);
+	wr.wr.ud.remote_qpn = 0xffffff;
+	wr.wr.ud.remote_qkey = QKEY;
+	CHECK(wr.wr.ud.ah);
+	CHECK(!ibv_post_send(qp, &wr, &bad));
+	CHECK(!ibv_destroy_ah(wr.wr.ud.ah));
+}
+
+static void look_at(const struct ibv_wc *wc)
+{
+	const uint8_t *bytes = memory + wc->wr_id * (GRH + BYTES) + GRH;
+
+	CHECK(wc->status == IBV_WC_SUCCESS && wc->opcode == IBV_WC_RECV);
+	CHECK(wc->byte_len == GRH + BYTES && wc->wc_flags & IBV_WC_GRH);
+	/* In the order in which they were sent, each once. */
+	board->taken[self]++;
+	for (int i = 0; i < BYTES; i++)
+		CHECK(bytes[i] == board->taken[self]);
+}
+
+/* Takes what comes until @number datagrams have, in all, and some time after that. */
+static void expect_datagrams(uint32_t number)
+{
+	time_t end = time(NULL) + WITHIN_S;
+	struct ibv_wc wc;
+	int found, quiet = 0;
+
+	while (quiet < QUIET_US) {
+		found = ibv_poll_cq(cq, 1, &wc);
+		CHECK(found >= 0 && time(NULL) < end);
+		if (found)
+			look_at(&wc);
+		else
+			usleep(100);
+		if (board->taken[self] >= number)
+			quiet += 100;
+	}
+	CHECK(board->taken[self] == number);
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
+
+static bool wait_until(const uint32_t *word, uint32_t value)
+{
+	time_t end = time(NULL) + WITHIN_S;
+
+	while (__atomic_load_n(word, __ATOMIC_SEQ_CST) < value) {
+		if (time(NULL) > end)
+			return false;
+		usleep(200);
+	}
+	return true;
+}
+
+static void done(uint32_t step)
+{
+	__atomic_store_n(&board->done[self], step + 1, __ATOMIC_SEQ_CST);
+	CHECK(wait_until(&board->step, step + 1));
+}
+
+/* All members have it once. One that leaves gets no more; the group goes on without it, and it may come back. */
+static void be_member(void)
+{
+	union ibv_gid group = gid_of(GROUP);
+
+	open_member(0);
+	CHECK(!ibv_attach_mcast(qp, &group, 0));
+	done(0);
+	if (self == SENDER) {
+		send_to(OTHER_GROUP, 77);
+		send_to(GROUP, 1);
+	}
+	expect_datagrams(1);
+	done(1);
+	if (self == MEMBERS - 1)
+		CHECK(!ibv_detach_mcast(qp, &group, 0));
+	done(2);
+	if (self == SENDER)
+		send_to(GROUP, 2);
+	expect_datagrams(self == MEMBERS - 1 ? 1 : 2);
+	done(3);
+	if (self == MEMBERS - 1) {
+		board->taken[self]++; /* it missed one */
+		CHECK(!ibv_attach_mcast(qp, &group, 0));
+	}
+	done(4);
+	if (self == SENDER)
+		send_to(GROUP, 3);
+	expect_datagrams(3);
+	done(5);
+	CHECK(!ibv_detach_mcast(qp, &group, 0));
+}
+
+/* A QP that blocks its own datagrams, and another that attaches late. */
+static void block_own(void)
+{
+	union ibv_gid group = gid_of(GROUP);
+
+	open_member(self == SENDER ? IBV_QP_CREATE_BLOCK_SELF_MCAST_LB : 0);
+	CHECK(!ibv_attach_mcast(qp, &group, 0));
+	done(0);
+	if (self == SENDER)
+		send_to(GROUP, 1);
+	expect_datagrams(self != SENDER);
+	done(1);
+}
+
+/* The processes end one after the other, each while it is a member: the next has the port then, and the group. */
+static void end_in_turn(void)
+{
+	union ibv_gid group = gid_of(GROUP);
+
+	open_member(0);
+	CHECK(!ibv_attach_mcast(qp, &group, 0));
+	done(0);
+	for (int step = 1; step < MEMBERS; step++) {
+		if (self == step - 1)
+			_exit(0);
+		done((uint32_t)step);
+		if (self == MEMBERS - 1)
+			send_to(GROUP, (uint32_t)step);
+		expect_datagrams((uint32_t)step);
+	}
+}
+
+/* ---- the test ---------------------------------------------------------------------------------------------------- */
+
+static pid_t start(int number, void (*body)(void))
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid)
+		return pid;
+	self = number;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	body();
+	_exit(0);
+}
+
+/* One step after the other, all together; those that have ended are waited for no more. */
+static void run(void (*body)(void))
+{
+	bool ended[MEMBERS] = {false};
+	time_t end = time(NULL) + 6 * WITHIN_S;
+	pid_t pid[MEMBERS];
+	int left = MEMBERS, status;
+
+	memset(board, 0, sizeof(*board));
+	for (int i = 0; i < MEMBERS; i++)
+		pid[i] = start(i, body);
+	while (left) {
+		bool all = true;
+
+		for (int i = 0; i < MEMBERS; i++) {
+			if (!ended[i] && waitpid(pid[i], &status, WNOHANG) == pid[i]) {
+				assert_int_equal(status, 0);
+				ended[i] = true;
+				left--;
+			}
+			all &= ended[i] || __atomic_load_n(&board->done[i], __ATOMIC_SEQ_CST) > board->step;
+		}
+		if (all)
+			__atomic_store_n(&board->step, board->step + 1, __ATOMIC_SEQ_CST);
+		assert_true(time(NULL) < end);
+		usleep(200);
+	}
+}
+
+static void members_of_other_processes(void **state)
+{
+	(void)state;
+	run(be_member);
+}
+
+static void own_datagrams_are_blocked(void **state)
+{
+	(void)state;
+	run(block_own);
+}
+
+static void members_end(void **state)
+{
+	(void)state;
+	run(end_in_turn);
+}
+
+static int loopback_up(void)
+{
+	struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), result = ioctl(fd, SIOCSIFFLAGS, &request);
+
+	close(fd);
+	return result;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(members_of_other_processes),
+		cmocka_unit_test(own_datagrams_are_blocked),
+		cmocka_unit_test(members_end),
+	};
+
+	if ((unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET)) || loopback_up()) {
+		puts("1..0 # SKIP no network of its own");
+		return 77;
+	}
+	setenv("SOFTHCA_GIDS", "loopback", 1);
+	/* Of a failure they say why. */
+	setenv("SOFTHCA_EXPLAIN", "stderr", 0);
+	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (board == MAP_FAILED)
+		return 1;
+	return cmocka_run_group_tests_name("multicast_beyond", tests, NULL, NULL);
+}

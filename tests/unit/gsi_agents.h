@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Processes with the whole device, each of which does what it is told: sends management datagrams, claims ports, and tells
+ * what its connection manager, for which the test stands in, was told. Each may be on a host of its own, that is in a network
+ * namespace. Datagrams are made by hand, from the layouts of IBTA 12.6 and 13.4. Include after cmocka.h.
+ */
+#ifndef SOFTHCA_TESTS_UNIT_GSI_AGENTS_H
+#define SOFTHCA_TESTS_UNIT_GSI_AGENTS_H
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "device/counters.h"
+#include "device/device.h"
+#include "explain/explain.h"
+#include "hca/hca.h"
+#include "hca/services.h"
+#include "transport/gsi.h"
+#include "wire/mad.h"
+#include "wire/packet.h"
+
+enum { TCP = 0x0106, UDP_SPACE = 0x0111, PORT = 7471 };
+
+/* ---- datagrams ------------------------------------------------------------------------------------------------- */
+
+static inline void mad_put16(uint8_t *to, uint16_t value)
+{
+	value = htobe16(value);
+	memcpy(to, &value, sizeof(value));
+}
+
+static inline void mad_put32(uint8_t *to, uint32_t value)
+{
+	value = htobe32(value);
+	memcpy(to, &value, sizeof(value));
+}
+
+/* IBTA 13.4.3: base version, class, class version, method; the attribute. Behind it a pattern that @seed makes. */
+static inline void mad_begin(uint8_t mad[MAD_BYTES], uint16_t attribute, uint8_t seed)
+{
+	for (int i = 0; i < MAD_BYTES; i++)
+		mad[i] = (uint8_t)(seed + i);
+	memcpy(mad, (const uint8_t[]){1, 7, 2, 3, 0, 0, 0, 0}, 8);
+	mad_put16(mad + 16, attribute);
+}
+
+/* REQ (0x10) or SIDR_REQ (0x17), IBTA 12.6.5, 12.11.1; service id as annex A11 has it. */
+static inline void mad_request(uint8_t mad[MAD_BYTES], uint16_t attribute, uint16_t space, uint16_t port)
+{
+	mad_begin(mad, attribute, 0x40);
+	mad_put32(mad + 24 + 8, 0);
+	mad_put16(mad + 24 + 12, space);
+	mad_put16(mad + 24 + 14, port);
+}
+
+/* One that names ids: MRA, REJ, REP, RTU, DREQ, DREP. */
+static inline void mad_answer(uint8_t mad[MAD_BYTES], uint16_t attribute, uint32_t local, uint32_t remote)
+{
+	mad_begin(mad, attribute, 0x20);
+	mad_put32(mad + 24, local);
+	mad_put32(mad + 28, remote);
+}
+
+/* ---- what an agent is told and tells --------------------------------------------------------------------------- */
+
+enum order {
+	SEND,      /* to `path`, `mad` */
+	SEND_SOON, /* answers how many events there were before the call returned, with that thread at work only */
+	CLAIM,     /* `space`, `port`: answers the result, as do the next */
+	CLAIM_ANY, /* the port in `number` */
+	LISTEN,    /* LISTEN, RELEASE, OWNER: `space`, `port` */
+	RELEASE,
+	OWNER,
+	SLOT,       /* answers the slot */
+	TAKE,       /* the next event, waiting `number` ms */
+	COUNTER,    /* `number` */
+	EXPLAINED,  /* by rule `number`; waits for it: answers 1 or 0 */
+	FORK_CLAIM, /* in a forked child: claims and listens; answers what the child got, which lives on */
+	SWITCH_USER,
+	SEND_AND_LEAVE, /* ends, and answers nothing */
+	LEAVE,
+};
+
+enum event_kind { NOTHING, RECEIVED, LOST, SLOT_ENDED, SERVICE_ENDED };
+
+struct event {
+	enum event_kind kind;
+	struct packet_path path;
+	uint8_t mad[MAD_BYTES];
+	enum mad_loss why;
+	uint64_t number; /* slot or service */
+};
+
+struct order_message {
+	enum order order;
+	uint16_t space, port;
+	uint64_t number;
+	struct packet_path path;
+	uint8_t mad[MAD_BYTES];
+};
+
+struct answer_message {
+	int64_t result;
+	struct event event;
+};
+
+struct agent {
+	pid_t pid;
+	int orders;
+};
+
+/* ---- inside ---------------------------------------------------------------------------------------------------- */
+
+enum { MOST_EVENTS_KEPT = 64 };
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t more;
+	struct event event[MOST_EVENTS_KEPT];
+	uint32_t first, last;
+	pthread_t in_send; /* the thread that is in gsi_send() */
+	bool sends;
+	bool within; /* an event came on it */
+} events = {.lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER};
+
+static inline void add_event(const struct event *event)
+{
+	pthread_mutex_lock(&events.lock);
+	if (events.last - events.first < MOST_EVENTS_KEPT)
+		events.event[events.last++ % MOST_EVENTS_KEPT] = *event;
+	events.within |= events.sends && pthread_equal(events.in_send, pthread_self());
+	pthread_cond_signal(&events.more);
+	pthread_mutex_unlock(&events.lock);
+}
+
+static inline void on_receive(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES])
+{
+	struct event event = {.kind = RECEIVED, .path = *path};
+
+	(void)hca;
+	memcpy(event.mad, mad, MAD_BYTES);
+	add_event(&event);
+}
+
+static inline void on_loss(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES],
+			   enum mad_loss why)
+{
+	struct event event = {.kind = LOST, .path = *path, .why = why};
+
+	(void)hca;
+	memcpy(event.mad, mad, MAD_BYTES);
+	add_event(&event);
+}
+
+static inline void on_slot(uint32_t slot)
+{
+	add_event(&(const struct event){.kind = SLOT_ENDED, .number = slot});
+}
+
+static inline void on_service(uint64_t service)
+{
+	add_event(&(const struct event){.kind = SERVICE_ENDED, .number = service});
+}
+
+static const struct management test_management = {
+	.receive = on_receive, .lost = on_loss, .slot_ended = on_slot, .service_ended = on_service};
+
+static inline void take_event(struct event *event, uint64_t ms)
+{
+	struct timespec end;
+
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += (time_t)(ms / 1000);
+	end.tv_nsec += (long)(ms % 1000) * 1000000;
+	if (end.tv_nsec >= 1000000000) {
+		end.tv_sec++;
+		end.tv_nsec -= 1000000000;
+	}
+	*event = (struct event){.kind = NOTHING};
+	pthread_mutex_lock(&events.lock);
+	while (events.first == events.last && !pthread_cond_timedwait(&events.more, &events.lock, &end))
+		;
+	if (events.first != events.last)
+		*event = events.event[events.first++ % MOST_EVENTS_KEPT];
+	pthread_mutex_unlock(&events.lock);
+}
+
+static inline bool was_explained(enum explain_rule rule)
+{
+	struct explain_record record;
+
+	for (int i = 0; i < 200; i++) {
+		for (uint64_t before = 0; explain_previous(hca_device(0), 0, before, &record); before = record.serial)
+			if (record.rule == rule)
+				return true;
+		usleep(10000);
+	}
+	return false;
+}
+
+/* Returns 0 if a request to an own port arrives. */
+static inline int hear_itself(struct hca *hca, uint16_t space, uint16_t port)
+{
+	const struct packet_path path = {
+		.source = hca->gids[3].gid, .destination = hca->gids[3].gid, .type = IBV_GID_TYPE_ROCE_V2};
+	uint8_t mad[MAD_BYTES];
+	struct event event;
+
+	mad_request(mad, MAD_REQ, space, port);
+	gsi_send(hca, &path, mad);
+	take_event(&event, 5000);
+	return event.kind == RECEIVED && !memcmp(event.mad, mad, MAD_BYTES) ? 0 : -EPROTO;
+}
+
+static inline int64_t fork_and_claim(struct hca *hca, uint16_t space, uint16_t port)
+{
+	int ends[2], error = 1;
+	pid_t child;
+
+	if (pipe(ends))
+		return -errno;
+	child = fork();
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		error = hca_port_claim(hca, space, port);
+		if (!error)
+			error = hca_port_listen(hca, space, port);
+		if (!error)
+			error = hear_itself(hca, space, port);
+		if (write(ends[1], &error, sizeof(error)) != sizeof(error))
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(ends[1]);
+	if (read(ends[0], &error, sizeof(error)) != sizeof(error))
+		error = -EIO;
+	close(ends[0]);
+	return error;
+}
+
+static inline bool tracked_send(struct hca *hca, const struct order_message *message)
+{
+	bool within;
+
+	pthread_mutex_lock(&events.lock);
+	events.in_send = pthread_self();
+	events.sends = true;
+	pthread_mutex_unlock(&events.lock);
+	gsi_send(hca, &message->path, message->mad);
+	pthread_mutex_lock(&events.lock);
+	events.sends = false;
+	within = events.within;
+	pthread_mutex_unlock(&events.lock);
+	return within;
+}
+
+static inline int64_t obey(struct hca *hca, const struct order_message *message, struct event *event)
+{
+	uint32_t slot;
+	uint16_t port;
+	int error;
+
+	switch (message->order) {
+	case SEND:
+		gsi_send(hca, &message->path, message->mad);
+		return 0;
+	case SEND_SOON:
+		return tracked_send(hca, message);
+	case CLAIM:
+		return hca_port_claim(hca, message->space, message->port);
+	case CLAIM_ANY:
+		error = hca_port_claim_any(hca, message->space, &port);
+		return error ? error : port;
+	case LISTEN:
+		return hca_port_listen(hca, message->space, message->port);
+	case RELEASE:
+		hca_port_release(hca, message->space, message->port);
+		return 0;
+	case OWNER:
+		return hca_port_owner(message->space, message->port);
+	case SLOT:
+		error = hca_manager_slot(hca, &slot);
+		return error ? error : (int64_t)slot;
+	case TAKE:
+		take_event(event, message->number);
+		return 0;
+	case COUNTER:
+		return (int64_t)counter_read(hca, (enum counter)message->number);
+	case EXPLAINED:
+		return was_explained((enum explain_rule)message->number);
+	case FORK_CLAIM:
+		return fork_and_claim(hca, message->space, message->port);
+	case SWITCH_USER:
+		return setuid((uid_t)message->number) ? -errno : 0;
+	case SEND_AND_LEAVE:
+		gsi_send(hca, &message->path, message->mad);
+		gsi_flush();
+		_exit(0);
+	case LEAVE:
+		_exit(0);
+	}
+	return 0;
+}
+
+/* @host: a descriptor of its network namespace; -1: that of the test. */
+static inline void __attribute__((noreturn)) be_agent(int orders, const char *link, int host)
+{
+	struct order_message message;
+	struct hca *hca;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (host >= 0 && setns(host, CLONE_NEWNET))
+		_exit(1);
+	if (link)
+		setenv("SOFTHCA_LINK", link, 1);
+	hca = hca_device(0);
+	management = &test_management;
+	while (recv(orders, &message, sizeof(message), 0) == sizeof(message)) {
+		struct answer_message answer = {.result = 0};
+
+		answer.result = obey(hca, &message, &answer.event);
+		if (send(orders, &answer, sizeof(answer), 0) != sizeof(answer))
+			break;
+	}
+	_exit(0);
+}
+
+/* ---- outside --------------------------------------------------------------------------------------------------- */
+
+/* Those that a test which fails would leave. */
+static struct agent living[8];
+
+static inline int end_all(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(living) / sizeof(living[0]); i++) {
+		if (!living[i].pid)
+			continue;
+		kill(living[i].pid, SIGKILL);
+		close(living[i].orders);
+		waitpid(living[i].pid, NULL, 0);
+		living[i].pid = 0;
+	}
+	return 0;
+}
+
+/* @link: SOFTHCA_LINK, or NULL; @host: see be_agent(). */
+static inline struct agent start_agent_on(int host, const char *link)
+{
+	struct agent agent;
+	int ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	agent.pid = fork();
+	agent.orders = ends[0];
+	if (!agent.pid) {
+		close(ends[0]);
+		be_agent(ends[1], link, host);
+	}
+	close(ends[1]);
+	for (size_t i = 0; i < sizeof(living) / sizeof(living[0]); i++) {
+		if (living[i].pid)
+			continue;
+		living[i] = agent;
+		break;
+	}
+	return agent;
+}
+
+static inline struct agent start_agent(const char *link)
+{
+	return start_agent_on(-1, link);
+}
+
+static inline int64_t tell(const struct agent *agent, const struct order_message *message, struct event *event)
+{
+	struct answer_message answer;
+
+	assert_int_equal(send(agent->orders, message, sizeof(*message), 0), sizeof(*message));
+	assert_int_equal(recv(agent->orders, &answer, sizeof(answer), 0), sizeof(answer));
+	if (event)
+		*event = answer.event;
+	return answer.result;
+}
+
+static inline int64_t tell_port(const struct agent *agent, enum order order, uint16_t space, uint16_t port)
+{
+	return tell(agent, &(const struct order_message){.order = order, .space = space, .port = port}, NULL);
+}
+
+static inline int64_t ask(const struct agent *agent, enum order order, uint64_t number)
+{
+	return tell(agent, &(const struct order_message){.order = order, .number = number}, NULL);
+}
+
+static inline union ibv_gid gid_of_text(const char *text)
+{
+	union ibv_gid gid = {.raw = {[10] = 0xff, [11] = 0xff}};
+
+	if (inet_pton(AF_INET, text, gid.raw + 12) != 1)
+		assert_int_equal(inet_pton(AF_INET6, text, gid.raw), 1);
+	return gid;
+}
+
+static inline int64_t tell_send(const struct agent *agent, enum order order, const char *from, const char *to,
+				const uint8_t mad[MAD_BYTES])
+{
+	struct order_message message = {.order = order,
+					.path = {.source = gid_of_text(from),
+						 .destination = gid_of_text(to),
+						 .type = IBV_GID_TYPE_ROCE_V2,
+						 .traffic_class = 8,
+						 .hop_limit = 64}};
+
+	memcpy(message.mad, mad, MAD_BYTES);
+	return tell(agent, &message, NULL);
+}
+
+/* The next event within @ms. */
+static inline struct event next_event(const struct agent *agent, uint64_t ms)
+{
+	struct event event;
+
+	tell(agent, &(const struct order_message){.order = TAKE, .number = ms}, &event);
+	return event;
+}
+
+enum { SOON_MS = 5000, SILENCE_MS = 150 };
+
+#define expect_received(agent, from, to, mad) expect_received_at(__LINE__, agent, from, to, mad)
+
+static inline void expect_received_at(int line, const struct agent *agent, const char *from, const char *to,
+				      const uint8_t mad[MAD_BYTES])
+{
+	struct event event = next_event(agent, SOON_MS);
+	union ibv_gid source = gid_of_text(from), destination = gid_of_text(to);
+
+	if (event.kind != RECEIVED) {
+		print_message("# line %d: event %d in place of a datagram\n", line, (int)event.kind);
+		fail();
+	}
+	assert_memory_equal(event.mad, mad, MAD_BYTES);
+	assert_memory_equal(&event.path.source, &source, sizeof(source));
+	assert_memory_equal(&event.path.destination, &destination, sizeof(destination));
+}
+
+static inline void expect_lost(const struct agent *agent, const uint8_t mad[MAD_BYTES], enum mad_loss why)
+{
+	struct event event = next_event(agent, SOON_MS);
+
+	assert_int_equal(event.kind, LOST);
+	assert_memory_equal(event.mad, mad, MAD_BYTES);
+	assert_int_equal(event.why, why);
+}
+
+static inline void expect_nothing(const struct agent *agent)
+{
+	assert_int_equal(next_event(agent, SILENCE_MS).kind, NOTHING);
+}
+
+/* With @signal, or, if it is 0, by itself. */
+static inline void end_agent(struct agent *agent, int signal)
+{
+	int status;
+
+	if (signal)
+		kill(agent->pid, signal);
+	else
+		send(agent->orders, &(struct order_message){.order = LEAVE}, sizeof(struct order_message),
+		     MSG_NOSIGNAL);
+	close(agent->orders);
+	for (size_t i = 0; i < sizeof(living) / sizeof(living[0]); i++)
+		if (living[i].pid == agent->pid)
+			living[i].pid = 0;
+	assert_int_equal(waitpid(agent->pid, &status, 0), agent->pid);
+	assert_int_equal(status, signal);
+}
+
+#endif
