@@ -21,7 +21,7 @@ RULE = re.compile(rf'RULE\((\d+),\s*(\w+),\s*({STRINGS}),\s*({STRINGS}),\s*({STR
 MAKERS = {'EXPLAIN': 0, 'REFUSE': 0, 'REFUSE_QP': 0, 'REFUSE_CREATION': 0, 'REFUSE_SEND': 0, 'REFUSE_RECEIVE': 0,
           'REFUSE_OVER': 0, 'REFUSE_DOMAIN': 1, 'REFUSE_HELLO': 1, 'WR_REFUSE': 0, 'REFUSAL': 0, 'RESPONDER_REFUSAL': 0,
           'DROP_FRAME': 0, 'EXPLAIN_LIMITED': 0, 'EXPLAIN_DROP': 0, 'UDP_EXPLAIN': 0, 'EXPLAIN_ONCE': 0, 'DROP': 3,
-          'REFUSE_OBJECT': 0}
+          'DROP_MAD': 0, 'REFUSE_OBJECT': 0, 'CM_EXPLAIN': 0, 'CM_REFUSE': 0, 'EXPLAIN_REQUEST': 0}
 # Places that name a rule without making an explanation of it.
 MENTION = re.compile(r'(?:[!=]=|vendor_syndrome =|\.rule =|\{MLX5_CQE_SYNDROME_\w+,)\s*RULE_(\w+)')
 MAX_FIGURES = 8
@@ -215,6 +215,8 @@ TITLES = {
     'posting': 'Creating queue pairs, posting, builders',
     'mlx5dv': 'mlx5dv',
     'abi': 'Calls that do not exist yet',
+    'cm': 'Communication management',
+    'rdmacm': 'librdmacm',
 }
 
 

@@ -12,8 +12,8 @@
 
 #include "explain/explain.h"
 
-/* Rules of the device have numbers below that. */
-#define EXPLAIN_LIMITED_RULES 256
+/* Rules of the device, of the communication manager, and of requests for connections have numbers below that. */
+#define EXPLAIN_LIMITED_RULES 900
 
 /** True if fewer than @most explanations of @hca by @rule (< EXPLAIN_LIMITED_RULES) were made in this second: counts one. */
 bool explain_may(struct hca *hca, enum explain_rule rule, uint32_t most);

@@ -13,6 +13,7 @@
 #include "device/progress.h"
 #include "device/counters.h"
 #include "filter/filter.h"
+#include "hca/manager.h"
 #include "link/host/host.h"
 #include "transport/gsi.h"
 #include "transport/host_window.h"
@@ -109,6 +110,7 @@ static void after_fork_in_child(void)
 	epoch_after_fork();
 	release(true);
 	counters_after_fork();
+	manager_forget();
 	FOR_EACH_DEVICE(hca)
 	{
 		timers_after_fork(&hca->timers);

@@ -14,6 +14,8 @@
 #include "device/device.h"
 #include "device/identity.h"
 #include "hca/fork.h"
+#include "hca/manager.h"
+#include "wire/mad.h"
 #include "core/limits.h"
 #include "core/lock.h"
 #include "device/progress.h"
@@ -153,6 +155,7 @@ static bool make_registry(void)
 
 	delivery = &transport_delivery;
 	routes = &device_routes;
+	management = &process_management;
 	host_carrier = &shm_carrier;
 	progress_in_run = run_around;
 	read_settings(&settings, errors, sizeof(errors));

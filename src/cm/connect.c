@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The calls of both sides, see cm.h: each checks the state, makes a message, sends it. */
+#include "cm/manager.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "cm/timeouts.h"
+
+enum {
+	PKEY = 0xffff,                  /* the default partition, RoCE has no other */
+	LID_OF_ANOTHER_SUBNET = 0xffff, /* IBTA 12.6.5 */
+	MOST_RETRIES = 7,
+};
+
+/* A manager that has left begins nothing. */
+static bool is_free(const struct cm_id *id)
+{
+	return id->state == CM_STATE_IDLE && !id->cm->left;
+}
+
+static int wrong_state(const struct cm_id *id, const char *call)
+{
+	return -CM_REFUSE(id->cm, call, EINVAL, RULE_CM_STATE, id->state, id->known.local_comm_id);
+}
+
+static uint8_t least(uint8_t value, uint8_t most)
+{
+	return value < most ? value : most;
+}
+
+/* ---- listening ------------------------------------------------------------------------------------------------------ */
+
+static void listen_last(struct cm_id *id, uint64_t service_id)
+{
+	struct cm_id **last = &id->cm->listeners;
+
+	while (*last)
+		last = &(*last)->next_listener;
+	*last = id;
+	id->next_listener = NULL;
+	id->listener_link = last;
+	id->known.service_id = service_id;
+	cm_set_state(id, CM_STATE_LISTEN);
+}
+
+int cm_listen(struct cm_id *id, uint64_t service_id)
+{
+	struct cm_outbox outbox;
+	int error = 0;
+
+	cm_begin(id->cm, &outbox);
+	if (is_free(id)) {
+		listen_last(id, service_id);
+		cm_look_again(id->cm, service_id);
+	} else {
+		error = wrong_state(id, "rdma_listen");
+	}
+	cm_end(id->cm, &outbox);
+	return error;
+}
+
+/* ---- active side ----------------------------------------------------------------------------------------------------- */
+
+static void fill_path(struct cm_req *req, const struct packet_path *path)
+{
+	bool local = path->hop_limit <= 1;
+
+	req->primary_local_lid = req->primary_remote_lid = local ? 0 : LID_OF_ANOTHER_SUBNET;
+	req->primary_subnet_local = local;
+	memcpy(req->primary_local_gid, &path->source, sizeof(req->primary_local_gid));
+	memcpy(req->primary_remote_gid, &path->destination, sizeof(req->primary_remote_gid));
+	req->primary_flow_label = path->flow_label;
+	req->primary_traffic_class = path->traffic_class;
+	req->primary_hop_limit = path->hop_limit;
+	req->primary_service_level = path->service_level;
+}
+
+/* An XRC initiator has no receive queue, and its target no retries, so a REQ for it leaves these at 0. */
+static void fill_transport(struct cm_req *req, const struct cm_request *request)
+{
+	switch (request->qp_type) {
+	case IBV_QPT_UC:
+		req->transport_service = CM_TRANSPORT_UC;
+		break;
+	case IBV_QPT_XRC_SEND:
+		req->transport_service = CM_TRANSPORT_EXTENDED;
+		req->extended_transport = CM_EXTENDED_XRC;
+		return;
+	default:
+		req->transport_service = CM_TRANSPORT_RC;
+		break;
+	}
+	req->responder_resources = request->responder_resources;
+	req->retry_count = least(request->retry_count, MOST_RETRIES);
+	req->rnr_retry_count = least(request->rnr_retry_count, MOST_RETRIES);
+	req->srq = request->srq;
+}
+
+static uint8_t lifetime_of(const struct cm_id *id, const struct cm_request *request)
+{
+	return request->packet_lifetime ? request->packet_lifetime : id->cm->config.packet_lifetime;
+}
+
+static void fill_req(struct cm_id *id, const struct cm_request *request)
+{
+	const struct cm_config *config = &id->cm->config;
+	struct cm_req *req = &id->sent.req;
+
+	id->sent.kind = CM_REQ;
+	id->sent.transaction_id = id->transaction_id;
+	id->sent.attribute_modifier = request->ece_options;
+	req->local_comm_id = id->known.local_comm_id;
+	req->vendor_id = request->ece_vendor;
+	req->service_id = request->service_id;
+	req->local_ca_guid = config->ca_guid;
+	req->local_qpn = request->qpn;
+	req->initiator_depth = request->initiator_depth;
+	req->remote_response_timeout = req->local_response_timeout = config->response_timeout;
+	req->flow_control = request->flow_control;
+	req->starting_psn = id->known.rq_psn;
+	req->pkey = PKEY;
+	req->path_mtu = request->path_mtu;
+	req->max_cm_retries = config->retries;
+	req->primary_ack_timeout = cm_ack_timeout(lifetime_of(id, request), config->ack_delay);
+	fill_transport(req, request);
+	fill_path(req, &request->path);
+}
+
+static void know_request(struct cm_id *id, const struct cm_request *request)
+{
+	struct cm_parameters *known = &id->known;
+	uint32_t comm_id = known->local_comm_id;
+
+	*known = (struct cm_parameters){
+		.service_id = request->service_id,
+		.local_comm_id = comm_id,
+		.path = request->path,
+		.path_mtu = request->path_mtu,
+		.qp_type = request->qp_type,
+		.local_qpn = request->qpn,
+		.rq_psn = cm_draw_psn(id),
+		.responder_resources = request->responder_resources,
+		.initiator_depth = request->initiator_depth,
+		.retry_count = least(request->retry_count, MOST_RETRIES),
+		.rnr_retry_count = least(request->rnr_retry_count, MOST_RETRIES),
+		.ack_timeout = least((uint8_t)(lifetime_of(id, request) + 1), 31),
+	};
+}
+
+static void begin_active(struct cm_id *id)
+{
+	id->active = true;
+	id->disconnected = false;
+	id->retries = id->cm->config.retries;
+	id->transaction_id = cm_draw(id);
+	memset(&id->sent, 0, sizeof(id->sent));
+}
+
+static int request(struct cm_id *id, const struct cm_request *request)
+{
+	uint32_t response_ms = cm_code_ms(id->cm->config.response_timeout);
+	int error;
+
+	if (!is_free(id))
+		return wrong_state(id, "rdma_connect");
+	if (request->private_data.length > sizeof(id->sent.req.private_data))
+		return -EINVAL;
+	error = cm_id_name(id);
+	if (error)
+		return error;
+	begin_active(id);
+	know_request(id, request);
+	fill_req(id, request);
+	cm_put_private(id->sent.req.private_data, sizeof(id->sent.req.private_data), request->private_data);
+	cm_set_state(id, CM_STATE_REQ_SENT);
+	cm_send_until_answered(id, 2 * cm_code_ms(lifetime_of(id, request)) + response_ms);
+	return 0;
+}
+
+int cm_send_req(struct cm_id *id, const struct cm_request *parameters)
+{
+	struct cm_outbox outbox;
+	int error;
+
+	cm_begin(id->cm, &outbox);
+	error = request(id, parameters);
+	cm_end(id->cm, &outbox);
+	return error;
+}
+
+static int ready(struct cm_id *id, struct cm_private private_data)
+{
+	if (id->state != CM_STATE_REP_RCVD && id->state != CM_STATE_MRA_REP_SENT)
+		return wrong_state(id, "rdma_establish");
+	if (private_data.length > sizeof(id->sent.rtu.private_data))
+		return -EINVAL;
+	id->sent = cm_answer(id, CM_RTU);
+	cm_put_private(id->sent.rtu.private_data, sizeof(id->sent.rtu.private_data), private_data);
+	cm_set_state(id, CM_STATE_ESTABLISHED);
+	cm_send_once(id, &id->sent);
+	return 0;
+}
+
+int cm_send_rtu(struct cm_id *id, struct cm_private private_data)
+{
+	struct cm_outbox outbox;
+	int error;
+
+	cm_begin(id->cm, &outbox);
+	error = ready(id, private_data);
+	cm_end(id->cm, &outbox);
+	return error;
+}
+
+/* ---- passive side ---------------------------------------------------------------------------------------------------- */
+
+static void fill_rep(struct cm_id *id, const struct cm_reply *reply)
+{
+	const struct cm_config *config = &id->cm->config;
+	bool xrc = id->known.qp_type == IBV_QPT_XRC_RECV;
+	struct cm_rep *rep;
+
+	id->sent = cm_answer(id, CM_REP);
+	id->sent.attribute_modifier = reply->ece_options;
+	rep = &id->sent.rep;
+	*(xrc ? &rep->local_eecn : &rep->local_qpn) = reply->qpn;
+	rep->vendor_id_high = (uint8_t)(reply->ece_vendor >> 16);
+	rep->vendor_id_middle = (uint8_t)(reply->ece_vendor >> 8);
+	rep->vendor_id_low = (uint8_t)reply->ece_vendor;
+	rep->starting_psn = id->known.rq_psn;
+	rep->responder_resources = reply->responder_resources;
+	rep->initiator_depth = xrc ? 0 : reply->initiator_depth;
+	rep->target_ack_delay = config->ack_delay;
+	rep->flow_control = reply->flow_control;
+	rep->rnr_retry_count = least(reply->rnr_retry_count, MOST_RETRIES);
+	rep->srq = xrc || reply->srq;
+	rep->local_ca_guid = config->ca_guid;
+}
+
+static int reply(struct cm_id *id, const struct cm_reply *parameters)
+{
+	if (id->state != CM_STATE_REQ_RCVD && id->state != CM_STATE_MRA_REQ_SENT)
+		return wrong_state(id, "rdma_accept");
+	if (parameters->private_data.length > sizeof(id->sent.rep.private_data))
+		return -EINVAL;
+	id->known.local_qpn = parameters->qpn;
+	id->known.responder_resources = parameters->responder_resources;
+	id->known.initiator_depth = parameters->initiator_depth;
+	fill_rep(id, parameters);
+	cm_put_private(id->sent.rep.private_data, sizeof(id->sent.rep.private_data), parameters->private_data);
+	cm_set_state(id, CM_STATE_REP_SENT);
+	cm_send_until_answered(id, id->wait_ns / CM_MS);
+	return 0;
+}
+
+int cm_send_rep(struct cm_id *id, const struct cm_reply *parameters)
+{
+	struct cm_outbox outbox;
+	int error;
+
+	cm_begin(id->cm, &outbox);
+	error = reply(id, parameters);
+	cm_end(id->cm, &outbox);
+	return error;
+}
+
+static int establish(struct cm_id *id)
+{
+	switch (id->state) {
+	case CM_STATE_REP_SENT:
+	case CM_STATE_MRA_REP_RCVD:
+		cm_set_state(id, CM_STATE_ESTABLISHED);
+		cm_raise(id, CM_EVENT_ESTABLISHED, 0, NULL, NULL);
+		return 0;
+	case CM_STATE_ESTABLISHED:
+		return -EISCONN;
+	default:
+		return wrong_state(id, "rdma_notify");
+	}
+}
+
+int cm_establish(struct cm_id *id)
+{
+	struct cm_outbox outbox;
+	int error;
+
+	cm_begin(id->cm, &outbox);
+	error = establish(id);
+	cm_end(id->cm, &outbox);
+	return error;
+}
+
+/* ---- both sides ------------------------------------------------------------------------------------------------------ */
+
+static int reject(struct cm_id *id, uint16_t reason, struct cm_private info, struct cm_private private_data)
+{
+	if (info.length > sizeof(id->sent.rej.info) || private_data.length > sizeof(id->sent.rej.private_data))
+		return -EINVAL;
+	switch (id->state) {
+	case CM_STATE_REQ_SENT:
+	case CM_STATE_MRA_REQ_RCVD:
+	case CM_STATE_REQ_RCVD:
+	case CM_STATE_MRA_REQ_SENT:
+	case CM_STATE_REP_RCVD:
+	case CM_STATE_MRA_REP_SENT:
+		cm_post_rej(id, reason, info, private_data);
+		cm_to_idle(id);
+		return 0;
+	case CM_STATE_REP_SENT:
+	case CM_STATE_MRA_REP_RCVD:
+		cm_post_rej(id, reason, info, private_data);
+		cm_to_timewait(id);
+		return 0;
+	default:
+		return wrong_state(id, "rdma_reject");
+	}
+}
+
+int cm_send_rej(struct cm_id *id, uint16_t reason, struct cm_private info, struct cm_private private_data)
+{
+	struct cm_outbox outbox;
+	int error;
+
+	cm_begin(id->cm, &outbox);
+	error = reject(id, reason, info, private_data);
+	cm_end(id->cm, &outbox);
+	return error;
+}
+
+/* rdma_disconnect(3) tries both of these and is content if neither does anything, so they explain nothing. */
+
+int cm_send_dreq(struct cm_id *id, struct cm_private private_data)
+{
+	struct cm_outbox outbox;
+	int error = -EINVAL;
+
+	cm_begin(id->cm, &outbox);
+	if (id->state == CM_STATE_ESTABLISHED && private_data.length <= sizeof(id->sent.dreq.private_data)) {
+		cm_begin_release(id, private_data);
+		error = 0;
+	}
+	cm_end(id->cm, &outbox);
+	return error;
+}
+
+static void answer_release(struct cm_id *id, struct cm_private private_data)
+{
+	id->sent = cm_answer(id, CM_DREP);
+	cm_put_private(id->sent.drep.private_data, sizeof(id->sent.drep.private_data), private_data);
+	cm_to_timewait(id);
+	cm_send_once(id, &id->sent);
+}
+
+int cm_send_drep(struct cm_id *id, struct cm_private private_data)
+{
+	struct cm_outbox outbox;
+	int error = -EINVAL;
+
+	cm_begin(id->cm, &outbox);
+	if (id->state == CM_STATE_DREQ_RCVD && private_data.length <= sizeof(id->sent.drep.private_data)) {
+		answer_release(id, private_data);
+		error = 0;
+	}
+	cm_end(id->cm, &outbox);
+	return error;
+}
+
+/* ---- service id resolution ------------------------------------------------------------------------------------------- */
+
+static int resolve(struct cm_id *id, const struct cm_sidr_request *request)
+{
+	struct cm_sidr_req *sidr_req = &id->sent.sidr_req;
+	int error;
+
+	if (!is_free(id))
+		return wrong_state(id, "rdma_connect");
+	if (request->private_data.length > sizeof(sidr_req->private_data))
+		return -EINVAL;
+	error = cm_id_name(id);
+	if (error)
+		return error;
+	begin_active(id);
+	id->known = (struct cm_parameters){.service_id = request->service_id,
+					   .local_comm_id = id->known.local_comm_id,
+					   .path = request->path,
+					   .qp_type = IBV_QPT_UD};
+	id->sent.kind = CM_SIDR_REQ;
+	id->sent.transaction_id = id->transaction_id;
+	sidr_req->request_id = id->known.local_comm_id;
+	sidr_req->pkey = PKEY;
+	sidr_req->service_id = request->service_id;
+	cm_put_private(sidr_req->private_data, sizeof(sidr_req->private_data), request->private_data);
+	cm_set_state(id, CM_STATE_SIDR_REQ_SENT);
+	cm_send_until_answered(id, cm_code_ms(id->cm->config.response_timeout));
+	return 0;
+}
+
+int cm_send_sidr_req(struct cm_id *id, const struct cm_sidr_request *request)
+{
+	struct cm_outbox outbox;
+	int error;
+
+	cm_begin(id->cm, &outbox);
+	error = resolve(id, request);
+	cm_end(id->cm, &outbox);
+	return error;
+}
+
+static int answer_resolution(struct cm_id *id, const struct cm_sidr_reply *reply)
+{
+	if (id->state != CM_STATE_SIDR_REQ_RCVD)
+		return wrong_state(id, reply->status == CM_SIDR_VALID ? "rdma_accept" : "rdma_reject");
+	if (reply->info.length > sizeof(id->sent.sidr_rep.info) ||
+	    reply->private_data.length > sizeof(id->sent.sidr_rep.private_data))
+		return -EINVAL;
+	cm_post_sidr_rep(id, reply);
+	cm_to_idle(id);
+	return 0;
+}
+
+int cm_send_sidr_rep(struct cm_id *id, const struct cm_sidr_reply *reply)
+{
+	struct cm_outbox outbox;
+	int error;
+
+	cm_begin(id->cm, &outbox);
+	error = answer_resolution(id, reply);
+	cm_end(id->cm, &outbox);
+	return error;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What happens when the timer of an id runs out: a repeat, giving up, the end of TIMEWAIT. See manager.h. */
+#include "cm/manager.h"
+
+#include <errno.h>
+
+static void give_up(struct cm_id *id)
+{
+	CM_EXPLAIN(id->cm, RULE_CM_GIVEN_UP, id->sent.kind, id->known.local_comm_id,
+		   CM_GID_HIGH(id->known.path.destination), CM_GID_LOW(id->known.path.destination), id->sends,
+		   id->wait_ns / CM_MS);
+	if (id->state == CM_STATE_DREQ_SENT) {
+		cm_to_timewait(id);
+		cm_raise_disconnected(id, -ETIMEDOUT, NULL, NULL);
+	} else {
+		cm_to_idle(id);
+		cm_raise(id, CM_EVENT_UNREACHABLE, -ETIMEDOUT, NULL, NULL);
+	}
+}
+
+static void repeat(struct cm_id *id)
+{
+	if (id->sends > id->retries) {
+		give_up(id);
+		return;
+	}
+	id->sends++;
+	cm_post(id->cm, &id->known.path, &id->sent);
+	cm_arm(id->cm, &id->timer, id->wait_ns);
+}
+
+void cm_id_due(struct timer *timer)
+{
+	struct cm_id *id = (struct cm_id *)((char *)timer - offsetof(struct cm_id, timer));
+
+	switch (id->state) {
+	case CM_STATE_REQ_SENT:
+	case CM_STATE_MRA_REQ_RCVD:
+	case CM_STATE_REP_SENT:
+	case CM_STATE_MRA_REP_RCVD:
+	case CM_STATE_DREQ_SENT:
+	case CM_STATE_SIDR_REQ_SENT:
+		repeat(id);
+		break;
+	case CM_STATE_TIMEWAIT:
+		cm_to_idle(id);
+		cm_raise(id, CM_EVENT_TIMEWAIT_EXIT, 0, NULL, NULL);
+		break;
+	default:
+		break;
+	}
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The table by which a message finds its id: a hash of keys of several kinds. What peers choose goes into the keys, so the
+ * hash has a secret. The lock of the manager covers it; it owns its buckets, not the entries.
+ */
+#ifndef SOFTHCA_CM_TABLE_H
+#define SOFTHCA_CM_TABLE_H
+
+#include <stdint.h>
+
+enum cm_key_kind {
+	CM_KEY_LOCAL,       /* own communication id, or request id that was made here */
+	CM_KEY_REMOTE_ID,   /* CA GUID and communication id of the peer: a REQ that comes again */
+	CM_KEY_REMOTE_QPN,  /* CA GUID and QPN of the peer: a connection that is stale */
+	CM_KEY_REMOTE_SIDR, /* request id and GID of who asks: a SIDR_REQ that comes again */
+};
+
+struct cm_key {
+	enum cm_key_kind kind;
+	uint32_t number;
+	uint64_t of[2]; /* CA GUID, or GID */
+};
+
+/* Embedded in an id, once per kind. */
+struct cm_entry {
+	struct cm_key key;
+	struct cm_entry *next, **link; /* link NULL: in no table */
+};
+
+struct cm_table {
+	struct cm_entry **buckets;
+	uint64_t size, count; /* size: a power of two */
+	uint64_t secret;
+};
+
+/** Prepares an empty table. Returns 0 or -ENOMEM. */
+int cm_table_init(struct cm_table *table, uint64_t secret);
+void cm_table_free(struct cm_table *table);
+
+/** Enters @entry, which is in no table, under @key. It never fails; without memory the table becomes slower. */
+void cm_table_enter(struct cm_table *table, struct cm_entry *entry, const struct cm_key *key);
+/** Takes @entry out, if it is in. */
+void cm_table_remove(struct cm_table *table, struct cm_entry *entry);
+/** An entry under @key, or NULL. */
+struct cm_entry *cm_table_find(const struct cm_table *table, const struct cm_key *key);
+
+#endif

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* See manager.h. */
+#include "hca/manager.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "core/cancellation.h"
+#include "core/limits.h"
+#include "core/timer.h"
+#include "device/device.h"
+#include "device/gid.h"
+#include "hca/services.h"
+#include "transport/gsi.h"
+#include "wire/mad.h"
+#include "wire/routes.h"
+
+/* One for the process, as its ports and communication ids are: the ABI has no object that it could belong to. */
+static struct {
+	pthread_mutex_t lock; /* of making it */
+	struct cm *cm;        /* atomic */
+	struct cm_functions functions;
+	struct timer timer; /* of the first device */
+} manager = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static struct cm *the_manager(void)
+{
+	return __atomic_load_n(&manager.cm, __ATOMIC_ACQUIRE);
+}
+
+/* ---- what it calls -------------------------------------------------------------------------------------------- */
+
+/* The device that has the source of @path; any, if several have it, since their packets look the same. */
+static struct hca *device_of(const struct packet_path *path)
+{
+	size_t index;
+
+	for (index = 0; index < the_registry.count; index++) {
+		struct hca *hca = &the_registry.devices[index];
+
+		if (gid_find(hca->gids, hca->gid_count, &path->source, path->type) >= 0)
+			return hca;
+	}
+	return first_device();
+}
+
+static void send_mad(void *context, const struct packet_path *path, const uint8_t mad[CM_MAD_BYTES])
+{
+	(void)context;
+	gsi_send(device_of(path), path, mad);
+}
+
+static void run_timers(struct timer *timer)
+{
+	(void)timer;
+	cm_run_timers(the_manager());
+}
+
+static void wake_at(void *context, uint64_t deadline_ns)
+{
+	(void)context;
+	timer_arm(&first_device()->timers, &manager.timer, deadline_ns);
+}
+
+static uint64_t now_ns(void *context)
+{
+	(void)context;
+	return clock_now_ns();
+}
+
+static uint64_t random_bits(void *context)
+{
+	(void)context;
+	return hca_random(first_device());
+}
+
+static int claim_slot(void *context)
+{
+	uint32_t slot;
+	int error = hca_manager_slot(first_device(), &slot);
+
+	(void)context;
+	return error ? error : (int)slot;
+}
+
+/* ---- what calls it -------------------------------------------------------------------------------------------- */
+
+static void receive(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES])
+{
+	struct cm *cm = the_manager();
+
+	(void)hca;
+	if (cm)
+		cm_receive(cm, path, mad);
+}
+
+/* A datagram that nobody gets is answered as whoever is there would answer it. */
+static void lost(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], enum mad_loss why)
+{
+	struct packet_path back = *path;
+	struct cm *cm = the_manager();
+	uint8_t answer[CM_MAD_BYTES];
+
+	(void)hca;
+	if (cm && why == MAD_UNREACHABLE && mad_address(mad).addressee == MAD_FOR_SERVICE) {
+		cm_host_refuses(cm, &path->destination);
+		return;
+	}
+	back.source = path->destination;
+	back.destination = path->source;
+	if (cm && cm_answer_for_nobody(mad, answer))
+		cm_receive(cm, &back, answer);
+}
+
+static bool is_near(const struct cm_peer *peer)
+{
+	return routes->is_near(first_device(), &peer->path->destination);
+}
+
+static bool has_slot(void *argument, const struct cm_peer *peer)
+{
+	const uint32_t *slot = argument;
+
+	return peer->comm_id && peer->comm_id >> MAD_COUNTER_BITS == *slot && is_near(peer);
+}
+
+static void slot_ended(uint32_t slot)
+{
+	struct cm *cm = the_manager();
+
+	if (cm)
+		cm_peer_ended(cm, has_slot, &slot);
+}
+
+static bool waits_for_service(void *argument, const struct cm_peer *peer)
+{
+	const uint64_t *service = argument;
+
+	return !peer->comm_id && peer->service_id == *service && is_near(peer);
+}
+
+static void service_ended(uint64_t service)
+{
+	struct cm *cm = the_manager();
+
+	if (cm)
+		cm_peer_ended(cm, waits_for_service, &service);
+}
+
+const struct management process_management = {
+	.receive = receive,
+	.lost = lost,
+	.slot_ended = slot_ended,
+	.service_ended = service_ended,
+};
+
+/* Peers are told, as the kernel tells them when the program's file is closed. */
+static void leave(void)
+{
+	cm_leave(the_manager());
+	gsi_flush();
+}
+
+/* The lock is held. */
+static struct cm *make(const struct manager_handlers *handlers)
+{
+	struct hca *hca = first_device();
+	struct cm_config config = {
+		.functions = &manager.functions,
+		.hca = hca,
+		.ca_guid = be64toh(hca_guid(hca)),
+		.ack_delay = LIMIT_ACK_DELAY,
+		.response_timeout = (uint8_t)hca->settings.cm_response_timeout,
+		.retries = (uint8_t)hca->settings.cm_retries,
+		.packet_lifetime = (uint8_t)hca->settings.cm_packet_lifetime,
+		.grace_ms = hca->settings.cm_grace_ms,
+	};
+
+	manager.functions = (struct cm_functions){
+		.send = send_mad,
+		.wake_at = wake_at,
+		.now_ns = now_ns,
+		.random = random_bits,
+		.claim_slot = claim_slot,
+		.request = handlers->request,
+		.event = handlers->event,
+	};
+	timer_init(&manager.timer, run_timers);
+	return cm_create(&config);
+}
+
+struct cm *hca_manager(const struct manager_handlers *handlers)
+{
+	WITHOUT_CANCELLATION;
+	struct cm *cm = the_manager();
+
+	if (cm)
+		return cm;
+	pthread_mutex_lock(&manager.lock);
+	if (!manager.cm) {
+		__atomic_store_n(&manager.cm, make(handlers), __ATOMIC_RELEASE);
+		if (manager.cm)
+			atexit(leave);
+	}
+	cm = manager.cm;
+	pthread_mutex_unlock(&manager.lock);
+	return cm;
+}
+
+void manager_before_fork(void)
+{
+	pthread_mutex_lock(&manager.lock);
+}
+
+void manager_after_fork(bool child)
+{
+	(void)child;
+	pthread_mutex_unlock(&manager.lock);
+}
+
+void manager_forget(void)
+{
+	if (the_manager())
+		cm_after_fork(the_manager());
+}
