@@ -13,7 +13,7 @@
 #include "plan.h"
 
 enum {
-	SQ_BLOCKS = 32, /* few: the ring comes round */
+	SQ_BLOCKS = 32, /* few: the ring wraps */
 	RQ_ENTRIES = 256,
 	RQ_SHIFT = 4,  /* one segment */
 	SRQ_SHIFT = 5, /* the link, and one segment */

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Communication managers in simulated time, and the network between them, which loses, doubles, delays and so reorders what
+ * they send. All follows from a seed. One thread.
+ */
+#ifndef SOFTHCA_TESTS_SIMULATION_CM_NET_H
+#define SOFTHCA_TESTS_SIMULATION_CM_NET_H
+
+#include "cm/cm.h"
+
+enum { HOSTS = 3, MS_OF_ACTIONS = 200000 };
+#define MS UINT64_C(1000000)
+
+struct weather {
+	uint32_t loss, twice; /* of 1000 */
+	uint32_t delay_ms;    /* at most */
+};
+
+/* What a program does later: @action of the end with number @end. */
+struct later {
+	void (*action)(uint32_t end);
+	uint32_t end;
+};
+
+struct host {
+	struct cm *cm;
+	union ibv_gid gid;
+	uint64_t wakes_at_ns;
+	bool in_handler;
+};
+
+struct net {
+	uint64_t now_ns, random;
+	struct weather weather;
+	struct host hosts[HOSTS];
+	uint32_t sent, lost;
+};
+
+extern struct net net;
+
+/** A new network of @seed; @functions, but for what the network does itself, are the program's. */
+void net_begin(uint64_t seed, const struct cm_functions *functions);
+/** Frees the managers. Fails if one still has something. */
+void net_end(void);
+
+uint64_t net_draw(void);
+/** A number below @limit. */
+uint32_t net_below(uint32_t limit);
+
+/** Has @action done after a random time of at most @ms. */
+void net_later(uint32_t ms, void (*action)(uint32_t end), uint32_t end);
+/** Goes on until @ns, or until nothing is under way and nothing due. Returns true in that case. */
+bool net_run_until(uint64_t ns);
+
+/** True if a message for communication id @id was lost that its sender does not repeat. */
+bool net_lost_for(uint32_t comm_id);
+
+/** Ends the program with the seed, if not @condition. */
+#define MUST(condition) must(condition, __FILE__, __LINE__, #condition)
+void must(bool condition, const char *file, int line, const char *text);
+
+#endif
