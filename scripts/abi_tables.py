@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Reads src/abi/verbs.def and src/abi/mlx5dv.def for scripts and tests."""
+"""Reads the tables of symbols, src/abi/*.def, for scripts and tests."""
 import os
 import re
 from collections import namedtuple
@@ -57,3 +57,7 @@ def verbs():
 
 def mlx5dv():
     return read('mlx5dv.def')
+
+
+def rdmacm():
+    return read('rdmacm.def')

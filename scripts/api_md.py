@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-Prints docs/api.md: every symbol of the two front-ends, its state and its test.
+Prints docs/api.md: every symbol of the front-ends, its state and its test.
 
 api_md.py BUILD: BUILD is a configured build directory, whose list of tests the tables are held to. A symbol whose test
 does not exist, or does not mention it, is an error.
@@ -27,11 +27,11 @@ KINDS = {
     'VALUE': '',
     'DATA': 'data object',
 }
-HEAD = '''# Symbols of libibverbs.so.1 and libmlx5.so.1
+HEAD = '''# Symbols of libibverbs.so.1, libmlx5.so.1 and librdmacm.so.1
 
-Made by `make docs` from `src/abi/verbs.def` and `src/abi/mlx5dv.def`; do not edit.
+Made by `make docs` from `src/abi/verbs.def`, `src/abi/mlx5dv.def` and `src/abi/rdmacm.def`; do not edit.
 
-Both libraries export what Debian 12's own export, under the same versions. The states:
+The libraries export what Debian 12's own export, under the same versions. The states:
 
 - **implemented**: does what its man page says.
 - **later**: answers EOPNOTSUPP until it is built.
@@ -74,13 +74,14 @@ def mistakes(build, symbols):
 
 
 def main():
-    verbs, mlx5dv = abi_tables.verbs(), abi_tables.mlx5dv()
-    wrong = list(mistakes(sys.argv[1], verbs + mlx5dv))
+    verbs, mlx5dv, rdmacm = abi_tables.verbs(), abi_tables.mlx5dv(), abi_tables.rdmacm()
+    wrong = list(mistakes(sys.argv[1], verbs + mlx5dv + rdmacm))
     for line in wrong:
         print(line, file=sys.stderr)
     print(HEAD)
     print(table('libibverbs', verbs))
-    print(table('libmlx5', mlx5dv), end='')
+    print(table('libmlx5', mlx5dv))
+    print(table('librdmacm', rdmacm), end='')
     return 1 if wrong else 0
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Turns a table (abi/verbs.def, abi/mlx5dv.def) into the functions of a front-end: each forwards to its body
+ * Turns a table (abi/verbs.def, abi/mlx5dv.def, abi/rdmacm.def) into the functions of a front-end: each forwards to its body
  * in libsofthca.so.0 or, where there is none yet, answers EOPNOTSUPP in the way of its kind. Included by the
  * one source file of each front-end, which then includes its table.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A frame: one packet as bytes, from BTH to ICRC, with what a link needs to know of it besides. Filters work on frames; so
- * does the capture. A frame is on the heap and belongs to whoever has it, who frees it with free(3).
+ * does the capture. A frame is on the heap; whoever has it owns it and frees it with free(3).
  */
 #ifndef SOFTHCA_FILTER_FRAME_H
 #define SOFTHCA_FILTER_FRAME_H

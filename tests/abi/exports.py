@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-The two front-ends export what Debian 12's libraries export, symbol by symbol and version by version, and nothing else.
+The front-ends export what Debian 12's libraries export, symbol by symbol and version by version, and nothing else.
 
-exports.py LIBRARY_DIRECTORY: compares with libibverbs.symbols and libmlx5.symbols beside this file and, where the
+exports.py LIBRARY_DIRECTORY: compares with the lists *.symbols beside this file and, where the
 distribution's libraries are installed, those files with them. Also holds the tables to the lists, and libsofthca.so.0
 to the tables. Exit status 0 or 1.
 """
@@ -62,14 +62,14 @@ def dynamic(path, tag):
 
 def read_list(path):
     """The distribution's symbols, those of later libraries that ours have besides, and the versions."""
-    symbols, beyond, graph = {}, {}, {}
+    symbols, beyond, graph, graph_beyond = {}, {}, {}, {}
     for line in open(path):
         fields = line.split()
         if fields and fields[0] in ('symbol', 'beyond'):
             (symbols if fields[0] == 'symbol' else beyond)[fields[1]] = fields[2]
-        elif fields and fields[0] == 'node':
-            graph[fields[1]] = fields[2:]
-    return symbols, beyond, graph
+        elif fields and fields[0] in ('node', 'beyond-node'):
+            (graph if fields[0] == 'node' else graph_beyond)[fields[1]] = fields[2:]
+    return symbols, beyond, graph, graph_beyond
 
 
 def same(what, got, wanted):
@@ -83,11 +83,11 @@ def same(what, got, wanted):
 
 
 def check(directory, library, table):
-    symbols, beyond, graph = read_list(os.path.join(HERE, library + '.symbols'))
+    symbols, beyond, graph, graph_beyond = read_list(os.path.join(HERE, library + '.symbols'))
     path = os.path.join(directory, library + '.so.1')
     ours = exported(path)
     same(path, ours, {**symbols, **beyond})
-    same(path + ' versions', nodes(path), graph)
+    same(path + ' versions', nodes(path), {**graph, **graph_beyond})
     print('%s: %d symbols, %d versions' % (path, len(ours), len(nodes(path))))
 
     if dynamic(path, 'SONAME') != [library + '.so.1']:
@@ -114,10 +114,10 @@ def check_bodies(directory, tables):
     have = {name.split('@')[0] for name in exported(path)}
     wanted = {s.body for s in tables if s.state == 'IMPLEMENTED'}
     for name in sorted(have - wanted):
-        if re.match(r'softhca_(_*(ibv|mlx5dv|verbs|ioctl)_|\w+_ibv_rate$)', name):
+        if re.match(r'softhca_(_*(ibv|mlx5dv|verbs|ioctl|rdma)_|\w+_ibv_rate$)', name):
             failures.append('%s: %s is exported, but no symbol of a front-end calls it' % (path, name))
     missing = sorted(wanted - have)
-    for library in ('libibverbs', 'libmlx5'):
+    for library in ('libibverbs', 'libmlx5', 'librdmacm'):
         needed = undefined(os.path.join(directory, library + '.so.1'))
         for name in sorted(n for n in needed if n.startswith('softhca_')):
             if name not in have and name not in missing:
@@ -128,10 +128,11 @@ def check_bodies(directory, tables):
 
 def main():
     directory = sys.argv[1]
-    verbs, mlx5dv = abi_tables.verbs(), abi_tables.mlx5dv()
+    verbs, mlx5dv, rdmacm = abi_tables.verbs(), abi_tables.mlx5dv(), abi_tables.rdmacm()
     check(directory, 'libibverbs', verbs)
     check(directory, 'libmlx5', mlx5dv)
-    check_bodies(directory, verbs + mlx5dv)
+    check(directory, 'librdmacm', rdmacm)
+    check_bodies(directory, verbs + mlx5dv + rdmacm)
     for line in failures:
         print('FAIL', line)
     return 1 if failures else 0

@@ -3,8 +3,8 @@
 Programs and libraries of the distribution find every symbol they import in our front-ends.
 
 linkage.py LIBRARY_DIRECTORY EMPTY_DIRECTORY: has the dynamic linker bind all symbols of each installed client at once
-(ldd -r). What is not installed is named and skipped. EMPTY_DIRECTORY holds a libibverbs.so.1 without symbols: the
-same check must fail there, or it would prove nothing. Exit status 0, 1, or 77 when nothing is installed.
+(ldd -r). What is not installed is named and skipped. EMPTY_DIRECTORY holds a libibverbs.so.1 and a librdmacm.so.1
+without symbols: the same check must fail there, or it would prove nothing. Exit status 0, 1, or 77 when nothing is installed.
 """
 import glob
 import os
@@ -31,15 +31,15 @@ CLIENTS = {
     'librados2': [LIB + 'ceph/libceph-common.so.*'],
     'openmpi': [LIB + 'openmpi/lib/openmpi3/mca_btl_openib.so', LIB + 'openmpi/lib/libmca_common_verbs.so.*'],
 }
-OURS = ('libibverbs.so.1', 'libmlx5.so.1')
+OURS = ('libibverbs.so.1', 'libmlx5.so.1', 'librdmacm.so.1')
 # Undefined symbols that are another library's affair (an extension module leaves Python's to its interpreter).
-RELEVANT = re.compile(r'\b_*(ibv_|mlx5dv_|verbs_|execute_ioctl|mult_to_ibv|mbps_to_ibv|softhca_)|IBVERBS_|MLX5_')
+RELEVANT = re.compile(r'\b_*(ibv_|mlx5dv_|verbs_|execute_ioctl|mult_to_ibv|mbps_to_ibv|rdma_|softhca_)|IBVERBS_|MLX5_|RDMACM_')
 
 
 def imports(path):
     """Number of symbols that @path wants from our libraries."""
     text = subprocess.run(['readelf', '--wide', '--dyn-syms', path], capture_output=True, text=True).stdout
-    return len(re.findall(r' UND \S+@(?:IBVERBS|MLX5)_', text))
+    return len(re.findall(r' UND \S+@(?:IBVERBS|MLX5|RDMACM)_', text))
 
 
 def problems(path, directory):
@@ -80,7 +80,7 @@ def main():
         # The proof that a missing symbol would be seen, on the file that imports most.
         witness = max(paths, key=imports)
         if imports(witness) and not problems(witness, empty):
-            print('FAIL %s: nothing is missed when libibverbs.so.1 is empty' % witness)
+            print('FAIL %s: nothing is missed when the libraries are empty' % witness)
             failed += 1
     if not checked:
         return 77

@@ -17,6 +17,7 @@
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 
+#include "abi/rdmacm_entry_points.h"
 #include "abi/undeclared.h"
 #include "table_call.h"
 
@@ -52,7 +53,7 @@ static void *symbol(void *library, const char *name, const char *version)
 
 #define CHECK_ERRNO(name, call) CHECK(name, (call) == EOPNOTSUPP)
 #define CHECK_NEGATIVE_ERRNO(name, call) CHECK(name, (call) == -EOPNOTSUPP)
-#define CHECK_MINUS_ONE(name, call) CHECK(name, (call) == -1 && errno == EOPNOTSUPP)
+#define CHECK_MINUS_ONE(name, call) CHECK(name, (long)(call) == -1 && errno == EOPNOTSUPP)
 #define CHECK_NULL_ERRNO(name, call) CHECK(name, (call) == NULL && errno == EOPNOTSUPP)
 #define CHECK_ZERO(name, call) CHECK(name, (call) == 0 && errno == EOPNOTSUPP)
 #define CHECK_NOTHING(name, call) call
@@ -106,11 +107,26 @@ static void test_libmlx5(void **state)
 	assert_true(called >= 70);
 }
 
+#define SYMBOL(name, version, state, kind, test, type, parameters, arguments)                                          \
+	TRY_##state(#name, version, kind, type, parameters, (ZEROS arguments))
+
+static void test_librdmacm(void **state)
+{
+	void *library = front_end("librdmacm.so.1");
+
+	(void)state;
+	called = 0;
+#include "abi/rdmacm.def"
+	/* The rsockets, all but rpoll() and rselect(). */
+	assert_true(called >= 25);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_libibverbs),
 		cmocka_unit_test(test_libmlx5),
+		cmocka_unit_test(test_librdmacm),
 	};
 
 	if (argc != 2)

@@ -46,10 +46,10 @@ class Install(unittest.TestCase):
         self.assertEqual(files, {
             'bin/softhca', 'include/softhca.h', 'lib/pkgconfig/softhca.pc', 'share/man/man1/softhca.1',
             'lib/softhca/libsofthca.so', 'lib/softhca/libsofthca.so.0',
-            'lib/softhca/libibverbs.so.1', 'lib/softhca/libmlx5.so.1'})
+            'lib/softhca/libibverbs.so.1', 'lib/softhca/libmlx5.so.1', 'lib/softhca/librdmacm.so.1'})
 
     def test_libraries_find_each_other_and_nothing_of_the_build(self):
-        for library in ('libsofthca.so.0', 'libibverbs.so.1', 'libmlx5.so.1'):
+        for library in ('libsofthca.so.0', 'libibverbs.so.1', 'libmlx5.so.1', 'librdmacm.so.1'):
             dynamic = output('readelf', '-dW', f'{self.libraries}/{library}')
             self.assertIn(f'soname: [{library}]', dynamic)
             self.assertNotIn('RPATH', dynamic.replace('RUNPATH', ''))

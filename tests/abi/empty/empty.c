@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A libibverbs.so.1 that has none of the symbols, for abi/linkage to prove that it would see. */
+/* A libibverbs.so.1, and a librdmacm.so.1, that have none of the symbols, for abi/linkage to prove that it would see. */
 typedef int empty;

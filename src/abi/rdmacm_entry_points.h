@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The bodies behind librdmacm.so.1: softhca_NAME for each symbol NAME that abi/rdmacm.def calls IMPLEMENTED, with the
+ * prototype and the contract of NAME's man page. Defined in src/rdmacm, whose files include this header, so that the
+ * compiler holds definition and forward to one prototype. Apart from abi/entry_points.h, since the verbs need none of it.
+ */
+#ifndef SOFTHCA_ABI_RDMACM_ENTRY_POINTS_H
+#define SOFTHCA_ABI_RDMACM_ENTRY_POINTS_H
+
+#include <poll.h>
+#include <stdint.h>
+#include <sys/select.h>
+#include <sys/types.h>
+#include <rdma/rdma_cma.h>
+#include <rdma/rdma_verbs.h>
+#include <rdma/rsocket.h>
+
+#include "abi/undeclared_rdmacm.h"
+#include "core/visibility.h"
+
+#define ENTRY_IMPLEMENTED(body, type, parameters) SOFTHCA_API type body parameters;
+#define ENTRY_LATER(body, type, parameters)
+
+#define SYMBOL(name, version, state, kind, test, type, parameters, arguments)                                          \
+	ENTRY_##state(softhca_##name, type, parameters)
+#include "abi/rdmacm.def"
+
+#undef ENTRY_IMPLEMENTED
+#undef ENTRY_LATER
+
+#endif

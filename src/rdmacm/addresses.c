@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* rdma_bind_addr(3), rdma_listen(3), rdma_resolve_addr(3). */
+#include <errno.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "abi/rdmacm_entry_points.h"
+#include "cm/hello.h"
+#include "core/cancellation.h"
+#include "core/settings.h"
+#include "device/commands.h"
+#include "explain/explain.h"
+#include "rdmacm/channel.h"
+#include "rdmacm/devices.h"
+#include "rdmacm/id.h"
+#include "rdmacm/sockaddr.h"
+
+/* net.rdma_ucm.max_backlog, unless the host says otherwise. */
+enum { MOST_BACKLOG = 1024 };
+
+static bool is_of_host(const struct sockaddr *address)
+{
+	struct ifaddrs *list, *entry;
+	bool found = false;
+
+	if (getifaddrs(&list))
+		return false;
+	for (entry = list; entry && !found; entry = entry->ifa_next)
+		found = entry->ifa_addr && address_equal(entry->ifa_addr, address);
+	freeifaddrs(list);
+	return found;
+}
+
+/* Whether an id may have @address, and on which device. 0 and *@path, whose device is NULL of a wild address. */
+static int check_address(struct user_cm_id *id, const struct sockaddr *address, const char *call,
+			 struct resolved_path *path)
+{
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)address;
+	union ibv_gid gid;
+
+	path->device = NULL;
+	if (!address_size(address))
+		return -REFUSE(hca_of_id(id), call, EINVAL, RULE_RDMACM_FAMILY, address->sa_family);
+	if (id->base.ps == RDMA_PS_IPOIB)
+		return -REFUSE(hca_of_id(id), call, EINVAL, RULE_RDMACM_IPOIB, 0);
+	if (address_is_wild(address))
+		return 0;
+	gid = address_gid(address);
+	if (address->sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr) && !in6->sin6_scope_id)
+		return -REFUSE(hca_of_id(id), call, EINVAL, RULE_RDMACM_NO_SCOPE, be64toh(gid.global.subnet_prefix),
+			       be64toh(gid.global.interface_id));
+	path->device = address->sa_family == AF_IB ? NULL : device_of_address(address, &path->sgid_index);
+	path->sgid = gid;
+	if (path->device)
+		return 0;
+	if (address->sa_family == AF_IB || is_of_host(address))
+		return -REFUSE(hca_of_id(id), call, ENODEV, RULE_RDMACM_NO_DEVICE, be64toh(gid.global.subnet_prefix),
+			       be64toh(gid.global.interface_id));
+	return -REFUSE(hca_of_id(id), call, EADDRNOTAVAIL, RULE_RDMACM_NOT_OF_HOST, be64toh(gid.global.subnet_prefix),
+		       be64toh(gid.global.interface_id));
+}
+
+/* net.ipv6.bindv6only, unless the program has said. */
+static bool own_family_only(const struct user_cm_id *id, sa_family_t family)
+{
+	int only = 0;
+	FILE *file;
+
+	if (id->family_only_set)
+		return id->own_family_only;
+	if (family != AF_INET6)
+		return true;
+	file = fopen("/proc/sys/net/ipv6/bindv6only", "re");
+	if (file) {
+		if (fscanf(file, "%d", &only) != 1)
+			only = 0;
+		fclose(file);
+	}
+	return only;
+}
+
+/* IDLE to BOUND: @address gets a port if it has none. @destination: of rdma_resolve_addr(3). */
+static int bind_id(struct user_cm_id *id, const struct sockaddr *address, const struct sockaddr *destination,
+		   const char *call)
+{
+	struct sockaddr_storage source;
+	struct resolved_path path;
+	int error = check_address(id, address, call, &path);
+
+	if (error)
+		return error;
+	address_copy(&source, address);
+	id->port.reuse_address = id->reuse_address;
+	id->port.own_family_only = id->own_family_only = own_family_only(id, address->sa_family);
+	error = port_bind(&id->port, (uint16_t)id->base.ps, (struct sockaddr *)&source, destination);
+	if (error == -EACCES)
+		return -REFUSE(hca_of_id(id), call, EACCES, RULE_RDMACM_PORT_PRIVILEGED, id->port.number);
+	if (error)
+		return -REFUSE(hca_of_id(id), call, -error, RULE_RDMACM_PORT_IN_USE, id->port.number, id->base.ps);
+	id->path.source = source;
+	id->base.route.addr.src_storage = source;
+	if (path.device)
+		id_bind_device(id, &path);
+	id_change(id, ID_IDLE, ID_BOUND);
+	return 0;
+}
+
+int softhca_rdma_bind_addr(struct rdma_cm_id *base, struct sockaddr *addr)
+{
+	WITHOUT_CANCELLATION;
+	struct user_cm_id *id = id_begin(base, "rdma_bind_addr");
+	int error;
+
+	if (!id)
+		return -1;
+	error = id_check(id, ID_CALL_BIND_ADDR);
+	if (!error)
+		error = bind_id(id, addr, NULL, "rdma_bind_addr");
+	return id_end(id, error);
+}
+
+static int most_backlog(void)
+{
+	int most = MOST_BACKLOG;
+	FILE *file = fopen("/proc/sys/net/rdma_ucm/max_backlog", "re");
+
+	if (file) {
+		if (fscanf(file, "%d", &most) != 1 || most <= 0)
+			most = MOST_BACKLOG;
+		fclose(file);
+	}
+	return most;
+}
+
+static int listen_id(struct user_cm_id *id, int backlog)
+{
+	struct sockaddr_storage any;
+	enum id_state before;
+	int error = id_check(id, ID_CALL_LISTEN);
+
+	if (!error && id_state(id) == ID_IDLE) {
+		address_any(&any, AF_INET, 0);
+		error = bind_id(id, (struct sockaddr *)&any, NULL, "rdma_listen");
+	}
+	if (error)
+		return error;
+	error = port_listen(&id->port);
+	if (error)
+		return -REFUSE(hca_of_id(id), "rdma_listen", -error, RULE_RDMACM_PORT_IN_USE, id->port.number,
+			       id->base.ps);
+	id->reuse_address = false;
+	id->backlog = (uint32_t)(backlog <= 0 || backlog > most_backlog() ? most_backlog() : backlog);
+	before = id_state(id);
+	error = id_make_cm(id);
+	if (error)
+		return error;
+	/* Requests may come before cm_listen() has returned. */
+	id_change(id, before, ID_LISTEN);
+	error = cm_listen(id->cm, cm_service_id((uint16_t)id->base.ps, id->port.number));
+	if (error)
+		id_change(id, ID_LISTEN, before);
+	return error;
+}
+
+int softhca_rdma_listen(struct rdma_cm_id *base, int backlog)
+{
+	WITHOUT_CANCELLATION;
+	struct user_cm_id *id = id_begin(base, "rdma_listen");
+
+	return id ? id_end(id, listen_id(id, backlog)) : -1;
+}
+
+/* The address that the host sends from to @destination, by its routes. 0 or a negative errno. */
+static int source_towards(const struct sockaddr *source, const struct sockaddr *destination,
+			  struct sockaddr_storage *chosen)
+{
+	int fd = socket(destination->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_storage from, to;
+	socklen_t size = sizeof(*chosen);
+	int error = 0;
+
+	if (fd < 0)
+		return -errno;
+	address_copy(&from, source);
+	address_copy(&to, destination);
+	address_set_port((struct sockaddr *)&from, 0);
+	/* connect(2) to port 0 is no error of UDP, but some port is clearer. */
+	address_set_port((struct sockaddr *)&to, 4791);
+	if ((!address_is_wild(source) && bind(fd, (struct sockaddr *)&from, address_size(source))) ||
+	    connect(fd, (struct sockaddr *)&to, address_size(destination)) ||
+	    getsockname(fd, (struct sockaddr *)chosen, &size))
+		error = -errno;
+	close(fd);
+	return error;
+}
+
+/*
+ * A destination that means this host: 127.0.0.1, or no address. Real adapters resolve it and have no route then; here it leads to
+ * the device itself, unless the profile asks for that (docs/decisions.md).
+ */
+static int resolve_host(struct user_cm_id *id, const struct sockaddr *destination, struct resolved_path *path)
+{
+	struct shared_device *device = id->path.device;
+	int index = id->path.sgid_index;
+
+	if (!device)
+		device = device_of_address(destination, &index);
+	if (!device)
+		device = device_of_host(destination->sa_family, &index);
+	if (!device)
+		device = device_of_host(AF_UNSPEC, &index);
+	if (!device)
+		return -ENODEV;
+	path->device = device;
+	path->sgid_index = index;
+	path->sgid = path->dgid = hca_gids(device->hca, &(size_t){0})[index].gid;
+	if (address_is_wild((const struct sockaddr *)&path->source)) {
+		uint16_t port = address_port((const struct sockaddr *)&path->source);
+
+		address_copy(&path->source, destination);
+		address_set_port((struct sockaddr *)&path->source, port);
+	}
+	return 0;
+}
+
+/* Fills *@path towards @destination. What is wrong with the addresses is the status of the event: *@status. */
+static int resolve(struct user_cm_id *id, const struct sockaddr *destination, struct resolved_path *path, int *status)
+{
+	const struct sockaddr *source = (const struct sockaddr *)&path->source;
+	struct sockaddr_storage chosen;
+	uint16_t port = address_port(source);
+	int error;
+
+	*status = 0;
+	address_copy(&path->destination, destination);
+	if (address_is_wild(destination)) {
+		*status = resolve_host(id, destination, path);
+		return 0;
+	}
+	if (destination->sa_family == AF_IB) {
+		*status = -ENODEV;
+		return 0;
+	}
+	error = source_towards(source, destination, &chosen);
+	if (error)
+		return -REFUSE(hca_of_id(id), "rdma_resolve_addr", -error, RULE_RDMACM_NO_ROUTE,
+			       be64toh(address_gid(destination).global.subnet_prefix),
+			       be64toh(address_gid(destination).global.interface_id), -error);
+	address_set_port((struct sockaddr *)&chosen, port);
+	path->source = chosen;
+	path->device = device_of_address(source, &path->sgid_index);
+	if (!path->device || (id->path.device && id->path.device != path->device)) {
+		*status = -REFUSE(hca_of_id(id), "rdma_resolve_addr", ENODEV, RULE_RDMACM_NO_DEVICE,
+				  be64toh(address_gid(source).global.subnet_prefix),
+				  be64toh(address_gid(source).global.interface_id));
+		return 0;
+	}
+	path->sgid = address_gid(source);
+	path->dgid = address_gid(destination);
+	return 0;
+}
+
+static int resolve_addr(struct user_cm_id *id, const struct sockaddr *source, const struct sockaddr *destination)
+{
+	struct sockaddr_storage any;
+	struct resolved_path path;
+	int error = id_check(id, ID_CALL_RESOLVE_ADDR), status;
+
+	if (error)
+		return error;
+	if (!address_size(destination))
+		return -REFUSE(hca_of_id(id), "rdma_resolve_addr", EINVAL, RULE_RDMACM_FAMILY, destination->sa_family);
+	if (id_state(id) == ID_IDLE) {
+		/* Some programs pass a source of no family. */
+		if (!source || !address_size(source)) {
+			address_any(&any, destination->sa_family, 0);
+			source = (const struct sockaddr *)&any;
+		}
+		if (source->sa_family == destination->sa_family)
+			error = bind_id(id, source, destination, "rdma_resolve_addr");
+	}
+	if (error)
+		return error;
+	path = id->path;
+	if (id_state(id) == ID_IDLE || path.source.ss_family != destination->sa_family)
+		return -REFUSE(hca_of_id(id), "rdma_resolve_addr", EINVAL, RULE_RDMACM_FAMILIES_DIFFER,
+			       source ? source->sa_family : path.source.ss_family, destination->sa_family);
+	error = resolve(id, destination, &path, &status);
+	if (error)
+		return error;
+	if (status)
+		return event_raise(id, RDMA_CM_EVENT_ADDR_ERROR, status, EVENT_READY);
+	id->path = path;
+	id_change(id, ID_BOUND, ID_RESOLVED);
+	return event_raise(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0, EVENT_RESOLVED);
+}
+
+int softhca_rdma_resolve_addr(struct rdma_cm_id *base, struct sockaddr *src_addr, struct sockaddr *dst_addr,
+			      int timeout_ms)
+{
+	WITHOUT_CANCELLATION;
+	struct user_cm_id *id = id_begin(base, "rdma_resolve_addr");
+
+	/* The host's routes answer at once. */
+	(void)timeout_ms;
+	return id ? id_end_complete(id, resolve_addr(id, src_addr, dst_addr)) : -1;
+}

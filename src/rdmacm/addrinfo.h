@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* rdma_getaddrinfo(3), for the calls that use its results within the library. */
+#ifndef SOFTHCA_RDMACM_ADDRINFO_H
+#define SOFTHCA_RDMACM_ADDRINFO_H
+
+#include <rdma/rdma_cma.h>
+
+/** As rdma_getaddrinfo(3), but for its return value: 0, a negative errno, or one of EAI_* (all of these are negative, too). */
+struct addrinfo_error {
+	int resolver; /* EAI_*, or 0 */
+	int error;    /* negative errno, or 0 */
+};
+struct addrinfo_error addrinfo_find(const char *node, const char *service, const struct rdma_addrinfo *hints,
+				    struct rdma_addrinfo **found);
+
+#endif

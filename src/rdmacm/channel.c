@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* See channel.h. */
+#include "rdmacm/channel.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "core/cancellation.h"
+#include "device/progress.h"
+#include "rdmacm/devices.h"
+
+/*
+ * All channels of the process: what a thread is blocked in stays reachable after its program destroyed it. And the lock of
+ * events, which is one, since counts of an id and queues of two channels change together when it migrates.
+ */
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t acknowledged; /* a count of events handed out has become 0 */
+	struct user_cm_channel *first;
+} events = {.lock = PTHREAD_MUTEX_INITIALIZER, .acknowledged = PTHREAD_COND_INITIALIZER};
+
+void events_lock(void)
+{
+	pthread_mutex_lock(&events.lock);
+}
+
+void events_unlock(void)
+{
+	pthread_mutex_unlock(&events.lock);
+}
+
+static void before_fork(void)
+{
+	events_lock();
+	ports_before_fork();
+}
+
+static void after_fork_in_parent(void)
+{
+	ports_after_fork(false);
+	events_unlock();
+}
+
+/* Threads that waited for an acknowledgement are the parent's. */
+static void after_fork_in_child(void)
+{
+	pthread_cond_init(&events.acknowledged, NULL);
+	ports_after_fork(true);
+	shared_devices_after_fork();
+	events_unlock();
+}
+
+/*
+ * The manager calls handlers that take the lock of events, so that one is taken last. What was registered first is called last
+ * (pthread_atfork(3)), and nothing is earlier than the loading of the library.
+ */
+static void __attribute__((constructor)) handle_fork(void)
+{
+	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+struct user_cm_channel *channel_create(bool of_one_id)
+{
+	struct user_cm_channel *channel = calloc(1, sizeof(*channel));
+
+	if (!channel)
+		return NULL;
+	channel->base.fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+	if (channel->base.fd < 0) {
+		free(channel);
+		return NULL;
+	}
+	channel->last = &channel->first;
+	channel->of_one_id = of_one_id;
+	channel->process = progress_generation();
+	events_lock();
+	channel->next = events.first;
+	events.first = channel;
+	events_unlock();
+	return channel;
+}
+
+/* The lock is held. @channel has no user and is destroyed. */
+static void free_channel(struct user_cm_channel *channel)
+{
+	struct user_cm_channel **link;
+
+	for (link = &events.first; *link != channel; link = &(*link)->next)
+		;
+	*link = channel->next;
+	free(channel);
+}
+
+static void put_channel(struct user_cm_channel *channel)
+{
+	if (!--channel->users && channel->destroyed)
+		free_channel(channel);
+}
+
+static void discard_list(struct user_cm_event *list)
+{
+	while (list) {
+		struct user_cm_event *event = list;
+
+		list = event->next;
+		event_discard(event);
+	}
+}
+
+void channel_destroy(struct user_cm_channel *channel)
+{
+	WITHOUT_CANCELLATION;
+	struct user_cm_event *left, *event;
+	int fd = channel->base.fd;
+
+	events_lock();
+	left = channel->first;
+	for (event = left; event; event = event->next)
+		if (event->child)
+			event->owner->waiting--;
+	channel->first = NULL;
+	channel->last = &channel->first;
+	channel->destroyed = true;
+	channel->base.fd = -1;
+	channel->users++;
+	events_unlock();
+	/* A thread inside read(2) stays there: the kernel keeps the file until it returns, as with the real library. */
+	close(fd);
+	discard_list(left);
+	channel_put(channel);
+}
+
+void channel_enter(struct user_cm_channel *channel, struct user_cm_id *id)
+{
+	events_lock();
+	channel->users++;
+	id->channel = channel;
+	id->base.channel = &channel->base;
+	events_unlock();
+}
+
+void channel_leave(struct user_cm_id *id)
+{
+	events_lock();
+	put_channel(id->channel);
+	id->channel = NULL;
+	id->base.channel = NULL;
+	events_unlock();
+}
+
+struct user_cm_event *event_new(struct user_cm_id *id, enum rdma_cm_event_type type, int status)
+{
+	struct user_cm_event *event = calloc(1, sizeof(*event));
+
+	if (event) {
+		event->owner = id;
+		event->base.id = &id->base;
+		event->base.event = type;
+		event->base.status = status;
+	}
+	return event;
+}
+
+/* Cannot block: the counter would have to stand at 2^64 - 2. */
+static void add_token(int fd)
+{
+	uint64_t one = 1;
+
+	while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+}
+
+/* Whatever O_NONBLOCK says. False: there is none. */
+static bool read_token_now(int fd)
+{
+	uint64_t token;
+	struct iovec into = {.iov_base = &token, .iov_len = sizeof(token)};
+	struct pollfd readable = {.fd = fd, .events = POLLIN};
+	ssize_t length = preadv2(fd, &into, 1, -1, RWF_NOWAIT);
+
+	/* RWF_NOWAIT on an eventfd: from Linux 5.8 on. */
+	if (length < 0 && (errno == EOPNOTSUPP || errno == ENOSYS) && poll(&readable, 1, 0) == 1)
+		length = read(fd, &token, sizeof(token));
+	return length == sizeof(token);
+}
+
+/* A token that is not there any more has been read by a thread, which is to take no other event for it. The lock is held. */
+static void take_token_back(struct user_cm_channel *channel)
+{
+	if (!read_token_now(channel->base.fd))
+		channel->stale++;
+}
+
+static void append(struct user_cm_channel *channel, struct user_cm_event *event)
+{
+	event->next = NULL;
+	*channel->last = event;
+	channel->last = &event->next;
+	add_token(channel->base.fd);
+}
+
+void event_put_locked(struct user_cm_event *event)
+{
+	append(event->owner->channel, event);
+}
+
+void event_put(struct user_cm_event *event)
+{
+	WITHOUT_CANCELLATION;
+	bool wanted;
+
+	events_lock();
+	wanted = event->owner->channel && !event->owner->channel->destroyed && event->owner->state != ID_DESTROYING;
+	if (wanted)
+		event_put_locked(event);
+	events_unlock();
+	if (!wanted)
+		event_discard(event);
+}
+
+int event_raise(struct user_cm_id *id, enum rdma_cm_event_type type, int status, enum event_work work)
+{
+	struct user_cm_event *event = event_new(id, type, status);
+
+	if (!event)
+		return -ENOMEM;
+	event->work = work;
+	event_put(event);
+	return 0;
+}
+
+/* The lock is held. Takes what is queued of @owner, and of @group if that is one, out of @channel, in its order. */
+static struct user_cm_event *take_out(struct user_cm_channel *channel, const struct user_cm_id *owner,
+				      const struct user_cm_group *group)
+{
+	struct user_cm_event *taken = NULL, **last = &taken, **link = &channel->first;
+
+	while (*link) {
+		struct user_cm_event *event = *link;
+
+		if (event->owner != owner || (group && event->group != group)) {
+			link = &event->next;
+			continue;
+		}
+		*link = event->next;
+		event->next = NULL;
+		*last = event;
+		last = &event->next;
+		take_token_back(channel);
+	}
+	channel->last = link;
+	return taken;
+}
+
+void events_settle(struct user_cm_id *owner, struct user_cm_group *group)
+{
+	WITHOUT_CANCELLATION;
+	struct user_cm_event *dropped = NULL, *event;
+	const uint32_t *handed = group ? &group->handed : &owner->handed;
+
+	events_lock();
+	do {
+		if (owner->channel && !owner->channel->destroyed) {
+			struct user_cm_event *more = take_out(owner->channel, owner, group);
+
+			for (event = more; event && event->next; event = event->next)
+				;
+			if (event) {
+				event->next = dropped;
+				dropped = more;
+			}
+		}
+		if (*handed)
+			pthread_cond_wait(&events.acknowledged, &events.lock);
+	} while (*handed);
+	for (event = dropped; event; event = event->next)
+		if (event->child)
+			owner->waiting--;
+	events_unlock();
+	discard_list(dropped);
+}
+
+void events_migrate(struct user_cm_id *id, struct user_cm_channel *to)
+{
+	WITHOUT_CANCELLATION;
+	struct user_cm_event *moved = NULL, *event;
+	struct user_cm_channel *from;
+
+	events_lock();
+	while (id->handed)
+		pthread_cond_wait(&events.acknowledged, &events.lock);
+	from = id->channel;
+	if (!from->destroyed)
+		moved = take_out(from, id, NULL);
+	to->users++;
+	id->channel = to;
+	id->base.channel = &to->base;
+	while (moved) {
+		event = moved;
+		moved = event->next;
+		append(to, event);
+	}
+	put_channel(from);
+	events_unlock();
+}
+
+/* The lock is held: of the event and, if it is of one, of the group. */
+static void count_handed(struct user_cm_event *event, uint32_t change)
+{
+	event->owner->handed += change;
+	if (event->group)
+		event->group->handed += change;
+	if (!event->owner->handed || (event->group && !event->group->handed))
+		pthread_cond_broadcast(&events.acknowledged);
+}
+
+/*
+ * The first event for a token that was read, or NULL if the one of that token was dropped. It counts as handed out from now
+ * on, so that its id waits for this thread.
+ */
+static struct user_cm_event *take_first(struct user_cm_channel *channel)
+{
+	struct user_cm_event *event;
+
+	events_lock();
+	event = channel->stale ? NULL : channel->first;
+	if (channel->stale)
+		channel->stale--;
+	if (event) {
+		channel->first = event->next;
+		if (!channel->first)
+			channel->last = &channel->first;
+		if (event->child)
+			event->owner->waiting--;
+		count_handed(event, 1);
+	}
+	events_unlock();
+	return event;
+}
+
+void channel_put(struct user_cm_channel *channel)
+{
+	events_lock();
+	put_channel(channel);
+	events_unlock();
+}
+
+static void end_use(void *channel)
+{
+	channel_put(channel);
+}
+
+static int read_token(struct user_cm_channel *channel)
+{
+	uint64_t token;
+	ssize_t length = 0;
+
+	/* The only cancellation point: programs end their event threads so (rping(1)). */
+	pthread_cleanup_push(end_use, channel);
+	length = read(channel->base.fd, &token, sizeof(token));
+	pthread_cleanup_pop(0);
+	if (length == (ssize_t)sizeof(token))
+		return 0;
+	return length < 0 ? -errno : -EIO;
+}
+
+int channel_next(struct user_cm_channel *channel, struct user_cm_event **event)
+{
+	int error;
+
+	events_lock();
+	channel->users++;
+	events_unlock();
+	do {
+		*event = NULL;
+		error = read_token(channel);
+		if (!error) {
+			WITHOUT_CANCELLATION;
+
+			*event = take_first(channel);
+			if (*event && !event_deliver(*event)) {
+				event_acknowledged(*event);
+				event_discard(*event);
+				*event = NULL;
+			}
+		}
+	} while (!error && !*event && !channel->destroyed);
+	if (!error && !*event)
+		error = -EBADF;
+	end_use(channel);
+	return error;
+}
+
+void event_acknowledged(struct user_cm_event *event)
+{
+	events_lock();
+	count_handed(event, (uint32_t)-1);
+	events_unlock();
+}

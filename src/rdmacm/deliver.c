@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What rdma_get_cm_event(3) does about an event before the program gets it: public members are filled in, QPs go from state to
+ * state, children are born. It happens here and nowhere else, on the program's thread, since programs rely on nothing being
+ * changed behind their back; who does not read the channel is not connected (rdma-cm 2.2).
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "abi/entry_points.h"
+#include "rdmacm/channel.h"
+#include "rdmacm/devices.h"
+#include "rdmacm/id.h"
+#include "rdmacm/manager.h"
+#include "rdmacm/multicast.h"
+#include "rdmacm/queue_pair.h"
+#include "rdmacm/request.h"
+#include "rdmacm/route.h"
+#include "rdmacm/sockaddr.h"
+
+/* Bytes of private data in a request behind the header, by the width of the field. */
+static uint8_t behind_hello(size_t field, enum cm_hello hello)
+{
+	return (uint8_t)(hello == CM_HELLO_NONE ? field : field - CM_HELLO_BYTES);
+}
+
+/* Gives the program @length bytes, the width of the field, from @data: what was not sent is zero. */
+static void attach_data(struct user_cm_event *event, const uint8_t *data, uint8_t length)
+{
+	memcpy(event->private_data, data, length);
+	event->base.param.conn.private_data = event->private_data;
+	event->base.param.conn.private_data_len = length;
+}
+
+static uint32_t rep_vendor(const struct cm_rep *rep)
+{
+	return (uint32_t)rep->vendor_id_high << 16 | (uint32_t)rep->vendor_id_middle << 8 | rep->vendor_id_low;
+}
+
+static void publish_addresses(struct user_cm_id *id)
+{
+	struct rdma_addr *addr = &id->base.route.addr;
+
+	id_bind_device(id, &id->path);
+	addr->src_storage = id->path.source;
+	addr->dst_storage = id->path.destination;
+	addr->addr.ibaddr.dgid = id->path.dgid;
+}
+
+/* ---- requests ------------------------------------------------------------------------------------------------- */
+
+static int fill_child(struct user_cm_id *child, const struct user_cm_event *event)
+{
+	struct cm_hello_addresses addresses;
+	struct cm_parameters parameters;
+	struct sockaddr_storage own;
+	uint16_t space, port;
+
+	cm_id_query(child->cm, &parameters);
+	cm_service_port(parameters.service_id, &space, &port);
+	address_from_gid(&own, &parameters.path.source, port);
+	child->path.device = device_of_address((struct sockaddr *)&own, &child->path.sgid_index);
+	if (!child->path.device)
+		return -ENODEV;
+	if (request_addresses(&event->message, &addresses) == CM_HELLO_NONE) {
+		addresses.destination = own;
+		address_from_gid(&addresses.source, &parameters.path.destination, 0);
+	}
+	child->path.source = addresses.destination;
+	child->path.destination = addresses.source;
+	child->path.sgid = parameters.path.source;
+	child->path.dgid = parameters.path.destination;
+	child->tos = parameters.path.traffic_class;
+	child->flow_label = parameters.path.flow_label;
+	child->path_mtu = parameters.path_mtu;
+	publish_addresses(child);
+	return path_publish(child);
+}
+
+static void describe_req(struct user_cm_id *child, struct user_cm_event *event, enum cm_hello hello)
+{
+	const struct cm_req *req = &event->message.req;
+	struct rdma_conn_param *param = &event->base.param.conn;
+	uint8_t length = behind_hello(sizeof(req->private_data), hello);
+
+	/* What the peer can do is what this side may ask for. */
+	param->responder_resources = child->responder_resources = req->initiator_depth;
+	param->initiator_depth = child->initiator_depth = req->responder_resources;
+	param->flow_control = req->flow_control;
+	param->retry_count = req->retry_count;
+	param->rnr_retry_count = req->rnr_retry_count;
+	param->srq = req->srq;
+	param->qp_num = req->local_qpn;
+	child->remote_ece = (struct ibv_ece){.vendor_id = req->vendor_id, .options = event->message.attribute_modifier};
+	attach_data(event, req->private_data + sizeof(req->private_data) - length, length);
+}
+
+static void describe_sidr_req(struct user_cm_id *child, struct user_cm_event *event, enum cm_hello hello)
+{
+	const struct cm_sidr_req *req = &event->message.sidr_req;
+	uint8_t length = behind_hello(sizeof(req->private_data), hello);
+
+	child->responds_to_sidr = true;
+	attach_data(event, req->private_data + sizeof(req->private_data) - length, length);
+	/* The real library leaves it zero; qperf makes an AH of it (rdma-cm 4.1). */
+	ah_attributes(child, &event->base.param.ud.ah_attr);
+}
+
+/* The listener's child. NULL: the request is refused. */
+static struct user_cm_id *make_child(struct user_cm_event *event)
+{
+	struct user_cm_id *listener = event->owner, *child;
+	struct user_cm_channel *channel = listener->synchronous ? NULL : listener->channel;
+
+	child = id_new(channel, listener->base.context, listener->base.ps, listener->base.qp_type, ID_CONNECT);
+	if (!child)
+		return NULL;
+	child->cm = event->child;
+	if (fill_child(child, event)) {
+		child->cm = NULL;
+		id_free(child);
+		return NULL;
+	}
+	event->child = NULL;
+	cm_id_set_owner(child->cm, child);
+	return child;
+}
+
+static bool deliver_request(struct user_cm_event *event)
+{
+	struct cm_hello_addresses addresses;
+	enum cm_hello hello = request_addresses(&event->message, &addresses);
+	struct user_cm_id *child = make_child(event);
+
+	if (!child)
+		return false;
+	event->base.event = RDMA_CM_EVENT_CONNECT_REQUEST;
+	event->base.id = &child->base;
+	event->base.listen_id = &event->owner->base;
+	if (event->message.kind == CM_SIDR_REQ)
+		describe_sidr_req(child, event, hello);
+	else
+		describe_req(child, event, hello);
+	return true;
+}
+
+/* ---- answers -------------------------------------------------------------------------------------------------- */
+
+/* The QP could not be connected: the peer is told, and whatever it says from now on does not matter any more. */
+static void fail_connection(struct user_cm_id *id, struct user_cm_event *event, int error)
+{
+	const struct cm_private nothing = {0};
+
+	qp_fail(id);
+	events_lock();
+	id->failed = true;
+	events_unlock();
+	cm_send_rej(id->cm, CM_REJECT_CONSUMER, nothing, nothing);
+	event->base.event = RDMA_CM_EVENT_CONNECT_ERROR;
+	event->base.status = -1;
+	errno = -error;
+}
+
+static void take_ece(struct user_cm_id *id)
+{
+	struct ibv_ece ece = id->remote_ece;
+
+	if (ece.vendor_id && ece.vendor_id == id->local_ece.vendor_id)
+		softhca_ibv_set_ece(id->base.qp, &ece);
+}
+
+static bool deliver_response(struct user_cm_id *id, struct user_cm_event *event)
+{
+	const struct cm_rep *rep = &event->message.rep;
+	struct rdma_conn_param *param = &event->base.param.conn;
+	const struct cm_private nothing = {0};
+	int error;
+
+	attach_data(event, rep->private_data, sizeof(rep->private_data));
+	param->responder_resources = rep->initiator_depth;
+	param->initiator_depth = rep->responder_resources;
+	param->flow_control = rep->flow_control;
+	param->rnr_retry_count = rep->rnr_retry_count;
+	param->srq = rep->srq;
+	param->qp_num = id->base.qp_type == IBV_QPT_XRC_SEND ? rep->local_eecn : rep->local_qpn;
+	id->remote_ece = (struct ibv_ece){.vendor_id = rep_vendor(rep), .options = event->message.attribute_modifier};
+	event->base.status = 0;
+	if (!id->base.qp) {
+		event->base.event = RDMA_CM_EVENT_CONNECT_RESPONSE;
+		return true;
+	}
+	take_ece(id);
+	error = qp_connect(id, RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH);
+	if (!error)
+		error = cm_send_rtu(id->cm, nothing);
+	if (error)
+		fail_connection(id, event, error);
+	else
+		event->base.event = RDMA_CM_EVENT_ESTABLISHED;
+	return true;
+}
+
+static bool deliver_sidr_response(const struct user_cm_id *id, struct user_cm_event *event)
+{
+	const struct cm_sidr_rep *rep = &event->message.sidr_rep;
+
+	attach_data(event, rep->private_data, sizeof(rep->private_data));
+	event->base.event = RDMA_CM_EVENT_UNREACHABLE;
+	if (event->base.status)
+		return true;
+	event->base.event = RDMA_CM_EVENT_ESTABLISHED;
+	ah_attributes(id, &event->base.param.ud.ah_attr);
+	event->base.param.ud.qp_num = rep->qpn;
+	event->base.param.ud.qkey = rep->qkey;
+	return true;
+}
+
+static bool deliver_rejection(struct user_cm_id *id, struct user_cm_event *event)
+{
+	event->base.event = RDMA_CM_EVENT_REJECTED;
+	if (event->message.kind == CM_REJ)
+		attach_data(event, event->message.rej.private_data, sizeof(event->message.rej.private_data));
+	else
+		attach_data(event, event->private_data, sizeof(event->message.rej.private_data));
+	qp_fail(id);
+	return true;
+}
+
+static bool deliver_from_manager(struct user_cm_event *event)
+{
+	struct user_cm_id *id = event->owner;
+
+	switch (event->kind) {
+	case CM_EVENT_REQUEST:
+		return deliver_request(event);
+	case CM_EVENT_RESPONSE:
+		return id->cm && deliver_response(id, event);
+	case CM_EVENT_SIDR_RESPONSE:
+		return deliver_sidr_response(id, event);
+	case CM_EVENT_REJECTED:
+		return deliver_rejection(id, event);
+	case CM_EVENT_ESTABLISHED:
+		event->base.event = RDMA_CM_EVENT_ESTABLISHED;
+		return true;
+	case CM_EVENT_UNREACHABLE:
+		event->base.event = RDMA_CM_EVENT_UNREACHABLE;
+		return true;
+	case CM_EVENT_DISCONNECTED:
+		event->base.event = RDMA_CM_EVENT_DISCONNECTED;
+		return true;
+	case CM_EVENT_TIMEWAIT_EXIT:
+		event->base.event = RDMA_CM_EVENT_TIMEWAIT_EXIT;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The id whose members change is locked: a call of the program on it may run at the same time. */
+static bool deliver_locked(struct user_cm_event *event)
+{
+	struct user_cm_id *id = event->owner;
+
+	switch (event->work) {
+	case EVENT_RESOLVED:
+		publish_addresses(id);
+		return true;
+	case EVENT_ROUTED:
+		path_publish(id);
+		return true;
+	case EVENT_CM:
+		return deliver_from_manager(event);
+	case EVENT_MULTICAST_JOIN:
+		multicast_attach(event);
+		return true;
+	default:
+		return true;
+	}
+}
+
+bool event_deliver(struct user_cm_event *event)
+{
+	struct user_cm_id *id = event->owner;
+	int error;
+	bool wanted;
+
+	pthread_mutex_lock(&id->lock);
+	wanted = deliver_locked(event);
+	/* CONNECT_ERROR tells why in errno. */
+	error = errno;
+	pthread_mutex_unlock(&id->lock);
+	errno = error;
+	return wanted;
+}
+
+void event_discard(struct user_cm_event *event)
+{
+	/* The peer of a request that nobody will see is told so. */
+	if (event->child)
+		cm_id_destroy(event->child);
+	free(event);
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the communication manager tells (cm/cm.h), on whichever thread: a request is given to the listener whose address it is
+ * for, an event to its id. Both are only queued; what is to be done about them rdma_get_cm_event(3) does
+ * (rdmacm/deliver.c). Called under the manager's lock.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "cm/hello.h"
+#include "core/cancellation.h"
+#include "core/limits.h"
+#include "explain/limit.h"
+#include "rdmacm/channel.h"
+#include "rdmacm/devices.h"
+#include "rdmacm/manager.h"
+#include "rdmacm/request.h"
+#include "rdmacm/sockaddr.h"
+
+/* Explanations a second of what peers ask for. */
+enum { MOST_EXPLAINED = 8 };
+
+#define EXPLAIN_REQUEST(id, rule, ...)                                                                                 \
+	EXPLAIN_LIMITED(hca_of_id(id), (&(const struct explain_subject){.call = "rdma_listen"}), MOST_EXPLAINED, rule, \
+			__VA_ARGS__)
+
+/* The type of QP that a request asks for; IBV_QPT_DRIVER, which no id has: one that there is not. */
+static enum ibv_qp_type requested_type(const struct cm_message *message)
+{
+	if (message->kind == CM_SIDR_REQ)
+		return IBV_QPT_UD;
+	switch (message->req.transport_service) {
+	case CM_TRANSPORT_RC:
+		return IBV_QPT_RC;
+	case CM_TRANSPORT_UC:
+		return IBV_QPT_UC;
+	case CM_TRANSPORT_EXTENDED:
+		return message->req.extended_transport == CM_EXTENDED_XRC ? IBV_QPT_XRC_RECV : IBV_QPT_DRIVER;
+	default:
+		return IBV_QPT_DRIVER;
+	}
+}
+
+enum cm_hello request_addresses(const struct cm_message *message, struct cm_hello_addresses *addresses)
+{
+	bool sidr = message->kind == CM_SIDR_REQ;
+
+	return cm_hello_unpack(sidr ? message->sidr_req.private_data : message->req.private_data,
+			       sidr ? message->sidr_req.service_id : message->req.service_id, addresses);
+}
+
+static bool listens_at(const struct user_cm_id *listener, const struct sockaddr *destination)
+{
+	const struct sockaddr *own = (const struct sockaddr *)&listener->port.source;
+
+	if (listener->port.own_family_only && own->sa_family != destination->sa_family)
+		return false;
+	return address_is_wild(own) || address_equal(own, destination);
+}
+
+/* Whether the listener takes it, but for the backlog. */
+static enum cm_verdict judge(const struct user_cm_id *listener, const struct cm_message *message)
+{
+	struct cm_hello_addresses addresses;
+	const struct sockaddr *source = (const struct sockaddr *)&addresses.source;
+	const struct sockaddr *destination = (const struct sockaddr *)&addresses.destination;
+	enum cm_hello hello = request_addresses(message, &addresses);
+
+	if (hello == CM_HELLO_VERSION) {
+		EXPLAIN_REQUEST(listener, RULE_RDMACM_HELLO_VERSION, listener->port.number);
+		return CM_REJECT;
+	}
+	if (requested_type(message) != listener->base.qp_type) {
+		EXPLAIN_REQUEST(listener, RULE_RDMACM_REQUEST_TYPE, requested_type(message), listener->port.number,
+				listener->base.qp_type);
+		return CM_REJECT;
+	}
+	/* Without a header the request is one of native addressing, for whoever listens on the service id. */
+	if (hello == CM_HELLO_NONE && listener->base.ps == RDMA_PS_IB)
+		return CM_TAKE;
+	if (hello == CM_HELLO_NONE) {
+		EXPLAIN_REQUEST(listener, RULE_RDMACM_REQUEST_NO_HEADER, listener->port.number);
+		return CM_REJECT;
+	}
+	if (address_is_multicast(source) || (address_is_wild(source) && !address_is_loopback(source))) {
+		EXPLAIN_REQUEST(listener, RULE_RDMACM_REQUEST_SOURCE, listener->port.number);
+		return CM_REJECT;
+	}
+	if (!listens_at(listener, destination)) {
+		EXPLAIN_REQUEST(listener, RULE_RDMACM_REQUEST_ADDRESS, listener->port.number,
+				be64toh(address_gid(destination).global.subnet_prefix),
+				be64toh(address_gid(destination).global.interface_id));
+		return CM_NOT_MINE;
+	}
+	return CM_TAKE;
+}
+
+static struct user_cm_event *copy(struct user_cm_id *id, const struct cm_event *event)
+{
+	struct user_cm_event *queued = event_new(id, RDMA_CM_EVENT_CONNECT_REQUEST, event->status);
+
+	if (!queued)
+		return NULL;
+	queued->work = EVENT_CM;
+	queued->kind = event->kind;
+	if (event->message) {
+		queued->message = *event->message;
+		queued->has_message = true;
+	}
+	if (event->path)
+		queued->path = *event->path;
+	return queued;
+}
+
+enum cm_verdict handle_request(void *argument, struct cm_id *child, const struct cm_event *event, void **owner,
+			       uint16_t *reason)
+{
+	WITHOUT_CANCELLATION;
+	struct user_cm_id *listener = argument;
+	enum cm_verdict verdict = CM_DROP;
+	struct user_cm_event *queued;
+	uint32_t waiting, most;
+
+	(void)owner;
+	(void)reason;
+	verdict = judge(listener, event->message);
+	if (verdict != CM_TAKE)
+		return verdict;
+	queued = copy(listener, event);
+	if (!queued)
+		return CM_DROP;
+	queued->child = child;
+	events_lock();
+	waiting = listener->waiting;
+	most = listener->backlog;
+	verdict = CM_NOT_MINE;
+	if (listener->state == ID_LISTEN && !listener->channel->destroyed)
+		verdict = waiting < most ? CM_TAKE : CM_DROP;
+	if (verdict == CM_TAKE) {
+		listener->waiting++;
+		event_put_locked(queued);
+	}
+	events_unlock();
+	if (verdict == CM_DROP)
+		EXPLAIN_REQUEST(listener, RULE_RDMACM_BACKLOG, waiting, listener->port.number);
+	if (verdict != CM_TAKE)
+		free(queued);
+	return verdict;
+}
+
+/*
+ * Whether @id is to hear of @event: messages reach it in CONNECT alone, the end of TIMEWAIT after the end of the connection
+ * alone (rdma-cm 2.1). The lock of events is held.
+ */
+static bool concerns(struct user_cm_id *id, const struct cm_event *event)
+{
+	if (!id->channel || id->channel->destroyed || id->failed)
+		return false;
+	if (event->kind == CM_EVENT_TIMEWAIT_EXIT)
+		return id->state == ID_DISCONNECT;
+	/* A request that the program has not answered ends without a word: rdma_accept(3) fails then. */
+	if (id->state != ID_CONNECT || !id->connecting)
+		return false;
+	if (event->kind == CM_EVENT_DISCONNECTED)
+		__atomic_store_n(&id->state, ID_DISCONNECT, __ATOMIC_RELEASE);
+	return true;
+}
+
+void handle_event(void *owner, const struct cm_event *event)
+{
+	WITHOUT_CANCELLATION;
+	struct user_cm_id *id = owner;
+	struct user_cm_event *queued = id ? copy(id, event) : NULL;
+	bool wanted;
+
+	if (!queued)
+		return;
+	events_lock();
+	wanted = concerns(id, event);
+	if (wanted)
+		event_put_locked(queued);
+	events_unlock();
+	if (!wanted)
+		free(queued);
+}

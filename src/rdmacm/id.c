@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* rdma_create_id(3), rdma_destroy_id(3), rdma_migrate_id(3); see id.h. */
+#include "rdmacm/id.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "abi/rdmacm_entry_points.h"
+#include "core/cancellation.h"
+#include "device/progress.h"
+#include "explain/explain.h"
+#include "rdmacm/addrinfo.h"
+#include "rdmacm/channel.h"
+#include "rdmacm/devices.h"
+#include "rdmacm/manager.h"
+#include "rdmacm/multicast.h"
+#include "rdmacm/queue_pair.h"
+
+struct user_cm_id *id_new(struct user_cm_channel *channel, void *context, enum rdma_port_space space,
+			  enum ibv_qp_type type, enum id_state state)
+{
+	struct user_cm_id *id = calloc(1, sizeof(*id));
+	bool synchronous = !channel;
+
+	if (!id)
+		return NULL;
+	if (synchronous)
+		channel = channel_create(true);
+	if (!channel) {
+		free(id);
+		return NULL;
+	}
+	pthread_mutex_init(&id->lock, NULL);
+	id->base.context = context;
+	id->base.ps = space;
+	id->base.qp_type = type;
+	id->process = progress_generation();
+	id->synchronous = synchronous;
+	id->state = state;
+	/* The most that either direction has: until a request, or the program, says less. */
+	id->responder_resources = RDMA_MAX_RESP_RES;
+	id->initiator_depth = RDMA_MAX_INIT_DEPTH;
+	channel_enter(channel, id);
+	return id;
+}
+
+/* What the program can see of an id of any kind is gone; events_settle() has run, or the events are the parent's. */
+static void release(struct user_cm_id *id)
+{
+	struct user_cm_channel *channel = id->channel;
+
+	free(id->base.route.path_rec);
+	free(id->qp_attr);
+	if (id->found)
+		softhca_rdma_freeaddrinfo(id->found);
+	if (id->synchronous && !channel->destroyed)
+		channel_destroy(channel);
+	channel_leave(id);
+	pthread_mutex_destroy(&id->lock);
+	free(id);
+}
+
+void id_free(struct user_cm_id *id)
+{
+	struct cm_id *cm;
+
+	if (id->process != progress_generation()) {
+		release(id);
+		return;
+	}
+	pthread_mutex_lock(&id->lock);
+	events_lock();
+	__atomic_store_n(&id->state, ID_DESTROYING, __ATOMIC_RELEASE);
+	events_unlock();
+	cm = id->cm;
+	id->cm = NULL;
+	pthread_mutex_unlock(&id->lock);
+	/* From now on it raises no event. */
+	if (cm)
+		cm_id_destroy(cm);
+	multicast_leave_all(id);
+	if (id->base.event) {
+		struct rdma_cm_event *event = id->base.event;
+
+		id->base.event = NULL;
+		softhca_rdma_ack_cm_event(event);
+	}
+	events_settle(id, NULL);
+	port_release(&id->port);
+	release(id);
+}
+
+struct user_cm_id *id_begin(struct rdma_cm_id *base, const char *call)
+{
+	struct user_cm_id *id = to_user_cm_id(base);
+
+	if (id->process != progress_generation()) {
+		errno = REFUSE(hca_of_id(NULL), call, EBADF, RULE_RDMACM_OF_PARENT, (uintptr_t)base);
+		return NULL;
+	}
+	pthread_mutex_lock(&id->lock);
+	return id;
+}
+
+int id_end(struct user_cm_id *id, int result)
+{
+	pthread_mutex_unlock(&id->lock);
+	return result_of(result);
+}
+
+/* How the status of an event that a synchronous call waited for is told (rdma-cm 2.3). */
+static int outcome(const struct rdma_cm_event *event)
+{
+	if (!event->status)
+		return 0;
+	if (event->event == RDMA_CM_EVENT_REJECTED)
+		return -ECONNREFUSED;
+	return event->status < 0 ? event->status : -event->status;
+}
+
+int id_end_complete(struct user_cm_id *id, int result)
+{
+	struct rdma_cm_event *before = id->base.event;
+	bool waits = !result && id->synchronous;
+
+	pthread_mutex_unlock(&id->lock);
+	if (!waits)
+		return result_of(result);
+	if (before) {
+		id->base.event = NULL;
+		softhca_rdma_ack_cm_event(before);
+	}
+	if (softhca_rdma_get_cm_event(id->base.channel, &id->base.event))
+		return -1;
+	/* The errno of a transition of the QP that failed is known already. */
+	if (id->base.event->event == RDMA_CM_EVENT_CONNECT_ERROR)
+		return -1;
+	return result_of(outcome(id->base.event));
+}
+
+void id_bind_device(struct user_cm_id *id, const struct resolved_path *path)
+{
+	id->path.device = path->device;
+	id->path.sgid_index = path->sgid_index;
+	id->path.sgid = path->sgid;
+	id->base.verbs = path->device->context;
+	id->base.port_num = 1;
+	if (!id->base.pd)
+		id->base.pd = path->device->pd;
+	id->base.route.addr.addr.ibaddr.sgid = path->sgid;
+	id->base.route.addr.addr.ibaddr.pkey = htobe16(0xffff);
+}
+
+int id_make_cm(struct user_cm_id *id)
+{
+	if (id->cm)
+		return 0;
+	return manager() ? cm_id_create(manager(), id, &id->cm) : -ENOMEM;
+}
+
+/* Types of QPs that follow from the port space alone (rdma_create_id(3), PORT SPACE). */
+static enum ibv_qp_type type_of_space(enum rdma_port_space space)
+{
+	return space == RDMA_PS_UDP || space == RDMA_PS_IPOIB ? IBV_QPT_UD : IBV_QPT_RC;
+}
+
+int softhca_rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
+			   enum rdma_port_space ps)
+{
+	WITHOUT_CANCELLATION;
+	int count = devices_open();
+	struct user_cm_id *made;
+
+	if (count <= 0)
+		return result_of(count ? count : -ENODEV);
+	if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP && ps != RDMA_PS_IPOIB && ps != RDMA_PS_IB)
+		return result_of(-REFUSE(hca_of_id(NULL), "rdma_create_id", EINVAL, RULE_RDMACM_PORT_SPACE, ps));
+	made = id_new(channel ? to_user_cm_channel(channel) : NULL, context, ps, type_of_space(ps), ID_IDLE);
+	if (!made)
+		return -1;
+	*id = &made->base;
+	return 0;
+}
+
+int softhca_rdma_destroy_id(struct rdma_cm_id *id)
+{
+	WITHOUT_CANCELLATION;
+
+	id_free(to_user_cm_id(id));
+	return 0;
+}
+
+int softhca_rdma_migrate_id(struct rdma_cm_id *base, struct rdma_event_channel *channel)
+{
+	WITHOUT_CANCELLATION;
+	struct user_cm_id *id = id_begin(base, "rdma_migrate_id");
+	struct user_cm_channel *to = channel ? to_user_cm_channel(channel) : NULL, *before;
+	struct rdma_cm_event *event;
+	bool was_synchronous;
+
+	if (!id)
+		return -1;
+	if (!channel && id->synchronous)
+		return id_end(id,
+			      -REFUSE(hca_of_id(id), "rdma_migrate_id", EINVAL, RULE_RDMACM_MIGRATE_SYNCHRONOUS, 0));
+	if (!to)
+		to = channel_create(true);
+	if (!to)
+		return id_end(id, -errno);
+	event = base->event;
+	base->event = NULL;
+	was_synchronous = id->synchronous;
+	id->synchronous = !channel;
+	before = id->channel;
+	pthread_mutex_unlock(&id->lock);
+	if (was_synchronous && event)
+		softhca_rdma_ack_cm_event(event);
+	else
+		base->event = event;
+	/* One user more keeps the old channel there for the line behind it. */
+	events_lock();
+	before->users++;
+	events_unlock();
+	events_migrate(id, to);
+	if (was_synchronous)
+		channel_destroy(before);
+	channel_put(before);
+	return 0;
+}

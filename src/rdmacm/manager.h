@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The process's communication manager (cm/cm.h), with the handlers of its requests and events. */
+#ifndef SOFTHCA_RDMACM_MANAGER_H
+#define SOFTHCA_RDMACM_MANAGER_H
+
+#include "cm/cm.h"
+
+/** The manager, made at first use, when the devices are open. NULL: no memory. Any thread. */
+struct cm *manager(void);
+
+/* What struct cm_functions wants of the driver. (rdmacm/handlers.c) */
+enum cm_verdict handle_request(void *listener, struct cm_id *child, const struct cm_event *event, void **owner,
+			       uint16_t *reason);
+void handle_event(void *owner, const struct cm_event *event);
+
+#endif

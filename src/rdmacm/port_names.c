@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* See port_names.h. */
+#include "rdmacm/port_names.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "hca/hca.h"
+#include "hca/services.h"
+
+int port_name_claim(uint16_t space, uint16_t port, bool wild)
+{
+	int error = hca_port_claim(hca_device(0), space, port);
+
+	/* What the owner is bound to is not known: its program most often listens at any address. */
+	return error == -EADDRINUSE && wild ? -EADDRNOTAVAIL : error;
+}
+
+int port_name_listen(uint16_t space, uint16_t port)
+{
+	return hca_port_listen(hca_device(0), space, port);
+}
+
+void port_name_release(uint16_t space, uint16_t port)
+{
+	hca_port_release(hca_device(0), space, port);
+}
+
+bool process_may_bind_privileged(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
+
+	return !syscall(SYS_capget, &header, data) && data[0].effective >> CAP_NET_BIND_SERVICE & 1;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* See ports.h. */
+#include "rdmacm/ports.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "rdmacm/port_names.h"
+#include "rdmacm/sockaddr.h"
+
+enum { PRIVILEGED_PORTS = 1024, FIRST_EPHEMERAL = 32768, LAST_EPHEMERAL = 60999 };
+
+/* Ports of the process: a port space is the host's, as that of sockets is, and has no object to hang on. */
+static struct {
+	pthread_mutex_t lock;
+	struct bound_port *first;
+	uint16_t last_given; /* port 0 does not give the same again at once */
+} ports = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static const struct sockaddr *source_of(const struct bound_port *port)
+{
+	return (const struct sockaddr *)&port->source;
+}
+
+static const struct sockaddr *destination_of(const struct bound_port *port)
+{
+	return (const struct sockaddr *)&port->destination;
+}
+
+/* Whether two ids on one port are in each other's way; @reuse: REUSEADDR counts. 0 or a negative errno (rdma-cm 2.4). */
+static int collide(const struct bound_port *port, const struct bound_port *other, bool reuse)
+{
+	const struct sockaddr *source = source_of(port), *of_other = source_of(other);
+
+	if (reuse && port->reuse_address && other->reuse_address)
+		return 0;
+	if (port->own_family_only && other->own_family_only && source->sa_family != of_other->sa_family)
+		return 0;
+	if (address_is_wild(source) || address_is_wild(of_other))
+		return -EADDRNOTAVAIL;
+	return address_equal(source, of_other) ? -EADDRINUSE : 0;
+}
+
+/*
+ * Port 0 may share with ids that lead elsewhere: nobody tells them apart by their port, which is not where anybody connects
+ * to. The lock is held.
+ */
+static bool leads_elsewhere(const struct bound_port *port, const struct bound_port *other)
+{
+	const struct sockaddr *to = destination_of(port), *of_other = destination_of(other);
+
+	if (other->listening || address_is_wild(to) || address_is_wild(of_other))
+		return false;
+	return address_port(to) != address_port(of_other) || !address_equal(to, of_other);
+}
+
+/* The lock is held. */
+static int check(const struct bound_port *port, bool reuse, bool shares)
+{
+	const struct bound_port *other;
+	int error = 0;
+
+	for (other = ports.first; other && !error; other = other->next)
+		if (other != port && other->space == port->space && other->number == port->number &&
+		    !(shares && leads_elsewhere(port, other)))
+			error = collide(port, other, reuse);
+	return error;
+}
+
+static void enter(struct bound_port *port)
+{
+	port->next = ports.first;
+	port->link = &ports.first;
+	if (port->next)
+		port->next->link = &port->next;
+	ports.first = port;
+}
+
+static void leave(struct bound_port *port)
+{
+	if (!port->link)
+		return;
+	*port->link = port->next;
+	if (port->next)
+		port->next->link = port->link;
+	port->next = NULL;
+	port->link = NULL;
+}
+
+/* net.ipv4.ip_local_port_range, which is that of the network namespace. */
+static void ephemeral_range(unsigned int *first, unsigned int *last)
+{
+	FILE *file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+
+	if (!file || fscanf(file, "%u %u", first, last) != 2 || !*first || *first > *last || *last > UINT16_MAX) {
+		*first = FIRST_EPHEMERAL;
+		*last = LAST_EPHEMERAL;
+	}
+	if (file)
+		fclose(file);
+}
+
+/* The lock is held. */
+static bool has_name(const struct bound_port *port)
+{
+	const struct bound_port *other;
+
+	for (other = ports.first; other; other = other->next)
+		if (other->space == port->space && other->number == port->number && other->named)
+			return true;
+	return false;
+}
+
+/*
+ * Another process may have a name that this one wants to listen with; an id that connects needs none (port_names.h). The ids of
+ * the process that share a port share its name. The lock is held.
+ */
+static int take_name(struct bound_port *port)
+{
+	int error = 0;
+
+	if (!has_name(port))
+		error = port_name_claim(port->space, port->number, address_is_wild(source_of(port)));
+	port->named = !error;
+	return error;
+}
+
+/* The lock is held. */
+static int take_free(struct bound_port *port, bool explicit)
+{
+	unsigned int first, last, tried, number;
+	int error = -EADDRNOTAVAIL;
+
+	ephemeral_range(&first, &last);
+	number = first + (unsigned int)arc4random_uniform(last - first + 1);
+	for (tried = 0; tried <= last - first; tried++, number++) {
+		if (number > last)
+			number = first;
+		if (number == ports.last_given && first != last)
+			continue;
+		port->number = (uint16_t)number;
+		error = check(port, true, !explicit);
+		if (!error && explicit)
+			error = take_name(port);
+		if (error != -EADDRNOTAVAIL && error != -EADDRINUSE)
+			break;
+	}
+	if (!error)
+		ports.last_given = port->number;
+	return error;
+}
+
+int port_bind(struct bound_port *port, uint16_t space, struct sockaddr *source, const struct sockaddr *destination)
+{
+	int error;
+
+	port->space = space;
+	port->number = address_port(source);
+	address_copy(&port->source, source);
+	if (destination)
+		address_copy(&port->destination, destination);
+	if (port->number && port->number < PRIVILEGED_PORTS && !process_may_bind_privileged())
+		return -EACCES;
+	pthread_mutex_lock(&ports.lock);
+	if (port->number) {
+		error = check(port, true, false);
+		if (!error)
+			error = take_name(port);
+	} else {
+		error = take_free(port, !destination);
+	}
+	if (!error) {
+		enter(port);
+		address_set_port(source, port->number);
+		address_set_port((struct sockaddr *)&port->source, port->number);
+	}
+	pthread_mutex_unlock(&ports.lock);
+	return error;
+}
+
+int port_listen(struct bound_port *port)
+{
+	int error;
+
+	pthread_mutex_lock(&ports.lock);
+	error = check(port, false, false);
+	if (!error && !port->named)
+		error = take_name(port);
+	if (!error)
+		error = port_name_listen(port->space, port->number);
+	if (!error) {
+		port->reuse_address = false;
+		port->listening = true;
+	}
+	pthread_mutex_unlock(&ports.lock);
+	return error;
+}
+
+void port_release(struct bound_port *port)
+{
+	pthread_mutex_lock(&ports.lock);
+	if (port->link) {
+		leave(port);
+		if (port->named && !has_name(port))
+			port_name_release(port->space, port->number);
+		port->named = false;
+	}
+	pthread_mutex_unlock(&ports.lock);
+}
+
+void ports_before_fork(void)
+{
+	pthread_mutex_lock(&ports.lock);
+}
+
+/* The ids of a child are its parent's, and so are their ports. */
+void ports_after_fork(bool child)
+{
+	if (child) {
+		while (ports.first) {
+			ports.first->named = false;
+			leave(ports.first);
+		}
+	}
+	pthread_mutex_unlock(&ports.lock);
+}

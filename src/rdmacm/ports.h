@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Ports: which ids of this process have bound which, by port space, with the kernel's rules for who may share one
+ * (rdma_bind_addr(3); rdma-cm 2.4). One lock, a leaf.
+ */
+#ifndef SOFTHCA_RDMACM_PORTS_H
+#define SOFTHCA_RDMACM_PORTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+struct user_cm_id;
+
+/* A port of an id; a member of it. */
+struct bound_port {
+	struct bound_port *next, **link; /* NULL: not bound; under the lock of ports */
+	uint16_t space;                  /* enum rdma_port_space */
+	uint16_t number;
+	struct sockaddr_storage source, destination; /* destination: AF_UNSPEC if there is none */
+	bool reuse_address, own_family_only, listening;
+	bool named; /* the process has the name of the port on its host */
+};
+
+/**
+ * Binds @port in @space to @source, with its port; 0: to some free one, which *@source gets. @destination: where it is to
+ * connect to, or NULL. Returns 0; -EADDRINUSE, -EADDRNOTAVAIL (somebody has it, as wild or not), -EACCES (a privileged
+ * port). @other: whoever has it, if it is of this process, else NULL.
+ */
+int port_bind(struct bound_port *port, uint16_t space, struct sockaddr *source, const struct sockaddr *destination);
+
+/** Checks again as if nobody might share the port, and keeps others from sharing it from now on. */
+int port_listen(struct bound_port *port);
+
+/** Gives the port back, if there is one. */
+void port_release(struct bound_port *port);
+
+/** Around fork(2). */
+void ports_before_fork(void);
+void ports_after_fork(bool child);
+
+#endif
