@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rdma_bind_addr(3), rdma_resolve_addr(3), rdma_resolve_route(3), rdma_listen(3): addresses, ports and their collisions, what
+ * is filled in. Expected values: rdma-cm 2.4. What needs an address of an interface is skipped where there is only loopback.
+ */
+#include "support.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <string.h>
+
+static struct sockaddr_in own; /* an address of an interface; AF_UNSPEC: there is none */
+
+static struct sockaddr *at(struct sockaddr_in *address, uint16_t port)
+{
+	address->sin_port = htons(port);
+	return (struct sockaddr *)address;
+}
+
+static void find_own(void)
+{
+	struct ifaddrs *list, *entry;
+
+	if (getifaddrs(&list))
+		return;
+	for (entry = list; entry; entry = entry->ifa_next)
+		if (entry->ifa_addr && entry->ifa_addr->sa_family == AF_INET && entry->ifa_flags & IFF_UP &&
+		    !(entry->ifa_flags & IFF_LOOPBACK) && own.sin_family == AF_UNSPEC)
+			memcpy(&own, entry->ifa_addr, sizeof(own));
+	freeifaddrs(list);
+}
+
+static void need_interface(void)
+{
+	if (own.sin_family == AF_UNSPEC)
+		skip();
+}
+
+static void test_refused_addresses(void **state)
+{
+	struct sockaddr_in elsewhere = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0xcb007105)}; /* RFC 5737 */
+	struct sockaddr_in6 link_local = {.sin6_family = AF_INET6};
+	struct sockaddr nonsense = {.sa_family = AF_UNIX};
+	struct rdma_event_channel *channel = new_channel();
+	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP), *infiniband = new_id(channel, RDMA_PS_IPOIB);
+
+	(void)state;
+	inet_pton(AF_INET6, "fe80::1", &link_local.sin6_addr);
+	assert_errno(rdma_bind_addr(id, &nonsense), EINVAL);
+	assert_errno(rdma_bind_addr(id, (struct sockaddr *)&elsewhere), EADDRNOTAVAIL);
+	assert_errno(rdma_bind_addr(id, (struct sockaddr *)&link_local), EINVAL);
+	assert_errno(rdma_bind_addr(infiniband, any_address(0)), EINVAL);
+	assert_errno(rdma_resolve_addr(id, (struct sockaddr *)&link_local, loopback(1), TIMEOUT_MS), EINVAL);
+	assert_errno(rdma_resolve_addr(id, NULL, &nonsense, TIMEOUT_MS), EINVAL);
+	/* All that left it as it was. */
+	assert_success(rdma_bind_addr(id, loopback(0)));
+	assert_success(rdma_destroy_id(id));
+	assert_success(rdma_destroy_id(infiniband));
+	rdma_destroy_event_channel(channel);
+}
+
+static void test_wildcard(void **state)
+{
+	struct rdma_event_channel *channel = new_channel();
+	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
+
+	(void)state;
+	assert_success(rdma_bind_addr(id, any_address(0)));
+	assert_null(id->verbs);
+	assert_in_range(port_of(id), 1024, 65535);
+	assert_int_equal(rdma_get_local_addr(id)->sa_family, AF_INET);
+	assert_success(rdma_listen(id, 5));
+	assert_null(id->verbs);
+	assert_success(rdma_destroy_id(id));
+	/* An id that was never bound listens at any address and port. */
+	id = new_id(channel, RDMA_PS_TCP);
+	assert_success(rdma_listen(id, 5));
+	assert_in_range(port_of(id), 1024, 65535);
+	assert_success(rdma_destroy_id(id));
+	rdma_destroy_event_channel(channel);
+}
+
+static void test_device_of_address(void **state)
+{
+	struct rdma_event_channel *channel = new_channel();
+	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
+	struct ibv_context **list;
+	uint8_t gid[16] = {[10] = 0xff, [11] = 0xff};
+	int count;
+
+	(void)state;
+	need_interface();
+	assert_success(rdma_bind_addr(id, at(&own, 0)));
+	list = rdma_get_devices(&count);
+	assert_in_range(count, 1, 16);
+	assert_null(list[count]);
+	assert_ptr_equal(id->verbs, list[0]);
+	rdma_free_devices(list);
+	assert_int_equal(id->port_num, 1);
+	assert_non_null(id->pd);
+	assert_ptr_equal(id->pd->context, id->verbs);
+	memcpy(gid + 12, &own.sin_addr, 4);
+	assert_memory_equal(id->route.addr.addr.ibaddr.sgid.raw, gid, 16);
+	assert_success(rdma_destroy_id(id));
+	rdma_destroy_event_channel(channel);
+}
+
+static void set_reuse(struct rdma_cm_id *id)
+{
+	int on = 1;
+
+	assert_success(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on)));
+}
+
+static void test_collisions(void **state)
+{
+	struct rdma_event_channel *channel = new_channel();
+	struct rdma_cm_id *a = new_id(channel, RDMA_PS_TCP), *b = new_id(channel, RDMA_PS_TCP);
+	struct rdma_cm_id *udp = new_id(channel, RDMA_PS_UDP), *six = new_id(channel, RDMA_PS_TCP);
+	struct sockaddr_in6 any6 = {.sin6_family = AF_INET6};
+	uint16_t port;
+	int on = 1;
+
+	(void)state;
+	assert_success(rdma_bind_addr(a, any_address(0)));
+	port = port_of(a);
+	/* Loopback addresses are any address, and of two of which one is, EADDRNOTAVAIL is the answer. */
+	assert_errno(rdma_bind_addr(b, any_address(port)), EADDRNOTAVAIL);
+	assert_errno(rdma_bind_addr(b, loopback(port)), EADDRNOTAVAIL);
+	/* Another port space has ports of its own. */
+	assert_success(rdma_bind_addr(udp, any_address(port)));
+	/* IPv6 only, beside an id that is IPv4 only. */
+	any6.sin6_port = htons(port);
+	assert_success(rdma_set_option(six, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on, sizeof(on)));
+	assert_success(rdma_bind_addr(six, (struct sockaddr *)&any6));
+	assert_success(rdma_destroy_id(six));
+	/* It is free when its owner is gone. */
+	assert_success(rdma_destroy_id(a));
+	assert_success(rdma_bind_addr(b, any_address(port)));
+	assert_success(rdma_destroy_id(b));
+
+	/* Two that share, until one listens. */
+	a = new_id(channel, RDMA_PS_TCP);
+	b = new_id(channel, RDMA_PS_TCP);
+	set_reuse(a);
+	set_reuse(b);
+	assert_success(rdma_bind_addr(a, any_address(0)));
+	assert_success(rdma_bind_addr(b, any_address(port_of(a))));
+	assert_errno(rdma_listen(a, 1), EADDRNOTAVAIL);
+	assert_success(rdma_destroy_id(b));
+	assert_success(rdma_listen(a, 1));
+	b = new_id(channel, RDMA_PS_TCP);
+	set_reuse(b);
+	assert_errno(rdma_bind_addr(b, any_address(port_of(a))), EADDRNOTAVAIL);
+	assert_success(rdma_destroy_id(a));
+	assert_success(rdma_destroy_id(b));
+	assert_success(rdma_destroy_id(udp));
+	rdma_destroy_event_channel(channel);
+}
+
+static void test_same_address(void **state)
+{
+	struct rdma_event_channel *channel = new_channel();
+	struct rdma_cm_id *a = new_id(channel, RDMA_PS_TCP), *b = new_id(channel, RDMA_PS_TCP);
+
+	(void)state;
+	need_interface();
+	assert_success(rdma_bind_addr(a, at(&own, 0)));
+	assert_errno(rdma_bind_addr(b, at(&own, port_of(a))), EADDRINUSE);
+	assert_errno(rdma_bind_addr(b, any_address(port_of(a))), EADDRNOTAVAIL);
+	assert_success(rdma_destroy_id(a));
+	assert_success(rdma_destroy_id(b));
+	rdma_destroy_event_channel(channel);
+}
+
+static void test_resolved(void **state)
+{
+	struct rdma_event_channel *channel = new_channel();
+	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
+	const struct ibv_sa_path_rec *path;
+	struct ibv_port_attr port;
+	uint8_t tos = 0x68, timeout = 14;
+
+	(void)state;
+	assert_success(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, 1));
+	assert_success(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, 1));
+	assert_success(rdma_resolve_addr(id, NULL, loopback(7471), TIMEOUT_MS));
+	/* Nothing changes before the event is taken. */
+	assert_null(id->verbs);
+	expect_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_non_null(id->verbs);
+	assert_non_null(id->pd);
+	assert_int_equal(id->port_num, 1);
+	assert_int_equal(id->route.num_paths, 0);
+	assert_int_not_equal(port_of(id), 0);
+	assert_int_equal(rdma_get_dst_port(id), htons(7471));
+	assert_int_equal(rdma_get_peer_addr(id)->sa_family, AF_INET);
+	assert_errno(rdma_resolve_route(id, 0), EINVAL);
+	assert_success(rdma_resolve_route(id, TIMEOUT_MS));
+	assert_int_equal(id->route.num_paths, 0);
+	expect_event(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	assert_int_equal(id->route.num_paths, 1);
+	path = id->route.path_rec;
+	assert_int_equal(ibv_query_port(id->verbs, 1, &port), 0);
+	assert_int_equal(path->mtu, port.active_mtu);
+	assert_int_equal(path->mtu_selector, 2);
+	assert_int_equal(path->hop_limit, 64);
+	assert_int_equal(path->traffic_class, tos);
+	assert_int_equal(path->pkey, 0xffff);
+	assert_int_equal(path->packet_life_time, timeout - 1);
+	assert_int_equal(path->reversible, 1);
+	assert_int_equal(be32toh(path->flow_label), (port_of(id) * 31u + 7471u) % (1u << 20));
+	assert_memory_equal(path->sgid.raw, id->route.addr.addr.ibaddr.sgid.raw, 16);
+	assert_memory_equal(path->dgid.raw, id->route.addr.addr.ibaddr.dgid.raw, 16);
+	assert_success(rdma_destroy_id(id));
+	rdma_destroy_event_channel(channel);
+}
+
+static void test_resolved_interface(void **state)
+{
+	struct sockaddr_in group = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0xef010101)};
+	struct rdma_event_channel *channel = new_channel();
+	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
+
+	(void)state;
+	need_interface();
+	assert_success(rdma_resolve_addr(id, NULL, at(&own, 7471), TIMEOUT_MS));
+	expect_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_memory_equal(&((struct sockaddr_in *)rdma_get_local_addr(id))->sin_addr, &own.sin_addr, 4);
+	assert_success(rdma_destroy_id(id));
+	/* A group resolves as well, and a source that was bound stays. */
+	id = new_id(channel, RDMA_PS_UDP);
+	assert_success(rdma_bind_addr(id, at(&own, 0)));
+	assert_success(rdma_resolve_addr(id, NULL, (struct sockaddr *)&group, TIMEOUT_MS));
+	expect_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_memory_equal(&((struct sockaddr_in *)rdma_get_local_addr(id))->sin_addr, &own.sin_addr, 4);
+	assert_success(rdma_destroy_id(id));
+	rdma_destroy_event_channel(channel);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_refused_addresses),  cmocka_unit_test(test_wildcard),
+		cmocka_unit_test(test_device_of_address),  cmocka_unit_test(test_collisions),
+		cmocka_unit_test(test_same_address),       cmocka_unit_test(test_resolved),
+		cmocka_unit_test(test_resolved_interface),
+	};
+
+	find_own();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

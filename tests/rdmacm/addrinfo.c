@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rdma_getaddrinfo(3), rdma_freeaddrinfo(3), and rdma_resolve_addrinfo(), rdma_query_addrinfo() of later versions. Expected
+ * values: rdma-cm 1.1 and 2.4.
+ */
+#include "support.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <infiniband/ib.h>
+#include <string.h>
+
+#include "abi/undeclared_rdmacm.h"
+
+static struct rdma_addrinfo *find(const char *node, const char *service, const struct rdma_addrinfo *hints)
+{
+	struct rdma_addrinfo *found = NULL;
+
+	assert_success(rdma_getaddrinfo(node, service, hints, &found));
+	assert_non_null(found);
+	assert_null(found->ai_next);
+	assert_int_equal(found->ai_route_len, 0);
+	assert_int_equal(found->ai_connect_len, 0);
+	return found;
+}
+
+static void test_active(void **state)
+{
+	struct rdma_addrinfo *found = find("127.0.0.1", "7471", NULL);
+	const struct sockaddr_in *address = (struct sockaddr_in *)found->ai_dst_addr;
+
+	(void)state;
+	assert_int_equal(found->ai_flags, 0);
+	assert_int_equal(found->ai_family, AF_INET);
+	assert_int_equal(found->ai_qp_type, IBV_QPT_RC);
+	assert_int_equal(found->ai_port_space, RDMA_PS_TCP);
+	assert_int_equal(found->ai_dst_len, sizeof(*address));
+	assert_int_equal(found->ai_src_len, 0);
+	assert_int_equal(address->sin_port, htons(7471));
+	assert_int_equal(address->sin_addr.s_addr, htonl(INADDR_LOOPBACK));
+	rdma_freeaddrinfo(found);
+}
+
+static void test_passive(void **state)
+{
+	struct rdma_addrinfo hints = {.ai_flags = RAI_PASSIVE, .ai_port_space = RDMA_PS_UDP, .ai_family = AF_INET};
+	struct rdma_addrinfo *found = find(NULL, "7471", &hints);
+	const struct sockaddr_in *address = (struct sockaddr_in *)found->ai_src_addr;
+
+	(void)state;
+	assert_int_equal(found->ai_flags, RAI_PASSIVE);
+	assert_int_equal(found->ai_qp_type, IBV_QPT_UD);
+	assert_int_equal(found->ai_port_space, RDMA_PS_UDP);
+	assert_int_equal(address->sin_addr.s_addr, 0);
+	assert_int_equal(found->ai_dst_len, 0);
+	rdma_freeaddrinfo(found);
+}
+
+static void test_hints(void **state)
+{
+	struct sockaddr_in source = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct rdma_addrinfo hints = {.ai_qp_type = IBV_QPT_UC,
+				      .ai_port_space = RDMA_PS_IB,
+				      .ai_src_addr = (struct sockaddr *)&source,
+				      .ai_src_len = sizeof(source)};
+	struct rdma_addrinfo *found = find("127.0.0.1", "1", &hints);
+
+	(void)state;
+	assert_int_equal(found->ai_qp_type, IBV_QPT_UC);
+	assert_int_equal(found->ai_port_space, RDMA_PS_IB);
+	assert_int_equal(found->ai_src_len, sizeof(source));
+	assert_memory_equal(found->ai_src_addr, &source, sizeof(source));
+	rdma_freeaddrinfo(found);
+	/* Neither node nor service: the hints themselves. */
+	found = find(NULL, NULL, &hints);
+	assert_int_equal(found->ai_port_space, RDMA_PS_IB);
+	assert_int_equal(found->ai_src_len, sizeof(source));
+	assert_int_equal(found->ai_dst_len, 0);
+	rdma_freeaddrinfo(found);
+}
+
+static void test_gid(void **state)
+{
+	struct rdma_addrinfo hints = {
+		.ai_flags = RAI_FAMILY | RAI_NUMERICHOST, .ai_family = AF_IB, .ai_port_space = RDMA_PS_IB};
+	struct rdma_addrinfo *found = find("2001:db8::7", "18515", &hints);
+	const struct sockaddr_ib *address = (struct sockaddr_ib *)found->ai_dst_addr;
+	struct in6_addr expected;
+
+	(void)state;
+	inet_pton(AF_INET6, "2001:db8::7", &expected);
+	assert_int_equal(found->ai_family, AF_IB);
+	assert_int_equal(found->ai_dst_len, sizeof(*address));
+	assert_int_equal(address->sib_family, AF_IB);
+	assert_int_equal(address->sib_pkey, 0xffff);
+	assert_memory_equal(&address->sib_addr, &expected, 16);
+	assert_int_equal(be64toh(address->sib_sid), ((uint64_t)RDMA_PS_IB << 16) + 18515);
+	rdma_freeaddrinfo(found);
+}
+
+static void test_errors(void **state)
+{
+	struct rdma_addrinfo hints = {.ai_flags = RAI_NUMERICHOST}, *found;
+
+	(void)state;
+	assert_errno(rdma_getaddrinfo(NULL, NULL, NULL, &found), EINVAL);
+	assert_int_equal(rdma_getaddrinfo("no number", NULL, &hints, &found), EAI_NONAME);
+	rdma_freeaddrinfo(NULL);
+}
+
+static void test_of_id(void **state)
+{
+	struct rdma_event_channel *channel = new_channel();
+	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
+	struct rdma_addrinfo *found;
+
+	(void)state;
+	assert_errno(rdma_query_addrinfo(id, &found), ENOENT);
+	assert_success(rdma_resolve_addrinfo(id, "127.0.0.1", "7471", NULL));
+	assert_errno(rdma_resolve_addrinfo(id, "127.0.0.1", "7471", NULL), EBUSY);
+	expect_event(channel, (enum rdma_cm_event_type)RDMA_CM_EVENT_ADDRINFO_RESOLVED_);
+	assert_success(rdma_query_addrinfo(id, &found));
+	assert_int_equal(found->ai_family, AF_INET);
+	rdma_freeaddrinfo(found);
+	assert_errno(rdma_query_addrinfo(id, &found), ENOENT);
+	assert_errno(rdma_resolve_addrinfo(id, NULL, NULL, NULL), EINVAL);
+	/* What was not asked for goes with the id. */
+	assert_success(rdma_resolve_addrinfo(id, "127.0.0.1", "7471", NULL));
+	assert_success(rdma_destroy_id(id));
+	rdma_destroy_event_channel(channel);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_active), cmocka_unit_test(test_passive), cmocka_unit_test(test_hints),
+		cmocka_unit_test(test_gid),    cmocka_unit_test(test_errors),  cmocka_unit_test(test_of_id),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

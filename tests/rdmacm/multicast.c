@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rdma_join_multicast(3), rdma_join_multicast_ex(3), rdma_leave_multicast(3): the event, and that the id's QP receives what is
+ * sent to the group. Expected values: rdma-cm 2.6 and 2.7.
+ */
+#include "support.h"
+
+#include <arpa/inet.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct sockaddr_in group = {.sin_family = AF_INET};
+static const uint8_t mgid[16] = {[10] = 0xff, 0xff, 239, 1, 2, 3};
+
+static struct rdma_cm_id *new_member(struct rdma_event_channel *channel)
+{
+	struct rdma_cm_id *id = new_id(channel, RDMA_PS_UDP);
+
+	resolve_address(id, 7471);
+	new_qp(id);
+	return id;
+}
+
+static void drop(struct rdma_cm_id *id)
+{
+	rdma_destroy_qp(id);
+	assert_success(rdma_destroy_id(id));
+}
+
+static void send_to(struct rdma_cm_id *id, struct ibv_ah *ah, uint32_t qpn, void *memory, struct ibv_mr *mr)
+{
+	struct ibv_wc wc;
+
+	assert_success(rdma_post_ud_send(id, NULL, memory, 64, mr, 0, ah, qpn));
+	assert_int_equal(rdma_get_send_comp(id, &wc), 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+}
+
+static void test_group(void **state)
+{
+	struct rdma_event_channel *channel = new_channel();
+	struct rdma_cm_id *id = new_member(channel), *sender = new_member(channel);
+	char *memory = calloc(1, 256);
+	struct rdma_cm_event *event;
+	struct ibv_mr *mr, *receive;
+	struct ibv_ah *ah;
+	struct ibv_wc wc;
+	uint32_t qpn;
+
+	(void)state;
+	assert_success(rdma_join_multicast(id, (struct sockaddr *)&group, &group));
+	event = next_event(channel, RDMA_CM_EVENT_MULTICAST_JOIN);
+	assert_ptr_equal(event->id, id);
+	assert_int_equal(event->status, 0);
+	assert_ptr_equal(event->param.ud.private_data, &group);
+	assert_int_equal(event->param.ud.private_data_len, 0);
+	assert_int_equal(event->param.ud.qp_num, 0xffffff);
+	assert_int_equal(event->param.ud.qkey, RDMA_UDP_QKEY);
+	assert_int_equal(event->param.ud.ah_attr.is_global, 1);
+	assert_memory_equal(event->param.ud.ah_attr.grh.dgid.raw, mgid, 16);
+	ah = ibv_create_ah(sender->pd, &event->param.ud.ah_attr);
+	assert_non_null(ah);
+	qpn = event->param.ud.qp_num;
+	assert_success(rdma_ack_cm_event(event));
+
+	mr = rdma_reg_msgs(sender, memory, 64);
+	receive = rdma_reg_msgs(id, memory + 64, 128);
+	assert_success(rdma_post_recv(id, NULL, memory + 64, 128, receive));
+	strcpy(memory, "to all");
+	send_to(sender, ah, qpn, memory, mr);
+	assert_int_equal(rdma_get_recv_comp(id, &wc), 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	/* Behind the header. */
+	assert_string_equal(memory + 64 + 40, "to all");
+
+	/* Who has left receives no more. */
+	assert_success(rdma_leave_multicast(id, (struct sockaddr *)&group));
+	assert_success(rdma_post_recv(id, NULL, memory + 64, 128, receive));
+	send_to(sender, ah, qpn, memory, mr);
+	assert_int_equal(poll(&(struct pollfd){.fd = id->recv_cq_channel->fd, .events = POLLIN}, 1, 100), 0);
+	assert_errno(rdma_leave_multicast(id, (struct sockaddr *)&group), EADDRNOTAVAIL);
+
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	assert_success(rdma_dereg_mr(mr));
+	assert_success(rdma_dereg_mr(receive));
+	drop(id);
+	drop(sender);
+	free(memory);
+	rdma_destroy_event_channel(channel);
+}
+
+static void test_refused(void **state)
+{
+	struct rdma_event_channel *channel = new_channel();
+	struct rdma_cm_id *id = new_member(channel), *unbound = new_id(channel, RDMA_PS_UDP);
+	struct rdma_cm_join_mc_attr_ex attr = {.comp_mask = 7, .addr = (struct sockaddr *)&group};
+
+	(void)state;
+	assert_errno(rdma_join_multicast(unbound, (struct sockaddr *)&group, NULL), EINVAL);
+	assert_errno(rdma_join_multicast(id, loopback(0), NULL), EINVAL);
+	assert_errno(rdma_join_multicast_ex(id, &attr, NULL), ENOTSUP);
+	attr.comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS;
+	assert_errno(rdma_join_multicast_ex(id, &attr, NULL), EINVAL);
+	attr.comp_mask |= RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
+	attr.join_flags = RDMA_MC_JOIN_FLAG_RESERVED;
+	assert_errno(rdma_join_multicast_ex(id, &attr, NULL), EINVAL);
+	/* A sender alone joins without receiving, and destroying the id leaves. */
+	attr.join_flags = RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER;
+	assert_success(rdma_join_multicast_ex(id, &attr, NULL));
+	expect_event(channel, RDMA_CM_EVENT_MULTICAST_JOIN);
+	drop(id);
+	assert_success(rdma_destroy_id(unbound));
+	rdma_destroy_event_channel(channel);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_group),
+		cmocka_unit_test(test_refused),
+	};
+
+	inet_pton(AF_INET, "239.1.2.3", &group.sin_addr);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
