@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* See beyond_host.h. */
+/* The rules of the host part (link/host/host.h). Each case is a process of its own, with slots of its own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "beyond_host.h"
+#include "beyond.h"
 #include "core/epoch.h"
 #include "explain/explain.h"
 #include "hca/hca.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* See beyond_shm.h. */
+/* The rules of the shm link (link/shm/shm.h). Each case is a process of its own, to which it connects itself. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 
 #include "../unit/shm_hostile.h"
-#include "beyond_shm.h"
+#include "beyond.h"
 #include "device/device.h"
 #include "hca/hca.h"
 #include "wire/link.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* See beyond_udp.h. */
+/* The rules of the udp link (link/udp/udp.h). Each case is a process of its own in a network of its own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "beyond_udp.h"
+#include "beyond.h"
 #include "core/epoch.h"
 #include "explain/explain.h"
 #include "device/device.h"
@@ -29,6 +29,7 @@
 #include "wire/roce.h"
 #include "link/udp/udp.h"
 #include "link/udp/flows.h"
+#include "link/udp/groups.h"
 #include "transport/run.h"
 
 enum { UNABLE = 77, PORT = 4791, QPN = 0x4011, PEER = 0x5022, OTHER_USER = 65533 };
@@ -360,13 +361,13 @@ static void no_trains(void)
 
 /* ---- receiving ----------------------------------------------------------------------------------------------------- */
 
-/* A datagram for a queue pair that does not exist, from the test's own socket. */
-static void send_with_identification(int fd, uint16_t identification)
+/* A datagram for queue pair @qpn, from the test's own socket. */
+static void send_frame(int fd, uint32_t qpn, uint16_t identification)
 {
 	const struct sockaddr_in to = {
 		.sin_family = AF_INET, .sin_port = htons(PORT), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	const struct packet_path path = {.source = gid_of("127.0.0.1"), .destination = gid_of("127.0.0.1")};
-	uint8_t frame[24] = {0x64, 0, 0xff, 0xff, 0, 0, QPN >> 8, QPN & 0xff};
+	uint8_t frame[24] = {0x64, 0, 0xff, 0xff, 0, (uint8_t)(qpn >> 16), (uint8_t)(qpn >> 8), (uint8_t)qpn};
 	struct sockaddr_in name;
 	socklen_t length = sizeof(name);
 	uint32_t icrc;
@@ -379,7 +380,7 @@ static void send_with_identification(int fd, uint16_t identification)
 		give_up("not sent");
 }
 
-static void identification(void)
+static int open_stranger(void)
 {
 	const struct sockaddr_in any = {.sin_family = AF_INET};
 	int fd = socket(AF_INET, SOCK_DGRAM, 0);
@@ -387,12 +388,36 @@ static void identification(void)
 	udp_begin(hca);
 	if (bind(fd, (const struct sockaddr *)&any, sizeof(any)))
 		give_up("no port");
+	return fd;
+}
+
+static void identification(void)
+{
+	int fd = open_stranger();
+
 	for (uint16_t i = 0; i <= UDP_FLOW_STEADY; i++)
-		send_with_identification(fd, 1000 + i);
-	send_with_identification(fd, 30000);
+		send_frame(fd, QPN, 1000 + i);
+	send_frame(fd, QPN, 30000);
 	expect(RULE_FRAME_IDENTIFICATION,
 	       "mlx5_0 qp 0x4011: a frame for queue pair 0x4011 of 20 bytes from BTH on has the ICRC of IPv4 "
 	       "identification 30000, and the 64 in a row before it ended with 1064: dropped. [192 ");
+}
+
+static void frame_of_group(void)
+{
+	send_frame(open_stranger(), 0xffffff, 0);
+	expect(RULE_FRAME_GROUP, "mlx5_0 qp 0xffffff: a frame for queue pair 0xffffff came to the address of");
+}
+
+/* A program has the port, and consents to nobody beside it. */
+static void no_group(void)
+{
+	const union ibv_gid group = {.raw = {[10] = 0xff, [11] = 0xff, [12] = 239, [15] = 7}};
+
+	take_port();
+	udp_join(hca, &group);
+	expect(RULE_UDP_NO_GROUP, "mlx5_0: datagrams that other processes and hosts send to multicast group "
+				  "0x0:0xffffef000007 do not arrive: EADDRINUSE");
 }
 
 #define CASE(rule, body)                                                                                               \
@@ -414,3 +439,5 @@ CASE(UDP_NO_ROOM, no_room)
 CASE(UDP_FAMILIES, families)
 CASE(UDP_NO_TRAINS, no_trains)
 CASE(FRAME_IDENTIFICATION, identification)
+CASE(FRAME_GROUP, frame_of_group)
+CASE(UDP_NO_GROUP, no_group)

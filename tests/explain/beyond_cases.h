@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The cases of explain/beyond, one for each rule of beyond.def, in the files beyond_*.c. Those of a link are processes of their own. */
+#ifndef SOFTHCA_TESTS_EXPLAIN_BEYOND_CASES_H
+#define SOFTHCA_TESTS_EXPLAIN_BEYOND_CASES_H
+
+#define BEYOND(rule, reason) void case_##rule(void **state);
+#include "beyond.def"
+#undef BEYOND
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Bytes that are no packets. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "filter/faults.h"
+#include "filter/filter.h"
+#include "wire/roce.h"
+#include "verbs/objects.h"
+#include "beyond.h"
+
+/* What a link does with a frame that is no packet: a SEND of 8 bytes for queue pair 0x4711, but for @byte, which is @value. */
+static void expect_frame(size_t length, size_t byte, uint8_t value, enum explain_rule rule, const char *line)
+{
+	uint8_t frame[64] = {0x04, 0x40, 0xff, 0xff, 0, 0, 0x47, 0x11};
+	struct explain_subject subject = {.qpn = 0x4711};
+	static struct packet packet;
+	struct refusal why;
+
+	frame[byte] = value;
+	assert_int_equal(roce_parse(&packet, frame, length, &why), -EPROTO);
+	explain_make(hca_device(0), &subject, why.rule, why.args, EXPLAIN_ARGS);
+	expect_line(NULL, rule, "mlx5_0 qp 0x4711: %s", line);
+}
+
+void case_FRAME_SHORT(void **state)
+{
+	(void)state;
+	expect_frame(19, 0, 0x0c, RULE_FRAME_SHORT,
+		     "a frame of 19 bytes from BTH on, where the headers alone take 28: dropped. [183 ");
+}
+
+void case_FRAME_VERSION(void **state)
+{
+	(void)state;
+	expect_frame(20, 1, 0x03, RULE_FRAME_VERSION,
+		     "a frame for queue pair 0x4711 has transport version 3: dropped. [184 ");
+}
+
+void case_FRAME_P_KEY(void **state)
+{
+	(void)state;
+	expect_frame(
+		20, 3, 0xfe, RULE_FRAME_P_KEY,
+		"a frame for queue pair 0x4711 has P_Key 0xfffe, which is not in the partition 0xffff of this port: "
+		"dropped. [185 ");
+}
+
+void case_FRAME_OPCODE(void **state)
+{
+	(void)state;
+	expect_frame(20, 0, 0x41, RULE_FRAME_OPCODE,
+		     "a frame for queue pair 0x4711 has opcode 0x41, which does not exist: dropped. [186 ");
+}
+
+void case_FRAME_SYNDROME(void **state)
+{
+	uint8_t frame[16] = {0x11, 0x40, 0xff, 0xff, 0, 0, 0x47, 0x11, [12] = 0x41};
+	static struct packet packet;
+	struct refusal why;
+
+	(void)state;
+	assert_int_equal(roce_parse(&packet, frame, sizeof(frame), &why), -EPROTO);
+	explain_make(hca_device(0), &(struct explain_subject){.qpn = 0x4711}, why.rule, why.args, EXPLAIN_ARGS);
+	expect_line(
+		NULL, RULE_FRAME_SYNDROME,
+		"mlx5_0 qp 0x4711: acknowledgement for queue pair 0x4711 has the syndrome 0x41, which is reserved, or "
+		"not for a response with data: dropped. [187 ");
+}
+
+void case_FRAME_PAD(void **state)
+{
+	(void)state;
+	expect_frame(
+		18, 1, 0x60, RULE_FRAME_PAD,
+		"SEND for queue pair 0x4711 brings 6 bytes behind its headers and says that 2 of them are padding: "
+		"dropped. [188 ");
+}
+
+void case_FRAME_LENGTH(void **state)
+{
+	(void)state;
+	expect_frame(32, 0, 0x0c, RULE_FRAME_LENGTH,
+		     "RDMA READ request for queue pair 0x4711 brings 4 bytes behind its headers, and has no payload: "
+		     "dropped. [189 ");
+}
+
+void case_FRAME_MASKS(void **state)
+{
+	(void)state;
+	expect_frame(52, 0, 0xd3, RULE_FRAME_MASKS,
+		     "masked compare-and-swap for queue pair 0x4711 brings 12 bytes of masks; 8 or 16 would be two: "
+		     "dropped. [190 ");
+}
+
+/* A fault spoils the frame of a SEND, behind its headers. */
+void case_FRAME_ICRC(void **state)
+{
+	static struct fault_script script;
+	struct fault_error where;
+
+	assert_int_equal(fault_script_parse(&script, "corrupt frame 100%; seed 1", &where), 0);
+	/* Queue pairs are connected when there are faults already. */
+	close_pair(state);
+	assert_int_equal(filters_set_faults(hca_device(0), &script), 0);
+	open_pair(state);
+	post(IBV_WR_SEND, 0);
+	assert_int_equal(filters_set_faults(hca_device(0), NULL), 0);
+	expect_line(
+		qp[SERVER], RULE_FRAME_ICRC,
+		"mlx5_0 qp 0x%x: a frame for queue pair 0x%x of 32 bytes from BTH on does not have the ICRC of its bytes: "
+		"dropped. [191 ",
+		qp[SERVER]->qp_num, qp[SERVER]->qp_num);
+}

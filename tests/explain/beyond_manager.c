@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The rules of datagrams of the connection manager (transport/gsi.h), for which the test stands in. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "beyond.h"
+#include "core/epoch.h"
+#include "core/limits.h"
+#include "device/device.h"
+#include "hca/hca.h"
+#include "hca/services.h"
+#include "link/host/host.h"
+#include "link/shm/shm.h"
+#include "link/udp/udp.h"
+#include "transport/gsi.h"
+#include "wire/mad.h"
+
+enum { SPACE = 0x0106, PORT = 7471, QPN = 0x5022 };
+
+static void receive(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES])
+{
+	(void)hca;
+	(void)path;
+	(void)mad;
+}
+
+static void lose(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], enum mad_loss why)
+{
+	receive(hca, path, mad);
+	(void)why;
+}
+
+static void forget(uint32_t slot)
+{
+	(void)slot;
+}
+
+static void forget_service(uint64_t service)
+{
+	(void)service;
+}
+
+static const struct management manager = {
+	.receive = receive, .lost = lose, .slot_ended = forget, .service_ended = forget_service};
+
+/* IBTA 13.4.3; 12.6.5; annex A11: a REQ for the port. */
+static uint8_t request[MAD_BYTES] = {1, 7, 2, 3, [17] = 0x10, [36] = SPACE >> 8, SPACE & 0xff, PORT >> 8, PORT & 0xff};
+
+/* As a link brings it, from an address of this host. */
+static struct packet packet_of(const struct link *link, const uint8_t *mad, uint32_t length)
+{
+	struct packet packet = {
+		.transport = IBV_QPT_UD,
+		.message = MESSAGE_SEND,
+		.place = PLACE_ONLY,
+		.destination_qpn = 1,
+		.source_qpn = QPN,
+		.qkey = 0x80010000,
+		.count = 1,
+		.link = link,
+		.own_path = {.source = hca_device(0)->gids[0].gid, .destination = hca_device(0)->gids[0].gid},
+	};
+
+	stream_begin(&packet.payload, NULL, 0);
+	stream_add_memory(&packet.payload, mad, length);
+	return packet;
+}
+
+static void give(struct packet packet)
+{
+	packet.path = &packet.own_path;
+	management = &manager;
+	epoch_enter();
+	gsi_receive(&packet);
+	epoch_leave();
+	management = NULL;
+}
+
+void case_MAD_QKEY(void **state)
+{
+	struct packet packet = packet_of(routes->local(), request, MAD_BYTES);
+
+	(void)state;
+	packet.qkey = 0x11111111;
+	give(packet);
+	expect_line(NULL, RULE_MAD_QKEY,
+		    "mlx5_0 qp 0x1: a datagram of queue pair 0x5022 for the connection manager has Q_Key 0x11111111 "
+		    "and must have 0x80010000: dropped. [214 MAD_QKEY; ");
+}
+
+void case_MAD_LENGTH(void **state)
+{
+	(void)state;
+	give(packet_of(routes->local(), request, 24));
+	expect_line(NULL, RULE_MAD_LENGTH,
+		    "mlx5_0 qp 0x1: a datagram of queue pair 0x5022 for the connection manager has 24 bytes and must "
+		    "have 256, without immediate data: dropped. [215 MAD_LENGTH; ");
+}
+
+void case_MAD_CLASS(void **state)
+{
+	uint8_t other[MAD_BYTES] = {1, 4, 1, 1};
+
+	(void)state;
+	give(packet_of(routes->local(), other, MAD_BYTES));
+	expect_line(NULL, RULE_MAD_CLASS,
+		    "mlx5_0 qp 0x1: a datagram of queue pair 0x5022 for queue pair 1 begins with 0x1040101; those of "
+		    "the connection manager, of which alone there is one, with 0x1070203 (base version, class, class "
+		    "version, method): dropped. [216 MAD_CLASS; ");
+}
+
+void case_MAD_ELSEWHERE(void **state)
+{
+	/* A REP for an id of slot 0, which is nobody's. */
+	uint8_t reply[MAD_BYTES] = {1, 7, 2, 3, [17] = 0x13, [31] = 1};
+
+	(void)state;
+	give(packet_of(link_shm(), reply, MAD_BYTES));
+	expect_line(NULL, RULE_MAD_ELSEWHERE,
+		    "mlx5_0 qp 0x1: a datagram of the connection manager names a communication id of process slot 0, "
+		    "which is not of this process: dropped. [217 MAD_ELSEWHERE; ");
+}
+
+void case_MAD_STRANGER(void **state)
+{
+	const struct hca *hca = hca_device(0);
+
+	(void)state;
+	if (hca->settings.link == LINK_UDP)
+		skip();
+	give(packet_of(link_udp(), request, MAD_BYTES));
+	expect_line(NULL, RULE_MAD_STRANGER,
+		    "mlx5_0 qp 0x1: a datagram for the connection manager came from the network and says that it is "
+		    "from 0x");
+}
+
+/* In a process of its own: whoever listens is another, and what waits is forgotten. */
+static void in_a_child(int (*body)(void))
+{
+	pid_t pid = fork();
+	int status;
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		alarm(20);
+		_exit(body());
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static bool is_explained(enum explain_rule rule, const char *text)
+{
+	struct explain_record record;
+	char line[1200];
+
+	if (!explain_previous(hca_device(0), 0, 0, &record))
+		return false;
+	explain_render("mlx5_0", &record, line, sizeof(line));
+	if (record.rule == rule && !strncmp(line, text, strlen(text)))
+		return true;
+	printf("# %s\n", line);
+	fflush(stdout);
+	return false;
+}
+
+static int fill_queue(void)
+{
+	struct hca *hca = hca_device(0);
+	const struct packet_path path = {.source = hca->gids[0].gid, .destination = hca->gids[0].gid};
+
+	management = &manager;
+	/* Nobody listens, so each waits for a while. */
+	for (int i = 0; i < 2 * LIMIT_CM_QUEUE; i++)
+		gsi_send(hca, &path, request);
+	return !is_explained(RULE_MAD_QUEUE_FULL,
+			     "mlx5_0: a datagram of the connection manager was lost: 4096 wait, of "
+			     "4096 that may, or there is no memory or thread for more. [232 ");
+}
+
+void case_MAD_QUEUE_FULL(void **state)
+{
+	(void)state;
+	in_a_child(fill_queue);
+}
+
+static int connect_without_descriptors(void)
+{
+	int ends[2], error = 1;
+	char expected[200];
+	pid_t other;
+
+	if (pipe(ends))
+		return 1;
+	other = fork();
+	if (!other) {
+		error = host_service_claim((uint64_t)SPACE << 16 | PORT, false);
+		if (!error)
+			error = host_service_listen((uint64_t)SPACE << 16 | PORT);
+		/* It lives as long as whoever asks. */
+		_exit(write(ends[1], &error, sizeof(error)) != sizeof(error) || pause());
+	}
+	if (read(ends[0], &error, sizeof(error)) != sizeof(error) || error)
+		return 1;
+	setrlimit(RLIMIT_NOFILE, &(struct rlimit){0, 1024});
+	epoch_enter();
+	if (host_peer_of_service((uint64_t)SPACE << 16 | PORT) || errno != EMFILE)
+		error = 1;
+	epoch_leave();
+	kill(other, SIGKILL);
+	snprintf(expected, sizeof(expected),
+		 "mlx5_0: no connection could be made to process 0 (0: not known), which listens on port 7471 of port "
+		 "space 0x106: EMFILE. [219 ");
+	return error || !is_explained(RULE_SERVICE_NO_CONNECTION, expected);
+}
+
+void case_SERVICE_NO_CONNECTION(void **state)
+{
+	(void)state;
+	in_a_child(connect_without_descriptors);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What runs out, and a cipher that fails. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <semaphore.h>
+#include <stdlib.h>
+
+#include "abi/entry_points.h"
+#include "core/epoch.h"
+#include "link/host/table.h"
+#include "transport/answer.h"
+#include "verbs/objects.h"
+#include "verbs/ops.h"
+#include "beyond.h"
+
+/* ---- memory that runs out --------------------------------------------------------------------------------------- */
+
+bool no_memory;
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size)
+{
+	return no_memory ? NULL : __real_calloc(count, size);
+}
+
+/* ---- threads that run out --------------------------------------------------------------------------------------- */
+
+bool no_threads;
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*body)(void *), void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*body)(void *), void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*body)(void *), void *argument)
+{
+	return no_threads ? EAGAIN : __real_pthread_create(thread, attr, body, argument);
+}
+
+/* ---- a cipher that fails ---------------------------------------------------------------------------------------- */
+
+int __wrap_cipher_transform(struct dek *dek, const struct cipher_units *units, void *to, const void *from,
+			    size_t bytes);
+int __wrap_cipher_transform(struct dek *dek, const struct cipher_units *units, void *to, const void *from, size_t bytes)
+{
+	(void)dek, (void)units, (void)to, (void)from, (void)bytes;
+	return -EIO;
+}
+
+/* ---- memory ----------------------------------------------------------------------------------------------------- */
+
+static sem_t inside, leave;
+
+/* A transfer that takes its time: what it may look at is not written to again. */
+static void *long_transfer(void *argument)
+{
+	(void)argument;
+	epoch_enter();
+	sem_post(&inside);
+	sem_wait(&leave);
+	epoch_leave();
+	return NULL;
+}
+
+/* The first change takes the spare mapping of the key; for the second, one more is needed. */
+void case_UMR_NO_MEMORY(void **state)
+{
+	struct ibv_mw *mw = softhca_ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+	pthread_t thread;
+
+	(void)state;
+	sem_init(&inside, 0, 0);
+	sem_init(&leave, 0, 0);
+	assert_int_equal(pthread_create(&thread, NULL, long_transfer, NULL), 0);
+	sem_wait(&inside);
+	post(IBV_WR_LOCAL_INV, mw->rkey);
+	expect_completion(IBV_WC_SUCCESS, RULE_NONE);
+	no_memory = true;
+	post(IBV_WR_LOCAL_INV, mw->rkey);
+	no_memory = false;
+	sem_post(&leave);
+	pthread_join(thread, NULL);
+	expect_completion(IBV_WC_MW_BIND_ERR, RULE_UMR_NO_MEMORY);
+	expect_line(
+		qp[CLIENT], RULE_UMR_NO_MEMORY,
+		"mlx5_0 qp 0x%x LOCAL_INV wr_id 7 → MW_BIND_ERR: no memory to configure key 0x%x. [49 UMR_NO_MEMORY; ",
+		qp[CLIENT]->qp_num, mw->rkey);
+	assert_int_equal(softhca_ibv_dealloc_mw(mw), 0);
+}
+
+/* A key over one data unit of the memory. What should be its bytes on the wire is zeros. */
+void case_CIPHER_FAILED(void **state)
+{
+	struct block_setup setup = {.cipher = {.enabled = true, .unit = 512}};
+	struct mapping *map = calloc(1, sizeof(*map) + sizeof(map->entries[0]));
+	struct walk_access access = to_user_qp(qp[CLIENT])->device->send_access;
+	static const uint8_t zeros[512];
+	uint8_t wire[512], scratch[STAGE_SCRATCH];
+	struct block_stage stage;
+	struct refusal why;
+
+	(void)state;
+	assert_non_null(map);
+	map->number = 0x1200;
+	map->kind = KEY_INDIRECT;
+	map->length = sizeof(wire);
+	map->form = LAYOUT_LIST;
+	map->count = 1;
+	map->period = sizeof(wire);
+	map->entries[0] = (struct layout_entry){(uintptr_t)memory, sizeof(wire), 0, 0, mr->lkey, 0};
+	map->blocks = &setup;
+	memset(memory, 1, sizeof(wire));
+	epoch_enter();
+	assert_int_equal(stage_begin(&stage, &access, RIGHT_LOCAL_READ, map, 0, sizeof(wire), 0, &why), 0);
+	stage_transmit(&stage, wire, sizeof(wire), scratch);
+	epoch_leave();
+	assert_memory_equal(wire, zeros, sizeof(wire));
+	expect_line(
+		qp[CLIENT], RULE_CIPHER_FAILED,
+		"mlx5_0 qp 0x%x: the cipher of key 0x1200 failed at data unit 0, 512 bytes; zeros took their place. "
+		"[179 CIPHER_FAILED; ",
+		qp[CLIENT]->qp_num);
+	free(map);
+}
+
+void case_MR_NO_ROOM(void **state)
+{
+	struct ibv_mr *refused;
+
+	(void)state;
+	no_memory = true;
+	errno = 0;
+	refused = softhca_ibv_reg_mr(pd, memory, 64, 0);
+	no_memory = false;
+	assert_null(refused);
+	assert_int_equal(errno, ENOMEM);
+	expect_line(NULL, RULE_MR_NO_ROOM,
+		    "mlx5_0 ibv_reg_mr → ENOMEM: there is no memory for another key, or all 16777216 keys exist. [340 "
+		    "MR_NO_ROOM; ");
+}
+
+/* Each number was handed out: none is used twice while its domain exists, and one that came back is. */
+void case_PD_NO_ROOM(void **state)
+{
+	enum { MOST = 64 }; /* domains that earlier cases gave back */
+	struct id_table *numbers = &hca_device(0)->pds;
+	uint32_t fresh = numbers->fresh, number, count = 0;
+	struct ibv_pd *domains[MOST];
+
+	(void)state;
+	numbers->fresh = numbers->limit - 1;
+	while (count < MOST && (domains[count] = softhca_ibv_alloc_pd(pd->context)))
+		count++;
+	assert_in_range(count, 1, MOST - 1);
+	assert_int_equal(errno, ENOMEM);
+	expect_line(NULL, RULE_PD_NO_ROOM,
+		    "mlx5_0 ibv_alloc_pd → ENOMEM: there is no memory for another protection domain, or all 8388608 "
+		    "exist. [319 PD_NO_ROOM; ");
+	number = hca_pd_number(to_user_pd(domains[0])->device);
+	assert_int_equal(softhca_ibv_dealloc_pd(domains[0]), 0);
+	domains[0] = softhca_ibv_alloc_pd(pd->context);
+	assert_non_null(domains[0]);
+	assert_int_equal(hca_pd_number(to_user_pd(domains[0])->device), number);
+	while (count--)
+		assert_int_equal(softhca_ibv_dealloc_pd(domains[count]), 0);
+	numbers->fresh = fresh;
+}
+
+/* The other processes of the host have the ranges that this one has not, and all of its own numbers are in use. */
+void case_QP_NO_ROOM(void **state)
+{
+	enum { MOST = 64 };
+	struct id_table *numbers = &registry()->qps;
+	uint32_t fresh = numbers->fresh, own_count = host_table.own_count, count = 0;
+	struct ibv_qp_init_attr attr = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_UC, .cap = {.max_send_wr = 1}};
+	struct ibv_qp *more[MOST];
+
+	(void)state;
+	numbers->fresh = numbers->limit;
+	host_table.own_count = LIMIT_MAX_QP >> HOST_SLOT_BITS;
+	while (count < MOST && (more[count] = softhca_ibv_create_qp(pd, &attr)))
+		count++;
+	assert_in_range(count, 0, MOST - 1);
+	assert_int_equal(errno, ENOMEM);
+	expect_line(
+		NULL, RULE_QP_NO_ROOM,
+		"mlx5_0 ibv_create_qp → ENOMEM: there is no memory for another queue pair, this process has 262144, or "
+		"the processes of this host together have all numbers. [528 QP_NO_ROOM; ");
+	numbers->fresh = fresh;
+	host_table.own_count = own_count;
+	while (count--)
+		assert_int_equal(softhca_ibv_destroy_qp(more[count]), 0);
+}

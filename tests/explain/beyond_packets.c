@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Packets that only a link could bring, handed to a QP as a link would do it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+
+#include "transport/answer.h"
+#include "link/udp/udp.h"
+#include "verbs/objects.h"
+#include "verbs/ops.h"
+#include "beyond.h"
+
+/* An empty WRITE for the server, over @link from @from to @to. */
+static void deliver_from(const struct link *link, const char *from, const char *to)
+{
+	struct packet_path path = {.type = IBV_GID_TYPE_ROCE_V2};
+
+	assert_int_equal(inet_pton(AF_INET6, from, &path.source), 1);
+	assert_int_equal(inet_pton(AF_INET6, to, &path.destination), 1);
+	deliver(SERVER,
+		(struct packet){
+			.message = MESSAGE_WRITE, .place = PLACE_ONLY, .psn = FIRST_PSN, .link = link, .path = &path});
+	assert_int_equal(to_user_qp(qp[SERVER])->device->responder.expected_psn, FIRST_PSN);
+}
+
+/* The server's peer is at ::ffff:192.0.2.9 then, on another host. */
+static void far_server(void)
+{
+	struct hca_qp *device = to_user_qp(qp[SERVER])->device;
+
+	to_rts(SERVER);
+	queue_lock(&device->lock);
+	device->link = link_udp();
+	device->path = (struct packet_path){.type = IBV_GID_TYPE_ROCE_V2};
+	assert_int_equal(inet_pton(AF_INET6, "::ffff:192.0.2.1", &device->path.source), 1);
+	assert_int_equal(inet_pton(AF_INET6, "::ffff:192.0.2.9", &device->path.destination), 1);
+	queue_unlock(&device->lock);
+}
+
+/* A datagram for a QP whose peer is in this process. */
+void case_PACKET_LINK(void **state)
+{
+	(void)state;
+	to_rts(SERVER);
+	deliver_from(link_udp(), "::ffff:192.0.2.9", "::ffff:192.0.2.1");
+	expect_line(qp[SERVER], RULE_PACKET_LINK,
+		    "mlx5_0 qp 0x%x: RDMA WRITE for queue pair 0x%x came over udp, and its peer is reached over local: "
+		    "dropped. [67 PACKET_LINK; ",
+		    qp[SERVER]->qp_num, qp[SERVER]->qp_num);
+}
+
+void case_PACKET_SOURCE(void **state)
+{
+	(void)state;
+	far_server();
+	deliver_from(link_udp(), "::ffff:192.0.2.8", "::ffff:192.0.2.1");
+	expect_line(qp[SERVER], RULE_PACKET_SOURCE,
+		    "mlx5_0 qp 0x%x: RDMA WRITE for queue pair 0x%x came from 0x0:0xffffc0000208, and its peer is at "
+		    "0x0:0xffffc0000209: dropped. [68 PACKET_SOURCE; ",
+		    qp[SERVER]->qp_num, qp[SERVER]->qp_num);
+}
+
+void case_PACKET_TARGET(void **state)
+{
+	(void)state;
+	far_server();
+	deliver_from(link_udp(), "::ffff:192.0.2.9", "::ffff:192.0.2.2");
+	expect_line(qp[SERVER], RULE_PACKET_TARGET,
+		    "mlx5_0 qp 0x%x: RDMA WRITE for queue pair 0x%x came to 0x0:0xffffc0000202, and its own address is "
+		    "0x0:0xffffc0000201: dropped. [69 PACKET_TARGET; ",
+		    qp[SERVER]->qp_num, qp[SERVER]->qp_num);
+}
+
+void case_PACKET_ORDER(void **state)
+{
+	(void)state;
+	to_rts(SERVER);
+	deliver(SERVER, (struct packet){.message = MESSAGE_WRITE, .place = PLACE_LAST, .psn = FIRST_PSN});
+	expect_line(
+		qp[SERVER], RULE_PACKET_ORDER,
+		"mlx5_0 qp 0x%x: RDMA WRITE with sequence number 0x100 does not continue what came before (message under "
+		"way: 0). [83 PACKET_ORDER; ",
+		qp[SERVER]->qp_num);
+	assert_int_equal(hca_qp_state(to_user_qp(qp[SERVER])->device), IBV_QPS_ERR);
+}
+
+/* A packet in the middle of a message that is not full. */
+void case_PACKET_LENGTH(void **state)
+{
+	struct packet first = {.message = MESSAGE_WRITE, .place = PLACE_FIRST, .psn = FIRST_PSN};
+
+	(void)state;
+	to_rts(SERVER);
+	stream_begin(&first.payload, NULL, 0);
+	stream_add_memory(&first.payload, memory, BYTES);
+	deliver(SERVER, first);
+	expect_line(
+		qp[SERVER], RULE_PACKET_LENGTH,
+		"mlx5_0 qp 0x%x: RDMA WRITE with 16 bytes in 1 packets of at most 1024; sequence number 0x100. [241 "
+		"PACKET_LENGTH; ",
+		qp[SERVER]->qp_num);
+	assert_int_equal(hca_qp_state(to_user_qp(qp[SERVER])->device), IBV_QPS_ERR);
+}
+
+void case_WRITE_LENGTH(void **state)
+{
+	(void)state;
+	to_rts(SERVER);
+	deliver(SERVER, (struct packet){.message = MESSAGE_WRITE,
+					.place = PLACE_ONLY,
+					.psn = FIRST_PSN,
+					.remote_address = (uintptr_t)memory,
+					.rkey = mr->rkey,
+					.dma_length = 100});
+	expect_line(qp[SERVER], RULE_WRITE_LENGTH,
+		    "mlx5_0 qp 0x%x: an RDMA WRITE announced 100 bytes and brought 0. [88 WRITE_LENGTH; ",
+		    qp[SERVER]->qp_num);
+}
+
+/* A refusal from where its explanation cannot come along. */
+static void refuse(enum nak_code code)
+{
+	post(IBV_WR_SEND, 0);
+	deliver(CLIENT, (struct packet){.message = MESSAGE_ACKNOWLEDGE,
+					.place = PLACE_ONLY,
+					.psn = FIRST_PSN,
+					.syndrome = (uint8_t)(AETH_NAK | code)});
+}
+
+void case_NAK_INVALID_REQUEST(void **state)
+{
+	(void)state;
+	refuse(NAK_INVALID_REQUEST);
+	expect_completion(IBV_WC_REM_INV_REQ_ERR, RULE_NAK_INVALID_REQUEST);
+	expect_line(
+		qp[CLIENT], RULE_NAK_INVALID_REQUEST,
+		"mlx5_0 qp 0x%x SEND wr_id 7 → REM_INV_REQ_ERR: queue pair 0x%x, of another process, refused packet 0x100 "
+		"as an invalid request. [91 NAK_INVALID_REQUEST; ",
+		qp[CLIENT]->qp_num, qp[SERVER]->qp_num);
+}
+
+void case_NAK_REMOTE_ACCESS(void **state)
+{
+	(void)state;
+	refuse(NAK_REMOTE_ACCESS);
+	expect_completion(IBV_WC_REM_ACCESS_ERR, RULE_NAK_REMOTE_ACCESS);
+	expect_line(
+		qp[CLIENT], RULE_NAK_REMOTE_ACCESS,
+		"mlx5_0 qp 0x%x SEND wr_id 7 → REM_ACCESS_ERR: queue pair 0x%x, of another process, refused packet 0x100: "
+		"remote access error. [92 NAK_REMOTE_ACCESS; ",
+		qp[CLIENT]->qp_num, qp[SERVER]->qp_num);
+}
+
+void case_NAK_REMOTE_OPERATION(void **state)
+{
+	(void)state;
+	refuse(NAK_REMOTE_OPERATION);
+	expect_completion(IBV_WC_REM_OP_ERR, RULE_NAK_REMOTE_OPERATION);
+	expect_line(
+		qp[CLIENT], RULE_NAK_REMOTE_OPERATION,
+		"mlx5_0 qp 0x%x SEND wr_id 7 → REM_OP_ERR: queue pair 0x%x, of another process, refused packet 0x100: "
+		"remote operational error. [93 NAK_REMOTE_OPERATION; ",
+		qp[CLIENT]->qp_num, qp[SERVER]->qp_num);
+}
+
+/* The device's thread is there from the first wait on, so this comes before any. */
+void case_RNR_NO_THREAD(void **state)
+{
+	(void)state;
+	post(IBV_WR_SEND, 0);
+	no_threads = true;
+	/* Code 20 of IBTA table 45: 10.24 ms. */
+	deliver(CLIENT, (struct packet){.message = MESSAGE_ACKNOWLEDGE,
+					.place = PLACE_ONLY,
+					.psn = FIRST_PSN,
+					.syndrome = AETH_RNR_NAK | 20});
+	no_threads = false;
+	expect_completion(IBV_WC_RNR_RETRY_EXC_ERR, RULE_RNR_NO_THREAD);
+	expect_line(
+		qp[CLIENT], RULE_RNR_NO_THREAD,
+		"mlx5_0 qp 0x%x SEND wr_id 7 → RNR_RETRY_EXC_ERR: no thread could be started that would wait 10240 us until "
+		"queue pair 0x%x has a receive. [143 RNR_NO_THREAD; ",
+		qp[CLIENT]->qp_num, qp[SERVER]->qp_num);
+}
+
+/* Nor will the acknowledgement ever be missed. This comes before any wait as well. */
+void case_TIMER_NO_THREAD(void **state)
+{
+	(void)state;
+	((struct user_qp *)qp[CLIENT])->device->attr.timeout = 14;
+	no_threads = true;
+	post(IBV_WR_SEND, 0);
+	no_threads = false;
+	expect_completion(IBV_WC_RETRY_EXC_ERR, RULE_TIMER_NO_THREAD);
+	expect_line(qp[CLIENT], RULE_TIMER_NO_THREAD,
+		    "mlx5_0 qp 0x%x SEND wr_id 7 → RETRY_EXC_ERR: no thread could be started that would wait for the "
+		    "acknowledgement (timeout 14). [242 TIMER_NO_THREAD; ",
+		    qp[CLIENT]->qp_num);
+}
+
+/* A SEND is acknowledged, not answered with data. */
+void case_BAD_RESPONSE(void **state)
+{
+	(void)state;
+	post(IBV_WR_SEND, 0);
+	deliver(CLIENT, (struct packet){.message = MESSAGE_READ_RESPONSE, .place = PLACE_ONLY, .psn = FIRST_PSN});
+	expect_completion(IBV_WC_BAD_RESP_ERR, RULE_BAD_RESPONSE);
+	expect_line(
+		qp[CLIENT], RULE_BAD_RESPONSE,
+		"mlx5_0 qp 0x%x SEND wr_id 7 → BAD_RESP_ERR: RDMA READ response 0x100 brought 0 bytes after 0 of 16. [96 "
+		"BAD_RESPONSE; ",
+		qp[CLIENT]->qp_num);
+}
+
+/* ---- a peer that does not run ----------------------------------------------------------------------------------- */
+
+static enum link_result swallow(struct hca *hca, struct run *run)
+{
+	(void)hca, (void)run;
+	return LINK_SENT;
+}
+
+static uint64_t no_mark(uint32_t qpn)
+{
+	(void)qpn;
+	return 0;
+}
+
+static bool always_pending(uint32_t qpn, uint64_t mark, uint64_t *progress)
+{
+	(void)qpn, (void)mark;
+	*progress = 0;
+	return true;
+}
+
+void case_PEER_SILENT(void **state)
+{
+	static const struct link silent = {
+		.name = "silent", .send = swallow, .mark = no_mark, .pending = always_pending};
+	struct hca_qp *device = to_user_qp(qp[CLIENT])->device;
+	uint32_t before = device->hca->settings.peer_silence;
+	struct ibv_wc wc = {.vendor_err = 0};
+
+	(void)state;
+	device->hca->settings.peer_silence = 1;
+	device->link = &silent;
+	device->attr.timeout = 8;
+	device->attr.retry_cnt = 0;
+	post(IBV_WR_SEND, 0);
+	while (!softhca_ibv_poll_cq(cq, 1, &wc))
+		sched_yield();
+	device->hca->settings.peer_silence = before;
+	assert_int_equal(wc.status, IBV_WC_RETRY_EXC_ERR);
+	assert_int_equal(wc.vendor_err, RULE_PEER_SILENT);
+	expect_line(
+		qp[CLIENT], RULE_PEER_SILENT,
+		"mlx5_0 qp 0x%x SEND wr_id 7 → RETRY_EXC_ERR: process 0 (0: not known), which has queue pair 0x%x, lives, "
+		"and did not look after what was sent to it for 1 s. [97 PEER_SILENT; ",
+		qp[CLIENT]->qp_num, qp[SERVER]->qp_num);
+}
+
+/* As many READs before it wait to be answered as can. */
+void case_RESPONSES_DUE(void **state)
+{
+	struct hca_qp *device = to_user_qp(qp[SERVER])->device;
+	struct answers *answers = calloc(1, sizeof(*answers));
+
+	(void)state;
+	to_rts(SERVER);
+	device->attr.qp_access_flags |= IBV_ACCESS_REMOTE_READ;
+	answers->last = LIMIT_MAX_RD_ATOMIC;
+	device->responder.answers = answers;
+	deliver(SERVER, (struct packet){.message = MESSAGE_READ_REQUEST, .place = PLACE_ONLY, .psn = FIRST_PSN});
+	expect_line(
+		qp[SERVER], RULE_RESPONSES_DUE,
+		"mlx5_0 qp 0x%x: RDMA READ request 0x100 for queue pair 0x%x comes while 16 READs and atomics before it wait to "
+		"be answered, which is as many as can. [98 RESPONSES_DUE; ",
+		qp[SERVER]->qp_num, qp[SERVER]->qp_num);
+	assert_int_equal(hca_qp_state(device), IBV_QPS_ERR);
+}
+
+/* The second packet of a response, whose place a program has meanwhile moved to the end of the address space. */
+void case_SEGMENT_WRAPS(void **state)
+{
+	struct mlx5_wqe_data_seg segment = {
+		.byte_count = htobe32(4096), .lkey = htobe32(mr->lkey), .addr = htobe64(UINT64_MAX - 99)};
+	struct hca_qp *device = to_user_qp(qp[CLIENT])->device;
+	struct stream *stream = calloc(1, sizeof(*stream));
+	struct refusal why;
+
+	(void)state;
+	stream_begin(stream, &device->access, RIGHT_LOCAL_WRITE);
+	assert_int_equal(stream_add_segments(stream, &segment, 1, 1024, 1024, &why), -EACCES);
+	free(stream);
+	explain_make(device->hca, &(struct explain_subject){.qpn = device->number}, why.rule, why.args, EXPLAIN_ARGS);
+	expect_line(
+		qp[CLIENT], RULE_SEGMENT_WRAPS,
+		"mlx5_0 qp 0x%x: the part of a message that a packet brings goes to byte 1024 of a range of key 0x%x at "
+		"0xffffffffffffff9c, which is beyond the address space. [13 SEGMENT_WRAPS; ",
+		qp[CLIENT]->qp_num, mr->lkey);
+}
