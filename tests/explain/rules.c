@@ -5,9 +5,17 @@
 #include <stdio.h>
 
 static const struct rule_cases *const tables[] = {
-	&key_cases,    &umr_cases,    &block_cases,     &wqe_cases,   &traffic_cases, &state_cases,
-	&query_cases,  &object_cases, &region_cases,    &queue_cases, &qp_cases,      &post_cases,
-	&mlx5dv_cases, &crypto_cases, &signature_cases, &dc_cases,    &xrc_cases,     &fault_cases,
+	&key_cases,       &umr_cases,
+	&block_cases,     &wqe_cases,
+	&traffic_cases,   &state_cases,
+	&query_cases,     &object_cases,
+	&region_cases,    &queue_cases,
+	&qp_cases,        &post_cases,
+	&mlx5dv_cases,    &crypto_cases,
+	&signature_cases, &dc_cases,
+	&xrc_cases,       &fault_cases,
+	&rdmacm_id_cases, &rdmacm_address_cases,
+	&rdmacm_qp_cases, &rdmacm_connect_cases,
 };
 
 static const struct {

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rules 800 to 815: ids of librdmacm, their states, events and options. */
+#include "../rdmacm/support.h"
+#include "rule_cases.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "abi/undeclared_rdmacm.h"
+
+static struct rdma_event_channel *channel;
+static struct rdma_cm_id *id;
+
+static void open_id(enum rdma_port_space space)
+{
+	channel = new_channel();
+	id = new_id(channel, space);
+}
+
+static void close_id(void)
+{
+	assert_success(rdma_destroy_id(id));
+	rdma_destroy_event_channel(channel);
+}
+
+/* ---- states ----------------------------------------------------------------------------------------------------- */
+
+static void one_state(void)
+{
+	open_id(RDMA_PS_TCP);
+	assert_errno(rdma_resolve_route(id, TIMEOUT_MS), EINVAL);
+	expect_refusal(RDMACM_ID_STATE,
+		       "rdma_resolve_route → EINVAL: the id is in state IDLE, and the call needs RESOLVED");
+	close_id();
+}
+
+static void two_states(void)
+{
+	open_id(RDMA_PS_TCP);
+	resolve_address(id, 7471);
+	assert_errno(rdma_listen(id, 1), EINVAL);
+	expect_refusal(RDMACM_ID_STATES,
+		       "rdma_listen → EINVAL: the id is in state RESOLVED, and the call needs IDLE or BOUND");
+	close_id();
+}
+
+/* The explanation is the child's. */
+static void of_parent(void)
+{
+	struct softhca_explanation *newest =
+		mmap(NULL, sizeof(*newest), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int status;
+	pid_t child;
+
+	assert_true(newest != MAP_FAILED);
+	open_id(RDMA_PS_TCP);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child)
+		_exit(rdma_bind_addr(id, loopback(0)) != -1 || errno != EBADF ||
+		      softhca_explanations(client.context, 0, newest, 1) != 1);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	expect_explanation(newest, RDMACM_OF_PARENT,
+			   " rdma_bind_addr → EBADF: the object at 0x%lx was made before fork(2), by the parent "
+			   "process: it reaches nobody here",
+			   (unsigned long)(uintptr_t)id);
+	munmap(newest, sizeof(*newest));
+	close_id();
+}
+
+static void port_space(void)
+{
+	struct rdma_cm_id *none;
+
+	channel = new_channel();
+	assert_errno(rdma_create_id(channel, &none, NULL, (enum rdma_port_space)0x77), EINVAL);
+	expect_refusal(RDMACM_PORT_SPACE, "rdma_create_id → EINVAL: 0x77 is no port space");
+	rdma_destroy_event_channel(channel);
+}
+
+static void synchronous_already(void)
+{
+	assert_success(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP));
+	assert_errno(rdma_migrate_id(id, NULL), EINVAL);
+	expect_refusal(RDMACM_MIGRATE_SYNCHRONOUS, "rdma_migrate_id → EINVAL: the id is synchronous already");
+	assert_success(rdma_destroy_id(id));
+}
+
+static void not_synchronous(void)
+{
+	struct rdma_cm_id *child;
+
+	channel = new_channel();
+	id = new_listener(channel, RDMA_PS_TCP);
+	assert_errno(rdma_get_request(id, &child), EINVAL);
+	expect_refusal(RDMACM_NOT_SYNCHRONOUS,
+		       "rdma_get_request → EINVAL: the listener has an event channel of the program's");
+	close_id();
+}
+
+static void unbound(void)
+{
+	struct ibv_qp_init_attr attr = {.cap = {.max_send_wr = 1, .max_recv_wr = 1}, .qp_type = IBV_QPT_RC};
+
+	open_id(RDMA_PS_TCP);
+	assert_errno(rdma_create_qp(id, NULL, &attr), EINVAL);
+	expect_refusal(RDMACM_UNBOUND, "rdma_create_qp → EINVAL: the id has no device yet");
+	close_id();
+}
+
+/* ---- events ----------------------------------------------------------------------------------------------------- */
+
+static void no_event(void)
+{
+	assert_errno(rdma_ack_cm_event(NULL), EINVAL);
+	expect_refusal(RDMACM_NO_EVENT, "rdma_ack_cm_event → EINVAL: there is no event at address 0");
+}
+
+static void event_type(void)
+{
+	open_id(RDMA_PS_TCP);
+	assert_errno(rdma_write_cm_event(id, RDMA_CM_EVENT_ESTABLISHED, 0, 0), EINVAL);
+	expect_refusal(RDMACM_EVENT_TYPE, "rdma_write_cm_event → EINVAL: event %u is none that a program may write",
+		       RDMA_CM_EVENT_ESTABLISHED);
+	close_id();
+}
+
+/* ---- options ---------------------------------------------------------------------------------------------------- */
+
+static void option(void)
+{
+	int value = 1;
+
+	open_id(RDMA_PS_TCP);
+	assert_errno(rdma_set_option(id, 7, 3, &value, sizeof(value)), ENOSYS);
+	expect_refusal(RDMACM_OPTION, "rdma_set_option → ENOSYS: there is no option 3 of level 7");
+	close_id();
+}
+
+static void option_size(void)
+{
+	int value = 1;
+
+	open_id(RDMA_PS_TCP);
+	assert_errno(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &value, sizeof(value)), EINVAL);
+	expect_refusal(RDMACM_OPTION_SIZE, "rdma_set_option → EINVAL: the value of option 0 has 4 bytes and must have "
+					   "1, or a multiple if it is a list");
+	close_id();
+}
+
+static void reuse_address(void)
+{
+	int value = 1;
+
+	open_id(RDMA_PS_TCP);
+	resolve_address(id, 7471);
+	assert_errno(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &value, sizeof(value)), EINVAL);
+	expect_refusal(RDMACM_REUSE_ADDRESS,
+		       "rdma_set_option → EINVAL: the id is in state RESOLVED: its address cannot be shared any more");
+	close_id();
+}
+
+static void ack_timeout(void)
+{
+	uint8_t value = 14;
+
+	open_id(RDMA_PS_UDP);
+	assert_errno(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &value, sizeof(value)), EINVAL);
+	expect_refusal(RDMACM_ACK_TIMEOUT,
+		       "rdma_set_option → EINVAL: an id of type UD has no timeout of acknowledgements");
+	close_id();
+}
+
+static void no_path(void)
+{
+	struct ibv_path_data path = {.flags = IBV_PATH_FLAG_GMP};
+
+	open_id(RDMA_PS_TCP);
+	resolve_address(id, 7471);
+	assert_errno(rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &path, sizeof(path)), EINVAL);
+	expect_refusal(RDMACM_NO_PATH, "rdma_set_option → EINVAL: of 1 paths none has all flags 0x%x",
+		       IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL);
+	close_id();
+}
+
+static void ece(void)
+{
+	struct ibv_ece none = {.vendor_id = 0};
+
+	open_id(RDMA_PS_TCP);
+	assert_errno(rdma_set_local_ece(id, &none), EINVAL);
+	expect_refusal(RDMACM_ECE,
+		       "rdma_set_local_ece → EINVAL: the id has a QP: no; vendor 0x0, comp_mask 0x0: ECE is "
+		       "set for, or got of, an id without a QP, from a vendor, with comp_mask 0");
+	close_id();
+}
+
+static const struct rule_case cases[] = {
+	CASE(RDMACM_ID_STATE, one_state),
+	CASE(RDMACM_ID_STATES, two_states),
+	CASE(RDMACM_OF_PARENT, of_parent),
+	CASE(RDMACM_PORT_SPACE, port_space),
+	CASE(RDMACM_MIGRATE_SYNCHRONOUS, synchronous_already),
+	CASE(RDMACM_NO_EVENT, no_event),
+	CASE(RDMACM_EVENT_TYPE, event_type),
+	CASE(RDMACM_NOT_SYNCHRONOUS, not_synchronous),
+	CASE(RDMACM_UNBOUND, unbound),
+	CASE(RDMACM_OPTION, option),
+	CASE(RDMACM_OPTION_SIZE, option_size),
+	CASE(RDMACM_REUSE_ADDRESS, reuse_address),
+	CASE(RDMACM_ACK_TIMEOUT, ack_timeout),
+	CASE(RDMACM_NO_PATH, no_path),
+	CASE(RDMACM_ECE, ece),
+};
+
+RULE_CASES(rdmacm_id_cases, cases);
