@@ -190,7 +190,7 @@ static void write_to_each_other(void)
 		write_round(peer, round);
 	set(&board->ready[self], 3);
 	CHECK(wait_until(&board->ready[peer], 3));
-	/* Of what the peer wrote the last round is left. */
+	/* The last round of what the peer wrote is left. */
 	for (uint32_t i = 0; i < WORDS; i++)
 		CHECK(memory.inbox[i] == (board->rounds[peer] << 13 | i));
 }

@@ -261,7 +261,7 @@ static void no_receive(void **state)
 	expect_receives_left();
 }
 
-/* ibv_modify_srq(3): who created the SRQ is told once that it runs low. */
+/* ibv_modify_srq(3): the creator of the SRQ is told once that it runs low. */
 static void limit_of_an_srq(void **state)
 {
 	struct ibv_srq_attr attr = {.srq_limit = 3};

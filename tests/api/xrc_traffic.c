@@ -414,7 +414,7 @@ static void extended_cq(void **state)
 	expect_error(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
-/* Two SRQs complete to one CQ; who waits at its channel wakes up, for solicited ones only if it asked so. */
+/* Two SRQs complete to one CQ; whoever waits at its channel wakes up, for solicited ones only if it asked so. */
 static void shared_cq_with_channel(void **state)
 {
 	struct side *server = &world.target[XRC_SERVER];

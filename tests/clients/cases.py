@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The client programs and their options, in one table.
 
-A case is a command line; the server gets it as it is, the client with the server's address behind it. Who calls knows:
+A case is a command line; the server gets it as it is, the client with the server's address behind it. The caller knows:
 {port}. GID 3 is RoCE v2 over IPv4 in the table of a host with one interface.
 """
 import re

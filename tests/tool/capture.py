@@ -22,7 +22,7 @@ import unittest
 from harness import LIBRARIES, clean_environment, main, softhca
 
 WRITER = os.path.abspath(sys.argv[3])
-PROGRAMS = {os.path.basename(path)[4:]: os.path.abspath(path) for path in sys.argv[4:]}
+PROGRAMS = {os.path.basename(path).split('-', 1)[1]: os.path.abspath(path) for path in sys.argv[4:]}
 OPCODES = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../src/format/opcodes.def')
 
 # struct packet_opcode.headers
@@ -358,6 +358,40 @@ class Run(unittest.TestCase):
                          if number(packet['infiniband.bth.opcode']) != 0x11)
         self.assertRegex(text, r'receive . LOC_ACCESS_ERR: .*\[7 KEY_RANGE; ')
         self.assertRegex(text, r'which is in state ERR: dropped\. \[81 PACKET_STATE; ')
+
+
+class Manager(unittest.TestCase):
+    """What two managers say to each other is the interoperable part of all: tshark has to know each field."""
+    FIELDS = ['infiniband.bth.opcode', 'infiniband.bth.destqp', 'infiniband.bth.p_key', 'infiniband.deth.q_key',
+              'infiniband.deth.srcqp', 'udp.dstport', 'udp.length', 'infiniband.mad.baseversion', 'infiniband.mad.mgmtclass',
+              'infiniband.mad.classversion', 'infiniband.mad.method', 'infiniband.mad.attributeid', 'infiniband.cm.req',
+              'infiniband.cm.req.serviceid.protocol', 'infiniband.cm.req.serviceid.dport', 'infiniband.cm.req.localqpn',
+              'infiniband.cm.dreq.localcommid', 'infiniband.cm.req.remoteqpneecn']
+
+    def check(self, *settings):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, 'cm.pcapng')
+            done = softhca('run', '--gids', 'loopback', '--capture', path, *settings, '--', PROGRAMS['capture_cm'])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            fields = [argument for field in self.FIELDS for argument in ('-e', field)]
+            done = subprocess.run(['tshark', '-n', '-r', path, '-T', 'fields', *fields], text=True, check=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        rows = [dict(zip(self.FIELDS, map(number, line.split('\t')))) for line in done.stdout.splitlines()]
+        for row in rows:
+            self.assertEqual([row[field] for field in self.FIELDS[:11]],
+                             [0x64, 1, 0xffff, 0x80010000, 1, 4791, 288, 1, 7, 2, 3])
+        return {row['infiniband.mad.attributeid']: row for row in rows}
+
+    def test_messages(self):
+        for link in ('local', 'auto', 'udp'):
+            got = self.check('--link', link)
+            req, dreq = got[0x10], got[0x15]
+            self.assertEqual(req['infiniband.cm.req'], 0x12345678)
+            self.assertEqual(req['infiniband.cm.req.serviceid.protocol'], 6)
+            self.assertEqual(req['infiniband.cm.req.serviceid.dport'], 7471)
+            self.assertEqual(req['infiniband.cm.req.localqpn'], 0x4711)
+            self.assertEqual(dreq['infiniband.cm.dreq.localcommid'], 0x12345678)
+            self.assertEqual(dreq['infiniband.cm.req.remoteqpneecn'], 0x4712)
 
 
 class Files(unittest.TestCase):

@@ -12,7 +12,8 @@ import unittest
 from harness import LIBRARIES, TOOL, clean_environment, main, softhca
 
 OPTIONS = ['profile', 'devices', 'device-name', 'explain', 'color', 'capture', 'seed', 'gids', 'link', 'faults', 'counters',
-           'roce-port', 'peer-silence', 'mtu', 'crypto', 'crypto-file']
+           'roce-port', 'peer-silence', 'mtu', 'cm-response-timeout', 'cm-retries', 'cm-packet-lifetime', 'cm-grace-ms',
+           'crypto', 'crypto-file']
 
 
 def environment_of(*arguments, env=None):

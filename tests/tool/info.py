@@ -32,6 +32,8 @@ class Settings(unittest.TestCase):
             'SOFTHCA_FAULTS': ('off', 'default'), 'SOFTHCA_COUNTERS': ('off', 'default'),
             'SOFTHCA_ROCE_PORT': ('4791', 'default'), 'SOFTHCA_PEER_SILENCE': ('30', 'default'),
             'SOFTHCA_LINK': ('auto', 'default'), 'SOFTHCA_MTU': ('auto', 'default'),
+            'SOFTHCA_CM_RESPONSE_TIMEOUT': ('20', 'default'), 'SOFTHCA_CM_RETRIES': ('15', 'default'),
+            'SOFTHCA_CM_PACKET_LIFETIME': ('16', 'default'), 'SOFTHCA_CM_GRACE_MS': ('50', 'default'),
             'SOFTHCA_CRYPTO': ('plaintext', 'default'), 'SOFTHCA_CRYPTO_FILE': ('built-in', 'default')})
 
     def test_origins(self):
@@ -93,6 +95,18 @@ class Links(unittest.TestCase):
             self.assertRegex(info('--roce-port', str(port)),
                              rf'(?m)^  udp    .*port {port}: taken by process {os.getpid()} \(\S+\)')
         self.assertRegex(info('--roce-port', str(port)), rf'(?m)^  udp    .*port {port}: free; ')
+
+    def test_listeners(self):
+        """The test is the process that listens; a name that is only bound is a port that is taken, and no more."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as one, \
+                socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as other:
+            one.bind('\0softhca/1/cm/0106/64999')
+            other.bind('\0softhca/1/cm/0111/64998')
+            one.listen()
+            text = info()
+            self.assertRegex(text, rf'(?m)^listeners\n(  .*\n)*  TCP   port 64999 process {os.getpid()} \(\S+\)$')
+            self.assertNotIn('64998', text)
+        self.assertNotIn('64999', info())
 
     def test_counters(self):
         rows = dict(re.findall(r'(?m)^  ([a-z_]+) +(\S.*)$', info().split('\ncounters\n')[1]))
