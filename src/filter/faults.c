@@ -138,8 +138,8 @@ static uint64_t mix(uint64_t z)
  */
 static uint64_t draw(const struct faults *faults, uint32_t rule, const struct fault_subject *subject, uint64_t number)
 {
-	uint64_t place = (subject->sender & ((1u << HOST_SLOT_BITS) - 1)) << 8 | rule << 1 |
-			 (subject->kind >= FAULT_READ_RESPONSE);
+	bool answers = subject->kind >= FAULT_READ_RESPONSE && subject->kind <= FAULT_CNP;
+	uint64_t place = (subject->sender & ((1u << HOST_SLOT_BITS) - 1)) << 8 | rule << 1 | answers;
 
 	return mix(mix(mix(faults->seed) + place) + number * UINT64_C(0x9e3779b97f4a7c15));
 }

@@ -45,7 +45,9 @@ enum fault_kind {
 	FAULT_ACK,
 	FAULT_NAK, /* all but RNR NAKs */
 	FAULT_RNR_NAK,
-	FAULT_CNP, /* counts as one of RC */
+	FAULT_CNP,                             /* counts as one of RC */
+#define CM_MESSAGE(NAME, ...) FAULT_CM_##NAME, /* a SEND that carries this message of the connection manager */
+#include "format/cm_messages.def"
 	FAULT_KINDS,
 };
 
@@ -54,7 +56,7 @@ enum fault_transport { FAULT_RC, FAULT_UC, FAULT_UD, FAULT_XRC, FAULT_DC, FAULT_
 struct fault_rule {
 	enum fault_action action;
 	uint16_t transports; /* 1 << enum fault_transport */
-	uint16_t kinds;      /* 1 << enum fault_kind */
+	uint32_t kinds;      /* 1 << enum fault_kind */
 	bool of_qp, to_qp;
 	uint32_t sender, destination; /* if so */
 	uint64_t first, count;        /* numbers of the frames: [first, +count), from 1; UINT64_MAX: no end */

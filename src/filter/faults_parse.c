@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "filter/faults_token.h"
+#include "format/cm_message.h"
 
 /* ---- conditions ------------------------------------------------------------------------------------------------ */
 
@@ -35,17 +36,53 @@ static bool parse_transport(struct parser *parser, struct fault_rule *rule)
 
 #define KIND(name) (1u << FAULT_##name)
 
+_Static_assert(FAULT_KINDS <= 32, "kinds are bits of a word");
+
+#define CM_MESSAGE(NAME, ...) | KIND(CM_##NAME)
+enum {
+	CM_KINDS = 0
+#include "format/cm_messages.def"
+};
+
+/* "cm" is all messages of the connection manager, "cm rep" one, "cm sidr req" one of two words. */
+static bool parse_cm(struct parser *parser, struct fault_rule *rule)
+{
+	static const struct {
+		const char *name, *more;
+		uint32_t kind;
+	} messages[] = {
+		{"req", NULL, KIND(CM_REQ)},   {"mra", NULL, KIND(CM_MRA)},        {"rej", NULL, KIND(CM_REJ)},
+		{"rep", NULL, KIND(CM_REP)},   {"rtu", NULL, KIND(CM_RTU)},        {"dreq", NULL, KIND(CM_DREQ)},
+		{"drep", NULL, KIND(CM_DREP)}, {"sidr", "req", KIND(CM_SIDR_REQ)}, {"sidr", "rep", KIND(CM_SIDR_REP)},
+	};
+	_Static_assert(sizeof(messages) / sizeof(messages[0]) == CM_MESSAGE_KINDS - 1, "each message has its words");
+	bool sidr = parser_take(parser, "sidr");
+
+	for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
+		const char *word = messages[i].more;
+
+		if (sidr != (word != NULL) || !parser_take(parser, word ? word : messages[i].name))
+			continue;
+		rule->kinds |= messages[i].kind;
+		return true;
+	}
+	if (sidr)
+		return parser_expected(parser, "\"req\" or \"rep\"");
+	rule->kinds |= CM_KINDS;
+	return true;
+}
+
 static bool parse_kind(struct parser *parser, struct fault_rule *rule)
 {
 	enum {
-		REQUESTS = KIND(SEND) | KIND(WRITE) | KIND(READ) | KIND(ATOMIC) | KIND(DISCONNECT),
-		RESPONSES = ((1u << FAULT_KINDS) - 1) & ~(REQUESTS | KIND(CNP)),
+		REQUESTS = KIND(SEND) | CM_KINDS | KIND(WRITE) | KIND(READ) | KIND(ATOMIC) | KIND(DISCONNECT),
+		RESPONSES = KIND(READ_RESPONSE) | KIND(ATOMIC_RESPONSE) | KIND(ACK) | KIND(NAK) | KIND(RNR_NAK),
 	};
 	static const struct {
 		const char *name, *more; /* @more: a second word, which makes another kind of it */
-		uint16_t kinds, kinds_with_more;
+		uint32_t kinds, kinds_with_more;
 	} kinds[] = {
-		{"send", NULL, KIND(SEND), 0},
+		{"send", NULL, KIND(SEND) | CM_KINDS, 0},
 		{"write", NULL, KIND(WRITE), 0},
 		{"read", "response", KIND(READ), KIND(READ_RESPONSE)},
 		{"atomic", "response", KIND(ATOMIC), KIND(ATOMIC_RESPONSE)},
@@ -57,8 +94,10 @@ static bool parse_kind(struct parser *parser, struct fault_rule *rule)
 		{"response", NULL, RESPONSES, 0},
 	};
 
+	if (parser_take(parser, "cm"))
+		return parse_cm(parser, rule);
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		uint16_t found;
+		uint32_t found;
 
 		if (!parser_take(parser, kinds[i].name))
 			continue;
@@ -70,7 +109,7 @@ static bool parse_kind(struct parser *parser, struct fault_rule *rule)
 	}
 	return parser_expected(parser,
 			       "qp, send, write, read, read response, atomic, atomic response, ack, nak, rnr nak, cnp, "
-			       "request or response");
+			       "cm, request or response");
 }
 
 static bool parse_list(struct parser *parser, struct fault_rule *rule,
@@ -258,7 +297,8 @@ static const struct action {
 
 static void limit(struct fault_rule *rule)
 {
-	uint16_t transports = (1u << FAULT_TRANSPORTS) - 1, kinds = (1u << FAULT_KINDS) - 1;
+	uint16_t transports = (1u << FAULT_TRANSPORTS) - 1;
+	uint32_t kinds = (1u << FAULT_KINDS) - 1;
 
 	/* Only a reliable responder refuses for want of a receive; the masks of an atomic are no payload. */
 	if (rule->action == FAULT_RNR) {
@@ -266,7 +306,7 @@ static void limit(struct fault_rule *rule)
 		kinds = KIND(SEND) | KIND(WRITE);
 	}
 	if (rule->action == FAULT_CORRUPT_PAYLOAD)
-		kinds = KIND(SEND) | KIND(WRITE) | KIND(READ_RESPONSE);
+		kinds = KIND(SEND) | CM_KINDS | KIND(WRITE) | KIND(READ_RESPONSE);
 	rule->transports = rule->transports ? rule->transports & transports : transports;
 	rule->kinds = rule->kinds ? rule->kinds & kinds : kinds;
 }

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/roce.h"
+#include "format/cm_message.h"
 #include "mkey/stream.h"
+#include "wire/roce.h"
 
 #define BTH_VARIANT 4 /* the byte that no ICRC covers: routers change it */
 
@@ -62,11 +63,32 @@ static uint8_t kind_of(const struct packet *packet)
 	}
 }
 
+/* A SEND to queue pair 1, whose payload another stream reads: that of the packet is for the frame. */
+static uint8_t kind_of_mad(const struct packet *packet)
+{
+	static const uint8_t kinds[CM_MESSAGE_KINDS] = {
+		[CM_NO_MESSAGE] = FAULT_SEND,
+#define CM_MESSAGE(NAME, ...) [CM_##NAME] = FAULT_CM_##NAME,
+#include "format/cm_messages.def"
+	};
+	struct stream payload = packet->payload;
+	uint8_t mad[CM_MAD_BYTES];
+
+	if (payload.length != sizeof(mad))
+		return FAULT_SEND;
+	stream_read(&payload, mad, sizeof(mad));
+	return kinds[cm_mad_kind(mad)];
+}
+
 struct fault_subject frame_subject(const struct packet *packet, uint32_t payload)
 {
+	uint8_t kind = kind_of(packet);
+
+	if (kind == FAULT_SEND && packet->transport == IBV_QPT_UD && packet->destination_qpn == CM_QPN)
+		kind = kind_of_mad(packet);
 	return (struct fault_subject){
 		.transport = transport_of_packet(packet),
-		.kind = kind_of(packet),
+		.kind = kind,
 		.sender = packet->source_qpn,
 		.destination = packet->destination_qpn,
 		.payload = payload,

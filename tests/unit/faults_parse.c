@@ -13,6 +13,7 @@
 
 #define ALL_TRANSPORTS ((1u << FAULT_TRANSPORTS) - 1)
 #define ALL_KINDS ((1u << FAULT_KINDS) - 1)
+#define CM_KINDS (0x1ffu << FAULT_CM_REQ) /* nine messages */
 
 static struct fault_script script;
 static struct fault_error error;
@@ -118,7 +119,7 @@ static void conditions(void **state)
 	assert_int_equal(rule("on uc, ud,xrc drop")->transports, 1u << FAULT_UC | 1u << FAULT_UD | 1u << FAULT_XRC);
 	assert_int_equal(rule("on dc drop")->transports, 1u << FAULT_DC);
 	assert_int_equal(rule("drop")->kinds, ALL_KINDS);
-	assert_int_equal(rule("of send drop")->kinds, 1u << FAULT_SEND);
+	assert_int_equal(rule("of send drop")->kinds, 1u << FAULT_SEND | CM_KINDS);
 	assert_int_equal(rule("of write drop")->kinds, 1u << FAULT_WRITE);
 	assert_int_equal(rule("of read drop")->kinds, 1u << FAULT_READ);
 	assert_int_equal(rule("of read response drop")->kinds, 1u << FAULT_READ_RESPONSE);
@@ -127,20 +128,30 @@ static void conditions(void **state)
 	assert_int_equal(rule("of ack drop")->kinds, 1u << FAULT_ACK);
 	assert_int_equal(rule("of nak drop")->kinds, 1u << FAULT_NAK);
 	assert_int_equal(rule("of rnr nak drop")->kinds, 1u << FAULT_RNR_NAK);
-	assert_int_equal(rule("of request drop")->kinds, 1u << FAULT_SEND | 1u << FAULT_WRITE | 1u << FAULT_READ |
-								 1u << FAULT_ATOMIC | 1u << FAULT_DISCONNECT);
+	assert_int_equal(rule("of request drop")->kinds, 1u << FAULT_SEND | CM_KINDS | 1u << FAULT_WRITE |
+								 1u << FAULT_READ | 1u << FAULT_ATOMIC |
+								 1u << FAULT_DISCONNECT);
 	assert_int_equal(rule("of response drop")->kinds, 1u << FAULT_READ_RESPONSE | 1u << FAULT_ATOMIC_RESPONSE |
 								  1u << FAULT_ACK | 1u << FAULT_NAK |
 								  1u << FAULT_RNR_NAK);
 	assert_int_equal(rule("of cnp drop")->kinds, 1u << FAULT_CNP);
 	assert_int_equal(rule("of nak, rnr nak drop")->kinds, 1u << FAULT_NAK | 1u << FAULT_RNR_NAK);
+	assert_int_equal(rule("of cm drop")->kinds, CM_KINDS);
+	assert_int_equal(rule("of cm req drop")->kinds, 1u << FAULT_CM_REQ);
+	assert_int_equal(rule("of cm mra drop")->kinds, 1u << FAULT_CM_MRA);
+	assert_int_equal(rule("of cm rej drop")->kinds, 1u << FAULT_CM_REJ);
+	assert_int_equal(rule("of cm rep drop 50%")->kinds, 1u << FAULT_CM_REP);
+	assert_int_equal(rule("of cm rtu drop")->kinds, 1u << FAULT_CM_RTU);
+	assert_int_equal(rule("of cm dreq, cm drep drop")->kinds, 1u << FAULT_CM_DREQ | 1u << FAULT_CM_DREP);
+	assert_int_equal(rule("of cm sidr req drop")->kinds, 1u << FAULT_CM_SIDR_REQ);
+	assert_int_equal(rule("of cm sidr rep, write drop")->kinds, 1u << FAULT_CM_SIDR_REP | 1u << FAULT_WRITE);
 	/* A list ends where no comma is. */
 	assert_int_equal(rule("of send rnr 1%")->action, FAULT_RNR);
 	assert_true(rule("of qp 66 to qp 0xffffff drop")->of_qp);
 	assert_int_equal(script.rule[0].sender, 66);
 	assert_true(script.rule[0].to_qp);
 	assert_int_equal(script.rule[0].destination, 0xffffff);
-	assert_int_equal(rule("of qp 1 of send on rc at packet 3 drop")->kinds, 1u << FAULT_SEND);
+	assert_int_equal(rule("of qp 1 of write on rc at packet 3 drop")->kinds, 1u << FAULT_WRITE);
 }
 
 static void actions(void **state)
@@ -151,7 +162,7 @@ static void actions(void **state)
 	assert_int_equal(rule("reorder by 4")->by, 4);
 	assert_int_equal(rule("reorder by 4")->share, FAULT_ALWAYS);
 	assert_int_equal(rule("corrupt payload")->kinds,
-			 1u << FAULT_SEND | 1u << FAULT_WRITE | 1u << FAULT_READ_RESPONSE);
+			 1u << FAULT_SEND | CM_KINDS | 1u << FAULT_WRITE | 1u << FAULT_READ_RESPONSE);
 	assert_int_equal(rule("corrupt frame 2")->action, FAULT_CORRUPT_FRAME);
 	assert_int_equal(rule("kill")->action, FAULT_KILL);
 	assert_int_equal(rule("at packet 100 kill")->count, 1);
@@ -187,8 +198,8 @@ static void wrong(const char *text, uint32_t line, uint32_t column, const char *
 #define STATEMENT                                                                                                         \
 	"expected seed, a condition (on, of, to, at, from, for) or an action (drop, duplicate, reorder, corrupt, delay, " \
 	"rnr, kill), not "
-#define KINDS                                                                                                                   \
-	"expected qp, send, write, read, read response, atomic, atomic response, ack, nak, rnr nak, cnp, request or response, " \
+#define KINDS                                                                                                                       \
+	"expected qp, send, write, read, read response, atomic, atomic response, ack, nak, rnr nak, cnp, cm, request or response, " \
 	"not "
 #define END "expected \";\" or the end of the line, not "
 
@@ -211,6 +222,8 @@ static void errors(void **state)
 	wrong("on rc on uc drop", 1, 7, "this was said before");
 	wrong("of foo drop", 1, 4, KINDS "\"foo\"");
 	wrong("of rnr drop", 1, 8, "expected \"nak\", not \"drop\"");
+	wrong("of cm sidr drop", 1, 12, "expected \"req\" or \"rep\", not \"drop\"");
+	wrong("of cm lap drop", 1, 7, STATEMENT "\"lap\"");
 	wrong("of send of write drop", 1, 12, "this was said before");
 	wrong("of qp x drop", 1, 7, "expected the number of a QP, 0 to 0xffffff, not \"x\"");
 	wrong("of qp 0x1000000 drop", 1, 7, "expected the number of a QP, 0 to 0xffffff, not \"0x1000000\"");
