@@ -125,10 +125,11 @@ void cm_free(struct cm *cm);
 /* ---- what comes in ------------------------------------------------------------------------------------------------ */
 
 /**
- * A MAD that came to QP 1 with the Q_Key CM_QKEY; @path as it came: source is who sent it, destination an own GID. Both are
- * hostile. Sends answers, calls handlers.
+ * A MAD that came to QP 1 with the Q_Key CM_QKEY; @path as it came: source is the sender, destination an own GID. Both are
+ * hostile. @waited: a request has had its grace elsewhere, and is refused at once if nobody listens. Sends answers, calls
+ * handlers.
  */
-void cm_receive(struct cm *cm, const struct packet_path *path, const uint8_t mad[CM_MAD_BYTES]);
+void cm_receive(struct cm *cm, const struct packet_path *path, const uint8_t mad[CM_MAD_BYTES], bool waited);
 
 /** Does what is due: repeats, gives up, ends TIMEWAIT. Then asks to be woken for what comes next. */
 void cm_run_timers(struct cm *cm);

@@ -259,12 +259,13 @@ static void for_nobody(struct cm *cm, const struct packet_path *path, const stru
 		CM_EXPLAIN(cm, RULE_CM_UNKNOWN_ID, message->kind, CM_GID_HIGH(path->source), CM_GID_LOW(path->source));
 }
 
-static void receive(struct cm *cm, const struct packet_path *path, const struct cm_message *message, const uint8_t *mad)
+static void receive(struct cm *cm, const struct packet_path *path, const struct cm_message *message, const uint8_t *mad,
+		    bool waited)
 {
 	struct cm_id *id;
 
 	if (message->kind == CM_REQ || message->kind == CM_SIDR_REQ) {
-		cm_take_request(cm, path, message, cm->config.grace_ms != 0);
+		cm_take_request(cm, path, message, !waited && cm->config.grace_ms);
 		return;
 	}
 	id = find(cm, message);
@@ -274,7 +275,7 @@ static void receive(struct cm *cm, const struct packet_path *path, const struct 
 		cm_step(id, path, message);
 }
 
-void cm_receive(struct cm *cm, const struct packet_path *path, const uint8_t mad[CM_MAD_BYTES])
+void cm_receive(struct cm *cm, const struct packet_path *path, const uint8_t mad[CM_MAD_BYTES], bool waited)
 {
 	struct cm_message message;
 	struct cm_outbox outbox;
@@ -286,6 +287,6 @@ void cm_receive(struct cm *cm, const struct packet_path *path, const uint8_t mad
 		return;
 	}
 	cm_begin(cm, &outbox);
-	receive(cm, path, &message, mad);
+	receive(cm, path, &message, mad, waited);
 	cm_end(cm, &outbox);
 }

@@ -85,19 +85,32 @@ static int claim_slot(void *context)
 
 /* ---- what calls it -------------------------------------------------------------------------------------------- */
 
-static void receive(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES])
+static struct packet_path way_back(const struct packet_path *path)
 {
-	struct cm *cm = the_manager();
+	struct packet_path back = *path;
 
-	(void)hca;
+	back.source = path->destination;
+	back.destination = path->source;
+	return back;
+}
+
+/* A process that has the RoCE port answers for its host, whether it makes connections itself or not. */
+static void receive(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], bool waited)
+{
+	struct packet_path back = way_back(path);
+	struct cm *cm = the_manager();
+	uint8_t answer[CM_MAD_BYTES];
+
 	if (cm)
-		cm_receive(cm, path, mad);
+		cm_receive(cm, path, mad, waited);
+	else if (cm_answer_for_nobody(mad, answer))
+		gsi_send(hca, &back, answer);
 }
 
 /* A datagram that nobody gets is answered as whoever is there would answer it. */
 static void lost(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], enum mad_loss why)
 {
-	struct packet_path back = *path;
+	struct packet_path back = way_back(path);
 	struct cm *cm = the_manager();
 	uint8_t answer[CM_MAD_BYTES];
 
@@ -106,10 +119,8 @@ static void lost(struct hca *hca, const struct packet_path *path, const uint8_t 
 		cm_host_refuses(cm, &path->destination);
 		return;
 	}
-	back.source = path->destination;
-	back.destination = path->source;
 	if (cm && cm_answer_for_nobody(mad, answer))
-		cm_receive(cm, &back, answer);
+		cm_receive(cm, &back, answer, false);
 }
 
 static bool is_near(const struct cm_peer *peer)

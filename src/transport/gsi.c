@@ -26,7 +26,6 @@
 #define LOOK_NS UINT64_C(10000000)
 /* Until a link that had no room is tried again. */
 #define ROOM_NS UINT64_C(1000000)
-#define GRACE_NS (LIMIT_CM_GRACE_MS * UINT64_C(1000000))
 /* Of requests from other hosts, which anybody can send: with more of them none waits, and all are answered at once. */
 #define MOST_ARRIVALS 64
 
@@ -207,10 +206,10 @@ static void send_entry(struct entry *entry, struct run *run)
 	}
 }
 
-static void give(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES])
+static void give(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], bool waited)
 {
 	counter_add(hca, COUNTER_CM_MADS_RECEIVED, 1);
-	management->receive(hca, path, mad);
+	management->receive(hca, path, mad, waited);
 }
 
 /* A request from another host, whose listener was not there yet. When its time is over, it is refused here. */
@@ -222,7 +221,7 @@ static void look_for_listener(struct entry *entry)
 	if (!own && routes->hand_on(&entry->path, entry->mad)) {
 		finish(entry);
 	} else if (own || now_ns >= entry->grace_ns) {
-		give(entry->hca, &entry->path, entry->mad);
+		give(entry->hca, &entry->path, entry->mad, true);
 		finish(entry);
 	} else {
 		again(entry, now_ns + LOOK_NS);
@@ -296,7 +295,8 @@ static struct entry *make_entry(struct hca *hca, const struct packet_path *path,
 
 	if (!entry)
 		return NULL;
-	*entry = (struct entry){.hca = hca, .path = *path, .grace_ns = clock_now_ns() + GRACE_NS};
+	*entry = (struct entry){
+		.hca = hca, .path = *path, .grace_ns = clock_now_ns() + hca->settings.cm_grace_ms * UINT64_C(1000000)};
 	memcpy(entry->mad, mad, MAD_BYTES);
 	return entry;
 }
@@ -447,7 +447,7 @@ void gsi_receive(struct packet *packet)
 	address = mad_address(mad);
 	if (goes_elsewhere(hca, packet, mad, &address) || is_of_another(hca, packet, &address))
 		return;
-	give(hca, packet->path, mad);
+	give(hca, packet->path, mad, false);
 }
 
 /* ---- fork ------------------------------------------------------------------------------------------------------- */

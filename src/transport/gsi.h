@@ -6,7 +6,7 @@
  *
  * Sending only queues. A poller (device/progress.h) takes the datagrams out, so one for this process is never delivered within
  * the call that sends it, and none makes its sender wait. A request for a connection that nobody listens to yet stays for
- * LIMIT_CM_GRACE_MS: programs agree on a port over another channel and come a moment too early. So does one from another host.
+ * SOFTHCA_CM_GRACE_MS: programs agree on a port over another channel and come a moment too early. So does one from another host.
  *
  * Lock: that of gsi.c covers the queue; timers.lock and those of progress.c come after it. It is not held while anything is
  * called.

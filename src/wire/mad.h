@@ -83,8 +83,11 @@ enum mad_loss {
 
 /* What the connection manager does for those that carry its datagrams. */
 struct management {
-	/** @mad arrived along @path, which leads from its sender to an address of this host. Inside an epoch section. */
-	void (*receive)(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES]);
+	/**
+	 * @mad arrived along @path, which leads from its sender to an address of this host. @waited: a request has waited here for
+	 * somebody to listen, in vain. Inside an epoch section.
+	 */
+	void (*receive)(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], bool waited);
 	/**
 	 * @mad of this process does not arrive. @path: as it was sent; of what another host has refused only the destination is
 	 * there, and only REQ and SIDR_REQ are reported: who sent it may have been lied to, so @mad is to be compared.

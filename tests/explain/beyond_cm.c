@@ -64,7 +64,7 @@ void case_CM_MALFORMED(void **state)
 
 	begin();
 	path = path_from(A);
-	cm_receive(world.hosts[B].cm, &path, mad);
+	cm_receive(world.hosts[B].cm, &path, mad, false);
 	expect(RULE_CM_MALFORMED,
 	       "a MAD from " GID_A " is no message of the communication manager (base version 1, class 0x7, class "
 	       "version 2, method 0x3, attribute 0x19): dropped. [710 CM_MALFORMED; ");

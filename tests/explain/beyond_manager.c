@@ -28,17 +28,18 @@
 
 enum { SPACE = 0x0106, PORT = 7471, QPN = 0x5022 };
 
-static void receive(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES])
+static void receive(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], bool waited)
 {
 	(void)hca;
 	(void)path;
 	(void)mad;
+	(void)waited;
 }
 
 static void lose(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], enum mad_loss why)
 {
-	receive(hca, path, mad);
 	(void)why;
+	receive(hca, path, mad, false);
 }
 
 static void forget(uint32_t slot)

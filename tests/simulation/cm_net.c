@@ -239,7 +239,7 @@ static void do_pending(void)
 	if (pending->is_mad) {
 		for (uint32_t i = 0; i < HOSTS; i++)
 			if (!memcmp(&net.hosts[i].gid, &pending->path.destination, sizeof(union ibv_gid)))
-				cm_receive(net.hosts[i].cm, &pending->path, pending->mad);
+				cm_receive(net.hosts[i].cm, &pending->path, pending->mad, false);
 	} else {
 		pending->later.action(pending->later.end);
 	}

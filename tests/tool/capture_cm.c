@@ -20,8 +20,9 @@ enum { SPACE = 0x0106, PORT = 7471, PATIENCE_US = 5000000, NAP_US = 1000 };
 
 static uint32_t received; /* atomic */
 
-static void receive(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES])
+static void receive(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], bool waited)
 {
+	(void)waited;
 	(void)hca;
 	(void)path;
 	(void)mad;
@@ -30,7 +31,7 @@ static void receive(struct hca *hca, const struct packet_path *path, const uint8
 
 static void lose(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], enum mad_loss why)
 {
-	receive(hca, path, mad);
+	receive(hca, path, mad, false);
 	fprintf(stderr, "lost for reason %d\n", (int)why);
 	exit(EXIT_FAILURE);
 }

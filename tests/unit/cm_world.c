@@ -164,7 +164,7 @@ void world_deliver(const struct sent *sent)
 
 	for (int i = 0; i < HOSTS; i++)
 		if (!memcmp(&world.hosts[i].gid, &copy.path.destination, sizeof(union ibv_gid)))
-			cm_receive(world.hosts[i].cm, &copy.path, copy.mad);
+			cm_receive(world.hosts[i].cm, &copy.path, copy.mad, false);
 }
 
 void pass(enum cm_message_kind kind)

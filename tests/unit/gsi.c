@@ -487,8 +487,9 @@ static struct packet good_packet(const struct link *link, const uint8_t *mad, ui
 
 static uint32_t received_here;
 
-static void count_received(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES])
+static void count_received(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], bool waited)
 {
+	(void)waited;
 	(void)hca;
 	(void)path;
 	(void)mad;

@@ -26,6 +26,7 @@
 #include "device/device.h"
 #include "explain/explain.h"
 #include "hca/hca.h"
+#include "hca/manager.h"
 #include "hca/services.h"
 #include "transport/gsi.h"
 #include "wire/mad.h"
@@ -34,6 +35,11 @@
 enum { TCP = 0x0106, UDP_SPACE = 0x0111, PORT = 7471 };
 
 /* ---- datagrams ------------------------------------------------------------------------------------------------- */
+
+static inline uint16_t mad_get16(const uint8_t *from)
+{
+	return (uint16_t)(from[0] << 8 | from[1]);
+}
 
 static inline void mad_put16(uint8_t *to, uint16_t value)
 {
@@ -88,6 +94,7 @@ enum order {
 	COUNTER,    /* `number` */
 	EXPLAINED,  /* by rule `number`; waits for it: answers 1 or 0 */
 	FORK_CLAIM, /* in a forked child: claims and listens; answers what the child got, which lives on */
+	NO_MANAGER, /* from now on it is a process that makes no connections itself; answers 0 */
 	SWITCH_USER,
 	SEND_AND_LEAVE, /* ends, and answers nothing */
 	LEAVE,
@@ -145,11 +152,13 @@ static inline void add_event(const struct event *event)
 	pthread_mutex_unlock(&events.lock);
 }
 
-static inline void on_receive(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES])
+static inline void on_receive(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES],
+			      bool waited)
 {
 	struct event event = {.kind = RECEIVED, .path = *path};
 
 	(void)hca;
+	(void)waited;
 	memcpy(event.mad, mad, MAD_BYTES);
 	add_event(&event);
 }
@@ -303,6 +312,9 @@ static inline int64_t obey(struct hca *hca, const struct order_message *message,
 		return was_explained((enum explain_rule)message->number);
 	case FORK_CLAIM:
 		return fork_and_claim(hca, message->space, message->port);
+	case NO_MANAGER:
+		management = &process_management;
+		return 0;
 	case SWITCH_USER:
 		return setuid((uid_t)message->number) ? -errno : 0;
 	case SEND_AND_LEAVE:

@@ -114,6 +114,34 @@ static void nobody_listens_there(void **state)
 	end_agent(&late, 0);
 }
 
+/* The process that has the port makes no connections itself: it answers for its host all the same. */
+static void no_manager_there(void **state)
+{
+	struct agent active = start_agent(NULL), on_b = start_agent_on(host_b, NULL);
+	uint8_t mad[MAD_BYTES];
+	struct event event;
+
+	(void)state;
+	/* Which takes the port. */
+	listen_at(&on_b, 1);
+	ask(&on_b, NO_MANAGER, 0);
+	mad_request(mad, 0x10, TCP, PORT);
+	tell_send(&active, SEND, A4, B4, mad);
+	event = next_event(&active, 2000);
+	assert_int_equal(event.kind, RECEIVED);
+	/* A REJ (IBTA 12.6.7) with reason 8, "invalid service id", at byte 10. */
+	assert_int_equal(mad_get16(event.mad + 16), 0x12);
+	assert_int_equal(mad_get16(event.mad + 24 + 10), 8);
+	mad_answer(mad, 0x15, 7u << 18, 16000u << 18);
+	tell_send(&active, SEND, A4, B4, mad);
+	event = next_event(&active, 2000);
+	assert_int_equal(event.kind, RECEIVED);
+	assert_int_equal(mad_get16(event.mad + 16), 0x16);
+	expect_nothing(&active);
+	end_agent(&active, 0);
+	end_agent(&on_b, 0);
+}
+
 static void nobody_has_the_port(const char *a, const char *b)
 {
 	struct agent active = start_agent(NULL), passive;
@@ -231,6 +259,7 @@ int main(void)
 		cmocka_unit_test_teardown(of_two_hosts, end_all),
 		cmocka_unit_test_teardown(handed_on, end_all),
 		cmocka_unit_test_teardown(nobody_listens_there, end_all),
+		cmocka_unit_test_teardown(no_manager_there, end_all),
 		cmocka_unit_test_teardown(no_rdma_there, end_all),
 		cmocka_unit_test_teardown(from_the_port_of_the_own_host, end_all),
 	};
