@@ -44,8 +44,6 @@ static void open_first_device(struct end *end)
 	struct mlx5dv_context_attr attr = {.flags = MLX5DV_CONTEXT_FLAGS_DEVX};
 	struct ibv_device **list = ibv_get_device_list(NULL);
 
-	/* What is printed keeps its place among the explanations, also where it goes to a file. */
-	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (!list || !list[0])
 		die("there is no RDMA device; run this with: softhca run -- PROGRAM");
 	/* As ibv_open_device(), for what mlx5 alone has. */
@@ -68,19 +66,6 @@ static void find_gid(struct end *end)
 		return;
 	}
 	die("port 1 has no GID of RoCE v2");
-}
-
-void end_use_gid(struct end *end, const union ibv_gid *gid)
-{
-	struct ibv_gid_entry entry;
-
-	for (uint8_t i = 0; i < 64; i++) {
-		if (ibv_query_gid_ex(end->context, 1, i, &entry, 0) || entry.gid_type != IBV_GID_TYPE_ROCE_V2 ||
-		    memcmp(&entry.gid, gid, sizeof(*gid)) != 0)
-			continue;
-		end->gid = entry.gid;
-		end->gid_index = i;
-	}
 }
 
 static void create_qp(struct end *end, int key_builders)
@@ -109,10 +94,10 @@ static void create_qp(struct end *end, int key_builders)
 		die_errno("creating a QP");
 }
 
-void end_open(struct end *end, int key_builders)
+static void create_objects(struct end *end, int key_builders)
 {
-	open_first_device(end);
-	find_gid(end);
+	/* What is printed keeps its place among the explanations, also where it goes to a file. */
+	setvbuf(stdout, NULL, _IOLBF, 0);
 	end->pd = ibv_alloc_pd(end->context);
 	if (!end->pd)
 		die_errno("ibv_alloc_pd");
@@ -122,10 +107,24 @@ void end_open(struct end *end, int key_builders)
 	create_qp(end, key_builders);
 }
 
+void end_open(struct end *end, int key_builders)
+{
+	open_first_device(end);
+	find_gid(end);
+	create_objects(end, key_builders);
+}
+
+void end_open_on(struct end *end, struct ibv_context *context, int key_builders)
+{
+	end->context = context;
+	end->borrowed = 1;
+	create_objects(end, key_builders);
+}
+
 void end_close(struct end *end)
 {
 	if (ibv_destroy_qp(end->qp) || ibv_destroy_cq(end->cq) || ibv_dealloc_pd(end->pd) ||
-	    ibv_close_device(end->context))
+	    (!end->borrowed && ibv_close_device(end->context)))
 		die_errno("closing");
 }
 

@@ -20,6 +20,7 @@ struct end {
 	struct ibv_qp *qp;
 	union ibv_gid gid;
 	uint8_t gid_index;
+	int borrowed; /* the context is somebody else's */
 };
 
 /* Prints @format and a line feed to stderr and exits with status 1; a second one adds what errno says. */
@@ -34,9 +35,9 @@ __attribute__((noreturn, format(printf, 1, 2))) void die_errno(const char *forma
  * mlx5dv_wr_post(3) that configure mkeys.
  */
 void end_open(struct end *end, int key_builders);
+/** The same on a device that is open and stays so: that of an id of rdma_cm(7). */
+void end_open_on(struct end *end, struct ibv_context *context, int key_builders);
 void end_close(struct end *end);
-/** Uses @gid instead of the first GID of RoCE v2, if the port has it. */
-void end_use_gid(struct end *end, const union ibv_gid *gid);
 
 /* What a peer has to know of an end to connect to it. */
 struct end_address {

@@ -170,23 +170,22 @@ void initiator_flip_bit(struct initiator *initiator, uint32_t lba, uint32_t byte
 							 .blocks = htobe32(byte)});
 }
 
-void initiator_open(struct initiator *initiator, int socket)
+void initiator_open(struct initiator *initiator, struct meeting *meeting)
 {
-	end_open(&initiator->end, 1);
+	meeting_open(meeting, &initiator->end);
 	initiator->response_mr =
 		end_register(&initiator->end, initiator->response, sizeof(initiator->response), IBV_ACCESS_LOCAL_WRITE);
-	initiator->disk_blocks = meet(&initiator->end, socket, 0);
 	for (uint32_t i = 0; i < DEPTH; i++) {
 		initiator->slot[i].key = protection_key(&initiator->end);
 		await_answer(initiator, i);
 	}
-	wait_for_peer(socket);
+	initiator->disk_blocks = connect_to_target(meeting, &initiator->end);
 }
 
-void initiator_close(struct initiator *initiator, int socket)
+void initiator_close(struct initiator *initiator, struct meeting *meeting)
 {
 	command_without_data(initiator, (struct command){.opcode = htobe16(COMMAND_END)});
-	wait_for_peer(socket);
+	disconnect(meeting);
 	for (uint32_t i = 0; i < DEPTH; i++)
 		mlx5dv_destroy_mkey(initiator->slot[i].key);
 	ibv_dereg_mr(initiator->response_mr);

@@ -38,10 +38,10 @@ struct outcome {
 	uint32_t wrong_data; /* requests in which the initiator's own key has found an error */
 };
 
-/** Connects to the target behind @socket. */
-void initiator_open(struct initiator *initiator, int socket);
+/** Connects to the target of @meeting. */
+void initiator_open(struct initiator *initiator, struct meeting *meeting);
 /** Tells the target to end, and closes. */
-void initiator_close(struct initiator *initiator, int socket);
+void initiator_close(struct initiator *initiator, struct meeting *meeting);
 
 struct outcome initiator_move(struct initiator *initiator, const struct job *job);
 /** Has the target flip a bit of @byte of a sector, tuples included. */

@@ -12,10 +12,11 @@
  *
  * Then bits are flipped on the disk, and what is read is found to be wrong, by mlx5dv_mkey_check(3).
  *
- * The two are processes, on one host or on two. A TCP connection is all they share beforehand, over which they tell each
- * other how to connect.
+ * The two are processes, on one host or on two. The initiator finds the target by address and port, with rdma_cm(7), as one of
+ * NVMe over Fabrics does.
  *
- *	protocol.h, meet.c            what they say to each other
+ *	protocol.h                    what they say to each other
+ *	meet.c                        how they find each other
  *	protection.h, .c              keys with T10-DIF: start here
  *	initiator.h, .c               commands, and the initiator's keys
  *	target.c                      the disk, and the target's keys
@@ -216,12 +217,12 @@ static void find_damage(struct initiator *initiator, const struct blocks *back)
 }
 
 /* Writes the file at @path, reads it back, has sectors damaged and reads those. */
-static void initiator_run(int socket, const char *path, const char *copy)
+static void initiator_run(struct meeting *meeting, const char *path, const char *copy)
 {
 	static struct initiator initiator;
 	struct blocks file, back;
 
-	initiator_open(&initiator, socket);
+	initiator_open(&initiator, meeting);
 	file = blocks_new(&initiator.end, file_size(path));
 	back = blocks_new(&initiator.end, file.size);
 	if (blocks_of(file.size) > initiator.disk_blocks)
@@ -237,17 +238,17 @@ static void initiator_run(int socket, const char *path, const char *copy)
 
 	blocks_free(&file);
 	blocks_free(&back);
-	initiator_close(&initiator, socket);
+	initiator_close(&initiator, meeting);
 }
 
 int main(int argc, char **argv)
 {
-	int socket;
+	struct meeting meeting = {.listener = NULL};
 
 	if (argc < 4 || argc > 5)
 		die("usage: t10dif_initiator ADDRESS PORT FILE [COPY]");
-	socket = connect_to_target(argv[1], argv[2]);
-	initiator_run(socket, argv[3], argc > 4 ? argv[4] : NULL);
-	close(socket);
+	find_target(&meeting, argv[1], argv[2]);
+	initiator_run(&meeting, argv[3], argc > 4 ? argv[4] : NULL);
+	meeting_close(&meeting);
 	return 0;
 }

@@ -1,145 +1,198 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How initiator and target find each other, see protocol.h. */
+/*
+ * How initiator and target find each other, see protocol.h: by rdma_cm(7), as those of NVMe over Fabrics do. The queue pair is
+ * our own, since rdma_create_qp(3) makes none that can configure keys; so we bring it through its states ourselves, with
+ * the attributes that rdma_init_qp_attr(3) knows.
+ */
 #include <endian.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "protocol.h"
 
-/* ---- the TCP connection --------------------------------------------------------------------------------------- */
+enum { TIMEOUT_MS = 2000, TRIES = 100, READS = 16 /* RDMA READs under way at once */ };
 
-static struct addrinfo *look_up(const char *address, const char *port, int flags)
+/* ---- events ---------------------------------------------------------------------------------------------------- */
+
+static struct rdma_cm_event *next_event(struct meeting *meeting)
 {
-	struct addrinfo hints = {.ai_flags = flags, .ai_socktype = SOCK_STREAM}, *found;
-	int error = getaddrinfo(address, port, &hints, &found);
+	struct rdma_cm_event *event;
 
-	if (error)
-		die("%s port %s: %s", address, port, gai_strerror(error));
+	if (rdma_get_cm_event(meeting->channel, &event))
+		die_errno("rdma_get_cm_event");
+	return event;
+}
+
+static struct rdma_cm_event *await(struct meeting *meeting, enum rdma_cm_event_type type)
+{
+	struct rdma_cm_event *event = next_event(meeting);
+
+	if (event->event != type)
+		die("%s (status %d) in place of %s", rdma_event_str(event->event), event->status, rdma_event_str(type));
+	return event;
+}
+
+/* ---- addresses ------------------------------------------------------------------------------------------------- */
+
+static struct rdma_addrinfo *look_up(const char *address, const char *port, int flags)
+{
+	struct rdma_addrinfo hints = {.ai_flags = flags, .ai_port_space = RDMA_PS_TCP}, *found;
+
+	if (rdma_getaddrinfo(address, port, &hints, &found))
+		die_errno("%s port %s", address, port);
 	return found;
 }
 
-static void print_port(int listener)
+static struct rdma_cm_id *begin(struct meeting *meeting)
 {
-	struct sockaddr_storage own;
-	socklen_t length = sizeof(own);
-	char port[8];
+	struct rdma_cm_id *id;
 
-	if (getsockname(listener, (struct sockaddr *)&own, &length) ||
-	    getnameinfo((struct sockaddr *)&own, length, NULL, 0, port, sizeof(port), NI_NUMERICSERV))
-		die("the port cannot be told");
-	printf("target: waiting at port %s\n", port);
+	if (!meeting->channel)
+		meeting->channel = rdma_create_event_channel();
+	if (!meeting->channel)
+		die_errno("there is no RDMA device; run this with: softhca run -- PROGRAM");
+	if (rdma_create_id(meeting->channel, &id, NULL, RDMA_PS_TCP))
+		die_errno("rdma_create_id");
+	return id;
+}
+
+void await_initiator(struct meeting *meeting, const char *address, const char *port)
+{
+	struct rdma_addrinfo *found = look_up(address, port, RAI_PASSIVE);
+	struct rdma_cm_event *event;
+
+	meeting->listener = begin(meeting);
+	if (rdma_bind_addr(meeting->listener, found->ai_src_addr) || rdma_listen(meeting->listener, 1))
+		die_errno("waiting at %s port %s", address, port);
+	rdma_freeaddrinfo(found);
+	printf("target: waiting at port %u\n", be16toh(rdma_get_src_port(meeting->listener)));
 	fflush(stdout);
+	event = await(meeting, RDMA_CM_EVENT_CONNECT_REQUEST);
+	meeting->id = event->id;
+	rdma_ack_cm_event(event);
 }
 
-int accept_initiator(const char *address, const char *port)
+static void resolve(struct meeting *meeting, struct sockaddr *address)
 {
-	struct addrinfo *found = look_up(address, port, AI_PASSIVE);
-	int listener = socket(found->ai_family, found->ai_socktype, 0), one = 1, accepted;
-
-	if (listener < 0 || setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
-	    bind(listener, found->ai_addr, found->ai_addrlen) || listen(listener, 1))
-		die_errno("waiting at %s port %s", address, port);
-	freeaddrinfo(found);
-	print_port(listener);
-	accepted = accept(listener, NULL, NULL);
-	if (accepted < 0)
-		die_errno("waiting at %s port %s", address, port);
-	close(listener);
-	return accepted;
+	meeting->id = begin(meeting);
+	if (rdma_resolve_addr(meeting->id, NULL, address, TIMEOUT_MS))
+		die_errno("rdma_resolve_addr");
+	rdma_ack_cm_event(await(meeting, RDMA_CM_EVENT_ADDR_RESOLVED));
+	if (rdma_resolve_route(meeting->id, TIMEOUT_MS))
+		die_errno("rdma_resolve_route");
+	rdma_ack_cm_event(await(meeting, RDMA_CM_EVENT_ROUTE_RESOLVED));
 }
 
-int connect_to_target(const char *address, const char *port)
+void find_target(struct meeting *meeting, const char *address, const char *port)
 {
-	struct addrinfo *found = look_up(address, port, 0);
+	struct rdma_addrinfo *found = look_up(address, port, 0);
 
-	for (int tries = 0;; tries++) {
-		int connected = socket(found->ai_family, found->ai_socktype, 0);
+	resolve(meeting, found->ai_dst_addr);
+	rdma_freeaddrinfo(found);
+}
 
-		if (connected >= 0 && connect(connected, found->ai_addr, found->ai_addrlen) == 0) {
-			freeaddrinfo(found);
-			return connected;
-		}
-		if (tries == 100)
-			die_errno("connecting to %s port %s", address, port);
-		close(connected);
-		usleep(50000);
+/* ---- the queue pair -------------------------------------------------------------------------------------------- */
+
+static void to_state(struct meeting *meeting, struct end *end, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = {.qp_state = state};
+	int mask, error;
+
+	if (rdma_init_qp_attr(meeting->id, &attr, &mask))
+		die_errno("rdma_init_qp_attr for state %d", state);
+	error = ibv_modify_qp(end->qp, &attr, mask);
+	if (error)
+		die("ibv_modify_qp to state %d: %s", state, strerror(error));
+}
+
+void meeting_open(struct meeting *meeting, struct end *end)
+{
+	end_open_on(end, meeting->id->verbs, 1);
+	to_state(meeting, end, IBV_QPS_INIT);
+}
+
+static struct rdma_conn_param parameters(const struct end *end)
+{
+	return (struct rdma_conn_param){.responder_resources = READS,
+					.initiator_depth = READS,
+					.retry_count = 7,
+					.rnr_retry_count = 7,
+					.qp_num = end->qp->qp_num};
+}
+
+/* ---- connecting ------------------------------------------------------------------------------------------------ */
+
+void accept_initiator(struct meeting *meeting, struct end *end, uint32_t blocks)
+{
+	struct disk_size size = {htobe32(blocks)};
+	struct rdma_conn_param param = parameters(end);
+
+	to_state(meeting, end, IBV_QPS_RTR);
+	to_state(meeting, end, IBV_QPS_RTS);
+	param.private_data = &size;
+	param.private_data_len = sizeof(size);
+	if (rdma_accept(meeting->id, &param))
+		die_errno("rdma_accept");
+	rdma_ack_cm_event(await(meeting, RDMA_CM_EVENT_ESTABLISHED));
+}
+
+/* An id that was rejected cannot be used again. */
+static void try_again(struct meeting *meeting)
+{
+	struct rdma_cm_id *rejected = meeting->id;
+
+	usleep(50000);
+	resolve(meeting, rdma_get_peer_addr(rejected));
+	rdma_destroy_id(rejected);
+}
+
+uint32_t connect_to_target(struct meeting *meeting, struct end *end)
+{
+	struct rdma_conn_param param = parameters(end);
+	struct rdma_cm_event *event;
+	struct disk_size size;
+
+	for (int tries = 1;; tries++) {
+		if (rdma_connect(meeting->id, &param))
+			die_errno("rdma_connect");
+		event = next_event(meeting);
+		if (event->event == RDMA_CM_EVENT_CONNECT_RESPONSE)
+			break;
+		if (event->event != RDMA_CM_EVENT_REJECTED || tries == TRIES)
+			die("connecting: %s (status %d)", rdma_event_str(event->event), event->status);
+		rdma_ack_cm_event(event);
+		try_again(meeting);
 	}
+	if (event->param.conn.private_data_len < sizeof(size))
+		die("the target does not say how large its disk is");
+	memcpy(&size, event->param.conn.private_data, sizeof(size));
+	rdma_ack_cm_event(event);
+	/* Once more: only now it is known which rights the peer is to have. */
+	to_state(meeting, end, IBV_QPS_INIT);
+	to_state(meeting, end, IBV_QPS_RTR);
+	to_state(meeting, end, IBV_QPS_RTS);
+	if (rdma_establish(meeting->id))
+		die_errno("rdma_establish");
+	return be32toh(size.blocks);
 }
 
-/*
- * A GID of RoCE v2 is an IP address: the one that leads to the peer is the one that TCP has chosen. On one host it may
- * have chosen one that no GID has; any leads there.
- */
-static void choose_gid(struct end *end, int socket)
+void disconnect(struct meeting *meeting)
 {
-	struct sockaddr_storage own = {.ss_family = AF_UNSPEC};
-	socklen_t length = sizeof(own);
-	union ibv_gid gid = {.raw = {[10] = 0xff, [11] = 0xff}};
-
-	if (getsockname(socket, (struct sockaddr *)&own, &length))
-		die_errno("the address of the TCP connection");
-	if (own.ss_family == AF_INET6)
-		memcpy(gid.raw, &((struct sockaddr_in6 *)&own)->sin6_addr, 16);
-	else
-		memcpy(gid.raw + 12, &((struct sockaddr_in *)&own)->sin_addr, 4);
-	end_use_gid(end, &gid);
+	/* Fails if the peer's has come first; its own answer is the event in both cases. */
+	rdma_disconnect(meeting->id);
+	rdma_ack_cm_event(await(meeting, RDMA_CM_EVENT_DISCONNECTED));
 }
 
-/* ---- what goes over it ---------------------------------------------------------------------------------------- */
-
-static void send_all(int socket, const void *bytes, size_t length)
+void meeting_close(struct meeting *meeting)
 {
-	for (size_t done = 0; done < length;) {
-		ssize_t sent = send(socket, (const char *)bytes + done, length - done, MSG_NOSIGNAL);
-
-		if (sent < 0)
-			die_errno("sending to the peer");
-		done += (size_t)sent;
-	}
+	rdma_destroy_id(meeting->id);
+	if (meeting->listener)
+		rdma_destroy_id(meeting->listener);
+	rdma_destroy_event_channel(meeting->channel);
 }
 
-static void receive_all(int socket, void *bytes, size_t length)
-{
-	for (size_t done = 0; done < length;) {
-		ssize_t received = recv(socket, (char *)bytes + done, length - done, 0);
-
-		if (received < 0)
-			die_errno("receiving from the peer");
-		if (!received)
-			die("the peer has gone");
-		done += (size_t)received;
-	}
-}
-
-void wait_for_peer(int socket)
-{
-	char word = '!';
-
-	send_all(socket, &word, sizeof(word));
-	receive_all(socket, &word, sizeof(word));
-}
-
-uint32_t meet(struct end *end, int socket, uint32_t blocks)
-{
-	struct end_address own, peer;
-	struct hello mine, theirs;
-
-	choose_gid(end, socket);
-	own = end_address(end);
-	mine = (struct hello){.qp_num = htobe32(own.qp_num), .blocks = htobe32(blocks)};
-	memcpy(mine.gid, own.gid.raw, sizeof(mine.gid));
-	send_all(socket, &mine, sizeof(mine));
-	receive_all(socket, &theirs, sizeof(theirs));
-
-	peer.qp_num = be32toh(theirs.qp_num);
-	memcpy(peer.gid.raw, theirs.gid, sizeof(theirs.gid));
-	end_connect_to(end, &peer);
-	return be32toh(theirs.blocks);
-}
+/* ---- messages -------------------------------------------------------------------------------------------------- */
 
 void add_message(struct end *end, uint64_t wr_id, void *message, size_t length)
 {

@@ -3,14 +3,15 @@
  * What initiator and target of the block target say to each other. All numbers are big-endian, and nothing else is shared:
  * the two may be processes or hosts.
  *
- * Over a TCP connection, once: a hello in each direction, and a word that the queue pair is connected. Over the queue pair:
- * commands by SEND, answered by SEND. The data of a command goes by RDMA READ or WRITE that the target issues, as in
+ * The initiator finds the target by address and port, as rdma_cm(7) has them; the target tells how large its disk is when it
+ * accepts. Over the queue pair: commands by SEND, answered by SEND. The data of a command goes by RDMA READ or WRITE that the target issues, as in
  * NVMe over Fabrics: for a write command the target reads from the initiator's key, for a read command it writes to it.
  */
 #ifndef T10DIF_TARGET_PROTOCOL_H
 #define T10DIF_TARGET_PROTOCOL_H
 
 #include <stdint.h>
+#include <rdma/rdma_cma.h>
 
 #include "../common.h"
 
@@ -22,10 +23,9 @@ enum {
 	DEPTH = 8,              /* commands under way at once */
 };
 
-struct hello {
-	uint32_t qp_num;
-	uint8_t gid[16];
-	uint32_t blocks; /* of the target's disk; 0 from the initiator */
+/* Private data of the target's rdma_accept(3). */
+struct disk_size {
+	uint32_t blocks;
 };
 
 enum opcode {
@@ -57,21 +57,33 @@ struct response {
 	uint16_t status;
 };
 
-/**
- * Waits at @address and @port, both as getaddrinfo(3) has them, for one initiator; returns the socket. Prints the port, so
- * that it may be 0: any that is free.
- */
-int accept_initiator(const char *address, const char *port);
-/** The other end of it. Tries for some seconds, since the target may not wait yet. */
-int connect_to_target(const char *address, const char *port);
+/* How the two come together. Both go through these steps in this order. */
+struct meeting {
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *listener; /* the target's, else NULL */
+	struct rdma_cm_id *id;
+};
 
 /**
- * Connects @end to the peer behind @socket, which calls this as well. @blocks: as in the hello; returns the peer's.
- * Before the first command is sent, both sides have to be connected and to have posted receives: wait_for_peer().
+ * The target's first step: waits at @address and @port, both as rdma_getaddrinfo(3) has them, for one initiator. Prints the
+ * port, so that it may be 0: any that is free.
  */
-uint32_t meet(struct end *end, int socket, uint32_t blocks);
-/** A step that neither side passes before the other has come to it. */
-void wait_for_peer(int socket);
+void await_initiator(struct meeting *meeting, const char *address, const char *port);
+/** The initiator's: finds out which device leads to the target. */
+void find_target(struct meeting *meeting, const char *address, const char *port);
+
+/** Opens @end on that device, and brings its QP to INIT: receives can be posted, and must be before the next step. */
+void meeting_open(struct meeting *meeting, struct end *end);
+
+/** The target's: connects, and tells the initiator of @blocks on its disk. */
+void accept_initiator(struct meeting *meeting, struct end *end, uint32_t blocks);
+/** The initiator's: connects; tries for some seconds, since the target may not wait yet. Returns the blocks on its disk. */
+uint32_t connect_to_target(struct meeting *meeting, struct end *end);
+
+/** The last step of both, that neither passes before the other has come to it. */
+void disconnect(struct meeting *meeting);
+/** When the end is closed. */
+void meeting_close(struct meeting *meeting);
 
 /**
  * Adds the SEND of a message to a list of requests that ibv_wr_start() began. The message is copied into the request

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "protection.h"
 
@@ -193,23 +192,22 @@ static void open_disk(struct target *target, uint32_t blocks)
 	target->disk_mr = end_register(&target->end, target->disk, bytes, IBV_ACCESS_LOCAL_WRITE);
 }
 
-static void target_run(int socket, uint32_t blocks)
+static void target_run(struct meeting *meeting, uint32_t blocks)
 {
 	static struct target target;
 
-	end_open(&target.end, 1);
+	meeting_open(meeting, &target.end);
 	open_disk(&target, blocks);
 	target.slot_mr = end_register(&target.end, target.slot, sizeof(target.slot), IBV_ACCESS_LOCAL_WRITE);
-	meet(&target.end, socket, blocks);
 	for (uint32_t i = 0; i < DEPTH; i++) {
 		target.slot[i].key = protection_key(&target.end);
 		receive_into(&target, i);
 	}
-	wait_for_peer(socket);
+	accept_initiator(meeting, &target.end, blocks);
 
 	serve(&target);
 
-	wait_for_peer(socket);
+	disconnect(meeting);
 	for (uint32_t i = 0; i < DEPTH; i++)
 		mlx5dv_destroy_mkey(target.slot[i].key);
 	ibv_dereg_mr(target.disk_mr);
@@ -221,12 +219,12 @@ static void target_run(int socket, uint32_t blocks)
 int main(int argc, char **argv)
 {
 	unsigned long mib = argc > 3 ? strtoul(argv[3], NULL, 0) : 128;
-	int socket;
+	struct meeting meeting = {.listener = NULL};
 
 	if (argc < 3 || argc > 4 || mib < 1 || mib > 4096)
 		die("usage: t10dif_target ADDRESS PORT [MIB]");
-	socket = accept_initiator(argv[1], argv[2]);
-	target_run(socket, (uint32_t)(mib * ((1 << 20) / BLOCK)));
-	close(socket);
+	await_initiator(&meeting, argv[1], argv[2]);
+	target_run(&meeting, (uint32_t)(mib * ((1 << 20) / BLOCK)));
+	meeting_close(&meeting);
 	return 0;
 }
