@@ -195,8 +195,9 @@ From the left:
   that was dropped, or for what is explained and not refused;
 - what was wrong, with the figures;
 - the number of the rule, its name, and where the rule comes from: a manual page, a statement of the InfiniBand
-  architecture specification (IBTA), or [mlx5-formats](mlx5-formats.md), the sheet on the
-  formats of WQEs, CQEs and keys and on the behaviour of drivers that the device was built by;
+  architecture specification (IBTA), [mlx5-formats](mlx5-formats.md), the sheet on the
+  formats of WQEs, CQEs and keys and on the behaviour of drivers that the device was built by, or
+  [rdma-cm](rdma-cm.md), the sheet on librdmacm and the communication manager of the kernel;
 - what to do about it.
 
 A request that the peer refused has an explanation on both QPs: the one that posted it, and the one that refused it. A

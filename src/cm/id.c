@@ -71,7 +71,7 @@ void cm_id_set_owner(struct cm_id *id, void *owner)
 	cm_end(id->cm, &outbox);
 }
 
-/* What the peer of an id should know when it goes (rdma-cm facts 2.6, destroy_id). */
+/* What the peer of an id should know when it goes (rdma-cm 2.6, destroy_id). */
 void cm_part(struct cm_id *id)
 {
 	const struct cm_private nothing = {.data = NULL};
