@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Turns a table (abi/verbs.def, abi/mlx5dv.def, abi/rdmacm.def) into the functions of a front-end: each forwards to its body
- * in libsofthca.so.0 or, where there is none yet, answers EOPNOTSUPP in the way of its kind. Included by the
- * one source file of each front-end, which then includes its table.
+ * Turns a table (abi/verbs.def, abi/mlx5dv.def, abi/rdmacm.def) into the functions of a front-end: each forwards to its
+ * body in libsofthca.so.0 or, where there is none yet, answers EOPNOTSUPP in the way of its kind. Included by the one
+ * source file of each front-end, which then includes its table.
  *
  * A function is called front_NAME here and gets its real name and version from .symver: verbs.h has macros
- * of the names of several symbols, and two versions of one name need two functions. The version script hides
+ * with the names of several symbols, and two versions of one name need two functions. The version script hides
  * front_NAME.
  */
 #ifndef SOFTHCA_ABI_FRONT_END_H

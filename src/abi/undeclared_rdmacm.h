@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Symbols of librdmacm.so.1 that the headers of Debian 12 do not declare. Their bodies obey the contracts given here. */
+/*
+ * Symbols of librdmacm.so.1 that the headers of Debian 12 do not declare. Their bodies obey the contracts given here.
+ */
 #ifndef SOFTHCA_ABI_UNDECLARED_RDMACM_H
 #define SOFTHCA_ABI_UNDECLARED_RDMACM_H
 

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The communication manager (IBTA chapter 12): communication ids and their states, the messages between two managers, their
- * repeats and time limits. It knows neither programs, nor QPs, nor links, nor threads: what it needs it calls in
- * struct cm_functions, which the driver fills in. The process has one manager; tests have several that talk to each other.
+ * The communication manager (IBTA chapter 12): communication ids and their states, the messages between two managers,
+ * their repeats and time limits. It knows neither programs, nor QPs, nor links, nor threads: what it needs it calls in
+ * struct cm_functions, which the driver fills in. The process has one manager; tests have several that talk to each
+ * other.
  *
- * Threads and locks: all functions may be called from any thread, but by nobody who holds a lock of the transport (a QP's, a
- * CQ's, …), since they send. A manager has one lock (LOCK_LEVEL_CM), under which it calls `request`, `event`, `wake_at`,
- * `now_ns`, `random` and `claim_slot`: hence the events of an id come in the order in which they happened, and after
- * cm_id_destroy() none comes. These functions must not call the manager; they queue, and take no lock that is held by anybody
- * who calls the manager. `send` is called without the lock, so a link may deliver within it.
+ * Threads and locks: all functions may be called from any thread, but not while a lock of the transport (a QP's, a
+ * CQ's, …) is held, since they send. A manager has one lock (LOCK_LEVEL_CM), under which it calls `request`, `event`,
+ * `wake_at`, `now_ns`, `random` and `claim_slot`: hence the events of an id come in the order in which they happened,
+ * and after cm_id_destroy() none comes. These functions must not call the manager; they queue, and take no lock under
+ * which the manager is called. `send` is called without the lock, so a link may deliver within it.
  *
- * Who owns what: the driver owns an id from cm_id_create(), or from the verdict CM_TAKE on a request, until cm_id_destroy();
- * the manager frees it there, at once. Structures that are passed are copied before the call returns, those that an event
- * points to are valid until the handler returns.
+ * Ownership: the driver owns an id from cm_id_create(), or from the verdict CM_TAKE on a request, until
+ * cm_id_destroy(); the manager frees it there, at once. Structures that are passed are copied before the call returns,
+ * those that an event points to are valid until the handler returns.
  *
  * All functions that return int return 0 or a negative errno value: -EINVAL where the state does not allow the call
- * (explained, but of cm_send_dreq() and cm_send_drep(), both of which rdma_disconnect(3) may try), -ENOMEM, or what `claim_slot` failed with.
+ * (explained, except by cm_send_dreq() and cm_send_drep(), both of which rdma_disconnect(3) may try), -ENOMEM, or what
+ * `claim_slot` failed with.
  */
 #ifndef SOFTHCA_CM_CM_H
 #define SOFTHCA_CM_CM_H
@@ -32,7 +34,7 @@ struct cm;
 struct cm_id;
 struct hca;
 
-/* ---- what it tells ------------------------------------------------------------------------------------------------ */
+/* ---- what it tells ----------------------------------------------------------------------------------------------- */
 
 enum cm_event_kind {
 	/* To a listener: a REQ or SIDR_REQ came (message->kind says which). */
@@ -42,15 +44,15 @@ enum cm_event_kind {
 	/* Passive side: a RTU came, or cm_establish() was called (then there is no message). */
 	CM_EVENT_ESTABLISHED,
 	/*
-	 * A REJ came, in any state that it ends; status: its reason. Message always there, zero where nobody sent one. Not for
-	 * a request that was not accepted yet: cm_send_rep() is -EINVAL then.
+	 * A REJ came, in any state that a REJ ends; status: its reason. There always is a message, all zero where
+	 * nobody sent one. Not raised for a request that was not accepted yet: cm_send_rep() is -EINVAL then.
 	 */
 	CM_EVENT_REJECTED,
 	/* A REQ, REP or SIDR_REQ was sent as often as it may be, without an answer; status -ETIMEDOUT. No message. */
 	CM_EVENT_UNREACHABLE,
 	/*
-	 * A DREQ or DREP came, or the peer's process has ended; or, with status -ETIMEDOUT, nobody answered the own DREQ. Once
-	 * per id, the first of these. The message, if one came.
+	 * A DREQ or DREP came, or the peer's process has ended; or, with status -ETIMEDOUT, nobody answered the own
+	 * DREQ. Once per id, the first of these. The message, if one came.
 	 */
 	CM_EVENT_DISCONNECTED,
 	/* TIMEWAIT is over, the id is IDLE. No message. */
@@ -71,32 +73,35 @@ enum cm_verdict {
 	CM_TAKE,     /* the driver owns the new id */
 	CM_DROP,     /* no answer: the peer sends it again. A backlog that is full */
 	CM_REJECT,   /* REJ with the reason (28, consumer, unless it sets another), SIDR_REP with status 2 */
-	CM_NOT_MINE, /* for another address of the service: the next listener is asked; after the last one as CM_REJECT */
+	CM_NOT_MINE, /* for another address of the service: the next listener is asked; after the last, as CM_REJECT */
 };
 
 /* What the manager calls. @context is that of struct cm_config. */
 struct cm_functions {
 	/**
-	 * Sends @mad from QP 1 of @path->source to QP 1 of @path->destination; it may be lost. Called without locks of the
-	 * manager, on the thread that called the manager, which this function may do as well.
+	 * Sends @mad from QP 1 of @path->source to QP 1 of @path->destination; it may be lost. Called without locks of
+	 * the manager, on the thread that called the manager, which this function may do as well.
 	 */
 	void (*send)(void *context, const struct packet_path *path, const uint8_t mad[CM_MAD_BYTES]);
-	/** Has cm_run_timers() called at @deadline_ns, in place of any later time it was asked for. Under the lock. */
+	/**
+	 * Arranges that cm_run_timers() is called at @deadline_ns, in place of any later time asked for. Under the
+	 * lock.
+	 */
 	void (*wake_at)(void *context, uint64_t deadline_ns);
 	/** CLOCK_MONOTONIC; never goes back. Under the lock. */
 	uint64_t (*now_ns)(void *context);
 	/** 64 random bits. Under the lock. */
 	uint64_t (*random)(void *context);
 	/**
-	 * The slot of the process on its host, 0 to 2^14 - 1: the upper bits of its communication ids, so that every message
-	 * that names one leads to the process. Asked for once, at the first id that needs one; a negative errno value
-	 * fails that call. Under the lock.
+	 * The slot of the process on its host, 0 to 2^14 - 1: the upper bits of its communication ids, so that every
+	 * message that names one leads to the process. Asked for once, at the first id that needs one; a negative errno
+	 * value fails that call. Under the lock.
 	 */
 	int (*claim_slot)(void *context);
 	/**
-	 * A REQ or SIDR_REQ for @listener, the owner of an id that listens on its service id. @child is the new id: with
-	 * CM_TAKE it becomes the driver's, with the owner that is stored in *@owner (NULL unless set; cm_id_set_owner() sets
-	 * one later), else the manager destroys it. *@reason: of CM_REJECT. Under the lock.
+	 * A REQ or SIDR_REQ for @listener, the owner of an id that listens on its service id. @child is the new id:
+	 * with CM_TAKE it becomes the driver's, with the owner that is stored in *@owner (NULL unless set;
+	 * cm_id_set_owner() sets one later), else the manager destroys it. *@reason: of CM_REJECT. Under the lock.
 	 */
 	enum cm_verdict (*request)(void *listener, struct cm_id *child, const struct cm_event *event, void **owner,
 				   uint16_t *reason);
@@ -113,7 +118,7 @@ struct cm_config {
 	uint8_t response_timeout; /* code: 4.096 us * 2^n; CM_RESPONSE_TIMEOUT */
 	uint8_t retries;          /* repeats of a message, at most 15; CM_RETRIES */
 	uint8_t packet_lifetime;  /* code; CM_PACKET_LIFETIME */
-	uint32_t grace_ms; /* so long a request waits for somebody to listen before it is rejected; CM_GRACE_MS */
+	uint32_t grace_ms;        /* how long a request waits for a listener before it is rejected; CM_GRACE_MS */
 };
 
 /** Makes a manager. NULL: no memory. */
@@ -122,48 +127,51 @@ struct cm *cm_create(const struct cm_config *config);
 /** Frees @cm, whose ids are destroyed and which no other thread calls any more. Sends nothing. */
 void cm_free(struct cm *cm);
 
-/* ---- what comes in ------------------------------------------------------------------------------------------------ */
+/* ---- what comes in ----------------------------------------------------------------------------------------------- */
 
 /**
- * A MAD that came to QP 1 with the Q_Key CM_QKEY; @path as it came: source is the sender, destination an own GID. Both are
- * hostile. @waited: a request has had its grace elsewhere, and is refused at once if nobody listens. Sends answers, calls
- * handlers.
+ * A MAD that came to QP 1 with the Q_Key CM_QKEY; @path as it came: its source is the sender, its destination
+ * one of the own GIDs. Both arguments may be hostile. @waited: a request has had its grace elsewhere, and is refused at once
+ * if nobody listens. Sends answers, calls handlers.
  */
 void cm_receive(struct cm *cm, const struct packet_path *path, const uint8_t mad[CM_MAD_BYTES], bool waited);
 
 /** Does what is due: repeats, gives up, ends TIMEWAIT. Then asks to be woken for what comes next. */
 void cm_run_timers(struct cm *cm);
 
-/* An id's peer, for who has to tell whether it has ended. */
+/* The peer of an id, for the callback of cm_peer_ended() to recognise. */
 struct cm_peer {
 	const struct packet_path *path; /* to it */
-	uint64_t service_id;            /* of the active side: that it asked for */
+	uint64_t service_id;            /* what the active side asked for; 0 on the passive side */
 	uint32_t comm_id; /* of the peer; its slot is in the upper 14 bits. 0: not known (REQ_SENT, SIDR_REQ_SENT) */
 };
 
 /**
- * A process has ended, without a word perhaps: all ids whose peer @is_its accepts go on as if a DREQ had come and a
+ * A process has ended, perhaps without a word: all ids whose peer @is_its accepts go on as if a DREQ had come and a
  * DREP had been sent (an established connection: CM_EVENT_DISCONNECTED, then TIMEWAIT), or as if the peer had rejected
  * (28). @is_its is called under the lock and must not call the manager.
  */
 void cm_peer_ended(struct cm *cm, bool (*is_its)(void *argument, const struct cm_peer *peer), void *argument);
 
 /**
- * The host with @gid has said that nobody there takes CM messages (ICMP, port unreachable): every REQ and SIDR_REQ that waits
- * for its answer is sent again soon, and ends, after its grace, as if nobody listened there, with reason 8 or status 1.
+ * The host with @gid has said that nobody there takes CM messages (ICMP, port unreachable): every REQ and SIDR_REQ that
+ * waits for its answer is sent again soon, and ends, after its grace, as if nobody listened there, with reason 8 or
+ * status 1.
  */
 void cm_host_refuses(struct cm *cm, const union ibv_gid *gid);
 
 /**
- * The process ends: sends for each id what cm_id_destroy() would send, and waits for nothing. The ids are IDLE and still to be
- * destroyed; no more events come, and every call that would leave IDLE is -EINVAL.
+ * The process ends: sends for each id what cm_id_destroy() would send, and waits for nothing. The ids are IDLE and
+ * still to be destroyed; no more events come, and every call that would leave IDLE is -EINVAL.
  */
 void cm_leave(struct cm *cm);
 
-/** In a forked child: the connections are the parent's. As cm_leave(), but sends nothing. The lock is free (hca/fork.c). */
+/**
+ * In a forked child: the connections are the parent's. As cm_leave(), but sends nothing. The lock is free (hca/fork.c).
+ */
 void cm_after_fork(struct cm *cm);
 
-/* ---- ids ---------------------------------------------------------------------------------------------------------- */
+/* ---- ids --------------------------------------------------------------------------------------------------------- */
 
 /** Makes an IDLE id of @owner, which events bring. Returns 0 or -ENOMEM. */
 int cm_id_create(struct cm *cm, void *owner, struct cm_id **id);
@@ -172,9 +180,10 @@ int cm_id_create(struct cm *cm, void *owner, struct cm_id **id);
 void cm_id_set_owner(struct cm_id *id, void *owner);
 
 /**
- * Frees @id in any state, after sending what its peer should know: REJ 4 with the CA GUID (REQ_SENT), REJ 28 (a request, or a
- * REP, that was not answered; also one that was sent), SIDR_REP 2, DREQ (ESTABLISHED; once, its DREP is not waited for), DREP
- * (DREQ_RCVD). A message of the peer that comes later is answered as that of a stranger. No event comes after it returned.
+ * Frees @id in any state, after sending what its peer should know: REJ 4 with the CA GUID (REQ_SENT), REJ 28 (a
+ * request, or a REP, that was not answered; also one that was sent), SIDR_REP 2, DREQ (ESTABLISHED; once, its DREP is
+ * not waited for), DREP (DREQ_RCVD). A message of the peer that comes later is answered as that of a stranger. No event
+ * comes after it returned.
  */
 void cm_id_destroy(struct cm_id *id);
 
@@ -201,7 +210,7 @@ struct cm_parameters {
 
 void cm_id_query(struct cm_id *id, struct cm_parameters *parameters);
 
-/* ---- messages of connections -------------------------------------------------------------------------------------- */
+/* ---- messages of connections ------------------------------------------------------------------------------------- */
 
 /* Private data to send, at most as long as that field of the message (-EINVAL, not explained: the driver checks). */
 struct cm_private {
@@ -245,14 +254,14 @@ int cm_send_rep(struct cm_id *id, const struct cm_reply *reply);
 int cm_send_rtu(struct cm_id *id, struct cm_private private_data);
 
 /**
- * REP_SENT, MRA_REP_RCVD to ESTABLISHED, as if the RTU had come, which says so as well when a packet reached the QP first.
- * -EISCONN in ESTABLISHED.
+ * REP_SENT, MRA_REP_RCVD to ESTABLISHED, as if the RTU had come, which says so as well when a packet reached the QP
+ * first. -EISCONN in ESTABLISHED.
  */
 int cm_establish(struct cm_id *id);
 
 /**
- * Sends a REJ with @reason, @info (ARI, up to 72 bytes) and private data up to 148 bytes: in REQ_SENT, REQ_RCVD, REP_RCVD and
- * their MRA states to IDLE, in REP_SENT and MRA_REP_RCVD to TIMEWAIT.
+ * Sends a REJ with @reason, @info (ARI, up to 72 bytes) and private data up to 148 bytes: in REQ_SENT, REQ_RCVD,
+ * REP_RCVD and their MRA states to IDLE, in REP_SENT and MRA_REP_RCVD to TIMEWAIT.
  */
 int cm_send_rej(struct cm_id *id, uint16_t reason, struct cm_private info, struct cm_private private_data);
 
@@ -262,7 +271,7 @@ int cm_send_dreq(struct cm_id *id, struct cm_private private_data);
 /** DREQ_RCVD to TIMEWAIT: sends a DREP; private data up to 224 bytes. */
 int cm_send_drep(struct cm_id *id, struct cm_private private_data);
 
-/* ---- messages of service id resolution ---------------------------------------------------------------------------- */
+/* ---- messages of service id resolution --------------------------------------------------------------------------- */
 
 struct cm_sidr_request {
 	struct packet_path path;

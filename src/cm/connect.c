@@ -29,7 +29,7 @@ static uint8_t least(uint8_t value, uint8_t most)
 	return value < most ? value : most;
 }
 
-/* ---- listening ------------------------------------------------------------------------------------------------------ */
+/* ---- listening --------------------------------------------------------------------------------------------------- */
 
 static void listen_last(struct cm_id *id, uint64_t service_id)
 {
@@ -60,7 +60,7 @@ int cm_listen(struct cm_id *id, uint64_t service_id)
 	return error;
 }
 
-/* ---- active side ----------------------------------------------------------------------------------------------------- */
+/* ---- active side ------------------------------------------------------------------------------------------------- */
 
 static void fill_path(struct cm_req *req, const struct packet_path *path)
 {
@@ -213,7 +213,7 @@ int cm_send_rtu(struct cm_id *id, struct cm_private private_data)
 	return error;
 }
 
-/* ---- passive side ---------------------------------------------------------------------------------------------------- */
+/* ---- passive side ------------------------------------------------------------------------------------------------ */
 
 static void fill_rep(struct cm_id *id, const struct cm_reply *reply)
 {
@@ -291,7 +291,7 @@ int cm_establish(struct cm_id *id)
 	return error;
 }
 
-/* ---- both sides ------------------------------------------------------------------------------------------------------ */
+/* ---- both sides -------------------------------------------------------------------------------------------------- */
 
 static int reject(struct cm_id *id, uint16_t reason, struct cm_private info, struct cm_private private_data)
 {
@@ -366,7 +366,7 @@ int cm_send_drep(struct cm_id *id, struct cm_private private_data)
 	return error;
 }
 
-/* ---- service id resolution ------------------------------------------------------------------------------------------- */
+/* ---- service id resolution --------------------------------------------------------------------------------------- */
 
 static int resolve(struct cm_id *id, const struct cm_sidr_request *request)
 {

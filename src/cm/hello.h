@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The hello header of the RDMA IP CM service (IBTA annex A11): which IP addresses and ports a REQ or SIDR_REQ is from and
- * for. It stands in front of the program's private data; replies have none. Pure functions; any thread.
+ * The hello header of the RDMA IP CM service (IBTA annex A11): which IP addresses and ports a REQ or SIDR_REQ is from
+ * and for. It stands in front of the program's private data; replies have none. Pure functions; any thread.
  */
 #ifndef SOFTHCA_CM_HELLO_H
 #define SOFTHCA_CM_HELLO_H
@@ -13,7 +13,7 @@
 
 enum { CM_HELLO_BYTES = 36 };
 
-/* Why private data has no hello header. */
+/* What stands in front of private data: a hello header, or why there is none. */
 enum cm_hello {
 	CM_HELLO_IPV4,
 	CM_HELLO_IPV6,
@@ -21,7 +21,10 @@ enum cm_hello {
 	CM_HELLO_VERSION, /* of a version that is not 0.0: reject */
 };
 
-/* Addresses and ports; ports of the destination stand in the service id. Of the family that enum cm_hello says. */
+/*
+ * Addresses and ports; ports of the destination stand in the service id. Their family is the one that enum cm_hello
+ * names.
+ */
 struct cm_hello_addresses {
 	struct sockaddr_storage source, destination;
 };
@@ -31,7 +34,9 @@ struct cm_hello_addresses {
  */
 int cm_hello_pack(const struct sockaddr *source, const struct sockaddr *destination, uint8_t hello[CM_HELLO_BYTES]);
 
-/** Takes the header in front of @private_data of a request for @service_id apart; @addresses is filled in of IPv4 and IPv6. */
+/**
+ * Takes apart the header in front of @private_data of a request for @service_id; fills in @addresses for IPv4 and IPv6.
+ */
 enum cm_hello cm_hello_unpack(const uint8_t *private_data, uint64_t service_id, struct cm_hello_addresses *addresses);
 
 /** The service id of @port (host order) in @port_space (RDMA_PS_TCP, …), in host order. */
@@ -40,7 +45,7 @@ static inline uint64_t cm_service_id(uint16_t port_space, uint16_t port)
 	return (uint64_t)port_space << 16 | port;
 }
 
-/** The other way: false if @service_id is not of the IP CM service. */
+/** The other way round: false if @service_id is not of the IP CM service. */
 static inline bool cm_service_port(uint64_t service_id, uint16_t *port_space, uint16_t *port)
 {
 	*port_space = (uint16_t)(service_id >> 16);

@@ -10,10 +10,12 @@
 
 #define ID_OF(entry, member) ((struct cm_id *)((char *)(entry)-offsetof(struct cm_id, member)))
 
-/* A communication id is the slot of its process, then a number of its own, so no two processes of a host have the same. */
+/*
+ * A communication id is the slot of its process, then a number of its own, so no two processes of a host have the same.
+ */
 enum { COUNTER_BITS = 18, COUNTERS = 1 << COUNTER_BITS, SLOTS = 1 << (32 - COUNTER_BITS) };
 
-/* ---- made and freed ------------------------------------------------------------------------------------------------ */
+/* ---- made and freed ---------------------------------------------------------------------------------------------- */
 
 struct cm_id *cm_id_make(struct cm *cm, void *owner)
 {
@@ -71,7 +73,7 @@ void cm_id_set_owner(struct cm_id *id, void *owner)
 	cm_end(id->cm, &outbox);
 }
 
-/* What the peer of an id should know when it goes (rdma-cm 2.6, destroy_id). */
+/* Sends what the peer should know when an id goes (rdma-cm 2.6, destroy_id). */
 void cm_part(struct cm_id *id)
 {
 	const struct cm_private nothing = {.data = NULL};
@@ -114,7 +116,7 @@ void cm_part(struct cm_id *id)
 	cm_to_idle(id);
 }
 
-/* ---- names --------------------------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------------------------------- */
 
 static int claim_slot(struct cm *cm)
 {
@@ -184,7 +186,7 @@ void cm_enter_remote(struct cm_id *id)
 	cm_table_enter(&id->cm->table, &id->remote_qpn, &key);
 }
 
-/* ---- states --------------------------------------------------------------------------------------------------------- */
+/* ---- states ------------------------------------------------------------------------------------------------------ */
 
 void cm_set_state(struct cm_id *id, enum cm_state state)
 {
@@ -242,7 +244,7 @@ void cm_id_query(struct cm_id *id, struct cm_parameters *parameters)
 	cm_end(id->cm, &outbox);
 }
 
-/* ---- events --------------------------------------------------------------------------------------------------------- */
+/* ---- events ------------------------------------------------------------------------------------------------------ */
 
 void cm_raise(struct cm_id *id, enum cm_event_kind kind, int status, const struct cm_message *message,
 	      const struct packet_path *path)

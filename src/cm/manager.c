@@ -8,10 +8,10 @@
 #include "cm/timeouts.h"
 #include "core/limits.h"
 
-/* From one request that the peer's host refused to the next. */
+/* The interval between the sends of a request that the peer's host refuses. */
 #define REFUSED_AGAIN_MS 10
 
-/* Of answers to who is not known, since what is left of the limit of what came says nothing: Linux's default. */
+/* For answers to strangers, as the hop limit of what came says nothing about the way back: Linux's default. */
 enum { HOP_LIMIT = 64 };
 
 struct cm *cm_create(const struct cm_config *config)
@@ -123,7 +123,7 @@ struct packet_path cm_way_back(const struct packet_path *path)
 	return back;
 }
 
-/* ---- ends --------------------------------------------------------------------------------------------------------- */
+/* ---- ends -------------------------------------------------------------------------------------------------------- */
 
 void cm_after_fork(struct cm *cm)
 {
@@ -158,7 +158,7 @@ void cm_leave(struct cm *cm)
 	} while (id);
 }
 
-/* What nobody has sent, for who relies on there being a message. */
+/* A message that nobody has sent, since handlers rely on there being one. */
 static void as_if_rejected(struct cm_id *id, uint16_t reason)
 {
 	const struct cm_message rej = {.kind = CM_REJ, .rej.reason = reason};
@@ -212,7 +212,7 @@ void cm_peer_ended(struct cm *cm, bool (*is_its)(void *argument, const struct cm
 	cm_end(cm, &outbox);
 }
 
-/* What takes requests there may be about to begin: another process had the port, and ends. */
+/* A process that takes requests may be about to start there: the one that had the port is ending. */
 static bool try_again_soon(struct cm_id *id)
 {
 	uint32_t most = id->cm->config.grace_ms / REFUSED_AGAIN_MS;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Inside the communication manager: the manager, its ids, and what its files share. Everything is under the manager's lock,
- * from cm_begin() to cm_end(): connections are made rarely and a step takes a microsecond, and what looks at two ids (a
- * connection that is stale) or at all of them needs no order among locks. What is to be sent in between is collected and
- * leaves behind cm_end(), so no lock of the manager is held while a link works.
+ * Inside the communication manager: the manager, its ids, and what its files share. Everything is under the manager's
+ * lock, from cm_begin() to cm_end(): connections are made rarely and a step takes a microsecond, and what looks at two
+ * ids (a connection that is stale) or at all of them needs no order among locks. What is to be sent in between is
+ * collected and leaves behind cm_end(), so no lock of the manager is held while a link works.
  */
 #ifndef SOFTHCA_CM_MANAGER_H
 #define SOFTHCA_CM_MANAGER_H
@@ -42,7 +42,7 @@ struct cm_held {
 struct cm {
 	struct cm_config config;
 	struct queue_lock lock;
-	struct cm_outbox *outbox; /* of who has the lock */
+	struct cm_outbox *outbox; /* of the thread that has the lock */
 	bool left;                /* cm_leave() */
 	int slot;                 /* negative: not claimed */
 	uint32_t counter;         /* of the next communication id */
@@ -75,7 +75,7 @@ struct cm_id {
 
 #define CM_MS UINT64_C(1000000)
 
-/* ---- manager.c ---------------------------------------------------------------------------------------------------- */
+/* ---- manager.c --------------------------------------------------------------------------------------------------- */
 
 /** Takes the lock; @outbox collects until cm_end(). */
 void cm_begin(struct cm *cm, struct cm_outbox *outbox);
@@ -89,7 +89,7 @@ void cm_arm(struct cm *cm, struct timer *timer, uint64_t after_ns);
 /** Where an answer to what came on @path goes. */
 struct packet_path cm_way_back(const struct packet_path *path);
 
-/* ---- id.c --------------------------------------------------------------------------------------------------------- */
+/* ---- id.c -------------------------------------------------------------------------------------------------------- */
 
 /** An IDLE id in the list. NULL: no memory. */
 struct cm_id *cm_id_make(struct cm *cm, void *owner);
@@ -97,7 +97,7 @@ void cm_id_free(struct cm_id *id);
 /** Gives @id a new communication id and enters it. Returns 0 or a negative errno. */
 int cm_id_name(struct cm_id *id);
 
-/** Sends what the peer of @id should know when it goes; it is IDLE then. */
+/** Sends what its peer should know when @id goes; @id is IDLE then. */
 void cm_part(struct cm_id *id);
 /** Into @state, with no timer. */
 void cm_set_state(struct cm_id *id, enum cm_state state);
@@ -120,7 +120,7 @@ void cm_raise(struct cm_id *id, enum cm_event_kind kind, int status, const struc
 void cm_raise_disconnected(struct cm_id *id, int status, const struct cm_message *message,
 			   const struct packet_path *path);
 
-/* ---- messages.c: made and sent ------------------------------------------------------------------------------------- */
+/* ---- messages.c: made and sent ----------------------------------------------------------------------------------- */
 
 /** Sends id->sent, and again after @wait_ms as long as nothing else happens to @id. */
 void cm_send_until_answered(struct cm_id *id, uint64_t wait_ms);
@@ -138,39 +138,39 @@ void cm_post_sidr_rep(struct cm_id *id, const struct cm_sidr_reply *reply);
 /** Copies @from into a field of @size bytes that is zero. False: it does not fit. */
 bool cm_put_private(uint8_t *field, size_t size, struct cm_private from);
 
-/* ---- receive.c ---------------------------------------------------------------------------------------------------- */
+/* ---- receive.c --------------------------------------------------------------------------------------------------- */
 
 /** The one switch: what @message, which came on @path from its peer, does to @id. */
 void cm_step(struct cm_id *id, const struct packet_path *path, const struct cm_message *message);
 
-/* ---- requests.c --------------------------------------------------------------------------------------------------- */
+/* ---- requests.c -------------------------------------------------------------------------------------------------- */
 
 /** A REQ or SIDR_REQ has come. @grace: it may wait for a listener. */
 void cm_take_request(struct cm *cm, const struct packet_path *path, const struct cm_message *message, bool grace);
 /**
- * True if another connection with the QP @qpn of the CA @guid is known (IBTA 12.9): @message, a REQ or REP from there, was
- * rejected, and that connection is released if it is established.
+ * True if another connection with the QP @qpn of the CA @guid is known (IBTA 12.9): @message, a REQ or REP from there,
+ * was rejected, and that connection is released if it is established.
  */
 bool cm_is_stale(struct cm *cm, const struct packet_path *path, const struct cm_message *message, uint32_t qpn,
 		 uint64_t guid);
-/** Who waits for @service_id is looked at again, at once. */
+/** Looks at the requests that wait for @service_id again, at once. */
 void cm_look_again(struct cm *cm, uint64_t service_id);
 void cm_held_free(struct cm_held *held);
 
-/* ---- due.c -------------------------------------------------------------------------------------------------------- */
+/* ---- due.c ------------------------------------------------------------------------------------------------------- */
 
 /** The time of an id's timer has come. */
 void cm_id_due(struct timer *timer);
 
-/* ---- explanations ------------------------------------------------------------------------------------------------- */
+/* ---- explanations ------------------------------------------------------------------------------------------------ */
 
 enum { CM_EXPLAINED = LIMIT_EXPLAINED_DROPS };
 
-/* Of what others cause. */
+/* Explains what others cause. */
 #define CM_EXPLAIN(cm, rule, ...)                                                                                      \
 	((void)((cm)->config.hca && EXPLAIN_LIMITED((cm)->config.hca, (&(const struct explain_subject){.call = NULL}), \
 						    CM_EXPLAINED, rule, __VA_ARGS__)))
-/* Of a call of the program; yields the errno value. */
+/* Explains why a call of the program is refused; yields the errno value. */
 #define CM_REFUSE(cm, call_name, errno_value, rule, ...)                                                               \
 	((cm)->config.hca ? REFUSE((cm)->config.hca, call_name, errno_value, rule, __VA_ARGS__) : (errno_value))
 /* The two figures of a GID. */

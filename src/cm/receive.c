@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What comes in: the id that a message is for, and the one switch of states and messages (IBTA 12.9). What is in no
- * case is a message that was late, or came twice, and means nothing any more.
+ * What comes in: the id that a message is for, and the one switch of states and messages (IBTA 12.9). A message
+ * without a case was late, or came twice, and means nothing any more.
  */
 #include "cm/manager.h"
 
@@ -9,9 +9,9 @@
 
 #include "cm/timeouts.h"
 
-/* ---- the id of a message --------------------------------------------------------------------------------------------- */
+/* ---- the id of a message ----------------------------------------------------------------------------------------- */
 
-/* A REJ may come from who has not told its id, or was told none. */
+/* A REJ may come from a peer that has not told its id, or was told none. */
 static struct cm_id *find_rejected(struct cm *cm, const struct cm_rej *rej)
 {
 	struct cm_id *id;
@@ -52,9 +52,9 @@ static struct cm_id *find(struct cm *cm, const struct cm_message *message)
 	}
 }
 
-/* ---- what messages do ------------------------------------------------------------------------------------------------ */
+/* ---- what messages do -------------------------------------------------------------------------------------------- */
 
-/* The peer has the message and needs time: it is not repeated sooner, nor later repeats of it (IBTA 12.6.6). */
+/* The peer has the message and needs time, which every repeat from now on leaves it (IBTA 12.6.6). */
 static void wait_longer(struct cm_id *id, enum cm_state state, uint8_t service_timeout)
 {
 	cm_set_state(id, state);
@@ -109,7 +109,7 @@ static void take_reply(struct cm_id *id, const struct packet_path *path, const s
 
 static void take_rej(struct cm_id *id, const struct packet_path *path, const struct cm_message *message, bool rest)
 {
-	/* Of a request that the program has not accepted: cm_send_rep() will find it gone. */
+	/* A request that the program has not accepted: cm_send_rep() will find it gone. */
 	bool unanswered = id->state == CM_STATE_REQ_RCVD || id->state == CM_STATE_MRA_REQ_SENT;
 
 	CM_EXPLAIN(id->cm, RULE_CM_REJECTED, id->known.local_comm_id, CM_GID_HIGH(path->source),
@@ -139,7 +139,9 @@ static void take_dreq(struct cm_id *id, const struct packet_path *path, const st
 	cm_raise_disconnected(id, 0, message, path);
 }
 
-/* The peer did not see the DREP. Its DREQ may be one of its own, which crossed ours, so the transaction is that one's. */
+/*
+ * The peer did not see the DREP. Its DREQ may be one of its own, which crossed ours, so the transaction is that one's.
+ */
 static void release_again(struct cm_id *id, const struct cm_message *message)
 {
 	if (!names_own_qp(id, &message->dreq))
@@ -187,7 +189,7 @@ void cm_step(struct cm_id *id, const struct packet_path *path, const struct cm_m
 		cm_send_mra(id);
 		break;
 	case ON(CM_STATE_ESTABLISHED, CM_REP):
-		/* The RTU was lost. Who did not send one is not sent a REP by its peer. */
+		/* The RTU was lost. Only the active side has sent one. */
 		if (id->active)
 			cm_send_once(id, &id->sent);
 		break;
@@ -213,7 +215,7 @@ void cm_step(struct cm_id *id, const struct packet_path *path, const struct cm_m
 		break;
 	case ON(CM_STATE_REP_SENT, CM_DREQ):
 	case ON(CM_STATE_MRA_REP_RCVD, CM_DREQ):
-		/* The RTU was lost, and the peer has done already what it wanted. */
+		/* The RTU was lost, and the peer has already done what it wanted. */
 	case ON(CM_STATE_ESTABLISHED, CM_DREQ):
 	case ON(CM_STATE_DREQ_SENT, CM_DREQ):
 		take_dreq(id, path, message);
@@ -233,7 +235,7 @@ void cm_step(struct cm_id *id, const struct packet_path *path, const struct cm_m
 	}
 }
 
-/* ---- who it is for --------------------------------------------------------------------------------------------------- */
+/* ---- who it is for ----------------------------------------------------------------------------------------------- */
 
 /* Somebody else who knows or guesses the ids must not be able to end a connection. */
 static bool is_of_peer(const struct cm_id *id, const struct packet_path *path, const struct cm_message *message)

@@ -11,7 +11,7 @@
 #include "cm/timeouts.h"
 #include "core/limits.h"
 
-/* ---- nobody listens -------------------------------------------------------------------------------------------------- */
+/* ---- nobody listens ---------------------------------------------------------------------------------------------- */
 
 static void nobody_listens(struct cm *cm, const struct packet_path *path, const struct cm_message *message)
 {
@@ -75,7 +75,7 @@ void cm_look_again(struct cm *cm, uint64_t service_id)
 	}
 }
 
-/* ---- listeners ------------------------------------------------------------------------------------------------------- */
+/* ---- listeners --------------------------------------------------------------------------------------------------- */
 
 static struct cm_id *next_listener(struct cm_id *from, uint64_t service_id)
 {
@@ -84,7 +84,7 @@ static struct cm_id *next_listener(struct cm_id *from, uint64_t service_id)
 	return from;
 }
 
-/* Asks who listens, one after the other; the first that does not say it is another's request decides. */
+/* Asks the listeners one after the other; the first whose answer is not CM_NOT_MINE decides. */
 static enum cm_verdict ask(struct cm_id *child, const struct packet_path *path, const struct cm_message *message,
 			   uint16_t *reason)
 {
@@ -102,7 +102,7 @@ static enum cm_verdict ask(struct cm_id *child, const struct packet_path *path, 
 	return verdict;
 }
 
-/* ---- REQ ------------------------------------------------------------------------------------------------------------- */
+/* ---- REQ --------------------------------------------------------------------------------------------------------- */
 
 static void know_path(struct packet_path *known, const struct packet_path *path, const struct cm_req *req)
 {
@@ -143,7 +143,7 @@ static void know_req(struct cm_id *child, const struct packet_path *path, const 
 	know_qp_type(known, req);
 	known->remote_qpn = req->local_qpn;
 	known->sq_psn = req->starting_psn;
-	/* Not when it is accepted: the QP is ready to receive before the REP is sent. */
+	/* Drawn now, and not by the accept: the QP is ready to receive before the REP is sent. */
 	known->rq_psn = cm_draw_psn(child);
 	known->responder_resources = req->initiator_depth;
 	known->initiator_depth = req->responder_resources;
@@ -252,7 +252,7 @@ static void take_req(struct cm *cm, const struct packet_path *path, const struct
 	decide_req(child, path, message);
 }
 
-/* ---- SIDR_REQ -------------------------------------------------------------------------------------------------------- */
+/* ---- SIDR_REQ ---------------------------------------------------------------------------------------------------- */
 
 static void decide_sidr_req(struct cm_id *child, const struct packet_path *path, const struct cm_message *message)
 {
@@ -291,7 +291,7 @@ static void take_sidr_req(struct cm *cm, const struct packet_path *path, const s
 	decide_sidr_req(child, path, message);
 }
 
-/* ---- both ------------------------------------------------------------------------------------------------------------ */
+/* ---- both -------------------------------------------------------------------------------------------------------- */
 
 /* True: @message says nothing new, or nothing that a listener could answer; what it deserved was sent. */
 static bool is_done(struct cm *cm, const struct packet_path *path, const struct cm_message *message)

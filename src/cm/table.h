@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The table by which a message finds its id: a hash of keys of several kinds. What peers choose goes into the keys, so the
- * hash has a secret. The lock of the manager covers it; it owns its buckets, not the entries.
+ * The table by which a message finds its id: a hash of keys of several kinds. What peers choose goes into the keys, so
+ * the hash has a secret. The lock of the manager covers it; it owns its buckets, not the entries.
  */
 #ifndef SOFTHCA_CM_TABLE_H
 #define SOFTHCA_CM_TABLE_H
@@ -12,7 +12,7 @@ enum cm_key_kind {
 	CM_KEY_LOCAL,       /* own communication id, or request id that was made here */
 	CM_KEY_REMOTE_ID,   /* CA GUID and communication id of the peer: a REQ that comes again */
 	CM_KEY_REMOTE_QPN,  /* CA GUID and QPN of the peer: a connection that is stale */
-	CM_KEY_REMOTE_SIDR, /* request id and GID of who asks: a SIDR_REQ that comes again */
+	CM_KEY_REMOTE_SIDR, /* request id and GID of the side that asks: a SIDR_REQ that comes again */
 };
 
 struct cm_key {

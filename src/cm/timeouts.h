@@ -16,8 +16,8 @@ static inline uint32_t cm_code_ms(uint32_t code)
 }
 
 /**
- * The code of a QP's timeout: there and back, each 4.096 us * 2^@lifetime, and the delay @ack_delay (a code) of who answers,
- * rounded up to a power of two as Linux does it (IBTA 12.6.5).
+ * The code of a QP's timeout: there and back, each 4.096 us * 2^@lifetime, and the delay @ack_delay (a code) of the
+ * responder, rounded up to a power of two as Linux does it (IBTA 12.6.5).
  */
 static inline uint8_t cm_ack_timeout(uint8_t lifetime, uint8_t ack_delay)
 {

@@ -107,7 +107,7 @@ static void receive(struct hca *hca, const struct packet_path *path, const uint8
 		gsi_send(hca, &back, answer);
 }
 
-/* A datagram that nobody gets is answered as whoever is there would answer it. */
+/* A datagram that nobody gets is answered as the manager at its destination would answer it. */
 static void lost(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], enum mad_loss why)
 {
 	struct packet_path back = way_back(path);

@@ -20,8 +20,8 @@ struct manager_handlers {
 };
 
 /**
- * The manager, made by the first call, with @handlers, which all callers pass the same. It lives until the process ends. There is a
- * device. NULL: no memory. Any thread, no lock of the device.
+ * The manager, made by the first call, with @handlers, which all callers pass the same. It lives until the process
+ * ends. There is a device. NULL: no memory. Any thread, no lock of the device.
  */
 struct cm *hca_manager(const struct manager_handlers *handlers);
 

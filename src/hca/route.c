@@ -80,9 +80,9 @@ static bool groups_leave_process(const struct hca *hca)
 }
 
 /*
- * To the members of this process by a call, to all others by UDP, which brings what it sent back to this host: what this process
- * has sent itself it leaves out there (udp_is_own_datagram()). A datagram for which there is no room is lost, as any may be.
- * Sending reads the payload, hence the copy.
+ * To the members of this process by a call, to all others by UDP, which brings datagrams back to this host, where a
+ * process leaves out those that it has sent itself (udp_is_own_datagram()). A datagram for which there is no room is
+ * lost, as any may be. Sending reads the payload, hence the copy.
  */
 static enum link_result send_to_group(struct hca *hca, struct run *run)
 {
@@ -120,7 +120,7 @@ static bool is_of_this_process(const struct mad_address *address)
 	return address->addressee == MAD_FOR_SERVICE ? host_service_listens(address->service) : host_owns(address->qpn);
 }
 
-/* To somebody of this host. */
+/* To a process of this host. */
 static int to_process(const struct hca *hca, const struct mad_address *address, const struct link **links)
 {
 	bool alone = hca->settings.link == LINK_LOCAL;
@@ -166,7 +166,7 @@ static void hand_to(struct host_peer *peer, const struct packet_path *path, cons
 	host_carrier->forward_to(peer, path, frame, headers + MAD_BYTES);
 }
 
-/* Whoever was sent a request by this process is connected to it. */
+/* A process that was sent a request by this one is connected to it. */
 static bool hand_on(const struct packet_path *path, const uint8_t *mad)
 {
 	const struct mad_address address = mad_address(mad);

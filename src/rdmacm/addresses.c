@@ -35,7 +35,7 @@ static bool is_of_host(const struct sockaddr *address)
 	return found;
 }
 
-/* Whether an id may have @address, and on which device. 0 and *@path, whose device is NULL of a wild address. */
+/* Whether an id may have @address, and on which device. 0 and *@path, whose device is NULL for a wild address. */
 static int check_address(struct user_cm_id *id, const struct sockaddr *address, const char *call,
 			 struct resolved_path *path)
 {
@@ -188,7 +188,7 @@ static int source_towards(const struct sockaddr *source, const struct sockaddr *
 	address_copy(&from, source);
 	address_copy(&to, destination);
 	address_set_port((struct sockaddr *)&from, 0);
-	/* connect(2) to port 0 is no error of UDP, but some port is clearer. */
+	/* With UDP, connect(2) to port 0 is no error, but a real port is clearer. */
 	address_set_port((struct sockaddr *)&to, 4791);
 	if ((!address_is_wild(source) && bind(fd, (struct sockaddr *)&from, address_size(source))) ||
 	    connect(fd, (struct sockaddr *)&to, address_size(destination)) ||
@@ -199,8 +199,8 @@ static int source_towards(const struct sockaddr *source, const struct sockaddr *
 }
 
 /*
- * A destination that means this host: 127.0.0.1, or no address. Real adapters resolve it and have no route then; here it leads to
- * the device itself, unless the profile asks for that (docs/decisions.md).
+ * A destination that means this host: 127.0.0.1, or no address. Real adapters resolve it, and then have no route; here
+ * it leads to the device itself, unless the profile asks for what they do (docs/decisions.md).
  */
 static int resolve_host(struct user_cm_id *id, const struct sockaddr *destination, struct resolved_path *path)
 {
@@ -275,7 +275,7 @@ static int resolve_addr(struct user_cm_id *id, const struct sockaddr *source, co
 	if (!address_size(destination))
 		return -REFUSE(hca_of_id(id), "rdma_resolve_addr", EINVAL, RULE_RDMACM_FAMILY, destination->sa_family);
 	if (id_state(id) == ID_IDLE) {
-		/* Some programs pass a source of no family. */
+		/* Some programs pass a source without a family. */
 		if (!source || !address_size(source)) {
 			address_any(&any, destination->sa_family, 0);
 			source = (const struct sockaddr *)&any;

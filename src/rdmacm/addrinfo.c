@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rdma_getaddrinfo(3), rdma_freeaddrinfo(3): getaddrinfo(3) with the QP type and the port space in place of the type of socket
- * and the protocol. Only its first result counts. Routes and private data that a service of InfiniBand would add are none here.
+ * rdma_getaddrinfo(3), rdma_freeaddrinfo(3): getaddrinfo(3) with the QP type and the port space in place of the type of
+ * socket and the protocol. Only its first result counts. There is no service here that adds routes and private data, as
+ * on InfiniBand.
  */
 #include "rdmacm/addrinfo.h"
 

@@ -5,7 +5,10 @@
 
 #include <rdma/rdma_cma.h>
 
-/** As rdma_getaddrinfo(3), but for its return value: 0, a negative errno, or one of EAI_* (all of these are negative, too). */
+/**
+ * As rdma_getaddrinfo(3), but for its return value: 0, a negative errno, or one of EAI_* (all of these are negative,
+ * too).
+ */
 struct addrinfo_error {
 	int resolver; /* EAI_*, or 0 */
 	int error;    /* negative errno, or 0 */

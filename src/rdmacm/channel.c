@@ -14,8 +14,9 @@
 #include "rdmacm/devices.h"
 
 /*
- * All channels of the process: what a thread is blocked in stays reachable after its program destroyed it. And the lock of
- * events, which is one, since counts of an id and queues of two channels change together when it migrates.
+ * All channels of the process: one that a thread is blocked in stays reachable after the program has destroyed it. And
+ * the lock of events, a single one, since the counts of an id and the queues of two channels change together when it
+ * migrates.
  */
 static struct {
 	pthread_mutex_t lock;
@@ -55,8 +56,8 @@ static void after_fork_in_child(void)
 }
 
 /*
- * The manager calls handlers that take the lock of events, so that one is taken last. What was registered first is called last
- * (pthread_atfork(3)), and nothing is earlier than the loading of the library.
+ * The manager calls handlers that take the lock of events, so that one must be taken last. What was registered first is
+ * called last (pthread_atfork(3)), and nothing is registered before the library is loaded.
  */
 static void __attribute__((constructor)) handle_fork(void)
 {
@@ -174,7 +175,7 @@ static void add_token(int fd)
 		;
 }
 
-/* Whatever O_NONBLOCK says. False: there is none. */
+/* Does not block, whatever O_NONBLOCK says. False: there is no token. */
 static bool read_token_now(int fd)
 {
 	uint64_t token;
@@ -188,7 +189,10 @@ static bool read_token_now(int fd)
 	return length == sizeof(token);
 }
 
-/* A token that is not there any more has been read by a thread, which is to take no other event for it. The lock is held. */
+/*
+ * A token that is not there any more has been read by a thread, which is to take no other event for it. The lock is
+ * held.
+ */
 static void take_token_back(struct user_cm_channel *channel)
 {
 	if (!read_token_now(channel->base.fd))
@@ -233,7 +237,7 @@ int event_raise(struct user_cm_id *id, enum rdma_cm_event_type type, int status,
 	return 0;
 }
 
-/* The lock is held. Takes what is queued of @owner, and of @group if that is one, out of @channel, in its order. */
+/* The lock is held. Takes what is queued for @owner, only for @group if that is not NULL, out of @channel, in order. */
 static struct user_cm_event *take_out(struct user_cm_channel *channel, const struct user_cm_id *owner,
 				      const struct user_cm_group *group)
 {
@@ -308,7 +312,7 @@ void events_migrate(struct user_cm_id *id, struct user_cm_channel *to)
 	events_unlock();
 }
 
-/* The lock is held: of the event and, if it is of one, of the group. */
+/* Counts for the owner of the event and for its group, if there is one. The lock is held. */
 static void count_handed(struct user_cm_event *event, uint32_t change)
 {
 	event->owner->handed += change;
@@ -319,8 +323,8 @@ static void count_handed(struct user_cm_event *event, uint32_t change)
 }
 
 /*
- * The first event for a token that was read, or NULL if the one of that token was dropped. It counts as handed out from now
- * on, so that its id waits for this thread.
+ * The first event for a token that was read, or NULL if the one of that token was dropped. It counts as handed out from
+ * now on, so that its id waits for this thread.
  */
 static struct user_cm_event *take_first(struct user_cm_channel *channel)
 {
@@ -359,7 +363,7 @@ static int read_token(struct user_cm_channel *channel)
 	uint64_t token;
 	ssize_t length = 0;
 
-	/* The only cancellation point: programs end their event threads so (rping(1)). */
+	/* The only cancellation point: programs end their event threads in this way (rping(1)). */
 	pthread_cleanup_push(end_use, channel);
 	length = read(channel->base.fd, &token, sizeof(token));
 	pthread_cleanup_pop(0);

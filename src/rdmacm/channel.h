@@ -2,10 +2,10 @@
 /*
  * Event channels (rdma_create_event_channel(3)): queues of events behind a descriptor.
  *
- * The descriptor is an eventfd that counts (EFD_SEMAPHORE): one token per queued event, so that it is readable as long as one
- * waits. rdma_get_cm_event(3) reads a token, in a read(2) that blocks, obeys O_NONBLOCK, and is interrupted or restarted by
- * signals as the program chose, then takes an event. Who drops an event that was not fetched takes its token back; if a
- * thread has just read it, that thread finds no event and reads again.
+ * The descriptor is an eventfd that counts (EFD_SEMAPHORE): one token per queued event, so that it is readable as long
+ * as one waits. rdma_get_cm_event(3) reads a token, in a read(2) that blocks, obeys O_NONBLOCK, and is interrupted or
+ * restarted by signals as the program chose, then takes an event. To drop an event that was not fetched, its token is
+ * taken back; if a thread has just read that, it finds no event and reads again.
  *
  * One lock for all channels, a leaf: events are few.
  */
@@ -23,19 +23,21 @@ struct user_cm_channel *channel_create(bool of_one_id);
 /** The program is done with it: closes the descriptor, frees what waits. */
 void channel_destroy(struct user_cm_channel *channel);
 
-/** Puts @id, which is on none, on @channel; takes it off, which may free the channel. The lock of events is not held. */
+/**
+ * Puts @id, which is on none, on @channel; takes it off, which may free the channel. The lock of events is not held.
+ */
 void channel_enter(struct user_cm_channel *channel, struct user_cm_id *id);
 void channel_leave(struct user_cm_id *id);
 
-/** One user of @channel less. */
+/** @channel has one user less. */
 void channel_put(struct user_cm_channel *channel);
 
 /** A new event of @id. NULL: no memory. */
 struct user_cm_event *event_new(struct user_cm_id *id, enum rdma_cm_event_type type, int status);
 
 /**
- * Queues @event, which the channel of its owner owns from now on. Of an owner that is being destroyed, or whose channel is gone:
- * drops it. The lock of events is held, or not (event_put).
+ * Queues @event, which the channel of its owner owns from now on. Drops it if the owner is being destroyed, or if its
+ * channel is gone. event_put_locked() is called under the lock of events, event_put() is not.
  */
 void event_put_locked(struct user_cm_event *event);
 void event_put(struct user_cm_event *event);
@@ -44,8 +46,8 @@ void event_put(struct user_cm_event *event);
 int event_raise(struct user_cm_id *id, enum rdma_cm_event_type type, int status, enum event_work work);
 
 /**
- * Drops the events of @owner that were not fetched, those of @group only if that is not NULL; and waits until those that
- * were fetched are acknowledged. No lock is held.
+ * Drops the events of @owner that were not fetched, those of @group only if that is not NULL; and waits until those
+ * that were fetched are acknowledged. No lock is held.
  */
 void events_settle(struct user_cm_id *owner, struct user_cm_group *group);
 
@@ -53,21 +55,23 @@ void events_settle(struct user_cm_id *owner, struct user_cm_group *group);
 void events_migrate(struct user_cm_id *id, struct user_cm_channel *to);
 
 /**
- * Takes the next event out of @channel and does the work that is left, on this thread. 0 and *@event, or a negative errno
- * (-EAGAIN, -EINTR, -EBADF). A cancellation point that holds nothing.
+ * Takes the next event out of @channel and does the work that is left, on this thread. 0 and *@event, or a negative
+ * errno (-EAGAIN, -EINTR, -EBADF). A cancellation point that holds nothing.
  */
 int channel_next(struct user_cm_channel *channel, struct user_cm_event **event);
 
-/** An event that was handed out is not the program's any more: whoever waits for that goes on. The lock is not held. */
+/**
+ * An event that was handed out is not the program's any more: threads that wait for that go on. The lock is not held.
+ */
 void event_acknowledged(struct user_cm_event *event);
 
 /**
- * Does the work of @event, which was taken out of its queue: true, the program gets it; false, there is nothing to report.
- * No lock is held. (rdmacm/deliver.c)
+ * Does the work of @event, which was taken out of its queue: true, the program gets it; false, there is nothing to
+ * report. No lock is held. (rdmacm/deliver.c)
  */
 bool event_deliver(struct user_cm_event *event);
 
-/** Frees an event that nobody gets: a request with it. (rdmacm/deliver.c) */
+/** Frees an event that nobody gets, and the request that it holds. (rdmacm/deliver.c) */
 void event_discard(struct user_cm_event *event);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rdma_connect(3), rdma_accept(3), rdma_establish(3), rdma_reject(3), rdma_notify(3), rdma_disconnect(3). Of a datagram id
- * there is no connection: it asks for, or tells, a QP number (SIDR).
+ * rdma_connect(3), rdma_accept(3), rdma_establish(3), rdma_reject(3), rdma_notify(3), rdma_disconnect(3). A datagram
+ * id has no connection: it asks for a QP number, or tells one (SIDR).
  */
 #include <errno.h>
 #include <string.h>
@@ -97,7 +97,7 @@ static uint64_t service_of(const struct user_cm_id *id)
 	return cm_service_id((uint16_t)id->base.ps, address_port(destination));
 }
 
-/* What the QP says, or, of an id without one, the program. */
+/* The number of the QP or, of an id without one, what the program says. */
 static uint32_t own_qpn(const struct user_cm_id *id, const struct rdma_conn_param *param)
 {
 	return id->base.qp ? id->base.qp->qp_num : param->qp_num;
@@ -375,7 +375,7 @@ int softhca_rdma_notify(struct rdma_cm_id *base, enum ibv_event_type event)
 
 /* ---- both ----------------------------------------------------------------------------------------------------- */
 
-/* Whatever state the connection is in, to end it is in order. */
+/* A connection may be ended in whatever state it is. */
 static void say_goodbye(struct user_cm_id *id)
 {
 	const struct cm_private nothing = {0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What rdma_get_cm_event(3) does about an event before the program gets it: public members are filled in, QPs go from state to
- * state, children are born. It happens here and nowhere else, on the program's thread, since programs rely on nothing being
- * changed behind their back; who does not read the channel is not connected (rdma-cm 2.2).
+ * What rdma_get_cm_event(3) does about an event before the program gets it: public members are filled in, QPs go from
+ * state to state, children are born. It happens here and nowhere else, on the program's thread, since programs rely on
+ * nothing being changed behind their back; a program that does not read its channel is not connected (rdma-cm 2.2).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -296,7 +296,7 @@ bool event_deliver(struct user_cm_event *event)
 
 void event_discard(struct user_cm_event *event)
 {
-	/* The peer of a request that nobody will see is told so. */
+	/* If it is a request, the peer is told that nobody will see it. */
 	if (event->child)
 		cm_id_destroy(event->child);
 	free(event);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The contexts that the library opens: one per device and process, the same in every id and in rdma_get_devices(3), with a
- * protection domain that QPs get if the program brings none. They stay until the process ends, since programs go on using
- * them after rdma_free_devices(3) and after their last id (rdma-cm 2.4).
+ * The contexts that the library opens: one per device and process, the same in every id and in rdma_get_devices(3),
+ * with a protection domain that QPs get if the program brings none. They stay until the process ends, since programs go
+ * on using them after rdma_free_devices(3) and after their last id (rdma-cm 2.4).
  */
 #ifndef SOFTHCA_RDMACM_DEVICES_H
 #define SOFTHCA_RDMACM_DEVICES_H
@@ -31,7 +31,9 @@ struct shared_device *device_at(size_t index);
 /** In a forked child: what was being opened is forgotten. */
 void shared_devices_after_fork(void);
 
-/** The device whose RoCE v2 GID table has the address, and where: *@index; NULL: none. Any thread, after devices_open(). */
+/**
+ * The device whose RoCE v2 GID table has the address, and where: *@index; NULL: none. Any thread, after devices_open().
+ */
 struct shared_device *device_of_address(const struct sockaddr *address, int *index);
 
 /** The first IP address of a device, of @family if that is not AF_UNSPEC, for what is addressed to the host itself. */
@@ -40,7 +42,7 @@ struct shared_device *device_of_host(int family, int *index);
 /** The XRC domain without a file, made at first use. NULL with errno. */
 struct ibv_xrcd *device_xrcd(struct shared_device *device);
 
-/** Whose explanations a refusal on @id (NULL: none yet) makes. */
+/** The device under which a refusal on @id (NULL: there is none yet) is explained. */
 struct hca *hca_of_id(const struct user_cm_id *id);
 
 #endif

@@ -11,7 +11,7 @@
 #include "rdmacm/devices.h"
 #include "rdmacm/id.h"
 
-/* What the real library waits for a resolution (rdma-cm 2.3). */
+/* How long the real library waits for a resolution. */
 enum { RESOLVE_TIMEOUT_MS = 2000 };
 
 /* A listener keeps the attributes for the QPs of its children. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the communication manager tells (cm/cm.h), on whichever thread: a request is given to the listener whose address it is
- * for, an event to its id. Both are only queued; what is to be done about them rdma_get_cm_event(3) does
+ * What the communication manager tells (cm/cm.h), on whichever thread: a request is given to the listener whose address
+ * it is for, an event to its id. Both are only queued; rdma_get_cm_event(3) does what is to be done about them
  * (rdmacm/deliver.c). Called under the manager's lock.
  */
 #include <errno.h>
@@ -17,14 +17,14 @@
 #include "rdmacm/request.h"
 #include "rdmacm/sockaddr.h"
 
-/* Explanations a second of what peers ask for. */
+/* Explanations in a second of what peers ask for. */
 enum { MOST_EXPLAINED = 8 };
 
 #define EXPLAIN_REQUEST(id, rule, ...)                                                                                 \
 	EXPLAIN_LIMITED(hca_of_id(id), (&(const struct explain_subject){.call = "rdma_listen"}), MOST_EXPLAINED, rule, \
 			__VA_ARGS__)
 
-/* The type of QP that a request asks for; IBV_QPT_DRIVER, which no id has: one that there is not. */
+/* The type of QP that a request asks for; IBV_QPT_DRIVER, which no id has, if there is no such type. */
 static enum ibv_qp_type requested_type(const struct cm_message *message)
 {
 	if (message->kind == CM_SIDR_REQ)
@@ -58,7 +58,7 @@ static bool listens_at(const struct user_cm_id *listener, const struct sockaddr 
 	return address_is_wild(own) || address_equal(own, destination);
 }
 
-/* Whether the listener takes it, but for the backlog. */
+/* Whether the listener takes it, leaving the backlog aside. */
 static enum cm_verdict judge(const struct user_cm_id *listener, const struct cm_message *message)
 {
 	struct cm_hello_addresses addresses;
@@ -149,8 +149,8 @@ enum cm_verdict handle_request(void *argument, struct cm_id *child, const struct
 }
 
 /*
- * Whether @id is to hear of @event: messages reach it in CONNECT alone, the end of TIMEWAIT after the end of the connection
- * alone (rdma-cm 2.1). The lock of events is held.
+ * Whether @id is to hear of @event: messages reach it only in CONNECT, the end of TIMEWAIT only after the end of the
+ * connection (rdma-cm 2.1). The lock of events is held.
  */
 static bool concerns(struct user_cm_id *id, const struct cm_event *event)
 {

@@ -44,7 +44,7 @@ struct user_cm_id *id_new(struct user_cm_channel *channel, void *context, enum r
 	return id;
 }
 
-/* What the program can see of an id of any kind is gone; events_settle() has run, or the events are the parent's. */
+/* Frees an id that the program uses no more; events_settle() has run, or the events are the parent's. */
 static void release(struct user_cm_id *id)
 {
 	struct user_cm_channel *channel = id->channel;
@@ -108,7 +108,7 @@ int id_end(struct user_cm_id *id, int result)
 	return result_of(result);
 }
 
-/* How the status of an event that a synchronous call waited for is told (rdma-cm 2.3). */
+/* The result of a synchronous call, by the status of the event that it waited for (rdma-cm 2.3). */
 static int outcome(const struct rdma_cm_event *event)
 {
 	if (!event->status)
@@ -132,7 +132,7 @@ int id_end_complete(struct user_cm_id *id, int result)
 	}
 	if (softhca_rdma_get_cm_event(id->base.channel, &id->base.event))
 		return -1;
-	/* The errno of a transition of the QP that failed is known already. */
+	/* errno is that of the transition of the QP that failed. */
 	if (id->base.event->event == RDMA_CM_EVENT_CONNECT_ERROR)
 		return -1;
 	return result_of(outcome(id->base.event));
@@ -217,7 +217,7 @@ int softhca_rdma_migrate_id(struct rdma_cm_id *base, struct rdma_event_channel *
 		softhca_rdma_ack_cm_event(event);
 	else
 		base->event = event;
-	/* One user more keeps the old channel there for the line behind it. */
+	/* One more user keeps the old channel there until the lines below are done with it. */
 	events_lock();
 	before->users++;
 	events_unlock();

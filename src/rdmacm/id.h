@@ -8,8 +8,8 @@
 #include "rdmacm/objects.h"
 
 /**
- * Makes an id on @channel, or, NULL, one with a channel of its own, that is synchronous. Its state is @state. NULL with
- * errno. No lock is held.
+ * Makes an id on @channel or, if that is NULL, a synchronous one with a channel of its own. Its state is @state. NULL
+ * with errno. No lock is held.
  */
 struct user_cm_id *id_new(struct user_cm_channel *channel, void *context, enum rdma_port_space space,
 			  enum ibv_qp_type type, enum id_state state);
@@ -18,8 +18,8 @@ struct user_cm_id *id_new(struct user_cm_channel *channel, void *context, enum r
 void id_free(struct user_cm_id *id);
 
 /**
- * Begins @call on @base: takes its lock. NULL, with EBADF in errno and an explanation, of an id of the parent process in a
- * forked child.
+ * Begins @call on @base: takes its lock. NULL, with EBADF in errno and an explanation, for an id of the parent process
+ * in a forked child.
  */
 struct user_cm_id *id_begin(struct rdma_cm_id *base, const char *call);
 
@@ -27,8 +27,8 @@ struct user_cm_id *id_begin(struct rdma_cm_id *base, const char *call);
 int id_end(struct user_cm_id *id, int result);
 
 /**
- * The same for a call whose outcome a synchronous id waits for: the next event, whatever it is, which takes the place of
- * id->event. -1 if its status is not 0 (rdma_create_id(3), SYNCHRONOUS OPERATION).
+ * The same for a call whose outcome a synchronous id waits for: the next event, whatever it is, which takes the place
+ * of id->event. -1 if its status is not 0 (rdma_create_id(3), NOTES).
  */
 int id_end_complete(struct user_cm_id *id, int result);
 

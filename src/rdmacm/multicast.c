@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rdma_join_multicast(3), rdma_join_multicast_ex(3), rdma_leave_multicast(3). On RoCE v2 a group is an address: nobody has to
- * be asked, and the event follows at once.
+ * rdma_join_multicast(3), rdma_join_multicast_ex(3), rdma_leave_multicast(3). On RoCE v2 a group is an address: nobody
+ * has to be asked, and the event follows at once.
  */
 #include "rdmacm/multicast.h"
 

@@ -2,15 +2,16 @@
 /*
  * The objects of librdmacm: what a program's pointers point into. Each embeds the public structure as its first member.
  *
- * Ownership: created and destroyed by the calls of the manual pages. An event belongs to its channel until it is fetched, and
- * to the program until rdma_ack_cm_event(3). A channel is freed when it was destroyed, no id is on it and no thread is
- * inside a call on it: programs destroy channels under threads that are blocked (rping(1)), and ids after their channel.
+ * Ownership: created and destroyed by the calls of the manual pages. An event belongs to its channel until it is
+ * fetched, and to the program until rdma_ack_cm_event(3). A channel is freed when it was destroyed, no id is on it and
+ * no thread is inside a call on it: programs destroy channels under threads that are blocked (rping(1)), and ids after
+ * their channel.
  *
- * Locks: user_cm_id.lock serialises the calls of the program on one id; the lock of events (rdmacm/channel.h), one for all,
- * covers channels, queues, counts and states, and is a leaf; that of ports (rdmacm/ports.h), too. The manager
- * (cm/cm.h) calls the handlers of rdmacm/handlers.c under its own lock, and these take the lock of events only. So it is:
- * an id's lock, the manager's, that of events. Public members of an id change in calls of the program only, never behind
- * its back (rdma-cm 2.2).
+ * Locks: user_cm_id.lock serialises the calls of the program on one id; the lock of events (rdmacm/channel.h), one for
+ * all, covers channels, queues, counts and states, and is a leaf, as is that of ports (rdmacm/ports.h). The manager
+ * (cm/cm.h) calls the handlers of rdmacm/handlers.c under its own lock, and these take the lock of events only. So the
+ * order is: an id's lock, the manager's, that of events. Public members of an id change in calls of the program only,
+ * never behind its back (rdma-cm 2.2).
  */
 #ifndef SOFTHCA_RDMACM_OBJECTS_H
 #define SOFTHCA_RDMACM_OBJECTS_H
@@ -42,7 +43,7 @@ enum event_work {
 struct user_cm_event {
 	struct rdma_cm_event base; /* first */
 	struct user_cm_event *next;
-	struct user_cm_id *owner; /* whose destruction waits for the acknowledgement: of a request the listener */
+	struct user_cm_id *owner; /* whose destruction waits for the acknowledgement; for a request, the listener */
 	enum event_work work;
 	/* of EVENT_CM */
 	enum cm_event_kind kind;
@@ -102,7 +103,7 @@ struct user_cm_id {
 	uint32_t waiting; /* requests that do */
 
 	bool synchronous;
-	struct cm_id *cm; /* from the first call that needs one on; of a child from the beginning */
+	struct cm_id *cm; /* made by the first call that needs one; a child has one from the beginning */
 	struct resolved_path path;
 	struct bound_port port;
 
@@ -115,7 +116,7 @@ struct user_cm_id {
 	bool own_family_only; /* AFONLY */
 	bool family_only_set;
 
-	/* Of the connection. */
+	/* the connection */
 	bool connecting;       /* rdma_connect(3) or rdma_accept(3) was called */
 	bool failed;           /* CONNECT_ERROR was reported: what comes later is swallowed */
 	bool responds_to_sidr; /* a child whose request was a SIDR_REQ */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a port is to other processes of the host: the name under which they find who listens, and the right to have it. */
+/*
+ * A port as other processes of the host see it: the name under which they find the listener, and the right to have it.
+ */
 #ifndef SOFTHCA_RDMACM_PORT_NAMES_H
 #define SOFTHCA_RDMACM_PORT_NAMES_H
 
@@ -8,7 +10,7 @@
 
 /**
  * This process has the name of @port in @space from now on; @wild: at all addresses. Returns 0;
- * -EADDRINUSE or, if either is wild, -EADDRNOTAVAIL: another process has it. Called under the lock of ports.
+ * -EADDRINUSE or, if @wild, -EADDRNOTAVAIL: another process has it. Called under the lock of ports.
  */
 int port_name_claim(uint16_t space, uint16_t port, bool wild);
 

@@ -14,7 +14,7 @@
 
 enum { PRIVILEGED_PORTS = 1024, FIRST_EPHEMERAL = 32768, LAST_EPHEMERAL = 60999 };
 
-/* Ports of the process: a port space is the host's, as that of sockets is, and has no object to hang on. */
+/* The ports of the process. A port space is the host's, as that of sockets is: no object could hold them. */
 static struct {
 	pthread_mutex_t lock;
 	struct bound_port *first;
@@ -31,7 +31,9 @@ static const struct sockaddr *destination_of(const struct bound_port *port)
 	return (const struct sockaddr *)&port->destination;
 }
 
-/* Whether two ids on one port are in each other's way; @reuse: REUSEADDR counts. 0 or a negative errno (rdma-cm 2.4). */
+/*
+ * Whether two ids on one port are in each other's way; @reuse: REUSEADDR counts. 0 or a negative errno (rdma-cm 2.4).
+ */
 static int collide(const struct bound_port *port, const struct bound_port *other, bool reuse)
 {
 	const struct sockaddr *source = source_of(port), *of_other = source_of(other);
@@ -46,8 +48,8 @@ static int collide(const struct bound_port *port, const struct bound_port *other
 }
 
 /*
- * Port 0 may share with ids that lead elsewhere: nobody tells them apart by their port, which is not where anybody connects
- * to. The lock is held.
+ * What is given for port 0 may be shared with ids that lead elsewhere: nobody connects to such a port, so nobody has to
+ * tell them apart by it. The lock is held.
  */
 static bool leads_elsewhere(const struct bound_port *port, const struct bound_port *other)
 {
@@ -116,8 +118,8 @@ static bool has_name(const struct bound_port *port)
 }
 
 /*
- * Another process may have a name that this one wants to listen with; an id that connects needs none (port_names.h). The ids of
- * the process that share a port share its name. The lock is held.
+ * Takes the name of the port, which another process may have; an id that only connects needs none (port_names.h). The
+ * ids of the process that share a port share its name. The lock is held.
  */
 static int take_name(struct bound_port *port)
 {

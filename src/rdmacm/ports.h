@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ports: which ids of this process have bound which, by port space, with the kernel's rules for who may share one
+ * Ports: which ids of this process have bound which, by port space, with the kernel's rules on sharing one
  * (rdma_bind_addr(3); rdma-cm 2.4). One lock, a leaf.
  */
 #ifndef SOFTHCA_RDMACM_PORTS_H
@@ -12,7 +12,7 @@
 
 struct user_cm_id;
 
-/* A port of an id; a member of it. */
+/* The port of an id, which embeds it. */
 struct bound_port {
 	struct bound_port *next, **link; /* NULL: not bound; under the lock of ports */
 	uint16_t space;                  /* enum rdma_port_space */
@@ -23,9 +23,9 @@ struct bound_port {
 };
 
 /**
- * Binds @port in @space to @source, with its port; 0: to some free one, which *@source gets. @destination: where it is to
- * connect to, or NULL. Returns 0; -EADDRINUSE, -EADDRNOTAVAIL (somebody has it, as wild or not), -EACCES (a privileged
- * port). @other: whoever has it, if it is of this process, else NULL.
+ * Binds @port in @space to @source, with its port; 0: to some free one, which *@source gets. @destination: where it is
+ * to connect to, or NULL. Returns 0; -EADDRINUSE (somebody has it at that address), -EADDRNOTAVAIL (somebody has it,
+ * and either address is wild), -EACCES (a privileged port).
  */
 int port_bind(struct bound_port *port, uint16_t space, struct sockaddr *source, const struct sockaddr *destination);
 

@@ -13,7 +13,7 @@
 #include "rdmacm/route.h"
 #include "verbs/alive.h"
 
-/* What an adapter may take at most for the RNR NAK timer: 655 ms (IBTA table 45). */
+/* The longest RNR NAK timer that there is: 655 ms (IBTA table 45). */
 enum { RNR_TIMER_LONGEST = 0 };
 
 struct ibv_qp *qp_of_id(const struct user_cm_id *id)

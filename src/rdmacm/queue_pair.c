@@ -18,7 +18,7 @@ static void destroy_cqs(struct user_cm_id *id)
 {
 	struct rdma_cm_id *base = &id->base;
 
-	/* Not that of an SRQ, which goes with it. */
+	/* The CQ of an SRQ goes with the SRQ. */
 	if (base->recv_cq && !id->own_srq_cq) {
 		softhca_ibv_destroy_cq(base->recv_cq);
 		base->recv_cq = NULL;
@@ -38,7 +38,7 @@ static void destroy_cqs(struct user_cm_id *id)
 	id->own_cqs = false;
 }
 
-/* One direction's. The context of the CQ is the id: rdma_get_send_comp(3) relies on it. */
+/* The CQ of one direction. Its context is the id: rdma_get_send_comp(3) relies on it. */
 static int create_cq(struct rdma_cm_id *base, uint32_t entries, struct ibv_comp_channel **channel, struct ibv_cq **cq)
 {
 	*channel = softhca_ibv_create_comp_channel(base->verbs);
@@ -95,8 +95,8 @@ static int make_ready(struct user_cm_id *id, struct ibv_qp *qp)
 }
 
 /*
- * ECE (ibv_query_ece(3)): what the own QP offers goes into the request; a child takes what its request offers, if that is of
- * the same vendor. A device without options answers EOPNOTSUPP, which is no error.
+ * ECE (ibv_query_ece(3)): what the own QP offers goes into the request; a child takes what its request offers, if that
+ * is of the same vendor. A device without options answers EOPNOTSUPP, which is no error.
  */
 static void agree_on_ece(struct user_cm_id *id, struct ibv_qp *qp)
 {

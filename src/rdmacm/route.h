@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The path of an id: what a route has beside the addresses. The caller holds the id's lock, or has it alone. */
+/* The path of an id: what a route has besides the addresses. The caller holds the id's lock, or has it alone. */
 #ifndef SOFTHCA_RDMACM_ROUTE_H
 #define SOFTHCA_RDMACM_ROUTE_H
 

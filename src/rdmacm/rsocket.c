@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rpoll() and rselect() of rsocket(7). There are no rsockets: every descriptor that these are given is an ordinary one, such
- * as the descriptor of an event channel, which rping(1) waits for in this way. All other calls answer EOPNOTSUPP
+ * rpoll() and rselect() of rsocket(7). There are no rsockets: every descriptor that these are given is an ordinary one,
+ * such as the descriptor of an event channel, which rping(1) waits for in this way. All other calls answer EOPNOTSUPP
  * (abi/rdmacm.def).
  */
 #include "abi/rdmacm_entry_points.h"

@@ -2,8 +2,8 @@
 /*
  * Addresses of ids: sockaddr_in, sockaddr_in6, sockaddr_ib (AF_IB). Pure functions on memory of the caller; any thread.
  *
- * "Wild" is what rdma_bind_addr(3) calls any address: unspecified, and, as in the kernel, every loopback address (rdma-cm
- * 2.4), since 127.0.0.1 is on no RDMA device there.
+ * "Wild" is what rdma_bind_addr(3) calls any address: unspecified, and, as in the kernel, every loopback address
+ * (rdma-cm 2.4), since 127.0.0.1 is on no RDMA device there.
  */
 #ifndef SOFTHCA_RDMACM_SOCKADDR_H
 #define SOFTHCA_RDMACM_SOCKADDR_H
@@ -14,14 +14,14 @@
 #include <infiniband/ib.h>
 #include <infiniband/verbs.h>
 
-/** Bytes of an address by its family, 0 of a family that ids do not have. */
+/** Bytes of an address by its family, 0 for a family that ids do not have. */
 socklen_t address_size(const struct sockaddr *address);
 
-/** The port in host order; of AF_IB the lower 16 bits of the service id. 0 of another family. */
+/** The port in host order; for AF_IB the lower 16 bits of the service id. 0 for another family. */
 uint16_t address_port(const struct sockaddr *address);
 void address_set_port(struct sockaddr *address, uint16_t port);
 
-/** True if @address is unspecified or a loopback address; always of AF_UNSPEC. */
+/** True if @address is unspecified or a loopback address; always for AF_UNSPEC. */
 bool address_is_wild(const struct sockaddr *address);
 bool address_is_loopback(const struct sockaddr *address);
 bool address_is_multicast(const struct sockaddr *address);
@@ -29,7 +29,7 @@ bool address_is_multicast(const struct sockaddr *address);
 /** True if the addresses are the same whatever their ports. */
 bool address_equal(const struct sockaddr *a, const struct sockaddr *b);
 
-/** The GID of an address on RoCE v2: of IPv4 ::ffff:a.b.c.d, of IPv6 and AF_IB its 16 bytes (IBTA annex A17). */
+/** The GID of an address on RoCE v2: for IPv4 ::ffff:a.b.c.d, for IPv6 and AF_IB its 16 bytes (IBTA annex A17). */
 union ibv_gid address_gid(const struct sockaddr *address);
 
 /** The other way round, with @port: AF_INET or AF_INET6 as the GID is mapped or not. Fills *@address. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The state of an id. It changes in calls of the program and in the handler of the connection manager's events, which is on
- * another thread: all changes are made under the lock of events (rdmacm/channel.h). states.def is the table.
+ * The state of an id. It changes in calls of the program and in the handler of the connection manager's events, which
+ * is on another thread: all changes are made under the lock of events (rdmacm/channel.h). states.def is the table.
  */
 #ifndef SOFTHCA_RDMACM_STATE_H
 #define SOFTHCA_RDMACM_STATE_H
@@ -34,8 +34,8 @@ bool id_call_allowed(enum id_call call, enum id_state state);
 enum id_state id_state(const struct user_cm_id *id);
 
 /**
- * 0 if @call is in order in the present state of @id; else -EINVAL, with an explanation that names the state and what the
- * call takes. The caller holds the lock of @id.
+ * 0 if @call is in order in the present state of @id; else -EINVAL, with an explanation that names the state and what
+ * the call takes. The caller holds the lock of @id.
  */
 int id_check(struct user_cm_id *id, enum id_call call);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who listens for connections on this host, for `softhca info`: the names of services, link/host/services.c. */
+/* The programs that listen for connections on this host, for `softhca info`: the names of link/host/services.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,10 @@ static const char *space_name(unsigned int space)
 	}
 }
 
-/* A line of /proc/net/unix (proc(5)): "… flags type state inode @name"; connections to a name have it, too. */
+/*
+ * A line of /proc/net/unix (proc(5)): "… flags type state inode @name"; sockets of connections to a name have that
+ * name, too.
+ */
 static void print_listener(const char *line)
 {
 	const char *name = strstr(line, PREFIX);

@@ -133,7 +133,7 @@ void host_service_release(uint64_t service)
 		return;
 	}
 	own->ending = true;
-	/* Of a connection that is asked for somebody may have sent already. */
+	/* A process that has asked for a connection may have sent something already. */
 	if (own->listens)
 		host_door_take(&own->door);
 	pthread_mutex_unlock(&host_table.lock);
@@ -193,7 +193,9 @@ pid_t host_service_owner(uint64_t service)
 	return owner.pid;
 }
 
-/* @peer is told of when it ends: as long as it has not answered, its slot is not known. The lock is held. */
+/*
+ * Notes that @peer was asked, so that its end can be told: until it answers, its slot is not known. The lock is held.
+ */
 static void note_asked(struct host_peer *peer, uint64_t service)
 {
 	struct host_asked *asked = peer->asked;
@@ -203,7 +205,7 @@ static void note_asked(struct host_peer *peer, uint64_t service)
 	if (asked)
 		return;
 	asked = malloc(sizeof(*asked));
-	/* Then its end is noticed by the time that passes. */
+	/* Without a note the end of the peer is noticed by timeouts. */
 	if (!asked)
 		return;
 	*asked = (struct host_asked){.next = peer->asked, .service = service};
@@ -232,7 +234,7 @@ struct host_peer *host_peer_of_service(uint64_t service)
 		errno = ENOENT;
 		return NULL;
 	}
-	/* A process that is asked answers. */
+	/* The process that is asked answers, perhaps by way of another one. */
 	host_accept();
 	pthread_mutex_lock(&host_table.lock);
 	if (!find(service)) {
