@@ -13,6 +13,7 @@
 #include "device/progress.h"
 #include "device/counters.h"
 #include "filter/filter.h"
+#include "hca/handed.h"
 #include "hca/manager.h"
 #include "link/host/host.h"
 #include "transport/gsi.h"

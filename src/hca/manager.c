@@ -10,6 +10,7 @@
 #include "core/timer.h"
 #include "device/device.h"
 #include "device/gid.h"
+#include "hca/handed.h"
 #include "hca/services.h"
 #include "transport/gsi.h"
 #include "wire/mad.h"
@@ -139,6 +140,7 @@ static void slot_ended(uint32_t slot)
 {
 	struct cm *cm = the_manager();
 
+	handed_slot_ended(slot);
 	if (cm)
 		cm_peer_ended(cm, has_slot, &slot);
 }

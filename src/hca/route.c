@@ -8,6 +8,7 @@
 #include "link/host/host.h"
 #include "link/local/local.h"
 #include "link/shm/shm.h"
+#include "hca/handed.h"
 #include "link/udp/groups.h"
 #include "link/udp/udp.h"
 #include "wire/mad.h"
@@ -180,9 +181,11 @@ static bool hand_on(const struct packet_path *path, const uint8_t *mad)
 	if (is_of_this_process(&address))
 		return false;
 	peer = host_peer_for(&address);
-	if (peer)
-		hand_to(peer, path, mad);
-	return peer;
+	if (!peer)
+		return false;
+	handed_note(path, mad);
+	hand_to(peer, path, mad);
+	return true;
 }
 
 static bool is_known(uint32_t qpn)

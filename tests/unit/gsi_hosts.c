@@ -142,6 +142,69 @@ static void no_manager_there(void **state)
 	end_agent(&on_b, 0);
 }
 
+static uint32_t word_at(const uint8_t *mad, int at)
+{
+	return (uint32_t)mad_get16(mad + 24 + at) << 16 | mad_get16(mad + 24 + at + 2);
+}
+
+/* Of a DREQ (IBTA 12.6.10): local and remote communication id, and the queue pair of the recipient. */
+static void expect_dreq(const struct agent *agent, uint32_t local, uint32_t remote, uint32_t qpn)
+{
+	struct event event = next_event(agent, 5000);
+
+	assert_int_equal(event.kind, RECEIVED);
+	assert_int_equal(mad_get16(event.mad + 16), 0x15);
+	assert_int_equal(word_at(event.mad, 0), local);
+	assert_int_equal(word_at(event.mad, 4), remote);
+	assert_int_equal(word_at(event.mad, 8) >> 8, qpn);
+	expect_nothing(agent);
+}
+
+/*
+ * The process with the port tells the peers of one that was killed, for connections that were accepted there and such as
+ * were begun there, but not for one that has ended before.
+ */
+static void killed_there(void **state)
+{
+	struct agent peer = start_agent(NULL), on_b = start_agent_on(host_b, NULL), victim;
+	uint32_t of_peer, of_victim;
+	uint8_t mad[MAD_BYTES];
+
+	(void)state;
+	listen_at(&on_b, 1);
+	ask(&on_b, NO_MANAGER, 0);
+	of_peer = (uint32_t)ask(&peer, SLOT, 0) << 18;
+	for (int accepts = 0; accepts < 2; accepts++) {
+		victim = start_agent_on(host_b, NULL);
+		listen_at(&victim, PORT);
+		of_victim = (uint32_t)ask(&victim, SLOT, 0) << 18;
+		/* Two connections, of which the first ends. */
+		for (uint32_t i = 1; i <= 2; i++) {
+			if (accepts) {
+				mad_request(mad, 0x10, TCP, PORT);
+				mad_put16(mad + 24, (uint16_t)((of_peer | i) >> 16));
+				mad_put16(mad + 26, (uint16_t)i);
+				mad_put32(mad + 24 + 32, (0x70 + i) << 8);
+				tell_send(&peer, SEND, A4, B4, mad);
+				expect_received(&victim, A4, B4, mad);
+				mad_answer(mad, 0x14, of_peer | i, of_victim | i);
+			} else {
+				mad_answer(mad, 0x13, of_peer | i, of_victim | i);
+				mad_put32(mad + 24 + 12, (0x70 + i) << 8);
+			}
+			tell_send(&peer, SEND, A4, B4, mad);
+			expect_received(&victim, A4, B4, mad);
+		}
+		mad_answer(mad, 0x16, of_peer | 1, of_victim | 1);
+		tell_send(&peer, SEND, A4, B4, mad);
+		expect_received(&victim, A4, B4, mad);
+		kill(victim.pid, SIGKILL);
+		expect_dreq(&peer, of_victim | 2, of_peer | 2, 0x72);
+	}
+	end_agent(&peer, 0);
+	end_agent(&on_b, 0);
+}
+
 static void nobody_has_the_port(const char *a, const char *b)
 {
 	struct agent active = start_agent(NULL), passive;
@@ -260,6 +323,7 @@ int main(void)
 		cmocka_unit_test_teardown(handed_on, end_all),
 		cmocka_unit_test_teardown(nobody_listens_there, end_all),
 		cmocka_unit_test_teardown(no_manager_there, end_all),
+		cmocka_unit_test_teardown(killed_there, end_all),
 		cmocka_unit_test_teardown(no_rdma_there, end_all),
 		cmocka_unit_test_teardown(from_the_port_of_the_own_host, end_all),
 	};

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* See handed.h. */
+#include "hca/handed.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/limits.h"
+#include "device/device.h"
+#include "format/cm_message.h"
+#include "transport/gsi.h"
+#include "wire/link.h"
+#include "wire/mad.h"
+
+#define BUCKETS 1024u
+
+struct connection {
+	struct connection *next;
+	struct packet_path path; /* that the peer's datagrams come along */
+	uint32_t peer_id, peer_qpn;
+	uint32_t own_id; /* 0: only the peer's request has come */
+};
+
+static struct {
+	pthread_mutex_t lock;
+	uint32_t count;
+	struct connection *bucket[BUCKETS];
+} handed = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- the table: the lock is held ------------------------------------------------------------------------------- */
+
+static struct connection **place_of(const struct packet_path *path, uint32_t peer_id)
+{
+	struct connection **at = &handed.bucket[peer_id % BUCKETS];
+
+	while (*at &&
+	       ((*at)->peer_id != peer_id || memcmp(&(*at)->path.source, &path->source, sizeof(path->source)) != 0))
+		at = &(*at)->next;
+	return at;
+}
+
+static void forget(struct connection **at)
+{
+	struct connection *gone = *at;
+
+	*at = gone->next;
+	handed.count--;
+	free(gone);
+}
+
+/* NULL: no memory, or there are too many. */
+static struct connection *get(const struct packet_path *path, uint32_t peer_id)
+{
+	struct connection **at = place_of(path, peer_id);
+
+	if (*at)
+		return *at;
+	if (handed.count == LIMIT_CM_HANDED)
+		return NULL;
+	*at = calloc(1, sizeof(**at));
+	if (!*at)
+		return NULL;
+	(*at)->peer_id = peer_id;
+	(*at)->path = *path;
+	handed.count++;
+	return *at;
+}
+
+static void know(const struct packet_path *path, uint32_t peer_id, uint32_t own_id, uint32_t peer_qpn)
+{
+	struct connection *connection = get(path, peer_id);
+
+	if (!connection)
+		return;
+	connection->own_id = own_id;
+	connection->peer_qpn = peer_qpn;
+}
+
+static void end(const struct packet_path *path, uint32_t peer_id)
+{
+	struct connection **at = place_of(path, peer_id);
+
+	if (*at)
+		forget(at);
+}
+
+static void confirm(const struct packet_path *path, uint32_t peer_id, uint32_t own_id)
+{
+	struct connection *connection = *place_of(path, peer_id);
+
+	if (connection)
+		connection->own_id = own_id;
+}
+
+/* ---- what was handed on ---------------------------------------------------------------------------------------- */
+
+void handed_note(const struct packet_path *path, const uint8_t *mad)
+{
+	struct cm_message message;
+
+	if (cm_unpack(mad, &message) != CM_WELL_FORMED)
+		return;
+	pthread_mutex_lock(&handed.lock);
+	switch (message.kind) {
+	case CM_REQ:
+		know(path, message.req.local_comm_id, 0, message.req.local_qpn);
+		break;
+	case CM_REP:
+		know(path, message.rep.local_comm_id, message.rep.remote_comm_id, message.rep.local_qpn);
+		break;
+	case CM_RTU:
+		confirm(path, message.rtu.local_comm_id, message.rtu.remote_comm_id);
+		break;
+	case CM_REJ:
+		end(path, message.rej.local_comm_id);
+		break;
+	case CM_DREQ:
+		end(path, message.dreq.local_comm_id);
+		break;
+	case CM_DREP:
+		end(path, message.drep.local_comm_id);
+		break;
+	default:
+		break;
+	}
+	pthread_mutex_unlock(&handed.lock);
+}
+
+/* ---- a process that has ended ---------------------------------------------------------------------------------- */
+
+static void send_dreq(const struct connection *connection)
+{
+	struct packet_path back = connection->path;
+	struct cm_message message = {
+		.kind = CM_DREQ,
+		.transaction_id = hca_random(first_device()),
+		.dreq = {.local_comm_id = connection->own_id,
+			 .remote_comm_id = connection->peer_id,
+			 .remote_qpn = connection->peer_qpn},
+	};
+	uint8_t mad[CM_MAD_BYTES];
+
+	back.source = connection->path.destination;
+	back.destination = connection->path.source;
+	cm_pack(&message, mad);
+	gsi_send(first_device(), &back, mad);
+}
+
+/* Takes those of @slot out. */
+static struct connection *take(uint32_t slot)
+{
+	struct connection *taken = NULL, **at, *one;
+
+	for (uint32_t i = 0; i < BUCKETS; i++) {
+		for (at = &handed.bucket[i]; (one = *at);) {
+			if (!one->own_id || one->own_id >> MAD_COUNTER_BITS != slot) {
+				at = &one->next;
+				continue;
+			}
+			*at = one->next;
+			handed.count--;
+			one->next = taken;
+			taken = one;
+		}
+	}
+	return taken;
+}
+
+void handed_slot_ended(uint32_t slot)
+{
+	struct connection *ended, *next;
+
+	pthread_mutex_lock(&handed.lock);
+	ended = take(slot);
+	pthread_mutex_unlock(&handed.lock);
+	for (; ended; ended = next) {
+		next = ended->next;
+		send_dreq(ended);
+		free(ended);
+	}
+}
+
+void handed_before_fork(void)
+{
+	pthread_mutex_lock(&handed.lock);
+}
+
+void handed_after_fork(bool child)
+{
+	for (uint32_t i = 0; child && i < BUCKETS; i++)
+		while (handed.bucket[i])
+			forget(&handed.bucket[i]);
+	pthread_mutex_unlock(&handed.lock);
+}
