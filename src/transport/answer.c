@@ -9,6 +9,7 @@
 #include "wire/link.h"
 #include "device/counters.h"
 #include "transport/dct.h"
+#include "transport/packet_begin.h"
 #include "transport/run.h"
 #include "transport/transport.h"
 
@@ -149,25 +150,16 @@ const struct walk_access *answer_access(const struct responder *responder)
 			->access;
 }
 
-static void begin_packet(const struct hca_qp *qp, const struct answers *answers, enum message message, uint32_t psn,
+static void begin_answer(const struct hca_qp *qp, const struct answers *answers, enum message message, uint32_t psn,
 			 struct packet *packet)
 {
-	packet->transport = qp->transport->packets;
-	packet->message = (uint8_t)message;
-	packet->place = PLACE_ONLY;
-	packet->solicited = false;
-	packet->acknowledge = false;
-	packet->link = answers->link;
-	packet->source_qpn = qp->number;
+	packet_begin(packet, qp, qp->transport->packets, (uint8_t)message);
 	packet->destination_qpn = answers->destination_qpn;
+	packet->link = answers->link;
+	packet->path = qp->dct ? &answers->path : &qp->path;
 	packet->psn = psn;
-	packet->count = 1;
-	packet->mtu = (uint16_t)(1u << qp->mtu_shift);
 	packet->syndrome = AETH_ACK | AETH_NO_CREDITS;
 	packet->msn = answers->responder->msn;
-	packet->why.rule = RULE_NONE;
-	packet->path = qp->dct ? &answers->path : &qp->path;
-	packet->payload.length = 0;
 }
 
 /* The rights may have gone since the request was checked: then the rest is refused (IBTA 9.7.4.1.5). */
@@ -194,7 +186,7 @@ static bool build_piece(const struct hca_qp *qp, struct answers *answers, const 
 	struct refusal why;
 	int error;
 
-	begin_packet(qp, answers, MESSAGE_READ_RESPONSE, psn_add(answer->psn, answers->sent), packet);
+	begin_answer(qp, answers, MESSAGE_READ_RESPONSE, psn_add(answer->psn, answers->sent), packet);
 	if (bytes > most)
 		bytes = most >> qp->mtu_shift << qp->mtu_shift;
 	packet->place = (uint8_t)((offset ? 0 : PLACE_FIRST) | (offset + bytes == answer->length ? PLACE_LAST : 0));
@@ -227,7 +219,7 @@ static bool send_response(struct hca_qp *qp, struct answers *answers, struct run
 	struct packet *packet = run_slot(run);
 
 	if (answer->message == MESSAGE_ATOMIC_ACKNOWLEDGE) {
-		begin_packet(qp, answers, MESSAGE_ATOMIC_ACKNOWLEDGE, answer->psn, packet);
+		begin_answer(qp, answers, MESSAGE_ATOMIC_ACKNOWLEDGE, answer->psn, packet);
 		packet->original = answer->original;
 	} else if (!build_piece(qp, answers, answer, packet)) {
 		return true;
@@ -253,7 +245,7 @@ static bool send_all(struct hca_qp *qp, struct answers *answers, struct run *run
 			return false;
 	if (!answers->acknowledges)
 		return true;
-	begin_packet(qp, answers, MESSAGE_ACKNOWLEDGE, answers->psn, run_slot(run));
+	begin_answer(qp, answers, MESSAGE_ACKNOWLEDGE, answers->psn, run_slot(run));
 	run_slot(run)->syndrome = answers->syndrome;
 	run_slot(run)->why = answers->why;
 	if (!send_packet(qp, answers, run))

@@ -2,6 +2,7 @@
 /* Congestion notification, see congestion.h. */
 #include "transport/congestion.h"
 
+#include "transport/packet_begin.h"
 #include "transport/qp.h"
 #include "device/counters.h"
 #include "transport/transport.h"
@@ -14,18 +15,9 @@ static void build(const struct hca_qp *qp, struct packet *packet)
 {
 	static const uint8_t reserved[RESERVED_BYTES];
 
-	packet->transport = TRANSPORT_NONE;
-	packet->message = MESSAGE_CONGESTION;
-	packet->place = PLACE_ONLY;
-	packet->solicited = false;
-	packet->acknowledge = false;
-	packet->source_qpn = qp->number;
-	packet->destination_qpn = qp->attr.dest_qp_num;
+	packet_begin(packet, qp, TRANSPORT_NONE, MESSAGE_CONGESTION);
 	packet->psn = 0;
-	packet->count = 1;
 	packet->mtu = RESERVED_BYTES;
-	packet->link = qp->link;
-	packet->why.rule = RULE_NONE;
 	packet->own_path = qp->path;
 	packet->own_path.traffic_class = TRAFFIC_CLASS;
 	packet->path = &packet->own_path;

@@ -10,6 +10,7 @@
 #include "transport/commands.h"
 #include "wire/link.h"
 #include "transport/origin.h"
+#include "transport/packet_begin.h"
 #include "transport/requester.h"
 #include "transport/run.h"
 #include "format/wqe.h"
@@ -110,22 +111,13 @@ static void build_disconnect(const struct hca_qp *qp, struct packet *packet)
 {
 	const struct dci *dci = qp->dci;
 
-	packet->transport = qp->transport->packets;
-	packet->message = MESSAGE_DISCONNECT;
-	packet->place = PLACE_ONLY;
-	packet->solicited = false;
-	packet->acknowledge = false;
-	packet->link = dci->target.link;
-	packet->source_qpn = qp->number;
+	packet_begin(packet, qp, qp->transport->packets, MESSAGE_DISCONNECT);
 	packet->destination_qpn = dci->target.number;
-	packet->psn = qp->requester.psn;
-	packet->count = 1;
-	packet->mtu = (uint16_t)(1u << qp->mtu_shift);
-	packet->dc_key = dci->target.key;
-	packet->why.rule = RULE_NONE;
+	packet->link = dci->target.link;
 	packet->path = &packet->own_path;
 	packet->own_path = dci->target.path;
-	packet->payload.length = 0;
+	packet->psn = qp->requester.psn;
+	packet->dc_key = dci->target.key;
 	stamp(dci, packet);
 }
 

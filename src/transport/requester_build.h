@@ -7,6 +7,7 @@
 #define SOFTHCA_TRANSPORT_REQUESTER_BUILD_H
 
 #include "core/compiler.h"
+#include "transport/packet_begin.h"
 #include "transport/requester.h"
 #include "transport/wqe_parse.h"
 
@@ -21,22 +22,14 @@ RARE int requester_refuse_length(const struct hca_qp *qp, uint64_t bytes, uint64
 SPECIALISED void requester_fill_header(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
 				       const struct transport transport)
 {
-	packet->transport = transport.packets;
-	packet->message = wqe_opcodes[wqe->opcode].message;
-	packet->place = PLACE_ONLY;
+	packet_begin(packet, qp, transport.packets, wqe_opcodes[wqe->opcode].message);
 	packet->solicited = wqe->fm_ce_se & MLX5_WQE_CTRL_SOLICITED;
 	packet->acknowledge = transport.reliable;
-	packet->source_qpn = qp->number;
-	packet->destination_qpn = qp->attr.dest_qp_num;
-	packet->mtu = (uint16_t)(1u << qp->mtu_shift);
-	packet->path = &qp->path;
-	packet->link = qp->link;
 	packet->remote_address = wqe->remote_address;
 	packet->rkey = wqe->rkey;
 	packet->xrc_srqn = wqe->xrc_srqn;
 	packet->immediate = wqe->imm;
 	packet->invalidate_rkey = be32toh(wqe->imm);
-	packet->why.rule = RULE_NONE;
 }
 
 /* IBTA C9-25 and ibv_query_port(3), max_msg_sz; a datagram is one packet (C9-92). */

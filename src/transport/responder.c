@@ -14,6 +14,7 @@
 #include "transport/answer.h"
 #include "transport/atomic.h"
 #include "transport/dct.h"
+#include "transport/packet_begin.h"
 #include "transport/drop.h"
 #include "transport/responder_target.h"
 
@@ -35,19 +36,13 @@ static void return_to_sender(struct request *request)
 	request->replied = reply->link != NULL;
 }
 
-/* Where the reply goes, which by return needs not be said. */
-static void address_reply(struct request *request)
+/* A packet of its own, which by return it is not. */
+static void address_reply(struct request *request, uint8_t message)
 {
 	const struct hca_qp *qp = request->qp;
 	struct packet *reply = request->reply;
 
-	reply->transport = qp->transport->packets;
-	reply->solicited = false;
-	reply->acknowledge = false;
-	reply->destination_qpn = qp->attr.dest_qp_num;
-	reply->mtu = (uint16_t)(1u << qp->mtu_shift);
-	reply->path = &qp->path;
-	reply->link = qp->link;
+	packet_begin(reply, qp, qp->transport->packets, message);
 	request->replied = qp->link != NULL;
 	if (qp->dct)
 		return_to_sender(request);
@@ -57,18 +52,20 @@ static inline void begin_reply(struct request *request, enum message message, ui
 {
 	struct packet *reply = request->reply;
 
-	reply->message = (uint8_t)message;
-	reply->place = PLACE_ONLY;
-	reply->source_qpn = request->qp->number;
+	request->replied = true;
+	if (request->by_return) {
+		reply->message = (uint8_t)message;
+		reply->place = PLACE_ONLY;
+		reply->source_qpn = request->qp->number;
+		reply->count = 1;
+		reply->why.rule = RULE_NONE;
+		reply->payload.length = 0;
+	} else {
+		address_reply(request, (uint8_t)message);
+	}
 	reply->psn = psn;
-	reply->count = 1;
 	reply->syndrome = syndrome;
 	reply->msn = request->responder->msn;
-	reply->why.rule = RULE_NONE;
-	reply->payload.length = 0;
-	request->replied = true;
-	if (!request->by_return)
-		address_reply(request);
 }
 
 enum responder_state responder_nak(struct request *request, uint8_t kind, uint8_t code, uint32_t psn)
