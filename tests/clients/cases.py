@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The client programs and their options, in one table.
 
-A case is a command line; the server gets it as it is, the client with the server's address behind it. The caller knows:
-{port}. GID 3 is RoCE v2 over IPv4 in the table of a host with one interface.
+A case is a command line; the server gets it as it is, the client with the server's address behind it, or where it says
+{address}. The caller knows: {port}, {directory}. GID 3 is RoCE v2 over IPv4 in the table of a host with one interface.
 """
 import re
 from dataclasses import dataclass, field
 
 SHM, UDP = 'shm', 'udp'
+# What tells that the server is ready: it listens to TCP, or to rdma_cm at {port}; it has joined a multicast group.
+TCP, CM, GROUP = 'tcp', 'cm', 'group'
+MULTICAST = '239.1.2.3'
 EVERY = 1 << 23 # perftest -a goes up to 8 MiB
 
 
@@ -22,6 +25,9 @@ class Case:
     env: dict = field(default_factory=dict)
     presence: bool = False      # looks for /dev/infiniband
     ranks: int = 0              # an MPI program
+    ready: str = TCP            # TCP, CM, GROUP
+    endless: bool = False       # the server serves until it is ended
+    port: int = 0               # of a program that has one of its own
 
 
 # ---- judges: what a program says itself -----------------------------------------------------------------------------
@@ -76,6 +82,62 @@ def mpi(case, output, _):
         'the program does not say that all is right'
 
 
+def lines(count, pattern, output, end):
+    """@pattern begins @count lines of the @output of @end."""
+    found = len(re.findall(f'(?m)^{pattern}', output))
+    return None if found == count else f'the {end} prints {found} lines "{pattern}" instead of {count}'
+
+
+def rping(case, _, client):
+    """The client shows what came back: a line for each ping, that begins one letter later (with -V it compares, too)."""
+    count, size = (int(re.search(rf'-{option} (\d+)', f'{case.client} -S 64')[1]) for option in 'CS')
+    letters = ''.join(map(chr, range(ord('A'), ord('z') + 1)))
+    wanted = []
+    for i in range(count):
+        begin = f'rdma-ping-{i}: '
+        start = i % len(letters)
+        text = letters[start:] + letters * (size // len(letters) + 1)
+        wanted.append(f'ping data: {begin}{text[:size - 1 - len(begin)]}')
+    return None if client.splitlines() == wanted else 'the client does not print the pings that were asked for'
+
+
+def messages(case, server, client):
+    """Of ucmatose and udaddy: all messages of all connections went through at both ends."""
+    for end, output in (('server', server), ('client', client)):
+        wrong = lines(1, 'test complete$', output, end) or lines(1, 'return status 0$', output, end)
+        if wrong:
+            return wrong
+    return None
+
+
+def mckey(_, server, client):
+    """The group is the same for both, the receiver has what the sender sent."""
+    joined = [re.findall(r'(?m)^mckey: joined dgid: (\S+) mlid 0x[0-9a-f]+ sl \d+$', output) for output in (server, client)]
+    if joined != [[f'::ffff:{MULTICAST}']] * 2:
+        return f'not the group that was asked for: {joined}'
+    return lines(1, 'data transfers complete$', server, 'receiver') or lines(1, 'test complete$', client, 'sender')
+
+
+def cmtime(case, _, client):
+    """A row per step with its times; each of the connections has gone through all of them."""
+    steps = ('create id', 'resolve addr', 'resolve route', 'create qp', 'connect', 'disconnect', 'destroy')
+    table = dict(re.findall(r'(?m)^([a-z ]+?)\s*:\s+([\d.]+)\s+[\d.]+\s+[\d.]+\s+[\d.]+$', client))
+    absent = [step for step in steps if step not in table]
+    return f'no row for {absent}' if absent else None
+
+
+def ends(case, server, client):
+    """The examples say with which status they end."""
+    program = case.command.split()[0].removesuffix('server')
+    return lines(1, f'{program}server: end 0$', server, 'server') or lines(1, f'{program}client: end 0$', client, 'client')
+
+
+def qperf(case, _, client):
+    tests = case.client.split()[-2:]
+    rates = dict(re.findall(r'(?m)^(\w+):\n {4}\w+ +=? +([\d.]+) ', client))
+    return None if all(float(rates.get(test, 0)) > 0 for test in tests) else f'no rate or time of {tests}'
+
+
 # ---- the table ------------------------------------------------------------------------------------------------------
 
 def pingpongs(program, *option_lines):
@@ -104,6 +166,28 @@ def ucx_perftests(tls, *lines):
                  client=f'ucx_perftest -p {{port}} -t {line}', presence=True,
                  env={'UCX_TLS': f'{tls},self', 'UCX_NET_DEVICES': 'mlx5_0:1', 'UCX_WARN_UNUSED_ENV_VARS': 'n'})
             for line in lines]
+
+
+def rdmacm():
+    def pair(command, judge, client, *option_lines, **more):
+        return [Case(f'{command.split()[0]} {options}'.strip(), command.replace('{options}', options), judge,
+                     client=client.replace('{options}', options), **{'ready': CM, **more})
+                for options in option_lines]
+
+    return (
+        pair('rping -s -a {address} -p {port} -C 20 {options}', rping, 'rping -c -a {address} -p {port} -C 20 -v {options}',
+             '', '-q', '-V -S 4000') +
+        pair('rping -s {options} -a {address} -p {port} -C 20', rping, 'rping -c -a {address} -p {port} -C 20 -v', '-P', endless=True) +
+        pair('ucmatose -p {port} {options}', messages, 'ucmatose -p {port} {options} -s', '', '-m', '-c 100', '-t 8 -S 4000',
+             '-P ib') +
+        pair('udaddy {options}', messages, 'udaddy {options} -s', '', '-c 10', port=7174) +
+        pair(f'mckey -m {MULTICAST} -b {{address}}', mckey, f'mckey -m {MULTICAST} -s -b {{client_address}}', '', ready=GROUP) +
+        pair('cmtime -p {port}', cmtime, 'cmtime -p {port} -c 1000 -s', '', endless=True) +
+        pair('rdma_server -p {port}', ends, 'rdma_client -p {port} -s', '') +
+        pair('rdma_xserver -p {port} {options}', ends, 'rdma_xclient -p {port} {options} -s', '-c r', '-c x') +
+        [case for options, tools in (('-R', ['write_bw', 'send_lat', 'read_bw', 'atomic_lat']), ('-z', ['read_bw']))
+         for case in perftests(tools, f'{options} {SHORT}', ready=CM)] +
+        pair('qperf -lp {port}', qperf, 'qperf -lp {port} -cm1 -t 1 {address} rc_bw rc_lat', '', ready=TCP, endless=True))
 
 
 GROUPS = {
@@ -167,4 +251,6 @@ GROUPS = {
     'mpi': [Case(f'mpirun, {ranks} ranks, {tls}', '', mpi, ranks=ranks, presence=True, seconds=40,
                  env={'UCX_TLS': f'{tls},self', 'UCX_NET_DEVICES': 'mlx5_0:1'})
             for ranks in (2, 4) for tls in ('rc_v', 'ud_v')],
+    # Through librdmacm, of which each program uses something that others do not (rdma-cm 1.2 of the reference).
+    'rdmacm': rdmacm(),
 }

@@ -9,6 +9,8 @@ import os
 import re
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -20,6 +22,8 @@ ADDRESS = {A: '10.77.0.1', B: '10.77.0.2'}
 LINK_MTU = 1500
 SKIPPED = 77
 PR_SET_PDEATHSIG = 1
+# __SO_ACCEPTCON among the flags of /proc/net/unix (proc(5)).
+LISTENING = '00010000'
 
 LIBRARIES = os.environ.get('TEST_LIBRARY_DIRECTORY', '')
 
@@ -121,6 +125,18 @@ class Hosts:
                     if fields[3] == '0A' and int(fields[1].rsplit(':', 1)[1], 16) == port:
                         return True
         return False
+
+    def listens_cm(self, host, port):
+        """Whether a process of @host takes requests of rdma_cm for @port, in whichever port space: the name of its socket."""
+        with open(self.path(host, 'unix'), encoding='utf-8', errors='replace') as table:
+            return any(re.fullmatch(rf'\S+ \S+ \S+ {LISTENING} .* @softhca/1/cm/[0-9a-f]+/{port}\s*', line)
+                       for line in table)
+
+    def is_member(self, host, group):
+        """Whether @host has joined the multicast group, an IPv4 address."""
+        number = struct.pack('<I', int.from_bytes(socket.inet_aton(group), 'big')).hex()
+        with open(self.path(host, 'igmp'), encoding='ascii') as table:
+            return any(line.split()[0].lower() == number for line in table if line.startswith('\t'))
 
     def datagrams(self, host):
         """(received, sent) UDP datagrams of @host so far."""

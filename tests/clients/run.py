@@ -52,9 +52,12 @@ class Runner:
     def start(self, case, host, command):
         return self.hosts.start(host, [*self.prefix(case), *command], case.env)
 
-    def await_listener(self, server, port, deadline):
+    def await_server(self, case, server, port, deadline):
+        ready = {cases.TCP: lambda: self.hosts.listens(server.host, port),
+                 cases.CM: lambda: self.hosts.listens_cm(server.host, port),
+                 cases.GROUP: lambda: self.hosts.is_member(server.host, cases.MULTICAST)}[case.ready]
         while time.monotonic() < deadline and server.poll() is None:
-            if self.hosts.listens(server.host, port):
+            if ready():
                 return None
             time.sleep(0.005)
         return 'the server does not listen'
@@ -74,14 +77,19 @@ class Runner:
 
     def run_pair(self, case, link, deadline):
         """A server on host a, its client there as well or on host b."""
-        values = {'port': self.hosts.port(), 'directory': self.hosts.directory}
+        where = A if link == cases.SHM else B
+        values = {'port': case.port or self.hosts.port(), 'directory': self.hosts.directory, 'address': ADDRESS[A],
+                  'client_address': ADDRESS[where]}
         server = self.start(case, A, shlex.split(case.command.format(**values)))
         programs = [server]
-        wrong = self.await_listener(server, values['port'], deadline)
+        wrong = self.await_server(case, server, values['port'], deadline)
         if not wrong:
-            command = shlex.split((case.client or case.command).format(**values)) + [ADDRESS[A]]
-            programs.append(self.start(case, A if link == cases.SHM else B, command))
-            wrong = self.await_ends(programs, deadline)
+            command = case.client or case.command
+            command += '' if '{address}' in command else ' {address}'
+            programs.append(self.start(case, where, shlex.split(command.format(**values))))
+            wrong = self.await_ends(programs[1:] if case.endless else programs, deadline)
+        if not wrong and case.endless and server.poll() is not None:
+            wrong = f'the server has ended by itself, exit status {server.poll()}'
         if not wrong:
             wrong = case.judge(case, programs[0].read('out'), programs[1].read('out'))
         return wrong, programs
@@ -111,7 +119,8 @@ class Runner:
         begin = time.monotonic()
         wrong, programs = (self.run_mpi if case.ranks else self.run_pair)(case, link, begin + case.seconds)
         seen = [now - then for now, then in zip(self.hosts.datagrams(A), before)]
-        if not wrong and link == cases.SHM and any(seen):
+        # What goes to a group leaves the host, and so comes to all of its processes.
+        if not wrong and link == cases.SHM and any(seen) and case.ready != cases.GROUP:
             wrong = f'datagrams were seen between processes of one host: {seen}'
         if not wrong and link == cases.UDP and not any(seen):
             wrong = f'no datagrams were seen on the wire: {seen}'
