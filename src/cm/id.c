@@ -158,9 +158,17 @@ struct cm_id *cm_find_local(struct cm *cm, uint32_t local, uint32_t remote)
 	return id && id->known.remote_comm_id == remote ? id : NULL;
 }
 
-struct cm_id *cm_find_remote(struct cm *cm, enum cm_key_kind kind, uint32_t number, uint64_t guid)
+/* A CA GUID is what its sender says it is. With the address, too, nobody names another host's connections by it. */
+static struct cm_key remote_key(enum cm_key_kind kind, uint32_t number, uint64_t guid, const union ibv_gid *gid)
 {
-	struct cm_key key = {.kind = kind, .number = number, .of = {guid}};
+	return (struct cm_key){
+		.kind = kind, .number = number, .of = {gid->global.subnet_prefix, gid->global.interface_id, guid}};
+}
+
+struct cm_id *cm_find_remote(struct cm *cm, enum cm_key_kind kind, uint32_t number, uint64_t guid,
+			     const union ibv_gid *gid)
+{
+	struct cm_key key = remote_key(kind, number, guid, gid);
 	struct cm_entry *entry = cm_table_find(&cm->table, &key);
 
 	if (!entry)
@@ -170,15 +178,14 @@ struct cm_id *cm_find_remote(struct cm *cm, enum cm_key_kind kind, uint32_t numb
 
 struct cm_key cm_sidr_key(uint32_t request_id, const union ibv_gid *gid)
 {
-	return (struct cm_key){.kind = CM_KEY_REMOTE_SIDR,
-			       .number = request_id,
-			       .of = {gid->global.subnet_prefix, gid->global.interface_id}};
+	return remote_key(CM_KEY_REMOTE_SIDR, request_id, 0, gid);
 }
 
 void cm_enter_remote(struct cm_id *id)
 {
 	const struct cm_parameters *known = &id->known;
-	struct cm_key key = {.kind = CM_KEY_REMOTE_ID, .number = known->remote_comm_id, .of = {known->remote_ca_guid}};
+	const union ibv_gid *gid = &known->path.destination;
+	struct cm_key key = remote_key(CM_KEY_REMOTE_ID, known->remote_comm_id, known->remote_ca_guid, gid);
 
 	cm_table_enter(&id->cm->table, &id->remote_id, &key);
 	key.kind = CM_KEY_REMOTE_QPN;

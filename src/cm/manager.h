@@ -108,8 +108,9 @@ void cm_to_timewait(struct cm_id *id);
 
 /** Enters what the peer is known by: for a REQ that comes again, for a QP that it uses again. */
 void cm_enter_remote(struct cm_id *id);
-/** The id under @kind, @number, @guid; NULL: none. */
-struct cm_id *cm_find_remote(struct cm *cm, enum cm_key_kind kind, uint32_t number, uint64_t guid);
+/** The id under @kind, @number, @guid of the peer at @gid; NULL: none. */
+struct cm_id *cm_find_remote(struct cm *cm, enum cm_key_kind kind, uint32_t number, uint64_t guid,
+			     const union ibv_gid *gid);
 /** The id with communication id @local, whose peer's is @remote (0 where it is not known yet); NULL: none. */
 struct cm_id *cm_find_local(struct cm *cm, uint32_t local, uint32_t remote);
 struct cm_key cm_sidr_key(uint32_t request_id, const union ibv_gid *gid);
@@ -148,8 +149,8 @@ void cm_step(struct cm_id *id, const struct packet_path *path, const struct cm_m
 /** A REQ or SIDR_REQ has come. @grace: it may wait for a listener. */
 void cm_take_request(struct cm *cm, const struct packet_path *path, const struct cm_message *message, bool grace);
 /**
- * True if another connection with the QP @qpn of the CA @guid is known (IBTA 12.9): @message, a REQ or REP from there,
- * was rejected, and that connection is released if it is established.
+ * True if another connection with the QP @qpn of the CA @guid at the address that @message, a REQ or REP, came from is known
+ * (IBTA 12.9): the message was rejected, and that connection is released if it is established.
  */
 bool cm_is_stale(struct cm *cm, const struct packet_path *path, const struct cm_message *message, uint32_t qpn,
 		 uint64_t guid);

@@ -12,20 +12,20 @@
 /* ---- the id of a message ----------------------------------------------------------------------------------------- */
 
 /* A REJ may come from a peer that has not told its id, or was told none. */
-static struct cm_id *find_rejected(struct cm *cm, const struct cm_rej *rej)
+static struct cm_id *find_rejected(struct cm *cm, const struct packet_path *path, const struct cm_rej *rej)
 {
 	struct cm_id *id;
 	uint64_t guid;
 
 	if (rej->reason == CM_REJECT_TIMEOUT && rej->info_length >= sizeof(guid)) {
 		memcpy(&guid, rej->info, sizeof(guid));
-		return cm_find_remote(cm, CM_KEY_REMOTE_ID, rej->local_comm_id, be64toh(guid));
+		return cm_find_remote(cm, CM_KEY_REMOTE_ID, rej->local_comm_id, be64toh(guid), &path->source);
 	}
 	id = rej->message_rejected == CM_NAMED_REQ ? NULL : cm_find_local(cm, rej->remote_comm_id, rej->local_comm_id);
 	return id ? id : cm_find_local(cm, rej->remote_comm_id, 0);
 }
 
-static struct cm_id *find(struct cm *cm, const struct cm_message *message)
+static struct cm_id *find(struct cm *cm, const struct packet_path *path, const struct cm_message *message)
 {
 	struct cm_id *id;
 
@@ -35,7 +35,7 @@ static struct cm_id *find(struct cm *cm, const struct cm_message *message)
 				     message->mra.message_acknowledged == CM_NAMED_REQ ? 0
 										       : message->mra.local_comm_id);
 	case CM_REJ:
-		return find_rejected(cm, &message->rej);
+		return find_rejected(cm, path, &message->rej);
 	case CM_REP:
 		id = cm_find_local(cm, message->rep.remote_comm_id, 0);
 		return id ? id : cm_find_local(cm, message->rep.remote_comm_id, message->rep.local_comm_id);
@@ -95,7 +95,7 @@ static void take_reply(struct cm_id *id, const struct packet_path *path, const s
 	const struct cm_rep *rep = &message->rep;
 	uint32_t remote_qpn = id->known.qp_type == IBV_QPT_XRC_SEND ? rep->local_eecn : rep->local_qpn;
 
-	if (cm_find_remote(id->cm, CM_KEY_REMOTE_ID, rep->local_comm_id, rep->local_ca_guid))
+	if (cm_find_remote(id->cm, CM_KEY_REMOTE_ID, rep->local_comm_id, rep->local_ca_guid, &path->source))
 		return;
 	if (cm_is_stale(id->cm, path, message, remote_qpn, rep->local_ca_guid))
 		return;
@@ -270,7 +270,7 @@ static void receive(struct cm *cm, const struct packet_path *path, const struct 
 		cm_take_request(cm, path, message, !waited && cm->config.grace_ms);
 		return;
 	}
-	id = find(cm, message);
+	id = find(cm, path, message);
 	if (!id)
 		for_nobody(cm, path, message, mad);
 	else if (is_of_peer(id, path, message))

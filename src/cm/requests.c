@@ -198,7 +198,7 @@ static void req_again(struct cm_id *id, const struct packet_path *path, const st
 bool cm_is_stale(struct cm *cm, const struct packet_path *path, const struct cm_message *message, uint32_t qpn,
 		 uint64_t guid)
 {
-	struct cm_id *old = cm_find_remote(cm, CM_KEY_REMOTE_QPN, qpn, guid);
+	struct cm_id *old = cm_find_remote(cm, CM_KEY_REMOTE_QPN, qpn, guid, &path->source);
 
 	if (!old)
 		return false;
@@ -310,7 +310,7 @@ static bool is_done(struct cm *cm, const struct packet_path *path, const struct 
 		cm_refuse(cm, path, message, reason);
 		return true;
 	}
-	id = cm_find_remote(cm, CM_KEY_REMOTE_ID, req->local_comm_id, req->local_ca_guid);
+	id = cm_find_remote(cm, CM_KEY_REMOTE_ID, req->local_comm_id, req->local_ca_guid, &path->source);
 	if (id) {
 		req_again(id, path, message);
 		return true;

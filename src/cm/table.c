@@ -5,8 +5,9 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { FIRST_SIZE = 64 };
+enum { FIRST_SIZE = 64, KEY_WORDS = sizeof(((struct cm_key *)0)->of) / sizeof(uint64_t) };
 
 static uint64_t mix(uint64_t value)
 {
@@ -21,7 +22,8 @@ static struct cm_entry **bucket_of(const struct cm_table *table, const struct cm
 {
 	uint64_t hash = mix(table->secret ^ ((uint64_t)key->kind << 32 | key->number));
 
-	hash = mix(mix(hash ^ key->of[0]) ^ key->of[1]);
+	for (uint32_t i = 0; i < KEY_WORDS; i++)
+		hash = mix(hash ^ key->of[i]);
 	return &table->buckets[hash & (table->size - 1)];
 }
 
@@ -86,7 +88,7 @@ void cm_table_remove(struct cm_table *table, struct cm_entry *entry)
 
 static bool equal(const struct cm_key *a, const struct cm_key *b)
 {
-	return a->kind == b->kind && a->number == b->number && a->of[0] == b->of[0] && a->of[1] == b->of[1];
+	return a->kind == b->kind && a->number == b->number && !memcmp(a->of, b->of, sizeof(a->of));
 }
 
 struct cm_entry *cm_table_find(const struct cm_table *table, const struct cm_key *key)

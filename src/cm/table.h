@@ -10,15 +10,15 @@
 
 enum cm_key_kind {
 	CM_KEY_LOCAL,       /* own communication id, or request id that was made here */
-	CM_KEY_REMOTE_ID,   /* CA GUID and communication id of the peer: a REQ that comes again */
-	CM_KEY_REMOTE_QPN,  /* CA GUID and QPN of the peer: a connection that is stale */
+	CM_KEY_REMOTE_ID,   /* CA GUID, GID and communication id of the peer: a REQ that comes again */
+	CM_KEY_REMOTE_QPN,  /* CA GUID, GID and QPN of the peer: a connection that is stale */
 	CM_KEY_REMOTE_SIDR, /* request id and GID of the side that asks: a SIDR_REQ that comes again */
 };
 
 struct cm_key {
 	enum cm_key_kind kind;
 	uint32_t number;
-	uint64_t of[2]; /* CA GUID, or GID */
+	uint64_t of[3]; /* GID, then CA GUID */
 };
 
 /* Embedded in an id, once per kind. */

@@ -253,6 +253,36 @@ static void other_guid_is_not_stale(void **state)
 	forget(&c);
 }
 
+/* A CA GUID is no secret: another host that names the client's is none of its connections, and does them no harm. */
+static void stranger_is_not_stale(void **state)
+{
+	struct connection c = requested();
+	struct sent req = *take_sent(CM_REQ), other;
+	struct cm_reply reply = a_reply(B);
+
+	(void)state;
+	world_deliver(&req);
+	c.server = take_event(listener, CM_EVENT_REQUEST, 0)->child;
+	assert_int_equal(cm_send_rep(c.server, &reply), 0);
+	pass(CM_REP);
+	take_event(client, CM_EVENT_RESPONSE, 0);
+	assert_int_equal(cm_send_rtu(c.client, nothing), 0);
+	pass(CM_RTU);
+	take_event(server, CM_EVENT_ESTABLISHED, 0);
+	for (uint32_t comm_id = 0; comm_id < 2; comm_id++) {
+		/* The same id, as if the REQ came again; another one, as if its QP were used again. */
+		other = another(&req, req.message.req.local_comm_id + comm_id, QPN_A);
+		other.path.source.raw[15] = 77;
+		memcpy(other.message.req.primary_local_gid, &other.path.source, sizeof(other.path.source));
+		cm_pack(&other.message, other.mad);
+		world_deliver(&other);
+		cm_id_destroy(take_event(listener, CM_EVENT_REQUEST, 0)->child);
+		take_sent(CM_REJ);
+	}
+	assert_int_equal(cm_id_state(c.server), CM_STATE_ESTABLISHED);
+	forget(&c);
+}
+
 /* The server names a QP that the client has a connection with already. */
 static void stale_by_rep(void **state)
 {
@@ -458,6 +488,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(listener_declines, world_open, world_close),
 		cmocka_unit_test_setup_teardown(stale_by_req, world_open, world_close),
 		cmocka_unit_test_setup_teardown(other_guid_is_not_stale, world_open, world_close),
+		cmocka_unit_test_setup_teardown(stranger_is_not_stale, world_open, world_close),
 		cmocka_unit_test_setup_teardown(stale_by_rep, world_open, world_close),
 		cmocka_unit_test_setup_teardown(client_is_stale, world_open, world_close),
 		cmocka_unit_test_setup_teardown(req_in_timewait, world_open, world_close),
