@@ -5,7 +5,7 @@
     fuzz/make-seeds.py DIRECTORY        into DIRECTORY/NAME
 
 The keys and addresses are those of world.h, the layout of an input that of wqe_input.h (block_input.h, srq.c, settings.c,
-packet.c, shm.c, udp.c), the formats those of mlx5-formats 1 and 2.
+cm.c, packet.c, shm.c, udp.c), the formats those of mlx5-formats 1 and 2.
 """
 import os
 import struct
@@ -780,9 +780,79 @@ def udp_seeds():
     yield 'spoilt', udp_datagram(write, aid=0x47) + udp_datagram(write)
 
 
+CM_KINDS = ['req', 'mra', 'rej', 'rep', 'rtu', 'dreq', 'drep', 'sidr_req', 'sidr_rep']
+CM_ACTIONS = ['accept', 'reject', 'ready', 'establish', 'disconnect', 'answer', 'destroy', 'query']
+CM_OPS = ['message', 'raw', 'again', 'back', 'time', 'program', 'connect', 'ended', 'verdict', 'listen']
+CM_IDS, CM_HONEST, CM_SPOOFED, CM_LATE, CM_QPN = 1, 2, 4, 8, 16
+# The first id that comes of what C does: there are two listeners and the two ends of A's connection before.
+CM_FIRST = 4
+
+
+def cm_step(op, kind=0, aid=CM_IDS | CM_QPN, which=0, fields=(), byte=0, to=0, value=0):
+    """@fields: (number in its message, value)."""
+    fields = [*fields, (0xff, 0), (0xff, 0)][:2]
+    values = [value or fields[0][1], fields[1][1]]
+    return struct.pack('<8B2I', CM_OPS.index(op), kind, aid, which, fields[0][0], fields[1][0], byte, to, *values)
+
+
+def cm_say(kind, which=0, op='message', **more):
+    return cm_step(op, CM_KINDS.index(kind), which=which, **more)
+
+
+def cm_do(action, which=0, **more):
+    return cm_step('program', CM_ACTIONS.index(action), which=CM_FIRST + which, **more)
+
+
+def cm_wait(ms):
+    return cm_step('time', value=ms)
+
+
+def cm_seeds():
+    """Connections that C makes and takes, what it says in each of their states, and what it says of A's."""
+    head = bytes([1, 3, 20, 0])
+    passive = {'request': [cm_say('req')]}
+    passive['reply'] = passive['request'] + [cm_do('accept')]
+    passive['established'] = passive['reply'] + [cm_say('rtu')]
+    passive['released'] = passive['established'] + [cm_say('dreq')]
+    passive['answered'] = passive['released'] + [cm_do('answer')]
+    passive['dreq'] = passive['established'] + [cm_do('disconnect')]
+    passive['rejected'] = passive['request'] + [cm_do('reject')]
+    passive['sidr'] = [cm_say('sidr_req')]
+    active = {'asked': [cm_step('connect')]}
+    active['response'] = active['asked'] + [cm_say('rep')]
+    active['ready'] = active['response'] + [cm_do('ready')]
+    active['mra'] = active['asked'] + [cm_say('mra')]
+    active['sidr_asked'] = [cm_step('connect', 1)]
+    for name, steps in (passive | active).items():
+        for kind in CM_KINDS:
+            for more in ([], [cm_wait(5000)], [cm_wait(200000)]):
+                yield f'{name}_{kind}_{len(more) and more[0][8]}', head + b''.join(
+                    [*steps, cm_say(kind), *more, cm_step('again'), cm_step('back'), cm_do('destroy')])
+        for ending in range(3):
+            yield f'{name}_ending_{ending}', bytes([0, 15, 20, ending]) + b''.join(steps)
+        yield f'{name}_gone', head + b''.join([*steps, cm_step('ended'), cm_wait(2000)])
+        yield f'{name}_refuses', head + b''.join([*steps, cm_step('ended', 1), cm_wait(2000)])
+    for kind in CM_KINDS:
+        for reason in (4, 10, 28):
+            for aid in (CM_HONEST, CM_HONEST | CM_SPOOFED):
+                yield f'honest_{kind}_{reason}_{aid}', head + b''.join(
+                    cm_say(kind, aid=aid, byte=reason, to=to) for to in range(3))
+    # The ids are C's, the queue pair and the GUID A's: fields of REQ and REP by their number.
+    yield 'others_qpn', head + b''.join(
+        [cm_say('req', fields=[(5, 0x1001)]), cm_say('req', 1, aid=CM_HONEST, fields=[(0, 77)]),
+         *active['asked'], cm_say('rep', aid=CM_HONEST, fields=[(1, 77)])])
+    yield 'late', head + cm_say('req', aid=CM_IDS | CM_LATE) + cm_step('listen') + cm_wait(60)
+    yield 'nobody', head + cm_say('req', aid=CM_IDS | CM_LATE) + cm_wait(60)
+    for verdict in range(1, 4):
+        yield f'verdict_{verdict}', head + b''.join(
+            [cm_step('verdict', verdict), cm_say('req'), cm_say('sidr_req', 1), cm_step('verdict'), cm_step('again')])
+    yield 'raw', head + b''.join(cm_say('req', op='raw', byte=byte, to=0xff) for byte in range(20))
+    yield 'many', head + b''.join(cm_say('req', i % 6, fields=[(0, i)]) + cm_wait(1) for i in range(45))
+
+
 def main():
     for name, seeds in (('block', block_seeds()), ('wqe', all_seeds()), ('srq', srq_seeds()), ('settings', settings_seeds()),
-                        ('packet', packet_seeds()), ('shm', shm_seeds()), ('transport', transport_seeds()),
+                        ('cm', cm_seeds()), ('packet', packet_seeds()), ('shm', shm_seeds()), ('transport', transport_seeds()),
                         ('udp', udp_seeds())):
         directory = os.path.join(sys.argv[1], name)
         os.makedirs(directory, exist_ok=True)
