@@ -777,6 +777,13 @@ def udp_seeds():
     yield 'xrc', udp_datagram((0xaa, struct.pack('>I', XRC_SRQ) + reth(8), b'8 bytes.'), pair='xrc')
     yield 'dc', udp_datagram((0xc4, struct.pack('>QQII', DC_KEY, 1, 0, 0x99), b'8 bytes.'), pair='dc')
     yield 'acknowledge', udp_datagram((0x11, bytes([0x1f, 0, 0, 1]), b''), end=0)
+    # Of the connection manager, by the number of the message: for this process (slot 0), for the other one, for nobody.
+    for attribute in range(0x10, 0x1b):
+        for slot in (0, 5, 9):
+            mad = struct.pack('>IIQHHI', 0x01070203, 0, 1, attribute, 0, 0) + struct.pack('>IIQ', 9, slot << 18 | 1, 0x01061c06)
+            mad = (0x64, struct.pack('>II', 0x80010000, 1), mad.ljust(256, b'\0'))
+            yield f'manager_{attribute:x}_{slot}', udp_datagram(mad, aid=0x88) * 2
+            yield f'manager_inner_{attribute:x}_{slot}', udp_datagram(mad, aid=0x88, manner=4) + udp_datagram(mad, aid=8)
     yield 'spoilt', udp_datagram(write, aid=0x47) + udp_datagram(write)
 
 

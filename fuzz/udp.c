@@ -2,16 +2,18 @@
 /*
  * Fuzzes the receiver of the udp link whole: an input is a list of datagrams, each with what recvmsg(2) tells beside its
  * bytes, some of them trains. From there on all is the library's own: addresses, ICRC and identifications, parsing, joining,
- * handing on to another process through a ring, which is emptied as that process would, and the queue pairs.
+ * handing on to another process through a ring, which is emptied as that process would, the queue pairs, and queue pair 1, whose
+ * connection manager only looks (fuzz/cm.c has the rest).
  *
- * What must hold: nothing is read behind a datagram's end, each poll comes to an end, and memory that nobody offered does
- * not change.
+ * What must hold: nothing is read behind a datagram's end, each poll comes to an end, memory that nobody offered does not
+ * change, and the connection manager gets what are datagrams of its class.
  */
 #include <errno.h>
 #include <netinet/udp.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "transport/gsi.h"
 #include "transport/run.h"
 #include "core/epoch.h"
 #include "device/progress.h"
@@ -28,14 +30,16 @@ enum {
 	DATAGRAMS = 128,
 	OTHER_SLOT = 5, /* of a process that what it is for is handed on to */
 	OTHER_QPN = OTHER_SLOT << HOST_SLOT_BITS | 7,
+	MANAGER_BYTES = ROCE_BTH_BYTES + 8 + MAD_BYTES + ROCE_ICRC_BYTES,
 	/* Of struct head.aid: what a fuzzer finds hard to guess is put right. */
-	AID_QPN = 1 << 0,    /* of head.pair */
-	AID_PSN = 1 << 1,    /* what the queue pair expects, and on from there */
-	AID_TARGET = 1 << 2, /* RETH names memory that may be written */
-	AID_ICRC = 1 << 3,   /* for head.identification */
-	AID_COUNT = 1 << 4,  /* identifications count up from packet to packet */
-	AID_OTHER = 1 << 5,  /* for the other process */
-	AID_PEER = 1 << 6,   /* from where the queue pair's peer is */
+	AID_QPN = 1 << 0,     /* of head.pair */
+	AID_PSN = 1 << 1,     /* what the queue pair expects, and on from there */
+	AID_TARGET = 1 << 2,  /* RETH names memory that may be written */
+	AID_ICRC = 1 << 3,    /* for head.identification */
+	AID_COUNT = 1 << 4,   /* identifications count up from packet to packet */
+	AID_OTHER = 1 << 5,   /* for the other process */
+	AID_PEER = 1 << 6,    /* from where the queue pair's peer is */
+	AID_MANAGER = 1 << 7, /* for queue pair 1, as a datagram that it takes */
 	/* Of struct head.manner. */
 	MANNER_IPV6 = 1 << 0,
 	MANNER_MAPPED = 1 << 1,  /* IPv4 as an IPv6 socket shows it */
@@ -54,7 +58,7 @@ struct head {
 static struct {
 	const uint8_t *data;
 	size_t size;
-	struct poller *poller;
+	struct poller *poller, *manager_poller;
 	struct shm_ring *rings[2];
 	struct host_peer host;
 	struct shm_peer peer, other_end;
@@ -66,7 +70,11 @@ static struct {
 int __wrap_progress_add(struct poller *poller);
 int __wrap_progress_add(struct poller *poller)
 {
-	this_run.poller = poller;
+	/* The receiver's comes first; queue pair 1 has one when a request waits for its listener. */
+	if (this_run.poller)
+		this_run.manager_poller = poller;
+	else
+		this_run.poller = poller;
 	return 0;
 }
 
@@ -103,6 +111,43 @@ const struct link *__wrap_link_udp(void)
 
 	return &udp;
 }
+
+/* ---- the connection manager --------------------------------------------------------------------------------------- */
+
+static void manager_receive(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES])
+{
+	uint8_t copy[MAD_BYTES];
+
+	memcpy(copy, mad, sizeof(copy));
+	WORLD_CHECK(hca == world.hca && mad_word(copy) == MAD_CM_WORD);
+	WORLD_CHECK(path->type == IBV_GID_TYPE_ROCE_V2);
+}
+
+/* This process has sent none. */
+static void manager_lost(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES],
+			 enum mad_loss why)
+{
+	(void)hca;
+	(void)path;
+	(void)mad;
+	(void)why;
+	WORLD_CHECK(false);
+}
+
+static void manager_slot_ended(uint32_t slot)
+{
+	(void)slot;
+}
+
+static void manager_service_ended(uint64_t service)
+{
+	(void)service;
+}
+
+static const struct management manager = {.receive = manager_receive,
+					  .lost = manager_lost,
+					  .slot_ended = manager_slot_ended,
+					  .service_ended = manager_service_ended};
 
 /* ---- datagrams ------------------------------------------------------------------------------------------------------- */
 
@@ -168,7 +213,12 @@ static void put_right(const struct head *head, uint32_t number, uint8_t *bytes, 
 		put32(bytes + 4, (uint32_t)bytes[4] << 24 | qp->number);
 	if (head->aid & AID_OTHER)
 		put32(bytes + 4, (uint32_t)bytes[4] << 24 | OTHER_QPN);
-	if (head->aid & AID_PSN)
+	if (head->aid & AID_MANAGER && length >= MANAGER_BYTES) {
+		put32(bytes + 4, (uint32_t)bytes[4] << 24 | GSI_QPN);
+		put32(bytes + 12, GSI_QKEY);
+		put32(bytes + 20, MAD_CM_WORD);
+	}
+	if (head->aid & AID_PSN && !(head->aid & AID_MANAGER))
 		put32(bytes + 8, (uint32_t)bytes[8] << 24 | psn_add(qp->responder.expected_psn, number));
 	if (head->aid & AID_TARGET && packet_opcodes[bytes[0]].headers & HEADER_RETH && length >= 32) {
 		put32(bytes + 12, 0);
@@ -292,6 +342,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	(void)argc;
 	(void)argv;
 	world_make();
+	management = &manager;
 	for (int i = 0; i < 2; i++)
 		this_run.rings[i] = world_exact(sizeof(*this_run.rings[i]));
 	WORLD_CHECK(!fault_script_parse(&script, "drop 5%; duplicate 10%; corrupt payload 5%; seed 1", &error));
@@ -339,6 +390,8 @@ static bool poll_once(void)
 	epoch_enter();
 	run_begin(&run);
 	found = this_run.poller->poll(this_run.poller, &run);
+	if (this_run.manager_poller)
+		this_run.manager_poller->poll(this_run.manager_poller, &run);
 	/* Frames for the other process are for nobody there. */
 	while (shm_poll_peer(&(struct host_peer){.pid = getpid(), .shm = &this_run.other_end}, &run))
 		;
@@ -362,6 +415,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	this_run.size = size;
 	for (int i = 0; i < DATAGRAMS && poll_once(); i++)
 		;
+	/* Requests that wait for their listener. */
+	gsi_flush();
 	world_check_memory();
 	for (int i = 0; i < WORLD_PAIRS; i++)
 		world_disconnect(&world.pair[i]);
