@@ -108,22 +108,6 @@ static void receive(struct hca *hca, const struct packet_path *path, const uint8
 		gsi_send(hca, &back, answer);
 }
 
-/* A datagram that nobody gets is answered as the manager at its destination would answer it. */
-static void lost(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], enum mad_loss why)
-{
-	struct packet_path back = way_back(path);
-	struct cm *cm = the_manager();
-	uint8_t answer[CM_MAD_BYTES];
-
-	(void)hca;
-	if (cm && why == MAD_UNREACHABLE && mad_address(mad).addressee == MAD_FOR_SERVICE) {
-		cm_host_refuses(cm, &path->destination);
-		return;
-	}
-	if (cm && cm_answer_for_nobody(mad, answer))
-		cm_receive(cm, &back, answer, false);
-}
-
 static bool is_near(const struct cm_peer *peer)
 {
 	return routes->is_near(first_device(), &peer->path->destination);
@@ -143,6 +127,29 @@ static void slot_ended(uint32_t slot)
 	handed_slot_ended(slot);
 	if (cm)
 		cm_peer_ended(cm, has_slot, &slot);
+}
+
+/*
+ * A datagram that nobody gets is answered as the manager at its destination would answer it. What has no answer is for an id whose
+ * process has
+ * ended: it may have done so before it was sent anything, when nothing but its ids told which slot it had.
+ */
+static void lost(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], enum mad_loss why)
+{
+	const struct mad_address address = mad_address(mad);
+	struct packet_path back = way_back(path);
+	struct cm *cm = the_manager();
+	uint8_t answer[CM_MAD_BYTES];
+
+	(void)hca;
+	if (cm && why == MAD_UNREACHABLE && address.addressee == MAD_FOR_SERVICE) {
+		cm_host_refuses(cm, &path->destination);
+		return;
+	}
+	if (cm && cm_answer_for_nobody(mad, answer))
+		cm_receive(cm, &back, answer, false);
+	else if (why == MAD_NOBODY && address.addressee == MAD_FOR_ID)
+		slot_ended(address.qpn >> HOST_SLOT_BITS);
 }
 
 static bool waits_for_service(void *argument, const struct cm_peer *peer)

@@ -11,16 +11,12 @@
  * receive. The bystander's connection goes on moving the right bytes, before, during and after. At the end the survivor
  * has no more descriptors and mappings than after the first rounds.
  */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "peers.h"
@@ -403,14 +399,6 @@ static bool connect_victim(struct end *end, const struct process *process, bool 
 	return receive_all(process->socket, &word, 1) && send_all(process->socket, "!", 1);
 }
 
-static void end_process(const struct process *process)
-{
-	kill(process->pid, SIGKILL);
-	close(process->socket);
-	while (waitpid(process->pid, NULL, 0) < 0 && errno == EINTR)
-		;
-}
-
 /* What the victim shall be doing when its time comes. */
 enum phase { CONNECTING, TRAFFIC, CLOSING };
 
@@ -456,7 +444,7 @@ static void round_of(struct end *bystander_end, struct device *device, const cha
 	if (!connected && phase != CONNECTING)
 		die("the victim has not connected");
 	*(!connected ? &tally->connecting : phase == CLOSING ? &tally->closing : &tally->traffic) += 1;
-	end_process(&process);
+	process_kill(&process);
 	ask_bystander(bystander_end);
 	/* QPs that are not connected have nothing to complete. */
 	if (connected)
@@ -465,52 +453,11 @@ static void round_of(struct end *bystander_end, struct device *device, const cha
 	end_close(&end);
 }
 
-static unsigned int entries_of(const char *path)
-{
-	DIR *directory = opendir(path);
-	unsigned int count = 0;
-
-	if (!directory)
-		die("%s: %s", path, strerror(errno));
-	while (readdir(directory))
-		count++;
-	closedir(directory);
-	return count;
-}
-
-/* Mappings that can be of a connection: of files, shared. */
-static unsigned int shared_mappings(void)
-{
-	FILE *maps = fopen("/proc/self/maps", "re");
-	char line[512], rights[8];
-	unsigned int count = 0;
-
-	if (!maps)
-		die("/proc/self/maps: %s", strerror(errno));
-	while (fgets(line, sizeof(line), maps))
-		count += sscanf(line, "%*s %7s", rights) == 1 && rights[3] == 's';
-	fclose(maps);
-	return count;
-}
-
-/* What a dead process had here is freed by the device thread, a moment later. */
-static void expect_no_more(unsigned int descriptors, unsigned int mappings)
-{
-	double begin = seconds_now();
-
-	while (entries_of("/proc/self/fd") > descriptors || shared_mappings() > mappings) {
-		if (seconds_now() - begin > LIMIT_SECONDS)
-			die("%u descriptors and %u shared mappings, after %u and %u before",
-			    entries_of("/proc/self/fd"), shared_mappings(), descriptors, mappings);
-		usleep(10000);
-	}
-}
-
 static int survivor(const char *netns, unsigned long rounds, uint64_t seed)
 {
 	static const char *const arguments[] = {"bystander", NULL};
 	struct process process = process_start(netns, arguments);
-	unsigned int descriptors = 0, mappings = 0;
+	struct held held = {0};
 	struct tally tally = {0};
 	struct device device;
 	struct end end;
@@ -525,13 +472,12 @@ static int survivor(const char *netns, unsigned long rounds, uint64_t seed)
 		round_of(&end, &device, netns, &seed, &tally);
 		if (i + 1 == WARM_UP) {
 			usleep(100000);
-			descriptors = entries_of("/proc/self/fd");
-			mappings = shared_mappings();
+			held = held_now();
 		}
 	}
 	if (rounds > WARM_UP)
-		expect_no_more(descriptors, mappings);
-	end_process(&process);
+		expect_no_more_held(&held, LIMIT_SECONDS);
+	process_kill(&process);
 	end_close(&end);
 	device_close(&device);
 	printf("%lu kills: %u while connecting, %u in traffic, %u while or after closing; %lu completions, %lu of them "

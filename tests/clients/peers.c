@@ -2,6 +2,7 @@
 /* Processes, sockets and queue pairs of the tests, see peers.h. */
 #include "peers.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -13,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -104,6 +106,59 @@ bool receive_all(int socket, void *bytes, size_t length)
 		done += (size_t)received;
 	}
 	return true;
+}
+
+void process_kill(const struct process *process)
+{
+	kill(process->pid, SIGKILL);
+	close(process->socket);
+	while (waitpid(process->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+static unsigned int entries_of(const char *path)
+{
+	DIR *directory = opendir(path);
+	unsigned int count = 0;
+
+	if (!directory)
+		die("%s: %s", path, strerror(errno));
+	while (readdir(directory))
+		count++;
+	closedir(directory);
+	return count;
+}
+
+static unsigned int shared_mappings(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[512], rights[8];
+	unsigned int count = 0;
+
+	if (!maps)
+		die("/proc/self/maps: %s", strerror(errno));
+	while (fgets(line, sizeof(line), maps))
+		count += sscanf(line, "%*s %7s", rights) == 1 && rights[3] == 's';
+	fclose(maps);
+	return count;
+}
+
+struct held held_now(void)
+{
+	return (struct held){.descriptors = entries_of("/proc/self/fd"), .mappings = shared_mappings()};
+}
+
+void expect_no_more_held(const struct held *before, double seconds)
+{
+	double begin = seconds_now();
+	struct held now;
+
+	while (now = held_now(), now.descriptors > before->descriptors || now.mappings > before->mappings) {
+		if (seconds_now() - begin > seconds)
+			die("%u descriptors and %u shared mappings, after %u and %u before", now.descriptors,
+			    now.mappings, before->descriptors, before->mappings);
+		usleep(10000);
+	}
 }
 
 /* ---- queue pairs ---------------------------------------------------------------------------------------------- */

@@ -35,9 +35,21 @@ struct process process_start(const char *netns, const char *const *arguments);
 /** In the process that was started. */
 #define PROCESS_SOCKET 3
 
+/** kill -9; returns when it is gone. Closes the socket. */
+void process_kill(const struct process *process);
+
 /** All of @length bytes. False: the other end has gone. */
 bool send_all(int socket, const void *bytes, size_t length);
 bool receive_all(int socket, void *bytes, size_t length);
+
+/* What a process holds that can be of a connection: descriptors, and mappings of files that are shared. */
+struct held {
+	unsigned int descriptors, mappings;
+};
+
+struct held held_now(void);
+/** Ends the process if within @seconds it does not hold as little as @before: what a dead peer had here is freed late. */
+void expect_no_more_held(const struct held *before, double seconds);
 
 /* ---- queue pairs ---------------------------------------------------------------------------------------------- */
 
