@@ -23,7 +23,7 @@ int command_env(int argc, char **argv)
 	struct settings settings;
 	char value[4096];
 
-	if (options_parse(argc, argv, &settings) < argc)
+	if (options_parse(COMMAND_ENV, argc, argv, &settings, NULL) < argc)
 		tool_fail(EXIT_WRONG_USE, "env: unexpected argument \"%s\"", argv[argc - 1]);
 	fputs("export LD_LIBRARY_PATH=", stdout);
 	print_quoted(library_directory());

@@ -23,10 +23,12 @@ void tool_fail(int status, const char *format, ...)
 
 static int command(int argc, char **argv)
 {
-	static const struct {
-		const char *name;
-		int (*run)(int argc, char **argv);
-	} commands[] = {{"run", command_run}, {"env", command_env}, {"info", command_info}};
+	static int (*const run[COMMAND_COUNT])(int argc, char **argv) = {
+		[COMMAND_RUN] = command_run,
+		[COMMAND_ENV] = command_env,
+		[COMMAND_INFO] = command_info,
+		[COMMAND_EXPLAIN] = command_explain,
+	};
 
 	if (argc < 2)
 		tool_fail(EXIT_WRONG_USE, "no command (try softhca --help)");
@@ -38,9 +40,9 @@ static int command(int argc, char **argv)
 		printf("softhca %s\n", softhca_version());
 		return EXIT_SUCCESS;
 	}
-	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-		if (strcmp(argv[1], commands[i].name) == 0)
-			return commands[i].run(argc - 1, argv + 1);
+	for (int i = 0; i < COMMAND_COUNT; i++)
+		if (strcmp(argv[1], command_infos[i].name) == 0)
+			return run[i](argc - 1, argv + 1);
 	tool_fail(EXIT_WRONG_USE, "unknown %s \"%s\" (try softhca --help)", *argv[1] == '-' ? "option" : "command",
 		  argv[1]);
 }

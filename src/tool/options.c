@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Options of the command: one per setting, from the table of settings. */
+/* Options of the command: one per setting, from the table of settings, and the commands' own, from commands.def. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,57 +78,134 @@ static void read_environment(struct settings *settings)
 	check_faults(settings, setting_info(SETTING_FAULTS)->variable);
 }
 
-/* Takes one option from @argv[index]; returns the index behind it. */
-static int take_option(int argc, char **argv, int index, struct settings *settings)
+/* The value of the option in @argv[*index], behind its "=" or in the next argument; moves @index to the last that it took. */
+static char *take_value(int argc, char **argv, int *index, const char *name)
 {
-	const char *option = argv[index] + 2, *value = strchr(option, '=');
-	size_t length = value ? (size_t)(value - option) : strlen(option);
-	enum setting setting = find_option(option, length);
+	char *value = strchr(argv[*index], '=');
+
+	if (value)
+		return value + 1;
+	if (++*index >= argc)
+		tool_fail(EXIT_WRONG_USE, "--%s: no value given", name);
+	return argv[*index];
+}
+
+static bool take_setting(int argc, char **argv, int *index, struct settings *settings)
+{
+	const char *option = argv[*index] + 2, *value;
+	enum setting setting = find_option(option, strcspn(option, "="));
 	char error[512], name[64];
 
 	if (setting == SETTING_COUNT)
-		tool_fail(EXIT_WRONG_USE, "unknown option \"--%.*s\" (try softhca --help)", (int)length, option);
+		return false;
 	option_name(setting, name, sizeof(name));
-	if (value)
-		value++;
-	else if (++index < argc)
-		value = argv[index];
-	else
-		tool_fail(EXIT_WRONG_USE, "--%s: no value given", name);
+	value = take_value(argc, argv, index, name);
 	if (setting_parse(settings, setting, value, ORIGIN_OPTION, error, sizeof(error)))
 		tool_fail(EXIT_WRONG_USE, "--%s%s", name, strchr(error, ':')); /* not SOFTHCA_NAME: */
 	if (setting == SETTING_FAULTS)
 		check_faults(settings, "--faults");
-	return index + 1;
+	return true;
 }
 
-int options_parse(int argc, char **argv, struct settings *settings)
+/* True if @word is one of those in @words, "a|b|c". */
+static bool is_word_of(const char *word, const char *words)
 {
-	return run_options_parse(argc, argv, settings, NULL);
+	size_t length = strlen(word);
+
+	for (const char *at = words;; at++) {
+		size_t next = strcspn(at, "|");
+
+		if (next == length && !memcmp(at, word, length))
+			return true;
+		at += next;
+		if (!*at)
+			return false;
+	}
 }
 
-int run_options_parse(int argc, char **argv, struct settings *settings, struct run_options *options)
+static bool take_own(enum command command, int argc, char **argv, int *index, const char *own[])
 {
-	int index = 1;
+	const char *option = argv[*index] + 2;
+	size_t length = strcspn(option, "=");
+
+	for (int i = 0; i < OWN_OPTION_COUNT; i++) {
+		const struct own_option_info *info = &own_option_infos[i];
+
+		if (info->command != command || strlen(info->name) != length || memcmp(info->name, option, length))
+			continue;
+		if (!*info->value && option[length])
+			tool_fail(EXIT_WRONG_USE, "--%s takes no value", info->name);
+		own[i] = *info->value ? take_value(argc, argv, index, info->name) : "";
+		if (strchr(info->value, '|') && !is_word_of(own[i], info->value))
+			tool_fail(EXIT_WRONG_USE, "--%s: it is one of %s", info->name, info->value);
+		return true;
+	}
+	return false;
+}
+
+static bool is_help(const char *argument)
+{
+	return !strcmp(argument, "--help") || !strcmp(argument, "-h");
+}
+
+_Noreturn static void fail_unknown(const char *argument)
+{
+	tool_fail(EXIT_WRONG_USE, "unknown option \"%.*s\" (try softhca --help)", (int)strcspn(argument, "="),
+		  argument);
+}
+
+int options_parse(enum command command, int argc, char **argv, struct settings *settings, const char *own[])
+{
+	int index;
 
 	read_environment(settings);
-	while (index < argc && argv[index][0] == '-' && argv[index][1]) {
-		if (strcmp(argv[index], "--") == 0)
+	for (index = 1; index < argc && argv[index][0] == '-' && argv[index][1]; index++) {
+		if (!strcmp(argv[index], "--"))
 			return index + 1;
-		if (strcmp(argv[index], "--help") == 0 || strcmp(argv[index], "-h") == 0) {
+		if (is_help(argv[index])) {
 			help_print();
 			exit(EXIT_SUCCESS);
 		}
-		if (argv[index][1] != '-')
-			tool_fail(EXIT_WRONG_USE, "unknown option \"%s\" (try softhca --help)", argv[index]);
-		if (options && strcmp(argv[index], "--no-presence") == 0) {
-			options->presence = false;
-			index++;
-			continue;
-		}
-		index = take_option(argc, argv, index, settings);
+		if (argv[index][1] != '-' ||
+		    (!take_own(command, argc, argv, &index, own) && !take_setting(argc, argv, &index, settings)))
+			fail_unknown(argv[index]);
 	}
 	return index;
+}
+
+/* Help of a command that has no settings. */
+static void command_help_print(enum command command)
+{
+	const struct command_info *info = &command_infos[command];
+
+	printf("softhca %s %s\n    %s\n", info->name, info->arguments, info->doc);
+	for (int i = 0; i < OWN_OPTION_COUNT; i++) {
+		const struct own_option_info *option = &own_option_infos[i];
+
+		if (option->command == command)
+			printf("\n  --%s%s%s\n      %s\n", option->name, *option->value ? " " : "", option->value,
+			       option->doc);
+	}
+}
+
+int own_options_parse(enum command command, int argc, char **argv, const char *own[])
+{
+	bool options = true;
+	int count = 0;
+
+	for (int index = 1; index < argc; index++) {
+		if (!options || argv[index][0] != '-' || !argv[index][1]) {
+			argv[1 + count++] = argv[index];
+		} else if (!strcmp(argv[index], "--")) {
+			options = false;
+		} else if (is_help(argv[index])) {
+			command_help_print(command);
+			exit(EXIT_SUCCESS);
+		} else if (argv[index][1] != '-' || !take_own(command, argc, argv, &index, own)) {
+			fail_unknown(argv[index]);
+		}
+	}
+	return count;
 }
 
 void options_export(const struct settings *settings)
@@ -148,26 +225,41 @@ void options_export(const struct settings *settings)
 		setenv(SETTINGS_FROM_OPTIONS, names, 1);
 }
 
-void help_print(void)
+/* The softhca command line of @info, for a column. */
+static void print_usage(const struct command_info *info)
 {
+	char usage[96];
+
+	snprintf(usage, sizeof(usage), "softhca %s %s", info->name, info->arguments);
+	printf("  %-50s %s\n", usage, info->doc);
+}
+
+static void print_setting(enum setting setting)
+{
+	const struct setting_info *info = setting_info(setting);
 	char option[64], range[128];
 
-	puts("softhca: an RDMA adapter in software; programs keep their libibverbs.so.1 and libmlx5.so.1\n"
-	     "\n"
-	     "  softhca run [options] [--] PROGRAM [argument...]   run a program on the device\n"
-	     "  softhca env [options]                              print a line that switches a shell over\n"
-	     "  softhca info [options]                             show device, port, GIDs, limits, settings\n"
-	     "  softhca --help | --version\n"
-	     "\n"
-	     "Options, each also an environment variable (SOFTHCA_ and the name):");
-	for (int i = 0; i < SETTING_COUNT; i++) {
-		const struct setting_info *info = setting_info(i);
+	option_name(setting, option, sizeof(option));
+	setting_range(setting, range, sizeof(range));
+	printf("\n  --%s VALUE   %s; default %s\n      %s\n", option, range, info->fallback, info->doc);
+}
 
-		option_name(i, option, sizeof(option));
-		setting_range(i, range, sizeof(range));
-		printf("\n  --%s VALUE   %s; default %s\n      %s\n", option, range, info->fallback, info->doc);
+void help_print(void)
+{
+	puts("softhca: an RDMA adapter in software; programs keep their libibverbs.so.1 and libmlx5.so.1\n");
+	for (int i = 0; i < COMMAND_COUNT; i++)
+		print_usage(&command_infos[i]);
+	puts("  softhca --help | --version\n"
+	     "\n"
+	     "Options of run, env and info, each also an environment variable (SOFTHCA_ and the name):");
+	for (int i = 0; i < SETTING_COUNT; i++)
+		print_setting(i);
+	puts("\nOptions of one command:");
+	for (int i = 0; i < OWN_OPTION_COUNT; i++) {
+		const struct own_option_info *info = &own_option_infos[i];
+
+		printf("\n  %s --%s%s%s\n      %s\n", command_infos[info->command].name, info->name,
+		       *info->value ? " " : "", info->value, info->doc);
 	}
-	puts("\n  --no-presence   of softhca run alone: no /dev/infiniband and /sys/class/infiniband in a mount\n"
-	     "                  namespace for the program\n"
-	     "\nsofthca run sets --explain stderr unless told otherwise; its exit status is the program's.");
+	puts("\nsofthca run sets --explain stderr unless told otherwise; its exit status is the program's.");
 }

@@ -8,9 +8,9 @@
 
 int command_run(int argc, char **argv)
 {
-	struct run_options options = {.presence = true};
+	const char *own[OWN_OPTION_COUNT] = {0};
 	struct settings settings;
-	int program = run_options_parse(argc, argv, &settings, &options);
+	int program = options_parse(COMMAND_RUN, argc, argv, &settings, own);
 	char error[64];
 
 	if (program >= argc)
@@ -19,7 +19,7 @@ int command_run(int argc, char **argv)
 		setting_parse(&settings, SETTING_EXPLAIN, "stderr", ORIGIN_OPTION, error, sizeof(error));
 	options_export(&settings);
 	library_path_export();
-	if (options.presence)
+	if (!own[OPTION_RUN_NO_PRESENCE])
 		presence_make(&settings);
 	fflush(stdout);
 	execvp(argv[program], &argv[program]);

@@ -7,6 +7,7 @@
 #define SOFTHCA_TOOL_TOOL_H
 
 #include "core/settings.h"
+#include "tool/commands.h"
 
 enum exit_status {
 	EXIT_WRONG_USE = 2,
@@ -19,18 +20,17 @@ _Noreturn void tool_fail(int status, const char *format, ...) __attribute__((for
 
 /**
  * Fills @settings from the environment and then from the options in @argv (from index 1): --name value, --name=value
- * for each setting. Stops behind "--" or at the first argument that is no option and returns its index. Exits with
- * EXIT_WRONG_USE on an unknown option or a bad value, also one in the environment; on --help prints the help.
+ * for each setting, and the own options of @command into @own (by enum own_option; value, or "" of those that have none). Stops
+ * behind "--" or at the first argument that is no option and returns its index. Exits with EXIT_WRONG_USE on an unknown option
+ * or a bad value, also one in the environment; on --help prints the help. @own may be NULL if the command has no own options.
  */
-int options_parse(int argc, char **argv, struct settings *settings);
+int options_parse(enum command command, int argc, char **argv, struct settings *settings, const char *own[]);
 
-/* What `softhca run` alone can be told. */
-struct run_options {
-	bool presence; /* presence_make() is called for */
-};
-
-/** The same for `softhca run`. @options has the defaults. */
-int run_options_parse(int argc, char **argv, struct settings *settings, struct run_options *options);
+/**
+ * The same for a command without settings: its own options, wherever they are. The arguments move to @argv[1] and following;
+ * returns how many they are.
+ */
+int own_options_parse(enum command command, int argc, char **argv, const char *own[]);
 
 /** Puts the settings that are options into the environment, with their origin (SETTINGS_FROM_OPTIONS). */
 void options_export(const struct settings *settings);
@@ -62,5 +62,6 @@ void counters_print(void);
 int command_run(int argc, char **argv);
 int command_env(int argc, char **argv);
 int command_info(int argc, char **argv);
+int command_explain(int argc, char **argv);
 
 #endif

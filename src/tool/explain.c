@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * softhca explain: a rule of src/explain/rules.def, by the number or the name that an explanation has, by the vendor_err of a
+ * completion, which is the same number, or by the whole line.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "explain/explain.h"
+#include "explain/rules.h"
+#include "tool/tool.h"
+
+static const enum explain_rule all[] = {
+#define RULE(number, ...) number,
+#include "explain/rules.def"
+#undef RULE
+};
+
+#define RULES (sizeof(all) / sizeof(all[0]))
+#define LONGEST_NAME 63
+
+/* ---- an example ------------------------------------------------------------------------------------------------- */
+
+/* Values of each form that a figure can have (explain/rules.def): for figures 0, 2, … and 1, 3, …, which may be compared. */
+static uint64_t sample(const char *format, size_t length, uint32_t figure)
+{
+	static const struct {
+		const char *format;
+		uint64_t values[2];
+	} samples[] = {
+		{"access", {0x1, 0x2}},  {"rights", {0x8, 0x20}}, {"attr", {0x1, 0x100}}, {"state", {1, 3}},
+		{"type", {2, 4}},        {"kind", {0, 5}},        {"guard", {1, 2}},      {"opcode", {0x08, 0x10}},
+		{"error", {12, 22}},     {"transport", {1, 4}},   {"domain", {0, 1}},     {"yes", {1, 0}},
+		{"chars", {0x30687465}}, {"cm", {1, 4}},          {"cm_state", {2, 10}},  {"cm_reject", {8, 28}},
+		{"cm_sidr", {1, 2}},
+	};
+
+	for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++)
+		if (strlen(samples[i].format) == length && !memcmp(samples[i].format, format, length))
+			return samples[i].values[figure & 1];
+	return length == 1 && *format == 'x' ? 0x1000 * (figure + 1) : 10 * (figure + 1);
+}
+
+static void print_example(enum explain_rule number)
+{
+	struct explain_record record = {.rule = number};
+	char line[2048], *end;
+
+	for (const char *text = rule_text(number)->text; *text; text++) {
+		uint32_t figure;
+		const char *format;
+		size_t length;
+
+		if (rule_placeholder(text, &figure, &format, &length))
+			record.args[figure] = sample(format, length, figure);
+	}
+	explain_render("", &record, line, sizeof(line));
+	end = strstr(line, ". [");
+	if (end)
+		*end = '\0';
+	/* Without the name of a device, a line begins with the colon that follows it. */
+	printf("  for example  %s\n", line + 2);
+}
+
+/* ---- a rule ----------------------------------------------------------------------------------------------------- */
+
+/* The sentence with its figures as docs/explanations.md has them: {0:x} as <0>, {1:kind} as <1:kind>. */
+static void print_sentence(const char *text)
+{
+	while (*text) {
+		uint32_t figure;
+		const char *format, *rest;
+		size_t length;
+
+		rest = rule_placeholder(text, &figure, &format, &length);
+		if (rest && length > 1)
+			printf("<%u:%.*s>", figure, (int)length, format);
+		else if (rest)
+			printf("<%u>", figure);
+		else
+			putchar(*text);
+		text = rest ? rest : text + 1;
+	}
+}
+
+static void print_rule(enum explain_rule number)
+{
+	const struct rule_text *rule = rule_text(number);
+
+	printf("%d %s\n", (int)number, rule->name);
+	printf("  says         ");
+	print_sentence(rule->text);
+	printf("\n  source       %s\n  what to do   %s\n", rule->source, rule->advice);
+	if (rule_figures(number))
+		print_example(number);
+	if (number <= UINT8_MAX)
+		printf("  vendor_err   %d (0x%02x), where a completion failed by it\n", (int)number,
+		       (unsigned int)number);
+}
+
+static int print_list(void)
+{
+	for (size_t i = 0; i < RULES; i++) {
+		const struct rule_text *rule = rule_text(all[i]);
+
+		printf("%-4d %-26s ", (int)all[i], rule->name);
+		print_sentence(rule->text);
+		putchar('\n');
+	}
+	return EXIT_SUCCESS;
+}
+
+/* ---- which rule ------------------------------------------------------------------------------------------------- */
+
+static bool is_number(const char *text, unsigned long *number)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)*text))
+		return false;
+	*number = strtoul(text, &end, text[0] == '0' && (text[1] | 0x20) == 'x' ? 16 : 10);
+	return !*end;
+}
+
+/* The name that @text means: as tables, sources and programs write it. */
+static void name_of(const char *text, char name[LONGEST_NAME + 1])
+{
+	size_t length = 0;
+
+	if (!strncasecmp(text, "RULE_", 5))
+		text += 5;
+	for (; *text && length < LONGEST_NAME; text++)
+		name[length++] = *text == '-' || *text == ' ' ? '_' : (char)toupper((unsigned char)*text);
+	name[length] = '\0';
+}
+
+/* The rule that an explanation names, "… [7 KEY_RANGE; IBTA C10-57] …", or 0. */
+static unsigned long number_in_line(const char *text)
+{
+	for (text = strchr(text, '['); text; text = strchr(text + 1, '[')) {
+		unsigned long number;
+		int end = 0;
+
+		if (sscanf(text, "[%lu %*[A-Z0-9_]%n", &number, &end) == 1 && end &&
+		    (text[end] == ';' || text[end] == ']'))
+			return number;
+	}
+	return 0;
+}
+
+static enum explain_rule find(const char *text)
+{
+	unsigned long number = number_in_line(text);
+	char name[LONGEST_NAME + 1];
+	bool numbered = number || is_number(text, &number);
+
+	name_of(text, name);
+	for (size_t i = 0; i < RULES; i++)
+		if (numbered ? all[i] == number : !strcmp(rule_text(all[i])->name, name))
+			return all[i];
+	return RULE_NONE;
+}
+
+/* ---- what it could have been ------------------------------------------------------------------------------------ */
+
+/* Letters to insert, to leave out or to change until @a is @b, both of LONGEST_NAME or fewer. */
+static unsigned int distance(const char *a, const char *b)
+{
+	unsigned int row[LONGEST_NAME + 1], width = (unsigned int)strlen(b);
+
+	for (unsigned int i = 0; i <= width; i++)
+		row[i] = i;
+	for (unsigned int i = 0; a[i]; i++) {
+		unsigned int corner = row[0];
+
+		row[0] = i + 1;
+		for (unsigned int k = 0; k < width; k++) {
+			unsigned int change = corner + (a[i] != b[k]),
+				     least = row[k] < row[k + 1] ? row[k] : row[k + 1];
+
+			corner = row[k + 1];
+			row[k + 1] = change < least + 1 ? change : least + 1;
+		}
+	}
+	return row[width];
+}
+
+/* How far @name is from the rule: one that contains it is near. */
+static unsigned int far(const char *name, const char *rule)
+{
+	return strstr(rule, name) ? 0 : distance(name, rule);
+}
+
+static void suggest(const char *text)
+{
+	enum { MOST = 6 };
+	char name[LONGEST_NAME + 1];
+	unsigned int allowed, given = 0;
+
+	name_of(text, name);
+	/* Numbers have no neighbours. */
+	if (isdigit((unsigned char)*name))
+		*name = '\0';
+	allowed = (unsigned int)strlen(name) / 3;
+	fprintf(stderr, "softhca: no rule \"");
+	for (const char *at = text; *at && at - text < LONGEST_NAME; at++)
+		fputc(isprint((unsigned char)*at) ? *at : '?', stderr);
+	fputc('"', stderr);
+	for (unsigned int step = 0; *name && step <= allowed; step++) {
+		for (size_t i = 0; i < RULES; i++) {
+			const char *rule = rule_text(all[i])->name;
+
+			if (far(name, rule) != step || given == MOST)
+				continue;
+			fprintf(stderr, "%s%s", given++ ? ", " : "; near it: ", rule);
+		}
+	}
+	fputs(given ? "\n" : " (softhca explain lists all)\n", stderr);
+}
+
+int command_explain(int argc, char **argv)
+{
+	int count = own_options_parse(COMMAND_EXPLAIN, argc, argv, NULL), status = EXIT_SUCCESS;
+
+	if (!count)
+		return print_list();
+	for (int i = 1; i <= count; i++) {
+		enum explain_rule number = find(argv[i]);
+
+		if (number) {
+			if (i > 1)
+				putchar('\n');
+			print_rule(number);
+			continue;
+		}
+		fflush(stdout);
+		suggest(argv[i]);
+		status = EXIT_FAILURE;
+	}
+	return status;
+}
