@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* CQEs (mlx5-formats 3.2 to 3.5). */
+#include <infiniband/mlx5dv.h>
+
+#include "tool/decoder.h"
+
+static enum part part_of(const uint8_t *cqe)
+{
+	switch (part_get(cqe, PART_CQE, "opcode")) {
+	case MLX5_CQE_REQ_ERR:
+	case MLX5_CQE_RESP_ERR:
+		return PART_CQE_ERROR;
+	case MLX5_CQE_SIG_ERR:
+		return PART_CQE_SIGNATURE;
+	default:
+		return PART_CQE;
+	}
+}
+
+void decode_cqes(struct decoder *decoder, uint32_t cqe_size)
+{
+	const uint32_t bytes = part_infos[PART_CQE].bytes;
+
+	if (!decoder_left(decoder))
+		decoder_fault(decoder, "there are no bytes");
+	while (decoder_left(decoder)) {
+		decoder_note(decoder, "CQE at byte %zu", decoder->at);
+		if (cqe_size > bytes && !decoder_take(decoder, PART_CQE_FRONT, 0))
+			return;
+		decoder_take(decoder, decoder_left(decoder) < bytes ? PART_CQE : part_of(decoder->bytes + decoder->at),
+			     0);
+	}
+}

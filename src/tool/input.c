@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Bytes from files and hexadecimal digits, see input.h. */
+#include "tool/input.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tool/tool.h"
+
+FILE *input_open(const char *name)
+{
+	struct stat status;
+	FILE *file = strcmp(name, "-") ? fopen(name, "re") : stdin;
+
+	if (!file)
+		tool_fail(EXIT_FAILURE, "cannot read %s: %m", name);
+	if (!fstat(fileno(file), &status) && S_ISDIR(status.st_mode))
+		tool_fail(EXIT_FAILURE, "cannot read %s: it is a directory", name);
+	return file;
+}
+
+struct input input_read(FILE *file, const char *name)
+{
+	struct input input = {malloc(INPUT_MOST_BYTES + 1), 0};
+
+	if (!input.bytes)
+		tool_fail(EXIT_FAILURE, "out of memory");
+	input.length = fread(input.bytes, 1, INPUT_MOST_BYTES + 1, file);
+	if (ferror(file))
+		tool_fail(EXIT_FAILURE, "cannot read %s: %m", name);
+	if (input.length > INPUT_MOST_BYTES)
+		tool_fail(EXIT_FAILURE, "%s has more than %u bytes", name, INPUT_MOST_BYTES);
+	return input;
+}
+
+/* ---- hexadecimal ------------------------------------------------------------------------------------------------ */
+
+static bool is_between(uint8_t c)
+{
+	return isspace(c) || c == ',' || c == ':';
+}
+
+bool input_is_hex(const struct input *text)
+{
+	bool digits = false;
+
+	for (size_t i = 0; i < text->length; i++) {
+		uint8_t c = text->bytes[i];
+
+		if (isxdigit(c))
+			digits = true;
+		else if (!is_between(c) && !strchr("xX<>+_", c) && !isalpha(c))
+			return false;
+	}
+	return digits;
+}
+
+/* Bytes of the label that @text begins with, "0x55d0:", "55d0 <ring+64>:", or 0. It ends with a colon and a blank. */
+static size_t label_bytes(const uint8_t *text, size_t length)
+{
+	bool symbol = false;
+
+	for (size_t i = 0; i < length && text[i] != '\n'; i++) {
+		if (text[i] == ':' && (i + 1 == length || isspace(text[i + 1])))
+			return i + 1;
+		if (text[i] == '<' || text[i] == '>')
+			symbol = text[i] == '<';
+		else if (isspace(text[i]) && !symbol && !(i + 1 < length && text[i + 1] == '<'))
+			return 0;
+	}
+	return 0;
+}
+
+static unsigned int value_of(uint8_t digit)
+{
+	return digit <= '9' ? digit - (unsigned int)'0' : (digit | 0x20u) - 'a' + 10;
+}
+
+/* The word at @text up to what is between words; with its bytes behind those of @bytes. */
+static const char *take_word(const uint8_t *text, size_t length, struct input *bytes)
+{
+	bool prefixed = length > 2 && text[0] == '0' && (text[1] | 0x20) == 'x';
+
+	for (size_t i = prefixed ? 2 : 0; i < length; i++)
+		if (!isxdigit(text[i]))
+			return "is not hexadecimal";
+	if (length % 2)
+		return "has an odd number of digits";
+	/* x/4xw of a debugger on this machine: the last byte comes first. */
+	if (prefixed && length != 4)
+		return "is a number of several bytes: whether the first comes first is not said; give bytes";
+	for (size_t i = prefixed ? 2 : 0; i < length; i += 2)
+		bytes->bytes[bytes->length++] = (uint8_t)(value_of(text[i]) << 4 | value_of(text[i + 1]));
+	return NULL;
+}
+
+bool input_from_hex(const struct input *text, struct input *bytes, char *error, size_t error_size)
+{
+	bool line_begins = true;
+
+	*bytes = (struct input){malloc(text->length / 2 + 1), 0};
+	if (!bytes->bytes)
+		tool_fail(EXIT_FAILURE, "out of memory");
+	for (size_t at = 0; at < text->length;) {
+		size_t label = line_begins ? label_bytes(text->bytes + at, text->length - at) : 0, length = 0;
+		const char *wrong;
+
+		line_begins = false;
+		if (label) {
+			at += label;
+			continue;
+		}
+		if (is_between(text->bytes[at])) {
+			line_begins = text->bytes[at++] == '\n';
+			continue;
+		}
+		while (at + length < text->length && !is_between(text->bytes[at + length]))
+			length++;
+		wrong = take_word(text->bytes + at, length, bytes);
+		if (wrong) {
+			size_t shown = length < 40 ? length : 40;
+
+			for (size_t i = 0; i < shown; i++)
+				if (!isprint(text->bytes[at + i]))
+					text->bytes[at + i] = '?';
+			snprintf(error, error_size, "\"%.*s%s\" %s", (int)shown, (const char *)text->bytes + at,
+				 shown < length ? "..." : "", wrong);
+			return false;
+		}
+		at += length;
+	}
+	return true;
+}
