@@ -3,60 +3,17 @@
 #include <endian.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <netinet/udp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "link/udp/parts.h"
+#include "tool/probes.h"
 #include "tool/tool.h"
 
 /* ---- shm -------------------------------------------------------------------------------------------------------- */
-
-/* The number in a file of /proc/sys, or -1. */
-static int system_setting(const char *path)
-{
-	FILE *file = fopen(path, "re");
-	int value = -1;
-
-	if (!file)
-		return -1;
-	if (fscanf(file, "%d", &value) != 1)
-		value = -1;
-	fclose(file);
-	return value;
-}
-
-/* A process that is not an ancestor of the other, which Yama makes a difference of, is what two programs are. */
-static int child_reads_parent(const uint64_t *value)
-{
-	uint64_t copy = 0;
-	struct iovec to = {&copy, sizeof(copy)}, from = {(void *)(uintptr_t)value, sizeof(copy)};
-
-	if (process_vm_readv(getppid(), &to, 1, &from, 1, 0) == sizeof(copy) && copy == *value)
-		return 0;
-	return errno ? errno : EIO;
-}
-
-/* 0, or the errno value with which process_vm_readv(2) fails. */
-static int try_reading(void)
-{
-	static const uint64_t value = UINT64_C(0x736f6674686361);
-	int status;
-	pid_t pid;
-
-	fflush(stdout);
-	pid = fork();
-	if (!pid)
-		_exit(child_reads_parent(&value));
-	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
-		return EAGAIN;
-	return WEXITSTATUS(status);
-}
 
 static void print_shm(void)
 {
@@ -67,7 +24,7 @@ static void print_shm(void)
 	if (socket_fd < 0 || memory_fd < 0) {
 		printf("  shm    not available: %s(2): %m\n", socket_fd < 0 ? "socket" : "memfd_create");
 	} else {
-		error = try_reading();
+		error = probe_memory_of_others();
 		printf("  shm    processes of this host; large payload through the ring");
 		if (!error)
 			printf(", or read from the sender's memory\n");
@@ -97,18 +54,6 @@ static void print_owner(uint16_t port)
 		printf("taken by process %d (%s): nothing arrives from other hosts", (int)owner.pid, owner.name);
 }
 
-/* Whether the kernel cuts and joins datagrams (udp(7)). */
-static const char *trains(int fd)
-{
-	const int bytes = 1024, on = 1;
-	bool sends = !setsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &bytes, sizeof(bytes));
-	bool receives = !setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof(on));
-
-	if (sends && receives)
-		return "GSO and GRO";
-	return sends ? "GSO, no GRO" : receives ? "GRO, no GSO" : "neither GSO nor GRO";
-}
-
 static void print_udp(uint16_t port)
 {
 	const struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htobe16(port)};
@@ -125,7 +70,7 @@ static void print_udp(uint16_t port)
 		print_owner(port);
 	else
 		printf("%m");
-	printf("; %s\n", trains(fd));
+	printf("; %s\n", probe_trains(fd));
 	close(fd);
 }
 

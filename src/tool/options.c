@@ -251,7 +251,7 @@ void help_print(void)
 		print_usage(&command_infos[i]);
 	puts("  softhca --help | --version\n"
 	     "\n"
-	     "Options of run, env and info, each also an environment variable (SOFTHCA_ and the name):");
+	     "Options of run, env, info and doctor, each also an environment variable (SOFTHCA_ and the name):");
 	for (int i = 0; i < SETTING_COUNT; i++)
 		print_setting(i);
 	puts("\nOptions of one command:");

@@ -62,6 +62,7 @@ void counters_print(void);
 int command_run(int argc, char **argv);
 int command_env(int argc, char **argv);
 int command_info(int argc, char **argv);
+int command_doctor(int argc, char **argv);
 int command_explain(int argc, char **argv);
 int command_decode(int argc, char **argv);
 int command_encode(int argc, char **argv);

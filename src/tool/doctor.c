@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* softhca doctor: what this machine allows, what that means for programs on the device, and what to do about it. */
+#include <dirent.h>
+#include <endian.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "device/gid.h"
+#include "link/udp/parts.h"
+#include "tool/probes.h"
+#include "tool/tool.h"
+
+/* How it stands: as it should; works, but slower or with less; something does not work. */
+enum verdict { GOOD, LESS, BAD };
+static const char *const verdict_names[] = {"ok", "less", "bad"};
+
+struct finding {
+	const char *name; /* stable, for scripts */
+	enum verdict verdict;
+	char found[256];
+	const char *advice; /* "" if there is nothing to do */
+};
+
+struct findings {
+	struct finding list[32];
+	size_t count;
+};
+
+__attribute__((format(printf, 5, 6))) static void note(struct findings *findings, const char *name,
+						       enum verdict verdict, const char *advice, const char *format,
+						       ...)
+{
+	struct finding *finding = &findings->list[findings->count++];
+	va_list args;
+
+	finding->name = name;
+	finding->verdict = verdict;
+	finding->advice = verdict == GOOD ? "" : advice;
+	va_start(args, format);
+	vsnprintf(finding->found, sizeof(finding->found), format, args);
+	va_end(args);
+}
+
+/* ---- processes of this host ------------------------------------------------------------------------------------- */
+
+static void examine_host(struct findings *findings)
+{
+	int error = probe_shared_memory();
+
+	if (error)
+		note(findings, "shared_memory", BAD,
+		     "Allow memfd_create(2), ftruncate(2) and seals (fcntl(2)) in the sandbox; without them only queue pairs "
+		     "of one process talk, and by UDP.",
+		     "files of memory cannot be shared: %s", strerror(error));
+	else
+		note(findings, "shared_memory", GOOD, "", "processes of this host can share memory");
+	error = probe_abstract_sockets();
+	if (error)
+		note(findings, "abstract_sockets", BAD,
+		     "Allow UNIX sockets in the sandbox (SOCK_SEQPACKET, abstract names); processes of a host find each "
+		     "other by them.",
+		     "abstract sockets do not work: %s", strerror(error));
+	else
+		note(findings, "abstract_sockets", GOOD, "", "processes of this host find each other");
+}
+
+static void examine_memory(struct findings *findings)
+{
+	int error = probe_memory_of_others(), yama = system_setting("/proc/sys/kernel/yama/ptrace_scope");
+
+	if (!error)
+		note(findings, "reading_memory", GOOD, "", "process_vm_readv(2) works between processes of a user");
+	else if (yama > 0)
+		note(findings, "reading_memory", LESS,
+		     "sysctl kernel.yama.ptrace_scope=0, if that is acceptable; large messages between processes are copied "
+		     "twice instead of once.",
+		     "process_vm_readv(2): %s (kernel.yama.ptrace_scope is %d)", strerror(error), yama);
+	else
+		note(findings, "reading_memory", LESS,
+		     "In a container: --cap-add SYS_PTRACE, or a seccomp profile that allows it; large messages between "
+		     "processes are copied twice instead of once.",
+		     "process_vm_readv(2): %s", strerror(error));
+}
+
+/* ---- other hosts ------------------------------------------------------------------------------------------------ */
+
+static void examine_port(struct findings *findings, const struct settings *settings)
+{
+	const struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htobe16((uint16_t)settings->roce_port)};
+	uint16_t port = (uint16_t)settings->roce_port;
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct udp_owner owner;
+
+	if (fd < 0) {
+		note(findings, "udp_port", BAD, "Allow UDP sockets in the sandbox; other hosts are reached by them.",
+		     "no UDP socket: %s", strerror(errno));
+		return;
+	}
+	if (!bind(fd, (const struct sockaddr *)&name, sizeof(name)))
+		note(findings, "udp_port", GOOD, "", "port %u is free; %s", port, probe_trains(fd));
+	else if (errno != EADDRINUSE)
+		note(findings, "udp_port", BAD,
+		     "Choose a port that may be bound: SOFTHCA_ROCE_PORT, on all hosts alike.", "port %u: %s", port,
+		     strerror(errno));
+	else if (udp_find_receiver(port, &owner))
+		note(findings, "udp_port", GOOD, "", "process %d (%s) of softhca receives on port %u for this host",
+		     (int)owner.pid, owner.name, port);
+	else if (udp_find_owner(port, &owner))
+		note(findings, "udp_port", BAD,
+		     "End that program, or choose another port on all hosts: SOFTHCA_ROCE_PORT.",
+		     "port %u is taken by process %d (%s): nothing arrives from other hosts", port, (int)owner.pid,
+		     owner.name);
+	else
+		note(findings, "udp_port", BAD,
+		     "It is of another user, or of the kernel (rdma_rxe): end it, or choose another port on all hosts: "
+		     "SOFTHCA_ROCE_PORT.",
+		     "port %u is taken by somebody whom this process cannot see", port);
+	close(fd);
+}
+
+static void examine_addresses(struct findings *findings, const struct settings *settings)
+{
+	struct hca_gid gids[HCA_GID_TABLE_SIZE];
+	size_t count = gid_discover(settings->gids, gids), others = 0;
+	const char *interface = "";
+
+	for (size_t i = 0; i < count; i++) {
+		if (gids[i].type != IBV_GID_TYPE_ROCE_V2 || !strcmp(gids[i].netdev, "lo"))
+			continue;
+		others++;
+		interface = gids[i].netdev;
+	}
+	if (others)
+		note(findings, "addresses", GOOD, "", "%zu addresses that other hosts can reach, such as those of %s",
+		     others, interface);
+	else
+		note(findings, "addresses", LESS,
+		     "For other hosts, give an interface of this network namespace an address (ip-address(8)).",
+		     "no address but those of the loopback interface: only processes of this host are reached");
+}
+
+/* ---- softhca run ------------------------------------------------------------------------------------------------ */
+
+static void examine_namespaces(struct findings *findings)
+{
+	int error = probe_mount_namespace();
+
+	if (!error)
+		note(findings, "namespaces", GOOD, "",
+		     "softhca run can show programs /dev/infiniband and /sys/class/infiniband%s",
+		     geteuid() ? ", by a user namespace" : "");
+	else
+		note(findings, "namespaces", LESS,
+		     "Programs that look there for adapters, as UCX and NCCL do, find none. Allow user namespaces "
+		     "(kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0, "
+		     "user.max_user_namespaces); in a container: --cap-add SYS_ADMIN.",
+		     "no mount namespace: %s", strerror(error));
+}
+
+/* Names in @directory but "." and "..", up to @size characters; returns how many. */
+static size_t list_names(const char *directory, char *names, size_t size)
+{
+	DIR *entries = opendir(directory);
+	const struct dirent *entry;
+	size_t count = 0, used = 0;
+
+	*names = '\0';
+	while (entries && (entry = readdir(entries))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		if (used < size)
+			used += (size_t)snprintf(names + used, size - used, "%s%s", count ? ", " : "", entry->d_name);
+		count++;
+	}
+	if (entries)
+		closedir(entries);
+	return count;
+}
+
+static void examine_rdma(struct findings *findings)
+{
+	char names[128];
+	size_t count = list_names("/sys/class/infiniband", names, sizeof(names));
+
+	if (count)
+		note(findings, "other_adapters", GOOD, "",
+		     "%zu devices of the kernel (%s): programs under softhca see softhca's instead", count, names);
+	else
+		note(findings, "other_adapters", GOOD, "", "none of the kernel");
+}
+
+/* ---- the CPU ---------------------------------------------------------------------------------------------------- */
+
+static void examine_cpu(struct findings *findings)
+{
+#ifdef __x86_64__
+	static const char *const slower =
+		"Nothing to do: tables and OpenSSL do the work, at less speed. A virtual machine may "
+		"hide what its host has: choose the CPU model of the host.";
+#define HAS(feature) (__builtin_cpu_supports(#feature) ? " " #feature : "")
+	bool folds = __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
+	bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+		    __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+		    __builtin_cpu_supports("vpclmulqdq");
+	bool vaes = false;
+	FILE *file = fopen("/proc/cpuinfo", "re");
+	char line[8192];
+
+	/* gcc 12's __builtin_cpu_supports() does not know it. */
+	while (file && !vaes && fgets(line, sizeof(line), file))
+		vaes = !strncmp(line, "flags", 5) && strstr(line, " vaes ");
+	if (file)
+		fclose(file);
+	note(findings, "cpu", wide && vaes ? GOOD : LESS, slower, "%s:%s%s%s%s%s%s",
+	     wide && vaes ? "signatures and AES-XTS run on wide registers"
+	     : folds      ? "signatures run by PCLMULQDQ"
+			  : "signatures run by tables",
+	     HAS(pclmul), HAS(avx2), HAS(avx512f), HAS(vpclmulqdq), HAS(gfni), vaes ? " vaes" : "");
+#else
+	note(findings, "cpu", LESS, "Nothing to do: tables and OpenSSL do the work, at less speed.",
+	     "no kernels for this kind of CPU");
+#endif
+}
+
+/* ---- limits ----------------------------------------------------------------------------------------------------- */
+
+static void examine_limits(struct findings *findings)
+{
+	struct rlimit limit = {0, 0};
+	int pages = system_setting("/proc/sys/vm/nr_hugepages");
+	char text[32];
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	note(findings, "open_files", limit.rlim_cur < 1024 ? LESS : GOOD,
+	     "ulimit -n 4096, or LimitNOFILE= of the service: each context, event channel and peer process takes a descriptor.",
+	     "a process may have %" PRIu64 " descriptors", (uint64_t)limit.rlim_cur);
+	getrlimit(RLIMIT_MEMLOCK, &limit);
+	snprintf(text, sizeof(text), "%" PRIu64 " kB", (uint64_t)limit.rlim_cur / 1024);
+	/* Programs look at it because adapters pin what is registered. */
+	note(findings, "locked_memory", limit.rlim_cur < 64u << 20 ? LESS : GOOD,
+	     "Nothing for softhca, which pins no memory; programs that ask for it themselves may want ulimit -l unlimited.",
+	     "a process may lock %s", limit.rlim_cur == RLIM_INFINITY ? "any memory" : text);
+	note(findings, "huge_pages", pages > 0 ? GOOD : LESS,
+	     "Nothing for softhca, which takes any memory; SPDK and others want some: sysctl vm.nr_hugepages=1024, or their "
+	     "option without (--no-huge).",
+	     "%d huge pages", pages > 0 ? pages : 0);
+}
+
+/* ---- output ----------------------------------------------------------------------------------------------------- */
+
+static void print_json_string(const char *text)
+{
+	putchar('"');
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			printf("\\%c", *text);
+		else if ((unsigned char)*text < ' ')
+			printf("\\u%04x", (unsigned char)*text);
+		else
+			putchar(*text);
+	}
+	putchar('"');
+}
+
+static void print_json(const struct findings *findings)
+{
+	puts("[");
+	for (size_t i = 0; i < findings->count; i++) {
+		const struct finding *finding = &findings->list[i];
+
+		printf("  {\"name\": \"%s\", \"verdict\": \"%s\", \"found\": ", finding->name,
+		       verdict_names[finding->verdict]);
+		print_json_string(finding->found);
+		printf(", \"advice\": ");
+		print_json_string(finding->advice);
+		printf("}%s\n", i + 1 < findings->count ? "," : "");
+	}
+	puts("]");
+}
+
+static void print_text(const struct findings *findings)
+{
+	for (size_t i = 0; i < findings->count; i++) {
+		const struct finding *finding = &findings->list[i];
+
+		printf("%-5s %-17s %s\n", verdict_names[finding->verdict], finding->name, finding->found);
+		if (*finding->advice)
+			printf("%24s→ %s\n", "", finding->advice);
+	}
+}
+
+int command_doctor(int argc, char **argv)
+{
+	const char *own[OWN_OPTION_COUNT] = {0};
+	struct findings findings = {.count = 0};
+	struct settings settings;
+	int status = EXIT_SUCCESS;
+
+	if (options_parse(COMMAND_DOCTOR, argc, argv, &settings, own) < argc)
+		tool_fail(EXIT_WRONG_USE, "doctor: unexpected argument \"%s\"", argv[argc - 1]);
+	note(&findings, "libraries", GOOD, "", "%s", library_directory());
+	examine_host(&findings);
+	examine_memory(&findings);
+	examine_port(&findings, &settings);
+	examine_addresses(&findings, &settings);
+	examine_namespaces(&findings);
+	examine_rdma(&findings);
+	examine_cpu(&findings);
+	examine_limits(&findings);
+	if (own[OPTION_DOCTOR_JSON])
+		print_json(&findings);
+	else
+		print_text(&findings);
+	for (size_t i = 0; i < findings.count; i++)
+		if (findings.list[i].verdict == BAD)
+			status = EXIT_FAILURE;
+	return status;
+}
