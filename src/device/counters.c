@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/counter_file.h"
+
 static const struct counter_info table[] = {
 #define COUNTER(NAME, name, doc) [COUNTER_##NAME] = {name, doc},
 #include "device/counters.def"
@@ -24,9 +26,13 @@ uint64_t *counters_attach(void)
 {
 	struct epoch_slot *slot = epoch_this_thread ? epoch_this_thread : epoch_attach();
 
+	uint64_t *counters;
+
 	/* A slot that another thread had keeps what that one counted. While devices are made there is nothing to count for. */
-	if (!slot->counters && the_registry.count)
-		__atomic_store_n(&slot->counters, calloc(1, size_of_all()), __ATOMIC_RELEASE);
+	if (!slot->counters && the_registry.count) {
+		counters = counter_file_row(the_registry.counters);
+		__atomic_store_n(&slot->counters, counters ? counters : calloc(1, size_of_all()), __ATOMIC_RELEASE);
+	}
 	return slot->counters;
 }
 
@@ -45,6 +51,7 @@ uint64_t counter_read(const struct hca *hca, enum counter counter)
 
 void counters_after_fork(void)
 {
+	counter_file_after_fork(the_registry.counters);
 	for (const struct epoch_slot *slot = epoch_slots(); slot; slot = slot->next)
 		if (slot->counters)
 			memset(slot->counters, 0, size_of_all());

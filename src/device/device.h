@@ -19,6 +19,7 @@
 #include "device/gid.h"
 #include "device/watch.h"
 
+struct counter_file;
 struct explain_log;
 struct explain_sink;
 struct filters;
@@ -63,6 +64,7 @@ struct registry {
 	struct hca *devices;
 	size_t count;
 	struct explain_sink *sink;              /* of all devices; explain/sink.h */
+	struct counter_file *counters;          /* of all devices; device/counter_file.h; or NULL */
 	struct id_table qps;                    /* host-unique numbers: all devices share them */
 	const struct multicast_list *multicast; /* atomic; or NULL; transport/multicast.h */
 	bool has_barrier;                       /* barrier_on_all_cpus() works */

@@ -108,9 +108,10 @@ static void after_fork_in_parent(void)
 /* What belonged to threads, links and timers that the child does not have. */
 static void after_fork_in_child(void)
 {
+	/* First: until then what is counted here is the parent's. */
+	counters_after_fork();
 	epoch_after_fork();
 	release(true);
-	counters_after_fork();
 	manager_forget();
 	FOR_EACH_DEVICE(hca)
 	{

@@ -20,6 +20,7 @@
 #include "core/lock.h"
 #include "device/progress.h"
 #include "transport/qp.h"
+#include "device/counter_file.h"
 #include "device/counters.h"
 #include "filter/filter.h"
 #include "link/host/host.h"
@@ -177,6 +178,8 @@ static bool make_registry(void)
 	the_registry.has_barrier = barrier_on_all_cpus();
 	if (errors[0])
 		explain_log_note(the_registry.devices[0].explain_log, errors);
+	if (!the_registry.counters)
+		the_registry.counters = counter_file_make(wanted);
 	the_registry.count = wanted;
 	return true;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/epoch.h"
+#include "device/counters.h"
 #include "format/qp_types.h"
 #include "transport/xrc_qps.h"
 #include "transport/commands.h"
@@ -234,6 +235,7 @@ int hca_qp_create(struct hca_context *context, const struct hca_qp_attr *attr, s
 	}
 	hold_references(qp);
 	id_table_publish(&the_registry.qps, qp->number, qp);
+	counter_add(qp->hca, COUNTER_QPS_CREATED, 1);
 	*out = qp;
 	return 0;
 }
@@ -269,6 +271,7 @@ void qp_destroy(struct hca_qp *qp)
 	if (qp->openers)
 		qp_opener_purge(qp->openers);
 	id_table_release(qps, qp->number);
+	counter_add(qp->hca, COUNTER_QPS_DESTROYED, 1);
 	drop_references(qp);
 	free_qp(qp);
 }

@@ -1,0 +1,246 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""softhca top: what processes count, seen from outside: those that work, those that are stopped, and those that lie."""
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+import unittest
+
+from harness import TOOL, clean_environment, main, softhca
+
+REFUSE = os.path.abspath(sys.argv[3])
+NAME = 'softhca-counters'
+PATIENCE = 20
+
+# A process with devices, that says so and waits for a line; "fork" makes a child that does the same.
+WAITER = '''
+import ctypes, os, sys
+verbs = ctypes.CDLL('libibverbs.so.1')
+verbs.ibv_get_device_list.restype = ctypes.c_void_p
+assert verbs.ibv_get_device_list(None)
+if 'fork' in sys.argv and not os.fork():
+    print(os.getpid(), flush=True)
+    sys.stdin.readline()
+    os._exit(0)
+print(os.getpid(), flush=True)
+sys.stdin.readline()
+'''
+
+
+def top(*arguments, **options):
+    begin = time.monotonic()
+    done = softhca('top', '--once', '--json', '--interval', '0.05', *arguments, **options)
+    assert (done.returncode, done.stderr) == (0, ''), done.stderr
+    assert time.monotonic() - begin < 10, 'slow'
+    return {process['pid']: process for process in json.loads(done.stdout)}
+
+
+class Started:
+    """A program under softhca run, ended at the end."""
+
+    def __init__(self, *command, settings=(), prefix=()):
+        self.process = subprocess.Popen([*prefix, TOOL, 'run', '--gids', 'loopback', *settings, '--', *command], text=True,
+                                        env=clean_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL)
+        self.pid = self.process.pid
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+
+def waiter(*arguments, **options):
+    started = Started(sys.executable, '-c', WAITER, *arguments, **options)
+    started.first = int(started.process.stdout.readline())
+    return started
+
+
+def wait_for(what):
+    """Until what() is true, or what it was last."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        got = what()
+        if got or time.monotonic() > end:
+            return got
+        time.sleep(0.05)
+
+
+class Processes(unittest.TestCase):
+    def test_nobody(self):
+        self.assertNotIn(os.getpid(), top())
+        self.assertIn('PID', softhca('top', '--once', '--interval', '0.05').stdout)
+
+    def test_a_process_that_does_nothing(self):
+        with waiter() as started:
+            shown = top()[started.pid]
+            self.assertEqual((shown['qps'], shown['errors'], shown['links']), (0, 0, '-'))
+            self.assertRegex(shown['program'], r'^python')
+            self.assertEqual(set(shown['counters']), set(shown['per_second']))
+            text = softhca('top', '--once', '--interval=0.05').stdout
+            self.assertRegex(text, rf'(?m)^ *{started.pid} python\S* +0 +0\.0 +0\.0 +0 +0 +0 +0  -$')
+        self.assertNotIn(started.pid, top())
+
+    @unittest.skipUnless(shutil.which('ibv_rc_pingpong'), 'no ibverbs-utils')
+    def test_traffic(self):
+        with socket.socket() as free:
+            free.bind(('127.0.0.1', 0))
+            port = str(free.getsockname()[1])
+        command = ['ibv_rc_pingpong', '-d', 'mlx5_0', '-g', '3', '-n', '1000000000', '-p', port]
+        settings = ['--faults', 'drop 1%; seed 3', '--link', 'shm']
+        with Started(*command, settings=settings) as server:
+            self.assertTrue(wait_for(lambda: top().get(server.pid, {}).get('qps') == 1))
+            with Started(*command, '127.0.0.1', settings=settings) as client:
+                self.assertTrue(wait_for(lambda: top().get(client.pid, {}).get('counters', {}).get('packets_resent')))
+                shown = top('--interval', '0.5')
+                for pid in (server.pid, client.pid):
+                    self.assertEqual((shown[pid]['qps'], shown[pid]['links']), (1, 'shm'))
+                    self.assertGreater(shown[pid]['per_second']['shm_bytes_sent'], 1000)
+                    self.assertGreater(shown[pid]['counters']['fault_dropped'], 0)
+                # One that is stopped is shown as it is, and does not hold anybody up.
+                os.kill(client.pid, signal.SIGSTOP)
+                os.kill(server.pid, signal.SIGSTOP)
+                time.sleep(0.1)
+                shown = top('--interval', '0.2')
+                for pid in (server.pid, client.pid):
+                    self.assertEqual(shown[pid]['per_second']['shm_bytes_sent'], 0)
+                    self.assertGreater(shown[pid]['counters']['shm_bytes_sent'], 1000)
+
+    def test_forked_child_counts_for_itself(self):
+        with waiter('fork') as started:
+            pids = {started.first, int(started.process.stdout.readline())}
+            self.assertTrue(pids <= set(top()))
+            files = {}
+            for pid in pids:
+                for name in os.listdir(f'/proc/{pid}/fd'):
+                    if NAME in os.readlink(f'/proc/{pid}/fd/{name}'):
+                        files.setdefault(pid, []).append(os.stat(f'/proc/{pid}/fd/{name}').st_ino)
+            self.assertEqual([len(inodes) for inodes in files.values()], [1, 1])
+            self.assertEqual(len({inodes[0] for inodes in files.values()}), 2)
+
+    def test_process_without_a_file(self):
+        with waiter(prefix=[REFUSE, 'memfd_create']) as started:
+            self.assertNotIn(started.pid, top())
+
+    @unittest.skipIf(os.geteuid(), 'not root')
+    def test_only_the_same_user_and_root(self):
+        with waiter() as started:
+            # /proc/PID/fd of somebody else's cannot be read.
+            done = subprocess.run([TOOL, 'top', '--once', '--json', '--interval', '0.05'], user=65534, group=65534, extra_groups=[],
+                                  env=clean_environment(), text=True, capture_output=True, timeout=60, check=False)
+            if done.returncode in (126, 127) or 'shared libraries' in done.stderr:
+                self.skipTest('the build tree is not for others')
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertNotIn(started.pid, {process['pid'] for process in json.loads(done.stdout)})
+            self.assertIn(started.pid, top())
+
+
+def head(names, devices=1, rows=1, row_bytes=None, first=4096, version=1, counters=None, magic=b'softhca counters'):
+    """As src/device/counter_file.h has it."""
+    row = devices * len(names) * 8 if row_bytes is None else row_bytes
+    return struct.pack('<16sIIIIII', magic, version, len(names) if counters is None else counters, devices, row, first, rows) + \
+        b''.join(name.encode().ljust(32, b'\0') for name in names)
+
+
+class Files(unittest.TestCase):
+    """This process has a file, of another version of softhca, or of nobody who means well."""
+
+    def shown(self, content, size=None):
+        fd = os.memfd_create(NAME)
+        try:
+            os.write(fd, content)
+            if size is not None:
+                os.ftruncate(fd, size)
+            return top().get(os.getpid())
+        finally:
+            os.close(fd)
+
+    def test_file_of_another_version(self):
+        """Counters are found by their names; two devices and two threads are added up."""
+        names = ['retries_exhausted', 'something_of_the_future', 'qps_created', 'qps_destroyed', 'udp_packets_sent']
+        rows = [[1, 100, 7, 2, 1000], [2, 200, 0, 0, 1], [4, 300, 1, 1, 0], [8, 400, 0, 0, 0]]
+        body = head(names, devices=2, rows=2)
+        body += bytes(4096 - len(body)) + b''.join(struct.pack('<5Q', *row) for row in rows)
+        shown = self.shown(body)
+        self.assertEqual((shown['qps'], shown['errors'], shown['links']), (5, 15, 'udp'))
+        self.assertEqual(shown['counters']['udp_packets_sent'], 1001)
+        self.assertEqual(shown['counters']['shm_bytes_sent'], 0)
+        self.assertNotIn('something_of_the_future', shown['counters'])
+
+    def test_files_that_are_none(self):
+        names = ['qps_created']
+        page = bytes(4096)
+        for content, size in ((b'', 0), (b'softhca', None), (head(names, magic=b'softhca-counters') + page * 2, None),
+                              (head(names, version=2) + page * 2, None), (head(names, rows=0xffffffff) + page * 2, None),
+                              (head(names, rows=1024), 4097), (head(names, rows=1024, row_bytes=1 << 20), 1 << 20),
+                              (head(names, row_bytes=0) + page * 2, None), (head(names, row_bytes=0xffffffff) + page * 2, None),
+                              (head(names, devices=0xffffffff, row_bytes=8) + page * 2, None), (head(names, counters=0xffffffff) + page, None),
+                              (head(names, counters=4096, devices=64, row_bytes=8), 1 << 20),
+                              (head(names, first=0xffffffff) + page * 2, None), (os.urandom(8192), None)):
+            self.assertIsNone(self.shown(content, size), content[:48])
+
+    def test_counters_that_go_back(self):
+        """They are shown, and no rate is made of them."""
+        body = head(['qps_created', 'packets_resent'])
+        body += bytes(4096 - len(body)) + struct.pack('<QQ', 0, (1 << 64) - 1)
+        fd = os.memfd_create(NAME)
+        os.write(fd, body)
+        running = subprocess.Popen([TOOL, 'top', '--once', '--json', '--interval', '1'], env=clean_environment(), text=True,
+                                   stdout=subprocess.PIPE)
+        time.sleep(0.5)
+        os.pwrite(fd, struct.pack('<QQ', 5, 3), 4096)
+        out, _ = running.communicate(timeout=60)
+        os.close(fd)
+        shown = {process['pid']: process for process in json.loads(out)}[os.getpid()]
+        self.assertEqual((shown['counters']['packets_resent'], shown['per_second']['packets_resent']), (3, 0))
+        self.assertGreater(shown['per_second']['qps_created'], 1)
+
+    def test_names_that_a_terminal_obeys(self):
+        body = head(['qps_created'])
+        body += bytes(4096 - len(body)) + struct.pack('<Q', 0)
+        with open('/proc/self/comm', 'r+', encoding='ascii') as comm:
+            before = comm.read()
+        try:
+            with open('/proc/self/comm', 'wb') as comm:
+                comm.write(b'a"\\\x1b[2J\xff')
+            self.assertEqual(self.shown(body)['program'], 'a"\\?[2J?')
+        finally:
+            with open('/proc/self/comm', 'w', encoding='ascii') as comm:
+                comm.write(before)
+
+
+class Use(unittest.TestCase):
+    def test_wrong_use(self):
+        for arguments in (['now'], ['--interval', '0'], ['--interval', 'nan'], ['--interval', '-1'], ['--interval', '1s'],
+                          ['--interval', '1e9'], ['--interval'], ['--mtu', '512'], ['--once=yes']):
+            done = softhca('top', *arguments)
+            self.assertEqual((done.returncode, done.stdout, done.stderr.count('\n')), (2, '', 1), arguments)
+
+    def test_goes_on_until_it_is_interrupted(self):
+        running = subprocess.Popen([TOOL, 'top', '--interval', '0.05'], env=clean_environment(), text=True,
+                                   stdout=subprocess.PIPE)
+        lines = [running.stdout.readline() for _ in range(6)]
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=10)
+        self.assertGreater(len([line for line in lines if re.match(r' +PID PROGRAM', line)]), 1)
+        self.assertEqual(running.returncode, -signal.SIGINT)
+
+    def test_closed_pipe(self):
+        running = subprocess.Popen([TOOL, 'top', '--interval', '0.05'], env=clean_environment(), stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL)
+        running.stdout.readline()
+        running.stdout.close()
+        self.assertIn(running.wait(timeout=10), (1, -signal.SIGPIPE))
+
+
+if __name__ == '__main__':
+    main()
