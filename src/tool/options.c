@@ -9,8 +9,8 @@
 #include "softhca.h"
 #include "tool/tool.h"
 
-/* Option of a setting: DEVICE_NAME -> device-name. */
-static void option_name(enum setting setting, char *out, size_t size)
+/* DEVICE_NAME -> device-name. */
+void option_name(enum setting setting, char *out, size_t size)
 {
 	const char *name = setting_info(setting)->name;
 	size_t i;

@@ -32,6 +32,9 @@ int options_parse(enum command command, int argc, char **argv, struct settings *
  */
 int own_options_parse(enum command command, int argc, char **argv, const char *own[]);
 
+/** Writes the option of @setting, without its dashes, to @out. */
+void option_name(enum setting setting, char *out, size_t size);
+
 /** Puts the settings that are options into the environment, with their origin (SETTINGS_FROM_OPTIONS). */
 void options_export(const struct settings *settings);
 
@@ -67,5 +70,6 @@ int command_top(int argc, char **argv);
 int command_explain(int argc, char **argv);
 int command_decode(int argc, char **argv);
 int command_encode(int argc, char **argv);
+int command_completion(int argc, char **argv);
 
 #endif

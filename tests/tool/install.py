@@ -45,6 +45,7 @@ class Install(unittest.TestCase):
                  for directory, _, names in os.walk(self.prefix) for name in names}
         self.assertEqual(files, {
             'bin/softhca', 'include/softhca.h', 'lib/pkgconfig/softhca.pc', 'share/man/man1/softhca.1',
+            'share/bash-completion/completions/softhca.bash',
             'lib/softhca/libsofthca.so', 'lib/softhca/libsofthca.so.0',
             'lib/softhca/libibverbs.so.1', 'lib/softhca/libmlx5.so.1', 'lib/softhca/librdmacm.so.1'})
 

@@ -1,0 +1,104 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""softhca completion: what bash offers for words of a command line; options are those of softhca(1), values those of --help."""
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from harness import TOOL, clean_environment, main, softhca
+
+# Words as bash splits them, which makes one of "=".
+ASK = '''
+source "$1"
+shift
+COMP_WORDS=("$@")
+COMP_CWORD=$(($# - 1))
+COMPREPLY=()
+_softhca
+printf '%s\\n' "${COMPREPLY[@]}"
+'''
+
+
+@unittest.skipUnless(shutil.which('bash'), 'no bash')
+class Completion(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.TemporaryDirectory()
+        cls.script = f'{cls.directory.name}/softhca'
+        with open(cls.script, 'w', encoding='utf-8') as file:
+            done = softhca('completion', stdout=file)
+        assert (done.returncode, done.stderr) == (0, '')
+        for name in ('one.pcapng', 'two.txt'):
+            with open(f'{cls.directory.name}/{name}', 'w', encoding='ascii'):
+                pass
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.directory.cleanup()
+
+    def offered(self, *words):
+        done = subprocess.run(['bash', '--norc', '-c', ASK, 'bash', self.script, TOOL, *words], text=True, capture_output=True,
+                              env=clean_environment(), cwd=self.directory.name, timeout=60, check=False)
+        self.assertEqual(done.stderr, '')
+        return sorted(done.stdout.split())
+
+    def test_script_is_one(self):
+        done = subprocess.run(['bash', '-n', self.script], text=True, capture_output=True, check=False, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
+
+    def test_commands(self):
+        commands = re.findall(r'(?m)^  softhca ([a-z]+) ', softhca('--help').stdout)
+        self.assertGreater(len(commands), 8)
+        self.assertEqual(self.offered(''), sorted([*commands, '--help', '--version']))
+        self.assertEqual(self.offered('de'), ['decode'])
+        self.assertEqual(self.offered('--v'), ['--version'])
+        self.assertEqual(self.offered('nothing'), [])
+
+    def test_options(self):
+        settings = re.findall(r'(?m)^  --(\S+) VALUE', softhca('--help').stdout)
+        self.assertEqual(self.offered('env', '--'), sorted(f'--{name}' for name in [*settings, 'help']))
+        self.assertEqual(self.offered('run', '--no'), ['--no-presence'])
+        self.assertEqual(self.offered('env', '--no'), [])
+        self.assertEqual(self.offered('top', '--'), ['--help', '--interval', '--json', '--once'])
+        self.assertEqual(self.offered('run', '--mtu', '512', '--cr'), ['--crypto', '--crypto-file'])
+        self.assertEqual(self.offered('run', '--mtu', '=', '512', '--cr'), ['--crypto', '--crypto-file'])
+
+    def test_values(self):
+        for equals in ([], ['=']):
+            self.assertEqual(self.offered('run', '--profile', *equals, ''), ['connectx', 'man'])
+            self.assertEqual(self.offered('run', '--profile', *equals, 'c'), ['connectx'])
+            self.assertEqual(self.offered('info', '--mtu', *equals, ''), ['1024', '2048', '256', '4096', '512', 'auto'])
+            self.assertEqual(self.offered('run', '--explain', *equals, ''), ['off', 'one.pcapng', 'softhca', 'stderr', 'two.txt'])
+            self.assertEqual(self.offered('run', '--seed', *equals, ''), [])
+            self.assertEqual(self.offered('decode', 'wqe', '--transport', *equals, ''), ['dc', 'rc', 'uc', 'ud', 'xrc'])
+            self.assertEqual(self.offered('decode', '--cqe-size', *equals, '1'), ['128'])
+        self.assertEqual(self.offered('run', '--profile', '='), ['connectx', 'man'])
+
+    def test_each_word_that_is_offered_is_taken(self):
+        for setting in re.findall(r'(?m)^  --(\S+) VALUE', softhca('--help').stdout):
+            for value in self.offered('run', f'--{setting}', ''):
+                if not os.path.exists(f'{self.directory.name}/{value}'):
+                    done = softhca('env', f'--{setting}', value)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_arguments(self):
+        self.assertEqual(self.offered('decode', ''), ['bsf', 'cqe', 'mkey', 'packet', 'wqe'])
+        self.assertEqual(self.offered('decode', '--number', '3', 'p'), ['packet'])
+        self.assertEqual(self.offered('decode', 'packet', 'o'), ['one.pcapng'])
+        self.assertEqual(self.offered('encode', 't'), ['two.txt'])
+        self.assertEqual(self.offered('explain', 'key_ra'), ['KEY_RANGE'])
+
+    def test_program(self):
+        self.assertIn('env', self.offered('run', 'en'))
+        self.assertIn('env', self.offered('run', '--mtu', '512', '--', 'en'))
+        self.assertIn('one.pcapng', self.offered('run', '--no-presence', 'cat', 'o'))
+        # Options are the program's from there on.
+        self.assertEqual(self.offered('run', 'cat', '--mtu', ''), ['one.pcapng', 'softhca', 'two.txt'])
+        self.assertEqual(self.offered('run', 'cat', '--pro'), [])
+
+
+if __name__ == '__main__':
+    main()
