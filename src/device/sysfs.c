@@ -70,10 +70,31 @@ static void put_type(const struct sysfs_device *device, char *text, size_t size)
 	snprintf(text, size, "MT%d", LIMIT_VENDOR_PART_ID);
 }
 
+static void put_pci_device(const struct sysfs_device *device, char *text, size_t size)
+{
+	(void)device;
+	snprintf(text, size, "0x%04x", LIMIT_VENDOR_PART_ID);
+}
+
+/* Documentation/admin-guide/sysfs-rules.rst: what names the function, for programs that have no libpci. One device, one slot. */
+static void put_uevent(const struct sysfs_device *device, char *text, size_t size)
+{
+	char address[SYSFS_PCI_BYTES];
+
+	sysfs_pci_address(device->index, address);
+	snprintf(text, size, "DRIVER=mlx5_core\nPCI_CLASS=20000\nPCI_ID=15B3:%04X\nPCI_SLOT_NAME=%s",
+		 LIMIT_VENDOR_PART_ID, address);
+}
+
 static void put_revision(const struct sysfs_device *device, char *text, size_t size)
 {
 	(void)device;
 	snprintf(text, size, "%x", LIMIT_HW_VERSION);
+}
+
+void sysfs_pci_address(size_t index, char address[SYSFS_PCI_BYTES])
+{
+	snprintf(address, SYSFS_PCI_BYTES, SYSFS_PCI_BUS ":%02x.0", (unsigned int)index & 0x1f);
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------ */
@@ -91,6 +112,14 @@ static void visit_table(const struct visit *visit)
 	char text[SYSFS_TEXT_BYTES];
 
 #define SYSFS_TEXT(path, contents) tell(visit, path, contents);
+#define SYSFS_PCI(path, contents)                                                                                      \
+	if (device->pci)                                                                                               \
+		tell(visit, "device/" path, contents);
+#define SYSFS_MADE_PCI(path, function)                                                                                 \
+	if (device->pci) {                                                                                             \
+		function(device, text, sizeof(text));                                                                  \
+		tell(visit, "device/" path, text);                                                                     \
+	}
 #define SYSFS_MADE(path, function)                                                                                     \
 	function(device, text, sizeof(text));                                                                          \
 	tell(visit, path, text);

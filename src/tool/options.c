@@ -261,5 +261,5 @@ void help_print(void)
 		printf("\n  %s --%s%s%s\n      %s\n", command_infos[info->command].name, info->name,
 		       *info->value ? " " : "", info->value, info->doc);
 	}
-	puts("\nsofthca run sets --explain stderr unless told otherwise; its exit status is the program's.");
+	puts("\nsofthca run sets --explain stderr and --pci on unless told otherwise; its exit status is the program's.");
 }

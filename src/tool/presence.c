@@ -107,7 +107,7 @@ static bool ucx_is_installed(void)
 
 /* What a program may miss. */
 struct presence {
-	const struct settings *settings;
+	struct settings settings;
 	bool nodes, files; /* in /dev, in /sys */
 };
 
@@ -117,9 +117,9 @@ static int attempt(const struct presence *presence)
 	int here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC), error = mounts_begin();
 
 	if (!error && presence->nodes)
-		error = make_directory(presence->settings->devices);
+		error = make_directory(presence->settings.devices);
 	if (!error && presence->files)
-		error = sysfs_tree_make(presence->settings);
+		error = sysfs_tree_make(&presence->settings);
 	if (here >= 0) {
 		if (fchdir(here) && !error)
 			error = -errno;
@@ -151,10 +151,10 @@ static int try_for(const struct presence *presence)
 	return error ? error : attempt(presence);
 }
 
-/* More programs need the nodes than read the files: where both cannot be had, the nodes are tried alone. */
+/* More programs need the nodes than read the files, and few look for a PCI function: where all cannot be had, less is tried. */
 void presence_make(const struct settings *settings)
 {
-	struct presence presence = {.settings = settings,
+	struct presence presence = {.settings = *settings,
 				    .nodes = !all_are_there(settings->devices),
 				    .files = !sysfs_tree_is_there(settings)};
 	int error;
@@ -162,6 +162,10 @@ void presence_make(const struct settings *settings)
 	if (!presence.nodes && !presence.files)
 		return;
 	error = try_for(&presence);
+	if (error && presence.files && settings->pci == PCI_ON) {
+		presence.settings.pci = PCI_OFF;
+		error = try_for(&presence);
+	}
 	if (error && presence.nodes && presence.files) {
 		presence.files = false;
 		error = try_for(&presence);

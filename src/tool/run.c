@@ -17,6 +17,9 @@ int command_run(int argc, char **argv)
 		tool_fail(EXIT_WRONG_USE, "run: no program given (try softhca --help)");
 	if (settings.origin[SETTING_EXPLAIN] == ORIGIN_DEFAULT)
 		setting_parse(&settings, SETTING_EXPLAIN, "stderr", ORIGIN_OPTION, error, sizeof(error));
+	/* Without the files there is nothing to find: --no-presence leaves the setting as it is. */
+	if (settings.origin[SETTING_PCI] == ORIGIN_DEFAULT && !own[OPTION_RUN_NO_PRESENCE])
+		setting_parse(&settings, SETTING_PCI, "on", ORIGIN_OPTION, error, sizeof(error));
 	options_export(&settings);
 	library_path_export();
 	if (!own[OPTION_RUN_NO_PRESENCE])

@@ -15,6 +15,7 @@
 
 #define CLASS "/sys/class"
 #define NETWORK_DEVICES CLASS "/net"
+#define DEVICES "/sys/devices"
 
 /* The devices of a host, one after the other, and what became of them. */
 struct tree {
@@ -30,6 +31,7 @@ static void set_device(struct tree *tree, const struct settings *settings, size_
 	snprintf(tree->name, sizeof(tree->name), "%s%zu", settings->device_name, index);
 	tree->device = (struct sysfs_device){.name = tree->name,
 					     .index = index,
+					     .pci = settings->pci == PCI_ON,
 					     .gids = tree->gids,
 					     .gid_count = gid_discover(settings->gids, tree->gids)};
 }
@@ -94,6 +96,36 @@ static void link_interfaces(struct tree *tree)
 	}
 }
 
+/* Makes the directory @path of the function of a device, and its name @name in the class, as a link there. */
+static int link_class(const char *path, const char *class, const char *name)
+{
+	char made[PATH_MAX], link[PATH_MAX];
+
+	snprintf(made, sizeof(made), "%s/%s/%s/", path, class, name);
+	if (make_parents(made))
+		return -errno;
+	made[strlen(made) - 1] = '\0';
+	snprintf(link, sizeof(link), CLASS "/%s/%s", class, name);
+	if (make_parents(link) || symlink(made, link))
+		return -errno;
+	/* Up again, as sysfs has it: programs go by the name of the function at its end. */
+	strcat(made, "/device");
+	return symlink(path, made) ? -errno : 0;
+}
+
+/* Directories and links of the PCI function of the device: its files are made through them. */
+static int make_function(const struct tree *tree)
+{
+	char path[64], address[SYSFS_PCI_BYTES], node[32];
+	int error;
+
+	sysfs_pci_address(tree->device.index, address);
+	snprintf(path, sizeof(path), SYSFS_PCI_ROOT "/%s", address);
+	snprintf(node, sizeof(node), "uverbs%zu", tree->device.index);
+	error = link_class(path, "infiniband", tree->name);
+	return error ? error : link_class(path, "infiniband_verbs", node);
+}
+
 /* Classes that the kernel has are covered: their devices are none that our libraries know. */
 static int make_class_directories(void)
 {
@@ -106,10 +138,17 @@ static int make_class_directories(void)
 
 int sysfs_tree_make(const struct settings *settings)
 {
+	static const char *const ours[] = {"pci" SYSFS_PCI_BUS, NULL};
 	struct tree tree = {.error = make_class_directories()};
 
+	if (!tree.error && settings->pci == PCI_ON)
+		tree.error = mounts_replace(DEVICES, ours);
 	for (uint32_t i = 0; i < settings->devices && !tree.error; i++) {
 		set_device(&tree, settings, i);
+		if (tree.device.pci)
+			tree.error = make_function(&tree);
+		if (tree.error)
+			break;
 		sysfs_each(&tree.device, make_file, &tree);
 		link_interfaces(&tree);
 	}
@@ -118,14 +157,23 @@ int sysfs_tree_make(const struct settings *settings)
 
 /* ---- looking ---------------------------------------------------------------------------------------------------- */
 
+/* Whether a PCI function is there is as the settings have it. */
+static bool function_is_right(const struct tree *tree)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), CLASS "/infiniband/%s/device/vendor", tree->name);
+	return tree->device.pci == (access(path, F_OK) == 0);
+}
+
 static void look_at_file(void *argument, const char *name, const char *text)
 {
 	struct tree *tree = argument;
 	char path[PATH_MAX], line[SYSFS_TEXT_BYTES + 1] = "";
 	FILE *file;
 
-	/* Counters may differ, what tells who the device is may not. */
-	if (!tree->same || !strstr(name, "_guid"))
+	/* Counters may differ, what tells who and where the device is may not. */
+	if (!tree->same || !(strstr(name, "_guid") || strstr(name, "/device/")))
 		return;
 	snprintf(path, sizeof(path), CLASS "/%s", name);
 	file = fopen(path, "re");
@@ -140,6 +188,7 @@ bool sysfs_tree_is_there(const struct settings *settings)
 
 	for (uint32_t i = 0; i < settings->devices && tree.same; i++) {
 		set_device(&tree, settings, i);
+		tree.same = function_is_right(&tree);
 		sysfs_each(&tree.device, look_at_file, &tree);
 	}
 	return tree.same;

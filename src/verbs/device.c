@@ -6,11 +6,15 @@
  * The devices live until the process ends: programs go on using a device of a list that they have freed.
  */
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "abi/entry_points.h"
+#include "device/device.h"
+#include "device/sysfs.h"
 #include "verbs/context.h"
 #include "verbs/objects.h"
 
@@ -22,6 +26,32 @@ static struct user_device *devices;
 static size_t device_count;
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 
+/*
+ * /sys/class has devices of ours where `softhca run` made them (tool/sysfs_tree.h), and else may have one of another driver by the
+ * same name. UCX goes from ibdev_path, by realpath(3), up to the PCI function.
+ */
+static bool shown_on_pci(const struct hca *hca, size_t index, const char *path)
+{
+	char address[SYSFS_PCI_BYTES], expected[PATH_MAX], resolved[PATH_MAX];
+
+	if (hca->settings.pci != PCI_ON || !realpath(path, resolved))
+		return false;
+	sysfs_pci_address(index, address);
+	snprintf(expected, sizeof(expected), SYSFS_PCI_ROOT "/%s/infiniband/%s", address, hca_name(hca));
+	return strcmp(resolved, expected) == 0;
+}
+
+static void device_paths(struct ibv_device *base, const struct hca *hca, size_t index)
+{
+	const char *root = USER_DEVICE_ROOT;
+
+	snprintf(base->ibdev_path, sizeof(base->ibdev_path), "/sys/class/infiniband/%s", base->name);
+	if (shown_on_pci(hca, index, base->ibdev_path))
+		root = "/sys/class";
+	snprintf(base->dev_path, sizeof(base->dev_path), "%s/infiniband_verbs/%s", root, base->dev_name);
+	snprintf(base->ibdev_path, sizeof(base->ibdev_path), "%s/infiniband/%s", root, base->name);
+}
+
 static void device_init(struct user_device *device, size_t index)
 {
 	struct ibv_device *base = &device->base;
@@ -32,8 +62,7 @@ static void device_init(struct user_device *device, size_t index)
 	base->transport_type = IBV_TRANSPORT_IB;
 	snprintf(base->name, sizeof(base->name), "%s", hca_name(device->hca));
 	snprintf(base->dev_name, sizeof(base->dev_name), "uverbs%zu", index);
-	snprintf(base->dev_path, sizeof(base->dev_path), USER_DEVICE_ROOT "/infiniband_verbs/%s", base->dev_name);
-	snprintf(base->ibdev_path, sizeof(base->ibdev_path), USER_DEVICE_ROOT "/infiniband/%s", base->name);
+	device_paths(base, device->hca, index);
 }
 
 /* Without memory there are none, and the next call tries again. */

@@ -26,8 +26,9 @@
 #define user_container_of(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
 
 /*
- * Where the paths of devices lead: nowhere. A program that finds PCI identifiers at the end of ibdev_path drives the adapter's
- * registers by itself, and nobody can make a file in /proc. ibv_read_sysfs_file() knows them (verbs/sysfs.c).
+ * Where the paths of devices lead: nowhere, unless they are shown on PCI and `softhca run` made the files. A program that finds
+ * PCI identifiers at the end of ibdev_path drives the adapter's queues by itself, and nobody can make a file in /proc.
+ * ibv_read_sysfs_file() knows them (verbs/sysfs.c).
  */
 #define USER_DEVICE_ROOT "/proc/softhca"
 

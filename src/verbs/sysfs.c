@@ -70,6 +70,7 @@ static bool read_own(const char *path, char text[SYSFS_TEXT_BYTES])
 						    .index = i,
 						    .gids = hca->gids,
 						    .gid_count = hca->gid_count,
+						    .pci = hca->settings.pci == PCI_ON,
 						    .counter = counter_of,
 						    .argument = hca};
 

@@ -11,7 +11,7 @@ import unittest
 
 from harness import LIBRARIES, TOOL, clean_environment, main, softhca
 
-OPTIONS = ['profile', 'devices', 'device-name', 'explain', 'color', 'capture', 'seed', 'gids', 'link', 'faults', 'counters',
+OPTIONS = ['profile', 'devices', 'device-name', 'pci', 'explain', 'color', 'capture', 'seed', 'gids', 'link', 'faults', 'counters',
            'roce-port', 'peer-silence', 'mtu', 'cm-response-timeout', 'cm-retries', 'cm-packet-lifetime', 'cm-grace-ms',
            'crypto', 'crypto-file']
 
@@ -177,7 +177,13 @@ class Settings(unittest.TestCase):
 
     def test_unset_stays_unset(self):
         names = {name for name in environment_of() if name.startswith('SOFTHCA_')}
-        self.assertEqual(names, {'SOFTHCA_EXPLAIN', 'SOFTHCA_RUN_OPTIONS'})
+        self.assertEqual(names, {'SOFTHCA_EXPLAIN', 'SOFTHCA_PCI', 'SOFTHCA_RUN_OPTIONS'})
+
+    def test_devices_are_on_pci_by_default(self):
+        self.assertEqual(environment_of()['SOFTHCA_PCI'], 'on')
+        self.assertEqual(environment_of(env={'SOFTHCA_PCI': 'off'})['SOFTHCA_PCI'], 'off')
+        self.assertEqual(environment_of('--pci', 'off')['SOFTHCA_PCI'], 'off')
+        self.assertNotIn('SOFTHCA_PCI', environment_of('--no-presence'))
 
     def test_explanations_are_shown_by_default(self):
         self.assertEqual(environment_of()['SOFTHCA_EXPLAIN'], 'stderr')

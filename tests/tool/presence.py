@@ -84,6 +84,32 @@ class Presence(unittest.TestCase):
         self.assertEqual(self.works('ls /sys/class/infiniband', '--device-name=rocep1s').split(), ['rocep1s0'])
         self.assertEqual(self.works('cat /sys/class/infiniband/mlx5_0/ports/1/hw_counters/out_of_sequence'), '0\n')
 
+    def test_function_of_each_device(self):
+        """As UCX looks for it: from the path of the device, whatever links are on the way, up to the PCI function."""
+        for index in range(2):
+            found = self.works(f"""
+                cd $(realpath /sys/class/infiniband/mlx5_{index})/../.. && pwd -P
+                cat vendor device class numa_node current_link_width current_link_speed infiniband/mlx5_{index}/node_type
+                grep PCI_SLOT_NAME uevent; ls infiniband infiniband_verbs
+                test infiniband/mlx5_{index}/device -ef . && test /sys/class/infiniband_verbs/uverbs{index}/device -ef .
+                """, '--devices=2').split('\n')
+            self.assertEqual(found, [f'/sys/devices/pci5348:00/5348:00:0{index}.0', '0x15b3', '0x101d', '0x020000', '-1', '16',
+                                     '16.0 GT/s PCIe', '1: CA', f'PCI_SLOT_NAME=5348:00:0{index}.0', 'infiniband:',
+                                     f'mlx5_{index}', '', 'infiniband_verbs:', f'uverbs{index}', ''])
+
+    def test_no_function(self):
+        self.assertEqual(self.works('realpath /sys/class/infiniband/mlx5_0; ls /sys/class/infiniband/mlx5_0/device',
+                                    '--pci=off').split(), ['/sys/class/infiniband/mlx5_0', 'net'])
+        self.works('! test -e /sys/class/infiniband/mlx5_0 && ! test -e /sys/devices/pci5348:00', '--no-presence')
+        inner = f'{TOOL} run --pci={{}} -- test -e /sys/class/infiniband/mlx5_0/device/vendor'
+        self.works(f'! {inner.format("off")}')
+        self.works(inner.format('on'), '--pci=off')
+
+    def test_rest_of_devices_is_as_it_was(self):
+        names = set(self.works('ls -A /sys/devices').split())
+        self.assertEqual(names ^ set(os.listdir('/sys/devices')), {'pci5348:00'})
+        self.works('test "$(cat /sys/devices/system/cpu/online)" && cat /sys/class/net/lo/mtu')
+
     def test_interface_of_a_gid(self):
         """As those that look for the interface behind an address do: by its GID, type and the name beside it."""
         found = self.works("""
@@ -118,6 +144,17 @@ class Presence(unittest.TestCase):
     def test_ucx_sees_the_device(self):
         self.assertIn('rc_verbs', self.works('ucx_info -d | grep Transport', '--explain=off'))
         self.assertNotIn('rc_verbs', self.works('ucx_info -d | grep Transport', '--explain=off', '--no-presence'))
+
+    @unittest.skipIf(SANITIZED, 'programs that are not built here do not run under a sanitizer')
+    @unittest.skipUnless(shutil.which('ucx_info'), 'no ucx-utils')
+    def test_ucx_finds_the_function(self):
+        """It drives the queues of a device by itself if it finds the identifiers of one that it knows."""
+        transports = 'ucx_info -d 2>&1 | grep -o "[a-z]*_mlx5$" | sort'
+        self.assertEqual(self.works(transports, '--explain=off').split(), ['dc_mlx5', 'rc_mlx5', 'ud_mlx5'])
+        self.assertEqual(self.works(transports, '--explain=off', '--pci=off').split(), [])
+        for devx, domain in ('n', True), ('try', True), ('y', False):
+            found = self.works(f'UCX_IB_MLX5_DEVX={devx} {transports}', '--explain=off').split()
+            self.assertEqual('rc_mlx5' in found, domain, devx)
 
 
 def nobody_can():
