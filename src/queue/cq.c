@@ -121,6 +121,16 @@ void cq_fill_error(struct mlx5_cqe64 *cqe, const struct completion *completion)
 		fill_error(cqe, completion);
 }
 
+uint8_t cq_scatter(const struct hca_cq *cq, struct mlx5_cqe64 *cqe, const struct completion *completion)
+{
+	bool small = cq->cqe_size == sizeof(*cqe);
+	uint32_t room = cq_scatter_room(cq);
+
+	memcpy(small ? cqe : cqe - 1, completion->scattered,
+	       completion->byte_count < room ? completion->byte_count : room);
+	return small ? MLX5_INLINE_SCATTER_32 : MLX5_INLINE_SCATTER_64;
+}
+
 void cq_stamp(struct mlx5_cqe64 *cqe)
 {
 	cqe->timestamp = htobe64(clock_now_ns());

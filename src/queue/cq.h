@@ -60,6 +60,7 @@ struct completion {
 	__be32 immediate; /* or invalidated rkey, or pkey index */
 	bool event;       /* raise the event even if not armed for it (CE 3, mlx5-formats 6 point 45) */
 	const struct signature_error *signature; /* MLX5_CQE_SIG_ERR */
+	const uint8_t *scattered; /* byte_count bytes that go into the CQE itself, at most cq_scatter_room(); or NULL */
 };
 
 /**

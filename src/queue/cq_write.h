@@ -34,6 +34,18 @@ static inline uint32_t cq_outstanding(const struct hca_cq *cq)
 RARE bool cq_overrun(struct hca_cq *cq);
 /** What the CQE of an error has beside what all have, or of a signature error alone. The lock is held. */
 void cq_fill_error(struct mlx5_cqe64 *cqe, const struct completion *completion);
+/**
+ * Data in the CQE (mlx5-formats 3.2): of 64 bytes the first half of it, of 128 the half that is in front. Returns what op_own
+ * says of it. The lock is held.
+ */
+uint8_t cq_scatter(const struct hca_cq *cq, struct mlx5_cqe64 *cqe, const struct completion *completion);
+
+/** So many bytes of data fit into a CQE. */
+static inline uint32_t cq_scatter_room(const struct hca_cq *cq)
+{
+	return cq->cqe_size / 2;
+}
+
 /** The timestamp. The lock is held. */
 void cq_stamp(struct mlx5_cqe64 *cqe);
 /** The armed @cq has got a CQE with @op_own, which demands an event if @event. The lock is held. */
@@ -70,6 +82,8 @@ SPECIALISED bool cq_write_locked(struct hca_cq *cq, const struct completion comp
 	else if (unlikely(cq->timestamps))
 		cq_stamp(cqe);
 	op_own = (uint8_t)(completion.opcode << 4 | completion.solicited << 1 | !!(cq->producer_index & cq->cqe_count));
+	if (unlikely(completion.scattered != NULL))
+		op_own |= cq_scatter(cq, cqe, SPILL(&spilled, &completion));
 	/* The owner bit last: with it the entry is the consumer's (mlx5-formats 3.1). */
 	__atomic_store_n(&cqe->op_own, op_own, __ATOMIC_RELEASE);
 	cq->producer_index++;

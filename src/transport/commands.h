@@ -42,6 +42,11 @@ struct hca_qp_attr {
 	/* MLX5DV_QP_CREATE_SIG_PIPELINING: a signature error that a send WQE of this QP finds drains the send queue. */
 	bool stop_at_signature_error;
 	bool block_self_multicast; /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
+	/*
+	 * MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE: what a READ or atomic brings may be in its CQE, and nowhere else (mlx5-formats
+	 * 3.2); the driver, or the program that reads the ring, copies it.
+	 */
+	bool scatter_to_cqe;
 	/* QP_TYPE_DCT: the key that requests must bring (mlx5dv_create_qp(3), dct_access_key). */
 	uint64_t dc_access_key;
 	/* QP_TYPE_DCI: so many streams in error put the QP into ERR; 0: it has no streams, any error does. */

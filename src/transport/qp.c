@@ -210,6 +210,7 @@ static void init_qp(struct hca_qp *qp, struct hca_context *context, const struct
 	};
 	qp->stop_at_signature_error = attr->stop_at_signature_error;
 	qp->block_self_multicast = attr->block_self_multicast;
+	qp->scatter_to_cqe = attr->scatter_to_cqe;
 	qp_observe_signatures(qp);
 	if (attr->xrcd)
 		return;

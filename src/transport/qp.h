@@ -172,6 +172,7 @@ struct hca_qp {
 	uint64_t notified_ns;      /* when the peer was last told of congestion (transport/congestion.h) */
 	struct link_party party;   /* what waits for room */
 	bool block_self_multicast; /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
+	bool scatter_to_cqe;       /* MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE; requester_response.c */
 	uint32_t groups; /* multicast groups that it is attached to; under the lock of transport/multicast.h */
 	struct hca_cq *send_cq, *recv_cq;
 	struct hca_srq *srq;

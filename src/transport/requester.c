@@ -254,6 +254,9 @@ SPECIALISED bool place_at_once(struct hca_qp *qp, const struct wqe *wqe, struct 
 	struct stream sink;
 	struct wqe spilled;
 
+	/* What may go into the CQE takes the way of a response that was waited for. */
+	if (unlikely(qp->scatter_to_cqe))
+		return false;
 	qp->requester.progress.valid = false;
 	if (unlikely(wqe_scatter(SPILL(&spilled, wqe), &qp->send_access, 0, length, &sink, &ignored) ||
 		     sink.length != length))

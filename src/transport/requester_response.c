@@ -10,6 +10,7 @@
 #include "wire/routes.h"
 
 #define RNR_RETRY_FOREVER 7
+#define MOST_SCATTERED 64 /* into a CQE of 128 bytes */
 
 void requester_go_back(struct hca_qp *qp, uint32_t position, uint32_t offset)
 {
@@ -179,8 +180,33 @@ static void refused(struct hca_qp *qp, const struct packet *packet, struct run *
 		fail_refused(qp, packet);
 }
 
-/* Places a piece of a response; returns false if that failed: see requester_fail_front(). */
-static bool place(struct hca_qp *qp, struct inflight *entry, uint64_t offset, struct stream *payload)
+/*
+ * True if the response of @entry, of @wqe, belongs into its CQE (mlx5-formats 3.2): all of it fits, the request has one, and
+ * @sink is memory at the address that the WQE names. The reader of the CQE copies there, and knows no keys.
+ */
+static bool belongs_into_cqe(const struct hca_qp *qp, const struct inflight *entry, const struct wqe *wqe,
+			     const struct stream *sink, uint64_t length)
+{
+	struct mlx5_wqe_data_seg segment;
+
+	if (!length || length != entry->bytes || length > cq_scatter_room(qp->send_cq) ||
+	    WQE_COMPLETION(entry->fm_ce_se) < WQE_CQE_ALWAYS || wqe->size - wqe->data != sizeof(segment))
+		return false;
+	memcpy(&segment, wqe->bytes + wqe->data, sizeof(segment));
+	return sink->whole && (uintptr_t)sink->whole == be64toh(segment.addr);
+}
+
+/* What goes into a CQE instead of memory. */
+struct scattered {
+	uint8_t bytes[MOST_SCATTERED];
+	bool used;
+};
+
+/*
+ * Places a piece of a response, or all of it into @scattered; returns false if that failed: see requester_fail_front().
+ */
+static bool place(struct hca_qp *qp, struct inflight *entry, uint64_t offset, struct stream *payload,
+		  struct scattered *scattered)
 {
 	struct stream sink;
 	struct refusal why;
@@ -197,7 +223,10 @@ static bool place(struct hca_qp *qp, struct inflight *entry, uint64_t offset, st
 		why = (struct refusal){RULE_WQE_CHANGED,
 				       {wqe.opcode, offset + sink.length, entry->opcode, entry->bytes}};
 	}
-	if (!syndrome && payload->length)
+	scattered->used = !syndrome && qp->scatter_to_cqe && belongs_into_cqe(qp, entry, &wqe, &sink, payload->length);
+	if (scattered->used)
+		stream_read(payload, scattered->bytes, payload->length);
+	else if (!syndrome && payload->length)
 		stream_copy(&sink, payload, payload->length);
 	qp->send_access.unfinished = qp->send_access.more = false;
 	if (syndrome)
@@ -205,11 +234,29 @@ static bool place(struct hca_qp *qp, struct inflight *entry, uint64_t offset, st
 	return !syndrome;
 }
 
-static void answered(struct hca_qp *qp, struct inflight *entry, struct run *run)
+/* The front of the FIFO, whose CQE has what it brought. */
+static void complete_scattered(struct hca_qp *qp, const struct inflight *entry, const struct scattered *scattered)
+{
+	struct requester *requester = &qp->requester;
+	struct completion completion = requester_completion(qp, MLX5_CQE_REQ, entry->opcode, entry->fm_ce_se,
+							    entry->index, (uint32_t)entry->bytes, 0, RULE_NONE);
+
+	completion.scattered = scattered->bytes;
+	if (requester->send_entry == requester->first) {
+		requester->send_entry++;
+		requester->send_offset = 0;
+	}
+	requester->first++;
+	qp_complete(qp, qp->send_cq, completion);
+}
+
+static void answered(struct hca_qp *qp, struct inflight *entry, const struct scattered *scattered, struct run *run)
 {
 	entry->done = true;
 	qp->requester.responses_due--;
 	requester_progressed(qp, false);
+	if (scattered->used)
+		complete_scattered(qp, entry, scattered);
 	requester_complete_front(qp);
 	requester_go_on(qp, run);
 }
@@ -247,6 +294,7 @@ static void read_response(struct hca_qp *qp, struct packet *packet, struct infli
 	uint64_t offset = (uint64_t)psn_distance(packet->psn, entry->psn) << qp->mtu_shift;
 	uint64_t bytes, room, left = entry->asked - entry->arrived;
 	bool last = packet->place & PLACE_LAST;
+	struct scattered scattered;
 
 	/* In front of what is new the run has packets that came before. */
 	if (offset < entry->arrived && offset + packet->payload.length > entry->arrived) {
@@ -269,13 +317,13 @@ static void read_response(struct hca_qp *qp, struct packet *packet, struct infli
 		bad_response(qp, packet, entry);
 		return;
 	}
-	if (!place(qp, entry, offset, &packet->payload))
+	if (!place(qp, entry, offset, &packet->payload, &scattered))
 		return;
 	entry->arrived += bytes;
 	/* A response tells what an acknowledgement would (IBTA C9-117). */
 	qp->requester.acknowledged = psn_add(packet->psn, packets_of(bytes, qp->mtu_shift) - 1);
 	if (entry->arrived == entry->bytes) {
-		answered(qp, entry, run);
+		answered(qp, entry, &scattered, run);
 		return;
 	}
 	/* The rest has its own time, and its own retries. */
@@ -283,19 +331,29 @@ static void read_response(struct hca_qp *qp, struct packet *packet, struct infli
 	requester_go_on(qp, run);
 }
 
+/* In a CQE the result of an atomic is big-endian, in memory it is not (mlx5-formats 1.5, 3.2). */
+static void put_network_order(uint8_t *bytes, uint64_t value, uint32_t count)
+{
+	for (; count; value >>= 8)
+		bytes[--count] = (uint8_t)value;
+}
+
 static void atomic_response(struct hca_qp *qp, struct packet *packet, struct inflight *entry, struct run *run)
 {
 	uint32_t narrow = (uint32_t)packet->original;
 	bool is_narrow = entry->bytes == sizeof(narrow);
+	struct scattered scattered;
 
 	/* In the byte order of the host (mlx5-formats 1.5). */
 	stream_begin(&packet->payload, NULL, 0);
 	stream_add_memory(&packet->payload, is_narrow ? (const uint8_t *)&narrow : (const uint8_t *)&packet->original,
 			  entry->bytes);
-	if (!place(qp, entry, 0, &packet->payload))
+	if (!place(qp, entry, 0, &packet->payload, &scattered))
 		return;
+	if (scattered.used)
+		put_network_order(scattered.bytes, packet->original, (uint32_t)entry->bytes);
 	qp->requester.acknowledged = packet->psn;
-	answered(qp, entry, run);
+	answered(qp, entry, &scattered, run);
 }
 
 static void response(struct hca_qp *qp, struct packet *packet, struct run *run)

@@ -261,6 +261,9 @@ struct work_completion {
 /** Explains a CQE that names no QP of the context; returns CQ_POLL_ERROR. (verbs/cq_poll.c) */
 int cqe_refuse(struct user_cq *cq, const struct mlx5_cqe64 *cqe);
 
+/** Copies what a READ or an atomic brought, and @cqe has, to where its WQE in @sq says. (verbs/cqe_scatter.c) */
+void cqe_scatter(const struct send_queue *sq, const struct mlx5_cqe64 *cqe);
+
 /*
  * A CQE for WQE i completes all WQEs before it too (mlx5-formats 3.3). The release pairs with the acquire of the
  * poster, who may reuse the slot from then on.
@@ -271,6 +274,8 @@ static inline void completion_of_send(struct send_queue *sq, const struct mlx5_c
 
 	out->wr_id = sq->wr_id[slot];
 	out->wc_opcode = sq->wc_opcode[slot];
+	if (unlikely(cqe->op_own & (MLX5_INLINE_SCATTER_32 | MLX5_INLINE_SCATTER_64)))
+		cqe_scatter(sq, cqe);
 	__atomic_store_n(&sq->tail, sq->wqe_head[slot] + 1, __ATOMIC_RELEASE);
 }
 

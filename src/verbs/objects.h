@@ -254,6 +254,7 @@ struct user_qp {
 	bool has_ex; /* created with send_ops_flags: ibv_qp_to_qp_ex(3) answers */
 	bool sq_sig_all;
 	bool signature_pipelining; /* MLX5DV_QP_CREATE_SIG_PIPELINING */
+	bool scatter_to_cqe;       /* MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE, unless MLX5_SCATTER_TO_CQE is 0 */
 	bool block_self_multicast; /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
 	struct ibv_qp_cap cap;     /* as returned */
 	uint64_t send_ops, dv_send_ops;

@@ -107,6 +107,14 @@ static void take_dc_attributes(struct user_qp *qp, const struct mlx5dv_qp_init_a
 		qp->dci_errored_streams = 1u << attr->dci_streams.log_num_errored;
 }
 
+/* MLX5_SCATTER_TO_CQE, as libmlx5 reads it: when a QP is made. */
+static bool scatter_is_on(void)
+{
+	const char *value = variable_get(VARIABLE_MLX5_SCATTER_TO_CQE);
+
+	return !value || strcmp(value, "0") != 0;
+}
+
 static void take_attributes(struct user_qp *qp, struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr,
 			    const struct mlx5dv_qp_init_attr *dv)
 {
@@ -122,8 +130,10 @@ static void take_attributes(struct user_qp *qp, struct ibv_context *context, con
 		qp->block_self_multicast = attr->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
 	if (dv && dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_DC)
 		take_dc_attributes(qp, dv);
-	if (dv && dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS)
+	if (dv && dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS) {
 		qp->signature_pipelining = dv->create_flags & MLX5DV_QP_CREATE_SIG_PIPELINING;
+		qp->scatter_to_cqe = dv->create_flags & MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE && scatter_is_on();
+	}
 	if (dv && dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS)
 		qp->dv_send_ops = dv->send_ops_flags;
 
@@ -197,6 +207,7 @@ static int create_in_device(struct user_qp *qp)
 		.umr_name_of = qp->sq.wqebb_count ? umr_name_of : NULL,
 		.cap = qp->cap,
 		.stop_at_signature_error = qp->signature_pipelining,
+		.scatter_to_cqe = qp->scatter_to_cqe,
 		.block_self_multicast = qp->block_self_multicast,
 		.dc_access_key = qp->dc_access_key,
 		.dci_errored_streams = qp->dci_errored_streams,

@@ -25,7 +25,7 @@ enum {
 			 MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_MC | MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE |
 			 MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE | MLX5DV_QP_CREATE_PACKET_BASED_CREDIT_MODE |
 			 MLX5DV_QP_CREATE_SIG_PIPELINING,
-	/* No data is ever scattered to a CQE, which the first two permit. */
+	/* What is received is never scattered to a CQE, which the first two permit; what a requester gets is. */
 	DV_SUPPORTED_FLAGS = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE | MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE |
 			     MLX5DV_QP_CREATE_SIG_PIPELINING,
 	/* mlx5dv_create_qp(3) in libmlx5: of a DCT, what asks for nothing. */

@@ -105,7 +105,7 @@ void case_DC_ABORTED(void **state)
 	expect_line(
 		qp[SERVER], RULE_DC_ABORTED,
 		"mlx5_0 qp 0x%x receive → REM_ABORT_ERR: queue pair 0x%x gave up its message to DCT 0x%x after 1024 "
-		"bytes. [133 DC_ABORTED; ",
+		"bytes. [153 DC_ABORTED; ",
 		qp[SERVER]->qp_num, INITIATOR, qp[SERVER]->qp_num);
 	end_dct();
 }
