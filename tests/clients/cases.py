@@ -24,7 +24,9 @@ class Case:
     seconds: int = 40           # time limit, on a slow machine
     env: dict = field(default_factory=dict)
     presence: bool = False      # looks for /dev/infiniband
-    ranks: int = 0              # an MPI program
+    ranks: int = 0              # an MPI program,
+    program: str = 'mpi_program'    # of this name, with its arguments
+    batch: str = ''             # of ucx_perftest
     ready: str = TCP            # TCP, CM, GROUP
     endless: bool = False       # the server serves until it is ended
     port: int = 0               # of a program that has one of its own
@@ -76,9 +78,15 @@ def ucx(_, __, client):
     return None if re.search(r'(?m)^Final: +\d+', client) else 'the client prints no final result'
 
 
+def batch(case, _, client):
+    """As many results as the batch has lines."""
+    results = len(re.findall(r'(?m)^Final: +\d+', client))
+    return None if results == len(BATCHES[case.batch].splitlines()) else f'the client prints {results} results'
+
+
 def mpi(case, output, _):
     """The program itself checks what it receives."""
-    return None if f'{case.ranks} ranks: ring, all-to-all and matrix product are right' in output else \
+    return None if re.search(rf'(?m)^{case.ranks} ranks: .* are right$', output) else \
         'the program does not say that all is right'
 
 
@@ -153,6 +161,41 @@ def perftests(programs, *option_lines, **more):
             for program in programs for options in option_lines]
 
 
+# Tests of ucx_perftest that run one after the other over one pair of processes: a name, then the options. Those of UCP, and
+# those of UCT, which has atomics and READs by the WQEs that it writes.
+BATCHES = {
+    'ucp': """\
+tag_lat -t tag_lat -s 8 -n 40 -w 4
+tag_bw -t tag_bw -s 1048576 -n 4 -w 1
+tag_sync -t tag_sync_lat -n 10 -w 2
+put_lat -t ucp_put_lat -s 8 -n 20 -w 2
+put_bw -t ucp_put_bw -s 8 -n 200 -w 10
+put_large -t ucp_put_bw -s 1048576 -n 4 -w 1
+get -t ucp_get -s 48 -n 40 -w 4
+get_large -t ucp_get -s 262144 -n 4 -w 1
+add -t ucp_add -n 40 -w 4
+fadd -t ucp_fadd -n 10 -w 2
+swap -t ucp_swap -n 10 -w 2
+cswap -t ucp_cswap -n 10 -w 2
+am -t ucp_am_lat -n 20 -w 2
+stream -t stream_lat -n 20 -w 2
+""",
+    'uct': """\
+am_lat -t am_lat -s 8 -n 40 -w 4
+am_zcopy -t am_bw -s 2048 -D zcopy -n 100 -w 10
+put_lat -t put_lat -s 8 -n 40 -w 4
+put_bcopy -t put_bw -s 1024 -D bcopy -n 100 -w 10
+put_zcopy -t put_bw -s 65536 -D zcopy -n 20 -w 2
+get_32 -t get -s 32 -D bcopy -n 40 -w 4
+get_64 -t get -s 64 -D bcopy -n 40 -w 4
+get_65 -t get -s 65 -D bcopy -n 40 -w 4
+get_zcopy -t get -s 4096 -D zcopy -n 40 -w 4
+add_lat -t add_lat -n 20 -w 2
+add_mr -t add_mr -n 100 -w 10
+fadd -t fadd -n 40 -w 4
+cswap -t cswap -n 40 -w 4
+""",
+}
 BANDWIDTH = ['write_bw', 'read_bw', 'send_bw', 'atomic_bw']
 LATENCY = ['write_lat', 'read_lat', 'send_lat', 'atomic_lat']
 SHORT = '-n 500'
@@ -188,6 +231,24 @@ def rdmacm():
         [case for options, tools in (('-R', ['write_bw', 'send_lat', 'read_bw', 'atomic_lat']), ('-z', ['read_bw']))
          for case in perftests(tools, f'{options} {SHORT}', ready=CM)] +
         pair('qperf -lp {port}', qperf, 'qperf -lp {port} -cm1 -t 1 {address} rc_bw rc_lat', '', ready=TCP, endless=True))
+
+
+def ucx_batches(tls, links=(SHM, UDP), **env):
+    """All that UCP has, over the transports @tls."""
+    options = ' '.join(f'{name[4:]}={value}' for name, value in env.items())
+    return [Case(f'ucx_perftest {tls} {options}'.strip(), 'ucx_perftest -p {port} -b {directory}/ucp', batch, presence=True, links=links,
+                 batch='ucp', env={'UCX_TLS': f'{tls},self', 'UCX_NET_DEVICES': 'mlx5_0:1', 'UCX_WARN_UNUSED_ENV_VARS': 'n', **env})]
+
+
+def uct_batches(transport, links):
+    line = f'ucx_perftest -p {{port}} -d mlx5_0:1 -x {transport} -b {{directory}}/uct'
+    return [Case(f'ucx_perftest -x {transport}', line, batch, presence=True, batch='uct', links=links)]
+
+
+def mpis(program, ranks, tls, links=(SHM, UDP), **env):
+    options = ' '.join(f'{name[4:]}={value}' for name, value in env.items())
+    return [Case(f'mpirun {program}, {ranks} ranks, {tls} {options}'.strip(), '', mpi, ranks=ranks, program=program, presence=True,
+                 links=links, env={'UCX_TLS': f'{tls},self', 'UCX_NET_DEVICES': 'mlx5_0:1', 'UCX_WARN_UNUSED_ENV_VARS': 'n', **env})]
 
 
 GROUPS = {
@@ -248,6 +309,15 @@ GROUPS = {
          for case in ucx_perftests(tls, 'tag_lat -s 8 -n 2000', 'tag_bw -s 8 -n 20000', 'tag_bw -s 1048576 -n 100',
                                    'ucp_put_bw -s 8 -n 2000', 'ucp_put_bw -s 1048576 -n 100',
                                    'ucp_get -s 8 -n 2000', 'ucp_get -s 1048576 -n 100')],
+    # UCX drives the queues of the device by itself.
+    'ucx-mlx5':
+        ucx_batches('rc_x') + ucx_batches('dc_x', links=(UDP,)) + ucx_batches('ud_x', links=(SHM,)) +
+        ucx_batches('rc_x', links=(UDP,), UCX_IB_MLX5_DEVX='n', UCX_RC_MLX5_SRQ_TOPO='list', UCX_RC_MLX5_TM_ENABLE='y') +
+        uct_batches('rc_mlx5', (SHM, UDP)) + uct_batches('dc_mlx5', (SHM,)) +
+        mpis('mpi_onesided', 2, 'rc_x', links=(SHM,)) + mpis('mpi_onesided', 4, 'dc_x', links=(UDP,)) +
+        mpis('mpi_program 5', 4, 'rc_x', links=(SHM,), UCX_RC_MLX5_MMIO_MODE='bf_post') +
+        mpis('mpi_program 5', 2, 'dc_x', links=(SHM,), UCX_DC_MLX5_TX_POLICY='rand') +
+        mpis('mpi_program 5', 2, 'ud_x', links=(UDP,)),
     'mpi': [Case(f'mpirun, {ranks} ranks, {tls}', '', mpi, ranks=ranks, presence=True, seconds=40,
                  env={'UCX_TLS': f'{tls},self', 'UCX_NET_DEVICES': 'mlx5_0:1'})
             for ranks in (2, 4) for tls in ('rc_v', 'ud_v')],

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs unmodified programs of the distribution on softhca: as two processes of one host (shm), and on two hosts (udp).
 
-    run.py [--link shm|udp] [--mtu BYTES] [--tool PATH] [--mpi-program PATH] [--only TEXT] GROUP…
+    run.py [--link shm|udp] [--mtu BYTES] [--tool PATH] [--mpi-program PATH]… [--only TEXT] GROUP…
 
 Prints TAP. Each case has a time limit and is judged by its exit status and by what it prints; and by the packets that
 were or were not seen on the wire.
@@ -29,6 +29,9 @@ class Runner:
         self.hosts = hosts
         self.options = options
         self.write_crypto_files()
+        for name, lines in cases.BATCHES.items():
+            with open(f'{hosts.directory}/{name}', 'w', encoding='ascii') as file:
+                file.write(lines)
 
     def write_crypto_files(self):
         """What --aes_xts of perftest reads: a byte in hexadecimal per line, and a program that wraps a key."""
@@ -109,7 +112,7 @@ class Runner:
                    '--mca', 'orte_keep_fqdn_hostnames', '1']
         for name in ('LD_LIBRARY_PATH', *case.env, 'SOFTHCA_EXPLAIN'):
             command += ['-x', name]
-        program = self.start(case, A, [*command, self.options.mpi_program])
+        program = self.start(case, A, [*command, program_of(case, self.options), *case.program.split()[1:]])
         wrong = self.await_ends([program], deadline)
         return wrong or case.judge(case, program.read('out'), ''), [program]
 
@@ -129,12 +132,17 @@ class Runner:
         return wrong, [f'{time.monotonic() - begin:.2f} s', *report]
 
 
+def program_of(case, options):
+    """Where the MPI program of @case was built, or None."""
+    return next((path for path in options.mpi_program or [] if os.path.basename(path) == case.program.split()[0]), None)
+
+
 def missing(case, options):
     """What is not installed, or None."""
     program = 'mpirun' if case.ranks else shlex.split(case.command)[0]
     if not shutil.which(program):
         return f'{program} is not installed'
-    if case.ranks and not options.mpi_program:
+    if case.ranks and not program_of(case, options):
         return 'there was no mpicc when this was configured'
     return None
 
@@ -156,7 +164,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--link', choices=[cases.SHM, cases.UDP], action='append')
     parser.add_argument('--tool', default=f'{LIBRARIES}/../src/tool/softhca')
-    parser.add_argument('--mpi-program')
+    parser.add_argument('--mpi-program', action='append', default=[])
     parser.add_argument('--mtu', type=int, default=LINK_MTU, help='of the interfaces between the hosts')
     parser.add_argument('--only', help='cases whose name has this text')
     parser.add_argument('--verbose', action='store_true', help='how long each case took, too')
@@ -164,7 +172,7 @@ def main():
     options = parser.parse_args()
     # The programs start in a directory of their own.
     options.tool = os.path.abspath(options.tool)
-    options.mpi_program = options.mpi_program and os.path.abspath(options.mpi_program)
+    options.mpi_program = [os.path.abspath(path) for path in options.mpi_program]
     before = set(shared_files())
     litter = [path for path in LITTER if not os.path.exists(path)]
     count = failed = 0
