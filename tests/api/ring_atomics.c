@@ -484,12 +484,60 @@ static void fences_behind_atomics(void **state)
 	memory_is_as_it_is();
 }
 
+/*
+ * WQEs with bytes that are wrong, whatever they say, each followed by a good READ: one of the two, or the refusal of one, has
+ * a CQE, of which the scatter bits fit the kind, and nothing outside the regions is touched.
+ */
+static void spoilt_requests(void **state)
+{
+	struct rings rings;
+	uint32_t random = 7, refused = 0;
+
+	(void)state;
+	open_scattering(128);
+	rings = rings_open(&pair.client);
+	for (uint32_t i = 0; i < 300; i++) {
+		const struct form *form = &forms[i % FORMS];
+		struct mlx5_cqe64 cqe;
+		struct wqe wqe;
+		uint32_t index;
+
+		note("round %u, %s", i, form->name);
+		begin(&rings, &wqe, form->opcode, form->opmod, MLX5_WQE_CTRL_CQ_UPDATE);
+		add_remote(&wqe, TARGET);
+		add_operands(&wqe, form);
+		add_data(&wqe, RESULT, form->size);
+		for (uint32_t k = 0; k <= i % 3; k++) {
+			random = random * 1664525 + 1013904223;
+			wqe.bytes[(random >> 8) % (wqe.units * RING_UNIT)] ^= (uint8_t)(1u << (random >> 24 & 7));
+		}
+		put(&rings, &wqe);
+		index = put_read(&rings, 8, MLX5_WQE_CTRL_CQ_UPDATE);
+		do {
+			cqe = rings_next_cqe(&rings);
+			if (cqe.op_own >> 4 != MLX5_CQE_REQ)
+				assert_int_equal(cqe.op_own & 0xc, 0);
+		} while (cqe.op_own >> 4 == MLX5_CQE_REQ && be16toh(cqe.wqe_counter) != (index & 0xffff));
+		if (cqe.op_own >> 4 == MLX5_CQE_REQ)
+			continue;
+		refused++;
+		close_scattering();
+		open_scattering(128);
+		rings = rings_open(&pair.client);
+	}
+	/* Most bits of a WQE matter. */
+	assert_true(refused > 100);
+	memcpy(client.expected, client.memory, SIDE_BYTES);
+	memcpy(server.expected, server.memory, SIDE_BYTES);
+	close_scattering();
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
 		API_CASE(every_form),           API_CASE(results_in_cqes),        API_CASE(reads_into_cqes),
 		API_CASE(what_no_cqe_can_have), API_CASE(refusals_bring_nothing), API_CASE(polling_copies),
-		API_CASE(variable_forbids_it),  API_CASE(fences_behind_atomics),
+		API_CASE(variable_forbids_it),  API_CASE(fences_behind_atomics),  API_CASE(spoilt_requests),
 	};
 
 	return run_cases("ring_atomics", cases);
