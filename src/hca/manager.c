@@ -174,6 +174,12 @@ const struct management process_management = {
 	.service_ended = service_ended,
 };
 
+void hca_manager_push(void)
+{
+	if (the_manager())
+		gsi_push();
+}
+
 /* Peers are told, as the kernel tells them when the program's file is closed. */
 static void leave(void)
 {

@@ -25,6 +25,9 @@ struct manager_handlers {
  */
 struct cm *hca_manager(const struct manager_handlers *handlers);
 
+/** What was sent is on its way when this returns, also if the process ends at once. Any thread, no lock held. */
+void hca_manager_push(void);
+
 /** What comes for it, and what does not arrive (wire/mad.h). */
 extern const struct management process_management;
 

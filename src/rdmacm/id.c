@@ -9,6 +9,7 @@
 #include "core/cancellation.h"
 #include "device/progress.h"
 #include "explain/explain.h"
+#include "hca/manager.h"
 #include "rdmacm/addrinfo.h"
 #include "rdmacm/channel.h"
 #include "rdmacm/devices.h"
@@ -76,8 +77,10 @@ void id_free(struct user_cm_id *id)
 	id->cm = NULL;
 	pthread_mutex_unlock(&id->lock);
 	/* From now on it raises no event. */
-	if (cm)
+	if (cm) {
 		cm_id_destroy(cm);
+		hca_manager_push();
+	}
 	multicast_leave_all(id);
 	if (id->base.event) {
 		struct rdma_cm_event *event = id->base.event;
@@ -105,6 +108,8 @@ struct user_cm_id *id_begin(struct rdma_cm_id *base, const char *call)
 int id_end(struct user_cm_id *id, int result)
 {
 	pthread_mutex_unlock(&id->lock);
+	/* A call that says something to the peer has said it when it returns, as with a kernel. */
+	hca_manager_push();
 	return result_of(result);
 }
 
@@ -124,6 +129,7 @@ int id_end_complete(struct user_cm_id *id, int result)
 	bool waits = !result && id->synchronous;
 
 	pthread_mutex_unlock(&id->lock);
+	hca_manager_push();
 	if (!waits)
 		return result_of(result);
 	if (before) {

@@ -335,6 +335,21 @@ void gsi_send(struct hca *hca, const struct packet_path *path, const uint8_t mad
 			__atomic_load_n(&gsi.count, __ATOMIC_RELAXED), LIMIT_CM_QUEUE);
 }
 
+void gsi_push(void)
+{
+	struct run run;
+
+	if (__atomic_load_n(&gsi.due, __ATOMIC_ACQUIRE)) {
+		epoch_enter();
+		run_begin(&run);
+		poll(&gsi.poller, &run);
+		run_finish(&run);
+		epoch_leave();
+	}
+	/* Another thread may have taken some of them. */
+	progress_settle();
+}
+
 void gsi_flush(void)
 {
 	struct entry *entry;

@@ -31,6 +31,12 @@ struct packet_path;
 void gsi_send(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES]);
 
 /**
+ * Sends what is queued and may go now, on this thread, or waits until another one that is at it has: it is on its way on return,
+ * however the process ends after that. Not in a call of the device, nor of the connection manager; no lock held.
+ */
+void gsi_push(void);
+
+/**
  * The process ends: sends what is queued, without the grace, on this thread. No lock held.
  */
 void gsi_flush(void);

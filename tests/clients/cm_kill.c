@@ -17,6 +17,7 @@
 #include <netinet/in.h>
 #include <arpa/inet.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +52,10 @@ enum { SURVIVOR_PORT = 7471, VICTIM_PORT = 7472, MOST_LINKS = 4096, WARM_UP = 40
 	STAGE(SERVER_ESTABLISHED, "server: established")                                                               \
 	STAGE(SERVER_DREQ, "server: DREQ sent")                                                                        \
 	STAGE(SERVER_RELEASED, "server: DREQ came, not answered")                                                      \
+	STAGE(SERVER_REJECTS, "server: rejects, and ends by its own hand")                                             \
 	STAGE(SERVER_ANY, "server: any moment")
+
+#define FAREWELL "no, and good-bye"
 
 #define STAGE(name, text) name,
 enum stage { STAGES(STAGE) STAGE_COUNT };
@@ -223,6 +227,12 @@ static void server_victim(enum stage stage)
 	id = expect(RDMA_CM_EVENT_CONNECT_REQUEST);
 	if (stage == SERVER_UNACCEPTED)
 		stop_here();
+	if (stage == SERVER_REJECTS) {
+		/* What a call has said is heard, however soon the process ends. */
+		if (rdma_reject(id, FAREWELL, sizeof(FAREWELL)))
+			die("rdma_reject: %s", strerror(errno));
+		kill(getpid(), SIGKILL);
+	}
 	if (accept_it(id))
 		die("rdma_accept: %s", strerror(errno));
 	if (stage == SERVER_ACCEPTED)
@@ -356,7 +366,12 @@ static void hear_end(struct link *link, const struct rdma_cm_event *event)
 		break;
 	case RDMA_CM_EVENT_REJECTED:
 		/* Nobody listens, or the consumer says no: the same as of one who has ended. */
-		if (!survivor.killed || link->established || (event->status != 8 && event->status != 28))
+		if (survivor.stage == SERVER_REJECTS) {
+			/* By its own word; else the private data of a REJ that nobody has sent are zero. */
+			if (event->status != 28 || event->param.conn.private_data_len < sizeof(FAREWELL) ||
+			    memcmp(event->param.conn.private_data, FAREWELL, sizeof(FAREWELL)) != 0)
+				die("REJECTED with status %d, and not by the victim's word", event->status);
+		} else if (!survivor.killed || link->established || (event->status != 8 && event->status != 28))
 			die("REJECTED with status %d", event->status);
 		survivor.rejected++;
 		break;
@@ -511,7 +526,12 @@ static void round_of(const char *netns, enum stage stage, uint64_t *random)
 		if (stage != SERVER_LISTENING)
 			connect_to_victim();
 	}
-	if (any) {
+	if (stage == SERVER_REJECTS) {
+		double begin = seconds_now();
+
+		while (!all_over() && seconds_now() - begin < FAR_SECONDS)
+			hear_next(20);
+	} else if (any) {
 		double until = seconds_now() + 1e-6 * draw_below(random, is_server(stage) ? 20000 : 50000);
 
 		while (seconds_now() < until)
