@@ -112,6 +112,18 @@ class Bench:
         client = self.hosts.start(B, [*common, '--cpu', str(self.cpus[0]), '--connect', ADDRESS[A]])
         return figure(self.wait([server, client]), name)
 
+    def cm(self, link, kind, name):
+        """Connections of rdma_cm, or of TCP."""
+        port = self.hosts.port()
+        common = [f'{self.programs}/softhca-bench-cm', kind, '--port', str(port), '--count', str(self.options.connections)]
+        server = self.hosts.start(A, common, {'SOFTHCA_EXPLAIN': 'off'})
+        deadline = time.monotonic() + 10
+        ready = self.hosts.listens_cm if kind == 'rdma' else self.hosts.listens
+        while server.poll() is None and time.monotonic() < deadline and not ready(A, port):
+            time.sleep(0.002)
+        client = self.hosts.start(A if link == 'shm' else B, [*common, '--connect', ADDRESS[A]], {'SOFTHCA_EXPLAIN': 'off'})
+        return figure(self.wait([server, client]), name)
+
     def c2c(self):
         done = subprocess.run([f'{self.programs}/softhca-bench-c2c', *map(str, self.cpus)], stdout=subprocess.PIPE,
                               text=True, check=True)
@@ -210,6 +222,12 @@ def connection_rows(bench):
                   lambda link=link: bench.pair(link, 'connect', 'bytes_per_connection'))
         yield Row(group, 'memory per pair of processes', 'bytes',
                   lambda link=link: bench.pair(link, 'connect', 'bytes_per_process_pair'))
+        count = bench.options.connections
+        yield Row(group, f'rdma_cm, {count} with QPs, each', 'us',
+                  lambda link=link: bench.cm(link, 'rdma', 'us_per_connection'),
+                  [('TCP connect and accept', lambda link=link: bench.cm(link, 'tcp', 'us_per_connection'), None, None)])
+        yield Row(group, f'rdma_cm, memory of each of {count}', 'bytes',
+                  lambda link=link: bench.cm(link, 'rdma', 'bytes_per_connection'))
         yield Row(group, 'CPU of a silent pair', '%',
                   lambda link=link: 100 * bench.pair(link, 'idle', 'cpu_share', '--seconds', bench.options.idle),
                   limit=('<=', 0.1))
@@ -324,6 +342,7 @@ def main():
     options.build = os.path.abspath(options.build)
     options.rounds = options.rounds or (3 if options.quick else 7)
     options.slice = 0.05 if options.quick else 0.2
+    options.connections = 1000 if options.quick else 10000
     options.idle = 1 if options.quick else 3
     place.LIBRARIES = f'{options.build}/lib'
     run(options)
