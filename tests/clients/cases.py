@@ -146,6 +146,13 @@ def qperf(case, _, client):
     return None if all(float(rates.get(test, 0)) > 0 for test in tests) else f'no rate or time of {tests}'
 
 
+def fi_pingpong(case, _, client):
+    """A row for each size; -c has compared the bytes."""
+    count = re.search(r'-I (\d+)', case.command)[1]
+    sizes = re.findall(rf'(?m)^(\d+[km]?)\s+{count}\s', client)
+    return None if {'64', '4k', '1m'} <= set(sizes) else f'not all sizes: {sizes}'
+
+
 # ---- the table ------------------------------------------------------------------------------------------------------
 
 def pingpongs(program, *option_lines):
@@ -230,7 +237,12 @@ def rdmacm():
         pair('rdma_xserver -p {port} {options}', ends, 'rdma_xclient -p {port} {options} -s', '-c r', '-c x') +
         [case for options, tools in (('-R', ['write_bw', 'send_lat', 'read_bw', 'atomic_lat']), ('-z', ['read_bw']))
          for case in perftests(tools, f'{options} {SHORT}', ready=CM)] +
-        pair('qperf -lp {port}', qperf, 'qperf -lp {port} -cm1 -t 1 {address} rc_bw rc_lat', '', ready=TCP, endless=True))
+        pair('qperf -lp {port}', qperf, 'qperf -lp {port} -cm1 -t 1 {address} rc_bw rc_lat', '', ready=TCP, endless=True) +
+        # libfabric: a connected end point, and datagrams over connections that it makes itself.
+        [Case(f'fi_pingpong {provider} {end}', f'fi_pingpong -B {{port}} -p "{provider}" -e {end} -I 10 -c', fi_pingpong,
+              client=f'fi_pingpong -P {{port}} -p "{provider}" -e {end} -I 10 -c', presence=True,
+              links=links)
+         for provider, end, links in (('verbs', 'msg', (SHM,)), ('verbs;ofi_rxm', 'rdm', (SHM, UDP)))])
 
 
 def ucx_batches(tls, links=(SHM, UDP), **env):
