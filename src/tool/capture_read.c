@@ -76,10 +76,11 @@ static enum capture_result take_packet(const struct capture *capture, uint32_t t
 		length = bytes - header;
 	if (length > bytes - header)
 		return CAPTURE_BROKEN;
-	*packet = (struct input){capture->block + header, length};
+	*packet = (struct input){capture->block, length};
 	length = (length + 3) & ~(size_t)3;
 	if (type == BLOCK_PACKET && length <= bytes - header)
 		find_comment(capture, header + length, bytes, comment, comment_size);
+	memmove(capture->block, capture->block + header, packet->length);
 	return CAPTURE_PACKET;
 }
 
@@ -146,6 +147,7 @@ enum capture_result capture_read(FILE *file, unsigned long number, struct input 
 				 size_t comment_size)
 {
 	struct capture capture = {.file = file, .block = malloc(INPUT_MOST_BYTES)};
+	enum capture_result result = CAPTURE_NONE;
 	uint32_t magic;
 
 	*comment = '\0';
@@ -157,8 +159,10 @@ enum capture_result capture_read(FILE *file, unsigned long number, struct input 
 	memcpy(&magic, capture.block, sizeof(magic));
 	capture.swapped = magic == __builtin_bswap32(PCAP_MICROSECONDS) || magic == __builtin_bswap32(PCAP_NANOSECONDS);
 	if (magic == BLOCK_SECTION)
-		return read_pcapng(&capture, number, packet, comment, comment_size);
-	if (capture.swapped || magic == PCAP_MICROSECONDS || magic == PCAP_NANOSECONDS)
-		return read_pcap(&capture, number, packet);
-	return CAPTURE_NONE;
+		result = read_pcapng(&capture, number, packet, comment, comment_size);
+	else if (capture.swapped || magic == PCAP_MICROSECONDS || magic == PCAP_NANOSECONDS)
+		result = read_pcap(&capture, number, packet);
+	if (result == CAPTURE_END || result == CAPTURE_BROKEN)
+		free(capture.block);
+	return result;
 }

@@ -37,12 +37,15 @@ static struct input joined(int count, char **arguments)
 	return text;
 }
 
-static struct input from_hex(const struct input *text, int status, const char *name)
+/* Takes @text, and frees it. */
+static struct input from_hex(struct input text, int status, const char *name)
 {
 	struct input bytes;
 	char error[256];
+	bool good = input_from_hex(&text, &bytes, error, sizeof(error));
 
-	if (!input_from_hex(text, &bytes, error, sizeof(error)))
+	free(text.bytes);
+	if (!good)
 		tool_fail(status, "%s: %s", name, error);
 	return bytes;
 }
@@ -55,9 +58,10 @@ static struct input from_file(const char *name, enum what what, unsigned long nu
 
 	switch (capture_read(file, number, &begin, comment, size)) {
 	case CAPTURE_PACKET:
-		if (what != PACKET)
-			tool_fail(EXIT_WRONG_USE, "decode %s: %s is a capture of packets", what_names[what], name);
-		return begin;
+		if (what == PACKET)
+			return begin;
+		free(begin.bytes);
+		tool_fail(EXIT_WRONG_USE, "decode %s: %s is a capture of packets", what_names[what], name);
 	case CAPTURE_END:
 		tool_fail(EXIT_FAILURE, "%s has no packet %lu", name, number);
 	case CAPTURE_BROKEN:
@@ -71,7 +75,8 @@ static struct input from_file(const char *name, enum what what, unsigned long nu
 	memmove(input.bytes + begin.length, input.bytes, input.length);
 	memcpy(input.bytes, begin.bytes, begin.length);
 	input.length += begin.length;
-	return input_is_hex(&input) ? from_hex(&input, EXIT_FAILURE, name) : input;
+	free(begin.bytes);
+	return input_is_hex(&input) ? from_hex(input, EXIT_FAILURE, name) : input;
 }
 
 static unsigned long packet_number(const char *text)
@@ -140,12 +145,12 @@ int command_decode(int argc, char **argv)
 	    (!strcmp(argv[2], "-") || !access(argv[2], F_OK) || strchr(argv[2], '/') || strchr(argv[2], '.'))) {
 		input = from_file(argv[2], what, number, comment, sizeof(comment));
 	} else {
-		input = joined(count - 1, argv + 2);
-		input = from_hex(&input, EXIT_WRONG_USE, argv[1]);
+		input = from_hex(joined(count - 1, argv + 2), EXIT_WRONG_USE, argv[1]);
 	}
 	print_comment(comment);
 	decoder_begin(&decoder, input.bytes, input.length, stdout);
 	decode(&decoder, what, own);
+	free(input.bytes);
 	if (!*decoder.fault)
 		return EXIT_SUCCESS;
 	fflush(stdout);

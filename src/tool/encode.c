@@ -20,21 +20,26 @@ int command_encode(int argc, char **argv)
 	const char *own[OWN_OPTION_COUNT] = {0};
 	int count = own_options_parse(COMMAND_ENCODE, argc, argv, own), length;
 	const char *name = count ? argv[1] : "-";
-	uint8_t *bytes = malloc(ENCODER_MOST_BYTES);
 	struct input text;
+	uint8_t *bytes;
 	char error[256];
 
 	if (count > 1)
 		tool_fail(EXIT_WRONG_USE, "encode: unexpected argument \"%s\"", argv[2]);
+	text = input_read(input_open(name), name);
+	bytes = malloc(ENCODER_MOST_BYTES);
 	if (!bytes)
 		tool_fail(EXIT_FAILURE, "out of memory");
-	text = input_read(input_open(name), name);
 	length = encode_text((const char *)text.bytes, text.length, bytes, error, sizeof(error));
-	if (length < 0)
+	free(text.bytes);
+	if (length < 0) {
+		free(bytes);
 		tool_fail(EXIT_FAILURE, "%s: %s", name, error);
+	}
 	if (own[OPTION_ENCODE_BINARY])
 		fwrite(bytes, 1, (size_t)length, stdout);
 	else
 		print_hex(bytes, (size_t)length);
+	free(bytes);
 	return EXIT_SUCCESS;
 }

@@ -28,11 +28,12 @@ struct input input_read(FILE *file, const char *name)
 	if (!input.bytes)
 		tool_fail(EXIT_FAILURE, "out of memory");
 	input.length = fread(input.bytes, 1, INPUT_MOST_BYTES + 1, file);
+	if (!ferror(file) && input.length <= INPUT_MOST_BYTES)
+		return input;
+	free(input.bytes);
 	if (ferror(file))
 		tool_fail(EXIT_FAILURE, "cannot read %s: %m", name);
-	if (input.length > INPUT_MOST_BYTES)
-		tool_fail(EXIT_FAILURE, "%s has more than %u bytes", name, INPUT_MOST_BYTES);
-	return input;
+	tool_fail(EXIT_FAILURE, "%s has more than %u bytes", name, INPUT_MOST_BYTES);
 }
 
 /* ---- hexadecimal ------------------------------------------------------------------------------------------------ */
@@ -127,6 +128,7 @@ bool input_from_hex(const struct input *text, struct input *bytes, char *error, 
 					text->bytes[at + i] = '?';
 			snprintf(error, error_size, "\"%.*s%s\" %s", (int)shown, (const char *)text->bytes + at,
 				 shown < length ? "..." : "", wrong);
+			free(bytes->bytes);
 			return false;
 		}
 		at += length;

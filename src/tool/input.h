@@ -13,7 +13,7 @@
 
 #define INPUT_MOST_BYTES (1u << 20)
 
-/* Bytes, which are never freed: the process exits after one command. */
+/* Bytes that belong to whoever was given them: free(3). */
 struct input {
 	uint8_t *bytes;
 	size_t length;
@@ -40,8 +40,9 @@ enum capture_result { CAPTURE_PACKET, CAPTURE_NONE, CAPTURE_END, CAPTURE_BROKEN 
 
 /**
  * Packet @number (from 1) of the capture @file, which is at its beginning, and the comment that it has ("" if none, cut to its
- * size). CAPTURE_NONE: it is no capture, and as little of the file as is needed for that is read, into @packet. CAPTURE_END: it
- * has not so many packets. CAPTURE_BROKEN: it is damaged before that one.
+ * size). CAPTURE_NONE: it is no capture, and as little of the file as is needed for that is read, into @packet; with these two
+ * @packet has bytes, which are the caller's. CAPTURE_END: it has not so many packets. CAPTURE_BROKEN: it is damaged before that
+ * one.
  */
 enum capture_result capture_read(FILE *file, unsigned long number, struct input *packet, char *comment,
 				 size_t comment_size);

@@ -180,5 +180,7 @@ int command_top(int argc, char **argv)
 		if (fflush(stdout))
 			tool_fail(EXIT_FAILURE, "cannot write the output");
 	} while (!own[OPTION_TOP_ONCE]);
+	free(looks.before);
+	free(looks.now);
 	return EXIT_SUCCESS;
 }
