@@ -41,7 +41,7 @@ class WrongUse(unittest.TestCase):
         self.refused('--profile', 'man', text='unknown option "--profile"')
 
     def test_unknown_option(self):
-        for command in ('run', 'env', 'info'):
+        for command in ('run', 'env', 'info', 'doctor'):
             self.refused(command, '--colour', 'red', text='unknown option "--colour"')
             self.refused(command, '--colour=red', text='unknown option "--colour"')
             self.refused(command, '-p', 'man', text='unknown option "-p"')
@@ -50,7 +50,7 @@ class WrongUse(unittest.TestCase):
             self.refused(command, '--profiles=man', text='unknown option "--profiles"')
 
     def test_bad_value(self):
-        for command in ('run', 'env', 'info'):
+        for command in ('run', 'env', 'info', 'doctor'):
             self.refused(command, '--profile', 'both', text='--profile: bad value "both" (expected: man, connectx)')
             self.refused(command, '--profile=', text='--profile: bad value "" (expected: man, connectx)')
             self.refused(command, '--devices', '0', text='--devices: bad value "0" (expected: 1 to 16)')
@@ -62,7 +62,7 @@ class WrongUse(unittest.TestCase):
             self.refused('env', f'--{option}', text=f'--{option}: no value given')
 
     def test_bad_value_in_the_environment(self):
-        for command in ('run', 'env', 'info'):
+        for command in ('run', 'env', 'info', 'doctor'):
             self.refused(command, env={'SOFTHCA_SEED': 'dice'}, text='SOFTHCA_SEED: bad value "dice"')
 
     def test_line_stays_one_line(self):
@@ -80,7 +80,7 @@ class WrongUse(unittest.TestCase):
 
 class Help(unittest.TestCase):
     def test_help(self):
-        for arguments in (['--help'], ['-h'], ['run', '--help'], ['env', '--help'], ['info', '-h']):
+        for arguments in (['--help'], ['-h'], ['run', '--help'], ['env', '--help'], ['info', '-h'], ['doctor', '--help']):
             done = softhca(*arguments)
             self.assertEqual((done.returncode, done.stderr), (0, ''))
             for option in OPTIONS:
