@@ -21,6 +21,10 @@ static const enum explain_rule all[] = {
 #define RULES (sizeof(all) / sizeof(all[0]))
 #define LONGEST_NAME 63
 
+#define RULE(number, name, ...) _Static_assert(sizeof(#name) <= LONGEST_NAME + 1, "distance() has room for it");
+#include "explain/rules.def"
+#undef RULE
+
 /* ---- an example ------------------------------------------------------------------------------------------------- */
 
 /* Values of each form that a figure can have (explain/rules.def): for figures 0, 2, … and 1, 3, …, which may be compared. */

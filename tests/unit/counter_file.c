@@ -42,23 +42,29 @@ static int find_files(int files[4])
 	return count;
 }
 
-static struct counter_file_head read_head(int fd)
+static void read_head(int fd, struct counter_file_head *head)
+{
+	assert_int_equal(pread(fd, head, sizeof(*head), 0), sizeof(*head));
+	assert_memory_equal(head->magic, COUNTER_FILE_MAGIC, sizeof(head->magic));
+	assert_int_equal(head->version, COUNTER_FILE_VERSION);
+	assert_int_equal(head->counters, COUNTER_COUNT);
+	assert_int_equal(head->devices, DEVICES);
+}
+
+static uint32_t read_rows(int fd)
 {
 	struct counter_file_head head;
 
-	assert_int_equal(pread(fd, &head, sizeof(head), 0), sizeof(head));
-	assert_memory_equal(head.magic, COUNTER_FILE_MAGIC, sizeof(head.magic));
-	assert_int_equal(head.version, COUNTER_FILE_VERSION);
-	assert_int_equal(head.counters, COUNTER_COUNT);
-	assert_int_equal(head.devices, DEVICES);
-	return head;
+	read_head(fd, &head);
+	return head.rows;
 }
 
 static uint64_t read_counter(int fd, uint32_t row, uint32_t at)
 {
-	struct counter_file_head head = read_head(fd);
+	struct counter_file_head head;
 	uint64_t value;
 
+	read_head(fd, &head);
 	assert_true(row < head.rows);
 	assert_int_equal(pread(fd, &value, sizeof(value), head.first_row + (off_t)row * head.row_bytes + at * 8), 8);
 	return value;
@@ -104,15 +110,16 @@ static int check_child(struct counter_file *file, uint64_t *first, int parents)
 
 static void test_file(void **state)
 {
-	struct counter_file *file = counter_file_make(DEVICES);
+	static struct counter_file *file; /* for ever, as that of the registry */
 	uint64_t *rows[COUNTER_FILE_ROWS];
 	int files[4], status;
 	pid_t child;
 
 	(void)state;
+	file = counter_file_make(DEVICES);
 	assert_non_null(file);
 	assert_int_equal(find_files(files), 1);
-	assert_int_equal(read_head(files[0]).rows, 0);
+	assert_int_equal(read_rows(files[0]), 0);
 	rows[0] = counter_file_row(file);
 	rows[0][0] = 5;
 	rows[0][DEVICES * COUNTER_COUNT - 1] = 6;
@@ -137,7 +144,7 @@ static void test_file(void **state)
 	}
 	for (int i = 0; i < 10; i++)
 		assert_null(counter_file_row(file));
-	assert_int_equal(read_head(files[0]).rows, COUNTER_FILE_ROWS);
+	assert_int_equal(read_rows(files[0]), COUNTER_FILE_ROWS);
 	assert_int_equal(read_counter(files[0], COUNTER_FILE_ROWS - 1, 0), COUNTER_FILE_ROWS - 1);
 }
 
@@ -145,7 +152,7 @@ static void test_file(void **state)
 static void test_descriptor_of_the_program(void **state)
 {
 	int files[4], status, count = find_files(files);
-	struct counter_file *file;
+	static struct counter_file *file;
 	pid_t child;
 
 	(void)state;
