@@ -551,7 +551,7 @@ static void test_crypto_bsf(void **state)
 	assert_int_equal(dek_create(device.hca, &attr, &dek), 0);
 	put(bsf, PART_BSF_CRYPTO, "size_code", 2);
 	put(bsf, PART_BSF_CRYPTO, "type", 1);
-	put(bsf, PART_BSF_CRYPTO, "order", 2);
+	put(bsf, PART_BSF_CRYPTO, "order", 1);
 	put(bsf, PART_BSF_CRYPTO, "data_unit", 6);
 	put(bsf, PART_BSF_CRYPTO, "dek", dek);
 	assert_int_equal(tag->length, 8);
@@ -560,7 +560,8 @@ static void test_crypto_bsf(void **state)
 	for (uint8_t i = 0; i < tweak->length; i++)
 		bsf[tweak->byte + i] = (uint8_t)(i + 1);
 	parse(bsf, &setup);
-	assert_true(setup.cipher.enabled && setup.cipher.encrypts_on_tx);
+	/* Of the four orders those with bit 0 encrypt what is received. */
+	assert_true(setup.cipher.enabled && !setup.cipher.encrypts_on_tx);
 	assert_int_equal(setup.cipher.unit, 4048);
 	for (uint8_t i = 0; i < tweak->length; i++)
 		assert_int_equal(setup.cipher.tweak[i], tweak->length - i);
