@@ -17,6 +17,8 @@
 #include "mkey/commands.h"
 #include "mkey/psv.h"
 #include "mkey/umr.h"
+#include "mkey/signature_report.h"
+#include "queue/cq_write.h"
 #include "transport/wqe_parse.h"
 #include "wire/roce.h"
 
@@ -363,6 +365,64 @@ static void test_segments_of_the_executor(void **state)
 	}
 }
 
+/* What the device writes: all fields of random completions. */
+static void test_cqes_of_the_executor(void **state)
+{
+	(void)state;
+	for (int round = 0; round < ROUNDS; round++) {
+		const struct signature_error error = {
+			.expected = random64(),
+			.found = random64(),
+			.offset = random64(),
+			.key = (uint32_t)random64(),
+			.syndrome = (uint16_t)random64(),
+			.memory = random64() & 1,
+		};
+		struct completion completion = {
+			.opcode = MLX5_CQE_SIG_ERR,
+			.signature = &error,
+			.send_opcode = (uint8_t)random64(),
+			.syndrome = (uint8_t)random64(),
+			.vendor_syndrome = (uint8_t)random64(),
+			.wqe_counter = (uint16_t)random64(),
+			.user_index = random64() & 0xffffff,
+			.qpn = random64() & 0xffffff,
+			.remote_qpn = random64() & 0xffffff,
+			.byte_count = (uint32_t)random64(),
+			.immediate = (uint32_t)random64(),
+			.sl = random64() & 0xf,
+			.grh = random64() & 1,
+		};
+		union structures u = {.bytes = {0}};
+
+		cq_fill_error(&u.cqe, &completion);
+		SAME(CQE_SIGNATURE, expected_transient, error.expected >> 32);
+		SAME(CQE_SIGNATURE, actual_transient, error.found >> 32);
+		SAME(CQE_SIGNATURE, expected_ref_tag, (uint32_t)error.expected);
+		SAME(CQE_SIGNATURE, actual_ref_tag, (uint32_t)error.found);
+		SAME(CQE_SIGNATURE, syndrome, error.syndrome);
+		SAME(CQE_SIGNATURE, domain, error.memory);
+		SAME(CQE_SIGNATURE, mkey, error.key);
+		SAME(CQE_SIGNATURE, offset, error.offset);
+		SAME(CQE_SIGNATURE, qpn, completion.qpn);
+		memset(&u, 0, sizeof(u));
+		completion.opcode = MLX5_CQE_REQ_ERR;
+		cq_fill(&u.cqe, &completion);
+		SAME(CQE, remote_qpn, completion.remote_qpn);
+		SAME(CQE, service_level, completion.sl);
+		SAME(CQE, grh, completion.grh);
+		SAME(CQE, imm_or_rkey, be32toh(completion.immediate));
+		SAME(CQE, byte_count, completion.byte_count);
+		cq_fill_error(&u.cqe, &completion);
+		SAME(CQE_ERROR, user_index, completion.user_index);
+		SAME(CQE_ERROR, vendor_syndrome, completion.vendor_syndrome);
+		SAME(CQE_ERROR, syndrome, completion.syndrome);
+		SAME(CQE_ERROR, send_opcode, completion.send_opcode);
+		SAME(CQE_ERROR, qpn, completion.qpn);
+		SAME(CQE_ERROR, wqe_counter, completion.wqe_counter);
+	}
+}
+
 #define SAME_HEADER(PART, name, expected) assert_int_equal(get(at, PART_##PART, #name), (uint64_t)(expected))
 
 static void compare_packet(const uint8_t *bytes, const struct packet *packet, uint32_t headers)
@@ -594,6 +654,7 @@ int main(void)
 		cmocka_unit_test(test_put_changes_its_bits_only),
 		cmocka_unit_test(test_structures_of_mlx5dv),
 		cmocka_unit_test(test_segments_of_the_executor),
+		cmocka_unit_test(test_cqes_of_the_executor),
 		cmocka_unit_test(test_headers_of_packets),
 		cmocka_unit_test_setup_teardown(test_signature_bsf, open_device, close_device),
 		cmocka_unit_test_setup_teardown(test_crypto_bsf, open_device, close_device),
