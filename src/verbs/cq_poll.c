@@ -129,8 +129,8 @@ static __attribute__((noinline)) int take_some(struct user_cq *cq, const struct 
 
 	do {
 		cq_advance(cq);
-		result = likely(cqe_opcode(cqe) == MLX5_CQE_REQ) ? take_send(cq, cqe, &wc[polled])
-								 : take_other(cq, cqe, &wc[polled]);
+		result = likely(cqe_is_plain_request(cqe)) ? take_send(cq, cqe, &wc[polled])
+							   : take_other(cq, cqe, &wc[polled]);
 		if (unlikely(result < 0))
 			break;
 		polled += result == 0;

@@ -42,6 +42,15 @@ static inline uint8_t cqe_opcode(const struct mlx5_cqe64 *cqe)
 	return cqe->op_own >> 4;
 }
 
+/* Bits of op_own: data is in the CQE, in its first half of 64 bytes, or in front of it. */
+#define CQE_SCATTERED (MLX5_INLINE_SCATTER_32 | MLX5_INLINE_SCATTER_64)
+
+/** True of the CQE of a request that succeeded and has no data in it. */
+static inline bool cqe_is_plain_request(const struct mlx5_cqe64 *cqe)
+{
+	return (cqe->op_own & (0xf0 | CQE_SCATTERED)) == MLX5_CQE_REQ << 4;
+}
+
 /** True if the device has written @cqe for @index; what it wrote before op_own is visible then. */
 static inline bool cqe_is_written(const struct mlx5_cqe64 *cqe, uint32_t cqe_count, uint32_t index)
 {
@@ -274,8 +283,6 @@ static inline void completion_of_send(struct send_queue *sq, const struct mlx5_c
 
 	out->wr_id = sq->wr_id[slot];
 	out->wc_opcode = sq->wc_opcode[slot];
-	if (unlikely(cqe->op_own & (MLX5_INLINE_SCATTER_32 | MLX5_INLINE_SCATTER_64)))
-		cqe_scatter(sq, cqe);
 	__atomic_store_n(&sq->tail, sq->wqe_head[slot] + 1, __ATOMIC_RELEASE);
 }
 
@@ -325,6 +332,9 @@ static inline int cqe_complete(struct user_cq *cq, const struct mlx5_cqe64 *cqe,
 		if (!qp)
 			return cqe_refuse(cq, cqe);
 		out->status = opcode == MLX5_CQE_REQ ? IBV_WC_SUCCESS : cqe_error_status(cqe);
+		/* While the slot is not given back: the poster may reuse it then. */
+		if (cqe->op_own & CQE_SCATTERED)
+			cqe_scatter(&qp->sq, cqe);
 		completion_of_send(&qp->sq, cqe, out);
 		return 0;
 	case MLX5_CQE_RESP_WR_IMM:
