@@ -12,6 +12,7 @@
 #define SOFTHCA_ABI_FRONT_END_H
 
 #include <errno.h>
+#include <stdarg.h>
 
 #include "abi/entry_points.h"
 
@@ -32,6 +33,17 @@
 	errno = softhca_not_supported(call);                                                                           \
 	return 0;
 #define REFUSE_NOTHING(call) softhca_not_supported(call);
+
+/* The argument that may follow the last named one: whatever is there, if the caller passed none. */
+#define LONG_ARGUMENT_AFTER(last)                                                                                      \
+	__extension__({                                                                                                \
+		va_list list_;                                                                                         \
+		long value_;                                                                                           \
+		va_start(list_, last);                                                                                 \
+		value_ = va_arg(list_, long);                                                                          \
+		va_end(list_);                                                                                         \
+		value_;                                                                                                \
+	})
 
 /* What a symbol without prototype returns. */
 #define RETURNS_ERRNO int

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The bodies behind librdmacm.so.1: softhca_NAME for each symbol NAME that abi/rdmacm.def calls IMPLEMENTED, with the
- * prototype and the contract of NAME's man page. Defined in src/rdmacm, whose files include this header, so that the
- * compiler holds definition and forward to one prototype. Apart from abi/entry_points.h, since the verbs need none of
- * it.
+ * prototype and the contract of NAME's man page. Defined in src/rdmacm and src/rsocket, whose files include this header, so that the
+ * compiler holds definition and forward to one prototype. Apart from abi/entry_points.h, since the verbs need none of it.
  */
 #ifndef SOFTHCA_ABI_RDMACM_ENTRY_POINTS_H
 #define SOFTHCA_ABI_RDMACM_ENTRY_POINTS_H

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* rlisten() and raccept(). */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "abi/entry_points.h"
+#include "abi/rdmacm_entry_points.h"
+#include "core/cancellation.h"
+#include "explain/limit.h"
+#include "rdmacm/devices.h"
+#include "rsocket/names.h"
+#include "rsocket/table.h"
+#include "rsocket/wait.h"
+
+enum { MOST_EXPLAINED = 8 };
+
+static int listen_stream(struct rsocket *rs, int backlog)
+{
+	struct stream *stream = &rs->stream;
+
+	if (stream->state == STREAM_LISTENING)
+		return 0;
+	if (stream->state != STREAM_IDLE && stream->state != STREAM_BOUND)
+		return -REFUSE(hca_of_id(NULL), "rlisten", EINVAL, RULE_RSOCKET_STATE, (uint64_t)rs->fd);
+	if (softhca_rdma_listen(stream->id, backlog))
+		return -errno;
+	stream->state = STREAM_LISTENING;
+	return 0;
+}
+
+int softhca_rlisten(int socket, int backlog)
+{
+	WITHOUT_CANCELLATION;
+	struct rsocket *rs = rsocket_begin_stream(socket, "rlisten");
+
+	return rs ? (int)rsocket_end(rs, listen_stream(rs, backlog)) : -1;
+}
+
+bool stream_has_request(struct rsocket *rs)
+{
+	return rs->stream.request || rs->stream.state != STREAM_LISTENING;
+}
+
+void stream_drop_request(struct stream *stream)
+{
+	struct rdma_cm_id *child = stream->request->id;
+
+	softhca_rdma_ack_cm_event(stream->request);
+	stream->request = NULL;
+	softhca_rdma_reject(child, NULL, 0);
+	softhca_rdma_destroy_id(child);
+}
+
+/* Nobody else knows @child yet. 0 or a negative errno, then it is as far as it came. */
+static int answer(struct rsocket *child, const struct rdma_conn_param *request)
+{
+	uint8_t description[STREAM_PRIVATE_DATA];
+	struct rdma_conn_param param = *request;
+	struct stream *stream = &child->stream;
+	int error;
+
+	error = stream_meet(child, request->private_data, request->private_data_len);
+	if (error) {
+		EXPLAIN_LIMITED(hca_of_id(NULL), (&(const struct explain_subject){.call = "raccept", .error = EPROTO}),
+				MOST_EXPLAINED, RULE_RSOCKET_DESCRIPTION, request->private_data_len);
+		return error;
+	}
+	error = stream_open(child);
+	if (error)
+		return error;
+	stream_describe(child, description);
+	param.private_data = description;
+	param.private_data_len = sizeof(description);
+	if (softhca_rdma_accept(stream->id, &param))
+		return -errno;
+	stream->state = STREAM_ACCEPTING;
+	stream->readable = true;
+	stream->writable = true;
+	return 0;
+}
+
+/* The channel is the child's descriptor. The request is acknowledged, whatever comes of it. */
+static int make_child(const struct rsocket_settings *settings, int family, struct rdma_cm_event *request,
+		      struct rsocket **made)
+{
+	struct rdma_cm_id *id = request->id;
+	struct rsocket *child = rsocket_new(family, settings);
+	struct rdma_conn_param param = request->param.conn;
+	uint8_t data[256];
+	int error = child ? 0 : -ENOMEM;
+
+	if (param.private_data)
+		memcpy(data, param.private_data, param.private_data_len);
+	else
+		param.private_data_len = 0;
+	param.private_data = data;
+	softhca_rdma_ack_cm_event(request);
+	if (!error && (child->stream.channel = softhca_rdma_create_event_channel()) == NULL)
+		error = -errno;
+	if (!error && softhca_rdma_migrate_id(id, child->stream.channel))
+		error = -errno;
+	if (error) {
+		softhca_rdma_reject(id, NULL, 0);
+		softhca_rdma_destroy_id(id);
+		goto no_child;
+	}
+	child->stream.id = id;
+	id->context = child;
+	child->fd = child->stream.channel->fd;
+	error = fcntl(child->fd, F_SETFL, O_NONBLOCK) ? -errno : answer(child, &param);
+	if (!error)
+		error = table_enter(child);
+	if (error)
+		goto no_child;
+	*made = child;
+	return 0;
+
+no_child:
+	if (child)
+		rsocket_free(child);
+	return error;
+}
+
+/* What was wrong with one connection, and not with the listener: the next may be better. */
+static bool is_of_peer(int error)
+{
+	return error == -EPROTO || error == -ECONNRESET || error == -EINVAL;
+}
+
+static int accept_one(struct rsocket *rs, struct sockaddr *address, socklen_t *length)
+{
+	struct rsocket_settings settings;
+	struct rdma_cm_event *request;
+	struct rsocket *child = NULL;
+	int error, family = rs->family;
+
+	do {
+		if (rs->stream.state != STREAM_LISTENING)
+			return -REFUSE(hca_of_id(NULL), "raccept", EINVAL, RULE_RSOCKET_STATE, (uint64_t)rs->fd);
+		error = wait_until(rs, rs->nonblocking, 0, stream_has_request);
+		if (error || !rs->stream.request)
+			return error ? error : -EINVAL;
+		request = rs->stream.request;
+		rs->stream.request = NULL;
+		settings = rs->settings;
+		pthread_mutex_unlock(&rs->lock);
+		error = make_child(&settings, family, request, &child);
+		pthread_mutex_lock(&rs->lock);
+	} while (is_of_peer(error));
+	if (error)
+		return error;
+	give_name(rdma_get_peer_addr(child->stream.id), address, length);
+	return child->fd;
+}
+
+int softhca_raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
+{
+	WITHOUT_CANCELLATION;
+	struct rsocket *rs = rsocket_begin_stream(socket, "raccept");
+
+	return rs ? (int)rsocket_end(rs, accept_one(rs, addr, addrlen)) : -1;
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What completes: data and credits that arrive, room that becomes free. See stream.h; rdma-cm 5, "Stream protocol". */
+#include <byteswap.h>
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+#include "abi/entry_points.h"
+#include "explain/limit.h"
+#include "rdmacm/devices.h"
+#include "rsocket/objects.h"
+
+enum { COMPLETIONS = 16, MOST_EXPLAINED = 8 };
+
+void stream_break(struct rsocket *rs, int error)
+{
+	struct stream *stream = &rs->stream;
+
+	if (stream->state == STREAM_DISCONNECTED || stream->state == STREAM_BROKEN)
+		return;
+	stream->state = STREAM_BROKEN;
+	stream->readable = false;
+	stream->writable = false;
+	stream->reset = true;
+	rs->error = error;
+}
+
+/* The peer broke the protocol: what it sent is not used, and nothing after it. */
+static void break_protocol(struct rsocket *rs, const struct ibv_wc *wc)
+{
+	uint32_t immediate = wc->wc_flags & IBV_WC_WITH_IMM ? be32toh(wc->imm_data) : 0;
+	const struct explain_subject subject = {
+		.call = "rrecv", .qpn = rs->stream.id->qp->qp_num, .receive = true, .error = EPROTO};
+
+	EXPLAIN_LIMITED(hca_of_id(NULL), &subject, MOST_EXPLAINED, RULE_RSOCKET_PROTOCOL, immediate >> STREAM_DATA_BITS,
+			immediate & STREAM_DATA_MASK, wc->byte_len, rs->stream.granted);
+	stream_break(rs, EPROTO);
+}
+
+static void disconnected(struct stream *stream)
+{
+	if (stream->state != STREAM_CONNECTED)
+		return;
+	stream->state = STREAM_DISCONNECTED;
+	stream->readable = false;
+	stream->writable = false;
+}
+
+/* The functions that follow: false, the peer may not say so. */
+static bool data_arrived(struct stream *stream, uint32_t bytes)
+{
+	uint32_t next = stream->end_message == stream->receive_entries ? 0 : stream->end_message + 1;
+
+	if (bytes > stream->granted || next == stream->first_message)
+		return false;
+	stream->granted -= bytes;
+	stream->messages[stream->end_message] = bytes;
+	stream->end_message = next;
+	return true;
+}
+
+static bool credit_arrived(struct stream *stream, uint32_t limit, uint32_t bytes)
+{
+	stream->sequence_limit = (uint16_t)limit;
+	if (!bytes)
+		return true;
+	/* There are two slots, and each waits to be taken before it is written again. */
+	if (bytes != sizeof(struct stream_target) || stream->announced == STREAM_TARGETS)
+		return false;
+	stream->announced++;
+	return true;
+}
+
+static void control_arrived(struct stream *stream, uint32_t control)
+{
+	if (control == STREAM_DISCONNECT || (control == STREAM_SHUTDOWN && !stream->writable))
+		disconnected(stream);
+	else if (control == STREAM_SHUTDOWN)
+		stream->readable = false;
+}
+
+static bool message_arrived(struct stream *stream, const struct ibv_wc *wc)
+{
+	uint32_t immediate = be32toh(wc->imm_data), data = immediate & STREAM_DATA_MASK;
+
+	if (!(wc->wc_flags & IBV_WC_WITH_IMM))
+		return false;
+	switch (immediate >> STREAM_DATA_BITS) {
+	case STREAM_OP_DATA:
+		return data_arrived(stream, data);
+	case STREAM_OP_CREDIT:
+		return credit_arrived(stream, data, wc->byte_len);
+	case STREAM_OP_MAPPING:
+		/* It used a sequence number, and its receive is free again. */
+		stream->received++;
+		return true;
+	case STREAM_OP_CONTROL:
+		control_arrived(stream, data);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void request_completed(struct rsocket *rs, const struct ibv_wc *wc)
+{
+	struct stream *stream = &rs->stream;
+
+	if ((uint32_t)wc->wr_id == STREAM_REQUEST_DATA) {
+		stream->entries_free++;
+		stream->send_free += (uint32_t)(wc->wr_id >> 32);
+	} else {
+		stream->control_free++;
+	}
+	if (wc->status != IBV_WC_SUCCESS)
+		stream_break(rs, EIO);
+	else if ((uint32_t)wc->wr_id == STREAM_REQUEST_DISCONNECT)
+		disconnected(stream);
+}
+
+static void post_receives(struct rsocket *rs, uint32_t count)
+{
+	struct ibv_recv_wr receives[COMPLETIONS], *bad;
+	uint32_t index;
+	int error;
+
+	for (index = 0; index < count; index++)
+		receives[index] = (struct ibv_recv_wr){.wr_id = STREAM_REQUEST_RECEIVE,
+						       .next = index + 1 < count ? &receives[index + 1] : NULL};
+	error = ibv_post_recv(rs->stream.id->qp, receives, &bad);
+	if (error)
+		stream_break(rs, error);
+}
+
+static int advance(struct rsocket *rs)
+{
+	struct stream *stream = &rs->stream;
+	struct ibv_wc completions[COMPLETIONS];
+	int count = ibv_poll_cq(stream->cq, COMPLETIONS, completions), index;
+	uint32_t receives = 0;
+
+	for (index = 0; index < count; index++) {
+		const struct ibv_wc *wc = &completions[index];
+
+		if ((uint32_t)wc->wr_id != STREAM_REQUEST_RECEIVE) {
+			request_completed(rs, wc);
+			continue;
+		}
+		if (wc->status != IBV_WC_SUCCESS) {
+			/* Flushed: the QP is in error, which the request that was to blame may be too late to say. */
+			if (stream->state == STREAM_CONNECTED)
+				stream_break(rs, EIO);
+			continue;
+		}
+		receives++;
+		/* What the peer sends says that it has the answer, as the confirmation that may have been lost. */
+		if (stream->state == STREAM_ACCEPTING)
+			stream->state = STREAM_CONNECTED;
+		if (stream->state == STREAM_CONNECTED && !message_arrived(stream, wc))
+			break_protocol(rs, wc);
+	}
+	if (receives && stream->state == STREAM_CONNECTED)
+		post_receives(rs, receives);
+	return count;
+}
+
+/* Half of the ring, if one was read wholly, into the next slot of the peer's list; else sequence numbers alone. */
+static void give(struct rsocket *rs)
+{
+	struct stream *stream = &rs->stream;
+	uint32_t half = stream->receive_bytes / 2;
+	struct stream_target *target =
+		(struct stream_target *)(stream->send_ring + stream->send_bytes) + stream->control_slot;
+	struct ibv_sge sge = {.addr = (uintptr_t)target, .length = sizeof(*target), .lkey = stream->send_mr->lkey};
+	uint16_t limit = (uint16_t)(stream->received + stream->receive_entries);
+	struct ibv_send_wr request =
+				   {
+					   .wr_id = STREAM_REQUEST_CONTROL,
+					   .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+					   .imm_data = htobe32(stream_immediate(STREAM_OP_CREDIT, limit)),
+				   },
+			   *bad;
+	int error;
+
+	stream->renew_at = (uint16_t)(stream->received + stream->receive_entries / 2);
+	if (stream->free_bytes >= half) {
+		target->address = (uintptr_t)(stream->ring + stream->free_offset);
+		target->key = stream->ring_mr->rkey;
+		target->length = half;
+		if (stream->swap)
+			*target = (struct stream_target){.address = bswap_64(target->address),
+							 .key = bswap_32(target->key),
+							 .length = bswap_32(target->length)};
+		request.sg_list = &sge;
+		request.num_sge = 1;
+		request.send_flags = sizeof(*target) <= stream->inline_bytes ? IBV_SEND_INLINE : 0;
+		request.wr.rdma.remote_addr = stream->peer_list + stream->peer_slot * sizeof(*target);
+		request.wr.rdma.rkey = stream->peer_list_key;
+		stream->control_slot = (stream->control_slot + 1) % STREAM_CONTROL_ENTRIES;
+		stream->peer_slot = (stream->peer_slot + 1) % stream->peer_slots;
+		stream->free_bytes -= half;
+		stream->free_offset = (stream->free_offset + half) % stream->receive_bytes;
+		stream->granted += half;
+	}
+	stream->control_free--;
+	error = ibv_post_send(stream->id->qp, &request, &bad);
+	if (error)
+		stream_break(rs, error);
+}
+
+void stream_give(struct rsocket *rs)
+{
+	struct stream *stream = &rs->stream;
+
+	while (stream->state == STREAM_CONNECTED && stream->control_free &&
+	       (stream->free_bytes >= stream->receive_bytes / 2 || (int16_t)(stream->received - stream->renew_at) >= 0))
+		give(rs);
+}
+
+void stream_advance(struct rsocket *rs)
+{
+	while (advance(rs) > 0)
+		;
+	stream_give(rs);
+}
+
+bool stream_arm(struct rsocket *rs)
+{
+	struct stream *stream = &rs->stream;
+
+	if (stream->armed)
+		return false;
+	stream->armed = !ibv_req_notify_cq(stream->cq, 0);
+	return true;
+}
+
+void stream_notified(struct rsocket *rs)
+{
+	struct stream *stream = &rs->stream;
+	struct ibv_cq *cq;
+	void *context;
+
+	if (softhca_ibv_get_cq_event(stream->completions, &cq, &context))
+		return;
+	stream->armed = false;
+	stream->events_taken++;
+}
+
+void stream_post_control(struct rsocket *rs, enum stream_control control)
+{
+	struct stream *stream = &rs->stream;
+	struct ibv_send_wr request =
+				   {
+					   .wr_id = control == STREAM_DISCONNECT ? STREAM_REQUEST_DISCONNECT
+										 : STREAM_REQUEST_CONTROL,
+					   .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+					   .imm_data = htobe32(stream_immediate(STREAM_OP_CONTROL, control)),
+				   },
+			   *bad;
+	int error;
+
+	stream->control_free--;
+	error = ibv_post_send(stream->id->qp, &request, &bad);
+	if (error)
+		stream_break(rs, error);
+}
+
+bool stream_has_data(const struct rsocket *rs)
+{
+	return rs->stream.first_message != rs->stream.end_message;
+}
+
+/*
+ * The next slot of the list, which the peer has announced. It is taken as a whole and once: what the peer writes there
+ * afterwards does not change what is used.
+ */
+static void take_target(struct stream *stream)
+{
+	volatile struct stream_target *slot = &stream->list[stream->next_target];
+
+	stream->announced--;
+	stream->next_target = (stream->next_target + 1) % STREAM_TARGETS;
+	stream->target = (struct stream_target){.address = slot->address, .key = slot->key, .length = slot->length};
+}
+
+bool stream_can_send(struct rsocket *rs)
+{
+	struct stream *stream = &rs->stream;
+
+	if (stream->state != STREAM_CONNECTED || !stream->writable)
+		return false;
+	while (!stream->target.length && stream->announced)
+		take_target(stream);
+	return stream->target.length && stream->entries_free && stream->send_free >= STREAM_LOW_WATER &&
+	       stream->sequence != stream->sequence_limit;
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* rpoll() and rselect(): rsockets and ordinary descriptors together (rsocket(7)). */
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "abi/rdmacm_entry_points.h"
+#include "core/cancellation.h"
+#include "device/progress.h"
+#include "rsocket/datagram.h"
+#include "rsocket/table.h"
+#include "rsocket/wait.h"
+
+/* One entry of the caller's. */
+struct polled {
+	struct rsocket *rs; /* referred to; or NULL: an ordinary descriptor */
+	uint32_t first;     /* its place among what poll(2) looks at */
+	uint32_t count;
+};
+
+struct polling {
+	struct pollfd *fds; /* the caller's */
+	nfds_t count;
+	struct polled *polled;
+	struct pollfd *looked_at;
+	uint32_t looked_at_count;
+	uint32_t wake_up_ms; /* the least of the rsockets'; 0: there is none */
+};
+
+/* Streams that are connected or were: as poll(2) tells a socket's ends. */
+static short stream_ready(struct rsocket *rs)
+{
+	const struct stream *stream = &rs->stream;
+	short ready = 0;
+
+	switch (stream->state) {
+	case STREAM_LISTENING:
+		return stream->request ? POLLIN : 0;
+	case STREAM_REFUSED:
+		return POLLIN | POLLOUT | POLLERR | POLLHUP;
+	case STREAM_CONNECTED:
+	case STREAM_ACCEPTING:
+		if (stream_has_data(rs) || !stream->readable)
+			ready |= POLLIN | (stream->readable ? 0 : POLLRDHUP);
+		if (stream_can_send(rs) || !stream->writable)
+			ready |= POLLOUT;
+		return ready;
+	case STREAM_DISCONNECTED:
+		return POLLIN | POLLOUT | POLLRDHUP | POLLHUP;
+	case STREAM_BROKEN:
+		return POLLIN | POLLOUT | POLLRDHUP | POLLHUP | POLLERR;
+	case STREAM_CONNECTING:
+		return 0;
+	default:
+		return POLLOUT | POLLHUP;
+	}
+}
+
+/* What the caller asks for, and what it is told anyway. The lock is held. */
+static short ready(struct rsocket *rs, short events)
+{
+	short all;
+
+	if (rs->closed)
+		return POLLNVAL;
+	rsocket_advance(rs);
+	all = rs->datagram ? datagram_ready(rs) : stream_ready(rs);
+	if (all & POLLIN)
+		all |= POLLRDNORM;
+	if (all & POLLOUT)
+		all |= POLLWRNORM;
+	return (short)(all & (events | POLLERR | POLLHUP | POLLNVAL));
+}
+
+/* How many are ready now. */
+static int look_at_all(struct polling *polling)
+{
+	int found = 0;
+	nfds_t index;
+
+	for (index = 0; index < polling->count; index++) {
+		struct pollfd *fd = &polling->fds[index];
+		struct rsocket *rs = polling->polled[index].rs;
+
+		fd->revents = 0;
+		if (!rs && fd->fd >= 0 && poll(fd, 1, 0) < 0)
+			fd->revents = 0;
+		if (rs) {
+			pthread_mutex_lock(&rs->lock);
+			fd->revents = ready(rs, fd->events);
+			pthread_mutex_unlock(&rs->lock);
+		}
+		found += !!fd->revents;
+	}
+	return found;
+}
+
+/* Joins those that sleep for each rsocket, and looks once more: whatever comes from now on ends the sleep. */
+static int lie_down(struct polling *polling)
+{
+	uint32_t next = 0;
+	int found = 0;
+	nfds_t index;
+
+	for (index = 0; index < polling->count; index++) {
+		struct polled *polled = &polling->polled[index];
+		struct pollfd *fd = &polling->fds[index];
+
+		polled->first = next;
+		polled->count = 1;
+		polling->looked_at[next] = *fd;
+		if (polled->rs) {
+			pthread_mutex_lock(&polled->rs->lock);
+			rsocket_arm(polled->rs);
+			fd->revents = ready(polled->rs, fd->events);
+			/*
+			 * Also while others are on their way back, which makes poll(2) return at once: threads that
+			 * waited for that here might wait for one another.
+			 */
+			polled->count = sleep_begin(polled->rs, &polling->looked_at[next]);
+			pthread_mutex_unlock(&polled->rs->lock);
+			found += !!fd->revents;
+		}
+		next += polled->count;
+	}
+	polling->looked_at_count = next;
+	return found;
+}
+
+static void get_up(struct polling *polling)
+{
+	nfds_t index;
+
+	for (index = 0; index < polling->count; index++) {
+		struct polled *polled = &polling->polled[index];
+
+		if (!polled->rs)
+			continue;
+		pthread_mutex_lock(&polled->rs->lock);
+		sleep_end(polled->rs, &polling->looked_at[polled->first], polled->count);
+		pthread_mutex_unlock(&polled->rs->lock);
+	}
+}
+
+static int sleep_for(struct polling *polling, uint64_t deadline)
+{
+	uint64_t now = now_ns(), limit = now + polling->wake_up_ms * MILLISECOND_NS;
+	struct timespec time;
+	uint32_t index;
+	int result;
+
+	if (deadline && deadline < limit)
+		limit = deadline;
+	limit = limit > now ? limit - now : 0;
+	time.tv_sec = (time_t)(limit / SECOND_NS);
+	time.tv_nsec = (long)(limit % SECOND_NS);
+	result = ppoll(polling->looked_at, polling->looked_at_count, &time, NULL);
+	if (result >= 0)
+		return 0;
+	result = -errno;
+	for (index = 0; index < polling->looked_at_count; index++)
+		polling->looked_at[index].revents = 0;
+	return result;
+}
+
+static int poll_all(struct polling *polling, uint64_t deadline, bool at_once)
+{
+	uint64_t look_until = 0;
+	nfds_t index;
+	int found, error;
+
+	for (index = 0; index < polling->count; index++)
+		if (polling->polled[index].rs && polling->polled[index].rs->settings.polling_us)
+			look_until = now_ns() + polling->polled[index].rs->settings.polling_us * 1000ull;
+	for (;;) {
+		do
+			found = look_at_all(polling);
+		while (!found && !at_once && now_ns() < look_until);
+		if (found || at_once || (deadline && now_ns() >= deadline))
+			return found;
+		found = lie_down(polling);
+		error = found ? 0 : sleep_for(polling, deadline);
+		if (found)
+			for (index = 0; index < polling->looked_at_count; index++)
+				polling->looked_at[index].revents = 0;
+		get_up(polling);
+		if (found)
+			return look_at_all(polling);
+		if (error)
+			return error;
+		/* Others may have to look at what woke this one, too. */
+		sched_yield();
+	}
+}
+
+static struct rsocket *own_rsocket(int fd)
+{
+	struct rsocket *rs = table_find(fd);
+
+	if (rs && rs->process != progress_generation()) {
+		rsocket_put(rs);
+		rs = NULL;
+	}
+	return rs;
+}
+
+enum { ON_STACK = 32 };
+
+int softhca_rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
+{
+	WITHOUT_CANCELLATION;
+	struct polled few[ON_STACK];
+	struct pollfd few_looked_at[ON_STACK * SLEEP_DESCRIPTORS];
+	struct polling polling = {.fds = fds, .count = nfds, .polled = few, .looked_at = few_looked_at};
+	uint64_t deadline = timeout > 0 ? now_ns() + (uint64_t)timeout * MILLISECOND_NS : 0;
+	nfds_t index;
+	int result;
+
+	if (nfds > ON_STACK) {
+		polling.polled = calloc(nfds, sizeof(*polling.polled));
+		polling.looked_at = calloc(nfds * SLEEP_DESCRIPTORS, sizeof(*polling.looked_at));
+	}
+	result = polling.polled && polling.looked_at ? 0 : -ENOMEM;
+	for (index = 0; !result && index < nfds; index++) {
+		struct rsocket *rs = own_rsocket(fds[index].fd);
+
+		polling.polled[index].rs = rs;
+		if (rs && (!polling.wake_up_ms || rs->settings.wake_up_ms < polling.wake_up_ms))
+			polling.wake_up_ms = rs->settings.wake_up_ms;
+	}
+	if (!result && polling.wake_up_ms) {
+		result = poll_all(&polling, deadline, !timeout);
+	} else if (!result) {
+		result = poll(fds, nfds, timeout);
+		result = result < 0 ? -errno : result;
+	}
+	for (index = 0; polling.wake_up_ms && index < nfds; index++)
+		if (polling.polled[index].rs)
+			rsocket_put(polling.polled[index].rs);
+	if (nfds > ON_STACK) {
+		free(polling.polled);
+		free(polling.looked_at);
+	}
+	if (result >= 0)
+		return result;
+	errno = -result;
+	return -1;
+}
+
+static void add(struct pollfd *fd, fd_set *set, int number, short events)
+{
+	if (set && FD_ISSET(number, set)) {
+		fd->fd = number;
+		fd->events |= events;
+	}
+}
+
+static int take_out(const struct pollfd *fd, fd_set *set, short events)
+{
+	if (!set || !FD_ISSET(fd->fd, set))
+		return 0;
+	if (fd->revents & events)
+		return 1;
+	FD_CLR(fd->fd, set);
+	return 0;
+}
+
+int softhca_rselect(int nfds, fd_set *readfds, fd_set *writefds, fd_set *exceptfds, struct timeval *timeout)
+{
+	struct pollfd fds[FD_SETSIZE];
+	nfds_t count = 0, index;
+	int number, milliseconds = -1, found, result = 0;
+
+	if (nfds < 0 || nfds > FD_SETSIZE || (timeout && (timeout->tv_sec < 0 || timeout->tv_usec < 0))) {
+		errno = EINVAL;
+		return -1;
+	}
+	/* Rounded up: not before the time. */
+	if (timeout)
+		milliseconds = timeout->tv_sec > 1000000
+				       ? 1000000000
+				       : (int)(timeout->tv_sec * 1000 + (timeout->tv_usec + 999) / 1000);
+	for (number = 0; number < nfds; number++) {
+		fds[count] = (struct pollfd){.fd = -1};
+		add(&fds[count], readfds, number, POLLIN);
+		add(&fds[count], writefds, number, POLLOUT);
+		add(&fds[count], exceptfds, number, POLLPRI);
+		count += fds[count].fd >= 0;
+	}
+	found = softhca_rpoll(fds, count, milliseconds);
+	if (found < 0)
+		return -1;
+	for (index = 0; index < count; index++)
+		if (fds[index].revents & POLLNVAL) {
+			errno = EBADF;
+			return -1;
+		}
+	/* Which conditions count as which, as in select(2). */
+	for (index = 0; index < count; index++) {
+		result += take_out(&fds[index], readfds, POLLIN | POLLHUP | POLLERR);
+		result += take_out(&fds[index], writefds, POLLOUT | POLLERR);
+		result += take_out(&fds[index], exceptfds, POLLPRI);
+	}
+	return result;
+}

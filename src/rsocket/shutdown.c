@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* rshutdown() and rclose(): the orderly end. rdma-cm 5: control messages "disconnect" and "shutdown of sending". */
+#include <errno.h>
+#include <unistd.h>
+
+#include "abi/rdmacm_entry_points.h"
+#include "core/cancellation.h"
+#include "device/progress.h"
+#include "explain/explain.h"
+#include "rdmacm/devices.h"
+#include "rsocket/datagram.h"
+#include "rsocket/table.h"
+#include "rsocket/wait.h"
+
+/* What is waited for a peer that takes nothing, if SO_LINGER says nothing else. */
+enum { LINGER_SECONDS = 30 };
+
+static bool can_control(struct rsocket *rs)
+{
+	return rs->stream.control_free || rs->stream.state != STREAM_CONNECTED;
+}
+
+static bool all_sent(struct rsocket *rs)
+{
+	const struct stream *stream = &rs->stream;
+
+	return stream->state != STREAM_CONNECTED ||
+	       (stream->control_free == STREAM_CONTROL_ENTRIES &&
+		stream->entries_free == stream->send_entries - STREAM_CONTROL_ENTRIES);
+}
+
+/* Signals do not end it, as they do not end close(2). */
+static int wait_for(struct rsocket *rs, uint64_t deadline, bool (*done)(struct rsocket *rs))
+{
+	int error;
+
+	do
+		error = wait_until(rs, false, deadline, done);
+	while (error == -EINTR);
+	return error;
+}
+
+/*
+ * Tells the peer, and waits until it has all that was sent before: what is under way has room there, so this does not
+ * depend on whether its program reads, but for control messages beyond its receives.
+ */
+static int tell(struct rsocket *rs, enum stream_control control, uint64_t deadline)
+{
+	int error;
+
+	wake(rs);
+	error = wait_for(rs, deadline, can_control);
+	if (error)
+		return error;
+	if (rs->stream.state == STREAM_CONNECTED)
+		stream_post_control(rs, control);
+	return wait_for(rs, deadline, all_sent);
+}
+
+static int shut_down(struct rsocket *rs, int how, uint64_t deadline)
+{
+	struct stream *stream = &rs->stream;
+	enum stream_control control = STREAM_DISCONNECT;
+
+	if (stream->state != STREAM_CONNECTED) {
+		stream->readable = false;
+		wake(rs);
+		return 0;
+	}
+	if (how == SHUT_RD) {
+		stream->readable = false;
+		if (stream->writable) {
+			wake(rs);
+			return 0;
+		}
+	} else {
+		if (!stream->writable && (how == SHUT_WR || !stream->readable))
+			return 0;
+		if (how == SHUT_RDWR)
+			stream->readable = false;
+		stream->writable = false;
+		stream->shut_by_program = true;
+		if (stream->readable)
+			control = STREAM_SHUTDOWN;
+	}
+	return tell(rs, control, deadline);
+}
+
+int softhca_rshutdown(int socket, int how)
+{
+	WITHOUT_CANCELLATION;
+	struct rsocket *rs = rsocket_begin(socket, "rshutdown");
+	int error = 0;
+
+	if (!rs)
+		return -1;
+	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
+		error = -REFUSE(hca_of_id(NULL), "rshutdown", EINVAL, RULE_RSOCKET_HOW, (uint64_t)how);
+	else if (rs->datagram)
+		error = 0;
+	else if (rs->stream.state < STREAM_CONNECTED || rs->stream.state == STREAM_REFUSED)
+		error = stream_wait_connected(rs, rs->nonblocking);
+	if (!error && !rs->datagram)
+		error = shut_down(rs, how, now_ns() + LINGER_SECONDS * SECOND_NS);
+	return (int)rsocket_end(rs, error);
+}
+
+static void finish(struct rsocket *rs)
+{
+	const struct linger *linger = &rs->settings.linger;
+	uint64_t seconds = linger->l_onoff ? (uint64_t)linger->l_linger : LINGER_SECONDS;
+	struct stream *stream = &rs->stream;
+
+	if (stream->state == STREAM_ACCEPTING && !(linger->l_onoff && !linger->l_linger))
+		(void)stream_wait_connected(rs, false);
+	/* SO_LINGER of no time: what is under way is lost, and the peer finds the connection gone (socket(7)). */
+	if (stream->state == STREAM_CONNECTED && seconds)
+		(void)shut_down(rs, SHUT_RDWR, now_ns() + seconds * SECOND_NS);
+	rs->closed = true;
+	wake(rs);
+}
+
+int softhca_rclose(int socket)
+{
+	WITHOUT_CANCELLATION;
+	struct rsocket *rs = table_remove(socket);
+
+	if (!rs) {
+		errno = REFUSE(hca_of_id(NULL), "rclose", EBADF, RULE_RSOCKET_NONE, (uint64_t)socket);
+		return -1;
+	}
+	if (rs->process == progress_generation()) {
+		pthread_mutex_lock(&rs->lock);
+		if (!rs->datagram)
+			finish(rs);
+		else
+			rs->closed = true;
+		wake(rs);
+		pthread_mutex_unlock(&rs->lock);
+	}
+	rsocket_put(rs);
+	return 0;
+}

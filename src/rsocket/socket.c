@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* rsocket(), rbind(), rgetsockname(), rgetpeername(): rsockets and their names. */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "abi/entry_points.h"
+#include "abi/rdmacm_entry_points.h"
+#include "core/cancellation.h"
+#include "device/progress.h"
+#include "explain/explain.h"
+#include "rdmacm/devices.h"
+#include "rdmacm/sockaddr.h"
+#include "rsocket/datagram.h"
+#include "rsocket/names.h"
+#include "rsocket/table.h"
+
+struct rsocket *rsocket_new(int family, const struct rsocket_settings *settings)
+{
+	struct rsocket *rs = calloc(1, sizeof(*rs));
+
+	if (!rs)
+		return NULL;
+	rs->fd = -1;
+	rs->family = family;
+	rs->settings = *settings;
+	rs->references = 1;
+	rs->process = progress_generation();
+	pthread_mutex_init(&rs->lock, NULL);
+	pthread_cond_init(&rs->settled, NULL);
+	return rs;
+}
+
+void rsocket_free(struct rsocket *rs)
+{
+	/* Of the parent's in a forked child the descriptors alone are the child's: the rest may be in any state. */
+	if (rs->process != progress_generation()) {
+		if (rs->stream.completions)
+			close(rs->stream.completions->fd);
+		if (rs->datagram)
+			datagram_forget(rs);
+		close(rs->fd);
+		return;
+	}
+	if (rs->datagram)
+		datagram_close(rs);
+	else
+		stream_close(rs);
+	pthread_cond_destroy(&rs->settled);
+	pthread_mutex_destroy(&rs->lock);
+	free(rs);
+}
+
+static int make_stream(struct rsocket *rs)
+{
+	struct stream *stream = &rs->stream;
+
+	stream->channel = softhca_rdma_create_event_channel();
+	if (!stream->channel)
+		return -errno;
+	rs->fd = stream->channel->fd;
+	if (softhca_rdma_create_id(stream->channel, &stream->id, rs, RDMA_PS_TCP))
+		return -errno;
+	return fcntl(rs->fd, F_SETFL, O_NONBLOCK) ? -errno : 0;
+}
+
+static int make(int domain, int type)
+{
+	struct rsocket_settings settings;
+	struct rsocket *rs;
+	int error;
+
+	rsocket_defaults(&settings);
+	rs = rsocket_new(domain, &settings);
+	if (!rs)
+		return -ENOMEM;
+	error = type == SOCK_STREAM ? make_stream(rs) : datagram_open(rs);
+	if (!error)
+		error = table_enter(rs);
+	if (!error)
+		return rs->fd;
+	rsocket_free(rs);
+	return error;
+}
+
+int softhca_rsocket(int domain, int type, int protocol)
+{
+	WITHOUT_CANCELLATION;
+	int fd;
+
+	if ((domain != AF_INET && domain != AF_INET6) || (type != SOCK_STREAM && type != SOCK_DGRAM) ||
+	    (protocol && protocol != (type == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP))) {
+		errno = REFUSE(hca_of_id(NULL), "rsocket", ENOTSUP, RULE_RSOCKET_KIND, (uint64_t)domain, (uint64_t)type,
+			       (uint64_t)protocol);
+		return -1;
+	}
+	fd = make(domain, type);
+	if (fd >= 0)
+		return fd;
+	errno = -fd;
+	return -1;
+}
+
+static int bind_stream(struct rsocket *rs, const struct sockaddr *address, socklen_t length)
+{
+	struct stream *stream = &rs->stream;
+
+	if (stream->state != STREAM_IDLE)
+		return -REFUSE(hca_of_id(NULL), "rbind", EINVAL, RULE_RSOCKET_STATE, (uint64_t)rs->fd);
+	if (softhca_rdma_bind_addr(stream->id, (struct sockaddr *)address))
+		return -errno;
+	(void)length;
+	stream->state = STREAM_BOUND;
+	return 0;
+}
+
+int softhca_rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
+{
+	WITHOUT_CANCELLATION;
+	struct rsocket *rs = rsocket_begin(socket, "rbind");
+
+	if (!rs)
+		return -1;
+	if (!addr || addrlen < sizeof(addr->sa_family) || !address_size(addr) || addrlen < address_size(addr))
+		return (int)rsocket_end(rs, -REFUSE(hca_of_id(NULL), "rbind", EINVAL, RULE_RSOCKET_ADDRESS, addrlen,
+						    addr && addrlen >= sizeof(addr->sa_family) ? addr->sa_family : 0));
+	return (int)rsocket_end(rs, rs->datagram ? datagram_bind(rs, addr, addrlen) : bind_stream(rs, addr, addrlen));
+}
+
+void give_name(const struct sockaddr *name, struct sockaddr *address, socklen_t *length)
+{
+	socklen_t size = address_size(name);
+
+	if (!address || !length)
+		return;
+	memcpy(address, name, *length < size ? *length : size);
+	*length = size;
+}
+
+/* Before there is a name, getsockname(2) says the unspecified address. */
+static int own_name(const struct rsocket *rs, struct sockaddr *address, socklen_t *length)
+{
+	struct sockaddr_storage none = {.ss_family = (sa_family_t)rs->family};
+	const struct sockaddr *name = rdma_get_local_addr(rs->stream.id);
+
+	if (rs->datagram)
+		return getsockname(rs->fd, address, length) ? -errno : 0;
+	give_name(name->sa_family ? name : (struct sockaddr *)&none, address, length);
+	return 0;
+}
+
+static int peer_name(const struct rsocket *rs, struct sockaddr *address, socklen_t *length)
+{
+	if (rs->datagram)
+		return getpeername(rs->fd, address, length) ? -errno : 0;
+	if (rs->stream.state < STREAM_ACCEPTING || rs->stream.state == STREAM_REFUSED)
+		return -ENOTCONN;
+	give_name(rdma_get_peer_addr(rs->stream.id), address, length);
+	return 0;
+}
+
+int softhca_rgetsockname(int socket, struct sockaddr *addr, socklen_t *addrlen)
+{
+	struct rsocket *rs = rsocket_begin(socket, "rgetsockname");
+
+	return rs ? (int)rsocket_end(rs, own_name(rs, addr, addrlen)) : -1;
+}
+
+int softhca_rgetpeername(int socket, struct sockaddr *addr, socklen_t *addrlen)
+{
+	struct rsocket *rs = rsocket_begin(socket, "rgetpeername");
+
+	return rs ? (int)rsocket_end(rs, peer_name(rs, addr, addrlen)) : -1;
+}

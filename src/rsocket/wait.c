@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* See wait.h. */
+#include "rsocket/wait.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include "abi/rdmacm_entry_points.h"
+#include "rsocket/datagram.h"
+
+uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
+}
+
+uint32_t sleep_begin(struct rsocket *rs, struct pollfd *descriptors)
+{
+	uint32_t count = 0;
+
+	rs->sleepers++;
+	if (rs->datagram)
+		return datagram_descriptors(rs, descriptors);
+	descriptors[count++] = (struct pollfd){.fd = rs->fd, .events = POLLIN};
+	if (rs->stream.completions)
+		descriptors[count++] = (struct pollfd){.fd = rs->stream.completions->fd, .events = POLLIN};
+	return count;
+}
+
+void wake(struct rsocket *rs)
+{
+	if (!rs->sleepers || rs->kicked)
+		return;
+	rs->kicked = rs->datagram ? datagram_wake(rs)
+				  : !softhca_rdma_write_cm_event(rs->stream.id,
+								 (enum rdma_cm_event_type)RDMA_CM_EVENT_USER_, 0, 0);
+}
+
+void sleep_end(struct rsocket *rs, const struct pollfd *descriptors, uint32_t count)
+{
+	bool notified = count > 1 && descriptors[1].revents;
+
+	rs->sleepers--;
+	if (notified && rs->datagram)
+		datagram_notified(rs);
+	else if (notified && rs->stream.completions)
+		stream_notified(rs);
+	/* Others may have been woken by what is gone now, and see nothing when they look. */
+	if (notified)
+		wake(rs);
+	if (!rs->kicked || rs->sleepers)
+		return;
+	rs->kicked = false;
+	if (rs->datagram)
+		datagram_woken(rs);
+	pthread_cond_broadcast(&rs->settled);
+}
+
+void rsocket_advance(struct rsocket *rs)
+{
+	if (rs->datagram) {
+		datagram_advance(rs);
+		return;
+	}
+	if (rs->stream.cq)
+		stream_advance(rs);
+	/* The event that wakes others stays until they are back. */
+	if (!rs->kicked)
+		stream_take_events(rs);
+}
+
+bool rsocket_arm(struct rsocket *rs)
+{
+	if (rs->datagram)
+		return datagram_arm(rs);
+	return rs->stream.cq && stream_arm(rs);
+}
+
+/*
+ * Whether a call that a signal interrupted goes on (signal(7)): read(2) would for handlers with SA_RESTART, poll(2) never
+ * does. Which handler ran is not known, so it goes on if all that there are have the flag.
+ */
+static bool restarts(void)
+{
+	struct sigaction action;
+	int signal;
+
+	for (signal = 1; signal < NSIG; signal++)
+		if (!sigaction(signal, NULL, &action) && action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN &&
+		    !(action.sa_flags & SA_RESTART))
+			return false;
+	return true;
+}
+
+static int sleep_once(struct rsocket *rs, uint64_t deadline)
+{
+	struct pollfd descriptors[SLEEP_DESCRIPTORS];
+	uint32_t count = sleep_begin(rs, descriptors);
+	struct timespec limit = {0};
+	uint64_t now = deadline ? now_ns() : 0, left = deadline > now ? deadline - now : 0;
+	int error = 0;
+
+	limit.tv_sec = (time_t)(left / SECOND_NS);
+	limit.tv_nsec = (long)(left % SECOND_NS);
+	pthread_mutex_unlock(&rs->lock);
+	if (ppoll(descriptors, count, deadline ? &limit : NULL, NULL) < 0) {
+		error = -errno;
+		descriptors[0].revents = 0;
+		descriptors[1].revents = 0;
+	}
+	pthread_mutex_lock(&rs->lock);
+	sleep_end(rs, descriptors, count);
+	return error == -EINTR && restarts() ? 0 : error;
+}
+
+/* Looks for a while, in which an answer is quicker than a sleep. */
+static bool look(struct rsocket *rs, bool (*done)(struct rsocket *rs))
+{
+	uint64_t end = rs->settings.polling_us ? now_ns() + rs->settings.polling_us * 1000ull : 0;
+
+	while (end && now_ns() < end) {
+		rsocket_advance(rs);
+		if (done(rs))
+			return true;
+	}
+	return false;
+}
+
+int wait_until(struct rsocket *rs, bool at_once, uint64_t deadline_ns, bool (*done)(struct rsocket *rs))
+{
+	int error;
+
+	for (;;) {
+		if (rs->stream.cq)
+			stream_advance(rs);
+		if (done(rs))
+			return 0;
+		rsocket_advance(rs);
+		if (done(rs))
+			return 0;
+		if (at_once)
+			return -EAGAIN;
+		if (rs->closed)
+			return -EBADF;
+		if (deadline_ns && now_ns() >= deadline_ns)
+			return -ETIMEDOUT;
+		if (look(rs, done))
+			return 0;
+		/* Others look meanwhile, and take away what is for this one. */
+		if (rs->kicked) {
+			pthread_cond_wait(&rs->settled, &rs->lock);
+			continue;
+		}
+		if (rsocket_arm(rs))
+			continue;
+		error = sleep_once(rs, deadline_ns);
+		if (error)
+			return error;
+	}
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sleeping for what an rsocket waits for: notifications of completions, events of the communication manager, datagrams.
+ *
+ * Several threads may sleep for one rsocket, and each looks at all that arrives when it wakes, also at what another one
+ * waits for. So whoever takes a notification away, under which the kernel has woken the others perhaps not yet, and whoever
+ * changes the state, wakes those that sleep: by an event of the program's own kind on the channel (rdma_write_cm_event(), or
+ * an eventfd of datagrams), which stays until the last of them is back. Nobody lies down again before that.
+ */
+#ifndef SOFTHCA_RSOCKET_WAIT_H
+#define SOFTHCA_RSOCKET_WAIT_H
+
+#include <poll.h>
+#include <time.h>
+
+#include "rsocket/objects.h"
+
+/* Descriptors that a sleep for one rsocket looks at, at most. */
+enum { SLEEP_DESCRIPTORS = 2 };
+
+#define SECOND_NS 1000000000ull
+#define MILLISECOND_NS 1000000ull
+
+/** The clock of all time limits, in nanoseconds. */
+uint64_t now_ns(void);
+
+/**
+ * Enters the thread among those that sleep for @rs, and says what poll(2) is to look at: returns how many of @descriptors.
+ * The lock is held, and has been since the thread looked at all that it waits for.
+ */
+uint32_t sleep_begin(struct rsocket *rs, struct pollfd *descriptors);
+/** Takes it out again, with what poll(2) said. The lock is held. */
+void sleep_end(struct rsocket *rs, const struct pollfd *descriptors, uint32_t count);
+
+/** Wakes all that sleep for @rs. The lock is held. */
+void wake(struct rsocket *rs);
+
+/** Handles all that has arrived, without sleeping. The lock is held. */
+void rsocket_advance(struct rsocket *rs);
+/** Sees to it that what comes from now on ends a sleep. True: something may have come before that. The lock is held. */
+bool rsocket_arm(struct rsocket *rs);
+
+/**
+ * Until @done, handles what arrives, and sleeps. 0; or -EAGAIN at once, if @at_once; -EINTR; -EBADF when rclose() was called;
+ * -ETIMEDOUT after @deadline_ns (0: never). The lock is held, but not while it sleeps.
+ */
+int wait_until(struct rsocket *rs, bool at_once, uint64_t deadline_ns, bool (*done)(struct rsocket *rs));
+
+#endif

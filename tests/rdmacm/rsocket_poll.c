@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* rpoll() and rselect() of rsocket(7): as poll(2) and select(2), for rsockets and ordinary descriptors. */
+#include "rsocket_support.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+static void test_waiting(void **state)
+{
+	struct timeval none = {0};
+	struct pollfd readable;
+	int ends[2];
+	fd_set set;
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	readable = (struct pollfd){.fd = ends[0], .events = POLLIN};
+	assert_int_equal(rpoll(&readable, 1, 0), 0);
+	assert_int_equal(write(ends[1], "x", 1), 1);
+	assert_int_equal(rpoll(&readable, 1, 1000), 1);
+	assert_int_equal(readable.revents, POLLIN);
+	FD_ZERO(&set);
+	FD_SET(ends[0], &set);
+	assert_int_equal(rselect(ends[0] + 1, &set, NULL, NULL, &none), 1);
+	assert_true(FD_ISSET(ends[0], &set));
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static void test_listener(void **state)
+{
+	int listener = new_rlistener(4), client, server;
+
+	(void)state;
+	assert_int_equal(rready(listener, POLLIN | POLLOUT, 0), 0);
+	client = begin_rconnect(rport_of(listener));
+	assert_int_equal(rready(listener, POLLIN | POLLOUT, LIMIT_MS), POLLIN);
+	server = raccept(listener, NULL, NULL);
+	assert_true(server >= 0);
+	assert_int_equal(rready(listener, POLLIN, 0), 0);
+	assert_int_equal(rready(client, POLLIN | POLLOUT, LIMIT_MS), POLLOUT);
+	assert_success(rclose(server));
+	assert_success(rclose(client));
+	assert_success(rclose(listener));
+}
+
+/* rsockets and ordinary descriptors in one list. */
+static void test_together(void **state)
+{
+	struct rpair pair;
+	struct pollfd fds[4];
+	int ends[2];
+	fd_set readable, writable;
+	struct timeval none = {0};
+	char byte;
+
+	(void)state;
+	rbegin(&pair, -1);
+	assert_int_equal(pipe(ends), 0);
+	fds[0] = (struct pollfd){.fd = ends[0], .events = POLLIN};
+	fds[1] = (struct pollfd){.fd = pair.server, .events = POLLIN};
+	fds[2] = (struct pollfd){.fd = -1, .events = POLLIN, .revents = 7};
+	fds[3] = (struct pollfd){.fd = pair.client, .events = POLLIN};
+	assert_int_equal(rpoll(fds, 4, 20), 0);
+	assert_int_equal(fds[2].revents, 0);
+	assert_int_equal(rsend(pair.client, "x", 1, 0), 1);
+	assert_int_equal(rpoll(fds, 4, LIMIT_MS), 1);
+	assert_int_equal(fds[1].revents, POLLIN);
+	assert_int_equal(write(ends[1], "y", 1), 1);
+	assert_int_equal(rpoll(fds, 4, LIMIT_MS), 2);
+	assert_int_equal(fds[0].revents, POLLIN);
+	assert_int_equal(fds[3].revents, 0);
+	FD_ZERO(&readable);
+	FD_SET(ends[0], &readable);
+	FD_SET(pair.server, &readable);
+	FD_SET(pair.client, &readable);
+	FD_ZERO(&writable);
+	FD_SET(pair.client, &writable);
+	assert_int_equal(rselect(FD_SETSIZE, &readable, &writable, NULL, &none), 3);
+	assert_true(FD_ISSET(ends[0], &readable));
+	assert_true(FD_ISSET(pair.server, &readable));
+	assert_false(FD_ISSET(pair.client, &readable));
+	assert_true(FD_ISSET(pair.client, &writable));
+	assert_int_equal(rrecv(pair.server, &byte, 1, 0), 1);
+	assert_int_equal(read(ends[0], &byte, 1), 1);
+	assert_int_equal(rpoll(fds, 4, 0), 0);
+	close(ends[0]);
+	close(ends[1]);
+	rend(&pair);
+}
+
+static void *send_later(void *argument)
+{
+	usleep(50000);
+	return rsend(*(int *)argument, "x", 1, 0) == 1 ? NULL : argument;
+}
+
+/* It sleeps, and not longer than it must: several sleepers for one rsocket are all told. */
+static void *poll_for_data(void *argument)
+{
+	return rready(*(int *)argument, POLLIN, LIMIT_MS) == POLLIN ? NULL : argument;
+}
+
+static void test_sleepers(void **state)
+{
+	pthread_t sleepers[4], sender;
+	struct rpair pair;
+	void *failed;
+	int round;
+	size_t index;
+
+	(void)state;
+	rbegin(&pair, -1);
+	for (round = 0; round < 5; round++) {
+		char byte;
+
+		for (index = 0; index < 4; index++)
+			assert_int_equal(pthread_create(&sleepers[index], NULL, poll_for_data, &pair.server), 0);
+		assert_int_equal(pthread_create(&sender, NULL, send_later, &pair.client), 0);
+		for (index = 0; index < 4; index++) {
+			assert_int_equal(pthread_join(sleepers[index], &failed), 0);
+			assert_null(failed);
+		}
+		assert_int_equal(pthread_join(sender, &failed), 0);
+		assert_null(failed);
+		assert_int_equal(rrecv(pair.server, &byte, 1, 0), 1);
+	}
+	rend(&pair);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_waiting),
+		cmocka_unit_test(test_listener),
+		cmocka_unit_test(test_together),
+		cmocka_unit_test(test_sleepers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
