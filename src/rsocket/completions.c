@@ -51,6 +51,11 @@ static bool data_arrived(struct stream *stream, uint32_t bytes)
 {
 	uint32_t next = stream->end_message == stream->receive_entries ? 0 : stream->end_message + 1;
 
+	/* Nothing to read is not the end: it used a sequence number, and that is all. */
+	if (!bytes) {
+		stream->received++;
+		return true;
+	}
 	if (bytes > stream->granted || next == stream->first_message)
 		return false;
 	stream->granted -= bytes;

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a stream sends and understands, against a peer made by hand (rsocket_peer.h): every figure is of rdma-cm 5. And peers
+ * that say what they must not: their connection ends, and nothing else.
+ */
+#include "rsocket_peer.h"
+
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Immediates: three bits of operation. */
+#define DATA(bytes) ((uint32_t)(bytes))
+#define CREDIT(limit) (4u << 29 | (limit))
+#define CONTROL(what) (7u << 29 | (what))
+#define DISCONNECT 0
+#define SHUTDOWN 2
+
+static struct peer *begin_peer(int iomap)
+{
+	struct peer *peer = calloc(1, sizeof(*peer));
+	int listener = new_rlistener(1), size = 16384, entries = 32;
+
+	assert_non_null(peer);
+	assert_success(rsetsockopt(listener, SOL_RDMA, RDMA_RQSIZE, &entries, sizeof(entries)));
+	/* Doubled: a ring of 32768. */
+	assert_success(rsetsockopt(listener, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size)));
+	assert_success(rsetsockopt(listener, SOL_RDMA, RDMA_IOMAPSIZE, &iomap, sizeof(iomap)));
+	peer_make(peer, listener);
+	peer_connect(peer, listener);
+	return peer;
+}
+
+static void end_peer(struct peer *peer)
+{
+	peer_end(peer);
+	free(peer);
+}
+
+/* Takes the first message of every stream: the second half of its ring, in slot 1. */
+static void take_second_half(struct peer *peer)
+{
+	uint32_t bytes;
+
+	assert_int_equal(peer_next(peer, &bytes), CREDIT(32));
+	assert_int_equal(bytes, 16);
+}
+
+static uint64_t their_list(const struct peer *peer)
+{
+	return read_be(peer->theirs + 8, 8);
+}
+
+static uint32_t their_list_key(const struct peer *peer)
+{
+	return (uint32_t)read_be(peer->theirs + 16, 4);
+}
+
+static uint64_t their_ring(const struct peer *peer)
+{
+	return read_be(peer->theirs + 24, 8);
+}
+
+static uint32_t their_ring_key(const struct peer *peer)
+{
+	return (uint32_t)read_be(peer->theirs + 32, 4);
+}
+
+static void test_description(void **state)
+{
+	struct peer *peer = begin_peer(300);
+	static const uint8_t none[3];
+	uint64_t address;
+	uint32_t key, length;
+
+	(void)state;
+	assert_int_equal(peer->theirs[0], 1);
+	/* Little-endian, with mappings. */
+	assert_int_equal(peer->theirs[1], 2);
+	assert_int_equal(read_be(peer->theirs + 2, 2), 32);
+	assert_memory_equal(peer->theirs + 4, none, 3);
+	/* 300 in eight bits: one for the scale, 300 >> 8. */
+	assert_int_equal(peer->theirs[7], 0x81);
+	assert_int_equal(read_be(peer->theirs + 20, 4), 2);
+	assert_int_equal(read_be(peer->theirs + 36, 4), 16384);
+	/* The second half of its ring comes in slot 1, in the byte order of the host. */
+	take_second_half(peer);
+	memcpy(&address, peer->list + 16, 8);
+	memcpy(&key, peer->list + 24, 4);
+	memcpy(&length, peer->list + 28, 4);
+	assert_int_equal(address, their_ring(peer) + 16384);
+	assert_int_equal(key, their_ring_key(peer));
+	assert_int_equal(length, 16384);
+	end_peer(peer);
+}
+
+static void test_data(void **state)
+{
+	struct peer *peer = begin_peer(0);
+	char memory[64];
+	uint32_t bytes;
+
+	(void)state;
+	take_second_half(peer);
+	/* To it. */
+	memcpy(peer->out, "by hand", 7);
+	peer_write(peer, 7, their_ring(peer), their_ring_key(peer), DATA(7));
+	assert_int_equal(rrecv(peer->socket, memory, sizeof(memory), 0), 7);
+	assert_memory_equal(memory, "by hand", 7);
+	memcpy(peer->out, "more", 4);
+	peer_write(peer, 4, their_ring(peer) + 7, their_ring_key(peer), DATA(4));
+	assert_int_equal(rrecv(peer->socket, memory, sizeof(memory), 0), 4);
+	assert_memory_equal(memory, "more", 4);
+	/* From it, one behind the other. */
+	assert_int_equal(rsend(peer->socket, "first", 5, 0), 5);
+	assert_int_equal(rsend(peer->socket, "second", 6, 0), 6);
+	assert_int_equal(peer_next(peer, &bytes), DATA(5));
+	assert_int_equal(bytes, 5);
+	assert_int_equal(peer_next(peer, &bytes), DATA(6));
+	assert_memory_equal(peer->ring, "firstsecond", 11);
+	end_peer(peer);
+}
+
+/* A target is used up before the next, writes are 2 KiB at first, and without a target nothing is sent. */
+static void test_targets(void **state)
+{
+	struct peer *peer = begin_peer(0);
+	uint32_t bytes, key = peer->ring_mr->rkey, length = 1000;
+	uint64_t address = (uintptr_t)peer->ring + 5000;
+	char memory[8000];
+
+	(void)state;
+	take_second_half(peer);
+	fill_stream(memory, sizeof(memory), 0);
+	set_nonblocking(peer->socket, true);
+	assert_int_equal(rsend(peer->socket, memory, sizeof(memory), 0), 4096);
+	assert_int_equal(peer_next(peer, &bytes), DATA(2048));
+	assert_int_equal(peer_next(peer, &bytes), DATA(2048));
+	assert_true(is_of_stream(peer->ring, 4096, 0));
+	assert_bytes_errno(rsend(peer->socket, memory, 1, 0), EAGAIN);
+	assert_int_equal(rready(peer->socket, POLLOUT, 0), 0);
+	/* Slot 1 is the one that follows the private data. */
+	memcpy(peer->out, &address, 8);
+	memcpy(peer->out + 8, &key, 4);
+	memcpy(peer->out + 12, &length, 4);
+	peer_write(peer, 16, their_list(peer) + 16, their_list_key(peer), CREDIT(PEER_RECEIVES + 2));
+	assert_int_equal(rready(peer->socket, POLLOUT, LIMIT_MS), POLLOUT);
+	assert_int_equal(rsend(peer->socket, memory, sizeof(memory), 0), 1000);
+	assert_int_equal(peer_next(peer, &bytes), DATA(1000));
+	assert_true(is_of_stream(peer->ring + 5000, 1000, 0));
+	assert_int_equal(peer->ring[6000], 0);
+	end_peer(peer);
+}
+
+/* No more messages than the peer has receives, until it says so by a write of nothing. */
+static void test_credits(void **state)
+{
+	struct peer *peer = calloc(1, sizeof(*peer));
+	int listener = new_rlistener(1), sent;
+	uint32_t bytes;
+
+	(void)state;
+	peer_make(peer, listener);
+	write_be(peer->own + 2, 2, 3);
+	peer_connect(peer, listener);
+	assert_int_equal(peer_next(peer, &bytes), CREDIT(384));
+	set_nonblocking(peer->socket, true);
+	for (sent = 0; rsend(peer->socket, "x", 1, 0) == 1; sent++)
+		;
+	assert_int_equal(sent, 3);
+	for (; sent; sent--)
+		assert_int_equal(peer_next(peer, &bytes), DATA(1));
+	assert_true(peer_hears_nothing(peer));
+	/* Sixteen bits; what is above them does not count. */
+	peer_write(peer, 0, 0, 0, CREDIT(0xabcu << 16 | 5));
+	assert_int_equal(rready(peer->socket, POLLOUT, LIMIT_MS), POLLOUT);
+	for (sent = 0; rsend(peer->socket, "x", 1, 0) == 1; sent++)
+		;
+	assert_int_equal(sent, 2);
+	end_peer(peer);
+}
+
+/* It renews credits when half of them are used, and gives a half of the ring back when it was read. */
+static void test_returns(void **state)
+{
+	struct peer *peer = begin_peer(0);
+	char memory[4096];
+	uint32_t bytes, message;
+	uint64_t address;
+	int part;
+
+	(void)state;
+	take_second_half(peer);
+	for (message = 0; message < 16; message++) {
+		peer_write(peer, 1, their_ring(peer) + message, their_ring_key(peer), DATA(1));
+		assert_int_equal(rrecv(peer->socket, memory, 1, 0), 1);
+		assert_true(message == 15 || peer_hears_nothing(peer) || message > 1);
+	}
+	assert_int_equal(peer_next(peer, &bytes), CREDIT(16 + 32));
+	assert_int_equal(bytes, 0);
+	for (part = 0; part < 4; part++) {
+		uint32_t size = part ? 4096 : 4096 - 16;
+
+		peer_write(peer, size, their_ring(peer) + (uint32_t)part * 4096 + (part ? 0 : 16), their_ring_key(peer),
+			   DATA(size));
+		assert_int_equal(rrecv(peer->socket, memory, sizeof(memory), MSG_DONTWAIT | 0) > 0 ||
+					 rrecv(peer->socket, memory, size, MSG_WAITALL) > 0,
+				 1);
+	}
+	assert_int_equal(peer_next(peer, &bytes), CREDIT(20 + 32));
+	assert_int_equal(bytes, 16);
+	/* The first half, in slot 0. */
+	memcpy(&address, peer->list, 8);
+	assert_int_equal(address, their_ring(peer));
+	end_peer(peer);
+}
+
+static void test_ends(void **state)
+{
+	struct peer *peer = begin_peer(0);
+	uint32_t bytes;
+	char byte;
+
+	(void)state;
+	take_second_half(peer);
+	assert_success(rshutdown(peer->socket, SHUT_WR));
+	assert_int_equal(peer_next(peer, &bytes), CONTROL(SHUTDOWN));
+	assert_int_equal(bytes, 0);
+	peer_write(peer, 0, 0, 0, CONTROL(1)); /* alive: nothing is to be done */
+	peer_write(peer, 0, 0, 0, CONTROL(DISCONNECT));
+	assert_int_equal(rrecv(peer->socket, &byte, 1, 0), 0);
+	assert_true(rready(peer->socket, POLLIN, 0) & POLLHUP);
+	end_peer(peer);
+	peer = begin_peer(0);
+	take_second_half(peer);
+	peer_write(peer, 0, 0, 0, CONTROL(SHUTDOWN));
+	assert_int_equal(rrecv(peer->socket, &byte, 1, 0), 0);
+	assert_int_equal(rsend(peer->socket, "x", 1, 0), 1);
+	assert_int_equal(peer_next(peer, &bytes), DATA(1));
+	/* Nothing is open any more after its own end. */
+	assert_success(rshutdown(peer->socket, SHUT_WR));
+	assert_int_equal(peer_next(peer, &bytes), CONTROL(DISCONNECT));
+	end_peer(peer);
+}
+
+static void test_mapping(void **state)
+{
+	struct peer *peer = begin_peer(2);
+	static char memory[256];
+	uint64_t offset, address;
+	uint32_t bytes, length;
+
+	(void)state;
+	take_second_half(peer);
+	assert_int_equal(riomap(peer->socket, memory, sizeof(memory), PROT_WRITE, 0, 0x1000), 0x1000);
+	assert_int_equal(rsend(peer->socket, "x", 1, 0), 1);
+	/* Entry 0, behind the targets: offset, address, key, length. */
+	assert_int_equal(peer_next(peer, &bytes), 6u << 29 | 0);
+	assert_int_equal(bytes, 24);
+	memcpy(&offset, peer->list + 32, 8);
+	memcpy(&address, peer->list + 40, 8);
+	memcpy(&length, peer->list + 52, 4);
+	assert_int_equal(offset, 0x1000);
+	assert_ptr_equal((void *)(uintptr_t)address, memory);
+	assert_int_equal(length, sizeof(memory));
+	assert_int_equal(peer_next(peer, &bytes), DATA(1));
+	/* One of the peer's: a write without immediate. */
+	memcpy(peer->out, &(uint64_t){77}, 8);
+	memcpy(peer->out + 8, &(uint64_t){(uintptr_t)peer->ring + 6000}, 8);
+	memcpy(peer->out + 16, &peer->ring_mr->rkey, 4);
+	memcpy(peer->out + 20, &(uint32_t){10}, 4);
+	peer_write(peer, 24, their_list(peer) + 32 + 24, their_list_key(peer), 6u << 29 | 1);
+	peer_write(peer, 0, 0, 0, CREDIT(60));
+	assert_int_equal(rready(peer->socket, POLLOUT, LIMIT_MS), POLLOUT);
+	/* It may not have arrived at the first look. */
+	while (riowrite(peer->socket, "mapped", 6, 80, MSG_DONTWAIT) == (size_t)-1)
+		assert_int_equal(errno, EINVAL);
+	assert_int_equal(rsend(peer->socket, "y", 1, 0), 1);
+	assert_int_equal(peer_next(peer, &bytes), DATA(1));
+	assert_memory_equal(peer->ring + 6003, "mapped", 6);
+	/* Beyond its ten bytes nothing is written. */
+	assert_int_equal(riowrite(peer->socket, "0123456789", 10, 80, 0), 7);
+	assert_bytes_errno((ssize_t)riowrite(peer->socket, "x", 1, 87, 0), EINVAL);
+	end_peer(peer);
+}
+
+/* ---- what a peer must not say --------------------------------------------------------------------------------------- */
+
+static void expect_broken(struct peer *peer, uint32_t bytes, uint64_t address, uint32_t key, uint32_t immediate)
+{
+	char byte;
+
+	take_second_half(peer);
+	peer_write(peer, bytes, address, key, immediate);
+	assert_bytes_errno(rrecv(peer->socket, &byte, 1, 0), EPROTO);
+	assert_int_equal(rrecv(peer->socket, &byte, 1, 0), 0);
+	assert_bytes_errno(rsend(peer->socket, "x", 1, 0), ECONNRESET);
+	assert_true(rready(peer->socket, POLLIN, 0) & POLLERR);
+	end_peer(peer);
+}
+
+static void test_too_much_data(void **state)
+{
+	struct peer *peer = begin_peer(0);
+
+	(void)state;
+	expect_broken(peer, 0, 0, 0, DATA(32769));
+	peer = begin_peer(0);
+	expect_broken(peer, 0, 0, 0, DATA(0x1fffffff));
+}
+
+/* More messages than it was given credit for, of a byte each. */
+static void test_too_many_messages(void **state)
+{
+	struct peer *peer = begin_peer(0);
+	int message;
+	char byte;
+
+	(void)state;
+	take_second_half(peer);
+	for (message = 0; message < 60; message++)
+		peer_write(peer, 0, 0, 0, DATA(1));
+	/* What finds no receive is repeated after 655 ms. */
+	for (message = 0; message < LIMIT_MS && !(rready(peer->socket, POLLIN, 0) & POLLERR); message++)
+		usleep(1000);
+	assert_true(rready(peer->socket, POLLIN, 0) & POLLERR);
+	/* What it was entitled to is there. */
+	for (message = 0; rrecv(peer->socket, &byte, 1, 0) == 1; message++)
+		;
+	assert_int_equal(errno, EPROTO);
+	assert_int_equal(rrecv(peer->socket, &byte, 1, 0), 0);
+	end_peer(peer);
+}
+
+/* A message of nothing is not the end of the stream. */
+static void test_empty_message(void **state)
+{
+	struct peer *peer = begin_peer(0);
+	char byte;
+
+	(void)state;
+	take_second_half(peer);
+	peer_write(peer, 0, 0, 0, DATA(0));
+	peer_write(peer, 1, their_ring(peer), their_ring_key(peer), DATA(1));
+	assert_int_equal(rrecv(peer->socket, &byte, 1, MSG_PEEK), 1);
+	assert_int_equal(rrecv(peer->socket, &byte, 1, 0), 1);
+	end_peer(peer);
+}
+
+static void test_operations(void **state)
+{
+	static const uint32_t reserved[] = {1, 2, 3, 5};
+	size_t index;
+
+	(void)state;
+	for (index = 0; index < 4; index++)
+		expect_broken(begin_peer(0), 0, 0, 0, reserved[index] << 29);
+}
+
+static void test_slots(void **state)
+{
+	struct peer *peer = begin_peer(0);
+	int count;
+	char byte;
+
+	(void)state;
+	/* An announcement of another size than a slot has. */
+	expect_broken(peer, 8, their_list(peer), their_list_key(peer), CREDIT(9));
+	/* Three, where there are two and none was taken. */
+	peer = begin_peer(0);
+	take_second_half(peer);
+	for (count = 0; count < 3; count++)
+		peer_write(peer, 16, their_list(peer), their_list_key(peer), CREDIT(9));
+	assert_bytes_errno(rrecv(peer->socket, &byte, 1, 0), EPROTO);
+	end_peer(peer);
+}
+
+/* A target that is not the peer's memory: the connection breaks, and the program hears of it. */
+static void test_target_elsewhere(void **state)
+{
+	struct peer *peer = calloc(1, sizeof(*peer));
+	int listener = new_rlistener(1), tries;
+	ssize_t sent = 0;
+
+	(void)state;
+	peer_make(peer, listener);
+	write_be(peer->own + 24, 8, 0xdead0000);
+	peer_connect(peer, listener);
+	for (tries = 0; tries < 1000 && sent >= 0; tries++) {
+		rready(peer->socket, 0, 1);
+		sent = rsend(peer->socket, "x", 1, MSG_DONTWAIT);
+		if (sent < 0 && errno == EAGAIN)
+			sent = 0;
+	}
+	assert_int_equal(sent, -1);
+	assert_true(errno == EIO || errno == ECONNRESET);
+	end_peer(peer);
+}
+
+/* A request that does not describe a stream is rejected, and the listener goes on. */
+static void test_descriptions(void **state)
+{
+	static const struct {
+		size_t place, count;
+		uint64_t value;
+	} wrong[] = {{0, 1, 2}, {0, 1, 0}, {20, 4, 0}};
+	size_t index;
+
+	(void)state;
+	for (index = 0; index < sizeof(wrong) / sizeof(wrong[0]); index++) {
+		struct peer *peer = calloc(1, sizeof(*peer));
+		int listener = new_rlistener(2);
+		struct rdma_conn_param param = {.private_data = peer->own, .private_data_len = PEER_DESCRIPTION};
+
+		peer_make(peer, listener);
+		write_be(peer->own + wrong[index].place, wrong[index].count, wrong[index].value);
+		assert_success(rdma_connect(peer->id, &param));
+		assert_int_equal(rready(listener, POLLIN, LIMIT_MS), POLLIN);
+		set_nonblocking(listener, true);
+		assert_errno(raccept(listener, NULL, NULL), EAGAIN);
+		expect_event(peer->channel, RDMA_CM_EVENT_REJECTED);
+		end_peer(peer);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_description),       cmocka_unit_test(test_data),
+		cmocka_unit_test(test_targets),           cmocka_unit_test(test_credits),
+		cmocka_unit_test(test_returns),           cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_mapping),           cmocka_unit_test(test_too_much_data),
+		cmocka_unit_test(test_too_many_messages), cmocka_unit_test(test_operations),
+		cmocka_unit_test(test_empty_message),     cmocka_unit_test(test_slots),
+		cmocka_unit_test(test_target_elsewhere),  cmocka_unit_test(test_descriptions),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
