@@ -202,7 +202,7 @@ static ssize_t write_mapped(struct rsocket *rs, const void *memory, size_t count
 
 	if (count > SSIZE_MAX)
 		return -EINVAL;
-	error = stream_wait_connected(rs, at_once);
+	error = stream_wait_connected(rs, "riowrite", at_once);
 	if (!error)
 		error = stream_send_mappings(rs, at_once);
 	while (!error && left) {

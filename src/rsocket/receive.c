@@ -55,7 +55,7 @@ static size_t take(struct rsocket *rs, struct pieces *pieces, size_t left, bool 
 	return taken;
 }
 
-static ssize_t receive_stream(struct rsocket *rs, const struct iovec *list, size_t count, int flags)
+static ssize_t receive_stream(const char *call, struct rsocket *rs, const struct iovec *list, size_t count, int flags)
 {
 	bool at_once = rs->nonblocking || flags & MSG_DONTWAIT, peek = flags & MSG_PEEK;
 	struct pieces pieces = {.list = list, .count = count};
@@ -64,7 +64,7 @@ static ssize_t receive_stream(struct rsocket *rs, const struct iovec *list, size
 
 	if (bytes > SSIZE_MAX)
 		return -EINVAL;
-	error = stream_wait_connected(rs, at_once);
+	error = stream_wait_connected(rs, call, at_once);
 	if (error || !bytes)
 		return error;
 	do {
@@ -97,7 +97,7 @@ static ssize_t receive_pieces(const char *call, int socket, const struct iovec *
 				   -REFUSE(hca_of_id(NULL), call, EOPNOTSUPP, RULE_RSOCKET_FLAGS, (uint64_t)*flags));
 	if (rs->datagram)
 		return rsocket_end(rs, datagram_receive(rs, list, count, flags, address, length));
-	result = receive_stream(rs, list, count, *flags);
+	result = receive_stream(call, rs, list, count, *flags);
 	*flags = 0;
 	if (result >= 0)
 		give_name(rdma_get_peer_addr(rs->stream.id), address, length);

@@ -19,7 +19,7 @@ static bool is_opened(struct rsocket *rs)
 	return !stream_is_opening(&rs->stream);
 }
 
-int stream_wait_connected(struct rsocket *rs, bool at_once)
+int stream_wait_connected(struct rsocket *rs, const char *call, bool at_once)
 {
 	struct stream *stream = &rs->stream;
 	int error = stream_is_opening(stream) ? wait_until(rs, at_once, 0, is_opened) : 0;
@@ -28,7 +28,7 @@ int stream_wait_connected(struct rsocket *rs, bool at_once)
 		return error;
 	if (stream->state != STREAM_REFUSED && stream->state >= STREAM_CONNECTED)
 		return 0;
-	return -REFUSE(hca_of_id(NULL), "rsend", ENOTCONN, RULE_RSOCKET_NOT_CONNECTED, (uint64_t)rs->fd);
+	return -REFUSE(hca_of_id(NULL), call, ENOTCONN, RULE_RSOCKET_NOT_CONNECTED, (uint64_t)rs->fd);
 }
 
 static bool sends_or_ended(struct rsocket *rs)
@@ -132,7 +132,7 @@ static ssize_t result_of_transfer(size_t done, int error)
 	return done ? (ssize_t)done : error;
 }
 
-static ssize_t send_stream(struct rsocket *rs, const struct iovec *list, size_t count, int flags)
+static ssize_t send_stream(const char *call, struct rsocket *rs, const struct iovec *list, size_t count, int flags)
 {
 	bool at_once = rs->nonblocking || flags & MSG_DONTWAIT;
 	struct pieces pieces = {.list = list, .count = count};
@@ -142,7 +142,7 @@ static ssize_t send_stream(struct rsocket *rs, const struct iovec *list, size_t 
 
 	if (bytes > SSIZE_MAX)
 		return -EINVAL;
-	error = stream_wait_connected(rs, at_once);
+	error = stream_wait_connected(rs, call, at_once);
 	if (!error)
 		error = stream_send_mappings(rs, at_once);
 	/* The sending of nothing says only whether it would do. */
@@ -171,7 +171,7 @@ static ssize_t send_pieces(const char *call, int socket, const struct iovec *lis
 		return rsocket_end(rs, datagram_send(rs, list, count, flags, address, length));
 	if (address)
 		return rsocket_end(rs, -EISCONN);
-	return rsocket_end(rs, send_stream(rs, list, count, flags));
+	return rsocket_end(rs, send_stream(call, rs, list, count, flags));
 }
 
 ssize_t softhca_rsend(int socket, const void *buf, size_t len, int flags)

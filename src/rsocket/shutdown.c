@@ -99,7 +99,7 @@ int softhca_rshutdown(int socket, int how)
 	else if (rs->datagram)
 		error = 0;
 	else if (rs->stream.state < STREAM_CONNECTED || rs->stream.state == STREAM_REFUSED)
-		error = stream_wait_connected(rs, rs->nonblocking);
+		error = stream_wait_connected(rs, "rshutdown", rs->nonblocking);
 	if (!error && !rs->datagram)
 		error = shut_down(rs, how, now_ns() + LINGER_SECONDS * SECOND_NS);
 	return (int)rsocket_end(rs, error);
@@ -112,7 +112,7 @@ static void finish(struct rsocket *rs)
 	struct stream *stream = &rs->stream;
 
 	if (stream->state == STREAM_ACCEPTING && !(linger->l_onoff && !linger->l_linger))
-		(void)stream_wait_connected(rs, false);
+		(void)stream_wait_connected(rs, "rclose", false);
 	/* SO_LINGER of no time: what is under way is lost, and the peer finds the connection gone (socket(7)). */
 	if (stream->state == STREAM_CONNECTED && seconds)
 		(void)shut_down(rs, SHUT_RDWR, now_ns() + seconds * SECOND_NS);

@@ -209,7 +209,7 @@ static inline bool stream_is_opening(const struct stream *stream)
 }
 
 /** 0, or why there is no connection to send or receive over: waits for one that is under way. */
-int stream_wait_connected(struct rsocket *rs, bool at_once);
+int stream_wait_connected(struct rsocket *rs, const char *call, bool at_once);
 
 /* ---- rsocket/send.c ---- */
 

@@ -16,6 +16,7 @@ static const struct rule_cases *const tables[] = {
 	&xrc_cases,       &fault_cases,
 	&rdmacm_id_cases, &rdmacm_address_cases,
 	&rdmacm_qp_cases, &rdmacm_connect_cases,
+	&rsocket_cases,
 };
 
 static const struct {
