@@ -62,8 +62,10 @@ static void established(struct rsocket *rs, const struct rdma_conn_param *param)
 {
 	struct stream *stream = &rs->stream;
 
-	if (stream->state == STREAM_ACCEPTING)
+	if (stream->state == STREAM_ACCEPTING) {
 		stream->state = STREAM_CONNECTED;
+		stream_give(rs);
+	}
 	if (stream->state != STREAM_CONNECTING)
 		return;
 	if (stream_meet(rs, param->private_data, param->private_data_len)) {
@@ -75,6 +77,7 @@ static void established(struct rsocket *rs, const struct rdma_conn_param *param)
 	stream->state = STREAM_CONNECTED;
 	stream->readable = true;
 	stream->writable = true;
+	stream_give(rs);
 }
 
 /* The peer is gone: of what it sent before nothing is missing, since it waited for its acknowledgement. */

@@ -1,95 +1,108 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Datagrams. */
+/*
+ * Datagrams (rdma-cm 5, "Datagram"). The descriptor is a UDP socket at the rsocket's address. The first datagrams for an address
+ * go through it, behind a header with the number of the sender's QP; the receiver answers with its own, and from then on
+ * they are messages of UD, behind a header with the address of the sender's socket. Without an answer UDP goes on.
+ *
+ * The real library makes address handles without GRH, which adapters on Ethernet refuse; these have one (docs/decisions.md).
+ *
+ * What arrives is hostile until it is checked: it is of a known form and as long as it says, or dropped. All is covered by the
+ * lock of the rsocket.
+ */
 #ifndef SOFTHCA_RSOCKET_DATAGRAM_H
 #define SOFTHCA_RSOCKET_DATAGRAM_H
 
-#include <errno.h>
 #include <poll.h>
 #include <sys/uio.h>
 
 #include "rsocket/objects.h"
 
-static inline int datagram_open(struct rsocket *rs)
-{
-	(void)rs;
-	return -EOPNOTSUPP;
-}
-static inline void datagram_close(struct rsocket *rs)
-{
-	(void)rs;
-}
-static inline void datagram_forget(struct rsocket *rs)
-{
-	(void)rs;
-}
-static inline uint32_t datagram_descriptors(struct rsocket *rs, struct pollfd *descriptors)
-{
-	(void)rs;
-	(void)descriptors;
-	return 0;
-}
-static inline bool datagram_wake(struct rsocket *rs)
-{
-	(void)rs;
-	return false;
-}
-static inline void datagram_woken(struct rsocket *rs)
-{
-	(void)rs;
-}
-static inline void datagram_notified(struct rsocket *rs)
-{
-	(void)rs;
-}
-static inline void datagram_advance(struct rsocket *rs)
-{
-	(void)rs;
-}
-static inline bool datagram_arm(struct rsocket *rs)
-{
-	(void)rs;
-	return false;
-}
-static inline int datagram_connect(struct rsocket *rs, const struct sockaddr *a, socklen_t l)
-{
-	(void)rs;
-	(void)a;
-	(void)l;
-	return -EOPNOTSUPP;
-}
-static inline int datagram_bind(struct rsocket *rs, const struct sockaddr *a, socklen_t l)
-{
-	(void)rs;
-	(void)a;
-	(void)l;
-	return -EOPNOTSUPP;
-}
-static inline ssize_t datagram_send(struct rsocket *rs, const struct iovec *list, size_t count, int flags,
-				    const struct sockaddr *a, socklen_t l)
-{
-	(void)rs;
-	(void)list;
-	(void)count;
-	(void)flags;
-	(void)a;
-	(void)l;
-	return -EOPNOTSUPP;
-}
-static inline ssize_t datagram_receive(struct rsocket *rs, const struct iovec *list, size_t count, int *flags,
-				       struct sockaddr *a, socklen_t *l)
-{
-	(void)rs;
-	(void)list;
-	(void)count;
-	(void)flags;
-	(void)a;
-	(void)l;
-	return -EOPNOTSUPP;
-}
-static inline short datagram_ready(struct rsocket *rs)
-{
-	(void)rs;
-	return 0;
-}
+enum {
+	DATAGRAM_HEADER = 24, /* of UD with an IPv6 address; 8 with IPv4 */
+	DATAGRAM_GRH = 40,
+	DATAGRAM_MOST_PEERS = 4096, /* whose QPs are known at a time */
+	DATAGRAM_MOST_EARLY = 64,   /* datagrams of UDP that wait to be read */
+};
+
+/* Where an address leads. */
+struct datagram_peer {
+	struct datagram_peer *next;
+	struct sockaddr_storage address;
+	struct sockaddr_storage own; /* what the host sends from to there, without port */
+	struct ibv_ah *ah;           /* NULL: nothing is known of its QP */
+	uint32_t qp_number;
+};
+
+/* A datagram that waits to be read: in a receive buffer, or, of UDP, in memory of its own behind this. */
+struct datagram_arrived {
+	struct datagram_arrived *next;
+	struct sockaddr_storage from;
+	uint32_t slot; /* UINT32_MAX: of UDP */
+	uint32_t offset, bytes;
+	uint8_t early[];
+};
+
+struct datagram {
+	int wake_fd;
+	struct shared_device *device; /* NULL: there is no QP yet */
+	int sgid_index;
+	struct ibv_comp_channel *completions;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	bool armed;
+	uint32_t events_taken;
+	uint32_t mtu;
+	uint16_t port; /* the socket's */
+
+	uint8_t *memory; /* receive slots, then send slots */
+	struct ibv_mr *mr;
+	uint32_t receive_slots, send_slots, slot_bytes;
+	uint32_t next_send, sends_free;
+
+	struct datagram_peer *peers, *connected;
+	uint32_t peer_count;
+	struct datagram_arrived *first, **last;
+	uint32_t early_count;
+};
+
+/* ---- rsocket/datagram.c ---- */
+
+/** The UDP socket. 0 or a negative errno. */
+int datagram_open(struct rsocket *rs);
+void datagram_close(struct rsocket *rs);
+/** In a forked child: closes descriptors alone. */
+void datagram_forget(struct rsocket *rs);
+int datagram_bind(struct rsocket *rs, const struct sockaddr *address, socklen_t length);
+int datagram_connect(struct rsocket *rs, const struct sockaddr *address, socklen_t length);
+
+/** Makes the QP, if there is none, for a socket that is about to send to @to, which gives it its name. 0 or a negative errno. */
+int datagram_make_qp(struct rsocket *rs, const struct sockaddr *to);
+
+/* Sleeping and looking, as rsocket/wait.h says. */
+uint32_t datagram_descriptors(struct rsocket *rs, struct pollfd *descriptors);
+bool datagram_wake(struct rsocket *rs);
+void datagram_woken(struct rsocket *rs);
+void datagram_notified(struct rsocket *rs);
+bool datagram_arm(struct rsocket *rs);
+
+/* ---- rsocket/datagram_peers.c ---- */
+
+/** The peer at @address, a new one if there is none. NULL: no memory, or too many. */
+struct datagram_peer *datagram_peer_at(struct rsocket *rs, const struct sockaddr *address);
+void datagram_free_peers(struct rsocket *rs);
+/** Sends @bytes through UDP, behind a header. Bytes or a negative errno. */
+ssize_t datagram_send_early(struct rsocket *rs, const struct datagram_peer *peer, struct iovec *pieces, size_t count);
+/** Takes what the UDP socket has: datagrams, answers. */
+void datagram_take_early(struct rsocket *rs);
+
+/* ---- rsocket/datagram_transfer.c ---- */
+
+void datagram_advance(struct rsocket *rs);
+short datagram_ready(struct rsocket *rs);
+int datagram_post_receive(struct rsocket *rs, uint32_t slot);
+ssize_t datagram_send(struct rsocket *rs, const struct iovec *list, size_t count, int flags,
+		      const struct sockaddr *address, socklen_t length);
+ssize_t datagram_receive(struct rsocket *rs, const struct iovec *list, size_t count, int *flags,
+			 struct sockaddr *address, socklen_t *length);
 
 #endif

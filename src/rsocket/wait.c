@@ -107,7 +107,6 @@ static int sleep_once(struct rsocket *rs, uint64_t deadline)
 	pthread_mutex_unlock(&rs->lock);
 	if (ppoll(descriptors, count, deadline ? &limit : NULL, NULL) < 0) {
 		error = -errno;
-		descriptors[0].revents = 0;
 		descriptors[1].revents = 0;
 	}
 	pthread_mutex_lock(&rs->lock);

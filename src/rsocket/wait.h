@@ -16,7 +16,7 @@
 #include "rsocket/objects.h"
 
 /* Descriptors that a sleep for one rsocket looks at, at most. */
-enum { SLEEP_DESCRIPTORS = 2 };
+enum { SLEEP_DESCRIPTORS = 3 };
 
 #define SECOND_NS 1000000000ull
 #define MILLISECOND_NS 1000000ull

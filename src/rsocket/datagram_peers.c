@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where datagrams go to, and the headers of UDP by which two ends learn of each other's QPs (rdma-cm 5):
+ *
+ *     0 tag 0x55555555 | 4 IP version | 5 operation: 0 data, 7 answer | 6 length 16 or 28 | 7 zero | 8 QP number be32 | 12 own IP
+ */
+#include <arpa/inet.h>
+#include <endian.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "abi/entry_points.h"
+#include "rdmacm/devices.h"
+#include "rdmacm/sockaddr.h"
+#include "rsocket/datagram.h"
+
+enum { TAG = 0x55555555, OP_DATA = 0, OP_ANSWER = 7, LENGTH_V4 = 16, LENGTH_V6 = 28, MOST_UDP = 65536 };
+
+struct header {
+	uint32_t tag;
+	uint8_t version, operation, length, zero;
+	uint32_t qp_number;
+	uint8_t address[16];
+};
+
+_Static_assert(sizeof(struct header) == LENGTH_V6, "rdma-cm 5");
+
+static bool is_at(const struct datagram_peer *peer, const struct sockaddr *address)
+{
+	const struct sockaddr *own = (const struct sockaddr *)&peer->address;
+
+	return own->sa_family == address->sa_family && address_equal(own, address) &&
+	       address_port(own) == address_port(address);
+}
+
+/*
+ * The address that the host sends from to @peer, which is the GID that the peer is to see: that of the socket, unless it is
+ * any. The kernel says it of a socket that is connected there.
+ */
+static void find_source(const struct rsocket *rs, struct datagram_peer *peer)
+{
+	const struct sockaddr *to = (const struct sockaddr *)&peer->address;
+	struct sockaddr *own = (struct sockaddr *)&peer->own;
+	socklen_t length = sizeof(peer->own);
+	int fd;
+
+	peer->own.ss_family = to->sa_family;
+	if (!getsockname(rs->fd, own, &length) && !address_is_wild(own))
+		return;
+	length = sizeof(peer->own);
+	if (!getsockname(rs->fd, own, &length) && address_is_loopback(own))
+		return;
+	fd = socket(to->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	length = sizeof(peer->own);
+	if (connect(fd, to, address_size(to)) || getsockname(fd, own, &length))
+		peer->own.ss_family = to->sa_family;
+	close(fd);
+}
+
+struct datagram_peer *datagram_peer_at(struct rsocket *rs, const struct sockaddr *address)
+{
+	struct datagram *datagram = rs->datagram;
+	struct datagram_peer *peer, **link;
+
+	for (link = &datagram->peers; (peer = *link); link = &peer->next)
+		if (is_at(peer, address)) {
+			/* The one that was used last is found first. */
+			*link = peer->next;
+			peer->next = datagram->peers;
+			datagram->peers = peer;
+			return peer;
+		}
+	if (datagram->peer_count == DATAGRAM_MOST_PEERS)
+		return NULL;
+	peer = calloc(1, sizeof(*peer));
+	if (!peer)
+		return NULL;
+	address_copy(&peer->address, address);
+	find_source(rs, peer);
+	peer->next = datagram->peers;
+	datagram->peers = peer;
+	datagram->peer_count++;
+	return peer;
+}
+
+void datagram_free_peers(struct rsocket *rs)
+{
+	struct datagram *datagram = rs->datagram;
+
+	while (datagram->peers) {
+		struct datagram_peer *peer = datagram->peers;
+
+		datagram->peers = peer->next;
+		if (peer->ah)
+			softhca_ibv_destroy_ah(peer->ah);
+		free(peer);
+	}
+	datagram->peer_count = 0;
+	datagram->connected = NULL;
+}
+
+/* The QP of @peer is @number from now on. */
+static void learn(struct rsocket *rs, struct datagram_peer *peer, uint32_t number)
+{
+	struct datagram *datagram = rs->datagram;
+	struct ibv_ah_attr attr = {.is_global = 1,
+				   .port_num = 1,
+				   .grh = {.dgid = address_gid((const struct sockaddr *)&peer->address),
+					   .hop_limit = 64}};
+	int index;
+
+	peer->qp_number = number;
+	if (peer->ah || !datagram->device)
+		return;
+	if (device_of_address((const struct sockaddr *)&peer->own, &index) != datagram->device)
+		index = datagram->sgid_index;
+	attr.grh.sgid_index = (uint8_t)index;
+	/* Without one, UDP goes on. */
+	peer->ah = softhca_ibv_create_ah(datagram->device->pd, &attr);
+}
+
+static size_t make_header(const struct rsocket *rs, const struct datagram_peer *peer, uint8_t operation,
+			  struct header *header)
+{
+	const struct datagram *datagram = rs->datagram;
+	bool v4 = peer->own.ss_family == AF_INET;
+
+	*header = (struct header){.tag = htobe32(TAG),
+				  .version = v4 ? 4 : 6,
+				  .operation = operation,
+				  .length = v4 ? LENGTH_V4 : LENGTH_V6,
+				  .qp_number = htobe32(datagram->qp ? datagram->qp->qp_num : 0)};
+	if (v4)
+		memcpy(header->address, &((const struct sockaddr_in *)&peer->own)->sin_addr, 4);
+	else
+		memcpy(header->address, &((const struct sockaddr_in6 *)&peer->own)->sin6_addr, 16);
+	return header->length;
+}
+
+ssize_t datagram_send_early(struct rsocket *rs, const struct datagram_peer *peer, struct iovec *pieces, size_t count)
+{
+	struct header header;
+	struct msghdr message = {.msg_name = (void *)&peer->address,
+				 .msg_namelen = address_size((const struct sockaddr *)&peer->address),
+				 .msg_iov = pieces,
+				 .msg_iovlen = count + 1};
+	ssize_t sent;
+
+	pieces[0] = (struct iovec){.iov_base = &header, .iov_len = make_header(rs, peer, OP_DATA, &header)};
+	do
+		sent = sendmsg(rs->fd, &message, MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	return sent < 0 ? -errno : sent - (ssize_t)pieces[0].iov_len;
+}
+
+static void answer(struct rsocket *rs, const struct datagram_peer *peer)
+{
+	const struct sockaddr *to = (const struct sockaddr *)&peer->address;
+	struct header header;
+	size_t length = make_header(rs, peer, OP_ANSWER, &header);
+
+	/* One that is lost is asked for again by the next datagram. */
+	if (sendto(rs->fd, &header, length, MSG_NOSIGNAL | MSG_DONTWAIT, to, address_size(to)) < 0)
+		return;
+}
+
+static void keep(struct rsocket *rs, const struct sockaddr *from, const uint8_t *bytes, size_t count)
+{
+	struct datagram *datagram = rs->datagram;
+	struct datagram_arrived *arrived;
+
+	/* As a socket whose buffer is full. */
+	if (datagram->early_count == DATAGRAM_MOST_EARLY)
+		return;
+	arrived = calloc(1, sizeof(*arrived) + count);
+	if (!arrived)
+		return;
+	address_copy(&arrived->from, from);
+	arrived->slot = UINT32_MAX;
+	arrived->bytes = (uint32_t)count;
+	memcpy(arrived->early, bytes, count);
+	*datagram->last = arrived;
+	datagram->last = &arrived->next;
+	datagram->early_count++;
+}
+
+/* What is not of this form is of somebody who does not speak the protocol. */
+static bool is_header(const struct header *header, size_t bytes)
+{
+	return bytes >= LENGTH_V4 && header->tag == htobe32(TAG) && bytes >= header->length &&
+	       ((header->version == 4 && header->length == LENGTH_V4) ||
+		(header->version == 6 && header->length == LENGTH_V6)) &&
+	       (header->operation == OP_DATA || header->operation == OP_ANSWER);
+}
+
+void datagram_take_early(struct rsocket *rs)
+{
+	struct sockaddr_storage from;
+	uint8_t bytes[MOST_UDP];
+	int count;
+
+	for (count = 0; count < DATAGRAM_MOST_EARLY; count++) {
+		struct header header = {0};
+		socklen_t length = sizeof(from);
+		struct datagram_peer *peer;
+		ssize_t got = recvfrom(rs->fd, bytes, sizeof(bytes), MSG_DONTWAIT, (struct sockaddr *)&from, &length);
+
+		if (got < 0)
+			return;
+		memcpy(&header, bytes, (size_t)got < sizeof(header) ? (size_t)got : sizeof(header));
+		if (!is_header(&header, (size_t)got))
+			continue;
+		/* The sender's address is the network's word, not the header's. */
+		peer = datagram_peer_at(rs, (struct sockaddr *)&from);
+		if (peer && header.qp_number)
+			learn(rs, peer, be32toh(header.qp_number) & 0xffffff);
+		if (header.operation != OP_DATA)
+			continue;
+		keep(rs, (struct sockaddr *)&from, bytes + header.length, (size_t)got - header.length);
+		if (peer && rs->datagram->qp)
+			answer(rs, peer);
+	}
+}

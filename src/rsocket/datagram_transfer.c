@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Datagrams of UD: each begins with the address of the sender's socket (rdma-cm 5):
+ *
+ *     0 IP version | 1 length 8 or 24 | 2 port be16 | 4 IPv4 address, or flow information be32 and IPv6 address
+ */
+#include <endian.h>
+#include <errno.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "abi/entry_points.h"
+#include "rdmacm/devices.h"
+#include "rdmacm/sockaddr.h"
+#include "rsocket/datagram.h"
+#include "rsocket/names.h"
+#include "rsocket/transfer.h"
+#include "rsocket/wait.h"
+
+enum { QKEY = 0x01234567, COMPLETIONS = 16, HEADER_V4 = 8, HEADER_V6 = 24, MOST_PIECES = 64 };
+
+#define IS_SEND (1ull << 32)
+
+static uint8_t *slot_memory(const struct datagram *datagram, uint32_t slot)
+{
+	return datagram->memory + (size_t)slot * datagram->slot_bytes;
+}
+
+int datagram_post_receive(struct rsocket *rs, uint32_t slot)
+{
+	struct datagram *datagram = rs->datagram;
+	struct ibv_sge sge = {.addr = (uintptr_t)slot_memory(datagram, slot),
+			      .length = datagram->slot_bytes,
+			      .lkey = datagram->mr->lkey};
+	struct ibv_recv_wr receive = {.wr_id = slot, .sg_list = &sge, .num_sge = 1}, *bad;
+
+	return -ibv_post_recv(datagram->qp, &receive, &bad);
+}
+
+/* The address in a header: its length, or 0 if it is none. */
+static uint32_t read_header(const uint8_t *bytes, uint32_t count, struct sockaddr_storage *from)
+{
+	struct sockaddr_in *v4 = (struct sockaddr_in *)from;
+	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)from;
+
+	memset(from, 0, sizeof(*from));
+	if (count >= HEADER_V4 && bytes[0] == 4 && bytes[1] == HEADER_V4) {
+		v4->sin_family = AF_INET;
+		memcpy(&v4->sin_port, bytes + 2, 2);
+		memcpy(&v4->sin_addr, bytes + 4, 4);
+		return HEADER_V4;
+	}
+	if (count >= HEADER_V6 && bytes[0] == 6 && bytes[1] == HEADER_V6) {
+		v6->sin6_family = AF_INET6;
+		memcpy(&v6->sin6_port, bytes + 2, 2);
+		memcpy(&v6->sin6_flowinfo, bytes + 4, 4);
+		memcpy(&v6->sin6_addr, bytes + 8, 16);
+		return HEADER_V6;
+	}
+	return 0;
+}
+
+static uint32_t write_header(const struct rsocket *rs, const struct datagram_peer *peer, uint8_t *bytes)
+{
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)&peer->own;
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&peer->own;
+	bool is_v6 = peer->own.ss_family == AF_INET6;
+	uint16_t port = htobe16(rs->datagram->port);
+
+	bytes[0] = is_v6 ? 6 : 4;
+	bytes[1] = is_v6 ? HEADER_V6 : HEADER_V4;
+	memcpy(bytes + 2, &port, 2);
+	if (!is_v6) {
+		memcpy(bytes + 4, &v4->sin_addr, 4);
+		return HEADER_V4;
+	}
+	memcpy(bytes + 4, &v6->sin6_flowinfo, 4);
+	memcpy(bytes + 8, &v6->sin6_addr, 16);
+	return HEADER_V6;
+}
+
+static void message_arrived(struct rsocket *rs, uint32_t slot, uint32_t bytes)
+{
+	struct datagram *datagram = rs->datagram;
+	struct datagram_arrived *arrived = calloc(1, sizeof(*arrived));
+	uint32_t header =
+		arrived && bytes >= DATAGRAM_GRH && bytes <= datagram->slot_bytes
+			? read_header(slot_memory(datagram, slot) + DATAGRAM_GRH, bytes - DATAGRAM_GRH, &arrived->from)
+			: 0;
+
+	if (!header) {
+		free(arrived);
+		datagram_post_receive(rs, slot);
+		return;
+	}
+	arrived->slot = slot;
+	arrived->offset = DATAGRAM_GRH + header;
+	arrived->bytes = bytes - arrived->offset;
+	*datagram->last = arrived;
+	datagram->last = &arrived->next;
+}
+
+void datagram_advance(struct rsocket *rs)
+{
+	struct datagram *datagram = rs->datagram;
+	struct ibv_wc completions[COMPLETIONS];
+	int count, index;
+
+	datagram_take_early(rs);
+	if (!datagram->cq)
+		return;
+	while ((count = ibv_poll_cq(datagram->cq, COMPLETIONS, completions)) > 0)
+		for (index = 0; index < count; index++) {
+			const struct ibv_wc *wc = &completions[index];
+
+			if (wc->wr_id & IS_SEND)
+				datagram->sends_free++;
+			else if (wc->status == IBV_WC_SUCCESS)
+				message_arrived(rs, (uint32_t)wc->wr_id, wc->byte_len);
+		}
+}
+
+static bool can_send(struct rsocket *rs)
+{
+	return !rs->datagram->qp || rs->datagram->sends_free;
+}
+
+/* Datagrams of others do not reach a connected socket (connect(2)). */
+static void drop_strangers(struct rsocket *rs)
+{
+	struct datagram *datagram = rs->datagram;
+	const struct datagram_peer *connected = datagram->connected;
+	struct datagram_arrived **link = &datagram->first, *arrived;
+
+	if (!connected)
+		return;
+	while ((arrived = *link)) {
+		const struct sockaddr *from = (const struct sockaddr *)&arrived->from;
+		const struct sockaddr *peer = (const struct sockaddr *)&connected->address;
+
+		if (address_equal(from, peer) && address_port(from) == address_port(peer)) {
+			link = &arrived->next;
+			continue;
+		}
+		*link = arrived->next;
+		if (arrived->slot == UINT32_MAX)
+			datagram->early_count--;
+		else
+			datagram_post_receive(rs, arrived->slot);
+		free(arrived);
+	}
+	datagram->last = link;
+}
+
+static bool has_arrived(struct rsocket *rs)
+{
+	drop_strangers(rs);
+	return rs->datagram->first;
+}
+
+short datagram_ready(struct rsocket *rs)
+{
+	return (short)((has_arrived(rs) ? POLLIN : 0) | (can_send(rs) ? POLLOUT : 0));
+}
+
+static ssize_t send_message(struct rsocket *rs, const struct datagram_peer *peer, struct pieces *pieces, size_t bytes)
+{
+	struct datagram *datagram = rs->datagram;
+	uint32_t slot = datagram->receive_slots + datagram->next_send;
+	uint8_t *memory = slot_memory(datagram, slot);
+	uint32_t header = write_header(rs, peer, memory);
+	struct ibv_sge sge = {.addr = (uintptr_t)memory, .lkey = datagram->mr->lkey};
+	struct ibv_send_wr request = {.wr_id = IS_SEND,
+				      .sg_list = &sge,
+				      .num_sge = 1,
+				      .opcode = IBV_WR_SEND,
+				      .wr.ud = {.ah = peer->ah, .remote_qpn = peer->qp_number, .remote_qkey = QKEY}},
+			   *bad;
+	int error;
+
+	if (bytes > datagram->mtu - header)
+		return -EMSGSIZE;
+	pieces_copy_out(pieces, memory + header, bytes);
+	sge.length = header + (uint32_t)bytes;
+	error = ibv_post_send(datagram->qp, &request, &bad);
+	if (error)
+		return -error;
+	datagram->next_send = (datagram->next_send + 1) % datagram->send_slots;
+	datagram->sends_free--;
+	return (ssize_t)bytes;
+}
+
+ssize_t datagram_send(struct rsocket *rs, const struct iovec *list, size_t count, int flags,
+		      const struct sockaddr *address, socklen_t length)
+{
+	struct datagram *datagram = rs->datagram;
+	struct pieces pieces = {.list = list, .count = count};
+	struct iovec copies[MOST_PIECES + 1];
+	struct datagram_peer *peer = datagram->connected;
+	size_t bytes = pieces_bytes(list, count);
+	int error;
+
+	if (address && (length < sizeof(sa_family_t) || !address_size(address) || length < address_size(address)))
+		return -EINVAL;
+	if (address)
+		peer = datagram_peer_at(rs, address);
+	if (!peer)
+		return address ? -ENOBUFS : -EDESTADDRREQ;
+	if (count > MOST_PIECES)
+		return -EMSGSIZE;
+	rsocket_advance(rs);
+	/* The socket gets its name by being sent from, at the latest. */
+	if (!datagram->device) {
+		error = datagram_make_qp(rs, (const struct sockaddr *)&peer->address);
+		if (error)
+			return error;
+	}
+	if (!peer->ah) {
+		if (bytes > datagram->mtu - HEADER_V6)
+			return -EMSGSIZE;
+		memcpy(copies + 1, list, count * sizeof(*list));
+		return datagram_send_early(rs, peer, copies, count);
+	}
+	error = wait_until(rs, rs->nonblocking || flags & MSG_DONTWAIT, 0, can_send);
+	return error ? error : send_message(rs, peer, &pieces, bytes);
+}
+
+ssize_t datagram_receive(struct rsocket *rs, const struct iovec *list, size_t count, int *flags,
+			 struct sockaddr *address, socklen_t *length)
+{
+	struct datagram *datagram = rs->datagram;
+	struct pieces pieces = {.list = list, .count = count};
+	size_t room = pieces_bytes(list, count), bytes;
+	struct datagram_arrived *arrived;
+	int error = wait_until(rs, rs->nonblocking || *flags & MSG_DONTWAIT, 0, has_arrived);
+
+	if (error)
+		return error;
+	arrived = datagram->first;
+	bytes = arrived->bytes < room ? arrived->bytes : room;
+	pieces_copy_in(&pieces,
+		       arrived->slot == UINT32_MAX ? arrived->early
+						   : slot_memory(datagram, arrived->slot) + arrived->offset,
+		       bytes);
+	give_name((struct sockaddr *)&arrived->from, address, length);
+	room = arrived->bytes;
+	if (!(*flags & MSG_PEEK)) {
+		datagram->first = arrived->next;
+		if (!datagram->first)
+			datagram->last = &datagram->first;
+		if (arrived->slot == UINT32_MAX)
+			datagram->early_count--;
+		else
+			datagram_post_receive(rs, arrived->slot);
+		free(arrived);
+	}
+	/* The whole length, if it is asked for (recv(2)). */
+	if (*flags & MSG_TRUNC)
+		bytes = room;
+	*flags = room > bytes ? MSG_TRUNC : 0;
+	return (ssize_t)bytes;
+}
