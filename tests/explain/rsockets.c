@@ -29,6 +29,16 @@ static void kind(void)
 		       "rsocket → EOPNOTSUPP: there are no rsockets of domain 1, type 0x80001 and protocol 5");
 }
 
+static void not_stream(void)
+{
+	int socket = rsocket(AF_INET, SOCK_DGRAM, 0);
+
+	assert_true(socket >= 0);
+	assert_errno(rlisten(socket, 1), EOPNOTSUPP);
+	expect_refusal(RSOCKET_NOT_STREAM, "rlisten → EOPNOTSUPP: rsocket %d is one of datagrams", socket);
+	assert_success(rclose(socket));
+}
+
 static void state(void)
 {
 	int socket = new_rlistener(1);
@@ -211,6 +221,7 @@ static void protocol(void)
 static const struct rule_case cases[] = {
 	CASE(RSOCKET_NONE, none),
 	CASE(RSOCKET_KIND, kind),
+	CASE(RSOCKET_NOT_STREAM, not_stream),
 	CASE(RSOCKET_STATE, state),
 	CASE(RSOCKET_NOT_CONNECTED, not_connected),
 	CASE(RSOCKET_ADDRESS, address),

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Connections that do not come about, and the end of a process that does not close: another process is killed, one forks. */
+#include "rsocket_support.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void test_refused(void **state)
+{
+	int listener = new_rlistener(1), socket = rsocket(AF_INET, SOCK_STREAM, 0), error;
+	uint16_t port = rport_of(listener);
+	socklen_t length = sizeof(error);
+
+	(void)state;
+	assert_success(rclose(listener));
+	assert_errno(rconnect(socket, loopback(port), sizeof(struct sockaddr_in)), ECONNREFUSED);
+	assert_success(rclose(socket));
+	socket = begin_rconnect(port);
+	assert_true(rready(socket, POLLOUT, LIMIT_MS) & POLLERR);
+	assert_success(rgetsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length));
+	assert_int_equal(error, ECONNREFUSED);
+	assert_bytes_errno(rsend(socket, "x", 1, 0), ENOTCONN);
+	assert_success(rclose(socket));
+}
+
+/* As many connections as the backlog has wait; each is taken once. */
+static void test_backlog(void **state)
+{
+	int listener = new_rlistener(8), clients[8], servers[8], index;
+
+	(void)state;
+	set_nonblocking(listener, true);
+	for (index = 0; index < 8; index++)
+		clients[index] = begin_rconnect(rport_of(listener));
+	for (index = 0; index < 8; index++) {
+		assert_int_equal(rready(listener, POLLIN, LIMIT_MS), POLLIN);
+		servers[index] = raccept(listener, NULL, NULL);
+		assert_true(servers[index] >= 0);
+	}
+	assert_errno(raccept(listener, NULL, NULL), EAGAIN);
+	for (index = 0; index < 8; index++) {
+		assert_int_equal(rready(clients[index], POLLOUT, LIMIT_MS), POLLOUT);
+		assert_success(rclose(clients[index]));
+		assert_success(rclose(servers[index]));
+	}
+	assert_success(rclose(listener));
+}
+
+/* A closed listener rejects what waits. */
+static void test_unaccepted(void **state)
+{
+	int listener = new_rlistener(8), client = begin_rconnect(rport_of(listener));
+
+	(void)state;
+	assert_int_equal(rready(listener, POLLIN, LIMIT_MS), POLLIN);
+	assert_success(rclose(listener));
+	assert_true(rready(client, POLLOUT, LIMIT_MS) & POLLERR);
+	assert_success(rclose(client));
+}
+
+/* The kernel would end the connection of a process that is killed: the stream ends, and writing is refused. */
+static void test_killed(void **state)
+{
+	int ends[2], server, listener, status;
+	uint16_t port;
+	char byte;
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		int client;
+
+		if (read(ends[0], &port, sizeof(port)) != sizeof(port))
+			_exit(1);
+		client = rsocket(AF_INET, SOCK_STREAM, 0);
+		if (rconnect(client, loopback(port), sizeof(struct sockaddr_in)) || rsend(client, "x", 1, 0) != 1)
+			_exit(2);
+		pause();
+		_exit(3);
+	}
+	listener = new_rlistener(1);
+	port = rport_of(listener);
+	assert_int_equal(write(ends[1], &port, sizeof(port)), sizeof(port));
+	assert_int_equal(rready(listener, POLLIN, LIMIT_MS), POLLIN);
+	server = raccept(listener, NULL, NULL);
+	assert_true(server >= 0);
+	assert_int_equal(rrecv(server, &byte, 1, 0), 1);
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(rrecv(server, &byte, 1, 0), 0);
+	assert_bytes_errno(rsend(server, "x", 1, 0), ECONNRESET);
+	assert_success(rclose(server));
+	assert_success(rclose(listener));
+	close(ends[0]);
+	close(ends[1]);
+}
+
+/* What a child of fork(2) inherits is not its own, and what it closes goes on in the parent. */
+static void test_forked(void **state)
+{
+	struct rpair pair;
+	int status;
+	char byte;
+	pid_t child;
+
+	(void)state;
+	rbegin(&pair, -1);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child)
+		_exit(!(rsend(pair.client, "x", 1, 0) == -1 && errno == EBADF && !rclose(pair.client) &&
+			!rclose(pair.server) && !rclose(pair.listener)));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(rsend(pair.client, "y", 1, 0), 1);
+	assert_int_equal(rrecv(pair.server, &byte, 1, 0), 1);
+	assert_int_equal(byte, 'y');
+	rend(&pair);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_killed),     cmocka_unit_test(test_refused), cmocka_unit_test(test_backlog),
+		cmocka_unit_test(test_unaccepted), cmocka_unit_test(test_forked),
+	};
+
+	/* Another process is reached through shared memory. */
+	setenv("SOFTHCA_LINK", "auto", 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
