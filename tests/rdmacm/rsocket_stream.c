@@ -311,6 +311,7 @@ static void test_not_connected(void **state)
 	assert_errno(raccept(socket, NULL, NULL), EINVAL);
 	assert_success(rclose(socket));
 	assert_bytes_errno(rsend(socket, "x", 1, 0), EBADF);
+	assert_errno(rlisten(socket, 1), EBADF);
 	assert_errno(rsocket(AF_UNIX, SOCK_STREAM, 0), ENOTSUP);
 	assert_errno(rsocket(AF_INET, SOCK_RAW, 0), ENOTSUP);
 	assert_errno(rsocket(AF_INET, SOCK_STREAM, IPPROTO_UDP), ENOTSUP);
