@@ -144,10 +144,11 @@ void give_name(const struct sockaddr *name, struct sockaddr *address, socklen_t 
 static int own_name(const struct rsocket *rs, struct sockaddr *address, socklen_t *length)
 {
 	struct sockaddr_storage none = {.ss_family = (sa_family_t)rs->family};
-	const struct sockaddr *name = rdma_get_local_addr(rs->stream.id);
+	const struct sockaddr *name;
 
 	if (rs->datagram)
 		return getsockname(rs->fd, address, length) ? -errno : 0;
+	name = rdma_get_local_addr(rs->stream.id);
 	give_name(name->sa_family ? name : (struct sockaddr *)&none, address, length);
 	return 0;
 }
