@@ -81,13 +81,14 @@ void id_free(struct user_cm_id *id)
 		cm_id_destroy(cm);
 		hca_manager_push();
 	}
-	multicast_leave_all(id);
+	/* Before what waits for it: it may be that of a group. */
 	if (id->base.event) {
 		struct rdma_cm_event *event = id->base.event;
 
 		id->base.event = NULL;
 		softhca_rdma_ack_cm_event(event);
 	}
+	multicast_leave_all(id);
 	events_settle(id, NULL);
 	port_release(&id->port);
 	release(id);

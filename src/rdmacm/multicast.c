@@ -23,12 +23,17 @@
 /* IBTA 10.5.1: where multicast goes to. */
 enum { MULTICAST_QPN_ = 0xffffff };
 
-static void attach(struct user_cm_group *group)
+/* Returns 0 or a negative errno. */
+static int attach(struct user_cm_group *group)
 {
 	struct ibv_qp *qp = qp_of_id(group->id);
+	int error = 0;
 
-	if (qp && !group->send_only)
-		group->attached = !softhca_ibv_attach_mcast(qp, &group->mgid, 0);
+	if (qp && !group->send_only) {
+		error = -softhca_ibv_attach_mcast(qp, &group->mgid, 0);
+		group->attached = !error;
+	}
+	return error;
 }
 
 void multicast_attach(struct user_cm_event *event)
@@ -36,7 +41,10 @@ void multicast_attach(struct user_cm_event *event)
 	struct user_cm_group *group = event->group;
 	struct rdma_ud_param *param = &event->base.param.ud;
 
-	attach(group);
+	event->base.status = attach(group);
+	/* The program still has to leave the group (rdma_join_multicast(3)). */
+	if (event->base.status)
+		event->base.event = RDMA_CM_EVENT_MULTICAST_ERROR;
 	param->private_data = group->context;
 	param->qp_num = MULTICAST_QPN_;
 	param->qkey = RDMA_UDP_QKEY;
@@ -131,6 +139,7 @@ int softhca_rdma_leave_multicast(struct rdma_cm_id *base, struct sockaddr *addr)
 	WITHOUT_CANCELLATION;
 	struct user_cm_id *id = id_begin(base, "rdma_leave_multicast");
 	struct user_cm_group **link, *group;
+	struct rdma_cm_event *event;
 	int result;
 
 	if (!id)
@@ -144,7 +153,13 @@ int softhca_rdma_leave_multicast(struct rdma_cm_id *base, struct sockaddr *addr)
 					  be64toh(address_gid(addr).global.subnet_prefix),
 					  be64toh(address_gid(addr).global.interface_id)));
 	*link = group->next;
+	/* The event of a synchronous id is nobody else's to acknowledge (rdma_create_id(3), NOTES). */
+	event = id->synchronous && base->event && to_user_cm_event(base->event)->group == group ? base->event : NULL;
+	if (event)
+		base->event = NULL;
 	result = id_end(id, 0);
+	if (event)
+		softhca_rdma_ack_cm_event(event);
 	free_group(group);
 	return result;
 }
