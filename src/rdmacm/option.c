@@ -27,11 +27,11 @@ static int set_reuse_address(struct user_cm_id *id, const void *value)
 	int reuse;
 
 	memcpy(&reuse, value, sizeof(reuse));
-	if (id_state(id) != ID_IDLE && id_state(id) != ID_BOUND && (reuse || id_state(id) == ID_LISTEN))
+	if (id_state(id) == ID_LISTEN)
 		return -REFUSE(hca_of_id(id), "rdma_set_option", EINVAL, RULE_RDMACM_REUSE_ADDRESS,
 			       name_figure(id_state_name(id_state(id))));
 	id->reuse_address = reuse;
-	id->port.reuse_address = reuse;
+	port_set_sharing(&id->port, reuse, id->own_family_only);
 	return 0;
 }
 
@@ -43,7 +43,7 @@ static int set_own_family_only(struct user_cm_id *id, const void *value)
 		return error;
 	memcpy(&only, value, sizeof(only));
 	id->own_family_only = only;
-	id->port.own_family_only = only;
+	port_set_sharing(&id->port, id->reuse_address, only);
 	id->family_only_set = true;
 	return 0;
 }

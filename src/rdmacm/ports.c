@@ -184,6 +184,14 @@ int port_bind(struct bound_port *port, uint16_t space, struct sockaddr *source, 
 	return error;
 }
 
+void port_set_sharing(struct bound_port *port, bool reuse_address, bool own_family_only)
+{
+	pthread_mutex_lock(&ports.lock);
+	port->reuse_address = reuse_address;
+	port->own_family_only = own_family_only;
+	pthread_mutex_unlock(&ports.lock);
+}
+
 int port_listen(struct bound_port *port)
 {
 	int error;

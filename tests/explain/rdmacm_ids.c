@@ -159,7 +159,7 @@ static void reuse_address(void)
 	resolve_address(id, 7471);
 	assert_errno(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &value, sizeof(value)), EINVAL);
 	expect_refusal(RDMACM_REUSE_ADDRESS,
-		       "rdma_set_option → EINVAL: the id is in state RESOLVED: its address cannot be shared any more");
+		       "rdma_set_option → EINVAL: the id is in state LISTEN: its address cannot be shared any more");
 	close_id();
 }
 
@@ -178,8 +178,8 @@ static void no_path(void)
 {
 	struct ibv_path_data path = {.flags = IBV_PATH_FLAG_GMP};
 
-	open_id(RDMA_PS_TCP);
-	resolve_address(id, 7471);
+	channel = new_channel();
+	id = new_listener(channel, RDMA_PS_TCP);
 	assert_errno(rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &path, sizeof(path)), EINVAL);
 	expect_refusal(RDMACM_NO_PATH, "rdma_set_option → EINVAL: of 1 paths none has all flags 0x%x",
 		       IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL);
