@@ -83,7 +83,14 @@ static int copy_name(char **to, const char *name)
 	return *to ? 0 : -ENOMEM;
 }
 
-/* IPv6 text stands for a GID: RAI_FAMILY with AF_IB and RAI_NUMERICHOST. */
+/* IPv6 text stands for a GID: AF_IB, with RAI_FAMILY and RAI_NUMERICHOST (rdma-cm 2.4). */
+static bool is_gid(const struct rdma_addrinfo *hints, const struct addrinfo *found)
+{
+	const int both = RAI_FAMILY | RAI_NUMERICHOST;
+
+	return hints->ai_family == AF_IB && (hints->ai_flags & both) == both && found->ai_family == AF_INET6;
+}
+
 static int ib_address(struct rdma_addrinfo *result, const struct sockaddr *from, bool passive)
 {
 	struct sockaddr_ib address = {.sib_family = AF_IB, .sib_pkey = htobe16(0xffff)};
@@ -118,7 +125,7 @@ static int convert(struct rdma_addrinfo *result, const struct rdma_addrinfo *hin
 	result->ai_flags = hints->ai_flags & RAI_PASSIVE;
 	result->ai_family = found->ai_family;
 	choose_types(result, hints, found);
-	if (hints->ai_family == AF_IB && hints->ai_flags & RAI_FAMILY)
+	if (is_gid(hints, found))
 		return ib_address(result, found->ai_addr, passive);
 	if (passive) {
 		error = copy_address(&result->ai_src_addr, &result->ai_src_len, found->ai_addr, found->ai_addrlen);
@@ -225,7 +232,8 @@ static int resolve_addrinfo(struct user_cm_id *id, const char *node, const char 
 	int flags = hints ? hints->ai_flags : 0;
 
 	if (flags & RAI_SA_)
-		return flags & RAI_DNS_ ? -EINVAL : -ENOENT;
+		return -REFUSE(hca_of_id(id), "rdma_resolve_addrinfo", flags & RAI_DNS_ ? EINVAL : ENOENT,
+			       RULE_RDMACM_RAI_SA, flags);
 	if (id->found)
 		return -REFUSE(hca_of_id(id), "rdma_resolve_addrinfo", EBUSY, RULE_RDMACM_ADDRINFO_PENDING, 0);
 	if (!node && !service && !hints)

@@ -64,7 +64,7 @@ static void __attribute__((constructor)) handle_fork(void)
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
-struct user_cm_channel *channel_create(bool of_one_id)
+struct user_cm_channel *channel_create(void)
 {
 	struct user_cm_channel *channel = calloc(1, sizeof(*channel));
 
@@ -76,7 +76,6 @@ struct user_cm_channel *channel_create(bool of_one_id)
 		return NULL;
 	}
 	channel->last = &channel->first;
-	channel->of_one_id = of_one_id;
 	channel->process = progress_generation();
 	events_lock();
 	channel->next = events.first;

@@ -17,8 +17,8 @@
 void events_lock(void);
 void events_unlock(void);
 
-/** A channel for the program, or, @of_one_id, of a synchronous id. NULL with errno. Any thread. */
-struct user_cm_channel *channel_create(bool of_one_id);
+/** A channel for the program, or of a synchronous id. NULL with errno. Any thread. */
+struct user_cm_channel *channel_create(void);
 
 /** The program is done with it: closes the descriptor, frees what waits. */
 void channel_destroy(struct user_cm_channel *channel);

@@ -101,7 +101,6 @@ static void describe_sidr_req(struct user_cm_id *child, struct user_cm_event *ev
 	const struct cm_sidr_req *req = &event->message.sidr_req;
 	uint8_t length = behind_hello(sizeof(req->private_data), hello);
 
-	child->responds_to_sidr = true;
 	attach_data(event, req->private_data + sizeof(req->private_data) - length, length);
 	/* The real library leaves it zero; qperf makes an AH of it (rdma-cm 4.1). */
 	ah_attributes(child, &event->base.param.ud.ah_attr);
@@ -165,9 +164,10 @@ static void fail_connection(struct user_cm_id *id, struct user_cm_event *event, 
 static void take_ece(struct user_cm_id *id)
 {
 	struct ibv_ece ece = id->remote_ece;
+	struct ibv_qp *qp = qp_of_id(id);
 
-	if (ece.vendor_id && ece.vendor_id == id->local_ece.vendor_id)
-		softhca_ibv_set_ece(id->base.qp, &ece);
+	if (qp && ece.vendor_id && ece.vendor_id == id->local_ece.vendor_id)
+		softhca_ibv_set_ece(qp, &ece);
 }
 
 static bool deliver_response(struct user_cm_id *id, struct user_cm_event *event)

@@ -54,7 +54,8 @@ int softhca_rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, st
 	int result;
 
 	if (!res || !id)
-		return result_of(-EINVAL);
+		return result_of(-REFUSE(hca_of_id(NULL), "rdma_create_ep", EINVAL, RULE_RDMACM_NULL, (uintptr_t)id,
+					 (uintptr_t)res));
 	if (softhca_rdma_create_id(NULL, &made, NULL, (enum rdma_port_space)res->ai_port_space))
 		return -1;
 	made->qp_type = (enum ibv_qp_type)res->ai_qp_type;
@@ -91,8 +92,12 @@ static int take_request(struct user_cm_id *listener, struct rdma_cm_event *event
 	struct ibv_qp_init_attr attr;
 
 	if (event->status || event->event != RDMA_CM_EVENT_CONNECT_REQUEST) {
-		errno = event->status < 0 ? -event->status : event->status ? event->status : EINVAL;
+		int error = event->status < 0 ? -event->status : event->status ? event->status : EINVAL;
+
+		errno = REFUSE(hca_of_id(listener), "rdma_get_request", error, RULE_RDMACM_OTHER_EVENT, event->event,
+			       (uint64_t)(int64_t)event->status);
 		softhca_rdma_ack_cm_event(event);
+		errno = error;
 		return -1;
 	}
 	if (listener->qp_attr) {

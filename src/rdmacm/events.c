@@ -25,7 +25,7 @@ struct rdma_event_channel *softhca_rdma_create_event_channel(void)
 		errno = count ? -count : ENODEV;
 		return NULL;
 	}
-	channel = channel_create(false);
+	channel = channel_create();
 	return channel ? &channel->base : NULL;
 }
 
@@ -41,7 +41,8 @@ int softhca_rdma_get_cm_event(struct rdma_event_channel *base, struct rdma_cm_ev
 	int error;
 
 	if (!event)
-		return result_of(-EINVAL);
+		return result_of(-REFUSE(hca_of_id(NULL), "rdma_get_cm_event", EINVAL, RULE_RDMACM_NULL,
+					 (uintptr_t)base, (uintptr_t)event));
 	if (channel->process != progress_generation())
 		return result_of(
 			-REFUSE(hca_of_id(NULL), "rdma_get_cm_event", EBADF, RULE_RDMACM_OF_PARENT, (uintptr_t)base));

@@ -127,8 +127,10 @@ enum cm_verdict handle_request(void *argument, struct cm_id *child, const struct
 	if (verdict != CM_TAKE)
 		return verdict;
 	queued = copy(listener, event);
-	if (!queued)
+	if (!queued) {
+		EXPLAIN_REQUEST(listener, RULE_RDMACM_REQUEST_NO_MEMORY, listener->port.number);
 		return CM_DROP;
+	}
 	queued->child = child;
 	events_lock();
 	waiting = listener->waiting;
@@ -170,16 +172,22 @@ void handle_event(void *owner, const struct cm_event *event)
 {
 	WITHOUT_CANCELLATION;
 	struct user_cm_id *id = owner;
-	struct user_cm_event *queued = id ? copy(id, event) : NULL;
+	struct user_cm_event *queued;
 	bool wanted;
 
-	if (!queued)
+	if (!id)
 		return;
+	queued = copy(id, event);
 	events_lock();
 	wanted = concerns(id, event);
-	if (wanted)
+	if (wanted && queued)
 		event_put_locked(queued);
 	events_unlock();
 	if (!wanted)
 		free(queued);
+	else if (!queued)
+		EXPLAIN_LIMITED(hca_of_id(id), (&(const struct explain_subject){.call = "rdma_get_cm_event"}),
+				MOST_EXPLAINED, RULE_RDMACM_EVENT_NO_MEMORY,
+				address_port((const struct sockaddr *)&id->path.source),
+				address_port((const struct sockaddr *)&id->path.destination));
 }

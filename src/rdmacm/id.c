@@ -26,7 +26,7 @@ struct user_cm_id *id_new(struct user_cm_channel *channel, void *context, enum r
 	if (!id)
 		return NULL;
 	if (synchronous)
-		channel = channel_create(true);
+		channel = channel_create();
 	if (!channel) {
 		free(id);
 		return NULL;
@@ -211,7 +211,7 @@ int softhca_rdma_migrate_id(struct rdma_cm_id *base, struct rdma_event_channel *
 		return id_end(id,
 			      -REFUSE(hca_of_id(id), "rdma_migrate_id", EINVAL, RULE_RDMACM_MIGRATE_SYNCHRONOUS, 0));
 	if (!to)
-		to = channel_create(true);
+		to = channel_create();
 	if (!to)
 		return id_end(id, -errno);
 	event = base->event;

@@ -64,7 +64,6 @@ struct user_cm_channel {
 	uint32_t stale;   /* tokens that threads have read of events that were dropped meanwhile */
 	uint32_t users;   /* ids on it, and threads inside rdma_get_cm_event(3) */
 	bool destroyed;   /* by the program: freed with the last user */
-	bool of_one_id;   /* the private channel of a synchronous id */
 	uint32_t process; /* progress_generation() of the process that made it */
 };
 
@@ -92,8 +91,7 @@ struct resolved_path {
 struct user_cm_id {
 	struct rdma_cm_id base; /* first */
 	pthread_mutex_t lock;
-	struct user_cm_id *next, **link; /* of all ids of the process; under the lock of events */
-	uint32_t process;                /* as in the channel */
+	uint32_t process; /* as in the channel */
 
 	/* under the lock of events */
 	enum id_state state;
@@ -117,10 +115,8 @@ struct user_cm_id {
 	bool family_only_set;
 
 	/* the connection */
-	bool connecting;       /* rdma_connect(3) or rdma_accept(3) was called */
-	bool failed;           /* CONNECT_ERROR was reported: what comes later is swallowed */
-	bool responds_to_sidr; /* a child whose request was a SIDR_REQ */
-	uint32_t requested_qkey;
+	bool connecting; /* rdma_connect(3) or rdma_accept(3) was called */
+	bool failed;     /* CONNECT_ERROR was reported: what comes later is swallowed */
 	uint8_t responder_resources, initiator_depth;
 	uint8_t path_mtu; /* enum ibv_mtu */
 	uint32_t flow_label;
@@ -133,7 +129,6 @@ struct user_cm_id {
 	bool own_srq_cq; /* the receive CQ is of rdma_create_srq() */
 	struct user_cm_group *groups;
 	struct rdma_addrinfo *found; /* by rdma_resolve_addrinfo(), not handed over yet */
-	bool finding;
 };
 
 static inline struct user_cm_id *to_user_cm_id(struct rdma_cm_id *id)

@@ -153,7 +153,7 @@ int qp_attributes(struct user_cm_id *id, struct ibv_qp_attr *attr, int *mask)
 	}
 	if (error)
 		return -REFUSE(hca_of_id(id), "rdma_init_qp_attr", -error, RULE_RDMACM_QP_ATTR, attr->qp_state,
-			       name_figure(cm_state_name(parameters.state)));
+			       parameters.state);
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "abi/rdmacm_entry_points.h"
 #include "core/cancellation.h"
 #include "explain/explain.h"
+#include "rdmacm/conn_param.h"
 #include "rdmacm/devices.h"
 #include "rdmacm/id.h"
 #include "verbs/objects.h"
@@ -119,6 +120,9 @@ static int create_qp(struct user_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 	struct ibv_qp *qp;
 	int error;
 
+	error = conn_check_qp(id, "rdma_create_qp");
+	if (error)
+		return error;
 	if (base->qp)
 		return -REFUSE(hca_of_id(id), "rdma_create_qp", EINVAL, RULE_RDMACM_HAS_QP, base->qp->qp_num);
 	if (!base->verbs)
@@ -190,7 +194,8 @@ void softhca_rdma_destroy_qp(struct rdma_cm_id *base)
 	WITHOUT_CANCELLATION;
 	struct user_cm_id *id = to_user_cm_id(base);
 
-	if (base->qp)
+	/* One that the program has destroyed already is only forgotten (rdma-cm 4.1). */
+	if (qp_of_id(id))
 		softhca_ibv_destroy_qp(base->qp);
 	base->qp = NULL;
 	if (id->own_cqs)

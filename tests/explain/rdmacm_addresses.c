@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules 820 to 833: addresses, ports and routes of librdmacm. */
+/* Rules 820 to 833 and 864: addresses, ports and routes of librdmacm. */
 #include "../rdmacm/support.h"
 #include "rule_cases.h"
 
@@ -159,8 +159,14 @@ static void loopback_of_an_adapter(void)
 	resolve_address(id, 7471);
 	assert_errno(rdma_resolve_route(id, TIMEOUT_MS), ENODEV);
 	expect_refusal(RDMACM_LOOPBACK,
-		       "rdma_resolve_route → ENODEV: the destination is a loopback address, which is on "
+		       "rdma_resolve_route → ENODEV: the destination is a loopback address, or none, which is on "
 		       "no interface of an adapter");
+	close_id();
+	/* No address means the host as well (rdma-cm 2.4). */
+	open_id(RDMA_PS_TCP);
+	assert_success(rdma_resolve_addr(id, NULL, any_address(7471), TIMEOUT_MS));
+	expect_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_errno(rdma_resolve_route(id, TIMEOUT_MS), ENODEV);
 	close_id();
 }
 
@@ -181,6 +187,19 @@ static void addrinfo_pending(void)
 	assert_errno(rdma_resolve_addrinfo(id, "127.0.0.1", "7471", NULL), EBUSY);
 	expect_refusal(RDMACM_ADDRINFO_PENDING,
 		       "rdma_resolve_addrinfo → EBUSY: what was resolved before was not asked for yet");
+	close_id();
+}
+
+static void subnet_administration(void)
+{
+	struct rdma_addrinfo hints = {.ai_flags = 0x10};
+
+	open_id(RDMA_PS_TCP);
+	assert_errno(rdma_resolve_addrinfo(id, "127.0.0.1", "7471", &hints), ENOENT);
+	expect_refusal(RDMACM_RAI_SA, "rdma_resolve_addrinfo → ENOENT: flags 0x10 ask the subnet administration for "
+				      "addresses, which Ethernet has not, or, with RAI_DNS, for two sources at once");
+	hints.ai_flags = 0x30;
+	assert_errno(rdma_resolve_addrinfo(id, "127.0.0.1", "7471", &hints), EINVAL);
 	close_id();
 }
 
@@ -210,6 +229,7 @@ static const struct rule_case cases[] = {
 	CASE(RDMACM_NOTHING_ASKED, nothing_asked),
 	CASE(RDMACM_ADDRINFO_PENDING, addrinfo_pending),
 	CASE(RDMACM_NO_ADDRINFO, no_addrinfo),
+	CASE(RDMACM_RAI_SA, subnet_administration),
 };
 
 RULE_CASES(rdmacm_address_cases, cases);

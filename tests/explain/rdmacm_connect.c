@@ -84,7 +84,7 @@ static void no_request(void)
 	establish(&ends);
 	assert_errno(rdma_accept(ends.server, &param), EINVAL);
 	expect_refusal(RDMACM_NO_REQUEST,
-		       "rdma_accept → EINVAL: no request waits for an answer: the connection is in state ESTABLIS");
+		       "rdma_accept → EINVAL: no request waits for an answer: the connection is in state ESTABLISHED");
 	end(&ends);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules 800 to 815: ids of librdmacm, their states, events and options. */
+/* Rules 800 to 815, 865 and 866: ids of librdmacm, their states, events and options. */
 #include "../rdmacm/support.h"
 #include "rule_cases.h"
 
@@ -119,6 +119,34 @@ static void no_event(void)
 	expect_refusal(RDMACM_NO_EVENT, "rdma_ack_cm_event → EINVAL: there is no event at address 0");
 }
 
+static void null(void)
+{
+	channel = new_channel();
+	assert_errno(rdma_get_cm_event(channel, NULL), EINVAL);
+	expect_refusal(RDMACM_NULL, "rdma_get_cm_event → EINVAL: arguments at 0x%lx and 0x0: none of them may be NULL",
+		       (unsigned long)(uintptr_t)channel);
+	assert_errno(rdma_create_ep(&id, NULL, NULL, NULL), EINVAL);
+	expect_refusal(RDMACM_NULL, "rdma_create_ep → EINVAL: arguments at 0x%lx and 0x0: none of them may be NULL",
+		       (unsigned long)(uintptr_t)&id);
+	rdma_destroy_event_channel(channel);
+}
+
+/* A listener that is told something else than that a request has come (rdma_write_cm_event() of later versions). */
+static void other_event(void)
+{
+	struct rdma_cm_id *child;
+
+	assert_success(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP));
+	assert_success(rdma_bind_addr(id, loopback(0)));
+	assert_success(rdma_listen(id, 1));
+	assert_success(rdma_write_cm_event(id, (enum rdma_cm_event_type)RDMA_CM_EVENT_USER_, -5, 0));
+	assert_errno(rdma_get_request(id, &child), 5);
+	expect_refusal(RDMACM_OTHER_EVENT,
+		       "rdma_get_request → EIO: event %u with status -5 came to the listener, and no request",
+		       RDMA_CM_EVENT_USER_);
+	assert_success(rdma_destroy_id(id));
+}
+
 static void event_type(void)
 {
 	open_id(RDMA_PS_TCP);
@@ -155,8 +183,8 @@ static void reuse_address(void)
 {
 	int value = 1;
 
-	open_id(RDMA_PS_TCP);
-	resolve_address(id, 7471);
+	channel = new_channel();
+	id = new_listener(channel, RDMA_PS_TCP);
 	assert_errno(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &value, sizeof(value)), EINVAL);
 	expect_refusal(RDMACM_REUSE_ADDRESS,
 		       "rdma_set_option → EINVAL: the id is in state LISTEN: its address cannot be shared any more");
@@ -178,8 +206,8 @@ static void no_path(void)
 {
 	struct ibv_path_data path = {.flags = IBV_PATH_FLAG_GMP};
 
-	channel = new_channel();
-	id = new_listener(channel, RDMA_PS_TCP);
+	open_id(RDMA_PS_TCP);
+	resolve_address(id, 7471);
 	assert_errno(rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &path, sizeof(path)), EINVAL);
 	expect_refusal(RDMACM_NO_PATH, "rdma_set_option → EINVAL: of 1 paths none has all flags 0x%x",
 		       IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL);
@@ -206,6 +234,8 @@ static const struct rule_case cases[] = {
 	CASE(RDMACM_MIGRATE_SYNCHRONOUS, synchronous_already),
 	CASE(RDMACM_NO_EVENT, no_event),
 	CASE(RDMACM_EVENT_TYPE, event_type),
+	CASE(RDMACM_NULL, null),
+	CASE(RDMACM_OTHER_EVENT, other_event),
 	CASE(RDMACM_NOT_SYNCHRONOUS, not_synchronous),
 	CASE(RDMACM_UNBOUND, unbound),
 	CASE(RDMACM_OPTION, option),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules 840 to 844 and 860 to 863: QPs, SRQs and groups of an id of librdmacm. */
+/* Rules 840 to 844, 860 to 863 and 867: QPs, SRQs and groups of an id of librdmacm. */
 #include "../rdmacm/support.h"
 #include "rule_cases.h"
 
@@ -36,6 +36,20 @@ static void has_qp(void)
 	new_qp(id);
 	assert_errno(rdma_create_qp(id, NULL, &attr), EINVAL);
 	expect_refusal(RDMACM_HAS_QP, "rdma_create_qp → EINVAL: the id has QP 0x%x already", id->qp->qp_num);
+	close_id();
+}
+
+static void qp_destroyed(void)
+{
+	struct ibv_qp_init_attr attr = attributes();
+
+	open_id(RDMA_PS_TCP);
+	new_qp(id);
+	assert_int_equal(ibv_destroy_qp(id->qp), 0);
+	assert_errno(rdma_create_qp(id, NULL, &attr), EINVAL);
+	expect_refusal(RDMACM_QP_DESTROYED,
+		       "rdma_create_qp → EINVAL: id->qp points to 0x%lx, where there is no QP any more",
+		       (unsigned long)(uintptr_t)id->qp);
 	close_id();
 }
 
@@ -132,8 +146,9 @@ static void not_joined(void)
 }
 
 static const struct rule_case cases[] = {
-	CASE(RDMACM_HAS_QP, has_qp),     CASE(RDMACM_FOREIGN_PD, foreign_pd), CASE(RDMACM_HAS_SRQ, has_srq),
-	CASE(RDMACM_QP_ATTR, qp_attr),   CASE(RDMACM_TWO_CQS, two_cqs),       CASE(RDMACM_NOT_DATAGRAM, not_datagram),
-	CASE(RDMACM_NO_GROUP, no_group), CASE(RDMACM_JOIN_FLAGS, join_flags), CASE(RDMACM_NOT_JOINED, not_joined),
+	CASE(RDMACM_QP_DESTROYED, qp_destroyed), CASE(RDMACM_HAS_QP, has_qp),     CASE(RDMACM_FOREIGN_PD, foreign_pd),
+	CASE(RDMACM_HAS_SRQ, has_srq),           CASE(RDMACM_QP_ATTR, qp_attr),   CASE(RDMACM_TWO_CQS, two_cqs),
+	CASE(RDMACM_NOT_DATAGRAM, not_datagram), CASE(RDMACM_NO_GROUP, no_group), CASE(RDMACM_JOIN_FLAGS, join_flags),
+	CASE(RDMACM_NOT_JOINED, not_joined),
 };
 RULE_CASES(rdmacm_qp_cases, cases);

@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
+#include <infiniband/ib.h>
 #include <net/if.h>
 #include <string.h>
 
@@ -239,13 +240,143 @@ static void test_resolved_interface(void **state)
 	rdma_destroy_event_channel(channel);
 }
 
+/* What is wrong with the address is the status of the event; the id can be resolved again. */
+static void test_unresolved(void **state)
+{
+	struct rdma_event_channel *channel = new_channel();
+	struct rdma_cm_id *id = new_id(channel, RDMA_PS_IB);
+	struct sockaddr_ib to = {.sib_family = AF_IB};
+	struct rdma_cm_event *event;
+
+	(void)state;
+	assert_int_equal(rdma_get_src_port(id), 0);
+	assert_int_equal(rdma_get_dst_port(id), 0);
+	assert_int_equal(rdma_get_local_addr(id)->sa_family, 0);
+	assert_int_equal(rdma_get_peer_addr(id)->sa_family, 0);
+	/* No device on Ethernet has native addresses. */
+	to.sib_addr.sib_addr32[3] = htonl(5);
+	assert_success(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, TIMEOUT_MS));
+	event = next_event(channel, RDMA_CM_EVENT_ADDR_ERROR);
+	assert_int_equal(event->status, -ENODEV);
+	assert_ptr_equal(event->id, id);
+	assert_success(rdma_ack_cm_event(event));
+	assert_null(id->verbs);
+	assert_errno(rdma_resolve_route(id, TIMEOUT_MS), EINVAL);
+	to.sib_addr.sib_addr32[3] = 0;
+	assert_success(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, TIMEOUT_MS));
+	expect_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_non_null(id->verbs);
+	assert_success(rdma_destroy_id(id));
+	/* A synchronous id tells by its result. */
+	id = new_id(NULL, RDMA_PS_IB);
+	to.sib_addr.sib_addr32[3] = htonl(5);
+	assert_errno(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, TIMEOUT_MS), ENODEV);
+	assert_success(rdma_destroy_id(id));
+	rdma_destroy_event_channel(channel);
+}
+
+/* A source that is given is bound as by rdma_bind_addr(3). */
+static void test_source(void **state)
+{
+	struct rdma_event_channel *channel = new_channel();
+	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP), *other = new_id(channel, RDMA_PS_TCP);
+	struct rdma_cm_id *third = new_id(channel, RDMA_PS_TCP);
+	uint16_t port;
+
+	(void)state;
+	/* Some port that is free. */
+	assert_success(rdma_bind_addr(other, loopback(0)));
+	port = port_of(other);
+	assert_success(rdma_destroy_id(other));
+	assert_success(rdma_resolve_addr(id, loopback(port), loopback(7471), TIMEOUT_MS));
+	expect_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_int_equal(port_of(id), port);
+	assert_errno(rdma_resolve_addr(third, loopback(port), loopback(7471), TIMEOUT_MS), EADDRNOTAVAIL);
+	/* Of an id that is bound it is not looked at. */
+	assert_success(rdma_bind_addr(third, loopback(0)));
+	port = port_of(third);
+	assert_success(rdma_resolve_addr(third, loopback(port_of(id)), loopback(7471), TIMEOUT_MS));
+	expect_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_int_equal(port_of(third), port);
+	assert_success(rdma_destroy_id(id));
+	assert_success(rdma_destroy_id(third));
+	if (own.sin_family == AF_INET) {
+		id = new_id(channel, RDMA_PS_TCP);
+		assert_success(rdma_resolve_addr(id, at(&own, 0), loopback(7471), TIMEOUT_MS));
+		assert_non_null(id->verbs);
+		expect_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+		assert_memory_equal(&((struct sockaddr_in *)rdma_get_local_addr(id))->sin_addr, &own.sin_addr, 4);
+		assert_success(rdma_destroy_id(id));
+	}
+	rdma_destroy_event_channel(channel);
+}
+
+static int status_of_connection(struct rdma_event_channel *channel, struct sockaddr *to)
+{
+	struct rdma_conn_param param = {.retry_count = 7};
+	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
+	struct rdma_cm_event *event;
+	int status;
+
+	assert_success(rdma_resolve_addr(id, NULL, to, TIMEOUT_MS));
+	expect_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_success(rdma_resolve_route(id, TIMEOUT_MS));
+	expect_event(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	new_qp(id);
+	assert_success(rdma_connect(id, &param));
+	event = next_event(channel, RDMA_CM_EVENT_REJECTED);
+	status = event->status;
+	assert_success(rdma_ack_cm_event(event));
+	rdma_destroy_qp(id);
+	assert_success(rdma_destroy_id(id));
+	return status;
+}
+
+/* A listener at one address refuses requests for another one of the host, with reason 28 (rdma-cm 3.3). */
+static void test_listener_at_one_address(void **state)
+{
+	struct rdma_event_channel *clients = new_channel(), *servers = new_channel();
+	struct rdma_cm_id *listener = new_id(servers, RDMA_PS_TCP), *id = new_id(clients, RDMA_PS_TCP);
+	struct rdma_cm_event *event;
+	uint16_t port;
+
+	(void)state;
+	need_interface();
+	assert_success(rdma_bind_addr(listener, at(&own, 0)));
+	assert_success(rdma_listen(listener, 1));
+	port = port_of(listener);
+	assert_int_equal(status_of_connection(clients, loopback(port)), 28);
+	assert_false(has_event(servers, 0));
+	/* What is for its own comes. */
+	assert_success(rdma_resolve_addr(id, NULL, at(&own, port), TIMEOUT_MS));
+	expect_event(clients, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_success(rdma_resolve_route(id, TIMEOUT_MS));
+	expect_event(clients, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	new_qp(id);
+	assert_success(rdma_connect(id, NULL));
+	event = next_event(servers, RDMA_CM_EVENT_CONNECT_REQUEST);
+	assert_success(rdma_destroy_id(event->id));
+	assert_success(rdma_ack_cm_event(event));
+	rdma_destroy_qp(id);
+	assert_success(rdma_destroy_id(id));
+	assert_success(rdma_destroy_id(listener));
+	rdma_destroy_event_channel(clients);
+	rdma_destroy_event_channel(servers);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refused_addresses),  cmocka_unit_test(test_wildcard),
-		cmocka_unit_test(test_device_of_address),  cmocka_unit_test(test_collisions),
-		cmocka_unit_test(test_same_address),       cmocka_unit_test(test_resolved),
+		cmocka_unit_test(test_refused_addresses),
+		cmocka_unit_test(test_wildcard),
+		cmocka_unit_test(test_device_of_address),
+		cmocka_unit_test(test_collisions),
+		cmocka_unit_test(test_same_address),
+		cmocka_unit_test(test_resolved),
 		cmocka_unit_test(test_resolved_interface),
+		cmocka_unit_test(test_unresolved),
+		cmocka_unit_test(test_source),
+		cmocka_unit_test(test_listener_at_one_address),
 	};
 
 	find_own();

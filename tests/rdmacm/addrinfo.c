@@ -98,6 +98,32 @@ static void test_gid(void **state)
 	rdma_freeaddrinfo(found);
 }
 
+/* Two of the three alone mean what they mean to getaddrinfo(3), and so does the text of an IPv4 address. */
+static void test_no_gid(void **state)
+{
+	const struct {
+		int flags, family;
+		const char *node;
+		int expected;
+	} cases[] = {
+		{RAI_FAMILY, AF_IB, "2001:db8::7", AF_INET6},
+		{RAI_NUMERICHOST, AF_IB, "2001:db8::7", AF_INET6},
+		{RAI_FAMILY | RAI_NUMERICHOST, AF_INET6, "2001:db8::7", AF_INET6},
+		{RAI_FAMILY | RAI_NUMERICHOST, AF_IB, "192.0.2.1", AF_INET},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct rdma_addrinfo hints = {
+			.ai_flags = cases[i].flags, .ai_family = cases[i].family, .ai_port_space = RDMA_PS_IB};
+		struct rdma_addrinfo *found = find(cases[i].node, "18515", &hints);
+
+		assert_int_equal(found->ai_family, cases[i].expected);
+		assert_int_equal(found->ai_dst_addr->sa_family, cases[i].expected);
+		rdma_freeaddrinfo(found);
+	}
+}
+
 static void test_errors(void **state)
 {
 	struct rdma_addrinfo hints = {.ai_flags = RAI_NUMERICHOST}, *found;
@@ -135,6 +161,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_active), cmocka_unit_test(test_passive), cmocka_unit_test(test_hints),
 		cmocka_unit_test(test_gid),    cmocka_unit_test(test_errors),  cmocka_unit_test(test_of_id),
+		cmocka_unit_test(test_no_gid),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

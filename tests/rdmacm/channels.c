@@ -342,6 +342,18 @@ static void test_names(void **state)
 	assert_string_equal(rdma_event_str((enum rdma_cm_event_type) - 1), "UNKNOWN EVENT");
 }
 
+static void test_destroyed_channel(void **state)
+{
+	struct rdma_event_channel *channel = new_channel();
+	int fd = channel->fd;
+
+	(void)state;
+	assert_int_not_equal(fcntl(fd, F_GETFD), -1);
+	rdma_destroy_event_channel(channel);
+	assert_int_equal(fcntl(fd, F_GETFD), -1);
+	assert_int_equal(errno, EBADF);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -350,6 +362,7 @@ int main(void)
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_dropped_under_readers),
 		cmocka_unit_test(test_destroyed_under_reader),
+		cmocka_unit_test(test_destroyed_channel),
 		cmocka_unit_test(test_acknowledgement),
 		cmocka_unit_test(test_id_after_channel),
 		cmocka_unit_test(test_fork),

@@ -5,7 +5,9 @@
  */
 #include "support.h"
 
+#include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Offsets on x86-64 (rdma-cm 1.3). */
 _Static_assert(sizeof(struct rdma_cm_id) == 416, "size of an id");
@@ -92,10 +94,10 @@ static void test_options(void **state)
 	assert_success(rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &path, sizeof(path)));
 	expect_event(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	assert_int_equal(id->route.num_paths, 1);
-	assert_success(rdma_destroy_id(id));
-	id = new_listener(channel, RDMA_PS_TCP);
 	/* Only an id that listens may not change this any more. */
 	assert_success(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &number, sizeof(number)));
+	assert_success(rdma_destroy_id(id));
+	id = new_listener(channel, RDMA_PS_TCP);
 	assert_errno(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &number, sizeof(number)), EINVAL);
 	assert_success(rdma_destroy_id(id));
 	assert_success(rdma_destroy_id(udp));
@@ -128,6 +130,46 @@ static void test_migration(void **state)
 	rdma_destroy_event_channel(second);
 }
 
+struct migration {
+	struct rdma_cm_id *id;
+	struct rdma_event_channel *to;
+	bool done; /* atomic */
+};
+
+static void *migrate(void *argument)
+{
+	struct migration *migration = argument;
+	int result = rdma_migrate_id(migration->id, migration->to);
+
+	__atomic_store_n(&migration->done, true, __ATOMIC_RELEASE);
+	return result ? migration : NULL;
+}
+
+/* As long as an event of the id is not acknowledged, it stays where it is. */
+static void test_migration_waits(void **state)
+{
+	struct migration migration = {.to = new_channel()};
+	struct rdma_event_channel *from = new_channel();
+	struct rdma_cm_event *event;
+	pthread_t thread;
+	void *failed;
+
+	(void)state;
+	migration.id = new_id(from, RDMA_PS_TCP);
+	assert_success(rdma_resolve_addr(migration.id, NULL, loopback(7471), TIMEOUT_MS));
+	event = next_event(from, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_int_equal(pthread_create(&thread, NULL, migrate, &migration), 0);
+	usleep(100000);
+	assert_false(__atomic_load_n(&migration.done, __ATOMIC_ACQUIRE));
+	assert_success(rdma_ack_cm_event(event));
+	assert_int_equal(pthread_join(thread, &failed), 0);
+	assert_null(failed);
+	assert_ptr_equal(migration.id->channel, migration.to);
+	assert_success(rdma_destroy_id(migration.id));
+	rdma_destroy_event_channel(from);
+	rdma_destroy_event_channel(migration.to);
+}
+
 /* A connection that is up moves (ucmatose -m), and a listener's children begin on its channel. */
 static void test_migration_of_connection(void **state)
 {
@@ -158,11 +200,9 @@ static void test_migration_of_connection(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_members),
-		cmocka_unit_test(test_devices),
-		cmocka_unit_test(test_options),
-		cmocka_unit_test(test_migration),
-		cmocka_unit_test(test_migration_of_connection),
+		cmocka_unit_test(test_members),         cmocka_unit_test(test_devices),
+		cmocka_unit_test(test_options),         cmocka_unit_test(test_migration),
+		cmocka_unit_test(test_migration_waits), cmocka_unit_test(test_migration_of_connection),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

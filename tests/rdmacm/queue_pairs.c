@@ -184,12 +184,99 @@ static void test_qp_destroyed_by_program(void **state)
 	end(&ends);
 }
 
+/* Whatever is called then, nothing that was freed is read: the calls refuse it, and the peer is not left waiting. */
+static void test_dangling_qp(void **state)
+{
+	struct ibv_qp_init_attr attr = attributes(IBV_QPT_RC);
+	struct rdma_conn_param param = {.retry_count = 7};
+	struct rdma_cm_event *event;
+	struct ends ends;
+
+	(void)state;
+	begin(&ends, RDMA_PS_TCP);
+	assert_int_equal(ibv_destroy_qp(ends.client->qp), 0);
+	assert_errno(rdma_connect(ends.client, &param), EINVAL);
+	assert_errno(rdma_create_qp(ends.client, NULL, &attr), EINVAL);
+	/* Its CQs are still there to be freed. */
+	rdma_destroy_qp(ends.client);
+	assert_null(ends.client->qp);
+	assert_null(ends.client->send_cq);
+	new_qp(ends.client);
+	assert_success(rdma_connect(ends.client, &param));
+	event = next_event(ends.server_channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	ends.server = event->id;
+	assert_success(rdma_ack_cm_event(event));
+	new_qp(ends.server);
+	assert_int_equal(ibv_destroy_qp(ends.server->qp), 0);
+	assert_errno(rdma_accept(ends.server, &param), EINVAL);
+	rdma_destroy_qp(ends.server);
+	new_qp(ends.server);
+	assert_success(rdma_accept(ends.server, &param));
+	/* Destroyed before the answer is seen. */
+	assert_true(has_event(ends.client_channel, 10000));
+	assert_int_equal(ibv_destroy_qp(ends.client->qp), 0);
+	assert_errno(rdma_establish(ends.client), EINVAL);
+	event = next_event(ends.client_channel, RDMA_CM_EVENT_CONNECT_ERROR);
+	assert_int_equal(event->status, -1);
+	assert_success(rdma_ack_cm_event(event));
+	event = next_event(ends.server_channel, RDMA_CM_EVENT_REJECTED);
+	assert_int_equal(event->status, 28);
+	assert_success(rdma_ack_cm_event(event));
+	/* Whatever comes of it from now on is not the program's concern. */
+	assert_false(has_event(ends.client_channel, 50));
+	end(&ends);
+
+	begin(&ends, RDMA_PS_UDP);
+	assert_success(rdma_connect(ends.client, &param));
+	event = next_event(ends.server_channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	ends.server = event->id;
+	assert_success(rdma_ack_cm_event(event));
+	new_qp(ends.server);
+	assert_int_equal(ibv_destroy_qp(ends.server->qp), 0);
+	assert_errno(rdma_accept(ends.server, &param), EINVAL);
+	end(&ends);
+}
+
+/* What the calls return is at least what was asked for, and what the object has. */
+static void test_capabilities(void **state)
+{
+	struct ibv_qp_init_attr asked = attributes(IBV_QPT_RC), init;
+	struct ibv_srq_init_attr srq_asked = {.attr = {.max_wr = 5, .max_sge = 1}};
+	struct rdma_cm_id *id = resolved(RDMA_PS_TCP);
+	struct ibv_srq_attr srq;
+	struct ibv_qp_attr attr;
+
+	(void)state;
+	asked.cap.max_send_wr = 5;
+	asked.cap.max_recv_wr = 5;
+	asked.cap.max_inline_data = 1;
+	assert_success(rdma_create_qp(id, NULL, &asked));
+	assert_int_equal(ibv_query_qp(id->qp, &attr, IBV_QP_CAP, &init), 0);
+	assert_memory_equal(&asked.cap, &init.cap, sizeof(init.cap));
+	assert_in_range(asked.cap.max_send_wr, 5, UINT32_MAX);
+	/* Queues have a power of two entries (mlx5). */
+	assert_int_equal(asked.cap.max_recv_wr, 8);
+	assert_in_range(asked.cap.max_inline_data, 1, UINT32_MAX);
+	rdma_destroy_qp(id);
+
+	assert_success(rdma_create_srq(id, NULL, &srq_asked));
+	assert_int_equal(ibv_query_srq(id->srq, &srq), 0);
+	assert_int_equal(srq_asked.attr.max_wr, srq.max_wr);
+	assert_int_equal(srq_asked.attr.max_sge, srq.max_sge);
+	assert_in_range(srq.max_wr, 5, UINT32_MAX);
+	/* One entry of an SRQ stays free: of 8, 7 can be posted (mlx5). */
+	assert_int_equal(srq_asked.attr.max_wr, 7);
+	rdma_destroy_srq(id);
+	assert_success(rdma_destroy_id(id));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_library_cqs), cmocka_unit_test(test_own_cqs),
 		cmocka_unit_test(test_refused),     cmocka_unit_test(test_init_attributes),
 		cmocka_unit_test(test_srq),         cmocka_unit_test(test_qp_destroyed_by_program),
+		cmocka_unit_test(test_dangling_qp), cmocka_unit_test(test_capabilities),
 	};
 	int result;
 

@@ -143,6 +143,36 @@ static void test_rejected(void **state)
 	end_server(&server);
 }
 
+/* rdma_destroy_ep(3) leaves nothing in the domain of the program, which could not be freed else (ibv_dealloc_pd(3)). */
+static void test_destroyed(void **state)
+{
+	struct ibv_srq_init_attr srq = {.attr = {.max_wr = 4, .max_sge = 1}};
+	struct rdma_event_channel *channel = new_channel();
+	struct ibv_qp_init_attr attr = attributes();
+	struct ibv_context **devices = rdma_get_devices(NULL);
+	struct ibv_pd *pd = ibv_alloc_pd(devices[0]);
+	struct rdma_addrinfo *found;
+	struct rdma_cm_id *id;
+
+	(void)state;
+	assert_non_null(pd);
+	assert_success(rdma_getaddrinfo("127.0.0.1", "7471", NULL, &found));
+	assert_success(rdma_create_ep(&id, found, pd, &attr));
+	assert_success(rdma_create_srq(id, pd, &srq));
+	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
+	rdma_destroy_ep(id);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	/* It can be made asynchronous (rdma_create_ep(3), NOTES). */
+	assert_success(rdma_create_ep(&id, found, NULL, NULL));
+	assert_success(rdma_migrate_id(id, channel));
+	assert_ptr_equal(id->channel, channel);
+	assert_null(id->event);
+	rdma_destroy_ep(id);
+	rdma_freeaddrinfo(found);
+	rdma_free_devices(devices);
+	rdma_destroy_event_channel(channel);
+}
+
 static void test_refused(void **state)
 {
 	struct rdma_event_channel *channel = new_channel();
@@ -166,6 +196,7 @@ int main(void)
 		cmocka_unit_test(test_exchange),
 		cmocka_unit_test(test_rejected),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_destroyed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
