@@ -38,6 +38,16 @@ int hca_port_claim(struct hca *hca, uint16_t space, uint16_t port)
 	return host_service_claim(service_of(space, port), is_alone(hca));
 }
 
+void hca_port_mark(uint16_t space, uint16_t port)
+{
+	host_service_mark(service_of(space, port));
+}
+
+bool hca_port_is_marked(uint16_t space, uint16_t port)
+{
+	return host_service_is_marked(service_of(space, port));
+}
+
 static void read_range(uint32_t *first, uint32_t *last)
 {
 	FILE *file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");

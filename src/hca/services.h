@@ -12,6 +12,7 @@
 #ifndef SOFTHCA_HCA_SERVICES_H
 #define SOFTHCA_HCA_SERVICES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -31,6 +32,10 @@ int hca_manager_slot(struct hca *hca, uint32_t *slot);
 int hca_port_claim(struct hca *hca, uint16_t space, uint16_t port);
 /** The same of any port that is free, from ip_local_port_range (ip(7)): -EADDRNOTAVAIL: there is none. */
 int hca_port_claim_any(struct hca *hca, uint16_t space, uint16_t *port);
+/** Tells other processes that @port, which was claimed, is at all addresses of the host (rdma_bind_addr(3)). */
+void hca_port_mark(uint16_t space, uint16_t port);
+/** True if the process that has @port has told so. */
+bool hca_port_is_marked(uint16_t space, uint16_t port);
 /**
  * From now on requests for @port, which was claimed, are this process's: from its own QPs, other processes and other
  * hosts. Returns 0, -ENOENT: it was not claimed; or another negative errno: nobody can come.

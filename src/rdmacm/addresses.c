@@ -83,6 +83,12 @@ static bool own_family_only(const struct user_cm_id *id, sa_family_t family)
 	return only;
 }
 
+static int port_refused(const struct user_cm_id *id, const char *call, int error)
+{
+	return -REFUSE(hca_of_id(id), call, -error, RULE_RDMACM_PORT_IN_USE, id->port.number, id->base.ps,
+		       (uint64_t)port_owner(&id->port));
+}
+
 /* IDLE to BOUND: @address gets a port if it has none. @destination: of rdma_resolve_addr(3). */
 static int bind_id(struct user_cm_id *id, const struct sockaddr *address, const struct sockaddr *destination,
 		   const char *call)
@@ -100,7 +106,7 @@ static int bind_id(struct user_cm_id *id, const struct sockaddr *address, const 
 	if (error == -EACCES)
 		return -REFUSE(hca_of_id(id), call, EACCES, RULE_RDMACM_PORT_PRIVILEGED, id->port.number);
 	if (error)
-		return -REFUSE(hca_of_id(id), call, -error, RULE_RDMACM_PORT_IN_USE, id->port.number, id->base.ps);
+		return port_refused(id, call, error);
 	id->path.source = source;
 	id->base.route.addr.src_storage = source;
 	if (path.device)
@@ -150,8 +156,7 @@ static int listen_id(struct user_cm_id *id, int backlog)
 		return error;
 	error = port_listen(&id->port);
 	if (error)
-		return -REFUSE(hca_of_id(id), "rdma_listen", -error, RULE_RDMACM_PORT_IN_USE, id->port.number,
-			       id->base.ps);
+		return port_refused(id, "rdma_listen", error);
 	id->reuse_address = false;
 	id->backlog = (uint32_t)(backlog <= 0 || backlog > most_backlog() ? most_backlog() : backlog);
 	before = id_state(id);

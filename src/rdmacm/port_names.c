@@ -14,8 +14,16 @@ int port_name_claim(uint16_t space, uint16_t port, bool wild)
 {
 	int error = hca_port_claim(hca_device(0), space, port);
 
-	/* What the owner is bound to is not known: its program most often listens at any address. */
-	return error == -EADDRINUSE && wild ? -EADDRNOTAVAIL : error;
+	if (!error && wild)
+		hca_port_mark(space, port);
+	if (error == -EADDRINUSE && (wild || hca_port_is_marked(space, port)))
+		return -EADDRNOTAVAIL;
+	return error;
+}
+
+pid_t port_name_owner(uint16_t space, uint16_t port)
+{
+	return hca_port_owner(space, port);
 }
 
 int port_name_listen(uint16_t space, uint16_t port)

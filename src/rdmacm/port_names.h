@@ -7,12 +7,17 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /**
  * This process has the name of @port in @space from now on; @wild: at all addresses. Returns 0;
- * -EADDRINUSE or, if @wild, -EADDRNOTAVAIL: another process has it. Called under the lock of ports.
+ * -EADDRINUSE or, if @wild or the owner is at all addresses, -EADDRNOTAVAIL: another process has it (rdma-cm 2.4).
+ * Called under the lock of ports.
  */
 int port_name_claim(uint16_t space, uint16_t port, bool wild);
+
+/** The process that listens on the port; 0: none, or it cannot be seen. For explanations. */
+pid_t port_name_owner(uint16_t space, uint16_t port);
 
 /** From now on requests for the port come to this process. Returns 0 or a negative errno. */
 int port_name_listen(uint16_t space, uint16_t port);

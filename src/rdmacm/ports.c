@@ -210,6 +210,18 @@ int port_listen(struct bound_port *port)
 	return error;
 }
 
+pid_t port_owner(const struct bound_port *port)
+{
+	const struct bound_port *other;
+
+	pthread_mutex_lock(&ports.lock);
+	for (other = ports.first; other; other = other->next)
+		if (other != port && other->space == port->space && other->number == port->number)
+			break;
+	pthread_mutex_unlock(&ports.lock);
+	return other ? getpid() : port_name_owner(port->space, port->number);
+}
+
 void port_release(struct bound_port *port)
 {
 	pthread_mutex_lock(&ports.lock);

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include <sys/types.h>
 
 struct user_cm_id;
 
@@ -29,11 +30,17 @@ struct bound_port {
  */
 int port_bind(struct bound_port *port, uint16_t space, struct sockaddr *source, const struct sockaddr *destination);
 
-/** Checks again as if nobody might share the port, and keeps others from sharing it from now on. */
 /** From now on @port may be shared, or not, as @reuse_address and @own_family_only say (rdma_set_option(3)). */
 void port_set_sharing(struct bound_port *port, bool reuse_address, bool own_family_only);
 
+/** Checks again as if nobody might share the port, and keeps others from sharing it from now on. */
 int port_listen(struct bound_port *port);
+
+/**
+ * The process whose ids have the port of @port, for explanations: this one or another that listens; 0: it cannot be
+ * told.
+ */
+pid_t port_owner(const struct bound_port *port);
 
 /** Gives the port back, if there is one. */
 void port_release(struct bound_port *port);

@@ -126,6 +126,13 @@ bool host_slot_is_vacant(uint32_t qpn);
 
 /** Makes @service this process's. Returns 0; -EADDRINUSE: it is somebody's, perhaps of this process; or another negative errno. */
 int host_service_claim(uint64_t service, bool alone);
+/**
+ * Tells other processes that @service, which is of this process, is at all addresses of the host, until it is given up.
+ * Where that cannot be told, for want of descriptors, it is not.
+ */
+void host_service_mark(uint64_t service);
+/** True if the process that has @service, this one or another, has told so. */
+bool host_service_is_marked(uint64_t service);
 /** From now on it is found. Returns 0; -ENOENT: it is not of this process; or another negative errno. */
 int host_service_listen(uint64_t service);
 /** Gives it up. Connections that were made by it stay. Nothing if it is not of this process. */

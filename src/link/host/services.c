@@ -25,14 +25,28 @@ static uint32_t port_of(uint64_t service)
 	return (uint32_t)service & 0xffff;
 }
 
-static socklen_t make_name(uint64_t service, struct sockaddr_un *address)
+static socklen_t make_name_with(uint64_t service, const char *end, struct sockaddr_un *address)
 {
 	int length;
 
 	*address = (struct sockaddr_un){.sun_family = AF_UNIX};
-	length = snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1, "softhca/1/cm/%04x/%u",
-			  space_of(service), port_of(service));
+	length = snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1, "softhca/1/cm/%04x/%u%s",
+			  space_of(service), port_of(service), end);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+}
+
+static socklen_t make_name(uint64_t service, struct sockaddr_un *address)
+{
+	return make_name_with(service, "", address);
+}
+
+/* A second name of a service that is at all addresses: nobody connects to it, it only is there or not. */
+static int bind_mark(uint64_t service)
+{
+	struct sockaddr_un address;
+	socklen_t length = make_name_with(service, "/any", &address);
+
+	return host_bind(&address, length);
 }
 
 /* The lock is held. */
@@ -59,7 +73,8 @@ static int claim(struct own_service *own, uint64_t service, bool alone)
 		fd = host_bind(&address, length);
 	if (!alone && fd < 0)
 		return fd;
-	*own = (struct own_service){.door.listening.fd = fd, .next = host_table.services, .service = service};
+	*own = (struct own_service){
+		.door.listening.fd = fd, .next = host_table.services, .service = service, .mark = -1};
 	host_table.services = own;
 	return 0;
 }
@@ -78,6 +93,32 @@ int host_service_claim(uint64_t service, bool alone)
 	if (error)
 		free(own);
 	return error;
+}
+
+void host_service_mark(uint64_t service)
+{
+	WITHOUT_CANCELLATION;
+	struct own_service *own;
+
+	pthread_mutex_lock(&host_table.lock);
+	own = find(service);
+	if (own && own->door.listening.fd >= 0 && own->mark < 0)
+		own->mark = bind_mark(service);
+	pthread_mutex_unlock(&host_table.lock);
+}
+
+bool host_service_is_marked(uint64_t service)
+{
+	WITHOUT_CANCELLATION;
+	int fd;
+
+	/* So that a forked child does not have the socket. */
+	pthread_mutex_lock(&host_table.lock);
+	fd = bind_mark(service);
+	if (fd >= 0)
+		close(fd);
+	pthread_mutex_unlock(&host_table.lock);
+	return fd == -EADDRINUSE;
 }
 
 /* The lock is held. */
@@ -111,6 +152,14 @@ int host_service_listen(uint64_t service)
 	return error;
 }
 
+static void close_service(const struct own_service *own)
+{
+	if (own->door.listening.fd >= 0)
+		close(own->door.listening.fd);
+	if (own->mark >= 0)
+		close(own->mark);
+}
+
 /* The lock is held. */
 static void remove_service(const struct own_service *own)
 {
@@ -142,8 +191,7 @@ void host_service_release(uint64_t service)
 		progress_unwatch(&own->door.listening);
 	pthread_mutex_lock(&host_table.lock);
 	remove_service(own);
-	if (own->door.listening.fd >= 0)
-		close(own->door.listening.fd);
+	close_service(own);
 	pthread_mutex_unlock(&host_table.lock);
 	free(own);
 }
@@ -166,8 +214,7 @@ void host_leave_services(void)
 
 	while ((own = host_table.services)) {
 		host_table.services = own->next;
-		if (own->door.listening.fd >= 0)
-			close(own->door.listening.fd);
+		close_service(own);
 		free(own);
 	}
 }

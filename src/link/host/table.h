@@ -39,6 +39,7 @@ struct own_service {
 	struct host_door door; /* the first */
 	struct own_service *next;
 	uint64_t service;
+	int mark; /* the socket of the name that says "at all addresses"; -1: none */
 	bool listens;
 	bool ending; /* found by nobody but a forked child, which closes it */
 };

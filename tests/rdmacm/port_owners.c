@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Ports that another process of the host has (rdma_bind_addr(3); rdma-cm 2.4): which error tells whether one of both is at
+ * any address, and that the explanation names the process.
+ */
+#include "support.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "softhca.h"
+
+static struct sockaddr_in own; /* an address of an interface; AF_UNSPEC: there is none */
+
+/* A process that has a port, until it is ended. */
+struct owner {
+	pid_t pid;
+	uint16_t port;
+};
+
+static struct sockaddr *at(struct sockaddr_in *address, uint16_t port)
+{
+	address->sin_port = htons(port);
+	return (struct sockaddr *)address;
+}
+
+static void find_own(void)
+{
+	struct ifaddrs *list, *entry;
+
+	if (getifaddrs(&list))
+		return;
+	for (entry = list; entry; entry = entry->ifa_next)
+		if (entry->ifa_addr && entry->ifa_addr->sa_family == AF_INET && entry->ifa_flags & IFF_UP &&
+		    !(entry->ifa_flags & IFF_LOOPBACK) && own.sin_family == AF_UNSPEC)
+			memcpy(&own, entry->ifa_addr, sizeof(own));
+	freeifaddrs(list);
+}
+
+/* The child: never returns. */
+static void own_port(struct sockaddr *address, int ready)
+{
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *id;
+	uint16_t port = 0;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	channel = rdma_create_event_channel();
+	if (channel && !rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) && !rdma_bind_addr(id, address) &&
+	    !rdma_listen(id, 1))
+		port = port_of(id);
+	if (write(ready, &port, sizeof(port)) != sizeof(port))
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+/* Before this process opens a device: what it has is not the child's. */
+static struct owner new_owner(struct sockaddr *address)
+{
+	struct owner owner;
+	int ends[2];
+
+	assert_int_equal(pipe(ends), 0);
+	owner.pid = fork();
+	assert_true(owner.pid >= 0);
+	if (!owner.pid)
+		own_port(address, ends[1]);
+	close(ends[1]);
+	assert_int_equal(read(ends[0], &owner.port, sizeof(owner.port)), sizeof(owner.port));
+	close(ends[0]);
+	assert_int_not_equal(owner.port, 0);
+	return owner;
+}
+
+static void end_owner(const struct owner *owner)
+{
+	assert_int_equal(kill(owner->pid, SIGKILL), 0);
+	assert_int_equal(waitpid(owner->pid, NULL, 0), owner->pid);
+}
+
+/* The newest explanation is of rule 826, RDMACM_PORT_IN_USE, and names @owner. */
+static void assert_explained(const struct owner *owner)
+{
+	struct softhca_explanation newest;
+	struct ibv_context **devices = rdma_get_devices(NULL);
+
+	assert_non_null(devices);
+	assert_int_equal(softhca_explanations(devices[0], 0, &newest, 1), 1);
+	rdma_free_devices(devices);
+	assert_int_equal(newest.rule, 826);
+	assert_int_equal(newest.figure[0], owner->port);
+	assert_int_equal(newest.figure[2], owner->pid);
+}
+
+static void try_to_bind(const struct owner *owner, struct sockaddr *address, int expected)
+{
+	struct rdma_event_channel *channel = new_channel();
+	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
+
+	assert_errno(rdma_bind_addr(id, address), expected);
+	assert_explained(owner);
+	assert_success(rdma_destroy_id(id));
+	rdma_destroy_event_channel(channel);
+}
+
+static void test_owner_at_any_address(void **state)
+{
+	struct owner owner = new_owner(any_address(0));
+
+	(void)state;
+	try_to_bind(&owner, any_address(owner.port), EADDRNOTAVAIL);
+	/* Loopback addresses are any address. */
+	try_to_bind(&owner, loopback(owner.port), EADDRNOTAVAIL);
+	if (own.sin_family)
+		try_to_bind(&owner, at(&own, owner.port), EADDRNOTAVAIL);
+	end_owner(&owner);
+}
+
+static void test_owner_at_an_address(void **state)
+{
+	struct owner owner;
+
+	(void)state;
+	if (!own.sin_family)
+		skip();
+	owner = new_owner(at(&own, 0));
+	try_to_bind(&owner, at(&own, owner.port), EADDRINUSE);
+	try_to_bind(&owner, any_address(owner.port), EADDRNOTAVAIL);
+	end_owner(&owner);
+}
+
+/* What said so goes with its process. */
+static void test_port_of_a_process_that_has_ended(void **state)
+{
+	struct owner owner = new_owner(any_address(0));
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *id;
+
+	(void)state;
+	end_owner(&owner);
+	channel = new_channel();
+	id = new_id(channel, RDMA_PS_TCP);
+	assert_success(rdma_bind_addr(id, loopback(owner.port)));
+	assert_success(rdma_destroy_id(id));
+	/* So does a port that was given up. */
+	id = new_id(channel, RDMA_PS_TCP);
+	assert_success(rdma_bind_addr(id, loopback(owner.port)));
+	assert_success(rdma_destroy_id(id));
+	rdma_destroy_event_channel(channel);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_owner_at_any_address),
+		cmocka_unit_test(test_owner_at_an_address),
+		cmocka_unit_test(test_port_of_a_process_that_has_ended),
+	};
+
+	find_own();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
