@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The calls of both sides, see cm.h: each checks the state, makes a message, sends it. */
+/*
+ * The calls of both sides of a connection, see cm.h: each checks the state, makes a message, sends it. Those of datagrams are
+ * in lookup.c.
+ */
 #include "cm/manager.h"
 
 #include <errno.h>
@@ -8,21 +11,9 @@
 #include "cm/timeouts.h"
 
 enum {
-	PKEY = 0xffff,                  /* the default partition, RoCE has no other */
 	LID_OF_ANOTHER_SUBNET = 0xffff, /* IBTA 12.6.5 */
 	MOST_RETRIES = 7,
 };
-
-/* A manager that has left begins nothing. */
-static bool is_free(const struct cm_id *id)
-{
-	return id->state == CM_STATE_IDLE && !id->cm->left;
-}
-
-static int wrong_state(const struct cm_id *id, const char *call)
-{
-	return -CM_REFUSE(id->cm, call, EINVAL, RULE_CM_STATE, id->state, id->known.local_comm_id);
-}
 
 static uint8_t least(uint8_t value, uint8_t most)
 {
@@ -50,11 +41,11 @@ int cm_listen(struct cm_id *id, uint64_t service_id)
 	int error = 0;
 
 	cm_begin(id->cm, &outbox);
-	if (is_free(id)) {
+	if (cm_id_is_free(id)) {
 		listen_last(id, service_id);
 		cm_look_again(id->cm, service_id);
 	} else {
-		error = wrong_state(id, "rdma_listen");
+		error = cm_wrong_state(id, "rdma_listen");
 	}
 	cm_end(id->cm, &outbox);
 	return error;
@@ -119,7 +110,7 @@ static void fill_req(struct cm_id *id, const struct cm_request *request)
 	req->remote_response_timeout = req->local_response_timeout = config->response_timeout;
 	req->flow_control = request->flow_control;
 	req->starting_psn = id->known.rq_psn;
-	req->pkey = PKEY;
+	req->pkey = CM_DEFAULT_PKEY;
 	req->path_mtu = request->path_mtu;
 	req->max_cm_retries = config->retries;
 	req->primary_ack_timeout = cm_ack_timeout(lifetime_of(id, request), config->ack_delay);
@@ -148,28 +139,19 @@ static void know_request(struct cm_id *id, const struct cm_request *request)
 	};
 }
 
-static void begin_active(struct cm_id *id)
-{
-	id->active = true;
-	id->disconnected = false;
-	id->retries = id->cm->config.retries;
-	id->transaction_id = cm_draw(id);
-	memset(&id->sent, 0, sizeof(id->sent));
-}
-
 static int request(struct cm_id *id, const struct cm_request *request)
 {
 	uint32_t response_ms = cm_code_ms(id->cm->config.response_timeout);
 	int error;
 
-	if (!is_free(id))
-		return wrong_state(id, "rdma_connect");
+	if (!cm_id_is_free(id))
+		return cm_wrong_state(id, "rdma_connect");
 	if (request->private_data.length > sizeof(id->sent.req.private_data))
 		return -EINVAL;
 	error = cm_id_name(id);
 	if (error)
 		return error;
-	begin_active(id);
+	cm_begin_active(id);
 	know_request(id, request);
 	fill_req(id, request);
 	cm_put_private(id->sent.req.private_data, sizeof(id->sent.req.private_data), request->private_data);
@@ -192,7 +174,7 @@ int cm_send_req(struct cm_id *id, const struct cm_request *parameters)
 static int ready(struct cm_id *id, struct cm_private private_data)
 {
 	if (id->state != CM_STATE_REP_RCVD && id->state != CM_STATE_MRA_REP_SENT)
-		return wrong_state(id, "rdma_establish");
+		return cm_wrong_state(id, "rdma_establish");
 	if (private_data.length > sizeof(id->sent.rtu.private_data))
 		return -EINVAL;
 	id->sent = cm_answer(id, CM_RTU);
@@ -241,7 +223,7 @@ static void fill_rep(struct cm_id *id, const struct cm_reply *reply)
 static int reply(struct cm_id *id, const struct cm_reply *parameters)
 {
 	if (id->state != CM_STATE_REQ_RCVD && id->state != CM_STATE_MRA_REQ_SENT)
-		return wrong_state(id, "rdma_accept");
+		return cm_wrong_state(id, "rdma_accept");
 	if (parameters->private_data.length > sizeof(id->sent.rep.private_data))
 		return -EINVAL;
 	id->known.local_qpn = parameters->qpn;
@@ -276,7 +258,7 @@ static int establish(struct cm_id *id)
 	case CM_STATE_ESTABLISHED:
 		return -EISCONN;
 	default:
-		return wrong_state(id, "rdma_notify");
+		return cm_wrong_state(id, "rdma_notify");
 	}
 }
 
@@ -313,7 +295,7 @@ static int reject(struct cm_id *id, uint16_t reason, struct cm_private info, str
 		cm_to_timewait(id);
 		return 0;
 	default:
-		return wrong_state(id, "rdma_reject");
+		return cm_wrong_state(id, "rdma_reject");
 	}
 }
 
@@ -362,70 +344,6 @@ int cm_send_drep(struct cm_id *id, struct cm_private private_data)
 		answer_release(id, private_data);
 		error = 0;
 	}
-	cm_end(id->cm, &outbox);
-	return error;
-}
-
-/* ---- service id resolution --------------------------------------------------------------------------------------- */
-
-static int resolve(struct cm_id *id, const struct cm_sidr_request *request)
-{
-	struct cm_sidr_req *sidr_req = &id->sent.sidr_req;
-	int error;
-
-	if (!is_free(id))
-		return wrong_state(id, "rdma_connect");
-	if (request->private_data.length > sizeof(sidr_req->private_data))
-		return -EINVAL;
-	error = cm_id_name(id);
-	if (error)
-		return error;
-	begin_active(id);
-	id->known = (struct cm_parameters){.service_id = request->service_id,
-					   .local_comm_id = id->known.local_comm_id,
-					   .path = request->path,
-					   .qp_type = IBV_QPT_UD};
-	id->sent.kind = CM_SIDR_REQ;
-	id->sent.transaction_id = id->transaction_id;
-	sidr_req->request_id = id->known.local_comm_id;
-	sidr_req->pkey = PKEY;
-	sidr_req->service_id = request->service_id;
-	cm_put_private(sidr_req->private_data, sizeof(sidr_req->private_data), request->private_data);
-	cm_set_state(id, CM_STATE_SIDR_REQ_SENT);
-	cm_send_until_answered(id, cm_code_ms(id->cm->config.response_timeout));
-	return 0;
-}
-
-int cm_send_sidr_req(struct cm_id *id, const struct cm_sidr_request *request)
-{
-	struct cm_outbox outbox;
-	int error;
-
-	cm_begin(id->cm, &outbox);
-	error = resolve(id, request);
-	cm_end(id->cm, &outbox);
-	return error;
-}
-
-static int answer_resolution(struct cm_id *id, const struct cm_sidr_reply *reply)
-{
-	if (id->state != CM_STATE_SIDR_REQ_RCVD)
-		return wrong_state(id, reply->status == CM_SIDR_VALID ? "rdma_accept" : "rdma_reject");
-	if (reply->info.length > sizeof(id->sent.sidr_rep.info) ||
-	    reply->private_data.length > sizeof(id->sent.sidr_rep.private_data))
-		return -EINVAL;
-	cm_post_sidr_rep(id, reply);
-	cm_to_idle(id);
-	return 0;
-}
-
-int cm_send_sidr_rep(struct cm_id *id, const struct cm_sidr_reply *reply)
-{
-	struct cm_outbox outbox;
-	int error;
-
-	cm_begin(id->cm, &outbox);
-	error = answer_resolution(id, reply);
 	cm_end(id->cm, &outbox);
 	return error;
 }

@@ -193,6 +193,27 @@ void cm_enter_remote(struct cm_id *id)
 	cm_table_enter(&id->cm->table, &id->remote_qpn, &key);
 }
 
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+
+bool cm_id_is_free(const struct cm_id *id)
+{
+	return id->state == CM_STATE_IDLE && !id->cm->left;
+}
+
+int cm_wrong_state(const struct cm_id *id, const char *call)
+{
+	return -CM_REFUSE(id->cm, call, EINVAL, RULE_CM_STATE, id->state, id->known.local_comm_id);
+}
+
+void cm_begin_active(struct cm_id *id)
+{
+	id->active = true;
+	id->disconnected = false;
+	id->retries = id->cm->config.retries;
+	id->transaction_id = cm_draw(id);
+	memset(&id->sent, 0, sizeof(id->sent));
+}
+
 /* ---- states ------------------------------------------------------------------------------------------------------ */
 
 void cm_set_state(struct cm_id *id, enum cm_state state)

@@ -94,6 +94,12 @@ struct packet_path cm_way_back(const struct packet_path *path);
 /** An IDLE id in the list. NULL: no memory. */
 struct cm_id *cm_id_make(struct cm *cm, void *owner);
 void cm_id_free(struct cm_id *id);
+/** True if @id may begin something: it is IDLE, and its manager has not left. */
+bool cm_id_is_free(const struct cm_id *id);
+/** -EINVAL, explained: @call is not for the state of @id. */
+int cm_wrong_state(const struct cm_id *id, const char *call);
+/** What every request begins with: it is the active side's, with all of its repeats and a new transaction. */
+void cm_begin_active(struct cm_id *id);
 /** Gives @id a new communication id and enters it. Returns 0 or a negative errno. */
 int cm_id_name(struct cm_id *id);
 
@@ -177,6 +183,9 @@ enum { CM_EXPLAINED = LIMIT_EXPLAINED_DROPS };
 /* The two figures of a GID. */
 #define CM_GID_HIGH(gid) be64toh((gid).global.subnet_prefix)
 #define CM_GID_LOW(gid) be64toh((gid).global.interface_id)
+
+/* The default partition: RoCE has no other. */
+enum { CM_DEFAULT_PKEY = 0xffff };
 
 /** 64 random bits for @id; and a starting PSN. The lock is held. */
 static inline uint64_t cm_draw(const struct cm_id *id)

@@ -121,10 +121,25 @@ static bool is_of_this_process(const struct mad_address *address)
 	return address->addressee == MAD_FOR_SERVICE ? host_service_listens(address->service) : host_owns(address->qpn);
 }
 
+/*
+ * The process of this host that @address, which is not for all, is for: *@peer, NULL if it is this one. 0 or a negative
+ * errno: nobody.
+ */
+static int process_for(const struct mad_address *address, struct host_peer **peer)
+{
+	*peer = NULL;
+	if (is_of_this_process(address))
+		return 0;
+	*peer = host_peer_for(address);
+	return *peer ? 0 : -errno;
+}
+
 /* To a process of this host. */
 static int to_process(const struct hca *hca, const struct mad_address *address, const struct link **links)
 {
 	bool alone = hca->settings.link == LINK_LOCAL;
+	struct host_peer *peer;
+	int error;
 
 	links[0] = link_local();
 	links[1] = link_shm();
@@ -132,10 +147,10 @@ static int to_process(const struct hca *hca, const struct mad_address *address, 
 		return alone ? 1 : 2;
 	if (alone)
 		return address->addressee == MAD_FOR_ID || host_service_listens(address->service) ? 1 : -ENOENT;
-	if (is_of_this_process(address))
-		return 1;
-	links[0] = link_shm();
-	return host_peer_for(address) ? 1 : -errno;
+	error = process_for(address, &peer);
+	if (peer)
+		links[0] = link_shm();
+	return error ? error : 1;
 }
 
 static int to_manager(struct hca *hca, const union ibv_gid *gid, const uint8_t *mad, const struct link **links)
@@ -178,10 +193,7 @@ static bool hand_on(const struct packet_path *path, const uint8_t *mad)
 			hand_to(peer, path, mad);
 		return false;
 	}
-	if (is_of_this_process(&address))
-		return false;
-	peer = host_peer_for(&address);
-	if (!peer)
+	if (process_for(&address, &peer) || !peer)
 		return false;
 	handed_note(path, mad);
 	hand_to(peer, path, mad);
