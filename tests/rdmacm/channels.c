@@ -7,6 +7,7 @@
 #include "support.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -342,6 +343,23 @@ static void test_names(void **state)
 	assert_string_equal(rdma_event_str((enum rdma_cm_event_type) - 1), "UNKNOWN EVENT");
 }
 
+static void test_no_descriptors(void **state)
+{
+	struct rdma_event_channel *channel = new_channel();
+	struct rlimit before, none;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = before;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	errno = 0;
+	assert_null(rdma_create_event_channel());
+	assert_int_equal(errno, EMFILE);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	rdma_destroy_event_channel(channel);
+}
+
 static void test_destroyed_channel(void **state)
 {
 	struct rdma_event_channel *channel = new_channel();
@@ -363,6 +381,7 @@ int main(void)
 		cmocka_unit_test(test_dropped_under_readers),
 		cmocka_unit_test(test_destroyed_under_reader),
 		cmocka_unit_test(test_destroyed_channel),
+		cmocka_unit_test(test_no_descriptors),
 		cmocka_unit_test(test_acknowledgement),
 		cmocka_unit_test(test_id_after_channel),
 		cmocka_unit_test(test_fork),
