@@ -16,6 +16,7 @@
 #include "transport/gsi.h"
 #include "transport/run.h"
 #include "core/epoch.h"
+#include "core/tunables.h"
 #include "device/progress.h"
 #include "filter/faults.h"
 #include "filter/filter.h"
@@ -105,8 +106,8 @@ const struct link *__wrap_link_udp(void)
 	static const struct link udp = {.name = "udp",
 					.routed = true,
 					.shared = true,
-					.most = UDP_RUN_BYTES,
-					.window = UDP_WINDOW_BYTES,
+					.most = TUNABLE_UDP_RUN_BYTES,
+					.window = TUNABLE_UDP_WINDOW_BYTES,
 					.send = swallow};
 
 	return &udp;

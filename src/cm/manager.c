@@ -7,9 +7,7 @@
 
 #include "cm/timeouts.h"
 #include "core/limits.h"
-
-/* The interval between the sends of a request that the peer's host refuses. */
-#define REFUSED_AGAIN_MS 10
+#include "core/tunables.h"
 
 /* For answers to strangers, as the hop limit of what came says nothing about the way back: Linux's default. */
 enum { HOP_LIMIT = 64 };
@@ -215,11 +213,11 @@ void cm_peer_ended(struct cm *cm, bool (*is_its)(void *argument, const struct cm
 /* A process that takes requests may be about to start there: the one that had the port is ending. */
 static bool try_again_soon(struct cm_id *id)
 {
-	uint32_t most = id->cm->config.grace_ms / REFUSED_AGAIN_MS;
+	uint32_t most = id->cm->config.grace_ms / TUNABLE_CM_REFUSED_AGAIN_MS;
 
 	if (id->sends > most || id->sends > id->retries)
 		return false;
-	cm_arm(id->cm, &id->timer, REFUSED_AGAIN_MS * CM_MS);
+	cm_arm(id->cm, &id->timer, TUNABLE_CM_REFUSED_AGAIN_MS * CM_MS);
 	return true;
 }
 

@@ -15,29 +15,11 @@
 
 #include "core/cancellation.h"
 #include "core/epoch.h"
+#include "core/tunables.h"
 #include "device/device.h"
 #include "device/counters.h"
 
 #define FOR_EVER UINT64_MAX
-/*
- * While the program polls, the thread looks whether it still does: after that time at first, then after a part of the time for
- * which it has done so, up to a limit. Each look takes the processor from the program for some 20 us (virtual machine).
- */
-#define LOOK_NS UINT64_C(100000)
-#define LOOK_PART 8
-#define LOOK_MOST_NS UINT64_C(1000000)
-/* So many polls from one look to the next are polling, and not the few around the arming of a CQ. */
-#define POLLS_OFTEN 16
-/* So many arrivals in a row that woke the thread while the program polled, and pollers are disarmed. */
-#define FOUND_POLLING 4
-#define MOST_EVENTS 16
-#define MOST_ROUNDS 64
-/* To begin polling where another thread polls all the time; after so many a processor is given to others. */
-#define MOST_TRIES 10000
-#define SPINS 100
-/* A poll takes less, unless its thread has no processor for so long. */
-#define SETTLE_NS UINT64_C(500000000)
-#define SETTLE_NAP_NS UINT64_C(100000)
 
 uint32_t progress_pollers;
 
@@ -171,7 +153,7 @@ bool progress_poll(void)
 /* Polls until nothing is left, but not for ever, since timers are due, too. Returns false if something may be left. */
 static bool poll_to_the_end(void)
 {
-	for (int i = 0; i < MOST_ROUNDS; i++) {
+	for (int i = 0; i < TUNABLE_POLL_ROUNDS; i++) {
 		if (!poll_all())
 			return true;
 		counter_add(first_device(), COUNTER_THREAD_PACKETS, 1);
@@ -182,10 +164,10 @@ static bool poll_to_the_end(void)
 /* A poll takes some microseconds, unless the thread that is at it loses its processor. */
 static bool begin_polling_soon(void)
 {
-	for (int i = 0; i < MOST_TRIES; i++) {
+	for (int i = 0; i < TUNABLE_POLL_TRIES; i++) {
 		if (begin_polling())
 			return true;
-		if (i % SPINS == SPINS - 1)
+		if (i % TUNABLE_POLL_SPINS == TUNABLE_POLL_SPINS - 1)
 			sched_yield();
 		else
 			__builtin_ia32_pause();
@@ -209,9 +191,9 @@ bool progress_look(void)
 void progress_settle(void)
 {
 	WITHOUT_CANCELLATION;
-	const struct timespec nap = {.tv_nsec = SETTLE_NAP_NS};
+	const struct timespec nap = {.tv_nsec = TUNABLE_POLL_SETTLE_NAP_NS};
 
-	for (uint64_t i = 0; i < SETTLE_NS / SETTLE_NAP_NS; i++) {
+	for (uint64_t i = 0; i < TUNABLE_POLL_SETTLE_NS / TUNABLE_POLL_SETTLE_NAP_NS; i++) {
 		if (begin_polling()) {
 			end_polling();
 			return;
@@ -253,11 +235,11 @@ struct outlook {
 /* The time from one look at a program that polls to the next. */
 static uint64_t look_interval(const struct outlook *outlook)
 {
-	uint64_t part = outlook->program_polls ? (outlook->since_ns - outlook->polls_ns) / LOOK_PART : 0;
+	uint64_t part = outlook->program_polls ? (outlook->since_ns - outlook->polls_ns) / TUNABLE_POLL_LOOK_PART : 0;
 
-	if (part < LOOK_NS)
-		return LOOK_NS;
-	return part < LOOK_MOST_NS ? part : LOOK_MOST_NS;
+	if (part < TUNABLE_POLL_LOOK_NS)
+		return TUNABLE_POLL_LOOK_NS;
+	return part < TUNABLE_POLL_LOOK_MOST_NS ? part : TUNABLE_POLL_LOOK_MOST_NS;
 }
 
 /*
@@ -268,7 +250,7 @@ static bool program_polls(struct outlook *outlook)
 {
 	uint32_t polls = __atomic_load_n(&progress.polls, __ATOMIC_RELAXED);
 	uint32_t naps = __atomic_load_n(&progress.naps, __ATOMIC_RELAXED);
-	bool often = polls - outlook->polls >= POLLS_OFTEN * (1 + (uint64_t)(naps - outlook->naps));
+	bool often = polls - outlook->polls >= TUNABLE_POLLS_OFTEN * (1 + (uint64_t)(naps - outlook->naps));
 	uint64_t now_ns = clock_now_ns();
 
 	/* Arrivals may wake this thread before the time is over in which it could poll that often. */
@@ -299,7 +281,7 @@ static void disarm_repeatedly(void)
  */
 static void let_program_poll(void)
 {
-	const struct timespec time = {.tv_nsec = LOOK_NS / 2};
+	const struct timespec time = {.tv_nsec = TUNABLE_POLL_LOOK_NS / 2};
 
 	nanosleep(&time, NULL);
 }
@@ -323,7 +305,7 @@ static uint64_t look_after_arrivals(struct outlook *outlook, bool woken)
 	if (program_polls(outlook)) {
 		disarm_repeatedly();
 		outlook->found_polling += woken;
-		if (outlook->found_polling >= FOUND_POLLING)
+		if (outlook->found_polling >= TUNABLE_POLL_FOUND)
 			__atomic_store_n(&progress.disarm, 1, __ATOMIC_RELAXED);
 		/* The sender that woke it may have waited in vain for the program. */
 		if (woken && begin_polling()) {
@@ -338,7 +320,7 @@ static uint64_t look_after_arrivals(struct outlook *outlook, bool woken)
 	__atomic_store_n(&progress.disarm, 0, __ATOMIC_RELAXED);
 	if (!begin_polling()) {
 		let_program_poll();
-		return clock_now_ns() + LOOK_NS;
+		return clock_now_ns() + TUNABLE_POLL_LOOK_NS;
 	}
 	all = arm_and_poll();
 	end_polling();
@@ -346,7 +328,7 @@ static uint64_t look_after_arrivals(struct outlook *outlook, bool woken)
 		return 0;
 	/* It polls now and then, perhaps more often soon: it need not wake this thread each time. */
 	if (some)
-		return clock_now_ns() + LOOK_NS;
+		return clock_now_ns() + TUNABLE_POLL_LOOK_NS;
 	/* A poll from now on wakes it. */
 	__atomic_store_n(&progress.looks, 0, __ATOMIC_SEQ_CST);
 	return FOR_EVER;
@@ -403,7 +385,7 @@ static int wait_without_pwait2(const struct timespec *left, struct epoll_event *
 
 	if (ppoll(&readable, 1, left, NULL) <= 0)
 		return 0;
-	return epoll_wait(progress.epoll, events, MOST_EVENTS, 0);
+	return epoll_wait(progress.epoll, events, TUNABLE_EPOLL_EVENTS, 0);
 }
 
 static int wait_until(uint64_t until_ns, struct epoll_event *events)
@@ -418,7 +400,7 @@ static int wait_until(uint64_t until_ns, struct epoll_event *events)
 	}
 	if (progress.no_pwait2)
 		return wait_without_pwait2(left, events);
-	count = epoll_pwait2(progress.epoll, events, MOST_EVENTS, left, NULL);
+	count = epoll_pwait2(progress.epoll, events, TUNABLE_EPOLL_EVENTS, left, NULL);
 	if (count < 0 && errno != EINTR) {
 		progress.no_pwait2 = true;
 		return wait_without_pwait2(left, events);
@@ -429,7 +411,7 @@ static int wait_until(uint64_t until_ns, struct epoll_event *events)
 /* Sleeps until @until_ns or until something is ready. Returns true if something was. */
 static bool wait_for_events(uint64_t until_ns)
 {
-	struct epoll_event events[MOST_EVENTS];
+	struct epoll_event events[TUNABLE_EPOLL_EVENTS];
 	uint32_t removals = removals_now();
 	int count = wait_until(until_ns, events);
 	eventfd_t ignored;

@@ -11,15 +11,9 @@
 
 #include "core/cancellation.h"
 #include "core/timer.h"
+#include "core/tunables.h"
 
-/* Nanoseconds since something rang until the next phase. */
-#define SPIN_NS UINT64_C(50000)      /* looks all the time: a program that waits for a completion rings again soon */
-#define ACTIVE_NS UINT64_C(10000000) /* looks, sleeps shortly */
-#define SHORT_SLEEP_NS UINT64_C(20000)
-/* What is not trapped: entries for a receive queue that is flushed, records without a register. */
-#define LONGEST_SLEEP_NS UINT64_C(20000000)
 #define FOR_EVER UINT64_MAX
-#define MISSES_MAX 6 /* at least one ring in 64 is followed by a spin */
 
 void watcher_init(struct watcher *watcher)
 {
@@ -118,8 +112,8 @@ static uint64_t long_sleep(const struct watcher *watcher, uint64_t silent_ns)
 {
 	if (!watcher->first)
 		return FOR_EVER;
-	if (watcher->trap.armed || silent_ns / 8 > LONGEST_SLEEP_NS)
-		return LONGEST_SLEEP_NS;
+	if (watcher->trap.armed || silent_ns / 8 > TUNABLE_WATCH_LONGEST_SLEEP_NS)
+		return TUNABLE_WATCH_LONGEST_SLEEP_NS;
 	return silent_ns / 8;
 }
 
@@ -156,7 +150,7 @@ static void pause_shortly(struct watcher *watcher, bool spin)
 	if (spin)
 		pause_cpu();
 	else
-		woken = sleep_ns(watcher, SHORT_SLEEP_NS);
+		woken = sleep_ns(watcher, TUNABLE_WATCH_SHORT_SLEEP_NS);
 	pthread_mutex_lock(&watcher->lock);
 	if (woken)
 		trap_release(&watcher->trap);
@@ -182,9 +176,9 @@ static void keep_pace(struct pace *pace, bool rang, uint64_t now_ns)
 		pace->last_ns = now_ns;
 		pace->spinning = !pace->skip;
 		pace->skip -= pace->skip != 0;
-	} else if (pace->spinning && now_ns - pace->last_ns >= SPIN_NS) {
+	} else if (pace->spinning && now_ns - pace->last_ns >= TUNABLE_WATCH_SPIN_NS) {
 		pace->spinning = false;
-		pace->misses += pace->misses < MISSES_MAX;
+		pace->misses += pace->misses < TUNABLE_WATCH_MISSES;
 		pace->skip = 1u << pace->misses;
 	}
 }
@@ -202,7 +196,7 @@ static void *watcher_thread(void *argument)
 		uint64_t now_ns = clock_now_ns();
 
 		keep_pace(&pace, rang, now_ns);
-		if (now_ns - pace.last_ns < ACTIVE_NS) {
+		if (now_ns - pace.last_ns < TUNABLE_WATCH_ACTIVE_NS) {
 			pause_shortly(watcher, pace.spinning);
 			continue;
 		}

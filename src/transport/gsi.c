@@ -11,6 +11,7 @@
 
 #include "core/epoch.h"
 #include "core/limits.h"
+#include "core/tunables.h"
 #include "device/counters.h"
 #include "device/device.h"
 #include "device/progress.h"
@@ -19,15 +20,6 @@
 #include "transport/run.h"
 #include "wire/link.h"
 #include "wire/routes.h"
-
-/* Sent by one poll: others get their turn. */
-#define MOST_AT_ONCE 16
-/* Between two looks for somebody who listens: a few system calls each. */
-#define LOOK_NS UINT64_C(10000000)
-/* Until a link that had no room is tried again. */
-#define ROOM_NS UINT64_C(1000000)
-/* Of requests from other hosts, which anybody can send: with more of them none waits, and all are answered at once. */
-#define MOST_ARRIVALS 64
 
 struct entry {
 	struct entry *next;
@@ -194,11 +186,11 @@ static void send_entry(struct entry *entry, struct run *run)
 	routes->accept();
 	count = routes->to_manager(entry->hca, &entry->path.destination, entry->mad, links);
 	if (count == -ENOENT && is_request(entry) && now_ns < entry->grace_ns) {
-		again(entry, now_ns + LOOK_NS);
+		again(entry, now_ns + TUNABLE_GSI_LOOK_NS);
 	} else if (count == -ENOENT || count == -ENETUNREACH) {
 		lose(entry, count == -ENOENT ? MAD_NOBODY : MAD_UNREACHABLE);
 	} else if (count > 0 && !send_over(entry, links[0], run)) {
-		again(entry, now_ns + ROOM_NS);
+		again(entry, now_ns + TUNABLE_GSI_ROOM_NS);
 	} else {
 		for (int i = 1; i < count; i++)
 			send_over(entry, links[i], run);
@@ -224,7 +216,7 @@ static void look_for_listener(struct entry *entry)
 		give(entry->hca, &entry->path, entry->mad, true);
 		finish(entry);
 	} else {
-		again(entry, now_ns + LOOK_NS);
+		again(entry, now_ns + TUNABLE_GSI_LOOK_NS);
 	}
 }
 
@@ -248,7 +240,7 @@ static bool poll(struct poller *poller, struct run *run)
 	(void)poller;
 	if (!__atomic_load_n(&gsi.due, __ATOMIC_ACQUIRE))
 		return false;
-	for (i = 0; i < MOST_AT_ONCE && (entry = take_ready()); i++) {
+	for (i = 0; i < TUNABLE_GSI_AT_ONCE && (entry = take_ready()); i++) {
 		if (entry->arrived)
 			look_for_listener(entry);
 		else
@@ -307,12 +299,12 @@ static bool queue(struct entry *entry)
 	bool room;
 
 	pthread_mutex_lock(&gsi.lock);
-	room = gsi.count < LIMIT_CM_QUEUE && (!entry->arrived || gsi.arrivals < MOST_ARRIVALS) && begin();
+	room = gsi.count < LIMIT_CM_QUEUE && (!entry->arrived || gsi.arrivals < TUNABLE_GSI_ARRIVALS) && begin();
 	if (room) {
 		gsi.count++;
 		gsi.arrivals += entry->arrived;
 		if (entry->arrived)
-			make_wait(entry, clock_now_ns() + LOOK_NS);
+			make_wait(entry, clock_now_ns() + TUNABLE_GSI_LOOK_NS);
 		else
 			make_ready(entry);
 	}

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/epoch.h"
+#include "core/tunables.h"
 #include "transport/qp.h"
 #include "device/counters.h"
 #include "wire/link.h"
@@ -13,25 +14,9 @@
 #include "transport/run.h"
 #include "wire/routes.h"
 
-/*
- * What a packet costs of a socket's buffer beside its payload: the kernel's bookkeeping (struct sk_buff, some 700 bytes), and
- * what a network card leaves unused of a buffer.
- */
-#define PACKET_ROOM 2048
-/* Two windows of a QP with packets of 1024 bytes: enough for full speed, and soon handled. */
-#define MOST_ROOM (1u << 20)
 /* Some packets of any length. */
-#define LEAST_ROOM (8u * (PACKET_ROOM + LIMIT_MAX_MTU))
-/* What a window grows by when all of it has arrived. */
-#define GROWTH (64u << 10)
-/* Losses within that time are one: what was under way at once is lost at once. */
-#define ONE_LOSS_NS UINT64_C(10000000)
+#define LEAST_ROOM (8u * (TUNABLE_WINDOW_PACKET_ROOM + LIMIT_MAX_MTU))
 #define MS UINT64_C(1000000)
-/* Packets that a QP may send before the next one that waits has its turn. */
-#define TURN 32
-
-#define WINDOWS 256 /* power of two; the last is for all that find no other */
-#define PROCESSES 1024
 
 struct host_window {
 	uint32_t used; /* atomic; enum window_use */
@@ -56,9 +41,9 @@ struct peer_process {
 
 uint32_t host_windows_due;
 
-static struct host_window windows[WINDOWS];
-static struct peer_process processes[PROCESSES];
-static uint32_t most_room = MOST_ROOM; /* atomic */
+static struct host_window windows[TUNABLE_WINDOW_HOSTS];
+static struct peer_process processes[TUNABLE_WINDOW_PROCESSES];
+static uint32_t most_room = TUNABLE_WINDOW_MOST_ROOM; /* atomic */
 
 static uint32_t hash(const union ibv_gid *gid, uint32_t number)
 {
@@ -108,14 +93,14 @@ static struct host_window *window_of(const union ibv_gid *host)
 {
 	uint32_t at = hash(host, 0);
 
-	for (uint32_t i = 0; i < WINDOWS - 1; i++) {
-		struct host_window *window = &windows[(at + i) % (WINDOWS - 1)];
+	for (uint32_t i = 0; i < TUNABLE_WINDOW_HOSTS - 1; i++) {
+		struct host_window *window = &windows[(at + i) % (TUNABLE_WINDOW_HOSTS - 1)];
 
 		if (claim(window, host))
 			return window;
 	}
-	claim(&windows[WINDOWS - 1], NULL);
-	return &windows[WINDOWS - 1];
+	claim(&windows[TUNABLE_WINDOW_HOSTS - 1], NULL);
+	return &windows[TUNABLE_WINDOW_HOSTS - 1];
 }
 
 /* ---- room ------------------------------------------------------------------------------------------------------ */
@@ -153,7 +138,7 @@ static void note_room(struct host_window *window)
 static void grow(struct host_window *window, uint32_t bytes)
 {
 	uint32_t size = size_of(window), most = __atomic_load_n(&most_room, __ATOMIC_RELAXED);
-	uint64_t more = (uint64_t)size + (uint64_t)bytes * GROWTH / size;
+	uint64_t more = (uint64_t)size + (uint64_t)bytes * TUNABLE_WINDOW_GROWTH / size;
 
 	if (size != most)
 		__atomic_store_n(&window->size, (uint32_t)(more < most ? more : most), __ATOMIC_RELAXED);
@@ -228,7 +213,7 @@ static void resume_window(struct host_window *window, struct run *run)
 	if (under_way >= size)
 		return;
 	__atomic_store_n(&window->waiting, false, __ATOMIC_SEQ_CST);
-	link_resume(&window->queue, under_way ? (size - under_way) / PACKET_ROOM + 1 : UINT32_MAX, run);
+	link_resume(&window->queue, under_way ? (size - under_way) / TUNABLE_WINDOW_PACKET_ROOM + 1 : UINT32_MAX, run);
 	if (link_has_waiters(&window->queue))
 		__atomic_store_n(&window->waiting, true, __ATOMIC_SEQ_CST);
 }
@@ -237,7 +222,7 @@ void host_window_resume(struct run *run)
 {
 	if (!__atomic_exchange_n(&host_windows_due, 0, __ATOMIC_SEQ_CST))
 		return;
-	for (struct host_window *window = windows; window < windows + WINDOWS; window++)
+	for (struct host_window *window = windows; window < windows + TUNABLE_WINDOW_HOSTS; window++)
 		if (__atomic_load_n(&window->waiting, __ATOMIC_RELAXED))
 			resume_window(window, run);
 }
@@ -286,7 +271,7 @@ static void find_window(struct window_share *share, const struct packet *packet)
 	const union ibv_gid *host = &packet->path->destination;
 	struct host_window *window = share->window;
 
-	share->process = &processes[hash(host, packet->destination_qpn >> HOST_SLOT_BITS) % PROCESSES];
+	share->process = &processes[hash(host, packet->destination_qpn >> HOST_SLOT_BITS) % TUNABLE_WINDOW_PROCESSES];
 	if (window && !memcmp(&window->host, host, sizeof(*host)))
 		return;
 	share->window = window_of(host);
@@ -301,7 +286,7 @@ static uint32_t cost(const struct packet *packet)
 {
 	uint64_t bytes = packet->message == MESSAGE_READ_REQUEST ? packet->dma_length : packet->payload.length;
 
-	bytes += (uint64_t)packet->count * PACKET_ROOM;
+	bytes += (uint64_t)packet->count * TUNABLE_WINDOW_PACKET_ROOM;
 	return bytes < UINT32_MAX / 4 ? (uint32_t)bytes : UINT32_MAX / 4;
 }
 
@@ -327,7 +312,7 @@ bool host_window_take(struct hca_qp *qp, const struct packet *packet)
 	find_window(share, packet);
 	if (share->waited && !link_waits(&qp->requester.waiter)) {
 		share->waited = false;
-		share->turn = TURN;
+		share->turn = TUNABLE_WINDOW_TURN;
 	}
 	if (take(share->window, share, packet->count, cost(packet)))
 		return true;
@@ -358,7 +343,7 @@ uint64_t host_window_payload(const struct hca_qp *qp, uint32_t mtu)
 	const struct host_window *window = qp->requester.share.window;
 	uint32_t room = window ? size_of(window) : __atomic_load_n(&most_room, __ATOMIC_RELAXED);
 
-	return (uint64_t)(room / (PACKET_ROOM + mtu)) * mtu;
+	return (uint64_t)(room / (TUNABLE_WINDOW_PACKET_ROOM + mtu)) * mtu;
 }
 
 void host_window_lost(struct hca_qp *qp)
@@ -370,7 +355,7 @@ void host_window_lost(struct hca_qp *qp)
 	if (!window)
 		return;
 	before = __atomic_load_n(&window->cut_ns, __ATOMIC_RELAXED);
-	if (now_ns - before < ONE_LOSS_NS ||
+	if (now_ns - before < TUNABLE_WINDOW_ONE_LOSS_NS ||
 	    !__atomic_compare_exchange_n(&window->cut_ns, &before, now_ns, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return;
 	size = size_of(window) / 2;
@@ -427,12 +412,13 @@ void host_window_set_most(uint32_t bytes)
 	bytes /= 2;
 	if (bytes < LEAST_ROOM)
 		bytes = LEAST_ROOM;
-	__atomic_store_n(&most_room, bytes < MOST_ROOM ? bytes : MOST_ROOM, __ATOMIC_RELAXED);
+	__atomic_store_n(&most_room, bytes < TUNABLE_WINDOW_MOST_ROOM ? bytes : TUNABLE_WINDOW_MOST_ROOM,
+			 __ATOMIC_RELAXED);
 }
 
 void host_window_after_fork(void)
 {
-	for (struct host_window *window = windows; window < windows + WINDOWS; window++)
+	for (struct host_window *window = windows; window < windows + TUNABLE_WINDOW_HOSTS; window++)
 		if (window->used) {
 			window->used = WINDOW_READY;
 			link_abandon(&window->queue);

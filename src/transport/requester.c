@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/epoch.h"
+#include "core/tunables.h"
 #include "device/counters.h"
 #include "transport/commands.h"
 #include "transport/multicast.h"
@@ -526,9 +527,6 @@ static __attribute__((noinline)) bool next_packet_other(struct hca_qp *qp, struc
 	return progress == PROGRESS_PACKET;
 }
 
-/* WQEs that are ended at once before others get at the lock. */
-#define ENDED_AT_ONCE 64
-
 static __attribute__((noinline)) enum progress start_next_whole(struct hca_qp *qp, struct packet *packet,
 								struct run *run)
 {
@@ -548,7 +546,7 @@ SPECIALISED enum progress next_packet(struct hca_qp *qp, struct run *run, enum w
 		run->first = run->last = 0;
 	/* Until the packet says otherwise it leads nowhere. */
 	run_slot(run)->link = NULL;
-	for (unsigned int i = 0; i < ENDED_AT_ONCE; i++) {
+	for (unsigned int i = 0; i < TUNABLE_REQUESTER_ENDED_AT_ONCE; i++) {
 		if (unlikely(way == WAY_ANY || requester->state != REQUESTER_READY || requester->rnr_wait ||
 			     requester->send_entry != requester->last))
 			return next_packet_other(qp, run) ? PROGRESS_PACKET : PROGRESS_NONE;

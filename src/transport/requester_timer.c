@@ -8,22 +8,19 @@
  * PEER_SILENCE. A peer on this host that has ended, whichever link leads to it, is given up when the timer first runs out.
  */
 #include "core/epoch.h"
+#include "core/tunables.h"
 #include "device/progress.h"
 #include "device/counters.h"
 #include "transport/requester.h"
 #include "wire/routes.h"
 
 #define SECOND_NS UINT64_C(1000000000)
-/* IBTA 9.7.6.1.3: the timer runs out after one to four times its value. It does so sooner as long as that helps. */
-#define MOST_DOUBLINGS 2
-/* Longer than a thread waits for a processor where there are enough. */
-#define LATE_NS UINT64_C(10000000)
 
 static uint64_t interval_ns(const struct hca_qp *qp)
 {
 	uint32_t used = (uint32_t)qp->attr.retry_cnt - qp->requester.retries_left;
 
-	return UINT64_C(4096) << qp->attr.timeout << (used < MOST_DOUBLINGS ? used : MOST_DOUBLINGS);
+	return UINT64_C(4096) << qp->attr.timeout << (used < TUNABLE_RETRY_DOUBLINGS ? used : TUNABLE_RETRY_DOUBLINGS);
 }
 
 /* Fails where no thread can be made. */
@@ -161,7 +158,7 @@ static bool is_excused(const struct hca_qp *qp, uint64_t now_ns)
 		return false;
 	if (link_waits(&qp->requester.waiter) && !qp->requester.share.packets)
 		return true;
-	return late_ns > LATE_NS && late_ns > interval_ns(qp) / 2;
+	return late_ns > TUNABLE_RETRY_LATE_NS && late_ns > interval_ns(qp) / 2;
 }
 
 /* Packets to it may go over a wire, but its process was on this host, and is no more: nobody is going to answer. */

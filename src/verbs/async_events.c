@@ -5,6 +5,7 @@
 
 #include "abi/entry_points.h"
 #include "core/cancellation.h"
+#include "core/tunables.h"
 #include "verbs/events.h"
 
 enum event_element { ELEMENT_PORT, ELEMENT_CQ, ELEMENT_QP, ELEMENT_SRQ, ELEMENT_WQ };
@@ -34,13 +35,10 @@ static enum event_element element_of(int type)
 	}
 }
 
-/* Waiting is rare and acknowledging is not, so who waits looks now and then, and nobody is woken. */
-#define LOOK_NS 100000
-
 void events_wait(const uint32_t *taken, const uint32_t *acknowledged)
 {
 	WITHOUT_CANCELLATION;
-	const struct timespec pause = {0, LOOK_NS};
+	const struct timespec pause = {0, TUNABLE_EVENT_LOOK_NS};
 
 	while (events_outstanding(__atomic_load_n(taken, __ATOMIC_ACQUIRE),
 				  __atomic_load_n(acknowledged, __ATOMIC_ACQUIRE)))

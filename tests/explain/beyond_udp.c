@@ -23,6 +23,7 @@
 
 #include "beyond.h"
 #include "core/epoch.h"
+#include "core/tunables.h"
 #include "explain/explain.h"
 #include "device/device.h"
 #include "hca/hca.h"
@@ -395,7 +396,7 @@ static void identification(void)
 {
 	int fd = open_stranger();
 
-	for (uint16_t i = 0; i <= UDP_FLOW_STEADY; i++)
+	for (uint16_t i = 0; i <= TUNABLE_UDP_FLOW_STEADY; i++)
 		send_frame(fd, QPN, 1000 + i);
 	send_frame(fd, QPN, 30000);
 	expect(RULE_FRAME_IDENTIFICATION,

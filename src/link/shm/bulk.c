@@ -16,6 +16,7 @@
 
 #include "core/cancellation.h"
 #include "core/epoch.h"
+#include "core/tunables.h"
 #include "device/device.h"
 #include "format/qp_types.h"
 #include "link/shm/peer.h"
@@ -66,7 +67,7 @@ uint64_t shm_stuck_ns(struct shm_peer *peer)
 
 bool shm_is_stuck(struct shm_peer *peer)
 {
-	return __atomic_load_n(&peer->other->can_read, __ATOMIC_RELAXED) && shm_stuck_ns(peer) >= SHM_STUCK_NS;
+	return __atomic_load_n(&peer->other->can_read, __ATOMIC_RELAXED) && shm_stuck_ns(peer) >= TUNABLE_SHM_STUCK_NS;
 }
 
 /* ---- offering -------------------------------------------------------------------------------------------------- */

@@ -27,16 +27,6 @@
 #include "link/shm/shm.h"
 #include "link/shm/ring.h"
 
-/* A run is cut into records of that many bytes of payload, so that the other side copies one while this copies the next. */
-#define SHM_PIECE_BYTES (32u << 10)
-/* Payload of a run. All of a run finds room at once, or none: less than the data area by far. */
-#define SHM_RUN_BYTES (256u << 10)
-/* From here on payload can be read from the sender's memory: a system call costs as much as copying some 10 KiB… */
-#define SHM_READ_FROM (16u << 10)
-
-/* …but only if the receiver did not take anything for so long while a sender waited for room: longer than waking takes. */
-#define SHM_STUCK_NS UINT64_C(50000)
-
 struct shm_peer {
 	struct host_peer *host;
 	struct shm_producer out; /* of the ring that this process fills, with its state… */

@@ -4,17 +4,13 @@
 #include <string.h>
 
 #include "core/limits.h"
+#include "core/tunables.h"
 #include "device/device.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
 #include "link/shm/peer.h"
 #include "wire/roce_whole.h"
 #include "wire/routes.h"
-
-/* Records of one connection at a time, so that others get their turn, and their sender what it waits for. */
-#define MOST_RECORDS 8u
-/* QPs that go on at a time when there is room: a quarter of the ring is free then. */
-#define MOST_RESUMED 8
 
 /* Of packets whose path the QP knows. */
 static const struct packet_path no_path;
@@ -199,9 +195,6 @@ static void handle(struct shm_peer *peer, const struct shm_record *record, struc
 
 /* ---- whole messages of RC -------------------------------------------------------------------------------------- */
 
-/* Of payload, so that the lock of a QP is not held for longer by a batch of them than by the longest record of others. */
-#define MOST_WHOLE 4096u
-
 /* As shm_take() and handle(), compiled for what most records are; false: it is for these. */
 SPECIALISED bool take_as(struct shm_peer *peer, struct run *run, struct tally *tally, const struct shm_sizes *sizes,
 			 const enum roce_whole opcode)
@@ -214,7 +207,7 @@ SPECIALISED bool take_as(struct shm_peer *peer, struct run *run, struct tally *t
 	uint8_t headers[ROCE_MOST_HEADERS];
 
 	if (unlikely(sizes->flags || sizes->pieces || sizes->headers != bytes ||
-		     length > (roce_whole_has_payload(opcode) ? MOST_WHOLE : 0)))
+		     length > (roce_whole_has_payload(opcode) ? TUNABLE_SHM_WHOLE_BYTES : 0)))
 		return false;
 	memcpy(headers, slot->bytes, bytes);
 	/* The compiler must not read the slot again. */
@@ -317,7 +310,7 @@ static bool take_records(struct shm_peer *peer, struct run *run)
 
 	if (__builtin_expect(!peer->greeted, 0))
 		greet(peer);
-	for (uint32_t i = 0; i < MOST_RECORDS && shm_ready(&peer->in); i++)
+	for (uint32_t i = 0; i < TUNABLE_SHM_RECORDS && shm_ready(&peer->in); i++)
 		if (!take_whole(peer, run, &tally) && !take_other(peer, run, &tally))
 			break;
 	give_room(peer);
@@ -337,7 +330,7 @@ static bool may_try(struct shm_peer *peer)
 	if (!shm_is_stuck(peer))
 		return false;
 	now_ns = clock_now_ns();
-	if (now_ns - peer->resumed < SHM_STUCK_NS)
+	if (now_ns - peer->resumed < TUNABLE_SHM_STUCK_NS)
 		return false;
 	peer->resumed = now_ns;
 	return true;
@@ -367,7 +360,7 @@ static bool resume(struct shm_peer *peer, struct run *run)
 	if (!room || head != peer->tried_head)
 		peer->to_try = waiters;
 	peer->tried_head = head;
-	now = peer->to_try < MOST_RESUMED ? peer->to_try : MOST_RESUMED;
+	now = peer->to_try < TUNABLE_SHM_RESUMED ? peer->to_try : TUNABLE_SHM_RESUMED;
 	peer->to_try -= now;
 	link_resume(&peer->waiting, now, run);
 	return peer->to_try;

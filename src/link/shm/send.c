@@ -5,6 +5,7 @@
 
 #include "core/epoch.h"
 #include "core/limits.h"
+#include "core/tunables.h"
 #include "explain/limit.h"
 #include "device/device.h"
 #include "link/shm/peer.h"
@@ -12,8 +13,10 @@
 #include "wire/roce_whole.h"
 
 _Static_assert(sizeof(struct shm_path) == SHM_LINE, "a path takes a line");
-_Static_assert(SHM_READ_FROM <= SHM_PIECE_BYTES && SHM_PIECE_BYTES <= SHM_MOST_PAYLOAD, "short runs are one record");
-_Static_assert(2 * SHM_RUN_BYTES <= SHM_DATA_BYTES && SHM_RUN_BYTES <= SHM_MOST_READ, "a run finds room at once");
+_Static_assert(TUNABLE_SHM_READ_FROM <= TUNABLE_SHM_PIECE_BYTES && TUNABLE_SHM_PIECE_BYTES <= SHM_MOST_PAYLOAD,
+	       "short runs are one record");
+_Static_assert(2 * TUNABLE_SHM_RUN_BYTES <= SHM_DATA_BYTES && TUNABLE_SHM_RUN_BYTES <= SHM_MOST_READ,
+	       "a run finds room at once");
 
 /* A record that is about to be written. */
 struct draft {
@@ -240,7 +243,7 @@ SPECIALISED enum link_result send_whole(struct hca *hca, struct shm_peer *peer, 
 static inline bool is_whole(const struct packet *packet)
 {
 	return packet->transport == IBV_QPT_RC && packet->place == PLACE_ONLY &&
-	       (!packet->payload.length || (packet->payload.length < SHM_READ_FROM && packet->payload.whole));
+	       (!packet->payload.length || (packet->payload.length < TUNABLE_SHM_READ_FROM && packet->payload.whole));
 }
 
 /* Any run that is one record. */
@@ -272,7 +275,7 @@ static uint32_t piece_at(const struct packet *packet, uint32_t offset)
 {
 	uint32_t left = (uint32_t)packet->payload.length - offset;
 
-	return left < SHM_PIECE_BYTES ? left : SHM_PIECE_BYTES;
+	return left < TUNABLE_SHM_PIECE_BYTES ? left : TUNABLE_SHM_PIECE_BYTES;
 }
 
 /*
@@ -287,7 +290,7 @@ static int reserve_all(struct shm_producer *out, const struct packet *packet, st
 	do {
 		struct shm_cursor to = *from = shm_tail(out);
 
-		for (uint32_t offset = 0; offset < packet->payload.length; offset += SHM_PIECE_BYTES) {
+		for (uint32_t offset = 0; offset < packet->payload.length; offset += TUNABLE_SHM_PIECE_BYTES) {
 			if (!draft_record(&draft, packet, offset, piece_at(packet, offset)))
 				return -EINVAL;
 			shm_step(&to, shm_record_lines(&draft.slot));
@@ -308,7 +311,7 @@ static enum link_result send_pieces(struct hca *hca, struct shm_peer *peer, stru
 
 	if (error)
 		return no_room(hca, peer, run, error);
-	for (uint32_t offset = 0; offset < total; offset += SHM_PIECE_BYTES) {
+	for (uint32_t offset = 0; offset < total; offset += TUNABLE_SHM_PIECE_BYTES) {
 		uint32_t length = piece_at(packet, offset);
 
 		draft_record(&draft, packet, offset, length);
@@ -349,7 +352,7 @@ static enum link_result send_reference(struct hca *hca, struct shm_peer *peer, s
 static enum link_result send_long(struct hca *hca, struct shm_peer *peer, struct run *run)
 {
 	const struct packet *packet = run_slot(run);
-	bool many = packet->payload.length > SHM_PIECE_BYTES;
+	bool many = packet->payload.length > TUNABLE_SHM_PIECE_BYTES;
 	enum link_result result = many ? send_pieces(hca, peer, run) : send_one(hca, peer, run);
 	struct shm_piece pieces[SHM_PIECES];
 	struct shm_ticket ticket;
@@ -443,7 +446,8 @@ enum link_result shm_send(struct hca *hca, struct run *run)
 	peer = find_peer(packet->destination_qpn);
 	if (!peer)
 		return LINK_SENT;
-	result = __builtin_expect(length >= SHM_READ_FROM, 0) ? send_long(hca, peer, run) : send_short(hca, peer, run);
+	result = __builtin_expect(length >= TUNABLE_SHM_READ_FROM, 0) ? send_long(hca, peer, run)
+								      : send_short(hca, peer, run);
 	if (result == LINK_BUSY)
 		return result;
 	shm_wake(peer, false);

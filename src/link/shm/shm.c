@@ -9,11 +9,9 @@
 #include <sys/socket.h>
 
 #include "core/epoch.h"
+#include "core/tunables.h"
 #include "device/device.h"
 #include "link/shm/peer.h"
-
-/* Of polling to the end what one who left has sent. */
-#define MOST_TRIES 100000u
 
 struct shm_poller shm_poller = {.poller = {.repeats = true, .poll = shm_poll, .idle = shm_idle, .arm = shm_arm}};
 
@@ -26,8 +24,8 @@ const struct link *link_shm(void)
 {
 	static const struct link shm = {
 		.name = "shm",
-		.whole = SHM_READ_FROM,
-		.most = SHM_RUN_BYTES,
+		.whole = TUNABLE_SHM_READ_FROM,
+		.most = TUNABLE_SHM_RUN_BYTES,
 		.send = shm_send,
 		.mark = shm_mark,
 		.pending = shm_pending,
@@ -91,7 +89,7 @@ static void take_the_rest(const struct shm_peer *peer)
 {
 	uint32_t begin = __atomic_load_n(&peer->taken, __ATOMIC_ACQUIRE);
 
-	for (uint32_t tries = 0; tries < MOST_TRIES; tries++) {
+	for (uint32_t tries = 0; tries < TUNABLE_SHM_LAST_POLLS; tries++) {
 		struct shm_consumer in = {.ring = peer->in.ring,
 					  .at.slot = __atomic_load_n(&peer->taken, __ATOMIC_ACQUIRE)};
 

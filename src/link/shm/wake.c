@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/epoch.h"
+#include "core/tunables.h"
 #include "device/device.h"
 #include "link/shm/peer.h"
 
@@ -64,11 +65,6 @@ void shm_arm(struct poller *poller, bool armed)
 		barrier_on_all_processes();
 }
 
-/* Polls without anything: some microseconds, far more than a process that polls takes for a record. */
-#define NUDGE_PATIENCE 64
-/* A thread that was woken on another processor is there after some ten microseconds. */
-#define NUDGE_AGAIN 1024
-
 void shm_nudge(struct shm_peer *peer)
 {
 	uint32_t tail = shm_tail(&peer->out).slot, head;
@@ -81,7 +77,7 @@ void shm_nudge(struct shm_peer *peer)
 	peer->polls = 0;
 	peer->seen_head = head;
 	peer->seen_tail = tail;
-	peer->patience = stands ? NUDGE_AGAIN : NUDGE_PATIENCE;
+	peer->patience = stands ? TUNABLE_SHM_NUDGE_AGAIN : TUNABLE_SHM_NUDGE_PATIENCE;
 	if (!stands)
 		return;
 	host_wake(peer->host);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Identifications of senders, see flows.h. */
+#include "core/tunables.h"
 #include "link/udp/flows.h"
 
 #include <string.h>
@@ -47,13 +48,14 @@ static void take(struct flow *flow, const struct udp_arrival *arrival, const str
 {
 	flow->source = arrival->wire.source;
 	flow->source_port = arrival->source_port;
-	begin(flow, unseen, UDP_FLOW_STEADY);
+	begin(flow, unseen, TUNABLE_UDP_FLOW_STEADY);
 }
 
 static bool is_near(const struct flow *flow, const struct ipv4_unseen *unseen)
 {
 	return flow->may_fragment == unseen->may_fragment &&
-	       (uint16_t)(unseen->identification - flow->last + UDP_FLOW_BEHIND) < UDP_FLOW_BEHIND + UDP_FLOW_AHEAD;
+	       (uint16_t)(unseen->identification - flow->last + TUNABLE_UDP_FLOW_BEHIND) <
+		       TUNABLE_UDP_FLOW_BEHIND + TUNABLE_UDP_FLOW_AHEAD;
 }
 
 static void count(struct flow *flow, uint16_t identification, uint32_t packets)

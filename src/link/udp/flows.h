@@ -18,13 +18,6 @@
 #include "wire/roce.h"
 #include "link/udp/parts.h"
 
-/* Packets in a row, each near the one before, after which others are refused. */
-#define UDP_FLOW_STEADY 64
-/* Near: no more than this before the last one, or… */
-#define UDP_FLOW_BEHIND 64
-/* …less than this behind it. With 256 identifications in all 24 bits of the ICRC are checked. */
-#define UDP_FLOW_AHEAD 192
-
 /**
  * A packet of the flow of @arrival fits with @unseen. Notes it. Returns false if it shall be dropped: the flow had @row
  * packets in a row, the last with identification @last, and this one is not near.

@@ -12,12 +12,10 @@
 
 #include "core/cancellation.h"
 #include "core/epoch.h"
+#include "core/tunables.h"
 #include "device/progress.h"
 #include "link/host/host.h"
 #include "link/udp/parts.h"
-
-#define NAP_NS 1000000
-#define MOST_NAPS 500
 
 struct group {
 	struct group *next; /* atomic */
@@ -52,10 +50,10 @@ static int bind_to_group(int fd, const union ibv_gid *group, uint16_t port)
 /* A process that has just begun gets the port's socket from the one that has it, within that many naps. */
 static int bind_soon(int fd, const union ibv_gid *group, uint16_t port)
 {
-	const struct timespec nap = {.tv_nsec = NAP_NS};
+	const struct timespec nap = {.tv_nsec = TUNABLE_UDP_GROUP_NAP_NS};
 	int error = bind_to_group(fd, group, port);
 
-	for (int i = 0; error == -EAGAIN && i < MOST_NAPS; i++) {
+	for (int i = 0; error == -EAGAIN && i < TUNABLE_UDP_GROUP_NAPS; i++) {
 		nanosleep(&nap, NULL);
 		error = bind_to_group(fd, group, port);
 	}

@@ -10,18 +10,10 @@
 #include <string.h>
 
 #include "core/cancellation.h"
+#include "core/tunables.h"
 #include "device/counters.h"
 #include "device/progress.h"
 #include "link/udp/parts.h"
-
-/* Answers in a row after which the next one is waited for… */
-#define ENOUGH 4
-/* …each within that time, in which the thread may have lost its processor. */
-#define ANSWERED_NS UINT64_C(500000)
-/* A program that looks for something else before it answers finds nothing that came within that time. */
-#define JUST_NOW_NS UINT64_C(2000)
-/* A program that makes no call: the device thread looks after that time. It looks that often at a program that polls, too. */
-#define LATER_NS UINT64_C(1000000)
 
 uint32_t udp_held_flow;
 
@@ -44,9 +36,9 @@ static void look(struct timer *timer)
 	if (!udp_holding())
 		return;
 	/* Most likely a younger one than that for which the timer was armed. */
-	udp_held_release(ANSWERED_NS);
+	udp_held_release(TUNABLE_UDP_HELD_ANSWER_NS);
 	if (udp_holding() && !__atomic_exchange_n(&holder.armed, true, __ATOMIC_SEQ_CST))
-		timer_arm(timers(), &holder.timer, clock_now_ns() + LATER_NS / 2);
+		timer_arm(timers(), &holder.timer, clock_now_ns() + TUNABLE_UDP_HELD_LATEST_NS / 2);
 }
 
 void udp_held_begin(void)
@@ -64,8 +56,9 @@ void udp_held_note_request(struct udp_socket *socket)
 	if (!answers->due)
 		return;
 	answers->due = false;
-	answers->row =
-		clock_now_ns() - answers->acknowledged_ns <= ANSWERED_NS ? answers->row + (answers->row < ENOUGH) : 0;
+	answers->row = clock_now_ns() - answers->acknowledged_ns <= TUNABLE_UDP_HELD_ANSWER_NS
+			       ? answers->row + (answers->row < TUNABLE_UDP_HELD_AFTER)
+			       : 0;
 }
 
 /* An acknowledgement is about to leave. */
@@ -79,7 +72,7 @@ static bool is_worth_waiting(struct udp_socket *socket, uint64_t now_ns)
 	answers->due = true;
 	answers->acknowledged_ns = now_ns;
 	/* Of a program that sleeps: its peer does, too, as a rule, and wakes while the answer is being made. */
-	return answers->row == ENOUGH && !socket->no_trains && !progress_on_thread();
+	return answers->row == TUNABLE_UDP_HELD_AFTER && !socket->no_trains && !progress_on_thread();
 }
 
 /* ---- holding --------------------------------------------------------------------------------------------------- */
@@ -98,7 +91,7 @@ bool udp_held_keep(struct udp_socket *socket, uint32_t key)
 	__atomic_store_n(&link_holding, link_udp(), __ATOMIC_SEQ_CST);
 	if (__atomic_exchange_n(&holder.armed, true, __ATOMIC_SEQ_CST))
 		return true;
-	if (!timer_arm(timers(), &holder.timer, now_ns + LATER_NS))
+	if (!timer_arm(timers(), &holder.timer, now_ns + TUNABLE_UDP_HELD_LATEST_NS))
 		return true;
 	/* Nobody would look. */
 	__atomic_store_n(&holder.armed, false, __ATOMIC_SEQ_CST);
@@ -117,7 +110,7 @@ void udp_held_gone(struct udp_socket *socket)
 bool udp_held_just_now(void)
 {
 	return udp_holding() && !progress_on_thread() &&
-	       clock_now_ns() - __atomic_load_n(&holder.since_ns, __ATOMIC_RELAXED) < JUST_NOW_NS;
+	       clock_now_ns() - __atomic_load_n(&holder.since_ns, __ATOMIC_RELAXED) < TUNABLE_UDP_HELD_FRESH_NS;
 }
 
 void udp_held_release(uint64_t age_ns)

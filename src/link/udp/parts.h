@@ -26,6 +26,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
+#include "core/tunables.h"
 #include "device/device.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
@@ -38,18 +39,6 @@
 #ifndef IPV6_MULTICAST_ALL
 #define IPV6_MULTICAST_ALL 29 /* since Linux 4.20 */
 #endif
-
-/* Packets of one train: all that Linux cuts a datagram into since 4.18 (UDP_MAX_SEGMENTS was raised later). */
-#define UDP_TRAIN_PACKETS 64
-/* Bytes of a train: a datagram over IPv4 has 65507. */
-#define UDP_TRAIN_BYTES 65000
-/* Payload of a run: two full trains at the largest MTU, which 1024 fills nearly, too. */
-#define UDP_RUN_BYTES (30 * 4096)
-/*
- * What a QP has under way at most: twice what it takes to be faster than waiting, less than what makes sender and receiver
- * miss their caches; and half of the receive buffer, since the receiver's is as a rule as large as this host's.
- */
-#define UDP_WINDOW_BYTES (512 * 1024)
 
 /* How a datagram gets to where a path leads. */
 struct udp_way {
@@ -126,7 +115,7 @@ struct udp_socket {
 };
 
 /* A train, and the headers of the packet behind it. */
-#define UDP_BUFFER_BYTES (UDP_TRAIN_BYTES + 128)
+#define UDP_BUFFER_BYTES (TUNABLE_UDP_TRAIN_BYTES + 128)
 
 /**
  * The socket for @port, made if there is none, its lock held; NULL with errno: none can be had. Not @exactly: if there are
@@ -155,9 +144,6 @@ void udp_sockets_before_fork(void);
 void udp_sockets_after_fork(bool child);
 
 /* ---- acknowledgements that are held back ------------------------------------------------------------------------ */
-
-/* An answer comes within that time; a program that polls for longer sends none. */
-#define UDP_HELD_NS UINT64_C(50000)
 
 /** What udp_holding() says of an acknowledgement of this flow. */
 static inline uint32_t udp_flow_key(bool ipv6, uint16_t port)

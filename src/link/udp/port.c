@@ -26,20 +26,13 @@
 
 #include "core/cancellation.h"
 #include "core/limits.h"
+#include "core/tunables.h"
 #include "device/progress.h"
 #include "device/counters.h"
 #include "link/host/hello.h"
 #include "link/host/table.h"
 #include "link/udp/parts.h"
 
-#define SOON_NS UINT64_C(5000000)
-#define LATER_NS UINT64_C(1000000000)
-/* A process that ends closes its sockets within that many tries. */
-#define TRIES_SOON 40
-/* One that shares the port has given it to this one within that many. */
-#define TRIES_GIVEN 8
-/* A process that runs gives it sooner. */
-#define GIVEN_NS UINT64_C(1000000000)
 #define LOOK_NS (LIMIT_UDP_SILENCE_MS * UINT64_C(1000000))
 #define BACKLOG 1024
 #define ENDED (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
@@ -89,7 +82,7 @@ static void retry_in(uint64_t ns)
 /* Soon at first, later if it lasts. */
 static void retry(void)
 {
-	retry_in(port.tries++ < TRIES_SOON ? SOON_NS : LATER_NS);
+	retry_in(port.tries++ < TUNABLE_UDP_PORT_TRIES_SOON ? TUNABLE_UDP_PORT_SOON_NS : TUNABLE_UDP_PORT_LATER_NS);
 }
 
 static void close_fd(int *fd)
@@ -116,7 +109,7 @@ static void explain_taken(void)
 	if (udp_find_owner(number(), &owner)) {
 		memcpy(name, owner.name, sizeof(name));
 		EXPLAIN_ONCE(RULE_UDP_PORT_TAKEN, number(), (uint64_t)owner.pid, name[0], name[1]);
-	} else if (port.tries >= TRIES_SOON) {
+	} else if (port.tries >= TUNABLE_UDP_PORT_TRIES_SOON) {
 		/* Before that it may be a process that ends: it has no descriptors any more, but the port. */
 		EXPLAIN_ONCE(RULE_UDP_PORT_TAKEN_UNSEEN, number());
 	}
@@ -202,7 +195,7 @@ static void take_port(void)
 	/* The first try may be under a QP's lock, where nobody shall read all of /proc. */
 	if (error != -EADDRINUSE)
 		EXPLAIN_ONCE(RULE_UDP_PORT_REFUSED, number(), (uint64_t)-error);
-	else if (port.tries >= TRIES_GIVEN)
+	else if (port.tries >= TUNABLE_UDP_PORT_TRIES_GIVEN)
 		explain_taken();
 	retry();
 }
@@ -263,7 +256,7 @@ static void look(struct timer *timer)
 	if (!port.has_port) {
 		if (port.page)
 			look_at_owner();
-		else if (port.owner.fd >= 0 && clock_now_ns() - port.connected_ns > GIVEN_NS)
+		else if (port.owner.fd >= 0 && clock_now_ns() - port.connected_ns > TUNABLE_UDP_PORT_GIVEN_NS)
 			explain_kept();
 		timer_arm(&port.hca->timers, &port.look, clock_now_ns() + LOOK_NS);
 	}
@@ -357,7 +350,7 @@ static void client_came(struct watched_fd *watched, uint32_t events)
 	/* No descriptor is left: it waits, and must not keep this thread awake. */
 	if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
 		progress_rewatch(watched, 0);
-		retry_in(LATER_NS);
+		retry_in(TUNABLE_UDP_PORT_LATER_NS);
 	}
 	pthread_mutex_unlock(&port.lock);
 }
@@ -368,7 +361,7 @@ static void owner_gone(struct watched_fd *watched)
 	pthread_mutex_lock(&port.lock);
 	close_fd(&port.owner.fd);
 	/* One that takes connections and ends them is no reason to do nothing else. */
-	if (clock_now_ns() - port.connected_ns > SOON_NS) {
+	if (clock_now_ns() - port.connected_ns > TUNABLE_UDP_PORT_SOON_NS) {
 		port.tries = 0;
 		contend();
 	} else {

@@ -6,6 +6,7 @@
 
 #include "core/cancellation.h"
 #include "core/limits.h"
+#include "core/tunables.h"
 #include "device/progress.h"
 #include "device/counters.h"
 #include "explain/explain.h"
@@ -18,12 +19,7 @@
 #include "link/udp/parts.h"
 
 #define DATAGRAM_BYTES 65536
-/* Datagrams of one poll: enough to be worth the way here, few enough that timers and other links wait no longer than it. */
-#define BATCH 16
-/* So long, or longer, and there is as a rule another one behind it. */
-#define LONG_DATAGRAM 4096
 #define LEAST_MTU 256
-#define NOTE_EVERY 64 /* of the packets that are as expected */
 #define ECN_MASK 3
 #define ECN_CONGESTION 3
 
@@ -182,8 +178,8 @@ static void handle_packet(const uint8_t *bytes, uint32_t length)
 /* Of packets that are as expected one in many is noted, so that they cost nothing. IPv6 has no identifications. */
 static void note_expected(const struct udp_arrival *arrival, uint32_t number)
 {
-	if (++receiver.expected % NOTE_EVERY == 0 && gid_is_ipv4(&arrival->wire.source))
-		udp_flow_note(arrival, (uint16_t)number, NOTE_EVERY);
+	if (++receiver.expected % TUNABLE_UDP_NOTE_EVERY == 0 && gid_is_ipv4(&arrival->wire.source))
+		udp_flow_note(arrival, (uint16_t)number, TUNABLE_UDP_NOTE_EVERY);
 }
 
 /*
@@ -321,13 +317,13 @@ static bool poll_socket(int fd, const struct udp_turn *careful)
 	ssize_t length;
 	int i;
 
-	for (i = 0; i < BATCH; i++) {
+	for (i = 0; i < TUNABLE_UDP_BATCH; i++) {
 		length = receive(fd, &arrival, receiver.bytes, careful ? MSG_PEEK : 0);
 		if (length < 0)
 			break;
 		if (length > 0)
 			handle_datagram(&arrival, receiver.bytes, (uint32_t)length);
-		if ((careful && !take_out(fd, careful, length)) || length < LONG_DATAGRAM)
+		if ((careful && !take_out(fd, careful, length)) || length < TUNABLE_UDP_LONG_DATAGRAM)
 			return true;
 	}
 	return i > 0;
@@ -383,7 +379,7 @@ static bool poll_datagrams(struct poller *poller, struct run *run)
 		/* Programs look at their send queue first: a system call in front of each answer. */
 		if (udp_held_just_now())
 			return false;
-		udp_held_release(UDP_HELD_NS);
+		udp_held_release(TUNABLE_UDP_HELD_NS);
 	}
 	receiver.run = run;
 	found = poll_port();

@@ -9,22 +9,18 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/tunables.h"
 #include "link/udp/parts.h"
 
-#define SOCKETS 64
 #define HOP_LIMIT 64
-/* More than a window is worth nothing, and what waits in a socket makes all behind it late. */
-#define SEND_BUFFER_BYTES (1 << 20)
-#define RECEIVE_BUFFER_BYTES (8 << 20)
 /* Of the connection manager's datagrams: any of those that flows are given (wire.md). */
 #define MANAGER_PORT 0xc001
-#define ERROR_BUFFER_BYTES (1 << 16)
 
 static struct {
 	pthread_mutex_t lock;
 	uint64_t clock; /* of `used` */
 	bool made;
-	struct udp_socket socket[SOCKETS];
+	struct udp_socket socket[TUNABLE_UDP_SOCKETS];
 	struct udp_socket manager[2]; /* of the connection manager, by family; not shared with any flow */
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -67,7 +63,7 @@ static int set_sending(int fd, bool ipv6, bool fragments)
 			     : set(fd, IPPROTO_IP, IP_TTL, HOP_LIMIT);
 	if (!error && ipv6)
 		error = set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
-	set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, SEND_BUFFER_BYTES);
+	set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, TUNABLE_UDP_SEND_BUFFER_BYTES);
 	/* Other processes have flows with the same port. */
 	if (!error)
 		error = set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
@@ -117,7 +113,7 @@ int udp_receiver_open(bool *ipv6)
 	if (*ipv6)
 		set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
 	set_receiving(fd, *ipv6);
-	set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, RECEIVE_BUFFER_BYTES);
+	set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, TUNABLE_UDP_RECEIVE_BUFFER_BYTES);
 	note_window(fd);
 	return fd;
 }
@@ -242,7 +238,7 @@ static void make_socket(struct udp_socket *socket)
 
 static void make_table(void)
 {
-	for (int i = 0; i < SOCKETS; i++)
+	for (int i = 0; i < TUNABLE_UDP_SOCKETS; i++)
 		make_socket(&table.socket[i]);
 	for (int i = 0; i < 2; i++)
 		make_socket(&table.manager[i]);
@@ -252,8 +248,8 @@ static void make_table(void)
 /* One of those that there are, the same for a port each time. NULL: there are none of the family. */
 static struct udp_socket *share(bool ipv6, uint16_t port)
 {
-	for (uint32_t i = 0; i < SOCKETS; i++) {
-		struct udp_socket *socket = &table.socket[(port + i) % SOCKETS];
+	for (uint32_t i = 0; i < TUNABLE_UDP_SOCKETS; i++) {
+		struct udp_socket *socket = &table.socket[(port + i) % TUNABLE_UDP_SOCKETS];
 
 		if (socket->fd >= 0 && socket->ipv6 == ipv6)
 			return socket;
@@ -266,7 +262,7 @@ static struct udp_socket *find(bool ipv6, uint16_t port)
 {
 	struct udp_socket *found = NULL;
 
-	for (struct udp_socket *socket = table.socket; socket < table.socket + SOCKETS; socket++) {
+	for (struct udp_socket *socket = table.socket; socket < table.socket + TUNABLE_UDP_SOCKETS; socket++) {
 		if (socket->fd >= 0 && socket->wanted == port && socket->ipv6 == ipv6)
 			return socket;
 		if (socket->users)
@@ -338,7 +334,7 @@ static int open_manager(struct udp_socket *socket, bool ipv6)
 	if (error)
 		return error;
 	/* What other hosts refuse waits there. */
-	set(socket->fd, SOL_SOCKET, SO_RCVBUF, ERROR_BUFFER_BYTES);
+	set(socket->fd, SOL_SOCKET, SO_RCVBUF, TUNABLE_UDP_ERROR_BUFFER_BYTES);
 	udp_unreachable_watch(socket->fd, ipv6);
 	return 0;
 }
@@ -386,7 +382,7 @@ void udp_sockets_before_fork(void)
 void udp_sockets_after_fork(bool child)
 {
 	if (child && table.made) {
-		for (int i = 0; i < SOCKETS; i++)
+		for (int i = 0; i < TUNABLE_UDP_SOCKETS; i++)
 			close_socket(&table.socket[i]);
 		for (int i = 0; i < 2; i++)
 			close_socket(&table.manager[i]);

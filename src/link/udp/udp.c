@@ -7,19 +7,11 @@
 #include <string.h>
 
 #include "core/cancellation.h"
+#include "core/tunables.h"
 #include "device/counters.h"
 #include "wire/mad.h"
 #include "wire/roce.h"
 #include "link/udp/parts.h"
-
-/*
- * A socket without room: the interface is slower than the QPs, whose packets wait in its queue. So does the sender, as it
- * would for an adapter; the queue holds a megabyte, which takes longer than this only if the interface stands still.
- */
-#define ROOM_MS 20
-
-/* Some packets, with whatever buffer. */
-#define UDP_LEAST_WINDOW (64 * 1024)
 
 /*
  * What is being sent. Packets are built one behind the other in the socket's buffer. They are a train, and take one system
@@ -100,7 +92,7 @@ static int send_or_wait(struct transmission *sent, int fd, const uint8_t *bytes,
 	if (error != -EAGAIN)
 		return error;
 	counter_add(sent->hca, COUNTER_UDP_BUSY, 1);
-	poll(&room, 1, ROOM_MS);
+	poll(&room, 1, TUNABLE_UDP_ROOM_MS);
 	return send_datagram(sent, fd, bytes, length, segment);
 }
 
@@ -146,7 +138,7 @@ static void explain_loss(const struct transmission *sent, int error)
 	uint32_t qpn = sent->source_qpn, peer = sent->destination_qpn;
 
 	if (error == -EAGAIN)
-		UDP_EXPLAIN(sent->hca, qpn, RULE_UDP_NO_ROOM, peer, ROOM_MS);
+		UDP_EXPLAIN(sent->hca, qpn, RULE_UDP_NO_ROOM, peer, TUNABLE_UDP_ROOM_MS);
 	else
 		UDP_EXPLAIN(sent->hca, qpn, RULE_UDP_NOT_SENT, peer, be64toh(to->global.subnet_prefix),
 			    be64toh(to->global.interface_id), (uint64_t)-error);
@@ -279,8 +271,8 @@ static bool add_held(struct transmission *sent)
 	uint8_t *at = sent->socket->buffer + sent->used;
 
 	sent->forget = true;
-	if (sent->complete || held->length > sent->segment || sent->used + held->length > UDP_TRAIN_BYTES ||
-	    sent->count == UDP_TRAIN_PACKETS || sent->socket->no_trains ||
+	if (sent->complete || held->length > sent->segment || sent->used + held->length > TUNABLE_UDP_TRAIN_BYTES ||
+	    sent->count == TUNABLE_UDP_TRAIN_PACKETS || sent->socket->no_trains ||
 	    !same_way(&sent->way.path, &held->way.path)) {
 		udp_send_held(sent->socket);
 		return false;
@@ -321,8 +313,8 @@ static bool fits(const struct transmission *sent, uint32_t length)
 {
 	if (!sent->count)
 		return true;
-	return !sent->complete && length <= sent->segment && sent->used + length <= UDP_TRAIN_BYTES &&
-	       sent->count < (sent->socket->no_trains ? 1 : UDP_TRAIN_PACKETS);
+	return !sent->complete && length <= sent->segment && sent->used + length <= TUNABLE_UDP_TRAIN_BYTES &&
+	       sent->count < (sent->socket->no_trains ? 1 : TUNABLE_UDP_TRAIN_PACKETS);
 }
 
 /* ---- packets --------------------------------------------------------------------------------------------------- */
@@ -499,7 +491,7 @@ static enum link_result send_frame(struct hca *hca, const struct packet_path *pa
 	struct transmission sent = {.source_qpn = 0};
 	uint16_t port;
 
-	if (length < ROCE_BTH_BYTES + ROCE_ICRC_BYTES || length > UDP_TRAIN_BYTES)
+	if (length < ROCE_BTH_BYTES + ROCE_ICRC_BYTES || length > TUNABLE_UDP_TRAIN_BYTES)
 		return LINK_SENT;
 	sent.destination_qpn = roce_destination(bytes);
 	port = roce_source_port(path, 0, sent.destination_qpn);
@@ -523,8 +515,8 @@ static struct link udp = {
 	.name = "udp",
 	.shared = true,
 	.routed = true,
-	.most = UDP_RUN_BYTES,
-	.window = UDP_WINDOW_BYTES, /* atomic */
+	.most = TUNABLE_UDP_RUN_BYTES,
+	.window = TUNABLE_UDP_WINDOW_BYTES, /* atomic */
 	.shares = true,
 	.send = send_run,
 	.send_frame = send_frame,
@@ -534,8 +526,9 @@ static struct link udp = {
 void udp_set_window(uint32_t bytes)
 {
 	__atomic_store_n(&udp.host_buffer, bytes, __ATOMIC_RELAXED);
-	bytes = bytes / 2 < UDP_LEAST_WINDOW ? UDP_LEAST_WINDOW : bytes / 2;
-	__atomic_store_n(&udp.window, bytes < UDP_WINDOW_BYTES ? bytes : UDP_WINDOW_BYTES, __ATOMIC_RELAXED);
+	bytes = bytes / 2 < TUNABLE_UDP_LEAST_WINDOW ? TUNABLE_UDP_LEAST_WINDOW : bytes / 2;
+	__atomic_store_n(&udp.window, bytes < TUNABLE_UDP_WINDOW_BYTES ? bytes : TUNABLE_UDP_WINDOW_BYTES,
+			 __ATOMIC_RELAXED);
 }
 
 const struct link *link_udp(void)

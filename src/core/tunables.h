@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* TUNABLE_SHM_RECORDS, …: figures that were chosen for speed, as constants, from tunables.def. */
+#ifndef SOFTHCA_CORE_TUNABLES_H
+#define SOFTHCA_CORE_TUNABLES_H
+
+enum {
+#define TUNABLE(NAME, value, ...) TUNABLE_##NAME = (value),
+#include "core/tunables.def"
+};
+
+#endif
