@@ -52,19 +52,18 @@ static void forget(struct connection **at)
 /* NULL: no memory, or there are too many. */
 static struct connection *get(const struct packet_path *path, uint32_t peer_id)
 {
-	struct connection **at = place_of(path, peer_id);
+	struct connection **at = place_of(path, peer_id), *connection = *at;
 
-	if (*at)
-		return *at;
-	if (handed.count == LIMIT_CM_HANDED)
+	if (connection)
+		return connection;
+	connection = handed.count < LIMIT_CM_HANDED ? calloc(1, sizeof(*connection)) : NULL;
+	if (!connection)
 		return NULL;
-	*at = calloc(1, sizeof(**at));
-	if (!*at)
-		return NULL;
-	(*at)->peer_id = peer_id;
-	(*at)->path = *path;
+	connection->peer_id = peer_id;
+	connection->path = *path;
+	*at = connection;
 	handed.count++;
-	return *at;
+	return connection;
 }
 
 static void know(const struct packet_path *path, uint32_t peer_id, uint32_t own_id, uint32_t peer_qpn)

@@ -101,7 +101,7 @@ static int make_child(const struct rsocket_settings *settings, int family, struc
 		error = -errno;
 	if (!error && softhca_rdma_migrate_id(id, child->stream.channel))
 		error = -errno;
-	if (error) {
+	if (error || !child->stream.channel) {
 		softhca_rdma_reject(id, NULL, 0);
 		softhca_rdma_destroy_id(id);
 		goto no_child;

@@ -200,7 +200,7 @@ static bool is_header(const struct header *header, size_t bytes)
 
 void datagram_take_early(struct rsocket *rs)
 {
-	struct sockaddr_storage from;
+	struct sockaddr_storage from = {.ss_family = AF_UNSPEC};
 	uint8_t bytes[MOST_UDP];
 	int count;
 

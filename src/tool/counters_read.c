@@ -69,7 +69,7 @@ static bool read_file(int fd, struct process_counters *process)
 	uint32_t places[KNOWN_COUNT];
 	struct counter_file_head head;
 
-	if (!read_at(fd, &head, sizeof(head), 0) || memcmp(head.magic, COUNTER_FILE_MAGIC, sizeof(head.magic)) ||
+	if (!read_at(fd, &head, sizeof(head), 0) || memcmp(head.magic, COUNTER_FILE_MAGIC, sizeof(head.magic)) != 0 ||
 	    head.version != COUNTER_FILE_VERSION || head.counters > MOST_COUNTERS || head.devices > MOST_DEVICES ||
 	    head.rows > COUNTER_FILE_ROWS || head.row_bytes < head.devices * head.counters * sizeof(uint64_t) ||
 	    head.row_bytes > 2 * MOST_DEVICES * MOST_COUNTERS * sizeof(uint64_t))

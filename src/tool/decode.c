@@ -19,7 +19,7 @@ static unsigned int find_name(const char *name, const char *const *names, unsign
 {
 	unsigned int i;
 
-	for (i = 0; i < count && strcmp(name, names[i]); i++)
+	for (i = 0; i < count && strcmp(name, names[i]) != 0; i++)
 		;
 	return i;
 }

@@ -21,25 +21,19 @@ int command_encode(int argc, char **argv)
 	int count = own_options_parse(COMMAND_ENCODE, argc, argv, own), length;
 	const char *name = count ? argv[1] : "-";
 	struct input text;
-	uint8_t *bytes;
+	static uint8_t bytes[ENCODER_MOST_BYTES];
 	char error[256];
 
 	if (count > 1)
 		tool_fail(EXIT_WRONG_USE, "encode: unexpected argument \"%s\"", argv[2]);
 	text = input_read(input_open(name), name);
-	bytes = malloc(ENCODER_MOST_BYTES);
-	if (!bytes)
-		tool_fail(EXIT_FAILURE, "out of memory");
 	length = encode_text((const char *)text.bytes, text.length, bytes, error, sizeof(error));
 	free(text.bytes);
-	if (length < 0) {
-		free(bytes);
+	if (length < 0)
 		tool_fail(EXIT_FAILURE, "%s: %s", name, error);
-	}
 	if (own[OPTION_ENCODE_BINARY])
 		fwrite(bytes, 1, (size_t)length, stdout);
 	else
 		print_hex(bytes, (size_t)length);
-	free(bytes);
 	return EXIT_SUCCESS;
 }

@@ -131,7 +131,7 @@ static bool take_own(enum command command, int argc, char **argv, int *index, co
 	for (int i = 0; i < OWN_OPTION_COUNT; i++) {
 		const struct own_option_info *info = &own_option_infos[i];
 
-		if (info->command != command || strlen(info->name) != length || memcmp(info->name, option, length))
+		if (info->command != command || strlen(info->name) != length || memcmp(info->name, option, length) != 0)
 			continue;
 		if (!*info->value && option[length])
 			tool_fail(EXIT_WRONG_USE, "--%s takes no value", info->name);
