@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cm/timeouts.h"
+#include "device/counters.h"
 
 #define ID_OF(entry, member) ((struct cm_id *)((char *)(entry)-offsetof(struct cm_id, member)))
 
@@ -216,8 +217,18 @@ void cm_begin_active(struct cm_id *id)
 
 /* ---- states ------------------------------------------------------------------------------------------------------ */
 
+static void count(const struct cm *cm, enum counter counter)
+{
+	if (cm->config.hca)
+		counter_add(cm->config.hca, counter, 1);
+}
+
 void cm_set_state(struct cm_id *id, enum cm_state state)
 {
+	if (state == CM_STATE_ESTABLISHED && id->state != state)
+		count(id->cm, COUNTER_CM_ESTABLISHED);
+	if (id->state == CM_STATE_ESTABLISHED && id->state != state)
+		count(id->cm, COUNTER_CM_RELEASED);
 	id->state = state;
 	wheel_remove(&id->timer);
 }

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The programs that listen for connections on this host, for `softhca info`: the names of link/host/services.c. */
+/*
+ * The programs that listen for connections on this host, for `softhca info`: the names of link/host/services.c; and those that have
+ * connections, by their counters.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "link/udp/parts.h"
+#include "tool/counters_read.h"
 #include "tool/tool.h"
 
 #define PREFIX "@softhca/1/cm/"
@@ -47,6 +51,25 @@ static void print_listener(const char *line)
 		puts("a process that this one cannot see");
 }
 
+#define MOST_PROCESSES 1024
+
+static void print_connections(void)
+{
+	struct process_counters *processes = calloc(MOST_PROCESSES, sizeof(*processes));
+	size_t count = processes ? counters_read(processes, MOST_PROCESSES) : 0;
+
+	puts("connections of rdma_cm");
+	for (size_t i = 0; i < count; i++) {
+		uint64_t made = processes[i].values[KNOWN_CM_ESTABLISHED],
+			 ended = processes[i].values[KNOWN_CM_RELEASED];
+
+		if (made > ended)
+			printf("  %-12" PRIu64 " process %d (%s)\n", made - ended, (int)processes[i].pid,
+			       processes[i].name);
+	}
+	free(processes);
+}
+
 void listeners_print(void)
 {
 	FILE *file = fopen("/proc/net/unix", "re");
@@ -57,4 +80,5 @@ void listeners_print(void)
 		print_listener(line);
 	if (file)
 		fclose(file);
+	print_connections();
 }

@@ -56,7 +56,7 @@ void presence_make(const struct settings *settings);
 
 /** Prints which links can be used here, and how; @settings: of the port. */
 void links_print(const struct settings *settings);
-/** Prints which processes of this host listen for connections. */
+/** Prints which processes of this host listen for connections, and which have some. */
 void listeners_print(void);
 /** Prints what is counted: names and their meaning. */
 void counters_print(void);

@@ -4,9 +4,14 @@
 import os
 import re
 import socket
+import subprocess
+import time
 import unittest
 
 from harness import LIBRARIES, TOOL, main, softhca
+
+
+SANITIZED = 'TEST_SANITIZED' in os.environ
 
 
 def info(*arguments, env=None, through_run=()):
@@ -14,6 +19,11 @@ def info(*arguments, env=None, through_run=()):
     done = softhca(*command, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def start(*command):
+    """Under softhca run, whose process becomes the program."""
+    return subprocess.Popen([TOOL, 'run', '--', *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def settings(text):
@@ -107,6 +117,33 @@ class Links(unittest.TestCase):
             self.assertRegex(text, rf'(?m)^listeners\n(  .*\n)*  TCP   port 64999 process {os.getpid()} \(\S+\)$')
             self.assertNotIn('64998', text)
         self.assertNotIn('64999', info())
+
+    @unittest.skipIf(SANITIZED, 'programs that are not built here do not run under a sanitizer')
+    def test_connections(self):
+        """Of rping, a server that serves on and a client with an endless test: one at each end."""
+        with socket.socket() as probe:
+            probe.bind(('127.0.0.1', 0))
+            port = str(probe.getsockname()[1])
+        server = start('rping', '-s', '-P', '-a', '127.0.0.1', '-p', port)
+        try:
+            self.await_text(rf'(?m)^  TCP   port {port} process {server.pid} \(rping\)$')
+            client = start('rping', '-c', '-a', '127.0.0.1', '-p', port)
+            try:
+                for end in server, client:
+                    self.await_text(rf'(?m)^connections of rdma_cm\n(  .*\n)*  1 +process {end.pid} \(rping\)$')
+            finally:
+                client.kill()
+                client.wait()
+        finally:
+            server.kill()
+            server.wait()
+        self.assertNotRegex(info(), rf'process {server.pid} ')
+
+    def await_text(self, pattern):
+        end = time.monotonic() + 20
+        while not re.search(pattern, info()):
+            self.assertLess(time.monotonic(), end, f'{pattern} did not come:\n{info()}')
+            time.sleep(0.05)
 
     def test_counters(self):
         rows = dict(re.findall(r'(?m)^  ([a-z_]+) +(\S.*)$', info().split('\ncounters\n')[1]))
