@@ -7,8 +7,9 @@
  *	cm_kill [--netns PATH] [--rounds N] [--seed N]        PATH: where the victims live
  *
  * From then on, within the times of rdma_cm (rdma-cm facts 3.5 and 6.5): on the same host the survivor hears of it, at once
- * and without asking: DISCONNECTED of what was connected, REJECTED of what was not. From another host the dead cannot send; what
- * was asked for ends when its repeats are used up, or when somebody there says that nobody has it, and so does a DREQ. The port
+ * and without asking: DISCONNECTED of what was connected, REJECTED of what was not, CONNECT_ERROR of what could not be confirmed
+ * any more. From another host the process with the RoCE port sends DREQs for the dead; what was asked for ends when its repeats
+ * are used up, or when somebody there says that nobody has it, and so does a DREQ. The port
  * of a victim that listened can be bound again at once. A connection with a bystander hears of nothing, and at the end the
  * survivor holds no more than after the first rounds.
  */
@@ -358,8 +359,13 @@ static void hear_end(struct link *link, const struct rdma_cm_event *event)
 
 	switch (event->event) {
 	case RDMA_CM_EVENT_DISCONNECTED:
-		/* Asked for, of somebody on another host who is not there any more: given up. */
-		if (!link->established || (event->status && !(survivor.far && event->status == -ETIMEDOUT)))
+		/*
+		 * Asked for, of somebody on another host who is not there any more: given up. Or the DREQ of the dead comes before
+		 * its RTU, which may have been lost (IBTA 12.9.8, REP sent).
+		 */
+		if (!link->established && !(survivor.far && survivor.killed))
+			die("DISCONNECTED of what was not connected");
+		if (event->status && !(survivor.far && event->status == -ETIMEDOUT))
 			die("DISCONNECTED with status %d", event->status);
 		survivor.disconnected++;
 		rdma_disconnect(link->id);
@@ -373,6 +379,12 @@ static void hear_end(struct link *link, const struct rdma_cm_event *event)
 				die("REJECTED with status %d, and not by the victim's word", event->status);
 		} else if (!survivor.killed || link->established || (event->status != 8 && event->status != 28))
 			die("REJECTED with status %d", event->status);
+		survivor.rejected++;
+		break;
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+		/* Its REP has come, and nobody is there to take the RTU. */
+		if (!gone || link->established || event->status != -1)
+			die("CONNECT_ERROR with status %d", event->status);
 		survivor.rejected++;
 		break;
 	case RDMA_CM_EVENT_UNREACHABLE:
