@@ -37,12 +37,10 @@ void events_unlock(void)
 static void before_fork(void)
 {
 	events_lock();
-	ports_before_fork();
 }
 
 static void after_fork_in_parent(void)
 {
-	ports_after_fork(false);
 	events_unlock();
 }
 
@@ -50,7 +48,6 @@ static void after_fork_in_parent(void)
 static void after_fork_in_child(void)
 {
 	pthread_cond_init(&events.acknowledged, NULL);
-	ports_after_fork(true);
 	shared_devices_after_fork();
 	events_unlock();
 }

@@ -93,6 +93,42 @@ static void leave(struct bound_port *port)
 	port->link = NULL;
 }
 
+static void before_fork(void)
+{
+	pthread_mutex_lock(&ports.lock);
+}
+
+static void after_fork_in_parent(void)
+{
+	pthread_mutex_unlock(&ports.lock);
+}
+
+/* The ids of a child are its parent's, and so are their ports. */
+static void after_fork_in_child(void)
+{
+	while (ports.first) {
+		ports.first->named = false;
+		leave(ports.first);
+	}
+	pthread_mutex_unlock(&ports.lock);
+}
+
+static void register_fork_handlers(void)
+{
+	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+/*
+ * Names of the host are claimed under the lock, so it is taken before those of the device, whose handlers are registered when the
+ * first id finds its devices: what is registered later is called earlier.
+ */
+static void handle_fork(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, register_fork_handlers);
+}
+
 /* net.ipv4.ip_local_port_range, which is that of the network namespace. */
 static void ephemeral_range(unsigned int *first, unsigned int *last)
 {
@@ -160,6 +196,7 @@ int port_bind(struct bound_port *port, uint16_t space, struct sockaddr *source, 
 {
 	int error;
 
+	handle_fork();
 	port->space = space;
 	port->number = address_port(source);
 	address_copy(&port->source, source);
@@ -230,23 +267,6 @@ void port_release(struct bound_port *port)
 		if (port->named && !has_name(port))
 			port_name_release(port->space, port->number);
 		port->named = false;
-	}
-	pthread_mutex_unlock(&ports.lock);
-}
-
-void ports_before_fork(void)
-{
-	pthread_mutex_lock(&ports.lock);
-}
-
-/* The ids of a child are its parent's, and so are their ports. */
-void ports_after_fork(bool child)
-{
-	if (child) {
-		while (ports.first) {
-			ports.first->named = false;
-			leave(ports.first);
-		}
 	}
 	pthread_mutex_unlock(&ports.lock);
 }

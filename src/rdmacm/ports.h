@@ -45,8 +45,5 @@ pid_t port_owner(const struct bound_port *port);
 /** Gives the port back, if there is one. */
 void port_release(struct bound_port *port);
 
-/** Around fork(2). */
-void ports_before_fork(void);
-void ports_after_fork(bool child);
 
 #endif
