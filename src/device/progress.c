@@ -92,9 +92,8 @@ static bool poll_all(void)
 static void arm_all(bool armed)
 {
 	for (struct poller *poller = first_poller(); poller; poller = poller->next) {
-		if (poller->armed == armed && !poller->repeats)
+		if (__atomic_exchange_n(&poller->armed, armed, __ATOMIC_RELAXED) == armed && !poller->repeats)
 			continue;
-		poller->armed = armed;
 		poller->arm(poller, armed);
 	}
 }
@@ -269,8 +268,8 @@ static bool program_polls(struct outlook *outlook)
 static void disarm_repeatedly(void)
 {
 	for (struct poller *poller = first_poller(); poller; poller = poller->next)
-		if (poller->repeats && poller->armed) {
-			poller->armed = false;
+		/* A program that begins to poll may do the same at this moment. */
+		if (poller->repeats && __atomic_exchange_n(&poller->armed, false, __ATOMIC_RELAXED)) {
 			poller->arm(poller, false);
 		}
 }
