@@ -297,7 +297,8 @@ static void settle(void)
 		if (is(&queued.path.destination, C))
 			learn(queued.mad);
 		else
-			cm_receive(run.hosts[is(&queued.path.destination, A) ? A : B].cm, &queued.path, queued.mad);
+			cm_receive(run.hosts[is(&queued.path.destination, A) ? A : B].cm, &queued.path, queued.mad,
+				   false);
 	}
 }
 
@@ -471,7 +472,7 @@ static void deliver(const struct step *step, const uint8_t *mad)
 		bytes = world_exact(CM_MAD_BYTES);
 	memcpy(bytes, mad, CM_MAD_BYTES);
 	run.spoofed |= step->aid & AID_SPOOFED;
-	cm_receive(run.hosts[B].cm, &path, bytes);
+	cm_receive(run.hosts[B].cm, &path, bytes, false);
 }
 
 static void attack(const struct step *step)
