@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -68,19 +69,19 @@ int mounts_make_file(const char *path)
 }
 
 /*
- * Makes @path what @source is, by a bind mount: in a user namespace nobody may make device nodes, and those on a file
- * system that was mounted there cannot be opened.
+ * Makes @path what @name in the directory @from is, by a bind mount: in a user namespace nobody may make device nodes, and those
+ * on a file system that was mounted there cannot be opened.
  */
-static int bind_entry(const char *source, const char *path)
+static int bind_entry(int from, const char *name, const char *path)
 {
+	char link[4096], source[NAME_MAX + 64];
 	struct stat status;
-	char link[4096];
 	ssize_t length;
 
-	if (lstat(source, &status))
+	if (fstatat(from, name, &status, AT_SYMLINK_NOFOLLOW))
 		return -errno;
 	if (S_ISLNK(status.st_mode)) {
-		length = readlink(source, link, sizeof(link) - 1);
+		length = readlinkat(from, name, link, sizeof(link) - 1);
 		if (length < 0)
 			return -errno;
 		link[length] = '\0';
@@ -88,6 +89,8 @@ static int bind_entry(const char *source, const char *path)
 	}
 	if (S_ISDIR(status.st_mode) ? mkdir(path, 0755) && errno != EEXIST : mounts_make_file(path) != 0)
 		return -errno;
+	/* The current directory is left alone: it is the program's, and may be one that this user cannot come back to. */
+	snprintf(source, sizeof(source), "/proc/self/fd/%d/%s", from, name);
 	return mount(source, path, NULL, MS_BIND | MS_REC, NULL) ? -errno : 0;
 }
 
@@ -98,23 +101,19 @@ static bool is_one_of(const char *name, const char *const list[])
 	return *list;
 }
 
-/* Binds the entries of the directory that is the current one into @path. */
-static int bind_entries(const char *path, const char *const except[])
+/* Binds the entries of @directory into @path. */
+static void bind_entries(DIR *directory, const char *path, const char *const except[])
 {
-	DIR *directory = opendir(".");
+	const struct dirent *entry;
 	char target[512];
 
-	if (!directory)
-		return -errno;
-	for (struct dirent *entry = readdir(directory); entry; entry = readdir(directory)) {
+	while ((entry = readdir(directory))) {
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
 		    is_one_of(entry->d_name, except))
 			continue;
 		snprintf(target, sizeof(target), "%s/%s", path, entry->d_name);
-		bind_entry(entry->d_name, target);
+		bind_entry(dirfd(directory), entry->d_name, target);
 	}
-	closedir(directory);
-	return 0;
 }
 
 int mounts_cover(const char *path)
@@ -122,10 +121,15 @@ int mounts_cover(const char *path)
 	return mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=755") ? -errno : 0;
 }
 
-/* The current directory leads to what is covered. */
+/* A directory that is open leads to what is covered. */
 int mounts_replace(const char *path, const char *const except[])
 {
-	int error = chdir(path) ? -errno : mounts_cover(path);
+	DIR *directory = opendir(path);
+	int error = directory ? mounts_cover(path) : -errno;
 
-	return error ? error : bind_entries(path, except);
+	if (!error)
+		bind_entries(directory, path, except);
+	if (directory)
+		closedir(directory);
+	return error;
 }

@@ -6,7 +6,6 @@
  * (tool/sysfs_tree.h).
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,20 +110,14 @@ struct presence {
 	bool nodes, files; /* in /dev, in /sys */
 };
 
-/* Mounting needs paths; a directory that is kept open leads back to where the program shall start. */
 static int attempt(const struct presence *presence)
 {
-	int here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC), error = mounts_begin();
+	int error = mounts_begin();
 
 	if (!error && presence->nodes)
 		error = make_directory(presence->settings.devices);
 	if (!error && presence->files)
 		error = sysfs_tree_make(&presence->settings);
-	if (here >= 0) {
-		if (fchdir(here) && !error)
-			error = -errno;
-		close(here);
-	}
 	return error;
 }
 

@@ -166,20 +166,30 @@ static bool function_is_right(const struct tree *tree)
 	return tree->device.pci == (access(path, F_OK) == 0);
 }
 
+/* True if the file at @path has @text, and the end of its last line. */
+static bool has_text(const char *path, const char *text)
+{
+	char found[SYSFS_TEXT_BYTES + 2];
+	FILE *file = fopen(path, "re");
+	size_t length = strlen(text), read;
+
+	if (!file)
+		return false;
+	read = fread(found, 1, sizeof(found), file);
+	fclose(file);
+	return read == length + 1 && !memcmp(found, text, length) && found[length] == '\n';
+}
+
 static void look_at_file(void *argument, const char *name, const char *text)
 {
 	struct tree *tree = argument;
-	char path[PATH_MAX], line[SYSFS_TEXT_BYTES + 1] = "";
-	FILE *file;
+	char path[PATH_MAX];
 
 	/* Counters may differ, what tells who and where the device is may not. */
 	if (!tree->same || !(strstr(name, "_guid") || strstr(name, "/device/")))
 		return;
 	snprintf(path, sizeof(path), CLASS "/%s", name);
-	file = fopen(path, "re");
-	tree->same = file && fgets(line, sizeof(line), file) && strncmp(line, text, strlen(text)) == 0;
-	if (file)
-		fclose(file);
+	tree->same = has_text(path, text);
 }
 
 bool sysfs_tree_is_there(const struct settings *settings)

@@ -4,6 +4,7 @@
 import os
 import shutil
 import subprocess
+import tempfile
 import unittest
 
 from harness import LIBRARIES, TOOL, clean_environment, main, softhca
@@ -72,6 +73,10 @@ class Presence(unittest.TestCase):
     def test_once_is_enough(self):
         done = self.works(f'{TOOL} run -- ls /dev/infiniband')
         self.assertEqual(done, 'uverbs0\n')
+        # A program that finds all there is not given it a second time.
+        for options in ([], ['--pci=off'], ['--devices=2']):
+            outer, inner = self.works(f'readlink /proc/self/ns/mnt; {TOOL} run -- readlink /proc/self/ns/mnt', *options).split()
+            self.assertEqual(inner, outer, options)
 
     def test_rest_of_sys_is_as_it_was(self):
         names = set(self.works('ls -A /sys/class').split())
@@ -170,6 +175,15 @@ def nobody_can():
 @unittest.skipUnless(nobody_can(), 'no user namespaces for nobody, or what was built is hidden from it')
 class PresenceAsNobody(Presence):
     user = NOBODY
+
+    def test_directory_of_another_user(self):
+        """As sudo(8) leaves it: the current directory is one that this user may not even enter."""
+        with tempfile.TemporaryDirectory() as directory:
+            os.chmod(directory, 0o700)
+            command = [TOOL, 'run', '--', 'readlink', '/proc/self/cwd']
+            done = subprocess.run(command, cwd=directory, user=NOBODY, group=NOBODY, extra_groups=[], env=clean_environment(),
+                                  text=True, timeout=60, check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, f'{os.path.realpath(directory)}\n', ''))
 
 
 @unittest.skipIf(ALREADY, 'this machine has a /dev/infiniband')
