@@ -2,6 +2,7 @@
 /* The file of counters, see counter_file.h. */
 #include "device/counter_file.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,11 +48,25 @@ static void write_head(const struct counter_file *file)
 	__atomic_store_n(&head->version, COUNTER_FILE_VERSION, __ATOMIC_RELEASE);
 }
 
+/*
+ * What is mapped stays as it is: a file that somebody made shorter would be a SIGBUS for whoever counts, and nobody else has
+ * anything to write in it (memfd_create(2), File sealing). Where the kernel has no such seal, or the sandbox no fcntl(2), it is
+ * as it was: only a user's own processes can open the file.
+ */
+static void seal(int fd)
+{
+	const int size = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+	/* Before Linux 5.1 there was no F_SEAL_FUTURE_WRITE. */
+	if (fcntl(fd, F_ADD_SEALS, size | F_SEAL_FUTURE_WRITE))
+		fcntl(fd, F_ADD_SEALS, size);
+}
+
 /* Maps a new file, at @file->memory if there is something already. False: nothing has changed. */
 static bool map_file(struct counter_file *file)
 {
 	WITHOUT_SIZE_SIGNAL;
-	int fd = memfd_create(COUNTER_FILE_NAME, MFD_CLOEXEC), fixed = file->memory ? MAP_FIXED : 0;
+	int fd = memfd_create(COUNTER_FILE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING), fixed = file->memory ? MAP_FIXED : 0;
 	struct stat status;
 	void *memory;
 
@@ -62,6 +77,7 @@ static bool map_file(struct counter_file *file)
 	memory = mmap(file->memory, file->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | fixed, fd, 0);
 	if (memory == MAP_FAILED)
 		goto fail;
+	seal(fd);
 	file->memory = memory;
 	file->fd = fd;
 	file->device = status.st_dev;
@@ -106,18 +122,14 @@ uint64_t *counter_file_row(struct counter_file *file)
 void counter_file_after_fork(struct counter_file *file)
 {
 	struct stat status;
-	int old;
 
 	if (!file)
 		return;
-	old = file->fd;
-	if (old >= 0 && (fstat(old, &status) || status.st_dev != file->device || status.st_ino != file->inode))
-		old = -1;
+	/* First: there may be no other descriptor left. */
+	if (file->fd >= 0 && !fstat(file->fd, &status) && status.st_dev == file->device && status.st_ino == file->inode)
+		close(file->fd);
 	file->fd = -1;
 	/* Without a file the child counts for itself; where there is not even memory, it goes on in the parent's. */
-	if (!map_file(file) && mmap(file->memory, file->bytes, PROT_READ | PROT_WRITE,
-				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
-		return;
-	if (old >= 0)
-		close(old);
+	if (!map_file(file))
+		mmap(file->memory, file->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }

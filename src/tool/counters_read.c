@@ -15,8 +15,13 @@
 #include "device/counter_file.h"
 
 #define TARGET "/memfd:" COUNTER_FILE_NAME " (deleted)"
-#define MOST_COUNTERS 4096u
-#define MOST_DEVICES 64u
+/* More than there will be, and few enough that all rows of somebody who lies are read in a moment. */
+#define MOST_COUNTERS 512u
+#define MOST_DEVICES 32u
+
+#define COUNTER(NAME, name, doc) _Static_assert(sizeof(name) <= COUNTER_FILE_NAME_BYTES, "the file has the whole name");
+#include "device/counters.def"
+_Static_assert(KNOWN_COUNT <= MOST_COUNTERS, "all of them are read");
 
 const char *const known_counter_names[KNOWN_COUNT] = {
 #define COUNTER(NAME, name, doc) [KNOWN_##NAME] = (name),

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """softhca top: what processes count, seen from outside: those that work, those that are stopped, and those that lie."""
 import json
+import mmap
 import os
 import re
 import shutil
@@ -19,18 +20,45 @@ REFUSE = os.path.abspath(sys.argv[3])
 NAME = 'softhca-counters'
 PATIENCE = 20
 
-# A process with devices, that says so and waits for a line; "fork" makes a child that does the same.
+# A process with devices, that says so and waits for a line; "fork" makes a child that does the same, with "full" there is no
+# descriptor left by then.
 WAITER = '''
 import ctypes, os, sys
 verbs = ctypes.CDLL('libibverbs.so.1')
 verbs.ibv_get_device_list.restype = ctypes.c_void_p
 assert verbs.ibv_get_device_list(None)
+while 'full' in sys.argv:
+    try:
+        os.dup(0)
+    except OSError:
+        break
 if 'fork' in sys.argv and not os.fork():
     os.write(1, b'%d\\n' % os.getpid())
     sys.stdin.readline()
     os._exit(0)
 os.write(1, b'%d\\n' % os.getpid())
 sys.stdin.readline()
+'''
+
+# Closes all descriptors that it does not know, has a file of its own by their numbers, and forks.
+DAEMON = '''
+import ctypes, os, tempfile
+verbs = ctypes.CDLL('libibverbs.so.1')
+verbs.ibv_get_device_list.restype = ctypes.c_void_p
+assert verbs.ibv_get_device_list(None)
+os.closerange(3, 64)
+own = tempfile.TemporaryFile(buffering=0)
+own.write(b'own')
+numbers = range(3, 64)
+for number in numbers:
+    os.dup2(own.fileno(), number)
+child = os.fork()
+for number in numbers:
+    assert os.path.samestat(os.fstat(number), os.fstat(own.fileno())), number
+assert os.pread(own.fileno(), 10, 0) == b'own'
+if not child:
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
 '''
 
 
@@ -127,6 +155,30 @@ class Processes(unittest.TestCase):
             self.assertEqual([len(inodes) for inodes in files.values()], [1, 1])
             self.assertEqual(len({inodes[0] for inodes in files.values()}), 2)
 
+    def test_forked_child_without_a_descriptor_left(self):
+        prefix = ['prlimit', '--nofile=64', '--']
+        with waiter('fork', 'full', prefix=prefix) as started:
+            pids = {started.first, int(started.process.stdout.readline())}
+            self.assertTrue(pids <= set(top()))
+
+    def test_program_that_closes_all_descriptors(self):
+        done = subprocess.run([TOOL, 'run', '--gids', 'loopback', '--', sys.executable, '-c', DAEMON], env=clean_environment(),
+                              text=True, capture_output=True, timeout=60, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
+
+    def test_nobody_spoils_the_file(self):
+        """Else a process that counts would be killed by SIGBUS, or told what it did not do."""
+        with waiter() as started:
+            path, = (f'/proc/{started.pid}/fd/{name}' for name in os.listdir(f'/proc/{started.pid}/fd')
+                     if NAME in os.readlink(f'/proc/{started.pid}/fd/{name}'))
+            size = os.stat(path).st_size
+            with open(path, 'r+b', buffering=0) as file:
+                for spoil in (lambda: file.truncate(0), lambda: file.truncate(size + 1), lambda: file.write(b'x'),
+                              lambda: mmap.mmap(file.fileno(), 4096)):
+                    with self.assertRaises(PermissionError):
+                        spoil()
+            self.assertIn(started.pid, top())
+
     def test_process_without_a_file(self):
         with waiter(prefix=[REFUSE, 'memfd_create']) as started:
             self.assertNotIn(started.pid, top())
@@ -185,6 +237,7 @@ class Files(unittest.TestCase):
                               (head(names, row_bytes=0) + page * 2, None), (head(names, row_bytes=0xffffffff) + page * 2, None),
                               (head(names, devices=0xffffffff, row_bytes=8) + page * 2, None), (head(names, counters=0xffffffff) + page, None),
                               (head(names, counters=4096, devices=64, row_bytes=8), 1 << 20),
+                              (head(names, rows=1024, row_bytes=4 << 20), 4097 << 20),
                               (head(names, first=0xffffffff) + page * 2, None), (os.urandom(8192), None)):
             self.assertIsNone(self.shown(content, size), content[:48])
 
