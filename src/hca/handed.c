@@ -49,6 +49,21 @@ static void forget(struct connection **at)
 	free(gone);
 }
 
+/*
+ * Makes room for one more by giving up the request in @bucket that has waited longest for an answer. What this host answers is not
+ * seen here: requests that were rejected, or given up by somebody who never said so, look like that for ever.
+ */
+static bool forget_unanswered(struct connection **bucket)
+{
+	for (struct connection **at = bucket; *at; at = &(*at)->next) {
+		if (!(*at)->own_id) {
+			forget(at);
+			return true;
+		}
+	}
+	return false;
+}
+
 /* NULL: no memory, or there are too many. */
 static struct connection *get(const struct packet_path *path, uint32_t peer_id)
 {
@@ -56,7 +71,12 @@ static struct connection *get(const struct packet_path *path, uint32_t peer_id)
 
 	if (connection)
 		return connection;
-	connection = handed.count < LIMIT_CM_HANDED ? calloc(1, sizeof(*connection)) : NULL;
+	if (handed.count == LIMIT_CM_HANDED) {
+		if (!forget_unanswered(&handed.bucket[peer_id % BUCKETS]))
+			return NULL;
+		at = place_of(path, peer_id);
+	}
+	connection = calloc(1, sizeof(*connection));
 	if (!connection)
 		return NULL;
 	connection->peer_id = peer_id;
@@ -72,7 +92,9 @@ static void know(const struct packet_path *path, uint32_t peer_id, uint32_t own_
 
 	if (!connection)
 		return;
-	connection->own_id = own_id;
+	/* A REQ that arrives a second time takes nothing back. */
+	if (own_id || connection->peer_qpn != peer_qpn)
+		connection->own_id = own_id;
 	connection->peer_qpn = peer_qpn;
 }
 
