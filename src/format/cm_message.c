@@ -223,7 +223,7 @@ enum cm_addressee cm_mad_addressee(const uint8_t mad[CM_MAD_BYTES], uint64_t *ke
 		*key = message.sidr_req.service_id;
 		return CM_TO_SERVICE;
 	case CM_REJ:
-		/* Who gave up may never have learned the recipient's id (IBTA 12.6.7, reason 4). */
+		/* A sender that gave up may never have learned the recipient's id (IBTA 12.6.7, reason 4). */
 		*key = message.rej.remote_comm_id;
 		return message.rej.reason == CM_REJECT_TIMEOUT ? CM_TO_EVERYBODY : CM_TO_COMM_ID;
 	case CM_MRA:

@@ -75,7 +75,7 @@ static void test_group(void **state)
 	/* Behind the header. */
 	assert_string_equal(memory + 64 + 40, "to all");
 
-	/* Who has left receives no more. */
+	/* An id that has left receives no more. */
 	assert_success(rdma_leave_multicast(id, (struct sockaddr *)&group));
 	assert_success(rdma_post_recv(id, NULL, memory + 64, 128, receive));
 	send_to(sender, ah, qpn, memory, mr);

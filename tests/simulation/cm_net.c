@@ -106,7 +106,7 @@ void net_later(uint32_t ms, void (*action)(uint32_t end), uint32_t end)
 
 /* ---- what the managers call ---------------------------------------------------------------------------------------------- */
 
-/* Of what is sent once, whose answer is not waited for. */
+/* Is told of what is sent once, whose answer is not waited for. */
 static void note_loss(const uint8_t *mad)
 {
 	struct cm_message message;

@@ -427,7 +427,7 @@ static void other_mtus(void **state)
 	forget(&c);
 }
 
-/* Who guesses the ids of a connection and sends from elsewhere changes nothing. */
+/* A sender elsewhere that guesses the ids of a connection changes nothing. */
 static void others_interfere(void **state)
 {
 	static const enum cm_message_kind kinds[] = {CM_REJ, CM_DREQ, CM_DREP};

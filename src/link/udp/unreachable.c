@@ -5,7 +5,7 @@
  * so a request to a host without RDMA ends at once and not after all its repeats. They are sockets of their own, since an
  * error also fails the next send, whosever packet that is.
  *
- * An ICMP message quotes what it refuses. Who forges one has to know the source port, and what is quoted; the connection
+ * An ICMP message quotes what it refuses. A forger has to know the source port, and what is quoted; the connection
  * manager compares it with what it has sent.
  */
 #include <errno.h>
