@@ -139,8 +139,8 @@ static void examine_addresses(struct findings *findings, const struct settings *
 		interface = gids[i].netdev;
 	}
 	if (others)
-		note(findings, "addresses", GOOD, "", "%zu addresses that other hosts can reach, such as those of %s",
-		     others, interface);
+		note(findings, "addresses", GOOD, "", "%zu that other hosts can reach, such as on %s", others,
+		     interface);
 	else
 		note(findings, "addresses", LESS,
 		     "For other hosts, give an interface of this network namespace an address (ip-address(8)).",
@@ -192,7 +192,7 @@ static void examine_rdma(struct findings *findings)
 
 	if (count)
 		note(findings, "other_adapters", GOOD, "",
-		     "%zu devices of the kernel (%s): programs under softhca see softhca's instead", count, names);
+		     "of the kernel: %zu (%s); programs under softhca see softhca's instead", count, names);
 	else
 		note(findings, "other_adapters", GOOD, "", "none of the kernel");
 }
@@ -304,8 +304,7 @@ int command_doctor(int argc, char **argv)
 	struct settings settings;
 	int status = EXIT_SUCCESS;
 
-	if (options_parse(COMMAND_DOCTOR, argc, argv, &settings, own) < argc)
-		tool_fail(EXIT_WRONG_USE, "doctor: unexpected argument \"%s\"", argv[argc - 1]);
+	options_parse_all(COMMAND_DOCTOR, argc, argv, &settings, own);
 	note(&findings, "libraries", GOOD, "", "%s", library_directory());
 	examine_host(&findings);
 	examine_memory(&findings);

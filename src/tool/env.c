@@ -23,8 +23,7 @@ int command_env(int argc, char **argv)
 	struct settings settings;
 	char value[4096];
 
-	if (options_parse(COMMAND_ENV, argc, argv, &settings, NULL) < argc)
-		tool_fail(EXIT_WRONG_USE, "env: unexpected argument \"%s\"", argv[argc - 1]);
+	options_parse_all(COMMAND_ENV, argc, argv, &settings, NULL);
 	fputs("export LD_LIBRARY_PATH=", stdout);
 	print_quoted(library_directory());
 	fputs("\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"", stdout);

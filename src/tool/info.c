@@ -121,8 +121,7 @@ int command_info(int argc, char **argv)
 	struct ibv_device **list;
 	int count, result = 0;
 
-	if (options_parse(COMMAND_INFO, argc, argv, &settings, NULL) < argc)
-		tool_fail(EXIT_WRONG_USE, "info: unexpected argument \"%s\"", argv[argc - 1]);
+	options_parse_all(COMMAND_INFO, argc, argv, &settings, NULL);
 	printf("softhca %s, profile ", softhca_version());
 	puts(settings.profile == PROFILE_MAN ? "man" : "connectx");
 	printf("libraries %s\n", library_directory());

@@ -173,6 +173,14 @@ int options_parse(enum command command, int argc, char **argv, struct settings *
 	return index;
 }
 
+void options_parse_all(enum command command, int argc, char **argv, struct settings *settings, const char *own[])
+{
+	int index = options_parse(command, argc, argv, settings, own);
+
+	if (index < argc)
+		tool_fail(EXIT_WRONG_USE, "%s: unexpected argument \"%s\"", command_infos[command].name, argv[index]);
+}
+
 /* Help of a command that has no settings. */
 static void command_help_print(enum command command)
 {
@@ -244,14 +252,26 @@ static void print_setting(enum setting setting)
 	printf("\n  --%s VALUE   %s; default %s\n      %s\n", option, range, info->fallback, info->doc);
 }
 
+static void print_settings_heading(void)
+{
+	const char *separator = "Options of ";
+
+	for (int i = 0; i < COMMAND_COUNT; i++) {
+		if (!command_infos[i].settings)
+			continue;
+		printf("%s%s", separator, command_infos[i].name);
+		separator = ", ";
+	}
+	puts(", each also an environment variable (SOFTHCA_ and the name):");
+}
+
 void help_print(void)
 {
 	puts("softhca: an RDMA adapter in software; programs keep their libibverbs.so.1 and libmlx5.so.1\n");
 	for (int i = 0; i < COMMAND_COUNT; i++)
 		print_usage(&command_infos[i]);
-	puts("  softhca --help | --version\n"
-	     "\n"
-	     "Options of run, env, info and doctor, each also an environment variable (SOFTHCA_ and the name):");
+	puts("  softhca --help | --version\n");
+	print_settings_heading();
 	for (int i = 0; i < SETTING_COUNT; i++)
 		print_setting(i);
 	puts("\nOptions of one command:");

@@ -26,8 +26,11 @@ _Noreturn void tool_fail(int status, const char *format, ...) __attribute__((for
  */
 int options_parse(enum command command, int argc, char **argv, struct settings *settings, const char *own[]);
 
+/** options_parse() of a command that takes nothing but options: exits with EXIT_WRONG_USE if there is anything else. */
+void options_parse_all(enum command command, int argc, char **argv, struct settings *settings, const char *own[]);
+
 /**
- * The same for a command without settings: its own options, wherever they are. The arguments move to @argv[1] and following;
+ * The other one, for a command without settings: its own options, wherever they are. The arguments move to @argv[1] and following;
  * returns how many they are.
  */
 int own_options_parse(enum command command, int argc, char **argv, const char *own[]);

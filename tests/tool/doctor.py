@@ -51,7 +51,9 @@ class Machine(unittest.TestCase):
             self.assertEqual(name in text.split(':')[1].split(), flag in flags, (flag, text))
 
     def test_wrong_use(self):
-        self.assertEqual(softhca('doctor', 'now').returncode, 2)
+        for command in ('doctor', 'info', 'env'):
+            done = softhca(command, 'now', 'then')
+            self.assertEqual((done.returncode, done.stderr), (2, f'softhca: {command}: unexpected argument "now"\n'))
         self.assertEqual(softhca('doctor', '--json=yes').returncode, 2)
         self.assertEqual(softhca('doctor', '--roce-port', '0').returncode, 2)
 
@@ -95,6 +97,22 @@ class Network(unittest.TestCase):
             self.assertEqual((found['verdict'], done.returncode), ('bad', 1))
             self.assertIn(f'port {port} is taken by process {os.getpid()} (', found['found'])
         self.assertEqual(findings(softhca('doctor', '--json', '--roce-port', str(port)))['udp_port']['verdict'], 'ok')
+
+    def test_name_that_a_terminal_obeys(self):
+        with open('/proc/self/comm', encoding='ascii') as comm:
+            before = comm.read()
+        try:
+            with open('/proc/self/comm', 'wb') as comm:
+                comm.write(b'a"\\\x1b[2J\xff')
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+                taken.bind(('', 0))
+                port = str(taken.getsockname()[1])
+                found = findings(softhca('doctor', '--json', '--roce-port', port))['udp_port']['found']
+                self.assertIn(f'process {os.getpid()} (a"\\?[2J?)', found)
+                self.assertIn(f'process {os.getpid()} (a"\\?[2J?)', softhca('info', '--roce-port', port).stdout)
+        finally:
+            with open('/proc/self/comm', 'w', encoding='ascii') as comm:
+                comm.write(before)
 
     def inside(self, commands):
         """What it finds in a network namespace in which `commands` have run."""

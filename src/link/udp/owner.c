@@ -85,6 +85,10 @@ static void read_name(struct udp_owner *owner)
 	close(fd);
 	if (length > 0)
 		owner->name[strcspn(owner->name, "\n")] = '\0';
+	/* It is what the process says of itself, and goes to terminals. */
+	for (char *at = owner->name; *at; at++)
+		if (*at < ' ' || *at > '~')
+			*at = '?';
 }
 
 /* "0000000000000000: 00000002 00000000 00010000 0001 01 31337 @softhca/1/port/4791" (proc(5)). Returns 0 if there is none. */

@@ -267,7 +267,7 @@ void udp_receive_after_fork(void);
 /* The program that has a UDP port. */
 struct udp_owner {
 	pid_t pid;
-	char name[16]; /* as in /proc/PID/comm */
+	char name[16]; /* as in /proc/PID/comm, without what a terminal obeys */
 };
 
 /** True if a socket is bound to @port, by /proc; those of groups do not count. Reads the sockets of the host. */
