@@ -53,6 +53,7 @@ struct part_info {
 };
 
 #define PART_MOST_BYTES 232
+#define PART_MOST_FIELDS 64
 
 struct field {
 	const char *name;

@@ -14,10 +14,14 @@ enum { OPTION_COMMENT = 1 };
 #define PCAP_MICROSECONDS 0xa1b2c3d4u
 #define PCAP_NANOSECONDS 0xa1b23c4du
 
+#define MOST_INTERFACES 4096u /* of a section */
+
 struct capture {
 	FILE *file;
 	bool swapped; /* written on a machine of the other byte order */
 	uint8_t *block;
+	uint32_t interfaces; /* of the section, so far */
+	uint16_t link_type[MOST_INTERFACES];
 };
 
 static uint32_t number_at(const struct capture *capture, const uint8_t *bytes)
@@ -62,30 +66,44 @@ static void find_comment(const struct capture *capture, size_t at, size_t end, c
 	}
 }
 
+/* The interface of the block, whose body has 8 bytes at least. */
+static bool take_interface(struct capture *capture)
+{
+	if (capture->interfaces == MOST_INTERFACES)
+		return false;
+	capture->link_type[capture->interfaces++] = short_at(capture, capture->block);
+	return true;
+}
+
 /* The packet of the block, whose body has @bytes. */
-static enum capture_result take_packet(const struct capture *capture, uint32_t type, size_t bytes, struct input *packet,
-				       char *comment, size_t comment_size)
+static enum capture_result take_packet(const struct capture *capture, uint32_t type, size_t bytes,
+				       struct capture_packet *packet)
 {
 	size_t header = type == BLOCK_PACKET ? 20 : 4, length;
+	uint32_t interface = 0;
 
 	if (bytes < header)
 		return CAPTURE_BROKEN;
+	if (type == BLOCK_PACKET)
+		interface = number_at(capture, capture->block);
+	if (interface >= capture->interfaces)
+		return CAPTURE_BROKEN;
+	packet->link_type = capture->link_type[interface];
 	length = number_at(capture, capture->block + (type == BLOCK_PACKET ? 12 : 0));
 	/* A simple block tells the length on the wire, which may be more than was kept. */
 	if (type == BLOCK_SIMPLE && length > bytes - header)
 		length = bytes - header;
 	if (length > bytes - header)
 		return CAPTURE_BROKEN;
-	*packet = (struct input){capture->block, length};
+	packet->bytes = (struct input){capture->block, length};
 	length = (length + 3) & ~(size_t)3;
 	if (type == BLOCK_PACKET && length <= bytes - header)
-		find_comment(capture, header + length, bytes, comment, comment_size);
-	memmove(capture->block, capture->block + header, packet->length);
+		find_comment(capture, header + length, bytes, packet->comment, sizeof(packet->comment));
+	memmove(capture->block, capture->block + header, packet->bytes.length);
 	return CAPTURE_PACKET;
 }
 
-static enum capture_result read_pcapng(struct capture *capture, unsigned long number, struct input *packet,
-				       char *comment, size_t comment_size)
+static enum capture_result read_pcapng(struct capture *capture, unsigned long number, struct capture_packet *packet)
 {
 	uint8_t head[8];
 	/* The type of the first block is read already, and its length is not known before its byte order is. */
@@ -105,6 +123,7 @@ static enum capture_result read_pcapng(struct capture *capture, unsigned long nu
 			if (!capture->swapped && body != PCAPNG_ORDER)
 				return CAPTURE_BROKEN;
 			type = BLOCK_SECTION;
+			capture->interfaces = 0;
 		} else {
 			type = number_at(capture, head);
 		}
@@ -114,20 +133,24 @@ static enum capture_result read_pcapng(struct capture *capture, unsigned long nu
 		if (length < 16 || length % 4 || body > INPUT_MOST_BYTES ||
 		    !read_bytes(capture, capture->block, body) || !read_bytes(capture, head, 4))
 			return CAPTURE_BROKEN;
+		if (type == BLOCK_INTERFACE && (body < 8 || !take_interface(capture)))
+			return CAPTURE_BROKEN;
 		if ((type == BLOCK_PACKET || type == BLOCK_SIMPLE) && !--number)
-			return take_packet(capture, type, body, packet, comment, comment_size);
+			return take_packet(capture, type, body, packet);
 	}
 }
 
 /* ---- pcap ------------------------------------------------------------------------------------------------------- */
 
-static enum capture_result read_pcap(const struct capture *capture, unsigned long number, struct input *packet)
+static enum capture_result read_pcap(const struct capture *capture, unsigned long number, struct capture_packet *packet)
 {
 	uint8_t head[20];
 
 	/* What is left of the file's header: version, snap length, link type. */
 	if (!read_bytes(capture, head, 20))
 		return CAPTURE_BROKEN;
+	/* The upper bits tell of a frame check sequence. */
+	packet->link_type = number_at(capture, head + 16) & 0xffff;
 	for (;;) {
 		uint32_t length;
 
@@ -137,31 +160,38 @@ static enum capture_result read_pcap(const struct capture *capture, unsigned lon
 		if (length > INPUT_MOST_BYTES || !read_bytes(capture, capture->block, length))
 			return CAPTURE_BROKEN;
 		if (!--number) {
-			*packet = (struct input){capture->block, length};
+			packet->bytes = (struct input){capture->block, length};
 			return CAPTURE_PACKET;
 		}
 	}
 }
 
-enum capture_result capture_read(FILE *file, unsigned long number, struct input *packet, char *comment,
-				 size_t comment_size)
+static enum capture_result read_either(struct capture *capture, unsigned long number, struct capture_packet *packet)
 {
-	struct capture capture = {.file = file, .block = malloc(INPUT_MOST_BYTES)};
-	enum capture_result result = CAPTURE_NONE;
 	uint32_t magic;
 
-	*comment = '\0';
+	packet->bytes = (struct input){capture->block, fread(capture->block, 1, sizeof(magic), capture->file)};
+	if (packet->bytes.length < sizeof(magic))
+		return CAPTURE_NONE;
+	memcpy(&magic, capture->block, sizeof(magic));
+	if (magic == BLOCK_SECTION)
+		return read_pcapng(capture, number, packet);
+	capture->swapped =
+		magic == __builtin_bswap32(PCAP_MICROSECONDS) || magic == __builtin_bswap32(PCAP_NANOSECONDS);
+	if (capture->swapped || magic == PCAP_MICROSECONDS || magic == PCAP_NANOSECONDS)
+		return read_pcap(capture, number, packet);
+	return CAPTURE_NONE;
+}
+
+enum capture_result capture_read(FILE *file, unsigned long number, struct capture_packet *packet)
+{
+	struct capture capture = {.file = file, .block = malloc(INPUT_MOST_BYTES)};
+	enum capture_result result;
+
+	*packet->comment = '\0';
 	if (!capture.block)
 		return CAPTURE_BROKEN;
-	*packet = (struct input){capture.block, fread(capture.block, 1, sizeof(magic), file)};
-	if (packet->length < sizeof(magic))
-		return CAPTURE_NONE;
-	memcpy(&magic, capture.block, sizeof(magic));
-	capture.swapped = magic == __builtin_bswap32(PCAP_MICROSECONDS) || magic == __builtin_bswap32(PCAP_NANOSECONDS);
-	if (magic == BLOCK_SECTION)
-		result = read_pcapng(&capture, number, packet, comment, comment_size);
-	else if (capture.swapped || magic == PCAP_MICROSECONDS || magic == PCAP_NANOSECONDS)
-		result = read_pcap(&capture, number, packet);
+	result = read_either(&capture, number, packet);
 	if (result == CAPTURE_END || result == CAPTURE_BROKEN)
 		free(capture.block);
 	return result;

@@ -50,33 +50,77 @@ static struct input from_hex(struct input text, int status, const char *name)
 	return bytes;
 }
 
-/* A capture, hexadecimal digits, or the bytes. */
-static struct input from_file(const char *name, enum what what, unsigned long number, char *comment, size_t size)
+/* Which of the headers that packets have in captures @packet begins with. */
+static enum packet_begin begin_of(const struct capture_packet *packet, const char *name, unsigned long number)
 {
-	FILE *file = input_open(name);
-	struct input input, begin;
-
-	switch (capture_read(file, number, &begin, comment, size)) {
-	case CAPTURE_PACKET:
-		if (what == PACKET)
-			return begin;
-		free(begin.bytes);
-		tool_fail(EXIT_WRONG_USE, "decode %s: %s is a capture of packets", what_names[what], name);
-	case CAPTURE_END:
-		tool_fail(EXIT_FAILURE, "%s has no packet %lu", name, number);
-	case CAPTURE_BROKEN:
-		tool_fail(EXIT_FAILURE, "%s: the capture is damaged before packet %lu", name, number);
-	case CAPTURE_NONE:
-		break;
+	switch (packet->link_type) {
+	case LINK_TYPE_ETHERNET:
+		return BEGIN_ETHERNET;
+	case LINK_TYPE_RAW:
+	case LINK_TYPE_IPV4:
+	case LINK_TYPE_IPV6:
+		return BEGIN_IP;
+	case LINK_TYPE_COOKED:
+		return BEGIN_COOKED;
+	case LINK_TYPE_COOKED_2:
+		return BEGIN_COOKED_2;
+	default:
+		tool_fail(
+			EXIT_FAILURE,
+			"%s: packet %lu is of link type %u; known are Ethernet (1), IP (101, 228, 229) and Linux cooked "
+			"(113, 276)",
+			name, number, packet->link_type);
 	}
-	input = input_read(file, name);
+}
+
+/* The comment of a packet is what somebody wrote: several lines, or bytes that a terminal obeys. */
+static void print_comment(char *comment)
+{
+	for (char *line = strtok(comment, "\n"); line; line = strtok(NULL, "\n")) {
+		for (char *at = line; *at; at++)
+			if (iscntrl((unsigned char)*at))
+				*at = '?';
+		printf("# %s\n", line);
+	}
+}
+
+/* All of @file behind its @begin, which it frees: hexadecimal digits, or the bytes. */
+static struct input all_of(FILE *file, const char *name, struct input begin)
+{
+	struct input input = input_read(file, name);
+
 	if (input.length > INPUT_MOST_BYTES - begin.length)
 		tool_fail(EXIT_FAILURE, "%s has more than %u bytes", name, INPUT_MOST_BYTES);
 	memmove(input.bytes + begin.length, input.bytes, input.length);
 	memcpy(input.bytes, begin.bytes, begin.length);
 	input.length += begin.length;
 	free(begin.bytes);
-	return input_is_hex(&input) ? from_hex(input, EXIT_FAILURE, name) : input;
+	return input_is_text(&input) ? from_hex(input, EXIT_FAILURE, name) : input;
+}
+
+/* A file, or of a capture the packet @number; @begin: what that begins with. */
+static struct input from_file(const char *name, enum what what, unsigned long number, enum packet_begin *begin)
+{
+	FILE *file = input_open(name);
+	struct capture_packet packet;
+
+	switch (capture_read(file, number, &packet)) {
+	case CAPTURE_PACKET:
+		break;
+	case CAPTURE_END:
+		tool_fail(EXIT_FAILURE, "%s has no packet %lu", name, number);
+	case CAPTURE_BROKEN:
+		tool_fail(EXIT_FAILURE, "%s: the capture is damaged before packet %lu", name, number);
+	case CAPTURE_NONE:
+		return all_of(file, name, packet.bytes);
+	}
+	if (what != PACKET) {
+		free(packet.bytes.bytes);
+		tool_fail(EXIT_WRONG_USE, "decode %s: %s is a capture of packets", what_names[what], name);
+	}
+	*begin = begin_of(&packet, name, number);
+	print_comment(packet.comment);
+	return packet.bytes;
 }
 
 static unsigned long packet_number(const char *text)
@@ -93,18 +137,7 @@ static unsigned long packet_number(const char *text)
 	return number;
 }
 
-/* The comment of a packet is what somebody wrote: several lines, or bytes that a terminal obeys. */
-static void print_comment(char *comment)
-{
-	for (char *line = strtok(comment, "\n"); line; line = strtok(NULL, "\n")) {
-		for (char *at = line; *at; at++)
-			if (iscntrl((unsigned char)*at))
-				*at = '?';
-		printf("# %s\n", line);
-	}
-}
-
-static void decode(struct decoder *decoder, enum what what, const char *own[])
+static void decode(struct decoder *decoder, enum what what, enum packet_begin begin, const char *own[])
 {
 	const char *transport = own[OPTION_DECODE_TRANSPORT], *cqe_size = own[OPTION_DECODE_CQE_SIZE];
 
@@ -123,8 +156,16 @@ static void decode(struct decoder *decoder, enum what what, const char *own[])
 		decoder_rest(decoder, decoder->end);
 		break;
 	default:
-		decode_packet(decoder);
+		decode_packet(decoder, begin);
 	}
+}
+
+static bool names_file(const char *text)
+{
+	if (!strcmp(text, "-") || strpbrk(text, "/.") || !access(text, F_OK))
+		return true;
+	/* A single word of other letters than digits: a file that is not there. */
+	return !strpbrk(text, " \t\n,:") && text[strspn(text, "0123456789abcdefABCDEFxX")];
 }
 
 int command_decode(int argc, char **argv)
@@ -133,23 +174,20 @@ int command_decode(int argc, char **argv)
 	int count = own_options_parse(COMMAND_DECODE, argc, argv, own);
 	unsigned long number = packet_number(own[OPTION_DECODE_NUMBER]);
 	unsigned int what = count ? find_name(argv[1], what_names, WHAT_COUNT) : WHAT_COUNT;
+	enum packet_begin begin = BEGIN_ANY;
 	struct decoder decoder;
 	struct input input;
-	char comment[4096] = "";
 
 	if (what == WHAT_COUNT)
 		tool_fail(EXIT_WRONG_USE, "decode: say what it is: wqe, cqe, mkey, bsf or packet");
 	if (count < 2)
 		tool_fail(EXIT_WRONG_USE, "decode %s: no bytes given (hexadecimal digits, a file, or -)", argv[1]);
-	if (count == 2 &&
-	    (!strcmp(argv[2], "-") || !access(argv[2], F_OK) || strchr(argv[2], '/') || strchr(argv[2], '.'))) {
-		input = from_file(argv[2], what, number, comment, sizeof(comment));
-	} else {
+	if (count == 2 && names_file(argv[2]))
+		input = from_file(argv[2], what, number, &begin);
+	else
 		input = from_hex(joined(count - 1, argv + 2), EXIT_WRONG_USE, argv[1]);
-	}
-	print_comment(comment);
 	decoder_begin(&decoder, input.bytes, input.length, stdout);
-	decode(&decoder, what, own);
+	decode(&decoder, what, begin, own);
 	free(input.bytes);
 	if (!*decoder.fault)
 		return EXIT_SUCCESS;

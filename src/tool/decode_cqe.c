@@ -4,6 +4,8 @@
 
 #include "tool/decoder.h"
 
+#define INLINE_32 1 /* mlx5-formats 3.2; with 64 bytes the data is in front */
+
 static enum part part_of(const uint8_t *cqe)
 {
 	switch (part_get(cqe, PART_CQE, "opcode")) {
@@ -13,7 +15,7 @@ static enum part part_of(const uint8_t *cqe)
 	case MLX5_CQE_SIG_ERR:
 		return PART_CQE_SIGNATURE;
 	default:
-		return PART_CQE;
+		return part_get(cqe, PART_CQE, "format") == INLINE_32 ? PART_CQE_INLINE : PART_CQE;
 	}
 }
 

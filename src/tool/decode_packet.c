@@ -8,7 +8,8 @@
 #include "tool/decoder.h"
 
 enum { ETHERNET_TYPE_IPV4 = 0x0800, ETHERNET_TYPE_IPV6 = 0x86dd, PROTOCOL_UDP = 17 };
-enum { ICRC_BYTES = 4, UDP_BYTES = 8, BTH_BYTES = 12 };
+enum { ETHERNET_TYPE_TAG = 0x8100, ETHERNET_TYPE_OUTER_TAG = 0x88a8 }; /* IEEE 802.1Q */
+enum { ICRC_BYTES = 4, UDP_BYTES = 8, BTH_BYTES = 12, ROCE_PORT = 4791 };
 
 /* ---- ICRC (IBTA 7.8.1, annex A17.3.3) ---------------------------------------------------------------------------- */
 
@@ -155,21 +156,35 @@ static size_t ip_header(const uint8_t *ip, size_t left)
 	return ip[ip[0] >> 4 == 4 ? 9 : 6] == PROTOCOL_UDP ? bytes : 0;
 }
 
-static uint32_t ethernet_type(const uint8_t *bytes)
+static bool is_tag(uint64_t type)
 {
-	return (uint32_t)bytes[12] << 8 | bytes[13];
+	return type == ETHERNET_TYPE_TAG || type == ETHERNET_TYPE_OUTER_TAG;
 }
 
+/* True if there are addresses of Ethernet, tags, and an IP header. */
 static bool is_ethernet(const struct decoder *decoder)
 {
 	const uint8_t *bytes = decoder->bytes + decoder->at;
-	uint32_t type;
 
-	if (decoder_left(decoder) < part_infos[PART_ETHERNET].bytes + 20u)
-		return false;
-	type = ethernet_type(bytes);
-	return (type == ETHERNET_TYPE_IPV4 && bytes[14] >> 4 == 4) ||
-	       (type == ETHERNET_TYPE_IPV6 && bytes[14] >> 4 == 6);
+	for (size_t at = 12; decoder_left(decoder) >= at + 2 + 20; at += part_infos[PART_VLAN].bytes) {
+		uint32_t type = (uint32_t)bytes[at] << 8 | bytes[at + 1];
+
+		if (!is_tag(type))
+			return (type == ETHERNET_TYPE_IPV4 && bytes[at + 2] >> 4 == 4) ||
+			       (type == ETHERNET_TYPE_IPV6 && bytes[at + 2] >> 4 == 6);
+	}
+	return false;
+}
+
+/* The header of the link, and its tags. */
+static void take_link(struct decoder *decoder, enum part part)
+{
+	const uint8_t *header = decoder_take(decoder, part, 0);
+
+	while (header && is_tag(part_get(header, part, "type"))) {
+		part = PART_VLAN;
+		header = decoder_take(decoder, part, 0);
+	}
 }
 
 /* From an IP header of @bytes bytes on, which UDP follows. */
@@ -183,6 +198,8 @@ static void take_datagram(struct decoder *decoder, size_t bytes)
 	if (four)
 		decoder_rest(decoder, decoder->at + bytes - part_infos[PART_IPV4].bytes);
 	udp = decoder_take(decoder, PART_UDP, 0);
+	if (part_get(udp, PART_UDP, "destination_port") != ROCE_PORT)
+		decoder_note(decoder, "RoCEv2 is at port %d, or where all have agreed on another", ROCE_PORT);
 	length = (size_t)part_get(udp, PART_UDP, "length");
 	if (length < UDP_BYTES || length - UDP_BYTES > decoder_left(decoder)) {
 		decoder_fault(decoder, "the UDP header says %zu bytes, there are %zu", length,
@@ -199,21 +216,28 @@ static void take_datagram(struct decoder *decoder, size_t bytes)
 	decoder_rest(decoder, whole);
 }
 
-void decode_packet(struct decoder *decoder)
+/* True if what could be an IP header is rather BTH: an opcode, flags, and the default partition. */
+static bool is_transport(const uint8_t *bytes)
 {
-	bool ethernet = is_ethernet(decoder);
+	return packet_opcodes[bytes[0]].name && (bytes[2] & 0x7f) == 0x7f && bytes[3] == 0xff;
+}
+
+void decode_packet(struct decoder *decoder, enum packet_begin begin)
+{
+	static const enum part links[] = {
+		[BEGIN_ETHERNET] = PART_ETHERNET, [BEGIN_COOKED] = PART_COOKED, [BEGIN_COOKED_2] = PART_COOKED_2};
 	size_t bytes;
 
-	if (ethernet)
-		decoder_take(decoder, PART_ETHERNET, 0);
+	if (begin == BEGIN_ANY && is_ethernet(decoder))
+		begin = BEGIN_ETHERNET;
+	if (begin != BEGIN_ANY && begin != BEGIN_IP)
+		take_link(decoder, links[begin]);
 	bytes = ip_header(decoder->bytes + decoder->at, decoder_left(decoder));
-	/* Of BTH, what would be an IP header is an opcode, flags, and the number of a queue pair. */
-	if (!ethernet && bytes && packet_opcodes[decoder->bytes[decoder->at]].name &&
-	    (decoder->bytes[decoder->at + 2] & 0x7f) == 0x7f && decoder->bytes[decoder->at + 3] == 0xff)
+	if (begin == BEGIN_ANY && bytes && is_transport(decoder->bytes + decoder->at))
 		bytes = 0;
 	if (bytes) {
 		take_datagram(decoder, bytes);
-	} else if (ethernet) {
+	} else if (begin != BEGIN_ANY) {
 		decoder_fault(decoder, "it is no datagram of UDP");
 	} else {
 		take_transport(decoder);

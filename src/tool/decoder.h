@@ -64,13 +64,16 @@ void part_print(FILE *out, enum part part, const uint8_t *bytes, size_t tail);
 /* What a WQE does not tell: what comes behind the control segment depends on it. */
 enum decode_transport { DECODE_RC, DECODE_UC, DECODE_UD, DECODE_XRC, DECODE_DC };
 
+/* What a packet begins with. ANY: Ethernet, IP, or the base transport header, told apart by what is in it. */
+enum packet_begin { BEGIN_ANY, BEGIN_ETHERNET, BEGIN_IP, BEGIN_COOKED, BEGIN_COOKED_2 };
+
 /* What to decode. Each takes all up to the end. */
 void decode_wqes(struct decoder *decoder, enum decode_transport transport);
 void decode_cqes(struct decoder *decoder, uint32_t cqe_size);
 void decode_mkey(struct decoder *decoder);
 /** One BSF, or a signature BSF and the crypto BSF behind it. */
 void decode_bsf(struct decoder *decoder);
-/** From its Ethernet, IP, or base transport header on, which is told apart by what is in it. */
-void decode_packet(struct decoder *decoder);
+/** From the header @begin on. */
+void decode_packet(struct decoder *decoder, enum packet_begin begin);
 
 #endif

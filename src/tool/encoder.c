@@ -14,14 +14,12 @@
 
 #include "format/fields.h"
 
-#define MOST_FIELDS 64 /* of a part */
-
 struct encoder {
 	uint8_t *bytes;
 	size_t length;  /* made so far, with the part that is being made */
 	size_t part_at; /* where it begins */
 	enum part part; /* PART_COUNT: none yet */
-	bool given[MOST_FIELDS], reserved_given;
+	bool given[PART_MOST_FIELDS], reserved_given;
 	size_t counted_ctrl; /* the control segment whose ds is to be counted, or SIZE_MAX */
 	unsigned int line;
 	char *error;

@@ -43,7 +43,7 @@ static bool is_between(uint8_t c)
 	return isspace(c) || c == ',' || c == ':';
 }
 
-bool input_is_hex(const struct input *text)
+bool input_is_text(const struct input *text)
 {
 	bool digits = false;
 
@@ -52,10 +52,15 @@ bool input_is_hex(const struct input *text)
 
 		if (isxdigit(c))
 			digits = true;
-		else if (!is_between(c) && !strchr("xX<>+_", c) && !isalpha(c))
+		else if (!isascii(c) || !(isprint(c) || isspace(c)))
 			return false;
 	}
 	return digits;
+}
+
+static unsigned int value_of(uint8_t digit)
+{
+	return digit <= '9' ? digit - (unsigned int)'0' : (digit | 0x20u) - 'a' + 10;
 }
 
 /* Bytes of the label that @text begins with, "0x55d0:", "55d0 <ring+64>:", or 0. It ends with a colon and a blank. */
@@ -74,9 +79,35 @@ static size_t label_bytes(const uint8_t *text, size_t length)
 	return 0;
 }
 
-static unsigned int value_of(uint8_t digit)
+/*
+ * Digits of the offset that a line of a dump begins with, "0010   45 00", or 0: it is longer than the bytes behind it, and counts
+ * those in front of it. Of od(1) and hexdump(1) the last line, of those that were @offsets, has nothing else.
+ */
+static size_t offset_digits(const uint8_t *text, size_t length, size_t bytes, bool offsets)
 {
-	return digit <= '9' ? digit - (unsigned int)'0' : (digit | 0x20u) - 'a' + 10;
+	size_t digits = 0, next;
+	uint64_t value = 0;
+
+	while (digits < length && digits <= 16 && isxdigit(text[digits]))
+		value = value << 4 | value_of(text[digits++]);
+	if (digits < 4 || digits > 16 || value != bytes)
+		return 0;
+	for (next = digits; next < length && (text[next] == ' ' || text[next] == '\t'); next++)
+		;
+	if (next == length || text[next] == '\n')
+		return offsets ? digits : 0;
+	if (next == digits || length - next < 2 || !isxdigit(text[next]) || !isxdigit(text[next + 1]))
+		return 0;
+	return length - next == 2 || isspace(text[next + 2]) ? digits : 0;
+}
+
+/* What a line at @text begins with that is no bytes. @offsets: whether lines of it begin with offsets. */
+static size_t passed_over(const uint8_t *text, size_t length, size_t bytes, bool *offsets)
+{
+	size_t label = label_bytes(text, length), digits = label ? 0 : offset_digits(text, length, bytes, *offsets);
+
+	*offsets |= digits > 0;
+	return label + digits;
 }
 
 /* The word at @text up to what is between words; with its bytes behind those of @bytes. */
@@ -97,20 +128,38 @@ static const char *take_word(const uint8_t *text, size_t length, struct input *b
 	return NULL;
 }
 
+static void put_error(const uint8_t *word, size_t length, const char *wrong, char *error, size_t size)
+{
+	char shown[40];
+	size_t count = length < sizeof(shown) ? length : sizeof(shown);
+
+	for (size_t i = 0; i < count; i++)
+		shown[i] = isprint(word[i]) ? (char)word[i] : '?';
+	snprintf(error, size, "\"%.*s%s\" %s", (int)count, shown, count < length ? "..." : "", wrong);
+}
+
 bool input_from_hex(const struct input *text, struct input *bytes, char *error, size_t error_size)
 {
-	bool line_begins = true;
+	bool line_begins = true, offsets = false;
 
 	*bytes = (struct input){malloc(text->length / 2 + 1), 0};
 	if (!bytes->bytes)
 		tool_fail(EXIT_FAILURE, "out of memory");
 	for (size_t at = 0; at < text->length;) {
-		size_t label = line_begins ? label_bytes(text->bytes + at, text->length - at) : 0, length = 0;
+		size_t length = 0, passed = 0;
 		const char *wrong;
 
+		if (line_begins)
+			passed = passed_over(text->bytes + at, text->length - at, bytes->length, &offsets);
 		line_begins = false;
-		if (label) {
-			at += label;
+		if (passed) {
+			at += passed;
+			continue;
+		}
+		/* What the bytes are as characters, of hexdump(1). */
+		if (text->bytes[at] == '|') {
+			while (at < text->length && text->bytes[at] != '\n')
+				at++;
 			continue;
 		}
 		if (is_between(text->bytes[at])) {
@@ -121,13 +170,7 @@ bool input_from_hex(const struct input *text, struct input *bytes, char *error, 
 			length++;
 		wrong = take_word(text->bytes + at, length, bytes);
 		if (wrong) {
-			size_t shown = length < 40 ? length : 40;
-
-			for (size_t i = 0; i < shown; i++)
-				if (!isprint(text->bytes[at + i]))
-					text->bytes[at + i] = '?';
-			snprintf(error, error_size, "\"%.*s%s\" %s", (int)shown, (const char *)text->bytes + at,
-				 shown < length ? "..." : "", wrong);
+			put_error(text->bytes + at, length, wrong, error, error_size);
 			free(bytes->bytes);
 			return false;
 		}

@@ -247,6 +247,23 @@ class Cqes(unittest.TestCase):
         self.assertEqual((name, number(fields['syndrome']), number(fields['domain']), number(fields['mkey']),
                           number(fields['offset'])), ('cqe_signature', 0x2000, 1, 0x123400, 4096))
 
+    def test_data_in_the_entry(self):
+        """3.2: what a READ brought is in the first half, which has no fields then."""
+        data_in = bytes(range(1, 33))
+        cqe = bytearray(self.cqe(0, data_in + bytes(12) + struct.pack('>I', 20), send_opcode=0x10))
+        cqe[63] |= 1 << 2
+        text = softhca('decode', 'cqe', cqe.hex()).stdout
+        (name, fields), = parts(text)
+        self.assertEqual((name, fields['data'], number(fields['byte_count']), number(fields['send_opcode']), number(fields['qpn'])),
+                         ('cqe_inline', data_in.hex(), 20, 0x10, 0x40))
+        self.assertNotIn('slid', fields)
+        self.assertEqual(encode(text), cqe)
+        # Of 128 bytes the data is in front, and an error has none.
+        cqe[63] = 2 << 2 | 1
+        self.assertEqual([name for name, _ in decode('cqe', '--cqe-size=128', (bytes(64) + cqe).hex())], ['cqe_front', 'cqe'])
+        cqe[63] = 13 << 4 | 1 << 2
+        self.assertEqual(decode('cqe', cqe.hex())[0][0], 'cqe_error')
+
     def test_sizes(self):
         two = self.cqe(0) + self.cqe(2)
         self.assertEqual([name for name, _ in decode('cqe', two.hex())], ['cqe', 'cqe'])
@@ -267,6 +284,23 @@ class Input(unittest.TestCase):
                                                                                      for at in (0, 16))]):
             done = softhca('decode', 'wqe', *arguments)
             self.assertEqual((done.stdout, done.stderr), (want, ''), arguments)
+
+    def test_dumps(self):
+        """As od -Ax -tx1, hexdump -C and Wireshark print bytes, with offsets that are none of them."""
+        wqe = self.WQE + ctrl(0x0a, 2) + data(4, 5, 6)
+        want = softhca('decode', 'wqe', wqe.hex()).stdout
+        lines = [(at, wqe[at:at + 16]) for at in range(0, len(wqe), 16)]
+        for text in (''.join(f'{at:06x} {line.hex(" ")}\n' for at, line in lines) + f'{len(wqe):06x}\n',
+                     ''.join(f'{at:04x}   {line.hex(" ")}\n' for at, line in lines),
+                     ''.join(f'{at:08x}  {line[:8].hex(" ")}  {line[8:].hex(" ")}  |..a.0 0|\n' for at, line in lines) +
+                     f'{len(wqe):08x}\n'):
+            done = softhca('decode', 'wqe', '-', input=text)
+            self.assertEqual((done.stdout, done.stderr), (want, ''), text)
+        # Bytes that look like an offset, and are none.
+        self.assertEqual(decode('bsf', '0000 0000 0000 0000 0000 0000 0000 0000')[0][0], 'bsf')
+        words = struct.pack('>IIII', 8, 4, 8, 12)
+        self.assertEqual(decode('bsf', '\n'.join(words[at:at + 4].hex() for at in range(0, 16, 4))), decode('bsf', words.hex()))
+        self.wrong(1, 'is not hexadecimal', 'decode', 'wqe', '-', input='what is this?\n')
 
     def test_files_and_stdin(self):
         want = softhca('decode', 'wqe', self.WQE.hex()).stdout
@@ -302,6 +336,7 @@ class Input(unittest.TestCase):
         self.wrong(2, '--number', 'decode', 'packet', '--number', '0', '00')
         self.wrong(2, 'unexpected argument', 'encode', 'a', 'b')
         self.wrong(1, 'cannot read ./none', 'decode', 'wqe', './none')
+        self.wrong(1, 'cannot read nowhere: No such file', 'decode', 'wqe', 'nowhere')
         self.wrong(1, 'cannot read /', 'decode', 'wqe', '/')
         self.wrong(1, 'there are no bytes', 'decode', 'wqe', '')
         self.wrong(1, 'has more than 1048576 bytes', 'decode', 'wqe', '/dev/zero')
@@ -425,6 +460,54 @@ class Packets(unittest.TestCase):
             with open(f'{directory}/big', 'wb') as file:
                 file.write(big)
             self.assertEqual(parts(self.one(7, f'{directory}/big')), parts(want))
+
+    def in_capture(self, link_type, frame):
+        """softhca decode of a capture of that packet, once of either format."""
+        pcap = struct.pack('<IHHiIIIIIII', 0xa1b2c3d4, 2, 4, 0, 0, 65535, link_type, 0, 0, len(frame), len(frame)) + frame
+        body = struct.pack('<IIIII', 1, 0, 0, len(frame), len(frame)) + frame + bytes(-len(frame) % 4)
+        pcapng = struct.pack('<IIIHHqI', 0x0a0d0d0a, 28, 0x1a2b3c4d, 1, 0, -1, 28)
+        for kind in (link_type ^ 0x55, link_type):
+            pcapng += struct.pack('<IIHHII', 1, 20, kind, 0, 0, 20)
+        pcapng += struct.pack('<II', 6, len(body) + 12) + body + struct.pack('<I', len(body) + 12)
+        results = []
+        with tempfile.TemporaryDirectory() as directory:
+            for content in (pcap, pcapng):
+                with open(f'{directory}/capture', 'wb') as file:
+                    file.write(content)
+                results.append(softhca('decode', 'packet', f'{directory}/capture'))
+        self.assertEqual(results[0].stdout, results[1].stdout)
+        return results[0]
+
+    def test_what_packets_begin_with(self):
+        """Tags of VLANs, and the link types of tcpdump -i any and of interfaces without Ethernet."""
+        for at in (1, 5):
+            frame = self.frame(at)
+            ethernet, kind, packet = frame[:12], frame[12:14], frame[14:]
+            whole = decode('packet', frame.hex())
+            tagged = ethernet + bytes.fromhex('88a8 0064 8100 a00a') + kind + packet
+            for done in softhca('decode', 'packet', tagged.hex()), self.in_capture(1, tagged):
+                self.assertEqual((done.returncode, encode(done.stdout)), (0, tagged), done.stderr)
+                shown = parts(done.stdout)
+                self.assertEqual([name for name, _ in shown[:3]], ['ethernet', 'vlan', 'vlan'])
+                self.assertEqual([(number(tag['id']), number(tag['priority'])) for _, tag in shown[1:3]], [(100, 0), (10, 5)])
+                self.assertEqual(shown[3:], whole[1:])
+            for link_type, header, name in ((101, b'', None), (113, struct.pack('>HHH8s', 4, 1, 6, bytes(8)) + kind, 'cooked'),
+                                            (276, kind + struct.pack('>HIHBB8s', 0, 3, 1, 4, 6, bytes(8)), 'cooked_2')):
+                done = self.in_capture(link_type, header + packet)
+                self.assertEqual((done.returncode, encode(done.stdout)), (0, header + packet), done.stderr)
+                shown = parts(done.stdout)
+                self.assertEqual([part for part, _ in shown[:-len(whole) + 1]], [name] if name else [])
+                self.assertEqual(shown[-len(whole) + 1:], whole[1:])
+
+    def test_packets_that_are_none(self):
+        """They are not taken for a base transport header."""
+        arp = bytes(12) + bytes.fromhex('0806 0001 0800 0604 0001') + bytes(40)
+        done = self.in_capture(1, arp)
+        self.assertEqual((done.returncode, done.stderr), (1, 'softhca: it is no datagram of UDP\n'))
+        self.assertEqual(encode(done.stdout), arp)
+        done = self.in_capture(127, self.frame(1))
+        self.assertEqual((done.returncode, done.stdout), (1, ''))
+        self.assertRegex(done.stderr, r'packet 1 is of link type 127; known are Ethernet \(1\)')
 
     def test_damaged_captures(self):
         with open(self.path, 'rb') as file:

@@ -65,6 +65,7 @@ static void test_fields_lie_apart(void **state)
 	(void)state;
 	for (unsigned int part = 0; part < PART_COUNT; part++) {
 		uint8_t taken[PART_MOST_BYTES * 8] = {0};
+		unsigned int count = 0;
 
 		assert_true(part_infos[part].bytes <= PART_MOST_BYTES);
 		for (const struct field *field = fields; field->name; field++) {
@@ -73,6 +74,7 @@ static void test_fields_lie_apart(void **state)
 
 			if (field->part != part)
 				continue;
+			assert_true(++count <= PART_MOST_FIELDS);
 			assert_true(bits && from + bits <= part_infos[part].bytes * 8u);
 			/* What text has of its own. */
 			assert_string_not_equal(field->name, "reserved");
@@ -287,12 +289,22 @@ static void compare_cqe(union structures u)
 	SAME(CQE, timestamp, be64toh(u.cqe.timestamp));
 	SAME(CQE, send_opcode, be32toh(u.cqe.sop_drop_qpn) >> 24);
 	SAME(CQE, wqe_counter, be16toh(u.cqe.wqe_counter));
+	SAME(CQE_INLINE, user_index, be32toh(u.cqe.srqn_uidx) & 0xffffff);
+	SAME(CQE_INLINE, imm_or_rkey, be32toh(u.cqe.imm_inval_pkey));
+	SAME(CQE_INLINE, app, u.cqe.app);
+	SAME(CQE_INLINE, app_op, u.cqe.app_op);
+	SAME(CQE_INLINE, app_info, be16toh(u.cqe.app_info));
+	SAME(CQE_INLINE, byte_count, be32toh(u.cqe.byte_cnt));
+	SAME(CQE_INLINE, timestamp, be64toh(u.cqe.timestamp));
+	SAME(CQE_INLINE, send_opcode, be32toh(u.cqe.sop_drop_qpn) >> 24);
+	SAME(CQE_INLINE, wqe_counter, be16toh(u.cqe.wqe_counter));
 	SAME(CQE_ERROR, user_index, be32toh(u.error.srqn) & 0xffffff);
 	SAME(CQE_ERROR, vendor_syndrome, u.error.vendor_err_synd);
 	SAME(CQE_ERROR, syndrome, u.error.syndrome);
 	SAME(CQE_ERROR, send_opcode, be32toh(u.error.s_wqe_opcode_qpn) >> 24);
 	SAME(CQE_ERROR, wqe_counter, be16toh(u.error.wqe_counter));
 	SAME_END(CQE);
+	SAME_END(CQE_INLINE);
 	SAME_END(CQE_ERROR);
 	SAME_END(CQE_SIGNATURE);
 }

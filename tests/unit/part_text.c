@@ -58,7 +58,7 @@ static char *decode(enum kind kind, enum decode_transport transport, const uint8
 	else if (kind == BSF)
 		decode_bsf(&decoder);
 	else
-		decode_packet(&decoder);
+		decode_packet(&decoder, (enum packet_begin)transport); /* there are five of both */
 	decoder_rest(&decoder, decoder.length);
 	assert_int_equal(decoder.end, length);
 	assert_int_equal(fclose(out), 0);
