@@ -110,8 +110,8 @@ static void test_requests_without_end(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < 3 * LIMIT_CM_HANDED; i++)
 		note_request(3, i, 7);
-	note_request(2, PEER_ID, PEER_QPN);
-	note_ready(2, PEER_ID, OWN_ID);
+	note_request(6, PEER_ID, PEER_QPN);
+	note_ready(6, PEER_ID, OWN_ID);
 	for (uint32_t i = 0; i < 3 * LIMIT_CM_HANDED; i++)
 		note_request(4, i, 7);
 	expect_one(PEER_QPN);
