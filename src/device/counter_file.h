@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The memory in which a process counts, as a file (memfd_create(2)) that nobody has a name for. Another process that may look at
- * this one at all (ptrace(2), PTRACE_MODE_READ: of the same user, or of root) finds it in /proc/PID/fd and reads it, as `softhca top`
- * does. So the process is asked for nothing, has no thread or socket for it, and pays nothing: adding to this memory is adding to
+ * The memory in which a process counts, as a file (memfd_create(2)) that nobody has a name for. Another process that may look
+ * at this one at all (ptrace(2), PTRACE_MODE_READ: of the same user, or of root) finds it in /proc/PID/fd and reads it, as
+ * `softhca top` does. So the process is asked for nothing, has no thread or socket for it, and pays nothing: adding to this memory is adding to
  * memory. Others can neither write the file nor make it shorter: it is sealed.
  *
  * The descriptor is there for others alone. A program that closes all that it did not open counts on, unseen; one that opens a file

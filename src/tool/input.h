@@ -55,9 +55,9 @@ struct capture_packet {
 };
 
 /**
- * Packet @number (from 1) of the capture @file, which is at its beginning. CAPTURE_NONE: it is no capture, and as little of the file
- * as is needed for that is read, into @packet; with these two @packet has bytes, which are the caller's. CAPTURE_END: it has not so
- * many packets. CAPTURE_BROKEN: it is damaged before that one.
+ * Packet @number (from 1) of the capture @file, which is at its beginning. CAPTURE_NONE: it is no capture, and as little of the
+ * file as is needed for that is read, into @packet; with these two @packet has bytes, which are the caller's. CAPTURE_END: it
+ * has not so many packets. CAPTURE_BROKEN: it is damaged before that one.
  */
 enum capture_result capture_read(FILE *file, unsigned long number, struct capture_packet *packet);
 

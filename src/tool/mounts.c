@@ -125,11 +125,13 @@ int mounts_cover(const char *path)
 int mounts_replace(const char *path, const char *const except[])
 {
 	DIR *directory = opendir(path);
-	int error = directory ? mounts_cover(path) : -errno;
+	int error;
 
+	if (!directory)
+		return -errno;
+	error = mounts_cover(path);
 	if (!error)
 		bind_entries(directory, path, except);
-	if (directory)
-		closedir(directory);
+	closedir(directory);
 	return error;
 }

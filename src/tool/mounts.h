@@ -16,7 +16,7 @@ int mounts_begin(void);
 /** Mounts an empty directory over @path. */
 int mounts_cover(const char *path);
 
-/** The same, and binds what was there into it, but for the entries in @except (NULL at its end). What cannot be bound is left out. */
+/** The same, and binds what was there into it, but for the entries in @except (NULL at its end), and what cannot be bound. */
 int mounts_replace(const char *path, const char *const except[]);
 
 /** Makes the empty file @path, for a bind mount. */

@@ -118,8 +118,8 @@ bool host_slot_is_vacant(uint32_t qpn);
 /*
  * Services of the connection manager (wire/mad.h, mad_service_has_name()). Whoever has one is bound to the abstract UNIX socket
  * of its name: so no two processes of a host have the same, and it is free when its process has ended, however. A process that
- * connects to that socket has a connection to the process, as one to a slot is. Those that @alone says are of this process only have no
- * socket: no other process can reach them (SOFTHCA_LINK=local).
+ * connects to that socket has a connection to the other, as one to a slot is. Those that @alone says are of this process only
+ * have no socket: no other process can reach them (SOFTHCA_LINK=local).
  *
  * All of these: any thread; some system calls, none of which blocks; no lock of progress.h held.
  */
