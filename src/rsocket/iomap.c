@@ -131,23 +131,29 @@ static int send_mapping(struct rsocket *rs, struct stream_buffer *buffer)
 	return error;
 }
 
+/* The first that the peer has not been told of, or NULL. */
+static struct stream_buffer *first_pending(const struct stream *stream)
+{
+	struct stream_buffer *buffer = stream->buffers;
+
+	while (buffer && !buffer->pending)
+		buffer = buffer->next;
+	return buffer;
+}
+
 int stream_send_mappings(struct rsocket *rs, bool at_once)
 {
-	struct stream_buffer *buffer = rs->stream.buffers;
+	struct stream_buffer *buffer;
 	int error = 0;
 
-	while (buffer && !error) {
-		if (!buffer->pending) {
-			buffer = buffer->next;
-			continue;
-		}
+	while (!error && first_pending(&rs->stream)) {
 		error = stream_wait_to_send(rs, at_once);
-		if (!error)
-			buffer->pending = false;
-		if (!error)
-			error = send_mapping(rs, buffer);
-		/* It slept perhaps, and the list may be another one. */
-		buffer = rs->stream.buffers;
+		/* It slept perhaps: what was pending may be unmapped by now, or another thread has told of it. */
+		buffer = first_pending(&rs->stream);
+		if (error || !buffer)
+			break;
+		buffer->pending = false;
+		error = send_mapping(rs, buffer);
 	}
 	return error;
 }

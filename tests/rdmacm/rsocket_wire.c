@@ -6,6 +6,7 @@
 #include "rsocket_peer.h"
 
 #include <endian.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -285,6 +286,37 @@ static void test_mapping(void **state)
 	end_peer(peer);
 }
 
+static void *send_byte(void *argument)
+{
+	return (void *)(intptr_t)rsend(*(int *)argument, "x", 1, 0);
+}
+
+/* What is unmapped while a call waits for credits to tell of it is not told any more. */
+static void test_unmapped_meanwhile(void **state)
+{
+	struct peer *peer = calloc(1, sizeof(*peer));
+	static char memory[256];
+	int listener = new_rlistener(1);
+	pthread_t sender;
+	uint32_t bytes;
+	void *sent;
+
+	(void)state;
+	peer_make(peer, listener);
+	write_be(peer->own + 2, 2, 0);
+	peer_connect(peer, listener);
+	assert_int_equal(peer_next(peer, &bytes), CREDIT(384));
+	assert_int_equal(riomap(peer->socket, memory, sizeof(memory), PROT_WRITE, 0, 0), 0);
+	assert_int_equal(pthread_create(&sender, NULL, send_byte, &peer->socket), 0);
+	usleep(50000);
+	assert_success(riounmap(peer->socket, memory, sizeof(memory)));
+	peer_write(peer, 0, 0, 0, CREDIT(5));
+	assert_int_equal(pthread_join(sender, &sent), 0);
+	assert_int_equal((intptr_t)sent, 1);
+	assert_int_equal(peer_next(peer, &bytes), DATA(1));
+	end_peer(peer);
+}
+
 /* ---- what a peer must not say --------------------------------------------------------------------------------------- */
 
 static void expect_broken(struct peer *peer, uint32_t bytes, uint64_t address, uint32_t key, uint32_t immediate)
@@ -427,13 +459,21 @@ static void test_descriptions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_description),       cmocka_unit_test(test_data),
-		cmocka_unit_test(test_targets),           cmocka_unit_test(test_credits),
-		cmocka_unit_test(test_returns),           cmocka_unit_test(test_ends),
-		cmocka_unit_test(test_mapping),           cmocka_unit_test(test_too_much_data),
-		cmocka_unit_test(test_too_many_messages), cmocka_unit_test(test_operations),
-		cmocka_unit_test(test_empty_message),     cmocka_unit_test(test_slots),
-		cmocka_unit_test(test_target_elsewhere),  cmocka_unit_test(test_descriptions),
+		cmocka_unit_test(test_description),
+		cmocka_unit_test(test_data),
+		cmocka_unit_test(test_targets),
+		cmocka_unit_test(test_credits),
+		cmocka_unit_test(test_returns),
+		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_mapping),
+		cmocka_unit_test(test_too_much_data),
+		cmocka_unit_test(test_too_many_messages),
+		cmocka_unit_test(test_operations),
+		cmocka_unit_test(test_empty_message),
+		cmocka_unit_test(test_slots),
+		cmocka_unit_test(test_target_elsewhere),
+		cmocka_unit_test(test_descriptions),
+		cmocka_unit_test(test_unmapped_meanwhile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
