@@ -76,12 +76,28 @@ static bool credit_arrived(struct stream *stream, uint32_t limit, uint32_t bytes
 	return true;
 }
 
+bool stream_has_sent_all(const struct stream *stream)
+{
+	return stream->control_free == STREAM_CONTROL_ENTRIES &&
+	       stream->entries_free == stream->send_entries - STREAM_CONTROL_ENTRIES;
+}
+
+/* Both ends have said that they send no more: the stream ends when the peer has all that was sent before. */
+static void end_if_sent(struct stream *stream)
+{
+	if (stream->told_end && stream->heard_end && stream_has_sent_all(stream))
+		disconnected(stream);
+}
+
 static void control_arrived(struct stream *stream, uint32_t control)
 {
-	if (control == STREAM_DISCONNECT || (control == STREAM_SHUTDOWN && !stream->writable))
+	if (control == STREAM_DISCONNECT)
 		disconnected(stream);
-	else if (control == STREAM_SHUTDOWN)
-		stream->readable = false;
+	if (control != STREAM_SHUTDOWN)
+		return;
+	stream->readable = false;
+	stream->heard_end = true;
+	end_if_sent(stream);
 }
 
 static bool message_arrived(struct stream *stream, const struct ibv_wc *wc)
@@ -121,6 +137,8 @@ static void request_completed(struct rsocket *rs, const struct ibv_wc *wc)
 		stream_break(rs, EIO);
 	else if ((uint32_t)wc->wr_id == STREAM_REQUEST_DISCONNECT)
 		disconnected(stream);
+	else
+		end_if_sent(stream);
 }
 
 static void post_receives(struct rsocket *rs, uint32_t count)
@@ -265,6 +283,7 @@ void stream_post_control(struct rsocket *rs, enum stream_control control)
 	int error;
 
 	stream->control_free--;
+	stream->told_end |= control == STREAM_SHUTDOWN;
 	error = ibv_post_send(stream->id->qp, &request, &bad);
 	if (error)
 		stream_break(rs, error);

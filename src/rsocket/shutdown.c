@@ -22,11 +22,7 @@ static bool can_control(struct rsocket *rs)
 
 static bool all_sent(struct rsocket *rs)
 {
-	const struct stream *stream = &rs->stream;
-
-	return stream->state != STREAM_CONNECTED ||
-	       (stream->control_free == STREAM_CONTROL_ENTRIES &&
-		stream->entries_free == stream->send_entries - STREAM_CONTROL_ENTRIES);
+	return rs->stream.state != STREAM_CONNECTED || stream_has_sent_all(&rs->stream);
 }
 
 /* Signals do not end it, as they do not end close(2). */
@@ -75,7 +71,7 @@ static int shut_down(struct rsocket *rs, int how, uint64_t deadline)
 		}
 	} else {
 		if (!stream->writable && (how == SHUT_WR || !stream->readable))
-			return 0;
+			return wait_for(rs, deadline, all_sent);
 		if (how == SHUT_RDWR)
 			stream->readable = false;
 		stream->writable = false;

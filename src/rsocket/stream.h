@@ -96,9 +96,10 @@ struct stream_buffer {
 
 struct stream {
 	enum stream_state state;
-	bool readable, writable; /* of CONNECTED: directions that are not shut down */
-	bool shut_by_program;    /* the own direction: writing is EPIPE and not ECONNRESET */
-	bool reset;              /* no order in the end: the first rrecv() says so */
+	bool readable, writable;  /* of CONNECTED: directions that are not shut down */
+	bool told_end, heard_end; /* "shutdown of sending", by this end and by the peer */
+	bool shut_by_program;     /* the own direction: writing is EPIPE and not ECONNRESET */
+	bool reset;               /* no order in the end: the first rrecv() says so */
 
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
@@ -185,6 +186,8 @@ void stream_break(struct rsocket *rs, int error);
 void stream_post_control(struct rsocket *rs, enum stream_control control);
 
 bool stream_has_data(const struct rsocket *rs);
+/** Whether the peer has all that was sent, control messages included. */
+bool stream_has_sent_all(const struct stream *stream);
 /** Whether a message can be sent now: takes the next target if the current one is used up. */
 bool stream_can_send(struct rsocket *rs);
 

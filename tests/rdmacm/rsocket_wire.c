@@ -245,6 +245,61 @@ static void test_ends(void **state)
 	end_peer(peer);
 }
 
+static void *shut_down_and_close(void *argument)
+{
+	const int *socket = argument;
+
+	return rshutdown(*socket, SHUT_WR) || rclose(*socket) ? argument : NULL;
+}
+
+/* Both ends shut down at the same time: what this one has sent arrives all the same before it closes. */
+static void test_both_shut_down(void **state)
+{
+	struct peer *peer = calloc(1, sizeof(*peer));
+	int listener = new_rlistener(1), message, socket;
+	const int more = 6;
+	pthread_t closer;
+	uint32_t bytes;
+	void *failed;
+
+	(void)state;
+	peer_make(peer, listener);
+	/* Credit for more than it has receives: the rest is sent again until there are some (RNR). */
+	write_be(peer->own + 2, 2, PEER_RECEIVES + more);
+	peer_connect(peer, listener);
+	assert_int_equal(peer_next(peer, &bytes), CREDIT(384));
+	for (message = 0; message < PEER_RECEIVES + more; message++)
+		assert_int_equal(rsend(peer->socket, "x", 1, 0), 1);
+	socket = peer->socket;
+	peer->socket = -1;
+	assert_int_equal(pthread_create(&closer, NULL, shut_down_and_close, &socket), 0);
+	usleep(50000);
+	peer_write(peer, 0, 0, 0, CONTROL(SHUTDOWN));
+	usleep(50000);
+	for (message = 0; message < PEER_RECEIVES + more; message++)
+		assert_int_equal(peer_next(peer, &bytes), DATA(1));
+	assert_int_equal(peer_next(peer, &bytes), CONTROL(SHUTDOWN));
+	assert_int_equal(pthread_join(closer, &failed), 0);
+	assert_null(failed);
+	end_peer(peer);
+}
+
+/* One that hears of the peer's shutdown only when it shuts down itself says so all the same. */
+static void test_shut_down_after_peer(void **state)
+{
+	struct peer *peer = begin_peer(0);
+	uint32_t bytes, said;
+
+	(void)state;
+	take_second_half(peer);
+	peer_write(peer, 0, 0, 0, CONTROL(SHUTDOWN));
+	assert_success(rshutdown(peer->socket, SHUT_WR));
+	said = peer_next(peer, &bytes);
+	assert_true(said == CONTROL(SHUTDOWN) || said == CONTROL(DISCONNECT));
+	assert_true(rready(peer->socket, POLLIN, 0) & POLLHUP);
+	end_peer(peer);
+}
+
 static void test_mapping(void **state)
 {
 	struct peer *peer = begin_peer(2);
@@ -474,6 +529,8 @@ int main(void)
 		cmocka_unit_test(test_target_elsewhere),
 		cmocka_unit_test(test_descriptions),
 		cmocka_unit_test(test_unmapped_meanwhile),
+		cmocka_unit_test(test_both_shut_down),
+		cmocka_unit_test(test_shut_down_after_peer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
