@@ -101,17 +101,23 @@ int softhca_rshutdown(int socket, int how)
 	return (int)rsocket_end(rs, error);
 }
 
+static bool is_confirmed(struct rsocket *rs)
+{
+	return rs->stream.state != STREAM_ACCEPTING;
+}
+
 static void finish(struct rsocket *rs)
 {
 	const struct linger *linger = &rs->settings.linger;
-	uint64_t seconds = linger->l_onoff ? (uint64_t)linger->l_linger : LINGER_SECONDS;
-	struct stream *stream = &rs->stream;
+	uint64_t seconds = linger->l_onoff ? (uint32_t)linger->l_linger : LINGER_SECONDS;
+	uint64_t deadline = now_ns() + seconds * SECOND_NS;
 
-	if (stream->state == STREAM_ACCEPTING && !(linger->l_onoff && !linger->l_linger))
-		(void)stream_wait_connected(rs, "rclose", false);
+	/* A peer that confirms nothing, or keeps putting it off, does not keep the program. */
+	if (seconds)
+		(void)wait_for(rs, deadline, is_confirmed);
 	/* SO_LINGER of no time: what is under way is lost, and the peer finds the connection gone (socket(7)). */
-	if (stream->state == STREAM_CONNECTED && seconds)
-		(void)shut_down(rs, SHUT_RDWR, now_ns() + seconds * SECOND_NS);
+	if (rs->stream.state == STREAM_CONNECTED && seconds)
+		(void)shut_down(rs, SHUT_RDWR, deadline);
 	rs->closed = true;
 	wake(rs);
 }

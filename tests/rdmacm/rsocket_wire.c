@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Immediates: three bits of operation. */
@@ -300,6 +301,38 @@ static void test_shut_down_after_peer(void **state)
 	end_peer(peer);
 }
 
+static double seconds_now(void)
+{
+	struct timespec now;
+
+	assert_int_equal(clock_gettime(CLOCK_MONOTONIC, &now), 0);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* A peer that never confirms does not keep rclose() for longer than SO_LINGER says. */
+static void test_unconfirmed(void **state)
+{
+	struct peer *peer = calloc(1, sizeof(*peer));
+	int listener = new_rlistener(1);
+	struct rdma_conn_param param = {.private_data = peer->own, .private_data_len = PEER_DESCRIPTION};
+	const struct linger linger = {.l_onoff = 1, .l_linger = 1};
+	double began;
+	int socket;
+
+	(void)state;
+	peer_make(peer, listener);
+	assert_success(rdma_connect(peer->id, &param));
+	/* It would confirm in rdma_get_cm_event(3). */
+	socket = raccept(listener, NULL, NULL);
+	assert_true(socket >= 0);
+	assert_success(rsetsockopt(socket, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)));
+	began = seconds_now();
+	assert_success(rclose(socket));
+	assert_true(seconds_now() - began >= 0.9);
+	assert_true(seconds_now() - began < 5);
+	end_peer(peer);
+}
+
 static void test_mapping(void **state)
 {
 	struct peer *peer = begin_peer(2);
@@ -531,6 +564,7 @@ int main(void)
 		cmocka_unit_test(test_unmapped_meanwhile),
 		cmocka_unit_test(test_both_shut_down),
 		cmocka_unit_test(test_shut_down_after_peer),
+		cmocka_unit_test(test_unconfirmed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
