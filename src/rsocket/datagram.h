@@ -87,7 +87,10 @@ bool datagram_arm(struct rsocket *rs);
 
 /* ---- rsocket/datagram_peers.c ---- */
 
-/** The peer at @address, a new one if there is none. NULL: no memory, or too many. */
+/**
+ * The peer at @address, a new one if there is none, for which another may be forgotten: it stays until the next sleep. NULL: no
+ * memory.
+ */
 struct datagram_peer *datagram_peer_at(struct rsocket *rs, const struct sockaddr *address);
 void datagram_free_peers(struct rsocket *rs);
 /** Sends @bytes through UDP, behind a header. Bytes or a negative errno. */

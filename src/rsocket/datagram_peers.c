@@ -62,9 +62,9 @@ static void find_source(const struct rsocket *rs, struct datagram_peer *peer)
 	close(fd);
 }
 
-struct datagram_peer *datagram_peer_at(struct rsocket *rs, const struct sockaddr *address)
+/* The peer at @address, or NULL. */
+static struct datagram_peer *known_peer(struct datagram *datagram, const struct sockaddr *address)
 {
-	struct datagram *datagram = rs->datagram;
 	struct datagram_peer *peer, **link;
 
 	for (link = &datagram->peers; (peer = *link); link = &peer->next)
@@ -75,11 +75,44 @@ struct datagram_peer *datagram_peer_at(struct rsocket *rs, const struct sockaddr
 			datagram->peers = peer;
 			return peer;
 		}
-	if (datagram->peer_count == DATAGRAM_MOST_PEERS)
-		return NULL;
+	return NULL;
+}
+
+static void free_peer(struct datagram *datagram, struct datagram_peer *peer)
+{
+	if (peer->ah)
+		softhca_ibv_destroy_ah(peer->ah);
+	free(peer);
+	datagram->peer_count--;
+}
+
+/* Strangers make entries, too: the one that was not used for longest goes. It is learned anew when it is heard of. */
+static void forget_one(struct datagram *datagram)
+{
+	struct datagram_peer **link, **oldest = NULL, *peer;
+
+	for (link = &datagram->peers; *link; link = &(*link)->next)
+		if (*link != datagram->connected)
+			oldest = link;
+	if (!oldest)
+		return;
+	peer = *oldest;
+	*oldest = peer->next;
+	free_peer(datagram, peer);
+}
+
+struct datagram_peer *datagram_peer_at(struct rsocket *rs, const struct sockaddr *address)
+{
+	struct datagram *datagram = rs->datagram;
+	struct datagram_peer *peer = known_peer(datagram, address);
+
+	if (peer)
+		return peer;
 	peer = calloc(1, sizeof(*peer));
 	if (!peer)
 		return NULL;
+	if (datagram->peer_count == DATAGRAM_MOST_PEERS)
+		forget_one(datagram);
 	address_copy(&peer->address, address);
 	find_source(rs, peer);
 	peer->next = datagram->peers;
@@ -96,11 +129,8 @@ void datagram_free_peers(struct rsocket *rs)
 		struct datagram_peer *peer = datagram->peers;
 
 		datagram->peers = peer->next;
-		if (peer->ah)
-			softhca_ibv_destroy_ah(peer->ah);
-		free(peer);
+		free_peer(datagram, peer);
 	}
-	datagram->peer_count = 0;
 	datagram->connected = NULL;
 }
 
@@ -215,8 +245,9 @@ void datagram_take_early(struct rsocket *rs)
 		memcpy(&header, bytes, (size_t)got < sizeof(header) ? (size_t)got : sizeof(header));
 		if (!is_header(&header, (size_t)got))
 			continue;
-		/* The sender's address is the network's word, not the header's. */
-		peer = datagram_peer_at(rs, (struct sockaddr *)&from);
+		/* The sender's address is the network's word, not the header's. What a stranger answers was not asked. */
+		peer = header.operation == OP_DATA ? datagram_peer_at(rs, (struct sockaddr *)&from)
+						   : known_peer(rs->datagram, (struct sockaddr *)&from);
 		if (peer && header.qp_number)
 			learn(rs, peer, be32toh(header.qp_number) & 0xffffff);
 		if (header.operation != OP_DATA)

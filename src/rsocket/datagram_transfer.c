@@ -192,30 +192,42 @@ static ssize_t send_message(struct rsocket *rs, const struct datagram_peer *peer
 	return (ssize_t)bytes;
 }
 
+/* Where a datagram goes: to @address, or else to the peer of a connected socket. NULL: nowhere, or no memory. */
+static struct datagram_peer *destination(struct rsocket *rs, const struct sockaddr *address)
+{
+	return address ? datagram_peer_at(rs, address) : rs->datagram->connected;
+}
+
 ssize_t datagram_send(struct rsocket *rs, const struct iovec *list, size_t count, int flags,
 		      const struct sockaddr *address, socklen_t length)
 {
 	struct datagram *datagram = rs->datagram;
 	struct pieces pieces = {.list = list, .count = count};
 	struct iovec copies[MOST_PIECES + 1];
-	struct datagram_peer *peer = datagram->connected;
+	struct datagram_peer *peer;
 	size_t bytes = pieces_bytes(list, count);
 	int error;
 
 	if (address && (length < sizeof(sa_family_t) || !address_size(address) || length < address_size(address)))
 		return -EINVAL;
-	if (address)
-		peer = datagram_peer_at(rs, address);
-	if (!peer)
-		return address ? -ENOBUFS : -EDESTADDRREQ;
 	if (count > MOST_PIECES)
 		return -EMSGSIZE;
 	rsocket_advance(rs);
+	peer = destination(rs, address);
+	if (!peer)
+		return address ? -ENOBUFS : -EDESTADDRREQ;
 	/* The socket gets its name by being sent from, at the latest. */
 	if (!datagram->device) {
 		error = datagram_make_qp(rs, (const struct sockaddr *)&peer->address);
 		if (error)
 			return error;
+	}
+	if (peer->ah) {
+		error = wait_until(rs, rs->nonblocking || flags & MSG_DONTWAIT, 0, can_send);
+		/* It slept perhaps, and another one has this place. */
+		peer = error ? NULL : destination(rs, address);
+		if (!peer)
+			return error ? error : -ENOBUFS;
 	}
 	if (!peer->ah) {
 		if (bytes > datagram->mtu - HEADER_V6)
@@ -223,8 +235,7 @@ ssize_t datagram_send(struct rsocket *rs, const struct iovec *list, size_t count
 		memcpy(copies + 1, list, count * sizeof(*list));
 		return datagram_send_early(rs, peer, copies, count);
 	}
-	error = wait_until(rs, rs->nonblocking || flags & MSG_DONTWAIT, 0, can_send);
-	return error ? error : send_message(rs, peer, &pieces, bytes);
+	return send_message(rs, peer, &pieces, bytes);
 }
 
 ssize_t datagram_receive(struct rsocket *rs, const struct iovec *list, size_t count, int *flags,

@@ -143,13 +143,41 @@ static void test_headers(void **state)
 	assert_success(rclose(a));
 }
 
+/* The network is full of strangers, whose number is no reason not to send to anybody else. */
+static void test_strangers(void **state)
+{
+	static const uint8_t datagram[17] = {0x55, 0x55, 0x55, 0x55, 4, 0, 16, 0, 0, 0, 0, 1, 127, 0, 0, 1, 'x'};
+	int a = new_datagrams(), plain = socket(AF_INET, SOCK_DGRAM, 0), number;
+	struct sockaddr_in own, from = {.sin_family = AF_INET};
+	socklen_t length = sizeof(own);
+	uint8_t bytes[64];
+
+	(void)state;
+	assert_int_equal(bind(plain, loopback(0), sizeof(struct sockaddr_in)), 0);
+	assert_int_equal(getsockname(plain, (struct sockaddr *)&own, &length), 0);
+	/* Of 127.1.0.0/16, each with an address of its own. */
+	for (number = 0; number < 4200; number++) {
+		int stranger = socket(AF_INET, SOCK_DGRAM, 0);
+
+		from.sin_addr.s_addr = htonl(0x7f010001u + (uint32_t)number);
+		assert_int_equal(bind(stranger, (struct sockaddr *)&from, sizeof(from)), 0);
+		assert_int_equal(sendto(stranger, datagram, sizeof(datagram), 0, loopback(rport_of(a)), sizeof(own)),
+				 sizeof(datagram));
+		assert_int_equal(rrecv(a, bytes, sizeof(bytes), 0), 1);
+		close(stranger);
+	}
+	assert_int_equal(rsendto(a, "data", 4, 0, (struct sockaddr *)&own, sizeof(own)), 4);
+	assert_int_equal(recv(plain, bytes, sizeof(bytes), 0), 20);
+	close(plain);
+	assert_success(rclose(a));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_there_and_back),
-		cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_connected),
-		cmocka_unit_test(test_headers),
+		cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_connected),      cmocka_unit_test(test_headers),
+		cmocka_unit_test(test_strangers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
