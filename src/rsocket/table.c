@@ -26,10 +26,22 @@ static void after_fork(void)
 	pthread_mutex_unlock(&table.lock);
 }
 
+/* Calls that were under way are of the parent's threads: the table alone refers to what is in it. */
+static void after_fork_in_child(void)
+{
+	uint32_t page, entry;
+
+	for (page = 0; page < PAGES; page++)
+		for (entry = 0; table.pages[page] && entry < PAGE_ENTRIES; entry++)
+			if (table.pages[page][entry])
+				table.pages[page][entry]->references = 1;
+	after_fork();
+}
+
 /* A leaf: nothing is locked under it, so it does not matter when these run. */
 static void __attribute__((constructor)) handle_fork(void)
 {
-	pthread_atfork(before_fork, after_fork, after_fork);
+	pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
 /* The lock is held. NULL: no descriptor, or its page is not there. */

@@ -2,6 +2,7 @@
 /* Connections that do not come about, and the end of a process that does not close: another process is killed, one forks. */
 #include "rsocket_support.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -128,11 +129,44 @@ static void test_forked(void **state)
 	rend(&pair);
 }
 
+static void *receive_end(void *argument)
+{
+	char byte;
+
+	return rrecv(*(int *)argument, &byte, 1, 0) ? argument : NULL;
+}
+
+/* Also while a thread of the parent sleeps for it: the child closes the descriptor. */
+static void test_forked_in_call(void **state)
+{
+	struct rpair pair;
+	pthread_t sleeper;
+	void *failed;
+	int status;
+	pid_t child;
+
+	(void)state;
+	rbegin(&pair, -1);
+	assert_int_equal(pthread_create(&sleeper, NULL, receive_end, &pair.server), 0);
+	usleep(50000);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child)
+		_exit(!(!rclose(pair.server) && fcntl(pair.server, F_GETFD) == -1 && errno == EBADF));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_success(rshutdown(pair.client, SHUT_WR));
+	assert_int_equal(pthread_join(sleeper, &failed), 0);
+	assert_null(failed);
+	rend(&pair);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_killed),     cmocka_unit_test(test_refused), cmocka_unit_test(test_backlog),
-		cmocka_unit_test(test_unaccepted), cmocka_unit_test(test_forked),
+		cmocka_unit_test(test_killed),  cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_backlog), cmocka_unit_test(test_unaccepted),
+		cmocka_unit_test(test_forked),  cmocka_unit_test(test_forked_in_call),
 	};
 
 	/* Another process is reached through shared memory. */
