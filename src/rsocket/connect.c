@@ -192,16 +192,15 @@ static int connect_stream(struct rsocket *rs, const struct sockaddr *address, so
 	switch (stream->state) {
 	case STREAM_IDLE:
 	case STREAM_BOUND:
-		if (!address || length < address_size(address) || !address_size(address))
+		if (!address || length < sizeof(sa_family_t) || !address_size(address) ||
+		    length < address_size(address))
 			return -REFUSE(hca_of_id(NULL), "rconnect", EINVAL, RULE_RSOCKET_ADDRESS, length,
 				       address && length >= sizeof(sa_family_t) ? address->sa_family : 0);
 		if (softhca_rdma_resolve_addr(stream->id, NULL, (struct sockaddr *)address, RESOLVE_TIMEOUT_MS))
 			return -errno;
 		stream->state = STREAM_CONNECTING;
-		stream_take_events(rs);
 		break;
 	case STREAM_CONNECTING:
-		stream_take_events(rs);
 		break;
 	case STREAM_REFUSED:
 		/* An id connects once. */

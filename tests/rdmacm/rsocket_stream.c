@@ -301,10 +301,15 @@ static void test_shutdown_wakes(void **state)
 static void test_not_connected(void **state)
 {
 	int socket = rsocket(AF_INET, SOCK_STREAM, IPPROTO_TCP);
+	/* Not even a family: nothing behind it is looked at. */
+	struct sockaddr *short_address = malloc(1);
 	char byte;
 
 	(void)state;
 	assert_true(socket >= 0);
+	memset(short_address, AF_INET, 1);
+	assert_errno(rconnect(socket, short_address, 1), EINVAL);
+	free(short_address);
 	assert_bytes_errno(rsend(socket, "x", 1, 0), ENOTCONN);
 	assert_bytes_errno(rrecv(socket, &byte, 1, 0), ENOTCONN);
 	assert_errno(rshutdown(socket, SHUT_WR), ENOTCONN);
