@@ -102,16 +102,19 @@ static void message_arrived(struct rsocket *rs, uint32_t slot, uint32_t bytes)
 	datagram->last = &arrived->next;
 }
 
+/* No more than the CQ can have held when it was armed: what is dropped makes room for more, without end. */
 void datagram_advance(struct rsocket *rs)
 {
 	struct datagram *datagram = rs->datagram;
+	uint32_t left = datagram->send_slots + datagram->receive_slots + COMPLETIONS;
 	struct ibv_wc completions[COMPLETIONS];
 	int count, index;
 
 	datagram_take_early(rs);
 	if (!datagram->cq)
 		return;
-	while ((count = ibv_poll_cq(datagram->cq, COMPLETIONS, completions)) > 0)
+	while (left >= COMPLETIONS && (count = ibv_poll_cq(datagram->cq, COMPLETIONS, completions)) > 0) {
+		left -= (uint32_t)count;
 		for (index = 0; index < count; index++) {
 			const struct ibv_wc *wc = &completions[index];
 
@@ -120,6 +123,7 @@ void datagram_advance(struct rsocket *rs)
 			else if (wc->status == IBV_WC_SUCCESS)
 				message_arrived(rs, (uint32_t)wc->wr_id, wc->byte_len);
 		}
+	}
 }
 
 static bool can_send(struct rsocket *rs)
