@@ -11,6 +11,9 @@
 #include "rsocket/table.h"
 #include "rsocket/wait.h"
 
+/* Entries for which no memory is allocated. */
+enum { ON_STACK = 32 };
+
 /* One entry of the caller's. */
 struct polled {
 	struct rsocket *rs; /* referred to; or NULL: an ordinary descriptor */
@@ -24,7 +27,8 @@ struct polling {
 	struct polled *polled;
 	struct pollfd *looked_at;
 	uint32_t looked_at_count;
-	uint32_t wake_up_ms; /* the least of the rsockets'; 0: there is none */
+	uint32_t wake_up_ms;         /* the least of the rsockets'; 0: there is none */
+	const int *may_be_cancelled; /* what core/cancellation.h restores */
 };
 
 /* Streams that are connected or were: as poll(2) tells a socket's ends. */
@@ -142,11 +146,39 @@ static void get_up(struct polling *polling)
 	}
 }
 
+/* Notices nothing of what poll(2) said, or has not come to say. */
+static void forget_all(struct polling *polling)
+{
+	uint32_t index;
+
+	for (index = 0; index < polling->looked_at_count; index++)
+		polling->looked_at[index].revents = 0;
+}
+
+static void end_polling(struct polling *polling)
+{
+	nfds_t index;
+
+	for (index = 0; polling->wake_up_ms && index < polling->count; index++)
+		if (polling->polled[index].rs)
+			rsocket_put(polling->polled[index].rs);
+	if (polling->count > ON_STACK) {
+		free(polling->polled);
+		free(polling->looked_at);
+	}
+}
+
+static void cancelled(void *polling)
+{
+	forget_all(polling);
+	get_up(polling);
+	end_polling(polling);
+}
+
 static int sleep_for(struct polling *polling, uint64_t deadline)
 {
 	uint64_t now = now_ns(), limit = now + polling->wake_up_ms * MILLISECOND_NS;
 	struct timespec time;
-	uint32_t index;
 	int result;
 
 	if (deadline && deadline < limit)
@@ -154,12 +186,15 @@ static int sleep_for(struct polling *polling, uint64_t deadline)
 	limit = limit > now ? limit - now : 0;
 	time.tv_sec = (time_t)(limit / SECOND_NS);
 	time.tv_nsec = (long)(limit % SECOND_NS);
+	/* As poll(2), a point at which the thread may be cancelled. */
+	pthread_cleanup_push(cancelled, polling);
+	cancellation_restore(polling->may_be_cancelled);
 	result = ppoll(polling->looked_at, polling->looked_at_count, &time, NULL);
-	if (result >= 0)
-		return 0;
-	result = -errno;
-	for (index = 0; index < polling->looked_at_count; index++)
-		polling->looked_at[index].revents = 0;
+	result = result < 0 ? -errno : 0;
+	cancellation_disable();
+	pthread_cleanup_pop(0);
+	if (result)
+		forget_all(polling);
 	return result;
 }
 
@@ -181,8 +216,7 @@ static int poll_all(struct polling *polling, uint64_t deadline, bool at_once)
 		found = lie_down(polling);
 		error = found ? 0 : sleep_for(polling, deadline);
 		if (found)
-			for (index = 0; index < polling->looked_at_count; index++)
-				polling->looked_at[index].revents = 0;
+			forget_all(polling);
 		get_up(polling);
 		if (found)
 			return look_at_all(polling);
@@ -204,14 +238,16 @@ static struct rsocket *own_rsocket(int fd)
 	return rs;
 }
 
-enum { ON_STACK = 32 };
-
 int softhca_rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
 {
 	WITHOUT_CANCELLATION;
 	struct polled few[ON_STACK];
 	struct pollfd few_looked_at[ON_STACK * SLEEP_DESCRIPTORS];
-	struct polling polling = {.fds = fds, .count = nfds, .polled = few, .looked_at = few_looked_at};
+	struct polling polling = {.fds = fds,
+				  .count = nfds,
+				  .polled = few,
+				  .looked_at = few_looked_at,
+				  .may_be_cancelled = &cancellation_before};
 	uint64_t deadline = timeout > 0 ? now_ns() + (uint64_t)timeout * MILLISECOND_NS : 0;
 	nfds_t index;
 	int result;
@@ -228,18 +264,13 @@ int softhca_rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
 		if (rs && (!polling.wake_up_ms || rs->settings.wake_up_ms < polling.wake_up_ms))
 			polling.wake_up_ms = rs->settings.wake_up_ms;
 	}
-	if (!result && polling.wake_up_ms) {
+	if (!result && polling.wake_up_ms)
 		result = poll_all(&polling, deadline, !timeout);
-	} else if (!result) {
-		result = poll(fds, nfds, timeout);
-		result = result < 0 ? -errno : result;
-	}
-	for (index = 0; polling.wake_up_ms && index < nfds; index++)
-		if (polling.polled[index].rs)
-			rsocket_put(polling.polled[index].rs);
-	if (nfds > ON_STACK) {
-		free(polling.polled);
-		free(polling.looked_at);
+	end_polling(&polling);
+	if (!result && !polling.wake_up_ms) {
+		/* There is no rsocket among them, and nothing to give back. */
+		cancellation_restore(&cancellation_before);
+		return poll(fds, nfds, timeout);
 	}
 	if (result >= 0)
 		return result;

@@ -128,13 +128,55 @@ static void test_sleepers(void **state)
 	rend(&pair);
 }
 
+static void *poll_for_ever(void *argument)
+{
+	struct pollfd fd = {.fd = *(int *)argument, .events = POLLIN};
+
+	return rpoll(&fd, 1, -1) == 1 ? NULL : argument;
+}
+
+static void *cancel_sleeper(int *fd)
+{
+	pthread_t sleeper;
+	void *result;
+
+	assert_int_equal(pthread_create(&sleeper, NULL, poll_for_ever, fd), 0);
+	usleep(50000);
+	assert_int_equal(pthread_cancel(sleeper), 0);
+	assert_int_equal(pthread_join(sleeper, &result), 0);
+	return result;
+}
+
+/* poll(2) is a cancellation point (pthreads(7)); a thread that ended there holds nothing, and others go on. */
+static void test_cancelled(void **state)
+{
+	pthread_t sleeper;
+	struct rpair pair;
+	void *failed;
+	int ends[2];
+	char byte;
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	assert_ptr_equal(cancel_sleeper(&ends[0]), PTHREAD_CANCELED);
+	rbegin(&pair, -1);
+	assert_ptr_equal(cancel_sleeper(&pair.server), PTHREAD_CANCELED);
+	assert_int_equal(pthread_create(&sleeper, NULL, poll_for_data, &pair.server), 0);
+	assert_ptr_equal(cancel_sleeper(&pair.server), PTHREAD_CANCELED);
+	assert_int_equal(rsend(pair.client, "x", 1, 0), 1);
+	assert_int_equal(pthread_join(sleeper, &failed), 0);
+	assert_null(failed);
+	assert_int_equal(rrecv(pair.server, &byte, 1, 0), 1);
+	rend(&pair);
+	close(ends[0]);
+	close(ends[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_waiting),
-		cmocka_unit_test(test_listener),
-		cmocka_unit_test(test_together),
-		cmocka_unit_test(test_sleepers),
+		cmocka_unit_test(test_waiting),  cmocka_unit_test(test_listener),  cmocka_unit_test(test_together),
+		cmocka_unit_test(test_sleepers), cmocka_unit_test(test_cancelled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
