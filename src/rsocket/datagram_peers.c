@@ -16,6 +16,7 @@
 #include "rdmacm/devices.h"
 #include "rdmacm/sockaddr.h"
 #include "rsocket/datagram.h"
+#include "rsocket/wait.h"
 
 enum { TAG = 0x55555555, OP_DATA = 0, OP_ANSWER = 7, LENGTH_V4 = 16, LENGTH_V6 = 28, MOST_UDP = 65536 };
 
@@ -199,6 +200,7 @@ static void answer(struct rsocket *rs, const struct datagram_peer *peer)
 		return;
 }
 
+/* Whoever sleeps for it may find the socket empty, and sleep on: the datagram is in no descriptor any more. */
 static void keep(struct rsocket *rs, const struct sockaddr *from, const uint8_t *bytes, size_t count)
 {
 	struct datagram *datagram = rs->datagram;
@@ -217,6 +219,7 @@ static void keep(struct rsocket *rs, const struct sockaddr *from, const uint8_t 
 	*datagram->last = arrived;
 	datagram->last = &arrived->next;
 	datagram->early_count++;
+	wake(rs);
 }
 
 /* What is not of this form is of somebody who does not speak the protocol. */

@@ -5,7 +5,10 @@
  */
 #include "rsocket_support.h"
 
+#include <pthread.h>
+#include <semaphore.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static int new_datagrams(void)
@@ -172,12 +175,68 @@ static void test_strangers(void **state)
 	assert_success(rclose(a));
 }
 
+enum { ROUNDS = 1000 };
+
+struct receiver {
+	int socket;
+	sem_t received;
+};
+
+static void *receive_all(void *argument)
+{
+	struct receiver *receiver = argument;
+	int round;
+	char byte;
+
+	for (round = 0; round < ROUNDS; round++) {
+		if (rrecv(receiver->socket, &byte, 1, 0) != 1 || byte != (char)round)
+			return argument;
+		sem_post(&receiver->received);
+	}
+	return NULL;
+}
+
+/* What a call that sends finds in the socket is for a thread that sleeps, which it wakes. */
+static void test_found_by_sender(void **state)
+{
+	uint8_t datagram[17] = {0x55, 0x55, 0x55, 0x55, 4, 0, 16, 0, 0, 0, 0, 0, 127, 0, 0, 1, 0};
+	struct receiver receiver = {.socket = new_datagrams()};
+	int plain = socket(AF_INET, SOCK_DGRAM, 0), round;
+	struct timespec limit;
+	struct sockaddr_in own, to = *(struct sockaddr_in *)loopback(rport_of(receiver.socket));
+	socklen_t length = sizeof(own);
+	pthread_t thread;
+	void *failed;
+
+	(void)state;
+	assert_int_equal(bind(plain, loopback(0), sizeof(struct sockaddr_in)), 0);
+	assert_int_equal(getsockname(plain, (struct sockaddr *)&own, &length), 0);
+	assert_int_equal(sem_init(&receiver.received, 0, 0), 0);
+	assert_int_equal(pthread_create(&thread, NULL, receive_all, &receiver), 0);
+	for (round = 0; round < ROUNDS; round++) {
+		/* It lies down. */
+		usleep(200);
+		datagram[16] = (uint8_t)round;
+		assert_int_equal(sendto(plain, datagram, sizeof(datagram), 0, (struct sockaddr *)&to, sizeof(to)),
+				 sizeof(datagram));
+		assert_int_equal(rsendto(receiver.socket, "x", 1, 0, (struct sockaddr *)&own, sizeof(own)), 1);
+		assert_int_equal(clock_gettime(CLOCK_REALTIME, &limit), 0);
+		limit.tv_sec += 5;
+		assert_int_equal(sem_timedwait(&receiver.received, &limit), 0);
+	}
+	assert_int_equal(pthread_join(thread, &failed), 0);
+	assert_null(failed);
+	sem_destroy(&receiver.received);
+	close(plain);
+	assert_success(rclose(receiver.socket));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_connected),      cmocka_unit_test(test_headers),
-		cmocka_unit_test(test_strangers),
+		cmocka_unit_test(test_strangers),      cmocka_unit_test(test_found_by_sender),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
