@@ -13,9 +13,6 @@
 #include "rdmacm/devices.h"
 #include "rdmacm/sockaddr.h"
 
-/* Of rdma_cm(7): the same for all QPs of datagrams. */
-enum { QKEY = 0x01234567 };
-
 int datagram_open(struct rsocket *rs)
 {
 	struct datagram *datagram;
@@ -35,7 +32,7 @@ int datagram_open(struct rsocket *rs)
 
 static int change(struct ibv_qp *qp, enum ibv_qp_state state, int more)
 {
-	struct ibv_qp_attr attr = {.qp_state = state, .port_num = 1, .qkey = QKEY};
+	struct ibv_qp_attr attr = {.qp_state = state, .port_num = 1, .qkey = RDMA_UDP_QKEY};
 
 	return -softhca_ibv_modify_qp(qp, &attr, IBV_QP_STATE | more);
 }

@@ -19,7 +19,7 @@
 #include "rsocket/transfer.h"
 #include "rsocket/wait.h"
 
-enum { QKEY = 0x01234567, COMPLETIONS = 16, HEADER_V4 = 8, HEADER_V6 = 24, MOST_PIECES = 64 };
+enum { COMPLETIONS = 16, HEADER_V4 = 8, HEADER_V6 = 24, MOST_PIECES = 64 };
 
 #define IS_SEND (1ull << 32)
 
@@ -180,7 +180,9 @@ static ssize_t send_message(struct rsocket *rs, const struct datagram_peer *peer
 				      .sg_list = &sge,
 				      .num_sge = 1,
 				      .opcode = IBV_WR_SEND,
-				      .wr.ud = {.ah = peer->ah, .remote_qpn = peer->qp_number, .remote_qkey = QKEY}},
+				      .wr.ud = {.ah = peer->ah,
+						.remote_qpn = peer->qp_number,
+						.remote_qkey = RDMA_UDP_QKEY}},
 			   *bad;
 	int error;
 
