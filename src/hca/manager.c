@@ -20,8 +20,10 @@
 static struct {
 	pthread_mutex_t lock; /* of making it */
 	struct cm *cm;        /* atomic */
+	struct cm *inherited; /* of the parent of a forked process: its ids refer to it */
 	struct cm_functions functions;
 	struct timer timer; /* of the first device */
+	bool leaves;        /* leave() is called at exit(3), in children of fork(2) too */
 } manager = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static struct cm *the_manager(void)
@@ -183,6 +185,8 @@ void hca_manager_push(void)
 /* Peers are told, as the kernel tells them when the program's file is closed. */
 static void leave(void)
 {
+	if (!the_manager())
+		return;
 	cm_leave(the_manager());
 	gsi_flush();
 }
@@ -225,8 +229,8 @@ struct cm *hca_manager(const struct manager_handlers *handlers)
 	pthread_mutex_lock(&manager.lock);
 	if (!manager.cm) {
 		__atomic_store_n(&manager.cm, make(handlers), __ATOMIC_RELEASE);
-		if (manager.cm)
-			atexit(leave);
+		if (manager.cm && !manager.leaves)
+			manager.leaves = !atexit(leave);
 	}
 	cm = manager.cm;
 	pthread_mutex_unlock(&manager.lock);
@@ -244,8 +248,12 @@ void manager_after_fork(bool child)
 	pthread_mutex_unlock(&manager.lock);
 }
 
+/* The ids that the child has inherited keep the manager that they are of, which does nothing any more; it makes its own. */
 void manager_forget(void)
 {
-	if (the_manager())
-		cm_after_fork(the_manager());
+	if (!the_manager())
+		return;
+	cm_after_fork(the_manager());
+	manager.inherited = manager.cm;
+	manager.cm = NULL;
 }

@@ -161,12 +161,53 @@ static void test_forked_in_call(void **state)
 	rend(&pair);
 }
 
+/* Connects to @port, says a byte and waits for the other end to close. */
+static bool talk(uint16_t port)
+{
+	int client = rsocket(AF_INET, SOCK_STREAM, 0);
+	char byte;
+
+	return client >= 0 && !rconnect(client, loopback(port), sizeof(struct sockaddr_in)) &&
+	       rsend(client, "z", 1, 0) == 1 && !rrecv(client, &byte, 1, 0) && !rclose(client);
+}
+
+/* A child of a process that has connections makes its own. */
+static void test_connects_after_fork(void **state)
+{
+	struct rpair pair;
+	int status, server;
+	uint16_t port;
+	char byte;
+	pid_t child;
+
+	(void)state;
+	rbegin(&pair, -1);
+	port = rport_of(pair.listener);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child)
+		_exit(!talk(port));
+	assert_int_equal(rready(pair.listener, POLLIN, LIMIT_MS), POLLIN);
+	server = raccept(pair.listener, NULL, NULL);
+	assert_true(server >= 0);
+	assert_int_equal(rrecv(server, &byte, 1, 0), 1);
+	assert_int_equal(byte, 'z');
+	assert_success(rclose(server));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	rend(&pair);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_killed),  cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_backlog), cmocka_unit_test(test_unaccepted),
-		cmocka_unit_test(test_forked),  cmocka_unit_test(test_forked_in_call),
+		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_backlog),
+		cmocka_unit_test(test_unaccepted),
+		cmocka_unit_test(test_forked),
+		cmocka_unit_test(test_forked_in_call),
+		cmocka_unit_test(test_connects_after_fork),
 	};
 
 	/* Another process is reached through shared memory. */
