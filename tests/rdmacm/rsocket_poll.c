@@ -157,6 +157,10 @@ static void test_cancelled(void **state)
 	char byte;
 
 	(void)state;
+#ifdef __SANITIZE_THREAD__
+	/* It takes no notice of locks in a thread that was cancelled inside a call that it intercepts. */
+	skip();
+#endif
 	assert_int_equal(pipe(ends), 0);
 	assert_ptr_equal(cancel_sleeper(&ends[0]), PTHREAD_CANCELED);
 	rbegin(&pair, -1);
