@@ -93,42 +93,6 @@ static void leave(struct bound_port *port)
 	port->link = NULL;
 }
 
-static void before_fork(void)
-{
-	pthread_mutex_lock(&ports.lock);
-}
-
-static void after_fork_in_parent(void)
-{
-	pthread_mutex_unlock(&ports.lock);
-}
-
-/* The ids of a child are its parent's, and so are their ports. */
-static void after_fork_in_child(void)
-{
-	while (ports.first) {
-		ports.first->named = false;
-		leave(ports.first);
-	}
-	pthread_mutex_unlock(&ports.lock);
-}
-
-static void register_fork_handlers(void)
-{
-	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-}
-
-/*
- * Names of the host are claimed under the lock, so it is taken before those of the device, whose handlers are registered when the
- * first id finds its devices: what is registered later is called earlier.
- */
-static void handle_fork(void)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	pthread_once(&once, register_fork_handlers);
-}
-
 /* net.ipv4.ip_local_port_range, which is that of the network namespace. */
 static void ephemeral_range(unsigned int *first, unsigned int *last)
 {
@@ -192,11 +156,45 @@ static int take_free(struct bound_port *port, bool explicit)
 	return error;
 }
 
+/* ---- fork(2) ----------------------------------------------------------------------------------------------------- */
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&ports.lock);
+}
+
+static void after_fork_in_parent(void)
+{
+	pthread_mutex_unlock(&ports.lock);
+}
+
+/* The ids of a child are its parent's, and so are their ports. */
+static void after_fork_in_child(void)
+{
+	while (ports.first) {
+		ports.first->named = false;
+		leave(ports.first);
+	}
+	pthread_mutex_unlock(&ports.lock);
+}
+
+/*
+ * The name of a port is taken under the lock, which takes that of the host's table: so the fork has to take it before those of
+ * the device. What was registered last is called first (pthread_atfork(3)), and the device is there when a port is bound.
+ */
+static void handle_fork(void)
+{
+	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+
 int port_bind(struct bound_port *port, uint16_t space, struct sockaddr *source, const struct sockaddr *destination)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int error;
 
-	handle_fork();
+	pthread_once(&once, handle_fork);
 	port->space = space;
 	port->number = address_port(source);
 	address_copy(&port->source, source);

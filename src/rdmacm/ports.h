@@ -45,5 +45,4 @@ pid_t port_owner(const struct bound_port *port);
 /** Gives the port back, if there is one. */
 void port_release(struct bound_port *port);
 
-
 #endif

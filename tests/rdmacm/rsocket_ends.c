@@ -198,6 +198,42 @@ static void test_connects_after_fork(void **state)
 	rend(&pair);
 }
 
+static bool binding; /* atomic */
+
+static void *bind_and_close(void *argument)
+{
+	while (__atomic_load_n(&binding, __ATOMIC_RELAXED)) {
+		int socket = rsocket(AF_INET, SOCK_STREAM, 0);
+
+		if (socket < 0 || rbind(socket, loopback(0), sizeof(struct sockaddr_in)) || rclose(socket))
+			return argument;
+	}
+	return NULL;
+}
+
+/* fork(2) waits for a thread that takes the name of a port, and not for ever. */
+static void test_fork_while_binding(void **state)
+{
+	pthread_t binder;
+	int round, status;
+	void *failed;
+
+	(void)state;
+	__atomic_store_n(&binding, true, __ATOMIC_RELAXED);
+	assert_int_equal(pthread_create(&binder, NULL, bind_and_close, &binding), 0);
+	for (round = 0; round < 500; round++) {
+		pid_t child = fork();
+
+		assert_true(child >= 0);
+		if (!child)
+			_exit(0);
+		assert_int_equal(waitpid(child, &status, 0), child);
+	}
+	__atomic_store_n(&binding, false, __ATOMIC_RELAXED);
+	assert_int_equal(pthread_join(binder, &failed), 0);
+	assert_null(failed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -208,6 +244,7 @@ int main(void)
 		cmocka_unit_test(test_forked),
 		cmocka_unit_test(test_forked_in_call),
 		cmocka_unit_test(test_connects_after_fork),
+		cmocka_unit_test(test_fork_while_binding),
 	};
 
 	/* Another process is reached through shared memory. */
