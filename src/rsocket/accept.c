@@ -149,8 +149,8 @@ static int accept_one(struct rsocket *rs, struct sockaddr *address, socklen_t *l
 		error = make_child(&settings, family, request, &child);
 		pthread_mutex_lock(&rs->lock);
 	} while (is_of_peer(error));
-	if (error)
-		return error;
+	if (!child)
+		return error ? error : -ENOMEM;
 	give_name(rdma_get_peer_addr(child->stream.id), address, length);
 	return child->fd;
 }
