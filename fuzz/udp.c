@@ -115,10 +115,11 @@ const struct link *__wrap_link_udp(void)
 
 /* ---- the connection manager --------------------------------------------------------------------------------------- */
 
-static void manager_receive(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES])
+static void manager_receive(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], bool waited)
 {
 	uint8_t copy[MAD_BYTES];
 
+	(void)waited;
 	memcpy(copy, mad, sizeof(copy));
 	WORLD_CHECK(hca == world.hca && mad_word(copy) == MAD_CM_WORD);
 	WORLD_CHECK(path->type == IBV_GID_TYPE_ROCE_V2);
