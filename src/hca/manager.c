@@ -122,6 +122,14 @@ static bool has_slot(void *argument, const struct cm_peer *peer)
 	return peer->comm_id && peer->comm_id >> MAD_COUNTER_BITS == *slot && is_near(peer);
 }
 
+/* Not all of its slot, which may be another process's by now. */
+static bool has_id(void *argument, const struct cm_peer *peer)
+{
+	const uint64_t *id = argument;
+
+	return peer->comm_id == *id && is_near(peer);
+}
+
 static void slot_ended(uint32_t slot)
 {
 	struct cm *cm = the_manager();
@@ -142,6 +150,7 @@ static void lost(struct hca *hca, const struct packet_path *path, const uint8_t 
 	struct packet_path back = way_back(path);
 	struct cm *cm = the_manager();
 	uint8_t answer[CM_MAD_BYTES];
+	uint64_t id;
 
 	(void)hca;
 	if (cm && why == MAD_UNREACHABLE && address.addressee == MAD_FOR_SERVICE) {
@@ -150,8 +159,8 @@ static void lost(struct hca *hca, const struct packet_path *path, const uint8_t 
 	}
 	if (cm && cm_answer_for_nobody(mad, answer))
 		cm_receive(cm, &back, answer, false);
-	else if (why == MAD_NOBODY && address.addressee == MAD_FOR_ID)
-		slot_ended(address.qpn >> HOST_SLOT_BITS);
+	else if (cm && why == MAD_NOBODY && cm_mad_addressee(mad, &id) == CM_TO_COMM_ID)
+		cm_peer_ended(cm, has_id, &id);
 }
 
 static bool waits_for_service(void *argument, const struct cm_peer *peer)

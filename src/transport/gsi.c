@@ -5,6 +5,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,9 @@
 #include "transport/run.h"
 #include "wire/link.h"
 #include "wire/routes.h"
+
+/* Of a call that sends what it has queued: the rest is the device thread's. */
+#define MOST_PUSHES 1000
 
 struct entry {
 	struct entry *next;
@@ -42,6 +46,7 @@ static struct {
 	uint32_t count;      /* of both */
 	uint32_t arrivals;   /* of these, such as have arrived */
 	uint32_t due;        /* atomic; of `ready` */
+	uint32_t sending;    /* atomic; a thread is: one at a time, so that none overtakes another */
 	uint32_t generation; /* of progress_generation() when the poller was added */
 	uint32_t psn;
 	struct timer timer; /* for the next that waits */
@@ -238,7 +243,7 @@ static bool poll(struct poller *poller, struct run *run)
 	int i;
 
 	(void)poller;
-	if (!__atomic_load_n(&gsi.due, __ATOMIC_ACQUIRE))
+	if (!__atomic_load_n(&gsi.due, __ATOMIC_ACQUIRE) || __atomic_exchange_n(&gsi.sending, 1, __ATOMIC_ACQUIRE))
 		return false;
 	for (i = 0; i < TUNABLE_GSI_AT_ONCE && (entry = take_ready()); i++) {
 		if (entry->arrived)
@@ -246,6 +251,7 @@ static bool poll(struct poller *poller, struct run *run)
 		else
 			send_entry(entry, run);
 	}
+	__atomic_store_n(&gsi.sending, 0, __ATOMIC_RELEASE);
 	return i > 0;
 }
 
@@ -331,10 +337,11 @@ void gsi_push(void)
 {
 	struct run run;
 
-	if (__atomic_load_n(&gsi.due, __ATOMIC_ACQUIRE)) {
+	for (int i = 0; i < MOST_PUSHES && __atomic_load_n(&gsi.due, __ATOMIC_ACQUIRE); i++) {
 		epoch_enter();
 		run_begin(&run);
-		poll(&gsi.poller, &run);
+		if (!poll(&gsi.poller, &run))
+			sched_yield();
 		run_finish(&run);
 		epoch_leave();
 	}
@@ -473,7 +480,7 @@ void gsi_after_fork(bool child)
 	while (child && (entry = take_first(&gsi.waiting)))
 		free(entry);
 	if (child) {
-		gsi.count = gsi.arrivals = gsi.due = 0;
+		gsi.count = gsi.arrivals = gsi.due = gsi.sending = 0;
 		gsi.timer_ns = 0;
 		gsi.generation = 0;
 	}

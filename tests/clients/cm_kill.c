@@ -300,6 +300,7 @@ static int bystander(void)
 struct link {
 	struct rdma_cm_id *id;         /* NULL: destroyed */
 	bool established, over, waits; /* waits: a request that is not accepted yet */
+	bool failed;                   /* CONNECT_ERROR has come; what the end of the peer raised comes behind it */
 };
 
 static struct {
@@ -378,13 +379,15 @@ static void hear_end(struct link *link, const struct rdma_cm_event *event)
 			    memcmp(event->param.conn.private_data, FAREWELL, sizeof(FAREWELL)) != 0)
 				die("REJECTED with status %d, and not by the victim's word", event->status);
 		} else if (!survivor.killed || link->established || (event->status != 8 && event->status != 28))
-			die("REJECTED with status %d", event->status);
+			die("REJECTED with status %d (killed %d, established %d)", event->status, survivor.killed,
+			    link->established);
 		survivor.rejected++;
 		break;
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 		/* Its REP has come, and nobody is there to take the RTU. */
 		if (!gone || link->established || event->status != -1)
 			die("CONNECT_ERROR with status %d", event->status);
+		link->failed = true;
 		survivor.rejected++;
 		break;
 	case RDMA_CM_EVENT_UNREACHABLE:
@@ -404,7 +407,8 @@ static void hear(struct rdma_cm_event *event)
 {
 	struct link *link = event->id->context;
 
-	if (link && link->over && event->event != RDMA_CM_EVENT_TIMEWAIT_EXIT)
+	if (link && link->over && event->event != RDMA_CM_EVENT_TIMEWAIT_EXIT &&
+	    !(link->failed && event->event == RDMA_CM_EVENT_REJECTED))
 		die("%s behind the end", rdma_event_str(event->event));
 	switch (event->event) {
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
