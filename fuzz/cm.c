@@ -591,10 +591,11 @@ static void ask_c(const struct step *step)
 	WORLD_CHECK(!(step->kind & 1 ? cm_send_sidr_req(end->id, &sidr_ask) : cm_send_req(end->id, &ask)));
 }
 
-static bool is_c(void *argument, const struct cm_peer *peer)
+static enum cm_peer_fate is_c(void *argument, const struct cm_peer *peer)
 {
-	(void)argument;
-	return is(&peer->path->destination, C);
+	const enum cm_peer_fate *fate = argument;
+
+	return is(&peer->path->destination, C) ? *fate : CM_PEER_LIVES;
 }
 
 static struct end *new_listener(uint64_t service_id)
@@ -622,7 +623,8 @@ static void take_step(const struct step *step)
 		if (step->kind & 1)
 			cm_host_refuses(run.hosts[B].cm, &run.gids[C]);
 		else
-			cm_peer_ended(run.hosts[B].cm, is_c, NULL);
+			cm_peer_ended(run.hosts[B].cm, is_c,
+				      &(enum cm_peer_fate){step->kind & 2 ? CM_PEER_REPLACED : CM_PEER_ENDED});
 		break;
 	case OP_VERDICT:
 		run.verdict = (enum cm_verdict)(step->kind & 3);

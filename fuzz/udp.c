@@ -136,9 +136,9 @@ static void manager_lost(struct hca *hca, const struct packet_path *path, const 
 	WORLD_CHECK(false);
 }
 
-static void manager_slot_ended(uint32_t slot)
+static void manager_process_ended(uint32_t process)
 {
-	(void)slot;
+	(void)process;
 }
 
 static void manager_service_ended(uint64_t service)
@@ -148,7 +148,7 @@ static void manager_service_ended(uint64_t service)
 
 static const struct management manager = {.receive = manager_receive,
 					  .lost = manager_lost,
-					  .slot_ended = manager_slot_ended,
+					  .process_ended = manager_process_ended,
 					  .service_ended = manager_service_ended};
 
 /* ---- datagrams ------------------------------------------------------------------------------------------------------- */

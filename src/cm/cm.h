@@ -146,12 +146,20 @@ struct cm_peer {
 	uint32_t comm_id; /* of the peer; its slot is in the upper 14 bits. 0: not known (REQ_SENT, SIDR_REQ_SENT) */
 };
 
+enum cm_peer_fate {
+	CM_PEER_LIVES,
+	CM_PEER_ENDED,
+	CM_PEER_REPLACED, /* somebody else listens at its service now, and may or may not have been asked */
+};
+
 /**
- * A process has ended, perhaps without a word: all ids whose peer @is_its accepts go on as if a DREQ had come and a
+ * A process has ended, perhaps without a word. The ids whose peer is CM_PEER_ENDED by @fate go on as if a DREQ had come and a
  * DREP had been sent (an established connection: CM_EVENT_DISCONNECTED, then TIMEWAIT), or as if the peer had rejected
- * (28). @is_its is called under the lock and must not call the manager.
+ * (28). Those that wait for a peer that was replaced ask again at once: a request that comes twice does no harm (IBTA 12.9).
+ * @fate is called under the lock and must not call the manager.
  */
-void cm_peer_ended(struct cm *cm, bool (*is_its)(void *argument, const struct cm_peer *peer), void *argument);
+void cm_peer_ended(struct cm *cm, enum cm_peer_fate (*fate)(void *argument, const struct cm_peer *peer),
+		   void *argument);
 
 /**
  * The host with @gid has said that nobody there takes CM messages (ICMP, port unreachable): every REQ and SIDR_REQ that

@@ -194,7 +194,35 @@ static void peer_has_ended(struct cm_id *id)
 	}
 }
 
-void cm_peer_ended(struct cm *cm, bool (*is_its)(void *argument, const struct cm_peer *peer), void *argument)
+/* The time that it waits does not begin anew. */
+static void ask_again(struct cm_id *id)
+{
+	switch (id->state) {
+	case CM_STATE_REQ_SENT:
+	case CM_STATE_MRA_REQ_RCVD:
+	case CM_STATE_SIDR_REQ_SENT:
+		cm_post(id->cm, &id->known.path, &id->sent);
+		break;
+	default:
+		break;
+	}
+}
+
+static void suffer(struct cm_id *id, enum cm_peer_fate fate)
+{
+	switch (fate) {
+	case CM_PEER_LIVES:
+		break;
+	case CM_PEER_ENDED:
+		peer_has_ended(id);
+		break;
+	case CM_PEER_REPLACED:
+		ask_again(id);
+		break;
+	}
+}
+
+void cm_peer_ended(struct cm *cm, enum cm_peer_fate (*fate)(void *argument, const struct cm_peer *peer), void *argument)
 {
 	struct cm_outbox outbox;
 
@@ -204,8 +232,8 @@ void cm_peer_ended(struct cm *cm, bool (*is_its)(void *argument, const struct cm
 				       .service_id = id->active ? id->known.service_id : 0,
 				       .comm_id = id->known.remote_comm_id};
 
-		if (id->state != CM_STATE_IDLE && id->state != CM_STATE_LISTEN && is_its(argument, &peer))
-			peer_has_ended(id);
+		if (id->state != CM_STATE_IDLE && id->state != CM_STATE_LISTEN)
+			suffer(id, fate(argument, &peer));
 	}
 	cm_end(cm, &outbox);
 }

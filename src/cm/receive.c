@@ -100,6 +100,7 @@ static void take_reply(struct cm_id *id, const struct packet_path *path, const s
 	if (cm_is_stale(id->cm, path, message, remote_qpn, rep->local_ca_guid))
 		return;
 	know_reply(id, message, remote_qpn);
+	id->known.path.process = path->process;
 	cm_enter_remote(id);
 	cm_set_state(id, CM_STATE_REP_RCVD);
 	cm_raise(id, CM_EVENT_RESPONSE, 0, message, path);

@@ -19,7 +19,8 @@ struct connection {
 	struct connection *next;
 	struct packet_path path; /* that the peer's datagrams come along */
 	uint32_t peer_id, peer_qpn;
-	uint32_t own_id; /* 0: only the peer's request has come */
+	uint32_t own_id;  /* 0: only the peer's request has come */
+	uint32_t process; /* that it was handed on to last */
 };
 
 static struct {
@@ -86,7 +87,7 @@ static struct connection *get(const struct packet_path *path, uint32_t peer_id)
 	return connection;
 }
 
-static void know(const struct packet_path *path, uint32_t peer_id, uint32_t own_id, uint32_t peer_qpn)
+static void know(const struct packet_path *path, uint32_t peer_id, uint32_t own_id, uint32_t peer_qpn, uint32_t process)
 {
 	struct connection *connection = get(path, peer_id);
 
@@ -96,6 +97,7 @@ static void know(const struct packet_path *path, uint32_t peer_id, uint32_t own_
 	if (own_id || connection->peer_qpn != peer_qpn)
 		connection->own_id = own_id;
 	connection->peer_qpn = peer_qpn;
+	connection->process = process;
 }
 
 static void end(const struct packet_path *path, uint32_t peer_id)
@@ -106,17 +108,19 @@ static void end(const struct packet_path *path, uint32_t peer_id)
 		forget(at);
 }
 
-static void confirm(const struct packet_path *path, uint32_t peer_id, uint32_t own_id)
+static void confirm(const struct packet_path *path, uint32_t peer_id, uint32_t own_id, uint32_t process)
 {
 	struct connection *connection = *place_of(path, peer_id);
 
-	if (connection)
-		connection->own_id = own_id;
+	if (!connection)
+		return;
+	connection->own_id = own_id;
+	connection->process = process;
 }
 
 /* ---- what was handed on ---------------------------------------------------------------------------------------- */
 
-void handed_note(const struct packet_path *path, const uint8_t *mad)
+void handed_note(const struct packet_path *path, const uint8_t *mad, uint32_t process)
 {
 	struct cm_message message;
 
@@ -125,13 +129,13 @@ void handed_note(const struct packet_path *path, const uint8_t *mad)
 	pthread_mutex_lock(&handed.lock);
 	switch (message.kind) {
 	case CM_REQ:
-		know(path, message.req.local_comm_id, 0, message.req.local_qpn);
+		know(path, message.req.local_comm_id, 0, message.req.local_qpn, process);
 		break;
 	case CM_REP:
-		know(path, message.rep.local_comm_id, message.rep.remote_comm_id, message.rep.local_qpn);
+		know(path, message.rep.local_comm_id, message.rep.remote_comm_id, message.rep.local_qpn, process);
 		break;
 	case CM_RTU:
-		confirm(path, message.rtu.local_comm_id, message.rtu.remote_comm_id);
+		confirm(path, message.rtu.local_comm_id, message.rtu.remote_comm_id, process);
 		break;
 	case CM_REJ:
 		end(path, message.rej.local_comm_id);
@@ -168,14 +172,14 @@ static void send_dreq(const struct connection *connection)
 	gsi_send(first_device(), &back, mad);
 }
 
-/* Takes those of @slot out. */
-static struct connection *take(uint32_t slot)
+/* Takes those of @process out. */
+static struct connection *take(uint32_t process)
 {
 	struct connection *taken = NULL, **at, *one;
 
 	for (uint32_t i = 0; i < BUCKETS; i++) {
 		for (at = &handed.bucket[i]; (one = *at);) {
-			if (!one->own_id || one->own_id >> MAD_COUNTER_BITS != slot) {
+			if (!one->own_id || one->process != process) {
 				at = &one->next;
 				continue;
 			}
@@ -188,12 +192,12 @@ static struct connection *take(uint32_t slot)
 	return taken;
 }
 
-void handed_slot_ended(uint32_t slot)
+void handed_process_ended(uint32_t process)
 {
 	struct connection *ended, *next;
 
 	pthread_mutex_lock(&handed.lock);
-	ended = take(slot);
+	ended = take(process);
 	pthread_mutex_unlock(&handed.lock);
 	for (; ended; ended = next) {
 		next = ended->next;

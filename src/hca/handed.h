@@ -17,11 +17,11 @@
 
 struct packet_path;
 
-/** The datagram @mad, that came along @path, was handed on to another process. */
-void handed_note(const struct packet_path *path, const uint8_t *mad);
+/** The datagram @mad, that came along @path, was handed on to @process (the serial number of its connection, link/host/host.h). */
+void handed_note(const struct packet_path *path, const uint8_t *mad, uint32_t process);
 
-/** The process with @slot has ended. Not under a lock of the device. */
-void handed_slot_ended(uint32_t slot);
+/** @process has ended. Not under a lock of the device. */
+void handed_process_ended(uint32_t process);
 
 /** Around fork(): the child has handed nothing on. */
 void handed_before_fork(void);

@@ -11,6 +11,7 @@
 #include "device/device.h"
 #include "device/gid.h"
 #include "hca/handed.h"
+#include "link/host/host.h"
 #include "hca/services.h"
 #include "transport/gsi.h"
 #include "wire/mad.h"
@@ -115,28 +116,28 @@ static bool is_near(const struct cm_peer *peer)
 	return routes->is_near(first_device(), &peer->path->destination);
 }
 
-static bool has_slot(void *argument, const struct cm_peer *peer)
+/* By what it has said, not by its slot, which may be another process's by now. */
+static enum cm_peer_fate is_of_process(void *argument, const struct cm_peer *peer)
 {
-	const uint32_t *slot = argument;
+	const uint32_t *process = argument;
 
-	return peer->comm_id && peer->comm_id >> MAD_COUNTER_BITS == *slot && is_near(peer);
+	return peer->path->process == *process ? CM_PEER_ENDED : CM_PEER_LIVES;
 }
 
-/* Not all of its slot, which may be another process's by now. */
-static bool has_id(void *argument, const struct cm_peer *peer)
+static enum cm_peer_fate has_id(void *argument, const struct cm_peer *peer)
 {
 	const uint64_t *id = argument;
 
-	return peer->comm_id == *id && is_near(peer);
+	return peer->comm_id == *id && is_near(peer) ? CM_PEER_ENDED : CM_PEER_LIVES;
 }
 
-static void slot_ended(uint32_t slot)
+static void process_ended(uint32_t process)
 {
 	struct cm *cm = the_manager();
 
-	handed_slot_ended(slot);
+	handed_process_ended(process);
 	if (cm)
-		cm_peer_ended(cm, has_slot, &slot);
+		cm_peer_ended(cm, is_of_process, &process);
 }
 
 /*
@@ -163,11 +164,17 @@ static void lost(struct hca *hca, const struct packet_path *path, const uint8_t 
 		cm_peer_ended(cm, has_id, &id);
 }
 
-static bool waits_for_service(void *argument, const struct cm_peer *peer)
+/*
+ * What one of its ids was asked of the process that has ended, or of the one that has the service since, cannot be told. Under the
+ * lock of the manager no id begins to wait between the look and the verdict.
+ */
+static enum cm_peer_fate waits_for_service(void *argument, const struct cm_peer *peer)
 {
 	const uint64_t *service = argument;
 
-	return !peer->comm_id && peer->service_id == *service && is_near(peer);
+	if (peer->comm_id || peer->service_id != *service || !is_near(peer))
+		return CM_PEER_LIVES;
+	return host_service_is_vacant(*service) ? CM_PEER_ENDED : CM_PEER_REPLACED;
 }
 
 static void service_ended(uint64_t service)
@@ -181,7 +188,7 @@ static void service_ended(uint64_t service)
 const struct management process_management = {
 	.receive = receive,
 	.lost = lost,
-	.slot_ended = slot_ended,
+	.process_ended = process_ended,
 	.service_ended = service_ended,
 };
 

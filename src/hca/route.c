@@ -195,7 +195,7 @@ static bool hand_on(const struct packet_path *path, const uint8_t *mad)
 	}
 	if (process_for(&address, &peer) || !peer)
 		return false;
-	handed_note(path, mad);
+	handed_note(path, mad, peer->serial);
 	hand_to(peer, path, mad);
 	return true;
 }

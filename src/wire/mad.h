@@ -94,11 +94,11 @@ struct management {
 	 */
 	void (*lost)(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], enum mad_loss why);
 	/**
-	 * The process of this host that had the slot of communication id @slot << MAD_COUNTER_BITS has ended, and all that it had
-	 * sent has been received. The device thread; in no epoch section.
+	 * The process of this host whose datagrams came along paths with @process (struct packet_path) has ended, and all that it
+	 * had sent has been received. Its slots and services may be another's already. The device thread; in no epoch section.
 	 */
-	void (*slot_ended)(uint32_t slot);
-	/** The same of the process that listened at @service when this one sent there last. */
+	void (*process_ended)(uint32_t process);
+	/** The same of a process that listened at @service when this one sent there. */
 	void (*service_ended)(uint64_t service);
 };
 

@@ -9,7 +9,8 @@
  * From then on, within the times of rdma_cm (rdma-cm facts 3.5 and 6.5): on the same host the survivor hears of it, at once
  * and without asking: DISCONNECTED of what was connected, REJECTED of what was not, CONNECT_ERROR of what could not be confirmed
  * any more. From another host the process with the RoCE port sends DREQs for the dead; what was asked for ends when its repeats
- * are used up, or when somebody there says that nobody has it, and so does a DREQ. The port
+ * are used up, or when somebody there says that nobody has it, and so does a DREQ. Over udp within a host (SOFTHCA_LINK) it is as to
+ * another one. The port
  * of a victim that listened can be bound again at once. A connection with a bystander hears of nothing, and at the end the
  * survivor holds no more than after the first rounds.
  */
@@ -119,11 +120,13 @@ static void make_qp(struct rdma_cm_id *id)
 		die("rdma_create_qp: %s", strerror(errno));
 }
 
-/* @word: who asks. */
-static void ask(struct rdma_cm_id *id, char word)
+/* The private data of a request: who asks, the number of its round if it is a victim. */
+enum { SURVIVOR_ASKS = -1, BYSTANDER_ASKS = -2 };
+
+static void ask(struct rdma_cm_id *id, int32_t asker)
 {
 	struct rdma_conn_param param = {
-		.private_data = &word, .private_data_len = 1, .retry_count = 7, .rnr_retry_count = 7};
+		.private_data = &asker, .private_data_len = sizeof(asker), .retry_count = 7, .rnr_retry_count = 7};
 
 	make_qp(id);
 	if (rdma_connect(id, &param))
@@ -182,7 +185,7 @@ static _Noreturn void stop_here(void)
 		pause();
 }
 
-static struct rdma_cm_id *connect_as(char word)
+static struct rdma_cm_id *connect_as(int32_t asker)
 {
 	struct rdma_cm_id *id = new_id(NULL);
 
@@ -191,13 +194,13 @@ static struct rdma_cm_id *connect_as(char word)
 	if (rdma_resolve_route(id, 2000))
 		die("rdma_resolve_route: %s", strerror(errno));
 	expect(RDMA_CM_EVENT_ROUTE_RESOLVED);
-	ask(id, word);
+	ask(id, asker);
 	return id;
 }
 
-static void client_victim(enum stage stage)
+static void client_victim(enum stage stage, int32_t round)
 {
-	struct rdma_cm_id *id = connect_as('v');
+	struct rdma_cm_id *id = connect_as(round);
 
 	if (stage == CLIENT_SENT || stage == CLIENT_UNANSWERED)
 		stop_here();
@@ -269,7 +272,7 @@ static int victim(char **argv)
 		if (is_server(stage))
 			server_victim(stage);
 		else
-			client_victim(stage);
+			client_victim(stage, atoi(argv[4]));
 	}
 }
 
@@ -280,7 +283,7 @@ static int bystander(void)
 
 	role_name = "bystander";
 	channel = rdma_create_event_channel();
-	id = connect_as('b');
+	id = connect_as(BYSTANDER_ASKS);
 	expect(RDMA_CM_EVENT_ESTABLISHED);
 	send_all(PROCESS_SOCKET, "!", 1);
 	/* No call of the library until it ends. */
@@ -301,6 +304,7 @@ struct link {
 	struct rdma_cm_id *id;         /* NULL: destroyed */
 	bool established, over, waits; /* waits: a request that is not accepted yet */
 	bool failed;                   /* CONNECT_ERROR has come; what the end of the peer raised comes behind it */
+	bool late;                     /* the request of a victim of an earlier round, dead since */
 };
 
 static struct {
@@ -308,6 +312,7 @@ static struct {
 	uint32_t count;
 	enum stage stage;
 	bool far, killed;
+	int32_t round;
 	const char *victims_address;
 	double killed_at, slowest;
 	unsigned int disconnected, rejected, unreachable, refused;
@@ -321,6 +326,12 @@ static struct link *new_link(struct rdma_cm_id *id)
 		die("too many connections");
 	*link = (struct link){.id = id};
 	return link;
+}
+
+/* Its peer has been killed. */
+static bool is_killed(const struct link *link)
+{
+	return survivor.killed || link->late;
 }
 
 static void connect_to_victim(void)
@@ -337,7 +348,7 @@ static void accept_link(struct link *link)
 	if (!accept_it(link->id))
 		return;
 	/* It is known already that nobody will hear of that. */
-	if (errno != EINVAL || !survivor.killed)
+	if (errno != EINVAL || !is_killed(link))
 		die("rdma_accept: %s", strerror(errno));
 	survivor.refused++;
 	link->over = true;
@@ -345,18 +356,20 @@ static void accept_link(struct link *link)
 
 static void hear_request(const struct rdma_cm_event *event)
 {
-	const char *word = event->param.conn.private_data;
-	struct link *link = word && *word == 'b' ? &survivor.of_bystander : new_link(NULL);
+	struct link *link;
+	int32_t asker;
 
-	*link = (struct link){.id = event->id, .waits = true};
+	memcpy(&asker, event->param.conn.private_data, sizeof(asker));
+	link = asker == BYSTANDER_ASKS ? &survivor.of_bystander : new_link(NULL);
+	*link = (struct link){.id = event->id, .waits = true, .late = asker >= 0 && asker != survivor.round};
 	event->id->context = link;
-	if (link == &survivor.of_bystander || survivor.stage != CLIENT_UNANSWERED || survivor.killed)
+	if (link == &survivor.of_bystander || survivor.stage != CLIENT_UNANSWERED || is_killed(link))
 		accept_link(link);
 }
 
 static void hear_end(struct link *link, const struct rdma_cm_event *event)
 {
-	bool gone = survivor.killed && !survivor.far;
+	bool gone = is_killed(link) && !survivor.far;
 
 	switch (event->event) {
 	case RDMA_CM_EVENT_DISCONNECTED:
@@ -364,7 +377,7 @@ static void hear_end(struct link *link, const struct rdma_cm_event *event)
 		 * Asked for, of somebody on another host who is not there any more: given up. Or the DREQ of the dead comes before
 		 * its RTU, which may have been lost (IBTA 12.9.8, REP sent).
 		 */
-		if (!link->established && !(survivor.far && survivor.killed))
+		if (!link->established && !(survivor.far && is_killed(link)))
 			die("DISCONNECTED of what was not connected");
 		if (event->status && !(survivor.far && event->status == -ETIMEDOUT))
 			die("DISCONNECTED with status %d", event->status);
@@ -373,13 +386,13 @@ static void hear_end(struct link *link, const struct rdma_cm_event *event)
 		break;
 	case RDMA_CM_EVENT_REJECTED:
 		/* Nobody listens, or the consumer says no: the same as of one who has ended. */
-		if (survivor.stage == SERVER_REJECTS) {
+		if (survivor.stage == SERVER_REJECTS && !link->late) {
 			/* By its own word; else the private data of a REJ that nobody has sent are zero. */
 			if (event->status != 28 || event->param.conn.private_data_len < sizeof(FAREWELL) ||
 			    memcmp(event->param.conn.private_data, FAREWELL, sizeof(FAREWELL)) != 0)
 				die("REJECTED with status %d, and not by the victim's word", event->status);
-		} else if (!survivor.killed || link->established || (event->status != 8 && event->status != 28))
-			die("REJECTED with status %d (killed %d, established %d)", event->status, survivor.killed,
+		} else if (!is_killed(link) || link->established || (event->status != 8 && event->status != 28))
+			die("REJECTED with status %d (killed %d, established %d)", event->status, is_killed(link),
 			    link->established);
 		survivor.rejected++;
 		break;
@@ -419,7 +432,7 @@ static void hear(struct rdma_cm_event *event)
 			die("rdma_resolve_route: %s", strerror(errno));
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		ask(event->id, 's');
+		ask(event->id, SURVIVOR_ASKS);
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
 		link->established = true;
@@ -526,8 +539,8 @@ static void forget_links(void)
 
 static void round_of(const char *netns, enum stage stage, uint64_t *random)
 {
-	char number[16];
-	const char *arguments[] = {"victim", number, survivor.victims_address, NULL};
+	char number[16], round[16];
+	const char *arguments[] = {"victim", number, survivor.victims_address, round, NULL};
 	struct process process;
 	bool any = stage == CLIENT_ANY || stage == SERVER_ANY;
 	char word;
@@ -535,6 +548,7 @@ static void round_of(const char *netns, enum stage stage, uint64_t *random)
 	survivor.stage = stage;
 	survivor.killed = false;
 	snprintf(number, sizeof(number), "%d", (int)stage);
+	snprintf(round, sizeof(round), "%d", (int)survivor.round);
 	process = process_start(netns, arguments);
 	if (is_server(stage)) {
 		if (!receive_all(process.socket, &word, 1))
@@ -596,7 +610,7 @@ static void end_bystander(const struct process *process)
 	process_kill(process);
 }
 
-static int survive(const char *netns, unsigned long rounds, uint64_t seed)
+static int survive(const char *netns, bool far, unsigned long rounds, uint64_t seed)
 {
 	static char name[128];
 	struct process process = {.socket = -1};
@@ -605,7 +619,7 @@ static int survive(const char *netns, unsigned long rounds, uint64_t seed)
 	/* On another host somebody may be left to answer for the dead, or nobody. */
 	unsigned long from = netns ? rounds / 2 : 0;
 
-	survivor.far = netns;
+	survivor.far = far;
 	survivor.victims_address = netns ? OTHER_ADDRESS : SURVIVOR_ADDRESS;
 	role_name = name;
 	snprintf(name, sizeof(name), "survivor");
@@ -623,6 +637,7 @@ static int survive(const char *netns, unsigned long rounds, uint64_t seed)
 			 stage_texts[stage]);
 		if (i == from)
 			process = start_bystander(netns);
+		survivor.round = (int32_t)i;
 		round_of(netns, stage, &random);
 		if (i + 1 == WARM_UP) {
 			usleep(100000);
@@ -647,10 +662,11 @@ int main(int argc, char **argv)
 		{"seed", required_argument, NULL, 's'},
 		{NULL, 0, NULL, 0},
 	};
-	const char *netns = NULL;
+	const char *netns = NULL, *link = getenv("SOFTHCA_LINK");
 	unsigned long rounds = 140;
 	uint64_t seed = 1;
 	int option;
+	bool far;
 
 	if (argc > 1 && strcmp(argv[1], "victim") == 0)
 		return victim(argv);
@@ -667,10 +683,11 @@ int main(int argc, char **argv)
 			return 2;
 	}
 	/* To another host a death shows by repeats: 2 times 1 ms and 128 ms, four times. Within a host they come too late to help. */
-	if (netns) {
+	far = netns || (link && !strcmp(link, "udp"));
+	if (far) {
 		setenv("SOFTHCA_CM_RESPONSE_TIMEOUT", "15", 1);
 		setenv("SOFTHCA_CM_PACKET_LIFETIME", "8", 1);
 		setenv("SOFTHCA_CM_RETRIES", "3", 1);
 	}
-	return survive(netns, rounds, seed);
+	return survive(netns, far, rounds, seed);
 }

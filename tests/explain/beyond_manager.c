@@ -42,9 +42,9 @@ static void lose(struct hca *hca, const struct packet_path *path, const uint8_t 
 	receive(hca, path, mad, false);
 }
 
-static void forget(uint32_t slot)
+static void forget(uint32_t process)
 {
-	(void)slot;
+	(void)process;
 }
 
 static void forget_service(uint64_t service)
@@ -53,7 +53,7 @@ static void forget_service(uint64_t service)
 }
 
 static const struct management manager = {
-	.receive = receive, .lost = lose, .slot_ended = forget, .service_ended = forget_service};
+	.receive = receive, .lost = lose, .process_ended = forget, .service_ended = forget_service};
 
 /* IBTA 13.4.3; 12.6.5; annex A11: a REQ for the port. */
 static uint8_t request[MAD_BYTES] = {1, 7, 2, 3, [17] = 0x10, [36] = SPACE >> 8, SPACE & 0xff, PORT >> 8, PORT & 0xff};

@@ -15,25 +15,26 @@
 
 static const struct cm_private nothing;
 
-static bool its_server(void *argument, const struct cm_peer *peer)
+static enum cm_peer_fate its_server(void *argument, const struct cm_peer *peer)
 {
 	(void)argument;
 	/* The slot of the peer's process, if it is known; else whom the id asked for. */
-	return peer->comm_id ? peer->comm_id >> 18 == SLOT_B : peer->service_id == SERVICE;
+	return (peer->comm_id ? peer->comm_id >> 18 == SLOT_B : peer->service_id == SERVICE) ? CM_PEER_ENDED
+											     : CM_PEER_LIVES;
 }
 
-static bool its_client(void *argument, const struct cm_peer *peer)
+static enum cm_peer_fate its_client(void *argument, const struct cm_peer *peer)
 {
 	(void)argument;
 	assert_int_equal(peer->service_id, 0);
 	assert_memory_equal(&peer->path->destination, &world.hosts[A].gid, 16);
-	return peer->comm_id >> 18 == SLOT_A;
+	return peer->comm_id >> 18 == SLOT_A ? CM_PEER_ENDED : CM_PEER_LIVES;
 }
 
-static bool nobodys(void *argument, const struct cm_peer *peer)
+static enum cm_peer_fate nobodys(void *argument, const struct cm_peer *peer)
 {
 	(void)argument, (void)peer;
-	return false;
+	return CM_PEER_LIVES;
 }
 
 static void expect_rej(uint16_t reason, uint8_t rejected, uint32_t local, uint32_t remote)
@@ -556,6 +557,37 @@ static void peer_ends_before(void **state)
 	forget(&c);
 }
 
+static enum cm_peer_fate all_replaced(void *argument, const struct cm_peer *peer)
+{
+	(void)argument, (void)peer;
+	return CM_PEER_REPLACED;
+}
+
+/* Somebody else has the port: the request goes there, if that process has it or not; what is answered is not asked again. */
+static void peer_is_replaced(void **state)
+{
+	struct connection c = requested();
+
+	(void)state;
+	take_sent(CM_REQ);
+	cm_peer_ended(world.hosts[A].cm, all_replaced, NULL);
+	pass(CM_REQ);
+	c.server = take_event(listener, CM_EVENT_REQUEST, 0)->child;
+	cm_peer_ended(world.hosts[A].cm, all_replaced, NULL);
+	pass(CM_REQ);
+	pass(CM_MRA);
+	nothing_told();
+	assert_int_equal(cm_id_state(c.client), CM_STATE_MRA_REQ_RCVD);
+	forget(&c);
+	world_close(state);
+	world_open(state);
+	c = answered();
+	cm_peer_ended(world.hosts[A].cm, all_replaced, NULL);
+	nothing_sent();
+	nothing_told();
+	forget(&c);
+}
+
 static void peer_ends_during_release(void **state)
 {
 	struct connection c = established();
@@ -686,6 +718,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(destroyed_listener, world_open, world_close),
 		cmocka_unit_test_setup_teardown(peer_ends_when_established, world_open, world_close),
 		cmocka_unit_test_setup_teardown(peer_ends_before, world_open, world_close),
+		cmocka_unit_test_setup_teardown(peer_is_replaced, world_open, world_close),
 		cmocka_unit_test_setup_teardown(peer_ends_during_release, world_open, world_close),
 		cmocka_unit_test_setup_teardown(host_refuses, world_open, world_close),
 		cmocka_unit_test_setup_teardown(host_refuses_for_a_moment, NULL, world_close),

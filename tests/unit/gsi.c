@@ -417,7 +417,7 @@ static void another_user(void **state)
 static void ends_of_processes(void **state)
 {
 	struct agent passive = start_agent("auto"), active = start_agent("auto");
-	uint32_t of_passive = (uint32_t)ask(&passive, SLOT, 0);
+	uint32_t of_passive = (uint32_t)ask(&passive, SLOT, 0), process;
 	uint8_t mad[MAD_BYTES];
 	struct event event;
 
@@ -431,14 +431,93 @@ static void ends_of_processes(void **state)
 	mad_answer(mad, 0x14, 1, of_passive << 18);
 	tell_send(&active, SEND, HOME, HOME, mad);
 	expect_received(&passive, HOME, HOME, mad);
+	mad_answer(mad, 0x13, of_passive << 18, (uint32_t)ask(&active, SLOT, 0) << 18);
+	tell_send(&passive, SEND, HOME, HOME, mad);
+	event = next_event(&active, SOON_MS);
+	assert_int_equal(event.kind, RECEIVED);
+	process = event.path.process;
+	assert_int_not_equal(process, 0);
 	end_agent(&passive, SIGKILL);
 	event = next_event(&active, SOON_MS);
-	assert_int_equal(event.kind, SLOT_ENDED);
-	assert_int_equal(event.number, of_passive);
+	assert_int_equal(event.kind, PROCESS_ENDED);
+	assert_int_equal(event.number, process);
 	event = next_event(&active, SOON_MS);
 	assert_int_equal(event.kind, SERVICE_ENDED);
 	assert_int_equal(event.number, UINT64_C(0x01060000) + PORT);
 	expect_nothing(&active);
+	end_agent(&active, 0);
+}
+
+/* Forks an agent whose process id is @pid, which is free; a pid of 0: it cannot be had. */
+static struct agent start_agent_as(pid_t pid)
+{
+	struct agent agent = {.pid = 0};
+
+	for (int i = 0; i < 20 && agent.pid != pid; i++) {
+		FILE *last = fopen("/proc/sys/kernel/ns_last_pid", "w");
+
+		if (agent.pid)
+			end_agent(&agent, SIGKILL);
+		if (!last)
+			return (struct agent){.pid = 0};
+		fprintf(last, "%d", (int)pid - 1);
+		fclose(last);
+		agent = start_agent("auto");
+	}
+	if (agent.pid != pid)
+		end_agent(&agent, SIGKILL);
+	return agent.pid == pid ? agent : (struct agent){.pid = 0};
+}
+
+/*
+ * A process has the slot of one that has ended, and sends before that end is heard of. It is nobody's end but that of the first,
+ * and what is sent to the slot reaches the second.
+ */
+static void slot_of_another(void **state)
+{
+	struct agent active = start_agent("auto"), first = start_agent("auto"), second;
+	uint32_t slot = (uint32_t)ask(&first, SLOT, 0), own = (uint32_t)ask(&active, SLOT, 0);
+	uint8_t mad[MAD_BYTES];
+	struct event from_first, event, end = {.kind = NOTHING}, from_second = {.kind = NOTHING};
+
+	(void)state;
+	assert_int_equal(tell_port(&first, CLAIM, TCP, PORT), 0);
+	assert_int_equal(tell_port(&first, LISTEN, TCP, PORT), 0);
+	mad_answer(mad, 0x14, own << 18, slot << 18);
+	tell_send(&active, SEND, HOME, HOME, mad);
+	expect_received(&first, HOME, HOME, mad);
+	mad_answer(mad, 0x13, slot << 18, own << 18);
+	tell_send(&first, SEND, HOME, HOME, mad);
+	from_first = next_event(&active, SOON_MS);
+	assert_int_equal(from_first.kind, RECEIVED);
+	kill(active.pid, SIGSTOP);
+	end_agent(&first, SIGKILL);
+	second = start_agent_as(first.pid);
+	if (!second.pid) {
+		kill(active.pid, SIGCONT);
+		end_agent(&active, 0);
+		skip();
+	}
+	assert_int_equal(ask(&second, SLOT, 0), slot);
+	mad_answer(mad, 0x13, slot << 18, own << 18);
+	tell_send(&second, SEND, HOME, HOME, mad);
+	kill(active.pid, SIGCONT);
+	mad_answer(mad, 0x14, own << 18, slot << 18);
+	tell_send(&active, SEND, HOME, HOME, mad);
+	expect_received(&second, HOME, HOME, mad);
+	for (int i = 0; i < 2; i++) {
+		event = next_event(&active, SOON_MS);
+		if (event.kind == PROCESS_ENDED)
+			end = event;
+		else if (event.kind == RECEIVED)
+			from_second = event;
+	}
+	assert_int_equal(end.kind, PROCESS_ENDED);
+	assert_int_equal(end.number, from_first.path.process);
+	assert_int_equal(from_second.kind, RECEIVED);
+	assert_int_not_equal(from_second.path.process, from_first.path.process);
+	expect_nothing(&active);
+	end_agent(&second, 0);
 	end_agent(&active, 0);
 }
 
@@ -636,6 +715,7 @@ int main(void)
 		cmocka_unit_test_teardown(ports_and_fork, end_all),
 		cmocka_unit_test_teardown(another_user, end_all),
 		cmocka_unit_test_teardown(ends_of_processes, end_all),
+		cmocka_unit_test_teardown(slot_of_another, end_all),
 		cmocka_unit_test_teardown(what_is_malformed, end_all),
 		cmocka_unit_test_teardown(what_is_for_others, end_all),
 	};

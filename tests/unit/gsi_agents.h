@@ -100,14 +100,14 @@ enum order {
 	LEAVE,
 };
 
-enum event_kind { NOTHING, RECEIVED, LOST, SLOT_ENDED, SERVICE_ENDED };
+enum event_kind { NOTHING, RECEIVED, LOST, PROCESS_ENDED, SERVICE_ENDED };
 
 struct event {
 	enum event_kind kind;
 	struct packet_path path;
 	uint8_t mad[MAD_BYTES];
 	enum mad_loss why;
-	uint64_t number; /* slot or service */
+	uint64_t number; /* of the connection to the process, or the service */
 };
 
 struct order_message {
@@ -173,9 +173,9 @@ static inline void on_loss(struct hca *hca, const struct packet_path *path, cons
 	add_event(&event);
 }
 
-static inline void on_slot(uint32_t slot)
+static inline void on_process(uint32_t process)
 {
-	add_event(&(const struct event){.kind = SLOT_ENDED, .number = slot});
+	add_event(&(const struct event){.kind = PROCESS_ENDED, .number = process});
 }
 
 static inline void on_service(uint64_t service)
@@ -184,7 +184,7 @@ static inline void on_service(uint64_t service)
 }
 
 static const struct management test_management = {
-	.receive = on_receive, .lost = on_loss, .slot_ended = on_slot, .service_ended = on_service};
+	.receive = on_receive, .lost = on_loss, .process_ended = on_process, .service_ended = on_service};
 
 static inline void take_event(struct event *event, uint64_t ms)
 {

@@ -14,7 +14,7 @@
 #include "format/cm_message.h"
 #include "hca/handed.h"
 
-enum { SLOT = 5, OWN_ID = SLOT << 18 | 9, PEER_ID = 0x1234, PEER_QPN = 0x99 };
+enum { PROCESS = 5, OWN_ID = 3 << 18 | 9, PEER_ID = 0x1234, PEER_QPN = 0x99 };
 
 static struct cm_message last;
 static unsigned int sent;
@@ -43,7 +43,7 @@ static void note(uint8_t peer, const struct cm_message *message)
 	uint8_t mad[CM_MAD_BYTES];
 
 	cm_pack(message, mad);
-	handed_note(&path, mad);
+	handed_note(&path, mad, PROCESS);
 }
 
 static void note_request(uint8_t peer, uint32_t peer_id, uint32_t qpn)
@@ -60,31 +60,31 @@ static void note_ready(uint8_t peer, uint32_t peer_id, uint32_t own_id)
 	note(peer, &message);
 }
 
-/* Nothing is left of @slot. Returns how many peers were told. */
-static unsigned int end_slot(uint32_t slot)
+/* Nothing is left of @process. Returns how many peers were told. */
+static unsigned int end_process(uint32_t process)
 {
 	sent = 0;
-	handed_slot_ended(slot);
+	handed_process_ended(process);
 	return sent;
 }
 
 static void expect_one(uint32_t peer_qpn)
 {
-	assert_int_equal(end_slot(SLOT), 1);
+	assert_int_equal(end_process(PROCESS), 1);
 	assert_int_equal(last.kind, CM_DREQ);
 	assert_int_equal(last.dreq.local_comm_id, OWN_ID);
 	assert_int_equal(last.dreq.remote_comm_id, PEER_ID);
 	assert_int_equal(last.dreq.remote_qpn, peer_qpn);
-	assert_int_equal(end_slot(SLOT), 0);
+	assert_int_equal(end_process(PROCESS), 0);
 }
 
 static void test_peer_is_told(void **state)
 {
 	(void)state;
 	note_request(2, PEER_ID, PEER_QPN);
-	assert_int_equal(end_slot(SLOT), 0);
+	assert_int_equal(end_process(PROCESS), 0);
 	note_ready(2, PEER_ID, OWN_ID);
-	assert_int_equal(end_slot(SLOT + 1), 0);
+	assert_int_equal(end_process(PROCESS + 1), 0);
 	expect_one(PEER_QPN);
 }
 
@@ -99,7 +99,7 @@ static void test_request_that_comes_twice(void **state)
 	note_request(2, PEER_ID, PEER_QPN);
 	note_ready(2, PEER_ID, OWN_ID);
 	note_request(2, PEER_ID, PEER_QPN + 1);
-	assert_int_equal(end_slot(SLOT), 0);
+	assert_int_equal(end_process(PROCESS), 0);
 	note_ready(2, PEER_ID, OWN_ID);
 	expect_one(PEER_QPN + 1);
 }
@@ -125,7 +125,7 @@ static void test_connections_stay(void **state)
 		note_request(5, i, 7);
 		note_ready(5, i, OWN_ID + 1 + i % 1000);
 	}
-	assert_int_equal(end_slot(SLOT), LIMIT_CM_HANDED);
+	assert_int_equal(end_process(PROCESS), LIMIT_CM_HANDED);
 }
 
 int main(void)

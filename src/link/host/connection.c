@@ -75,39 +75,20 @@ static void remove_peer(struct host_peer *peer)
 			__atomic_store_n(&host_table.peer[slot], NULL, __ATOMIC_RELEASE);
 }
 
-/* Slots that @peer was known to have. */
-struct ended {
-	uint32_t count;
-	uint16_t slot[LIMIT_MAX_QP >> HOST_SLOT_BITS];
-};
-
-/* The lock is held. */
-static void note_slots(const struct host_peer *peer, struct ended *ended)
-{
-	ended->count = 0;
-	for (uint32_t slot = 0; slot < HOST_SLOTS && ended->count < LIMIT_MAX_QP >> HOST_SLOT_BITS; slot++)
-		if (host_table.peer[slot] == peer)
-			ended->slot[ended->count++] = (uint16_t)slot;
-}
-
 /* Nobody asks @peer for anything any more, as nobody finds it. */
-static void tell_manager(const struct host_peer *peer, const struct ended *ended)
+static void tell_manager(const struct host_peer *peer)
 {
 	if (!management)
 		return;
-	for (uint32_t i = 0; i < ended->count; i++)
-		management->slot_ended(ended->slot[i]);
+	management->process_ended(peer->serial);
 	for (const struct host_asked *asked = peer->asked; asked; asked = asked->next)
 		management->service_ended(asked->service);
 }
 
 static void hang_up(struct host_peer *peer)
 {
-	struct ended ended;
-
 	counter_add(first_device(), COUNTER_HOST_HANGUPS, 1);
 	pthread_mutex_lock(&host_table.lock);
-	note_slots(peer, &ended);
 	remove_peer(peer);
 	/* The other side sees the end, also if a child is forked before the close. */
 	shutdown(peer->socket.fd, SHUT_RDWR);
@@ -115,7 +96,7 @@ static void hang_up(struct host_peer *peer)
 	progress_unwatch(&peer->socket);
 	__atomic_store_n(&peer->gone, 1, __ATOMIC_RELEASE);
 	host_carrier->gone(peer);
-	tell_manager(peer, &ended);
+	tell_manager(peer);
 	epoch_synchronize();
 	host_carrier->end(peer);
 	free_peer(peer);
@@ -164,6 +145,7 @@ static struct host_peer *map_peer(int socket, pid_t pid, bool created, int memor
 	if (!peer)
 		return NULL;
 	peer->pid = pid;
+	peer->serial = ++host_table.serial ? host_table.serial : ++host_table.serial;
 	peer->created = created;
 	peer->socket = (struct watched_fd){.fd = socket, .ready = socket_ready};
 	peer->memory = mmap(NULL, host_carrier->memory_size(), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
@@ -181,11 +163,13 @@ struct host_peer *host_peer_add(int socket, pid_t pid, bool created, int memory)
 	int error = peer ? begin_peer(peer, memory) : -errno;
 
 	close(memory);
+	if (!peer) {
+		close(socket);
+		errno = -error;
+		return NULL;
+	}
 	if (error) {
-		if (peer)
-			free_peer(peer);
-		else
-			close(socket);
+		free_peer(peer);
 		errno = -error;
 		return NULL;
 	}
@@ -235,6 +219,14 @@ bool host_slot_is_vacant(uint32_t qpn)
 	return fd == -ECONNREFUSED;
 }
 
+/* Its socket tells so before the device thread hangs up. */
+static bool has_ended(const struct host_peer *peer)
+{
+	struct pollfd state = {.fd = peer->socket.fd, .events = POLLRDHUP};
+
+	return poll(&state, 1, 0) != 0;
+}
+
 /*
  * The process that listens at a slot has it. If that process has a connection already, that one serves: one per pair of
  * processes, but where two connect to each other at the same time, or cannot see each other's ids. An id that was given to another
@@ -242,12 +234,9 @@ bool host_slot_is_vacant(uint32_t qpn)
  */
 static struct host_peer *peer_of_process(pid_t pid)
 {
-	for (struct host_peer *peer = pid ? host_table.peers : NULL; peer; peer = peer->next) {
-		struct pollfd state = {.fd = peer->socket.fd, .events = POLLRDHUP};
-
-		if (peer->pid == pid && !poll(&state, 1, 0))
+	for (struct host_peer *peer = pid ? host_table.peers : NULL; peer; peer = peer->next)
+		if (peer->pid == pid && !has_ended(peer))
 			return peer;
-	}
 	return NULL;
 }
 
@@ -325,6 +314,21 @@ struct host_peer *host_peer_of(uint32_t qpn)
 	}
 	pthread_mutex_unlock(&host_table.lock);
 	return peer;
+}
+
+struct host_peer *host_living_peer_of(uint32_t qpn)
+{
+	struct host_peer *peer = host_peer_known(qpn);
+	struct host_peer **place;
+
+	if (peer && has_ended(peer)) {
+		place = &host_table.peer[host_slot_of(qpn)];
+		pthread_mutex_lock(&host_table.lock);
+		if (*place == peer)
+			__atomic_store_n(place, NULL, __ATOMIC_RELEASE);
+		pthread_mutex_unlock(&host_table.lock);
+	}
+	return host_peer_of(qpn);
 }
 
 /* ---- fork ------------------------------------------------------------------------------------------------------- */

@@ -30,7 +30,9 @@
 struct shm_peer;
 
 struct host_peer {
-	pid_t pid;    /* as SO_PEERCRED says; 0: in a PID namespace that this process cannot see */
+	pid_t pid; /* as SO_PEERCRED says; 0: in a PID namespace that this process cannot see */
+	uint32_t
+		serial; /* not 0; no other connection of this process has it, or had it: struct packet_path's `process` */
 	bool created; /* this process made the connection: it fills the first half of the memory and reads the second */
 	uint32_t gone;   /* atomic; 1: the socket was hung up */
 	uint8_t *memory; /* host_carrier->memory_size() bytes, shared; a file that cannot shrink */
@@ -115,6 +117,12 @@ struct host_peer *host_peer_known(uint32_t qpn);
  */
 bool host_slot_is_vacant(uint32_t qpn);
 
+/**
+ * The same, for datagrams of the connection manager: where the process that is known to have the slot has ended, and its end has
+ * not been dealt with yet, the process that has the slot now. A system call more.
+ */
+struct host_peer *host_living_peer_of(uint32_t qpn);
+
 /*
  * Services of the connection manager (wire/mad.h, mad_service_has_name()). Whoever has one is bound to the abstract UNIX socket
  * of its name: so no two processes of a host have the same, and it is free when its process has ended, however. A process that
@@ -133,6 +141,8 @@ int host_service_claim(uint64_t service, bool alone);
 void host_service_mark(uint64_t service);
 /** True if the process that has @service, this one or another, has told so. */
 bool host_service_is_marked(uint64_t service);
+/** True if nobody has @service, or who has it does not listen. */
+bool host_service_is_vacant(uint64_t service);
 /** From now on it is found. Returns 0; -ENOENT: it is not of this process; or another negative errno. */
 int host_service_listen(uint64_t service);
 /** Gives it up. Connections that were made by it stay. Nothing if it is not of this process. */

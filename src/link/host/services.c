@@ -240,6 +240,31 @@ pid_t host_service_owner(uint64_t service)
 	return owner.pid;
 }
 
+bool host_service_is_vacant(uint64_t service)
+{
+	WITHOUT_CANCELLATION;
+	struct sockaddr_un address;
+	socklen_t length = make_name(service, &address);
+	struct own_service *own;
+	bool vacant;
+	int fd;
+
+	if (!mad_service_has_name(service))
+		return true;
+	/* So that a forked child does not have the socket. */
+	pthread_mutex_lock(&host_table.lock);
+	own = find(service);
+	vacant = own && !own->listens;
+	if (!own) {
+		fd = host_connect(&address, length);
+		vacant = fd == -ECONNREFUSED;
+		if (fd >= 0)
+			close(fd);
+	}
+	pthread_mutex_unlock(&host_table.lock);
+	return vacant;
+}
+
 /*
  * Notes that @peer was asked, so that its end can be told: until it answers, its slot is not known. The lock is held.
  */
@@ -302,5 +327,5 @@ struct host_peer *host_peer_of_service(uint64_t service)
 struct host_peer *host_peer_for(const struct mad_address *address)
 {
 	return address->addressee == MAD_FOR_SERVICE ? host_peer_of_service(address->service)
-						     : host_peer_of(address->qpn);
+						     : host_living_peer_of(address->qpn);
 }

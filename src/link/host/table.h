@@ -52,6 +52,7 @@ struct host_table {
 	struct own_slot *own;
 	uint32_t own_count;
 	struct own_service *services;
+	uint32_t serial;  /* of the connection that was made last */
 	uint32_t accepts; /* atomic; 1: host_accept() was called and there is something to accept with */
 };
 

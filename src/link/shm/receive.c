@@ -119,6 +119,7 @@ static bool parse_record(struct shm_peer *peer, const struct shm_record *record,
 	packet->path = &no_path;
 	if (record->path) {
 		read_path(&packet->own_path, record->path);
+		packet->own_path.process = packet->handed_on ? 0 : peer->host->serial;
 		packet->path = &packet->own_path;
 	}
 	return true;
