@@ -8,7 +8,7 @@
 #include "abi/entry_points.h"
 #include "explain/limit.h"
 #include "rdmacm/devices.h"
-#include "rsocket/objects.h"
+#include "rsocket/wait.h"
 
 enum { COMPLETIONS = 16, MOST_EXPLAINED = 8 };
 
@@ -23,6 +23,8 @@ void stream_break(struct rsocket *rs, int error)
 	stream->writable = false;
 	stream->reset = true;
 	rs->error = error;
+	/* A post that failed tells nobody else. */
+	wake(rs);
 }
 
 /* The peer broke the protocol: what it sent is not used, and nothing after it. */

@@ -20,6 +20,7 @@
 enum {
 	DATAGRAM_HEADER = 24, /* of UD with an IPv6 address; 8 with IPv4 */
 	DATAGRAM_GRH = 40,
+	DATAGRAM_LARGEST_MTU = 4096,
 	DATAGRAM_MOST_PEERS = 4096, /* whose QPs are known at a time */
 	DATAGRAM_MOST_EARLY = 64,   /* datagrams of UDP that wait to be read */
 };
@@ -33,7 +34,7 @@ struct datagram_peer {
 	uint32_t qp_number;
 };
 
-/* A datagram that waits to be read: in a receive buffer, or, of UDP, in memory of its own behind this. */
+/* A datagram that waits to be read: in a receive buffer, or, of UDP, in memory of its own behind this; at @offset there. */
 struct datagram_arrived {
 	struct datagram_arrived *next;
 	struct sockaddr_storage from;
@@ -93,8 +94,8 @@ bool datagram_arm(struct rsocket *rs);
  */
 struct datagram_peer *datagram_peer_at(struct rsocket *rs, const struct sockaddr *address);
 void datagram_free_peers(struct rsocket *rs);
-/** Sends @bytes through UDP, behind a header. Bytes or a negative errno. */
-ssize_t datagram_send_early(struct rsocket *rs, const struct datagram_peer *peer, struct iovec *pieces, size_t count);
+/** Sends @count @bytes through UDP, behind a header. Bytes or a negative errno. */
+ssize_t datagram_send_early(struct rsocket *rs, const struct datagram_peer *peer, const void *bytes, size_t count);
 /** Takes what the UDP socket has: datagrams, answers. */
 void datagram_take_early(struct rsocket *rs);
 

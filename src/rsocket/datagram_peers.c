@@ -18,7 +18,7 @@
 #include "rsocket/datagram.h"
 #include "rsocket/wait.h"
 
-enum { TAG = 0x55555555, OP_DATA = 0, OP_ANSWER = 7, LENGTH_V4 = 16, LENGTH_V6 = 28, MOST_UDP = 65536 };
+enum { TAG = 0x55555555, OP_DATA = 0, OP_ANSWER = 7, LENGTH_V4 = 16, LENGTH_V6 = 28 };
 
 struct header {
 	uint32_t tag;
@@ -148,10 +148,13 @@ static void learn(struct rsocket *rs, struct datagram_peer *peer, uint32_t numbe
 	peer->qp_number = number;
 	if (peer->ah || !datagram->device)
 		return;
-	if (device_of_address((const struct sockaddr *)&peer->own, &index) != datagram->device)
+	/* Without an address handle, UDP goes on: the peer drops what does not come from the address that the header says. */
+	if (device_of_address((const struct sockaddr *)&peer->own, &index) != datagram->device) {
+		if (!address_is_loopback((const struct sockaddr *)&peer->own))
+			return;
 		index = datagram->sgid_index;
+	}
 	attr.grh.sgid_index = (uint8_t)index;
-	/* Without one, UDP goes on. */
 	peer->ah = softhca_ibv_create_ah(datagram->device->pd, &attr);
 }
 
@@ -173,16 +176,17 @@ static size_t make_header(const struct rsocket *rs, const struct datagram_peer *
 	return header->length;
 }
 
-ssize_t datagram_send_early(struct rsocket *rs, const struct datagram_peer *peer, struct iovec *pieces, size_t count)
+ssize_t datagram_send_early(struct rsocket *rs, const struct datagram_peer *peer, const void *bytes, size_t count)
 {
 	struct header header;
+	struct iovec pieces[2] = {{.iov_base = &header}, {.iov_base = (void *)bytes, .iov_len = count}};
 	struct msghdr message = {.msg_name = (void *)&peer->address,
 				 .msg_namelen = address_size((const struct sockaddr *)&peer->address),
 				 .msg_iov = pieces,
-				 .msg_iovlen = count + 1};
+				 .msg_iovlen = 2};
 	ssize_t sent;
 
-	pieces[0] = (struct iovec){.iov_base = &header, .iov_len = make_header(rs, peer, OP_DATA, &header)};
+	pieces[0].iov_len = make_header(rs, peer, OP_DATA, &header);
 	do
 		sent = sendmsg(rs->fd, &message, MSG_NOSIGNAL);
 	while (sent < 0 && errno == EINTR);
@@ -200,22 +204,38 @@ static void answer(struct rsocket *rs, const struct datagram_peer *peer)
 		return;
 }
 
-/* Whoever sleeps for it may find the socket empty, and sleep on: the datagram is in no descriptor any more. */
-static void keep(struct rsocket *rs, const struct sockaddr *from, const uint8_t *bytes, size_t count)
+/* Takes the next datagram of the socket, and forgets it. */
+static void drop(struct rsocket *rs)
+{
+	uint8_t byte;
+
+	if (recv(rs->fd, &byte, sizeof(byte), MSG_DONTWAIT) < 0)
+		return;
+}
+
+/*
+ * Takes the next datagram of the socket, which has @count bytes behind a header of @header. Whoever sleeps for it may find the
+ * socket empty, and sleep on: the datagram is in no descriptor any more.
+ */
+static void keep(struct rsocket *rs, const struct sockaddr *from, size_t header, size_t count)
 {
 	struct datagram *datagram = rs->datagram;
-	struct datagram_arrived *arrived;
-
 	/* As a socket whose buffer is full. */
-	if (datagram->early_count == DATAGRAM_MOST_EARLY)
+	struct datagram_arrived *arrived =
+		datagram->early_count == DATAGRAM_MOST_EARLY ? NULL : calloc(1, sizeof(*arrived) + header + count);
+
+	if (!arrived) {
+		drop(rs);
 		return;
-	arrived = calloc(1, sizeof(*arrived) + count);
-	if (!arrived)
+	}
+	if (recv(rs->fd, arrived->early, header + count, MSG_DONTWAIT) != (ssize_t)(header + count)) {
+		free(arrived);
 		return;
+	}
 	address_copy(&arrived->from, from);
 	arrived->slot = UINT32_MAX;
+	arrived->offset = (uint32_t)header;
 	arrived->bytes = (uint32_t)count;
-	memcpy(arrived->early, bytes, count);
 	*datagram->last = arrived;
 	datagram->last = &arrived->next;
 	datagram->early_count++;
@@ -234,28 +254,32 @@ static bool is_header(const struct header *header, size_t bytes)
 void datagram_take_early(struct rsocket *rs)
 {
 	struct sockaddr_storage from = {.ss_family = AF_UNSPEC};
-	uint8_t bytes[MOST_UDP];
 	int count;
 
 	for (count = 0; count < DATAGRAM_MOST_EARLY; count++) {
 		struct header header = {0};
 		socklen_t length = sizeof(from);
 		struct datagram_peer *peer;
-		ssize_t got = recvfrom(rs->fd, bytes, sizeof(bytes), MSG_DONTWAIT, (struct sockaddr *)&from, &length);
+		/* How long the datagram is, and as much of it as the header can have. */
+		ssize_t got = recvfrom(rs->fd, &header, sizeof(header), MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC,
+				       (struct sockaddr *)&from, &length);
 
 		if (got < 0)
 			return;
-		memcpy(&header, bytes, (size_t)got < sizeof(header) ? (size_t)got : sizeof(header));
-		if (!is_header(&header, (size_t)got))
+		if (!is_header(&header, (size_t)got)) {
+			drop(rs);
 			continue;
+		}
 		/* The sender's address is the network's word, not the header's. What a stranger answers was not asked. */
 		peer = header.operation == OP_DATA ? datagram_peer_at(rs, (struct sockaddr *)&from)
 						   : known_peer(rs->datagram, (struct sockaddr *)&from);
 		if (peer && header.qp_number)
 			learn(rs, peer, be32toh(header.qp_number) & 0xffffff);
-		if (header.operation != OP_DATA)
+		if (header.operation != OP_DATA) {
+			drop(rs);
 			continue;
-		keep(rs, (struct sockaddr *)&from, bytes + header.length, (size_t)got - header.length);
+		}
+		keep(rs, (struct sockaddr *)&from, header.length, (size_t)got - header.length);
 		if (peer && rs->datagram->qp)
 			answer(rs, peer);
 	}

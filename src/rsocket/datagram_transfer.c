@@ -6,7 +6,6 @@
  */
 #include <endian.h>
 #include <errno.h>
-#include <limits.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +18,7 @@
 #include "rsocket/transfer.h"
 #include "rsocket/wait.h"
 
-enum { COMPLETIONS = 16, HEADER_V4 = 8, HEADER_V6 = 24, MOST_PIECES = 64 };
+enum { COMPLETIONS = 16, HEADER_V4 = 8, HEADER_V6 = 24 };
 
 #define IS_SEND (1ull << 32)
 
@@ -81,6 +80,27 @@ static uint32_t write_header(const struct rsocket *rs, const struct datagram_pee
 	return HEADER_V6;
 }
 
+/*
+ * Whether the header of a datagram of UD says the address that it has come from, which its GRH tells (IBTA A17.4.5.1: the IPv4
+ * header is in the last 20 bytes of it). What is sent from a loopback address may come from any of this host's.
+ */
+static bool is_sender(const uint8_t *grh, const struct sockaddr *from)
+{
+	struct sockaddr_storage source;
+	union ibv_gid gid = {0};
+	int index;
+
+	if (grh[20] >> 4 == 4 && !(grh[0] >> 4)) {
+		gid.raw[10] = gid.raw[11] = 0xff;
+		memcpy(gid.raw + 12, grh + 32, 4);
+	} else {
+		memcpy(gid.raw, grh + 8, sizeof(gid));
+	}
+	address_from_gid(&source, &gid, 0);
+	return address_equal((struct sockaddr *)&source, from) ||
+	       (address_is_loopback(from) && device_of_address((struct sockaddr *)&source, &index));
+}
+
 static void message_arrived(struct rsocket *rs, uint32_t slot, uint32_t bytes)
 {
 	struct datagram *datagram = rs->datagram;
@@ -90,7 +110,7 @@ static void message_arrived(struct rsocket *rs, uint32_t slot, uint32_t bytes)
 			? read_header(slot_memory(datagram, slot) + DATAGRAM_GRH, bytes - DATAGRAM_GRH, &arrived->from)
 			: 0;
 
-	if (!header) {
+	if (!header || !is_sender(slot_memory(datagram, slot), (struct sockaddr *)&arrived->from)) {
 		free(arrived);
 		datagram_post_receive(rs, slot);
 		return;
@@ -209,15 +229,13 @@ ssize_t datagram_send(struct rsocket *rs, const struct iovec *list, size_t count
 {
 	struct datagram *datagram = rs->datagram;
 	struct pieces pieces = {.list = list, .count = count};
-	struct iovec copies[MOST_PIECES + 1];
+	uint8_t early[DATAGRAM_LARGEST_MTU];
 	struct datagram_peer *peer;
 	size_t bytes = pieces_bytes(list, count);
 	int error;
 
 	if (address && (length < sizeof(sa_family_t) || !address_size(address) || length < address_size(address)))
 		return -EINVAL;
-	if (count > MOST_PIECES)
-		return -EMSGSIZE;
 	rsocket_advance(rs);
 	peer = destination(rs, address);
 	if (!peer)
@@ -238,8 +256,8 @@ ssize_t datagram_send(struct rsocket *rs, const struct iovec *list, size_t count
 	if (!peer->ah) {
 		if (bytes > datagram->mtu - HEADER_V6)
 			return -EMSGSIZE;
-		memcpy(copies + 1, list, count * sizeof(*list));
-		return datagram_send_early(rs, peer, copies, count);
+		pieces_copy_out(&pieces, early, bytes);
+		return datagram_send_early(rs, peer, early, bytes);
 	}
 	return send_message(rs, peer, &pieces, bytes);
 }
@@ -258,8 +276,8 @@ ssize_t datagram_receive(struct rsocket *rs, const struct iovec *list, size_t co
 	arrived = datagram->first;
 	bytes = arrived->bytes < room ? arrived->bytes : room;
 	pieces_copy_in(&pieces,
-		       arrived->slot == UINT32_MAX ? arrived->early
-						   : slot_memory(datagram, arrived->slot) + arrived->offset,
+		       (arrived->slot == UINT32_MAX ? arrived->early : slot_memory(datagram, arrived->slot)) +
+			       arrived->offset,
 		       bytes);
 	give_name((struct sockaddr *)&arrived->from, address, length);
 	room = arrived->bytes;

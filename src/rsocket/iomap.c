@@ -41,8 +41,10 @@ static off_t map(struct rsocket *rs, void *memory, size_t length, int protection
 	bool remote = protection & PROT_WRITE;
 	int index = -1;
 
-	if ((protection & ~PROT_WRITE) != PROT_NONE || length > UINT32_MAX || !length)
-		return -REFUSE(hca_of_id(NULL), "riomap", EINVAL, RULE_RSOCKET_MAP, length, (uint64_t)protection);
+	/* A negative offset cannot be returned; -1 asks for one. */
+	if ((protection & ~PROT_WRITE) != PROT_NONE || length > UINT32_MAX || !length || offset < -1)
+		return -REFUSE(hca_of_id(NULL), "riomap", EINVAL, RULE_RSOCKET_MAP, length, (uint64_t)protection,
+			       (uint64_t)offset);
 	/* What the peer's table holds is known as soon as its request is. */
 	if (stream->state != STREAM_CONNECTED && stream->state != STREAM_ACCEPTING)
 		return -REFUSE(hca_of_id(NULL), "riomap", ENOTCONN, RULE_RSOCKET_NOT_CONNECTED, (uint64_t)rs->fd);

@@ -50,7 +50,8 @@ static short stream_ready(struct rsocket *rs)
 			ready |= POLLOUT;
 		return ready;
 	case STREAM_DISCONNECTED:
-		return POLLIN | POLLOUT | POLLRDHUP | POLLHUP;
+		/* As of a socket, what can still be read comes first: there are programs that take POLLHUP for a failure. */
+		return POLLIN | POLLOUT | POLLRDHUP | (stream_has_data(rs) ? 0 : POLLHUP);
 	case STREAM_BROKEN:
 		return POLLIN | POLLOUT | POLLRDHUP | POLLHUP | POLLERR;
 	case STREAM_CONNECTING:

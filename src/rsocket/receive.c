@@ -126,6 +126,11 @@ ssize_t softhca_rrecvmsg(int socket, struct msghdr *msg, int flags)
 		errno = REFUSE(hca_of_id(NULL), "rrecvmsg", EOPNOTSUPP, RULE_RSOCKET_ANCILLARY, msg->msg_controllen);
 		return -1;
 	}
+	/* As recvmsg(2) has it. */
+	if (msg->msg_iovlen > IOV_MAX) {
+		errno = EMSGSIZE;
+		return -1;
+	}
 	result = receive_pieces("rrecvmsg", socket, msg->msg_iov, msg->msg_iovlen, &flags, msg->msg_name,
 				msg->msg_name ? &msg->msg_namelen : NULL);
 	if (result >= 0)

@@ -195,6 +195,11 @@ ssize_t softhca_rsendmsg(int socket, const struct msghdr *msg, int flags)
 		errno = REFUSE(hca_of_id(NULL), "rsendmsg", EOPNOTSUPP, RULE_RSOCKET_ANCILLARY, msg->msg_controllen);
 		return -1;
 	}
+	/* As sendmsg(2) has it. */
+	if (msg->msg_iovlen > IOV_MAX) {
+		errno = EMSGSIZE;
+		return -1;
+	}
 	return send_pieces("rsendmsg", socket, msg->msg_iov, msg->msg_iovlen, flags, msg->msg_name, msg->msg_namelen);
 }
 

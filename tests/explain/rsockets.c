@@ -137,7 +137,7 @@ static void mapping(void)
 
 	rbegin(&pair, -1);
 	assert_errno((int)riomap(pair.client, memory, 8, PROT_READ, 0, 0), EINVAL);
-	expect_refusal(RSOCKET_MAP, "riomap → EINVAL: 8 bytes with protection 0x1 cannot be mapped");
+	expect_refusal(RSOCKET_MAP, "riomap → EINVAL: 8 bytes with protection 0x1 cannot be mapped at offset 0");
 	rend(&pair);
 }
 

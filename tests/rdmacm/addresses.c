@@ -311,12 +311,11 @@ static void test_source(void **state)
 	rdma_destroy_event_channel(channel);
 }
 
-static int status_of_connection(struct rdma_event_channel *channel, struct sockaddr *to)
+/* An id that has asked for a connection with @to. */
+static struct rdma_cm_id *begin_connection(struct rdma_event_channel *channel, struct sockaddr *to)
 {
 	struct rdma_conn_param param = {.retry_count = 7};
 	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
-	struct rdma_cm_event *event;
-	int status;
 
 	assert_success(rdma_resolve_addr(id, NULL, to, TIMEOUT_MS));
 	expect_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
@@ -324,7 +323,15 @@ static int status_of_connection(struct rdma_event_channel *channel, struct socka
 	expect_event(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	new_qp(id);
 	assert_success(rdma_connect(id, &param));
-	event = next_event(channel, RDMA_CM_EVENT_REJECTED);
+	return id;
+}
+
+static int status_of_connection(struct rdma_event_channel *channel, struct sockaddr *to)
+{
+	struct rdma_cm_id *id = begin_connection(channel, to);
+	struct rdma_cm_event *event = next_event(channel, RDMA_CM_EVENT_REJECTED);
+	int status;
+
 	status = event->status;
 	assert_success(rdma_ack_cm_event(event));
 	rdma_destroy_qp(id);
@@ -336,7 +343,7 @@ static int status_of_connection(struct rdma_event_channel *channel, struct socka
 static void test_listener_at_one_address(void **state)
 {
 	struct rdma_event_channel *clients = new_channel(), *servers = new_channel();
-	struct rdma_cm_id *listener = new_id(servers, RDMA_PS_TCP), *id = new_id(clients, RDMA_PS_TCP);
+	struct rdma_cm_id *listener = new_id(servers, RDMA_PS_TCP), *id;
 	struct rdma_cm_event *event;
 	uint16_t port;
 
@@ -348,17 +355,46 @@ static void test_listener_at_one_address(void **state)
 	assert_int_equal(status_of_connection(clients, loopback(port)), 28);
 	assert_false(has_event(servers, 0));
 	/* What is for its own comes. */
-	assert_success(rdma_resolve_addr(id, NULL, at(&own, port), TIMEOUT_MS));
-	expect_event(clients, RDMA_CM_EVENT_ADDR_RESOLVED);
-	assert_success(rdma_resolve_route(id, TIMEOUT_MS));
-	expect_event(clients, RDMA_CM_EVENT_ROUTE_RESOLVED);
-	new_qp(id);
-	assert_success(rdma_connect(id, NULL));
+	id = begin_connection(clients, at(&own, port));
 	event = next_event(servers, RDMA_CM_EVENT_CONNECT_REQUEST);
 	assert_success(rdma_destroy_id(event->id));
 	assert_success(rdma_ack_cm_event(event));
 	rdma_destroy_qp(id);
 	assert_success(rdma_destroy_id(id));
+	assert_success(rdma_destroy_id(listener));
+	rdma_destroy_event_channel(clients);
+	rdma_destroy_event_channel(servers);
+}
+
+/* A listener that has a port alone takes what comes for any address of the host; the child has the device of that address. */
+static void test_listener_at_all_addresses(void **state)
+{
+	struct rdma_event_channel *clients = new_channel(), *servers = new_channel();
+	struct rdma_cm_id *listener = new_id(servers, RDMA_PS_TCP), *id;
+	struct rdma_cm_event *event;
+	struct sockaddr_in asked;
+	int round;
+
+	(void)state;
+	need_interface();
+	assert_success(rdma_bind_addr(listener, any_address(0)));
+	assert_success(rdma_listen(listener, 2));
+	assert_null(listener->verbs);
+	for (round = 0; round < 2; round++) {
+		asked = *(struct sockaddr_in *)(round ? at(&own, port_of(listener)) : loopback(port_of(listener)));
+		id = begin_connection(clients, (struct sockaddr *)&asked);
+		event = next_event(servers, RDMA_CM_EVENT_CONNECT_REQUEST);
+		assert_ptr_equal(event->listen_id, listener);
+		assert_ptr_equal(event->id->verbs, id->verbs);
+		assert_int_equal(((struct sockaddr_in *)rdma_get_local_addr(event->id))->sin_addr.s_addr,
+				 asked.sin_addr.s_addr);
+		assert_success(rdma_destroy_id(event->id));
+		assert_success(rdma_ack_cm_event(event));
+		expect_event(clients, RDMA_CM_EVENT_REJECTED);
+		rdma_destroy_qp(id);
+		assert_success(rdma_destroy_id(id));
+	}
+	assert_null(listener->verbs);
 	assert_success(rdma_destroy_id(listener));
 	rdma_destroy_event_channel(clients);
 	rdma_destroy_event_channel(servers);
@@ -377,6 +413,7 @@ int main(void)
 		cmocka_unit_test(test_unresolved),
 		cmocka_unit_test(test_source),
 		cmocka_unit_test(test_listener_at_one_address),
+		cmocka_unit_test(test_listener_at_all_addresses),
 	};
 
 	find_own();

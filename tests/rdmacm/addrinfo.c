@@ -134,6 +134,24 @@ static void test_errors(void **state)
 	rdma_freeaddrinfo(NULL);
 }
 
+/* No header has the EAI_QPTYPE of the manual page: what getaddrinfo(3) says of the types of sockets that these stand for. */
+static void test_inconsistent(void **state)
+{
+	static const struct {
+		int qp_type, port_space;
+	} cases[] = {{IBV_QPT_UD, RDMA_PS_TCP}, {IBV_QPT_RC, RDMA_PS_UDP}};
+	size_t index;
+
+	(void)state;
+	for (index = 0; index < sizeof(cases) / sizeof(cases[0]); index++) {
+		struct rdma_addrinfo hints = {.ai_qp_type = cases[index].qp_type,
+					      .ai_port_space = cases[index].port_space},
+				     *found;
+
+		assert_int_equal(rdma_getaddrinfo("127.0.0.1", "7471", &hints, &found), EAI_SOCKTYPE);
+	}
+}
+
 static void test_of_id(void **state)
 {
 	struct rdma_event_channel *channel = new_channel();
@@ -160,8 +178,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_active), cmocka_unit_test(test_passive), cmocka_unit_test(test_hints),
-		cmocka_unit_test(test_gid),    cmocka_unit_test(test_errors),  cmocka_unit_test(test_of_id),
-		cmocka_unit_test(test_no_gid),
+		cmocka_unit_test(test_gid),    cmocka_unit_test(test_errors),  cmocka_unit_test(test_inconsistent),
+		cmocka_unit_test(test_of_id),  cmocka_unit_test(test_no_gid),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
  */
 #include "rsocket_support.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <string.h>
@@ -175,6 +176,108 @@ static void test_strangers(void **state)
 	assert_success(rclose(a));
 }
 
+/* As many pieces as sendmsg(2) takes, through UDP and through UD. */
+static void test_pieces(void **state)
+{
+	int a = new_datagrams(), b = new_datagrams(), round;
+	static struct iovec pieces[IOV_MAX + 1];
+	char bytes[IOV_MAX + 1], memory[IOV_MAX + 1];
+	struct msghdr message = {.msg_iov = pieces, .msg_iovlen = IOV_MAX};
+	uint16_t port;
+	size_t index;
+
+	(void)state;
+	for (index = 0; index <= IOV_MAX; index++) {
+		bytes[index] = (char)(index * 7 + index / 256);
+		pieces[index] = (struct iovec){.iov_base = &bytes[index], .iov_len = 1};
+	}
+	assert_success(rconnect(a, loopback(rport_of(b)), sizeof(struct sockaddr_in)));
+	for (round = 0; round < 3; round++) {
+		assert_int_equal(rsendmsg(a, &message, 0), IOV_MAX);
+		assert_int_equal(receive(b, memory, sizeof(memory), &port), IOV_MAX);
+		assert_memory_equal(memory, bytes, IOV_MAX);
+	}
+	message.msg_iovlen++;
+	assert_bytes_errno(rsendmsg(a, &message, 0), EMSGSIZE);
+	assert_bytes_errno(rrecvmsg(b, &message, MSG_DONTWAIT), EMSGSIZE);
+	assert_success(rclose(a));
+	assert_success(rclose(b));
+}
+
+/* Sends @bytes by UD, with the Q_Key of rsockets, to QP @number of this host, from its loopback address. */
+static void send_by_ud(uint32_t number, const uint8_t *bytes, uint32_t count)
+{
+	struct ibv_context **devices = rdma_get_devices(NULL);
+	struct ibv_pd *pd = ibv_alloc_pd(devices[0]);
+	struct ibv_cq *cq = ibv_create_cq(devices[0], 1, NULL, NULL, 0);
+	struct ibv_qp_init_attr make = {.send_cq = cq,
+					.recv_cq = cq,
+					.qp_type = IBV_QPT_UD,
+					.cap = {.max_send_wr = 1, .max_send_sge = 1, .max_inline_data = 64}};
+	struct ibv_qp *qp = ibv_create_qp(pd, &make);
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = RDMA_UDP_QKEY};
+	union ibv_gid gid = {.raw = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}}, own;
+	struct ibv_ah_attr way = {.is_global = 1, .port_num = 1, .grh = {.dgid = gid, .hop_limit = 64}};
+	struct ibv_sge sge = {.addr = (uintptr_t)bytes, .length = count};
+	struct ibv_send_wr request = {.sg_list = &sge,
+				      .num_sge = 1,
+				      .opcode = IBV_WR_SEND,
+				      .send_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED,
+				      .wr.ud = {.remote_qpn = number, .remote_qkey = RDMA_UDP_QKEY}},
+			   *bad;
+	struct ibv_wc wc;
+
+	while (ibv_query_gid(devices[0], 1, way.grh.sgid_index, &own) || memcmp(&own, &gid, sizeof(gid)))
+		assert_true(way.grh.sgid_index++ < 100);
+	assert_success(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
+	attr.qp_state = IBV_QPS_RTR;
+	assert_success(ibv_modify_qp(qp, &attr, IBV_QP_STATE));
+	attr.qp_state = IBV_QPS_RTS;
+	assert_success(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN));
+	request.wr.ud.ah = ibv_create_ah(pd, &way);
+	assert_non_null(request.wr.ud.ah);
+	assert_success(ibv_post_send(qp, &request, &bad));
+	while (!ibv_poll_cq(cq, 1, &wc))
+		;
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_success(ibv_destroy_ah(request.wr.ud.ah));
+	assert_success(ibv_destroy_qp(qp));
+	assert_success(ibv_destroy_cq(cq));
+	assert_success(ibv_dealloc_pd(pd));
+	rdma_free_devices(devices);
+}
+
+/* A header of UD says who sends, and is believed only if the datagram comes from there. */
+static void test_forged_sender(void **state)
+{
+	static const uint8_t forged[] = {4, 8, 0x30, 0x39, 192, 0, 2, 77, 'n'},
+			     /* An IPv6 address behind a GRH of IPv4. */
+		forged_v6[] = {6, 24, 0x30, 0x39, 0, 0, 0, 0, 0x20, 1, 0xd, 0xb8, [23] = 77, 'n'},
+			     true_one[] = {4, 8, 0x30, 0x39, 127, 0, 0, 1, 'y'};
+	int a = new_datagrams(), plain = socket(AF_INET, SOCK_DGRAM, 0);
+	struct sockaddr_in own;
+	socklen_t length = sizeof(own);
+	uint8_t bytes[64];
+	uint32_t number;
+	uint16_t port;
+
+	(void)state;
+	assert_int_equal(bind(plain, loopback(0), sizeof(struct sockaddr_in)), 0);
+	assert_int_equal(getsockname(plain, (struct sockaddr *)&own, &length), 0);
+	assert_int_equal(rsendto(a, "data", 4, 0, (struct sockaddr *)&own, sizeof(own)), 4);
+	assert_int_equal(recv(plain, bytes, sizeof(bytes), 0), 20);
+	number = (uint32_t)bytes[9] << 16 | (uint32_t)bytes[10] << 8 | bytes[11];
+	send_by_ud(number, forged, sizeof(forged));
+	send_by_ud(number, forged_v6, sizeof(forged_v6));
+	send_by_ud(number, true_one, sizeof(true_one));
+	assert_int_equal(receive(a, (char *)bytes, sizeof(bytes), &port), 1);
+	assert_int_equal(bytes[0], 'y');
+	assert_int_equal(port, 12345);
+	assert_int_equal(rready(a, POLLIN, 20), 0);
+	close(plain);
+	assert_success(rclose(a));
+}
+
 enum { ROUNDS = 1000 };
 
 struct receiver {
@@ -236,7 +339,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_connected),      cmocka_unit_test(test_headers),
-		cmocka_unit_test(test_strangers),      cmocka_unit_test(test_found_by_sender),
+		cmocka_unit_test(test_strangers),      cmocka_unit_test(test_pieces),
+		cmocka_unit_test(test_forged_sender),  cmocka_unit_test(test_found_by_sender),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

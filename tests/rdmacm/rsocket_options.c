@@ -135,6 +135,7 @@ static void test_iomap(void **state)
 	assert_bytes_errno((ssize_t)riowrite(pair.server, bytes, 1, 499, 0), EINVAL);
 	assert_int_equal(riomap(pair.client, bytes, 10, PROT_WRITE, 0, -1), (off_t)(uintptr_t)bytes);
 	assert_errno((int)riomap(pair.client, bytes, 10, PROT_WRITE, 0, -1), ENOMEM);
+	assert_errno((int)riomap(pair.client, bytes, 10, PROT_NONE, 0, -2), EINVAL);
 	assert_success(riounmap(pair.client, bytes, 10));
 	assert_errno(riounmap(pair.client, bytes, 10), EINVAL);
 	assert_success(riounmap(pair.client, memory, sizeof(memory)));

@@ -264,7 +264,8 @@ static void test_close(void **state)
 	assert_int_equal(rsend(pair.client, "bye", 3, 0), 3);
 	assert_success(rclose(pair.client));
 	assert_errno(rclose(pair.client), EBADF);
-	assert_int_equal(rready(pair.server, POLLIN, LIMIT_MS) & POLLIN, POLLIN);
+	/* The end is there as well, and no failure as long as something is left to read. */
+	assert_int_equal(rready(pair.server, POLLIN, LIMIT_MS), POLLIN);
 	assert_int_equal(rrecv(pair.server, memory, sizeof(memory), MSG_WAITALL), 3);
 	assert_int_equal(rrecv(pair.server, memory, sizeof(memory), 0), 0);
 	assert_bytes_errno(rsend(pair.server, memory, sizeof(memory), 0), ECONNRESET);
@@ -302,7 +303,7 @@ static void test_not_connected(void **state)
 {
 	int socket = rsocket(AF_INET, SOCK_STREAM, IPPROTO_TCP);
 	/* Not even a family: nothing behind it is looked at. */
-	struct sockaddr *short_address = malloc(1);
+	void *short_address = malloc(1);
 	char byte;
 
 	(void)state;
