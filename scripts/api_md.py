@@ -31,7 +31,9 @@ HEAD = '''# Symbols of libibverbs.so.1, libmlx5.so.1 and librdmacm.so.1
 
 Made by `make docs` from `src/abi/verbs.def`, `src/abi/mlx5dv.def` and `src/abi/rdmacm.def`; do not edit.
 
-The libraries export what Debian 12's own export, under the same versions. The states:
+The libraries export what those of rdma-core 44 (Debian 12) to 65 export, under the same versions, on whatever release they are
+built. The private nodes `IBVERBS_PRIVATE_N` are those of rdma-core's own programs and providers; N is the release that brought
+the node, and 44, 50 and 56 all have 34. The states:
 
 - **implemented**: does what its man page says.
 - **later**: answers EOPNOTSUPP until it is built.

@@ -15,6 +15,7 @@
 #include <stdarg.h>
 
 #include "abi/entry_points.h"
+#include "abi/private_nodes.h"
 
 /* A stub looks at none of its arguments. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -74,8 +75,24 @@
 	DEFINE(front_##name, #name "@@" version, RETURNS_##kind, (void), REFUSE_##kind(#name))
 
 #define DATA(name, version, test, type)                                                                                \
-	EXPORT extern type name;                                                                                       \
-	type name;
+	EXPORT extern type front_##name;                                                                               \
+	__asm__(".symver front_" #name ", " #name "@@" version);                                                       \
+	type front_##name;
+
+/* The same function in a later private node: an alias, since one name of the assembler has one version. */
+#define AGAIN(node, name)                                                                                              \
+	EXPORT extern __typeof__(front_##name) front_##name##_##node __attribute__((alias("front_" #name)));           \
+	__asm__(".symver front_" #name "_" #node ", " #name "@IBVERBS_PRIVATE_" #node);
+
+#define PRIVATE_SYMBOL(name, node, ...)                                                                                \
+	SYMBOL(name, "IBVERBS_PRIVATE_" #node, __VA_ARGS__)                                                            \
+	AFTER_##node(name)
+#define PRIVATE_STUB(name, node, ...)                                                                                  \
+	STUB(name, "IBVERBS_PRIVATE_" #node, __VA_ARGS__)                                                              \
+	AFTER_##node(name)
+#define PRIVATE_DATA(name, node, ...)                                                                                  \
+	DATA(name, "IBVERBS_PRIVATE_" #node, __VA_ARGS__)                                                              \
+	AFTER_##node(name)
 
 #define OLD(name, suffix, version, state, kind, test, type, parameters, arguments)                                     \
 	DEFINE(front_##name##_##suffix, #name "@" version, type, parameters,                                           \

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Exported symbols of libibverbs.so.1 that no header of libibverbs-dev declares: programs of rdma-core
- * itself use them (librdmacm, ibv_devinfo, providers, pyverbs). Their bodies obey the contracts given here.
+ * Exported symbols of libibverbs.so.1 and libmlx5.so.1 that the headers of some release do not declare: those that programs of
+ * rdma-core itself use (librdmacm, ibv_devinfo, providers, pyverbs), those of later releases, those of earlier ones. Their bodies obey the contracts given here.
  */
 #ifndef SOFTHCA_ABI_UNDECLARED_H
 #define SOFTHCA_ABI_UNDECLARED_H
 
 #include <stddef.h>
 #include <stdint.h>
+#include <infiniband/mlx5dv.h>
 #include <infiniband/sa.h>
 #include <infiniband/verbs.h>
 #include <rdma/ib_user_sa.h>
@@ -19,8 +20,20 @@ enum ibv_gid_type_sysfs {
 	IBV_GID_TYPE_SYSFS_ROCE_V2 = 1,
 };
 
-/** The word for an opcode, of newer versions of libibverbs than Debian 12's; "unknown" for a value that is none. */
+/** The word for an opcode, since rdma-core 49; "unknown" for a value that is none. */
 const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode);
+
+/** Bandwidth of a port in units of 100 Mb/s, since rdma-core 62 (ibv_query_port_speed(3)). Returns 0 or an errno value. */
+int ibv_query_port_speed(struct ibv_context *context, uint32_t port_num, uint64_t *port_speed);
+
+/* A function of the header until rdma-core 62, then a macro that calls another one: programs linked before refer to this. */
+struct ibv_flow *(mlx5dv_create_flow)(struct mlx5dv_flow_matcher *matcher,
+				      struct mlx5dv_flow_match_parameters *match_value, size_t num_actions,
+				      struct mlx5dv_flow_action_attr actions_attr[]);
+
+struct mlx5dv_export_sizes;
+/** How large the exported forms of objects are, since rdma-core 63; @sizes_len is the size of *@sizes. */
+void _mlx5dv_get_export_sizes(struct mlx5dv_export_sizes *sizes, size_t sizes_len);
 
 struct verbs_device_ops;
 struct ibv_command_buffer;
@@ -50,8 +63,12 @@ int ibv_dofork_range(void *base, size_t size);
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
 		       enum ibv_gid_type_sysfs *type);
 
-/* What the constructor of a provider library calls, before main. */
+/* What the constructor of a provider library calls, before main; the number is that of its private node. */
 void verbs_register_driver_34(const struct verbs_device_ops *ops);
+void verbs_register_driver_57(const struct verbs_device_ops *ops);
+void verbs_register_driver_59(const struct verbs_device_ops *ops);
+void verbs_register_driver_64(const struct verbs_device_ops *ops);
+void verbs_register_driver_65(const struct verbs_device_ops *ops);
 /* Number of attributes of a command and of those linked to it, from which a provider sizes an array. */
 unsigned int __ioctl_final_num_attrs(unsigned int num_attrs, struct ibv_command_buffer *link);
 

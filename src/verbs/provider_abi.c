@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What provider libraries of other adapters and rdma-core's own programs find in libibverbs.so.1
- * (IBVERBS_PRIVATE_34). Providers are tolerated, never used: libefa.so.1 registers itself as soon as
+ * (IBVERBS_PRIVATE_34 and later). Providers are tolerated, never used: libefa.so.1 registers itself as soon as
  * perftest loads it, before main.
  */
 #include <errno.h>
@@ -10,6 +10,26 @@
 
 /* May run in a constructor before our own: touches nothing. */
 void softhca_verbs_register_driver_34(const struct verbs_device_ops *ops)
+{
+	(void)ops;
+}
+
+void softhca_verbs_register_driver_57(const struct verbs_device_ops *ops)
+{
+	(void)ops;
+}
+
+void softhca_verbs_register_driver_59(const struct verbs_device_ops *ops)
+{
+	(void)ops;
+}
+
+void softhca_verbs_register_driver_64(const struct verbs_device_ops *ops)
+{
+	(void)ops;
+}
+
+void softhca_verbs_register_driver_65(const struct verbs_device_ops *ops)
 {
 	(void)ops;
 }

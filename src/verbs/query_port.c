@@ -17,7 +17,8 @@
 /* Encodings of PortInfo (IBTA 14.2.5.6) that no header names. */
 enum {
 	WIDTH_4X = 2,
-	SPEED_EDR = 32, /* 25 Gbit/s per lane: 100 Gbit/s */
+	SPEED_EDR = 32,    /* 25 Gbit/s per lane: 100 Gbit/s */
+	PORT_SPEED = 1000, /* the same in units of 100 Mb/s, for ibv_query_port_speed(3) */
 	PHYS_STATE_LINK_UP = 5,
 	DEFAULT_PKEY = 0xffff,
 };
@@ -66,6 +67,16 @@ int softhca_ibv_query_port_ex(struct ibv_context *context, uint8_t port, struct 
 int softhca_ibv_query_port(struct ibv_context *context, uint8_t port_num, struct _compat_ibv_port_attr *port_attr)
 {
 	return softhca_ibv_query_port_ex(context, port_num, (struct ibv_port_attr *)port_attr, COMPAT_PORT_ATTR_SIZE);
+}
+
+int softhca_ibv_query_port_speed(struct ibv_context *context, uint32_t port_num, uint64_t *port_speed)
+{
+	struct hca *hca = hca_of_context(context);
+
+	if (port_num < 1 || port_num > LIMIT_PORTS)
+		return REFUSE(hca, "ibv_query_port_speed", EINVAL, RULE_PORT_NUMBER, port_num, LIMIT_PORTS);
+	*port_speed = PORT_SPEED;
+	return 0;
 }
 
 /* RoCE knows the default partition only. */

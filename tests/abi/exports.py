@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-The front-ends export what Debian 12's libraries export, symbol by symbol and version by version, and nothing else.
+The front-ends export what the libraries of all releases of rdma-core from 44 on export, symbol by symbol and version by version,
+and nothing else.
 
 exports.py LIBRARY_DIRECTORY: compares with the lists *.symbols beside this file and, where the
-distribution's libraries are installed, those files with them. Also holds the tables to the lists, and libsofthca.so.0
+distribution's libraries are installed, what those files say of their release with them. Also holds the tables to the lists, and libsofthca.so.0
 to the tables. Exit status 0 or 1.
 """
 import glob
@@ -60,16 +61,67 @@ def dynamic(path, tag):
     return re.findall(r'\(%s\).*\[(.*)\]' % tag, readelf('--dynamic', path))
 
 
-def read_list(path):
-    """The distribution's symbols, those of later libraries that ours have besides, and the versions."""
-    symbols, beyond, graph, graph_beyond = {}, {}, {}, {}
-    for line in open(path):
-        fields = line.split()
-        if fields and fields[0] in ('symbol', 'beyond'):
-            (symbols if fields[0] == 'symbol' else beyond)[fields[1]] = fields[2]
-        elif fields and fields[0] in ('node', 'beyond-node'):
-            (graph if fields[0] == 'node' else graph_beyond)[fields[1]] = fields[2:]
-    return symbols, beyond, graph, graph_beyond
+LATEST = 10 ** 6
+
+
+class Exports:
+    """A list: what rdma-core exports, release by release."""
+
+    def __init__(self, path):
+        self.symbols, self.nodes, self.private, self.private_nodes = [], [], [], []
+        for line in open(path):
+            fields = line.split()
+            word = fields.pop(0) if fields else '#'
+            if word in ('symbol', 'node'):
+                fields.insert(0, '44')
+            if word in ('symbol', 'later'):
+                self.symbols.append((int(fields[0]), *fields[1:]))
+            elif word in ('node', 'later-node'):
+                self.nodes.append((int(fields[0]), fields[1], fields[2:]))
+            elif word == 'private':
+                self.private.append((int(fields[0]), *fields[1:]))
+            elif word == 'private-nodes':
+                self.private_nodes = [int(number) for number in fields]
+            elif word[0] != '#':
+                raise ValueError('%s: %s' % (path, line))
+
+    def until(self, release):
+        """The public symbols {name@@version: kind} and nodes {node: [parents]} that releases up to @release have."""
+        return ({name: kind for since, name, kind in self.symbols if since <= release},
+                {node: parents for since, node, parents in self.nodes if since <= release})
+
+    def private_of(self, node, release):
+        """{name: kind} of one private node, in its last release up to @release."""
+        last = min([later - 1 for later in self.private_nodes if later > node] + [release])
+        return {**{name: kind for since, name, kind in self.private if since <= last},
+                'verbs_register_driver_%d' % node: 'func'}
+
+    def all(self):
+        """What ours has: every symbol of every release; a private one is current in the first node that has it."""
+        symbols, graph = self.until(LATEST)
+        current = set()
+        for node in self.private_nodes:
+            graph['IBVERBS_PRIVATE_%d' % node] = []
+            for name, kind in self.private_of(node, LATEST).items():
+                symbols['%s%sIBVERBS_PRIVATE_%d' % (name, '@' if name in current else '@@', node)] = kind
+                current.add(name)
+        return symbols, graph
+
+    def of(self, release):
+        """What the library of @release has."""
+        symbols, graph = self.until(release)
+        for node in [number for number in self.private_nodes if number <= release][-1:]:
+            graph['IBVERBS_PRIVATE_%d' % node] = []
+            symbols.update({'%s@@IBVERBS_PRIVATE_%d' % (name, node): kind
+                            for name, kind in self.private_of(node, release).items()})
+        return symbols, graph
+
+
+def installed_release():
+    """Release of the rdma-core that is installed, 56 for libibverbs 1.14.56.1; None if nothing tells."""
+    run = subprocess.run(['pkg-config', '--modversion', 'libibverbs'], capture_output=True, text=True, check=False)
+    version = re.match(r'1\.\d+\.(\d+)\.', run.stdout + '.')
+    return int(version.group(1)) if version else None
 
 
 def same(what, got, wanted):
@@ -83,11 +135,12 @@ def same(what, got, wanted):
 
 
 def check(directory, library, table):
-    symbols, beyond, graph, graph_beyond = read_list(os.path.join(HERE, library + '.symbols'))
+    exports = Exports(os.path.join(HERE, library + '.symbols'))
+    symbols, graph = exports.all()
     path = os.path.join(directory, library + '.so.1')
     ours = exported(path)
-    same(path, ours, {**symbols, **beyond})
-    same(path + ' versions', nodes(path), {**graph, **graph_beyond})
+    same(path, ours, symbols)
+    same(path + ' versions', nodes(path), graph)
     print('%s: %d symbols, %d versions' % (path, len(ours), len(nodes(path))))
 
     if dynamic(path, 'SONAME') != [library + '.so.1']:
@@ -97,15 +150,17 @@ def check(directory, library, table):
     if dynamic(path, 'RPATH'):
         failures.append('%s: RPATH %s' % (path, dynamic(path, 'RPATH')))
 
-    same('table of ' + library, {s.versioned: s.elf_kind for s in table}, {**symbols, **beyond})
+    same('table of ' + library, {s.versioned: s.elf_kind for s in table}, symbols)
 
     installed = glob.glob('/usr/lib/*/%s.so.1' % library) + glob.glob('/usr/lib64/%s.so.1' % library)
-    for path in installed[:1]:
+    release = installed_release()
+    for path in installed[:1] if release else []:
+        symbols, graph = exports.of(release)
         same(path + ' against the list', exported(path), symbols)
         same(path + ' versions against the list', nodes(path), graph)
-        print('%s: compared' % path)
-    if not installed:
-        print('%s of the distribution is not installed: not compared' % library)
+        print('%s: compared, as release %d' % (path, release))
+    if not installed or not release:
+        print('%s of the distribution, or its release, was not found: not compared' % library)
 
 
 def check_bodies(directory, tables):

@@ -57,6 +57,8 @@ static void test_libefa(void **state)
 /* Providers older and newer than libefa's: the one is left alone, the other gets room for what it writes. */
 static void test_other_calls(void **state)
 {
+	static const char *const nodes[] = {"IBVERBS_PRIVATE_57", "IBVERBS_PRIVATE_59", "IBVERBS_PRIVATE_64",
+					    "IBVERBS_PRIVATE_65"};
 	void (*register_driver)(const char *, void *) =
 		(void (*)(const char *, void *))dlvsym(RTLD_DEFAULT, "ibv_register_driver", "IBVERBS_1.1");
 
@@ -64,6 +66,18 @@ static void test_other_calls(void **state)
 	assert_non_null(register_driver);
 	register_driver("usnic_verbs", NULL);
 	verbs_register_driver_34(NULL);
+	verbs_register_driver_57(NULL);
+	verbs_register_driver_59(NULL);
+	verbs_register_driver_64(NULL);
+	verbs_register_driver_65(NULL);
+	for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
+		unsigned int (*count)(unsigned int, void *) =
+			(unsigned int (*)(unsigned int, void *))dlvsym(RTLD_DEFAULT, "__ioctl_final_num_attrs",
+								       nodes[i]);
+
+		assert_non_null(count);
+		assert_int_equal(count(7, NULL), 7);
+	}
 	assert_int_equal(__ioctl_final_num_attrs(7, NULL), 7);
 }
 

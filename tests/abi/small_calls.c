@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Calls with little to them: ibv_fork_init(3), ibv_is_fork_initialized(3), ibv_query_ece(3), ibv_set_ece(3),
- * ibv_query_qp_data_in_order(3), mlx5dv_qp_ex_from_ibv_qp_ex.
+ * ibv_query_qp_data_in_order(3), ibv_query_port_speed(3), mlx5dv_get_export_sizes(3), mlx5dv_qp_ex_from_ibv_qp_ex.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -109,9 +109,6 @@ static void test_ece(void **state)
 	assert_int_equal(ibv_set_ece(qp, &ece), EINVAL);
 }
 
-/* No header of Debian 12 declares it; programs of later ones import it. */
-const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode);
-
 static void test_wr_opcode_str(void **state)
 {
 	(void)state;
@@ -137,6 +134,34 @@ static void test_data_in_order(void **state)
 	}
 }
 
+/* The man page: "in 100Mb/s granularity". What ibv_query_port(3) says, encoded by IBTA 14.2.5.6, is 4 lanes of 25 Gb/s. */
+static void test_port_speed(void **state)
+{
+	struct ibv_port_attr attr;
+	uint64_t speed = 0;
+
+	(void)state;
+	assert_int_equal(ibv_query_port(context, 1, &attr), 0);
+	assert_int_equal(attr.active_width, 2);
+	assert_int_equal(attr.active_speed, 32);
+	assert_int_equal(ibv_query_port_speed(context, 1, &speed), 0);
+	assert_int_equal(speed, 4 * 250);
+	assert_int_equal(ibv_query_port_speed(context, 0, &speed), EINVAL);
+	assert_int_equal(ibv_query_port_speed(context, 257, &speed), EINVAL);
+}
+
+/* Nothing can be exported: a buffer of no bytes is enough, also for members of later structures, and not a byte more is written. */
+static void test_export_sizes(void **state)
+{
+	uint32_t sizes[5] = {7, 7, 7, 7, 7};
+
+	(void)state;
+	_mlx5dv_get_export_sizes((struct mlx5dv_export_sizes *)sizes, 4 * sizeof(sizes[0]));
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(sizes[i], 0);
+	assert_int_equal(sizes[4], 7);
+}
+
 /* Three views of one QP. */
 static void test_qp_ex(void **state)
 {
@@ -156,7 +181,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fork_init),     cmocka_unit_test(test_ece),
 		cmocka_unit_test(test_wr_opcode_str), cmocka_unit_test(test_data_in_order),
-		cmocka_unit_test(test_qp_ex),
+		cmocka_unit_test(test_qp_ex),         cmocka_unit_test(test_port_speed),
+		cmocka_unit_test(test_export_sizes),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

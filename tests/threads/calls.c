@@ -498,9 +498,12 @@ static const struct {
 	{"ibv_event_type_str ibv_node_type_str ibv_port_state_str ibv_wc_status_str ibv_wr_opcode_str",
 	 "look a name up"},
 	{"ibv_query_gid_type", "looks into the table of GIDs; no header declares it"},
+	{"ibv_query_port_speed _mlx5dv_get_export_sizes", "give constants; not every release declares them"},
 	{"ibv_get_sysfs_path ibv_read_sysfs_file", "read a file"},
 	{"ibv_fork_init ibv_is_fork_initialized ibv_dontfork_range ibv_dofork_range", "do nothing"},
-	{"__ioctl_final_num_attrs verbs_register_driver_34", "are for providers, and do nothing"},
+	{"__ioctl_final_num_attrs verbs_register_driver_34 verbs_register_driver_57 verbs_register_driver_59 "
+	 "verbs_register_driver_64 verbs_register_driver_65",
+	 "are for providers, and do nothing"},
 	{"mlx5dv_crypto_login_destroy mlx5dv_crypto_login_query",
 	 "need an object that this device does not give, but by ways of mlx5dv_crypto_login"},
 };

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The private nodes of libibverbs.so.1, IBVERBS_PRIVATE_N: rdma-core's own programs and providers refer to that of their release.
+ * N is the first release that has the node: 34 is that of rdma-core 34 to 56, 57 that of 57 and 58, 59 that of 59 to 63, 64, 65.
+ *
+ * AFTER_N(…) is AGAIN(M, …) for each node M after N. Who includes this file defines AGAIN.
+ */
+#ifndef SOFTHCA_ABI_PRIVATE_NODES_H
+#define SOFTHCA_ABI_PRIVATE_NODES_H
+
+#define AFTER_34(...) AGAIN(57, __VA_ARGS__) AFTER_57(__VA_ARGS__)
+#define AFTER_57(...) AGAIN(59, __VA_ARGS__) AFTER_59(__VA_ARGS__)
+#define AFTER_59(...) AGAIN(64, __VA_ARGS__) AFTER_64(__VA_ARGS__)
+#define AFTER_64(...) AGAIN(65, __VA_ARGS__) AFTER_65(__VA_ARGS__)
+#define AFTER_65(...)
+
+#endif
