@@ -21,12 +21,18 @@
 
 #include "core/lock.h"
 
+struct timeline_record;
+
 struct epoch_slot {
 	uint64_t active;    /* atomic; 0: outside of any section, else the epoch at its beginning */
 	uint32_t depth;     /* of nesting; the owning thread's */
 	uint32_t owned;     /* atomic; 1: belongs to a living thread */
 	uint32_t waits;     /* atomic; 1: in epoch_wait */
 	uint64_t *counters; /* atomic; what its threads have counted (device/counters.h), or NULL */
+	/* Where its thread records next, and till where, and when it last recorded the clock; device/timeline.h */
+	struct timeline_record *timeline_next, *timeline_end;
+	uint64_t timeline_clock;
+	uint32_t timeline_lap;
 	struct epoch_slot *next;
 } __attribute__((aligned(128)));
 

@@ -62,6 +62,11 @@ static bool setting_is_capture_file(const char *text)
 	return *text != '\0';
 }
 
+static bool setting_is_timeline(const char *text)
+{
+	return *text != '\0';
+}
+
 /* Of powers of two: the field is 0. */
 #define AUTO "auto"
 

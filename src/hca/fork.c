@@ -12,6 +12,7 @@
 #include "device/device.h"
 #include "device/progress.h"
 #include "device/counters.h"
+#include "device/timeline.h"
 #include "filter/filter.h"
 #include "hca/handed.h"
 #include "hca/manager.h"
@@ -111,6 +112,7 @@ static void after_fork_in_child(void)
 	/* First: until then what is counted here is the parent's. */
 	counters_after_fork();
 	epoch_after_fork();
+	timeline_after_fork();
 	release(true);
 	manager_forget();
 	FOR_EACH_DEVICE(hca)

@@ -19,6 +19,7 @@
 #include "core/limits.h"
 #include "core/lock.h"
 #include "device/progress.h"
+#include "device/timeline.h"
 #include "transport/qp.h"
 #include "device/counter_file.h"
 #include "device/counters.h"
@@ -152,7 +153,7 @@ static bool make_registry(void)
 {
 	static size_t wanted, ready;
 	struct settings settings;
-	char errors[1024] = "";
+	char errors[1024] = "", error[512] = "";
 
 	delivery = &transport_delivery;
 	routes = &device_routes;
@@ -160,6 +161,7 @@ static bool make_registry(void)
 	host_carrier = &shm_carrier;
 	progress_in_run = run_around;
 	read_settings(&settings, errors, sizeof(errors));
+	timeline_open(&settings, error, sizeof(error));
 	if (!the_registry.sink && !(the_registry.sink = explain_sink_new(&settings)))
 		return false;
 	if (!the_registry.devices) {
@@ -178,6 +180,8 @@ static bool make_registry(void)
 	the_registry.has_barrier = barrier_on_all_cpus();
 	if (errors[0])
 		explain_log_note(the_registry.devices[0].explain_log, errors);
+	if (error[0])
+		explain_log_note(the_registry.devices[0].explain_log, error);
 	if (!the_registry.counters)
 		the_registry.counters = counter_file_make(wanted);
 	the_registry.count = wanted;

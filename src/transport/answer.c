@@ -9,6 +9,7 @@
 #include "wire/link.h"
 #include "device/counters.h"
 #include "transport/dct.h"
+#include "transport/record.h"
 #include "transport/packet_begin.h"
 #include "transport/run.h"
 #include "transport/transport.h"
@@ -208,6 +209,8 @@ static bool build_piece(const struct hca_qp *qp, struct answers *answers, const 
 /* False: there is no room. */
 static bool send_packet(struct hca_qp *qp, struct answers *answers, struct run *run)
 {
+	if (timeline_is_on())
+		record_answer(qp, run_slot(run));
 	return link_send_or_wait(qp->hca, run, &answers->waiter, &qp->party, false) == LINK_SENT;
 }
 

@@ -16,6 +16,7 @@
 #include "transport/answer.h"
 #include "transport/dci.h"
 #include "transport/dct.h"
+#include "transport/record.h"
 #include "transport/transport.h"
 #include "wire/routes.h"
 
@@ -53,7 +54,7 @@ void qp_enter_error(struct hca_qp *qp, uint64_t record)
 	if (!__libc_single_threaded)
 		barrier_on_all_cpus();
 	qp->error_record = record;
-	qp->requester.state = REQUESTER_FLUSH;
+	requester_enter(qp, REQUESTER_FLUSH);
 	requester_flush(qp);
 	responder_flush(qp);
 	/* IBTA 11.5.3: a QP on an SRQ says when it takes no more receives from it. */
@@ -67,7 +68,7 @@ void qp_enter_send_error(struct hca_qp *qp, uint64_t record)
 		return;
 	set_state(qp, IBV_QPS_SQE);
 	qp->error_record = record;
-	qp->requester.state = REQUESTER_FLUSH;
+	requester_enter(qp, REQUESTER_FLUSH);
 	requester_flush(qp);
 }
 

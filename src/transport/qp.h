@@ -27,10 +27,8 @@ struct dct;
 
 /* Why the requester does or does not start WQEs. */
 enum requester_state {
-	REQUESTER_IDLE, /* the QP is in a state that does not send */
-	REQUESTER_READY,
-	REQUESTER_DRAINED, /* SQD: started WQEs end, none is started */
-	REQUESTER_FLUSH,   /* SQE, ERR: all that is posted completes with WR_FLUSH_ERR */
+#define REQUESTER_STATE(NAME, ...) REQUESTER_##NAME,
+#include "format/requester_states.def"
 };
 
 /* A WQE that was started and has not completed. */
@@ -182,6 +180,7 @@ struct hca_qp {
 	uint64_t (*wr_id_of)(const void *cookie, uint16_t index);
 	const char *(*umr_name_of)(const void *cookie, uint16_t index);
 	struct ibv_qp_cap cap;
+	uint32_t timeline_row; /* device/timeline.h */
 	uint64_t error_record; /* serial of the explanation of why the QP is in error */
 	struct answers *owing; /* of its responders, those that have something to send */
 	struct hca_qp *next_scheduled;

@@ -10,6 +10,7 @@
 #include "wire/link.h"
 #include "transport/dci.h"
 #include "transport/qp_state.h"
+#include "transport/record.h"
 #include "transport/transport.h"
 #include "wire/routes.h"
 
@@ -195,7 +196,7 @@ static void enter_state(struct hca_qp *qp, enum ibv_qp_state to)
 		break;
 	case IBV_QPS_RTS:
 		if (from != IBV_QPS_RTS) {
-			qp->requester.state = REQUESTER_READY;
+			requester_enter(qp, REQUESTER_READY);
 			qp->requester.signature_error = false;
 		}
 		/* Each drain asks for its event anew (ibv_modify_qp(3): en_sqd_async_notify is valid with SQD). */
@@ -204,7 +205,7 @@ static void enter_state(struct hca_qp *qp, enum ibv_qp_state to)
 		break;
 	case IBV_QPS_SQD:
 		if (from == IBV_QPS_RTS) {
-			qp->requester.state = REQUESTER_DRAINED;
+			requester_enter(qp, REQUESTER_DRAINED);
 			qp->attr.sq_draining = 1;
 			requester_check_drained(qp);
 		}
@@ -246,6 +247,8 @@ static int modify_locked(struct hca_qp *qp, const struct ibv_qp_attr *attr, int 
 		qp->mtu_shift = port_mtu_shift(qp);
 	set_values(qp, attr, mask);
 	enter_state(qp, to);
+	if (timeline_is_on() && (to == IBV_QPS_RTR || to == IBV_QPS_RTS))
+		record_qp(qp);
 	return 0;
 }
 

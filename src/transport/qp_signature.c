@@ -6,6 +6,7 @@
 #include "transport/commands.h"
 #include "transport/qp.h"
 #include "mkey/key.h"
+#include "transport/record.h"
 #include "transport/transport.h"
 
 /*
@@ -68,7 +69,7 @@ bool qp_stops_at_signature_error(struct hca_qp *qp)
 		return false;
 	/* The WQE with the error ends; no later one begins (mlx5-formats 4.11 and 6, points 28 to 30). */
 	__atomic_store_n(&qp->state, IBV_QPS_SQD, __ATOMIC_RELEASE);
-	qp->requester.state = REQUESTER_DRAINED;
+	requester_enter(qp, REQUESTER_DRAINED);
 	qp->attr.sq_draining = 1;
 	qp->attr.en_sqd_async_notify = 1;
 	requester_check_drained(qp);

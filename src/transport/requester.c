@@ -15,6 +15,7 @@
 #include "mkey/umr.h"
 #include "transport/dci.h"
 #include "transport/mmo.h"
+#include "transport/record.h"
 #include "transport/requester_acknowledge.h"
 #include "transport/requester_build.h"
 #include "transport/wqe_parse.h"
@@ -87,6 +88,8 @@ static enum progress end_local(struct hca_qp *qp, struct inflight *entry)
 	if (qp->requester.state == REQUESTER_IDLE)
 		return PROGRESS_NONE;
 	entry->done = true;
+	if (timeline_is_on())
+		record_local(qp, entry->index, entry->opcode);
 	requester_complete_front(qp);
 	return PROGRESS_MADE;
 }
@@ -177,16 +180,12 @@ static enum progress flush_start(struct hca_qp *qp, const struct wqe *wqe)
 	return PROGRESS_MADE;
 }
 
-/* @packet has left: the next one follows it. */
+/* @packet, of the entry that is sent next, has left: the next one follows it. */
 SPECIALISED void has_left(struct hca *hca, struct requester *requester, const struct packet *packet)
 {
 	struct inflight *entry;
 	uint32_t behind;
 
-	/* The analyzer takes a copy of the device, which makes no packet, for one that was built. */
-	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
-	if (unlikely(packet->message == MESSAGE_DISCONNECT))
-		return;
 	entry = inflight_at(requester, requester->send_entry);
 	behind = psn_add(packet->psn, packet->count);
 	if (likely(psn_distance(behind, requester->newest) > 0))
@@ -230,8 +229,11 @@ static __attribute__((noinline)) void end_question(struct hca_qp *qp, const stru
 
 	entry->asked = entry->bytes;
 	has_left(qp->hca, &qp->requester, packet);
-	if (reply)
-		requester_receive(qp, reply, run);
+	if (!reply)
+		return;
+	if (timeline_is_on())
+		record_arrived(qp, reply, reply->count);
+	requester_receive(qp, reply, run);
 }
 
 /* The message of @wqe, which was built, has arrived: as if it had been in flight and were the front of the FIFO. */
@@ -322,6 +324,8 @@ SPECIALISED bool ask(struct hca_qp *qp, const struct wqe *wqe, struct packet *pa
 		queue_unlock(&peer->lock);
 		return false;
 	}
+	if (timeline_is_on())
+		record_sent(qp, TIMELINE_CALL, wqe->index, packet);
 	answered = responder_receive_by_return(peer, packet, reply, run);
 	queue_unlock(&peer->lock);
 	if (likely(answered && is_answer(qp, wqe, packet, reply, kind)))
@@ -339,9 +343,15 @@ SPECIALISED enum progress send_whole(struct hca_qp *qp, const struct wqe *wqe, s
 	struct inflight *entry = enter(qp, wqe, packet, kind.class);
 
 	entry->asked = entry->bytes;
+	if (timeline_is_on())
+		record_sent(qp, TIMELINE_SEND, wqe->index, packet);
 	/* What another link holds back is not overtaken: link_send() sees to that, and to waiting where there is no room. */
-	if (unlikely(__atomic_load_n(&link_holding, __ATOMIC_ACQUIRE) || packet->link->send(qp->hca, run) == LINK_BUSY))
+	if (unlikely(__atomic_load_n(&link_holding, __ATOMIC_ACQUIRE) ||
+		     packet->link->send(qp->hca, run) == LINK_BUSY)) {
+		if (timeline_is_on())
+			record_no_room(qp);
 		return PROGRESS_PACKET;
+	}
 	/* As has_left() of one that was never sent before. */
 	requester->newest = requester->psn;
 	requester->send_entry = requester->last;
@@ -568,16 +578,37 @@ static void complete_unreliable(struct hca_qp *qp)
 	requester_complete_front(qp);
 }
 
+/* The packet is of the entry that is sent next, and a part of it may have been sent before. */
+static RARE void record_piece(const struct hca_qp *qp, const struct packet *packet)
+{
+	struct requester *requester = (struct requester *)&qp->requester;
+	/* The analyzer takes a copy of the device, which makes no packet, for one that was built. */
+	/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage) */
+	bool again = psn_distance(psn_add(packet->psn, packet->count), requester->newest) <= 0;
+
+	record_sent(qp, again ? TIMELINE_SEND_AGAIN : TIMELINE_SEND,
+		    inflight_at(requester, requester->send_entry)->index, packet);
+}
+
 /* Sends the packet that was built; false: there is no room, link_resume() goes on. */
 static bool send_packet(struct hca_qp *qp, struct run *run)
 {
 	struct packet *packet = run_slot(run);
+	/* Of no entry. What a link makes of the packet is no matter of the requester's. The analyzer: as in record_piece(). */
+	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
+	const bool disconnects = packet->message == MESSAGE_DISCONNECT;
 
 	if (packet->link && packet->link->shares && qp->transport->reliable && !host_window_take(qp, packet))
 		return false;
-	if (packet->link && link_send_or_wait(qp->hca, run, &qp->requester.waiter, &qp->party, true) == LINK_BUSY)
+	if (timeline_is_on())
+		record_piece(qp, packet);
+	if (packet->link && link_send_or_wait(qp->hca, run, &qp->requester.waiter, &qp->party, true) == LINK_BUSY) {
+		if (timeline_is_on())
+			record_no_room(qp);
 		return false;
-	has_left(qp->hca, &qp->requester, packet);
+	}
+	if (likely(!disconnects))
+		has_left(qp->hca, &qp->requester, packet);
 	return true;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The requester completes: in the order of the ring, in error, and by flushing; see requester.h. */
 #include "transport/dci.h"
+#include "transport/record.h"
 #include "transport/requester_acknowledge.h"
 #include "transport/wqe_parse.h"
 #include "wire/routes.h"
@@ -185,7 +186,7 @@ void requester_reset(struct hca_qp *qp)
 	requester_stop_timer(qp);
 	if (requester->first != requester->last)
 		withdraw(qp);
-	requester->state = REQUESTER_IDLE;
+	requester_enter(qp, REQUESTER_IDLE);
 	requester->next = 0;
 	requester->psn = requester->newest = 0;
 	requester->asked_again = false;

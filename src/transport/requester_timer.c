@@ -11,6 +11,7 @@
 #include "core/tunables.h"
 #include "device/progress.h"
 #include "device/counters.h"
+#include "transport/record.h"
 #include "transport/requester.h"
 #include "wire/routes.h"
 
@@ -135,6 +136,8 @@ static void try_again(struct hca_qp *qp, bool counts)
 	struct requester *requester = &qp->requester;
 
 	counter_add(qp->hca, counts ? COUNTER_ACK_TIMEOUTS : COUNTER_ACK_TIMEOUTS_EXCUSED, 1);
+	if (timeline_is_on())
+		record_timeout(qp, psn_add(requester->acknowledged, 1));
 	if (!qp->dci)
 		qp_route_again(qp);
 	requester_go_back(qp, requester->first, unacknowledged_offset(qp));

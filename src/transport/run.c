@@ -16,6 +16,7 @@
 #include "transport/dct.h"
 #include "transport/drop.h"
 #include "transport/origin.h"
+#include "transport/record.h"
 #include "transport/transport.h"
 
 static bool is_response(const struct packet *packet)
@@ -77,6 +78,8 @@ static void deliver(struct run *run, struct packet *packet, struct hca_qp *qp)
 		congestion_notify(qp, packet, run);
 	if (!packet->count)
 		set_count(packet, qp);
+	if (timeline_is_on())
+		record_arrived(qp, packet, packet->count);
 	if (is_response(packet)) {
 		requester_receive(qp, packet, run);
 		return;
@@ -85,6 +88,8 @@ static void deliver(struct run *run, struct packet *packet, struct hca_qp *qp)
 	if (!responder)
 		return;
 	/* To an initiator that a DCT knows nothing of, nothing is owed. */
+	if (timeline_is_on() && link_is_immediate(qp->hca, reply->link))
+		record_answer(qp, reply);
 	if (link_is_immediate(qp->hca, reply->link) || (qp->dct && responder == &qp->responder))
 		link_send(qp->hca, run);
 	else
@@ -340,9 +345,15 @@ static inline bool takes_whole(const struct hca_qp *qp, const struct packet *pac
 
 static inline void deliver_whole(struct run *run, struct packet *packet, struct hca_qp *qp)
 {
+	if (timeline_is_on() && packet->message != MESSAGE_ACKNOWLEDGE)
+		record_arrived(qp, packet, packets_of(packet->payload.length, qp->mtu_shift));
 	switch (packet->message) {
 	case MESSAGE_ACKNOWLEDGE:
+		if (timeline_is_on())
+			record_acknowledged(qp, packet);
 		requester_receive_acknowledgement(qp, packet->psn, run);
+		if (timeline_is_on())
+			timeline_end_call();
 		break;
 	case MESSAGE_READ_RESPONSE:
 		packet->count = packets_of(packet->payload.length, qp->mtu_shift);

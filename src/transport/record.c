@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The timeline's records of packets and of queue pairs, see record.h. */
+#include "transport/record.h"
+
+#include <string.h>
+
+#include "transport/transport.h"
+
+static uint32_t clipped(uint64_t length)
+{
+	return length < UINT32_MAX ? (uint32_t)length : UINT32_MAX;
+}
+
+static uint32_t bytes_of(const struct packet *packet)
+{
+	return packet->message == MESSAGE_READ_REQUEST ? packet->dma_length : clipped(packet->payload.length);
+}
+
+static void put_packet(uint64_t time, uint32_t number, uint32_t what, const struct packet *packet, uint32_t peer,
+		       uint32_t count)
+{
+	timeline_put(time, what, number, packet->psn, bytes_of(packet), TIMELINE_PACKETS(peer, count, packet->place));
+}
+
+void record_sent(const struct hca_qp *qp, enum timeline_kind kind, uint16_t index, const struct packet *packet)
+{
+	/* Of the first of what was posted; what is behind it leaves later. */
+	uint64_t time = timeline_time();
+
+	/* A DCI takes leave of a target for no WQE. */
+	if (packet->message == MESSAGE_DISCONNECT)
+		return;
+	timeline_end_call();
+	put_packet(time, qp->number, TIMELINE_WHAT(kind, packet->message, index), packet, packet->destination_qpn,
+		   packet->count);
+}
+
+void record_no_room(const struct hca_qp *qp)
+{
+	timeline_put(timeline_now(), TIMELINE_WHAT(TIMELINE_NO_ROOM, 0, 0), qp->number, 0, 0, 0);
+}
+
+void record_local(const struct hca_qp *qp, uint16_t index, uint8_t opcode)
+{
+	timeline_put(timeline_now(), TIMELINE_WHAT(TIMELINE_LOCAL, opcode, index), qp->number, 0, 0, 0);
+}
+
+void record_arrived(const struct hca_qp *qp, const struct packet *packet, uint32_t count)
+{
+	put_packet(timeline_now(), qp->number, TIMELINE_WHAT(TIMELINE_ARRIVE, packet->message, packet->syndrome),
+		   packet, packet->source_qpn, count);
+}
+
+void record_acknowledged(const struct hca_qp *qp, const struct packet *packet)
+{
+	timeline_begin_call(timeline_now());
+	put_packet(timeline_time(), qp->number, TIMELINE_WHAT(TIMELINE_ARRIVE, packet->message, packet->syndrome),
+		   packet, packet->source_qpn, 1);
+}
+
+void record_answer(const struct hca_qp *qp, const struct packet *packet)
+{
+	put_packet(timeline_now(), qp->number, TIMELINE_WHAT(TIMELINE_ANSWER, packet->message, packet->syndrome),
+		   packet, packet->destination_qpn, packet->count);
+}
+
+void record_timeout(const struct hca_qp *qp, uint32_t psn)
+{
+	timeline_put(timeline_now(), TIMELINE_WHAT(TIMELINE_TIMEOUT, 0, 0), qp->number, psn, 0, 0);
+}
+
+void record_state(const struct hca_qp *qp)
+{
+	timeline_put(timeline_now(), TIMELINE_WHAT(TIMELINE_STATE, qp->requester.state, 0), qp->number, 0, 0, 0);
+}
+
+void record_qp(struct hca_qp *qp)
+{
+	struct timeline_qp entry = {
+		.number = qp->number,
+		.peer = qp->transport->connected && !qp->transport->hears_all ? qp->attr.dest_qp_num : 0,
+		.send_cq = qp->send_cq ? qp->send_cq->number : 0,
+		.recv_cq = qp->recv_cq ? qp->recv_cq->number : 0,
+		.device = (uint32_t)qp->hca->index,
+		.type = (uint32_t)qp->type,
+	};
+
+	/* A datagram's QP has no path of its own. */
+	memcpy(entry.source, qp->path.source.raw, sizeof(entry.source));
+	memcpy(entry.destination, qp->path.destination.raw, sizeof(entry.destination));
+	timeline_put_qp(&qp->timeline_row, &entry);
+}

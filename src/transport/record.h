@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What requester and responder put into the timeline of the process (device/timeline.h). Whoever calls one of these has asked
+ * timeline_is_on() before. The lock of the QP is held.
+ */
+#ifndef SOFTHCA_TRANSPORT_RECORD_H
+#define SOFTHCA_TRANSPORT_RECORD_H
+
+#include "device/timeline.h"
+#include "transport/qp.h"
+
+/** @packet, of the WQE at @index, is about to leave. @kind: CALL, SEND or SEND_AGAIN. */
+void record_sent(const struct hca_qp *qp, enum timeline_kind kind, uint16_t index, const struct packet *packet);
+/** It did not: there is no room. */
+RARE void record_no_room(const struct hca_qp *qp);
+/** The WQE at @index, with @opcode, was executed, and is no message. */
+void record_local(const struct hca_qp *qp, uint16_t index, uint8_t opcode);
+/** @packet has arrived for @qp; @count: as packet.count, if that is known. */
+void record_arrived(const struct hca_qp *qp, const struct packet *packet, uint32_t count);
+/** The same of an acknowledgement, until timeline_end_call(): what it completes, it completes at once. */
+void record_acknowledged(const struct hca_qp *qp, const struct packet *packet);
+/** @packet, an answer of @qp, is about to leave. */
+void record_answer(const struct hca_qp *qp, const struct packet *packet);
+/** Nothing was heard for too long. */
+RARE void record_timeout(const struct hca_qp *qp, uint32_t psn);
+/** The requester is in another state. */
+RARE void record_state(const struct hca_qp *qp);
+/** The QP has an address, and perhaps a peer. */
+RARE void record_qp(struct hca_qp *qp);
+
+/** Changes the state of the requester. */
+static inline void requester_enter(struct hca_qp *qp, enum requester_state state)
+{
+	qp->requester.state = state;
+	if (timeline_is_on())
+		record_state(qp);
+}
+
+#endif
