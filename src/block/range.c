@@ -49,12 +49,12 @@ uint64_t wire_length(const struct block_setup *setup, uint64_t memory)
 
 bool input_guarded(const struct signature_setup *signature, const struct signature_domain *input)
 {
-	return input->field && signature->checked & guard_bytes(input);
+	return input->transaction || (input->field && signature->checked & guard_bytes(input));
 }
 
 bool output_guarded(const struct signature_setup *signature, const struct signature_domain *output)
 {
-	return output->field && ~signature->copied & guard_bytes(output);
+	return output->transaction || (output->field && ~signature->copied & guard_bytes(output));
 }
 
 static uint64_t down(uint64_t position, uint32_t unit)

@@ -36,11 +36,15 @@ struct signature_domain {
 	uint32_t ref_tag;
 	uint32_t block; /* bytes of data in a block; without a signature those of the other domain */
 	uint32_t psv;
+	/* One guard over all of the data, which is the one block; field: 4 where it is checked or made, else 0. */
+	bool transaction;
+	bool goes_on; /* its guard begins with what the PSV holds, else with the seed */
 };
 
 struct signature_setup {
 	bool enabled;
 	bool same;        /* the same structure in both domains: bytes may be copied */
+	bool transaction; /* of one of the domains */
 	bool escape_all;  /* an escape skips all checks, not just that of the guard (profile connectx) */
 	uint64_t checked; /* of the input field */
 	uint64_t copied;  /* from the input to the output field */

@@ -53,6 +53,7 @@ struct hca {
 	struct watcher watcher;
 	struct xrc_domain *xrc_domains; /* queue/xrc.h; under the lock */
 	pthread_mutex_t lock;           /* of the list of contexts, crypto logins, destruction of DEKs; taken first */
+	pthread_mutex_t psv_lock;       /* leaf; of what PSVs hold (mkey/psv.h) */
 	pthread_mutex_t atomic_lock;    /* leaf; of atomics on memory that is not one aligned word */
 	uint64_t next_serial;           /* atomic; of keys */
 	uint64_t random_state;          /* atomic; of hca_random() */

@@ -116,6 +116,7 @@ static int hca_init(struct hca *hca, size_t index, const struct settings *settin
 	timers_init(&hca->timers, &progress_timer_thread);
 	watcher_init(&hca->watcher);
 	pthread_mutex_init(&hca->lock, NULL);
+	pthread_mutex_init(&hca->psv_lock, NULL);
 	pthread_mutex_init(&hca->atomic_lock, NULL);
 	make_filters(hca);
 	return 0;

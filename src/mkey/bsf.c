@@ -30,6 +30,8 @@ enum {
 	AT_WIRE_FORMAT = 8,
 	AT_MEMORY_FORMAT = 12,
 	AT_TRANSACTION = 16,
+	AT_WIRE_TRANSACTION = 24,
+	AT_MEMORY_TRANSACTION = 28,
 	AT_WIRE_INLINE = 32,
 	AT_MEMORY_INLINE = 48,
 };
@@ -54,6 +56,18 @@ enum {
 	FORMAT_REPEAT = 0x02,
 	FORMAT_SEED_ZERO = 0x01,
 };
+
+/* The word at AT_TRANSACTION: what is done with the transaction signature of a domain. */
+enum {
+	MEMORY_CHECK_OR_MAKE = 1 << 24,
+	MEMORY_INITIAL = 1 << 25,
+	WIRE_CHECK_OR_MAKE = 1 << 28,
+	WIRE_INITIAL = 1 << 29,
+	TRANSACTION_FLAGS = MEMORY_CHECK_OR_MAKE | MEMORY_INITIAL | WIRE_CHECK_OR_MAKE | WIRE_INITIAL,
+};
+
+/* Bytes of data, so that they and the field are a block of 32 bits. */
+#define TRANSACTION_MOST (UINT32_C(1) << 31)
 
 /* Offsets in a cipher BSF (mlx5-formats 1.12). */
 enum {
@@ -191,6 +205,63 @@ static int parse_signature(const struct bsf *bsf, struct signature_setup *setup)
 	return 0;
 }
 
+static int parse_transaction_domain(const struct bsf *bsf, uint32_t at, bool checks, bool initial,
+				    struct signature_domain *domain)
+{
+	uint32_t format_psv = be32_at(bsf->bytes + at), psv = format_psv & 0xffffff;
+	uint8_t format = (uint8_t)(format_psv >> 24);
+
+	domain->block = be32_at(bsf->bytes + AT_RAW_SIZE);
+	if (!format_psv)
+		return 0;
+	if ((format & ~FORMAT_SEED_ZERO) != FORMAT_CRC32C)
+		return REFUSAL(bsf->why, EACCES, RULE_BSF_TRANSACTION, bsf->key, be32_at(bsf->bytes + AT_TRANSACTION),
+			       format, domain->block);
+	if (!psv_find(bsf->access->hca, psv, bsf->access->pd))
+		return REFUSAL(bsf->why, EACCES, RULE_BSF_PSV, bsf->key, psv, bsf->access->pd);
+	domain->guard = GUARD_CRC32C;
+	domain->field = checks ? 4 : 0;
+	domain->ones = !(format & FORMAT_SEED_ZERO);
+	domain->psv = psv;
+	domain->transaction = true;
+	domain->goes_on = !initial;
+	return 0;
+}
+
+/* mlx5-formats 1.11: one CRC-32C over all of the data. To an adapter both kinds could be in one BSF; nothing is known to do that. */
+static int parse_transaction(const struct bsf *bsf, struct signature_setup *setup)
+{
+	uint32_t flags = be32_at(bsf->bytes + AT_TRANSACTION), size = be32_at(bsf->bytes + AT_RAW_SIZE);
+	int error;
+
+	if (flags & ~TRANSACTION_FLAGS || bsf->bytes[AT_MEMORY_BLOCK] || bsf->bytes[AT_WIRE_BLOCK] || !size ||
+	    size > TRANSACTION_MOST)
+		return REFUSAL(bsf->why, EACCES, RULE_BSF_TRANSACTION, bsf->key, flags, 0, size);
+	*setup = (struct signature_setup){
+		.transaction = true,
+		.checked = field_mask(bsf->bytes[AT_CHECKED]),
+		.limit = size,
+	};
+	error = parse_transaction_domain(bsf, AT_MEMORY_TRANSACTION, flags & MEMORY_CHECK_OR_MAKE,
+					 flags & MEMORY_INITIAL, &setup->memory);
+	if (!error)
+		error = parse_transaction_domain(bsf, AT_WIRE_TRANSACTION, flags & WIRE_CHECK_OR_MAKE,
+						 flags & WIRE_INITIAL, &setup->wire);
+	setup->enabled = setup->memory.transaction || setup->wire.transaction;
+	return error;
+}
+
+/* With block signatures and no flags the words of the domains mean nothing; without either they ask for a guard that goes on. */
+static bool has_transaction(const struct bsf *bsf)
+{
+	if (bsf->size_code < SIZE_EXTENDED)
+		return false;
+	if (be32_at(bsf->bytes + AT_TRANSACTION))
+		return true;
+	return !bsf->bytes[AT_MEMORY_BLOCK] && !bsf->bytes[AT_WIRE_BLOCK] &&
+	       (be32_at(bsf->bytes + AT_WIRE_TRANSACTION) || be32_at(bsf->bytes + AT_MEMORY_TRANSACTION));
+}
+
 static int check_dek(const struct bsf *bsf, const struct dek *dek, uint32_t id)
 {
 	if (dek_pd(dek) != bsf->access->pd)
@@ -255,9 +326,8 @@ int bsf_parse(const struct walk_access *access, uint32_t key, const uint8_t *byt
 	if (!octowords_of(bytes[0]) || octowords < octowords_of(bytes[0]))
 		return REFUSAL(why, EACCES, RULE_BSF_SIZE, key, octowords, bsf.size_code, octowords_of(bytes[0]));
 	if (!cipher_only) {
-		if (bsf.size_code >= SIZE_EXTENDED && be32_at(bytes + AT_TRANSACTION))
-			return REFUSAL(why, EACCES, RULE_BSF_TRANSACTION, key, be32_at(bytes + AT_TRANSACTION));
-		error = parse_signature(&bsf, &next.signature);
+		error = has_transaction(&bsf) ? parse_transaction(&bsf, &next.signature)
+					      : parse_signature(&bsf, &next.signature);
 	}
 	if (!error && bsf.size_code == SIZE_WITH_CIPHER)
 		bsf.bytes += OCTOWORDS_OF_BSF * 16;

@@ -30,7 +30,7 @@ static int find_memory(struct hca_pd *pd, uint32_t lkey, uint64_t address, uint6
 
 int hca_mr_prefetch(struct hca_pd *pd, uint32_t lkey, uint64_t address, uint64_t length, bool write, bool populate)
 {
-	const uint8_t *memory;
+	const uint8_t *memory = NULL;
 	int error;
 
 	epoch_enter();

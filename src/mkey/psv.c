@@ -15,6 +15,46 @@ struct psv *psv_find(struct hca *hca, uint32_t index, uint32_t pd)
 	return psv && psv->pd->number == pd ? psv : NULL;
 }
 
+static pthread_mutex_t *lock_of(const struct psv *psv)
+{
+	return &psv->pd->context->hca->psv_lock;
+}
+
+void psv_set(struct psv *psv, uint64_t transient)
+{
+	pthread_mutex_t *lock = lock_of(psv);
+
+	pthread_mutex_lock(lock);
+	psv->transient = transient;
+	psv->serial = 0;
+	pthread_mutex_unlock(lock);
+}
+
+uint32_t psv_begin(struct psv *psv, uint64_t serial, uint64_t version)
+{
+	pthread_mutex_t *lock = lock_of(psv);
+	uint64_t start;
+
+	pthread_mutex_lock(lock);
+	if (psv->serial != serial || psv->version != version) {
+		psv->serial = serial;
+		psv->version = version;
+		psv->start = psv->transient;
+	}
+	start = psv->start;
+	pthread_mutex_unlock(lock);
+	return (uint32_t)(start >> 32);
+}
+
+void psv_reach(struct psv *psv, uint32_t running)
+{
+	pthread_mutex_t *lock = lock_of(psv);
+
+	pthread_mutex_lock(lock);
+	psv->transient = (uint64_t)running << 32;
+	pthread_mutex_unlock(lock);
+}
+
 int hca_psv_create(struct hca_pd *pd, uint32_t *index)
 {
 	struct hca *hca = pd->context->hca;

@@ -96,6 +96,7 @@ void signature_report(struct block_stage *stage, uint64_t number, uint64_t diffe
 		.key = stage->map->number,
 		.syndrome = syndrome_of(input, difference),
 		.memory = stage->transmits,
+		.transaction = input->transaction,
 		.expected = expected,
 		.found = found,
 		.offset = (number + 1) * extended_block(input) - 1,

@@ -20,6 +20,7 @@ struct signature_error {
 	uint32_t key;      /* number */
 	uint16_t syndrome; /* exactly one of enum signature_syndrome */
 	bool memory;       /* the field was in memory, else on the wire */
+	bool transaction;  /* of a transaction signature, else of a block */
 	uint64_t expected; /* computed and configured; numbers as in block/setup.h */
 	uint64_t found;    /* in the stream */
 	uint64_t offset;   /* of the last byte of the block and its field, in its domain */

@@ -36,6 +36,7 @@ struct signature_stage {
 	uint32_t field_at;
 	uint64_t raw;                       /* data bytes passed */
 	uint64_t input_guard, output_guard; /* running */
+	uint64_t input_start, output_start; /* what they begin with */
 	uint64_t field;                     /* on the wire */
 	uint64_t expected, found;           /* of the check that is due */
 };

@@ -145,7 +145,8 @@ uint64_t signature_pass_blocks(struct block_stage *stage, uint8_t *to, const uin
 	const uint64_t *found_by = input_guards ? input_guards : no_guards;
 	const uint64_t *made_of = output_guards ? output_guards : at->output_guarded ? found_by : no_guards;
 
-	if (bytes < wire_block || input->block != output->block || at->in_field || at->raw % run.block)
+	if (bytes < wire_block || input->block != output->block || at->in_field || at->raw % run.block ||
+	    stage->setup->signature.transaction)
 		return 0;
 	memory_ready(stage);
 	run.count = blocks_in(bytes, wire_block, input_guards && output_guards ? RUN_BLOCKS_TWICE : RUN_BLOCKS);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "block/field.h"
+#include "mkey/psv.h"
 #include "mkey/signature_report.h"
 #include "mkey/stage_parts.h"
 
@@ -29,13 +30,13 @@ void signature_check(struct block_stage *stage, uint64_t number, uint64_t expect
 
 static void begin_input_block(struct signature_stage *at)
 {
-	at->input_guard = guard_begin(at->input->guard, at->input->ones);
+	at->input_guard = at->input_start;
 	at->input_whole = true;
 }
 
 static void begin_output_block(struct signature_stage *at)
 {
-	at->output_guard = guard_begin(at->output->guard, at->output->ones);
+	at->output_guard = at->output_start;
 	at->output_whole = true;
 }
 
@@ -69,11 +70,45 @@ static bool at_end_of(const struct signature_domain *domain, uint64_t raw)
 	return domain->field && raw % domain->block == 0;
 }
 
+/* ---- transaction signatures ------------------------------------------------------------------------------------- */
+
+static struct psv *psv_of(const struct block_stage *stage, const struct signature_domain *domain)
+{
+	return psv_find(stage->access.hca, domain->psv, stage->access.pd);
+}
+
+static uint64_t guard_start(const struct block_stage *stage, const struct signature_domain *domain)
+{
+	struct psv *psv = domain->goes_on ? psv_of(stage, domain) : NULL;
+
+	return psv ? psv_begin(psv, stage->map->serial, stage->map->version) : guard_begin(domain->guard, domain->ones);
+}
+
+static void reach(const struct block_stage *stage, const struct signature_domain *domain, uint64_t guard)
+{
+	struct psv *psv = domain->transaction ? psv_of(stage, domain) : NULL;
+
+	if (psv)
+		psv_reach(psv, (uint32_t)guard);
+}
+
+/* All of the data was passed, from its beginning: the PSVs hold what the data of the next key goes on with. */
+static void end_transaction(const struct block_stage *stage)
+{
+	const struct signature_stage *at = &stage->signature;
+
+	if (at->raw != at->input->block || !at->input_whole || !at->output_whole)
+		return;
+	reach(stage, at->input, at->input_guard);
+	reach(stage, at->output, at->output_guard);
+}
+
 /* ---- data ----------------------------------------------------------------------------------------------------- */
 
 /* At most a block: @to or @from may be NULL, the null key; without @to at all guards alone are kept. */
-static void pass_data(struct signature_stage *at, uint8_t *to, const uint8_t *from, uint64_t bytes)
+static void pass_data(struct block_stage *stage, uint8_t *to, const uint8_t *from, uint64_t bytes)
 {
+	struct signature_stage *at = &stage->signature;
 	bool second = at->output_guarded && !at->shared;
 
 	if (!from)
@@ -87,15 +122,17 @@ static void pass_data(struct signature_stage *at, uint8_t *to, const uint8_t *fr
 	else if (to)
 		memmove(to, from, bytes);
 	at->raw += bytes;
+	if (__builtin_expect(setup_of(stage)->transaction, 0))
+		end_transaction(stage);
 }
 
-/* Data bytes until a block of either side ends. */
+/* Data bytes until a block of either side ends, of large blocks those of one that are passed at once. */
 static uint64_t until_boundary(const struct signature_stage *at)
 {
 	uint64_t input = at->input->block - at->raw % at->input->block;
 	uint64_t output = at->output->block - at->raw % at->output->block;
 
-	return smaller(input, output);
+	return smaller(smaller(input, output), BLOCK_LARGEST);
 }
 
 /* ---- transmitting --------------------------------------------------------------------------------------------- */
@@ -177,7 +214,7 @@ static uint64_t transmit_data(struct block_stage *stage, uint8_t *to, uint64_t b
 	}
 	memory_ready(stage);
 	bytes = smaller(smaller(bytes, until_boundary(at)), stage->piece.length);
-	pass_data(at, to, stage->piece.address, bytes);
+	pass_data(stage, to, stage->piece.address, bytes);
 	memory_passed(stage, bytes);
 	transmit_boundary(stage);
 	return bytes;
@@ -207,7 +244,7 @@ static void read_ahead(struct block_stage *stage, uint64_t raw)
 
 		memory_ready(stage);
 		bytes = smaller(smaller(raw - at->raw, until_boundary(at)), stage->piece.length);
-		pass_data(at, NULL, stage->piece.address, bytes);
+		pass_data(stage, NULL, stage->piece.address, bytes);
 		memory_passed(stage, bytes);
 		/* In the field on the wire, that of memory is still needed. */
 		if (at->raw == raw && at->in_field)
@@ -304,7 +341,7 @@ static uint64_t receive_data(struct block_stage *stage, const uint8_t *from, uin
 	}
 	memory_ready(stage);
 	bytes = smaller(smaller(bytes, until_boundary(at)), stage->piece.length);
-	pass_data(at, stage->piece.address, from, bytes);
+	pass_data(stage, stage->piece.address, from, bytes);
 	memory_passed(stage, bytes);
 	receive_boundary(stage);
 	return bytes;
@@ -351,7 +388,10 @@ void signature_begin(struct block_stage *stage)
 	at->input_guarded = input_guarded(setup, at->input);
 	at->output_guarded = output_guarded(setup, at->output);
 	at->shared = at->input_guarded && at->output_guarded && at->input->guard == at->output->guard &&
-		     at->input->ones == at->output->ones && at->input->block == at->output->block;
+		     at->input->ones == at->output->ones && at->input->block == at->output->block &&
+		     !setup->transaction;
+	at->input_start = guard_start(stage, at->input);
+	at->output_start = guard_start(stage, at->output);
 	if (stage->transmits)
 		begin_transmission(stage);
 	else

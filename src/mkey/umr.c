@@ -190,7 +190,10 @@ static void clear_configuration(const struct mkey *key, struct mapping *next, co
 	next->staged = next->needs_cipher;
 }
 
-/* mlx5-formats 1.8: with BSF_EN in the mask, a BSF replaces the block setup, and the bit clear switches it off. */
+/*
+ * mlx5-formats 1.8: with BSF_EN in the mask, a BSF replaces the block setup, and the bit clear switches it off. Without it in the mask
+ * a key that has room for BSFs keeps its setup, or takes the one that is sent.
+ */
 static int apply_blocks(const struct walk_access *access, const struct mkey *key, struct mapping *next,
 			const struct umr *umr, struct refusal *why)
 {
@@ -204,7 +207,7 @@ static int apply_blocks(const struct walk_access *access, const struct mkey *key
 		return 0;
 	if (changes && !enabled)
 		block_setup_clear(next->blocks);
-	if (changes && enabled && umr->bsf_octowords) {
+	if ((enabled || !changes) && umr->bsf_octowords) {
 		error = bsf_parse(access, umr->number, umr->bsf, umr->bsf_octowords, next->blocks, why);
 		if (error)
 			return error;
@@ -308,7 +311,7 @@ int set_psv_execute(const struct walk_access *access, const uint8_t *wqe, size_t
 	psv = psv_find(access->hca, be32toh(segment.index) & 0xffffff, access->pd);
 	if (!psv)
 		return REFUSAL(why, EACCES, RULE_PSV_UNKNOWN, be32toh(segment.index) & 0xffffff, access->pd);
-	__atomic_store_n(&psv->transient, be64toh(segment.transient), __ATOMIC_RELAXED);
+	psv_set(psv, be64toh(segment.transient));
 	return 0;
 }
 

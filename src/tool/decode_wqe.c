@@ -182,6 +182,9 @@ static void take_body(struct decoder *decoder, const uint8_t *ctrl, enum decode_
 	case WQE_CLASS_SET_PSV:
 		decoder_take(decoder, PART_PSV, 0);
 		break;
+	case WQE_CLASS_DUMP:
+		take_data(decoder);
+		break;
 	case WQE_CLASS_MMO:
 		if (decoder_take(decoder, PART_MMO, 0))
 			take_data(decoder);

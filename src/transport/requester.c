@@ -123,6 +123,18 @@ static enum progress start_copy(struct hca_qp *qp, const struct wqe *wqe)
 	return end_local(qp, entry);
 }
 
+/* mlx5-formats 1.4: what its segments name would be read and dropped, so all there is to it is whether it may be read. */
+static enum progress start_dump(struct hca_qp *qp, const struct wqe *wqe)
+{
+	struct stream source;
+	struct refusal why;
+	int syndrome = wqe_gather_segments(wqe, &qp->send_access, &source, &why);
+
+	if (syndrome)
+		return fail_start(qp, wqe, (uint8_t)syndrome, &why);
+	return end_local(qp, push_local(&qp->requester, wqe));
+}
+
 /* What a local operation does to keys; for NOP nothing. */
 static int change_keys(const struct hca_qp *qp, const struct wqe *wqe, uint64_t *revoked, struct refusal *why)
 {
@@ -414,7 +426,14 @@ static __attribute__((noinline)) enum progress start_other(struct hca_qp *qp, st
 		return start_kind(qp, wqe, run_slot(run), run, kind);
 	if (must_wait(qp, wqe, kind.class))
 		return PROGRESS_NONE;
-	return kind.class == WQE_CLASS_MMO ? start_copy(qp, wqe) : start_local(qp, wqe);
+	switch (kind.class) {
+	case WQE_CLASS_MMO:
+		return start_copy(qp, wqe);
+	case WQE_CLASS_DUMP:
+		return start_dump(qp, wqe);
+	default:
+		return start_local(qp, wqe);
+	}
 }
 
 /* What is compiled for what a QP starts: WAY_ANY is not plain, as in struct send_kind, the others are. */

@@ -137,7 +137,8 @@ int wqe_take_all_segments(const struct hca_qp *qp, struct wqe *wqe, struct refus
 	uint8_t class = wqe_opcodes[wqe->opcode].class;
 	int error = 0;
 
-	if (class == WQE_CLASS_NOP || class == WQE_CLASS_UMR || class == WQE_CLASS_SET_PSV || class == WQE_CLASS_MMO)
+	if (class == WQE_CLASS_NOP || class == WQE_CLASS_UMR || class == WQE_CLASS_SET_PSV || class == WQE_CLASS_MMO ||
+	    class == WQE_CLASS_DUMP)
 		return 0;
 	if (qp->type == IBV_QPT_UD || qp->type == QP_TYPE_DCI)
 		error = take_address(wqe, why);

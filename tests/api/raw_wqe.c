@@ -609,6 +609,7 @@ static void malformed(void **state)
 		case 0x14:
 		case 0x15:
 		case 0x20:
+		case 0x23:
 		case 0x25:
 		case 0x2f:
 			continue;

@@ -204,8 +204,8 @@ static void bsf_transaction(void)
 	raw_put32(&raw, BSF_TRANSACTION, 1 << 24);
 	raw_run(&raw);
 	expect_failure(&pair.server, CONFIGURE_WR_ID, MW_BIND_ERR, BSF_TRANSACTION, "UMR",
-		       "the block setup of key 0x%x asks for a transaction signature (flags 0x1000000); only block "
-		       "signatures are executed",
+		       "the block setup of key 0x%x asks for a transaction signature with flags 0x1000000, format 0x0, "
+		       "over 4294967295 bytes: not known together",
 		       mkey->lkey);
 }
 

@@ -97,6 +97,16 @@ static void put(uint8_t *bsf, int at, uint64_t value, int bytes)
 		bsf[at + i] = (uint8_t)(value >> 8 * (bytes - 1 - i));
 }
 
+/* Of 32 bytes: in the wire domain, by PSV 0, over 512 bytes. */
+static void transaction(uint8_t *bsf, uint8_t format)
+{
+	memset(bsf, 0, 32);
+	bsf[0] = 1 << 6;
+	put(bsf, 4, 512, 4);
+	put(bsf, 16, 3 << 28, 4);
+	put(bsf, 24, (uint32_t)format << 24 | psv[0], 4);
+}
+
 /* A good one: CRC32 of 512 bytes in memory, CRC64 of 4096 on the wire. */
 static void put_crcs(uint8_t *bsf)
 {
@@ -604,6 +614,14 @@ static void refused_signatures(void **state)
 	REFUSED_DIFS(BSF_TRANSACTION, put(bsf, 16, 1, 4));
 	REFUSED_DIFS(BSF_TRANSACTION, put(bsf, 16, 0x80000000, 4));
 	REFUSED_DIFS(BSF_TRANSACTION, (bsf[0] = EXTENDED, put(bsf, 16, 1, 4)));
+	/* With block signatures; over nothing, or too much; of another format; with a PSV that there is not. */
+	REFUSED_DIFS(BSF_TRANSACTION, (bsf[0] = EXTENDED, put(bsf, 4, 512, 4), put(bsf, 16, 1 << 28, 4),
+				       put(bsf, 24, 0x40 << 24 | psv[0], 4)));
+	REFUSED_DIFS(BSF_TRANSACTION, (transaction(bsf, 0x40), put(bsf, 4, 0, 4)));
+	REFUSED_DIFS(BSF_TRANSACTION, (transaction(bsf, 0x40), put(bsf, 4, 0x80000001, 4)));
+	REFUSED_DIFS(BSF_TRANSACTION, transaction(bsf, 0x20));
+	REFUSED_DIFS(BSF_TRANSACTION, transaction(bsf, 0x50));
+	REFUSED_DIFS(BSF_PSV, (transaction(bsf, 0x40), put(bsf, 25, 0xffffff, 3)));
 }
 
 static void refused_sections(void **state)

@@ -395,9 +395,11 @@ static void fewer_setters_in_profile_connectx(void **state)
 
 static void nothing_of_a_refused_chain_is_posted(void **state)
 {
-	uint32_t dbrec[2] = {htobe32(7), htobe32(11)};
+	static uint32_t dbrec[2];
 
 	(void)state;
+	dbrec[0] = htobe32(7);
+	dbrec[1] = htobe32(11);
 	fixture->qp.dbrec = dbrec;
 	for (int aborted = 0; aborted < 2; aborted++) {
 		fixture_place(fixture, 11);

@@ -267,7 +267,7 @@ static void expect_inlined(struct expected *e, const struct ibv_sge *sge, int sg
 static void pointers(struct posting *p, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		for (int sges = 0; sges <= SGES; sges++) {
+		for (int sges = 0; sges <= (int)SGES; sges++) {
 			for (int empty = -1; empty < sges; empty++) {
 				struct ibv_sge sge[SGES];
 
