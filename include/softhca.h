@@ -144,6 +144,26 @@ int softhca_check_faults(const char *script, char *error, size_t size);
  */
 size_t softhca_fault_summary(struct ibv_context *context, char *buffer, size_t size);
 
+/*
+ * Drawings of keys: the range of an mkey, a window or a region, the memory behind it, blocks with their signatures, rights, and
+ * the accesses that were refused. docs/keys.md tells how to read one. Who used the key is in it with SOFTHCA_KEYS only.
+ */
+enum softhca_drawing {
+	SOFTHCA_DRAWING_TEXT = 0,
+	SOFTHCA_DRAWING_SVG = 1,
+};
+
+/*
+ * Writes a drawing of key @key, an lkey or an rkey of the device of @context, to the descriptor @fd, as the key is now; of its
+ * number the lowest 8 bits do not matter, since a window or an mkey that was invalidated may have others. @context may be NULL:
+ * then it is the first device that has the key, which is meant for debuggers:
+ *
+ *	(gdb) call (int)softhca_draw_mkey(0, mkey->lkey, 1, 0)
+ *
+ * Returns 0, or an errno value: ENOENT if there is no such key, EINVAL for another @format, ENOMEM, those of write(2).
+ */
+int softhca_draw_mkey(struct ibv_context *context, uint32_t key, int fd, enum softhca_drawing format);
+
 #pragma GCC visibility pop
 
 #ifdef __cplusplus

@@ -57,6 +57,11 @@ static bool setting_is_crypto_file(const char *text)
 	return *text != '\0';
 }
 
+static bool setting_is_key_directory(const char *text)
+{
+	return *text != '\0';
+}
+
 static bool setting_is_capture_file(const char *text)
 {
 	return *text != '\0';

@@ -24,8 +24,11 @@ struct explain_log;
 struct explain_sink;
 struct filters;
 struct import_keys;
+struct key_book;
+struct key_observer;
 struct link;
 struct multicast_list;
+struct refused_ring;
 struct xrc_domain;
 
 /* Many keys share a lock: there are too many of them for one each. */
@@ -59,6 +62,10 @@ struct hca {
 	uint64_t random_state;          /* atomic; of hca_random() */
 	const struct link *link;        /* that carries everything, whatever the settings say (tests); or NULL */
 	struct filters *filters;        /* filter/filter.h; or NULL */
+	const struct key_observer *key_observer; /* device/key_observer.h; or NULL */
+	struct key_book *key_book;               /* draw/book.h; or NULL */
+	pthread_mutex_t refused_lock;            /* leaf; of the ring */
+	struct refused_ring *refused;            /* mkey/refused.h; or NULL */
 };
 
 struct registry {

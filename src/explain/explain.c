@@ -9,7 +9,9 @@
 #include "explain/limit.h"
 #include "explain/log.h"
 #include "explain/sink.h"
+#include "core/compiler.h"
 #include "device/device.h"
+#include "device/key_observer.h"
 
 #define OWN_RECORDS 1024
 #define OTHERS_RECORDS 256
@@ -22,7 +24,7 @@ struct ring {
 
 struct explain_log {
 	pthread_mutex_t lock;
-	uint64_t next; /* serial of the next record, whatever its ring */
+	uint64_t next; /* atomic; serial of the next record, whatever its ring; changes under the lock */
 	struct explain_sink *sink;
 	struct ring own, others;
 	uint64_t told[EXPLAIN_LIMITED_RULES]; /* see explain_log_told() */
@@ -71,10 +73,13 @@ static uint64_t make(struct hca *hca, const struct explain_subject *subject, enu
 
 	memcpy(record.args, args, (count < EXPLAIN_ARGS ? count : EXPLAIN_ARGS) * sizeof(uint64_t));
 	pthread_mutex_lock(&log->lock);
-	record.serial = log->next++;
+	record.serial = log->next;
+	__atomic_store_n(&log->next, record.serial + 1, __ATOMIC_RELAXED);
 	ring->record[ring->made++ % ring->size] = record;
 	pthread_mutex_unlock(&log->lock);
 	explain_sink_record(log->sink, hca->name, &record);
+	if (unlikely(hca->key_observer))
+		hca->key_observer->explained(hca, &record);
 	return record.serial;
 }
 
@@ -88,6 +93,11 @@ uint64_t explain_make_of_others(struct hca *hca, const struct explain_subject *s
 				const uint64_t *args, size_t count)
 {
 	return make(hca, subject, rule, args, count, &hca->explain_log->others);
+}
+
+uint64_t explain_latest(const struct hca *hca)
+{
+	return __atomic_load_n(&hca->explain_log->next, __ATOMIC_RELAXED) - 1;
 }
 
 /* The newest record of @ring that is older than @before and about @qpn, or NULL. The lock is held. */

@@ -81,6 +81,9 @@ uint64_t explain_make_of_others(struct hca *hca, const struct explain_subject *s
 		 rule, __VA_ARGS__),                                                                                   \
 	 (errno_value))
 
+/** The number of the latest record, 0 if there is none. Any thread; no lock. */
+uint64_t explain_latest(const struct hca *hca);
+
 /**
  * The newest record that is older than number @before (0: the newest of all) and about QP @qpn (0: about anything).
  * Returns false when there is none, or none any more. Any thread.

@@ -13,6 +13,7 @@
 #include "device/progress.h"
 #include "device/counters.h"
 #include "device/timeline.h"
+#include "draw/book.h"
 #include "filter/filter.h"
 #include "hca/handed.h"
 #include "hca/manager.h"
@@ -53,6 +54,22 @@ static void filters_after_fork(bool child)
 		if (child)
 			filters_forget(hca);
 		filters_unlock(hca);
+	}
+}
+
+static void key_books_before_fork(void)
+{
+	FOR_EACH_DEVICE(hca)
+	key_book_lock(hca);
+}
+
+static void key_books_after_fork(bool child)
+{
+	FOR_EACH_DEVICE(hca)
+	{
+		if (child)
+			key_book_forget(hca);
+		key_book_unlock(hca);
 	}
 }
 

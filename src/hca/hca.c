@@ -20,6 +20,7 @@
 #include "core/lock.h"
 #include "device/progress.h"
 #include "device/timeline.h"
+#include "draw/book.h"
 #include "transport/qp.h"
 #include "device/counter_file.h"
 #include "device/counters.h"
@@ -27,6 +28,7 @@
 #include "link/host/host.h"
 #include "hca/route.h"
 #include "link/shm/shm.h"
+#include "mkey/refused.h"
 #include "transport/run.h"
 #include "wire/link.h"
 #include "link/udp/udp.h"
@@ -75,14 +77,17 @@ static void load_import_keys(struct hca *hca)
 		explain_log_note(hca->explain_log, error);
 }
 
-/* A device without its faults or its capture is a device all the same. */
+/* A device without its faults, its capture or its drawings is a device all the same. */
 static void make_filters(struct hca *hca)
 {
-	char error[1024];
+	char error[5000];
 
 	if (filters_init(hca, error, sizeof(error)))
 		explain_log_note(hca->explain_log, error);
-	if (strcmp(hca->settings.counters, "off") != 0 || hca->filters || explain_sink_is_on(the_registry.sink))
+	if (key_book_init(hca, error, sizeof(error)))
+		explain_log_note(hca->explain_log, error);
+	if (strcmp(hca->settings.counters, "off") != 0 || hca->filters || hca->key_book ||
+	    explain_sink_is_on(the_registry.sink))
 		report_at_exit();
 }
 
@@ -118,6 +123,8 @@ static int hca_init(struct hca *hca, size_t index, const struct settings *settin
 	pthread_mutex_init(&hca->lock, NULL);
 	pthread_mutex_init(&hca->psv_lock, NULL);
 	pthread_mutex_init(&hca->atomic_lock, NULL);
+	pthread_mutex_init(&hca->refused_lock, NULL);
+	hca->refused = refused_ring_new();
 	make_filters(hca);
 	return 0;
 }

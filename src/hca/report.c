@@ -15,6 +15,7 @@
 #include "explain/output.h"
 #include "explain/sink.h"
 #include "device/counters.h"
+#include "draw/book.h"
 #include "filter/filter.h"
 
 static void put_note(void *argument, const char *line)
@@ -65,6 +66,7 @@ static void report(void)
 		filters_flush(hca);
 		if (owner == getpid() || filters_frames(hca))
 			filters_fault_summary(hca, put_note, hca);
+		key_book_finish(hca, put_note, hca);
 		if (fd < 0)
 			continue;
 		put_counters(hca, fd);

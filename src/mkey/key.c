@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "mkey/bsf.h"
+#include "core/compiler.h"
 #include "core/epoch.h"
 #include "device/device.h"
+#include "device/key_observer.h"
 #include "mkey/window.h"
 
 static struct mapping *mapping_new(uint32_t capacity, bool blocks)
@@ -87,6 +89,7 @@ int mkey_new(struct hca_pd *pd, const struct mapping *initial, uint32_t capacity
 	map->number = first_number(hca, index, mapping_is_direct(initial));
 	map->serial = __atomic_add_fetch(&hca->next_serial, 1, __ATOMIC_RELAXED);
 	map->pd = pd->number;
+	map->explained = explain_latest(hca);
 	summarize(map);
 	key->mapping = map;
 	reference_get(&pd->references);
@@ -105,6 +108,8 @@ void mkey_delete(struct mkey *key)
 {
 	struct mapping *map, *older;
 
+	if (unlikely(key->hca->key_observer))
+		key->hca->key_observer->ends(key);
 	id_table_unpublish(&key->hca->keys, key->index);
 	epoch_synchronize();
 	epoch_enter();
@@ -171,15 +176,21 @@ static void retire(struct mkey *key, struct mapping *map, uint64_t stamp)
 
 uint64_t mkey_publish(struct mkey *key, struct mapping *next)
 {
+	const struct key_observer *observer = key->hca->key_observer;
 	struct mapping *old = key->mapping;
 	uint64_t stamp;
 
 	summarize(next);
+	next->explained = explain_latest(key->hca);
+	if (unlikely(observer))
+		observer->ends(key);
 	__atomic_store_n(&key->mapping, next, __ATOMIC_RELEASE);
 	window_count(key->hca, next, 1);
 	window_count(key->hca, old, -1);
 	stamp = epoch_retire();
 	retire(key, old, stamp);
+	if (unlikely(observer))
+		observer->begins(key);
 	queue_unlock(mkey_lock(key));
 	return stamp;
 }

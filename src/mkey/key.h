@@ -66,6 +66,7 @@ struct mapping {
 	bool staged;                /* and has one: requests pass a block stage, in bytes of the wire (mkey/stage.h) */
 	bool needs_cipher;          /* created for a cipher: unusable without (mlx5dv_wr_set_mkey_crypto(3)) */
 	uint64_t version;           /* counts the changes */
+	uint64_t explained;         /* the latest explanation when it was published: what concerns it comes later */
 	uint8_t form;               /* enum layout_form */
 	bool gaps; /* of LAYOUT_LIST: entries had some between them, so their numbers are not those of the UMR */
 	uint32_t count;

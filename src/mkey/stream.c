@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "device/key_observer.h"
 #include "mkey/copy.h"
 #include "mkey/records.h"
+#include "mkey/refused.h"
 
 /* The access of @stream with another @more; @own holds it if it differs, which is rare. */
 static inline const struct walk_access *access_of(const struct stream *stream, bool more, struct walk_access *own)
@@ -18,8 +20,7 @@ static inline const struct walk_access *access_of(const struct stream *stream, b
 	return own;
 }
 
-/* Any other key, and every refusal. */
-int stream_resolve(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, struct refusal *why)
+static int resolve_part(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, struct refusal *why)
 {
 	struct stream_part *part = &stream->part[stream->count];
 	struct walk_access own;
@@ -51,6 +52,19 @@ int stream_resolve(struct stream *stream, uint32_t key, uint64_t address, uint64
 	error = walk_check(access, stream->rights, layout, address - layout->start, length, 1, why);
 	if (!error)
 		walk_enter(&stream->walk, access, layout, address - layout->start, length);
+	return error;
+}
+
+/* Any other key, and every refusal. */
+int stream_resolve(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, struct refusal *why)
+{
+	const struct walk_access *access = stream->access;
+	int error = resolve_part(stream, key, address, length, why);
+
+	if (unlikely(error))
+		refused_keep(access, stream->rights, key, address, length, why);
+	else if (unlikely(access->hca->key_observer))
+		access->hca->key_observer->used(access->hca, key, access->qpn, stream->rights, address, length);
 	return error;
 }
 

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The book of drawings, see book.h. */
+#include "draw/book.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/epoch.h"
+#include "core/limits.h"
+#include "device/device.h"
+#include "device/key_observer.h"
+#include "draw/files.h"
+#include "draw/svg.h"
+#include "draw/text.h"
+#include "draw/words.h"
+#include "mkey/refused.h"
+
+#define BUCKETS 256
+
+/* What a key has done in its present configuration. Owned by the book; its index never has another. */
+struct story {
+	struct story *next;
+	uint32_t index;
+	uint64_t serial, version; /* of the mapping that it is of */
+	bool drawn;               /* it has its place among those that are drawn */
+	bool changed;             /* since it was */
+	struct key_uses uses;
+};
+
+struct key_book {
+	pthread_mutex_t lock;
+	char directory[PATH_MAX];
+	struct story *bucket[BUCKETS];
+	uint32_t drawings, refused; /* of the process, of each kind */
+	uint64_t left_out;
+	int error; /* of the last file that could not be written; 0: all could */
+};
+
+static bool is_of(const struct story *story, const struct mapping *map)
+{
+	return story->serial == map->serial && story->version == map->version;
+}
+
+/* The lock is held. */
+static struct story *find(const struct key_book *book, uint32_t index)
+{
+	struct story *story = book->bucket[index % BUCKETS];
+
+	while (story && story->index != index)
+		story = story->next;
+	return story;
+}
+
+/* The story of the present configuration of @key, begun if need be; NULL without memory. The lock is held. */
+static struct story *story_of(struct key_book *book, const struct mkey *key)
+{
+	const struct mapping *map = mkey_mapping(key);
+	struct story *story = find(book, key->index);
+
+	if (!story) {
+		story = calloc(1, sizeof(*story));
+		if (!story)
+			return NULL;
+		story->index = key->index;
+		story->next = book->bucket[key->index % BUCKETS];
+		book->bucket[key->index % BUCKETS] = story;
+	} else if (is_of(story, map)) {
+		return story;
+	}
+	story->serial = map->serial;
+	story->version = map->version;
+	story->drawn = story->changed = false;
+	story->uses = (struct key_uses){0};
+	return story;
+}
+
+/* Takes a place among those that are drawn. The lock is held. */
+static bool take_place(struct key_book *book, struct story *story, bool refused)
+{
+	if (story->drawn)
+		return true;
+	if (book->drawings < LIMIT_DRAWINGS)
+		book->drawings++;
+	else if (refused && book->refused < LIMIT_DRAWINGS_REFUSED)
+		book->refused++;
+	else
+		return false;
+	return story->drawn = true;
+}
+
+/* ---- files ---------------------------------------------------------------------------------------------------- */
+
+static int store(const struct hca *hca, const struct picture *picture, const char *ending,
+		 const struct drawing *drawing)
+{
+	char name[256];
+
+	if (drawing->failed)
+		return -ENOMEM;
+	snprintf(name, sizeof(name), "%d-%s-0x%x-%" PRIu64 ".%" PRIu64 ".%s", (int)getpid(), hca->name, picture->number,
+		 picture->serial, picture->version, ending);
+	return drawing_store(hca->key_book->directory, name, drawing->bytes, drawing->length);
+}
+
+static int draw_with(const struct mkey *key, const struct key_uses *uses, struct picture *picture)
+{
+	struct drawing text = {.length = 0}, svg = {.length = 0};
+	int error;
+
+	picture_make(picture, key, uses);
+	picture_write_text(picture, &text);
+	picture_write_svg(picture, &svg);
+	error = store(key->hca, picture, "txt", &text);
+	if (!error)
+		error = store(key->hca, picture, "svg", &svg);
+	free(text.bytes);
+	free(svg.bytes);
+	return error;
+}
+
+/* The mapping stays for as long as that: by an epoch section, or since the key's lock is held. */
+static void draw(struct key_book *book, const struct mkey *key, const struct key_uses *uses)
+{
+	struct picture *picture = malloc(sizeof(*picture));
+	int saved = errno, error = picture ? draw_with(key, uses, picture) : -ENOMEM;
+
+	free(picture);
+	if (error) {
+		pthread_mutex_lock(&book->lock);
+		book->error = error;
+		pthread_mutex_unlock(&book->lock);
+	}
+	errno = saved;
+}
+
+/* ---- the observer --------------------------------------------------------------------------------------------- */
+
+static void draw_if_place(struct mkey *key, bool refused)
+{
+	struct key_book *book = key->hca->key_book;
+	struct key_uses uses = {0};
+	struct story *story;
+	bool placed = false;
+
+	pthread_mutex_lock(&book->lock);
+	story = story_of(book, key);
+	if (story && take_place(book, story, refused)) {
+		placed = true;
+		uses = story->uses;
+		story->changed = false;
+	} else {
+		book->left_out++;
+	}
+	pthread_mutex_unlock(&book->lock);
+	if (placed)
+		draw(book, key, &uses);
+}
+
+static void begins(struct mkey *key)
+{
+	epoch_enter();
+	if (!mkey_mapping(key)->free && !mapping_is_direct(mkey_mapping(key)))
+		draw_if_place(key, false);
+	epoch_leave();
+}
+
+/* What there is of it was drawn before, perhaps without its last uses. */
+static void ends(struct mkey *key)
+{
+	struct key_book *book = key->hca->key_book;
+	struct key_uses uses;
+	struct story *story;
+	bool due;
+
+	pthread_mutex_lock(&book->lock);
+	story = find(book, key->index);
+	due = story && story->drawn && story->changed && is_of(story, mkey_mapping(key));
+	if (due) {
+		uses = story->uses;
+		story->changed = false;
+	}
+	pthread_mutex_unlock(&book->lock);
+	if (!due)
+		return;
+	epoch_enter();
+	draw(book, key, &uses);
+	epoch_leave();
+}
+
+static void count(struct key_uses *uses, uint32_t qpn, uint8_t rights, uint64_t address, uint64_t length)
+{
+	struct key_use *use = uses->use;
+
+	while (use < uses->use + uses->count && (use->qpn != qpn || use->rights != rights))
+		use++;
+	if (use == uses->use + PICTURE_USES) {
+		uses->more++;
+		return;
+	}
+	if (use == uses->use + uses->count) {
+		*use = (struct key_use){.qpn = qpn, .rights = rights, .first = address};
+		uses->count++;
+	}
+	use->times++;
+	use->bytes += length;
+	if (address < use->first)
+		use->first = address;
+	if (address + length > use->end)
+		use->end = address + length;
+}
+
+static void used(struct hca *hca, uint32_t number, uint32_t qpn, uint8_t rights, uint64_t address, uint64_t length)
+{
+	const struct mkey *key = mkey_find(hca, number);
+	struct key_book *book = hca->key_book;
+	struct story *story;
+
+	if (!key || mapping_is_direct(mkey_mapping(key)))
+		return;
+	pthread_mutex_lock(&book->lock);
+	story = story_of(book, key);
+	if (story) {
+		count(&story->uses, qpn, rights, address, length);
+		story->changed = true;
+	}
+	pthread_mutex_unlock(&book->lock);
+}
+
+/* The key that an access named, if @record is of one: its explanation may name another, inside of it. */
+static void draw_refused(struct hca *hca, const struct explain_record *record)
+{
+	struct refused_access access;
+	struct mkey *key;
+
+	if (!refused_latest(hca, record->subject.qpn, record->rule, record->args, &access))
+		return;
+	key = mkey_find(hca, access.key);
+	if (key)
+		draw_if_place(key, true);
+}
+
+static void explained(struct hca *hca, const struct explain_record *record)
+{
+	struct mkey *key;
+
+	epoch_enter();
+	if (picture_tells(record->rule)) {
+		key = mkey_find(hca, (uint32_t)record->args[0]);
+		if (key)
+			draw_if_place(key, true);
+	} else {
+		draw_refused(hca, record);
+	}
+	epoch_leave();
+}
+
+static const struct key_observer observer = {begins, ends, used, explained};
+
+/* ---- the book ------------------------------------------------------------------------------------------------- */
+
+int key_book_init(struct hca *hca, char *error, size_t size)
+{
+	struct key_book *book;
+	int result;
+
+	if (!strcmp(hca->settings.keys, "off"))
+		return 0;
+	book = calloc(1, sizeof(*book));
+	result = book ? drawing_directory(hca->settings.keys, book->directory, sizeof(book->directory)) : -ENOMEM;
+	if (result) {
+		snprintf(error, size, "SOFTHCA_KEYS=%s: %s", hca->settings.keys, strerror(-result));
+		free(book);
+		return result;
+	}
+	pthread_mutex_init(&book->lock, NULL);
+	hca->key_book = book;
+	hca->key_observer = &observer;
+	return 0;
+}
+
+static void draw_rest(struct hca *hca, struct story *story)
+{
+	struct mkey *key;
+
+	epoch_enter();
+	key = mkey_find(hca, story->index << 8);
+	if (key && is_of(story, mkey_mapping(key)))
+		ends(key);
+	epoch_leave();
+}
+
+void key_book_finish(struct hca *hca, void (*put)(void *argument, const char *line), void *argument)
+{
+	struct key_book *book = hca->key_book;
+	char line[PATH_MAX + 200];
+	uint32_t drawn;
+
+	if (!book)
+		return;
+	for (size_t i = 0; i < BUCKETS; i++)
+		for (struct story *story = book->bucket[i]; story; story = story->next)
+			draw_rest(hca, story);
+	drawn = book->drawings + book->refused;
+	snprintf(line, sizeof(line), "%u drawing%s of keys in %s", drawn, drawn == 1 ? "" : "s", book->directory);
+	if (book->left_out)
+		SAY_MORE(line, ", … %s more were not", COMMAS(book->left_out));
+	if (book->error)
+		SAY_MORE(line, "; drawing failed: %s", strerror(-book->error));
+	if (drawn || book->left_out || book->error)
+		put(argument, line);
+}
+
+void key_book_uses(const struct mkey *key, struct key_uses *uses)
+{
+	struct key_book *book = key->hca->key_book;
+	const struct story *story;
+
+	*uses = (struct key_uses){0};
+	if (!book)
+		return;
+	pthread_mutex_lock(&book->lock);
+	story = find(book, key->index);
+	if (story && is_of(story, mkey_mapping(key)))
+		*uses = story->uses;
+	pthread_mutex_unlock(&book->lock);
+}
+
+void key_book_lock(struct hca *hca)
+{
+	if (hca->key_book)
+		pthread_mutex_lock(&hca->key_book->lock);
+}
+
+void key_book_unlock(struct hca *hca)
+{
+	if (hca->key_book)
+		pthread_mutex_unlock(&hca->key_book->lock);
+}
+
+void key_book_forget(struct hca *hca)
+{
+	struct key_book *book = hca->key_book;
+
+	if (!book)
+		return;
+	for (size_t i = 0; i < BUCKETS; i++) {
+		for (struct story *story = book->bucket[i]; story; story = story->next) {
+			story->drawn = story->changed = false;
+			story->uses = (struct key_uses){0};
+		}
+	}
+	book->drawings = book->refused = 0;
+	book->left_out = 0;
+}
