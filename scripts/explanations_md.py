@@ -19,6 +19,7 @@ STRINGS = rf'(?:{STRING}\s*)+'
 RULE = re.compile(rf'RULE\((\d+),\s*(\w+),\s*({STRINGS}),\s*({STRINGS}),\s*({STRINGS})\)|/\*(.*?)\*/', re.S)
 # Macros that make an explanation, with the figures that they add by themselves.
 MAKERS = {'EXPLAIN': 0, 'REFUSE': 0, 'REFUSE_QP': 0, 'REFUSE_CREATION': 0, 'REFUSE_SEND': 0, 'REFUSE_RECEIVE': 0,
+          'COMMAND_REFUSE': 0,
           'REFUSE_OVER': 0, 'REFUSE_DOMAIN': 1, 'REFUSE_HELLO': 1, 'WR_REFUSE': 0, 'REFUSAL': 0, 'RESPONDER_REFUSAL': 0,
           'DROP_FRAME': 0, 'EXPLAIN_LIMITED': 0, 'EXPLAIN_DROP': 0, 'UDP_EXPLAIN': 0, 'EXPLAIN_ONCE': 0, 'DROP': 3,
           'DROP_MAD': 0, 'REFUSE_OBJECT': 0, 'CM_EXPLAIN': 0, 'CM_REFUSE': 0, 'EXPLAIN_REQUEST': 0}
@@ -216,6 +217,7 @@ TITLES = {
     'posting': 'Creating queue pairs, posting, builders',
     'mlx5dv': 'mlx5dv',
     'abi': 'Calls that do not exist yet',
+    'devx': 'Commands of the device',
     'cm': 'Communication management',
     'rdmacm': 'librdmacm',
 }

@@ -36,6 +36,11 @@ int hca_close(struct hca_context *context);
 
 int hca_pd_alloc(struct hca_context *context, struct hca_pd **pd);
 int hca_pd_dealloc(struct hca_pd *pd); /* -EBUSY while keys, queues refer to it */
+/**
+ * The PD of @number that was made in @context, or NULL. For commands that name objects by numbers; as any object it is good as
+ * long as nobody destroys it. hca_cq_find(), hca_srq_find() and hca_qp_find() do the same.
+ */
+struct hca_pd *hca_pd_find(const struct hca_context *context, uint32_t number);
 uint32_t hca_pd_number(const struct hca_pd *pd);
 struct hca *hca_pd_device(const struct hca_pd *pd);
 

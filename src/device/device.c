@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "core/epoch.h"
+
 struct registry the_registry;
 
 uint64_t hca_random(struct hca *hca)
@@ -77,14 +79,26 @@ int hca_pd_alloc(struct hca_context *context, struct hca_pd **out)
 	}
 	pd->context = context;
 	reference_get(&context->references);
+	id_table_publish(&hca->pds, pd->number, pd);
 	*out = pd;
 	return 0;
+}
+
+struct hca_pd *hca_pd_find(const struct hca_context *context, uint32_t number)
+{
+	struct hca_pd *pd;
+
+	epoch_enter();
+	pd = id_table_find(&context->hca->pds, number);
+	epoch_leave();
+	return pd && pd->context == context ? pd : NULL;
 }
 
 int hca_pd_dealloc(struct hca_pd *pd)
 {
 	if (reference_count(&pd->references))
 		return -EBUSY;
+	id_table_unpublish(&pd->context->hca->pds, pd->number);
 	id_table_release(&pd->context->hca->pds, pd->number);
 	reference_put(&pd->context->references);
 	free(pd);

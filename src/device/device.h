@@ -48,7 +48,7 @@ struct hca {
 	struct id_table srqs;
 	struct id_table deks;
 	struct id_table psvs;
-	struct id_table pds;             /* numbers only: nothing is published under them */
+	struct id_table pds;
 	struct import_keys *import_keys; /* of SOFTHCA_CRYPTO=wrapped, else NULL; block/import_keys.h */
 	struct explain_log *explain_log;
 	struct dm_pool dm;

@@ -12,6 +12,7 @@
 #include "core/cancellation.h"
 #include "core/timer.h"
 #include "core/tunables.h"
+#include "device/program_memory.h"
 
 #define FOR_EVER UINT64_MAX
 
@@ -48,6 +49,11 @@ void watcher_after_fork(struct watcher *watcher)
 
 static uint32_t record(const struct watch *watch, uint32_t index)
 {
+	uint32_t read;
+
+	/* A record that has gone stays as it was seen. */
+	if (watch->in_umem)
+		return program_read(&read, &watch->records[index], sizeof(read)) ? watch->seen[index] : read;
 	return __atomic_load_n(&watch->records[index], __ATOMIC_ACQUIRE);
 }
 

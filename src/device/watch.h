@@ -22,6 +22,7 @@ struct watch {
 	struct watch *next, **link; /* in the list of the watcher; link NULL: not watched */
 	const uint32_t *records;
 	uint32_t count; /* of records: 1 or 2 */
+	bool in_umem;   /* set before watch_start(): the records may be unmapped while they are watched */
 	uint32_t seen[2];
 	void (*rung)(struct watch *watch);
 };

@@ -25,11 +25,25 @@ struct hca_cq_attr {
 	void *cookie;                /* the driver's CQ: object of its completion and asynchronous events */
 	bool timestamps;             /* write the timestamp field */
 	bool ignore_overrun;
+	/* buffer and dbrec are the program's memory, which it may unmap (device/program_memory.h), and which only it reads. */
+	bool in_umem;
 };
 
 int hca_cq_create(struct hca_context *context, const struct hca_cq_attr *attr, struct hca_cq **cq);
 int hca_cq_destroy(struct hca_cq *cq); /* -EBUSY while QPs or SRQs use it; drops events not yet taken */
 uint32_t hca_cq_number(const struct hca_cq *cq);
+/** Bytes of a CQE. */
+uint32_t hca_cq_entry_size(const struct hca_cq *cq);
+struct hca_cq *hca_cq_find(const struct hca_context *context, uint32_t number);
+/** CQEs written so far, and the consumer index as the program last had it; both 24 bits. */
+void hca_cq_indices(struct hca_cq *cq, uint32_t *producer, uint32_t *consumer);
+
+/**
+ * For the timeline, if that is on: at @time the program polled the CQE of @consumer_index, of @qpn and with @wqe_counter, as the
+ * completion of @wr_id with @status (enum ibv_wc_status). Any lock.
+ */
+void hca_cq_polled(const struct hca_cq *cq, uint64_t time, uint32_t consumer_index, uint32_t qpn, uint16_t wqe_counter,
+		   uint8_t status, uint64_t wr_id);
 /**
  * The ring and its doorbell record were given to the program (mlx5dv_init_obj(3)): from now on the device itself looks at
  * the arm word, which the program rings without a call, and signature errors are told by CQEs. Once is enough. Returns 0 or
@@ -71,6 +85,10 @@ struct hca_srq_attr {
 	uint32_t *dbrec;      /* one be32: counter of posted entries, 16 bits */
 	uint32_t limit;
 	void *cookie; /* the driver's SRQ: object of its asynchronous events */
+	/* buffer and dbrec are the program's memory, which it may unmap (device/program_memory.h). */
+	bool in_umem;
+	bool cyclic; /* of in_umem: the entries are taken in order, whatever their links say */
+	bool basic;  /* of cyclic: they have no link segment */
 	/* Of an XRC SRQ, else NULL: where it can be reached, and where its receives complete; user index as for a QP. */
 	struct hca_xrcd *xrcd;
 	struct hca_cq *cq;
@@ -81,6 +99,7 @@ int hca_srq_create(struct hca_pd *pd, const struct hca_srq_attr *attr, struct hc
 /** -EBUSY while QPs use it. An XRC SRQ can be reached by no packet any more, and completes nothing, on return. */
 int hca_srq_destroy(struct hca_srq *srq);
 uint32_t hca_srq_number(const struct hca_srq *srq);
+struct hca_srq *hca_srq_find(const struct hca_context *context, uint32_t number);
 /** Arms the limit event: IBV_EVENT_SRQ_LIMIT_REACHED once fewer than @limit entries are posted; 0 disarms. */
 int hca_srq_set_limit(struct hca_srq *srq, uint32_t limit);
 uint32_t hca_srq_limit(struct hca_srq *srq);

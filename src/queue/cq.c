@@ -8,8 +8,11 @@
 #include <string.h>
 #include <infiniband/mlx5dv.h>
 
+#include "core/epoch.h"
+#include "device/program_memory.h"
 #include "mkey/signature_report.h"
 #include "device/device.h"
+#include "device/timeline.h"
 
 #define ARM_SOLICITED (1u << 24)
 #define ARM_SN(word) ((word) >> 28 & 3)
@@ -59,6 +62,90 @@ static bool wakes(const struct hca_cq *cq, uint8_t op_own)
 	return !cq->armed_solicited || op_own & 2 || opcode == MLX5_CQE_REQ_ERR || opcode == MLX5_CQE_RESP_ERR;
 }
 
+/* ---- CQs in memory that may be unmapped ------------------------------------------------------------------------- */
+
+struct umem_cq {
+	uint8_t *buffer; /* the program's, as its record */
+	uint32_t *dbrec;
+	uint32_t copied_dbrec[2];
+	bool gone;
+};
+
+static int umem_init(struct hca_cq *cq, const struct hca_cq_attr *attr)
+{
+	size_t bytes = (size_t)attr->cqe_count * attr->cqe_size;
+
+	cq->umem = calloc(1, sizeof(*cq->umem));
+	cq->buffer = aligned_alloc(64, bytes);
+	if (!cq->umem || !cq->buffer)
+		return -ENOMEM;
+	memset(cq->buffer, 0, bytes);
+	cq->umem->buffer = attr->buffer;
+	cq->umem->dbrec = attr->dbrec;
+	cq->dbrec = cq->umem->copied_dbrec;
+	cq->armed = true;
+	/* Who reads a ring by itself is told of signature errors there. */
+	cq->given_away = true;
+	return 0;
+}
+
+static void umem_free(struct hca_cq *cq)
+{
+	if (cq->umem)
+		free(cq->buffer);
+	free(cq->umem);
+}
+
+/* Nothing can be completed any more. */
+static void umem_lost(struct hca_cq *cq)
+{
+	if (cq->umem->gone)
+		return;
+	cq->umem->gone = true;
+	cq->ignore_overrun = false;
+	cq->dbrec[0] = htobe32(cq->producer_index - cq->cqe_count);
+	EXPLAIN(cq->context->hca, &(struct explain_subject){0}, RULE_UMEM_CQ_GONE, cq->number,
+		(uintptr_t)cq->umem->buffer);
+}
+
+/* The newest CQE goes to the program: all of it but op_own, which gives it away, then that. */
+static void umem_copy_out(struct hca_cq *cq)
+{
+	const struct mlx5_cqe64 *cqe = cq_entry(cq, cq->producer_index - 1);
+	bool wide = (cqe->op_own & 0xc) == MLX5_INLINE_SCATTER_64;
+	const uint8_t *from = (const uint8_t *)(wide ? cqe - 1 : cqe), *end = &cqe->op_own;
+	uint8_t *to = cq->umem->buffer + (from - cq->buffer);
+
+	if (program_write(to, from, (size_t)(end - from)))
+		return umem_lost(cq);
+	/* Two calls of the kernel, or stores that this processor keeps in order. */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (program_write(to + (end - from), end, 1))
+		umem_lost(cq);
+}
+
+static void umem_read_consumer(struct hca_cq *cq)
+{
+	if (!cq->umem->gone && program_read(&cq->dbrec[0], &cq->umem->dbrec[0], sizeof(cq->dbrec[0])))
+		umem_lost(cq);
+}
+
+static bool umem_has_room(struct hca_cq *cq)
+{
+	umem_read_consumer(cq);
+	return cq_outstanding(cq) < cq->cqe_count;
+}
+
+void hca_cq_indices(struct hca_cq *cq, uint32_t *producer, uint32_t *consumer)
+{
+	queue_lock(&cq->lock);
+	if (cq->umem)
+		umem_read_consumer(cq);
+	*producer = cq->producer_index & CQ_INDEX_MASK;
+	*consumer = be32toh(__atomic_load_n(&cq->dbrec[0], __ATOMIC_ACQUIRE)) & CQ_INDEX_MASK;
+	queue_unlock(&cq->lock);
+}
+
 static void fill_error(struct mlx5_cqe64 *cqe, const struct completion *completion)
 {
 	struct mlx5_err_cqe *error = (struct mlx5_err_cqe *)cqe;
@@ -74,7 +161,7 @@ struct signature_cqe {
 	__be32 expected_upper, found_upper;
 	__be32 expected_lower, found_lower;
 	__be16 syndrome;
-	uint8_t type; /* 0: block signature */
+	uint8_t type; /* 0: block signature, 1: transaction signature */
 	uint8_t domain;
 	__be32 key;
 	__be64 offset;
@@ -94,6 +181,7 @@ static void fill_signature(struct mlx5_cqe64 *cqe, const struct completion *comp
 		.expected_lower = htobe32((uint32_t)error->expected),
 		.found_lower = htobe32((uint32_t)error->found),
 		.syndrome = htobe16(error->syndrome),
+		.type = error->transaction,
 		.domain = error->memory,
 		.key = htobe32(error->key),
 		.offset = htobe64(error->offset),
@@ -103,8 +191,10 @@ static void fill_signature(struct mlx5_cqe64 *cqe, const struct completion *comp
 	memcpy(cqe, &filled, offsetof(struct signature_cqe, op_own));
 }
 
-bool cq_overrun(struct hca_cq *cq)
+bool cq_find_room(struct hca_cq *cq)
 {
+	if (cq->umem && umem_has_room(cq))
+		return true;
 	if (!cq->overrun) {
 		cq->overrun = true;
 		EXPLAIN(cq->context->hca, &(struct explain_subject){0}, RULE_CQ_OVERRUN, cq->number, cq->cqe_count);
@@ -113,8 +203,18 @@ bool cq_overrun(struct hca_cq *cq)
 	return false;
 }
 
-void cq_fill_error(struct mlx5_cqe64 *cqe, const struct completion *completion)
+static void put_record(const struct hca_cq *cq, const struct completion *completion)
 {
+	timeline_put(timeline_time(), TIMELINE_WHAT(TIMELINE_COMPLETE, completion->opcode, completion->wqe_counter),
+		     cq->number, cq->producer_index, completion->byte_count,
+		     TIMELINE_COMPLETION(completion->qpn, completion->send_opcode, completion->syndrome,
+					 completion->vendor_syndrome, cq->context->hca->index));
+}
+
+void cq_fill_error(const struct hca_cq *cq, struct mlx5_cqe64 *cqe, const struct completion *completion)
+{
+	if (cq->notes & CQ_TIMELINE)
+		put_record(cq, completion);
 	if (completion->opcode == MLX5_CQE_SIG_ERR)
 		fill_signature(cqe, completion);
 	else
@@ -131,13 +231,18 @@ uint8_t cq_scatter(const struct hca_cq *cq, struct mlx5_cqe64 *cqe, const struct
 	return small ? MLX5_INLINE_SCATTER_32 : MLX5_INLINE_SCATTER_64;
 }
 
-void cq_stamp(struct mlx5_cqe64 *cqe)
+void cq_note(const struct hca_cq *cq, struct mlx5_cqe64 *cqe, const struct completion *completion)
 {
-	cqe->timestamp = htobe64(clock_now_ns());
+	if (cq->notes & CQ_TIMESTAMP)
+		cqe->timestamp = htobe64(clock_now_ns());
+	if (cq->notes & CQ_TIMELINE)
+		put_record(cq, completion);
 }
 
 void cq_raise_if_due(struct hca_cq *cq, uint8_t op_own, bool event)
 {
+	if (cq->umem)
+		return umem_copy_out(cq);
 	if (wakes(cq, op_own) || event)
 		event_due(cq);
 }
@@ -212,7 +317,14 @@ int hca_cq_create(struct hca_context *context, const struct hca_cq_attr *attr, s
 	cq->cqe_size = attr->cqe_size;
 	cq->dbrec = attr->dbrec;
 	cq->channel = attr->channel;
-	cq->timestamps = attr->timestamps;
+	cq->notes = (uint8_t)((attr->timestamps ? CQ_TIMESTAMP : 0) | (timeline_is_on() ? CQ_TIMELINE : 0));
+	if (attr->in_umem && umem_init(cq, attr)) {
+		id_table_release(&context->hca->cqs, cq->number);
+		umem_free(cq);
+		queue_lock_destroy(&cq->lock);
+		free(cq);
+		return -ENOMEM;
+	}
 	cq->ignore_overrun = attr->ignore_overrun;
 	cq->completion.object = attr->cookie;
 	cq->error.object = attr->cookie;
@@ -239,8 +351,24 @@ int hca_cq_destroy(struct hca_cq *cq)
 	id_table_release(&hca->cqs, cq->number);
 	reference_put(&cq->context->references);
 	queue_lock_destroy(&cq->lock);
+	umem_free(cq);
 	free(cq);
 	return 0;
+}
+
+struct hca_cq *hca_cq_find(const struct hca_context *context, uint32_t number)
+{
+	struct hca_cq *cq;
+
+	epoch_enter();
+	cq = id_table_find(&context->hca->cqs, number);
+	epoch_leave();
+	return cq && cq->context == context ? cq : NULL;
+}
+
+uint32_t hca_cq_entry_size(const struct hca_cq *cq)
+{
+	return cq->cqe_size;
 }
 
 uint32_t hca_cq_number(const struct hca_cq *cq)
@@ -282,4 +410,11 @@ int hca_cq_moderate(struct hca_cq *cq, uint16_t count, uint16_t period_us)
 		fire(cq);
 	queue_unlock(&cq->lock);
 	return 0;
+}
+
+void hca_cq_polled(const struct hca_cq *cq, uint64_t time, uint32_t consumer_index, uint32_t qpn, uint16_t wqe_counter,
+		   uint8_t status, uint64_t wr_id)
+{
+	timeline_put(time, TIMELINE_WHAT(TIMELINE_POLL, status, wqe_counter), cq->number, consumer_index,
+		     (qpn & 0xffffff) | (uint32_t)cq->context->hca->index << 24, wr_id);
 }

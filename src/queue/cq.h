@@ -15,6 +15,11 @@
 #include "device/watch.h"
 #include "queue/commands.h"
 
+enum cq_note {
+	CQ_TIMESTAMP = 1 << 0,
+	CQ_TIMELINE = 1 << 1, /* device/timeline.h */
+};
+
 struct hca_cq {
 	struct queue_lock lock;
 	uint8_t *buffer;
@@ -27,7 +32,8 @@ struct hca_cq {
 	uint8_t fired_sn; /* arm_sn of the last arming that fired */
 	uint8_t armed_sn;
 	uint32_t notified; /* producer_index when it last fired: that event was of all CQEs before */
-	bool timestamps, ignore_overrun, overrun;
+	uint8_t notes;     /* enum cq_note: what is done with each CQE beside writing it */
+	bool ignore_overrun, overrun;
 	bool given_away; /* atomic; its program reads the ring itself (mlx5dv_init_obj(3)) */
 	uint32_t number;
 	struct hca_context *context;
@@ -40,6 +46,11 @@ struct hca_cq {
 	uint16_t waiting; /* CQEs since arming that would have raised the event */
 	struct timer moderate_timer;
 	struct watch watch; /* of a CQ that its program arms by hand */
+	/*
+	 * Of a CQ in memory that may be unmapped: buffer and dbrec are the device's own, each CQE is copied to the program's, and
+	 * the consumer index is read when the ring seems to be full. Such a CQ is always armed: so writing a CQE costs others nothing.
+	 */
+	struct umem_cq *umem;
 };
 
 struct signature_error;

@@ -30,10 +30,10 @@ static inline uint32_t cq_outstanding(const struct hca_cq *cq)
 	return (cq->producer_index - consumer) & CQ_INDEX_MASK;
 }
 
-/** The ring is full: raises IBV_EVENT_CQ_ERR, once. Returns false. The lock is held. */
-RARE bool cq_overrun(struct hca_cq *cq);
+/** The ring seems to be full: true if it is not. Else raises IBV_EVENT_CQ_ERR, once. The lock is held. */
+RARE bool cq_find_room(struct hca_cq *cq);
 /** What the CQE of an error has beside what all have, or of a signature error alone. The lock is held. */
-void cq_fill_error(struct mlx5_cqe64 *cqe, const struct completion *completion);
+void cq_fill_error(const struct hca_cq *cq, struct mlx5_cqe64 *cqe, const struct completion *completion);
 /**
  * Data in the CQE (mlx5-formats 3.2): of 64 bytes the first half of it, of 128 the half that is in front. Returns what op_own
  * says of it. The lock is held.
@@ -46,8 +46,8 @@ static inline uint32_t cq_scatter_room(const struct hca_cq *cq)
 	return cq->cqe_size / 2;
 }
 
-/** The timestamp. The lock is held. */
-void cq_stamp(struct mlx5_cqe64 *cqe);
+/** What cq->notes says of @cqe, which is filled but for op_own, before it is the consumer's. The lock is held. */
+void cq_note(const struct hca_cq *cq, struct mlx5_cqe64 *cqe, const struct completion *completion);
 /** The armed @cq has got a CQE with @op_own, which demands an event if @event. The lock is held. */
 void cq_raise_if_due(struct hca_cq *cq, uint8_t op_own, bool event);
 
@@ -70,17 +70,17 @@ SPECIALISED bool cq_write_locked(struct hca_cq *cq, const struct completion comp
 	struct mlx5_cqe64 *cqe;
 	uint8_t op_own;
 
-	if (unlikely(cq_outstanding(cq) >= cq->cqe_count && !cq->ignore_overrun))
-		return cq_overrun(cq);
+	if (unlikely(cq_outstanding(cq) >= cq->cqe_count && !cq->ignore_overrun) && !cq_find_room(cq))
+		return false;
 	cqe = cq_entry(cq, cq->producer_index);
 	/* The layout of a signature error is its own. */
 	if (likely(completion.opcode != MLX5_CQE_SIG_ERR))
 		cq_fill(cqe, &completion);
 	if (unlikely(completion.opcode == MLX5_CQE_REQ_ERR || completion.opcode == MLX5_CQE_RESP_ERR ||
 		     completion.opcode == MLX5_CQE_SIG_ERR))
-		cq_fill_error(cqe, SPILL(&spilled, &completion));
-	else if (unlikely(cq->timestamps))
-		cq_stamp(cqe);
+		cq_fill_error(cq, cqe, SPILL(&spilled, &completion));
+	else if (unlikely(cq->notes))
+		cq_note(cq, cqe, SPILL(&spilled, &completion));
 	op_own = (uint8_t)(completion.opcode << 4 | completion.solicited << 1 | !!(cq->producer_index & cq->cqe_count));
 	if (unlikely(completion.scattered != NULL))
 		op_own |= cq_scatter(cq, cqe, SPILL(&spilled, &completion));

@@ -39,6 +39,8 @@ uint32_t rq_posted(const struct hca_rq *rq)
 	if (!rq->count)
 		return 0;
 	posted = (uint16_t)(counter_of(rq->dbrec) - rq->consumed);
+	if (!posted && rq->shadow && shadow_fetch(rq->shadow))
+		posted = (uint16_t)(counter_of(rq->dbrec) - rq->consumed);
 	return posted > rq->count ? rq->count : posted;
 }
 
@@ -75,18 +77,20 @@ static const uint8_t *srq_entry(const struct hca_srq *srq, uint32_t index)
 bool srq_take(struct hca_srq *srq, struct receive_wqe *wqe)
 {
 	struct mlx5_wqe_srq_next_seg link;
+	size_t header;
 
 	queue_lock(&srq->lock);
-	if (!srq_posted(srq)) {
+	if (!srq_posted(srq) && !(srq->shadow && shadow_fetch(srq->shadow))) {
 		queue_unlock(&srq->lock);
 		return false;
 	}
 	wqe->counter = (uint16_t)srq->next;
 	memcpy(&link, srq_entry(srq, srq->next), sizeof(link));
-	copy_segments(wqe, srq_entry(srq, srq->next) + sizeof(link),
-		      ((1u << srq->entry_shift) - sizeof(link)) / sizeof(struct mlx5_wqe_data_seg));
+	header = srq->basic ? 0 : sizeof(link);
+	copy_segments(wqe, srq_entry(srq, srq->next) + header,
+		      ((1u << srq->entry_shift) - header) / sizeof(struct mlx5_wqe_data_seg));
 	/* The link is the program's memory: an index outside of the ring would lead the device out of it. */
-	srq->next = be16toh(link.next_wqe_index) & (srq->entry_count - 1);
+	srq->next = (srq->cyclic ? srq->next + 1 : be16toh(link.next_wqe_index)) & (srq->entry_count - 1);
 	srq->consumed++;
 	check_limit(srq);
 	queue_unlock(&srq->lock);
@@ -119,6 +123,26 @@ static void end_xrc(struct hca_srq *srq)
 	reference_put(&srq->xrcd->references);
 }
 
+static void free_srq(struct hca_srq *srq)
+{
+	queue_lock_destroy(&srq->lock);
+	if (srq->shadow)
+		shadow_free(srq->shadow);
+	free(srq->shadow);
+	free(srq);
+}
+
+static int init_shadow(struct hca_srq *srq, const struct hca_srq_attr *attr)
+{
+	srq->shadow = calloc(1, sizeof(*srq->shadow));
+	if (!srq->shadow || shadow_init(srq->shadow, attr->buffer, attr->dbrec, attr->entry_count, attr->entry_shift))
+		return -ENOMEM;
+	srq->shadow->linked = !attr->cyclic;
+	srq->buffer = srq->shadow->copy;
+	srq->dbrec = &srq->shadow->index;
+	return 0;
+}
+
 int hca_srq_create(struct hca_pd *pd, const struct hca_srq_attr *attr, struct hca_srq **out)
 {
 	struct hca *hca = pd->context->hca;
@@ -136,6 +160,13 @@ int hca_srq_create(struct hca_pd *pd, const struct hca_srq_attr *attr, struct hc
 	srq->entry_count = attr->entry_count;
 	srq->entry_shift = attr->entry_shift;
 	srq->dbrec = attr->dbrec;
+	srq->cyclic = attr->cyclic;
+	srq->basic = attr->basic;
+	if (attr->in_umem && init_shadow(srq, attr)) {
+		id_table_release(&hca->srqs, srq->number);
+		free_srq(srq);
+		return -ENOMEM;
+	}
 	srq->limit = attr->limit;
 	srq->limit_reached.type = IBV_EVENT_SRQ_LIMIT_REACHED;
 	srq->limit_reached.object = attr->cookie;
@@ -159,9 +190,18 @@ int hca_srq_destroy(struct hca_srq *srq)
 	event_source_purge(srq->pd->context->async, &srq->limit_reached);
 	id_table_release(&hca->srqs, srq->number);
 	reference_put(&srq->pd->references);
-	queue_lock_destroy(&srq->lock);
-	free(srq);
+	free_srq(srq);
 	return 0;
+}
+
+struct hca_srq *hca_srq_find(const struct hca_context *context, uint32_t number)
+{
+	struct hca_srq *srq;
+
+	epoch_enter();
+	srq = id_table_find(&context->hca->srqs, number);
+	epoch_leave();
+	return srq && srq->pd->context == context ? srq : NULL;
 }
 
 uint32_t hca_srq_number(const struct hca_srq *srq)

@@ -12,6 +12,7 @@
 
 #include "core/limits.h"
 #include "core/lock.h"
+#include "device/shadow.h"
 #include "mkey/walk.h"
 #include "queue/commands.h"
 
@@ -33,6 +34,9 @@ struct hca_rq {
 	uint32_t shift;
 	const uint32_t *dbrec;
 	uint16_t consumed; /* 16-bit running count */
+	/* Of a ring in memory that may be unmapped, else NULL: buffer and dbrec are of its copy, into which more is fetched when it
+	 * has been used up. */
+	struct shadow *shadow;
 };
 
 struct hca_srq {
@@ -41,7 +45,9 @@ struct hca_srq {
 	uint32_t entry_count, entry_shift;
 	const uint32_t *dbrec;
 	uint16_t consumed;
-	uint32_t next; /* entry to consume next */
+	bool cyclic, basic;    /* as in struct hca_srq_attr */
+	struct shadow *shadow; /* as in struct hca_rq */
+	uint32_t next;         /* entry to consume next */
 	uint32_t limit;
 	uint32_t number;
 	struct hca_pd *pd;

@@ -16,6 +16,7 @@ struct hca_pd;
 struct hca_qp;
 struct hca_srq;
 struct hca_xrcd;
+struct refusal;
 
 struct hca_qp_attr {
 	enum ibv_qp_type type;            /* RC, UC, UD, XRC, QP_TYPE_DCI, QP_TYPE_DCT */
@@ -25,6 +26,11 @@ struct hca_qp_attr {
 	struct hca_srq *srq;              /* or NULL */
 	void *sq_buffer;                  /* sq_wqebb_count * 64 bytes */
 	uint32_t sq_wqebb_count;          /* power of two, or 0 */
+	/*
+	 * sq_buffer, rq_buffer and dbrec are the program's memory, which it may unmap (device/program_memory.h). The QP is watched as
+	 * after hca_qp_watch().
+	 */
+	bool in_umem;
 	void *rq_buffer;
 	uint32_t rq_count;   /* power of two, or 0 */
 	uint32_t rq_shift;   /* log2 of the stride */
@@ -75,6 +81,9 @@ int hca_qp_detach(struct hca_qp *qp, const union ibv_gid *group);
 int hca_qp_open(struct hca_xrcd *xrcd, uint32_t number, void *cookie, struct hca_qp **qp);
 void hca_qp_close(struct hca_qp *qp, const void *cookie);
 uint32_t hca_qp_number(const struct hca_qp *qp);
+/** As hca_pd_find(). A QP whose creator is @context; not of XRC_RECV, which belong to a domain. */
+struct hca_qp *hca_qp_find(const struct hca_context *context, uint32_t number);
+enum ibv_qp_type hca_qp_type(const struct hca_qp *qp);
 
 /**
  * ibv_modify_qp(3): checks transition, attributes required and allowed (IBTA table 91 and 92; the kernel's state table),
@@ -83,6 +92,8 @@ uint32_t hca_qp_number(const struct hca_qp *qp);
  * To RTS and SQD->RTS: the send queue starts. To ERR: all is flushed before the call returns.
  */
 int hca_qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int attr_mask);
+/** The same without an explanation: of a refusal @why says the rule and its figures, for who has a name for the call. */
+int hca_qp_try_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int attr_mask, struct refusal *why);
 /** Fills all of @attr as ibv_query_qp(3) does for any mask, cap included. */
 int hca_qp_query(struct hca_qp *qp, struct ibv_qp_attr *attr);
 /** Whether there is a QP of @number, of any device of this process. */

@@ -20,6 +20,9 @@
 #include "transport/transport.h"
 #include "wire/routes.h"
 
+/* log2 of MLX5_SEND_WQE_BB */
+#define SEND_BLOCK_SHIFT 6
+
 static const int event_types[QP_EVENT_COUNT] = {
 	[QP_EVENT_FATAL] = IBV_EVENT_QP_FATAL,
 	[QP_EVENT_REQUEST_ERROR] = IBV_EVENT_QP_REQ_ERR,
@@ -102,6 +105,74 @@ static void drop_references(struct hca_qp *qp)
 		reference_put(&qp->srq->references);
 }
 
+/* ---- rings in memory that may be unmapped ------------------------------------------------------------------------ */
+
+static void free_shadow(struct shadow *shadow)
+{
+	if (shadow)
+		shadow_free(shadow);
+	free(shadow);
+}
+
+static struct shadow *new_shadow(const void *ring, const uint32_t *record, uint32_t count, uint32_t shift)
+{
+	struct shadow *shadow = calloc(1, sizeof(*shadow));
+
+	if (shadow && !shadow_init(shadow, ring, record, count, shift))
+		return shadow;
+	free(shadow);
+	return NULL;
+}
+
+/* After init_qp(): the device works on copies. */
+static int cast_shadows(struct hca_qp *qp, const struct hca_qp_attr *attr)
+{
+	if (attr->sq_wqebb_count) {
+		qp->send_shadow =
+			new_shadow(attr->sq_buffer, &attr->dbrec[MLX5_SND_DBR], attr->sq_wqebb_count, SEND_BLOCK_SHIFT);
+		if (!qp->send_shadow)
+			return -ENOMEM;
+		qp->requester.ring = qp->send_shadow->copy;
+		qp->requester.dbrec = &qp->send_shadow->index;
+	}
+	if (attr->rq_count) {
+		qp->rq.shadow = new_shadow(attr->rq_buffer, &attr->dbrec[MLX5_RCV_DBR], attr->rq_count, attr->rq_shift);
+		if (!qp->rq.shadow)
+			return -ENOMEM;
+		qp->rq.buffer = qp->rq.shadow->copy;
+		qp->rq.dbrec = &qp->rq.shadow->index;
+	}
+	return 0;
+}
+
+void qp_reset_shadows(struct hca_qp *qp)
+{
+	if (qp->send_shadow)
+		shadow_reset(qp->send_shadow);
+	if (qp->rq.shadow)
+		shadow_reset(qp->rq.shadow);
+}
+
+void qp_fetch_requests(struct hca_qp *qp)
+{
+	struct shadow *shadow = qp->send_shadow;
+
+	if (!shadow)
+		return;
+	queue_lock(&qp->lock);
+	/* Before RTR a record may be that of a former life of the QP, whose program has yet to clear it. */
+	if (!shadow->gone && qp->state != IBV_QPS_RESET && qp->state != IBV_QPS_INIT) {
+		shadow_fetch(shadow);
+		if (shadow->gone && qp->state != IBV_QPS_ERR) {
+			qp_raise(qp, QP_EVENT_FATAL);
+			qp_enter_error(qp,
+				       EXPLAIN(qp->hca, (&(const struct explain_subject){.qpn = qp->number}),
+					       RULE_UMEM_QP_GONE, (uintptr_t)shadow->ring, (uintptr_t)shadow->record));
+		}
+	}
+	queue_unlock(&qp->lock);
+}
+
 static void free_qp(struct hca_qp *qp)
 {
 	queue_lock_destroy(&qp->lock);
@@ -113,6 +184,8 @@ static void free_qp(struct hca_qp *qp)
 	free(qp->responder.answers);
 	free(qp->dci);
 	dct_free(qp->dct);
+	free_shadow(qp->send_shadow);
+	free_shadow(qp->rq.shadow);
 	free(qp);
 }
 
@@ -219,6 +292,8 @@ static void init_qp(struct hca_qp *qp, struct hca_context *context, const struct
 	qp->openers = &qp->own;
 }
 
+static void rung(struct watch *watch);
+
 int hca_qp_create(struct hca_context *context, const struct hca_qp_attr *attr, struct hca_qp **out)
 {
 	struct hca_qp *qp = new_qp(attr);
@@ -230,6 +305,11 @@ int hca_qp_create(struct hca_context *context, const struct hca_qp_attr *attr, s
 		return -ENOMEM;
 	}
 	init_qp(qp, context, attr);
+	if (attr->in_umem && cast_shadows(qp, attr)) {
+		id_table_release(&the_registry.qps, qp->number);
+		free_qp(qp);
+		return -ENOMEM;
+	}
 	if (attr->xrcd && xrc_qp_join(qp, attr->xrcd, attr->cookie)) {
 		id_table_release(&the_registry.qps, qp->number);
 		free_qp(qp);
@@ -239,7 +319,13 @@ int hca_qp_create(struct hca_context *context, const struct hca_qp_attr *attr, s
 	id_table_publish(&the_registry.qps, qp->number, qp);
 	counter_add(qp->hca, COUNTER_QPS_CREATED, 1);
 	*out = qp;
-	return 0;
+	if (!attr->in_umem)
+		return 0;
+	qp->watch.in_umem = true;
+	if (!watch_start(&qp->hca->watcher, &qp->watch, attr->dbrec, 2, rung))
+		return 0;
+	qp_destroy(qp);
+	return -EAGAIN;
 }
 
 /* Neither the requester nor what is owed waits for room, now or later. The lock is held. */
@@ -289,6 +375,21 @@ int hca_qp_destroy(struct hca_qp *qp)
 uint32_t hca_qp_number(const struct hca_qp *qp)
 {
 	return qp->number;
+}
+
+struct hca_qp *hca_qp_find(const struct hca_context *context, uint32_t number)
+{
+	struct hca_qp *qp;
+
+	epoch_enter();
+	qp = number <= PSN_MASK ? qp_find(number) : NULL;
+	epoch_leave();
+	return qp && qp->own.context == context ? qp : NULL;
+}
+
+enum ibv_qp_type hca_qp_type(const struct hca_qp *qp)
+{
+	return qp->type;
 }
 
 bool hca_qp_exists(uint32_t number)
@@ -341,6 +442,7 @@ static void rung(struct watch *watch)
 	struct hca_qp *qp = (struct hca_qp *)((char *)watch - offsetof(struct hca_qp, watch));
 
 	hca_qp_recv_doorbell(qp);
+	qp_fetch_requests(qp);
 	hca_qp_send_doorbell(qp);
 }
 

@@ -192,6 +192,7 @@ struct hca_qp {
 	struct qp_opener *openers; /* &own, but for XRC_RECV */
 	struct qp_opener own;
 	struct watch watch;         /* of a QP whose program rings by hand */
+	struct shadow *send_shadow; /* of rings in memory that may be unmapped, else NULL; that of receives is in rq */
 	struct responder responder; /* last, see there; of a DCT only what belongs to no initiator: nothing */
 };
 
@@ -225,6 +226,11 @@ void qp_destroy(struct hca_qp *qp);
 
 /** A CQE of @qp did not fit into @cq: puts the QP into the error state. The lock is held. */
 RARE void qp_lost_completion(struct hca_qp *qp, const struct hca_cq *cq);
+
+/** Of a QP whose rings are in memory that may be unmapped: fetches the requests that its doorbell record announces. No lock held. */
+void qp_fetch_requests(struct hca_qp *qp);
+/** And begins anew, in RESET. The lock is held. */
+void qp_reset_shadows(struct hca_qp *qp);
 
 /** Writes a CQE of this QP; a full CQ puts the QP into the error state. The lock is held. */
 SPECIALISED void qp_complete(struct hca_qp *qp, struct hca_cq *cq, const struct completion completion)

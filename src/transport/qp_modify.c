@@ -192,6 +192,7 @@ static void enter_state(struct hca_qp *qp, enum ibv_qp_state to)
 		__atomic_store_n(&qp->flushes, 0, __ATOMIC_RELEASE);
 		requester_reset(qp);
 		responder_reset(qp);
+		qp_reset_shadows(qp);
 		memset(&qp->attr, 0, sizeof(qp->attr));
 		break;
 	case IBV_QPS_RTS:
@@ -254,26 +255,36 @@ static int modify_locked(struct hca_qp *qp, const struct ibv_qp_attr *attr, int 
 
 int hca_qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
-	enum ibv_qp_state before;
 	struct refusal why;
-	int error;
+	int error = hca_qp_try_modify(qp, attr, mask, &why);
 
-	queue_lock(&qp->lock);
-	before = qp->state;
-	error = modify_locked(qp, attr, mask & ~ignored_attributes(qp), &why);
-	queue_unlock(&qp->lock);
 	if (error) {
 		struct explain_subject subject = {.call = "ibv_modify_qp", .qpn = qp->number, .error = -error};
 
 		explain_make(qp->hca, &subject, why.rule, why.args, EXPLAIN_ARGS);
-		return error;
 	}
+	return error;
+}
+
+int hca_qp_try_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask, struct refusal *why)
+{
+	enum ibv_qp_state before;
+	int error;
+
+	queue_lock(&qp->lock);
+	before = qp->state;
+	error = modify_locked(qp, attr, mask & ~ignored_attributes(qp), why);
+	queue_unlock(&qp->lock);
+	if (error)
+		return error;
 	/* Another thread may still be executing what is over now; the program is about to reuse rings and memory. */
 	if (mask & IBV_QP_STATE && (attr->qp_state == IBV_QPS_RESET || attr->qp_state == IBV_QPS_ERR))
 		epoch_synchronize();
 	if (qp->dci && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
 		dci_leave(qp);
-	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTS && before != IBV_QPS_RTS)
+	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTS && before != IBV_QPS_RTS) {
+		qp_fetch_requests(qp);
 		hca_qp_send_doorbell(qp);
+	}
 	return 0;
 }

@@ -13,6 +13,7 @@
 #include "hca/hca.h"
 #include "verbs/crypto_login.h"
 #include "verbs/dek.h"
+#include "verbs/devx.h"
 #include "verbs/handles.h"
 #include "verbs/objects.h"
 
@@ -243,6 +244,52 @@ bool object_alive_(enum object_kind kind, const void *object)
 	return find(kind, object, &found);
 }
 
+/* An entry knows its object, and by that its own address: other memory of the object is told from it. */
+static bool is_entry(uintptr_t address)
+{
+	const struct alive *entry = (const struct alive *)address;
+
+	return entry->kind < OBJECT_KIND_COUNT &&
+	       (uintptr_t)entry->object + (uintptr_t)kinds[entry->kind].entry == address;
+}
+
+static void count_entry(const struct alive *entry, const struct ibv_context *context,
+			uint32_t counts[OBJECT_KIND_COUNT])
+{
+	if (entry->context == context)
+		counts[entry->kind]++;
+}
+
+/* A bit leaves open in which half of its 16 bytes the entry begins. */
+static void count_slot(const struct alive_slot *slot, const struct ibv_context *context,
+		       uint32_t counts[OBJECT_KIND_COUNT])
+{
+	for (uint64_t left = slot->entries; left; left &= left - 1) {
+		uintptr_t address = slot->block << BLOCK_BITS | (uintptr_t)__builtin_ctzll(left) << GRANULE_BITS;
+
+		if (!is_entry(address))
+			address += _Alignof(struct alive);
+		if (is_entry(address))
+			count_entry((const struct alive *)address, context, counts);
+	}
+}
+
+void objects_count(const struct ibv_context *context, uint32_t counts[OBJECT_KIND_COUNT])
+{
+	memset(counts, 0, OBJECT_KIND_COUNT * sizeof(counts[0]));
+	for (size_t i = 0; i < PARTS; i++) {
+		struct alive_part *part = &parts[i];
+		size_t count = part->slots ? part->mask + 1 : FEW;
+
+		queue_lock(&part->lock);
+		for (size_t j = 0; j < count; j++)
+			count_slot(part->slots ? &part->slots[j] : &part->few[j], context, counts);
+		for (const struct alive *entry = part->rest; entry; entry = entry->next)
+			count_entry(entry, context, counts);
+		queue_unlock(&part->lock);
+	}
+}
+
 /* ---- refusing ------------------------------------------------------------------------------------------------- */
 
 /* The device whose log tells of it: that of @context, which may be closed; the first one knows of all else. May be NULL. */
@@ -269,8 +316,7 @@ static bool refuse(const char *call, struct ibv_context *context, enum object_ki
 	return true;
 }
 
-/* A name as a figure: its characters as they lie in memory. */
-static uint64_t name_of(enum object_kind kind)
+uint64_t object_kind_figure(enum object_kind kind)
 {
 	uint64_t figure;
 
@@ -282,7 +328,7 @@ static uint64_t name_of(enum object_kind kind)
 static bool unknown(const char *call, const struct ibv_context *context, enum object_kind kind, const void *object,
 		    struct alive *found)
 {
-	uint64_t name = name_of(kind), address = (uintptr_t)object;
+	uint64_t name = object_kind_figure(kind), address = (uintptr_t)object;
 	struct ibv_context *member;
 	uint32_t handle;
 
@@ -342,13 +388,14 @@ bool object_refused_(const char *call, const struct ibv_context *context, enum o
 	if (unknown(call, context, kind, object, &found))
 		return true;
 	if (context && !same_file(found.context, context))
-		return REFUSE_OBJECT(call, (struct ibv_context *)context, kind, RULE_OBJECT_FOREIGN, name_of(kind),
-				     (uintptr_t)object);
+		return REFUSE_OBJECT(call, (struct ibv_context *)context, kind, RULE_OBJECT_FOREIGN,
+				     object_kind_figure(kind), (uintptr_t)object);
 	if (!handle_imports_exist())
 		return false;
 	/* An import alone keeps no context open. */
 	if (!object_alive(found.context))
-		return REFUSE_OBJECT(call, NULL, kind, RULE_OBJECT_OF_CLOSED, name_of(kind), (uintptr_t)object);
+		return REFUSE_OBJECT(call, NULL, kind, RULE_OBJECT_OF_CLOSED, object_kind_figure(kind),
+				     (uintptr_t)object);
 	if (names_gone(found.context, kind, object, found.handle))
 		return REFUSE_OBJECT(call, found.context, kind, RULE_HANDLE_GONE, found.handle);
 	return false;

@@ -39,7 +39,10 @@
 	KIND(QP, ibv_qp, "QP", HANDLE, ENOENT, user_qp, base)                                                          \
 	KIND(MKEY, mlx5dv_mkey, "mkey", NOTHING, ENOENT, user_mkey, base)                                              \
 	KIND(DEK, mlx5dv_dek, "DEK", NOTHING, ENOENT, user_dek, pd)                                                    \
-	KIND(LOGIN, mlx5dv_crypto_login_obj, "login", NOTHING, ENOENT, user_crypto_login, context)
+	KIND(LOGIN, mlx5dv_crypto_login_obj, "login", NOTHING, ENOENT, user_crypto_login, context)                     \
+	KIND(DEVX, mlx5dv_devx_obj, "object", NOTHING, ENOENT, user_devx_object, device)                               \
+	KIND(UMEM, mlx5dv_devx_umem, "umem", NOTHING, ENOENT, user_umem, base)                                         \
+	KIND(UAR, mlx5dv_devx_uar, "UAR", NOTHING, ENOENT, user_uar, base)
 
 #define OBJECT_KIND_NAME_(NAME, ...) OBJECT_##NAME,
 enum object_kind { OBJECT_KINDS(OBJECT_KIND_NAME_) OBJECT_KIND_COUNT };
@@ -68,6 +71,11 @@ void alive_prepare(void);
 /** @object, whose public members are filled in, lives from now on, in @context; @entry is a member of it. */
 #define object_enter(object, entry, context) object_enter_(OBJECT_KIND_OF(object), object, entry, context)
 void object_enter_(enum object_kind kind, const void *object, struct alive *entry, struct ibv_context *context);
+
+/** Counts by kind the objects that live in @context, itself among them. */
+void objects_count(const struct ibv_context *context, uint32_t counts[OBJECT_KIND_COUNT]);
+/** The name of @kind as a figure of an explanation: its characters as they lie in memory. */
+uint64_t object_kind_figure(enum object_kind kind);
 
 /** The object of @entry lives no more. Does nothing if it has left, or never entered. */
 void object_leave(struct alive *entry);

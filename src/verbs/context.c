@@ -12,6 +12,7 @@
 #include "core/cancellation.h"
 #include "core/limits.h"
 #include "explain/explain.h"
+#include "verbs/devx.h"
 #include "verbs/doorbell_page.h"
 #include "verbs/signature.h"
 #include "verbs/events.h"
@@ -53,12 +54,18 @@ static void before_fork(void)
 			handle_table_freeze(context->handles);
 	for (context = contexts.first; context; context = context->next)
 		pthread_mutex_lock(&context->verbs.context.mutex);
+	for (context = contexts.first; context; context = context->next)
+		if (context->devx)
+			devx_before_fork(context->devx);
 }
 
 static void after_fork(void)
 {
 	struct user_context *context;
 
+	for (context = contexts.first; context; context = context->next)
+		if (context->devx)
+			devx_after_fork(context->devx);
 	for (context = contexts.first; context; context = context->next)
 		pthread_mutex_unlock(&context->verbs.context.mutex);
 	for (context = contexts.first; context; context = context->next)

@@ -38,6 +38,8 @@ struct user_device {
 	int index;
 };
 
+struct devx;
+struct devx_handle;
 struct user_qp;
 struct user_srq;
 struct handle_table;
@@ -68,6 +70,8 @@ struct user_context {
 	struct hca_login *crypto_session; /* of mlx5dv_crypto_login(3), or NULL; under verbs.context.mutex */
 	void *doorbell_page;              /* given to programs by mlx5dv_init_obj(3), or NULL; verbs/doorbell_page.h */
 	struct user_context *next;        /* list of open contexts of the process, for ibv_import_device(3) */
+	struct devx *devx;                /* its command interface, or NULL; verbs/devx.h; under verbs.context.mutex */
+	struct devx_handle *devx_handles; /* likewise: what programs have of it, newest first */
 	struct handle_table *handles;     /* shared by a context and those imported from it; verbs/handles.h */
 	struct alive alive;
 	struct verbs_context verbs; /* last, as verbs.h demands: public context is verbs.context */

@@ -8,6 +8,8 @@
 
 #include <infiniband/verbs.h>
 
+struct user_qp;
+
 /* ibv_context.ops: data path */
 int softhca_ibv_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int softhca_ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only);
@@ -44,5 +46,8 @@ struct ibv_xrcd *softhca_ibv_open_xrcd(struct ibv_context *context, struct ibv_x
 int softhca_ibv_close_xrcd(struct ibv_xrcd *xrcd);
 struct ibv_qp *softhca_ibv_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr);
 struct ibv_srq *softhca_ibv_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
+
+/** What the driver has to do once the device has moved @qp to @state. (verbs/qp_modify.c) */
+void user_qp_entered(struct user_qp *qp, enum ibv_qp_state state);
 
 #endif

@@ -72,6 +72,14 @@ static void follow(struct user_qp *qp, enum ibv_qp_state state)
 	}
 }
 
+void user_qp_entered(struct user_qp *qp, enum ibv_qp_state state)
+{
+	/* An XRC_RECV QP has no queues that follow. */
+	if (qp->dbrec)
+		follow(qp, state);
+	qp->base.state = state;
+}
+
 int softhca_ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int attr_mask)
 {
 	struct user_qp *qp = to_user_qp(base);
@@ -86,12 +94,8 @@ int softhca_ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int att
 	err = -hca_qp_modify(qp->device, attr, attr_mask);
 	if (err)
 		return err;
-	if (attr_mask & IBV_QP_STATE) {
-		/* An XRC_RECV QP has no queues that follow. */
-		if (qp->dbrec)
-			follow(qp, attr->qp_state);
-		base->state = attr->qp_state;
-	}
+	if (attr_mask & IBV_QP_STATE)
+		user_qp_entered(qp, attr->qp_state);
 	return 0;
 }
 

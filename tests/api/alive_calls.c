@@ -587,6 +587,66 @@ CALL(login_destroy)
 	return mlx5dv_crypto_login_destroy(object);
 }
 
+/* ---- commands ----------------------------------------------------------------------------------------------------- */
+
+/* One that names no object's number: EINVAL, when the object is good. */
+static int command_result(int error)
+{
+	return error == EINVAL ? 0 : error;
+}
+
+CALL(devx_qp_modify)
+{
+	uint8_t in[16] = {0x05, 0x0a}, out[16];
+
+	(void)world;
+	return command_result(mlx5dv_devx_qp_modify(object, in, sizeof(in), out, sizeof(out)));
+}
+
+CALL(devx_qp_query)
+{
+	uint8_t in[16] = {0x05, 0x0b}, out[272];
+
+	(void)world;
+	return command_result(mlx5dv_devx_qp_query(object, in, sizeof(in), out, sizeof(out)));
+}
+
+CALL(devx_obj_modify)
+{
+	uint8_t in[16] = {0x05, 0x0a}, out[16];
+
+	(void)world;
+	return command_result(mlx5dv_devx_obj_modify(object, in, sizeof(in), out, sizeof(out)));
+}
+
+CALL(devx_obj_query)
+{
+	uint8_t in[16] = {0x05, 0x0b}, out[272];
+
+	(void)world;
+	return command_result(mlx5dv_devx_obj_query(object, in, sizeof(in), out, sizeof(out)));
+}
+
+CALL(devx_obj_destroy)
+{
+	(void)world;
+	return mlx5dv_devx_obj_destroy(object);
+}
+
+CALL(devx_umem_dereg)
+{
+	(void)world;
+	return mlx5dv_devx_umem_dereg(object);
+}
+
+CALL(devx_free_uar)
+{
+	(void)world;
+	errno = 0;
+	mlx5dv_devx_free_uar(object);
+	return errno;
+}
+
 /* ---- the table -------------------------------------------------------------------------------------------------- */
 
 #define ROW(symbol, kind, call, beside)                                                                                \
@@ -682,6 +742,13 @@ const struct alive_call alive_calls[] = {
 	ROW(mlx5dv_dek_destroy, DEK, dek_destroy, false),
 	ROW(mlx5dv_crypto_login_query, LOGIN, login_query, false),
 	ROW(mlx5dv_crypto_login_destroy, LOGIN, login_destroy, false),
+	ROW(mlx5dv_devx_qp_modify, QP, devx_qp_modify, false),
+	ROW(mlx5dv_devx_qp_query, QP, devx_qp_query, false),
+	ROW(mlx5dv_devx_obj_modify, DEVX, devx_obj_modify, false),
+	ROW(mlx5dv_devx_obj_query, DEVX, devx_obj_query, false),
+	ROW(mlx5dv_devx_obj_destroy, DEVX, devx_obj_destroy, false),
+	ROW(mlx5dv_devx_umem_dereg, UMEM, devx_umem_dereg, false),
+	ROW(mlx5dv_devx_free_uar, UAR, devx_free_uar, false),
 };
 
 const size_t alive_calls_count = sizeof(alive_calls) / sizeof(alive_calls[0]);

@@ -28,7 +28,10 @@
 	KIND(QP, ibv_qp, 1, 1, ENOENT)                                                                                 \
 	KIND(MKEY, mlx5dv_mkey, 0, 0, ENOENT)                                                                          \
 	KIND(DEK, mlx5dv_dek, 0, 0, ENOENT)                                                                            \
-	KIND(LOGIN, mlx5dv_crypto_login_obj, 0, 0, ENOENT)
+	KIND(LOGIN, mlx5dv_crypto_login_obj, 0, 0, ENOENT)                                                             \
+	KIND(DEVX, mlx5dv_devx_obj, 0, 0, ENOENT)                                                                      \
+	KIND(UMEM, mlx5dv_devx_umem, 0, 0, ENOENT)                                                                     \
+	KIND(UAR, mlx5dv_devx_uar, 0, 0, ENOENT)
 
 #define ALIVE_KIND(NAME, structure, handle, context, error) ALIVE_##NAME,
 enum alive_kind { ALIVE_KINDS(ALIVE_KIND) ALIVE_KIND_COUNT };

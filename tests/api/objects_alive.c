@@ -119,6 +119,15 @@ static struct mlx5dv_dek *make_dek(const struct alive_world *world)
 	return mlx5dv_dek_create(world->context, &attr);
 }
 
+/* A PD by command, ALLOC_PD. */
+static struct mlx5dv_devx_obj *make_domain(const struct alive_world *world)
+{
+	const uint8_t in[16] = {0x08};
+	uint8_t out[16];
+
+	return mlx5dv_devx_obj_create(world->context, in, sizeof(in), out, sizeof(out));
+}
+
 /* NULL: the device gives none. */
 static void *make(const struct alive_world *world, enum alive_kind kind)
 {
@@ -160,6 +169,12 @@ static void *make(const struct alive_world *world, enum alive_kind kind)
 		return mlx5dv_create_mkey(&mkey);
 	case ALIVE_DEK:
 		return make_dek(world);
+	case ALIVE_DEVX:
+		return make_domain(world);
+	case ALIVE_UMEM:
+		return mlx5dv_devx_umem_reg(world->context, memory, sizeof(memory), 0);
+	case ALIVE_UAR:
+		return mlx5dv_devx_alloc_uar(world->context, 0);
 	default: /* a login is of devices whose keys are wrapped; this one's are not */
 		return NULL;
 	}
@@ -196,6 +211,13 @@ static int unmake(enum alive_kind kind, void *object)
 		return mlx5dv_destroy_mkey(object);
 	case ALIVE_DEK:
 		return mlx5dv_dek_destroy(object);
+	case ALIVE_DEVX:
+		return mlx5dv_devx_obj_destroy(object);
+	case ALIVE_UMEM:
+		return mlx5dv_devx_umem_dereg(object);
+	case ALIVE_UAR:
+		mlx5dv_devx_free_uar(object);
+		return 0;
 	default:
 		return 0;
 	}

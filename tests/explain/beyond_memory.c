@@ -11,6 +11,7 @@
 
 #include "abi/entry_points.h"
 #include "core/epoch.h"
+#include "devx/devx.h"
 #include "link/host/table.h"
 #include "transport/answer.h"
 #include "verbs/objects.h"
@@ -20,12 +21,17 @@
 /* ---- memory that runs out --------------------------------------------------------------------------------------- */
 
 bool no_memory;
+static unsigned int memory_left; /* allocations that still succeed */
 
 void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size)
 {
-	return no_memory ? NULL : __real_calloc(count, size);
+	if (no_memory && memory_left)
+		memory_left--;
+	else if (no_memory)
+		return NULL;
+	return __real_calloc(count, size);
 }
 
 /* ---- threads that run out --------------------------------------------------------------------------------------- */
@@ -192,4 +198,27 @@ void case_QP_NO_ROOM(void **state)
 	host_table.own_count = own_count;
 	while (count--)
 		assert_int_equal(softhca_ibv_destroy_qp(more[count]), 0);
+}
+
+/* ---- commands ----------------------------------------------------------------------------------------------------- */
+
+/* ALLOC_PD, when there is memory for the handles and none for the PD: the calls that come before it have had theirs. */
+void case_DEVX_NO_ROOM(void **state)
+{
+	uint8_t in[16] = {0x08}, out[16];
+	struct devx_object *object;
+	struct devx *devx;
+
+	(void)state;
+	assert_int_equal(devx_open(hca_of_context(context), to_user_context(context)->device, &devx), 0);
+	memory_left = 1;
+	no_memory = true;
+	assert_int_equal(devx_create(devx, in, sizeof(in), out, sizeof(out), &object), -EREMOTEIO);
+	no_memory = false;
+	memory_left = 0;
+	assert_int_equal(out[0], 0x0f);
+	expect_line(
+		NULL, RULE_DEVX_NO_ROOM,
+		"mlx5_0 mlx5dv_devx_obj_create → EREMOTEIO: no memory for what command 0x800 makes. [957 DEVX_NO_ROOM; ");
+	devx_close(devx);
 }

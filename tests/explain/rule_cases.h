@@ -55,6 +55,7 @@ extern const struct rule_cases query_cases, object_cases, region_cases;     /* r
 extern const struct rule_cases queue_cases;                                 /* rules_queues.def */
 extern const struct rule_cases qp_cases, post_cases;                        /* rules_posting.def */
 extern const struct rule_cases mlx5dv_cases, crypto_cases, signature_cases; /* rules_mlx5dv.def, rules_abi.def */
+extern const struct rule_cases devx_cases;                                  /* rules_devx.def */
 extern const struct rule_cases fault_cases;                                 /* of links, rules_device.def */
 extern const struct rule_cases rdmacm_id_cases, rdmacm_address_cases, rdmacm_qp_cases, rdmacm_connect_cases,
 	rsocket_cases;                              /* rules_rdmacm.def */

@@ -450,6 +450,72 @@ static void reserved_numbers(struct calls_world *world)
 	CHECK(!mlx5dv_reserved_qpn_alloc(world->context, &qpn) && !mlx5dv_reserved_qpn_dealloc(world->context, qpn));
 }
 
+/* Of a command: its words, and those of the answer. */
+struct command {
+	__be32 in[68], out[68];
+};
+
+enum { COMMAND_UMEM = 8192, CQ_RECORD = 4096, QP_RECORD = CQ_RECORD + 64, QP_RING = 6144 };
+
+static struct mlx5dv_devx_obj *create_by_command(struct calls_world *world, struct command *command, uint32_t opcode)
+{
+	struct mlx5dv_devx_obj *object;
+
+	command->in[0] = htobe32(opcode << 16);
+	object = mlx5dv_devx_obj_create(world->context, command->in, sizeof(command->in), command->out,
+					sizeof(command->out));
+	CHECK(object);
+	return object;
+}
+
+/* A CQ and a QP by command, their rings and records in one umem; and a QP that verbs made. */
+static void device_commands(struct calls_world *world)
+{
+	void *memory = aligned_alloc(4096, COMMAND_UMEM);
+	struct mlx5dv_devx_umem_in umem_in = {.addr = memory, .size = COMMAND_UMEM, .pgsz_bitmap = 4096};
+	struct mlx5dv_devx_umem *umem = mlx5dv_devx_umem_reg(world->context, memory, COMMAND_UMEM, 1);
+	struct mlx5dv_devx_umem *same = mlx5dv_devx_umem_reg_ex(world->context, &umem_in);
+	struct mlx5dv_devx_uar *uar = mlx5dv_devx_alloc_uar(world->context, 0);
+	struct command pd = {0}, cq = {0}, qp = {0}, other = {0};
+	struct mlx5dv_devx_obj *pd_object, *cq_object, *qp_object;
+	struct ibv_qp *of_verbs = make_qp(world->pd, IBV_QPT_RC, world->cq, world->cq, NULL);
+	uint32_t eqn;
+
+	CHECK(memory && umem && same && uar && !mlx5dv_devx_query_eqn(world->context, 0, &eqn));
+	other.in[0] = htobe32(0x754u << 16);
+	CHECK(!mlx5dv_devx_general_cmd(world->context, other.in, 16, other.out, sizeof(other.out)));
+	pd_object = create_by_command(world, &pd, 0x800);
+	cq.in[5] = cq.in[22] = htobe32(umem->umem_id);
+	cq.in[7] = htobe32(3u << 24 | uar->page_id);
+	cq.in[9] = htobe32(eqn);
+	cq.in[19] = htobe32(CQ_RECORD);
+	cq_object = create_by_command(world, &cq, 0x400);
+	qp.in[6] = htobe32(0x1800);
+	qp.in[7] = pd.out[2];
+	qp.in[8] = htobe32(3u << 19 | 3u << 11);
+	qp.in[9] = htobe32(uar->page_id);
+	qp.in[37] = qp.in[45] = cq.out[2];
+	qp.in[47] = htobe32(QP_RECORD);
+	qp.in[63] = qp.in[66] = htobe32(umem->umem_id);
+	qp.in[65] = htobe32(QP_RING);
+	qp_object = create_by_command(world, &qp, 0x500);
+	other = (struct command){.in = {htobe32(0x502u << 16), 0, qp.out[2]}};
+	CHECK(!mlx5dv_devx_obj_modify(qp_object, other.in, sizeof(other.in), other.out, sizeof(other.out)));
+	other = (struct command){.in = {htobe32(0x50bu << 16), 0, qp.out[2]}};
+	CHECK(!mlx5dv_devx_obj_query(qp_object, other.in, 16, other.out, sizeof(other.out)));
+	to_init(of_verbs);
+	other = (struct command){.in = {htobe32(0x50bu << 16), 0, htobe32(of_verbs->qp_num)}};
+	CHECK(!mlx5dv_devx_qp_query(of_verbs, other.in, 16, other.out, sizeof(other.out)));
+	other.in[0] = htobe32(0x507u << 16);
+	CHECK(!mlx5dv_devx_qp_modify(of_verbs, other.in, 16, other.out, sizeof(other.out)));
+	CHECK(!ibv_destroy_qp(of_verbs));
+	CHECK(!mlx5dv_devx_obj_destroy(qp_object) && !mlx5dv_devx_obj_destroy(cq_object));
+	CHECK(!mlx5dv_devx_obj_destroy(pd_object));
+	mlx5dv_devx_free_uar(uar);
+	CHECK(!mlx5dv_devx_umem_dereg(umem) && !mlx5dv_devx_umem_dereg(same));
+	free(memory);
+}
+
 const struct call calls[] = {
 	{"ibv_get_device_list ibv_free_device_list ibv_get_device_name ibv_get_device_index ibv_get_device_guid "
 	 "ibv_open_device ibv_close_device mlx5dv_open_device mlx5dv_is_supported",
@@ -483,6 +549,10 @@ const struct call calls[] = {
 	 encryption},
 	{"mlx5dv_create_cq mlx5dv_init_obj", own_rings},
 	{"mlx5dv_reserved_qpn_alloc mlx5dv_reserved_qpn_dealloc", reserved_numbers},
+	{"mlx5dv_devx_alloc_uar mlx5dv_devx_free_uar mlx5dv_devx_general_cmd mlx5dv_devx_obj_create mlx5dv_devx_obj_destroy "
+	 "mlx5dv_devx_obj_modify mlx5dv_devx_obj_query mlx5dv_devx_query_eqn mlx5dv_devx_umem_reg mlx5dv_devx_umem_reg_ex "
+	 "mlx5dv_devx_umem_dereg mlx5dv_devx_qp_modify mlx5dv_devx_qp_query",
+	 device_commands},
 };
 
 const size_t calls_count = sizeof(calls) / sizeof(calls[0]);

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* QUERY_HCA_CAP by capabilities.def, and the other queries that are about no object. */
+#include <assert.h>
+
+#include "core/limits.h"
+#include "devx/command.h"
+
+/* As powers of two. */
+enum { LOG_MAX_MEMCPY = 28, LOG_MAX_RD_ATOMIC = 4, LOG_MAX_RMP = 23 };
+static_assert(LIMIT_MAX_MEMCPY == 1u << LOG_MAX_MEMCPY, "log_dma_mmo_max_size");
+static_assert(LIMIT_MAX_RD_ATOMIC == 1 << LOG_MAX_RD_ATOMIC, "log_max_ra_req_qp");
+static_assert(LIMIT_MAX_SRQ == 1 << LOG_MAX_RMP, "log_max_rmp");
+
+/* In the output of QUERY_HCA_CAP. */
+enum { CAPABILITY_DWORD = 4 };
+
+#define GROUP(number, name, about) GROUP_##name = (number),
+enum capability_group {
+#include "devx/capabilities.def"
+};
+
+static const uint8_t groups[] = {
+#define GROUP(number, name, about) number,
+#include "devx/capabilities.def"
+};
+
+static const struct {
+	uint8_t group;
+	struct devx_field field;
+	uint32_t value;
+} capabilities[] = {
+#define CAPABILITY(group, dword, high, low, value, name)                                                               \
+	{GROUP_##group, {(dword) + CAPABILITY_DWORD, high, low}, value},
+#include "devx/capabilities.def"
+};
+
+/* op_mod is the group, and a bit for what is current or what would be possible: here one is the other. */
+int command_query_hca_cap(struct devx_command *command)
+{
+	uint32_t group = (uint32_t)command_get(command, ANY_OP_MOD) >> 1;
+
+	if (group > UINT8_MAX || !memchr(groups, (int)group, sizeof(groups)))
+		return COMMAND_REFUSE(command, STATUS_BAD_PARAMETER, RULE_DEVX_CAP_GROUP, group);
+	for (size_t i = 0; i < sizeof(capabilities) / sizeof(capabilities[0]); i++)
+		if (capabilities[i].group == group)
+			command_put(command, capabilities[i].field, capabilities[i].value);
+	return 0;
+}
+
+int command_query_nic_vport(struct devx_command *command)
+{
+	command_put(command, NIC_VPORT_ROCE_ENABLED, 1);
+	return 0;
+}
+
+/* One port: no aggregation, which is what all zeros say. */
+int command_query_lag(struct devx_command *command)
+{
+	(void)command;
+	return 0;
+}

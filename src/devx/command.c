@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Taking a command: which it is, whether it may come this way, whose object it is about. What it does is in files of its own. */
+#include "devx/command.h"
+
+#include <stdlib.h>
+
+#include "device/program_memory.h"
+#include "explain/explain.h"
+
+enum call { CALL_GENERAL, CALL_CREATE, CALL_MODIFY, CALL_QUERY };
+
+struct entry {
+	uint16_t opcode;
+	uint8_t call, kind;
+	uint16_t in_bytes, out_bytes;
+	int (*function)(struct devx_command *command); /* NULL: not served */
+};
+
+static const struct entry entries[] = {
+#define COMMAND(opcode, name, call, kind, in, out, function)                                                           \
+	{opcode, CALL_##call, DEVX_##kind, in, out, command_##function},
+#define UNSERVED(opcode, name, call) {opcode, CALL_##call, DEVX_NONE, COMMAND_HEADER, COMMAND_HEADER, NULL},
+#include "devx/commands.def"
+};
+
+static const struct {
+	enum devx_layout layout;
+	struct devx_field field;
+} refused_fields[] = {
+#define REFUSED(layout, name, dword, high, low) {LAYOUT_##layout, {dword, high, low}},
+#include "devx/fields.def"
+};
+
+/* A call of mlx5dv with its buffers. */
+struct request {
+	const char *name;
+	enum call call;
+	struct devx *devx;
+	const void *in;
+	size_t in_bytes;
+	void *out;
+	size_t out_bytes;
+	/* of MODIFY and QUERY: what it is about */
+	enum devx_kind kind;
+	uint32_t number;
+};
+
+/* ---- refusing ------------------------------------------------------------------------------------------------- */
+
+int command_refuse_field(struct devx_command *command, struct devx_field field)
+{
+	return COMMAND_REFUSE(command, STATUS_BAD_PARAMETER, RULE_DEVX_FIELD, command->opcode, 4u * field.dword,
+			      field.high, field.low, command_get(command, field));
+}
+
+int command_check_refused(struct devx_command *command, enum devx_layout layout)
+{
+	for (size_t i = 0; i < sizeof(refused_fields) / sizeof(refused_fields[0]); i++)
+		if (refused_fields[i].layout == layout && command_get(command, refused_fields[i].field))
+			return command_refuse_field(command, refused_fields[i].field);
+	return 0;
+}
+
+int command_refuse_number(struct devx_command *command, const char *name, uint64_t number)
+{
+	return COMMAND_REFUSE(command, STATUS_NO_SUCH_RESOURCE, RULE_DEVX_NUMBER, command->opcode, name_figure(name),
+			      number);
+}
+
+int command_refuse_room(struct devx_command *command)
+{
+	return COMMAND_REFUSE(command, STATUS_NO_RESOURCES, RULE_DEVX_NO_ROOM, command->opcode);
+}
+
+/* ---- what a command names --------------------------------------------------------------------------------------- */
+
+int command_find_pd(struct devx_command *command, struct devx_field field, struct hca_pd **pd)
+{
+	uint32_t number = (uint32_t)command_get(command, field);
+
+	*pd = hca_pd_find(command->devx->verbs, number);
+	if (!*pd)
+		*pd = hca_pd_find(command->devx->own, number);
+	return *pd ? 0 : command_refuse_number(command, "PD", number);
+}
+
+int command_find_cq(struct devx_command *command, struct devx_field field, struct hca_cq **cq)
+{
+	uint32_t number = (uint32_t)command_get(command, field);
+
+	*cq = hca_cq_find(command->devx->verbs, number);
+	if (!*cq)
+		*cq = hca_cq_find(command->devx->own, number);
+	return *cq ? 0 : command_refuse_number(command, "CQ", number);
+}
+
+int command_find_srq(struct devx_command *command, struct devx_field field, struct hca_srq **srq)
+{
+	uint32_t number = (uint32_t)command_get(command, field);
+
+	*srq = hca_srq_find(command->devx->verbs, number);
+	if (!*srq)
+		*srq = hca_srq_find(command->devx->own, number);
+	return *srq ? 0 : command_refuse_number(command, "SRQ", number);
+}
+
+int command_check_uar(struct devx_command *command, struct devx_field field)
+{
+	uint32_t number = (uint32_t)command_get(command, field);
+
+	return devx_number_find(&command->devx->uars, number) ? 0 : command_refuse_number(command, "UAR", number);
+}
+
+int command_find_memory(struct devx_command *command, struct devx_field field, uint64_t offset, uint64_t size,
+			uint8_t **memory)
+{
+	uint32_t number = (uint32_t)command_get(command, field);
+	struct devx_umem *umem = devx_number_find(&command->devx->umems, number);
+	struct devx_umem **kept = command->object->umem;
+
+	if (!umem)
+		return command_refuse_number(command, "umem", number);
+	if (offset > umem->size || size > umem->size - offset)
+		return COMMAND_REFUSE(command, STATUS_BAD_PARAMETER, RULE_DEVX_UMEM_RANGE, command->opcode, number,
+				      offset, size, umem->size);
+	*memory = umem->address + offset;
+	kept[kept[0] != NULL] = umem;
+	umem->references++;
+	return 0;
+}
+
+/* ---- taking it -------------------------------------------------------------------------------------------------- */
+
+static const struct entry *find_entry(enum call call, uint16_t opcode)
+{
+	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++)
+		if (entries[i].opcode == opcode && entries[i].call == call)
+			return &entries[i];
+	return NULL;
+}
+
+/* What the kernel refuses before the device sees it: -EINVAL. */
+static int check_call(const struct request *request, const struct devx_command *command, const struct entry *entry)
+{
+	uint32_t number = (uint32_t)command_get(command, ANY_NUMBER);
+
+	if (request->in_bytes < COMMAND_HEADER || request->out_bytes < COMMAND_HEADER)
+		return -REFUSE(request->devx->hca, request->name, EINVAL, RULE_DEVX_LENGTH, command->opcode,
+			       request->in_bytes, request->out_bytes, COMMAND_HEADER, COMMAND_HEADER);
+	if (!entry)
+		return -REFUSE(request->devx->hca, request->name, EINVAL, RULE_DEVX_OPCODE, command->opcode);
+	if ((request->call == CALL_MODIFY || request->call == CALL_QUERY) &&
+	    ((entry->function && entry->kind != request->kind) || number != request->number))
+		return -REFUSE(request->devx->hca, request->name, EINVAL, RULE_DEVX_OTHER_OBJECT, command->opcode,
+			       number, request->number, name_figure(devx_kind_name(request->kind)));
+	return 0;
+}
+
+static int run(const struct request *request, struct devx_command *command, const struct entry *entry)
+{
+	if (!entry->function)
+		return COMMAND_REFUSE(command, STATUS_BAD_OPCODE, RULE_DEVX_UNSERVED, command->opcode);
+	if (request->in_bytes < entry->in_bytes)
+		return COMMAND_REFUSE(command, STATUS_BAD_INPUT_LENGTH, RULE_DEVX_LENGTH, command->opcode,
+				      request->in_bytes, request->out_bytes, entry->in_bytes, COMMAND_HEADER);
+	return entry->function(command);
+}
+
+/* Explains the refusal and says it in the output. */
+static void refuse(const struct request *request, struct devx_command *command)
+{
+	const struct explain_subject subject = {.call = request->name, .error = EREMOTEIO};
+
+	explain_make(request->devx->hca, &subject, command->why.rule, command->why.args, EXPLAIN_ARGS);
+	memset(command->out, 0, COMMAND_HEADER);
+	command_put(command, ANY_STATUS, command->status);
+	command_put(command, ANY_SYNDROME, command->why.rule);
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+static int take(const struct request *request, struct devx_command *command)
+{
+	memset(command, 0, sizeof(*command));
+	command->devx = request->devx;
+	/* As a kernel does: what cannot be read is EFAULT. */
+	if (program_read(command->in, request->in, smaller(request->in_bytes, sizeof(command->in))))
+		return -EFAULT;
+	command->opcode = (uint16_t)command_get(command, ANY_OPCODE);
+	return 0;
+}
+
+/* Takes the command and does what it says. @object: that it makes, or NULL. */
+static int execute(const struct request *request, struct devx_command *command, struct devx_object *object)
+{
+	const struct entry *entry = find_entry(request->call, command->opcode);
+	size_t size;
+	int error = check_call(request, command, entry);
+
+	if (error)
+		return error;
+	command->object = object;
+	error = run(request, command, entry);
+	if (error)
+		refuse(request, command);
+	else if (object && request->call == CALL_CREATE)
+		object->kind = entry->kind;
+	size = smaller(request->out_bytes, error ? COMMAND_HEADER : entry->out_bytes);
+	return program_write(request->out, command->out, size) ? -EFAULT : error;
+}
+
+int devx_general(struct devx *devx, const void *in, size_t in_bytes, void *out, size_t out_bytes)
+{
+	const struct request request = {
+		.name = "mlx5dv_devx_general_cmd",
+		.call = CALL_GENERAL,
+		.devx = devx,
+		.in = in,
+		.in_bytes = in_bytes,
+		.out = out,
+		.out_bytes = out_bytes,
+	};
+	struct devx_command command;
+	int error = take(&request, &command);
+
+	if (error)
+		return error;
+	pthread_mutex_lock(&devx->lock);
+	error = execute(&request, &command, NULL);
+	pthread_mutex_unlock(&devx->lock);
+	return error;
+}
+
+int devx_create(struct devx *devx, const void *in, size_t in_bytes, void *out, size_t out_bytes,
+		struct devx_object **created)
+{
+	const struct request request = {
+		.name = "mlx5dv_devx_obj_create",
+		.call = CALL_CREATE,
+		.devx = devx,
+		.in = in,
+		.in_bytes = in_bytes,
+		.out = out,
+		.out_bytes = out_bytes,
+	};
+	struct devx_object *object;
+	struct devx_command command;
+	int error = take(&request, &command);
+
+	if (error)
+		return error;
+	object = calloc(1, sizeof(*object));
+	if (!object)
+		return -ENOMEM;
+	pthread_mutex_lock(&devx->lock);
+	error = execute(&request, &command, object);
+	if (error) {
+		devx_object_destroy(object);
+	} else {
+		object->next = devx->objects;
+		devx->objects = object;
+		*created = object;
+	}
+	pthread_mutex_unlock(&devx->lock);
+	return error;
+}
+
+static int on_object(struct request *request, struct devx_object *object)
+{
+	struct devx_command command;
+	int error;
+
+	request->kind = object->kind;
+	request->number = object->number;
+	error = take(request, &command);
+	if (error)
+		return error;
+	pthread_mutex_lock(&request->devx->lock);
+	command.qp = object->kind == DEVX_QP ? object->qp : NULL;
+	error = execute(request, &command, object);
+	pthread_mutex_unlock(&request->devx->lock);
+	return error;
+}
+
+int devx_modify(struct devx *devx, struct devx_object *object, const void *in, size_t in_bytes, void *out,
+		size_t out_bytes)
+{
+	struct request request = {
+		.name = "mlx5dv_devx_obj_modify",
+		.call = CALL_MODIFY,
+		.devx = devx,
+		.in = in,
+		.in_bytes = in_bytes,
+		.out = out,
+		.out_bytes = out_bytes,
+	};
+
+	return on_object(&request, object);
+}
+
+int devx_query(struct devx *devx, struct devx_object *object, const void *in, size_t in_bytes, void *out,
+	       size_t out_bytes)
+{
+	struct request request = {
+		.name = "mlx5dv_devx_obj_query",
+		.call = CALL_QUERY,
+		.devx = devx,
+		.in = in,
+		.in_bytes = in_bytes,
+		.out = out,
+		.out_bytes = out_bytes,
+	};
+
+	return on_object(&request, object);
+}
+
+static int on_qp(struct request *request, struct hca_qp *qp, enum ibv_qp_state *state)
+{
+	struct devx_command command;
+	int error;
+
+	request->kind = DEVX_QP;
+	request->number = hca_qp_number(qp);
+	error = take(request, &command);
+	if (error)
+		return error;
+	command.qp = qp;
+	pthread_mutex_lock(&request->devx->lock);
+	error = execute(request, &command, NULL);
+	pthread_mutex_unlock(&request->devx->lock);
+	if (state)
+		*state = command.state;
+	return error;
+}
+
+int devx_modify_qp(struct devx *devx, struct hca_qp *qp, const void *in, size_t in_bytes, void *out, size_t out_bytes,
+		   enum ibv_qp_state *state)
+{
+	struct request request = {
+		.name = "mlx5dv_devx_qp_modify",
+		.call = CALL_MODIFY,
+		.devx = devx,
+		.in = in,
+		.in_bytes = in_bytes,
+		.out = out,
+		.out_bytes = out_bytes,
+	};
+
+	return on_qp(&request, qp, state);
+}
+
+int devx_query_qp(struct devx *devx, struct hca_qp *qp, const void *in, size_t in_bytes, void *out, size_t out_bytes)
+{
+	struct request request = {
+		.name = "mlx5dv_devx_qp_query",
+		.call = CALL_QUERY,
+		.devx = devx,
+		.in = in,
+		.in_bytes = in_bytes,
+		.out = out,
+		.out_bytes = out_bytes,
+	};
+
+	return on_qp(&request, qp, NULL);
+}
+
+int devx_destroy(struct devx *devx, struct devx_object *object)
+{
+	struct devx_object *after, **link;
+	int error;
+
+	pthread_mutex_lock(&devx->lock);
+	for (link = &devx->objects; *link != object; link = &(*link)->next)
+		;
+	after = object->next;
+	error = devx_object_destroy(object);
+	if (!error)
+		*link = after;
+	else
+		error = -REFUSE(devx->hca, "mlx5dv_devx_obj_destroy", EREMOTEIO, RULE_DEVX_IN_USE,
+				name_figure(devx_kind_name(object->kind)), object->number);
+	pthread_mutex_unlock(&devx->lock);
+	return error;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The command interface of the device, for mlx5dv_devx_*(3): objects made, changed and queried by commands of big-endian words
+ * (commands.def, fields.def), rings in memory that the program registered (umem), pages that it rings by (UAR). A queue that is
+ * made so is the same as one of verbs, down to its number. Between the calls of mlx5dv and hca.h, nothing else.
+ *
+ * A struct devx belongs to a context of the driver, which makes it at first use and closes it before hca_close(). It owns what is
+ * left in it then, and destroys that, newest first. Its lock covers all of it; calls come from any thread, with no lock held, and
+ * two that are about one object and one of which destroys it are not kept apart.
+ *
+ * Errors: 0 or -errno. What the device itself refuses is -EREMOTEIO, and status and syndrome are in the output, the latter the
+ * number of the rule that was broken. Every refusal is explained (explain/rules_devx.def).
+ */
+#ifndef SOFTHCA_DEVX_DEVX_H
+#define SOFTHCA_DEVX_DEVX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hca/hca.h"
+
+struct devx;
+struct devx_object;
+
+/** What a program sees of a UAR: the page, which belongs to the context, and its number. */
+struct devx_uar {
+	uint8_t *page;
+	uint32_t number; /* 24 bits, not 0 */
+	uint32_t offset; /* by which a real driver maps it, in pages */
+};
+
+enum { DEVX_UAR_BF = 0, DEVX_UAR_NC = 1 };
+
+/** Of a context of @hca whose own objects are those of @verbs. Returns 0, -ENOMEM, -EMFILE …. */
+int devx_open(struct hca *hca, struct hca_context *verbs, struct devx **devx);
+void devx_close(struct devx *devx);
+/** The lock, around a fork. */
+void devx_before_fork(struct devx *devx);
+void devx_after_fork(struct devx *devx);
+
+/**
+ * Commands. @in is read once, @out is written once; both are the program's and may overlap. devx_create() returns the object
+ * through @object.
+ */
+int devx_general(struct devx *devx, const void *in, size_t in_bytes, void *out, size_t out_bytes);
+int devx_create(struct devx *devx, const void *in, size_t in_bytes, void *out, size_t out_bytes,
+		struct devx_object **object);
+int devx_modify(struct devx *devx, struct devx_object *object, const void *in, size_t in_bytes, void *out,
+		size_t out_bytes);
+int devx_query(struct devx *devx, struct devx_object *object, const void *in, size_t in_bytes, void *out,
+	       size_t out_bytes);
+/** -EREMOTEIO while it is in use; then it lives on. */
+int devx_destroy(struct devx *devx, struct devx_object *object);
+
+/** The same on a QP of verbs. Of a modification that worked @state is what the QP is in now. */
+int devx_modify_qp(struct devx *devx, struct hca_qp *qp, const void *in, size_t in_bytes, void *out, size_t out_bytes,
+		   enum ibv_qp_state *state);
+int devx_query_qp(struct devx *devx, struct hca_qp *qp, const void *in, size_t in_bytes, void *out, size_t out_bytes);
+
+/**
+ * Registers [@address, +@size). @access: enum ibv_access_flags; @page_sizes: a bit per size that will do. Returns 0 and its
+ * number, not 0; -EINVAL, -EFAULT, -ENOMEM.
+ */
+int devx_umem_register(struct devx *devx, void *address, size_t size, uint32_t access, uint64_t page_sizes,
+		       uint32_t *number);
+/** -EINVAL: there is none of @number; -EBUSY while queues are in it. */
+int devx_umem_deregister(struct devx *devx, uint32_t number);
+
+/** @type: DEVX_UAR_*. Returns 0, -EOPNOTSUPP, -ENOMEM. */
+int devx_uar_alloc(struct devx *devx, uint32_t type, struct devx_uar *uar);
+/** Queues that were made with it go on. */
+void devx_uar_free(struct devx *devx, uint32_t number);
+
+/** The event queue of completion @vector. Returns 0, -EINVAL. */
+int devx_event_queue(struct devx *devx, uint32_t vector, uint32_t *number);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reading and writing the fields of commands: fields.def. Buffers are whole commands, zero behind what the program gave. */
+#ifndef SOFTHCA_DEVX_FIELDS_H
+#define SOFTHCA_DEVX_FIELDS_H
+
+#include <endian.h>
+#include <stdint.h>
+#include <string.h>
+
+struct devx_field {
+	uint16_t dword;
+	uint8_t high, low; /* bits of it; 63, 0: all of this word and the next */
+};
+
+#define FIELD(layout, name, dword, high, low)                                                                          \
+	static const struct devx_field layout##_##name __attribute__((unused)) = {dword, high, low};
+#define FIELD64(layout, name, dword)                                                                                   \
+	static const struct devx_field layout##_##name __attribute__((unused)) = {dword, 63, 0};
+#include "devx/fields.def"
+
+static inline uint64_t field_mask(struct devx_field field)
+{
+	unsigned int width = field.high - field.low + 1u;
+
+	return width == 64 ? UINT64_MAX : (UINT64_C(1) << width) - 1;
+}
+
+static inline uint64_t field_get(const uint8_t *command, struct devx_field field)
+{
+	uint64_t both;
+	uint32_t word;
+
+	if (field.high == 63) {
+		memcpy(&both, command + 4 * field.dword, sizeof(both));
+		return be64toh(both);
+	}
+	memcpy(&word, command + 4 * field.dword, sizeof(word));
+	return be32toh(word) >> field.low & field_mask(field);
+}
+
+/** Bits of @value beyond the width of the field are dropped. */
+static inline void field_set(uint8_t *command, struct devx_field field, uint64_t value)
+{
+	uint64_t both = htobe64(value);
+	uint32_t word;
+
+	if (field.high == 63) {
+		memcpy(command + 4 * field.dword, &both, sizeof(both));
+		return;
+	}
+	memcpy(&word, command + 4 * field.dword, sizeof(word));
+	word = be32toh(word) & ~(uint32_t)(field_mask(field) << field.low);
+	word = htobe32(word | (uint32_t)((value & field_mask(field)) << field.low));
+	memcpy(command + 4 * field.dword, &word, sizeof(word));
+}
+
+#endif

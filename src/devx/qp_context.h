@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What fields of the context of a QP mean. */
+#ifndef SOFTHCA_DEVX_QP_CONTEXT_H
+#define SOFTHCA_DEVX_QP_CONTEXT_H
+
+/* st: the service. */
+enum { SERVICE_RC = 0, SERVICE_UC = 1, SERVICE_UD = 2, SERVICE_XRC = 3, SERVICE_DCI = 5, SERVICE_DCT = 6 };
+
+/* opt_param_mask: which optional attributes a modification brings; bits. */
+enum {
+	OPTIONAL_RRE = 1u << 1,
+	OPTIONAL_RAE = 1u << 2,
+	OPTIONAL_RWE = 1u << 3,
+	OPTIONAL_PKEY_INDEX = 1u << 4,
+	OPTIONAL_Q_KEY = 1u << 5,
+	OPTIONAL_RNR_TIMEOUT = 1u << 6,
+	OPTIONAL_PORT = 1u << 16,
+};
+
+#endif

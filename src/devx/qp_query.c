@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* QUERY_QP: what the device knows of a QP, as the context that makes one. */
+#include "devx/command.h"
+#include "devx/qp_context.h"
+
+#include "format/qp_types.h"
+
+/* pm_state: the path is the only one. */
+enum { MIGRATED = 3 };
+
+static uint32_t state_number(enum ibv_qp_state state)
+{
+	static const uint8_t numbers[] = {
+		[IBV_QPS_RESET] = 0, [IBV_QPS_INIT] = 1, [IBV_QPS_RTR] = 2, [IBV_QPS_RTS] = 3,
+		[IBV_QPS_SQE] = 4,   [IBV_QPS_SQD] = 5,  [IBV_QPS_ERR] = 6,
+	};
+
+	return state < sizeof(numbers) ? numbers[state] : 6;
+}
+
+static uint32_t service(enum ibv_qp_type type)
+{
+	switch ((int)type) {
+	case IBV_QPT_UC:
+		return SERVICE_UC;
+	case IBV_QPT_UD:
+		return SERVICE_UD;
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+		return SERVICE_XRC;
+	case QP_TYPE_DCI:
+		return SERVICE_DCI;
+	case QP_TYPE_DCT:
+		return SERVICE_DCT;
+	default:
+		return SERVICE_RC;
+	}
+}
+
+/* The largest power of two that is not more than @value. */
+static uint32_t log_of(uint32_t value)
+{
+	return value ? 31u - (uint32_t)__builtin_clz(value) : 0;
+}
+
+static void put_path(struct devx_command *command, const struct ibv_ah_attr *address)
+{
+	__be64 words[2];
+
+	memcpy(words, &address->grh.dgid, sizeof(words));
+	command_put(command, QPC_RGID_HIGH, be64toh(words[0]));
+	command_put(command, QPC_RGID_LOW, be64toh(words[1]));
+	command_put(command, QPC_SRC_ADDR_INDEX, address->grh.sgid_index);
+	command_put(command, QPC_HOP_LIMIT, address->grh.hop_limit);
+	command_put(command, QPC_TCLASS, address->grh.traffic_class);
+	command_put(command, QPC_FLOW_LABEL, address->grh.flow_label);
+	command_put(command, QPC_ETH_PRIO, address->sl);
+}
+
+int command_query_qp(struct devx_command *command)
+{
+	struct ibv_qp_attr attr;
+
+	hca_qp_query(command->qp, &attr);
+	command_put(command, QPC_STATE, state_number(attr.qp_state));
+	command_put(command, QPC_ST, service(hca_qp_type(command->qp)));
+	command_put(command, QPC_PM_STATE, MIGRATED);
+	command_put(command, QPC_MTU, attr.path_mtu);
+	command_put(command, QPC_LOG_MSG_MAX, 30);
+	command_put(command, QPC_REMOTE_QPN, attr.dest_qp_num);
+	command_put(command, QPC_PKEY_INDEX, attr.pkey_index);
+	command_put(command, QPC_PORT, attr.port_num);
+	put_path(command, &attr.ah_attr);
+	command_put(command, QPC_ACK_TIMEOUT, attr.timeout);
+	command_put(command, QPC_LOG_SRA_MAX, log_of(attr.max_rd_atomic));
+	command_put(command, QPC_LOG_RRA_MAX, log_of(attr.max_dest_rd_atomic));
+	command_put(command, QPC_RETRY_COUNT, attr.retry_cnt);
+	command_put(command, QPC_RNR_RETRY, attr.rnr_retry);
+	command_put(command, QPC_NEXT_SEND_PSN, attr.sq_psn);
+	command_put(command, QPC_NEXT_RCV_PSN, attr.rq_psn);
+	command_put(command, QPC_MIN_RNR_NAK, attr.min_rnr_timer);
+	command_put(command, QPC_RRE, !!(attr.qp_access_flags & IBV_ACCESS_REMOTE_READ));
+	command_put(command, QPC_RWE, !!(attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE));
+	command_put(command, QPC_RAE, !!(attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC));
+	command_put(command, QPC_Q_KEY, attr.qkey);
+	return 0;
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rules 950 to 967: commands, and memory that queues were made in. */
+#include "support/devx.h"
+#include "rule_cases.h"
+
+static const char general[] = "mlx5dv_devx_general_cmd", create_call[] = "mlx5dv_devx_obj_create";
+
+static void general_command(struct command *command, size_t in_bytes, size_t out_bytes, int error)
+{
+	expect_error(mlx5dv_devx_general_cmd(client.context, command->in, in_bytes, command->out, out_bytes), error);
+}
+
+static void devx_length(void)
+{
+	struct command command = command_of(0x400);
+
+	expect_null(create(client.context, &command, 271), EREMOTEIO);
+	expect_refusal(
+		DEVX_LENGTH,
+		"%s → EREMOTEIO: command 0x400 has 271 bytes of input and room for 16 of output; it needs 272 and 16",
+		create_call);
+	command = command_of(0x100);
+	general_command(&command, 8, 16, EINVAL);
+	expect_refusal(DEVX_LENGTH,
+		       "%s → EINVAL: command 0x100 has 8 bytes of input and room for 16 of output; it needs 16 and 16",
+		       general);
+}
+
+static void devx_opcode(void)
+{
+	struct command command = command_of(0x502);
+
+	general_command(&command, 272, 16, EINVAL);
+	expect_refusal(DEVX_OPCODE, "%s → EINVAL: command 0x502 is none that this call carries", general);
+}
+
+static void devx_unserved(void)
+{
+	struct command command = command_of(0x10a);
+
+	general_command(&command, 16, 16, EREMOTEIO);
+	expect_refusal(DEVX_UNSERVED, "%s → EREMOTEIO: the device does not have command 0x10a", general);
+}
+
+static void devx_other_object(void)
+{
+	struct command command = command_of(0x50a);
+	struct own own;
+
+	own_open(&own, &client, 0);
+	put32(command.in, 8, 1);
+	expect_error(mlx5dv_devx_obj_modify(own.qp, command.in, 16, command.out, 16), EINVAL);
+	expect_refusal(
+		DEVX_OTHER_OBJECT,
+		"mlx5dv_devx_obj_modify → EINVAL: command 0x50a names number 0x1 and the object given is a QP of number "
+		"0x%x",
+		own.qpn);
+	own_close(&own);
+}
+
+/* CREATE_CQ with one word changed. */
+static void wrong_cq(size_t byte, uint32_t value, struct own *own)
+{
+	struct command command;
+
+	own_open_cq(own, &client);
+	command = cq_command(own);
+	put32(command.in, byte, value);
+	expect_null(create(client.context, &command, 272), EREMOTEIO);
+}
+
+static void devx_field(void)
+{
+	struct own own;
+
+	wrong_cq(16, 1u << 20, &own);
+	expect_refusal(
+		DEVX_FIELD,
+		"%s → EREMOTEIO: command 0x400, bits 20 to 20 of the word at byte 16, is 0x1: the device does not have that",
+		create_call);
+	own_close(&own);
+}
+
+static void devx_number(void)
+{
+	struct own own;
+
+	wrong_cq(88, 0x77, &own);
+	expect_refusal(DEVX_NUMBER,
+		       "%s → EREMOTEIO: command 0x400 names umem 0x77, which does not exist in this context",
+		       create_call);
+	own_close(&own);
+}
+
+static void devx_umem_range(void)
+{
+	struct own own;
+
+	wrong_cq(84, OWN_BYTES - 4095, &own);
+	expect_refusal(DEVX_UMEM_RANGE,
+		       "%s → EREMOTEIO: command 0x400 needs [0x3001, +0x1000) of umem %u, which has 0x4000 bytes",
+		       create_call, own.umem->umem_id);
+	own_close(&own);
+}
+
+static void devx_in_use(void)
+{
+	struct own own;
+
+	own_open(&own, &client, 0);
+	expect_error(mlx5dv_devx_obj_destroy(own.cq), EREMOTEIO);
+	expect_refusal(DEVX_IN_USE, "mlx5dv_devx_obj_destroy → EREMOTEIO: CQ 0x%x is in use by other objects", own.cqn);
+	expect_error(mlx5dv_devx_umem_dereg(own.umem), EBUSY);
+	expect_refusal(DEVX_UMEM_IN_USE, "mlx5dv_devx_umem_dereg → EBUSY: umem %u is in use by 4 queues",
+		       own.umem->umem_id);
+	own_close(&own);
+}
+
+static const char umem_call[] = "mlx5dv_devx_umem_reg";
+
+static void devx_umem_attr(void)
+{
+	expect_null(mlx5dv_devx_umem_reg(client.context, client.memory, 4096, 0x80), EINVAL);
+	expect_refusal(
+		DEVX_UMEM_ATTR,
+		"%s → EINVAL: access 0x80, page sizes 0xffffffffffffffff, comp_mask 0x0: access is made of LOCAL_WRITE, "
+		"REMOTE_WRITE and REMOTE_READ, and 4096 must be among the page sizes",
+		umem_call);
+}
+
+static void devx_umem_memory(void)
+{
+	expect_null(mlx5dv_devx_umem_reg(client.context, (void *)4096, 4096, 1), EFAULT);
+	expect_refusal(
+		DEVX_UMEM_MEMORY,
+		"%s → EFAULT: the memory [0x1000, +0x1000) is not mapped, or not in the way that access 0x1 needs",
+		umem_call);
+}
+
+static void devx_umem_dmabuf(void)
+{
+	struct mlx5dv_devx_umem_in in = {.size = 4096, .comp_mask = MLX5DV_UMEM_MASK_DMABUF, .dmabuf_fd = -1};
+
+	expect_null(mlx5dv_devx_umem_reg_ex(client.context, &in), EBADF);
+	expect_refusal(
+		DEVX_UMEM_DMABUF,
+		"mlx5dv_devx_umem_reg_ex → EBADF: a umem over dma-buf descriptor -1 is asked for, and the device has its "
+		"memory in processes only");
+}
+
+static void devx_uar_type(void)
+{
+	expect_null(mlx5dv_devx_alloc_uar(client.context, 7), EOPNOTSUPP);
+	expect_refusal(
+		DEVX_UAR_TYPE,
+		"mlx5dv_devx_alloc_uar → EOPNOTSUPP: UAR of type 0x7, which is neither MLX5DV_UAR_ALLOC_TYPE_BF nor _NC");
+}
+
+static void devx_vector(void)
+{
+	uint32_t number;
+
+	expect_error(mlx5dv_devx_query_eqn(client.context, 8, &number), EINVAL);
+	expect_refusal(DEVX_VECTOR, "mlx5dv_devx_query_eqn → EINVAL: vector 8 is not one of the 8 of this device");
+}
+
+static void devx_cap_group(void)
+{
+	struct command command = command_of(0x100);
+	uint8_t out[4112];
+
+	put32(command.in, 4, 0x35);
+	expect_error(mlx5dv_devx_general_cmd(client.context, command.in, 16, out, sizeof(out)), EREMOTEIO);
+	expect_refusal(DEVX_CAP_GROUP,
+		       "%s → EREMOTEIO: QUERY_HCA_CAP asks for group 0x1a, which the device does not have", general);
+}
+
+static void wait_for_error(const struct own *own)
+{
+	double deadline = seconds_now() + 20;
+	struct command query = command_of(0x50b);
+	uint8_t out[272];
+
+	put32(query.in, 8, own->qpn);
+	do {
+		assert_true(seconds_now() < deadline);
+		expect_error(mlx5dv_devx_obj_query(own->qp, query.in, 16, out, sizeof(out)), 0);
+	} while (get32(out, 24) >> 28 != 6);
+}
+
+static void umem_qp_gone(void)
+{
+	struct own one, other;
+
+	own_open(&one, &client, 0);
+	own_open(&other, &server, 0);
+	own_connect(&one, &other);
+	munmap(one.memory + OWN_QUEUES, OWN_BYTES - OWN_QUEUES);
+	own_ring(&one, 1);
+	wait_for_error(&one);
+	expect_about_qp(UMEM_QP_GONE, one.qpn,
+			": its send ring at 0x%" PRIxPTR ", or the doorbell record at 0x%" PRIxPTR
+			", is not mapped any more",
+			(uintptr_t)one.memory + OWN_REQUESTS, (uintptr_t)one.memory + OWN_QP_RECORD + 4);
+	own_close(&other);
+	own_close(&one);
+}
+
+/* The CQ is in the device's log before its QP is. */
+static void umem_cq_gone(void)
+{
+	struct softhca_explanation all[8];
+	bool found = false;
+	struct own one, other;
+	size_t count;
+
+	own_open(&one, &client, 0);
+	own_open(&other, &server, 0);
+	own_connect(&one, &other);
+	own_connect(&other, &one);
+	mprotect(one.memory, 4096, PROT_READ);
+	for (int i = 0; i < 2; i++)
+		own_request(&one, MLX5_OPCODE_RDMA_WRITE, side_address(&server, 0), server.mr->rkey,
+			    side_address(&client, 0), 8, 0);
+	memcpy(server.expected, client.memory, 8);
+	wait_for_error(&one);
+	count = softhca_explanations(client.context, 0, all, ARRAY_SIZE(all));
+	for (size_t i = 0; i < count; i++)
+		if (all[i].rule == RULE_UMEM_CQ_GONE) {
+			expect_explanation(&all[i], UMEM_CQ_GONE,
+					   ": the ring of CQ 0x%x at 0x%" PRIxPTR
+					   " is not mapped, or not writable: nothing can complete there any more",
+					   one.cqn, (uintptr_t)one.memory);
+			found = true;
+		}
+	assert_true(found);
+	own_close(&other);
+	own_close(&one);
+}
+
+static const struct rule_case cases[] = {
+	CASE(DEVX_LENGTH, devx_length),         CASE(DEVX_OPCODE, devx_opcode),
+	CASE(DEVX_UNSERVED, devx_unserved),     CASE(DEVX_OTHER_OBJECT, devx_other_object),
+	CASE(DEVX_FIELD, devx_field),           CASE(DEVX_NUMBER, devx_number),
+	CASE(DEVX_UMEM_RANGE, devx_umem_range), CASE(DEVX_IN_USE, devx_in_use),
+	CASE(DEVX_UMEM_ATTR, devx_umem_attr),   CASE(DEVX_UMEM_MEMORY, devx_umem_memory),
+	CASE(DEVX_UMEM_IN_USE, devx_in_use),    CASE(DEVX_UMEM_DMABUF, devx_umem_dmabuf),
+	CASE(DEVX_UAR_TYPE, devx_uar_type),     CASE(DEVX_VECTOR, devx_vector),
+	CASE(DEVX_CAP_GROUP, devx_cap_group),   CASE(UMEM_QP_GONE, umem_qp_gone),
+	CASE(UMEM_CQ_GONE, umem_cq_gone),
+};
+
+RULE_CASES(devx_cases, cases);
