@@ -1,0 +1,637 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mlx5dv_devx_*(3): capabilities, umems, UARs, objects made by command (mlx5dv_devx_obj_create()), and traffic through rings that nobody but this program
+ * fills. Rules by their numbers in docs/explanations.md.
+ */
+#include "support/devx.h"
+
+/* Bytes of a message. */
+enum { BYTES = 64 };
+
+/* ---- what is no object -------------------------------------------------------------------------------------------- */
+
+static int query_capabilities(uint32_t op_mod, uint8_t out[4112])
+{
+	struct command command = command_of(0x100);
+
+	put32(command.in, 4, op_mod);
+	errno = 0;
+	return mlx5dv_devx_general_cmd(client.context, command.in, 16, out, 4112);
+}
+
+/* Byte and bits of the capability itself, which begins at byte 16. */
+static uint32_t capability(const uint8_t *out, size_t byte, int high, int low)
+{
+	return get32(out + 16, byte & ~(size_t)3) >> low & (uint32_t)((UINT64_C(1) << (high - low + 1)) - 1);
+}
+
+static void capabilities(void **state)
+{
+	uint8_t out[4112];
+
+	(void)state;
+	/* What is, and what is possible. */
+	for (uint32_t op_mod = 0; op_mod < 2; op_mod++) {
+		memset(out, 0xa5, sizeof(out));
+		assert_int_equal(query_capabilities(op_mod, out), 0);
+		assert_int_equal(out[0], 0);
+		assert_int_equal(get32(out, 4), 0);
+		assert_int_equal(capability(out, 54, 9, 8), 1);    /* port_type: Ethernet */
+		assert_int_equal(capability(out, 55, 7, 0), 1);    /* num_ports */
+		assert_int_equal(capability(out, 56, 28, 24), 30); /* log_max_msg, without which UCX takes no DEVX */
+		assert_int_equal(capability(out, 63, 3, 0), 1);    /* cqe_version */
+		assert_int_equal(capability(out, 67, 5, 5), 1);    /* dct */
+		assert_int_equal(capability(out, 67, 1, 1), 1);    /* atomic */
+		assert_int_equal(capability(out, 78, 20, 16), 9);  /* log_bf_reg_size */
+		assert_true(1 << capability(out, 37, 21, 16) < 255);
+		/* What no command makes: keys of general objects, compressed CQEs, more than the general group has. */
+		assert_int_equal(capability(out, 128, 31, 0), 0);
+		assert_int_equal(capability(out, 132, 31, 0), 0);
+		assert_int_equal(capability(out, 183, 1, 0), 0);
+		assert_int_equal(capability(out, 4, 31, 31), 0);
+	}
+	assert_int_equal(query_capabilities(7, out), 0);
+	assert_int_equal(capability(out, 18, 15, 0), 0xf);
+	assert_int_equal(capability(out, 22, 15, 0), 0xc);
+	assert_int_equal(query_capabilities(0x35, out), EREMOTEIO);
+	assert_int_equal(out[0], 3);
+	assert_int_equal(get32(out, 4), 965);
+}
+
+static void general_commands(void **state)
+{
+	struct command command = command_of(0x754);
+	uint8_t out[272] = {0};
+
+	(void)state;
+	expect_error(mlx5dv_devx_general_cmd(client.context, command.in, 16, out, sizeof(out)), 0);
+	assert_int_equal(get32(out, 16) & 1, 1); /* roce_en */
+	command = command_of(0x842);
+	expect_error(mlx5dv_devx_general_cmd(client.context, command.in, 16, command.out, 16), 0);
+	/* Known, but not there; of another call; of no call; too short. */
+	command = command_of(0x101);
+	errno = 0;
+	expect_device_refusal(mlx5dv_devx_general_cmd(client.context, command.in, 16, command.out, 16), &command, 2,
+			      952);
+	command = command_of(0x400);
+	expect_error(mlx5dv_devx_general_cmd(client.context, command.in, 272, command.out, 16), EINVAL);
+	command = command_of(0xffff);
+	expect_error(mlx5dv_devx_general_cmd(client.context, command.in, 16, command.out, 16), EINVAL);
+	command = command_of(0x842);
+	expect_error(mlx5dv_devx_general_cmd(client.context, command.in, 15, command.out, 16), EINVAL);
+	expect_error(mlx5dv_devx_general_cmd(client.context, command.in, 16, command.out, 8), EINVAL);
+	/* A program takes as much of the output as it has room for. */
+	command = command_of(0x100);
+	memset(command.out, 0xa5, sizeof(command.out));
+	expect_error(mlx5dv_devx_general_cmd(client.context, command.in, 16, command.out, 80), 0);
+	assert_int_equal(capability(command.out, 55, 7, 0), 1);
+	assert_int_equal(command.out[80], 0xa5);
+	expect_error(mlx5dv_devx_general_cmd(client.context, NULL, 16, command.out, 16), EFAULT);
+}
+
+/* UCX takes this call for the gate to all else: it stays shut until there are events. */
+static void no_event_channels(void **state)
+{
+	(void)state;
+	expect_null(mlx5dv_devx_create_event_channel(client.context, 0), EOPNOTSUPP);
+}
+
+static void uars(void **state)
+{
+	struct mlx5dv_devx_uar *bf = mlx5dv_devx_alloc_uar(client.context, 0);
+	struct mlx5dv_devx_uar *nc = mlx5dv_devx_alloc_uar(client.context, 1);
+	struct mlx5dv_devx_uar *again = mlx5dv_devx_alloc_uar(client.context, 1);
+
+	(void)state;
+	assert_non_null(bf);
+	assert_non_null(nc);
+	assert_non_null(again);
+	assert_ptr_equal(bf->reg_addr, (char *)bf->base_addr + 0x800);
+	assert_int_equal((uintptr_t)bf->base_addr % 4096, 0);
+	assert_true(bf->page_id && nc->page_id && bf->page_id != nc->page_id);
+	/* The uncached one is one of the context. */
+	assert_int_equal(nc->page_id, again->page_id);
+	/* How a program tells them. */
+	assert_int_equal(nc->mmap_off / 4096 >> 8 & 0xff, 3);
+	assert_int_not_equal(bf->mmap_off / 4096 >> 8 & 0xff, 3);
+	/* Two registers of 256 bytes, and that of the CQ. */
+	memset((char *)bf->base_addr + 0x800, 0xff, 512);
+	*(volatile uint64_t *)((char *)nc->base_addr + 0x20) = 1;
+	mlx5dv_devx_free_uar(nc);
+	mlx5dv_devx_free_uar(again);
+	mlx5dv_devx_free_uar(bf);
+	expect_null(mlx5dv_devx_alloc_uar(client.context, 2), EOPNOTSUPP);
+}
+
+static void event_queues(void **state)
+{
+	uint32_t first = 0, second = 0;
+
+	(void)state;
+	expect_error(mlx5dv_devx_query_eqn(client.context, 0, &first), 0);
+	expect_error(mlx5dv_devx_query_eqn(client.context, (uint32_t)client.context->num_comp_vectors - 1, &second), 0);
+	assert_true(first <= 0xff && second <= 0xff && first != second);
+	expect_error(mlx5dv_devx_query_eqn(client.context, (uint32_t)client.context->num_comp_vectors, &first), EINVAL);
+}
+
+static void umems(void **state)
+{
+	struct mlx5dv_devx_umem_in in = {.addr = client.memory, .size = 4096, .pgsz_bitmap = 4096};
+	struct mlx5dv_devx_umem *one, *other;
+	void *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	assert_true(page != MAP_FAILED);
+	one = mlx5dv_devx_umem_reg(client.context, client.memory + 3, 100, 0);
+	assert_non_null(one);
+	other = mlx5dv_devx_umem_reg_ex(client.context, &in);
+	assert_non_null(other);
+	assert_true(one->umem_id && other->umem_id && one->umem_id != other->umem_id);
+	expect_error(mlx5dv_devx_umem_dereg(one), 0);
+	expect_error(mlx5dv_devx_umem_dereg(one), ENOENT);
+	expect_error(mlx5dv_devx_umem_dereg(other), 0);
+	expect_null(mlx5dv_devx_umem_reg(client.context, client.memory, 4096, IBV_ACCESS_REMOTE_ATOMIC), EINVAL);
+	expect_null(mlx5dv_devx_umem_reg(client.context, client.memory, 0, 0), EINVAL);
+	expect_null(mlx5dv_devx_umem_reg(client.context, NULL, 4096, 0), EFAULT);
+	expect_null(mlx5dv_devx_umem_reg(client.context, client.memory, SIZE_MAX, 0), EFAULT);
+	expect_null(mlx5dv_devx_umem_reg(client.context, page, 4096, IBV_ACCESS_LOCAL_WRITE), EFAULT);
+	in.pgsz_bitmap = 0;
+	expect_null(mlx5dv_devx_umem_reg_ex(client.context, &in), EINVAL);
+	in = (struct mlx5dv_devx_umem_in){.size = 4096, .comp_mask = MLX5DV_UMEM_MASK_DMABUF, .dmabuf_fd = -1};
+	expect_null(mlx5dv_devx_umem_reg_ex(client.context, &in), EBADF);
+	in.dmabuf_fd = 0;
+	expect_null(mlx5dv_devx_umem_reg_ex(client.context, &in), EOPNOTSUPP);
+	in.comp_mask = 2;
+	expect_null(mlx5dv_devx_umem_reg_ex(client.context, &in), EOPNOTSUPP);
+	munmap(page, 4096);
+}
+
+/* ---- objects ------------------------------------------------------------------------------------------------------ */
+
+static void domains(void **state)
+{
+	struct command command = command_of(0x800);
+	struct mlx5dv_devx_obj *pd, *td;
+	struct own own;
+
+	(void)state;
+	pd = create(client.context, &command, 16);
+	assert_non_null(pd);
+	own_open_cq(&own, &client);
+	own.pdn = created_number(&command);
+	assert_int_not_equal(own.pdn, pd_number(client.pd));
+	/* A QP in it; it cannot go before that. */
+	command = qp_command(&own, 0);
+	own.qp = create(client.context, &command, 272);
+	assert_non_null(own.qp);
+	expect_error(mlx5dv_devx_obj_destroy(pd), EREMOTEIO);
+	own_close(&own);
+	expect_error(mlx5dv_devx_obj_destroy(pd), 0);
+	expect_error(mlx5dv_devx_obj_destroy(pd), ENOENT);
+	command = command_of(0x816);
+	td = create(client.context, &command, 16);
+	assert_non_null(td);
+	assert_int_not_equal(created_number(&command), 0);
+	expect_error(mlx5dv_devx_obj_destroy(td), 0);
+}
+
+/* What holds what, until it goes. */
+static void in_use(void **state)
+{
+	struct own own;
+
+	(void)state;
+	own_open(&own, &client, 0);
+	expect_error(mlx5dv_devx_umem_dereg(own.umem), EBUSY);
+	expect_error(mlx5dv_devx_obj_destroy(own.cq), EREMOTEIO);
+	expect_error(mlx5dv_devx_obj_destroy(own.qp), 0);
+	own.qp = NULL;
+	expect_error(mlx5dv_devx_umem_dereg(own.umem), EBUSY);
+	own_close(&own);
+}
+
+/* A word of a command that makes it wrong, and how it is refused. */
+struct wrong {
+	size_t byte;
+	uint32_t value;
+	uint8_t status;
+	uint32_t rule;
+};
+
+static void refuse_each(const struct command *right, const struct wrong *wrong, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct command command = *right;
+
+		put32(command.in, wrong[i].byte, wrong[i].value);
+		errno = 0;
+		assert_null(create(client.context, &command, 272));
+		expect_device_refusal(errno, &command, wrong[i].status, wrong[i].rule);
+	}
+}
+
+static void wrong_cqs(void **state)
+{
+	struct command command, short_command = command_of(0x400);
+	struct own own;
+
+	(void)state;
+	own_open_cq(&own, &client);
+	command = cq_command(&own);
+	refuse_each(&command,
+		    (const struct wrong[]){
+			    {16, 1u << 20, 3, 954}, /* collapsed */
+			    {16, 1u << 14, 3, 954}, /* compressed */
+			    {16, 2u << 21, 3, 954}, /* CQEs of neither size */
+			    {28, 23u << 24 | own.uar->page_id, 3, 954},
+			    {28, 6u << 24 | 0xabcdef, 5, 955},         /* UAR */
+			    {36, 0, 5, 955},                           /* EQ */
+			    {20, 0, 5, 955},                           /* umem of the record */
+			    {88, 77, 5, 955},                          /* and of the ring */
+			    {28, 9u << 24 | own.uar->page_id, 3, 956}, /* 32 KiB in 16 */
+			    {80, 0xffffffff, 3, 956},
+			    {76, OWN_BYTES - 7, 3, 956},
+		    },
+		    11);
+	errno = 0;
+	assert_null(create(client.context, &short_command, 271));
+	expect_device_refusal(errno, &short_command, 0x50, 950);
+	/* What was refused keeps no umem. */
+	own_close(&own);
+}
+
+static void wrong_qps(void **state)
+{
+	struct command command;
+	struct own own;
+
+	(void)state;
+	own_open_cq(&own, &client);
+	command = qp_command(&own, 0);
+	refuse_each(&command,
+		    (const struct wrong[]){
+			    {24, 3u << 16, 3, 954}, /* XRC */
+			    {24, 0xffu << 16, 3, 954},
+			    {28, 0xfffff0, 5, 955},  /* PD */
+			    {40, 1u << 30, 3, 954},  /* doorbells without records */
+			    {36, 0, 5, 955},         /* UAR */
+			    {148, 0xfffff0, 5, 955}, /* CQs */
+			    {180, 0xfffff0, 5, 955},
+			    {196, 1u << 24 | 0xfffff0, 5, 955}, /* SRQ */
+			    {196, 7u << 24, 3, 954},
+			    {32, 15u << 19 | 7u << 16 | 6u << 11, 3, 954}, /* entries of 2 KiB */
+			    {32, 4u << 19 | 15u << 11, 3, 956},            /* 2 MiB in 16 KiB */
+			    {256, 0xffffffff, 3, 956},
+			    {188, OWN_BYTES - 4, 3, 956},
+			    {252, 0, 5, 955},
+		    },
+		    14);
+	own_close(&own);
+}
+
+static void states(void **state)
+{
+	struct command command = command_of(0x503), query = command_of(0x50b);
+	struct own own, other;
+	uint8_t out[272];
+
+	(void)state;
+	own_open(&own, &client, 0);
+	own_open(&other, &server, 0);
+	/* INIT2RTR of a QP in RESET; a number that is another QP's; a command that is no modification, and one of a CQ. */
+	errno = 0;
+	expect_device_refusal(own_modify(&own, &command, 272), &command, 0x10, 110);
+	put32(command.in, 8, other.qpn);
+	expect_error(mlx5dv_devx_obj_modify(own.qp, command.in, 272, command.out, 16), EINVAL);
+	command = command_of(0x50b);
+	expect_error(own_modify(&own, &command, 16), EINVAL);
+	command = command_of(0x402);
+	put32(command.in, 8, own.qpn);
+	expect_error(mlx5dv_devx_obj_query(own.qp, command.in, 16, out, sizeof(out)), EINVAL);
+	own_connect(&own, &other);
+	put32(query.in, 8, own.qpn);
+	expect_error(mlx5dv_devx_obj_query(own.qp, query.in, 16, out, sizeof(out)), 0);
+	assert_int_equal(get32(out, 24) >> 28, 3);              /* state: RTS */
+	assert_int_equal(get32(out, 24) >> 16 & 0xff, 0);       /* st: RC */
+	assert_int_equal(get32(out, 32) >> 29, 3);              /* mtu: 1024 */
+	assert_int_equal(get32(out, 44) & 0xffffff, other.qpn); /* remote_qpn */
+	assert_memory_equal(out + 64, server.gid.raw, 16);
+	assert_int_equal(get32(out, 144), 0x123);
+	assert_int_equal(get32(out, 172) & 0xffffff, 0x123);
+	assert_int_equal(get32(out, 168) >> 13 & 7, 7); /* rre, rwe, rae */
+	/* Rights change one by one. */
+	command = command_of(0x505);
+	put32(command.in, 16, 1u << 3);
+	assert_int_equal(own_modify(&own, &command, 272), 0);
+	expect_error(mlx5dv_devx_obj_query(own.qp, query.in, 16, out, sizeof(out)), 0);
+	assert_int_equal(get32(out, 168) >> 13 & 7, 5);
+	/* An MTU that does not exist is refused by the rules of ibv_modify_qp(3). */
+	command = command_of(0x50a);
+	assert_int_equal(own_modify(&own, &command, 16), 0);
+	own_to_init(&own);
+	command = command_of(0x503);
+	put32(command.in, 32, 7u << 29);
+	errno = 0;
+	assert_int_equal(own_modify(&own, &command, 272), EREMOTEIO);
+	assert_int_equal(command.out[0], 3);
+	own_close(&other);
+	own_close(&own);
+}
+
+/* ---- traffic --------------------------------------------------------------------------------------------------------- */
+
+static void expect_cqe(struct own *own, uint8_t opcode, uint16_t counter)
+{
+	struct mlx5_cqe64 cqe = own_next_cqe(own);
+
+	assert_int_equal(cqe.op_own >> 4, opcode);
+	assert_int_equal(be16toh(cqe.wqe_counter), counter);
+	assert_int_equal(be32toh(cqe.sop_drop_qpn) & 0xffffff, own->qpn);
+	assert_int_equal(be32toh(cqe.srqn_uidx) & 0xffffff, 0xffffff);
+}
+
+static void set_expected(const struct side *from, size_t at, struct side *to, size_t there)
+{
+	memcpy(to->expected + there, from->memory + at, BYTES);
+}
+
+/* More messages than each ring has room for. */
+static void rc_traffic(void **state)
+{
+	struct own one, other;
+
+	(void)state;
+	own_open(&one, &client, 0);
+	own_open(&other, &server, 0);
+	own_connect(&one, &other);
+	own_connect(&other, &one);
+	for (uint32_t i = 0; i < 2 * OWN_CQES + 5; i++) {
+		size_t at = i * BYTES, there = 16384 + i * BYTES;
+
+		own_receive(&other, side_address(&server, there), BYTES);
+		own_request(&one, MLX5_OPCODE_SEND_IMM, 0, 0, side_address(&client, at), BYTES, 0x01020304 + i);
+		expect_cqe(&one, MLX5_CQE_REQ, (uint16_t)(2 * i));
+		{
+			struct mlx5_cqe64 cqe = own_next_cqe(&other);
+
+			assert_int_equal(cqe.op_own >> 4, MLX5_CQE_RESP_SEND_IMM);
+			assert_int_equal(be16toh(cqe.wqe_counter), i);
+			assert_int_equal(be32toh(cqe.byte_cnt), BYTES);
+			assert_int_equal(be32toh(cqe.imm_inval_pkey), 0x01020304 + i);
+		}
+		set_expected(&client, at, &server, there);
+		own_request(&one, MLX5_OPCODE_RDMA_WRITE, side_address(&server, at), server.mr->rkey,
+			    side_address(&client, at), BYTES, 0);
+		expect_cqe(&one, MLX5_CQE_REQ, (uint16_t)(2 * i + 1));
+		set_expected(&client, at, &server, at);
+	}
+	side_compare(&server);
+	own_close(&other);
+	own_close(&one);
+}
+
+/* What stands in the queues when a QP goes to ERR comes back, and after RESET it begins anew. */
+static void flush_and_reset(void **state)
+{
+	struct command command = command_of(0x507), query = command_of(0x402);
+	struct own one, other;
+	uint8_t out[272];
+
+	(void)state;
+	own_open(&one, &client, 0);
+	own_open(&other, &server, 0);
+	own_connect(&one, &other);
+	own_connect(&other, &one);
+	own_receive(&other, side_address(&server, 0), BYTES);
+	own_receive(&other, side_address(&server, 0), BYTES);
+	assert_int_equal(own_modify(&other, &command, 16), 0);
+	expect_cqe(&other, MLX5_CQE_RESP_ERR, 0);
+	expect_cqe(&other, MLX5_CQE_RESP_ERR, 1);
+	put32(query.in, 8, other.cqn);
+	expect_error(mlx5dv_devx_obj_query(other.cq, query.in, 16, out, sizeof(out)), 0);
+	assert_int_equal(get32(out, 60), 2); /* producer counter */
+	assert_int_equal(get32(out, 56), 2);
+	command = command_of(0x50a);
+	assert_int_equal(own_modify(&other, &command, 16), 0);
+	put32(other.memory + OWN_QP_RECORD, 0, 0);
+	put32(other.memory + OWN_QP_RECORD, 4, 0);
+	other.receives = 0;
+	other.requests = 0;
+	own_connect(&other, &one);
+	own_receive(&other, side_address(&server, 0), BYTES);
+	own_request(&one, MLX5_OPCODE_SEND, 0, 0, side_address(&client, 0), BYTES, 0);
+	expect_cqe(&one, MLX5_CQE_REQ, 0);
+	expect_cqe(&other, MLX5_CQE_RESP_SEND, 0);
+	set_expected(&client, 0, &server, 0);
+	own_close(&other);
+	own_close(&one);
+}
+
+/* A QP that is its own peer, by number alone: no address. */
+static void loopback(void **state)
+{
+	struct command command = command_of(0x503);
+	struct own own;
+
+	(void)state;
+	own_open(&own, &client, 0);
+	own_to_init(&own);
+	put32(command.in, 32, 1u << 29 | 30u << 24);
+	put32(command.in, 44, own.qpn);
+	put32(command.in, 48, 1u << 31);
+	put32(command.in, 84, 1u << 16);
+	put32(command.in, 172, 0x123);
+	assert_int_equal(own_modify(&own, &command, 272), 0);
+	own_to_rts(&own);
+	own_request(&own, MLX5_OPCODE_RDMA_WRITE, side_address(&client, 1024), client.mr->rkey,
+		    side_address(&client, 0), BYTES, 0);
+	expect_cqe(&own, MLX5_CQE_REQ, 0);
+	set_expected(&client, 0, &client, 1024);
+	own_close(&own);
+}
+
+static void uc_traffic(void **state)
+{
+	struct own one, other;
+
+	(void)state;
+	own_open(&one, &client, 1);
+	own_open(&other, &server, 1);
+	own_connect(&one, &other);
+	own_connect(&other, &one);
+	own_receive(&other, side_address(&server, 0), BYTES);
+	own_request(&one, MLX5_OPCODE_SEND, 0, 0, side_address(&client, 0), BYTES, 0);
+	expect_cqe(&one, MLX5_CQE_REQ, 0);
+	expect_cqe(&other, MLX5_CQE_RESP_SEND, 0);
+	set_expected(&client, 0, &server, 0);
+	own_close(&other);
+	own_close(&one);
+}
+
+/* The same device, whoever made a QP: one of verbs moved by commands sends to one by command. */
+static void verbs_qp_by_command(void **state)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = pair.client.cq,
+		.recv_cq = pair.client.cq,
+		.cap = {.max_send_wr = 4, .max_send_sge = 1},
+		.qp_type = IBV_QPT_RC,
+	};
+	struct ibv_sge sge = side_sge(&client, 0, BYTES);
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
+	struct ibv_qp *qp = ibv_create_qp(client.pd, &init);
+	const uint16_t opcodes[] = {0x502, 0x503, 0x504};
+	struct command query = command_of(0x50b);
+	struct own other;
+	struct ibv_wc wc;
+	uint8_t out[272];
+
+	(void)state;
+	assert_non_null(qp);
+	own_open(&other, &server, 0);
+	for (size_t i = 0; i < 3; i++) {
+		struct command command = command_of(opcodes[i]);
+
+		put32(command.in, 8, qp->qp_num);
+		put32(command.in, 84, 1u << 16);
+		if (i == 1) {
+			put32(command.in, 32, 3u << 29);
+			put32(command.in, 44, other.qpn);
+			put32(command.in, 56, (uint32_t)client.gid_index << 16 | 64);
+			memcpy(command.in + 64, server.gid.raw, 16);
+			put32(command.in, 172, 0x123);
+		} else if (i == 2) {
+			put32(command.in, 56, 18u << 27);
+			put32(command.in, 136, 7u << 16 | 7u << 13);
+			put32(command.in, 144, 0x123);
+		}
+		expect_error(mlx5dv_devx_qp_modify(qp, command.in, 272, command.out, 16), 0);
+	}
+	assert_int_equal(qp->state, IBV_QPS_RTS);
+	put32(query.in, 8, qp->qp_num);
+	expect_error(mlx5dv_devx_qp_query(qp, query.in, 16, out, sizeof(out)), 0);
+	assert_int_equal(get32(out, 24) >> 28, 3);
+	own_to_init(&other);
+	own_to_rtr(&other, &client, qp->qp_num);
+	own_receive(&other, side_address(&server, 0), BYTES);
+	expect_error(ibv_post_send(qp, &wr, &bad), 0);
+	expect_cqe(&other, MLX5_CQE_RESP_SEND, 0);
+	while (!ibv_poll_cq(pair.client.cq, 1, &wc))
+		;
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	set_expected(&client, 0, &server, 0);
+	own_close(&other);
+	expect_error(ibv_destroy_qp(qp), 0);
+}
+
+/* ---- memory that goes ------------------------------------------------------------------------------------------------ */
+
+/* The ring of requests is unmapped, its record is not: the next ring ends the QP, and nobody faults. */
+static void unmapped_ring(void **state)
+{
+	struct command query = command_of(0x50b);
+	double deadline = seconds_now() + 20;
+	struct own one, other;
+	uint8_t out[272];
+
+	(void)state;
+	own_open(&one, &client, 0);
+	own_open(&other, &server, 0);
+	own_connect(&one, &other);
+	munmap(one.memory + OWN_QUEUES, OWN_BYTES - OWN_QUEUES);
+	own_ring(&one, 1);
+	put32(query.in, 8, one.qpn);
+	do {
+		assert_true(seconds_now() < deadline);
+		expect_error(mlx5dv_devx_obj_query(one.qp, query.in, 16, out, sizeof(out)), 0);
+	} while (get32(out, 24) >> 28 != 6);
+	own_close(&other);
+	own_close(&one);
+}
+
+/* All of it at once, CQ and records too, while a peer sends: it gets an error, and everything can be destroyed. */
+static void unmapped_receiver(void **state)
+{
+	struct own one, other;
+	struct mlx5_cqe64 cqe;
+
+	(void)state;
+	own_open(&one, &client, 0);
+	own_open(&other, &server, 0);
+	own_connect(&one, &other);
+	own_connect(&other, &one);
+	/* Two that are fetched with the first message, which completes before the memory goes. */
+	own_receive(&other, side_address(&server, 0), BYTES);
+	own_receive(&other, side_address(&server, 0), BYTES);
+	own_receive(&other, side_address(&server, 0), BYTES);
+	own_request(&one, MLX5_OPCODE_SEND, 0, 0, side_address(&client, 0), BYTES, 0);
+	expect_cqe(&one, MLX5_CQE_REQ, 0);
+	expect_cqe(&other, MLX5_CQE_RESP_SEND, 0);
+	set_expected(&client, 0, &server, 0);
+	munmap(other.memory, OWN_BYTES);
+	/* The first that cannot complete is not told; with the next one the peer is gone. */
+	own_request(&one, MLX5_OPCODE_SEND, 0, 0, side_address(&client, 0), BYTES, 0);
+	own_request(&one, MLX5_OPCODE_SEND, 0, 0, side_address(&client, 0), BYTES, 0);
+	own_request(&one, MLX5_OPCODE_SEND, 0, 0, side_address(&client, 0), BYTES, 0);
+	do
+		cqe = own_next_cqe(&one);
+	while (cqe.op_own >> 4 == MLX5_CQE_REQ);
+	assert_int_equal(cqe.op_own >> 4, MLX5_CQE_REQ_ERR);
+	own_close(&other);
+	own_close(&one);
+}
+
+/* A context that is closed takes along what was made in it. */
+static void left_behind(void **state)
+{
+	struct side other = client;
+	struct own own;
+
+	(void)state;
+	other.context = open_device();
+	other.pd = ibv_alloc_pd(other.context);
+	assert_non_null(other.pd);
+	/* A PD of verbs would keep the context: the QP is in one that a command made. */
+	own_open_cq(&own, &other);
+	{
+		struct command command = command_of(0x800);
+
+		assert_non_null(create(other.context, &command, 16));
+		own.pdn = created_number(&command);
+		command = qp_command(&own, 0);
+		assert_non_null(create(other.context, &command, 272));
+	}
+	expect_error(ibv_dealloc_pd(other.pd), 0);
+	expect_error(ibv_close_device(other.context), 0);
+	expect_error(mlx5dv_devx_obj_destroy(own.cq), ENOENT);
+	expect_error(mlx5dv_devx_umem_dereg(own.umem), ENOENT);
+	munmap(own.memory, OWN_BYTES);
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {
+		API_CASE(capabilities),
+		API_CASE(general_commands),
+		API_CASE(no_event_channels),
+		API_CASE(uars),
+		API_CASE(event_queues),
+		API_CASE(umems),
+		API_CASE(domains),
+		API_CASE(in_use),
+		API_CASE(wrong_cqs),
+		API_CASE(wrong_qps),
+		API_CASE(states),
+		API_CASE(rc_traffic),
+		API_CASE(flush_and_reset),
+		API_CASE(loopback),
+		API_CASE(uc_traffic),
+		API_CASE(verbs_qp_by_command),
+		API_CASE(unmapped_ring),
+		API_CASE(unmapped_receiver),
+		API_CASE(left_behind),
+	};
+
+	return run_cases("devx", cases);
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Commands of the device, word by word, as a program writes them that has the adapter's manual: byte and bit positions stand here a
+ * second time, and are not those of src/devx.
+ */
+#ifndef SOFTHCA_TESTS_API_SUPPORT_DEVX_H
+#define SOFTHCA_TESTS_API_SUPPORT_DEVX_H
+
+#include <endian.h>
+#include <sys/mman.h>
+
+#include "support/clock.h"
+#include "support/program.h"
+
+enum { COMMAND_BYTES = 464 };
+
+struct command {
+	uint8_t in[COMMAND_BYTES], out[COMMAND_BYTES];
+};
+
+static inline void put32(uint8_t *bytes, size_t at, uint32_t value)
+{
+	value = htobe32(value);
+	memcpy(bytes + at, &value, sizeof(value));
+}
+
+static inline uint32_t get32(const uint8_t *bytes, size_t at)
+{
+	uint32_t value;
+
+	memcpy(&value, bytes + at, sizeof(value));
+	return be32toh(value);
+}
+
+static inline struct command command_of(uint16_t opcode)
+{
+	struct command command = {0};
+
+	put32(command.in, 0, (uint32_t)opcode << 16);
+	return command;
+}
+
+/** The device refused: EREMOTEIO, and the output has @status and the number of @rule. */
+static inline void expect_device_refusal(int error, const struct command *command, uint8_t status, uint32_t rule)
+{
+	assert_int_equal(error, EREMOTEIO);
+	assert_int_equal(errno, EREMOTEIO);
+	assert_int_equal(command->out[0], status);
+	assert_int_equal(get32(command->out, 4), rule);
+}
+
+static inline struct mlx5dv_devx_obj *create(struct ibv_context *context, struct command *command, size_t in_bytes)
+{
+	return mlx5dv_devx_obj_create(context, command->in, in_bytes, command->out, 16);
+}
+
+static inline uint32_t created_number(const struct command *command)
+{
+	return get32(command->out, 8) & 0xffffff;
+}
+
+/* ---- a queue pair with all it needs, in one umem --------------------------------------------------------------------- */
+
+enum {
+	OWN_CQES = 64,
+	OWN_RECEIVES = 16,
+	OWN_BLOCKS = 64,
+	OWN_RING = 0, /* of CQEs; offsets in the umem */
+	OWN_CQ_RECORD = 4096,
+	OWN_QP_RECORD = 4096 + 64,
+	OWN_QUEUES = 8192, /* receives, and requests behind them */
+	OWN_REQUESTS = OWN_QUEUES + OWN_RECEIVES * 16,
+	OWN_BYTES = 16384,
+};
+
+struct own {
+	struct side *side;
+	uint8_t *memory;
+	struct mlx5dv_devx_umem *umem;
+	struct mlx5dv_devx_uar *uar;
+	struct mlx5dv_devx_obj *cq, *qp;
+	uint32_t cqn, qpn, pdn, eqn;
+	uint32_t requests, receives, consumed;
+};
+
+static inline uint32_t pd_number(struct ibv_pd *pd)
+{
+	struct mlx5dv_pd out = {0};
+	struct mlx5dv_obj object = {.pd = {.in = pd, .out = &out}};
+
+	assert_int_equal(mlx5dv_init_obj(&object, MLX5DV_OBJ_PD), 0);
+	return out.pdn;
+}
+
+static inline struct command cq_command(const struct own *own)
+{
+	struct command command = command_of(0x400);
+
+	put32(command.in, 20, own->umem->umem_id);
+	put32(command.in, 28, 6u << 24 | own->uar->page_id);
+	put32(command.in, 36, own->eqn);
+	put32(command.in, 76, OWN_CQ_RECORD);
+	put32(command.in, 84, OWN_RING);
+	put32(command.in, 88, own->umem->umem_id);
+	return command;
+}
+
+/** @service: st, 0 RC, 1 UC, 2 UD, 5 DCI. No valid bits, as some programs leave them. */
+static inline struct command qp_command(const struct own *own, uint32_t service)
+{
+	struct command command = command_of(0x500);
+
+	put32(command.in, 24, service << 16 | 0x1800);
+	put32(command.in, 28, own->pdn);
+	put32(command.in, 32, 4u << 19 | 0u << 16 | 6u << 11);
+	put32(command.in, 36, own->uar->page_id);
+	put32(command.in, 40, 0xffffff);
+	put32(command.in, 148, own->cqn);
+	put32(command.in, 180, own->cqn);
+	put32(command.in, 188, OWN_QP_RECORD);
+	put32(command.in, 252, own->umem->umem_id);
+	put32(command.in, 260, OWN_QUEUES);
+	put32(command.in, 264, own->umem->umem_id);
+	return command;
+}
+
+static inline void own_open_cq(struct own *own, struct side *side)
+{
+	struct command command;
+
+	*own = (struct own){.side = side, .pdn = pd_number(side->pd)};
+	own->memory = mmap(NULL, OWN_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(own->memory != MAP_FAILED);
+	memset(own->memory + OWN_RING, 0xff, OWN_CQES * 64);
+	own->umem = mlx5dv_devx_umem_reg(side->context, own->memory, OWN_BYTES, IBV_ACCESS_LOCAL_WRITE);
+	assert_non_null(own->umem);
+	own->uar = mlx5dv_devx_alloc_uar(side->context, 0);
+	assert_non_null(own->uar);
+	assert_int_equal(mlx5dv_devx_query_eqn(side->context, 0, &own->eqn), 0);
+	command = cq_command(own);
+	own->cq = create(side->context, &command, 272);
+	assert_non_null(own->cq);
+	own->cqn = created_number(&command);
+}
+
+static inline void own_open(struct own *own, struct side *side, uint32_t service)
+{
+	struct command command;
+
+	own_open_cq(own, side);
+	command = qp_command(own, service);
+	own->qp = create(side->context, &command, 272);
+	assert_non_null(own->qp);
+	own->qpn = created_number(&command);
+}
+
+static inline void own_close(struct own *own)
+{
+	if (own->qp)
+		assert_int_equal(mlx5dv_devx_obj_destroy(own->qp), 0);
+	if (own->cq)
+		assert_int_equal(mlx5dv_devx_obj_destroy(own->cq), 0);
+	assert_int_equal(mlx5dv_devx_umem_dereg(own->umem), 0);
+	mlx5dv_devx_free_uar(own->uar);
+	munmap(own->memory, OWN_BYTES);
+}
+
+static inline int own_modify(const struct own *own, struct command *command, size_t in_bytes)
+{
+	put32(command->in, 8, own->qpn);
+	errno = 0;
+	return mlx5dv_devx_obj_modify(own->qp, command->in, in_bytes, command->out, 16);
+}
+
+static inline void own_to_init(const struct own *own)
+{
+	struct command command = command_of(0x502);
+
+	put32(command.in, 84, 1u << 16);
+	put32(command.in, 168, 0xe000);
+	put32(command.in, 192, 0x11111111);
+	assert_int_equal(own_modify(own, &command, 272), 0);
+}
+
+static inline void own_to_rtr(const struct own *own, const struct side *peer, uint32_t qpn)
+{
+	struct command command = command_of(0x503);
+
+	put32(command.in, 32, 3u << 29 | 30u << 24);
+	put32(command.in, 44, qpn);
+	put32(command.in, 56, (uint32_t)own->side->gid_index << 16 | 64);
+	memcpy(command.in + 64, peer->gid.raw, 16);
+	put32(command.in, 84, 1u << 16);
+	put32(command.in, 168, 3u << 21);
+	put32(command.in, 172, 12u << 24 | 0x123);
+	assert_int_equal(own_modify(own, &command, 272), 0);
+}
+
+static inline void own_to_rts(const struct own *own)
+{
+	struct command command = command_of(0x504);
+
+	put32(command.in, 56, 12u << 27);
+	put32(command.in, 136, 3u << 21 | 7u << 16 | 7u << 13);
+	put32(command.in, 144, 0x123);
+	assert_int_equal(own_modify(own, &command, 272), 0);
+}
+
+static inline void own_connect(const struct own *one, const struct own *other)
+{
+	own_to_init(one);
+	own_to_rtr(one, other->side, other->qpn);
+	own_to_rts(one);
+}
+
+static inline void own_receive(struct own *own, uint64_t address, uint32_t length)
+{
+	uint8_t *entry = own->memory + OWN_QUEUES + own->receives % OWN_RECEIVES * 16;
+
+	put32(entry, 0, length);
+	put32(entry, 4, own->side->mr->lkey);
+	put32(entry, 8, (uint32_t)(address >> 32));
+	put32(entry, 12, (uint32_t)address);
+	own->receives++;
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	put32(own->memory + OWN_QP_RECORD, 0, own->receives & 0xffff);
+}
+
+/** Record, then register. */
+static inline void own_ring(struct own *own, uint32_t blocks)
+{
+	own->requests += blocks;
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	put32(own->memory + OWN_QP_RECORD, 4, own->requests & 0xffff);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	*(volatile uint64_t *)own->uar->reg_addr = 1;
+}
+
+/** One block: @opcode, with @rkey at @remote unless 0, and data of @length at @address. */
+static inline void own_request(struct own *own, uint8_t opcode, uint64_t remote, uint32_t rkey, uint64_t address,
+			       uint32_t length, uint32_t immediate)
+{
+	uint8_t *wqe = own->memory + OWN_REQUESTS + own->requests % OWN_BLOCKS * 64;
+	size_t at = 16;
+
+	memset(wqe, 0, 64);
+	put32(wqe, 0, (own->requests & 0xffff) << 8 | opcode);
+	put32(wqe, 4, own->qpn << 8 | (rkey ? 3 : 2));
+	put32(wqe, 8, 8);
+	put32(wqe, 12, immediate);
+	if (rkey) {
+		put32(wqe, 16, (uint32_t)(remote >> 32));
+		put32(wqe, 20, (uint32_t)remote);
+		put32(wqe, 24, rkey);
+		at = 32;
+	}
+	put32(wqe, at, length);
+	put32(wqe, at + 4, own->side->mr->lkey);
+	put32(wqe, at + 8, (uint32_t)(address >> 32));
+	put32(wqe, at + 12, (uint32_t)address);
+	own_ring(own, 1);
+}
+
+static inline bool own_has_cqe(const struct own *own)
+{
+	const uint8_t *cqe = own->memory + OWN_RING + own->consumed % OWN_CQES * 64;
+	uint8_t op_own = __atomic_load_n(cqe + 63, __ATOMIC_ACQUIRE);
+
+	return op_own >> 4 != 0xf && (op_own & 1) == (own->consumed / OWN_CQES & 1);
+}
+
+/** The next CQE, which is given back. */
+static inline struct mlx5_cqe64 own_next_cqe(struct own *own)
+{
+	double deadline = seconds_now() + 20;
+	struct mlx5_cqe64 cqe;
+
+	while (!own_has_cqe(own))
+		assert_true(seconds_now() < deadline);
+	memcpy(&cqe, own->memory + OWN_RING + own->consumed % OWN_CQES * 64, sizeof(cqe));
+	own->consumed++;
+	put32(own->memory + OWN_CQ_RECORD, 0, own->consumed & 0xffffff);
+	return cqe;
+}
+
+#endif
