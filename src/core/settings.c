@@ -52,6 +52,12 @@ static bool setting_is_fault_script(const char *text)
 	return *text != '\0';
 }
 
+/* Read when the first context is opened, and by the command: explain/misuse.h. */
+static bool setting_is_lint_choice(const char *text)
+{
+	return *text != '\0';
+}
+
 static bool setting_is_crypto_file(const char *text)
 {
 	return *text != '\0';
@@ -99,6 +105,11 @@ static const struct choice_row choices[] = {
 
 #define CHOICES (sizeof(choices) / sizeof(choices[0]))
 
+static const char *const alone[SETTING_COUNT] = {
+#define OPTION_ALONE(NAME, value) [SETTING_##NAME] = (value),
+#include "core/settings.def"
+};
+
 static const char *const variables[] = {
 #define VARIABLE(NAME, ...) #NAME,
 #include "core/settings.def"
@@ -107,6 +118,11 @@ static const char *const variables[] = {
 const struct setting_info *setting_info(enum setting setting)
 {
 	return &rows[setting].info;
+}
+
+const char *setting_alone(enum setting setting)
+{
+	return alone[setting];
 }
 
 static void append(char *out, size_t size, int *length, const char *format, ...)

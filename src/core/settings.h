@@ -65,6 +65,9 @@ struct setting_info {
 /** Row of @setting (< SETTING_COUNT); constant. */
 const struct setting_info *setting_info(enum setting setting);
 
+/** What the option of @setting stands for without a value; NULL: it takes one. Constant. */
+const char *setting_alone(enum setting setting);
+
 /** Writes the range of @setting ("man, connectx" or "1 to 16") to @out. Returns the length, as snprintf. */
 int setting_range(enum setting setting, char *out, size_t size);
 

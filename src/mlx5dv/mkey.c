@@ -10,6 +10,7 @@
 #include "core/limits.h"
 #include "explain/explain.h"
 #include "mlx5dv/bsf.h"
+#include "verbs/lint.h"
 #include "verbs/signature.h"
 #include "mlx5dv/wr_crypto.h"
 #include "verbs/objects.h"
@@ -128,6 +129,7 @@ int softhca_mlx5dv_destroy_mkey(struct mlx5dv_mkey *dv_mkey)
 
 	if (object_refused("mlx5dv_destroy_mkey", NULL, dv_mkey))
 		return errno;
+	LINT(key_destroying, mkey);
 	error = mkey->signature ? -key_signature_destroy(mkey) : 0;
 	if (!error)
 		error = -hca_mkey_destroy(mkey->key);

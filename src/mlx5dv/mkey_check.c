@@ -9,6 +9,7 @@
 
 #include "abi/entry_points.h"
 #include "explain/explain.h"
+#include "verbs/lint.h"
 #include "verbs/signature.h"
 
 #define SYNDROMES (SYNDROME_GUARD | SYNDROME_APP_TAG | SYNDROME_REF_TAG)
@@ -108,6 +109,7 @@ int softhca__mlx5dv_mkey_check(struct mlx5dv_mkey *dv_mkey, struct mlx5dv_mkey_e
 	hca = hca_of_context(mkey->pd->base.context);
 	if (!mkey->signature)
 		return REFUSE(hca, "mlx5dv_mkey_check", EINVAL, RULE_MKEY_CHECK_NO_SIGNATURE, mkey->base.lkey);
+	LINT(key_checked, mkey);
 	if (hca_settings(hca)->profile == PROFILE_MAN)
 		hca_mkey_take_error(mkey->key, &found);
 	else

@@ -4,6 +4,7 @@
  * are touched, and comp_mask returns the ones that were filled. A capability that the device lacks is a
  * member filled with zeros: programs tell "not asked for" from "not there" by comp_mask.
  */
+#include <stddef.h>
 #include <string.h>
 
 #include "abi/entry_points.h"
@@ -17,13 +18,14 @@ enum {
 };
 
 /*
- * Of newer headers: a program that asks for the bit has the members, behind those of the installed header. One that asks
- * for bits that no header has asks for all there may be, and may have the structure of any.
+ * Not in the header of rdma-core 44: a program that asks for the bit has the members, behind the last one of that header. One that
+ * asks for bits that no header has asks for all there may be, and may have the structure of any.
  */
 #define MASK_MAX_DC_RD_ATOM (UINT64_C(1) << 14)
 #define MASK_OF_NO_HEADER (~UINT64_C(0) << 17)
 struct newer_context {
-	struct mlx5dv_context context;
+	_Alignas(struct mlx5dv_context) unsigned char older[offsetof(struct mlx5dv_context, crypto_caps) +
+							    sizeof(struct mlx5dv_crypto_caps)];
 	uint64_t max_dc_rd_atom, max_dc_init_rd_atom;
 };
 

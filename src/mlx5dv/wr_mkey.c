@@ -4,6 +4,7 @@
 #include "mlx5dv/wr_block.h"
 #include "mlx5dv/wr_mkey.h"
 #include "mlx5dv/wr_mkey_setter.h"
+#include "verbs/lint.h"
 
 /* What the mkey context has rights for: all that drivers take (mlx5-formats 4.4). */
 #define ACCESS_OF_CONTEXT                                                                                              \
@@ -100,6 +101,7 @@ void mkey_configure(struct user_qp *qp, const char *call, struct user_mkey *mkey
 	context->qpn_mkey = htobe32(UMR_MKEY_QPN_ANY | tag);
 
 	block_begin(mkey, attr->conf_flags);
+	LINT(key_configuring, qp, mkey, attr->conf_flags);
 	builder->mkey = mkey;
 	builder->mkey_setters_announced = num_setters;
 	builder->mkey_setters_called = 0;

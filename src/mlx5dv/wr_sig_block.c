@@ -4,6 +4,7 @@
  * when the work request is closed (mlx5dv/wr_block.c). Checks in the order of mlx5-formats 4.5, all EINVAL.
  */
 #include "core/settings.h"
+#include "verbs/lint.h"
 #include "verbs/signature.h"
 #include "mlx5dv/wr_mkey.h"
 #include "mlx5dv/wr_mkey_setter.h"
@@ -131,5 +132,6 @@ void dv_wr_set_mkey_sig_block(struct mlx5dv_qp_ex *dv, const struct mlx5dv_sig_b
 	mkey->signature->check_mask = attr->check_mask;
 	mkey->signature->copy_mask = attr->copy_mask;
 	mkey->signature_state = BLOCK_UPDATED;
+	LINT(signature_set, qp, mkey, attr->check_mask);
 	mkey_setter_done(qp);
 }

@@ -129,7 +129,8 @@ static void print_case_of_values(void)
 	}
 	for (int i = 0; i < SETTING_COUNT; i++) {
 		option_name(i, name, sizeof(name));
-		printf("\t*:--%s)\n\t\ttakes=1 files=%s values='", name, setting_is_file(i) ? "1" : "");
+		printf("\t*:--%s)\n\t\ttakes=%s files=%s values='", name, setting_alone(i) ? "$equals" : "1",
+		       setting_is_file(i) ? "1" : "");
 		print_values_of_setting(i);
 		puts("'\n\t\t;;");
 	}
@@ -141,15 +142,15 @@ static const char before[] = "# bash completion for softhca; made by `softhca co
 			     "_softhca()\n"
 			     "{\n"
 			     "\tlocal word=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD - 1]}\n"
-			     "\tlocal options= words= takes= values= files= first=\n";
+			     "\tlocal options= words= takes= values= files= first= equals=\n";
 static const char first_word[] = "\tif ((COMP_CWORD == 1)); then\n"
 				 "\t\tCOMPREPLY=($(compgen -W \"$commands\" -- \"$word\"))\n"
 				 "\t\treturn\n"
 				 "\tfi\n"
 				 "\tif [[ $word == = ]]; then\n"
-				 "\t\tword=\n"
+				 "\t\tword= equals=1\n"
 				 "\telif [[ $option == = ]]; then\n"
-				 "\t\toption=${COMP_WORDS[COMP_CWORD - 2]}\n"
+				 "\t\toption=${COMP_WORDS[COMP_CWORD - 2]} equals=1\n"
 				 "\tfi\n";
 /* Arguments begin at the first word that is no option and no value of one. */
 static const char loop_begins[] = "\tlocal last=$option at\n"

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "explain/misuse.h"
 #include "softhca.h"
 #include "tool/tool.h"
 
@@ -66,6 +67,15 @@ static void check_faults(const struct settings *settings, const char *origin)
 		tool_fail(EXIT_WRONG_USE, "%s: %s", origin, error);
 }
 
+static void check_lint(const struct settings *settings, const char *origin)
+{
+	char error[512];
+	uint64_t wanted;
+
+	if (misuse_parse(settings->lint, &wanted, error, sizeof(error)))
+		tool_fail(EXIT_WRONG_USE, "%s: %s", origin, error);
+}
+
 static void read_environment(struct settings *settings)
 {
 	char error[512];
@@ -76,6 +86,7 @@ static void read_environment(struct settings *settings)
 		if (setting_from_environment(settings, i, error, sizeof(error)))
 			tool_fail(EXIT_WRONG_USE, "%s", error);
 	check_faults(settings, setting_info(SETTING_FAULTS)->variable);
+	check_lint(settings, setting_info(SETTING_LINT)->variable);
 }
 
 /* The value of the option in @argv[*index], behind its "=" or in the next argument; moves @index to the last that it took. */
@@ -99,11 +110,15 @@ static bool take_setting(int argc, char **argv, int *index, struct settings *set
 	if (setting == SETTING_COUNT)
 		return false;
 	option_name(setting, name, sizeof(name));
-	value = take_value(argc, argv, index, name);
+	value = setting_alone(setting);
+	if (!value || strchr(option, '='))
+		value = take_value(argc, argv, index, name);
 	if (setting_parse(settings, setting, value, ORIGIN_OPTION, error, sizeof(error)))
 		tool_fail(EXIT_WRONG_USE, "--%s%s", name, strchr(error, ':')); /* not SOFTHCA_NAME: */
 	if (setting == SETTING_FAULTS)
 		check_faults(settings, "--faults");
+	if (setting == SETTING_LINT)
+		check_lint(settings, "--lint");
 	return true;
 }
 
@@ -249,7 +264,8 @@ static void print_setting(enum setting setting)
 
 	option_name(setting, option, sizeof(option));
 	setting_range(setting, range, sizeof(range));
-	printf("\n  --%s VALUE   %s; default %s\n      %s\n", option, range, info->fallback, info->doc);
+	printf("\n  --%s%s   %s; default %s\n      %s\n", option, setting_alone(setting) ? "[=VALUE]" : " VALUE", range,
+	       info->fallback, info->doc);
 }
 
 static void print_settings_heading(void)

@@ -7,6 +7,9 @@
 #include "core/cancellation.h"
 #include "core/tunables.h"
 #include "verbs/events.h"
+#include "verbs/lint.h"
+
+#define EVENTS_PATIENCE_NS 100000000
 
 enum event_element { ELEMENT_PORT, ELEMENT_CQ, ELEMENT_QP, ELEMENT_SRQ, ELEMENT_WQ };
 
@@ -35,14 +38,23 @@ static enum event_element element_of(int type)
 	}
 }
 
-void events_wait(const uint32_t *taken, const uint32_t *acknowledged)
+void events_wait(struct ibv_context *context, const char *call, const char *kind, const uint32_t *taken,
+		 const uint32_t *acknowledged)
 {
 	WITHOUT_CANCELLATION;
 	const struct timespec pause = {0, TUNABLE_EVENT_LOOK_NS};
+	uint32_t looks = 0, got, done;
 
-	while (events_outstanding(__atomic_load_n(taken, __ATOMIC_ACQUIRE),
-				  __atomic_load_n(acknowledged, __ATOMIC_ACQUIRE)))
+	for (;;) {
+		got = __atomic_load_n(taken, __ATOMIC_ACQUIRE);
+		done = __atomic_load_n(acknowledged, __ATOMIC_ACQUIRE);
+		if (!events_outstanding(got, done))
+			return;
+		/* Another thread may be about to acknowledge. */
+		if (looks++ == EVENTS_PATIENCE_NS / TUNABLE_EVENT_LOOK_NS)
+			LINT(events_wait, context, call, kind, got - done);
 		nanosleep(&pause, NULL);
+	}
 }
 
 void count_async_event(int type, void *object)
@@ -98,6 +110,8 @@ int softhca_ibv_get_async_event(struct ibv_context *context, struct ibv_async_ev
 		return -1;
 	}
 	fill(event, type, object);
+	if (type == IBV_EVENT_SRQ_LIMIT_REACHED)
+		LINT(srq_limit_reached, object);
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "explain/explain.h"
 #include "verbs/objects.h"
 #include "verbs/ops.h"
+#include "verbs/watched.h"
 
 /* ibv_bind_mw(3): the types that bind, and the flags. */
 static int check_page(struct ibv_qp *qp, unsigned int send_flags, unsigned int access)
@@ -82,7 +83,7 @@ int softhca_ibv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind
 	if (!err)
 		err = check_region(qp, mw_bind->bind_info.mr);
 	if (!err)
-		err = softhca_ibv_post_send(qp, &wr, &bad_wr);
+		err = (data_path_is_watched() ? post_send_watched : softhca_ibv_post_send)(qp, &wr, &bad_wr);
 	/*
 	 * ibv_bind_mw(3), NOTES: the rkey changes now; should the bind fail later, the program restores it.
 	 */

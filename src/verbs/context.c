@@ -16,6 +16,7 @@
 #include "verbs/doorbell_page.h"
 #include "verbs/signature.h"
 #include "verbs/events.h"
+#include "verbs/lint.h"
 
 /*
  * The open contexts of the process: part of the registry that the ABI forces, since ibv_import_device(3) has
@@ -146,6 +147,7 @@ struct ibv_context *context_new(struct ibv_device *device, int cmd_fd, struct ha
 	if (error)
 		goto destroy_queue;
 	context->handles = handles;
+	lint_start(to_user_device(device)->hca);
 	context_init(context, device, cmd_fd);
 	list_context(context);
 	object_enter(&context->verbs.context, &context->alive, &context->verbs.context);
@@ -226,6 +228,8 @@ int softhca_ibv_close_device(struct ibv_context *base)
 	context = to_user_context(base);
 	hca = hca_of_context(base);
 	end_crypto_session(context);
+	LINT(context_closing, base);
+	user_devx_close(context);
 	if (hca_close(context->device)) {
 		EXPLAIN(hca, (&(const struct explain_subject){.call = "ibv_close_device"}), RULE_CONTEXT_IN_USE, 0);
 		return 0;

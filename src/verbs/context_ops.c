@@ -10,6 +10,7 @@
 #include "abi/entry_points.h"
 #include "verbs/context.h"
 #include "verbs/ops.h"
+#include "verbs/watched.h"
 
 /* Members of before libibverbs 1.1 that no header refers to any more. */
 static void *compat_refuse(void)
@@ -57,6 +58,12 @@ static const struct ibv_context_ops data_path = {
 void context_ops_fill(struct verbs_context *context)
 {
 	context->context.ops = data_path;
+	if (data_path_is_watched()) {
+		context->context.ops.post_send = post_send_watched;
+		context->context.ops.post_recv = post_recv_watched;
+		context->context.ops.post_srq_recv = post_srq_recv_watched;
+		context->context.ops.poll_cq = poll_cq_watched;
+	}
 	context->query_port = softhca_ibv_query_port_ex;
 	context->advise_mr = softhca_ibv_advise_mr;
 	context->alloc_null_mr = softhca_ibv_alloc_null_mr;

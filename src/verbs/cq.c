@@ -259,8 +259,8 @@ int softhca_ibv_destroy_cq(struct ibv_cq *base)
 		return REFUSE(hca_of_context(base->context), "ibv_destroy_cq", EBUSY, RULE_CQ_IN_USE, base->handle);
 	object_leave(&cq->alive);
 	/* ibv_get_cq_event(3): destroying a CQ waits until all events that the program got are acknowledged. */
-	events_wait(&cq->comp_events_taken, &base->comp_events_completed);
-	events_wait(&cq->async_events_taken, &base->async_events_completed);
+	events_wait(base->context, "ibv_destroy_cq", "CQ", &cq->comp_events_taken, &base->comp_events_completed);
+	events_wait(base->context, "ibv_destroy_cq", "CQ", &cq->async_events_taken, &base->async_events_completed);
 	channel_refer(base->channel, -1);
 	pthread_cond_destroy(&base->cond);
 	pthread_mutex_destroy(&base->mutex);

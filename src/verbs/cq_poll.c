@@ -5,6 +5,7 @@
 #include "device/progress.h"
 #include "verbs/cqe.h"
 #include "verbs/ops.h"
+#include "verbs/watched.h"
 
 int cqe_refuse(struct user_cq *cq, const struct mlx5_cqe64 *cqe)
 {
@@ -120,10 +121,11 @@ static __attribute__((noinline)) int take_other(struct user_cq *cq, const struct
 	return result;
 }
 
-/* @cqe, which is there, and those behind it. The lock is held, and let go. */
-static __attribute__((noinline)) int take_some(struct user_cq *cq, const struct mlx5_cqe64 *cqe, int num_entries,
-					       struct ibv_wc *wc)
+/* @cqe, which is there, and those behind it. @recorded: into the timeline. The lock is held, and let go. */
+SPECIALISED int take_those(struct user_cq *cq, const struct mlx5_cqe64 *cqe, int num_entries, struct ibv_wc *wc,
+			   const bool recorded)
 {
+	uint64_t now = recorded ? timeline_now() : 0;
 	int polled = 0;
 	int result;
 
@@ -133,6 +135,9 @@ static __attribute__((noinline)) int take_some(struct user_cq *cq, const struct 
 							   : take_other(cq, cqe, &wc[polled]);
 		if (unlikely(result < 0))
 			break;
+		if (recorded && result == 0)
+			hca_cq_polled(cq->device, now, cq->consumer_index - 1, cqe_qpn(cqe), be16toh(cqe->wqe_counter),
+				      (uint8_t)wc[polled].status, wc[polled].wr_id);
 		polled += result == 0;
 	} while (polled < num_entries && (cqe = cq_next(cq)));
 	cq_publish_consumer(cq);
@@ -140,15 +145,27 @@ static __attribute__((noinline)) int take_some(struct user_cq *cq, const struct 
 	return result < 0 ? result : polled;
 }
 
+static __attribute__((noinline)) int take_some(struct user_cq *cq, const struct mlx5_cqe64 *cqe, int num_entries,
+					       struct ibv_wc *wc)
+{
+	return take_those(cq, cqe, num_entries, wc, false);
+}
+
+static __attribute__((noinline)) int take_some_recorded(struct user_cq *cq, const struct mlx5_cqe64 *cqe,
+							int num_entries, struct ibv_wc *wc)
+{
+	return take_those(cq, cqe, num_entries, wc, true);
+}
+
 /* Most polls find nothing. */
-static inline int poll_once(struct user_cq *cq, int num_entries, struct ibv_wc *wc)
+SPECIALISED int poll_once(struct user_cq *cq, int num_entries, struct ibv_wc *wc, const bool recorded)
 {
 	const struct mlx5_cqe64 *cqe;
 
 	queue_lock(&cq->lock);
 	cqe = cq_next(cq);
 	if (cqe && likely(num_entries > 0))
-		return take_some(cq, cqe, num_entries, wc);
+		return recorded ? take_some_recorded(cq, cqe, num_entries, wc) : take_some(cq, cqe, num_entries, wc);
 	queue_unlock(&cq->lock);
 	return 0;
 }
@@ -156,15 +173,34 @@ static inline int poll_once(struct user_cq *cq, int num_entries, struct ibv_wc *
 /* Nothing was there: what can arrive is handled first. */
 static __attribute__((noinline)) int poll_again(struct user_cq *cq, int num_entries, struct ibv_wc *wc)
 {
-	return progress_poll() ? poll_once(cq, num_entries, wc) : 0;
+	return progress_poll() ? poll_once(cq, num_entries, wc, false) : 0;
 }
 
 int softhca_ibv_poll_cq(struct ibv_cq *base, int num_entries, struct ibv_wc *wc)
 {
 	struct user_cq *cq = to_user_cq(base);
-	int result = poll_once(cq, num_entries, wc);
+	int result = poll_once(cq, num_entries, wc, false);
 
 	if (result || likely(!progress_has_pollers()))
 		return result;
 	return poll_again(cq, num_entries, wc);
+}
+
+static int poll_recorded(struct user_cq *cq, int num_entries, struct ibv_wc *wc)
+{
+	int result = poll_once(cq, num_entries, wc, true);
+
+	if (result || !progress_has_pollers() || !progress_poll())
+		return result;
+	return poll_once(cq, num_entries, wc, true);
+}
+
+int poll_cq_watched(struct ibv_cq *base, int num_entries, struct ibv_wc *wc)
+{
+	struct user_cq *cq = to_user_cq(base);
+	int polled = timeline_is_on() ? poll_recorded(cq, num_entries, wc) : softhca_ibv_poll_cq(base, num_entries, wc);
+
+	for (int i = 0; lint_is_on() && i < polled; i++)
+		lint_polled(cq, wc[i].qp_num, i + 1 == polled);
+	return polled;
 }

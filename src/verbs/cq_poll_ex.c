@@ -9,6 +9,7 @@
 #include "device/progress.h"
 #include "verbs/cq.h"
 #include "verbs/cqe.h"
+#include "verbs/watched.h"
 
 static struct user_cq *of_ex(struct ibv_cq_ex *ex)
 {
@@ -91,6 +92,36 @@ static int start_poll_wallclock(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *a
 static int next_poll(struct ibv_cq_ex *ex)
 {
 	return advance(of_ex(ex));
+}
+
+/* Of a data path that is watched (verbs/watched.h): the same, and tells what was taken. */
+static int watched(struct ibv_cq_ex *ex, int result)
+{
+	struct user_cq *cq = of_ex(ex);
+
+	if (result)
+		return result;
+	if (lint_is_on())
+		lint_polled(cq, cqe_qpn(cq->current), true);
+	if (timeline_is_on())
+		hca_cq_polled(cq->device, timeline_now(), cq->consumer_index - 1, cqe_qpn(cq->current),
+			      be16toh(cq->current->wqe_counter), (uint8_t)ex->status, ex->wr_id);
+	return 0;
+}
+
+static int start_poll_watched(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+	return watched(ex, start_poll(ex, attr));
+}
+
+static int start_poll_wallclock_watched(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+	return watched(ex, start_poll_wallclock(ex, attr));
+}
+
+static int next_poll_watched(struct ibv_cq_ex *ex)
+{
+	return watched(ex, next_poll(ex));
 }
 
 static void end_poll(struct ibv_cq_ex *ex)
@@ -190,8 +221,14 @@ void cq_poll_ex_fill(struct user_cq *cq, uint64_t wc_flags)
 {
 	struct ibv_cq_ex *ex = &cq->ex;
 
-	ex->start_poll = wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK ? start_poll_wallclock : start_poll;
+	bool wallclock = wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+
+	ex->start_poll = wallclock ? start_poll_wallclock : start_poll;
 	ex->next_poll = next_poll;
+	if (data_path_is_watched()) {
+		ex->start_poll = wallclock ? start_poll_wallclock_watched : start_poll_watched;
+		ex->next_poll = next_poll_watched;
+	}
 	ex->end_poll = end_poll;
 	ex->read_opcode = read_opcode;
 	ex->read_vendor_err = read_vendor_err;

@@ -29,8 +29,12 @@ static inline bool events_outstanding(uint32_t taken, uint32_t acknowledged)
 	return (int32_t)(taken - acknowledged) > 0;
 }
 
-/** Waits until all events taken have been acknowledged. No lock may be held. Any thread. */
-void events_wait(const uint32_t *taken, const uint32_t *acknowledged);
+/**
+ * Waits until all events taken have been acknowledged. @call destroys the object of @kind, "CQ", in @context. No lock may be
+ * held. Any thread.
+ */
+void events_wait(struct ibv_context *context, const char *call, const char *kind, const uint32_t *taken,
+		 const uint32_t *acknowledged);
 
 /** What struct user_context.async.taken is: counts an asynchronous event as taken by the program. */
 void count_async_event(int type, void *object);

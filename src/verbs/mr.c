@@ -13,6 +13,7 @@
 #include "explain/explain.h"
 #include "verbs/dm.h"
 #include "verbs/handles.h"
+#include "verbs/lint.h"
 #include "verbs/ops.h"
 
 int mr_explain_failure(struct hca *hca, const char *call, int error, const struct hca_mr_attr *attr)
@@ -53,6 +54,7 @@ static struct ibv_mr *make_object(struct ibv_pd *pd, struct mkey *key, void *add
 	mr->access = attr->access;
 	mr->dm_handle = dm_handle;
 	user_pd_get(to_user_pd(pd));
+	LINT(mr_registered, mr);
 	object_enter(&mr->base, &mr->alive, pd->context);
 	return &mr->base;
 }
@@ -173,6 +175,7 @@ int softhca_ibv_dereg_mr(struct ibv_mr *base)
 	if (object_refused("ibv_dereg_mr", NULL, base))
 		return errno;
 	handles = to_user_context(base->context)->handles;
+	LINT(mr_deregistering, mr);
 	error = -hca_mr_deregister(mr->key);
 	if (error)
 		return error;

@@ -9,6 +9,7 @@
 
 #include "core/cancellation.h"
 #include "explain/explain.h"
+#include "verbs/lint.h"
 #include "verbs/mr.h"
 
 enum {
@@ -78,8 +79,11 @@ static int check_iova(struct hca *hca, const char *call, const void *addr, size_
 
 	if (iova && length > 0 - iova)
 		return REFUSE(hca, call, EINVAL, RULE_MR_IOVA_WRAPS, iova, length);
-	if (hca_settings(hca)->profile == PROFILE_CONNECTX && (iova ^ (uintptr_t)addr) % page)
+	if (!((iova ^ (uintptr_t)addr) % page))
+		return 0;
+	if (hca_settings(hca)->profile == PROFILE_CONNECTX)
 		return REFUSE(hca, call, EINVAL, RULE_MR_PAGE_OFFSET, iova, (uintptr_t)addr, page);
+	LINT(profile_differs, hca, call, RULE_MR_PAGE_OFFSET);
 	return 0;
 }
 

@@ -44,6 +44,7 @@ struct user_qp;
 struct user_srq;
 struct handle_table;
 struct hca_login;
+struct lint_qp;
 
 /*
  * User index -> QP or XRC SRQ, read by pollers without a lock: two levels, leaves are never freed before the context is.
@@ -107,6 +108,9 @@ struct user_mr {
 	unsigned int access;
 	uint32_t dm_handle; /* of MR_DEVICE_MEMORY: the memory it keeps allocated */
 	bool imported;      /* by ibv_import_mr(3): its address is not known here */
+	/* Of src/lint/, which alone uses them; where the device writes: [from, to). */
+	struct user_mr *lint_next;
+	uint64_t lint_from, lint_to;
 	struct alive alive;
 };
 
@@ -165,6 +169,10 @@ struct user_cq {
 	int64_t wallclock_offset;         /* CLOCK_REALTIME minus the device's clock at start_poll, nanoseconds */
 	/* Events handed to the program; like the completed counters of base atomic (verbs/events.h). */
 	uint32_t comp_events_taken, async_events_taken;
+	/* Of src/lint/, which alone uses them: when a completion was polled last; how many can come of what is posted. */
+	uint64_t lint_moment;
+	uint32_t lint_due;
+	bool lint_warned;
 	struct alive alive;
 };
 
@@ -186,6 +194,11 @@ struct user_srq {
 	struct user_cq *cq;
 	uint32_t user_index;
 	uint32_t async_events_taken; /* as in user_cq */
+	/* Of src/lint/: the limit that was armed, whose event was taken, and whether so many receives were posted since then. */
+	struct {
+		uint32_t limit;
+		bool raised, refilled, warned;
+	} lint;
 	struct alive alive;
 };
 
@@ -268,6 +281,7 @@ struct user_qp {
 	uint64_t dc_access_key;       /* of a DCT */
 	uint32_t dci_errored_streams; /* of a DCI: as struct hca_qp_attr has it */
 	uint32_t async_events_taken;  /* as in user_cq */
+	struct lint_qp *lint;         /* what warnings need to know of it, or NULL; src/lint/ */
 	struct alive alive;
 };
 
@@ -288,6 +302,13 @@ struct user_mkey {
 	struct key_signature *signature; /* of a key with BLOCK_SIGNATURE, or NULL; verbs/signature.h */
 	struct key_crypto *crypto;       /* of a key with CRYPTO, or NULL; mlx5dv/wr_crypto.h */
 	enum block_state signature_state, crypto_state;
+	/*
+	 * Of src/lint/: a signature to be checked was set by the open chain, by a posted one; the key was checked; a chain that
+	 * set a signature was dropped.
+	 */
+	struct {
+		bool set, checking, checked, unknown;
+	} lint;
 	struct alive alive;
 };
 

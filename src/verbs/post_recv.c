@@ -7,6 +7,7 @@
 #include "explain/explain.h"
 #include "verbs/objects.h"
 #include "verbs/ops.h"
+#include "verbs/watched.h"
 
 #define REFUSE_RECEIVE(qp, wr, errno_value, rule, ...)                                                                 \
 	(EXPLAIN(hca_of_context((qp)->base.context),                                                                   \
@@ -74,7 +75,17 @@ static inline int post_one(struct user_qp *qp, const struct ibv_recv_wr *wr, uin
 	return 0;
 }
 
-int softhca_ibv_post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+static uint32_t length_of(const struct ibv_recv_wr *wr)
+{
+	uint32_t length = 0;
+
+	for (int i = 0; i < wr->num_sge; i++)
+		length += wr->sg_list[i].length;
+	return length;
+}
+
+/* @watched: somebody wants to know what is posted (verbs/watched.h). */
+SPECIALISED int post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr, const bool watched)
 {
 	struct user_qp *qp = to_user_qp(base);
 	uint32_t posted = 0;
@@ -87,6 +98,9 @@ int softhca_ibv_post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ib
 			*bad_wr = wr;
 			break;
 		}
+		if (watched && timeline_is_on())
+			timeline_put(timeline_now(), TIMELINE_WHAT(TIMELINE_POST_RECEIVE, 0, qp->rq.head + posted),
+				     base->qp_num, 0, length_of(wr), wr->wr_id);
 	}
 	if (posted) {
 		qp->rq.head += posted;
@@ -96,4 +110,21 @@ int softhca_ibv_post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ib
 	if (posted)
 		hca_qp_recv_doorbell(qp->device);
 	return err;
+}
+
+int softhca_ibv_post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	return post_recv(base, wr, bad_wr, false);
+}
+
+int post_recv_watched(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	int error;
+
+	if (lint_is_on())
+		lint_receives_posting(wr);
+	error = post_recv(qp, wr, bad_wr, true);
+	if (lint_is_on())
+		lint_receives_posted(to_user_qp(qp));
+	return error;
 }

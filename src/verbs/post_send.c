@@ -5,9 +5,11 @@
  * as from a real driver, a WQE leaves without the segments that its transport has no form for, and the device
  * answers with an error completion.
  */
+#include "core/compiler.h"
 #include "verbs/signature.h"
 #include "verbs/ops.h"
 #include "verbs/umr_segments.h"
+#include "verbs/watched.h"
 #include "verbs/wqe_builder.h"
 
 /* What stands between the control segment and the data. */
@@ -382,7 +384,8 @@ static inline __attribute__((always_inline)) int post_one(struct user_qp *qp, co
 	return 0;
 }
 
-int softhca_ibv_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+/* @watched: somebody wants to know what is posted (verbs/watched.h). */
+SPECIALISED int post_list(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, const bool watched)
 {
 	struct user_qp *qp = to_user_qp(base);
 	const struct send_operation *operations = operations_of(qp);
@@ -400,11 +403,25 @@ int softhca_ibv_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ib
 	/* ibv_post_send(3): what comes before the failing WR is posted. */
 	if (posted) {
 		qp->sq.head += posted;
+		if (watched)
+			sends_posted(qp, posted, "ibv_post_send");
 		sq_publish(&qp->sq, qp->dbrec);
 	}
 	queue_unlock(&qp->sq.lock);
 	/* Outside of the lock: the doorbell executes, and other threads may post meanwhile. */
 	if (posted)
 		hca_qp_send_doorbell(qp->device);
+	if (watched)
+		timeline_end_call();
 	return err;
+}
+
+int softhca_ibv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	return post_list(qp, wr, bad_wr, false);
+}
+
+int post_send_watched(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	return post_list(qp, wr, bad_wr, true);
 }

@@ -11,6 +11,7 @@
 #include "core/limits.h"
 #include "explain/explain.h"
 #include "verbs/events.h"
+#include "verbs/lint.h"
 #include "verbs/objects.h"
 #include "verbs/ops.h"
 #include "verbs/qp_check.h"
@@ -306,6 +307,7 @@ struct ibv_qp *user_qp_create(struct ibv_context *context, struct ibv_qp_init_at
 		goto remove_index;
 
 	user_pd_get(qp->pd);
+	LINT(qp_created, qp);
 	object_enter(&qp->base, &qp->alive, context);
 	/* A driver leaves the capabilities of a DCT alone. */
 	if (qp->dc_type != MLX5DV_DCTYPE_DCT)
@@ -364,15 +366,17 @@ int softhca_ibv_destroy_qp(struct ibv_qp *base)
 		return errno;
 	if (qp->type == IBV_QPT_XRC_RECV)
 		return xrc_recv_destroy(qp);
+	LINT(qp_destroying, qp);
 	err = -hca_qp_destroy(qp->device);
 	if (err)
 		return REFUSE(hca_of_context(base->context), "ibv_destroy_qp", err, RULE_QP_IN_GROUP, base->qp_num);
 	object_leave(&qp->alive);
+	LINT(qp_destroyed, qp);
 	/*
 	 * verbs/events.h has the order: no event can be taken any more, those that were are acknowledged
 	 * first.
 	 */
-	events_wait(&qp->async_events_taken, &qp->base.events_completed);
+	events_wait(base->context, "ibv_destroy_qp", "QP", &qp->async_events_taken, &qp->base.events_completed);
 	/* Before the user index can mean another QP. */
 	user_cq_purge_qp(qp);
 	user_index_remove(&to_user_context(base->context)->qps, qp->user_index);

@@ -10,6 +10,7 @@
 #include "core/limits.h"
 #include "explain/explain.h"
 #include "verbs/events.h"
+#include "verbs/lint.h"
 #include "verbs/ops.h"
 #include "verbs/srq.h"
 
@@ -240,6 +241,8 @@ int softhca_ibv_modify_srq(struct ibv_srq *base, struct ibv_srq_attr *attr, int 
 	if (!error && mask & IBV_SRQ_LIMIT)
 		error = -hca_srq_set_limit(srq->device, attr->srq_limit);
 	queue_unlock(&srq->lock);
+	if (!error && mask & IBV_SRQ_LIMIT)
+		LINT(srq_armed, srq, attr->srq_limit);
 	return error;
 }
 
@@ -274,7 +277,7 @@ int softhca_ibv_destroy_srq(struct ibv_srq *base)
 	if (hca_srq_destroy(srq->device))
 		return REFUSE(hca_of_context(base->context), "ibv_destroy_srq", EBUSY, RULE_SRQ_IN_USE, base->handle);
 	object_leave(&srq->alive);
-	events_wait(&srq->async_events_taken, &srq->base.events_completed);
+	events_wait(base->context, "ibv_destroy_srq", "SRQ", &srq->async_events_taken, &srq->base.events_completed);
 	if (srq->type == IBV_SRQT_XRC) {
 		user_cq_purge_srq(srq);
 		user_index_remove(&to_user_context(base->context)->qps, srq->user_index);

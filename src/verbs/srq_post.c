@@ -2,7 +2,9 @@
 /* ibv_post_srq_recv(3). */
 #include <errno.h>
 
+#include "device/timeline.h"
 #include "explain/explain.h"
+#include "verbs/lint.h"
 #include "verbs/ops.h"
 #include "verbs/srq.h"
 
@@ -60,6 +62,9 @@ int softhca_ibv_post_srq_recv(struct ibv_srq *base, struct ibv_recv_wr *wr, stru
 		}
 		srq->wr_id[srq->head] = wr->wr_id;
 		write_entry(srq, wr);
+		if (timeline_is_on())
+			timeline_put(timeline_now(), TIMELINE_WHAT(TIMELINE_POST_SRQ, 0, srq->head), srq->base.handle,
+				     0, 0, wr->wr_id);
 		srq->head = srq_next(srq, srq->head);
 		srq->used++;
 		srq->counter++;
@@ -68,5 +73,18 @@ int softhca_ibv_post_srq_recv(struct ibv_srq *base, struct ibv_recv_wr *wr, stru
 	if (srq->counter != first)
 		__atomic_store_n(srq->dbrec, htobe32(srq->counter), __ATOMIC_RELEASE);
 	queue_unlock(&srq->lock);
+	return error;
+}
+
+int post_srq_recv_watched(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	int error;
+
+	if (!lint_is_on())
+		return softhca_ibv_post_srq_recv(srq, wr, bad_wr);
+	lint_receives_posting(wr);
+	lint_srq_posting(to_user_srq(srq));
+	error = softhca_ibv_post_srq_recv(srq, wr, bad_wr);
+	lint_srq_posted(to_user_srq(srq));
 	return error;
 }

@@ -4,6 +4,7 @@
  * leaves aside.
  */
 #include "core/settings.h"
+#include "verbs/watched.h"
 #include "verbs/wqe_builder.h"
 #include "verbs/wr.h"
 
@@ -70,6 +71,7 @@ static void roll_back(struct user_qp *qp)
 {
 	if (qp->dv_send_ops && qp->sq.cur_post != qp->builder.rollback_cur_post)
 		mkey_chain_dropped(qp);
+	LINT(chain_dropped, qp);
 	qp->sq.cur_post = qp->builder.rollback_cur_post;
 	qp->sq.fence_cache = qp->builder.rollback_fence_cache;
 	qp->builder.setters_left = 0;
@@ -77,7 +79,32 @@ static void roll_back(struct user_qp *qp)
 	queue_unlock(&qp->sq.lock);
 }
 
-int wr_complete(struct ibv_qp_ex *ex)
+/* Into the timeline. */
+static void record_posts(const struct user_qp *qp, uint32_t count)
+{
+	const struct send_queue *sq = &qp->sq;
+	uint64_t now = timeline_now();
+
+	for (uint32_t number = sq->head - count; number != sq->head; number++) {
+		uint32_t index = sq->wqe_post[number & (sq->wqebb_count - 1)];
+		const struct mlx5_wqe_ctrl_seg *ctrl = wqe_unit(wqe_at(sq, index), 0);
+
+		timeline_put(now, TIMELINE_WHAT(TIMELINE_POST, be32toh(ctrl->opmod_idx_opcode), index), qp->base.qp_num,
+			     0, 0, sq->wr_id[index & (sq->wqebb_count - 1)]);
+	}
+	timeline_begin_call(now);
+}
+
+void sends_posted(struct user_qp *qp, uint32_t count, const char *call)
+{
+	if (timeline_is_on())
+		record_posts(qp, count);
+	if (lint_is_on())
+		lint_sends_posted(qp, count, call);
+}
+
+/* @watched: as in ibv_post_send(). */
+SPECIALISED int complete(struct ibv_qp_ex *ex, const bool watched)
 {
 	struct user_qp *qp = to_user_qp_ex(ex);
 	struct wr_builder *builder = &qp->builder;
@@ -94,13 +121,27 @@ int wr_complete(struct ibv_qp_ex *ex)
 	posted = builder->count != 0;
 	if (posted) {
 		qp->sq.head += builder->count;
+		if (watched)
+			sends_posted(qp, builder->count, "ibv_wr_complete");
 		sq_publish(&qp->sq, qp->dbrec);
 	}
 	queue_unlock(&qp->sq.lock);
 	/* Outside of the lock: the doorbell executes, and other threads may post meanwhile. */
 	if (posted)
 		hca_qp_send_doorbell(qp->device);
+	if (watched)
+		timeline_end_call();
 	return 0;
+}
+
+int wr_complete(struct ibv_qp_ex *ex)
+{
+	return complete(ex, false);
+}
+
+static int wr_complete_watched(struct ibv_qp_ex *ex)
+{
+	return complete(ex, true);
 }
 
 int wr_complete_refused(struct ibv_qp_ex *ex)
@@ -125,5 +166,5 @@ void wr_set_state(struct user_qp *qp, enum ibv_qp_state state)
 	if (state == IBV_QPS_RESET)
 		qp->ex.wr_complete = wr_complete_refused;
 	else if (state == IBV_QPS_RTS)
-		qp->ex.wr_complete = wr_complete;
+		qp->ex.wr_complete = data_path_is_watched() ? wr_complete_watched : wr_complete;
 }

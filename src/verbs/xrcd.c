@@ -165,7 +165,7 @@ int xrc_recv_destroy(struct user_qp *qp)
 {
 	object_leave(&qp->alive);
 	hca_qp_close(qp->device, qp);
-	events_wait(&qp->async_events_taken, &qp->base.events_completed);
+	events_wait(qp->base.context, "ibv_destroy_qp", "QP", &qp->async_events_taken, &qp->base.events_completed);
 	free_qp(qp);
 	return 0;
 }

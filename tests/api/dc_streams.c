@@ -229,11 +229,15 @@ static void capabilities(void **state)
 		.pd = server.pd,
 	};
 	struct mlx5dv_dci_streams *streams = &attr.dc_init_attr.dci_streams;
-	/* As newer headers have it: MLX5DV_CONTEXT_MASK_MAX_DC_RD_ATOM. */
-	struct {
+	/* As headers of rdma-core 47 and later have it, behind the last member of 44: MLX5DV_CONTEXT_MASK_MAX_DC_RD_ATOM. */
+	union {
 		struct mlx5dv_context context;
-		uint64_t max_dc_rd_atom, max_dc_init_rd_atom, behind;
-	} newer = {.behind = UINT64_MAX};
+		struct {
+			unsigned char
+				older[offsetof(struct mlx5dv_context, crypto_caps) + sizeof(struct mlx5dv_crypto_caps)];
+			uint64_t max_dc_rd_atom, max_dc_init_rd_atom, behind;
+		} all;
+	} newer = {.all.behind = UINT64_MAX};
 	struct ibv_qp *qp;
 
 	(void)state;
@@ -243,9 +247,9 @@ static void capabilities(void **state)
 	newer.context.comp_mask = 1 << 14;
 	expect_error(mlx5dv_query_device(server.context, &newer.context), 0);
 	assert_int_equal(newer.context.comp_mask, 1 << 14);
-	assert_int_equal(newer.max_dc_rd_atom, 16);
-	assert_int_equal(newer.max_dc_init_rd_atom, 16);
-	assert_int_equal(newer.behind, UINT64_MAX);
+	assert_int_equal(newer.all.max_dc_rd_atom, 16);
+	assert_int_equal(newer.all.max_dc_init_rd_atom, 16);
+	assert_int_equal(newer.all.behind, UINT64_MAX);
 	assert_true(dv.dci_streams_caps.max_log_num_concurent > 0);
 	assert_true(dv.dci_streams_caps.max_log_num_errored > 0);
 	for (int i = 0; i < 4; i++) {

@@ -150,6 +150,33 @@ void expect_failure_(struct place place, struct endpoint *endpoint, uint64_t wr_
 	compare(place, &found, rule, line);
 }
 
+void expect_misuse_(struct place place, uint32_t rule, const char *format, ...)
+{
+	struct softhca_explanation found;
+	char line[1024] = " ";
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(line + 1, sizeof(line) - 1, format, arguments);
+	va_end(arguments);
+	if (!find(0, rule, &found))
+		fail_at(place, "no warning of rule %u", rule);
+	if (found.status || found.error)
+		fail_at(place, "the warning is about a failure");
+	compare(place, &found, rule, line);
+}
+
+void expect_no_misuse_(struct place place, uint32_t rule)
+{
+	struct softhca_explanation found;
+	char text[1024];
+
+	if (!find(0, rule, &found))
+		return;
+	softhca_explanation_text(&found, text, sizeof(text));
+	fail_at(place, "there is a warning: %s", text);
+}
+
 /* ---- requests --------------------------------------------------------------------------------------------------- */
 
 struct ibv_send_wr request(enum ibv_wr_opcode opcode, uint32_t length)

@@ -26,19 +26,24 @@ struct rule_case {
 	void (*provoke)(void);
 	const char *profile;
 	const char *crypto; /* what SOFTHCA_CRYPTO is; NULL: its default */
+	bool lint;          /* warnings about misuse are asked for */
 };
 
 #define CASE(rule, function)                                                                                           \
 	{                                                                                                              \
-		RULE_##rule, #rule, function, "man", NULL                                                              \
+		RULE_##rule, #rule, function, "man", NULL, false                                                       \
 	}
 #define CRYPTO_CASE(rule, function, setting)                                                                           \
 	{                                                                                                              \
-		RULE_##rule, #rule, function, "man", setting                                                           \
+		RULE_##rule, #rule, function, "man", setting, false                                                    \
+	}
+#define MISUSE_CASE(rule, function)                                                                                    \
+	{                                                                                                              \
+		RULE_##rule, #rule, function, "man", NULL, true                                                        \
 	}
 #define CONNECTX_CASE(rule, function)                                                                                  \
 	{                                                                                                              \
-		RULE_##rule, #rule, function, "connectx", NULL                                                         \
+		RULE_##rule, #rule, function, "connectx", NULL, false                                                  \
 	}
 
 struct rule_cases {
@@ -59,6 +64,7 @@ extern const struct rule_cases devx_cases;                                  /* r
 extern const struct rule_cases fault_cases;                                 /* of links, rules_device.def */
 extern const struct rule_cases rdmacm_id_cases, rdmacm_address_cases, rdmacm_qp_cases, rdmacm_connect_cases,
 	rsocket_cases;                              /* rules_rdmacm.def */
+extern const struct rule_cases misuse_cases;        /* rules_misuse.def */
 extern const struct rule_cases dc_cases, xrc_cases; /* of DC and XRC, from all of them */
 
 /**
@@ -96,6 +102,13 @@ __attribute__((format(printf, 8, 9))) void expect_failure_(struct place place, s
 /** The same of a receive, whose line names neither wr_id nor opcode. */
 #define expect_receive_failure(endpoint, wr_id, status, rule, ...)                                                     \
 	expect_failure_(HERE, endpoint, wr_id, IBV_WC_##status, #status, RULE_##rule, NULL, __VA_ARGS__)
+
+/** The newest explanation of @rule, which warns of misuse. @format: the line without the name of the device. */
+#define expect_misuse(rule, ...) expect_misuse_(HERE, RULE_##rule, __VA_ARGS__)
+__attribute__((format(printf, 3, 4))) void expect_misuse_(struct place place, uint32_t rule, const char *format, ...);
+/** No explanation of @rule was made, in this case or before. */
+#define expect_no_misuse(rule) expect_no_misuse_(HERE, RULE_##rule)
+void expect_no_misuse_(struct place place, uint32_t rule);
 
 /** What main() is told of each explanation that was as expected. */
 void rule_was_expected(uint32_t rule);

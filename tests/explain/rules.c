@@ -29,6 +29,7 @@ static const struct rule_cases *const tables[] = {
 	&rdmacm_qp_cases,
 	&rdmacm_connect_cases,
 	&rsocket_cases,
+	&misuse_cases,
 };
 
 static const struct {
@@ -91,6 +92,8 @@ static void run(void **state)
 	if (!in_profile(this->profile, this->name))
 		return;
 	if (this->crypto && !in_setting("SOFTHCA_CRYPTO", this->crypto, "plaintext", this->name))
+		return;
+	if (this->lint && !in_setting("SOFTHCA_LINT", "on", "off", this->name))
 		return;
 	program_open(state);
 	expected_rule = this->rule;

@@ -114,8 +114,12 @@ void user_cq_purge_qp(struct user_qp *qp)
 	note("purge");
 }
 
-void events_wait(const uint32_t *taken, const uint32_t *acknowledged)
+void events_wait(struct ibv_context *context, const char *call, const char *kind, const uint32_t *taken,
+		 const uint32_t *acknowledged)
 {
+	(void)context;
+	(void)call;
+	(void)kind;
 	(void)taken;
 	(void)acknowledged;
 	note("wait");

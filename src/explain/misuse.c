@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The setting LINT, see misuse.h. */
+#include "explain/misuse.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+	uint32_t number;
+	const char *name;
+} rules[] = {
+#define RULE(number, name, ...) {number, #name},
+#include "explain/rules_misuse.def"
+#undef RULE
+};
+
+#define RULES (sizeof(rules) / sizeof(rules[0]))
+
+#define RULE(number, ...)                                                                                              \
+	_Static_assert((number) >= MISUSE_FIRST && (number) < MISUSE_FIRST + MISUSE_RULES,                             \
+		       "misuse_bit() has one for it");
+#include "explain/rules_misuse.def"
+#undef RULE
+
+static char folded(char letter)
+{
+	return letter == '-' ? '_' : (char)toupper((unsigned char)letter);
+}
+
+static bool is_word(const char *word, size_t length, const char *name)
+{
+	for (size_t i = 0; i < length; i++)
+		if (!name[i] || folded(word[i]) != folded(name[i]))
+			return false;
+	return !name[length];
+}
+
+static uint64_t all_bits(void)
+{
+	uint64_t bits = 0;
+
+	for (size_t i = 0; i < RULES; i++)
+		bits |= misuse_bit(rules[i].number);
+	return bits;
+}
+
+/* The bit of the rule that @word names, or 0. */
+static uint64_t bit_named(const char *word, size_t length)
+{
+	for (size_t i = 0; i < RULES; i++)
+		if (is_word(word, length, rules[i].name))
+			return misuse_bit(rules[i].number);
+	return 0;
+}
+
+/* The environment may hold anything: a message stays one line of printable ASCII. */
+static int refuse(const char *word, size_t length, char *error, size_t size)
+{
+	char printable[48];
+	size_t i;
+
+	for (i = 0; i < length && i + 1 < sizeof(printable); i++)
+		printable[i] = word[i] >= ' ' && word[i] <= '~' ? word[i] : '?';
+	printable[i] = '\0';
+	snprintf(error, size, "\"%s\" is no warning (names are in docs/lint.md, or: on, off, -name)", printable);
+	return -EINVAL;
+}
+
+int misuse_parse(const char *text, uint64_t *wanted, char *error, size_t size)
+{
+	uint64_t bits = *text == '-' ? all_bits() : 0;
+
+	for (;; text++) {
+		size_t length = strcspn(text, ",");
+		bool without = *text == '-';
+		uint64_t bit = bit_named(text + without, length - without);
+
+		if (is_word(text, length, "on"))
+			bits = all_bits();
+		else if (is_word(text, length, "off"))
+			bits = 0;
+		else if (!bit)
+			return refuse(text, length, error, size);
+		else if (without)
+			bits &= ~bit;
+		else
+			bits |= bit;
+		text += length;
+		if (!*text)
+			break;
+	}
+	*wanted = bits;
+	return 0;
+}

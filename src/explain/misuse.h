@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which warnings about misuse (rules 900 to 949, explain/rules_misuse.def) SOFTHCA_LINT asks for. Pure functions over the table
+ * of rules; any thread. What makes the warnings is src/lint/.
+ */
+#ifndef SOFTHCA_EXPLAIN_MISUSE_H
+#define SOFTHCA_EXPLAIN_MISUSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "explain/explain.h"
+
+#define MISUSE_FIRST 900
+#define MISUSE_RULES 50
+
+/** The bit of @rule, one of MISUSE_FIRST and the MISUSE_RULES from there on. */
+static inline uint64_t misuse_bit(enum explain_rule rule)
+{
+	return UINT64_C(1) << ((uint32_t)rule - MISUSE_FIRST);
+}
+
+/**
+ * Parses the value of the setting LINT: words with commas between them, from left to right. `on`: all; `off`: none; a name of a
+ * rule ("queue-unsignaled"; case, _ and - do not matter): that one too; -name: not that one. A first word of the form -name
+ * begins with all. @wanted gets the bits. Returns 0, or -EINVAL and one line without newline in @error.
+ */
+int misuse_parse(const char *text, uint64_t *wanted, char *error, size_t size);
+
+#endif

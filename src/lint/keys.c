@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Signatures of mkeys: left in an unknown state by a chain that was not posted, never checked. */
+#include "lint/state.h"
+
+static void settle(struct lint_qp *state)
+{
+	if (state->suspect)
+		WARN_OF_QP(state, "mlx5dv_wr_mkey_configure", RULE_KEY_AFTER_ABORT, state->suspect->base.lkey);
+	state->suspect = NULL;
+}
+
+void lint_key_configuring(struct user_qp *qp, struct user_mkey *mkey, uint32_t conf_flags)
+{
+	struct lint_qp *state = qp->lint;
+
+	if (!state)
+		return;
+	queue_lock(&lint.lock);
+	settle(state);
+	if (conf_flags & MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR)
+		mkey->lint.unknown = false;
+	else if (mkey->lint.unknown)
+		state->suspect = mkey;
+	queue_unlock(&lint.lock);
+}
+
+void lint_signature_set(struct user_qp *qp, struct user_mkey *mkey, uint8_t check_mask)
+{
+	struct lint_qp *state = qp->lint;
+
+	if (!state)
+		return;
+	queue_lock(&lint.lock);
+	mkey->lint.set = check_mask != 0;
+	mkey->lint.unknown = false;
+	if (state->suspect == mkey)
+		state->suspect = NULL;
+	if (state->set_count < LINT_KEYS)
+		state->set[state->set_count++] = mkey;
+	queue_unlock(&lint.lock);
+}
+
+void lint_chain_dropped(struct user_qp *qp)
+{
+	struct lint_qp *state = qp->lint;
+
+	if (!state)
+		return;
+	queue_lock(&lint.lock);
+	for (; state->set_count; state->set_count--)
+		state->set[state->set_count - 1]->lint.unknown = true;
+	state->suspect = NULL;
+	queue_unlock(&lint.lock);
+}
+
+void lint_keys_posted(struct lint_qp *state)
+{
+	settle(state);
+	for (; state->set_count; state->set_count--) {
+		struct user_mkey *mkey = state->set[state->set_count - 1];
+
+		mkey->lint.checking |= mkey->lint.set;
+	}
+}
+
+void lint_key_checked(struct user_mkey *mkey)
+{
+	queue_lock(&lint.lock);
+	mkey->lint.checked = true;
+	queue_unlock(&lint.lock);
+}
+
+/* It may be named in a chain that is open: of that nothing is said any more. */
+static void forget(struct lint_qp *state, const struct user_mkey *mkey)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < state->set_count; i++)
+		if (state->set[i] != mkey)
+			state->set[kept++] = state->set[i];
+	state->set_count = kept;
+	if (state->suspect == mkey)
+		state->suspect = NULL;
+}
+
+void lint_key_destroying(struct user_mkey *mkey)
+{
+	queue_lock(&lint.lock);
+	for (int i = 0; i < LINT_BUCKETS; i++)
+		for (struct lint_qp *state = lint.qps[i]; state; state = state->next)
+			forget(state, mkey);
+	if (mkey->lint.checking && !mkey->lint.checked)
+		WARN(hca_of_context(mkey->pd->base.context), "mlx5dv_destroy_mkey", RULE_SIGNATURE_UNCHECKED,
+		     mkey->base.lkey);
+	queue_unlock(&lint.lock);
+}

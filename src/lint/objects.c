@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Objects that leak, that are destroyed while they are in use, that wait for acknowledgements. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lint/state.h"
+
+void lint_context_closing(struct ibv_context *context)
+{
+	uint32_t counts[OBJECT_KIND_COUNT];
+
+	objects_count(context, counts);
+	for (int kind = 0; kind < OBJECT_KIND_COUNT; kind++)
+		if (kind != OBJECT_CONTEXT && counts[kind])
+			WARN(hca_of_context(context), "ibv_close_device", RULE_LEAKED_OBJECTS, counts[kind],
+			     object_kind_figure(kind));
+}
+
+void lint_events_wait(struct ibv_context *context, const char *call, const char *kind, uint32_t events)
+{
+	uint64_t name = 0;
+
+	memcpy(&name, kind, strnlen(kind, sizeof(name)));
+	WARN(hca_of_context(context), call, RULE_EVENTS_UNACKNOWLEDGED, name, events);
+}
+
+/* ---- queue pairs ------------------------------------------------------------------------------------------------ */
+
+static struct lint_qp **bucket(uint32_t qp_num)
+{
+	return &lint.qps[qp_num % LINT_BUCKETS];
+}
+
+struct lint_qp *lint_qp_find(uint32_t qp_num)
+{
+	struct lint_qp *state = *bucket(qp_num);
+
+	while (state && state->qp->base.handle != qp_num)
+		state = state->next;
+	return state;
+}
+
+/* A queue pair without a send queue is not watched, nor one for whose state there is no memory. */
+void lint_qp_created(struct user_qp *qp)
+{
+	uint32_t count = qp->sq.wqebb_count;
+	struct lint_qp *state, **link;
+
+	if (!count)
+		return;
+	state = calloc(1, sizeof(*state));
+	if (!state)
+		return;
+	state->send = calloc(count, sizeof(*state->send));
+	if (!state->send) {
+		free(state);
+		return;
+	}
+	state->qp = qp;
+	state->mask = count - 1;
+	qp->lint = state;
+	link = bucket(qp->base.handle);
+	queue_lock(&lint.lock);
+	state->next = *link;
+	*link = state;
+	queue_unlock(&lint.lock);
+}
+
+static uint32_t open_sends(const struct lint_qp *state)
+{
+	uint32_t count = 0;
+
+	for (uint32_t number = state->first; number != state->end; number++)
+		count += lint_send_is_open(state, number);
+	return count;
+}
+
+/* In any other state an adapter has ended all requests with an error, or forgotten them. */
+static bool sends_go_on(const struct lint_qp *state)
+{
+	enum ibv_qp_state now = hca_qp_state(state->qp->device);
+
+	return now == IBV_QPS_RTS || now == IBV_QPS_SQD;
+}
+
+void lint_qp_destroying(struct user_qp *qp)
+{
+	struct lint_qp *state = qp->lint;
+	uint32_t abandoned;
+
+	if (!state || !sends_go_on(state))
+		return;
+	queue_lock(&lint.lock);
+	lint_sends_complete(state);
+	abandoned = open_sends(state);
+	if (abandoned)
+		WARN_OF_QP(state, "ibv_destroy_qp", RULE_SENDS_ABANDONED, hca_qp_state(qp->device), abandoned);
+	queue_unlock(&lint.lock);
+}
+
+void lint_qp_destroyed(struct user_qp *qp)
+{
+	struct lint_qp *state = qp->lint, **link = bucket(qp->base.handle);
+
+	if (!state)
+		return;
+	queue_lock(&lint.lock);
+	while (*link != state)
+		link = &(*link)->next;
+	*link = state->next;
+	/* What it had posted completes no more. */
+	state->first = state->end;
+	lint.binds -= state->binds;
+	state->binds = 0;
+	lint_due_forget(state);
+	queue_unlock(&lint.lock);
+	qp->lint = NULL;
+	free(state->send);
+	free(state);
+}
+
+/* ---- regions ---------------------------------------------------------------------------------------------------- */
+
+static bool send_names(const struct lint_send *send, uint32_t lkey)
+{
+	for (uint32_t i = 0; i < send->pieces; i++)
+		if (send->piece[i].lkey == lkey)
+			return true;
+	return false;
+}
+
+/* The sends of @state that name @lkey. */
+static uint32_t sends_naming(struct lint_qp *state, uint32_t lkey)
+{
+	uint32_t count = 0;
+
+	lint_sends_complete(state);
+	for (uint32_t number = state->first; number != state->end; number++)
+		count += lint_send_is_open(state, number) && send_names(&state->send[number & state->mask], lkey);
+	return count;
+}
+
+static struct user_mr **mr_bucket(uint32_t lkey)
+{
+	return &lint.mrs[(lkey >> 8) % LINT_BUCKETS];
+}
+
+struct user_mr *lint_mr_find(uint32_t lkey)
+{
+	struct user_mr *mr = *mr_bucket(lkey);
+
+	while (mr && mr->base.lkey != lkey)
+		mr = mr->lint_next;
+	return mr;
+}
+
+void lint_mr_registered(struct user_mr *mr)
+{
+	struct user_mr **link = mr_bucket(mr->base.lkey);
+
+	queue_lock(&lint.lock);
+	mr->lint_next = *link;
+	*link = mr;
+	queue_unlock(&lint.lock);
+}
+
+static void forget_mr(struct user_mr *mr)
+{
+	struct user_mr **link = mr_bucket(mr->base.lkey);
+
+	while (*link && *link != mr)
+		link = &(*link)->lint_next;
+	if (*link)
+		*link = mr->lint_next;
+}
+
+void lint_mr_deregistering(struct user_mr *mr)
+{
+	uint32_t count = 0;
+
+	queue_lock(&lint.lock);
+	forget_mr(mr);
+	for (int i = 0; i < LINT_BUCKETS; i++)
+		for (struct lint_qp *state = lint.qps[i]; state; state = state->next)
+			if (state->first != state->end && sends_go_on(state))
+				count += sends_naming(state, mr->base.lkey);
+	if (count)
+		WARN(hca_of_context(mr->base.context), "ibv_dereg_mr", RULE_REGION_IN_USE, mr->base.lkey, count);
+	queue_unlock(&lint.lock);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Send requests from posting to the poll of their completion. */
+#include "lint/state.h"
+
+static void forget(struct lint_qp *state, const struct lint_send *send)
+{
+	state->signalled -= send->signalled;
+	state->writers -= lint_send_writes(send);
+	if (!send->bound_rkey)
+		return;
+	state->binds--;
+	lint.binds--;
+}
+
+void lint_sends_complete(struct lint_qp *state)
+{
+	uint32_t tail = __atomic_load_n(&state->qp->sq.tail, __ATOMIC_ACQUIRE);
+
+	while (state->first != state->end && (int32_t)(tail - state->first) > 0) {
+		const struct lint_send *send = &state->send[state->first++ & state->mask];
+
+		if (lint_send_is_new(state, send))
+			lint_memory_check(state, send);
+		forget(state, send);
+	}
+}
+
+/* The queue pair was reset: what was posted is no more. */
+static void begin_anew(struct lint_qp *state, uint32_t number)
+{
+	while (state->first != state->end)
+		forget(state, &state->send[state->first++ & state->mask]);
+	state->first = state->end = state->fence = number;
+	state->unsignalled = 0;
+}
+
+/* When a completion was polled last from @cq, which may be NULL. */
+static uint64_t moment_of(struct ibv_cq *cq)
+{
+	return cq ? to_user_cq(cq)->lint_moment : 0;
+}
+
+bool lint_send_is_new(const struct lint_qp *state, const struct lint_send *send)
+{
+	return send->moment > moment_of(state->qp->base.send_cq) && send->moment > moment_of(state->qp->base.recv_cq);
+}
+
+bool lint_send_is_open(const struct lint_qp *state, uint32_t number)
+{
+	const struct lint_send *send = &state->send[number & state->mask];
+
+	return send->signalled && lint_send_is_new(state, send);
+}
+
+static void note_signal(struct lint_qp *state, bool signalled, const char *call)
+{
+	state->unsignalled = signalled ? 0 : state->unsignalled + 1;
+	if (state->unsignalled == state->qp->sq.max_post)
+		WARN_OF_QP(state, call, RULE_QUEUE_UNSIGNALED, state->unsignalled);
+}
+
+static void note(struct lint_qp *state, uint32_t number, const char *call)
+{
+	struct lint_send *send = &state->send[number & state->mask];
+	const struct send_queue *sq = &state->qp->sq;
+
+	lint_send_read(state->qp, sq->wqe_post[number & (sq->wqebb_count - 1)], send);
+	send->moment = ++lint.moment;
+	lint_memory_note(send);
+	if (lint.binds)
+		lint_window_look(state, send, call);
+	lint_fence_look(state, send, number, call);
+	state->end = number + 1;
+	state->writers += lint_send_writes(send);
+	state->signalled += send->signalled;
+	state->binds += send->bound_rkey != 0;
+	lint.binds += send->bound_rkey != 0;
+	note_signal(state, send->signalled, call);
+}
+
+void lint_sends_posted(struct user_qp *qp, uint32_t count, const char *call)
+{
+	struct lint_qp *state = qp->lint;
+	struct send_queue *sq = &qp->sq;
+	uint32_t number = sq->head - count;
+
+	if (!state)
+		return;
+	queue_lock(&lint.lock);
+	if (number == state->end)
+		lint_sends_complete(state);
+	else
+		begin_anew(state, number);
+	for (; number != sq->head; number++)
+		note(state, number, call);
+	lint_room_check(state, call);
+	lint_keys_posted(state);
+	queue_unlock(&lint.lock);
+}
+
+void lint_polled(struct user_cq *cq, uint32_t qp_num, bool last)
+{
+	struct lint_qp *state;
+
+	queue_lock(&lint.lock);
+	state = lint_qp_find(qp_num);
+	if (state) {
+		lint_sends_complete(state);
+		lint_due_count(state);
+	}
+	if (last)
+		cq->lint_moment = ++lint.moment;
+	queue_unlock(&lint.lock);
+}

@@ -1,0 +1,606 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rules 900 to 949: programs that do wrong without failing. Each case does right first, of which nothing may be said. */
+#include "rule_cases.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/clock.h"
+#include "support/signed_key.h"
+#include "support/words.h"
+
+/* ---- objects and events ----------------------------------------------------------------------------------------- */
+
+static void leaked_objects(void)
+{
+	struct ibv_context *context = open_device();
+	struct ibv_pd *pd = ibv_alloc_pd(context);
+
+	assert_non_null(pd);
+	expect_error(ibv_dealloc_pd(pd), 0);
+	expect_error(ibv_close_device(context), 0);
+	expect_no_misuse(LEAKED_OBJECTS);
+
+	context = open_device();
+	pd = ibv_alloc_pd(context);
+	assert_non_null(pd);
+	assert_non_null(ibv_alloc_pd(context));
+	expect_error(ibv_close_device(context), 0);
+	expect_misuse(LEAKED_OBJECTS,
+		      "ibv_close_device: not destroyed before their context is closed: 2 of the kind PD");
+}
+
+static void sends_abandoned(void)
+{
+	uint32_t number;
+
+	write_word(&pair.client, 1);
+	expect_completion(&pair.client, 1, IBV_WC_RDMA_WRITE);
+	pair_renew(&pair);
+	expect_no_misuse(SENDS_ABANDONED);
+
+	write_word(&pair.client, 1);
+	write_word(&pair.client, 2);
+	number = pair.client.qp->qp_num;
+	endpoint_destroy_qp(&pair.client);
+	expect_misuse(
+		SENDS_ABANDONED,
+		"qp 0x%x ibv_destroy_qp: the queue pair is destroyed in state RTS, and no completion was polled after 2 "
+		"signalled send requests",
+		number);
+}
+
+static void region_in_use(void)
+{
+	struct ibv_mr *mr = side_register(&client, 0, BYTES, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_send_wr wr = request(IBV_WR_SEND, BYTES);
+	struct ibv_sge sink = side_sge(&server, 0, BYTES);
+	uint32_t lkey = mr->lkey;
+
+	/* Whoever waits for the completion may go. */
+	post_receive(&pair.server, 1, &sink, 1);
+	wr.sg_list->lkey = lkey;
+	post_send(&pair.client, &wr);
+	expect_completion(&pair.client, WR_ID, IBV_WC_SEND);
+	side_deregister(&client, mr);
+	expect_no_misuse(REGION_IN_USE);
+
+	mr = side_register(&client, 0, BYTES, IBV_ACCESS_LOCAL_WRITE);
+	lkey = mr->lkey;
+	post_receive(&pair.server, 2, &sink, 1);
+	wr.sg_list->lkey = lkey;
+	post_send(&pair.client, &wr);
+	side_deregister(&client, mr);
+	expect_misuse(
+		REGION_IN_USE,
+		"ibv_dereg_mr: the region with lkey 0x%x is deregistered, and no completion was polled after 1 signalled "
+		"send requests that name it",
+		lkey);
+	expect_completion(&pair.client, WR_ID, IBV_WC_SEND);
+	expect_completion(&pair.server, 1, IBV_WC_RECV);
+	expect_completion(&pair.server, 2, IBV_WC_RECV);
+	memcpy(server.memory, client.memory, BYTES);
+	side_accept(&server);
+}
+
+/* The other thread acknowledges when the warning is there: destroying waits for that, as on an adapter. */
+static void *acknowledge(void *argument)
+{
+	struct softhca_explanation newest;
+
+	for (int i = 0; i < 500; i++) {
+		if (softhca_explanations(client.context, 0, &newest, 1) == 1 &&
+		    newest.rule == RULE_EVENTS_UNACKNOWLEDGED)
+			break;
+		sleep_ms(10);
+	}
+	ibv_ack_cq_events(argument, 1);
+	return NULL;
+}
+
+static struct ibv_cq *cq_with_event(struct ibv_comp_channel *channel, struct pair_options *options)
+{
+	struct ibv_cq *cq = ibv_create_cq(client.context, 16, NULL, channel, 0), *raised;
+	void *cq_context;
+
+	assert_non_null(cq);
+	options->client_cq = cq;
+	pair_replace(&pair, options);
+	expect_error(ibv_req_notify_cq(cq, 0), 0);
+	write_word(&pair.client, 1);
+	expect_error(ibv_get_cq_event(channel, &raised, &cq_context), 0);
+	assert_ptr_equal(raised, cq);
+	expect_completion(&pair.client, 1, IBV_WC_RDMA_WRITE);
+	options->client_cq = NULL;
+	pair_replace(&pair, options);
+	return cq;
+}
+
+static void events_unacknowledged(void)
+{
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(client.context);
+	struct pair_options options = pair.options;
+	struct ibv_cq *cq;
+	pthread_t thread;
+
+	assert_non_null(channel);
+	cq = cq_with_event(channel, &options);
+	ibv_ack_cq_events(cq, 1);
+	expect_error(ibv_destroy_cq(cq), 0);
+	expect_no_misuse(EVENTS_UNACKNOWLEDGED);
+
+	cq = cq_with_event(channel, &options);
+	expect_error(pthread_create(&thread, NULL, acknowledge, cq), 0);
+	expect_error(ibv_destroy_cq(cq), 0);
+	expect_error(pthread_join(thread, NULL), 0);
+	expect_misuse(EVENTS_UNACKNOWLEDGED,
+		      "ibv_destroy_cq: destroying the CQ waits: 1 events of it were taken and not acknowledged");
+	expect_error(ibv_destroy_comp_channel(channel), 0);
+}
+
+/* ---- queues ----------------------------------------------------------------------------------------------------- */
+
+static void write_unsignalled(uint32_t count)
+{
+	struct ibv_send_wr wr = request(IBV_WR_RDMA_WRITE, BYTES);
+
+	wr.wr.rdma.rkey = server.mr->rkey;
+	wr.wr.rdma.remote_addr = side_address(&server, 0);
+	wr.send_flags = 0;
+	for (; count; count--)
+		post_send(&pair.client, &wr);
+}
+
+static void queue_unsignaled(void)
+{
+	uint32_t room = pair.client.cap.max_send_wr;
+
+	write_unsignalled(room - 1);
+	write_word(&pair.client, 1);
+	expect_completion(&pair.client, 1, IBV_WC_RDMA_WRITE);
+	expect_no_misuse(QUEUE_UNSIGNALED);
+
+	write_unsignalled(room);
+	expect_misuse(
+		QUEUE_UNSIGNALED,
+		"qp 0x%x ibv_post_send: the last %u send requests, as many as the send queue holds, are all unsignalled",
+		pair.client.qp->qp_num, room);
+	side_accept(&server);
+}
+
+static void cq_too_small(void)
+{
+	struct pair_options options = pair.options;
+	struct ibv_sge sink = side_sge(&server, 0, BYTES);
+
+	options.cqe = 15;
+	pair_replace(&pair, &options);
+	for (int i = 0; i < pair.server.cq->cqe; i++)
+		post_receive(&pair.server, i, &sink, 1);
+	expect_no_misuse(CQ_TOO_SMALL);
+
+	post_receive(&pair.server, 99, &sink, 1);
+	expect_misuse(CQ_TOO_SMALL,
+		      "ibv_post_recv: %d completions can come of what is posted, and CQ 0x%x has room for %d",
+		      pair.server.cq->cqe + 1, pair.server.cq->handle, pair.server.cq->cqe);
+}
+
+/* ---- shared receive queues -------------------------------------------------------------------------------------- */
+
+enum { SRQ_RECEIVES = 4, SRQ_LIMIT = 2 };
+
+static struct ibv_srq *srq;
+
+static void refill(int count)
+{
+	struct ibv_sge sink = side_sge(&server, 0, BYTES);
+	struct ibv_recv_wr wr = {.sg_list = &sink, .num_sge = 1}, *bad;
+
+	for (; count; count--)
+		expect_error(ibv_post_srq_recv(srq, &wr, &bad), 0);
+}
+
+static void arm(void)
+{
+	struct ibv_srq_attr attr = {.srq_limit = SRQ_LIMIT};
+
+	expect_error(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), 0);
+}
+
+/* So that SRQ_LIMIT - 1 are left. */
+static void use_up(void)
+{
+	struct ibv_send_wr wr = request(IBV_WR_SEND, BYTES);
+
+	for (int i = SRQ_LIMIT - 1; i < SRQ_RECEIVES; i++) {
+		post_send(&pair.client, &wr);
+		expect_completion(&pair.client, WR_ID, IBV_WC_SEND);
+		expect_completion(&pair.server, 0, IBV_WC_RECV);
+	}
+}
+
+static void take_limit_event(void)
+{
+	struct ibv_async_event event;
+
+	expect_error(ibv_get_async_event(server.context, &event), 0);
+	assert_int_equal(event.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
+	ibv_ack_async_event(&event);
+}
+
+static void srq_not_armed(void)
+{
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 16, .max_sge = 1}};
+	struct pair_options options = pair.options;
+	uint32_t handle;
+
+	srq = ibv_create_srq(server.pd, &attr);
+	assert_non_null(srq);
+	handle = srq->handle;
+	options.srq = srq;
+	pair_replace(&pair, &options);
+	for (int i = 0; i < 2; i++) {
+		refill(i ? SRQ_RECEIVES - (SRQ_LIMIT - 1) : SRQ_RECEIVES);
+		arm();
+		use_up();
+		take_limit_event();
+	}
+	expect_no_misuse(SRQ_NOT_ARMED);
+
+	refill(SRQ_RECEIVES - (SRQ_LIMIT - 1));
+	use_up();
+	refill(1);
+	expect_misuse(
+		SRQ_NOT_ARMED,
+		"ibv_post_srq_recv: SRQ 0x%x fell below its limit of %d receives again, and was not armed since the event "
+		"of the last time was taken",
+		handle, SRQ_LIMIT);
+	options.srq = NULL;
+	pair_replace(&pair, &options);
+	expect_error(ibv_destroy_srq(srq), 0);
+	memcpy(server.memory, client.memory, BYTES);
+	side_accept(&server);
+}
+
+/* ---- memory and keys -------------------------------------------------------------------------------------------- */
+
+static void write_from(const struct ibv_mr *mr, uint64_t address, unsigned int flags)
+{
+	struct ibv_send_wr wr = request(IBV_WR_RDMA_WRITE, BYTES);
+
+	wr.wr.rdma.rkey = server.mr->rkey;
+	wr.wr.rdma.remote_addr = side_address(&server, 0);
+	wr.sg_list->addr = address;
+	wr.sg_list->lkey = mr->lkey;
+	wr.send_flags = flags;
+	post_send(&pair.client, &wr);
+}
+
+static void buffer_changed(void)
+{
+	uint64_t address = side_address(&client, 4 * BYTES);
+	struct ibv_sge sink, source = side_sge(&server, 2 * BYTES, BYTES);
+	struct ibv_send_wr answer = {
+		.wr_id = 3, .sg_list = &source, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+
+	/* Behind the completion of another one that was posted behind it, too. */
+	write_from(client.mr, address, 0);
+	write_from(client.mr, address, IBV_SEND_SIGNALED);
+	expect_completion(&pair.client, WR_ID, IBV_WC_RDMA_WRITE);
+	client.memory[4 * BYTES]++;
+	write_from(client.mr, address, IBV_SEND_SIGNALED);
+	client.memory[5 * BYTES]++;
+	expect_completion(&pair.client, WR_ID, IBV_WC_RDMA_WRITE);
+	/* What a peer answers may come to where the request was: the device writes it, and the request was read by then. */
+	sink = side_sge(&client, 0, BYTES);
+	post_receive(&pair.client, 2, &sink, 1);
+	write_from(client.mr, side_address(&client, 0), IBV_SEND_SIGNALED);
+	post_send(&pair.server, &answer);
+	expect_completion(&pair.server, 3, IBV_WC_SEND);
+	expect_completion(&pair.client, WR_ID, IBV_WC_RDMA_WRITE);
+	expect_completion(&pair.client, 2, IBV_WC_RECV);
+	expect_no_misuse(BUFFER_CHANGED);
+
+	write_from(client.mr, address, IBV_SEND_SIGNALED);
+	client.memory[5 * BYTES - 1]++;
+	expect_completion(&pair.client, WR_ID, IBV_WC_RDMA_WRITE);
+	expect_misuse(BUFFER_CHANGED,
+		      "qp 0x%x ibv_poll_cq wr_id %d: [0x%" PRIx64
+		      ", +%d) of lkey 0x%x was changed between the posting of the request "
+		      "that reads it and its completion",
+		      pair.client.qp->qp_num, WR_ID, address, BYTES, client.mr->lkey);
+	side_accept(&client);
+	side_accept(&server);
+}
+
+static void buffer_freed(void)
+{
+	enum { PAGE = 4096 };
+	uint8_t *memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_mr *mr;
+
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	mr = ibv_reg_mr(client.pd, memory, PAGE, IBV_ACCESS_LOCAL_WRITE);
+	assert_non_null(mr);
+	write_from(mr, (uintptr_t)memory, IBV_SEND_SIGNALED);
+	expect_completion(&pair.client, WR_ID, IBV_WC_RDMA_WRITE);
+	expect_no_misuse(BUFFER_FREED);
+
+	write_from(mr, (uintptr_t)memory, IBV_SEND_SIGNALED);
+	expect_error(munmap(memory, PAGE), 0);
+	expect_completion(&pair.client, WR_ID, IBV_WC_RDMA_WRITE);
+	expect_misuse(BUFFER_FREED,
+		      "qp 0x%x ibv_poll_cq wr_id %d: [0x%" PRIxPTR
+		      ", +%d) of lkey 0x%x was unmapped between the posting of the request "
+		      "that reads it and its completion",
+		      pair.client.qp->qp_num, WR_ID, (uintptr_t)memory, BYTES, mr->lkey);
+	expect_error(ibv_dereg_mr(mr), 0);
+	side_accept(&server);
+}
+
+static void post_bind(struct ibv_mw *mw)
+{
+	struct ibv_mw_bind bind = {
+		.wr_id = 1,
+		.send_flags = IBV_SEND_SIGNALED,
+		.bind_info = {.mr = server.mr,
+			      .addr = side_address(&server, 0),
+			      .length = BYTES,
+			      .mw_access_flags = IBV_ACCESS_REMOTE_WRITE},
+	};
+
+	expect_error(ibv_bind_mw(pair.server.qp, mw, &bind), 0);
+}
+
+/* The rkey of @mw travels from @endpoint to its peer, inline or not. */
+static void send_rkey(struct endpoint *endpoint, const struct ibv_mw *mw, unsigned int flags)
+{
+	struct side *side = endpoint->side;
+	struct ibv_sge source = side_sge(side, 64, 2 * sizeof(uint32_t)), sink;
+	struct ibv_send_wr wr = {
+		.sg_list = &source, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED | flags};
+
+	sink = side_sge(endpoint->peer->side, 128, 2 * sizeof(uint32_t));
+	((__be32 *)(side->memory + 64))[1] = htobe32(mw->rkey);
+	post_receive(endpoint->peer, 2, &sink, 1);
+	post_send(endpoint, &wr);
+	expect_completion(endpoint->peer, 2, IBV_WC_RECV);
+}
+
+static void window_key_early(void)
+{
+	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_1);
+	struct pair_options options = pair_defaults(IBV_QPT_RC);
+	static struct pair other;
+
+	options.max_inline_data = 64;
+	pair_open(&other, &client, &server, &options);
+	/* On the queue pair of the bind at once, elsewhere when it is known to be bound. */
+	post_bind(mw);
+	send_rkey(&pair.server, mw, 0);
+	expect_completion(&pair.server, 1, IBV_WC_BIND_MW);
+	expect_completion(&pair.server, 0, IBV_WC_SEND);
+	send_rkey(&other.server, mw, 0);
+	expect_completion(&other.server, 0, IBV_WC_SEND);
+	expect_no_misuse(WINDOW_KEY_EARLY);
+
+	for (int i = 0; i < 2; i++) {
+		if (i)
+			pair_renew(&other);
+		post_bind(mw);
+		send_rkey(&other.server, mw, i ? IBV_SEND_INLINE : 0);
+		expect_misuse(
+			WINDOW_KEY_EARLY,
+			"qp 0x%x ibv_post_send: the request carries rkey 0x%x to another queue pair, and the completion of "
+			"its bind on queue pair 0x%x was not polled",
+			other.server.qp->qp_num, mw->rkey, pair.server.qp->qp_num);
+		expect_completion(&pair.server, 1, IBV_WC_BIND_MW);
+		expect_completion(&other.server, 0, IBV_WC_SEND);
+	}
+	pair_close(&other);
+	side_accept(&client);
+	side_accept(&server);
+}
+
+/* A copy by the device, and a request that sends a part of it. */
+static void target_unfenced(void)
+{
+	struct pair_options options = signed_options();
+	struct ibv_sge sink = side_sge(&server, 0, BYTES);
+	uint64_t from = side_address(&client, 0), to = side_address(&client, 256);
+
+	options.dv_send_ops |= MLX5DV_QP_EX_WITH_MEMCPY;
+	pair_replace(&pair, &options);
+	for (int fenced = 1; fenced >= 0; fenced--) {
+		post_receive(&pair.server, 2, &sink, 1);
+		ibv_wr_start(pair.client.ex);
+		pair.client.ex->wr_id = 1;
+		pair.client.ex->wr_flags = 0;
+		mlx5dv_wr_memcpy(pair.client.dv, client.mr->lkey, to, client.mr->lkey, from, BYTES);
+		pair.client.ex->wr_id = WR_ID;
+		pair.client.ex->wr_flags = IBV_SEND_SIGNALED | (fenced ? IBV_SEND_FENCE : 0);
+		ibv_wr_send(pair.client.ex);
+		ibv_wr_set_sge(pair.client.ex, client.mr->lkey, to + 4, BYTES);
+		expect_error(ibv_wr_complete(pair.client.ex), 0);
+		expect_completion(&pair.client, WR_ID, IBV_WC_SEND);
+		expect_completion(&pair.server, 2, IBV_WC_RECV);
+		if (fenced)
+			expect_no_misuse(TARGET_UNFENCED);
+	}
+	expect_misuse(TARGET_UNFENCED,
+		      "qp 0x%x ibv_wr_complete wr_id %d: the request reads [0x%" PRIx64
+		      ", +%d) of lkey 0x%x, which MMO of wr_id "
+		      "1 writes that has not completed, without a fence",
+		      pair.client.qp->qp_num, WR_ID, to + 4, BYTES, client.mr->lkey);
+	side_accept(&client);
+	side_accept(&server);
+}
+
+/* ---- signatures ------------------------------------------------------------------------------------------------- */
+
+static const struct mlx5dv_sig_crc crc = {.type = MLX5DV_SIG_CRC_TYPE_CRC32};
+static const struct mlx5dv_sig_block_domain domain = {
+	.sig_type = MLX5DV_SIG_TYPE_CRC, .sig = {.crc = &crc}, .block_size = MLX5DV_BLOCK_SIZE_512};
+
+/* Configures @mkey, by a chain that is still open; @check_mask: of a signature in memory, if @sign. */
+static void configure(struct mlx5dv_mkey *mkey, bool sign, uint8_t check_mask, uint32_t flags)
+{
+	struct mlx5dv_mkey_conf_attr conf = {.conf_flags = flags};
+	struct mlx5dv_sig_block_attr attr = {.mem = &domain, .check_mask = check_mask};
+	struct ibv_sge sge = side_sge(&client, 0, 1024);
+
+	batch_start(&pair.client, 1, IBV_SEND_SIGNALED | IBV_SEND_INLINE);
+	mlx5dv_wr_mkey_configure(pair.client.dv, mkey, 2 + sign, &conf);
+	mlx5dv_wr_set_mkey_access_flags(pair.client.dv, IBV_ACCESS_LOCAL_WRITE);
+	mlx5dv_wr_set_mkey_layout_list(pair.client.dv, 1, &sge);
+	if (sign)
+		mlx5dv_wr_set_mkey_sig_block(pair.client.dv, &attr);
+}
+
+static void configured(void)
+{
+	expect_error(ibv_wr_complete(pair.client.ex), 0);
+	expect_completion(&pair.client, 1, IBV_WC_DRIVER1);
+}
+
+static void signed_pair(void)
+{
+	struct pair_options options = signed_options();
+
+	pair_replace(&pair, &options);
+}
+
+static void key_after_abort(void)
+{
+	struct mlx5dv_mkey *mkey;
+
+	signed_pair();
+	mkey = side_create_signed_mkey(&client, 4);
+	configure(mkey, true, 0, 0);
+	ibv_wr_abort(pair.client.ex);
+	configure(mkey, true, 0, 0);
+	configured();
+	configure(mkey, false, 0, 0);
+	configured();
+	configure(mkey, true, 0, 0);
+	ibv_wr_abort(pair.client.ex);
+	configure(mkey, false, 0, MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR);
+	configured();
+	configure(mkey, false, 0, 0);
+	configured();
+	expect_no_misuse(KEY_AFTER_ABORT);
+
+	configure(mkey, true, 0, 0);
+	ibv_wr_abort(pair.client.ex);
+	configure(mkey, false, 0, 0);
+	configured();
+	expect_misuse(KEY_AFTER_ABORT,
+		      "qp 0x%x mlx5dv_wr_mkey_configure: mkey 0x%x is configured without a signature and without "
+		      "MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR, after one was set in a chain that was aborted or refused",
+		      pair.client.qp->qp_num, mkey->lkey);
+}
+
+static struct mlx5dv_mkey *own_mkey(uint8_t check_mask)
+{
+	struct mlx5dv_mkey_init_attr attr = {
+		.pd = client.pd,
+		.create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT | MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE,
+		.max_entries = 4,
+	};
+	struct mlx5dv_mkey *mkey = mlx5dv_create_mkey(&attr);
+
+	assert_non_null(mkey);
+	configure(mkey, true, check_mask, 0);
+	configured();
+	return mkey;
+}
+
+static void signature_unchecked(void)
+{
+	struct mlx5dv_mkey_err error;
+	struct mlx5dv_mkey *mkey;
+	uint32_t lkey;
+
+	signed_pair();
+	/* Nothing to check; checked. */
+	mkey = own_mkey(0);
+	expect_error(mlx5dv_destroy_mkey(mkey), 0);
+	mkey = own_mkey(0xff);
+	expect_error(mlx5dv_mkey_check(mkey, &error), 0);
+	expect_error(mlx5dv_destroy_mkey(mkey), 0);
+	expect_no_misuse(SIGNATURE_UNCHECKED);
+
+	mkey = own_mkey(0xff);
+	lkey = mkey->lkey;
+	expect_error(mlx5dv_destroy_mkey(mkey), 0);
+	expect_misuse(SIGNATURE_UNCHECKED,
+		      "mlx5dv_destroy_mkey: mkey 0x%x had signatures to check, is destroyed, and nobody has called "
+		      "mlx5dv_mkey_check() for it",
+		      lkey);
+}
+
+/* ---- the process, the profile ----------------------------------------------------------------------------------- */
+
+static void fork_and_wait(void)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child)
+		_exit(0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+static void fork_unprepared(void)
+{
+	/* As good as the call, says the manual page. */
+	setenv("IBV_FORK_SAFE", "1", 1);
+	fork_and_wait();
+	expect_no_misuse(FORK_UNPREPARED);
+
+	unsetenv("IBV_FORK_SAFE");
+	fork_and_wait();
+	expect_misuse(FORK_UNPREPARED,
+		      "fork: the process forks with regions registered, and ibv_fork_init() was not called");
+}
+
+static void profile_differs(void)
+{
+	struct ibv_mr *mr = ibv_reg_mr_iova(client.pd, client.memory, BYTES, side_address(&client, 0) + 0x100000,
+					    IBV_ACCESS_LOCAL_WRITE);
+
+	assert_non_null(mr);
+	expect_error(ibv_dereg_mr(mr), 0);
+	expect_no_misuse(PROFILE_DIFFERS);
+
+	mr = ibv_reg_mr_iova(client.pd, client.memory, BYTES, side_address(&client, 0) + 16, IBV_ACCESS_LOCAL_WRITE);
+	assert_non_null(mr);
+	expect_error(ibv_dereg_mr(mr), 0);
+	expect_misuse(
+		PROFILE_DIFFERS,
+		"ibv_reg_mr_iova: this passes here; with SOFTHCA_PROFILE=connectx rule %d refuses it, as drivers of such "
+		"adapters do",
+		RULE_MR_PAGE_OFFSET);
+}
+
+static const struct rule_case cases[] = {
+	MISUSE_CASE(LEAKED_OBJECTS, leaked_objects),
+	MISUSE_CASE(SENDS_ABANDONED, sends_abandoned),
+	MISUSE_CASE(REGION_IN_USE, region_in_use),
+	MISUSE_CASE(EVENTS_UNACKNOWLEDGED, events_unacknowledged),
+	MISUSE_CASE(QUEUE_UNSIGNALED, queue_unsignaled),
+	MISUSE_CASE(CQ_TOO_SMALL, cq_too_small),
+	MISUSE_CASE(SRQ_NOT_ARMED, srq_not_armed),
+	MISUSE_CASE(BUFFER_CHANGED, buffer_changed),
+	MISUSE_CASE(BUFFER_FREED, buffer_freed),
+	MISUSE_CASE(WINDOW_KEY_EARLY, window_key_early),
+	MISUSE_CASE(TARGET_UNFENCED, target_unfenced),
+	MISUSE_CASE(KEY_AFTER_ABORT, key_after_abort),
+	MISUSE_CASE(SIGNATURE_UNCHECKED, signature_unchecked),
+	MISUSE_CASE(FORK_UNPREPARED, fork_unprepared),
+	MISUSE_CASE(PROFILE_DIFFERS, profile_differs),
+};
+RULE_CASES(misuse_cases, cases);
