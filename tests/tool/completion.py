@@ -58,7 +58,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.offered('nothing'), [])
 
     def test_options(self):
-        settings = re.findall(r'(?m)^  --(\S+) VALUE', softhca('--help').stdout)
+        settings = re.findall(r'(?m)^  --([a-z-]+)(?: VALUE|\[=VALUE\])', softhca('--help').stdout)
         self.assertEqual(self.offered('env', '--'), sorted(f'--{name}' for name in [*settings, 'help']))
         self.assertEqual(self.offered('run', '--no'), ['--no-presence'])
         self.assertEqual(self.offered('env', '--no'), [])
@@ -77,11 +77,19 @@ class Completion(unittest.TestCase):
             self.assertEqual(self.offered('decode', '--cqe-size', *equals, '1'), ['128'])
         self.assertEqual(self.offered('run', '--profile', '='), ['connectx', 'man'])
 
+    def test_value_that_may_be_left_out(self):
+        self.assertEqual(self.offered('run', '--lint', '='), ['off', 'on'])
+        self.assertEqual(self.offered('run', '--lint', '=', 'of'), ['off'])
+        # What stands behind it is the next option, or the program.
+        self.assertEqual(self.offered('run', '--lint', '--prof'), ['--profile'])
+        self.assertIn('env', self.offered('run', '--lint', 'en'))
+        self.assertEqual(self.offered('run', '--lint', '=', 'on', '--prof'), ['--profile'])
+
     def test_each_word_that_is_offered_is_taken(self):
-        for setting in re.findall(r'(?m)^  --(\S+) VALUE', softhca('--help').stdout):
-            for value in self.offered('run', f'--{setting}', ''):
+        for setting in re.findall(r'(?m)^  --([a-z-]+)(?: VALUE|\[=VALUE\])', softhca('--help').stdout):
+            for value in self.offered('run', f'--{setting}', '=', ''):
                 if not os.path.exists(f'{self.directory.name}/{value}'):
-                    done = softhca('env', f'--{setting}', value)
+                    done = softhca('env', f'--{setting}={value}')
                     self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_arguments(self):

@@ -37,9 +37,11 @@ class Settings(unittest.TestCase):
         self.assertEqual(settings(info()), {
             'SOFTHCA_PROFILE': ('man', 'default'), 'SOFTHCA_DEVICES': ('1', 'default'),
             'SOFTHCA_DEVICE_NAME': ('mlx5_', 'default'), 'SOFTHCA_PCI': ('off', 'default'), 'SOFTHCA_EXPLAIN': ('off', 'default'),
-            'SOFTHCA_COLOR': ('auto', 'default'), 'SOFTHCA_CAPTURE': ('off', 'default'),
+            'SOFTHCA_LINT': ('off', 'default'),
+            'SOFTHCA_COLOR': ('auto', 'default'), 'SOFTHCA_CAPTURE': ('off', 'default'), 'SOFTHCA_KEYS': ('off', 'default'),
             'SOFTHCA_SEED': ('0', 'default'), 'SOFTHCA_GIDS': ('auto', 'default'),
             'SOFTHCA_FAULTS': ('off', 'default'), 'SOFTHCA_COUNTERS': ('off', 'default'),
+            'SOFTHCA_TIMELINE': ('off', 'default'), 'SOFTHCA_TIMELINE_RECORDS': ('auto', 'default'),
             'SOFTHCA_ROCE_PORT': ('4791', 'default'), 'SOFTHCA_PEER_SILENCE': ('30', 'default'),
             'SOFTHCA_LINK': ('auto', 'default'), 'SOFTHCA_MTU': ('auto', 'default'),
             'SOFTHCA_CM_RESPONSE_TIMEOUT': ('20', 'default'), 'SOFTHCA_CM_RETRIES': ('15', 'default'),

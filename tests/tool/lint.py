@@ -1,0 +1,80 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+softhca run --lint: which warnings are asked for, where they go, how they are counted.
+
+lint.py COMMAND LIBRARIES PROGRAM: the program is misuse.c, which leaks two PDs and a CQ, and ends.
+"""
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+from harness import TOOL, clean_environment, main
+
+PROGRAM = os.path.abspath(sys.argv[3])
+WARNING = re.compile(r'(?m)^mlx5_0 ibv_close_device: not destroyed before their context is closed: (\d) of the kind (\w+)\. '
+                     r'\[900 LEAKED_OBJECTS; ')
+
+
+def run(*options, **env):
+    done = subprocess.run([TOOL, 'run', *options, '--', PROGRAM], env=clean_environment(**env), timeout=60, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 0, done
+    return done.stderr
+
+
+class Choice(unittest.TestCase):
+    def test_off(self):
+        for options in ([], ['--lint=off'], ['--lint=on,off']):
+            text = run(*options)
+            self.assertIn('[310 CONTEXT_IN_USE', text)
+            self.assertNotIn('LEAKED_OBJECTS', text)
+            self.assertNotIn('lint', text)
+
+    def expect_warned(self, text):
+        self.assertEqual(sorted(WARNING.findall(text)), [('1', 'CQ'), ('2', 'PD')], text)
+        self.assertEqual(text.splitlines()[-1], 'softhca: lint: 2 warnings: 2 LEAKED_OBJECTS')
+
+    def test_on(self):
+        for options in (['--lint'], ['--lint=on'], ['--lint=leaked-objects'], ['--lint=LEAKED_OBJECTS'],
+                        ['--lint=-leaked-objects,leaked-objects'], ['--lint=-queue-unsignaled']):
+            self.expect_warned(run(*options))
+
+    def test_variable(self):
+        self.expect_warned(run(SOFTHCA_LINT='on'))
+        self.assertNotIn('lint', run('--lint=off', SOFTHCA_LINT='on'))
+
+    def test_silenced(self):
+        for choice in ('-leaked-objects', 'on,-leaked-objects', 'queue-unsignaled', 'leaked-objects,-leaked-objects,queue-unsignaled'):
+            text = run(f'--lint={choice}')
+            self.assertFalse(WARNING.search(text), text)
+            self.assertEqual(text.splitlines()[-1], 'softhca: lint: 0 warnings')
+
+    def test_wrong(self):
+        for wrong in ('yes', 'on,', ',on', '-', 'leaked', 'leaked-objects-', '-on', 'KEY_RANGE', 'on,-off'):
+            done = subprocess.run([TOOL, 'run', f'--lint={wrong}', '--', PROGRAM], env=clean_environment(), timeout=60,
+                                  check=False, capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stdout), (2, ''), wrong)
+            self.assertRegex(done.stderr, r'^softhca: --lint: "[^"]*" is no warning \(.*\)\n$')
+
+    def test_wrong_variable(self):
+        """A program that is not started by the command is told where explanations go."""
+        done = subprocess.run([PROGRAM], env=clean_environment(LD_LIBRARY_PATH=os.path.realpath(sys.argv[2]), SOFTHCA_LINT='x\n',
+                                                               SOFTHCA_EXPLAIN='stderr'),
+                              timeout=60, check=False, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn('softhca: SOFTHCA_LINT: "x?" is no warning', done.stderr)
+        self.assertNotIn('LEAKED_OBJECTS', done.stderr)
+
+    def test_program_behind_the_option(self):
+        """--lint takes no argument: what follows is the program, also without --."""
+        done = subprocess.run([TOOL, 'run', '--lint', PROGRAM], env=clean_environment(), timeout=60, check=False,
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0)
+        self.expect_warned(done.stderr)
+
+
+if __name__ == '__main__':
+    main()
