@@ -15,6 +15,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -63,17 +64,22 @@ class Bench:
                 return
             time.sleep(0.002)
 
-    def pair(self, link, test, name, *arguments):
+    def pair(self, link, test, name, *arguments, env=None):
         """A figure of our own program."""
         port = self.hosts.port()
         common = [f'{self.programs}/softhca-bench-pair', test, '--port', str(port), '--seconds', str(self.options.slice),
                   *map(str, arguments)]
-        env = {'SOFTHCA_EXPLAIN': 'off'}
+        env = {'SOFTHCA_EXPLAIN': 'off', **(env or {})}
         server = self.hosts.start(A, [*common, '--cpu', str(self.cpus[1])], env)
         self.listen(server, port)
         client = self.hosts.start(A if link == 'shm' else B,
                                   [*common, '--cpu', str(self.cpus[0]), '--connect', ADDRESS[A]], env)
         return figure(self.wait([server, client]), name)
+
+    def recorded(self, link, test, name, *arguments):
+        """The same with a timeline of both processes."""
+        with tempfile.TemporaryDirectory() as directory:
+            return self.pair(link, test, name, *arguments, env={'SOFTHCA_TIMELINE': f'{directory}/trace.json'})
 
     def ucx(self, link, transports, test, size, lat=False):
         need('ucx_perftest')
@@ -180,6 +186,10 @@ def shm_rows(bench):
     yield Row('shm, rate', 'WRITE 64 B, 32 outstanding', 'M/s',
               lambda: bench.pair('shm', 'write-bandwidth', 'messages_per_second', '--size', 64, '--outstanding', 32) / 1e6,
               limit=('>=', 10.0))
+    yield Row('shm, rate', 'WRITE 64 B, 32 outstanding, timeline', 'M/s',
+              lambda: bench.recorded('shm', 'write-bandwidth', 'messages_per_second', '--size', 64, '--outstanding', 32) / 1e6,
+              [('without', lambda: bench.pair('shm', 'write-bandwidth', 'messages_per_second', '--size', 64,
+                                              '--outstanding', 32) / 1e6, '>=', 0.85)])
     for size in (4 * KIB, 64 * KIB, MIB):
         tag_bw = ('UCX tag_bw, posix,cma', lambda size=size: bench.ucx('shm', 'posix,cma', 'tag_bw', size) / 1e9)
         vader = ('Open MPI, no CMA', lambda size=size: bench.mpi('bandwidth', size) / 1e9)

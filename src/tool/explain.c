@@ -34,10 +34,22 @@ static uint64_t sample(const char *format, size_t length, uint32_t figure)
 		const char *format;
 		uint64_t values[2];
 	} samples[] = {
-		{"access", {0x1, 0x2}},  {"rights", {0x8, 0x20}}, {"attr", {0x1, 0x100}}, {"state", {1, 3}},
-		{"type", {2, 4}},        {"kind", {0, 5}},        {"guard", {1, 2}},      {"opcode", {0x08, 0x10}},
-		{"error", {12, 22}},     {"transport", {1, 4}},   {"domain", {0, 1}},     {"yes", {1, 0}},
-		{"chars", {0x30687465}}, {"cm", {1, 4}},          {"cm_state", {2, 10}},  {"cm_reject", {8, 28}},
+		{"access", {0x1, 0x2}},
+		{"rights", {0x8, 0x20}},
+		{"attr", {0x1, 0x100}},
+		{"state", {1, 3}},
+		{"type", {2, 4}},
+		{"kind", {0, 5}},
+		{"guard", {1, 2}},
+		{"opcode", {0x08, 0x10}},
+		{"error", {12, 22}},
+		{"transport", {1, 4}},
+		{"domain", {0, 1}},
+		{"yes", {1, 0}},
+		{"chars", {0x30687465, 0x5051}},
+		{"cm", {1, 4}},
+		{"cm_state", {2, 10}},
+		{"cm_reject", {8, 28}},
 		{"cm_sidr", {1, 2}},
 	};
 

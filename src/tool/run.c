@@ -20,6 +20,8 @@ int command_run(int argc, char **argv)
 	/* Without the files there is nothing to find: --no-presence leaves the setting as it is. */
 	if (settings.origin[SETTING_PCI] == ORIGIN_DEFAULT && !own[OPTION_RUN_NO_PRESENCE])
 		setting_parse(&settings, SETTING_PCI, "on", ORIGIN_OPTION, error, sizeof(error));
+	fflush(stdout);
+	run_with_timeline(&settings);
 	options_export(&settings);
 	library_path_export();
 	if (!own[OPTION_RUN_NO_PRESENCE])

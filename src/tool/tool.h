@@ -57,6 +57,12 @@ void library_path_export(void);
  */
 void presence_make(const struct settings *settings);
 
+/**
+ * For `softhca run`. If @settings have a timeline, its path becomes absolute, and the call returns in a child, which is to become the program.
+ * This process waits for it, makes the trace, and ends as the program has ended.
+ */
+void run_with_timeline(struct settings *settings);
+
 /** Prints which links can be used here, and how; @settings: of the port. */
 void links_print(const struct settings *settings);
 /** Prints which processes of this host listen for connections, and which have some. */
@@ -73,6 +79,7 @@ int command_top(int argc, char **argv);
 int command_explain(int argc, char **argv);
 int command_decode(int argc, char **argv);
 int command_encode(int argc, char **argv);
+int command_timeline(int argc, char **argv);
 int command_completion(int argc, char **argv);
 
 #endif

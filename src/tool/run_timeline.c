@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* softhca run --timeline: waits for the program, and then makes the trace of what its processes have recorded. */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "device/timeline_file.h"
+#include "tool/timeline_files.h"
+#include "tool/tool.h"
+
+static volatile pid_t program;
+
+static void forward(int number)
+{
+	if (program > 0)
+		kill(program, number);
+}
+
+/* A terminal sends its signals to the program as well; what is sent to us is meant for it. */
+static void handle_signals(void)
+{
+	static const int forwarded[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT};
+	struct sigaction action = {.sa_handler = forward, .sa_flags = SA_RESTART};
+
+	for (size_t i = 0; i < sizeof(forwarded) / sizeof(forwarded[0]); i++)
+		sigaction(forwarded[i], &action, NULL);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGQUIT, SIG_IGN);
+}
+
+/* Processes may change their directory. */
+static void make_absolute(struct settings *settings)
+{
+	char directory[PATH_MAX], path[sizeof(settings->timeline) + PATH_MAX];
+
+	if (settings->timeline[0] == '/')
+		return;
+	if (!getcwd(directory, sizeof(directory)))
+		tool_fail(EXIT_FAILURE, "--timeline: %m");
+	snprintf(path, sizeof(path), "%s/%s", directory, settings->timeline);
+	if (strlen(path) >= sizeof(settings->timeline))
+		tool_fail(EXIT_FAILURE, "--timeline: %s: %s", settings->timeline, strerror(ENAMETOOLONG));
+	strcpy(settings->timeline, path);
+}
+
+/* As the program ended, so do we. */
+_Noreturn static void end_as(int status)
+{
+	if (WIFSIGNALED(status)) {
+		const struct rlimit none = {0, 0};
+
+		setrlimit(RLIMIT_CORE, &none);
+		signal(WTERMSIG(status), SIG_DFL);
+		raise(WTERMSIG(status));
+	}
+	exit(WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE);
+}
+
+static uint64_t realtime_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* The program of a `softhca run` that waits for it may be another one: the first makes the trace. */
+static bool another_waits(const struct settings *settings)
+{
+	const char *variable = getenv(setting_info(SETTING_TIMELINE)->variable);
+
+	return settings->origin[SETTING_TIMELINE] == ORIGIN_OPTION && variable &&
+	       strcmp(variable, settings->timeline) == 0;
+}
+
+void run_with_timeline(struct settings *settings)
+{
+	sigset_t all, before;
+	uint64_t started;
+	int status = 0;
+	FILE *out;
+
+	if (strcmp(settings->timeline, "off") == 0 || another_waits(settings))
+		return;
+	make_absolute(settings);
+	settings->origin[SETTING_TIMELINE] = ORIGIN_OPTION;
+	out = fopen(settings->timeline, "we");
+	if (!out)
+		tool_fail(EXIT_FAILURE, "--timeline: %s: %m", settings->timeline);
+	started = realtime_ns();
+	/* None is lost between the two. */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	program = fork();
+	if (program < 0)
+		tool_fail(EXIT_FAILURE, "fork: %m");
+	if (program)
+		handle_signals();
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	if (!program)
+		return;
+	while (waitpid(program, &status, 0) < 0 && errno == EINTR)
+		;
+	program = 0;
+	if (!timeline_collect(settings->timeline, out, started))
+		fprintf(stderr, "softhca: %s is not complete; what was recorded is in %s.*" TIMELINE_SUFFIX "\n",
+			settings->timeline, settings->timeline);
+	fclose(out);
+	end_as(status);
+}

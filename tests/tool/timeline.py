@@ -1,0 +1,375 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""softhca run --timeline and softhca timeline: the traces of programs are read as the trace event format has it, and compared with
+what the programs did."""
+import collections
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from harness import TOOL, clean_environment, main, softhca
+
+PING_PONG = os.path.abspath(sys.argv[3])
+# Programs that are not built here do not run under a sanitizer.
+PAIR = None if 'TEST_SANITIZED' in os.environ else shutil.which('ibv_rc_pingpong')
+PATIENCE = 30
+
+
+class Trace:
+    """A trace, as a viewer takes it."""
+
+    def __init__(self, path):
+        with open(path, encoding='ascii') as file:
+            self.text = file.read()
+        document = json.loads(self.text)
+        self.base_ns = int(document['otherData']['base_ns'])
+        self.events = document['traceEvents']
+        self.names = {(e['pid'], e['tid']): e['args']['name'] for e in self.events
+                      if e['ph'] == 'M' and e['name'] == 'thread_name'}
+
+    def of(self, phase, name=None):
+        return [e for e in self.events if e['ph'] == phase and name in (None, e['name'])]
+
+    def requests(self, name=None):
+        return self.of('b', name)
+
+    def ns(self, event):
+        """Integers, as floating point has no room for what is compared."""
+        return round(event['ts'] * 1000)
+
+    def flows(self, name):
+        found = collections.defaultdict(list)
+        for event in self.events:
+            if event['ph'] in 'stf' and event['name'] == name:
+                found[event['id']].append(event)
+        return {key: sorted(events, key=self.ns) for key, events in found.items()}
+
+    def check(self, test):
+        """What holds of every trace: Trace Event Format, "Duration Events", "Complete Events", "Flow Events"."""
+        tracks = collections.defaultdict(list)
+        for place, event in enumerate(self.events):
+            test.assertIn(event['ph'], 'MXBEbestf', event)
+            for member in ('ts', 'pid', 'tid', 'name'):
+                test.assertIn(member, event)
+            if event['ph'] == 'M':
+                continue
+            if event['ph'] in 'XBE':
+                test.assertIn((event['pid'], event['tid']), self.names)
+            if event['ph'] in 'XBEstf':
+                tracks[event['pid'], event['tid']].append((self.ns(event), place, event))
+        for track in tracks.values():
+            self.check_track(test, sorted(track, key=lambda entry: entry[:2]))
+        for flow in [*self.flows('request').values(), *self.flows('message').values()]:
+            for event in flow:
+                test.assertTrue(event['ph'] == 's' or event.get('bp') == 'e', event)
+        begun = collections.Counter((e['cat'], e['id']) for e in self.of('b'))
+        test.assertEqual(begun, collections.Counter((e['cat'], e['id']) for e in self.of('e')))
+        test.assertFalse([key for key, count in begun.items() if count != 1])
+
+    def check_track(self, test, track):
+        """Slices of a track nest, and arrows begin and end in one."""
+        stack = []
+        for ns, _, event in track:
+            while stack and stack[-1][0] is not None and stack[-1][0] <= ns:
+                stack.pop()
+            if event['ph'] == 'X':
+                end = ns + round(event['dur'] * 1000)
+                test.assertGreater(end, ns, event)
+                test.assertFalse(stack and stack[-1][0] is not None and stack[-1][0] < end, (event, stack))
+                stack.append((end, event['name']))
+            elif event['ph'] == 'B':
+                test.assertFalse(stack, (event, stack))
+                stack.append((None, event['name']))
+            elif event['ph'] == 'E':
+                test.assertTrue(stack and stack[-1] == (None, event['name']), (event, stack))
+                stack.pop()
+            else:
+                test.assertTrue(stack and stack[-1][0] is not None, event)
+        test.assertFalse([entry for entry in stack if entry[0] is None])
+
+    def check_order(self, test, requests):
+        """post <= execution <= completion <= poll; the times are behind the first."""
+        for request in requests:
+            args = request['args']
+            test.assertTrue(args['posted'], request)
+            steps = [0, *(args[name] for name in ('execute_ns', 'complete_ns', 'poll_ns') if name in args)]
+            test.assertEqual(steps, sorted(steps), request)
+
+
+def end(process):
+    try:
+        os.kill(process, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def phases(flow):
+    return ''.join(event['ph'] for event in flow)
+
+
+class Timeline(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.directory)
+        self.path = f'{self.directory}/trace.json'
+
+    def left(self):
+        return sorted(name for name in os.listdir(self.directory) if name.endswith('.records'))
+
+    def records(self):
+        return [f'{self.directory}/{name}' for name in self.left()]
+
+    def run_ping_pong(self, rounds, *options, env=None):
+        done = softhca('run', '--no-presence', '--timeline', self.path, *options, '--', PING_PONG, str(rounds), env=env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.left(), [])
+        trace = Trace(self.path)
+        trace.check(self)
+        return trace, done
+
+    def check_ping_pong(self, trace, rounds):
+        """Each round is two messages, each with its receive; of the receives one at each end is left."""
+        sends, receives = trace.requests('SEND'), trace.requests('RECEIVE')
+        self.assertEqual(len(sends), 2 * rounds)
+        self.assertIn(len(receives) - len(sends), (0, 1, 2))
+        trace.check_order(self, sends + receives)
+        for request in sends:
+            for step in ('execute_ns', 'complete_ns', 'poll_ns'):
+                self.assertIn(step, request['args'])
+            self.assertEqual(request['args']['status'], 'success')
+            self.assertEqual((request['args']['bytes'], request['args']['packets']), (64, 1))
+        self.assertEqual(len([r for r in receives if 'poll_ns' in r['args']]), 2 * rounds)
+        self.check_arrows(trace, 2 * rounds)
+
+    def check_arrows(self, trace, messages):
+        """From each post to its completion; from each SEND to its arrival, and to the completion of the receive."""
+        paths = collections.Counter(re.sub('t+', 't', phases(flow)) for flow in trace.flows('request').values())
+        self.assertEqual(paths['stf'], messages)        # of requests
+        self.assertEqual(paths['sf'], messages)         # of receives
+        # Of what was sent again there are more beginnings, and more arrivals.
+        whole = [flow for flow in trace.flows('message').values() if re.match('s+t+f', phases(flow))]
+        self.assertEqual(len(whole), messages)
+        for flow in whole:
+            sent, arrived, completed = (next(e for e in flow if e['ph'] == phase) for phase in 'stf')
+            self.assertRegex(trace.names[sent['pid'], sent['tid']], 'requester$')
+            self.assertRegex(trace.names[arrived['pid'], arrived['tid']], 'responder$')
+            self.assertRegex(trace.names[completed['pid'], completed['tid']], '^CQ')
+            self.assertEqual(arrived['pid'], completed['pid'])
+
+    def test_a_process(self):
+        trace, done = self.run_ping_pong(100)
+        self.check_ping_pong(trace, 100)
+        self.assertEqual(done.stderr, '')
+        self.assertEqual(len(set(trace.names.values())), 6, trace.names)   # two of each QP, two CQs
+        now = time.time_ns()
+        self.assertTrue(now - 60 * 10**9 < trace.base_ns <= now)
+        self.assertTrue(all(0 <= event['ts'] < 60e6 for event in trace.events))
+
+    def test_links(self):
+        for link in ('shm', 'udp'):
+            trace, _ = self.run_ping_pong(100, '--link', link)
+            self.check_ping_pong(trace, 100)
+            self.assertIn('arrive: acknowledgement', {e['name'] for e in trace.of('X')})
+            self.assertTrue(trace.of('B', 'waiting for an acknowledgement'))
+
+    def test_lost_packets(self):
+        """What is sent again says so, and still completes."""
+        trace, done = self.run_ping_pong(200, '--link', 'udp', '--faults', 'drop 5%; seed 7', '--counters', 'stderr')
+        again = trace.of('X', 'send again: SEND')
+        counted = [int(line.split()[1]) for line in done.stderr.splitlines() if line.split()[:1] == ['packets_resent']]
+        self.assertEqual(sum(e['args']['packets'] for e in again), sum(counted))
+        self.assertTrue(again)
+        marked = [r for r in trace.requests('SEND') if r['args'].get('sent_again')]
+        self.assertTrue(0 < len(marked) <= len(again))
+        self.assertTrue(trace.of('B', 'sending again'))
+        self.check_ping_pong(trace, 200)
+
+    def test_too_many_records(self):
+        trace, done = self.run_ping_pong(2000, '--timeline-records', '1024')
+        self.assertRegex(done.stderr, r'^softhca: timeline: the oldest \d+ records of process \d+ \(.*\) are lost')
+        self.assertRegex(trace.of('M', 'process_labels')[0]['args']['labels'], r'^\d+ older records are lost$')
+        # 1023 of them at most, of which each request has five.
+        self.assertTrue(10 < len(trace.requests('SEND')) < 400)
+
+    def start(self, *command):
+        return subprocess.Popen([TOOL, 'run', '--no-presence', '--timeline', self.path, '--timeline-records', '8192', '--', *command],
+                                env=clean_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+    def child_of(self, process):
+        """Once it records."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            with open(f'/proc/{process.pid}/task/{process.pid}/children', encoding='ascii') as file:
+                children = file.read().split()
+            if children and self.left():
+                time.sleep(0.2)
+                return int(children[0])
+            time.sleep(0.01)
+        self.fail('the program does not run')
+
+    def test_killed(self):
+        """The program is killed, and what it did is there; then softhca run, and the records are there."""
+        running = self.start(PING_PONG, '100000000')
+        os.kill(self.child_of(running), signal.SIGKILL)
+        running.communicate(timeout=PATIENCE)
+        self.assertEqual(running.returncode, -signal.SIGKILL)
+        trace = Trace(self.path)
+        trace.check(self)
+        self.assertGreater(len(trace.requests('SEND')), 100)
+        self.assertEqual(self.left(), [])
+
+        running = self.start(PING_PONG, '100000000')
+        child = self.child_of(running)
+        self.addCleanup(end, child)
+        running.kill()
+        running.wait(PATIENCE)
+        running.stderr.close()
+        # What still runs is read as well.
+        for _ in range(2):
+            with open(self.path, 'w', encoding='ascii') as file:
+                self.assertEqual(softhca('timeline', *self.records(), stdout=file).returncode, 0)
+            trace = Trace(self.path)
+            trace.check(self)
+            self.assertGreater(len(trace.requests('SEND')), 100)
+            end(child)
+
+    def test_exit_status(self):
+        for code in (0, 3):
+            self.assertEqual(softhca('run', '--timeline', self.path, '--', 'sh', '-c', f'exit {code}').returncode, code)
+            self.assertEqual(json.load(open(self.path, encoding='ascii'))['traceEvents'], [])
+        done = softhca('run', '--timeline', f'{self.directory}/none/trace.json', '--', 'true')
+        self.assertEqual((done.returncode, 'none/trace.json' in done.stderr), (1, True))
+        self.assertEqual(softhca('timeline').returncode, 2)
+
+    def test_signals_reach_the_program(self):
+        running = self.start('sh', '-c', f'trap "exit 7" TERM; touch {self.directory}/x.records; while :; do sleep 0.05; done')
+        self.child_of(running)
+        running.terminate()
+        running.communicate(timeout=PATIENCE)
+        self.assertEqual(running.returncode, 7)
+
+    def test_processes_of_a_run(self):
+        """A script that starts two, one of which is another softhca run: one trace of both."""
+        script = f'{PING_PONG} 10 && {TOOL} run --no-presence -- {PING_PONG} 20'
+        done = softhca('run', '--no-presence', '--timeline', self.path, '--', 'sh', '-c', script)
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
+        trace = Trace(self.path)
+        trace.check(self)
+        counts = collections.Counter(r['pid'] for r in trace.requests('SEND'))
+        self.assertEqual(sorted(counts.values()), [20, 40])
+
+    @unittest.skipUnless(PAIR, 'ibv_rc_pingpong is not installed, or this is a build with a sanitizer')
+    def test_two_traces_become_one(self):
+        """Each process has a trace; together their arrows meet, whatever the processes' numbers and bases are."""
+        for link in ('auto', 'udp'):
+            with self.subTest(link):
+                self.two_traces(link)
+
+    def two_traces(self, link):
+        rounds = 50
+        port = str(random.randrange(20000, 30000))
+        common = ['-d', 'mlx5_0', '-g', '0', '-n', str(rounds), '-p', port]
+        paths = [f'{self.directory}/{name}.json' for name in ('server', 'client')]
+        env = clean_environment(SOFTHCA_GIDS='loopback', SOFTHCA_LINK=link)
+        server = subprocess.Popen([TOOL, 'run', '--no-presence', '--timeline', paths[0], '--', PAIR, *common], env=env,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            client = subprocess.run([TOOL, 'run', '--no-presence', '--timeline', paths[1], '--', PAIR, *common, '127.0.0.1'],
+                                    env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE,
+                                    check=False)
+            if client.returncode == 0 or time.monotonic() > deadline or server.poll() is not None:
+                break
+        self.assertEqual(client.returncode, 0, client.stderr)
+        self.assertEqual((server.wait(PATIENCE), server.stderr.read()), (0, ''))
+        server.stderr.close()
+        # Another base, and the same process twice.
+        with open(paths[1], encoding='ascii') as file:
+            text = file.read()
+        alone = Trace(paths[1])
+        with open(paths[1], 'w', encoding='ascii') as file:
+            file.write(text.replace(f'"base_ns":"{alone.base_ns}"', f'"base_ns":"{alone.base_ns - 5 * 10**9}"', 1))
+        with open(self.path, 'w', encoding='ascii') as file:
+            done = softhca('timeline', *paths, stdout=file)
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
+        shifted = Trace(self.path)
+        shifted.check(self)
+        first, last = (min(e['ts'] for e in trace.of('X')) + trace.base_ns / 1e3 for trace in (shifted, alone))
+        self.assertLess(first, last)
+        with open(paths[1], 'w', encoding='ascii') as file:
+            file.write(text)
+        with open(self.path, 'w', encoding='ascii') as file:
+            self.assertEqual(softhca('timeline', *paths, stdout=file).returncode, 0)
+        trace = Trace(self.path)
+        trace.check(self)
+        trace.check_order(self, trace.requests())
+        self.assertEqual(len(trace.requests('SEND')), 2 * rounds)
+        whole = [flow for flow in trace.flows('message').values() if phases(flow) == 'stf']
+        self.assertEqual(len(whole), 2 * rounds)
+        self.assertTrue(all(flow[0]['pid'] != flow[1]['pid'] for flow in whole))
+        # Answers lead back.
+        answers = [flow for flow in trace.flows('message').values() if phases(flow) == 'sf']
+        self.assertTrue(answers)
+        self.assertTrue(all(flow[0]['pid'] != flow[1]['pid'] for flow in answers))
+        # The same trace twice has processes of other numbers.
+        with open(self.path, 'w', encoding='ascii') as file:
+            self.assertEqual(softhca('timeline', paths[0], paths[0], stdout=file).returncode, 0)
+        self.assertEqual(len({e['pid'] for e in Trace(self.path).events}), 2)
+
+    def test_damaged_files(self):
+        """Whatever is in a file, it is a trace or a line that says what is wrong."""
+        env = {'SOFTHCA_TIMELINE': self.path, 'SOFTHCA_TIMELINE_RECORDS': '1024', 'LD_LIBRARY_PATH': os.path.realpath(sys.argv[2])}
+        subprocess.run([PING_PONG, '50'], env=clean_environment(**env), check=True, stdout=subprocess.DEVNULL, timeout=PATIENCE)
+        [path] = self.records()
+        with open(path, 'rb') as file:
+            good = file.read()
+        table = 4096 + 4096 * 64
+        cases = [good[:n] for n in (0, 15, 4096, table - 1, len(good) - 1)]
+        randomness = random.Random(11)
+        for round_ in range(30):
+            damaged = bytearray(good)
+            # Those of the head, of the rows, or of the records.
+            low, high = ((16, 400), (4096, 4096 + 256), (table, table + 16384))[round_ % 3]
+            for _ in range(randomness.choice((1, 8, 200))):
+                damaged[randomness.randrange(low, high)] = randomness.choice((0, 1, 127, 255, randomness.randrange(256)))
+            cases.append(bytes(damaged))
+        cases += [good[:table] + randomness.randbytes(len(good) - table), b'{"traceEvents":[]}', b'\0' * 70000]
+        # All records count, whatever their laps are.
+        cases.append(good[:table] + (good[table:table + 32] + randomness.randbytes(31) + b'\1') * ((len(good) - table) // 64))
+        made = 0
+        for case in cases:
+            with open(path, 'wb') as file:
+                file.write(case)
+            with open(self.path, 'w', encoding='ascii') as file:
+                done = softhca('timeline', path, stdout=file)
+            self.assertIn(done.returncode, (0, 1), done)
+            if done.returncode:
+                self.assertRegex(done.stderr, '^softhca: ')
+            else:
+                self.assertIsInstance(json.load(open(self.path, encoding='ascii'))['traceEvents'], list)
+                made += 1
+        self.assertGreater(made, 10)
+
+    def test_damaged_traces(self):
+        trace, _ = self.run_ping_pong(5)
+        lines = trace.text.splitlines(keepends=True)
+        other = f'{self.directory}/other.json'
+        for text in ('', lines[0], ''.join(lines[:-1]), ''.join(lines[:5]) + '{"ts":1,"pid":2}\n' + ''.join(lines[5:]),
+                     lines[0].replace('base_ns', 'bass_ns') + ''.join(lines[1:])):
+            with open(other, 'w', encoding='ascii') as file:
+                file.write(text)
+            done = softhca('timeline', other)
+            self.assertEqual(done.returncode, 1, text[:200])
+            self.assertRegex(done.stderr, '^softhca: .*other.json')
+
+
+if __name__ == '__main__':
+    main()
