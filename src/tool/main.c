@@ -29,6 +29,7 @@ static int command(int argc, char **argv)
 		[COMMAND_TOP] = command_top,           [COMMAND_EXPLAIN] = command_explain,
 		[COMMAND_DECODE] = command_decode,     [COMMAND_ENCODE] = command_encode,
 		[COMMAND_TIMELINE] = command_timeline, [COMMAND_COMPLETION] = command_completion,
+		[COMMAND_REPORT] = command_report,
 	};
 
 	if (argc < 2)

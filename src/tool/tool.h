@@ -80,6 +80,7 @@ int command_explain(int argc, char **argv);
 int command_decode(int argc, char **argv);
 int command_encode(int argc, char **argv);
 int command_timeline(int argc, char **argv);
+int command_report(int argc, char **argv);
 int command_completion(int argc, char **argv);
 
 #endif
