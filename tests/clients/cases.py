@@ -8,8 +8,9 @@ import re
 from dataclasses import dataclass, field
 
 SHM, UDP = 'shm', 'udp'
-# What tells that the server is ready: it listens to TCP, or to rdma_cm at {port}; it has joined a multicast group.
-TCP, CM, GROUP = 'tcp', 'cm', 'group'
+# What tells that the server is ready: it listens to TCP, or to rdma_cm at {port}; it has a socket of UDP there; it has joined a
+# multicast group.
+TCP, CM, DATAGRAMS, GROUP = 'tcp', 'cm', 'datagrams', 'group'
 MULTICAST = '239.1.2.3'
 EVERY = 1 << 23 # perftest -a goes up to 8 MiB
 
@@ -27,7 +28,10 @@ class Case:
     ranks: int = 0              # an MPI program,
     program: str = 'mpi_program'    # of this name, with its arguments
     batch: str = ''             # of ucx_perftest
-    ready: str = TCP            # TCP, CM, GROUP
+    ready: str = TCP            # TCP, CM, DATAGRAMS, GROUP
+    member: str = ''            # of a third program, on the other host: it is ready as the server is
+    files: bool = False         # {directory}/sent exists, and {directory}/received is made like it
+    built: bool = False         # a program of our own
     endless: bool = False       # the server serves until it is ended
     port: int = 0               # of a program that has one of its own
 
@@ -114,12 +118,15 @@ def messages(case, server, client):
     return None
 
 
-def mckey(_, server, client):
-    """The group is the same for both, the receiver has what the sender sent."""
-    joined = [re.findall(r'(?m)^mckey: joined dgid: (\S+) mlid 0x[0-9a-f]+ sl \d+$', output) for output in (server, client)]
-    if joined != [[f'::ffff:{MULTICAST}']] * 2:
+def mckey(_, server, client, member):
+    """The group is the same for all, the receivers have what the sender sent."""
+    joined = [re.findall(r'(?m)^mckey: joined dgid: (\S+) mlid 0x[0-9a-f]+ sl \d+$', output)
+              for output in (server, client, member)]
+    if joined != [[f'::ffff:{MULTICAST}']] * 3:
         return f'not the group that was asked for: {joined}'
-    return lines(1, 'data transfers complete$', server, 'receiver') or lines(1, 'test complete$', client, 'sender')
+    return (lines(1, 'data transfers complete$', server, 'receiver') or
+            lines(1, 'data transfers complete$', member, 'receiver of the other host') or
+            lines(1, 'test complete$', client, 'sender'))
 
 
 def cmtime(case, _, client):
@@ -140,6 +147,41 @@ def qperf(case, _, client):
     tests = case.client.split()[-2:]
     rates = dict(re.findall(r'(?m)^(\w+):\n {4}\w+ +=? +([\d.]+) ', client))
     return None if all(float(rates.get(test, 0)) > 0 for test in tests) else f'no rate or time of {tests}'
+
+
+def streams(case, server, client):
+    """Of rstream and riostream: a row at both ends; -T v has compared the bytes."""
+    size, transfers, count = (int(re.search(rf'-{option} (\d+)', case.command)[1]) for option in 'SCI')
+    size = f'{size >> 10}k' if size >= 1024 else size
+    wanted = rf'custom +{size} +{transfers} +{count} +\S+ +[\d.]+s +[\d.]+ +[\d.]+$'
+    return lines(1, wanted, server, 'server') or lines(1, wanted, client, 'client')
+
+
+def udpong(case, _, client):
+    """A row; with echo all that were sent came back."""
+    count = 2 * int(re.search(r'-C (\d+)', case.command)[1]) if '-T e' in case.command else '[1-9][0-9]*'
+    return lines(1, rf'custom +64 +{count} +\S+ +[\d.]+s +[\d.]+ +[\d.]+$', client, 'client')
+
+
+def rcopy(case, _, client):
+    return lines(1, rf'{RCOPY_BYTES} bytes in ', client, 'client')
+
+
+def sockets(case, server, client):
+    """Neither end had a socket of the kernel's, each connection got back what it sent."""
+    wanted = '4 connections, 8388608 bytes each, right; descriptors that are no sockets$'
+    return lines(1, wanted, client, 'client') or lines(1, 'served 4 connections; descriptors that are no sockets$', server, 'server')
+
+
+def fio(case, server, client):
+    """All bytes, without an error; what is sent, the receiver counts as well, and compares its checksums."""
+    for end, output in (('receiver', server), ('sender', client)):
+        wrong = lines(1, rf'{end}: \(groupid=0, jobs=1\): err= 0:', output, end)
+        if wrong:
+            return wrong
+    done = r' +{}: bw=.*, io=4096KiB '
+    return lines(1, done.format('WRITE'), client, 'sender') or \
+        ('send' in case.name and lines(1, done.format('READ'), server, 'receiver')) or None
 
 
 def fi_pingpong(case, _, client):
@@ -199,10 +241,13 @@ fadd -t fadd -n 40 -w 4
 cswap -t cswap -n 40 -w 4
 """,
 }
+RCOPY_BYTES = 256 << 20
+PRELOAD = {'LD_PRELOAD': '/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so'}
 BANDWIDTH = ['write_bw', 'read_bw', 'send_bw', 'atomic_bw']
 LATENCY = ['write_lat', 'read_lat', 'send_lat', 'atomic_lat']
 SHORT = '-n 500'
 FEW = '-n 20' # of all sizes up to 8 MiB
+FIO = '--ioengine=rdma --port={port} --bs=65536 --size=4m --iodepth=64'
 AES = ('--aes_xts --credentials_path {directory}/credential --kek_path {directory}/kek '
        '--data_enc_key_app_path {directory}/wrap --aes_block_size 512')
 
@@ -220,18 +265,35 @@ def rdmacm():
         pair('ucmatose -p {port} {options}', messages, 'ucmatose -p {port} {options} -s', '', '-m', '-c 100', '-t 8 -S 4000',
              '-P ib') +
         pair('udaddy {options}', messages, 'udaddy {options} -s', '', '-c 10', port=7174) +
-        pair(f'mckey -m {MULTICAST} -b {{address}}', mckey, f'mckey -m {MULTICAST} -s -b {{client_address}}', '', ready=GROUP) +
+        pair(f'mckey -m {MULTICAST} -b {{address}}', mckey, f'mckey -m {MULTICAST} -s -b {{client_address}}', '', ready=GROUP,
+             member=f'mckey -m {MULTICAST} -b {{other_address}}') +
         pair('cmtime -p {port}', cmtime, 'cmtime -p {port} -c 1000 -s', '', endless=True) +
         pair('rdma_server -p {port}', ends, 'rdma_client -p {port} -s', '') +
         pair('rdma_xserver -p {port} {options}', ends, 'rdma_xclient -p {port} {options} -s', '-c r', '-c x') +
-        [case for options, tools in (('-R', ['write_bw', 'send_lat', 'read_bw', 'atomic_lat']), ('-z', ['read_bw']))
-         for case in perftests(tools, f'{options} {SHORT}', ready=CM)] +
+        # perftest refuses UC.
+        [case for options, tools, links in (('-R', ['write_bw', 'send_lat', 'read_bw', 'atomic_lat'], (SHM, UDP)),
+                                            ('-R', ['write_lat', 'send_bw', 'read_lat', 'atomic_bw'], (UDP,)),
+                                            ('-c UD -R', ['send_lat'], (SHM, UDP)), ('-z', ['read_bw'], (SHM, UDP)))
+         for case in perftests(tools, f'{options} {SHORT}', ready=CM, links=links)] +
         pair('qperf -lp {port}', qperf, 'qperf -lp {port} -cm1 -t 1 {address} rc_bw rc_lat', '', ready=TCP, endless=True) +
+        # One-sided writes, upon which the other end spins: each costs a wake-up there, so there are few.
+        pair('riostream -p {port} {options}', streams, 'riostream -p {port} {options} -s', '-T v -S 4096 -C 10 -I 20',
+             '-T b -S 64 -C 1 -I 20') +
+        pair('rstream -p {port} {options}', streams, 'rstream -p {port} {options} -s', '-T v -S 65536 -C 10 -I 20',
+             '-T b -S 64 -C 1 -I 200', '-T a -S 4096 -C 10 -I 20') +
+        pair('udpong -p {port} -b {address} -S 64 {options}', udpong, 'udpong -p {port} -S 64 {options} -s', '-C 100', '-T b -T e -C 5',
+             ready=DATAGRAMS, endless=True) +
+        pair('rcopy -p {port}', rcopy, 'rcopy {directory}/sent {address}:{directory}/received -p {port}', '', endless=True, files=True) +
+        pair('sockets {port}', sockets, 'sockets {port}', '', built=True, env=PRELOAD) +
+        [Case(f'fio {verb}', f'fio --name=receiver {FIO} --rw=read {check}', fio, ready=CM, links=links,
+              client=f'fio --name=sender {FIO} --rw=write --hostname={{address}} --verb={verb} {check} --do_verify=0')
+         # Its receiver allows no RNR retries (rdma-cm 4.1), so all receives are posted before anything is sent.
+         # It takes its time to begin and to end.
+         for verb, check, links in (('write', '', (SHM,)), ('read', '', (UDP,)), ('send', '--verify=crc32c', (SHM, UDP)))] +
         # libfabric: a connected end point, and datagrams over connections that it makes itself.
         [Case(f'fi_pingpong {provider} {end}', f'fi_pingpong -B {{port}} -p "{provider}" -e {end} -I 10 -c', fi_pingpong,
-              client=f'fi_pingpong -P {{port}} -p "{provider}" -e {end} -I 10 -c', presence=True,
-              links=links)
-         for provider, end, links in (('verbs', 'msg', (SHM,)), ('verbs;ofi_rxm', 'rdm', (SHM, UDP)))])
+              client=f'fi_pingpong -P {{port}} -p "{provider}" -e {end} -I 10 -c', presence=True)
+         for provider, end in (('verbs', 'msg'), ('verbs;ofi_rxm', 'rdm'))])
 
 
 def ucx_batches(tls, links=(SHM, UDP), **env):
@@ -250,6 +312,22 @@ def mpis(program, ranks, tls, links=(SHM, UDP), **env):
     options = ' '.join(f'{name[4:]}={value}' for name, value in env.items())
     return [Case(f'mpirun {program}, {ranks} ranks, {tls} {options}'.strip(), '', mpi, ranks=ranks, program=program, presence=True,
                  links=links, env={'UCX_TLS': f'{tls},self', 'UCX_NET_DEVICES': 'mlx5_0:1', 'UCX_WARN_UNUSED_ENV_VARS': 'n', **env})]
+
+
+# What programs are warned of, and rightly: the clients of ib_send_* and of DC destroy one of their two CQs; the SRQ ping-pong
+# ends with sends on some of its queue pairs whose completion it does not poll, and now and then its peer fails for that;
+# ucx_perftest writes a number into the buffer of each put, while the put before it may still read that.
+EXPECTED = (('ib_', 'ibv_close_device: not destroyed before their context is closed: 1 of the kind CQ.'),
+            ('ibv_srq_pingpong', '[901 SENDS_ABANDONED; '),
+            ('ucx_perftest', ', +1048576) of lkey'))
+
+
+def right():
+    """Programs that do right, as a sample of all: no warning about misuse is due (run.py --lint runs any group so)."""
+    return (pingpongs('rc', '', '-N -e') + pingpongs('ud', '') + pingpongs('xsrq', '') +
+            perftests(['write_bw', 'send_lat', 'atomic_bw'], SHORT) + perftests(['send_bw'], f'-r 20 --use-srq {SHORT}') +
+            [case for case in rdmacm() if case.name in ('rping', 'ucmatose', 'rdma_server')] +
+            ucx_batches('rc_v') + mpis('mpi_program', 2, 'ud_v'))
 
 
 GROUPS = {
@@ -316,6 +394,7 @@ GROUPS = {
         mpis('mpi_program 5', 4, 'rc_x', links=(SHM,), UCX_RC_MLX5_MMIO_MODE='bf_post') +
         mpis('mpi_program 5', 2, 'dc_x', links=(SHM,), UCX_DC_MLX5_TX_POLICY='rand') +
         mpis('mpi_program 5', 2, 'ud_x', links=(UDP,)),
+    'right': right(),
     'mpi': [Case(f'mpirun, {ranks} ranks, {tls}', '', mpi, ranks=ranks, presence=True, seconds=40,
                  env={'UCX_TLS': f'{tls},self', 'UCX_NET_DEVICES': 'mlx5_0:1'})
             for ranks, tls in ((2, 'ud_v'), (4, 'rc_v'))],

@@ -132,6 +132,14 @@ class Hosts:
             return any(re.fullmatch(rf'\S+ \S+ \S+ {LISTENING} .* @softhca/1/cm/[0-9a-f]+/{port}\s*', line)
                        for line in table)
 
+    def has_datagram_socket(self, host, port):
+        """Whether a process of @host has a socket of UDP at @port."""
+        for name in ('udp', 'udp6'):
+            with open(self.path(host, name), encoding='ascii') as table:
+                if any(int(line.split()[1].rsplit(':', 1)[1], 16) == port for line in table.readlines()[1:]):
+                    return True
+        return False
+
     def is_member(self, host, group):
         """Whether @host has joined the multicast group, an IPv4 address."""
         number = struct.pack('<I', int.from_bytes(socket.inet_aton(group), 'big')).hex()
@@ -173,10 +181,13 @@ class Program:
                         'SOFTHCA_EXPLAIN': self.files['explanations'], **env}
         environment = {name: value for name, value in environment.items() if value is not None}
         libc = ctypes.CDLL(None)
+        # ucx_perftest that was built with MPI takes itself for a rank of it, unless somebody sits before it.
+        self.terminal = os.openpty() if 'ucx_perftest' in command else None
+        stdin = self.terminal[1] if self.terminal else subprocess.DEVNULL
         with open(self.files['out'], 'wb') as out, open(self.files['err'], 'wb') as err:
             # A group of its own: what a program starts is ended with it.
             self.process = subprocess.Popen([*hosts.enter(host), *command], env=environment, cwd=hosts.directory,
-                                            stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
+                                            stdin=stdin, stdout=out, stderr=err, start_new_session=True,
                                             preexec_fn=lambda: libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL))
 
     @property
@@ -193,6 +204,9 @@ class Program:
             except ProcessLookupError:
                 pass
             self.process.wait()
+        for file in self.terminal or ():
+            os.close(file)
+        self.terminal = None
 
     def read(self, name):
         try:

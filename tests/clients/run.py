@@ -2,14 +2,17 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs unmodified programs of the distribution on softhca: as two processes of one host (shm), and on two hosts (udp).
 
-    run.py [--link shm|udp] [--mtu BYTES] [--tool PATH] [--mpi-program PATH]… [--only TEXT] GROUP…
+    run.py [--link shm|udp] [--mtu BYTES] [--tool PATH] [--program PATH]… [--only TEXT]
+           [--lint] GROUP…
 
 Prints TAP. Each case has a time limit and is judged by its exit status and by what it prints; and by the packets that
 were or were not seen on the wire.
 """
 import argparse
+import filecmp
 import json
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -53,11 +56,26 @@ class Runner:
         return [self.options.tool, 'run', '--'] if case.presence else []
 
     def start(self, case, host, command):
-        return self.hosts.start(host, [*self.prefix(case), *command], case.env)
+        return self.hosts.start(host, [*self.prefix(case), *command], self.env(case))
+
+    def env(self, case):
+        return {**case.env, 'SOFTHCA_LINT': 'on'} if self.options.lint else case.env
+
+    def warnings(self, case, programs):
+        """The warnings of --lint, which a program that does right has none of, or None."""
+        lines = [line for program in programs for line in program.read('explanations').splitlines()]
+        warned = [line for line in lines if re.search(r' \[9\d\d [A-Z_]+; ', line) and
+                  not any(case.command.startswith(program) and text in line for program, text in cases.EXPECTED)]
+        if warned:
+            return f'it is warned: {warned[0]}'
+        looked = any(line.startswith('softhca: lint: ') for line in lines)
+        return None if looked else 'no program says that it has looked for misuse'
 
     def await_server(self, case, server, port, deadline):
+        """None when @server is ready."""
         ready = {cases.TCP: lambda: self.hosts.listens(server.host, port),
                  cases.CM: lambda: self.hosts.listens_cm(server.host, port),
+                 cases.DATAGRAMS: lambda: self.hosts.has_datagram_socket(server.host, port),
                  cases.GROUP: lambda: self.hosts.is_member(server.host, cases.MULTICAST)}[case.ready]
         while time.monotonic() < deadline and server.poll() is None:
             if ready():
@@ -82,19 +100,43 @@ class Runner:
         """A server on host a, its client there as well or on host b."""
         where = A if link == cases.SHM else B
         values = {'port': case.port or self.hosts.port(), 'directory': self.hosts.directory, 'address': ADDRESS[A],
-                  'client_address': ADDRESS[where]}
-        server = self.start(case, A, shlex.split(case.command.format(**values)))
+                  'client_address': ADDRESS[where], 'other_address': ADDRESS[B]}
+        server = self.start(case, A, self.words(case, case.command, values))
         programs = [server]
         wrong = self.await_server(case, server, values['port'], deadline)
+        member = None
+        if not wrong and case.member:
+            member = self.start(case, B, self.words(case, case.member, values))
+            programs.append(member)
+            wrong = self.await_server(case, member, values['port'], deadline)
         if not wrong:
             command = case.client or case.command
             command += '' if '{address}' in command else ' {address}'
-            programs.append(self.start(case, where, shlex.split(command.format(**values))))
+            programs.insert(1, self.start(case, where, self.words(case, command, values)))
             wrong = self.await_ends(programs[1:] if case.endless else programs, deadline)
         if not wrong and case.endless and server.poll() is not None:
             wrong = f'the server has ended by itself, exit status {server.poll()}'
         if not wrong:
-            wrong = case.judge(case, programs[0].read('out'), programs[1].read('out'))
+            wrong = case.judge(case, *[program.read('out') for program in programs])
+        return wrong, programs
+
+    def words(self, case, command, values):
+        words = shlex.split(command.format(**values))
+        return [program_of(words[0], self.options), *words[1:]] if case.built else words
+
+    def run_files(self, case, link, deadline):
+        """As run_pair(), with a file that is to be copied; each MiB of it is another."""
+        sent, received = (f'{self.hosts.directory}/{name}' for name in ('sent', 'received'))
+        block = os.urandom(1 << 20)
+        with open(sent, 'wb') as file:
+            for number in range(cases.RCOPY_BYTES >> 20):
+                file.write(number.to_bytes(8, 'big') + block[8:])
+        wrong, programs = self.run_pair(case, link, deadline)
+        if not wrong and not filecmp.cmp(sent, received, shallow=False):
+            wrong = 'what was received is not what was sent'
+        for path in (sent, received):
+            if os.path.exists(path):
+                os.unlink(path)
         return wrong, programs
 
     def run_mpi(self, case, link, deadline):
@@ -110,9 +152,9 @@ class Runner:
                    '--mca', 'plm_rsh_agent', agent, '--mca', 'pml', 'ucx', '--mca', 'osc', 'ucx',
                    '--mca', 'btl', '^openib,vader,tcp', '--mca', 'oob_tcp_if_include', '10.77.0.0/24',
                    '--mca', 'orte_keep_fqdn_hostnames', '1']
-        for name in ('LD_LIBRARY_PATH', *case.env, 'SOFTHCA_EXPLAIN'):
+        for name in ('LD_LIBRARY_PATH', *self.env(case), 'SOFTHCA_EXPLAIN'):
             command += ['-x', name]
-        program = self.start(case, A, [*command, program_of(case, self.options), *case.program.split()[1:]])
+        program = self.start(case, A, [*command, program_of(case.program.split()[0], self.options), *case.program.split()[1:]])
         wrong = self.await_ends([program], deadline)
         return wrong or case.judge(case, program.read('out'), ''), [program]
 
@@ -120,29 +162,34 @@ class Runner:
         """Returns what is wrong, or None; and lines to read."""
         before = self.hosts.datagrams(A)
         begin = time.monotonic()
-        wrong, programs = (self.run_mpi if case.ranks else self.run_pair)(case, link, begin + case.seconds)
+        run = self.run_mpi if case.ranks else self.run_files if case.files else self.run_pair
+        wrong, programs = run(case, link, begin + case.seconds)
         seen = [now - then for now, then in zip(self.hosts.datagrams(A), before)]
-        # What goes to a group leaves the host, and so comes to all of its processes.
-        if not wrong and link == cases.SHM and any(seen) and case.ready != cases.GROUP:
+        # What goes to a group leaves the host, and so comes to all of its processes; rsockets of datagrams begin with UDP.
+        if not wrong and link == cases.SHM and any(seen) and case.ready not in (cases.GROUP, cases.DATAGRAMS):
             wrong = f'datagrams were seen between processes of one host: {seen}'
         if not wrong and link == cases.UDP and not any(seen):
             wrong = f'no datagrams were seen on the wire: {seen}'
+        if not wrong and self.options.lint:
+            wrong = self.warnings(case, programs)
         report = [line for program in programs for line in program.report()] if wrong else []
         self.hosts.stop()
         return wrong, [f'{time.monotonic() - begin:.2f} s', *report]
 
 
-def program_of(case, options):
-    """Where the MPI program of @case was built, or None."""
-    return next((path for path in options.mpi_program or [] if os.path.basename(path) == case.program.split()[0]), None)
+def program_of(name, options):
+    """Where the program of our own with this name was built, or None."""
+    return next((path for path in options.program or [] if os.path.basename(path).removeprefix('clients-') == name), None)
 
 
 def missing(case, options):
     """What is not installed, or None."""
     program = 'mpirun' if case.ranks else shlex.split(case.command)[0]
-    if not shutil.which(program):
+    if not case.built and not shutil.which(program):
         return f'{program} is not installed'
-    if case.ranks and not program_of(case, options):
+    if 'LD_PRELOAD' in case.env and not os.path.exists(case.env['LD_PRELOAD']):
+        return f'there is no {case.env["LD_PRELOAD"]}'
+    if case.ranks and not program_of(case.program.split()[0], options):
         return 'there was no mpicc when this was configured'
     return None
 
@@ -164,15 +211,16 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--link', choices=[cases.SHM, cases.UDP], action='append')
     parser.add_argument('--tool', default=f'{LIBRARIES}/../src/tool/softhca')
-    parser.add_argument('--mpi-program', action='append', default=[])
+    parser.add_argument('--program', action='append', default=[])
     parser.add_argument('--mtu', type=int, default=LINK_MTU, help='of the interfaces between the hosts')
     parser.add_argument('--only', help='cases whose name has this text')
+    parser.add_argument('--lint', action='store_true', help='with SOFTHCA_LINT: fails where a program is warned')
     parser.add_argument('--verbose', action='store_true', help='how long each case took, too')
     parser.add_argument('group', nargs='+', choices=list(cases.GROUPS))
     options = parser.parse_args()
     # The programs start in a directory of their own.
     options.tool = os.path.abspath(options.tool)
-    options.mpi_program = [os.path.abspath(path) for path in options.mpi_program]
+    options.program = [os.path.abspath(path) for path in options.program]
     before = set(shared_files())
     litter = [path for path in LITTER if not os.path.exists(path)]
     count = failed = 0
