@@ -6,8 +6,9 @@ DESTDIR ?=
 FUZZ_SECONDS ?= 600
 SOAK_SECONDS ?= 600
 BUSY_ROUNDS ?= 100
+SUITE ?= trixie
 
-.PHONY: all build demo test bench bench-count fuzz soak busy mutate install format lint docs clean help
+.PHONY: all build demo deb release release-deb test bench bench-count fuzz soak busy mutate install format lint docs clean help
 
 all: build
 
@@ -21,6 +22,8 @@ help:
 	@echo 'make soak                 two hosts over a network that loses packets, SOAK_SECONDS=$(SOAK_SECONDS)'
 	@echo 'make busy                 clients beside busy loops, BUSY_ROUNDS=$(BUSY_ROUNDS)'
 	@echo 'make mutate               break the source on purpose; see whether the tests notice'
+	@echo 'make release              build and test in another release, SUITE=$(SUITE); needs root'
+	@echo 'make deb                  Debian packages, into $(BUILD)-deb/'
 	@echo 'make install PREFIX=…     install below PREFIX=$(PREFIX); DESTDIR is honoured'
 	@echo 'make format | lint | docs | clean'
 
@@ -68,8 +71,21 @@ mutate:
 
 install:
 	@scripts/deps build
-	@scripts/build $(BUILD)-release --prefix=$(abspath $(PREFIX)) --libdir=lib -Dtests=false
+	@scripts/build $(BUILD)-release --prefix=$(abspath $(PREFIX)) --libdir=lib -Dtests=false -Dwerror=false
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD)-release --no-rebuild
+
+# Debian packages of this release.
+deb:
+	@scripts/deps deb
+	@scripts/deb $(BUILD)-deb
+
+# Another release in a directory, by debootstrap; release-deb makes and tries the packages there.
+release:
+	@scripts/release $(SUITE) $(BUILD)-releases
+
+release-deb:
+	@scripts/release $(SUITE) $(BUILD)-releases scripts/deb-test
+	@scripts/release $(SUITE) $(BUILD)-releases scripts/try-ci-examples
 
 format:
 	@scripts/deps lint
@@ -85,4 +101,4 @@ docs:
 	@scripts/docs $(BUILD)
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-clang $(BUILD)-release
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-clang $(BUILD)-release $(BUILD)-deb $(BUILD)-releases

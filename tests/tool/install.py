@@ -19,6 +19,15 @@ PROGRAM = '''
 #include <softhca.h>
 int main(void) { return puts(softhca_version()) < 0; }
 '''
+PROJECT = '''
+cmake_minimum_required(VERSION 3.13)
+project(user C)
+find_package(softhca %s REQUIRED)
+add_executable(program program.c)
+target_link_libraries(program softhca::softhca)
+enable_testing()
+add_test(NAME program COMMAND softhca::command run -- $<TARGET_FILE:program>)
+'''
 
 
 def output(*command, **options):
@@ -44,7 +53,9 @@ class Install(unittest.TestCase):
         files = {os.path.relpath(os.path.join(directory, name), self.prefix)
                  for directory, _, names in os.walk(self.prefix) for name in names}
         self.assertEqual(files, {
-            'bin/softhca', 'include/softhca.h', 'lib/pkgconfig/softhca.pc', 'share/man/man1/softhca.1',
+            'bin/softhca', 'include/softhca.h', 'lib/pkgconfig/softhca.pc',
+            'lib/cmake/softhca/softhca-config.cmake', 'lib/cmake/softhca/softhca-config-version.cmake',
+            'share/man/man1/softhca.1', 'share/man/man3/softhca.h.3', 'share/man/man7/softhca-faults.7', 'share/man/man7/softhca-settings.7',
             'share/bash-completion/completions/softhca.bash',
             'lib/softhca/libsofthca.so', 'lib/softhca/libsofthca.so.0',
             'lib/softhca/libibverbs.so.1', 'lib/softhca/libmlx5.so.1', 'lib/softhca/librdmacm.so.1'})
@@ -72,8 +83,28 @@ class Install(unittest.TestCase):
             source.write(PROGRAM)
         output('cc', '-Wall', '-Werror', '-o', f'{self.root}/program', f'{self.root}/program.c', *flags)
         self.assertEqual(output(self.tool, 'run', f'{self.root}/program', env=environment), f'{VERSION}\n')
-        # Linking to softhca.h must not drag a program onto our libibverbs behind its user's back.
+        # Linking with softhca.h must not drag a program onto our libibverbs behind its user's back.
         self.assertNotIn('PATH', output('readelf', '-dW', f'{self.root}/program'))
+
+    @unittest.skipUnless(shutil.which('cmake'), 'cmake is not installed')
+    def test_program_with_cmake(self):
+        environment = harness.clean_environment()
+        project, build = f'{self.root}/project', f'{self.root}/project/build'
+        os.mkdir(project)
+        with open(f'{project}/program.c', 'w', encoding='ascii') as source:
+            source.write(PROGRAM)
+        with open(f'{project}/CMakeLists.txt', 'w', encoding='ascii') as source:
+            source.write(PROJECT % VERSION)
+        output('cmake', '-S', project, '-B', build, f'-DCMAKE_PREFIX_PATH={self.prefix}', env=environment)
+        output('cmake', '--build', build, env=environment)
+        output('ctest', '--test-dir', build, '--output-on-failure', env=environment)
+        self.assertNotIn('PATH', output('readelf', '-dW', f'{build}/program'))
+        # A version that is later than this one is not there.
+        with open(f'{project}/CMakeLists.txt', 'w', encoding='ascii') as source:
+            source.write(PROJECT % '999.0')
+        with self.assertRaises(subprocess.CalledProcessError):
+            output('cmake', '-S', project, '-B', build, f'-DCMAKE_PREFIX_PATH={self.prefix}', env=environment,
+                   stderr=subprocess.DEVNULL)
 
 
 if __name__ == '__main__':
