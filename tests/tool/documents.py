@@ -1,0 +1,128 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+The documents: links lead somewhere, and what they call softhca with is there.
+
+documents.py COMMAND LIBRARIES SOURCE
+"""
+import glob
+import os
+import re
+import sys
+import unittest
+
+from harness import main, softhca
+
+SOURCE = os.path.abspath(sys.argv[3])
+DOCUMENTS = sorted([os.path.join(SOURCE, 'README.md'), os.path.join(SOURCE, 'CONTRIBUTING.md'),
+                    os.path.join(SOURCE, 'CHANGELOG.md'), *glob.glob(f'{SOURCE}/docs/*.md')])
+CODE = re.compile(r'(?ms)^```[^\n]*\n(.*?)^```$|^(?:(?: {4}|\t)[^\n]*\n)+')
+# At the beginning of a command, also by a path.
+CALL = re.compile(r'(?:^\s*(?:\$ )?|[;|&] *|[$<]\(|\w+=\S* )(?:\S*/)?softhca[ \t]+(.*)')
+
+
+def read(path):
+    with open(path, encoding='utf-8') as file:
+        return file.read()
+
+
+def code_lines(text):
+    """Lines of the code blocks, with those that end in a backslash joined to the next."""
+    for block in CODE.finditer(text):
+        yield from re.sub(r'\\\n\s*', '', block[0]).splitlines()
+
+
+def anchors(text):
+    """What GitHub makes of the headings."""
+    headings = re.findall(r'(?m)^#+ (.+?) *$', CODE.sub('', text))
+    return {re.sub(r'[^\w\- ]', '', heading.lower()).replace(' ', '-') for heading in headings}
+
+
+def broken_links(path, text):
+    prose = re.sub(r'`[^`]*`', '', CODE.sub('', text))
+    for target in re.findall(r'\]\(([^)\s]+)\)', prose):
+        if re.match(r'[a-z]+:', target):
+            continue
+        name, _, anchor = target.partition('#')
+        there = os.path.normpath(os.path.join(os.path.dirname(path), name)) if name else path
+        if not os.path.exists(there) or (anchor and anchor not in anchors(text if there == path else read(there))):
+            yield target
+
+
+def options(words, alone=('--lint', '--no-presence')):
+    """The words that are the command's own: options of `run` come in front of the program, what is behind it belongs to that."""
+    valued = False
+    for place, word in enumerate(words):
+        if word == '--':
+            return words[:place]
+        if word.startswith('--'):
+            valued = '=' not in word and word not in alone
+        elif words[0] == 'run' and place and not valued:
+            return words[:place]
+        else:
+            valued = False
+    return words
+
+
+def calls(text):
+    """What softhca is called with, in code blocks and in code within sentences."""
+    spans = re.findall(r'`softhca\s([^`]+)`', CODE.sub('', text))
+    for line in [*(match[1] for line in code_lines(text) for match in CALL.finditer(line)), *spans]:
+        line = re.sub(r"'[^']*'|\"[^\"]*\"", 'TEXT', line)
+        words = re.split(r'\s[#|&<>]|[;)"]', line)[0].split()
+        if words:
+            yield options(words)
+
+
+def vocabulary():
+    """{command: options}, by --help."""
+    said = softhca('--help').stdout
+    settings, _, own = said.partition('\nOptions of one command:\n')
+    commands = {name: set() for name in re.findall(r'(?m)^  softhca ([a-z]+)', said)}
+    users = re.search(r'(?m)^Options of ([a-z, ]+), each', settings)[1].split(', ')
+    for name in users:
+        commands[name].update(re.findall(r'(?m)^  (--[a-z-]+)', settings))
+    for name, option in re.findall(r'(?m)^  ([a-z]+) (--[a-z-]+)', own):
+        commands[name].add(option)
+    return commands
+
+
+class Documents(unittest.TestCase):
+    def test_links(self):
+        self.assertEqual([(os.path.relpath(path, SOURCE), link) for path in DOCUMENTS for link in broken_links(path, read(path))], [])
+
+    def test_a_broken_link_is_found(self):
+        text = '# A title: x\n[one](gone.md) [two](#no-such) [three](#a-title-x) `[four](gone)` [five](../README.md#nothing)\n'
+        self.assertEqual(list(broken_links(os.path.join(SOURCE, 'docs/mkeys.md'), text)),
+                         ['gone.md', '#no-such', '../README.md#nothing'])
+
+    def wrong(self, text):
+        known = vocabulary()
+        for command, *words in calls(text):
+            if command in ('--help', '--version'):
+                continue
+            if command not in known:
+                yield command
+                continue
+            for word in words:
+                if word.startswith('--') and word.split('=')[0] not in known[command]:
+                    yield f'{command} {word}'
+
+    def test_commands_and_options(self):
+        texts = {os.path.relpath(path, SOURCE): read(path) for path in DOCUMENTS}
+        self.assertEqual([(path, wrong) for path, text in texts.items() for wrong in self.wrong(text)], [])
+        self.assertGreater(sum(len(list(calls(text))) for text in texts.values()), 60)
+
+    def test_a_wrong_option_is_found(self):
+        text = '''
+    $ softhca run --keyz x -- ./program --any
+    softhca fly
+    build/src/tool/softhca decode packet --numb 3 wire.pcapng
+    softhca run --lint ./program --any
+
+and `softhca top --twice`.
+'''
+        self.assertEqual(list(self.wrong(text)), ['run --keyz', 'fly', 'decode --numb', 'top --twice'])
+
+
+main()
