@@ -2,6 +2,7 @@
 /* The GID table, see gid.h. */
 #include "device/gid.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -29,6 +30,29 @@ static const uint8_t ipv4_prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff
 bool gid_is_ipv4(const union ibv_gid *gid)
 {
 	return memcmp(gid->raw, ipv4_prefix, sizeof(ipv4_prefix)) == 0;
+}
+
+bool gid_is_link_local(const union ibv_gid *gid)
+{
+	return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
+}
+
+uint32_t gid_ipv4(const union ibv_gid *gid)
+{
+	uint32_t address;
+
+	memcpy(&address, gid->raw + 12, sizeof(address));
+	return be32toh(address);
+}
+
+union ibv_gid gid_of_ipv4(uint32_t address)
+{
+	union ibv_gid gid;
+
+	memcpy(gid.raw, ipv4_prefix, sizeof(ipv4_prefix));
+	address = htobe32(address);
+	memcpy(gid.raw + sizeof(ipv4_prefix), &address, sizeof(address));
+	return gid;
 }
 
 bool gid_is_multicast(const union ibv_gid *gid)

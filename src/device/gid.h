@@ -46,6 +46,13 @@ int gid_find(const struct hca_gid *table, size_t count, const union ibv_gid *gid
 /** True for ::ffff:a.b.c.d, the form of an IPv4 address in a GID (IBTA annex A17). */
 bool gid_is_ipv4(const union ibv_gid *gid);
 
+/** True for fe80::/10 (RFC 4291, 2.5.6). */
+bool gid_is_link_local(const union ibv_gid *gid);
+
+/** The address in a GID of which gid_is_ipv4() is true, and that GID of an address; in the byte order of the host. */
+uint32_t gid_ipv4(const union ibv_gid *gid);
+union ibv_gid gid_of_ipv4(uint32_t address);
+
 /** True for ff00::/8 (IBTA 4.1.1), and for groups of IPv4 (annex A17.9.1), 224.0.0.0/4 in the form ::ffff:a.b.c.d. */
 bool gid_is_multicast(const union ibv_gid *gid);
 

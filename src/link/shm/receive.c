@@ -8,6 +8,7 @@
 #include "device/device.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
+#include "link/host/inner.h"
 #include "link/shm/peer.h"
 #include "wire/roce_whole.h"
 #include "wire/routes.h"
@@ -120,6 +121,8 @@ static bool parse_record(struct shm_peer *peer, const struct shm_record *record,
 	if (record->path) {
 		read_path(&packet->own_path, record->path);
 		packet->own_path.process = packet->handed_on ? 0 : peer->host->serial;
+		if (packet->handed_on)
+			inner_path_resolve(first_device(), &packet->own_path);
 		packet->path = &packet->own_path;
 	}
 	return true;

@@ -8,6 +8,7 @@
 #include "core/tunables.h"
 #include "explain/limit.h"
 #include "device/device.h"
+#include "link/host/inner.h"
 #include "link/shm/peer.h"
 #include "wire/mad.h"
 #include "wire/roce_whole.h"
@@ -484,6 +485,7 @@ bool shm_pending(uint32_t qpn, uint64_t mark, uint64_t *progress)
 /* Returns false if the frame is lost. */
 static bool forward(struct shm_peer *peer, const struct packet_path *path, const uint8_t *bytes, size_t length)
 {
+	struct packet_path wire = *path;
 	struct draft draft = {0};
 	struct refusal why;
 	struct packet packet;
@@ -499,7 +501,8 @@ static bool forward(struct shm_peer *peer, const struct packet_path *path, const
 	memcpy(headers_of(&draft), bytes, (size_t)headers);
 	if (!peer || reserve_one(&peer->out, &draft))
 		return false;
-	at = write_front(&draft, path);
+	inner_path_make(first_device(), &wire);
+	at = write_front(&draft, &wire);
 	memcpy(at, bytes + headers, draft.slot.length);
 	shm_publish(peer->out.ring, draft.at, &draft.slot);
 	shm_wake(peer, false);

@@ -5,74 +5,11 @@
 #include <netinet/udp.h>
 #include <string.h>
 
+#include "link/host/inner.h"
 #include "link/udp/parts.h"
 
-/*
- * 127.83.0.0/16: GIDs of this host that no interface has as an address. Any address of 127.0.0.0/8 is one of the loopback
- * interface, and the kernel lets no such address in from outside.
- */
-#define INNER_NETWORK 0x7f530000u
-#define INNER_MASK 0xffff0000u
 #define DEFAULT_HOP_LIMIT 64
 #define FLOW_LABEL_MASK 0xfffff
-
-static bool is_link_local(const union ibv_gid *gid)
-{
-	return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
-}
-
-static uint32_t ipv4_of(const union ibv_gid *gid)
-{
-	uint32_t address;
-
-	memcpy(&address, gid->raw + 12, sizeof(address));
-	return be32toh(address);
-}
-
-static union ibv_gid gid_of_ipv4(uint32_t address)
-{
-	union ibv_gid gid = {.raw = {[10] = 0xff, [11] = 0xff}};
-
-	address = htobe32(address);
-	memcpy(gid.raw + 12, &address, sizeof(address));
-	return gid;
-}
-
-/* The place of @gid in the table, with @type if it is there twice; or -ENOENT. */
-static int own_index(const struct hca *hca, const union ibv_gid *gid, enum ibv_gid_type type)
-{
-	int index = gid_find(hca->gids, hca->gid_count, gid, type);
-
-	if (index < 0)
-		index = gid_find(hca->gids, hca->gid_count, gid, IBV_GID_TYPE_ROCE_V2);
-	return index;
-}
-
-/* Puts the addresses of the loopback interface into @wire if both ends are this host's and not plain addresses. */
-static void make_inner(struct packet_path *wire, const struct hca *hca)
-{
-	int source, destination;
-
-	if (wire->type == IBV_GID_TYPE_ROCE_V2 && !is_link_local(&wire->destination) && !is_link_local(&wire->source))
-		return;
-	source = own_index(hca, &wire->source, wire->type);
-	destination = own_index(hca, &wire->destination, wire->type);
-	if (source < 0 || destination < 0)
-		return;
-	wire->source = gid_of_ipv4(INNER_NETWORK + (uint32_t)source + 1);
-	wire->destination = gid_of_ipv4(INNER_NETWORK + (uint32_t)destination + 1);
-}
-
-/* The entry that an inner address stands for; NULL: it is a plain address, or no entry. */
-static const struct hca_gid *inner_gid(const struct hca *hca, const union ibv_gid *gid)
-{
-	uint32_t address = gid_is_ipv4(gid) ? ipv4_of(gid) : 0;
-	uint32_t number = address & ~INNER_MASK;
-
-	if ((address & INNER_MASK) != INNER_NETWORK || number == 0 || number > hca->gid_count)
-		return NULL;
-	return &hca->gids[number - 1];
-}
 
 /* ---- sending --------------------------------------------------------------------------------------------------- */
 
@@ -106,12 +43,12 @@ static uint8_t hop_limit_of(const struct packet_path *path)
 
 static void fill_ipv4(struct udp_way *way, uint16_t port)
 {
-	struct in_pktinfo source = {.ipi_spec_dst.s_addr = htobe32(ipv4_of(&way->path.source))};
+	struct in_pktinfo source = {.ipi_spec_dst.s_addr = htobe32(gid_ipv4(&way->path.source))};
 
 	way->to.v4 = (struct sockaddr_in){
 		.sin_family = AF_INET,
 		.sin_port = htobe16(port),
-		.sin_addr.s_addr = htobe32(ipv4_of(&way->path.destination)),
+		.sin_addr.s_addr = htobe32(gid_ipv4(&way->path.destination)),
 	};
 	way->to_length = sizeof(way->to.v4);
 	add_control(way, IPPROTO_IP, IP_PKTINFO, &source, sizeof(source));
@@ -129,8 +66,8 @@ static void fill_ipv6(struct udp_way *way, const struct hca *hca, uint16_t port)
 	memcpy(&way->to.v6.sin6_addr, &way->path.destination, sizeof(way->to.v6.sin6_addr));
 	way->to_length = sizeof(way->to.v6);
 	/* Such addresses say nothing without their interface. */
-	if (is_link_local(&way->path.destination) || gid_is_multicast(&way->path.destination)) {
-		index = own_index(hca, &way->path.source, IBV_GID_TYPE_ROCE_V2);
+	if (gid_is_link_local(&way->path.destination) || gid_is_multicast(&way->path.destination)) {
+		index = gid_find(hca->gids, hca->gid_count, &way->path.source, IBV_GID_TYPE_ROCE_V2);
 		way->to.v6.sin6_scope_id = index < 0 ? 0 : hca->gids[index].ifindex;
 		source.ipi6_ifindex = way->to.v6.sin6_scope_id;
 	}
@@ -153,7 +90,7 @@ int udp_way_make(struct udp_way *way, struct hca *hca, const struct packet_path 
 	way->path = *path;
 	way->control_length = 0;
 	memset(way->control, 0, sizeof(way->control));
-	make_inner(&way->path, hca);
+	inner_path_make(hca, &way->path);
 	way->ipv6 = !gid_is_ipv4(&way->path.destination);
 	if (way->ipv6 == gid_is_ipv4(&way->path.source)) {
 		const union ibv_gid *to = &path->destination, *from = &path->source;
@@ -263,7 +200,6 @@ static void read_source(struct udp_arrival *arrival, const struct msghdr *messag
 bool udp_arrival_read(struct udp_arrival *arrival, struct msghdr *message)
 {
 	const struct hca *hca = &the_registry.devices[0];
-	const struct hca_gid *source, *destination;
 	bool complete = false;
 
 	arrival->wire = (struct packet_path){.type = IBV_GID_TYPE_ROCE_V2};
@@ -280,12 +216,6 @@ bool udp_arrival_read(struct udp_arrival *arrival, struct msghdr *message)
 		return false;
 	read_source(arrival, message);
 	arrival->path = arrival->wire;
-	source = inner_gid(hca, &arrival->wire.source);
-	destination = inner_gid(hca, &arrival->wire.destination);
-	if (source && destination) {
-		arrival->path.source = source->gid;
-		arrival->path.destination = destination->gid;
-		arrival->path.type = destination->type;
-	}
+	inner_path_resolve(hca, &arrival->path);
 	return true;
 }
