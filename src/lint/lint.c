@@ -15,7 +15,6 @@ struct lint lint;
 
 /* Atomic. */
 static uint64_t counts[MISUSE_RULES];
-static struct hca *device;
 
 static void count_none(void)
 {
@@ -44,7 +43,7 @@ static void summarise(void)
 		char note[sizeof(line) + 64];
 
 		snprintf(note, sizeof(note), "lint: %" PRIu64 " warning%s%s", sum, sum == 1 ? "" : "s", line);
-		explain_log_note(device->explain_log, note);
+		explain_log_note(first_device()->explain_log, note);
 	}
 }
 
@@ -74,7 +73,7 @@ static void before_fork(void)
 {
 	if (!__atomic_load_n(&fork_prepared, __ATOMIC_RELAXED) && !getenv("RDMAV_FORK_SAFE") &&
 	    !getenv("IBV_FORK_SAFE") && has_regions())
-		WARN(device, "fork", RULE_FORK_UNPREPARED, 0);
+		WARN(first_device(), "fork", RULE_FORK_UNPREPARED, 0);
 }
 
 /* ---- beginning -------------------------------------------------------------------------------------------------- */
@@ -84,9 +83,9 @@ static void start(void)
 	char error[256], note[320];
 	uint64_t wanted = 0;
 
-	if (misuse_parse(hca_settings(device)->lint, &wanted, error, sizeof(error))) {
+	if (misuse_parse(hca_settings(first_device())->lint, &wanted, error, sizeof(error))) {
 		snprintf(note, sizeof(note), "SOFTHCA_LINT: %s; there are no warnings", error);
-		explain_log_note(device->explain_log, note);
+		explain_log_note(first_device()->explain_log, note);
 	}
 	if (!wanted)
 		return;
@@ -97,12 +96,10 @@ static void start(void)
 	lint_wanted = wanted;
 }
 
-void lint_start(struct hca *hca)
+void lint_start(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	if (!device)
-		device = hca;
 	pthread_once(&once, start);
 }
 

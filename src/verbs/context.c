@@ -147,7 +147,7 @@ struct ibv_context *context_new(struct ibv_device *device, int cmd_fd, struct ha
 	if (error)
 		goto destroy_queue;
 	context->handles = handles;
-	lint_start(to_user_device(device)->hca);
+	lint_start();
 	context_init(context, device, cmd_fd);
 	list_context(context);
 	object_enter(&context->verbs.context, &context->alive, &context->verbs.context);

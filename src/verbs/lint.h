@@ -30,8 +30,8 @@ static inline bool lint_is_on(void)
 			lint_##what(__VA_ARGS__);                                                                      \
 	} while (0)
 
-/** Reads the setting of @hca, the first time. No lock is held. Any thread. */
-void lint_start(struct hca *hca);
+/** Reads the setting, the first time. No lock is held. Any thread, several at once. */
+void lint_start(void);
 
 /** @context is about to be closed; what is left on it is alive. No lock is held. */
 void lint_context_closing(struct ibv_context *context);
