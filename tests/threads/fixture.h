@@ -14,12 +14,18 @@
 #include <time.h>
 #include <infiniband/mlx5dv.h>
 
+/* Says it even in a thread that is to be cancelled (cancel.c): writing is a cancellation point. */
+static inline void __attribute__((noreturn)) end_program(const char *file, int line, const char *condition)
+{
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	fprintf(stderr, "%s:%d: not so: %s\n", file, line, condition);
+	exit(1);
+}
+
 #define CHECK(condition)                                                                                               \
 	do {                                                                                                           \
-		if (!(condition)) {                                                                                    \
-			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                        \
-			exit(1);                                                                                       \
-		}                                                                                                      \
+		if (!(condition))                                                                                      \
+			end_program(__FILE__, __LINE__, #condition);                                                   \
 	} while (0)
 
 enum { ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC };
