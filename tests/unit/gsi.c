@@ -479,6 +479,7 @@ static void slot_of_another(void **state)
 	uint32_t slot = (uint32_t)ask(&first, SLOT, 0), own = (uint32_t)ask(&active, SLOT, 0);
 	uint8_t mad[MAD_BYTES];
 	struct event from_first, event, end = {.kind = NOTHING}, from_second = {.kind = NOTHING};
+	struct order_message message;
 
 	(void)state;
 	assert_int_equal(tell_port(&first, CLAIM, TCP, PORT), 0);
@@ -501,9 +502,12 @@ static void slot_of_another(void **state)
 	assert_int_equal(ask(&second, SLOT, 0), slot);
 	mad_answer(mad, 0x13, slot << 18, own << 18);
 	tell_send(&second, SEND, HOME, HOME, mad);
-	kill(active.pid, SIGCONT);
+	/* As soon as it runs again, so that as a rule it sends before it hears of the end. */
 	mad_answer(mad, 0x14, own << 18, slot << 18);
-	tell_send(&active, SEND, HOME, HOME, mad);
+	message = send_message(SEND, HOME, HOME, mad);
+	tell_begin(&active, &message);
+	kill(active.pid, SIGCONT);
+	tell_end(&active, NULL);
 	expect_received(&second, HOME, HOME, mad);
 	for (int i = 0; i < 2; i++) {
 		event = next_event(&active, SOON_MS);

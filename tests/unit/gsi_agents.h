@@ -397,15 +397,25 @@ static inline struct agent start_agent(const char *link)
 	return start_agent_on(-1, link);
 }
 
-static inline int64_t tell(const struct agent *agent, const struct order_message *message, struct event *event)
+static inline void tell_begin(const struct agent *agent, const struct order_message *message)
+{
+	assert_int_equal(send(agent->orders, message, sizeof(*message), 0), sizeof(*message));
+}
+
+static inline int64_t tell_end(const struct agent *agent, struct event *event)
 {
 	struct answer_message answer;
 
-	assert_int_equal(send(agent->orders, message, sizeof(*message), 0), sizeof(*message));
 	assert_int_equal(recv(agent->orders, &answer, sizeof(answer), 0), sizeof(answer));
 	if (event)
 		*event = answer.event;
 	return answer.result;
+}
+
+static inline int64_t tell(const struct agent *agent, const struct order_message *message, struct event *event)
+{
+	tell_begin(agent, message);
+	return tell_end(agent, event);
 }
 
 static inline int64_t tell_port(const struct agent *agent, enum order order, uint16_t space, uint16_t port)
@@ -427,8 +437,8 @@ static inline union ibv_gid gid_of_text(const char *text)
 	return gid;
 }
 
-static inline int64_t tell_send(const struct agent *agent, enum order order, const char *from, const char *to,
-				const uint8_t mad[MAD_BYTES])
+static inline struct order_message send_message(enum order order, const char *from, const char *to,
+						const uint8_t mad[MAD_BYTES])
 {
 	struct order_message message = {.order = order,
 					.path = {.source = gid_of_text(from),
@@ -438,6 +448,14 @@ static inline int64_t tell_send(const struct agent *agent, enum order order, con
 						 .hop_limit = 64}};
 
 	memcpy(message.mad, mad, MAD_BYTES);
+	return message;
+}
+
+static inline int64_t tell_send(const struct agent *agent, enum order order, const char *from, const char *to,
+				const uint8_t mad[MAD_BYTES])
+{
+	struct order_message message = send_message(order, from, to, mad);
+
 	return tell(agent, &message, NULL);
 }
 
