@@ -31,8 +31,8 @@ struct shm_peer;
 
 struct host_peer {
 	pid_t pid; /* as SO_PEERCRED says; 0: in a PID namespace that this process cannot see */
-	uint32_t
-		serial; /* not 0; no other connection of this process has it, or had it: struct packet_path's `process` */
+	/* Not 0. No other connection of this process has it, or had it: the `process` of struct packet_path. */
+	uint32_t serial;
 	bool created; /* this process made the connection: it fills the first half of the memory and reads the second */
 	uint32_t gone;   /* atomic; 1: the socket was hung up */
 	uint8_t *memory; /* host_carrier->memory_size() bytes, shared; a file that cannot shrink */
@@ -104,6 +104,7 @@ void host_accept(void);
  * a connection to itself. Inside an epoch section; any thread; may be called under a QP's lock.
  */
 struct host_peer *host_peer_of(uint32_t qpn);
+
 /**
  * The same, but only if the slot is known to belong to somebody connected. Cheap: for each packet that is sent. NULL does
  * not mean that there is no connection: a process has many slots, and of who connected to this one none is known until
@@ -112,16 +113,16 @@ struct host_peer *host_peer_of(uint32_t qpn);
 struct host_peer *host_peer_known(uint32_t qpn);
 
 /**
+ * As host_peer_of(), for datagrams of the connection manager: where the process that is known to have the slot has ended, and its end has
+ * not been dealt with yet, the process that has the slot now. A system call more.
+ */
+struct host_peer *host_living_peer_of(uint32_t qpn);
+
+/**
  * True if nobody on this host has the slot of @qpn: the process that had it has ended. False if that cannot be told. Some
  * system calls, none of which blocks; any thread; may be called under a QP's lock.
  */
 bool host_slot_is_vacant(uint32_t qpn);
-
-/**
- * The same, for datagrams of the connection manager: where the process that is known to have the slot has ended, and its end has
- * not been dealt with yet, the process that has the slot now. A system call more.
- */
-struct host_peer *host_living_peer_of(uint32_t qpn);
 
 /*
  * Services of the connection manager (wire/mad.h, mad_service_has_name()). Whoever has one is bound to the abstract UNIX socket
