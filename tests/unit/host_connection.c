@@ -236,6 +236,25 @@ static void a_process_is_killed(void **state)
 	the_end_is_seen(SIGKILL);
 }
 
+/* Between connect(2) and the first message: nobody has the slot, and that is known at once. */
+static void a_process_is_killed_when_connected_to(void **state)
+{
+	int before = count_descriptors();
+
+	(void)state;
+	world.kills = other.pid;
+	errno = 0;
+	assert_null(host_peer_of(its));
+	assert_int_equal(errno, ENOENT);
+	assert_int_equal(world.begun, 1);
+	assert_int_equal(world.ended, 1);
+	assert_int_equal(count_peers(), 0);
+	assert_int_equal(count_descriptors(), before);
+	expect_silence();
+	end_process(&other, SIGKILL);
+	other = start_process();
+}
+
 /* A child that was forked has a copy of each descriptor for a moment only. */
 static void the_parent_of_a_living_child_is_killed(void **state)
 {
@@ -510,6 +529,7 @@ int main(void)
 		PAIR(waking),
 		PAIR(a_process_exits),
 		PAIR(a_process_is_killed),
+		PAIR(a_process_is_killed_when_connected_to),
 		PAIR(the_parent_of_a_living_child_is_killed),
 		PAIR(a_child_knows_nobody),
 		PAIR(nobody_loses_what_he_looks_at),

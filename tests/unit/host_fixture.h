@@ -48,6 +48,7 @@ static struct {
 	int epoll;
 	int watch_error, begin_error; /* that the next calls return */
 	int begun, gone, ended;       /* calls for peers */
+	pid_t kills;                  /* a child that is killed while it is connected to; 0: none */
 	bool enough;                  /* of explanations that others can cause, in this second */
 	enum explain_rule rule;       /* the newest explanation */
 	uint64_t args[EXPLAIN_ARGS];
@@ -89,6 +90,11 @@ static int peer_begin(struct host_peer *peer)
 	if (world.begin_error)
 		return world.begin_error;
 	world.begun++;
+	if (world.kills) {
+		kill(world.kills, SIGKILL);
+		assert_int_equal(waitid(P_PID, (id_t)world.kills, &(siginfo_t){.si_pid = 0}, WEXITED | WNOWAIT), 0);
+		world.kills = 0;
+	}
 	return 0;
 }
 

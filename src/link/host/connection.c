@@ -24,6 +24,8 @@ const struct host_carrier *host_carrier;
 
 /* Messages taken at a time: they only wake, so a few are as good as all. */
 #define MOST_WAKES 16
+/* Processes that end one after the other while they are connected to. */
+#define MOST_ENDS 4
 
 /* ---- looking up ------------------------------------------------------------------------------------------------- */
 
@@ -252,7 +254,7 @@ static struct host_peer *failed(int error)
 	return NULL;
 }
 
-struct host_peer *host_connect_to(const struct sockaddr_un *address, socklen_t length, pid_t *pid)
+static struct host_peer *connect_once(const struct sockaddr_un *address, socklen_t length, pid_t *pid)
 {
 	int fd = host_connect(address, length);
 	struct host_peer *peer;
@@ -278,6 +280,18 @@ struct host_peer *host_connect_to(const struct sockaddr_un *address, socklen_t l
 		return failed(-memory);
 	}
 	return host_peer_add(fd, *pid, true, memory);
+}
+
+struct host_peer *host_connect_to(const struct sockaddr_un *address, socklen_t length, pid_t *pid)
+{
+	struct host_peer *peer;
+	int tries = 0;
+
+	/* A process that ended in the middle resets what waited to be accepted. The name is free then, or another one's. */
+	do {
+		peer = connect_once(address, length, pid);
+	} while (!peer && (errno == ECONNRESET || errno == EPIPE) && ++tries < MOST_ENDS);
+	return peer;
 }
 
 /* The lock is held. NULL with errno: as host_peer_of(). */
