@@ -50,29 +50,6 @@ static struct input from_hex(struct input text, int status, const char *name)
 	return bytes;
 }
 
-/* Which of the headers that packets have in captures @packet begins with. */
-static enum packet_begin begin_of(const struct capture_packet *packet, const char *name, unsigned long number)
-{
-	switch (packet->link_type) {
-	case LINK_TYPE_ETHERNET:
-		return BEGIN_ETHERNET;
-	case LINK_TYPE_RAW:
-	case LINK_TYPE_IPV4:
-	case LINK_TYPE_IPV6:
-		return BEGIN_IP;
-	case LINK_TYPE_COOKED:
-		return BEGIN_COOKED;
-	case LINK_TYPE_COOKED_2:
-		return BEGIN_COOKED_2;
-	default:
-		tool_fail(
-			EXIT_FAILURE,
-			"%s: packet %lu is of link type %u; known are Ethernet (1), IP (101, 228, 229) and Linux cooked "
-			"(113, 276)",
-			name, number, packet->link_type);
-	}
-}
-
 /* The comment of a packet is what somebody wrote: several lines, or bytes that a terminal obeys. */
 static void print_comment(char *comment)
 {
@@ -118,7 +95,13 @@ static struct input from_file(const char *name, enum what what, unsigned long nu
 		free(packet.bytes.bytes);
 		tool_fail(EXIT_WRONG_USE, "decode %s: %s is a capture of packets", what_names[what], name);
 	}
-	*begin = begin_of(&packet, name, number);
+	*begin = packet_begin_of(packet.link_type);
+	if (*begin == BEGIN_ANY)
+		tool_fail(
+			EXIT_FAILURE,
+			"%s: packet %lu is of link type %u; known are Ethernet (1), IP (101, 228, 229) and Linux cooked "
+			"(113, 276)",
+			name, number, packet.link_type);
 	print_comment(packet.comment);
 	return packet.bytes;
 }

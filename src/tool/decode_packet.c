@@ -6,6 +6,7 @@
 #include "format/cm_message.h"
 #include "format/opcode.h"
 #include "tool/decoder.h"
+#include "tool/input.h"
 
 enum { ETHERNET_TYPE_IPV4 = 0x0800, ETHERNET_TYPE_IPV6 = 0x86dd, PROTOCOL_UDP = 17 };
 enum { ETHERNET_TYPE_TAG = 0x8100, ETHERNET_TYPE_OUTER_TAG = 0x88a8 }; /* IEEE 802.1Q */
@@ -220,6 +221,24 @@ static void take_datagram(struct decoder *decoder, size_t bytes)
 static bool is_transport(const uint8_t *bytes)
 {
 	return packet_opcodes[bytes[0]].name && (bytes[2] & 0x7f) == 0x7f && bytes[3] == 0xff;
+}
+
+enum packet_begin packet_begin_of(uint32_t link_type)
+{
+	switch (link_type) {
+	case LINK_TYPE_ETHERNET:
+		return BEGIN_ETHERNET;
+	case LINK_TYPE_RAW:
+	case LINK_TYPE_IPV4:
+	case LINK_TYPE_IPV6:
+		return BEGIN_IP;
+	case LINK_TYPE_COOKED:
+		return BEGIN_COOKED;
+	case LINK_TYPE_COOKED_2:
+		return BEGIN_COOKED_2;
+	default:
+		return BEGIN_ANY;
+	}
 }
 
 void decode_packet(struct decoder *decoder, enum packet_begin begin)

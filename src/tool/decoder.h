@@ -67,6 +67,9 @@ enum decode_transport { DECODE_RC, DECODE_UC, DECODE_UD, DECODE_XRC, DECODE_DC }
 /* What a packet begins with. ANY: Ethernet, IP, or the base transport header, told apart by what is in it. */
 enum packet_begin { BEGIN_ANY, BEGIN_ETHERNET, BEGIN_IP, BEGIN_COOKED, BEGIN_COOKED_2 };
 
+/** What packets of a capture with @link_type (enum link_type) begin with; BEGIN_ANY: it is none that is known. */
+enum packet_begin packet_begin_of(uint32_t link_type);
+
 /* What to decode. Each takes all up to the end. */
 void decode_wqes(struct decoder *decoder, enum decode_transport transport);
 void decode_cqes(struct decoder *decoder, uint32_t cqe_size);

@@ -9,24 +9,6 @@
 #include "tool/report_html.h"
 #include "tool/tool.h"
 
-static enum packet_begin begin_of(uint32_t link_type)
-{
-	switch (link_type) {
-	case LINK_TYPE_ETHERNET:
-		return BEGIN_ETHERNET;
-	case LINK_TYPE_RAW:
-	case LINK_TYPE_IPV4:
-	case LINK_TYPE_IPV6:
-		return BEGIN_IP;
-	case LINK_TYPE_COOKED:
-		return BEGIN_COOKED;
-	case LINK_TYPE_COOKED_2:
-		return BEGIN_COOKED_2;
-	default:
-		return BEGIN_ANY;
-	}
-}
-
 /* The value of field @name of the base transport header in what decode prints; of one with a name, that. */
 static void bth_field(const char *text, const char *name, char *out, size_t size)
 {
@@ -79,7 +61,7 @@ static void add_packet(FILE *out, unsigned long number, const struct capture_pac
 	/* cppcheck-suppress nullPointerRedundantCheck */
 	fputc('\n', memory);
 	decoder_begin(&decoder, packet->bytes.bytes, packet->bytes.length, memory);
-	decode_packet(&decoder, begin_of(packet->link_type));
+	decode_packet(&decoder, packet_begin_of(packet->link_type));
 	/* cppcheck-suppress nullPointerRedundantCheck */
 	if (fclose(memory))
 		tool_fail(EXIT_FAILURE, "out of memory");
