@@ -45,6 +45,13 @@ struct request {
 	uint32_t number;
 };
 
+/* Of the arguments that each call has. */
+#define REQUEST(symbol, way)                                                                                           \
+	{                                                                                                              \
+		.name = (symbol), .call = (way), .devx = devx, .in = in, .in_bytes = in_bytes, .out = out,             \
+		.out_bytes = out_bytes                                                                                 \
+	}
+
 /* ---- refusing ------------------------------------------------------------------------------------------------- */
 
 int command_refuse_field(struct devx_command *command, struct devx_field field)
@@ -214,15 +221,7 @@ static int execute(const struct request *request, struct devx_command *command, 
 
 int devx_general(struct devx *devx, const void *in, size_t in_bytes, void *out, size_t out_bytes)
 {
-	const struct request request = {
-		.name = "mlx5dv_devx_general_cmd",
-		.call = CALL_GENERAL,
-		.devx = devx,
-		.in = in,
-		.in_bytes = in_bytes,
-		.out = out,
-		.out_bytes = out_bytes,
-	};
+	const struct request request = REQUEST("mlx5dv_devx_general_cmd", CALL_GENERAL);
 	struct devx_command command;
 	int error = take(&request, &command);
 
@@ -237,15 +236,7 @@ int devx_general(struct devx *devx, const void *in, size_t in_bytes, void *out, 
 int devx_create(struct devx *devx, const void *in, size_t in_bytes, void *out, size_t out_bytes,
 		struct devx_object **created)
 {
-	const struct request request = {
-		.name = "mlx5dv_devx_obj_create",
-		.call = CALL_CREATE,
-		.devx = devx,
-		.in = in,
-		.in_bytes = in_bytes,
-		.out = out,
-		.out_bytes = out_bytes,
-	};
+	const struct request request = REQUEST("mlx5dv_devx_obj_create", CALL_CREATE);
 	struct devx_object *object;
 	struct devx_command command;
 	int error = take(&request, &command);
@@ -288,15 +279,7 @@ static int on_object(struct request *request, struct devx_object *object)
 int devx_modify(struct devx *devx, struct devx_object *object, const void *in, size_t in_bytes, void *out,
 		size_t out_bytes)
 {
-	struct request request = {
-		.name = "mlx5dv_devx_obj_modify",
-		.call = CALL_MODIFY,
-		.devx = devx,
-		.in = in,
-		.in_bytes = in_bytes,
-		.out = out,
-		.out_bytes = out_bytes,
-	};
+	struct request request = REQUEST("mlx5dv_devx_obj_modify", CALL_MODIFY);
 
 	return on_object(&request, object);
 }
@@ -304,15 +287,7 @@ int devx_modify(struct devx *devx, struct devx_object *object, const void *in, s
 int devx_query(struct devx *devx, struct devx_object *object, const void *in, size_t in_bytes, void *out,
 	       size_t out_bytes)
 {
-	struct request request = {
-		.name = "mlx5dv_devx_obj_query",
-		.call = CALL_QUERY,
-		.devx = devx,
-		.in = in,
-		.in_bytes = in_bytes,
-		.out = out,
-		.out_bytes = out_bytes,
-	};
+	struct request request = REQUEST("mlx5dv_devx_obj_query", CALL_QUERY);
 
 	return on_object(&request, object);
 }
@@ -339,30 +314,14 @@ static int on_qp(struct request *request, struct hca_qp *qp, enum ibv_qp_state *
 int devx_modify_qp(struct devx *devx, struct hca_qp *qp, const void *in, size_t in_bytes, void *out, size_t out_bytes,
 		   enum ibv_qp_state *state)
 {
-	struct request request = {
-		.name = "mlx5dv_devx_qp_modify",
-		.call = CALL_MODIFY,
-		.devx = devx,
-		.in = in,
-		.in_bytes = in_bytes,
-		.out = out,
-		.out_bytes = out_bytes,
-	};
+	struct request request = REQUEST("mlx5dv_devx_qp_modify", CALL_MODIFY);
 
 	return on_qp(&request, qp, state);
 }
 
 int devx_query_qp(struct devx *devx, struct hca_qp *qp, const void *in, size_t in_bytes, void *out, size_t out_bytes)
 {
-	struct request request = {
-		.name = "mlx5dv_devx_qp_query",
-		.call = CALL_QUERY,
-		.devx = devx,
-		.in = in,
-		.in_bytes = in_bytes,
-		.out = out,
-		.out_bytes = out_bytes,
-	};
+	struct request request = REQUEST("mlx5dv_devx_qp_query", CALL_QUERY);
 
 	return on_qp(&request, qp, NULL);
 }
