@@ -6,7 +6,7 @@
 #include "support/devx.h"
 
 /* Bytes of a message. */
-enum { BYTES = 64 };
+enum { BYTES = 64, GRH_BYTES = 40 };
 
 /* ---- what is no object -------------------------------------------------------------------------------------------- */
 
@@ -468,6 +468,64 @@ static void uc_traffic(void **state)
 	own_close(&one);
 }
 
+static void send_datagram(struct own *own, struct ibv_ah *ah, const struct own *to, uint64_t address)
+{
+	uint8_t *wqe = own->memory + OWN_REQUESTS + own->requests % OWN_BLOCKS * 64;
+	struct mlx5dv_ah out = {0};
+	struct mlx5dv_obj object = {.ah = {.in = ah, .out = &out}};
+
+	assert_int_equal(mlx5dv_init_obj(&object, MLX5DV_OBJ_AH), 0);
+	put32(wqe, 0, (own->requests & 0xffff) << 8 | MLX5_OPCODE_SEND);
+	put32(wqe, 4, own->qpn << 8 | 5);
+	put32(wqe, 8, 8);
+	put32(wqe, 12, 0);
+	memcpy(wqe + 16, out.av, 48);
+	put32(wqe, 16, 0x11111111);
+	put32(wqe, 24, 1u << 31 | to->qpn);
+	put32(wqe, 64, BYTES);
+	put32(wqe, 68, own->side->mr->lkey);
+	put32(wqe, 72, (uint32_t)(address >> 32));
+	put32(wqe, 76, (uint32_t)address);
+	own_ring(own, 2);
+}
+
+/* Requests of two blocks, more than the ring has room for. */
+static void ud_traffic(void **state)
+{
+	struct ibv_ah_attr attr = {
+		.is_global = 1,
+		.port_num = 1,
+		.grh = {.dgid = server.gid, .sgid_index = client.gid_index, .hop_limit = 64},
+	};
+	struct ibv_ah *ah = ibv_create_ah(client.pd, &attr);
+	struct own one, other;
+
+	(void)state;
+	assert_non_null(ah);
+	own_open(&one, &client, 2);
+	own_open(&other, &server, 2);
+	own_connect(&one, &other);
+	own_connect(&other, &one);
+	for (uint32_t i = 0; i < OWN_BLOCKS; i++) {
+		size_t at = (size_t)i * 256;
+		struct mlx5_cqe64 cqe;
+
+		own_receive(&other, side_address(&server, at), GRH_BYTES + BYTES);
+		send_datagram(&one, ah, &other, side_address(&client, at));
+		expect_cqe(&one, MLX5_CQE_REQ, (uint16_t)(2 * i));
+		cqe = own_next_cqe(&other);
+		assert_int_equal(cqe.op_own >> 4, MLX5_CQE_RESP_SEND);
+		assert_int_equal(be32toh(cqe.byte_cnt), GRH_BYTES + BYTES);
+		assert_int_equal(be32toh(cqe.flags_rqpn) & 0xffffff, one.qpn);
+		memcpy(server.expected + at, server.memory + at, GRH_BYTES);
+		set_expected(&client, at, &server, at + GRH_BYTES);
+	}
+	side_compare(&server);
+	own_close(&other);
+	own_close(&one);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+}
+
 /* The same device, whoever made a QP: one of verbs moved by commands sends to one by command. */
 static void verbs_qp_by_command(void **state)
 {
@@ -627,6 +685,7 @@ int main(void)
 		API_CASE(flush_and_reset),
 		API_CASE(loopback),
 		API_CASE(uc_traffic),
+		API_CASE(ud_traffic),
 		API_CASE(verbs_qp_by_command),
 		API_CASE(unmapped_ring),
 		API_CASE(unmapped_receiver),

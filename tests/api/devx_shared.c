@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Receives that queue pairs share, made by command: CREATE_RMP, as a linked list and cyclic, behind an RC queue pair by command and
+ * behind a target of DC by command.
+ */
+#include "support/dc.h"
+#include "support/devx.h"
+
+enum {
+	BYTES = 64,
+	ENTRIES = 16,
+	ENTRY_BYTES = 32,
+	MESSAGES = 2 * ENTRIES + 5,
+	RECORD = 2048,
+	PAGE = 4096,
+	LIST = 0,
+	CYCLIC = 1
+};
+
+static const uint64_t access_key = 0x0123456789abcdef;
+
+struct shared {
+	struct side *side;
+	uint8_t *memory; /* entries, and the record at RECORD */
+	struct mlx5dv_devx_umem *umem;
+	struct mlx5dv_devx_obj *rmp;
+	uint32_t number, posted;
+};
+
+static void shared_open(struct shared *shared, struct side *side, uint32_t type)
+{
+	struct command command = command_of(0x90c);
+
+	*shared = (struct shared){.side = side};
+	shared->memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(shared->memory != MAP_FAILED);
+	/* What a list begins with: each entry names the next. Cyclic queues do not look. */
+	for (uint32_t i = 0; i < ENTRIES; i++)
+		put32(shared->memory, (size_t)i * ENTRY_BYTES, type == LIST ? (i + 1) % ENTRIES : 0xffff);
+	shared->umem = mlx5dv_devx_umem_reg(side->context, shared->memory, PAGE, IBV_ACCESS_LOCAL_WRITE);
+	assert_non_null(shared->umem);
+	put32(command.in, 32, 1u << 20);
+	put32(command.in, 80, type << 28);
+	put32(command.in, 88, pd_number(side->pd));
+	put32(command.in, 100, RECORD);
+	put32(command.in, 112, 5u << 16 | 4);
+	put32(command.in, 120, shared->umem->umem_id);
+	put32(command.in, 124, shared->umem->umem_id);
+	shared->rmp = create(side->context, &command, 272);
+	assert_non_null(shared->rmp);
+	shared->number = created_number(&command);
+}
+
+static void shared_close(struct shared *shared)
+{
+	assert_int_equal(mlx5dv_devx_obj_destroy(shared->rmp), 0);
+	assert_int_equal(mlx5dv_devx_umem_dereg(shared->umem), 0);
+	munmap(shared->memory, PAGE);
+}
+
+/* Entries come back in the order in which they were taken, so the list stays as it is. */
+static void shared_receive(struct shared *shared, uint64_t address)
+{
+	uint8_t *entry = shared->memory + (size_t)(shared->posted % ENTRIES) * ENTRY_BYTES + 16;
+
+	put32(entry, 0, BYTES);
+	put32(entry, 4, shared->side->mr->lkey);
+	put32(entry, 8, (uint32_t)(address >> 32));
+	put32(entry, 12, (uint32_t)address);
+	shared->posted++;
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	put32(shared->memory, RECORD, shared->posted & 0xffff);
+}
+
+static void expect_received(struct own *own, uint32_t message)
+{
+	struct mlx5_cqe64 cqe = own_next_cqe(own);
+
+	assert_int_equal(cqe.op_own >> 4, MLX5_CQE_RESP_SEND);
+	assert_int_equal(be16toh(cqe.wqe_counter), message % ENTRIES);
+	assert_int_equal(be32toh(cqe.byte_cnt), BYTES);
+	assert_int_equal(be32toh(cqe.sop_drop_qpn) & 0xffffff, own->qpn);
+}
+
+static void receive_by(uint32_t type)
+{
+	struct own one, other;
+	struct shared shared;
+	struct command command;
+
+	own_open(&one, &client, 0);
+	own_open_cq(&other, &server);
+	shared_open(&shared, &server, type);
+	command = qp_command(&other, 0);
+	put32(command.in, 32, 6u << 11);
+	put32(command.in, 196, 1u << 24 | shared.number);
+	other.qp = create(server.context, &command, 272);
+	assert_non_null(other.qp);
+	other.qpn = created_number(&command);
+	own_connect(&one, &other);
+	own_connect(&other, &one);
+	for (uint32_t i = 0; i < MESSAGES; i++) {
+		size_t at = (size_t)i * BYTES;
+
+		shared_receive(&shared, side_address(&server, at));
+		own_request(&one, MLX5_OPCODE_SEND, 0, 0, side_address(&client, at), BYTES, 0);
+		assert_int_equal(own_next_cqe(&one).op_own >> 4, MLX5_CQE_REQ);
+		expect_received(&other, i);
+		memcpy(server.expected + at, client.memory + at, BYTES);
+	}
+	side_compare(&server);
+	/* It is in use. */
+	assert_int_not_equal(mlx5dv_devx_obj_destroy(shared.rmp), 0);
+	own_close(&other);
+	own_close(&one);
+	shared_close(&shared);
+}
+
+static void linked_list(void **state)
+{
+	(void)state;
+	receive_by(LIST);
+}
+
+static void cyclic(void **state)
+{
+	(void)state;
+	receive_by(CYCLIC);
+}
+
+static struct mlx5dv_devx_obj *create_dct(struct own *own, const struct shared *shared)
+{
+	struct command command = command_of(0x710);
+	struct mlx5dv_devx_obj *dct;
+
+	put32(command.in, 24, own->cqn);
+	put32(command.in, 28, 7u << 17);
+	put32(command.in, 32, 12u << 8);
+	put32(command.in, 36, shared->number);
+	put32(command.in, 40, own->pdn);
+	put32(command.in, 48, (uint32_t)(access_key >> 32));
+	put32(command.in, 52, (uint32_t)access_key);
+	put32(command.in, 56, 3u << 24 | 1u << 16);
+	put32(command.in, 60, (uint32_t)own->side->gid_index << 16 | 64);
+	dct = create(own->side->context, &command, 128);
+	assert_non_null(dct);
+	own->qpn = created_number(&command);
+	return dct;
+}
+
+/* An initiator of verbs writes and sends to it; a wrong key reaches nothing. */
+static void target_of_dc(void **state)
+{
+	const struct dci_options options = dci_defaults();
+	struct mlx5dv_devx_obj *object;
+	struct shared shared;
+	struct ibv_qp number = {0};
+	struct dct target = {.end.qp = &number, .key = access_key};
+	struct own own;
+	struct dci dci;
+
+	(void)state;
+	own_open_cq(&own, &server);
+	shared_open(&shared, &server, LIST);
+	object = create_dct(&own, &shared);
+	number.qp_num = own.qpn;
+	dci_open(&dci, &client, &server, &options);
+	dci_write(&dci, &target, 0, 1, side_sge(&client, 0, BYTES), server.mr->rkey, side_address(&server, 0));
+	expect_completion(&dci.end, 1, IBV_WC_RDMA_WRITE);
+	memcpy(server.expected, client.memory, BYTES);
+	for (uint32_t i = 0; i < MESSAGES; i++) {
+		size_t at = 4096 + (size_t)i * BYTES;
+
+		shared_receive(&shared, side_address(&server, at));
+		dci_send(&dci, &target, 0, 2 + i, side_sge(&client, at, BYTES));
+		expect_completion(&dci.end, 2 + i, IBV_WC_SEND);
+		expect_received(&own, i);
+		memcpy(server.expected + at, client.memory + at, BYTES);
+	}
+	target.key ^= 1;
+	dci_write(&dci, &target, 0, 99, side_sge(&client, 8192, BYTES), server.mr->rkey, side_address(&server, 8192));
+	expect_status(&dci.end, 99, IBV_WC_REM_ACCESS_ERR);
+	side_compare(&server);
+	dci_close(&dci);
+	assert_int_equal(mlx5dv_devx_obj_destroy(object), 0);
+	own_close(&own);
+	shared_close(&shared);
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {
+		API_CASE(linked_list),
+		API_CASE(cyclic),
+		API_CASE(target_of_dc),
+	};
+
+	return run_cases("devx_shared", cases);
+}
