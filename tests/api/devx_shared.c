@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Receives that queue pairs share, made by command: CREATE_RMP, as a linked list and cyclic, behind an RC queue pair by command and
- * behind a target of DC by command.
+ * behind a target of DC by command. And an initiator of DC by command.
  */
 #include "support/dc.h"
 #include "support/devx.h"
@@ -187,12 +187,72 @@ static void target_of_dc(void **state)
 	shared_close(&shared);
 }
 
+/* Into the ring of @own, which has no receives in front of it: a WRITE to @target, an address vector with it. */
+static void write_to_target(struct own *own, struct ibv_ah *ah, const struct dct *target, size_t at)
+{
+	uint8_t *wqe = own->memory + OWN_QUEUES + own->requests % OWN_BLOCKS * 64;
+	uint64_t remote = side_address(&server, at), local = side_address(&client, at);
+	struct mlx5dv_ah out = {0};
+	struct mlx5dv_obj object = {.ah = {.in = ah, .out = &out}};
+
+	assert_int_equal(mlx5dv_init_obj(&object, MLX5DV_OBJ_AH), 0);
+	memset(wqe, 0, 128);
+	put32(wqe, 0, (own->requests & 0xffff) << 8 | MLX5_OPCODE_RDMA_WRITE);
+	put32(wqe, 4, own->qpn << 8 | 6);
+	put32(wqe, 8, 8);
+	memcpy(wqe + 16, out.av, 48);
+	put32(wqe, 16, (uint32_t)(target->key >> 32));
+	put32(wqe, 20, (uint32_t)target->key);
+	put32(wqe, 24, 1u << 31 | target->end.qp->qp_num);
+	put32(wqe, 64, (uint32_t)(remote >> 32));
+	put32(wqe, 68, (uint32_t)remote);
+	put32(wqe, 72, server.mr->rkey);
+	put32(wqe, 80, BYTES);
+	put32(wqe, 84, client.mr->lkey);
+	put32(wqe, 88, (uint32_t)(local >> 32));
+	put32(wqe, 92, (uint32_t)local);
+	own_ring(own, 2);
+}
+
+static void initiator_of_dc(void **state)
+{
+	struct ibv_ah_attr attr = {
+		.is_global = 1,
+		.port_num = 1,
+		.grh = {.dgid = server.gid, .sgid_index = client.gid_index, .hop_limit = 64},
+	};
+	struct ibv_ah *ah = ibv_create_ah(client.pd, &attr);
+	struct own own;
+	struct dct target;
+
+	(void)state;
+	assert_non_null(ah);
+	dct_open(&target, &server, access_key);
+	own_open(&own, &client, 5);
+	own_to_init(&own);
+	own_to_rtr(&own, &server, 0);
+	own_to_rts(&own);
+	/* Around the ring of requests. */
+	for (uint32_t i = 0; i < OWN_BLOCKS; i++) {
+		size_t at = (size_t)i * BYTES;
+
+		write_to_target(&own, ah, &target, at);
+		assert_int_equal(own_next_cqe(&own).op_own >> 4, MLX5_CQE_REQ);
+		memcpy(server.expected + at, client.memory + at, BYTES);
+	}
+	side_compare(&server);
+	own_close(&own);
+	dct_close(&target);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
 		API_CASE(linked_list),
 		API_CASE(cyclic),
 		API_CASE(target_of_dc),
+		API_CASE(initiator_of_dc),
 	};
 
 	return run_cases("devx_shared", cases);
