@@ -597,7 +597,7 @@ static void unmapped_ring(void **state)
 	own_open(&one, &client, 0);
 	own_open(&other, &server, 0);
 	own_connect(&one, &other);
-	munmap(one.memory + OWN_QUEUES, OWN_BYTES - OWN_QUEUES);
+	own_unmap(&one, OWN_QUEUES);
 	own_ring(&one, 1);
 	put32(query.in, 8, one.qpn);
 	do {
@@ -627,7 +627,7 @@ static void unmapped_receiver(void **state)
 	expect_cqe(&one, MLX5_CQE_REQ, 0);
 	expect_cqe(&other, MLX5_CQE_RESP_SEND, 0);
 	set_expected(&client, 0, &server, 0);
-	munmap(other.memory, OWN_BYTES);
+	own_unmap(&other, 0);
 	/* The first that cannot complete is not told; with the next one the peer is gone. */
 	own_request(&one, MLX5_OPCODE_SEND, 0, 0, side_address(&client, 0), BYTES, 0);
 	own_request(&one, MLX5_OPCODE_SEND, 0, 0, side_address(&client, 0), BYTES, 0);
@@ -664,7 +664,7 @@ static void left_behind(void **state)
 	expect_error(ibv_close_device(other.context), 0);
 	expect_error(mlx5dv_devx_obj_destroy(own.cq), ENOENT);
 	expect_error(mlx5dv_devx_umem_dereg(own.umem), ENOENT);
-	munmap(own.memory, OWN_BYTES);
+	own_unmap(&own, 0);
 }
 
 int main(void)

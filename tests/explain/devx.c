@@ -195,7 +195,7 @@ static void umem_qp_gone(void)
 	own_open(&one, &client, 0);
 	own_open(&other, &server, 0);
 	own_connect(&one, &other);
-	munmap(one.memory + OWN_QUEUES, OWN_BYTES - OWN_QUEUES);
+	own_unmap(&one, OWN_QUEUES);
 	own_ring(&one, 1);
 	wait_for_error(&one);
 	expect_about_qp(UMEM_QP_GONE, one.qpn,

@@ -81,6 +81,7 @@ struct own {
 	struct mlx5dv_devx_obj *cq, *qp;
 	uint32_t cqn, qpn, pdn, eqn;
 	uint32_t requests, receives, consumed;
+	size_t mapped; /* bytes of `memory` */
 };
 
 static inline uint32_t pd_number(struct ibv_pd *pd)
@@ -128,7 +129,7 @@ static inline void own_open_cq(struct own *own, struct side *side)
 {
 	struct command command;
 
-	*own = (struct own){.side = side, .pdn = pd_number(side->pd)};
+	*own = (struct own){.side = side, .pdn = pd_number(side->pd), .mapped = OWN_BYTES};
 	own->memory = mmap(NULL, OWN_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(own->memory != MAP_FAILED);
 	memset(own->memory + OWN_RING, 0xff, OWN_CQES * 64);
@@ -154,6 +155,14 @@ static inline void own_open(struct own *own, struct side *side, uint32_t service
 	own->qpn = created_number(&command);
 }
 
+/** Unmaps what is behind the first @left bytes. Never twice: the addresses may be somebody else's since. */
+static inline void own_unmap(struct own *own, size_t left)
+{
+	if (own->mapped > left)
+		assert_int_equal(munmap(own->memory + left, own->mapped - left), 0);
+	own->mapped = left;
+}
+
 static inline void own_close(struct own *own)
 {
 	if (own->qp)
@@ -162,7 +171,7 @@ static inline void own_close(struct own *own)
 		assert_int_equal(mlx5dv_devx_obj_destroy(own->cq), 0);
 	assert_int_equal(mlx5dv_devx_umem_dereg(own->umem), 0);
 	mlx5dv_devx_free_uar(own->uar);
-	munmap(own->memory, OWN_BYTES);
+	own_unmap(own, 0);
 }
 
 static inline int own_modify(const struct own *own, struct command *command, size_t in_bytes)
