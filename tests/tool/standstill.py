@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""scripts/standstill.py sees that its process was stopped, and nothing else; scripts/test then runs what failed again."""
+import importlib.machinery
+import importlib.util
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+SOURCE = pathlib.Path(sys.argv[1])
+sys.path.insert(0, str(SOURCE / 'scripts'))
+import standstill  # noqa: E402
+
+LOADER = importlib.machinery.SourceFileLoader('runner', str(SOURCE / 'scripts/test'))
+RUNNER = importlib.util.module_from_spec(importlib.util.spec_from_loader('runner', LOADER))
+LOADER.exec_module(RUNNER)
+
+WATCHER = '''
+import sys, time
+sys.path.insert(0, sys.argv[1])
+import standstill
+with standstill.Watch(still=1) as watch:
+    print('ready', flush=True)
+    sys.stdin.readline()
+print(watch.gaps)
+'''
+
+
+def gaps(stop):
+    """What a watcher says that is stopped for a while, or is not."""
+    with subprocess.Popen([sys.executable, '-c', WATCHER, str(SOURCE / 'scripts')], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) as watcher:
+        assert watcher.stdout.readline() == 'ready\n'
+        begin = time.time()
+        if stop:
+            os.kill(watcher.pid, signal.SIGSTOP)
+        time.sleep(1.8)
+        os.kill(watcher.pid, signal.SIGCONT)
+        end = time.time()
+        time.sleep(0.5)
+        said, _ = watcher.communicate('\n')
+    return json.loads(said.replace('(', '[').replace(')', ']')), begin, end
+
+
+def overlap():
+    watch = standstill.Watch()
+    watch.gaps = [(100, 140), (200, 210)]
+    assert watch.during(90, 100) == 0
+    assert watch.during(90, 105) == 5
+    assert watch.during(110, 120) == 10
+    assert watch.during(130, 205) == 15
+    assert watch.during(140, 200) == 0
+
+
+def chosen():
+    """What is run again: what failed, and ran while the machine stood still."""
+    watch = standstill.Watch()
+    watch.gaps = [(100, 140)]
+    results = [
+        {'name': 'softhca:api / a', 'result': 'FAIL', 'starttime': 95, 'duration': 46},
+        {'name': 'softhca:api / b', 'result': 'OK', 'starttime': 95, 'duration': 46},
+        {'name': 'softhca:api / c', 'result': 'FAIL', 'starttime': 141, 'duration': 5},
+        {'name': 'softhca:unit / d', 'result': 'TIMEOUT', 'starttime': 99, 'duration': 60},
+        {'name': 'softhca:unit / e', 'result': 'SKIP', 'starttime': 99, 'duration': 60},
+    ]
+    with tempfile.NamedTemporaryFile('w', suffix='.json') as log:
+        log.write('\n'.join(map(json.dumps, results)))
+        log.flush()
+        assert RUNNER.disturbed(log.name, watch) == ['softhca:api / a', 'softhca:unit / d']
+        watch.gaps = []
+        assert not RUNNER.disturbed(log.name, watch)
+
+
+def main():
+    stood, begin, end = gaps(stop=True)
+    assert len(stood) == 1 and begin - 1 < stood[0][0] < begin + 0.5 and end - 0.5 < stood[0][1] < end + 1, stood
+    assert not gaps(stop=False)[0]
+    overlap()
+    chosen()
+
+
+main()
