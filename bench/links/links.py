@@ -26,7 +26,10 @@ from place import A, ADDRESS, B # pylint: disable=wrong-import-position
 KIB, MIB = 1 << 10, 1 << 20
 # UCX takes a number of messages and not a time: about a fifth of a second each.
 UCX_COUNTS = {8: 300000, 4 * KIB: 150000, 64 * KIB: 15000, MIB: 1500}
-UCX_TCP_COUNTS = {64 * KIB: 4000, MIB: 500}
+UCX_TCP_COUNTS = {8: 5000, 64 * KIB: 4000, MIB: 500}
+# By calls of libibverbs, and by rings that UCX drives itself.
+UCX_OVER_SOFTHCA = ('rc_v', 'rc_x', 'dc_x', 'ud_x')
+UCX_COUNTS_OVER_SOFTHCA = {8: 3000}
 
 
 class Absent(Exception):
@@ -82,15 +85,24 @@ class Bench:
             return self.pair(link, test, name, *arguments, env={'SOFTHCA_TIMELINE': f'{directory}/trace.json'})
 
     def ucx(self, link, transports, test, size, lat=False):
+        """UCX by transports of its own, or by those that need an adapter, over softhca."""
         need('ucx_perftest')
         port = self.hosts.port()
-        env = {'LD_LIBRARY_PATH': None, 'UCX_TLS': transports, 'UCX_WARN_UNUSED_ENV_VARS': 'n'}
-        counts = UCX_TCP_COUNTS if transports == 'tcp' else UCX_COUNTS
-        server = self.hosts.start(A, ['ucx_perftest', '-p', str(port), '-c', str(self.cpus[1])], env)
+        env = {'UCX_TLS': transports, 'UCX_WARN_UNUSED_ENV_VARS': 'n'}
+        if transports in UCX_OVER_SOFTHCA:
+            program = [f'{self.options.build}/src/tool/softhca', 'run', '--', 'ucx_perftest']
+            env |= {'UCX_NET_DEVICES': 'mlx5_0:1', 'SOFTHCA_EXPLAIN': 'off'}
+            counts = UCX_COUNTS_OVER_SOFTHCA
+        else:
+            program = ['ucx_perftest']
+            env |= {'LD_LIBRARY_PATH': None}
+            counts = UCX_TCP_COUNTS if transports == 'tcp' else UCX_COUNTS
+        server = self.hosts.start(A, [*program, '-p', str(port), '-c', str(self.cpus[1])], env)
         self.listen(server, port)
         client = self.hosts.start(A if link == 'shm' else B,
-                                  ['ucx_perftest', '-p', str(port), '-c', str(self.cpus[0]), '-t', test, '-s', str(size),
-                                   '-n', str(counts[size]), '-f', ADDRESS[A]], env)
+                                  [*program, '-p', str(port), '-c', str(self.cpus[0]), '-t', test, '-s', str(size),
+                                   '-n', str(counts[size]), '-w', str(min(counts[size] // 10, 10000)), '-f',
+                                   ADDRESS[A]], env)
         output = self.wait([server, client])
         numbers = [line.split() for line in output.splitlines() if re.fullmatch(r'\s*\d+(\s+[\d.]+){7}\s*', line)]
         if not numbers:
@@ -223,6 +235,26 @@ def udp_rows(bench):
               [('raw UDP, blocking', lambda: bench.raw('ping-pong', 'half_round_trip_us', '--blocking'), '<=', 1.3)])
 
 
+def ucx_rows(bench):
+    """UCX over softhca, beside what it has without: half round trips, and messages one behind the other."""
+    for link, alone in (('shm', 'posix'), ('udp', 'tcp')):
+        for transports in ('rc_v', 'rc_x', 'dc_x', 'ud_x'):
+            def latency(transports, link=link):
+                return bench.ucx(link, transports, 'tag_lat', 8, lat=True)
+
+            def rate(transports, link=link):
+                return bench.ucx(link, transports, 'tag_bw', 8) / 8 / 1e6
+
+            peers = [(f'UCX {alone}', lambda latency=latency, alone=alone: latency(alone), None, None)]
+            if transports == 'rc_x':
+                peers.append(('UCX rc_v over softhca', lambda latency=latency: latency('rc_v'), '<=', 2.0))
+            yield Row(f'{link}, UCX over softhca', f'{transports}, tag_lat 8 B', 'us',
+                      lambda latency=latency, transports=transports: latency(transports), peers)
+            yield Row(f'{link}, UCX over softhca', f'{transports}, tag_bw 8 B', 'M/s',
+                      lambda rate=rate, transports=transports: rate(transports),
+                      [(f'UCX {alone}', lambda rate=rate, alone=alone: rate(alone), None, None)])
+
+
 def connection_rows(bench):
     for link in ('shm', 'udp'):
         group = f'{link}, connections'
@@ -321,7 +353,7 @@ def run(options):
         print(f'\n{options.rounds} rounds, processes on CPUs {bench.cpus[0]} and {bench.cpus[1]}; '
               'a ratio is ours to the peer\'s, the median of the rounds\' [min-max]')
         group = ''
-        for row in [*shm_rows(bench), *udp_rows(bench), *connection_rows(bench)]:
+        for row in [*shm_rows(bench), *udp_rows(bench), *ucx_rows(bench), *connection_rows(bench)]:
             if options.only and options.only not in f'{row.group}: {row.name}':
                 continue
             if row.group != group:
