@@ -9,12 +9,12 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "core/cancellation.h"
 #include "core/epoch.h"
+#include "core/thread.h"
 #include "core/tunables.h"
 #include "device/device.h"
 #include "device/counters.h"
@@ -434,8 +434,7 @@ static void *device_thread(void *argument)
 
 	(void)argument;
 	on_thread = true;
-	/* Else a sleep takes 50 us more than was asked for. */
-	prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+	thread_run_soon();
 	for (;;) {
 		uint64_t until, next;
 

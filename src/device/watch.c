@@ -6,10 +6,10 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "core/cancellation.h"
+#include "core/thread.h"
 #include "core/timer.h"
 #include "core/tunables.h"
 #include "device/program_memory.h"
@@ -194,8 +194,7 @@ static void *watcher_thread(void *argument)
 	struct watcher *watcher = argument;
 	struct pace pace = {.last_ns = clock_now_ns()};
 
-	/* Else a sleep takes 50 us more than was asked for. */
-	prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+	thread_run_soon();
 	pthread_mutex_lock(&watcher->lock);
 	for (;;) {
 		bool rang = scan(watcher);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* How a thread is scheduled, see thread.h. */
+#include "core/thread.h"
+
+#include <sched.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/tunables.h"
+
+/* The first version of struct sched_attr, sched_setattr(2). Older headers of the kernel define it beside what <sched.h> has too. */
+struct scheduling {
+	uint32_t size;
+	uint32_t policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime; /* ns; the slice under SCHED_OTHER and SCHED_BATCH */
+	uint64_t deadline;
+	uint64_t period;
+};
+
+void thread_run_soon(void)
+{
+	struct scheduling scheduling = {0};
+
+	prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+	if (syscall(SYS_sched_getattr, 0, &scheduling, sizeof(scheduling), 0))
+		return;
+	if (scheduling.policy != SCHED_OTHER && scheduling.policy != SCHED_BATCH)
+		return;
+	scheduling.runtime = TUNABLE_THREAD_SLICE_NS;
+	syscall(SYS_sched_setattr, 0, &scheduling, 0);
+}
