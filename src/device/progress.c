@@ -40,6 +40,7 @@ static struct {
 	uint32_t polls;        /* atomic; of the program */
 	uint32_t naps;         /* atomic; times that it was about to sleep */
 	uint32_t disarm;       /* atomic; 1: the thread asks the program, which polls all the time, to disarm */
+	uint32_t attended;     /* atomic; threads that poll in the program's place */
 	uint32_t looks;        /* atomic; the thread looks again soon */
 } progress = {.lock = PTHREAD_MUTEX_INITIALIZER,
 	      .ready_done = PTHREAD_COND_INITIALIZER,
@@ -220,6 +221,17 @@ void progress_before_sleep(void)
 		progress_wake();
 }
 
+void progress_attend(bool attends)
+{
+	if (attends) {
+		__atomic_add_fetch(&progress.attended, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	__atomic_sub_fetch(&progress.attended, 1, __ATOMIC_RELAXED);
+	if (progress_has_pollers())
+		progress_before_sleep();
+}
+
 /* ---- the thread ------------------------------------------------------------------------------------------------ */
 
 /* What the thread knows of the program. */
@@ -249,7 +261,8 @@ static bool program_polls(struct outlook *outlook)
 {
 	uint32_t polls = __atomic_load_n(&progress.polls, __ATOMIC_RELAXED);
 	uint32_t naps = __atomic_load_n(&progress.naps, __ATOMIC_RELAXED);
-	bool often = polls - outlook->polls >= TUNABLE_POLLS_OFTEN * (1 + (uint64_t)(naps - outlook->naps));
+	bool attended = __atomic_load_n(&progress.attended, __ATOMIC_RELAXED) && polls != outlook->polls;
+	bool often = attended || polls - outlook->polls >= TUNABLE_POLLS_OFTEN * (1 + (uint64_t)(naps - outlook->naps));
 	uint64_t now_ns = clock_now_ns();
 
 	/* Arrivals may wake this thread before the time is over in which it could poll that often. */
@@ -611,6 +624,7 @@ void progress_after_fork(bool child)
 		progress_pollers = 0;
 		progress.running = NULL;
 		progress.looks = 0;
+		progress.attended = 0;
 		progress.started = false;
 		progress.sleeps_until = 0;
 		progress.polling = 0;

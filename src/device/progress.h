@@ -93,6 +93,13 @@ static inline bool progress_has_pollers(void)
 bool progress_poll(void);
 
 /**
+ * A thread of the library that looks for doorbells (device/watch.h) polls as well (@attends), for a program that makes no call at
+ * all: its progress_poll() counts as that of a program that polls all the time, as long as it comes at all. When it ends, arrivals
+ * wake the device thread. Once each for beginning and end; no lock held.
+ */
+void progress_attend(bool attends);
+
+/**
  * Handles what has arrived, for a timer that is about to take silence for loss. False: perhaps not all, since another thread
  * is at it, or it does not end. No lock held.
  */

@@ -13,6 +13,7 @@
 #include "core/timer.h"
 #include "core/tunables.h"
 #include "device/program_memory.h"
+#include "device/progress.h"
 
 #define FOR_EVER UINT64_MAX
 
@@ -189,25 +190,52 @@ static void keep_pace(struct pace *pace, bool rang, uint64_t now_ns)
 	}
 }
 
+/*
+ * A program that drives its rings makes no call that would look after what arrives, and for the device thread to be woken each
+ * time would take it longer than the whole message does. So whoever looks for doorbells looks for arrivals as well. The lock is
+ * held, but not while polling.
+ */
+static bool take_arrivals(struct watcher *watcher)
+{
+	bool arrived;
+
+	if (!progress_has_pollers())
+		return false;
+	pthread_mutex_unlock(&watcher->lock);
+	arrived = progress_poll();
+	pthread_mutex_lock(&watcher->lock);
+	return arrived;
+}
+
+/* As long as something happens, and a little longer; returns when the last of it did. The lock is held, but not all the time. */
+static uint64_t attend(struct watcher *watcher)
+{
+	struct pace pace = {.last_ns = clock_now_ns()};
+	uint64_t now_ns = pace.last_ns;
+
+	progress_attend(true);
+	while (now_ns - pace.last_ns < TUNABLE_WATCH_ACTIVE_NS) {
+		bool busy = scan(watcher);
+
+		busy |= take_arrivals(watcher);
+		now_ns = clock_now_ns();
+		keep_pace(&pace, busy, now_ns);
+		pause_shortly(watcher, pace.spinning);
+	}
+	pthread_mutex_unlock(&watcher->lock);
+	progress_attend(false);
+	pthread_mutex_lock(&watcher->lock);
+	return pace.last_ns;
+}
+
 static void *watcher_thread(void *argument)
 {
 	struct watcher *watcher = argument;
-	struct pace pace = {.last_ns = clock_now_ns()};
 
 	thread_run_soon();
 	pthread_mutex_lock(&watcher->lock);
-	for (;;) {
-		bool rang = scan(watcher);
-		uint64_t now_ns = clock_now_ns();
-
-		keep_pace(&pace, rang, now_ns);
-		if (now_ns - pace.last_ns < TUNABLE_WATCH_ACTIVE_NS) {
-			pause_shortly(watcher, pace.spinning);
-			continue;
-		}
-		wait_for_ring(watcher, pace.last_ns);
-		pace.last_ns = clock_now_ns();
-	}
+	for (;;)
+		wait_for_ring(watcher, attend(watcher));
 	return NULL;
 }
 
