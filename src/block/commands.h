@@ -12,6 +12,7 @@ struct hca_context;
 struct hca_pd;
 
 struct hca_login;
+struct refusal;
 
 /** True if the device has the import KEKs and credentials that wrapped DEKs need (SOFTHCA_CRYPTO, SOFTHCA_CRYPTO_FILE). */
 bool hca_crypto_operational(const struct hca *hca);
@@ -20,14 +21,14 @@ struct hca_login_attr {
 	uint32_t credential_id, import_kek_id;
 	const void *credential; /* wrapped by the import KEK */
 	size_t credential_bytes;
-	const char *call; /* for explanations */
 };
 
 /**
- * Logs @context in, once at a time. Returns 0, -EEXIST (it is), -EINVAL (unknown ids, wrong credential), -ENOMEM.
- * A login keeps its context.
+ * Logs @context in, once at a time. Returns 0, -EOPNOTSUPP (the device has no keys for it), -EEXIST (it is), -EINVAL (unknown
+ * ids, wrong credential), all of these with @why, or -ENOMEM. A login keeps its context.
  */
-int hca_login_create(struct hca_context *context, const struct hca_login_attr *attr, struct hca_login **login);
+int hca_login_create(struct hca_context *context, const struct hca_login_attr *attr, struct hca_login **login,
+		     struct refusal *why);
 void hca_login_destroy(struct hca_login *login);
 /** True if @context is logged in. */
 bool hca_logged_in(const struct hca_context *context);
@@ -40,10 +41,11 @@ struct hca_dek_attr {
 };
 
 /**
- * A DEK of @pd; @context is the one that is logged in. Returns 0, -EINVAL (does not unwrap, no login, equal keys),
+ * A DEK of @pd; @context is the one that is logged in. Returns 0, -EINVAL with @why (does not unwrap, no login, equal keys),
  * -ENOMEM. @id: 24 bits, not 0.
  */
-int hca_dek_create(struct hca_context *context, const struct hca_pd *pd, const struct hca_dek_attr *attr, uint32_t *id);
+int hca_dek_create(struct hca_context *context, const struct hca_pd *pd, const struct hca_dek_attr *attr, uint32_t *id,
+		   struct refusal *why);
 /** Keys that are configured with it go on until they are configured anew. */
 void hca_dek_destroy(struct hca *hca, uint32_t id);
 

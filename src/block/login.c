@@ -9,7 +9,7 @@
 #include "block/import_keys.h"
 #include "block/commands.h"
 #include "device/device.h"
-#include "explain/explain.h"
+#include "explain/refusal.h"
 
 /* AES key wrap puts 8 bytes in front (RFC 3394). */
 #define WRAP_BYTES 8
@@ -37,23 +37,24 @@ static bool credential_matches(const struct import_kek *kek, const struct creden
 }
 
 /* Returns 0 or -EINVAL, and the KEK of the login. */
-static int check_login(struct hca *hca, const struct hca_login_attr *attr, const struct import_kek **kek)
+static int check_login(struct hca *hca, const struct hca_login_attr *attr, const struct import_kek **kek,
+		       struct refusal *why)
 {
 	const struct credential *stored = credential_find(hca->import_keys, attr->credential_id);
 
 	*kek = import_kek_find(hca->import_keys, attr->import_kek_id);
 	if (!*kek || !stored)
-		return -REFUSE(hca, attr->call, EINVAL, RULE_LOGIN_ID, attr->credential_id, attr->import_kek_id);
+		return REFUSAL(why, EINVAL, RULE_LOGIN_ID, attr->credential_id, attr->import_kek_id);
 	if (!attr->credential || attr->credential_bytes != CREDENTIAL_BYTES + WRAP_BYTES)
-		return -REFUSE(hca, attr->call, EINVAL, RULE_LOGIN_CREDENTIAL_LENGTH, attr->credential_bytes,
+		return REFUSAL(why, EINVAL, RULE_LOGIN_CREDENTIAL_LENGTH, attr->credential_bytes,
 			       CREDENTIAL_BYTES + WRAP_BYTES);
 	if (!credential_matches(*kek, stored, attr))
-		return -REFUSE(hca, attr->call, EINVAL, RULE_LOGIN_CREDENTIAL, attr->credential_id,
-			       attr->import_kek_id);
+		return REFUSAL(why, EINVAL, RULE_LOGIN_CREDENTIAL, attr->credential_id, attr->import_kek_id);
 	return 0;
 }
 
-int hca_login_create(struct hca_context *context, const struct hca_login_attr *attr, struct hca_login **out)
+int hca_login_create(struct hca_context *context, const struct hca_login_attr *attr, struct hca_login **out,
+		     struct refusal *why)
 {
 	struct hca *hca = context->hca;
 	struct hca_login *login;
@@ -61,9 +62,11 @@ int hca_login_create(struct hca_context *context, const struct hca_login_attr *a
 	bool exists;
 	int error;
 
+	if (!hca_crypto_operational(hca))
+		return REFUSAL(why, EOPNOTSUPP, RULE_LOGIN_NOT_OPERATIONAL, 0);
 	if (hca_logged_in(context))
-		return -REFUSE(hca, attr->call, EEXIST, RULE_LOGIN_EXISTS, 0);
-	error = check_login(hca, attr, &kek);
+		return REFUSAL(why, EEXIST, RULE_LOGIN_EXISTS, 0);
+	error = check_login(hca, attr, &kek, why);
 	if (error)
 		return error;
 	login = malloc(sizeof(*login));
@@ -77,7 +80,7 @@ int hca_login_create(struct hca_context *context, const struct hca_login_attr *a
 	pthread_mutex_unlock(&hca->lock);
 	if (exists) {
 		free(login);
-		return -REFUSE(hca, attr->call, EEXIST, RULE_LOGIN_EXISTS, 0);
+		return REFUSAL(why, EEXIST, RULE_LOGIN_EXISTS, 0);
 	}
 	reference_get(&context->references);
 	*out = login;
@@ -113,7 +116,8 @@ static const struct import_kek *login_kek(struct hca_context *context)
 }
 
 /* Brings the key of @attr, without its wrapping, to @plain. */
-static int import_key(struct hca_context *context, const struct hca_dek_attr *attr, uint8_t *plain, size_t bytes)
+static int import_key(struct hca_context *context, const struct hca_dek_attr *attr, uint8_t *plain, size_t bytes,
+		      struct refusal *why)
 {
 	const struct import_kek *kek;
 
@@ -123,23 +127,27 @@ static int import_key(struct hca_context *context, const struct hca_dek_attr *at
 	}
 	kek = login_kek(context);
 	if (!kek)
-		return -REFUSE(context->hca, "mlx5dv_dek_create", EINVAL, RULE_DEK_NO_LOGIN, 0);
+		return REFUSAL(why, EINVAL, RULE_DEK_NO_LOGIN, 0);
 	if (!import_unwrap(kek, plain, attr->key, bytes + WRAP_BYTES))
-		return -REFUSE(context->hca, "mlx5dv_dek_create", EINVAL, RULE_DEK_UNWRAP, bytes + WRAP_BYTES, kek->id);
+		return REFUSAL(why, EINVAL, RULE_DEK_UNWRAP, bytes + WRAP_BYTES, kek->id);
 	return 0;
 }
 
-int hca_dek_create(struct hca_context *context, const struct hca_pd *pd, const struct hca_dek_attr *attr, uint32_t *id)
+int hca_dek_create(struct hca_context *context, const struct hca_pd *pd, const struct hca_dek_attr *attr, uint32_t *id,
+		   struct refusal *why)
 {
 	struct dek_attr dek = {.pd = pd->number, .key_bytes = attr->key_bytes, .has_keytag = attr->has_keytag};
 	uint8_t plain[sizeof(dek.key) + KEYTAG_BYTES + WRAP_BYTES];
-	int error = import_key(context, attr, plain, attr->key_bytes + (attr->has_keytag ? KEYTAG_BYTES : 0));
+	int error = import_key(context, attr, plain, attr->key_bytes + (attr->has_keytag ? KEYTAG_BYTES : 0), why);
 
 	if (!error) {
 		memcpy(dek.key, plain, attr->key_bytes);
 		if (attr->has_keytag)
 			memcpy(dek.keytag, plain + attr->key_bytes, KEYTAG_BYTES);
 		error = dek_create(context->hca, &dek, id);
+		/* Of keys of a length that exists, the one thing that is wrong with them. */
+		if (error == -EINVAL)
+			error = REFUSAL(why, EINVAL, RULE_DEK_EQUAL_HALVES, attr->key_bytes * 4);
 	}
 	OPENSSL_cleanse(plain, sizeof(plain));
 	OPENSSL_cleanse(&dek, sizeof(dek));

@@ -176,9 +176,7 @@ static int run(const struct request *request, struct devx_command *command, cons
 /* Explains the refusal and says it in the output. */
 static void refuse(const struct request *request, struct devx_command *command)
 {
-	const struct explain_subject subject = {.call = request->name, .error = EREMOTEIO};
-
-	explain_make(request->devx->hca, &subject, command->why.rule, command->why.args, EXPLAIN_ARGS);
+	refusal_explain(request->devx->hca, request->name, EREMOTEIO, &command->why);
 	memset(command->out, 0, COMMAND_HEADER);
 	command_put(command, ANY_STATUS, command->status);
 	command_put(command, ANY_SYNDROME, command->why.rule);

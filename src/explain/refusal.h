@@ -15,4 +15,13 @@ struct refusal {
 #define REFUSAL(why, errno_value, rule_number, ...)                                                                    \
 	(*(why) = (struct refusal){.rule = (rule_number), .args = {__VA_ARGS__}}, -(errno_value))
 
+/** Explains @why of a @call that returns @error; of RULE_NONE nothing. Any thread. */
+static inline void refusal_explain(struct hca *hca, const char *call, int error, const struct refusal *why)
+{
+	const struct explain_subject subject = {.call = call, .error = error};
+
+	if (why->rule != RULE_NONE)
+		explain_make(hca, &subject, why->rule, why->args, EXPLAIN_ARGS);
+}
+
 #endif

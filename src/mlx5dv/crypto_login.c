@@ -6,16 +6,18 @@
 #include <stdlib.h>
 
 #include "abi/entry_points.h"
-#include "explain/explain.h"
+#include "explain/refusal.h"
 
-/* Returns 0 or -errno. */
-static int login(struct ibv_context *context, const struct hca_login_attr *attr, struct hca_login **out)
+/* @call: for explanations. Returns 0 or the errno value. */
+static int login(struct ibv_context *context, const char *call, const struct hca_login_attr *attr,
+		 struct hca_login **out)
 {
-	struct hca *hca = hca_of_context(context);
+	struct refusal why = {.rule = RULE_NONE};
+	int error = -hca_login_create(to_user_context(context)->device, attr, out, &why);
 
-	if (!hca_crypto_operational(hca))
-		return -REFUSE(hca, attr->call, EOPNOTSUPP, RULE_LOGIN_NOT_OPERATIONAL, 0);
-	return hca_login_create(to_user_context(context)->device, attr, out);
+	if (error)
+		refusal_explain(hca_of_context(context), call, error, &why);
+	return error;
 }
 
 static int refuse_comp_mask(struct ibv_context *context, const char *call, uint64_t comp_mask)
@@ -30,7 +32,6 @@ int softhca_mlx5dv_crypto_login(struct ibv_context *context, struct mlx5dv_crypt
 		.import_kek_id = attr->import_kek_id,
 		.credential = attr->credential,
 		.credential_bytes = sizeof(attr->credential),
-		.call = "mlx5dv_crypto_login",
 	};
 	struct hca_login **session = &to_user_context(context)->crypto_session;
 	int error;
@@ -38,7 +39,7 @@ int softhca_mlx5dv_crypto_login(struct ibv_context *context, struct mlx5dv_crypt
 	if (attr->comp_mask)
 		return refuse_comp_mask(context, "mlx5dv_crypto_login", attr->comp_mask);
 	pthread_mutex_lock(&context->mutex);
-	error = -login(context, &device_attr, session);
+	error = login(context, "mlx5dv_crypto_login", &device_attr, session);
 	pthread_mutex_unlock(&context->mutex);
 	return error;
 }
@@ -76,7 +77,6 @@ struct mlx5dv_crypto_login_obj *softhca_mlx5dv_crypto_login_create(struct ibv_co
 		.import_kek_id = attr->import_kek_id,
 		.credential = attr->credential,
 		.credential_bytes = attr->credential_len,
-		.call = "mlx5dv_crypto_login_create",
 	};
 	struct user_crypto_login *object;
 	int error;
@@ -89,7 +89,7 @@ struct mlx5dv_crypto_login_obj *softhca_mlx5dv_crypto_login_create(struct ibv_co
 	if (!object)
 		return NULL;
 	object->context = context;
-	error = -login(context, &device_attr, &object->device);
+	error = login(context, "mlx5dv_crypto_login_create", &device_attr, &object->device);
 	if (error) {
 		free(object);
 		errno = error;

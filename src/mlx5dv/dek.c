@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "abi/entry_points.h"
-#include "explain/explain.h"
+#include "explain/refusal.h"
 #include "verbs/crypto_login.h"
 
 static const char create[] = "mlx5dv_dek_create";
@@ -61,6 +61,7 @@ struct mlx5dv_dek *softhca_mlx5dv_dek_create(struct ibv_context *context, struct
 		.has_keytag = attr->has_keytag,
 		.key = attr->key,
 	};
+	struct refusal why = {.rule = RULE_NONE};
 	struct user_dek *dek;
 	int error = check_create(context, attr, &device_attr.wrapped);
 
@@ -74,8 +75,9 @@ struct mlx5dv_dek *softhca_mlx5dv_dek_create(struct ibv_context *context, struct
 	dek->pd = to_user_pd(attr->pd);
 	dek->wrapped = device_attr.wrapped;
 	memcpy(dek->opaque, attr->opaque, sizeof(dek->opaque));
-	error = -hca_dek_create(to_user_context(context)->device, dek->pd->device, &device_attr, &dek->id);
+	error = -hca_dek_create(to_user_context(context)->device, dek->pd->device, &device_attr, &dek->id, &why);
 	if (error) {
+		refusal_explain(hca_of_context(context), create, error, &why);
 		free(dek);
 		errno = error;
 		return NULL;

@@ -451,15 +451,11 @@ static void threads_without_memory(void **state)
 static void refused_keys(void **state)
 {
 	struct dek_attr attr = some_key(64, 20);
-	struct explain_record record;
 	uint32_t id = 77;
 
 	(void)state;
 	memcpy(attr.key + 32, attr.key, 32);
 	assert_int_equal(dek_create(hca, &attr, &id), -EINVAL);
-	assert_true(explain_previous(hca, 0, 0, &record));
-	assert_int_equal(record.rule, RULE_DEK_EQUAL_HALVES);
-	assert_int_equal(record.args[0], 256);
 	/* One bit makes them different, in the last byte and in the first. */
 	attr.key[63] ^= 1;
 	dek_put(make_dek(&attr));
