@@ -5,6 +5,8 @@ import re
 from pathlib import Path
 
 TREE = Path(__file__).resolve().parent.parent
+OFFERS = {'ENCRYPTION': 'not with `SOFTHCA_CRYPTO=off`', 'WRAPPED_KEYS': '`SOFTHCA_CRYPTO=wrapped`',
+          'LOGINS': '`SOFTHCA_CRYPTO=wrapped`, with keys'}
 
 
 def entries(path, macro):
@@ -27,8 +29,10 @@ def commands():
 def capabilities():
     table = TREE / 'src/devx/capabilities.def'
     fields = {}
-    for group, dword, high, low, value, name in entries(table, 'CAPABILITY'):
-        fields.setdefault(group, []).append(f'`{name}` {value}')
+    for line in entries(table, 'CAPABILITY(?:_IF)?'):
+        *offer, group, _, _, _, value, name = line
+        when = f' ({OFFERS[offer[0]]})' if offer else ''
+        fields.setdefault(group, []).append(f'`{name}` {value}{when}')
     lines = ['| group | op_mod | fields that are not 0 |', '|--|--|--|']
     for number, name, about in entries(table, 'GROUP'):
         lines.append(f'| {about} | {2 * int(number, 16):#x}, {2 * int(number, 16) + 1:#x} | {", ".join(fields[name])} |')

@@ -19,32 +19,46 @@ enum capability_group {
 #include "devx/capabilities.def"
 };
 
-static const uint8_t groups[] = {
-#define GROUP(number, name, about) number,
-#include "devx/capabilities.def"
-};
+enum offer { OFFER_ALWAYS, OFFER_ENCRYPTION, OFFER_WRAPPED_KEYS, OFFER_LOGINS };
 
 static const struct {
-	uint8_t group;
+	uint8_t offer, group;
 	struct devx_field field;
 	uint32_t value;
 } capabilities[] = {
-#define CAPABILITY(group, dword, high, low, value, name)                                                               \
-	{GROUP_##group, {(dword) + CAPABILITY_DWORD, high, low}, value},
+#define CAPABILITY(group, dword, high, low, value, name) CAPABILITY_IF(ALWAYS, group, dword, high, low, value, name)
+#define CAPABILITY_IF(offer, group, dword, high, low, value, name)                                                     \
+	{OFFER_##offer, GROUP_##group, {(dword) + CAPABILITY_DWORD, high, low}, value},
 #include "devx/capabilities.def"
 };
+
+static bool is_offered(const struct hca *hca, enum offer offer)
+{
+	switch (offer) {
+	case OFFER_ENCRYPTION:
+		return hca_settings(hca)->crypto != CRYPTO_OFF;
+	case OFFER_WRAPPED_KEYS:
+		return hca_settings(hca)->crypto == CRYPTO_WRAPPED;
+	case OFFER_LOGINS:
+		return hca_crypto_operational(hca);
+	default:
+		return true;
+	}
+}
 
 /* op_mod is the group, and a bit for what is current or what would be possible: here one is the other. */
 int command_query_hca_cap(struct devx_command *command)
 {
 	uint32_t group = (uint32_t)command_get(command, ANY_OP_MOD) >> 1;
+	bool exists = false;
 
-	if (group > UINT8_MAX || !memchr(groups, (int)group, sizeof(groups)))
-		return COMMAND_REFUSE(command, STATUS_BAD_PARAMETER, RULE_DEVX_CAP_GROUP, group);
-	for (size_t i = 0; i < sizeof(capabilities) / sizeof(capabilities[0]); i++)
-		if (capabilities[i].group == group)
-			command_put(command, capabilities[i].field, capabilities[i].value);
-	return 0;
+	for (size_t i = 0; i < sizeof(capabilities) / sizeof(capabilities[0]); i++) {
+		if (capabilities[i].group != group || !is_offered(command->devx->hca, capabilities[i].offer))
+			continue;
+		command_put(command, capabilities[i].field, capabilities[i].value);
+		exists = true;
+	}
+	return exists ? 0 : COMMAND_REFUSE(command, STATUS_BAD_PARAMETER, RULE_DEVX_CAP_GROUP, group);
 }
 
 int command_query_nic_vport(struct devx_command *command)

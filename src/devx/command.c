@@ -74,6 +74,12 @@ int command_refuse_number(struct devx_command *command, const char *name, uint64
 			      number);
 }
 
+int command_refuse_length(struct devx_command *command, size_t bytes)
+{
+	return COMMAND_REFUSE(command, STATUS_BAD_INPUT_LENGTH, RULE_DEVX_LENGTH, command->opcode, command->in_bytes,
+			      command->out_bytes, bytes, COMMAND_HEADER);
+}
+
 int command_refuse_room(struct devx_command *command)
 {
 	return COMMAND_REFUSE(command, STATUS_NO_RESOURCES, RULE_DEVX_NO_ROOM, command->opcode);
@@ -146,18 +152,37 @@ static const struct entry *find_entry(enum call call, uint16_t opcode)
 	return NULL;
 }
 
+/* What the command is about. */
+static enum devx_kind kind_of(const struct entry *entry, const struct devx_command *command)
+{
+	if (entry->kind != DEVX_GENERAL_OBJECT)
+		return entry->kind;
+	return command_general_kind((uint32_t)command_get(command, GENERAL_TYPE));
+}
+
+/* A number that is not that of the object, or a command of another kind of object. */
+static bool is_of_other(const struct request *request, const struct devx_command *command, const struct entry *entry,
+			uint64_t *number)
+{
+	bool general = entry->kind == DEVX_GENERAL_OBJECT;
+
+	*number = command_get(command, general ? GENERAL_ID : ANY_NUMBER);
+	if (request->call != CALL_MODIFY && request->call != CALL_QUERY)
+		return false;
+	return *number != request->number || (entry->function && kind_of(entry, command) != request->kind);
+}
+
 /* What the kernel refuses before the device sees it: -EINVAL. */
 static int check_call(const struct request *request, const struct devx_command *command, const struct entry *entry)
 {
-	uint32_t number = (uint32_t)command_get(command, ANY_NUMBER);
+	uint64_t number;
 
 	if (request->in_bytes < COMMAND_HEADER || request->out_bytes < COMMAND_HEADER)
 		return -REFUSE(request->devx->hca, request->name, EINVAL, RULE_DEVX_LENGTH, command->opcode,
 			       request->in_bytes, request->out_bytes, COMMAND_HEADER, COMMAND_HEADER);
 	if (!entry)
 		return -REFUSE(request->devx->hca, request->name, EINVAL, RULE_DEVX_OPCODE, command->opcode);
-	if ((request->call == CALL_MODIFY || request->call == CALL_QUERY) &&
-	    ((entry->function && entry->kind != request->kind) || number != request->number))
+	if (is_of_other(request, command, entry, &number))
 		return -REFUSE(request->devx->hca, request->name, EINVAL, RULE_DEVX_OTHER_OBJECT, command->opcode,
 			       number, request->number, name_figure(devx_kind_name(request->kind)));
 	return 0;
@@ -168,8 +193,7 @@ static int run(const struct request *request, struct devx_command *command, cons
 	if (!entry->function)
 		return COMMAND_REFUSE(command, STATUS_BAD_OPCODE, RULE_DEVX_UNSERVED, command->opcode);
 	if (request->in_bytes < entry->in_bytes)
-		return COMMAND_REFUSE(command, STATUS_BAD_INPUT_LENGTH, RULE_DEVX_LENGTH, command->opcode,
-				      request->in_bytes, request->out_bytes, entry->in_bytes, COMMAND_HEADER);
+		return command_refuse_length(command, entry->in_bytes);
 	return entry->function(command);
 }
 
@@ -191,6 +215,8 @@ static int take(const struct request *request, struct devx_command *command)
 {
 	memset(command, 0, sizeof(*command));
 	command->devx = request->devx;
+	command->in_bytes = request->in_bytes;
+	command->out_bytes = request->out_bytes;
 	/* As a kernel does: what cannot be read is EFAULT. */
 	if (program_read(command->in, request->in, smaller(request->in_bytes, sizeof(command->in))))
 		return -EFAULT;
@@ -212,7 +238,7 @@ static int execute(const struct request *request, struct devx_command *command, 
 	if (error)
 		refuse(request, command);
 	else if (object && request->call == CALL_CREATE)
-		object->kind = entry->kind;
+		object->kind = kind_of(entry, command);
 	size = smaller(request->out_bytes, error ? COMMAND_HEADER : entry->out_bytes);
 	return program_write(request->out, command->out, size) ? -EFAULT : error;
 }
@@ -247,7 +273,7 @@ int devx_create(struct devx *devx, const void *in, size_t in_bytes, void *out, s
 	pthread_mutex_lock(&devx->lock);
 	error = execute(&request, &command, object);
 	if (error) {
-		devx_object_destroy(object);
+		devx_object_destroy(devx, object);
 	} else {
 		object->next = devx->objects;
 		devx->objects = object;
@@ -333,7 +359,7 @@ int devx_destroy(struct devx *devx, struct devx_object *object)
 	for (link = &devx->objects; *link != object; link = &(*link)->next)
 		;
 	after = object->next;
-	error = devx_object_destroy(object);
+	error = devx_object_destroy(devx, object);
 	if (!error)
 		*link = after;
 	else

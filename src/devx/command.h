@@ -31,7 +31,7 @@ enum devx_status {
 	STATUS_BAD_INPUT_LENGTH = 0x50,
 };
 
-enum devx_layout { LAYOUT_ANY, LAYOUT_NIC_VPORT, LAYOUT_CQC, LAYOUT_QPC, LAYOUT_DCTC, LAYOUT_RMPC };
+enum devx_layout { LAYOUT_CQC, LAYOUT_QPC, LAYOUT_GENERAL };
 
 struct devx_command {
 	struct devx *devx;
@@ -39,6 +39,7 @@ struct devx_command {
 	struct hca_qp *qp;          /* of commands on one */
 	struct devx_object *object; /* of CREATE: the one to be; of others NULL for a QP of verbs */
 	enum ibv_qp_state state;    /* of a modification: what the QP is in now */
+	size_t in_bytes, out_bytes; /* that the program gave; the first of the former are in: */
 	uint8_t in[COMMAND_INPUT];
 	uint8_t out[COMMAND_OUTPUT];
 	enum devx_status status; /* of a refusal, with the rule */
@@ -74,6 +75,8 @@ int command_refuse_field(struct devx_command *command, struct devx_field field);
 int command_check_refused(struct devx_command *command, enum devx_layout layout);
 /** Refuses @number, of a @name that does not exist in this context. */
 int command_refuse_number(struct devx_command *command, const char *name, uint64_t number);
+/** Refuses the command for its length: it needs @bytes of input. */
+int command_refuse_length(struct devx_command *command, size_t bytes);
 /** Refuses for lack of memory. */
 int command_refuse_room(struct devx_command *command);
 
@@ -89,6 +92,9 @@ int command_check_uar(struct devx_command *command, struct devx_field field);
  */
 int command_find_memory(struct devx_command *command, struct devx_field field, uint64_t offset, uint64_t size,
 			uint8_t **memory);
+
+/** The kind of a general object of @type, as commands name it, or DEVX_NONE: there is none. */
+enum devx_kind command_general_kind(uint32_t type);
 
 /* The functions of commands.def. */
 #define COMMAND(opcode, name, call, kind, in, out, function) int command_##function(struct devx_command *command);

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "device/device.h"
+
 uint32_t devx_number_new(struct devx_numbers *numbers, void *object)
 {
 	uint32_t index = 0, count;
@@ -40,9 +42,10 @@ void devx_number_free(struct devx_numbers *numbers, uint32_t number)
 const char *devx_kind_name(enum devx_kind kind)
 {
 	static const char *const names[DEVX_KIND_COUNT] = {
-		[DEVX_NONE] = "nothing", [DEVX_PD] = "PD", [DEVX_TRANSPORT_DOMAIN] = "TD",
-		[DEVX_CQ] = "CQ",        [DEVX_QP] = "QP", [DEVX_DCT] = "DCT",
-		[DEVX_RMP] = "RMP",
+		[DEVX_NONE] = "nothing", [DEVX_PD] = "PD",       [DEVX_TRANSPORT_DOMAIN] = "TD",
+		[DEVX_CQ] = "CQ",        [DEVX_QP] = "QP",       [DEVX_DCT] = "DCT",
+		[DEVX_RMP] = "RMP",      [DEVX_PSV] = "PSV",     [DEVX_GENERAL_OBJECT] = "object",
+		[DEVX_DEK] = "DEK",      [DEVX_LOGIN] = "login",
 	};
 
 	return names[kind];
@@ -72,7 +75,7 @@ int devx_open(struct hca *hca, struct hca_context *verbs, struct devx **out)
 	return 0;
 }
 
-int devx_object_destroy(struct devx_object *object)
+int devx_object_destroy(struct devx *devx, struct devx_object *object)
 {
 	int error = 0;
 
@@ -89,6 +92,16 @@ int devx_object_destroy(struct devx_object *object)
 		break;
 	case DEVX_RMP:
 		error = hca_srq_destroy(object->srq);
+		break;
+	case DEVX_PSV:
+		error = hca_psv_destroy(devx->hca, object->number);
+		break;
+	case DEVX_DEK:
+		hca_dek_destroy(devx->hca, object->number);
+		reference_put(&object->dek.pd->references);
+		break;
+	case DEVX_LOGIN:
+		hca_login_destroy(object->login.login);
 		break;
 	default:
 		break;
@@ -112,7 +125,7 @@ static bool destroy_all(struct devx *devx)
 
 	while ((object = devx->objects)) {
 		devx->objects = object->next;
-		if (!devx_object_destroy(object))
+		if (!devx_object_destroy(devx, object))
 			continue;
 		object->next = kept;
 		kept = object;

@@ -9,12 +9,38 @@
 #include "core/event_queue.h"
 #include "devx/devx.h"
 
-enum devx_kind { DEVX_NONE, DEVX_PD, DEVX_TRANSPORT_DOMAIN, DEVX_CQ, DEVX_QP, DEVX_DCT, DEVX_RMP, DEVX_KIND_COUNT };
+enum devx_kind {
+	DEVX_NONE,
+	DEVX_PD,
+	DEVX_TRANSPORT_DOMAIN,
+	DEVX_CQ,
+	DEVX_QP,
+	DEVX_DCT,
+	DEVX_RMP,
+	DEVX_PSV,
+	DEVX_GENERAL_OBJECT, /* of commands: they say which of those that follow */
+	DEVX_DEK,
+	DEVX_LOGIN,
+	DEVX_KIND_COUNT
+};
 
 struct devx_umem {
 	uint8_t *address;
 	uint64_t size;
 	uint32_t references; /* of queues, one for each field of a command that named it */
+};
+
+/* What a query tells of a DEK but its key. */
+struct devx_dek {
+	struct hca_pd *pd;
+	uint64_t opaque;
+	bool wide; /* AES-256 */
+	bool has_keytag;
+};
+
+struct devx_login {
+	struct hca_login *login;
+	uint32_t credential_id, import_kek_id;
 };
 
 struct devx_object {
@@ -26,6 +52,8 @@ struct devx_object {
 		struct hca_cq *cq;
 		struct hca_qp *qp;
 		struct hca_srq *srq;
+		struct devx_dek dek;
+		struct devx_login login;
 	};
 	struct devx_umem *umem[2]; /* in which it is; or NULL */
 };
@@ -44,8 +72,8 @@ struct devx {
 	struct event_queue events;
 	struct devx_object *objects; /* newest first */
 	struct devx_numbers umems, uars;
-	uint8_t *page; /* the doorbell registers, which all UARs share; or NULL */
-	uint32_t transport_domains;
+	uint8_t *page;                      /* the doorbell registers, which all UARs share; or NULL */
+	uint32_t transport_domains, logins; /* made so far */
 };
 
 /** Enters @object (not NULL). Returns its number, or 0 without memory. */
@@ -58,7 +86,7 @@ void devx_number_free(struct devx_numbers *numbers, uint32_t number);
 const char *devx_kind_name(enum devx_kind kind);
 
 /** Destroys what is behind @object, and the object. Returns 0, or -EBUSY and has done nothing. */
-int devx_object_destroy(struct devx_object *object);
+int devx_object_destroy(struct devx *devx, struct devx_object *object);
 
 /** Frees the registers and the numbers of UARs, and what is registered. */
 void devx_uars_close(struct devx *devx);

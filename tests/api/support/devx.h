@@ -59,6 +59,38 @@ static inline uint32_t created_number(const struct command *command)
 	return get32(command->out, 8) & 0xffffff;
 }
 
+/* A word of a command that makes it wrong, and how it is refused. */
+struct wrong {
+	size_t byte;
+	uint32_t value;
+	uint8_t status;
+	uint32_t rule;
+};
+
+/** CREATE commands of @bytes, each wrong in one word. */
+static inline void refuse_each(struct ibv_context *context, const struct command *right, size_t bytes,
+			       const struct wrong *wrong, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct command command = *right;
+
+		put32(command.in, wrong[i].byte, wrong[i].value);
+		errno = 0;
+		assert_null(create(context, &command, bytes));
+		expect_device_refusal(errno, &command, wrong[i].status, wrong[i].rule);
+	}
+}
+
+/** @bytes are too few for the CREATE command. */
+static inline void expect_short(struct ibv_context *context, const struct command *right, size_t bytes)
+{
+	struct command command = *right;
+
+	errno = 0;
+	assert_null(create(context, &command, bytes));
+	expect_device_refusal(errno, &command, 0x50, 950);
+}
+
 /* ---- a queue pair with all it needs, in one umem --------------------------------------------------------------------- */
 
 enum {
