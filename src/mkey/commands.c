@@ -6,7 +6,10 @@
 #include "core/epoch.h"
 #include "device/device.h"
 #include "mkey/key.h"
+#include "mkey/layout.h"
 #include "mkey/pages.h"
+
+#define RIGHTS_THAT_WRITE (RIGHT_LOCAL_WRITE | RIGHT_REMOTE_WRITE | RIGHT_ATOMIC)
 
 static enum key_kind kind_of_mr(enum mr_kind kind)
 {
@@ -63,7 +66,7 @@ int hca_mr_register(struct hca_pd *pd, const struct hca_mr_attr *attr, struct mk
 		return error;
 	set_translation(&initial, attr);
 	set_access(&initial, attr->access);
-	return mkey_new(pd, &initial, 0, false, key);
+	return mkey_new(pd, &initial, 0, false, KEY_TAG_OTHER, key);
 }
 
 static void move_to_domain(struct mkey *key, struct mapping *next, struct hca_pd *pd)
@@ -130,7 +133,7 @@ int hca_mw_alloc(struct hca_pd *pd, enum ibv_mw_type type, struct mkey **key)
 		.rights = RIGHT_LOCAL_READ,
 		.qpn = KEY_QPN_ANY,
 	};
-	int error = mkey_new(pd, &initial, 4, false, key);
+	int error = mkey_new(pd, &initial, 4, false, 0, key);
 
 	if (error)
 		return error;
@@ -147,25 +150,90 @@ int hca_mw_dealloc(struct mkey *key)
 
 int hca_mkey_create(struct hca_pd *pd, const struct hca_mkey_attr *attr, struct mkey **key)
 {
-	struct mapping initial = {
-		.kind = KEY_INDIRECT,
-		.free = true,
-		.rights = RIGHT_LOCAL_READ,
-		.qpn = KEY_QPN_ANY,
-		.needs_cipher = attr->cipher,
+	const struct hca_mkey_layout layout = {
+		.attr = *attr,
+		.state =
+			{
+				.free = true,
+				.rights = RIGHT_LOCAL_READ,
+				.qpn = KEY_QPN_ANY,
+				.remote_invalidate = attr->remote_invalidate,
+			},
 	};
-	int error = mkey_new(pd, &initial, attr->max_entries, attr->bsf_octowords, key);
+	struct refusal why;
+	int error = hca_mkey_create_layout(pd, &layout, key, &why);
 
+	if (!error)
+		(*key)->clears = true;
+	return error;
+}
+
+static struct mapping begin_with(enum key_kind kind, const struct hca_mkey_state *state)
+{
+	return (struct mapping){
+		.kind = kind,
+		.free = state->free,
+		.rights = state->rights,
+		.qpn = state->qpn,
+		.start = state->start,
+		.length = state->length,
+	};
+}
+
+/* The translation that @key begins with. Nobody knows its number yet, so nothing is to wait for. */
+static int set_entries(struct mkey *key, const struct hca_mkey_layout *layout, struct refusal *why)
+{
+	struct mapping *next = mkey_edit(key);
+	int error;
+
+	if (!next)
+		return -ENOMEM;
+	error = layout_parse(next, next->number, layout->entries, layout->entry_count * 16, why);
+	if (error)
+		mkey_discard(key, next);
+	else
+		mkey_publish(key, next);
+	return error;
+}
+
+int hca_mkey_create_layout(struct hca_pd *pd, const struct hca_mkey_layout *layout, struct mkey **key,
+			   struct refusal *why)
+{
+	const struct hca_mkey_attr *attr = &layout->attr;
+	struct mapping initial = begin_with(KEY_INDIRECT, &layout->state);
+	int error;
+
+	why->rule = RULE_NONE;
+	initial.log_entity = layout->log_entity;
+	initial.needs_cipher = initial.staged = attr->cipher;
+	error = mkey_new(pd, &initial, attr->max_entries, attr->bsf_octowords, layout->state.tag, key);
 	if (error)
 		return error;
 	/* Its first transfer is not to be the one that chooses the kernels. */
 	if (attr->bsf_octowords)
 		guard_kernel_name(GUARD_T10_CRC);
-	(*key)->umr_enabled = true;
+	(*key)->umr_enabled = !layout->fixed;
 	(*key)->bsf_octowords = attr->bsf_octowords;
-	(*key)->remote_invalidate = attr->remote_invalidate;
+	(*key)->remote_invalidate = layout->state.remote_invalidate;
 	(*key)->update_tag = attr->update_tag;
-	return 0;
+	error = layout->entry_count ? set_entries(*key, layout, why) : 0;
+	if (error)
+		mkey_delete(*key);
+	return error;
+}
+
+int hca_mkey_create_memory(struct hca_pd *pd, const struct hca_mkey_state *state, void *base, struct mkey **key)
+{
+	struct mapping initial = begin_with(KEY_MEMORY, state);
+	int error = pages_present(base, state->length, state->rights & RIGHTS_THAT_WRITE);
+
+	if (error)
+		return error;
+	initial.base = base;
+	error = mkey_new(pd, &initial, 0, false, state->tag, key);
+	if (!error)
+		(*key)->remote_invalidate = state->remote_invalidate;
+	return error;
 }
 
 int hca_mkey_destroy(struct mkey *key)

@@ -12,6 +12,7 @@
 struct hca;
 struct hca_pd;
 struct mkey;
+struct refusal;
 
 enum mr_kind {
 	MR_MEMORY,        /* plain virtual memory of this process */
@@ -54,6 +55,16 @@ int hca_mr_prefetch(struct hca_pd *pd, uint32_t lkey, uint64_t address, uint64_t
 int hca_mw_alloc(struct hca_pd *pd, enum ibv_mw_type type, struct mkey **key);
 int hca_mw_dealloc(struct mkey *key);
 
+/* What a command may say of a key from the begin on, as a UMR does later. */
+struct hca_mkey_state {
+	bool free;
+	uint8_t rights; /* enum key_rights */
+	uint8_t tag;    /* lowest byte of its number */
+	uint32_t qpn;   /* that may use it, or 0xffffff: any */
+	uint64_t start, length;
+	bool remote_invalidate; /* en_rinval */
+};
+
 struct hca_mkey_attr {
 	uint16_t max_entries;   /* capacity in 16-byte translation entries, already rounded up to a multiple of 4 */
 	uint8_t bsf_octowords;  /* capacity for block setup: 0, 4 or 8 */
@@ -62,8 +73,24 @@ struct hca_mkey_attr {
 	bool update_tag;        /* a UMR may name the live key with a tag that differs from the current one */
 };
 
-/** Indirect key, free until a UMR configures it (mlx5-formats 4.3). */
+/** Indirect key, free until a UMR configures it, tag 0 (mlx5-formats 4.3). */
 int hca_mkey_create(struct hca_pd *pd, const struct hca_mkey_attr *attr, struct mkey **key);
+
+/* An indirect key by command. */
+struct hca_mkey_layout {
+	struct hca_mkey_attr attr;
+	struct hca_mkey_state state;
+	bool fixed;             /* no UMR may change it */
+	uint8_t log_entity;     /* KSM: each entry translates 2^this bytes; 0: KLM, what it says itself */
+	const uint8_t *entries; /* as in a UMR WQE (mlx5-formats 1.9) */
+	uint32_t entry_count;   /* no more than attr.max_entries; 0: no translation yet */
+};
+
+/** Returns 0, -ENOMEM with @why empty, or -EACCES with @why: entries that do not describe a layout. */
+int hca_mkey_create_layout(struct hca_pd *pd, const struct hca_mkey_layout *layout, struct mkey **key,
+			   struct refusal *why);
+/** A key of the memory at @base by command, which no UMR may change. -EFAULT: it is not there in the way that the rights need. */
+int hca_mkey_create_memory(struct hca_pd *pd, const struct hca_mkey_state *state, void *base, struct mkey **key);
 int hca_mkey_destroy(struct mkey *key);
 
 /**

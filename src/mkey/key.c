@@ -36,13 +36,9 @@ static void mapping_free(struct mapping *map)
 	free(map);
 }
 
-/*
- * Direct keys get a new tag each time their index is used again, so that an rkey that outlived its region does not
- * reach the next one. Indirect keys begin with tag 0 (mlx5-formats 4.3).
- */
-static uint32_t first_number(struct hca *hca, uint32_t index, bool direct)
+static uint32_t first_number(struct hca *hca, uint32_t index, int tag)
 {
-	return index << 8 | (direct ? hca->key_tags[index & (ID_LEAF_SIZE - 1)]++ : 0);
+	return index << 8 | (tag == KEY_TAG_OTHER ? hca->key_tags[index & (ID_LEAF_SIZE - 1)]++ : (uint8_t)tag);
 }
 
 /* All of @from but where its setup is; the entries and the setup as well. */
@@ -67,7 +63,8 @@ static void summarize(struct mapping *map)
 	map->plain_rights = plain ? map->rights : 0;
 }
 
-int mkey_new(struct hca_pd *pd, const struct mapping *initial, uint32_t capacity, bool blocks, struct mkey **out)
+int mkey_new(struct hca_pd *pd, const struct mapping *initial, uint32_t capacity, bool blocks, int tag,
+	     struct mkey **out)
 {
 	struct hca *hca = pd->context->hca;
 	struct mapping *map = mapping_new(capacity, blocks);
@@ -86,7 +83,7 @@ int mkey_new(struct hca_pd *pd, const struct mapping *initial, uint32_t capacity
 			goto release;
 	}
 	mapping_copy(map, initial);
-	map->number = first_number(hca, index, mapping_is_direct(initial));
+	map->number = first_number(hca, index, tag);
 	map->serial = __atomic_add_fetch(&hca->next_serial, 1, __ATOMIC_RELAXED);
 	map->pd = pd->number;
 	map->explained = explain_latest(hca);

@@ -68,6 +68,7 @@ struct mapping {
 	uint64_t version;           /* counts the changes */
 	uint64_t explained;         /* the latest explanation when it was published: what concerns it comes later */
 	uint8_t form;               /* enum layout_form */
+	uint8_t log_entity; /* entries of a list translate 2^this bytes each, whatever they say themselves; 0: what they say */
 	bool gaps; /* of LAYOUT_LIST: entries had some between them, so their numbers are not those of the UMR */
 	uint32_t count;
 	uint32_t repeat;
@@ -97,6 +98,7 @@ struct mkey {
 	bool has_reached;             /* and that counts; atomic, read without the lock */
 	bool umr_enabled;
 	bool remote_invalidate;
+	bool clears; /* an invalidation clears what it is configured with (mlx5dv_wr_mkey_configure(3)), if the profile says so */
 	uint32_t windows; /* atomic; windows bound to this region */
 	bool update_tag;  /* a UMR names it by its index alone */
 };
@@ -154,11 +156,15 @@ static inline uint8_t *mapping_memory(const struct mapping *map, uint64_t addres
 	return (uint8_t *)((uintptr_t)map->base + (address - map->start));
 }
 
+/* As a tag: one that the index did not have lately, so that a number that outlived its region does not reach the next one. */
+#define KEY_TAG_OTHER (-1)
+
 /**
  * Creates a key of @capacity translation entries, and of room for a block setup if @blocks, with the mapping @initial
- * (number, serial are set here).
+ * (number, serial are set here). @tag: of its number, or KEY_TAG_OTHER.
  */
-int mkey_new(struct hca_pd *pd, const struct mapping *initial, uint32_t capacity, bool blocks, struct mkey **key);
+int mkey_new(struct hca_pd *pd, const struct mapping *initial, uint32_t capacity, bool blocks, int tag,
+	     struct mkey **key);
 /** Makes the key unreachable, waits for running transfers, frees it. */
 void mkey_delete(struct mkey *key);
 

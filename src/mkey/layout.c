@@ -9,9 +9,17 @@
 #define REPEAT_BLOCK 0x400u
 #define LIST_ENTRY_MAX (UINT64_C(1) << 31) /* what a byte count of 0 stands for */
 
+static uint64_t entry_bytes(const struct mapping *next, const struct mlx5_wqe_umr_klm_seg *klm)
+{
+	if (next->log_entity)
+		return UINT64_C(1) << next->log_entity;
+	return klm->byte_count ? be32toh(klm->byte_count) : LIST_ENTRY_MAX;
+}
+
 /*
  * Entries of a list behind the first @count of @next, which stay. A byte count of 0 is 2 GiB; an entry that is all zero
- * is the padding to a multiple of four, or a gap (mlx5-formats 1.9). @gap: there is one already, and afterwards.
+ * is the padding to a multiple of four, or a gap (mlx5-formats 1.9). @gap: there is one already, and afterwards. Entries of a
+ * fixed size have no byte count, and each has its place.
  */
 static void parse_entries(struct mapping *next, uint32_t count, const uint8_t *entries, uint32_t bytes, bool *gap)
 {
@@ -19,18 +27,23 @@ static void parse_entries(struct mapping *next, uint32_t count, const uint8_t *e
 		struct mlx5_wqe_umr_klm_seg klm;
 
 		memcpy(&klm, entries + at, sizeof(klm));
-		if (!klm.byte_count && !klm.mkey) {
+		if (!next->log_entity && !klm.byte_count && !klm.mkey) {
 			*gap = true;
 			continue;
 		}
 		next->gaps |= *gap;
 		next->entries[count++] = (struct layout_entry){
 			.address = be64toh(klm.address),
-			.bytes = klm.byte_count ? be32toh(klm.byte_count) : LIST_ENTRY_MAX,
+			.bytes = entry_bytes(next, &klm),
 			.key = be32toh(klm.mkey),
 		};
 	}
 	next->count = count;
+}
+
+static bool is_repeat(const struct mapping *next, const struct mlx5_wqe_umr_repeat_block_seg *block)
+{
+	return !next->log_entity && be32toh(block->op) == REPEAT_BLOCK;
 }
 
 static void end_list(struct mapping *next)
@@ -65,7 +78,7 @@ int layout_replace(struct mapping *next, uint32_t number, uint32_t offset, const
 	bool gap = old < offset;
 
 	memcpy(&block, entries, sizeof(block));
-	if (next->form == LAYOUT_REPEAT || be32toh(block.op) == REPEAT_BLOCK || (old && next->gaps))
+	if (next->form == LAYOUT_REPEAT || is_repeat(next, &block) || (old && next->gaps))
 		return REFUSAL(why, EACCES, RULE_UMR_OFFSET, number, offset);
 	next->gaps = false;
 	/* What is kept behind them stays in its place meanwhile: they take no more than that of their predecessors. */
@@ -113,7 +126,7 @@ int layout_parse(struct mapping *next, uint32_t number, const uint8_t *entries, 
 	struct mlx5_wqe_umr_repeat_block_seg block;
 
 	memcpy(&block, entries, sizeof(block));
-	if (be32toh(block.op) == REPEAT_BLOCK)
+	if (is_repeat(next, &block))
 		return parse_repeat(next, number, entries, bytes, why);
 	return parse_list(next, entries, bytes);
 }

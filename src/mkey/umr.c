@@ -173,11 +173,12 @@ static void apply_context(const struct walk_access *access, struct mapping *next
 
 /*
  * mlx5dv_wr_mkey_configure(3): a local invalidation clears the configuration: what the key is configured with next is all
- * that it has. An adapter keeps the rest, and its next partial configuration brings it back.
+ * that it has. An adapter keeps the rest, and its next partial configuration brings it back, as that of a key by command does
+ * here: its rights are those that it was created with.
  */
 static void clear_configuration(const struct mkey *key, struct mapping *next, const struct umr *umr)
 {
-	if (next->kind != KEY_INDIRECT || !next->free || !(umr->mask & MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE) ||
+	if (!key->clears || !next->free || !(umr->mask & MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE) ||
 	    key->hca->settings.profile == PROFILE_CONNECTX)
 		return;
 	next->rights = RIGHT_LOCAL_READ;
