@@ -215,6 +215,7 @@ static int take(const struct request *request, struct devx_command *command)
 {
 	memset(command, 0, sizeof(*command));
 	command->devx = request->devx;
+	command->program = request->in;
 	command->in_bytes = request->in_bytes;
 	command->out_bytes = request->out_bytes;
 	/* As a kernel does: what cannot be read is EFAULT. */
@@ -235,6 +236,8 @@ static int execute(const struct request *request, struct devx_command *command, 
 		return error;
 	command->object = object;
 	error = run(request, command, entry);
+	if (error == -EFAULT)
+		return error;
 	if (error)
 		refuse(request, command);
 	else if (object && request->call == CALL_CREATE)

@@ -31,7 +31,7 @@ enum devx_status {
 	STATUS_BAD_INPUT_LENGTH = 0x50,
 };
 
-enum devx_layout { LAYOUT_CQC, LAYOUT_QPC, LAYOUT_GENERAL };
+enum devx_layout { LAYOUT_CQC, LAYOUT_QPC, LAYOUT_MKC, LAYOUT_GENERAL };
 
 struct devx_command {
 	struct devx *devx;
@@ -40,6 +40,7 @@ struct devx_command {
 	struct devx_object *object; /* of CREATE: the one to be; of others NULL for a QP of verbs */
 	enum ibv_qp_state state;    /* of a modification: what the QP is in now */
 	size_t in_bytes, out_bytes; /* that the program gave; the first of the former are in: */
+	const uint8_t *program; /* the input where the program has it: what is behind in[] is read from there, once */
 	uint8_t in[COMMAND_INPUT];
 	uint8_t out[COMMAND_OUTPUT];
 	enum devx_status status; /* of a refusal, with the rule */

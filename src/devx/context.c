@@ -42,10 +42,18 @@ void devx_number_free(struct devx_numbers *numbers, uint32_t number)
 const char *devx_kind_name(enum devx_kind kind)
 {
 	static const char *const names[DEVX_KIND_COUNT] = {
-		[DEVX_NONE] = "nothing", [DEVX_PD] = "PD",       [DEVX_TRANSPORT_DOMAIN] = "TD",
-		[DEVX_CQ] = "CQ",        [DEVX_QP] = "QP",       [DEVX_DCT] = "DCT",
-		[DEVX_RMP] = "RMP",      [DEVX_PSV] = "PSV",     [DEVX_GENERAL_OBJECT] = "object",
-		[DEVX_DEK] = "DEK",      [DEVX_LOGIN] = "login",
+		[DEVX_NONE] = "nothing",
+		[DEVX_PD] = "PD",
+		[DEVX_TRANSPORT_DOMAIN] = "TD",
+		[DEVX_CQ] = "CQ",
+		[DEVX_QP] = "QP",
+		[DEVX_DCT] = "DCT",
+		[DEVX_RMP] = "RMP",
+		[DEVX_MKEY] = "key",
+		[DEVX_PSV] = "PSV",
+		[DEVX_GENERAL_OBJECT] = "object",
+		[DEVX_DEK] = "DEK",
+		[DEVX_LOGIN] = "login",
 	};
 
 	return names[kind];
@@ -92,6 +100,9 @@ int devx_object_destroy(struct devx *devx, struct devx_object *object)
 		break;
 	case DEVX_RMP:
 		error = hca_srq_destroy(object->srq);
+		break;
+	case DEVX_MKEY:
+		error = hca_mkey_destroy(object->mkey);
 		break;
 	case DEVX_PSV:
 		error = hca_psv_destroy(devx->hca, object->number);

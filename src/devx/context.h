@@ -17,6 +17,7 @@ enum devx_kind {
 	DEVX_QP,
 	DEVX_DCT,
 	DEVX_RMP,
+	DEVX_MKEY,
 	DEVX_PSV,
 	DEVX_GENERAL_OBJECT, /* of commands: they say which of those that follow */
 	DEVX_DEK,
@@ -52,6 +53,7 @@ struct devx_object {
 		struct hca_cq *cq;
 		struct hca_qp *qp;
 		struct hca_srq *srq;
+		struct mkey *mkey;
 		struct devx_dek dek;
 		struct devx_login login;
 	};

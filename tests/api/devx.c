@@ -43,6 +43,11 @@ static void capabilities(void **state)
 		assert_int_equal(capability(out, 67, 5, 5), 1);    /* dct */
 		assert_int_equal(capability(out, 67, 1, 1), 1);    /* atomic */
 		assert_int_equal(capability(out, 78, 20, 16), 9);  /* log_bf_reg_size */
+		assert_int_equal(capability(out, 33, 23, 23), 1);  /* fixed_buffer_size, */
+		assert_int_equal(capability(out, 35, 7, 7), 1);    /* umr_extended_translation_offset: UCX's keys */
+		assert_int_equal(capability(out, 65, 23, 22), 0);  /* which have atomics, and are changed by UMRs */
+		assert_int_equal(capability(out, 40, 24, 23), 3);  /* sig_crc64_xp10, sig_crc32c */
+		assert_int_equal(capability(out, 66, 8, 8), 1);    /* sho */
 		assert_true(1 << capability(out, 37, 21, 16) < 255);
 		/* What no command makes: compressed CQEs, more than the general group has. */
 		assert_int_equal(capability(out, 183, 1, 0), 0);

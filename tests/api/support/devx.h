@@ -24,6 +24,12 @@ static inline void put32(uint8_t *bytes, size_t at, uint32_t value)
 	memcpy(bytes + at, &value, sizeof(value));
 }
 
+static inline void put64(uint8_t *bytes, size_t at, uint64_t value)
+{
+	put32(bytes, at, (uint32_t)(value >> 32));
+	put32(bytes, at + 4, (uint32_t)value);
+}
+
 static inline uint32_t get32(const uint8_t *bytes, size_t at)
 {
 	uint32_t value;
@@ -277,29 +283,66 @@ static inline void own_ring(struct own *own, uint32_t blocks)
 	*(volatile uint64_t *)own->uar->reg_addr = 1;
 }
 
-/** One block: @opcode, with @rkey at @remote unless 0, and data of @length at @address. */
-static inline void own_request(struct own *own, uint8_t opcode, uint64_t remote, uint32_t rkey, uint64_t address,
-			       uint32_t length, uint32_t immediate)
+/** Posts @wqe of whole octowords, whose control segment gets index, opcode, number and length. */
+static inline void own_post(struct own *own, uint32_t opcode, void *wqe, size_t bytes)
 {
-	uint8_t *wqe = own->memory + OWN_REQUESTS + own->requests % OWN_BLOCKS * 64;
+	uint8_t *from = wqe;
+	uint32_t blocks = (uint32_t)(bytes + 63) / 64;
+
+	assert_int_equal(bytes % 16, 0);
+	put32(from, 0, (own->requests & 0xffff) << 8 | opcode);
+	put32(from, 4, own->qpn << 8 | (uint32_t)(bytes / 16));
+	for (size_t at = 0; at < bytes; at += 64)
+		memcpy(own->memory + OWN_REQUESTS + (own->requests + at / 64) % OWN_BLOCKS * 64, from + at,
+		       bytes - at < 64 ? bytes - at : 64);
+	own_ring(own, blocks);
+}
+
+static inline void put_data(uint8_t *wqe, size_t at, uint32_t length, uint32_t lkey, uint64_t address)
+{
+	put32(wqe, at, length);
+	put32(wqe, at + 4, lkey);
+	put64(wqe, at + 8, address);
+}
+
+/** One block: @opcode, with @rkey at @remote unless 0, and data of @length at @address of @lkey. */
+static inline void own_request_of(struct own *own, uint32_t lkey, uint8_t opcode, uint64_t remote, uint32_t rkey,
+				  uint64_t address, uint32_t length, uint32_t immediate)
+{
+	uint8_t wqe[64] = {0};
 	size_t at = 16;
 
-	memset(wqe, 0, 64);
-	put32(wqe, 0, (own->requests & 0xffff) << 8 | opcode);
-	put32(wqe, 4, own->qpn << 8 | (rkey ? 3 : 2));
 	put32(wqe, 8, 8);
 	put32(wqe, 12, immediate);
 	if (rkey) {
-		put32(wqe, 16, (uint32_t)(remote >> 32));
-		put32(wqe, 20, (uint32_t)remote);
+		put64(wqe, 16, remote);
 		put32(wqe, 24, rkey);
 		at = 32;
 	}
-	put32(wqe, at, length);
-	put32(wqe, at + 4, own->side->mr->lkey);
-	put32(wqe, at + 8, (uint32_t)(address >> 32));
-	put32(wqe, at + 12, (uint32_t)address);
-	own_ring(own, 1);
+	put_data(wqe, at, length, lkey, address);
+	own_post(own, opcode, wqe, at + 16);
+}
+
+/** The same of the side's own memory. */
+static inline void own_request(struct own *own, uint8_t opcode, uint64_t remote, uint32_t rkey, uint64_t address,
+			       uint32_t length, uint32_t immediate)
+{
+	own_request_of(own, own->side->mr->lkey, opcode, remote, rkey, address, length, immediate);
+}
+
+/** An atomic of 8 bytes: @opcode, what it adds or swaps in, what it compares with; what was there comes to @address. */
+static inline void own_atomic(struct own *own, uint8_t opcode, uint64_t remote, uint32_t rkey, uint64_t address,
+			      uint64_t swap_add, uint64_t compare)
+{
+	uint8_t wqe[64] = {0};
+
+	put32(wqe, 8, 8);
+	put64(wqe, 16, remote);
+	put32(wqe, 24, rkey);
+	put64(wqe, 32, swap_add);
+	put64(wqe, 40, compare);
+	put_data(wqe, 48, 8, own->side->mr->lkey, address);
+	own_post(own, opcode, wqe, sizeof(wqe));
 }
 
 static inline bool own_has_cqe(const struct own *own)
