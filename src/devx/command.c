@@ -278,8 +278,7 @@ int devx_create(struct devx *devx, const void *in, size_t in_bytes, void *out, s
 	if (error) {
 		devx_object_destroy(devx, object);
 	} else {
-		object->next = devx->objects;
-		devx->objects = object;
+		devx_object_enter(devx, object);
 		*created = object;
 	}
 	pthread_mutex_unlock(&devx->lock);
@@ -355,19 +354,21 @@ int devx_query_qp(struct devx *devx, struct hca_qp *qp, const void *in, size_t i
 
 int devx_destroy(struct devx *devx, struct devx_object *object)
 {
-	struct devx_object *after, **link;
+	struct devx_object *before, **link;
 	int error;
 
 	pthread_mutex_lock(&devx->lock);
-	for (link = &devx->objects; *link != object; link = &(*link)->next)
-		;
-	after = object->next;
+	before = object->next;
+	link = object->link;
 	error = devx_object_destroy(devx, object);
-	if (!error)
-		*link = after;
-	else
+	if (!error) {
+		*link = before;
+		if (before)
+			before->link = link;
+	} else {
 		error = -REFUSE(devx->hca, "mlx5dv_devx_obj_destroy", EREMOTEIO, RULE_DEVX_IN_USE,
 				name_figure(devx_kind_name(object->kind)), object->number);
+	}
 	pthread_mutex_unlock(&devx->lock);
 	return error;
 }

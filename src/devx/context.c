@@ -83,6 +83,15 @@ int devx_open(struct hca *hca, struct hca_context *verbs, struct devx **out)
 	return 0;
 }
 
+void devx_object_enter(struct devx *devx, struct devx_object *object)
+{
+	object->next = devx->objects;
+	object->link = &devx->objects;
+	if (object->next)
+		object->next->link = &object->next;
+	devx->objects = object;
+}
+
 int devx_object_destroy(struct devx *devx, struct devx_object *object)
 {
 	int error = 0;

@@ -45,7 +45,8 @@ struct devx_login {
 };
 
 struct devx_object {
-	struct devx_object *next; /* made before it */
+	struct devx_object *next;  /* made before it */
+	struct devx_object **link; /* what leads to it */
 	enum devx_kind kind;
 	uint32_t number;
 	union {
@@ -87,7 +88,9 @@ void devx_number_free(struct devx_numbers *numbers, uint32_t number);
 /** What the kind is called in explanations. */
 const char *devx_kind_name(enum devx_kind kind);
 
-/** Destroys what is behind @object, and the object. Returns 0, or -EBUSY and has done nothing. */
+/** Enters @object in the list of the context, as the newest. */
+void devx_object_enter(struct devx *devx, struct devx_object *object);
+/** Destroys what is behind @object, and the object, which the caller takes out of the list. Returns 0, or -EBUSY and has done nothing. */
 int devx_object_destroy(struct devx *devx, struct devx_object *object);
 
 /** Frees the registers and the numbers of UARs, and what is registered. */

@@ -140,7 +140,8 @@ static void post_umr(uint32_t number, uint8_t flags, uint64_t mask, const struct
 		.context = *context,
 	};
 
-	memcpy(wqe.entries, entries, count * sizeof(*entries));
+	if (count)
+		memcpy(wqe.entries, entries, count * sizeof(*entries));
 	own_post(&responder, 0x25, &wqe, count ? sizeof(wqe) : offsetof(__typeof__(wqe), entries));
 }
 
