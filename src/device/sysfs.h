@@ -15,7 +15,7 @@
 
 #include "device/gid.h"
 
-#define SYSFS_TEXT_BYTES 128 /* more than any file has */
+#define SYSFS_TEXT_BYTES 512 /* more than any file has */
 
 /* The bus of our functions, of a domain that no machine has: domains of firmware count from 0, those of Linux from 0x10000. */
 #define SYSFS_PCI_BUS "5348:00"

@@ -113,6 +113,15 @@ static int link_class(const char *path, const char *class, const char *name)
 	return symlink(path, made) ? -errno : 0;
 }
 
+/* The driver has no directory: programs go by the name at the end. DPDK leaves out functions that have none. */
+static int link_driver(const char *function)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/driver", function);
+	return symlink("../../../bus/pci/drivers/mlx5_core", path) ? -errno : 0;
+}
+
 /* Directories and links of the PCI function of the device: its files are made through them. */
 static int make_function(const struct tree *tree)
 {
@@ -123,7 +132,9 @@ static int make_function(const struct tree *tree)
 	snprintf(path, sizeof(path), SYSFS_PCI_ROOT "/%s", address);
 	snprintf(node, sizeof(node), "uverbs%zu", tree->device.index);
 	error = link_class(path, "infiniband", tree->name);
-	return error ? error : link_class(path, "infiniband_verbs", node);
+	if (!error)
+		error = link_class(path, "infiniband_verbs", node);
+	return error ? error : link_driver(path);
 }
 
 /* Classes that the kernel has are covered: their devices are none that our libraries know. */

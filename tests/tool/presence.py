@@ -95,11 +95,11 @@ class Presence(unittest.TestCase):
             found = self.works(f"""
                 cd $(realpath /sys/class/infiniband/mlx5_{index})/../.. && pwd -P
                 cat vendor device class numa_node current_link_width current_link_speed infiniband/mlx5_{index}/node_type
-                grep PCI_SLOT_NAME uevent; ls infiniband infiniband_verbs
+                basename $(readlink driver); uniq -c resource; grep PCI_SLOT_NAME uevent; ls infiniband infiniband_verbs
                 test infiniband/mlx5_{index}/device -ef . && test /sys/class/infiniband_verbs/uverbs{index}/device -ef .
                 """, '--devices=2').split('\n')
             self.assertEqual(found, [f'/sys/devices/pci5348:00/5348:00:0{index}.0', '0x15b3', '0x101d', '0x020000', '-1', '16',
-                                     '16.0 GT/s PCIe', '1: CA', f'PCI_SLOT_NAME=5348:00:0{index}.0', 'infiniband:',
+                                     '16.0 GT/s PCIe', '1: CA', 'mlx5_core', '      7' + 3 * ' 0x0000000000000000', f'PCI_SLOT_NAME=5348:00:0{index}.0', 'infiniband:',
                                      f'mlx5_{index}', '', 'infiniband_verbs:', f'uverbs{index}', ''])
 
     def test_no_function(self):
