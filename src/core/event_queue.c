@@ -8,30 +8,41 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+static void init(struct event_queue *queue, int fd)
+{
+	*queue = (struct event_queue){.fd = fd};
+	queue_lock_init(&queue->lock, LOCK_LEVEL_EVENTS, false);
+	queue->last = &queue->first;
+}
+
 int event_queue_init(struct event_queue *queue)
 {
-	queue->fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
-	if (queue->fd < 0)
+	int fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+
+	if (fd < 0)
 		return -errno;
-	queue_lock_init(&queue->lock, LOCK_LEVEL_EVENTS, false);
-	queue->first = NULL;
-	queue->last = &queue->first;
-	queue->stale = 0;
-	queue->taken = NULL;
+	init(queue, fd);
 	return 0;
+}
+
+void event_queue_init_relay(struct event_queue *queue,
+			    void (*relay)(struct event_queue *queue, const struct event_source *source))
+{
+	init(queue, -1);
+	queue->relay = relay;
 }
 
 void event_queue_destroy(struct event_queue *queue)
 {
 	WITHOUT_CANCELLATION;
 
-	close(queue->fd);
+	if (!queue->relay)
+		close(queue->fd);
 	queue_lock_destroy(&queue->lock);
 }
 
@@ -51,18 +62,40 @@ static void unlink_at(struct event_queue *queue, struct event_source **link)
 		queue->last = link;
 }
 
-void event_queue_raise(struct event_queue *queue, struct event_source *source)
+/* The lock is held. */
+static void list(struct event_queue *queue, struct event_source *source)
 {
-	WITHOUT_CANCELLATION;
 	uint64_t one = 1;
 
-	queue_lock(&queue->lock);
 	if (source->pending++ == 0)
 		append(queue, source);
 	/* Cannot block: the counter would have to stand at 2^64 - 2. */
 	while (write(queue->fd, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
+}
+
+void event_queue_raise(struct event_queue *queue, struct event_source *source)
+{
+	WITHOUT_CANCELLATION;
+
+	if (queue->relay)
+		return queue->relay(queue, source);
+	queue_lock(&queue->lock);
+	list(queue, source);
 	queue_unlock(&queue->lock);
+}
+
+bool event_queue_raise_once(struct event_queue *queue, struct event_source *source)
+{
+	WITHOUT_CANCELLATION;
+	bool raised;
+
+	queue_lock(&queue->lock);
+	raised = !source->pending;
+	if (raised)
+		list(queue, source);
+	queue_unlock(&queue->lock);
+	return raised;
 }
 
 /* Takes one event of the first source. The lock is held. */

@@ -8,10 +8,13 @@
  * So the device raises an event without allocating. The queue's lock is a leaf, but for what the owner's
  * `taken` takes. Owner: the driver object (channel, context) owns the queue; the raising object owns its
  * sources and must detach them with event_source_purge() before it goes.
+ *
+ * A relay is a queue without a descriptor: what is raised in it is handed to a function at once, and never listed.
  */
 #ifndef SOFTHCA_CORE_EVENT_QUEUE_H
 #define SOFTHCA_CORE_EVENT_QUEUE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "core/lock.h"
@@ -19,8 +22,8 @@
 struct event_source {
 	struct event_source *next; /* in the queue's FIFO, NULL-terminated */
 	uint32_t pending;          /* events not yet taken; 0: not listed */
-	int type;                  /* enum ibv_event_type for asynchronous events, unused for completion events */
-	void *object;              /* the driver's object (struct user_cq *, user_qp *, …) */
+	int type;     /* enum ibv_event_type for asynchronous events, or the owner's own */
+	void *object; /* the driver's object (struct user_cq *, user_qp *, …) */
 };
 
 struct event_queue {
@@ -35,16 +38,25 @@ struct event_queue {
 	 * NULL.
 	 */
 	void (*taken)(int type, void *object);
+	/* Of a relay, else NULL. The queue's lock is not held, but those of whoever raises are. */
+	void (*relay)(struct event_queue *queue, const struct event_source *source);
 };
 
 /** Creates the queue and its descriptor (close-on-exec, blocking). Returns 0 or -errno. */
 int event_queue_init(struct event_queue *queue);
+
+/** Makes the queue a relay to @relay, which may be called by any thread, and by several at once. */
+void event_queue_init_relay(struct event_queue *queue,
+			    void (*relay)(struct event_queue *queue, const struct event_source *source));
 
 /** Closes the descriptor. No source may be listed any more. */
 void event_queue_destroy(struct event_queue *queue);
 
 /** Raises one event of @source. Any thread; no lock of the caller's is touched. Writes to the eventfd. */
 void event_queue_raise(struct event_queue *queue, struct event_source *source);
+
+/** The same if no event of @source waits, else nothing. Returns whether it was raised. Not of a relay. */
+bool event_queue_raise_once(struct event_queue *queue, struct event_source *source);
 
 /**
  * Takes the oldest event (sources that wait take turns): blocks in read(2) as the descriptor's flags say.

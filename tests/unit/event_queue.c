@@ -226,6 +226,46 @@ static void takers_and_purges_at_once(void **state)
 	event_queue_destroy(&crowd.queue);
 }
 
+/* What waits already is not listed a second time, and is again once it was taken. */
+static void once(void **state)
+{
+	struct event_source a = {.type = 1, .object = "a"}, b = {.type = 2, .object = "b"};
+
+	assert_true(event_queue_raise_once(*state, &a));
+	assert_false(event_queue_raise_once(*state, &a));
+	assert_true(event_queue_raise_once(*state, &b));
+	assert_false(event_queue_raise_once(*state, &a));
+	expect(*state, &a);
+	assert_true(event_queue_raise_once(*state, &a));
+	expect(*state, &b);
+	expect(*state, &a);
+	expect_nothing(*state);
+}
+
+static const struct event_source *relayed;
+static struct event_queue *relayed_by;
+
+static void keep(struct event_queue *queue, const struct event_source *source)
+{
+	relayed_by = queue;
+	relayed = source;
+}
+
+static void relay_lists_nothing(void **state)
+{
+	struct event_source a = {.type = 1, .object = "a"};
+	struct event_queue relay;
+
+	(void)state;
+	event_queue_init_relay(&relay, keep);
+	event_queue_raise(&relay, &a);
+	assert_ptr_equal(relayed, &a);
+	assert_ptr_equal(relayed_by, &relay);
+	assert_int_equal(a.pending, 0);
+	assert_int_equal(event_source_purge(&relay, &a), 0);
+	event_queue_destroy(&relay);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -235,6 +275,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(purge_of_the_last_keeps_the_list_whole, queue_setup, queue_teardown),
 		cmocka_unit_test_setup_teardown(event_purged_in_the_hands_of_a_taker, queue_setup, queue_teardown),
 		cmocka_unit_test(takers_and_purges_at_once),
+		cmocka_unit_test_setup_teardown(once, queue_setup, queue_teardown),
+		cmocka_unit_test(relay_lists_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
