@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Contexts of the command interface, their objects and numbers: see context.h. */
-#include "devx/context.h"
+#include "devx/events.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -66,16 +66,12 @@ int devx_open(struct hca *hca, struct hca_context *verbs, struct devx **out)
 
 	if (!devx)
 		return -ENOMEM;
-	error = event_queue_init(&devx->events);
-	if (!error) {
-		error = hca_open(hca, &devx->events, &devx->own);
-		if (error)
-			event_queue_destroy(&devx->events);
-	}
+	error = hca_open(hca, &devx->events, &devx->own);
 	if (error) {
 		free(devx);
 		return error;
 	}
+	devx_events_open(devx);
 	pthread_mutex_init(&devx->lock, NULL);
 	devx->hca = hca;
 	devx->verbs = verbs;
@@ -128,6 +124,7 @@ int devx_object_destroy(struct devx *devx, struct devx_object *object)
 	}
 	if (error)
 		return error;
+	devx_unsubscribe_all(devx, object);
 	for (size_t i = 0; i < sizeof(object->umem) / sizeof(object->umem[0]); i++)
 		if (object->umem[i])
 			object->umem[i]->references--;
@@ -156,11 +153,14 @@ static bool destroy_all(struct devx *devx)
 
 void devx_close(struct devx *devx)
 {
-	if (!destroy_all(devx) || hca_close(devx->own))
+	bool all = destroy_all(devx);
+
+	devx_channels_close(devx);
+	if (!all || hca_close(devx->own))
 		return;
 	devx_umems_close(devx);
 	devx_uars_close(devx);
-	event_queue_destroy(&devx->events);
+	devx_events_close(devx);
 	pthread_mutex_destroy(&devx->lock);
 	free(devx);
 }

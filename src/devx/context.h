@@ -43,6 +43,7 @@ struct devx_login {
 	struct hca_login *login;
 	uint32_t credential_id, import_kek_id;
 };
+struct subscription;
 
 struct devx_object {
 	struct devx_object *next;  /* made before it */
@@ -58,7 +59,8 @@ struct devx_object {
 		struct devx_dek dek;
 		struct devx_login login;
 	};
-	struct devx_umem *umem[2]; /* in which it is; or NULL */
+	struct devx_umem *umem[2];         /* in which it is; or NULL */
+	struct subscription *subscription; /* the newest to its events, or NULL; devx.subscriptions */
 };
 
 /* Numbers from 1 on; a free one has NULL. */
@@ -72,8 +74,11 @@ struct devx {
 	struct hca *hca;
 	struct hca_context *verbs; /* of the objects of verbs */
 	struct hca_context *own; /* of those that commands made: their events are not those of ibv_get_async_event(3) */
-	struct event_queue events;
-	struct devx_object *objects; /* newest first */
+	struct event_queue
+		events; /* a relay to their subscriptions; the object of each source is a struct devx_object */
+	struct queue_lock subscriptions; /* devx/events.h */
+	struct devx_channel *channels;   /* newest first; under it */
+	struct devx_object *objects;     /* newest first */
 	struct devx_numbers umems, uars;
 	uint8_t *page;                      /* the doorbell registers, which all UARs share; or NULL */
 	uint32_t transport_domains, logins; /* made so far */
@@ -90,7 +95,10 @@ const char *devx_kind_name(enum devx_kind kind);
 
 /** Enters @object in the list of the context, as the newest. */
 void devx_object_enter(struct devx *devx, struct devx_object *object);
-/** Destroys what is behind @object, and the object, which the caller takes out of the list. Returns 0, or -EBUSY and has done nothing. */
+/**
+ * Destroys what is behind @object, ends the subscriptions to it, and frees it; the caller takes it out of the list. Returns 0, or
+ * -EBUSY and has done nothing.
+ */
 int devx_object_destroy(struct devx *devx, struct devx_object *object);
 
 /** Frees the registers and the numbers of UARs, and what is registered. */

@@ -32,6 +32,7 @@ int command_create_cq(struct devx_command *command)
 		.cqe_size = 64u << command_get(command, CQC_CQE_SIZE),
 		.ignore_overrun = command_get(command, CQC_IGNORE_OVERRUN),
 		.in_umem = true,
+		.cookie = object,
 	};
 	uint64_t event_queue = command_get(command, CQC_EQN);
 	int error = command_check_refused(command, LAYOUT_CQC);

@@ -16,10 +16,12 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "hca/hca.h"
 
 struct devx;
+struct devx_channel;
 struct devx_object;
 
 /** What a program sees of a UAR: the page, which belongs to the context, and its number. */
@@ -73,5 +75,35 @@ void devx_uar_free(struct devx *devx, uint32_t number);
 
 /** The event queue of completion @vector. Returns 0, -EINVAL. */
 int devx_event_queue(struct devx *devx, uint32_t vector, uint32_t *number);
+
+/* ---- events ---------------------------------------------------------------------------------------------------- */
+
+/* Flags of a channel: no data behind the cookie, and an event of a subscription that waits already is not told again. */
+enum { DEVX_CHANNEL_OMIT_DATA = 1 };
+
+/**
+ * Makes a channel, and through @fd its descriptor, which is readable as long as an event waits and whose O_NONBLOCK the program may
+ * set. Returns 0, -EINVAL (@flags), -EMFILE, -ENOMEM ….
+ */
+int devx_channel_create(struct devx *devx, uint32_t flags, struct devx_channel **channel, int *fd);
+/** Ends its subscriptions, drops what waits, closes the descriptor. No thread is in a call on it. */
+void devx_channel_destroy(struct devx *devx, struct devx_channel *channel);
+
+/**
+ * Subscribes to the @bytes / 2 events of @types, by the device's numbers, of @object, or of none if NULL. Either all are subscribed
+ * to or none. They end with the object; what waits then can still be taken. Returns 0, -EINVAL, -ENOMEM, -EAGAIN.
+ */
+int devx_subscribe(struct devx *devx, struct devx_channel *channel, struct devx_object *object, const uint16_t *types,
+		   size_t bytes, uint64_t cookie);
+/** Subscribes to one, upon which eventfd(2) @fd counts one more, and nothing is to be taken. -EBADF, -EINVAL (@fd), -EMFILE. */
+int devx_subscribe_fd(struct devx *devx, struct devx_channel *channel, int fd, struct devx_object *object,
+		      uint16_t type);
+
+/**
+ * Takes the oldest event: @data, of @bytes, gets the cookie and, unless omitted, 64 bytes of event queue entry. Blocks as the
+ * descriptor's flags say; a cancellation point, at which no lock is held. Returns the bytes written, -EAGAIN, -EINTR, -EINVAL (it
+ * does not fit, and waits on), -EOVERFLOW (events were lost for lack of memory), -EFAULT (this one is).
+ */
+ssize_t devx_channel_take(struct devx *devx, struct devx_channel *channel, void *data, size_t bytes);
 
 #endif

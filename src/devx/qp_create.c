@@ -102,6 +102,7 @@ int command_create_qp(struct devx_command *command)
 		.user_index = (uint32_t)command_get(command, QPC_USER_INDEX),
 		.stop_at_signature_error = command_get(command, QPC_DRAIN_SIGERR),
 		.in_umem = true,
+		.cookie = object,
 	};
 	int error = command_check_refused(command, LAYOUT_QPC);
 

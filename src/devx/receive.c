@@ -100,6 +100,7 @@ int command_create_dct(struct devx_command *command)
 		.type = QP_TYPE_DCT,
 		.user_index = (uint32_t)command_get(command, DCTC_USER_INDEX),
 		.dc_access_key = command_get(command, DCTC_DC_ACCESS_KEY),
+		.cookie = object,
 	};
 	int error = command_find_pd(command, DCTC_PD, &attr.pd);
 

@@ -39,6 +39,14 @@ struct user_uar {
 	struct alive alive;
 };
 
+struct user_event_channel {
+	struct mlx5dv_devx_event_channel base;
+	struct devx_channel *device;
+	struct ibv_context *context;
+	struct devx_handle handle;
+	struct alive alive;
+};
+
 /** The command interface of @context, made at first use. NULL with errno set. Any thread. */
 struct devx *user_devx(struct ibv_context *context);
 

@@ -647,6 +647,58 @@ CALL(devx_free_uar)
 	return errno;
 }
 
+CALL(devx_subscribe)
+{
+	uint16_t type = 4;
+
+	(void)world;
+	return mlx5dv_devx_subscribe_devx_event(object, NULL, sizeof(type), &type, 0);
+}
+
+/* The object; the channel is in order. */
+CALL(devx_subscribe_to)
+{
+	struct mlx5dv_devx_event_channel *channel = mlx5dv_devx_create_event_channel(world->context, 0);
+	uint16_t type = 4;
+	int error = mlx5dv_devx_subscribe_devx_event(channel, object, sizeof(type), &type, 0);
+
+	mlx5dv_devx_destroy_event_channel(channel);
+	return error;
+}
+
+CALL(devx_subscribe_fd)
+{
+	(void)world;
+	return mlx5dv_devx_subscribe_devx_event_fd(object, 0, NULL, 9);
+}
+
+CALL(devx_subscribe_fd_to)
+{
+	struct mlx5dv_devx_event_channel *channel = mlx5dv_devx_create_event_channel(world->context, 0);
+	int error = mlx5dv_devx_subscribe_devx_event_fd(channel, 0, object, 4);
+
+	mlx5dv_devx_destroy_event_channel(channel);
+	return error;
+}
+
+CALL(devx_get_event)
+{
+	uint64_t event[9];
+
+	(void)world;
+	errno = 0;
+	mlx5dv_devx_get_event(object, (struct mlx5dv_devx_async_event_hdr *)event, sizeof(event));
+	return errno;
+}
+
+CALL(devx_destroy_event_channel)
+{
+	(void)world;
+	errno = 0;
+	mlx5dv_devx_destroy_event_channel(object);
+	return errno;
+}
+
 /* ---- the table -------------------------------------------------------------------------------------------------- */
 
 #define ROW(symbol, kind, call, beside)                                                                                \
@@ -749,6 +801,12 @@ const struct alive_call alive_calls[] = {
 	ROW(mlx5dv_devx_obj_destroy, DEVX, devx_obj_destroy, false),
 	ROW(mlx5dv_devx_umem_dereg, UMEM, devx_umem_dereg, false),
 	ROW(mlx5dv_devx_free_uar, UAR, devx_free_uar, false),
+	ROW(mlx5dv_devx_subscribe_devx_event, EVENTS, devx_subscribe, false),
+	ROW(mlx5dv_devx_subscribe_devx_event, DEVX, devx_subscribe_to, true),
+	ROW(mlx5dv_devx_subscribe_devx_event_fd, EVENTS, devx_subscribe_fd, false),
+	ROW(mlx5dv_devx_subscribe_devx_event_fd, DEVX, devx_subscribe_fd_to, true),
+	ROW(mlx5dv_devx_get_event, EVENTS, devx_get_event, false),
+	ROW(mlx5dv_devx_destroy_event_channel, EVENTS, devx_destroy_event_channel, false),
 };
 
 const size_t alive_calls_count = sizeof(alive_calls) / sizeof(alive_calls[0]);

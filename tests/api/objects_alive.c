@@ -175,6 +175,8 @@ static void *make(const struct alive_world *world, enum alive_kind kind)
 		return mlx5dv_devx_umem_reg(world->context, memory, sizeof(memory), 0);
 	case ALIVE_UAR:
 		return mlx5dv_devx_alloc_uar(world->context, 0);
+	case ALIVE_EVENTS:
+		return mlx5dv_devx_create_event_channel(world->context, 0);
 	default: /* a login is of devices whose keys are wrapped; this one's are not */
 		return NULL;
 	}
@@ -217,6 +219,9 @@ static int unmake(enum alive_kind kind, void *object)
 		return mlx5dv_devx_umem_dereg(object);
 	case ALIVE_UAR:
 		mlx5dv_devx_free_uar(object);
+		return 0;
+	case ALIVE_EVENTS:
+		mlx5dv_devx_destroy_event_channel(object);
 		return 0;
 	default:
 		return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules 950 to 967: commands, and memory that queues were made in. */
+/* Rules 950 to 967: commands, and memory that queues were made in; 975 to 980: events. */
 #include "support/devx.h"
 #include "rule_cases.h"
 
@@ -238,16 +238,110 @@ static void umem_cq_gone(void)
 	own_close(&one);
 }
 
+static const char subscribe_call[] = "mlx5dv_devx_subscribe_devx_event";
+
+static void devx_channel_flags(void)
+{
+	expect_null(mlx5dv_devx_create_event_channel(client.context, (enum mlx5dv_devx_create_event_channel_flags)6),
+		    EINVAL);
+	expect_refusal(DEVX_CHANNEL_FLAGS,
+		       "mlx5dv_devx_create_event_channel → EINVAL: flags 0x6 of an event channel: there is none but "
+		       "MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA");
+}
+
+static void devx_channel_omits(void)
+{
+	expect_null(mlx5dv_devx_create_event_channel(client.context,
+						     MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA),
+		    EOPNOTSUPP);
+	expect_refusal(
+		DEVX_CHANNEL_OMITS,
+		"mlx5dv_devx_create_event_channel → EOPNOTSUPP: channels that omit the data of events are not there "
+		"yet");
+}
+
+static void devx_event_list(void)
+{
+	struct mlx5dv_devx_event_channel *channel = mlx5dv_devx_create_event_channel(client.context, 0);
+	uint16_t types[] = {1, 0x10};
+	struct own own;
+
+	own_open_cq(&own, &client);
+	expect_error(mlx5dv_devx_subscribe_devx_event(channel, own.cq, 3, types, 0), EINVAL);
+	expect_refusal(DEVX_EVENT_COUNT,
+		       "%s → EINVAL: a list of 3 bytes: it has one to 16 event numbers of two bytes each",
+		       subscribe_call);
+	expect_error(mlx5dv_devx_subscribe_devx_event(channel, own.cq, 4, types, 0), EINVAL);
+	expect_refusal(DEVX_EVENT_TYPE, "%s → EINVAL: event 0x1 is none that this device tells of CQ objects",
+		       subscribe_call);
+	expect_error(mlx5dv_devx_subscribe_devx_event(channel, NULL, 4, types, 0), EINVAL);
+	expect_refusal(DEVX_EVENT_TYPE, "%s → EINVAL: event 0x1 is none that this device tells of no objects",
+		       subscribe_call);
+	expect_error(mlx5dv_devx_subscribe_devx_event_fd(channel, -1, own.cq, 4), EBADF);
+	expect_refusal(DEVX_EVENT_FD, "%s_fd → EBADF: descriptor -1 is not one of eventfd(2)", subscribe_call);
+	own_close(&own);
+	mlx5dv_devx_destroy_event_channel(channel);
+}
+
+/* The QP needs an SRQ, whose receives it says that it takes no more of. */
+static void devx_event_room(void)
+{
+	struct mlx5dv_devx_event_channel *channel = mlx5dv_devx_create_event_channel(client.context, 0);
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 4, .max_sge = 1}};
+	struct mlx5dv_srq out = {.comp_mask = MLX5DV_SRQ_MASK_SRQN};
+	struct ibv_srq *srq = ibv_create_srq(client.pd, &attr);
+	struct mlx5dv_obj object = {.srq = {.in = srq, .out = &out}};
+	struct command command;
+	uint16_t type = 0x13;
+	uint64_t cookie;
+	struct own own;
+
+	assert_int_equal(mlx5dv_init_obj(&object, MLX5DV_OBJ_SRQ), 0);
+	own_open_cq(&own, &client);
+	command = qp_command(&own, 0);
+	put32(command.in, 196, 1u << 24 | out.srqn);
+	own.qp = create(client.context, &command, 272);
+	own.qpn = created_number(&command);
+	assert_int_equal(mlx5dv_devx_subscribe_devx_event(channel, own.qp, 2, &type, 0), 0);
+	own_to_init(&own);
+	own_to_rtr(&own, &server, 0x123);
+	command = command_of(0x507);
+	assert_int_equal(own_modify(&own, &command, 16), 0);
+	errno = 0;
+	assert_int_equal(mlx5dv_devx_get_event(channel, (struct mlx5dv_devx_async_event_hdr *)&cookie, sizeof(cookie)),
+			 -1);
+	assert_int_equal(errno, EINVAL);
+	expect_refusal(DEVX_EVENT_ROOM,
+		       "mlx5dv_devx_get_event → EINVAL: an event waits, and 8 bytes have no room for its 72");
+	own_close(&own);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+	mlx5dv_devx_destroy_event_channel(channel);
+}
+
 static const struct rule_case cases[] = {
-	CASE(DEVX_LENGTH, devx_length),         CASE(DEVX_OPCODE, devx_opcode),
-	CASE(DEVX_UNSERVED, devx_unserved),     CASE(DEVX_OTHER_OBJECT, devx_other_object),
-	CASE(DEVX_FIELD, devx_field),           CASE(DEVX_NUMBER, devx_number),
-	CASE(DEVX_UMEM_RANGE, devx_umem_range), CASE(DEVX_IN_USE, devx_in_use),
-	CASE(DEVX_UMEM_ATTR, devx_umem_attr),   CASE(DEVX_UMEM_MEMORY, devx_umem_memory),
-	CASE(DEVX_UMEM_IN_USE, devx_in_use),    CASE(DEVX_UMEM_DMABUF, devx_umem_dmabuf),
-	CASE(DEVX_UAR_TYPE, devx_uar_type),     CASE(DEVX_VECTOR, devx_vector),
-	CASE(DEVX_CAP_GROUP, devx_cap_group),   CASE(UMEM_QP_GONE, umem_qp_gone),
+	CASE(DEVX_LENGTH, devx_length),
+	CASE(DEVX_OPCODE, devx_opcode),
+	CASE(DEVX_UNSERVED, devx_unserved),
+	CASE(DEVX_OTHER_OBJECT, devx_other_object),
+	CASE(DEVX_FIELD, devx_field),
+	CASE(DEVX_NUMBER, devx_number),
+	CASE(DEVX_UMEM_RANGE, devx_umem_range),
+	CASE(DEVX_IN_USE, devx_in_use),
+	CASE(DEVX_UMEM_ATTR, devx_umem_attr),
+	CASE(DEVX_UMEM_MEMORY, devx_umem_memory),
+	CASE(DEVX_UMEM_IN_USE, devx_in_use),
+	CASE(DEVX_UMEM_DMABUF, devx_umem_dmabuf),
+	CASE(DEVX_UAR_TYPE, devx_uar_type),
+	CASE(DEVX_VECTOR, devx_vector),
+	CASE(DEVX_CAP_GROUP, devx_cap_group),
+	CASE(UMEM_QP_GONE, umem_qp_gone),
 	CASE(UMEM_CQ_GONE, umem_cq_gone),
+	CASE(DEVX_CHANNEL_FLAGS, devx_channel_flags),
+	CASE(DEVX_CHANNEL_OMITS, devx_channel_omits),
+	CASE(DEVX_EVENT_COUNT, devx_event_list),
+	CASE(DEVX_EVENT_TYPE, devx_event_list),
+	CASE(DEVX_EVENT_FD, devx_event_list),
+	CASE(DEVX_EVENT_ROOM, devx_event_room),
 };
 
 RULE_CASES(devx_cases, cases);

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 /* ---- what several of them need --------------------------------------------------------------------------------- */
@@ -43,7 +44,7 @@ static void post_write(struct calls_world *world, struct ibv_qp *qp, uint64_t wr
 	CHECK(!ibv_post_send(qp, &wr, &bad));
 }
 
-/* These two are cancellation points by their nature, which is not for the table to try. */
+/* These three are cancellation points by their nature, which is not for the table to try. */
 static int take_completion_event(struct ibv_comp_channel *channel, struct ibv_cq **cq)
 {
 	void *cookie;
@@ -61,6 +62,18 @@ static int take_async_event(struct ibv_context *context, struct ibv_async_event 
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
 	result = ibv_get_async_event(context, event);
+	pthread_setcancelstate(before, NULL);
+	return result;
+}
+
+static ssize_t take_device_event(struct mlx5dv_devx_event_channel *channel, struct mlx5dv_devx_async_event_hdr *event,
+				 size_t bytes)
+{
+	ssize_t result;
+	int before;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	result = mlx5dv_devx_get_event(channel, event, bytes);
 	pthread_setcancelstate(before, NULL);
 	return result;
 }
@@ -516,6 +529,29 @@ static void device_commands(struct calls_world *world)
 	free(memory);
 }
 
+/* Subscriptions to what raises no event, so none is there when one is asked for. */
+static void device_events(struct calls_world *world)
+{
+	struct mlx5dv_devx_event_channel *channel = mlx5dv_devx_create_event_channel(world->context, 0);
+	struct mlx5dv_devx_obj *domain;
+	struct command command = {0};
+	uint16_t type = 4;
+	uint64_t event[9];
+	/* Never closed, which would be a point where a thread is cancelled. */
+	static int fd = -1;
+
+	if (fd < 0)
+		fd = eventfd(0, EFD_CLOEXEC);
+	CHECK(channel && fd >= 0 && !fcntl(channel->fd, F_SETFL, O_NONBLOCK));
+	domain = create_by_command(world, &command, 0x800);
+	CHECK(!mlx5dv_devx_subscribe_devx_event(channel, domain, sizeof(type), &type, 1));
+	CHECK(!mlx5dv_devx_subscribe_devx_event_fd(channel, fd, domain, type));
+	CHECK(take_device_event(channel, (struct mlx5dv_devx_async_event_hdr *)event, sizeof(event)) == -1 &&
+	      errno == EAGAIN);
+	CHECK(!mlx5dv_devx_obj_destroy(domain));
+	mlx5dv_devx_destroy_event_channel(channel);
+}
+
 const struct call calls[] = {
 	{"ibv_get_device_list ibv_free_device_list ibv_get_device_name ibv_get_device_index ibv_get_device_guid "
 	 "ibv_open_device ibv_close_device mlx5dv_open_device mlx5dv_is_supported",
@@ -553,6 +589,9 @@ const struct call calls[] = {
 	 "mlx5dv_devx_obj_modify mlx5dv_devx_obj_query mlx5dv_devx_query_eqn mlx5dv_devx_umem_reg mlx5dv_devx_umem_reg_ex "
 	 "mlx5dv_devx_umem_dereg mlx5dv_devx_qp_modify mlx5dv_devx_qp_query",
 	 device_commands},
+	{"mlx5dv_devx_create_event_channel mlx5dv_devx_destroy_event_channel mlx5dv_devx_get_event "
+	 "mlx5dv_devx_subscribe_devx_event mlx5dv_devx_subscribe_devx_event_fd",
+	 device_events},
 };
 
 const size_t calls_count = sizeof(calls) / sizeof(calls[0]);

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Channels of events, and subscriptions: see events.h. What they do follows the kernel's mlx5 driver (docs/devx.md, Events). */
+#include "devx/events.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/cancellation.h"
+#include "device/program_memory.h"
+#include "devx/command.h"
+#include "explain/explain.h"
+
+/* A kernel takes no more types at once. */
+enum { MAX_TYPES = 16, ENTRY_BYTES = 64 };
+
+/* syndrome of CQ_ERROR, and queue types of the others */
+enum { SYNDROME_OVERRUN = 1, QUEUE_OF_QP = 0, QUEUE_OF_DCT = 6 };
+
+enum event_type {
+#define EVENT(number, name, raised) EVENT_TYPE_##name = (number),
+#define UNAFFILIATED(number, name) EVENT_TYPE_##name = (number),
+#include "devx/events.def"
+};
+
+static const struct {
+	uint16_t type;
+	int raised;
+} affiliated[] = {
+#define EVENT(number, name, raised) {number, raised},
+#include "devx/events.def"
+};
+
+static const uint16_t unaffiliated[] = {
+#define UNAFFILIATED(number, name) number,
+#include "devx/events.def"
+};
+
+/* What QUERY_HCA_CAP says. */
+enum {
+	AFFILIATED_MASK = 0
+#define EVENT(number, name, raised) | 1u << (number)
+#include "devx/events.def"
+	,
+	UNAFFILIATED_MASK = 0
+#define UNAFFILIATED(number, name) | 1u << (number)
+#include "devx/events.def"
+};
+static_assert((uint32_t)AFFILIATED_MASK == 0x000b003c, "user_affiliated_events");
+static_assert((uint32_t)UNAFFILIATED_MASK == 0x00000200, "user_unaffiliated_events");
+
+/* What a program gets of an event. */
+struct told {
+	uint64_t cookie;
+	uint8_t entry[ENTRY_BYTES]; /* unless omitted */
+};
+
+struct subscription {
+	/* Listed by the channel while an event waits in it that has no data. */
+	struct event_source source;
+	struct subscription *next, **link; /* of the object; link NULL: of none */
+	struct subscription *next_of_channel, **link_of_channel;
+	struct devx_channel *channel;
+	uint32_t references;
+	uint16_t type;
+	int fd; /* eventfd(2) that is told instead of the channel, or -1 */
+	struct told told;
+};
+
+/* An event that waits with its data. */
+struct record {
+	struct event_source source;
+	struct told told;
+};
+
+/* Types of sources of a channel. */
+enum { WAITS_SUBSCRIPTION, WAITS_RECORD, WAITS_LOSS };
+
+struct devx_channel {
+	struct event_queue events;
+	struct devx_channel *next, **link;
+	struct subscription *subscriptions;
+	bool omits_data;
+	struct event_source loss; /* events for which there was no memory */
+};
+
+/* ---- telling ---------------------------------------------------------------------------------------------------- */
+
+/* The lock is held. */
+static void put(struct subscription *subscription)
+{
+	if (--subscription->references)
+		return;
+	if (subscription->fd >= 0)
+		close(subscription->fd);
+	free(subscription);
+}
+
+/* A counter that is full stays so, as a kernel leaves it: whoever raises an event does not wait for the program. */
+static void count(int fd)
+{
+	struct pollfd writable = {.fd = fd, .events = POLLOUT};
+	const uint64_t one = 1;
+
+	if (poll(&writable, 1, 0) == 1 && writable.revents & POLLOUT)
+		while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
+			;
+}
+
+static void tell(struct subscription *subscription)
+{
+	struct devx_channel *channel = subscription->channel;
+	struct record *record;
+
+	if (subscription->fd >= 0)
+		return count(subscription->fd);
+	if (channel->omits_data) {
+		if (event_queue_raise_once(&channel->events, &subscription->source))
+			subscription->references++;
+		return;
+	}
+	record = malloc(sizeof(*record));
+	if (!record) {
+		event_queue_raise_once(&channel->events, &channel->loss);
+		return;
+	}
+	*record = (struct record){
+		.source = {.type = WAITS_RECORD, .object = record},
+		.told = subscription->told,
+	};
+	event_queue_raise(&channel->events, &record->source);
+}
+
+static int type_of(int raised)
+{
+	for (size_t i = 0; i < sizeof(affiliated) / sizeof(affiliated[0]); i++)
+		if (affiliated[i].raised == raised)
+			return affiliated[i].type;
+	return -1;
+}
+
+/* event_queue.relay: the object of @source is one of the context's. */
+static void relay(struct event_queue *queue, const struct event_source *source)
+{
+	struct devx *devx = (struct devx *)((char *)queue - offsetof(struct devx, events));
+	const struct devx_object *object = source->object;
+	int type = type_of(source->type);
+
+	queue_lock(&devx->subscriptions);
+	for (struct subscription *each = object->subscription; each; each = each->next)
+		if (each->type == type)
+			tell(each);
+	queue_unlock(&devx->subscriptions);
+}
+
+void devx_events_open(struct devx *devx)
+{
+	event_queue_init_relay(&devx->events, relay);
+	queue_lock_init(&devx->subscriptions, LOCK_LEVEL_SUBSCRIPTIONS, false);
+}
+
+void devx_events_close(struct devx *devx)
+{
+	queue_lock_destroy(&devx->subscriptions);
+	event_queue_destroy(&devx->events);
+}
+
+/* ---- subscribing ------------------------------------------------------------------------------------------------ */
+
+static bool exists(uint16_t type, const struct devx_object *object)
+{
+	for (size_t i = 0; object && i < sizeof(affiliated) / sizeof(affiliated[0]); i++)
+		if (affiliated[i].type == type)
+			return true;
+	for (size_t i = 0; !object && i < sizeof(unaffiliated) / sizeof(unaffiliated[0]); i++)
+		if (unaffiliated[i] == type)
+			return true;
+	return false;
+}
+
+/* The entry is the same for all events of a subscription. */
+static void fill_entry(uint8_t *entry, uint16_t type, const struct devx_object *object)
+{
+	field_set(entry, EQE_TYPE, type);
+	if (!object)
+		return;
+	if (type == EVENT_TYPE_CQ_ERROR) {
+		field_set(entry, EQE_CQ_ERROR_CQN, object->number);
+		field_set(entry, EQE_CQ_ERROR_SYNDROME, SYNDROME_OVERRUN);
+		return;
+	}
+	field_set(entry, EQE_NUMBER, object->number);
+	field_set(entry, EQE_QUEUE_TYPE, object->kind == DEVX_DCT ? QUEUE_OF_DCT : QUEUE_OF_QP);
+}
+
+/* The lock is held. */
+static void list(struct subscription *subscription, struct devx_object *object)
+{
+	struct devx_channel *channel = subscription->channel;
+
+	subscription->next_of_channel = channel->subscriptions;
+	if (subscription->next_of_channel)
+		subscription->next_of_channel->link_of_channel = &subscription->next_of_channel;
+	subscription->link_of_channel = &channel->subscriptions;
+	channel->subscriptions = subscription;
+	if (!object)
+		return;
+	subscription->next = object->subscription;
+	if (subscription->next)
+		subscription->next->link = &subscription->next;
+	subscription->link = &object->subscription;
+	object->subscription = subscription;
+}
+
+/* The lock is held. */
+static void unsubscribe(struct subscription *subscription)
+{
+	*subscription->link_of_channel = subscription->next_of_channel;
+	if (subscription->next_of_channel)
+		subscription->next_of_channel->link_of_channel = subscription->link_of_channel;
+	if (subscription->link) {
+		*subscription->link = subscription->next;
+		if (subscription->next)
+			subscription->next->link = subscription->link;
+	}
+	put(subscription);
+}
+
+void devx_unsubscribe_all(struct devx *devx, struct devx_object *object)
+{
+	WITHOUT_CANCELLATION;
+
+	queue_lock(&devx->subscriptions);
+	while (object->subscription)
+		unsubscribe(object->subscription);
+	queue_unlock(&devx->subscriptions);
+}
+
+/* @fd: its own from now on; or -1. */
+static struct subscription *new_subscription(struct devx_channel *channel, const struct devx_object *object,
+					     uint16_t type, uint64_t cookie, int fd)
+{
+	struct subscription *subscription = calloc(1, sizeof(*subscription));
+
+	if (!subscription)
+		return NULL;
+	subscription->channel = channel;
+	subscription->source = (struct event_source){.type = WAITS_SUBSCRIPTION, .object = subscription};
+	subscription->references = 1;
+	subscription->type = type;
+	subscription->fd = fd;
+	subscription->told.cookie = cookie;
+	fill_entry(subscription->told.entry, type, object);
+	return subscription;
+}
+
+int devx_subscribe(struct devx *devx, struct devx_channel *channel, struct devx_object *object, const uint16_t *types,
+		   size_t bytes, uint64_t cookie)
+{
+	WITHOUT_CANCELLATION;
+	static const char call[] = "mlx5dv_devx_subscribe_devx_event";
+	struct subscription *made[MAX_TYPES];
+	size_t count = bytes / sizeof(*types), done = 0;
+
+	if (!count || count > MAX_TYPES || bytes % sizeof(*types))
+		return -REFUSE(devx->hca, call, EINVAL, RULE_DEVX_EVENT_COUNT, bytes, MAX_TYPES);
+	for (size_t i = 0; i < count; i++)
+		if (!exists(types[i], object))
+			return -REFUSE(devx->hca, call, EINVAL, RULE_DEVX_EVENT_TYPE, types[i],
+				       name_figure(object ? devx_kind_name(object->kind) : "no"));
+	while (done < count && (made[done] = new_subscription(channel, object, types[done], cookie, -1)))
+		done++;
+	queue_lock(&devx->subscriptions);
+	for (size_t i = 0; i < done; i++)
+		if (done == count)
+			list(made[i], object);
+		else
+			put(made[i]);
+	queue_unlock(&devx->subscriptions);
+	return done == count ? 0 : -ENOMEM;
+}
+
+/* As a kernel has it: EBADF is no descriptor, EINVAL is none of eventfd(2). */
+static int eventfd_duplicate(int fd)
+{
+	static const char name[] = "anon_inode:[eventfd]";
+	char path[32], target[sizeof(name)];
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	ssize_t length;
+
+	if (copy < 0)
+		return -errno;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", copy);
+	length = readlink(path, target, sizeof(target));
+	if (length == sizeof(name) - 1 && !memcmp(target, name, sizeof(name) - 1))
+		return copy;
+	close(copy);
+	return -EINVAL;
+}
+
+int devx_subscribe_fd(struct devx *devx, struct devx_channel *channel, int fd, struct devx_object *object,
+		      uint16_t type)
+{
+	WITHOUT_CANCELLATION;
+	static const char call[] = "mlx5dv_devx_subscribe_devx_event_fd";
+	struct subscription *subscription;
+	int copy;
+
+	if (!exists(type, object))
+		return -REFUSE(devx->hca, call, EINVAL, RULE_DEVX_EVENT_TYPE, type,
+			       name_figure(object ? devx_kind_name(object->kind) : "no"));
+	copy = eventfd_duplicate(fd);
+	if (copy < 0)
+		return -REFUSE(devx->hca, call, -copy, RULE_DEVX_EVENT_FD, (uint64_t)(int64_t)fd);
+	subscription = new_subscription(channel, object, type, 0, copy);
+	if (!subscription) {
+		close(copy);
+		return -ENOMEM;
+	}
+	queue_lock(&devx->subscriptions);
+	list(subscription, object);
+	queue_unlock(&devx->subscriptions);
+	return 0;
+}
+
+/* ---- channels --------------------------------------------------------------------------------------------------- */
+
+int devx_channel_create(struct devx *devx, uint32_t flags, struct devx_channel **out, int *fd)
+{
+	static const char call[] = "mlx5dv_devx_create_event_channel";
+	struct devx_channel *channel;
+	int error;
+
+	if (flags & ~(uint32_t)DEVX_CHANNEL_OMIT_DATA)
+		return -REFUSE(devx->hca, call, EINVAL, RULE_DEVX_CHANNEL_FLAGS, flags);
+	/* The gate of UCX, which wants KSM keys behind it (docs/devx.md, What is refused). */
+	if (flags)
+		return -REFUSE(devx->hca, call, EOPNOTSUPP, RULE_DEVX_CHANNEL_OMITS);
+	channel = calloc(1, sizeof(*channel));
+	if (!channel)
+		return -ENOMEM;
+	error = event_queue_init(&channel->events);
+	if (error) {
+		free(channel);
+		return -REFUSE(devx->hca, call, -error, RULE_NO_DESCRIPTOR, -error);
+	}
+	channel->omits_data = flags & DEVX_CHANNEL_OMIT_DATA;
+	channel->loss.type = WAITS_LOSS;
+	queue_lock(&devx->subscriptions);
+	channel->next = devx->channels;
+	if (channel->next)
+		channel->next->link = &channel->next;
+	channel->link = &devx->channels;
+	devx->channels = channel;
+	queue_unlock(&devx->subscriptions);
+	*out = channel;
+	*fd = channel->events.fd;
+	return 0;
+}
+
+/* What waits is nobody's any more. The lock is held. */
+static void drop_waiting(struct devx_channel *channel)
+{
+	struct event_source *source;
+
+	while ((source = channel->events.first)) {
+		event_source_purge(&channel->events, source);
+		if (source->type == WAITS_RECORD)
+			free(source->object);
+		else if (source->type == WAITS_SUBSCRIPTION)
+			put(source->object);
+	}
+}
+
+void devx_channel_destroy(struct devx *devx, struct devx_channel *channel)
+{
+	WITHOUT_CANCELLATION;
+
+	queue_lock(&devx->subscriptions);
+	while (channel->subscriptions)
+		unsubscribe(channel->subscriptions);
+	drop_waiting(channel);
+	*channel->link = channel->next;
+	if (channel->next)
+		channel->next->link = channel->link;
+	queue_unlock(&devx->subscriptions);
+	event_queue_destroy(&channel->events);
+	free(channel);
+}
+
+void devx_channels_close(struct devx *devx)
+{
+	while (devx->channels)
+		devx_channel_destroy(devx, devx->channels);
+}
+
+/* A kernel waits for an event first, and leaves it where it is. */
+static int refuse_size(struct devx *devx, const struct devx_channel *channel, size_t bytes, size_t needed)
+{
+	struct pollfd readable = {.fd = channel->events.fd, .events = POLLIN};
+	int flags = fcntl(readable.fd, F_GETFL);
+	int ready = poll(&readable, 1, flags & O_NONBLOCK ? 0 : -1);
+
+	if (ready < 0)
+		return -errno;
+	if (!ready)
+		return -EAGAIN;
+	return -REFUSE(devx->hca, "mlx5dv_devx_get_event", EINVAL, RULE_DEVX_EVENT_ROOM, bytes, needed);
+}
+
+ssize_t devx_channel_take(struct devx *devx, struct devx_channel *channel, void *data, size_t bytes)
+{
+	size_t needed = channel->omits_data ? sizeof(uint64_t) : sizeof(struct told);
+	struct subscription *subscription;
+	struct record *record;
+	struct told told;
+	void *object;
+	int type, error;
+
+	if (bytes < needed)
+		return refuse_size(devx, channel, bytes, needed);
+	error = event_queue_take(&channel->events, &type, &object);
+	if (error)
+		return error;
+	if (type == WAITS_LOSS)
+		return -EOVERFLOW;
+	if (type == WAITS_RECORD) {
+		record = object;
+		told = record->told;
+		free(record);
+	} else {
+		subscription = object;
+		queue_lock(&devx->subscriptions);
+		told = subscription->told;
+		put(subscription);
+		queue_unlock(&devx->subscriptions);
+	}
+	return program_write(data, &told, needed) ? -EFAULT : (ssize_t)needed;
+}

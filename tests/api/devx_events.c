@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Events of objects made by command: mlx5dv_devx_create_event_channel(3), mlx5dv_devx_subscribe_devx_event(3),
+ * mlx5dv_devx_get_event(3). What the pages leave open is as the kernel's mlx5 driver has it.
+ */
+#include "support/devx.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+
+#include "failing_allocations.h"
+
+/* Numbers of events. */
+enum { COMM_EST = 0x02, CQ_ERROR = 0x04, WQ_CATAS = 0x05, PORT_CHANGE = 0x09, LAST_WQE = 0x13 };
+
+enum { EVENT_BYTES = 8 + 64, BYTES = 64 };
+
+/* What mlx5dv_devx_get_event() writes. */
+union event {
+	struct mlx5dv_devx_async_event_hdr header;
+	uint8_t bytes[EVENT_BYTES + 8];
+};
+
+static bool waits(const struct mlx5dv_devx_event_channel *channel)
+{
+	struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
+
+	return poll(&fd, 1, 0) == 1 && fd.revents == POLLIN;
+}
+
+/* Without O_NONBLOCK a missing event would hang the test. */
+static struct mlx5dv_devx_event_channel *open_channel(int flags)
+{
+	struct mlx5dv_devx_event_channel *channel =
+		mlx5dv_devx_create_event_channel(client.context, (enum mlx5dv_devx_create_event_channel_flags)flags);
+
+	assert_non_null(channel);
+	assert_int_equal(fcntl(channel->fd, F_SETFL, O_NONBLOCK), 0);
+	assert_false(waits(channel));
+	return channel;
+}
+
+static void expect_none(struct mlx5dv_devx_event_channel *channel)
+{
+	union event event;
+
+	assert_false(waits(channel));
+	errno = 0;
+	assert_int_equal(mlx5dv_devx_get_event(channel, &event.header, EVENT_BYTES), -1);
+	assert_int_equal(errno, EAGAIN);
+}
+
+/* The next event of a channel with data. */
+static union event take(struct mlx5dv_devx_event_channel *channel, uint64_t cookie, uint16_t type)
+{
+	double deadline = seconds_now() + 20;
+	union event event;
+
+	while (!waits(channel))
+		assert_true(seconds_now() < deadline);
+	memset(&event, 0xa5, sizeof(event));
+	assert_int_equal(mlx5dv_devx_get_event(channel, &event.header, sizeof(event)), EVENT_BYTES);
+	assert_int_equal(event.header.cookie, cookie);
+	assert_int_equal(event.header.out_data[1], type);
+	assert_int_equal(event.bytes[EVENT_BYTES], 0xa5);
+	return event;
+}
+
+static void expect_queue_event(struct mlx5dv_devx_event_channel *channel, uint64_t cookie, uint16_t type,
+			       uint32_t number)
+{
+	union event event = take(channel, cookie, type);
+
+	assert_int_equal(event.header.out_data[52], 0); /* a queue pair */
+	assert_int_equal(get32(event.header.out_data, 56), number);
+}
+
+static int subscribe(struct mlx5dv_devx_event_channel *channel, struct mlx5dv_devx_obj *object, uint16_t type,
+		     uint64_t cookie)
+{
+	return mlx5dv_devx_subscribe_devx_event(channel, object, sizeof(type), &type, cookie);
+}
+
+/* ---- a QP with an SRQ, which says when it takes no more of it --------------------------------------------------------- */
+
+static struct ibv_srq *srq;
+
+static void sharing_open(struct own *own)
+{
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 4, .max_sge = 1}};
+	struct mlx5dv_srq out = {.comp_mask = MLX5DV_SRQ_MASK_SRQN};
+	struct mlx5dv_obj object = {.srq = {.out = &out}};
+	struct command command;
+
+	if (!srq)
+		srq = ibv_create_srq(client.pd, &attr);
+	assert_non_null(srq);
+	object.srq.in = srq;
+	assert_int_equal(mlx5dv_init_obj(&object, MLX5DV_OBJ_SRQ), 0);
+	own_open_cq(own, &client);
+	command = qp_command(own, 0);
+	put32(command.in, 32, 6u << 11);
+	put32(command.in, 196, 1u << 24 | out.srqn);
+	own->qp = create(client.context, &command, 272);
+	assert_non_null(own->qp);
+	own->qpn = created_number(&command);
+}
+
+static void sharing_close(void)
+{
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+	srq = NULL;
+}
+
+/* Through RESET, if it was in the error state before. */
+static void raise_last_wqe(const struct own *own)
+{
+	struct command command = command_of(0x50a);
+
+	assert_int_equal(own_modify(own, &command, 16), 0);
+	own_to_init(own);
+	own_to_rtr(own, &server, 0x123);
+	command = command_of(0x507);
+	assert_int_equal(own_modify(own, &command, 16), 0);
+}
+
+/* ---- cases ------------------------------------------------------------------------------------------------------------ */
+
+static void channels(void **state)
+{
+	struct mlx5dv_devx_event_channel *one = open_channel(0), *other = open_channel(0);
+
+	(void)state;
+	assert_int_not_equal(one->fd, other->fd);
+	expect_none(one);
+	assert_true(fcntl(one->fd, F_GETFD) & FD_CLOEXEC);
+	mlx5dv_devx_destroy_event_channel(one);
+	mlx5dv_devx_destroy_event_channel(other);
+	/* It is none any more. */
+	expect_error(subscribe(one, NULL, PORT_CHANGE, 0), EBADF);
+	expect_null(mlx5dv_devx_create_event_channel(client.context, (enum mlx5dv_devx_create_event_channel_flags)2),
+		    EINVAL);
+}
+
+static void wrong_subscriptions(void **state)
+{
+	struct mlx5dv_devx_event_channel *channel = open_channel(0);
+	uint16_t types[17] = {COMM_EST, CQ_ERROR};
+	struct own own, foreign;
+
+	(void)state;
+	for (size_t i = 2; i < 17; i++)
+		types[i] = LAST_WQE;
+	own_open(&own, &client, 0);
+	own_open_cq(&foreign, &server);
+	/* events_sz: bytes of an array of one to sixteen numbers of two bytes. */
+	expect_error(mlx5dv_devx_subscribe_devx_event(channel, own.qp, 0, types, 1), EINVAL);
+	expect_error(mlx5dv_devx_subscribe_devx_event(channel, own.qp, 3, types, 1), EINVAL);
+	expect_error(mlx5dv_devx_subscribe_devx_event(channel, own.qp, 34, types, 1), EINVAL);
+	expect_error(mlx5dv_devx_subscribe_devx_event(channel, own.qp, 32, types, 1), 0);
+	/* Events that are no object's, and those that are some object's; that this device does not raise; that do not exist. */
+	expect_error(subscribe(channel, own.qp, PORT_CHANGE, 1), EINVAL);
+	expect_error(subscribe(channel, NULL, LAST_WQE, 1), EINVAL);
+	expect_error(subscribe(channel, NULL, PORT_CHANGE, 1), 0);
+	expect_error(subscribe(channel, own.qp, 0x01, 1), EINVAL);
+	expect_error(subscribe(channel, own.qp, 0x13 + 0x100, 1), EINVAL);
+	expect_error(subscribe(channel, own.qp, 0xffff, 1), EINVAL);
+	/* Of another context. */
+	expect_error(subscribe(channel, foreign.cq, CQ_ERROR, 1), ENOENT);
+	/* One that is wrong spoils the list. */
+	types[1] = 0x01;
+	expect_error(mlx5dv_devx_subscribe_devx_event(channel, own.cq, 4, types, 1), EINVAL);
+	expect_none(channel);
+	own_close(&foreign);
+	own_close(&own);
+	mlx5dv_devx_destroy_event_channel(channel);
+}
+
+/* The masks of group 0x14 are those of what can be subscribed to. */
+static void promised(void **state)
+{
+	struct mlx5dv_devx_event_channel *channel = open_channel(0);
+	struct command command = command_of(0x100);
+	uint8_t out[4112];
+	struct own own;
+
+	(void)state;
+	assert_int_equal(mlx5dv_devx_general_cmd(client.context, command.in, 16, out, sizeof(out)), 0);
+	assert_int_equal(get32(out, 16 + 16) >> 15 & 1, 1); /* event_cap */
+	put32(command.in, 4, 0x14 << 1);
+	assert_int_equal(mlx5dv_devx_general_cmd(client.context, command.in, 16, out, sizeof(out)), 0);
+	own_open(&own, &client, 0);
+	/* Four words of 64 bits, the first of events 0 to 63. A kernel asks no mask for completions. */
+	for (uint32_t type = 1; type < 256; type++) {
+		size_t at = type / 64 * 8 + (type % 64 < 32 ? 4 : 0);
+		bool of_objects = get32(out, 16 + at) >> type % 32 & 1, of_none = get32(out, 48 + at) >> type % 32 & 1;
+
+		expect_error(subscribe(channel, own.qp, (uint16_t)type, 0), of_objects ? 0 : EINVAL);
+		expect_error(subscribe(channel, NULL, (uint16_t)type, 0), of_none ? 0 : EINVAL);
+	}
+	own_close(&own);
+	mlx5dv_devx_destroy_event_channel(channel);
+}
+
+/* In the order in which they happened, each with its data, to whom subscribed. */
+static void order(void **state)
+{
+	struct mlx5dv_devx_event_channel *channel = open_channel(0), *other = open_channel(0);
+	const uint16_t types[] = {COMM_EST, LAST_WQE};
+	struct own one, two;
+
+	(void)state;
+	sharing_open(&one);
+	sharing_open(&two);
+	assert_int_equal(mlx5dv_devx_subscribe_devx_event(channel, one.qp, 4, (uint16_t *)types, 0x1122334455667788),
+			 0);
+	assert_int_equal(subscribe(channel, two.qp, LAST_WQE, 2), 0);
+	assert_int_equal(subscribe(other, two.qp, LAST_WQE, 3), 0);
+	assert_int_equal(subscribe(other, one.qp, COMM_EST, 4), 0);
+	raise_last_wqe(&one);
+	raise_last_wqe(&one);
+	raise_last_wqe(&two);
+	raise_last_wqe(&one);
+	expect_queue_event(channel, 0x1122334455667788, LAST_WQE, one.qpn);
+	expect_queue_event(channel, 0x1122334455667788, LAST_WQE, one.qpn);
+	expect_queue_event(channel, 2, LAST_WQE, two.qpn);
+	expect_queue_event(channel, 0x1122334455667788, LAST_WQE, one.qpn);
+	expect_none(channel);
+	expect_queue_event(other, 3, LAST_WQE, two.qpn);
+	expect_none(other);
+	/* They are nobody else's: not of ibv_get_async_event(3). */
+	{
+		struct pollfd fd = {.fd = client.context->async_fd, .events = POLLIN};
+
+		assert_int_equal(poll(&fd, 1, 0), 0);
+	}
+	/* Twice is twice. */
+	assert_int_equal(subscribe(other, two.qp, LAST_WQE, 5), 0);
+	raise_last_wqe(&two);
+	take(other, 5, LAST_WQE);
+	take(other, 3, LAST_WQE);
+	expect_none(other);
+	mlx5dv_devx_destroy_event_channel(other);
+	own_close(&one);
+	own_close(&two);
+	sharing_close();
+	mlx5dv_devx_destroy_event_channel(channel);
+}
+
+/* mlx5dv_devx_get_event(3): large enough a buffer. A kernel looks at it when an event is there, and leaves that where it is. */
+static void small_buffers(void **state)
+{
+	struct mlx5dv_devx_event_channel *channel = open_channel(0);
+	union event event;
+	struct own own;
+
+	(void)state;
+	sharing_open(&own);
+	assert_int_equal(subscribe(channel, own.qp, LAST_WQE, 7), 0);
+	errno = 0;
+	assert_int_equal(mlx5dv_devx_get_event(channel, &event.header, 0), -1);
+	assert_int_equal(errno, EAGAIN);
+	raise_last_wqe(&own);
+	for (size_t bytes = 0; bytes < EVENT_BYTES; bytes += EVENT_BYTES - 1) {
+		errno = 0;
+		assert_int_equal(mlx5dv_devx_get_event(channel, &event.header, bytes), -1);
+		assert_int_equal(errno, EINVAL);
+	}
+	expect_queue_event(channel, 7, LAST_WQE, own.qpn);
+	/* Nowhere to write to: the event is lost. */
+	raise_last_wqe(&own);
+	errno = 0;
+	assert_int_equal(mlx5dv_devx_get_event(channel, NULL, EVENT_BYTES), -1);
+	assert_int_equal(errno, EFAULT);
+	expect_none(channel);
+	own_close(&own);
+	sharing_close();
+	mlx5dv_devx_destroy_event_channel(channel);
+}
+
+/* A CQ that overruns, and the queue pair that loses its completions so. */
+static void overrun(void **state)
+{
+	struct mlx5dv_devx_event_channel *channel = open_channel(0);
+	union event event;
+	struct own own;
+
+	(void)state;
+	own_open(&own, &client, 0);
+	own_connect(&own, &own);
+	assert_int_equal(subscribe(channel, own.cq, CQ_ERROR, 21), 0);
+	assert_int_equal(subscribe(channel, own.qp, WQ_CATAS, 22), 0);
+	for (uint32_t i = 0; i < OWN_CQES + 1; i++) {
+		double deadline = seconds_now() + 20;
+
+		own_request(&own, MLX5_OPCODE_RDMA_WRITE, side_address(&client, 1024), client.mr->rkey,
+			    side_address(&client, 0), BYTES, 0);
+		/* The ring of requests has no more room than that of CQEs, which are left where they are. */
+		while (i < OWN_CQES && *(volatile uint8_t *)&own.memory[OWN_RING + i * 64 + 63] >> 4 == 0xf)
+			assert_true(seconds_now() < deadline);
+	}
+	event = take(channel, 21, CQ_ERROR);
+	assert_int_equal(get32(event.header.out_data, 32), own.cqn);
+	assert_int_equal(event.header.out_data[43], 1);
+	expect_queue_event(channel, 22, WQ_CATAS, own.qpn);
+	expect_none(channel);
+	memcpy(client.expected + 1024, client.memory, BYTES);
+	own_close(&own);
+	mlx5dv_devx_destroy_event_channel(channel);
+}
+
+/* Neither end of a subscription needs the other to go. */
+static void ends(void **state)
+{
+	struct mlx5dv_devx_event_channel *channel = open_channel(0), *other = open_channel(0);
+	struct own one, two;
+
+	(void)state;
+	sharing_open(&one);
+	sharing_open(&two);
+	assert_int_equal(subscribe(channel, one.qp, LAST_WQE, 1), 0);
+	assert_int_equal(subscribe(other, one.qp, LAST_WQE, 2), 0);
+	assert_int_equal(subscribe(channel, two.qp, LAST_WQE, 3), 0);
+	assert_int_equal(subscribe(other, two.qp, LAST_WQE, 4), 0);
+	raise_last_wqe(&one);
+	raise_last_wqe(&two);
+	/* What waits of an object that is gone is still told. */
+	own_close(&one);
+	expect_queue_event(channel, 1, LAST_WQE, one.qpn);
+	/* A channel goes with what waits in it; the object tells the others. */
+	mlx5dv_devx_destroy_event_channel(other);
+	raise_last_wqe(&two);
+	expect_queue_event(channel, 3, LAST_WQE, two.qpn);
+	expect_queue_event(channel, 3, LAST_WQE, two.qpn);
+	expect_none(channel);
+	raise_last_wqe(&two);
+	mlx5dv_devx_destroy_event_channel(channel);
+	raise_last_wqe(&two);
+	own_close(&two);
+	sharing_close();
+}
+
+/* mlx5dv_devx_subscribe_devx_event_fd(3): the descriptor is signalled, and the channel has nothing of it. */
+static void event_descriptors(void **state)
+{
+	struct mlx5dv_devx_event_channel *channel = open_channel(0);
+	int fd = eventfd(0, EFD_NONBLOCK), twin = dup(fd), pipes[2];
+	uint64_t count = 0;
+	struct own own;
+
+	(void)state;
+	assert_true(fd >= 0 && twin >= 0 && !pipe(pipes));
+	sharing_open(&own);
+	expect_error(mlx5dv_devx_subscribe_devx_event_fd(channel, -1, own.qp, LAST_WQE), EBADF);
+	expect_error(mlx5dv_devx_subscribe_devx_event_fd(channel, pipes[1], own.qp, LAST_WQE), EINVAL);
+	expect_error(mlx5dv_devx_subscribe_devx_event_fd(channel, fd, own.qp, PORT_CHANGE), EINVAL);
+	expect_error(mlx5dv_devx_subscribe_devx_event_fd(channel, fd, own.qp, LAST_WQE), 0);
+	/* The subscription goes on when the program closes its descriptor. */
+	close(fd);
+	raise_last_wqe(&own);
+	raise_last_wqe(&own);
+	expect_none(channel);
+	assert_int_equal(read(twin, &count, sizeof(count)), sizeof(count));
+	assert_int_equal(count, 2);
+	/* One that counts no further does not hold the device up. */
+	count = UINT64_MAX - 1;
+	assert_int_equal(write(twin, &count, sizeof(count)), sizeof(count));
+	assert_int_equal(fcntl(twin, F_SETFL, 0), 0);
+	raise_last_wqe(&own);
+	assert_int_equal(read(twin, &count, sizeof(count)), sizeof(count));
+	assert_int_equal(count, UINT64_MAX - 1);
+	mlx5dv_devx_destroy_event_channel(channel);
+	raise_last_wqe(&own);
+	assert_int_equal(fcntl(twin, F_SETFL, O_NONBLOCK), 0);
+	assert_int_equal(read(twin, &count, sizeof(count)), -1);
+	own_close(&own);
+	sharing_close();
+	close(twin);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+/* mlx5dv_devx_get_event(3), NOTES: events may be lost for lack of memory, which is told. */
+static void no_memory(void **state)
+{
+	struct mlx5dv_devx_event_channel *channel = open_channel(0);
+	union event event;
+	struct own own;
+
+	(void)state;
+	sharing_open(&own);
+	assert_int_equal(subscribe(channel, own.qp, LAST_WQE, 1), 0);
+	raise_last_wqe(&own);
+	watched = true;
+	books.armed = true;
+	books.left = 1;
+	raise_last_wqe(&own);
+	assert_int_equal(books.fired, ENOMEM);
+	watched = false;
+	raise_last_wqe(&own);
+	take(channel, 1, LAST_WQE);
+	assert_true(waits(channel));
+	errno = 0;
+	assert_int_equal(mlx5dv_devx_get_event(channel, &event.header, sizeof(event)), -1);
+	assert_int_equal(errno, EOVERFLOW);
+	take(channel, 1, LAST_WQE);
+	expect_none(channel);
+	own_close(&own);
+	sharing_close();
+	mlx5dv_devx_destroy_event_channel(channel);
+}
+
+/* A child has the objects, and may end them; the parent's go on. */
+static void fork_child(void **state)
+{
+	struct mlx5dv_devx_event_channel *channel = open_channel(0);
+	struct own own;
+	int status;
+	pid_t child;
+
+	(void)state;
+	sharing_open(&own);
+	assert_int_equal(subscribe(channel, own.qp, LAST_WQE, 1), 0);
+	raise_last_wqe(&own);
+	child = fork();
+	if (!child) {
+		struct mlx5dv_devx_event_channel *made = mlx5dv_devx_create_event_channel(client.context, 0);
+		bool right = made && !subscribe(made, own.qp, LAST_WQE, 2) && !subscribe(channel, own.cq, CQ_ERROR, 3);
+
+		mlx5dv_devx_destroy_event_channel(made);
+		_exit(!right);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	take(channel, 1, LAST_WQE);
+	expect_none(channel);
+	own_close(&own);
+	sharing_close();
+	mlx5dv_devx_destroy_event_channel(channel);
+}
+
+/* A context that is closed takes its channels along. */
+static void left_behind(void **state)
+{
+	struct ibv_context *context = open_device();
+	struct mlx5dv_devx_event_channel *channel = mlx5dv_devx_create_event_channel(context, 0);
+	struct command command = command_of(0x800);
+	struct mlx5dv_devx_obj *domain = create(context, &command, 16);
+	union event event;
+	int fd;
+
+	(void)state;
+	assert_non_null(channel);
+	assert_non_null(domain);
+	fd = channel->fd;
+	assert_int_equal(subscribe(channel, NULL, PORT_CHANGE, 1), 0);
+	assert_int_equal(subscribe(channel, domain, CQ_ERROR, 1), 0);
+	expect_error(ibv_close_device(context), 0);
+	assert_int_equal(fcntl(fd, F_GETFD), -1);
+	errno = 0;
+	assert_int_equal(mlx5dv_devx_get_event(channel, &event.header, sizeof(event)), -1);
+	assert_int_equal(errno, EBADF);
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {
+		API_CASE(channels),   API_CASE(wrong_subscriptions), API_CASE(promised),
+		API_CASE(order),      API_CASE(small_buffers),       API_CASE(overrun),
+		API_CASE(ends),       API_CASE(event_descriptors),   API_CASE(no_memory),
+		API_CASE(fork_child), API_CASE(left_behind),
+	};
+
+	return run_cases("devx_events", cases);
+}
