@@ -19,11 +19,14 @@
 
 #include "core/lock.h"
 
+/* A type that is no enum ibv_event_type: an armed CQ has completed something. */
+enum { EVENT_COMPLETION = -1 };
+
 struct event_source {
 	struct event_source *next; /* in the queue's FIFO, NULL-terminated */
 	uint32_t pending;          /* events not yet taken; 0: not listed */
-	int type;     /* enum ibv_event_type for asynchronous events, or the owner's own */
-	void *object; /* the driver's object (struct user_cq *, user_qp *, …) */
+	int type;                  /* enum ibv_event_type for asynchronous events, or the owner's own */
+	void *object;              /* the driver's object (struct user_cq *, user_qp *, …) */
 };
 
 struct event_queue {

@@ -33,6 +33,7 @@ int command_create_cq(struct devx_command *command)
 		.ignore_overrun = command_get(command, CQC_IGNORE_OVERRUN),
 		.in_umem = true,
 		.cookie = object,
+		.channel = &command->devx->events,
 	};
 	uint64_t event_queue = command_get(command, CQC_EQN);
 	int error = command_check_refused(command, LAYOUT_CQC);

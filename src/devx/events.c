@@ -42,7 +42,7 @@ static const uint16_t unaffiliated[] = {
 #include "devx/events.def"
 };
 
-/* What QUERY_HCA_CAP says. */
+/* What QUERY_HCA_CAP says; of completions it says nothing, which a kernel allows on any CQ. */
 enum {
 	AFFILIATED_MASK = 0
 #define EVENT(number, name, raised) | 1u << (number)
@@ -52,7 +52,7 @@ enum {
 #define UNAFFILIATED(number, name) | 1u << (number)
 #include "devx/events.def"
 };
-static_assert((uint32_t)AFFILIATED_MASK == 0x000b003c, "user_affiliated_events");
+static_assert((uint32_t)AFFILIATED_MASK == (0x000b003c | 1u << EVENT_TYPE_COMPLETION), "user_affiliated_events");
 static_assert((uint32_t)UNAFFILIATED_MASK == 0x00000200, "user_unaffiliated_events");
 
 /* What a program gets of an event. */
@@ -260,6 +260,15 @@ static struct subscription *new_subscription(struct devx_channel *channel, const
 	return subscription;
 }
 
+/* A CQ of which somebody wants to hear is looked at for being armed, from now on. Others cost nothing. */
+static int begin(const struct devx_object *object, const uint16_t *types, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (object && object->kind == DEVX_CQ && types[i] == EVENT_TYPE_COMPLETION)
+			return hca_cq_watch(object->cq);
+	return 0;
+}
+
 int devx_subscribe(struct devx *devx, struct devx_channel *channel, struct devx_object *object, const uint16_t *types,
 		   size_t bytes, uint64_t cookie)
 {
@@ -283,7 +292,7 @@ int devx_subscribe(struct devx *devx, struct devx_channel *channel, struct devx_
 		else
 			put(made[i]);
 	queue_unlock(&devx->subscriptions);
-	return done == count ? 0 : -ENOMEM;
+	return done == count ? begin(object, types, count) : -ENOMEM;
 }
 
 /* As a kernel has it: EBADF is no descriptor, EINVAL is none of eventfd(2). */
@@ -326,7 +335,7 @@ int devx_subscribe_fd(struct devx *devx, struct devx_channel *channel, int fd, s
 	queue_lock(&devx->subscriptions);
 	list(subscription, object);
 	queue_unlock(&devx->subscriptions);
-	return 0;
+	return begin(object, &type, 1);
 }
 
 /* ---- channels --------------------------------------------------------------------------------------------------- */

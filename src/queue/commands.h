@@ -46,8 +46,8 @@ void hca_cq_polled(const struct hca_cq *cq, uint64_t time, uint32_t consumer_ind
 		   uint8_t status, uint64_t wr_id);
 /**
  * The ring and its doorbell record were given to the program (mlx5dv_init_obj(3)): from now on the device itself looks at
- * the arm word, which the program rings without a call, and signature errors are told by CQEs. Once is enough. Returns 0 or
- * -EAGAIN.
+ * the arm word, which the program rings without a call, and signature errors are told by CQEs. Once is enough. A CQ in a umem
+ * counts as armed by the word that is there the first time, whatever it is. Returns 0 or -EAGAIN.
  */
 int hca_cq_watch(struct hca_cq *cq);
 /** Doorbell of the CQ: the arm word in dbrec[1] changed. May raise the event at once. */

@@ -17,9 +17,15 @@
 #define ARM_SOLICITED (1u << 24)
 #define ARM_SN(word) ((word) >> 28 & 3)
 
+static void set_armed(struct hca_cq *cq, bool armed)
+{
+	cq->armed = armed;
+	cq->attentive = armed || cq->umem;
+}
+
 static void fire(struct hca_cq *cq)
 {
-	cq->armed = false;
+	set_armed(cq, false);
 	cq->fired = true;
 	cq->fired_sn = cq->armed_sn;
 	cq->notified = cq->producer_index;
@@ -69,6 +75,7 @@ struct umem_cq {
 	uint32_t *dbrec;
 	uint32_t copied_dbrec[2];
 	bool gone;
+	bool watched; /* atomic */
 };
 
 static int umem_init(struct hca_cq *cq, const struct hca_cq_attr *attr)
@@ -83,7 +90,7 @@ static int umem_init(struct hca_cq *cq, const struct hca_cq_attr *attr)
 	cq->umem->buffer = attr->buffer;
 	cq->umem->dbrec = attr->dbrec;
 	cq->dbrec = cq->umem->copied_dbrec;
-	cq->armed = true;
+	cq->attentive = true;
 	/* Who reads a ring by itself is told of signature errors there. */
 	cq->given_away = true;
 	return 0;
@@ -242,8 +249,8 @@ void cq_note(const struct hca_cq *cq, struct mlx5_cqe64 *cqe, const struct compl
 void cq_raise_if_due(struct hca_cq *cq, uint8_t op_own, bool event)
 {
 	if (cq->umem)
-		return umem_copy_out(cq);
-	if (wakes(cq, op_own) || event)
+		umem_copy_out(cq);
+	if (cq->armed && (wakes(cq, op_own) || event))
 		event_due(cq);
 }
 
@@ -275,8 +282,10 @@ void hca_cq_request(struct hca_cq *cq, uint32_t word)
 		/* A pending request for any completion is not narrowed to solicited ones (ibv_req_notify_cq(3)). */
 		cq->armed_solicited = word & ARM_SOLICITED && (!cq->armed || cq->armed_solicited);
 		cq->armed_sn = ARM_SN(word);
-		cq->armed = true;
+		set_armed(cq, true);
 		cq->waiting = 0;
+		if (cq->umem)
+			umem_read_consumer(cq);
 		if (already_due(cq))
 			event_due(cq);
 	}
@@ -285,7 +294,13 @@ void hca_cq_request(struct hca_cq *cq, uint32_t word)
 
 void hca_cq_arm(struct hca_cq *cq)
 {
-	hca_cq_request(cq, be32toh(__atomic_load_n(&cq->dbrec[1], __ATOMIC_ACQUIRE)));
+	uint32_t word;
+
+	if (!cq->umem)
+		word = __atomic_load_n(&cq->dbrec[1], __ATOMIC_ACQUIRE);
+	else if (program_read(&word, &cq->umem->dbrec[1], sizeof(word)))
+		return;
+	hca_cq_request(cq, be32toh(word));
 }
 
 static void rung(struct watch *watch)
@@ -295,9 +310,20 @@ static void rung(struct watch *watch)
 
 int hca_cq_watch(struct hca_cq *cq)
 {
+	bool first = cq->umem && !__atomic_exchange_n(&cq->umem->watched, true, __ATOMIC_ACQ_REL);
+	int error;
+
 	__atomic_store_n(&cq->given_away, true, __ATOMIC_RELAXED);
 	/* Not the consumer index before it, which moves with every poll. */
-	return watch_start(&cq->context->hca->watcher, &cq->watch, &cq->dbrec[1], 1, rung);
+	error = watch_start(&cq->context->hca->watcher, &cq->watch, cq->umem ? &cq->umem->dbrec[1] : &cq->dbrec[1], 1,
+			    rung);
+	/*
+	 * The word of a first arming is zero where its sequence number and the consumer index are, and cannot be told from none: the CQ
+	 * counts as armed once somebody wants its events. Too many is what a program must expect, one too few would hang it.
+	 */
+	if (!error && first)
+		hca_cq_arm(cq);
+	return error;
 }
 
 int hca_cq_create(struct hca_context *context, const struct hca_cq_attr *attr, struct hca_cq **out)
@@ -325,7 +351,9 @@ int hca_cq_create(struct hca_context *context, const struct hca_cq_attr *attr, s
 		free(cq);
 		return -ENOMEM;
 	}
+	cq->watch.in_umem = attr->in_umem;
 	cq->ignore_overrun = attr->ignore_overrun;
+	cq->completion.type = EVENT_COMPLETION;
 	cq->completion.object = attr->cookie;
 	cq->error.object = attr->cookie;
 	cq->error.type = IBV_EVENT_CQ_ERR;

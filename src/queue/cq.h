@@ -28,6 +28,7 @@ struct hca_cq {
 	uint32_t *dbrec;
 	uint32_t producer_index; /* free running */
 	bool armed, armed_solicited;
+	bool attentive;   /* something is due after each CQE: armed, or of a umem */
 	bool fired;       /* fired_sn is valid */
 	uint8_t fired_sn; /* arm_sn of the last arming that fired */
 	uint8_t armed_sn;
@@ -48,7 +49,7 @@ struct hca_cq {
 	struct watch watch; /* of a CQ that its program arms by hand */
 	/*
 	 * Of a CQ in memory that may be unmapped: buffer and dbrec are the device's own, each CQE is copied to the program's, and
-	 * the consumer index is read when the ring seems to be full. Such a CQ is always armed: so writing a CQE costs others nothing.
+	 * the consumer index is read when the ring seems to be full, or armed.
 	 */
 	struct umem_cq *umem;
 };

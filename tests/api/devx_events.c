@@ -13,7 +13,7 @@
 #include "failing_allocations.h"
 
 /* Numbers of events. */
-enum { COMM_EST = 0x02, CQ_ERROR = 0x04, WQ_CATAS = 0x05, PORT_CHANGE = 0x09, LAST_WQE = 0x13 };
+enum { COMPLETION = 0x00, COMM_EST = 0x02, CQ_ERROR = 0x04, WQ_CATAS = 0x05, PORT_CHANGE = 0x09, LAST_WQE = 0x13 };
 
 enum { EVENT_BYTES = 8 + 64, BYTES = 64 };
 
@@ -311,6 +311,74 @@ static void overrun(void **state)
 	mlx5dv_devx_destroy_event_channel(channel);
 }
 
+static void loop(struct own *own)
+{
+	own_request(own, MLX5_OPCODE_RDMA_WRITE, side_address(&client, 1024), client.mr->rkey, side_address(&client, 0),
+		    BYTES, 0);
+}
+
+/* Record, then register: sequence number and consumer index. */
+static void arm(struct own *own, uint32_t sequence)
+{
+	uint32_t word = (sequence & 3) << 28 | (own->consumed & 0xffffff);
+
+	put32(own->memory + OWN_CQ_RECORD, 4, word);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	*(volatile uint64_t *)((char *)own->uar->base_addr + 0x20) = htobe64((uint64_t)word << 32 | own->cqn);
+}
+
+static void expect_completion_event(struct mlx5dv_devx_event_channel *channel, const struct own *own)
+{
+	union event event = take(channel, 31, COMPLETION);
+
+	assert_int_equal(get32(event.header.out_data, 56), own->cqn);
+}
+
+/* A CQ that is armed by its record and the register: an event each time, and none but that. */
+static void completions(void **state)
+{
+	struct mlx5dv_devx_event_channel *channel = open_channel(0);
+	struct own own;
+
+	(void)state;
+	own_open(&own, &client, 0);
+	own_connect(&own, &own);
+	/* Nobody wants them. */
+	arm(&own, 0);
+	loop(&own);
+	own_next_cqe(&own);
+	expect_error(subscribe(channel, own.cq, COMPLETION, 31), 0);
+	expect_none(channel);
+	/* What arms the first time may be all zeros, as if nothing had: that counts. */
+	loop(&own);
+	expect_completion_event(channel, &own);
+	own_next_cqe(&own);
+	for (uint32_t sequence = 1; sequence < 10; sequence++) {
+		/* Not armed. */
+		loop(&own);
+		own_next_cqe(&own);
+		expect_none(channel);
+		arm(&own, sequence);
+		loop(&own);
+		loop(&own);
+		expect_completion_event(channel, &own);
+		own_next_cqe(&own);
+		own_next_cqe(&own);
+		expect_none(channel);
+	}
+	/* What waits when it is armed counts. */
+	loop(&own);
+	while (!own_has_cqe(&own))
+		;
+	arm(&own, 10);
+	expect_completion_event(channel, &own);
+	/* The record goes while it is looked at: nobody faults. */
+	own_unmap(&own, 4096);
+	own_close(&own);
+	memcpy(client.expected + 1024, client.memory, BYTES);
+	mlx5dv_devx_destroy_event_channel(channel);
+}
+
 /* Neither end of a subscription needs the other to go. */
 static void ends(void **state)
 {
@@ -467,10 +535,12 @@ static void left_behind(void **state)
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
-		API_CASE(channels),   API_CASE(wrong_subscriptions), API_CASE(promised),
-		API_CASE(order),      API_CASE(small_buffers),       API_CASE(overrun),
-		API_CASE(ends),       API_CASE(event_descriptors),   API_CASE(no_memory),
-		API_CASE(fork_child), API_CASE(left_behind),
+		API_CASE(channels),          API_CASE(wrong_subscriptions),
+		API_CASE(promised),          API_CASE(order),
+		API_CASE(small_buffers),     API_CASE(overrun),
+		API_CASE(completions),       API_CASE(ends),
+		API_CASE(event_descriptors), API_CASE(no_memory),
+		API_CASE(fork_child),        API_CASE(left_behind),
 	};
 
 	return run_cases("devx_events", cases);
