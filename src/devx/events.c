@@ -235,10 +235,13 @@ static void unsubscribe(struct subscription *subscription)
 void devx_unsubscribe_all(struct devx *devx, struct devx_object *object)
 {
 	WITHOUT_CANCELLATION;
+	struct subscription *next;
 
 	queue_lock(&devx->subscriptions);
-	while (object->subscription)
-		unsubscribe(object->subscription);
+	for (struct subscription *each = object->subscription; each; each = next) {
+		next = each->next;
+		unsubscribe(each);
+	}
 	queue_unlock(&devx->subscriptions);
 }
 
@@ -390,10 +393,13 @@ static void drop_waiting(struct devx_channel *channel)
 void devx_channel_destroy(struct devx *devx, struct devx_channel *channel)
 {
 	WITHOUT_CANCELLATION;
+	struct subscription *next;
 
 	queue_lock(&devx->subscriptions);
-	while (channel->subscriptions)
-		unsubscribe(channel->subscriptions);
+	for (struct subscription *each = channel->subscriptions; each; each = next) {
+		next = each->next_of_channel;
+		unsubscribe(each);
+	}
 	drop_waiting(channel);
 	*channel->link = channel->next;
 	if (channel->next)
