@@ -115,15 +115,26 @@ static void sharing_close(void)
 }
 
 /* Through RESET, if it was in the error state before. */
-static void raise_last_wqe(const struct own *own)
+static void prepare_last_wqe(const struct own *own)
 {
 	struct command command = command_of(0x50a);
 
 	assert_int_equal(own_modify(own, &command, 16), 0);
 	own_to_init(own);
 	own_to_rtr(own, &server, 0x123);
-	command = command_of(0x507);
+}
+
+static void enter_error(const struct own *own)
+{
+	struct command command = command_of(0x507);
+
 	assert_int_equal(own_modify(own, &command, 16), 0);
+}
+
+static void raise_last_wqe(const struct own *own)
+{
+	prepare_last_wqe(own);
+	enter_error(own);
 }
 
 /* ---- cases ------------------------------------------------------------------------------------------------------------ */
@@ -461,10 +472,11 @@ static void no_memory(void **state)
 	sharing_open(&own);
 	assert_int_equal(subscribe(channel, own.qp, LAST_WQE, 1), 0);
 	raise_last_wqe(&own);
+	prepare_last_wqe(&own);
 	watched = true;
 	books.armed = true;
 	books.left = 1;
-	raise_last_wqe(&own);
+	enter_error(&own);
 	assert_int_equal(books.fired, ENOMEM);
 	watched = false;
 	raise_last_wqe(&own);
