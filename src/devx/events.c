@@ -351,9 +351,6 @@ int devx_channel_create(struct devx *devx, uint32_t flags, struct devx_channel *
 
 	if (flags & ~(uint32_t)DEVX_CHANNEL_OMIT_DATA)
 		return -REFUSE(devx->hca, call, EINVAL, RULE_DEVX_CHANNEL_FLAGS, flags);
-	/* The gate of UCX, which wants KSM keys behind it (docs/devx.md, What is refused). */
-	if (flags)
-		return -REFUSE(devx->hca, call, EOPNOTSUPP, RULE_DEVX_CHANNEL_OMITS);
 	channel = calloc(1, sizeof(*channel));
 	if (!channel)
 		return -ENOMEM;

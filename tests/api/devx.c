@@ -92,15 +92,6 @@ static void general_commands(void **state)
 	expect_error(mlx5dv_devx_general_cmd(client.context, NULL, 16, command.out, 16), EFAULT);
 }
 
-/* UCX takes this call for the gate to all else: it stays shut until that is there. */
-static void no_omitted_data(void **state)
-{
-	(void)state;
-	expect_null(mlx5dv_devx_create_event_channel(client.context,
-						     MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA),
-		    EOPNOTSUPP);
-}
-
 static void uars(void **state)
 {
 	struct mlx5dv_devx_uar *bf = mlx5dv_devx_alloc_uar(client.context, 0);
@@ -655,25 +646,15 @@ static void left_behind(void **state)
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
-		API_CASE(capabilities),
-		API_CASE(general_commands),
-		API_CASE(no_omitted_data),
-		API_CASE(uars),
-		API_CASE(event_queues),
-		API_CASE(umems),
-		API_CASE(domains),
-		API_CASE(in_use),
-		API_CASE(wrong_cqs),
-		API_CASE(wrong_qps),
-		API_CASE(states),
-		API_CASE(rc_traffic),
-		API_CASE(flush_and_reset),
-		API_CASE(loopback),
-		API_CASE(uc_traffic),
-		API_CASE(ud_traffic),
-		API_CASE(verbs_qp_by_command),
-		API_CASE(unmapped_ring),
-		API_CASE(unmapped_receiver),
+		API_CASE(capabilities),  API_CASE(general_commands),
+		API_CASE(uars),          API_CASE(event_queues),
+		API_CASE(umems),         API_CASE(domains),
+		API_CASE(in_use),        API_CASE(wrong_cqs),
+		API_CASE(wrong_qps),     API_CASE(states),
+		API_CASE(rc_traffic),    API_CASE(flush_and_reset),
+		API_CASE(loopback),      API_CASE(uc_traffic),
+		API_CASE(ud_traffic),    API_CASE(verbs_qp_by_command),
+		API_CASE(unmapped_ring), API_CASE(unmapped_receiver),
 		API_CASE(left_behind),
 	};
 

@@ -390,6 +390,52 @@ static void completions(void **state)
 	mlx5dv_devx_destroy_event_channel(channel);
 }
 
+static void expect_cookie(struct mlx5dv_devx_event_channel *channel, uint64_t cookie)
+{
+	union event event;
+
+	assert_true(waits(channel));
+	memset(&event, 0xa5, sizeof(event));
+	assert_int_equal(mlx5dv_devx_get_event(channel, &event.header, sizeof(event)), 8);
+	assert_int_equal(event.header.cookie, cookie);
+	assert_int_equal(event.header.out_data[0], 0xa5);
+}
+
+/* mlx5dv_devx_get_event(3), NOTES: without data, events of a subscription are combined until they are taken. */
+static void omitted_data(void **state)
+{
+	struct mlx5dv_devx_event_channel *channel = open_channel(MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA);
+	union event event;
+	struct own one, two;
+
+	(void)state;
+	sharing_open(&one);
+	sharing_open(&two);
+	assert_int_equal(subscribe(channel, one.qp, LAST_WQE, 1), 0);
+	assert_int_equal(subscribe(channel, one.qp, LAST_WQE, 2), 0);
+	assert_int_equal(subscribe(channel, two.qp, LAST_WQE, 3), 0);
+	raise_last_wqe(&two);
+	raise_last_wqe(&two);
+	raise_last_wqe(&one);
+	raise_last_wqe(&two);
+	errno = 0;
+	assert_int_equal(mlx5dv_devx_get_event(channel, &event.header, 7), -1);
+	assert_int_equal(errno, EINVAL);
+	expect_cookie(channel, 3);
+	expect_cookie(channel, 2);
+	raise_last_wqe(&two);
+	expect_cookie(channel, 1);
+	/* What waits of an object that is gone is told, and then no more. */
+	own_close(&two);
+	expect_cookie(channel, 3);
+	expect_none(channel);
+	raise_last_wqe(&one);
+	mlx5dv_devx_destroy_event_channel(channel);
+	raise_last_wqe(&one);
+	own_close(&one);
+	sharing_close();
+}
+
 /* Neither end of a subscription needs the other to go. */
 static void ends(void **state)
 {
@@ -547,12 +593,13 @@ static void left_behind(void **state)
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
-		API_CASE(channels),          API_CASE(wrong_subscriptions),
-		API_CASE(promised),          API_CASE(order),
-		API_CASE(small_buffers),     API_CASE(overrun),
-		API_CASE(completions),       API_CASE(ends),
-		API_CASE(event_descriptors), API_CASE(no_memory),
-		API_CASE(fork_child),        API_CASE(left_behind),
+		API_CASE(channels),      API_CASE(wrong_subscriptions),
+		API_CASE(promised),      API_CASE(order),
+		API_CASE(small_buffers), API_CASE(overrun),
+		API_CASE(completions),   API_CASE(omitted_data),
+		API_CASE(ends),          API_CASE(event_descriptors),
+		API_CASE(no_memory),     API_CASE(fork_child),
+		API_CASE(left_behind),
 	};
 
 	return run_cases("devx_events", cases);

@@ -242,6 +242,8 @@ cswap -t cswap -n 40 -w 4
 """,
 }
 RCOPY_BYTES = 256 << 20
+# Without relaxed ordering UCX has no use for KSM keys.
+DEVX = {'UCX_IB_MLX5_DEVX': 'y', 'UCX_IB_PCI_RELAXED_ORDERING': 'off'}
 PRELOAD = {'LD_PRELOAD': '/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so'}
 BANDWIDTH = ['write_bw', 'read_bw', 'send_bw', 'atomic_bw']
 LATENCY = ['write_lat', 'read_lat', 'send_lat', 'atomic_lat']
@@ -393,7 +395,12 @@ GROUPS = {
         mpis('mpi_onesided', 2, 'rc_x', links=(SHM,)) + mpis('mpi_onesided', 4, 'dc_x', links=(UDP,)) +
         mpis('mpi_program 5', 4, 'rc_x', links=(SHM,), UCX_RC_MLX5_MMIO_MODE='bf_post') +
         mpis('mpi_program 5', 2, 'dc_x', links=(SHM,), UCX_DC_MLX5_TX_POLICY='rand') +
-        mpis('mpi_program 5', 2, 'ud_x', links=(UDP,)),
+        mpis('mpi_program 5', 2, 'ud_x', links=(UDP,)) +
+        # Objects by command, said so: a device that UCX takes for one without DEVX has no transport then.
+        ucx_batches('rc_x', links=(SHM,), **DEVX) +
+        mpis('mpi_program 5', 2, 'rc_x', links=(UDP,), **DEVX) + mpis('mpi_program 5', 2, 'dc_x', links=(UDP,), **DEVX) +
+        mpis('mpi_program 5', 2, 'ud_x', links=(SHM,), **DEVX) + mpis('mpi_program 5', 2, 'all', links=(UDP,), UCX_TLS='all', **DEVX) +
+        mpis('mpi_program 5', 2, 'dc_x', links=(SHM,), **DEVX, UCX_IB_MLX5_DEVX_OBJECTS='rcqp,dct'),
     'right': right(),
     'mpi': [Case(f'mpirun, {ranks} ranks, {tls}', '', mpi, ranks=ranks, presence=True, seconds=40,
                  env={'UCX_TLS': f'{tls},self', 'UCX_NET_DEVICES': 'mlx5_0:1'})

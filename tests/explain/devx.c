@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules 950 to 967: commands, and memory that queues were made in; 975 to 980: events. */
+/* Rules 950 to 967: commands, and memory that queues were made in; 975 to 979: events. */
 #include "support/devx.h"
 #include "rule_cases.h"
 
@@ -249,17 +249,6 @@ static void devx_channel_flags(void)
 		       "MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA");
 }
 
-static void devx_channel_omits(void)
-{
-	expect_null(mlx5dv_devx_create_event_channel(client.context,
-						     MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA),
-		    EOPNOTSUPP);
-	expect_refusal(
-		DEVX_CHANNEL_OMITS,
-		"mlx5dv_devx_create_event_channel → EOPNOTSUPP: channels that omit the data of events are not there "
-		"yet");
-}
-
 static void devx_event_list(void)
 {
 	struct mlx5dv_devx_event_channel *channel = mlx5dv_devx_create_event_channel(client.context, 0);
@@ -337,7 +326,6 @@ static const struct rule_case cases[] = {
 	CASE(UMEM_QP_GONE, umem_qp_gone),
 	CASE(UMEM_CQ_GONE, umem_cq_gone),
 	CASE(DEVX_CHANNEL_FLAGS, devx_channel_flags),
-	CASE(DEVX_CHANNEL_OMITS, devx_channel_omits),
 	CASE(DEVX_EVENT_COUNT, devx_event_list),
 	CASE(DEVX_EVENT_TYPE, devx_event_list),
 	CASE(DEVX_EVENT_FD, devx_event_list),

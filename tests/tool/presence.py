@@ -157,9 +157,9 @@ class Presence(unittest.TestCase):
         transports = 'ucx_info -d 2>&1 | grep -o "[a-z]*_mlx5$" | sort'
         self.assertEqual(self.works(transports, '--explain=off').split(), ['dc_mlx5', 'rc_mlx5', 'ud_mlx5'])
         self.assertEqual(self.works(transports, '--explain=off', '--pci=off').split(), [])
-        for devx, domain in ('n', True), ('try', True), ('y', False):
+        for devx in 'n', 'try', 'y':
             found = self.works(f'UCX_IB_MLX5_DEVX={devx} {transports}', '--explain=off').split()
-            self.assertEqual('rc_mlx5' in found, domain, devx)
+            self.assertIn('rc_mlx5', found, devx)
 
 
 def nobody_can():
