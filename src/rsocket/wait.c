@@ -20,6 +20,9 @@ uint32_t sleep_begin(struct rsocket *rs, struct pollfd *descriptors)
 {
 	uint32_t count = 0;
 
+	/* Its channel may have more of them, and would end every sleep at once. */
+	if (!rs->datagram && rs->stream.state == STREAM_LISTENING && rs->stream.request)
+		return 0;
 	rs->sleepers++;
 	if (rs->datagram)
 		return datagram_descriptors(rs, descriptors);
@@ -42,6 +45,8 @@ void sleep_end(struct rsocket *rs, const struct pollfd *descriptors, uint32_t co
 {
 	bool notified = count > 1 && descriptors[1].revents;
 
+	if (!count)
+		return;
 	rs->sleepers--;
 	if (notified && rs->datagram)
 		datagram_notified(rs);

@@ -26,7 +26,8 @@ uint64_t now_ns(void);
 
 /**
  * Enters the thread among those that sleep for @rs, and says what poll(2) is to look at: returns how many of @descriptors.
- * The lock is held, and has been since the thread looked at all that it waits for.
+ * The lock is held, and has been since the thread looked at all that it waits for. 0, and it is not entered: @rs is a listener
+ * with a request, which a thread that sleeps in spite of it does not ask for, and nothing else can happen to it.
  */
 uint32_t sleep_begin(struct rsocket *rs, struct pollfd *descriptors);
 /** Takes it out again, with what poll(2) said. The lock is held. */

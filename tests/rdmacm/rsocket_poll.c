@@ -3,6 +3,7 @@
 #include "rsocket_support.h"
 
 #include <pthread.h>
+#include <time.h>
 #include <unistd.h>
 
 static void test_waiting(void **state)
@@ -41,6 +42,94 @@ static void test_listener(void **state)
 	assert_int_equal(rready(client, POLLIN | POLLOUT, LIMIT_MS), POLLOUT);
 	assert_success(rclose(server));
 	assert_success(rclose(client));
+	assert_success(rclose(listener));
+}
+
+static uint64_t own_time_ms(void)
+{
+	struct timespec time;
+
+	assert_int_equal(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time), 0);
+	return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
+}
+
+/*
+ * Connections wait, and it is not asked for them: it sleeps, and so does rselect(). Those that are asked for them while one sleeps
+ * find all.
+ */
+static void test_not_asked(void **state)
+{
+	int listener = new_rlistener(4), clients[3], servers[3], index;
+	uint16_t port = rport_of(listener);
+	struct timeval time = {.tv_usec = 300000};
+	struct pollfd fd = {.fd = listener};
+	uint64_t before;
+	fd_set set;
+
+	(void)state;
+	set_nonblocking(listener, true);
+	for (index = 0; index < 3; index++)
+		clients[index] = begin_rconnect(port);
+	assert_int_equal(rready(listener, POLLIN, LIMIT_MS), POLLIN);
+	for (index = 0; index < 3; index++)
+		assert_int_equal(rready(clients[index], POLLOUT, 20), 0);
+	before = own_time_ms();
+	assert_int_equal(rpoll(&fd, 1, 300), 0);
+	FD_ZERO(&set);
+	FD_SET(listener, &set);
+	assert_int_equal(rselect(listener + 1, NULL, &set, NULL, &time), 0);
+	assert_true(own_time_ms() - before < 100);
+	for (index = 0; index < 3; index++) {
+		assert_int_equal(rready(listener, POLLIN, LIMIT_MS), POLLIN);
+		servers[index] = raccept(listener, NULL, NULL);
+		assert_true(servers[index] >= 0);
+	}
+	for (index = 0; index < 3; index++) {
+		assert_int_equal(rready(clients[index], POLLOUT, LIMIT_MS), POLLOUT);
+		assert_success(rclose(clients[index]));
+		assert_success(rclose(servers[index]));
+	}
+	assert_success(rclose(listener));
+}
+
+static void *poll_for_nothing(void *argument)
+{
+	struct pollfd fd = {.fd = *(int *)argument};
+
+	return rpoll(&fd, 1, 2000) ? argument : NULL;
+}
+
+/* A thread that is not asked for connections does not keep those that are. */
+static void test_beside_not_asked(void **state)
+{
+	int listener = new_rlistener(4), clients[3], servers[3], index;
+	struct timespec begin, end;
+	pthread_t sleeper;
+	void *failed;
+
+	(void)state;
+	clients[0] = begin_rconnect(rport_of(listener));
+	assert_int_equal(rready(listener, POLLIN, LIMIT_MS), POLLIN);
+	assert_int_equal(pthread_create(&sleeper, NULL, poll_for_nothing, &listener), 0);
+	usleep(50000);
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	for (index = 0; index < 3; index++) {
+		if (index)
+			clients[index] = begin_rconnect(rport_of(listener));
+		while (index && !rready(listener, POLLIN, 10))
+			rready(clients[index], POLLOUT, 1);
+		servers[index] = raccept(listener, NULL, NULL);
+		assert_true(servers[index] >= 0);
+	}
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	assert_true(end.tv_sec - begin.tv_sec < 2);
+	assert_int_equal(pthread_join(sleeper, &failed), 0);
+	assert_null(failed);
+	for (index = 0; index < 3; index++) {
+		assert_int_equal(rready(clients[index], POLLOUT, LIMIT_MS), POLLOUT);
+		assert_success(rclose(clients[index]));
+		assert_success(rclose(servers[index]));
+	}
 	assert_success(rclose(listener));
 }
 
@@ -179,8 +268,10 @@ static void test_cancelled(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_waiting),  cmocka_unit_test(test_listener),  cmocka_unit_test(test_together),
-		cmocka_unit_test(test_sleepers), cmocka_unit_test(test_cancelled),
+		cmocka_unit_test(test_not_asked), cmocka_unit_test(test_beside_not_asked),
+		cmocka_unit_test(test_waiting),   cmocka_unit_test(test_listener),
+		cmocka_unit_test(test_together),  cmocka_unit_test(test_sleepers),
+		cmocka_unit_test(test_cancelled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
