@@ -129,7 +129,7 @@ static bool is_of_peer(int error)
 	return error == -EPROTO || error == -ECONNRESET || error == -EINVAL;
 }
 
-static int accept_one(struct rsocket *rs, struct sockaddr *address, socklen_t *length)
+static int accept_one(struct rsocket *rs, struct sockaddr *address, socklen_t *length, const struct patience *patience)
 {
 	struct rsocket_settings settings;
 	struct rdma_cm_event *request;
@@ -139,7 +139,7 @@ static int accept_one(struct rsocket *rs, struct sockaddr *address, socklen_t *l
 	do {
 		if (rs->stream.state != STREAM_LISTENING)
 			return -REFUSE(hca_of_id(NULL), "raccept", EINVAL, RULE_RSOCKET_STATE, (uint64_t)rs->fd);
-		error = wait_until(rs, rs->nonblocking, 0, stream_has_request);
+		error = wait_until(rs, patience, stream_has_request);
 		if (error || !rs->stream.request)
 			return error ? error : -EINVAL;
 		request = rs->stream.request;
@@ -157,8 +157,12 @@ static int accept_one(struct rsocket *rs, struct sockaddr *address, socklen_t *l
 
 int softhca_raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
 {
-	WITHOUT_CANCELLATION;
+	CANCELLATION_POINT;
 	struct rsocket *rs = rsocket_begin_stream(socket, "raccept");
+	struct patience patience = {.may_be_cancelled = &cancellation_before};
 
-	return rs ? (int)rsocket_end(rs, accept_one(rs, addr, addrlen)) : -1;
+	if (!rs)
+		return -1;
+	patience.at_once = rs->nonblocking;
+	return (int)rsocket_end(rs, accept_one(rs, addr, addrlen, &patience));
 }

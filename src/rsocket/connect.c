@@ -184,7 +184,8 @@ static int outcome(struct rsocket *rs)
 	}
 }
 
-static int connect_stream(struct rsocket *rs, const struct sockaddr *address, socklen_t length)
+static int connect_stream(struct rsocket *rs, const struct sockaddr *address, socklen_t length,
+			  const struct patience *patience)
 {
 	struct stream *stream = &rs->stream;
 	int error;
@@ -211,17 +212,19 @@ static int connect_stream(struct rsocket *rs, const struct sockaddr *address, so
 	default:
 		return -EISCONN;
 	}
-	error = wait_until(rs, rs->nonblocking, 0, stream_is_settled);
+	error = wait_until(rs, patience, stream_is_settled);
 	return error && error != -EAGAIN ? error : outcome(rs);
 }
 
 int softhca_rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen)
 {
-	WITHOUT_CANCELLATION;
+	CANCELLATION_POINT;
 	struct rsocket *rs = rsocket_begin(socket, "rconnect");
+	struct patience patience = {.may_be_cancelled = &cancellation_before};
 
 	if (!rs)
 		return -1;
-	return (int)rsocket_end(rs,
-				rs->datagram ? datagram_connect(rs, addr, addrlen) : connect_stream(rs, addr, addrlen));
+	patience.at_once = rs->nonblocking;
+	return (int)rsocket_end(rs, rs->datagram ? datagram_connect(rs, addr, addrlen)
+						 : connect_stream(rs, addr, addrlen, &patience));
 }

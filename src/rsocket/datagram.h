@@ -104,9 +104,9 @@ void datagram_take_early(struct rsocket *rs);
 void datagram_advance(struct rsocket *rs);
 short datagram_ready(struct rsocket *rs);
 int datagram_post_receive(struct rsocket *rs, uint32_t slot);
-ssize_t datagram_send(struct rsocket *rs, const struct iovec *list, size_t count, int flags,
-		      const struct sockaddr *address, socklen_t length);
+ssize_t datagram_send(struct rsocket *rs, const struct iovec *list, size_t count, const struct sockaddr *address,
+		      socklen_t length, const struct patience *patience);
 ssize_t datagram_receive(struct rsocket *rs, const struct iovec *list, size_t count, int *flags,
-			 struct sockaddr *address, socklen_t *length);
+			 struct sockaddr *address, socklen_t *length, const struct patience *patience);
 
 #endif

@@ -224,8 +224,8 @@ static struct datagram_peer *destination(struct rsocket *rs, const struct sockad
 	return address ? datagram_peer_at(rs, address) : rs->datagram->connected;
 }
 
-ssize_t datagram_send(struct rsocket *rs, const struct iovec *list, size_t count, int flags,
-		      const struct sockaddr *address, socklen_t length)
+ssize_t datagram_send(struct rsocket *rs, const struct iovec *list, size_t count, const struct sockaddr *address,
+		      socklen_t length, const struct patience *patience)
 {
 	struct datagram *datagram = rs->datagram;
 	struct pieces pieces = {.list = list, .count = count};
@@ -247,7 +247,7 @@ ssize_t datagram_send(struct rsocket *rs, const struct iovec *list, size_t count
 			return error;
 	}
 	if (peer->ah) {
-		error = wait_until(rs, rs->nonblocking || flags & MSG_DONTWAIT, 0, can_send);
+		error = wait_until(rs, patience, can_send);
 		/* It slept perhaps, and another one has this place. */
 		peer = error ? NULL : destination(rs, address);
 		if (!peer)
@@ -263,13 +263,13 @@ ssize_t datagram_send(struct rsocket *rs, const struct iovec *list, size_t count
 }
 
 ssize_t datagram_receive(struct rsocket *rs, const struct iovec *list, size_t count, int *flags,
-			 struct sockaddr *address, socklen_t *length)
+			 struct sockaddr *address, socklen_t *length, const struct patience *patience)
 {
 	struct datagram *datagram = rs->datagram;
 	struct pieces pieces = {.list = list, .count = count};
 	size_t room = pieces_bytes(list, count), bytes;
 	struct datagram_arrived *arrived;
-	int error = wait_until(rs, rs->nonblocking || *flags & MSG_DONTWAIT, 0, has_arrived);
+	int error = wait_until(rs, patience, has_arrived);
 
 	if (error)
 		return error;

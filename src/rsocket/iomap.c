@@ -143,13 +143,13 @@ static struct stream_buffer *first_pending(const struct stream *stream)
 	return buffer;
 }
 
-int stream_send_mappings(struct rsocket *rs, bool at_once)
+int stream_send_mappings(struct rsocket *rs, const struct patience *patience)
 {
 	struct stream_buffer *buffer;
 	int error = 0;
 
 	while (!error && first_pending(&rs->stream)) {
-		error = stream_wait_to_send(rs, at_once);
+		error = stream_wait_to_send(rs, patience);
 		/* It slept perhaps: what was pending may be unmapped by now, or another thread has told of it. */
 		buffer = first_pending(&rs->stream);
 		if (error || !buffer)
@@ -198,9 +198,9 @@ static int write_some(struct rsocket *rs, const struct stream_mapping *mapping, 
 	return stream_write(rs, &request, NULL, bytes);
 }
 
-static ssize_t write_mapped(struct rsocket *rs, const void *memory, size_t count, uint64_t offset, int flags)
+static ssize_t write_mapped(struct rsocket *rs, const void *memory, size_t count, uint64_t offset,
+			    const struct patience *patience)
 {
-	bool at_once = rs->nonblocking || flags & MSG_DONTWAIT;
 	const struct iovec piece = {.iov_base = (void *)memory, .iov_len = count};
 	struct pieces pieces = {.list = &piece, .count = 1};
 	uint32_t before = STREAM_FIRST_WRITE;
@@ -210,12 +210,12 @@ static ssize_t write_mapped(struct rsocket *rs, const void *memory, size_t count
 
 	if (count > SSIZE_MAX)
 		return -EINVAL;
-	error = stream_wait_connected(rs, "riowrite", at_once);
+	error = stream_wait_connected(rs, "riowrite", patience);
 	if (!error)
-		error = stream_send_mappings(rs, at_once);
+		error = stream_send_mappings(rs, patience);
 	while (!error && left) {
 		if (!stream_can_send(rs))
-			error = stream_wait_to_send(rs, at_once);
+			error = stream_wait_to_send(rs, patience);
 		if (!error && !find(&rs->stream, offset + (count - left), &mapping))
 			error = -REFUSE(hca_of_id(NULL), "riowrite", EINVAL, RULE_RSOCKET_NOT_MAPPED,
 					offset + (count - left));
@@ -227,8 +227,12 @@ static ssize_t write_mapped(struct rsocket *rs, const void *memory, size_t count
 
 size_t softhca_riowrite(int socket, const void *buf, size_t count, off_t offset, int flags)
 {
-	WITHOUT_CANCELLATION;
+	CANCELLATION_POINT;
 	struct rsocket *rs = rsocket_begin_stream(socket, "riowrite");
+	struct patience patience = {.may_be_cancelled = &cancellation_before};
 
-	return rs ? (size_t)rsocket_end(rs, write_mapped(rs, buf, count, (uint64_t)offset, flags)) : (size_t)-1;
+	if (!rs)
+		return (size_t)-1;
+	patience.at_once = rs->nonblocking || flags & MSG_DONTWAIT;
+	return (size_t)rsocket_end(rs, write_mapped(rs, buf, count, (uint64_t)offset, &patience));
 }

@@ -241,7 +241,7 @@ static struct rsocket *own_rsocket(int fd)
 
 int softhca_rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
 {
-	WITHOUT_CANCELLATION;
+	CANCELLATION_POINT;
 	struct polled few[ON_STACK];
 	struct pollfd few_looked_at[ON_STACK * SLEEP_DESCRIPTORS];
 	struct polling polling = {.fds = fds,

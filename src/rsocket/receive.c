@@ -55,21 +55,22 @@ static size_t take(struct rsocket *rs, struct pieces *pieces, size_t left, bool 
 	return taken;
 }
 
-static ssize_t receive_stream(const char *call, struct rsocket *rs, const struct iovec *list, size_t count, int flags)
+static ssize_t receive_stream(const char *call, struct rsocket *rs, const struct iovec *list, size_t count, int flags,
+			      const struct patience *patience)
 {
-	bool at_once = rs->nonblocking || flags & MSG_DONTWAIT, peek = flags & MSG_PEEK;
+	bool peek = flags & MSG_PEEK;
 	struct pieces pieces = {.list = list, .count = count};
 	size_t bytes = pieces_bytes(list, count), done = 0;
 	int error;
 
 	if (bytes > SSIZE_MAX)
 		return -EINVAL;
-	error = stream_wait_connected(rs, call, at_once);
+	error = stream_wait_connected(rs, call, patience);
 	if (error || !bytes)
 		return error;
 	do {
 		if (!stream_has_data(rs))
-			error = wait_until(rs, at_once, 0, has_data_or_ended);
+			error = wait_until(rs, patience, has_data_or_ended);
 		if (error || !stream_has_data(rs))
 			break;
 		done += take(rs, &pieces, bytes - done, !peek);
@@ -86,18 +87,20 @@ static ssize_t receive_stream(const char *call, struct rsocket *rs, const struct
 static ssize_t receive_pieces(const char *call, int socket, const struct iovec *list, size_t count, int *flags,
 			      struct sockaddr *address, socklen_t *length)
 {
-	WITHOUT_CANCELLATION;
+	CANCELLATION_POINT;
 	struct rsocket *rs = rsocket_begin(socket, call);
+	struct patience patience = {.may_be_cancelled = &cancellation_before};
 	ssize_t result;
 
 	if (!rs)
 		return -1;
+	patience.at_once = rs->nonblocking || *flags & MSG_DONTWAIT;
 	if (*flags & MSG_OOB)
 		return rsocket_end(rs,
 				   -REFUSE(hca_of_id(NULL), call, EOPNOTSUPP, RULE_RSOCKET_FLAGS, (uint64_t)*flags));
 	if (rs->datagram)
-		return rsocket_end(rs, datagram_receive(rs, list, count, flags, address, length));
-	result = receive_stream(call, rs, list, count, *flags);
+		return rsocket_end(rs, datagram_receive(rs, list, count, flags, address, length, &patience));
+	result = receive_stream(call, rs, list, count, *flags, &patience);
 	*flags = 0;
 	if (result >= 0)
 		give_name(rdma_get_peer_addr(rs->stream.id), address, length);

@@ -19,10 +19,10 @@ static bool is_opened(struct rsocket *rs)
 	return !stream_is_opening(&rs->stream);
 }
 
-int stream_wait_connected(struct rsocket *rs, const char *call, bool at_once)
+int stream_wait_connected(struct rsocket *rs, const char *call, const struct patience *patience)
 {
 	struct stream *stream = &rs->stream;
-	int error = stream_is_opening(stream) ? wait_until(rs, at_once, 0, is_opened) : 0;
+	int error = stream_is_opening(stream) ? wait_until(rs, patience, is_opened) : 0;
 
 	if (error)
 		return error;
@@ -36,10 +36,10 @@ static bool sends_or_ended(struct rsocket *rs)
 	return stream_can_send(rs) || rs->stream.state != STREAM_CONNECTED || !rs->stream.writable;
 }
 
-int stream_wait_to_send(struct rsocket *rs, bool at_once)
+int stream_wait_to_send(struct rsocket *rs, const struct patience *patience)
 {
 	struct stream *stream = &rs->stream;
-	int error = wait_until(rs, at_once, 0, sends_or_ended);
+	int error = wait_until(rs, patience, sends_or_ended);
 
 	if (error || stream_can_send(rs))
 		return error;
@@ -132,9 +132,9 @@ static ssize_t result_of_transfer(size_t done, int error)
 	return done ? (ssize_t)done : error;
 }
 
-static ssize_t send_stream(const char *call, struct rsocket *rs, const struct iovec *list, size_t count, int flags)
+static ssize_t send_stream(const char *call, struct rsocket *rs, const struct iovec *list, size_t count,
+			   const struct patience *patience)
 {
-	bool at_once = rs->nonblocking || flags & MSG_DONTWAIT;
 	struct pieces pieces = {.list = list, .count = count};
 	size_t bytes = pieces_bytes(list, count), left = bytes;
 	uint32_t before = STREAM_FIRST_WRITE;
@@ -142,15 +142,15 @@ static ssize_t send_stream(const char *call, struct rsocket *rs, const struct io
 
 	if (bytes > SSIZE_MAX)
 		return -EINVAL;
-	error = stream_wait_connected(rs, call, at_once);
+	error = stream_wait_connected(rs, call, patience);
 	if (!error)
-		error = stream_send_mappings(rs, at_once);
+		error = stream_send_mappings(rs, patience);
 	/* The sending of nothing says only whether it would do. */
 	if (!error && !left && !rs->stream.writable)
-		error = stream_wait_to_send(rs, at_once);
+		error = stream_wait_to_send(rs, patience);
 	while (!error && left) {
 		if (!stream_can_send(rs))
-			error = stream_wait_to_send(rs, at_once);
+			error = stream_wait_to_send(rs, patience);
 		if (!error)
 			error = send_some(rs, &pieces, &before, &left);
 	}
@@ -160,18 +160,20 @@ static ssize_t send_stream(const char *call, struct rsocket *rs, const struct io
 static ssize_t send_pieces(const char *call, int socket, const struct iovec *list, size_t count, int flags,
 			   const struct sockaddr *address, socklen_t length)
 {
-	WITHOUT_CANCELLATION;
+	CANCELLATION_POINT;
 	struct rsocket *rs = rsocket_begin(socket, call);
+	struct patience patience = {.may_be_cancelled = &cancellation_before};
 
 	if (!rs)
 		return -1;
+	patience.at_once = rs->nonblocking || flags & MSG_DONTWAIT;
 	if (flags & MSG_OOB)
 		return rsocket_end(rs, -REFUSE(hca_of_id(NULL), call, EOPNOTSUPP, RULE_RSOCKET_FLAGS, (uint64_t)flags));
 	if (rs->datagram)
-		return rsocket_end(rs, datagram_send(rs, list, count, flags, address, length));
+		return rsocket_end(rs, datagram_send(rs, list, count, address, length, &patience));
 	if (address)
 		return rsocket_end(rs, -EISCONN);
-	return rsocket_end(rs, send_stream(call, rs, list, count, flags));
+	return rsocket_end(rs, send_stream(call, rs, list, count, &patience));
 }
 
 ssize_t softhca_rsend(int socket, const void *buf, size_t len, int flags)

@@ -26,12 +26,12 @@ static bool all_sent(struct rsocket *rs)
 }
 
 /* Signals do not end it, as they do not end close(2). */
-static int wait_for(struct rsocket *rs, uint64_t deadline, bool (*done)(struct rsocket *rs))
+static int wait_for(struct rsocket *rs, const struct patience *patience, bool (*done)(struct rsocket *rs))
 {
 	int error;
 
 	do
-		error = wait_until(rs, false, deadline, done);
+		error = wait_until(rs, patience, done);
 	while (error == -EINTR);
 	return error;
 }
@@ -40,20 +40,20 @@ static int wait_for(struct rsocket *rs, uint64_t deadline, bool (*done)(struct r
  * Tells the peer, and waits until it has all that was sent before: what is under way has room there, so this does not
  * depend on whether its program reads, but for control messages beyond its receives.
  */
-static int tell(struct rsocket *rs, enum stream_control control, uint64_t deadline)
+static int tell(struct rsocket *rs, enum stream_control control, const struct patience *patience)
 {
 	int error;
 
 	wake(rs);
-	error = wait_for(rs, deadline, can_control);
+	error = wait_for(rs, patience, can_control);
 	if (error)
 		return error;
 	if (rs->stream.state == STREAM_CONNECTED)
 		stream_post_control(rs, control);
-	return wait_for(rs, deadline, all_sent);
+	return wait_for(rs, patience, all_sent);
 }
 
-static int shut_down(struct rsocket *rs, int how, uint64_t deadline)
+static int shut_down(struct rsocket *rs, int how, const struct patience *patience)
 {
 	struct stream *stream = &rs->stream;
 	enum stream_control control = STREAM_DISCONNECT;
@@ -71,7 +71,7 @@ static int shut_down(struct rsocket *rs, int how, uint64_t deadline)
 		}
 	} else {
 		if (!stream->writable && (how == SHUT_WR || !stream->readable))
-			return wait_for(rs, deadline, all_sent);
+			return wait_for(rs, patience, all_sent);
 		if (how == SHUT_RDWR)
 			stream->readable = false;
 		stream->writable = false;
@@ -79,9 +79,10 @@ static int shut_down(struct rsocket *rs, int how, uint64_t deadline)
 		if (stream->readable)
 			control = STREAM_SHUTDOWN;
 	}
-	return tell(rs, control, deadline);
+	return tell(rs, control, patience);
 }
 
+/* As shutdown(2), no cancellation point. */
 int softhca_rshutdown(int socket, int how)
 {
 	WITHOUT_CANCELLATION;
@@ -95,9 +96,10 @@ int softhca_rshutdown(int socket, int how)
 	else if (rs->datagram)
 		error = 0;
 	else if (rs->stream.state < STREAM_CONNECTED || rs->stream.state == STREAM_REFUSED)
-		error = stream_wait_connected(rs, "rshutdown", rs->nonblocking);
+		error = stream_wait_connected(rs, "rshutdown", &(const struct patience){.at_once = rs->nonblocking});
 	if (!error && !rs->datagram)
-		error = shut_down(rs, how, now_ns() + LINGER_SECONDS * SECOND_NS);
+		error = shut_down(rs, how,
+				  &(const struct patience){.deadline_ns = now_ns() + LINGER_SECONDS * SECOND_NS});
 	return (int)rsocket_end(rs, error);
 }
 
@@ -106,25 +108,26 @@ static bool is_confirmed(struct rsocket *rs)
 	return rs->stream.state != STREAM_ACCEPTING;
 }
 
-static void finish(struct rsocket *rs)
+static void finish(struct rsocket *rs, const int *may_be_cancelled)
 {
 	const struct linger *linger = &rs->settings.linger;
 	uint64_t seconds = linger->l_onoff ? (uint32_t)linger->l_linger : LINGER_SECONDS;
-	uint64_t deadline = now_ns() + seconds * SECOND_NS;
+	const struct patience patience = {
+		.deadline_ns = now_ns() + seconds * SECOND_NS, .may_be_cancelled = may_be_cancelled, .closing = true};
 
 	/* A peer that confirms nothing, or keeps putting it off, does not keep the program. */
 	if (seconds)
-		(void)wait_for(rs, deadline, is_confirmed);
+		(void)wait_for(rs, &patience, is_confirmed);
 	/* SO_LINGER of no time: what is under way is lost, and the peer finds the connection gone (socket(7)). */
 	if (rs->stream.state == STREAM_CONNECTED && seconds)
-		(void)shut_down(rs, SHUT_RDWR, deadline);
+		(void)shut_down(rs, SHUT_RDWR, &patience);
 	rs->closed = true;
 	wake(rs);
 }
 
 int softhca_rclose(int socket)
 {
-	WITHOUT_CANCELLATION;
+	CANCELLATION_POINT;
 	struct rsocket *rs = table_remove(socket);
 
 	if (!rs) {
@@ -134,7 +137,7 @@ int softhca_rclose(int socket)
 	if (rs->process == progress_generation()) {
 		pthread_mutex_lock(&rs->lock);
 		if (!rs->datagram)
-			finish(rs);
+			finish(rs, &cancellation_before);
 		else
 			rs->closed = true;
 		wake(rs);

@@ -20,6 +20,7 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
+struct patience;
 struct rsocket;
 
 enum stream_state {
@@ -212,7 +213,7 @@ static inline bool stream_is_opening(const struct stream *stream)
 }
 
 /** 0, or why there is no connection to send or receive over: waits for one that is under way. */
-int stream_wait_connected(struct rsocket *rs, const char *call, bool at_once);
+int stream_wait_connected(struct rsocket *rs, const char *call, const struct patience *patience);
 
 /* ---- rsocket/send.c ---- */
 
@@ -224,11 +225,11 @@ int stream_write(struct rsocket *rs, struct ibv_send_wr *request, const void *fr
 /** How many bytes the next write of a call has, which has written @before, of those @left. @most: what the target takes. */
 uint32_t stream_write_size(const struct stream *stream, uint32_t *before, size_t left, uint32_t most);
 /** Sleeps until something can be sent. 0 or a negative errno: why nothing can be sent any more. */
-int stream_wait_to_send(struct rsocket *rs, bool at_once);
+int stream_wait_to_send(struct rsocket *rs, const struct patience *patience);
 
 /* ---- rsocket/iomap.c ---- */
 
 /** Tells the peer of the buffers that it does not know yet. 0 or a negative errno. */
-int stream_send_mappings(struct rsocket *rs, bool at_once);
+int stream_send_mappings(struct rsocket *rs, const struct patience *patience);
 
 #endif

@@ -6,7 +6,9 @@
 #include <signal.h>
 
 #include "abi/rdmacm_entry_points.h"
+#include "core/cancellation.h"
 #include "rsocket/datagram.h"
+#include "rsocket/table.h"
 
 uint64_t now_ns(void)
 {
@@ -99,23 +101,51 @@ static bool restarts(void)
 	return true;
 }
 
-static int sleep_once(struct rsocket *rs, uint64_t deadline)
+struct sleep {
+	struct rsocket *rs;
+	const struct patience *patience;
+	uint32_t count;
+};
+
+/* Ends the call: what it was about to find is found by the next one. */
+static void cancelled(void *argument)
+{
+	const struct sleep *sleep = argument;
+	const struct pollfd nothing[SLEEP_DESCRIPTORS] = {{.revents = 0}};
+	struct rsocket *rs = sleep->rs;
+
+	pthread_mutex_lock(&rs->lock);
+	sleep_end(rs, nothing, sleep->count);
+	if (sleep->patience->closing) {
+		rs->closed = true;
+		wake(rs);
+	}
+	pthread_mutex_unlock(&rs->lock);
+	rsocket_put(rs);
+}
+
+static int sleep_once(struct rsocket *rs, const struct patience *patience)
 {
 	struct pollfd descriptors[SLEEP_DESCRIPTORS];
-	uint32_t count = sleep_begin(rs, descriptors);
+	struct sleep sleep = {.rs = rs, .patience = patience, .count = sleep_begin(rs, descriptors)};
 	struct timespec limit = {0};
+	uint64_t deadline = patience->deadline_ns;
 	uint64_t now = deadline ? now_ns() : 0, left = deadline > now ? deadline - now : 0;
-	int error = 0;
+	int error;
 
 	limit.tv_sec = (time_t)(left / SECOND_NS);
 	limit.tv_nsec = (long)(left % SECOND_NS);
 	pthread_mutex_unlock(&rs->lock);
-	if (ppoll(descriptors, count, deadline ? &limit : NULL, NULL) < 0) {
-		error = -errno;
+	pthread_cleanup_push(cancelled, &sleep);
+	if (patience->may_be_cancelled)
+		cancellation_restore(patience->may_be_cancelled);
+	error = ppoll(descriptors, sleep.count, deadline ? &limit : NULL, NULL) < 0 ? -errno : 0;
+	cancellation_disable();
+	pthread_cleanup_pop(0);
+	if (error)
 		descriptors[1].revents = 0;
-	}
 	pthread_mutex_lock(&rs->lock);
-	sleep_end(rs, descriptors, count);
+	sleep_end(rs, descriptors, sleep.count);
 	return error == -EINTR && restarts() ? 0 : error;
 }
 
@@ -132,7 +162,7 @@ static bool look(struct rsocket *rs, bool (*done)(struct rsocket *rs))
 	return false;
 }
 
-int wait_until(struct rsocket *rs, bool at_once, uint64_t deadline_ns, bool (*done)(struct rsocket *rs))
+int wait_until(struct rsocket *rs, const struct patience *patience, bool (*done)(struct rsocket *rs))
 {
 	int error;
 
@@ -144,11 +174,11 @@ int wait_until(struct rsocket *rs, bool at_once, uint64_t deadline_ns, bool (*do
 		rsocket_advance(rs);
 		if (done(rs))
 			return 0;
-		if (at_once)
+		if (patience->at_once)
 			return -EAGAIN;
 		if (rs->closed)
 			return -EBADF;
-		if (deadline_ns && now_ns() >= deadline_ns)
+		if (patience->deadline_ns && now_ns() >= patience->deadline_ns)
 			return -ETIMEDOUT;
 		if (look(rs, done))
 			return 0;
@@ -159,7 +189,7 @@ int wait_until(struct rsocket *rs, bool at_once, uint64_t deadline_ns, bool (*do
 		}
 		if (rsocket_arm(rs))
 			continue;
-		error = sleep_once(rs, deadline_ns);
+		error = sleep_once(rs, patience);
 		if (error)
 			return error;
 	}

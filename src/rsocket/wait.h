@@ -18,6 +18,18 @@
 /* Descriptors that a sleep for one rsocket looks at, at most. */
 enum { SLEEP_DESCRIPTORS = 3 };
 
+/* How a call waits. */
+struct patience {
+	bool at_once;         /* not at all */
+	uint64_t deadline_ns; /* 0: for ever */
+	/*
+	 * What core/cancellation.h restores while it sleeps, as the socket function that the call stands for is a cancellation
+	 * point (pthreads(7)). NULL: it is none.
+	 */
+	const int *may_be_cancelled;
+	bool closing; /* it is rclose(), which ends what other threads do with the rsocket, cancelled or not */
+};
+
 #define SECOND_NS 1000000000ull
 #define MILLISECOND_NS 1000000ull
 
@@ -42,9 +54,10 @@ void rsocket_advance(struct rsocket *rs);
 bool rsocket_arm(struct rsocket *rs);
 
 /**
- * Until @done, handles what arrives, and sleeps. 0; or -EAGAIN at once, if @at_once; -EINTR; -EBADF when rclose() was called;
- * -ETIMEDOUT after @deadline_ns (0: never). The lock is held, but not while it sleeps.
+ * Until @done, handles what arrives, and sleeps. 0; or -EAGAIN if it is not to wait; -EINTR; -EBADF when rclose() was called;
+ * -ETIMEDOUT after the deadline. The lock is held, but not while it sleeps. A thread that is cancelled there gives back the
+ * reference of its call: whoever calls this holds nothing else.
  */
-int wait_until(struct rsocket *rs, bool at_once, uint64_t deadline_ns, bool (*done)(struct rsocket *rs));
+int wait_until(struct rsocket *rs, const struct patience *patience, bool (*done)(struct rsocket *rs));
 
 #endif
