@@ -40,6 +40,7 @@ struct explain_subject {
 	uint8_t syndrome;    /* CQE syndrome (MLX5_CQE_SYNDROME_*), 0 if no completion came of it */
 	uint8_t qp_state;    /* enum ibv_qp_state when the check was made */
 	int error;           /* errno value of a refused call, 0 if none */
+	bool expected;       /* all went as it should: whoever asks for the record gets it, and no line is written */
 };
 
 struct explain_record {

@@ -12,6 +12,7 @@
 #include "rdmacm/queue_pair.h"
 #include "rdmacm/route.h"
 #include "verbs/alive.h"
+#include "verbs/ops.h"
 
 /* The longest RNR NAK timer that there is: 655 ms (IBTA table 45). */
 enum { RNR_TIMER_LONGEST = 0 };
@@ -205,10 +206,9 @@ int qp_connect(struct user_cm_id *id, uint8_t responder_resources, uint8_t initi
 void qp_fail(struct user_cm_id *id)
 {
 	struct ibv_qp *qp = qp_of_id(id);
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
 	if (qp)
-		softhca_ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+		user_qp_disconnect(qp);
 }
 
 int softhca_rdma_init_qp_attr(struct rdma_cm_id *base, struct ibv_qp_attr *qp_attr, int *qp_attr_mask)

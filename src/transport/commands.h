@@ -92,7 +92,12 @@ enum ibv_qp_type hca_qp_type(const struct hca_qp *qp);
  * To RTS and SQD->RTS: the send queue starts. To ERR: all is flushed before the call returns.
  */
 int hca_qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int attr_mask);
-/** The same without an explanation: of a refusal @why says the rule and its figures, for who has a name for the call. */
+/**
+ * To ERR, as the connection of @qp is over, in order (rdma_disconnect(3)) or refused. The receives that this flushes are what
+ * the program expects and make records without lines (explain.h); send requests that it flushes make lines.
+ */
+void hca_qp_disconnect(struct hca_qp *qp);
+/** As hca_qp_modify(), without an explanation: of a refusal @why says the rule and its figures, for who has a name for the call. */
 int hca_qp_try_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int attr_mask, struct refusal *why);
 /** Fills all of @attr as ibv_query_qp(3) does for any mask, cap included. */
 int hca_qp_query(struct hca_qp *qp, struct ibv_qp_attr *attr);

@@ -182,6 +182,8 @@ struct hca_qp {
 	struct ibv_qp_cap cap;
 	uint32_t timeline_row; /* device/timeline.h */
 	uint64_t error_record; /* serial of the explanation of why the QP is in error */
+	bool disconnected;     /* it is, since its connection is over: of receives nothing else is to be expected */
+	bool error_is_silent;  /* that explanation has no line yet */
 	struct answers *owing; /* of its responders, those that have something to send */
 	struct hca_qp *next_scheduled;
 	bool scheduled;

@@ -175,8 +175,10 @@ static void enter_state(struct hca_qp *qp, enum ibv_qp_state to)
 						   RULE_MODIFIED_TO_ERROR, from));
 		return;
 	}
-	if (to == IBV_QPS_RESET)
+	if (to == IBV_QPS_RESET) {
+		qp->disconnected = qp->error_is_silent = false;
 		qp_return_receive(qp);
+	}
 	__atomic_store_n(&qp->state, to, __ATOMIC_RELEASE);
 	switch (to) {
 	case IBV_QPS_RTR:
@@ -264,6 +266,20 @@ int hca_qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		explain_make(qp->hca, &subject, why.rule, why.args, EXPLAIN_ARGS);
 	}
 	return error;
+}
+
+void hca_qp_disconnect(struct hca_qp *qp)
+{
+	const struct explain_subject subject = {.qpn = qp->number, .expected = true};
+
+	queue_lock(&qp->lock);
+	if (qp->state != IBV_QPS_ERR) {
+		qp->disconnected = qp->error_is_silent = true;
+		qp_enter_error(qp, EXPLAIN(qp->hca, &subject, RULE_RDMACM_DISCONNECTED, 0));
+	}
+	queue_unlock(&qp->lock);
+	/* As above. */
+	epoch_synchronize();
 }
 
 int hca_qp_try_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask, struct refusal *why)

@@ -100,9 +100,20 @@ void requester_fail_front(struct hca_qp *qp, uint8_t syndrome, const struct refu
 	requester_fail(qp, &entry, syndrome, why);
 }
 
+/* The record that a flushed request names. Somebody reads that line, so it has to be there. */
+static uint64_t record_of_flush(struct hca_qp *qp)
+{
+	if (qp->error_is_silent) {
+		qp->error_is_silent = false;
+		qp->error_record = EXPLAIN(qp->hca, (&(const struct explain_subject){.qpn = qp->number}),
+					   RULE_RDMACM_DISCONNECTED, 0);
+	}
+	return qp->error_record;
+}
+
 void requester_flush_one(struct hca_qp *qp, const struct inflight *entry)
 {
-	struct refusal why = {RULE_FLUSHED, {qp->error_record}};
+	struct refusal why = {RULE_FLUSHED, {0}};
 
 	/* mlx5-formats 6, point 46: completion mode 1 asks for no completion of flushed requests. */
 	if (WQE_COMPLETION(entry->fm_ce_se) == WQE_CQE_ON_FIRST_ERROR)
@@ -110,6 +121,8 @@ void requester_flush_one(struct hca_qp *qp, const struct inflight *entry)
 	if (qp->requester.state != REQUESTER_FLUSH)
 		why = (struct refusal){RULE_DCI_STREAM_FLUSHED,
 				       {entry->stream, dci_stream_error(qp->dci, entry->stream)}};
+	else
+		why.args[0] = record_of_flush(qp);
 	explain_wqe(qp, entry->index, entry->opcode, MLX5_CQE_SYNDROME_WR_FLUSH_ERR, &why);
 	requester_complete_send(qp, MLX5_CQE_REQ_ERR, entry->opcode, entry->fm_ce_se, entry->index, 0,
 				MLX5_CQE_SYNDROME_WR_FLUSH_ERR, why.rule);

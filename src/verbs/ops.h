@@ -52,6 +52,8 @@ int softhca_ibv_close_xrcd(struct ibv_xrcd *xrcd);
 struct ibv_qp *softhca_ibv_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr);
 struct ibv_srq *softhca_ibv_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
 
+/** To ERR, as its connection is over (hca_qp_disconnect()). (verbs/qp_modify.c) */
+void user_qp_disconnect(struct ibv_qp *qp);
 /** What the driver has to do once the device has moved @qp to @state. (verbs/qp_modify.c) */
 void user_qp_entered(struct user_qp *qp, enum ibv_qp_state state);
 

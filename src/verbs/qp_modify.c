@@ -80,6 +80,12 @@ void user_qp_entered(struct user_qp *qp, enum ibv_qp_state state)
 	qp->base.state = state;
 }
 
+void user_qp_disconnect(struct ibv_qp *base)
+{
+	hca_qp_disconnect(to_user_qp(base)->device);
+	user_qp_entered(to_user_qp(base), IBV_QPS_ERR);
+}
+
 int softhca_ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int attr_mask)
 {
 	struct user_qp *qp = to_user_qp(base);

@@ -34,6 +34,7 @@ class Case:
     built: bool = False         # a program of our own
     endless: bool = False       # the server serves until it is ended
     port: int = 0               # of a program that has one of its own
+    silent: bool = False        # does nothing wrong: nothing is explained
 
 
 # ---- judges: what a program says itself -----------------------------------------------------------------------------
@@ -262,15 +263,17 @@ def rdmacm():
 
     return (
         pair('rping -s -a {address} -p {port} -C 20 {options}', rping, 'rping -c -a {address} -p {port} -C 20 -v {options}',
-             '', '-q', '-V -S 4000') +
+             '', '-V -S 4000', silent=True) +
+        # It moves its QP to ERR itself.
+        pair('rping -s -a {address} -p {port} -C 20 {options}', rping, 'rping -c -a {address} -p {port} -C 20 -v {options}', '-q') +
         pair('rping -s {options} -a {address} -p {port} -C 20', rping, 'rping -c -a {address} -p {port} -C 20 -v', '-P', endless=True) +
         pair('ucmatose -p {port} {options}', messages, 'ucmatose -p {port} {options} -s', '', '-m', '-c 100', '-t 8 -S 4000',
-             '-P ib') +
-        pair('udaddy {options}', messages, 'udaddy {options} -s', '', '-c 10', port=7174) +
+             '-P ib', silent=True) +
+        pair('udaddy {options}', messages, 'udaddy {options} -s', '', '-c 10', port=7174, silent=True) +
         pair(f'mckey -m {MULTICAST} -b {{address}}', mckey, f'mckey -m {MULTICAST} -s -b {{client_address}}', '', ready=GROUP,
              member=f'mckey -m {MULTICAST} -b {{other_address}}') +
         pair('cmtime -p {port}', cmtime, 'cmtime -p {port} -c 1000 -s', '', endless=True) +
-        pair('rdma_server -p {port}', ends, 'rdma_client -p {port} -s', '') +
+        pair('rdma_server -p {port}', ends, 'rdma_client -p {port} -s', '', silent=True) +
         pair('rdma_xserver -p {port} {options}', ends, 'rdma_xclient -p {port} {options} -s', '-c r', '-c x') +
         # perftest refuses UC.
         [case for options, tools, links in (('-R', ['write_bw', 'send_lat', 'read_bw', 'atomic_lat'], (SHM, UDP)),

@@ -172,9 +172,12 @@ class Runner:
             wrong = f'no datagrams were seen on the wire: {seen}'
         if not wrong and self.options.lint:
             wrong = self.warnings(case, programs)
+        explained = [line for program in programs for line in program.read('explanations').splitlines()]
+        if not wrong and case.silent and explained and not self.options.lint:
+            wrong = f'it does nothing wrong: {explained[0]}'
         report = [line for program in programs for line in program.report()] if wrong else []
         self.hosts.stop()
-        return wrong, [f'{time.monotonic() - begin:.2f} s', *report]
+        return wrong, [f'{time.monotonic() - begin:.2f} s', *report, *[f'explained | {line}' for line in explained[:10]]]
 
 
 def program_of(name, options):
@@ -215,7 +218,7 @@ def main():
     parser.add_argument('--mtu', type=int, default=LINK_MTU, help='of the interfaces between the hosts')
     parser.add_argument('--only', help='cases whose name has this text')
     parser.add_argument('--lint', action='store_true', help='with SOFTHCA_LINT: fails where a program is warned')
-    parser.add_argument('--verbose', action='store_true', help='how long each case took, too')
+    parser.add_argument('--verbose', action='store_true', help='how long each case took and what was explained, too')
     parser.add_argument('group', nargs='+', choices=list(cases.GROUPS))
     options = parser.parse_args()
     # The programs start in a directory of their own.

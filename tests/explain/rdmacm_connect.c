@@ -98,6 +98,19 @@ static void not_answered(void)
 	end(&ends);
 }
 
+static void disconnected(void)
+{
+	struct ends ends;
+	uint32_t number;
+
+	begin(&ends, RDMA_PS_TCP);
+	establish(&ends);
+	number = ends.server->qp->qp_num;
+	assert_success(rdma_disconnect(ends.server));
+	expect_about_qp(RDMACM_DISCONNECTED, number, ": the connection is over, and its queue pair in ERR");
+	end(&ends);
+}
+
 static void notify(void)
 {
 	struct ends ends;
@@ -282,6 +295,7 @@ static const struct rule_case cases[] = {
 	CASE(RDMACM_RESOURCES, resources),
 	CASE(RDMACM_NO_REQUEST, no_request),
 	CASE(RDMACM_NOT_ANSWERED, not_answered),
+	CASE(RDMACM_DISCONNECTED, disconnected),
 	CASE(RDMACM_NOTIFY, notify),
 	CASE(RDMACM_BACKLOG, backlog),
 	CASE(RDMACM_HELLO_VERSION, hello_version),

@@ -193,6 +193,13 @@ int hca_qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int attr_ma
 	return around.modify_result;
 }
 
+void hca_qp_disconnect(struct hca_qp *qp)
+{
+	(void)qp;
+	around.state = IBV_QPS_ERR;
+	note("disconnect");
+}
+
 int hca_qp_query(struct hca_qp *qp, struct ibv_qp_attr *attr)
 {
 	(void)qp;
