@@ -53,6 +53,14 @@ static int set_route(struct rsocket *rs, const void *value, socklen_t length)
 	return 0;
 }
 
+/* Sizes that setsockopt(2) takes at any time, and that say no more than what a connection is to begin with (socket(7)). */
+static int set_buffer(struct rsocket *rs, uint32_t *setting, uint64_t value)
+{
+	if (!has_memory(rs))
+		*setting = clamp_setting(value, LEAST_BYTES, MOST_BYTES);
+	return 0;
+}
+
 /* What decides the memory of a connection cannot change under it. */
 static int set_size(struct rsocket *rs, uint32_t *setting, uint64_t value, uint32_t least, uint32_t most)
 {
@@ -84,9 +92,9 @@ static int set_integer(struct rsocket *rs, uint64_t entry, int value)
 		return set_flag(&settings->own_family_only, value);
 	/* Doubled, as by setsockopt(2) on Linux. */
 	case ENTRY(SOL_SOCKET, SO_RCVBUF):
-		return set_size(rs, &settings->receive_bytes, positive * 2, LEAST_BYTES, MOST_BYTES);
+		return set_buffer(rs, &settings->receive_bytes, positive * 2);
 	case ENTRY(SOL_SOCKET, SO_SNDBUF):
-		return set_size(rs, &settings->send_bytes, positive * 2, LEAST_BYTES, MOST_BYTES);
+		return set_buffer(rs, &settings->send_bytes, positive * 2);
 	case ENTRY(SOL_SOCKET, SO_KEEPALIVE):
 		return set_flag(&settings->keep_alive, value);
 	case ENTRY(SOL_SOCKET, SO_OOBINLINE):
