@@ -124,6 +124,9 @@ static int make_qp(struct rsocket *rs)
 	datagram->device = device_of_address((struct sockaddr *)&own, &datagram->sgid_index);
 	if (!datagram->device)
 		datagram->device = device_of_host(rs->family, &datagram->sgid_index);
+	/* A socket of AF_INET6 may have peers of IPv4 alone. */
+	if (!datagram->device && rs->family == AF_INET6)
+		datagram->device = device_of_host(AF_INET, &datagram->sgid_index);
 	if (!datagram->device)
 		return -ENODEV;
 	datagram->port = address_port((struct sockaddr *)&own);
@@ -146,13 +149,11 @@ static int make_qp(struct rsocket *rs)
 }
 
 /* A socket without a port gets one from bind(2) with port 0: the answer needs somewhere to go, and headers tell it. */
-int datagram_make_qp(struct rsocket *rs, const struct sockaddr *to)
+int datagram_make_qp(struct rsocket *rs)
 {
 	struct sockaddr_storage own;
 	socklen_t length = sizeof(own);
 
-	if (to->sa_family != rs->family)
-		return -EAFNOSUPPORT;
 	if (getsockname(rs->fd, (struct sockaddr *)&own, &length))
 		return -errno;
 	if (!address_port((struct sockaddr *)&own) && bind(rs->fd, (struct sockaddr *)&own, length))
@@ -169,6 +170,7 @@ int datagram_bind(struct rsocket *rs, const struct sockaddr *address, socklen_t 
 
 int datagram_connect(struct rsocket *rs, const struct sockaddr *address, socklen_t length)
 {
+	struct sockaddr_storage to;
 	struct datagram_peer *peer;
 
 	if (!address || length < sizeof(sa_family_t) || !address_size(address) || length < address_size(address))
@@ -176,7 +178,8 @@ int datagram_connect(struct rsocket *rs, const struct sockaddr *address, socklen
 			       address && length >= sizeof(sa_family_t) ? address->sa_family : 0);
 	if (connect(rs->fd, address, length))
 		return -errno;
-	peer = datagram_peer_at(rs, address);
+	address_copy(&to, address);
+	peer = datagram_map(rs, &to) ? datagram_peer_at(rs, (struct sockaddr *)&to) : NULL;
 	if (!peer)
 		return -ENOMEM;
 	rs->datagram->connected = peer;

@@ -29,8 +29,9 @@ enum {
 struct datagram_peer {
 	struct datagram_peer *next;
 	struct sockaddr_storage address;
-	struct sockaddr_storage own; /* what the host sends from to there, without port */
-	struct ibv_ah *ah;           /* NULL: nothing is known of its QP */
+	struct sockaddr_storage
+		own; /* what the host sends from to there, without port; IPv4 is AF_INET whatever the socket's family */
+	struct ibv_ah *ah; /* NULL: nothing is known of its QP */
 	uint32_t qp_number;
 };
 
@@ -76,8 +77,8 @@ void datagram_forget(struct rsocket *rs);
 int datagram_bind(struct rsocket *rs, const struct sockaddr *address, socklen_t length);
 int datagram_connect(struct rsocket *rs, const struct sockaddr *address, socklen_t length);
 
-/** Makes the QP, if there is none, for a socket that is about to send to @to, which gives it its name. 0 or a negative errno. */
-int datagram_make_qp(struct rsocket *rs, const struct sockaddr *to);
+/** Makes the QP, if there is none, for a socket that is about to send, which gives it its name. 0 or a negative errno. */
+int datagram_make_qp(struct rsocket *rs);
 
 /* Sleeping and looking, as rsocket/wait.h says. */
 uint32_t datagram_descriptors(struct rsocket *rs, struct pollfd *descriptors);
@@ -94,6 +95,11 @@ bool datagram_arm(struct rsocket *rs);
  */
 struct datagram_peer *datagram_peer_at(struct rsocket *rs, const struct sockaddr *address);
 void datagram_free_peers(struct rsocket *rs);
+/**
+ * *@address as names of sockets of the family are (ipv6(7)): an IPv4 address is mapped for a socket of AF_INET6. False: a socket
+ * of the family knows no such address.
+ */
+bool datagram_map(const struct rsocket *rs, struct sockaddr_storage *address);
 /** Sends @count @bytes through UDP, behind a header. Bytes or a negative errno. */
 ssize_t datagram_send_early(struct rsocket *rs, const struct datagram_peer *peer, const void *bytes, size_t count);
 /** Takes what the UDP socket has: datagrams, answers. */

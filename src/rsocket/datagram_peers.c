@@ -37,11 +37,24 @@ static bool is_at(const struct datagram_peer *peer, const struct sockaddr *addre
 	       address_port(own) == address_port(address);
 }
 
+bool datagram_map(const struct rsocket *rs, struct sockaddr_storage *address)
+{
+	union ibv_gid gid = address_gid((struct sockaddr *)address);
+	struct sockaddr_in6 mapped = {.sin6_family = AF_INET6,
+				      .sin6_port = htobe16(address_port((struct sockaddr *)address))};
+
+	if (address->ss_family == AF_INET && rs->family == AF_INET6) {
+		memcpy(&mapped.sin6_addr, &gid, sizeof(gid));
+		address_copy(address, (struct sockaddr *)&mapped);
+	}
+	return address->ss_family == rs->family;
+}
+
 /*
  * The address that the host sends from to @peer, which is the GID that the peer is to see: that of the socket, unless it is
  * any. The kernel says it of a socket that is connected there.
  */
-static void find_source(const struct rsocket *rs, struct datagram_peer *peer)
+static void ask_for_source(const struct rsocket *rs, struct datagram_peer *peer)
 {
 	const struct sockaddr *to = (const struct sockaddr *)&peer->address;
 	struct sockaddr *own = (struct sockaddr *)&peer->own;
@@ -61,6 +74,16 @@ static void find_source(const struct rsocket *rs, struct datagram_peer *peer)
 	if (connect(fd, to, address_size(to)) || getsockname(fd, own, &length))
 		peer->own.ss_family = to->sa_family;
 	close(fd);
+}
+
+/* A mapped address is one of IPv4, and said so to the peer, which may know no other (ipv6(7)). */
+static void find_source(const struct rsocket *rs, struct datagram_peer *peer)
+{
+	union ibv_gid gid;
+
+	ask_for_source(rs, peer);
+	gid = address_gid((struct sockaddr *)&peer->own);
+	address_from_gid(&peer->own, &gid, 0);
 }
 
 /* The peer at @address, or NULL. */
@@ -149,11 +172,10 @@ static void learn(struct rsocket *rs, struct datagram_peer *peer, uint32_t numbe
 	if (peer->ah || !datagram->device)
 		return;
 	/* Without an address handle, UDP goes on: the peer drops what does not come from the address that the header says. */
-	if (device_of_address((const struct sockaddr *)&peer->own, &index) != datagram->device) {
-		if (!address_is_loopback((const struct sockaddr *)&peer->own))
-			return;
-		index = datagram->sgid_index;
-	}
+	if (device_of_address((const struct sockaddr *)&peer->own, &index) != datagram->device &&
+	    (!address_is_loopback((const struct sockaddr *)&peer->own) ||
+	     device_of_host(peer->own.ss_family, &index) != datagram->device))
+		return;
 	attr.grh.sgid_index = (uint8_t)index;
 	peer->ah = softhca_ibv_create_ah(datagram->device->pd, &attr);
 }

@@ -110,7 +110,8 @@ static void message_arrived(struct rsocket *rs, uint32_t slot, uint32_t bytes)
 			? read_header(slot_memory(datagram, slot) + DATAGRAM_GRH, bytes - DATAGRAM_GRH, &arrived->from)
 			: 0;
 
-	if (!header || !is_sender(slot_memory(datagram, slot), (struct sockaddr *)&arrived->from)) {
+	if (!header || !is_sender(slot_memory(datagram, slot), (struct sockaddr *)&arrived->from) ||
+	    !datagram_map(rs, &arrived->from)) {
 		free(arrived);
 		datagram_post_receive(rs, slot);
 		return;
@@ -219,9 +220,9 @@ static ssize_t send_message(struct rsocket *rs, const struct datagram_peer *peer
 }
 
 /* Where a datagram goes: to @address, or else to the peer of a connected socket. NULL: nowhere, or no memory. */
-static struct datagram_peer *destination(struct rsocket *rs, const struct sockaddr *address)
+static struct datagram_peer *destination(struct rsocket *rs, const struct sockaddr_storage *address)
 {
-	return address ? datagram_peer_at(rs, address) : rs->datagram->connected;
+	return address->ss_family ? datagram_peer_at(rs, (const struct sockaddr *)address) : rs->datagram->connected;
 }
 
 ssize_t datagram_send(struct rsocket *rs, const struct iovec *list, size_t count, const struct sockaddr *address,
@@ -230,26 +231,32 @@ ssize_t datagram_send(struct rsocket *rs, const struct iovec *list, size_t count
 	struct datagram *datagram = rs->datagram;
 	struct pieces pieces = {.list = list, .count = count};
 	uint8_t early[DATAGRAM_LARGEST_MTU];
+	struct sockaddr_storage to = {.ss_family = AF_UNSPEC};
 	struct datagram_peer *peer;
 	size_t bytes = pieces_bytes(list, count);
 	int error;
 
 	if (address && (length < sizeof(sa_family_t) || !address_size(address) || length < address_size(address)))
 		return -EINVAL;
+	if (address) {
+		address_copy(&to, address);
+		if (!datagram_map(rs, &to))
+			return -EAFNOSUPPORT;
+	}
 	rsocket_advance(rs);
-	peer = destination(rs, address);
+	peer = destination(rs, &to);
 	if (!peer)
 		return address ? -ENOBUFS : -EDESTADDRREQ;
 	/* The socket gets its name by being sent from, at the latest. */
 	if (!datagram->device) {
-		error = datagram_make_qp(rs, (const struct sockaddr *)&peer->address);
+		error = datagram_make_qp(rs);
 		if (error)
 			return error;
 	}
 	if (peer->ah) {
 		error = wait_until(rs, patience, can_send);
 		/* It slept perhaps, and another one has this place. */
-		peer = error ? NULL : destination(rs, address);
+		peer = error ? NULL : destination(rs, &to);
 		if (!peer)
 			return error ? error : -ENOBUFS;
 	}

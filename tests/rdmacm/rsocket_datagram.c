@@ -63,6 +63,37 @@ static void test_there_and_back(void **state)
 }
 
 /* A datagram is taken as a whole, and what does not fit is lost. */
+/* A socket of IPv6 that is not for it alone has peers of IPv4, whose addresses are mapped, through UDP and UD alike (ipv6(7)). */
+static void test_both_families(void **state)
+{
+	struct sockaddr_in6 any = {.sin6_family = AF_INET6}, from;
+	int a = new_datagrams(), b = rsocket(AF_INET6, SOCK_DGRAM, 0), round;
+	socklen_t length = sizeof(any);
+	char memory[8];
+	uint16_t port;
+
+	(void)state;
+	assert_success(rbind(b, (struct sockaddr *)&any, sizeof(any)));
+	assert_success(rgetsockname(b, (struct sockaddr *)&any, &length));
+	assert_int_equal(length, sizeof(any));
+	for (round = 0; round < 5; round++) {
+		assert_int_equal(rsendto(a, "to b", 4, 0, loopback(ntohs(any.sin6_port)), sizeof(struct sockaddr_in)),
+				 4);
+		assert_int_equal(rready(b, POLLIN, LIMIT_MS), POLLIN);
+		length = sizeof(from);
+		assert_int_equal(rrecvfrom(b, memory, sizeof(memory), 0, (struct sockaddr *)&from, &length), 4);
+		assert_int_equal(length, sizeof(from));
+		assert_int_equal(from.sin6_family, AF_INET6);
+		assert_true(IN6_IS_ADDR_V4MAPPED(&from.sin6_addr));
+		assert_int_equal(ntohs(from.sin6_port), rport_of(a));
+		assert_int_equal(rsendto(b, "to a", 4, 0, (struct sockaddr *)&from, length), 4);
+		assert_int_equal(receive(a, memory, sizeof(memory), &port), 4);
+		assert_int_equal(port, ntohs(any.sin6_port));
+	}
+	assert_success(rclose(a));
+	assert_success(rclose(b));
+}
+
 static void test_sizes(void **state)
 {
 	int a = new_datagrams(), b = new_datagrams();
@@ -337,10 +368,11 @@ static void test_found_by_sender(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_connected),      cmocka_unit_test(test_headers),
-		cmocka_unit_test(test_strangers),      cmocka_unit_test(test_pieces),
-		cmocka_unit_test(test_forged_sender),  cmocka_unit_test(test_found_by_sender),
+		cmocka_unit_test(test_both_families),   cmocka_unit_test(test_there_and_back),
+		cmocka_unit_test(test_sizes),           cmocka_unit_test(test_connected),
+		cmocka_unit_test(test_headers),         cmocka_unit_test(test_strangers),
+		cmocka_unit_test(test_pieces),          cmocka_unit_test(test_forged_sender),
+		cmocka_unit_test(test_found_by_sender),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
