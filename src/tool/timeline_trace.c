@@ -15,6 +15,7 @@
 
 #include "format/wqe.h"
 #include "tool/timeline_map.h"
+#include "tool/timeline_names.h"
 #include "tool/tool.h"
 #include "wire/packet.h"
 
@@ -50,9 +51,10 @@ struct track {
 	int64_t ns;
 	char name[96], arguments[160];
 	struct flow flows[FLOWS];
-	/* What the requester is about, or NULL; of a responder too. */
+	/* What requester or responder is about, or NULL. */
 	const char *activity;
-	uint32_t newest_psn;            /* of what was sent */
+	uint32_t newest_psn;            /* of what was sent; of a responder, which it is to answer */
+	uint32_t awaited_psn;           /* of a responder that waits */
 	uint64_t message;               /* arrow of the message that arrived last */
 	uint32_t first_open, last_open; /* requests that are not completed; MAP_NONE: none */
 };
@@ -193,7 +195,7 @@ static void add_flow(struct track *track, char phase, const char *name, uint64_t
 	track->flows[i] = (struct flow){phase, name, id};
 }
 
-/* The requester is about something else from @ns on; NULL: nothing. */
+/* Requester or responder is about something else from @ns on; NULL: nothing. */
 static void set_activity(const struct maker *maker, struct track *track, int64_t ns, const char *activity)
 {
 	uint32_t pid = process_of(maker, track->source);
@@ -231,28 +233,6 @@ static const char *answer_name(uint8_t message, uint8_t syndrome)
 		return "RNR NAK";
 	return (syndrome & AETH_CODE_MASK) < 4 ? naks[syndrome & AETH_CODE_MASK] : "NAK";
 }
-
-enum activity {
-#define REQUESTER_ACTIVITY(NAME, ...) ACTIVITY_##NAME,
-#include "format/requester_states.def"
-	ACTIVITIES
-};
-
-static const char *const activities[ACTIVITIES] = {
-#define REQUESTER_ACTIVITY(NAME, name) [ACTIVITY_##NAME] = name,
-#include "format/requester_states.def"
-};
-
-enum state {
-#define REQUESTER_STATE(NAME, ...) STATE_##NAME,
-#include "format/requester_states.def"
-	STATES
-};
-
-static const char *const states[STATES] = {
-#define REQUESTER_STATE(NAME, name) [STATE_##NAME] = name,
-#include "format/requester_states.def"
-};
 
 /* ---- requests --------------------------------------------------------------------------------------------------- */
 
@@ -427,10 +407,45 @@ static bool takes_receive(const struct timeline_record *record)
 	       message_has(record->opcode, MESSAGE_TAKES_RECEIVE_LAST);
 }
 
+static uint32_t packets_in(const struct timeline_record *record)
+{
+	uint32_t count = record->value >> 24 & 0xffffff;
+
+	return count ? count : 1;
+}
+
+static bool is_about(const struct track *track, enum responder_activity activity)
+{
+	return track->activity == responder_activities[activity];
+}
+
+static bool waits(const struct track *track)
+{
+	return is_about(track, RESPONDER_ACTIVITY_WAITING_FOR_PACKET) ||
+	       is_about(track, RESPONDER_ACTIVITY_WAITING_FOR_REPETITION);
+}
+
+/* What a request that arrives makes of what the responder is about. @call: it has answered when that is over. */
+static const char *activity_after_request(struct track *track, const struct timeline_record *record, bool call)
+{
+	int32_t distance = psn_distance(track->awaited_psn, record->psn);
+
+	if (waits(track) && (distance < 0 || (uint32_t)distance >= packets_in(record)))
+		return track->activity;
+	if (waits_for_response(record->opcode) && !call) {
+		track->newest_psn = psn_add(record->psn, packets_in(record) - 1);
+		return responder_activities[RESPONDER_ACTIVITY_ANSWERING];
+	}
+	if (is_about(track, RESPONDER_ACTIVITY_ANSWERING))
+		return track->activity;
+	return is_last(record) || call ? NULL : responder_activities[RESPONDER_ACTIVITY_RECEIVING];
+}
+
 /* A request arrives at the responder on @track. */
 static void arrive(const struct maker *maker, struct track *track, const struct timeline_record *record, int64_t ns,
 		   uint64_t id)
 {
+	set_activity(maker, track, ns, activity_after_request(track, record, record->kind == TIMELINE_CALL));
 	begin(maker, track, ns);
 	snprintf(track->name, sizeof(track->name), "arrive: %s", safe_message_name(record->opcode));
 	describe_packets(track, record);
@@ -519,11 +534,11 @@ static const char *activity_after_sending(const struct maker *maker, const struc
 	const struct timeline_record *record = &event->record;
 
 	if (!is_last(record) && !waits_for_response(record->opcode))
-		return activities[again ? ACTIVITY_SENDING_AGAIN : ACTIVITY_SENDING];
+		return requester_activities[again ? REQUESTER_ACTIVITY_SENDING_AGAIN : REQUESTER_ACTIVITY_SENDING];
 	if (!is_reliable(maker, event->source, record->number))
 		return NULL;
-	return activities[waits_for_response(record->opcode) ? ACTIVITY_WAITING_FOR_RESPONSE
-							     : ACTIVITY_WAITING_FOR_ACK];
+	return requester_activities[waits_for_response(record->opcode) ? REQUESTER_ACTIVITY_WAITING_FOR_RESPONSE
+								       : REQUESTER_ACTIVITY_WAITING_FOR_ACK];
 }
 
 static void on_send(struct maker *maker, const struct timeline_event *event, int64_t ns)
@@ -566,7 +581,7 @@ static void on_no_room(struct maker *maker, const struct timeline_event *event, 
 {
 	struct track *track = track_at(maker, TRACK_REQUESTER, event->source, event->record.number);
 
-	set_activity(maker, track, ns, activities[ACTIVITY_WAITING_FOR_ROOM]);
+	set_activity(maker, track, ns, requester_activities[REQUESTER_ACTIVITY_WAITING_FOR_ROOM]);
 }
 
 /* What an answer makes of what the requester is about. */
@@ -575,9 +590,9 @@ static const char *activity_after_answer(const struct track *track, const struct
 	uint32_t count = record->value >> 24 & 0xffffff, end = psn_add(record->psn, count ? count - 1 : 0);
 
 	if (record->opcode == MESSAGE_ACKNOWLEDGE && (record->index & AETH_KIND_MASK) == AETH_RNR_NAK)
-		return activities[ACTIVITY_WAITING_FOR_RECEIVE];
+		return requester_activities[REQUESTER_ACTIVITY_WAITING_FOR_RECEIVE];
 	if (record->opcode == MESSAGE_ACKNOWLEDGE && (record->index & AETH_KIND_MASK) != AETH_ACK)
-		return activities[ACTIVITY_SENDING_AGAIN];
+		return requester_activities[REQUESTER_ACTIVITY_SENDING_AGAIN];
 	return psn_distance(record->opcode == MESSAGE_ACKNOWLEDGE ? record->psn : end, track->newest_psn) >= 0
 		       ? NULL
 		       : track->activity;
@@ -602,11 +617,50 @@ static void on_arrive(struct maker *maker, const struct timeline_event *event, i
 		add_flow(track, 'f', "message", arrived_flow(maker, event, true));
 }
 
+/* What a request that stopped on its way makes of what the responder is about. */
+static const char *activity_after_stop(const struct maker *maker, const struct timeline_event *event,
+				       struct track *track)
+{
+	uint8_t from = event->record.opcode;
+
+	if (event->record.index == RESPONDER_DUPLICATE)
+		return track->activity;
+	track->awaited_psn = event->record.psn;
+	if (event->record.index == RESPONDER_DONE && is_reliable(maker, event->source, event->record.number)) {
+		if (from == RESPONDER_CHECK_PSN)
+			return responder_activities[RESPONDER_ACTIVITY_WAITING_FOR_PACKET];
+		if (from == RESPONDER_CHECK_RECEIVE)
+			return responder_activities[RESPONDER_ACTIVITY_WAITING_FOR_REPETITION];
+	}
+	return NULL;
+}
+
+static void on_stop(struct maker *maker, const struct timeline_event *event, int64_t ns)
+{
+	const struct timeline_record *record = &event->record;
+	struct track *track = track_at(maker, TRACK_RESPONDER, event->source, record->number);
+
+	if (record->opcode >= RESPONDER_STATES || record->index >= RESPONDER_STATES)
+		return;
+	set_activity(maker, track, ns, activity_after_stop(maker, event, track));
+	begin(maker, track, ns);
+	snprintf(track->name, sizeof(track->name), "%s: %s", responder_states[record->opcode],
+		 responder_states[record->index]);
+	snprintf(track->arguments, sizeof(track->arguments), "\"expected_psn\":%u,\"peer\":%u,\"rule\":%u", record->psn,
+		 (unsigned int)(record->value & 0xffffff), record->length);
+}
+
 static void on_answer(struct maker *maker, const struct timeline_event *event, int64_t ns)
 {
 	const struct timeline_record *record = &event->record;
 	struct track *track = track_at(maker, TRACK_RESPONDER, event->source, record->number);
 
+	/* All that was to be answered is, or it is refused. */
+	if (is_about(track, RESPONDER_ACTIVITY_ANSWERING) &&
+	    (record->opcode == MESSAGE_ACKNOWLEDGE
+		     ? (record->index & AETH_KIND_MASK) == AETH_NAK
+		     : psn_distance(psn_add(record->psn, packets_in(record) - 1), track->newest_psn) >= 0))
+		set_activity(maker, track, ns, NULL);
 	begin(maker, track, ns);
 	snprintf(track->name, sizeof(track->name), "answer: %s", answer_name(record->opcode, (uint8_t)record->index));
 	describe_packets(track, record);
@@ -618,7 +672,7 @@ static void on_timeout(struct maker *maker, const struct timeline_event *event, 
 {
 	struct track *track = track_at(maker, TRACK_REQUESTER, event->source, event->record.number);
 
-	set_activity(maker, track, ns, activities[ACTIVITY_SENDING_AGAIN]);
+	set_activity(maker, track, ns, requester_activities[REQUESTER_ACTIVITY_SENDING_AGAIN]);
 	begin(maker, track, ns);
 	snprintf(track->name, sizeof(track->name), "timeout");
 	snprintf(track->arguments, sizeof(track->arguments), "\"psn\":%u", event->record.psn);
@@ -628,9 +682,9 @@ static void on_state(struct maker *maker, const struct timeline_event *event, in
 {
 	struct track *track = track_at(maker, TRACK_REQUESTER, event->source, event->record.number);
 	uint8_t state = event->record.opcode;
-	bool shown = state == STATE_DRAINED || state == STATE_FLUSH;
+	bool shown = state == REQUESTER_DRAINED || state == REQUESTER_FLUSH;
 
-	set_activity(maker, track, ns, shown ? states[state] : NULL);
+	set_activity(maker, track, ns, shown ? requester_states[state] : NULL);
 }
 
 /* All before @last in the order of posting have completed with it, silently. */
@@ -776,6 +830,7 @@ void timeline_write(const struct timeline *timeline, struct trace *trace)
 		[TIMELINE_STATE] = on_state,
 		[TIMELINE_COMPLETE] = on_complete,
 		[TIMELINE_POLL] = on_poll,
+		[TIMELINE_STOP] = on_stop,
 	};
 	struct maker maker = {.timeline = timeline, .trace = trace};
 	int64_t end = timeline->event_count ? timeline->events[timeline->event_count - 1].ns : 0;

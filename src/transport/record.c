@@ -64,6 +64,13 @@ void record_answer(const struct hca_qp *qp, const struct packet *packet)
 		   packet, packet->destination_qpn, packet->count);
 }
 
+void record_stopped(const struct hca_qp *qp, const struct packet *packet, uint8_t from, uint8_t to, uint32_t expected,
+		    uint32_t rule)
+{
+	timeline_put(timeline_now(), TIMELINE_WHAT(TIMELINE_STOP, from, to), qp->number, expected, rule,
+		     TIMELINE_PACKETS(packet->source_qpn, packet->count, packet->place));
+}
+
 void record_timeout(const struct hca_qp *qp, uint32_t psn)
 {
 	timeline_put(timeline_now(), TIMELINE_WHAT(TIMELINE_TIMEOUT, 0, 0), qp->number, psn, 0, 0);

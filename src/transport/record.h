@@ -21,6 +21,12 @@ void record_arrived(const struct hca_qp *qp, const struct packet *packet, uint32
 void record_acknowledged(const struct hca_qp *qp, const struct packet *packet);
 /** @packet, an answer of @qp, is about to leave. */
 void record_answer(const struct hca_qp *qp, const struct packet *packet);
+/**
+ * The request @packet did not go straight through the responder: from its state @from it went to @to (enum responder_state of
+ * transport/responder.h), for @rule if it is refused. @expected: PSN that the responder waits for.
+ */
+RARE void record_stopped(const struct hca_qp *qp, const struct packet *packet, uint8_t from, uint8_t to,
+			 uint32_t expected, uint32_t rule);
 /** Nothing was heard for too long. */
 RARE void record_timeout(const struct hca_qp *qp, uint32_t psn);
 /** The requester is in another state. */

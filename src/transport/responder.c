@@ -16,6 +16,7 @@
 #include "transport/dct.h"
 #include "transport/packet_begin.h"
 #include "transport/drop.h"
+#include "transport/record.h"
 #include "transport/responder_target.h"
 
 /* ---- replies -------------------------------------------------------------------------------------------------- */
@@ -699,6 +700,15 @@ static enum responder_state duplicate(struct request *request)
 	return RESPONDER_DONE;
 }
 
+/* The timeline shows where a request did not go straight on. */
+static RARE void record_stop(const struct request *request, enum responder_state from, enum responder_state to)
+{
+	if (to == RESPONDER_CHECK_XRC)
+		return;
+	record_stopped(request->qp, request->packet, (uint8_t)from, (uint8_t)to, request->responder->expected_psn,
+		       to == RESPONDER_REFUSE ? request->why.rule : RULE_NONE);
+}
+
 SPECIALISED struct responder *receive(struct hca_qp *qp, struct packet *packet, struct packet *reply, struct run *run,
 				      const struct request_kind kind)
 {
@@ -719,44 +729,51 @@ SPECIALISED struct responder *receive(struct hca_qp *qp, struct packet *packet, 
 	request.access = &qp->access;
 	request.srq = qp->srq;
 	/* A check that nothing speaks against goes straight on to the next. */
-#define THEN(next)                                                                                                     \
-	if (unlikely(state != RESPONDER_##next))                                                                       \
+#define THEN(from, next)                                                                                               \
+	if (unlikely(state != RESPONDER_##next)) {                                                                     \
+		if (timeline_is_on())                                                                                  \
+			record_stop(&request, RESPONDER_##from, state);                                                \
 		break;                                                                                                 \
+	}                                                                                                              \
 	__attribute__((fallthrough))
 	while (state != RESPONDER_DONE) {
 		switch (state) {
-		case RESPONDER_CHECK_CONNECTION:
-			state = responder_check_connection(&request);
-			break;
 		case RESPONDER_CHECK_XRC:
 			state = check_xrc(&request);
+			if (state != RESPONDER_CHECK_ORDER && timeline_is_on())
+				record_stop(&request, RESPONDER_CHECK_XRC, state);
 			break;
+		case RESPONDER_CHECK_CONNECTION:
+			state = responder_check_connection(&request);
+			THEN(CHECK_CONNECTION, CHECK_PSN);
 		case RESPONDER_CHECK_PSN:
 			state = check_psn(&request, kind);
-			THEN(CHECK_ORDER);
+			THEN(CHECK_PSN, CHECK_ORDER);
 		case RESPONDER_CHECK_ORDER:
 			state = check_order(&request, kind);
-			THEN(CHECK_OPERATION);
+			THEN(CHECK_ORDER, CHECK_OPERATION);
 		case RESPONDER_CHECK_OPERATION:
 			state = check_operation(&request, kind);
-			THEN(CHECK_RECEIVE);
+			THEN(CHECK_OPERATION, CHECK_RECEIVE);
 		case RESPONDER_CHECK_RECEIVE:
 			state = check_receive(&request, kind);
-			THEN(CHECK_TARGET);
+			THEN(CHECK_RECEIVE, CHECK_TARGET);
 		case RESPONDER_CHECK_TARGET:
 			state = check_target(&request, kind);
-			THEN(EXECUTE);
+			THEN(CHECK_TARGET, EXECUTE);
 		case RESPONDER_EXECUTE:
 			state = execute(&request, kind);
-			THEN(COMPLETE);
+			THEN(EXECUTE, COMPLETE);
 		case RESPONDER_COMPLETE:
 			state = complete(&request, kind);
-			THEN(ACKNOWLEDGE);
+			THEN(COMPLETE, ACKNOWLEDGE);
 		case RESPONDER_ACKNOWLEDGE:
 			state = acknowledge(&request, kind);
 			break;
 		case RESPONDER_DUPLICATE:
 			state = duplicate(&request);
+			if (!request.replied && timeline_is_on())
+				record_stop(&request, RESPONDER_DUPLICATE, state);
 			break;
 		case RESPONDER_REFUSE:
 			state = refuse(&request);

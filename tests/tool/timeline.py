@@ -192,6 +192,43 @@ class Timeline(unittest.TestCase):
         self.assertTrue(trace.of('B', 'sending again'))
         self.check_ping_pong(trace, 200)
 
+    def responder_slices(self, trace, phase):
+        return collections.Counter(e['name'] for e in trace.of(phase) if trace.names[e['pid'], e['tid']].endswith('responder'))
+
+    def run_example(self, name, *options, status=0):
+        done = softhca('run', '--no-presence', '--timeline', self.path, *options, '--', os.path.join(os.path.dirname(PING_PONG), name))
+        self.assertEqual(done.returncode, status, done.stderr)
+        trace = Trace(self.path)
+        trace.check(self)
+        return trace
+
+    def test_responder(self):
+        """The states of the responder: the tutorial is a WRITE of two packets and a READ."""
+        trace = self.run_example('tutorial', '--link', 'udp')
+        self.assertEqual(self.responder_slices(trace, 'B'), {'receiving': 1, 'answering': 1})
+        self.assertFalse([name for name in self.responder_slices(trace, 'X') if name.startswith('check')])
+        # IBTA 9.7.5.2.8: what comes behind a lost packet is not taken.
+        trace = self.run_example('tutorial', '--link', 'udp', '--faults', 'of write drop 1')
+        self.assertIn('check of the PSN: done', self.responder_slices(trace, 'X'))
+        begun = self.responder_slices(trace, 'B')
+        self.assertEqual((begun['waiting for a missing packet'], begun['answering']), (1, 1))
+
+    def test_responder_does_not_go_straight_on(self):
+        """Each repetition, each request without a receive, and the WRITE through a window that was taken back."""
+        trace, done = self.run_ping_pong(100, '--link', 'udp', '--faults', 'of send duplicate 20%; seed 7', '--counters', 'stderr')
+        counted = [int(line.split()[1]) for line in done.stderr.splitlines() if line.split()[:1] == ['duplicate_requests']]
+        self.assertEqual(self.responder_slices(trace, 'X')['check of the PSN: duplicate'], sum(counted))
+        self.assertTrue(sum(counted))
+        for link in ('auto', 'udp'):
+            trace, _ = self.run_ping_pong(20, '--link', link, '--faults', 'rnr 10%; seed 7')
+            naks = self.responder_slices(trace, 'X')['answer: RNR NAK']
+            self.assertTrue(naks)
+            self.assertEqual(self.responder_slices(trace, 'X')['check of the receive: done'], naks)
+            self.assertEqual(self.responder_slices(trace, 'B')['waiting for a repetition (RNR)'], naks)
+        trace = self.run_example('lent_window')
+        refused = trace.of('X', 'check of the target: refuse')
+        self.assertEqual([e['args']['rule'] for e in refused], [2])
+
     def test_too_many_records(self):
         trace, done = self.run_ping_pong(2000, '--timeline-records', '1024')
         self.assertRegex(done.stderr, r'^softhca: timeline: the oldest \d+ records of process \d+ \(.*\) are lost')
