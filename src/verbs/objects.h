@@ -254,16 +254,10 @@ struct wr_builder {
 };
 
 struct user_qp {
-	union {
-		struct ibv_qp base;
-		struct ibv_qp_ex ex;
-	};
-	struct mlx5dv_qp_ex dv;
 	struct hca_qp *device;
 	struct user_pd *pd;
 	struct send_queue sq;
 	struct receive_queue rq;
-	struct wr_builder builder;
 	void *buffer; /* RQ first, SQ after it (mlx5-formats 1.1) */
 	size_t buffer_size;
 	uint32_t *dbrec;
@@ -283,6 +277,13 @@ struct user_qp {
 	uint32_t async_events_taken;  /* as in user_cq */
 	struct lint_qp *lint;         /* what warnings need to know of it, or NULL; src/lint/ */
 	struct alive alive;
+	/* What the program sees. A QP that lacks the builders (user_qp_has_builders()) has nothing behind `base`. */
+	union {
+		struct ibv_qp base;
+		struct ibv_qp_ex ex;
+	};
+	struct mlx5dv_qp_ex dv;
+	struct wr_builder builder;
 };
 
 /*
@@ -342,8 +343,19 @@ DEFINE_CAST(xrcd)
 DEFINE_CAST(comp_channel)
 DEFINE_CAST(cq)
 DEFINE_CAST(srq)
-DEFINE_CAST(qp)
 #undef DEFINE_CAST
+
+/* By integers: callers convert before they ask whether @object is one, and it may be NULL. */
+static inline struct user_qp *to_user_qp(struct ibv_qp *object)
+{
+	return (struct user_qp *)((uintptr_t)object - offsetof(struct user_qp, base));
+}
+
+/** True if @qp has `ex`, `dv` and `builder`; else it ends with `base`. */
+static inline bool user_qp_has_builders(const struct user_qp *qp)
+{
+	return qp->has_ex || qp->dv_send_ops;
+}
 
 /* ---- what the driver's files share ---------------------------------------------------------------------------- */
 
@@ -395,6 +407,8 @@ static inline struct user_srq *user_index_find_srq(struct user_index_table *tabl
 	return entry & 1 ? (struct user_srq *)(entry - 1) : NULL;
 }
 
+/** A zeroed QP, which has what the builders need if it is to have @builders. NULL without memory. free(3) frees it. (verbs/qp.c) */
+struct user_qp *user_qp_alloc(bool builders);
 /* QP creation for both libraries (verbs/qp.c). @dv may be NULL. errno and NULL on failure. */
 struct ibv_qp *user_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
 			      struct mlx5dv_qp_init_attr *dv);

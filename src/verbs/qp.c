@@ -19,6 +19,11 @@
 #include "verbs/wqe_builder.h"
 #include "verbs/xrcd.h"
 
+struct user_qp *user_qp_alloc(bool builders)
+{
+	return calloc(1, builders ? sizeof(struct user_qp) : offsetof(struct user_qp, base) + sizeof(struct ibv_qp));
+}
+
 /* One allocation for the side tables of a send queue, the widest first. */
 static int alloc_send_tables(struct send_queue *sq)
 {
@@ -116,6 +121,11 @@ static bool scatter_is_on(void)
 	return !value || strcmp(value, "0") != 0;
 }
 
+static uint64_t asked_operations(const struct mlx5dv_qp_init_attr *dv)
+{
+	return dv && dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS ? dv->send_ops_flags : 0;
+}
+
 static void take_attributes(struct user_qp *qp, struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr,
 			    const struct mlx5dv_qp_init_attr *dv)
 {
@@ -135,8 +145,7 @@ static void take_attributes(struct user_qp *qp, struct ibv_context *context, con
 		qp->signature_pipelining = dv->create_flags & MLX5DV_QP_CREATE_SIG_PIPELINING;
 		qp->scatter_to_cqe = dv->create_flags & MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE && scatter_is_on();
 	}
-	if (dv && dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS)
-		qp->dv_send_ops = dv->send_ops_flags;
+	qp->dv_send_ops = asked_operations(dv);
 
 	qp->base.context = context;
 	qp->base.qp_context = attr->qp_context;
@@ -245,7 +254,7 @@ static int take_operations(struct user_qp *qp, const struct qp_type_info *type, 
 	if (qp->dc_type == MLX5DV_DCTYPE_DCT)
 		return 0;
 	qp->sq.address_bytes = type->address_bytes;
-	if (qp->has_ex || qp->dv_send_ops) {
+	if (user_qp_has_builders(qp)) {
 		err = wr_table_fill(qp, qp->send_ops);
 		/* Without any flag too: builders that the QP lacks refuse, and say so. */
 		if (!err)
@@ -288,7 +297,7 @@ struct ibv_qp *user_qp_create(struct ibv_context *context, struct ibv_qp_init_at
 	}
 	if (attr->qp_type == IBV_QPT_XRC_RECV)
 		return xrc_recv_create(context, attr);
-	qp = calloc(1, sizeof(*qp));
+	qp = user_qp_alloc(attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS || asked_operations(dv));
 	if (!qp)
 		return NULL;
 	own = own_attributes(attr, type);

@@ -160,7 +160,7 @@ void wr_abort(struct ibv_qp_ex *ex)
 
 void wr_set_state(struct user_qp *qp, enum ibv_qp_state state)
 {
-	if (!qp->ex.wr_complete)
+	if (!user_qp_has_builders(qp) || !qp->ex.wr_complete)
 		return;
 	/* mlx5-formats 4.2: refused until RTS; the error state keeps the real one, its WRs flush. */
 	if (state == IBV_QPS_RESET)

@@ -97,7 +97,7 @@ static int check_open(struct ibv_context *context, const struct ibv_qp_open_attr
 /* The driver's side of an XRC_RECV QP, not yet of any in the device. NULL without memory. */
 static struct user_qp *new_qp(struct ibv_context *context, void *qp_context)
 {
-	struct user_qp *qp = calloc(1, sizeof(*qp));
+	struct user_qp *qp = user_qp_alloc(false);
 
 	if (!qp)
 		return NULL;

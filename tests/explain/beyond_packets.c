@@ -192,7 +192,7 @@ void case_RNR_NO_THREAD(void **state)
 void case_TIMER_NO_THREAD(void **state)
 {
 	(void)state;
-	((struct user_qp *)qp[CLIENT])->device->attr.timeout = 14;
+	to_user_qp(qp[CLIENT])->device->attr.timeout = 14;
 	no_threads = true;
 	post(IBV_WR_SEND, 0);
 	no_threads = false;

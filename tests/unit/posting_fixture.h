@@ -171,6 +171,7 @@ static inline struct posting *posting_new(enum ibv_qp_type type, uint64_t send_o
 	p->context.verbs.context.device = &p->user_device.base;
 	p->qp.base.context = &p->context.verbs.context;
 	p->qp.base.qp_num = TEST_QPN;
+	p->qp.has_ex = true;
 	p->qp.type = type;
 	p->qp.dc_type = dc_type;
 	p->qp.dbrec = p->dbrec;
