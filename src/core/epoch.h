@@ -23,6 +23,9 @@
 
 struct timeline_record;
 
+/* A WQE of mlx5 has at most 63 units of 16 bytes. */
+#define EPOCH_SCRATCH_BYTES 1024
+
 struct epoch_slot {
 	uint64_t active;    /* atomic; 0: outside of any section, else the epoch at its beginning */
 	uint32_t depth;     /* of nesting; the owning thread's */
@@ -34,6 +37,7 @@ struct epoch_slot {
 	uint64_t timeline_clock;
 	uint32_t timeline_lap;
 	struct epoch_slot *next;
+	uint8_t scratch[EPOCH_SCRATCH_BYTES]; /* of the owning thread; see epoch_scratch() */
 } __attribute__((aligned(128)));
 
 extern __thread struct epoch_slot *epoch_this_thread __attribute__((tls_model("initial-exec")));
@@ -95,6 +99,14 @@ static inline void epoch_enter_with_lock(struct queue_lock *lock)
 	}
 	if (__builtin_expect(epoch_enter_with_exchange(&lock->held), 0))
 		queue_lock_wait(lock);
+}
+
+/** EPOCH_SCRATCH_BYTES that belong to this thread, until the next call. */
+static inline uint8_t *epoch_scratch(void)
+{
+	struct epoch_slot *slot = epoch_this_thread;
+
+	return (slot ? slot : epoch_attach())->scratch;
 }
 
 /** Ends a section. */

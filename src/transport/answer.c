@@ -56,12 +56,12 @@ static bool is_of(const struct responder_resource *resource, uint32_t psn)
 /* The place of the READ that has @psn: nearly always the newest; an earlier one if this is a repetition. */
 static uint32_t place_of(const struct responder *responder, uint32_t psn)
 {
-	uint32_t newest = responder->next_resource - 1;
+	uint32_t newest = responder->next_resource - 1, mask = responder->resources - 1;
 
-	for (uint32_t i = 0; i < LIMIT_MAX_RD_ATOMIC; i++)
-		if (is_of(&responder->resource[(newest - i) % LIMIT_MAX_RD_ATOMIC], psn))
-			return (newest - i) % LIMIT_MAX_RD_ATOMIC;
-	return newest % LIMIT_MAX_RD_ATOMIC;
+	for (uint32_t i = 0; i < responder->resources; i++)
+		if (is_of(&responder->resource[(newest - i) & mask], psn))
+			return (newest - i) & mask;
+	return newest & mask;
 }
 
 /* The READ that @answer is for; NULL if another one has its place, of a peer that asks for more than it was granted. */

@@ -121,7 +121,7 @@ int hca_dci_reset_stream(struct hca_qp *qp, uint16_t stream, uint32_t *errored);
 
 /** Send doorbell: dbrec[MLX5_SND_DBR] moved. Executes what is executable on this thread. No driver lock needed. */
 void hca_qp_send_doorbell(struct hca_qp *qp);
-/** As hca_cq_watch(), of both doorbell records of the QP. */
+/** As hca_cq_watch(), of both doorbell records of the QP; -ENOMEM without memory. */
 int hca_qp_watch(struct hca_qp *qp);
 /** UDP source port of the QP's RoCE v2 packets (mlx5dv_modify_qp_udp_sport(3)); the driver has checked type and state. */
 void hca_qp_set_udp_source_port(struct hca_qp *qp, uint16_t port);

@@ -96,6 +96,8 @@ struct dct_initiator *dct_place(struct dct *dct)
 	place = calloc(1, sizeof(*place) + RECEIVE_SEGMENTS * sizeof(struct mlx5_wqe_data_seg));
 	if (!place)
 		return NULL;
+	place->responder.resource = place->resource;
+	place->responder.resources = LIMIT_MAX_RD_ATOMIC;
 	place->next = dct->all;
 	dct->all = place;
 	dct->count++;

@@ -35,7 +35,8 @@ struct dct_initiator {
 	uint8_t nak;  /* enum nak_code */
 	uint32_t refusal_psn;
 	struct refusal why;
-	struct walk_access access;  /* the DCT's, with the progress of this responder */
+	struct walk_access access; /* the DCT's, with the progress of this responder */
+	struct responder_resource resource[LIMIT_MAX_RD_ATOMIC];
 	struct responder responder; /* last: its receive has RECEIVE_SEGMENTS segments */
 };
 

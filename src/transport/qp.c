@@ -177,11 +177,12 @@ static void free_qp(struct hca_qp *qp)
 {
 	queue_lock_destroy(&qp->lock);
 	free(qp->requester.inflight);
-	free(qp->requester.bounce);
 	block_progress_release(&qp->requester.progress);
 	block_progress_release(&qp->requester.copied);
 	block_progress_release(&qp->responder.progress);
 	free(qp->responder.answers);
+	free(qp->responder.resource);
+	free(qp->watch);
 	free(qp->dci);
 	dct_free(qp->dct);
 	free_shadow(qp->send_shadow);
@@ -204,17 +205,12 @@ void qp_opener_purge(struct qp_opener *opener)
 		event_source_purge(opener->context->async, &opener->event[i]);
 }
 
-/* Bytes of a WQE that the control segment can name (mlx5-formats 1.2), in whole blocks. */
-#define WQE_LARGEST 1024
-#define MOST_BLOCKS (WQE_LARGEST / MLX5_SEND_WQE_BB)
-
 static int alloc_requester(struct requester *requester, uint32_t block_count)
 {
 	if (!block_count)
 		return 0;
 	requester->inflight = calloc(block_count, sizeof(struct inflight));
-	requester->bounce = malloc(block_count < MOST_BLOCKS ? block_count * MLX5_SEND_WQE_BB : WQE_LARGEST);
-	return requester->inflight && requester->bounce ? 0 : -ENOMEM;
+	return requester->inflight ? 0 : -ENOMEM;
 }
 
 static int alloc_dc(struct hca_qp *qp, const struct hca_qp_attr *attr)
@@ -294,9 +290,35 @@ static void init_qp(struct hca_qp *qp, struct hca_context *context, const struct
 
 static void rung(struct watch *watch);
 
+/* The watch is made once, and goes with the QP. */
+static struct qp_watch *watch_of(struct hca_qp *qp, bool in_umem)
+{
+	struct qp_watch *watch;
+
+	queue_lock(&qp->lock);
+	if (!qp->watch) {
+		qp->watch = calloc(1, sizeof(*qp->watch));
+		if (qp->watch) {
+			qp->watch->qp = qp;
+			qp->watch->watch.in_umem = in_umem;
+		}
+	}
+	watch = qp->watch;
+	queue_unlock(&qp->lock);
+	return watch;
+}
+
+static int start_watch(struct hca_qp *qp, const uint32_t *records, bool in_umem)
+{
+	struct qp_watch *watch = watch_of(qp, in_umem);
+
+	return watch ? watch_start(&qp->hca->watcher, &watch->watch, records, 2, rung) : -ENOMEM;
+}
+
 int hca_qp_create(struct hca_context *context, const struct hca_qp_attr *attr, struct hca_qp **out)
 {
 	struct hca_qp *qp = new_qp(attr);
+	int error;
 
 	if (!qp)
 		return -ENOMEM;
@@ -321,11 +343,10 @@ int hca_qp_create(struct hca_context *context, const struct hca_qp_attr *attr, s
 	*out = qp;
 	if (!attr->in_umem)
 		return 0;
-	qp->watch.in_umem = true;
-	if (!watch_start(&qp->hca->watcher, &qp->watch, attr->dbrec, 2, rung))
-		return 0;
-	qp_destroy(qp);
-	return -EAGAIN;
+	error = start_watch(qp, attr->dbrec, true);
+	if (error)
+		qp_destroy(qp);
+	return error;
 }
 
 /* Neither the requester nor what is owed waits for room, now or later. The lock is held. */
@@ -353,7 +374,8 @@ void qp_destroy(struct hca_qp *qp)
 	if (qp->domain)
 		xrc_qp_leave(qp);
 	id_table_unpublish(qps, qp->number);
-	watch_stop(&qp->hca->watcher, &qp->watch);
+	if (qp->watch)
+		watch_stop(&qp->hca->watcher, &qp->watch->watch);
 	timer_cancel(&qp->hca->timers, &qp->requester.timer);
 	epoch_synchronize();
 	if (qp->openers)
@@ -410,12 +432,29 @@ enum ibv_qp_state hca_qp_state(const struct hca_qp *qp)
 int hca_qp_query(struct hca_qp *qp, struct ibv_qp_attr *attr)
 {
 	queue_lock(&qp->lock);
-	*attr = qp->attr;
-	attr->qp_state = qp->state;
-	attr->cur_qp_state = qp->state;
-	attr->cap = qp->cap;
-	attr->sq_psn = qp->requester.psn;
-	attr->rq_psn = qp->responder.expected_psn;
+	*attr = (struct ibv_qp_attr){
+		.qp_state = qp->state,
+		.cur_qp_state = qp->state,
+		.path_mtu = qp->attr.path_mtu,
+		.path_mig_state = qp->attr.path_mig_state,
+		.qkey = qp->attr.qkey,
+		.rq_psn = qp->responder.expected_psn,
+		.sq_psn = qp->requester.psn,
+		.dest_qp_num = qp->attr.dest_qp_num,
+		.qp_access_flags = qp->attr.qp_access_flags,
+		.cap = qp->cap,
+		.ah_attr = qp->attr.ah_attr,
+		.pkey_index = qp->attr.pkey_index,
+		.en_sqd_async_notify = qp->attr.en_sqd_async_notify,
+		.sq_draining = qp->attr.sq_draining,
+		.max_rd_atomic = qp->attr.max_rd_atomic,
+		.max_dest_rd_atomic = qp->attr.max_dest_rd_atomic,
+		.min_rnr_timer = qp->attr.min_rnr_timer,
+		.port_num = qp->attr.port_num,
+		.timeout = qp->attr.timeout,
+		.retry_cnt = qp->attr.retry_cnt,
+		.rnr_retry = qp->attr.rnr_retry,
+	};
 	queue_unlock(&qp->lock);
 	return 0;
 }
@@ -439,7 +478,7 @@ void hca_qp_recv_doorbell(struct hca_qp *qp)
 
 static void rung(struct watch *watch)
 {
-	struct hca_qp *qp = (struct hca_qp *)((char *)watch - offsetof(struct hca_qp, watch));
+	struct hca_qp *qp = ((struct qp_watch *)((char *)watch - offsetof(struct qp_watch, watch)))->qp;
 
 	hca_qp_recv_doorbell(qp);
 	qp_fetch_requests(qp);
@@ -449,7 +488,7 @@ static void rung(struct watch *watch)
 int hca_qp_watch(struct hca_qp *qp)
 {
 	/* The records are next to each other, the receive queue's first (mlx5-formats 1.16). */
-	return watch_start(&qp->hca->watcher, &qp->watch, qp->rq.dbrec, 2, rung);
+	return start_watch(qp, qp->rq.dbrec, false);
 }
 
 int hca_qpn_reserve(struct hca *hca, uint32_t *qpn)

@@ -35,9 +35,9 @@ enum requester_state {
 struct inflight {
 	uint32_t psn;     /* first */
 	uint32_t packets; /* sequence numbers it takes; 0: local operation */
-	uint64_t bytes;
-	uint64_t arrived; /* bytes of a READ response placed so far */
-	uint64_t asked;   /* and asked for: a READ that is longer than the window is asked for in pieces */
+	uint32_t bytes;   /* of the message, or of a copy: fewer than 2^31 (LIMIT_MAX_MSG_SIZE, LIMIT_MAX_MEMCPY) */
+	uint32_t arrived; /* bytes of a READ response placed so far */
+	uint32_t asked;   /* and asked for: a READ that is longer than the window is asked for in pieces */
 	uint16_t index;   /* of the first block of the WQE */
 	uint16_t stream;  /* of a DCI with streams, else 0 */
 	uint8_t opcode;   /* MLX5_OPCODE_* */
@@ -51,36 +51,36 @@ struct requester {
 	enum requester_state state;
 	bool running;    /* a thread is in requester_run */
 	bool delivering; /* and has let go of the lock: what is in flight is not to be completed by others */
-	const uint8_t *ring;
-	uint32_t block_count; /* power of two, or 0 */
-	const uint32_t *dbrec;
-	uint16_t next;             /* block of the next WQE to start, 16-bit running count */
-	uint32_t psn;              /* of the next packet */
-	uint32_t acknowledged;     /* newest packet that is known to have arrived */
-	struct inflight *inflight; /* block_count entries */
-	uint32_t first, last;      /* FIFO of inflight, free running */
-	uint32_t send_entry;       /* that is sent next, in the FIFO; == last: there is none */
-	uint32_t send_offset;      /* packets of it that need not be sent (again) */
-	uint32_t newest;           /* behind the newest packet that was ever sent */
-	uint32_t window;           /* bytes that may be under way; see link.window */
-	struct window_share share; /* of what all QPs have under way to the host; transport/host_window.h */
-	uint32_t strokes;          /* counts what shows that the peer lives */
-	uint32_t strokes_seen;     /* by the timer */
-	uint64_t silent_since_ns;  /* of the timer: nothing was heard since; 0: nothing is waited for */
-	bool sees_peer;            /* the peer was seen on this host, where its end can be seen, too */
-	uint64_t mark;             /* of the link, behind what was sent when the timer was armed (link.mark) */
-	uint64_t peer_progress;    /* what the link said of the peer when the timer last ran out (link.pending) */
-	bool asked_again;          /* for a response that was lost */
-	uint32_t responses_due;    /* READs and atomics among the in-flight */
-	uint8_t retries_left, rnr_retries_left;
-	struct timer timer; /* acknowledgement timeout, or RNR wait */
 	bool timer_armed;
-	bool rnr_wait;                  /* after an RNR NAK, until its timer has run out: nothing is sent */
+	bool rnr_wait; /* after an RNR NAK, until its timer has run out: nothing is sent */
+	const uint8_t *ring;
+	const uint32_t *dbrec;
+	struct inflight *inflight; /* block_count entries */
+	uint32_t block_count;      /* power of two, or 0 */
+	uint16_t next;             /* block of the next WQE to start, 16-bit running count */
+	uint8_t retries_left, rnr_retries_left;
+	uint32_t psn;           /* of the next packet */
+	uint32_t acknowledged;  /* newest packet that is known to have arrived */
+	uint32_t newest;        /* behind the newest packet that was ever sent */
+	uint32_t first, last;   /* FIFO of inflight, free running */
+	uint32_t send_entry;    /* that is sent next, in the FIFO; == last: there is none */
+	uint32_t send_offset;   /* packets of it that need not be sent (again) */
+	uint32_t responses_due; /* READs and atomics among the in-flight */
+	uint32_t window;        /* bytes that may be under way; see link.window */
+	uint32_t strokes;       /* counts what shows that the peer lives */
+	/* Of the timer, and of what is not answered at once. */
+	uint32_t strokes_seen;          /* by the timer */
+	bool sees_peer;                 /* the peer was seen on this host, where its end can be seen, too */
+	bool asked_again;               /* for a response that was lost */
+	bool signature_error;           /* atomic; one was found by a WQE of this queue since it last began to run */
+	uint64_t silent_since_ns;       /* of the timer: nothing was heard since; 0: nothing is waited for */
+	uint64_t mark;                  /* of the link, behind what was sent when the timer was armed (link.mark) */
+	uint64_t peer_progress;         /* what the link said of the peer when the timer last ran out (link.pending) */
+	struct window_share share;      /* of what all QPs have under way to the host; transport/host_window.h */
+	struct timer timer;             /* acknowledgement timeout, or RNR wait */
 	struct block_progress progress; /* of the READ response that is arriving */
 	struct block_progress copied;   /* of copies; belongs to the thread that runs the requester */
 	struct link_waiter waiter;      /* for room */
-	bool signature_error;           /* atomic; one was found by a WQE of this queue since it last began to run */
-	uint8_t *bounce;                /* a WQE that wraps the ring end, in one piece */
 };
 
 /* A READ or atomic that was executed: duplicates get the same answer (IBTA C9-150). */
@@ -111,18 +111,22 @@ struct responder {
 	bool has_receive;
 	bool nak_sent;    /* of a sequence error, or RNR: silent until the expected packet comes (IBTA C9-114) */
 	bool established; /* COMM_EST was raised */
-	uint64_t offset;  /* payload bytes of the message so far */
-	uint64_t remote_address;
 	uint32_t rkey;
+	uint64_t offset; /* payload bytes of the message so far */
+	uint64_t remote_address;
 	uint32_t dma_length;
-	uint32_t next_resource;
-	struct responder_resource resource[LIMIT_MAX_RD_ATOMIC];
-	struct read_end read_end;
-	struct block_progress progress; /* of the message under way */
-	struct hca_srq *srq;            /* which the receive was taken from, or NULL */
 	uint32_t xrc_srqn;              /* that the message under way names */
+	struct hca_srq *srq;            /* which the receive was taken from, or NULL */
 	struct answers *answers;        /* that wait to be sent (transport/answer.h), or NULL: there never was one */
-	struct receive_wqe receive;     /* last: with as many segments as its queue's entries can have */
+	struct block_progress progress; /* of the message under way */
+	/*
+	 * As many as the QP grants its peer (max_dest_rd_atomic), rounded up to a power of two: those of a QP are made when it is
+	 * told, those of an initiator of a DCT with it. NULL and 0: no READ or atomic is answered.
+	 */
+	struct responder_resource *resource;
+	uint32_t resources, next_resource;
+	struct read_end read_end;
+	struct receive_wqe receive; /* last: with as many segments as its queue's entries can have */
 };
 
 enum qp_event {
@@ -143,57 +147,76 @@ struct qp_opener {
 	struct event_source event[QP_EVENT_COUNT];
 };
 
+struct qp_watch {
+	struct watch watch;
+	struct hca_qp *qp;
+};
+
+/* As ibv_modify_qp(3) has them, but for the state, the capabilities, both PSNs, and an alternate path, which there is none of. */
+struct qp_attributes {
+	enum ibv_mtu path_mtu;
+	enum ibv_mig_state path_mig_state;
+	uint32_t qkey;
+	uint32_t dest_qp_num;
+	unsigned int qp_access_flags;
+	struct ibv_ah_attr ah_attr;
+	uint16_t pkey_index;
+	uint8_t en_sqd_async_notify, sq_draining;
+	uint8_t max_rd_atomic, max_dest_rd_atomic;
+	uint8_t min_rnr_timer, port_num, timeout, retry_cnt, rnr_retry;
+};
+
 struct hca_qp {
 	struct queue_lock lock;
 	struct hca *hca;
-	struct hca_pd *pd;         /* NULL of XRC_RECV */
-	struct xrc_domain *domain; /* of XRC_RECV, else NULL */
-	struct hca_qp *next_in_domain;
 	uint32_t number;
+	enum ibv_qp_state state;
+	enum ibv_qp_type type;
+	uint32_t flushes;                  /* atomic copy of "ERR": receive doorbells must look */
+	const struct transport *transport; /* of the type */
+	const struct link *link;           /* that leads to the peer; NULL: none does */
+	uint32_t whole;                    /* of RC link->whole, else 0 */
+	bool by_return;                    /* of RC, and link->by_return */
+	bool scatter_to_cqe;               /* MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE; requester_response.c */
+	uint8_t mtu_shift;
+	bool stop_at_signature_error; /* MLX5DV_QP_CREATE_SIG_PIPELINING */
+	struct dci *dci;              /* of a DCI, else NULL; transport/dci.h */
+	struct dct *dct;              /* of a DCT, else NULL; transport/dct.h */
+	struct xrc_domain *domain;    /* of XRC_RECV, else NULL */
+	struct hca_cq *send_cq, *recv_cq;
+	struct hca_srq *srq;
+	struct answers *owing; /* of its responders, those that have something to send */
+	uint32_t user_index;
+	bool scheduled;
+	bool requester_due;   /* scheduled for its requester, too */
+	bool disconnected;    /* in error since its connection is over: of receives nothing else is to be expected */
+	bool error_is_silent; /* the explanation of its error has no line yet */
+	struct hca_qp *next_scheduled;
 	struct walk_access access;      /* as what it reaches keys for others: received messages, remote requests */
 	struct walk_access send_access; /* and for its own send queue */
+	struct qp_attributes attr;      /* as set by modify */
+	struct hca_rq rq;
+	struct requester requester;
+	struct packet_path path;
+	uint32_t recv_barrier; /* where barrier_on_all_cpus() does not work */
+	uint32_t groups;       /* multicast groups that it is attached to; under the lock of transport/multicast.h */
+	struct hca_pd *pd;     /* NULL of XRC_RECV */
+	struct hca_qp *next_in_domain;
 	struct signature_observer received_error, sent_error; /* of the accesses */
 	/* atomic; of received_error: the receive CQ; of XRC that of the SRQ which a request named last, NULL when that has gone */
 	struct hca_cq *signature_cq;
-	bool stop_at_signature_error; /* MLX5DV_QP_CREATE_SIG_PIPELINING */
-	enum ibv_qp_type type;
-	const struct transport *transport; /* of the type */
-	enum ibv_qp_state state;
-	uint32_t flushes;        /* atomic copy of "ERR": receive doorbells must look */
-	uint32_t recv_barrier;   /* where barrier_on_all_cpus() does not work */
-	struct ibv_qp_attr attr; /* as set by modify */
-	struct packet_path path;
-	uint8_t mtu_shift;
-	const struct link *link;   /* that leads to the peer; NULL: none does */
-	bool by_return;            /* of RC, and link->by_return */
-	uint32_t whole;            /* of RC link->whole, else 0 */
 	uint64_t notified_ns;      /* when the peer was last told of congestion (transport/congestion.h) */
 	struct link_party party;   /* what waits for room */
 	bool block_self_multicast; /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
-	bool scatter_to_cqe;       /* MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE; requester_response.c */
-	uint32_t groups; /* multicast groups that it is attached to; under the lock of transport/multicast.h */
-	struct hca_cq *send_cq, *recv_cq;
-	struct hca_srq *srq;
-	struct hca_rq rq;
-	uint32_t user_index;
+	uint32_t timeline_row;     /* device/timeline.h */
 	void *cookie;
 	uint64_t (*wr_id_of)(const void *cookie, uint16_t index);
 	const char *(*umr_name_of)(const void *cookie, uint16_t index);
-	struct ibv_qp_cap cap;
-	uint32_t timeline_row; /* device/timeline.h */
 	uint64_t error_record; /* serial of the explanation of why the QP is in error */
-	bool disconnected;     /* it is, since its connection is over: of receives nothing else is to be expected */
-	bool error_is_silent;  /* that explanation has no line yet */
-	struct answers *owing; /* of its responders, those that have something to send */
-	struct hca_qp *next_scheduled;
-	bool scheduled;
-	bool requester_due; /* scheduled for its requester, too */
-	struct requester requester;
-	struct dci *dci;           /* of a DCI, else NULL; transport/dci.h */
-	struct dct *dct;           /* of a DCT, else NULL; transport/dct.h */
+	struct ibv_qp_cap cap;
 	struct qp_opener *openers; /* &own, but for XRC_RECV */
 	struct qp_opener own;
-	struct watch watch;         /* of a QP whose program rings by hand */
+	struct qp_watch *watch;     /* of a QP whose program rings by hand, else NULL */
 	struct shadow *send_shadow; /* of rings in memory that may be unmapped, else NULL; that of receives is in rq */
 	struct responder responder; /* last, see there; of a DCT only what belongs to no initiator: nothing */
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* ibv_modify_qp(3) as the device does it: check all, then act. Transitions: transport/qp_states.def. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/epoch.h"
@@ -111,9 +112,31 @@ bool qp_route_again(struct hca_qp *qp)
 	return qp->link != routes->local();
 }
 
+/* Room for the answers of @most READs and atomics. What was answered before keeps its place. */
+static int make_resources(struct responder *responder, uint32_t most, struct refusal *why)
+{
+	uint32_t count = 1;
+	struct responder_resource *resource;
+
+	while (count < most)
+		count *= 2;
+	if (!most || count <= responder->resources)
+		return 0;
+	resource = calloc(count, sizeof(*resource));
+	if (!resource)
+		return REFUSAL(why, ENOMEM, RULE_MODIFY_NO_MEMORY, most);
+	if (responder->resources)
+		memcpy(resource, responder->resource, responder->resources * sizeof(*resource));
+	free(responder->resource);
+	responder->resource = resource;
+	responder->next_resource = responder->resources;
+	responder->resources = count;
+	return 0;
+}
+
 static void set_values(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
-	struct ibv_qp_attr *own = &qp->attr;
+	struct qp_attributes *own = &qp->attr;
 
 	if (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY)
 		own->en_sqd_async_notify = attr->en_sqd_async_notify;
@@ -244,6 +267,8 @@ static int modify_locked(struct hca_qp *qp, const struct ibv_qp_attr *attr, int 
 
 	if (!error)
 		error = check_values(qp, attr, mask, why);
+	if (!error && mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		error = make_resources(&qp->responder, attr->max_dest_rd_atomic, why);
 	if (error)
 		return error;
 	if (qp->type == IBV_QPT_UD)

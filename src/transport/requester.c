@@ -118,7 +118,7 @@ static enum progress start_copy(struct hca_qp *qp, const struct wqe *wqe)
 	if (syndrome)
 		return fail_start(qp, wqe, (uint8_t)syndrome, &why);
 	entry = push_local(&qp->requester, wqe);
-	entry->bytes = source.length;
+	entry->bytes = (uint32_t)source.length;
 	copy_unlocked(qp, &sink, &source);
 	return end_local(qp, entry);
 }

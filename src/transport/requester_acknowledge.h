@@ -40,8 +40,8 @@ SPECIALISED void requester_complete_send(struct hca_qp *qp, uint8_t cqe_opcode, 
 SPECIALISED void requester_complete_done(struct hca_qp *qp, const struct inflight *entry)
 {
 	if (WQE_COMPLETION(entry->fm_ce_se) >= WQE_CQE_ALWAYS)
-		requester_complete_send(qp, MLX5_CQE_REQ, entry->opcode, entry->fm_ce_se, entry->index,
-					(uint32_t)entry->bytes, 0, RULE_NONE);
+		requester_complete_send(qp, MLX5_CQE_REQ, entry->opcode, entry->fm_ce_se, entry->index, entry->bytes, 0,
+					RULE_NONE);
 }
 
 /** requester_timer_is_lazy(); @whole: qp->whole is not 0, and no filter comes between. */
@@ -74,7 +74,7 @@ SPECIALISED void requester_complete_first(struct hca_qp *qp, const bool whole)
 			queue_lock(&cq->lock);
 		locked = likely(
 			cq_write_locked(cq, requester_completion(qp, MLX5_CQE_REQ, entry->opcode, entry->fm_ce_se,
-								 entry->index, (uint32_t)entry->bytes, 0, RULE_NONE)));
+								 entry->index, entry->bytes, 0, RULE_NONE)));
 		if (unlikely(!locked)) {
 			queue_unlock(&cq->lock);
 			qp_lost_completion(qp, cq);

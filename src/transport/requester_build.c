@@ -183,7 +183,7 @@ static bool cut_read(const struct hca_qp *qp, struct inflight *entry, uint64_t o
 		left = entry->asked - offset;
 	else if (window && left > window)
 		left = window;
-	entry->asked = offset + left;
+	entry->asked = (uint32_t)(offset + left);
 	/* By this the responder knows that it is not another READ, which can begin there, too (docs/wire.md). */
 	packet->acknowledge = !offset;
 	packet->remote_address += offset;
@@ -219,7 +219,7 @@ static enum progress cut_request(struct hca_qp *qp, const struct wqe *wqe, const
 		*why = (struct refusal){RULE_WQE_CHANGED,
 					{wqe->opcode, offset + packet->payload.length, entry->opcode, entry->bytes}};
 	}
-	packet->dma_length = (uint32_t)entry->bytes;
+	packet->dma_length = entry->bytes;
 	packet->count = packets_of(bytes, qp->mtu_shift);
 	packet->place = (uint8_t)((offset ? 0 : PLACE_FIRST) | (last ? PLACE_LAST : 0));
 	return PROGRESS_PACKET;

@@ -18,7 +18,7 @@ void requester_go_back(struct hca_qp *qp, uint32_t position, uint32_t offset)
 	const struct inflight *entry = inflight_at(requester, position);
 
 	requester->send_entry = position;
-	requester->send_offset = entry->responds ? (uint32_t)(entry->arrived >> qp->mtu_shift) : offset;
+	requester->send_offset = entry->responds ? entry->arrived >> qp->mtu_shift : offset;
 }
 
 void requester_narrow_window(struct hca_qp *qp)
@@ -239,7 +239,7 @@ static void complete_scattered(struct hca_qp *qp, const struct inflight *entry, 
 {
 	struct requester *requester = &qp->requester;
 	struct completion completion = requester_completion(qp, MLX5_CQE_REQ, entry->opcode, entry->fm_ce_se,
-							    entry->index, (uint32_t)entry->bytes, 0, RULE_NONE);
+							    entry->index, entry->bytes, 0, RULE_NONE);
 
 	completion.scattered = scattered->bytes;
 	if (requester->send_entry == requester->first) {
@@ -319,7 +319,7 @@ static void read_response(struct hca_qp *qp, struct packet *packet, struct infli
 	}
 	if (!place(qp, entry, offset, &packet->payload, &scattered))
 		return;
-	entry->arrived += bytes;
+	entry->arrived += (uint32_t)bytes;
 	/* A response tells what an acknowledgement would (IBTA C9-117). */
 	qp->requester.acknowledged = psn_add(packet->psn, packets_of(bytes, qp->mtu_shift) - 1);
 	if (entry->arrived == entry->bytes) {
@@ -351,7 +351,7 @@ static void atomic_response(struct hca_qp *qp, struct packet *packet, struct inf
 	if (!place(qp, entry, 0, &packet->payload, &scattered))
 		return;
 	if (scattered.used)
-		put_network_order(scattered.bytes, packet->original, (uint32_t)entry->bytes);
+		put_network_order(scattered.bytes, packet->original, entry->bytes);
 	qp->requester.acknowledged = packet->psn;
 	answered(qp, entry, &scattered, run);
 }

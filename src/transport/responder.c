@@ -420,7 +420,7 @@ SPECIALISED enum responder_state check_receive(struct request *request, const st
 /* @value: of an atomic the original, of a READ the offset. */
 static void remember(struct responder *responder, const struct packet *packet, uint64_t value)
 {
-	responder->resource[responder->next_resource++ % LIMIT_MAX_RD_ATOMIC] = (struct responder_resource){
+	responder->resource[responder->next_resource++ & (responder->resources - 1)] = (struct responder_resource){
 		.psn = packet->psn,
 		.count = packet->count,
 		.message = packet->message,
@@ -654,7 +654,7 @@ SPECIALISED enum responder_state acknowledge(struct request *request, const stru
 /* The request of which @packet is a repetition, or of a READ the rest of one; NULL if there was none. */
 static const struct responder_resource *find_resource(const struct responder *responder, const struct packet *packet)
 {
-	for (uint32_t i = 0; i < LIMIT_MAX_RD_ATOMIC; i++) {
+	for (uint32_t i = 0; i < responder->resources; i++) {
 		const struct responder_resource *resource = &responder->resource[i];
 		int32_t offset = psn_distance(packet->psn, resource->psn);
 

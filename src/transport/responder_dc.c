@@ -51,7 +51,7 @@ static void begin_connection(struct request *request, struct dct_initiator *init
 	responder->in_message = false;
 	responder->nak_sent = false;
 	responder->progress.valid = false;
-	memset(responder->resource, 0, sizeof(responder->resource));
+	memset(responder->resource, 0, responder->resources * sizeof(*responder->resource));
 }
 
 /*

@@ -54,6 +54,7 @@ void responder_reset(struct hca_qp *qp)
 	for (struct dct_initiator *each = qp->dct ? qp->dct->all : NULL; each; each = each->next)
 		answer_forget(qp, &each->responder);
 	responder->established = false;
-	memset(responder->resource, 0, sizeof(responder->resource));
+	if (responder->resources)
+		memset(responder->resource, 0, responder->resources * sizeof(*responder->resource));
 	qp->rq.consumed = 0;
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/epoch.h"
 #include "transport/transport.h"
 
 #include "format/qp_types.h"
@@ -47,12 +48,13 @@ int wqe_refuse_control(const struct hca_qp *qp, const struct wqe *wqe, uint32_t 
 /* A WQE that wraps the ring end goes on at its beginning (mlx5-formats 1.1); a copy makes it one piece. */
 const uint8_t *wqe_unwrap(const struct requester *requester, uint16_t index, uint32_t size)
 {
+	uint8_t *bounce = epoch_scratch();
 	size_t ring_bytes = (size_t)requester->block_count * MLX5_SEND_WQE_BB;
 	size_t at = (size_t)(index & (requester->block_count - 1)) * MLX5_SEND_WQE_BB;
 
-	memcpy(requester->bounce, requester->ring + at, ring_bytes - at);
-	memcpy(requester->bounce + (ring_bytes - at), requester->ring, size - (ring_bytes - at));
-	return requester->bounce;
+	memcpy(bounce, requester->ring + at, ring_bytes - at);
+	memcpy(bounce + (ring_bytes - at), requester->ring, size - (ring_bytes - at));
+	return bounce;
 }
 
 int wqe_refuse_short(const struct wqe *wqe, uint32_t bytes, struct refusal *why)

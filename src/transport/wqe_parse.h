@@ -51,7 +51,7 @@ RARE int wqe_refuse_control(const struct hca_qp *qp, const struct wqe *wqe, uint
 			    struct refusal *why);
 /** Refuses the next segment, of @bytes, of @wqe, which ends before it. */
 RARE int wqe_refuse_short(const struct wqe *wqe, uint32_t bytes, struct refusal *why);
-/** A copy of the WQE at @index, which wraps the ring end, in one piece; valid until the next call. */
+/** A copy of the WQE at @index, which wraps the ring end, in one piece; valid until the next call on this thread. */
 const uint8_t *wqe_unwrap(const struct requester *requester, uint16_t index, uint32_t size);
 
 /** The control segment of the WQE at @index, of which @posted blocks may be looked at. 0, or -EINVAL with @why filled. */

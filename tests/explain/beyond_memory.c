@@ -147,6 +147,38 @@ void case_MR_NO_ROOM(void **state)
 		    "MR_NO_ROOM; ");
 }
 
+/* The QP stays as it was, and has what it needs when there is memory again. */
+void case_MODIFY_NO_MEMORY(void **state)
+{
+	struct ibv_qp_init_attr init = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC, .cap = {.max_send_wr = 1}};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+	struct ibv_qp *made = softhca_ibv_create_qp(pd, &init);
+	const int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+
+	(void)state;
+	assert_non_null(made);
+	assert_int_equal(softhca_ibv_modify_qp(made, &attr,
+					       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+			 0);
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
+				    .path_mtu = IBV_MTU_1024,
+				    .dest_qp_num = made->qp_num,
+				    .max_dest_rd_atomic = 5,
+				    .ah_attr = {.is_global = 1, .port_num = 1}};
+	no_memory = true;
+	assert_int_equal(softhca_ibv_modify_qp(made, &attr, mask), ENOMEM);
+	no_memory = false;
+	assert_int_equal(made->state, IBV_QPS_INIT);
+	expect_line(
+		made, RULE_MODIFY_NO_MEMORY,
+		"mlx5_0 qp 0x%x ibv_modify_qp → ENOMEM: there is no memory for the answers of 5 READs and atomics, which "
+		"duplicates would get again. [136 MODIFY_NO_MEMORY; ",
+		made->qp_num);
+	assert_int_equal(softhca_ibv_modify_qp(made, &attr, mask), 0);
+	assert_int_equal(softhca_ibv_destroy_qp(made), 0);
+}
+
 /* Each number was handed out: none is used twice while its domain exists, and one that came back is. */
 void case_PD_NO_ROOM(void **state)
 {
