@@ -42,17 +42,21 @@ static void measure_qps(struct bench *bench, struct device *device, uint32_t dep
 	uint32_t pairs = bench->quick ? 100 : 500;
 	struct pair *pair = allocate(pairs * sizeof(*pair));
 	struct ibv_cq *cq = ibv_create_cq(device->context, 16, NULL, NULL, 0);
-	uint64_t before;
+	uint64_t before, heap;
 
 	if (!cq)
 		die("ibv_create_cq: %s", strerror(errno));
 	memset(pair, 0xff, pairs * sizeof(*pair));
 	malloc_trim(0);
 	before = resident_bytes();
+	heap = mallinfo2().uordblks;
 	for (uint32_t i = 0; i < pairs; i++)
 		pair_create(device, &(struct pair_attr){.depth = depth, .cq = cq}, &pair[i]);
+	heap = mallinfo2().uordblks - heap;
 	add_memory_row(bench, 2 * (uint64_t)pairs, resident_bytes() - before, "idle RC QP of %u + %u WRs", depth,
 		       depth);
+	/* These have pages of their own. */
+	add_memory_row(bench, 2 * (uint64_t)pairs, heap, "of which without its rings");
 	for (uint32_t i = 0; i < pairs; i++)
 		pair_destroy(&pair[i]);
 	ibv_destroy_cq(cq);
