@@ -5,25 +5,15 @@ The documents: links lead somewhere, and what they call softhca with is there.
 
 documents.py COMMAND LIBRARIES SOURCE
 """
-import glob
 import os
 import re
-import sys
 import unittest
 
+from documents_text import CODE, DOCUMENTS, SOURCE, read
 from harness import main, softhca
 
-SOURCE = os.path.abspath(sys.argv[3])
-DOCUMENTS = sorted([os.path.join(SOURCE, 'README.md'), os.path.join(SOURCE, 'CONTRIBUTING.md'),
-                    os.path.join(SOURCE, 'CHANGELOG.md'), *glob.glob(f'{SOURCE}/docs/*.md')])
-CODE = re.compile(r'(?ms)^```[^\n]*\n(.*?)^```$|^(?:(?: {4}|\t)[^\n]*\n)+')
 # At the beginning of a command, also by a path.
 CALL = re.compile(r'(?:^\s*(?:\$ )?|[;|&] *|[$<]\(|\w+=\S* )(?:\S*/)?softhca[ \t]+(.*)')
-
-
-def read(path):
-    with open(path, encoding='utf-8') as file:
-        return file.read()
 
 
 def code_lines(text):

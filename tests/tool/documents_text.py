@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The documents, and the blocks of code in them. The third argument of the program is the directory of the source."""
+import glob
+import os
+import re
+import sys
+
+SOURCE = os.path.abspath(sys.argv[3])
+DOCUMENTS = sorted([os.path.join(SOURCE, 'README.md'), os.path.join(SOURCE, 'CONTRIBUTING.md'),
+                    os.path.join(SOURCE, 'CHANGELOG.md'), *glob.glob(f'{SOURCE}/docs/*.md')])
+# Fenced, whose inside is the group, or indented, over blank lines.
+CODE = re.compile(r'(?ms)^```[^\n]*\n(.*?)^```$|^(?: {4}|\t)[^\n]*\n(?:\n*(?: {4}|\t)[^\n]*\n)*')
+
+
+def read(path):
+    with open(path, encoding='utf-8') as file:
+        return file.read()
