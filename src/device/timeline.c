@@ -10,21 +10,16 @@
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
-#ifdef __x86_64__
-#include <x86intrin.h>
-#endif
 
 #include "core/file_size.h"
 #include "core/settings.h"
 #include "core/timer.h"
 #include "core/tunables.h"
 
-/* What is between two looks at the clock is reckoned by the ticks: those of one file are compared with those of others. */
-#define CLOCK_TICKS (UINT64_C(1) << 24)
 #define CLOCK_TRIES 5
 #define MOST_NAMES 100
 
-bool timeline_on;
+bool timeline_on, timeline_ticks;
 __thread uint64_t timeline_time_of_call;
 
 /* The file of this process; made and, after a fork, made anew by one thread. */
@@ -35,7 +30,6 @@ static struct {
 	struct timeline_record *records;
 	size_t bytes;
 	uint32_t chunks;
-	bool ticks;
 } file;
 
 static uint64_t clock_ns(clockid_t clock)
@@ -61,25 +55,16 @@ static bool ticks_are_steady(void)
 	return strncmp(name, "tsc", 3) == 0;
 }
 
-static inline uint64_t ticks_now(void)
-{
-	return __rdtsc();
-}
 #else
 static bool ticks_are_steady(void)
 {
 	return false;
 }
-
-static inline uint64_t ticks_now(void)
-{
-	return 0;
-}
 #endif
 
-uint64_t timeline_now(void)
+uint64_t timeline_monotonic(void)
 {
-	return likely(file.ticks) ? ticks_now() : clock_ns(CLOCK_MONOTONIC);
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 static struct timeline_chunk *chunk_at(uint64_t number)
@@ -122,29 +107,13 @@ static bool take_chunk(struct epoch_slot *slot)
 	return false;
 }
 
-static inline void fill(struct epoch_slot *slot, uint64_t time, uint32_t what, uint32_t number, uint32_t psn,
-			uint32_t length, uint64_t value)
-{
-	struct timeline_record *record = slot->timeline_next++;
-
-	record->time = time;
-	record->value = value;
-	record->length = length;
-	record->psn = psn;
-	record->index = (uint16_t)what;
-	record->opcode = (uint8_t)(what >> 16);
-	record->kind = (uint8_t)(what >> 24);
-	/* Last, so that what a killed process has half written does not count. */
-	__atomic_store_n(&record->number, (number & 0xffffff) | slot->timeline_lap, __ATOMIC_RELEASE);
-}
-
 /* Both clocks at one time: of several tries that between whose two looks at the ticks there were the fewest. */
 static void read_clocks(uint64_t *ticks, uint64_t *ns)
 {
 	uint64_t least = UINT64_MAX;
 
 	for (int i = 0; i < CLOCK_TRIES; i++) {
-		uint64_t before = ticks_now(), between = clock_ns(CLOCK_MONOTONIC), after = ticks_now();
+		uint64_t before = timeline_now(), between = clock_ns(CLOCK_MONOTONIC), after = timeline_now();
 
 		if (after - before >= least)
 			continue;
@@ -156,39 +125,30 @@ static void read_clocks(uint64_t *ticks, uint64_t *ns)
 
 static void put_clock(struct epoch_slot *slot)
 {
+	struct timeline_record *record = slot->timeline_next++;
 	uint64_t ticks = 0, ns = 0;
 
 	read_clocks(&ticks, &ns);
-	fill(slot, ticks, TIMELINE_WHAT(TIMELINE_CLOCK, 0, 0), 0, 0, 0, ns);
+	*record = (struct timeline_record){.time = ticks, .value = ns, .what = TIMELINE_WHAT(TIMELINE_CLOCK, 0, 0)};
+	__atomic_store_n(&record->number, slot->timeline_lap, __ATOMIC_RELEASE);
 }
 
-/* The chunk is full, or the clock is due, of the thread of @slot. False: there is no room. */
-static RARE bool turn(struct epoch_slot *slot, uint64_t time)
+void timeline_put_slowly(uint64_t time, uint32_t what, uint32_t number, uint32_t psn, uint32_t length, uint64_t value)
 {
+	struct epoch_slot *slot = epoch_this_thread ? epoch_this_thread : epoch_attach();
+
 	/* A record of the clock and one behind it. */
 	if (slot->timeline_end - slot->timeline_next < 2 && !take_chunk(slot)) {
 		if (file.head)
 			__atomic_fetch_add(&file.head->dropped, 1, __ATOMIC_RELAXED);
-		return false;
+		return;
 	}
-	if (time - slot->timeline_clock > CLOCK_TICKS) {
-		if (file.ticks)
+	if (time - slot->timeline_clock > TIMELINE_CLOCK_EVERY) {
+		if (timeline_ticks)
 			put_clock(slot);
 		slot->timeline_clock = time;
 	}
-	return true;
-}
-
-void timeline_put(uint64_t time, uint32_t what, uint32_t number, uint32_t psn, uint32_t length, uint64_t value)
-{
-	struct epoch_slot *slot = epoch_this_thread;
-
-	if (unlikely(!slot))
-		slot = epoch_attach();
-	if (unlikely(slot->timeline_next == slot->timeline_end || time - slot->timeline_clock > CLOCK_TICKS) &&
-	    !turn(slot, time))
-		return;
-	fill(slot, time, what, number, psn, length, value);
+	timeline_put(time, what, number, psn, length, value);
 }
 
 void timeline_put_qp(uint32_t *row, const struct timeline_qp *qp)
@@ -224,7 +184,7 @@ static void fill_head(struct timeline_head *head)
 	uint64_t monotonic = clock_ns(CLOCK_MONOTONIC);
 
 	head->version = TIMELINE_VERSION;
-	head->clock = file.ticks ? TIMELINE_CLOCK_TICKS : TIMELINE_CLOCK_NS;
+	head->clock = timeline_ticks ? TIMELINE_CLOCK_TICKS : TIMELINE_CLOCK_NS;
 	head->chunks = file.chunks;
 	head->qp_rows = TUNABLE_TIMELINE_QPS;
 	head->process = (uint32_t)getpid();
@@ -311,7 +271,7 @@ int timeline_open(const struct settings *settings, char *error, size_t size)
 
 	if (timeline_on || strcmp(settings->timeline, "off") == 0)
 		return 0;
-	file.ticks = ticks_are_steady();
+	timeline_ticks = ticks_are_steady();
 	file.chunks = records / TIMELINE_CHUNK_RECORDS;
 	result = set_path(settings->timeline);
 	if (!result)

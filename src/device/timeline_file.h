@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define TIMELINE_MAGIC "softhca timeline" /* 16 characters, no 0 behind them */
-#define TIMELINE_VERSION 1
+#define TIMELINE_VERSION 2
 #define TIMELINE_SUFFIX ".records"
 #define TIMELINE_HEAD_BYTES 4096
 #define TIMELINE_CHUNK_RECORDS 1024 /* the first is the struct timeline_chunk */
@@ -37,9 +37,14 @@ struct timeline_record {
 	uint64_t value;
 	uint32_t length;
 	uint32_t psn;
-	uint16_t index;
-	uint8_t opcode;
-	uint8_t kind;    /* enum timeline_kind */
+	union {
+		struct {
+			uint16_t index;
+			uint8_t opcode;
+			uint8_t kind; /* enum timeline_kind */
+		};
+		uint32_t what; /* the three at once */
+	};
 	uint32_t number; /* of a QP, CQ or SRQ; the lap in bits 31:24 */
 };
 
@@ -89,5 +94,19 @@ struct timeline_head {
 #define TIMELINE_COMPLETION(qpn, send_opcode, syndrome, vendor, device)                                                \
 	((uint64_t)((qpn)&0xffffff) | (uint64_t)(uint8_t)(send_opcode) << 24 | (uint64_t)(uint8_t)(syndrome) << 32 |   \
 	 (uint64_t)(uint8_t)(vendor) << 40 | (uint64_t)(uint8_t)(device) << 48)
+
+/*
+ * Records that tell of two things. What they leave out is always the same: a POST_SEND or POST_CALL is of a message of one packet that
+ * is the one of its opcode (format/wqe_opcodes.def), ACKNOWLEDGED of an ACK and of a completion without an error. Their members:
+ *
+ * POST_SEND, POST_CALL   as POST; psn: PSN, bits 15:8 of the bytes; length: the other QP, bits 7:0 of the bytes
+ * ACKNOWLEDGED           number: QP; index: WQE counter; opcode: bits 15:8 of the bytes; psn: PSN, AETH syndrome; length: the other QP,
+ *                        bits 7:0 of the bytes; value: as TIMELINE_ACKNOWLEDGED_VALUE()
+ * POLL_SOME              as its line in format/timeline_kinds.def has it; TIMELINE_MOST_POLLS at most
+ */
+#define TIMELINE_MOST_POLLS 16
+#define TIMELINE_24_AND_8(low, high) (((uint32_t)(low)&0xffffff) | (uint32_t)(uint8_t)(high) << 24)
+#define TIMELINE_ACKNOWLEDGED_VALUE(cq, send_opcode, producer_index, device)                                           \
+	((uint64_t)TIMELINE_24_AND_8(cq, send_opcode) | (uint64_t)TIMELINE_24_AND_8(producer_index, device) << 32)
 
 #endif

@@ -10,6 +10,7 @@
 
 struct hca_context;
 struct hca_cq;
+struct ibv_wc;
 struct hca_pd;
 struct hca_srq;
 struct hca_xrcd;
@@ -39,11 +40,11 @@ struct hca_cq *hca_cq_find(const struct hca_context *context, uint32_t number);
 void hca_cq_indices(struct hca_cq *cq, uint32_t *producer, uint32_t *consumer);
 
 /**
- * For the timeline, if that is on: at @time the program polled the CQE of @consumer_index, of @qpn and with @wqe_counter, as the
- * completion of @wr_id with @status (enum ibv_wc_status). Any lock.
+ * For the timeline, if that is on: at @time the program polled the CQEs of @consumer_index and those behind it, as the @count completions
+ * @wc, of which wr_id and status are looked at. Any lock.
  */
-void hca_cq_polled(const struct hca_cq *cq, uint64_t time, uint32_t consumer_index, uint32_t qpn, uint16_t wqe_counter,
-		   uint8_t status, uint64_t wr_id);
+void hca_cq_polled(const struct hca_cq *cq, uint64_t time, uint32_t consumer_index, const struct ibv_wc *wc,
+		   uint32_t count);
 /**
  * The ring and its doorbell record were given to the program (mlx5dv_init_obj(3)): from now on the device itself looks at
  * the arm word, which the program rings without a call, and signature errors are told by CQEs. Once is enough. A CQ in a umem

@@ -210,7 +210,27 @@ bool cq_find_room(struct hca_cq *cq)
 	return false;
 }
 
-static void put_record(const struct hca_cq *cq, const struct completion *completion)
+/* @cqe, which is filled but for op_own, and tells of no error. */
+static inline void record_completed(const struct hca_cq *cq, const struct mlx5_cqe64 *cqe, uint8_t opcode)
+{
+	uint32_t qpn_and_opcode = be32toh(cqe->sop_drop_qpn), bytes = be32toh(cqe->byte_cnt);
+	uint16_t index = be16toh(cqe->wqe_counter);
+	uint32_t device = (uint32_t)cq->context->hca->index;
+	uint64_t time = timeline_time_of_call;
+	struct timeline_record *arrived = time ? timeline_latest(time, TIMELINE_ARRIVE, qpn_and_opcode) : NULL;
+
+	/* What an acknowledgement completes first: one record of both. */
+	if (arrived && opcode == MLX5_CQE_REQ && bytes <= UINT16_MAX)
+		timeline_change(
+			arrived, TIMELINE_WHAT(TIMELINE_ACKNOWLEDGED, bytes >> 8, index),
+			TIMELINE_24_AND_8(arrived->psn, arrived->index), TIMELINE_24_AND_8(arrived->value, bytes),
+			TIMELINE_ACKNOWLEDGED_VALUE(cq->number, qpn_and_opcode >> 24, cq->producer_index, device));
+	else
+		timeline_put(time ? time : timeline_now(), TIMELINE_WHAT(TIMELINE_COMPLETE, opcode, index), cq->number,
+			     cq->producer_index, bytes, qpn_and_opcode | (uint64_t)device << 48);
+}
+
+static void record_error(const struct hca_cq *cq, const struct completion *completion)
 {
 	timeline_put(timeline_time(), TIMELINE_WHAT(TIMELINE_COMPLETE, completion->opcode, completion->wqe_counter),
 		     cq->number, cq->producer_index, completion->byte_count,
@@ -221,7 +241,7 @@ static void put_record(const struct hca_cq *cq, const struct completion *complet
 void cq_fill_error(const struct hca_cq *cq, struct mlx5_cqe64 *cqe, const struct completion *completion)
 {
 	if (cq->notes & CQ_TIMELINE)
-		put_record(cq, completion);
+		record_error(cq, completion);
 	if (completion->opcode == MLX5_CQE_SIG_ERR)
 		fill_signature(cqe, completion);
 	else
@@ -238,12 +258,12 @@ uint8_t cq_scatter(const struct hca_cq *cq, struct mlx5_cqe64 *cqe, const struct
 	return small ? MLX5_INLINE_SCATTER_32 : MLX5_INLINE_SCATTER_64;
 }
 
-void cq_note(const struct hca_cq *cq, struct mlx5_cqe64 *cqe, const struct completion *completion)
+void cq_note(const struct hca_cq *cq, struct mlx5_cqe64 *cqe, uint8_t opcode)
 {
 	if (cq->notes & CQ_TIMESTAMP)
 		cqe->timestamp = htobe64(clock_now_ns());
 	if (cq->notes & CQ_TIMELINE)
-		put_record(cq, completion);
+		record_completed(cq, cqe, opcode);
 }
 
 void cq_raise_if_due(struct hca_cq *cq, uint8_t op_own, bool event)
@@ -440,9 +460,35 @@ int hca_cq_moderate(struct hca_cq *cq, uint16_t count, uint16_t period_us)
 	return 0;
 }
 
-void hca_cq_polled(const struct hca_cq *cq, uint64_t time, uint32_t consumer_index, uint32_t qpn, uint16_t wqe_counter,
-		   uint8_t status, uint64_t wr_id)
+/* So many of the completions from @wc on, at most @count, are one record: without an error, and each wr_id as much larger as the next. */
+static uint32_t polled_alike(const struct ibv_wc *wc, uint32_t count)
 {
-	timeline_put(time, TIMELINE_WHAT(TIMELINE_POLL, status, wqe_counter), cq->number, consumer_index,
-		     (qpn & 0xffffff) | (uint32_t)cq->context->hca->index << 24, wr_id);
+	uint64_t step = count > 1 ? wc[1].wr_id - wc[0].wr_id : 0;
+	uint32_t alike = 1;
+
+	if (wc->status != IBV_WC_SUCCESS || (uint64_t)(int64_t)(int32_t)step != step)
+		return 1;
+	if (count > TIMELINE_MOST_POLLS)
+		count = TIMELINE_MOST_POLLS;
+	while (alike < count && wc[alike].status == IBV_WC_SUCCESS && wc[alike].wr_id - wc[alike - 1].wr_id == step)
+		alike++;
+	return alike;
+}
+
+void hca_cq_polled(const struct hca_cq *cq, uint64_t time, uint32_t consumer_index, const struct ibv_wc *wc,
+		   uint32_t count)
+{
+	const uint32_t device = (uint32_t)cq->context->hca->index;
+	uint32_t alike;
+
+	for (; count; count -= alike, wc += alike, consumer_index += alike) {
+		alike = polled_alike(wc, count);
+		if (alike > 1)
+			timeline_put(time, TIMELINE_WHAT(TIMELINE_POLL_SOME, 0, alike), cq->number,
+				     TIMELINE_24_AND_8(consumer_index, device), (uint32_t)(wc[1].wr_id - wc[0].wr_id),
+				     wc->wr_id);
+		else
+			timeline_put(time, TIMELINE_WHAT(TIMELINE_POLL, wc->status, 0), cq->number, consumer_index,
+				     device << 24, wc->wr_id);
+	}
 }

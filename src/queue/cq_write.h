@@ -46,8 +46,8 @@ static inline uint32_t cq_scatter_room(const struct hca_cq *cq)
 	return cq->cqe_size / 2;
 }
 
-/** What cq->notes says of @cqe, which is filled but for op_own, before it is the consumer's. The lock is held. */
-void cq_note(const struct hca_cq *cq, struct mlx5_cqe64 *cqe, const struct completion *completion);
+/** What cq->notes says of @cqe, which is filled but for op_own, of @opcode, and tells of no error, before it is the consumer's. The lock is held. */
+void cq_note(const struct hca_cq *cq, struct mlx5_cqe64 *cqe, uint8_t opcode);
 /** The attentive @cq has got a CQE with @op_own, which demands an event if @event. The lock is held. */
 void cq_raise_if_due(struct hca_cq *cq, uint8_t op_own, bool event);
 
@@ -80,7 +80,7 @@ SPECIALISED bool cq_write_locked(struct hca_cq *cq, const struct completion comp
 		     completion.opcode == MLX5_CQE_SIG_ERR))
 		cq_fill_error(cq, cqe, SPILL(&spilled, &completion));
 	else if (unlikely(cq->notes))
-		cq_note(cq, cqe, SPILL(&spilled, &completion));
+		cq_note(cq, cqe, completion.opcode);
 	op_own = (uint8_t)(completion.opcode << 4 | completion.solicited << 1 | !!(cq->producer_index & cq->cqe_count));
 	if (unlikely(completion.scattered != NULL))
 		op_own |= cq_scatter(cq, cqe, SPILL(&spilled, &completion));

@@ -10,8 +10,12 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <infiniband/verbs.h>
 
+#include "format/opcode.h"
+#include "format/wqe.h"
 #include "tool/tool.h"
+#include "wire/packet.h"
 
 /* Points of the clock that are nearer than that would make its rate that of their noise. */
 #define POINT_DISTANCE_NS UINT64_C(10000000)
@@ -111,6 +115,65 @@ static void add_event(struct timeline *timeline, uint32_t source, const struct t
 	event->record.number &= 0xffffff;
 }
 
+/* The part @number of what a record tells, as if that had a record of its own. Returns how many there are. */
+static uint32_t part_of(const struct timeline_record *record, uint32_t number, struct timeline_record *part)
+{
+	uint32_t peer = record->length & 0xffffff, psn = record->psn & 0xffffff, low = record->length >> 24;
+
+	*part = *record;
+	switch (record->kind) {
+	case TIMELINE_POST_SEND:
+	case TIMELINE_POST_CALL:
+		part->kind = TIMELINE_POST;
+		part->psn = part->length = 0;
+		if (number) {
+			part->kind = record->kind == TIMELINE_POST_CALL ? TIMELINE_CALL : TIMELINE_SEND;
+			part->psn = psn;
+			part->length = low | record->psn >> 24 << 8;
+			part->opcode = (uint8_t)wqe_opcodes[record->opcode].message;
+			part->value = TIMELINE_PACKETS(peer, 1, PLACE_ONLY);
+		}
+		return 2;
+	case TIMELINE_ACKNOWLEDGED:
+		part->kind = number ? TIMELINE_COMPLETE : TIMELINE_ARRIVE;
+		part->opcode = number ? MLX5_CQE_REQ : MESSAGE_ACKNOWLEDGE;
+		if (number) {
+			part->number = record->value & 0xffffff;
+			part->psn = record->value >> 32 & 0xffffff;
+			part->length = low | (uint32_t)record->opcode << 8;
+			part->value =
+				TIMELINE_COMPLETION(record->number, record->value >> 24, 0, 0, record->value >> 56);
+		} else {
+			part->index = (uint16_t)(record->psn >> 24);
+			part->psn = psn;
+			part->length = 0;
+			part->value = TIMELINE_PACKETS(peer, 1, PLACE_ONLY);
+		}
+		return 2;
+	case TIMELINE_POLL_SOME:
+		part->kind = TIMELINE_POLL;
+		part->opcode = IBV_WC_SUCCESS;
+		part->index = 0;
+		part->psn = (psn + number) & 0xffffff;
+		part->length = record->psn & 0xff000000;
+		part->value = record->value + (uint64_t)(int64_t)(int32_t)record->length * number;
+		return record->index < TIMELINE_MOST_POLLS ? record->index : TIMELINE_MOST_POLLS;
+	default:
+		return 1;
+	}
+}
+
+static void add_record(struct timeline *timeline, uint32_t source, const struct timeline_record *record, uint64_t order)
+{
+	struct timeline_record part;
+	uint32_t parts, number = 0;
+
+	do {
+		parts = part_of(record, number, &part);
+		add_event(timeline, source, &part, order + number);
+	} while (++number < parts);
+}
+
 static void add_chunk(struct timeline *timeline, uint32_t number, const uint8_t *bytes)
 {
 	struct timeline_source *source = &timeline->sources[number];
@@ -129,7 +192,7 @@ static void add_chunk(struct timeline *timeline, uint32_t number, const uint8_t 
 		if (record.kind == TIMELINE_CLOCK && source->head.clock == TIMELINE_CLOCK_TICKS)
 			add_point(&timeline->hosts[source->host], record.time, record.value);
 		else if (record.kind != TIMELINE_NONE && record.kind < TIMELINE_KINDS)
-			add_event(timeline, number, &record, chunk.turn * TIMELINE_CHUNK_RECORDS + i);
+			add_record(timeline, number, &record, (chunk.turn * TIMELINE_CHUNK_RECORDS + i) << 16);
 	}
 }
 

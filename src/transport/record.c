@@ -16,23 +16,50 @@ static uint32_t bytes_of(const struct packet *packet)
 	return packet->message == MESSAGE_READ_REQUEST ? packet->dma_length : clipped(packet->payload.length);
 }
 
-static void put_packet(uint64_t time, uint32_t number, uint32_t what, const struct packet *packet, uint32_t peer,
-		       uint32_t count)
+static inline void put_packet(uint64_t time, uint32_t number, uint32_t what, const struct packet *packet, uint32_t peer,
+			      uint32_t count)
 {
 	timeline_put(time, what, number, packet->psn, bytes_of(packet), TIMELINE_PACKETS(peer, count, packet->place));
+}
+
+/* What is no POST_SEND. Far from the way of the others, which saves registers there. */
+static __attribute__((noinline)) void put_sent(uint64_t time, const struct hca_qp *qp, uint32_t what,
+					       const struct packet *packet)
+{
+	/* A DCI takes leave of a target for no WQE. */
+	if (packet->message == MESSAGE_DISCONNECT)
+		return;
+	put_packet(time ? time : timeline_now(), qp->number, what, packet, packet->destination_qpn, packet->count);
+}
+
+/* True if a POST_SEND says all of @packet. */
+static inline bool is_small(const struct packet *packet, uint8_t opcode)
+{
+	return packet->count == 1 && packet->place == PLACE_ONLY && packet->message == wqe_opcodes[opcode].message &&
+	       packet->payload.length <= UINT16_MAX && packet->message != MESSAGE_READ_REQUEST;
 }
 
 void record_sent(const struct hca_qp *qp, enum timeline_kind kind, uint16_t index, const struct packet *packet)
 {
 	/* Of the first of what was posted; what is behind it leaves later. */
-	uint64_t time = timeline_time();
+	uint64_t time = timeline_time_of_call;
+	struct timeline_record *posted = timeline_latest(time, TIMELINE_POST, qp->number);
 
-	/* A DCI takes leave of a target for no WQE. */
-	if (packet->message == MESSAGE_DISCONNECT)
+	if (packet->message != MESSAGE_DISCONNECT)
+		timeline_end_call();
+	/* The packet is all of the request that was posted at this time: one record of both. */
+	if (likely(posted && posted->index == index && kind != TIMELINE_SEND_AGAIN &&
+		   is_small(packet, posted->opcode))) {
+		uint32_t bytes = (uint32_t)packet->payload.length;
+
+		timeline_change(posted,
+				TIMELINE_WHAT(kind == TIMELINE_CALL ? TIMELINE_POST_CALL : TIMELINE_POST_SEND,
+					      posted->opcode, index),
+				TIMELINE_24_AND_8(packet->psn, bytes >> 8),
+				TIMELINE_24_AND_8(packet->destination_qpn, bytes), posted->value);
 		return;
-	timeline_end_call();
-	put_packet(time, qp->number, TIMELINE_WHAT(kind, packet->message, index), packet, packet->destination_qpn,
-		   packet->count);
+	}
+	put_sent(time, qp, TIMELINE_WHAT(kind, packet->message, index), packet);
 }
 
 void record_no_room(const struct hca_qp *qp)
@@ -54,8 +81,8 @@ void record_arrived(const struct hca_qp *qp, const struct packet *packet, uint32
 void record_acknowledged(const struct hca_qp *qp, const struct packet *packet)
 {
 	timeline_begin_call(timeline_now());
-	put_packet(timeline_time(), qp->number, TIMELINE_WHAT(TIMELINE_ARRIVE, packet->message, packet->syndrome),
-		   packet, packet->source_qpn, 1);
+	timeline_put(timeline_time(), TIMELINE_WHAT(TIMELINE_ARRIVE, packet->message, packet->syndrome), qp->number,
+		     packet->psn, 0, TIMELINE_PACKETS(packet->source_qpn, 1, packet->place));
 }
 
 void record_answer(const struct hca_qp *qp, const struct packet *packet)

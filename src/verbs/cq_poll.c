@@ -121,12 +121,19 @@ static __attribute__((noinline)) int take_other(struct user_cq *cq, const struct
 	return result;
 }
 
+/* Into the timeline: @wc are of the CQEs in front of the @behind newest that were taken. */
+static inline void record_polled(const struct user_cq *cq, uint64_t time, uint32_t behind, const struct ibv_wc *wc,
+				 int count)
+{
+	hca_cq_polled(cq->device, time, cq->consumer_index - behind - (uint32_t)count, wc, (uint32_t)count);
+}
+
 /* @cqe, which is there, and those behind it. @recorded: into the timeline. The lock is held, and let go. */
 SPECIALISED int take_those(struct user_cq *cq, const struct mlx5_cqe64 *cqe, int num_entries, struct ibv_wc *wc,
 			   const bool recorded)
 {
 	uint64_t now = recorded ? timeline_now() : 0;
-	int polled = 0;
+	int polled = 0, told = 0;
 	int result;
 
 	do {
@@ -135,11 +142,15 @@ SPECIALISED int take_those(struct user_cq *cq, const struct mlx5_cqe64 *cqe, int
 							   : take_other(cq, cqe, &wc[polled]);
 		if (unlikely(result < 0))
 			break;
-		if (recorded && result == 0)
-			hca_cq_polled(cq->device, now, cq->consumer_index - 1, cqe_qpn(cqe), be16toh(cqe->wqe_counter),
-				      (uint8_t)wc[polled].status, wc[polled].wr_id);
+		/* The indices of those that are told of together follow each other. */
+		if (recorded && result > 0) {
+			record_polled(cq, now, 1, wc + told, polled - told);
+			told = polled;
+		}
 		polled += result == 0;
 	} while (polled < num_entries && (cqe = cq_next(cq)));
+	if (recorded)
+		record_polled(cq, now, result < 0, wc + told, polled - told);
 	cq_publish_consumer(cq);
 	queue_unlock(&cq->lock);
 	return result < 0 ? result : polled;

@@ -104,8 +104,8 @@ static int watched(struct ibv_cq_ex *ex, int result)
 	if (lint_is_on())
 		lint_polled(cq, cqe_qpn(cq->current), true);
 	if (timeline_is_on())
-		hca_cq_polled(cq->device, timeline_now(), cq->consumer_index - 1, cqe_qpn(cq->current),
-			      be16toh(cq->current->wqe_counter), (uint8_t)ex->status, ex->wr_id);
+		hca_cq_polled(cq->device, timeline_now(), cq->consumer_index - 1,
+			      &(struct ibv_wc){.wr_id = ex->wr_id, .status = ex->status}, 1);
 	return 0;
 }
 

@@ -79,28 +79,36 @@ static void roll_back(struct user_qp *qp)
 	queue_unlock(&qp->sq.lock);
 }
 
-/* Into the timeline. */
-static void record_posts(const struct user_qp *qp, uint32_t count)
+static inline void record_post(const struct user_qp *qp, uint64_t time, uint32_t number)
 {
 	const struct send_queue *sq = &qp->sq;
-	uint64_t now = timeline_now();
+	uint32_t mask = sq->wqebb_count - 1, index = sq->wqe_post[number & mask];
+	const struct mlx5_wqe_ctrl_seg *ctrl = wqe_unit(wqe_at(sq, index), 0);
 
-	for (uint32_t number = sq->head - count; number != sq->head; number++) {
-		uint32_t index = sq->wqe_post[number & (sq->wqebb_count - 1)];
-		const struct mlx5_wqe_ctrl_seg *ctrl = wqe_unit(wqe_at(sq, index), 0);
+	timeline_put(time, TIMELINE_WHAT(TIMELINE_POST, be32toh(ctrl->opmod_idx_opcode), index), qp->base.qp_num, 0, 0,
+		     sq->wr_id[index & mask]);
+}
 
-		timeline_put(now, TIMELINE_WHAT(TIMELINE_POST, be32toh(ctrl->opmod_idx_opcode), index), qp->base.qp_num,
-			     0, 0, sq->wr_id[index & (sq->wqebb_count - 1)]);
-	}
-	timeline_begin_call(now);
+static __attribute__((noinline)) void record_posts(const struct user_qp *qp, uint64_t time, uint32_t count)
+{
+	for (uint32_t number = qp->sq.head - count; number != qp->sq.head; number++)
+		record_post(qp, time, number);
 }
 
 void sends_posted(struct user_qp *qp, uint32_t count, const char *call)
 {
-	if (timeline_is_on())
-		record_posts(qp, count);
 	if (lint_is_on())
 		lint_sends_posted(qp, count, call);
+	/* Behind it: what the device does follows at once. */
+	if (timeline_is_on()) {
+		uint64_t now = timeline_now();
+
+		timeline_begin_call(now);
+		if (likely(count == 1))
+			record_post(qp, now, qp->sq.head - 1);
+		else
+			record_posts(qp, now, count);
+	}
 }
 
 /* @watched: as in ibv_post_send(). */

@@ -9,6 +9,7 @@ import random
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -394,6 +395,53 @@ class Timeline(unittest.TestCase):
                 self.assertIsInstance(json.load(open(self.path, encoding='ascii'))['traceEvents'], list)
                 made += 1
         self.assertGreater(made, 10)
+
+    def test_records_of_several(self):
+        """A record that tells of several things (device/timeline_file.h) is those things, one after the other."""
+        env = {'SOFTHCA_TIMELINE': self.path, 'SOFTHCA_TIMELINE_RECORDS': '1024', 'LD_LIBRARY_PATH': os.path.realpath(sys.argv[2])}
+        subprocess.run([PING_PONG, '50'], env=clean_environment(**env), check=True, stdout=subprocess.DEVNULL, timeout=PATIENCE)
+        [path] = self.records()
+        with open(path, 'rb') as file:
+            good = file.read()
+        table = 4096 + 4096 * 64
+        kinds = {good[at + 27] for at in range(table + 32, len(good), 32) if good[at + 31]}
+        names = 'NONE CLOCK POST POST_RECEIVE POST_SRQ LOCAL CALL SEND SEND_AGAIN NO_ROOM ARRIVE ANSWER TIMEOUT STATE COMPLETE POLL STOP ' \
+                'POST_SEND POST_CALL ACKNOWLEDGED POLL_SOME'
+        kind = {name: number for number, name in enumerate(names.split())}
+        self.assertIn(kind['POST_CALL'], kinds)
+        qpn = int.from_bytes(good[4096:4100], 'little')
+        start = int.from_bytes(good[table + 32:table + 40], 'little')
+        peer, cq, write, message, acknowledge, only = qpn + 1, 1, 8, 4, 14, 3 << 48
+
+        def trace(*records):
+            with open(path, 'wb') as file:
+                file.write(good[:table] + struct.pack('<IIQ16x', 0, 1, 0))
+                for time_, value, length, psn, index, opcode, name, number in records:
+                    file.write(struct.pack('<QQIIHBBI', start + time_, value & (1 << 64) - 1, length, psn, index, opcode, kind[name],
+                                           number | 1 << 24))
+                file.write(bytes(len(good) - file.tell()))
+            done = softhca('timeline', path)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stdout.replace(path, '')
+
+        # WRITEs of 0x1234 and of 5 bytes; one acknowledgement of the second one, AETH syndrome 0x1f; wr_id 7, 4.
+        for name in 'SEND', 'CALL':
+            plain = trace((0, 7, 0, 0, 3, write, 'POST', qpn),
+                          (0, peer | 1 << 24 | only, 0x1234, 9, 3, message, name, qpn),
+                          (100, 4, 0, 0, 4, write, 'POST', qpn),
+                          (100, peer | 1 << 24 | only, 5, 10, 4, message, name, qpn),
+                          (900, peer | 1 << 24 | only, 0, 10, 0x1f, acknowledge, 'ARRIVE', qpn),
+                          (900, qpn | write << 24, 0x1234, 20, 3, 0, 'COMPLETE', cq),
+                          (900, qpn | write << 24, 5, 21, 4, 0, 'COMPLETE', cq),
+                          (2000, 7, 0, 20, 3, 0, 'POLL', cq),
+                          (2000, 4, 0, 21, 4, 0, 'POLL', cq))
+            several = trace((0, 7, peer | 0x34 << 24, 9 | 0x12 << 24, 3, write, f'POST_{name}', qpn),
+                            (100, 4, peer | 5 << 24, 10, 4, write, f'POST_{name}', qpn),
+                            (900, cq | write << 24 | 20 << 32, peer | 0x34 << 24, 10 | 0x1f << 24, 3, 0x12, 'ACKNOWLEDGED', qpn),
+                            (900, qpn | write << 24, 5, 21, 4, 0, 'COMPLETE', cq),
+                            (2000, 7, -3 & 0xffffffff, 20, 2, 0, 'POLL_SOME', cq))
+            self.assertIn('"wr_id":"0x4"', plain)
+            self.assertEqual(several, plain)
 
     def test_damaged_traces(self):
         trace, _ = self.run_ping_pong(5)
