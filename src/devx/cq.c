@@ -31,6 +31,7 @@ int command_create_cq(struct devx_command *command)
 	struct hca_cq_attr attr = {
 		.cqe_size = 64u << command_get(command, CQC_CQE_SIZE),
 		.ignore_overrun = command_get(command, CQC_IGNORE_OVERRUN),
+		.collapsed = command_get(command, CQC_COLLAPSED),
 		.in_umem = true,
 		.cookie = object,
 		.channel = &command->devx->events,

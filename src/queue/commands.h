@@ -28,6 +28,7 @@ struct hca_cq_attr {
 	bool ignore_overrun;
 	/* buffer and dbrec are the program's memory, which it may unmap (device/program_memory.h), and which only it reads. */
 	bool in_umem;
+	bool collapsed; /* of in_umem: every CQE is written to entry 0 of the program's ring */
 };
 
 int hca_cq_create(struct hca_context *context, const struct hca_cq_attr *attr, struct hca_cq **cq);

@@ -74,6 +74,7 @@ struct umem_cq {
 	uint8_t *buffer; /* the program's, as its record */
 	uint32_t *dbrec;
 	uint32_t copied_dbrec[2];
+	bool collapsed; /* the program sees entry 0 alone, and in it the newest CQE */
 	bool gone;
 	bool watched; /* atomic */
 };
@@ -89,6 +90,7 @@ static int umem_init(struct hca_cq *cq, const struct hca_cq_attr *attr)
 	memset(cq->buffer, 0, bytes);
 	cq->umem->buffer = attr->buffer;
 	cq->umem->dbrec = attr->dbrec;
+	cq->umem->collapsed = attr->collapsed;
 	cq->dbrec = cq->umem->copied_dbrec;
 	cq->attentive = true;
 	/* Who reads a ring by itself is told of signature errors there. */
@@ -121,7 +123,8 @@ static void umem_copy_out(struct hca_cq *cq)
 	const struct mlx5_cqe64 *cqe = cq_entry(cq, cq->producer_index - 1);
 	bool wide = (cqe->op_own & 0xc) == MLX5_INLINE_SCATTER_64;
 	const uint8_t *from = (const uint8_t *)(wide ? cqe - 1 : cqe), *end = &cqe->op_own;
-	uint8_t *to = cq->umem->buffer + (from - cq->buffer);
+	size_t at = (size_t)(from - cq->buffer);
+	uint8_t *to = cq->umem->buffer + (cq->umem->collapsed ? at % cq->cqe_size : at);
 
 	if (program_write(to, from, (size_t)(end - from)))
 		return umem_lost(cq);

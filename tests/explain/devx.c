@@ -73,10 +73,10 @@ static void devx_field(void)
 {
 	struct own own;
 
-	wrong_cq(16, 1u << 20, &own);
+	wrong_cq(16, 1u << 14, &own);
 	expect_refusal(
 		DEVX_FIELD,
-		"%s → EREMOTEIO: command 0x400, bits 20 to 20 of the word at byte 16, is 0x1: the device does not have that",
+		"%s → EREMOTEIO: command 0x400, bits 14 to 14 of the word at byte 16, is 0x1: the device does not have that",
 		create_call);
 	own_close(&own);
 }
