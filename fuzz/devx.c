@@ -7,6 +7,7 @@
  * newest first: what is not is left, and LeakSanitizer tells.
  */
 #include <endian.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,9 +17,24 @@
 #include "verbs/devx.h"
 #include "world.h"
 
-enum { OBJECTS = 12, UMEMS = 2, UMEM_BYTES = 16384, COMMAND_WORDS = 116 };
+enum { OBJECTS = 12, UMEMS = 2, UMEM_BYTES = 16384, COMMAND_WORDS = 116, CHANNELS = 2, EVENT_BYTES = 72 };
 
-enum step { CREATE, MODIFY, QUERY, GENERAL, DESTROY, UMEM, WRITE, RING, UNMAP, REMAP, STEPS };
+enum step {
+	CREATE,
+	MODIFY,
+	QUERY,
+	GENERAL,
+	DESTROY,
+	UMEM,
+	WRITE,
+	RING,
+	UNMAP,
+	REMAP,
+	SUBSCRIBE,
+	TAKE_EVENT,
+	CHANNEL,
+	STEPS
+};
 
 static struct ibv_context *context;
 static struct mlx5dv_devx_obj *objects[OBJECTS];
@@ -28,6 +44,7 @@ static struct mlx5dv_devx_umem *umems[UMEMS];
 static uint8_t *memory[UMEMS];
 static bool mapped[UMEMS];
 static struct mlx5dv_devx_uar *uar;
+static struct mlx5dv_devx_event_channel *channels[CHANNELS];
 
 /* ---- input ---------------------------------------------------------------------------------------------------- */
 
@@ -73,6 +90,29 @@ static void fill(uint8_t *command, uint16_t opcode)
 	uint32_t umem = umems[0] ? umems[0]->umem_id : 1;
 
 	switch (opcode) {
+	case 0x200: /* an indirect key of one to four entries */
+		put(command, 16, 0x7c00 | (uint32_t)(2 + next_byte() % 2) << 8);
+		put(command, 20, 0xffffff00 | next_byte());
+		put(command, 28, some_number());
+		put(command, 44, 4096);
+		put(command, 68, 4);
+		put(command, 72, 12);
+		put(command, 96, next_byte() % 5);
+		for (size_t entry = 272; entry < 272 + 4 * 16; entry += 16) {
+			put(command, entry, 512);
+			put(command, entry + 4, some_number() << 8);
+		}
+		break;
+	case 0x600:
+		put(command, 8, 1u << 28 | some_number());
+		break;
+	case 0xa00:
+	case 0xa01:
+	case 0xa02:
+		put(command, 4, next_byte() % 2 ? 0xc : 0x1f);
+		put(command, 24, 0x83 | (next_byte() % 2) << 8);
+		put(command, 28, some_number());
+		break;
 	case 0x400:
 		put(command, 20, umem);
 		put(command, 28, 3u << 24 | uar->page_id);
@@ -134,6 +174,8 @@ static struct buffers next_command(uint32_t number)
 	put(command, 0, (uint32_t)opcode << 16);
 	put(command, 8, number);
 	fill(command, opcode);
+	if (opcode == 0x200)
+		buffers.in_bytes = sizeof(command); /* entries stand behind the context */
 	for (uint8_t i = 0; i < patches; i++)
 		put(command, 4u * (next_byte() % COMMAND_WORDS), next_word());
 	if (lengths & 1)
@@ -167,7 +209,9 @@ static void create(void)
 		objects[i] = softhca_mlx5dv_devx_obj_create(context, command.in, command.in_bytes, command.out,
 							    command.out_bytes);
 		if (objects[i]) {
-			memcpy(&numbers[i], command.out + 8, sizeof(numbers[i]));
+			bool psv = command.in[0] == 0x06 && command.in[1] == 0x00;
+
+			memcpy(&numbers[i], command.out + (psv ? 16 : 8), sizeof(numbers[i]));
 			numbers[i] = be32toh(numbers[i]) & 0xffffff;
 			order[count++] = i;
 		}
@@ -213,6 +257,54 @@ static bool destroy(uint32_t place)
 	count--;
 	memmove(&order[place], &order[place + 1], (count - place) * sizeof(order[0]));
 	return true;
+}
+
+/* ---- events ---------------------------------------------------------------------------------------------------- */
+
+static void subscribe(void)
+{
+	struct mlx5dv_devx_event_channel *channel = channels[next_byte() % CHANNELS];
+	struct mlx5dv_devx_obj *object = objects[next_byte() % OBJECTS];
+	uint8_t types = next_byte() % 18;
+	uint16_t events[18];
+
+	for (uint8_t i = 0; i < types; i++)
+		events[i] = next_byte() & 1 ? next_byte() % 0x20 : (uint16_t)next_word();
+	if (channel)
+		softhca_mlx5dv_devx_subscribe_devx_event(channel, object, types * sizeof(events[0]), events,
+							 next_word());
+}
+
+static void take_event(void)
+{
+	struct mlx5dv_devx_event_channel *channel = channels[next_byte() % CHANNELS];
+	size_t bytes = next_byte() % (EVENT_BYTES + 8);
+	void *event = malloc(bytes);
+
+	if (channel && event)
+		softhca_mlx5dv_devx_get_event(channel, event, bytes);
+	free(event);
+}
+
+static void end_channel(uint32_t which)
+{
+	if (channels[which])
+		softhca_mlx5dv_devx_destroy_event_channel(channels[which]);
+	channels[which] = NULL;
+}
+
+/* With the data of events, or without; none of them may be waited for. */
+static void channel(void)
+{
+	uint32_t which = next_byte() % CHANNELS, flags = next_byte() % 4;
+
+	if (channels[which]) {
+		end_channel(which);
+		return;
+	}
+	channels[which] = softhca_mlx5dv_devx_create_event_channel(context, flags);
+	if (channels[which])
+		WORLD_CHECK(!fcntl(channels[which]->fd, F_SETFL, O_NONBLOCK));
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------------- */
@@ -312,6 +404,15 @@ static void take_step(enum step step)
 		if (!mapped[which])
 			map(which);
 		break;
+	case SUBSCRIBE:
+		subscribe();
+		break;
+	case TAKE_EVENT:
+		take_event();
+		break;
+	case CHANNEL:
+		channel();
+		break;
 	default:
 		break;
 	}
@@ -319,6 +420,8 @@ static void take_step(enum step step)
 
 static void end(void)
 {
+	for (uint32_t i = 0; i < CHANNELS; i++)
+		end_channel(i);
 	while (count)
 		WORLD_CHECK(destroy(count - 1));
 	for (uint32_t i = 0; i < UMEMS; i++) {
