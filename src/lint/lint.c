@@ -15,11 +15,15 @@ struct lint lint;
 
 /* Atomic. */
 static uint64_t counts[MISUSE_RULES];
+/* Atomic; a bit for each rule of the other profile that was told of. */
+static uint64_t differences[16];
 
 static void count_none(void)
 {
 	for (int i = 0; i < MISUSE_RULES; i++)
 		__atomic_store_n(&counts[i], 0, __ATOMIC_RELAXED);
+	for (size_t i = 0; i < sizeof(differences) / sizeof(differences[0]); i++)
+		__atomic_store_n(&differences[i], 0, __ATOMIC_RELAXED);
 }
 
 /* "lint: 3 warnings: 2 LEAKED_OBJECTS, 1 QUEUE_UNSIGNALED": before the report of the device, which ends the sink. */
@@ -105,7 +109,12 @@ void lint_start(void)
 
 void lint_profile_differs(struct hca *hca, const char *call, uint32_t rule)
 {
-	WARN(hca, call, RULE_PROFILE_DIFFERS, rule);
+	uint64_t bit = UINT64_C(1) << rule % 64;
+	uint64_t *word = &differences[rule / 64 % (sizeof(differences) / sizeof(differences[0]))];
+	bool told = __atomic_fetch_or(word, bit, __ATOMIC_RELAXED) & bit;
+	uint64_t warned = told ? UINT64_MAX : 0;
+
+	WARN_UNLESS(&warned, hca, call, RULE_PROFILE_DIFFERS, rule);
 }
 
 void lint_warn(struct hca *hca, const struct explain_subject *subject, uint64_t *warned, enum explain_rule rule,

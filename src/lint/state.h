@@ -123,8 +123,10 @@ void lint_warn(struct hca *hca, const struct explain_subject *subject, uint64_t 
 	       const uint64_t *figures, size_t count);
 
 /* WARN(hca, "ibv_close_device", RULE_X, figures…) */
-#define WARN(hca, call_name, rule, ...)                                                                                \
-	lint_warn(hca, &(const struct explain_subject){.call = (call_name)}, NULL, rule,                               \
+#define WARN(hca, call_name, rule, ...) WARN_UNLESS(NULL, hca, call_name, rule, __VA_ARGS__)
+/* WARN_UNLESS(&warned, hca, "ibv_close_device", RULE_X, figures…): is only counted if @warned has the rule's bit, which it then has. */
+#define WARN_UNLESS(warned, hca, call_name, rule, ...)                                                                 \
+	lint_warn(hca, &(const struct explain_subject){.call = (call_name)}, warned, rule,                             \
 		  (const uint64_t[]){__VA_ARGS__}, EXPLAIN_COUNT_(__VA_ARGS__))
 /* WARN_OF_QP(struct lint_qp *, "ibv_post_send", RULE_X, figures…): once of each queue pair. */
 #define WARN_OF_QP(state, call_name, rule, ...)                                                                        \

@@ -125,6 +125,8 @@ void mkey_set_access(struct user_qp *qp, const char *call, uint32_t access_flags
 		WR_REFUSE(qp, call, EINVAL, RULE_MKEY_ACCESS_FLAGS, access_flags, known);
 		return;
 	}
+	if (access_flags & ~ACCESS_OF_CONTEXT)
+		LINT(profile_differs, hca_of_context(qp->base.context), call, RULE_MKEY_ACCESS_FLAGS);
 	if (qp->builder.access_set) {
 		WR_REFUSE(qp, call, EINVAL, RULE_MKEY_ACCESS_TWICE, 0);
 		return;

@@ -58,6 +58,8 @@ static bool crc_allowed(struct user_qp *qp, const struct checked *checked)
 		return REFUSE_DOMAIN(qp, checked, RULE_SIG_CRC_TYPE, crc->type);
 	if (seed != 0 && seed != (crc->type == MLX5DV_SIG_CRC_TYPE_CRC64_XP10 ? UINT64_MAX : UINT32_MAX))
 		return REFUSE_DOMAIN(qp, checked, RULE_SIG_CRC_SEED, crc->seed);
+	if (seed != crc->seed)
+		LINT(profile_differs, hca_of_context(qp->base.context), call, RULE_SIG_CRC_SEED);
 	return true;
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/settings.h"
 #include "explain/explain.h"
+#include "verbs/lint.h"
 #include "verbs/objects.h"
 #include "verbs/ops.h"
 #include "verbs/watched.h"
@@ -80,6 +81,8 @@ int softhca_ibv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind
 	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
 	man = hca_settings(hca_of_context(qp->context))->profile == PROFILE_MAN;
 	err = man ? check_page(qp, mw_bind->send_flags, access) : check_driver(qp, access);
+	if (!err && access & IBV_ACCESS_ZERO_BASED)
+		LINT(profile_differs, hca_of_context(qp->context), "ibv_bind_mw", RULE_BIND_ZERO_BASED);
 	if (!err)
 		err = check_region(qp, mw_bind->bind_info.mr);
 	if (!err)

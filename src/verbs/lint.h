@@ -79,7 +79,9 @@ void lint_chain_dropped(struct user_qp *qp);
 void lint_key_checked(struct user_mkey *mkey);
 void lint_key_destroying(struct user_mkey *mkey);
 
-/** @call passes, and another profile would refuse it by @rule. No lock is held. */
+/**
+ * @call passes, and the other profile would refuse it by @rule, which is said once and then counted. Locks of the driver may be held.
+ */
 void lint_profile_differs(struct hca *hca, const char *call, uint32_t rule);
 
 /** ibv_fork_init(3), or ibv_is_fork_initialized(3), which says that there is no need. Any time, also before lint_start(). */

@@ -9,6 +9,7 @@
 
 #include "support/clock.h"
 #include "support/signed_key.h"
+#include "support/window.h"
 #include "support/words.h"
 
 /* ---- objects and events ----------------------------------------------------------------------------------------- */
@@ -444,19 +445,25 @@ static const struct mlx5dv_sig_crc crc = {.type = MLX5DV_SIG_CRC_TYPE_CRC32};
 static const struct mlx5dv_sig_block_domain domain = {
 	.sig_type = MLX5DV_SIG_TYPE_CRC, .sig = {.crc = &crc}, .block_size = MLX5DV_BLOCK_SIZE_512};
 
-/* Configures @mkey, by a chain that is still open; @check_mask: of a signature in memory, if @sign. */
-static void configure(struct mlx5dv_mkey *mkey, bool sign, uint8_t check_mask, uint32_t flags)
+/* Configures @mkey, by a chain that is still open; @check_mask: of a signature @in memory, unless NULL. */
+static void configure_by(struct mlx5dv_mkey *mkey, uint32_t access, const struct mlx5dv_sig_block_domain *in,
+			 uint8_t check_mask, uint32_t flags)
 {
 	struct mlx5dv_mkey_conf_attr conf = {.conf_flags = flags};
-	struct mlx5dv_sig_block_attr attr = {.mem = &domain, .check_mask = check_mask};
+	struct mlx5dv_sig_block_attr attr = {.mem = in, .check_mask = check_mask};
 	struct ibv_sge sge = side_sge(&client, 0, 1024);
 
 	batch_start(&pair.client, 1, IBV_SEND_SIGNALED | IBV_SEND_INLINE);
-	mlx5dv_wr_mkey_configure(pair.client.dv, mkey, 2 + sign, &conf);
-	mlx5dv_wr_set_mkey_access_flags(pair.client.dv, IBV_ACCESS_LOCAL_WRITE);
+	mlx5dv_wr_mkey_configure(pair.client.dv, mkey, in ? 3 : 2, &conf);
+	mlx5dv_wr_set_mkey_access_flags(pair.client.dv, access);
 	mlx5dv_wr_set_mkey_layout_list(pair.client.dv, 1, &sge);
-	if (sign)
+	if (in)
 		mlx5dv_wr_set_mkey_sig_block(pair.client.dv, &attr);
+}
+
+static void configure(struct mlx5dv_mkey *mkey, bool sign, uint8_t check_mask, uint32_t flags)
+{
+	configure_by(mkey, IBV_ACCESS_LOCAL_WRITE, sign ? &domain : NULL, check_mask, flags);
 }
 
 static void configured(void)
@@ -567,23 +574,45 @@ static void fork_unprepared(void)
 		      "fork: the process forks with regions registered, and ibv_fork_init() was not called");
 }
 
+static void expect_difference(const char *call, int rule)
+{
+	expect_misuse(
+		PROFILE_DIFFERS,
+		"%s: this passes here; with SOFTHCA_PROFILE=connectx rule %d refuses it, as drivers of such adapters do",
+		call, rule);
+}
+
 static void profile_differs(void)
 {
+	static const struct mlx5dv_sig_crc upper = {.type = MLX5DV_SIG_CRC_TYPE_CRC32, .seed = UINT64_C(1) << 32};
+	static const struct mlx5dv_sig_block_domain odd = {
+		.sig_type = MLX5DV_SIG_TYPE_CRC, .sig = {.crc = &upper}, .block_size = MLX5DV_BLOCK_SIZE_512};
 	struct ibv_mr *mr = ibv_reg_mr_iova(client.pd, client.memory, BYTES, side_address(&client, 0) + 0x100000,
 					    IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_1);
+	struct mlx5dv_mkey *mkey;
 
 	assert_non_null(mr);
 	expect_error(ibv_dereg_mr(mr), 0);
+	signed_pair();
+	mkey = side_create_signed_mkey(&client, 4);
+	configure(mkey, true, 0, 0);
+	configured();
+	bind_window(mw, WINDOW_START, WINDOW_LENGTH, IBV_ACCESS_REMOTE_WRITE);
 	expect_no_misuse(PROFILE_DIFFERS);
 
 	mr = ibv_reg_mr_iova(client.pd, client.memory, BYTES, side_address(&client, 0) + 16, IBV_ACCESS_LOCAL_WRITE);
 	assert_non_null(mr);
 	expect_error(ibv_dereg_mr(mr), 0);
-	expect_misuse(
-		PROFILE_DIFFERS,
-		"ibv_reg_mr_iova: this passes here; with SOFTHCA_PROFILE=connectx rule %d refuses it, as drivers of such "
-		"adapters do",
-		RULE_MR_PAGE_OFFSET);
+	expect_difference("ibv_reg_mr_iova", RULE_MR_PAGE_OFFSET);
+	configure_by(mkey, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND, NULL, 0, 0);
+	configured();
+	expect_difference("mlx5dv_wr_set_mkey_access_flags", RULE_MKEY_ACCESS_FLAGS);
+	configure_by(mkey, IBV_ACCESS_LOCAL_WRITE, &odd, 0, 0);
+	configured();
+	expect_difference("mlx5dv_wr_set_mkey_sig_block", RULE_SIG_CRC_SEED);
+	bind_window(mw, WINDOW_START, WINDOW_LENGTH, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED);
+	expect_difference("ibv_bind_mw", RULE_BIND_ZERO_BASED);
 }
 
 static const struct rule_case cases[] = {
