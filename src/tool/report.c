@@ -207,7 +207,8 @@ static void add_file(struct report *report, const char *path)
 	if (begins_with(file, "<svg "))
 		add_drawing(report, path, file);
 	else if (begins_with(file, "{") || begins_with(file, "[\n"))
-		report_timeline(&report->section[SECTION_LATENCY], file, base_name(path));
+		report_timeline(&report->section[SECTION_TIMELINE], &report->section[SECTION_LATENCY], file,
+				base_name(path));
 	else if (is_capture(file))
 		report_capture(&report->section[SECTION_PACKETS], file, base_name(path));
 	else
@@ -244,11 +245,9 @@ static void add_directory(struct report *report, const char *path)
 static void begin_report(struct report *report, char **sources, size_t *length)
 {
 	static const char *const names[SECTIONS][2] = {
-		[SECTION_DRAWINGS] = {"keys", "Keys"},
-		[SECTION_EXPLANATIONS] = {"explanations", "Explanations"},
-		[SECTION_RULES] = {"rules", "Rules"},
-		[SECTION_LATENCY] = {"latency", "Latency"},
-		[SECTION_COUNTERS] = {"counters", "Counters"},
+		[SECTION_DRAWINGS] = {"keys", "Keys"},      [SECTION_EXPLANATIONS] = {"explanations", "Explanations"},
+		[SECTION_RULES] = {"rules", "Rules"},       [SECTION_TIMELINE] = {"timeline", "Timeline"},
+		[SECTION_LATENCY] = {"latency", "Latency"}, [SECTION_COUNTERS] = {"counters", "Counters"},
 		[SECTION_PACKETS] = {"packets", "Packets"},
 	};
 

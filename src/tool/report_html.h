@@ -25,6 +25,7 @@ enum {
 	SECTION_DRAWINGS,
 	SECTION_EXPLANATIONS,
 	SECTION_RULES,
+	SECTION_TIMELINE,
 	SECTION_LATENCY,
 	SECTION_COUNTERS,
 	SECTION_PACKETS,
@@ -45,6 +46,7 @@ void page_write(FILE *out, struct section sections[SECTIONS], const char *source
 
 /* Readers; each takes all of @file, whose name is @name. */
 void report_capture(struct section *section, FILE *file, const char *name);
-void report_timeline(struct section *section, FILE *file, const char *name);
+/** The requests into @timeline, how long they took into @latency. */
+void report_timeline(struct section *timeline, struct section *latency, FILE *file, const char *name);
 
 #endif

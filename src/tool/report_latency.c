@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tool/report_html.h"
+#include "tool/report_lanes.h"
 
 #define KINDS 64
 #define BUCKETS 40 /* powers of two of nanoseconds */
@@ -96,24 +97,34 @@ static void put_kind(FILE *out, const struct kind *kind)
 	fputs("</span></td></tr>\n", out);
 }
 
-void report_timeline(struct section *section, FILE *file, const char *name)
+static void put_name(struct section *section, const char *name)
+{
+	fputs("<h3>", section->out);
+	html_put(section->out, name);
+	fputs("</h3>\n", section->out);
+}
+
+void report_timeline(struct section *timeline, struct section *latency, FILE *file, const char *name)
 {
 	struct kind *kinds = calloc(KINDS, sizeof(*kinds));
+	struct lanes *lanes = lanes_new();
 	size_t count = 0, size = 0;
 	char *line = NULL;
 
-	while (kinds && getline(&line, &size, file) >= 0)
+	while (kinds && getline(&line, &size, file) >= 0) {
 		take(kinds, &count, line);
+		lanes_take(lanes, line);
+	}
 	free(line);
-	fputs("<h3>", section->out);
-	html_put(section->out, name);
-	fputs("</h3>\n<p class=\"soft\">From post to completion, in nanoseconds. <code>ui.perfetto.dev</code> shows the requests "
-	      "themselves.</p>\n<table><tr><th>opcode<th>bytes up to<th>requests<th>least<th>median<th>most<th>powers of "
-	      "two</tr>\n",
-	      section->out);
+	put_name(timeline, name);
+	lanes_put(lanes, timeline);
+	put_name(latency, name);
+	fputs("<p class=\"soft\">From post to completion, in nanoseconds.</p>\n<table><tr><th>opcode<th>bytes up to<th>requests<th>least"
+	      "<th>median<th>most<th>powers of two</tr>\n",
+	      latency->out);
 	for (size_t i = 0; i < count; i++)
-		if (section_row(section, REPORT_ROWS))
-			put_kind(section->out, &kinds[i]);
-	fputs("</table>\n", section->out);
+		if (section_row(latency, REPORT_ROWS))
+			put_kind(latency->out, &kinds[i]);
+	fputs("</table>\n", latency->out);
 	free(kinds);
 }

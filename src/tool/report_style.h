@@ -25,6 +25,10 @@ static const char page_head[] =
 	"var(--line);border-radius:8px;padding:10px}\n"
 	"figcaption,.soft{color:var(--soft)}img{max-width:100%;display:block}[hidden]{display:none!important}\n"
 	".bars{display:inline-flex;align-items:flex-end;height:34px;gap:1px}.bars i{width:9px;background:var(--bar);min-height:1px}\n"
+	".lane{display:flex;gap:10px;padding:4px 0;border-top:1px solid var(--line)}.lane b{flex:0 0 190px;font-weight:400;font-size:12px}\n"
+	".lane small{color:var(--soft);display:block;font-size:11px}.lane span{position:relative;flex:1;height:44px;background:var(--box)}\n"
+	".lane i{position:absolute;height:6px;min-width:2px;background:var(--bar)}.lane i.poll{height:2px;min-width:1px;background:var(--soft)}\n"
+	".lane i.bad{background:var(--bad)}\n"
 	"</style>\n</head>\n<body>\n<h1>softhca report</h1>\n";
 
 /* A row stays if it has the text of the filter; the part of the address behind # is one, too. */

@@ -6,6 +6,7 @@ softhca report: what is in the page, that nothing in its files is obeyed, and, i
 report.py COMMAND LIBRARIES SCATTERED_RECORDS LENT_WINDOW
 """
 import base64
+import json
 import os
 import re
 import shutil
@@ -19,7 +20,7 @@ from harness import main, softhca
 
 SCATTERED_RECORDS, LENT_WINDOW = map(os.path.abspath, sys.argv[3:5])
 CHROMIUM = shutil.which('chromium') or shutil.which('google-chrome')
-SECTIONS = ('keys', 'explanations', 'rules', 'latency', 'counters', 'packets')
+SECTIONS = ('keys', 'explanations', 'rules', 'timeline', 'latency', 'counters', 'packets')
 
 # Requests as docs/timeline.md has them: three of up to 64 bytes, one of up to 4096, one whose post is lost.
 TRACE = '''{"traceEvents":[
@@ -48,7 +49,7 @@ class Page(HTMLParser):
         if tag == 'section':
             self.section = attrs['id']
             self.rows[self.section] = []
-        elif attrs.get('class') == 'row':
+        elif 'row' in attrs.get('class', '').split():
             self.rows[self.section].append('')
 
     def handle_data(self, data):
@@ -117,6 +118,41 @@ class Report(unittest.TestCase):
     def test_timeline(self):
         """Of the device's own: the request that configures the key, and the WRITE that is refused."""
         self.run_examples()
+        html, rows = self.report(self.path('a.json'))
+        with open(self.path('a.json'), encoding='utf-8') as file:
+            begun = [event for event in json.load(file)['traceEvents'] if event['ph'] == 'b' and event['args'].get('posted')]
+        queues = {(event['cat'].removeprefix('requests of '), event['pid']) for event in begun}
+        self.assertEqual(len(rows['timeline']), len(queues))
+        for queue, process in queues:
+            self.assertTrue(any(row.startswith(f'{queue}, process {process}') for row in rows['timeline']), rows['timeline'])
+        self.assertIn('RDMA_WRITE (', ' '.join(rows['timeline']))
+        bars = re.findall(r'<i( class="bad")? style="left:([\d.]+)%;width:([\d.]+)%;top:(\d+)px" title="(\w+) wr_id (\w+), (\d+) bytes: '
+                          r'completed after (\d+) ns', html)
+        self.assertEqual(sorted((name, wr_id, int(length), int(took), bool(bad)) for bad, _, _, _, name, wr_id, length, took in bars),
+                         sorted((event['name'], event['args']['wr_id'], event['args']['bytes'], event['args']['complete_ns'],
+                                 event['args']['status'] != 'success') for event in begun))
+        begin = min(event['ts'] for event in begun)
+        whole = max(event['ts'] + max(event['args']['complete_ns'], event['args'].get('poll_ns', 0)) / 1e3 for event in begun) - begin
+        for event in begun:
+            left, width = 100 * (event['ts'] - begin) / whole, event['args']['complete_ns'] / 10 / whole
+            self.assertTrue(any(abs(float(bar[1]) - left) < 0.01 and abs(float(bar[2]) - width) < 0.01 for bar in bars), (bars, event))
+
+    def test_many_requests(self):
+        """A line each, as softhca timeline writes them; overlapping ones are below each other, and 600 are drawn."""
+        line = '{{"ts":{ts}.000,"pid":{pid},"ph":"b","name":"SEND","cat":"requests of QP 0x40","args":{{"wr_id":"0x1","bytes":8,' \
+               '"posted":true,"complete_ns":3000,"status":"success"}}}},\n'
+        trace = self.write('trace', '{"traceEvents":[\n' + ''.join(line.format(ts=i, pid=1) for i in range(700)))
+        html, rows = self.report(trace)
+        self.assertEqual(len(rows['timeline']), 1)
+        self.assertEqual(html.count('px" title="SEND wr_id 0x1, 8 bytes: completed after 3000 ns, success"'), 600)
+        self.assertIn('600 requests in 602.000 µs', html)
+        self.assertIn('100 more are not drawn', html)
+        self.assertEqual(re.findall(r';top:(\d+)px', html)[:6], ['0', '7', '14', '0', '7', '14'])
+        _, rows = self.report(self.write('lanes', '{"traceEvents":[\n' + ''.join(line.format(ts=i, pid=i) for i in range(1, 100))))
+        self.assertEqual(len(rows['timeline']), 40)
+
+    def test_latency(self):
+        self.run_examples()
         _, rows = self.report(self.path('a.json'))
         requests = [row.split() for row in rows['latency']]
         self.assertEqual(sorted(row[0] for row in requests), ['RDMA_WRITE', 'UMR'])
@@ -136,7 +172,7 @@ class Report(unittest.TestCase):
         self.assertEqual(html.count('<script'), 1)
         self.assertNotIn('<img src=x', html)
         self.assertNotIn('<b>x', html)
-        self.assertEqual([len(rows[name]) for name in SECTIONS], [1, 4, 2, 1, 1, 0])
+        self.assertEqual([len(rows[name]) for name in SECTIONS], [1, 4, 2, 1, 1, 1, 0])
         self.assertIn("default-src 'none'", html)
         # A capture that ends in the middle, and one of nothing.
         examples = self.run_examples()
