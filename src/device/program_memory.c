@@ -25,6 +25,21 @@ int program_read(void *to, const void *from, size_t size)
 	return error == -ENOSYS ? 0 : error;
 }
 
+size_t program_read_each(const struct iovec *to, const struct iovec *from, size_t count)
+{
+	ssize_t done = process_vm_readv(getpid(), to, count, from, count, 0);
+	size_t pieces = 0;
+
+	if (done < 0 && result(done, 0) == -ENOSYS) {
+		for (size_t i = 0; i < count; i++)
+			memcpy(to[i].iov_base, from[i].iov_base, from[i].iov_len);
+		return count;
+	}
+	for (; pieces < count && done >= (ssize_t)from[pieces].iov_len; pieces++)
+		done -= (ssize_t)from[pieces].iov_len;
+	return pieces;
+}
+
 int program_write(void *to, const void *from, size_t size)
 {
 	struct iovec here = {(void *)from, size}, there = {to, size};

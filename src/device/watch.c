@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -48,14 +49,48 @@ void watcher_after_fork(struct watcher *watcher)
 	trap_after_fork(&watcher->trap);
 }
 
+/* Looks at the records of so many watches by one system call. A record that has gone stays as it was seen. */
+struct batch {
+	struct watch *watch[TUNABLE_WATCH_BATCH];
+	struct iovec now[TUNABLE_WATCH_BATCH], record[TUNABLE_WATCH_BATCH];
+	size_t count;
+};
+
+static void read_batch(struct batch *batch)
+{
+	size_t read = 0;
+
+	while (read < batch->count) {
+		read += program_read_each(batch->now + read, batch->record + read, batch->count - read);
+		if (read < batch->count)
+			memcpy(batch->now[read].iov_base, batch->watch[read]->seen, batch->now[read].iov_len);
+		read++;
+	}
+	batch->count = 0;
+}
+
+/* Before records in umems are looked at; the lock is held. */
+static void read_umems(const struct watcher *watcher)
+{
+	struct batch batch = {.count = 0};
+
+	for (struct watch *watch = watcher->first; watch; watch = watch->next) {
+		size_t bytes = watch->count * sizeof(watch->now[0]);
+
+		if (!watch->in_umem)
+			continue;
+		batch.watch[batch.count] = watch;
+		batch.now[batch.count] = (struct iovec){watch->now, bytes};
+		batch.record[batch.count++] = (struct iovec){(void *)watch->records, bytes};
+		if (batch.count == TUNABLE_WATCH_BATCH)
+			read_batch(&batch);
+	}
+	read_batch(&batch);
+}
+
 static uint32_t record(const struct watch *watch, uint32_t index)
 {
-	uint32_t read;
-
-	/* A record that has gone stays as it was seen. */
-	if (watch->in_umem)
-		return program_read(&read, &watch->records[index], sizeof(read)) ? watch->seen[index] : read;
-	return __atomic_load_n(&watch->records[index], __ATOMIC_ACQUIRE);
+	return watch->in_umem ? watch->now[index] : __atomic_load_n(&watch->records[index], __ATOMIC_ACQUIRE);
 }
 
 /* True if a record has changed since the last look. */
@@ -75,6 +110,7 @@ static void look(struct watch *watch)
 
 static bool anything_changed(const struct watcher *watcher)
 {
+	read_umems(watcher);
 	for (const struct watch *watch = watcher->first; watch; watch = watch->next)
 		if (has_changed(watch))
 			return true;
@@ -86,6 +122,7 @@ static bool scan(struct watcher *watcher)
 {
 	bool rang = false;
 
+	read_umems(watcher);
 	for (struct watch *watch = watcher->first; watch; watch = watch->next) {
 		if (!has_changed(watch))
 			continue;
@@ -284,6 +321,8 @@ int watch_start(struct watcher *watcher, struct watch *watch, const uint32_t *re
 		watch->records = records;
 		watch->count = count;
 		watch->rung = rung;
+		if (watch->in_umem && program_read(watch->now, records, count * sizeof(*records)))
+			memset(watch->now, 0, sizeof(watch->now));
 		look(watch);
 		link_watch(watcher, watch);
 		/* It may sleep for ever; and who asks for a ring will soon ring it. */

@@ -24,6 +24,7 @@ struct watch {
 	uint32_t count; /* of records: 1 or 2 */
 	bool in_umem;   /* set before watch_start(): the records may be unmapped while they are watched */
 	uint32_t seen[2];
+	uint32_t now[2]; /* of in_umem: at the last look */
 	void (*rung)(struct watch *watch);
 };
 

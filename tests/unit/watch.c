@@ -326,6 +326,37 @@ static void thousands(void **state)
 	free(many);
 }
 
+/* More records in memory that may be unmapped than are read at once, and some of them are. The others are noticed as before. */
+static void records_that_go(void **state)
+{
+	enum { PAGES = 3, EACH = 50 };
+	struct queue *many = calloc((size_t)PAGES * EACH, sizeof(*many));
+	uint32_t *pages = mmap(NULL, (size_t)PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const uint32_t words = PAGE / sizeof(*pages);
+
+	(void)state;
+	assert_ptr_not_equal(pages, MAP_FAILED);
+	for (int i = 0; i < PAGES * EACH; i++) {
+		many[i].watch.in_umem = true;
+		assert_int_equal(watch_start(watcher, &many[i].watch, pages + i / EACH * words + i % EACH * 2, 2, rung),
+				 0);
+	}
+	assert_int_equal(munmap(pages + words, PAGE), 0);
+	for (int i = 0; i < PAGES * EACH; i++)
+		if (i / EACH != 1)
+			__atomic_store_n(pages + i / EACH * words + i % EACH * 2 + i % 2, 7, __ATOMIC_RELEASE);
+	store(&queue);
+	for (int i = 0; i < PAGES * EACH; i++)
+		assert_true(i / EACH == 1 || wait_for(&many[i], 1));
+	for (int i = 0; i < PAGES * EACH; i++) {
+		watch_stop(watcher, &many[i].watch);
+		assert_int_equal(times_rung(&many[i]), i / EACH != 1);
+	}
+	munmap(pages, PAGE);
+	munmap(pages + 2 * (size_t)words, PAGE);
+	free(many);
+}
+
 /* Stores that wait all go on, whichever page they go to. */
 static void *store_often(void *argument)
 {
@@ -462,6 +493,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(silence_is_free, begin_without_page, end),
 		CASE(nothing_watched_is_free),
 		CASE(thousands),
+		CASE(records_that_go),
 		CASE(several_pages),
 		CASE(takes_arrivals),
 		CASE(stopping_waits),
