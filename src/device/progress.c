@@ -150,17 +150,12 @@ bool progress_poll(void)
 	return found;
 }
 
-/*
- * Polls until nothing is left, but not for ever, since timers are due, too. Returns false if something may be left. Sets @arrived,
- * unless NULL, if there was anything.
- */
-static bool poll_to_the_end(bool *arrived)
+/* Polls until nothing is left, but not for ever, since timers are due, too. Returns false if something may be left. */
+static bool poll_to_the_end(void)
 {
 	for (int i = 0; i < TUNABLE_POLL_ROUNDS; i++) {
 		if (!poll_all())
 			return true;
-		if (arrived)
-			*arrived = true;
 		counter_add(first_device(), COUNTER_THREAD_PACKETS, 1);
 	}
 	return false;
@@ -188,7 +183,7 @@ bool progress_look(void)
 		return true;
 	if (!begin_polling_soon())
 		return false;
-	all = poll_to_the_end(NULL);
+	all = poll_to_the_end();
 	end_polling();
 	return all;
 }
@@ -220,7 +215,7 @@ void progress_before_sleep(void)
 	}
 	arm_all(true);
 	/* To the end, so that the other side can see that nothing of what it sent is left. */
-	all = poll_to_the_end(NULL);
+	all = poll_to_the_end();
 	end_polling();
 	if (!all)
 		progress_wake();
@@ -246,9 +241,6 @@ struct outlook {
 	bool program_polls;     /* as far as is known… */
 	uint64_t polls_ns;      /* …since then */
 	uint32_t found_polling; /* arrivals in a row that woke the thread in vain */
-	uint64_t arrived_ns;    /* the thread itself took something then… */
-	uint32_t in_row;        /* …for the so many-th time, none long after the one before */
-	uint32_t in_row_naps;   /* of the program then */
 };
 
 /* The time from one look at a program that polls to the next. */
@@ -306,49 +298,20 @@ static void let_program_poll(void)
 	nanosleep(&time, NULL);
 }
 
-/*
- * True if one thing after the other arrives for a program that makes no call, not one that sleeps until its CQ has an event:
- * then the processor is free, and waking is soonest. @arrived: something did just now.
- */
-static bool arrivals_go_on(struct outlook *outlook, bool arrived)
+/* Arms all and polls once more. Returns false if something may be left. */
+static bool arm_and_poll(void)
 {
-	uint32_t naps = __atomic_load_n(&progress.naps, __ATOMIC_RELAXED);
-	uint64_t now_ns = clock_now_ns();
-	bool soon = now_ns - outlook->arrived_ns < TUNABLE_ARRIVALS_GO_ON_NS && naps == outlook->in_row_naps;
-
-	outlook->in_row_naps = naps;
-
-	if (arrived) {
-		outlook->in_row = soon ? outlook->in_row + 1 : 0;
-		outlook->arrived_ns = now_ns;
-	}
-	return soon && outlook->in_row >= TUNABLE_ARRIVALS_IN_ROW;
-}
-
-/*
- * Handles what has arrived in the program's place. Returns when the thread is to look again: FOR_EVER if it will be woken, 0 if
- * something may be left. To be woken costs the sender a system call, and this thread three and a barrier; while one thing arrives
- * after the other it is cheaper, and sooner, to nap and look. Between begin_polling() and end_polling().
- */
-static uint64_t take_arrivals(struct outlook *outlook)
-{
-	bool arrived = false;
-
-	if (!poll_to_the_end(&arrived))
-		return 0;
-	if (arrivals_go_on(outlook, arrived)) {
-		arm_all(false);
-		return clock_now_ns() + TUNABLE_ARRIVALS_NAP_NS;
-	}
+	if (!poll_to_the_end())
+		return false;
 	arm_all(true);
-	return poll_to_the_end(NULL) ? FOR_EVER : 0;
+	return poll_to_the_end();
 }
 
 /* Returns when the thread is to look again. */
 static uint64_t look_after_arrivals(struct outlook *outlook, bool woken)
 {
 	bool some = __atomic_load_n(&progress.polls, __ATOMIC_RELAXED) != outlook->polls;
-	uint64_t until;
+	bool all;
 
 	__atomic_store_n(&progress.looks, 1, __ATOMIC_SEQ_CST);
 	if (program_polls(outlook)) {
@@ -371,10 +334,10 @@ static uint64_t look_after_arrivals(struct outlook *outlook, bool woken)
 		let_program_poll();
 		return clock_now_ns() + TUNABLE_POLL_LOOK_NS;
 	}
-	until = take_arrivals(outlook);
+	all = arm_and_poll();
 	end_polling();
-	if (until != FOR_EVER)
-		return until;
+	if (!all)
+		return 0;
 	/* It polls now and then, perhaps more often soon: it need not wake this thread each time. */
 	if (some)
 		return clock_now_ns() + TUNABLE_POLL_LOOK_NS;

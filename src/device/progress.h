@@ -9,8 +9,7 @@
  * part of its processor. So pollers are armed only while nobody polls. The thread sees to it: once several arrivals in a row
  * found the program polling it has it disarm them, and it looks every 100 us whether the program still polls, up to every
  * millisecond if that has done so for long; when not, it arms them, polls once more, and sleeps. A program that arms a CQ is
- * about to sleep: it arms them itself. While one thing after the other arrives for a program that makes no call (it spins on
- * its memory, say), the thread leaves them disarmed as well, and looks every 20 us.
+ * about to sleep: it arms them itself.
  *
  * Pollers are polled by one thread at a time. In a forked child there are no pollers, no descriptors and no thread;
  * whoever registered them does so anew (see progress_generation).
