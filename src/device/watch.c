@@ -72,8 +72,9 @@ static void read_batch(struct batch *batch)
 /* Before records in umems are looked at; the lock is held. */
 static void read_umems(const struct watcher *watcher)
 {
-	struct batch batch = {.count = 0};
+	struct batch batch;
 
+	batch.count = 0; /* the rest is written before it is read: most scans have no umem */
 	for (struct watch *watch = watcher->first; watch; watch = watch->next) {
 		size_t bytes = watch->count * sizeof(watch->now[0]);
 
