@@ -124,7 +124,7 @@ static int level_of(struct lane *lane, const struct bar *bar)
 
 static bool failed(const struct bar *bar)
 {
-	return *bar->status && strcmp(bar->status, "success");
+	return *bar->status && strcmp(bar->status, "success") != 0;
 }
 
 static void put_bar(FILE *out, struct lane *lane, const struct bar *bar, double first, double scale)
