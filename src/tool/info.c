@@ -20,7 +20,7 @@ static void print_settings(const struct settings *settings)
 	puts("settings");
 	for (int i = 0; i < SETTING_COUNT; i++) {
 		setting_format(settings, i, value, sizeof(value));
-		printf("  %-20s %-20s %s\n", setting_info(i)->variable, value,
+		printf("  %-28s %-20s %s\n", setting_info(i)->variable, value,
 		       setting_origin_name(settings->origin[i]));
 	}
 }

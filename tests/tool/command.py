@@ -96,6 +96,13 @@ class Help(unittest.TestCase):
         for option, variable in variables:
             self.assertEqual(variable, 'SOFTHCA_' + option.upper().replace('-', '_'))
 
+    def test_manual_has_the_commands_and_no_others(self):
+        with open(f'{os.path.dirname(__file__)}/../../man/softhca.1', encoding='ascii') as page:
+            synopsis = page.read().split('.SH SYNOPSIS\n')[1].split('.SH ')[0]
+        helped = re.findall(r'(?m)^ +softhca ([a-z]+)', softhca('--help').stdout)
+        self.assertIn('run', helped)
+        self.assertEqual(re.findall(r'(?m)^\.B softhca ([a-z]+)', synopsis), helped)
+
     def test_version(self):
         done = softhca('--version')
         self.assertEqual((done.returncode, done.stderr), (0, ''))
