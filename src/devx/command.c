@@ -310,10 +310,10 @@ int devx_modify(struct devx *devx, struct devx_object *object, const void *in, s
 	return on_object(&request, object);
 }
 
-int devx_query(struct devx *devx, struct devx_object *object, const void *in, size_t in_bytes, void *out,
-	       size_t out_bytes)
+int devx_query(struct devx *devx, const char *call, struct devx_object *object, const void *in, size_t in_bytes,
+	       void *out, size_t out_bytes)
 {
-	struct request request = REQUEST("mlx5dv_devx_obj_query", CALL_QUERY);
+	struct request request = REQUEST(call, CALL_QUERY);
 
 	return on_object(&request, object);
 }

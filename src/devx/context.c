@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Contexts of the command interface, their objects and numbers: see context.h. */
 #include "devx/events.h"
+#include "devx/responses.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -156,6 +157,7 @@ void devx_close(struct devx *devx)
 	bool all = destroy_all(devx);
 
 	devx_channels_close(devx);
+	devx_responses_close(devx);
 	if (!all || hca_close(devx->own))
 		return;
 	devx_umems_close(devx);

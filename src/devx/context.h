@@ -78,6 +78,7 @@ struct devx {
 		events; /* a relay to their subscriptions; the object of each source is a struct devx_object */
 	struct queue_lock subscriptions; /* devx/events.h */
 	struct devx_channel *channels;   /* newest first; under it */
+	struct devx_responses *responses;
 	struct devx_object *objects;     /* newest first */
 	struct devx_numbers umems, uars;
 	uint8_t *page;                      /* the doorbell registers, which all UARs share; or NULL */

@@ -23,6 +23,7 @@
 struct devx;
 struct devx_channel;
 struct devx_object;
+struct devx_responses;
 
 /** What a program sees of a UAR: the page, which belongs to the context, and its number. */
 struct devx_uar {
@@ -49,8 +50,9 @@ int devx_create(struct devx *devx, const void *in, size_t in_bytes, void *out, s
 		struct devx_object **object);
 int devx_modify(struct devx *devx, struct devx_object *object, const void *in, size_t in_bytes, void *out,
 		size_t out_bytes);
-int devx_query(struct devx *devx, struct devx_object *object, const void *in, size_t in_bytes, void *out,
-	       size_t out_bytes);
+/** @call: who asks, for the explanation of a refusal. */
+int devx_query(struct devx *devx, const char *call, struct devx_object *object, const void *in, size_t in_bytes,
+	       void *out, size_t out_bytes);
 /** -EREMOTEIO while it is in use; then it lives on. */
 int devx_destroy(struct devx *devx, struct devx_object *object);
 
@@ -105,5 +107,29 @@ int devx_subscribe_fd(struct devx *devx, struct devx_channel *channel, int fd, s
  * does not fit, and waits on), -EOVERFLOW (events were lost for lack of memory), -EFAULT (this one is).
  */
 ssize_t devx_channel_take(struct devx *devx, struct devx_channel *channel, void *data, size_t bytes);
+
+/* ---- responses that are taken later ---------------------------------------------------------------------------- */
+
+/**
+ * Makes a queue of responses, and through @fd its descriptor, which is readable as long as one waits and whose O_NONBLOCK the
+ * program may set. Returns 0, -EMFILE, -ENOMEM ….
+ */
+int devx_responses_create(struct devx *devx, struct devx_responses **responses, int *fd);
+/** Drops what waits, closes the descriptor. No thread is in a call on it. */
+void devx_responses_destroy(struct devx *devx, struct devx_responses *responses);
+
+/**
+ * As devx_query(), with output of @out_bytes that devx_responses_take() gets, behind @wr_id; what the device refuses is such a
+ * response, too, and no error. -EAGAIN: too much waits (LIMIT_DEVX_RESPONSE_BYTES).
+ */
+int devx_query_async(struct devx *devx, struct devx_object *object, const void *in, size_t in_bytes, size_t out_bytes,
+		     uint64_t wr_id, struct devx_responses *responses);
+
+/**
+ * Takes the oldest response: @data, of @bytes, gets the 8 bytes of its wr_id and its output. Blocks as the descriptor's flags say;
+ * a cancellation point, at which no lock is held. Returns 0, -EAGAIN, -EINTR, -ENOSPC (it does not fit, and waits on), -EFAULT (it
+ * is lost).
+ */
+int devx_responses_take(struct devx *devx, struct devx_responses *responses, void *data, size_t bytes);
 
 #endif

@@ -63,14 +63,11 @@ int softhca_mlx5dv_devx_subscribe_devx_event(struct mlx5dv_devx_event_channel *b
 {
 	struct devx_object *object;
 	struct user_event_channel *channel = find("mlx5dv_devx_subscribe_devx_event", base, obj, &object);
-	int error;
 
 	if (!channel)
 		return errno;
-	error = -devx_subscribe(user_devx(channel->context), channel->device, object, events_num, events_sz, cookie);
-	if (error)
-		errno = error;
-	return error;
+	return with_errno(
+		-devx_subscribe(user_devx(channel->context), channel->device, object, events_num, events_sz, cookie));
 }
 
 int softhca_mlx5dv_devx_subscribe_devx_event_fd(struct mlx5dv_devx_event_channel *base, int fd,
@@ -78,14 +75,10 @@ int softhca_mlx5dv_devx_subscribe_devx_event_fd(struct mlx5dv_devx_event_channel
 {
 	struct devx_object *object;
 	struct user_event_channel *channel = find("mlx5dv_devx_subscribe_devx_event_fd", base, obj, &object);
-	int error;
 
 	if (!channel)
 		return errno;
-	error = -devx_subscribe_fd(user_devx(channel->context), channel->device, fd, object, event_num);
-	if (error)
-		errno = error;
-	return error;
+	return with_errno(-devx_subscribe_fd(user_devx(channel->context), channel->device, fd, object, event_num));
 }
 
 ssize_t softhca_mlx5dv_devx_get_event(struct mlx5dv_devx_event_channel *base,

@@ -10,13 +10,6 @@
 #include "verbs/devx.h"
 #include "verbs/ops.h"
 
-static int with_errno(int error)
-{
-	if (error)
-		errno = error;
-	return error;
-}
-
 int softhca_mlx5dv_devx_general_cmd(struct ibv_context *context, const void *in, size_t inlen, void *out, size_t outlen)
 {
 	struct devx *devx;
@@ -54,11 +47,12 @@ struct mlx5dv_devx_obj *softhca_mlx5dv_devx_obj_create(struct ibv_context *conte
 
 int softhca_mlx5dv_devx_obj_query(struct mlx5dv_devx_obj *obj, const void *in, size_t inlen, void *out, size_t outlen)
 {
+	static const char call[] = "mlx5dv_devx_obj_query";
 	struct user_devx_object *object = (struct user_devx_object *)obj;
 
-	if (object_refused("mlx5dv_devx_obj_query", NULL, obj))
+	if (object_refused(call, NULL, obj))
 		return errno;
-	return with_errno(-devx_query(user_devx(object->context), object->device, in, inlen, out, outlen));
+	return with_errno(-devx_query(user_devx(object->context), call, object->device, in, inlen, out, outlen));
 }
 
 int softhca_mlx5dv_devx_obj_modify(struct mlx5dv_devx_obj *obj, const void *in, size_t inlen, void *out, size_t outlen)

@@ -43,7 +43,8 @@
 	KIND(DEVX, mlx5dv_devx_obj, "object", NOTHING, ENOENT, user_devx_object, device)                               \
 	KIND(UMEM, mlx5dv_devx_umem, "umem", NOTHING, ENOENT, user_umem, base)                                         \
 	KIND(UAR, mlx5dv_devx_uar, "UAR", NOTHING, ENOENT, user_uar, base)                                             \
-	KIND(EVENTS, mlx5dv_devx_event_channel, "channel", NOTHING, EBADF, user_event_channel, base)
+	KIND(EVENTS, mlx5dv_devx_event_channel, "channel", NOTHING, EBADF, user_event_channel, base)                   \
+	KIND(RESPONSES, mlx5dv_devx_cmd_comp, "cmd_comp", NOTHING, EBADF, user_responses, base)
 
 #define OBJECT_KIND_NAME_(NAME, ...) OBJECT_##NAME,
 enum object_kind { OBJECT_KINDS(OBJECT_KIND_NAME_) OBJECT_KIND_COUNT };

@@ -8,6 +8,8 @@
 #ifndef SOFTHCA_VERBS_DEVX_H
 #define SOFTHCA_VERBS_DEVX_H
 
+#include <errno.h>
+
 #include "devx/devx.h"
 #include "verbs/objects.h"
 
@@ -46,6 +48,22 @@ struct user_event_channel {
 	struct devx_handle handle;
 	struct alive alive;
 };
+
+struct user_responses {
+	struct mlx5dv_devx_cmd_comp base;
+	struct devx_responses *device;
+	struct ibv_context *context;
+	struct devx_handle handle;
+	struct alive alive;
+};
+
+/** @error, and errno unless it is 0: programs read either. */
+static inline int with_errno(int error)
+{
+	if (error)
+		errno = error;
+	return error;
+}
 
 /** The command interface of @context, made at first use. NULL with errno set. Any thread. */
 struct devx *user_devx(struct ibv_context *context);

@@ -699,6 +699,43 @@ CALL(devx_destroy_event_channel)
 	return errno;
 }
 
+CALL(devx_query_async)
+{
+	struct mlx5dv_devx_cmd_comp *completion = mlx5dv_devx_create_cmd_comp(world->context);
+	uint32_t in[4] = {0};
+	int error = mlx5dv_devx_obj_query_async(object, in, sizeof(in), 16, 1, completion);
+
+	mlx5dv_devx_destroy_cmd_comp(completion);
+	return error;
+}
+
+/* The completion; the object is in order. */
+CALL(devx_query_async_by)
+{
+	uint32_t in[4] = {htobe32(0x800u << 16)}, out[4];
+	struct mlx5dv_devx_obj *domain = mlx5dv_devx_obj_create(world->context, in, sizeof(in), out, sizeof(out));
+	int error = mlx5dv_devx_obj_query_async(domain, in, sizeof(in), 16, 1, object);
+
+	mlx5dv_devx_obj_destroy(domain);
+	return error;
+}
+
+CALL(devx_get_response)
+{
+	uint64_t response[9];
+
+	(void)world;
+	return mlx5dv_devx_get_async_cmd_comp(object, (struct mlx5dv_devx_async_cmd_hdr *)response, sizeof(response));
+}
+
+CALL(devx_destroy_responses)
+{
+	(void)world;
+	errno = 0;
+	mlx5dv_devx_destroy_cmd_comp(object);
+	return errno;
+}
+
 /* ---- the table -------------------------------------------------------------------------------------------------- */
 
 #define ROW(symbol, kind, call, beside)                                                                                \
@@ -807,6 +844,10 @@ const struct alive_call alive_calls[] = {
 	ROW(mlx5dv_devx_subscribe_devx_event_fd, DEVX, devx_subscribe_fd_to, true),
 	ROW(mlx5dv_devx_get_event, EVENTS, devx_get_event, false),
 	ROW(mlx5dv_devx_destroy_event_channel, EVENTS, devx_destroy_event_channel, false),
+	ROW(mlx5dv_devx_obj_query_async, DEVX, devx_query_async, false),
+	ROW(mlx5dv_devx_obj_query_async, RESPONSES, devx_query_async_by, true),
+	ROW(mlx5dv_devx_get_async_cmd_comp, RESPONSES, devx_get_response, false),
+	ROW(mlx5dv_devx_destroy_cmd_comp, RESPONSES, devx_destroy_responses, false),
 };
 
 const size_t alive_calls_count = sizeof(alive_calls) / sizeof(alive_calls[0]);

@@ -32,7 +32,8 @@
 	KIND(DEVX, mlx5dv_devx_obj, 0, 0, ENOENT)                                                                      \
 	KIND(UMEM, mlx5dv_devx_umem, 0, 0, ENOENT)                                                                     \
 	KIND(UAR, mlx5dv_devx_uar, 0, 0, ENOENT)                                                                       \
-	KIND(EVENTS, mlx5dv_devx_event_channel, 0, 0, EBADF)
+	KIND(EVENTS, mlx5dv_devx_event_channel, 0, 0, EBADF)                                                           \
+	KIND(RESPONSES, mlx5dv_devx_cmd_comp, 0, 0, EBADF)
 
 #define ALIVE_KIND(NAME, structure, handle, context, error) ALIVE_##NAME,
 enum alive_kind { ALIVE_KINDS(ALIVE_KIND) ALIVE_KIND_COUNT };

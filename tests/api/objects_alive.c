@@ -177,6 +177,8 @@ static void *make(const struct alive_world *world, enum alive_kind kind)
 		return mlx5dv_devx_alloc_uar(world->context, 0);
 	case ALIVE_EVENTS:
 		return mlx5dv_devx_create_event_channel(world->context, 0);
+	case ALIVE_RESPONSES:
+		return mlx5dv_devx_create_cmd_comp(world->context);
 	default: /* a login is of devices whose keys are wrapped; this one's are not */
 		return NULL;
 	}
@@ -222,6 +224,9 @@ static int unmake(enum alive_kind kind, void *object)
 		return 0;
 	case ALIVE_EVENTS:
 		mlx5dv_devx_destroy_event_channel(object);
+		return 0;
+	case ALIVE_RESPONSES:
+		mlx5dv_devx_destroy_cmd_comp(object);
 		return 0;
 	default:
 		return 0;

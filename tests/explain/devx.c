@@ -307,6 +307,31 @@ static void devx_event_room(void)
 	mlx5dv_devx_destroy_event_channel(channel);
 }
 
+/* Responses of 64 KiB, sixteen of which are all that may wait. */
+static void devx_responses(void)
+{
+	struct mlx5dv_devx_cmd_comp *completion = mlx5dv_devx_create_cmd_comp(client.context);
+	struct command query = command_of(0x50b);
+	struct own own;
+
+	own_open(&own, &client, 0);
+	put32(query.in, 8, own.qpn);
+	for (int i = 0; i < 16; i++)
+		expect_error(mlx5dv_devx_obj_query_async(own.qp, query.in, 16, 64 << 10, 1, completion), 0);
+	expect_error(mlx5dv_devx_obj_query_async(own.qp, query.in, 16, 272, 1, completion), EAGAIN);
+	expect_refusal(
+		DEVX_RESPONSES_FULL,
+		"mlx5dv_devx_obj_query_async → EAGAIN: a response of 272 bytes is asked for, and 1048576 bytes of "
+		"others wait; there is room for 1048576");
+	expect_error(mlx5dv_devx_get_async_cmd_comp(completion, NULL, 8), ENOSPC);
+	expect_refusal(
+		DEVX_RESPONSE_ROOM,
+		"mlx5dv_devx_get_async_cmd_comp → ENOSPC: a response of 65544 bytes waits, its wr_id included, and "
+		"there is room for 8");
+	own_close(&own);
+	mlx5dv_devx_destroy_cmd_comp(completion);
+}
+
 static const struct rule_case cases[] = {
 	CASE(DEVX_LENGTH, devx_length),
 	CASE(DEVX_OPCODE, devx_opcode),
@@ -325,6 +350,8 @@ static const struct rule_case cases[] = {
 	CASE(DEVX_CAP_GROUP, devx_cap_group),
 	CASE(UMEM_QP_GONE, umem_qp_gone),
 	CASE(UMEM_CQ_GONE, umem_cq_gone),
+	CASE(DEVX_RESPONSES_FULL, devx_responses),
+	CASE(DEVX_RESPONSE_ROOM, devx_responses),
 	CASE(DEVX_CHANNEL_FLAGS, devx_channel_flags),
 	CASE(DEVX_EVENT_COUNT, devx_event_list),
 	CASE(DEVX_EVENT_TYPE, devx_event_list),

@@ -44,7 +44,7 @@ static void post_write(struct calls_world *world, struct ibv_qp *qp, uint64_t wr
 	CHECK(!ibv_post_send(qp, &wr, &bad));
 }
 
-/* These three are cancellation points by their nature, which is not for the table to try. */
+/* These four are cancellation points by their nature, which is not for the table to try. */
 static int take_completion_event(struct ibv_comp_channel *channel, struct ibv_cq **cq)
 {
 	void *cookie;
@@ -74,6 +74,17 @@ static ssize_t take_device_event(struct mlx5dv_devx_event_channel *channel, stru
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
 	result = mlx5dv_devx_get_event(channel, event, bytes);
+	pthread_setcancelstate(before, NULL);
+	return result;
+}
+
+static int take_response(struct mlx5dv_devx_cmd_comp *completion, struct mlx5dv_devx_async_cmd_hdr *response,
+			 size_t bytes)
+{
+	int result, before;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	result = mlx5dv_devx_get_async_cmd_comp(completion, response, bytes);
 	pthread_setcancelstate(before, NULL);
 	return result;
 }
@@ -492,6 +503,8 @@ static void device_commands(struct calls_world *world)
 	struct command pd = {0}, cq = {0}, qp = {0}, other = {0};
 	struct mlx5dv_devx_obj *pd_object, *cq_object, *qp_object;
 	struct ibv_qp *of_verbs = make_qp(world->pd, IBV_QPT_RC, world->cq, world->cq, NULL);
+	struct mlx5dv_devx_cmd_comp *completion;
+	uint64_t response[1 + 272 / 8];
 	uint32_t eqn;
 
 	CHECK(memory && umem && same && uar && !mlx5dv_devx_query_eqn(world->context, 0, &eqn));
@@ -517,6 +530,10 @@ static void device_commands(struct calls_world *world)
 	other = (struct command){.in = {htobe32(0x50bu << 16), 0, qp.out[2]}};
 	CHECK(!mlx5dv_devx_obj_query(qp_object, other.in, 16, other.out, sizeof(other.out)));
 	to_init(of_verbs);
+	completion = mlx5dv_devx_create_cmd_comp(world->context);
+	CHECK(completion && !mlx5dv_devx_obj_query_async(qp_object, other.in, 16, 272, 1, completion));
+	CHECK(!take_response(completion, (struct mlx5dv_devx_async_cmd_hdr *)response, sizeof(response)));
+	mlx5dv_devx_destroy_cmd_comp(completion);
 	other = (struct command){.in = {htobe32(0x50bu << 16), 0, htobe32(of_verbs->qp_num)}};
 	CHECK(!mlx5dv_devx_qp_query(of_verbs, other.in, 16, other.out, sizeof(other.out)));
 	other.in[0] = htobe32(0x507u << 16);
@@ -587,7 +604,8 @@ const struct call calls[] = {
 	{"mlx5dv_reserved_qpn_alloc mlx5dv_reserved_qpn_dealloc", reserved_numbers},
 	{"mlx5dv_devx_alloc_uar mlx5dv_devx_free_uar mlx5dv_devx_general_cmd mlx5dv_devx_obj_create mlx5dv_devx_obj_destroy "
 	 "mlx5dv_devx_obj_modify mlx5dv_devx_obj_query mlx5dv_devx_query_eqn mlx5dv_devx_umem_reg mlx5dv_devx_umem_reg_ex "
-	 "mlx5dv_devx_umem_dereg mlx5dv_devx_qp_modify mlx5dv_devx_qp_query",
+	 "mlx5dv_devx_umem_dereg mlx5dv_devx_qp_modify mlx5dv_devx_qp_query mlx5dv_devx_create_cmd_comp "
+	 "mlx5dv_devx_destroy_cmd_comp mlx5dv_devx_obj_query_async mlx5dv_devx_get_async_cmd_comp",
 	 device_commands},
 	{"mlx5dv_devx_create_event_channel mlx5dv_devx_destroy_event_channel mlx5dv_devx_get_event "
 	 "mlx5dv_devx_subscribe_devx_event mlx5dv_devx_subscribe_devx_event_fd",

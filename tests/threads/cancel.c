@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pthread_cancel(3). A call of the library is no cancellation point, but for ibv_get_cq_event(3), ibv_get_async_event(3) and
- * mlx5dv_devx_get_event(3), which hold nothing while they block: so a thread that is cancelled leaves a device that works.
+ * pthread_cancel(3). A call of the library is no cancellation point, but for ibv_get_cq_event(3), ibv_get_async_event(3),
+ * mlx5dv_devx_get_event(3) and mlx5dv_devx_get_async_cmd_comp(3), which hold nothing while they block: so a thread that is cancelled leaves a device that works.
  *
  * First each row of the table of calls (calls.h) is made by a thread that is to be cancelled at the first point it meets;
  * then a thread that posts and polls is cancelled at random moments, and one that waits for events.
@@ -102,6 +102,14 @@ static void *wait_for_device_event(void *channel)
 	return NULL;
 }
 
+static void *wait_for_response(void *completion)
+{
+	uint64_t response[9];
+
+	mlx5dv_devx_get_async_cmd_comp(completion, (struct mlx5dv_devx_async_cmd_hdr *)response, sizeof(response));
+	return NULL;
+}
+
 /* It waits for an event before it says that there is no room for one. */
 static void *wait_without_room(void *channel)
 {
@@ -138,6 +146,7 @@ static void device_works(void)
 int main(void)
 {
 	struct mlx5dv_devx_event_channel *device_events;
+	struct mlx5dv_devx_cmd_comp *responses;
 	struct ibv_comp_channel *channel;
 	bool good = true;
 
@@ -147,7 +156,8 @@ int main(void)
 		good &= has_no_point(&calls[i]);
 	CHECK(good);
 	device_events = mlx5dv_devx_create_event_channel(world.context, 0);
-	CHECK(device_events);
+	responses = mlx5dv_devx_create_cmd_comp(world.context);
+	CHECK(device_events && responses);
 	channel = ibv_create_comp_channel(world.context);
 	cq = ibv_create_cq(world.context, 64, NULL, channel, 0);
 	CHECK(cq);
@@ -164,6 +174,8 @@ int main(void)
 	cancel_after(wait_for_device_event, device_events, 10000);
 	cancel_after(wait_without_room, device_events, 10000);
 	mlx5dv_devx_destroy_event_channel(device_events);
+	cancel_after(wait_for_response, responses, 10000);
+	mlx5dv_devx_destroy_cmd_comp(responses);
 	device_works();
 	CHECK(!ibv_destroy_qp(qp) && !ibv_destroy_cq(cq) && !ibv_destroy_comp_channel(channel));
 	calls_close(&world);

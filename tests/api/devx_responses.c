@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Queries whose response is taken later: mlx5dv_devx_create_cmd_comp(3), mlx5dv_devx_obj_query_async(3),
+ * mlx5dv_devx_get_async_cmd_comp(3). What the pages leave open is as the kernel's mlx5 driver has it.
+ */
+#include "support/devx.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+
+enum { QUERY_QP = 0x50b, QUERY_BYTES = 272, GUARD = 0xa5 };
+
+/* What mlx5dv_devx_get_async_cmd_comp() writes. */
+union response {
+	struct mlx5dv_devx_async_cmd_hdr header;
+	uint8_t bytes[8 + QUERY_BYTES + 8];
+};
+
+static bool waits(const struct mlx5dv_devx_cmd_comp *completion)
+{
+	struct pollfd fd = {.fd = completion->fd, .events = POLLIN};
+
+	return poll(&fd, 1, 0) == 1 && fd.revents == POLLIN;
+}
+
+/* Without O_NONBLOCK a missing response would hang the test. */
+static struct mlx5dv_devx_cmd_comp *open_completion(void)
+{
+	struct mlx5dv_devx_cmd_comp *completion = mlx5dv_devx_create_cmd_comp(client.context);
+
+	assert_non_null(completion);
+	assert_int_equal(fcntl(completion->fd, F_SETFL, O_NONBLOCK), 0);
+	assert_true(fcntl(completion->fd, F_GETFD) & FD_CLOEXEC);
+	assert_false(waits(completion));
+	return completion;
+}
+
+static int take(struct mlx5dv_devx_cmd_comp *completion, union response *response, size_t bytes)
+{
+	memset(response, GUARD, sizeof(*response));
+	errno = 0;
+	return mlx5dv_devx_get_async_cmd_comp(completion, &response->header, bytes);
+}
+
+static void expect_none(struct mlx5dv_devx_cmd_comp *completion)
+{
+	union response response;
+
+	assert_false(waits(completion));
+	expect_error(take(completion, &response, sizeof(response)), EAGAIN);
+	assert_int_equal(errno, EAGAIN);
+}
+
+static int ask(const struct own *own, struct command *command, size_t out_bytes, uint64_t wr_id,
+	       struct mlx5dv_devx_cmd_comp *completion)
+{
+	put32(command->in, 8, own->qpn);
+	errno = 0;
+	return mlx5dv_devx_obj_query_async(own->qp, command->in, 16, out_bytes, wr_id, completion);
+}
+
+/* The response is what mlx5dv_devx_obj_query(3) writes, as it was when the query was made. */
+static void same_as_query(void **state)
+{
+	struct mlx5dv_devx_cmd_comp *completion = open_completion();
+	struct command query = command_of(QUERY_QP);
+	uint8_t before[QUERY_BYTES], after[QUERY_BYTES];
+	union response response;
+	struct own own;
+
+	(void)state;
+	own_open(&own, &client, 0);
+	expect_none(completion);
+	expect_error(ask(&own, &query, QUERY_BYTES, 0x1122334455667788, completion), 0);
+	expect_error(mlx5dv_devx_obj_query(own.qp, query.in, 16, before, sizeof(before)), 0);
+	own_to_init(&own);
+	expect_error(ask(&own, &query, QUERY_BYTES, 2, completion), 0);
+	expect_error(mlx5dv_devx_obj_query(own.qp, query.in, 16, after, sizeof(after)), 0);
+	assert_memory_not_equal(before, after, sizeof(before));
+	assert_true(waits(completion));
+	expect_error(take(completion, &response, sizeof(response)), 0);
+	assert_int_equal(response.header.wr_id, 0x1122334455667788);
+	assert_memory_equal(response.header.out_data, before, sizeof(before));
+	assert_int_equal(response.bytes[8 + QUERY_BYTES], GUARD);
+	expect_error(take(completion, &response, 8 + QUERY_BYTES), 0);
+	assert_int_equal(response.header.wr_id, 2);
+	assert_memory_equal(response.header.out_data, after, sizeof(after));
+	expect_none(completion);
+	own_close(&own);
+	mlx5dv_devx_destroy_cmd_comp(completion);
+}
+
+/* Less output than the command has is cut, more is zero behind it. */
+static void lengths(void **state)
+{
+	struct mlx5dv_devx_cmd_comp *completion = open_completion();
+	struct command query = command_of(QUERY_QP);
+	uint8_t all[QUERY_BYTES], *large = malloc(8 + 4096);
+	union response response;
+	struct own own;
+
+	(void)state;
+	own_open(&own, &client, 0);
+	put32(query.in, 8, own.qpn);
+	expect_error(mlx5dv_devx_obj_query(own.qp, query.in, 16, all, sizeof(all)), 0);
+	expect_error(ask(&own, &query, 48, 1, completion), 0);
+	expect_error(take(completion, &response, sizeof(response)), 0);
+	assert_memory_equal(response.header.out_data, all, 48);
+	assert_int_equal(response.bytes[8 + 48], GUARD);
+	expect_error(ask(&own, &query, 4096, 1, completion), 0);
+	memset(large, GUARD, 8 + 4096);
+	expect_error(mlx5dv_devx_get_async_cmd_comp(completion, (struct mlx5dv_devx_async_cmd_hdr *)large, 8 + 4096),
+		     0);
+	assert_memory_equal(large + 8, all, QUERY_BYTES);
+	for (size_t i = 8 + QUERY_BYTES; i < 8 + 4096; i++)
+		assert_int_equal(large[i], 0);
+	free(large);
+	/* A buffer without room: the response waits on. */
+	expect_error(ask(&own, &query, QUERY_BYTES, 7, completion), 0);
+	expect_error(take(completion, &response, 8 + QUERY_BYTES - 1), ENOSPC);
+	assert_int_equal(errno, ENOSPC);
+	assert_int_equal(response.bytes[0], GUARD);
+	expect_error(take(completion, &response, 0), ENOSPC);
+	assert_true(waits(completion));
+	expect_error(take(completion, &response, 8 + QUERY_BYTES), 0);
+	assert_int_equal(response.header.wr_id, 7);
+	/* A buffer that is none: it is gone. */
+	expect_error(ask(&own, &query, QUERY_BYTES, 8, completion), 0);
+	expect_error(mlx5dv_devx_get_async_cmd_comp(completion, (struct mlx5dv_devx_async_cmd_hdr *)8, 4096), EFAULT);
+	expect_none(completion);
+	own_close(&own);
+	mlx5dv_devx_destroy_cmd_comp(completion);
+}
+
+/* What a kernel refuses is refused by the call; what the device refuses is its response. */
+static void refusals(void **state)
+{
+	struct mlx5dv_devx_cmd_comp *completion = open_completion();
+	struct command query = command_of(QUERY_QP), other = command_of(0x502);
+	struct ibv_context *context = open_device();
+	struct mlx5dv_devx_cmd_comp *foreign = mlx5dv_devx_create_cmd_comp(context);
+	union response response;
+	struct own own, second;
+
+	(void)state;
+	own_open(&own, &client, 0);
+	own_open(&second, &client, 0);
+	expect_error(ask(&own, &other, QUERY_BYTES, 1, completion), EINVAL);
+	assert_int_equal(errno, EINVAL);
+	expect_error(ask(&own, &query, 15, 1, completion), EINVAL);
+	put32(query.in, 8, second.qpn);
+	expect_error(mlx5dv_devx_obj_query_async(own.qp, query.in, 16, QUERY_BYTES, 1, completion), EINVAL);
+	expect_error(mlx5dv_devx_obj_query_async(own.qp, (void *)8, 16, QUERY_BYTES, 1, completion), EFAULT);
+	expect_error(ask(&own, &query, QUERY_BYTES, 1, foreign), EBADF);
+	expect_none(completion);
+	/* QUERY_DCT, which this device does not have. */
+	query = command_of(0x713);
+	expect_error(ask(&own, &query, 16, 9, completion), 0);
+	expect_error(take(completion, &response, 24), 0);
+	assert_int_equal(response.header.wr_id, 9);
+	assert_int_equal(response.header.out_data[0], 2);
+	assert_int_equal(get32(response.header.out_data, 4), 952);
+	expect_none(completion);
+	mlx5dv_devx_destroy_cmd_comp(foreign);
+	expect_error(ibv_close_device(context), 0);
+	own_close(&second);
+	own_close(&own);
+	mlx5dv_devx_destroy_cmd_comp(completion);
+}
+
+/* A megabyte of output waits at most. What is taken makes room. */
+static void room(void **state)
+{
+	struct mlx5dv_devx_cmd_comp *completion = open_completion();
+	struct command query = command_of(QUERY_QP);
+	size_t bytes = 64 << 10;
+	uint8_t *large = malloc(8 + bytes);
+	struct own own;
+
+	(void)state;
+	own_open(&own, &client, 0);
+	for (int i = 0; i < 16; i++)
+		expect_error(ask(&own, &query, bytes, (uint64_t)i, completion), 0);
+	expect_error(ask(&own, &query, 16, 16, completion), EAGAIN);
+	expect_error(ask(&own, &query, SIZE_MAX - 4, 16, completion), EAGAIN);
+	for (int i = 0; i < 16; i++) {
+		struct mlx5dv_devx_async_cmd_hdr *header = (struct mlx5dv_devx_async_cmd_hdr *)large;
+
+		expect_error(mlx5dv_devx_get_async_cmd_comp(completion, header, 8 + bytes), 0);
+		assert_int_equal(header->wr_id, i);
+	}
+	expect_none(completion);
+	expect_error(ask(&own, &query, 1 << 20, 16, completion), 0);
+	expect_error(ask(&own, &query, 16, 17, completion), EAGAIN);
+	/* It goes with what waits in it. */
+	own_close(&own);
+	mlx5dv_devx_destroy_cmd_comp(completion);
+	free(large);
+}
+
+static void *take_blocking(void *completion)
+{
+	union response response;
+	int error = mlx5dv_devx_get_async_cmd_comp(completion, &response.header, sizeof(response));
+
+	return (void *)(intptr_t)(error || response.header.wr_id != 3);
+}
+
+static void blocking(void **state)
+{
+	struct mlx5dv_devx_cmd_comp *completion = mlx5dv_devx_create_cmd_comp(client.context);
+	struct command query = command_of(QUERY_QP);
+	struct timespec nap = {.tv_nsec = 20000000};
+	pthread_t thread;
+	struct own own;
+	void *wrong;
+
+	(void)state;
+	own_open(&own, &client, 0);
+	assert_int_equal(pthread_create(&thread, NULL, take_blocking, completion), 0);
+	nanosleep(&nap, NULL);
+	expect_error(ask(&own, &query, QUERY_BYTES, 3, completion), 0);
+	assert_int_equal(pthread_join(thread, &wrong), 0);
+	assert_null(wrong);
+	own_close(&own);
+	mlx5dv_devx_destroy_cmd_comp(completion);
+}
+
+/* An object that is destroyed leaves what was asked of it; a context that is closed takes its completions along. */
+static void ends(void **state)
+{
+	struct mlx5dv_devx_cmd_comp *completion = open_completion(), *left;
+	struct ibv_context *context = open_device();
+	struct command query = command_of(QUERY_QP);
+	union response response;
+	struct own own;
+	int fd;
+
+	(void)state;
+	own_open(&own, &client, 0);
+	expect_error(ask(&own, &query, QUERY_BYTES, 5, completion), 0);
+	own_close(&own);
+	expect_error(take(completion, &response, sizeof(response)), 0);
+	assert_int_equal(response.header.wr_id, 5);
+	mlx5dv_devx_destroy_cmd_comp(completion);
+	expect_error(take(completion, &response, sizeof(response)), EBADF);
+	left = mlx5dv_devx_create_cmd_comp(context);
+	fd = left->fd;
+	expect_error(ibv_close_device(context), 0);
+	assert_int_equal(fcntl(fd, F_GETFD), -1);
+	expect_error(take(left, &response, sizeof(response)), EBADF);
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {
+		API_CASE(same_as_query), API_CASE(lengths),  API_CASE(refusals),
+		API_CASE(room),          API_CASE(blocking), API_CASE(ends),
+	};
+
+	return run_cases("devx_responses", cases);
+}
