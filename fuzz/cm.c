@@ -337,7 +337,7 @@ static uint32_t number(const uint8_t value[4])
 	return le32toh(out);
 }
 
-/* Whom a message says that it is of. */
+/* The sender that a message claims. */
 struct claim {
 	uint32_t own_id, peer_id, own_qpn, peer_qpn;
 	uint64_t guid;

@@ -146,7 +146,7 @@ size_t softhca_fault_summary(struct ibv_context *context, char *buffer, size_t s
 
 /*
  * Drawings of keys: the range of an mkey, a window or a region, the memory behind it, blocks with their signatures, rights, and
- * the accesses that were refused. docs/keys.md tells how to read one. Who used the key is in it with SOFTHCA_KEYS only.
+ * the accesses that were refused. docs/keys.md tells how to read one. The users of the key are in it with SOFTHCA_KEYS only.
  */
 enum softhca_drawing {
 	SOFTHCA_DRAWING_TEXT = 0,

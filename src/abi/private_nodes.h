@@ -3,7 +3,7 @@
  * The private nodes of libibverbs.so.1, IBVERBS_PRIVATE_N: rdma-core's own programs and providers refer to that of their release.
  * N is the first release that has the node: 34 is that of rdma-core 34 to 56, 57 that of 57 and 58, 59 that of 59 to 63, 64, 65.
  *
- * AFTER_N(…) is AGAIN(M, …) for each node M after N. Who includes this file defines AGAIN.
+ * AFTER_N(…) is AGAIN(M, …) for each node M after N. The including file defines AGAIN.
  */
 #ifndef SOFTHCA_ABI_PRIVATE_NODES_H
 #define SOFTHCA_ABI_PRIVATE_NODES_H

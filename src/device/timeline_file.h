@@ -8,7 +8,7 @@
  * what is the oldest. Each chunk begins with a struct timeline_chunk in the place of a record. A record counts if its lap is
  * that of its chunk; its last member is written last.
  *
- * Who reads trusts nothing in it.
+ * A reader trusts nothing in it.
  */
 #ifndef SOFTHCA_DEVICE_TIMELINE_FILE_H
 #define SOFTHCA_DEVICE_TIMELINE_FILE_H

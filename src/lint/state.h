@@ -18,7 +18,7 @@ struct lint_piece {
 	uint64_t address; /* as the key translates it */
 	uint32_t length, lkey;
 	bool written; /* by the device: a READ, an atomic, a copy */
-	/* Of what is read from memory of the process: where it is, and what was there. 0: that is not known. */
+	/* If it is read from memory of the process: where that is, and what was there. 0: that is not known. */
 	uint64_t memory, sum;
 };
 
@@ -73,8 +73,8 @@ extern struct lint lint;
 struct lint_qp *lint_qp_find(uint32_t qp_num);
 
 /**
- * True if no completion was polled from the CQs of its queue pair since @send was posted, but those that this is about. Of what the
- * peer has answered, perhaps on another queue pair, a program may know that it is done without its completion.
+ * True if no completion was polled from the CQs of its queue pair since @send was posted, but those that this is about. The peer's
+ * answer, perhaps on another queue pair, may tell a program without its completion that a send is done.
  */
 bool lint_send_is_new(const struct lint_qp *state, const struct lint_send *send);
 /** True of one that is signalled, too. */

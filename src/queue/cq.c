@@ -93,7 +93,7 @@ static int umem_init(struct hca_cq *cq, const struct hca_cq_attr *attr)
 	cq->umem->collapsed = attr->collapsed;
 	cq->dbrec = cq->umem->copied_dbrec;
 	cq->attentive = true;
-	/* Who reads a ring by itself is told of signature errors there. */
+	/* A program that reads a ring by itself is told of signature errors there. */
 	cq->given_away = true;
 	return 0;
 }

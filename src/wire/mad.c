@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Whom a management datagram is for, see mad.h. Places of fields: IBTA tables 99 and following, behind the header. */
+/* The addressee of a management datagram, see mad.h. Places of fields: IBTA tables 99 and following, behind the header. */
 #include "wire/mad.h"
 
 #include <endian.h>

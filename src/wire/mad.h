@@ -43,7 +43,7 @@ enum mad_attribute {
 	MAD_APR,
 };
 
-/* Whom one is for. */
+/* Its addressee. */
 enum mad_addressee {
 	MAD_FOR_SERVICE, /* whoever listens at a service id: REQ, SIDR_REQ */
 	MAD_FOR_ID,      /* whoever has a communication id */
@@ -63,7 +63,7 @@ struct mad_address {
 #define MAD_CM_WORD 0x01070203u
 uint32_t mad_word(const uint8_t mad[MAD_BYTES]);
 
-/** Whom the datagram @mad of the connection manager is for. Pure; any thread. */
+/** The addressee of the datagram @mad of the connection manager. Pure; any thread. */
 struct mad_address mad_address(const uint8_t mad[MAD_BYTES]);
 
 /**

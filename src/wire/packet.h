@@ -43,7 +43,7 @@ struct packet_path {
 	uint8_t service_level, traffic_class, hop_limit;
 	uint32_t flow_label;
 	uint16_t udp_source_port; /* RoCE v2; 0: from the flow label */
-	/* Of what arrived: the connection that it came over from another process of this host (link/host/host.h); 0: none. */
+	/* The connection that it arrived over from another process of this host (link/host/host.h); 0: none. */
 	uint32_t process;
 };
 

@@ -155,7 +155,7 @@ class Timeline(unittest.TestCase):
         paths = collections.Counter(re.sub('t+', 't', phases(flow)) for flow in trace.flows('request').values())
         self.assertEqual(paths['stf'], messages)        # of requests
         self.assertEqual(paths['sf'], messages)         # of receives
-        # Of what was sent again there are more beginnings, and more arrivals.
+        # What was sent again begins, and arrives, more often.
         whole = [flow for flow in trace.flows('message').values() if re.match('s+t+f', phases(flow))]
         self.assertEqual(len(whole), messages)
         for flow in whole:
