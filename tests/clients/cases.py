@@ -397,6 +397,7 @@ GROUPS = {
         uct_batches('rc_mlx5', (SHM, UDP)) + uct_batches('dc_mlx5', (SHM,)) +
         mpis('mpi_onesided', 2, 'rc_x', links=(SHM,)) + mpis('mpi_onesided', 4, 'dc_x', links=(UDP,)) +
         mpis('mpi_program 5', 4, 'rc_x', links=(SHM,), UCX_RC_MLX5_MMIO_MODE='bf_post') +
+        mpis('mpi_program 2', 8, 'rc_x', links=(SHM,)) +
         mpis('mpi_program 5', 2, 'dc_x', links=(SHM,), UCX_DC_MLX5_TX_POLICY='rand') +
         mpis('mpi_program 5', 2, 'ud_x', links=(UDP,)) +
         # Objects by command, said so: a device that UCX takes for one without DEVX has no transport then.
