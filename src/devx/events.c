@@ -263,13 +263,29 @@ static struct subscription *new_subscription(struct devx_channel *channel, const
 	return subscription;
 }
 
-/* A CQ of which somebody wants to hear is looked at for being armed, from now on. Others cost nothing. */
-static int begin(const struct devx_object *object, const uint16_t *types, size_t count)
+/*
+ * Lists all @made to @object. A CQ of which somebody wants to hear is looked at for being armed, from then on; others cost nothing.
+ * Without a thread that looks, nobody has subscribed to anything.
+ */
+static int begin(struct devx *devx, struct devx_object *object, struct subscription *const *made, size_t count)
 {
+	bool watched = false;
+	int error;
+
+	queue_lock(&devx->subscriptions);
+	for (size_t i = 0; i < count; i++) {
+		list(made[i], object);
+		watched |= object && object->kind == DEVX_CQ && made[i]->type == EVENT_TYPE_COMPLETION;
+	}
+	queue_unlock(&devx->subscriptions);
+	error = watched ? hca_cq_watch(object->cq) : 0;
+	if (!error)
+		return 0;
+	queue_lock(&devx->subscriptions);
 	for (size_t i = 0; i < count; i++)
-		if (object && object->kind == DEVX_CQ && types[i] == EVENT_TYPE_COMPLETION)
-			return hca_cq_watch(object->cq);
-	return 0;
+		unsubscribe(made[i]);
+	queue_unlock(&devx->subscriptions);
+	return error;
 }
 
 int devx_subscribe(struct devx *devx, struct devx_channel *channel, struct devx_object *object, const uint16_t *types,
@@ -288,14 +304,11 @@ int devx_subscribe(struct devx *devx, struct devx_channel *channel, struct devx_
 				       name_figure(object ? devx_kind_name(object->kind) : "no"));
 	while (done < count && (made[done] = new_subscription(channel, object, types[done], cookie, -1)))
 		done++;
-	queue_lock(&devx->subscriptions);
-	for (size_t i = 0; i < done; i++)
-		if (done == count)
-			list(made[i], object);
-		else
-			put(made[i]);
-	queue_unlock(&devx->subscriptions);
-	return done == count ? begin(object, types, count) : -ENOMEM;
+	if (done == count)
+		return begin(devx, object, made, count);
+	while (done)
+		free(made[--done]);
+	return -ENOMEM;
 }
 
 /* As a kernel has it: EBADF is no descriptor, EINVAL is none of eventfd(2). */
@@ -335,10 +348,7 @@ int devx_subscribe_fd(struct devx *devx, struct devx_channel *channel, int fd, s
 		close(copy);
 		return -ENOMEM;
 	}
-	queue_lock(&devx->subscriptions);
-	list(subscription, object);
-	queue_unlock(&devx->subscriptions);
-	return begin(object, &type, 1);
+	return begin(devx, object, &subscription, 1);
 }
 
 /* ---- channels --------------------------------------------------------------------------------------------------- */

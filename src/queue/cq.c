@@ -333,7 +333,6 @@ static void rung(struct watch *watch)
 
 int hca_cq_watch(struct hca_cq *cq)
 {
-	bool first = cq->umem && !__atomic_exchange_n(&cq->umem->watched, true, __ATOMIC_ACQ_REL);
 	int error;
 
 	__atomic_store_n(&cq->given_away, true, __ATOMIC_RELAXED);
@@ -344,7 +343,7 @@ int hca_cq_watch(struct hca_cq *cq)
 	 * The word of a first arming is zero where its sequence number and the consumer index are, and cannot be told from none: the CQ
 	 * counts as armed once somebody wants its events. Too many is what a program must expect, one too few would hang it.
 	 */
-	if (!error && first)
+	if (!error && cq->umem && !__atomic_exchange_n(&cq->umem->watched, true, __ATOMIC_ACQ_REL))
 		hca_cq_arm(cq);
 	return error;
 }

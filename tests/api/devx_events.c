@@ -590,15 +590,59 @@ static void left_behind(void **state)
 	assert_int_equal(errno, EBADF);
 }
 
+/* Without the thread that looks whether a CQ is armed nothing is subscribed to, and later everything is as at first. */
+static void no_thread(void **state)
+{
+	struct mlx5dv_devx_event_channel *channel = open_channel(0);
+	int fd = eventfd(0, EFD_NONBLOCK);
+	uint64_t count = 0;
+	struct own own;
+
+	(void)state;
+	own_open_cq(&own, &client);
+	for (int i = 0; i < 2; i++) {
+		watched = true;
+		books.armed = true;
+		books.left = 2; /* behind the subscription: the descriptor that wakes the thread */
+		if (i)
+			expect_error(mlx5dv_devx_subscribe_devx_event_fd(channel, fd, own.cq, COMPLETION), EAGAIN);
+		else
+			expect_error(subscribe(channel, own.cq, COMPLETION, 30), EAGAIN);
+		watched = false;
+		assert_int_equal(books.fired, EMFILE);
+	}
+	expect_error(subscribe(channel, own.cq, COMPLETION, 31), 0);
+	own_open_qp(&own, 0);
+	own_connect(&own, &own);
+	/* It counts as armed since the subscription. */
+	loop(&own);
+	expect_completion_event(channel, &own);
+	expect_none(channel);
+	assert_int_equal(read(fd, &count, sizeof(count)), -1);
+	own_next_cqe(&own);
+	own_close(&own);
+	close(fd);
+	memcpy(client.expected + 1024, client.memory, BYTES);
+	mlx5dv_devx_destroy_event_channel(channel);
+}
+
 int main(void)
 {
+	/* The first is the first to need the thread. */
 	const struct CMUnitTest cases[] = {
-		API_CASE(channels),      API_CASE(wrong_subscriptions),
-		API_CASE(promised),      API_CASE(order),
-		API_CASE(small_buffers), API_CASE(overrun),
-		API_CASE(completions),   API_CASE(omitted_data),
-		API_CASE(ends),          API_CASE(event_descriptors),
-		API_CASE(no_memory),     API_CASE(fork_child),
+		API_CASE(no_thread),
+		API_CASE(channels),
+		API_CASE(wrong_subscriptions),
+		API_CASE(promised),
+		API_CASE(order),
+		API_CASE(small_buffers),
+		API_CASE(overrun),
+		API_CASE(completions),
+		API_CASE(omitted_data),
+		API_CASE(ends),
+		API_CASE(event_descriptors),
+		API_CASE(no_memory),
+		API_CASE(fork_child),
 		API_CASE(left_behind),
 	};
 

@@ -182,15 +182,20 @@ static inline void own_open_cq(struct own *own, struct side *side)
 	own->cqn = created_number(&command);
 }
 
-static inline void own_open(struct own *own, struct side *side, uint32_t service)
+/** The queue pair of one that has its CQ. */
+static inline void own_open_qp(struct own *own, uint32_t service)
 {
-	struct command command;
+	struct command command = qp_command(own, service);
 
-	own_open_cq(own, side);
-	command = qp_command(own, service);
-	own->qp = create(side->context, &command, 272);
+	own->qp = create(own->side->context, &command, 272);
 	assert_non_null(own->qp);
 	own->qpn = created_number(&command);
+}
+
+static inline void own_open(struct own *own, struct side *side, uint32_t service)
+{
+	own_open_cq(own, side);
+	own_open_qp(own, service);
 }
 
 /** Unmaps what is behind the first @left bytes. Never twice: the addresses may be somebody else's since. */
