@@ -7,8 +7,11 @@
 #include "core/event_queue.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -187,4 +190,40 @@ uint32_t event_source_purge(struct event_queue *queue, struct event_source *sour
 	queue->stale += left;
 	queue_unlock(&queue->lock);
 	return removed;
+}
+
+bool is_eventfd(int fd)
+{
+	static const char name[] = "anon_inode:[eventfd]";
+	char path[32], target[sizeof(name)];
+	ssize_t length;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	length = readlink(path, target, sizeof(target));
+	return length == sizeof(name) - 1 && !memcmp(target, name, sizeof(name) - 1);
+}
+
+/* Of what the parent's other threads had read nothing is under way here. */
+static void renew(struct queue_lock *lock)
+{
+	struct event_queue *queue = (struct event_queue *)((char *)lock - offsetof(struct event_queue, lock));
+	int status = fcntl(queue->fd, F_GETFL), flags = fcntl(queue->fd, F_GETFD), fd;
+	unsigned int count = 0;
+
+	/* The program may have closed it, and have something else there. */
+	if (queue->relay || status < 0 || flags < 0 || !is_eventfd(queue->fd))
+		return;
+	for (const struct event_source *source = queue->first; source; source = source->next)
+		count += source->pending;
+	fd = eventfd(count, EFD_SEMAPHORE | (status & O_NONBLOCK ? EFD_NONBLOCK : 0));
+	if (fd < 0)
+		return;
+	if (dup3(fd, queue->fd, flags & FD_CLOEXEC ? O_CLOEXEC : 0) == queue->fd)
+		queue->stale = 0;
+	close(fd);
+}
+
+void event_queues_after_fork(void)
+{
+	queue_locks_visit(LOCK_LEVEL_EVENTS, renew);
 }

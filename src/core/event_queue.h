@@ -9,6 +9,9 @@
  * `taken` takes. Owner: the driver object (channel, context) owns the queue; the raising object owns its
  * sources and must detach them with event_source_purge() before it goes.
  *
+ * In a child of fork(2) a queue has a descriptor of its own, by the number that the program knows: the parent's counts what the
+ * parent's threads take.
+ *
  * A relay is a queue without a descriptor: what is raised in it is handed to a function at once, and never listed.
  */
 #ifndef SOFTHCA_CORE_EVENT_QUEUE_H
@@ -69,5 +72,11 @@ int event_queue_take(struct event_queue *queue, int *type, void **object);
 
 /** Removes all events of @source that were not taken yet. Returns their number. */
 uint32_t event_source_purge(struct event_queue *queue, struct event_source *source);
+
+/** In a forked child, which has one thread: gives all queues descriptors of their own. One that cannot be made is the parent's. */
+void event_queues_after_fork(void);
+
+/** Whether @fd is one of eventfd(2). Without /proc false. */
+bool is_eventfd(int fd);
 
 #endif

@@ -150,3 +150,9 @@ void queue_lists_after_fork(bool child)
 			release_after_fork(lock, child);
 	pthread_mutex_unlock(&lists.lock);
 }
+
+void queue_locks_visit(enum lock_level level, void (*visit)(struct queue_lock *lock))
+{
+	for (struct queue_lock *lock = lists.first[level]; lock; lock = lock->next)
+		visit(lock);
+}

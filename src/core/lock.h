@@ -66,6 +66,8 @@ static inline void queue_lock_destroy(struct queue_lock *lock)
 void queue_lists_before_fork(void);
 void queue_locks_before_fork(enum lock_level level);
 void queue_lists_after_fork(bool child);
+/** Calls @visit with each lock of @level, in a forked child that has all of them back and no other thread yet. */
+void queue_locks_visit(enum lock_level level, void (*visit)(struct queue_lock *lock));
 
 /**
  * A full barrier on all CPUs that run a thread of this process (membarrier(2)): calling it rarely spares those who would

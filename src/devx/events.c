@@ -7,9 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "core/cancellation.h"
@@ -314,16 +312,11 @@ int devx_subscribe(struct devx *devx, struct devx_channel *channel, struct devx_
 /* As a kernel has it: EBADF is no descriptor, EINVAL is none of eventfd(2). */
 static int eventfd_duplicate(int fd)
 {
-	static const char name[] = "anon_inode:[eventfd]";
-	char path[32], target[sizeof(name)];
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	ssize_t length;
 
 	if (copy < 0)
 		return -errno;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", copy);
-	length = readlink(path, target, sizeof(target));
-	if (length == sizeof(name) - 1 && !memcmp(target, name, sizeof(name) - 1))
+	if (is_eventfd(copy))
 		return copy;
 	close(copy);
 	return -EINVAL;

@@ -7,6 +7,7 @@
 
 #include "block/cipher.h"
 #include "core/epoch.h"
+#include "core/event_queue.h"
 #include "explain/log.h"
 #include "explain/sink.h"
 #include "device/device.h"
@@ -131,6 +132,7 @@ static void after_fork_in_child(void)
 	epoch_after_fork();
 	timeline_after_fork();
 	release(true);
+	event_queues_after_fork();
 	manager_forget();
 	FOR_EACH_DEVICE(hca)
 	{

@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* Both QPs are on one side, so that their CQs share a channel. */
 static struct side side;
@@ -241,6 +243,49 @@ static void destroy_waits_for_acknowledgement(void **state)
 	send_cq = NULL;
 }
 
+/* What the child of a fork does with its copies: 0 if all of it is as it should be. */
+static int child_of_fork(void)
+{
+	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+	struct ibv_cq *cq;
+	void *context;
+
+	if (!event_waits(0) || ibv_get_cq_event(channel, &cq, &context) || cq != send_cq)
+		return 1;
+	ibv_ack_cq_events(cq, 1);
+	if (event_waits(0))
+		return 2;
+	/* An event of its own, and the events of what it destroys. */
+	if (ibv_req_notify_cq(recv_cq, 0) || ibv_modify_qp(pair.server.qp, &error, IBV_QP_STATE) || !event_waits(2000))
+		return 3;
+	if (ibv_destroy_qp(pair.client.qp) || ibv_destroy_qp(pair.server.qp) || ibv_destroy_cq(send_cq) ||
+	    ibv_destroy_cq(recv_cq) || event_waits(0))
+		return 4;
+	return ibv_destroy_comp_channel(channel) ? 5 : 0;
+}
+
+/* fork(2): the copies of the child are its own, and so are events. */
+static void forked_child(void **state)
+{
+	struct ibv_sge sink = word_sink(&side, 10);
+	int status;
+	pid_t child;
+
+	(void)state;
+	post_receive(&pair.server, 10, &sink, 1);
+	assert_int_equal(fcntl(channel->fd, F_SETFL, O_NONBLOCK), 0);
+	assert_int_equal(ibv_req_notify_cq(send_cq, 0), 0);
+	write_message(1);
+	child = fork();
+	if (!child)
+		_exit(child_of_fork());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	take(send_cq);
+	assert_false(event_waits(0));
+	expect_written(1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
@@ -251,6 +296,7 @@ int main(void)
 		EVENT_CASE(moderated_events),
 		EVENT_CASE(destroy_drops_events),
 		EVENT_CASE(destroy_waits_for_acknowledgement),
+		EVENT_CASE(forked_child),
 	};
 
 	return cmocka_run_group_tests(cases, NULL, NULL);
