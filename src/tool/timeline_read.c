@@ -19,6 +19,8 @@
 
 /* Points of the clock that are nearer than that would make its rate that of their noise. */
 #define POINT_DISTANCE_NS UINT64_C(10000000)
+/* Longer than any run, in ns. */
+#define MOST_SINCE 1e18L
 #define MOST_BYTES (INT64_C(1) << 32)
 #define CHUNK_BYTES (TIMELINE_CHUNK_RECORDS * sizeof(struct timeline_record))
 
@@ -298,6 +300,7 @@ static int64_t ns_of_ticks(const struct timeline_host *host, uint64_t ticks)
 {
 	const struct timeline_clock_point *points = host->points, *a, *b;
 	size_t low = 0, high = host->point_count;
+	long double since;
 
 	if (host->point_count < 2)
 		return (int64_t)(host->point_count ? points[0].ns : ticks);
@@ -314,8 +317,12 @@ static int64_t ns_of_ticks(const struct timeline_host *host, uint64_t ticks)
 		low--;
 	a = &points[low];
 	b = &points[low + 1];
-	return (int64_t)a->ns + (int64_t)((long double)(int64_t)(ticks - a->ticks) * (long double)(b->ns - a->ns) /
-					  (long double)(b->ticks - a->ticks));
+	since = (long double)(int64_t)(ticks - a->ticks) * (long double)(b->ns - a->ns) /
+		(long double)(b->ticks - a->ticks);
+	/* Of a clock that runs away no time is right; as unsigned, so that nonsense overflows quietly. */
+	if (since > MOST_SINCE || since < -MOST_SINCE)
+		since = 0;
+	return (int64_t)(a->ns + (uint64_t)(int64_t)since);
 }
 
 static int compare_events(const void *left, const void *right)

@@ -382,6 +382,13 @@ class Timeline(unittest.TestCase):
         cases += [good[:table] + randomness.randbytes(len(good) - table), b'{"traceEvents":[]}', b'\0' * 70000]
         # All records count, whatever their laps are.
         cases.append(good[:table] + (good[table:table + 32] + randomness.randbytes(31) + b'\1') * ((len(good) - table) // 64))
+        # Clocks that run away: at the time of a record, and beyond all numbers.
+        [time_] = struct.unpack_from('<Q', good, table + 32 * 8)
+        for ticks, rise in ((time_ - 1, 2**63 - 1), (1, 2**63 - 1), (time_ + 5, 2**63 - 1)):
+            wild = bytearray(good)
+            struct.pack_into('<I', wild, 20, 1)
+            struct.pack_into('<QQQQ', wild, 48, ticks, ticks + 1, 2**62, 2**62 + rise)
+            cases.append(bytes(wild))
         made = 0
         for case in cases:
             with open(path, 'wb') as file:
