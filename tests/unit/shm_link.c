@@ -731,6 +731,39 @@ static void test_wakes_sleepers(void **state)
 	expect_send(8);
 }
 
+/* @count polls of the program, none of which finds anything but what the other side sends before them. */
+static void poll_often(uint32_t count)
+{
+	while (count--)
+		progress_poll();
+}
+
+/*
+ * Who takes nothing although it is said to poll is woken after a while, once and later again; but not as long as it sends: it is busy
+ * then, and waking takes its processor from it.
+ */
+static void test_wakes_one_who_stops_polling(void **state)
+{
+	uint64_t begun;
+	char byte;
+
+	(void)state;
+	put_send(&device, &end, 0, 8);
+	ring(&end);
+	begun = counted(COUNTER_SHM_WAKEUPS_SENT);
+	for (uint32_t i = 0; i < 8; i++) {
+		uint64_t before = counted(COUNTER_SHM_RUNS_RECEIVED);
+
+		send_write((SQ_START_PSN + i) & 0xffffff, (const uint8_t *)"12345678", 8);
+		WAIT_FOR(counted(COUNTER_SHM_RUNS_RECEIVED) > before);
+		poll_often(TUNABLE_SHM_NUDGE_PATIENCE / 2);
+	}
+	assert_int_equal(counted(COUNTER_SHM_WAKEUPS_SENT), begun);
+	poll_often(3 * TUNABLE_SHM_NUDGE_PATIENCE);
+	assert_in_range(counted(COUNTER_SHM_WAKEUPS_SENT) - begun, 1, 3);
+	assert_int_equal(recv(other.socket, &byte, 1, MSG_DONTWAIT), 1);
+}
+
 static void send_long_ones(void)
 {
 	for (int i = 0; i < LONG_COUNT; i++)
@@ -847,6 +880,7 @@ int main(void)
 		TEST(test_longer_patience),
 		TEST(test_unreliable_drops),
 		TEST(test_wakes_sleepers),
+		TEST(test_wakes_one_who_stops_polling),
 		TEST(test_offers_memory),
 		TEST(test_withdraws),
 	};

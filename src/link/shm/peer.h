@@ -21,6 +21,7 @@
 #define SOFTHCA_LINK_SHM_PEER_H
 
 #include "explain/explain.h"
+#include "core/tunables.h"
 #include "device/counters.h"
 #include "link/host/host.h"
 #include "wire/link.h"
@@ -35,8 +36,8 @@ struct shm_peer {
 	const struct shm_state *other;
 	uint32_t broken; /* atomic; 1: what the other side wrote makes no sense, it is not listened to */
 	uint32_t taken;  /* atomic; records that the poller is done with */
-	/* Of the poller, see shm_nudge(): polls since it last looked, what it saw then, and how many until it looks again. */
-	uint32_t polls, seen_head, seen_tail, patience;
+	/* Of the poller, see shm_nudge(): polls since a record came or it last looked, and what it saw then. */
+	uint32_t polls, seen_head, seen_tail;
 	uint32_t handled; /* of the poller: what it has said of that, shm_ring.handled */
 	bool greeted;     /* of the poller: a record has come, so the other side's state is complete */
 	uint64_t stuck; /* atomic; how far the other side was when somebody first found no room, and when, see bulk.c */
@@ -101,14 +102,15 @@ void shm_arm(struct poller *poller, bool armed);
 void shm_starve(struct shm_peer *peer);
 
 /**
- * Wakes the other side if it says that its program polls, and yet does not take what it was sent: a program may poll now and
- * spin on memory then. With every poll that finds nothing; the poller's.
+ * Wakes the other side if it says that its program polls, and yet does not take what it was sent, and sends nothing either: a
+ * program may poll now and spin on memory then. With every poll that finds nothing; the poller's.
  */
 void shm_nudge(struct shm_peer *peer);
 /** Counts a poll that finds nothing; true if shm_nudge() has to look, which counts no more then. The poller's. */
 static inline bool shm_nudge_is_due(struct shm_peer *peer)
 {
-	return __builtin_expect(shm_tail(&peer->out).slot != peer->seen_head && ++peer->polls >= peer->patience, 0);
+	return __builtin_expect(
+		shm_tail(&peer->out).slot != peer->seen_head && ++peer->polls >= TUNABLE_SHM_NUDGE_PATIENCE, 0);
 }
 
 void shm_wake_slow(struct shm_peer *peer);

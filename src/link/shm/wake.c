@@ -70,14 +70,13 @@ void shm_nudge(struct shm_peer *peer)
 	uint32_t tail = shm_tail(&peer->out).slot, head;
 	bool stands;
 
-	if (tail == peer->seen_head || ++peer->polls < peer->patience)
+	if (tail == peer->seen_head || ++peer->polls < TUNABLE_SHM_NUDGE_PATIENCE)
 		return;
 	head = shm_unpack(__atomic_load_n(&peer->out.ring->head, __ATOMIC_RELAXED)).slot;
 	stands = head == peer->seen_head && head != peer->seen_tail;
 	peer->polls = 0;
 	peer->seen_head = head;
 	peer->seen_tail = tail;
-	peer->patience = stands ? TUNABLE_SHM_NUDGE_AGAIN : TUNABLE_SHM_NUDGE_PATIENCE;
 	if (!stands)
 		return;
 	host_wake(peer->host);
