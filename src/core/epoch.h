@@ -31,6 +31,7 @@ struct epoch_slot {
 	uint32_t depth;     /* of nesting; the owning thread's */
 	uint32_t owned;     /* atomic; 1: belongs to a living thread */
 	uint32_t waits;     /* atomic; 1: in epoch_wait */
+	uint32_t works;     /* atomic; of its threads, see progress_worked() (device/progress.h) */
 	uint64_t *counters; /* atomic; what its threads have counted (device/counters.h), or NULL */
 	/* Where its thread records next, and till where, and when it last recorded the clock; device/timeline.h */
 	struct timeline_record *timeline_next, *timeline_end;

@@ -127,9 +127,11 @@ static bool poll_for_program(void)
 		arm_all(false);
 	}
 	found = progress_in_run(poll_each);
-	if (found)
-		counter_add(first_device(), COUNTER_PROGRAM_PACKETS, 1);
-	return found;
+	if (!found)
+		return false;
+	progress_worked(1);
+	counter_add(first_device(), COUNTER_PROGRAM_PACKETS, 1);
+	return true;
 }
 
 /* begin_polling() and epoch_enter() with one locked instruction: programs call this all the time. */
@@ -237,7 +239,8 @@ void progress_attend(bool attends)
 /* What the thread knows of the program. */
 struct outlook {
 	uint64_t since_ns;      /* what follows counts from then on */
-	uint32_t polls, naps;   /* of the program at that time */
+	uint32_t polls, naps;   /* of the program at that time… */
+	uint32_t works;         /* …and this, progress_worked() */
 	bool program_polls;     /* as far as is known… */
 	uint64_t polls_ns;      /* …since then */
 	uint32_t found_polling; /* arrivals in a row that woke the thread in vain */
@@ -253,6 +256,17 @@ static uint64_t look_interval(const struct outlook *outlook)
 	return part < TUNABLE_POLL_LOOK_MOST_NS ? part : TUNABLE_POLL_LOOK_MOST_NS;
 }
 
+/* What progress_worked() has counted, of all threads but this one. */
+static uint32_t works_of_program(void)
+{
+	uint32_t sum = 0;
+
+	for (const struct epoch_slot *slot = epoch_slots(); slot; slot = slot->next)
+		if (slot != epoch_this_thread)
+			sum += __atomic_load_n(&slot->works, __ATOMIC_RELAXED);
+	return sum;
+}
+
 /*
  * True if the program polls. Not whether it does at this very time: where processors are few, it may be this thread that
  * keeps it from doing so.
@@ -264,7 +278,11 @@ static bool program_polls(struct outlook *outlook)
 	bool attended = __atomic_load_n(&progress.attended, __ATOMIC_RELAXED) && polls != outlook->polls;
 	bool often = attended || polls - outlook->polls >= TUNABLE_POLLS_OFTEN * (1 + (uint64_t)(naps - outlook->naps));
 	uint64_t now_ns = clock_now_ns();
+	uint32_t works = works_of_program();
 
+	/* One may have been the last. */
+	if (naps == outlook->naps && works - outlook->works > 1)
+		often |= (uint64_t)(works - outlook->works) * TUNABLE_POLL_WORK_NS >= now_ns - outlook->since_ns;
 	/* Arrivals may wake this thread before the time is over in which it could poll that often. */
 	if (!often && now_ns - outlook->since_ns < look_interval(outlook))
 		return outlook->program_polls;
@@ -273,6 +291,7 @@ static bool program_polls(struct outlook *outlook)
 	outlook->since_ns = now_ns;
 	outlook->polls = polls;
 	outlook->naps = naps;
+	outlook->works = works;
 	outlook->program_polls = often;
 	return often;
 }

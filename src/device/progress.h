@@ -9,7 +9,7 @@
  * part of its processor. So pollers are armed only while nobody polls. The thread sees to it: once several arrivals in a row
  * found the program polling it has it disarm them, and it looks every 100 us whether the program still polls, up to every
  * millisecond if that has done so for long; when not, it arms them, polls once more, and sleeps. A program that arms a CQ is
- * about to sleep: it arms them itself.
+ * about to sleep: it arms them itself. One that is busy with its queues (progress_worked) counts as polling.
  *
  * Pollers are polled by one thread at a time. In a forked child there are no pollers, no descriptors and no thread;
  * whoever registered them does so anew (see progress_generation).
@@ -18,7 +18,11 @@
 #define SOFTHCA_DEVICE_PROGRESS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+#include "core/compiler.h"
+#include "core/epoch.h"
 
 struct run;
 
@@ -87,6 +91,19 @@ extern uint32_t progress_pollers;
 static inline bool progress_has_pollers(void)
 {
 	return __atomic_load_n(&progress_pollers, __ATOMIC_RELAXED);
+}
+
+/**
+ * This thread has done @works of what a program does that looks after its queues: it took completions, or what had arrived, or
+ * sent a long message, which takes as long. Such a program may poll seldom, and finds completions whenever it does, as long as
+ * the device thread takes what arrives in its place. Any thread, any lock.
+ */
+static inline void progress_worked(uint32_t works)
+{
+	struct epoch_slot *slot = epoch_this_thread;
+
+	if (likely(slot != NULL))
+		__atomic_store_n(&slot->works, slot->works + works, __ATOMIC_RELAXED);
 }
 
 /** Polls all pollers once, on behalf of a program that found nothing in its CQ. False: nothing arrived. No lock held. */

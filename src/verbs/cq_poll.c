@@ -181,9 +181,13 @@ SPECIALISED int poll_once(struct user_cq *cq, int num_entries, struct ibv_wc *wc
 	return 0;
 }
 
-/* Nothing was there: what can arrive is handled first. */
-static __attribute__((noinline)) int poll_again(struct user_cq *cq, int num_entries, struct ibv_wc *wc)
+/* @result completions were taken; if none was there, what can arrive is handled first. */
+static __attribute__((noinline)) int poll_again(struct user_cq *cq, int result, int num_entries, struct ibv_wc *wc)
 {
+	if (result) {
+		progress_worked(1);
+		return result;
+	}
 	return progress_poll() ? poll_once(cq, num_entries, wc, false) : 0;
 }
 
@@ -192,18 +196,20 @@ int softhca_ibv_poll_cq(struct ibv_cq *base, int num_entries, struct ibv_wc *wc)
 	struct user_cq *cq = to_user_cq(base);
 	int result = poll_once(cq, num_entries, wc, false);
 
-	if (result || likely(!progress_has_pollers()))
+	if (likely(!progress_has_pollers()))
 		return result;
-	return poll_again(cq, num_entries, wc);
+	return poll_again(cq, result, num_entries, wc);
 }
 
 static int poll_recorded(struct user_cq *cq, int num_entries, struct ibv_wc *wc)
 {
 	int result = poll_once(cq, num_entries, wc, true);
 
-	if (result || !progress_has_pollers() || !progress_poll())
+	if (!progress_has_pollers())
 		return result;
-	return poll_once(cq, num_entries, wc, true);
+	if (result)
+		progress_worked(1);
+	return result || !progress_poll() ? result : poll_once(cq, num_entries, wc, true);
 }
 
 int poll_cq_watched(struct ibv_cq *base, int num_entries, struct ibv_wc *wc)

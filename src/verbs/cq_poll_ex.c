@@ -70,6 +70,8 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	result = start(cq);
 	if (__builtin_expect(!__atomic_load_n(&progress_pollers, __ATOMIC_RELAXED), 1))
 		return result;
+	if (!result)
+		progress_worked(1);
 	if (result == ENOENT && progress_poll())
 		result = start(cq);
 	return result;

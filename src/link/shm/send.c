@@ -8,6 +8,7 @@
 #include "core/tunables.h"
 #include "explain/limit.h"
 #include "device/device.h"
+#include "device/progress.h"
 #include "link/host/inner.h"
 #include "link/shm/peer.h"
 #include "wire/mad.h"
@@ -359,6 +360,8 @@ static enum link_result send_long(struct hca *hca, struct shm_peer *peer, struct
 	struct shm_ticket ticket;
 	uint32_t count;
 
+	if (result == LINK_SENT)
+		progress_worked(1 + (uint32_t)(packet->payload.length / TUNABLE_SHM_PIECE_BYTES));
 	if (result != LINK_BUSY || !shm_is_stuck(peer))
 		return result;
 	count = shm_bulk_offer(peer, packet, &ticket, pieces);
