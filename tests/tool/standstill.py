@@ -75,12 +75,28 @@ def chosen():
         assert not RUNNER.disturbed(log.name, watch)
 
 
+def counted_again():
+    """What was to run again and did not, or failed again, has failed."""
+    again = ['softhca:api / a', 'softhca:unit / d', 'softhca:unit / e']
+    results = [{'name': 'softhca:api / a', 'result': 'OK', 'starttime': 0, 'duration': 1},
+               {'name': 'softhca:api / a-shm', 'result': 'FAIL', 'starttime': 0, 'duration': 1},
+               {'name': 'softhca:unit / d', 'result': 'TIMEOUT', 'starttime': 0, 'duration': 1}]
+    tally = RUNNER.Tally()
+    with tempfile.NamedTemporaryFile('w', suffix='.json') as log:
+        log.write('\n'.join(map(json.dumps, results)))
+        log.flush()
+        RUNNER.count_again(log.name, 'plain', tally, again)
+    assert (tally.passed, tally.failed) == (1, 2), vars(tally)
+    assert any('unit / e' in name for name in tally.broken) and any('unit / d' in name for name in tally.broken), tally.broken
+
+
 def main():
     stood, begin, end = gaps(stop=True)
     assert len(stood) == 1 and begin - 1 < stood[0][0] < begin + 0.5 and end - 0.5 < stood[0][1] < end + 1, stood
     assert not gaps(stop=False)[0]
     overlap()
     chosen()
+    counted_again()
 
 
 main()
