@@ -275,6 +275,8 @@ int devx_create(struct devx *devx, const void *in, size_t in_bytes, void *out, s
 		return -ENOMEM;
 	pthread_mutex_lock(&devx->lock);
 	error = execute(&request, &command, object);
+	/* A key is to be nowhere but in its DEK. */
+	explicit_bzero(command.in, sizeof(command.in));
 	if (error) {
 		devx_object_destroy(devx, object);
 	} else {

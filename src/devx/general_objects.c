@@ -5,8 +5,6 @@
  */
 #include "devx/command.h"
 
-#include <string.h>
-
 #include "device/device.h"
 
 /* Where a command has the key, or the credential; behind it there is as much as its kind takes. */
@@ -52,8 +50,6 @@ static int create_dek(struct devx_command *command)
 	if (error)
 		return error;
 	error = hca_dek_create(command->devx->verbs, dek->pd, &attr, &object->number, &command->why);
-	/* The key is to be nowhere but in the DEK. */
-	explicit_bzero(command->in + AT_KEY, sizeof(command->in) - AT_KEY);
 	if (error)
 		return refuse_by_rule(command, error);
 	reference_get(&dek->pd->references);

@@ -6,6 +6,8 @@
 #include "support/crypto_keys.h"
 #include "support/devx.h"
 
+#include <pthread.h>
+
 enum { DEK = 0x0c, LOGIN = 0x1f, AT_KEY = 80, DEK_BYTES = 272, LOGIN_BYTES = 272 };
 
 static struct mlx5dv_devx_obj *create_pd(uint32_t *number)
@@ -289,6 +291,58 @@ static void wrapped_keys(void **state)
 	/* It goes with its context, which is closed behind this. */
 }
 
+/* ---- where keys are left ------------------------------------------------------------------------------------------------ */
+
+enum { STACK_BYTES = 512 * 1024 };
+
+static struct command of_thread; /* not on its stack */
+
+static void *create_in_thread(void *made)
+{
+	*(struct mlx5dv_devx_obj **)made = create(client.context, &of_thread, DEK_BYTES);
+	return NULL;
+}
+
+/* Makes a DEK in a thread whose stack is looked through behind it. */
+static struct mlx5dv_devx_obj *create_and_look(void)
+{
+	uint8_t *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct mlx5dv_devx_obj *made;
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	assert_true(stack != MAP_FAILED);
+	assert_int_equal(pthread_attr_init(&attr), 0);
+	assert_int_equal(pthread_attr_setstack(&attr, stack, STACK_BYTES), 0);
+	assert_int_equal(pthread_create(&thread, &attr, create_in_thread, &made), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	pthread_attr_destroy(&attr);
+	assert_null(memmem(stack, STACK_BYTES, of_thread.in + AT_KEY, 16));
+	munmap(stack, STACK_BYTES);
+	return made;
+}
+
+/* A key is nowhere but in its DEK, and nowhere at all if there is none. */
+static void copies_of_keys(void **state)
+{
+	static const struct {
+		size_t byte;
+		uint32_t value;
+	} wrong[] = {{4, DEK + 1}, {12, 1u << 24}, {24, 0x80}, {24, 0x203}, {28, 0xfffff0}};
+	struct mlx5dv_devx_obj *dek;
+
+	(void)state;
+	of_thread = dek_command(pd_number(client.pd));
+	dek = create_and_look();
+	assert_non_null(dek);
+	expect_error(mlx5dv_devx_obj_destroy(dek), 0);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		of_thread = dek_command(pd_number(client.pd));
+		put32(of_thread.in, wrong[i].byte, wrong[i].value);
+		assert_null(create_and_look());
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
@@ -299,6 +353,7 @@ int main(void)
 		API_CASE(plaintext_capabilities),
 		API_CASE(without_encryption),
 		API_CASE(wrapped_keys),
+		API_CASE(copies_of_keys),
 	};
 
 	return run_cases("devx_secrets", cases);
