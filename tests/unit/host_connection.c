@@ -515,6 +515,43 @@ static void a_vacant_slot(void **state)
 	expect_silence();
 }
 
+/* ---- services ------------------------------------------------------------------------------------------------------ */
+
+enum { SERVICE = 0x0106 << 16 | 7471 };
+
+static int asked;
+
+/* A request that is sent again. */
+static void ask_for_service(void)
+{
+	epoch_enter();
+	errno = 0;
+	assert_null(host_peer_of_service(SERVICE));
+	assert_int_equal(errno, ENOENT);
+	epoch_leave();
+	asked++;
+}
+
+/* From when on nobody in the process finds it, nobody at all does: not even this process, which would connect to itself. */
+static void a_service_that_is_given_up(void **state)
+{
+	(void)state;
+	claim();
+	host_accept();
+	assert_int_equal(host_service_claim(SERVICE, false), 0);
+	assert_int_equal(host_service_listen(SERVICE), 0);
+	ask_for_service();
+	world.while_unwatching = ask_for_service;
+	host_service_release(SERVICE);
+	world.while_unwatching = NULL;
+	assert_int_equal(asked, 2);
+	ask_for_service();
+	assert_int_equal(count_peers(), 0);
+	loop();
+	assert_int_equal(count_peers(), 0);
+	expect_silence();
+}
+
 int main(void)
 {
 #define PAIR(test) cmocka_unit_test_setup_teardown(test, begin_pair, end_pair)
@@ -540,6 +577,7 @@ int main(void)
 		PAIR(unknown_but_the_same_user),
 		PAIR(unknown_users),
 		PAIR(a_vacant_slot),
+		PAIR(a_service_that_is_given_up),
 	};
 
 	own_names();

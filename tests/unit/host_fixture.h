@@ -46,11 +46,12 @@ uint64_t *counters_attach(void)
 
 static struct {
 	int epoll;
-	int watch_error, begin_error; /* that the next calls return */
-	int begun, gone, ended;       /* calls for peers */
-	pid_t kills;                  /* a child that is killed while it is connected to; 0: none */
-	bool enough;                  /* of explanations that others can cause, in this second */
-	enum explain_rule rule;       /* the newest explanation */
+	int watch_error, begin_error;   /* that the next calls return */
+	int begun, gone, ended;         /* calls for peers */
+	pid_t kills;                    /* a child that is killed while it is connected to; 0: none */
+	void (*while_unwatching)(void); /* what another thread does while a descriptor is given up; or NULL */
+	bool enough;                    /* of explanations that others can cause, in this second */
+	enum explain_rule rule;         /* the newest explanation */
 	uint64_t args[EXPLAIN_ARGS];
 	int explanations;
 } world = {.epoll = -1};
@@ -132,6 +133,8 @@ int progress_watch(struct watched_fd *watched, uint32_t events)
 
 void progress_unwatch(struct watched_fd *watched)
 {
+	if (world.while_unwatching)
+		world.while_unwatching();
 	assert_int_equal(epoll_ctl(world.epoll, EPOLL_CTL_DEL, watched->fd, NULL), 0);
 }
 

@@ -182,9 +182,14 @@ void host_service_release(uint64_t service)
 		return;
 	}
 	own->ending = true;
-	/* A process that has asked for a connection may have sent something already. */
-	if (own->listens)
+	/*
+	 * From now on nobody connects: this process, which does not find it any more, would connect to itself. One that has done so may
+	 * have sent something already.
+	 */
+	if (own->listens && own->door.listening.fd >= 0) {
+		shutdown(own->door.listening.fd, SHUT_RDWR);
 		host_door_take(&own->door);
+	}
 	pthread_mutex_unlock(&host_table.lock);
 	/* It waits for somebody_comes(), which takes the lock. */
 	if (own->door.watched)
