@@ -143,6 +143,30 @@ static unsigned int shared_mappings(void)
 	return count;
 }
 
+/* What there is now, for whoever has to find out what is too many; of a socket, who is at its other end. */
+static void print_held(void)
+{
+	DIR *directory = opendir("/proc/self/fd");
+	const struct dirent *entry;
+	char target[256];
+
+	fprintf(stderr, "process %d\n", (int)getpid());
+	while (directory && (entry = readdir(directory))) {
+		ssize_t length = readlinkat(dirfd(directory), entry->d_name, target, sizeof(target) - 1);
+		struct ucred peer = {.pid = -1};
+		socklen_t bytes = sizeof(peer);
+
+		if (length <= 0)
+			continue;
+		fprintf(stderr, "%s: %.*s", entry->d_name, (int)length, target);
+		if (!getsockopt(atoi(entry->d_name), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) && peer.pid > 0)
+			fprintf(stderr, " of process %d", (int)peer.pid);
+		fputc('\n', stderr);
+	}
+	if (directory)
+		closedir(directory);
+}
+
 struct held held_now(void)
 {
 	return (struct held){.descriptors = entries_of("/proc/self/fd"), .mappings = shared_mappings()};
@@ -154,9 +178,11 @@ void expect_no_more_held(const struct held *before, double seconds)
 	struct held now;
 
 	while (now = held_now(), now.descriptors > before->descriptors || now.mappings > before->mappings) {
-		if (seconds_now() - begin > seconds)
+		if (seconds_now() - begin > seconds) {
+			print_held();
 			die("%u descriptors and %u shared mappings, after %u and %u before", now.descriptors,
 			    now.mappings, before->descriptors, before->mappings);
+		}
 		usleep(10000);
 	}
 }
