@@ -140,12 +140,6 @@ static void umem_read_consumer(struct hca_cq *cq)
 		umem_lost(cq);
 }
 
-static bool umem_has_room(struct hca_cq *cq)
-{
-	umem_read_consumer(cq);
-	return cq_outstanding(cq) < cq->cqe_count;
-}
-
 void hca_cq_indices(struct hca_cq *cq, uint32_t *producer, uint32_t *consumer)
 {
 	queue_lock(&cq->lock);
@@ -201,9 +195,35 @@ static void fill_signature(struct mlx5_cqe64 *cqe, const struct completion *comp
 	memcpy(cqe, &filled, offsetof(struct signature_cqe, op_own));
 }
 
+/*
+ * A driver counts the CQEs that it consumed in 24 bits (mlx5-formats 3.1); some programs write that modulo the size of the ring
+ * (docs/decisions.md, Completion queues). A record below the size may be either, and says so when it leaves the ring full by the
+ * former: what is full of CQEs had one entry left a CQE ago, beside the same record. Any other record has moved back, which only
+ * the latter does.
+ */
+static bool has_room(struct hca_cq *cq)
+{
+	uint32_t last = cq->cqe_count - 1, outstanding = cq_outstanding(cq);
+	uint32_t consumer = (cq->producer_index - outstanding) & CQ_INDEX_MASK;
+
+	if (outstanding > last) {
+		outstanding &= last;
+		if (consumer > last ||
+		    (!outstanding && cq->one_left_at == cq->producer_index - 1 && cq->one_left_consumer == consumer))
+			return false;
+	}
+	if (outstanding == last) {
+		cq->one_left_at = cq->producer_index;
+		cq->one_left_consumer = consumer;
+	}
+	return true;
+}
+
 bool cq_find_room(struct hca_cq *cq)
 {
-	if (cq->umem && umem_has_room(cq))
+	if (cq->umem)
+		umem_read_consumer(cq);
+	if (has_room(cq) && !(cq->umem && cq->umem->gone))
 		return true;
 	if (!cq->overrun) {
 		cq->overrun = true;

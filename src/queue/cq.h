@@ -35,6 +35,8 @@ struct hca_cq {
 	uint32_t notified; /* producer_index when it last fired: that event was of all CQEs before */
 	uint8_t notes;     /* enum cq_note: what is done with each CQE beside writing it */
 	bool ignore_overrun, overrun;
+	/* The CQE before which one entry was left, and the record then: cq_find_room(). */
+	uint32_t one_left_at, one_left_consumer;
 	bool given_away; /* atomic; its program reads the ring itself (mlx5dv_init_obj(3)) */
 	uint32_t number;
 	struct hca_context *context;

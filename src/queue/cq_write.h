@@ -30,7 +30,7 @@ static inline uint32_t cq_outstanding(const struct hca_cq *cq)
 	return (cq->producer_index - consumer) & CQ_INDEX_MASK;
 }
 
-/** The ring seems to be full: true if it is not. Else raises IBV_EVENT_CQ_ERR, once. The lock is held. */
+/** The ring seems to be full but for one entry, or full: true if it is not. Else raises IBV_EVENT_CQ_ERR, once. The lock is held. */
 RARE bool cq_find_room(struct hca_cq *cq);
 /** What the CQE of an error has beside what all have, or of a signature error alone. The lock is held. */
 void cq_fill_error(const struct hca_cq *cq, struct mlx5_cqe64 *cqe, const struct completion *completion);
@@ -70,7 +70,7 @@ SPECIALISED bool cq_write_locked(struct hca_cq *cq, const struct completion comp
 	struct mlx5_cqe64 *cqe;
 	uint8_t op_own;
 
-	if (unlikely(cq_outstanding(cq) >= cq->cqe_count && !cq->ignore_overrun) && !cq_find_room(cq))
+	if (unlikely(cq_outstanding(cq) >= cq->cqe_count - 1 && !cq->ignore_overrun) && !cq_find_room(cq))
 		return false;
 	cqe = cq_entry(cq, cq->producer_index);
 	/* The layout of a signature error is its own. */

@@ -86,9 +86,110 @@ static void new_ring_is_used_to_the_last_entry(void **state)
 	raw_cq_destroy(&cq);
 }
 
+/* ---- how far a program has read ---------------------------------------------------------------------------------- */
+
+/* A program, and what is true of its ring, whatever the record says. */
+struct reader {
+	struct raw_cq cq;
+	bool modulo;  /* its record has the index modulo the size of the ring, else 24 bits */
+	bool careful; /* it never lets the ring overrun */
+	uint32_t produced, consumed;
+	uint32_t at_once; /* consumed since the last CQE */
+};
+
+static void reader_make(struct reader *reader, uint32_t count, bool modulo, uint32_t first)
+{
+	*reader = (struct reader){.modulo = modulo, .produced = first, .consumed = first};
+	raw_cq_make(&device, &reader->cq, count);
+	reader->cq.cq->producer_index = first;
+	reader->cq.dbrec[0] = htobe32(modulo ? first % count : first & 0xffffff);
+}
+
+static void consume(struct reader *reader, uint32_t count)
+{
+	reader->consumed += count;
+	reader->at_once += count;
+	reader->cq.dbrec[0] =
+		htobe32(reader->modulo ? reader->consumed % reader->cq.count : reader->consumed & 0xffffff);
+}
+
+static void produce(struct reader *reader)
+{
+	bool room = reader->produced - reader->consumed < reader->cq.count;
+
+	if (!room && reader->careful)
+		return;
+	if (write_cqe(&reader->cq, 0) != room)
+		fail_msg("%u entries, %s, %u written, %u read: %s", reader->cq.count,
+			 reader->modulo ? "modulo the size" : "24 bits", reader->produced, reader->consumed,
+			 room ? "the CQE is lost" : "a CQE is written over");
+	reader->produced += room;
+	reader->at_once = 0;
+}
+
+/* Bursts either way, in which the ring is empty, full, and anything between. */
+static void read_at_random(struct reader *reader, uint32_t seed)
+{
+	for (uint32_t step = 0; step < 4000; step++) {
+		uint32_t burst, waiting = reader->produced - reader->consumed;
+
+		seed = seed * 1664525 + 1013904223;
+		burst = (seed >> 16) % (reader->cq.count + 2);
+		if (seed >> 31) {
+			for (; burst; burst--)
+				produce(reader);
+			continue;
+		}
+		burst = burst < waiting ? burst : waiting;
+		/* The whole ring at once leaves a record modulo its size as it is: nobody can tell that from nothing. */
+		if (reader->modulo && reader->at_once + burst >= reader->cq.count)
+			continue;
+		consume(reader, burst);
+	}
+}
+
+static void either_record_tells_of_room(void **state)
+{
+	struct reader reader;
+
+	(void)state;
+	for (uint32_t count = 2; count <= 64; count *= 2)
+		for (uint32_t seed = 1; seed <= 20; seed++) {
+			reader_make(&reader, count, seed % 2, 0);
+			read_at_random(&reader, seed);
+			raw_cq_destroy(&reader.cq);
+			/* Around the end of the 24 bits, behind which both records are alike for a lap. */
+			reader_make(&reader, count, seed % 2, 0x1000000 - 3 * count);
+			reader.careful = reader.modulo;
+			read_at_random(&reader, seed);
+			raw_cq_destroy(&reader.cq);
+		}
+}
+
+/* A program that never reads finds the oldest CQEs as they were, one that has read all has the whole ring again. */
+static void ring_of_one_lap_is_full(void **state)
+{
+	struct reader reader;
+
+	(void)state;
+	for (uint32_t modulo = 0; modulo < 2; modulo++) {
+		reader_make(&reader, 8, modulo, 0);
+		for (uint32_t i = 0; i < 20; i++)
+			produce(&reader);
+		assert_int_equal(reader.produced, 8);
+		consume(&reader, 7);
+		for (uint32_t i = 0; i < 20; i++)
+			produce(&reader);
+		assert_int_equal(reader.produced, 15);
+		raw_cq_destroy(&reader.cq);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(either_record_tells_of_room),
+		cmocka_unit_test(ring_of_one_lap_is_full),
 		cmocka_unit_test(new_ring_is_used_to_the_last_entry),
 	};
 

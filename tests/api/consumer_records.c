@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How far a program says that it has read a CQ: in 24 bits, as drivers do, or modulo the size of the ring, as NVSHMEM does
+ * (docs/decisions.md, Completion queues and shared receive queues). The same of a CQ by command and of one of verbs.
+ */
+#include "support/devx.h"
+
+enum { BYTES = 64, LAPS = 3 };
+
+static void write_own(struct own *own)
+{
+	own_request(own, MLX5_OPCODE_RDMA_WRITE, side_address(&client, 1024), client.mr->rkey, side_address(&client, 0),
+		    BYTES, 0);
+}
+
+/* Half a ring at a time, then one by one: the record goes through 0 with CQEs that wait, and with none. */
+static void by_command(void **state)
+{
+	struct own own;
+	uint32_t at_once = OWN_CQES / 2;
+
+	(void)state;
+	own_open(&own, &client, 0);
+	own_connect(&own, &own);
+	for (uint32_t i = 0; i < LAPS * OWN_CQES; i += at_once) {
+		at_once = i < OWN_CQES ? OWN_CQES / 2 : 1;
+		for (uint32_t request = 0; request < at_once; request++)
+			write_own(&own);
+		for (uint32_t request = 0; request < at_once; request++) {
+			assert_int_equal(own_next_cqe(&own).op_own >> 4, MLX5_CQE_REQ);
+			put32(own.memory + OWN_CQ_RECORD, 0, own.consumed % OWN_CQES);
+		}
+	}
+	memcpy(client.expected + 1024, client.memory, BYTES);
+	side_compare(&client);
+	own_close(&own);
+}
+
+static void of_verbs(void **state)
+{
+	struct mlx5dv_cq out = {0};
+	struct mlx5dv_obj object = {.cq = {.in = pair.client.qp->send_cq, .out = &out}};
+	struct ibv_sge sge = side_sge(&client, 0, BYTES);
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = {side_address(&server, 0), server.mr->rkey},
+	};
+	uint32_t consumed;
+
+	(void)state;
+	assert_int_equal(mlx5dv_init_obj(&object, MLX5DV_OBJ_CQ), 0);
+	consumed = be32toh(((volatile uint32_t *)out.dbrec)[0]) & 0xffffff;
+	for (uint32_t i = 0; i < LAPS * out.cqe_cnt; i++) {
+		post_send(&pair.client, &wr);
+		expect_completion(&pair.client, 0, IBV_WC_RDMA_WRITE);
+		consumed++;
+		((volatile uint32_t *)out.dbrec)[0] = htobe32(consumed % out.cqe_cnt);
+	}
+	memcpy(server.expected, client.memory, BYTES);
+	side_compare(&server);
+	/* Others of this program count in 24 bits. */
+	((volatile uint32_t *)out.dbrec)[0] = htobe32(consumed & 0xffffff);
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {
+		API_CASE(by_command),
+		API_CASE(of_verbs),
+	};
+
+	return run_cases("consumer_records", cases);
+}
