@@ -85,7 +85,7 @@ static uint32_t some_number(void)
 }
 
 /* Numbers that fit, where commands have them; rings at the begin of one umem, records behind them. */
-static void fill(uint8_t *command, uint16_t opcode)
+static void fill(uint8_t *command, uint16_t opcode, uint32_t number)
 {
 	uint32_t umem = umems[0] ? umems[0]->umem_id : 1;
 
@@ -145,6 +145,12 @@ static void fill(uint8_t *command, uint16_t opcode)
 		put(command, 40, some_number());
 		put(command, 56, 3u << 24);
 		break;
+	case 0x90d:
+		put(command, 8, 1u << 28 | number);
+		put(command, 20, 1);
+		put(command, 32, 1u << 20);
+		put(command, 84, next_byte() % 10);
+		break;
 	case 0x90c:
 		put(command, 80, next_byte() % 3 << 28);
 		put(command, 88, some_number());
@@ -173,7 +179,7 @@ static struct buffers next_command(uint32_t number)
 
 	put(command, 0, (uint32_t)opcode << 16);
 	put(command, 8, number);
-	fill(command, opcode);
+	fill(command, opcode, number);
 	if (opcode == 0x200)
 		buffers.in_bytes = sizeof(command); /* entries stand behind the context */
 	for (uint8_t i = 0; i < patches; i++)

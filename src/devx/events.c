@@ -50,7 +50,7 @@ enum {
 #define UNAFFILIATED(number, name) | 1u << (number)
 #include "devx/events.def"
 };
-static_assert((uint32_t)AFFILIATED_MASK == (0x000b003c | 1u << EVENT_TYPE_COMPLETION), "user_affiliated_events");
+static_assert((uint32_t)AFFILIATED_MASK == (0x001b003c | 1u << EVENT_TYPE_COMPLETION), "user_affiliated_events");
 static_assert((uint32_t)UNAFFILIATED_MASK == 0x00000200, "user_unaffiliated_events");
 
 /* What a program gets of an event. */

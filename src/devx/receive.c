@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What receives for many: CREATE_RMP, a shared receive queue in umems, and CREATE_DCT, the target of DC. */
+/* What receives for many: CREATE_RMP, a shared receive queue in umems, MODIFY_RMP, and CREATE_DCT, the target of DC. */
 #include "devx/command.h"
 
 #include "core/limits.h"
@@ -7,6 +7,9 @@
 
 /* wq_type */
 enum { RING_LIST = 0, RING_CYCLIC = 1 };
+
+/* The only state that an RMP has, and of the bitmask of MODIFY_RMP the bit of lwm. */
+enum { RMP_READY = 1, CHANGE_LIMIT = 1 };
 
 /* The doorbell record of a shared queue is one word. An entry has a link of 16 bytes and a segment of 16, or that alone. */
 enum { RECORD_BYTES = 4, LOG_MAX_SIZE = 15, LOG_SEGMENT = 4 };
@@ -17,6 +20,8 @@ int command_create_rmp(struct devx_command *command)
 	uint64_t type = command_get(command, RMPC_WQ_TYPE);
 	struct hca_srq_attr attr = {
 		.entry_shift = (uint32_t)command_get(command, RMPC_LOG_STRIDE),
+		.cookie = object,
+		.context = command->devx->own,
 		.in_umem = true,
 		.cyclic = type == RING_CYCLIC,
 		.basic = type == RING_CYCLIC && command_get(command, RMPC_BASIC_CYCLIC),
@@ -49,6 +54,27 @@ int command_create_rmp(struct devx_command *command)
 		return command_refuse_room(command);
 	object->number = hca_srq_number(object->srq);
 	command_put(command, ANY_NUMBER, object->number);
+	return 0;
+}
+
+/* Its limit, which is armed by that: there is nothing else to change. */
+int command_modify_rmp(struct devx_command *command)
+{
+	struct devx_object *object = command->object;
+	uint64_t chosen = command_get(command, RMPC_BITMASK), limit = command_get(command, RMPC_LIMIT);
+
+	if (command_get(command, RMPC_STATE_NOW) != RMP_READY)
+		return COMMAND_REFUSE(command, STATUS_BAD_RESOURCE_STATE, RULE_DEVX_RMP_STATE, object->number,
+				      command_get(command, RMPC_STATE_NOW), RMP_READY);
+	if (command_get(command, RMPC_STATE) != RMP_READY)
+		return command_refuse_field(command, RMPC_STATE);
+	if (chosen & ~(uint64_t)CHANGE_LIMIT)
+		return command_refuse_field(command, RMPC_BITMASK);
+	if (!(chosen & CHANGE_LIMIT))
+		return 0;
+	if (limit > hca_srq_entries(object->srq))
+		return command_refuse_field(command, RMPC_LIMIT);
+	hca_srq_set_limit(object->srq, (uint32_t)limit);
 	return 0;
 }
 

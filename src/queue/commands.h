@@ -87,6 +87,8 @@ struct hca_srq_attr {
 	uint32_t *dbrec;      /* one be32: counter of posted entries, 16 bits */
 	uint32_t limit;
 	void *cookie; /* the driver's SRQ: object of its asynchronous events */
+	/* Whose it is: where it is found, and told of; NULL: that of its PD. */
+	struct hca_context *context;
 	/* buffer and dbrec are the program's memory, which it may unmap (device/program_memory.h). */
 	bool in_umem;
 	bool cyclic; /* of in_umem: the entries are taken in order, whatever their links say */
@@ -105,6 +107,8 @@ struct hca_srq *hca_srq_find(const struct hca_context *context, uint32_t number)
 /** Arms the limit event: IBV_EVENT_SRQ_LIMIT_REACHED once fewer than @limit entries are posted; 0 disarms. */
 int hca_srq_set_limit(struct hca_srq *srq, uint32_t limit);
 uint32_t hca_srq_limit(struct hca_srq *srq);
+/** Entries of its ring. */
+uint32_t hca_srq_entries(const struct hca_srq *srq);
 /**
  * Continues in a new ring. The driver, under its SRQ lock, has copied the entries that are still posted: the next one
  * to consume is @first, the counters restart: @posted entries are posted. (The device's own lock covers the exchange:

@@ -60,12 +60,20 @@ static uint32_t srq_posted(const struct hca_srq *srq)
 	return (uint16_t)(counter_of(srq->dbrec) - srq->consumed);
 }
 
+/* What has been posted since the copy of the ring was made counts as well. */
+static bool is_below_limit(struct hca_srq *srq)
+{
+	if (srq_posted(srq) >= srq->limit)
+		return false;
+	return !(srq->shadow && shadow_fetch(srq->shadow)) || srq_posted(srq) < srq->limit;
+}
+
 /* ibv_modify_srq(3): the event is raised once, when fewer than limit entries are left, and disarms itself. */
 static void check_limit(struct hca_srq *srq)
 {
-	if (srq->limit && srq_posted(srq) < srq->limit) {
+	if (srq->limit && is_below_limit(srq)) {
 		srq->limit = 0;
-		hca_raise(srq->pd->context, &srq->limit_reached);
+		hca_raise(srq->context, &srq->limit_reached);
 	}
 }
 
@@ -156,6 +164,7 @@ int hca_srq_create(struct hca_pd *pd, const struct hca_srq_attr *attr, struct hc
 	}
 	queue_lock_init(&srq->lock, LOCK_LEVEL_SRQ, false);
 	srq->pd = pd;
+	srq->context = attr->context ? attr->context : pd->context;
 	srq->buffer = attr->buffer;
 	srq->entry_count = attr->entry_count;
 	srq->entry_shift = attr->entry_shift;
@@ -171,6 +180,7 @@ int hca_srq_create(struct hca_pd *pd, const struct hca_srq_attr *attr, struct hc
 	srq->limit_reached.type = IBV_EVENT_SRQ_LIMIT_REACHED;
 	srq->limit_reached.object = attr->cookie;
 	reference_get(&pd->references);
+	reference_get(&srq->context->references);
 	if (attr->xrcd)
 		init_xrc(srq, attr);
 	id_table_publish(&hca->srqs, srq->number, srq);
@@ -187,9 +197,10 @@ int hca_srq_destroy(struct hca_srq *srq)
 	id_table_unpublish(&hca->srqs, srq->number);
 	if (srq->xrcd)
 		end_xrc(srq);
-	event_source_purge(srq->pd->context->async, &srq->limit_reached);
+	event_source_purge(srq->context->async, &srq->limit_reached);
 	id_table_release(&hca->srqs, srq->number);
 	reference_put(&srq->pd->references);
+	reference_put(&srq->context->references);
 	free_srq(srq);
 	return 0;
 }
@@ -201,7 +212,7 @@ struct hca_srq *hca_srq_find(const struct hca_context *context, uint32_t number)
 	epoch_enter();
 	srq = id_table_find(&context->hca->srqs, number);
 	epoch_leave();
-	return srq && srq->pd->context == context ? srq : NULL;
+	return srq && srq->context == context ? srq : NULL;
 }
 
 uint32_t hca_srq_number(const struct hca_srq *srq)
@@ -216,6 +227,11 @@ int hca_srq_set_limit(struct hca_srq *srq, uint32_t limit)
 	check_limit(srq);
 	queue_unlock(&srq->lock);
 	return 0;
+}
+
+uint32_t hca_srq_entries(const struct hca_srq *srq)
+{
+	return srq->entry_count;
 }
 
 uint32_t hca_srq_limit(struct hca_srq *srq)

@@ -51,6 +51,7 @@ struct hca_srq {
 	uint32_t limit;
 	uint32_t number;
 	struct hca_pd *pd;
+	struct hca_context *context; /* as in struct hca_srq_attr */
 	struct event_source limit_reached;
 	uint32_t references; /* atomic: QPs */
 	/* Of an XRC SRQ, else NULL and unused. */

@@ -4,73 +4,11 @@
  * behind a target of DC by command. And an initiator of DC by command.
  */
 #include "support/dc.h"
-#include "support/devx.h"
+#include "support/rmp.h"
 
-enum {
-	BYTES = 64,
-	ENTRIES = 16,
-	ENTRY_BYTES = 32,
-	MESSAGES = 2 * ENTRIES + 5,
-	RECORD = 2048,
-	PAGE = 4096,
-	LIST = 0,
-	CYCLIC = 1
-};
+enum { BYTES = SHARED_BYTES, MESSAGES = 2 * ENTRIES + 5 };
 
 static const uint64_t access_key = 0x0123456789abcdef;
-
-struct shared {
-	struct side *side;
-	uint8_t *memory; /* entries, and the record at RECORD */
-	struct mlx5dv_devx_umem *umem;
-	struct mlx5dv_devx_obj *rmp;
-	uint32_t number, posted;
-};
-
-static void shared_open(struct shared *shared, struct side *side, uint32_t type)
-{
-	struct command command = command_of(0x90c);
-
-	*shared = (struct shared){.side = side};
-	shared->memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	assert_true(shared->memory != MAP_FAILED);
-	/* What a list begins with: each entry names the next. Cyclic queues do not look. */
-	for (uint32_t i = 0; i < ENTRIES; i++)
-		put32(shared->memory, (size_t)i * ENTRY_BYTES, type == LIST ? (i + 1) % ENTRIES : 0xffff);
-	shared->umem = mlx5dv_devx_umem_reg(side->context, shared->memory, PAGE, IBV_ACCESS_LOCAL_WRITE);
-	assert_non_null(shared->umem);
-	put32(command.in, 32, 1u << 20);
-	put32(command.in, 80, type << 28);
-	put32(command.in, 88, pd_number(side->pd));
-	put32(command.in, 100, RECORD);
-	put32(command.in, 112, 5u << 16 | 4);
-	put32(command.in, 120, shared->umem->umem_id);
-	put32(command.in, 124, shared->umem->umem_id);
-	shared->rmp = create(side->context, &command, 272);
-	assert_non_null(shared->rmp);
-	shared->number = created_number(&command);
-}
-
-static void shared_close(struct shared *shared)
-{
-	assert_int_equal(mlx5dv_devx_obj_destroy(shared->rmp), 0);
-	assert_int_equal(mlx5dv_devx_umem_dereg(shared->umem), 0);
-	munmap(shared->memory, PAGE);
-}
-
-/* Entries come back in the order in which they were taken, so the list stays as it is. */
-static void shared_receive(struct shared *shared, uint64_t address)
-{
-	uint8_t *entry = shared->memory + (size_t)(shared->posted % ENTRIES) * ENTRY_BYTES + 16;
-
-	put32(entry, 0, BYTES);
-	put32(entry, 4, shared->side->mr->lkey);
-	put32(entry, 8, (uint32_t)(address >> 32));
-	put32(entry, 12, (uint32_t)address);
-	shared->posted++;
-	__atomic_thread_fence(__ATOMIC_RELEASE);
-	put32(shared->memory, RECORD, shared->posted & 0xffff);
-}
 
 static void expect_received(struct own *own, uint32_t message)
 {
@@ -86,17 +24,11 @@ static void receive_by(uint32_t type)
 {
 	struct own one, other;
 	struct shared shared;
-	struct command command;
 
 	own_open(&one, &client, 0);
 	own_open_cq(&other, &server);
 	shared_open(&shared, &server, type);
-	command = qp_command(&other, 0);
-	put32(command.in, 32, 6u << 11);
-	put32(command.in, 196, 1u << 24 | shared.number);
-	other.qp = create(server.context, &command, 272);
-	assert_non_null(other.qp);
-	other.qpn = created_number(&command);
+	shared_join(&shared, &other);
 	own_connect(&one, &other);
 	own_connect(&other, &one);
 	for (uint32_t i = 0; i < MESSAGES; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Rules 950 to 967: commands, and memory that queues were made in; 975 to 979: events. */
-#include "support/devx.h"
+#include "support/rmp.h"
 #include "rule_cases.h"
 
 static const char general[] = "mlx5dv_devx_general_cmd", create_call[] = "mlx5dv_devx_obj_create";
@@ -114,6 +114,21 @@ static void devx_in_use(void)
 	expect_refusal(DEVX_UMEM_IN_USE, "mlx5dv_devx_umem_dereg → EBUSY: umem %u is in use by 4 queues",
 		       own.umem->umem_id);
 	own_close(&own);
+}
+
+static void devx_rmp_state(void)
+{
+	struct command command = command_of(0x90d);
+	struct shared shared;
+
+	shared_open(&shared, &client, LIST);
+	put32(command.in, 8, 3u << 28 | shared.number);
+	expect_error(mlx5dv_devx_obj_modify(shared.rmp, command.in, 272, command.out, 16), EREMOTEIO);
+	expect_refusal(DEVX_RMP_STATE,
+		       "mlx5dv_devx_obj_modify → EREMOTEIO: RMP 0x%x is said to be in state 3, and is in 1, ready, for as "
+		       "long as it is there",
+		       shared.number);
+	shared_close(&shared);
 }
 
 static const char umem_call[] = "mlx5dv_devx_umem_reg";
@@ -350,6 +365,7 @@ static const struct rule_case cases[] = {
 	CASE(DEVX_CAP_GROUP, devx_cap_group),
 	CASE(UMEM_QP_GONE, umem_qp_gone),
 	CASE(UMEM_CQ_GONE, umem_cq_gone),
+	CASE(DEVX_RMP_STATE, devx_rmp_state),
 	CASE(DEVX_RESPONSES_FULL, devx_responses),
 	CASE(DEVX_RESPONSE_ROOM, devx_responses),
 	CASE(DEVX_CHANNEL_FLAGS, devx_channel_flags),

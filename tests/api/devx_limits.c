@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The limit of receives that queue pairs share, made and armed by command (MODIFY_RMP, lwm), and the event that tells of it, which
+ * is that of ibv_modify_srq(3): once, when fewer than the limit are left.
+ */
+#include "support/devx_event.h"
+#include "support/rmp.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum { BYTES = SHARED_BYTES, COOKIE = 77 };
+
+struct world {
+	struct own one, other;
+	struct shared shared;
+	struct mlx5dv_devx_event_channel *channel;
+	uint32_t sent;
+};
+
+/* Both ends are the client's: its channel is where events come. */
+static void world_open(struct world *world, uint32_t type)
+{
+	*world = (struct world){0};
+	own_open(&world->one, &client, 0);
+	own_open_cq(&world->other, &client);
+	shared_open(&world->shared, &client, type);
+	shared_join(&world->shared, &world->other);
+	own_connect(&world->one, &world->other);
+	own_connect(&world->other, &world->one);
+	world->channel = open_channel(0);
+	assert_int_equal(subscribe(world->channel, world->shared.rmp, RQ_LIMIT, COOKIE), 0);
+}
+
+static void world_close(struct world *world)
+{
+	struct pollfd verbs = {.fd = client.context->async_fd, .events = POLLIN};
+
+	expect_none(world->channel);
+	/* Nobody else is told. */
+	assert_int_equal(poll(&verbs, 1, 0), 0);
+	own_close(&world->other);
+	own_close(&world->one);
+	shared_close(&world->shared);
+	mlx5dv_devx_destroy_event_channel(world->channel);
+}
+
+static void post(struct world *world, uint32_t count)
+{
+	while (count--)
+		shared_receive(&world->shared, side_address(&client, 4096));
+}
+
+static void send(struct world *world, uint32_t count)
+{
+	for (; count; count--, world->sent++) {
+		own_request(&world->one, MLX5_OPCODE_SEND, 0, 0, side_address(&client, 0), BYTES, 0);
+		assert_int_equal(own_next_cqe(&world->one).op_own >> 4, MLX5_CQE_REQ);
+		assert_int_equal(own_next_cqe(&world->other).op_own >> 4, MLX5_CQE_RESP_SEND);
+	}
+	memcpy(client.expected + 4096, client.memory, BYTES);
+}
+
+static struct command limit_command(const struct world *world, uint32_t limit)
+{
+	struct command command = command_of(0x90d);
+
+	put32(command.in, 8, 1u << 28 | world->shared.number);
+	put32(command.in, 20, 1);
+	put32(command.in, 32, 1u << 20);
+	put32(command.in, 84, limit);
+	return command;
+}
+
+static int modify(const struct world *world, struct command *command, size_t in_bytes)
+{
+	errno = 0;
+	return mlx5dv_devx_obj_modify(world->shared.rmp, command->in, in_bytes, command->out, 16);
+}
+
+static void arm(const struct world *world, uint32_t limit)
+{
+	struct command command = limit_command(world, limit);
+
+	assert_int_equal(modify(world, &command, 272), 0);
+}
+
+static void expect_limit(struct world *world)
+{
+	expect_queue_event(world->channel, COOKIE, RQ_LIMIT, world->shared.number);
+	expect_none(world->channel);
+}
+
+static void falls_below(uint32_t type)
+{
+	struct world world;
+
+	world_open(&world, type);
+	post(&world, 8);
+	arm(&world, 4);
+	send(&world, 4);
+	/* As many as the limit are not fewer. */
+	expect_none(world.channel);
+	send(&world, 1);
+	expect_limit(&world);
+	/* It is disarmed. */
+	send(&world, 1);
+	post(&world, 4);
+	send(&world, 3);
+	expect_none(world.channel);
+	/* Three are left; those that nobody has taken yet count. */
+	post(&world, 9);
+	arm(&world, 12);
+	expect_none(world.channel);
+	send(&world, 1);
+	expect_limit(&world);
+	/* Too few already. */
+	arm(&world, 12);
+	expect_limit(&world);
+	/* Armed, and disarmed. */
+	arm(&world, 11);
+	arm(&world, 0);
+	send(&world, 2);
+	expect_none(world.channel);
+	/* Posted while it was armed. */
+	arm(&world, 8);
+	post(&world, 2);
+	send(&world, 3);
+	expect_none(world.channel);
+	send(&world, 1);
+	expect_limit(&world);
+	world_close(&world);
+}
+
+static void of_a_list(void **state)
+{
+	(void)state;
+	falls_below(LIST);
+}
+
+static void of_a_cyclic_ring(void **state)
+{
+	(void)state;
+	falls_below(CYCLIC);
+}
+
+static void by_descriptor(void **state)
+{
+	int fd = eventfd(0, EFD_NONBLOCK);
+	struct world world;
+	uint64_t count;
+
+	(void)state;
+	assert_true(fd >= 0);
+	world_open(&world, LIST);
+	assert_int_equal(mlx5dv_devx_subscribe_devx_event_fd(world.channel, fd, world.shared.rmp, RQ_LIMIT), 0);
+	post(&world, 2);
+	arm(&world, 2);
+	assert_int_equal(read(fd, &count, sizeof(count)), -1);
+	send(&world, 1);
+	expect_limit(&world);
+	assert_int_equal(read(fd, &count, sizeof(count)), sizeof(count));
+	assert_int_equal(count, 1);
+	world_close(&world);
+	close(fd);
+}
+
+/* Of what is refused nothing is armed. */
+static void refused(void **state)
+{
+	const struct wrong wrong[] = {
+		{8, 0u << 28, 9, 968},                   /* rmp_state: in reset */
+		{8, 3u << 28, 9, 968},                   /* in error */
+		{32, 3u << 20, 3, 954},                  /* into error */
+		{32, 0, 3, 954},        {20, 3, 3, 954}, /* something else is to change */
+		{16, 1, 3, 954},        {84, ENTRIES + 1, 3, 954},
+	};
+	struct command command;
+	struct world world;
+
+	(void)state;
+	world_open(&world, LIST);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		command = limit_command(&world, 4);
+		put32(command.in, wrong[i].byte,
+		      wrong[i].byte == 8 ? wrong[i].value | world.shared.number : wrong[i].value);
+		expect_device_refusal(modify(&world, &command, 272), &command, wrong[i].status, wrong[i].rule);
+	}
+	command = limit_command(&world, 4);
+	expect_device_refusal(modify(&world, &command, 271), &command, 0x50, 950);
+	/* Nothing is to change. */
+	command = limit_command(&world, 4);
+	put32(command.in, 20, 0);
+	assert_int_equal(modify(&world, &command, 272), 0);
+	/* Another number, another kind of object. */
+	command = limit_command(&world, 4);
+	put32(command.in, 8, 1u << 28 | (world.shared.number + 1));
+	assert_int_equal(modify(&world, &command, 272), EINVAL);
+	command = limit_command(&world, 4);
+	put32(command.in, 8, 1u << 28 | world.other.qpn);
+	assert_int_equal(mlx5dv_devx_obj_modify(world.other.qp, command.in, 272, command.out, 16), EINVAL);
+	world_close(&world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {
+		API_CASE(of_a_list),
+		API_CASE(of_a_cyclic_ring),
+		API_CASE(by_descriptor),
+		API_CASE(refused),
+	};
+
+	return run_cases("devx_limits", cases);
+}
