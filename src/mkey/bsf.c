@@ -77,7 +77,6 @@ enum {
 	CIPHER_AT_TWEAK = 16,
 	CIPHER_AT_DEK = 32,
 	CIPHER_AT_KEYTAG = 40,
-	TWEAK_BYTES = 16,
 };
 
 /* What is being configured, for the checks on the way. */
@@ -286,9 +285,7 @@ static int parse_cipher(const struct bsf *bsf, struct cipher_setup *setup)
 	};
 	if (standard || order > 3 || !setup->unit)
 		return REFUSAL(bsf->why, EACCES, RULE_BSF_CIPHER, bsf->key, standard, order, selector);
-	/* Byte-reversed, as for an engine of many blocks, which this one is. */
-	for (unsigned int i = 0; i < TWEAK_BYTES; i++)
-		setup->tweak[i] = bsf->bytes[CIPHER_AT_TWEAK + TWEAK_BYTES - 1 - i];
+	memcpy(setup->tweak, bsf->bytes + CIPHER_AT_TWEAK, sizeof(setup->tweak));
 	setup->dek = dek_get(bsf->access->hca, id);
 	if (!setup->dek)
 		return REFUSAL(bsf->why, EACCES, RULE_BSF_DEK, bsf->key, id);

@@ -71,9 +71,8 @@ int crypto_bsf(const struct user_mkey *mkey, uint8_t out[BSF_BYTES])
 	/* No row of the table in mlx5dv_wr_set_mkey_crypto(3), and adapters cannot do it (mlx5-formats 1.12). */
 	if (bsf.order >= RAW_WIRE && has_two_signatures(mkey->signature))
 		return -EINVAL;
-	/* The engine for several data units takes the tweak with its most significant byte first. */
-	for (size_t i = 0; i < sizeof(bsf.initial_tweak); i++)
-		bsf.initial_tweak[i] = crypto->initial_tweak[sizeof(bsf.initial_tweak) - 1 - i];
+	/* As it is: the device takes it little-endian (mlx5-formats 1.12). */
+	memcpy(bsf.initial_tweak, crypto->initial_tweak, sizeof(bsf.initial_tweak));
 	memcpy(bsf.keytag, crypto->keytag, sizeof(bsf.keytag));
 	memcpy(out, &bsf, sizeof(bsf));
 	return 0;

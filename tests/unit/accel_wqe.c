@@ -295,8 +295,8 @@ static void encrypt_then_sign(void **state)
 	wqe.bsf[1] = 2;
 	put32(wqe.bsf + 4, BYTES);
 	wqe.bsf[8] = 1;
-	/* The number of the first block, big-endian. */
-	wqe.bsf[31] = 9;
+	/* The number of the first block, little-endian. */
+	wqe.bsf[16] = 9;
 	put32(wqe.bsf + 32, dek);
 	put_umr(&wqe);
 	put_read(0, 0, BYTES, CIPHERTEXT, 0);

@@ -127,11 +127,11 @@ static void expect_bytes(const uint8_t *found, const char *hex)
 	}
 }
 
-/* The 64 bytes: the first 16 as given, tweak reversed, DEK, key tag. */
+/* The 64 bytes: the first 16 as given, tweak, DEK, key tag. */
 static void expect_crypto_bsf(const uint8_t *bsf, const char *first)
 {
 	expect_bytes(bsf, first);
-	expect_bytes(bsf + 16, "100f0e0d 0c0b0a09 08070605 04030201"
+	expect_bytes(bsf + 16, "01020304 05060708 090a0b0c 0d0e0f10"
 			       "00d0e0f1 00000000 71727374 75767778"
 			       "00000000 00000000 00000000 00000000");
 }

@@ -111,7 +111,7 @@ static void configure(const struct setup *setup)
 	put_bytes(wqe, 196, 0xffffffff, 4);
 	put_bytes(wqe, 200, setup->selector, 1);
 	for (uint32_t i = 0; i < 16; i++)
-		wqe[208 + i] = initial_tweak[15 - i];
+		wqe[208 + i] = initial_tweak[i];
 	put_bytes(wqe, 224, dek, 4);
 	put_wqe(&server, wqe, 16, UMR_BLOCKS);
 	ring(&server);
