@@ -147,23 +147,18 @@ int event_queue_take(struct event_queue *queue, int *type, void **object)
 	return 0;
 }
 
-/* Reads one token unless that would block, whatever O_NONBLOCK says. */
-static bool token_take_back(int fd)
+bool event_token_take_back(int fd)
 {
 	uint64_t token;
 	struct iovec into = {.iov_base = &token, .iov_len = sizeof(token)};
+	struct pollfd readable = {.fd = fd, .events = POLLIN};
 	ssize_t length = preadv2(fd, &into, 1, -1, RWF_NOWAIT);
 
-	if (length < 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) {
-		/*
-		 * Kernels before 5.8. Another reader may slip in between: then this waits for the next event.
-		 */
-		struct pollfd readable = {.fd = fd, .events = POLLIN};
-
-		if (poll(&readable, 1, 0) != 1)
-			return false;
+	/*
+	 * Kernels before 5.8, and filters of system calls. Another reader may slip in between: then this waits for the next event.
+	 */
+	if (length < 0 && errno != EAGAIN && poll(&readable, 1, 0) == 1)
 		length = read(fd, &token, sizeof(token));
-	}
 	return length == sizeof(token);
 }
 
@@ -185,7 +180,7 @@ uint32_t event_source_purge(struct event_queue *queue, struct event_source *sour
 	 * What cannot be read back is in the hands of threads that are about to take it: they will find it
 	 * stale.
 	 */
-	while (left && token_take_back(queue->fd))
+	while (left && event_token_take_back(queue->fd))
 		left--;
 	queue->stale += left;
 	queue_unlock(&queue->lock);

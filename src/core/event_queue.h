@@ -76,6 +76,9 @@ uint32_t event_source_purge(struct event_queue *queue, struct event_source *sour
 /** In a forked child, which has one thread: gives all queues descriptors of their own. One that cannot be made is the parent's. */
 void event_queues_after_fork(void);
 
+/** Takes one token of the semaphore eventfd @fd, unless that would block, whatever O_NONBLOCK says. False: there is none. */
+bool event_token_take_back(int fd);
+
 /** Whether @fd is one of eventfd(2). Without /proc false. */
 bool is_eventfd(int fd);
 

@@ -3,13 +3,12 @@
 #include "rdmacm/channel.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "core/cancellation.h"
+#include "core/event_queue.h"
 #include "device/progress.h"
 #include "rdmacm/devices.h"
 
@@ -171,27 +170,13 @@ static void add_token(int fd)
 		;
 }
 
-/* Does not block, whatever O_NONBLOCK says. False: there is no token. */
-static bool read_token_now(int fd)
-{
-	uint64_t token;
-	struct iovec into = {.iov_base = &token, .iov_len = sizeof(token)};
-	struct pollfd readable = {.fd = fd, .events = POLLIN};
-	ssize_t length = preadv2(fd, &into, 1, -1, RWF_NOWAIT);
-
-	/* RWF_NOWAIT on an eventfd: from Linux 5.8 on. */
-	if (length < 0 && (errno == EOPNOTSUPP || errno == ENOSYS) && poll(&readable, 1, 0) == 1)
-		length = read(fd, &token, sizeof(token));
-	return length == sizeof(token);
-}
-
 /*
  * A token that is not there any more has been read by a thread, which is to take no other event for it. The lock is
  * held.
  */
 static void take_token_back(struct user_cm_channel *channel)
 {
-	if (!read_token_now(channel->base.fd))
+	if (!event_token_take_back(channel->base.fd))
 		channel->stale++;
 }
 
