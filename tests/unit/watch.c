@@ -10,11 +10,14 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,7 +38,7 @@ struct queue {
 	uint32_t hold_us; /* that ringing takes */
 };
 
-static struct watcher watchers[16], *watcher;
+static struct watcher watchers[20], *watcher;
 static struct queue queue;
 static uint64_t *page;
 
@@ -335,6 +338,9 @@ static void records_that_go(void **state)
 
 	(void)state;
 	assert_ptr_not_equal(pages, MAP_FAILED);
+	/* What is in them when they go is not what is at an address that nobody has. */
+	for (uint32_t i = 0; i < PAGES * words; i++)
+		pages[i] = 5;
 	for (int i = 0; i < PAGES * EACH; i++) {
 		many[i].watch.in_umem = true;
 		assert_int_equal(watch_start(watcher, &many[i].watch, pages + i / EACH * words + i % EACH * 2, 2, rung),
@@ -354,6 +360,56 @@ static void records_that_go(void **state)
 	munmap(pages, PAGE);
 	munmap(pages + 2 * (size_t)words, PAGE);
 	free(many);
+}
+
+/* Of two records one is in a page that goes: the other says nothing any more. */
+static void records_that_go_in_part(void **state)
+{
+	uint32_t *pages = mmap(NULL, (size_t)2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct queue torn = {.watch.in_umem = true}, whole = {.watch.in_umem = true};
+
+	(void)state;
+	assert_ptr_not_equal(pages, MAP_FAILED);
+	assert_int_equal(watch_start(watcher, &whole.watch, pages, 2, rung), 0);
+	assert_int_equal(watch_start(watcher, &torn.watch, pages + PAGE / sizeof(*pages) - 1, 2, rung), 0);
+	assert_int_equal(munmap((uint8_t *)pages + PAGE, PAGE), 0);
+	__atomic_store_n(pages + PAGE / sizeof(*pages) - 1, 7, __ATOMIC_RELEASE);
+	for (uint32_t i = 1; i <= 3; i++) {
+		__atomic_store_n(pages, i, __ATOMIC_RELEASE);
+		assert_true(wait_for(&whole, i));
+	}
+	watch_stop(watcher, &whole.watch);
+	watch_stop(watcher, &torn.watch);
+	assert_int_equal(times_rung(&torn), 0);
+	munmap(pages, PAGE);
+}
+
+/* In front of the C library's: a filter of system calls refuses it. */
+static bool refused; /* atomic */
+
+ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsigned long local_count, const struct iovec *remote,
+			 unsigned long remote_count, unsigned long flags)
+{
+	if (__atomic_load_n(&refused, __ATOMIC_ACQUIRE)) {
+		errno = EPERM;
+		return -1;
+	}
+	return syscall(SYS_process_vm_readv, pid, local, local_count, remote, remote_count, flags);
+}
+
+static void refused_calls(void **state)
+{
+	struct queue other = {.watch.in_umem = true};
+
+	(void)state;
+	__atomic_store_n(&refused, true, __ATOMIC_RELEASE);
+	assert_int_equal(watch_start(watcher, &other.watch, other.records, 2, rung), 0);
+	for (uint32_t i = 1; i <= 3; i++) {
+		store(&other);
+		assert_true(wait_for(&other, i));
+	}
+	watch_stop(watcher, &other.watch);
+	__atomic_store_n(&refused, false, __ATOMIC_RELEASE);
 }
 
 /* Stores that wait all go on, whichever page they go to. */
@@ -540,6 +596,8 @@ int main(void)
 		CASE(nothing_watched_is_free),
 		CASE(thousands),
 		CASE(records_that_go),
+		CASE(records_that_go_in_part),
+		CASE(refused_calls),
 		CASE(several_pages),
 		CASE(takes_arrivals),
 		CASE(stopping_waits),
