@@ -545,6 +545,16 @@ static void not_configured(void **state)
 	}
 }
 
+/* How the responder completes a SEND that invalidates @key. The sender learns nothing of it (IBTA 9.9.6.3, class J). */
+static struct mlx5_cqe64 send_with_invalidate(const struct key *key)
+{
+	connect_both();
+	own_receive(&responder, side_address(&server, PAGE), BYTES);
+	own_request(&requester, MLX5_OPCODE_SEND_INVAL, 0, 0, side_address(&client, 0), BYTES, key->number);
+	expect_done(&requester);
+	return own_next_cqe(&responder);
+}
+
 /* SEND with invalidate of a key that says so, and of none else. */
 static void invalidated_from_afar(void **state)
 {
@@ -556,11 +566,7 @@ static void invalidated_from_afar(void **state)
 	put_entry(&command, 0, BYTES, server.mr->lkey, side_address(&server, 0));
 	put32(command.in, 28, 1u << 24 | pd_number(server.pd));
 	key = create_key(&command);
-	connect_both();
-	own_receive(&responder, side_address(&server, PAGE), BYTES);
-	own_request(&requester, MLX5_OPCODE_SEND_INVAL, 0, 0, side_address(&client, 0), BYTES, key.number);
-	expect_done(&requester);
-	cqe = own_next_cqe(&responder);
+	cqe = send_with_invalidate(&key);
 	assert_int_equal(cqe.op_own >> 4, MLX5_CQE_RESP_SEND_INV);
 	assert_int_equal(be32toh(cqe.imm_inval_pkey), key.number);
 	expect_written(0, PAGE, BYTES);
@@ -570,13 +576,7 @@ static void invalidated_from_afar(void **state)
 	destroy_key(&key);
 	put32(command.in, 28, pd_number(server.pd));
 	key = create_key(&command);
-	connect_both();
-	own_receive(&responder, side_address(&server, PAGE), BYTES);
-	own_request(&requester, MLX5_OPCODE_SEND_INVAL, 0, 0, side_address(&client, 0), BYTES, key.number);
-	/* IBTA 9.9.6.3, class J: the sender learns nothing of it. */
-	expect_done(&requester);
-	cqe = own_next_cqe(&responder);
-	assert_int_equal(cqe.op_own >> 4, MLX5_CQE_RESP_ERR);
+	assert_int_equal(send_with_invalidate(&key).op_own >> 4, MLX5_CQE_RESP_ERR);
 	close_both();
 	destroy_key(&key);
 }
