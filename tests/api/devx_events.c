@@ -396,9 +396,20 @@ static void ends(void **state)
 	sharing_close();
 }
 
+/* The number that the next descriptor will have. */
+static int next_descriptor(void)
+{
+	int fd = dup(STDOUT_FILENO);
+
+	assert_true(fd >= 0);
+	close(fd);
+	return fd;
+}
+
 /* mlx5dv_devx_subscribe_devx_event_fd(3): the descriptor is signalled, and the channel has nothing of it. */
 static void event_descriptors(void **state)
 {
+	int before = next_descriptor();
 	struct mlx5dv_devx_event_channel *channel = open_channel(0);
 	int fd = eventfd(0, EFD_NONBLOCK), twin = dup(fd), pipes[2];
 	uint64_t count = 0;
@@ -434,6 +445,8 @@ static void event_descriptors(void **state)
 	close(twin);
 	close(pipes[0]);
 	close(pipes[1]);
+	/* The copies of it, and of what was none, are closed. */
+	assert_int_equal(next_descriptor(), before);
 }
 
 /* mlx5dv_devx_get_event(3), NOTES: events may be lost for lack of memory, which is told. */
