@@ -62,6 +62,15 @@ def ip(*arguments):
     subprocess.run(['ip', *arguments], check=True)
 
 
+def await_link(show):
+    """The kernel says some time after both ends are up that packets can pass; until then there is no device at the interface."""
+    deadline = time.monotonic() + 10
+    while ' state UP ' not in subprocess.run(show, stdout=subprocess.PIPE, text=True, check=True).stdout:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f'{" ".join(show)}: not up')
+        time.sleep(0.01)
+
+
 class Hosts:
     """Hosts "a", which is where the test itself runs, and "b", joined by a veth pair."""
 
@@ -79,11 +88,13 @@ class Hosts:
         self.holder.stdout.readline()
         ip('link', 'add', 'a0', 'mtu', str(mtu), 'type', 'veth', 'peer', 'name', 'b0', 'mtu', str(mtu))
         ip('link', 'set', 'b0', 'netns', str(self.holder.pid))
-        for host in (A, B):
-            run = ['nsenter', '-t', str(self.holder.pid), '-n'] if host == B else []
+        runs = {A: ['ip'], B: ['nsenter', '-t', str(self.holder.pid), '-n', 'ip']}
+        for host, run in runs.items():
             for arguments in (['addr', 'add', f'{ADDRESS[host]}/24', 'dev', f'{host}0'],
                               ['link', 'set', 'lo', 'up'], ['link', 'set', f'{host}0', 'up']):
-                subprocess.run([*run, 'ip', *arguments], check=True)
+                subprocess.run([*run, *arguments], check=True)
+        for host, run in runs.items():
+            await_link([*run, '-o', 'link', 'show', 'dev', f'{host}0'])
 
     def __enter__(self):
         return self
