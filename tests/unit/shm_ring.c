@@ -403,15 +403,42 @@ static void test_sizes_are_copied(void **state)
 	world_end(&world);
 }
 
+/* Lines that are written past the caches are what others are, and nothing beside them is. */
+static void test_lines_are_written(void **state)
+{
+	enum { MOST = 3000, MARGIN = 64 };
+	static uint8_t lines[MOST + 2 * MARGIN] __attribute__((aligned(SHM_LINE))), from[MOST + 8];
+
+	(void)state;
+	for (uint32_t i = 0; i < sizeof(from); i++)
+		from[i] = (uint8_t)(i * 7 + i / 256 + 1);
+	for (uint32_t length = 0; length <= MOST; length += length < 600 ? 1 : 83) {
+		uint32_t at = length % 8;
+
+		memset(lines, 0, sizeof(lines));
+		shm_write_lines(lines + MARGIN, from + at, length);
+		assert_memory_equal(lines + MARGIN, from + at, length);
+		for (uint32_t i = 0; i < MARGIN; i++)
+			assert_int_equal(lines[i] | lines[MARGIN + length + i], 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shapes),         cmocka_unit_test(test_laps),
-		cmocka_unit_test(test_count_wraps),    cmocka_unit_test(test_slots_run_out),
-		cmocka_unit_test(test_lines_run_out),  cmocka_unit_test(test_end_is_skipped),
-		cmocka_unit_test(test_tail_has_moved), cmocka_unit_test(test_sequence),
-		cmocka_unit_test(test_hostile_head),   cmocka_unit_test(test_hostile_fields),
-		cmocka_unit_test(test_hostile_slots),  cmocka_unit_test(test_sizes_are_copied),
+		cmocka_unit_test(test_shapes),
+		cmocka_unit_test(test_laps),
+		cmocka_unit_test(test_count_wraps),
+		cmocka_unit_test(test_slots_run_out),
+		cmocka_unit_test(test_lines_run_out),
+		cmocka_unit_test(test_end_is_skipped),
+		cmocka_unit_test(test_tail_has_moved),
+		cmocka_unit_test(test_sequence),
+		cmocka_unit_test(test_hostile_head),
+		cmocka_unit_test(test_hostile_fields),
+		cmocka_unit_test(test_hostile_slots),
+		cmocka_unit_test(test_sizes_are_copied),
+		cmocka_unit_test(test_lines_are_written),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

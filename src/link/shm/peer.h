@@ -8,6 +8,7 @@
  *   wake.c    who sleeps, and who wakes whom
  *   bulk.c    payload that is read from the memory of its sender
  *   ring.c    the ring alone
+ *   lines.c   writing many lines of it
  *
  * Locks: none. Senders reserve their places in a ring by an exchange; there is one poller at a time (device/progress.h). What
  * a struct shm_peer says is found in an epoch section, as the struct host_peer that it belongs to.

@@ -264,6 +264,13 @@ static inline int shm_reserve_slot(struct shm_producer *producer, uint32_t *at)
 /** True if at least a quarter of slots and lines is free. Any thread. */
 bool shm_has_room(struct shm_producer *producer);
 
+/**
+ * Copies @length bytes to @to, at the beginning of a line of the data area, past the caches: the other processor, which has read
+ * these lines, has them in its own, and each would be fetched from there before it is written. @from is no memory of the ring. Any
+ * thread. (lines.c)
+ */
+void shm_write_lines(uint8_t *to, const uint8_t *from, uint32_t length);
+
 /** Publishes the record in slot @at (of a cursor before its step), whose other fields have been written. */
 static inline void shm_publish_filled(struct shm_ring *ring, uint32_t at)
 {

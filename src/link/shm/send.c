@@ -170,12 +170,25 @@ static inline void copy_small(uint8_t *to, const uint8_t *from, uint32_t length)
 		memcpy(to, from, length);
 }
 
-static void write_payload(uint8_t *to, struct stream *payload, uint32_t length)
+static inline void copy_to_lines(uint8_t *to, const uint8_t *from, uint32_t length)
+{
+	if (length >= TUNABLE_SHM_PAST_CACHES)
+		shm_write_lines(to, from, length);
+	else
+		memcpy(to, from, length);
+}
+
+/* [@offset, +@length) of @payload. What is not in one piece of memory is taken from it, front to back. */
+static void write_payload(uint8_t *to, struct stream *payload, uint32_t offset, uint32_t length)
 {
 	struct stream memory;
 
 	if (!length)
 		return;
+	if (likely(payload->whole != NULL)) {
+		copy_to_lines(to, payload->whole + offset, length);
+		return;
+	}
 	stream_begin(&memory, NULL, 0);
 	stream_add_memory(&memory, to, length);
 	stream_copy(&memory, payload, length);
@@ -203,7 +216,7 @@ static enum link_result send_one(struct hca *hca, struct shm_peer *peer, struct 
 	if (__builtin_expect(masked, 0))
 		memcpy(at, masks, length);
 	else
-		write_payload(at, &packet->payload, length);
+		write_payload(at, &packet->payload, 0, length);
 	shm_publish(peer->out.ring, draft.at, &draft.slot);
 	return LINK_SENT;
 }
@@ -230,8 +243,11 @@ SPECIALISED enum link_result send_whole(struct hca *hca, struct shm_peer *peer, 
 	       &(struct shm_sizes){.headers = (uint8_t)headers, .length = length}, sizeof(struct shm_sizes));
 	roce_whole_write(slot->bytes, packet, opcode, length);
 	if (lines) {
-		shm_prepare(&peer->out);
-		memcpy(ring->data + (uint64_t)line * SHM_LINE, packet->payload.whole, length);
+		if (length < TUNABLE_SHM_PAST_CACHES)
+			shm_prepare(&peer->out);
+		else
+			shm_prepare_slot(&peer->out, at);
+		copy_to_lines(ring->data + (uint64_t)line * SHM_LINE, packet->payload.whole, length);
 	} else {
 		shm_prepare_slot(&peer->out, at);
 		if (length)
@@ -320,7 +336,7 @@ static enum link_result send_pieces(struct hca *hca, struct shm_peer *peer, stru
 		draft.at = cursor.slot;
 		draft.data =
 			peer->out.ring->data + (uint64_t)shm_step(&cursor, shm_record_lines(&draft.slot)) * SHM_LINE;
-		write_payload(write_front(&draft, packet->path), &packet->payload, length);
+		write_payload(write_front(&draft, packet->path), &packet->payload, offset, length);
 		shm_publish(peer->out.ring, draft.at, &draft.slot);
 		shm_wake(peer, false);
 	}
