@@ -11,9 +11,11 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <openssl/crypto.h>
 #include <openssl/err.h>
 
 #include "block/dek.h"
+#include "block/xts_blocks.h"
 #include "core/cancellation.h"
 #include "core/epoch.h"
 
@@ -48,10 +50,20 @@ static void context_free(struct cipher_context *context)
 	free(context);
 }
 
+/* OpenSSL's XTS does not encrypt with keys whose halves are equal; its ECB does. */
+static const EVP_CIPHER *cipher_of(const struct dek *dek, bool encrypt)
+{
+	bool small = dek->attr.key_bytes == 32;
+
+	if (encrypt && dek->equal_halves)
+		return small ? EVP_aes_128_ecb() : EVP_aes_256_ecb();
+	return small ? EVP_aes_128_xts() : EVP_aes_256_xts();
+}
+
 /* A context in use by the caller, in no list. NULL without memory. */
 static struct cipher_context *context_new(const struct dek *dek, bool encrypt)
 {
-	const EVP_CIPHER *cipher = dek->attr.key_bytes == 32 ? EVP_aes_128_xts() : EVP_aes_256_xts();
+	const EVP_CIPHER *cipher = cipher_of(dek, encrypt);
 	struct cipher_context *context = aligned_alloc(CACHE_LINE, sizeof(*context));
 	WITHOUT_CANCELLATION; /* OpenSSL reads its configuration when it is used first */
 	bool ready;
@@ -62,7 +74,8 @@ static struct cipher_context *context_new(const struct dek *dek, bool encrypt)
 	/* The error queue of this thread belongs to the program. */
 	ERR_set_mark();
 	*context = (struct cipher_context){.busy = true, .evp = EVP_CIPHER_CTX_new()};
-	ready = context->evp && EVP_CipherInit_ex(context->evp, cipher, NULL, dek->attr.key, NULL, encrypt);
+	ready = context->evp && EVP_CipherInit_ex(context->evp, cipher, NULL, dek->attr.key, NULL, encrypt) &&
+		EVP_CIPHER_CTX_set_padding(context->evp, 0);
 	ERR_pop_to_mark();
 	pthread_mutex_unlock(&openssl_lock);
 	if (!ready) {
@@ -132,10 +145,13 @@ static struct cipher_context *context_take(struct dek *dek, bool encrypt)
 
 int cipher_init(struct dek *dek)
 {
+	unsigned int half = dek->attr.key_bytes / 2;
+
 	if (xts_supported()) {
 		xts_expand(&dek->keys, dek->attr.key, dek->attr.key_bytes);
 		return 0;
 	}
+	dek->equal_halves = CRYPTO_memcmp(dek->attr.key, dek->attr.key + half, half) == 0;
 	for (int direction = 0; direction < DIRECTIONS; direction++) {
 		struct cipher_context *context = context_new(dek, direction == ENCRYPT);
 
@@ -208,7 +224,11 @@ static int transform_units(struct dek *dek, const struct cipher_units *units, st
 	for (size_t done = 0; good && done < bytes; tweak_add(&tweak, 1)) {
 		size_t part = bytes - done < units->unit ? bytes - done : units->unit;
 
-		good = transform_unit(context->evp, &tweak, to + done, from + done, part);
+		if (units->encrypt && dek->equal_halves)
+			good = xts_encrypt_by_blocks(context->evp, (const uint8_t *)&tweak, to + done, from + done,
+						     part);
+		else
+			good = transform_unit(context->evp, &tweak, to + done, from + done, part);
 		done += part;
 	}
 	context_give_back(context);

@@ -17,22 +17,12 @@ static void dek_free(struct dek *dek)
 	free(dek);
 }
 
-/* NIST SP 800-38E refers to keys of this form as unusable, and OpenSSL does not encrypt with them. */
-static bool halves_are_equal(const struct dek_attr *attr)
-{
-	size_t half = attr->key_bytes / 2;
-
-	return CRYPTO_memcmp(attr->key, attr->key + half, half) == 0;
-}
-
 int dek_create(struct hca *hca, const struct dek_attr *attr, uint32_t *id)
 {
 	struct dek *dek;
 	int error;
 
 	if (attr->key_bytes != 32 && attr->key_bytes != 64)
-		return -EINVAL;
-	if (halves_are_equal(attr))
 		return -EINVAL;
 	dek = aligned_alloc(CACHE_LINE, sizeof(*dek));
 	if (!dek)

@@ -37,12 +37,13 @@ struct dek {
 	uint32_t references; /* atomic */
 	struct dek_attr attr;
 	struct xts_keys keys; /* filled: no context is needed, and none is there */
+	bool equal_halves;    /* not looked at if `keys` is filled */
 	struct context_list contexts[DIRECTIONS][CONTEXT_LISTS];
 };
 
 /**
  * Expands the keys for the CPU's own instructions, or makes the first context of each direction, which cipher_transform()
- * falls back on. Returns 0, -EINVAL or -ENOMEM.
+ * falls back on. Returns 0 or -ENOMEM.
  */
 int cipher_init(struct dek *dek);
 /** Frees all contexts and the expanded keys in them. */

@@ -145,9 +145,6 @@ int hca_dek_create(struct hca_context *context, const struct hca_pd *pd, const s
 		if (attr->has_keytag)
 			memcpy(dek.keytag, plain + attr->key_bytes, KEYTAG_BYTES);
 		error = dek_create(context->hca, &dek, id);
-		/* Of keys of a length that exists, the one thing that is wrong with them. */
-		if (error == -EINVAL)
-			error = REFUSAL(why, EINVAL, RULE_DEK_EQUAL_HALVES, attr->key_bytes * 4);
 	}
 	OPENSSL_cleanse(plain, sizeof(plain));
 	OPENSSL_cleanse(&dek, sizeof(dek));

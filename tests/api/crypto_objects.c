@@ -196,11 +196,15 @@ static void bad_attributes(void **state)
 	BAD(comp_mask, 0);
 	BAD(crypto_login, (void *)&good);
 #undef BAD
-	/* Equal keys, at each size. */
+	/* Equal keys, at each size, are none: adapters take them. */
 	for (int size = 0; size < 2; size++) {
+		struct mlx5dv_dek *dek;
+
 		attr = plaintext_attr(size, false);
 		memcpy(attr.key + 16 * (size + 1), attr.key, 16 * (size + 1));
-		expect_null(mlx5dv_dek_create(context, &attr), EINVAL);
+		dek = mlx5dv_dek_create(context, &attr);
+		assert_non_null(dek);
+		expect_error(mlx5dv_dek_destroy(dek), 0);
 	}
 	/* A domain of another context. */
 	other = open_device();
@@ -445,6 +449,7 @@ static void keys_that_do_not_unwrap(void **state)
 {
 	struct mlx5dv_crypto_login_attr session = session_attr();
 	struct mlx5dv_dek_init_attr attr;
+	struct mlx5dv_dek *equal;
 
 	(void)state;
 	if (!IN_MODE("wrapped"))
@@ -465,7 +470,9 @@ static void keys_that_do_not_unwrap(void **state)
 		}
 	}
 	attr = wrapped_attr(MLX5DV_CRYPTO_KEY_SIZE_128, false, wrapped_equal_halves);
-	expect_null(mlx5dv_dek_create(context, &attr), EINVAL);
+	equal = mlx5dv_dek_create(context, &attr);
+	assert_non_null(equal);
+	expect_error(mlx5dv_dek_destroy(equal), 0);
 	/* By the KEK of another device. */
 	attr = wrapped_attr(MLX5DV_CRYPTO_KEY_SIZE_128, false, file_wrapped_128);
 	expect_null(mlx5dv_dek_create(context, &attr), EINVAL);

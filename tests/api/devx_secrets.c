@@ -161,10 +161,6 @@ static void wrong_objects(void **state)
 			    {28, 0xfffff0, 5, 955},
 		    },
 		    8);
-	memcpy(command.in + AT_KEY + 16, command.in + AT_KEY, 16);
-	errno = 0;
-	assert_null(create(client.context, &command, DEK_BYTES));
-	expect_device_refusal(errno, &command, 3, 650);
 	/* The header of a command is there, and no more. */
 	expect_short(client.context, &short_command, 16);
 	/* What does not log in here. */

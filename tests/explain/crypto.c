@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules 622 and 650 to 669: data encryption keys, crypto logins, the crypto setter. */
+/* Rules 622 and 651 to 669: data encryption keys, crypto logins, the crypto setter. */
 #include "rule_cases.h"
 
 #include "support/crypto_keys.h"
@@ -27,18 +27,6 @@ static struct mlx5dv_dek_init_attr wrapped_dek_attr(void)
 static void dek_refused(struct mlx5dv_dek_init_attr attr, int error)
 {
 	expect_null(mlx5dv_dek_create(client.context, &attr), error);
-}
-
-static void dek_equal_halves(void)
-{
-	struct mlx5dv_dek_init_attr attr = dek_attr();
-
-	memset(attr.key, 7, 32);
-	dek_refused(attr, EINVAL);
-	expect_refusal(
-		DEK_EQUAL_HALVES,
-		"%s → EINVAL: both 128-bit halves of the key are the same: AES-XTS is not secure with such a key",
-		dek_create);
 }
 
 static void crypto_not_offered(void)
@@ -240,7 +228,6 @@ static void mkey_crypto_dek(void)
 
 static const struct rule_case cases[] = {
 	CRYPTO_CASE(MKEY_NO_CRYPTO, mkey_no_crypto, "off"),
-	CASE(DEK_EQUAL_HALVES, dek_equal_halves),
 	CRYPTO_CASE(CRYPTO_NOT_OFFERED, crypto_not_offered, "off"),
 	CASE(DEK_ATTR, dek_attributes),
 	CASE(MKEY_CRYPTO_DEK, mkey_crypto_dek),
