@@ -19,6 +19,7 @@ import sys
 import time
 
 import cases
+import xts
 from place import A, ADDRESS, B, LIBRARIES, LINK_MTU, Hosts, enter
 
 # Keys and credentials that the device's built-in import KEK opens.
@@ -32,6 +33,8 @@ class Runner:
         self.hosts = hosts
         self.options = options
         self.write_crypto_files()
+        if 'dpdk' in options.group:
+            self.write_dpdk_files()
         for name, lines in cases.BATCHES.items():
             with open(f'{hosts.directory}/{name}', 'w', encoding='ascii') as file:
                 file.write(lines)
@@ -50,6 +53,16 @@ class Runner:
             file.write('#!/bin/sh\n# wrap KEK OUTPUT\n'
                        f'until ln {self.hosts.directory}/wrapped_key "$2"; do sleep 0.05; done 2>/dev/null\n')
         os.chmod(f'{self.hosts.directory}/wrap', 0o755)
+
+    def write_dpdk_files(self):
+        """Vectors, and what the device and the driver read where keys are wrapped: the vectors of DPDK itself are by a KEK of zeroes."""
+        for name, lines in {
+                **{f'xts-{key}-{length}': xts.vector(key, length) for key, length in cases.DPDK_VECTORS},
+                'another-tweak': xts.vector(32, 512).replace('cipher_iv = ', 'cipher_iv = 0, '),
+                'import_kek': f'import_kek 0 {bytes(16).hex()}\ncredential 0 {bytes(range(40)).hex()}\n',
+                'wcs': xts.wrap(bytes(16), bytes(range(40))).hex(' ') + '\n'}.items():
+            with open(f'{self.hosts.directory}/{name}', 'w', encoding='ascii') as file:
+                file.write(lines)
 
     def prefix(self, case):
         """`softhca run` for programs that look for /dev/infiniband; others need nothing but the library path."""
@@ -83,7 +96,7 @@ class Runner:
             time.sleep(0.005)
         return 'the server does not listen'
 
-    def await_ends(self, programs, deadline):
+    def await_ends(self, programs, deadline, status=0):
         while any(program.poll() is None for program in programs):
             if time.monotonic() > deadline:
                 break
@@ -92,7 +105,7 @@ class Runner:
                 deadline = min(deadline, time.monotonic() + 2)
             time.sleep(0.005)
         for program in programs:
-            if program.poll():
+            if program.poll() not in (None, status):
                 return f'on {program.host} exit status {program.poll()}'
         return 'the time limit has passed' if None in [program.poll() for program in programs] else None
 
@@ -119,6 +132,17 @@ class Runner:
         if not wrong:
             wrong = case.judge(case, *[program.read('out') for program in programs])
         return wrong, programs
+
+    def run_alone(self, case, _, deadline):
+        """A program without a peer."""
+        cpus = sorted(os.sched_getaffinity(0))[:case.cpus]
+        values = {'directory': self.hosts.directory, 'cpus': ','.join(map(str, cpus))}
+        env = {name: value.format(**values) for name, value in self.env(case).items()}
+        if case.preload:
+            env['LD_PRELOAD'] = program_of(case.preload, self.options)
+        program = self.hosts.start(A, [*self.prefix(case), *self.words(case, case.command, values)], env)
+        wrong = self.await_ends([program], deadline, case.status)
+        return wrong or case.judge(case, program.read('out'), ''), [program]
 
     def words(self, case, command, values):
         words = shlex.split(command.format(**values))
@@ -162,7 +186,7 @@ class Runner:
         """Returns what is wrong, or None; and lines to read."""
         before = self.hosts.datagrams(A)
         begin = time.monotonic()
-        run = self.run_mpi if case.ranks else self.run_files if case.files else self.run_pair
+        run = self.run_alone if case.alone else self.run_mpi if case.ranks else self.run_files if case.files else self.run_pair
         wrong, programs = run(case, link, begin + case.seconds)
         seen = [now - then for now, then in zip(self.hosts.datagrams(A), before)]
         # What goes to a group leaves the host, and so comes to all of its processes; rsockets of datagrams begin with UDP.
@@ -182,7 +206,8 @@ class Runner:
 
 def program_of(name, options):
     """Where the program of our own with this name was built, or None."""
-    return next((path for path in options.program or [] if os.path.basename(path).removeprefix('clients-') == name), None)
+    names = {os.path.basename(path).removeprefix('clients-').removesuffix('.so'): path for path in options.program or []}
+    return names.get(name)
 
 
 def missing(case, options):
@@ -192,6 +217,8 @@ def missing(case, options):
         return f'{program} is not installed'
     if 'LD_PRELOAD' in case.env and not os.path.exists(case.env['LD_PRELOAD']):
         return f'there is no {case.env["LD_PRELOAD"]}'
+    if case.cpus > len(os.sched_getaffinity(0)):
+        return f'it needs {case.cpus} processors'
     if case.ranks and not program_of(case.program.split()[0], options):
         return 'there was no mpicc when this was configured'
     return None

@@ -105,7 +105,7 @@ ENDLESS = ('softhca top',)
 # Commands for one terminal, of which the next one is for another.
 TWO_TERMINALS = ('softhca run -- ibv_rc_pingpong', 'softhca run -- ib_write_bw', 'softhca run -- rping -s')
 # What a reader need not have, and commands of the shell that are no programs.
-CLIENTS = ('gdb', 'valgrind', 'tshark', 'mpirun', 'rping', 'ib_write_bw', 'ibv_rc_pingpong', 'ibv_devices')
+CLIENTS = ('gdb', 'valgrind', 'tshark', 'mpirun', 'rping', 'ib_write_bw', 'ibv_rc_pingpong', 'ibv_devices', 'dpdk-test-crypto-perf')
 BUILT_IN = ('export', 'eval')
 # Commands in sentences that leave something open.
 OPEN = re.compile(r'[A-Z]{3,}|…|\*|^softhca (?:run|env|top|report|decode|encode|timeline|completion)(?: (?:--)?[a-z]+)?$')
