@@ -23,9 +23,9 @@ MAKERS = {'EXPLAIN': 0, 'REFUSE': 0, 'REFUSE_QP': 0, 'REFUSE_CREATION': 0, 'REFU
           'REFUSE_OVER': 0, 'REFUSE_DOMAIN': 1, 'REFUSE_HELLO': 1, 'WR_REFUSE': 0, 'REFUSAL': 0, 'RESPONDER_REFUSAL': 0,
           'DROP_FRAME': 0, 'EXPLAIN_LIMITED': 0, 'EXPLAIN_DROP': 0, 'UDP_EXPLAIN': 0, 'EXPLAIN_ONCE': 0, 'DROP': 3,
           'DROP_MAD': 0, 'REFUSE_OBJECT': 0, 'CM_EXPLAIN': 0, 'CM_REFUSE': 0, 'EXPLAIN_REQUEST': 0,
-          'WARN': 0, 'WARN_OF_QP': 0, 'WARN_OF_SEND': 0, 'WARN_UNLESS': 0}
+          'WARN': 0, 'WARN_OF_QP': 0, 'WARN_OF_SEND': 0, 'WARN_UNLESS': 0, 'WARN_ABOUT': 0}
 # Places that name a rule without making an explanation of it.
-MENTION = re.compile(r'(?:[!=<>]=|vendor_syndrome =|\.rule =|\{MLX5_CQE_SYNDROME_\w+,|LINT\(profile_differs, [^;]*,)\s*RULE_(\w+)')
+MENTION = re.compile(r'(?:[!=<>]=|misuse_bit\(|vendor_syndrome =|\.rule =|\{MLX5_CQE_SYNDROME_\w+,|LINT\(profile_differs, [^;]*,)\s*RULE_(\w+)')
 MAX_FIGURES = 8
 
 Rule = collections.namedtuple('Rule', 'number name text source advice')

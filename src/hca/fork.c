@@ -13,6 +13,7 @@
 #include "device/device.h"
 #include "device/progress.h"
 #include "device/counters.h"
+#include "device/guard.h"
 #include "device/timeline.h"
 #include "draw/book.h"
 #include "filter/filter.h"

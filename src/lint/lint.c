@@ -33,6 +33,9 @@ static void summarise(void)
 	size_t used = 0;
 	uint64_t sum = 0;
 
+	queue_lock(&lint.lock);
+	lint_reads_tell();
+	queue_unlock(&lint.lock);
 	for (uint32_t i = 0; i < MISUSE_RULES; i++) {
 		uint64_t count = __atomic_load_n(&counts[i], __ATOMIC_RELAXED);
 
@@ -97,6 +100,10 @@ static void start(void)
 	/* A child tells of itself alone. */
 	pthread_atfork(before_fork, NULL, count_none);
 	atexit(summarise);
+	if (wanted & (misuse_bit(RULE_RECEIVE_READ_EARLY) | misuse_bit(RULE_WRITE_READ_EARLY)) && guard_start()) {
+		guard_write_was_read = lint_write_was_read;
+		guard_last_first = wanted & misuse_bit(RULE_WRITE_READ_EARLY);
+	}
 	lint_wanted = wanted;
 }
 

@@ -88,9 +88,15 @@ void lint_qp_destroying(struct user_qp *qp)
 	struct lint_qp *state = qp->lint;
 	uint32_t abandoned;
 
-	if (!state || !sends_go_on(state))
+	if (!state)
 		return;
 	queue_lock(&lint.lock);
+	lint_reads_tell();
+	lint_receives_complete(state);
+	if (!sends_go_on(state)) {
+		queue_unlock(&lint.lock);
+		return;
+	}
 	lint_sends_complete(state);
 	abandoned = open_sends(state);
 	if (abandoned)
@@ -113,6 +119,7 @@ void lint_qp_destroyed(struct user_qp *qp)
 	lint.binds -= state->binds;
 	state->binds = 0;
 	lint_due_forget(state);
+	lint_receives_end(state);
 	queue_unlock(&lint.lock);
 	qp->lint = NULL;
 	free(state->send);
@@ -161,6 +168,7 @@ void lint_mr_registered(struct user_mr *mr)
 	queue_lock(&lint.lock);
 	mr->lint_next = *link;
 	*link = mr;
+	lint_receive_region_registered(mr);
 	queue_unlock(&lint.lock);
 }
 
@@ -179,6 +187,8 @@ void lint_mr_deregistering(struct user_mr *mr)
 	uint32_t count = 0;
 
 	queue_lock(&lint.lock);
+	lint_reads_tell();
+	lint_receive_region_gone(mr);
 	forget_mr(mr);
 	for (int i = 0; i < LINT_BUCKETS; i++)
 		for (struct lint_qp *state = lint.qps[i]; state; state = state->next)

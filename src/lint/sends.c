@@ -87,6 +87,7 @@ void lint_sends_posted(struct user_qp *qp, uint32_t count, const char *call)
 	if (!state)
 		return;
 	queue_lock(&lint.lock);
+	lint_reads_tell();
 	if (number == state->end)
 		lint_sends_complete(state);
 	else
@@ -103,8 +104,10 @@ void lint_polled(struct user_cq *cq, uint32_t qp_num, bool last)
 	struct lint_qp *state;
 
 	queue_lock(&lint.lock);
+	lint_reads_tell();
 	state = lint_qp_find(qp_num);
 	if (state) {
+		lint_receives_complete(state);
 		lint_sends_complete(state);
 		lint_due_count(state);
 	}

@@ -10,6 +10,7 @@
 #define SOFTHCA_LINT_STATE_H
 
 #include "core/lock.h"
+#include "device/guard.h"
 #include "explain/misuse.h"
 #include "verbs/lint.h"
 
@@ -38,6 +39,28 @@ struct lint_send {
 	uint32_t inline_words[LINT_INLINE_WORDS];
 };
 
+/* Memory of a receive: pages [first, end) of its region, of which `range` is closed, or -1. */
+struct lint_buffer {
+	uint32_t lkey;
+	int range;
+	uint64_t first, end;
+};
+
+struct lint_receive {
+	uint64_t wr_id;
+	uint32_t buffers; /* 0: it is not posted, or nothing of it is watched */
+	struct lint_buffer buffer[LINT_PIECES];
+};
+
+/* The receives of a queue pair, by the place in its ring, [first, end) of receive_queue.head; or of an SRQ, by entry, of which there are `end`. */
+struct lint_receives {
+	struct lint_receive *entry;
+	uint32_t first, end;
+	struct user_qp *qp; /* or NULL */
+	struct user_srq *srq;
+	uint64_t warned; /* of an SRQ: as in struct lint_qp */
+};
+
 struct lint_qp {
 	struct user_qp *qp;
 	struct lint_qp *next; /* of those with the same hash */
@@ -53,6 +76,7 @@ struct lint_qp {
 	/* Keys whose signature was set since ibv_wr_start(3); the one that is configured without it although it should not be. */
 	struct user_mkey *set[LINT_KEYS], *suspect;
 	uint32_t set_count;
+	struct lint_receives receives; /* without entries as long as none was posted */
 	/* Completions that can come of what is posted, as its CQs have them in lint_due. */
 	uint32_t sends_due, receives_due;
 };
@@ -115,6 +139,18 @@ void lint_room_check(struct lint_qp *state, const char *call);
 /** Nothing can come of it any more. */
 void lint_due_forget(struct lint_qp *state);
 
+/** Warns of buffers of receives that were read since the last time. The lock is held. */
+void lint_reads_tell(void);
+/** Takes the receives of @state whose completions were polled out of it. The lock is held. */
+void lint_receives_complete(struct lint_qp *state);
+/** @state goes, and its queue pair is no more in the device. The lock is held. */
+void lint_receives_end(struct lint_qp *state);
+/** @mr is registered, or about to go. The lock is held. */
+void lint_receive_region_registered(struct user_mr *mr);
+void lint_receive_region_gone(struct user_mr *mr);
+/** guard_write_was_read. */
+void lint_write_was_read(struct hca *hca, uint32_t qp_num, uint64_t address, uint64_t start, uint64_t length);
+
 /**
  * Makes a warning, if it was asked for, and counts it. @warned: misuse_bit() of what was said already of the object that it
  * is about, which is said once; NULL: it is said each time. Any thread; the lock may be held.
@@ -128,6 +164,9 @@ void lint_warn(struct hca *hca, const struct explain_subject *subject, uint64_t 
 #define WARN_UNLESS(warned, hca, call_name, rule, ...)                                                                 \
 	lint_warn(hca, &(const struct explain_subject){.call = (call_name)}, warned, rule,                             \
 		  (const uint64_t[]){__VA_ARGS__}, EXPLAIN_COUNT_(__VA_ARGS__))
+/* WARN_ABOUT(&subject, &warned, hca, RULE_X, figures…): the same of any subject. */
+#define WARN_ABOUT(subject, warned, hca, rule, ...)                                                                    \
+	lint_warn(hca, subject, warned, rule, (const uint64_t[]){__VA_ARGS__}, EXPLAIN_COUNT_(__VA_ARGS__))
 /* WARN_OF_QP(struct lint_qp *, "ibv_post_send", RULE_X, figures…): once of each queue pair. */
 #define WARN_OF_QP(state, call_name, rule, ...)                                                                        \
 	lint_warn(hca_of_context((state)->qp->base.context),                                                           \

@@ -10,6 +10,7 @@
 #include "core/compiler.h"
 #include "core/epoch.h"
 #include "device/device.h"
+#include "device/guard.h"
 #include "device/key_observer.h"
 #include "mkey/window.h"
 
@@ -58,7 +59,8 @@ static void mapping_copy(struct mapping *to, const struct mapping *from)
 /* What is known of @map at once, when nothing of it changes any more. */
 static void summarize(struct mapping *map)
 {
-	bool plain = map->kind == KEY_MEMORY && !map->free && map->qpn == KEY_QPN_ANY;
+	/* Whoever guards pages is to hear of each access. */
+	bool plain = map->kind == KEY_MEMORY && !map->free && map->qpn == KEY_QPN_ANY && !guard_is_on();
 
 	map->plain_rights = plain ? map->rights : 0;
 }

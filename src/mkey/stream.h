@@ -14,6 +14,7 @@
 
 #include "mkey/stage.h"
 #include "core/compiler.h"
+#include "device/guard.h"
 #include "mkey/copy.h"
 #include "mkey/walk.h"
 
@@ -119,6 +120,9 @@ SPECIALISED uint8_t *stream_plain_memory(const struct stream *stream, uint32_t n
 /** stream_add_part() of any other key, and every refusal: fills the part behind the last one. */
 int stream_resolve(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, struct refusal *why);
 
+/** Memory of the part behind the last one, of @number, if that would be plain without guards (device/guard.h), and nothing is to be done there; or NULL. */
+uint8_t *stream_guarded_memory(const struct stream *stream, uint32_t number);
+
 /** Adds [@address, +@length) of @key; @more: the message goes on behind it in the same key. See stream_add_key(). */
 SPECIALISED int stream_add_part(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, bool more,
 				struct refusal *why)
@@ -138,6 +142,8 @@ SPECIALISED int stream_add_part(struct stream *stream, uint32_t key, uint64_t ad
 
 		if (error)
 			return error;
+		if (guard_is_on())
+			memory = stream_guarded_memory(stream, key);
 	}
 	part->length = length;
 	stream->whole = stream->count ? NULL : memory;

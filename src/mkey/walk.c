@@ -6,6 +6,7 @@
 
 #include "mkey/stage.h"
 #include "device/device.h"
+#include "device/guard.h"
 #include "mkey/pages.h"
 
 #define READING (RIGHT_LOCAL_READ | RIGHT_REMOTE_READ | RIGHT_ATOMIC)
@@ -46,6 +47,12 @@ static int resolve(const struct walk_access *access, uint8_t rights, uint32_t nu
 	return 0;
 }
 
+static RARE void guard_piece(const struct piece *piece, uint8_t rights)
+{
+	if (piece->address)
+		guard_device_access(piece->address, piece->length, rights & RIGHT_LOCAL_WRITE);
+}
+
 /* Memory of a range that is already known to lie inside a direct mapping. */
 static int direct_piece(const struct mapping *map, uint8_t rights, uint64_t address, uint64_t length,
 			struct piece *piece, struct refusal *why)
@@ -53,6 +60,8 @@ static int direct_piece(const struct mapping *map, uint8_t rights, uint64_t addr
 	*piece = (struct piece){.length = length};
 	if (map->kind != KEY_NULL)
 		piece->address = mapping_memory(map, address);
+	if (guard_is_on())
+		guard_piece(piece, rights);
 	if ((map->kind == KEY_ON_DEMAND || map->kind == KEY_IMPLICIT) &&
 	    pages_present(piece->address, length, rights & WRITING) != 0)
 		return REFUSAL(why, EACCES, RULE_KEY_NOT_MAPPED, map->number, map->kind, address, length);
@@ -316,9 +325,8 @@ bool walk_at_once(const struct walk_access *access, uint8_t rights, const struct
 	key = mkey_find(access->hca, entry->key);
 	target = key ? mkey_mapping(key) : NULL;
 	rights = inner_rights(rights);
-	if (!target || target->kind != KEY_MEMORY || target->free || target->number != entry->key ||
-	    target->pd != access->pd || target->qpn != KEY_QPN_ANY || (target->rights & rights) != rights ||
-	    !mapping_covers(target, address, length))
+	if (!target || target->number != entry->key || target->pd != access->pd ||
+	    (target->plain_rights & rights) != rights || !mapping_covers(target, address, length))
 		return false;
 	*piece = (struct piece){.address = mapping_memory(target, address), .length = length};
 	return true;

@@ -10,6 +10,7 @@
 #include "abi/entry_points.h"
 #include "explain/explain.h"
 #include "verbs/doorbell_page.h"
+#include "verbs/lint.h"
 #include "verbs/objects.h"
 
 static int init_qp(struct ibv_qp *base, struct mlx5dv_qp *out)
@@ -116,6 +117,8 @@ int softhca_mlx5dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type)
 	if (!(obj_type & (MLX5DV_OBJ_QP | MLX5DV_OBJ_CQ | MLX5DV_OBJ_SRQ | MLX5DV_OBJ_RWQ | MLX5DV_OBJ_DM |
 			  MLX5DV_OBJ_AH | MLX5DV_OBJ_PD)))
 		return REFUSE(hca_device(0), call, EINVAL, RULE_DV_INIT_OBJ_NONE, obj_type);
+	if (obj_type & (MLX5DV_OBJ_QP | MLX5DV_OBJ_CQ | MLX5DV_OBJ_SRQ))
+		LINT(ring_given);
 	if (obj_type & MLX5DV_OBJ_QP)
 		error = object_refused(call, NULL, obj->qp.in) ? errno : init_qp(obj->qp.in, obj->qp.out);
 	if (!error && obj_type & MLX5DV_OBJ_CQ)

@@ -12,6 +12,7 @@
 #include "device/program_memory.h"
 #include "mkey/signature_report.h"
 #include "device/device.h"
+#include "device/guard.h"
 #include "device/timeline.h"
 
 #define ARM_SOLICITED (1u << 24)
@@ -287,6 +288,8 @@ void cq_note(const struct hca_cq *cq, struct mlx5_cqe64 *cqe, uint8_t opcode)
 		cqe->timestamp = htobe64(clock_now_ns());
 	if (cq->notes & CQ_TIMELINE)
 		record_completed(cq, cqe, opcode);
+	if (cq->notes & CQ_GUARD && opcode != MLX5_CQE_REQ)
+		guard_received(be16toh(cqe->wqe_counter));
 }
 
 void cq_raise_if_due(struct hca_cq *cq, uint8_t op_own, bool event)
@@ -385,7 +388,8 @@ int hca_cq_create(struct hca_context *context, const struct hca_cq_attr *attr, s
 	cq->cqe_size = attr->cqe_size;
 	cq->dbrec = attr->dbrec;
 	cq->channel = attr->channel;
-	cq->notes = (uint8_t)((attr->timestamps ? CQ_TIMESTAMP : 0) | (timeline_is_on() ? CQ_TIMELINE : 0));
+	cq->notes = (uint8_t)((attr->timestamps ? CQ_TIMESTAMP : 0) | (timeline_is_on() ? CQ_TIMELINE : 0) |
+			      (guard_is_on() ? CQ_GUARD : 0));
 	if (attr->in_umem && umem_init(cq, attr)) {
 		id_table_release(&context->hca->cqs, cq->number);
 		umem_free(cq);

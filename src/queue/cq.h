@@ -18,6 +18,7 @@
 enum cq_note {
 	CQ_TIMESTAMP = 1 << 0,
 	CQ_TIMELINE = 1 << 1, /* device/timeline.h */
+	CQ_GUARD = 1 << 2,    /* device/guard.h */
 };
 
 struct hca_cq {

@@ -57,9 +57,26 @@ void lint_events_wait(struct ibv_context *context, const char *call, const char 
  */
 void lint_sends_posted(struct user_qp *qp, uint32_t count, const char *call);
 
-/** @wr and those behind it are about to be posted; receives may have been posted to @qp. No lock is held. */
-void lint_receives_posting(const struct ibv_recv_wr *wr);
+/** Receives are about to be posted; may have been posted to @qp. No lock is held. */
+void lint_receives_posting(void);
 void lint_receives_posted(struct user_qp *qp);
+
+/**
+ * The receive @wr is about to be the device's: the one of that @number of @qp, as receive_queue.head counts them, or in entry @index
+ * of @srq. The lock of the queue is held.
+ */
+void lint_receive_posting(struct user_qp *qp, uint32_t number, const struct ibv_recv_wr *wr);
+void lint_srq_receive_posting(struct user_srq *srq, uint32_t index, const struct ibv_recv_wr *wr);
+/** The receive in entry @index of @srq is over. The lock of the SRQ is held. */
+void lint_srq_receive_over(struct user_srq *srq, uint32_t index);
+/** @srq is destroyed in the device. No lock is held. */
+void lint_srq_destroyed(struct user_srq *srq);
+/** ibv_modify_qp(3) has brought @qp into @state. No lock is held. */
+void lint_qp_entered(struct user_qp *qp, enum ibv_qp_state state);
+/** @mr is another range now. No lock is held. */
+void lint_mr_changed(struct user_mr *mr);
+/** The program has got a ring, which it may fill or empty by itself. No lock is held. */
+void lint_ring_given(void);
 
 /** ibv_modify_srq(3) has armed @srq, the program has taken the event, is about to post, has posted. No lock is held. */
 void lint_srq_armed(struct user_srq *srq, uint32_t limit);

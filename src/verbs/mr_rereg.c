@@ -8,6 +8,7 @@
 #include "abi/entry_points.h"
 #include "explain/explain.h"
 #include "verbs/handles.h"
+#include "verbs/lint.h"
 #include "verbs/mr.h"
 
 static const char call[] = "ibv_rereg_mr";
@@ -115,5 +116,6 @@ int softhca_ibv_rereg_mr(struct ibv_mr *base, int flags, struct ibv_pd *pd, void
 	if (error)
 		return refuse_command(mr_explain_failure(hca, call, error, &attr));
 	update_object(mr, flags, pd, &attr);
+	LINT(mr_changed, mr);
 	return 0;
 }

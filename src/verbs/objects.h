@@ -45,6 +45,7 @@ struct user_srq;
 struct handle_table;
 struct hca_login;
 struct lint_qp;
+struct lint_receives;
 
 /*
  * User index -> QP or XRC SRQ, read by pollers without a lock: two levels, leaves are never freed before the context is.
@@ -111,6 +112,8 @@ struct user_mr {
 	/* Of src/lint/, which alone uses them; where the device writes: [from, to). */
 	struct user_mr *lint_next;
 	uint64_t lint_from, lint_to;
+	uint16_t *lint_receives; /* posted, by page; or NULL */
+	bool lint_shared;        /* another region has some of its memory */
 	struct alive alive;
 };
 
@@ -198,6 +201,7 @@ struct user_srq {
 	struct {
 		uint32_t limit;
 		bool raised, refilled, warned;
+		struct lint_receives *receives; /* or NULL */
 	} lint;
 	struct alive alive;
 };

@@ -98,6 +98,8 @@ SPECIALISED int post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ib
 			*bad_wr = wr;
 			break;
 		}
+		if (watched && lint_is_on())
+			lint_receive_posting(qp, qp->rq.head + posted, wr);
 		if (watched && timeline_is_on())
 			timeline_put(timeline_now(), TIMELINE_WHAT(TIMELINE_POST_RECEIVE, 0, qp->rq.head + posted),
 				     base->qp_num, 0, length_of(wr), wr->wr_id);
@@ -122,7 +124,7 @@ int post_recv_watched(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv
 	int error;
 
 	if (lint_is_on())
-		lint_receives_posting(wr);
+		lint_receives_posting();
 	error = post_recv(qp, wr, bad_wr, true);
 	if (lint_is_on())
 		lint_receives_posted(to_user_qp(qp));

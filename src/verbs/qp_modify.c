@@ -7,6 +7,7 @@
 
 #include "abi/entry_points.h"
 #include "explain/explain.h"
+#include "verbs/lint.h"
 #include "verbs/objects.h"
 #include "verbs/ops.h"
 #include "verbs/wqe_builder.h"
@@ -78,6 +79,7 @@ void user_qp_entered(struct user_qp *qp, enum ibv_qp_state state)
 	if (qp->dbrec)
 		follow(qp, state);
 	qp->base.state = state;
+	LINT(qp_entered, qp, state);
 }
 
 void user_qp_disconnect(struct ibv_qp *base)

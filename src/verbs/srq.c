@@ -282,6 +282,7 @@ int softhca_ibv_destroy_srq(struct ibv_srq *base)
 		user_cq_purge_srq(srq);
 		user_index_remove(&to_user_context(base->context)->qps, srq->user_index);
 	}
+	LINT(srq_destroyed, srq);
 	pthread_cond_destroy(&base->cond);
 	pthread_mutex_destroy(&base->mutex);
 	srq_free(srq);

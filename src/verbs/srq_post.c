@@ -2,6 +2,7 @@
 /* ibv_post_srq_recv(3). */
 #include <errno.h>
 
+#include "core/compiler.h"
 #include "device/timeline.h"
 #include "explain/explain.h"
 #include "verbs/lint.h"
@@ -46,7 +47,8 @@ static int check(const struct user_srq *srq, const struct ibv_recv_wr *wr)
 	return 0;
 }
 
-int softhca_ibv_post_srq_recv(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+/* @watched: as in ibv_post_recv(). */
+SPECIALISED int post(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr, const bool watched)
 {
 	struct user_srq *srq = to_user_srq(base);
 	uint16_t first;
@@ -62,7 +64,9 @@ int softhca_ibv_post_srq_recv(struct ibv_srq *base, struct ibv_recv_wr *wr, stru
 		}
 		srq->wr_id[srq->head] = wr->wr_id;
 		write_entry(srq, wr);
-		if (timeline_is_on())
+		if (watched && lint_is_on())
+			lint_srq_receive_posting(srq, srq->head, wr);
+		if (watched && timeline_is_on())
 			timeline_put(timeline_now(), TIMELINE_WHAT(TIMELINE_POST_SRQ, 0, srq->head), srq->base.handle,
 				     0, 0, wr->wr_id);
 		srq->head = srq_next(srq, srq->head);
@@ -76,15 +80,20 @@ int softhca_ibv_post_srq_recv(struct ibv_srq *base, struct ibv_recv_wr *wr, stru
 	return error;
 }
 
+int softhca_ibv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	return post(srq, wr, bad_wr, false);
+}
+
 int post_srq_recv_watched(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	int error;
 
 	if (!lint_is_on())
-		return softhca_ibv_post_srq_recv(srq, wr, bad_wr);
-	lint_receives_posting(wr);
+		return post(srq, wr, bad_wr, true);
+	lint_receives_posting();
 	lint_srq_posting(to_user_srq(srq));
-	error = softhca_ibv_post_srq_recv(srq, wr, bad_wr);
+	error = post(srq, wr, bad_wr, true);
 	lint_srq_posted(to_user_srq(srq));
 	return error;
 }

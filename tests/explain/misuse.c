@@ -341,6 +341,203 @@ static void buffer_freed(void)
 	side_accept(&server);
 }
 
+/* ---- read too early --------------------------------------------------------------------------------------------- */
+
+enum { PAGE = 4096, BUFFER_PAGES = 4 };
+
+static uint8_t *buffer;
+static struct ibv_mr *buffer_mr;
+
+static struct ibv_sge in_buffer(size_t offset, uint32_t length)
+{
+	return (struct ibv_sge){(uintptr_t)buffer + offset, length, buffer_mr->lkey};
+}
+
+static uint8_t read_byte(size_t offset)
+{
+	return *(volatile uint8_t *)(buffer + offset);
+}
+
+static void open_buffer(void)
+{
+	buffer = mmap(NULL, BUFFER_PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(buffer, MAP_FAILED);
+	buffer_mr =
+		ibv_reg_mr(server.pd, buffer, BUFFER_PAGES * PAGE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	assert_non_null(buffer_mr);
+}
+
+static void close_buffer(void)
+{
+	expect_error(ibv_dereg_mr(buffer_mr), 0);
+	expect_error(munmap(buffer, BUFFER_PAGES * PAGE), 0);
+}
+
+/* What the client sends, whose completion and that of the receive @wr_id are polled. */
+static void send_bytes(uint32_t length)
+{
+	struct ibv_send_wr wr = request(IBV_WR_SEND, length);
+
+	post_send(&pair.client, &wr);
+	expect_completion(&pair.client, WR_ID, IBV_WC_SEND);
+}
+
+static void receive_bytes(uint64_t wr_id, uint32_t length)
+{
+	send_bytes(length);
+	expect_completion(&pair.server, wr_id, IBV_WC_RECV);
+}
+
+static void expect_byte(size_t offset, const uint8_t *value)
+{
+	assert_int_equal(read_byte(offset), *value);
+}
+
+/* What a program may do with the buffers of receives, and around them. */
+static void read_in_time(void)
+{
+	struct ibv_sge whole = in_buffer(0, 2 * PAGE), same = whole, part = in_buffer(100, PAGE);
+	struct ibv_mr *again;
+
+	post_receive(&pair.server, 1, &whole, 1);
+	/* Behind it; within, the program writes. */
+	read_byte(2 * PAGE);
+	buffer[0] = 1;
+	receive_bytes(1, 2 * PAGE);
+	expect_byte(0, client.memory);
+	expect_byte(2 * PAGE - 1, client.memory + 2 * PAGE - 1);
+
+	/* A page of which a part alone is the buffer. */
+	post_receive(&pair.server, 1, &part, 1);
+	read_byte(0);
+	receive_bytes(1, PAGE);
+
+	/* Several receives have the same buffer, as those of the ping-pongs. */
+	for (int i = 0; i < 3; i++)
+		post_receive(&pair.server, i, &same, 1);
+	for (int i = 0; i < 3; i++) {
+		receive_bytes(i, PAGE);
+		expect_byte(1, client.memory + 1);
+		if (i == 1)
+			post_receive(&pair.server, 3, &same, 1);
+	}
+	receive_bytes(3, PAGE);
+
+	/* Registered twice. */
+	again = ibv_reg_mr(server.pd, buffer, PAGE, IBV_ACCESS_LOCAL_WRITE);
+	assert_non_null(again);
+	post_receive(&pair.server, 1, &whole, 1);
+	read_byte(0);
+	expect_error(ibv_dereg_mr(again), 0);
+	receive_bytes(1, PAGE);
+}
+
+/* What the device does there, or what is over without a completion, is no read. */
+static void used_otherwise(void)
+{
+	struct ibv_sge whole = in_buffer(0, 2 * PAGE);
+	struct ibv_send_wr wr = request(IBV_WR_RDMA_WRITE, PAGE), answer = request(IBV_WR_SEND, PAGE);
+	struct ibv_sge source = in_buffer(PAGE, PAGE), sink = side_sge(&client, 0, PAGE);
+	struct ibv_recv_wr refused = {.num_sge = 1000}, *bad;
+
+	/* Nobody looks at a list that is refused. */
+	expect_error(ibv_post_recv(pair.server.qp, &refused, &bad), EINVAL);
+	post_receive(&pair.server, 1, &whole, 1);
+	wr.wr.rdma.rkey = buffer_mr->rkey;
+	wr.wr.rdma.remote_addr = (uintptr_t)buffer;
+	post_send(&pair.client, &wr);
+	expect_completion(&pair.client, WR_ID, IBV_WC_RDMA_WRITE);
+	expect_byte(0, client.memory);
+	/* Sent from there. */
+	post_receive(&pair.client, 2, &sink, 1);
+	*answer.sg_list = source;
+	post_send(&pair.server, &answer);
+	expect_completion(&pair.server, WR_ID, IBV_WC_SEND);
+	expect_completion(&pair.client, 2, IBV_WC_RECV);
+	pair_renew(&pair);
+	read_byte(PAGE);
+	memcpy(client.memory, buffer + PAGE, PAGE);
+	side_accept(&client);
+}
+
+static void receive_read_early(void)
+{
+	struct ibv_sge sink;
+
+	open_buffer();
+	used_otherwise();
+	read_in_time();
+	expect_no_misuse(RECEIVE_READ_EARLY);
+	/* What is registered twice is not watched any more. */
+	close_buffer();
+
+	open_buffer();
+	sink = in_buffer(100, 2 * PAGE);
+	/* Before the message is there, and when it is: once for each queue pair. */
+	for (int there = 0; there < 2; there++) {
+		pair_renew(&pair);
+		post_receive(&pair.server, 7, &sink, 1);
+		if (there)
+			send_bytes(2 * PAGE);
+		read_byte(PAGE + 5);
+		if (there)
+			expect_byte(PAGE + 6, client.memory + PAGE + 6 - 100);
+		else
+			send_bytes(2 * PAGE);
+		expect_completion(&pair.server, 7, IBV_WC_RECV);
+		expect_misuse(RECEIVE_READ_EARLY,
+			      "qp 0x%x ibv_post_recv wr_id 7: the buffer of the receive was read at 0x%" PRIxPTR
+			      " before its completion was polled",
+			      pair.server.qp->qp_num, (uintptr_t)buffer + PAGE + 5);
+	}
+	close_buffer();
+}
+
+static void *take_last_for_all(void *argument)
+{
+	uint8_t *first = argument;
+	double deadline = seconds_now() + 10;
+
+	while (!read_byte(BUFFER_PAGES * PAGE - 1) && seconds_now() < deadline)
+		;
+	*first = read_byte(PAGE + 3);
+	return NULL;
+}
+
+static void write_read_early(void)
+{
+	struct ibv_send_wr wr = request(IBV_WR_RDMA_WRITE, BUFFER_PAGES * PAGE);
+	uint8_t seen = 0xff;
+	pthread_t thread;
+
+	open_buffer();
+	client.memory[BUFFER_PAGES * PAGE - 1] = client.memory[PAGE + 3] = 1;
+	side_accept(&client);
+	wr.wr.rdma.rkey = buffer_mr->rkey;
+	wr.wr.rdma.remote_addr = (uintptr_t)buffer;
+	/* Nobody looks before the completion of what is behind it. */
+	post_send(&pair.client, &wr);
+	expect_completion(&pair.client, WR_ID, IBV_WC_RDMA_WRITE);
+	assert_memory_equal(buffer, client.memory, BUFFER_PAGES * PAGE);
+	expect_no_misuse(WRITE_READ_EARLY);
+
+	/* On a machine that is busy the thread may have no processor at that time. */
+	for (int tries = 0; seen && tries < 100; tries++) {
+		memset(buffer, 0, BUFFER_PAGES * PAGE);
+		expect_error(pthread_create(&thread, NULL, take_last_for_all, &seen), 0);
+		post_send(&pair.client, &wr);
+		expect_error(pthread_join(thread, NULL), 0);
+		expect_completion(&pair.client, WR_ID, IBV_WC_RDMA_WRITE);
+		assert_memory_equal(buffer, client.memory, BUFFER_PAGES * PAGE);
+	}
+	expect_misuse(WRITE_READ_EARLY,
+		      "qp 0x%x RDMA WRITE: 0x%" PRIxPTR " was read when the last bytes of the WRITE to [0x%" PRIxPTR
+		      ", +%d) were there, and the rest was not",
+		      pair.server.qp->qp_num, (uintptr_t)buffer + PAGE + 3, (uintptr_t)buffer, BUFFER_PAGES * PAGE - 8);
+	assert_int_equal(seen, 0);
+	close_buffer();
+}
+
 static void post_bind(struct ibv_mw *mw)
 {
 	struct ibv_mw_bind bind = {
@@ -625,6 +822,8 @@ static const struct rule_case cases[] = {
 	MISUSE_CASE(SRQ_NOT_ARMED, srq_not_armed),
 	MISUSE_CASE(BUFFER_CHANGED, buffer_changed),
 	MISUSE_CASE(BUFFER_FREED, buffer_freed),
+	MISUSE_CASE(RECEIVE_READ_EARLY, receive_read_early),
+	ASKED_CASE(WRITE_READ_EARLY, write_read_early, "on,write-read-early"),
 	MISUSE_CASE(WINDOW_KEY_EARLY, window_key_early),
 	MISUSE_CASE(TARGET_UNFENCED, target_unfenced),
 	MISUSE_CASE(KEY_AFTER_ABORT, key_after_abort),

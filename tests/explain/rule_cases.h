@@ -26,24 +26,29 @@ struct rule_case {
 	void (*provoke)(void);
 	const char *profile;
 	const char *crypto; /* what SOFTHCA_CRYPTO is; NULL: its default */
-	bool lint;          /* warnings about misuse are asked for */
+	const char *lint;   /* what SOFTHCA_LINT is; NULL: its default */
 };
 
 #define CASE(rule, function)                                                                                           \
 	{                                                                                                              \
-		RULE_##rule, #rule, function, "man", NULL, false                                                       \
+		RULE_##rule, #rule, function, "man", NULL, NULL                                                        \
 	}
 #define CRYPTO_CASE(rule, function, setting)                                                                           \
 	{                                                                                                              \
-		RULE_##rule, #rule, function, "man", setting, false                                                    \
+		RULE_##rule, #rule, function, "man", setting, NULL                                                     \
 	}
 #define MISUSE_CASE(rule, function)                                                                                    \
 	{                                                                                                              \
-		RULE_##rule, #rule, function, "man", NULL, true                                                        \
+		RULE_##rule, #rule, function, "man", NULL, "on"                                                        \
+	}
+/* Of a warning that `on` does not mean. */
+#define ASKED_CASE(rule, function, setting)                                                                            \
+	{                                                                                                              \
+		RULE_##rule, #rule, function, "man", NULL, setting                                                     \
 	}
 #define CONNECTX_CASE(rule, function)                                                                                  \
 	{                                                                                                              \
-		RULE_##rule, #rule, function, "connectx", NULL, false                                                  \
+		RULE_##rule, #rule, function, "connectx", NULL, NULL                                                   \
 	}
 
 struct rule_cases {

@@ -93,7 +93,7 @@ static void run(void **state)
 		return;
 	if (this->crypto && !in_setting("SOFTHCA_CRYPTO", this->crypto, "plaintext", this->name))
 		return;
-	if (this->lint && !in_setting("SOFTHCA_LINT", "on", "off", this->name))
+	if (this->lint && !in_setting("SOFTHCA_LINT", this->lint, "off", this->name))
 		return;
 	program_open(state);
 	expected_rule = this->rule;

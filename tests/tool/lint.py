@@ -3,10 +3,12 @@
 """
 softhca run --lint: which warnings are asked for, where they go, how they are counted.
 
-lint.py COMMAND LIBRARIES PROGRAM: the program is misuse.c, which leaks two PDs and a CQ, and ends.
+lint.py COMMAND LIBRARIES MISUSE EARLY: MISUSE is misuse.c, which leaks two PDs and a CQ, and ends; EARLY is early.c, which reads the
+buffer of a receive as its argument says.
 """
 import os
 import re
+import signal
 import subprocess
 import sys
 import unittest
@@ -14,6 +16,7 @@ import unittest
 from harness import TOOL, clean_environment, main
 
 PROGRAM = os.path.abspath(sys.argv[3])
+EARLY = os.path.abspath(sys.argv[4])
 WARNING = re.compile(r'(?m)^mlx5_0 ibv_close_device: not destroyed before their context is closed: (\d) of the kind (\w+)\. '
                      r'\[900 LEAKED_OBJECTS; ')
 
@@ -74,6 +77,53 @@ class Choice(unittest.TestCase):
                               capture_output=True, text=True)
         self.assertEqual(done.returncode, 0)
         self.expect_warned(done.stderr)
+
+
+def early(how, *options):
+    done = subprocess.run([TOOL, 'run', *(options or ['--lint=-sends-abandoned']), '--', EARLY, how], env=clean_environment(), timeout=60,
+                          check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return done.returncode, done.stderr
+
+
+class ReadTooEarly(unittest.TestCase):
+    """Rule 922, and that its handler of SIGSEGV is nobody else's affair."""
+
+    def expect(self, how, warnings, *options):
+        status, text = early(how, *options)
+        self.assertEqual(status, 0, (how, text))
+        said = re.findall(r'(?m)^mlx5_0 (.*): the buffer of the receive was read at 0x[0-9a-f]+ before its completion was polled\. '
+                          r'\[922 RECEIVE_READ_EARLY; ', text)
+        self.assertEqual(len(said), warnings, (how, text))
+        self.assertIn(f'softhca: lint: {warnings} warning', text)
+        return said
+
+    def test_right(self):
+        for how in ('', 'srq', 'handler', 'fork', 'fork srq', 'replaces', 'blocks', 'never'):
+            self.expect(how, 0)
+
+    def test_wrong(self):
+        for how in ('before', 'late', 'before handler', 'late fork', 'late never'):
+            said = self.expect(how, 1)
+            self.assertRegex(said[0], r'^qp 0x[0-9a-f]+ ibv_post_recv wr_id 1$')
+        for how in ('before srq', 'late srq', 'late never srq'):
+            self.assertEqual(self.expect(how, 1), ['ibv_post_srq_recv wr_id 1'])
+
+    def test_cannot_be_seen(self):
+        """Who has the signal, or blocks it, goes on as without warnings."""
+        for how in ('before replaces', 'late replaces', 'before blocks', 'late blocks'):
+            self.expect(how, 0)
+
+    def test_silenced(self):
+        self.expect('before', 0, '--lint=-receive-read-early')
+
+    def test_own_faults(self):
+        for how in ('null', 'sent', 'null srq'):
+            self.assertEqual(early(how)[0], -signal.SIGSEGV, how)
+
+    def test_written_last_first(self):
+        """With WRITE_READ_EARLY, which `on` does not mean, all else is as it is."""
+        self.expect('', 0, '--lint=on,write-read-early')
+        self.expect('late', 1, '--lint=on,write-read-early')
 
 
 if __name__ == '__main__':

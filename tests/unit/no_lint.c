@@ -24,9 +24,8 @@ void lint_qp_destroyed(struct user_qp *qp)
 	abort();
 }
 
-void lint_receives_posting(const struct ibv_recv_wr *wr)
+void lint_receives_posting(void)
 {
-	(void)wr;
 	abort();
 }
 
@@ -55,5 +54,20 @@ void lint_profile_differs(struct hca *hca, const char *call, uint32_t rule)
 	(void)hca;
 	(void)call;
 	(void)rule;
+	abort();
+}
+
+void lint_receive_posting(struct user_qp *qp, uint32_t number, const struct ibv_recv_wr *wr)
+{
+	(void)qp;
+	(void)number;
+	(void)wr;
+	abort();
+}
+
+void lint_qp_entered(struct user_qp *qp, enum ibv_qp_state state)
+{
+	(void)qp;
+	(void)state;
 	abort();
 }

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Receives whose buffer is read before their completion is polled. The pages that lie in it as a whole are closed (device/guard.h) from
+ * the posting to the poll; who reads them is noted there, and told of here by the next call.
+ *
+ * A page that two receives name at a time, or that two regions have, stays open: reading what one of them has brought is right.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lint/state.h"
+
+#define MOST_POSTED UINT16_MAX
+
+static bool is_wanted(void)
+{
+	return lint_wanted & misuse_bit(RULE_RECEIVE_READ_EARLY);
+}
+
+static uint64_t page_bytes(void)
+{
+	static uint64_t bytes;
+
+	if (!bytes)
+		bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+	return bytes;
+}
+
+/* ---- regions ---------------------------------------------------------------------------------------------------- */
+
+static uint64_t first_page_of(const struct user_mr *mr)
+{
+	return (uintptr_t)mr->base.addr / page_bytes();
+}
+
+static uint64_t end_page_of(const struct user_mr *mr)
+{
+	return ((uintptr_t)mr->base.addr + mr->base.length + page_bytes() - 1) / page_bytes();
+}
+
+/* Another one with some of these pages: then what is posted on either counts for both, which nobody counts. */
+static void look_for_others(struct user_mr *mr)
+{
+	for (int i = 0; i < LINT_BUCKETS; i++)
+		for (struct user_mr *other = lint.mrs[i]; other; other = other->lint_next)
+			if (other != mr && other->kind == mr->kind && first_page_of(other) < end_page_of(mr) &&
+			    first_page_of(mr) < end_page_of(other))
+				other->lint_shared = mr->lint_shared = true;
+	if (mr->lint_shared)
+		guard_open_memory((uintptr_t)mr->base.addr, mr->base.length);
+}
+
+void lint_receive_region_registered(struct user_mr *mr)
+{
+	if (is_wanted() && mr->kind == MR_MEMORY && !mr->imported && mr->base.length)
+		look_for_others(mr);
+	else
+		mr->lint_shared = true;
+}
+
+void lint_receive_region_gone(struct user_mr *mr)
+{
+	if (mr->lint_receives)
+		guard_open_memory((uintptr_t)mr->base.addr, mr->base.length);
+	free(mr->lint_receives);
+	mr->lint_receives = NULL;
+}
+
+void lint_mr_changed(struct user_mr *mr)
+{
+	queue_lock(&lint.lock);
+	/* Where it was is not known any more. */
+	if (mr->lint_receives)
+		guard_stop();
+	free(mr->lint_receives);
+	mr->lint_receives = NULL;
+	mr->lint_shared = false;
+	lint_receive_region_registered(mr);
+	queue_unlock(&lint.lock);
+}
+
+/* ---- one receive ------------------------------------------------------------------------------------------------ */
+
+/* The pages of @mr that @sge touches, beginning with the first of the region: false if it is no region that is watched. */
+static bool find_pages(struct user_mr *mr, const struct ibv_sge *sge, struct lint_buffer *buffer)
+{
+	uint64_t offset = sge->addr - (mr ? mr->start : 0), start;
+
+	/* What the device may not write stays as it is: opened again, the program could write there. */
+	if (!mr || mr->lint_shared || !(mr->access & IBV_ACCESS_LOCAL_WRITE) || offset > mr->base.length ||
+	    sge->length > mr->base.length - offset)
+		return false;
+	if (!mr->lint_receives)
+		mr->lint_receives = calloc(end_page_of(mr) - first_page_of(mr), sizeof(*mr->lint_receives));
+	start = (uintptr_t)mr->base.addr + offset;
+	*buffer = (struct lint_buffer){
+		.lkey = sge->lkey,
+		.range = -1,
+		.first = start / page_bytes() - first_page_of(mr),
+		.end = (start + sge->length - 1) / page_bytes() + 1 - first_page_of(mr),
+	};
+	return mr->lint_receives;
+}
+
+/* Counts the receive, and returns whether it is the only one that has one of these pages. */
+static bool count_pages(struct user_mr *mr, const struct lint_buffer *buffer)
+{
+	bool alone = true;
+
+	for (uint64_t page = buffer->first; page < buffer->end; page++) {
+		if (mr->lint_receives[page] < MOST_POSTED)
+			mr->lint_receives[page]++;
+		alone = alone && mr->lint_receives[page] == 1;
+	}
+	return alone;
+}
+
+static void watch(struct lint_receives *receives, uint32_t number, uint16_t counter, const struct ibv_sge *sge)
+{
+	struct lint_receive *receive = &receives->entry[number];
+	struct lint_buffer *buffer = &receive->buffer[receive->buffers];
+	struct user_mr *mr = lint_mr_find(sge->lkey);
+	uint64_t start;
+
+	if (!sge->length || !find_pages(mr, sge, buffer))
+		return;
+	start = (uintptr_t)mr->base.addr + (sge->addr - mr->start);
+	if (!count_pages(mr, buffer))
+		guard_open_memory(start, sge->length);
+	else
+		buffer->range = guard_close(start, sge->length, receives, number, counter);
+	receive->buffers++;
+}
+
+/* Of more than are watched one by one nothing is known when they are over: their pages are never closed again. */
+static void spoil(const struct ibv_sge *sge)
+{
+	struct user_mr *mr = lint_mr_find(sge->lkey);
+
+	if (!mr)
+		return;
+	mr->lint_shared = true;
+	guard_open_memory((uintptr_t)mr->base.addr, mr->base.length);
+}
+
+static void note(struct lint_receives *receives, uint32_t number, uint16_t counter, const struct ibv_recv_wr *wr)
+{
+	struct lint_receive *receive = &receives->entry[number];
+
+	receive->wr_id = wr->wr_id;
+	for (int i = 0; i < wr->num_sge; i++)
+		if (receive->buffers < LINT_PIECES)
+			watch(receives, number, counter, &wr->sg_list[i]);
+		else
+			spoil(&wr->sg_list[i]);
+}
+
+/* A queue pair that does not receive has nothing to be read too early. */
+static bool receives_go_on(const struct lint_receives *receives)
+{
+	enum ibv_qp_state state;
+
+	if (!receives->qp)
+		return true;
+	state = hca_qp_state(receives->qp->device);
+	return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD || state == IBV_QPS_SQE;
+}
+
+static void warn(struct lint_receives *receives, uint64_t wr_id, uint64_t address)
+{
+	struct ibv_context *context = receives->qp ? receives->qp->base.context : receives->srq->base.context;
+	const struct explain_subject subject = {
+		.call = receives->qp ? "ibv_post_recv" : "ibv_post_srq_recv",
+		.qpn = receives->qp ? receives->qp->base.qp_num : 0,
+		.wr_id = wr_id,
+	};
+	uint64_t *warned = receives->qp ? &receives->qp->lint->warned : &receives->warned;
+
+	if (receives_go_on(receives))
+		WARN_ABOUT(&subject, warned, hca_of_context(context), RULE_RECEIVE_READ_EARLY, address);
+}
+
+/* @number is over; @polled: as its completion says, which the program gets now. */
+static void forget(struct lint_receives *receives, uint32_t number, bool polled)
+{
+	struct lint_receive *receive = &receives->entry[number];
+
+	for (uint32_t i = 0; i < receive->buffers; i++) {
+		const struct lint_buffer *buffer = &receive->buffer[i];
+		struct user_mr *mr = lint_mr_find(buffer->lkey);
+		uint64_t read_at = buffer->range < 0 ? 0 : guard_open(buffer->range);
+
+		if (read_at && polled)
+			warn(receives, receive->wr_id, read_at);
+		for (uint64_t page = buffer->first; mr && mr->lint_receives && page < buffer->end; page++)
+			mr->lint_receives[page] -= mr->lint_receives[page] && mr->lint_receives[page] < MOST_POSTED;
+	}
+	receive->buffers = 0;
+}
+
+void lint_reads_tell(void)
+{
+	struct guard_read read;
+
+	while (__atomic_load_n(&guard_reads, __ATOMIC_ACQUIRE) && guard_take_read(&read)) {
+		struct lint_receives *receives = read.owner;
+
+		warn(receives, receives->entry[read.number].wr_id, read.address);
+	}
+}
+
+/* ---- of a queue pair -------------------------------------------------------------------------------------------- */
+
+void lint_receives_complete(struct lint_qp *state)
+{
+	struct lint_receives *receives = &state->receives;
+	const struct receive_queue *rq = &state->qp->rq;
+	uint32_t tail = __atomic_load_n(&rq->tail, __ATOMIC_ACQUIRE);
+
+	while (receives->first != receives->end && (int32_t)(tail - receives->first) > 0)
+		forget(receives, receives->first++ & (rq->count - 1), true);
+}
+
+static void forget_all(struct lint_qp *state)
+{
+	struct lint_receives *receives = &state->receives;
+
+	while (receives->first != receives->end)
+		forget(receives, receives->first++ & (state->qp->rq.count - 1), false);
+}
+
+void lint_receive_posting(struct user_qp *qp, uint32_t number, const struct ibv_recv_wr *wr)
+{
+	struct lint_qp *state = qp->lint;
+
+	queue_lock(&lint.lock);
+	lint_memory_written(wr->sg_list, wr->num_sge);
+	if (!is_wanted()) {
+		queue_unlock(&lint.lock);
+		return;
+	}
+	if (state && !state->receives.entry)
+		state->receives =
+			(struct lint_receives){.entry = calloc(qp->rq.count, sizeof(struct lint_receive)), .qp = qp};
+	if (!state || !state->receives.entry) {
+		for (int i = 0; i < wr->num_sge; i++)
+			spoil(&wr->sg_list[i]);
+	} else {
+		lint_receives_complete(state);
+		/* It was reset: what was posted is no more. */
+		if (number != state->receives.end)
+			forget_all(state);
+		if (state->receives.first == state->receives.end)
+			state->receives.first = number;
+		state->receives.end = number + 1;
+		note(&state->receives, number & (qp->rq.count - 1), (uint16_t)number, wr);
+	}
+	queue_unlock(&lint.lock);
+}
+
+void lint_qp_entered(struct user_qp *qp, enum ibv_qp_state state)
+{
+	if (!qp->lint || (state != IBV_QPS_RESET && state != IBV_QPS_ERR))
+		return;
+	queue_lock(&lint.lock);
+	forget_all(qp->lint);
+	queue_unlock(&lint.lock);
+}
+
+void lint_receives_end(struct lint_qp *state)
+{
+	forget_all(state);
+	free(state->receives.entry);
+}
+
+/* ---- of a shared receive queue ---------------------------------------------------------------------------------- */
+
+static bool make_room(struct user_srq *srq, uint32_t entries)
+{
+	struct lint_receives *receives = srq->lint.receives;
+	struct lint_receive *more;
+
+	if (!receives)
+		receives = srq->lint.receives = calloc(1, sizeof(*receives));
+	if (!receives || entries <= receives->end)
+		return receives;
+	receives->srq = srq;
+	more = realloc(receives->entry, entries * sizeof(*more));
+	if (!more)
+		return false;
+	memset(more + receives->end, 0, (entries - receives->end) * sizeof(*more));
+	receives->entry = more;
+	receives->end = entries;
+	return true;
+}
+
+void lint_srq_receive_posting(struct user_srq *srq, uint32_t index, const struct ibv_recv_wr *wr)
+{
+	queue_lock(&lint.lock);
+	lint_memory_written(wr->sg_list, wr->num_sge);
+	if (!is_wanted()) {
+		queue_unlock(&lint.lock);
+		return;
+	}
+	if (make_room(srq, srq->entry_count)) {
+		forget(srq->lint.receives, index, false);
+		note(srq->lint.receives, index, (uint16_t)index, wr);
+	} else {
+		for (int i = 0; i < wr->num_sge; i++)
+			spoil(&wr->sg_list[i]);
+	}
+	queue_unlock(&lint.lock);
+}
+
+void lint_srq_receive_over(struct user_srq *srq, uint32_t index)
+{
+	queue_lock(&lint.lock);
+	if (srq->lint.receives && index < srq->lint.receives->end)
+		forget(srq->lint.receives, index, true);
+	queue_unlock(&lint.lock);
+}
+
+void lint_srq_destroyed(struct user_srq *srq)
+{
+	struct lint_receives *receives = srq->lint.receives;
+
+	if (!receives)
+		return;
+	queue_lock(&lint.lock);
+	for (uint32_t i = 0; i < receives->end; i++)
+		forget(receives, i, false);
+	queue_unlock(&lint.lock);
+	free(receives->entry);
+	free(receives);
+	srq->lint.receives = NULL;
+}
+
+/* What it posts or polls by hand is not seen. */
+void lint_ring_given(void)
+{
+	guard_stop();
+}
+
+/* ---- WRITEs ----------------------------------------------------------------------------------------------------- */
+
+void lint_write_was_read(struct hca *hca, uint32_t qp_num, uint64_t address, uint64_t start, uint64_t length)
+{
+	const struct explain_subject subject = {.call = "RDMA WRITE", .qpn = qp_num};
+	struct lint_qp *state;
+
+	queue_lock(&lint.lock);
+	state = lint_qp_find(qp_num);
+	WARN_ABOUT(&subject, state ? &state->warned : NULL, hca, RULE_WRITE_READ_EARLY, address, start, length);
+	queue_unlock(&lint.lock);
+}

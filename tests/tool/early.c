@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A queue pair that is connected to itself receives into pages, which the program reads as its argument says; docs/lint.md has what
+ * `softhca run --lint` says of it. Exit status 0 if all was as it is without warnings.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <infiniband/verbs.h>
+
+enum { PAGE = 4096, BYTES = 4 * PAGE };
+
+static struct ibv_cq *cq;
+static struct ibv_qp *qp;
+static struct ibv_srq *srq;
+static struct ibv_mr *mr;
+static volatile uint8_t *memory; /* BYTES to receive into, BYTES to send from */
+static sigjmp_buf back;
+
+#define CHECK(condition)                                                                                               \
+	do {                                                                                                           \
+		if (!(condition)) {                                                                                    \
+			fprintf(stderr, "line %d: %s\n", __LINE__, #condition);                                        \
+			exit(1);                                                                                       \
+		}                                                                                                      \
+	} while (0)
+
+static void connect_to_itself(void)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_LOCAL_WRITE};
+	union ibv_gid gid;
+
+	CHECK(!ibv_query_gid(qp->context, 1, 1, &gid));
+	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+	attr = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = qp->qp_num,
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = 12,
+		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = gid, .sgid_index = 1, .hop_limit = 1}},
+	};
+	CHECK(!ibv_modify_qp(qp, &attr,
+			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
+	attr = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1};
+	CHECK(!ibv_modify_qp(qp, &attr,
+			     IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+				     IBV_QP_MAX_QP_RD_ATOMIC));
+}
+
+static void begin(int shared)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *context = list && list[0] ? ibv_open_device(list[0]) : NULL;
+	struct ibv_pd *pd = context ? ibv_alloc_pd(context) : NULL;
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1,
+		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1}};
+	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 4, .max_sge = 1}};
+
+	CHECK(pd);
+	ibv_free_device_list(list);
+	memory = mmap(NULL, 2 * BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(memory != MAP_FAILED);
+	mr = ibv_reg_mr(pd, (void *)memory, 2 * BYTES, IBV_ACCESS_LOCAL_WRITE);
+	cq = ibv_create_cq(context, 16, NULL, NULL, 0);
+	srq = shared ? ibv_create_srq(pd, &srq_attr) : NULL;
+	attr.send_cq = attr.recv_cq = cq;
+	attr.srq = srq;
+	qp = ibv_create_qp(pd, &attr);
+	CHECK(mr && cq && qp && (srq || !shared));
+	connect_to_itself();
+	memset((void *)(memory + BYTES), 7, BYTES);
+}
+
+static void end(void)
+{
+	struct ibv_context *context = qp->context;
+	struct ibv_pd *pd = qp->pd;
+
+	CHECK(!ibv_destroy_qp(qp));
+	CHECK(!srq || !ibv_destroy_srq(srq));
+	CHECK(!ibv_destroy_cq(cq));
+	/* What was received into is the program's again, for the kernel too. */
+	CHECK(memory[PAGE] == 7 || memory[PAGE] == 0);
+	CHECK(!ibv_dereg_mr(mr) && !ibv_dealloc_pd(pd) && !ibv_close_device(context));
+}
+
+static void post(void)
+{
+	struct ibv_sge sge = {(uintptr_t)memory, BYTES, mr->lkey};
+	struct ibv_recv_wr wr = {.wr_id = 1, .sg_list = &sge, .num_sge = 1}, *bad;
+
+	CHECK(!(srq ? ibv_post_srq_recv(srq, &wr, &bad) : ibv_post_recv(qp, &wr, &bad)));
+}
+
+static void send_all(void)
+{
+	struct ibv_sge sge = {(uintptr_t)memory + BYTES, BYTES, mr->lkey};
+	struct ibv_send_wr wr = {.wr_id = 2, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND}, *bad;
+
+	CHECK(!ibv_post_send(qp, &wr, &bad));
+}
+
+static void poll_both(void)
+{
+	struct ibv_wc wc;
+
+	for (int left = 2; left;) {
+		int polled = ibv_poll_cq(cq, 1, &wc);
+
+		CHECK(polled >= 0 && (!polled || wc.status == IBV_WC_SUCCESS));
+		left -= polled;
+	}
+}
+
+static void write_out(void)
+{
+	int pipe_ends[2];
+
+	CHECK(!pipe(pipe_ends));
+	CHECK(write(pipe_ends[1], (void *)memory, BYTES) == BYTES);
+	close(pipe_ends[0]);
+	close(pipe_ends[1]);
+}
+
+static void jump_back(int signal)
+{
+	(void)signal;
+	siglongjmp(back, 1);
+}
+
+/* The program's own faults are its own affair. */
+static void fault_and_come_back(void)
+{
+	void *page = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(page != MAP_FAILED);
+	if (sigsetjmp(back, 1))
+		return;
+	CHECK(!*(volatile uint8_t *)page);
+	exit(1);
+}
+
+static void read_in_child(void)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child)
+		_exit(memory[PAGE] != 0);
+	CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
+int main(int argc, char **argv)
+{
+	const char *how = argc > 1 ? argv[1] : "";
+	struct sigaction own = {.sa_handler = jump_back};
+	sigset_t all;
+
+	if (strstr(how, "handler"))
+		sigaction(SIGSEGV, &own, NULL);
+	if (strstr(how, "fork"))
+		ibv_fork_init();
+	begin(strstr(how, "srq") != NULL);
+	if (strstr(how, "replaces"))
+		sigaction(SIGSEGV, &own, NULL);
+	if (strstr(how, "blocks")) {
+		sigfillset(&all);
+		sigprocmask(SIG_BLOCK, &all, NULL);
+	}
+	post();
+	if (strstr(how, "handler"))
+		fault_and_come_back();
+	if (strstr(how, "fork"))
+		read_in_child();
+	if (strstr(how, "null"))
+		raise(memory[BYTES] == 7 && *(volatile uint8_t *)0 ? SIGTERM : SIGKILL);
+	if (strstr(how, "sent"))
+		raise(SIGSEGV);
+	if (strstr(how, "before"))
+		CHECK(memory[PAGE] == 0);
+	send_all();
+	if (strstr(how, "late"))
+		while (memory[BYTES - 1] != 7)
+			;
+	if (strstr(how, "never")) {
+		end();
+		write_out();
+		return 0;
+	}
+	poll_both();
+	CHECK(memory[0] == 7 && memory[BYTES - 1] == 7);
+	write_out();
+	/* Flushed with the queue pair. */
+	post();
+	end();
+	write_out();
+	return 0;
+}
