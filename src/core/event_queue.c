@@ -198,7 +198,7 @@ bool is_eventfd(int fd)
 	return length == sizeof(name) - 1 && !memcmp(target, name, sizeof(name) - 1);
 }
 
-/* Of what the parent's other threads had read nothing is under way here. */
+/* Nothing is under way here of what the parent's other threads had read. */
 static void renew(struct queue_lock *lock)
 {
 	struct event_queue *queue = (struct event_queue *)((char *)lock - offsetof(struct event_queue, lock));

@@ -87,7 +87,7 @@ struct hca_srq_attr {
 	uint32_t *dbrec;      /* one be32: counter of posted entries, 16 bits */
 	uint32_t limit;
 	void *cookie; /* the driver's SRQ: object of its asynchronous events */
-	/* Whose it is: where it is found, and told of; NULL: that of its PD. */
+	/* Its owner: where it is found, and told of; NULL: that of its PD. */
 	struct hca_context *context;
 	/* buffer and dbrec are the program's memory, which it may unmap (device/program_memory.h). */
 	bool in_umem;

@@ -165,7 +165,7 @@ static void by_descriptor(void **state)
 	close(fd);
 }
 
-/* Of what is refused nothing is armed. */
+/* What is refused arms nothing. */
 static void refused(void **state)
 {
 	const struct wrong wrong[] = {

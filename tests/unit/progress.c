@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whom the device thread takes for a program that looks after its queues: arrivals need not wake the thread then. Something
+ * Which programs the device thread takes for ones that look after their queues: arrivals need not wake the thread then. Something
  * arrives, on a link of the test's own, when the test says so.
  */
 #include <setjmp.h>

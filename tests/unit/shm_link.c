@@ -739,7 +739,7 @@ static void poll_often(uint32_t count)
 }
 
 /*
- * Who takes nothing although it is said to poll is woken after a while, once and later again; but not as long as it sends: it is busy
+ * A peer that takes nothing although it is said to poll is woken after a while, once and later again; but not as long as it sends: it is busy
  * then, and waking takes its processor from it.
  */
 static void test_wakes_one_who_stops_polling(void **state)

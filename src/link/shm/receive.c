@@ -314,7 +314,7 @@ static bool take_records(struct shm_peer *peer, struct run *run)
 
 	if (__builtin_expect(!peer->greeted, 0))
 		greet(peer);
-	/* Who sends is awake. */
+	/* A peer that sends is awake. */
 	peer->polls = 0;
 	for (uint32_t i = 0; i < TUNABLE_SHM_RECORDS && shm_ready(&peer->in); i++)
 		if (!take_whole(peer, run, &tally) && !take_other(peer, run, &tally))
