@@ -94,9 +94,11 @@ static uint32_t record(const struct watch *watch, uint32_t index)
 	return watch->in_umem ? watch->now[index] : __atomic_load_n(&watch->records[index], __ATOMIC_ACQUIRE);
 }
 
-/* True if a record has changed since the last look. */
+/* True if a record has changed since the last look, or may have. */
 static bool has_changed(const struct watch *watch)
 {
+	if (watch->unseen)
+		return true;
 	for (uint32_t i = 0; i < watch->count; i++)
 		if (record(watch, i) != watch->seen[i])
 			return true;
@@ -107,6 +109,7 @@ static void look(struct watch *watch)
 {
 	for (uint32_t i = 0; i < watch->count; i++)
 		watch->seen[i] = record(watch, i);
+	watch->unseen = false;
 }
 
 static bool anything_changed(const struct watcher *watcher)
@@ -331,6 +334,15 @@ int watch_start(struct watcher *watcher, struct watch *watch, const uint32_t *re
 	}
 	pthread_mutex_unlock(&watcher->lock);
 	return error;
+}
+
+void watch_again(struct watcher *watcher, struct watch *watch)
+{
+	WITHOUT_CANCELLATION;
+
+	pthread_mutex_lock(&watcher->lock);
+	watch->unseen = true;
+	pthread_mutex_unlock(&watcher->lock);
 }
 
 void watch_stop(struct watcher *watcher, struct watch *watch)

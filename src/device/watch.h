@@ -24,6 +24,7 @@ struct watch {
 	uint32_t count; /* of records: 1 or 2 */
 	bool in_umem;   /* set before watch_start(): the records may be unmapped while they are watched */
 	uint32_t seen[2];
+	bool unseen;     /* rung at the next look, whatever was seen */
 	uint32_t now[2]; /* of in_umem: at the last look */
 	void (*rung)(struct watch *watch);
 };
@@ -48,6 +49,12 @@ void watcher_after_fork(struct watcher *watcher);
  */
 int watch_start(struct watcher *watcher, struct watch *watch, const uint32_t *records, uint32_t count,
 		void (*rung)(struct watch *watch));
+
+/**
+ * The queue begins anew: what was seen of its records is that of its former life, and they may come to the same values again
+ * before the next look. That look rings it. Nothing happens if it is not watched.
+ */
+void watch_again(struct watcher *watcher, struct watch *watch);
 
 /** After the return @rung does not run and will not run. No lock that it takes may be held. */
 void watch_stop(struct watcher *watcher, struct watch *watch);

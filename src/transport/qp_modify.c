@@ -324,6 +324,8 @@ int hca_qp_try_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mas
 	if (qp->dci && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
 		dci_leave(qp);
 	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTS && before != IBV_QPS_RTS) {
+		if (qp->watch)
+			watch_again(&qp->hca->watcher, &qp->watch->watch);
 		qp_fetch_requests(qp);
 		hca_qp_send_doorbell(qp);
 	}

@@ -38,7 +38,7 @@ struct queue {
 	uint32_t hold_us; /* that ringing takes */
 };
 
-static struct watcher watchers[20], *watcher;
+static struct watcher watchers[21], *watcher;
 static struct queue queue;
 static uint64_t *page;
 
@@ -580,6 +580,20 @@ static void fork_while_armed(void **state)
 	assert_true(wait_for(&queue, 1));
 }
 
+/* A queue that begins anew comes to a count that it had before, with nobody looking in between. */
+static void beginning_anew(void **state)
+{
+	(void)state;
+	store(&queue);
+	assert_true(wait_for(&queue, 1));
+	watch_again(watcher, &queue.watch);
+	__atomic_store_n(page, 1, __ATOMIC_RELEASE);
+	assert_true(wait_for(&queue, 2));
+	/* It is not rung for ever. */
+	sleep_us(50000);
+	assert_int_equal(times_rung(&queue), 2);
+}
+
 #define CASE(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
 int main(void)
@@ -600,6 +614,7 @@ int main(void)
 		CASE(refused_calls),
 		CASE(several_pages),
 		CASE(takes_arrivals),
+		CASE(beginning_anew),
 		CASE(stopping_waits),
 		CASE(fork_while_armed),
 	};
