@@ -32,7 +32,7 @@ enum devx_status {
 	STATUS_BAD_INPUT_LENGTH = 0x50,
 };
 
-enum devx_layout { LAYOUT_CQC, LAYOUT_QPC, LAYOUT_MKC, LAYOUT_GENERAL };
+enum devx_layout { LAYOUT_CQC, LAYOUT_QPC, LAYOUT_RMPC, LAYOUT_MKC, LAYOUT_GENERAL };
 
 struct devx_command {
 	struct devx *devx;

@@ -29,8 +29,10 @@ int command_create_rmp(struct devx_command *command)
 	uint8_t *ring, *record;
 	struct hca_pd *pd;
 	uint64_t bytes;
-	int error;
+	int error = command_check_refused(command, LAYOUT_RMPC);
 
+	if (error)
+		return error;
 	if (type != RING_LIST && type != RING_CYCLIC)
 		return command_refuse_field(command, RMPC_WQ_TYPE);
 	if (command_get(command, RMPC_LOG_SIZE) > LOG_MAX_SIZE)
@@ -42,7 +44,8 @@ int command_create_rmp(struct devx_command *command)
 	bytes = (uint64_t)attr.entry_count << attr.entry_shift;
 	error = command_find_pd(command, RMPC_PD, &pd);
 	if (!error)
-		error = command_find_memory(command, RMPC_WQ_UMEM_ID, 0, bytes, &ring);
+		error = command_find_memory(command, RMPC_WQ_UMEM_ID, command_get(command, RMPC_WQ_UMEM_OFFSET),
+					    bytes, &ring);
 	if (!error)
 		error = command_find_memory(command, RMPC_DBR_UMEM_ID, command_get(command, RMPC_DBR_ADDR),
 					    RECORD_BYTES, &record);

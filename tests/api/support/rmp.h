@@ -5,7 +5,17 @@
 
 #include "support/devx.h"
 
-enum { SHARED_BYTES = 64, ENTRIES = 16, ENTRY_BYTES = 32, RECORD = 2048, PAGE = 4096, LIST = 0, CYCLIC = 1 };
+/* The ring begins behind the begin of its umem. */
+enum {
+	SHARED_BYTES = 64,
+	ENTRIES = 16,
+	ENTRY_BYTES = 32,
+	RING = 128,
+	RECORD = 2048,
+	PAGE = 4096,
+	LIST = 0,
+	CYCLIC = 1
+};
 
 struct shared {
 	struct side *side;
@@ -24,7 +34,7 @@ static inline void shared_open(struct shared *shared, struct side *side, uint32_
 	assert_true(shared->memory != MAP_FAILED);
 	/* What a list begins with: each entry names the next. Cyclic queues do not look. */
 	for (uint32_t i = 0; i < ENTRIES; i++)
-		put32(shared->memory, (size_t)i * ENTRY_BYTES, type == LIST ? (i + 1) % ENTRIES : 0xffff);
+		put32(shared->memory, RING + (size_t)i * ENTRY_BYTES, type == LIST ? (i + 1) % ENTRIES : 0xffff);
 	shared->umem = mlx5dv_devx_umem_reg(side->context, shared->memory, PAGE, IBV_ACCESS_LOCAL_WRITE);
 	assert_non_null(shared->umem);
 	put32(command.in, 32, 1u << 20);
@@ -34,6 +44,7 @@ static inline void shared_open(struct shared *shared, struct side *side, uint32_
 	put32(command.in, 112, 5u << 16 | 4);
 	put32(command.in, 120, shared->umem->umem_id);
 	put32(command.in, 124, shared->umem->umem_id);
+	put32(command.in, 132, RING);
 	shared->rmp = create(side->context, &command, 272);
 	assert_non_null(shared->rmp);
 	shared->number = created_number(&command);
@@ -49,7 +60,7 @@ static inline void shared_close(struct shared *shared)
 /* Entries come back in the order in which they were taken, so the list stays as it is. */
 static inline void shared_receive(struct shared *shared, uint64_t address)
 {
-	uint8_t *entry = shared->memory + (size_t)(shared->posted % ENTRIES) * ENTRY_BYTES + 16;
+	uint8_t *entry = shared->memory + RING + (size_t)(shared->posted % ENTRIES) * ENTRY_BYTES + 16;
 
 	put32(entry, 0, SHARED_BYTES);
 	put32(entry, 4, shared->side->mr->lkey);
