@@ -50,7 +50,7 @@ static void set_state(struct hca_qp *qp, enum ibv_qp_state state)
 
 void qp_enter_error(struct hca_qp *qp, uint64_t record)
 {
-	bool was_receiving = qp->state != IBV_QPS_ERR && qp->state != IBV_QPS_RESET && qp->state != IBV_QPS_INIT;
+	bool already = qp->state == IBV_QPS_ERR;
 
 	set_state(qp, IBV_QPS_ERR);
 	/* For receive doorbells: those that did not see the state have made their entries visible. */
@@ -60,8 +60,11 @@ void qp_enter_error(struct hca_qp *qp, uint64_t record)
 	requester_enter(qp, REQUESTER_FLUSH);
 	requester_flush(qp);
 	responder_flush(qp);
-	/* IBTA 11.5.3: a QP on an SRQ says when it takes no more receives from it. */
-	if ((qp->srq || qp->domain) && was_receiving)
+	/*
+	 * IBTA 11.5.3: a QP on an SRQ says when it takes no more receives from it. From whatever state: UCX keeps a QP that it
+	 * gives up until it hears that, one that was never connected as well.
+	 */
+	if ((qp->srq || qp->domain) && !already)
 		qp_raise(qp, QP_EVENT_LAST_WQE);
 }
 

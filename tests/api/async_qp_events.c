@@ -157,6 +157,36 @@ static void last_wqe_after_modify(void **state)
 	}
 }
 
+/* One that was never connected says so as well, as a program that gives it up may wait for that. */
+static void last_wqe_of_the_unconnected(void **state)
+{
+	static const enum ibv_qp_state states[] = {IBV_QPS_RESET, IBV_QPS_INIT};
+	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC, .cap = {.max_send_wr = 1, .max_send_sge = 1}};
+	struct ibv_qp_attr to = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+
+	(void)state;
+	open_with_srq(IBV_QPT_RC);
+	attr.srq = srq;
+	attr.send_cq = attr.recv_cq = pair.server.qp->recv_cq;
+	for (int i = 0; i < 2; i++) {
+		struct ibv_qp *qp = ibv_create_qp(server.pd, &attr);
+
+		assert_non_null(qp);
+		to.qp_state = IBV_QPS_INIT;
+		if (states[i] == IBV_QPS_INIT)
+			expect_error(ibv_modify_qp(qp, &to,
+						   IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX |
+							   IBV_QP_ACCESS_FLAGS),
+				     0);
+		to.qp_state = IBV_QPS_ERR;
+		expect_error(ibv_modify_qp(qp, &to, IBV_QP_STATE), 0);
+		expect_event(&server, IBV_EVENT_QP_LAST_WQE_REACHED, qp);
+		expect_no_event(&server);
+		expect_error(ibv_destroy_qp(qp), 0);
+	}
+	close_srq();
+}
+
 static void last_wqe_after_errors(void **state)
 {
 	struct ibv_sge bad_sge = {side_address(&server, 0), 8, 0xdeadbeef}, long_sge = side_sge(&client, 0, 41);
@@ -328,11 +358,11 @@ static void no_overrun_if_polled(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		API_CASE(communication_established),    API_CASE(nothing_to_establish),
-		API_CASE(last_wqe_after_modify),        API_CASE(last_wqe_after_errors),
-		API_CASE(no_last_wqe_without_error),    API_CASE(overrun_of_the_send_queue),
-		API_CASE(overrun_of_the_receive_queue), API_CASE(overrun_of_a_shared_cq),
-		API_CASE(no_overrun_if_polled),
+		API_CASE(communication_established), API_CASE(nothing_to_establish),
+		API_CASE(last_wqe_after_modify),     API_CASE(last_wqe_of_the_unconnected),
+		API_CASE(last_wqe_after_errors),     API_CASE(no_last_wqe_without_error),
+		API_CASE(overrun_of_the_send_queue), API_CASE(overrun_of_the_receive_queue),
+		API_CASE(overrun_of_a_shared_cq),    API_CASE(no_overrun_if_polled),
 	};
 
 	return run_cases("async_qp_events", tests);
