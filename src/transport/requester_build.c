@@ -19,8 +19,9 @@ int requester_address(const struct hca_qp *qp, const struct wqe *wqe, struct pac
 	uint32_t grh = be32toh(wqe->av.grh_gid_fl);
 	uint32_t sgid_index = grh >> 20 & 0xff;
 	bool compact = !(be32toh(wqe->av.dqp_dct) & MLX5_EXTENDED_UD_AV);
+	bool loopback = wqe->av.fl_mlid & FORCE_LOOPBACK;
 
-	if (compact && !(wqe->av.fl_mlid & FORCE_LOOPBACK)) {
+	if (compact && !loopback) {
 		*why = (struct refusal){RULE_DC_COMPACT_ADDRESS, {0}};
 		return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
 	}
@@ -39,8 +40,8 @@ int requester_address(const struct hca_qp *qp, const struct wqe *wqe, struct pac
 		.hop_limit = wqe->av.hop_limit,
 		.flow_label = grh & 0xfffff,
 	};
-	/* Of a short vector the rest is zero: the first GID of the port is its source, and its destination, too. */
-	if (compact)
+	/* To the own port, wherever else it leads. The rest of a short vector is zero, and its source the first GID of the port. */
+	if (loopback)
 		packet->own_path.destination = packet->own_path.source;
 	else
 		memcpy(&packet->own_path.destination, wqe->av.rgid, sizeof(wqe->av.rgid));

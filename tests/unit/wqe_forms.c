@@ -273,10 +273,14 @@ static void address_vectors(void **state)
 	struct form wqe;
 
 	(void)state;
-	for (int which = 0; which < 2; which++) {
+	for (int which = 0; which < 3; which++) {
 		change_type(IBV_QPT_UD);
 		post_receive(&device, &server, TO, 140);
-		wqe = which ? datagram(16, 0x80, false) : datagram(48, 0, true);
+		wqe = which == 1 ? datagram(16, 0x80, false) : datagram(48, which ? 0x80 : 0, true);
+		/* Forced to the own port, it does not matter where the address leads: 203.0.113.9 (RFC 5737). */
+		if (which == 2)
+			memcpy(wqe.bytes + 48,
+			       (uint8_t[16]){[10] = 0xff, [11] = 0xff, [12] = 203, [14] = 113, [15] = 9}, 16);
 		put(&wqe);
 		ring(&client);
 		expect_cqe(&cq, 0, 0);
