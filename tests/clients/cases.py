@@ -200,7 +200,7 @@ def vectors(case, output, _):
     """dpdk-test-crypto-perf ends well whatever came out; the last figure of its row counts the operations that gave something else."""
     wrong = DPDK_OPERATIONS if 'another-tweak' in case.command else 0
     length = re.search(r'--buffer-sz (\d+)', case.command)[1]
-    return lines(1, rf' *1, +{length},16,{DPDK_OPERATIONS},{DPDK_OPERATIONS},\d+,\d+,{wrong}$', output, 'program')
+    return lines(1, rf' *\d+, +{length},16,{DPDK_OPERATIONS},{DPDK_OPERATIONS},\d+,\d+,{wrong}$', output, 'program')
 
 
 def autotest(_, output, __):
