@@ -357,6 +357,14 @@ static void what_no_cqe_can_have(void **state)
 	assert_null(take(&rings, put(&rings, &wqe)));
 	assert_memory_equal(client.memory + RESULT, server.memory + TARGET, 8);
 	assert_memory_equal(client.memory + RESULT + 32, server.memory + TARGET + 8, 8);
+	/* Two that lie side by side are two: whoever copies out of a CQE knows one. */
+	memset(client.memory + RESULT, UNTOUCHED, 128);
+	begin(&rings, &wqe, MLX5_OPCODE_RDMA_READ, 0, MLX5_WQE_CTRL_CQ_UPDATE);
+	add_remote(&wqe, TARGET);
+	add_data(&wqe, RESULT, 8);
+	add_data(&wqe, RESULT + 8, 8);
+	assert_null(take(&rings, put(&rings, &wqe)));
+	assert_memory_equal(client.memory + RESULT, server.memory + TARGET, 16);
 	close_scattering();
 }
 
