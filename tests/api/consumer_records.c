@@ -65,11 +65,52 @@ static void of_verbs(void **state)
 	((volatile uint32_t *)out.dbrec)[0] = htobe32(consumed & 0xffffff);
 }
 
+/* mlx5dv_devx_obj_create(3): a QP by command uses the number of a CQ of ibv_create_cq(3). */
+static void cq_by_number(void **state)
+{
+	struct ibv_cq *cq = ibv_create_cq(client.context, 8, NULL, NULL, 0);
+	struct mlx5dv_cq out = {0};
+	struct mlx5dv_obj object = {.cq = {.in = cq, .out = &out}};
+	struct command command;
+	struct own own;
+
+	(void)state;
+	assert_non_null(cq);
+	assert_int_equal(mlx5dv_init_obj(&object, MLX5DV_OBJ_CQ), 0);
+	own_open_cq(&own, &client);
+	command = qp_command(&own, 0);
+	put32(command.in, 148, out.cqn);
+	put32(command.in, 180, out.cqn);
+	own.qp = create(client.context, &command, 272);
+	assert_non_null(own.qp);
+	own.qpn = created_number(&command);
+	own_connect(&own, &own);
+	for (uint32_t i = 0; i < LAPS * out.cqe_cnt; i++) {
+		const struct mlx5_cqe64 *cqe =
+			(const struct mlx5_cqe64 *)((const uint8_t *)out.buf +
+						    (size_t)(i % out.cqe_cnt + 1) * out.cqe_size - 64);
+		uint8_t expected = (uint8_t)(MLX5_CQE_REQ << 4 | !!(i & out.cqe_cnt));
+		double deadline = seconds_now() + 20;
+
+		write_own(&own);
+		while (__atomic_load_n(&cqe->op_own, __ATOMIC_ACQUIRE) != expected)
+			assert_true(seconds_now() < deadline);
+		assert_int_equal(be32toh(cqe->sop_drop_qpn) & 0xffffff, own.qpn);
+		((volatile uint32_t *)out.dbrec)[0] = htobe32((i + 1) & 0xffffff);
+	}
+	memcpy(client.expected + 1024, client.memory, BYTES);
+	/* It is in use. */
+	expect_error(ibv_destroy_cq(cq), EBUSY);
+	own_close(&own);
+	expect_error(ibv_destroy_cq(cq), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
 		API_CASE(by_command),
 		API_CASE(of_verbs),
+		API_CASE(cq_by_number),
 	};
 
 	return run_cases("consumer_records", cases);

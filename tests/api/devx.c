@@ -567,6 +567,11 @@ static void verbs_qp_by_command(void **state)
 	(void)state;
 	assert_non_null(qp);
 	own_open(&other, &server, 0);
+	put32(query.in, 8, qp->qp_num);
+	put32(query.in, 0, 0x504u << 16);
+	errno = 0;
+	expect_device_refusal(mlx5dv_devx_qp_modify(qp, query.in, 272, query.out, 16), &query, 0x10, 110);
+	query = command_of(0x50b);
 	for (size_t i = 0; i < 3; i++) {
 		struct command command = command_of(opcodes[i]);
 
