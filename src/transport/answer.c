@@ -93,6 +93,18 @@ static void owe_response(struct answers *answers, const struct walk_access *acce
 	};
 }
 
+void answer_requests_moved(struct responder *responder, uint32_t from, uint32_t by)
+{
+	struct answers *answers = responder->answers;
+
+	for (uint32_t i = answers ? answers->first : 0; answers && i != answers->last; i++) {
+		struct answer *answer = &answers->entry[i % LIMIT_MAX_RD_ATOMIC];
+
+		if (answer->place >= from)
+			answer->place += by;
+	}
+}
+
 bool answer_is_full(const struct responder *responder)
 {
 	const struct answers *answers = responder->answers;

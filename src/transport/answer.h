@@ -65,6 +65,9 @@ void answer_owe_acknowledgement(struct hca_qp *qp, uint32_t psn, struct run *run
 /** True if as many responses are owed as there is room for: one more READ or atomic is refused (IBTA 9.7.4.1.5). */
 bool answer_is_full(const struct responder *responder);
 
+/** The requests of @responder that were kept at places from @from on are @by further on. The lock is held. */
+void answer_requests_moved(struct responder *responder, uint32_t from, uint32_t by);
+
 /** The access of the initiator of a DCT whose @responder it is. */
 const struct walk_access *answer_access(const struct responder *responder);
 

@@ -6,6 +6,7 @@
 
 #include "core/epoch.h"
 #include "device/port_mtu.h"
+#include "transport/answer.h"
 #include "transport/commands.h"
 #include "transport/qp.h"
 #include "wire/link.h"
@@ -112,24 +113,32 @@ bool qp_route_again(struct hca_qp *qp)
 	return qp->link != routes->local();
 }
 
-/* Room for the answers of @most READs and atomics. What was answered before keeps its place. */
+/*
+ * Room for the answers of @most READs and atomics, of which those from before are kept: the newest in their places, behind them the new
+ * room, and the oldest at the end, so that they are the first to be overwritten.
+ */
 static int make_resources(struct responder *responder, uint32_t most, struct refusal *why)
 {
-	uint32_t count = 1;
+	uint32_t count = 1, before = responder->resources, oldest;
 	struct responder_resource *resource;
 
 	while (count < most)
 		count *= 2;
-	if (!most || count <= responder->resources)
+	if (!most || count <= before)
 		return 0;
 	resource = calloc(count, sizeof(*resource));
 	if (!resource)
 		return REFUSAL(why, ENOMEM, RULE_MODIFY_NO_MEMORY, most);
-	if (responder->resources)
-		memcpy(resource, responder->resource, responder->resources * sizeof(*resource));
+	oldest = before ? responder->next_resource & (before - 1) : 0;
+	if (before) {
+		memcpy(resource, responder->resource, oldest * sizeof(*resource));
+		memcpy(resource + count - before + oldest, responder->resource + oldest,
+		       (before - oldest) * sizeof(*resource));
+		answer_requests_moved(responder, oldest, count - before);
+	}
 	free(responder->resource);
 	responder->resource = resource;
-	responder->next_resource = responder->resources;
+	responder->next_resource = oldest;
 	responder->resources = count;
 	return 0;
 }

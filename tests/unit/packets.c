@@ -157,6 +157,105 @@ static void late_read_between_the_packets_of_a_write(void **state)
 	assert_memory_equal(device.memory + 4096, device.memory, 2 * MTU);
 }
 
+/* ---- what is kept for duplicates (IBTA 9.7.5.1.5: as many as the responder has resources) --------------------------------- */
+
+static uint64_t *counter(void)
+{
+	return (uint64_t *)(device.memory + 2048);
+}
+
+/* A fetch-and-add of 1. */
+static bool add_one(uint32_t psn)
+{
+	struct packet packet = from_peer(MESSAGE_FETCH_ADD, PLACE_ONLY, psn);
+
+	packet.remote_address = (uintptr_t)counter();
+	packet.swap_add = 1;
+	return request(packet);
+}
+
+/* All from @first to the last before @end come again, and get what they got: the n-th got n. Nothing is added. */
+static void expect_kept(uint32_t first, uint32_t end_psn)
+{
+	for (uint32_t psn = first; psn < end_psn; psn++) {
+		reply.original = UINT64_MAX;
+		assert_true(add_one(psn));
+		assert_int_equal(reply.message, MESSAGE_ATOMIC_ACKNOWLEDGE);
+		assert_int_equal(reply.psn, psn_add(SQ_START_PSN, psn));
+		assert_int_equal(reply.original, psn);
+	}
+	assert_int_equal(*counter(), end_psn);
+}
+
+static void connect_with(uint8_t resources)
+{
+	const struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD};
+	struct ibv_qp_attr more = {.max_dest_rd_atomic = resources};
+
+	connect_to_peer(&(struct ibv_qp_attr){.min_rnr_timer = 1});
+	*counter() = 0;
+	assert_int_equal(hca_qp_modify(end.qp, &attr, IBV_QP_STATE), 0);
+	more.qp_state = IBV_QPS_SQD;
+	assert_int_equal(hca_qp_modify(end.qp, &more, IBV_QP_STATE | IBV_QP_MAX_DEST_RD_ATOMIC), 0);
+}
+
+static void grow_to(uint8_t resources)
+{
+	const struct ibv_qp_attr more = {.qp_state = IBV_QPS_SQD, .max_dest_rd_atomic = resources};
+
+	assert_int_equal(hca_qp_modify(end.qp, &more, IBV_QP_STATE | IBV_QP_MAX_DEST_RD_ATOMIC), 0);
+}
+
+/* However many there are, and wherever the newest is when there is to be room for more (ibv_modify_qp(3), SQD). */
+static void duplicates_when_resources_grow(void **state)
+{
+	(void)state;
+	for (uint32_t had = 0; had < 12; had++)
+		for (uint32_t more = 0; more < 20; more++) {
+			uint32_t psn = 0, kept = had < 4 ? had : 4;
+
+			raw_qp_destroy(&end);
+			raw_qp_make(&device, &end, IBV_QPT_RC, &cq, 16);
+			connect_with(4);
+			while (psn < had)
+				assert_true(add_one(psn++));
+			expect_kept(psn - kept, psn);
+			grow_to(16);
+			expect_kept(psn - kept, psn);
+			while (psn < had + more)
+				assert_true(add_one(psn++));
+			kept = kept + more < 16 ? kept + more : 16;
+			expect_kept(psn - kept, psn);
+		}
+}
+
+/* A number of resources that is no power of two, and one. */
+static void duplicates_of_few(void **state)
+{
+	(void)state;
+	for (uint8_t resources = 5; resources <= 16; resources++) {
+		connect_with(resources);
+		for (uint32_t psn = 0; psn < 40; psn++) {
+			assert_true(add_one(psn));
+			expect_kept(psn + 1 < resources ? 0 : psn + 1 - resources, psn + 1);
+		}
+	}
+}
+
+/* What comes again of a connection that is over is not answered as if it were of this one. */
+static void duplicates_of_another_connection(void **state)
+{
+	(void)state;
+	connect_with(4);
+	for (uint32_t psn = 0; psn < 4; psn++)
+		assert_true(add_one(psn));
+	connect_with(4);
+	end.qp->responder.expected_psn = psn_add(SQ_START_PSN, 4);
+	for (uint32_t psn = 0; psn < 4; psn++)
+		assert_false(add_one(psn));
+	assert_int_equal(*counter(), 0);
+}
+
 /* IBTA 9.7.5.2.8: after an RNR NAK nothing else is refused until the packet that met it comes again. */
 static void silence_after_rnr_nak(void **state)
 {
@@ -307,6 +406,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(path_mtu_beyond_the_enum),
 		cmocka_unit_test(late_read_between_the_packets_of_a_write),
+		cmocka_unit_test(duplicates_when_resources_grow),
+		cmocka_unit_test(duplicates_of_few),
+		cmocka_unit_test(duplicates_of_another_connection),
 		cmocka_unit_test(silence_after_rnr_nak),
 		cmocka_unit_test(nak_of_the_next_request_is_progress),
 		cmocka_unit_test(responses_of_the_wrong_length),
