@@ -62,7 +62,6 @@ static void test_there_and_back(void **state)
 	assert_success(rclose(b));
 }
 
-/* A datagram is taken as a whole, and what does not fit is lost. */
 /* A socket of IPv6 that is not for it alone has peers of IPv4, whose addresses are mapped, through UDP and UD alike (ipv6(7)). */
 static void test_both_families(void **state)
 {
@@ -90,10 +89,17 @@ static void test_both_families(void **state)
 		assert_int_equal(receive(a, memory, sizeof(memory), &port), 4);
 		assert_int_equal(port, ntohs(any.sin6_port));
 	}
+	/* An address of IPv4 is good as it is; a socket of IPv4 knows none of IPv6, mapped or not. */
+	assert_int_equal(rsendto(b, "to a", 4, 0, loopback(rport_of(a)), sizeof(struct sockaddr_in)), 4);
+	assert_int_equal(receive(a, memory, sizeof(memory), &port), 4);
+	assert_bytes_errno(rsendto(a, "to b", 4, 0, (struct sockaddr *)&from, sizeof(from)), EAFNOSUPPORT);
+	any.sin6_addr = in6addr_loopback;
+	assert_bytes_errno(rsendto(a, "to b", 4, 0, (struct sockaddr *)&any, sizeof(any)), EAFNOSUPPORT);
 	assert_success(rclose(a));
 	assert_success(rclose(b));
 }
 
+/* A datagram is taken as a whole, and what does not fit is lost. */
 static void test_sizes(void **state)
 {
 	int a = new_datagrams(), b = new_datagrams();
