@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -129,7 +130,7 @@ static unsigned int entries_of(const char *path)
 	return count;
 }
 
-static unsigned int shared_mappings(void)
+static unsigned int shared_mappings(bool print)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
 	char line[512], rights[8];
@@ -137,13 +138,34 @@ static unsigned int shared_mappings(void)
 
 	if (!maps)
 		die("/proc/self/maps: %s", strerror(errno));
-	while (fgets(line, sizeof(line), maps))
-		count += sscanf(line, "%*s %7s", rights) == 1 && rights[3] == 's';
+	while (fgets(line, sizeof(line), maps)) {
+		bool shared = sscanf(line, "%*s %7s", rights) == 1 && rights[3] == 's';
+
+		count += shared;
+		if (shared && print)
+			fputs(line, stderr);
+	}
 	fclose(maps);
 	return count;
 }
 
-/* What there is now, for whoever has to find out what is too many; of a socket, who is at its other end. */
+/* Where it listens, or who is at its other end. */
+static void print_socket(int fd)
+{
+	struct sockaddr_un name = {.sun_family = AF_UNSPEC};
+	struct ucred peer = {.pid = 0};
+	socklen_t length = sizeof(name), bytes = sizeof(peer), flag = sizeof(int);
+	int listens = 0;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &flag))
+		return;
+	if (listens && !getsockname(fd, (struct sockaddr *)&name, &length) && name.sun_family == AF_UNIX)
+		fprintf(stderr, " at %.*s", (int)(length - sizeof(name.sun_family)) - 1, name.sun_path + 1);
+	else if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes))
+		fprintf(stderr, " of process %d", (int)peer.pid);
+}
+
+/* What there is now, for whoever has to find out what is too many. */
 static void print_held(void)
 {
 	DIR *directory = opendir("/proc/self/fd");
@@ -153,14 +175,11 @@ static void print_held(void)
 	fprintf(stderr, "process %d\n", (int)getpid());
 	while (directory && (entry = readdir(directory))) {
 		ssize_t length = readlinkat(dirfd(directory), entry->d_name, target, sizeof(target) - 1);
-		struct ucred peer = {.pid = -1};
-		socklen_t bytes = sizeof(peer);
 
 		if (length <= 0)
 			continue;
 		fprintf(stderr, "%s: %.*s", entry->d_name, (int)length, target);
-		if (!getsockopt(atoi(entry->d_name), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) && peer.pid > 0)
-			fprintf(stderr, " of process %d", (int)peer.pid);
+		print_socket(atoi(entry->d_name));
 		fputc('\n', stderr);
 	}
 	if (directory)
@@ -169,7 +188,7 @@ static void print_held(void)
 
 struct held held_now(void)
 {
-	return (struct held){.descriptors = entries_of("/proc/self/fd"), .mappings = shared_mappings()};
+	return (struct held){.descriptors = entries_of("/proc/self/fd"), .mappings = shared_mappings(false)};
 }
 
 void expect_no_more_held(const struct held *before, double seconds)
@@ -180,6 +199,7 @@ void expect_no_more_held(const struct held *before, double seconds)
 	while (now = held_now(), now.descriptors > before->descriptors || now.mappings > before->mappings) {
 		if (seconds_now() - begin > seconds) {
 			print_held();
+			shared_mappings(true);
 			die("%u descriptors and %u shared mappings, after %u and %u before", now.descriptors,
 			    now.mappings, before->descriptors, before->mappings);
 		}
