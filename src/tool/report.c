@@ -46,12 +46,14 @@ static bool ends_with(const char *name, const char *ending)
 static char *text_beside(const char *path)
 {
 	char name[4096];
+	struct stat status;
 	struct input text;
 	FILE *file;
 
 	if (snprintf(name, sizeof(name), "%.*s.txt", (int)(strlen(path) - 4), path) >= (int)sizeof(name))
 		return NULL;
-	file = fopen(name, "re");
+	/* Not a pipe, which would be waited for. */
+	file = !stat(name, &status) && S_ISREG(status.st_mode) ? fopen(name, "re") : NULL;
 	if (!file)
 		return NULL;
 	text = input_read(file, name);

@@ -186,6 +186,15 @@ class Report(unittest.TestCase):
         _, rows = self.report(self.write('empty', ''))
         self.assertFalse(any(rows.values()))
 
+    def test_pipes(self):
+        """What is no file is not waited for, nor what stands in the place of a drawing's text."""
+        os.mkdir(self.path('keys'))
+        self.write('keys/x.svg', '<svg xmlns="http://www.w3.org/2000/svg"></svg>')
+        os.mkfifo(self.path('keys/x.txt'))
+        os.mkfifo(self.path('keys/y.svg'))
+        _, rows = self.report(self.path('keys'))
+        self.assertEqual(len(rows['keys']), 1)
+
     def test_bounded(self):
         why = self.write('why', ''.join(f'mlx5_0: line {i} [7 KEY_RANGE; x\n' for i in range(1500)))
         html, rows = self.report(why)
