@@ -79,7 +79,7 @@ struct devx {
 	struct queue_lock subscriptions; /* devx/events.h */
 	struct devx_channel *channels;   /* newest first; under it */
 	struct devx_responses *responses;
-	struct devx_object *objects;     /* newest first */
+	struct devx_object *objects; /* newest first */
 	struct devx_numbers umems, uars;
 	uint8_t *page;                      /* the doorbell registers, which all UARs share; or NULL */
 	uint32_t transport_domains, logins; /* made so far */

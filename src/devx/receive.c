@@ -44,8 +44,8 @@ int command_create_rmp(struct devx_command *command)
 	bytes = (uint64_t)attr.entry_count << attr.entry_shift;
 	error = command_find_pd(command, RMPC_PD, &pd);
 	if (!error)
-		error = command_find_memory(command, RMPC_WQ_UMEM_ID, command_get(command, RMPC_WQ_UMEM_OFFSET),
-					    bytes, &ring);
+		error = command_find_memory(command, RMPC_WQ_UMEM_ID, command_get(command, RMPC_WQ_UMEM_OFFSET), bytes,
+					    &ring);
 	if (!error)
 		error = command_find_memory(command, RMPC_DBR_UMEM_ID, command_get(command, RMPC_DBR_ADDR),
 					    RECORD_BYTES, &record);

@@ -124,10 +124,11 @@ static void devx_rmp_state(void)
 	shared_open(&shared, &client, LIST);
 	put32(command.in, 8, 3u << 28 | shared.number);
 	expect_error(mlx5dv_devx_obj_modify(shared.rmp, command.in, 272, command.out, 16), EREMOTEIO);
-	expect_refusal(DEVX_RMP_STATE,
-		       "mlx5dv_devx_obj_modify → EREMOTEIO: RMP 0x%x is said to be in state 3, and is in 1, ready, for as "
-		       "long as it is there",
-		       shared.number);
+	expect_refusal(
+		DEVX_RMP_STATE,
+		"mlx5dv_devx_obj_modify → EREMOTEIO: RMP 0x%x is said to be in state 3, and is in 1, ready, for as "
+		"long as it is there",
+		shared.number);
 	shared_close(&shared);
 }
 
