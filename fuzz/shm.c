@@ -159,6 +159,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.own = &rings[1]->state,
 		.other = &rings[0]->state,
 	};
+	shm_await(&peer);
 	host.shm = &peer;
 	for (int i = 0; i < RECORDS && size; i++) {
 		size_t used = write_record(&cursor, data, size);

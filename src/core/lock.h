@@ -106,8 +106,7 @@ static inline bool queue_try_lock(struct queue_lock *lock)
 
 static inline void queue_unlock(struct queue_lock *lock)
 {
-	if (lock->elided)
-		return;
+	/* All of this does nothing to an elided lock, which nobody holds and nobody waits for. */
 	lock_order_left(lock);
 	__atomic_store_n(&lock->held, 0, __ATOMIC_RELEASE);
 	/* The compiler keeps the order; the processor is kept to it by the sleeper's barrier. */

@@ -451,11 +451,12 @@ static inline enum way way_of(const struct hca_qp *qp)
 	return qp->by_return ? WAY_BY_RETURN : qp->whole ? WAY_WHOLE : WAY_ANY;
 }
 
-SPECIALISED enum progress start_next(struct hca_qp *qp, struct packet *packet, struct run *run, const enum way way)
+/* @posted: blocks that the doorbell record announces. */
+SPECIALISED enum progress start_next(struct hca_qp *qp, uint32_t posted, struct packet *packet, struct run *run,
+				     const enum way way)
 {
 	const bool plain = way != WAY_ANY;
 	struct requester *requester = &qp->requester;
-	uint32_t posted = wqe_posted(requester, requester->next);
 	const struct transport rc = TRANSPORT_RC;
 	struct send_kind kind = {
 		.transport = plain ? rc : *qp->transport, .plain = plain, .by_return = way == WAY_BY_RETURN};
@@ -493,7 +494,7 @@ SPECIALISED enum progress start_next(struct hca_qp *qp, struct packet *packet, s
 
 static __attribute__((noinline)) enum progress start_next_other(struct hca_qp *qp, struct run *run)
 {
-	return start_next(qp, run_slot(run), run, WAY_ANY);
+	return start_next(qp, wqe_posted(&qp->requester, qp->requester.next), run_slot(run), run, WAY_ANY);
 }
 
 /* Goes on with the FIFO: the rest of a message, or what is sent again; local operations were done once and stay done. */
@@ -556,10 +557,10 @@ static __attribute__((noinline)) bool next_packet_other(struct hca_qp *qp, struc
 	return progress == PROGRESS_PACKET;
 }
 
-static __attribute__((noinline)) enum progress start_next_whole(struct hca_qp *qp, struct packet *packet,
-								struct run *run)
+static __attribute__((noinline)) enum progress start_next_whole(struct hca_qp *qp, uint32_t posted,
+								struct packet *packet, struct run *run)
 {
-	return start_next(qp, packet, run, WAY_WHOLE);
+	return start_next(qp, posted, packet, run, WAY_WHOLE);
 }
 
 /* PROGRESS_PACKET: the next packet was built. What is answered by return, or has left whole, is done already, and needs none. */
@@ -568,6 +569,7 @@ SPECIALISED enum progress next_packet(struct hca_qp *qp, struct run *run, enum w
 	struct requester *requester = &qp->requester;
 	struct packet *packet = &run->packet[0];
 	enum progress progress;
+	uint32_t posted;
 
 	if (unlikely(run->first != run->last))
 		way = WAY_ANY;
@@ -579,8 +581,11 @@ SPECIALISED enum progress next_packet(struct hca_qp *qp, struct run *run, enum w
 		if (unlikely(way == WAY_ANY || requester->state != REQUESTER_READY || requester->rnr_wait ||
 			     requester->send_entry != requester->last))
 			return next_packet_other(qp, run) ? PROGRESS_PACKET : PROGRESS_NONE;
-		progress = way == WAY_BY_RETURN ? start_next(qp, packet, run, WAY_BY_RETURN)
-						: start_next_whole(qp, packet, run);
+		posted = wqe_posted(requester, requester->next);
+		if (!posted)
+			return PROGRESS_NONE;
+		progress = way == WAY_BY_RETURN ? start_next(qp, posted, packet, run, WAY_BY_RETURN)
+						: start_next_whole(qp, posted, packet, run);
 		if (progress != PROGRESS_MADE)
 			return progress;
 	}

@@ -20,11 +20,9 @@ enum link_result link_send(struct hca *hca, struct run *run)
 	return link->send(hca, run);
 }
 
-enum link_result link_send_or_wait(struct hca *hca, struct run *run, struct link_waiter *waiter,
+enum link_result link_wait_or_send(struct hca *hca, struct run *run, struct link_waiter *waiter,
 				   struct link_party *party, bool requester)
 {
-	if (link_send(hca, run) == LINK_SENT)
-		return LINK_SENT;
 	/* Room that was made before it waited would else be missed. */
 	link_enqueue(run->full, waiter, party, requester);
 	if (link_send(hca, run) == LINK_BUSY)

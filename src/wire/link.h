@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 
+#include "core/compiler.h"
 #include "device/device.h"
 #include "wire/waiting.h"
 #include "wire/run.h"
@@ -121,9 +122,18 @@ static inline bool link_hides_receives(struct hca *hca, uint32_t qpn, const stru
  * LINK_BUSY, run->full is where room can be waited for. The lock of the QP is held.
  */
 enum link_result link_send(struct hca *hca, struct run *run);
-/** The same; without room, @waiter of @party, which is its requester or something that it owes, waits for it. */
-enum link_result link_send_or_wait(struct hca *hca, struct run *run, struct link_waiter *waiter,
+/** There was no room: @waiter of @party waits for it, unless there is some by now. */
+enum link_result link_wait_or_send(struct hca *hca, struct run *run, struct link_waiter *waiter,
 				   struct link_party *party, bool requester);
+
+/** link_send(); without room, @waiter of @party, which is its requester or something that it owes, waits for it. */
+static inline enum link_result link_send_or_wait(struct hca *hca, struct run *run, struct link_waiter *waiter,
+						 struct link_party *party, bool requester)
+{
+	if (likely(link_send(hca, run) == LINK_SENT))
+		return LINK_SENT;
+	return link_wait_or_send(hca, run, waiter, party, requester);
+}
 
 /* Bytes that a QP may have under way where filters hold packets back. */
 #define FILTER_WINDOW (1u << 20)

@@ -35,6 +35,9 @@ struct shm_peer {
 	struct shm_consumer in;  /* …and of the one that the other fills, with the other's */
 	struct shm_state *own;
 	const struct shm_state *other;
+	/* Of the poller: the slot of the next record, and the sequence that it has when it is there (shm_await). */
+	const struct shm_slot *next;
+	uint32_t next_sequence;
 	uint32_t broken; /* atomic; 1: what the other side wrote makes no sense, it is not listened to */
 	uint32_t taken;  /* atomic; records that the poller is done with */
 	/* Of the poller, see shm_nudge(): polls since a record came or it last looked, and what it saw then. */
@@ -67,6 +70,19 @@ static inline struct shm_peer *shm_of(const struct host_peer *host)
 
 /** What is wrong with @peer was explained: ends the connection. Any thread, any lock. */
 void shm_break(struct shm_peer *peer);
+
+/** The record at peer->in is the next one. Once before the first poll; then the poller's. */
+static inline void shm_await(struct shm_peer *peer)
+{
+	peer->next = shm_next(&peer->in);
+	peer->next_sequence = shm_sequence(peer->in.at.slot);
+}
+
+/** True if it is there: shm_ready(), for polls. The poller's. */
+static inline bool shm_has_come(const struct shm_peer *peer)
+{
+	return __atomic_load_n(&peer->next->sequence, __ATOMIC_ACQUIRE) == peer->next_sequence;
+}
 
 /* ---- send.c, receive.c -------------------------------------------------------------------------------- */
 

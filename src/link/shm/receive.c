@@ -204,7 +204,7 @@ SPECIALISED bool take_as(struct shm_peer *peer, struct run *run, struct tally *t
 			 const enum roce_whole opcode)
 {
 	struct shm_consumer *in = &peer->in;
-	const struct shm_slot *slot = shm_next(in);
+	const struct shm_slot *slot = peer->next;
 	const uint32_t bytes = roce_whole_bytes(opcode);
 	struct packet *packet = run_slot(run);
 	uint32_t length = sizes->length, lines, line;
@@ -220,7 +220,8 @@ SPECIALISED bool take_as(struct shm_peer *peer, struct run *run, struct tally *t
 		return false;
 	lines = bytes + length <= SHM_INLINE_BYTES ? 0 : shm_lines(length);
 	line = shm_step(&in->at, lines);
-	if (shm_ready(in)) {
+	shm_await(peer);
+	if (shm_has_come(peer)) {
 		if (lines)
 			shm_look_ahead(in);
 		else
@@ -246,7 +247,7 @@ SPECIALISED bool take_as(struct shm_peer *peer, struct run *run, struct tally *t
 /* Takes the next record if it is a whole message of RC, and small. */
 static inline bool take_whole(struct shm_peer *peer, struct run *run, struct tally *tally)
 {
-	const struct shm_slot *slot = shm_next(&peer->in);
+	const struct shm_slot *slot = peer->next;
 	struct shm_sizes sizes;
 
 	/* Filters look at every packet. */
@@ -298,8 +299,9 @@ static __attribute__((noinline)) bool take_other(struct shm_peer *peer, struct r
 		refuse_ring(peer, field, value);
 		return false;
 	}
+	shm_await(peer);
 	/* Not lines that the sender may be about to write: they would be on their way twice. */
-	if (shm_ready(&peer->in))
+	if (shm_has_come(peer))
 		shm_look_ahead(&peer->in);
 	handle(peer, &record, run, tally);
 	give_room(peer);
@@ -308,24 +310,26 @@ static __attribute__((noinline)) bool take_other(struct shm_peer *peer, struct r
 	return true;
 }
 
-static bool take_records(struct shm_peer *peer, struct run *run)
+/* One is there. */
+static void take_records(struct shm_peer *peer, struct run *run)
 {
 	struct tally tally = {.hca = first_device()};
+	uint32_t taken = 0;
 
 	if (__builtin_expect(!peer->greeted, 0))
 		greet(peer);
 	/* A peer that sends is awake. */
 	peer->polls = 0;
-	for (uint32_t i = 0; i < TUNABLE_SHM_RECORDS && shm_ready(&peer->in); i++)
+	do {
 		if (!take_whole(peer, run, &tally) && !take_other(peer, run, &tally))
 			break;
+	} while (++taken < TUNABLE_SHM_RECORDS && shm_has_come(peer));
 	give_room(peer);
 	/* What is owed leaves before others are looked after. */
 	delivery->let_go(run);
 	add_up(&tally);
 	/* The last look at `starved` may have come before the room was seen by the other side. */
 	shm_wake(peer, true);
-	return true;
 }
 
 /* True if those who wait may try although there is no room, by reference: but not with every poll. */
@@ -392,10 +396,12 @@ bool shm_poll_peer(struct host_peer *host, struct run *run)
 	if (__builtin_expect(!peer || __atomic_load_n(&peer->broken, __ATOMIC_RELAXED), 0))
 		return false;
 	say_handled(peer);
-	if (shm_ready(&peer->in))
-		found = take_records(peer, run);
-	else
+	if (shm_has_come(peer)) {
+		take_records(peer, run);
+		found = true;
+	} else {
 		shm_nudge(peer);
+	}
 	if (__builtin_expect(__atomic_load_n(&peer->own->starved, __ATOMIC_RELAXED), 0))
 		found |= resume(peer, run);
 	return found;
@@ -403,7 +409,7 @@ bool shm_poll_peer(struct host_peer *host, struct run *run)
 
 static bool peer_is_idle(struct shm_peer *peer)
 {
-	return peer && peer->handled == peer->in.at.slot && !shm_ready(&peer->in) &&
+	return peer && peer->handled == peer->in.at.slot && !shm_has_come(peer) &&
 	       !__atomic_load_n(&peer->own->starved, __ATOMIC_RELAXED) && !shm_nudge_is_due(peer);
 }
 
@@ -423,7 +429,8 @@ bool shm_poll(struct poller *poller, struct run *run)
 	bool found = false;
 
 	for (struct host_peer *host = host_peers(); host; host = host_next(host))
-		found |= shm_poll_peer(host, run);
+		if (!peer_is_idle(shm_of(host)))
+			found |= shm_poll_peer(host, run);
 	if (__builtin_expect(leaving != NULL, 0))
 		found |= shm_poll_peer(leaving, run);
 	return found;

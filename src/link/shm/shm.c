@@ -64,6 +64,7 @@ static int peer_begin(struct host_peer *host)
 	peer->in.ring = &rings[host->created];
 	peer->own = &peer->out.ring->state;
 	peer->other = &peer->in.ring->state;
+	shm_await(peer);
 	shm_wake_prepare(peer->own);
 	shm_bulk_prepare(peer);
 	error = begin_polling();
