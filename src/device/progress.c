@@ -31,9 +31,11 @@ static struct {
 	uint32_t removals; /* of watched descriptors: what was ready before may be gone */
 	pthread_t thread;
 	bool started;
-	bool no_pwait2; /* the thread's: the kernel refuses epoll_pwait2(2) */
-	int epoll;
-	int wake; /* eventfd */
+	bool no_pwait2;   /* the thread's: the kernel refuses epoll_pwait2(2) */
+	int epoll;        /* of what the thread sleeps on, `arrivals` among it */
+	int arrivals;     /* epoll as well */
+	uint32_t drained; /* atomic; descriptors in it that are drained */
+	int wake;         /* eventfd */
 	uint32_t generation;
 	uint64_t sleeps_until; /* atomic; CLOCK_MONOTONIC; 0: the thread is awake */
 	uint32_t polling;      /* atomic; 1: a thread is in poll_all() */
@@ -45,10 +47,16 @@ static struct {
 } progress = {.lock = PTHREAD_MUTEX_INITIALIZER,
 	      .ready_done = PTHREAD_COND_INITIALIZER,
 	      .epoll = -1,
+	      .arrivals = -1,
 	      .wake = -1,
 	      .generation = 1};
 
 static __thread bool on_thread; /* this is the device thread */
+
+static void drain_arrivals(struct watched_fd *watched, uint32_t events);
+
+/* In `epoll`, for all that are in progress.arrivals. */
+static struct watched_fd arrivals = {.ready = drain_arrivals};
 
 static struct poller *first_poller(void)
 {
@@ -163,6 +171,41 @@ static bool poll_to_the_end(void)
 	return false;
 }
 
+/* What does not show at a descriptor. */
+static bool poll_restless(struct run *run)
+{
+	bool found = false;
+
+	for (struct poller *poller = first_poller(); poller; poller = poller->next)
+		if (!poller->rest)
+			found |= poller->poll(poller, run);
+	return found;
+}
+
+static bool restless_are_idle(void)
+{
+	bool idle = true;
+
+	for (struct poller *poller = first_poller(); poller && idle; poller = poller->next)
+		idle = poller->rest || (poller->idle && poller->idle(poller));
+	return idle;
+}
+
+static bool rest(bool stays)
+{
+	bool found = true;
+
+	for (struct poller *poller = first_poller(); poller; poller = poller->next)
+		if (poller->rest)
+			poller->rest(poller, stays);
+	for (int i = 0; i < TUNABLE_POLL_ROUNDS && found; i++) {
+		epoch_enter();
+		found = !restless_are_idle() && progress_in_run(poll_restless);
+		epoch_leave();
+	}
+	return !found;
+}
+
 /* A poll takes some microseconds, unless the thread that is at it loses its processor. */
 static bool begin_polling_soon(void)
 {
@@ -217,7 +260,7 @@ void progress_before_sleep(void)
 	}
 	arm_all(true);
 	/* To the end, so that the other side can see that nothing of what it sent is left. */
-	all = poll_to_the_end();
+	all = rest(false);
 	end_polling();
 	if (!all)
 		progress_wake();
@@ -378,6 +421,32 @@ static uint64_t fire_timers(void)
 	return next;
 }
 
+/* Of those that are removed, none is found any more, and what was found stays until the section is over. */
+static void drain(void)
+{
+	struct epoll_event events[TUNABLE_EPOLL_EVENTS];
+	int count;
+
+	if (!__atomic_load_n(&progress.drained, __ATOMIC_RELAXED))
+		return;
+	epoch_enter();
+	count = epoll_wait(progress.arrivals, events, TUNABLE_EPOLL_EVENTS, 0);
+	for (int i = 0; i < count; i++) {
+		struct watched_fd *watched = events[i].data.ptr;
+
+		if (watched)
+			watched->drain(watched);
+	}
+	epoch_leave();
+}
+
+static void drain_arrivals(struct watched_fd *watched, uint32_t events)
+{
+	(void)watched;
+	(void)events;
+	drain();
+}
+
 /* Not if a descriptor was removed since it was found ready, perhaps this one: all others are found ready again. */
 static bool call_ready(struct watched_fd *watched, uint32_t events, uint32_t removals)
 {
@@ -501,22 +570,32 @@ static int start_thread(void)
 }
 
 /* The lock is held. */
+static void close_descriptors(void)
+{
+	if (progress.epoll >= 0)
+		close(progress.epoll);
+	if (progress.arrivals >= 0)
+		close(progress.arrivals);
+	if (progress.wake >= 0)
+		close(progress.wake);
+	progress.epoll = progress.arrivals = progress.wake = -1;
+}
+
+/* The lock is held. */
 static int open_descriptors(void)
 {
-	struct epoll_event wake = {.events = EPOLLIN};
+	struct epoll_event wake = {.events = EPOLLIN}, arrival = {.events = EPOLLIN, .data.ptr = &arrivals};
 
 	if (progress.epoll >= 0)
 		return 0;
 	progress.epoll = epoll_create1(EPOLL_CLOEXEC);
+	progress.arrivals = epoll_create1(EPOLL_CLOEXEC);
 	progress.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (progress.epoll >= 0 && progress.wake >= 0 &&
-	    !epoll_ctl(progress.epoll, EPOLL_CTL_ADD, progress.wake, &wake))
+	if (progress.epoll >= 0 && progress.arrivals >= 0 && progress.wake >= 0 &&
+	    !epoll_ctl(progress.epoll, EPOLL_CTL_ADD, progress.wake, &wake) &&
+	    !epoll_ctl(progress.epoll, EPOLL_CTL_ADD, progress.arrivals, &arrival))
 		return 0;
-	if (progress.epoll >= 0)
-		close(progress.epoll);
-	if (progress.wake >= 0)
-		close(progress.wake);
-	progress.epoll = progress.wake = -1;
+	close_descriptors();
 	return -EAGAIN;
 }
 
@@ -582,14 +661,14 @@ int progress_add(struct poller *poller)
 	return 0;
 }
 
-static int control(struct watched_fd *watched, int operation, uint32_t events)
+static int control(int epoll, int operation, int fd, struct watched_fd *watched, uint32_t events)
 {
 	struct epoll_event event = {.events = events, .data.ptr = watched};
 
-	return epoll_ctl(progress.epoll, operation, watched->fd, &event) ? -errno : 0;
+	return epoll_ctl(epoll, operation, fd, &event) ? -errno : 0;
 }
 
-int progress_watch(struct watched_fd *watched, uint32_t events)
+static int watch(int *epoll, struct watched_fd *watched, struct watched_fd *found, uint32_t events)
 {
 	int error = progress_start();
 
@@ -597,21 +676,46 @@ int progress_watch(struct watched_fd *watched, uint32_t events)
 		return error;
 	/* As call_ready() takes it: so what was stored in @watched before is seen there. */
 	pthread_mutex_lock(&progress.lock);
-	error = control(watched, EPOLL_CTL_ADD, events);
+	error = control(*epoll, EPOLL_CTL_ADD, watched->fd, found, events);
 	pthread_mutex_unlock(&progress.lock);
 	return error;
 }
 
+int progress_watch(struct watched_fd *watched, uint32_t events)
+{
+	return watch(&progress.epoll, watched, watched, events);
+}
+
 int progress_rewatch(struct watched_fd *watched, uint32_t events)
 {
-	return control(watched, EPOLL_CTL_MOD, events);
+	return control(progress.epoll, EPOLL_CTL_MOD, watched->fd, watched, events);
+}
+
+int progress_watch_arrivals(struct watched_fd *watched, uint32_t events)
+{
+	bool drained = watched->drain;
+	int error;
+
+	watched->drained = drained;
+	__atomic_add_fetch(&progress.drained, drained, __ATOMIC_RELAXED);
+	error = watch(&progress.arrivals, watched, drained ? watched : NULL, events);
+	if (error)
+		__atomic_sub_fetch(&progress.drained, drained, __ATOMIC_RELAXED);
+	return error;
+}
+
+int progress_rewatch_arrivals(struct watched_fd *watched, uint32_t events)
+{
+	return control(progress.arrivals, EPOLL_CTL_MOD, watched->fd, watched->drain ? watched : NULL, events);
 }
 
 void progress_unwatch(struct watched_fd *watched)
 {
 	WITHOUT_CANCELLATION;
 
-	control(watched, EPOLL_CTL_DEL, 0);
+	if (!control(progress.arrivals, EPOLL_CTL_DEL, watched->fd, NULL, 0) && watched->drained)
+		__atomic_sub_fetch(&progress.drained, 1, __ATOMIC_RELAXED);
+	control(progress.epoll, EPOLL_CTL_DEL, watched->fd, NULL, 0);
 	pthread_mutex_lock(&progress.lock);
 	progress.removals++;
 	while (progress.running == watched && !pthread_equal(pthread_self(), progress.thread))
@@ -634,11 +738,8 @@ void progress_before_fork(void)
 void progress_after_fork(bool child)
 {
 	if (child) {
-		if (progress.epoll >= 0)
-			close(progress.epoll);
-		if (progress.wake >= 0)
-			close(progress.wake);
-		progress.epoll = progress.wake = -1;
+		close_descriptors();
+		progress.drained = 0;
 		progress.pollers = NULL;
 		progress_pollers = 0;
 		progress.running = NULL;

@@ -45,13 +45,25 @@ struct poller {
 	 * caller polls once more or makes sure that somebody does soon.
 	 */
 	void (*arm)(struct poller *poller, bool armed);
+	/**
+	 * In place of poll(), when a thread is about to sleep on the descriptors of arrivals and the poller is armed: what has
+	 * arrived and was not handled makes one of them readable for as long. @stays: the thread is not going to send anything
+	 * before. NULL: poll() is due.
+	 */
+	void (*rest)(struct poller *poller, bool stays);
 };
 
 /* A descriptor that the device thread sleeps on. */
 struct watched_fd {
 	int fd;
+	bool drained; /* progress.c */
 	/** On the device thread, no lock held, in no epoch section. @events of epoll(7). May unwatch and close it. */
 	void (*ready)(struct watched_fd *watched, uint32_t events);
+	/**
+	 * Of one that tells of arrivals: takes out of it what the poller does not. Any thread, several at once, in an epoch section:
+	 * memory and descriptor stay until that is over. Takes no lock. NULL: the poller takes all, and this is not touched.
+	 */
+	void (*drain)(struct watched_fd *watched);
 };
 
 /**
@@ -68,7 +80,12 @@ int progress_watch(struct watched_fd *watched, uint32_t events);
 /** Changes the events. */
 int progress_rewatch(struct watched_fd *watched, uint32_t events);
 /**
- * Ends watching. On return `ready` does not run and will not run, unless this is called from it or from another `ready`.
+ * The same of a descriptor that is readable when something has arrived: whoever sleeps on those, the device thread, polls all pollers after that. It may be watched as well, for what else happens to it.
+ */
+int progress_watch_arrivals(struct watched_fd *watched, uint32_t events);
+int progress_rewatch_arrivals(struct watched_fd *watched, uint32_t events);
+/**
+ * Ends watching, of both kinds. On return `ready` does not run and will not run, unless this is called from it or from another `ready`.
  * No lock that `ready` takes may be held.
  */
 void progress_unwatch(struct watched_fd *watched);

@@ -46,6 +46,7 @@ uint64_t *counters_attach(void)
 
 static struct {
 	int epoll;
+	int arrivals;                   /* epoll, in the other one */
 	int watch_error, begin_error;   /* that the next calls return */
 	int begun, gone, ended;         /* calls for peers */
 	pid_t kills;                    /* a child that is killed while it is connected to; 0: none */
@@ -54,7 +55,7 @@ static struct {
 	enum explain_rule rule;         /* the newest explanation */
 	uint64_t args[EXPLAIN_ARGS];
 	int explanations;
-} world = {.epoll = -1};
+} world = {.epoll = -1, .arrivals = -1};
 
 /* Without a device. */
 struct registry the_registry;
@@ -120,22 +121,55 @@ static void __attribute__((constructor)) carry(void)
 	host_carrier = &test_carrier;
 }
 
+static int watch(int epoll, int fd, void *found, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.ptr = found};
+
+	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static void open_world(void)
+{
+	if (world.epoll >= 0)
+		return;
+	world.epoll = epoll_create1(EPOLL_CLOEXEC);
+	world.arrivals = epoll_create1(EPOLL_CLOEXEC);
+	assert_int_equal(watch(world.epoll, world.arrivals, NULL, EPOLLIN), 0);
+}
+
 int progress_watch(struct watched_fd *watched, uint32_t events)
 {
-	struct epoll_event event = {.events = events, .data.ptr = watched};
+	open_world();
+	return world.watch_error ? world.watch_error : watch(world.epoll, watched->fd, watched, events);
+}
 
-	if (world.watch_error)
-		return world.watch_error;
-	if (world.epoll < 0)
-		world.epoll = epoll_create1(EPOLL_CLOEXEC);
-	return epoll_ctl(world.epoll, EPOLL_CTL_ADD, watched->fd, &event) ? -errno : 0;
+int progress_watch_arrivals(struct watched_fd *watched, uint32_t events)
+{
+	open_world();
+	return watch(world.arrivals, watched->fd, watched, events);
 }
 
 void progress_unwatch(struct watched_fd *watched)
 {
 	if (world.while_unwatching)
 		world.while_unwatching();
+	epoll_ctl(world.arrivals, EPOLL_CTL_DEL, watched->fd, NULL);
 	assert_int_equal(epoll_ctl(world.epoll, EPOLL_CTL_DEL, watched->fd, NULL), 0);
+}
+
+/* Returns 1, but 0 if the descriptor has ended, which is ready for that as well. */
+static int drain_one(void)
+{
+	struct epoll_event event;
+	struct watched_fd *watched;
+	struct pollfd state = {.events = POLLRDHUP};
+
+	if (epoll_wait(world.arrivals, &event, 1, 0) != 1)
+		return 0;
+	watched = event.data.ptr;
+	watched->drain(watched);
+	state.fd = watched->fd;
+	return poll(&state, 1, 0) == 0;
 }
 
 /* What is ready within @ms. Returns how many descriptors were. One at a time, so none is gone when its turn comes. */
@@ -147,8 +181,13 @@ static int loop_for(int ms)
 	while (world.epoll >= 0 && epoll_wait(world.epoll, &event, 1, count ? 0 : ms) == 1) {
 		struct watched_fd *watched = event.data.ptr;
 
-		watched->ready(watched, event.events);
-		if (++count == 1000)
+		if (watched) {
+			watched->ready(watched, event.events);
+			count++;
+		} else {
+			count += drain_one();
+		}
+		if (count == 1000)
 			fail_msg("the device thread never sleeps");
 	}
 	return count;

@@ -104,10 +104,9 @@ static void hang_up(struct host_peer *peer)
 	free_peer(peer);
 }
 
-/* Woken, or the other side has gone. What was woken polls after this (progress.h). */
-static void socket_ready(struct watched_fd *socket, uint32_t events)
+/* Woken. Whoever was woken polls after this (progress.h). */
+static void take_wakes(struct watched_fd *socket)
 {
-	struct host_peer *peer = (struct host_peer *)((char *)socket - offsetof(struct host_peer, socket));
 	ssize_t length = 1;
 	char ignored;
 
@@ -116,9 +115,16 @@ static void socket_ready(struct watched_fd *socket, uint32_t events)
 		if (length > 0)
 			counter_add(first_device(), COUNTER_SHM_WAKEUPS_RECEIVED, 1);
 	}
-	/* An empty message is not ours, so it ends the connection as well. */
-	if (events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR) || length == 0 || (length < 0 && errno == ECONNRESET))
-		hang_up(peer);
+	/* An empty message is not ours, so it ends the connection, as the end of the other side does. */
+	if (length == 0 || (length < 0 && errno == ECONNRESET))
+		shutdown(socket->fd, SHUT_RDWR);
+}
+
+/* The other side has gone. */
+static void socket_ended(struct watched_fd *socket, uint32_t events)
+{
+	(void)events;
+	hang_up((struct host_peer *)((char *)socket - offsetof(struct host_peer, socket)));
 }
 
 /* ---- making ----------------------------------------------------------------------------------------------------- */
@@ -132,7 +138,12 @@ static int begin_peer(struct host_peer *peer, int memory)
 	if (peer->created)
 		error = host_hello_send(peer->socket.fd, memory);
 	if (!error)
-		error = progress_watch(&peer->socket, EPOLLIN | EPOLLRDHUP);
+		error = progress_watch(&peer->socket, EPOLLRDHUP);
+	if (!error) {
+		error = progress_watch_arrivals(&peer->socket, EPOLLIN);
+		if (error)
+			progress_unwatch(&peer->socket);
+	}
 	if (error)
 		host_carrier->end(peer);
 	return error;
@@ -149,7 +160,7 @@ static struct host_peer *map_peer(int socket, pid_t pid, bool created, int memor
 	peer->pid = pid;
 	peer->serial = ++host_table.serial ? host_table.serial : ++host_table.serial;
 	peer->created = created;
-	peer->socket = (struct watched_fd){.fd = socket, .ready = socket_ready};
+	peer->socket = (struct watched_fd){.fd = socket, .ready = socket_ended, .drain = take_wakes};
 	peer->memory = mmap(NULL, host_carrier->memory_size(), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
 	if (peer->memory != MAP_FAILED)
 		return peer;

@@ -118,13 +118,6 @@ static struct group **find(const union ibv_gid *gid)
 	return place;
 }
 
-/* The device thread polls after that. */
-static void ready(struct watched_fd *watched, uint32_t events)
-{
-	(void)watched;
-	(void)events;
-}
-
 /* Returns 0 or a negative errno value. The lock is held. */
 static int add(const struct hca *hca, const union ibv_gid *gid, struct group **place)
 {
@@ -133,8 +126,8 @@ static int add(const struct hca *hca, const union ibv_gid *gid, struct group **p
 
 	if (!group)
 		return -ENOMEM;
-	*group = (struct group){.gid = *gid, .members = 1, .socket = {.fd = open_group(hca, gid), .ready = ready}};
-	error = group->socket.fd < 0 ? group->socket.fd : progress_watch(&group->socket, EPOLLIN);
+	*group = (struct group){.gid = *gid, .members = 1, .socket.fd = open_group(hca, gid)};
+	error = group->socket.fd < 0 ? group->socket.fd : progress_watch_arrivals(&group->socket, EPOLLIN);
 	if (error) {
 		if (group->socket.fd >= 0)
 			close(group->socket.fd);

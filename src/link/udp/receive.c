@@ -391,13 +391,6 @@ static bool poll_datagrams(struct poller *poller, struct run *run)
 
 /* ---- registering ----------------------------------------------------------------------------------------------- */
 
-/* The device thread polls after that. */
-static void ready(struct watched_fd *watched, uint32_t events)
-{
-	(void)watched;
-	(void)events;
-}
-
 static uint32_t events_if(bool armed)
 {
 	return armed && !__atomic_load_n(&receiver.leaving, __ATOMIC_SEQ_CST) ? EPOLLIN : 0;
@@ -408,15 +401,23 @@ static void arm(struct poller *poller, bool armed)
 	(void)poller;
 	__atomic_store_n(&receiver.armed, armed, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&receiver.watched.fd, __ATOMIC_SEQ_CST) >= 0)
-		progress_rewatch(&receiver.watched, events_if(armed));
+		progress_rewatch_arrivals(&receiver.watched, events_if(armed));
+}
+
+/* The sockets tell of what is in them. */
+static void rest(struct poller *poller, bool stays)
+{
+	(void)poller;
+	if (stays && udp_holding())
+		udp_held_release(0);
 }
 
 int udp_receive_begin(struct hca *hca)
 {
 	receiver.hca = hca;
 	receiver.armed = true;
-	receiver.poller = (struct poller){.poll = poll_datagrams, .arm = arm};
-	receiver.watched = (struct watched_fd){.fd = -1, .ready = ready};
+	receiver.poller = (struct poller){.poll = poll_datagrams, .arm = arm, .rest = rest};
+	receiver.watched = (struct watched_fd){.fd = -1};
 	return progress_add(&receiver.poller);
 }
 
@@ -427,11 +428,11 @@ static void receive_from(int fd, struct udp_turn *page)
 	__atomic_store_n(&receiver.page, page, __ATOMIC_SEQ_CST);
 	/* It may be watched already, if this process received in the place of another before. */
 	__atomic_store_n(&receiver.watched.fd, fd, __ATOMIC_SEQ_CST);
-	progress_watch(&receiver.watched, events_if(armed));
+	progress_watch_arrivals(&receiver.watched, events_if(armed));
 	/* Meanwhile arm() may have changed what was not watched yet. */
 	while (armed != __atomic_load_n(&receiver.armed, __ATOMIC_SEQ_CST)) {
 		armed = !armed;
-		progress_rewatch(&receiver.watched, events_if(armed));
+		progress_rewatch_arrivals(&receiver.watched, events_if(armed));
 	}
 	progress_wake();
 }
@@ -475,7 +476,7 @@ void udp_receive_leave(void)
 	if (__atomic_load_n(&receiver.watched.fd, __ATOMIC_SEQ_CST) < 0)
 		return;
 	__atomic_store_n(&receiver.leaving, true, __ATOMIC_SEQ_CST);
-	progress_rewatch(&receiver.watched, 0);
+	progress_rewatch_arrivals(&receiver.watched, 0);
 	progress_settle();
 }
 
