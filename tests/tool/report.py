@@ -186,6 +186,14 @@ class Report(unittest.TestCase):
         _, rows = self.report(self.write('empty', ''))
         self.assertFalse(any(rows.values()))
 
+    def test_no_figures(self):
+        """Figures of a trace that are none, or beyond all places."""
+        lines = [f'{{"name":"WRITE","cat":"requests of QP {i}","ph":"b","pid":1,"ts":{ts},"complete_ns":{ns},"bytes":{bytes_},"poll_ns":{ns}}}'
+                 for i, (ts, ns, bytes_) in enumerate([('1', '2', '3'), ('inf', '5', '1e400'), ('nan', 'nan', 'nan'), ('4', '1e400', '-1')])]
+        html, rows = self.report(self.write('trace', '{\n' + '\n'.join(lines) + '\n'))
+        self.assertEqual(len(rows['timeline']), 4)
+        self.assertNotRegex(html, r'(nan|inf)(%| )')
+
     def test_pipes(self):
         """What is no file is not waited for, nor what stands in the place of a drawing's text."""
         os.mkdir(self.path('keys'))
