@@ -17,6 +17,7 @@
 
 #define ARM_SOLICITED (1u << 24)
 #define ARM_SN(word) ((word) >> 28 & 3)
+#define SHORT_INDICES (UINT32_C(1) << 16)
 
 static void set_armed(struct hca_cq *cq, bool armed)
 {
@@ -196,28 +197,41 @@ static void fill_signature(struct mlx5_cqe64 *cqe, const struct completion *comp
 	memcpy(cqe, &filled, offsetof(struct signature_cqe, op_own));
 }
 
+/* The ring had one entry left a CQE ago, beside the record of @consumer. */
+static bool was_nearly_full(const struct hca_cq *cq, uint32_t consumer)
+{
+	return cq->one_left_at == cq->producer_index - 1 && cq->one_left_consumer == consumer;
+}
+
 /*
- * A driver counts the CQEs that it consumed in 24 bits (mlx5-formats 3.1); some programs write that modulo the size of the ring
- * (docs/decisions.md, Completion queues). A record below the size may be either, and says so when it leaves the ring full by the
- * former: what is full of CQEs had one entry left a CQE ago, beside the same record. Any other record has moved back, which only
- * the latter does.
+ * cq_outstanding() of any program. A driver counts the CQEs that it consumed in 24 bits (mlx5-formats 3.1); some programs write
+ * that modulo the size of the ring, and some in 16 bits (docs/decisions.md, Completion queues). No ring has more CQEs than entries:
+ * a record that says so has not 24 bits. One that is no less than the size has 16 then. One below the size may be any; modulo the
+ * size the other two are alike, but for a ring that is full: it had one entry left a CQE ago, beside the same record. Any other
+ * record has moved back, which that of a full ring does not.
  */
-static bool has_room(struct hca_cq *cq)
+static uint32_t unread(const struct hca_cq *cq)
 {
 	uint32_t last = cq->cqe_count - 1, outstanding = cq_outstanding(cq);
 	uint32_t consumer = (cq->producer_index - outstanding) & CQ_INDEX_MASK;
 
-	if (outstanding > last) {
-		outstanding &= last;
-		if (consumer > last ||
-		    (!outstanding && cq->one_left_at == cq->producer_index - 1 && cq->one_left_consumer == consumer))
-			return false;
-	}
-	if (outstanding == last) {
+	if (outstanding <= last)
+		return outstanding;
+	if (consumer > last)
+		return cq->cqe_count <= SHORT_INDICES / 2 ? outstanding % SHORT_INDICES : outstanding;
+	outstanding &= last;
+	return outstanding || !was_nearly_full(cq, consumer) ? outstanding : cq->cqe_count;
+}
+
+static bool has_room(struct hca_cq *cq)
+{
+	uint32_t outstanding = unread(cq);
+
+	if (outstanding == cq->cqe_count - 1) {
 		cq->one_left_at = cq->producer_index;
-		cq->one_left_consumer = consumer;
+		cq->one_left_consumer = (cq->producer_index - cq_outstanding(cq)) & CQ_INDEX_MASK;
 	}
-	return true;
+	return outstanding < cq->cqe_count;
 }
 
 bool cq_find_room(struct hca_cq *cq)
@@ -312,7 +326,7 @@ bool hca_cq_write(struct hca_cq *cq, const struct completion *completion)
  */
 static bool already_due(const struct hca_cq *cq)
 {
-	uint32_t waiting = cq_outstanding(cq), fresh = cq->producer_index - cq->notified;
+	uint32_t waiting = unread(cq), fresh = cq->producer_index - cq->notified;
 
 	for (uint32_t index = cq->producer_index - (fresh < waiting ? fresh : waiting); index != cq->producer_index;
 	     index++)

@@ -198,9 +198,9 @@ def fi_pingpong(case, _, client):
 
 def vectors(case, output, _):
     """dpdk-test-crypto-perf ends well whatever came out; the last figure of its row counts the operations that gave something else."""
-    wrong = DPDK_OPERATIONS if 'another-tweak' in case.command else 0
-    length = re.search(r'--buffer-sz (\d+)', case.command)[1]
-    return lines(1, rf' *\d+, +{length},16,{DPDK_OPERATIONS},{DPDK_OPERATIONS},\d+,\d+,{wrong}$', output, 'program')
+    length, count = (re.search(rf'--{option} (\d+)', case.command)[1] for option in ('buffer-sz', 'total-ops'))
+    wrong = count if 'another-tweak' in case.command else 0
+    return lines(1, rf' *\d+, +{length},16,{count},{count},\d+,\d+,{wrong}$', output, 'program')
 
 
 def autotest(_, output, __):
@@ -345,17 +345,19 @@ def dpdk():
     """DPDK's crypto driver, which makes its objects by commands and writes its WQEs itself."""
     common = '--no-huge --no-shconf --no-telemetry -a 5348:00:00.0,class=crypto'
 
-    def perf(vector, key, length, way, options=''):
+    def perf(vector, key, length, way, options='', operations=DPDK_OPERATIONS):
         return Case(f'dpdk-test-crypto-perf {vector} {way} {options}'.strip(),
                     f'dpdk-test-crypto-perf {common} -m 64 -l {{cpus}} -- --silent --csv-friendly --devtype mlx5_pci --ptest verify '
                     f'--optype cipher-only --cipher-algo aes-xts --cipher-op {way} --cipher-key-sz {key} --cipher-iv-sz 16 '
-                    f'--buffer-sz {length} --burst-sz 16 --total-ops {DPDK_OPERATIONS} --pool-sz 1024 --desc-nb 64 '
+                    f'--buffer-sz {length} --burst-sz 16 --total-ops {operations} --pool-sz 1024 --desc-nb 64 '
                     f'--test-file {{directory}}/{vector} {options}', vectors, alone=True, cpus=2, presence=True, links=(SHM,),
                     env={'SYSFS_PCI_DEVICES': PCI})
 
     return ([perf(f'xts-{key}-{length}', key, length, way) for key, length in DPDK_VECTORS for way in ('encrypt', 'decrypt')] +
             [perf('xts-64-4096', 64, 4096, 'encrypt', options) for options in ('--out-of-place --segment-sz 8192', '--segment-sz 700')] +
             [perf('another-tweak', 32, 512, 'encrypt')] +
+            # Its consumer index has 16 bits.
+            [perf('xts-32-512', 32, 512, 'encrypt', operations=70000)] +
             [Case('dpdk-test cryptodev_mlx5_autotest', f'dpdk-test {common},wcs_file={{directory}}/wcs -m 512 -l {{cpus}}', autotest, alone=True,
                   presence=True, links=(SHM,), preload='queue_pairs', status=255,
                   env={'SYSFS_PCI_DEVICES': PCI, 'DPDK_TEST': 'cryptodev_mlx5_autotest', 'SOFTHCA_CRYPTO': 'wrapped',
