@@ -7,8 +7,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "tool/progress.h"
 #include "tool/timeline_files.h"
 #include "tool/timeline_map.h"
 #include "tool/timeline_trace.h"
@@ -109,16 +111,26 @@ static int64_t ns_of(const struct line *line, const char *text)
 	return (int64_t)(negative ? -ns : ns);
 }
 
+/* Lines between two looks whether to tell how far it is. */
+enum { LINES_OFTEN = 1024 };
+
 /* All events of @file, whose first line has been read, into @trace. */
 static void copy_trace(FILE *file, const char *name, int64_t base_ns, struct trace *trace, struct processes *processes)
 {
 	struct map known = {0};
 	char text[LINE_BYTES];
+	struct progress progress;
 	uint32_t process;
 	struct line line;
+	struct stat status;
+	off_t size = fstat(fileno(file), &status) ? 0 : status.st_size;
 
-	while (fgets(text, sizeof(text), file)) {
+	progress_begin(&progress, "copying the trace", trace->out);
+	for (uint64_t lines = 1; fgets(text, sizeof(text), file); lines++) {
+		if (lines % LINES_OFTEN == 0 && size > 0)
+			progress_tell(&progress, (uint64_t)ftello(file), (uint64_t)size);
 		if (strncmp(text, TRACE_END, strlen(TRACE_END)) == 0) {
+			progress_end(&progress);
 			free(known.entries);
 			return;
 		}
@@ -134,6 +146,7 @@ static void copy_trace(FILE *file, const char *name, int64_t base_ns, struct tra
 		trace_event_begin(trace, (int64_t)((uint64_t)ns_of(&line, text) + (uint64_t)base_ns), process);
 		fprintf(trace->out, "%.*s", line.length, line.rest);
 	}
+	progress_end(&progress);
 	tool_fail(EXIT_FAILURE, "%s is damaged, or not complete", name);
 }
 

@@ -14,6 +14,7 @@
 #include <infiniband/verbs.h>
 
 #include "format/wqe.h"
+#include "tool/progress.h"
 #include "tool/timeline_map.h"
 #include "tool/timeline_names.h"
 #include "tool/tool.h"
@@ -812,6 +813,9 @@ int64_t timeline_base(const struct timeline *timeline)
 	return first - first % 1000000000;
 }
 
+/* Events between two looks whether to tell how far it is. */
+enum { EVENTS_OFTEN = 1024 };
+
 void timeline_write(const struct timeline *timeline, struct trace *trace)
 {
 	static void (*const handlers[TIMELINE_KINDS])(struct maker * maker, const struct timeline_event *event,
@@ -833,6 +837,7 @@ void timeline_write(const struct timeline *timeline, struct trace *trace)
 		[TIMELINE_STOP] = on_stop,
 	};
 	struct maker maker = {.timeline = timeline, .trace = trace};
+	struct progress progress;
 	int64_t end = timeline->event_count ? timeline->events[timeline->event_count - 1].ns : 0;
 
 	maker.latest = calloc(timeline->source_count + 1, sizeof(*maker.latest));
@@ -842,6 +847,7 @@ void timeline_write(const struct timeline *timeline, struct trace *trace)
 		maker.latest[i] = NEVER;
 		put_process(&maker, i);
 	}
+	progress_begin(&progress, "making the timeline", trace->out);
 	for (size_t i = 0; i < timeline->event_count; i++) {
 		const struct timeline_event *event = &timeline->events[i];
 		int64_t *latest = &maker.latest[event->source];
@@ -852,7 +858,10 @@ void timeline_write(const struct timeline *timeline, struct trace *trace)
 		if (handlers[event->record.kind])
 			handlers[event->record.kind](&maker, event, ns);
 		end = ns > end ? ns : end;
+		if (i % EVENTS_OFTEN == 0)
+			progress_tell(&progress, i, timeline->event_count);
 	}
+	progress_end(&progress);
 	for (uint32_t i = 0; i < maker.track_count; i++) {
 		put_pending(&maker, &maker.tracks[i], end);
 		set_activity(&maker, &maker.tracks[i], end, NULL);

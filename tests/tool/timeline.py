@@ -5,8 +5,10 @@ what the programs did."""
 import collections
 import json
 import os
+import pty
 import random
 import re
+import select
 import shutil
 import signal
 import struct
@@ -361,6 +363,42 @@ class Timeline(unittest.TestCase):
         with open(self.path, 'w', encoding='ascii') as file:
             self.assertEqual(softhca('timeline', paths[0], paths[0], stdout=file).returncode, 0)
         self.assertEqual(len({e['pid'] for e in Trace(self.path).events}), 2)
+
+    def slowly(self, *files, terminal=True):
+        """What `softhca timeline` says on standard error, a terminal or a pipe, while nobody takes its output for a time."""
+        here, there = pty.openpty() if terminal else os.pipe()
+        with subprocess.Popen([TOOL, 'timeline', *files], env=clean_environment(), stdout=subprocess.PIPE, stderr=there) as process:
+            os.close(there)
+            time.sleep(1.3)
+            out = process.stdout.read()
+        self.assertEqual(process.returncode, 0)
+        said = b''
+        try:
+            while part := os.read(here, 65536):
+                said += part
+        except OSError:
+            pass # a terminal that nobody has any more
+        os.close(here)
+        return out, said.decode('ascii')
+
+    def test_progress(self):
+        """What takes longer than a second tells a terminal how far it is, and takes that back."""
+        env = {'SOFTHCA_TIMELINE': self.path, 'LD_LIBRARY_PATH': os.path.realpath(sys.argv[2])}
+        subprocess.run([PING_PONG, '5000'], env=clean_environment(**env), check=True, stdout=subprocess.DEVNULL, timeout=PATIENCE)
+        trace, said = self.slowly(*self.records())
+        self.assertRegex(said, r'^\r\x1b\[Ksofthca: making the timeline: \d+ %')
+        self.assertTrue(said.endswith('%\r\x1b[K'), said)
+        self.assertEqual(self.slowly(*self.records(), terminal=False), (trace, ''))
+        merged = f'{self.directory}/merged.json'
+        with open(merged, 'wb') as file:
+            file.write(trace)
+        self.assertRegex(self.slowly(merged)[1], r'^\r\x1b\[Ksofthca: copying the trace: \d+ %')
+        # What is quick says nothing.
+        here, there = pty.openpty()
+        subprocess.run([TOOL, 'timeline', merged], env=clean_environment(), stdout=subprocess.DEVNULL, stderr=there, check=True)
+        self.assertEqual(select.select([here], [], [], 0)[0], [])
+        os.close(here)
+        os.close(there)
 
     def test_damaged_files(self):
         """Whatever is in a file, it is a trace or a line that says what is wrong."""
