@@ -16,6 +16,11 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+int event_queue_call = -1;
+
+static __thread struct event_queue *looked_at; /* this thread awaits it, and looks */
+static __thread bool in_hand;                  /* a token of that queue */
+
 static void init(struct event_queue *queue, int fd)
 {
 	*queue = (struct event_queue){.fd = fd};
@@ -65,16 +70,30 @@ static void unlink_at(struct event_queue *queue, struct event_source **link)
 		queue->last = link;
 }
 
-/* The lock is held. */
-static void list(struct event_queue *queue, struct event_source *source)
+/* Cannot block: the counter would have to stand at 2^64 - 2. */
+static void add_token(int fd)
 {
 	uint64_t one = 1;
 
+	while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+}
+
+/* The lock is held. */
+static void list(struct event_queue *queue, struct event_source *source)
+{
+	int call;
+
 	if (source->pending++ == 0)
 		append(queue, source);
-	/* Cannot block: the counter would have to stand at 2^64 - 2. */
-	while (write(queue->fd, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
+	if (looked_at == queue && !in_hand) {
+		in_hand = true;
+		return;
+	}
+	add_token(queue->fd);
+	call = queue->awaited ? __atomic_load_n(&event_queue_call, __ATOMIC_RELAXED) : -1;
+	if (call >= 0)
+		add_token(call);
 }
 
 void event_queue_raise(struct event_queue *queue, struct event_source *source)
@@ -162,6 +181,52 @@ bool event_token_take_back(int fd)
 	return length == sizeof(token);
 }
 
+bool event_queue_has(struct event_queue *queue)
+{
+	bool has;
+
+	queue_lock(&queue->lock);
+	has = queue->first || queue->stale;
+	queue_unlock(&queue->lock);
+	return has;
+}
+
+bool event_queue_await(struct event_queue *queue)
+{
+	bool awaits;
+
+	queue_lock(&queue->lock);
+	awaits = !queue->first && !queue->stale;
+	queue->awaited = awaits;
+	queue_unlock(&queue->lock);
+	return awaits;
+}
+
+void event_queue_look(struct event_queue *queue, bool looks)
+{
+	looked_at = looks ? queue : NULL;
+}
+
+int event_queue_take_awaited(struct event_queue *queue, int *type, void **object)
+{
+	while (in_hand || (event_queue_has(queue) && event_token_take_back(queue->fd))) {
+		in_hand = false;
+		if (spend_token(queue, type, object))
+			return 0;
+	}
+	return -EAGAIN;
+}
+
+void event_queue_leave(struct event_queue *queue)
+{
+	queue_lock(&queue->lock);
+	queue->awaited = false;
+	if (in_hand)
+		add_token(queue->fd);
+	in_hand = false;
+	queue_unlock(&queue->lock);
+}
+
 uint32_t event_source_purge(struct event_queue *queue, struct event_source *source)
 {
 	WITHOUT_CANCELLATION;
@@ -205,6 +270,7 @@ static void renew(struct queue_lock *lock)
 	int status = fcntl(queue->fd, F_GETFL), flags = fcntl(queue->fd, F_GETFD), fd;
 	unsigned int count = 0;
 
+	queue->awaited = false;
 	/* The program may have closed it, and have something else there. */
 	if (queue->relay || status < 0 || flags < 0 || !is_eventfd(queue->fd))
 		return;

@@ -9,6 +9,10 @@
  * `taken` takes. Owner: the driver object (channel, context) owns the queue; the raising object owns its
  * sources and must detach them with event_source_purge() before it goes.
  *
+ * A thread may also wait for the next event in another way than by reading the descriptor (device/stand_in.h): it awaits the
+ * queue, and sleeps on a descriptor of its own, event_queue_call, which is written to as well when an event is raised. What it
+ * raises itself while it looks, it takes without any system call: it has the token in its hand.
+ *
  * In a child of fork(2) a queue has a descriptor of its own, by the number that the program knows: the parent's counts what the
  * parent's threads take.
  *
@@ -38,6 +42,8 @@ struct event_queue {
 	struct event_source *first;
 	struct event_source **last;
 	uint32_t stale; /* purged events that a thread, having read the descriptor, is still on its way to */
+	bool awaited;   /* a thread sleeps on event_queue_call */
+	bool elsewhere; /* atomic; device/stand_in.c */
 	/*
 	 * Told of each event taken, under the lock: so once event_source_purge() returned, the owner has
 	 * counted all events of the source that the program has got. Set by the owner after init; may be
@@ -69,6 +75,20 @@ bool event_queue_raise_once(struct event_queue *queue, struct event_source *sour
  * Returns 0 and fills @type and @object, or -errno of the read (-EAGAIN, -EINTR, …).
  */
 int event_queue_take(struct event_queue *queue, int *type, void **object);
+
+/* The descriptor of the thread that awaits a queue, an eventfd, -1: none. There is one such thread at a time. Atomic. */
+extern int event_queue_call;
+
+/** True if an event waits, or a token that is worth nothing any more. Any thread. */
+bool event_queue_has(struct event_queue *queue);
+/** The calling thread awaits @queue from now on. False: an event is there, it does not. One thread at a time. */
+bool event_queue_await(struct event_queue *queue);
+/** The first event that this thread raises in @queue, which it awaits, is its own to take from now on (@looks), or until now. */
+void event_queue_look(struct event_queue *queue, bool looks);
+/** Takes an event of @queue, which this thread awaits, if there is one: 0, or -EAGAIN. */
+int event_queue_take_awaited(struct event_queue *queue, int *type, void **object);
+/** It does not await @queue any more. */
+void event_queue_leave(struct event_queue *queue);
 
 /** Removes all events of @source that were not taken yet. Returns their number. */
 uint32_t event_source_purge(struct event_queue *queue, struct event_source *source);

@@ -18,6 +18,9 @@
 #include "core/tunables.h"
 #include "device/device.h"
 #include "device/counters.h"
+#include "device/outlook.h"
+#include "device/progress_parts.h"
+#include "device/stand_in.h"
 
 #define FOR_EVER UINT64_MAX
 
@@ -31,14 +34,15 @@ static struct {
 	uint32_t removals; /* of watched descriptors: what was ready before may be gone */
 	pthread_t thread;
 	bool started;
-	bool no_pwait2;   /* the thread's: the kernel refuses epoll_pwait2(2) */
-	int epoll;        /* of what the thread sleeps on, `arrivals` among it */
-	int arrivals;     /* epoll as well */
-	uint32_t drained; /* atomic; descriptors in it that are drained */
-	int wake;         /* eventfd */
+	bool no_pwait2;      /* the thread's: the kernel refuses epoll_pwait2(2) */
+	int epoll;           /* of what the thread sleeps on, `arrivals` among it */
+	int arrivals;        /* epoll as well: a thread that stands in sleeps on it */
+	uint32_t drained;    /* atomic; descriptors in it that are drained */
+	bool minds_arrivals; /* the thread's: it sleeps on them at the moment */
+	int wake;            /* eventfd */
 	uint32_t generation;
 	uint64_t sleeps_until; /* atomic; CLOCK_MONOTONIC; 0: the thread is awake */
-	uint32_t polling;      /* atomic; 1: a thread is in poll_all() */
+	uint32_t polling;      /* atomic; 1: a thread is in progress_poll_all() */
 	uint32_t polls;        /* atomic; of the program */
 	uint32_t naps;         /* atomic; times that it was about to sleep */
 	uint32_t disarm;       /* atomic; 1: the thread asks the program, which polls all the time, to disarm */
@@ -65,13 +69,13 @@ static struct poller *first_poller(void)
 
 /* ---- polling --------------------------------------------------------------------------------------------------- */
 
-static bool begin_polling(void)
+bool progress_begin_polling(void)
 {
 	return !__atomic_load_n(&progress.polling, __ATOMIC_RELAXED) &&
 	       !__atomic_exchange_n(&progress.polling, 1, __ATOMIC_ACQUIRE);
 }
 
-static void end_polling(void)
+void progress_end_polling(void)
 {
 	__atomic_store_n(&progress.polling, 0, __ATOMIC_RELEASE);
 }
@@ -87,7 +91,7 @@ static bool poll_each(struct run *run)
 	return found;
 }
 
-static bool poll_all(void)
+bool progress_poll_all(void)
 {
 	bool found;
 
@@ -97,8 +101,8 @@ static bool poll_all(void)
 	return found;
 }
 
-/* Only between begin_polling() and end_polling(). */
-static void arm_all(bool armed)
+/* Only between progress_begin_polling() and progress_end_polling(). */
+void progress_arm_all(bool armed)
 {
 	for (struct poller *poller = first_poller(); poller; poller = poller->next) {
 		if (__atomic_exchange_n(&poller->armed, armed, __ATOMIC_RELAXED) == armed && !poller->repeats)
@@ -108,7 +112,7 @@ static void arm_all(bool armed)
 }
 
 /*
- * True if a poll would find nothing: most polls of a program that waits end here. Between begin_polling() and end_polling(), in
+ * True if a poll would find nothing: most polls of a program that waits end here. Between progress_begin_polling() and progress_end_polling(), in
  * an epoch section.
  */
 static bool all_idle(void)
@@ -120,7 +124,7 @@ static bool all_idle(void)
 	return idle;
 }
 
-/* Between begin_polling() and end_polling(), for a program, in an epoch section. */
+/* Between progress_begin_polling() and progress_end_polling(), for a program, in an epoch section. */
 static bool poll_for_program(void)
 {
 	bool found;
@@ -132,7 +136,7 @@ static bool poll_for_program(void)
 	}
 	if (__builtin_expect(__atomic_load_n(&progress.disarm, __ATOMIC_RELAXED), 0)) {
 		__atomic_store_n(&progress.disarm, 0, __ATOMIC_RELAXED);
-		arm_all(false);
+		progress_arm_all(false);
 	}
 	found = progress_in_run(poll_each);
 	if (!found)
@@ -142,7 +146,7 @@ static bool poll_for_program(void)
 	return true;
 }
 
-/* begin_polling() and epoch_enter() with one locked instruction: programs call this all the time. */
+/* progress_begin_polling() and epoch_enter() with one locked instruction: programs call this all the time. */
 bool progress_poll(void)
 {
 	bool found = false;
@@ -154,7 +158,7 @@ bool progress_poll(void)
 		if (!__atomic_load_n(&progress.looks, __ATOMIC_RELAXED) ||
 		    __atomic_load_n(&progress.disarm, __ATOMIC_RELAXED) || !all_idle())
 			found = poll_for_program();
-		end_polling();
+		progress_end_polling();
 	}
 	epoch_leave();
 	return found;
@@ -164,7 +168,7 @@ bool progress_poll(void)
 static bool poll_to_the_end(void)
 {
 	for (int i = 0; i < TUNABLE_POLL_ROUNDS; i++) {
-		if (!poll_all())
+		if (!progress_poll_all())
 			return true;
 		counter_add(first_device(), COUNTER_THREAD_PACKETS, 1);
 	}
@@ -191,7 +195,7 @@ static bool restless_are_idle(void)
 	return idle;
 }
 
-static bool rest(bool stays)
+bool progress_rest(bool stays)
 {
 	bool found = true;
 
@@ -207,10 +211,10 @@ static bool rest(bool stays)
 }
 
 /* A poll takes some microseconds, unless the thread that is at it loses its processor. */
-static bool begin_polling_soon(void)
+bool progress_begin_polling_soon(void)
 {
 	for (int i = 0; i < TUNABLE_POLL_TRIES; i++) {
-		if (begin_polling())
+		if (progress_begin_polling())
 			return true;
 		if (i % TUNABLE_POLL_SPINS == TUNABLE_POLL_SPINS - 1)
 			sched_yield();
@@ -226,10 +230,10 @@ bool progress_look(void)
 
 	if (!first_poller())
 		return true;
-	if (!begin_polling_soon())
+	if (!progress_begin_polling_soon())
 		return false;
 	all = poll_to_the_end();
-	end_polling();
+	progress_end_polling();
 	return all;
 }
 
@@ -239,8 +243,8 @@ void progress_settle(void)
 	const struct timespec nap = {.tv_nsec = TUNABLE_POLL_SETTLE_NAP_NS};
 
 	for (uint64_t i = 0; i < TUNABLE_POLL_SETTLE_NS / TUNABLE_POLL_SETTLE_NAP_NS; i++) {
-		if (begin_polling()) {
-			end_polling();
+		if (progress_begin_polling()) {
+			progress_end_polling();
 			return;
 		}
 		nanosleep(&nap, NULL);
@@ -254,14 +258,14 @@ void progress_before_sleep(void)
 
 	__atomic_add_fetch(&progress.naps, 1, __ATOMIC_RELAXED);
 	/* A thread that polls at the moment arms for itself. */
-	if (!begin_polling()) {
+	if (!progress_begin_polling()) {
 		progress_wake();
 		return;
 	}
-	arm_all(true);
+	progress_arm_all(true);
 	/* To the end, so that the other side can see that nothing of what it sent is left. */
-	all = rest(false);
-	end_polling();
+	all = progress_rest(false);
+	progress_end_polling();
 	if (!all)
 		progress_wake();
 }
@@ -279,25 +283,8 @@ void progress_attend(bool attends)
 
 /* ---- the thread ------------------------------------------------------------------------------------------------ */
 
-/* What the thread knows of the program. */
-struct outlook {
-	uint64_t since_ns;      /* what follows counts from then on */
-	uint32_t polls, naps;   /* of the program at that time… */
-	uint32_t works;         /* …and this, progress_worked() */
-	bool program_polls;     /* as far as is known… */
-	uint64_t polls_ns;      /* …since then */
-	uint32_t found_polling; /* arrivals in a row that woke the thread in vain */
-};
-
-/* The time from one look at a program that polls to the next. */
-static uint64_t look_interval(const struct outlook *outlook)
-{
-	uint64_t part = outlook->program_polls ? (outlook->since_ns - outlook->polls_ns) / TUNABLE_POLL_LOOK_PART : 0;
-
-	if (part < TUNABLE_POLL_LOOK_NS)
-		return TUNABLE_POLL_LOOK_NS;
-	return part < TUNABLE_POLL_LOOK_MOST_NS ? part : TUNABLE_POLL_LOOK_MOST_NS;
-}
+/* What has ended a sleep of the thread; not NOT_WOKEN: a descriptor. */
+enum woken { NOT_WOKEN, WOKEN, WOKEN_BY_ARRIVAL };
 
 /* What progress_worked() has counted, of all threads but this one. */
 static uint32_t works_of_program(void)
@@ -310,33 +297,14 @@ static uint32_t works_of_program(void)
 	return sum;
 }
 
-/*
- * True if the program polls. Not whether it does at this very time: where processors are few, it may be this thread that
- * keeps it from doing so.
- */
-static bool program_polls(struct outlook *outlook)
+static struct program_calls calls_now(void)
 {
-	uint32_t polls = __atomic_load_n(&progress.polls, __ATOMIC_RELAXED);
-	uint32_t naps = __atomic_load_n(&progress.naps, __ATOMIC_RELAXED);
-	bool attended = __atomic_load_n(&progress.attended, __ATOMIC_RELAXED) && polls != outlook->polls;
-	bool often = attended || polls - outlook->polls >= TUNABLE_POLLS_OFTEN * (1 + (uint64_t)(naps - outlook->naps));
-	uint64_t now_ns = clock_now_ns();
-	uint32_t works = works_of_program();
-
-	/* One may have been the last. */
-	if (naps == outlook->naps && works - outlook->works > 1)
-		often |= (uint64_t)(works - outlook->works) * TUNABLE_POLL_WORK_NS >= now_ns - outlook->since_ns;
-	/* Arrivals may wake this thread before the time is over in which it could poll that often. */
-	if (!often && now_ns - outlook->since_ns < look_interval(outlook))
-		return outlook->program_polls;
-	if (!outlook->program_polls)
-		outlook->polls_ns = now_ns;
-	outlook->since_ns = now_ns;
-	outlook->polls = polls;
-	outlook->naps = naps;
-	outlook->works = works;
-	outlook->program_polls = often;
-	return often;
+	return (struct program_calls){
+		.polls = __atomic_load_n(&progress.polls, __ATOMIC_RELAXED),
+		.naps = __atomic_load_n(&progress.naps, __ATOMIC_RELAXED),
+		.works = works_of_program(),
+		.attended = __atomic_load_n(&progress.attended, __ATOMIC_RELAXED),
+	};
 }
 
 /* Tells those that want to know at once. */
@@ -365,39 +333,66 @@ static bool arm_and_poll(void)
 {
 	if (!poll_to_the_end())
 		return false;
-	arm_all(true);
+	progress_arm_all(true);
 	return poll_to_the_end();
 }
 
-/* Returns when the thread is to look again. */
-static uint64_t look_after_arrivals(struct outlook *outlook, bool woken)
+/* From now on the thread sleeps on what arrives, too, or not. */
+static void mind_arrivals(bool minds)
 {
-	bool some = __atomic_load_n(&progress.polls, __ATOMIC_RELAXED) != outlook->polls;
-	bool all;
+	struct epoll_event event = {.events = minds ? EPOLLIN : 0, .data.ptr = &arrivals};
+
+	if (progress.minds_arrivals == minds)
+		return;
+	progress.minds_arrivals = minds;
+	epoll_ctl(progress.epoll, EPOLL_CTL_MOD, progress.arrivals, &event);
+}
+
+/* What wakes the thread now is no arrival, but perhaps work that no descriptor tells of. */
+static uint64_t stand_aside(const struct outlook *outlook, bool woken)
+{
+	if (woken && progress_begin_polling()) {
+		progress_poll_all();
+		progress_end_polling();
+	}
+	mind_arrivals(false);
+	return outlook_aside_until(outlook);
+}
+
+/* Returns when the thread is to look again. */
+static uint64_t look_after_arrivals(struct outlook *outlook, enum woken woken)
+{
+	const struct program_calls calls = calls_now();
+	bool some = calls.polls != outlook->calls.polls;
+	bool all, polls;
 
 	__atomic_store_n(&progress.looks, 1, __ATOMIC_SEQ_CST);
-	if (program_polls(outlook)) {
+	polls = outlook_polls(outlook, &calls);
+	if (outlook_stands_aside(outlook, stand_in_state(), woken == WOKEN_BY_ARRIVAL) && !polls)
+		return stand_aside(outlook, woken == WOKEN);
+	mind_arrivals(true);
+	if (polls) {
 		disarm_repeatedly();
-		outlook->found_polling += woken;
+		outlook->found_polling += woken != NOT_WOKEN;
 		if (outlook->found_polling >= TUNABLE_POLL_FOUND)
 			__atomic_store_n(&progress.disarm, 1, __ATOMIC_RELAXED);
 		/* The sender that woke it may have waited in vain for the program. */
-		if (woken && begin_polling()) {
-			poll_all();
-			end_polling();
+		if (woken && progress_begin_polling()) {
+			progress_poll_all();
+			progress_end_polling();
 		} else if (woken) {
 			let_program_poll();
 		}
-		return clock_now_ns() + look_interval(outlook);
+		return clock_now_ns() + outlook_interval(outlook);
 	}
 	outlook->found_polling = 0;
 	__atomic_store_n(&progress.disarm, 0, __ATOMIC_RELAXED);
-	if (!begin_polling()) {
+	if (!progress_begin_polling()) {
 		let_program_poll();
 		return clock_now_ns() + TUNABLE_POLL_LOOK_NS;
 	}
 	all = arm_and_poll();
-	end_polling();
+	progress_end_polling();
 	if (!all)
 		return 0;
 	/* It polls now and then, perhaps more often soon: it need not wake this thread each time. */
@@ -421,8 +416,13 @@ static uint64_t fire_timers(void)
 	return next;
 }
 
+int progress_arrivals(void)
+{
+	return __atomic_load_n(&progress.started, __ATOMIC_ACQUIRE) ? progress.arrivals : -1;
+}
+
 /* Of those that are removed, none is found any more, and what was found stays until the section is over. */
-static void drain(void)
+void progress_drain(void)
 {
 	struct epoll_event events[TUNABLE_EPOLL_EVENTS];
 	int count;
@@ -444,7 +444,7 @@ static void drain_arrivals(struct watched_fd *watched, uint32_t events)
 {
 	(void)watched;
 	(void)events;
-	drain();
+	progress_drain();
 }
 
 /* Not if a descriptor was removed since it was found ready, perhaps this one: all others are found ready again. */
@@ -508,30 +508,33 @@ static int wait_until(uint64_t until_ns, struct epoll_event *events)
 	return count;
 }
 
-/* Sleeps until @until_ns or until something is ready. Returns true if something was. */
-static bool wait_for_events(uint64_t until_ns)
+/* Sleeps until @until_ns or until something is ready. */
+static enum woken wait_for_events(uint64_t until_ns)
 {
 	struct epoll_event events[TUNABLE_EPOLL_EVENTS];
 	uint32_t removals = removals_now();
 	int count = wait_until(until_ns, events);
+	enum woken woken = count > 0 ? WOKEN : NOT_WOKEN;
 	eventfd_t ignored;
 
 	__atomic_store_n(&progress.sleeps_until, 0, __ATOMIC_SEQ_CST);
 	for (int i = 0; i < count; i++) {
 		struct watched_fd *watched = events[i].data.ptr;
 
+		if (watched == &arrivals)
+			woken = WOKEN_BY_ARRIVAL;
 		if (!watched)
 			eventfd_read(progress.wake, &ignored);
 		else if (!call_ready(watched, events[i].events, removals))
 			break;
 	}
-	return count > 0;
+	return woken;
 }
 
 static void *device_thread(void *argument)
 {
 	struct outlook outlook = {0};
-	bool woken = false;
+	enum woken woken = NOT_WOKEN;
 
 	(void)argument;
 	on_thread = true;
@@ -591,6 +594,7 @@ static int open_descriptors(void)
 	progress.epoll = epoll_create1(EPOLL_CLOEXEC);
 	progress.arrivals = epoll_create1(EPOLL_CLOEXEC);
 	progress.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	progress.minds_arrivals = true;
 	if (progress.epoll >= 0 && progress.arrivals >= 0 && progress.wake >= 0 &&
 	    !epoll_ctl(progress.epoll, EPOLL_CTL_ADD, progress.wake, &wake) &&
 	    !epoll_ctl(progress.epoll, EPOLL_CTL_ADD, progress.arrivals, &arrival))
@@ -739,6 +743,7 @@ void progress_after_fork(bool child)
 {
 	if (child) {
 		close_descriptors();
+		stand_in_after_fork();
 		progress.drained = 0;
 		progress.pollers = NULL;
 		progress_pollers = 0;

@@ -80,7 +80,8 @@ int progress_watch(struct watched_fd *watched, uint32_t events);
 /** Changes the events. */
 int progress_rewatch(struct watched_fd *watched, uint32_t events);
 /**
- * The same of a descriptor that is readable when something has arrived: whoever sleeps on those, the device thread, polls all pollers after that. It may be watched as well, for what else happens to it.
+ * The same of a descriptor that is readable when something has arrived: whoever sleeps on those, the device thread or one that
+ * stands in for it (stand_in.h), polls all pollers after that. It may be watched as well, for what else happens to it.
  */
 int progress_watch_arrivals(struct watched_fd *watched, uint32_t events);
 int progress_rewatch_arrivals(struct watched_fd *watched, uint32_t events);

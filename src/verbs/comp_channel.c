@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "abi/entry_points.h"
+#include "device/stand_in.h"
 #include "explain/explain.h"
 #include "verbs/cq.h"
 #include "verbs/events.h"
@@ -52,6 +53,7 @@ int softhca_ibv_destroy_comp_channel(struct ibv_comp_channel *base)
 		return REFUSE(hca_of_context(base->context), "ibv_destroy_comp_channel", EBUSY, RULE_CHANNEL_IN_USE,
 			      users);
 	object_leave(&channel->alive);
+	stand_in_forget(&channel->events);
 	event_queue_destroy(&channel->events);
 	free(channel);
 	return 0;
@@ -63,7 +65,7 @@ int softhca_ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **c
 	void *object;
 	int type, error;
 
-	error = event_queue_take(&to_user_comp_channel(channel)->events, &type, &object);
+	error = stand_in_take_event(&to_user_comp_channel(channel)->events, &type, &object);
 	if (error) {
 		errno = -error;
 		return -1;

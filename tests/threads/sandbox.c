@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LARGE = 4 << 20, ALARM_SECONDS = 30, FEW = 8, MOST_AT_ONCE = 8 };
+enum { LARGE = 4 << 20, ALARM_SECONDS = 30, FEW = 8, MOST_AT_ONCE = 8, WAIT_US = 2000 };
 
 /* Exit statuses of a child, and what the table has beside them. */
 enum { WORKS = 0, REFUSED = 10, ELSE_REFUSED };
@@ -168,6 +168,39 @@ static bool send_and_sleep(struct world *world)
 	return true;
 }
 
+static void *send_soon(void *argument)
+{
+	struct world *world = argument;
+	struct ibv_sge sge = {(uintptr_t)world->memory, 64, world->mr->lkey};
+	struct ibv_send_wr *bad, wr = {.wr_id = 1, .sg_list = &sge, .num_sge = 0, .opcode = IBV_WR_SEND};
+
+	usleep(WAIT_US);
+	/* Not NULL: it failed. */
+	return ibv_post_send(world->qp[0], &wr, &bad) ? world : NULL;
+}
+
+/* Sleeps in ibv_get_cq_event(3), where a thread stands in for the device thread. */
+static bool wait_for_event(struct world *world)
+{
+	struct ibv_recv_wr *bad, recv = {.wr_id = 2};
+	struct ibv_cq *cq;
+	void *cookie, *failed = NULL;
+	pthread_t sender;
+	bool threads;
+
+	STEP(!ibv_post_recv(world->qp[1], &recv, &bad));
+	STEP(!ibv_req_notify_cq(world->cq, 0));
+	threads = !pthread_create(&sender, NULL, send_soon, world);
+	if (!threads)
+		failed = send_soon(world);
+	STEP(!ibv_get_cq_event(world->channel, &cq, &cookie));
+	ibv_ack_cq_events(cq, 1);
+	CHECK(!threads || !pthread_join(sender, &failed));
+	STEP(!failed);
+	STEP(wait_completion(world->cq).status == IBV_WC_SUCCESS);
+	return true;
+}
+
 static bool run(struct world *world)
 {
 	STEP(open_world(world));
@@ -178,6 +211,8 @@ static bool run(struct world *world)
 	STEP(write_and_poll(world, LARGE));
 	usleep(20000);
 	STEP(send_and_sleep(world));
+	for (int i = 0; i < 2; i++)
+		STEP(wait_for_event(world));
 	return true;
 }
 

@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ibv_get_cq_event(3) in which a thread stands in for the device thread (src/device/stand_in.h): that it does, and that whatever
+ * becomes of it, signals, cancellation, other threads, fork, events come and what arrives is handled. Both ends are in this
+ * process, but what they send takes the link that SOFTHCA_LINK says.
+ */
+#include "fixture.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../include/softhca.h"
+
+enum {
+	BYTES = 64,
+	ROUNDS = 100,
+	MESSAGES = 50,
+	TRIES = 20,
+	SIGNAL_EVERY = 16,
+	WAITERS = 3,
+	SOON_MS = 10000,
+	SHORT_US = 20000,
+	STAY_US = 1000000
+};
+
+/* Two connected QPs: what `near` sends, `far` receives, in a CQ with a channel. */
+struct pair {
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *send_cq, *receive_cq;
+	struct ibv_qp *near, *far;
+	int sent;
+};
+
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static struct ibv_mr *mr;
+static char memory[4096];
+
+static void open_pair(struct pair *pair)
+{
+	pair->sent = 0;
+	pair->channel = ibv_create_comp_channel(context);
+	pair->send_cq = ibv_create_cq(context, 64, NULL, NULL, 0);
+	CHECK(pair->channel && pair->send_cq);
+	pair->receive_cq = ibv_create_cq(context, 64, NULL, pair->channel, 0);
+	CHECK(pair->receive_cq);
+	pair->near = make_qp(pd, IBV_QPT_RC, pair->send_cq, pair->send_cq, NULL);
+	pair->far = make_qp(pd, IBV_QPT_RC, pair->receive_cq, pair->receive_cq, NULL);
+	connect_pair(pair->near, pair->far);
+}
+
+static void close_pair(struct pair *pair)
+{
+	CHECK(!ibv_destroy_qp(pair->near) && !ibv_destroy_qp(pair->far) && !ibv_destroy_cq(pair->send_cq));
+	CHECK(!ibv_destroy_cq(pair->receive_cq) && !ibv_destroy_comp_channel(pair->channel));
+}
+
+static void post_receive(struct pair *pair)
+{
+	struct ibv_recv_wr *bad, wr = {.wr_id = 7};
+
+	CHECK(!ibv_post_recv(pair->far, &wr, &bad));
+}
+
+static void post(struct pair *pair, enum ibv_wr_opcode opcode, unsigned int flags)
+{
+	struct ibv_sge sge = {(uintptr_t)memory, BYTES, mr->lkey};
+	struct ibv_send_wr *bad, wr = {.sg_list = &sge,
+				       .num_sge = opcode == IBV_WR_RDMA_WRITE,
+				       .opcode = opcode,
+				       .send_flags = flags,
+				       .wr.rdma = {(uintptr_t)memory + 2048, mr->rkey}};
+
+	CHECK(!ibv_post_send(pair->near, &wr, &bad));
+}
+
+/* Arms, and takes what came before: true if there was something. */
+static bool arm(struct pair *pair)
+{
+	struct ibv_wc wc = {.status = IBV_WC_SUCCESS};
+	int count;
+
+	CHECK(!ibv_req_notify_cq(pair->receive_cq, 0));
+	count = ibv_poll_cq(pair->receive_cq, 1, &wc);
+	CHECK(wc.status == IBV_WC_SUCCESS);
+	return count == 1;
+}
+
+/* A completion; -1: what ibv_get_cq_event() returned, with errno. Events of what was taken before its event came may be among. */
+static int wait_event(struct pair *pair)
+{
+	struct ibv_cq *cq;
+	void *cookie;
+
+	while (!arm(pair)) {
+		if (ibv_get_cq_event(pair->channel, &cq, &cookie))
+			return -1;
+		CHECK(cq == pair->receive_cq);
+		ibv_ack_cq_events(cq, 1);
+	}
+	return 0;
+}
+
+/* ---- a thread that waits ---------------------------------------------------------------------------------------- */
+
+struct waiter {
+	struct pair pair;
+	pthread_t thread;
+	int events; /* atomic; so many have come */
+	int error;  /* atomic; errno of a wait that failed, which ends it */
+	int last;   /* events after which it ends */
+	pid_t id;   /* atomic */
+};
+
+static void *wait_for_events(void *argument)
+{
+	struct waiter *waiter = argument;
+
+	__atomic_store_n(&waiter->id, gettid(), __ATOMIC_RELEASE);
+	while (__atomic_load_n(&waiter->events, __ATOMIC_RELAXED) < waiter->last) {
+		if (wait_event(&waiter->pair)) {
+			__atomic_store_n(&waiter->error, errno, __ATOMIC_RELEASE);
+			break;
+		}
+		__atomic_add_fetch(&waiter->events, 1, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+static void begin(struct waiter *waiter, int last, void *(*body)(void *))
+{
+	waiter->events = 0;
+	waiter->error = 0;
+	waiter->last = last;
+	waiter->id = 0;
+	CHECK(!pthread_create(&waiter->thread, NULL, body, waiter));
+}
+
+static void begin_waiting(struct waiter *waiter, int last)
+{
+	begin(waiter, last, wait_for_events);
+}
+
+static bool soon(const int *value, int wanted)
+{
+	for (int ms = 0; ms < SOON_MS; ms++) {
+		if (__atomic_load_n(value, __ATOMIC_ACQUIRE) >= wanted)
+			return true;
+		usleep(1000);
+	}
+	return false;
+}
+
+/* Until its thread has gone to sleep, in read(2). */
+static void await_sleep(struct waiter *waiter)
+{
+	char path[64], text[64] = "";
+	FILE *file;
+
+	CHECK(soon(&waiter->id, 1));
+	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", waiter->id);
+	for (int ms = 0; ms < SOON_MS && strncmp(text, "0 ", 2) != 0; ms++) {
+		usleep(1000);
+		file = fopen(path, "re");
+		if (!file || !fgets(text, sizeof(text), file))
+			usleep(SHORT_US);
+		if (!file)
+			return;
+		fclose(file);
+	}
+}
+
+static void send_one(struct waiter *waiter)
+{
+	bool signalled = ++waiter->pair.sent % SIGNAL_EVERY == 0;
+
+	post_receive(&waiter->pair);
+	post(&waiter->pair, IBV_WR_SEND, signalled ? IBV_SEND_SIGNALED : 0);
+	if (signalled)
+		CHECK(wait_completion(waiter->pair.send_cq).status == IBV_WC_SUCCESS);
+}
+
+/* One at a time: each has to be waited for. No completion of a send is polled for meanwhile. */
+static void send_and_see(struct waiter *waiter, int count)
+{
+	int before = __atomic_load_n(&waiter->events, __ATOMIC_ACQUIRE);
+
+	for (int i = 1; i <= count; i++) {
+		send_one(waiter);
+		CHECK(soon(&waiter->events, before + i));
+	}
+}
+
+static void end_waiting(struct waiter *waiter)
+{
+	CHECK(!pthread_join(waiter->thread, NULL));
+}
+
+/* Events come to a thread that begins to wait now. */
+static void waiting_works(struct waiter *waiter)
+{
+	begin_waiting(waiter, 3);
+	send_and_see(waiter, 3);
+	end_waiting(waiter);
+	CHECK(!waiter->error);
+}
+
+static uint64_t counter(const char *name)
+{
+	uint64_t value = softhca_counter(context, name);
+
+	CHECK(value != UINT64_MAX);
+	return value;
+}
+
+/* ---- the tests -------------------------------------------------------------------------------------------------- */
+
+/* Nothing arrives: what is posted is executed at once. */
+static bool is_local(void)
+{
+	const char *link = getenv("SOFTHCA_LINK");
+
+	return !link || !strcmp(link, "local");
+}
+
+/* What arrives while one thread waits, it finds by itself, and not the device thread. */
+static void a_thread_stands_in(struct waiter *waiter)
+{
+	uint64_t found = 0;
+
+	/* On a machine that has too much to do the device thread has to help. */
+	for (int i = 0; i < TRIES && found < MESSAGES / 2; i++) {
+		found = counter("program_packets");
+		begin_waiting(waiter, MESSAGES);
+		send_and_see(waiter, MESSAGES);
+		end_waiting(waiter);
+		found = is_local() ? MESSAGES : counter("program_packets") - found;
+	}
+	CHECK(found >= MESSAGES / 2);
+}
+
+static void cancelled(struct waiter *waiter)
+{
+	void *result;
+
+	for (int i = 0; i < 20; i++) {
+		begin_waiting(waiter, 1000);
+		if (i % 2)
+			send_and_see(waiter, 2);
+		usleep((useconds_t)(i * 300));
+		CHECK(!pthread_cancel(waiter->thread));
+		CHECK(!pthread_join(waiter->thread, &result) && result == PTHREAD_CANCELED);
+	}
+	/* Nobody thinks that it still stands in. */
+	a_thread_stands_in(waiter);
+}
+
+static int signals; /* atomic */
+
+static void count_signal(int number)
+{
+	(void)number;
+	__atomic_add_fetch(&signals, 1, __ATOMIC_RELEASE);
+}
+
+static void handle(int number, void (*handler)(int), int flags)
+{
+	struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
+
+	CHECK(!sigaction(number, &action, NULL));
+}
+
+/* Both kinds of handlers are there at once: each signal does what its own says, as in a read(2) (signal(7)). */
+static void interrupted(struct waiter *waiter)
+{
+	handle(SIGUSR1, count_signal, SA_RESTART);
+	handle(SIGUSR2, count_signal, 0);
+	for (int i = 0; i < 10; i++) {
+		begin_waiting(waiter, 1000);
+		send_and_see(waiter, 2);
+		await_sleep(waiter);
+		CHECK(!pthread_kill(waiter->thread, SIGUSR1));
+		usleep(SHORT_US / 4);
+		CHECK(!__atomic_load_n(&waiter->error, __ATOMIC_ACQUIRE));
+		send_and_see(waiter, 2);
+		await_sleep(waiter);
+		CHECK(!pthread_kill(waiter->thread, SIGUSR2));
+		CHECK(soon(&waiter->error, 1) && waiter->error == EINTR);
+		end_waiting(waiter);
+	}
+	CHECK(signals == 20);
+	a_thread_stands_in(waiter);
+}
+
+static int flooding; /* atomic */
+
+static void *flood(void *argument)
+{
+	struct pair *pair = argument;
+	struct ibv_wc wc;
+
+	while (__atomic_load_n(&flooding, __ATOMIC_ACQUIRE)) {
+		post(pair, IBV_WR_RDMA_WRITE, IBV_SEND_SIGNALED);
+		/* Sleeping, so that the other thread is the one that finds it. */
+		for (int i = 0; i < 1000 && !ibv_poll_cq(pair->send_cq, 1, &wc); i++)
+			usleep(20);
+	}
+	return NULL;
+}
+
+/* As a program does that is told to end: the signal comes again until it is heard. Meanwhile much arrives that is not for the thread. */
+static void interrupted_in_a_flood(struct waiter *waiter)
+{
+	pthread_t flooder;
+	struct pair pair;
+	int tries;
+
+	open_pair(&pair);
+	flooding = 1;
+	CHECK(!pthread_create(&flooder, NULL, flood, &pair));
+	for (int i = 0; i < 5; i++) {
+		begin_waiting(waiter, 1000);
+		usleep(SHORT_US);
+		for (tries = 0; tries < 100 && !__atomic_load_n(&waiter->error, __ATOMIC_ACQUIRE); tries++) {
+			CHECK(!pthread_kill(waiter->thread, SIGUSR2));
+			usleep(10000);
+		}
+		CHECK(tries < 100 && waiter->error == EINTR);
+		end_waiting(waiter);
+	}
+	__atomic_store_n(&flooding, 0, __ATOMIC_RELEASE);
+	CHECK(!pthread_join(flooder, NULL));
+	close_pair(&pair);
+	usleep(SHORT_US);
+	waiting_works(waiter);
+}
+
+static void refuses_to_block(struct waiter *waiter)
+{
+	int fd = waiter->pair.channel->fd, flags = fcntl(fd, F_GETFL);
+
+	CHECK(!fcntl(fd, F_SETFL, flags | O_NONBLOCK));
+	CHECK(wait_event(&waiter->pair) == -1 && errno == EAGAIN);
+	CHECK(!fcntl(fd, F_SETFL, flags));
+	waiting_works(waiter);
+}
+
+/* Several wait at once, each at a channel of its own, and leave and come. */
+static void several(struct waiter *waiter)
+{
+	struct waiter many[WAITERS];
+
+	(void)waiter;
+	for (int i = 0; i < WAITERS; i++) {
+		open_pair(&many[i].pair);
+		begin_waiting(&many[i], ROUNDS);
+	}
+	for (int round = 0; round < ROUNDS; round++) {
+		for (int i = 0; i < WAITERS; i++)
+			send_one(&many[i]);
+		for (int i = 0; i < WAITERS; i++)
+			CHECK(soon(&many[i].events, round + 1));
+	}
+	for (int i = 0; i < WAITERS; i++) {
+		end_waiting(&many[i]);
+		close_pair(&many[i].pair);
+	}
+}
+
+/* poll(2) on the descriptor, while another thread stands in: within a look of the device thread at the latest. */
+static void polled_beside(struct waiter *waiter)
+{
+	struct pollfd readable;
+	struct pair pair;
+	struct ibv_cq *cq;
+	void *cookie;
+
+	open_pair(&pair);
+	readable = (struct pollfd){.fd = pair.channel->fd, .events = POLLIN};
+	begin_waiting(waiter, 2 * ROUNDS);
+	for (int i = 0; i < ROUNDS; i++) {
+		send_and_see(waiter, 1);
+		post_receive(&pair);
+		CHECK(!arm(&pair));
+		post(&pair, IBV_WR_SEND, IBV_SEND_SIGNALED);
+		/* The thread that stands in leaves in the middle. */
+		send_one(waiter);
+		CHECK(poll(&readable, 1, SOON_MS) == 1);
+		CHECK(!ibv_get_cq_event(pair.channel, &cq, &cookie) && cq == pair.receive_cq);
+		ibv_ack_cq_events(cq, 1);
+		CHECK(wait_completion(cq).status == IBV_WC_SUCCESS);
+		CHECK(wait_completion(pair.send_cq).status == IBV_WC_SUCCESS);
+		CHECK(soon(&waiter->events, 2 * i + 2));
+	}
+	end_waiting(waiter);
+	close_pair(&pair);
+}
+
+static void *wait_for_flush(void *argument)
+{
+	struct waiter *waiter = argument;
+	struct ibv_cq *cq;
+	void *cookie;
+
+	__atomic_store_n(&waiter->id, gettid(), __ATOMIC_RELEASE);
+	CHECK(!arm(&waiter->pair));
+	CHECK(!ibv_get_cq_event(waiter->pair.channel, &cq, &cookie));
+	ibv_ack_cq_events(cq, 1);
+	CHECK(wait_completion(cq).status == IBV_WC_WR_FLUSH_ERR);
+	__atomic_add_fetch(&waiter->events, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* A thread that stands in is told of what others raise: here by flushing, and by the timer of a CQ that is moderated. */
+static void others_raise(struct waiter *waiter)
+{
+	struct ibv_modify_cq_attr moderate = {.attr_mask = IBV_CQ_ATTR_MODERATE, .moderate = {16, 3000}};
+	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+	struct waiter other;
+
+	(void)waiter;
+	open_pair(&other.pair);
+	CHECK(!ibv_modify_cq(other.pair.receive_cq, &moderate));
+	begin_waiting(&other, 4);
+	send_and_see(&other, 4);
+	end_waiting(&other);
+	CHECK(!other.error);
+	moderate.moderate.cq_count = moderate.moderate.cq_period = 0;
+	CHECK(!ibv_modify_cq(other.pair.receive_cq, &moderate));
+	/* Flushed; wait_event() takes no such completion. */
+	post_receive(&other.pair);
+	begin(&other, 1, wait_for_flush);
+	await_sleep(&other);
+	CHECK(!ibv_modify_qp(other.pair.far, &error, IBV_QP_STATE));
+	CHECK(soon(&other.events, 1));
+	end_waiting(&other);
+	close_pair(&other.pair);
+}
+
+static sigjmp_buf way_out;
+
+static void jump(int number)
+{
+	(void)number;
+	siglongjmp(way_out, 1);
+}
+
+static void *wait_and_jump(void *argument)
+{
+	if (!sigsetjmp(way_out, 1))
+		wait_for_events(argument);
+	return NULL;
+}
+
+/* The last test: nobody stands in after that, and all is as it was without. */
+static void jumped_out(struct waiter *waiter)
+{
+	struct waiter other;
+
+	handle(SIGUSR2, jump, 0);
+	begin(waiter, 1000, wait_and_jump);
+	send_and_see(waiter, 2);
+	await_sleep(waiter);
+	CHECK(!pthread_kill(waiter->thread, SIGUSR2));
+	end_waiting(waiter);
+	open_pair(&other.pair);
+	for (int i = 0; i < 3; i++)
+		waiting_works(&other);
+	close_pair(&other.pair);
+	waiting_works(waiter);
+}
+
+static void stay_long(int number)
+{
+	(void)number;
+	usleep(STAY_US);
+	count_signal(number);
+}
+
+/* One that stands in and does not run keeps nobody else waiting: it is in a handler for that long. */
+static void does_not_run(struct waiter *waiter)
+{
+	struct pollfd readable;
+	struct ibv_cq *cq;
+	struct pair pair;
+	void *cookie;
+
+	signals = 0;
+	handle(SIGUSR1, stay_long, SA_RESTART);
+	open_pair(&pair);
+	readable = (struct pollfd){.fd = pair.channel->fd, .events = POLLIN};
+	/* Until one may stand in again. */
+	usleep(SHORT_US);
+	begin_waiting(waiter, 4);
+	send_and_see(waiter, 3);
+	await_sleep(waiter);
+	CHECK(!pthread_kill(waiter->thread, SIGUSR1));
+	usleep(SHORT_US);
+	post_receive(&pair);
+	CHECK(!arm(&pair));
+	post(&pair, IBV_WR_SEND, 0);
+	CHECK(poll(&readable, 1, SOON_MS) == 1);
+	CHECK(!__atomic_load_n(&signals, __ATOMIC_ACQUIRE));
+	CHECK(!ibv_get_cq_event(pair.channel, &cq, &cookie));
+	ibv_ack_cq_events(cq, 1);
+	close_pair(&pair);
+	send_and_see(waiter, 1);
+	end_waiting(waiter);
+}
+
+/* The child has no thread that stands in, and can be one. */
+static void forked(struct waiter *waiter)
+{
+	int status;
+	pid_t child;
+
+	for (int i = 0; i < 10; i++) {
+		begin_waiting(waiter, 4);
+		send_and_see(waiter, 3);
+		child = fork();
+		CHECK(child >= 0);
+		if (!child) {
+			struct pair own;
+
+			alarm(30);
+			context = open_first_device();
+			pd = ibv_alloc_pd(context);
+			mr = ibv_reg_mr(pd, memory, sizeof(memory), ACCESS);
+			open_pair(&own);
+			for (int j = 0; j < 5; j++) {
+				post_receive(&own);
+				post(&own, IBV_WR_SEND, 0);
+				CHECK(!wait_event(&own));
+			}
+			_exit(0);
+		}
+		send_and_see(waiter, 1);
+		end_waiting(waiter);
+		CHECK(waitpid(child, &status, 0) == child && !status);
+	}
+}
+
+int main(void)
+{
+	void (*const tests[])(struct waiter *) = {a_thread_stands_in, cancelled, interrupted,   interrupted_in_a_flood,
+						  refuses_to_block,   several,   polled_beside, others_raise,
+						  does_not_run,       forked,    jumped_out};
+	struct waiter waiter;
+	char port[16];
+
+	/* Not that of a test beside this one, which would receive for it. */
+	snprintf(port, sizeof(port), "%d", 20000 + getpid() % 20000);
+	setenv("SOFTHCA_ROCE_PORT", port, 1);
+	context = open_first_device();
+	pd = ibv_alloc_pd(context);
+	mr = ibv_reg_mr(pd, memory, sizeof(memory), ACCESS);
+	CHECK(pd && mr);
+	open_pair(&waiter.pair);
+	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
+		tests[i](&waiter);
+	close_pair(&waiter.pair);
+	CHECK(!ibv_dereg_mr(mr) && !ibv_dealloc_pd(pd) && !ibv_close_device(context));
+	return 0;
+}
