@@ -24,7 +24,8 @@ enum {
 	WAITERS = 3,
 	SOON_MS = 10000,
 	SHORT_US = 20000,
-	STAY_US = 1000000
+	STAY_US = 300000,
+	LOOK_MS = 40
 };
 
 /* Two connected QPs: what `near` sends, `far` receives, in a CQ with a channel. */
@@ -481,16 +482,18 @@ static void stay_long(int number)
 	count_signal(number);
 }
 
-/* One that stands in and does not run keeps nobody else waiting: it is in a handler for that long. */
-static void does_not_run(struct waiter *waiter)
+/*
+ * One that stands in and does not run, being in a handler for so long, keeps others waiting for a look of the device thread: less
+ * than until the sender's timer runs out (67 ms at least) and has somebody look. Returns how long it took.
+ */
+static uint64_t wait_meanwhile(struct waiter *waiter)
 {
+	struct timespec begin, end;
 	struct pollfd readable;
 	struct ibv_cq *cq;
 	struct pair pair;
 	void *cookie;
 
-	signals = 0;
-	handle(SIGUSR1, stay_long, SA_RESTART);
 	open_pair(&pair);
 	readable = (struct pollfd){.fd = pair.channel->fd, .events = POLLIN};
 	/* Until one may stand in again. */
@@ -498,18 +501,37 @@ static void does_not_run(struct waiter *waiter)
 	begin_waiting(waiter, 4);
 	send_and_see(waiter, 3);
 	await_sleep(waiter);
+	__atomic_store_n(&signals, 0, __ATOMIC_RELEASE);
 	CHECK(!pthread_kill(waiter->thread, SIGUSR1));
 	usleep(SHORT_US);
 	post_receive(&pair);
 	CHECK(!arm(&pair));
+	clock_gettime(CLOCK_MONOTONIC, &begin);
 	post(&pair, IBV_WR_SEND, 0);
 	CHECK(poll(&readable, 1, SOON_MS) == 1);
-	CHECK(!__atomic_load_n(&signals, __ATOMIC_ACQUIRE));
+	clock_gettime(CLOCK_MONOTONIC, &end);
 	CHECK(!ibv_get_cq_event(pair.channel, &cq, &cookie));
 	ibv_ack_cq_events(cq, 1);
 	close_pair(&pair);
 	send_and_see(waiter, 1);
 	end_waiting(waiter);
+	CHECK(__atomic_load_n(&signals, __ATOMIC_ACQUIRE) == 1);
+	return (uint64_t)(end.tv_sec - begin.tv_sec) * 1000 + (uint64_t)(end.tv_nsec / 1000000) -
+	       (uint64_t)(begin.tv_nsec / 1000000);
+}
+
+static void does_not_run(struct waiter *waiter)
+{
+	uint64_t least_ms = UINT64_MAX;
+
+	handle(SIGUSR1, stay_long, SA_RESTART);
+	for (int i = 0; i < 5 && least_ms > LOOK_MS; i++) {
+		uint64_t ms = wait_meanwhile(waiter);
+
+		if (ms < least_ms)
+			least_ms = ms;
+	}
+	CHECK(least_ms <= LOOK_MS);
 }
 
 /* The child has no thread that stands in, and can be one. */
