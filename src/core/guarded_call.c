@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* System calls in restartable sequences, see guarded_call.h. */
+#include "core/guarded_call.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <features.h>
+
+#if defined(__x86_64__) && defined(__GLIBC__) && __GLIBC_PREREQ(2, 35)
+#include <sys/rseq.h>
+
+static struct rseq *area(void)
+{
+	char *thread;
+
+	__asm__("movq %%fs:0, %0" : "=r"(thread));
+	return (struct rseq *)(void *)(thread + __rseq_offset);
+}
+
+bool guarded_call_works(void)
+{
+	/* Where it could not be registered the size is 0; where the kernel does not keep it up, the processor has no number. */
+	return __rseq_size && (int32_t)__atomic_load_n(&area()->cpu_id, __ATOMIC_RELAXED) >= 0;
+}
+
+/* The kernel looks for these four bytes, RSEQ_SIG, in front of an abort handler; as an instruction they are one that traps. */
+#define SIGNATURE "0x53053053"
+
+__attribute__((noinline)) long guarded_call(const uint64_t *word, uint64_t expected, long number,
+					    const long arguments[5])
+{
+	__typeof__(&area()->rseq_cs) section = &area()->rseq_cs;
+	long result = number;
+
+	__asm__ volatile(".pushsection .data.rel.ro.softhca_rseq, \"aw\"\n\t"
+			 ".balign 32\n"
+			 "9:\n\t"
+			 ".long 0, 0\n\t"
+			 ".quad 1f, 2f - 1f, 3f\n\t"
+			 ".popsection\n\t"
+			 /* Not by variables in registers, which what sanitizers call in between would not keep. */
+			 "movq %[fourth], %%r10\n\t"
+			 "movq %[fifth], %%r8\n\t"
+			 "leaq 9b(%%rip), %%rcx\n\t"
+			 "movq %%rcx, %[section]\n"
+			 /* From here… */
+			 "1:\n\t"
+			 "cmpq %[expected], %[word]\n\t"
+			 "jne 4f\n\t"
+			 "syscall\n"
+			 /* …to here. */
+			 "2:\n\t"
+			 "jmp 5f\n\t"
+			 ".byte 0x0f, 0xb9, 0x3d\n\t"
+			 ".long " SIGNATURE "\n"
+			 "3:\n"
+			 "4:\n\t"
+			 "movq %[again], %[result]\n"
+			 "5:\n\t"
+			 /* The kernel must find nothing here when the library has been unloaded. */
+			 "movq $0, %[section]"
+			 : [result] "+a"(result), [section] "=m"(*section)
+			 : [word] "m"(*word), [expected] "r"(expected), [again] "i"(-EAGAIN), "D"(arguments[0]),
+			   "S"(arguments[1]), "d"(arguments[2]), [fourth] "r"(arguments[3]), [fifth] "r"(arguments[4])
+			 : "rcx", "r8", "r10", "r11", "memory", "cc");
+	return result;
+}
+
+#else
+
+bool guarded_call_works(void)
+{
+	return false;
+}
+
+long guarded_call(const uint64_t *word, uint64_t expected, long number, const long arguments[5])
+{
+	(void)word;
+	(void)expected;
+	(void)number;
+	(void)arguments;
+	return -EAGAIN;
+}
+
+#endif

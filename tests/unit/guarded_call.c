@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * System calls that are made only while a word has a value (src/core/guarded_call.h). That a thread which loses its processor
+ * between the look and the call looks again is tried by a tracer that takes it away behind each instruction.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/guarded_call.h"
+
+static uint64_t word = 7;
+static int pipes[2];
+
+static long call(uint64_t expected)
+{
+	const long arguments[5] = {pipes[1], (long)(uintptr_t) "x", 1, 0, 0};
+
+	return guarded_call(&word, expected, SYS_write, arguments);
+}
+
+static unsigned int bytes_in_pipe(void)
+{
+	char bytes[16];
+	ssize_t length = read(pipes[0], bytes, sizeof(bytes));
+
+	return length > 0 ? (unsigned int)length : 0;
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	if (!guarded_call_works())
+		skip();
+	assert_int_equal(pipe(pipes), 0);
+	return 0;
+}
+
+static int finish(void **state)
+{
+	(void)state;
+	close(pipes[0]);
+	close(pipes[1]);
+	return 0;
+}
+
+static void test_calls(void **state)
+{
+	(void)state;
+	assert_int_equal(call(7), 1);
+	assert_int_equal(bytes_in_pipe(), 1);
+	close(pipes[0]);
+	signal(SIGPIPE, SIG_IGN);
+	assert_int_equal(call(7), -EPIPE);
+	/* -EPIPE would say that it was called. */
+	assert_int_equal(call(8), -EAGAIN);
+}
+
+/* All five arguments are where the kernel looks for them. */
+static void test_arguments(void **state)
+{
+	int file = memfd_create("test", MFD_CLOEXEC);
+	const long at_5[5] = {file, (long)(uintptr_t) "xyz", 3, 5, 0};
+	/* Flags that there are not: EINVAL, where without them ENOENT would be the answer. */
+	const long flags[5] = {AT_FDCWD, (long)(uintptr_t) "/proc/none/a", AT_FDCWD, (long)(uintptr_t) "/proc/none/b",
+			       1 << 20};
+	char bytes[9] = "";
+
+	(void)state;
+	assert_true(file >= 0);
+	assert_int_equal(guarded_call(&word, 7, SYS_pwrite64, at_5), 3);
+	assert_int_equal(pread(file, bytes, sizeof(bytes), 0), 8);
+	assert_memory_equal(bytes, "\0\0\0\0\0xyz", 8);
+	close(file);
+	assert_int_equal(guarded_call(&word, 7, SYS_renameat2, flags), -EINVAL);
+}
+
+/* Makes the call in a child that a tracer stops behind each instruction. Returns its exit status. */
+static int single_step(void)
+{
+	int status;
+	pid_t child = fork();
+
+	if (!child) {
+		long result;
+
+		ptrace(PTRACE_TRACEME, 0, 0, 0);
+		raise(SIGSTOP);
+		result = call(7);
+		_exit(result == -EAGAIN ? 3 : result == 1 ? 4 : 5);
+	}
+	assert_true(child > 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	while (WIFSTOPPED(status)) {
+		assert_int_equal(ptrace(PTRACE_SINGLESTEP, child, 0, 0), 0);
+		assert_int_equal(waitpid(child, &status, 0), child);
+	}
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void test_looks_again(void **state)
+{
+	(void)state;
+	assert_int_equal(single_step(), 3);
+	close(pipes[1]);
+	pipes[1] = -1;
+	assert_int_equal(bytes_in_pipe(), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_calls, begin, finish),
+		cmocka_unit_test_setup_teardown(test_arguments, begin, finish),
+		cmocka_unit_test_setup_teardown(test_looks_again, begin, finish),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
