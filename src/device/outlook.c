@@ -35,6 +35,7 @@ bool outlook_polls(struct outlook *outlook, const struct program_calls *calls)
 		return outlook->program_polls;
 	if (!outlook->program_polls)
 		outlook->polls_ns = now_ns;
+	outlook->attends = (uint64_t)(polls + works) * TUNABLE_POLL_ATTENDS_NS >= now_ns - outlook->since_ns;
 	outlook->since_ns = now_ns;
 	outlook->calls = *calls;
 	outlook->program_polls = often;

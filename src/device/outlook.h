@@ -25,6 +25,8 @@ struct outlook {
 	bool program_polls;     /* as far as is known… */
 	uint64_t polls_ns;      /* …since then */
 	uint32_t found_polling; /* arrivals in a row that woke the thread in vain */
+	bool attends;           /* it polls so often that what arrives does not wait… */
+	bool attention_told;    /* …and pollers know */
 	bool stands_aside;      /* a thread of the program stands in for this one… */
 	uint64_t aside_ns;      /* …since then… */
 	uint64_t beat_ns;       /* …and has looked after arrivals, as far as is known, then */

@@ -307,6 +307,17 @@ static struct program_calls calls_now(void)
 	};
 }
 
+/* A program that looks at its memory, and polls now and then, does not attend to what arrives. */
+static void tell_attention(struct outlook *outlook)
+{
+	if (outlook->attends == outlook->attention_told)
+		return;
+	outlook->attention_told = outlook->attends;
+	for (struct poller *poller = first_poller(); poller; poller = poller->next)
+		if (poller->attend)
+			poller->attend(poller, outlook->attends);
+}
+
 /* Tells those that want to know at once. */
 static void disarm_repeatedly(void)
 {
@@ -368,6 +379,7 @@ static uint64_t look_after_arrivals(struct outlook *outlook, enum woken woken)
 
 	__atomic_store_n(&progress.looks, 1, __ATOMIC_SEQ_CST);
 	polls = outlook_polls(outlook, &calls);
+	tell_attention(outlook);
 	if (outlook_stands_aside(outlook, stand_in_state(), woken == WOKEN_BY_ARRIVAL) && !polls)
 		return stand_aside(outlook, woken == WOKEN);
 	mind_arrivals(true);

@@ -51,6 +51,8 @@ struct poller {
 	 * before. NULL: poll() is due.
 	 */
 	void (*rest)(struct poller *poller, bool stays);
+	/** The program has begun to poll all the time, or has ceased to. On the device thread, no lock held. Or NULL. */
+	void (*attend)(struct poller *poller, bool attends);
 };
 
 /* A descriptor that the device thread sleeps on. */
