@@ -6,8 +6,10 @@
 #include <stdlib.h>
 
 #include "core/epoch.h"
+#include "device/grants.h"
 
 struct registry the_registry;
+const struct grants *grants;
 
 uint64_t hca_random(struct hca *hca)
 {

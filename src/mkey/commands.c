@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/compiler.h"
 #include "core/epoch.h"
 #include "device/device.h"
+#include "device/grants.h"
 #include "mkey/key.h"
 #include "mkey/layout.h"
 #include "mkey/pages.h"
@@ -107,6 +109,8 @@ int hca_mr_reregister(struct mkey *key, int flags, struct hca_pd *pd, const stru
 	mkey_publish(key, next);
 	/* The program may unmap the old memory as soon as this returns. */
 	epoch_synchronize();
+	if (unlikely(__atomic_load_n(&key->granted, __ATOMIC_RELAXED)))
+		grants_end();
 	return 0;
 }
 

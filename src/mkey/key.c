@@ -10,6 +10,7 @@
 #include "core/compiler.h"
 #include "core/epoch.h"
 #include "device/device.h"
+#include "device/grants.h"
 #include "device/guard.h"
 #include "device/key_observer.h"
 #include "mkey/window.h"
@@ -111,6 +112,8 @@ void mkey_delete(struct mkey *key)
 		key->hca->key_observer->ends(key);
 	id_table_unpublish(&key->hca->keys, key->index);
 	epoch_synchronize();
+	if (unlikely(__atomic_load_n(&key->granted, __ATOMIC_RELAXED)))
+		grants_end();
 	epoch_enter();
 	window_count(key->hca, key->mapping, -1);
 	epoch_leave();

@@ -101,6 +101,7 @@ struct mkey {
 	bool clears; /* an invalidation clears what it is configured with (mlx5dv_wr_mkey_configure(3)), if the profile says so */
 	uint32_t windows; /* atomic; windows bound to this region */
 	bool update_tag;  /* a UMR names it by its index alone */
+	bool granted;     /* atomic; others may reach its memory without asking (device/grants.h) */
 };
 
 /** The lock of changes of @key, which others share: a thread that holds it takes that of no other key. Any thread. */

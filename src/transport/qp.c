@@ -9,6 +9,7 @@
 
 #include "core/epoch.h"
 #include "device/counters.h"
+#include "device/grants.h"
 #include "format/qp_types.h"
 #include "transport/xrc_qps.h"
 #include "transport/commands.h"
@@ -53,6 +54,8 @@ void qp_enter_error(struct hca_qp *qp, uint64_t record)
 	bool already = qp->state == IBV_QPS_ERR;
 
 	set_state(qp, IBV_QPS_ERR);
+	if (unlikely(qp->granted))
+		grants_void();
 	/* For receive doorbells: those that did not see the state have made their entries visible. */
 	if (!__libc_single_threaded)
 		barrier_on_all_cpus();
@@ -369,6 +372,8 @@ void qp_destroy(struct hca_qp *qp)
 	queue_lock(&qp->lock);
 	qp_return_receive(qp);
 	set_state(qp, IBV_QPS_RESET);
+	if (unlikely(qp->granted))
+		grants_void();
 	requester_reset(qp);
 	leave_queues(qp);
 	queue_unlock(&qp->lock);
@@ -381,6 +386,8 @@ void qp_destroy(struct hca_qp *qp)
 		watch_stop(&qp->hca->watcher, &qp->watch->watch);
 	timer_cancel(&qp->hca->timers, &qp->requester.timer);
 	epoch_synchronize();
+	if (unlikely(qp->granted))
+		grants_end();
 	if (qp->openers)
 		qp_opener_purge(qp->openers);
 	id_table_release(qps, qp->number);

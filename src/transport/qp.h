@@ -207,6 +207,7 @@ struct hca_qp {
 	struct hca_cq *signature_cq;
 	uint64_t notified_ns;      /* when the peer was last told of congestion (transport/congestion.h) */
 	struct link_party party;   /* what waits for room */
+	bool granted;              /* its peer may reach memory without asking (device/grants.h) */
 	bool block_self_multicast; /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
 	uint32_t timeline_row;     /* device/timeline.h */
 	void *cookie;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/epoch.h"
+#include "device/grants.h"
 #include "device/port_mtu.h"
 #include "transport/answer.h"
 #include "transport/commands.h"
@@ -305,31 +306,40 @@ int hca_qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 void hca_qp_disconnect(struct hca_qp *qp)
 {
 	const struct explain_subject subject = {.qpn = qp->number, .expected = true};
+	bool granted;
 
 	queue_lock(&qp->lock);
 	if (qp->state != IBV_QPS_ERR) {
 		qp->disconnected = qp->error_is_silent = true;
 		qp_enter_error(qp, EXPLAIN(qp->hca, &subject, RULE_RDMACM_DISCONNECTED, 0));
 	}
+	granted = qp->granted;
 	queue_unlock(&qp->lock);
-	/* As above. */
+	/* As below. */
 	epoch_synchronize();
+	if (unlikely(granted))
+		grants_end();
 }
 
 int hca_qp_try_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask, struct refusal *why)
 {
 	enum ibv_qp_state before;
+	bool granted;
 	int error;
 
 	queue_lock(&qp->lock);
 	before = qp->state;
 	error = modify_locked(qp, attr, mask & ~ignored_attributes(qp), why);
+	granted = qp->granted;
 	queue_unlock(&qp->lock);
 	if (error)
 		return error;
 	/* Another thread may still be executing what is over now; the program is about to reuse rings and memory. */
 	if (mask & IBV_QP_STATE && (attr->qp_state == IBV_QPS_RESET || attr->qp_state == IBV_QPS_ERR))
 		epoch_synchronize();
+	/* What it allowed its peer may be another thing now. */
+	if (unlikely(granted))
+		grants_end();
 	if (qp->dci && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
 		dci_leave(qp);
 	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTS && before != IBV_QPS_RTS) {
