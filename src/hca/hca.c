@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "device/grants.h"
 #include "hca/hca.h"
 #include "block/import_keys.h"
 #include "explain/log.h"
@@ -167,6 +168,7 @@ static bool make_registry(void)
 	routes = &device_routes;
 	management = &process_management;
 	host_carrier = &shm_carrier;
+	grants = &shm_grants;
 	progress_in_run = run_around;
 	read_settings(&settings, errors, sizeof(errors));
 	timeline_open(&settings, error, sizeof(error));

@@ -16,6 +16,7 @@
 #include "transport/dct.h"
 #include "transport/drop.h"
 #include "transport/origin.h"
+#include "transport/reach.h"
 #include "transport/record.h"
 #include "transport/transport.h"
 
@@ -428,6 +429,7 @@ const struct delivery transport_delivery = {.drain = drain,
 					    .finish = run_finish,
 					    .take_whole = run_take_whole,
 					    .let_go = run_let_go,
+					    .reach = transport_reach,
 					    .peer_ended = requesters_give_up_lost,
 					    .device_of = device_of,
 					    .view = view};

@@ -58,6 +58,14 @@ struct receiver_view {
 	uint32_t peer_qpn, mtu_shift;
 };
 
+/* What the peer of a QP may do in the memory of this process, through a key that stays as it is. */
+struct run_reach {
+	uint32_t peer_qpn;
+	uint64_t start, length; /* of the key */
+	uint64_t memory;        /* address of the byte at `start` */
+	bool reads, writes;
+};
+
 /* What the transport does for those that bring packets. Any thread, no lock held, inside an epoch section. */
 struct delivery {
 	/* Handles what is queued in @run, and the replies, until nothing is left. */
@@ -71,6 +79,11 @@ struct delivery {
 	 */
 	void (*take_whole)(struct run *run);
 	void (*let_go)(struct run *run);
+	/*
+	 * After take_whole() of the READ or WRITE @packet: true and in @reach what its QP allows its peer through that key until
+	 * grants are taken back (device/grants.h).
+	 */
+	bool (*reach)(struct run *run, const struct packet *packet, struct run_reach *reach);
 	/* A process of this host has ended: what was sent to it is not going to be answered. In no epoch section. */
 	void (*peer_ended)(void);
 	/* The device of QP @qpn, NULL if there is none. Any locks. */

@@ -135,8 +135,7 @@ static unsigned int ranges(const struct shm_fetch *fetch, uint64_t offset, uint6
 	return count;
 }
 
-/* The id was that of the sender all the time if its socket is open now: a process closes its files before it loses its id. */
-static bool is_still_there(const struct shm_peer *peer)
+bool shm_is_still_there(const struct shm_peer *peer)
 {
 	WITHOUT_CANCELLATION;
 	struct pollfd socket = {.fd = peer->host->socket.fd, .events = POLLRDHUP};
@@ -160,7 +159,7 @@ static bool read_memory(struct stream_fetch *stream, const struct iovec *to, uns
 	taken = process_vm_readv(peer->host->pid, to, count, from, pieces, 0);
 	if (taken == (ssize_t)length &&
 	    __atomic_load_n(withdrawn(peer->in.ring, fetch->ticket.qpn), __ATOMIC_ACQUIRE) == fetch->ticket.number &&
-	    is_still_there(peer))
+	    shm_is_still_there(peer))
 		return true;
 	counter_add(first_device(), COUNTER_SHM_READ_REFUSED, 1);
 	/* What the kernel forbids, it forbids the next time as well. */

@@ -7,6 +7,8 @@
  *   receive.c records become packets: the poller
  *   wake.c    who sleeps, and who wakes whom
  *   bulk.c    payload that is read from the memory of its sender
+ *   grants.c  what the other side may do without asking
+ *   settle.c  waiting until none is under way
  *   ring.c    the ring alone
  *   lines.c   writing many lines of it
  *
@@ -51,12 +53,14 @@ struct shm_peer {
 	uint32_t tried_head, to_try;
 	struct link_queue waiting; /* for room in the ring that this process fills */
 	uint32_t order;            /* what a barrier is made of where there is no other */
+	bool grants;               /* of the poller: for what this batch brings grants are made */
 };
 
 struct shm_poller {
 	struct poller poller;
 	uint32_t generation;       /* of progress_generation() when it was added */
 	uint32_t armed;            /* atomic */
+	uint32_t attends;          /* atomic; the program polls all the time */
 	struct host_peer *leaving; /* atomic; has gone, is looked after to its end by peer_gone() */
 };
 
@@ -182,5 +186,27 @@ uint32_t shm_bulk_offer(const struct shm_peer *peer, const struct packet *packet
  */
 bool shm_bulk_accept(struct shm_peer *peer, const struct shm_record *record, struct shm_fetch *fetch,
 		     struct packet *packet);
+
+/**
+ * The id was that of the other side all the time if its socket is open now: a process closes its files before it loses its id. A
+ * system call; any thread.
+ */
+bool shm_is_still_there(const struct shm_peer *peer);
+
+/* ---- grants.c, settle.c ------------------------------------------------------------------------------------------ */
+
+/** Tells the other side what it has to know before it sends anything. */
+void shm_grants_prepare(struct shm_peer *peer);
+/**
+ * @packet, which delivery.take_whole() has just handled, came although the program makes no call: what it was allowed to do is
+ * granted. The poller's.
+ */
+void shm_grant(struct shm_peer *peer, struct run *run, const struct packet *packet);
+/** The place of a grant in @ring, which both sides reckon. */
+struct shm_grant *shm_grant_place(struct shm_ring *ring, uint32_t destination, uint32_t rkey);
+/** poller.attend */
+void shm_attend(struct poller *poller, bool attends);
+/** grants.settle */
+void shm_settle(void);
 
 #endif

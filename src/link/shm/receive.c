@@ -241,6 +241,8 @@ SPECIALISED bool take_as(struct shm_peer *peer, struct run *run, struct tally *t
 	tally->ring_pieces += length != 0;
 	tally->ring_bytes += length;
 	delivery->take_whole(run);
+	if (unlikely(peer->grants) && (opcode == ROCE_WHOLE_WRITE || opcode == ROCE_WHOLE_READ_REQUEST))
+		shm_grant(peer, run, packet);
 	return true;
 }
 
@@ -320,6 +322,8 @@ static void take_records(struct shm_peer *peer, struct run *run)
 		greet(peer);
 	/* A peer that sends is awake. */
 	peer->polls = 0;
+	/* The program would have taken them, if it were polling. */
+	peer->grants = progress_on_thread();
 	do {
 		if (!take_whole(peer, run, &tally) && !take_other(peer, run, &tally))
 			break;

@@ -54,6 +54,7 @@
 #define SHM_PIECES 30u
 #define SHM_MOST_READ (1u << 20)
 #define SHM_WITHDRAWN 256u
+#define SHM_GRANTS 64u
 /* Slots, and lines of the data area, that are on their way to a processor before it needs them. */
 #define SHM_AHEAD 4u
 
@@ -96,7 +97,31 @@ struct shm_state {
 	uint32_t can_read; /* atomic; 1: it can read the memory of the other process */
 	uint64_t probe;    /* address of a word of its memory that has the value probe_value */
 	uint64_t probe_value;
+	uint32_t process; /* its id, as it sees it */
+	uint32_t attends; /* atomic; 1: its program polls all the time */
+	uint32_t granted; /* atomic; counts the grants that it made */
 } __attribute__((aligned(SHM_LINE)));
+
+/*
+ * What the process that fills a ring lets the other one do in its memory (link/shm/grants.c): READs, WRITEs or both by QP
+ * `source` of the other one, connected to QP `destination` of its own, through `rkey`.
+ */
+struct shm_grant {
+	uint32_t sequence; /* atomic; odd while it is being written */
+	uint32_t source, destination;
+	uint32_t rkey;
+	uint64_t generation; /* it counts while this is shm_ring.generation */
+	uint64_t start, length;
+	uint64_t memory; /* address of the byte at `start` */
+	uint32_t reads, writes;
+	uint64_t reserved; /* 0 */
+} __attribute__((aligned(SHM_LINE)));
+
+/* An access of the process that fills a ring to the memory of the other one that is under way. */
+struct shm_access {
+	uint64_t ticket; /* atomic; 0: there is none; no two have the same */
+	uint32_t thread; /* its id */
+};
 
 /* All zero at first. A change of the layout is a new HOST_VERSION (link/host/hello.h). */
 struct shm_ring {
@@ -105,6 +130,9 @@ struct shm_ring {
 		__attribute__((aligned(2 * SHM_LINE))); /* atomic; of the consumer: up to where there is room again… */
 	uint32_t handled; /* …atomic; slots: and up to where it has sent what it answers */
 	uint32_t withdrawn[SHM_WITHDRAWN] __attribute__((aligned(2 * SHM_LINE))); /* atomic; by QP, see bulk.c */
+	struct shm_access access __attribute__((aligned(2 * SHM_LINE)));
+	uint64_t generation __attribute__((aligned(2 * SHM_LINE))); /* atomic; of grants, from 1 */
+	struct shm_grant grant[SHM_GRANTS];
 	struct shm_slot slot[SHM_SLOTS];
 	uint8_t data[SHM_DATA_BYTES] __attribute__((aligned(SHM_LINE)));
 };

@@ -13,7 +13,8 @@
 #include "device/device.h"
 #include "link/shm/peer.h"
 
-struct shm_poller shm_poller = {.poller = {.repeats = true, .poll = shm_poll, .idle = shm_idle, .arm = shm_arm}};
+struct shm_poller shm_poller = {
+	.poller = {.repeats = true, .poll = shm_poll, .idle = shm_idle, .arm = shm_arm, .attend = shm_attend}};
 
 static size_t memory_size(void)
 {
@@ -43,6 +44,7 @@ static int begin_polling(void)
 	if (shm_poller.generation == generation)
 		return 0;
 	shm_poller.armed = 1;
+	shm_poller.attends = 0;
 	shm_poller.leaving = NULL;
 	error = progress_add(&shm_poller.poller);
 	if (!error)
@@ -67,6 +69,7 @@ static int peer_begin(struct host_peer *host)
 	shm_await(peer);
 	shm_wake_prepare(peer->own);
 	shm_bulk_prepare(peer);
+	shm_grants_prepare(peer);
 	error = begin_polling();
 	if (error) {
 		free(peer);

@@ -11,6 +11,9 @@
 struct host_carrier;
 struct link;
 
+/** Grants of this process, for those who take them back (device/grants.h). */
+extern const struct grants shm_grants;
+
 /** QPs of other processes of this host. */
 const struct link *link_shm(void);
 

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Grants: what the process at the other end of a connection may do in the memory of this one without asking. Made by
+ * the poller, on the device thread only: there, a request came although the program does not poll.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "core/epoch.h"
+#include "device/device.h"
+#include "device/grants.h"
+#include "link/shm/peer.h"
+
+void shm_grants_prepare(struct shm_peer *peer)
+{
+	peer->own->process = (uint32_t)getpid();
+	peer->own->attends = __atomic_load_n(&shm_poller.attends, __ATOMIC_RELAXED);
+	__atomic_store_n(&peer->out.ring->generation, 1, __ATOMIC_RELEASE);
+}
+
+void shm_attend(struct poller *poller, bool attends)
+{
+	struct shm_poller *shm = (struct shm_poller *)poller;
+
+	__atomic_store_n(&shm->attends, attends, __ATOMIC_RELAXED);
+	epoch_enter();
+	for (struct host_peer *host = host_peers(); host; host = host_next(host))
+		__atomic_store_n(&shm_of(host)->own->attends, attends, __ATOMIC_RELAXED);
+	epoch_leave();
+}
+
+struct shm_grant *shm_grant_place(struct shm_ring *ring, uint32_t destination, uint32_t rkey)
+{
+	uint32_t hash = (destination ^ rkey << 8 ^ rkey >> 8) * 0x9e3779b1u;
+
+	return &ring->grant[hash >> 16 & (SHM_GRANTS - 1)];
+}
+
+static void write_grant(struct shm_grant *grant, const struct shm_grant *wanted)
+{
+	uint32_t sequence = __atomic_load_n(&grant->sequence, __ATOMIC_RELAXED) | 1;
+
+	/* Before what follows, as an exchange is. */
+	__atomic_exchange_n(&grant->sequence, sequence, __ATOMIC_SEQ_CST);
+	memcpy(&grant->source, &wanted->source, sizeof(*grant) - offsetof(struct shm_grant, source));
+	__atomic_store_n(&grant->sequence, sequence + 1, __ATOMIC_RELEASE);
+}
+
+void shm_grant(struct shm_peer *peer, struct run *run, const struct packet *packet)
+{
+	struct shm_grant *grant = shm_grant_place(peer->out.ring, packet->destination_qpn, packet->rkey);
+	uint32_t attends = __atomic_load_n(&shm_poller.attends, __ATOMIC_RELAXED);
+	struct run_reach reach;
+	struct shm_grant wanted;
+
+	/* It may have changed while the connection was made. */
+	if (__atomic_load_n(&peer->own->attends, __ATOMIC_RELAXED) != attends)
+		__atomic_store_n(&peer->own->attends, attends, __ATOMIC_RELAXED);
+	/* Where ids of processes mean other processes, nobody could be waited for. */
+	if (!peer->host->pid || peer->other->process != (uint32_t)peer->host->pid ||
+	    !delivery->reach(run, packet, &reach))
+		return;
+	memset(&wanted, 0, sizeof(wanted));
+	wanted.source = reach.peer_qpn;
+	wanted.destination = packet->destination_qpn;
+	wanted.rkey = packet->rkey;
+	wanted.start = reach.start;
+	wanted.length = reach.length;
+	wanted.memory = reach.memory;
+	wanted.reads = reach.reads;
+	wanted.writes = reach.writes;
+	/* Whatever it is now: neither the QP nor the key can change before this is written. */
+	wanted.generation = __atomic_load_n(&peer->out.ring->generation, __ATOMIC_ACQUIRE);
+	wanted.sequence = grant->sequence;
+	if (!memcmp(grant, &wanted, sizeof(wanted)))
+		return;
+	write_grant(grant, &wanted);
+	__atomic_add_fetch(&peer->own->granted, 1, __ATOMIC_RELEASE);
+	counter_add(first_device(), COUNTER_SHM_GRANTS, 1);
+}
+
+static void take_back(void)
+{
+	epoch_enter();
+	for (struct host_peer *host = host_peers(); host; host = host_next(host))
+		__atomic_add_fetch(&shm_of(host)->out.ring->generation, 1, __ATOMIC_SEQ_CST);
+	epoch_leave();
+}
+
+const struct grants shm_grants = {.revoke = take_back, .settle = shm_settle};

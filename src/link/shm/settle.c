@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Waiting until no other process is at an access to the memory of this one that it began before grants were taken back. That takes a
+ * microsecond, unless its thread has lost the processor, was stopped, or has ended in the middle. Stopped or ended it may say for ever that
+ * it is at it; but outside of the system call it begins none any more (core/guarded_call.h). The kernel knows where it is.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/cancellation.h"
+#include "core/epoch.h"
+#include "core/tunables.h"
+#include "device/device.h"
+#include "link/shm/peer.h"
+
+/* Where a thread of another process is. */
+enum whereabouts {
+	ELSEWHERE,      /* not in the system call, and it looks again before it makes it; or it has ended */
+	IN_SYSTEM_CALL, /* perhaps in another access than the one that is waited for */
+	UNKNOWN,        /* it runs, or the kernel does not tell */
+};
+
+/* The access of another process that is waited for. */
+struct wait {
+	uint32_t
+		serial; /* of the connection: those that are older are yet to be looked at; they are listed newest first */
+	uint64_t ticket; /* 0: nothing is waited for */
+	uint32_t rounds;
+	uint64_t unknown_since_ns; /* 0: the last look told where it is */
+};
+
+static bool read_of_thread(const struct shm_peer *peer, uint32_t thread, const char *name, char *text, size_t size)
+{
+	char path[80];
+	ssize_t length;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/%s", (unsigned int)peer->host->pid, thread, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	length = read(fd, text, size - 1);
+	close(fd);
+	text[length > 0 ? length : 0] = 0;
+	return length > 0;
+}
+
+/*
+ * proc(5), /proc/PID/syscall: "running", or the number of the system call that the thread is blocked in, -1 if it is in none. A thread
+ * that is stopped behind a system call, on its way back, still has that number. The state tells: 'T' is a stop by a
+ * signal, which comes on that way only. A debugger stops threads elsewhere, too.
+ */
+static enum whereabouts where_is(const struct shm_peer *peer, uint32_t thread)
+{
+	char text[512], *end;
+	long number;
+
+	if (syscall(SYS_tgkill, peer->host->pid, thread, 0) && errno == ESRCH)
+		return ELSEWHERE;
+	if (read_of_thread(peer, thread, "stat", text, sizeof(text)) && (end = strrchr(text, ')')) && end[1] == ' ' &&
+	    end[2] && strchr("TZXx", end[2]))
+		return ELSEWHERE;
+	if (!read_of_thread(peer, thread, "syscall", text, sizeof(text)) ||
+	    (!isdigit((unsigned char)text[0]) && text[0] != '-'))
+		return UNKNOWN;
+	number = strtol(text, NULL, 10);
+	return number == SYS_pwrite64 || number == SYS_pwritev || number == SYS_pread64 ? IN_SYSTEM_CALL : ELSEWHERE;
+}
+
+/* A process that writes whatever it likes there is not waited for for ever, unless it really is in such a system call. */
+static bool is_over(struct shm_peer *peer, struct wait *wait)
+{
+	uint64_t now_ns = clock_now_ns();
+
+	if (!shm_is_still_there(peer))
+		return true;
+	switch (where_is(peer, __atomic_load_n(&peer->in.ring->access.thread, __ATOMIC_RELAXED))) {
+	case ELSEWHERE:
+		return true;
+	case IN_SYSTEM_CALL:
+		wait->unknown_since_ns = 0;
+		return false;
+	case UNKNOWN:
+		break;
+	}
+	if (!wait->unknown_since_ns)
+		wait->unknown_since_ns = now_ns;
+	if (now_ns - wait->unknown_since_ns < TUNABLE_SHM_SETTLE_MOST_MS * UINT64_C(1000000))
+		return false;
+	shm_break(peer);
+	return true;
+}
+
+static uint64_t ticket_of(const struct shm_peer *peer)
+{
+	return __atomic_load_n(&peer->in.ring->access.ticket, __ATOMIC_SEQ_CST);
+}
+
+/* True if @peer need not be waited for any longer. */
+static bool has_ended(struct shm_peer *peer, struct wait *wait)
+{
+	if (!wait->ticket) {
+		*wait = (struct wait){.serial = peer->host->serial, .ticket = ticket_of(peer)};
+		for (uint32_t i = 0; wait->ticket && i < TUNABLE_SHM_SETTLE_SPINS; i++) {
+			if (ticket_of(peer) != wait->ticket)
+				return true;
+			__builtin_ia32_pause();
+		}
+		return !wait->ticket;
+	}
+	return ticket_of(peer) != wait->ticket || (wait->rounds > TUNABLE_SHM_SETTLE_YIELDS && is_over(peer, wait));
+}
+
+/* The connection that is waited for, or the next older one; NULL: there is none. In an epoch section. */
+static struct host_peer *next_of(const struct wait *wait)
+{
+	struct host_peer *host = host_peers();
+
+	while (host && host->serial >= wait->serial + (wait->ticket ? 1 : 0))
+		host = host_next(host);
+	return host;
+}
+
+/* True if there is no connection left to look at. */
+static bool look(struct wait *wait)
+{
+	struct host_peer *host;
+
+	for (;;) {
+		host = next_of(wait);
+		if (!host)
+			return true;
+		/* The one that was waited for has gone. */
+		if (host->serial != wait->serial)
+			wait->ticket = 0;
+		if (!has_ended(shm_of(host), wait))
+			return false;
+		wait->ticket = 0;
+		wait->serial = host->serial;
+	}
+}
+
+void shm_settle(void)
+{
+	WITHOUT_CANCELLATION;
+	const struct timespec nap = {.tv_nsec = TUNABLE_SHM_SETTLE_NAP_NS};
+	struct wait wait = {.serial = UINT32_MAX};
+	bool done;
+
+	for (;;) {
+		epoch_enter();
+		done = look(&wait);
+		epoch_leave();
+		if (done)
+			return;
+		if (wait.rounds++ < TUNABLE_SHM_SETTLE_YIELDS)
+			sched_yield();
+		else
+			nanosleep(&nap, NULL);
+	}
+}
