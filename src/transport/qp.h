@@ -67,7 +67,7 @@ struct requester {
 	uint32_t send_offset;   /* packets of it that need not be sent (again) */
 	uint32_t responses_due; /* READs and atomics among the in-flight */
 	uint32_t window;        /* bytes that may be under way; see link.window */
-	uint32_t strokes;       /* counts what shows that the peer lives */
+	uint32_t strokes;       /* counts what shows that the peer lives, from RESET on */
 	/* Of the timer, and of what is not answered at once. */
 	uint32_t strokes_seen;          /* by the timer */
 	bool sees_peer;                 /* the peer was seen on this host, where its end can be seen, too */

@@ -14,6 +14,7 @@
 #include "wire/link.h"
 #include "mkey/umr.h"
 #include "transport/dci.h"
+#include "transport/direct.h"
 #include "transport/mmo.h"
 #include "transport/record.h"
 #include "transport/requester_acknowledge.h"
@@ -382,6 +383,10 @@ SPECIALISED enum progress start_message(struct hca_qp *qp, const struct wqe *wqe
 		return fail_start(qp, SPILL(&spilled, wqe), (uint8_t)syndrome, &why);
 	packet->psn = qp->requester.psn;
 	if (kind.by_return && likely(qp->requester.first == qp->requester.last) && ask(qp, wqe, packet, run, kind))
+		return PROGRESS_MADE;
+	if (kind.plain && !kind.by_return && (kind.class == WQE_CLASS_WRITE || kind.class == WQE_CLASS_READ) &&
+	    unlikely(__atomic_load_n(&link_has_access, __ATOMIC_RELAXED)) &&
+	    direct_execute(qp, SPILL(&spilled, wqe), packet))
 		return PROGRESS_MADE;
 	if (kind.plain && !kind.by_return && likely(packet->dma_length <= qp->whole))
 		return send_whole(qp, wqe, packet, run, kind);

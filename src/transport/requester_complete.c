@@ -203,6 +203,7 @@ void requester_reset(struct hca_qp *qp)
 	requester->next = 0;
 	requester->psn = requester->newest = 0;
 	requester->asked_again = false;
+	requester->strokes = requester->strokes_seen = 0;
 	requester->acknowledged = PSN_MASK;
 	requester->first = requester->last = 0;
 	requester_nothing_to_send(requester);

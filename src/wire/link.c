@@ -6,6 +6,7 @@
 
 const struct routes *routes;
 const struct link *link_holding;
+uint32_t link_has_access;
 
 enum link_result link_send(struct hca *hca, struct run *run)
 {

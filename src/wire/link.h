@@ -27,6 +27,17 @@ enum link_result {
 	LINK_BUSY, /* there is no room now, and nothing was taken; whoever makes room calls link_resume() of run->full */
 };
 
+/* A READ or WRITE of RC, of a QP of which nothing is under way, that may be done in the memory of the peer at once. */
+struct link_access {
+	struct hca *hca;
+	uint32_t source_qpn, destination_qpn;
+	uint32_t rkey;
+	bool reads;
+	uint64_t address; /* of the key */
+	uint8_t *bytes;   /* that are written, or where those go that are read; on the stack */
+	uint32_t length;  /* not 0 */
+};
+
 struct link {
 	const char *name;
 	/*
@@ -78,12 +89,20 @@ struct link {
 	 * handled is another question. *@progress is another whenever the peer has dealt with something. NULL with mark.
 	 */
 	bool (*pending)(uint32_t qpn, uint64_t mark, uint64_t *progress);
+	/**
+	 * Does what @access says without asking the peer. False: that is not possible, or not allowed, or not worth it, and nothing
+	 * was done, or a part of it that may be done again. The lock of the QP is held. NULL: the link cannot.
+	 */
+	bool (*access)(const struct link_access *access);
 	/** Sends what it holds back: another link is about to send, which is not to overtake it. NULL: it holds nothing back. */
 	void (*let_go)(void);
 };
 
 /* Atomic; the link that holds something back, or NULL. */
 extern const struct link *link_holding;
+
+/* Atomic; 1: link.access() has a chance to succeed. */
+extern uint32_t link_has_access;
 
 /*
  * The filters in front of all links of a device (src/filter), the first part of what hca->filters points to. Those of

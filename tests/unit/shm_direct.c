@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 
 #include "device_fixture.h"
+#include "core/guarded_call.h"
+#include "device/counters.h"
 #include "device/grants.h"
 #include "link/shm/peer.h"
 #include "transport/commands.h"
@@ -23,6 +25,7 @@ enum {
 	NO_CREDITS = 0x1f, /* IBTA 9.7.7.2 */
 	HALF = 1 << 15,    /* of the memory of the device: what requests name */
 	BLOCKS = 64,
+	FAR_BYTES = 1 << 15,
 };
 
 static struct device device;
@@ -30,7 +33,15 @@ static struct raw_cq cq;
 static struct raw_qp end;
 static struct hostile other;
 static uint32_t its_qpn;
+/* What the second half of the device's memory is on the other side. */
+static _Alignas(64) uint8_t far[FAR_BYTES];
 static uint64_t word = 0x1122334455667788;
+static uint16_t posted;
+
+static uint64_t counted(enum counter counter)
+{
+	return counter_read(device.hca, counter);
+}
 
 static int begin(void **state)
 {
@@ -39,13 +50,18 @@ static int begin(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(device.memory); i++)
 		device.memory[i] = (uint8_t)(i * 31 + (i >> 8));
+	memset(far, 0, sizeof(far));
 	raw_cq_make(&device, &cq, 128);
 	raw_qp_make(&device, &end, IBV_QPT_RC, &cq, BLOCKS);
 	hostile_connect(&other, end.qp->number);
 	assert_int_equal(host_claim_slot(&its_qpn), 0);
 	its_qpn += 5;
 	raw_qp_connect(&device, &end, its_qpn, &options);
+	posted = 0;
 	other.out.ring->state.process = (uint32_t)getpid();
+	other.out.ring->state.probe = (uintptr_t)&word;
+	other.out.ring->state.probe_value = word;
+	other.out.ring->generation = 1;
 	return 0;
 }
 
@@ -276,6 +292,145 @@ static void test_waits_for_nobody_who_left(void **state)
 	pthread_join(runs, NULL);
 }
 
+/* ---- accesses of the device ------------------------------------------------------------------------------------ */
+
+/* In all places: where the device looks is its own business. */
+static void grant(const struct shm_grant *wanted)
+{
+	for (uint32_t i = 0; i < SHM_GRANTS; i++)
+		other.out.ring->grant[i] = *wanted;
+	other.out.ring->state.granted++;
+}
+
+static struct shm_grant good_grant(void)
+{
+	return (struct shm_grant){
+		.sequence = 2,
+		.source = end.qp->number,
+		.destination = its_qpn,
+		.rkey = mkey_number(device.region),
+		.generation = 1,
+		.start = (uintptr_t)device.memory + HALF,
+		.length = FAR_BYTES,
+		.memory = (uintptr_t)far,
+		.reads = 1,
+		.writes = 1,
+	};
+}
+
+/* Posts a WRITE or READ; true if it was done without a record. */
+static bool is_direct(uint8_t opcode, uint32_t remote, uint32_t length)
+{
+	uint64_t before = counted(COUNTER_SHM_DIRECT_WRITES) + counted(COUNTER_SHM_DIRECT_READS);
+
+	put_rdma(&device, &end, opcode, 0, HALF + remote, length);
+	ring(&end);
+	posted++;
+	return counted(COUNTER_SHM_DIRECT_WRITES) + counted(COUNTER_SHM_DIRECT_READS) != before;
+}
+
+/* Of all packets so far, the last of which has @psn. */
+static void acknowledge(uint32_t psn)
+{
+	struct shm_slot slot = hostile_bth(ACKNOWLEDGE, end.qp->number, psn, 0);
+	const uint8_t aeth[4] = {NO_CREDITS};
+
+	memcpy(slot.bytes + 12, aeth, sizeof(aeth));
+	slot.headers = 16;
+	hostile_send(&other, &slot, NULL, 0);
+	WAIT_FOR(__atomic_load_n(&end.qp->requester.strokes, __ATOMIC_RELAXED));
+	expect_cqe(&cq, (uint16_t)(posted - 1), 0);
+}
+
+/* The other side has acknowledged a WRITE, sleeps, and has granted what it granted. */
+static void be_granted(const struct shm_grant *wanted)
+{
+	if (!guarded_call_works())
+		skip();
+	grant(wanted);
+	other.out.ring->state.sleeps = 1;
+	assert_false(is_direct(MLX5_OPCODE_RDMA_WRITE, 0, 8));
+	assert_true(shm_ready(&other.in));
+	acknowledge(SQ_START_PSN);
+	memset(far, 0, sizeof(far));
+}
+
+static void test_accesses(void **state)
+{
+	const struct shm_grant wanted = good_grant();
+
+	(void)state;
+	be_granted(&wanted);
+	for (uint32_t length = 1; length <= 4096; length = length * 2 + 1) {
+		memset(far, 0, sizeof(far));
+		assert_true(is_direct(MLX5_OPCODE_RDMA_WRITE, 4096 - 3, length));
+		expect_cqe(&cq, (uint16_t)(posted - 1), 0);
+		assert_memory_equal(far + 4096 - 3, device.memory, length);
+		assert_int_equal(far[4096 - 4], 0);
+		assert_int_equal(far[4096 - 3 + length], 0);
+	}
+	far[FAR_BYTES - 1] = 99;
+	assert_true(is_direct(MLX5_OPCODE_RDMA_READ, FAR_BYTES - 20, 20));
+	expect_cqe(&cq, (uint16_t)(posted - 1), 0);
+	assert_memory_equal(far + FAR_BYTES - 20, device.memory, 20);
+	/* Nothing of it left a trace in the ring, and no sequence number was used. */
+	assert_int_equal(end.qp->requester.psn, psn_add(SQ_START_PSN, 1));
+	assert_false(is_direct(MLX5_OPCODE_RDMA_WRITE, 0, 4097));
+	/* While something is under way, what comes behind it goes the same way. */
+	assert_false(is_direct(MLX5_OPCODE_RDMA_WRITE, 0, 8));
+}
+
+static void expect_none(const struct shm_grant *wanted, uint8_t opcode, uint32_t remote, uint32_t length)
+{
+	static const uint8_t nothing[FAR_BYTES];
+
+	be_granted(wanted);
+	assert_false(is_direct(opcode, remote, length));
+	assert_memory_equal(far, nothing, sizeof(far));
+}
+
+#define NO_ACCESS(name, change, opcode, remote, length)                                                                \
+	static void name(void **state)                                                                                 \
+	{                                                                                                              \
+		struct shm_grant wanted = good_grant();                                                                \
+                                                                                                                       \
+		(void)state;                                                                                           \
+		change;                                                                                                \
+		expect_none(&wanted, opcode, remote, length);                                                          \
+	}
+
+NO_ACCESS(test_other_source, wanted.source++, MLX5_OPCODE_RDMA_WRITE, 0, 8)
+NO_ACCESS(test_other_destination, wanted.destination++, MLX5_OPCODE_RDMA_WRITE, 0, 8)
+NO_ACCESS(test_other_tag, wanted.rkey++, MLX5_OPCODE_RDMA_WRITE, 0, 8)
+NO_ACCESS(test_older, wanted.generation = 0, MLX5_OPCODE_RDMA_WRITE, 0, 8)
+NO_ACCESS(test_newer, wanted.generation = 2, MLX5_OPCODE_RDMA_WRITE, 0, 8)
+NO_ACCESS(test_being_written, wanted.sequence = 3, MLX5_OPCODE_RDMA_WRITE, 0, 8)
+NO_ACCESS(test_no_writes, wanted.writes = 0, MLX5_OPCODE_RDMA_WRITE, 0, 8)
+NO_ACCESS(test_no_reads, wanted.reads = 0, MLX5_OPCODE_RDMA_READ, 0, 8)
+NO_ACCESS(test_before, wanted.start++, MLX5_OPCODE_RDMA_WRITE, 0, 8)
+NO_ACCESS(test_behind, wanted.length = 7, MLX5_OPCODE_RDMA_WRITE, 0, 8)
+NO_ACCESS(test_far_behind, wanted.length = 8, MLX5_OPCODE_RDMA_WRITE, 16, 8)
+NO_ACCESS(test_not_there, wanted.memory = 4096, MLX5_OPCODE_RDMA_WRITE, 0, 8)
+NO_ACCESS(test_of_the_kernel, wanted.memory = UINT64_MAX - 7, MLX5_OPCODE_RDMA_WRITE, 0, 8)
+NO_ACCESS(test_attends, other.out.ring->state.attends = 1, MLX5_OPCODE_RDMA_WRITE, 0, 8)
+NO_ACCESS(test_other_process, other.out.ring->state.process++, MLX5_OPCODE_RDMA_WRITE, 0, 8)
+NO_ACCESS(test_other_probe, other.out.ring->state.probe_value++, MLX5_OPCODE_RDMA_WRITE, 0, 8)
+
+/* In a new life of the QP the other side may still have its old one. */
+static void test_needs_an_acknowledgement(void **state)
+{
+	const struct ibv_qp_attr options = {.timeout = 0, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 1};
+	const struct shm_grant wanted = good_grant();
+
+	(void)state;
+	be_granted(&wanted);
+	assert_true(is_direct(MLX5_OPCODE_RDMA_WRITE, 0, 8));
+	expect_cqe(&cq, (uint16_t)(posted - 1), 0);
+	raw_qp_connect(&device, &end, its_qpn, &options);
+	posted = 0;
+	assert_false(is_direct(MLX5_OPCODE_RDMA_WRITE, 0, 8));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, finish)
 
 int main(void)
@@ -287,6 +442,24 @@ int main(void)
 		TEST(test_waits_for_who_is_at_it),
 		TEST(test_waits_for_no_sleeper),
 		TEST(test_waits_for_nobody_who_left),
+		TEST(test_accesses),
+		TEST(test_other_source),
+		TEST(test_other_destination),
+		TEST(test_other_tag),
+		TEST(test_older),
+		TEST(test_newer),
+		TEST(test_being_written),
+		TEST(test_no_writes),
+		TEST(test_no_reads),
+		TEST(test_before),
+		TEST(test_behind),
+		TEST(test_far_behind),
+		TEST(test_not_there),
+		TEST(test_of_the_kernel),
+		TEST(test_attends),
+		TEST(test_other_process),
+		TEST(test_other_probe),
+		TEST(test_needs_an_acknowledgement),
 	};
 
 	return cmocka_run_group_tests(tests, begin_all, end_all);

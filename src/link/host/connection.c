@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Connections to other processes: making, finding and ending them, see host.h. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -49,6 +51,19 @@ void host_wake(struct host_peer *peer)
 	send(peer->socket.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+bool host_open_memory(struct host_peer *peer)
+{
+	WITHOUT_CANCELLATION;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%u/mem", (unsigned int)peer->pid);
+	pthread_mutex_lock(&host_table.lock);
+	if (peer->process_memory < 0)
+		peer->process_memory = open(path, O_RDWR | O_CLOEXEC);
+	pthread_mutex_unlock(&host_table.lock);
+	return peer->process_memory >= 0;
+}
+
 /* ---- ending ----------------------------------------------------------------------------------------------------- */
 
 static void free_peer(struct host_peer *peer)
@@ -60,6 +75,8 @@ static void free_peer(struct host_peer *peer)
 		free(asked);
 	}
 	munmap(peer->memory, host_carrier->memory_size());
+	if (peer->process_memory >= 0)
+		close(peer->process_memory);
 	close(peer->socket.fd);
 	free(peer);
 }
@@ -160,6 +177,7 @@ static struct host_peer *map_peer(int socket, pid_t pid, bool created, int memor
 	peer->pid = pid;
 	peer->serial = ++host_table.serial ? host_table.serial : ++host_table.serial;
 	peer->created = created;
+	peer->process_memory = -1;
 	peer->socket = (struct watched_fd){.fd = socket, .ready = socket_ended, .drain = take_wakes};
 	peer->memory = mmap(NULL, host_carrier->memory_size(), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
 	if (peer->memory != MAP_FAILED)

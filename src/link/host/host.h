@@ -34,8 +34,9 @@ struct host_peer {
 	/* Not 0. No other connection of this process has it, or had it: the `process` of struct packet_path. */
 	uint32_t serial;
 	bool created; /* this process made the connection: it fills the first half of the memory and reads the second */
-	uint32_t gone;   /* atomic; 1: the socket was hung up */
-	uint8_t *memory; /* host_carrier->memory_size() bytes, shared; a file that cannot shrink */
+	uint32_t gone;      /* atomic; 1: the socket was hung up */
+	uint8_t *memory;    /* host_carrier->memory_size() bytes, shared; a file that cannot shrink */
+	int process_memory; /* /proc/PID/mem of the other side, or -1; host_open_memory() */
 	struct watched_fd socket;
 	struct shm_peer *shm;     /* what the shm link makes of it */
 	struct host_peer *next;   /* atomic; host_next() */
@@ -174,6 +175,14 @@ static inline struct host_peer *host_next(const struct host_peer *peer)
  * Inside an epoch section; any thread; may be called under a QP's lock.
  */
 void host_wake(struct host_peer *peer);
+
+/**
+ * Opens the memory of the other side for reading and writing, as @peer->process_memory, which is closed with the connection. It is
+ * that of the process that has the id of the other side now, and stays it: of another process that gets the id later, or
+ * another program that the process executes, nothing is reached. True if that is possible. Inside an epoch section; any thread;
+ * may be called under a QP's lock.
+ */
+bool host_open_memory(struct host_peer *peer);
 
 /** Before a fork: takes the lock, so that no descriptor is open that the table does not know. */
 void host_before_fork(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Grants: what the process at the other end of a connection may do in the memory of this one without asking. Made by
+ * Grants, see direct.c: what the process at the other end of a connection may do in the memory of this one without asking. Made by
  * the poller, on the device thread only: there, a request came although the program does not poll.
  */
 #include <string.h>

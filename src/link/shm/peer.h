@@ -8,6 +8,7 @@
  *   wake.c    who sleeps, and who wakes whom
  *   bulk.c    payload that is read from the memory of its sender
  *   grants.c  what the other side may do without asking
+ *   direct.c  READ and WRITE by such grants
  *   settle.c  waiting until none is under way
  *   ring.c    the ring alone
  *   lines.c   writing many lines of it
@@ -53,7 +54,12 @@ struct shm_peer {
 	uint32_t tried_head, to_try;
 	struct link_queue waiting; /* for room in the ring that this process fills */
 	uint32_t order;            /* what a barrier is made of where there is no other */
-	bool grants;               /* of the poller: for what this batch brings grants are made */
+	/* Of direct.c: */
+	bool grants;         /* of the poller: for what this batch brings grants are made */
+	bool tried_direct;   /* atomic; a thread has tried to open the memory of the other side… */
+	uint32_t can_direct; /* …atomic; 1: and it is open */
+	uint32_t accesses;   /* atomic; 1: a thread is at it */
+	uint64_t ticket;     /* of that thread: of the last access */
 };
 
 struct shm_poller {
@@ -208,5 +214,12 @@ struct shm_grant *shm_grant_place(struct shm_ring *ring, uint32_t destination, u
 void shm_attend(struct poller *poller, bool attends);
 /** grants.settle */
 void shm_settle(void);
+
+/* ---- direct.c ---------------------------------------------------------------------------------------------------- */
+
+/** If the other side makes grants, opens its memory, once. Any thread, perhaps with the lock of a QP; in an epoch section. */
+void shm_direct_try(struct shm_peer *peer);
+/** link.access of the shm link. */
+bool shm_direct_access(const struct link_access *access);
 
 #endif

@@ -30,6 +30,7 @@ const struct link *link_shm(void)
 		.send = shm_send,
 		.mark = shm_mark,
 		.pending = shm_pending,
+		.access = shm_direct_access,
 	};
 
 	return &shm;

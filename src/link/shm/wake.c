@@ -40,6 +40,9 @@ void shm_wake_slow(struct shm_peer *peer)
 		return;
 	host_wake(peer->host);
 	counter_add(first_device(), COUNTER_SHM_WAKEUPS_SENT, 1);
+	/* It would not be asleep if its program polled. */
+	if (!__atomic_load_n(&peer->tried_direct, __ATOMIC_RELAXED))
+		shm_direct_try(peer);
 }
 
 /* True if @peer has to be told that this process sleeps. */

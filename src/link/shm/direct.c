@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * READ and WRITE in the memory of a process that does not poll: its program computes, or spins on memory, and its device thread
+ * would have to be woken for each. So the sender does it, with pread(2) and pwrite(2) of /proc/PID/mem.
+ *
+ * It may do what the responder of the other process has just allowed: when the device thread there, and not the program, takes a
+ * request that is in order, it makes a grant, which the sender finds in the memory of the connection. So all checks are those
+ * of the responder, and what they depend on, key and queue pair, takes all grants back when it changes (device/grants.h): the
+ * generation is another then. The sender compares the generation at the very moment of the system call (core/guarded_call.h), and says before
+ * that it is at it; settle.c waits for those that say so.
+ *
+ * Neither side is trusted with more than it has. The kernel lets a process open the memory of another one of which it could do
+ * anything anyway, and what the sender finds in a grant leads it to no other memory than that of the process that wrote the
+ * grant.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "core/cancellation.h"
+#include "core/guarded_call.h"
+#include "core/tunables.h"
+#include "device/device.h"
+#include "link/shm/peer.h"
+
+static bool opens(struct shm_peer *peer)
+{
+	uint64_t value = 0;
+	pid_t pid = peer->host->pid;
+
+	/* A filter sees packets. */
+	return pid && peer->other->process == (uint32_t)pid && !the_registry.filters && guarded_call_works() &&
+	       host_open_memory(peer->host) &&
+	       pread(peer->host->process_memory, &value, sizeof(value), (off_t)peer->other->probe) == sizeof(value) &&
+	       value == peer->other->probe_value && shm_is_still_there(peer);
+}
+
+void shm_direct_try(struct shm_peer *peer)
+{
+	WITHOUT_CANCELLATION;
+
+	if (!__atomic_load_n(&peer->other->granted, __ATOMIC_ACQUIRE) ||
+	    __atomic_exchange_n(&peer->tried_direct, true, __ATOMIC_ACQUIRE) || !opens(peer))
+		return;
+	__atomic_store_n(&peer->can_direct, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&link_has_access, 1, __ATOMIC_RELAXED);
+}
+
+/* A copy of the grant for @access, if there is one. */
+static bool find_grant(struct shm_peer *peer, const struct link_access *access, struct shm_grant *copy)
+{
+	const struct shm_grant *grant = shm_grant_place(peer->in.ring, access->destination_qpn, access->rkey);
+	uint64_t offset;
+
+	copy->sequence = __atomic_load_n(&grant->sequence, __ATOMIC_ACQUIRE);
+	memcpy(&copy->source, &grant->source, sizeof(*copy) - offsetof(struct shm_grant, source));
+	/* The processor keeps the order of loads: where guarded_call() works, it is an x86. */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (copy->sequence & 1 || __atomic_load_n(&grant->sequence, __ATOMIC_RELAXED) != copy->sequence ||
+	    !copy->generation)
+		return false;
+	if (copy->source != access->source_qpn || copy->destination != access->destination_qpn ||
+	    copy->rkey != access->rkey || !(access->reads ? copy->reads : copy->writes))
+		return false;
+	offset = access->address - copy->start;
+	return access->address >= copy->start && offset <= copy->length && access->length <= copy->length - offset;
+}
+
+/* The id of this thread; a forked child is another. */
+static uint32_t this_thread(void)
+{
+	static __thread struct {
+		uint32_t id, generation;
+	} known __attribute__((tls_model("initial-exec")));
+
+	if (unlikely(known.generation != progress_generation())) {
+		known.id = (uint32_t)syscall(SYS_gettid);
+		known.generation = progress_generation();
+	}
+	return known.id;
+}
+
+/*
+ * Programs spin on the last bytes and then read what is before them. The kernel takes one range after the other, under a lock that it
+ * takes for each.
+ */
+static long write_or_read(const struct shm_peer *peer, const struct shm_grant *grant, const struct link_access *access)
+{
+	uint32_t tail = access->length < 8 ? access->length : 8;
+	const struct iovec parts[] = {{access->bytes, access->length - tail},
+				      {access->bytes + (access->length - tail), tail}};
+	long place = (long)(grant->memory + (access->address - grant->start));
+	long arguments[5] = {peer->host->process_memory, (long)(uintptr_t)access->bytes, access->length, place, 0};
+	long number = access->reads ? SYS_pread64 : SYS_pwrite64;
+	long result = -EAGAIN;
+
+	if (!access->reads && access->length > tail) {
+		number = SYS_pwritev;
+		arguments[1] = (long)(uintptr_t)parts;
+		arguments[2] = 2;
+	}
+	for (unsigned int i = 0; i < TUNABLE_SHM_DIRECT_TRIES && result == -EAGAIN; i++)
+		result = guarded_call(&peer->in.ring->generation, grant->generation, number, arguments);
+	return result;
+}
+
+static bool is_done(struct shm_peer *peer, const struct link_access *access, long result)
+{
+	if (result == access->length)
+		return true;
+	if (result == -EAGAIN)
+		return false;
+	counter_add(access->hca, COUNTER_SHM_DIRECT_REFUSED, 1);
+	/* The memory is that of a process which has ended, or the kernel does not want it. A page that is not there is another thing. */
+	if (!result || result == -EPERM || result == -EACCES || result == -ENOSYS || result == -EBADF)
+		__atomic_store_n(&peer->can_direct, 0, __ATOMIC_RELAXED);
+	return false;
+}
+
+static void count(const struct link_access *access)
+{
+	uint64_t *counters = counters_here(access->hca);
+
+	if (unlikely(!counters))
+		return;
+	counters_add(counters, access->reads ? COUNTER_SHM_DIRECT_READS : COUNTER_SHM_DIRECT_WRITES, 1);
+	counters_add(counters, COUNTER_SHM_DIRECT_BYTES, access->length);
+	counters_add(counters, COUNTER_SHM_RUNS_SENT, 1);
+	counters_add(counters, access->reads ? COUNTER_SHM_BYTES_RECEIVED : COUNTER_SHM_BYTES_SENT, access->length);
+	if (access->reads)
+		counters_add(counters, COUNTER_SHM_RUNS_RECEIVED, 1);
+}
+
+/* Threads do it one at a time, so that one word says whether one does: the others take the ring. */
+static bool access_alone(struct shm_peer *peer, const struct shm_grant *grant, const struct link_access *access)
+{
+	struct shm_access *own = &peer->out.ring->access;
+	long result;
+
+	if (__atomic_exchange_n(&peer->accesses, 1, __ATOMIC_ACQUIRE))
+		return false;
+	__atomic_store_n(&own->thread, this_thread(), __ATOMIC_RELAXED);
+	/* Before the look at the generation: who changes that looks at this afterwards. */
+	__atomic_exchange_n(&own->ticket, ++peer->ticket, __ATOMIC_SEQ_CST);
+	result = write_or_read(peer, grant, access);
+	__atomic_store_n(&own->ticket, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&peer->accesses, 0, __ATOMIC_RELEASE);
+	return is_done(peer, access, result);
+}
+
+bool shm_direct_access(const struct link_access *access)
+{
+	struct host_peer *host = host_peer_known(access->destination_qpn);
+	struct shm_peer *peer = shm_of(host);
+	struct shm_grant grant;
+
+	if (!peer || !__atomic_load_n(&peer->can_direct, __ATOMIC_ACQUIRE) ||
+	    __atomic_load_n(&peer->other->attends, __ATOMIC_RELAXED) ||
+	    __atomic_load_n(&host->gone, __ATOMIC_RELAXED) || __atomic_load_n(&peer->broken, __ATOMIC_RELAXED))
+		return false;
+	if (!find_grant(peer, access, &grant) || !guarded_call_works() || !access_alone(peer, &grant, access))
+		return false;
+	count(access);
+	return true;
+}
