@@ -85,7 +85,8 @@ release:
 
 release-deb:
 	@scripts/release $(SUITE) $(BUILD)-releases scripts/deb-test
-	@scripts/release $(SUITE) $(BUILD)-releases scripts/try-ci-examples
+	@scripts/release $(SUITE) $(BUILD)-releases sh -c 'command -v python3 >/dev/null || \
+		{ apt-get update && apt-get install -y --no-install-recommends python3; } >/dev/null; exec scripts/try-ci-examples'
 
 format:
 	@scripts/deps lint
