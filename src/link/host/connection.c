@@ -14,6 +14,7 @@
 #include "core/cancellation.h"
 #include "core/epoch.h"
 #include "core/limits.h"
+#include "core/tunables.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
 #include "device/device.h"
@@ -51,6 +52,20 @@ void host_wake(struct host_peer *peer)
 	send(peer->socket.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+/*
+ * @fd, of which a program knows nothing, by a number that it will not meet: one that has closed all that it did not open, as a daemon
+ * does, is given the lowest numbers when it opens files, and what is written here must not go there.
+ */
+static int out_of_the_way(int fd)
+{
+	int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, TUNABLE_SHM_DESCRIPTOR);
+
+	if (high < 0)
+		return fd;
+	close(fd);
+	return high;
+}
+
 bool host_open_memory(struct host_peer *peer)
 {
 	WITHOUT_CANCELLATION;
@@ -59,7 +74,7 @@ bool host_open_memory(struct host_peer *peer)
 	snprintf(path, sizeof(path), "/proc/%u/mem", (unsigned int)peer->pid);
 	pthread_mutex_lock(&host_table.lock);
 	if (peer->process_memory < 0)
-		peer->process_memory = open(path, O_RDWR | O_CLOEXEC);
+		peer->process_memory = out_of_the_way(open(path, O_RDWR | O_CLOEXEC));
 	pthread_mutex_unlock(&host_table.lock);
 	return peer->process_memory >= 0;
 }
