@@ -46,7 +46,7 @@ def main():
     parser.add_argument('--program', default='')
     parser.add_argument('--inside', action='store_true', help=argparse.SUPPRESS)
     enter()
-    parser.set_defaults(lint=False)
+    parser.set_defaults(lint=False, group=[])
     options = parser.parse_args()
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:PROCESSORS])
     chosen = [(case, link) for case in table() for link in (cases.SHM, cases.UDP)
