@@ -276,7 +276,6 @@ void stand_in_after_fork(void)
 	stand_in.context = 0;
 	stand_in.present = 0;
 	stand_in.others = 0;
-	stand_in.watched = false;
-	stand_in.refused = false;
-	stand_in.not_before_ns = 0;
+	stand_in.watched = stand_in.undrained = false;
+	stand_in.refused = true;
 }

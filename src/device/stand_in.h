@@ -41,7 +41,10 @@ int stand_in_take_event(struct event_queue *queue, int *type, void **object);
 /** @queue goes: nobody waits for it any more. */
 void stand_in_forget(struct event_queue *queue);
 
-/** In a forked child, whose only thread is that which forked. */
+/**
+ * In a forked child, whose only thread is that which forked: none stands in from now on, so a child makes do with what it makes
+ * anew, the device thread.
+ */
 void stand_in_after_fork(void);
 
 #endif

@@ -534,7 +534,7 @@ static void does_not_run(struct waiter *waiter)
 	CHECK(least_ms <= LOOK_MS);
 }
 
-/* The child has no thread that stands in, and can be one. */
+/* The child has no thread that stands in, and is served by its device thread. */
 static void forked(struct waiter *waiter)
 {
 	int status;
