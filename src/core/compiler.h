@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the compiler is told about the common case. */
+/* What the compiler is told about the common case, and the processor about a loop that waits. */
 #ifndef SOFTHCA_CORE_COMPILER_H
 #define SOFTHCA_CORE_COMPILER_H
 
@@ -20,5 +20,13 @@
  * know, and stays in registers.
  */
 #define SPILL(place, value) (*(place) = *(value), (place))
+
+/** Between two looks of a loop that waits: the processor's other thread goes on meanwhile. */
+static inline void pause_cpu(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#endif
+}
 
 #endif

@@ -2,6 +2,8 @@
 /* Waiting for a queue's lock, see lock.h. */
 #include "core/lock.h"
 
+#include "core/compiler.h"
+
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
@@ -14,13 +16,6 @@
 #define SPINS 80
 /* Where the kernel has no membarrier(2), a sleeper that was missed looks again after this time. */
 #define LOOK_AGAIN_NS 1000000
-
-static inline void pause_cpu(void)
-{
-#if defined(__x86_64__)
-	__builtin_ia32_pause();
-#endif
-}
 
 static bool take(struct queue_lock *lock)
 {

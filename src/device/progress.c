@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/cancellation.h"
+#include "core/compiler.h"
 #include "core/epoch.h"
 #include "core/thread.h"
 #include "core/tunables.h"
@@ -219,7 +220,7 @@ bool progress_begin_polling_soon(void)
 		if (i % TUNABLE_POLL_SPINS == TUNABLE_POLL_SPINS - 1)
 			sched_yield();
 		else
-			__builtin_ia32_pause();
+			pause_cpu();
 	}
 	return false;
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/cancellation.h"
+#include "core/compiler.h"
 #include "core/thread.h"
 #include "core/timer.h"
 #include "core/tunables.h"
@@ -181,13 +182,6 @@ static void wait_for_ring(struct watcher *watcher, uint64_t last_ns)
 	}
 	/* Before the queue is rung, which may take its time. */
 	trap_release(&watcher->trap);
-}
-
-static void pause_cpu(void)
-{
-#if defined(__x86_64__)
-	__builtin_ia32_pause();
-#endif
 }
 
 static void pause_shortly(struct watcher *watcher, bool spin)

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "core/cancellation.h"
+#include "core/compiler.h"
 #include "core/epoch.h"
 #include "core/tunables.h"
 #include "device/device.h"
@@ -112,7 +113,7 @@ static bool has_ended(struct shm_peer *peer, struct wait *wait)
 		for (uint32_t i = 0; wait->ticket && i < TUNABLE_SHM_SETTLE_SPINS; i++) {
 			if (ticket_of(peer) != wait->ticket)
 				return true;
-			__builtin_ia32_pause();
+			pause_cpu();
 		}
 		return !wait->ticket;
 	}
