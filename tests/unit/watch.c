@@ -22,8 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/timer.h"
-#include "device/progress.h"
+#include "arrivals.h"
 #include "device/watch.h"
 #include "hca/hca.h"
 
@@ -454,53 +453,6 @@ static void several_pages(void **state)
 
 /* ---- arrivals --------------------------------------------------------------------------------------------------- */
 
-/* A link on which something arrives now and then. Its sender wakes the device thread if it is armed, as all do. */
-static struct {
-	bool waits;     /* atomic: something has arrived, and was not taken */
-	bool armed;     /* atomic */
-	uint32_t taken; /* atomic */
-} arrivals = {.armed = true};
-
-static bool take(struct poller *poller, struct run *run)
-{
-	(void)poller;
-	(void)run;
-	if (!__atomic_exchange_n(&arrivals.waits, false, __ATOMIC_ACQ_REL))
-		return false;
-	__atomic_add_fetch(&arrivals.taken, 1, __ATOMIC_RELEASE);
-	return true;
-}
-
-static bool nothing_waits(struct poller *poller)
-{
-	(void)poller;
-	return !__atomic_load_n(&arrivals.waits, __ATOMIC_ACQUIRE);
-}
-
-static void arm_arrivals(struct poller *poller, bool armed)
-{
-	(void)poller;
-	__atomic_store_n(&arrivals.armed, armed, __ATOMIC_SEQ_CST);
-}
-
-static struct poller some_link = {.poll = take, .idle = nothing_waits, .arm = arm_arrivals};
-
-/* Something arrives, and is taken by some thread of the library. Returns whether the device thread had to be woken. */
-static bool arrive(void)
-{
-	uint64_t deadline = clock_now_ns() + UINT64_C(10000000000);
-	uint32_t before = __atomic_load_n(&arrivals.taken, __ATOMIC_ACQUIRE);
-	bool armed;
-
-	__atomic_store_n(&arrivals.waits, true, __ATOMIC_SEQ_CST);
-	armed = __atomic_load_n(&arrivals.armed, __ATOMIC_SEQ_CST);
-	if (armed)
-		progress_wake();
-	while (__atomic_load_n(&arrivals.taken, __ATOMIC_ACQUIRE) == before)
-		assert_true(clock_now_ns() < deadline);
-	return armed;
-}
-
 /*
  * A program that rings by hand makes no call: the watcher takes what arrives, and nobody is woken for it. It takes some arrivals
  * until that is known. When all is silent, the device thread is woken again.
@@ -512,15 +464,14 @@ static void takes_arrivals(void **state)
 
 	(void)state;
 	assert_non_null(hca_device(0));
-	assert_int_equal(progress_add(&some_link), 0);
+	assert_int_equal(progress_add(&arrivals_link), 0);
 	for (uint32_t i = 1; unwoken < 50; i++) {
 		store(&queue);
 		assert_true(wait_for(&queue, i));
 		unwoken = arrive() ? 0 : unwoken + 1;
 		assert_true(clock_now_ns() < deadline);
 	}
-	while (!__atomic_load_n(&arrivals.armed, __ATOMIC_SEQ_CST))
-		assert_true(clock_now_ns() < deadline);
+	arrivals_become_armed();
 	assert_true(arrive());
 }
 
