@@ -11,52 +11,22 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "device_fixture.h"
 #include "core/guarded_call.h"
-#include "device/counters.h"
 #include "device/grants.h"
 #include "link/shm/peer.h"
-#include "transport/commands.h"
-#include "shm_hostile.h"
+#include "shm_world.h"
 
-enum {
-	WRITE_ONLY = 0x0a,
-	ACKNOWLEDGE = 0x11,
-	NO_CREDITS = 0x1f, /* IBTA 9.7.7.2 */
-	HALF = 1 << 15,    /* of the memory of the device: what requests name */
-	BLOCKS = 64,
-	FAR_BYTES = 1 << 15,
-};
+enum { FAR_BYTES = 1 << 15 };
 
-static struct device device;
-static struct raw_cq cq;
-static struct raw_qp end;
-static struct hostile other;
-static uint32_t its_qpn;
 /* What the second half of the device's memory is on the other side. */
 static _Alignas(64) uint8_t far[FAR_BYTES];
 static uint64_t word = 0x1122334455667788;
 static uint16_t posted;
 
-static uint64_t counted(enum counter counter)
-{
-	return counter_read(device.hca, counter);
-}
-
 static int begin(void **state)
 {
-	const struct ibv_qp_attr options = {.timeout = 0, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 1};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(device.memory); i++)
-		device.memory[i] = (uint8_t)(i * 31 + (i >> 8));
+	shm_world_begin(state);
 	memset(far, 0, sizeof(far));
-	raw_cq_make(&device, &cq, 128);
-	raw_qp_make(&device, &end, IBV_QPT_RC, &cq, BLOCKS);
-	hostile_connect(&other, end.qp->number);
-	assert_int_equal(host_claim_slot(&its_qpn), 0);
-	its_qpn += 5;
-	raw_qp_connect(&device, &end, its_qpn, &options);
 	posted = 0;
 	other.out.ring->state.process = (uint32_t)getpid();
 	other.out.ring->state.probe = (uintptr_t)&word;
@@ -65,38 +35,12 @@ static int begin(void **state)
 	return 0;
 }
 
-static int finish(void **state)
-{
-	(void)state;
-	raw_qp_destroy(&end);
-	raw_cq_destroy(&cq);
-	shutdown(other.socket, SHUT_WR);
-	WAIT_FOR(hostile_is_cut_off(&other));
-	hostile_leave(&other);
-	return 0;
-}
-
-static int begin_all(void **state)
-{
-	(void)state;
-	setenv("SOFTHCA_LINK", "shm", 1);
-	device_open(&device);
-	return 0;
-}
-
-static int end_all(void **state)
-{
-	(void)state;
-	device_close(&device);
-	return 0;
-}
-
 /* ---- grants that the device makes ------------------------------------------------------------------------------ */
 
 static void send_write(uint32_t psn)
 {
 	struct shm_slot slot = hostile_bth(WRITE_ONLY, end.qp->number, psn, 8);
-	uint64_t address = htobe64((uintptr_t)device.memory + HALF);
+	uint64_t address = htobe64((uintptr_t)device.memory + SECOND_HALF);
 	uint32_t rkey = htobe32(mkey_number(device.region)), bytes = htobe32(8);
 
 	memcpy(slot.bytes + 12, &address, 8);
@@ -310,7 +254,7 @@ static struct shm_grant good_grant(void)
 		.destination = its_qpn,
 		.rkey = mkey_number(device.region),
 		.generation = 1,
-		.start = (uintptr_t)device.memory + HALF,
+		.start = (uintptr_t)device.memory + SECOND_HALF,
 		.length = FAR_BYTES,
 		.memory = (uintptr_t)far,
 		.reads = 1,
@@ -323,7 +267,7 @@ static bool is_direct(uint8_t opcode, uint32_t remote, uint32_t length)
 {
 	uint64_t before = counted(COUNTER_SHM_DIRECT_WRITES) + counted(COUNTER_SHM_DIRECT_READS);
 
-	put_rdma(&device, &end, opcode, 0, HALF + remote, length);
+	put_rdma(&device, &end, opcode, 0, SECOND_HALF + remote, length);
 	ring(&end);
 	posted++;
 	return counted(COUNTER_SHM_DIRECT_WRITES) + counted(COUNTER_SHM_DIRECT_READS) != before;
@@ -431,7 +375,7 @@ static void test_needs_an_acknowledgement(void **state)
 	assert_false(is_direct(MLX5_OPCODE_RDMA_WRITE, 0, 8));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, finish)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, shm_world_end)
 
 int main(void)
 {
@@ -462,5 +406,5 @@ int main(void)
 		TEST(test_needs_an_acknowledgement),
 	};
 
-	return cmocka_run_group_tests(tests, begin_all, end_all);
+	return cmocka_run_group_tests(tests, shm_world_open, shm_world_close);
 }

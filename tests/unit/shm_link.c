@@ -9,65 +9,17 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "device_fixture.h"
 #include "device/progress.h"
-#include "device/counters.h"
 #include "link/shm/peer.h"
 #include "link/udp/udp.h"
-#include "transport/commands.h"
-#include "shm_hostile.h"
+#include "shm_world.h"
 
 enum {
-	WRITE_ONLY = 0x0a,
 	WRITE_FIRST = 0x06,
 	SEND_ONLY = 0x04,
-	ACKNOWLEDGE = 0x11,
 	READ_RESPONSE_ONLY = 0x10,
-	SECOND_HALF = 1 << 15, /* of the memory of the device: what is written to */
-	BLOCKS = 64,
 	NAK_SEQUENCE_SYNDROME = 0x60,
-	NO_CREDITS = 0x1f, /* of an acknowledgement (IBTA 9.7.7.2) */
 };
-
-static struct device device;
-static struct raw_cq cq;
-static struct raw_qp end;
-static struct hostile other;
-static uint32_t its_qpn;
-
-static uint64_t counted(enum counter counter)
-{
-	return counter_read(device.hca, counter);
-}
-
-static int begin(void **state)
-{
-	/* No answer in all the time of a test: nothing is sent again. */
-	const struct ibv_qp_attr options = {.timeout = 0, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 1};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(device.memory); i++)
-		device.memory[i] = (uint8_t)(i * 31 + (i >> 8));
-	raw_cq_make(&device, &cq, 128);
-	raw_qp_make(&device, &end, IBV_QPT_RC, &cq, BLOCKS);
-	hostile_connect(&other, end.qp->number);
-	/* In a slot that nobody looked up: it is found to belong to the process that connected last. */
-	assert_int_equal(host_claim_slot(&its_qpn), 0);
-	its_qpn += 5;
-	raw_qp_connect(&device, &end, its_qpn, &options);
-	return 0;
-}
-
-static int finish(void **state)
-{
-	(void)state;
-	raw_qp_destroy(&end);
-	raw_cq_destroy(&cq);
-	shutdown(other.socket, SHUT_WR);
-	WAIT_FOR(hostile_is_cut_off(&other));
-	hostile_leave(&other);
-	return 0;
-}
 
 /* ---- what the other side sends --------------------------------------------------------------------------------- */
 
@@ -839,22 +791,7 @@ static void test_withdraws(void **state)
 	assert_int_not_equal(__atomic_load_n(withdrawn, __ATOMIC_ACQUIRE), reference.ticket.number);
 }
 
-static int begin_all(void **state)
-{
-	(void)state;
-	setenv("SOFTHCA_LINK", "shm", 1);
-	device_open(&device);
-	return 0;
-}
-
-static int end_all(void **state)
-{
-	(void)state;
-	device_close(&device);
-	return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, finish)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, shm_world_begin, shm_world_end)
 
 int main(void)
 {
@@ -885,5 +822,5 @@ int main(void)
 		TEST(test_withdraws),
 	};
 
-	return cmocka_run_group_tests(tests, begin_all, end_all);
+	return cmocka_run_group_tests(tests, shm_world_open, shm_world_close);
 }
