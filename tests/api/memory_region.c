@@ -11,20 +11,23 @@
 #define PAGE 4096
 #define LW IBV_ACCESS_LOCAL_WRITE
 
-/* Four pages that can be read and written, with one unmapped page behind. */
+/*
+ * Four pages that can be read and written. The page behind is nobody's, and stays so: the place of an unmapped one may be given
+ * to somebody else.
+ */
 static char *pages;
 
 static int pages_map(void **state)
 {
 	(void)state;
 	pages = mmap(NULL, 5 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	return pages == MAP_FAILED || munmap(pages + 4 * PAGE, PAGE);
+	return pages == MAP_FAILED || mprotect(pages + 4 * PAGE, PAGE, PROT_NONE);
 }
 
 static int pages_unmap(void **state)
 {
 	(void)state;
-	return munmap(pages, 4 * PAGE);
+	return munmap(pages, 5 * PAGE);
 }
 
 static void accept(struct ibv_mr *mr)

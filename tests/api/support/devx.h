@@ -119,7 +119,7 @@ struct own {
 	struct mlx5dv_devx_obj *cq, *qp;
 	uint32_t cqn, qpn, pdn, eqn;
 	uint32_t requests, receives, consumed;
-	size_t mapped; /* bytes of `memory` */
+	size_t mapped; /* bytes of `memory` that are there */
 };
 
 static inline uint32_t pd_number(struct ibv_pd *pd)
@@ -198,11 +198,13 @@ static inline void own_open(struct own *own, struct side *side, uint32_t service
 	own_open_qp(own, service);
 }
 
-/** Unmaps what is behind the first @left bytes. Never twice: the addresses may be somebody else's since. */
+/** Takes away what is behind the first @left bytes. Nobody else is given its place before own_close(). */
 static inline void own_unmap(struct own *own, size_t left)
 {
 	if (own->mapped > left)
-		assert_int_equal(munmap(own->memory + left, own->mapped - left), 0);
+		assert_ptr_equal(mmap(own->memory + left, own->mapped - left, PROT_NONE,
+				      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+				 own->memory + left);
 	own->mapped = left;
 }
 
@@ -214,7 +216,7 @@ static inline void own_close(struct own *own)
 		assert_int_equal(mlx5dv_devx_obj_destroy(own->cq), 0);
 	assert_int_equal(mlx5dv_devx_umem_dereg(own->umem), 0);
 	mlx5dv_devx_free_uar(own->uar);
-	own_unmap(own, 0);
+	assert_int_equal(munmap(own->memory, OWN_BYTES), 0);
 }
 
 static inline int own_modify(const struct own *own, struct command *command, size_t in_bytes)
