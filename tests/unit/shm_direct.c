@@ -147,6 +147,23 @@ static void test_keys_are_taken_back(void **state)
 	assert_int_equal(hca_mr_register(device.pd, &attr, &device.region), 0);
 }
 
+/* A connection that ends on this side is not found by those that take grants back later: none outlives it. */
+static void test_ends_with_the_connection(void **state)
+{
+	uint64_t generation;
+
+	(void)state;
+	send_write(SQ_START_PSN);
+	take_acknowledge();
+	assert_non_null(the_grant());
+	generation = other.in.ring->generation;
+	/* One that makes no sense. */
+	hostile_send(&other, &(struct shm_slot){.headers = UINT8_MAX}, NULL, 0);
+	WAIT_FOR(hostile_is_cut_off(&other));
+	assert_true(__atomic_load_n(&other.in.ring->generation, __ATOMIC_ACQUIRE) > generation);
+	assert_null(the_grant());
+}
+
 /* ---- accesses of others that are waited for --------------------------------------------------------------------- */
 
 static uint32_t running_thread; /* atomic */
@@ -383,6 +400,7 @@ int main(void)
 		TEST(test_grants),
 		TEST(test_no_grant_to_strangers),
 		TEST(test_keys_are_taken_back),
+		TEST(test_ends_with_the_connection),
 		TEST(test_waits_for_who_is_at_it),
 		TEST(test_waits_for_no_sleeper),
 		TEST(test_waits_for_nobody_who_left),

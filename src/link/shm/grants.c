@@ -58,6 +58,7 @@ void shm_grant(struct shm_peer *peer, struct run *run, const struct packet *pack
 		__atomic_store_n(&peer->own->attends, attends, __ATOMIC_RELAXED);
 	/* Where ids of processes mean other processes, nobody could be waited for. */
 	if (!peer->host->pid || peer->other->process != (uint32_t)peer->host->pid ||
+	    __atomic_load_n(&peer->broken, __ATOMIC_RELAXED) || __atomic_load_n(&peer->host->gone, __ATOMIC_RELAXED) ||
 	    !delivery->reach(run, packet, &reach))
 		return;
 	memset(&wanted, 0, sizeof(wanted));
@@ -79,11 +80,16 @@ void shm_grant(struct shm_peer *peer, struct run *run, const struct packet *pack
 	counter_add(first_device(), COUNTER_SHM_GRANTS, 1);
 }
 
+void shm_grants_take_back(struct shm_peer *peer)
+{
+	__atomic_add_fetch(&peer->out.ring->generation, 1, __ATOMIC_SEQ_CST);
+}
+
 static void take_back(void)
 {
 	epoch_enter();
 	for (struct host_peer *host = host_peers(); host; host = host_next(host))
-		__atomic_add_fetch(&shm_of(host)->out.ring->generation, 1, __ATOMIC_SEQ_CST);
+		shm_grants_take_back(shm_of(host));
 	epoch_leave();
 }
 

@@ -208,6 +208,11 @@ void shm_grants_prepare(struct shm_peer *peer);
  * granted. The poller's.
  */
 void shm_grant(struct shm_peer *peer, struct run *run, const struct packet *packet);
+/**
+ * Takes back what was granted to @peer. Also of a connection that ends: those that take grants back later do not find it, while the
+ * other side may not know yet. It is broken or gone, so no grant follows. Any thread.
+ */
+void shm_grants_take_back(struct shm_peer *peer);
 /** The place of a grant in @ring, which both sides reckon. */
 struct shm_grant *shm_grant_place(struct shm_ring *ring, uint32_t destination, uint32_t rkey);
 /** poller.attend */

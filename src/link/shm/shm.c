@@ -85,6 +85,7 @@ static int peer_begin(struct host_peer *host)
 void shm_break(struct shm_peer *peer)
 {
 	__atomic_store_n(&peer->broken, 1, __ATOMIC_RELEASE);
+	shm_grants_take_back(peer);
 	/* The host part finds the end of the connection, and so does the other side. */
 	shutdown(peer->host->socket.fd, SHUT_RDWR);
 }
@@ -112,6 +113,7 @@ static void peer_gone(struct host_peer *host)
 {
 	struct run run;
 
+	shm_grants_take_back(host->shm);
 	__atomic_store_n(&shm_poller.leaving, host, __ATOMIC_RELEASE);
 	take_the_rest(host->shm);
 	__atomic_store_n(&shm_poller.leaving, NULL, __ATOMIC_RELEASE);
