@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/epoch.h"
+#include "device/grants.h"
 #include "filter/capture.h"
 #include "filter/filter_parts.h"
 
@@ -25,10 +27,14 @@ static struct filters *filters_new(struct hca *hca)
 	return filters;
 }
 
-/* The filters of @hca, made if there are none. */
+/*
+ * The filters of @hca, made if there are none. What others were granted is taken back then (device/grants.h): a filter sees packets. The
+ * responder grants nothing from now on.
+ */
 static struct filters *want_filters(struct hca *hca)
 {
 	struct filters *filters;
+	bool made = false;
 
 	pthread_mutex_lock(&hca->lock);
 	filters = hca->filters;
@@ -37,8 +43,14 @@ static struct filters *want_filters(struct hca *hca)
 		__atomic_store_n(&hca->filters, filters, __ATOMIC_RELEASE);
 		if (filters)
 			__atomic_store_n(&the_registry.filters, true, __ATOMIC_RELEASE);
+		made = filters;
 	}
 	pthread_mutex_unlock(&hca->lock);
+	if (made) {
+		/* A grant that is being made, which may not have seen them. */
+		epoch_synchronize();
+		grants_end();
+	}
 	return filters;
 }
 

@@ -13,6 +13,7 @@
 
 #include "core/guarded_call.h"
 #include "device/grants.h"
+#include "filter/filter.h"
 #include "link/shm/peer.h"
 #include "shm_world.h"
 
@@ -392,6 +393,26 @@ static void test_needs_an_acknowledgement(void **state)
 	assert_false(is_direct(MLX5_OPCODE_RDMA_WRITE, 0, 8));
 }
 
+/*
+ * softhca_set_faults(3): packets that the device sends are lost. There have to be some: what was granted is taken back, and what
+ * others have granted is not made use of. The last test, since the device keeps its filters.
+ */
+static void test_not_with_faults(void **state)
+{
+	const struct shm_grant wanted = good_grant();
+
+	(void)state;
+	send_write(SQ_START_PSN);
+	take_acknowledge();
+	assert_non_null(the_grant());
+	be_granted(&wanted);
+	assert_true(is_direct(MLX5_OPCODE_RDMA_WRITE, 0, 8));
+	expect_cqe(&cq, (uint16_t)(posted - 1), 0);
+	assert_int_equal(filters_set_faults(device.hca, NULL), 0);
+	assert_null(the_grant());
+	assert_false(is_direct(MLX5_OPCODE_RDMA_WRITE, 0, 8));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, shm_world_end)
 
 int main(void)
@@ -422,6 +443,7 @@ int main(void)
 		TEST(test_other_process),
 		TEST(test_other_probe),
 		TEST(test_needs_an_acknowledgement),
+		TEST(test_not_with_faults),
 	};
 
 	return cmocka_run_group_tests(tests, shm_world_open, shm_world_close);
