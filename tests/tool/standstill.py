@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""scripts/standstill.py sees that its process was stopped, and nothing else; scripts/test then runs what failed again."""
+"""
+scripts/standstill.py sees that its process was stopped, and nothing else; scripts/test then runs what failed again, and says why
+it failed.
+"""
 import importlib.machinery
 import importlib.util
 import json
@@ -90,6 +93,15 @@ def counted_again():
     assert any('unit / e' in name for name in tally.broken) and any('unit / d' in name for name in tally.broken), tally.broken
 
 
+def reasons():
+    """The summary repeats the lines that say why a test failed; of one that says nothing it has the last ones."""
+    tap = 'ok 1 - a\nnot ok 2 - b\n# 0x1 != 0\n# ../tests/x.c:383: error: Failure!\nnot ok 3 # SKIP c\n'
+    assert RUNNER.reasons_of({'stdout': tap}) == ['not ok 2 - b', '# 0x1 != 0', '# ../tests/x.c:383: error: Failure!']
+    assert RUNNER.reasons_of({'stdout': '# 5 cases\nDIFFERENCE: a\nb\n', 'stderr': ''}) == ['DIFFERENCE: a']
+    assert RUNNER.reasons_of({'stdout': '', 'stderr': 'a\n' * 9 + 'b\n'}) == ['a'] * (RUNNER.REASONS - 1) + ['b']
+    assert not RUNNER.reasons_of({})
+
+
 def main():
     stood, begin, end = gaps(stop=True)
     assert len(stood) == 1 and begin - 1 < stood[0][0] < begin + 0.5 and end - 0.5 < stood[0][1] < end + 1, stood
@@ -97,6 +109,7 @@ def main():
     overlap()
     chosen()
     counted_again()
+    reasons()
 
 
 main()
