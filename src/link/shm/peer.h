@@ -19,7 +19,8 @@
  * Waking. `sleeps` in the state of a process says that it is to be woken when there is a record for it, or room that it
  * waits for. A side that has published a record or given room back looks at it. These are a store and a load that the
  * processor may reorder, so one side needs a barrier: the one that goes to sleep, which is rare, runs one on all
- * processors of those concerned (membarrier(2)); where that cannot be had, the other side pays for one with every record.
+ * processors of those concerned (membarrier(2)). From then on, until it polls all the time again, the other side pays for one with
+ * every record, so that a process that sleeps after each message interrupts nobody; so it is where there is no membarrier(2).
  */
 #ifndef SOFTHCA_LINK_SHM_PEER_H
 #define SOFTHCA_LINK_SHM_PEER_H
@@ -53,7 +54,8 @@ struct shm_peer {
 	/* Of the poller: how far the other side was when those who wait tried last, and how many have yet to try. */
 	uint32_t tried_head, to_try;
 	struct link_queue waiting; /* for room in the ring that this process fills */
-	uint32_t order;            /* what a barrier is made of where there is no other */
+	bool has_barrier; /* the kernel gives this process one for all processors; while it sleeps little, state.barrier says so */
+	uint32_t order; /* what a barrier is made of where there is no other */
 	/* Of direct.c: */
 	bool grants;         /* of the poller: for what this batch brings grants are made */
 	bool tried_direct;   /* atomic; a thread has tried to open the memory of the other side… */
@@ -122,7 +124,7 @@ void shm_forward_to(struct host_peer *host, const struct packet_path *path, cons
 /* ---- wake.c ----------------------------------------------------------------------------------------------- */
 
 /** Says what this process can do for those that are to be woken. Any thread. */
-void shm_wake_prepare(struct shm_state *own);
+void shm_wake_prepare(struct shm_peer *peer);
 /** poller.arm: before each sleep, since a process that is woken is not to be woken again until it sleeps again. */
 void shm_arm(struct poller *poller, bool armed);
 /** This process waits for room in the ring that it fills. Any thread. */

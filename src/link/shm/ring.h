@@ -93,7 +93,7 @@ struct shm_ticket {
 struct shm_state {
 	uint32_t sleeps;   /* atomic; 1: it is to be woken when there is a record for it, or room that it waits for */
 	uint32_t starved;  /* atomic; 1: it waits for room in this ring */
-	uint32_t barrier;  /* atomic; 1: it runs a barrier on the processors of others before it sleeps */
+	uint32_t barrier;  /* atomic; 0: the other process needs a barrier between a record and its look at `sleeps` */
 	uint32_t can_read; /* atomic; 1: it can read the memory of the other process */
 	uint64_t probe;    /* address of a word of its memory that has the value probe_value */
 	uint64_t probe_value;

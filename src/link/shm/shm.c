@@ -68,7 +68,7 @@ static int peer_begin(struct host_peer *host)
 	peer->own = &peer->out.ring->state;
 	peer->other = &peer->in.ring->state;
 	shm_await(peer);
-	shm_wake_prepare(peer->own);
+	shm_wake_prepare(peer);
 	shm_bulk_prepare(peer);
 	shm_grants_prepare(peer);
 	error = begin_polling();

@@ -18,12 +18,11 @@ static bool barrier_on_all_processes(void)
 	return !syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 
-void shm_wake_prepare(struct shm_state *own)
+void shm_wake_prepare(struct shm_peer *peer)
 {
-	bool works =
+	peer->has_barrier =
 		!syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) && barrier_on_all_processes();
-
-	__atomic_store_n(&own->barrier, works, __ATOMIC_RELEASE);
+	__atomic_store_n(&peer->own->barrier, peer->has_barrier, __ATOMIC_RELEASE);
 }
 
 void shm_order(struct shm_peer *peer)
@@ -45,26 +44,45 @@ void shm_wake_slow(struct shm_peer *peer)
 		shm_direct_try(peer);
 }
 
-/* True if @peer has to be told that this process sleeps. */
-static bool tell(struct shm_peer *peer, bool armed)
+/*
+ * True if this takes a barrier on all processors, the one after which the other side has one of its own with every record. A
+ * record that it published before without one is to be seen after it.
+ */
+static bool sleeps_from_now_on(struct shm_peer *peer)
 {
-	if (__atomic_load_n(&peer->own->sleeps, __ATOMIC_RELAXED) == armed)
+	bool barrier = __atomic_load_n(&peer->own->barrier, __ATOMIC_RELAXED);
+
+	if (__atomic_load_n(&peer->own->sleeps, __ATOMIC_RELAXED))
 		return false;
-	__atomic_store_n(&peer->own->sleeps, armed, __ATOMIC_SEQ_CST);
-	return armed;
+	if (barrier)
+		__atomic_store_n(&peer->own->barrier, 0, __ATOMIC_RELAXED);
+	__atomic_exchange_n(&peer->own->sleeps, 1, __ATOMIC_SEQ_CST);
+	return barrier;
+}
+
+static void polls_from_now_on(struct shm_peer *peer)
+{
+	if (__atomic_load_n(&peer->own->barrier, __ATOMIC_RELAXED) != peer->has_barrier)
+		__atomic_store_n(&peer->own->barrier, peer->has_barrier, __ATOMIC_RELAXED);
+	if (__atomic_load_n(&peer->own->sleeps, __ATOMIC_RELAXED))
+		__atomic_store_n(&peer->own->sleeps, 0, __ATOMIC_SEQ_CST);
 }
 
 void shm_arm(struct poller *poller, bool armed)
 {
 	struct shm_poller *shm = (struct shm_poller *)poller;
-	bool told = false;
+	bool barrier = false;
 
 	__atomic_store_n(&shm->armed, armed, __ATOMIC_RELAXED);
 	epoch_enter();
-	for (struct host_peer *host = host_peers(); host; host = host_next(host))
-		told |= tell(shm_of(host), armed);
+	for (struct host_peer *host = host_peers(); host; host = host_next(host)) {
+		if (armed)
+			barrier |= sleeps_from_now_on(shm_of(host));
+		else
+			polls_from_now_on(shm_of(host));
+	}
 	epoch_leave();
-	if (told)
+	if (barrier)
 		barrier_on_all_processes();
 }
 
