@@ -71,12 +71,15 @@ static void unlink_at(struct event_queue *queue, struct event_source **link)
 }
 
 /* Cannot block: the counter would have to stand at 2^64 - 2. */
+static void add(int fd, uint64_t value)
+{
+	while (write(fd, &value, sizeof(value)) < 0 && errno == EINTR)
+		;
+}
+
 static void add_token(int fd)
 {
-	uint64_t one = 1;
-
-	while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
+	add(fd, 1);
 }
 
 /* The lock is held. */
@@ -93,7 +96,7 @@ static void list(struct event_queue *queue, struct event_source *source)
 	add_token(queue->fd);
 	call = queue->awaited ? __atomic_load_n(&event_queue_call, __ATOMIC_RELAXED) : -1;
 	if (call >= 0)
-		add_token(call);
+		add(call, EVENT_QUEUE_CALL);
 }
 
 void event_queue_raise(struct event_queue *queue, struct event_source *source)

@@ -78,6 +78,8 @@ int event_queue_take(struct event_queue *queue, int *type, void **object);
 
 /* The descriptor of the thread that awaits a queue, an eventfd, -1: none. There is one such thread at a time. Atomic. */
 extern int event_queue_call;
+/* So much is added there for each event: a remainder is what others have added. */
+#define EVENT_QUEUE_CALL (UINT64_C(1) << 32)
 
 /** True if an event waits, or a token that is worth nothing any more. Any thread. */
 bool event_queue_has(struct event_queue *queue);

@@ -19,6 +19,8 @@
 #include "device/progress.h"
 #include "device/progress_parts.h"
 
+enum { NOTICES = 16 }; /* taken at once */
+
 static struct {
 	uint32_t present;       /* atomic; 1: a thread stands in */
 	uint32_t beats;         /* atomic */
@@ -30,8 +32,9 @@ static struct {
 	/* Of the one that stands in. */
 	struct event_queue *queue;
 	aio_context_t context;
-	int wake;     /* eventfd; -1: not made yet */
-	bool watched; /* the kernel has been asked to add to it */
+	int wake;          /* eventfd; -1: not made yet */
+	bool watched;      /* the kernel has been asked to add 1 to it; others add EVENT_QUEUE_CALL */
+	uint32_t requests; /* so asked, whose notices were not taken */
 	bool undrained;
 } stand_in = {.wake = -1};
 
@@ -62,8 +65,24 @@ static bool prepare(void)
 	return false;
 }
 
+/* Takes the notices of the requests that are done. False: the kernel gives none. */
+static bool take_notices(void)
+{
+	struct timespec at_once = {0};
+	struct io_event events[NOTICES];
+	long count;
+
+	do {
+		count = syscall(SYS_io_getevents, stand_in.context, 0, NOTICES, events, &at_once);
+		if (count > 0)
+			stand_in.requests -= (uint32_t)count;
+	} while (count == NOTICES || (count < 0 && errno == EINTR));
+	stand_in.watched = count >= 0 && stand_in.requests > 0;
+	return count >= 0;
+}
+
 /* The next arrival wakes, as does one that is there. */
-static bool watch(void)
+static bool submit(void)
 {
 	struct iocb request = {
 		.aio_lio_opcode = IOCB_CMD_POLL,
@@ -74,21 +93,17 @@ static bool watch(void)
 	};
 	struct iocb *requests = &request;
 
-	if (!stand_in.watched)
-		stand_in.watched = syscall(SYS_io_submit, stand_in.context, 1, &requests) == 1;
+	stand_in.watched = syscall(SYS_io_submit, stand_in.context, 1, &requests) == 1;
+	stand_in.requests += stand_in.watched;
 	return stand_in.watched;
 }
 
-/* Woken, perhaps by the kernel, which has to be asked again then. False: it does not say. */
-static bool note_woken(void)
+/* Notices are taken when the kernel has no room for more: that a request is done is known without them. */
+static bool watch(void)
 {
-	struct timespec at_once = {0};
-	struct io_event event;
-	long count = stand_in.watched ? syscall(SYS_io_getevents, stand_in.context, 0, 1, &event, &at_once) : 0;
-
-	if (count > 0)
-		stand_in.watched = false;
-	return count >= 0 || errno == EINTR;
+	if (stand_in.watched || submit())
+		return true;
+	return errno == EAGAIN && take_notices() && (stand_in.watched || submit());
 }
 
 /* ---- handling what arrives --------------------------------------------------------------------------------------- */
@@ -169,22 +184,30 @@ static bool begin(struct event_queue *queue)
 	return false;
 }
 
-/* Also of a thread that is cancelled. */
-static void leave(void *argument)
+static void leave(void)
 {
 	WITHOUT_CANCELLATION;
 
-	(void)argument;
 	event_queue_leave(stand_in.queue);
 	__atomic_store_n(&stand_in.present, 0, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&stand_in.others, __ATOMIC_SEQ_CST))
 		resign();
 }
 
+/* It may have read what the kernel added, and not have come to note it. */
+static void leave_cancelled(void *argument)
+{
+	WITHOUT_CANCELLATION;
+
+	(void)argument;
+	take_notices();
+	leave();
+}
+
 /* Returns 0, -EAGAIN: the device thread is to do it, or what read(2) has. */
 static int wait_standing_in(struct event_queue *queue, int *type, void **object)
 {
-	uint64_t ignored;
+	uint64_t calls;
 
 	for (int vain = 0; vain < TUNABLE_STAND_IN_VAIN; vain++) {
 		bool rests = look(queue, vain > 0);
@@ -193,12 +216,14 @@ static int wait_standing_in(struct event_queue *queue, int *type, void **object)
 			return 0;
 		if (!rests)
 			continue;
-		if (watch() && read(stand_in.wake, &ignored, sizeof(ignored)) < 0)
-			return -errno;
-		if (!stand_in.watched || !note_woken()) {
+		if (!watch()) {
 			__atomic_store_n(&stand_in.refused, true, __ATOMIC_RELAXED);
 			break;
 		}
+		if (read(stand_in.wake, &calls, sizeof(calls)) < 0)
+			return -errno;
+		if (calls % EVENT_QUEUE_CALL)
+			stand_in.watched = false;
 	}
 	resign();
 	return -EAGAIN;
@@ -208,9 +233,10 @@ static int stand_in_take(struct event_queue *queue, int *type, void **object)
 {
 	int error;
 
-	pthread_cleanup_push(leave, NULL);
+	pthread_cleanup_push(leave_cancelled, NULL);
 	error = wait_standing_in(queue, type, object);
-	pthread_cleanup_pop(1);
+	pthread_cleanup_pop(0);
+	leave();
 	return error;
 }
 
@@ -277,5 +303,6 @@ void stand_in_after_fork(void)
 	stand_in.present = 0;
 	stand_in.others = 0;
 	stand_in.watched = stand_in.undrained = false;
+	stand_in.requests = 0;
 	stand_in.refused = true;
 }

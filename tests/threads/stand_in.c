@@ -19,6 +19,7 @@ enum {
 	BYTES = 64,
 	ROUNDS = 100,
 	MESSAGES = 50,
+	LONG = 600,
 	TRIES = 20,
 	SIGNAL_EVERY = 16,
 	WAITERS = 3,
@@ -242,6 +243,15 @@ static void a_thread_stands_in(struct waiter *waiter)
 		found = is_local() ? MESSAGES : counter("program_packets") - found;
 	}
 	CHECK(found >= MESSAGES / 2);
+}
+
+/* More than the kernel keeps notices of: it has room for those of some hundred requests. */
+static void for_long(struct waiter *waiter)
+{
+	begin_waiting(waiter, LONG);
+	send_and_see(waiter, LONG);
+	end_waiting(waiter);
+	a_thread_stands_in(waiter);
 }
 
 static void cancelled(struct waiter *waiter)
@@ -568,9 +578,9 @@ static void forked(struct waiter *waiter)
 
 int main(void)
 {
-	void (*const tests[])(struct waiter *) = {a_thread_stands_in, cancelled, interrupted,   interrupted_in_a_flood,
-						  refuses_to_block,   several,   polled_beside, others_raise,
-						  does_not_run,       forked,    jumped_out};
+	void (*const tests[])(struct waiter *) = {a_thread_stands_in,     for_long,         cancelled, interrupted,
+						  interrupted_in_a_flood, refuses_to_block, several,   polled_beside,
+						  others_raise,           does_not_run,     forked,    jumped_out};
 	struct waiter waiter;
 	char port[16];
 
