@@ -56,7 +56,7 @@ static struct {
 	      .wake = -1,
 	      .generation = 1};
 
-static __thread bool on_thread; /* this is the device thread */
+static __thread bool on_thread __attribute__((tls_model("initial-exec"))); /* this is the device thread */
 
 static void drain_arrivals(struct watched_fd *watched, uint32_t events);
 
