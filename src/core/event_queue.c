@@ -152,21 +152,42 @@ static bool spend_token(struct event_queue *queue, int *type, void **object)
 	return found;
 }
 
-int event_queue_take(struct event_queue *queue, int *type, void **object)
+/* What read(2) of a descriptor has stored. */
+struct token {
+	int fd;
+	uint64_t value; /* 0: nothing */
+};
+
+static void give_back(void *argument)
 {
-	uint64_t token;
+	const struct token *token = argument;
+
+	if (token->value)
+		add_token(token->fd);
+}
+
+int event_token_take(int fd)
+{
+	struct token token = {.fd = fd};
 	ssize_t length;
 
-	do {
-		/*
-		 * read(2), not poll(2): a blocked read is restarted after signals as the program chose
-		 * (SA_RESTART).
-		 */
-		length = read(queue->fd, &token, sizeof(token));
-		if (length != sizeof(token))
-			return length < 0 ? -errno : -EIO;
-	} while (!spend_token(queue, type, object));
+	pthread_cleanup_push(give_back, &token);
+	/* read(2), not poll(2): a blocked read is restarted after signals as the program chose (SA_RESTART). */
+	length = read(fd, &token.value, sizeof(token.value));
+	pthread_cleanup_pop(0);
+	if (length != sizeof(token.value))
+		return length < 0 ? -errno : -EIO;
 	return 0;
+}
+
+int event_queue_take(struct event_queue *queue, int *type, void **object)
+{
+	int error;
+
+	do {
+		error = event_token_take(queue->fd);
+	} while (!error && !spend_token(queue, type, object));
+	return error;
 }
 
 bool event_token_take_back(int fd)
@@ -212,6 +233,8 @@ void event_queue_look(struct event_queue *queue, bool looks)
 
 int event_queue_take_awaited(struct event_queue *queue, int *type, void **object)
 {
+	WITHOUT_CANCELLATION;
+
 	while (in_hand || (event_queue_has(queue) && event_token_take_back(queue->fd))) {
 		in_hand = false;
 		if (spend_token(queue, type, object))

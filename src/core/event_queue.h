@@ -98,6 +98,12 @@ uint32_t event_source_purge(struct event_queue *queue, struct event_source *sour
 /** In a forked child, which has one thread: gives all queues descriptors of their own. One that cannot be made is the parent's. */
 void event_queues_after_fork(void);
 
+/**
+ * Takes one token of the semaphore eventfd @fd: blocks as its flags say. Returns 0 or -errno of the read. A cancellation point, which
+ * takes nothing then: C libraries (glibc before 2.41) cancel a thread also between what the kernel did for it and the return of read(2).
+ */
+int event_token_take(int fd);
+
 /** Takes one token of the semaphore eventfd @fd, unless that would block, whatever O_NONBLOCK says. False: there is none. */
 bool event_token_take_back(int fd);
 

@@ -194,7 +194,7 @@ static void leave(void)
 		resign();
 }
 
-/* It may have read what the kernel added, and not have come to note it. */
+/* What read(2) was about to return may be lost (core/event_queue.h): the kernel is asked what it did. */
 static void leave_cancelled(void *argument)
 {
 	WITHOUT_CANCELLATION;

@@ -341,16 +341,13 @@ static void end_use(void *channel)
 
 static int read_token(struct user_cm_channel *channel)
 {
-	uint64_t token;
-	ssize_t length = 0;
+	int error = 0;
 
 	/* The only cancellation point: programs end their event threads in this way (rping(1)). */
 	pthread_cleanup_push(end_use, channel);
-	length = read(channel->base.fd, &token, sizeof(token));
+	error = event_token_take(channel->base.fd);
 	pthread_cleanup_pop(0);
-	if (length == (ssize_t)sizeof(token))
-		return 0;
-	return length < 0 ? -errno : -EIO;
+	return error;
 }
 
 int channel_next(struct user_cm_channel *channel, struct user_cm_event **event)

@@ -270,6 +270,44 @@ static void cancelled(struct waiter *waiter)
 	a_thread_stands_in(waiter);
 }
 
+static void *take_one_event(void *argument)
+{
+	struct waiter *waiter = argument;
+	struct ibv_cq *cq;
+	void *cookie;
+
+	__atomic_store_n(&waiter->id, gettid(), __ATOMIC_RELEASE);
+	CHECK(!ibv_get_cq_event(waiter->pair.channel, &cq, &cookie));
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	ibv_ack_cq_events(cq, 1);
+	waiter->events = 1;
+	return NULL;
+}
+
+/* An event that comes at that moment is the thread's, or the next one's. */
+static void cancelled_as_it_comes(struct waiter *waiter)
+{
+	struct pollfd readable = {.fd = waiter->pair.channel->fd, .events = POLLIN};
+
+	for (int i = 0; i < 400; i++) {
+		while (arm(&waiter->pair))
+			;
+		begin(waiter, 1, take_one_event);
+		CHECK(soon(&waiter->id, 1));
+		usleep((useconds_t)(i % 40 * 5));
+		send_one(waiter);
+		CHECK(!pthread_cancel(waiter->thread));
+		end_waiting(waiter);
+		if (!waiter->events) {
+			CHECK(poll(&readable, 1, SOON_MS) == 1);
+			take_one_event(waiter);
+			pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+		}
+		CHECK(arm(&waiter->pair));
+	}
+	waiting_works(waiter);
+}
+
 static int signals; /* atomic */
 
 static void count_signal(int number)
@@ -578,9 +616,10 @@ static void forked(struct waiter *waiter)
 
 int main(void)
 {
-	void (*const tests[])(struct waiter *) = {a_thread_stands_in,     for_long,         cancelled, interrupted,
-						  interrupted_in_a_flood, refuses_to_block, several,   polled_beside,
-						  others_raise,           does_not_run,     forked,    jumped_out};
+	void (*const tests[])(struct waiter *) = {
+		a_thread_stands_in,     for_long,         cancelled, cancelled_as_it_comes, interrupted,
+		interrupted_in_a_flood, refuses_to_block, several,   polled_beside,         others_raise,
+		does_not_run,           forked,           jumped_out};
 	struct waiter waiter;
 	char port[16];
 
