@@ -10,6 +10,12 @@
 
 #include "tool/tool.h"
 
+static const char *const warnings[] = {
+#define RULE(number, NAME, ...) #NAME,
+#include "explain/rules_misuse.def"
+#undef RULE
+};
+
 /* ---- values of options ------------------------------------------------------------------------------------------ */
 
 /* "man, connectx": words and nothing else. */
@@ -35,6 +41,20 @@ static void print_quoted_words(const char *range)
 	}
 }
 
+/* "leaked-objects -leaked-objects": with it alone, and without it. */
+static void print_names_of_warnings(void)
+{
+	for (size_t i = 0; i < sizeof(warnings) / sizeof(warnings[0]); i++) {
+		char name[64];
+		size_t length = 0;
+
+		for (; warnings[i][length] && length < sizeof(name) - 1; length++)
+			name[length] = (char)(warnings[i][length] == '_' ? '-' : tolower((unsigned char)warnings[i][length]));
+		name[length] = '\0';
+		printf(" %s -%s", name, name);
+	}
+}
+
 static void print_values_of_setting(enum setting setting)
 {
 	char range[128];
@@ -52,6 +72,8 @@ static void print_values_of_setting(enum setting setting)
 	} else {
 		print_quoted_words(range);
 	}
+	if (setting == SETTING_LINT)
+		print_names_of_warnings();
 }
 
 static bool setting_is_file(enum setting setting)

@@ -78,8 +78,12 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.offered('run', '--profile', '='), ['connectx', 'man'])
 
     def test_value_that_may_be_left_out(self):
-        self.assertEqual(self.offered('run', '--lint', '='), ['off', 'on'])
+        offered = self.offered('run', '--lint', '=')
+        with open(f'{os.path.dirname(os.path.abspath(__file__))}/../../docs/lint.md', encoding='utf-8') as text:
+            names = [name.lower().replace('_', '-') for name in re.findall(r'(?m)^\| 9\d\d \| (\w+) \|', text.read())]
+        self.assertEqual(offered, sorted(['off', 'on', *names, *('-' + name for name in names)]))
         self.assertEqual(self.offered('run', '--lint', '=', 'of'), ['off'])
+        self.assertEqual(self.offered('run', '--lint', '=', '-cq'), ['-cq-too-small'])
         # What stands behind it is the next option, or the program.
         self.assertEqual(self.offered('run', '--lint', '--prof'), ['--profile'])
         self.assertIn('env', self.offered('run', '--lint', 'en'))
