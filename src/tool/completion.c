@@ -49,7 +49,8 @@ static void print_names_of_warnings(void)
 		size_t length = 0;
 
 		for (; warnings[i][length] && length < sizeof(name) - 1; length++)
-			name[length] = (char)(warnings[i][length] == '_' ? '-' : tolower((unsigned char)warnings[i][length]));
+			name[length] =
+				(char)(warnings[i][length] == '_' ? '-' : tolower((unsigned char)warnings[i][length]));
 		name[length] = '\0';
 		printf(" %s -%s", name, name);
 	}
