@@ -23,7 +23,8 @@
 
 enum {
 	QPS = 4,
-	MEMORY = 1 << 18,
+	MEMORY = 1 << 20,
+	LONGEST = MEMORY / 4 / QPS,
 	RECEIVE_BYTES = 4096,
 	WARM_UP = 60, /* rounds until which pools and tables may grow: a socket for each of 64 flows */
 };
@@ -146,11 +147,11 @@ static void post_any(struct end *end, int index)
 	struct flow *flow = &end->flow[index];
 	uint32_t kind = draw_below(&end->random, sizeof(kinds) / sizeof(kinds[0]));
 	/* Short and long ones: one packet, and many. */
-	uint32_t most = draw_below(&end->random, 4) ? 256 : kinds[kind].consumes ? RECEIVE_BYTES : MEMORY / 4;
+	uint32_t most = draw_below(&end->random, 4) ? 256 : kinds[kind].consumes ? RECEIVE_BYTES : LONGEST;
 	uint32_t length = kinds[kind].atomic ? 8 : 1 + draw_below(&end->random, most);
-	/* What is brought goes elsewhere than what is sent comes from: several requests are under way. */
+	/* What is brought has a place for each queue pair, which other threads may serve; what is sent comes from none of them. */
 	bool brings = kinds[kind].atomic || kinds[kind].opcode == IBV_WR_RDMA_READ;
-	struct ibv_sge sge = {.addr = (uintptr_t)end->mr->addr + (brings ? MEMORY / 4 * 3 : 0),
+	struct ibv_sge sge = {.addr = (uintptr_t)end->mr->addr + (brings ? MEMORY / 4 * 3 + index * LONGEST : 0),
 			      .length = length,
 			      .lkey = end->mr->lkey};
 	struct ibv_send_wr wr = {.wr_id = (uint64_t)index << 56 | (flow->posted + 1),
