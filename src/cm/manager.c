@@ -238,18 +238,14 @@ void cm_peer_ended(struct cm *cm, enum cm_peer_fate (*fate)(void *argument, cons
 	cm_end(cm, &outbox);
 }
 
-/*
- * A process that takes requests may be about to start there: the one that had the port is ending. Each pause is twice the one
- * before, and all are the grace: what a send is followed by is known by its number.
- */
+/* A process that takes requests may be about to start there: the one that had the port is ending. */
 static bool try_again_soon(struct cm_id *id)
 {
-	uint64_t pause_ms = (uint64_t)TUNABLE_CM_REFUSED_AGAIN_MS << (id->sends - 1);
-	uint64_t waited_ms = pause_ms - TUNABLE_CM_REFUSED_AGAIN_MS, grace_ms = id->cm->config.grace_ms;
+	uint32_t most = id->cm->config.grace_ms / TUNABLE_CM_REFUSED_AGAIN_MS;
 
-	if (waited_ms >= grace_ms || id->sends > id->retries)
+	if (id->sends > most || id->sends > id->retries)
 		return false;
-	cm_arm(id->cm, &id->timer, (pause_ms < grace_ms - waited_ms ? pause_ms : grace_ms - waited_ms) * CM_MS);
+	cm_arm(id->cm, &id->timer, TUNABLE_CM_REFUSED_AGAIN_MS * CM_MS);
 	return true;
 }
 

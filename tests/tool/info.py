@@ -45,7 +45,7 @@ class Settings(unittest.TestCase):
             'SOFTHCA_ROCE_PORT': ('4791', 'default'), 'SOFTHCA_PEER_SILENCE': ('30', 'default'),
             'SOFTHCA_LINK': ('auto', 'default'), 'SOFTHCA_MTU': ('auto', 'default'),
             'SOFTHCA_CM_RESPONSE_TIMEOUT': ('20', 'default'), 'SOFTHCA_CM_RETRIES': ('15', 'default'),
-            'SOFTHCA_CM_PACKET_LIFETIME': ('16', 'default'), 'SOFTHCA_CM_GRACE_MS': ('250', 'default'),
+            'SOFTHCA_CM_PACKET_LIFETIME': ('16', 'default'), 'SOFTHCA_CM_GRACE_MS': ('50', 'default'),
             'SOFTHCA_CRYPTO': ('plaintext', 'default'), 'SOFTHCA_CRYPTO_FILE': ('built-in', 'default')})
 
     def test_origins(self):
