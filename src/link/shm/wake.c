@@ -46,24 +46,24 @@ void shm_wake_slow(struct shm_peer *peer)
 
 /*
  * True if this takes a barrier on all processors, the one after which the other side has one of its own with every record. A
- * record that it published before without one is to be seen after it.
+ * record that it published before without one is to be seen after it. The device thread may say at the same time that this
+ * process polls: either it takes `sleeps` back, and looks again by itself, or what it said of the barrier is seen here.
  */
 static bool sleeps_from_now_on(struct shm_peer *peer)
 {
-	bool barrier = __atomic_load_n(&peer->own->barrier, __ATOMIC_RELAXED);
-
 	if (__atomic_load_n(&peer->own->sleeps, __ATOMIC_RELAXED))
 		return false;
-	if (barrier)
-		__atomic_store_n(&peer->own->barrier, 0, __ATOMIC_RELAXED);
 	__atomic_exchange_n(&peer->own->sleeps, 1, __ATOMIC_SEQ_CST);
-	return barrier;
+	if (!__atomic_load_n(&peer->own->barrier, __ATOMIC_RELAXED))
+		return false;
+	__atomic_store_n(&peer->own->barrier, 0, __ATOMIC_RELAXED);
+	return true;
 }
 
 static void polls_from_now_on(struct shm_peer *peer)
 {
 	if (__atomic_load_n(&peer->own->barrier, __ATOMIC_RELAXED) != peer->has_barrier)
-		__atomic_store_n(&peer->own->barrier, peer->has_barrier, __ATOMIC_RELAXED);
+		__atomic_exchange_n(&peer->own->barrier, peer->has_barrier, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&peer->own->sleeps, __ATOMIC_RELAXED))
 		__atomic_store_n(&peer->own->sleeps, 0, __ATOMIC_SEQ_CST);
 }
