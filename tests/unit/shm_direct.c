@@ -165,6 +165,41 @@ static void test_ends_with_the_connection(void **state)
 	assert_null(the_grant());
 }
 
+static const struct delivery *true_delivery;
+static uint32_t breaks; /* atomic */
+static uint64_t broken_at;
+
+static bool reach_and_break(struct run *run, const struct packet *packet, struct run_reach *reach)
+{
+	bool reached = true_delivery->reach(run, packet, reach);
+
+	if (reached && !__atomic_fetch_add(&breaks, 1, __ATOMIC_RELEASE)) {
+		broken_at = other.in.ring->generation;
+		shm_break(shm_of(host_peers()));
+	}
+	return reached;
+}
+
+/* Another thread breaks the connection off while a grant is made: that is worth nothing. */
+static void test_ends_while_it_grants(void **state)
+{
+	struct delivery breaking = *delivery;
+
+	(void)state;
+	breaks = 0;
+	true_delivery = delivery;
+	breaking.reach = reach_and_break;
+	__atomic_store_n(&delivery, &breaking, __ATOMIC_SEQ_CST);
+	send_write(SQ_START_PSN);
+	WAIT_FOR(hostile_is_cut_off(&other));
+	__atomic_store_n(&delivery, true_delivery, __ATOMIC_SEQ_CST);
+	epoch_synchronize();
+	assert_int_equal(breaks, 1);
+	/* Not even until the end of the connection is noticed. */
+	for (uint32_t i = 0; i < SHM_GRANTS; i++)
+		assert_true(other.in.ring->grant[i].generation <= broken_at);
+}
+
 /* ---- accesses of others that are waited for --------------------------------------------------------------------- */
 
 static uint32_t running_thread; /* atomic */
@@ -422,6 +457,7 @@ int main(void)
 		TEST(test_no_grant_to_strangers),
 		TEST(test_keys_are_taken_back),
 		TEST(test_ends_with_the_connection),
+		TEST(test_ends_while_it_grants),
 		TEST(test_waits_for_who_is_at_it),
 		TEST(test_waits_for_no_sleeper),
 		TEST(test_waits_for_nobody_who_left),

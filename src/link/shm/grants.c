@@ -50,6 +50,11 @@ void shm_grant(struct shm_peer *peer, struct run *run, const struct packet *pack
 {
 	struct shm_grant *grant = shm_grant_place(peer->out.ring, packet->destination_qpn, packet->rkey);
 	uint32_t attends = __atomic_load_n(&shm_poller.attends, __ATOMIC_RELAXED);
+	/*
+	 * Read before anything that a grant is made from, the end of the connection included: whoever changes that moves it
+	 * afterwards, and the grant is worth nothing then.
+	 */
+	uint64_t generation = __atomic_load_n(&peer->out.ring->generation, __ATOMIC_ACQUIRE);
 	struct run_reach reach;
 	struct shm_grant wanted;
 
@@ -70,8 +75,7 @@ void shm_grant(struct shm_peer *peer, struct run *run, const struct packet *pack
 	wanted.memory = reach.memory;
 	wanted.reads = reach.reads;
 	wanted.writes = reach.writes;
-	/* Whatever it is now: neither the QP nor the key can change before this is written. */
-	wanted.generation = __atomic_load_n(&peer->out.ring->generation, __ATOMIC_ACQUIRE);
+	wanted.generation = generation;
 	wanted.sequence = grant->sequence;
 	if (!memcmp(grant, &wanted, sizeof(wanted)))
 		return;
