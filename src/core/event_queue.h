@@ -78,8 +78,11 @@ int event_queue_take(struct event_queue *queue, int *type, void **object);
 
 /* The descriptor of the thread that awaits a queue, an eventfd, -1: none. There is one such thread at a time. Atomic. */
 extern int event_queue_call;
-/* So much is added there for each event: a remainder is what others have added. */
-#define EVENT_QUEUE_CALL (UINT64_C(1) << 32)
+/*
+ * So much is added there for each event: a remainder is what others have added. 2^44 events fit in between two reads of the thread,
+ * which it makes only when it finds none.
+ */
+#define EVENT_QUEUE_CALL (UINT64_C(1) << 20)
 
 /** True if an event waits, or a token that is worth nothing any more. Any thread. */
 bool event_queue_has(struct event_queue *queue);
