@@ -46,12 +46,8 @@ static void print_names_of_warnings(void)
 {
 	for (size_t i = 0; i < sizeof(warnings) / sizeof(warnings[0]); i++) {
 		char name[64];
-		size_t length = 0;
 
-		for (; warnings[i][length] && length < sizeof(name) - 1; length++)
-			name[length] =
-				(char)(warnings[i][length] == '_' ? '-' : tolower((unsigned char)warnings[i][length]));
-		name[length] = '\0';
+		option_word(warnings[i], name, sizeof(name));
 		printf(" %s -%s", name, name);
 	}
 }

@@ -10,15 +10,18 @@
 #include "softhca.h"
 #include "tool/tool.h"
 
-/* DEVICE_NAME -> device-name. */
-void option_name(enum setting setting, char *out, size_t size)
+void option_word(const char *name, char *out, size_t size)
 {
-	const char *name = setting_info(setting)->name;
 	size_t i;
 
 	for (i = 0; name[i] && i + 1 < size; i++)
 		out[i] = name[i] == '_' ? '-' : (char)tolower((unsigned char)name[i]);
 	out[i] = '\0';
+}
+
+void option_name(enum setting setting, char *out, size_t size)
+{
+	option_word(setting_info(setting)->name, out, size);
 }
 
 /* The setting whose option is @text up to @length, or SETTING_COUNT. */

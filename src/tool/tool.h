@@ -35,6 +35,8 @@ void options_parse_all(enum command command, int argc, char **argv, struct setti
  */
 int own_options_parse(enum command command, int argc, char **argv, const char *own[]);
 
+/** Writes @name, of a table, to @out as command lines have it: DEVICE_NAME becomes device-name. Cut off at @size, which is > 0. */
+void option_word(const char *name, char *out, size_t size);
 /** Writes the option of @setting, without its dashes, to @out. */
 void option_name(enum setting setting, char *out, size_t size);
 
