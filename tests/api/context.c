@@ -4,6 +4,7 @@
  * what is imported into it, the function tables, the descriptors.
  */
 #include "support/check.h"
+#include "support/descriptors.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -24,15 +25,6 @@ static struct ibv_context *open_first(void)
 	ibv_free_device_list(list);
 	assert_non_null(context);
 	return context;
-}
-
-static int count_descriptors(void)
-{
-	int count = 0;
-
-	for (int fd = 0; fd < 1024; fd++)
-		count += fcntl(fd, F_GETFD) >= 0;
-	return count;
 }
 
 static void list_ends_with_null_and_counts(void **state)

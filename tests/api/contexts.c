@@ -3,15 +3,14 @@
  * Several contexts of one device in a process, as several programs on an adapter: they talk to each other by QP number
  * and rkey, and share nothing else: keys, events and errors are each one's own, and one that ends leaves the others alone.
  */
+#include "support/descriptors.h"
 #include "support/event.h"
 #include "support/program.h"
-
-#include <fcntl.h>
 
 enum { RING = 5, SENDS = 100, RECEIVES = 200 };
 
 static struct side ring[RING];
-static struct pair link[RING]; /* from each to the next */
+static struct pair links[RING]; /* from each to the next */
 
 static struct side *next_side(int i)
 {
@@ -28,7 +27,7 @@ static int ring_open(void **state)
 	for (int i = 0; i < RING; i++)
 		side_open(&ring[i], names[i], 16384, i % 2 ? 0x80 : 0);
 	for (int i = 0; i < RING; i++)
-		pair_open(&link[i], &ring[i], next_side(i), &options);
+		pair_open(&links[i], &ring[i], next_side(i), &options);
 	return 0;
 }
 
@@ -36,7 +35,7 @@ static int ring_close(void **state)
 {
 	(void)state;
 	for (int i = 0; i < RING; i++)
-		pair_close(&link[i]);
+		pair_close(&links[i]);
 	for (int i = 0; i < RING; i++)
 		side_close(&ring[i]);
 	return 0;
@@ -49,12 +48,12 @@ static void talk(int i)
 {
 	struct view here = view_memory(&ring[i], 64, 5000), there = view_memory(next_side(i), 8192, 5000);
 
-	expect_write(&link[i], here, there, IBV_WC_SUCCESS);
-	expect_write(&link[i], there, here, IBV_WC_SUCCESS);
-	expect_read(&link[i], here, there, IBV_WC_SUCCESS);
-	expect_send(&link[i], here, there, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
-	expect_send(&link[i], there, here, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
-	expect_fetch_add(&link[i], view_part(here, 0, 8), view_part(there, 0, 8), IBV_WC_SUCCESS);
+	expect_write(&links[i], here, there, IBV_WC_SUCCESS);
+	expect_write(&links[i], there, here, IBV_WC_SUCCESS);
+	expect_read(&links[i], here, there, IBV_WC_SUCCESS);
+	expect_send(&links[i], here, there, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
+	expect_send(&links[i], there, here, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
+	expect_fetch_add(&links[i], view_part(here, 0, 8), view_part(there, 0, 8), IBV_WC_SUCCESS);
 }
 
 static void all_talk_to_their_neighbours(void **state)
@@ -77,10 +76,10 @@ static void around_the_ring(void **state)
 					 .opcode = IBV_WR_SEND,
 					 .send_flags = IBV_SEND_SIGNALED};
 
-		post_receive(&link[i].server, RECEIVES, &sink, 1);
-		post_send(&link[i].client, &wr);
-		expect_completion(&link[i].client, SENDS, IBV_WC_SEND);
-		expect_completion(&link[i].server, RECEIVES, IBV_WC_RECV);
+		post_receive(&links[i].server, RECEIVES, &sink, 1);
+		post_send(&links[i].client, &wr);
+		expect_completion(&links[i].client, SENDS, IBV_WC_SEND);
+		expect_completion(&links[i].server, RECEIVES, IBV_WC_RECV);
 		memcpy(next_side(i)->expected + 100, ring[i].expected + 100, 1000);
 	}
 	for (int i = 1; i < RING; i++)
@@ -92,8 +91,8 @@ static void numbers_are_unique(void **state)
 	(void)state;
 	for (int i = 0; i < 2 * RING; i++)
 		for (int k = 0; k < i; k++) {
-			const struct endpoint *one = i % 2 ? &link[i / 2].server : &link[i / 2].client;
-			const struct endpoint *other = k % 2 ? &link[k / 2].server : &link[k / 2].client;
+			const struct endpoint *one = i % 2 ? &links[i / 2].server : &links[i / 2].client;
+			const struct endpoint *other = k % 2 ? &links[k / 2].server : &links[k / 2].client;
 
 			assert_int_not_equal(one->qp->qp_num, other->qp->qp_num);
 		}
@@ -113,13 +112,13 @@ static void keys_are_each_ones_own(void **state)
 
 			note("side %d with the keys of side %d", i, k);
 			if (&ring[k] != here) {
-				expect_write(&link[i], foreign_source, target, IBV_WC_LOC_PROT_ERR);
-				expect_read(&link[i], foreign_source, target, IBV_WC_LOC_PROT_ERR);
+				expect_write(&links[i], foreign_source, target, IBV_WC_LOC_PROT_ERR);
+				expect_read(&links[i], foreign_source, target, IBV_WC_LOC_PROT_ERR);
 			}
 			if (&ring[k] != there) {
-				expect_write(&link[i], source, foreign_target, IBV_WC_REM_ACCESS_ERR);
-				expect_read(&link[i], source, foreign_target, IBV_WC_REM_ACCESS_ERR);
-				expect_send(&link[i], source, foreign_target, IBV_WC_REM_OP_ERR, IBV_WC_LOC_PROT_ERR);
+				expect_write(&links[i], source, foreign_target, IBV_WC_REM_ACCESS_ERR);
+				expect_read(&links[i], source, foreign_target, IBV_WC_REM_ACCESS_ERR);
+				expect_send(&links[i], source, foreign_target, IBV_WC_REM_OP_ERR, IBV_WC_LOC_PROT_ERR);
 			}
 		}
 		for (int k = 0; k < RING; k++)
@@ -140,12 +139,12 @@ static void events_are_each_ones_own(void **state)
 		wr.sg_list = &sge;
 		wr.num_sge = 1;
 		wr.wr.rdma.rkey = 0xdeadbeef;
-		post_send(&link[i].client, &wr);
-		expect_status(&link[i].client, 0, IBV_WC_REM_ACCESS_ERR);
+		post_send(&links[i].client, &wr);
+		expect_status(&links[i].client, 0, IBV_WC_REM_ACCESS_ERR);
 		for (int k = 0; k < RING; k++) {
 			note("error of link %d, side %d", i, k);
 			if (&ring[k] == next_side(i))
-				expect_event(&ring[k], IBV_EVENT_QP_ACCESS_ERR, link[i].server.qp);
+				expect_event(&ring[k], IBV_EVENT_QP_ACCESS_ERR, links[i].server.qp);
 			expect_no_event(&ring[k]);
 		}
 		/* Only this link is broken. */
@@ -164,27 +163,18 @@ static void one_ends_the_others_go_on(void **state)
 		int before = (i + RING - 1) % RING;
 
 		note("side %d ends", i);
-		pair_close(&link[i]);
-		pair_close(&link[before]);
+		pair_close(&links[i]);
+		pair_close(&links[before]);
 		side_close(&ring[i]);
 		for (int k = 0; k < RING; k++)
 			if (k != i && k != before)
 				talk(k);
 		side_open(&ring[i], "side", 16384, i % 2 ? 0x80 : 0);
-		pair_open(&link[before], &ring[before], &ring[i], &options);
-		pair_open(&link[i], &ring[i], next_side(i), &options);
+		pair_open(&links[before], &ring[before], &ring[i], &options);
+		pair_open(&links[i], &ring[i], next_side(i), &options);
 		talk(before);
 		talk(i);
 	}
-}
-
-static int count_descriptors(void)
-{
-	int count = 0;
-
-	for (int fd = 0; fd < 1024; fd++)
-		count += fcntl(fd, F_GETFD) >= 0;
-	return count;
 }
 
 /* Contexts come and go, each used, and leave no descriptor behind. */

@@ -4,6 +4,7 @@
  * none does. The call says ENOMEM (or what the system call said), everything that it had taken is given back, and the
  * device goes on working. Then a call that succeeds, and the end of its object, give back everything, too.
  */
+#include "support/descriptors.h"
 #include "support/program.h"
 
 #include <fcntl.h>
@@ -13,15 +14,6 @@
 #include "failing_allocations.h"
 
 /* ---- the loop ----------------------------------------------------------------------------------------------- */
-
-static int count_descriptors(void)
-{
-	int count = 0;
-
-	for (int fd = 0; fd < 256; fd++)
-		count += fcntl(fd, F_GETFD) >= 0;
-	return count;
-}
 
 struct state {
 	long blocks, mappings;
