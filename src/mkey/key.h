@@ -19,6 +19,7 @@
 #include <stdint.h>
 #include <infiniband/mlx5dv.h>
 
+#include "core/compiler.h"
 #include "mkey/block_progress.h"
 #include "block/setup.h"
 #include "format/key_kinds.h"
@@ -108,13 +109,13 @@ struct mkey {
 struct queue_lock *mkey_lock(const struct mkey *key);
 
 /** The published mapping. Inside an epoch section, or with the key's changes otherwise excluded. */
-static inline const struct mapping *mkey_mapping(const struct mkey *key)
+SPECIALISED const struct mapping *mkey_mapping(const struct mkey *key)
 {
 	return __atomic_load_n(&key->mapping, __ATOMIC_ACQUIRE);
 }
 
 /** The key under @number's index, whatever its tag, or NULL. Inside an epoch section. */
-static inline struct mkey *mkey_find(struct hca *hca, uint32_t number)
+SPECIALISED struct mkey *mkey_find(struct hca *hca, uint32_t number)
 {
 	return id_table_find(&hca->keys, KEY_INDEX(number));
 }
@@ -144,7 +145,7 @@ static inline uint64_t mapping_translated(const struct mapping *map)
 }
 
 /** True if [@address, +@length) lies in the range of @map. */
-static inline bool mapping_covers(const struct mapping *map, uint64_t address, uint64_t length)
+SPECIALISED bool mapping_covers(const struct mapping *map, uint64_t address, uint64_t length)
 {
 	uint64_t offset = address - map->start;
 
@@ -152,7 +153,7 @@ static inline bool mapping_covers(const struct mapping *map, uint64_t address, u
 }
 
 /** Memory of @address inside a direct mapping; by integers, since an implicit region begins at address 0. */
-static inline uint8_t *mapping_memory(const struct mapping *map, uint64_t address)
+SPECIALISED uint8_t *mapping_memory(const struct mapping *map, uint64_t address)
 {
 	return (uint8_t *)((uintptr_t)map->base + (address - map->start));
 }

@@ -55,8 +55,8 @@ static int resolve_part(struct stream *stream, uint32_t key, uint64_t address, u
 	return error;
 }
 
-/* Any other key, and every refusal. */
-int stream_resolve(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, struct refusal *why)
+/* Fills the part behind the last one. */
+static int resolve(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, struct refusal *why)
 {
 	const struct walk_access *access = stream->access;
 	int error = resolve_part(stream, key, address, length, why);
@@ -68,7 +68,8 @@ int stream_resolve(struct stream *stream, uint32_t key, uint64_t address, uint64
 	return error;
 }
 
-uint8_t *stream_guarded_memory(const struct stream *stream, uint32_t number)
+/* Memory of the part behind the last one, of @number, if that would be plain without guards (device/guard.h), and nothing is to be done there. */
+static uint8_t *guarded_memory(const struct stream *stream, uint32_t number)
 {
 	const struct mkey *key = mkey_find(stream->access->hca, number);
 	const struct mapping *map = key ? mkey_mapping(key) : NULL;
@@ -78,6 +79,28 @@ uint8_t *stream_guarded_memory(const struct stream *stream, uint32_t number)
 	return map && map->kind == KEY_MEMORY && map->qpn == KEY_QPN_ANY && !is_write
 		       ? stream->part[stream->count].address
 		       : NULL;
+}
+
+int stream_add_other(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, bool more,
+		     struct refusal *why)
+{
+	struct stream_part *part = &stream->part[stream->count];
+	uint8_t *memory;
+	int error;
+
+	part->address = NULL;
+	part->key = 0;
+	part->stage = NULL;
+	part->more = more;
+	error = resolve(stream, key, address, length, why);
+	if (error)
+		return error;
+	memory = guard_is_on() ? guarded_memory(stream, key) : NULL;
+	part->length = length;
+	stream->whole = stream->count ? NULL : memory;
+	stream->length += length;
+	stream->count++;
+	return 0;
 }
 
 void stream_skip(struct stream *stream, uint64_t bytes)

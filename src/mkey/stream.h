@@ -117,39 +117,39 @@ SPECIALISED uint8_t *stream_plain_memory(const struct stream *stream, uint32_t n
 	return NULL;
 }
 
-/** stream_add_part() of any other key, and every refusal: fills the part behind the last one. */
-int stream_resolve(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, struct refusal *why);
-
-/** Memory of the part behind the last one, of @number, if that would be plain without guards (device/guard.h), and nothing is to be done there; or NULL. */
-uint8_t *stream_guarded_memory(const struct stream *stream, uint32_t number);
-
-/** Adds [@address, +@length) of @key; @more: the message goes on behind it in the same key. See stream_add_key(). */
-SPECIALISED int stream_add_part(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, bool more,
-				struct refusal *why)
+/** Adds [@address, +@length) of @key if that is memory of a plain region; false: it is not, and nothing was added. @more as below. */
+SPECIALISED bool stream_add_plain(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, bool more)
 {
 	struct stream_part *part = &stream->part[stream->count];
 	uint8_t *memory;
 
 	if (!length)
-		return 0;
+		return true;
 	memory = stream_plain_memory(stream, key, address, length);
+	if (unlikely(!memory))
+		return false;
 	part->address = memory;
+	part->length = length;
 	part->key = 0;
 	part->stage = NULL;
 	part->more = more;
-	if (unlikely(!memory)) {
-		int error = stream_resolve(stream, key, address, length, why);
-
-		if (error)
-			return error;
-		if (guard_is_on())
-			memory = stream_guarded_memory(stream, key);
-	}
-	part->length = length;
 	stream->whole = stream->count ? NULL : memory;
 	stream->length += length;
 	stream->count++;
-	return 0;
+	return true;
+}
+
+/** stream_add_part() of what is not plain, or refused. */
+int stream_add_other(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, bool more,
+		     struct refusal *why);
+
+/** Adds [@address, +@length) of @key; @more: the message goes on behind it in the same key. See stream_add_key(). */
+SPECIALISED int stream_add_part(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, bool more,
+				struct refusal *why)
+{
+	if (likely(stream_add_plain(stream, key, address, length, more)))
+		return 0;
+	return stream_add_other(stream, key, address, length, more, why);
 }
 
 /** Adds [@address, +@length) of @key after checking it. Returns 0 or -EACCES with @why. Length 0 adds nothing. */
@@ -159,7 +159,19 @@ SPECIALISED int stream_add_key(struct stream *stream, uint32_t key, uint64_t add
 	return stream_add_part(stream, key, address, length, stream->access->more, why);
 }
 
-/** stream_add_segments() of anything but the beginning of one segment. */
+/** stream_add_segments() of the beginning of one segment, in a plain region; false: it is not that, and nothing was added. */
+SPECIALISED bool stream_add_plain_segment(struct stream *stream, const struct mlx5_wqe_data_seg *segments,
+					  uint32_t count, uint64_t offset, uint64_t length)
+{
+	uint64_t bytes = count ? be32toh(segments[0].byte_count) : 0;
+
+	if (unlikely(offset || bytes < length))
+		return false;
+	return stream_add_plain(stream, be32toh(segments[0].lkey), be64toh(segments[0].addr), length,
+				bytes > length && stream->access->more);
+}
+
+/** stream_add_segments() of anything else. */
 int stream_add_any_segments(struct stream *stream, const struct mlx5_wqe_data_seg *segments, uint32_t count,
 			    uint64_t offset, uint64_t length, struct refusal *why);
 
@@ -170,16 +182,21 @@ int stream_add_any_segments(struct stream *stream, const struct mlx5_wqe_data_se
 SPECIALISED int stream_add_segments(struct stream *stream, const struct mlx5_wqe_data_seg *segments, uint32_t count,
 				    uint64_t offset, uint64_t length, struct refusal *why)
 {
-	uint64_t bytes = count ? be32toh(segments[0].byte_count) : 0;
-
-	if (unlikely(offset || bytes < length))
-		return stream_add_any_segments(stream, segments, count, offset, length, why);
-	return stream_add_part(stream, be32toh(segments[0].lkey), be64toh(segments[0].addr), length,
-			       bytes > length && stream->access->more, why);
+	if (likely(stream_add_plain_segment(stream, segments, count, offset, length)))
+		return 0;
+	return stream_add_any_segments(stream, segments, count, offset, length, why);
 }
 
 /** stream_copy() of anything but memory in one piece. */
 void stream_copy_parts(struct stream *sink, struct stream *source, uint64_t length);
+
+/** stream_copy() of all of both, which are memory in one piece. */
+SPECIALISED void stream_copy_whole(struct stream *sink, struct stream *source, uint64_t length)
+{
+	copy_bytes_last(sink->whole, source->whole, length);
+	source->whole = sink->whole = NULL;
+	source->current = sink->current = 1;
+}
 
 /** Copies @length bytes of @source to @sink and moves both on. The last bytes become visible last: programs spin on them. */
 SPECIALISED void stream_copy(struct stream *sink, struct stream *source, uint64_t length)
@@ -188,9 +205,7 @@ SPECIALISED void stream_copy(struct stream *sink, struct stream *source, uint64_
 		stream_copy_parts(sink, source, length);
 		return;
 	}
-	copy_bytes_last(sink->whole, source->whole, length);
-	source->whole = sink->whole = NULL;
-	source->current = sink->current = 1;
+	stream_copy_whole(sink, source, length);
 }
 
 /** Reads @length bytes into @buffer. */

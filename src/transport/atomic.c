@@ -6,47 +6,6 @@
 
 #include "device/device.h"
 
-/* The highest bits of fields are added without the carry that would leave them. */
-static uint64_t add_in_fields(uint64_t a, uint64_t b, uint64_t boundary)
-{
-	return ((a & ~boundary) + (b & ~boundary)) ^ ((a ^ b) & boundary);
-}
-
-static uint64_t replace(uint64_t before, uint64_t swap, uint64_t mask)
-{
-	return (before & ~mask) | (swap & mask);
-}
-
-uint64_t atomic_result(const struct packet *packet, uint64_t before)
-{
-	uint64_t different = before ^ packet->compare;
-
-	switch (packet->message) {
-	case MESSAGE_FETCH_ADD:
-		return before + packet->swap_add;
-	case MESSAGE_MASKED_FETCH_ADD:
-		return add_in_fields(before, packet->swap_add, packet->swap_mask);
-	case MESSAGE_COMPARE_SWAP:
-		return different ? before : packet->swap_add;
-	default:
-		return different & packet->compare_mask ? before : replace(before, packet->swap_add, packet->swap_mask);
-	}
-}
-
-/* Memory in one aligned piece: atomic towards the CPUs as well. */
-static uint64_t execute_long(const struct packet *packet, uint64_t *target)
-{
-	uint64_t before;
-
-	if (packet->message == MESSAGE_FETCH_ADD)
-		return __atomic_fetch_add(target, packet->swap_add, __ATOMIC_SEQ_CST);
-	before = __atomic_load_n(target, __ATOMIC_RELAXED);
-	while (!__atomic_compare_exchange_n(target, &before, atomic_result(packet, before), true, __ATOMIC_SEQ_CST,
-					    __ATOMIC_RELAXED))
-		;
-	return before;
-}
-
 static uint32_t execute_short(const struct packet *packet, uint32_t *target)
 {
 	uint32_t before = __atomic_load_n(target, __ATOMIC_RELAXED);
@@ -104,5 +63,5 @@ uint64_t atomic_execute(const struct walk_access *access, const struct packet *p
 		return execute_pieces(access, packet, sink, bytes);
 	if (bytes == sizeof(uint32_t))
 		return execute_short(packet, (uint32_t *)piece.address);
-	return execute_long(packet, (uint64_t *)piece.address);
+	return atomic_execute_word(packet, (uint64_t *)piece.address);
 }

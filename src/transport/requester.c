@@ -19,6 +19,7 @@
 #include "transport/record.h"
 #include "transport/requester_acknowledge.h"
 #include "transport/requester_build.h"
+#include "transport/trial.h"
 #include "transport/wqe_parse.h"
 
 SPECIALISED struct inflight *push(struct requester *requester, const struct wqe *wqe)
@@ -249,19 +250,6 @@ static __attribute__((noinline)) void end_question(struct hca_qp *qp, const stru
 	requester_receive(qp, reply, run);
 }
 
-/* The message of @wqe, which was built, has arrived: as if it had been in flight and were the front of the FIFO. */
-SPECIALISED void end_at_once(struct hca_qp *qp, const struct wqe *wqe, const struct packet *packet)
-{
-	struct requester *requester = &qp->requester;
-
-	requester->next = (uint16_t)(wqe->index + wqe->blocks);
-	requester->acknowledged = psn_add(requester->psn, packet->count - 1);
-	requester->psn = requester->newest = psn_add(requester->psn, packet->count);
-	if (WQE_COMPLETION(wqe->fm_ce_se) >= WQE_CQE_ALWAYS)
-		requester_complete_send(qp, MLX5_CQE_REQ, wqe->opcode, wqe->fm_ce_se, wqe->index, packet->dma_length, 0,
-					RULE_NONE);
-}
-
 /* Places @payload, which is all that the WQE asked for; false: it cannot be placed, and nothing was done. */
 SPECIALISED bool place_at_once(struct hca_qp *qp, const struct wqe *wqe, struct stream *payload)
 {
@@ -342,7 +330,7 @@ SPECIALISED bool ask(struct hca_qp *qp, const struct wqe *wqe, struct packet *pa
 	answered = responder_receive_by_return(peer, packet, reply, run);
 	queue_unlock(&peer->lock);
 	if (likely(answered && is_answer(qp, wqe, packet, reply, kind)))
-		end_at_once(qp, wqe, packet);
+		trial_end(qp, wqe, packet->count, packet->dma_length);
 	else
 		end_question(qp, SPILL(&spilled, wqe), packet, answered ? reply : NULL, run);
 	return true;
@@ -491,7 +479,7 @@ SPECIALISED enum progress start_next(struct hca_qp *qp, uint32_t posted, struct 
 		return start_kind(qp, &wqe, packet, run, kind);
 	case WQE_CLASS_ATOMIC:
 		kind.class = WQE_CLASS_ATOMIC;
-		return start_kind(qp, &wqe, packet, run, kind);
+		return start_kind(qp, SPILL(&spilled, &wqe), packet, run, kind);
 	default:
 		return start_other(qp, SPILL(&spilled, &wqe), run);
 	}
@@ -689,14 +677,29 @@ void requester_run(struct hca_qp *qp, struct run *run)
 	run_locked(qp, run);
 }
 
-void hca_qp_send_doorbell(struct hca_qp *qp)
+/* hca_qp_send_doorbell(), once the lock is held, in an epoch section. */
+static __attribute__((noinline)) void doorbell_in_earnest(struct hca_qp *qp)
 {
 	struct run run;
 
-	epoch_enter_with_lock(&qp->lock);
 	run_begin(&run);
 	run_locked(qp, &run);
 	if (unlikely(run_has_more(&run)))
 		run_finish(&run);
+}
+
+void hca_qp_send_doorbell(struct hca_qp *qp)
+{
+	enum trial outcome;
+
+	epoch_enter_with_lock(&qp->lock);
+	while (unlikely((outcome = trial(qp)) == TRIAL_PAUSE)) {
+		queue_unlock(&qp->lock);
+		queue_lock(&qp->lock);
+	}
+	if (likely(outcome == TRIAL_COMPLETE))
+		queue_unlock(&qp->lock);
+	else
+		doorbell_in_earnest(qp);
 	epoch_leave();
 }

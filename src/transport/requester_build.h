@@ -44,8 +44,14 @@ SPECIALISED int requester_check_length(const struct hca_qp *qp, uint64_t bytes, 
 SPECIALISED int requester_build_request(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
 					const struct send_kind kind, struct refusal *why)
 {
-	int syndrome = wqe_gather(wqe, &qp->send_access, &packet->payload, why);
+	struct wqe spilled;
+	int syndrome;
 
+	/* Where answers come by return, a trial has found nearly always that it is more than one plain piece. */
+	if (kind.by_return)
+		syndrome = wqe_gather_segments(SPILL(&spilled, wqe), &qp->send_access, &packet->payload, why);
+	else
+		syndrome = wqe_gather(wqe, &qp->send_access, &packet->payload, why);
 	if (!syndrome)
 		syndrome = requester_check_length(qp, packet->payload.length, kind, why);
 	packet->dma_length = (uint32_t)packet->payload.length;

@@ -17,7 +17,7 @@
 #include "transport/packet_begin.h"
 #include "transport/drop.h"
 #include "transport/record.h"
-#include "transport/responder_target.h"
+#include "transport/responder_steps.h"
 
 /* ---- replies -------------------------------------------------------------------------------------------------- */
 
@@ -96,19 +96,6 @@ void responder_complete_receive(struct request *request, struct completion *comp
 	qp_complete(qp, xrc ? srq->cq : qp->recv_cq, *completion);
 }
 
-/* The same of a QP whose receives complete in its own CQ. */
-SPECIALISED void complete_own_receive(struct request *request, struct completion *completion)
-{
-	struct hca_qp *qp = request->qp;
-
-	completion->user_index = qp->user_index;
-	completion->qpn = qp->number;
-	completion->wqe_counter = request->responder->receive.counter;
-	request->responder->has_receive = false;
-	request->responder->srq = NULL;
-	qp_complete(qp, qp->recv_cq, *completion);
-}
-
 /* The connection of an initiator has ended with a refusal, which a repetition meets again. */
 static void end_connection(struct request *request)
 {
@@ -174,14 +161,13 @@ static enum responder_state refuse(struct request *request)
  * Packets that arrived as one run may be a repetition in front, and new behind: the requester goes back to what it knows to
  * have arrived, not to what has. Each packet counts by itself (IBTA 9.7.5.1), so the first @known are left out.
  */
-static void leave_out(struct request *request, uint32_t known)
+void responder_leave_out(struct request *request, uint32_t known)
 {
 	counter_add(request->qp->hca, COUNTER_DUPLICATE_REQUESTS, 1);
 	packet_leave_out(request->packet, known, request->qp->mtu_shift);
 }
 
-/* True if of the run @packet, which begins @known packets too early, the rest goes on with the message under way. */
-static bool goes_on(const struct request *request, uint32_t known)
+bool responder_goes_on(const struct request *request, uint32_t known)
 {
 	const struct packet *packet = request->packet;
 
@@ -190,8 +176,7 @@ static bool goes_on(const struct request *request, uint32_t known)
 	       packet->payload.length > (uint64_t)known << request->qp->mtu_shift;
 }
 
-/* The packet is not the next one: it is @distance behind it, or before. */
-static enum responder_state out_of_order(struct request *request, int32_t distance)
+enum responder_state responder_out_of_order(struct request *request, int32_t distance)
 {
 	struct responder *responder = request->responder;
 	const struct packet *packet = request->packet;
@@ -214,42 +199,7 @@ static enum responder_state out_of_order(struct request *request, int32_t distan
 	return responder_nak(request, AETH_NAK, NAK_SEQUENCE, responder->expected_psn);
 }
 
-SPECIALISED enum responder_state check_psn(struct request *request, const struct request_kind kind)
-{
-	struct responder *responder = request->responder;
-	const struct packet *packet = request->packet;
-	int32_t distance = psn_distance(packet->psn, responder->expected_psn);
-
-	if (distance < 0 && kind.transport.reliable && goes_on(request, (uint32_t)-distance)) {
-		leave_out(request, (uint32_t)-distance);
-		distance = 0;
-	}
-	if (kind.transport.datagram || likely(distance == 0)) {
-		responder->nak_sent = false;
-		return !kind.plain && request->qp->domain ? RESPONDER_CHECK_XRC : RESPONDER_CHECK_ORDER;
-	}
-	return out_of_order(request, distance);
-}
-
-/*
- * IBTA 9.7.4.1.6: all packets but the last of a message are full, and that is not empty, unless it is the only one. Masks of
- * atomics are no payload of theirs.
- */
-SPECIALISED bool fits_in_packets(const struct hca_qp *qp, const struct packet *packet, uint8_t message)
-{
-	uint64_t bytes = packet->payload.length, room = (uint64_t)packet->count << qp->mtu_shift;
-
-	if (message_is_atomic(message) || message == MESSAGE_READ_REQUEST)
-		return true;
-	if (!(packet->place & PLACE_LAST))
-		return bytes == room;
-	/* Of a run, too, so that it hides no packet that is not full. */
-	if (packet->count > 1)
-		return bytes <= room && bytes + (1u << qp->mtu_shift) > room;
-	return bytes <= room && (bytes || packet->place & PLACE_FIRST);
-}
-
-static enum responder_state refuse_length(struct request *request)
+enum responder_state responder_refuse_length(struct request *request)
 {
 	struct hca_qp *qp = request->qp;
 	const struct packet *packet = request->packet;
@@ -267,42 +217,10 @@ static enum responder_state refuse_length(struct request *request)
 	return RESPONDER_DONE;
 }
 
-/* IBTA 9.7.4.1.3: a message begins with a first packet, ends with a last one, and nothing comes between. */
-SPECIALISED enum responder_state check_order(struct request *request, const struct request_kind kind)
+void responder_establish(struct hca_qp *qp)
 {
-	struct hca_qp *qp = request->qp;
-	struct responder *responder = request->responder;
-	const struct packet *packet = request->packet;
-	bool first = packet->place & PLACE_FIRST;
-
-	if (unlikely(!responder->established) && qp->state == IBV_QPS_RTR && kind.transport.connected) {
-		responder->established = true;
-		qp_raise(qp, QP_EVENT_COMM_EST);
-	}
-	if (unlikely(first == responder->in_message ||
-		     (!first && message_family(kind.message) != message_family(responder->message)))) {
-		if (!kind.transport.reliable) {
-			responder->in_message = false;
-			return first ? RESPONDER_CHECK_ORDER : RESPONDER_DONE;
-		}
-		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
-					 QP_EVENT_REQUEST_ERROR, RULE_PACKET_ORDER, packet->message, packet->psn,
-					 responder->in_message);
-	}
-	if (unlikely(!fits_in_packets(qp, packet, kind.message)))
-		return refuse_length(request);
-	if (first) {
-		responder->message = kind.message;
-		responder->offset = 0;
-		responder->remote_address = packet->remote_address;
-		responder->rkey = packet->rkey;
-		responder->dma_length = packet->dma_length;
-		if (!kind.plain)
-			responder->xrc_srqn = packet->xrc_srqn;
-		/* Where a message broke off, no other goes on (mlx5dv_wr_set_mkey_crypto(3), NOTES: job_size). */
-		responder->progress.valid = false;
-	}
-	return RESPONDER_CHECK_OPERATION;
+	qp->responder.established = true;
+	qp_raise(qp, QP_EVENT_COMM_EST);
 }
 
 /*
@@ -343,56 +261,7 @@ static enum responder_state check_xrc(struct request *request)
 	return find_srq(request);
 }
 
-/* What the QP permits (ibv_modify_qp(3), qp_access_flags); READ and atomics need responder resources as well. */
-SPECIALISED enum responder_state check_operation(struct request *request, const struct request_kind kind)
-{
-	struct hca_qp *qp = request->qp;
-	const struct packet *packet = request->packet;
-	unsigned int needed = message_properties[kind.message].access;
-
-	if (kind.transport.datagram) {
-		if (packet->qkey != qp->attr.qkey)
-			return RESPONDER_REFUSAL(request, 0, 0, QP_EVENT_COUNT, RULE_DATAGRAM_QKEY, packet->qkey,
-						 qp->attr.qkey, packet->source_qpn);
-		return RESPONDER_CHECK_RECEIVE;
-	}
-	/*
-	 * IBTA 11.6.2, Remote Invalid Request Error: "the operation is not supported by this receive queue", or
-	 * "insufficient buffering to receive a new RDMA or Atomic Operation request".
-	 */
-	if (unlikely((qp->attr.qp_access_flags & needed) != needed))
-		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
-					 QP_EVENT_REQUEST_ERROR, RULE_QP_ACCESS, packet->message, qp->number, needed,
-					 qp->attr.qp_access_flags);
-	if (kind.message != MESSAGE_READ_REQUEST && !message_is_atomic(kind.message))
-		return RESPONDER_CHECK_RECEIVE;
-	if (unlikely(!qp->attr.max_dest_rd_atomic))
-		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
-					 QP_EVENT_REQUEST_ERROR, RULE_QP_NO_RESOURCES, packet->message, qp->number);
-	if (unlikely(answer_is_full(request->responder)))
-		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
-					 QP_EVENT_REQUEST_ERROR, RULE_RESPONSES_DUE, packet->message, packet->psn,
-					 qp->number, LIMIT_MAX_RD_ATOMIC);
-	return RESPONDER_CHECK_RECEIVE;
-}
-
-SPECIALISED bool take_receive(struct request *request, const struct request_kind kind)
-{
-	struct responder *responder = request->responder;
-	struct hca_srq *srq = request->srq;
-
-	if (!responder->has_receive && kind.transport.reliable && !kind.plain &&
-	    link_hides_receives(request->qp->hca, request->qp->number, request->packet))
-		return false;
-	if (!responder->has_receive) {
-		responder->has_receive =
-			srq ? srq_take(srq, &responder->receive) : rq_take(&request->qp->rq, &responder->receive);
-		responder->srq = responder->has_receive ? srq : NULL;
-	}
-	return responder->has_receive;
-}
-
-static enum responder_state no_receive(struct request *request)
+enum responder_state responder_no_receive(struct request *request)
 {
 	struct hca_qp *qp = request->qp;
 
@@ -403,30 +272,7 @@ static enum responder_state no_receive(struct request *request)
 	return RESPONDER_REFUSAL(request, 0, 0, QP_EVENT_COUNT, RULE_NO_RECEIVE, request->packet->message, qp->number);
 }
 
-/* A SEND takes a receive with its first packet, a WRITE with immediate with its last (IBTA C9-82). */
-SPECIALISED enum responder_state check_receive(struct request *request, const struct request_kind kind)
-{
-	const struct packet *packet = request->packet;
-	bool needed = (message_has(kind.message, MESSAGE_TAKES_RECEIVE) && packet->place & PLACE_FIRST) ||
-		      (message_has(kind.message, MESSAGE_TAKES_RECEIVE_LAST) && packet->place & PLACE_LAST);
-
-	if (needed && unlikely(!take_receive(request, kind)))
-		return no_receive(request);
-	return RESPONDER_CHECK_TARGET;
-}
-
 /* ---- execution ------------------------------------------------------------------------------------------------ */
-
-/* @value: of an atomic the original, of a READ the offset. */
-static void remember(struct responder *responder, const struct packet *packet, uint64_t value)
-{
-	responder->resource[responder->next_resource++ & (responder->resources - 1)] = (struct responder_resource){
-		.psn = packet->psn,
-		.count = packet->count,
-		.message = packet->message,
-		.original = value,
-	};
-}
 
 static void execute_atomic(struct request *request)
 {
@@ -445,20 +291,6 @@ static void execute_read(struct request *request)
 	begin_reply(request, MESSAGE_READ_RESPONSE, packet->psn, AETH_ACK | AETH_NO_CREDITS);
 	reply->count = packet->count;
 	reply->payload.length = packet->dma_length;
-}
-
-/* A READ of a requester of ours may be several requests: responder_target.c. */
-static void remember_read(struct request *request)
-{
-	const struct packet *packet = request->packet;
-	uint64_t offset = packet->dma_length ? request->sink->offset : 0;
-
-	remember(request->responder, packet, offset);
-	request->responder->read_end = (struct read_end){
-		.rkey = packet->rkey,
-		.address = packet->remote_address + packet->dma_length,
-		.offset = offset + packet->dma_length,
-	};
 }
 
 static void place_datagram_header(struct request *request)
@@ -513,46 +345,11 @@ static uint8_t roce_packet_type(const struct packet_path *path)
 	return 8 | (gid_is_ipv4(&path->source) ? 2 : 1);
 }
 
-SPECIALISED void complete_message(struct request *request, const struct request_kind kind)
+void responder_fill_datagram(const struct packet *packet, struct completion *completion)
 {
-	struct responder *responder = request->responder;
-	const struct packet *packet = request->packet;
-	struct completion completion =
-				  {
-					  .solicited = packet->solicited,
-					  .byte_count = (uint32_t)responder->offset,
-					  .immediate = packet->immediate,
-				  },
-			  spilled;
-
-	switch (kind.message) {
-	case MESSAGE_SEND_IMM:
-		completion.opcode = MLX5_CQE_RESP_SEND_IMM;
-		break;
-	case MESSAGE_SEND_INVALIDATE:
-		completion.opcode = MLX5_CQE_RESP_SEND_INV;
-		completion.immediate = htobe32(packet->invalidate_rkey);
-		break;
-	case MESSAGE_WRITE_IMM:
-		completion.opcode = MLX5_CQE_RESP_WR_IMM;
-		break;
-	default:
-		completion.opcode = MLX5_CQE_RESP_SEND;
-		completion.immediate = 0; /* partition key index 0 */
-	}
-	/* Of a DCT, as of a datagram, the sender can be anybody. */
-	if (!kind.plain && request->qp->dct)
-		completion.remote_qpn = packet->source_qpn;
-	if (kind.transport.datagram) {
-		completion.grh = true;
-		completion.sl = roce_packet_type(packet->path);
-		completion.remote_qpn = packet->source_qpn;
-	}
-	/* An SRQ of XRC is no QP's of RC. */
-	if (kind.plain)
-		complete_own_receive(request, &completion);
-	else
-		responder_complete_receive(request, SPILL(&spilled, &completion));
+	completion->grh = true;
+	completion->sl = roce_packet_type(packet->path);
+	completion->remote_qpn = packet->source_qpn;
 }
 
 /*
@@ -613,16 +410,10 @@ static enum responder_state fail_invalidation(struct request *request)
 
 SPECIALISED enum responder_state complete(struct request *request, const struct request_kind kind)
 {
-	struct responder *responder = request->responder;
-	const struct packet *packet = request->packet;
-
-	responder->expected_psn = psn_add(packet->psn, packet->count);
-	responder->in_message = !(packet->place & PLACE_LAST);
-	if (responder->in_message)
+	if (pass(request))
 		return RESPONDER_ACKNOWLEDGE;
-	responder->msn = (responder->msn + 1) & PSN_MASK;
 	if (kind.message == MESSAGE_SEND_INVALIDATE &&
-	    invalidate_execute(request->access, packet->invalidate_rkey, &request->why))
+	    invalidate_execute(request->access, request->packet->invalidate_rkey, &request->why))
 		return fail_invalidation(request);
 	/* A UC QP may hold a receive that a lost message had taken: it waits for one that needs it. */
 	if (message_has(kind.message, MESSAGE_TAKES_RECEIVE | MESSAGE_TAKES_RECEIVE_LAST)) {
@@ -693,8 +484,8 @@ static enum responder_state duplicate(struct request *request)
 		return RESPONDER_REFUSE;
 	offset = resource->offset +
 		 ((uint64_t)(uint32_t)psn_distance(packet->psn, resource->psn) << request->qp->mtu_shift);
-	if (packet->dma_length &&
-	    target_packet(request, RIGHT_REMOTE_READ, offset, packet->dma_length) != RESPONDER_EXECUTE)
+	if (packet->dma_length && target_packet(request, (const struct request_kind){0}, RIGHT_REMOTE_READ, offset,
+						packet->dma_length) != RESPONDER_EXECUTE)
 		return RESPONDER_REFUSE;
 	execute_read(request);
 	return RESPONDER_DONE;
@@ -714,6 +505,7 @@ SPECIALISED struct responder *receive(struct hca_qp *qp, struct packet *packet, 
 {
 	enum responder_state state = !kind.plain && qp->dct ? RESPONDER_CHECK_CONNECTION : RESPONDER_CHECK_PSN;
 	struct request request;
+	struct stream sink;
 
 	request.qp = qp;
 	request.packet = packet;
@@ -721,8 +513,8 @@ SPECIALISED struct responder *receive(struct hca_qp *qp, struct packet *packet, 
 	request.reply = reply;
 	request.by_return = kind.by_return;
 	request.acknowledged = false;
-	request.own_sink.whole = NULL;
-	request.sink = kind.message == MESSAGE_READ_REQUEST ? &request.reply->payload : &request.own_sink;
+	sink.whole = NULL;
+	request.sink = kind.message == MESSAGE_READ_REQUEST ? &request.reply->payload : &sink;
 	request.replied = false;
 	request.responder = &qp->responder;
 	request.initiator = NULL;

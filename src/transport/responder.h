@@ -27,6 +27,12 @@ struct request_kind {
 	bool plain;
 	/* From a requester in this process, which waits for the answer as for that of a function: nobody asks where it goes. */
 	bool by_return;
+	/*
+	 * Of the latter, as a try: whatever is out of the ordinary ends it. Nothing has been changed then that a second look would
+	 * change again, so that the request is handled by the machine as if there had been no try. And as nothing that is not compiled
+	 * into the caller sees request and packet, they stay in registers.
+	 */
+	bool trial;
 	/* All of a message, whose bytes are in memory; the answer is owed (transport/answer.h). */
 	bool whole;
 };
@@ -50,13 +56,15 @@ struct request {
 	uint8_t syndrome;    /* of the receive's error completion, if a receive was taken; also of the explanation */
 	enum qp_event event; /* QP_EVENT_COUNT: none */
 	struct stream *sink; /* of the request's data; for a READ the payload of the reply */
-	struct stream own_sink;
 };
 
 /* Fills what RESPONDER_REFUSE needs, and is that. */
 #define RESPONDER_REFUSAL(request, nak_code, cqe_syndrome, qp_event, rule_number, ...)                                 \
 	((request)->why = (struct refusal){rule_number, {__VA_ARGS__}}, (request)->nak = (nak_code),                   \
 	 (request)->syndrome = (cqe_syndrome), (request)->event = (qp_event), RESPONDER_REFUSE)
+
+/* What @next, which is not compiled into its caller, makes of the request; a trial ends instead. */
+#define RESPONDER_RARELY(kind, next) ((kind).trial ? RESPONDER_REFUSE : (next))
 
 /** Builds the refusal of packet @psn as reply: @kind of enum aeth_kind, @code its low bits. Returns RESPONDER_DONE. */
 enum responder_state responder_nak(struct request *request, uint8_t kind, uint8_t code, uint32_t psn);

@@ -87,19 +87,6 @@ static int take_xrc(struct wqe *wqe, struct refusal *why)
 	return 0;
 }
 
-static int take_atomic(struct wqe *wqe, struct refusal *why)
-{
-	struct mlx5_wqe_atomic_seg atomic;
-	int error = wqe_take(wqe, &atomic, sizeof(atomic), why);
-
-	if (error)
-		return error;
-	wqe->swap_add = be64toh(atomic.swap_add);
-	wqe->compare = be64toh(atomic.compare);
-	wqe->operand_bytes = sizeof(uint64_t);
-	return 0;
-}
-
 static uint64_t operand(const uint8_t *bytes, uint32_t size)
 {
 	uint64_t value = 0;
@@ -149,7 +136,7 @@ int wqe_take_all_segments(const struct hca_qp *qp, struct wqe *wqe, struct refus
 	if (!error && (class == WQE_CLASS_WRITE || class == WQE_CLASS_READ || class == WQE_CLASS_ATOMIC))
 		error = wqe_take_remote(wqe, why);
 	if (!error && class == WQE_CLASS_ATOMIC)
-		error = wqe_is_masked_atomic(wqe) ? take_masked_atomic(wqe, why) : take_atomic(wqe, why);
+		error = wqe_is_masked_atomic(wqe) ? take_masked_atomic(wqe, why) : wqe_take_atomic(wqe, why);
 	return error;
 }
 

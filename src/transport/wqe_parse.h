@@ -21,12 +21,19 @@ struct send_kind {
 	/* Of RC, through no filter, and over a link that answers by return, or by which a message leaves whole (link.whole). */
 	bool plain;
 	bool by_return; /* the former */
+	bool trial; /* of the former, as a try: what is refused ends it, and is refused when it is started in earnest (transport/trial.h) */
 };
 
 /** The block of the ring at @index. */
 static inline const uint8_t *wqe_block(const struct requester *requester, uint16_t index)
 {
 	return requester->ring + (size_t)(index & (requester->block_count - 1)) * MLX5_SEND_WQE_BB;
+}
+
+/** The opcode of the WQE at @index, for a first look: what is taken apart later may have another. */
+static inline uint8_t wqe_opcode_at(const struct requester *requester, uint16_t index)
+{
+	return wqe_block(requester, index)[offsetof(struct mlx5_wqe_ctrl_seg, opmod_idx_opcode) + 3];
 }
 
 /** Blocks that @ds units of 16 bytes take; at least 1. */
@@ -82,7 +89,7 @@ SPECIALISED int wqe_take_control(const struct hca_qp *qp, uint16_t index, uint32
 	/* A class that is not executed is allowed on no transport. */
 	if (unlikely(posted > requester->block_count || !wqe->size || blocks > posted || qpn_ds >> 8 != qp->number ||
 		     !(opcode->transports & kind.transport.opcodes)))
-		return wqe_refuse_control(qp, SPILL(&spilled, wqe), posted, qpn_ds, why);
+		return kind.trial ? -EINVAL : wqe_refuse_control(qp, SPILL(&spilled, wqe), posted, qpn_ds, why);
 	wqe->bytes = wqe_block(requester, index);
 	if (unlikely((index & (requester->block_count - 1)) + blocks > requester->block_count))
 		wqe->bytes = wqe_unwrap(requester, index, wqe->size);
@@ -117,6 +124,21 @@ SPECIALISED int wqe_take_remote(struct wqe *wqe, struct refusal *why)
 	return 0;
 }
 
+/** The segment of an atomic that is not masked. */
+SPECIALISED int wqe_take_atomic(struct wqe *wqe, struct refusal *why)
+{
+	struct mlx5_wqe_atomic_seg atomic;
+	int error = wqe_take(wqe, &atomic, sizeof(atomic), why);
+
+	if (error)
+		return error;
+	/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): as above. */
+	wqe->swap_add = be64toh(atomic.swap_add);
+	wqe->compare = be64toh(atomic.compare);
+	wqe->operand_bytes = sizeof(uint64_t);
+	return 0;
+}
+
 /** What comes between control and data of any WQE. Returns 0, or -EINVAL with @why filled. */
 int wqe_take_all_segments(const struct hca_qp *qp, struct wqe *wqe, struct refusal *why);
 
@@ -143,9 +165,34 @@ static inline uint32_t wqe_inline_bytes(uint32_t bytes)
 	return (uint32_t)((sizeof(uint32_t) + bytes + 15) & ~UINT32_C(15));
 }
 
-/** wqe_gather() of anything but one key, or one piece of inline data. */
+/** wqe_gather() of anything else, and every refusal. */
 int wqe_gather_segments(const struct wqe *wqe, const struct walk_access *access, struct stream *stream,
 			struct refusal *why);
+
+/**
+ * wqe_gather() of one segment: memory of a plain region, or inline data that fills all units of 16 bytes. False: it is not that,
+ * and @stream is empty or was not begun.
+ */
+SPECIALISED bool wqe_gather_plain(const struct wqe *wqe, const struct walk_access *access, struct stream *stream)
+{
+	uint32_t left = wqe->size - wqe->data, bytes;
+	struct mlx5_wqe_data_seg segment;
+
+	if (unlikely(left < sizeof(segment))) {
+		stream_begin(stream, access, RIGHT_LOCAL_READ);
+		return !left;
+	}
+	memcpy(&segment, wqe->bytes + wqe->data, sizeof(segment));
+	bytes = be32toh(segment.byte_count);
+	if (unlikely(left != (bytes & MLX5_INLINE_SEG ? wqe_inline_bytes(bytes & ~MLX5_INLINE_SEG) : sizeof(segment))))
+		return false;
+	stream_begin(stream, access, RIGHT_LOCAL_READ);
+	if (bytes & MLX5_INLINE_SEG) {
+		stream_add_memory(stream, wqe->bytes + wqe->data + sizeof(uint32_t), bytes & ~MLX5_INLINE_SEG);
+		return true;
+	}
+	return stream_add_plain(stream, be32toh(segment.lkey), be64toh(segment.addr), bytes, access->more);
+}
 
 /**
  * The bytes to be sent: inline data and keys (local read). Returns 0, or a CQE syndrome with @why filled:
@@ -154,25 +201,11 @@ int wqe_gather_segments(const struct wqe *wqe, const struct walk_access *access,
 SPECIALISED int wqe_gather(const struct wqe *wqe, const struct walk_access *access, struct stream *stream,
 			   struct refusal *why)
 {
-	uint32_t left = wqe->size - wqe->data, bytes;
-	struct mlx5_wqe_data_seg segment;
 	struct wqe spilled;
 
-	if (unlikely(left < sizeof(segment)))
-		return wqe_gather_segments(SPILL(&spilled, wqe), access, stream, why);
-	memcpy(&segment, wqe->bytes + wqe->data, sizeof(segment));
-	bytes = be32toh(segment.byte_count);
-	/* One segment: a pointer, or inline data that fills all units of 16 bytes. */
-	if (unlikely(left != (bytes & MLX5_INLINE_SEG ? wqe_inline_bytes(bytes & ~MLX5_INLINE_SEG) : sizeof(segment))))
-		return wqe_gather_segments(SPILL(&spilled, wqe), access, stream, why);
-	stream_begin(stream, access, RIGHT_LOCAL_READ);
-	if (bytes & MLX5_INLINE_SEG) {
-		stream_add_memory(stream, wqe->bytes + wqe->data + sizeof(uint32_t), bytes & ~MLX5_INLINE_SEG);
+	if (likely(wqe_gather_plain(wqe, access, stream)))
 		return 0;
-	}
-	if (unlikely(stream_add_key(stream, be32toh(segment.lkey), be64toh(segment.addr), bytes, why)))
-		return MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;
-	return 0;
+	return wqe_gather_segments(SPILL(&spilled, wqe), access, stream, why);
 }
 
 /**
