@@ -606,26 +606,34 @@ bool responder_receive_by_return(struct hca_qp *qp, struct packet *packet, struc
 	}
 }
 
+/* responder_receive_whole() of a @packet with @message that goes straight through; false: it does not. */
+SPECIALISED bool try_whole(struct hca_qp *qp, struct packet *packet, struct run *run, const uint8_t message)
+{
+	const struct request_kind kind = {
+		.transport = TRANSPORT_RC, .message = message, .plain = true, .whole = true, .trial = true};
+
+	if (unlikely(packet->payload.length && !packet->payload.whole))
+		return false;
+	/* See acknowledge_first(). */
+	if (message_has(message, MESSAGE_TAKES_RECEIVE) && qp->recv_cq->channel)
+		return false;
+	if (unlikely(!go_straight(qp, packet, NULL, kind)))
+		return false;
+	if (packet->acknowledge)
+		answer_owe_acknowledgement(qp, psn_add(packet->psn, packet->count - 1), run);
+	return true;
+}
+
 void responder_receive_whole(struct hca_qp *qp, struct packet *packet, struct run *run)
 {
-	const struct request_kind rc = {.transport = TRANSPORT_RC, .plain = true, .whole = true};
+	const struct request_kind kind = {
+		.transport = TRANSPORT_RC, .message = packet->message, .plain = true, .whole = true};
 	struct packet *reply = run_slot(run);
-	struct request_kind kind = rc;
-	bool replied;
 
-	switch (packet->message) {
-	case MESSAGE_WRITE:
-		kind.message = MESSAGE_WRITE;
-		replied = receive(qp, packet, reply, run, kind);
-		break;
-	case MESSAGE_SEND:
-		kind.message = MESSAGE_SEND;
-		replied = receive(qp, packet, reply, run, kind);
-		break;
-	default:
-		kind.message = packet->message;
-		replied = receive(qp, packet, reply, run, kind);
-	}
-	if (unlikely(replied))
+	if (packet->message == MESSAGE_WRITE && likely(try_whole(qp, packet, run, MESSAGE_WRITE)))
+		return;
+	if (packet->message == MESSAGE_SEND && likely(try_whole(qp, packet, run, MESSAGE_SEND)))
+		return;
+	if (unlikely(receive(qp, packet, reply, run, kind)))
 		answer_owe(qp, &qp->responder, &qp->access, packet, reply, run);
 }

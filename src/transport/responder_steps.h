@@ -248,4 +248,46 @@ SPECIALISED bool pass(struct request *request)
 	return false;
 }
 
+/* The request @packet of @kind, which is a trial; what it asks for goes to @place. False: it ends, and nothing was done. The lock of @qp is held. */
+SPECIALISED bool go_straight(struct hca_qp *qp, struct packet *packet, struct stream *place,
+			     const struct request_kind kind)
+{
+	struct request request;
+	struct stream sink;
+	uint64_t original;
+
+	request.qp = qp;
+	request.responder = &qp->responder;
+	request.packet = packet;
+	request.access = &qp->access;
+	request.srq = qp->srq;
+	request.sink = &sink;
+	sink.whole = NULL;
+	if (check_psn(&request, kind) != RESPONDER_CHECK_ORDER ||
+	    check_order(&request, kind) != RESPONDER_CHECK_OPERATION ||
+	    check_operation(&request, kind) != RESPONDER_CHECK_RECEIVE ||
+	    check_receive(&request, kind) != RESPONDER_CHECK_TARGET ||
+	    check_target(&request, kind) != RESPONDER_EXECUTE)
+		return false;
+	/* What a key shifts is no word to the CPUs, though it is one to the requester. */
+	if (message_is_atomic(kind.message) && unlikely((uintptr_t)sink.whole % sizeof(original)))
+		return false;
+	if (kind.message == MESSAGE_READ_REQUEST) {
+		remember_read(&request);
+		if (packet->dma_length)
+			stream_copy_whole(place, &sink, packet->dma_length);
+	} else if (message_is_atomic(kind.message)) {
+		original = atomic_execute_word(packet, (uint64_t *)sink.whole);
+		remember(&qp->responder, packet, original);
+		copy_bytes_last(place->whole, (const uint8_t *)&original, sizeof(original));
+	} else if (packet->payload.length) {
+		stream_copy_whole(&sink, &packet->payload, packet->payload.length);
+		qp->responder.offset += packet->payload.length;
+	}
+	pass(&request);
+	if (message_has(kind.message, MESSAGE_TAKES_RECEIVE))
+		complete_message(&request, kind);
+	return true;
+}
+
 #endif
