@@ -12,157 +12,13 @@
 #include "transport/commands.h"
 #include "transport/multicast.h"
 #include "wire/link.h"
-#include "mkey/umr.h"
 #include "transport/dci.h"
 #include "transport/direct.h"
-#include "transport/mmo.h"
 #include "transport/record.h"
 #include "transport/requester_acknowledge.h"
 #include "transport/requester_build.h"
 #include "transport/trial.h"
 #include "transport/wqe_parse.h"
-
-SPECIALISED struct inflight *push(struct requester *requester, const struct wqe *wqe)
-{
-	struct inflight *entry = inflight_at(requester, requester->last);
-
-	*entry = (struct inflight){
-		.index = wqe->index,
-		.stream = wqe->stream,
-		.opcode = wqe->opcode,
-		.fm_ce_se = wqe->fm_ce_se,
-		.blocks = (uint8_t)wqe->blocks,
-	};
-	requester->last++;
-	requester->next = (uint16_t)(wqe->index + wqe->blocks);
-	return entry;
-}
-
-/* The same for what is executed here: there is nothing of it to send. */
-static struct inflight *push_local(struct requester *requester, const struct wqe *wqe)
-{
-	struct inflight *entry = push(requester, wqe);
-
-	requester->send_entry = requester->last;
-	return entry;
-}
-
-/* A QP goes on after a failure only if it was that of one of its streams. */
-static enum progress after_failure(const struct hca_qp *qp)
-{
-	return qp->requester.state == REQUESTER_READY ? PROGRESS_MADE : PROGRESS_NONE;
-}
-
-static RARE enum progress fail_start(struct hca_qp *qp, const struct wqe *wqe, uint8_t syndrome,
-				     const struct refusal *why)
-{
-	struct requester *requester = &qp->requester;
-
-	/* What came before completes first: this WQE is looked at again when the FIFO is empty. */
-	if (requester->first != requester->last)
-		return PROGRESS_NONE;
-	requester->next = (uint16_t)(wqe->index + wqe->blocks);
-	requester_fail(qp,
-		       &(struct inflight){.index = wqe->index,
-					  .stream = wqe->stream,
-					  .opcode = wqe->opcode,
-					  .fm_ce_se = wqe->fm_ce_se},
-		       syndrome, why);
-	return after_failure(qp);
-}
-
-/* IBTA 10.6.5: an invalidation completes when nobody uses what it took back, such as a READ that is being answered. */
-static void let_transfers_end(struct hca_qp *qp, uint64_t stamp)
-{
-	if (epoch_passed(stamp))
-		return;
-	qp->requester.delivering = true;
-	queue_unlock(&qp->lock);
-	epoch_wait(stamp);
-	queue_lock(&qp->lock);
-	qp->requester.delivering = false;
-}
-
-/* @entry was executed; the lock may have been let go meanwhile. */
-static enum progress end_local(struct hca_qp *qp, struct inflight *entry)
-{
-	/* Reset: there is no entry any more. */
-	if (qp->requester.state == REQUESTER_IDLE)
-		return PROGRESS_NONE;
-	entry->done = true;
-	if (timeline_is_on())
-		record_local(qp, entry->index, entry->opcode);
-	requester_complete_front(qp);
-	return PROGRESS_MADE;
-}
-
-/* The lock is not held while data moves, which may take long; whoever flushes meanwhile leaves it to this thread. */
-static void copy_unlocked(struct hca_qp *qp, struct stream *sink, struct stream *source)
-{
-	qp->requester.delivering = true;
-	queue_unlock(&qp->lock);
-	stream_copy(sink, source, source->length);
-	queue_lock(&qp->lock);
-	qp->requester.delivering = false;
-}
-
-static enum progress start_copy(struct hca_qp *qp, const struct wqe *wqe)
-{
-	struct walk_access access = qp->send_access;
-	struct stream source, sink;
-	struct inflight *entry;
-	struct refusal why;
-	int syndrome;
-
-	/* Not that of READ responses, which come under the lock. */
-	access.progress = &qp->requester.copied;
-	syndrome = mmo_prepare(wqe, &access, &sink, &source, &why);
-	if (syndrome)
-		return fail_start(qp, wqe, (uint8_t)syndrome, &why);
-	entry = push_local(&qp->requester, wqe);
-	entry->bytes = (uint32_t)source.length;
-	copy_unlocked(qp, &sink, &source);
-	return end_local(qp, entry);
-}
-
-/* mlx5-formats 1.4: what its segments name would be read and dropped, so all there is to it is whether it may be read. */
-static enum progress start_dump(struct hca_qp *qp, const struct wqe *wqe)
-{
-	struct stream source;
-	struct refusal why;
-	int syndrome = wqe_gather_segments(wqe, &qp->send_access, &source, &why);
-
-	if (syndrome)
-		return fail_start(qp, wqe, (uint8_t)syndrome, &why);
-	return end_local(qp, push_local(&qp->requester, wqe));
-}
-
-/* What a local operation does to keys; for NOP nothing. */
-static int change_keys(const struct hca_qp *qp, const struct wqe *wqe, uint64_t *revoked, struct refusal *why)
-{
-	switch (wqe_opcodes[wqe->opcode].class) {
-	case WQE_CLASS_UMR:
-		return umr_execute(&qp->send_access, wqe->bytes, wqe->size, revoked, why);
-	case WQE_CLASS_SET_PSV:
-		return set_psv_execute(&qp->send_access, wqe->bytes, wqe->size, why);
-	default:
-		return 0;
-	}
-}
-
-static enum progress start_local(struct hca_qp *qp, const struct wqe *wqe)
-{
-	struct inflight *entry;
-	uint64_t revoked = 0;
-	struct refusal why;
-
-	if (change_keys(qp, wqe, &revoked, &why))
-		return fail_start(qp, wqe, MLX5_CQE_SYNDROME_MW_BIND_ERR, &why);
-	entry = push_local(&qp->requester, wqe);
-	if (revoked)
-		let_transfers_end(qp, revoked);
-	return end_local(qp, entry);
-}
 
 /*
  * mlx5-formats 1.3: a fence waits for READs and atomics. And no more of them may be out than the peer has resources for
@@ -222,7 +78,7 @@ SPECIALISED struct inflight *enter(struct hca_qp *qp, const struct wqe *wqe, con
 	/* Nothing is under way, whatever became of what came before. */
 	if (requester->first == requester->last)
 		requester->acknowledged = psn_add(requester->psn, PSN_MASK);
-	entry = push(requester, wqe);
+	entry = requester_push(requester, wqe);
 	entry->psn = requester->psn;
 	entry->packets = packet->count;
 	entry->bytes = packet->dma_length;
@@ -368,7 +224,7 @@ SPECIALISED enum progress start_message(struct hca_qp *qp, const struct wqe *wqe
 	int syndrome = requester_build(qp, wqe, packet, kind, &why);
 
 	if (unlikely(syndrome))
-		return fail_start(qp, SPILL(&spilled, wqe), (uint8_t)syndrome, &why);
+		return requester_fail_start(qp, SPILL(&spilled, wqe), (uint8_t)syndrome, &why);
 	packet->psn = qp->requester.psn;
 	if (kind.by_return && likely(qp->requester.first == qp->requester.last) && ask(qp, wqe, packet, run, kind))
 		return PROGRESS_MADE;
@@ -404,7 +260,7 @@ SPECIALISED enum progress start_kind(struct hca_qp *qp, struct wqe *wqe, struct 
 	struct wqe spilled;
 
 	if (unlikely(wqe_take_segments(qp, wqe, kind, &why)))
-		return fail_start(qp, SPILL(&spilled, wqe), MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, &why);
+		return requester_fail_start(qp, SPILL(&spilled, wqe), MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, &why);
 	if (must_wait(qp, wqe, kind.class))
 		return PROGRESS_NONE;
 	return start_message(qp, wqe, packet, run, kind);
@@ -419,14 +275,7 @@ static __attribute__((noinline)) enum progress start_other(struct hca_qp *qp, st
 		return start_kind(qp, wqe, run_slot(run), run, kind);
 	if (must_wait(qp, wqe, kind.class))
 		return PROGRESS_NONE;
-	switch (kind.class) {
-	case WQE_CLASS_MMO:
-		return start_copy(qp, wqe);
-	case WQE_CLASS_DUMP:
-		return start_dump(qp, wqe);
-	default:
-		return start_local(qp, wqe);
-	}
+	return requester_start_local(qp, wqe);
 }
 
 /* What is compiled for what a QP starts: WAY_ANY is not plain, as in struct send_kind, the others are. */
@@ -464,7 +313,7 @@ SPECIALISED enum progress start_next(struct hca_qp *qp, uint32_t posted, struct 
 	if (!plain && qp->dci && dci_stream_error(qp->dci, wqe.stream))
 		return flush_start(qp, SPILL(&spilled, &wqe));
 	if (unlikely(error))
-		return fail_start(qp, SPILL(&spilled, &wqe), MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, &why);
+		return requester_fail_start(qp, SPILL(&spilled, &wqe), MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, &why);
 	if (!plain)
 		return start_other(qp, SPILL(&spilled, &wqe), run);
 	switch (wqe_opcodes[wqe.opcode].class) {
@@ -511,7 +360,7 @@ static enum progress send_next(struct hca_qp *qp, struct packet *packet)
 		if (requester->send_entry != requester->first)
 			return PROGRESS_NONE;
 		requester_fail_front(qp, (uint8_t)syndrome, &why);
-		return after_failure(qp);
+		return requester_after_failure(qp);
 	}
 	packet->psn = psn_add(entry->psn, requester->send_offset);
 	return progress;

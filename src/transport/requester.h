@@ -18,6 +18,23 @@ static inline struct inflight *inflight_at(struct requester *requester, uint32_t
 	return &requester->inflight[position & (requester->block_count - 1)];
 }
 
+/** Puts @wqe behind the last one of the in-flight FIFO; what its packets are is the caller's to say. */
+SPECIALISED struct inflight *requester_push(struct requester *requester, const struct wqe *wqe)
+{
+	struct inflight *entry = inflight_at(requester, requester->last);
+
+	*entry = (struct inflight){
+		.index = wqe->index,
+		.stream = wqe->stream,
+		.opcode = wqe->opcode,
+		.fm_ce_se = wqe->fm_ce_se,
+		.blocks = (uint8_t)wqe->blocks,
+	};
+	requester->last++;
+	requester->next = (uint16_t)(wqe->index + wqe->blocks);
+	return entry;
+}
+
 /** Completes from the front of the FIFO what is done, in the order of the ring (IBTA C10-105). */
 void requester_complete_front(struct hca_qp *qp);
 
@@ -75,6 +92,19 @@ enum progress {
 	PROGRESS_MADE,   /* something was executed on the spot; look again */
 	PROGRESS_PACKET, /* a packet was built */
 };
+
+/** A QP goes on after a failure only if it was that of one of its streams. */
+static inline enum progress requester_after_failure(const struct hca_qp *qp)
+{
+	return qp->requester.state == REQUESTER_READY ? PROGRESS_MADE : PROGRESS_NONE;
+}
+
+/** @wqe cannot be started, because of @why: fails it when all that came before has completed; until then it is looked at again. */
+RARE enum progress requester_fail_start(struct hca_qp *qp, const struct wqe *wqe, uint8_t syndrome,
+					const struct refusal *why);
+
+/** Executes @wqe, which is no message: a copy, a look at memory, or a change of keys. The lock may be let go meanwhile. */
+enum progress requester_start_local(struct hca_qp *qp, const struct wqe *wqe);
 
 /** True if @packet, all of the message of @entry, can be sent as it is now; else it is sent in pieces. */
 bool requester_fits(const struct hca_qp *qp, const struct inflight *entry, const struct packet *packet);

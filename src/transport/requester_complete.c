@@ -212,3 +212,21 @@ void requester_reset(struct hca_qp *qp)
 	if (qp->dci)
 		dci_reset(qp->dci);
 }
+
+enum progress requester_fail_start(struct hca_qp *qp, const struct wqe *wqe, uint8_t syndrome,
+				   const struct refusal *why)
+{
+	struct requester *requester = &qp->requester;
+
+	/* What came before completes first: this WQE is looked at again when the FIFO is empty. */
+	if (requester->first != requester->last)
+		return PROGRESS_NONE;
+	requester->next = (uint16_t)(wqe->index + wqe->blocks);
+	requester_fail(qp,
+		       &(struct inflight){.index = wqe->index,
+					  .stream = wqe->stream,
+					  .opcode = wqe->opcode,
+					  .fm_ce_se = wqe->fm_ce_se},
+		       syndrome, why);
+	return requester_after_failure(qp);
+}
