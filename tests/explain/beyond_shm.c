@@ -12,6 +12,7 @@
 #include "../unit/shm_hostile.h"
 #include "beyond.h"
 #include "device/device.h"
+#include "device/grants.h"
 #include "hca/hca.h"
 #include "wire/link.h"
 #include "transport/run.h"
@@ -147,6 +148,18 @@ static void packet(void)
 	       getpid());
 }
 
+/* It says so of a thread that there is not. */
+static void access_for_ever(void)
+{
+	hostile.out.ring->access.thread = 0;
+	hostile.out.ring->access.ticket = 1;
+	grants_end();
+	expect(RULE_SHM_ACCESS,
+	       "process %d has said for 10000 ms that its thread 0 reads or writes memory of this process, and the kernel "
+	       "does not say where that thread is: its connection is closed, so that keys can end. [235 SHM_ACCESS; ",
+	       getpid());
+}
+
 #define CASE(rule, body)                                                                                               \
 	void case_SHM_##rule(void **state)                                                                             \
 	{                                                                                                              \
@@ -158,3 +171,4 @@ CASE(RECORD, record)
 CASE(HEAD, head)
 CASE(PACKET, packet)
 CASE(DROPPED, dropped)
+CASE(ACCESS, access_for_ever)

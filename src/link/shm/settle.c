@@ -18,7 +18,10 @@
 #include "core/cancellation.h"
 #include "core/compiler.h"
 #include "core/epoch.h"
+#include "core/limits.h"
 #include "core/tunables.h"
+#include "explain/explain.h"
+#include "explain/limit.h"
 #include "device/device.h"
 #include "link/shm/peer.h"
 
@@ -79,11 +82,12 @@ static enum whereabouts where_is(const struct shm_peer *peer, uint32_t thread)
 /* A process that writes whatever it likes there is not waited for for ever, unless it really is in such a system call. */
 static bool is_over(struct shm_peer *peer, struct wait *wait)
 {
+	uint32_t thread = __atomic_load_n(&peer->in.ring->access.thread, __ATOMIC_RELAXED);
 	uint64_t now_ns = clock_now_ns();
 
 	if (!shm_is_still_there(peer))
 		return true;
-	switch (where_is(peer, __atomic_load_n(&peer->in.ring->access.thread, __ATOMIC_RELAXED))) {
+	switch (where_is(peer, thread)) {
 	case ELSEWHERE:
 		return true;
 	case IN_SYSTEM_CALL:
@@ -96,6 +100,8 @@ static bool is_over(struct shm_peer *peer, struct wait *wait)
 		wait->unknown_since_ns = now_ns;
 	if (now_ns - wait->unknown_since_ns < TUNABLE_SHM_SETTLE_MOST_MS * UINT64_C(1000000))
 		return false;
+	EXPLAIN_LIMITED(first_device(), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS, RULE_SHM_ACCESS,
+			(uint64_t)peer->host->pid, thread, TUNABLE_SHM_SETTLE_MOST_MS);
 	shm_break(peer);
 	return true;
 }
