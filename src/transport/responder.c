@@ -314,7 +314,7 @@ static enum responder_state fail_invalidation(struct request *request)
 
 SPECIALISED enum responder_state complete(struct request *request, const struct request_kind kind)
 {
-	if (pass(request))
+	if (expect_next(request))
 		return RESPONDER_ACKNOWLEDGE;
 	if (kind.message == MESSAGE_SEND_INVALIDATE &&
 	    invalidate_execute(request->access, request->packet->invalidate_rkey, &request->why))

@@ -235,7 +235,7 @@ SPECIALISED void complete_message(struct request *request, const struct request_
 }
 
 /* All of the request was executed: the next one is waited for. True if its message goes on. */
-SPECIALISED bool pass(struct request *request)
+SPECIALISED bool expect_next(struct request *request)
 {
 	struct responder *responder = request->responder;
 	const struct packet *packet = request->packet;
@@ -284,7 +284,7 @@ SPECIALISED bool go_straight(struct hca_qp *qp, struct packet *packet, struct st
 		stream_copy_whole(&sink, &packet->payload, packet->payload.length);
 		qp->responder.offset += packet->payload.length;
 	}
-	pass(&request);
+	expect_next(&request);
 	if (message_has(kind.message, MESSAGE_TAKES_RECEIVE))
 		complete_message(&request, kind);
 	return true;
