@@ -27,10 +27,12 @@ SPECIALISED bool is_receive_of_own_domain(const struct request *request)
 SPECIALISED struct walk_access *access_of_receive(struct request *request)
 {
 	const struct hca_srq *srq = request->responder->srq;
-	struct walk_access *access = &request->reply->own_access;
+	struct walk_access *access;
 
 	if (is_receive_of_own_domain(request))
 		return request->access;
+	/* A trial, which has no reply, does not come here. */
+	access = &request->reply->own_access;
 	*access = *request->access;
 	access->pd = srq->pd->number;
 	return access;
