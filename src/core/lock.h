@@ -79,15 +79,27 @@ bool barrier_on_all_cpus(void);
 void queue_lock_wait(struct queue_lock *lock);
 void queue_lock_wake(struct queue_lock *lock);
 
+/**
+ * queue_lock() without its wait: false if another thread holds @lock, which is not taken then. A function that leaves waiting
+ * to another one, which calls queue_lock(), keeps nothing across a call.
+ */
+static inline bool queue_lock_at_once(struct queue_lock *lock)
+{
+	lock_order_waits(lock);
+	/* While there is one thread nobody looks at the word, so it does not matter if the lock is elided. */
+	if (__builtin_expect(__libc_single_threaded, 1))
+		__atomic_store_n(&lock->held, 1, __ATOMIC_RELAXED);
+	else if (!lock->elided && __builtin_expect(__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE), 0))
+		return false;
+	lock_order_taken(lock);
+	return true;
+}
+
 static inline void queue_lock(struct queue_lock *lock)
 {
-	if (lock->elided)
+	if (__builtin_expect(queue_lock_at_once(lock), 1))
 		return;
-	lock_order_waits(lock);
-	if (__libc_single_threaded)
-		__atomic_store_n(&lock->held, 1, __ATOMIC_RELAXED);
-	else if (__builtin_expect(__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE), 0))
-		queue_lock_wait(lock);
+	queue_lock_wait(lock);
 	lock_order_taken(lock);
 }
 
@@ -104,14 +116,20 @@ static inline bool queue_try_lock(struct queue_lock *lock)
 	return true;
 }
 
-static inline void queue_unlock(struct queue_lock *lock)
+/** queue_unlock() without its wake: true if the caller has to call queue_lock_wake() next. */
+static inline bool queue_unlock_wakes(struct queue_lock *lock)
 {
 	/* All of this does nothing to an elided lock, which nobody holds and nobody waits for. */
 	lock_order_left(lock);
 	__atomic_store_n(&lock->held, 0, __ATOMIC_RELEASE);
 	/* The compiler keeps the order; the processor is kept to it by the sleeper's barrier. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (__builtin_expect(__atomic_load_n(&lock->sleepers, __ATOMIC_RELAXED), 0))
+	return __builtin_expect(__atomic_load_n(&lock->sleepers, __ATOMIC_RELAXED), 0);
+}
+
+static inline void queue_unlock(struct queue_lock *lock)
+{
+	if (queue_unlock_wakes(lock))
 		queue_lock_wake(lock);
 }
 

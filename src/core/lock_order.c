@@ -24,7 +24,7 @@ static __thread struct {
 
 void lock_order_waits(const struct queue_lock *lock)
 {
-	for (unsigned int i = 0; i < held.count; i++) {
+	for (unsigned int i = 0; !lock->elided && i < held.count; i++) {
 		if (held.lock[i]->level < lock->level)
 			continue;
 		fprintf(stderr, "softhca: lock order: waits for %s, and holds %s (src/core/locks.def)\n",
@@ -35,7 +35,7 @@ void lock_order_waits(const struct queue_lock *lock)
 
 void lock_order_taken(const struct queue_lock *lock)
 {
-	if (held.count < MOST_HELD)
+	if (!lock->elided && held.count < MOST_HELD)
 		held.lock[held.count++] = lock;
 }
 

@@ -5,6 +5,7 @@
  *
  * A thread keeps the locks that it took and has not let go, in memory of its own. A lock that the program holds between two
  * of its calls, as from ibv_wr_start(3) to ibv_wr_complete(3), is left out: in which order a program nests these, it decides.
+ * So is an elided one.
  */
 #ifndef SOFTHCA_CORE_LOCK_ORDER_H
 #define SOFTHCA_CORE_LOCK_ORDER_H
