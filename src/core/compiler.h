@@ -21,6 +21,17 @@
  */
 #define SPILL(place, value) (*(place) = *(value), (place))
 
+/*
+ * @pointer, from something of which the compiler cannot know that it was computed: it keeps this one in a register, and not what it was
+ * computed from beside it.
+ */
+#define OPAQUE(pointer)                                                                                                \
+	({                                                                                                             \
+		__typeof__(pointer) opaque_pointer = (pointer);                                                        \
+		__asm__("" : "+r"(opaque_pointer));                                                                    \
+		opaque_pointer;                                                                                        \
+	})
+
 /** Between two looks of a loop that waits: the processor's other thread goes on meanwhile. */
 static inline void pause_cpu(void)
 {

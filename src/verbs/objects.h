@@ -206,25 +206,41 @@ struct user_srq {
 	struct alive alive;
 };
 
+struct send_operation;
+
+/* Combinations of the enum ibv_send_flags that a control segment has a place for: they are the lowest three. */
+#define WQE_FLAGS 8
+
 struct send_queue {
 	struct queue_lock lock;
-	void *buffer;           /* wqebb_count * 64 bytes */
-	uint32_t wqebb_count;   /* power of two, or 0: no send queue */
-	uint32_t wqe_size;      /* bytes of the largest WQE that capabilities promise */
-	uint32_t max_post;      /* WRs that fit (returned max_send_wr) */
-	int max_gs;             /* SGEs of a WR; -1 until RTS: posting is refused */
-	uint32_t max_inline;    /* bytes */
-	uint32_t max_payload;   /* bytes that data segments or inline data of a WR take at most */
-	uint32_t address_bytes; /* of the segment behind the control segment that names the destination; 0: none */
-	uint32_t head;          /* WRs posted, free running */
-	uint32_t tail;          /* WRs completed, free running; atomic: stored (release) by pollers under the CQ lock */
-	uint32_t cur_post;      /* WQEBBs posted, free running: producer index */
-	uint64_t *wr_id;        /* per WQEBB slot */
-	uint32_t *wqe_head;     /* per WQEBB slot: value of head of the WR that starts there */
-	uint32_t *wqe_post;     /* the other way round, per head & (wqebb_count - 1): cur_post where that WR starts */
-	bool oversized;         /* a WQE larger than wqe_size was built: see sq_has_room() */
-	uint8_t *wc_opcode;     /* per WQEBB slot: enum ibv_wc_opcode of UMR-built WRs, see WC_OPCODE_FROM_CQE */
-	uint8_t fence_cache;    /* fence bits the next WQE inherits (mlx5-formats 1.3) */
+	void *buffer;          /* wqebb_count * 64 bytes */
+	uint32_t wqebb_count;  /* power of two, or 0: no send queue */
+	uint32_t wqe_size;     /* bytes of the largest WQE that capabilities promise */
+	uint32_t max_post;     /* WRs that fit (returned max_send_wr) */
+	int max_gs;            /* SGEs of a WR; -1 until RTS: posting is refused */
+	uint32_t max_inline;   /* bytes */
+	uint32_t max_payload;  /* bytes that data segments or inline data of a WR take at most */
+	uint32_t head;         /* WRs posted, free running */
+	uint32_t tail;         /* WRs completed, free running; atomic: stored (release) by pollers under the CQ lock */
+	uint32_t cur_post;     /* WQEBBs posted, free running: producer index */
+	uint8_t address_bytes; /* of the segment behind the control segment that names the destination; 0: none */
+	uint8_t fence_cache;   /* fence bits the next WQE inherits (mlx5-formats 1.3); sq_set_fence() */
+	bool oversized;        /* a WQE larger than wqe_size was built: see sq_has_room() */
+	/*
+	 * A short WQE is what nearly all are: control segment, at most a remote address, one data pointer, in one block. As far
+	 * as the queue is concerned, one may be built if what stands before its data leaves short_room bytes of the block: more
+	 * than any does before RTS, when the next WQE inherits a fence, and when blocks have to be counted. sq_find_short()
+	 */
+	uint8_t short_room;
+	uint64_t *wr_id;    /* per WQEBB slot */
+	uint32_t *wqe_head; /* per WQEBB slot: value of head of the WR that starts there */
+	uint32_t *wqe_post; /* the other way round, per head & (wqebb_count - 1): cur_post where that WR starts */
+	uint8_t *wc_opcode; /* per WQEBB slot: enum ibv_wc_opcode of UMR-built WRs, see WC_OPCODE_FROM_CQE */
+	/* What follows from the above and from the queue pair: send_queue_settle() (verbs/send_operations.h). */
+	const struct send_operation *operations; /* by enum ibv_wr_opcode */
+	uint32_t slots;                          /* wqebb_count - 1, to find a slot with */
+	__be32 qpn;                              /* second word of control segments, but for `ds` */
+	uint8_t flags[WQE_FLAGS];                /* fm_ce_se of control segments, by FENCE, SIGNALED and SOLICITED */
 };
 
 /* wc_opcode of a slot whose completion opcode follows from the CQE's send opcode (mlx5-formats 3.8). */
@@ -271,15 +287,15 @@ struct user_qp {
 	bool signature_pipelining; /* MLX5DV_QP_CREATE_SIG_PIPELINING */
 	bool scatter_to_cqe;       /* MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE, unless MLX5_SCATTER_TO_CQE is 0 */
 	bool block_self_multicast; /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
-	struct ibv_qp_cap cap;     /* as returned */
+	enum ibv_qp_type type : 8;
+	enum mlx5dv_dc_type dc_type : 8; /* of IBV_QPT_DRIVER, else 0 */
+	struct ibv_qp_cap cap;           /* as returned */
 	uint64_t send_ops, dv_send_ops;
 	const struct memcpy_buffer *memcpy_buffer; /* of its PD, if it was created for MEMCPY */
-	enum ibv_qp_type type;
-	enum mlx5dv_dc_type dc_type;  /* of IBV_QPT_DRIVER, else 0 */
-	uint64_t dc_access_key;       /* of a DCT */
-	uint32_t dci_errored_streams; /* of a DCI: as struct hca_qp_attr has it */
-	uint32_t async_events_taken;  /* as in user_cq */
-	struct lint_qp *lint;         /* what warnings need to know of it, or NULL; src/lint/ */
+	uint64_t dc_access_key;                    /* of a DCT */
+	uint32_t dci_errored_streams;              /* of a DCI: as struct hca_qp_attr has it */
+	uint32_t async_events_taken;               /* as in user_cq */
+	struct lint_qp *lint;                      /* what warnings need to know of it, or NULL; src/lint/ */
 	struct alive alive;
 	/* What the program sees. A QP that lacks the builders (user_qp_has_builders()) has nothing behind `base`. */
 	union {

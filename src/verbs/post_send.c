@@ -6,127 +6,12 @@
  * answers with an error completion.
  */
 #include "core/compiler.h"
-#include "verbs/signature.h"
 #include "verbs/ops.h"
+#include "verbs/send_operations.h"
+#include "verbs/signature.h"
 #include "verbs/umr_segments.h"
 #include "verbs/watched.h"
 #include "verbs/wqe_builder.h"
-
-/* What stands between the control segment and the data. */
-enum send_form {
-	FORM_INVALID, /* no WQE can say it */
-	FORM_PLAIN,
-	FORM_RDMA,
-	FORM_ATOMIC,
-	FORM_ATOMIC_WRITE,
-	FORM_DATAGRAM,
-	/* from here on without data */
-	FORM_BIND,
-	FORM_INVALIDATE,
-};
-
-struct send_operation {
-	uint8_t opcode; /* MLX5_OPCODE_* */
-	uint8_t form;   /* enum send_form */
-	uint8_t header; /* bytes up to the data */
-	uint8_t wc_opcode;
-};
-
-enum {
-	PLAIN_BYTES = WQE_UNIT,
-	RDMA_BYTES = 2 * WQE_UNIT,
-	ATOMIC_BYTES = 3 * WQE_UNIT,
-	XRC_BYTES = WQE_UNIT,
-	DATAGRAM_BYTES = WQE_UNIT + sizeof(struct mlx5_wqe_datagram_seg),
-	OPERATIONS = IBV_WR_ATOMIC_WRITE + 1,
-};
-
-#define PLAIN(code) MLX5_OPCODE_##code, FORM_PLAIN, PLAIN_BYTES, WC_OPCODE_FROM_CQE
-#define RDMA(code) MLX5_OPCODE_##code, FORM_RDMA, RDMA_BYTES, WC_OPCODE_FROM_CQE
-#define ATOMIC(code) MLX5_OPCODE_##code, FORM_ATOMIC, ATOMIC_BYTES, WC_OPCODE_FROM_CQE
-#define XRC_PLAIN(code) MLX5_OPCODE_##code, FORM_PLAIN, PLAIN_BYTES + XRC_BYTES, WC_OPCODE_FROM_CQE
-#define XRC_RDMA(code) MLX5_OPCODE_##code, FORM_RDMA, RDMA_BYTES + XRC_BYTES, WC_OPCODE_FROM_CQE
-#define XRC_ATOMIC(code) MLX5_OPCODE_##code, FORM_ATOMIC, ATOMIC_BYTES + XRC_BYTES, WC_OPCODE_FROM_CQE
-#define DATAGRAM(code) MLX5_OPCODE_##code, FORM_DATAGRAM, DATAGRAM_BYTES, WC_OPCODE_FROM_CQE
-
-static const struct send_operation rc_operations[OPERATIONS] = {
-	[IBV_WR_SEND] = {PLAIN(SEND)},
-	[IBV_WR_SEND_WITH_IMM] = {PLAIN(SEND_IMM)},
-	[IBV_WR_SEND_WITH_INV] = {PLAIN(SEND_INVAL)},
-	[IBV_WR_RDMA_WRITE] = {RDMA(RDMA_WRITE)},
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = {RDMA(RDMA_WRITE_IMM)},
-	[IBV_WR_RDMA_READ] = {RDMA(RDMA_READ)},
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = {ATOMIC(ATOMIC_CS)},
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {ATOMIC(ATOMIC_FA)},
-	[IBV_WR_ATOMIC_WRITE] = {MLX5_OPCODE_RDMA_WRITE, FORM_ATOMIC_WRITE, RDMA_BYTES, IBV_WC_ATOMIC_WRITE},
-	[IBV_WR_BIND_MW] = {MLX5_OPCODE_UMR, FORM_BIND, UMR_BIND_BYTES, IBV_WC_BIND_MW},
-	[IBV_WR_LOCAL_INV] = {MLX5_OPCODE_UMR, FORM_INVALIDATE, UMR_PAYLOAD_OFFSET, IBV_WC_LOCAL_INV},
-};
-
-/* mlx5-formats 1.4: as RC, with the SRQ in front; what is local names none. */
-static const struct send_operation xrc_operations[OPERATIONS] = {
-	[IBV_WR_SEND] = {XRC_PLAIN(SEND)},
-	[IBV_WR_SEND_WITH_IMM] = {XRC_PLAIN(SEND_IMM)},
-	[IBV_WR_SEND_WITH_INV] = {XRC_PLAIN(SEND_INVAL)},
-	[IBV_WR_RDMA_WRITE] = {XRC_RDMA(RDMA_WRITE)},
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = {XRC_RDMA(RDMA_WRITE_IMM)},
-	[IBV_WR_RDMA_READ] = {XRC_RDMA(RDMA_READ)},
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = {XRC_ATOMIC(ATOMIC_CS)},
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {XRC_ATOMIC(ATOMIC_FA)},
-	[IBV_WR_ATOMIC_WRITE] = {MLX5_OPCODE_RDMA_WRITE, FORM_ATOMIC_WRITE, RDMA_BYTES + XRC_BYTES,
-				 IBV_WC_ATOMIC_WRITE},
-	[IBV_WR_BIND_MW] = {MLX5_OPCODE_UMR, FORM_BIND, UMR_BIND_BYTES, IBV_WC_BIND_MW},
-	[IBV_WR_LOCAL_INV] = {MLX5_OPCODE_UMR, FORM_INVALIDATE, UMR_PAYLOAD_OFFSET, IBV_WC_LOCAL_INV},
-};
-
-static const struct send_operation uc_operations[OPERATIONS] = {
-	[IBV_WR_SEND] = {PLAIN(SEND)},
-	[IBV_WR_SEND_WITH_IMM] = {PLAIN(SEND_IMM)},
-	[IBV_WR_SEND_WITH_INV] = {PLAIN(SEND_INVAL)},
-	[IBV_WR_RDMA_WRITE] = {RDMA(RDMA_WRITE)},
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = {RDMA(RDMA_WRITE_IMM)},
-	[IBV_WR_RDMA_READ] = {PLAIN(RDMA_READ)},
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = {PLAIN(ATOMIC_CS)},
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {PLAIN(ATOMIC_FA)},
-	[IBV_WR_BIND_MW] = {MLX5_OPCODE_UMR, FORM_BIND, UMR_BIND_BYTES, IBV_WC_BIND_MW},
-	[IBV_WR_LOCAL_INV] = {MLX5_OPCODE_UMR, FORM_INVALIDATE, UMR_PAYLOAD_OFFSET, IBV_WC_LOCAL_INV},
-};
-
-/*
- * Without an address what a datagram cannot be: of these, the union wr of struct ibv_send_wr holds another member than
- * ud, or none, so ud.ah is no address handle.
- */
-static const struct send_operation ud_operations[OPERATIONS] = {
-	[IBV_WR_SEND] = {DATAGRAM(SEND)},
-	[IBV_WR_SEND_WITH_IMM] = {DATAGRAM(SEND_IMM)},
-	[IBV_WR_SEND_WITH_INV] = {DATAGRAM(SEND_INVAL)},
-	[IBV_WR_RDMA_WRITE] = {PLAIN(RDMA_WRITE)},
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = {PLAIN(RDMA_WRITE_IMM)},
-	[IBV_WR_RDMA_READ] = {PLAIN(RDMA_READ)},
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = {PLAIN(ATOMIC_CS)},
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {PLAIN(ATOMIC_FA)},
-	[IBV_WR_BIND_MW] = {MLX5_OPCODE_UMR, FORM_PLAIN, PLAIN_BYTES, IBV_WC_BIND_MW},
-	[IBV_WR_LOCAL_INV] = {MLX5_OPCODE_UMR, FORM_PLAIN, PLAIN_BYTES, IBV_WC_LOCAL_INV},
-};
-
-/* None: no member of struct ibv_send_wr names the target of a DCI. */
-static const struct send_operation dci_operations[OPERATIONS];
-
-static const struct send_operation *operations_of(const struct user_qp *qp)
-{
-	if (wqe_unlikely(qp->dc_type == MLX5DV_DCTYPE_DCI))
-		return dci_operations;
-	switch (qp->type) {
-	case IBV_QPT_UC:
-		return uc_operations;
-	case IBV_QPT_UD:
-		return ud_operations;
-	case IBV_QPT_XRC_SEND:
-		return xrc_operations;
-	default:
-		return rc_operations;
-	}
-}
 
 /* Makes the record of a refused WR and yields the errno value. */
 #define REFUSE_SEND(qp, wr, errno_value, rule, ...)                                                                    \
@@ -138,7 +23,7 @@ static const struct send_operation *operations_of(const struct user_qp *qp)
 		 rule, __VA_ARGS__),                                                                                   \
 	 (errno_value))
 
-static __attribute__((cold, noinline)) int refuse_operation(struct user_qp *qp, const struct ibv_send_wr *wr)
+static RARE int refuse_operation(struct user_qp *qp, const struct ibv_send_wr *wr)
 {
 	/* The one opcode that is defined for drivers, and none of this class defines one. */
 	int err = wr->opcode == IBV_WR_DRIVER1 ? EOPNOTSUPP : EINVAL;
@@ -148,28 +33,26 @@ static __attribute__((cold, noinline)) int refuse_operation(struct user_qp *qp, 
 	return REFUSE_SEND(qp, wr, err, RULE_SEND_OPCODE, wr->opcode, qp->type);
 }
 
-static __attribute__((cold, noinline)) int refuse_full(struct user_qp *qp, const struct ibv_send_wr *wr, uint32_t bytes)
+static RARE int refuse_full(struct user_qp *qp, const struct ibv_send_wr *wr, uint32_t bytes)
 {
 	if (qp->type == IBV_QPT_XRC_RECV || qp->dc_type == MLX5DV_DCTYPE_DCT)
 		return REFUSE_SEND(qp, wr, ENOMEM, RULE_QP_NO_QUEUE, qp->type);
 	return REFUSE_SEND(qp, wr, ENOMEM, RULE_SQ_FULL, qp->sq.max_post, qp->sq.wqebb_count, wqe_blocks(bytes));
 }
 
-static __attribute__((cold, noinline)) int refuse_sge_count(struct user_qp *qp, const struct ibv_send_wr *wr)
+static RARE int refuse_sge_count(struct user_qp *qp, const struct ibv_send_wr *wr)
 {
 	if (qp->sq.max_gs < 0)
 		return REFUSE_SEND(qp, wr, ENOMEM, RULE_SEND_BEFORE_RTS, hca_qp_state(qp->device));
 	return REFUSE_SEND(qp, wr, ENOMEM, RULE_SEND_SGE_COUNT, (int64_t)wr->num_sge, qp->sq.max_gs);
 }
 
-static __attribute__((cold, noinline)) int refuse_sge_length(struct user_qp *qp, const struct ibv_send_wr *wr,
-							     uint32_t length)
+static RARE int refuse_sge_length(struct user_qp *qp, const struct ibv_send_wr *wr, uint32_t length)
 {
 	return REFUSE_SEND(qp, wr, EINVAL, RULE_SGE_LENGTH, length, INT32_MAX);
 }
 
-static __attribute__((cold, noinline)) int refuse_inline(struct user_qp *qp, const struct ibv_send_wr *wr,
-							 uint64_t length)
+static RARE int refuse_inline(struct user_qp *qp, const struct ibv_send_wr *wr, uint64_t length)
 {
 	return REFUSE_SEND(qp, wr, ENOMEM, RULE_INLINE_LENGTH, length, qp->sq.max_inline);
 }
@@ -263,7 +146,7 @@ static inline int put_segments(struct user_qp *qp, const struct ibv_send_wr *wr,
 
 	if (wqe_unlikely(qp->type == IBV_QPT_XRC_SEND) && form < FORM_BIND) {
 		wqe_set_xrc(wqe, at, wr->qp_type.xrc.remote_srqn);
-		at += XRC_BYTES;
+		at += WQE_UNIT;
 	}
 	switch (form) {
 	case FORM_RDMA:
@@ -307,33 +190,24 @@ static inline int put_segments(struct user_qp *qp, const struct ibv_send_wr *wr,
 	return put_pointers(qp, wr, wqe, bytes, forced_length);
 }
 
-/* The control segment, when @bytes are built; the WQE is the last one. */
-static inline void put_control(struct user_qp *qp, const struct ibv_send_wr *wr, const struct send_operation *operation,
-			       struct mlx5_wqe_ctrl_seg *ctrl, uint32_t bytes, uint32_t posted)
+/* Builds any WQE, number @number. Returns 0 or an errno value, and has moved nothing then. */
+static __attribute__((noinline)) int post_any(struct user_qp *qp, const struct ibv_send_wr *wr, uint32_t number)
 {
 	struct send_queue *sq = &qp->sq;
-
-	ctrl->opmod_idx_opcode = htobe32((sq->cur_post & 0xffff) << 8 | operation->opcode);
-	ctrl->qpn_ds = htobe32(qp->base.qp_num << 8 | bytes / WQE_UNIT);
-	ctrl->signature = 0;
-	ctrl->dci_stream_channel_id = 0;
-	ctrl->fm_ce_se = wqe_fm_ce_se(wr->send_flags, qp->sq_sig_all, sq->fence_cache);
-	ctrl->imm = control_immediate(wr);
-	sq->fence_cache = operation->opcode == MLX5_OPCODE_UMR ? MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE : 0;
-	sq_record(sq, posted, wr->wr_id, operation->wc_opcode);
-	sq->cur_post += wqe_blocks(bytes);
-}
-
-/* Builds any WQE. Returns 0 or an errno value. */
-static __attribute__((noinline)) int post_any(struct user_qp *qp, const struct ibv_send_wr *wr,
-					      const struct send_operation *operation, uint32_t posted)
-{
-	struct send_queue *sq = &qp->sq;
-	uint32_t bytes = operation->header, most = operation->form >= FORM_BIND ? bytes : bytes + sq->max_payload;
+	const struct send_operation *operation;
 	struct wqe wqe = wqe_current(sq);
+	struct mlx5_wqe_ctrl_seg *control;
+	uint32_t bytes, most;
 	int err;
 
-	if (wqe_unlikely(!sq_has_room(sq, posted, most)))
+	if (wqe_unlikely((unsigned int)wr->opcode >= SEND_OPERATIONS))
+		return refuse_operation(qp, wr);
+	operation = &sq->operations[wr->opcode];
+	if (wqe_unlikely(operation->form == FORM_INVALID))
+		return refuse_operation(qp, wr);
+	bytes = operation->header;
+	most = operation->form >= FORM_BIND ? bytes : bytes + sq->max_payload;
+	if (wqe_unlikely(!sq_has_room(sq, number - sq->head, most)))
 		return refuse_full(qp, wr, most);
 	/* Before RTS the limit is -1, and ENOMEM the answer to any WR. */
 	if (wqe_unlikely(wr->num_sge > sq->max_gs || sq->max_gs < 0))
@@ -343,85 +217,138 @@ static __attribute__((noinline)) int post_any(struct user_qp *qp, const struct i
 		return err;
 	if (wqe_unlikely(bytes > WQE_MAX_BYTES))
 		return REFUSE_SEND(qp, wr, ENOMEM, RULE_WQE_LENGTH, bytes, WQE_MAX_BYTES);
-	put_control(qp, wr, operation, wqe_unit(wqe, 0), bytes, posted);
+	control = wqe_unit(wqe, 0);
+	wqe_set_word(control, 0, wqe_index(sq->cur_post) | operation->opcode);
+	wqe_set_word(control, 1, sq->qpn | htobe32(bytes / WQE_UNIT));
+	wqe_set_word(control, 2, sq_flags(sq, wr->send_flags, sq->fence_cache));
+	wqe_set_word(control, 3, control_immediate(wr));
+	sq_enter(sq, sq->cur_post, number, wr->wr_id, operation->wc_opcode);
+	sq->cur_post += wqe_blocks(bytes);
+	sq_set_fence(sq, send_operation_opcode(operation) == MLX5_OPCODE_UMR ? MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE : 0);
 	return 0;
 }
 
 /*
- * Builds the WQE of @wr; @posted WRs of the list are built already. Returns 0, or an errno value and has
- * moved nothing. What nearly all WQEs are, one block with at most a remote address and one data pointer, is written at once,
- * if nothing speaks against it; all else is post_any()'s.
+ * Builds the WQE of @wr, number @number, at once if it is a short one (struct send_queue) and nothing speaks against it. Returns
+ * false, and has done nothing, if it is not, or something does: that is for post_any() to say.
  */
-static inline __attribute__((always_inline)) int post_one(struct user_qp *qp, const struct ibv_send_wr *wr,
-							  const struct send_operation *operations, uint32_t posted)
+SPECIALISED bool post_short(struct send_queue *sq, const struct ibv_send_wr *wr, uint32_t number)
 {
-	struct send_queue *sq = &qp->sq;
 	const struct send_operation *operation;
 	const struct ibv_sge *sge = wr->sg_list;
-	uint32_t bytes, most;
-	struct wqe wqe;
+	size_t opcode = (unsigned int)wr->opcode;
+	uint32_t index = sq->cur_post;
+	struct mlx5_wqe_ctrl_seg *control;
 
-	if (wqe_unlikely((unsigned int)wr->opcode >= OPERATIONS))
-		return refuse_operation(qp, wr);
-	operation = &operations[wr->opcode];
-	if (wqe_unlikely(operation->form == FORM_INVALID))
-		return refuse_operation(qp, wr);
-	bytes = operation->header;
-	most = bytes + sq->max_payload;
-	if (wqe_unlikely(wr->num_sge != 1 || bytes > RDMA_BYTES || operation->form > FORM_RDMA || sq->max_gs < 1 ||
+	if (wqe_unlikely(opcode >= SEND_OPERATIONS))
+		return false;
+	operation = &sq->operations[opcode];
+	if (wqe_unlikely(operation->short_room < sq->short_room || wr->num_sge != 1 ||
 			 wr->send_flags & IBV_SEND_INLINE || !sge->length || sge->length > INT32_MAX ||
-			 qp->type == IBV_QPT_XRC_SEND || !sq_has_room(sq, posted, most)))
-		return post_any(qp, wr, operation, posted);
-	wqe = wqe_current(sq);
-	/* One block does not straddle the ring end. */
-	wqe.ring = wqe_unit(wqe, 0);
-	wqe.start = 0;
-	wqe.mask = UINT32_MAX;
-	if (operation->form == FORM_RDMA)
-		wqe_set_raddr(wqe, WQE_UNIT, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
-	wqe_set_data(wqe, bytes, sge->addr, sge->length, sge->lkey);
-	put_control(qp, wr, operation, wqe_unit(wqe, 0), bytes + WQE_UNIT, posted);
-	return 0;
+			 number - __atomic_load_n(&sq->tail, __ATOMIC_ACQUIRE) >= sq->max_post))
+		return false;
+	/* The ring's end is that of a block: its segments need not be looked for one by one. */
+	control = wqe_block(sq, index);
+	wqe_set_word(control, 0, wqe_index(index) | operation->opcode);
+	wqe_set_word(control, 1, sq->qpn | operation->short_units);
+	wqe_set_word(control, 2, sq_flags(sq, wr->send_flags, 0));
+	wqe_set_word(control, 3, wr->imm_data & operation->immediate);
+	if (likely(operation->form == FORM_RDMA))
+		segment_set_raddr(control + 1, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
+	else if (wqe_unlikely(wr->opcode == IBV_WR_SEND_WITH_INV))
+		control->imm = htobe32(wr->invalidate_rkey);
+	segment_set_data((uint8_t *)control + operation->header, wr->sg_list);
+	sq_enter(sq, index, number, wr->wr_id, WC_OPCODE_FROM_CQE);
+	sq->cur_post = index + 1;
+	return true;
 }
 
-/* @watched: somebody wants to know what is posted (verbs/watched.h). */
-SPECIALISED int post_list(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, const bool watched)
+static RARE void wake_and_ring(struct user_qp *qp)
 {
-	struct user_qp *qp = to_user_qp(base);
-	const struct send_operation *operations = operations_of(qp);
-	uint32_t posted = 0;
+	queue_lock_wake(&qp->sq.lock);
+	hca_qp_send_doorbell(qp->device);
+}
+
+/* The WRs before @number, which are built, become the device's. @watched: as below. */
+SPECIALISED void hand_over(struct user_qp *qp, uint32_t number, const bool watched)
+{
+	uint32_t posted = number - qp->sq.head;
+
+	qp->sq.head = number;
+	if (watched)
+		sends_posted(qp, posted, "ibv_post_send");
+	sq_publish(&qp->sq, qp->dbrec);
+	/* Outside of the lock: the doorbell executes, and other threads may post meanwhile. */
+	if (queue_unlock_wakes(&qp->sq.lock))
+		wake_and_ring(qp);
+	else
+		hca_qp_send_doorbell(qp->device);
+	if (watched)
+		timeline_end_call();
+}
+
+/* A list of which the WRs up to @wr, which has @number, are built. The lock is held, and let go. */
+SPECIALISED int post_rest(struct user_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, uint32_t number,
+			  const bool watched)
+{
 	int err = 0;
 
-	queue_lock(&qp->sq.lock);
-	for (; wr; wr = wr->next, posted++) {
-		err = post_one(qp, wr, operations, posted);
+	for (; wr; wr = wr->next, number++) {
+		if (post_short(&qp->sq, wr, number))
+			continue;
+		err = post_any(qp, wr, number);
 		if (wqe_unlikely(err)) {
 			*bad_wr = wr;
 			break;
 		}
 	}
 	/* ibv_post_send(3): what comes before the failing WR is posted. */
-	if (posted) {
-		qp->sq.head += posted;
-		if (watched)
-			sends_posted(qp, posted, "ibv_post_send");
-		sq_publish(&qp->sq, qp->dbrec);
-	}
-	queue_unlock(&qp->sq.lock);
-	/* Outside of the lock: the doorbell executes, and other threads may post meanwhile. */
-	if (posted)
-		hca_qp_send_doorbell(qp->device);
-	if (watched)
-		timeline_end_call();
+	if (likely(number != qp->sq.head))
+		hand_over(qp, number, watched);
+	else
+		queue_unlock(&qp->sq.lock);
 	return err;
 }
 
-int softhca_ibv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+static __attribute__((noinline)) int post_rest_unwatched(struct user_qp *qp, struct ibv_send_wr *wr,
+							 struct ibv_send_wr **bad_wr, uint32_t number)
 {
-	return post_list(qp, wr, bad_wr, false);
+	return post_rest(qp, wr, bad_wr, number, false);
 }
 
-int post_send_watched(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+/* Another thread has the lock. */
+static RARE int post_later(struct user_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
-	return post_list(qp, wr, bad_wr, true);
+	queue_lock(&qp->sq.lock);
+	return post_rest(qp, wr, bad_wr, qp->sq.head, false);
+}
+
+/* Most lists have short WQEs only. What happens else is other functions', so that this one need not save any register. */
+int softhca_ibv_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	struct user_qp *qp = OPAQUE(to_user_qp(base));
+	uint32_t number;
+
+	if (wqe_unlikely(!wr))
+		return 0;
+	if (wqe_unlikely(!queue_lock_at_once(&qp->sq.lock)))
+		return post_later(qp, wr, bad_wr);
+	number = qp->sq.head;
+	do {
+		if (wqe_unlikely(!post_short(&qp->sq, wr, number)))
+			return post_rest_unwatched(qp, wr, bad_wr, number);
+		number++;
+		wr = wr->next;
+	} while (wr);
+	hand_over(qp, number, false);
+	return 0;
+}
+
+/* Somebody wants to know what is posted (verbs/watched.h). */
+int post_send_watched(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	struct user_qp *qp = to_user_qp(base);
+
+	queue_lock(&qp->sq.lock);
+	return post_rest(qp, wr, bad_wr, qp->sq.head, true);
 }

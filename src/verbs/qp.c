@@ -16,6 +16,7 @@
 #include "verbs/ops.h"
 #include "verbs/qp_check.h"
 #include "verbs/qp_sizing.h"
+#include "verbs/send_operations.h"
 #include "verbs/wqe_builder.h"
 #include "verbs/xrcd.h"
 
@@ -314,6 +315,7 @@ struct ibv_qp *user_qp_create(struct ibv_context *context, struct ibv_qp_init_at
 		err = -REFUSE(hca_of_context(context), qp_create_call(attr, dv), ENOMEM, RULE_QP_NO_ROOM, LIMIT_MAX_QP);
 	if (err)
 		goto remove_index;
+	send_queue_settle(qp);
 
 	user_pd_get(qp->pd);
 	LINT(qp_created, qp);

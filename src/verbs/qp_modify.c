@@ -24,6 +24,7 @@ static void reset_send_queue(struct user_qp *qp)
 	sq->cur_post = 0;
 	sq->fence_cache = 0;
 	sq->oversized = false;
+	sq_find_short(sq);
 	qp->dbrec[MLX5_SND_DBR] = 0;
 	wr_set_state(qp, IBV_QPS_RESET);
 	queue_unlock(&sq->lock);
@@ -65,6 +66,7 @@ static void follow(struct user_qp *qp, enum ibv_qp_state state)
 	case IBV_QPS_RTS:
 		queue_lock(&qp->sq.lock);
 		qp->sq.max_gs = qp->cap.max_send_sge;
+		sq_find_short(&qp->sq);
 		wr_set_state(qp, IBV_QPS_RTS);
 		queue_unlock(&qp->sq.lock);
 		break;

@@ -68,6 +68,12 @@ static inline void *wqe_unit(struct wqe wqe, uint32_t offset)
 	return wqe.ring + ((wqe.start + offset) & wqe.mask);
 }
 
+/** The block @index (free running) of the ring of @sq. */
+static inline void *wqe_block(const struct send_queue *sq, uint32_t index)
+{
+	return (uint8_t *)sq->buffer + (size_t)(index & sq->slots) * WQE_BLOCK;
+}
+
 /** Copies @length bytes to @offset (any) of the WQE, in two pieces where the ring ends. */
 static inline void wqe_copy(struct wqe wqe, uint32_t offset, const void *data, uint32_t length)
 {
@@ -108,15 +114,35 @@ static inline uint32_t wqe_blocks(uint32_t bytes)
 	return (bytes + WQE_BLOCK - 1) / WQE_BLOCK;
 }
 
+/** The first word of the control segment of the WQE whose first block is @index, but for its opcode (mlx5-formats 1.2). */
+static inline __be32 wqe_index(uint32_t index)
+{
+	return htobe32((index & 0xffff) << 8);
+}
+
+/**
+ * Word 0 to 3 of a control segment (mlx5-formats 1.2): index and opcode; sq->qpn and `ds`; sq_flags(); immediate. Each is stored
+ * by itself: compilers would collect all of them in a vector first, with twice as many instructions.
+ */
+static inline void wqe_set_word(struct mlx5_wqe_ctrl_seg *control, unsigned int word, __be32 value)
+{
+	__atomic_store_n((__be32 *)control + word, value, __ATOMIC_RELAXED);
+}
+
 /* ---- segments (mlx5-formats 1.5, 1.9): each is written at @offset and fills one unit ------------------- */
+
+/** A remote address in the 16 bytes at @place. */
+static inline void segment_set_raddr(void *place, uint64_t remote_addr, uint32_t rkey)
+{
+	__be64 *half = place;
+
+	half[0] = htobe64(remote_addr);
+	half[1] = htobe64((uint64_t)rkey << 32);
+}
 
 static inline void wqe_set_raddr(struct wqe wqe, uint32_t offset, uint64_t remote_addr, uint32_t rkey)
 {
-	struct mlx5_wqe_raddr_seg *seg = wqe_unit(wqe, offset);
-
-	seg->raddr = htobe64(remote_addr);
-	seg->rkey = htobe32(rkey);
-	seg->reserved = 0;
+	segment_set_raddr(wqe_unit(wqe, offset), remote_addr, rkey);
 }
 
 /** @swap_add: swap value (CS) or addend (FA); @compare: 0 for FA. Host order. */
@@ -126,6 +152,20 @@ static inline void wqe_set_atomic(struct wqe wqe, uint32_t offset, uint64_t swap
 
 	seg->swap_add = htobe64(swap_add);
 	seg->compare = htobe64(compare);
+}
+
+/** The data pointer of @sge, whose length is below 2 GiB, in the 16 bytes at @place. */
+static inline void segment_set_data(void *place, const struct ibv_sge *sge)
+{
+	__be64 *half = place;
+	uint64_t length_lkey;
+
+	/* Both fields, which an SGE has in the order of the segment, at once. */
+	memcpy(&length_lkey, (const char *)sge + offsetof(struct ibv_sge, length), sizeof(length_lkey));
+	if (__BYTE_ORDER == __LITTLE_ENDIAN)
+		length_lkey = length_lkey << 32 | length_lkey >> 32;
+	half[0] = htobe64(length_lkey);
+	half[1] = htobe64(sge->addr);
 }
 
 /**
@@ -204,31 +244,40 @@ static inline bool sq_has_room(struct send_queue *sq, uint32_t pending, uint32_t
 }
 
 /**
- * Enters the WQE at the producer in the side tables. @pending as above; @wc_opcode: or WC_OPCODE_FROM_CQE.
+ * Enters the WQE whose first block is @index, number @number, in the side tables. @wc_opcode: or WC_OPCODE_FROM_CQE.
  */
-static inline void sq_record(struct send_queue *sq, uint32_t pending, uint64_t wr_id, uint8_t wc_opcode)
+static inline void sq_enter(struct send_queue *sq, uint32_t index, uint32_t number, uint64_t wr_id, uint8_t wc_opcode)
 {
-	uint32_t slot = sq->cur_post & (sq->wqebb_count - 1);
-	uint32_t number = sq->head + pending;
+	uint32_t slots = sq->slots, slot = index & slots;
 
 	sq->wr_id[slot] = wr_id;
 	sq->wqe_head[slot] = number;
 	sq->wc_opcode[slot] = wc_opcode;
 	/* By number of the WR: at most wqebb_count are outstanding, so the entries of those are distinct. */
-	sq->wqe_post[number & (sq->wqebb_count - 1)] = sq->cur_post;
+	sq->wqe_post[number & slots] = index;
+}
+
+/** Enters sq->short_room, whenever something has changed that it depends on. (verbs/send_operations.c) */
+void sq_find_short(struct send_queue *sq);
+
+/** The next WQE inherits @fence. */
+static inline void sq_set_fence(struct send_queue *sq, uint8_t fence)
+{
+	if (wqe_unlikely(sq->fence_cache != fence)) {
+		sq->fence_cache = fence;
+		sq_find_short(sq);
+	}
 }
 
 /**
- * fm_ce_se of a WQE (mlx5-formats 1.3). @send_flags: enum ibv_send_flags; @fence_cache: bits that apply
- * without FENCE.
+ * Third word of a control segment: its last byte is fm_ce_se (mlx5-formats 1.3). @send_flags: enum ibv_send_flags; @fence: bits
+ * that apply without FENCE.
  */
-static inline uint8_t wqe_fm_ce_se(unsigned int send_flags, bool signal_all, uint8_t fence_cache)
+static inline __be32 sq_flags(const struct send_queue *sq, unsigned int send_flags, uint8_t fence)
 {
-	uint8_t fence = send_flags & IBV_SEND_FENCE ? MLX5_WQE_CTRL_FENCE : fence_cache;
-	uint8_t signaled = (send_flags & IBV_SEND_SIGNALED) != 0 || signal_all ? MLX5_WQE_CTRL_CQ_UPDATE : 0;
-	uint8_t solicited = send_flags & IBV_SEND_SOLICITED ? MLX5_WQE_CTRL_SOLICITED : 0;
+	uint32_t flags = sq->flags[send_flags & (WQE_FLAGS - 1)];
 
-	return fence | signaled | solicited;
+	return htobe32(send_flags & IBV_SEND_FENCE ? flags : flags | fence);
 }
 
 /** Writes the doorbell record: everything up to the producer is the device's from now on. */
@@ -303,7 +352,7 @@ static inline bool wr_begin(struct user_qp *qp, const char *call, uint32_t opcod
 {
 	struct send_queue *sq = &qp->sq;
 	struct wr_builder *builder = &qp->builder;
-	struct mlx5_wqe_ctrl_seg *ctrl;
+	struct mlx5_wqe_ctrl_seg *control;
 
 	if (wqe_unlikely(builder->setters_left))
 		wr_drop_unfinished(qp);
@@ -313,17 +362,15 @@ static inline bool wr_begin(struct user_qp *qp, const char *call, uint32_t opcod
 		wr_refuse_full(qp, call, bytes);
 		return false;
 	}
-	sq_record(sq, builder->count, qp->ex.wr_id, wc_opcode);
+	sq_enter(sq, sq->cur_post, sq->head + builder->count, qp->ex.wr_id, wc_opcode);
 	builder->setters_left = setters;
 	builder->fence = 0;
 
 	*wqe = wqe_current(sq);
-	ctrl = wqe_unit(*wqe, 0);
-	ctrl->opmod_idx_opcode = htobe32(opcode | (sq->cur_post & 0xffff) << 8);
-	ctrl->signature = 0;
-	ctrl->dci_stream_channel_id = 0;
-	ctrl->fm_ce_se = wqe_fm_ce_se(qp->ex.wr_flags, qp->sq_sig_all, sq->fence_cache);
-	ctrl->imm = imm;
+	control = wqe_unit(*wqe, 0);
+	wqe_set_word(control, 0, wqe_index(sq->cur_post) | htobe32(opcode));
+	wqe_set_word(control, 2, sq_flags(sq, qp->ex.wr_flags, sq->fence_cache));
+	wqe_set_word(control, 3, imm);
 	return true;
 }
 
@@ -336,7 +383,7 @@ static inline void wr_advance(struct user_qp *qp, uint32_t bytes)
 	struct send_queue *sq = &qp->sq;
 
 	sq->cur_post += wqe_blocks(bytes);
-	sq->fence_cache = qp->builder.fence;
+	sq_set_fence(sq, qp->builder.fence);
 	qp->builder.count++;
 	qp->builder.setters_left = 0;
 }
@@ -348,13 +395,13 @@ static inline void wr_advance(struct user_qp *qp, uint32_t bytes)
  */
 static inline void wr_finish(struct user_qp *qp, uint32_t bytes)
 {
-	struct mlx5_wqe_ctrl_seg *ctrl = wqe_unit(wqe_current(&qp->sq), 0);
+	struct send_queue *sq = &qp->sq;
 
 	if (wqe_unlikely(bytes > WQE_MAX_BYTES)) {
 		wr_refuse_length(qp, bytes);
 		return;
 	}
-	ctrl->qpn_ds = htobe32(qp->base.qp_num << 8 | bytes / WQE_UNIT);
+	wqe_set_word(wqe_unit(wqe_current(sq), 0), 1, sq->qpn | htobe32(bytes / WQE_UNIT));
 	wr_advance(qp, bytes);
 }
 

@@ -12,7 +12,10 @@ bool sq_has_room_for_blocks(struct send_queue *sq, uint32_t outstanding, uint32_
 {
 	uint32_t first = outstanding ? sq->wqe_post[tail & (sq->wqebb_count - 1)] : sq->cur_post;
 
-	sq->oversized |= bytes > sq->wqe_size;
+	if (bytes > sq->wqe_size && !sq->oversized) {
+		sq->oversized = true;
+		sq_find_short(sq);
+	}
 	return sq->cur_post + wqe_blocks(bytes) - first <= sq->wqebb_count;
 }
 
@@ -73,7 +76,7 @@ static void roll_back(struct user_qp *qp)
 		mkey_chain_dropped(qp);
 	LINT(chain_dropped, qp);
 	qp->sq.cur_post = qp->builder.rollback_cur_post;
-	qp->sq.fence_cache = qp->builder.rollback_fence_cache;
+	sq_set_fence(&qp->sq, qp->builder.rollback_fence_cache);
 	qp->builder.setters_left = 0;
 	qp->builder.mkey = NULL;
 	queue_unlock(&qp->sq.lock);

@@ -8,6 +8,7 @@
 #include "verbs/events.h"
 #include "verbs/ops.h"
 #include "verbs/qp_check.h"
+#include "verbs/send_operations.h"
 #include "verbs/xrcd.h"
 
 enum {
@@ -133,6 +134,7 @@ static struct ibv_qp *finish(struct user_qp *qp, enum ibv_qp_state state, int er
 	}
 	qp->base.qp_num = hca_qp_number(qp->device);
 	qp->base.handle = qp->base.qp_num;
+	send_queue_settle(qp);
 	qp->base.state = state;
 	object_enter(&qp->base, &qp->alive, qp->base.context);
 	return &qp->base;

@@ -90,6 +90,10 @@ static void before_rts(void **state)
 
 	(void)state;
 	p->qp.sq.max_gs = -1;
+	sq_find_short(&p->qp.sq);
+	refused(p, &wr, ENOMEM, RULE_SEND_BEFORE_RTS);
+	wr.num_sge = 1;
+	wr.sg_list = small;
 	refused(p, &wr, ENOMEM, RULE_SEND_BEFORE_RTS);
 	wr.num_sge = -1;
 	refused(p, &wr, ENOMEM, RULE_SEND_BEFORE_RTS);
@@ -140,13 +144,18 @@ static void bad_wr_in_list(void **state)
 static void full_queue(void **state)
 {
 	struct posting *p = rc_qp(5);
-	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_SEND};
+	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_SEND, .sg_list = small};
 
 	(void)state;
 	p->qp.sq.head = p->qp.sq.tail = UINT32_MAX - 2;
 	place_producer(p, UINT32_MAX - 1);
-	for (uint32_t i = 0; i < p->qp.sq.max_post; i++)
+	for (uint32_t i = 0; i < p->qp.sq.max_post; i++) {
+		wr.num_sge = i & 1;
 		assert_int_equal(post(p, &wr, &bad), 0);
+	}
+	wr.num_sge = 0;
+	refused(p, &wr, ENOMEM, RULE_SQ_FULL);
+	wr.num_sge = 1;
 	refused(p, &wr, ENOMEM, RULE_SQ_FULL);
 	p->qp.sq.tail += 2;
 	assert_int_equal(post(p, &wr, &bad), 0);
@@ -204,17 +213,18 @@ static void oversized_wqes(void **state)
 		posting_new(IBV_QPT_RC, IBV_QP_EX_WITH_SEND, (struct ibv_qp_cap){.max_send_wr = 8, .max_send_sge = 3});
 	struct user_mr mr = {.base.lkey = 1};
 	struct user_mw mw = {.base.type = IBV_MW_TYPE_2};
-	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_LOCAL_INV, IBV_WR_BIND_MW};
-	static const uint32_t blocks[] = {1, 2, 2, 3};
+	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_LOCAL_INV, IBV_WR_BIND_MW,
+						     IBV_WR_SEND};
+	static const uint32_t blocks[] = {1, 2, 2, 3, 1}, sges[] = {3, 3, 3, 3, 1};
 	struct outstanding o = {.count = 0};
-	uint32_t accepted[4] = {0}, full = 0;
+	uint32_t accepted[5] = {0}, full = 0;
 
 	(void)state;
 	assert_int_equal(p->qp.sq.wqebb_count, 8);
 	srand(7);
 	for (int i = 0; i < 200000; i++) {
-		uint32_t kind = rand() % 4, before = p->qp.sq.cur_post;
-		struct ibv_send_wr *bad, wr = {.opcode = opcodes[kind], .sg_list = small, .num_sge = 3};
+		uint32_t kind = rand() % 5, before = p->qp.sq.cur_post;
+		struct ibv_send_wr *bad, wr = {.opcode = opcodes[kind], .sg_list = small, .num_sge = (int)sges[kind]};
 		int err;
 
 		if (o.count && rand() % 2) {
@@ -236,7 +246,7 @@ static void oversized_wqes(void **state)
 		posted(p, &o, blocks[kind]);
 		accepted[kind]++;
 	}
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 5; i++)
 		assert_true(accepted[i] > 1000);
 	assert_true(full > 1000);
 	posting_free(p);

@@ -20,6 +20,7 @@
 #include "verbs/objects.h"
 #include "verbs/ops.h"
 #include "verbs/qp_sizing.h"
+#include "verbs/send_operations.h"
 #include "verbs/wqe_builder.h"
 #include "verbs/wr.h"
 
@@ -204,6 +205,7 @@ static inline struct posting *posting_new(enum ibv_qp_type type, uint64_t send_o
 
 	assert_int_equal(wr_table_fill(&p->qp, send_ops), 0);
 	wr_set_state(&p->qp, IBV_QPS_RTS);
+	send_queue_settle(&p->qp);
 	return p;
 }
 
@@ -226,7 +228,7 @@ static inline void place_producer(struct posting *p, uint32_t index)
 {
 	p->qp.sq.cur_post = index;
 	p->qp.sq.tail = p->qp.sq.head;
-	p->qp.sq.fence_cache = 0;
+	sq_set_fence(&p->qp.sq, 0);
 	memset(p->qp.sq.buffer, 0xa5, (size_t)p->qp.sq.wqebb_count * 64);
 }
 

@@ -48,7 +48,7 @@ static void limits_of_states(void **state)
 
 	/* RESET forgets everything, after the device did. */
 	around.log[0] = 0;
-	qp->sq.fence_cache = 0x20;
+	sq_set_fence(&qp->sq, 0x20);
 	qp->sq.oversized = true;
 	assert_int_equal(move(qp, IBV_QPS_RESET), 0);
 	assert_string_equal(around.log, "modify purge ");

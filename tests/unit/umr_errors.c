@@ -403,7 +403,7 @@ static void nothing_of_a_refused_chain_is_posted(void **state)
 	fixture->qp.dbrec = dbrec;
 	for (int aborted = 0; aborted < 2; aborted++) {
 		fixture_place(fixture, 11);
-		fixture->qp.sq.fence_cache = 0x20;
+		sq_set_fence(&fixture->qp.sq, 0x20);
 		wr_start(&fixture->qp.ex);
 		fixture->qp.ex.wr_flags = IBV_SEND_INLINE;
 		mlx5dv_wr_mr_list(dv, mkey, 0, 4, sges);

@@ -8,6 +8,7 @@
 
 #include "explain/explain.h"
 #include "verbs/objects.h"
+#include "verbs/send_operations.h"
 #include "verbs/wqe_builder.h"
 
 enum {
@@ -37,7 +38,7 @@ static inline void fixture_place(struct fixture *f, uint32_t index)
 	memset(f->ring, TEST_FILLING, TEST_BLOCKS * 64);
 	f->qp.sq.cur_post = index;
 	f->qp.sq.head = f->qp.sq.tail = index;
-	f->qp.sq.fence_cache = 0;
+	sq_set_fence(&f->qp.sq, 0);
 	memset(&f->qp.builder, 0, sizeof(f->qp.builder));
 }
 
@@ -70,6 +71,7 @@ static inline struct fixture *fixture_new(void)
 	f->mkey.max_entries = 64;
 	f->mkey.create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT;
 	assert_int_equal(dv_wr_table_fill(&f->qp, f->qp.dv_send_ops), 0);
+	send_queue_settle(&f->qp);
 	fixture_place(f, 0);
 	return f;
 }

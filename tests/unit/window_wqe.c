@@ -148,12 +148,13 @@ static void window_wqes(void **state)
  */
 static void fence_cache(void **state)
 {
+	struct ibv_sge sge = {.addr = 0x1000, .length = 8, .lkey = 1};
 	struct posting *p = posting_new(IBV_QPT_RC, 0, (struct ibv_qp_cap){.max_send_wr = 8, .max_send_sge = 1});
 	struct ibv_send_wr *bad, wr[4] = {
 					 {.opcode = IBV_WR_LOCAL_INV, .next = &wr[1]},
 					 {.opcode = IBV_WR_LOCAL_INV, .next = &wr[2]},
-					 {.opcode = IBV_WR_SEND, .next = &wr[3]},
-					 {.opcode = IBV_WR_SEND},
+					 {.opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1, .next = &wr[3]},
+					 {.opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1},
 				 };
 
 	(void)state;
