@@ -20,6 +20,7 @@
 #include <sys/single_threaded.h>
 
 #include "core/lock.h"
+#include "core/visibility.h"
 
 struct timeline_record;
 
@@ -42,7 +43,7 @@ struct epoch_slot {
 } __attribute__((aligned(128)));
 
 extern __thread struct epoch_slot *epoch_this_thread __attribute__((tls_model("initial-exec")));
-extern uint64_t epoch_current;
+extern uint64_t epoch_current SOFTHCA_OWN;
 
 /* Threads that get a slot although there is no memory. */
 #define EPOCH_RESERVE 256

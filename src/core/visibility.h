@@ -8,4 +8,7 @@
 
 #define SOFTHCA_API __attribute__((visibility("default")))
 
+/* At the declaration of a variable: the library has it itself. Else compilers look up where it is at each access. */
+#define SOFTHCA_OWN __attribute__((visibility("hidden")))
+
 #endif

@@ -23,6 +23,7 @@
 
 #include "core/compiler.h"
 #include "core/epoch.h"
+#include "core/visibility.h"
 
 struct run;
 
@@ -105,7 +106,7 @@ bool progress_on_thread(void);
 void progress_wake(void);
 
 /* Use progress_has_pollers(). */
-extern uint32_t progress_pollers;
+extern uint32_t progress_pollers SOFTHCA_OWN;
 
 /** True if anything may arrive: if not, polling CQs need not call progress_poll(). Any thread. */
 static inline bool progress_has_pollers(void)

@@ -13,6 +13,7 @@
 #include "core/limits.h"
 #include "explain/explain.h"
 #include "verbs/cq.h"
+#include "verbs/cqe.h"
 #include "verbs/events.h"
 #include "verbs/ops.h"
 
@@ -124,10 +125,11 @@ static int check(struct request *request)
 /* Ring and doorbell record. Returns an errno value. */
 static int cq_alloc(struct user_cq *cq, const struct request *request)
 {
+	uint32_t count = queue_entries(request->attr->cqe + 1);
+
 	cq->pd = request->pd;
-	cq->cqe_count = queue_entries(request->attr->cqe + 1);
 	cq->cqe_size = request->cqe_size;
-	cq->buffer = cq_ring_alloc(cq->pd, cq->cqe_count, cq->cqe_size);
+	cq_set_ring(cq, cq_ring_alloc(cq->pd, count, cq->cqe_size), count);
 	if (cq->buffer)
 		cq->dbrec = dbrec_alloc(cq->pd);
 	if (!cq->buffer || !cq->dbrec)

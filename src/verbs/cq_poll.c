@@ -16,109 +16,149 @@ int cqe_refuse(struct user_cq *cq, const struct mlx5_cqe64 *cqe)
 	return CQ_POLL_ERROR;
 }
 
-/*
- * mlx5-formats 3.8: a send completion fills opcode, and byte_len where data came back; the flag of its own immediate is
- * a quirk that programs may see.
- */
-static inline void fill_send(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe)
-{
-	uint8_t opcode = cqe_send_opcode(cqe);
+const struct request_completion request_completions[256] = {
+	[MLX5_OPCODE_RDMA_WRITE] = {IBV_WC_RDMA_WRITE, FILLS_NOTHING},
+	[MLX5_OPCODE_RDMA_WRITE_IMM] = {IBV_WC_RDMA_WRITE, FILLS_FLAG},
+	[MLX5_OPCODE_SEND] = {IBV_WC_SEND, FILLS_NOTHING},
+	[MLX5_OPCODE_SEND_IMM] = {IBV_WC_SEND, FILLS_FLAG},
+	[MLX5_OPCODE_SEND_INVAL] = {IBV_WC_SEND, FILLS_NOTHING},
+	[MLX5_OPCODE_RDMA_READ] = {IBV_WC_RDMA_READ, FILLS_LENGTH},
+	[MLX5_OPCODE_ATOMIC_CS] = {IBV_WC_COMP_SWAP, FILLS_ATOMIC},
+	[MLX5_OPCODE_ATOMIC_FA] = {IBV_WC_FETCH_ADD, FILLS_ATOMIC},
+	[MLX5_OPCODE_TSO] = {IBV_WC_TSO, FILLS_NOTHING},
+	[MLX5_OPCODE_UMR] = {IBV_WC_DRIVER1, FILLS_NOTHING},
+	[MLX5_OPCODE_SET_PSV] = {IBV_WC_DRIVER1, FILLS_NOTHING},
+};
 
-	if (likely(opcode == MLX5_OPCODE_RDMA_WRITE || opcode == MLX5_OPCODE_SEND))
+/* A request that succeeded, but for its wr_id. */
+SPECIALISED void fill_request(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe)
+{
+	uint32_t word = be32toh(cqe->sop_drop_qpn);
+	const struct request_completion *completion = &request_completions[word >> 24];
+
+	wc->status = IBV_WC_SUCCESS;
+	wc->opcode = completion->wc_opcode;
+	wc->qp_num = word & 0xffffff;
+	wc->wc_flags = 0;
+	if (likely(completion->fills == FILLS_NOTHING))
 		return;
-	switch (opcode) {
-	case MLX5_OPCODE_RDMA_WRITE_IMM:
-	case MLX5_OPCODE_SEND_IMM:
+	switch (completion->fills) {
+	case FILLS_LENGTH:
+		wc->byte_len = be32toh(cqe->byte_cnt);
+		return;
+	case FILLS_ATOMIC:
+		wc->byte_len = 8;
+		return;
+	case FILLS_FLAG:
 		wc->wc_flags = IBV_WC_WITH_IMM;
 		return;
-	case MLX5_OPCODE_RDMA_READ:
-	case MLX5_OPCODE_ATOMIC_CS:
-	case MLX5_OPCODE_ATOMIC_FA:
-		wc->byte_len = cqe_byte_len(cqe);
+	default:
+		wc->opcode = IBV_WC_DRIVER2;
 		return;
 	}
 }
 
-static inline void fill_receive(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe)
+/* The same of a receive; @opcode: what the CQE says, a constant where possible. */
+SPECIALISED void fill_receive(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe, uint8_t opcode)
 {
-	wc->wc_flags = cqe_responder_flags(cqe);
-	wc->byte_len = cqe_byte_len(cqe);
-	if (wc->wc_flags & (IBV_WC_WITH_IMM | IBV_WC_WITH_INV))
+	uint32_t word = be32toh(cqe->flags_rqpn), pkey_word = be32toh(cqe->imm_inval_pkey);
+	unsigned int flags = word >> 28 & 3 ? IBV_WC_GRH : 0;
+
+	wc->status = IBV_WC_SUCCESS;
+	wc->opcode = opcode == MLX5_CQE_RESP_WR_IMM ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
+	wc->byte_len = be32toh(cqe->byte_cnt);
+	if (opcode != MLX5_CQE_RESP_SEND) {
+		flags |= opcode == MLX5_CQE_RESP_SEND_INV ? IBV_WC_WITH_INV : IBV_WC_WITH_IMM;
 		wc->imm_data = cqe_imm_or_rkey(cqe);
-	wc->src_qp = cqe_src_qp(cqe);
+	}
+	wc->wc_flags = flags;
+	wc->qp_num = cqe_qpn(cqe);
+	wc->src_qp = word & 0xffffff;
 	wc->slid = be16toh(cqe->slid);
-	wc->sl = cqe_sl(cqe);
+	wc->sl = word >> 24 & 0xf;
 	wc->dlid_path_bits = cqe_dlid_path_bits(cqe);
-	wc->pkey_index = be32toh(cqe->imm_inval_pkey) & 0xffff;
+	wc->pkey_index = pkey_word & 0xffff;
 }
 
 /* ibv_poll_cq(3): unless the status is success, wr_id, status, qp_num and vendor_err alone are valid. */
-static void fill(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe, const struct work_completion *completion)
+static void fill_error(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe, enum ibv_wc_status status)
 {
-	wc->wr_id = completion->wr_id;
-	wc->status = completion->status;
+	wc->status = status;
 	wc->qp_num = cqe_qpn(cqe);
 	wc->wc_flags = 0;
-	if (cqe_is_error(cqe)) {
-		wc->vendor_err = cqe_vendor_err(cqe);
-		return;
+	wc->vendor_err = cqe_vendor_err(cqe);
+}
+
+enum take {
+	TAKE_EMPTY, /* the device has not written the CQE yet */
+	TAKE_OTHER, /* take_other() is to take it */
+	TAKE_DONE,
+};
+
+/* A request whose completion its CQE alone tells, but for the wr_id. */
+SPECIALISED enum take take_request(struct send_queue *sq, const struct mlx5_cqe64 *cqe, struct ibv_wc *wc)
+{
+	uint32_t slot = cqe_slot(sq, cqe);
+
+	if (unlikely(sq->wc_opcode[slot] != WC_OPCODE_FROM_CQE))
+		return TAKE_OTHER;
+	wc->wr_id = sq->wr_id[slot];
+	sends_over(sq, slot);
+	fill_request(wc, cqe);
+	return TAKE_DONE;
+}
+
+/* A receive of a SEND without immediate into a queue pair's own receive queue. */
+SPECIALISED enum take take_receive(struct user_qp *qp, const struct mlx5_cqe64 *cqe, struct ibv_wc *wc)
+{
+	if (unlikely(qp->base.srq != NULL))
+		return TAKE_OTHER;
+	wc->wr_id = receive_over(&qp->rq);
+	fill_receive(wc, cqe, MLX5_CQE_RESP_SEND);
+	return TAKE_DONE;
+}
+
+/* What most CQEs are: the above, which succeeded and have no data in their CQE. Nothing is done about others. */
+SPECIALISED enum take take_simple(struct user_cq *cq, uint32_t index, struct ibv_wc *wc)
+{
+	const struct mlx5_cqe64 *cqe = cq_entry(cq, index);
+	uint8_t op_own = __atomic_load_n(&cqe->op_own, __ATOMIC_ACQUIRE);
+	uint8_t owner = cqe_owner(cq->cqe_count, index);
+	struct user_qp *qp;
+
+	op_own &= 0xf0 | CQE_SCATTERED | MLX5_CQE_OWNER_MASK;
+	if (likely(op_own == (MLX5_CQE_REQ << 4 | owner))) {
+		qp = user_index_find(&to_user_context(cq->base.context)->qps, cqe_user_index(cqe));
+		return likely(qp != NULL) ? take_request(&qp->sq, cqe, wc) : TAKE_OTHER;
 	}
-	if (cqe_opcode(cqe) == MLX5_CQE_REQ)
-		fill_send(wc, cqe);
-	else
-		fill_receive(wc, cqe);
-	wc->opcode = cqe_wc_opcode(cqe, completion->wc_opcode);
+	if (likely(op_own == (MLX5_CQE_RESP_SEND << 4 | owner))) {
+		qp = user_index_find(&to_user_context(cq->base.context)->qps, cqe_user_index(cqe));
+		return likely(qp != NULL) ? take_receive(qp, cqe, wc) : TAKE_OTHER;
+	}
+	return cqe_is_written(cqe, cq->cqe_count, index) ? TAKE_OTHER : TAKE_EMPTY;
 }
 
-/* A send request that succeeded, which most CQEs are of: as the others, with fewer questions. Returns as cqe_complete(). */
-static inline int take_send(struct user_cq *cq, const struct mlx5_cqe64 *cqe, struct ibv_wc *wc)
-{
-	struct user_qp *qp = user_index_find(&to_user_context(cq->base.context)->qps, cqe_user_index(cqe));
-	struct work_completion completion;
-
-	if (unlikely(!qp))
-		return cqe_refuse(cq, cqe);
-	completion_of_send(&qp->sq, cqe, &completion);
-	wc->wr_id = completion.wr_id;
-	wc->status = IBV_WC_SUCCESS;
-	wc->qp_num = cqe_qpn(cqe);
-	wc->wc_flags = 0;
-	fill_send(wc, cqe);
-	wc->opcode = cqe_wc_opcode(cqe, completion.wc_opcode);
-	return 0;
-}
-
-/* The same of a receive of a SEND without immediate, of a queue pair's own receive queue. */
-static inline int take_receive(struct user_cq *cq, struct user_qp *qp, const struct mlx5_cqe64 *cqe, struct ibv_wc *wc)
-{
-	struct work_completion completion;
-
-	if (unlikely(completion_of_receive(qp, cqe, &completion)))
-		return cqe_refuse(cq, cqe);
-	wc->wr_id = completion.wr_id;
-	wc->status = IBV_WC_SUCCESS;
-	wc->opcode = IBV_WC_RECV;
-	wc->qp_num = cqe_qpn(cqe);
-	fill_receive(wc, cqe);
-	return 0;
-}
-
+/* Returns as cqe_complete(). */
 static __attribute__((noinline)) int take_other(struct user_cq *cq, const struct mlx5_cqe64 *cqe, struct ibv_wc *wc)
 {
 	struct work_completion completion;
-	struct user_qp *qp;
-	int result;
+	int result = cqe_complete(cq, cqe, &completion);
 
-	if (likely(cqe_opcode(cqe) == MLX5_CQE_RESP_SEND)) {
-		qp = user_index_find(&to_user_context(cq->base.context)->qps, cqe_user_index(cqe));
-		if (likely(qp != NULL))
-			return take_receive(cq, qp, cqe, wc);
+	if (result != 0)
+		return result;
+	wc->wr_id = completion.wr_id;
+	if (cqe_is_error(cqe)) {
+		fill_error(wc, cqe, completion.status);
+		return 0;
 	}
-	result = cqe_complete(cq, cqe, &completion);
-
-	if (result == 0)
-		fill(wc, cqe, &completion);
-	return result;
+	if (cqe_opcode(cqe) != MLX5_CQE_REQ) {
+		fill_receive(wc, cqe, cqe_opcode(cqe));
+		return 0;
+	}
+	fill_request(wc, cqe);
+	if (completion.wc_opcode != WC_OPCODE_FROM_CQE)
+		wc->opcode = completion.wc_opcode;
+	return 0;
 }
 
 /* Into the timeline: @wc are of the CQEs in front of the @behind newest that were taken. */
@@ -128,18 +168,21 @@ static inline void record_polled(const struct user_cq *cq, uint64_t time, uint32
 	hca_cq_polled(cq->device, time, cq->consumer_index - behind - (uint32_t)count, wc, (uint32_t)count);
 }
 
-/* @cqe, which is there, and those behind it. @recorded: into the timeline. The lock is held, and let go. */
-SPECIALISED int take_those(struct user_cq *cq, const struct mlx5_cqe64 *cqe, int num_entries, struct ibv_wc *wc,
-			   const bool recorded)
+/* All CQEs that are there, behind @polled that were taken. @recorded: into the timeline. The lock is held, and let go. */
+SPECIALISED int take_all(struct user_cq *cq, int polled, int num_entries, struct ibv_wc *wc, const bool recorded)
 {
 	uint64_t now = recorded ? timeline_now() : 0;
-	int polled = 0, told = 0;
-	int result;
+	uint32_t index = cq->consumer_index, first = index - (uint32_t)polled;
+	int told = 0, result = 0;
 
-	do {
-		cq_advance(cq);
-		result = likely(cqe_is_plain_request(cqe)) ? take_send(cq, cqe, &wc[polled])
-							   : take_other(cq, cqe, &wc[polled]);
+	while (polled < num_entries) {
+		enum take take = take_simple(cq, index, &wc[polled]);
+
+		if (take == TAKE_EMPTY)
+			break;
+		cq_set_consumer(cq, ++index);
+		if (take == TAKE_OTHER)
+			result = take_other(cq, cq_entry(cq, index - 1), &wc[polled]);
 		if (unlikely(result < 0))
 			break;
 		/* The indices of those that are told of together follow each other. */
@@ -148,37 +191,21 @@ SPECIALISED int take_those(struct user_cq *cq, const struct mlx5_cqe64 *cqe, int
 			told = polled;
 		}
 		polled += result == 0;
-	} while (polled < num_entries && (cqe = cq_next(cq)));
-	if (recorded)
+		result = 0;
+	}
+	if (recorded && index != first)
 		record_polled(cq, now, result < 0, wc + told, polled - told);
-	cq_publish_consumer(cq);
+	if (index != first)
+		cq_publish_consumer(cq);
 	queue_unlock(&cq->lock);
 	return result < 0 ? result : polled;
 }
 
-static __attribute__((noinline)) int take_some(struct user_cq *cq, const struct mlx5_cqe64 *cqe, int num_entries,
-					       struct ibv_wc *wc)
+/* What came when nothing was there. */
+static __attribute__((noinline)) int poll_once(struct user_cq *cq, int num_entries, struct ibv_wc *wc)
 {
-	return take_those(cq, cqe, num_entries, wc, false);
-}
-
-static __attribute__((noinline)) int take_some_recorded(struct user_cq *cq, const struct mlx5_cqe64 *cqe,
-							int num_entries, struct ibv_wc *wc)
-{
-	return take_those(cq, cqe, num_entries, wc, true);
-}
-
-/* Most polls find nothing. */
-SPECIALISED int poll_once(struct user_cq *cq, int num_entries, struct ibv_wc *wc, const bool recorded)
-{
-	const struct mlx5_cqe64 *cqe;
-
 	queue_lock(&cq->lock);
-	cqe = cq_next(cq);
-	if (cqe && likely(num_entries > 0))
-		return recorded ? take_some_recorded(cq, cqe, num_entries, wc) : take_some(cq, cqe, num_entries, wc);
-	queue_unlock(&cq->lock);
-	return 0;
+	return take_all(cq, 0, num_entries, wc, false);
 }
 
 /* @result completions were taken; if none was there, what can arrive is handled first. */
@@ -188,28 +215,84 @@ static __attribute__((noinline)) int poll_again(struct user_cq *cq, int result, 
 		progress_worked(1);
 		return result;
 	}
-	return progress_poll() ? poll_once(cq, num_entries, wc, false) : 0;
+	return progress_poll() ? poll_once(cq, num_entries, wc) : 0;
 }
 
-int softhca_ibv_poll_cq(struct ibv_cq *base, int num_entries, struct ibv_wc *wc)
+/* The end of a poll of @result, after the lock was let go. */
+SPECIALISED int end_poll(struct user_cq *cq, int result, int num_entries, struct ibv_wc *wc)
+{
+	return likely(!progress_has_pollers()) ? result : poll_again(cq, result, num_entries, wc);
+}
+
+/* Another thread has the lock. */
+static RARE int poll_later(struct user_cq *cq, int num_entries, struct ibv_wc *wc)
+{
+	return end_poll(cq, poll_once(cq, num_entries, wc), num_entries, wc);
+}
+
+/* @polled are taken, and there is a CQE that is none of the simple ones, for @next. */
+static __attribute__((noinline)) int poll_rest(struct user_cq *cq, int num_entries, struct ibv_wc *next, int polled)
+{
+	struct ibv_wc *wc = next - polled;
+
+	return end_poll(cq, take_all(cq, polled, num_entries, wc, false), num_entries, wc);
+}
+
+static RARE int poll_and_wake(struct user_cq *cq, int num_entries, struct ibv_wc *next, int polled)
+{
+	queue_lock_wake(&cq->lock);
+	return end_poll(cq, polled, num_entries, next - polled);
+}
+
+/* What happens else than that simple CQEs are taken, or none, is other functions', so that this one need not save registers. */
+int softhca_ibv_poll_cq(struct ibv_cq *base, int num_entries, struct ibv_wc *next)
 {
 	struct user_cq *cq = to_user_cq(base);
-	int result = poll_once(cq, num_entries, wc, false);
+	enum take take = TAKE_DONE;
+	uint32_t index;
+	int polled = 0;
 
+	if (unlikely(!queue_lock_at_once(&cq->lock)))
+		return poll_later(cq, num_entries, next);
+	index = cq->consumer_index;
+	while (polled < num_entries) {
+		take = take_simple(cq, index, next);
+		if (take != TAKE_DONE)
+			break;
+		next++;
+		polled++;
+		index++;
+	}
+	if (unlikely(take == TAKE_OTHER)) {
+		cq_set_consumer(cq, index);
+		return poll_rest(cq, num_entries, next, polled);
+	}
+	if (polled) {
+		cq_set_consumer(cq, index);
+		cq_publish_consumer(cq);
+	}
+	if (queue_unlock_wakes(&cq->lock))
+		return poll_and_wake(cq, num_entries, next, polled);
 	if (likely(!progress_has_pollers()))
-		return result;
-	return poll_again(cq, result, num_entries, wc);
+		return polled;
+	return poll_again(cq, polled, num_entries, next - polled);
+}
+
+static int poll_once_recorded(struct user_cq *cq, int num_entries, struct ibv_wc *wc)
+{
+	queue_lock(&cq->lock);
+	return take_all(cq, 0, num_entries, wc, true);
 }
 
 static int poll_recorded(struct user_cq *cq, int num_entries, struct ibv_wc *wc)
 {
-	int result = poll_once(cq, num_entries, wc, true);
+	int result = poll_once_recorded(cq, num_entries, wc);
 
 	if (!progress_has_pollers())
 		return result;
 	if (result)
 		progress_worked(1);
-	return result || !progress_poll() ? result : poll_once(cq, num_entries, wc, true);
+	return result || !progress_poll() ? result : poll_once_recorded(cq, num_entries, wc);
 }
 
 int poll_cq_watched(struct ibv_cq *base, int num_entries, struct ibv_wc *wc)

@@ -27,8 +27,7 @@ void cq_continue_in(struct user_cq *cq, void *ring, uint32_t count)
 		source = cqe_at(cq->buffer, cq->cqe_count, cq->cqe_size, index);
 	}
 	__atomic_store_n(&cq->consumer_index, cq->consumer_index + 1, __ATOMIC_RELAXED);
-	cq->buffer = ring;
-	cq->cqe_count = count;
+	cq_set_ring(cq, ring, count);
 	cq->current = NULL;
 	cq->base.cqe = count - 1;
 }

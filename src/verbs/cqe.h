@@ -14,6 +14,7 @@
 #include <errno.h>
 
 #include "core/compiler.h"
+#include "core/visibility.h"
 #include "verbs/objects.h"
 
 /* What polling functions return for a CQE that belongs to no QP (mlx5-formats 3.8). */
@@ -31,6 +32,21 @@ static inline struct mlx5_cqe64 *cqe_at(void *ring, uint32_t cqe_count, uint32_t
 	return (struct mlx5_cqe64 *)((char *)ring + offset);
 }
 
+/** @ring, which may be NULL, with @count entries of cq->cqe_size is that of @cq from now on. */
+static inline void cq_set_ring(struct user_cq *cq, void *ring, uint32_t count)
+{
+	cq->buffer = ring;
+	cq->first = ring ? cqe_at(ring, count, cq->cqe_size, 0) : NULL;
+	cq->cqe_count = count;
+	cq->entries = count - 1;
+}
+
+/** As cqe_at(), in the ring of @cq. */
+static inline const struct mlx5_cqe64 *cq_entry(const struct user_cq *cq, uint32_t index)
+{
+	return (const struct mlx5_cqe64 *)((const char *)cq->first + (size_t)(index & cq->entries) * cq->cqe_size);
+}
+
 /** Owner bit of entry @index: changes with each lap of the ring. */
 static inline uint8_t cqe_owner(uint32_t cqe_count, uint32_t index)
 {
@@ -45,12 +61,6 @@ static inline uint8_t cqe_opcode(const struct mlx5_cqe64 *cqe)
 /* Bits of op_own: data is in the CQE, in its first half of 64 bytes, or in front of it. */
 #define CQE_SCATTERED (MLX5_INLINE_SCATTER_32 | MLX5_INLINE_SCATTER_64)
 
-/** True of the CQE of a request that succeeded and has no data in it. */
-static inline bool cqe_is_plain_request(const struct mlx5_cqe64 *cqe)
-{
-	return (cqe->op_own & (0xf0 | CQE_SCATTERED)) == MLX5_CQE_REQ << 4;
-}
-
 /** True if the device has written @cqe for @index; what it wrote before op_own is visible then. */
 static inline bool cqe_is_written(const struct mlx5_cqe64 *cqe, uint32_t cqe_count, uint32_t index)
 {
@@ -62,16 +72,16 @@ static inline bool cqe_is_written(const struct mlx5_cqe64 *cqe, uint32_t cqe_cou
 /** The next CQE in the ring, NULL if there is none. */
 static inline const struct mlx5_cqe64 *cq_next(const struct user_cq *cq)
 {
-	const struct mlx5_cqe64 *cqe = cqe_at(cq->buffer, cq->cqe_count, cq->cqe_size, cq->consumer_index);
+	const struct mlx5_cqe64 *cqe = cq_entry(cq, cq->consumer_index);
 
 	return cqe_is_written(cqe, cq->cqe_count, cq->consumer_index) ? cqe : NULL;
 }
 
-/** Takes what cq_next() has just found. It stays valid until cq_publish_consumer(). */
-static inline void cq_advance(struct user_cq *cq)
+/** The CQEs before @index are taken; they stay valid until cq_publish_consumer(). */
+static inline void cq_set_consumer(struct user_cq *cq, uint32_t index)
 {
 	/* Atomic for ibv_req_notify_cq(3), which reads it without the lock. */
-	__atomic_store_n(&cq->consumer_index, cq->consumer_index + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&cq->consumer_index, index, __ATOMIC_RELAXED);
 }
 
 /** Takes the next CQE from the ring, NULL if there is none. It stays valid until cq_publish_consumer(). */
@@ -80,7 +90,7 @@ static inline const struct mlx5_cqe64 *cq_take(struct user_cq *cq)
 	const struct mlx5_cqe64 *cqe = cq_next(cq);
 
 	if (cqe)
-		cq_advance(cq);
+		cq_set_consumer(cq, cq->consumer_index + 1);
 	return cqe;
 }
 
@@ -167,6 +177,24 @@ static inline enum ibv_wc_status cqe_error_status(const struct mlx5_cqe64 *cqe)
 	}
 }
 
+/* What a successful request of an MLX5_OPCODE_* has in its completion. */
+struct request_completion {
+	uint8_t wc_opcode; /* enum ibv_wc_opcode */
+	uint8_t fills;
+};
+
+/* What else its struct ibv_wc has (mlx5-formats 3.8); the flag of its own immediate is a quirk that programs may see. */
+enum {
+	FILLS_DRIVER, /* its opcode is none that libibverbs knows: IBV_WC_DRIVER2 */
+	FILLS_NOTHING,
+	FILLS_LENGTH, /* byte_len: data came back */
+	FILLS_ATOMIC, /* byte_len, 8 whatever the CQE says */
+	FILLS_FLAG,   /* IBV_WC_WITH_IMM */
+};
+
+/** By MLX5_OPCODE_*. (verbs/cq_poll.c) */
+extern const struct request_completion request_completions[256] SOFTHCA_OWN;
+
 /**
  * Opcode of a successful completion (mlx5-formats 3.8). @remembered: what the send queue kept for the WQE's slot; it
  * decides for WQEs that one mlx5 opcode serves for several verbs, and for raw WQEs.
@@ -183,31 +211,10 @@ static inline enum ibv_wc_opcode cqe_wc_opcode(const struct mlx5_cqe64 *cqe, uin
 	}
 	if (unlikely(remembered != WC_OPCODE_FROM_CQE))
 		return remembered;
-	if (likely(cqe_send_opcode(cqe) == MLX5_OPCODE_RDMA_WRITE))
-		return IBV_WC_RDMA_WRITE;
-	switch (cqe_send_opcode(cqe)) {
-	case MLX5_OPCODE_RDMA_WRITE:
-	case MLX5_OPCODE_RDMA_WRITE_IMM:
-		return IBV_WC_RDMA_WRITE;
-	case MLX5_OPCODE_SEND:
-	case MLX5_OPCODE_SEND_IMM:
-	case MLX5_OPCODE_SEND_INVAL:
-		return IBV_WC_SEND;
-	case MLX5_OPCODE_RDMA_READ:
-		return IBV_WC_RDMA_READ;
-	case MLX5_OPCODE_ATOMIC_CS:
-		return IBV_WC_COMP_SWAP;
-	case MLX5_OPCODE_ATOMIC_FA:
-		return IBV_WC_FETCH_ADD;
-	case MLX5_OPCODE_TSO:
-		return IBV_WC_TSO;
-	case MLX5_OPCODE_UMR:
-	case MLX5_OPCODE_SET_PSV:
-		return IBV_WC_DRIVER1;
-	default:
-		/* Masked atomics and the like: nothing but a raw WQE makes them (mlx5-formats 6, point 61). */
+	/* Masked atomics and the like: nothing but a raw WQE makes them (mlx5-formats 6, point 61). */
+	if (request_completions[cqe_send_opcode(cqe)].fills == FILLS_DRIVER)
 		return IBV_WC_DRIVER2;
-	}
+	return request_completions[cqe_send_opcode(cqe)].wc_opcode;
 }
 
 /** Bytes that a successful completion reports; atomics always 8 (mlx5-formats 3.8). */
@@ -277,26 +284,42 @@ void cqe_scatter(const struct send_queue *sq, const struct mlx5_cqe64 *cqe);
  * A CQE for WQE i completes all WQEs before it too (mlx5-formats 3.3). The release pairs with the acquire of the
  * poster, who may reuse the slot from then on.
  */
+static inline void sends_over(struct send_queue *sq, uint32_t slot)
+{
+	__atomic_store_n(&sq->tail, sq->wqe_head[slot] + 1, __ATOMIC_RELEASE);
+}
+
+/* The slot of the WQE that @cqe names. */
+static inline uint32_t cqe_slot(const struct send_queue *sq, const struct mlx5_cqe64 *cqe)
+{
+	return be16toh(cqe->wqe_counter) & sq->slots;
+}
+
 static inline void completion_of_send(struct send_queue *sq, const struct mlx5_cqe64 *cqe, struct work_completion *out)
 {
-	uint32_t slot = be16toh(cqe->wqe_counter) & (sq->wqebb_count - 1);
+	uint32_t slot = cqe_slot(sq, cqe);
 
 	out->wr_id = sq->wr_id[slot];
 	out->wc_opcode = sq->wc_opcode[slot];
-	__atomic_store_n(&sq->tail, sq->wqe_head[slot] + 1, __ATOMIC_RELEASE);
+	sends_over(sq, slot);
+}
+
+/* A receive queue completes strictly in order (mlx5-formats 2.1). Returns the wr_id of the oldest receive, which is over. */
+static inline uint64_t receive_over(struct receive_queue *rq)
+{
+	uint32_t tail = rq->tail;
+	uint64_t wr_id = rq->wr_id[tail & (rq->count - 1)];
+
+	__atomic_store_n(&rq->tail, tail + 1, __ATOMIC_RELEASE);
+	return wr_id;
 }
 
 static inline int completion_of_receive(struct user_qp *qp, const struct mlx5_cqe64 *cqe, struct work_completion *out)
 {
-	struct receive_queue *rq = &qp->rq;
-	uint32_t tail = rq->tail;
-
 	out->wc_opcode = WC_OPCODE_FROM_CQE;
 	if (qp->base.srq)
 		return user_srq_complete(to_user_srq(qp->base.srq), be16toh(cqe->wqe_counter), &out->wr_id);
-	/* A receive queue completes strictly in order (mlx5-formats 2.1). */
-	out->wr_id = rq->wr_id[tail & (rq->count - 1)];
-	__atomic_store_n(&rq->tail, tail + 1, __ATOMIC_RELEASE);
+	out->wr_id = receive_over(&qp->rq);
 	return 0;
 }
 

@@ -18,6 +18,7 @@
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 
+#include "core/compiler.h"
 #include "core/event_queue.h"
 #include "core/lock.h"
 #include "hca/hca.h"
@@ -49,11 +50,11 @@ struct lint_receives;
 
 /*
  * User index -> QP or XRC SRQ, read by pollers without a lock: two levels, leaves are never freed before the context is.
- * An entry is an address; the lowest bit tells an SRQ.
+ * An entry is the address of a QP, or that of an SRQ negated, or 0; addresses of programs are positive.
  */
 struct user_index_table {
 	struct queue_lock lock; /* of changes */
-	uintptr_t *leaf[1024];  /* 1024 entries each; user index = leaf << 10 | slot */
+	int64_t *leaf[1024];    /* 1024 entries each; user index = leaf << 10 | slot; never needed: one of zeros */
 	uint32_t next;          /* where to look for a free index first */
 };
 
@@ -158,7 +159,9 @@ struct user_cq {
 	struct queue_lock lock;
 	struct user_pd *pd; /* parent domain that allocated the ring, or NULL */
 	void *buffer;
+	void *first;        /* in it, the completion of entry 0; cq_set_ring() (verbs/cqe.h) */
 	uint32_t cqe_count; /* power of two; base.cqe + 1 */
+	uint32_t entries;   /* cqe_count - 1, to find an entry with */
 	uint32_t cqe_size;  /* 64 or 128 */
 	uint32_t *dbrec;
 	uint32_t consumer_index; /* free running */
@@ -404,27 +407,29 @@ void user_index_destroy(struct user_index_table *table);
 int user_index_add(struct user_index_table *table, struct user_qp *qp, uint32_t *index);
 int user_index_add_srq(struct user_index_table *table, struct user_srq *srq, uint32_t *index);
 void user_index_remove(struct user_index_table *table, uint32_t index);
-static inline uintptr_t user_index_load(struct user_index_table *table, uint32_t index)
+static inline int64_t user_index_load(struct user_index_table *table, uint32_t index)
 {
-	uintptr_t *leaf = __atomic_load_n(&table->leaf[index >> 10 & 1023], __ATOMIC_ACQUIRE);
+	int64_t *leaf = __atomic_load_n(&table->leaf[index >> 10 & 1023], __ATOMIC_ACQUIRE);
 
-	return leaf ? __atomic_load_n(&leaf[index & 1023], __ATOMIC_ACQUIRE) : 0;
+	return __atomic_load_n(&leaf[index & 1023], __ATOMIC_ACQUIRE);
 }
 
 /** The QP of @index, or NULL. */
 static inline struct user_qp *user_index_find(struct user_index_table *table, uint32_t index)
 {
-	uintptr_t entry = user_index_load(table, index);
+	int64_t entry = user_index_load(table, index);
 
-	return entry & 1 ? NULL : (struct user_qp *)entry;
+	if (unlikely(entry <= 0))
+		return NULL;
+	return (struct user_qp *)(uintptr_t)entry;
 }
 
 /** The XRC SRQ of @index, or NULL. */
 static inline struct user_srq *user_index_find_srq(struct user_index_table *table, uint32_t index)
 {
-	uintptr_t entry = user_index_load(table, index);
+	int64_t entry = user_index_load(table, index);
 
-	return entry & 1 ? (struct user_srq *)(entry - 1) : NULL;
+	return entry < 0 ? (struct user_srq *)(uintptr_t)-entry : NULL;
 }
 
 /** A zeroed QP, which has what the builders need if it is to have @builders. NULL without memory. free(3) frees it. (verbs/qp.c) */

@@ -14,7 +14,9 @@
 
 #include "verbs/signature.h"
 #include "verbs/cq.h"
+#include "verbs/cqe.h"
 #include "verbs/ops.h"
+#include "verbs/send_operations.h"
 #include "verbs/srq.h"
 
 enum {
@@ -129,10 +131,9 @@ static inline void fixture_init(struct cq_fixture *f, uint32_t count, uint32_t s
 	queue_lock_init(&f->cq.lock, LOCK_LEVEL_USER_CQ, false);
 	f->cq.base.context = &f->context.verbs.context;
 	f->cq.base.cqe = count - 1;
-	f->cq.cqe_count = count;
 	f->cq.cqe_size = size;
 	f->cq.dbrec = f->dbrec;
-	f->cq.buffer = make_ring(count, size);
+	cq_set_ring(&f->cq, make_ring(count, size), count);
 	f->cq.consumer_index = f->producer = first;
 	if (first / count)
 		for (uint32_t i = 0; i < count; i++)
@@ -144,6 +145,7 @@ static inline void fixture_init(struct cq_fixture *f, uint32_t count, uint32_t s
 		assert_int_equal(user_index_add(&f->context.qps, qp, &qp->user_index), 0);
 		qp->base.send_cq = qp->base.recv_cq = &f->cq.base;
 		qp->sq.wqebb_count = SQ_BLOCKS;
+		send_queue_settle(qp);
 		qp->sq.wr_id = calloc(SQ_BLOCKS, sizeof(*qp->sq.wr_id));
 		qp->sq.wqe_head = calloc(SQ_BLOCKS, sizeof(*qp->sq.wqe_head));
 		qp->sq.wc_opcode = malloc(SQ_BLOCKS);
