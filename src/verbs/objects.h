@@ -254,10 +254,18 @@ struct receive_queue {
 	void *buffer;
 	uint32_t count; /* power of two, or 0 */
 	uint32_t shift; /* log2 of the stride */
-	int max_gs;     /* -1 in RESET: posting is refused */
+	int max_gs;     /* -1 in RESET: posting is refused; rq_set_limit() */
+	uint32_t room;  /* count, or 0 while posting is refused */
 	uint32_t head, tail;
 	uint64_t *wr_id;
 };
+
+/** SGEs of a WR from now on: @max_gs, or -1 to refuse all. The caller holds @rq's lock, or is the only one to know @rq. */
+static inline void rq_set_limit(struct receive_queue *rq, int max_gs)
+{
+	rq->max_gs = max_gs;
+	rq->room = max_gs < 0 ? 0 : rq->count;
+}
 
 /* Builder state between ibv_wr_start and ibv_wr_complete/abort; covered by sq.lock. Owned by verbs/wr_*.c, mlx5dv/wr_*.c. */
 struct wr_builder {

@@ -8,6 +8,7 @@
 #include "verbs/objects.h"
 #include "verbs/ops.h"
 #include "verbs/watched.h"
+#include "verbs/wqe_builder.h"
 
 #define REFUSE_RECEIVE(qp, wr, errno_value, rule, ...)                                                                 \
 	(EXPLAIN(hca_of_context((qp)->base.context),                                                                   \
@@ -36,43 +37,79 @@ static __attribute__((cold, noinline)) int refuse_sge_count(struct user_qp *qp, 
 }
 
 /*
- * Writes the segments of @wr; empty SGEs are left out, a terminator ends the list if there is room for one.
+ * Writes the entry of @wr, number @number: its segments without the empty ones, and a terminator if there is room for one. False if
+ * it may not be posted; refuse() says why.
  */
-static inline int fill_entry(struct user_qp *qp, const struct ibv_recv_wr *wr, struct mlx5_wqe_data_seg *seg)
+SPECIALISED bool post_one(struct receive_queue *rq, const struct ibv_recv_wr *wr, uint32_t number)
 {
-	int used = 0;
+	uint32_t slot = number & (rq->count - 1);
+	int left = wr->num_sge, room = rq->max_gs;
+	const struct ibv_sge *sge;
+	struct mlx5_wqe_data_seg *seg;
 
-	for (int i = 0; i < wr->num_sge; i++) {
-		const struct ibv_sge *sge = &wr->sg_list[i];
-
-		if (!sge->length)
-			continue;
-		if (unlikely(sge->length > INT32_MAX))
-			return REFUSE_RECEIVE(qp, wr, EINVAL, RULE_SGE_LENGTH, sge->length, INT32_MAX);
-		mlx5dv_set_data_seg(&seg[used++], sge->length, sge->lkey, sge->addr);
+	if (unlikely(number - __atomic_load_n(&rq->tail, __ATOMIC_ACQUIRE) >= rq->room || left > room))
+		return false;
+	/* Of no meaning before the entry is posted. */
+	rq->wr_id[slot] = wr->wr_id;
+	sge = wr->sg_list;
+	seg = (void *)((char *)rq->buffer + ((size_t)slot << rq->shift));
+	for (; left > 0; left--, sge++) {
+		if (unlikely((int32_t)sge->length <= 0)) {
+			if (!sge->length)
+				continue;
+			return false;
+		}
+		segment_set_data(seg++, sge);
+		room--;
 	}
-	if (used < qp->rq.max_gs)
-		mlx5dv_set_data_seg(&seg[used], 0, MLX5_INVALID_LKEY, 0);
-	return 0;
+	if (room > 0)
+		segment_set_end(seg);
+	return true;
 }
 
-static inline int post_one(struct user_qp *qp, const struct ibv_recv_wr *wr, uint32_t posted)
+/* Why post_one() does not post @wr: an errno value. */
+static RARE int refuse(struct user_qp *qp, const struct ibv_recv_wr *wr, uint32_t number)
 {
-	struct receive_queue *rq = &qp->rq;
-	uint32_t number = rq->head + posted;
-	uint32_t slot = number & (rq->count - 1);
-	int err;
+	uint32_t length = 0;
 
-	if (unlikely(number - __atomic_load_n(&rq->tail, __ATOMIC_ACQUIRE) >= rq->count))
+	if (number - __atomic_load_n(&qp->rq.tail, __ATOMIC_ACQUIRE) >= qp->rq.count)
 		return refuse_full(qp, wr);
 	/* In RESET the limit is -1, and EINVAL the answer to any WR. */
-	if (unlikely(wr->num_sge > rq->max_gs || rq->max_gs < 0))
+	if (wr->num_sge > qp->rq.max_gs || qp->rq.max_gs < 0)
 		return refuse_sge_count(qp, wr);
-	err = fill_entry(qp, wr, (void *)((char *)rq->buffer + ((size_t)slot << rq->shift)));
-	if (unlikely(err))
-		return err;
-	rq->wr_id[slot] = wr->wr_id;
-	return 0;
+	for (int i = 0; i < wr->num_sge && length <= INT32_MAX; i++)
+		length = wr->sg_list[i].length;
+	return REFUSE_RECEIVE(qp, wr, EINVAL, RULE_SGE_LENGTH, length, INT32_MAX);
+}
+
+static RARE void wake_and_ring(struct user_qp *qp)
+{
+	queue_lock_wake(&qp->rq.lock);
+	hca_qp_recv_doorbell(qp->device);
+}
+
+/* The WRs before @number, which are written, become the device's. The lock is held, and let go. */
+SPECIALISED void hand_over(struct user_qp *qp, uint32_t number)
+{
+	qp->rq.head = number;
+	__atomic_store_n(&qp->dbrec[MLX5_RCV_DBR], htobe32(number & 0xffff), __ATOMIC_RELEASE);
+	if (queue_unlock_wakes(&qp->rq.lock))
+		wake_and_ring(qp);
+	else
+		hca_qp_recv_doorbell(qp->device);
+}
+
+/* @wr, number @number, is refused; those before it are posted. */
+static RARE int end_refused(struct user_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr, uint32_t number)
+{
+	int err = refuse(qp, wr, number);
+
+	*bad_wr = wr;
+	if (number != qp->rq.head)
+		hand_over(qp, number);
+	else
+		queue_unlock(&qp->rq.lock);
+	return err;
 }
 
 static uint32_t length_of(const struct ibv_recv_wr *wr)
@@ -84,39 +121,51 @@ static uint32_t length_of(const struct ibv_recv_wr *wr)
 	return length;
 }
 
-/* @watched: somebody wants to know what is posted (verbs/watched.h). */
-SPECIALISED int post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr, const bool watched)
+/* The lock is held, and let go. @watched: somebody wants to know what is posted (verbs/watched.h). */
+SPECIALISED int post_list(struct user_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr, const bool watched)
 {
-	struct user_qp *qp = to_user_qp(base);
-	uint32_t posted = 0;
-	int err = 0;
+	uint32_t number = qp->rq.head;
 
-	queue_lock(&qp->rq.lock);
-	for (; wr; wr = wr->next, posted++) {
-		err = post_one(qp, wr, posted);
-		if (unlikely(err)) {
-			*bad_wr = wr;
-			break;
-		}
+	do {
+		if (unlikely(!post_one(&qp->rq, wr, number)))
+			return end_refused(qp, wr, bad_wr, number);
 		if (watched && lint_is_on())
-			lint_receive_posting(qp, qp->rq.head + posted, wr);
+			lint_receive_posting(qp, number, wr);
 		if (watched && timeline_is_on())
-			timeline_put(timeline_now(), TIMELINE_WHAT(TIMELINE_POST_RECEIVE, 0, qp->rq.head + posted),
-				     base->qp_num, 0, length_of(wr), wr->wr_id);
-	}
-	if (posted) {
-		qp->rq.head += posted;
-		__atomic_store_n(&qp->dbrec[MLX5_RCV_DBR], htobe32(qp->rq.head & 0xffff), __ATOMIC_RELEASE);
-	}
-	queue_unlock(&qp->rq.lock);
-	if (posted)
-		hca_qp_recv_doorbell(qp->device);
-	return err;
+			timeline_put(timeline_now(), TIMELINE_WHAT(TIMELINE_POST_RECEIVE, 0, number), qp->base.qp_num,
+				     0, length_of(wr), wr->wr_id);
+		number++;
+		wr = wr->next;
+	} while (wr);
+	hand_over(qp, number);
+	return 0;
 }
 
+/* Another thread has the lock. */
+static RARE int post_later(struct user_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	queue_lock(&qp->rq.lock);
+	return post_list(qp, wr, bad_wr, false);
+}
+
+/* Like ibv_post_send(), it leaves to other functions what is rare, and saves no registers. */
 int softhca_ibv_post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
-	return post_recv(base, wr, bad_wr, false);
+	struct user_qp *qp = OPAQUE(to_user_qp(base));
+
+	if (unlikely(!wr))
+		return 0;
+	if (unlikely(!queue_lock_at_once(&qp->rq.lock)))
+		return post_later(qp, wr, bad_wr);
+	return post_list(qp, wr, bad_wr, false);
+}
+
+static int post_list_watched(struct user_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	if (!wr)
+		return 0;
+	queue_lock(&qp->rq.lock);
+	return post_list(qp, wr, bad_wr, true);
 }
 
 int post_recv_watched(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
@@ -125,7 +174,7 @@ int post_recv_watched(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv
 
 	if (lint_is_on())
 		lint_receives_posting();
-	error = post_recv(qp, wr, bad_wr, true);
+	error = post_list_watched(to_user_qp(qp), wr, bad_wr);
 	if (lint_is_on())
 		lint_receives_posted(to_user_qp(qp));
 	return error;

@@ -250,7 +250,7 @@ static int take_operations(struct user_qp *qp, const struct qp_type_info *type, 
 	int err = 0;
 
 	qp->sq.max_gs = -1;
-	qp->rq.max_gs = -1;
+	rq_set_limit(&qp->rq, -1);
 	/* It has no queue of its own, whatever the capabilities say. */
 	if (qp->dc_type == MLX5DV_DCTYPE_DCT)
 		return 0;

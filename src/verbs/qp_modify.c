@@ -35,7 +35,7 @@ static void reset_receive_queue(struct user_qp *qp)
 	struct receive_queue *rq = &qp->rq;
 
 	queue_lock(&rq->lock);
-	rq->max_gs = -1;
+	rq_set_limit(rq, -1);
 	rq->head = 0;
 	__atomic_store_n(&rq->tail, 0, __ATOMIC_RELAXED);
 	qp->dbrec[MLX5_RCV_DBR] = 0;
@@ -57,7 +57,7 @@ static void follow(struct user_qp *qp, enum ibv_qp_state state)
 		break;
 	case IBV_QPS_INIT:
 		queue_lock(&qp->rq.lock);
-		qp->rq.max_gs = qp->cap.max_recv_sge;
+		rq_set_limit(&qp->rq, qp->cap.max_recv_sge);
 		queue_unlock(&qp->rq.lock);
 		break;
 	case IBV_QPS_RTR:

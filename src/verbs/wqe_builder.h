@@ -168,6 +168,15 @@ static inline void segment_set_data(void *place, const struct ibv_sge *sge)
 	half[1] = htobe64(sge->addr);
 }
 
+/** What ends a list of data pointers that could be longer, in the 16 bytes at @place (mlx5-formats 2.1). */
+static inline void segment_set_end(void *place)
+{
+	__be64 *half = place;
+
+	half[0] = htobe64(MLX5_INVALID_LKEY);
+	half[1] = 0;
+}
+
 /**
  * A data pointer; also a KLM entry of a UMR, which has the same form. @length < 2 GiB: bit 31 would mean
  * inline.

@@ -104,7 +104,7 @@ static struct user_qp *new_qp(struct ibv_context *context, void *qp_context)
 		return NULL;
 	qp->type = IBV_QPT_XRC_RECV;
 	qp->sq.max_gs = -1;
-	qp->rq.max_gs = -1;
+	rq_set_limit(&qp->rq, -1);
 	queue_lock_init(&qp->sq.lock, LOCK_LEVEL_SEND_QUEUE, false);
 	queue_lock_init(&qp->rq.lock, LOCK_LEVEL_RECEIVE_QUEUE, false);
 	qp->base.context = context;

@@ -91,7 +91,7 @@ static void recv_states(void **state)
 	struct ibv_recv_wr *bad, wr = {.num_sge = 0};
 
 	(void)state;
-	p->qp.rq.max_gs = -1; /* RESET */
+	rq_set_limit(&p->qp.rq, -1); /* RESET */
 	assert_int_equal(post_recv(p, &wr, &bad), EINVAL);
 	assert_int_equal(device.rule, RULE_RECV_IN_RESET);
 	wr.num_sge = -1;

@@ -199,7 +199,7 @@ static inline struct posting *posting_new(enum ibv_qp_type type, uint64_t send_o
 
 	p->qp.rq.count = sizing.rq_count;
 	p->qp.rq.shift = sizing.rq_shift;
-	p->qp.rq.max_gs = sizing.cap.max_recv_sge;
+	rq_set_limit(&p->qp.rq, sizing.cap.max_recv_sge);
 	p->qp.rq.buffer = calloc(sizing.rq_count, (size_t)1 << sizing.rq_shift);
 	p->qp.rq.wr_id = calloc(sizing.rq_count, sizeof(uint64_t));
 
