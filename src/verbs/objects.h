@@ -230,11 +230,11 @@ struct send_queue {
 	uint8_t fence_cache;   /* fence bits the next WQE inherits (mlx5-formats 1.3); sq_set_fence() */
 	bool oversized;        /* a WQE larger than wqe_size was built: see sq_has_room() */
 	/*
-	 * A short WQE is what nearly all are: control segment, at most a remote address, one data pointer, in one block. As far
-	 * as the queue is concerned, one may be built if what stands before its data leaves short_room bytes of the block: more
-	 * than any does before RTS, when the next WQE inherits a fence, and when blocks have to be counted. sq_find_short()
+	 * A short WQE is what nearly all are: control segment, remote address and operands if any, one data pointer, in one
+	 * block. The queue has nothing against one, if there is room, but before RTS, without SGEs, when the next WQE inherits a
+	 * fence, and when blocks have to be counted. sq_find_short()
 	 */
-	uint8_t short_room;
+	bool short_allowed;
 	uint64_t *wr_id;    /* per WQEBB slot */
 	uint32_t *wqe_head; /* per WQEBB slot: value of head of the WR that starts there */
 	uint32_t *wqe_post; /* the other way round, per head & (wqebb_count - 1): cur_post where that WR starts */

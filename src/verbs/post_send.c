@@ -61,19 +61,16 @@ static RARE int refuse_inline(struct user_qp *qp, const struct ibv_send_wr *wr, 
  * imm of the control segment: what the union of the WR holds, in the byte order that the WQE wants
  * (mlx5-formats 1.2).
  */
-static inline __be32 control_immediate(const struct ibv_send_wr *wr)
+static inline __be32 control_immediate(const struct ibv_send_wr *wr, const struct send_operation *operation)
 {
 	switch (wr->opcode) {
-	case IBV_WR_SEND_WITH_IMM:
-	case IBV_WR_RDMA_WRITE_WITH_IMM:
-		return wr->imm_data;
 	case IBV_WR_SEND_WITH_INV:
 	case IBV_WR_LOCAL_INV:
 		return htobe32(wr->invalidate_rkey);
 	case IBV_WR_BIND_MW:
 		return htobe32(wr->bind_mw.mw->rkey);
 	default:
-		return 0;
+		return wr->imm_data & (uint32_t)operation->immediate;
 	}
 }
 
@@ -98,6 +95,18 @@ static int put_inline(struct user_qp *qp, const struct ibv_send_wr *wr, struct w
 		*offset += wqe_round(sizeof(struct mlx5_wqe_inl_data_seg) + total);
 	}
 	return 0;
+}
+
+/* What comes back from an atomic, whatever the SGE says (mlx5-formats 1.5). */
+#define ATOMIC_RESULT_BYTES sizeof(uint64_t)
+
+/* The operands of an atomic in the 16 bytes at @place. */
+static inline void segment_set_operands(void *place, const struct ibv_send_wr *wr)
+{
+	if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP)
+		segment_set_atomic(place, wr->wr.atomic.swap, wr->wr.atomic.compare_add);
+	else
+		segment_set_atomic(place, wr->wr.atomic.compare_add, 0);
 }
 
 /* Data pointers at @offset, without the empty ones. @length: forced on each, or 0 for the SGE's own. */
@@ -155,12 +164,8 @@ static inline int put_segments(struct user_qp *qp, const struct ibv_send_wr *wr,
 	case FORM_ATOMIC:
 		wqe_set_raddr(wqe, at, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey);
 		at += WQE_UNIT;
-		if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP)
-			wqe_set_atomic(wqe, at, wr->wr.atomic.swap, wr->wr.atomic.compare_add);
-		else
-			wqe_set_atomic(wqe, at, wr->wr.atomic.compare_add, 0);
-		/* What comes back has 8 bytes whatever the SGE says (mlx5-formats 1.5). */
-		forced_length = sizeof(uint64_t);
+		segment_set_operands(wqe_unit(wqe, at), wr);
+		forced_length = ATOMIC_RESULT_BYTES;
 		break;
 	case FORM_ATOMIC_WRITE:
 		err = check_atomic_write(qp, wr);
@@ -183,6 +188,7 @@ static inline int put_segments(struct user_qp *qp, const struct ibv_send_wr *wr,
 		break;
 	case FORM_INVALID:
 	case FORM_PLAIN:
+	case FORM_SEND_INVAL:
 		break;
 	}
 	if (wr->send_flags & IBV_SEND_INLINE)
@@ -207,7 +213,7 @@ static __attribute__((noinline)) int post_any(struct user_qp *qp, const struct i
 		return refuse_operation(qp, wr);
 	bytes = operation->header;
 	most = operation->form >= FORM_BIND ? bytes : bytes + sq->max_payload;
-	if (wqe_unlikely(!sq_has_room(sq, number - sq->head, most)))
+	if (wqe_unlikely(!sq_has_room(sq, number, most)))
 		return refuse_full(qp, wr, most);
 	/* Before RTS the limit is -1, and ENOMEM the answer to any WR. */
 	if (wqe_unlikely(wr->num_sge > sq->max_gs || sq->max_gs < 0))
@@ -217,14 +223,14 @@ static __attribute__((noinline)) int post_any(struct user_qp *qp, const struct i
 		return err;
 	if (wqe_unlikely(bytes > WQE_MAX_BYTES))
 		return REFUSE_SEND(qp, wr, ENOMEM, RULE_WQE_LENGTH, bytes, WQE_MAX_BYTES);
-	control = wqe_unit(wqe, 0);
+	control = wqe_block(sq, sq->cur_post);
 	wqe_set_word(control, 0, wqe_index(sq->cur_post) | operation->opcode);
 	wqe_set_word(control, 1, sq->qpn | htobe32(bytes / WQE_UNIT));
 	wqe_set_word(control, 2, sq_flags(sq, wr->send_flags, sq->fence_cache));
-	wqe_set_word(control, 3, control_immediate(wr));
+	wqe_set_word(control, 3, control_immediate(wr, operation));
 	sq_enter(sq, sq->cur_post, number, wr->wr_id, operation->wc_opcode);
 	sq->cur_post += wqe_blocks(bytes);
-	sq_set_fence(sq, send_operation_opcode(operation) == MLX5_OPCODE_UMR ? MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE : 0);
+	sq_set_fence(sq, operation->fence);
 	return 0;
 }
 
@@ -239,25 +245,35 @@ SPECIALISED bool post_short(struct send_queue *sq, const struct ibv_send_wr *wr,
 	size_t opcode = (unsigned int)wr->opcode;
 	uint32_t index = sq->cur_post;
 	struct mlx5_wqe_ctrl_seg *control;
+	uint64_t length_lkey;
 
 	if (wqe_unlikely(opcode >= SEND_OPERATIONS))
 		return false;
 	operation = &sq->operations[opcode];
-	if (wqe_unlikely(operation->short_room < sq->short_room || wr->num_sge != 1 ||
+	if (wqe_unlikely(!operation->is_short || !sq->short_allowed || wr->num_sge != 1 ||
 			 wr->send_flags & IBV_SEND_INLINE || !sge->length || sge->length > INT32_MAX ||
 			 number - __atomic_load_n(&sq->tail, __ATOMIC_ACQUIRE) >= sq->max_post))
 		return false;
-	/* The ring's end is that of a block: its segments need not be looked for one by one. */
+	/* Segments of 16 bytes, and the ring's end is that of a block: they need not be looked for one by one. */
 	control = wqe_block(sq, index);
 	wqe_set_word(control, 0, wqe_index(index) | operation->opcode);
 	wqe_set_word(control, 1, sq->qpn | operation->short_units);
 	wqe_set_word(control, 2, sq_flags(sq, wr->send_flags, 0));
-	wqe_set_word(control, 3, wr->imm_data & operation->immediate);
-	if (likely(operation->form == FORM_RDMA))
+	wqe_set_word(control, 3, wr->imm_data & (uint32_t)operation->immediate);
+	if (likely(operation->form == FORM_RDMA)) {
 		segment_set_raddr(control + 1, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
-	else if (wqe_unlikely(wr->opcode == IBV_WR_SEND_WITH_INV))
-		control->imm = htobe32(wr->invalidate_rkey);
-	segment_set_data((uint8_t *)control + operation->header, wr->sg_list);
+		segment_set_data(control + 2, wr->sg_list);
+	} else {
+		length_lkey = sge_length_lkey(sge);
+		if (operation->form == FORM_ATOMIC) {
+			segment_set_raddr(control + 1, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey);
+			segment_set_operands(control + 2, wr);
+			length_lkey = ATOMIC_RESULT_BYTES << 32 | (uint32_t)length_lkey;
+		} else if (operation->form == FORM_SEND_INVAL) {
+			wqe_set_word(control, 3, htobe32(wr->invalidate_rkey));
+		}
+		segment_set_part((uint8_t *)control + operation->header, wr->sg_list, length_lkey);
+	}
 	sq_enter(sq, index, number, wr->wr_id, WC_OPCODE_FROM_CQE);
 	sq->cur_post = index + 1;
 	return true;
@@ -287,21 +303,23 @@ SPECIALISED void hand_over(struct user_qp *qp, uint32_t number, const bool watch
 		timeline_end_call();
 }
 
-/* A list of which the WRs up to @wr, which has @number, are built. The lock is held, and let go. */
+/* A list of which the WRs up to @wr are built; this one, number @number, is no short one. The lock is held, and let go. */
 SPECIALISED int post_rest(struct user_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, uint32_t number,
 			  const bool watched)
 {
-	int err = 0;
+	int err;
 
-	for (; wr; wr = wr->next, number++) {
-		if (post_short(&qp->sq, wr, number))
-			continue;
+	do {
 		err = post_any(qp, wr, number);
 		if (wqe_unlikely(err)) {
 			*bad_wr = wr;
 			break;
 		}
-	}
+		do {
+			number++;
+			wr = wr->next;
+		} while (wr && post_short(&qp->sq, wr, number));
+	} while (wr);
 	/* ibv_post_send(3): what comes before the failing WR is posted. */
 	if (likely(number != qp->sq.head))
 		hand_over(qp, number, watched);
@@ -316,39 +334,47 @@ static __attribute__((noinline)) int post_rest_unwatched(struct user_qp *qp, str
 	return post_rest(qp, wr, bad_wr, number, false);
 }
 
+/* Most lists have short WQEs only. The lock is held, and let go. @watched: somebody wants to know (verbs/watched.h). */
+SPECIALISED int post_list(struct user_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, const bool watched)
+{
+	uint32_t number = qp->sq.head;
+
+	do {
+		if (wqe_unlikely(!post_short(&qp->sq, wr, number)))
+			return watched ? post_rest(qp, wr, bad_wr, number, true)
+				       : post_rest_unwatched(qp, wr, bad_wr, number);
+		number++;
+		wr = wr->next;
+	} while (wr);
+	hand_over(qp, number, watched);
+	return 0;
+}
+
 /* Another thread has the lock. */
 static RARE int post_later(struct user_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	queue_lock(&qp->sq.lock);
-	return post_rest(qp, wr, bad_wr, qp->sq.head, false);
+	return post_list(qp, wr, bad_wr, false);
 }
 
-/* Most lists have short WQEs only. What happens else is other functions', so that this one need not save any register. */
+/* What is rare is other functions', so that this one need not save any register. */
 int softhca_ibv_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	struct user_qp *qp = OPAQUE(to_user_qp(base));
-	uint32_t number;
 
 	if (wqe_unlikely(!wr))
 		return 0;
 	if (wqe_unlikely(!queue_lock_at_once(&qp->sq.lock)))
 		return post_later(qp, wr, bad_wr);
-	number = qp->sq.head;
-	do {
-		if (wqe_unlikely(!post_short(&qp->sq, wr, number)))
-			return post_rest_unwatched(qp, wr, bad_wr, number);
-		number++;
-		wr = wr->next;
-	} while (wr);
-	hand_over(qp, number, false);
-	return 0;
+	return post_list(qp, wr, bad_wr, false);
 }
 
-/* Somebody wants to know what is posted (verbs/watched.h). */
 int post_send_watched(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	struct user_qp *qp = to_user_qp(base);
 
+	if (!wr)
+		return 0;
 	queue_lock(&qp->sq.lock);
-	return post_rest(qp, wr, bad_wr, qp->sq.head, true);
+	return post_list(qp, wr, bad_wr, true);
 }

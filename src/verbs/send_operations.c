@@ -22,16 +22,17 @@ enum {
 #define OPERATION(code, its_form, bytes, of_completion)                                                                \
 	.opcode = BIG_ENDIAN_32(MLX5_OPCODE_##code), .form = its_form, .header = bytes, .wc_opcode = of_completion
 #define SHORT(code, its_form, bytes)                                                                                   \
-	OPERATION(code, its_form, bytes, WC_OPCODE_FROM_CQE), .short_room = WQE_BLOCK - (bytes),                       \
+	OPERATION(code, its_form, bytes, WC_OPCODE_FROM_CQE), .is_short = true,                                        \
 							      .short_units = BIG_ENDIAN_32((bytes) / WQE_UNIT + 1)
-#define WITH_IMM .immediate = UINT32_MAX
+#define WITH_IMM .immediate = -1
+#define FENCING .fence = MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE
 
 #define PLAIN(code) SHORT(code, FORM_PLAIN, PLAIN_BYTES)
 #define RDMA(code) SHORT(code, FORM_RDMA, RDMA_BYTES)
-#define ATOMIC(code) OPERATION(code, FORM_ATOMIC, ATOMIC_BYTES, WC_OPCODE_FROM_CQE)
+#define ATOMIC(code) SHORT(code, FORM_ATOMIC, ATOMIC_BYTES)
 #define ATOMIC_WRITE(address) OPERATION(RDMA_WRITE, FORM_ATOMIC_WRITE, RDMA_BYTES + (address), IBV_WC_ATOMIC_WRITE)
-#define BIND OPERATION(UMR, FORM_BIND, UMR_BIND_BYTES, IBV_WC_BIND_MW)
-#define INVALIDATE OPERATION(UMR, FORM_INVALIDATE, UMR_PAYLOAD_OFFSET, IBV_WC_LOCAL_INV)
+#define BIND OPERATION(UMR, FORM_BIND, UMR_BIND_BYTES, IBV_WC_BIND_MW), FENCING
+#define INVALIDATE OPERATION(UMR, FORM_INVALIDATE, UMR_PAYLOAD_OFFSET, IBV_WC_LOCAL_INV), FENCING
 #define XRC_PLAIN(code) OPERATION(code, FORM_PLAIN, PLAIN_BYTES + XRC_BYTES, WC_OPCODE_FROM_CQE)
 #define XRC_RDMA(code) OPERATION(code, FORM_RDMA, RDMA_BYTES + XRC_BYTES, WC_OPCODE_FROM_CQE)
 #define XRC_ATOMIC(code) OPERATION(code, FORM_ATOMIC, ATOMIC_BYTES + XRC_BYTES, WC_OPCODE_FROM_CQE)
@@ -40,7 +41,7 @@ enum {
 static const struct send_operation rc_operations[SEND_OPERATIONS] = {
 	[IBV_WR_SEND] = {PLAIN(SEND)},
 	[IBV_WR_SEND_WITH_IMM] = {PLAIN(SEND_IMM), WITH_IMM},
-	[IBV_WR_SEND_WITH_INV] = {PLAIN(SEND_INVAL)},
+	[IBV_WR_SEND_WITH_INV] = {SHORT(SEND_INVAL, FORM_SEND_INVAL, PLAIN_BYTES)},
 	[IBV_WR_RDMA_WRITE] = {RDMA(RDMA_WRITE)},
 	[IBV_WR_RDMA_WRITE_WITH_IMM] = {RDMA(RDMA_WRITE_IMM), WITH_IMM},
 	[IBV_WR_RDMA_READ] = {RDMA(RDMA_READ)},
@@ -54,10 +55,10 @@ static const struct send_operation rc_operations[SEND_OPERATIONS] = {
 /* mlx5-formats 1.4: as RC, with the SRQ in front; what is local names none. */
 static const struct send_operation xrc_operations[SEND_OPERATIONS] = {
 	[IBV_WR_SEND] = {XRC_PLAIN(SEND)},
-	[IBV_WR_SEND_WITH_IMM] = {XRC_PLAIN(SEND_IMM)},
+	[IBV_WR_SEND_WITH_IMM] = {XRC_PLAIN(SEND_IMM), WITH_IMM},
 	[IBV_WR_SEND_WITH_INV] = {XRC_PLAIN(SEND_INVAL)},
 	[IBV_WR_RDMA_WRITE] = {XRC_RDMA(RDMA_WRITE)},
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = {XRC_RDMA(RDMA_WRITE_IMM)},
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = {XRC_RDMA(RDMA_WRITE_IMM), WITH_IMM},
 	[IBV_WR_RDMA_READ] = {XRC_RDMA(RDMA_READ)},
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = {XRC_ATOMIC(ATOMIC_CS)},
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {XRC_ATOMIC(ATOMIC_FA)},
@@ -69,7 +70,7 @@ static const struct send_operation xrc_operations[SEND_OPERATIONS] = {
 static const struct send_operation uc_operations[SEND_OPERATIONS] = {
 	[IBV_WR_SEND] = {PLAIN(SEND)},
 	[IBV_WR_SEND_WITH_IMM] = {PLAIN(SEND_IMM), WITH_IMM},
-	[IBV_WR_SEND_WITH_INV] = {PLAIN(SEND_INVAL)},
+	[IBV_WR_SEND_WITH_INV] = {SHORT(SEND_INVAL, FORM_SEND_INVAL, PLAIN_BYTES)},
 	[IBV_WR_RDMA_WRITE] = {RDMA(RDMA_WRITE)},
 	[IBV_WR_RDMA_WRITE_WITH_IMM] = {RDMA(RDMA_WRITE_IMM), WITH_IMM},
 	[IBV_WR_RDMA_READ] = {PLAIN(RDMA_READ)},
@@ -85,15 +86,15 @@ static const struct send_operation uc_operations[SEND_OPERATIONS] = {
  */
 static const struct send_operation ud_operations[SEND_OPERATIONS] = {
 	[IBV_WR_SEND] = {DATAGRAM(SEND)},
-	[IBV_WR_SEND_WITH_IMM] = {DATAGRAM(SEND_IMM)},
+	[IBV_WR_SEND_WITH_IMM] = {DATAGRAM(SEND_IMM), WITH_IMM},
 	[IBV_WR_SEND_WITH_INV] = {DATAGRAM(SEND_INVAL)},
 	[IBV_WR_RDMA_WRITE] = {PLAIN(RDMA_WRITE)},
 	[IBV_WR_RDMA_WRITE_WITH_IMM] = {PLAIN(RDMA_WRITE_IMM), WITH_IMM},
 	[IBV_WR_RDMA_READ] = {PLAIN(RDMA_READ)},
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = {PLAIN(ATOMIC_CS)},
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {PLAIN(ATOMIC_FA)},
-	[IBV_WR_BIND_MW] = {OPERATION(UMR, FORM_PLAIN, PLAIN_BYTES, IBV_WC_BIND_MW)},
-	[IBV_WR_LOCAL_INV] = {OPERATION(UMR, FORM_PLAIN, PLAIN_BYTES, IBV_WC_LOCAL_INV)},
+	[IBV_WR_BIND_MW] = {OPERATION(UMR, FORM_PLAIN, PLAIN_BYTES, IBV_WC_BIND_MW), FENCING},
+	[IBV_WR_LOCAL_INV] = {OPERATION(UMR, FORM_PLAIN, PLAIN_BYTES, IBV_WC_LOCAL_INV), FENCING},
 };
 
 /* No member of struct ibv_send_wr names the target of a DCI. */
@@ -117,13 +118,7 @@ static const struct send_operation *operations_of(const struct user_qp *qp)
 
 void sq_find_short(struct send_queue *sq)
 {
-	/* sq_has_room() says when blocks have to be counted: not if a header leaves this much of its block. */
-	int64_t least = (int64_t)WQE_BLOCK + sq->max_payload - sq->wqe_size;
-
-	if (sq->max_gs < 1 || sq->oversized || sq->fence_cache || least > WQE_BLOCK)
-		sq->short_room = SHORT_NEVER;
-	else
-		sq->short_room = least > 1 ? least : 1;
+	sq->short_allowed = sq->max_gs > 0 && !sq->oversized && !sq->fence_cache;
 }
 
 /* mlx5-formats 1.3, without what the WQE inherits. */

@@ -7,6 +7,7 @@
 #define SOFTHCA_VERBS_SEND_OPERATIONS_H
 
 #include <endian.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "verbs/objects.h"
@@ -15,6 +16,7 @@
 enum send_form {
 	FORM_INVALID, /* no WQE can say it */
 	FORM_PLAIN,
+	FORM_SEND_INVAL, /* plain, and its immediate is a key */
 	FORM_RDMA,
 	FORM_ATOMIC,
 	FORM_ATOMIC_WRITE,
@@ -26,26 +28,18 @@ enum send_form {
 
 struct send_operation {
 	uint8_t header; /* bytes up to the data */
-	/* What the header leaves of the block of a short WQE, for send_queue.short_room; 0 of an operation that has none. */
-	uint8_t short_room;
-	uint8_t form; /* enum send_form */
+	bool is_short;  /* with one data pointer it is a short WQE (struct send_queue) */
+	uint8_t form;   /* enum send_form */
 	uint8_t wc_opcode;
+	uint8_t fence;    /* what the next WQE inherits */
+	int8_t immediate; /* -1: imm_data of the WR is `imm` of the control segment; 0: none is, or it is another member */
 	/* Of the control segment, as it goes there. */
 	__be32 opcode;      /* MLX5_OPCODE_* */
 	__be32 short_units; /* `ds` of a short WQE */
-	uint32_t immediate; /* all ones: imm_data of the WR is its `imm`; else none is, or it is another member */
 };
-
-/* A send_queue.short_room that no operation has. */
-#define SHORT_NEVER UINT8_MAX
 
 /* Entries of a table, which enum ibv_wr_opcode indexes. */
 enum { SEND_OPERATIONS = IBV_WR_ATOMIC_WRITE + 1 };
-
-static inline uint8_t send_operation_opcode(const struct send_operation *operation)
-{
-	return be32toh(operation->opcode);
-}
 
 /**
  * Enters into qp->sq what follows from the queue pair's type, number, sizes and attributes, once all of these are there, and what

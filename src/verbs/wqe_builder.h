@@ -146,26 +146,41 @@ static inline void wqe_set_raddr(struct wqe wqe, uint32_t offset, uint64_t remot
 }
 
 /** @swap_add: swap value (CS) or addend (FA); @compare: 0 for FA. Host order. */
-static inline void wqe_set_atomic(struct wqe wqe, uint32_t offset, uint64_t swap_add, uint64_t compare)
+static inline void segment_set_atomic(void *place, uint64_t swap_add, uint64_t compare)
 {
-	struct mlx5_wqe_atomic_seg *seg = wqe_unit(wqe, offset);
+	struct mlx5_wqe_atomic_seg *seg = place;
 
 	seg->swap_add = htobe64(swap_add);
 	seg->compare = htobe64(compare);
 }
 
+static inline void wqe_set_atomic(struct wqe wqe, uint32_t offset, uint64_t swap_add, uint64_t compare)
+{
+	segment_set_atomic(wqe_unit(wqe, offset), swap_add, compare);
+}
+
+/** Length and lkey of @sge, the length in the upper half: as they follow each other in a data pointer, and with one load. */
+static inline uint64_t sge_length_lkey(const struct ibv_sge *sge)
+{
+	uint64_t both;
+
+	memcpy(&both, (const char *)sge + offsetof(struct ibv_sge, length), sizeof(both));
+	return __BYTE_ORDER == __LITTLE_ENDIAN ? both << 32 | both >> 32 : both;
+}
+
+/** The data pointer of @sge in the 16 bytes at @place, but with @length_lkey: of sge_length_lkey(), the length below 2 GiB. */
+static inline void segment_set_part(void *place, const struct ibv_sge *sge, uint64_t length_lkey)
+{
+	__be64 *half = place;
+
+	half[0] = htobe64(length_lkey);
+	half[1] = htobe64(sge->addr);
+}
+
 /** The data pointer of @sge, whose length is below 2 GiB, in the 16 bytes at @place. */
 static inline void segment_set_data(void *place, const struct ibv_sge *sge)
 {
-	__be64 *half = place;
-	uint64_t length_lkey;
-
-	/* Both fields, which an SGE has in the order of the segment, at once. */
-	memcpy(&length_lkey, (const char *)sge + offsetof(struct ibv_sge, length), sizeof(length_lkey));
-	if (__BYTE_ORDER == __LITTLE_ENDIAN)
-		length_lkey = length_lkey << 32 | length_lkey >> 32;
-	half[0] = htobe64(length_lkey);
-	half[1] = htobe64(sge->addr);
+	segment_set_part(place, sge, sge_length_lkey(sge));
 }
 
 /** What ends a list of data pointers that could be longer, in the 16 bytes at @place (mlx5-formats 2.1). */
@@ -233,17 +248,17 @@ static inline void wqe_set_dc_av(struct wqe wqe, uint32_t offset, const struct m
 bool sq_has_room_for_blocks(struct send_queue *sq, uint32_t outstanding, uint32_t tail, uint32_t bytes);
 
 /**
- * True if a WQE of up to @bytes can be built at the producer. @pending: WRs built since the doorbell.
+ * True if a WQE of up to @bytes can be built at the producer, for the WR number @number.
  *
  * mlx5-formats 4.2: the queue is full when max_post WRs are outstanding. That bounds the blocks as well, as
  * long as each WQE fits in wqe_size; one that does not (a raw WQE, or an operation that was not announced at
  * creation, on a QP sized without it) would overwrite WQEs not yet executed. From the first such WQE on
  * blocks are counted too.
  */
-static inline bool sq_has_room(struct send_queue *sq, uint32_t pending, uint32_t bytes)
+static inline bool sq_has_room(struct send_queue *sq, uint32_t number, uint32_t bytes)
 {
 	uint32_t tail = __atomic_load_n(&sq->tail, __ATOMIC_ACQUIRE);
-	uint32_t outstanding = sq->head + pending - tail;
+	uint32_t outstanding = number - tail;
 
 	if (wqe_unlikely(outstanding >= sq->max_post))
 		return false;
@@ -266,7 +281,7 @@ static inline void sq_enter(struct send_queue *sq, uint32_t index, uint32_t numb
 	sq->wqe_post[number & slots] = index;
 }
 
-/** Enters sq->short_room, whenever something has changed that it depends on. (verbs/send_operations.c) */
+/** Enters sq->short_allowed, whenever something has changed that it depends on. (verbs/send_operations.c) */
 void sq_find_short(struct send_queue *sq);
 
 /** The next WQE inherits @fence. */
@@ -361,22 +376,23 @@ static inline bool wr_begin(struct user_qp *qp, const char *call, uint32_t opcod
 {
 	struct send_queue *sq = &qp->sq;
 	struct wr_builder *builder = &qp->builder;
+	uint32_t number = sq->head + builder->count;
 	struct mlx5_wqe_ctrl_seg *control;
 
 	if (wqe_unlikely(builder->setters_left))
 		wr_drop_unfinished(qp);
 	if (wqe_unlikely(builder->error))
 		return false;
-	if (wqe_unlikely(!sq_has_room(sq, builder->count, bytes))) {
+	if (wqe_unlikely(!sq_has_room(sq, number, bytes))) {
 		wr_refuse_full(qp, call, bytes);
 		return false;
 	}
-	sq_enter(sq, sq->cur_post, sq->head + builder->count, qp->ex.wr_id, wc_opcode);
+	sq_enter(sq, sq->cur_post, number, qp->ex.wr_id, wc_opcode);
 	builder->setters_left = setters;
 	builder->fence = 0;
 
 	*wqe = wqe_current(sq);
-	control = wqe_unit(*wqe, 0);
+	control = wqe_block(sq, sq->cur_post);
 	wqe_set_word(control, 0, wqe_index(sq->cur_post) | htobe32(opcode));
 	wqe_set_word(control, 2, sq_flags(sq, qp->ex.wr_flags, sq->fence_cache));
 	wqe_set_word(control, 3, imm);
@@ -410,7 +426,7 @@ static inline void wr_finish(struct user_qp *qp, uint32_t bytes)
 		wr_refuse_length(qp, bytes);
 		return;
 	}
-	wqe_set_word(wqe_unit(wqe_current(sq), 0), 1, sq->qpn | htobe32(bytes / WQE_UNIT));
+	wqe_set_word(wqe_block(sq, sq->cur_post), 1, sq->qpn | htobe32(bytes / WQE_UNIT));
 	wr_advance(qp, bytes);
 }
 
