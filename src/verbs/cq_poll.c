@@ -95,16 +95,17 @@ enum take {
 	TAKE_DONE,
 };
 
-/* A request whose completion its CQE alone tells, but for the wr_id. */
+/* A request. */
 SPECIALISED enum take take_request(struct send_queue *sq, const struct mlx5_cqe64 *cqe, struct ibv_wc *wc)
 {
 	uint32_t slot = cqe_slot(sq, cqe);
+	uint8_t remembered = sq->wc_opcode[slot];
 
-	if (unlikely(sq->wc_opcode[slot] != WC_OPCODE_FROM_CQE))
-		return TAKE_OTHER;
 	wc->wr_id = sq->wr_id[slot];
 	sends_over(sq, slot);
 	fill_request(wc, cqe);
+	if (unlikely(remembered != WC_OPCODE_FROM_CQE))
+		wc->opcode = remembered;
 	return TAKE_DONE;
 }
 
