@@ -46,6 +46,9 @@ struct pair {
 	/* The peer's `target`. */
 	uint64_t remote;
 	uint32_t rkey;
+	/* What post_send() and post_write() post. */
+	struct ibv_sge sge;
+	struct ibv_send_wr send, write;
 };
 
 __attribute__((noreturn, format(printf, 1, 2))) void die(const char *format, ...);
