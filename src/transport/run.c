@@ -7,6 +7,7 @@
 
 #include "transport/gsi.h"
 #include "transport/multicast.h"
+#include "core/compiler.h"
 #include "device/counters.h"
 #include "transport/qp.h"
 #include "wire/link.h"
@@ -313,6 +314,35 @@ bool run_around(bool (*poll)(struct run *run))
 
 /* ---- packets that are all of their message ---------------------------------------------------------------------- */
 
+/*
+ * An acknowledgement stands for all before it, so of those that came together the newest is enough: it is noted, and seen to before
+ * anything else of its QP. A timeline tells of each, with what it completes. The lock of @qp is held.
+ */
+static inline void take_acknowledgement(struct run *run, const struct packet *packet, struct hca_qp *qp)
+{
+	if (timeline_is_on()) {
+		record_acknowledged(qp, packet);
+		requester_receive_acknowledgement(qp, packet->psn, run);
+		timeline_end_call();
+		return;
+	}
+	/* One of what was not sent yet is none (requester_receive()), and must not stand for others. */
+	if (unlikely(psn_distance(packet->psn, qp->requester.newest) >= 0))
+		return;
+	if (run->acknowledges && unlikely(psn_distance(packet->psn, run->acknowledged) <= 0))
+		return;
+	run->acknowledges = true;
+	run->acknowledged = packet->psn;
+}
+
+static inline void see_to_acknowledgement(struct run *run, struct hca_qp *qp)
+{
+	if (!run->acknowledges)
+		return;
+	run->acknowledges = false;
+	requester_receive_acknowledgement(qp, run->acknowledged, run);
+}
+
 /* Lets go of the QP whose packet was taken last; what it owes it sends when it is its turn. */
 static void let_go_for_another(struct run *run)
 {
@@ -320,6 +350,7 @@ static void let_go_for_another(struct run *run)
 
 	if (!qp)
 		return;
+	see_to_acknowledgement(run, qp);
 	run->held = NULL;
 	if (qp->owing)
 		run_schedule(run, qp);
@@ -332,6 +363,7 @@ void run_let_go(struct run *run)
 
 	if (!qp)
 		return;
+	see_to_acknowledgement(run, qp);
 	run->held = NULL;
 	if (qp->owing)
 		answer_send(qp, run);
@@ -346,16 +378,14 @@ static inline bool takes_whole(const struct hca_qp *qp, const struct packet *pac
 
 static inline void deliver_whole(struct run *run, struct packet *packet, struct hca_qp *qp)
 {
-	if (timeline_is_on() && packet->message != MESSAGE_ACKNOWLEDGE)
+	if (packet->message == MESSAGE_ACKNOWLEDGE) {
+		take_acknowledgement(run, packet, qp);
+		return;
+	}
+	see_to_acknowledgement(run, qp);
+	if (timeline_is_on())
 		record_arrived(qp, packet, packets_of(packet->payload.length, qp->mtu_shift));
 	switch (packet->message) {
-	case MESSAGE_ACKNOWLEDGE:
-		if (timeline_is_on())
-			record_acknowledged(qp, packet);
-		requester_receive_acknowledgement(qp, packet->psn, run);
-		if (timeline_is_on())
-			timeline_end_call();
-		break;
 	case MESSAGE_READ_RESPONSE:
 		packet->count = packets_of(packet->payload.length, qp->mtu_shift);
 		requester_receive(qp, packet, run);

@@ -27,7 +27,10 @@ struct run {
 	struct hca_qp *scheduled; /* QPs whose requester can go on */
 	struct link_queue *full;  /* of the link that said LINK_BUSY last: where room can be waited for */
 	struct hca_qp *held;      /* whose lock the last packet left held (delivery.take_whole), or NULL */
-	struct frame *frame;      /* that the packet in the queue came in; of filter/filter.c, or NULL */
+	/* The transport's, of the held QP: what was acknowledged, if anything was, and was not seen to yet. */
+	bool acknowledges;
+	uint32_t acknowledged;
+	struct frame *frame; /* that the packet in the queue came in; of filter/filter.c, or NULL */
 	struct packet packet[RUN_PACKETS];
 };
 
@@ -37,6 +40,7 @@ static inline void run_begin(struct run *run)
 	run->last = 0;
 	run->scheduled = NULL;
 	run->held = NULL;
+	run->acknowledges = false;
 	run->frame = NULL;
 }
 
@@ -75,7 +79,8 @@ struct delivery {
 	/*
 	 * In place of drain(), for a packet in run_slot(@run), not queued, that is all of a message of RC, and small; nothing else is
 	 * queued. The lock of its QP stays held for the next such packet: let_go() is due, before anything else than that is called,
-	 * and when all that arrived together has been handled. That sends what is owed for it as well.
+	 * and when all that arrived together has been handled. That sends what is owed for it as well, and completes what was
+	 * acknowledged; so does, of acknowledgements, the next packet of the QP that is none.
 	 */
 	void (*take_whole)(struct run *run);
 	void (*let_go)(struct run *run);
