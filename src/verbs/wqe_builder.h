@@ -26,6 +26,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "core/copy_small.h"
 #include "explain/explain.h"
 #include "verbs/objects.h"
 
@@ -85,7 +86,7 @@ static inline void wqe_copy(struct wqe wqe, uint32_t offset, const void *data, u
 		memcpy(wqe.ring, (const uint8_t *)data + to_end, length - to_end);
 		return;
 	}
-	memcpy(wqe.ring + at, data, length);
+	copy_small(wqe.ring + at, data, length);
 }
 
 /** Zeroes @length bytes at @offset. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/copy_small.h"
 #include "core/epoch.h"
 #include "core/limits.h"
 #include "core/tunables.h"
@@ -159,15 +160,6 @@ static uint8_t *write_front(struct draft *draft, const struct packet_path *path)
 		at += SHM_LINE;
 	}
 	return shm_payload_lines(&draft->slot) ? at : headers_of(draft) + draft->slot.headers;
-}
-
-/* Of at most SHM_INLINE_BYTES; the words of usual sizes are copied without a call. */
-static inline void copy_small(uint8_t *to, const uint8_t *from, uint32_t length)
-{
-	if (likely(length == sizeof(uint64_t)))
-		memcpy(to, from, sizeof(uint64_t));
-	else
-		memcpy(to, from, length);
 }
 
 static inline void copy_to_lines(uint8_t *to, const uint8_t *from, uint32_t length)
