@@ -22,6 +22,8 @@
 
 /* What happens is seen for so long, unless something else happens on its track. */
 #define EVENT_NS 100
+/* The clocks of two CPUs differ by less: a poll that is further in front of a completion is of another one. */
+#define EARLY_NS 1000000
 
 /* Kinds of tracks, and of keys of the map. */
 enum track_kind {
@@ -32,6 +34,7 @@ enum track_kind {
 	KEY_REQUEST,
 	KEY_RECEIVE,
 	KEY_COMPLETION,
+	KEY_EARLY,
 	KEY_ROW
 };
 
@@ -73,6 +76,12 @@ struct request {
 	uint8_t status; /* enum ibv_wc_status, if polled */
 };
 
+/* A poll that is said to be before its completion. */
+struct early {
+	const struct timeline_record *record;
+	int64_t ns;
+};
+
 struct maker {
 	const struct timeline *timeline;
 	struct trace *trace;
@@ -81,6 +90,8 @@ struct maker {
 	uint32_t track_count;
 	struct request *requests;
 	uint32_t request_count;
+	struct early *early;
+	uint32_t early_count;
 	int64_t *latest; /* of each source: times of one process differ, so that its slices have an order */
 };
 
@@ -723,6 +734,33 @@ static bool is_responder_cqe(uint8_t opcode)
 	       opcode == MLX5_CQE_RESP_SEND_INV || opcode == MLX5_CQE_RESP_ERR;
 }
 
+static void set_polled(struct request *request, const struct timeline_record *record, int64_t ns)
+{
+	request->polled = ns > request->completed ? ns : request->completed;
+	request->status = record->opcode;
+	request->wr_id = record->value;
+}
+
+static void add_early(struct maker *maker, const struct timeline_record *record, int64_t ns, uint64_t key)
+{
+	maker->early = room_for_one(maker->early, maker->early_count, sizeof(*maker->early));
+	maker->early[maker->early_count] = (struct early){record, ns};
+	map_set(&maker->map, key, maker->early_count++);
+}
+
+/* @request has completed, and its poll may have been seen already. */
+static void take_early(struct maker *maker, struct request *request, uint64_t key)
+{
+	uint32_t place = map_get(&maker->map, key);
+	const struct early *early;
+
+	if (place == MAP_NONE)
+		return;
+	early = &maker->early[place];
+	if (early->ns >= request->completed || (uint64_t)request->completed - (uint64_t)early->ns < EARLY_NS)
+		set_polled(request, early->record, early->ns);
+}
+
 static void on_complete(struct maker *maker, const struct timeline_event *event, int64_t ns)
 {
 	const struct timeline_record *record = &event->record;
@@ -752,6 +790,8 @@ static void on_complete(struct maker *maker, const struct timeline_event *event,
 	}
 	map_set(&maker->map, key_of(KEY_COMPLETION, event->source, number, record->psn),
 		(uint32_t)(request - maker->requests));
+	if (maker->early_count)
+		take_early(maker, request, key_of(KEY_EARLY, event->source, number, record->psn));
 	/* Not before: a track that is made may move the others. */
 	track = track_at(maker, TRACK_CQ, event->source, number);
 	begin(maker, track, ns);
@@ -777,10 +817,9 @@ static void on_poll(struct maker *maker, const struct timeline_event *event, int
 	snprintf(track->arguments, sizeof(track->arguments), "\"wr_id\":\"0x%" PRIx64 "\",\"status\":\"%s\"",
 		 record->value, ibv_wc_status_str(record->opcode));
 	if (place == MAP_NONE || maker->requests[place].polled != NEVER)
-		return;
-	maker->requests[place].polled = ns;
-	maker->requests[place].status = record->opcode;
-	maker->requests[place].wr_id = record->value;
+		add_early(maker, record, ns, key_of(KEY_EARLY, event->source, number, record->psn));
+	else
+		set_polled(&maker->requests[place], record, ns);
 }
 
 /* ---- the whole -------------------------------------------------------------------------------------------------- */
@@ -871,5 +910,6 @@ void timeline_write(const struct timeline *timeline, struct trace *trace)
 	free(maker.latest);
 	free(maker.tracks);
 	free(maker.requests);
+	free(maker.early);
 	free(maker.map.entries);
 }

@@ -162,17 +162,15 @@ static __attribute__((noinline)) int take_other(struct user_cq *cq, const struct
 	return 0;
 }
 
-/* Into the timeline: @wc are of the CQEs in front of the @behind newest that were taken. */
-static inline void record_polled(const struct user_cq *cq, uint64_t time, uint32_t behind, const struct ibv_wc *wc,
-				 int count)
+/* Into the timeline: @wc are of the CQEs in front of the @behind newest that were taken. The time is read when they were. */
+static inline void record_polled(const struct user_cq *cq, uint32_t behind, const struct ibv_wc *wc, int count)
 {
-	hca_cq_polled(cq->device, time, cq->consumer_index - behind - (uint32_t)count, wc, (uint32_t)count);
+	hca_cq_polled(cq->device, timeline_now(), cq->consumer_index - behind - (uint32_t)count, wc, (uint32_t)count);
 }
 
 /* All CQEs that are there, behind @polled that were taken. @recorded: into the timeline. The lock is held, and let go. */
 SPECIALISED int take_all(struct user_cq *cq, int polled, int num_entries, struct ibv_wc *wc, const bool recorded)
 {
-	uint64_t now = recorded ? timeline_now() : 0;
 	uint32_t index = cq->consumer_index, first = index - (uint32_t)polled;
 	int told = 0, result = 0;
 
@@ -188,14 +186,14 @@ SPECIALISED int take_all(struct user_cq *cq, int polled, int num_entries, struct
 			break;
 		/* The indices of those that are told of together follow each other. */
 		if (recorded && result > 0) {
-			record_polled(cq, now, 1, wc + told, polled - told);
+			record_polled(cq, 1, wc + told, polled - told);
 			told = polled;
 		}
 		polled += result == 0;
 		result = 0;
 	}
 	if (recorded && index != first)
-		record_polled(cq, now, result < 0, wc + told, polled - told);
+		record_polled(cq, result < 0, wc + told, polled - told);
 	if (index != first)
 		cq_publish_consumer(cq);
 	queue_unlock(&cq->lock);

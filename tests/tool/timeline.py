@@ -488,6 +488,14 @@ class Timeline(unittest.TestCase):
             self.assertIn('"wr_id":"0x4"', plain)
             self.assertEqual(several, plain)
 
+        # The clocks of two CPUs differ a little; what is polled long before a completion is another one.
+        for before, polled in (40, True), (10**9, False):
+            text = trace((0, 7, 0, 0, 3, write, 'POST', qpn),
+                         (2 * 10**9 - before, 7, 0, 20, 0, 0, 'POLL', cq),
+                         (2 * 10**9, qpn | write << 24, 8, 20, 3, 0, 'COMPLETE', cq))
+            [request] = [e['args'] for e in json.loads(text)['traceEvents'] if e['ph'] == 'b']
+            self.assertEqual(request.get('poll_ns'), request['complete_ns'] if polled else None)
+
     def test_damaged_traces(self):
         trace, _ = self.run_ping_pong(5)
         lines = trace.text.splitlines(keepends=True)
