@@ -1,0 +1,59 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+What a program sees of small messages is the same whichever way they take through the device.
+
+outcomes.py COMMAND LIBRARIES PROGRAM: the program is api-outcomes. Within a process most of its messages are tried at once (docs/architecture.md,
+the trial); with a filter none is, and each packet is handled by itself; over shm and udp they arrive as from another process or host.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from harness import clean_environment, main
+
+PROGRAM = os.path.abspath(sys.argv[3])
+WAYS = {
+    'tried': {},
+    'by packets': {'SOFTHCA_FAULTS': 'drop 0%'},
+    'shm': {'SOFTHCA_LINK': 'shm'},
+    'udp': {'SOFTHCA_LINK': 'udp', 'SOFTHCA_ROCE_PORT': '47905'},
+}
+
+
+def outcomes(settings):
+    with tempfile.NamedTemporaryFile('r', encoding='ascii') as file:
+        environment = clean_environment(SOFTHCA_GIDS='loopback', SOFTHCA_SEED='5', SOFTHCA_EXPLAIN='off', OUTCOMES=file.name,
+                                        LD_LIBRARY_PATH=os.path.realpath(sys.argv[2]), **settings)
+        done = subprocess.run([PROGRAM], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
+                              check=False)
+        assert done.returncode == 0, done.stdout
+        return file.read().split('seed ')[1:]
+
+
+class Outcomes(unittest.TestCase):
+    def setUp(self):
+        self.tried = outcomes({})
+
+    def test_messages_of_all_kinds(self):
+        """That the messages drawn are some of everything: else all ways agree about nothing."""
+        text = ''.join(self.tried)
+        for opcode in range(7):
+            self.assertGreater(text.count(f': opcode {opcode}, '), 100)
+        for status in ('success', 'Work Request Flushed Error', 'remote access error', 'remote invalid request error',
+                       'local protection error', 'local length error', 'RNR retry counter exceeded'):
+            self.assertGreater(text.count(f': {status}, '), 10, status)
+        self.assertGreater(text.count('memory '), 300)
+
+    def test_ways_agree(self):
+        for way, settings in WAYS.items():
+            found = outcomes(settings)
+            self.assertEqual(len(self.tried), len(found), way)
+            for mine, other in zip(self.tried, found):
+                self.assertEqual(mine, other, way)
+
+
+if __name__ == '__main__':
+    main()
