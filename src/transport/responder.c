@@ -107,6 +107,16 @@ static void end_connection(struct request *request)
 }
 
 /*
+ * True if what is refused is the first of several packets that came as one: the last, which would have taken the receive (IBTA
+ * C9-82), is not looked at any more.
+ */
+static bool refused_before_receive(const struct packet *packet)
+{
+	return message_has(packet->message, MESSAGE_TAKES_RECEIVE_LAST) && packet->place & PLACE_FIRST &&
+	       packet->count > 1;
+}
+
+/*
  * A datagram or an unreliable message that breaks a rule is dropped (IBTA 9.8.2.2, 9.8.3.2); only a receive whose memory
  * cannot be written ends in error, and with it the QP. A reliable one is refused with a NAK, and the QP goes to ERR; a DCT
  * serves its other initiators on.
@@ -117,7 +127,8 @@ static enum responder_state refuse(struct request *request)
 	bool reliable = qp->transport->reliable;
 	/* An unreliable message fails the receive that is held only if that names memory which cannot be written. */
 	bool fails_receive =
-		request->responder->has_receive && (reliable || request->syndrome == MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);
+		request->responder->has_receive && (reliable ? qp->dct || !refused_before_receive(request->packet)
+							     : request->syndrome == MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);
 	/* Whatever ends for it, a receive or the QP, bounds how often this can happen. */
 	bool dropped = !fails_receive && (!reliable || qp->dct);
 	struct explain_subject subject = {.qpn = qp->number, .receive = true, .qp_state = (uint8_t)qp->state};

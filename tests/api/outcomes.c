@@ -180,9 +180,6 @@ static bool draw_request(struct ibv_send_wr *wr, struct ibv_sge *sge)
 		/* All fit into a receive of 6000 bytes. */
 		if (i && length > 1025)
 			length = 1025;
-		/* Of one packet: of several, the first ones have been written when the last one finds no receive; or they have not. */
-		if (wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM && bytes + length > 1024)
-			length = 0;
 		/* Not behind pieces of a READ that have been written by then; or they have not. */
 		if (once_in(60) && (!i || zone == ZONE_WRITE))
 			lkey = once_in(2) ? read_only_lkey : lkey + 1;
@@ -210,6 +207,15 @@ static bool draw_request(struct ibv_send_wr *wr, struct ibv_sge *sge)
 	if (target->length > bytes)
 		wr->wr.rdma.remote_addr += below(target->length - bytes + 1) + once_in(60);
 	return good;
+}
+
+static bool is_long_immediate(const struct ibv_send_wr *wr)
+{
+	uint32_t bytes = 0;
+
+	for (int i = 0; i < wr->num_sge; i++)
+		bytes += wr->sg_list[i].length;
+	return wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM && bytes > 1024;
 }
 
 static void tell_request(const struct ibv_send_wr *wr)
@@ -270,9 +276,13 @@ static bool batch(uint64_t *next_id, uint32_t *receives)
 		if (!draw_request(&wrs[i], sges[i]))
 			count = i + 1;
 		wrs[i].wr_id = (*next_id)++;
-		/* Those that take a receive without having one end the pair: seldom. */
+		/*
+		 * Those that take a receive without having one end the pair: seldom. Of several packets with an immediate the first ones
+		 * have been written when the last one finds none; or they have not.
+		 */
 		if (wrs[i].opcode != IBV_WR_RDMA_WRITE && wrs[i].opcode != IBV_WR_RDMA_READ &&
-		    wrs[i].opcode < IBV_WR_ATOMIC_CMP_AND_SWP && ++taken > *receives && !once_in(8)) {
+		    wrs[i].opcode < IBV_WR_ATOMIC_CMP_AND_SWP && ++taken > *receives &&
+		    (is_long_immediate(&wrs[i]) || !once_in(8))) {
 			wrs[i].opcode = IBV_WR_RDMA_WRITE;
 			wrs[i].wr.rdma.rkey = targets[ZONE_WRITE][0].rkey;
 			wrs[i].wr.rdma.remote_addr = targets[ZONE_WRITE][0].address;

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "link.h"
 #include "transfer.h"
 
 #define STATUS(name) (1u << IBV_WC_##name)
@@ -199,12 +200,12 @@ static bool target_allowed(const struct exchange *x, unsigned int wanted)
 }
 
 /*
- * A refused WRITE with immediate ends the receive that it took with a local access error (IBTA 11.6.2); an unreliable one
- * is dropped, and the receive waits for the next message.
+ * A refused WRITE with immediate of one packet ends the receive that it took with a local access error (IBTA 11.6.2); of several the
+ * first is refused, which takes none (IBTA C9-82). An unreliable one is dropped, and the receive waits for the next message.
  */
-static void refuse_write(struct exchange *x, bool took_receive)
+static void refuse_write(struct exchange *x)
 {
-	if (took_receive && reliable(x))
+	if (with_immediate(x->request) && x->length <= UINT64_C(128) << link_mtu() && reliable(x))
 		refuse_receive(x, STATUS(LOC_ACCESS_ERR), STATUS(REM_ACCESS_ERR));
 	else
 		refuse(x, STATUS(REM_ACCESS_ERR));
@@ -227,7 +228,7 @@ static void write_message(struct exchange *x)
 	if (single && immediate && lacks_receive(x))
 		return;
 	if (!target_allowed(x, REMOTE_WRITE)) {
-		refuse_write(x, single && immediate);
+		refuse_write(x);
 		return;
 	}
 	from.overlaps = sides_overlap(x->model, &to, 0, &from, x->length);
