@@ -4,6 +4,7 @@
  * others; how they complete, and what becomes of those that are none.
  */
 #include <endian.h>
+#include <poll.h>
 
 #include "support/program.h"
 
@@ -654,6 +655,50 @@ static void malformed(void **state)
 	expect_bad(&raw, IBV_WC_LOC_QP_OP_ERR);
 }
 
+static bool event_is_there(const struct endpoint *endpoint)
+{
+	struct pollfd pollfd = {.fd = endpoint->channel->fd, .events = POLLIN};
+
+	return poll(&pollfd, 1, 0) == 1;
+}
+
+/* @count times, with the completion @mode in fm_ce_se; true if the CQ, armed for what is solicited only, told of it. */
+static bool tells(uint8_t mode, int count)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	assert_int_equal(ibv_req_notify_cq(pair.client.cq, 1), 0);
+	for (int i = 0; i < count; i++) {
+		struct raw raw = raw_write(here(0, 64), there(0, 64), mode);
+
+		expect_raw(&pair.client, &raw, (uint64_t)i);
+	}
+	if (!event_is_there(&pair.client))
+		return false;
+	assert_int_equal(ibv_get_cq_event(pair.client.channel, &cq, &context), 0);
+	ibv_ack_cq_events(cq, 1);
+	return true;
+}
+
+/* mlx5-formats 1.3: the modes 2, a CQE, and 3, a CQE and an EQE. */
+static void events_of_requests(void **state)
+{
+	struct pair_options options = pair_defaults(IBV_QPT_RC);
+	struct view source = here(0, 64), target = there(0, 64);
+
+	(void)state;
+	options.dv_send_ops |= MLX5DV_QP_EX_WITH_RAW_WQE;
+	options.channel = true;
+	pair_replace(&pair, &options);
+	for (int count = 1; count < 4; count++) {
+		assert_false(tells(2 << 2, count));
+		assert_true(tells(3 << 2, count));
+	}
+	model_copy(&source, &target);
+	compare();
+}
+
 static void not_asked_for(void **state)
 {
 	struct raw raw;
@@ -668,12 +713,19 @@ static void not_asked_for(void **state)
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
-		API_CASE(sends),          API_CASE(remote_memory),
-		API_CASE(atomics),        API_CASE(local_operations),
-		API_CASE(other_types),    API_CASE(mixed_chains),
-		API_CASE(aborted),        API_CASE(extended_polling),
-		API_CASE(smallest_queue), API_CASE(larger_than_the_share),
-		API_CASE(malformed),      API_CASE(not_asked_for),
+		API_CASE(sends),
+		API_CASE(remote_memory),
+		API_CASE(atomics),
+		API_CASE(local_operations),
+		API_CASE(other_types),
+		API_CASE(mixed_chains),
+		API_CASE(aborted),
+		API_CASE(extended_polling),
+		API_CASE(smallest_queue),
+		API_CASE(larger_than_the_share),
+		API_CASE(malformed),
+		API_CASE(not_asked_for),
+		API_CASE(events_of_requests),
 	};
 
 	return run_cases("raw_wqe", cases);
