@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "support/clock.h"
+#include "../model/choose.h"
 #include "support/program.h"
 #include "support/window.h"
 
@@ -35,21 +35,11 @@ enum zone {
 };
 
 static FILE *outcomes;
-static uint64_t random_state;
-
-/* splitmix64 */
-static uint64_t draw(void)
-{
-	uint64_t value = random_state += UINT64_C(0x9e3779b97f4a7c15);
-
-	value = (value ^ value >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	value = (value ^ value >> 27) * UINT64_C(0x94d049bb133111eb);
-	return value ^ value >> 31;
-}
+static struct choose choose;
 
 static uint32_t below(uint32_t bound)
 {
-	return (uint32_t)(draw() % bound);
+	return (uint32_t)choose_below(&choose, bound);
 }
 
 static bool once_in(uint32_t times)
@@ -57,12 +47,7 @@ static bool once_in(uint32_t times)
 	return below(times) == 0;
 }
 
-static uint32_t one_of(const uint32_t *values, size_t count)
-{
-	return values[below((uint32_t)count)];
-}
-
-#define ONE_OF(...) one_of((const uint32_t[]){__VA_ARGS__}, sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
+#define ONE_OF(...) CHOOSE_OF(&choose, ((const uint32_t[]){__VA_ARGS__}))
 
 /* What requests name at the other side: a key, and the addresses that it has. */
 struct target {
@@ -121,7 +106,7 @@ static int target_with(uint32_t rkey)
 static void fill(struct side *side)
 {
 	for (size_t i = 0; i < BYTES; i += sizeof(uint64_t)) {
-		uint64_t word = draw();
+		uint64_t word = choose_bits(&choose);
 
 		memcpy(side->memory + i, &word, sizeof(word));
 	}
@@ -166,7 +151,8 @@ static bool draw_request(struct ibv_send_wr *wr, struct ibv_sge *sge)
 	uint32_t bytes = 0;
 	bool atomic, good = true;
 
-	*wr = (struct ibv_send_wr){.opcode = opcodes[below(10)], .sg_list = sge, .imm_data = (uint32_t)draw()};
+	*wr = (struct ibv_send_wr){
+		.opcode = opcodes[below(10)], .sg_list = sge, .imm_data = (uint32_t)choose_bits(&choose)};
 	zone = zone_of(wr->opcode);
 	atomic = zone == ZONE_ATOMIC;
 	target = &targets[zone][once_in(3) ? below(TARGETS) : 0];
@@ -198,8 +184,8 @@ static bool draw_request(struct ibv_send_wr *wr, struct ibv_sge *sge)
 	if (atomic) {
 		wr->wr.atomic.rkey = target->rkey;
 		wr->wr.atomic.remote_addr = target->address + 8 * below(target->length / 8 - 1) + (once_in(20) ? 4 : 0);
-		wr->wr.atomic.compare_add = draw();
-		wr->wr.atomic.swap = draw();
+		wr->wr.atomic.compare_add = choose_bits(&choose);
+		wr->wr.atomic.swap = choose_bits(&choose);
 		return good;
 	}
 	wr->wr.rdma.rkey = target->rkey + once_in(80);
@@ -316,7 +302,7 @@ static void outcomes_of(uint64_t seed)
 	bool good = true;
 	struct ibv_wc wc;
 
-	random_state = seed;
+	choose = (struct choose){seed};
 	options.max_inline_data = INLINE;
 	options.sq_sig_all = once_in(4);
 	options.rnr_retry = 0;
