@@ -736,7 +736,7 @@ static bool is_responder_cqe(uint8_t opcode)
 
 static void set_polled(struct request *request, const struct timeline_record *record, int64_t ns)
 {
-	request->polled = ns > request->completed ? ns : request->completed;
+	request->polled = ns;
 	request->status = record->opcode;
 	request->wr_id = record->value;
 }
@@ -748,17 +748,19 @@ static void add_early(struct maker *maker, const struct timeline_record *record,
 	map_set(&maker->map, key, maker->early_count++);
 }
 
-/* @request has completed, and its poll may have been seen already. */
+/* @request has completed; if its poll has been seen already, it was polled at once. */
 static void take_early(struct maker *maker, struct request *request, uint64_t key)
 {
 	uint32_t place = map_get(&maker->map, key);
-	const struct early *early;
+	struct early *early;
 
 	if (place == MAP_NONE)
 		return;
 	early = &maker->early[place];
-	if (early->ns >= request->completed || (uint64_t)request->completed - (uint64_t)early->ns < EARLY_NS)
-		set_polled(request, early->record, early->ns);
+	if ((uint64_t)request->completed - (uint64_t)early->ns < EARLY_NS)
+		set_polled(request, early->record, request->completed);
+	/* It is of no other one. */
+	early->ns = NEVER;
 }
 
 static void on_complete(struct maker *maker, const struct timeline_event *event, int64_t ns)
