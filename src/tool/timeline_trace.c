@@ -13,225 +13,13 @@
 #include <string.h>
 #include <infiniband/verbs.h>
 
-#include "format/wqe.h"
 #include "tool/progress.h"
-#include "tool/timeline_map.h"
+#include "tool/timeline_maker.h"
 #include "tool/timeline_names.h"
 #include "tool/tool.h"
 #include "wire/packet.h"
 
-/* What happens is seen for so long, unless something else happens on its track. */
-#define EVENT_NS 100
-/* The clocks of two CPUs differ by less: a poll that is further in front of a completion is of another one. */
-#define EARLY_NS 1000000
-
-/* Kinds of tracks, and of keys of the map. */
-enum track_kind {
-	TRACK_REQUESTER,
-	TRACK_RESPONDER,
-	TRACK_CQ,
-	TRACK_SRQ,
-	KEY_REQUEST,
-	KEY_RECEIVE,
-	KEY_COMPLETION,
-	KEY_EARLY,
-	KEY_ROW
-};
-
-/* An arrow: "request" from post over sending to completion; "message" from one queue pair to the other. */
-struct flow {
-	char phase; /* s, t, f; 0: none */
-	const char *name;
-	uint64_t id;
-};
-
-#define FLOWS 2
-
-struct track {
-	uint32_t source, number;
-	enum track_kind kind;
-	/* The slice that has begun last and is not written yet. */
-	bool pending;
-	int64_t ns;
-	char name[96], arguments[160];
-	struct flow flows[FLOWS];
-	/* What requester or responder is about, or NULL. */
-	const char *activity;
-	uint32_t newest_psn;            /* of what was sent; of a responder, which it is to answer */
-	uint32_t awaited_psn;           /* of a responder that waits */
-	uint64_t message;               /* arrow of the message that arrived last */
-	uint32_t first_open, last_open; /* requests that are not completed; MAP_NONE: none */
-};
-
-#define NEVER INT64_MIN
-
-struct request {
-	int64_t posted, executed, completed, polled; /* NEVER */
-	uint64_t wr_id;
-	uint32_t source, qpn, next;
-	uint32_t psn, packets, bytes;
-	uint16_t index;
-	uint8_t opcode;
-	bool receive, again;
-	uint8_t status; /* enum ibv_wc_status, if polled */
-};
-
-/* A poll that is said to be before its completion. */
-struct early {
-	const struct timeline_record *record;
-	int64_t ns;
-};
-
-struct maker {
-	const struct timeline *timeline;
-	struct trace *trace;
-	struct map map;
-	struct track *tracks;
-	uint32_t track_count;
-	struct request *requests;
-	uint32_t request_count;
-	struct early *early;
-	uint32_t early_count;
-	int64_t *latest; /* of each source: times of one process differ, so that its slices have an order */
-};
-
-static void *room_for_one(void *array, uint32_t count, size_t size)
-{
-	/* Doubling. */
-	if (count & (count - 1))
-		return array;
-	array = reallocarray(array, count ? 2 * (size_t)count : 1, size);
-	if (!array || count == UINT32_MAX / 2)
-		tool_fail(EXIT_FAILURE, "out of memory");
-	return array;
-}
-
-static uint64_t key_of(enum track_kind kind, uint32_t source, uint32_t number, uint32_t index)
-{
-	return (uint64_t)kind << 60 | (uint64_t)(source & 0xfff) << 48 | (uint64_t)(number & 0xffffff) << 24 |
-	       (index & 0xffffff);
-}
-
-/* splitmix64 */
-static uint64_t mixed(uint64_t value)
-{
-	value += UINT64_C(0x9e3779b97f4a7c15);
-	value = (value ^ value >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	value = (value ^ value >> 27) * UINT64_C(0x94d049bb133111eb);
-	return value ^ value >> 31;
-}
-
-static uint32_t process_of(const struct maker *maker, uint32_t source)
-{
-	return maker->timeline->sources[source].head.process & INT32_MAX;
-}
-
-/* ---- tracks ----------------------------------------------------------------------------------------------------- */
-
-static uint64_t tid_of(const struct track *track)
-{
-	return (uint64_t)track->kind << 24 | track->number;
-}
-
-static void name_track(const struct maker *maker, const struct track *track)
-{
-	static const char *const names[] = {"QP 0x%x, requester", "QP 0x%x, responder", "CQ %u", "SRQ %u"};
-	static const unsigned int order[] = {0, 1, 2, 3};
-	uint32_t pid = process_of(maker, track->source);
-	char name[64];
-
-	snprintf(name, sizeof(name), names[track->kind], track->number);
-	trace_event(maker->trace, 'M', maker->trace->base_ns, pid, tid_of(track), "thread_name");
-	fprintf(maker->trace->out, ",\"args\":{\"name\":\"%s\"}", name);
-	trace_event_end(maker->trace);
-	trace_event(maker->trace, 'M', maker->trace->base_ns, pid, tid_of(track), "thread_sort_index");
-	fprintf(maker->trace->out, ",\"args\":{\"sort_index\":%u}", track->number * 4 + order[track->kind]);
-	trace_event_end(maker->trace);
-}
-
-static struct track *track_at(struct maker *maker, enum track_kind kind, uint32_t source, uint32_t number)
-{
-	uint64_t key = key_of(kind, source, number, 0);
-	uint32_t place = map_get(&maker->map, key);
-
-	if (place != MAP_NONE)
-		return &maker->tracks[place];
-	maker->tracks = room_for_one(maker->tracks, maker->track_count, sizeof(*maker->tracks));
-	place = maker->track_count++;
-	map_set(&maker->map, key, place);
-	maker->tracks[place] = (struct track){
-		.source = source, .number = number, .kind = kind, .first_open = MAP_NONE, .last_open = MAP_NONE};
-	name_track(maker, &maker->tracks[place]);
-	return &maker->tracks[place];
-}
-
-static void put_flow(const struct maker *maker, const struct track *track, const struct flow *flow)
-{
-	trace_event(maker->trace, flow->phase, track->ns, process_of(maker, track->source), tid_of(track), flow->name);
-	fprintf(maker->trace->out, ",\"cat\":\"%s\",\"id\":\"0x%" PRIx64 "\"%s", flow->name, flow->id,
-		flow->phase == 's' ? "" : ",\"bp\":\"e\"");
-	trace_event_end(maker->trace);
-}
-
-/* Something else happens at @ns: the slice that has begun ends before. */
-static void put_pending(const struct maker *maker, struct track *track, int64_t ns)
-{
-	int64_t left = (int64_t)((uint64_t)ns - (uint64_t)track->ns);
-
-	if (!track->pending)
-		return;
-	track->pending = false;
-	trace_event(maker->trace, 'X', track->ns, process_of(maker, track->source), tid_of(track), track->name);
-	trace_duration(maker->trace, left > 0 && left < EVENT_NS ? left : EVENT_NS);
-	if (*track->arguments)
-		fprintf(maker->trace->out, ",\"args\":{%s}", track->arguments);
-	trace_event_end(maker->trace);
-	for (int i = 0; i < FLOWS && track->flows[i].phase; i++)
-		put_flow(maker, track, &track->flows[i]);
-}
-
-/* Begins a slice; name, arguments and arrows are filled in behind it. */
-static void begin(const struct maker *maker, struct track *track, int64_t ns)
-{
-	put_pending(maker, track, ns);
-	track->pending = true;
-	track->ns = ns;
-	track->name[0] = track->arguments[0] = '\0';
-	memset(track->flows, 0, sizeof(track->flows));
-}
-
-static void add_flow(struct track *track, char phase, const char *name, uint64_t id)
-{
-	int i = track->flows[0].phase != 0;
-
-	track->flows[i] = (struct flow){phase, name, id};
-}
-
-/* Requester or responder is about something else from @ns on; NULL: nothing. */
-static void set_activity(const struct maker *maker, struct track *track, int64_t ns, const char *activity)
-{
-	uint32_t pid = process_of(maker, track->source);
-
-	if (track->activity == activity)
-		return;
-	put_pending(maker, track, ns);
-	if (track->activity) {
-		trace_event(maker->trace, 'E', ns, pid, tid_of(track), track->activity);
-		trace_event_end(maker->trace);
-	}
-	track->activity = activity;
-	if (activity) {
-		trace_event(maker->trace, 'B', ns, pid, tid_of(track), activity);
-		trace_event_end(maker->trace);
-	}
-}
-
 /* ---- names ------------------------------------------------------------------------------------------------------ */
-
-static const char *wqe_name(uint8_t opcode)
-{
-	return wqe_opcodes[opcode].name ? wqe_opcodes[opcode].name : "unknown opcode";
-}
 
 /* What an answer says. */
 static const char *answer_name(uint8_t message, uint8_t syndrome)
@@ -246,107 +34,11 @@ static const char *answer_name(uint8_t message, uint8_t syndrome)
 	return (syndrome & AETH_CODE_MASK) < 4 ? naks[syndrome & AETH_CODE_MASK] : "NAK";
 }
 
-/* ---- requests --------------------------------------------------------------------------------------------------- */
-
-static struct request *request_new(struct maker *maker, uint32_t source, uint32_t qpn, uint16_t index, bool receive)
-{
-	uint32_t place = maker->request_count;
-
-	maker->requests = room_for_one(maker->requests, place, sizeof(*maker->requests));
-	maker->request_count++;
-	map_set(&maker->map, key_of(receive ? KEY_RECEIVE : KEY_REQUEST, source, qpn, index), place);
-	maker->requests[place] = (struct request){
-		.posted = NEVER,
-		.executed = NEVER,
-		.completed = NEVER,
-		.polled = NEVER,
-		.source = source,
-		.qpn = qpn,
-		.index = index,
-		.next = MAP_NONE,
-		.receive = receive,
-	};
-	return &maker->requests[place];
-}
-
-static struct request *request_at(struct maker *maker, uint32_t source, uint32_t qpn, uint16_t index, bool receive)
-{
-	uint32_t place = map_get(&maker->map, key_of(receive ? KEY_RECEIVE : KEY_REQUEST, source, qpn, index));
-
-	return place == MAP_NONE ? NULL : &maker->requests[place];
-}
-
-/* The one that is executed: that which was posted, or, of a ring that its program fills itself, a new one. */
-static struct request *request_executed(struct maker *maker, const struct timeline_event *event)
-{
-	const struct timeline_record *record = &event->record;
-	struct request *request = request_at(maker, event->source, record->number, record->index, false);
-
-	if (!request || request->completed != NEVER)
-		request = request_new(maker, event->source, record->number, record->index, false);
-	return request;
-}
-
-static uint64_t request_flow(const struct maker *maker, const struct request *request)
-{
-	const struct timeline_head *head = &maker->timeline->sources[request->source].head;
-
-	return mixed(mixed(head->started ^ (uint64_t)head->process << 32) + (uint64_t)(request - maker->requests));
-}
-
-static void put_time(const struct maker *maker, const char *name, int64_t ns, int64_t from)
-{
-	if (ns != NEVER && from != NEVER)
-		fprintf(maker->trace->out, ",\"%s\":%" PRId64, name, (int64_t)((uint64_t)ns - (uint64_t)from));
-}
-
-/* The request itself, from its first to its last step. @end: of the trace. */
-static void put_request(const struct maker *maker, const struct request *request, int64_t end)
-{
-	const int64_t steps[] = {request->posted, request->executed, request->completed, request->polled};
-	const char *name = request->receive ? "RECEIVE" : wqe_name(request->opcode);
-	uint32_t pid = process_of(maker, request->source);
-	uint64_t tid = (uint64_t)(request->receive ? TRACK_RESPONDER : TRACK_REQUESTER) << 24 | request->qpn;
-	uint64_t id = request_flow(maker, request);
-	int64_t first = NEVER, last = NEVER;
-
-	for (int i = 0; i < 4; i++) {
-		if (steps[i] == NEVER)
-			continue;
-		first = first == NEVER ? steps[i] : first;
-		last = steps[i];
-	}
-	if (first == NEVER)
-		return;
-	trace_event(maker->trace, 'b', first, pid, tid, name);
-	fprintf(maker->trace->out,
-		",\"cat\":\"requests of QP 0x%x\",\"id\":\"0x%" PRIx64 "\",\"args\":{\"wr_id\":\"0x%" PRIx64
-		"\",\"qp\":%u,\"wqe\":%u",
-		request->qpn, id, request->wr_id, request->qpn, request->index);
-	if (request->executed != NEVER && request->packets)
-		fprintf(maker->trace->out, ",\"psn\":%u,\"packets\":%u", request->psn, request->packets);
-	fprintf(maker->trace->out, ",\"bytes\":%u", request->bytes);
-	if (request->again)
-		fputs(",\"sent_again\":true", maker->trace->out);
-	fputs(request->posted == NEVER ? ",\"posted\":false" : ",\"posted\":true", maker->trace->out);
-	put_time(maker, "execute_ns", request->executed, first);
-	put_time(maker, "complete_ns", request->completed, first);
-	put_time(maker, "poll_ns", request->polled, first);
-	if (request->polled != NEVER)
-		fprintf(maker->trace->out, ",\"status\":\"%s\"", ibv_wc_status_str(request->status));
-	putc('}', maker->trace->out);
-	trace_event_end(maker->trace);
-	/* What has not ended is open till the end. */
-	trace_event(maker->trace, 'e', request->completed == NEVER ? end : last, pid, tid, name);
-	fprintf(maker->trace->out, ",\"cat\":\"requests of QP 0x%x\",\"id\":\"0x%" PRIx64 "\"", request->qpn, id);
-	trace_event_end(maker->trace);
-}
-
 /* ---- messages --------------------------------------------------------------------------------------------------- */
 
 static const struct timeline_qp *row_of(const struct maker *maker, uint32_t source, uint32_t qpn)
 {
-	uint32_t place = map_get(&maker->map, key_of(KEY_ROW, source, qpn, 0));
+	uint32_t place = map_get(&maker->map, maker_key(KEY_ROW, source, qpn, 0));
 
 	return place == MAP_NONE ? NULL : &maker->timeline->sources[source].qps[place];
 }
@@ -361,8 +53,8 @@ static uint64_t message_flow(const uint8_t *gid, uint32_t from, uint32_t to, uin
 
 	if (gid)
 		memcpy(halves, gid, sizeof(halves));
-	return mixed(mixed(mixed(halves[0]) ^ halves[1]) ^ mixed((uint64_t)from << 32 | to)) ^
-	       mixed((uint64_t)answer << 32 | (psn & PSN_MASK));
+	return mix(mix(mix(halves[0]) ^ halves[1]) ^ mix((uint64_t)from << 32 | to)) ^
+	       mix((uint64_t)answer << 32 | (psn & PSN_MASK));
 }
 
 static uint64_t sent_flow(const struct maker *maker, const struct timeline_event *event, bool answer)
@@ -457,12 +149,12 @@ static const char *activity_after_request(struct track *track, const struct time
 static void arrive(const struct maker *maker, struct track *track, const struct timeline_record *record, int64_t ns,
 		   uint64_t id)
 {
-	set_activity(maker, track, ns, activity_after_request(track, record, record->kind == TIMELINE_CALL));
-	begin(maker, track, ns);
+	track_set_activity(maker, track, ns, activity_after_request(track, record, record->kind == TIMELINE_CALL));
+	track_begin(maker, track, ns);
 	snprintf(track->name, sizeof(track->name), "arrive: %s", safe_message_name(record->opcode));
 	describe_packets(track, record);
 	if (is_first(record)) {
-		add_flow(track, takes_receive(record) ? 't' : 'f', "message", id);
+		track_add_flow(track, takes_receive(record) ? 't' : 'f', "message", id);
 		track->message = takes_receive(record) ? id : 0;
 	}
 }
@@ -491,11 +183,11 @@ static void on_post(struct maker *maker, const struct timeline_event *event, int
 	else
 		maker->requests[track->last_open].next = place;
 	track->last_open = place;
-	begin(maker, track, ns);
+	track_begin(maker, track, ns);
 	snprintf(track->name, sizeof(track->name), "post: %s", wqe_name(record->opcode));
 	snprintf(track->arguments, sizeof(track->arguments), "\"wr_id\":\"0x%" PRIx64 "\",\"wqe\":%u", record->value,
 		 record->index);
-	add_flow(track, 's', "request", request_flow(maker, request));
+	track_add_flow(track, 's', "request", request_flow(maker, request));
 }
 
 static void on_post_receive(struct maker *maker, const struct timeline_event *event, int64_t ns)
@@ -504,7 +196,7 @@ static void on_post_receive(struct maker *maker, const struct timeline_event *ev
 	bool shared = record->kind == TIMELINE_POST_SRQ;
 	struct track *track = track_at(maker, shared ? TRACK_SRQ : TRACK_RESPONDER, event->source, record->number);
 
-	begin(maker, track, ns);
+	track_begin(maker, track, ns);
 	snprintf(track->name, sizeof(track->name), "post: RECEIVE");
 	snprintf(track->arguments, sizeof(track->arguments), "\"wr_id\":\"0x%" PRIx64 "\",\"bytes\":%u", record->value,
 		 record->length);
@@ -515,7 +207,7 @@ static void on_post_receive(struct maker *maker, const struct timeline_event *ev
 		request->posted = ns;
 		request->wr_id = record->value;
 		request->bytes = record->length;
-		add_flow(track, 's', "request", request_flow(maker, request));
+		track_add_flow(track, 's', "request", request_flow(maker, request));
 	}
 }
 
@@ -526,10 +218,10 @@ static void on_local(struct maker *maker, const struct timeline_event *event, in
 
 	request->executed = ns;
 	request->opcode = event->record.opcode;
-	begin(maker, track, ns);
+	track_begin(maker, track, ns);
 	snprintf(track->name, sizeof(track->name), "execute: %s", wqe_name(event->record.opcode));
 	snprintf(track->arguments, sizeof(track->arguments), "\"wqe\":%u", event->record.index);
-	add_flow(track, 't', "request", request_flow(maker, request));
+	track_add_flow(track, 't', "request", request_flow(maker, request));
 }
 
 /* The WQE's opcode, of a request that nobody posted by a call. */
@@ -575,15 +267,15 @@ static void on_send(struct maker *maker, const struct timeline_event *event, int
 	request->again |= again;
 	if (!call) {
 		track->newest_psn = psn_add(record->psn, count - 1);
-		set_activity(maker, track, ns, activity_after_sending(maker, event, again));
+		track_set_activity(maker, track, ns, activity_after_sending(maker, event, again));
 	}
-	begin(maker, track, ns);
+	track_begin(maker, track, ns);
 	snprintf(track->name, sizeof(track->name), "%s: %s", again ? "send again" : "send",
 		 safe_message_name(record->opcode));
 	describe_packets(track, record);
-	add_flow(track, 't', "request", request_flow(maker, request));
+	track_add_flow(track, 't', "request", request_flow(maker, request));
 	if (is_first(record))
-		add_flow(track, 's', "message", id);
+		track_add_flow(track, 's', "message", id);
 	if (call)
 		arrive(maker, track_at(maker, TRACK_RESPONDER, event->source, record->value & 0xffffff), record, ns + 1,
 		       id);
@@ -593,7 +285,7 @@ static void on_no_room(struct maker *maker, const struct timeline_event *event, 
 {
 	struct track *track = track_at(maker, TRACK_REQUESTER, event->source, event->record.number);
 
-	set_activity(maker, track, ns, requester_activities[REQUESTER_ACTIVITY_WAITING_FOR_ROOM]);
+	track_set_activity(maker, track, ns, requester_activities[REQUESTER_ACTIVITY_WAITING_FOR_ROOM]);
 }
 
 /* What an answer makes of what the requester is about. */
@@ -621,12 +313,12 @@ static void on_arrive(struct maker *maker, const struct timeline_event *event, i
 		return;
 	}
 	track = track_at(maker, TRACK_REQUESTER, event->source, record->number);
-	set_activity(maker, track, ns, activity_after_answer(track, record));
-	begin(maker, track, ns);
+	track_set_activity(maker, track, ns, activity_after_answer(track, record));
+	track_begin(maker, track, ns);
 	snprintf(track->name, sizeof(track->name), "arrive: %s", answer_name(record->opcode, (uint8_t)record->index));
 	describe_packets(track, record);
 	if (record->opcode != MESSAGE_READ_RESPONSE || is_first(record))
-		add_flow(track, 'f', "message", arrived_flow(maker, event, true));
+		track_add_flow(track, 'f', "message", arrived_flow(maker, event, true));
 }
 
 /* What a request that stopped on its way makes of what the responder is about. */
@@ -654,8 +346,8 @@ static void on_stop(struct maker *maker, const struct timeline_event *event, int
 
 	if (record->opcode >= RESPONDER_STATES || record->index >= RESPONDER_STATES)
 		return;
-	set_activity(maker, track, ns, activity_after_stop(maker, event, track));
-	begin(maker, track, ns);
+	track_set_activity(maker, track, ns, activity_after_stop(maker, event, track));
+	track_begin(maker, track, ns);
 	snprintf(track->name, sizeof(track->name), "%s: %s", responder_states[record->opcode],
 		 responder_states[record->index]);
 	snprintf(track->arguments, sizeof(track->arguments), "\"expected_psn\":%u,\"peer\":%u,\"rule\":%u", record->psn,
@@ -672,20 +364,20 @@ static void on_answer(struct maker *maker, const struct timeline_event *event, i
 	    (record->opcode == MESSAGE_ACKNOWLEDGE
 		     ? (record->index & AETH_KIND_MASK) == AETH_NAK
 		     : psn_distance(psn_add(record->psn, packets_in(record) - 1), track->newest_psn) >= 0))
-		set_activity(maker, track, ns, NULL);
-	begin(maker, track, ns);
+		track_set_activity(maker, track, ns, NULL);
+	track_begin(maker, track, ns);
 	snprintf(track->name, sizeof(track->name), "answer: %s", answer_name(record->opcode, (uint8_t)record->index));
 	describe_packets(track, record);
 	if (record->opcode != MESSAGE_READ_RESPONSE || is_first(record))
-		add_flow(track, 's', "message", sent_flow(maker, event, true));
+		track_add_flow(track, 's', "message", sent_flow(maker, event, true));
 }
 
 static void on_timeout(struct maker *maker, const struct timeline_event *event, int64_t ns)
 {
 	struct track *track = track_at(maker, TRACK_REQUESTER, event->source, event->record.number);
 
-	set_activity(maker, track, ns, requester_activities[REQUESTER_ACTIVITY_SENDING_AGAIN]);
-	begin(maker, track, ns);
+	track_set_activity(maker, track, ns, requester_activities[REQUESTER_ACTIVITY_SENDING_AGAIN]);
+	track_begin(maker, track, ns);
 	snprintf(track->name, sizeof(track->name), "timeout");
 	snprintf(track->arguments, sizeof(track->arguments), "\"psn\":%u", event->record.psn);
 }
@@ -696,30 +388,7 @@ static void on_state(struct maker *maker, const struct timeline_event *event, in
 	uint8_t state = event->record.opcode;
 	bool shown = state == REQUESTER_DRAINED || state == REQUESTER_FLUSH;
 
-	set_activity(maker, track, ns, shown ? requester_states[state] : NULL);
-}
-
-/* All before @last in the order of posting have completed with it, silently. */
-static void complete_up_to(struct maker *maker, struct request *last, int64_t ns)
-{
-	struct track *track = track_at(maker, TRACK_REQUESTER, last->source, last->qpn);
-	uint32_t place = track->first_open, end = (uint32_t)(last - maker->requests);
-
-	last->completed = ns;
-	if (last->posted == NEVER)
-		return;
-	while (place != MAP_NONE) {
-		struct request *request = &maker->requests[place];
-
-		track->first_open = request->next;
-		if (request->next == MAP_NONE)
-			track->last_open = MAP_NONE;
-		if (place == end)
-			break;
-		if (request->completed == NEVER)
-			request->completed = ns;
-		place = request->next;
-	}
+	track_set_activity(maker, track, ns, shown ? requester_states[state] : NULL);
 }
 
 /* Devices number theirs independently; so many CQs of one are told apart. */
@@ -732,35 +401,6 @@ static bool is_responder_cqe(uint8_t opcode)
 {
 	return opcode == MLX5_CQE_RESP_WR_IMM || opcode == MLX5_CQE_RESP_SEND || opcode == MLX5_CQE_RESP_SEND_IMM ||
 	       opcode == MLX5_CQE_RESP_SEND_INV || opcode == MLX5_CQE_RESP_ERR;
-}
-
-static void set_polled(struct request *request, const struct timeline_record *record, int64_t ns)
-{
-	request->polled = ns;
-	request->status = record->opcode;
-	request->wr_id = record->value;
-}
-
-static void add_early(struct maker *maker, const struct timeline_record *record, int64_t ns, uint64_t key)
-{
-	maker->early = room_for_one(maker->early, maker->early_count, sizeof(*maker->early));
-	maker->early[maker->early_count] = (struct early){record, ns};
-	map_set(&maker->map, key, maker->early_count++);
-}
-
-/* @request has completed; if its poll has been seen already, it was polled at once. */
-static void take_early(struct maker *maker, struct request *request, uint64_t key)
-{
-	uint32_t place = map_get(&maker->map, key);
-	struct early *early;
-
-	if (place == MAP_NONE)
-		return;
-	early = &maker->early[place];
-	if ((uint64_t)request->completed - (uint64_t)early->ns < EARLY_NS)
-		set_polled(request, early->record, request->completed);
-	/* It is of no other one. */
-	early->ns = NEVER;
 }
 
 static void on_complete(struct maker *maker, const struct timeline_event *event, int64_t ns)
@@ -788,23 +428,23 @@ static void on_complete(struct maker *maker, const struct timeline_event *event,
 		request->bytes = record->length;
 	} else {
 		request->opcode = record->value >> 24 & 0xff;
-		complete_up_to(maker, request, ns);
+		request_complete_up_to(maker, request, ns);
 	}
-	map_set(&maker->map, key_of(KEY_COMPLETION, event->source, number, record->psn),
+	map_set(&maker->map, maker_key(KEY_COMPLETION, event->source, number, record->psn),
 		(uint32_t)(request - maker->requests));
 	if (maker->early_count)
-		take_early(maker, request, key_of(KEY_EARLY, event->source, number, record->psn));
+		request_take_early(maker, request, maker_key(KEY_EARLY, event->source, number, record->psn));
 	/* Not before: a track that is made may move the others. */
 	track = track_at(maker, TRACK_CQ, event->source, number);
-	begin(maker, track, ns);
+	track_begin(maker, track, ns);
 	snprintf(track->name, sizeof(track->name), "%s: %s", failed ? "error" : "completion", name);
 	snprintf(track->arguments, sizeof(track->arguments),
 		 "\"qp\":%u,\"wqe\":%u,\"bytes\":%u,\"wr_id\":\"0x%" PRIx64 "\"%s%u", qpn, record->index,
 		 record->length, request->wr_id, failed ? ",\"syndrome\":" : ",\"device\":",
 		 (unsigned int)(failed ? record->value >> 32 & 0xff : device));
-	add_flow(track, 'f', "request", request_flow(maker, request));
+	track_add_flow(track, 'f', "request", request_flow(maker, request));
 	if (message)
-		add_flow(track, 'f', "message", message);
+		track_add_flow(track, 'f', "message", message);
 }
 
 static void on_poll(struct maker *maker, const struct timeline_event *event, int64_t ns)
@@ -812,16 +452,16 @@ static void on_poll(struct maker *maker, const struct timeline_event *event, int
 	const struct timeline_record *record = &event->record;
 	uint32_t number = cq_of(record->number, record->length >> 24);
 	struct track *track = track_at(maker, TRACK_CQ, event->source, number);
-	uint32_t place = map_get(&maker->map, key_of(KEY_COMPLETION, event->source, number, record->psn));
+	uint32_t place = map_get(&maker->map, maker_key(KEY_COMPLETION, event->source, number, record->psn));
 
-	begin(maker, track, ns);
+	track_begin(maker, track, ns);
 	snprintf(track->name, sizeof(track->name), "poll");
 	snprintf(track->arguments, sizeof(track->arguments), "\"wr_id\":\"0x%" PRIx64 "\",\"status\":\"%s\"",
 		 record->value, ibv_wc_status_str(record->opcode));
 	if (place == MAP_NONE || maker->requests[place].polled != NEVER)
-		add_early(maker, record, ns, key_of(KEY_EARLY, event->source, number, record->psn));
+		request_add_early(maker, record, ns, maker_key(KEY_EARLY, event->source, number, record->psn));
 	else
-		set_polled(&maker->requests[place], record, ns);
+		request_set_polled(&maker->requests[place], record, ns);
 }
 
 /* ---- the whole -------------------------------------------------------------------------------------------------- */
@@ -830,7 +470,7 @@ static void put_process(struct maker *maker, uint32_t number)
 {
 	const struct timeline_source *source = &maker->timeline->sources[number];
 	uint64_t lost = source->head.overwritten + source->head.dropped;
-	uint32_t pid = process_of(maker, number);
+	uint32_t pid = maker_process(maker, number);
 	char program[128], host[128];
 
 	trace_event(maker->trace, 'M', maker->trace->base_ns, pid, 0, "process_name");
@@ -839,7 +479,7 @@ static void put_process(struct maker *maker, uint32_t number)
 	trace_event_end(maker->trace);
 	for (uint32_t i = 0; i < source->qp_count; i++)
 		if (source->qps[i].number)
-			map_set(&maker->map, key_of(KEY_ROW, number, source->qps[i].number, 0), i);
+			map_set(&maker->map, maker_key(KEY_ROW, number, source->qps[i].number, 0), i);
 	if (!lost)
 		return;
 	trace_event(maker->trace, 'M', maker->trace->base_ns, pid, 0, "process_labels");
@@ -904,11 +544,11 @@ void timeline_write(const struct timeline *timeline, struct trace *trace)
 	}
 	progress_end(&progress);
 	for (uint32_t i = 0; i < maker.track_count; i++) {
-		put_pending(&maker, &maker.tracks[i], end);
-		set_activity(&maker, &maker.tracks[i], end, NULL);
+		track_put_pending(&maker, &maker.tracks[i], end);
+		track_set_activity(&maker, &maker.tracks[i], end, NULL);
 	}
 	for (uint32_t i = 0; i < maker.request_count; i++)
-		put_request(&maker, &maker.requests[i], end);
+		request_put(&maker, &maker.requests[i], end);
 	free(maker.latest);
 	free(maker.tracks);
 	free(maker.requests);
