@@ -38,9 +38,15 @@ static void mapping_free(struct mapping *map)
 	free(map);
 }
 
+/* Indices share tags, and so do threads: one that is lost could be that of a key before. */
+static uint8_t next_tag(struct hca *hca, uint32_t index)
+{
+	return __atomic_fetch_add(&hca->key_tags[index & (ID_LEAF_SIZE - 1)], 1, __ATOMIC_RELAXED);
+}
+
 static uint32_t first_number(struct hca *hca, uint32_t index, int tag)
 {
-	return index << 8 | (tag == KEY_TAG_OTHER ? hca->key_tags[index & (ID_LEAF_SIZE - 1)]++ : (uint8_t)tag);
+	return index << 8 | (tag == KEY_TAG_OTHER ? next_tag(hca, index) : (uint8_t)tag);
 }
 
 /* All of @from but where its setup is; the entries and the setup as well. */
