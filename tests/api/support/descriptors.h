@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 /*
@@ -27,6 +28,16 @@ static inline int count_descriptors(void)
 	for (int fd = 0; fd < 1024; fd++)
 		count += fcntl(fd, F_GETFD) >= 0 && !is_of_another_process(fd);
 	return count;
+}
+
+/* True if there are no more than @count, or soon: what comes with such a connection is open for a moment as well. */
+static inline bool descriptors_come_back_to(int count)
+{
+	const struct timespec moment = {.tv_nsec = 1000000};
+
+	for (int i = 0; i < 5000 && count_descriptors() > count; i++)
+		nanosleep(&moment, NULL);
+	return count_descriptors() <= count;
 }
 
 #endif
