@@ -42,6 +42,12 @@ class Tap(unittest.TestResult):
         super().addError(test, err)
         self.line('not ok', test, self.errors[-1][1])
 
+    def addSubTest(self, test, subtest, err):
+        failures, errors = len(self.failures), len(self.errors)
+        super().addSubTest(test, subtest, err)
+        for _, text in self.failures[failures:] + self.errors[errors:]:
+            self.line('not ok', subtest, text)
+
     def addSkip(self, test, reason):
         super().addSkip(test, reason)
         print(f'ok {self.testsRun} # SKIP {test.id().split(".", 1)[1]}: {reason}')

@@ -352,9 +352,12 @@ class Timeline(unittest.TestCase):
         trace.check(self)
         trace.check_order(self, trace.requests())
         self.assertEqual(len(trace.requests('SEND')), 2 * rounds)
-        whole = [flow for flow in trace.flows('message').values() if phases(flow) == 'stf']
+        # A process that a busy machine stops for longer than the timeout has its messages sent again.
+        whole = [flow for flow in trace.flows('message').values() if re.match('s+t+f', phases(flow))]
         self.assertEqual(len(whole), 2 * rounds)
-        self.assertTrue(all(flow[0]['pid'] != flow[1]['pid'] for flow in whole))
+        for flow in whole:
+            sent, arrived = (next(e for e in flow if e['ph'] == phase) for phase in 'st')
+            self.assertNotEqual(sent['pid'], arrived['pid'])
         # Answers lead back.
         answers = [flow for flow in trace.flows('message').values() if phases(flow) == 'sf']
         self.assertTrue(answers)
