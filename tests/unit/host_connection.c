@@ -52,6 +52,32 @@ static void usable_at_once(void **state)
 	expect_silence();
 }
 
+/* What the other side sent before this process could find it has woken the device thread in vain, or not at all. */
+static void looked_at_once_it_is_found(void **state)
+{
+	struct process third = start_process();
+	uint32_t number = (uint32_t)tell(&third, CLAIM, 0);
+
+	(void)state;
+	/* Made here, and taken there by a thread that was about to make one. */
+	assert_non_null(peer_of(its));
+	assert_int_equal(woken(), 1);
+	tell(&other, ACCEPT, 0);
+	assert_int_equal(tell(&other, PEER, own), 1);
+	assert_int_equal(tell(&other, WOKEN, 0), 1);
+	/* Found, not made. */
+	assert_non_null(peer_of(its + 1));
+	assert_int_equal(woken(), 0);
+	/* The device thread polls when it has taken one. */
+	assert_int_equal(tell(&third, PEER, own), 2);
+	assert_int_equal(loop_for(1000), 1);
+	assert_int_equal(count_peers(), 2);
+	assert_int_equal(woken(), 0);
+	assert_non_null(peer_of(number));
+	assert_int_equal(woken(), 0);
+	end_process(&third, 0);
+}
+
 static void one_connection_for_all_slots_and_both_ways(void **state)
 {
 	uint32_t its_second = (uint32_t)tell(&other, CLAIM, 0), own_second = claim();
@@ -557,6 +583,7 @@ int main(void)
 #define PAIR(test) cmocka_unit_test_setup_teardown(test, begin_pair, end_pair)
 	const struct CMUnitTest tests[] = {
 		PAIR(usable_at_once),
+		PAIR(looked_at_once_it_is_found),
 		PAIR(one_connection_for_all_slots_and_both_ways),
 		PAIR(two_connections),
 		PAIR(a_slot_that_was_claimed_later),

@@ -49,6 +49,8 @@ static struct {
 	int arrivals;                   /* epoll, in the other one */
 	int watch_error, begin_error;   /* that the next calls return */
 	int begun, gone, ended;         /* calls for peers */
+	bool on_thread;                 /* the device thread runs */
+	int peers_at_wake;              /* that it found when it was woken last */
 	pid_t kills;                    /* a child that is killed while it is connected to; 0: none */
 	void (*while_unwatching)(void); /* what another thread does while a descriptor is given up; or NULL */
 	bool enough;                    /* of explanations that others can cause, in this second */
@@ -182,7 +184,9 @@ static int loop_for(int ms)
 		struct watched_fd *watched = event.data.ptr;
 
 		if (watched) {
+			world.on_thread = true;
 			watched->ready(watched, event.events);
+			world.on_thread = false;
 			count++;
 		} else {
 			count += drain_one();
@@ -196,6 +200,11 @@ static int loop_for(int ms)
 static inline int loop(void)
 {
 	return loop_for(0);
+}
+
+bool progress_on_thread(void)
+{
+	return world.on_thread;
 }
 
 /* ---- this process ---------------------------------------------------------------------------------------------- */
@@ -215,6 +224,20 @@ static inline int count_peers(void)
 	for (struct host_peer *peer = host_peers(); peer; peer = peer->next)
 		count++;
 	return count;
+}
+
+void progress_wake(void)
+{
+	world.peers_at_wake = count_peers();
+}
+
+/* Peers that the device thread found when it was woken last since the last call; 0: it was not. */
+static inline int woken(void)
+{
+	int peers = world.peers_at_wake;
+
+	world.peers_at_wake = 0;
+	return peers;
 }
 
 static inline int count_descriptors(void)
@@ -265,7 +288,7 @@ static inline pid_t fork_process(void)
 		close(world.epoll);
 	world.epoll = -1;
 	host_after_fork(true);
-	world.begun = world.gone = world.ended = world.explanations = 0;
+	world.begun = world.gone = world.ended = world.explanations = world.peers_at_wake = 0;
 	world.rule = RULE_NONE;
 	return 0;
 }
@@ -292,6 +315,7 @@ enum order {
 	LOOP,      /* descriptors that were ready within @argument ms */
 	PEER,      /* of QP @argument: 0 none, 1 accepted, 2 created */
 	PEERS,     /* how many */
+	WOKEN,     /* woken() */
 	PEER_PID,  /* of the newest */
 	READ,      /* the first byte of the memory of the newest */
 	WRITE,     /* @argument to the last */
@@ -364,6 +388,8 @@ static inline uint64_t obey(const struct order_message *message)
 		return !peer ? 0 : peer->created ? 2 : 1;
 	case PEERS:
 		return (uint64_t)count_peers();
+	case WOKEN:
+		return (uint64_t)woken();
 	case PEER_PID:
 		return (uint64_t)peer->pid;
 	case READ:
