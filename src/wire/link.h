@@ -86,7 +86,8 @@ struct link {
 	/**
 	 * True if nothing of what was sent to QP @qpn before @mark can have been lost yet: the peer lives, and has not dealt with
 	 * it, or has not sent all that it wants to answer. Else its answers, if there are any, have arrived; whether they have been
-	 * handled is another question. *@progress is another whenever the peer has dealt with something. NULL with mark.
+	 * handled is another question. *@progress is another whenever the peer has dealt with something. A peer that has not looked
+	 * is woken. NULL with mark.
 	 */
 	bool (*pending)(uint32_t qpn, uint64_t mark, uint64_t *progress);
 	/**

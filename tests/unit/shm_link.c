@@ -716,6 +716,32 @@ static void test_wakes_one_who_stops_polling(void **state)
 	assert_int_equal(recv(other.socket, &byte, 1, MSG_DONTWAIT), 1);
 }
 
+/* One that says that it polls, and has not looked when the timer runs out. */
+static void test_wakes_one_who_has_not_looked(void **state)
+{
+	uint64_t excused = counted(COUNTER_ACK_TIMEOUTS_EXCUSED), woken = counted(COUNTER_SHM_WAKEUPS_SENT);
+	struct shm_slot answer;
+	char byte;
+
+	(void)state;
+	be_impatient(20);
+	put_send(&device, &end, 0, 8);
+	ring(&end);
+	WAIT_FOR(recv(other.socket, &byte, 1, MSG_DONTWAIT) == 1);
+	assert_int_equal(other.out.ring->state.sleeps, 0);
+	expect_send(8);
+	answer = hostile_bth(ACKNOWLEDGE, end.qp->number, SQ_START_PSN, 0);
+	answer.headers = 16;
+	hostile_send(&other, &answer, NULL, 0);
+	say_handled();
+	WAIT_FOR(end.qp->requester.first == end.qp->requester.last);
+	let_it_finish();
+	expect_cqe(&cq, 0, 0);
+	/* With each time that ran out, and not only after many polls. */
+	assert_true(counted(COUNTER_ACK_TIMEOUTS_EXCUSED) > excused);
+	assert_true(2 * (counted(COUNTER_SHM_WAKEUPS_SENT) - woken) > counted(COUNTER_ACK_TIMEOUTS_EXCUSED) - excused);
+}
+
 static void send_long_ones(void)
 {
 	for (int i = 0; i < LONG_COUNT; i++)
@@ -818,6 +844,7 @@ int main(void)
 		TEST(test_unreliable_drops),
 		TEST(test_wakes_sleepers),
 		TEST(test_wakes_one_who_stops_polling),
+		TEST(test_wakes_one_who_has_not_looked),
 		TEST(test_offers_memory),
 		TEST(test_withdraws),
 	};

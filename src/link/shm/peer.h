@@ -142,6 +142,8 @@ static inline bool shm_nudge_is_due(struct shm_peer *peer)
 		shm_tail(&peer->out).slot != peer->seen_head && ++peer->polls >= TUNABLE_SHM_NUDGE_PATIENCE, 0);
 }
 
+/** Wakes the other side whatever it says. Any thread. */
+void shm_wake_anyway(struct shm_peer *peer);
 void shm_wake_slow(struct shm_peer *peer);
 void shm_order(struct shm_peer *peer);
 

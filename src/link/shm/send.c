@@ -488,7 +488,11 @@ bool shm_pending(uint32_t qpn, uint64_t mark, uint64_t *progress)
 	/* Acquire: what it answered was in the other ring before. */
 	handled = __atomic_load_n(&peer->out.ring->handled, __ATOMIC_ACQUIRE);
 	*progress = handled;
-	return (int32_t)((uint32_t)mark - handled) > 0 || __atomic_load_n(&peer->other->starved, __ATOMIC_RELAXED);
+	if ((int32_t)((uint32_t)mark - handled) <= 0)
+		return __atomic_load_n(&peer->other->starved, __ATOMIC_RELAXED);
+	/* A timer ran out over this: a peer that was to see it by itself did not. */
+	shm_wake_anyway(peer);
+	return true;
 }
 
 /* ---- frames of other hosts -------------------------------------------------------------------------------------- */

@@ -37,8 +37,7 @@ void shm_wake_slow(struct shm_peer *peer)
 	/* Once is enough: whoever goes to sleep again says so again. */
 	if (!__atomic_exchange_n(&other->sleeps, 0, __ATOMIC_SEQ_CST))
 		return;
-	host_wake(peer->host);
-	counter_add(first_device(), COUNTER_SHM_WAKEUPS_SENT, 1);
+	shm_wake_anyway(peer);
 	/* It would not be asleep if its program polled. */
 	if (!__atomic_load_n(&peer->tried_direct, __ATOMIC_RELAXED))
 		shm_direct_try(peer);
@@ -86,6 +85,12 @@ void shm_arm(struct poller *poller, bool armed)
 		barrier_on_all_processes();
 }
 
+void shm_wake_anyway(struct shm_peer *peer)
+{
+	host_wake(peer->host);
+	counter_add(first_device(), COUNTER_SHM_WAKEUPS_SENT, 1);
+}
+
 void shm_nudge(struct shm_peer *peer)
 {
 	uint32_t tail = shm_tail(&peer->out).slot, head;
@@ -98,10 +103,8 @@ void shm_nudge(struct shm_peer *peer)
 	peer->polls = 0;
 	peer->seen_head = head;
 	peer->seen_tail = tail;
-	if (!stands)
-		return;
-	host_wake(peer->host);
-	counter_add(first_device(), COUNTER_SHM_WAKEUPS_SENT, 1);
+	if (stands)
+		shm_wake_anyway(peer);
 }
 
 /*
