@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../model/choose.h"
+
 const char *role_name = "test";
 
 void die(const char *format, ...)
@@ -347,11 +349,11 @@ void qp_connect(struct device *device, struct ibv_qp *qp, const union ibv_gid *g
 
 uint64_t draw(uint64_t *state)
 {
-	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+	struct choose choose = {*state};
+	uint64_t bits = choose_bits(&choose);
 
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
+	*state = choose.state;
+	return bits;
 }
 
 uint32_t draw_below(uint64_t *state, uint32_t bound)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The random numbers of the model test: a generator that is a function of (seed, step), so that leaving out a step does
+ * The random numbers of tests: a generator that is a function of (seed, step), so that leaving out a step does
  * not change what the others draw.
  */
 #ifndef SOFTHCA_TESTS_MODEL_CHOOSE_H

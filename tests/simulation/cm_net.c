@@ -38,14 +38,9 @@ void must(bool condition, const char *file, int line, const char *text)
 
 /* ---- randomness -------------------------------------------------------------------------------------------------------- */
 
-/* splitmix64 */
 uint64_t net_draw(void)
 {
-	uint64_t z = net.random += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
+	return choose_bits(&net.random);
 }
 
 uint32_t net_below(uint32_t limit)
@@ -183,7 +178,7 @@ static int claim_slot(void *context)
 void net_begin(uint64_t seed, const struct cm_functions *program)
 {
 	the_seed = seed;
-	net = (struct net){.now_ns = 1000 * MS, .random = seed};
+	net = (struct net){.now_ns = 1000 * MS, .random = {seed}};
 	next_order = lost_count = 0;
 	functions = *program;
 	functions.send = send_mad;

@@ -6,6 +6,7 @@
 #ifndef SOFTHCA_TESTS_SIMULATION_CM_NET_H
 #define SOFTHCA_TESTS_SIMULATION_CM_NET_H
 
+#include "../model/choose.h"
 #include "cm/cm.h"
 
 enum { HOSTS = 3, MS_OF_ACTIONS = 200000 };
@@ -30,7 +31,8 @@ struct host {
 };
 
 struct net {
-	uint64_t now_ns, random;
+	uint64_t now_ns;
+	struct choose random;
 	struct weather weather;
 	struct host hosts[HOSTS];
 	uint32_t sent, lost;

@@ -18,6 +18,8 @@
 #include "wire/mad.h"
 #include "wire/packet.h"
 
+#include "../model/choose.h"
+
 enum { SPACE = 0x0106, PORT = 7471, ROUNDS = 8, PATIENCE_US = 5000000, NAP_US = 1000 };
 
 static uint32_t received; /* atomic */
@@ -40,15 +42,11 @@ static void lose(struct hca *hca, const struct packet_path *path, const uint8_t 
 
 static const struct management manager = {.receive = receive, .lost = lose};
 
-/* splitmix64 */
+static struct choose numbers = {7471};
+
 static uint64_t draw(void)
 {
-	static uint64_t state = 7471;
-	uint64_t z = state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
+	return choose_bits(&numbers);
 }
 
 static uint8_t *bytes_of(struct cm_message *message, const struct cm_field *field)
