@@ -49,7 +49,6 @@ static struct {
 	int arrivals;                   /* epoll, in the other one */
 	int watch_error, begin_error;   /* that the next calls return */
 	int begun, gone, ended;         /* calls for peers */
-	bool on_thread;                 /* the device thread runs */
 	int peers_at_wake;              /* that it found when it was woken last */
 	pid_t kills;                    /* a child that is killed while it is connected to; 0: none */
 	void (*while_unwatching)(void); /* what another thread does while a descriptor is given up; or NULL */
@@ -184,9 +183,7 @@ static int loop_for(int ms)
 		struct watched_fd *watched = event.data.ptr;
 
 		if (watched) {
-			world.on_thread = true;
 			watched->ready(watched, event.events);
-			world.on_thread = false;
 			count++;
 		} else {
 			count += drain_one();
@@ -200,11 +197,6 @@ static int loop_for(int ms)
 static inline int loop(void)
 {
 	return loop_for(0);
-}
-
-bool progress_on_thread(void)
-{
-	return world.on_thread;
 }
 
 /* ---- this process ---------------------------------------------------------------------------------------------- */

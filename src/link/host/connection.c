@@ -226,8 +226,7 @@ struct host_peer *host_peer_add(int socket, pid_t pid, bool created, int memory)
 	 * The device thread may have been woken by what the other side sent, and have found no peer that it came from; or another thread took the
 	 * connection before the device thread saw that it waits, and what was sent with it has woken nobody.
 	 */
-	if (!progress_on_thread())
-		progress_wake();
+	progress_wake();
 	return peer;
 }
 
