@@ -11,6 +11,7 @@
 
 #include <sys/wait.h>
 
+#include "../model/choose.h"
 #include "device_fixture.h"
 #include "udp_fixture.h"
 
@@ -57,7 +58,7 @@ static void put_icrc(uint8_t *packet, size_t length, uint16_t identification)
 static size_t write_packet(uint8_t *packet, uint8_t opcode, uint32_t number, uint32_t offset, uint32_t bytes,
 			   uint32_t of_message, uint16_t identification)
 {
-	bool first = opcode == 0x06 || opcode == 0x0a;
+	bool first = (opcode & 0x1f) == 0x06 || (opcode & 0x1f) == 0x0a; /* RC and UC */
 	uint64_t address = htobe64((uintptr_t)device.memory + TARGET + offset);
 	size_t length = 12;
 
@@ -114,13 +115,12 @@ static void wait_for(uint32_t packets)
 	assert_int_equal(expected_psn(), (psn + packets) & 0xffffff);
 }
 
-static int open_receiver(void **state)
+static int open_receiver_of(enum ibv_qp_type type)
 {
 	struct ibv_qp_attr options = {.min_rnr_timer = 1};
 
-	(void)state;
 	raw_cq_make(&device, &cq, 64);
-	raw_qp_make(&device, &qp, IBV_QPT_RC, &cq, 16);
+	raw_qp_make(&device, &qp, type, &cq, 16);
 	/* Its peer is a QP that does not exist, at the address of the stranger: answers end there. */
 	raw_qp_connect(&device, &qp, 0x77, &options);
 	queue_lock(&qp.qp->lock);
@@ -129,6 +129,18 @@ static int open_receiver(void **state)
 	psn = SQ_START_PSN;
 	memcpy(expected, device.memory, sizeof(expected));
 	return 0;
+}
+
+static int open_receiver(void **state)
+{
+	(void)state;
+	return open_receiver_of(IBV_QPT_RC);
+}
+
+static int open_receiver_uc(void **state)
+{
+	(void)state;
+	return open_receiver_of(IBV_QPT_UC);
 }
 
 static int close_receiver(void **state)
@@ -317,33 +329,92 @@ static void a_foreign_count(void **state)
 	change_stranger(IP_PMTUDISC_DO);
 }
 
-/* Of one that has counted for a while, another identification is a packet that was changed: dropped, with its reason. */
-static void a_leap(void **state)
-{
-	uint64_t bad = counted(COUNTER_UDP_BAD_ICRC);
-	struct explain_record record;
-	uint8_t packet[MOST_PACKET];
-	uint16_t identification = 500;
+/*
+ * Identifications as Linux draws them (ip_idents_reserve in net/ipv4/route.c): one counter for a pair of addresses, which all
+ * sockets share. After @silence ticks without a packet the counter also skips a random number of identifications, less than
+ * @silence.
+ */
+struct linux_counter {
+	uint32_t next;
+	struct choose choose;
+	uint32_t not_expected; /* packets sent with another identification than 0, that of a single packet of softhca */
+};
 
-	(void)state;
-	change_stranger(IP_PMTUDISC_DO);
-	for (int i = 0; i < 70; i++, identification++) {
-		send_bytes(packet, write_packet(packet, 0x0a, 0, 0, 8, 8, identification), 0);
-		wait_for(1);
-		psn++;
+static uint16_t next_identification(struct linux_counter *counter, uint32_t silence)
+{
+	if (silence)
+		counter->next += (uint32_t)choose_below(&counter->choose, silence);
+	return (uint16_t)counter->next++;
+}
+
+/* 100 ticks a second up to 1000, as CONFIG_HZ allows; silences of 1 s and of 60 s. */
+static const uint32_t silences[] = {100, 250, 1000, 6000, 15000, 60000};
+
+/* Sends @packets WRITEs of one packet each with identifications of @counter, and expects all of them to be executed. */
+static void send_counted(struct linux_counter *counter, uint8_t opcode, uint32_t packets)
+{
+	uint8_t packet[MOST_PACKET];
+
+	for (uint32_t i = 0; i < packets; i++) {
+		uint16_t identification = next_identification(counter, 0);
+
+		counter->not_expected += identification != 0;
+		send_bytes(packet, write_packet(packet, opcode, i, 8 * i, 8, 8, identification), 0);
+		expect_written(i, 8 * i, 8);
 	}
+	wait_for(packets);
+	expect_no_other_change();
+	psn += packets;
+}
+
+/* Every packet of @opcode, WRITE only, arrives, whatever 16 sockets of a Linux host sent between and after a silence. */
+static void send_as_linux(uint8_t opcode)
+{
+	enum { SOCKETS = 16, ROUNDS = 20, MOST_BURST = 32 };
+	struct linux_counter counter = {.next = 65000, .choose = choose_for(1, opcode)};
+	uint8_t packet[MOST_PACKET];
+	uint64_t bad = counted(COUNTER_UDP_BAD_ICRC), solved = counted(COUNTER_UDP_ICRC_15_BITS);
+	int first = stranger, sockets[SOCKETS];
+
+	may_fragment = false;
+	for (int i = 0; i < SOCKETS; i++)
+		sockets[i] = stranger_open(AF_INET, 0);
+	for (int round = 0; round < ROUNDS; round++) {
+		for (int i = 0; i < SOCKETS; i++) {
+			stranger = sockets[i];
+			send_counted(&counter, opcode, 1 + (uint32_t)choose_below(&counter.choose, MOST_BURST));
+		}
+	}
+	/* One socket, whose identifications were near each other for long. */
+	stranger = sockets[0];
+	for (size_t i = 0; i < sizeof(silences) / sizeof(silences[0]); i++) {
+		for (int burst = 0; burst < 10; burst++)
+			send_counted(&counter, opcode, MOST_BURST);
+		next_identification(&counter, silences[i]);
+	}
+	for (int i = 0; i < SOCKETS; i++)
+		close(sockets[i]);
+	stranger = first;
+	assert_int_equal(counted(COUNTER_UDP_BAD_ICRC), bad);
+	assert_int_equal(counted(COUNTER_UDP_ICRC_15_BITS) - solved, counter.not_expected);
+	/* The identification that softhca uses lets all 32 bits be checked. */
+	send_bytes(packet, write_packet(packet, opcode, 0, 0, 8, 8, 0), 0);
 	expect_written(0, 0, 8);
-	send_bytes(packet, write_packet(packet, 0x0a, 0, 800, 8, 8, identification + 10000), 0);
-	assert_true(udp_explained(RULE_FRAME_IDENTIFICATION, &record));
-	assert_int_equal(record.args[2], identification + 10000);
-	assert_int_equal(record.args[3], identification - 1);
-	assert_int_equal(counted(COUNTER_UDP_BAD_ICRC), bad + 1);
-	expect_no_other_change();
-	/* It is sent again, as RC does. */
-	send_bytes(packet, write_packet(packet, 0x0a, 0, 800, 8, 8, identification + 10001), 0);
-	expect_written(0, 800, 8);
 	wait_for(1);
-	expect_no_other_change();
+	assert_int_equal(counted(COUNTER_UDP_ICRC_15_BITS) - solved, counter.not_expected);
+}
+
+static void identifications_of_linux_rc(void **state)
+{
+	(void)state;
+	send_as_linux(0x0a);
+}
+
+/* UC has no retransmission: a dropped packet is a lost message. */
+static void identifications_of_linux_uc(void **state)
+{
+	(void)state;
+	send_as_linux(0x2a);
 }
 
 /* What a router marked makes a notification, as do those behind it only after a while; the WRITEs are executed. */
@@ -544,7 +615,8 @@ int main(void)
 		TEST(a_short_packet_in_a_train),
 		TEST(every_identification_of_a_train),
 		TEST(a_foreign_count),
-		TEST(a_leap),
+		TEST(identifications_of_linux_rc),
+		cmocka_unit_test_setup_teardown(identifications_of_linux_uc, open_receiver_uc, close_receiver),
 		TEST(marked_by_a_router),
 		TEST(a_notification),
 		TEST(a_bad_icrc_is_dropped),

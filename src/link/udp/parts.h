@@ -8,7 +8,6 @@
  * sockets.c   sockets that send, by source port, and the one that receives
  * receive.c   poller: datagrams to packets
  * groups.c    sockets of multicast groups
- * flows.c     which IPv4 identifications senders have shown
  * port.c      which process of the host has the port
  * handover.c  its socket from one process to another
  * turn.c      which of those that have the socket reads it

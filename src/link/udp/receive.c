@@ -14,7 +14,6 @@
 #include "link/host/host.h"
 #include "wire/mad.h"
 #include "wire/roce.h"
-#include "link/udp/flows.h"
 #include "link/udp/groups.h"
 #include "link/udp/parts.h"
 
@@ -36,9 +35,8 @@ static struct {
 	/* of the poller */
 	struct run *run;
 	const struct packet_path *path;
-	bool group;        /* what it handles came for a multicast group */
-	uint32_t expected; /* packets whose identification was the expected one */
-	bool pending;      /* a packet in run_slot(run) is not committed yet: the next ones may continue it */
+	bool group;   /* what it handles came for a multicast group */
+	bool pending; /* a packet in run_slot(run) is not committed yet: the next ones may continue it */
 	uint8_t bytes[DATAGRAM_BYTES]; /* what it refers to */
 	uint8_t taken[DATAGRAM_BYTES]; /* out of the socket, behind a look at it */
 } receiver = {.watched.fd = -1};
@@ -175,37 +173,25 @@ static void handle_packet(const uint8_t *bytes, uint32_t length)
 
 /* ---- datagrams ------------------------------------------------------------------------------------------------- */
 
-/* Of packets that are as expected one in many is noted, so that they cost nothing. IPv6 has no identifications. */
-static void note_expected(const struct udp_arrival *arrival, uint32_t number)
-{
-	if (++receiver.expected % TUNABLE_UDP_NOTE_EVERY == 0 && gid_is_ipv4(&arrival->wire.source))
-		udp_flow_note(arrival, (uint16_t)number, TUNABLE_UDP_NOTE_EVERY);
-}
-
 /*
- * The identification of the IPv4 header is covered, and not to be seen here. Our own senders number the packets of a train,
- * which arrive as one datagram, as a rule from 0: @number of such a train is what is expected. What others have there the
- * ICRC tells, and whether that is to be believed, what they had before.
+ * Checks the ICRC behind @length bytes of packet @number of its datagram. The ICRC covers the identification of the IPv4 header,
+ * which a UDP socket does not deliver. softhca numbers the packets of a train from 0, so @number is tried first and checks all 32
+ * bits. Other senders may use any identification, so it is solved for, and 15 bits remain to be checked (wire/roce.h).
  */
 static bool check_icrc(const struct udp_arrival *arrival, uint32_t number, const uint8_t *bytes, uint32_t length)
 {
 	struct ipv4_unseen unseen = {.identification = (uint16_t)number};
-	uint32_t qpn = roce_destination(bytes), row;
-	uint16_t last;
+	uint32_t qpn = roce_destination(bytes);
 
 	if (!roce_icrc_fits(&arrival->wire, arrival->source_port, (uint16_t)receiver.hca->settings.roce_port, &unseen,
 			    bytes, length)) {
+		counter_add(receiver.hca, COUNTER_UDP_BAD_ICRC, 1);
 		DROP_FRAME(qpn, RULE_FRAME_ICRC, qpn, length);
 		return false;
 	}
-	if (!unseen.solved) {
-		note_expected(arrival, number);
-		return true;
-	}
-	if (udp_flow_continues(arrival, &unseen, &last, &row))
-		return true;
-	DROP_FRAME(qpn, RULE_FRAME_IDENTIFICATION, qpn, length, unseen.identification, last, row);
-	return false;
+	if (unseen.solved)
+		counter_add(receiver.hca, COUNTER_UDP_ICRC_15_BITS, 1);
+	return true;
 }
 
 static void handle_frame(const struct udp_arrival *arrival, uint32_t number, const uint8_t *bytes, uint32_t length)
@@ -217,11 +203,8 @@ static void handle_frame(const struct udp_arrival *arrival, uint32_t number, con
 		return;
 	}
 	length -= ROCE_ICRC_BYTES;
-	if (!check_icrc(arrival, number, bytes, length)) {
-		counter_add(receiver.hca, COUNTER_UDP_BAD_ICRC, 1);
-		return;
-	}
-	handle_packet(bytes, length);
+	if (check_icrc(arrival, number, bytes, length))
+		handle_packet(bytes, length);
 }
 
 /*
