@@ -382,7 +382,7 @@ static void make_packet(const struct step *step)
 	uint8_t opcode = opcode_for(qp, step);
 	const struct packet_opcode *what = &packet_opcodes[opcode];
 	struct frame_bytes *frame = &this_run.frame;
-	bool response = what->name && what->message >= MESSAGE_READ_RESPONSE;
+	bool response = what->name && message_has(what->message, MESSAGE_IS_RESPONSE);
 
 	frame_begin(frame, opcode, qp->number, number_of(qp, step, response));
 	put_headers(frame, step, what->headers);

@@ -33,6 +33,7 @@ static uint8_t kind_of(const struct packet *packet)
 	switch (packet->message) {
 	case MESSAGE_WRITE:
 	case MESSAGE_WRITE_IMM:
+	case MESSAGE_ATOMIC_WRITE:
 		return FAULT_WRITE;
 	case MESSAGE_READ_REQUEST:
 		return FAULT_READ;

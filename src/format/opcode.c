@@ -30,8 +30,8 @@
 const struct packet_opcode packet_opcodes[256] = {
 #define OPCODE(code, name, transport, message, place, headers)                                                         \
 	[code] = {#name, transport, MESSAGE_##message, PLACE_##place, HEADER_BYTES(headers), headers},
+#define UNSUPPORTED(code, name, transport) [code] = {#name, transport, MESSAGE_UNSUPPORTED, PLACE_ONLY, 0, PAYLOAD},
 #include "format/opcodes.def"
-#undef OPCODE
 };
 
 /* The same table by what opcodes say; an entry that is not 0 has the opcode in its low byte. */
@@ -42,7 +42,6 @@ static const uint16_t codes[INDEX_COUNT][MESSAGE_COUNT][PLACE_ONLY + 1] = {
 #define OPCODE(code, name, transport, message, place, headers)                                                         \
 	[INDEX_##transport][MESSAGE_##message][PLACE_##place] = KNOWN | code,
 #include "format/opcodes.def"
-#undef OPCODE
 };
 
 static int index_of(enum ibv_qp_type transport)

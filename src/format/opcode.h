@@ -22,6 +22,7 @@ enum message_property {
 	MESSAGE_IS_MASKED = 1 << 3,
 	MESSAGE_IS_LONG = 1 << 4,
 	MESSAGE_IS_RESPONSE = 1 << 5,
+	MESSAGE_IS_ANSWERED = 1 << 6,
 };
 
 struct message_properties {
@@ -38,6 +39,7 @@ static const struct message_properties message_properties[MESSAGE_COUNT] = {
 #define MASKED MESSAGE_IS_MASKED
 #define LONG MESSAGE_IS_LONG
 #define RESPONSE MESSAGE_IS_RESPONSE
+#define ANSWERED MESSAGE_IS_ANSWERED
 #define REMOTE_WRITE IBV_ACCESS_REMOTE_WRITE
 #define REMOTE_READ IBV_ACCESS_REMOTE_READ
 #define REMOTE_ATOMIC IBV_ACCESS_REMOTE_ATOMIC
@@ -50,6 +52,7 @@ static const struct message_properties message_properties[MESSAGE_COUNT] = {
 #undef MASKED
 #undef LONG
 #undef RESPONSE
+#undef ANSWERED
 #undef REMOTE_WRITE
 #undef REMOTE_READ
 #undef REMOTE_ATOMIC
@@ -90,7 +93,7 @@ struct packet_opcode {
 
 extern const struct packet_opcode packet_opcodes[256];
 
-/** The BTH opcode of a packet, or -1 if the transport has none for it. */
+/** The BTH opcode of a packet, or -1 if the transport has none for it, or several (MESSAGE_UNSUPPORTED). */
 int packet_opcode_of(enum ibv_qp_type transport, enum message message, enum packet_place place);
 
 static inline bool message_has(uint8_t message, enum message_property property)

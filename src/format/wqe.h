@@ -12,6 +12,7 @@
 #include <infiniband/mlx5dv.h>
 
 #include "format/opcode.h"
+#include "format/wqe_codes.h"
 
 enum wqe_class {
 	WQE_CLASS_UNKNOWN,
@@ -21,12 +22,19 @@ enum wqe_class {
 	WQE_CLASS_WRITE,
 	WQE_CLASS_READ,
 	WQE_CLASS_ATOMIC,
+	WQE_CLASS_ATOMIC_WRITE,
 	WQE_CLASS_SET_PSV,
 	WQE_CLASS_MMO,
 	WQE_CLASS_DUMP,
 	WQE_CLASS_LATER,
 	WQE_CLASS_REFUSED,
 };
+
+/** True if requests of @class take a responder resource of the peer, which answers each with a response. */
+static inline bool wqe_class_is_answered(uint8_t class)
+{
+	return class == WQE_CLASS_READ || class == WQE_CLASS_ATOMIC || class == WQE_CLASS_ATOMIC_WRITE;
+}
 
 enum wqe_transport {
 	WQE_RC = 1 << 0,

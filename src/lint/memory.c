@@ -99,6 +99,7 @@ static bool reads_memory(uint8_t opcode)
 	case MLX5_OPCODE_SEND_INVAL:
 	case MLX5_OPCODE_RDMA_WRITE:
 	case MLX5_OPCODE_RDMA_WRITE_IMM:
+	case WQE_OPCODE_ATOMIC_WRITE:
 		return true;
 	default:
 		return false;

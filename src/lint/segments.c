@@ -21,6 +21,7 @@ static uint32_t data_offset(const struct user_qp *qp, uint8_t opcode)
 	case MLX5_OPCODE_RDMA_WRITE:
 	case MLX5_OPCODE_RDMA_WRITE_IMM:
 	case MLX5_OPCODE_RDMA_READ:
+	case WQE_OPCODE_ATOMIC_WRITE:
 		return address + WQE_UNIT;
 	case MLX5_OPCODE_ATOMIC_CS:
 	case MLX5_OPCODE_ATOMIC_FA:

@@ -39,6 +39,9 @@ static bool completion_opcode(uint8_t opcode, uint8_t *wc_opcode)
 	case MLX5_OPCODE_ATOMIC_FA:
 		*wc_opcode = IBV_WC_FETCH_ADD;
 		return true;
+	case WQE_OPCODE_ATOMIC_WRITE:
+		*wc_opcode = IBV_WC_ATOMIC_WRITE;
+		return true;
 	case MLX5_OPCODE_TSO:
 		*wc_opcode = IBV_WC_TSO;
 		return true;

@@ -94,7 +94,7 @@ static void take_request(struct decoder *decoder, const uint8_t *ctrl, enum deco
 		take_address(decoder, PART_ADDRESS_DC);
 	else if (transport == DECODE_XRC)
 		decoder_take(decoder, PART_XRC, 0);
-	if ((class == WQE_CLASS_WRITE || class == WQE_CLASS_READ || atomic))
+	if (class == WQE_CLASS_WRITE || wqe_class_is_answered(class))
 		decoder_take(decoder, PART_RADDR, 0);
 	if (atomic)
 		decoder_take(decoder,
@@ -174,6 +174,7 @@ static void take_body(struct decoder *decoder, const uint8_t *ctrl, enum decode_
 	case WQE_CLASS_WRITE:
 	case WQE_CLASS_READ:
 	case WQE_CLASS_ATOMIC:
+	case WQE_CLASS_ATOMIC_WRITE:
 		take_request(decoder, ctrl, transport);
 		break;
 	case WQE_CLASS_UMR:

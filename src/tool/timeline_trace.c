@@ -97,7 +97,7 @@ static bool is_last(const struct timeline_record *record)
 
 static bool waits_for_response(uint8_t message)
 {
-	return message == MESSAGE_READ_REQUEST || message_is_atomic(message);
+	return message_has(message, MESSAGE_IS_ANSWERED);
 }
 
 static const char *safe_message_name(uint8_t message)

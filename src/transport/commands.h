@@ -8,6 +8,7 @@
 #include <infiniband/verbs.h>
 
 #include "format/qp_types.h"
+#include "format/wqe_codes.h"
 
 struct hca;
 struct hca_context;

@@ -32,7 +32,7 @@ SPECIALISED bool must_wait(const struct hca_qp *qp, const struct wqe *wqe, uint8
 		return false;
 	if (WQE_FENCE_WAITS(WQE_FENCE(wqe->fm_ce_se)))
 		return true;
-	return (class == WQE_CLASS_READ || class == WQE_CLASS_ATOMIC) && qp->requester.responses_due >= most;
+	return wqe_class_is_answered(class) && qp->requester.responses_due >= most;
 }
 
 /* mlx5dv_dci_stream_id_reset(3): what a stream in error has posted is flushed in the order of the send queue. */
@@ -82,7 +82,7 @@ SPECIALISED struct inflight *enter(struct hca_qp *qp, const struct wqe *wqe, con
 	entry->psn = requester->psn;
 	entry->packets = packet->count;
 	entry->bytes = packet->dma_length;
-	entry->responds = class == WQE_CLASS_READ || class == WQE_CLASS_ATOMIC;
+	entry->responds = wqe_class_is_answered(class);
 	requester->responses_due += entry->responds;
 	requester->psn = psn_add(requester->psn, packet->count);
 	return entry;
@@ -271,7 +271,7 @@ static __attribute__((noinline)) enum progress start_other(struct hca_qp *qp, st
 	const struct send_kind kind = {.transport = *qp->transport, .class = wqe_opcodes[wqe->opcode].class};
 
 	if (kind.class == WQE_CLASS_SEND || kind.class == WQE_CLASS_WRITE || kind.class == WQE_CLASS_READ ||
-	    kind.class == WQE_CLASS_ATOMIC)
+	    kind.class == WQE_CLASS_ATOMIC || kind.class == WQE_CLASS_ATOMIC_WRITE)
 		return start_kind(qp, wqe, run_slot(run), run, kind);
 	if (must_wait(qp, wqe, kind.class))
 		return PROGRESS_NONE;

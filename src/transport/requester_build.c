@@ -83,6 +83,20 @@ int requester_build_atomic(const struct wqe *wqe, struct packet *packet, struct 
 	return 0;
 }
 
+int requester_build_atomic_write(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
+				 struct refusal *why)
+{
+	int syndrome = wqe_gather_segments(wqe, &qp->send_access, &packet->payload, why);
+
+	if (!syndrome && packet->payload.length != ATOMIC_WRITE_PAYLOAD) {
+		*why = (struct refusal){RULE_ATOMIC_WRITE_DATA, {packet->payload.length}};
+		syndrome = MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR;
+	}
+	packet->dma_length = ATOMIC_WRITE_PAYLOAD;
+	packet->count = 1;
+	return syndrome;
+}
+
 /* IBTA C9-25 and ibv_query_port(3), max_msg_sz; a datagram is one packet (C9-92). */
 int requester_refuse_length(const struct hca_qp *qp, uint64_t bytes, uint64_t limit, struct refusal *why)
 {

@@ -15,6 +15,9 @@
 int requester_fill_datagram(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why);
 /** The operands of an atomic. Returns 0, or a CQE syndrome with @why. */
 int requester_build_atomic(const struct wqe *wqe, struct packet *packet, struct refusal *why);
+/** An ATOMIC WRITE with its payload. Returns 0, or a CQE syndrome with @why. */
+int requester_build_atomic_write(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
+				 struct refusal *why);
 /** Refuses a message of @bytes, which is longer than @limit. Returns a CQE syndrome with @why filled. */
 RARE int requester_refuse_length(const struct hca_qp *qp, uint64_t bytes, uint64_t limit, struct refusal *why);
 
@@ -96,6 +99,8 @@ SPECIALISED int requester_build(const struct hca_qp *qp, const struct wqe *wqe, 
 		return requester_build_read(qp, wqe, packet, kind, why);
 	case WQE_CLASS_ATOMIC:
 		return requester_build_atomic(SPILL(&spilled, wqe), packet, why);
+	case WQE_CLASS_ATOMIC_WRITE:
+		return requester_build_atomic_write(qp, SPILL(&spilled, wqe), packet, why);
 	default:
 		return requester_build_request(qp, wqe, packet, kind, why);
 	}

@@ -356,12 +356,25 @@ static void atomic_response(struct hca_qp *qp, struct packet *packet, struct inf
 	answered(qp, entry, &scattered, run);
 }
 
+/* IBTA annex A19: the response has no payload. */
+static void atomic_write_response(struct hca_qp *qp, const struct packet *packet, struct inflight *entry,
+				  struct run *run)
+{
+	if (packet->payload.length || packet->place != PLACE_ONLY) {
+		bad_response(qp, packet, entry);
+		return;
+	}
+	qp->requester.acknowledged = packet->psn;
+	answered(qp, entry, &(const struct scattered){.used = false}, run);
+}
+
 static void response(struct hca_qp *qp, struct packet *packet, struct run *run)
 {
 	struct requester *requester = &qp->requester;
 	struct inflight *entry;
 	uint32_t position;
 	bool atomic = packet->message == MESSAGE_ATOMIC_ACKNOWLEDGE;
+	uint8_t class;
 
 	if (!find_entry(requester, packet->psn, &position))
 		return;
@@ -370,10 +383,13 @@ static void response(struct hca_qp *qp, struct packet *packet, struct run *run)
 	requester_acknowledge(qp, false, psn_add(entry->psn, PSN_MASK), run);
 	if (position != requester->first || entry->done)
 		return;
-	if (!entry->responds || atomic != (wqe_opcodes[entry->opcode].class == WQE_CLASS_ATOMIC))
+	class = wqe_opcodes[entry->opcode].class;
+	if (!entry->responds || atomic != (class == WQE_CLASS_ATOMIC))
 		bad_response(qp, packet, entry);
 	else if (atomic)
 		atomic_response(qp, packet, entry, run);
+	else if (class == WQE_CLASS_ATOMIC_WRITE)
+		atomic_write_response(qp, packet, entry, run);
 	else
 		read_response(qp, packet, entry, run);
 }

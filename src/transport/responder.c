@@ -264,6 +264,10 @@ SPECIALISED enum responder_state execute(struct request *request, const struct r
 		return responder_nak(request, AETH_NAK, NAK_SEQUENCE, packet->psn);
 	}
 	responder->offset += packet->payload.length;
+	if (kind.message == MESSAGE_ATOMIC_WRITE) {
+		remember(responder, packet, 0);
+		begin_reply(request, MESSAGE_READ_RESPONSE, packet->psn, AETH_ACK | AETH_NO_CREDITS);
+	}
 	return RESPONDER_COMPLETE;
 }
 
@@ -345,7 +349,7 @@ SPECIALISED enum responder_state acknowledge(struct request *request, const stru
 
 	if (!kind.by_return && request->acknowledged)
 		return RESPONDER_DONE;
-	if (kind.message == MESSAGE_READ_REQUEST || message_is_atomic(kind.message))
+	if (message_has(kind.message, MESSAGE_IS_ANSWERED))
 		request->reply->msn = request->responder->msn;
 	else if (kind.whole && packet->acknowledge)
 		answer_owe_acknowledgement(request->qp, psn_add(packet->psn, packet->count - 1), request->run);
@@ -372,8 +376,9 @@ static const struct responder_resource *find_resource(const struct responder *re
 }
 
 /*
- * IBTA 9.7.5.1.5: READs are executed again, atomics answered from memory, the rest acknowledged again. A READ or atomic
- * that never was is dropped: an answer would tell the requester that all before it had arrived.
+ * Answers a repeated request (IBTA 9.7.5.1.5, annex A19): executes a READ again, repeats the response of an atomic or of an ATOMIC
+ * WRITE without executing it, and acknowledges the rest again. A READ, atomic or ATOMIC WRITE that is not remembered is dropped: an
+ * answer would tell the requester that all requests before it had arrived. Requests with an unsupported opcode are dropped, too.
  */
 static enum responder_state duplicate(struct request *request)
 {
@@ -382,7 +387,9 @@ static enum responder_state duplicate(struct request *request)
 	const struct responder_resource *resource;
 	uint64_t offset;
 
-	if (packet->message != MESSAGE_READ_REQUEST && !message_is_atomic(packet->message)) {
+	if (packet->message == MESSAGE_UNSUPPORTED)
+		return RESPONDER_DONE;
+	if (!message_has(packet->message, MESSAGE_IS_ANSWERED)) {
 		begin_reply(request, MESSAGE_ACKNOWLEDGE, psn_add(responder->expected_psn, PSN_MASK),
 			    AETH_ACK | AETH_NO_CREDITS);
 		return RESPONDER_DONE;
@@ -393,6 +400,10 @@ static enum responder_state duplicate(struct request *request)
 	if (message_is_atomic(packet->message)) {
 		begin_reply(request, MESSAGE_ATOMIC_ACKNOWLEDGE, packet->psn, AETH_ACK | AETH_NO_CREDITS);
 		request->reply->original = resource->original;
+		return RESPONDER_DONE;
+	}
+	if (packet->message == MESSAGE_ATOMIC_WRITE) {
+		begin_reply(request, MESSAGE_READ_RESPONSE, packet->psn, AETH_ACK | AETH_NO_CREDITS);
 		return RESPONDER_DONE;
 	}
 	if (request->qp->domain && find_srq(request) == RESPONDER_REFUSE)

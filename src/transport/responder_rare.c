@@ -65,6 +65,16 @@ enum responder_state responder_refuse_length(struct request *request)
 	return RESPONDER_DONE;
 }
 
+/* IBTA 9.7.4.1 and 9.7.5.2.4: NAK for an invalid request, without a look at what the opcode would have meant. */
+enum responder_state responder_refuse_opcode(struct request *request)
+{
+	const struct packet *packet = request->packet;
+
+	return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+				 QP_EVENT_REQUEST_ERROR, RULE_OPCODE_UNSUPPORTED, packet->psn, request->qp->number,
+				 packet->opcode);
+}
+
 void responder_establish(struct hca_qp *qp)
 {
 	qp->responder.established = true;

@@ -18,6 +18,8 @@ bool responder_goes_on(const struct request *request, uint32_t known);
 void responder_leave_out(struct request *request, uint32_t known);
 /** The packet, or the last one of the run, has not as many bytes as it must have. */
 enum responder_state responder_refuse_length(struct request *request);
+/** Refuses a request whose opcode this device does not support. */
+enum responder_state responder_refuse_opcode(struct request *request);
 /** There is no receive for the message. */
 enum responder_state responder_no_receive(struct request *request);
 /** The first packet of the connection, in RTR. */
@@ -39,6 +41,8 @@ SPECIALISED enum responder_state check_psn(struct request *request, const struct
 	if (!kind.transport.datagram && unlikely(distance != 0))
 		return RESPONDER_RARELY(kind, responder_out_of_order(request, distance));
 	responder->nak_sent = false;
+	if (unlikely(kind.message == MESSAGE_UNSUPPORTED))
+		return responder_refuse_opcode(request);
 	return !kind.plain && request->qp->domain ? RESPONDER_CHECK_XRC : RESPONDER_CHECK_ORDER;
 }
 
@@ -117,7 +121,7 @@ SPECIALISED enum responder_state check_operation(struct request *request, const 
 		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
 					 QP_EVENT_REQUEST_ERROR, RULE_QP_ACCESS, packet->message, qp->number, needed,
 					 qp->attr.qp_access_flags);
-	if (kind.message != MESSAGE_READ_REQUEST && !message_is_atomic(kind.message))
+	if (!message_has(kind.message, MESSAGE_IS_ANSWERED))
 		return RESPONDER_CHECK_RECEIVE;
 	if (unlikely(!qp->attr.max_dest_rd_atomic))
 		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,

@@ -136,6 +136,22 @@ SPECIALISED enum responder_state target_atomic(struct request *request, const st
 	return target_packet(request, kind, RIGHT_ATOMIC, 0, bytes);
 }
 
+/* IBTA annex A19: 8 bytes, which are the whole payload, to an aligned address. */
+SPECIALISED enum responder_state target_atomic_write(struct request *request, const struct request_kind kind)
+{
+	const struct packet *packet = request->packet;
+	uint64_t address = packet->remote_address;
+
+	if (packet->dma_length != ATOMIC_WRITE_PAYLOAD || packet->payload.length != ATOMIC_WRITE_PAYLOAD)
+		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR,
+					 QP_EVENT_REQUEST_ERROR, RULE_ATOMIC_WRITE_PACKET, packet->psn,
+					 packet->dma_length, packet->payload.length);
+	if (address % ATOMIC_WRITE_PAYLOAD)
+		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+					 QP_EVENT_REQUEST_ERROR, RULE_ATOMIC_ALIGNMENT, address, ATOMIC_WRITE_PAYLOAD);
+	return target_packet(request, kind, RIGHT_REMOTE_WRITE, 0, ATOMIC_WRITE_PAYLOAD);
+}
+
 /* Finds the place of the data of the request in hand, in request->sink, and checks it. */
 SPECIALISED enum responder_state check_target(struct request *request, const struct request_kind kind)
 {
@@ -147,6 +163,8 @@ SPECIALISED enum responder_state check_target(struct request *request, const str
 		return target_write(request, kind);
 	if (message_is_atomic(kind.message))
 		return target_atomic(request, kind);
+	if (kind.message == MESSAGE_ATOMIC_WRITE)
+		return target_atomic_write(request, kind);
 	if (!packet->dma_length)
 		return RESPONDER_EXECUTE;
 	return target_packet(request, kind, RIGHT_REMOTE_READ, read_offset(request->responder, packet),

@@ -133,7 +133,7 @@ int wqe_take_all_segments(const struct hca_qp *qp, struct wqe *wqe, struct refus
 		error = take_address(wqe, why);
 	else if (qp->type == IBV_QPT_XRC_SEND)
 		error = take_xrc(wqe, why);
-	if (!error && (class == WQE_CLASS_WRITE || class == WQE_CLASS_READ || class == WQE_CLASS_ATOMIC))
+	if (!error && (class == WQE_CLASS_WRITE || wqe_class_is_answered(class)))
 		error = wqe_take_remote(wqe, why);
 	if (!error && class == WQE_CLASS_ATOMIC)
 		error = wqe_is_masked_atomic(wqe) ? take_masked_atomic(wqe, why) : wqe_take_atomic(wqe, why);

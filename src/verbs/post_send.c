@@ -129,10 +129,7 @@ static inline int put_pointers(struct user_qp *qp, const struct ibv_send_wr *wr,
 	return 0;
 }
 
-/*
- * IBTA A19: ATOMIC WRITE moves 8 bytes to an aligned address. Its WQE is an RDMA WRITE, see
- * wr_atomic_write().
- */
+/* IBTA A19: an ATOMIC WRITE moves 8 bytes to an aligned address. */
 static int check_atomic_write(struct user_qp *qp, const struct ibv_send_wr *wr)
 {
 	uint64_t length = 0;

@@ -24,7 +24,6 @@ static const struct qp_type_info rc = {
 	.name = "RC",
 	.implemented = true,
 	.srq = true,
-	/* ATOMIC_WRITE is an RDMA WRITE of 8 bytes here, see wr_atomic_write() in wr_ops.c. */
 	.send_ops = OPS_RELIABLE | IBV_QP_EX_WITH_ATOMIC_WRITE,
 	.assumed_ops = OPS_RELIABLE,
 	.dv_send_ops = DV_OPS_RC,

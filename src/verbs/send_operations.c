@@ -19,8 +19,9 @@ enum {
 #define BIG_ENDIAN_32(value) (value)
 #endif
 
-#define OPERATION(code, its_form, bytes, of_completion)                                                                \
-	.opcode = BIG_ENDIAN_32(MLX5_OPCODE_##code), .form = its_form, .header = bytes, .wc_opcode = of_completion
+#define OPERATION_OF(code, its_form, bytes, of_completion)                                                             \
+	.opcode = BIG_ENDIAN_32(code), .form = its_form, .header = bytes, .wc_opcode = of_completion
+#define OPERATION(code, its_form, bytes, of_completion) OPERATION_OF(MLX5_OPCODE_##code, its_form, bytes, of_completion)
 #define SHORT(code, its_form, bytes)                                                                                   \
 	OPERATION(code, its_form, bytes, WC_OPCODE_FROM_CQE), .is_short = true,                                        \
 							      .short_units = BIG_ENDIAN_32((bytes) / WQE_UNIT + 1)
@@ -30,7 +31,8 @@ enum {
 #define PLAIN(code) SHORT(code, FORM_PLAIN, PLAIN_BYTES)
 #define RDMA(code) SHORT(code, FORM_RDMA, RDMA_BYTES)
 #define ATOMIC(code) SHORT(code, FORM_ATOMIC, ATOMIC_BYTES)
-#define ATOMIC_WRITE(address) OPERATION(RDMA_WRITE, FORM_ATOMIC_WRITE, RDMA_BYTES + (address), IBV_WC_ATOMIC_WRITE)
+#define ATOMIC_WRITE(address)                                                                                          \
+	OPERATION_OF(WQE_OPCODE_ATOMIC_WRITE, FORM_ATOMIC_WRITE, RDMA_BYTES + (address), IBV_WC_ATOMIC_WRITE)
 #define BIND OPERATION(UMR, FORM_BIND, UMR_BIND_BYTES, IBV_WC_BIND_MW), FENCING
 #define INVALIDATE OPERATION(UMR, FORM_INVALIDATE, UMR_PAYLOAD_OFFSET, IBV_WC_LOCAL_INV), FENCING
 #define XRC_PLAIN(code) OPERATION(code, FORM_PLAIN, PLAIN_BYTES + XRC_BYTES, WC_OPCODE_FROM_CQE)

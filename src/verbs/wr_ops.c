@@ -103,17 +103,14 @@ void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_ad
 	open_atomic(to_user_qp_ex(ex), "ibv_wr_atomic_fetch_add", MLX5_OPCODE_ATOMIC_FA, rkey, remote_addr, add, 0, 0);
 }
 
-/*
- * mlx5 has no opcode for ATOMIC WRITE (IBTA A19: 8 bytes, aligned, placed as one). An RDMA WRITE with 8 bytes
- * of inline data says the same: the device stores an aligned 8-byte tail with one store.
- */
+/* mlx5 has no opcode for ATOMIC WRITE (IBTA A19: 8 bytes, aligned, stored as one), so it has one of this device. */
 static inline void atomic_write(struct user_qp *qp, uint32_t rkey, uint64_t remote_addr, const void *atomic_wr,
 				uint32_t address)
 {
 	uint32_t bytes = ATOMIC_WRITE_BYTES + address, data = RDMA_BYTES + address;
 	struct wqe wqe;
 
-	if (!wr_begin(qp, "ibv_wr_atomic_write", MLX5_OPCODE_RDMA_WRITE, 0, bytes, IBV_WC_ATOMIC_WRITE,
+	if (!wr_begin(qp, "ibv_wr_atomic_write", WQE_OPCODE_ATOMIC_WRITE, 0, bytes, IBV_WC_ATOMIC_WRITE,
 		      address ? WR_SETTER_ADDRESS : 0, &wqe))
 		return;
 	if (remote_addr % sizeof(uint64_t)) {

@@ -52,6 +52,7 @@ struct packet {
 	uint8_t transport; /* as in struct packet_opcode */
 	uint8_t message;   /* enum message */
 	uint8_t place;     /* enum packet_place */
+	uint8_t opcode;    /* BTH opcode of MESSAGE_UNSUPPORTED; undefined for other messages */
 	bool solicited;
 	bool acknowledge; /* the responder shall acknowledge the last packet */
 	bool handed_on;   /* of another host, by the process that has the RoCE port; for queue pair 1 */
@@ -93,6 +94,8 @@ struct packet {
 	struct walk_access own_access; /* storage, of the answer to XRC: as what its payload is read */
 	struct stream payload;         /* payload.length bytes; a length of 0 needs no valid stream beyond that */
 };
+
+#define ATOMIC_WRITE_PAYLOAD 8 /* IBTA annex A19: payload of an ATOMIC WRITE */
 
 /** Bytes that the atomic of @packet works on: 8, or 4 of a masked one that says so. */
 static inline uint32_t atomic_bytes(const struct packet *packet)

@@ -33,6 +33,8 @@ static int find_opcode(const struct packet *packet, unsigned int place)
 	};
 	uint8_t message = packet->message;
 
+	if (message == MESSAGE_UNSUPPORTED)
+		return packet->opcode;
 	if (!(place & PLACE_LAST) && begins_as[message])
 		message = begins_as[message];
 	return packet_opcode_of(packet->transport, message, place);
@@ -214,6 +216,7 @@ int roce_headers_parse(struct packet *packet, const uint8_t *bytes, size_t lengt
 	packet->transport = opcode->transport;
 	packet->message = opcode->message;
 	packet->place = opcode->place;
+	packet->opcode = (uint8_t)(first >> 24);
 	packet->solicited = first >> 16 & ROCE_BTH_SOLICITED;
 	packet->acknowledge = bytes[8] & ROCE_BTH_ACKNOWLEDGE;
 	packet->destination_qpn = destination;

@@ -122,6 +122,35 @@ void case_WRITE_LENGTH(void **state)
 		    qp[SERVER]->qp_num);
 }
 
+void case_OPCODE_UNSUPPORTED(void **state)
+{
+	(void)state;
+	to_rts(SERVER);
+	deliver(SERVER,
+		(struct packet){.message = MESSAGE_UNSUPPORTED, .opcode = 0x1c, .place = PLACE_ONLY, .psn = FIRST_PSN});
+	expect_line(qp[SERVER], RULE_OPCODE_UNSUPPORTED,
+		    "mlx5_0 qp 0x%x: the request with sequence number 0x100 for queue pair 0x%x has opcode 0x1c, which "
+		    "this device does not support. [70 OPCODE_UNSUPPORTED; ",
+		    qp[SERVER]->qp_num, qp[SERVER]->qp_num);
+	assert_int_equal(hca_qp_state(to_user_qp(qp[SERVER])->device), IBV_QPS_ERR);
+}
+
+void case_ATOMIC_WRITE_PACKET(void **state)
+{
+	(void)state;
+	to_rts(SERVER);
+	deliver(SERVER, (struct packet){.message = MESSAGE_ATOMIC_WRITE,
+					.place = PLACE_ONLY,
+					.psn = FIRST_PSN,
+					.remote_address = (uintptr_t)memory,
+					.rkey = mr->rkey,
+					.dma_length = 8});
+	expect_line(qp[SERVER], RULE_ATOMIC_WRITE_PACKET,
+		    "mlx5_0 qp 0x%x: the ATOMIC WRITE with sequence number 0x100 announced 8 bytes and brought 0; both "
+		    "must be 8. [71 ATOMIC_WRITE_PACKET; ",
+		    qp[SERVER]->qp_num);
+}
+
 /* A refusal from where its explanation cannot come along. */
 static void refuse(enum nak_code code)
 {

@@ -138,7 +138,8 @@ static void atomic_alignment(void)
 	wr.wr.atomic.remote_addr = side_address(&server, 4);
 	post_send(&pair.client, &wr);
 	expect_failure(&pair.client, WR_ID, REM_INV_REQ_ERR, ATOMIC_ALIGNMENT, "ATOMIC_FA",
-		       "the target of an atomic, 0x%" PRIx64 ", is not aligned to 8 bytes", side_address(&server, 4));
+		       "the target of an atomic or ATOMIC WRITE, 0x%" PRIx64 ", is not aligned to 8 bytes",
+		       side_address(&server, 4));
 }
 
 static void datagram_qkey(void)

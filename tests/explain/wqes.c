@@ -163,6 +163,18 @@ static void atomic_length(void)
 		       "the result of an atomic takes 8 bytes; the WQE has room for 16");
 }
 
+/* Opcode 0x13 in a WQE that a program wrote itself: ibv_post_send(3) and ibv_wr_atomic_write(3) look at the length. */
+static void atomic_write_data(void)
+{
+	struct raw raw = raw_begin(&pair.client);
+
+	write_to(server.mr->rkey, side_address(&server, 0));
+	raw_put8(&raw, OPCODE, 0x13);
+	raw_run(&raw);
+	expect_failure(&pair.client, WR_ID, LOC_LEN_ERR, ATOMIC_WRITE_DATA, "ATOMIC_WRITE",
+		       "an ATOMIC WRITE has 16 bytes of data, not 8");
+}
+
 /* A fetch-and-add that waits: control, address, operands, data, 16 bytes each. */
 static struct raw atomic_waits(void)
 {
@@ -284,6 +296,7 @@ static const struct rule_case cases[] = {
 	CASE(WQE_CHANGED, wqe_changed),
 	CASE(MESSAGE_TOO_LONG, message_too_long),
 	CASE(ATOMIC_LENGTH, atomic_length),
+	CASE(ATOMIC_WRITE_DATA, atomic_write_data),
 	CASE(ATOMIC_OPERANDS, atomic_operands),
 	CASE(MMO_OPERATION, mmo_operation),
 	CASE(MMO_INLINE, mmo_inline),

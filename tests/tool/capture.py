@@ -30,6 +30,7 @@ OPCODES = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../src/fo
 DETH, RETH, ATOMICETH, AETH, ATOMICACKETH, IMMDT, IETH, PAYLOAD, XRCETH, DCETH = (1 << bit for bit in range(10))
 
 CNP = 0x81
+ATOMIC_WRITE = 0x1d
 
 NAMES = {
     0: 'Reliable Connection (RC) - SEND First', 1: 'Reliable Connection (RC) - SEND Middle',
@@ -238,8 +239,8 @@ class Capture(unittest.TestCase):
             self.assertEqual(shown, '', (name, put))
 
     def test_extension_headers(self):
-        """Of the transports that tshark decodes."""
-        for put, got in self.packets(lambda put: put['opcode'] < 0x80):
+        """Of the transports that tshark decodes; tshark 4.0 does not know ATOMIC WRITE."""
+        for put, got in self.packets(lambda put: put['opcode'] < 0x80 and put['opcode'] != ATOMIC_WRITE):
             field = self.field
             field(put, got, DETH, 'infiniband.deth.q_key', put['qkey'])
             field(put, got, DETH, 'infiniband.deth.srcqp', put['source_qpn'])

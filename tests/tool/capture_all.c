@@ -159,7 +159,9 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	}
 	for (unsigned int code = 0; code < 256; code++) {
-		for (size_t i = 0; packet_opcodes[code].name && i < sizeof(ends) / sizeof(ends[0]); i++) {
+		bool sent = packet_opcodes[code].name && packet_opcodes[code].message != MESSAGE_UNSUPPORTED;
+
+		for (size_t i = 0; sent && i < sizeof(ends) / sizeof(ends[0]); i++) {
 			struct packet_path path = {.service_level = 0};
 
 			draw_path(&path, ends[i][0], ends[i][1]);

@@ -343,7 +343,7 @@ static void other_opcodes(void **state)
 			const struct packet_opcode *known = &packet_opcodes[opcode];
 			bool own = known->name && known->transport == target->transport->packets;
 
-			if (own && known->message < MESSAGE_READ_RESPONSE)
+			if (own && !message_has(known->message, MESSAGE_IS_RESPONSE))
 				continue;
 			for (uint32_t payload = 0; payload <= 64; payload += 4) {
 				frame_begin(&frame, (uint8_t)opcode, target->number, expected_psn());
@@ -353,6 +353,26 @@ static void other_opcodes(void **state)
 				if (is_datagram()) {
 					begin(shape);
 				}
+			}
+		}
+	}
+}
+
+/* The codes of XRC that are reserved, and FLUSH (annex A19): NAK for an invalid request (9.7.4.1), whatever is behind BTH. */
+static void unsupported_opcodes(void **state)
+{
+	static const uint8_t opcodes[] = {0xb5, 0xb8, 0xb9, 0xba, 0xbb, 0xbc, 0xbe, 0xbf};
+
+	(void)state;
+	for (victim = victims; victim < victims + VICTIMS; victim_unmake(), victim++) {
+		if (victim->type != IBV_QPT_XRC_RECV)
+			continue;
+		for (size_t i = 0; i < sizeof(opcodes); i++) {
+			for (uint32_t payload = 0; payload <= 64; payload += 16) {
+				begin(WRITE_ONLY);
+				frame_begin(&frame, opcodes[i], target->number, expected_psn());
+				frame_payload(&frame, 0, payload);
+				expect_refused(WRITE_ONLY, NAK_INVALID_REQUEST, "unsupported opcode");
 			}
 		}
 	}
@@ -518,9 +538,9 @@ int main(void)
 {
 #define CASE(function) cmocka_unit_test_setup_teardown(function, victims_open, victims_close)
 	const struct CMUnitTest tests[] = {
-		CASE(good_packets),  CASE(truncated),       CASE(spoilt_headers),
-		CASE(other_opcodes), CASE(wrong_lengths),   CASE(out_of_order),
-		CASE(other_numbers), CASE(keys_and_ranges), CASE(transport_headers),
+		CASE(good_packets),        CASE(truncated),         CASE(spoilt_headers), CASE(other_opcodes),
+		CASE(unsupported_opcodes), CASE(wrong_lengths),     CASE(out_of_order),   CASE(other_numbers),
+		CASE(keys_and_ranges),     CASE(transport_headers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

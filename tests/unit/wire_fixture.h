@@ -150,7 +150,7 @@ static inline void put_request(struct raw_qp *end, uint8_t opcode, uint32_t loca
 	uint32_t segments = 1;
 
 	if (is_atomic || opcode == MLX5_OPCODE_RDMA_WRITE || opcode == MLX5_OPCODE_RDMA_WRITE_IMM ||
-	    opcode == MLX5_OPCODE_RDMA_READ)
+	    opcode == MLX5_OPCODE_RDMA_READ || opcode == WQE_OPCODE_ATOMIC_WRITE)
 		memcpy(wqe.rest + 16 * (segments++ - 1), &raddr, 16);
 	if (is_atomic)
 		memcpy(wqe.rest + 16 * (segments++ - 1), &atomic, 16);

@@ -192,7 +192,7 @@ static void connect_qp(struct hca_qp *qp, uint32_t peer, const struct ibv_qp_att
 /* Every request names an SRQ, in each of its packets, and no response does. */
 static bool names_srq(const struct wire_packet *packet)
 {
-	bool response = packet_opcodes[packet->opcode].message >= MESSAGE_READ_RESPONSE;
+	bool response = message_has(packet_opcodes[packet->opcode].message, MESSAGE_IS_RESPONSE);
 
 	return response ? !packet->xrc_srqn
 			: packet->xrc_srqn == srqs[0].srq->number || packet->xrc_srqn == srqs[1].srq->number;

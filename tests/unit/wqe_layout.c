@@ -364,7 +364,7 @@ static void xrc(void **state)
 	posting_free(p);
 }
 
-/* ATOMIC WRITE: an RDMA WRITE of 8 inline bytes, whose slot remembers what it is. */
+/* ATOMIC WRITE: opcode 0x13, segments of an RDMA WRITE with 8 inline bytes. */
 static void atomic_write(void **state)
 {
 	struct posting *p = ring_for(IBV_QPT_RC, 1, 0);
@@ -387,7 +387,7 @@ static void atomic_write(void **state)
 			uint32_t head = p->qp.sq.head;
 
 			place_producer(p, index);
-			expect_ctrl(&e, index, 0x08, 0, 0);
+			expect_ctrl(&e, index, 0x13, 0, 0);
 			expect_raddr(&e, remote_addr & ~UINT64_C(7), RKEY);
 			expect_inline(&e, value, 8);
 			if (way) {
