@@ -80,6 +80,16 @@ static void add_chars(struct text *out, uint64_t value)
 		add(out, "%c", text[i] >= ' ' && text[i] <= '~' ? text[i] : '?');
 }
 
+/* Adds @value in @format, or @unknown for 0. */
+static void __attribute__((format(printf, 2, 0)))
+add_known(struct text *out, const char *format, uint64_t value, const char *unknown)
+{
+	if (value)
+		add(out, format, value);
+	else
+		add(out, "%s", unknown);
+}
+
 static void add_figure(struct text *out, const char *format, size_t length, uint64_t value)
 {
 #define IS(word) (length == sizeof(word) - 1 && !memcmp(format, word, length))
@@ -89,6 +99,10 @@ static void add_figure(struct text *out, const char *format, size_t length, uint
 		add(out, "%" PRIu64, value);
 	else if (IS("d"))
 		add(out, "%" PRId64, (int64_t)value);
+	else if (IS("sender"))
+		add_known(out, " of queue pair 0x%" PRIx64, value, "");
+	else if (IS("process"))
+		add_known(out, "process %" PRIu64, value, "a process that is not known");
 	else if (IS("access"))
 		add_mask(out, value, access_names);
 	else if (IS("rights"))

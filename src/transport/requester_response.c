@@ -104,11 +104,13 @@ static void fail_refused(struct hca_qp *qp, const struct packet *packet)
 	};
 	uint8_t code = packet->syndrome & AETH_CODE_MASK;
 	struct refusal why = packet->why;
+	uint32_t peer;
 
 	if (code >= sizeof(codes) / sizeof(codes[0]))
 		code = NAK_INVALID_REQUEST;
+	requester_peer(qp, &peer);
 	if (why.rule == RULE_NONE)
-		why = (struct refusal){codes[code].rule, {packet->psn, packet->source_qpn}};
+		why = (struct refusal){codes[code].rule, {packet->psn, peer}};
 	requester_fail_front(qp, codes[code].syndrome, &why);
 }
 
@@ -116,11 +118,13 @@ static void retry_later(struct hca_qp *qp, const struct packet *packet)
 {
 	struct requester *requester = &qp->requester;
 	uint8_t code = packet->syndrome & AETH_CODE_MASK;
+	uint32_t peer;
 
+	requester_peer(qp, &peer);
 	if (qp->attr.rnr_retry != RNR_RETRY_FOREVER) {
 		if (!requester->rnr_retries_left) {
 			struct refusal why = {RULE_RNR_EXHAUSTED,
-					      {packet->source_qpn, qp->attr.rnr_retry, rnr_timer_ns(code) / 1000}};
+					      {peer, qp->attr.rnr_retry, rnr_timer_ns(code) / 1000}};
 
 			requester_fail_front(qp, MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR, &why);
 			return;
@@ -129,7 +133,7 @@ static void retry_later(struct hca_qp *qp, const struct packet *packet)
 	}
 	requester_stop_timer(qp);
 	if (timer_arm(&qp->hca->timers, &requester->timer, clock_now_ns() + rnr_timer_ns(code))) {
-		struct refusal why = {RULE_RNR_NO_THREAD, {rnr_timer_ns(code) / 1000, packet->source_qpn}};
+		struct refusal why = {RULE_RNR_NO_THREAD, {rnr_timer_ns(code) / 1000, peer}};
 
 		requester_fail_front(qp, MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR, &why);
 		return;
@@ -140,8 +144,8 @@ static void retry_later(struct hca_qp *qp, const struct packet *packet)
 
 void requester_give_up(struct hca_qp *qp)
 {
-	uint32_t peer = qp->dci ? qp->dci->target.number : qp->attr.dest_qp_num;
-	const struct link *link = qp->dci ? qp->dci->target.link : qp->link;
+	uint32_t peer;
+	const struct link *link = requester_peer(qp, &peer);
 	const char *name = link ? link->name : "none";
 	struct refusal why;
 	uint64_t chars = 0;
@@ -440,8 +444,8 @@ void requester_receive_acknowledgement(struct hca_qp *qp, uint32_t psn, struct r
 /* True if what is in flight goes to a process of this host that is no more. */
 static bool is_lost(const struct hca_qp *qp)
 {
-	const struct link *link = qp->dci ? qp->dci->target.link : qp->link;
-	uint32_t peer = qp->dci ? qp->dci->target.number : qp->attr.dest_qp_num;
+	uint32_t peer;
+	const struct link *link = requester_peer(qp, &peer);
 
 	return link == routes->shm() && qp->transport->reliable && qp->requester.first != qp->requester.last &&
 	       qp->requester.state != REQUESTER_IDLE && qp->requester.state != REQUESTER_FLUSH && !routes->owns(peer) &&

@@ -157,7 +157,7 @@ static void other_user(void)
 		give_up("connected");
 	epoch_leave();
 	expect(RULE_HOST_OTHER_USER,
-	       "process %d (0: not known) is of user %u, this one of user %u: they are not connected. [202 "
+	       "process %d is of user %u, this one of user %u: they are not connected. [202 "
 	       "HOST_OTHER_USER; ",
 	       getpid(), before, (unsigned int)OTHER_USER);
 }
@@ -170,7 +170,7 @@ static void no_connection(void)
 		give_up("connected");
 	epoch_leave();
 	expect(RULE_HOST_NO_CONNECTION,
-	       "no connection could be made to process 0 (0: not known), which has queue pair 0x4711: EMFILE. [203 "
+	       "no connection could be made to a process that is not known, which has queue pair 0x4711: EMFILE. [203 "
 	       "HOST_NO_CONNECTION; ");
 }
 

@@ -127,8 +127,9 @@ void deliver_packet(const struct packet *packet)
 
 void deliver(int to, struct packet packet)
 {
+	/* No header of RC names the sender. */
 	packet.transport = IBV_QPT_RC;
-	packet.source_qpn = qp[!to]->qp_num;
+	packet.source_qpn = 0;
 	packet.destination_qpn = qp[to]->qp_num;
 	deliver_packet(&packet);
 }

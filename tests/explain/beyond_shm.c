@@ -129,7 +129,7 @@ static void dropped(void)
 	link_send(hca_device(0), &run);
 	epoch_leave();
 	expect(RULE_SHM_DROPPED,
-	       "SEND of queue pair 0x4712 for queue pair 0x%x: process %d (0: not known) takes nothing out of the shared "
+	       "SEND of queue pair 0x4712 for queue pair 0x%x: process %d takes nothing out of the shared "
 	       "ring, which is full, since ",
 	       own, getpid());
 }

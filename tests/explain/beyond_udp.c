@@ -218,7 +218,7 @@ static void port_kept(void)
 	take_name();
 	udp_begin(hca);
 	expect(RULE_UDP_PORT_KEPT,
-	       "process %d (0: not known) receives for this host, and has not handed UDP port 4791 over to this process",
+	       "process %d receives for this host, and has not handed UDP port 4791 over to this process",
 	       (int)getpid());
 }
 
@@ -231,8 +231,7 @@ static void port_not_given(void)
 	if (write(connection, "something", 9) != 9)
 		give_up("nobody listens");
 	expect(RULE_UDP_PORT_NOT_GIVEN,
-	       "process %d (0: not known) hands over something that is not the socket of UDP port 4791: refused",
-	       (int)getpid());
+	       "process %d hands over something that is not the socket of UDP port 4791: refused", (int)getpid());
 }
 
 /* True if this process has a socket that is bound to the port. */
@@ -278,7 +277,7 @@ static void port_silent(void)
 	if (sendto(stranger, "", 1, 0, (const struct sockaddr *)&to, sizeof(to)) != 1)
 		give_up("nothing can be sent");
 	expect(RULE_UDP_PORT_SILENT,
-	       "nobody took packets of other hosts out of UDP port 4791 for 250 ms, though process %d (0: not known) "
+	       "nobody took packets of other hosts out of UDP port 4791 for 250 ms, though process %d "
 	       "receives for this host: this process receives in its place until that one goes on",
 	       (int)owner);
 }

@@ -115,8 +115,8 @@ static void port_in_use(void)
 	assert_errno(rdma_bind_addr(id, any_address(port)), EADDRNOTAVAIL);
 	expect_refusal(
 		RDMACM_PORT_IN_USE,
-		"rdma_bind_addr → EADDRNOTAVAIL: port %u of port space 0x106 is taken at this address, by process %d "
-		"(0: one that does not listen): EADDRINUSE says at the same one, EADDRNOTAVAIL that either of both is "
+		"rdma_bind_addr → EADDRNOTAVAIL: port %u of port space 0x106 is taken at this address, by process %d: "
+		"EADDRINUSE says at the same one, EADDRNOTAVAIL that either of both is "
 		"any address",
 		port, getpid());
 	close_id();

@@ -50,7 +50,8 @@ static void packet_no_qp(void)
 {
 	to_ud();
 	send_datagram(NO_QP, PAIR_QKEY);
-	expect_about_qp(PACKET_NO_QP, NO_QP, ": SEND of queue pair 0x%x for 0xabcdef, which does not exist: dropped",
+	expect_about_qp(PACKET_NO_QP, NO_QP,
+			": SEND of queue pair 0x%x for queue pair 0xabcdef, which does not exist: dropped",
 			pair.client.qp->qp_num);
 }
 
@@ -61,8 +62,8 @@ static void packet_state(void)
 	endpoint_to_init(&pair.server);
 	send_datagram(pair.server.qp->qp_num, PAIR_QKEY);
 	expect_about_qp(PACKET_STATE, pair.server.qp->qp_num,
-			": SEND of queue pair 0x%x for 0x%x, which is in state INIT: dropped", pair.client.qp->qp_num,
-			pair.server.qp->qp_num);
+			": SEND of queue pair 0x%x for queue pair 0x%x, which is in state INIT: dropped",
+			pair.client.qp->qp_num, pair.server.qp->qp_num);
 }
 
 static void packet_transport(void)
@@ -74,8 +75,8 @@ static void packet_transport(void)
 	pair_open(&other, &client, &server, &options);
 	send_datagram(other.server.qp->qp_num, PAIR_QKEY);
 	expect_about_qp(PACKET_TRANSPORT, other.server.qp->qp_num,
-			": SEND of queue pair 0x%x for 0x%x, which is of type UC: dropped", pair.client.qp->qp_num,
-			other.server.qp->qp_num);
+			": SEND of queue pair 0x%x for queue pair 0x%x, which is of type UC: dropped",
+			pair.client.qp->qp_num, other.server.qp->qp_num);
 	pair_close(&other);
 }
 
@@ -214,8 +215,8 @@ static void retry_exhausted(void)
 		       pair.server.qp->qp_num);
 	/* What it might have been is told of the other QP. */
 	expect_about_qp(PACKET_STATE, pair.server.qp->qp_num,
-			": SEND of queue pair 0x%x for 0x%x, which is in state INIT: dropped", pair.client.qp->qp_num,
-			pair.server.qp->qp_num);
+			": SEND of queue pair 0x%x for queue pair 0x%x, which is in state INIT: dropped",
+			pair.client.qp->qp_num, pair.server.qp->qp_num);
 }
 
 /* A CQ for one completion has a ring of two (mlx5-formats 3.1); three WRITEs complete into it. */

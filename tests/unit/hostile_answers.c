@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "explain/explain.h"
 #include "hostile_fixture.h"
 
 /*
@@ -271,6 +272,78 @@ static void refusals(void **state)
 	}
 }
 
+/* No header of RC names the sender, so an explanation takes the peer's number from the connection. */
+static void refusals_name_the_peer(void **state)
+{
+	static const struct {
+		uint8_t syndrome;
+		enum explain_rule rule;
+		uint32_t figure; /* that is the number of the peer */
+	} answers[] = {
+		{AETH_NAK | NAK_INVALID_REQUEST, RULE_NAK_INVALID_REQUEST, 1},
+		{AETH_NAK | NAK_REMOTE_ACCESS, RULE_NAK_REMOTE_ACCESS, 1},
+		{AETH_NAK | NAK_REMOTE_OPERATION, RULE_NAK_REMOTE_OPERATION, 1},
+		{AETH_RNR_NAK | 1, RULE_RNR_EXHAUSTED, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+		struct explain_record record = {.rule = RULE_NONE};
+		uint64_t before = 0;
+
+		begin();
+		server.qp->attr.rnr_retry = 0;
+		server.qp->requester.rnr_retries_left = 0;
+		build_acknowledge(WRITE_PSN, answers[i].syndrome);
+		assert_true(feed());
+		while (explain_previous(device.hca, server.qp->number, before, &record) &&
+		       record.rule != answers[i].rule)
+			before = record.serial;
+		assert_int_equal(record.rule, answers[i].rule);
+		assert_int_equal(record.args[answers[i].figure], client.qp->number);
+		while (raw_cq_poll(&server_cq))
+			;
+	}
+}
+
+/* Text for figures that are not known. */
+static void figures_that_are_not_known(void **state)
+{
+	static const struct {
+		enum explain_rule rule;
+		uint64_t args[4];
+		const char *text;
+	} records[] = {
+		{RULE_PACKET_STATE,
+		 {MESSAGE_WRITE, 0, 0x4012, IBV_QPS_ERR},
+		 ": RDMA WRITE for queue pair 0x4012, which is in state ERR: dropped"},
+		{RULE_PACKET_STATE,
+		 {MESSAGE_WRITE, 0x4711, 0x4012, IBV_QPS_ERR},
+		 ": RDMA WRITE of queue pair 0x4711 for queue pair 0x4012, which is in state ERR: dropped"},
+		{RULE_PACKET_NO_QP,
+		 {MESSAGE_SEND, 0, 0x4012},
+		 ": SEND for queue pair 0x4012, which does not exist: dropped"},
+		{RULE_PACKET_TRANSPORT,
+		 {MESSAGE_SEND, 0, 0x4012, IBV_QPT_UC},
+		 ": SEND for queue pair 0x4012, which is of type UC: dropped"},
+		{RULE_PEER_SILENT,
+		 {0x4012, 30, 0},
+		 ": a process that is not known, which has queue pair 0x4012, lives"},
+		{RULE_PEER_SILENT, {0x4012, 30, 99}, ": process 99, which has queue pair 0x4012, lives"},
+	};
+	char text[1024];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(records) / sizeof(records[0]); i++) {
+		struct explain_record record = {.rule = records[i].rule};
+
+		memcpy(record.args, records[i].args, sizeof(records[i].args));
+		explain_render("mlx5_0", &record, text, sizeof(text));
+		if (!strstr(text, records[i].text))
+			fail_msg("\"%s\" does not have \"%s\"", text, records[i].text);
+	}
+}
+
 /* 9.7.5.2.8: after a sequence error all is sent again from that packet on, wherever in a message it is. */
 static void sequence_errors(void **state)
 {
@@ -407,6 +480,8 @@ int main(void)
 		CASE(ghosts),
 		CASE(reserved_syndromes),
 		CASE(refusals),
+		CASE(refusals_name_the_peer),
+		CASE(figures_that_are_not_known),
 		CASE(sequence_errors),
 		CASE(responses_of_another_kind),
 		CASE(responses_of_another_length),
