@@ -24,6 +24,8 @@ from harness import main
 
 ROCE, PEER_QPN, PSN, MTU = 4791, 0x118, 0x123, 1024
 TARGET = os.path.abspath(sys.argv[3])
+CAPTURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../data/rxe')
+RXE = '10.9.0.3'
 AETH = {0x0d, 0x0f, 0x10, 0x11, 0x12}
 
 # As published: captured from a ConnectX-4 Lx and from a Linux host, in the tests of scapy's RoCE layer. From the IPv4 header.
@@ -71,6 +73,20 @@ MAKERS = [
     Maker('Linux rxe', migrated=0, first=0x20dc, port=0xc462),
     Maker('may be fragmented', migrated=1, first=0xffc0, df=False, port=0xc777, ttl=3),
 ]
+
+
+def read_pcapng(path):
+    """The frames of a file with enhanced packet blocks, from the IP header on."""
+    with open(path, 'rb') as file:
+        data = file.read()
+    frames, at = [], 0
+    while at < len(data):
+        kind, length = struct.unpack_from('<II', data, at)
+        if kind == 6:
+            captured, = struct.unpack_from('<I', data, at + 20)
+            frames.append(data[at + 28 + 14:at + 28 + captured])
+        at += length
+    return frames
 
 
 def write_pcap(path, frames):
@@ -137,11 +153,11 @@ class Interop(unittest.TestCase):
         cls.hosts = place.Hosts()
         # The packet socket is to see what a wire would carry: no trains, which the kernel cuts behind it.
         subprocess.run([*cls.hosts.enter('b'), 'ip', 'link', 'set', 'b0', 'gso_max_segs', '1'], check=True)
-        for host, address in (('a', '10.0.17.1/32'), ('b', '10.0.18.1/32')):
+        for host, address in (('a', '10.0.17.1/32'), ('b', '10.0.18.1/32'), ('a', RXE + '/32'), ('b', '10.9.0.1/32')):
             subprocess.run([*cls.hosts.enter(host), 'ip', 'addr', 'add', address, 'dev', f'{host}0'], check=True)
-        subprocess.run(['ip', 'route', 'add', '10.0.18.1', 'dev', 'a0', 'src', '10.0.17.1'], check=True)
-        subprocess.run([*cls.hosts.enter('b'), 'ip', 'route', 'add', '10.0.17.1', 'dev', 'b0', 'src', '10.0.18.1'],
-                       check=True)
+        for far, near in (('10.0.17.1', '10.0.18.1'), (RXE, '10.9.0.1')):
+            subprocess.run(['ip', 'route', 'add', near, 'dev', 'a0', 'src', far], check=True)
+            subprocess.run([*cls.hosts.enter('b'), 'ip', 'route', 'add', far, 'dev', 'b0', 'src', near], check=True)
 
     @classmethod
     def tearDownClass(cls):
@@ -272,6 +288,26 @@ class Interop(unittest.TestCase):
         self.finish(maker)
         self.assertEqual(self.expect_heard(1)['udp_cnps_received'], 1)
         self.assertEqual(foreign.target.read('explanations'), '')
+
+    def test_captured_rxe(self):
+        """Packets of Linux rxe, byte by byte with their addresses, for queue pairs that are not here."""
+        foreign = self.foreign
+        sent = 0
+        for name in sorted(os.listdir(CAPTURES)):
+            if not name.endswith('.pcapng') or 'bad-icrc' in name:
+                continue
+            for frame in read_pcapng(os.path.join(CAPTURES, name)):
+                # Those over IPv4, but datagrams for queue pair 1.
+                if frame[0] != 0x45 or socket.inet_ntoa(frame[12:16]) != RXE or frame[28] == 0x64:
+                    continue
+                foreign.raw.sendto(frame, ('10.9.0.1', 0))
+                sent += 1
+        self.assertEqual(sent, 58)
+        self.finish(MAKERS[1])
+        counters = self.expect_heard(sent)
+        # The last one is that of finish().
+        self.assertEqual(counters['udp_packets_received'], sent + 1)
+        self.assertEqual(counters['udp_icrc_15_bits'], sent + 1)
 
     def test_published_send(self):
         """A packet of a Linux host, which had talked to itself."""
