@@ -173,6 +173,21 @@ static void every_operation(void **state)
 	}
 }
 
+/* ibv_wr_post(3) has none on a QP of XRC. */
+static void atomic_write(void **state)
+{
+	static const struct operation operation = {"ATOMIC_WRITE", IBV_WR_ATOMIC_WRITE, IBV_WC_ATOMIC_WRITE, false, 0};
+
+	(void)state;
+	for (int target = 0; target < XRC_TARGETS; target++) {
+		struct ibv_sge sge = side_sge(&world.client, LOCAL, sizeof(uint64_t));
+
+		stir(target);
+		post(&operation, target, &sge, 0);
+		expect_done(&operation, target, sizeof(uint64_t), 0);
+	}
+}
+
 /* ---- by ibv_wr_post(3) ----------------------------------------------------------------------------------------- */
 
 static void build(struct ibv_qp_ex *qp, const struct operation *operation, int target, uint64_t compare)
@@ -528,6 +543,7 @@ int main(void)
 {
 	const struct CMUnitTest cases[] = {
 		XRC_CASE(every_operation),
+		XRC_CASE(atomic_write),
 		XRC_CASE(every_builder),
 		XRC_CASE(inline_data),
 		XRC_CASE(lists),
