@@ -5,11 +5,33 @@
 #include "core/limits.h"
 #include "devx/command.h"
 
-/* As powers of two. */
-enum { LOG_MAX_MEMCPY = 28, LOG_MAX_RD_ATOMIC = 4, LOG_MAX_RMP = 23 };
+/* Limits as the capabilities encode them: powers of two. */
+enum {
+	LOG_MAX_MEMCPY = 28,
+	LOG_MAX_RD_ATOMIC = 4,
+	LOG_MAX_QP = 18,
+	LOG_MAX_QP_WR = 15,
+	LOG_MAX_SRQ = 23,
+	LOG_MAX_SRQ_WR = 15,
+	LOG_MAX_CQ = 24,
+	LOG_MAX_CQE = 22,
+	LOG_MAX_MKEY = 24,
+	LOG_MAX_PD = 23,
+	LOG_MAX_MCG = 12,
+	GID_TABLE_CODE = 3, /* 8 << code entries */
+};
 static_assert(LIMIT_MAX_MEMCPY == 1u << LOG_MAX_MEMCPY, "log_dma_mmo_max_size");
 static_assert(LIMIT_MAX_RD_ATOMIC == 1 << LOG_MAX_RD_ATOMIC, "log_max_ra_req_qp");
-static_assert(LIMIT_MAX_SRQ == 1 << LOG_MAX_RMP, "log_max_rmp");
+static_assert(LIMIT_MAX_QP == 1 << LOG_MAX_QP, "log_max_qp");
+static_assert(LIMIT_MAX_QP_WR == 1 << LOG_MAX_QP_WR, "log_max_qp_sz");
+static_assert(LIMIT_MAX_SRQ == 1 << LOG_MAX_SRQ, "log_max_srq, log_max_rmp");
+static_assert(LIMIT_MAX_SRQ_WR == (1 << LOG_MAX_SRQ_WR) - 1, "log_max_srq_sz");
+static_assert(LIMIT_MAX_CQ == 1 << LOG_MAX_CQ, "log_max_cq");
+static_assert(LIMIT_MAX_CQE == (1 << LOG_MAX_CQE) - 1, "log_max_cq_sz");
+static_assert(LIMIT_MAX_MR == 1 << LOG_MAX_MKEY, "log_max_mkey");
+static_assert(LIMIT_MAX_PD == 1 << LOG_MAX_PD, "log_max_pd");
+static_assert(LIMIT_MAX_TOTAL_MCAST_QP_ATTACH == 1 << LOG_MAX_MCG, "log_max_mcg");
+static_assert(LIMIT_GID_TABLE == 8 << GID_TABLE_CODE, "gid_table_size");
 
 /* In the output of QUERY_HCA_CAP. */
 enum { CAPABILITY_DWORD = 4 };
