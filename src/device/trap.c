@@ -2,6 +2,7 @@
 /* Doorbell registers that wake a sleeper, see trap.h. */
 #include "device/trap.h"
 
+#include <endian.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <stdint.h>
@@ -131,4 +132,49 @@ void trap_release(struct trap *trap)
 	trap->armed = false;
 	for (struct trap_page *page = trap->pages; page; page = page->next)
 		release(trap, page);
+}
+
+/* Two registers of two halves, which programs use in turn: UARs of several registers begin them at 0x800 and 0xa00. */
+static const uint16_t registers[] = {0x800, 0x900, 0xa00, 0xb00};
+
+/* The first register of @page from index *@at on whose doorbell names @number, with its content; NULL if none does. */
+static uint64_t *find_register(const struct trap_page *page, uint32_t number, size_t *at, uint64_t *content)
+{
+	for (; *at < sizeof(registers) / sizeof(registers[0]); ++*at) {
+		uint64_t *reg = (uint64_t *)((uint8_t *)page->memory + registers[*at]);
+
+		*content = __atomic_load_n(reg, __ATOMIC_ACQUIRE);
+		/* qpn_ds, the second word */
+		if ((be64toh(*content) >> 8 & 0xffffff) == number)
+			return reg;
+	}
+	return NULL;
+}
+
+bool trap_holds_doorbell(const struct trap *trap, uint32_t number)
+{
+	uint64_t content;
+
+	/* A look at an absent page would wait for itself. */
+	if (trap->armed)
+		return false;
+	for (const struct trap_page *page = trap->pages; page; page = page->next) {
+		size_t at = 0;
+
+		if (find_register(page, number, &at, &content))
+			return true;
+	}
+	return false;
+}
+
+void trap_clear_doorbell(struct trap *trap, uint32_t number)
+{
+	uint64_t content, *reg;
+
+	if (trap->armed)
+		return;
+	for (const struct trap_page *page = trap->pages; page; page = page->next)
+		for (size_t at = 0; (reg = find_register(page, number, &at, &content)); at++)
+			/* Another queue may be rung by the same register meanwhile. */
+			__atomic_compare_exchange_n(reg, &content, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }

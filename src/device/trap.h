@@ -3,7 +3,7 @@
  * Doorbell registers that wake a sleeper. A program that rings by hand stores to a page that stands for the registers
  * (mlx5-formats 1.16). Armed, the page is absent, and the kernel reports a store to it (userfaultfd(2), which needs no
  * privilege for faults of user code) and lets it wait; released, the page is there and a store is a store. What was
- * stored never matters, so arming throws the page away.
+ * stored matters for queues alone whose doorbell record is stale (device/watch.h), so arming discards the page.
  *
  * Where the kernel, or a container's filter of system calls, does not offer this, nothing can be armed, and all else
  * works without.
@@ -14,6 +14,7 @@
 #define SOFTHCA_DEVICE_TRAP_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct trap_page;
 
@@ -38,5 +39,13 @@ void trap_remove(struct trap *trap, void *page);
 bool trap_arm(struct trap *trap);
 /** Releases all pages and lets the stores that wait go on. */
 void trap_release(struct trap *trap);
+
+/**
+ * Returns true if a register of a page holds the doorbell of queue pair @number: the first 8 bytes of a control segment that names it
+ * (mlx5-formats 1.16). Armed pages have no content.
+ */
+bool trap_holds_doorbell(const struct trap *trap, uint32_t number);
+/** Clears the registers that hold the doorbell of queue pair @number. */
+void trap_clear_doorbell(struct trap *trap, uint32_t number);
 
 #endif

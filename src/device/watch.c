@@ -27,10 +27,18 @@ void watcher_init(struct watcher *watcher)
 	pthread_cond_init(&watcher->stopped, NULL);
 }
 
-static void unlink_watch(struct watch *watch)
+static void set_stale(struct watcher *watcher, struct watch *watch, bool stale)
+{
+	watcher->stale += stale;
+	watcher->stale -= watch->stale;
+	__atomic_store_n(&watch->stale, stale, __ATOMIC_RELAXED);
+}
+
+static void unlink_watch(struct watcher *watcher, struct watch *watch)
 {
 	if (!watch->link)
 		return;
+	set_stale(watcher, watch, false);
 	*watch->link = watch->next;
 	if (watch->next)
 		watch->next->link = watch->link;
@@ -42,7 +50,7 @@ void watcher_after_fork(struct watcher *watcher)
 	struct trap trap = watcher->trap;
 
 	while (watcher->first)
-		unlink_watch(watcher->first);
+		unlink_watch(watcher, watcher->first);
 	if (watcher->wake >= 0)
 		close(watcher->wake);
 	watcher_init(watcher);
@@ -95,11 +103,9 @@ static uint32_t record(const struct watch *watch, uint32_t index)
 	return watch->in_umem ? watch->now[index] : __atomic_load_n(&watch->records[index], __ATOMIC_ACQUIRE);
 }
 
-/* True if a record has changed since the last look, or may have. */
+/* Returns true if a record has changed since the last look. */
 static bool has_changed(const struct watch *watch)
 {
-	if (watch->unseen)
-		return true;
 	for (uint32_t i = 0; i < watch->count; i++)
 		if (record(watch, i) != watch->seen[i])
 			return true;
@@ -110,14 +116,26 @@ static void look(struct watch *watch)
 {
 	for (uint32_t i = 0; i < watch->count; i++)
 		watch->seen[i] = record(watch, i);
-	watch->unseen = false;
+}
+
+/* Returns true if a stale @watch counts again: its last record has changed, or its doorbell was rung. */
+static bool is_fresh(const struct watcher *watcher, const struct watch *watch)
+{
+	uint32_t last = watch->count - 1;
+
+	return record(watch, last) != watch->seen[last] || trap_holds_doorbell(&watcher->trap, watch->number);
+}
+
+static bool is_rung(const struct watcher *watcher, const struct watch *watch)
+{
+	return has_changed(watch) || (unlikely(watch->stale) && is_fresh(watcher, watch));
 }
 
 static bool anything_changed(const struct watcher *watcher)
 {
 	read_umems(watcher);
 	for (const struct watch *watch = watcher->first; watch; watch = watch->next)
-		if (has_changed(watch))
+		if (is_rung(watcher, watch))
 			return true;
 	return false;
 }
@@ -129,9 +147,11 @@ static bool scan(struct watcher *watcher)
 
 	read_umems(watcher);
 	for (struct watch *watch = watcher->first; watch; watch = watch->next) {
-		if (!has_changed(watch))
+		if (!is_rung(watcher, watch))
 			continue;
 		rang = true;
+		if (unlikely(watch->stale) && is_fresh(watcher, watch))
+			set_stale(watcher, watch, false);
 		look(watch);
 		watcher->ringing = watch;
 		pthread_mutex_unlock(&watcher->lock);
@@ -171,7 +191,9 @@ static void wait_for_ring(struct watcher *watcher, uint64_t last_ns)
 {
 	bool woken = false;
 
-	trap_arm(&watcher->trap);
+	/* Arming discards the registers, in which the doorbells of stale watches are looked for. */
+	if (!watcher->stale)
+		trap_arm(&watcher->trap);
 	/* A store before the page was gone was not trapped; but its record was written before it. */
 	while (!woken && !anything_changed(watcher)) {
 		uint64_t ns = long_sleep(watcher, clock_now_ns() - last_ns);
@@ -297,6 +319,13 @@ static int start_thread(struct watcher *watcher)
 	return error ? -EAGAIN : 0;
 }
 
+/* Reads the records of a watch in a umem; those that are gone are 0. */
+static void read_now(struct watch *watch)
+{
+	if (watch->in_umem && program_read(watch->now, watch->records, watch->count * sizeof(*watch->records)))
+		memset(watch->now, 0, sizeof(watch->now));
+}
+
 static void link_watch(struct watcher *watcher, struct watch *watch)
 {
 	watch->next = watcher->first;
@@ -319,8 +348,7 @@ int watch_start(struct watcher *watcher, struct watch *watch, const uint32_t *re
 		watch->records = records;
 		watch->count = count;
 		watch->rung = rung;
-		if (watch->in_umem && program_read(watch->now, records, count * sizeof(*records)))
-			memset(watch->now, 0, sizeof(watch->now));
+		read_now(watch);
 		look(watch);
 		link_watch(watcher, watch);
 		/* It may sleep for ever; and who asks for a ring will soon ring it. */
@@ -330,13 +358,26 @@ int watch_start(struct watcher *watcher, struct watch *watch, const uint32_t *re
 	return error;
 }
 
-void watch_again(struct watcher *watcher, struct watch *watch)
+bool watch_restart(struct watcher *watcher, struct watch *watch, uint32_t number)
 {
 	WITHOUT_CANCELLATION;
+	bool stale = false;
 
 	pthread_mutex_lock(&watcher->lock);
-	watch->unseen = true;
+	while (watcher->ringing == watch)
+		pthread_cond_wait(&watcher->stopped, &watcher->lock);
+	if (watch->link) {
+		read_now(watch);
+		look(watch);
+		watch->number = number;
+		trap_clear_doorbell(&watcher->trap, number);
+		stale = watch->seen[watch->count - 1];
+		set_stale(watcher, watch, stale);
+		if (stale)
+			eventfd_write(watcher->wake, 1); /* it may be armed */
+	}
 	pthread_mutex_unlock(&watcher->lock);
+	return stale;
 }
 
 void watch_stop(struct watcher *watcher, struct watch *watch)
@@ -346,7 +387,7 @@ void watch_stop(struct watcher *watcher, struct watch *watch)
 	pthread_mutex_lock(&watcher->lock);
 	while (watcher->ringing == watch)
 		pthread_cond_wait(&watcher->stopped, &watcher->lock);
-	unlink_watch(watch);
+	unlink_watch(watcher, watch);
 	pthread_mutex_unlock(&watcher->lock);
 }
 

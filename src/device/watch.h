@@ -24,7 +24,12 @@ struct watch {
 	uint32_t count; /* of records: 1 or 2 */
 	bool in_umem;   /* set before watch_start(): the records may be unmapped while they are watched */
 	uint32_t seen[2];
-	bool unseen;     /* rung at the next look, whatever was seen */
+	/*
+	 * The value that the last record had when its queue started anew, with no doorbell rung since: it does not count (watch_restart()).
+	 * Atomic: read by @rung.
+	 */
+	bool stale;
+	uint32_t number; /* of the queue pair, which its doorbells name */
 	uint32_t now[2]; /* of in_umem: at the last look */
 	void (*rung)(struct watch *watch);
 };
@@ -34,6 +39,7 @@ struct watcher {
 	pthread_cond_t stopped; /* a queue has been rung: see watch_stop */
 	struct watch *first;
 	struct watch *ringing; /* whose function runs */
+	uint32_t stale;        /* watches that are */
 	struct trap trap;
 	pthread_t thread;
 	int wake; /* eventfd(2) that interrupts its sleep */
@@ -51,10 +57,12 @@ int watch_start(struct watcher *watcher, struct watch *watch, const uint32_t *re
 		void (*rung)(struct watch *watch));
 
 /**
- * The queue begins anew: what was seen of its records is that of its former life, and they may come to the same values again
- * before the next look. That look rings it. Nothing happens if it is not watched.
+ * Queue pair @number starts anew. An adapter reads a doorbell record when a doorbell is rung, so the value that a former life left in
+ * the last record must not count. If that record is not 0, the watch is stale until the record changes or a doorbell register names
+ * the queue pair; then @rung is called. Returns true if it is stale. Waits until @rung does not run; no lock that @rung takes may be
+ * held. Does nothing, and returns false, if @watch does not run. Any thread.
  */
-void watch_again(struct watcher *watcher, struct watch *watch);
+bool watch_restart(struct watcher *watcher, struct watch *watch, uint32_t number);
 
 /** After the return @rung does not run and will not run. No lock that it takes may be held. */
 void watch_stop(struct watcher *watcher, struct watch *watch);

@@ -159,6 +159,21 @@ void qp_reset_shadows(struct hca_qp *qp)
 		shadow_reset(qp->rq.shadow);
 }
 
+/* The doorbell record of a queue that posts nothing. */
+static const uint32_t nothing_posted;
+
+void qp_ignore_record(struct hca_qp *qp)
+{
+	if (qp->watch && qp->watch->send_record)
+		qp->requester.dbrec = &nothing_posted;
+}
+
+void qp_obey_record(struct hca_qp *qp)
+{
+	if (qp->watch && qp->watch->send_record)
+		qp->requester.dbrec = qp->watch->send_record;
+}
+
 void qp_fetch_requests(struct hca_qp *qp)
 {
 	struct shadow *shadow = qp->send_shadow;
@@ -166,8 +181,7 @@ void qp_fetch_requests(struct hca_qp *qp)
 	if (!shadow)
 		return;
 	queue_lock(&qp->lock);
-	/* Before RTR a record may be that of a former life of the QP, whose program has yet to clear it. */
-	if (!shadow->gone && qp->state != IBV_QPS_RESET && qp->state != IBV_QPS_INIT) {
+	if (!shadow->gone && qp->requester.dbrec == &shadow->index) {
 		shadow_fetch(shadow);
 		if (shadow->gone && qp->state != IBV_QPS_ERR) {
 			qp_raise(qp, QP_EVENT_FATAL);
@@ -306,6 +320,7 @@ static struct qp_watch *watch_of(struct hca_qp *qp, bool in_umem)
 		qp->watch = calloc(1, sizeof(*qp->watch));
 		if (qp->watch) {
 			qp->watch->qp = qp;
+			qp->watch->send_record = qp->requester.dbrec;
 			qp->watch->watch.in_umem = in_umem;
 		}
 	}
@@ -349,6 +364,7 @@ int hca_qp_create(struct hca_context *context, const struct hca_qp_attr *attr, s
 	*out = qp;
 	if (!attr->in_umem)
 		return 0;
+	qp_ignore_record(qp);
 	error = start_watch(qp, attr->dbrec, true);
 	if (error)
 		qp_destroy(qp);
@@ -491,6 +507,12 @@ static void rung(struct watch *watch)
 	struct hca_qp *qp = ((struct qp_watch *)((char *)watch - offsetof(struct qp_watch, watch)))->qp;
 
 	hca_qp_recv_doorbell(qp);
+	if (__atomic_load_n(&watch->stale, __ATOMIC_RELAXED))
+		return;
+	queue_lock(&qp->lock);
+	if (qp->state >= IBV_QPS_RTS)
+		qp_obey_record(qp);
+	queue_unlock(&qp->lock);
 	qp_fetch_requests(qp);
 	hca_qp_send_doorbell(qp);
 }

@@ -150,6 +150,7 @@ struct qp_opener {
 struct qp_watch {
 	struct watch watch;
 	struct hca_qp *qp;
+	const uint32_t *send_record; /* the program's; NULL without a send queue */
 };
 
 /* As ibv_modify_qp(3) has them, but for the state, the capabilities, both PSNs, and an alternate path, which there is none of. */
@@ -257,6 +258,13 @@ RARE void qp_lost_completion(struct hca_qp *qp, const struct hca_cq *cq);
 void qp_fetch_requests(struct hca_qp *qp);
 /** And begins anew, in RESET. The lock is held. */
 void qp_reset_shadows(struct hca_qp *qp);
+/**
+ * Makes the send queue of a watched QP ignore its doorbell record: from RESET on, until qp_obey_record(). Does nothing with other QPs.
+ * The lock is held.
+ */
+void qp_ignore_record(struct hca_qp *qp);
+/** Ends qp_ignore_record(). The lock is held. */
+void qp_obey_record(struct hca_qp *qp);
 
 /** Writes a CQE of this QP; a full CQ puts the QP into the error state. The lock is held. */
 SPECIALISED void qp_complete(struct hca_qp *qp, struct hca_cq *cq, const struct completion completion)

@@ -228,6 +228,7 @@ static void enter_state(struct hca_qp *qp, enum ibv_qp_state to)
 		requester_reset(qp);
 		responder_reset(qp);
 		qp_reset_shadows(qp);
+		qp_ignore_record(qp); /* see restart_watch() */
 		memset(&qp->attr, 0, sizeof(qp->attr));
 		break;
 	case IBV_QPS_RTS:
@@ -321,6 +322,22 @@ void hca_qp_disconnect(struct hca_qp *qp)
 		grants_end();
 }
 
+/*
+ * A program cannot post requests before RTS, so the value that the doorbell record of a watched QP has at RESET and at the move to RTS
+ * announces none.
+ */
+static void restart_watch(struct hca_qp *qp, bool ready)
+{
+	bool stale = watch_restart(&qp->hca->watcher, &qp->watch->watch, qp->number);
+
+	queue_lock(&qp->lock);
+	if (ready && !stale)
+		qp_obey_record(qp);
+	else
+		qp_ignore_record(qp);
+	queue_unlock(&qp->lock);
+}
+
 int hca_qp_try_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask, struct refusal *why)
 {
 	enum ibv_qp_state before;
@@ -342,9 +359,11 @@ int hca_qp_try_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mas
 		grants_end();
 	if (qp->dci && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
 		dci_leave(qp);
+	if (qp->watch && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
+		restart_watch(qp, false);
 	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTS && before != IBV_QPS_RTS) {
-		if (qp->watch)
-			watch_again(&qp->hca->watcher, &qp->watch->watch);
+		if (qp->watch && before == IBV_QPS_RTR)
+			restart_watch(qp, true);
 		qp_fetch_requests(qp);
 		hca_qp_send_doorbell(qp);
 	}

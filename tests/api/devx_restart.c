@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queue pairs by command that are reset and used again at once: the doorbell record of the new life comes to the value that it had
- * in the one before, perhaps with nobody looking in between.
+ * Queue pairs that are reset and used again at once. A driver may clear the doorbell record at RESET, whose value then repeats, or leave
+ * the old value there until it posts again (UCX, for a DCI). An adapter reads the record when a doorbell is rung.
  */
 #include "support/devx.h"
 
@@ -33,10 +33,125 @@ static void same_count_again(void **state)
 	own_close(&own);
 }
 
+static void reset(struct own *own)
+{
+	struct command command = command_of(0x50a);
+
+	assert_int_equal(own_modify(own, &command, 16), 0);
+	/* The requests of the former life are no longer there. */
+	memset(own->memory + OWN_REQUESTS, 0, OWN_BLOCKS * 64);
+	own->requests = 0;
+	own_connect(own, own);
+}
+
+static void expect_silence(const struct own *own)
+{
+	/* Longer than a program that rings nothing waits for the next look at its records (docs/decisions.md). */
+	const struct timespec time = {.tv_nsec = 60000000};
+
+	nanosleep(&time, NULL);
+	assert_false(own_has_cqe(own));
+}
+
+static void record_left_as_it_was(void **state)
+{
+	struct own own;
+
+	(void)state;
+	own_open(&own, &client, 0);
+	own_connect(&own, &own);
+	nothing(&own);
+	nothing(&own);
+	reset(&own);
+	expect_silence(&own);
+	/* The first request announces 1, where the record has 2. */
+	nothing(&own);
+	nothing(&own);
+	expect_silence(&own);
+	own_close(&own);
+}
+
+/* The first request of the new life brings the record to the value that it still has. */
+static void record_repeated(void **state)
+{
+	struct own own;
+
+	(void)state;
+	own_open(&own, &client, 0);
+	own_connect(&own, &own);
+	nothing(&own);
+	for (uint32_t life = 0; life < LIVES / 100; life++) {
+		reset(&own);
+		if (life % 2)
+			expect_silence(&own);
+		nothing(&own);
+	}
+	own_close(&own);
+}
+
+/* Receives are posted in INIT, before the send queue may be used: their record does not make the other one count. */
+static void receives_do_not_ring(void **state)
+{
+	struct own own;
+
+	(void)state;
+	own_open(&own, &client, 0);
+	own_connect(&own, &own);
+	nothing(&own);
+	reset(&own);
+	own_receive(&own, side_address(&client, 0), 64);
+	expect_silence(&own);
+	nothing(&own);
+	own_close(&own);
+}
+
+/* The record has a value before the queue pair exists. */
+static void record_before_creation(void **state)
+{
+	struct own own;
+
+	(void)state;
+	own_open_cq(&own, &client);
+	put32(own.memory + OWN_QP_RECORD, 4, 3);
+	own_open_qp(&own, 0);
+	own_connect(&own, &own);
+	expect_silence(&own);
+	nothing(&own);
+	own_close(&own);
+}
+
+/* The rings of a queue pair of verbs, whose record the program writes between RESET and RTS. */
+static void record_of_verbs(void **state)
+{
+	struct ibv_qp *qp = pair.client.qp;
+	struct mlx5dv_qp dv = {0};
+	struct mlx5dv_obj object = {.qp = {qp, &dv}};
+	struct mlx5_wqe_ctrl_seg *ctrl;
+	struct ibv_wc wc;
+
+	(void)state;
+	assert_int_equal(mlx5dv_init_obj(&object, MLX5DV_OBJ_QP), 0);
+	assert_int_equal(ibv_modify_qp(qp, &(struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, IBV_QP_STATE), 0);
+	dv.dbrec[MLX5_SND_DBR] = htobe32(1);
+	endpoint_to_init(&pair.client);
+	endpoint_to_rtr(&pair.client);
+	endpoint_to_rts(&pair.client);
+	nanosleep(&(struct timespec){.tv_nsec = 60000000}, NULL);
+	assert_int_equal(ibv_poll_cq(qp->send_cq, 1, &wc), 0);
+	ctrl = dv.sq.buf;
+	mlx5dv_set_ctrl_seg(ctrl, 0, MLX5_OPCODE_NOP, 0, qp->qp_num, MLX5_WQE_CTRL_CQ_UPDATE, 1, 0, 0);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	*(volatile uint64_t *)dv.bf.reg = *(uint64_t *)ctrl;
+	while (!ibv_poll_cq(qp->send_cq, 1, &wc))
+		;
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
-		API_CASE(same_count_again),
+		API_CASE(same_count_again),     API_CASE(record_left_as_it_was),  API_CASE(record_repeated),
+		API_CASE(receives_do_not_ring), API_CASE(record_before_creation), API_CASE(record_of_verbs),
 	};
 
 	return run_cases("devx_restart", cases);

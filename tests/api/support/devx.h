@@ -280,14 +280,21 @@ static inline void own_receive(struct own *own, uint64_t address, uint32_t lengt
 	put32(own->memory + OWN_QP_RECORD, 0, own->receives & 0xffff);
 }
 
+/** Stores the first 8 bytes of the control segment of the request at @index to the register, as a doorbell (mlx5-formats 1.16). */
+static inline void own_ring_register(const struct own *own, uint32_t index)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	*(volatile uint64_t *)own->uar->reg_addr =
+		htobe64((uint64_t)(index & 0xffff) << 40 | (uint64_t)own->qpn << 8 | 1);
+}
+
 /** Record, then register. */
 static inline void own_ring(struct own *own, uint32_t blocks)
 {
 	own->requests += blocks;
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	put32(own->memory + OWN_QP_RECORD, 4, own->requests & 0xffff);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	*(volatile uint64_t *)own->uar->reg_addr = 1;
+	own_ring_register(own, own->requests - blocks);
 }
 
 /** Posts @wqe of whole octowords, whose control segment gets index, opcode, number and length. */
