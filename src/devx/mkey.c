@@ -67,6 +67,12 @@ static int create_memory(struct devx_command *command, struct hca_pd *pd)
 
 /* ---- lists --------------------------------------------------------------------------------------------------------- */
 
+/* UMRs count octowords of entries and of block setups in multiples of 4 (mlx5-formats 1.8), so the capacity of a key is one. */
+static uint64_t key_capacity(uint64_t octowords)
+{
+	return (octowords + 3) & ~UINT64_C(3);
+}
+
 /* What the key has room for. */
 static int take_attributes(struct devx_command *command, struct hca_mkey_layout *layout)
 {
@@ -89,8 +95,8 @@ static int take_attributes(struct devx_command *command, struct hca_mkey_layout 
 	if (encryption && bsf < BSF_OCTOWORDS)
 		return command_refuse_field(command, MKC_BSF_OCTOWORDS);
 	layout->attr = (struct hca_mkey_attr){
-		.max_entries = (uint16_t)octowords,
-		.bsf_octowords = (uint8_t)bsf,
+		.max_entries = (uint16_t)key_capacity(octowords),
+		.bsf_octowords = (uint8_t)key_capacity(bsf),
 		.cipher = encryption,
 	};
 	layout->entry_count = (uint32_t)command_get(command, MKC_TRANSLATIONS_GIVEN);
