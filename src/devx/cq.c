@@ -65,6 +65,8 @@ int command_query_cq(struct devx_command *command)
 	uint32_t producer, consumer;
 
 	hca_cq_indices(command->object->cq, &producer, &consumer);
+	command_put(command, CQC_LOG_SIZE, (uint32_t)__builtin_ctz(hca_cq_entries(command->object->cq)));
+	command_put(command, CQC_CQE_SIZE, hca_cq_entry_size(command->object->cq) == 128);
 	command_put(command, CQC_PRODUCER_COUNTER, producer);
 	command_put(command, CQC_CONSUMER_COUNTER, consumer);
 	return 0;

@@ -6,6 +6,15 @@
 /* st: the service. */
 enum { SERVICE_RC = 0, SERVICE_UC = 1, SERVICE_UD = 2, SERVICE_XRC = 3, SERVICE_DCI = 5, SERVICE_DCT = 6 };
 
+/* rq_type */
+enum { RECEIVE_QUEUE = 0, RECEIVE_SHARED = 1, RECEIVE_NONE = 3 };
+
+/* cs_req: up to half of a CQE of 64 or 128 bytes may hold the response of a READ or atomic. */
+enum { SCATTER_TO_64 = 0x11, SCATTER_TO_128 = 0x22 };
+
+/* atomic_mode: operands of up to 8 bytes. */
+enum { ATOMIC_UP_TO_8 = 3 };
+
 /* opt_param_mask: which optional attributes a modification brings; bits. */
 enum {
 	OPTIONAL_RRE = 1u << 1,

@@ -7,9 +7,6 @@
 /* page_offset counts units of 64 bytes. */
 enum { DBREC_BYTES = 8, OFFSET_UNIT = 64, WQE_BLOCK = 64 };
 
-/* rq_type */
-enum { RECEIVE_QUEUE = 0, RECEIVE_SHARED = 1, RECEIVE_NONE = 3 };
-
 static int take_type(struct devx_command *command, struct hca_qp_attr *attr)
 {
 	switch (command_get(command, QPC_ST)) {
@@ -92,7 +89,7 @@ static int find_memory(struct devx_command *command, struct hca_qp_attr *attr)
 /* Permission to put what a READ or atomic brings into the CQE, given for the size of CQE that the CQ has. */
 static bool may_scatter(const struct devx_command *command, const struct hca_cq *cq)
 {
-	return command_get(command, QPC_CS_REQ) == (hca_cq_entry_size(cq) == 128 ? 0x22 : 0x11);
+	return command_get(command, QPC_CS_REQ) == (hca_cq_entry_size(cq) == 128 ? SCATTER_TO_128 : SCATTER_TO_64);
 }
 
 int command_create_qp(struct devx_command *command)

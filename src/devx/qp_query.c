@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* QUERY_QP: what the device knows of a QP, as the context that makes one. */
+/* QUERY_QP: returns the context of a QP, as CREATE_QP and the modifications set it. Umems and the UAR are not part of it. */
 #include "devx/command.h"
 #include "devx/qp_context.h"
 
@@ -57,6 +57,40 @@ static void put_path(struct devx_command *command, const struct ibv_ah_attr *add
 	command_put(command, QPC_ETH_PRIO, address->sl);
 }
 
+static void put_receive_queue(struct devx_command *command, const struct hca_qp_attr *made)
+{
+	command_put(command, QPC_RQ_TYPE, made->srq ? RECEIVE_SHARED : made->rq_count ? RECEIVE_QUEUE : RECEIVE_NONE);
+	if (made->srq)
+		command_put(command, QPC_SRQN, hca_srq_number(made->srq));
+	if (!made->rq_count)
+		return;
+	command_put(command, QPC_LOG_RQ_SIZE, log_of(made->rq_count));
+	command_put(command, QPC_LOG_RQ_STRIDE, made->rq_shift - 4);
+}
+
+/* The objects and sizes that the QP was created with. */
+static void put_creation(struct devx_command *command)
+{
+	struct hca_qp_attr made;
+
+	hca_qp_creation(command->qp, &made);
+	if (made.pd)
+		command_put(command, QPC_PD, hca_pd_number(made.pd));
+	command_put(command, QPC_DRAIN_SIGERR, made.stop_at_signature_error);
+	command_put(command, QPC_NO_SQ, !made.sq_wqebb_count);
+	command_put(command, QPC_LOG_SQ_SIZE, log_of(made.sq_wqebb_count));
+	command_put(command, QPC_USER_INDEX, made.user_index);
+	if (made.send_cq)
+		command_put(command, QPC_CQN_SND, hca_cq_number(made.send_cq));
+	if (made.recv_cq)
+		command_put(command, QPC_CQN_RCV, hca_cq_number(made.recv_cq));
+	if (made.scatter_to_cqe)
+		command_put(command, QPC_CS_REQ,
+			    hca_cq_entry_size(made.send_cq) == 128 ? SCATTER_TO_128 : SCATTER_TO_64);
+	command_put(command, QPC_DC_ACCESS_KEY, made.dc_access_key);
+	put_receive_queue(command, &made);
+}
+
 int command_query_qp(struct devx_command *command)
 {
 	struct ibv_qp_attr attr;
@@ -82,6 +116,8 @@ int command_query_qp(struct devx_command *command)
 	command_put(command, QPC_RRE, !!(attr.qp_access_flags & IBV_ACCESS_REMOTE_READ));
 	command_put(command, QPC_RWE, !!(attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE));
 	command_put(command, QPC_RAE, !!(attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC));
+	command_put(command, QPC_ATOMIC_MODE, attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC ? ATOMIC_UP_TO_8 : 0);
 	command_put(command, QPC_Q_KEY, attr.qkey);
+	put_creation(command);
 	return 0;
 }

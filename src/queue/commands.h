@@ -36,6 +36,8 @@ int hca_cq_destroy(struct hca_cq *cq); /* -EBUSY while QPs or SRQs use it; drops
 uint32_t hca_cq_number(const struct hca_cq *cq);
 /** Bytes of a CQE. */
 uint32_t hca_cq_entry_size(const struct hca_cq *cq);
+/** CQEs in the ring. */
+uint32_t hca_cq_entries(struct hca_cq *cq);
 struct hca_cq *hca_cq_find(const struct hca_context *context, uint32_t number);
 /** CQEs written so far, and the consumer index as the program last had it; both 24 bits. */
 void hca_cq_indices(struct hca_cq *cq, uint32_t *producer, uint32_t *consumer);

@@ -459,6 +459,16 @@ uint32_t hca_cq_entry_size(const struct hca_cq *cq)
 	return cq->cqe_size;
 }
 
+uint32_t hca_cq_entries(struct hca_cq *cq)
+{
+	uint32_t entries;
+
+	queue_lock(&cq->lock);
+	entries = cq->cqe_count;
+	queue_unlock(&cq->lock);
+	return entries;
+}
+
 uint32_t hca_cq_number(const struct hca_cq *cq)
 {
 	return cq->number;

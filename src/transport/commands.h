@@ -102,6 +102,8 @@ void hca_qp_disconnect(struct hca_qp *qp);
 int hca_qp_try_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int attr_mask, struct refusal *why);
 /** Fills all of @attr as ibv_query_qp(3) does for any mask, cap included. */
 int hca_qp_query(struct hca_qp *qp, struct ibv_qp_attr *attr);
+/** Fills @attr with the objects and sizes that @qp was created with; buffers, records, cookie and functions are NULL. */
+void hca_qp_creation(const struct hca_qp *qp, struct hca_qp_attr *attr);
 /** Whether there is a QP of @number, of any device of this process. */
 bool hca_qp_exists(uint32_t number);
 /** Current state; cheap, may be stale by the time it returns. */

@@ -435,6 +435,28 @@ struct hca_qp *hca_qp_find(const struct hca_context *context, uint32_t number)
 	return qp && qp->own.context == context ? qp : NULL;
 }
 
+void hca_qp_creation(const struct hca_qp *qp, struct hca_qp_attr *attr)
+{
+	*attr = (struct hca_qp_attr){
+		.type = qp->type,
+		.pd = qp->pd,
+		.send_cq = qp->send_cq,
+		.recv_cq = qp->recv_cq,
+		.srq = qp->srq,
+		.sq_wqebb_count = qp->requester.block_count,
+		.in_umem = qp->send_shadow || qp->rq.shadow,
+		.rq_count = qp->rq.count,
+		.rq_shift = qp->rq.shift,
+		.user_index = qp->user_index,
+		.cap = qp->cap,
+		.stop_at_signature_error = qp->stop_at_signature_error,
+		.block_self_multicast = qp->block_self_multicast,
+		.scatter_to_cqe = qp->scatter_to_cqe,
+		.dc_access_key = qp->dct ? qp->dct->access_key : 0,
+		.dci_errored_streams = qp->dci ? qp->dci->limit : 0,
+	};
+}
+
 enum ibv_qp_type hca_qp_type(const struct hca_qp *qp)
 {
 	return qp->type;
