@@ -26,6 +26,19 @@ const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode);
 /** Bandwidth of a port in units of 100 Mb/s, since rdma-core 62 (ibv_query_port_speed(3)). Returns 0 or an errno value. */
 int ibv_query_port_speed(struct ibv_context *context, uint32_t port_num, uint64_t *port_speed);
 
+struct ibv_buf;
+/** Allocates @size bytes of whole pages (ibv_alloc_buf(3), since rdma-core 64). Returns the memory, or NULL with errno set. */
+void *ibv_alloc_buf(struct ibv_pd *pd, size_t size, struct ibv_buf **buf);
+void ibv_free_buf(struct ibv_buf *buf);
+/** Registers a part of the buffer, which was allocated from @pd. Returns NULL with errno set on failure: EINVAL, or as ibv_reg_mr(3). */
+struct ibv_mr *ibv_reg_buf_mr(struct ibv_pd *pd, struct ibv_buf *buf, void *addr, size_t length, int access);
+/** Returns -1 with errno ENODATA: no buffer is backed by a dma-buf. */
+int ibv_export_buf_dmabuf_fd(struct ibv_buf *buf);
+
+struct ibv_mr_init_attr;
+/** ibv_reg_mr_ex(3), since rdma-core 59. Returns NULL with errno set on failure: EINVAL, EOPNOTSUPP, or as ibv_reg_mr(3). */
+struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *mr_init_attr);
+
 /* A function of the header until rdma-core 62, then a macro that calls another one: programs linked before refer to this. */
 struct ibv_flow *(mlx5dv_create_flow)(struct mlx5dv_flow_matcher *matcher,
 				      struct mlx5dv_flow_match_parameters *match_value, size_t num_actions,

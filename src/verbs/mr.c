@@ -76,15 +76,13 @@ struct ibv_mr *mr_new(struct ibv_pd *pd, const char *call, void *addr, const str
 	return mr;
 }
 
-static struct ibv_mr *reg_mr(struct ibv_pd *pd, const char *call, void *addr, size_t length, uint64_t iova,
-			     unsigned int access)
+struct ibv_mr *mr_register(struct ibv_pd *pd, const char *call, void *addr, size_t length, uint64_t iova,
+			   unsigned int access)
 {
 	struct hca_mr_attr attr;
 	struct hca *hca;
 	int error;
 
-	if (object_refused(call, NULL, pd))
-		return NULL;
 	hca = hca_of_context(pd->context);
 	error = mr_check_access(hca, call, access);
 	if (!error)
@@ -94,6 +92,12 @@ static struct ibv_mr *reg_mr(struct ibv_pd *pd, const char *call, void *addr, si
 		return NULL;
 	}
 	return mr_new(pd, call, addr, &attr, 0);
+}
+
+static struct ibv_mr *reg_mr(struct ibv_pd *pd, const char *call, void *addr, size_t length, uint64_t iova,
+			     unsigned int access)
+{
+	return object_refused(call, NULL, pd) ? NULL : mr_register(pd, call, addr, length, iova, access);
 }
 
 struct ibv_mr *softhca_ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)

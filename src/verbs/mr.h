@@ -21,6 +21,13 @@ int mr_check_access(struct hca *hca, const char *call, unsigned int access);
 int mr_describe(struct hca *hca, const char *call, void *addr, size_t length, uint64_t iova, unsigned int access,
 		struct hca_mr_attr *attr);
 
+/**
+ * ibv_reg_mr(3), for @call: registers [@addr, +@length) of @pd, which is alive, with @iova as the address of its first byte in requests.
+ * Returns NULL with errno set on failure. Any thread.
+ */
+struct ibv_mr *mr_register(struct ibv_pd *pd, const char *call, void *addr, size_t length, uint64_t iova,
+			   unsigned int access);
+
 /** The device refused to (re-)register: says why. Returns @error, an errno value. */
 int mr_explain_failure(struct hca *hca, const char *call, int error, const struct hca_mr_attr *attr);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules 330 to 356: memory regions, their re-registration and advice on them. */
+/* Rules 330 to 357: memory regions, buffers, re-registration of regions, and advice on them. */
 #include "rule_cases.h"
+
+#include "abi/undeclared.h"
 
 #include <sys/mman.h>
 
@@ -238,6 +240,51 @@ static void advise_range(void)
 		       side_address(&client, 64), mr->lkey);
 }
 
+static void buf_domain(void)
+{
+	struct ibv_pd *other = ibv_alloc_pd(client.context);
+	struct ibv_buf *buf;
+	uint8_t *memory = ibv_alloc_buf(other, PAGE, &buf);
+
+	assert_non_null(memory);
+	errno = 0;
+	assert_null(ibv_reg_buf_mr(client.pd, buf, memory, PAGE, 0));
+	expect_error(errno, EINVAL);
+	expect_refusal(BUF_DOMAIN,
+		       "ibv_reg_buf_mr → EINVAL: the buffer at 0x%" PRIxPTR
+		       " was allocated from another protection domain",
+		       (uintptr_t)memory);
+	ibv_free_buf(buf);
+	expect_error(ibv_dealloc_pd(other), 0);
+}
+
+static void buf_range(void)
+{
+	struct ibv_buf *buf;
+	uint8_t *memory = ibv_alloc_buf(client.pd, PAGE, &buf);
+
+	assert_non_null(memory);
+	errno = 0;
+	assert_null(ibv_reg_buf_mr(client.pd, buf, memory + 1, PAGE, 0));
+	expect_error(errno, EINVAL);
+	expect_refusal(BUF_RANGE,
+		       "ibv_reg_buf_mr → EINVAL: [0x%" PRIxPTR ", +4096) is not within the buffer [0x%" PRIxPTR
+		       ", +4096)",
+		       (uintptr_t)memory + 1, (uintptr_t)memory);
+	ibv_free_buf(buf);
+}
+
+static void mr_fields(void)
+{
+	/* length, access, comp_mask, and members that nothing selects */
+	const uint64_t attr[9] = {PAGE, 0, 0};
+
+	errno = 0;
+	assert_null(ibv_reg_mr_ex(client.pd, (struct ibv_mr_init_attr *)attr));
+	expect_error(errno, EINVAL);
+	expect_refusal(MR_FIELDS, "ibv_reg_mr_ex → EINVAL: comp_mask 0x0 does not select one kind of memory");
+}
+
 static const struct rule_case cases[] = {
 	CASE(MR_ACCESS_UNKNOWN, mr_access_unknown),
 	CASE(MR_ACCESS_LOCAL_WRITE, mr_access_local_write),
@@ -249,6 +296,9 @@ static const struct rule_case cases[] = {
 	CONNECTX_CASE(MR_PAGE_OFFSET, mr_page_offset),
 	CASE(MR_IOVA_WRAPS, mr_iova_wraps),
 	CASE(MR_NOT_MAPPED, mr_not_mapped),
+	CASE(BUF_DOMAIN, buf_domain),
+	CASE(BUF_RANGE, buf_range),
+	CASE(MR_FIELDS, mr_fields),
 	CASE(REREG_IMPORTED, rereg_imported),
 	CASE(REREG_KIND, rereg_kind),
 	CASE(REREG_FLAGS, rereg_flags),
