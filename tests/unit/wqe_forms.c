@@ -374,6 +374,19 @@ static void opcodes_of_other_transports(void **state)
 	}
 }
 
+/*
+ * mlx5-formats 4.5: SET_PSVs follow a UMR that sets a signature, so a transport has both or neither. mlx5dv_wr_post(3): the
+ * builders of a DCI are those of an RC QP.
+ */
+static void opcodes_that_belong_together(void **state)
+{
+	(void)state;
+	assert_int_equal(wqe_opcodes[MLX5_OPCODE_SET_PSV].transports, wqe_opcodes[MLX5_OPCODE_UMR].transports);
+	for (uint32_t opcode = 0; opcode < 256; opcode++)
+		assert_int_equal(!(wqe_opcodes[opcode].transports & WQE_RC),
+				 !(wqe_opcodes[opcode].transports & WQE_DC));
+}
+
 static void control_segments(void **state)
 {
 	struct form wqe;
@@ -525,6 +538,7 @@ int main(void)
 		TEST(address_vectors),
 		TEST(opcodes),
 		TEST(opcodes_of_other_transports),
+		cmocka_unit_test(opcodes_that_belong_together),
 		TEST(control_segments),
 		TEST(cut_off),
 		TEST(inline_beyond_the_end),

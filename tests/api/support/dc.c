@@ -50,6 +50,7 @@ void dci_create(struct dci *dci, struct side *side, struct side *peer, const str
 		.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
 		.dc_init_attr.dc_type = MLX5DV_DCTYPE_DCI,
 		.send_ops_flags = options->dv_send_ops,
+		.create_flags = options->dv_create_flags,
 	};
 
 	*dci = (struct dci){.end.side = side, .options = *options};
@@ -57,6 +58,8 @@ void dci_create(struct dci *dci, struct side *side, struct side *peer, const str
 	attr.send_cq = attr.recv_cq = dci->end.cq;
 	if (options->dv_send_ops)
 		dv.comp_mask |= MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS;
+	if (options->dv_create_flags)
+		dv.comp_mask |= MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS;
 	if (options->streams) {
 		dv.comp_mask |= MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS;
 		dv.dc_init_attr.dci_streams.log_num_concurent = options->log_streams;

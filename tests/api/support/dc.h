@@ -20,6 +20,7 @@ enum {
 
 struct dci_options {
 	uint64_t dv_send_ops;
+	uint32_t dv_create_flags; /* enum mlx5dv_qp_create_flags */
 	uint32_t max_send_sge, max_inline_data;
 	bool streams; /* created with MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS */
 	uint8_t log_streams, log_errored;
