@@ -351,9 +351,8 @@ static inline void wr_latch(struct user_qp *qp, int error)
 void wr_refuse_full(struct user_qp *qp, const char *call, uint32_t bytes);
 
 /**
- * The WQE that is open lacks a setter: drops it with an explanation (mlx5-formats 4.2: the next builder
- * overwrites it). In profile man a setter of mlx5dv_wr_mkey_configure(3) or the address of a DCI's request that is
- * missing latches EINVAL. (verbs/wr_session.c)
+ * Drops the open WQE, which lacks a setter, with an explanation. Profile man latches EINVAL; in profile connectx the next
+ * builder overwrites the WQE (mlx5-formats 4.2). (verbs/wr_session.c)
  */
 void wr_drop_unfinished(struct user_qp *qp);
 

@@ -29,20 +29,33 @@ void wr_refuse_length(struct user_qp *qp, uint32_t bytes)
 	WR_REFUSE(qp, "ibv_wr_complete", ENOMEM, RULE_WQE_LENGTH, bytes, WQE_MAX_BYTES);
 }
 
+/* Profile man: latches EINVAL with the rule of the first setter that is missing. */
+static void refuse_unfinished(struct user_qp *qp, uint64_t wr_id)
+{
+	const struct wr_builder *builder = &qp->builder;
+
+	if (builder->setters_left & WR_SETTER_MKEY)
+		WR_REFUSE(qp, "ibv_wr_complete", EINVAL, RULE_WR_SETTERS_MISSING, wr_id,
+			  builder->mkey_setters_announced, builder->mkey_setters_called);
+	/* ibv_wr_post(3), DATA transfer setters: one "should be called once after the WR builder". */
+	else if (builder->setters_left & WR_SETTER_DATA)
+		WR_REFUSE(qp, "ibv_wr_complete", EINVAL, RULE_WR_DATA_MISSING, wr_id);
+	/* mlx5dv_wr_post(3), QP Specific setters: "mlx5dv_wr_set_dc_addr() must be called". */
+	else if (qp->dc_type == MLX5DV_DCTYPE_DCI)
+		WR_REFUSE(qp, "ibv_wr_complete", EINVAL, RULE_WR_DC_ADDRESS_MISSING, wr_id);
+	/* ibv_wr_post(3), QP Specific setters: they "are mandatory for any operation listing a QP setter". */
+	else
+		WR_REFUSE(qp, "ibv_wr_complete", EINVAL, RULE_WR_ADDRESS_MISSING, wr_id, qp->type);
+}
+
 void wr_drop_unfinished(struct user_qp *qp)
 {
 	struct wr_builder *builder = &qp->builder;
 	struct hca *hca = hca_of_context(qp->base.context);
-	bool man = hca_settings(hca)->profile == PROFILE_MAN;
-	bool dci = qp->dc_type == MLX5DV_DCTYPE_DCI;
 	uint64_t wr_id = qp->sq.wr_id[qp->sq.cur_post & (qp->sq.wqebb_count - 1)];
 
-	if (man && builder->setters_left & WR_SETTER_MKEY)
-		WR_REFUSE(qp, "ibv_wr_complete", EINVAL, RULE_WR_SETTERS_MISSING, wr_id,
-			  builder->mkey_setters_announced, builder->mkey_setters_called);
-	/* mlx5dv_wr_post(3), QP Specific setters: "mlx5dv_wr_set_dc_addr() must be called". */
-	else if (man && dci && builder->setters_left & WR_SETTER_ADDRESS)
-		WR_REFUSE(qp, "ibv_wr_complete", EINVAL, RULE_WR_DC_ADDRESS_MISSING, wr_id);
+	if (hca_settings(hca)->profile == PROFILE_MAN)
+		refuse_unfinished(qp, wr_id);
 	else
 		EXPLAIN(hca,
 			(&(const struct explain_subject){

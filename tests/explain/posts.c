@@ -185,6 +185,29 @@ static void wr_setters_missing(void)
 		" ibv_wr_complete → EINVAL: the mkey configuration with wr_id 0x51 announced 2 setters and got 1");
 }
 
+static void wr_data_missing(void)
+{
+	batch_start(&pair.client, 0x52, 0);
+	ibv_wr_send(pair.client.ex);
+	expect_error(ibv_wr_complete(pair.client.ex), EINVAL);
+	expect_about_qp(WR_DATA_MISSING, pair.client.qp->qp_num,
+			" ibv_wr_complete → EINVAL: the work request with wr_id 0x52 got no data");
+}
+
+static void wr_address_missing(void)
+{
+	struct pair_options options = pair_defaults(IBV_QPT_UD);
+
+	pair_replace(&pair, &options);
+	batch_start(&pair.client, 0x52, 0);
+	ibv_wr_send(pair.client.ex);
+	ibv_wr_set_sge(pair.client.ex, client.mr->lkey, side_address(&client, 0), 8);
+	expect_error(ibv_wr_complete(pair.client.ex), EINVAL);
+	expect_about_qp(
+		WR_ADDRESS_MISSING, pair.client.qp->qp_num,
+		" ibv_wr_complete → EINVAL: the work request with wr_id 0x52 of a QP of type UD got no address");
+}
+
 /* Dropped without an error, as by the real library (mlx5-formats 4.2). */
 static void wr_dropped(void)
 {
@@ -390,7 +413,9 @@ static const struct rule_case cases[] = {
 	CASE(ATOMIC_WRITE_LENGTH, atomic_write_length),
 	CASE(WR_BEFORE_RTS, wr_before_rts),
 	CASE(WR_SETTERS_MISSING, wr_setters_missing),
-	CASE(WR_DROPPED, wr_dropped),
+	CASE(WR_DATA_MISSING, wr_data_missing),
+	CASE(WR_ADDRESS_MISSING, wr_address_missing),
+	CONNECTX_CASE(WR_DROPPED, wr_dropped),
 	CASE(WR_SETTER_UNEXPECTED, wr_setter_unexpected),
 	CASE(MEMCPY_LENGTH, memcpy_length),
 	CASE(WR_NOT_OF_TYPE, wr_not_of_type),

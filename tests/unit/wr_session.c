@@ -120,14 +120,60 @@ static void chain(void **state)
 	posting_free(p);
 }
 
-/* An operation without its setter is dropped: the next one takes its place. */
+static void expect_refused(struct posting *p, uint16_t rule)
+{
+	assert_int_equal(ibv_wr_complete(&p->qp.ex), EINVAL);
+	assert_int_equal(device.rule, rule);
+	device.rule = RULE_NONE;
+	assert_int_equal(p->qp.sq.cur_post, 0);
+	assert_int_equal(p->qp.sq.head, 0);
+	assert_int_equal(device.send_doorbells, 0);
+}
+
+/* Profile man: an operation that lacks a setter aborts the batch, in whatever place it is. */
 static void missing_setter(void **state)
+{
+	struct posting *p = rc_qp(16);
+
+	(void)state;
+	for (int place = 0; place < 2; place++) {
+		start(p);
+		for (int i = 0; i < 2; i++) {
+			ibv_wr_rdma_write(&p->qp.ex, 1, 0x1000);
+			if (i == place)
+				ibv_wr_set_sge(&p->qp.ex, 1, 0x1000, 8);
+		}
+		expect_refused(p, RULE_WR_DATA_MISSING);
+	}
+	posting_free(p);
+
+	p = posting_new(IBV_QPT_UD, 0, (struct ibv_qp_cap){.max_send_wr = 4, .max_send_sge = 1});
+	start(p);
+	ibv_wr_send(&p->qp.ex);
+	ibv_wr_set_sge(&p->qp.ex, 1, 0x1000, 8);
+	expect_refused(p, RULE_WR_ADDRESS_MISSING);
+	start(p);
+	ibv_wr_send(&p->qp.ex);
+	expect_refused(p, RULE_WR_DATA_MISSING);
+	posting_free(p);
+
+	p = posting_new(IBV_QPT_XRC_SEND, 0, (struct ibv_qp_cap){.max_send_wr = 4, .max_send_sge = 1});
+	start(p);
+	ibv_wr_rdma_read(&p->qp.ex, 1, 0x1000);
+	ibv_wr_set_sge(&p->qp.ex, 1, 0x1000, 8);
+	expect_refused(p, RULE_WR_ADDRESS_MISSING);
+	posting_free(p);
+}
+
+/* Profile connectx: such an operation is dropped, and the next one takes its place. */
+static void missing_setter_of_connectx(void **state)
 {
 	struct posting *p = rc_qp(16);
 	struct posting *ud;
 	struct expected e;
 
 	(void)state;
+	device.settings.profile = PROFILE_CONNECTX;
 	start(p);
 	p->qp.ex.wr_id = 1;
 	ibv_wr_rdma_write(&p->qp.ex, 1, 0x1000);
@@ -148,6 +194,7 @@ static void missing_setter(void **state)
 	posting_free(p);
 
 	ud = posting_new(IBV_QPT_UD, 0, (struct ibv_qp_cap){.max_send_wr = 4, .max_send_sge = 1});
+	device.settings.profile = PROFILE_CONNECTX;
 	start(ud);
 	ibv_wr_send(&ud->qp.ex);
 	ibv_wr_set_sge(&ud->qp.ex, 1, 0x1000, 8);
@@ -257,13 +304,10 @@ static void send_ops(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rollback),
-		cmocka_unit_test(chain),
-		cmocka_unit_test(missing_setter),
-		cmocka_unit_test(unexpected_setter),
-		cmocka_unit_test(missing_mkey_setter),
-		cmocka_unit_test(foreign_builders),
-		cmocka_unit_test(send_ops),
+		cmocka_unit_test(rollback),          cmocka_unit_test(chain),
+		cmocka_unit_test(missing_setter),    cmocka_unit_test(missing_setter_of_connectx),
+		cmocka_unit_test(unexpected_setter), cmocka_unit_test(missing_mkey_setter),
+		cmocka_unit_test(foreign_builders),  cmocka_unit_test(send_ops),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
