@@ -60,15 +60,17 @@ static struct refusal explain_error(const struct block_stage *stage, const struc
 }
 
 /*
- * mlx5dv_mkey_check(3), offset: "within the transfer … guaranteed to be a block boundary": where the block begins in the
- * message. What began before the message did, as a transfer that begins inside a block finds it, counts from its first byte.
+ * mlx5dv_mkey_check(3), offset: "within the transfer where the error happened. In block signature, this is guaranteed to be
+ * a block boundary offset". Returns where the block begins in the message, or where the message enters the key if it enters
+ * it inside the block: bytes of other SGEs before that have no part in the error.
  */
 static uint64_t offset_in_message(const struct block_stage *stage, uint64_t number)
 {
 	uint64_t raw = number * stage->signature.input->block;
 	int64_t offset = (int64_t)(stage->origin + wire_position_of(&stage->setup->signature, raw));
+	int64_t start = (int64_t)stage->start < 0 ? 0 : (int64_t)stage->start;
 
-	return offset < 0 ? 0 : (uint64_t)offset;
+	return (uint64_t)(offset < start ? start : offset);
 }
 
 /* As the page has it: "actual" is computed from the data, "expected" what the field says. */

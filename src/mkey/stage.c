@@ -297,6 +297,7 @@ int stage_begin(struct block_stage *stage, const struct walk_access *access, uin
 	stage->transmits = transmits(rights);
 	stage->position = wire - map->start;
 	stage->origin = offset - stage->position;
+	stage->start = 0;
 	stage->begun = false;
 	begin_cipher(stage, range);
 	/* By parts, as in transfer_range_set(). */

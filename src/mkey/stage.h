@@ -59,6 +59,7 @@ struct block_stage {
 	bool begun;
 	uint64_t position; /* on the wire */
 	uint64_t origin;   /* of the wire in the message: what is at 0 there; modulo 2^64 */
+	uint64_t start;    /* in the message: where it enters this key; the caller's to set, 0 at first; modulo 2^64 */
 	struct transfer_range range;
 	struct walk walk;
 	struct piece piece; /* what is left of the current piece of memory, as the signature sees it */

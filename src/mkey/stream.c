@@ -41,8 +41,10 @@ static int resolve_part(struct stream *stream, uint32_t key, uint64_t address, u
 		if (stream->staged != STREAM_PARTS)
 			return stage_check(access, stream->rights, piece.stage, address, length, 1, why);
 		stream->staged = stream->count;
-		return stage_begin(&stream->stage, access, stream->rights, piece.stage, address, length,
-				   stream->offset + stream->length, why);
+		error = stage_begin(&stream->stage, access, stream->rights, piece.stage, address, length,
+				    stream->offset + stream->length, why);
+		stream->stage.start = stream->offset + stream->length - part->lead;
+		return error;
 	}
 	if (!layout)
 		return 0;
@@ -50,9 +52,11 @@ static int resolve_part(struct stream *stream, uint32_t key, uint64_t address, u
 	part->key_address = address;
 	stream->walked = stream->count;
 	error = walk_check(access, stream->rights, layout, address - layout->start, length, 1, why);
-	if (!error)
-		walk_enter(&stream->walk, access, layout, address - layout->start, length);
-	return error;
+	if (error)
+		return error;
+	walk_enter(&stream->walk, access, layout, address - layout->start, length);
+	walk_continues(&stream->walk, part->lead);
+	return 0;
 }
 
 /* Fills the part behind the last one. */
@@ -81,7 +85,7 @@ static uint8_t *guarded_memory(const struct stream *stream, uint32_t number)
 		       : NULL;
 }
 
-int stream_add_other(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, bool more,
+int stream_add_other(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, uint64_t lead, bool more,
 		     struct refusal *why)
 {
 	struct stream_part *part = &stream->part[stream->count];
@@ -91,6 +95,7 @@ int stream_add_other(struct stream *stream, uint32_t key, uint64_t address, uint
 	part->address = NULL;
 	part->key = 0;
 	part->stage = NULL;
+	part->lead = lead;
 	part->more = more;
 	error = resolve(stream, key, address, length, why);
 	if (error)
@@ -121,8 +126,18 @@ void stream_skip(struct stream *stream, uint64_t bytes)
 	}
 }
 
+/* Bytes of the message that lie directly before segment @i in the same key. @lead: before the first segment. */
+static uint64_t bytes_before(const struct mlx5_wqe_data_seg *segments, uint32_t i, uint64_t lead)
+{
+	uint64_t bytes = 0;
+
+	for (; i && segment_continues(&segments[i - 1], &segments[i]); i--)
+		bytes += be32toh(segments[i - 1].byte_count);
+	return i ? bytes : bytes + lead;
+}
+
 int stream_add_any_segments(struct stream *stream, const struct mlx5_wqe_data_seg *segments, uint32_t count,
-			    uint64_t offset, uint64_t length, struct refusal *why)
+			    uint64_t offset, uint64_t length, uint64_t lead, struct refusal *why)
 {
 	for (uint32_t i = 0; i < count && length; i++) {
 		uint64_t bytes = be32toh(segments[i].byte_count), address = be64toh(segments[i].addr);
@@ -141,9 +156,12 @@ int stream_add_any_segments(struct stream *stream, const struct mlx5_wqe_data_se
 		if (__builtin_add_overflow(address, offset, &address))
 			return REFUSAL(why, EACCES, RULE_SEGMENT_WRAPS, be32toh(segments[i].lkey),
 				       be64toh(segments[i].addr), offset);
-		error = stream_add_part(stream, be32toh(segments[i].lkey), address, bytes, more, why);
-		if (error)
-			return error;
+		if (!stream_add_plain(stream, be32toh(segments[i].lkey), address, bytes, more)) {
+			error = stream_add_other(stream, be32toh(segments[i].lkey), address, bytes,
+						 bytes_before(segments, i, lead) + offset, more, why);
+			if (error)
+				return error;
+		}
 		offset = 0;
 		length -= bytes;
 	}
@@ -172,6 +190,8 @@ static void begin_walk(struct stream *stream)
 	stream->walking =
 		stream->walked == stream->current || !walk_begin(&stream->walk, access, stream->rights, part->key,
 								 part->key_address, part->length, &ignored);
+	if (stream->walking && stream->walked != stream->current)
+		walk_continues(&stream->walk, part->lead);
 	stream->walked = STREAM_PARTS;
 	if (stream->walking)
 		return;
@@ -285,9 +305,11 @@ static uint64_t offset_of_piece(const struct stream *stream)
 /* Readies the stage of the current piece; a key that another thread changed since it was checked gives a null piece. */
 static bool ready_stage(struct stream *stream)
 {
+	const struct stream_part *part;
 	struct piece *piece = &stream->piece;
 	struct walk_access own;
 	struct refusal ignored;
+	uint64_t offset, entered;
 
 	if (stream->staging)
 		return true;
@@ -296,8 +318,16 @@ static bool ready_stage(struct stream *stream)
 	stream->staged = STREAM_PARTS;
 	if (stream->staging)
 		return true;
+	offset = offset_of_piece(stream);
+	if (stream->walking) {
+		entered = piece->entered;
+	} else {
+		part = &stream->part[stream->current - 1];
+		entered = part->key_address - part->lead;
+	}
 	stream->staging = !stage_begin(&stream->stage, access_of(stream, piece->more, &own), stream->rights,
-				       piece->stage, piece->wire, piece->length, offset_of_piece(stream), &ignored);
+				       piece->stage, piece->wire, piece->length, offset, &ignored);
+	stream->stage.start = offset - (piece->wire - entered);
 	if (!stream->staging)
 		*piece = (struct piece){.length = piece->length};
 	return stream->staging;

@@ -27,7 +27,8 @@ struct stream_part {
 	uint32_t key; /* …or, if not 0: walk this key from `key_address` */
 	uint64_t key_address;
 	const struct mapping *stage; /* …or, if not NULL: a block stage of this key from there */
-	bool more;                   /* the message goes on behind it, in the same key */
+	uint64_t lead; /* not of plain memory: bytes of the message that lie directly before it in the same key */
+	bool more;     /* the message goes on behind it, in the same key */
 };
 
 /* A source whose bytes are not in memory of this process: link/shm/bulk.c. */
@@ -139,24 +140,24 @@ SPECIALISED bool stream_add_plain(struct stream *stream, uint32_t key, uint64_t 
 	return true;
 }
 
-/** stream_add_part() of what is not plain, or refused. */
-int stream_add_other(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, bool more,
+/**
+ * Adds [@address, +@length) of @key, which stream_add_plain() did not add, after checking it. @lead: bytes of the message
+ * directly before it in the same key; @more: the message continues directly after it there. Returns 0 or -EACCES with @why.
+ */
+int stream_add_other(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, uint64_t lead, bool more,
 		     struct refusal *why);
 
-/** Adds [@address, +@length) of @key; @more: the message goes on behind it in the same key. See stream_add_key(). */
-SPECIALISED int stream_add_part(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, bool more,
-				struct refusal *why)
-{
-	if (likely(stream_add_plain(stream, key, address, length, more)))
-		return 0;
-	return stream_add_other(stream, key, address, length, more, why);
-}
-
-/** Adds [@address, +@length) of @key after checking it. Returns 0 or -EACCES with @why. Length 0 adds nothing. */
+/**
+ * Adds [@address, +@length) of @key after checking it; all of the message before it is in that key, too. Returns 0 or -EACCES
+ * with @why. Length 0 adds nothing.
+ */
 SPECIALISED int stream_add_key(struct stream *stream, uint32_t key, uint64_t address, uint64_t length,
 			       struct refusal *why)
 {
-	return stream_add_part(stream, key, address, length, stream->access->more, why);
+	if (likely(stream_add_plain(stream, key, address, length, stream->access->more)))
+		return 0;
+	return stream_add_other(stream, key, address, length, stream->offset + stream->length, stream->access->more,
+				why);
 }
 
 /** stream_add_segments() of the beginning of one segment, in a plain region; false: it is not that, and nothing was added. */
@@ -171,9 +172,16 @@ SPECIALISED bool stream_add_plain_segment(struct stream *stream, const struct ml
 				bytes > length && stream->access->more);
 }
 
-/** stream_add_segments() of anything else. */
+/** stream_add_segments() of anything else. @lead: bytes of the message directly before the first segment in the same key. */
 int stream_add_any_segments(struct stream *stream, const struct mlx5_wqe_data_seg *segments, uint32_t count,
-			    uint64_t offset, uint64_t length, struct refusal *why);
+			    uint64_t offset, uint64_t length, uint64_t lead, struct refusal *why);
+
+/** True if @next begins in the same key where @segment ends. */
+static inline bool segment_continues(const struct mlx5_wqe_data_seg *segment, const struct mlx5_wqe_data_seg *next)
+{
+	return segment->lkey == next->lkey &&
+	       be64toh(segment->addr) + be32toh(segment->byte_count) == be64toh(next->addr);
+}
 
 /**
  * Adds the bytes [@offset, +@length) of a scatter or gather list. What the list lacks of @length is not added: compare
@@ -184,7 +192,7 @@ SPECIALISED int stream_add_segments(struct stream *stream, const struct mlx5_wqe
 {
 	if (likely(stream_add_plain_segment(stream, segments, count, offset, length)))
 		return 0;
-	return stream_add_any_segments(stream, segments, count, offset, length, why);
+	return stream_add_any_segments(stream, segments, count, offset, length, 0, why);
 }
 
 /** stream_copy() of anything but memory in one piece. */

@@ -264,7 +264,7 @@ static void enter_level(struct walk *walk, const struct mapping *map, uint64_t o
 	struct walk_level *level = &walk->level[walk->depth++];
 
 	level->map = map;
-	level->left = length;
+	level->left = level->reach = length;
 	level->repetition = 0;
 	if (map->form == LAYOUT_REPEAT) {
 		level->repetition = periods_in(offset, map->period);
@@ -391,6 +391,49 @@ static bool ends_inside_entries(const struct walk *walk, uint64_t bytes)
 	return true;
 }
 
+static uint64_t entry_address(const struct layout_entry *entry, uint64_t repetition)
+{
+	return entry->address + repetition * entry->stride;
+}
+
+/* Steps back over entries of no bytes, too. Returns false at the beginning of the layout. */
+static bool step_back(const struct mapping *map, uint32_t *entry, uint64_t *repetition)
+{
+	if (*entry) {
+		--*entry;
+		return true;
+	}
+	if (!*repetition)
+		return false;
+	--*repetition;
+	*entry = map->count - 1;
+	return true;
+}
+
+/*
+ * Bytes of the message that lie directly before the next byte of @level in the same key: those of its entry, and of entries
+ * before it that end where the next one begins. More than a block are not counted.
+ */
+static uint64_t bytes_before(const struct walk_level *level)
+{
+	const struct mapping *map = level->map;
+	const struct layout_entry *first = &map->entries[level->entry];
+	uint64_t before = level->inside, most = level->reach - level->left, repetition = level->repetition;
+	uint32_t entry = level->entry;
+
+	while (before < most && before <= BLOCK_LARGEST + FIELD_LARGEST && step_back(map, &entry, &repetition)) {
+		const struct layout_entry *previous = &map->entries[entry];
+
+		if (!previous->bytes)
+			continue;
+		if (previous->key != first->key || entry_address(previous, repetition) + previous->bytes + before !=
+							   entry_address(first, level->repetition) + level->inside)
+			break;
+		before += previous->bytes;
+	}
+	return before < most ? before : most;
+}
+
 /*
  * The check saw mappings that another thread may have exchanged meanwhile, which only a program that configures a key
  * under a running transfer can see. Whatever it configured, no piece leaves the memory of a region: then it is null.
@@ -400,7 +443,7 @@ static bool target_piece(struct walk *walk, const struct layout_entry *entry, ui
 {
 	const struct mkey *key = mkey_find(walk->hca, entry->key);
 	const struct mapping *map = key ? mkey_mapping(key) : NULL;
-	uint64_t offset;
+	uint64_t offset, lead;
 
 	*piece = (struct piece){.length = length};
 	if (!map || map->free)
@@ -409,6 +452,7 @@ static bool target_piece(struct walk *walk, const struct layout_entry *entry, ui
 		if (!walk->staged) {
 			piece->stage = map;
 			piece->wire = address;
+			piece->entered = address - bytes_before(&walk->level[walk->depth - 1]);
 			piece->more = walk->more && ends_inside_entries(walk, length);
 		}
 		return true;
@@ -424,7 +468,9 @@ static bool target_piece(struct walk *walk, const struct layout_entry *entry, ui
 	if (walk->depth == LIMIT_MKEY_DEPTH || offset > mapping_translated(map) ||
 	    length > mapping_translated(map) - offset)
 		return true;
+	lead = bytes_before(&walk->level[walk->depth - 1]);
 	enter_level(walk, map, offset, length);
+	walk->level[walk->depth - 1].reach += lead;
 	return false;
 }
 
@@ -455,7 +501,7 @@ bool walk_next(struct walk *walk, uint64_t max, struct piece *piece)
 			walk->left -= bytes;
 			return true;
 		}
-		address = entry->address + level->repetition * entry->stride + level->inside;
+		address = entry_address(entry, level->repetition) + level->inside;
 		if (target_piece(walk, entry, address, bytes, piece)) {
 			if (piece->length > max)
 				piece->length = max;

@@ -37,6 +37,7 @@ struct piece {
 	uint64_t length;
 	const struct mapping *stage; /* if not NULL: to be passed by a block stage of this key… */
 	uint64_t wire;               /* …from here on */
+	uint64_t entered;            /* of a walk with a stage: where on that wire the message enters the key */
 	bool more;                   /* and what follows it on the wire of this key, follows in the message, too */
 };
 
@@ -45,6 +46,7 @@ struct walk_level {
 	uint64_t left;       /* bytes still to walk on this level */
 	uint64_t repetition; /* LAYOUT_REPEAT */
 	uint64_t inside;     /* bytes already walked of the current entry */
+	uint64_t reach;      /* bytes from where the message enters this layout to the end of the range walked */
 	uint32_t entry;
 };
 
@@ -54,8 +56,8 @@ struct walk {
 	struct hca *hca;
 	uint64_t left; /* bytes still to hand out */
 	uint32_t depth;
-	bool staged; /* the memory side of a block stage */
-	bool more;   /* as in struct walk_access */
+	bool staged;   /* the memory side of a block stage */
+	bool more;     /* as in struct walk_access */
 	/* memory of each entry's byte 0 when all of a repeated layout's entries are direct: no look-up per piece */
 	bool resolved;
 	uint8_t *base[WALK_BASES];
@@ -95,6 +97,12 @@ bool walk_at_once(const struct walk_access *access, uint8_t rights, const struct
 /** Begins a walk that walk_check() has found good. */
 void walk_enter(struct walk *walk, const struct walk_access *access, const struct mapping *map, uint64_t offset,
 		uint64_t length);
+
+/** Tells a walk that has just begun that the message has @lead bytes of the key directly before its range. */
+static inline void walk_continues(struct walk *walk, uint64_t lead)
+{
+	walk->level[0].reach += lead;
+}
 
 /**
  * The next contiguous piece, at most @max bytes: memory, or wire bytes of a key with a block stage. False at the end.

@@ -157,6 +157,34 @@ static uint32_t inline_header(const struct wqe *wqe, uint32_t at)
 	return be32toh(header);
 }
 
+/* Bytes that a segment with @bytes of inline data takes. */
+static uint32_t inline_units(uint32_t bytes)
+{
+	return (uint32_t)((sizeof(uint32_t) + bytes + SEGMENT - 1) & ~(SEGMENT - 1));
+}
+
+/* Bytes of the message directly before the segment at @end in the same key. */
+static uint64_t bytes_before(const struct wqe *wqe, uint32_t end)
+{
+	struct mlx5_wqe_data_seg previous = {0}, segment;
+	uint64_t bytes = 0;
+
+	for (uint32_t at = wqe->data; at <= end;) {
+		uint32_t header = inline_header(wqe, at);
+
+		if (header & MLX5_INLINE_SEG) {
+			previous = (struct mlx5_wqe_data_seg){0};
+			at += inline_units(header & ~MLX5_INLINE_SEG);
+			continue;
+		}
+		memcpy(&segment, wqe->bytes + at, sizeof(segment));
+		bytes = segment_continues(&previous, &segment) ? bytes + be32toh(previous.byte_count) : 0;
+		previous = segment;
+		at += SEGMENT;
+	}
+	return bytes;
+}
+
 int wqe_gather_segments(const struct wqe *wqe, const struct walk_access *access, struct stream *stream,
 			struct refusal *why)
 {
@@ -176,10 +204,11 @@ int wqe_gather_segments(const struct wqe *wqe, const struct walk_access *access,
 				return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
 			}
 			stream_add_memory(stream, wqe->bytes + at + sizeof(uint32_t), bytes);
-			at += (uint32_t)((sizeof(uint32_t) + bytes + SEGMENT - 1) & ~(SEGMENT - 1));
+			at += inline_units(bytes);
 			continue;
 		}
-		if (stream_add_key(stream, be32toh(segment.lkey), be64toh(segment.addr), bytes, why))
+		if (!stream_add_plain_segment(stream, &segment, 1, 0, bytes) &&
+		    stream_add_any_segments(stream, &segment, 1, 0, bytes, bytes_before(wqe, at), why))
 			return MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;
 		at += SEGMENT;
 	}
@@ -193,7 +222,11 @@ static int add_key_part(const struct wqe *wqe, uint32_t at, uint64_t offset, uin
 	struct mlx5_wqe_data_seg segment;
 
 	memcpy(&segment, wqe->bytes + at, sizeof(segment));
-	return stream_add_segments(stream, &segment, 1, offset, length, why) ? MLX5_CQE_SYNDROME_LOCAL_PROT_ERR : 0;
+	if (stream_add_plain_segment(stream, &segment, 1, offset, length))
+		return 0;
+	return stream_add_any_segments(stream, &segment, 1, offset, length, bytes_before(wqe, at), why)
+		       ? MLX5_CQE_SYNDROME_LOCAL_PROT_ERR
+		       : 0;
 }
 
 int wqe_gather_part(const struct wqe *wqe, const struct walk_access *access, uint64_t offset, uint64_t length,
@@ -223,7 +256,7 @@ int wqe_gather_part(const struct wqe *wqe, const struct walk_access *access, uin
 			return syndrome;
 		length -= take;
 		offset = take ? 0 : offset - bytes;
-		at += is_inline ? (uint32_t)((sizeof(uint32_t) + bytes + SEGMENT - 1) & ~(SEGMENT - 1)) : SEGMENT;
+		at += is_inline ? inline_units(bytes) : SEGMENT;
 	}
 	return 0;
 }

@@ -361,6 +361,53 @@ static void offsets_behind_other_bytes(void **state)
 	}
 }
 
+/*
+ * The block that does not match began before the message enters the key, after bytes of other SGEs: the error happened where
+ * the message enters the key. A key that goes on in the next SGE is entered once.
+ */
+static void offsets_of_a_key_entered_inside_a_block(void **state)
+{
+	enum { HEAD = 890, INSIDE = 100, ENTRY = 520 + INSIDE, BYTES = 3 * 520 - INSIDE };
+	struct mlx5dv_mkey *outer, *outermost;
+	struct ibv_sge rest, shapes[5][4];
+	const int counts[] = {2, 3, 4, 1, 1};
+
+	(void)state;
+	open_pair();
+	outer = side_create_mkey(&server, 4, NULL);
+	outermost = side_create_mkey(&server, 4, NULL);
+	rest = (struct ibv_sge){.addr = ENTRY, .length = BYTES, .lkey = mkey->lkey};
+	/* One SGE; two that follow each other in the key, the second inside the bad block; one after another part of the key. */
+	shapes[0][0] = shapes[1][0] = shapes[2][0] = side_sge(&server, 100, HEAD);
+	shapes[0][1] = rest;
+	shapes[1][1] = (struct ibv_sge){.addr = ENTRY, .length = 50, .lkey = mkey->lkey};
+	shapes[1][2] = (struct ibv_sge){.addr = ENTRY + 50, .length = BYTES - 50, .lkey = mkey->lkey};
+	shapes[2][0].length = HEAD - 520 - 1;
+	shapes[2][1] = (struct ibv_sge){.addr = 0, .length = 520, .lkey = mkey->lkey};
+	shapes[2][2] = side_sge(&server, 100, 1);
+	shapes[2][3] = rest;
+	/* The same as the first as a layout, and as the second in a layout of a layout. */
+	expect_error(configure_list(&pair.server, BY_CONFIGURE, outer, KEY_ACCESS, 2, shapes[0]), 0);
+	expect_completion(&pair.server, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
+	shapes[3][0] = (struct ibv_sge){.addr = 0, .length = HEAD + BYTES, .lkey = outer->lkey};
+	shapes[4][0] = (struct ibv_sge){.addr = 0, .length = HEAD + 50, .lkey = outer->lkey};
+	shapes[4][1] = (struct ibv_sge){.addr = HEAD + 50, .length = BYTES - 50, .lkey = outer->lkey};
+	expect_error(configure_list(&pair.server, BY_CONFIGURE, outermost, KEY_ACCESS, 2, shapes[4]), 0);
+	expect_completion(&pair.server, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
+	shapes[4][0] = (struct ibv_sge){.addr = 0, .length = HEAD + BYTES, .lkey = outermost->lkey};
+	for (int shape = 0; shape < 5; shape++) {
+		for (uint32_t bad = 1; bad < BLOCKS; bad++) {
+			note("shape %d, block %u", shape, bad);
+			lay_both();
+			field_at(&dif, bad)[3] ^= 0xf0;
+			key_store(&layout, 0, stream, sizeof(stream));
+			transfer_list(IBV_WR_RDMA_WRITE, shapes[shape], counts[shape], HEAD + BYTES);
+			expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, &dif, bad,
+				       bad == 1 ? HEAD : HEAD - INSIDE + (bad - 1) * 520, 0x5688, 0x5678);
+		}
+	}
+}
+
 /* "If several errors are found, only a single error is reported in this priority". Of one block; of two, the first. */
 static void priority(void **state)
 {
@@ -484,6 +531,7 @@ int main(void)
 		API_CASE(offsets_connectx),
 		API_CASE(offsets_of_a_transfer_inside_a_block),
 		API_CASE(offsets_behind_other_bytes),
+		API_CASE(offsets_of_a_key_entered_inside_a_block),
 		API_CASE(priority),
 		API_CASE(no_error),
 		API_CASE(transfers_succeed_in_spite),

@@ -130,18 +130,21 @@ bool end_fits(const struct model_end *end, bool transmits)
 }
 
 /*
- * "The offset within the transfer where the error happened … a block boundary": where the block begins in the message, of
- * which the span begins at @at. 0 if it began before.
+ * mlx5dv_mkey_check(3): "The offset within the transfer where the error happened. In block signature, this is guaranteed to be
+ * a block boundary offset". Where the block begins in the message, of which span @i begins at @at; if the message enters the
+ * key inside the block, where it enters the key: bytes before that belong to other SGEs.
  */
-static void place_finding(const struct model_end *end, const struct span *span, uint64_t at, struct finding *finding)
+static void place_finding(const struct model_end *end, uint32_t i, uint64_t at, struct finding *finding)
 {
 	const struct model_key *key = &end->pooled->key;
-	uint64_t begins;
+	const struct span *span = &end->span[i];
+	uint64_t begins = place_of_raw(&key->signature.wire, finding->raw), enters = span->at, here = span->at;
 
 	if (!finding->fault || key->connectx)
 		return;
-	begins = at + place_of_raw(&key->signature.wire, finding->raw);
-	finding->offset = begins < span->at ? 0 : begins - span->at;
+	for (; begins < enters && i && !span[-1].plain && span[-1].at + span[-1].bytes == enters; i--)
+		enters = (--span)->at;
+	finding->offset = at + (begins < enters ? enters : begins) - here;
 }
 
 struct finding end_gather(const struct model_end *end, uint8_t *message)
@@ -156,7 +159,7 @@ struct finding end_gather(const struct model_end *end, uint8_t *message)
 			memcpy(message + at, end->memory + span->at, span->bytes);
 		} else {
 			found = key_transmit(&end->pooled->key, span->at, span->bytes, message + at);
-			place_finding(end, span, at, &found);
+			place_finding(end, i, at, &found);
 			if (!first.fault)
 				first = found;
 		}
@@ -177,7 +180,7 @@ struct finding end_scatter(const struct model_end *end, const uint8_t *message)
 			memcpy(end->memory + span->at, message + at, span->bytes);
 		} else {
 			found = key_receive(&end->pooled->key, span->at, span->bytes, message + at);
-			place_finding(end, span, at, &found);
+			place_finding(end, i, at, &found);
 			if (!first.fault)
 				first = found;
 		}
