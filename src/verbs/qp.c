@@ -276,7 +276,6 @@ static struct ibv_qp_init_attr_ex own_attributes(const struct ibv_qp_init_attr_e
 
 	if (type->send_only) {
 		own.recv_cq = NULL;
-		own.srq = NULL;
 		own.cap.max_recv_wr = 0;
 		own.cap.max_recv_sge = 0;
 	}

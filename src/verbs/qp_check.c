@@ -18,6 +18,7 @@ enum {
 	KNOWN_FLAGS = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | IBV_QP_CREATE_SCATTER_FCS | IBV_QP_CREATE_CVLAN_STRIPPING |
 		      IBV_QP_CREATE_SOURCE_QPN | IBV_QP_CREATE_PCI_WRITE_END_PADDING,
 	SUPPORTED_FLAGS = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB,
+	RAW_PACKET_FLAGS = IBV_QP_CREATE_SCATTER_FCS | IBV_QP_CREATE_CVLAN_STRIPPING,
 
 	DV_KNOWN_MASK = MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS | MLX5DV_QP_INIT_ATTR_MASK_DC |
 			MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS | MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS,
@@ -83,14 +84,31 @@ static int check_masks(const struct request *request)
 	return 0;
 }
 
+/* Flags of @flags that the kernel refuses for @type (mlx5-formats 4.2, "QP attributes that the kernel refuses"). */
+static uint32_t flags_of_other_types(enum ibv_qp_type type, uint32_t flags)
+{
+	switch (type) {
+	case IBV_QPT_RAW_PACKET:
+	case IBV_QPT_DRIVER:
+		return 0;
+	case IBV_QPT_UD:
+		return flags & RAW_PACKET_FLAGS;
+	default:
+		return flags;
+	}
+}
+
 static int check_flags(const struct request *request)
 {
 	uint32_t flags = has(request, IBV_QP_INIT_ATTR_CREATE_FLAGS) ? request->attr->create_flags : 0;
+	uint32_t others = flags_of_other_types(request->attr->qp_type, flags);
 
 	if (flags & IBV_QP_CREATE_SOURCE_QPN && request->attr->qp_type != IBV_QPT_UD)
 		return REFUSE_CREATION(request, EINVAL, RULE_QP_SOURCE_QPN, request->attr->qp_type);
 	if (flags & ~KNOWN_FLAGS)
 		return REFUSE_CREATION(request, EINVAL, RULE_QP_CREATE_FLAGS, flags & ~KNOWN_FLAGS);
+	if (others)
+		return REFUSE_CREATION(request, EINVAL, RULE_QP_CREATE_FLAGS, others);
 	if (flags & ~SUPPORTED_FLAGS)
 		return REFUSE_CREATION(request, EOPNOTSUPP, RULE_QP_CREATE_FLAGS, flags & ~SUPPORTED_FLAGS);
 	return 0;
@@ -181,15 +199,36 @@ static int check_dc(const struct request *request)
 	}
 }
 
-/* It belongs to its XRC domain and has no queue: PD, CQs, SRQ and capabilities are not looked at. */
+/* Refuses an SRQ of another @kind than the QP has, or of another context. */
+static int check_srq(const struct request *request, enum ibv_srq_type kind)
+{
+	struct ibv_srq *srq = request->attr->srq;
+
+	if (object_refused(request->call, request->context, srq))
+		return -errno;
+	if (srq->context != request->context || ((const struct user_srq *)srq)->type != kind)
+		return REFUSE_CREATION(request, EINVAL, RULE_QP_SRQ_KIND, request->attr->qp_type);
+	return 0;
+}
+
+/*
+ * An XRC_RECV QP belongs to its XRC domain and has no queue: PD, CQs and capabilities mean nothing. An XRC SRQ means nothing
+ * either, and the kernel refuses another one (mlx5-formats 4.2).
+ */
 static int check_xrc_recv(const struct request *request)
 {
 	const struct ibv_qp_init_attr_ex *attr = request->attr;
+	int err;
 
 	if (has(request, IBV_QP_INIT_ATTR_XRCD) && optional_refused(request->call, request->context, attr->xrcd))
 		return -errno;
 	if (!has(request, IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd || attr->xrcd->context != request->context)
 		return REFUSE_CREATION(request, EINVAL, RULE_QP_XRCD, attr->comp_mask);
+	if (attr->srq) {
+		err = check_srq(request, IBV_SRQT_XRC);
+		if (err)
+			return err;
+	}
 	/* As libmlx5: without a send queue there is no operation. */
 	if (has(request, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		return REFUSE_CREATION(request, EOPNOTSUPP, RULE_QP_SEND_OPS, attr->send_ops_flags, attr->qp_type);
@@ -217,18 +256,14 @@ static int check_objects(const struct request *request, const struct qp_type_inf
 	if (!attr->send_cq || attr->send_cq->context != context)
 		return REFUSE_CREATION(request, EINVAL, RULE_QP_CQ, attr->qp_type);
 	if (type->send_only)
-		return 0;
+		return attr->srq ? REFUSE_CREATION(request, EINVAL, RULE_QP_SRQ, attr->qp_type) : 0;
 	if (!attr->recv_cq || attr->recv_cq->context != context)
 		return REFUSE_CREATION(request, EINVAL, RULE_QP_CQ, attr->qp_type);
 	if (!attr->srq)
 		return 0;
 	if (!type->srq)
 		return REFUSE_CREATION(request, EINVAL, RULE_QP_SRQ, attr->qp_type);
-	if (object_refused(request->call, context, attr->srq))
-		return -errno;
-	if (attr->srq->context != context || ((struct user_srq *)attr->srq)->type != IBV_SRQT_BASIC)
-		return REFUSE_CREATION(request, EINVAL, RULE_QP_SRQ_KIND, attr->qp_type);
-	return 0;
+	return check_srq(request, IBV_SRQT_BASIC);
 }
 
 int qp_check(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr, const struct mlx5dv_qp_init_attr *dv,

@@ -82,14 +82,23 @@ static void qp_source_qpn(void)
 
 static void qp_create_flags(void)
 {
-	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
+	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_UD);
 
 	attr.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
-	attr.create_flags = IBV_QP_CREATE_CVLAN_STRIPPING;
+	attr.create_flags = IBV_QP_CREATE_PCI_WRITE_END_PADDING;
 	fails(attr, EOPNOTSUPP);
 	expect_refusal(QP_CREATE_FLAGS,
-		       "ibv_create_qp_ex → EOPNOTSUPP: create_flags 0x%x are unknown or not offered by this device",
-		       IBV_QP_CREATE_CVLAN_STRIPPING);
+		       "ibv_create_qp_ex → EOPNOTSUPP: create_flags 0x%x are unknown, not for this type of QP, or not "
+		       "offered by this device",
+		       IBV_QP_CREATE_PCI_WRITE_END_PADDING);
+	attr = attributes(IBV_QPT_RC);
+	attr.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
+	attr.create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
+	fails(attr, EINVAL);
+	expect_refusal(QP_CREATE_FLAGS,
+		       "ibv_create_qp_ex → EINVAL: create_flags 0x%x are unknown, not for this type of QP, or not "
+		       "offered by this device",
+		       IBV_QP_CREATE_BLOCK_SELF_MCAST_LB);
 }
 
 static void qp_dv_comp_mask(void)
@@ -198,6 +207,9 @@ static void qp_srq(void)
 	attr.srq = create_srq(client.pd);
 	fails(attr, EINVAL);
 	expect_refusal(QP_SRQ, "ibv_create_qp → EINVAL: a QP of type UC cannot have an SRQ");
+	attr.qp_type = IBV_QPT_XRC_SEND;
+	fails(attr, EINVAL);
+	expect_refusal(QP_SRQ, "ibv_create_qp → EINVAL: a QP of type XRC_SEND cannot have an SRQ");
 	expect_error(ibv_destroy_srq(attr.srq), 0);
 }
 
@@ -218,8 +230,8 @@ static void qp_srq_kind(void)
 	assert_non_null(attr.srq);
 	fails(attr, EINVAL);
 	expect_refusal(QP_SRQ_KIND,
-		       "ibv_create_qp → EINVAL: the SRQ of a QP of type RC belongs to another context or is no basic "
-		       "SRQ");
+		       "ibv_create_qp → EINVAL: the SRQ given for a QP of type RC belongs to another context or is not "
+		       "of the kind of the QP");
 	expect_error(ibv_destroy_srq(attr.srq), 0);
 	expect_error(ibv_close_xrcd(xrcd), 0);
 }
