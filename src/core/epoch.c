@@ -2,9 +2,13 @@
 /* Epoch slots, see epoch.h. */
 #include "core/epoch.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 __thread struct epoch_slot *epoch_this_thread;
 uint64_t epoch_current = 1;
@@ -12,6 +16,7 @@ uint64_t epoch_current = 1;
 /* All slots ever made; grows only. Part of the process registry: threads exist before and beyond any device. */
 static struct epoch_slot *slots;
 static pthread_key_t detach_key;
+static bool has_detach_key; /* false: the program has taken all keys, and slots are found by the end of their thread */
 static pthread_once_t detach_once = PTHREAD_ONCE_INIT;
 
 static void detach(void *slot)
@@ -22,8 +27,7 @@ static void detach(void *slot)
 
 static void make_detach_key(void)
 {
-	if (pthread_key_create(&detach_key, detach))
-		abort();
+	has_detach_key = !pthread_key_create(&detach_key, detach);
 }
 
 static struct epoch_slot *claim_free_slot(void)
@@ -37,17 +41,46 @@ static struct epoch_slot *claim_free_slot(void)
 	return NULL;
 }
 
-/* For when there is no memory: posting and polling cannot say so. */
+static uint32_t this_thread(void)
+{
+	return (uint32_t)syscall(SYS_gettid);
+}
+
+/* Returns true if no thread of this process has the id @thread, or only the calling one, which has no slot yet. */
+static bool has_ended(uint32_t thread)
+{
+	return thread == this_thread() || (syscall(SYS_tgkill, getpid(), thread, 0) && errno == ESRCH);
+}
+
+/* Claims the slot of a thread that ended without detach(). Keeps errno, since callers may be in a call that does not fail. */
+static struct epoch_slot *claim_abandoned_slot(void)
+{
+	struct epoch_slot *slot = __atomic_load_n(&slots, __ATOMIC_ACQUIRE);
+	int error = errno;
+
+	for (; slot; slot = slot->next) {
+		uint32_t thread = __atomic_load_n(&slot->thread, __ATOMIC_RELAXED);
+
+		if (thread && has_ended(thread) &&
+		    __atomic_compare_exchange_n(&slot->thread, &thread, this_thread(), false, __ATOMIC_ACQUIRE,
+						__ATOMIC_RELAXED))
+			break;
+	}
+	errno = error;
+	return slot;
+}
+
+/* Returns a slot for a thread that comes while there is no memory, or NULL. */
 static struct epoch_slot *reserved_slot(void)
 {
 	static struct epoch_slot reserve[EPOCH_RESERVE];
 	static uint32_t used;
-	uint32_t index = __atomic_fetch_add(&used, 1, __ATOMIC_RELAXED);
+	uint32_t index = __atomic_load_n(&used, __ATOMIC_RELAXED);
 
-	/* No slot, no protection: going on would turn a lack of memory into a silent corruption. */
-	if (index >= EPOCH_RESERVE)
-		abort();
-	return &reserve[index];
+	while (index < EPOCH_RESERVE)
+		if (__atomic_compare_exchange_n(&used, &index, index + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			return &reserve[index];
+	return NULL;
 }
 
 static struct epoch_slot *add_slot(void)
@@ -56,23 +89,37 @@ static struct epoch_slot *add_slot(void)
 
 	if (!slot)
 		slot = reserved_slot();
+	if (!slot)
+		return NULL;
 	*slot = (struct epoch_slot){.owned = 1, .next = __atomic_load_n(&slots, __ATOMIC_RELAXED)};
 	while (!__atomic_compare_exchange_n(&slots, &slot->next, slot, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		;
 	return slot;
 }
 
+static struct epoch_slot *find_slot(void)
+{
+	struct epoch_slot *slot = claim_free_slot();
+
+	if (!slot && !has_detach_key)
+		slot = claim_abandoned_slot();
+	return slot ? slot : add_slot();
+}
+
 struct epoch_slot *epoch_attach(void)
 {
+	const struct timespec pause = {.tv_nsec = 1000000};
 	struct epoch_slot *slot;
 
 	pthread_once(&detach_once, make_detach_key);
-	slot = claim_free_slot();
-	if (!slot)
-		slot = add_slot();
+	while (!(slot = find_slot()))
+		nanosleep(&pause, NULL);
 	slot->depth = 0;
 	epoch_this_thread = slot;
-	pthread_setspecific(detach_key, slot);
+	if (has_detach_key)
+		pthread_setspecific(detach_key, slot);
+	else
+		__atomic_store_n(&slot->thread, this_thread(), __ATOMIC_RELAXED);
 	return slot;
 }
 
@@ -130,9 +177,14 @@ void epoch_synchronize(void)
 void epoch_after_fork(void)
 {
 	for (struct epoch_slot *slot = slots; slot; slot = slot->next) {
-		if (slot == epoch_this_thread)
+		if (slot == epoch_this_thread) {
+			/* The child's thread has another id. */
+			if (slot->thread)
+				slot->thread = this_thread();
 			continue;
+		}
 		slot->active = 0;
+		slot->thread = 0;
 		slot->waits = 0;
 		slot->owned = 0;
 	}

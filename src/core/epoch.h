@@ -32,6 +32,7 @@ struct epoch_slot {
 	uint32_t depth;     /* of nesting; the owning thread's */
 	uint32_t owned;     /* atomic; 1: belongs to a living thread */
 	uint32_t waits;     /* atomic; 1: in epoch_wait */
+	uint32_t thread;    /* atomic; id of the owning thread, only if there is no key that detaches it; else 0 */
 	uint32_t works;     /* atomic; of its threads, see progress_worked() (device/progress.h) */
 	uint64_t *counters; /* atomic; what its threads have counted (device/counters.h), or NULL */
 	/* Where its thread records next, and till where, and when it last recorded the clock; device/timeline.h */
@@ -45,10 +46,14 @@ struct epoch_slot {
 extern __thread struct epoch_slot *epoch_this_thread __attribute__((tls_model("initial-exec")));
 extern uint64_t epoch_current SOFTHCA_OWN;
 
-/* Threads that get a slot although there is no memory. */
+/* Slots for threads that come while there is no memory. */
 #define EPOCH_RESERVE 256
 
-/** Gives this thread a slot. Aborts when there is neither memory for one nor one in reserve: nothing would be protected. */
+/**
+ * Returns a slot for this thread. Waits for memory, or for the end of another thread, while there is neither memory nor a slot in
+ * reserve, since nothing would be protected without a slot. Needs no thread-specific key: if the program has taken all of them, a
+ * slot is free again when the kernel knows its thread no more.
+ */
 struct epoch_slot *epoch_attach(void);
 
 /** Begins a section. Any thread. */

@@ -325,9 +325,103 @@ static void slots_without_memory(void **state)
 	__atomic_store_n(&no_memory, 0, __ATOMIC_RELEASE);
 }
 
+static unsigned int count_slots(void)
+{
+	unsigned int count = 0;
+
+	for (const struct epoch_slot *slot = epoch_slots(); slot; slot = slot->next)
+		count++;
+	return count;
+}
+
+/* Runs @body in a child process, in which no thread has a slot yet; @body returns the exit status. */
+static void in_a_child(int (*body)(void))
+{
+	pid_t child = fork();
+	int status;
+
+	assert_true(child >= 0);
+	if (child == 0) {
+		alarm(30);
+		_exit(body());
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static int use_all_keys(void)
+{
+	struct reader reader, other;
+	pthread_key_t key;
+	uint64_t stamp;
+
+	while (!pthread_key_create(&key, NULL))
+		;
+	epoch_enter();
+	epoch_leave();
+	for (int i = 0; i < 20; i++) {
+		start(&reader);
+		start(&other);
+		order(&reader, ENTER);
+		order(&other, ENTER);
+		order(&other, LEAVE);
+		stamp = epoch_retire();
+		if (epoch_passed(stamp))
+			return 1;
+		order(&reader, LEAVE);
+		if (!epoch_passed(stamp))
+			return 2;
+		finish(&reader);
+		finish(&other);
+	}
+	/* This thread's, and those that the two others hand on. */
+	return count_slots() > 3 ? 3 : 0;
+}
+
+/* First of all: the key is made with the first slot. */
+static void no_key_is_left(void **state)
+{
+	(void)state;
+	in_a_child(use_all_keys);
+}
+
+static int use_all_slots(void)
+{
+	enum { THREADS = EPOCH_RESERVE };
+	static struct reader readers[THREADS];
+	struct reader last;
+	struct timespec moment = {.tv_nsec = 20000000};
+
+	__atomic_store_n(&no_memory, 1, __ATOMIC_RELEASE);
+	for (int i = 0; i < THREADS; i++) {
+		start(&readers[i]);
+		order(&readers[i], ENTER);
+	}
+	/* One more waits until one of them ends. */
+	start(&last);
+	last.order = ENTER;
+	sem_post(&last.go);
+	nanosleep(&moment, NULL);
+	if (!sem_trywait(&last.done))
+		return 1;
+	order(&readers[0], LEAVE);
+	finish(&readers[0]);
+	sem_wait(&last.done);
+	return epoch_passed(epoch_retire()) ? 2 : 0;
+}
+
+static void more_threads_than_slots(void **state)
+{
+	(void)state;
+	in_a_child(use_all_slots);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_key_is_left),
+		cmocka_unit_test(more_threads_than_slots),
 		cmocka_unit_test(sections_before_and_after),
 		cmocka_unit_test(stamps_grow),
 		cmocka_unit_test(sections_nest),
