@@ -19,23 +19,21 @@ enum {
 	/* Of struct record.aid: what a fuzzer finds hard to guess is put right. */
 	AID_QPN = 1 << 0,
 	AID_PSN = 1 << 1,
-	AID_TARGET = 1 << 2,    /* a RETH behind the BTH names memory that may be written */
-	AID_PAD = 1 << 3,       /* the pad count is that of the length */
-	AID_REFERENCE = 1 << 4, /* the ranges are in this process, and of the right length */
-	AID_STATE = 1 << 5,     /* the state of the other side becomes what is in the data */
+	AID_TARGET = 1 << 2, /* a RETH behind the BTH names memory that may be written */
+	AID_PAD = 1 << 3,    /* the pad count is that of the length */
+	AID_STATE = 1 << 4,  /* the state of the other side becomes what is in the data */
 };
 
 struct record {
 	uint8_t aid, bytes; /* of data */
 	struct {
-		uint8_t flags, headers, pieces, reserved, length[4];
+		uint8_t flags, headers, reserved[2], length[4];
 		uint8_t bytes[SHM_INLINE_BYTES];
 	} slot;
 	uint8_t data[255];
 };
 
 static struct shm_ring *rings[2];
-static uint8_t distant[1 << 16];
 
 static void put32(uint8_t *to, uint32_t value)
 {
@@ -60,17 +58,6 @@ static void put_right(struct shm_slot *slot, uint8_t aid)
 		slot->bytes[1] = (uint8_t)((slot->bytes[1] & 0xcf) | roce_pad(slot->length) << 4);
 }
 
-/* One range of all that is read. */
-static void put_reference(struct shm_slot *slot, uint8_t *at)
-{
-	const struct shm_ticket ticket = {slot->bytes[4], 0};
-	const struct shm_piece piece = {(uintptr_t)distant, slot->length};
-
-	slot->pieces = 1;
-	memcpy(at, &ticket, sizeof(ticket));
-	memcpy(at + sizeof(ticket), &piece, sizeof(piece));
-}
-
 /* Returns the bytes of the input that are used. */
 static size_t write_record(struct shm_cursor *cursor, const uint8_t *data, size_t size)
 {
@@ -86,7 +73,7 @@ static size_t write_record(struct shm_cursor *cursor, const uint8_t *data, size_
 	memcpy(record.data, data + used, record.bytes);
 	slot.flags = record.slot.flags;
 	slot.headers = record.slot.headers;
-	slot.pieces = record.slot.pieces;
+	memcpy(&slot.reserved, record.slot.reserved, sizeof(slot.reserved));
 	memcpy(&slot.length, record.slot.length, sizeof(slot.length));
 	memcpy(slot.bytes, record.slot.bytes, sizeof(slot.bytes));
 	put_right(&slot, record.aid);
@@ -95,9 +82,6 @@ static size_t write_record(struct shm_cursor *cursor, const uint8_t *data, size_
 	at = lines > SHM_DATA_LINES / 2 ? 0 : shm_step(cursor, lines);
 	if ((size_t)at * SHM_LINE + record.bytes <= SHM_DATA_BYTES)
 		memcpy(rings[0]->data + (size_t)at * SHM_LINE, record.data, record.bytes);
-	if (record.aid & AID_REFERENCE && slot.flags & SHM_FLAG_READ && slot.length <= sizeof(distant) &&
-	    (size_t)(at + 1 + shm_path_lines(&slot)) * SHM_LINE < SHM_DATA_BYTES)
-		put_reference(&slot, rings[0]->data + (size_t)(at + shm_path_lines(&slot)) * SHM_LINE);
 	if (record.aid & AID_STATE)
 		memcpy(&rings[0]->state, record.data, sizeof(rings[0]->state));
 	cursor->slot = number + 1;

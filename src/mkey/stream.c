@@ -112,10 +112,6 @@ void stream_skip(struct stream *stream, uint64_t bytes)
 {
 	stream->length -= bytes;
 	stream->whole = NULL;
-	if (stream->fetch) {
-		stream->fetch->offset += bytes;
-		return;
-	}
 	for (struct stream_part *part = &stream->part[stream->current]; bytes && part->length <= bytes; part++) {
 		bytes -= part->length;
 		stream->current++;
@@ -458,91 +454,13 @@ static __attribute__((noinline)) void copy_pieces(struct stream *sink, struct st
 	}
 }
 
-/* ---- sources that are fetched ---------------------------------------------------------------------------------- */
-
-/* A piece that is fetched to its place; smaller ones share a call. */
-#define FETCH_BYTES 8192u
-
-static void fetch(struct stream_fetch *from, const struct iovec *to, unsigned int count, uint64_t length)
-{
-	if (!from->failed)
-		from->failed = !from->fetch(from, to, count, from->offset);
-	from->offset += length;
-}
-
-/* What is in the workspace, @bytes of the last @length. */
-static void write_fetched(struct stream *sink, struct workspace *space, uint64_t bytes, uint64_t length)
-{
-	uint64_t written = 0;
-
-	while (written < bytes && (sink->piece.length || refill(sink))) {
-		uint64_t left = length - written;
-
-		if (left <= sink->piece.length && left == bytes - written && !sink->piece.stage) {
-			copy_bytes_last(sink->piece.address, space->wire + written, left);
-			take(sink, left);
-			return;
-		}
-		written += write_piece(sink, space->wire + written, bytes - written, space->sink_scratch);
-	}
-}
-
-/* By the workspace, up to a large piece of memory; returns what is left of @length. */
-static __attribute__((noinline)) uint64_t fetch_over(struct stream *sink, struct stream_fetch *from, uint64_t length)
-{
-	struct workspace space;
-
-	do {
-		uint64_t bytes = length < WIRE_BYTES ? length : WIRE_BYTES;
-
-		fetch(from, &(struct iovec){space.wire, bytes}, 1, bytes);
-		if (from->failed)
-			break;
-		write_fetched(sink, &space, bytes, length);
-		length -= bytes;
-	} while (length && (sink->staging || sink->piece.length < FETCH_BYTES));
-	end_stage(sink);
-	return length;
-}
-
-/* The last bytes go by a buffer, too, so that they can be stored last. */
-static void fetch_piece(struct stream_fetch *from, uint8_t *to, uint64_t length, bool last)
-{
-	uint8_t tail[8];
-	struct iovec parts[2] = {{to, length}, {tail, sizeof(tail)}};
-
-	if (!last) {
-		fetch(from, parts, 1, length);
-		return;
-	}
-	parts[0].iov_len -= sizeof(tail);
-	fetch(from, parts, 2, length);
-	if (!from->failed)
-		store_tail(to + parts[0].iov_len, tail, sizeof(tail));
-}
-
-static __attribute__((noinline)) void copy_fetched(struct stream *sink, struct stream_fetch *from, uint64_t length)
-{
-	while (length && !from->failed && (sink->piece.length || refill(sink))) {
-		uint64_t bytes = sink->piece.length < length ? sink->piece.length : length;
-
-		if (bytes < FETCH_BYTES || sink->piece.stage || !sink->piece.address) {
-			length = fetch_over(sink, from, length);
-			continue;
-		}
-		length -= bytes;
-		fetch_piece(from, sink->piece.address, bytes, !length);
-		take(sink, bytes);
-	}
-}
-
 /* Memory of @stream in one piece, which has not been used yet; NULL: it is none. */
 static uint8_t *memory_of(const struct stream *stream, uint64_t length)
 {
 	const struct stream_part *part = &stream->part[0];
 
-	return !stream->fetch && !stream->current && !stream->piece.length && stream->count == 1 && !part->key &&
-			       !part->stage && part->length == length
+	return !stream->current && !stream->piece.length && stream->count == 1 && !part->key && !part->stage &&
+			       part->length == length
 		       ? part->address
 		       : NULL;
 }
@@ -572,10 +490,7 @@ void stream_copy_parts(struct stream *sink, struct stream *source, uint64_t leng
 	source->whole = sink->whole = NULL;
 	if (unlikely(guard_last_first) && copied_last_first(sink, source, length))
 		return;
-	if (unlikely(source->fetch != NULL))
-		copy_fetched(sink, source->fetch, length);
-	else
-		copy_pieces(sink, source, length);
+	copy_pieces(sink, source, length);
 }
 
 bool stream_next(struct stream *stream, uint64_t max, struct piece *piece)

@@ -9,7 +9,6 @@
 #ifndef SOFTHCA_MKEY_STREAM_H
 #define SOFTHCA_MKEY_STREAM_H
 
-#include <sys/uio.h>
 #include <infiniband/mlx5dv.h>
 
 #include "mkey/stage.h"
@@ -31,14 +30,6 @@ struct stream_part {
 	bool more;     /* the message goes on behind it, in the same key */
 };
 
-/* A source whose bytes are not in memory of this process: link/shm/bulk.c. */
-struct stream_fetch {
-	/** Fetches bytes [@offset, …) of the source into all of @to. Returns false if that fails; it is not called again. */
-	bool (*fetch)(struct stream_fetch *fetch, const struct iovec *to, unsigned int count, uint64_t offset);
-	uint64_t offset; /* of what is fetched next */
-	bool failed;     /* what was copied since is worth nothing */
-};
-
 struct stream {
 	const struct walk_access *access;
 	uint8_t rights;  /* enum key_rights that its keys must give */
@@ -48,13 +39,12 @@ struct stream {
 	uint8_t *
 		whole; /* memory of all of it, as long as none of it was used; NULL: it is more than one piece, or none */
 	uint32_t count;
-	uint32_t walked;  /* part that `walk` is ready for, or STREAM_PARTS */
-	uint32_t current; /* part being used; not beside `count`: they are written apart and compared together */
-	bool walking;     /* `piece` came from the walk */
-	bool staging;     /* `piece` passes `stage`, which has begun with it */
-	uint32_t staged;  /* part that `stage` is ready for, or STREAM_PARTS */
-	struct stream_fetch *fetch; /* all of the stream comes from here, and it has no parts; or NULL */
-	struct piece piece;         /* what is left of the current piece */
+	uint32_t walked;    /* part that `walk` is ready for, or STREAM_PARTS */
+	uint32_t current;   /* part being used; not beside `count`: they are written apart and compared together */
+	bool walking;       /* `piece` came from the walk */
+	bool staging;       /* `piece` passes `stage`, which has begun with it */
+	uint32_t staged;    /* part that `stage` is ready for, or STREAM_PARTS */
+	struct piece piece; /* what is left of the current piece */
 	struct walk walk;
 	struct block_stage stage;
 	struct stream_part part[STREAM_PARTS];
@@ -73,7 +63,6 @@ static inline void stream_begin(struct stream *stream, const struct walk_access 
 	stream->walking = false;
 	stream->staging = false;
 	stream->staged = STREAM_PARTS;
-	stream->fetch = NULL;
 	stream->whole = NULL;
 	stream->piece.length = 0;
 	stream->piece.stage = NULL;
@@ -89,21 +78,8 @@ static inline void stream_add_memory(struct stream *stream, const uint8_t *addre
 	stream->length += length;
 }
 
-/** Makes a source of @length bytes that are fetched, of the empty @stream; it is good for stream_copy() only. */
-static inline void stream_set_fetch(struct stream *stream, struct stream_fetch *fetch, uint64_t length)
-{
-	stream->fetch = fetch;
-	stream->length = length;
-}
-
-/** Leaves out the first @bytes of @stream, at most its length, which is of plain memory or fetched and has not been used yet. */
+/** Skips the first @bytes of @stream, at most its length, which is of plain memory and has not been used yet. */
 void stream_skip(struct stream *stream, uint64_t bytes);
-
-/** True if some of what was copied from @source could not be fetched: the sink has got anything. */
-static inline bool stream_failed(const struct stream *source)
-{
-	return source->length && source->fetch && source->fetch->failed;
-}
 
 /* Memory of a plain region if nothing speaks against the access, which is nearly always; NULL: look closer. */
 SPECIALISED uint8_t *stream_plain_memory(const struct stream *stream, uint32_t number, uint64_t address,

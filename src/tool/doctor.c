@@ -77,17 +77,17 @@ static void examine_memory(struct findings *findings)
 	int error = probe_memory_of_others(), yama = system_setting("/proc/sys/kernel/yama/ptrace_scope");
 
 	if (!error)
-		note(findings, "reading_memory", GOOD, "", "process_vm_readv(2) works between processes of a user");
+		note(findings, "reading_memory", GOOD, "", "processes of a user can use /proc/PID/mem of each other");
 	else if (yama > 0)
 		note(findings, "reading_memory", LESS,
-		     "sysctl kernel.yama.ptrace_scope=0, if that is acceptable; large messages between processes are copied "
-		     "twice instead of once.",
-		     "process_vm_readv(2): %s (kernel.yama.ptrace_scope is %d)", strerror(error), yama);
+		     "sysctl kernel.yama.ptrace_scope=0, if that is acceptable; small READs and WRITEs to a process that does not "
+		     "poll wake its device thread instead.",
+		     "/proc/PID/mem of another process: %s (kernel.yama.ptrace_scope is %d)", strerror(error), yama);
 	else
 		note(findings, "reading_memory", LESS,
-		     "In a container: --cap-add SYS_PTRACE, or a seccomp profile that allows it; large messages between "
-		     "processes are copied twice instead of once.",
-		     "process_vm_readv(2): %s", strerror(error));
+		     "In a container: --cap-add SYS_PTRACE, or a seccomp profile that allows it; small READs and WRITEs to a "
+		     "process that does not poll wake its device thread instead.",
+		     "/proc/PID/mem of another process: %s", strerror(error));
 }
 
 /* ---- other hosts ------------------------------------------------------------------------------------------------ */

@@ -9,7 +9,7 @@
 /** The number in a file of /proc/sys, or -1. */
 int system_setting(const char *path);
 
-/** A child reads this process's memory, as two programs of a host would. Returns 0, or the errno value of process_vm_readv(2). */
+/** A child writes to the memory of this process by /proc/PID/mem, as two programs of a host would. Returns 0 or an errno value. */
 int probe_memory_of_others(void);
 
 /** A mount namespace with a mount in it, made by a child (tool/mounts.h). Returns 0 or an errno value. */

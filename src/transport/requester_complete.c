@@ -68,18 +68,10 @@ static uint64_t explain_wqe(struct hca_qp *qp, uint16_t index, uint8_t opcode, u
 	return explain_make(qp->hca, &subject, why->rule, why->args, EXPLAIN_ARGS);
 }
 
-/* What is in flight is about to end without an acknowledgement: nobody may read its memory any more (wire/routes.h). */
-static void withdraw(const struct hca_qp *qp)
-{
-	if (qp->transport->reliable)
-		routes->withdraw(qp->number);
-}
-
 void requester_fail(struct hca_qp *qp, const struct inflight *entry, uint8_t syndrome, const struct refusal *why)
 {
 	uint64_t record = explain_wqe(qp, entry->index, entry->opcode, syndrome, why);
 
-	withdraw(qp);
 	requester_complete_send(qp, MLX5_CQE_REQ_ERR, entry->opcode, entry->fm_ce_se, entry->index, 0, syndrome,
 				why->rule);
 	/* A full CQ has ended the QP meanwhile. */
@@ -137,8 +129,6 @@ void requester_flush_stream(struct hca_qp *qp)
 	qp->dci->flushing = requester->delivering;
 	if (requester->delivering)
 		return;
-	if (requester->first != requester->last)
-		withdraw(qp);
 	while (requester->first != requester->last) {
 		struct inflight entry = *inflight_at(requester, requester->first++);
 
@@ -165,8 +155,6 @@ void requester_flush(struct hca_qp *qp)
 	/* A completion gives the memory back (ibv_poll_cq(3)): the thread that is using it flushes when it is done. */
 	if (requester->delivering)
 		return;
-	if (requester->first != requester->last)
-		withdraw(qp);
 	while (requester->first != requester->last) {
 		struct inflight entry = *inflight_at(requester, requester->first++);
 
@@ -197,8 +185,6 @@ void requester_reset(struct hca_qp *qp)
 	struct requester *requester = &qp->requester;
 
 	requester_stop_timer(qp);
-	if (requester->first != requester->last)
-		withdraw(qp);
 	requester_enter(qp, REQUESTER_IDLE);
 	requester->next = 0;
 	requester->psn = requester->newest = 0;

@@ -258,11 +258,6 @@ SPECIALISED enum responder_state execute(struct request *request, const struct r
 	}
 	if (packet->payload.length)
 		stream_copy(request->sink, &packet->payload, packet->payload.length);
-	/* As if it had not arrived; the requester sends it again at once. */
-	if (!kind.plain && unlikely(stream_failed(&packet->payload))) {
-		responder->nak_sent = true;
-		return responder_nak(request, AETH_NAK, NAK_SEQUENCE, packet->psn);
-	}
 	responder->offset += packet->payload.length;
 	if (kind.message == MESSAGE_ATOMIC_WRITE) {
 		remember(responder, packet, 0);

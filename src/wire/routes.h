@@ -46,11 +46,6 @@ struct routes {
 	pid_t (*process_of)(uint32_t qpn);
 	/* True if nobody on this host has the slot of @qpn: the process that had it has ended. False if that cannot be told. */
 	bool (*is_vacant)(uint32_t qpn);
-	/*
-	 * Completions of QP @qpn are about to give memory back that the peer has not acknowledged: nobody reads it any more for
-	 * those packets that were sent so far.
-	 */
-	void (*withdraw)(uint32_t qpn);
 
 	/* ---- management datagrams (wire/mad.h) of the connection manager; no lock held, inside an epoch section ---- */
 

@@ -15,7 +15,7 @@
 
 static struct shm_producer producer;
 
-/* The number of a record is made of its sender and of a count; the reserved byte names the sender. */
+/* The number of a record consists of its sender and a count; records of sender 1 have a path, those of sender 0 have none. */
 static uint64_t number_of(unsigned int thread, uint64_t count)
 {
 	return count * PRODUCERS + thread;
@@ -25,7 +25,7 @@ static struct shm_slot shape_of(uint64_t number)
 {
 	struct shm_slot slot = record_shape((number + 1) * 0x9e3779b97f4a7c15ULL);
 
-	slot.reserved = (uint8_t)(number % PRODUCERS);
+	slot.flags = number % PRODUCERS ? slot.flags | SHM_FLAG_PATH : 0;
 	return slot;
 }
 
@@ -53,14 +53,15 @@ static void consume(struct shm_consumer *consumer)
 	for (uint64_t i = 0; i < PRODUCERS * RECORDS; i++) {
 		struct shm_record record;
 		uint32_t field, value;
+		unsigned int sender;
 		uint64_t number;
 		struct shm_slot shape;
 
 		while (!shm_ready(consumer))
 			sched_yield();
 		assert_int_equal(shm_take(consumer, &record, &field, &value), 0);
-		assert_in_range(record.slot.reserved, 0, PRODUCERS - 1);
-		number = number_of(record.slot.reserved, counts[record.slot.reserved]++);
+		sender = record.path ? 1 : 0;
+		number = number_of(sender, counts[sender]++);
 		shape = shape_of(number);
 		assert_int_equal(record.slot.length, shape.length);
 		assert_int_equal(record.slot.headers, shape.headers);

@@ -63,14 +63,14 @@ class Sandbox(unittest.TestCase):
         for call, name, verdict, status in (
                 ('memfd_create', 'shared_memory', 'bad', 1), ('bind', 'abstract_sockets', 'bad', 1),
                 ('bind', 'udp_port', 'bad', 1), ('socket', 'udp_port', 'bad', 1), ('unshare', 'namespaces', 'less', 0),
-                ('mount', 'namespaces', 'less', 0), ('process_vm_readv', 'reading_memory', 'less', 0)):
+                ('mount', 'namespaces', 'less', 0), ('pwritev', 'reading_memory', 'less', 0)):
             got, found = refused(call)
             self.assertEqual((found[name]['verdict'], got), (verdict, status), call)
             self.assertIn('Operation not permitted', found[name]['found'], call)
             self.assertNotEqual(found[name]['advice'], '')
 
     def test_all_at_once(self):
-        got, found = refused('memfd_create,bind,socket,unshare,mount,process_vm_readv,getdents64')
+        got, found = refused('memfd_create,bind,socket,unshare,mount,pwritev,getdents64')
         self.assertEqual((got, list(found)), (1, NAMES))
 
 

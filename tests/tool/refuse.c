@@ -17,7 +17,7 @@ static const struct {
 	long number;
 } calls[] = {
 	{"memfd_create", SYS_memfd_create}, {"bind", SYS_bind},   {"socket", SYS_socket},
-	{"unshare", SYS_unshare},           {"mount", SYS_mount}, {"process_vm_readv", SYS_process_vm_readv},
+	{"unshare", SYS_unshare},           {"mount", SYS_mount}, {"pwritev", SYS_pwritev},
 	{"getdents64", SYS_getdents64},
 };
 

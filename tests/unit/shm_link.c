@@ -44,21 +44,6 @@ static void send_write(uint32_t psn, const uint8_t *payload, uint32_t length)
 	hostile_send(&other, &slot, payload, length);
 }
 
-struct reference {
-	struct shm_ticket ticket;
-	struct shm_piece piece[SHM_PIECES];
-};
-
-static void send_reference(const struct shm_slot *headers, const struct reference *reference, uint8_t pieces)
-{
-	struct shm_slot slot = *headers;
-
-	slot.flags |= SHM_FLAG_READ;
-	slot.pieces = pieces;
-	hostile_send(&other, &slot, reference,
-		     (uint32_t)(sizeof(reference->ticket) + pieces * sizeof(reference->piece[0])));
-}
-
 /* The next record for the other side, which stays in the ring. */
 static void take(struct shm_record *record)
 {
@@ -289,7 +274,6 @@ static void test_bad_record_ends_the_connection(void **state)
 static void test_bad_packets_are_dropped(void **state)
 {
 	struct shm_slot slot = write_slot(SQ_START_PSN, 8);
-	struct reference reference = {.piece = {{(uintptr_t)device.memory, 8}}};
 	uint64_t before, bad = counted(COUNTER_SHM_MALFORMED);
 
 	(void)state;
@@ -316,53 +300,24 @@ static void test_bad_packets_are_dropped(void **state)
 	slot = hostile_bth(0xd3, end.qp->number, SQ_START_PSN, 5000);
 	slot.headers = 40;
 	DROPPED(SHM_PACKET, hostile_send(&other, &slot, NULL, 0));
-	/* Ranges that are not as long as the payload; payload to be read that is none. */
-	slot = write_slot(SQ_START_PSN, 8);
-	reference.piece[0].length = 7;
-	DROPPED(SHM_PACKET, send_reference(&slot, &reference, 1));
-	reference.piece[0].length = UINT64_MAX;
-	DROPPED(SHM_PACKET, send_reference(&slot, &reference, 1));
-	reference.piece[0].length = 8;
-	slot = hostile_bth(READ_RESPONSE_ONLY, end.qp->number, SQ_START_PSN, 8);
-	slot.headers = 16;
-	DROPPED(SHM_PACKET, send_reference(&slot, &reference, 1));
-	slot = hostile_bth(0x24, end.qp->number, SQ_START_PSN, 8);
-	DROPPED(SHM_PACKET, send_reference(&slot, &reference, 1));
 #undef DROPPED
 	send_write(SQ_START_PSN, (const uint8_t *)"12345678", 8);
 	expect_acknowledge(SQ_START_PSN, NO_CREDITS);
 	assert_memory_equal(target(), "12345678", 8);
 }
 
-/* ---- payload in the memory of its sender ----------------------------------------------------------------------- */
+/* ---- repeated in part ------------------------------------------------------------------------------------------- */
 
 static uint8_t distant[20000];
 
-static struct reference distant_reference(void)
+static void fill_distant(void)
 {
 	for (size_t i = 0; i < sizeof(distant); i++)
 		distant[i] = (uint8_t)(i * 7 + i / 251);
-	return (struct reference){.ticket = {its_qpn, 0},
-				  .piece = {{(uintptr_t)distant, 1},
-					    {(uintptr_t)distant + 1, 9998},
-					    {(uintptr_t)distant + 9999, sizeof(distant) - 9999}}};
-}
-
-static void test_payload_is_read(void **state)
-{
-	const struct reference reference = distant_reference();
-	const struct shm_slot slot = write_slot(SQ_START_PSN, sizeof(distant));
-	uint64_t before = counted(COUNTER_SHM_READ_BYTES);
-
-	(void)state;
-	send_reference(&slot, &reference, 3);
-	expect_acknowledge((SQ_START_PSN + (sizeof(distant) - 1) / 256) & 0xffffff, NO_CREDITS);
-	assert_memory_equal(target(), distant, sizeof(distant));
-	assert_int_equal(counted(COUNTER_SHM_READ_BYTES) - before, sizeof(distant));
 }
 
 /* The first @packets of a WRITE of @distant, and then all of it in one run: what is new in that counts. */
-static void repeat_some(uint32_t psn, uint32_t packets, const struct reference *reference)
+static void repeat_some(uint32_t psn, uint32_t packets)
 {
 	const struct shm_slot whole = write_slot(psn, sizeof(distant));
 	struct shm_slot part = whole;
@@ -373,10 +328,7 @@ static void repeat_some(uint32_t psn, uint32_t packets, const struct reference *
 	part.bytes[8] = 0;
 	part.length = packets * 256;
 	hostile_send(&other, &part, distant, part.length);
-	if (reference)
-		send_reference(&whole, reference, 3);
-	else
-		hostile_send(&other, &whole, distant, sizeof(distant));
+	hostile_send(&other, &whole, distant, sizeof(distant));
 	expect_acknowledge((psn + (sizeof(distant) - 1) / 256) & 0xffffff, NO_CREDITS);
 	assert_memory_equal(target(), distant, sizeof(distant));
 }
@@ -384,63 +336,14 @@ static void repeat_some(uint32_t psn, uint32_t packets, const struct reference *
 static void test_half_is_repeated(void **state)
 {
 	const uint32_t each = (sizeof(distant) + 255) / 256;
-	const struct reference reference = distant_reference();
 	uint64_t before = counted(COUNTER_DUPLICATE_REQUESTS);
 	uint32_t psn = SQ_START_PSN;
 
 	(void)state;
+	fill_distant();
 	for (uint32_t packets = 1; packets < 20; packets++, psn = (psn + each) & 0xffffff)
-		repeat_some(psn, packets, NULL);
-	repeat_some(psn, 7, &reference);
-	assert_int_equal(counted(COUNTER_DUPLICATE_REQUESTS) - before, 20);
-}
-
-/* Into a receive of many small pieces. */
-static void test_payload_is_scattered(void **state)
-{
-	const struct reference reference = distant_reference();
-	const struct shm_slot slot = hostile_bth(SEND_ONLY, end.qp->number, SQ_START_PSN, 5999);
-
-	(void)state;
-	/* One segment of it is left for the receive: shorter than what is fetched in one call. */
-	post_receive(&device, &end, SECOND_HALF, 6000);
-	send_reference(&slot, &(struct reference){.ticket = reference.ticket, .piece = {{(uintptr_t)distant, 5999}}},
-		       1);
-	expect_acknowledge((SQ_START_PSN + 5998 / 256) & 0xffffff, NO_CREDITS);
-	assert_memory_equal(target(), distant, 5999);
-	expect_cqe(&cq, 0, 0);
-}
-
-/* What cannot be read is asked for again, and only then. */
-static void expect_refused_read(const struct reference *reference)
-{
-	const struct shm_slot slot = write_slot(SQ_START_PSN, sizeof(distant));
-	uint64_t before = counted(COUNTER_SHM_READ_REFUSED);
-
-	send_reference(&slot, reference, 3);
-	expect_acknowledge(SQ_START_PSN, NAK_SEQUENCE_SYNDROME);
-	assert_int_equal(counted(COUNTER_SHM_READ_REFUSED) - before, 1);
-	send_write(SQ_START_PSN, distant, 5000);
-	expect_acknowledge((SQ_START_PSN + 4999 / 256) & 0xffffff, NO_CREDITS);
-	assert_memory_equal(target(), distant, 5000);
-}
-
-static void test_memory_is_not_there(void **state)
-{
-	struct reference reference = distant_reference();
-
-	(void)state;
-	reference.piece[2].address = 4096;
-	expect_refused_read(&reference);
-}
-
-static void test_ticket_is_withdrawn(void **state)
-{
-	const struct reference reference = distant_reference();
-
-	(void)state;
-	other.out.ring->withdrawn[its_qpn % SHM_WITHDRAWN] = 1;
-	expect_refused_read(&reference);
+		repeat_some(psn, packets);
+	assert_int_equal(counted(COUNTER_DUPLICATE_REQUESTS) - before, 19);
 }
 
 /* ---- sending --------------------------------------------------------------------------------------------------- */
@@ -493,7 +396,7 @@ static void test_room_of_one_who_leaves(void **state)
 	WAIT_FOR(!link_waits(&end.qp->requester.waiter));
 }
 
-enum { LONG_COUNT = 40, LONG_BYTES = 32 << 10, FILLS = SHM_DATA_BYTES / LONG_BYTES };
+enum { LONG_BYTES = 32 << 10, FILLS = SHM_DATA_BYTES / LONG_BYTES };
 
 /* ---- a peer that does not run ---------------------------------------------------------------------------------- */
 
@@ -742,81 +645,6 @@ static void test_wakes_one_who_has_not_looked(void **state)
 	assert_true(2 * (counted(COUNTER_SHM_WAKEUPS_SENT) - woken) > counted(COUNTER_ACK_TIMEOUTS_EXCUSED) - excused);
 }
 
-static void send_long_ones(void)
-{
-	for (int i = 0; i < LONG_COUNT; i++)
-		put_send(&device, &end, 0, LONG_BYTES);
-	ring(&end);
-}
-
-static bool is_there(uint32_t slot)
-{
-	const struct shm_consumer in = {.ring = other.in.ring, .at.slot = slot};
-
-	return shm_ready(&in);
-}
-
-static void expect_reference(struct reference *reference)
-{
-	struct shm_record record;
-
-	take(&record);
-	assert_int_equal(record.headers[0], SEND_ONLY);
-	assert_int_equal(record.slot.flags, SHM_FLAG_READ);
-	assert_int_equal(record.slot.length, LONG_BYTES);
-	assert_int_equal(record.slot.pieces, 1);
-	memcpy(reference, record.payload, sizeof(reference->ticket) + sizeof(reference->piece[0]));
-	assert_int_equal(reference->ticket.qpn, end.qp->number);
-	assert_int_equal(reference->piece[0].address, (uintptr_t)device.memory);
-	assert_int_equal(reference->piece[0].length, LONG_BYTES);
-}
-
-/* When the ring is full, and nothing is taken for a while, payload stays where it is for one who can read it. */
-static void test_offers_memory(void **state)
-{
-	struct reference reference;
-	uint64_t end_ms;
-
-	(void)state;
-	send_long_ones();
-	for (end_ms = test_now_ms() + 5; test_now_ms() < end_ms;)
-		progress_poll();
-	assert_true(is_there(FILLS - 1));
-	assert_false(is_there(FILLS));
-	other.out.ring->state.can_read = 1;
-	WAIT_FOR((progress_poll(), is_there(LONG_COUNT - 1)));
-	for (int i = 0; i < FILLS; i++)
-		expect_send(LONG_BYTES);
-	for (int i = FILLS; i < LONG_COUNT; i++)
-		expect_reference(&reference);
-	/* As soon as it takes something again, the ring is better. */
-	shm_release(&other.in);
-	put_send(&device, &end, 0, LONG_BYTES);
-	ring(&end);
-	expect_send(LONG_BYTES);
-}
-
-/* Before the completions of a QP in error give memory back, what refers to it is withdrawn. */
-static void test_withdraws(void **state)
-{
-	const struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
-	struct reference reference;
-	const uint32_t *withdrawn;
-
-	(void)state;
-	other.out.ring->state.can_read = 1;
-	send_long_ones();
-	WAIT_FOR((progress_poll(), is_there(FILLS)));
-	for (int i = 0; i < FILLS; i++)
-		expect_send(LONG_BYTES);
-	expect_reference(&reference);
-	withdrawn = &other.in.ring->withdrawn[reference.ticket.qpn % SHM_WITHDRAWN];
-	assert_int_equal(__atomic_load_n(withdrawn, __ATOMIC_ACQUIRE), reference.ticket.number);
-	assert_int_equal(hca_qp_modify(end.qp, &error, IBV_QP_STATE), 0);
-	expect_cqe(&cq, 0, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
-	assert_int_not_equal(__atomic_load_n(withdrawn, __ATOMIC_ACQUIRE), reference.ticket.number);
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, shm_world_begin, shm_world_end)
 
 int main(void)
@@ -830,11 +658,7 @@ int main(void)
 		TEST(test_flood_of_strangers),
 		TEST(test_bad_record_ends_the_connection),
 		TEST(test_bad_packets_are_dropped),
-		TEST(test_payload_is_read),
 		TEST(test_half_is_repeated),
-		TEST(test_payload_is_scattered),
-		TEST(test_memory_is_not_there),
-		TEST(test_ticket_is_withdrawn),
 		TEST(test_waits_for_room),
 		TEST(test_room_of_one_who_leaves),
 		TEST(test_patience),
@@ -845,8 +669,6 @@ int main(void)
 		TEST(test_wakes_sleepers),
 		TEST(test_wakes_one_who_stops_polling),
 		TEST(test_wakes_one_who_has_not_looked),
-		TEST(test_offers_memory),
-		TEST(test_withdraws),
 	};
 
 	return cmocka_run_group_tests(tests, shm_world_open, shm_world_close);

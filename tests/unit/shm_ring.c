@@ -60,8 +60,6 @@ static void test_shapes(void **state)
 		{.headers = 72, .length = 65, .flags = SHM_FLAG_PATH},
 		{.headers = 20, .length = 8, .flags = SHM_FLAG_PATH},
 		{.headers = 20, .length = 4096, .flags = SHM_FLAG_PATH | SHM_FLAG_FRAME},
-		{.headers = 28, .length = 1, .flags = SHM_FLAG_READ, .pieces = 1},
-		{.headers = 64, .length = 1u << 20, .flags = SHM_FLAG_READ | SHM_FLAG_PATH, .pieces = 30},
 		{.headers = 28, .length = 65536},
 	};
 	struct world world;
@@ -78,7 +76,6 @@ static void test_shapes(void **state)
 		assert_int_equal(record.slot.headers, shapes[i].headers);
 		assert_int_equal(record.slot.length, shapes[i].length);
 		assert_int_equal(record.slot.flags, shapes[i].flags);
-		assert_int_equal(record.slot.pieces, shapes[i].pieces);
 		assert_int_equal(record.path != NULL, shapes[i].flags & SHM_FLAG_PATH ? 1 : 0);
 		assert_true(record_is(&record, i));
 		/* Payload that is not in the slot begins a line. */
@@ -313,35 +310,27 @@ static uint32_t field_refused(const struct shm_slot *slot)
 static void test_hostile_fields(void **state)
 {
 	const struct shm_slot good = {.headers = 28, .length = 100};
-	const struct shm_slot reads = {.headers = 28, .length = 100, .flags = SHM_FLAG_READ, .pieces = 2};
 	struct shm_slot slot;
 
 	(void)state;
 	assert_int_equal(field_refused(&good), 0);
-	assert_int_equal(field_refused(&reads), 0);
 #define REFUSED(base, number, member, with)                                                                            \
 	do {                                                                                                           \
 		slot = base;                                                                                           \
 		slot.member = with;                                                                                    \
 		assert_int_equal(field_refused(&slot), number);                                                        \
 	} while (0)
-	for (int bit = 3; bit < 8; bit++)
+	for (int bit = 2; bit < 8; bit++)
 		REFUSED(good, 2, flags, (uint8_t)(1 << bit));
 	REFUSED(good, 2, flags, SHM_FLAG_FRAME);
-	REFUSED(reads, 2, flags, SHM_FLAG_FRAME | SHM_FLAG_READ | SHM_FLAG_PATH);
 	for (int headers = 0; headers < 256; headers++)
 		REFUSED(good, headers < 12 || headers > 72 || headers % 4 ? 3u : 0u, headers, (uint8_t)headers);
-	for (int pieces = 0; pieces < 256; pieces++) {
-		REFUSED(good, pieces ? 4u : 0u, pieces, (uint8_t)pieces);
-		REFUSED(reads, pieces < 1 || pieces > 30 ? 4u : 0u, pieces, (uint8_t)pieces);
-	}
+	for (int bit = 0; bit < 16; bit++)
+		REFUSED(good, 4, reserved, (uint16_t)(1 << bit));
 	REFUSED(good, 0, length, SHM_MOST_PAYLOAD);
 	REFUSED(good, 6, length, SHM_MOST_PAYLOAD + 1);
 	REFUSED(good, 6, length, 0xffffffff);
 	REFUSED(good, 0, length, 0);
-	REFUSED(reads, 0, length, SHM_MOST_READ);
-	REFUSED(reads, 6, length, SHM_MOST_READ + 1);
-	REFUSED(reads, 6, length, 0);
 #undef REFUSED
 }
 
@@ -380,8 +369,8 @@ static void test_hostile_slots(void **state)
 		if (record.path)
 			assert_true(is_inside(record.path, 64, world.ring->data, SHM_DATA_BYTES));
 		assert_true(is_inside(record.headers, record.slot.headers, in_ring->bytes, SHM_INLINE_BYTES));
-		assert_true(is_inside(record.payload, record_bytes(&record.slot), world.ring->data, SHM_DATA_BYTES) ||
-			    is_inside(record.payload, record_bytes(&record.slot), in_ring->bytes, SHM_INLINE_BYTES));
+		assert_true(is_inside(record.payload, record.slot.length, world.ring->data, SHM_DATA_BYTES) ||
+			    is_inside(record.payload, record.slot.length, in_ring->bytes, SHM_INLINE_BYTES));
 	}
 	assert_true(accepted > 50000);
 	world_end(&world);

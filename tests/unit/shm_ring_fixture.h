@@ -16,14 +16,6 @@ static inline uint8_t record_byte(uint64_t number, uint32_t i)
 	return (uint8_t)((number * 0x9e3779b97f4a7c15u >> 32) + i * 7 + (i >> 8));
 }
 
-/* Bytes in the place of the payload. */
-static inline uint32_t record_bytes(const struct shm_slot *slot)
-{
-	if (slot->flags & SHM_FLAG_READ)
-		return (uint32_t)(sizeof(struct shm_ticket) + slot->pieces * sizeof(struct shm_piece));
-	return slot->length;
-}
-
 /*
  * Writes record @number with the sizes of @slot. Where its parts go is said once more here, from the description in
  * link/shm/ring.h. Returns what shm_reserve() does, but for -EAGAIN.
@@ -31,8 +23,8 @@ static inline uint32_t record_bytes(const struct shm_slot *slot)
 static inline int record_send(struct shm_producer *producer, const struct shm_slot *shape, uint64_t number)
 {
 	struct shm_slot slot = *shape;
-	bool payload_outside = slot.headers + record_bytes(&slot) > 116;
-	uint32_t lines = (slot.flags & SHM_FLAG_PATH ? 1 : 0) + (payload_outside ? (record_bytes(&slot) + 63) / 64 : 0);
+	bool payload_outside = slot.headers + slot.length > 116;
+	uint32_t lines = (slot.flags & SHM_FLAG_PATH ? 1 : 0) + (payload_outside ? (slot.length + 63) / 64 : 0);
 	struct shm_cursor from, to;
 	uint32_t at, i = 0;
 	uint8_t *data;
@@ -51,7 +43,7 @@ static inline int record_send(struct shm_producer *producer, const struct shm_sl
 			*data++ = record_byte(number, i);
 	for (uint32_t j = 0; j < slot.headers; j++)
 		slot.bytes[j] = record_byte(number, i++);
-	for (uint32_t j = 0; j < record_bytes(&slot); j++)
+	for (uint32_t j = 0; j < slot.length; j++)
 		(payload_outside ? data : slot.bytes + slot.headers)[j] = record_byte(number, i++);
 	shm_publish(producer->ring, from.slot, &slot);
 	return 0;
@@ -69,7 +61,7 @@ static inline bool record_is(const struct shm_record *record, uint64_t number)
 	for (uint32_t j = 0; j < record->slot.headers; j++)
 		if (record->headers[j] != record_byte(number, i++))
 			return false;
-	for (uint32_t j = 0; j < record_bytes(&record->slot); j++)
+	for (uint32_t j = 0; j < record->slot.length; j++)
 		if (record->payload[j] != record_byte(number, i++))
 			return false;
 	return true;
@@ -85,12 +77,8 @@ static inline struct shm_slot record_shape(uint64_t random)
 		.length = (uint32_t)((random >> 20) % (longest[(random >> 16 & 15) % 5] + 1)),
 	};
 
-	if ((random >> 9 & 15) == 0 && slot.length) {
-		slot.flags |= SHM_FLAG_READ;
-		slot.pieces = (uint8_t)(1 + (random >> 48) % SHM_PIECES);
-	} else if (slot.flags & SHM_FLAG_PATH && random >> 13 & 1) {
+	if (slot.flags & SHM_FLAG_PATH && random >> 13 & 1)
 		slot.flags |= SHM_FLAG_FRAME;
-	}
 	return slot;
 }
 

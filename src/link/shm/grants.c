@@ -11,8 +11,21 @@
 #include "device/grants.h"
 #include "link/shm/peer.h"
 
+/* Read by the other side to see whether it can. */
+static uint64_t probe;
+
+static void prepare_probe(struct shm_state *own)
+{
+	/* Written once, so that the value that peers were told before stays right. */
+	if (!__atomic_load_n(&probe, __ATOMIC_RELAXED))
+		__atomic_store_n(&probe, hca_random(first_device()) | 1, __ATOMIC_RELAXED);
+	own->probe_value = __atomic_load_n(&probe, __ATOMIC_RELAXED);
+	own->probe = (uintptr_t)&probe;
+}
+
 void shm_grants_prepare(struct shm_peer *peer)
 {
+	prepare_probe(peer->own);
 	peer->own->process = (uint32_t)getpid();
 	peer->own->attends = __atomic_load_n(&shm_poller.attends, __ATOMIC_RELAXED);
 	__atomic_store_n(&peer->out.ring->generation, 1, __ATOMIC_RELEASE);

@@ -6,7 +6,6 @@
  *   send.c    runs become records
  *   receive.c records become packets: the poller
  *   wake.c    who sleeps, and who wakes whom
- *   bulk.c    payload that is read from the memory of its sender
  *   grants.c  what the other side may do without asking
  *   direct.c  READ and WRITE by such grants
  *   settle.c  waiting until none is under way
@@ -47,10 +46,8 @@ struct shm_peer {
 	/* Of the poller, see shm_nudge(): polls since a record came or it last looked, and what it saw then. */
 	uint32_t polls, seen_head, seen_tail;
 	uint32_t handled; /* of the poller: what it has said of that, shm_ring.handled */
-	bool greeted;     /* of the poller: a record has come, so the other side's state is complete */
-	uint64_t stuck; /* atomic; how far the other side was when somebody first found no room, and when, see bulk.c */
+	uint64_t stuck;   /* atomic; how far the other side was when somebody first found no room, and when */
 	uint64_t told_ns; /* atomic; when a drop was explained last, CLOCK_MONOTONIC */
-	uint64_t resumed; /* of the poller: when it last let those who wait try although there was no room */
 	/* Of the poller: how far the other side was when those who wait tried last, and how many have yet to try. */
 	uint32_t tried_head, to_try;
 	struct link_queue waiting; /* for room in the ring that this process fills */
@@ -163,46 +160,6 @@ static inline void shm_wake(struct shm_peer *peer, bool room)
 		shm_wake_slow(peer);
 }
 
-/* ---- bulk.c ----------------------------------------------------------------------------------------------- */
-
-struct shm_fetch {
-	struct stream_fetch fetch;
-	struct shm_peer *peer;
-	struct shm_ticket ticket;
-	uint32_t pieces;
-	struct shm_piece piece[SHM_PIECES];
-};
-
-/** Tells the other side where it can try to read the memory of this process. */
-void shm_bulk_prepare(struct shm_peer *peer);
-/** Tries to read the memory of the other side, which has sent something. The poller's. */
-void shm_bulk_probe(struct shm_peer *peer);
-/**
- * Nanoseconds for which the other side has taken nothing while there was no room, as far as somebody has asked this. Any
- * thread.
- */
-uint64_t shm_stuck_ns(struct shm_peer *peer);
-/** True if that is long, and it can read this memory. */
-bool shm_is_stuck(struct shm_peer *peer);
-/**
- * If the payload of @packet can be read by the other side, fills @pieces and @ticket and returns the number of pieces;
- * else returns 0. Nothing of the payload is taken.
- */
-uint32_t shm_bulk_offer(const struct shm_peer *peer, const struct packet *packet, struct shm_ticket *ticket,
-			struct shm_piece *pieces);
-/**
- * Makes the payload of @packet, whose headers are parsed, of what @record names; @fetch is its storage. Returns false if
- * that makes no sense.
- */
-bool shm_bulk_accept(struct shm_peer *peer, const struct shm_record *record, struct shm_fetch *fetch,
-		     struct packet *packet);
-
-/**
- * The id was that of the other side all the time if its socket is open now: a process closes its files before it loses its id. A
- * system call; any thread.
- */
-bool shm_is_still_there(const struct shm_peer *peer);
-
 /* ---- grants.c, settle.c ------------------------------------------------------------------------------------------ */
 
 /** Tells the other side what it has to know before it sends anything. */
@@ -221,6 +178,11 @@ void shm_grants_take_back(struct shm_peer *peer);
 struct shm_grant *shm_grant_place(struct shm_ring *ring, uint32_t destination, uint32_t rkey);
 /** poller.attend */
 void shm_attend(struct poller *poller, bool attends);
+/**
+ * Returns true if the other side has not ended, so that its id was its own all the time: a process closes its sockets before it
+ * loses its id. A system call that does not block; any thread.
+ */
+bool shm_is_still_there(const struct shm_peer *peer);
 /** grants.settle */
 void shm_settle(void);
 

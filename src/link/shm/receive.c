@@ -69,7 +69,7 @@ static struct hca *show_to_filters(struct packet *packet)
 }
 
 static bool parse_payload(struct shm_peer *peer, const struct shm_record *record, const uint8_t *headers,
-			  struct shm_fetch *fetch, struct packet *packet, struct refusal *why)
+			  struct packet *packet, struct refusal *why)
 {
 	uint32_t length = record->slot.length;
 	uint8_t masks[2 * sizeof(uint64_t)];
@@ -80,21 +80,19 @@ static bool parse_payload(struct shm_peer *peer, const struct shm_record *record
 	if (!(packet_opcodes[headers[0]].headers & HEADER_PAYLOAD))
 		return !length;
 	if (message_is_masked_atomic(packet->message)) {
-		if (length > sizeof(masks) || record->slot.flags & SHM_FLAG_READ)
+		if (length > sizeof(masks))
 			return false;
 		memcpy(masks, record->payload, length);
 		return !roce_masks_parse(packet, masks, length, why);
 	}
 	stream_begin(&packet->payload, NULL, 0);
-	if (record->slot.flags & SHM_FLAG_READ)
-		return shm_bulk_accept(peer, record, fetch, packet);
 	stream_add_memory(&packet->payload, record->payload, length);
 	return true;
 }
 
 /* Makes @packet of @record; returns false with @why if that makes no sense. */
-static bool parse_record(struct shm_peer *peer, const struct shm_record *record, struct shm_fetch *fetch,
-			 struct packet *packet, struct refusal *why)
+static bool parse_record(struct shm_peer *peer, const struct shm_record *record, struct packet *packet,
+			 struct refusal *why)
 {
 	const struct shm_slot *slot = &record->slot;
 	uint8_t headers[ROCE_MOST_HEADERS];
@@ -109,7 +107,7 @@ static bool parse_record(struct shm_peer *peer, const struct shm_record *record,
 					{(uint64_t)peer->host->pid, packet->destination_qpn, slot->length}};
 		return false;
 	}
-	if (!parse_payload(peer, record, headers, fetch, packet, why))
+	if (!parse_payload(peer, record, headers, packet, why))
 		return false;
 	/* The responder knows how many packets they are. A frame is one. */
 	if (slot->length && !(slot->flags & SHM_FLAG_FRAME))
@@ -131,16 +129,14 @@ static bool parse_record(struct shm_peer *peer, const struct shm_record *record,
 /* Of records of a batch that are for queue pairs of one device. */
 struct tally {
 	struct hca *hca;
-	uint64_t records, ring_pieces, ring_bytes, read_pieces, read_bytes;
+	uint64_t records, ring_pieces, ring_bytes;
 };
 
 static void count(const struct shm_slot *slot, struct tally *tally)
 {
-	bool read = slot->flags & SHM_FLAG_READ;
-
 	tally->records++;
-	*(read ? &tally->read_pieces : &tally->ring_pieces) += slot->length != 0;
-	*(read ? &tally->read_bytes : &tally->ring_bytes) += slot->length;
+	tally->ring_pieces += slot->length != 0;
+	tally->ring_bytes += slot->length;
 }
 
 static void add_up(const struct tally *tally)
@@ -154,11 +150,6 @@ static void add_up(const struct tally *tally)
 		counters_add(counters, COUNTER_SHM_BYTES_RECEIVED, tally->ring_bytes);
 		counters_add(counters, COUNTER_SHM_RING_PIECES, tally->ring_pieces);
 		counters_add(counters, COUNTER_SHM_RING_BYTES, tally->ring_bytes);
-	}
-	if (unlikely(tally->read_pieces)) {
-		counters_add(counters, COUNTER_SHM_BYTES_RECEIVED, tally->read_bytes);
-		counters_add(counters, COUNTER_SHM_READ_PIECES, tally->read_pieces);
-		counters_add(counters, COUNTER_SHM_READ_BYTES, tally->read_bytes);
 	}
 }
 
@@ -179,17 +170,16 @@ static void handle(struct shm_peer *peer, const struct shm_record *record, struc
 {
 	struct packet *packet = run_slot(run);
 	struct hca *shown = NULL;
-	struct shm_fetch fetch;
 	struct refusal why;
 
-	if (!parse_record(peer, record, &fetch, packet, &why)) {
+	if (!parse_record(peer, record, packet, &why)) {
 		malformed(&why);
 		return;
 	}
 	if (__builtin_expect(the_registry.count > 1, 0))
 		turn_to(tally, packet->destination_qpn);
 	count(&record->slot, tally);
-	if (__builtin_expect(the_registry.filters, 0) && !stream_failed(&packet->payload))
+	if (__builtin_expect(the_registry.filters, 0))
 		shown = show_to_filters(packet);
 	run_commit(run);
 	deliver_queued(run);
@@ -210,7 +200,7 @@ SPECIALISED bool take_as(struct shm_peer *peer, struct run *run, struct tally *t
 	uint32_t length = sizes->length, lines, line;
 	uint8_t headers[ROCE_MOST_HEADERS];
 
-	if (unlikely(sizes->flags || sizes->pieces || sizes->headers != bytes ||
+	if (unlikely(sizes->flags || sizes->reserved || sizes->headers != bytes ||
 		     length > (roce_whole_has_payload(opcode) ? TUNABLE_SHM_WHOLE_BYTES : 0)))
 		return false;
 	memcpy(headers, slot->bytes, bytes);
@@ -276,13 +266,6 @@ static inline bool take_whole(struct shm_peer *peer, struct run *run, struct tal
 
 /* ---- the poller ------------------------------------------------------------------------------------------------ */
 
-/* Once: the state of the other side is complete, it was written before its first record. */
-static void greet(struct shm_peer *peer)
-{
-	peer->greeted = true;
-	shm_bulk_probe(peer);
-}
-
 /* Gives back the room of all records that were handled. */
 static void give_room(struct shm_peer *peer)
 {
@@ -318,8 +301,6 @@ static void take_records(struct shm_peer *peer, struct run *run)
 	struct tally tally = {.hca = first_device()};
 	uint32_t taken = 0;
 
-	if (__builtin_expect(!peer->greeted, 0))
-		greet(peer);
 	/* A peer that sends is awake. */
 	peer->polls = 0;
 	/* The program would have taken them, if it were polling. */
@@ -334,20 +315,6 @@ static void take_records(struct shm_peer *peer, struct run *run)
 	add_up(&tally);
 	/* The last look at `starved` may have come before the room was seen by the other side. */
 	shm_wake(peer, true);
-}
-
-/* True if those who wait may try although there is no room, by reference: but not with every poll. */
-static bool may_try(struct shm_peer *peer)
-{
-	uint64_t now_ns;
-
-	if (!shm_is_stuck(peer))
-		return false;
-	now_ns = clock_now_ns();
-	if (now_ns - peer->resumed < TUNABLE_SHM_STUCK_NS)
-		return false;
-	peer->resumed = now_ns;
-	return true;
 }
 
 /*
@@ -369,9 +336,9 @@ static bool resume(struct shm_peer *peer, struct run *run)
 			shm_starve(peer);
 		return false;
 	}
-	if (!room && !may_try(peer))
+	if (!room)
 		return false;
-	if (!room || head != peer->tried_head)
+	if (head != peer->tried_head)
 		peer->to_try = waiters;
 	peer->tried_head = head;
 	now = peer->to_try < TUNABLE_SHM_RESUMED ? peer->to_try : TUNABLE_SHM_RESUMED;

@@ -61,19 +61,17 @@ bool shm_has_room(struct shm_producer *producer)
 /* The number of the field that breaks the format, and its value; 0: none does. */
 static uint32_t bad_field(const struct shm_slot *slot, uint32_t *value)
 {
-	bool reads = slot->flags & SHM_FLAG_READ;
-
 	*value = slot->flags;
-	if (slot->flags & ~SHM_FLAGS || (slot->flags & SHM_FLAG_FRAME && (!(slot->flags & SHM_FLAG_PATH) || reads)))
+	if (slot->flags & ~SHM_FLAGS || (slot->flags & SHM_FLAG_FRAME && !(slot->flags & SHM_FLAG_PATH)))
 		return 2;
 	*value = slot->headers;
 	if (slot->headers < ROCE_BTH_BYTES || slot->headers > ROCE_MOST_HEADERS || slot->headers % 4)
 		return 3;
-	*value = slot->pieces;
-	if (reads ? !slot->pieces || slot->pieces > SHM_PIECES : slot->pieces)
+	*value = slot->reserved;
+	if (slot->reserved)
 		return 4;
 	*value = slot->length;
-	if (slot->length > (reads ? SHM_MOST_READ : SHM_MOST_PAYLOAD) || (reads && !slot->length))
+	if (slot->length > SHM_MOST_PAYLOAD)
 		return 6;
 	return 0;
 }

@@ -50,10 +50,6 @@
 #define SHM_INLINE_BYTES 116u
 /* Payload of one record. Twice a record has to fit into the data area: what is left before its end may be skipped. */
 #define SHM_MOST_PAYLOAD (64u << 10)
-/* Payload that is read from the memory of the sender: as many ranges, and bytes. */
-#define SHM_PIECES 30u
-#define SHM_MOST_READ (1u << 20)
-#define SHM_WITHDRAWN 256u
 #define SHM_GRANTS 64u
 /* Slots, and lines of the data area, that are on their way to a processor before it needs them. */
 #define SHM_AHEAD 4u
@@ -61,8 +57,7 @@
 enum shm_flag {
 	SHM_FLAG_PATH = 1 << 0,  /* a path comes along */
 	SHM_FLAG_FRAME = 1 << 1, /* from another host: the answer goes there */
-	SHM_FLAG_READ = 1 << 2,  /* the payload is to be read from the memory of the sender */
-	SHM_FLAGS = (1 << 3) - 1,
+	SHM_FLAGS = (1 << 2) - 1,
 };
 
 /*
@@ -73,29 +68,17 @@ struct shm_slot {
 	uint32_t sequence; /* atomic; the lap, from 1 */
 	uint8_t flags;     /* enum shm_flag */
 	uint8_t headers;   /* bytes of BTH and extension headers */
-	uint8_t pieces;    /* SHM_FLAG_READ: ranges */
-	uint8_t reserved;
-	uint32_t length; /* of the payload, without pad */
+	uint16_t reserved; /* 0 */
+	uint32_t length;   /* of the payload, without pad */
 	uint8_t bytes[SHM_INLINE_BYTES];
 } __attribute__((aligned(SHM_SLOT_BYTES)));
 
-/* SHM_FLAG_READ: where the payload is; as many as `pieces` in the place of the payload. */
-struct shm_piece {
-	uint64_t address, length;
-};
-
-/* SHM_FLAG_READ: where the ranges begin, so that they can be withdrawn (shm_withdrawn). */
-struct shm_ticket {
-	uint32_t qpn, number;
-};
-
 /* What the process that fills a ring says about itself, and rarely changes. */
 struct shm_state {
-	uint32_t sleeps;   /* atomic; 1: it is to be woken when there is a record for it, or room that it waits for */
-	uint32_t starved;  /* atomic; 1: it waits for room in this ring */
-	uint32_t barrier;  /* atomic; 0: the other process needs a barrier between a record and its look at `sleeps` */
-	uint32_t can_read; /* atomic; 1: it can read the memory of the other process */
-	uint64_t probe;    /* address of a word of its memory that has the value probe_value */
+	uint32_t sleeps;  /* atomic; 1: it is to be woken when there is a record for it, or room that it waits for */
+	uint32_t starved; /* atomic; 1: it waits for room in this ring */
+	uint32_t barrier; /* atomic; 0: the other process needs a barrier between a record and its look at `sleeps` */
+	uint64_t probe;   /* address of a word of its memory that has the value probe_value */
 	uint64_t probe_value;
 	uint32_t process; /* its id, as it sees it */
 	uint32_t attends; /* atomic; 1: its program polls all the time */
@@ -129,7 +112,6 @@ struct shm_ring {
 	uint64_t head
 		__attribute__((aligned(2 * SHM_LINE))); /* atomic; of the consumer: up to where there is room again… */
 	uint32_t handled; /* …atomic; slots: and up to where it has sent what it answers */
-	uint32_t withdrawn[SHM_WITHDRAWN] __attribute__((aligned(2 * SHM_LINE))); /* atomic; by QP, see bulk.c */
 	struct shm_access access __attribute__((aligned(2 * SHM_LINE)));
 	uint64_t generation __attribute__((aligned(2 * SHM_LINE))); /* atomic; of grants, from 1 */
 	struct shm_grant grant[SHM_GRANTS];
@@ -158,7 +140,7 @@ struct shm_record {
 	struct shm_slot slot;   /* but for its bytes */
 	const uint8_t *path;    /* SHM_LINE bytes, or NULL */
 	const uint8_t *headers; /* slot.headers bytes */
-	const uint8_t *payload; /* slot.length bytes, or slot.pieces ranges behind a ticket */
+	const uint8_t *payload; /* slot.length bytes */
 };
 
 static inline uint64_t shm_pack(struct shm_cursor cursor)
@@ -178,7 +160,8 @@ static inline uint32_t shm_lines(uint32_t bytes)
 
 /* What a slot says of its record, but for its sequence, in one word. */
 struct shm_sizes {
-	uint8_t flags, headers, pieces, reserved;
+	uint8_t flags, headers;
+	uint16_t reserved;
 	uint32_t length;
 };
 
@@ -188,19 +171,9 @@ static inline uint32_t shm_path_lines(const struct shm_slot *slot)
 	return slot->flags & SHM_FLAG_PATH ? 1 : 0;
 }
 
-/* Bytes in the place of the payload. */
-static inline uint32_t shm_payload_bytes(const struct shm_slot *slot)
-{
-	if (slot->flags & SHM_FLAG_READ)
-		return (uint32_t)(sizeof(struct shm_ticket) + slot->pieces * sizeof(struct shm_piece));
-	return slot->length;
-}
-
 static inline uint32_t shm_payload_lines(const struct shm_slot *slot)
 {
-	uint32_t bytes = shm_payload_bytes(slot);
-
-	return slot->headers + bytes <= SHM_INLINE_BYTES ? 0 : shm_lines(bytes);
+	return slot->headers + slot->length <= SHM_INLINE_BYTES ? 0 : shm_lines(slot->length);
 }
 
 /** The lines that a record with such a slot takes. */
@@ -309,7 +282,7 @@ static inline void shm_publish_filled(struct shm_ring *ring, uint32_t at)
 /** The same of a slot that is filled from @slot; its sequence is ignored. */
 static inline void shm_publish(struct shm_ring *ring, uint32_t at, const struct shm_slot *slot)
 {
-	uint32_t used = slot->headers + (shm_payload_lines(slot) ? 0 : shm_payload_bytes(slot));
+	uint32_t used = slot->headers + (shm_payload_lines(slot) ? 0 : slot->length);
 
 	__builtin_memcpy((uint8_t *)&ring->slot[at % SHM_SLOTS] + sizeof(slot->sequence),
 			 (const uint8_t *)slot + sizeof(slot->sequence),

@@ -16,10 +16,9 @@
 #include "wire/roce_whole.h"
 
 _Static_assert(sizeof(struct shm_path) == SHM_LINE, "a path takes a line");
-_Static_assert(TUNABLE_SHM_READ_FROM <= TUNABLE_SHM_PIECE_BYTES && TUNABLE_SHM_PIECE_BYTES <= SHM_MOST_PAYLOAD,
+_Static_assert(TUNABLE_SHM_LONG_FROM <= TUNABLE_SHM_PIECE_BYTES && TUNABLE_SHM_PIECE_BYTES <= SHM_MOST_PAYLOAD,
 	       "short runs are one record");
-_Static_assert(2 * TUNABLE_SHM_RUN_BYTES <= SHM_DATA_BYTES && TUNABLE_SHM_RUN_BYTES <= SHM_MOST_READ,
-	       "a run finds room at once");
+_Static_assert(2 * TUNABLE_SHM_RUN_BYTES <= SHM_DATA_BYTES, "a run finds room at once");
 
 /* A record that is about to be written. */
 struct draft {
@@ -66,6 +65,22 @@ static int reserve_one(struct shm_producer *out, struct draft *draft)
 		error_;                                                                                                \
 	})
 
+/*
+ * Returns the nanoseconds for which the other side has taken nothing since a sender first asked here. The slot is in the upper half
+ * of `stuck`, the time in microseconds in the lower, which wraps after 71 minutes and then counts anew.
+ */
+static uint64_t stuck_ns_of(struct shm_peer *peer)
+{
+	uint32_t head = shm_unpack(__atomic_load_n(&peer->out.ring->head, __ATOMIC_RELAXED)).slot;
+	uint64_t stuck = __atomic_load_n(&peer->stuck, __ATOMIC_RELAXED);
+	uint32_t now_us = (uint32_t)(clock_now_ns() / 1000);
+
+	if (stuck && stuck >> 32 == head)
+		return (now_us - (uint32_t)stuck) * UINT64_C(1000);
+	__atomic_store_n(&peer->stuck, (uint64_t)head << 32 | now_us, __ATOMIC_RELAXED);
+	return 0;
+}
+
 /* Others in the same second are counted only. */
 static void drop(struct hca *hca, struct shm_peer *peer, const struct packet *packet, uint64_t stuck_ns)
 {
@@ -95,7 +110,7 @@ static enum link_result no_room(struct hca *hca, struct shm_peer *peer, struct r
 	if (error != -ENOBUFS)
 		return LINK_SENT;
 	if (may_drop(hca, packet)) {
-		uint64_t stuck_ns = shm_stuck_ns(peer);
+		uint64_t stuck_ns = stuck_ns_of(peer);
 
 		if (stuck_ns >= LIMIT_UNRELIABLE_WAIT_MS * UINT64_C(1000000)) {
 			drop(hca, peer, packet, stuck_ns);
@@ -144,7 +159,6 @@ static bool draft_record(struct draft *draft, const struct packet *packet, uint3
 		roce_ask_acknowledge(headers);
 	/* Answers to these need it. */
 	draft->slot.flags = packet_opcodes[headers[0]].headers & (HEADER_DETH | HEADER_DCETH) ? SHM_FLAG_PATH : 0;
-	draft->slot.pieces = 0;
 	draft->slot.reserved = 0;
 	draft->slot.length = length;
 	return true;
@@ -253,7 +267,7 @@ SPECIALISED enum link_result send_whole(struct hca *hca, struct shm_peer *peer, 
 static inline bool is_whole(const struct packet *packet)
 {
 	return packet->transport == IBV_QPT_RC && packet->place == PLACE_ONLY &&
-	       (!packet->payload.length || (packet->payload.length < TUNABLE_SHM_READ_FROM && packet->payload.whole));
+	       (!packet->payload.length || (packet->payload.length < TUNABLE_SHM_LONG_FROM && packet->payload.whole));
 }
 
 /* Any run that is one record. */
@@ -335,45 +349,15 @@ static enum link_result send_pieces(struct hca *hca, struct shm_peer *peer, stru
 	return LINK_SENT;
 }
 
-/* ---- payload that stays where it is ---------------------------------------------------------------------------- */
-
-static enum link_result send_reference(struct hca *hca, struct shm_peer *peer, struct run *run,
-				       const struct shm_ticket *ticket, const struct shm_piece *pieces, uint32_t count)
-{
-	const struct packet *packet = run_slot(run);
-	struct draft draft;
-	uint8_t *at;
-	int error;
-
-	if (!draft_record(&draft, packet, 0, (uint32_t)packet->payload.length))
-		return LINK_SENT;
-	draft.slot.flags |= SHM_FLAG_READ;
-	draft.slot.pieces = (uint8_t)count;
-	error = RESERVE(peer, reserve_one(&peer->out, &draft));
-	if (error)
-		return no_room(hca, peer, run, error);
-	at = write_front(&draft, packet->path);
-	memcpy(at, ticket, sizeof(*ticket));
-	memcpy(at + sizeof(*ticket), pieces, count * sizeof(*pieces));
-	shm_publish(peer->out.ring, draft.at, &draft.slot);
-	return LINK_SENT;
-}
-
 static enum link_result send_long(struct hca *hca, struct shm_peer *peer, struct run *run)
 {
 	const struct packet *packet = run_slot(run);
 	bool many = packet->payload.length > TUNABLE_SHM_PIECE_BYTES;
 	enum link_result result = many ? send_pieces(hca, peer, run) : send_one(hca, peer, run);
-	struct shm_piece pieces[SHM_PIECES];
-	struct shm_ticket ticket;
-	uint32_t count;
 
 	if (result == LINK_SENT)
 		progress_worked(1 + (uint32_t)(packet->payload.length / TUNABLE_SHM_PIECE_BYTES));
-	if (result != LINK_BUSY || !shm_is_stuck(peer))
-		return result;
-	count = shm_bulk_offer(peer, packet, &ticket, pieces);
-	return count ? send_reference(hca, peer, run, &ticket, pieces, count) : result;
+	return result;
 }
 
 /* ---- the link -------------------------------------------------------------------------------------------------- */
@@ -458,7 +442,7 @@ enum link_result shm_send(struct hca *hca, struct run *run)
 	peer = find_peer(packet->destination_qpn);
 	if (!peer)
 		return LINK_SENT;
-	result = __builtin_expect(length >= TUNABLE_SHM_READ_FROM, 0) ? send_long(hca, peer, run)
+	result = __builtin_expect(length >= TUNABLE_SHM_LONG_FROM, 0) ? send_long(hca, peer, run)
 								      : send_short(hca, peer, run);
 	if (result == LINK_BUSY)
 		return result;

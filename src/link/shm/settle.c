@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +41,15 @@ struct wait {
 	uint32_t rounds;
 	uint64_t unknown_since_ns; /* 0: the last look told where it is */
 };
+
+bool shm_is_still_there(const struct shm_peer *peer)
+{
+	WITHOUT_CANCELLATION;
+	struct pollfd socket = {.fd = peer->host->socket.fd, .events = POLLRDHUP};
+
+	return !__atomic_load_n(&peer->host->gone, __ATOMIC_ACQUIRE) && poll(&socket, 1, 0) >= 0 &&
+	       !(socket.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL));
+}
 
 static bool read_of_thread(const struct shm_peer *peer, uint32_t thread, const char *name, char *text, size_t size)
 {

@@ -25,7 +25,7 @@ const struct link *link_shm(void)
 {
 	static const struct link shm = {
 		.name = "shm",
-		.whole = TUNABLE_SHM_READ_FROM,
+		.whole = TUNABLE_SHM_LONG_FROM,
 		.most = TUNABLE_SHM_RUN_BYTES,
 		.send = shm_send,
 		.mark = shm_mark,
@@ -69,7 +69,6 @@ static int peer_begin(struct host_peer *host)
 	peer->other = &peer->in.ring->state;
 	shm_await(peer);
 	shm_wake_prepare(peer);
-	shm_bulk_prepare(peer);
 	shm_grants_prepare(peer);
 	error = begin_polling();
 	if (error) {

@@ -6,8 +6,6 @@
 #ifndef SOFTHCA_LINK_SHM_SHM_H
 #define SOFTHCA_LINK_SHM_SHM_H
 
-#include <stdint.h>
-
 struct host_carrier;
 struct link;
 
@@ -19,11 +17,5 @@ const struct link *link_shm(void);
 
 /** What connections are to the link (link/host/host.h). */
 extern const struct host_carrier shm_carrier;
-
-/**
- * Completions of QP @qpn are about to give memory back that the peer has not acknowledged: nobody reads it any more for
- * those packets that were sent so far. Any thread, any lock.
- */
-void shm_withdraw(uint32_t qpn);
 
 #endif
