@@ -8,7 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 
 #include "core/guarded_call.h"
@@ -38,17 +43,22 @@ static int begin(void **state)
 
 /* ---- grants that the device makes ------------------------------------------------------------------------------ */
 
-static void send_write(uint32_t psn)
+static void send_write_to(uint32_t psn, const struct mkey *region, const uint8_t *to)
 {
 	struct shm_slot slot = hostile_bth(WRITE_ONLY, end.qp->number, psn, 8);
-	uint64_t address = htobe64((uintptr_t)device.memory + SECOND_HALF);
-	uint32_t rkey = htobe32(mkey_number(device.region)), bytes = htobe32(8);
+	uint64_t address = htobe64((uintptr_t)to);
+	uint32_t rkey = htobe32(mkey_number(region)), bytes = htobe32(8);
 
 	memcpy(slot.bytes + 12, &address, 8);
 	memcpy(slot.bytes + 20, &rkey, 4);
 	memcpy(slot.bytes + 24, &bytes, 4);
 	slot.headers = 28;
 	hostile_send(&other, &slot, &word, 8);
+}
+
+static void send_write(uint32_t psn)
+{
+	send_write_to(psn, device.region, device.memory + SECOND_HALF);
 }
 
 static void take_acknowledge(void)
@@ -124,6 +134,53 @@ static void test_no_grant_to_strangers(void **state)
 	send_write(SQ_START_PSN);
 	take_acknowledge();
 	assert_null(the_grant());
+}
+
+/* Memory of a file in the working directory, without a name; NULL: that is in memory. */
+static uint8_t *map_file(void)
+{
+	char name[] = "shm_direct.XXXXXX";
+	int fd = mkstemp(name);
+	struct statfs system;
+	uint8_t *memory;
+
+	assert_true(fd >= 0);
+	unlink(name);
+	assert_int_equal(ftruncate(fd, FAR_BYTES), 0);
+	assert_int_equal(fstatfs(fd, &system), 0);
+	memory = mmap(NULL, FAR_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(memory != MAP_FAILED);
+	close(fd);
+	if (system.f_type != TMPFS_MAGIC && system.f_type != RAMFS_MAGIC)
+		return memory;
+	munmap(memory, FAR_BYTES);
+	return NULL;
+}
+
+/* Pages of a file come from a file system, which the peer would have to wait for. */
+static void test_no_grant_of_a_file(void **state)
+{
+	uint8_t *memory = map_file();
+	struct hca_mr_attr attr = {
+		.addr = memory, .start = (uintptr_t)memory, .length = FAR_BYTES, .access = ALL_ACCESS};
+	struct mkey *region;
+
+	(void)state;
+	if (!memory)
+		skip();
+	assert_int_equal(hca_mr_register(device.pd, &attr, &region), 0);
+	/* Refused, and still refused. */
+	for (uint32_t i = 0; i < 2; i++) {
+		send_write_to(psn_add(SQ_START_PSN, i), region, memory);
+		take_acknowledge();
+		assert_memory_equal(memory, &word, 8);
+		assert_null(the_grant());
+	}
+	send_write(psn_add(SQ_START_PSN, 2));
+	take_acknowledge();
+	assert_non_null(the_grant());
+	assert_int_equal(hca_mr_deregister(region), 0);
+	munmap(memory, FAR_BYTES);
 }
 
 /* A key that is taken back: ibv_dereg_mr(3), ibv_rereg_mr(3). */
@@ -289,6 +346,60 @@ static void test_waits_for_nobody_who_left(void **state)
 	pthread_join(runs, NULL);
 }
 
+enum { PAGE = 4096 };
+
+/* The page at @page is missing until the descriptor is closed: who needs it waits. -1: the kernel allows no such thing. */
+static int make_missing(uint8_t *page)
+{
+	struct uffdio_register range = {.range = {(uintptr_t)page, PAGE}, .mode = UFFDIO_REGISTER_MODE_MISSING};
+	struct uffdio_api api = {.api = UFFD_API};
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+
+	if (fd < 0)
+		return -1;
+	assert_int_equal(madvise(page, PAGE, MADV_DONTNEED), 0);
+	assert_int_equal(ioctl(fd, UFFDIO_API, &api), 0);
+	assert_int_equal(ioctl(fd, UFFDIO_REGISTER, &range), 0);
+	return fd;
+}
+
+static void *read_into(void *page)
+{
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	__atomic_store_n(&running_thread, (uint32_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+	assert_int_equal(pread(fd, page, 8, 0), 8);
+	close(fd);
+	return NULL;
+}
+
+/* A thread that stays in a system call as those of accesses, in one with a file and memory of its own. */
+static void test_waits_not_for_ever(void **state)
+{
+	uint8_t *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t before = explain_latest(device.hca);
+	struct explain_record record;
+	int fd = make_missing(page);
+	pthread_t waits;
+
+	(void)state;
+	if (fd < 0)
+		skip();
+	running_thread = 0;
+	assert_int_equal(pthread_create(&waits, NULL, read_into, page), 0);
+	WAIT_FOR(__atomic_load_n(&running_thread, __ATOMIC_ACQUIRE));
+	other.out.ring->access.thread = running_thread;
+	other.out.ring->access.ticket = 1;
+	grants_end();
+	assert_true(explain_previous(device.hca, 0, 0, &record));
+	assert_true(record.serial > before);
+	assert_int_equal(record.rule, RULE_SHM_ACCESS);
+	WAIT_FOR(hostile_is_cut_off(&other));
+	close(fd);
+	pthread_join(waits, NULL);
+	munmap(page, PAGE);
+}
+
 /* ---- accesses of the device ------------------------------------------------------------------------------------ */
 
 /* In all places: where the device looks is its own business. */
@@ -377,6 +488,24 @@ static void test_accesses(void **state)
 	assert_false(is_direct(MLX5_OPCODE_RDMA_WRITE, 0, 8));
 }
 
+/* The kernel refuses an access to a page that userfaultfd(2) would have to bring: the WRITE takes the ring. */
+static void test_missing_page(void **state)
+{
+	const struct shm_grant wanted = good_grant();
+	uint8_t *page = (uint8_t *)(((uintptr_t)far + PAGE - 1) & -(uintptr_t)PAGE);
+	int fd;
+
+	(void)state;
+	be_granted(&wanted);
+	fd = make_missing(page);
+	if (fd < 0)
+		skip();
+	assert_false(is_direct(MLX5_OPCODE_RDMA_WRITE, (uint32_t)(page - far), 8));
+	close(fd);
+	assert_int_equal(page[0], 0);
+	assert_int_equal(counted(COUNTER_SHM_DIRECT_REFUSED), 1);
+}
+
 static void expect_none(const struct shm_grant *wanted, uint8_t opcode, uint32_t remote, uint32_t length)
 {
 	static const uint8_t nothing[FAR_BYTES];
@@ -455,13 +584,16 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_grants),
 		TEST(test_no_grant_to_strangers),
+		TEST(test_no_grant_of_a_file),
 		TEST(test_keys_are_taken_back),
 		TEST(test_ends_with_the_connection),
 		TEST(test_ends_while_it_grants),
 		TEST(test_waits_for_who_is_at_it),
 		TEST(test_waits_for_no_sleeper),
 		TEST(test_waits_for_nobody_who_left),
+		TEST(test_waits_not_for_ever),
 		TEST(test_accesses),
+		TEST(test_missing_page),
 		TEST(test_other_source),
 		TEST(test_other_destination),
 		TEST(test_other_tag),

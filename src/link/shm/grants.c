@@ -9,6 +9,7 @@
 #include "core/epoch.h"
 #include "device/device.h"
 #include "device/grants.h"
+#include "device/memory_kind.h"
 #include "link/shm/peer.h"
 
 /* Read by the other side to see whether it can. */
@@ -59,6 +60,28 @@ static void write_grant(struct shm_grant *grant, const struct shm_grant *wanted)
 	__atomic_store_n(&grant->sequence, sequence + 1, __ATOMIC_RELEASE);
 }
 
+static bool has_same_memory(const struct shm_grant *one, const struct shm_grant *other)
+{
+	return one->rkey == other->rkey && one->memory == other->memory && one->length == other->length &&
+	       one->writes == other->writes;
+}
+
+/*
+ * Returns true if no access to the memory of @wanted waits for a third party. The kind of memory is looked up once for a key: @former
+ * is the grant that stood in this place.
+ */
+static bool is_safe(struct shm_peer *peer, const struct shm_grant *former, const struct shm_grant *wanted)
+{
+	if (has_same_memory(former, wanted))
+		return true;
+	if (has_same_memory(&peer->refused, wanted))
+		return false;
+	if (memory_kind_is_local(wanted->memory, wanted->length, wanted->writes))
+		return true;
+	peer->refused = *wanted;
+	return false;
+}
+
 void shm_grant(struct shm_peer *peer, struct run *run, const struct packet *packet)
 {
 	struct shm_grant *grant = shm_grant_place(peer->out.ring, packet->destination_qpn, packet->rkey);
@@ -90,7 +113,7 @@ void shm_grant(struct shm_peer *peer, struct run *run, const struct packet *pack
 	wanted.writes = reach.writes;
 	wanted.generation = generation;
 	wanted.sequence = grant->sequence;
-	if (!memcmp(grant, &wanted, sizeof(wanted)))
+	if (!memcmp(grant, &wanted, sizeof(wanted)) || !is_safe(peer, grant, &wanted))
 		return;
 	write_grant(grant, &wanted);
 	__atomic_add_fetch(&peer->own->granted, 1, __ATOMIC_RELEASE);

@@ -54,11 +54,12 @@ struct shm_peer {
 	bool has_barrier; /* the kernel gives this process one for all processors; while it sleeps little, state.barrier says so */
 	uint32_t order; /* what a barrier is made of where there is no other */
 	/* Of direct.c: */
-	bool grants;         /* of the poller: for what this batch brings grants are made */
-	bool tried_direct;   /* atomic; a thread has tried to open the memory of the other side… */
-	uint32_t can_direct; /* …atomic; 1: and it is open */
-	uint32_t accesses;   /* atomic; 1: a thread is at it */
-	uint64_t ticket;     /* of that thread: of the last access */
+	bool grants;              /* of the poller: for what this batch brings grants are made */
+	struct shm_grant refused; /* of the poller: the last grant that was not made because of its memory */
+	bool tried_direct;        /* atomic; a thread has tried to open the memory of the other side… */
+	uint32_t can_direct;      /* …atomic; 1: and it is open */
+	uint32_t accesses;        /* atomic; 1: a thread is at it */
+	uint64_t ticket;          /* of that thread: of the last access */
 };
 
 struct shm_poller {

@@ -26,20 +26,13 @@
 #include "device/device.h"
 #include "link/shm/peer.h"
 
-/* Where a thread of another process is. */
-enum whereabouts {
-	ELSEWHERE,      /* not in the system call, and it looks again before it makes it; or it has ended */
-	IN_SYSTEM_CALL, /* perhaps in another access than the one that is waited for */
-	UNKNOWN,        /* it runs, or the kernel does not tell */
-};
-
 /* The access of another process that is waited for. */
 struct wait {
 	uint32_t
 		serial; /* of the connection: those that are older are yet to be looked at; they are listed newest first */
 	uint64_t ticket; /* 0: nothing is waited for */
 	uint32_t rounds;
-	uint64_t unknown_since_ns; /* 0: the last look told where it is */
+	uint64_t since_ns; /* of the first look at its thread; 0: there was none */
 };
 
 bool shm_is_still_there(const struct shm_peer *peer)
@@ -68,47 +61,42 @@ static bool read_of_thread(const struct shm_peer *peer, uint32_t thread, const c
 }
 
 /*
- * proc(5), /proc/PID/syscall: "running", or the number of the system call that the thread is blocked in, -1 if it is in none. A thread
- * that is stopped behind a system call, on its way back, still has that number. The state tells: 'T' is a stop by a
- * signal, which comes on that way only. A debugger stops threads elsewhere, too.
+ * Returns true if @thread is known not to be in the system call of an access: it looks at the generation again before the call, or it
+ * has ended. proc(5), /proc/PID/syscall: "running", or the number of the system call that the thread is blocked in, -1 if it is in
+ * none. A thread that is stopped behind a system call, on its way back, still has that number. The state tells: 'T' is a stop by
+ * a signal, which comes on that way only. A debugger stops threads elsewhere, too.
  */
-static enum whereabouts where_is(const struct shm_peer *peer, uint32_t thread)
+static bool is_elsewhere(const struct shm_peer *peer, uint32_t thread)
 {
 	char text[512], *end;
 	long number;
 
 	if (syscall(SYS_tgkill, peer->host->pid, thread, 0) && errno == ESRCH)
-		return ELSEWHERE;
+		return true;
 	if (read_of_thread(peer, thread, "stat", text, sizeof(text)) && (end = strrchr(text, ')')) && end[1] == ' ' &&
 	    end[2] && strchr("TZXx", end[2]))
-		return ELSEWHERE;
+		return true;
 	if (!read_of_thread(peer, thread, "syscall", text, sizeof(text)) ||
 	    (!isdigit((unsigned char)text[0]) && text[0] != '-'))
-		return UNKNOWN;
+		return false;
 	number = strtol(text, NULL, 10);
-	return number == SYS_pwrite64 || number == SYS_pwritev || number == SYS_pread64 ? IN_SYSTEM_CALL : ELSEWHERE;
+	return number != SYS_pwrite64 && number != SYS_pwritev && number != SYS_pread64;
 }
 
-/* A process that writes whatever it likes there is not waited for for ever, unless it really is in such a system call. */
+/*
+ * Returns true if the access need not be waited for any longer. The wait is bounded whatever the kernel says of the thread: a lying
+ * peer can be in such a system call with a file of its own, and a debugger can stop its thread at the entry of the call.
+ */
 static bool is_over(struct shm_peer *peer, struct wait *wait)
 {
 	uint32_t thread = __atomic_load_n(&peer->in.ring->access.thread, __ATOMIC_RELAXED);
 	uint64_t now_ns = clock_now_ns();
 
-	if (!shm_is_still_there(peer))
+	if (!shm_is_still_there(peer) || is_elsewhere(peer, thread))
 		return true;
-	switch (where_is(peer, thread)) {
-	case ELSEWHERE:
-		return true;
-	case IN_SYSTEM_CALL:
-		wait->unknown_since_ns = 0;
-		return false;
-	case UNKNOWN:
-		break;
-	}
-	if (!wait->unknown_since_ns)
-		wait->unknown_since_ns = now_ns;
-	if (now_ns - wait->unknown_since_ns < TUNABLE_SHM_SETTLE_MOST_MS * UINT64_C(1000000))
+	if (!wait->since_ns)
+		wait->since_ns = now_ns;
+	if (now_ns - wait->since_ns < TUNABLE_SHM_SETTLE_MOST_MS * UINT64_C(1000000))
 		return false;
 	EXPLAIN_LIMITED(first_device(), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS, RULE_SHM_ACCESS,
 			(uint64_t)peer->host->pid, thread, TUNABLE_SHM_SETTLE_MOST_MS);
