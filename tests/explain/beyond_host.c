@@ -245,6 +245,17 @@ static void not_accepted(void)
 	       getpid());
 }
 
+static void connections(void)
+{
+	const struct host_hello right = hello();
+
+	for (int i = 0; i < 3; i++)
+		connect_and_say(&right, sizeof(right), host_memory_create());
+	expect(RULE_HOST_CONNECTIONS,
+	       "process %d has 2 connections to this process already: another one is refused. [121 HOST_CONNECTIONS; ",
+	       getpid());
+}
+
 #define CASE(rule, body)                                                                                               \
 	void case_HOST_##rule(void **state)                                                                            \
 	{                                                                                                              \
@@ -261,4 +272,5 @@ CASE(HELLO_VERSION, hello_version)
 CASE(HELLO_SEALS, hello_seals)
 CASE(HELLO_MEMORY, hello_memory)
 CASE(STRANGERS, strangers)
+CASE(CONNECTIONS, connections)
 CASE(NOT_ACCEPTED, not_accepted)

@@ -119,6 +119,27 @@ static void two_connections(void **state)
 	assert_ptr_equal(second->next, first);
 }
 
+/* A process needs no third connection: it would cost this one memory and descriptors, as many as the process likes. */
+static void no_third_connection(void **state)
+{
+	struct host_peer *first = peer_of(its);
+	int before;
+
+	(void)state;
+	assert_int_equal(tell(&other, RAW_HELLO, own), 1);
+	loop();
+	assert_int_equal(count_peers(), 2);
+	before = count_descriptors();
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(tell(&other, RAW_HELLO, own), 1);
+		loop();
+	}
+	assert_int_equal(count_peers(), 2);
+	assert_int_equal(count_descriptors(), before);
+	assert_int_equal(world.gone, 0);
+	assert_ptr_equal(peer_of(its), first);
+}
+
 static void a_slot_that_was_claimed_later(void **state)
 {
 	uint32_t second = claim();
@@ -586,6 +607,7 @@ int main(void)
 		PAIR(looked_at_once_it_is_found),
 		PAIR(one_connection_for_all_slots_and_both_ways),
 		PAIR(two_connections),
+		PAIR(no_third_connection),
 		PAIR(a_slot_that_was_claimed_later),
 		PAIR(an_id_for_the_second_time),
 		PAIR(ids_that_cannot_be_seen),

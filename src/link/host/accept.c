@@ -43,6 +43,12 @@ static bool greet(int socket, pid_t pid)
 
 	if (error == -EAGAIN)
 		return false;
+	if (!error && host_has_all_connections(pid)) {
+		EXPLAIN_LIMITED(first_device(), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
+				RULE_HOST_CONNECTIONS, (uint64_t)pid, LIMIT_PROCESS_CONNECTIONS);
+		close(memory);
+		error = -EUSERS;
+	}
 	if (error)
 		close(socket);
 	else if (!host_peer_add(socket, pid, false, memory))

@@ -291,6 +291,16 @@ static struct host_peer *peer_of_process(pid_t pid)
 	return NULL;
 }
 
+bool host_has_all_connections(pid_t pid)
+{
+	uint32_t count = 0;
+
+	/* Processes of a PID namespace that this process cannot see cannot be told apart. */
+	for (struct host_peer *peer = pid ? host_table.peers : NULL; peer; peer = peer->next)
+		count += peer->pid == pid && !has_ended(peer);
+	return count >= LIMIT_PROCESS_CONNECTIONS;
+}
+
 static struct host_peer *nobody(void)
 {
 	errno = ENOENT;

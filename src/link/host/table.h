@@ -88,6 +88,9 @@ void host_door_take(const struct host_door *door);
  */
 struct host_peer *host_connect_to(const struct sockaddr_un *address, socklen_t length, pid_t *pid);
 
+/** Returns true if process @pid has as many living connections with this one as a process needs. The lock is held. */
+bool host_has_all_connections(pid_t pid);
+
 /** In a forked child: leaves all services. The lock is held. */
 void host_leave_services(void);
 
