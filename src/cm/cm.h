@@ -251,7 +251,7 @@ struct cm_reply {
 	uint8_t responder_resources, initiator_depth;
 	uint8_t rnr_retry_count;
 	uint8_t flow_control, srq;
-	uint32_t ece_vendor, ece_options;
+	uint32_t ece_options;           /* of this side; the REP names the vendor that the REQ named */
 	struct cm_private private_data; /* REP: 196 bytes */
 };
 
@@ -292,8 +292,7 @@ int cm_send_sidr_req(struct cm_id *id, const struct cm_sidr_request *request);
 
 struct cm_sidr_reply {
 	enum cm_sidr_status status;
-	uint32_t qpn, qkey; /* of CM_SIDR_VALID */
-	uint32_t ece_vendor, ece_options;
+	uint32_t qpn, qkey;             /* of CM_SIDR_VALID */
 	struct cm_private info;         /* 72 bytes */
 	struct cm_private private_data; /* 136 bytes */
 };

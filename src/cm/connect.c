@@ -197,24 +197,30 @@ int cm_send_rtu(struct cm_id *id, struct cm_private private_data)
 
 /* ---- passive side ------------------------------------------------------------------------------------------------ */
 
+/*
+ * librdmacm of the active side fails a connection whose REP names another vendor of ECE than its REQ did. An XRC target
+ * sends nothing, so its REP leaves the initiator depth and flow control at 0.
+ */
 static void fill_rep(struct cm_id *id, const struct cm_reply *reply)
 {
 	const struct cm_config *config = &id->cm->config;
 	bool xrc = id->known.qp_type == IBV_QPT_XRC_RECV;
+	uint32_t vendor = id->known.remote_ece_vendor;
 	struct cm_rep *rep;
 
 	id->sent = cm_answer(id, CM_REP);
 	id->sent.attribute_modifier = reply->ece_options;
 	rep = &id->sent.rep;
 	*(xrc ? &rep->local_eecn : &rep->local_qpn) = reply->qpn;
-	rep->vendor_id_high = (uint8_t)(reply->ece_vendor >> 16);
-	rep->vendor_id_middle = (uint8_t)(reply->ece_vendor >> 8);
-	rep->vendor_id_low = (uint8_t)reply->ece_vendor;
+	rep->vendor_id_high = (uint8_t)(vendor >> 16);
+	rep->vendor_id_middle = (uint8_t)(vendor >> 8);
+	rep->vendor_id_low = (uint8_t)vendor;
 	rep->starting_psn = id->known.rq_psn;
 	rep->responder_resources = reply->responder_resources;
 	rep->initiator_depth = xrc ? 0 : reply->initiator_depth;
 	rep->target_ack_delay = config->ack_delay;
-	rep->flow_control = reply->flow_control;
+	rep->failover_accepted = id->offers_alternate ? CM_FAILOVER_UNSUPPORTED : CM_FAILOVER_ACCEPTED;
+	rep->flow_control = !xrc && reply->flow_control;
 	rep->rnr_retry_count = least(reply->rnr_retry_count, MOST_RETRIES);
 	rep->srq = xrc || reply->srq;
 	rep->local_ca_guid = config->ca_guid;

@@ -63,8 +63,9 @@ struct cm_id {
 	struct cm_id *next_listener, **listener_link; /* link NULL: does not listen */
 	struct cm_entry local, remote_id, remote_qpn; /* remote_id is also that of a SIDR_REQ */
 	struct cm_parameters known;
-	bool active;       /* sent the REQ, or SIDR_REQ */
-	bool disconnected; /* CM_EVENT_DISCONNECTED was raised */
+	bool active;           /* sent the REQ, or SIDR_REQ */
+	bool disconnected;     /* CM_EVENT_DISCONNECTED was raised */
+	bool offers_alternate; /* the REQ names an alternate path */
 	uint64_t transaction_id;
 	/* The message that is sent until it is answered; later the RTU or DREP, in case that was lost. */
 	struct cm_message sent;

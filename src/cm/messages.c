@@ -145,9 +145,6 @@ void cm_post_sidr_rep(struct cm_id *id, const struct cm_sidr_reply *reply)
 	if (reply->status == CM_SIDR_VALID) {
 		sidr_rep->qpn = reply->qpn;
 		sidr_rep->qkey = reply->qkey;
-		message.attribute_modifier = reply->ece_options;
-		sidr_rep->vendor_id_high = (uint16_t)(reply->ece_vendor >> 8);
-		sidr_rep->vendor_id_low = (uint8_t)reply->ece_vendor;
 	}
 	sidr_rep->info_length = reply->info.length;
 	cm_put_private(sidr_rep->info, sizeof(sidr_rep->info), reply->info);

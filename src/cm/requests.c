@@ -104,12 +104,12 @@ static enum cm_verdict ask(struct cm_id *child, const struct packet_path *path, 
 
 /* ---- REQ --------------------------------------------------------------------------------------------------------- */
 
+/* The hop limit is not taken from the REQ: the way back is this host's route. */
 static void know_path(struct packet_path *known, const struct packet_path *path, const struct cm_req *req)
 {
 	*known = cm_way_back(path);
 	known->service_level = req->primary_service_level;
 	known->traffic_class = req->primary_traffic_class;
-	known->hop_limit = req->primary_hop_limit;
 	known->flow_label = req->primary_flow_label;
 }
 
@@ -132,6 +132,7 @@ static bool know_qp_type(struct cm_parameters *known, const struct cm_req *req)
 
 static void know_req(struct cm_id *child, const struct packet_path *path, const struct cm_message *message)
 {
+	static const uint8_t no_gid[16];
 	const struct cm_req *req = &message->req;
 	struct cm_parameters *known = &child->known;
 
@@ -149,11 +150,14 @@ static void know_req(struct cm_id *child, const struct packet_path *path, const 
 	known->initiator_depth = req->responder_resources;
 	known->retry_count = req->retry_count;
 	known->rnr_retry_count = req->rnr_retry_count;
-	known->ack_timeout = req->primary_ack_timeout;
+	/* 0 would switch the timer of the QP off. Linux uses the shortest one. */
+	known->ack_timeout = req->primary_ack_timeout ? req->primary_ack_timeout : 1;
 	known->remote_srq = req->srq;
 	known->remote_flow_control = req->flow_control;
 	known->remote_ece_vendor = req->vendor_id;
 	known->remote_ece_options = message->attribute_modifier;
+	child->offers_alternate =
+		req->alternate_remote_lid || memcmp(req->alternate_remote_gid, no_gid, sizeof(no_gid)) != 0;
 	child->transaction_id = message->transaction_id;
 	child->retries = req->max_cm_retries;
 	child->wait_ns = cm_code_ms(req->local_response_timeout) * CM_MS;

@@ -52,6 +52,9 @@ enum cm_message_named { CM_NAMED_REQ, CM_NAMED_REP, CM_NAMED_OTHER };
 enum cm_transport_service { CM_TRANSPORT_RC, CM_TRANSPORT_UC, CM_TRANSPORT_RD, CM_TRANSPORT_EXTENDED };
 enum cm_extended_transport { CM_EXTENDED_XRC = 1 };
 
+/* failover_accepted of a REP (IBTA 12.7.30): the answer to the alternate path of the REQ. */
+enum cm_failover { CM_FAILOVER_ACCEPTED, CM_FAILOVER_UNSUPPORTED, CM_FAILOVER_REJECTED };
+
 struct cm_message {
 	enum cm_message_kind kind;
 	uint64_t transaction_id;

@@ -56,7 +56,6 @@ static int send_reply(struct user_cm_id *id, const struct rdma_conn_param *param
 		.rnr_retry_count = conn_smaller(param->rnr_retry_count, CONN_MOST_RETRIES),
 		.flow_control = param->flow_control,
 		.srq = conn_srq(id, param),
-		.ece_vendor = id->local_ece.vendor_id,
 		.ece_options = id->local_ece.options,
 		.private_data = conn_private(param),
 	};

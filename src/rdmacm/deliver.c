@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "abi/entry_points.h"
+#include "explain/explain.h"
 #include "rdmacm/channel.h"
 #include "rdmacm/devices.h"
 #include "rdmacm/id.h"
@@ -161,13 +162,23 @@ static void fail_connection(struct user_cm_id *id, struct user_cm_event *event, 
 	errno = -error;
 }
 
-static void take_ece(struct user_cm_id *id)
+/*
+ * Applies the ECE of the REP to the QP. No vendor means that the peer does not negotiate, so no option holds. Another
+ * vendor than that of the REQ fails the connection, as librdmacm does.
+ */
+static int take_ece(struct user_cm_id *id)
 {
 	struct ibv_ece ece = id->remote_ece;
 	struct ibv_qp *qp = qp_of_id(id);
 
-	if (qp && ece.vendor_id && ece.vendor_id == id->local_ece.vendor_id)
+	if (!ece.vendor_id)
+		ece = (struct ibv_ece){.vendor_id = id->local_ece.vendor_id};
+	if (ece.vendor_id != id->local_ece.vendor_id)
+		return -REFUSE(hca_of_id(id), "rdma_get_cm_event", EINVAL, RULE_RDMACM_ECE_REPLY, ece.vendor_id,
+			       id->local_ece.vendor_id);
+	if (qp && ece.vendor_id)
 		softhca_ibv_set_ece(qp, &ece);
+	return 0;
 }
 
 static bool deliver_response(struct user_cm_id *id, struct user_cm_event *event)
@@ -190,8 +201,9 @@ static bool deliver_response(struct user_cm_id *id, struct user_cm_event *event)
 		event->base.event = RDMA_CM_EVENT_CONNECT_RESPONSE;
 		return true;
 	}
-	take_ece(id);
-	error = qp_connect(id, RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH);
+	error = take_ece(id);
+	if (!error)
+		error = qp_connect(id, RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH);
 	if (!error)
 		error = cm_send_rtu(id->cm, nothing);
 	if (error)

@@ -142,6 +142,35 @@ static struct softhca_explanation explanation_of(uint32_t rule)
 	return all[0];
 }
 
+/* The QP of the client is made after a request that named another vendor. */
+static void ece_reply(void)
+{
+	struct ibv_ece ece = {.vendor_id = 0xabcdef};
+	struct rdma_conn_param param = few_resources();
+	struct softhca_explanation found;
+	struct rdma_cm_event *event;
+	struct ends ends;
+
+	begin(&ends, RDMA_PS_TCP);
+	rdma_destroy_qp(ends.client);
+	assert_success(rdma_set_local_ece(ends.client, &ece));
+	param.qp_num = 0x1234;
+	assert_success(rdma_connect(ends.client, &param));
+	event = next_event(ends.server_channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	ends.server = event->id;
+	assert_success(rdma_ack_cm_event(event));
+	new_qp(ends.client);
+	new_qp(ends.server);
+	assert_success(rdma_accept(ends.server, &param));
+	expect_event(ends.client_channel, RDMA_CM_EVENT_CONNECT_ERROR);
+	/* The QP in ERR is explained after it. */
+	found = explanation_of(RULE_RDMACM_ECE_REPLY);
+	expect_explanation(&found, RDMACM_ECE_REPLY,
+			   " rdma_get_cm_event → EINVAL: the reply names vendor 0xabcdef for enhanced connection "
+			   "establishment, and the queue pair of the active side is of vendor 0x15b3");
+	end(&ends);
+}
+
 static struct rdma_cm_id *client_of(struct rdma_event_channel *channel, uint16_t port)
 {
 	struct rdma_conn_param param = few_resources();
@@ -297,6 +326,7 @@ static const struct rule_case cases[] = {
 	CASE(RDMACM_NOT_ANSWERED, not_answered),
 	CASE(RDMACM_DISCONNECTED, disconnected),
 	CASE(RDMACM_NOTIFY, notify),
+	CASE(RDMACM_ECE_REPLY, ece_reply),
 	CASE(RDMACM_BACKLOG, backlog),
 	CASE(RDMACM_HELLO_VERSION, hello_version),
 	CASE(RDMACM_REQUEST_TYPE, request_type),

@@ -413,6 +413,80 @@ static void test_ece(void **state)
 	end(&ends);
 }
 
+/*
+ * A request of vendor and options @asked, its answer by a server with a QP, and what the client gets of it. The server's
+ * QP is of vendor 0x15b3, with option 0.
+ */
+static void expect_ece(struct ibv_ece asked)
+{
+	struct rdma_conn_param param = param_with(NULL, 0);
+	struct ibv_ece got = {.vendor_id = 1, .options = 1, .comp_mask = 1};
+	struct rdma_cm_event *event;
+	struct ends ends;
+
+	begin(&ends, RDMA_PS_TCP);
+	/* An id that never had a QP names no vendor. */
+	rdma_destroy_qp(ends.client);
+	assert_success(rdma_destroy_id(ends.client));
+	ends.client = new_id(ends.client_channel, RDMA_PS_TCP);
+	resolve(ends.client, port_of(ends.listener));
+	if (asked.vendor_id)
+		assert_success(rdma_set_local_ece(ends.client, &asked));
+	param.qp_num = 0x1234;
+	assert_success(rdma_connect(ends.client, &param));
+	event = next_event(ends.server_channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	ends.server = event->id;
+	assert_success(rdma_ack_cm_event(event));
+	new_qp(ends.server);
+	assert_success(rdma_accept(ends.server, &param));
+	expect_event(ends.client_channel, RDMA_CM_EVENT_CONNECT_RESPONSE);
+	assert_success(rdma_get_remote_ece(ends.client, &got));
+	assert_int_equal(got.vendor_id, asked.vendor_id);
+	assert_int_equal(got.options, 0);
+	assert_int_equal(got.comp_mask, 0);
+	end(&ends);
+}
+
+/* rdma-core: librdmacm's rdma_accept() returns the vendor of the request, with options of its own. */
+static void test_ece_of_the_answer(void **state)
+{
+	(void)state;
+	expect_ece((struct ibv_ece){0});
+	expect_ece((struct ibv_ece){.vendor_id = 0x15b3, .options = 7});
+	expect_ece((struct ibv_ece){.vendor_id = 0xabcdef, .options = 7});
+}
+
+/* librdmacm fails a connection whose answer names another vendor than its own QP: QP in ERR, CONNECT_ERROR. */
+static void test_ece_of_another_vendor(void **state)
+{
+	struct ibv_ece ece = {.vendor_id = 0xabcdef, .options = 7};
+	struct rdma_conn_param param = param_with(NULL, 0);
+	struct ibv_qp_init_attr init;
+	struct rdma_cm_event *event;
+	struct ibv_qp_attr attr;
+	struct ends ends;
+
+	(void)state;
+	begin(&ends, RDMA_PS_TCP);
+	rdma_destroy_qp(ends.client);
+	assert_success(rdma_set_local_ece(ends.client, &ece));
+	param.qp_num = 0x1234;
+	assert_success(rdma_connect(ends.client, &param));
+	event = next_event(ends.server_channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	ends.server = event->id;
+	assert_success(rdma_ack_cm_event(event));
+	new_qp(ends.client);
+	new_qp(ends.server);
+	assert_success(rdma_accept(ends.server, &param));
+	expect_event(ends.client_channel, RDMA_CM_EVENT_CONNECT_ERROR);
+	assert_int_equal(ibv_query_qp(ends.client->qp, &attr, IBV_QP_STATE, &init), 0);
+	assert_int_equal(attr.qp_state, IBV_QPS_ERR);
+	event = next_event(ends.server_channel, RDMA_CM_EVENT_REJECTED);
+	assert_int_equal(event->status, 28);
+	assert_success(rdma_ack_cm_event(event));
+	end(&ends);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -425,6 +499,8 @@ int main(void)
 		cmocka_unit_test(test_crossing_disconnects),
 		cmocka_unit_test(test_datagrams),
 		cmocka_unit_test(test_ece),
+		cmocka_unit_test(test_ece_of_the_answer),
+		cmocka_unit_test(test_ece_of_another_vendor),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,9 +28,10 @@ struct end {
 	int32_t peer; /* end, as its messages say; NOBODY: not known */
 	bool active, sidr, listens;
 	uint32_t told[CM_EVENT_SIDR_RESPONSE + 1];
-	bool over;    /* was told, or did, what nothing comes after but TIMEWAIT_EXIT */
-	bool failed;  /* gave up, or rejected: its peer may not know */
-	uint32_t qpn; /* its own */
+	bool over;       /* was told, or did, what nothing comes after but TIMEWAIT_EXIT */
+	bool failed;     /* gave up, or rejected: its peer may not know */
+	uint32_t qpn;    /* its own */
+	uint32_t vendor; /* of the ECE in its REQ; 0: none */
 };
 
 static struct end ends[MOST_ENDS];
@@ -63,10 +64,11 @@ static uint32_t number_of(const struct end *end)
 
 static struct end *new_end(uint32_t host)
 {
+	static const uint32_t vendors[] = {0, 0x15b3, 0xabcdef};
 	struct end *end = &ends[end_count++];
 
 	MUST(end_count < MOST_ENDS);
-	*end = (struct end){.host = host, .peer = NOBODY, .qpn = 0x1000 + end_count};
+	*end = (struct end){.host = host, .peer = NOBODY, .qpn = 0x1000 + end_count, .vendor = vendors[net_below(3)]};
 	return end;
 }
 
@@ -184,6 +186,7 @@ static void connect_it(uint32_t number)
 		.qp_type = IBV_QPT_RC,
 		.qpn = end->qpn,
 		.path_mtu = IBV_MTU_1024,
+		.ece_vendor = end->vendor,
 		.private_data = name_of(number),
 		.path = {.source = net.hosts[end->host].gid, .destination = net.hosts[to].gid, .hop_limit = 64},
 	};
@@ -236,6 +239,11 @@ static enum cm_verdict hear(void *owner, struct cm_id *child, const struct cm_ev
 	return CM_TAKE;
 }
 
+static uint32_t vendor_of(const struct cm_rep *rep)
+{
+	return (uint32_t)rep->vendor_id_high << 16 | (uint32_t)rep->vendor_id_middle << 8 | rep->vendor_id_low;
+}
+
 static void hear_response(struct end *end, const struct cm_message *message)
 {
 	static void (*const answers[])(uint32_t) = {get_ready, get_ready, get_ready, get_ready,
@@ -246,6 +254,8 @@ static void hear_response(struct end *end, const struct cm_message *message)
 	end->peer = (int32_t)named(message->rep.private_data);
 	/* The reply is to this end, and to no other. */
 	MUST(ends[end->peer].peer == (int32_t)number_of(end));
+	/* An active end of librdmacm gives up if the reply names another vendor than its request. */
+	MUST(vendor_of(&message->rep) == end->vendor);
 	if (answer)
 		net_later(net_below(3) ? 100 : 30000, answer, number_of(end));
 }

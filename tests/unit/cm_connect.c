@@ -130,7 +130,6 @@ static void rep_has(void **state)
 	reply.flow_control = 1;
 	reply.srq = 1;
 	reply.rnr_retry_count = 9;
-	reply.ece_vendor = 0xabcdef;
 	reply.ece_options = 7;
 	reply.private_data = (struct cm_private){"hello", 5};
 	assert_int_equal(cm_send_rep(c.server, &reply), 0);
@@ -143,9 +142,9 @@ static void rep_has(void **state)
 	assert_int_equal(rep->local_qkey, 0);
 	assert_int_equal(rep->local_qpn, QPN_B);
 	assert_int_equal(rep->local_eecn, 0);
-	assert_int_equal(rep->vendor_id_high, 0xab);
-	assert_int_equal(rep->vendor_id_middle, 0xcd);
-	assert_int_equal(rep->vendor_id_low, 0xef);
+	assert_int_equal(rep->vendor_id_high, 0);
+	assert_int_equal(rep->vendor_id_middle, 0);
+	assert_int_equal(rep->vendor_id_low, 0);
 	assert_int_equal(rep->responder_resources, 3);
 	assert_int_equal(rep->initiator_depth, 2);
 	assert_int_equal(rep->target_ack_delay, 16);
@@ -312,30 +311,107 @@ static void parameters_at_the_request(void **state)
 	forget(&c);
 }
 
-static void ece_of_both(void **state)
+/*
+ * librdmacm of the passive side returns the vendor that the REQ named, also one that it does not know, with its own
+ * options. That of the active side fails the connection otherwise.
+ */
+static void ece_of_both(uint32_t vendor)
 {
 	struct connection c = {.listener = make_listener(), .client = make(A, client)};
 	struct cm_request request = a_request(A);
 	struct cm_reply reply = a_reply(B);
 	struct cm_parameters known;
 
-	(void)state;
-	request.ece_vendor = 0x15b3;
+	request.ece_vendor = vendor;
 	request.ece_options = 0x10000001;
 	assert_int_equal(cm_send_req(c.client, &request), 0);
 	pass(CM_REQ);
 	c.server = take_event(listener, CM_EVENT_REQUEST, 0)->child;
 	cm_id_query(c.server, &known);
-	assert_int_equal(known.remote_ece_vendor, 0x15b3);
+	assert_int_equal(known.remote_ece_vendor, vendor);
 	assert_int_equal(known.remote_ece_options, 0x10000001);
-	reply.ece_vendor = 0xabcdef;
 	reply.ece_options = 3;
 	assert_int_equal(cm_send_rep(c.server, &reply), 0);
 	pass(CM_REP);
 	take_event(client, CM_EVENT_RESPONSE, 0);
 	cm_id_query(c.client, &known);
-	assert_int_equal(known.remote_ece_vendor, 0xabcdef);
+	assert_int_equal(known.remote_ece_vendor, vendor);
 	assert_int_equal(known.remote_ece_options, 3);
+	forget(&c);
+}
+
+static void ece(void **state)
+{
+	(void)state;
+	ece_of_both(0x15b3);
+	ece_of_both(0xabcdef);
+	ece_of_both(0);
+}
+
+/* Delivers the REQ of an ordinary client after @change, and returns the child. */
+static struct connection received_with(void (*change)(struct cm_req *req))
+{
+	struct connection c = requested();
+	struct cm_message message = take_sent(CM_REQ)->message;
+
+	change(&message.req);
+	inject(A, &message);
+	c.server = take_event(listener, CM_EVENT_REQUEST, 0)->child;
+	return c;
+}
+
+static void one_hop(struct cm_req *req)
+{
+	req->primary_hop_limit = 1;
+}
+
+/* Linux fills the path to the peer with the hop limit of its own route, and not with that of the REQ. */
+static void hop_limit_of_the_way_back(void **state)
+{
+	struct connection c = received_with(one_hop);
+	struct cm_reply reply = a_reply(B);
+	struct cm_parameters known;
+
+	(void)state;
+	cm_id_query(c.server, &known);
+	assert_int_equal(known.path.hop_limit, 64);
+	assert_int_equal(cm_send_rep(c.server, &reply), 0);
+	assert_int_equal(take_sent(CM_REP)->path.hop_limit, 64);
+	forget(&c);
+}
+
+static void no_ack_timeout(struct cm_req *req)
+{
+	req->primary_ack_timeout = 0;
+}
+
+/* Linux subtracts 1 from a code above 0 and adds 1 to it again, so 0 becomes 1. */
+static void shortest_ack_timeout(void **state)
+{
+	struct connection c = received_with(no_ack_timeout);
+	struct cm_parameters known;
+
+	(void)state;
+	cm_id_query(c.server, &known);
+	assert_int_equal(known.ack_timeout, 1);
+	forget(&c);
+}
+
+static void alternate_path(struct cm_req *req)
+{
+	memset(req->alternate_local_gid, 0x11, sizeof(req->alternate_local_gid));
+	memset(req->alternate_remote_gid, 0x22, sizeof(req->alternate_remote_gid));
+}
+
+/* IBTA 12.7.30: 1, failover is not supported. */
+static void alternate_path_is_declined(void **state)
+{
+	struct connection c = received_with(alternate_path);
+	struct cm_reply reply = a_reply(B);
+
+	(void)state;
+	assert_int_equal(cm_send_rep(c.server, &reply), 0);
+	assert_int_equal(take_sent(CM_REP)->message.rep.failover_accepted, 1);
 	forget(&c);
 }
 
@@ -382,10 +458,12 @@ static void xrc(void **state)
 	c.server = take_event(listener, CM_EVENT_REQUEST, 0)->child;
 	cm_id_query(c.server, &known);
 	assert_int_equal(known.qp_type, IBV_QPT_XRC_RECV);
+	reply.flow_control = 1;
 	assert_int_equal(cm_send_rep(c.server, &reply), 0);
 	assert_int_equal(rep->local_qpn, 0);
 	assert_int_equal(rep->local_eecn, QPN_B);
 	assert_int_equal(rep->srq, 1);
+	assert_int_equal(rep->flow_control, 0);
 	assert_int_equal(rep->initiator_depth, 0);
 	assert_int_equal(rep->responder_resources, 3);
 	pass(CM_REP);
@@ -513,7 +591,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(owners_change, world_open, world_close),
 		cmocka_unit_test_setup_teardown(parameters_of_both, world_open, world_close),
 		cmocka_unit_test_setup_teardown(parameters_at_the_request, world_open, world_close),
-		cmocka_unit_test_setup_teardown(ece_of_both, world_open, world_close),
+		cmocka_unit_test_setup_teardown(ece, world_open, world_close),
+		cmocka_unit_test_setup_teardown(hop_limit_of_the_way_back, world_open, world_close),
+		cmocka_unit_test_setup_teardown(shortest_ack_timeout, world_open, world_close),
+		cmocka_unit_test_setup_teardown(alternate_path_is_declined, world_open, world_close),
 		cmocka_unit_test_setup_teardown(unreliable, world_open, world_close),
 		cmocka_unit_test_setup_teardown(xrc, world_open, world_close),
 		cmocka_unit_test_setup_teardown(comm_ids_differ, world_open, world_close),

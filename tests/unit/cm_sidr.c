@@ -68,7 +68,7 @@ static void sidr_req_has(void **state)
 static void resolved(void **state)
 {
 	struct resolution r = heard();
-	struct cm_sidr_reply reply = {.qpn = QPN_B, .qkey = 0x01234567, .ece_vendor = 0xabcdef, .ece_options = 7};
+	struct cm_sidr_reply reply = {.qpn = QPN_B, .qkey = 0x01234567};
 	struct cm_parameters known;
 	const struct sent *sent = &world.sent[0];
 	const struct cm_sidr_rep *sidr_rep = &sent->message.sidr_rep;
@@ -83,16 +83,17 @@ static void resolved(void **state)
 	assert_int_equal(sidr_rep->qpn, QPN_B);
 	assert_int_equal(sidr_rep->qkey, 0x01234567);
 	assert_int_equal(sidr_rep->service_id, SIDR_SERVICE);
-	assert_int_equal(sidr_rep->vendor_id_high, 0xabcd);
-	assert_int_equal(sidr_rep->vendor_id_low, 0xef);
-	assert_int_equal(sent->message.attribute_modifier, 7);
+	/* A SIDR_REQ names no vendor, so its answer does not either. */
+	assert_int_equal(sidr_rep->vendor_id_high, 0);
+	assert_int_equal(sidr_rep->vendor_id_low, 0);
+	assert_int_equal(sent->message.attribute_modifier, 0);
 	assert_memory_equal(sidr_rep->private_data, "answer\0", 7);
 	pass_twice(CM_SIDR_REP);
 	assert_int_equal(take_event(client, CM_EVENT_SIDR_RESPONSE, 0)->message.sidr_rep.qpn, QPN_B);
 	nothing_told();
 	assert_int_equal(cm_id_state(r.client), CM_STATE_IDLE);
 	cm_id_query(r.client, &known);
-	assert_int_equal(known.remote_ece_vendor, 0xabcdef);
+	assert_int_equal(known.remote_ece_vendor, 0);
 	end(&r);
 	nothing_sent();
 }
