@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fork(2), of the device: the locks of core/locks.def are held across it, so that the child finds them free and what they
- * cover whole. It may make objects and destroy those that it inherited; queue pairs stay the parent's (docs/decisions.md).
+ * fork(2), for the device: the parent holds the locks of core/locks.def across it, so that the child finds them free and the
+ * data that they cover consistent. The child may create objects and destroy inherited ones. Queue pairs stay the parent's: the
+ * child's copies refuse requests (transport/inherited.h, docs/decisions.md).
  */
 #include "hca/fork.h"
 
@@ -22,6 +23,7 @@
 #include "link/host/host.h"
 #include "transport/gsi.h"
 #include "transport/host_window.h"
+#include "transport/inherited.h"
 #include "wire/link.h"
 #include "link/udp/udp.h"
 #include "link/udp/groups.h"
@@ -142,6 +144,7 @@ static void after_fork_in_child(void)
 	}
 	/* After the timers, which have been taken out of the wheel: it makes its own anew. */
 	host_window_after_fork();
+	qps_after_fork();
 }
 
 static void handle(void)

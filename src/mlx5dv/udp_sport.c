@@ -7,6 +7,7 @@
 
 #include "abi/entry_points.h"
 #include "explain/explain.h"
+#include "verbs/inherited.h"
 #include "verbs/objects.h"
 
 int softhca_mlx5dv_modify_qp_udp_sport(struct ibv_qp *base, uint16_t udp_sport)
@@ -16,6 +17,8 @@ int softhca_mlx5dv_modify_qp_udp_sport(struct ibv_qp *base, uint16_t udp_sport)
 
 	if (object_refused("mlx5dv_modify_qp_udp_sport", NULL, base))
 		return errno;
+	if (qp->inherited)
+		return refuse_inherited(qp, "mlx5dv_modify_qp_udp_sport", 0);
 	state = hca_qp_state(qp->device);
 	if ((qp->type != IBV_QPT_RC && qp->type != IBV_QPT_UC) || state != IBV_QPS_RTS)
 		return REFUSE_QP(hca_of_context(base->context), "mlx5dv_modify_qp_udp_sport", base->qp_num, EOPNOTSUPP,

@@ -274,8 +274,11 @@ static int ignored_attributes(const struct hca_qp *qp)
 static int modify_locked(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask, struct refusal *why)
 {
 	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : qp->state;
-	int error = qp_transition_check(qp->type, qp->state, to, mask, why);
+	int error;
 
+	if (qp->inherited)
+		return REFUSAL(why, EBADF, RULE_QP_OF_PARENT, qp->number);
+	error = qp_transition_check(qp->type, qp->state, to, mask, why);
 	if (!error)
 		error = check_values(qp, attr, mask, why);
 	if (!error && mask & IBV_QP_MAX_DEST_RD_ATOMIC)

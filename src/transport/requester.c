@@ -14,6 +14,7 @@
 #include "wire/link.h"
 #include "transport/dci.h"
 #include "transport/direct.h"
+#include "transport/inherited.h"
 #include "transport/record.h"
 #include "transport/requester_acknowledge.h"
 #include "transport/requester_build.h"
@@ -379,6 +380,8 @@ static __attribute__((noinline)) bool next_packet_other(struct hca_qp *qp, struc
 			requester_flush_stream(qp);
 		switch (requester->state) {
 		case REQUESTER_IDLE:
+			if (qp->inherited)
+				inherited_qp_explain(qp);
 			return false;
 		case REQUESTER_FLUSH:
 			requester_flush(qp);

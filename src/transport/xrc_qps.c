@@ -68,8 +68,8 @@ static struct hca_qp *find_qp(const struct xrc_domain *domain, uint32_t number)
 {
 	struct hca_qp *qp = domain->qps;
 
-	/* Without an opener it is on its way out. */
-	while (qp && (qp->number != number || !qp->openers))
+	/* A QP without an opener is being destroyed. */
+	while (qp && (qp->number != number || !qp->openers || qp->inherited))
 		qp = qp->next_in_domain;
 	return qp;
 }

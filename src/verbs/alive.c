@@ -253,41 +253,82 @@ static bool is_entry(uintptr_t address)
 	       (uintptr_t)entry->object + (uintptr_t)kinds[entry->kind].entry == address;
 }
 
-static void count_entry(const struct alive *entry, const struct ibv_context *context,
-			uint32_t counts[OBJECT_KIND_COUNT])
+/* The entry in granule @number of @slot. Its bit does not say in which half of the granule's 16 bytes the entry begins. */
+static const struct alive *entry_in(const struct alive_slot *slot, int number)
 {
-	if (entry->context == context)
-		counts[entry->kind]++;
+	uintptr_t address = slot->block << BLOCK_BITS | (uintptr_t)number << GRANULE_BITS;
+
+	if (!is_entry(address))
+		address += _Alignof(struct alive);
+	return is_entry(address) ? (const struct alive *)address : NULL;
 }
 
-/* A bit leaves open in which half of its 16 bytes the entry begins. */
-static void count_slot(const struct alive_slot *slot, const struct ibv_context *context,
-		       uint32_t counts[OBJECT_KIND_COUNT])
+/* Calls @visit with each entry of @part, whose lock is held. */
+static void visit_part(const struct alive_part *part, void (*visit)(const struct alive *entry, void *argument),
+		       void *argument)
 {
-	for (uint64_t left = slot->entries; left; left &= left - 1) {
-		uintptr_t address = slot->block << BLOCK_BITS | (uintptr_t)__builtin_ctzll(left) << GRANULE_BITS;
+	const struct alive_slot *slots = part->slots ? part->slots : part->few;
+	size_t count = part->slots ? part->mask + 1 : FEW;
 
-		if (!is_entry(address))
-			address += _Alignof(struct alive);
-		if (is_entry(address))
-			count_entry((const struct alive *)address, context, counts);
+	for (size_t i = 0; i < count; i++)
+		for (uint64_t left = slots[i].entries; left; left &= left - 1) {
+			const struct alive *entry = entry_in(&slots[i], __builtin_ctzll(left));
+
+			if (entry)
+				visit(entry, argument);
+		}
+	for (const struct alive *entry = part->rest; entry; entry = entry->next)
+		visit(entry, argument);
+}
+
+static void visit_all(void (*visit)(const struct alive *entry, void *argument), void *argument)
+{
+	for (size_t i = 0; i < PARTS; i++) {
+		queue_lock(&parts[i].lock);
+		visit_part(&parts[i], visit, argument);
+		queue_unlock(&parts[i].lock);
 	}
+}
+
+struct count {
+	const struct ibv_context *context;
+	uint32_t *of_kind;
+};
+
+static void count_entry(const struct alive *entry, void *argument)
+{
+	const struct count *count = argument;
+
+	if (entry->context == count->context)
+		count->of_kind[entry->kind]++;
 }
 
 void objects_count(const struct ibv_context *context, uint32_t counts[OBJECT_KIND_COUNT])
 {
-	memset(counts, 0, OBJECT_KIND_COUNT * sizeof(counts[0]));
-	for (size_t i = 0; i < PARTS; i++) {
-		struct alive_part *part = &parts[i];
-		size_t count = part->slots ? part->mask + 1 : FEW;
+	struct count count = {context, counts};
 
-		queue_lock(&part->lock);
-		for (size_t j = 0; j < count; j++)
-			count_slot(part->slots ? &part->slots[j] : &part->few[j], context, counts);
-		for (const struct alive *entry = part->rest; entry; entry = entry->next)
-			count_entry(entry, context, counts);
-		queue_unlock(&part->lock);
-	}
+	memset(counts, 0, OBJECT_KIND_COUNT * sizeof(counts[0]));
+	visit_all(count_entry, &count);
+}
+
+struct visitor {
+	enum object_kind kind;
+	void (*visit)(const void *object);
+};
+
+static void visit_entry(const struct alive *entry, void *argument)
+{
+	const struct visitor *visitor = argument;
+
+	if (entry->kind == visitor->kind)
+		visitor->visit(entry->object);
+}
+
+void objects_visit(enum object_kind kind, void (*visit)(const void *object))
+{
+	struct visitor visitor = {kind, visit};
+
+	visit_all(visit_entry, &visitor);
 }
 
 /* ---- refusing ------------------------------------------------------------------------------------------------- */

@@ -76,6 +76,11 @@ void object_enter_(enum object_kind kind, const void *object, struct alive *entr
 
 /** Counts by kind the objects that live in @context, itself among them. */
 void objects_count(const struct ibv_context *context, uint32_t counts[OBJECT_KIND_COUNT]);
+/**
+ * Calls @visit with each living object of @kind, in no order; it may not enter or leave the table. Locks are held, which
+ * @visit must not take: use it in a forked child that has one thread.
+ */
+void objects_visit(enum object_kind kind, void (*visit)(const void *object));
 /** The name of @kind as a figure of an explanation: its characters as they lie in memory. */
 uint64_t object_kind_figure(enum object_kind kind);
 

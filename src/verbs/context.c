@@ -16,6 +16,7 @@
 #include "verbs/doorbell_page.h"
 #include "verbs/signature.h"
 #include "verbs/events.h"
+#include "verbs/inherited.h"
 #include "verbs/lint.h"
 
 /*
@@ -76,9 +77,15 @@ static void after_fork(void)
 	devices_after_fork();
 }
 
+static void after_fork_in_child(void)
+{
+	after_fork();
+	objects_visit(OBJECT_QP, user_qp_inherit);
+}
+
 static void register_fork_handlers(void)
 {
-	pthread_atfork(before_fork, after_fork, after_fork);
+	pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
 /* Behind the device's, so that this is called before them: locks of the driver are taken first. */

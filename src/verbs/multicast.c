@@ -6,6 +6,7 @@
 #include "abi/entry_points.h"
 #include "core/limits.h"
 #include "explain/explain.h"
+#include "verbs/inherited.h"
 #include "verbs/objects.h"
 
 /* Returns an errno value. */
@@ -15,6 +16,8 @@ static int check(struct ibv_qp *qp, const union ibv_gid *gid, const char *call)
 
 	if (object_refused(call, NULL, qp))
 		return errno;
+	if (to_user_qp(qp)->inherited)
+		return refuse_inherited(to_user_qp(qp), call, 0);
 	hca = hca_of_context(qp->context);
 	if (!gid_is_multicast(gid))
 		return REFUSE(hca, call, EINVAL, RULE_MCAST_GID, be64toh(gid->global.subnet_prefix),

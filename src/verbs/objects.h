@@ -298,6 +298,7 @@ struct user_qp {
 	bool signature_pipelining; /* MLX5DV_QP_CREATE_SIG_PIPELINING */
 	bool scatter_to_cqe;       /* MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE, unless MLX5_SCATTER_TO_CQE is 0 */
 	bool block_self_multicast; /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
+	bool inherited; /* of the parent of this process: posting is refused, as before RTS; verbs/inherited.h */
 	enum ibv_qp_type type : 8;
 	enum mlx5dv_dc_type dc_type : 8; /* of IBV_QPT_DRIVER, else 0 */
 	struct ibv_qp_cap cap;           /* as returned */

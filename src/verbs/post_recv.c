@@ -5,6 +5,7 @@
 
 #include "core/compiler.h"
 #include "explain/explain.h"
+#include "verbs/inherited.h"
 #include "verbs/objects.h"
 #include "verbs/ops.h"
 #include "verbs/watched.h"
@@ -72,6 +73,8 @@ static RARE int refuse(struct user_qp *qp, const struct ibv_recv_wr *wr, uint32_
 {
 	uint32_t length = 0;
 
+	if (qp->inherited)
+		return refuse_inherited(qp, "ibv_post_recv", wr->wr_id);
 	if (number - __atomic_load_n(&qp->rq.tail, __ATOMIC_ACQUIRE) >= qp->rq.count)
 		return refuse_full(qp, wr);
 	/* In RESET the limit is -1, and EINVAL the answer to any WR. */

@@ -6,6 +6,7 @@
  * answers with an error completion.
  */
 #include "core/compiler.h"
+#include "verbs/inherited.h"
 #include "verbs/ops.h"
 #include "verbs/send_operations.h"
 #include "verbs/signature.h"
@@ -35,6 +36,8 @@ static RARE int refuse_operation(struct user_qp *qp, const struct ibv_send_wr *w
 
 static RARE int refuse_full(struct user_qp *qp, const struct ibv_send_wr *wr, uint32_t bytes)
 {
+	if (qp->inherited)
+		return refuse_inherited(qp, "ibv_post_send", wr->wr_id);
 	if (qp->type == IBV_QPT_XRC_RECV || qp->dc_type == MLX5DV_DCTYPE_DCT)
 		return REFUSE_SEND(qp, wr, ENOMEM, RULE_QP_NO_QUEUE, qp->type);
 	return REFUSE_SEND(qp, wr, ENOMEM, RULE_SQ_FULL, qp->sq.max_post, qp->sq.wqebb_count, wqe_blocks(bytes));
@@ -42,6 +45,8 @@ static RARE int refuse_full(struct user_qp *qp, const struct ibv_send_wr *wr, ui
 
 static RARE int refuse_sge_count(struct user_qp *qp, const struct ibv_send_wr *wr)
 {
+	if (qp->inherited)
+		return refuse_inherited(qp, "ibv_post_send", wr->wr_id);
 	if (qp->sq.max_gs < 0)
 		return REFUSE_SEND(qp, wr, ENOMEM, RULE_SEND_BEFORE_RTS, hca_qp_state(qp->device));
 	return REFUSE_SEND(qp, wr, ENOMEM, RULE_SEND_SGE_COUNT, (int64_t)wr->num_sge, qp->sq.max_gs);

@@ -4,6 +4,7 @@
  * leaves aside.
  */
 #include "core/settings.h"
+#include "verbs/inherited.h"
 #include "verbs/watched.h"
 #include "verbs/wqe_builder.h"
 #include "verbs/wr.h"
@@ -173,6 +174,8 @@ int wr_complete_refused(struct ibv_qp_ex *ex)
 	struct user_qp *qp = to_user_qp_ex(ex);
 
 	roll_back(qp);
+	if (qp->inherited)
+		return refuse_inherited(qp, "ibv_wr_complete", 0);
 	return REFUSE_QP(hca_of_context(qp->base.context), "ibv_wr_complete", qp->base.qp_num, EINVAL,
 			 RULE_WR_BEFORE_RTS, hca_qp_state(qp->device));
 }

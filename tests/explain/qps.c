@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules 500 to 533: creating QPs, and calls on them. */
+/* Rules 236 and 500 to 533: creating QPs, and calls on them. */
 #include "rule_cases.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum {
 	VENDOR = 0x15b3,
@@ -346,7 +349,34 @@ static void ece_comp_mask(void)
 			" ibv_set_ece → EINVAL: comp_mask 0x1 of struct ibv_ece is not 0");
 }
 
+/* The explanation is made in the child. */
+static void qp_of_parent(void)
+{
+	struct softhca_explanation *newest =
+		mmap(NULL, sizeof(*newest), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct ibv_send_wr *bad, wr = request(IBV_WR_SEND, BYTES);
+	uint32_t number = pair.client.qp->qp_num;
+	int status;
+	pid_t child;
+
+	assert_ptr_not_equal(newest, MAP_FAILED);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child)
+		_exit(ibv_post_send(pair.client.qp, &wr, &bad) != EBADF ||
+		      softhca_explanations(client.context, 0, newest, 1) != 1);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	expect_explanation(
+		newest, QP_OF_PARENT,
+		" qp 0x%x ibv_post_send wr_id %d → EBADF: queue pair 0x%x was created before fork(2), by the parent "
+		"process: in the child it can only be queried and destroyed",
+		number, WR_ID, number);
+	munmap(newest, sizeof(*newest));
+}
+
 static const struct rule_case cases[] = {
+	CASE(QP_OF_PARENT, qp_of_parent),
 	CASE(QP_COMP_MASK, qp_comp_mask),
 	CASE(QP_TSO_HEADER, qp_tso_header),
 	CASE(QP_NO_SEND_QUEUE, qp_no_send_queue),
