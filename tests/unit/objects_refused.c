@@ -477,6 +477,26 @@ static void multicast_groups(void **state)
 	assert_int_equal(softhca_ibv_destroy_qp(rc) | softhca_ibv_destroy_qp(ud) | softhca_ibv_destroy_cq(cq), 0);
 }
 
+static void buffers(void **state)
+{
+	struct ibv_pd *other = softhca_ibv_alloc_pd(context);
+	/* length, access, comp_mask, and members that nothing selects */
+	const uint64_t attr[9] = {PAGE, LW, 0};
+	struct ibv_buf *buf;
+	char *memory = softhca_ibv_alloc_buf(pd, PAGE, &buf);
+
+	(void)state;
+	assert_non_null(memory);
+	NULL_BY(BUF_DOMAIN, softhca_ibv_reg_buf_mr(other, buf, memory, PAGE, LW), "ibv_reg_buf_mr", EINVAL,
+		"the buffer at %p", (void *)memory);
+	NULL_BY(BUF_RANGE, softhca_ibv_reg_buf_mr(pd, buf, memory + 1, PAGE, LW), "ibv_reg_buf_mr", EINVAL,
+		"[%p, +4096) is not within the buffer [%p, +4096)", (void *)(memory + 1), (void *)memory);
+	NULL_BY(MR_FIELDS, softhca_ibv_reg_mr_ex(pd, (struct ibv_mr_init_attr *)attr), "ibv_reg_mr_ex", EINVAL,
+		"comp_mask 0x0 does not select");
+	softhca_ibv_free_buf(buf);
+	assert_int_equal(softhca_ibv_dealloc_pd(other), 0);
+}
+
 static void no_rule_was_forgotten(void **state)
 {
 	(void)state;
@@ -504,6 +524,7 @@ int main(void)
 		cmocka_unit_test(channels),
 		cmocka_unit_test(xrc_domains),
 		cmocka_unit_test(multicast_groups),
+		cmocka_unit_test(buffers),
 		cmocka_unit_test(no_rule_was_forgotten),
 	};
 
