@@ -65,7 +65,7 @@ enum responder_state responder_refuse_length(struct request *request)
 	return RESPONDER_DONE;
 }
 
-/* IBTA 9.7.4.1 and 9.7.5.2.4: NAK for an invalid request, without a look at what the opcode would have meant. */
+/* IBTA 9.7.4.1 and 9.7.5.2.4: NAK for an invalid request, without a check of the bytes after BTH. */
 enum responder_state responder_refuse_opcode(struct request *request)
 {
 	const struct packet *packet = request->packet;

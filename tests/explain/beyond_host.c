@@ -216,7 +216,7 @@ static void hello_memory(void)
 	fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 	connect_and_say(&right, sizeof(right), memory);
 	expect(RULE_HOST_HELLO_MEMORY,
-	       "the memory that process %d offers for a connection has 0 bytes, or is no plain memory; it must have "
+	       "the memory that process %d offers for a connection has 0 bytes, or is not plain memory; it must have "
 	       "%zu: refused. [207 HOST_HELLO_MEMORY; ",
 	       getpid(), shm_carrier.memory_size());
 }
@@ -228,7 +228,7 @@ static void strangers(void)
 		connect_to(own);
 	take_connections();
 	expect(RULE_HOST_STRANGERS,
-	       "16 connections to this process have not said what they want, the oldest of them of process %d: that "
+	       "16 connections to this process have sent no request, the oldest of them from process %d: that "
 	       "one and the newest are closed. [208 HOST_STRANGERS; ",
 	       getpid());
 }

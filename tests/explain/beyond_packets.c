@@ -288,8 +288,8 @@ void case_PEER_SILENT(void **state)
 	assert_int_equal(wc.vendor_err, RULE_PEER_SILENT);
 	expect_line(
 		qp[CLIENT], RULE_PEER_SILENT,
-		"mlx5_0 qp 0x%x SEND wr_id 7 → RETRY_EXC_ERR: a process that is not known, which has queue pair 0x%x, lives, "
-		"and did not look after what was sent to it for 1 s. [97 PEER_SILENT; ",
+		"mlx5_0 qp 0x%x SEND wr_id 7 → RETRY_EXC_ERR: a process that is not known, which has queue pair 0x%x, is "
+		"alive, but has not handled incoming packets for 1 s. [97 PEER_SILENT; ",
 		qp[CLIENT]->qp_num, qp[SERVER]->qp_num);
 }
 

@@ -277,8 +277,8 @@ static void port_silent(void)
 	if (sendto(stranger, "", 1, 0, (const struct sockaddr *)&to, sizeof(to)) != 1)
 		give_up("nothing can be sent");
 	expect(RULE_UDP_PORT_SILENT,
-	       "nobody took packets of other hosts out of UDP port 4791 for 250 ms, though process %d "
-	       "receives for this host: this process receives in its place until that one goes on",
+	       "no process took packets of other hosts out of UDP port 4791 for 250 ms, though process %d "
+	       "receives for this host: this process receives in its place until that one continues",
 	       (int)owner);
 }
 

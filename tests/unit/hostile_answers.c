@@ -328,9 +328,9 @@ static void figures_that_are_not_known(void **state)
 		 ": SEND for queue pair 0x4012, which is of type UC: dropped"},
 		{RULE_PEER_SILENT,
 		 {0x4012, 30, 0},
-		 ": a process that is not known, which has queue pair 0x4012, lives"},
+		 ": a process that is not known, which has queue pair 0x4012, is alive"},
 		{RULE_SHM_RECORD, {0, 3, 0x77}, ": field 3 of a record that a process that is not known wrote into"},
-		{RULE_PEER_SILENT, {0x4012, 30, 99}, ": process 99, which has queue pair 0x4012, lives"},
+		{RULE_PEER_SILENT, {0x4012, 30, 99}, ": process 99, which has queue pair 0x4012, is alive"},
 	};
 	char text[1024];
 

@@ -95,7 +95,7 @@ static void expect_written(const char *what, uint32_t psn)
 
 /* ---- the responder ---------------------------------------------------------------------------------------------- */
 
-/* What rxe sent is executed once. Its repetitions, in which rxe sends address 0, are answered as the request was. */
+/* Executes the request of rxe once, and answers its repetitions, in which rxe sends address 0, as it answered the request. */
 static void a_captured_request(void **state)
 {
 	uint32_t psn;
@@ -201,7 +201,7 @@ static void order(void **state)
 	uint32_t first;
 
 	(void)state;
-	/* Ahead: the gap is told, nothing is written, and the request in its place is good. */
+	/* Ahead of a gap: the NAK names the gap, nothing is written, and the request in its place is executed. */
 	hostile_begin();
 	build_good();
 	put_at(FRAME_PSN, psn_add(expected_psn(), 1), 3);
@@ -223,7 +223,7 @@ static void order(void **state)
 	put_at(FRAME_PSN, first, 3);
 	assert_true(feed());
 	expect_ignored("forgotten");
-	/* So is one of what was another request. */
+	/* A repetition of another kind of request is dropped, too. */
 	hostile_begin();
 	expect_ignored("nothing yet");
 	build_good();
@@ -234,7 +234,7 @@ static void order(void **state)
 
 /* ---- opcodes that are not supported ----------------------------------------------------------------------------- */
 
-/* In sequence: NAK for an invalid request (9.7.4.1, 9.7.5.2.4), whatever is behind BTH. */
+/* In sequence: NAK for an invalid request (9.7.4.1, 9.7.5.2.4), with any bytes after BTH. */
 static void unsupported_opcodes(void **state)
 {
 	(void)state;
@@ -253,7 +253,7 @@ static void unsupported_opcodes(void **state)
 	expect_refused("FLUSH", NAK_INVALID_REQUEST, expected_psn());
 }
 
-/* Ahead of a gap the gap is told (9.7.4.1.1); a repetition is dropped. Neither ends the connection. */
+/* Ahead of a gap: NAK for the gap (9.7.4.1.1). A repetition is dropped. Neither ends the connection. */
 static void unsupported_out_of_sequence(void **state)
 {
 	(void)state;
@@ -390,7 +390,7 @@ static void refusals(void **state)
 	}
 }
 
-/* A gap is told: sent again, whole. An answer to what follows implies that the response was lost. */
+/* After a NAK for a gap the requester sends the ATOMIC WRITE and the request after it again. */
 static void sent_again(void **state)
 {
 	(void)state;
@@ -402,7 +402,7 @@ static void sent_again(void **state)
 	take_request("second", RC_READ_REQUEST, SQ_START_PSN + 1);
 	answer(RC_ACKNOWLEDGE, SQ_START_PSN, AETH_NAK | NAK_SEQUENCE, 0);
 	take_request("again", RC_ATOMIC_WRITE, SQ_START_PSN);
-	take_request("again, behind it", RC_READ_REQUEST, SQ_START_PSN + 1);
+	take_request("again, after it", RC_READ_REQUEST, SQ_START_PSN + 1);
 	answer(RC_READ_RESPONSE_ONLY, SQ_START_PSN, ACKNOWLEDGED, 0);
 	expect_end("answered", 0, 0);
 	answer(RC_READ_RESPONSE_ONLY, SQ_START_PSN + 1, ACKNOWLEDGED, PAYLOAD);
@@ -428,11 +428,11 @@ static void outstanding(void **state)
 	post_atomic_write();
 	put_request(&server, MLX5_OPCODE_SEND, HALF, 0, PAYLOAD, 0, MLX5_WQE_CTRL_FENCE);
 	ring(&server);
-	take_request("in front of the fence", RC_ATOMIC_WRITE, SQ_START_PSN);
-	expect_silence("behind the fence");
+	take_request("before the fence", RC_ATOMIC_WRITE, SQ_START_PSN);
+	expect_silence("after the fence");
 	answer(RC_READ_RESPONSE_ONLY, SQ_START_PSN, ACKNOWLEDGED, 0);
-	expect_end("in front of the fence", 0, 0);
-	take_request("behind the fence", RC_SEND_ONLY, SQ_START_PSN + 1);
+	expect_end("before the fence", 0, 0);
+	take_request("after the fence", RC_SEND_ONLY, SQ_START_PSN + 1);
 }
 
 /* A WQE that a program wrote itself, with another length. */

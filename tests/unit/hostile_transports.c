@@ -358,7 +358,7 @@ static void other_opcodes(void **state)
 	}
 }
 
-/* The codes of XRC that are reserved, and FLUSH (annex A19): NAK for an invalid request (9.7.4.1), whatever is behind BTH. */
+/* The codes of XRC that are reserved, and FLUSH (annex A19): NAK for an invalid request (9.7.4.1), with any bytes after BTH. */
 static void unsupported_opcodes(void **state)
 {
 	static const uint8_t opcodes[] = {0xb5, 0xb8, 0xb9, 0xba, 0xbb, 0xbc, 0xbe, 0xbf};

@@ -120,7 +120,7 @@ static const struct {
 
 #define COUNT (sizeof(opcodes) / sizeof(opcodes[0]))
 
-/* What IBTA table 38 and annex A19 leave of the codes of RC and XRC: reserved codes, and FLUSH. */
+/* Codes of RC and XRC that IBTA table 38 and annex A19 reserve, and FLUSH. */
 static const uint8_t unsupported[] = {0x15, 0x18, 0x19, 0x1a, 0x1b, 0x1c, 0x1e, 0x1f,
 				      0xb5, 0xb8, 0xb9, 0xba, 0xbb, 0xbc, 0xbe, 0xbf};
 

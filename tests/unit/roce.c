@@ -119,7 +119,7 @@ static const char *const layouts[256] = {
 	[0x1d] = "RP",
 	[0xbd] = "XRP",
 	[0xdd] = "CRP",
-	/* Not supported: all behind BTH is payload. */
+	/* Not supported: all bytes after BTH are payload. */
 	[0x15] = "P",
 	[0x18] = "P",
 	[0x19] = "P",
@@ -700,7 +700,7 @@ static void no_opcode(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(transports); i++)
-		/* MESSAGE_UNSUPPORTED has the opcode of the packet, whatever it is. */
+		/* MESSAGE_UNSUPPORTED has the opcode that the packet names. */
 		for (unsigned int message = 0; message < MESSAGE_UNSUPPORTED; message++)
 			for (unsigned int place = 0; place <= PLACE_ONLY; place++) {
 				struct packet sent = {

@@ -34,7 +34,7 @@ enum {
 	MTU = 1024,
 	TARGETS = HALF, /* 16 KiB: addresses of requests, whose lower 14 bits stay */
 	TARGET_MASK = 0x3fff,
-	PLACES = HALF + 0x4000, /* of receives */
+	PLACES = HALF + 0x4000, /* memory of receives */
 	PLACE_BYTES = 2048,
 };
 
@@ -89,7 +89,7 @@ static void icrcs(void **state)
 			solved += captured.frame[k].identification && !has_bad_icrc(&captured.frame[k]);
 		}
 	}
-	/* Of rxe's frames over IPv4 none has an identification that softhca would use. */
+	/* All frames of rxe over IPv4, since rxe never uses identification 0. */
 	assert_int_equal(solved, 65);
 }
 
@@ -156,7 +156,7 @@ static void begin_at(uint32_t psn)
 
 /* The message under way. */
 static struct {
-	uint64_t at;    /* offset in the memory of what comes next */
+	uint64_t at;    /* offset in the memory of the next bytes */
 	uint32_t place; /* the receive that the next SEND takes */
 	uint32_t sent;  /* bytes of this SEND */
 } message;
@@ -298,7 +298,7 @@ static bool is_request(const struct captured_frame *from)
 				  opcode == RC_WRITE_MIDDLE || opcode == RC_WRITE_LAST);
 }
 
-/* A READ or an error that its capture tells of ends a connection; the requests of each are executed in their order. */
+/* Executes the requests of each connection in their order. */
 static void requests(void **state)
 {
 	unsigned int executed = 0;

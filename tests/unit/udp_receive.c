@@ -367,7 +367,7 @@ static void send_counted(struct linux_counter *counter, uint8_t opcode, uint32_t
 	psn += packets;
 }
 
-/* Every packet of @opcode, WRITE only, arrives, whatever 16 sockets of a Linux host sent between and after a silence. */
+/* Sends packets of @opcode, a WRITE only, from 16 sockets of one Linux host and after silences, and expects each to arrive. */
 static void send_as_linux(uint8_t opcode)
 {
 	enum { SOCKETS = 16, ROUNDS = 20, MOST_BURST = 32 };

@@ -174,7 +174,7 @@ static void handle_packet(const uint8_t *bytes, uint32_t length)
 /* ---- datagrams ------------------------------------------------------------------------------------------------- */
 
 /*
- * Checks the ICRC behind @length bytes of packet @number of its datagram. The ICRC covers the identification of the IPv4 header,
+ * Checks the ICRC after @length bytes of packet @number of its datagram. The ICRC covers the identification of the IPv4 header,
  * which a UDP socket does not deliver. softhca numbers the packets of a train from 0, so @number is tried first and checks all 32
  * bits. Other senders may use any identification, so it is solved for, and 15 bits remain to be checked (wire/roce.h).
  */
