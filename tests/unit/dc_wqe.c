@@ -171,7 +171,7 @@ static void atomic_write(void **state)
 	p->qp.ex.wr_atomic_write(&p->qp.ex, RKEY, remote_addr, inlined);
 	set_address(p, 0);
 	assert_int_equal(ibv_wr_complete(&p->qp.ex), 0);
-	expect_address(&e, 3, 0x08, 0, 0);
+	expect_address(&e, 3, 0x13, 0, 0);
 	expect_raddr(&e, remote_addr, RKEY);
 	expect_inline(&e, inlined, 8);
 	check_wqe(p, 3, &e);
