@@ -192,7 +192,6 @@ struct hca_qp {
 	bool requester_due;   /* scheduled for its requester, too */
 	bool disconnected;    /* in error since its connection is over: of receives nothing else is to be expected */
 	bool error_is_silent; /* the explanation of its error has no line yet */
-	bool inherited; /* this process is a forked child, and the QP is a copy of its parent's; transport/inherited.h */
 	struct hca_qp *next_scheduled;
 	struct walk_access access;      /* as what it reaches keys for others: received messages, remote requests */
 	struct walk_access send_access; /* and for its own send queue */
@@ -211,6 +210,7 @@ struct hca_qp {
 	struct link_party party;   /* what waits for room */
 	bool granted;              /* its peer may reach memory without asking (device/grants.h) */
 	bool block_self_multicast; /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
+	bool inherited; /* this process is a forked child, and the QP is a copy of its parent's; transport/inherited.h */
 	uint32_t timeline_row;     /* device/timeline.h */
 	void *cookie;
 	uint64_t (*wr_id_of)(const void *cookie, uint16_t index);
