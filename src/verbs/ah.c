@@ -11,12 +11,15 @@
 #include "abi/entry_points.h"
 #include "core/limits.h"
 #include "explain/explain.h"
+#include "verbs/destination.h"
 #include "verbs/neighbour.h"
 #include "verbs/objects.h"
 
 /* Returns an errno value. */
 static int check(struct hca *hca, const struct ibv_ah_attr *attr)
 {
+	/* The packets keep that of @attr: libmlx5 writes it into the address vector. */
+	uint8_t hop_limit;
 	size_t count;
 
 	hca_gids(hca, &count);
@@ -26,7 +29,7 @@ static int check(struct hca *hca, const struct ibv_ah_attr *attr)
 		return REFUSE(hca, "ibv_create_ah", EINVAL, RULE_AH_NO_GRH, 0);
 	if (attr->grh.sgid_index >= count)
 		return REFUSE(hca, "ibv_create_ah", EINVAL, RULE_GID_EMPTY, attr->grh.sgid_index, count);
-	return 0;
+	return destination_resolve(hca, "ibv_create_ah", 0, attr, &hop_limit);
 }
 
 /*

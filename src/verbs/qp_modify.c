@@ -4,9 +4,12 @@
  * limits of posting, rings and CQEs on RESET (mlx5-formats 4.2).
  */
 #include <errno.h>
+#include <stddef.h>
+#include <string.h>
 
 #include "abi/entry_points.h"
 #include "explain/explain.h"
+#include "verbs/destination.h"
 #include "verbs/lint.h"
 #include "verbs/objects.h"
 #include "verbs/ops.h"
@@ -90,6 +93,31 @@ void user_qp_disconnect(struct ibv_qp *base)
 	user_qp_entered(to_user_qp(base), IBV_QPS_ERR);
 }
 
+/* Programs that were built before rate_limit have a shorter structure. */
+#define ATTR_BYTES offsetof(struct ibv_qp_attr, rate_limit)
+
+/* The kernel resolves the destination of these types, but not that of a DCT or of UD. */
+static bool is_connected(const struct ibv_qp *qp)
+{
+	return qp->qp_type == IBV_QPT_RC || qp->qp_type == IBV_QPT_UC || qp->qp_type == IBV_QPT_XRC_SEND ||
+	       qp->qp_type == IBV_QPT_XRC_RECV;
+}
+
+/* Modifies @qp. The hop limit is that of the route, whatever @attr says, as in the kernel. Returns an errno value. */
+static int modify(struct user_qp *qp, const struct ibv_qp_attr *attr, int attr_mask)
+{
+	struct hca *hca = hca_of_context(qp->base.context);
+	struct ibv_qp_attr resolved = {0};
+	int error;
+
+	if (!(attr_mask & IBV_QP_AV) || !is_connected(&qp->base))
+		return -hca_qp_modify(qp->device, attr, attr_mask);
+	memcpy(&resolved, attr, attr_mask & IBV_QP_RATE_LIMIT ? sizeof(resolved) : ATTR_BYTES);
+	error = destination_resolve(hca, "ibv_modify_qp", qp->base.qp_num, &attr->ah_attr,
+				    &resolved.ah_attr.grh.hop_limit);
+	return error ? error : -hca_qp_modify(qp->device, &resolved, attr_mask);
+}
+
 int softhca_ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int attr_mask)
 {
 	struct user_qp *qp = to_user_qp(base);
@@ -101,7 +129,7 @@ int softhca_ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int att
 	if (attr_mask & ~(2 * IBV_QP_RATE_LIMIT - 1))
 		return REFUSE_QP(hca_of_context(base->context), "ibv_modify_qp", base->qp_num, EOPNOTSUPP,
 				 RULE_QP_ATTR_MASK, (uint32_t)attr_mask & ~(2 * IBV_QP_RATE_LIMIT - 1));
-	err = -hca_qp_modify(qp->device, attr, attr_mask);
+	err = modify(qp, attr, attr_mask);
 	if (err)
 		return err;
 	if (attr_mask & IBV_QP_STATE)

@@ -127,21 +127,22 @@ static void mac_addresses(void **state)
 {
 	static const struct {
 		const char *gid;
+		uint8_t sgid_index;
 		uint8_t mac[6];
 	} cases[] = {
-		{"fe80::211:22ff:fe33:4455", {0x00, 0x11, 0x22, 0x33, 0x44, 0x55}}, /* RFC 4291, appendix A */
-		{"fe80::a8bb:ccff:fedd:eeff", {0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff}},
-		{"ff0e::ffff:239.129.2.3", {0x01, 0x00, 0x5e, 0x01, 0x02, 0x03}}, /* RFC 1112 */
-		{"ff02::1:ff00:1234", {0x33, 0x33, 0xff, 0x00, 0x12, 0x34}},      /* RFC 2464 */
-		{"::ffff:127.0.0.1", {0}},
-		{"::ffff:203.0.113.77", {0}}, /* nobody knows */
-		{"2001:db8::1", {0}},
+		{"fe80::211:22ff:fe33:4455", 1, {0x00, 0x11, 0x22, 0x33, 0x44, 0x55}}, /* RFC 4291, appendix A */
+		{"fe80::a8bb:ccff:fedd:eeff", 1, {0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff}},
+		{"ff0e::ffff:239.129.2.3", 3, {0x01, 0x00, 0x5e, 0x01, 0x02, 0x03}}, /* RFC 1112 */
+		{"ff02::1:ff00:1234", 3, {0x33, 0x33, 0xff, 0x00, 0x12, 0x34}},      /* RFC 2464 */
+		{"::ffff:127.0.0.1", 3, {0}},
+		{"::ffff:203.0.113.77", 3, {0}}, /* unknown */
+		{"2001:db8::1", 1, {0}},
 	};
 	uint8_t av[48];
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct ibv_ah_attr attr = attributes_to(cases[i].gid, 3);
+		struct ibv_ah_attr attr = attributes_to(cases[i].gid, cases[i].sgid_index);
 
 		vector_of(&attr, av);
 		assert_memory_equal(av + 20, cases[i].mac, 6);
@@ -183,6 +184,15 @@ static void attributes_that_are_refused(void **state)
 	attr.port_num = 0;
 	expect_null(ibv_create_ah(pd, &attr), EINVAL);
 	attr.port_num = 2;
+	expect_null(ibv_create_ah(pd, &attr), EINVAL);
+	/* The kernel: rdma_resolve_ip() refuses source and destination of different families. */
+	attr = attributes_to("::", 3);
+	expect_null(ibv_create_ah(pd, &attr), EINVAL);
+	attr = attributes_to("::", 1);
+	expect_null(ibv_create_ah(pd, &attr), EINVAL);
+	attr = attributes_to("2001:db8::1", 3);
+	expect_null(ibv_create_ah(pd, &attr), EINVAL);
+	attr = attributes_to("::ffff:203.0.113.77", 1);
 	expect_null(ibv_create_ah(pd, &attr), EINVAL);
 }
 
@@ -369,5 +379,7 @@ int main(void)
 	};
 
 	setenv("SOFTHCA_GIDS", "loopback", 1);
+	/* Routes and neighbours of the machine do not matter: destinations.c is about them. */
+	setenv("SOFTHCA_LINK", "local", 1);
 	return cmocka_run_group_tests(tests, objects_open, objects_close);
 }

@@ -154,6 +154,7 @@ static void *make(const struct alive_world *world, enum alive_kind kind)
 	case ALIVE_DM:
 		return ibv_alloc_dm(world->context, &dm);
 	case ALIVE_AH:
+		assert_int_equal(ibv_query_gid(world->context, 1, 0, &ah.grh.dgid), 0);
 		return ibv_create_ah(world->pd, &ah);
 	case ALIVE_XRCD:
 		return open_xrcd(world->context);

@@ -166,6 +166,7 @@ void case_MODIFY_NO_MEMORY(void **state)
 				    .dest_qp_num = made->qp_num,
 				    .max_dest_rd_atomic = 5,
 				    .ah_attr = {.is_global = 1, .port_num = 1}};
+	assert_int_equal(softhca_ibv_query_gid(context, 1, 0, &attr.ah_attr.grh.dgid), 0);
 	no_memory = true;
 	assert_int_equal(softhca_ibv_modify_qp(made, &attr, mask), ENOMEM);
 	no_memory = false;

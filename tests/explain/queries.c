@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules 300 to 313 and 380 to 385: queries, imports, address handles. */
+/* Rules 300 to 313 and 380 to 387: queries, imports, address handles. */
 #include "rule_cases.h"
 
+#include <endian.h>
+#include <inttypes.h>
 #include <unistd.h>
 #include <sys/eventfd.h>
 
@@ -169,6 +171,18 @@ static void ah_no_grh(void)
 		       "ibv_create_ah → EINVAL: is_global is 0, and RoCE packets always have a global route");
 }
 
+static void destination_family(void)
+{
+	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1, .grh = {.sgid_index = client.gid_index}};
+
+	assert_null(ibv_create_ah(client.pd, &attr));
+	expect_error(errno, EINVAL);
+	expect_refusal(DESTINATION_FAMILY,
+		       "ibv_create_ah → EINVAL: the destination GID 0x0:0x0 is zero, or of another address family than "
+		       "the source GID 0x%" PRIx64 ":0x%" PRIx64,
+		       be64toh(client.gid.global.subnet_prefix), be64toh(client.gid.global.interface_id));
+}
+
 /* Exported for connection managers; no header declares it. */
 int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr, uint8_t mac[6], uint16_t *vid);
 
@@ -249,6 +263,7 @@ static const struct rule_case cases[] = {
 	CASE(IMPORT_HANDLE, import_handle),
 	CASE(HANDLE_GONE, handle_gone),
 	CASE(AH_NO_GRH, ah_no_grh),
+	CASE(DESTINATION_FAMILY, destination_family),
 	CASE(GID_NO_NEIGHBOUR, gid_no_neighbour),
 	CASE(WC_HEADER_VERSION, wc_header_version),
 	CASE(WC_NEXT_HEADER, wc_next_header),

@@ -18,6 +18,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "given_routes.h"
 #include "abi/entry_points.h"
 #include "core/limits.h"
 #include "explain/explain.h"
@@ -348,6 +349,15 @@ static void address_handles(void **state)
 	attr.grh.sgid_index = 9;
 	NULL_BY(GID_EMPTY, softhca_ibv_create_ah(pd, &attr), "ibv_create_ah", EINVAL, "index 9 is empty: the first 4");
 	attr.grh.sgid_index = 3;
+	NULL_BY(DESTINATION_FAMILY, softhca_ibv_create_ah(pd, &attr), "ibv_create_ah", EINVAL, "0x0:0x0 is zero, or");
+	inet_pton(AF_INET6, "::ffff:192.0.2.77", attr.grh.dgid.raw);
+	given_routes = (struct given_routes){.replaced = true, .error = -ENETUNREACH};
+	NULL_BY(DESTINATION_NO_ROUTE, softhca_ibv_create_ah(pd, &attr), "ibv_create_ah", ENETUNREACH,
+		"0x0:0xffffc000024d: ENETUNREACH");
+	given_routes.error = 0;
+	NULL_BY(DESTINATION_SILENT, softhca_ibv_create_ah(pd, &attr), "ibv_create_ah", ETIMEDOUT,
+		"the link address of 0x0:0xffffc0000201 is not known");
+	given_routes.replaced = false;
 	inet_pton(AF_INET6, "2001:db8::1", attr.grh.dgid.raw);
 	assert_int_equal(softhca_ibv_resolve_eth_l2_from_gid(context, &attr, header, NULL), -EHOSTUNREACH);
 	expect("ibv_resolve_eth_l2_from_gid", EHOSTUNREACH, RULE_GID_NO_NEIGHBOUR, "0x20010db800000000:0x1");
