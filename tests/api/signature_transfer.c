@@ -285,6 +285,83 @@ static void several_requests_walk_a_key(void **state)
 	}
 }
 
+/* Memory and wire of the key have the same fields, and the bytes of three blocks. */
+static struct mlx5dv_mkey *lay_three_blocks(uint8_t *stream)
+{
+	struct mlx5dv_sig_block_attr attr = {.mem = &dif_crc, .wire = &dif_crc, .check_mask = 0xff};
+	struct mlx5dv_mkey *mkey = side_create_signed_mkey(&server, 3);
+	uint8_t data[3 * 520];
+
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * 11 + i / 520);
+	lay_signed(mkey, &layout, 3 * 528, &attr);
+	domain_make_stream(&dif_crc, data, sizeof(data), stream);
+	return mkey;
+}
+
+/* A block of memory is checked when the last byte of its field on the wire has passed, in whichever transfer that is. */
+static void checked_with_the_field_on_the_wire(void **state)
+{
+	static const enum key_operation ways[] = {OUT_SEND, OUT_WRITE, OUT_REMOTE_READ};
+	enum { DATA = 528 + 520 };
+	uint8_t stream[3 * 528];
+	struct mlx5dv_mkey *mkey;
+
+	(void)state;
+	open_pair();
+	mkey = lay_three_blocks(stream);
+	for (size_t i = 0; i < ARRAY_SIZE(ways); i++)
+		for (uint32_t passed = 0; passed < 8; passed++) {
+			note("operation %d, %u bytes of the field", ways[i], passed);
+			side_stir(&client);
+			side_stir(&server);
+			stream[DATA + 3] ^= 0x40;
+			key_store(&layout, 0, stream, sizeof(stream));
+			transfer_signed(ways[i], mkey->lkey, 0, SIGNED_PLAIN, DATA + passed);
+			expect_key_good(mkey);
+			transfer_signed(ways[i], mkey->lkey, DATA + passed, SIGNED_PLAIN + DATA + passed, 8 - passed);
+			plain_expect(SIGNED_PLAIN, stream, DATA + 8);
+			side_compare(&client);
+			stream[DATA + 3] ^= 0x40;
+			expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, &dif_crc, 1, 0, 0x1274, 0x1234);
+		}
+}
+
+/*
+ * What is received from the middle of a field on is not the field: the one in memory stays as it is, and the next block is
+ * complete. A transfer that continues where the one before it ended completes the field.
+ */
+static void torn_fields_are_not_written(void **state)
+{
+	static const enum key_operation ways[] = {IN_RECV, IN_READ, IN_REMOTE_WRITE};
+	enum { DATA = 528 + 520 };
+	uint8_t stream[3 * 528];
+	struct mlx5dv_mkey *mkey;
+
+	(void)state;
+	open_pair();
+	mkey = lay_three_blocks(stream);
+	for (size_t i = 0; i < ARRAY_SIZE(ways); i++)
+		for (uint32_t missing = 1; missing < 8; missing++) {
+			uint32_t from = DATA + missing;
+
+			note("operation %d without %u bytes of the field", ways[i], missing);
+			side_stir(&client);
+			side_stir(&server);
+			plain_store(SIGNED_PLAIN, stream, sizeof(stream));
+			transfer_signed(ways[i], mkey->lkey, from, SIGNED_PLAIN + from, sizeof(stream) - from);
+			key_expect(&layout, 2 * 528, stream + 2 * 528, 528);
+			side_compare(&server);
+			transfer_signed(ways[i], mkey->lkey, 0, SIGNED_PLAIN, from);
+			key_expect(&layout, 0, stream, DATA);
+			side_compare(&server);
+			transfer_signed(ways[i], mkey->lkey, from, SIGNED_PLAIN + from, 8 - missing);
+			key_expect(&layout, DATA, stream + DATA, 8);
+			side_compare(&server);
+			expect_key_good(mkey);
+		}
+}
+
 /* One transfer again and again: reference tags and errors begin anew each time. */
 static void the_same_range_again(void **state)
 {
@@ -376,11 +453,17 @@ static void rights_of_the_key(void **state)
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
-		API_CASE(every_pair_of_domains), API_CASE(every_type_block_and_seed),
-		API_CASE(known_fields),          API_CASE(reference_tags_count_blocks),
-		API_CASE(incomplete_blocks),     API_CASE(several_requests_walk_a_key),
-		API_CASE(the_same_range_again),  API_CASE(ends_of_the_key),
+		API_CASE(every_pair_of_domains),
+		API_CASE(every_type_block_and_seed),
+		API_CASE(known_fields),
+		API_CASE(reference_tags_count_blocks),
+		API_CASE(incomplete_blocks),
+		API_CASE(several_requests_walk_a_key),
+		API_CASE(the_same_range_again),
+		API_CASE(ends_of_the_key),
 		API_CASE(rights_of_the_key),
+		API_CASE(checked_with_the_field_on_the_wire),
+		API_CASE(torn_fields_are_not_written),
 	};
 
 	return run_cases("signature_transfer", cases);
