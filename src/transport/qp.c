@@ -477,6 +477,27 @@ enum ibv_qp_state hca_qp_state(const struct hca_qp *qp)
 	return __atomic_load_n(&qp->state, __ATOMIC_ACQUIRE);
 }
 
+/*
+ * Fills in fields that were never set as the context of an adapter has them (mlx5-formats 4.1, "A fresh QP"): programs query
+ * a port by the number in them.
+ */
+static void fill_defaults(const struct hca_qp *qp, struct ibv_qp_attr *attr)
+{
+	bool has_path = qp->type == IBV_QPT_RC || qp->type == IBV_QPT_UC || qp->type == IBV_QPT_XRC_SEND ||
+			qp->type == IBV_QPT_XRC_RECV;
+
+	if (!attr->port_num)
+		attr->port_num = 1;
+	if (!attr->max_rd_atomic)
+		attr->max_rd_atomic = 1;
+	if (!attr->max_dest_rd_atomic)
+		attr->max_dest_rd_atomic = 1;
+	if (has_path && !attr->ah_attr.port_num) {
+		attr->ah_attr.port_num = 1;
+		attr->ah_attr.is_global = 1;
+	}
+}
+
 int hca_qp_query(struct hca_qp *qp, struct ibv_qp_attr *attr)
 {
 	queue_lock(&qp->lock);
@@ -504,6 +525,7 @@ int hca_qp_query(struct hca_qp *qp, struct ibv_qp_attr *attr)
 		.rnr_retry = qp->attr.rnr_retry,
 	};
 	queue_unlock(&qp->lock);
+	fill_defaults(qp, attr);
 	return 0;
 }
 

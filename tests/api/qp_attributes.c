@@ -4,7 +4,11 @@
  * values out of range, and "if any of the modify attributes or the modify mask are invalid, none of the attributes will
  * be modified".
  */
+#include <fcntl.h>
+
+#include "support/dc.h"
 #include "support/program.h"
+#include "support/xrc.h"
 
 /* As the page has it; the state itself comes with each. */
 #define INIT_CONNECTED (IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
@@ -324,6 +328,56 @@ static void query_returns_what_was_set(void **state)
 	assert_int_equal(query().qkey, set.qkey);
 }
 
+/* What a QP has from the beginning. @has_path: its path is queried, too. */
+#define expect_fresh(qp, has_path) expect_fresh_(HERE, qp, has_path)
+static void expect_fresh_(struct place place, struct ibv_qp *qp, bool has_path)
+{
+	struct ibv_qp_attr got = {.port_num = 77};
+	struct ibv_qp_init_attr init;
+	struct ibv_port_attr port;
+
+	expect_error_(place, "ibv_query_qp()", ibv_query_qp(qp, &got, IBV_QP_PKEY_INDEX | IBV_QP_PORT, &init), 0);
+	if (got.port_num != 1 || got.pkey_index || got.max_rd_atomic != 1 || got.max_dest_rd_atomic != 1)
+		fail_at(place, "port %d, pkey_index %d, max_rd_atomic %d, max_dest_rd_atomic %d", got.port_num,
+			got.pkey_index, got.max_rd_atomic, got.max_dest_rd_atomic);
+	if (got.ah_attr.port_num != has_path || got.ah_attr.is_global != has_path)
+		fail_at(place, "path: port %d, is_global %d", got.ah_attr.port_num, got.ah_attr.is_global);
+	expect_error_(place, "ibv_query_port()", ibv_query_port(qp->context, got.port_num, &port), 0);
+}
+
+/* mlx5-formats 4.1, "A fresh QP": in RESET, in INIT, and in RESET again. */
+static void query_of_a_fresh_qp(void **state)
+{
+	struct ibv_xrcd *xrcd = expect_xrcd(client.context, -1, O_CREAT);
+	struct ibv_qp *send, *receive = xrc_create_recv(xrcd);
+	struct dci_options options = dci_defaults();
+	struct dci dci;
+
+	(void)state;
+	for (size_t t = 0; t < ARRAY_SIZE(types); t++) {
+		bool has_path = types[t].type != IBV_QPT_UD;
+
+		note("type %d", types[t].type);
+		open_type(t);
+		expect_fresh(pair.client.qp, has_path);
+		take_step(t, 0);
+		expect_fresh(pair.client.qp, has_path);
+		for (int step = 1; step < STEPS; step++)
+			take_step(t, step);
+		to_state(IBV_QPS_RESET);
+		expect_fresh(pair.client.qp, has_path);
+	}
+	send = xrc_create_send(&client, pair.client.cq);
+	expect_fresh(send, true);
+	expect_fresh(receive, true);
+	expect_error(ibv_destroy_qp(send), 0);
+	expect_error(ibv_destroy_qp(receive), 0);
+	expect_error(ibv_close_xrcd(xrcd), 0);
+	dci_create(&dci, &client, &server, &options);
+	expect_fresh(dci.end.qp, false);
+	dci_close(&dci);
+}
+
 /* Programs compiled before rate_limit was added have a shorter structure, with something else behind it. */
 static void query_of_old_programs_writes_no_more_than_they_have(void **state)
 {
@@ -351,6 +405,7 @@ int main(void)
 		API_CASE(no_alternate_path),
 		API_CASE(unknown_masks),
 		API_CASE(query_returns_what_was_set),
+		API_CASE(query_of_a_fresh_qp),
 		API_CASE(query_of_old_programs_writes_no_more_than_they_have),
 	};
 
