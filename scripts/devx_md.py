@@ -36,7 +36,8 @@ def capabilities():
     lines = ['| group | op_mod | fields that are not 0 |', '|--|--|--|']
     for number, name, about in entries(table, 'GROUP'):
         lines.append(f'| {about} | {2 * int(number, 16):#x}, {2 * int(number, 16) + 1:#x} | {", ".join(fields[name])} |')
-    return '\n'.join(lines)
+    empty = ', '.join(f'{about} ({2 * int(number, 16):#x})' for number, about in entries(table, 'EMPTY_GROUP'))
+    return '\n'.join(lines) + f'\n\nAnswered with zeros, as nothing of them is offered: {empty}.'
 
 
 def main():

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* QUERY_HCA_CAP by capabilities.def, and the other queries that are about no object. */
 #include <assert.h>
+#include <string.h>
 
 #include "core/limits.h"
 #include "devx/command.h"
@@ -54,6 +55,11 @@ static const struct {
 #include "devx/capabilities.def"
 };
 
+static const uint8_t empty_groups[] = {
+#define EMPTY_GROUP(number, about) (number),
+#include "devx/capabilities.def"
+};
+
 static bool is_offered(const struct hca *hca, enum offer offer)
 {
 	switch (offer) {
@@ -68,11 +74,11 @@ static bool is_offered(const struct hca *hca, enum offer offer)
 	}
 }
 
-/* op_mod is the group, and a bit for what is current or what would be possible: here one is the other. */
+/* op_mod holds the group, and a bit that selects current or possible values, which are the same here. */
 int command_query_hca_cap(struct devx_command *command)
 {
 	uint32_t group = (uint32_t)command_get(command, ANY_OP_MOD) >> 1;
-	bool exists = false;
+	bool exists = group <= UINT8_MAX && memchr(empty_groups, (int)group, sizeof(empty_groups));
 
 	for (size_t i = 0; i < sizeof(capabilities) / sizeof(capabilities[0]); i++) {
 		if (capabilities[i].group != group || !is_offered(command->devx->hca, capabilities[i].offer))

@@ -61,6 +61,26 @@ static void capabilities(void **state)
 	assert_int_equal(get32(out, 4), 965);
 }
 
+/*
+ * Groups that clients ask for without looking at the general capabilities first, such as SPDK for general 2 (0x20) and DPDK
+ * for flow tables (0x7), and take an error for the end: all of their fields are 0.
+ */
+static void groups_of_which_nothing_is_offered(void **state)
+{
+	static const uint8_t groups[] = {0x1,  0x5,  0x6,  0x7,  0x8,  0x9,  0xb,  0xc,  0xd,  0x11, 0x13,
+					 0x15, 0x1c, 0x1d, 0x1e, 0x1f, 0x20, 0x25, 0x26, 0x28, 0x2a};
+	uint8_t out[4112], zero[4112] = {0};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(groups); i++)
+		for (uint32_t current = 0; current < 2; current++) {
+			note("group %#x", groups[i]);
+			memset(out, 0xa5, sizeof(out));
+			assert_int_equal(query_capabilities((uint32_t)groups[i] << 1 | current, out), 0);
+			assert_memory_equal(out, zero, sizeof(out));
+		}
+}
+
 static void general_commands(void **state)
 {
 	struct command command = command_of(0x754);
@@ -712,25 +732,16 @@ static void left_behind(void **state)
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
-		API_CASE(capabilities),
-		API_CASE(general_commands),
-		API_CASE(uars),
-		API_CASE(event_queues),
-		API_CASE(umems),
-		API_CASE(domains),
-		API_CASE(in_use),
-		API_CASE(wrong_cqs),
-		API_CASE(wrong_qps),
-		API_CASE(states),
-		API_CASE(rc_traffic),
-		API_CASE(flush_and_reset),
-		API_CASE(collapsed_cq),
-		API_CASE(loopback),
-		API_CASE(uc_traffic),
-		API_CASE(ud_traffic),
-		API_CASE(verbs_qp_by_command),
-		API_CASE(unmapped_ring),
-		API_CASE(unmapped_receiver),
+		API_CASE(capabilities),     API_CASE(groups_of_which_nothing_is_offered),
+		API_CASE(general_commands), API_CASE(uars),
+		API_CASE(event_queues),     API_CASE(umems),
+		API_CASE(domains),          API_CASE(in_use),
+		API_CASE(wrong_cqs),        API_CASE(wrong_qps),
+		API_CASE(states),           API_CASE(rc_traffic),
+		API_CASE(flush_and_reset),  API_CASE(collapsed_cq),
+		API_CASE(loopback),         API_CASE(uc_traffic),
+		API_CASE(ud_traffic),       API_CASE(verbs_qp_by_command),
+		API_CASE(unmapped_ring),    API_CASE(unmapped_receiver),
 		API_CASE(left_behind),
 	};
 

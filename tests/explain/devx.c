@@ -185,10 +185,10 @@ static void devx_cap_group(void)
 	struct command command = command_of(0x100);
 	uint8_t out[4112];
 
-	put32(command.in, 4, 0x41);
+	put32(command.in, 4, 0x43);
 	expect_error(mlx5dv_devx_general_cmd(client.context, command.in, 16, out, sizeof(out)), EREMOTEIO);
 	expect_refusal(DEVX_CAP_GROUP,
-		       "%s → EREMOTEIO: QUERY_HCA_CAP asks for group 0x20, which the device does not have", general);
+		       "%s → EREMOTEIO: QUERY_HCA_CAP asks for group 0x21, which the device does not have", general);
 }
 
 static void wait_for_error(const struct own *own)
