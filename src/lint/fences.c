@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Requests that read what a READ, an atomic or a copy before them brings. Without a fence an adapter may start them before that is
- * there (mlx5-formats 1.3); here they are executed one behind the other.
+ * Requests that read memory to which another request of their queue pair writes. If the writer comes first, an adapter may start the
+ * reader before the data is there unless there is a fence between them (mlx5-formats 1.3); here requests are executed one after the
+ * other. Either way the device changes that memory, and the program does not.
  */
 #include "lint/state.h"
 
@@ -26,18 +27,41 @@ static const struct lint_piece *piece_read(const struct lint_send *send, const s
 	return NULL;
 }
 
-void lint_fence_look(struct lint_qp *state, const struct lint_send *send, uint32_t number, const char *call)
+/* Stops watching the pieces of @reader to which @writer writes (lint/memory.c). */
+static void unwatch(struct lint_send *reader, const struct lint_send *writer)
+{
+	for (uint32_t i = 0; i < reader->pieces; i++)
+		for (uint32_t j = 0; j < writer->pieces; j++)
+			if (!reader->piece[i].written && writer->piece[j].written &&
+			    overlaps(&reader->piece[i], &writer->piece[j]))
+				reader->piece[i].sum = 0;
+}
+
+/*
+ * True if @send writes only after the requests before it have been acknowledged: a response of READ or an atomic acknowledges
+ * them (IBTA 9.7.5.1.2), and they are not sent again. A copy waits for nothing.
+ */
+static bool writes_last(const struct lint_send *send)
+{
+	return lint_send_writes(send) && send->opcode != MLX5_OPCODE_MMO;
+}
+
+void lint_fence_look(struct lint_qp *state, struct lint_send *send, uint32_t number, const char *call)
 {
 	if (send->fenced)
 		state->fence = number;
-	if (!state->writers)
+	if (!state->writers && !lint_send_writes(send))
 		return;
 	for (uint32_t before = state->first; before != number; before++) {
-		const struct lint_send *writer = &state->send[before & state->mask];
-		const struct lint_piece *piece = piece_read(send, writer);
+		struct lint_send *earlier = &state->send[before & state->mask];
+		const struct lint_piece *piece = piece_read(send, earlier);
 
+		if (piece)
+			unwatch(send, earlier);
+		if (writes_last(send))
+			unwatch(earlier, send);
 		if (piece && (int32_t)(before - state->fence) >= 0)
 			WARN_OF_SEND(state, send, call, RULE_TARGET_UNFENCED, piece->address, piece->length,
-				     piece->lkey, writer->opcode, writer->wr_id);
+				     piece->lkey, earlier->opcode, earlier->wr_id);
 	}
 }

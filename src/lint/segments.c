@@ -8,6 +8,9 @@
 
 #define INLINE_DATA UINT32_C(0x80000000)
 
+/* mlx5-formats 1.3: the modes from "fence" on wait for READs and atomics. */
+enum { FENCE_MODE_SHIFT = 5, FENCE_MODE_READS = 2 };
+
 /* Where the data segments of @opcode begin; 0: it has none that are watched. */
 static uint32_t data_offset(const struct user_qp *qp, uint8_t opcode)
 {
@@ -82,7 +85,7 @@ void lint_send_read(const struct user_qp *qp, uint32_t index, struct lint_send *
 
 	send->opcode = be32toh(ctrl->opmod_idx_opcode) & 0xff;
 	send->signalled = ctrl->fm_ce_se & MLX5_WQE_CTRL_CQ_UPDATE;
-	send->fenced = (ctrl->fm_ce_se & MLX5_WQE_CTRL_FENCE) == MLX5_WQE_CTRL_FENCE;
+	send->fenced = ctrl->fm_ce_se >> FENCE_MODE_SHIFT >= FENCE_MODE_READS;
 	send->pieces = 0;
 	send->inlined = 0;
 	send->wr_id = qp->sq.wr_id[index & (qp->sq.wqebb_count - 1)];

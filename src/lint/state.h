@@ -127,8 +127,11 @@ void lint_window_look(struct lint_qp *state, const struct lint_send *send, const
 
 /** True if a piece of @send is written. */
 bool lint_send_writes(const struct lint_send *send);
-/** Looks whether @send reads what one before it writes, without a fence between them. The lock is held. */
-void lint_fence_look(struct lint_qp *state, const struct lint_send *send, uint32_t number, const char *call);
+/**
+ * Warns if @send reads memory to which a request before it writes, without a fence between them; and stops watching memory to which
+ * either of the two writes. The lock is held.
+ */
+void lint_fence_look(struct lint_qp *state, struct lint_send *send, uint32_t number, const char *call);
 /** The chain of @state is posted. The lock is held. */
 void lint_keys_posted(struct lint_qp *state);
 

@@ -279,6 +279,29 @@ static void write_from(const struct ibv_mr *mr, uint64_t address, unsigned int f
 	post_send(&pair.client, &wr);
 }
 
+/* A READ into the buffer before a fenced WRITE from it, and one after it: IBTA 10.8.3.3. */
+static void changed_by_the_device(void)
+{
+	uint64_t address = side_address(&client, 8 * BYTES);
+	struct ibv_send_wr read = request(IBV_WR_RDMA_READ, BYTES);
+
+	for (int first = 0; first < 2; first++) {
+		memset(server.memory, 0x70 + first, BYTES);
+		memset(server.memory + 2 * BYTES, 0x60 + first, BYTES);
+		read.sg_list->addr = address;
+		read.sg_list->lkey = client.mr->lkey;
+		read.wr.rdma.rkey = server.mr->rkey;
+		read.wr.rdma.remote_addr = side_address(&server, 2 * BYTES);
+		read.send_flags = first ? 0 : IBV_SEND_SIGNALED;
+		if (first)
+			post_send(&pair.client, &read);
+		write_from(client.mr, address, first ? IBV_SEND_FENCE | IBV_SEND_SIGNALED : 0);
+		if (!first)
+			post_send(&pair.client, &read);
+		expect_completion(&pair.client, WR_ID, first ? IBV_WC_RDMA_WRITE : IBV_WC_RDMA_READ);
+	}
+}
+
 static void buffer_changed(void)
 {
 	uint64_t address = side_address(&client, 4 * BYTES);
@@ -302,6 +325,8 @@ static void buffer_changed(void)
 	expect_completion(&pair.server, 3, IBV_WC_SEND);
 	expect_completion(&pair.client, WR_ID, IBV_WC_RDMA_WRITE);
 	expect_completion(&pair.client, 2, IBV_WC_RECV);
+	expect_no_misuse(BUFFER_CHANGED);
+	changed_by_the_device();
 	expect_no_misuse(BUFFER_CHANGED);
 
 	write_from(client.mr, address, IBV_SEND_SIGNALED);
@@ -603,30 +628,72 @@ static void window_key_early(void)
 }
 
 /* A copy by the device, and a request that sends a part of it. */
-static void target_unfenced(void)
+/* A copy to byte 256 of the client's memory, and a SEND of what it brings. */
+static void copy_and_send(bool fenced)
 {
-	struct pair_options options = signed_options();
 	struct ibv_sge sink = side_sge(&server, 0, BYTES);
 	uint64_t from = side_address(&client, 0), to = side_address(&client, 256);
 
-	options.dv_send_ops |= MLX5DV_QP_EX_WITH_MEMCPY;
+	post_receive(&pair.server, 2, &sink, 1);
+	ibv_wr_start(pair.client.ex);
+	pair.client.ex->wr_id = 1;
+	pair.client.ex->wr_flags = 0;
+	mlx5dv_wr_memcpy(pair.client.dv, client.mr->lkey, to, client.mr->lkey, from, BYTES);
+	pair.client.ex->wr_id = WR_ID;
+	pair.client.ex->wr_flags = IBV_SEND_SIGNALED | (fenced ? IBV_SEND_FENCE : 0);
+	ibv_wr_send(pair.client.ex);
+	ibv_wr_set_sge(pair.client.ex, client.mr->lkey, to + 4, BYTES);
+	expect_error(ibv_wr_complete(pair.client.ex), 0);
+	expect_completion(&pair.client, WR_ID, IBV_WC_SEND);
+	expect_completion(&pair.server, 2, IBV_WC_RECV);
+}
+
+/* A READ to byte 256 of the client's memory, and a WRITE of what it brings by a WQE with this fence mode (mlx5-formats 1.3). */
+static void read_and_write_in_mode(uint32_t mode)
+{
+	struct {
+		struct mlx5_wqe_ctrl_seg ctrl;
+		struct mlx5_wqe_raddr_seg remote;
+		struct mlx5_wqe_data_seg data;
+	} wqe = {0};
+	uint64_t to = side_address(&client, 256);
+
+	mlx5dv_set_ctrl_seg(&wqe.ctrl, 0, MLX5_OPCODE_RDMA_WRITE, 0, pair.client.qp->qp_num,
+			    (uint8_t)(MLX5_WQE_CTRL_CQ_UPDATE | mode << 5), sizeof(wqe) / 16, 0, 0);
+	wqe.remote.raddr = htobe64(side_address(&server, 0));
+	wqe.remote.rkey = htobe32(server.mr->rkey);
+	mlx5dv_set_data_seg(&wqe.data, BYTES, client.mr->lkey, to);
+	ibv_wr_start(pair.client.ex);
+	pair.client.ex->wr_id = 1;
+	pair.client.ex->wr_flags = 0;
+	ibv_wr_rdma_read(pair.client.ex, server.mr->rkey, side_address(&server, 4096));
+	ibv_wr_set_sge(pair.client.ex, client.mr->lkey, to, BYTES);
+	pair.client.ex->wr_id = WR_ID;
+	mlx5dv_wr_raw_wqe(pair.client.dv, &wqe);
+	expect_error(ibv_wr_complete(pair.client.ex), 0);
+	expect_completion(&pair.client, WR_ID, IBV_WC_DRIVER2);
+}
+
+static void target_unfenced(void)
+{
+	struct pair_options options = signed_options();
+	uint64_t to = side_address(&client, 256);
+
+	options.dv_send_ops |= MLX5DV_QP_EX_WITH_MEMCPY | MLX5DV_QP_EX_WITH_RAW_WQE;
 	pair_replace(&pair, &options);
-	for (int fenced = 1; fenced >= 0; fenced--) {
-		post_receive(&pair.server, 2, &sink, 1);
-		ibv_wr_start(pair.client.ex);
-		pair.client.ex->wr_id = 1;
-		pair.client.ex->wr_flags = 0;
-		mlx5dv_wr_memcpy(pair.client.dv, client.mr->lkey, to, client.mr->lkey, from, BYTES);
-		pair.client.ex->wr_id = WR_ID;
-		pair.client.ex->wr_flags = IBV_SEND_SIGNALED | (fenced ? IBV_SEND_FENCE : 0);
-		ibv_wr_send(pair.client.ex);
-		ibv_wr_set_sge(pair.client.ex, client.mr->lkey, to + 4, BYTES);
-		expect_error(ibv_wr_complete(pair.client.ex), 0);
-		expect_completion(&pair.client, WR_ID, IBV_WC_SEND);
-		expect_completion(&pair.server, 2, IBV_WC_RECV);
-		if (fenced)
-			expect_no_misuse(TARGET_UNFENCED);
-	}
+	copy_and_send(true);
+	expect_no_misuse(TARGET_UNFENCED);
+	for (uint32_t mode = 2; mode <= 4; mode++)
+		read_and_write_in_mode(mode);
+	expect_no_misuse(TARGET_UNFENCED);
+	read_and_write_in_mode(1);
+	expect_misuse(TARGET_UNFENCED,
+		      "qp 0x%x ibv_wr_complete wr_id %d: the request reads [0x%" PRIx64
+		      ", +%d) of lkey 0x%x, which RDMA_READ of "
+		      "wr_id 1 writes that has not completed, without a fence",
+		      pair.client.qp->qp_num, WR_ID, to, BYTES, client.mr->lkey);
+	pair_renew(&pair);
+	copy_and_send(false);
 	expect_misuse(TARGET_UNFENCED,
 		      "qp 0x%x ibv_wr_complete wr_id %d: the request reads [0x%" PRIx64
 		      ", +%d) of lkey 0x%x, which MMO of wr_id "
