@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Objects that leak, that are destroyed while they are in use, that wait for acknowledgements. */
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,15 @@ void lint_events_wait(struct ibv_context *context, const char *call, const char 
 
 	memcpy(&name, kind, strnlen(kind, sizeof(name)));
 	WARN(hca_of_context(context), call, RULE_EVENTS_UNACKNOWLEDGED, name, events);
+}
+
+void lint_ah_created(struct ibv_context *context, const struct ibv_ah_attr *attr)
+{
+	const union ibv_gid *to = &attr->grh.dgid;
+
+	if (!attr->grh.hop_limit)
+		WARN(hca_of_context(context), "ibv_create_ah", RULE_HOP_LIMIT_ZERO, be64toh(to->global.subnet_prefix),
+		     be64toh(to->global.interface_id));
 }
 
 /* ---- queue pairs ------------------------------------------------------------------------------------------------ */

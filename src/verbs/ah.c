@@ -12,6 +12,7 @@
 #include "core/limits.h"
 #include "explain/explain.h"
 #include "verbs/destination.h"
+#include "verbs/lint.h"
 #include "verbs/neighbour.h"
 #include "verbs/objects.h"
 
@@ -112,6 +113,7 @@ struct ibv_ah *softhca_ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr
 	fill_av(hca, attr, &ah->av);
 	user_pd_get(to_user_pd(pd));
 	object_enter(&ah->base, &ah->alive, pd->context);
+	LINT(ah_created, pd->context, attr);
 	return &ah->base;
 }
 

@@ -41,6 +41,9 @@ void lint_qp_created(struct user_qp *qp);
 void lint_qp_destroying(struct user_qp *qp);
 void lint_qp_destroyed(struct user_qp *qp);
 
+/** An address handle of @attr was created. No lock is held. */
+void lint_ah_created(struct ibv_context *context, const struct ibv_ah_attr *attr);
+
 /** @mr was registered, or is about to be deregistered. No lock is held. */
 void lint_mr_registered(struct user_mr *mr);
 void lint_mr_deregistering(struct user_mr *mr);

@@ -18,7 +18,7 @@ FORWARDING = '/proc/sys/net/ipv4/ip_forward'
 # Link-local, then the IPv4 address, each as RoCE v1 and v2.
 GID = '3'
 ROUNDS = '200'
-TIMEOUT_S = 60
+TIMEOUT_S = 30
 
 
 class Namespace:

@@ -2,6 +2,8 @@
 /* Rules 900 to 949: programs that do wrong without failing. Each case does right first, of which nothing may be said. */
 #include "rule_cases.h"
 
+#include <endian.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -139,6 +141,28 @@ static void events_unacknowledged(void)
 	expect_misuse(EVENTS_UNACKNOWLEDGED,
 		      "ibv_destroy_cq: destroying the CQ waits: 1 events of it were taken and not acknowledged");
 	expect_error(ibv_destroy_comp_channel(channel), 0);
+}
+
+static void hop_limit_zero(void)
+{
+	struct ibv_ah_attr attr = {
+		.is_global = 1,
+		.port_num = 1,
+		.grh = {.dgid = server.gid, .sgid_index = client.gid_index, .hop_limit = 1},
+	};
+	struct ibv_ah *ah = ibv_create_ah(client.pd, &attr);
+
+	assert_non_null(ah);
+	expect_error(ibv_destroy_ah(ah), 0);
+	expect_no_misuse(HOP_LIMIT_ZERO);
+	attr.grh.hop_limit = 0;
+	ah = ibv_create_ah(client.pd, &attr);
+	assert_non_null(ah);
+	expect_misuse(HOP_LIMIT_ZERO,
+		      "ibv_create_ah: the address handle to GID 0x%" PRIx64 ":0x%" PRIx64
+		      " has hop limit 0; here its packets leave with 64",
+		      be64toh(server.gid.global.subnet_prefix), be64toh(server.gid.global.interface_id));
+	expect_error(ibv_destroy_ah(ah), 0);
 }
 
 /* ---- queues ----------------------------------------------------------------------------------------------------- */
@@ -884,6 +908,7 @@ static const struct rule_case cases[] = {
 	MISUSE_CASE(SENDS_ABANDONED, sends_abandoned),
 	MISUSE_CASE(REGION_IN_USE, region_in_use),
 	MISUSE_CASE(EVENTS_UNACKNOWLEDGED, events_unacknowledged),
+	MISUSE_CASE(HOP_LIMIT_ZERO, hop_limit_zero),
 	MISUSE_CASE(QUEUE_UNSIGNALED, queue_unsignaled),
 	MISUSE_CASE(CQ_TOO_SMALL, cq_too_small),
 	MISUSE_CASE(SRQ_NOT_ARMED, srq_not_armed),
