@@ -2,6 +2,7 @@
 /* What responders owe, see answer.h. */
 #include "transport/answer.h"
 
+#include <assert.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -13,6 +14,8 @@
 #include "transport/packet_begin.h"
 #include "transport/run.h"
 #include "transport/transport.h"
+
+static_assert(LIMIT_MAX_RD_ATOMIC <= 16, "answers.pending, turned by any number of places, fits into 32 bits");
 
 static struct answers *answers_of(struct responder *responder)
 {
@@ -33,27 +36,15 @@ static void enlist(struct hca_qp *qp, struct answers *answers, struct run *run)
 		run_schedule(run, qp);
 }
 
-/*
- * A requester that asks again goes back: what it was to get from there on it asks for anew. So no more is owed than
- * requests can be outstanding.
- */
-static void go_back(struct answers *answers, uint32_t psn)
-{
-	while (answers->last != answers->first &&
-	       psn_distance(answers->entry[(answers->last - 1) % LIMIT_MAX_RD_ATOMIC].psn, psn) >= 0)
-		answers->last--;
-	if (answers->last == answers->first)
-		answers->sent = 0;
-}
-
+/* True if @psn belongs to the request that @resource remembers. */
 static bool is_of(const struct responder_resource *resource, uint32_t psn)
 {
 	int32_t offset = psn_distance(psn, resource->psn);
 
-	return resource->message == MESSAGE_READ_REQUEST && offset >= 0 && (uint32_t)offset < resource->count;
+	return resource->message != MESSAGE_NONE && offset >= 0 && (uint32_t)offset < resource->count;
 }
 
-/* The place of the READ that has @psn: nearly always the newest; an earlier one if this is a repetition. */
+/* The place of the request that has @psn: nearly always the newest; an earlier one if this is a repetition. */
 static uint32_t place_of(const struct responder *responder, uint32_t psn)
 {
 	uint32_t newest = responder->next_resource - 1, mask = responder->resources - 1;
@@ -64,22 +55,13 @@ static uint32_t place_of(const struct responder *responder, uint32_t psn)
 	return newest & mask;
 }
 
-/* The READ that @answer is for; NULL if another one has its place, of a peer that asks for more than it was granted. */
-static struct responder_resource *request_of(struct answers *answers, const struct answer *answer)
-{
-	struct responder_resource *resource = &answers->responder->resource[answer->place];
-
-	return is_of(resource, answer->psn) ? resource : NULL;
-}
-
+/* The answer to a repetition replaces one that is pending, of which a part may have left: the requester has all before its beginning. */
 static void owe_response(struct answers *answers, const struct walk_access *access, const struct packet *request,
 			 const struct packet *reply)
 {
-	go_back(answers, reply->psn);
-	/* New requests were refused before (answer_is_full). A repetition may be ignored, such as the n-th part of one READ. */
-	if (answers->last - answers->first == LIMIT_MAX_RD_ATOMIC)
-		return;
-	answers->entry[answers->last++ % LIMIT_MAX_RD_ATOMIC] = (struct answer){
+	uint32_t place = place_of(answers->responder, reply->psn);
+
+	answers->entry[place] = (struct answer){
 		.message = reply->message,
 		.psn = reply->psn,
 		.count = reply->count,
@@ -88,28 +70,30 @@ static void owe_response(struct answers *answers, const struct walk_access *acce
 		.length = request->message == MESSAGE_READ_REQUEST ? request->dma_length : 0,
 		.address = request->remote_address,
 		.offset = reply->payload.length ? reply->payload.offset : 0,
-		.place = place_of(answers->responder, reply->psn),
 		.original = reply->original,
 	};
+	answers->pending |= 1u << place;
 }
 
 void answer_requests_moved(struct responder *responder, uint32_t from, uint32_t by)
 {
 	struct answers *answers = responder->answers;
+	uint32_t stay = (1u << from) - 1;
 
-	for (uint32_t i = answers ? answers->first : 0; answers && i != answers->last; i++) {
-		struct answer *answer = &answers->entry[i % LIMIT_MAX_RD_ATOMIC];
-
-		if (answer->place >= from)
-			answer->place += by;
-	}
+	if (!answers)
+		return;
+	for (uint32_t place = LIMIT_MAX_RD_ATOMIC - by; place-- > from;)
+		answers->entry[place + by] = answers->entry[place];
+	answers->pending = (answers->pending & stay) | (answers->pending & ~stay) << by;
 }
 
-bool answer_is_full(const struct responder *responder)
+bool answer_is_full(const struct responder *responder, uint32_t most)
 {
 	const struct answers *answers = responder->answers;
+	uint32_t place = (responder->next_resource - most) & (responder->resources - 1);
 
-	return answers && answers->last - answers->first == LIMIT_MAX_RD_ATOMIC;
+	/* Answers leave in the order of requests: if the first of those was never sent, neither were the others. */
+	return answers && unlikely(answers->pending >> place & 1) && !responder->resource[place].answered;
 }
 
 void answer_owe(struct hca_qp *qp, struct responder *responder, const struct walk_access *access,
@@ -128,10 +112,13 @@ void answer_owe(struct hca_qp *qp, struct responder *responder, const struct wal
 	if (reply->message == MESSAGE_ACKNOWLEDGE) {
 		if (answers->acknowledges)
 			counter_add(qp->hca, COUNTER_ACKS_COALESCED, 1);
-		answers->acknowledges = true;
-		answers->syndrome = reply->syndrome;
-		answers->psn = reply->psn;
-		answers->why = reply->why;
+		/* A repetition is acknowledged up to the packet before the one that a pending NAK asks for or refuses. */
+		if (!answers->acknowledges || psn_distance(reply->psn, answers->psn) >= 0) {
+			answers->acknowledges = true;
+			answers->syndrome = reply->syndrome;
+			answers->psn = reply->psn;
+			answers->why = reply->why;
+		}
 	} else {
 		owe_response(answers, access, request, reply);
 	}
@@ -175,31 +162,37 @@ static void begin_answer(const struct hca_qp *qp, const struct answers *answers,
 	packet->msn = answers->responder->msn;
 }
 
-/* The rights may have gone since the request was checked: then the rest is refused (IBTA 9.7.4.1.5). */
-static void refuse_rest(const struct hca_qp *qp, struct answers *answers, uint32_t psn, const struct refusal *why)
+/*
+ * The rights may have gone since the request was checked: then the rest is refused (IBTA 9.7.4.1.5). The requester of an answer
+ * that has left before may have it, and its key may be gone for that reason: a repetition is dropped.
+ */
+static void refuse_rest(const struct hca_qp *qp, struct answers *answers, uint32_t place, uint32_t psn,
+			const struct refusal *why)
 {
+	if (answers->responder->resource[place].answered) {
+		answers->pending &= ~(1u << place);
+		return;
+	}
 	explain_make(qp->hca, &(struct explain_subject){.qpn = qp->number, .receive = true}, why->rule, why->args,
 		     EXPLAIN_ARGS);
-	answers->first = answers->last;
-	answers->sent = 0;
+	answers->pending = 0;
 	answers->acknowledges = true;
 	answers->syndrome = AETH_NAK | NAK_REMOTE_ACCESS;
 	answers->psn = psn;
 	answers->why = *why;
 }
 
-/* The next piece of the READ @answer. False: it was refused. */
-static bool build_piece(const struct hca_qp *qp, struct answers *answers, const struct answer *answer,
-			struct packet *packet)
+/* Builds the next piece of the READ response at @place. False: it was refused. */
+static bool build_piece(const struct hca_qp *qp, struct answers *answers, uint32_t place, struct packet *packet)
 {
-	const struct responder_resource *request = request_of(answers, answer);
-	uint64_t offset = (uint64_t)answers->sent << qp->mtu_shift;
+	const struct answer *answer = &answers->entry[place];
+	uint64_t offset = (uint64_t)answer->sent << qp->mtu_shift;
 	uint64_t bytes = answer->length - offset;
 	uint32_t most = answers->link->most ? answers->link->most : UINT32_MAX;
 	struct refusal why;
 	int error;
 
-	begin_answer(qp, answers, MESSAGE_READ_RESPONSE, psn_add(answer->psn, answers->sent), packet);
+	begin_answer(qp, answers, MESSAGE_READ_RESPONSE, psn_add(answer->psn, answer->sent), packet);
 	if (bytes > most)
 		bytes = most >> qp->mtu_shift << qp->mtu_shift;
 	packet->place = (uint8_t)((offset ? 0 : PLACE_FIRST) | (offset + bytes == answer->length ? PLACE_LAST : 0));
@@ -208,13 +201,13 @@ static bool build_piece(const struct hca_qp *qp, struct answers *answers, const 
 		return true;
 	packet->own_access = *answers->access;
 	packet->own_access.pd = answer->pd;
-	packet->own_access.repeated = request && request->answered;
+	packet->own_access.repeated = answers->responder->resource[place].answered;
 	packet->own_access.unfinished = packet->own_access.more = !(packet->place & PLACE_LAST);
 	stream_begin(&packet->payload, &packet->own_access, RIGHT_REMOTE_READ);
 	packet->payload.offset = answer->offset + offset;
 	error = stream_add_key(&packet->payload, answer->rkey, answer->address + offset, bytes, &why);
 	if (error)
-		refuse_rest(qp, answers, packet->psn, &why);
+		refuse_rest(qp, answers, place, packet->psn, &why);
 	return !error;
 }
 
@@ -226,36 +219,48 @@ static bool send_packet(struct hca_qp *qp, struct answers *answers, struct run *
 	return link_send_or_wait(qp->hca, run, &answers->waiter, &qp->party, false) == LINK_SENT;
 }
 
-/* One packet of the first answer. False: there is no room. */
+/* The place of the oldest request whose answer is pending; at least one is. */
+static uint32_t first_pending(const struct answers *answers)
+{
+	uint32_t places = answers->responder->resources, oldest = answers->responder->next_resource & (places - 1);
+	uint32_t from_oldest = answers->pending >> oldest | answers->pending << (places - oldest);
+
+	return (oldest + (uint32_t)__builtin_ctz(from_oldest)) & (places - 1);
+}
+
+/* Sends one packet of the first answer. False: there is no room. */
 static bool send_response(struct hca_qp *qp, struct answers *answers, struct run *run)
 {
-	const struct answer *answer = &answers->entry[answers->first % LIMIT_MAX_RD_ATOMIC];
-	struct responder_resource *request;
+	uint32_t place = first_pending(answers);
+	struct responder_resource *request = &answers->responder->resource[place];
+	struct answer *answer = &answers->entry[place];
 	struct packet *packet = run_slot(run);
 
+	/* Another request has the place, which was not to be answered. */
+	if (unlikely(!is_of(request, answer->psn))) {
+		answers->pending &= ~(1u << place);
+		return true;
+	}
 	if (answer->message == MESSAGE_ATOMIC_ACKNOWLEDGE) {
 		begin_answer(qp, answers, MESSAGE_ATOMIC_ACKNOWLEDGE, answer->psn, packet);
 		packet->original = answer->original;
-	} else if (!build_piece(qp, answers, answer, packet)) {
+	} else if (!build_piece(qp, answers, place, packet)) {
 		return true;
 	}
 	if (!send_packet(qp, answers, run))
 		return false;
-	answers->sent += packet->count;
-	if (answers->sent < answer->count)
+	answer->sent += packet->count;
+	if (answer->sent < answer->count)
 		return true;
-	/* The requester may have all of it, and tell so: what it asks for again does not count any more. */
-	request = request_of(answers, answer);
-	if (request)
-		request->answered = true;
-	answers->first++;
-	answers->sent = 0;
+	/* From now on the requester may have all of it: a repetition does not count any more. */
+	request->answered = true;
+	answers->pending &= ~(1u << place);
 	return true;
 }
 
 static bool send_all(struct hca_qp *qp, struct answers *answers, struct run *run)
 {
-	while (answers->first != answers->last)
+	while (answers->pending)
 		if (!send_response(qp, answers, run))
 			return false;
 	if (!answers->acknowledges)
@@ -304,7 +309,6 @@ void answer_forget(struct hca_qp *qp, struct responder *responder)
 		return;
 	link_dequeue(&answers->waiter);
 	delist(qp, answers);
-	answers->first = answers->last;
-	answers->sent = 0;
+	answers->pending = 0;
 	answers->acknowledges = false;
 }

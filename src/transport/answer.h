@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a responder owes to a requester behind a link that does not deliver at once: responses of READs, which leave in
- * pieces as the link has room, results of atomics, in the order of the requests; then the newest acknowledgement or
+ * Answers that a responder has not sent yet to a requester behind a link that does not deliver at once: responses of READs, which
+ * leave in pieces as the link has room, and results of atomics, in the order of the requests; then the newest acknowledgement or
  * refusal, which stands for all before it (IBTA 9.7.5.1.2: acknowledgements may be coalesced).
  *
- * Requests only note what is owed. It is sent when the thread that received them has handled the rest of what arrived
- * (run_finish, run_let_go), or when the link has room again.
+ * The responder only notes its answers. They are sent when the thread that received the requests has handled the rest of the
+ * arrived packets (run_finish, run_let_go), or when the link has room again.
  *
- * Nothing of a response is kept: the memory is read when a piece leaves, and every piece is checked anew. Belongs to a
- * struct responder; the lock of its QP covers it.
+ * Each remembered READ or atomic (struct responder_resource) has room for one answer, in the same place. The answer to a repetition
+ * replaces the one that is pending, or is pending again. Repetitions therefore need no room of their own, and never take that of a
+ * new request.
+ *
+ * No byte of a response is kept: each piece reads the memory when it leaves, and is checked anew. Belongs to a struct responder;
+ * the lock of its QP covers it.
  */
 #ifndef SOFTHCA_TRANSPORT_ANSWER_H
 #define SOFTHCA_TRANSPORT_ANSWER_H
@@ -22,12 +26,12 @@ struct answer {
 	uint8_t message; /* READ_RESPONSE, ATOMIC_ACKNOWLEDGE */
 	uint32_t psn;
 	uint32_t count; /* packets */
+	uint32_t sent;  /* packets that have left */
 	/* of a READ */
 	uint32_t pd; /* whose keys it reaches: of XRC that of the SRQ */
 	uint32_t rkey, length;
 	uint64_t address;
 	uint64_t offset;   /* in the READ that the request is a piece of */
-	uint32_t place;    /* of the request, in responder.resource */
 	uint64_t original; /* of an atomic */
 };
 
@@ -41,8 +45,7 @@ struct answers {
 	struct packet_path path;
 	struct responder *responder;
 	const struct walk_access *access; /* as what it reaches keys, but for the PD */
-	uint32_t first, last;             /* of the FIFO, free running */
-	uint32_t sent;                    /* packets of the first that have left */
+	uint32_t pending;                 /* bit P: entry[P], the answer to responder.resource[P], is to be sent */
 	bool acknowledges;                /* the following is owed */
 	uint8_t syndrome;
 	struct refusal why; /* of a refusal: for captures, and for a peer that is in this process after all */
@@ -62,10 +65,14 @@ void answer_owe(struct hca_qp *qp, struct responder *responder, const struct wal
  */
 void answer_owe_acknowledgement(struct hca_qp *qp, uint32_t psn, struct run *run);
 
-/** True if as many responses are owed as there is room for: one more READ or atomic is refused (IBTA 9.7.4.1.5). */
-bool answer_is_full(const struct responder *responder);
+/**
+ * True if @responder has never sent the answers to the latest @most READs and atomics, where @most is what its QP grants the
+ * requester: one more is refused (IBTA 9.7.4.1.5). Answers that are sent again do not count: the requester that sends a new
+ * request beyond them has them.
+ */
+bool answer_is_full(const struct responder *responder, uint32_t most);
 
-/** The requests of @responder that were kept at places from @from on are @by further on. The lock is held. */
+/** The requests of @responder that were remembered at places from @from on have moved @by places on. The lock is held. */
 void answer_requests_moved(struct responder *responder, uint32_t from, uint32_t by);
 
 /** The access of the initiator of a DCT whose @responder it is. */

@@ -278,8 +278,7 @@ static void acknowledge_first(struct request *request)
 	const struct hca_srq *srq = request->responder->srq;
 	const struct hca_cq *cq = srq && srq->xrcd ? srq->cq : qp->recv_cq;
 
-	if (!cq->channel || !packet->acknowledge || !qp->transport->reliable ||
-	    (answers && answers->first != answers->last))
+	if (!cq->channel || !packet->acknowledge || !qp->transport->reliable || (answers && answers->pending))
 		return;
 	begin_reply(request, MESSAGE_ACKNOWLEDGE, psn_add(packet->psn, packet->count - 1), AETH_ACK | AETH_NO_CREDITS);
 	if (!request->replied || link_is_immediate(qp->hca, request->reply->link) ||
@@ -371,16 +370,47 @@ static const struct responder_resource *find_resource(const struct responder *re
 }
 
 /*
- * Answers a repeated request (IBTA 9.7.5.1.5, annex A19): executes a READ again, repeats the response of an atomic or of an ATOMIC
- * WRITE without executing it, and acknowledges the rest again. A READ, atomic or ATOMIC WRITE that is not remembered is dropped: an
- * answer would tell the requester that all requests before it had arrived. Requests with an unsupported opcode are dropped, too.
+ * Drops the repetition of a READ whose memory is out of reach by now. Its requester may have the answer already, and only a copy of
+ * its request is late: then the program had every right to end the key. If the answer was lost, the requester runs out of retries.
+ */
+static enum responder_state drop_repetition(struct request *request)
+{
+	const struct hca_qp *qp = request->qp;
+
+	packet_explain_drop(
+		qp->hca, request->packet, &(struct explain_subject){.qpn = qp->number, .receive = true},
+		&(struct refusal){RULE_REPETITION_DROPPED,
+				  {request->packet->message, request->packet->psn, qp->number, request->why.rule}});
+	return RESPONDER_DONE;
+}
+
+/* Executes the READ of @resource, or the rest of it, again: its requester names the rest by address and length. */
+static enum responder_state repeat_read(struct request *request, const struct responder_resource *resource)
+{
+	const struct packet *packet = request->packet;
+	uint64_t offset = resource->offset +
+			  ((uint64_t)(uint32_t)psn_distance(packet->psn, resource->psn) << request->qp->mtu_shift);
+
+	if (request->qp->domain && find_srq(request) == RESPONDER_REFUSE)
+		return drop_repetition(request);
+	if (packet->dma_length && target_packet(request, (const struct request_kind){0}, RIGHT_REMOTE_READ, offset,
+						packet->dma_length) != RESPONDER_EXECUTE)
+		return drop_repetition(request);
+	execute_read(request);
+	return RESPONDER_DONE;
+}
+
+/*
+ * Answers a repeated request (IBTA 9.7.5.1, annex A19): executes a READ again, repeats the response of an atomic or of an ATOMIC
+ * WRITE without executing it, and acknowledges others again. Only READs are checked again. No repetition is refused, since the
+ * network may have kept it while the connection went on. A READ, atomic or ATOMIC WRITE that is not remembered is dropped: an answer
+ * would tell the requester that all requests before it had arrived. Requests with an unsupported opcode are dropped, too.
  */
 static enum responder_state duplicate(struct request *request)
 {
 	struct responder *responder = request->responder;
 	const struct packet *packet = request->packet;
 	const struct responder_resource *resource;
-	uint64_t offset;
 
 	if (packet->message == MESSAGE_UNSUPPORTED)
 		return RESPONDER_DONE;
@@ -392,24 +422,17 @@ static enum responder_state duplicate(struct request *request)
 	resource = find_resource(responder, packet);
 	if (!resource)
 		return RESPONDER_DONE;
-	if (message_is_atomic(packet->message)) {
+	switch (packet->message) {
+	case MESSAGE_READ_REQUEST:
+		return repeat_read(request, resource);
+	case MESSAGE_ATOMIC_WRITE:
+		begin_reply(request, MESSAGE_READ_RESPONSE, packet->psn, AETH_ACK | AETH_NO_CREDITS);
+		return RESPONDER_DONE;
+	default:
 		begin_reply(request, MESSAGE_ATOMIC_ACKNOWLEDGE, packet->psn, AETH_ACK | AETH_NO_CREDITS);
 		request->reply->original = resource->original;
 		return RESPONDER_DONE;
 	}
-	if (packet->message == MESSAGE_ATOMIC_WRITE) {
-		begin_reply(request, MESSAGE_READ_RESPONSE, packet->psn, AETH_ACK | AETH_NO_CREDITS);
-		return RESPONDER_DONE;
-	}
-	if (request->qp->domain && find_srq(request) == RESPONDER_REFUSE)
-		return RESPONDER_REFUSE;
-	offset = resource->offset +
-		 ((uint64_t)(uint32_t)psn_distance(packet->psn, resource->psn) << request->qp->mtu_shift);
-	if (packet->dma_length && target_packet(request, (const struct request_kind){0}, RIGHT_REMOTE_READ, offset,
-						packet->dma_length) != RESPONDER_EXECUTE)
-		return RESPONDER_REFUSE;
-	execute_read(request);
-	return RESPONDER_DONE;
 }
 
 /* The timeline shows where a request did not go straight on. */

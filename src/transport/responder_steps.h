@@ -126,10 +126,10 @@ SPECIALISED enum responder_state check_operation(struct request *request, const 
 	if (unlikely(!qp->attr.max_dest_rd_atomic))
 		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
 					 QP_EVENT_REQUEST_ERROR, RULE_QP_NO_RESOURCES, packet->message, qp->number);
-	if (unlikely(answer_is_full(request->responder)))
+	if (unlikely(answer_is_full(request->responder, qp->attr.max_dest_rd_atomic)))
 		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
 					 QP_EVENT_REQUEST_ERROR, RULE_RESPONSES_DUE, packet->message, packet->psn,
-					 qp->number, LIMIT_MAX_RD_ATOMIC);
+					 qp->number, qp->attr.max_dest_rd_atomic);
 	return RESPONDER_CHECK_RECEIVE;
 }
 

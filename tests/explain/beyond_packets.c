@@ -293,7 +293,7 @@ void case_PEER_SILENT(void **state)
 		qp[CLIENT]->qp_num, qp[SERVER]->qp_num);
 }
 
-/* As many READs before it wait to be answered as can. */
+/* As many READs as max_dest_rd_atomic says wait to be answered for the first time. */
 void case_RESPONSES_DUE(void **state)
 {
 	struct hca_qp *device = to_user_qp(qp[SERVER])->device;
@@ -302,15 +302,37 @@ void case_RESPONSES_DUE(void **state)
 	(void)state;
 	to_rts(SERVER);
 	device->attr.qp_access_flags |= IBV_ACCESS_REMOTE_READ;
-	answers->last = LIMIT_MAX_RD_ATOMIC;
+	answers->pending = (1u << device->responder.resources) - 1;
 	device->responder.answers = answers;
 	deliver(SERVER, (struct packet){.message = MESSAGE_READ_REQUEST, .place = PLACE_ONLY, .psn = FIRST_PSN});
 	expect_line(
 		qp[SERVER], RULE_RESPONSES_DUE,
-		"mlx5_0 qp 0x%x: RDMA READ request 0x100 for queue pair 0x%x comes while 16 READs and atomics before it wait to "
-		"be answered, which is as many as can. [98 RESPONSES_DUE; ",
-		qp[SERVER]->qp_num, qp[SERVER]->qp_num);
+		"mlx5_0 qp 0x%x: RDMA READ request 0x100 for queue pair 0x%x comes while %u READs and atomics before it wait to "
+		"be answered, which is its max_dest_rd_atomic. [98 RESPONSES_DUE; ",
+		qp[SERVER]->qp_num, qp[SERVER]->qp_num, device->attr.max_dest_rd_atomic);
 	assert_int_equal(hca_qp_state(device), IBV_QPS_ERR);
+}
+
+/* A READ that was answered arrives again, and its key is gone. */
+void case_REPETITION_DROPPED(void **state)
+{
+	struct hca_qp *device = to_user_qp(qp[SERVER])->device;
+
+	(void)state;
+	to_rts(SERVER);
+	device->responder.resource[0] = (struct responder_resource){
+		.psn = FIRST_PSN - 1, .message = MESSAGE_READ_REQUEST, .count = 1, .answered = 1};
+	deliver(SERVER, (struct packet){.message = MESSAGE_READ_REQUEST,
+					.place = PLACE_ONLY,
+					.psn = FIRST_PSN - 1,
+					.dma_length = 8,
+					.rkey = 0x77777777});
+	expect_line(
+		qp[SERVER], RULE_REPETITION_DROPPED,
+		"mlx5_0 qp 0x%x: RDMA READ request 0xff for queue pair 0x%x repeats a request that was carried out, and "
+		"its memory is out of reach by now, by rule %u: dropped. [74 REPETITION_DROPPED; ",
+		qp[SERVER]->qp_num, qp[SERVER]->qp_num, RULE_KEY_UNKNOWN);
+	assert_int_equal(hca_qp_state(device), IBV_QPS_RTS);
 }
 
 /* The second packet of a response, whose place a program has meanwhile moved to the end of the address space. */

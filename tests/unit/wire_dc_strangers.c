@@ -205,6 +205,43 @@ static void full(void **state)
 	dc_end();
 }
 
+/* A READ comes again when its key has ended: the connection of its initiator goes on. */
+static void repetition_after_the_key(void **state)
+{
+	struct ibv_qp_attr options = dc_options();
+	struct hca_mr_attr attr = {.addr = device.memory,
+				   .start = (uintptr_t)device.memory,
+				   .length = sizeof(device.memory),
+				   .access = ALL_ACCESS};
+	struct wire_packet read = {.opcode = READ_REQUEST,
+				   .acknowledge = true,
+				   .psn = 100,
+				   .source_qpn = STRANGERS,
+				   .dc_connection = 7,
+				   .dc_first_psn = 100,
+				   .remote_address = (uintptr_t)device.memory,
+				   .dma_length = 8};
+	struct wire_packet *answer;
+	struct mkey *key;
+
+	(void)state;
+	dc_begin(&options, 0, NULL, NULL);
+	assert_int_equal(hca_mr_register(device.pd, &attr, &key), 0);
+	read.destination_qpn = dct[0].qp->number;
+	read.dc_key = dct[0].key;
+	read.rkey = mkey_number(key);
+	wire_receive(&read);
+	answer = wire_take();
+	assert_non_null(answer);
+	assert_memory_equal(answer->payload, device.memory, 8);
+	free(answer);
+	assert_int_equal(hca_mr_deregister(key), 0);
+	wire_receive(&read);
+	assert_null(wire_take());
+	assert_int_equal(foreign(0, STRANGERS, 7, 100, 101, WRITE_ONLY), ACKNOWLEDGED);
+	dc_end();
+}
+
 /* ---- anything -------------------------------------------------------------------------------------------------- */
 
 enum { ROUNDS = 150, PACKETS = 80, READABLE = HALF + 16384 };
@@ -300,8 +337,13 @@ static void anything(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(of_many_hosts),       cmocka_unit_test(begins_afresh), cmocka_unit_test(remembers),
-		cmocka_unit_test(behind_another_link), cmocka_unit_test(full),          cmocka_unit_test(anything),
+		cmocka_unit_test(of_many_hosts),
+		cmocka_unit_test(begins_afresh),
+		cmocka_unit_test(remembers),
+		cmocka_unit_test(behind_another_link),
+		cmocka_unit_test(full),
+		cmocka_unit_test(anything),
+		cmocka_unit_test(repetition_after_the_key),
 	};
 
 	return cmocka_run_group_tests(tests, dc_open, dc_close);

@@ -487,29 +487,6 @@ static void gone_while_waiting(void **state)
 	}
 }
 
-/* A requester that does not keep to what it was granted: one READ more than the responder can owe is refused, not forgotten. */
-static void too_many_reads(void **state)
-{
-	struct ibv_qp_attr options = wire_options();
-
-	(void)state;
-	start(&options);
-	client.qp->attr.max_rd_atomic = LIMIT_MAX_RD_ATOMIC + 1;
-	for (uint32_t i = 0; i <= LIMIT_MAX_RD_ATOMIC; i++)
-		put_request(&client, MLX5_OPCODE_RDMA_READ, HERE + 16 * i, THERE, 16, 0, 0);
-	ring(&client);
-	assert_int_equal(kept_of(MESSAGE_READ_REQUEST), LIMIT_MAX_RD_ATOMIC + 1);
-	kept.full = true;
-	wire_deliver_all();
-	make_room();
-	wire_deliver_all();
-	for (uint32_t i = 0; i < LIMIT_MAX_RD_ATOMIC; i++)
-		expect_cqe(&client_cq, (uint16_t)i, 0);
-	expect_cqe(&client_cq, LIMIT_MAX_RD_ATOMIC, MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR);
-	assert_int_equal(hca_qp_state(server.qp), IBV_QPS_ERR);
-	assert_null(raw_cq_poll(&client_cq));
-}
-
 static void *destroy_server(void *argument)
 {
 	(void)argument;
@@ -586,7 +563,6 @@ int main(void)
 		CASE(no_room),
 		CASE(gone_while_waiting),
 		CASE(destroyed_while_it_goes_on),
-		CASE(too_many_reads),
 		CASE(flushed_while_waiting),
 	};
 
