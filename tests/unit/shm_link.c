@@ -460,6 +460,42 @@ static void test_patience(void **state)
 	expect_cqe(&cq, 0, 0);
 }
 
+/*
+ * Two processes that connect to each other at the same time have two connections, and each sends over its own. An answer that waits
+ * for room in the other one is not silence.
+ */
+static void test_answers_over_another_connection(void **state)
+{
+	uint64_t resent = counted(COUNTER_PACKETS_RESENT), timeouts = counted(COUNTER_ACK_TIMEOUTS);
+	struct hostile second = other;
+	struct shm_slot answer;
+
+	(void)state;
+	/* Its QP is found behind the connection that was made last. */
+	hostile_connect(&other, end.qp->number);
+	be_impatient(20);
+	put_send(&device, &end, 0, 8);
+	ring(&end);
+	expect_send(8);
+	shm_release(&other.in);
+	__atomic_store_n(&second.out.ring->state.starved, 1, __ATOMIC_RELEASE);
+	say_handled();
+	wait_ms(100);
+	assert_int_equal(hca_qp_state(end.qp), IBV_QPS_RTS);
+	assert_int_equal(counted(COUNTER_PACKETS_RESENT), resent);
+	assert_int_equal(counted(COUNTER_ACK_TIMEOUTS), timeouts);
+	answer = hostile_bth(ACKNOWLEDGE, end.qp->number, SQ_START_PSN, 0);
+	answer.headers = 16;
+	answer.bytes[12] = NO_CREDITS;
+	hostile_send(&second, &answer, NULL, 0);
+	WAIT_FOR(end.qp->requester.first == end.qp->requester.last);
+	let_it_finish();
+	expect_cqe(&cq, 0, 0);
+	shutdown(second.socket, SHUT_WR);
+	WAIT_FOR(hostile_is_cut_off(&second));
+	hostile_leave(&second);
+}
+
 /* What it has dealt with and not answered counts: a QP that does not exist there, for instance. */
 static void test_no_answer(void **state)
 {
@@ -662,6 +698,7 @@ int main(void)
 		TEST(test_waits_for_room),
 		TEST(test_room_of_one_who_leaves),
 		TEST(test_patience),
+		TEST(test_answers_over_another_connection),
 		TEST(test_no_answer),
 		TEST(test_silence),
 		TEST(test_longer_patience),

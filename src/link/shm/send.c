@@ -460,20 +460,40 @@ uint64_t shm_mark(uint32_t qpn)
 	return peer ? shm_tail(&peer->out).slot : 0;
 }
 
+/*
+ * True if the process at the other end of @host waits for room for its answers. It may send them over another connection: two
+ * processes that connect to each other at the same time have two, and each sends over the one that it made. Processes whose ids are
+ * out of sight, in other PID namespaces, count as one. Adds the records that came over the connections to *@progress.
+ */
+static bool waits_for_room(const struct host_peer *host, uint64_t *progress)
+{
+	bool waits = false;
+
+	for (const struct host_peer *each = host_peers(); each; each = host_next(each)) {
+		const struct shm_peer *peer = each->pid == host->pid ? living(each) : NULL;
+
+		if (!peer)
+			continue;
+		*progress += __atomic_load_n(&peer->taken, __ATOMIC_RELAXED);
+		waits |= __atomic_load_n(&peer->other->starved, __ATOMIC_RELAXED) != 0;
+	}
+	return waits;
+}
+
 bool shm_pending(uint32_t qpn, uint64_t mark, uint64_t *progress)
 {
-	struct host_peer *host = host_peer_known(qpn);
-	struct shm_peer *peer = shm_of(host);
+	const struct host_peer *host = host_peer_known(qpn);
+	struct shm_peer *peer = living(host);
 	uint32_t handled;
 
 	*progress = 0;
-	if (!peer || __atomic_load_n(&host->gone, __ATOMIC_RELAXED) || __atomic_load_n(&peer->broken, __ATOMIC_RELAXED))
+	if (!peer)
 		return false;
-	/* Acquire: what it answered was in the other ring before. */
+	/* Acquire: what it answered was in the other ring before, or waits for room. */
 	handled = __atomic_load_n(&peer->out.ring->handled, __ATOMIC_ACQUIRE);
 	*progress = handled;
 	if ((int32_t)((uint32_t)mark - handled) <= 0)
-		return __atomic_load_n(&peer->other->starved, __ATOMIC_RELAXED);
+		return waits_for_room(host, progress);
 	/* A timer ran out over this: a peer that was to see it by itself did not. */
 	shm_wake_anyway(peer);
 	return true;
