@@ -70,6 +70,7 @@ static void note(struct lint_qp *state, uint32_t number, const char *call)
 	if (lint.binds)
 		lint_window_look(state, send, call);
 	lint_fence_look(state, send, number, call);
+	lint_depth_look(state, send, number, call);
 	state->end = number + 1;
 	state->writers += lint_send_writes(send);
 	state->signalled += send->signalled;

@@ -77,6 +77,9 @@ struct lint_qp {
 	struct user_mkey *set[LINT_KEYS], *suspect;
 	uint32_t set_count;
 	struct lint_receives receives; /* without entries as long as none was posted */
+	/* As ibv_modify_qp(3) was told: dest_qp_num, max_rd_atomic, max_dest_rd_atomic. 0 in RESET. */
+	uint32_t peer;
+	uint8_t asks, grants;
 	/* Completions that can come of what is posted, as its CQs have them in lint_due. */
 	uint32_t sends_due, receives_due;
 };
@@ -132,6 +135,8 @@ bool lint_send_writes(const struct lint_send *send);
  * either of the two writes. The lock is held.
  */
 void lint_fence_look(struct lint_qp *state, struct lint_send *send, uint32_t number, const char *call);
+/** Looks whether @send is one READ or atomic more than the peer grants, if that is in this process. The lock is held. */
+void lint_depth_look(struct lint_qp *state, const struct lint_send *send, uint32_t number, const char *call);
 /** The chain of @state is posted. The lock is held. */
 void lint_keys_posted(struct lint_qp *state);
 

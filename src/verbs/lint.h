@@ -74,6 +74,8 @@ void lint_srq_receive_posting(struct user_srq *srq, uint32_t index, const struct
 void lint_srq_receive_over(struct user_srq *srq, uint32_t index);
 /** @srq is destroyed in the device. No lock is held. */
 void lint_srq_destroyed(struct user_srq *srq);
+/** ibv_modify_qp(3) has set what @mask says of @attr. No lock is held. */
+void lint_qp_modified(struct user_qp *qp, const struct ibv_qp_attr *attr, int mask);
 /** ibv_modify_qp(3) has brought @qp into @state. No lock is held. */
 void lint_qp_entered(struct user_qp *qp, enum ibv_qp_state state);
 /** @mr is another range now. No lock is held. */

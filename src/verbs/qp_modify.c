@@ -132,6 +132,7 @@ int softhca_ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int att
 	err = modify(qp, attr, attr_mask);
 	if (err)
 		return err;
+	LINT(qp_modified, qp, attr, attr_mask);
 	if (attr_mask & IBV_QP_STATE)
 		user_qp_entered(qp, attr->qp_state);
 	return 0;

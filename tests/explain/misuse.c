@@ -727,6 +727,42 @@ static void target_unfenced(void)
 	side_accept(&server);
 }
 
+/* ---- READs ------------------------------------------------------------------------------------------------------ */
+
+/* As many READs as the peer grants, then one more, and then one more whose queue pair waits for the others before it sends that. */
+static void reads_not_granted(void)
+{
+	enum { GRANTED = 2 };
+	struct pair_options options = pair_defaults(IBV_QPT_RC);
+
+	for (int conforms = 1; conforms >= 0; conforms--) {
+		options.max_dest_rd_atomic = GRANTED;
+		options.max_rd_atomic = conforms ? GRANTED : GRANTED + 1;
+		pair_replace(&pair, &options);
+		for (uint64_t wr_id = 1; wr_id <= GRANTED + 1; wr_id++) {
+			struct ibv_send_wr wr = request(IBV_WR_RDMA_READ, 8);
+
+			if (!conforms && wr_id == GRANTED + 1)
+				expect_no_misuse(READS_NOT_GRANTED);
+			wr.wr_id = wr_id;
+			wr.wr.rdma.rkey = server.mr->rkey;
+			wr.wr.rdma.remote_addr = side_address(&server, 0);
+			post_send(&pair.client, &wr);
+		}
+		for (uint64_t wr_id = 1; wr_id <= GRANTED + 1; wr_id++)
+			expect_completion(&pair.client, wr_id, IBV_WC_RDMA_READ);
+		if (conforms)
+			expect_no_misuse(READS_NOT_GRANTED);
+	}
+	expect_misuse(
+		READS_NOT_GRANTED,
+		"qp 0x%x ibv_post_send: 3 READs and atomics are posted, and none of them has completed; queue pair 0x%x, to "
+		"which they go, has max_dest_rd_atomic 2, and max_rd_atomic is 3 here",
+		pair.client.qp->qp_num, pair.server.qp->qp_num);
+	side_accept(&client);
+	side_accept(&server);
+}
+
 /* ---- signatures ------------------------------------------------------------------------------------------------- */
 
 static const struct mlx5dv_sig_crc crc = {.type = MLX5DV_SIG_CRC_TYPE_CRC32};
@@ -918,6 +954,7 @@ static const struct rule_case cases[] = {
 	ASKED_CASE(WRITE_READ_EARLY, write_read_early, "on,write-read-early"),
 	MISUSE_CASE(WINDOW_KEY_EARLY, window_key_early),
 	MISUSE_CASE(TARGET_UNFENCED, target_unfenced),
+	MISUSE_CASE(READS_NOT_GRANTED, reads_not_granted),
 	MISUSE_CASE(KEY_AFTER_ABORT, key_after_abort),
 	MISUSE_CASE(SIGNATURE_UNCHECKED, signature_unchecked),
 	MISUSE_CASE(FORK_UNPREPARED, fork_unprepared),
