@@ -11,6 +11,7 @@
 
 #include <sys/wait.h>
 
+#include "device/progress_parts.h"
 #include "udp_stranger.h"
 
 /* ---- tests --------------------------------------------------------------------------------------------------------- */
@@ -24,6 +25,23 @@ static void a_write_arrives(void **state)
 	send_bytes(packet, length, 0);
 	expect_written(0, 0, 101);
 	wait_for(1);
+	expect_no_other_change();
+}
+
+/* READs that are in the socket together wait to be answered together: one more than was granted is refused (IBTA 9.7.4.1.5). */
+static void more_reads_than_granted(void **state)
+{
+	const uint32_t granted = qp.qp->attr.max_dest_rd_atomic;
+	uint8_t packet[MOST_PACKET];
+
+	(void)state;
+	assert_true(progress_begin_polling_soon());
+	for (uint32_t i = 0; i <= granted; i++)
+		send_bytes(packet, write_packet(packet, 0x0c, i, 0, 0, 0, 0), 0);
+	progress_poll_all();
+	progress_end_polling();
+	wait_for(granted);
+	assert_int_equal(hca_qp_state(qp.qp), IBV_QPS_ERR);
 	expect_no_other_change();
 }
 
@@ -333,17 +351,12 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_receiver, close_receiver)
 	const struct CMUnitTest tests[] = {
-		TEST(a_write_arrives),
-		TEST(a_train_arrives),
-		TEST(an_answer_with_its_acknowledgement),
-		TEST(a_bad_packet_in_a_train),
-		TEST(a_short_packet_in_a_train),
-		TEST(marked_by_a_router),
-		TEST(a_notification),
-		TEST(a_bad_icrc_is_dropped),
-		TEST(strangers_are_not_heard),
-		TEST(cut_at_every_byte),
-		TEST(noise),
+		TEST(a_write_arrives),         TEST(more_reads_than_granted),
+		TEST(a_train_arrives),         TEST(an_answer_with_its_acknowledgement),
+		TEST(a_bad_packet_in_a_train), TEST(a_short_packet_in_a_train),
+		TEST(marked_by_a_router),      TEST(a_notification),
+		TEST(a_bad_icrc_is_dropped),   TEST(strangers_are_not_heard),
+		TEST(cut_at_every_byte),       TEST(noise),
 		TEST(a_forked_child),
 	};
 

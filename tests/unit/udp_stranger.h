@@ -52,7 +52,8 @@ static inline void put_icrc(uint8_t *packet, size_t length, uint16_t identificat
 static inline size_t write_packet(uint8_t *packet, uint8_t opcode, uint32_t number, uint32_t offset, uint32_t bytes,
 				  uint32_t of_message, uint16_t identification)
 {
-	bool first = (opcode & 0x1f) == 0x06 || (opcode & 0x1f) == 0x0a; /* RC and UC */
+	/* WRITE FIRST and WRITE ONLY of RC and UC, READ. */
+	bool first = (opcode & 0x1f) == 0x06 || (opcode & 0x1f) == 0x0a || opcode == 0x0c;
 	uint64_t address = htobe64((uintptr_t)device.memory + TARGET + offset);
 	size_t length = 12;
 

@@ -293,6 +293,15 @@ static bool take_out(int fd, const struct udp_turn *page, ssize_t length)
 	return false;
 }
 
+/*
+ * True if the packet in the @length bytes of a datagram is a READ, an atomic or an ATOMIC WRITE. Its response leaves after the poll, so
+ * requests that the socket has already are taken before that: the responder then sees how many of them wait (IBTA 9.7.4.1.5).
+ */
+static bool wants_response(const uint8_t *bytes, ssize_t length)
+{
+	return length > 0 && message_has(packet_opcodes[bytes[0]].message, MESSAGE_IS_ANSWERED);
+}
+
 /* @careful: not NULL: a process that is killed or stopped leaves what it has in hand to the others. */
 static bool poll_socket(int fd, const struct udp_turn *careful)
 {
@@ -306,7 +315,9 @@ static bool poll_socket(int fd, const struct udp_turn *careful)
 			break;
 		if (length > 0)
 			handle_datagram(&arrival, receiver.bytes, (uint32_t)length);
-		if ((careful && !take_out(fd, careful, length)) || length < TUNABLE_UDP_LONG_DATAGRAM)
+		if (careful && !take_out(fd, careful, length))
+			return true;
+		if (length < TUNABLE_UDP_LONG_DATAGRAM && !wants_response(receiver.bytes, length))
 			return true;
 	}
 	return i > 0;
