@@ -50,6 +50,8 @@ static void make_keys(struct end *end)
 	MUST(!dek_create(ends_hca, &dek, &end->dek));
 	for (int i = 0; i < INVALIDATED; i++)
 		MUST(!hca_mkey_create(end->pd, &attr, &end->invalidated[i]));
+	for (int i = 0; i < PASSING; i++)
+		MUST(!hca_mkey_create(end->pd, &attr, &end->passing[i]));
 	attr = (struct hca_mkey_attr){.max_entries = 4, .bsf_octowords = 4};
 	for (int remote = 0; remote < 2; remote++) {
 		attr.cipher = false;
@@ -89,7 +91,7 @@ static struct mapping *begin_layout(struct mkey *key, const struct end *end, uin
 	next->form = LAYOUT_LIST;
 	next->repeat = 1;
 	next->free = false;
-	next->rights = RIGHT_LOCAL_READ | RIGHT_LOCAL_WRITE | RIGHT_REMOTE_READ | RIGHT_REMOTE_WRITE;
+	next->rights = RIGHT_LOCAL_READ | RIGHT_LOCAL_WRITE | RIGHT_REMOTE_READ | RIGHT_REMOTE_WRITE | RIGHT_ATOMIC;
 	next->count = 1;
 	next->length = next->period = bytes;
 	next->entries[0] = (struct layout_entry){
@@ -138,6 +140,20 @@ static void prepare_memory(int number, const struct plan *plan)
 	}
 	for (int i = 0; i < INVALIDATED; i++)
 		mkey_publish(end->invalidated[i], begin_layout(end->invalidated[i], end, 0, 64));
+	for (int i = 0; i < PASSING; i++)
+		mkey_publish(end->passing[i], begin_layout(end->passing[i], end, 0, MEMORY));
+}
+
+void end_pass(int number, const struct request *request)
+{
+	struct mkey *key = request->passing ? ends[!number].passing[request->passing - 1] : NULL;
+	struct mapping *next = key ? mkey_edit(key) : NULL;
+
+	if (!key)
+		return;
+	MUST(next);
+	next->free = true;
+	mkey_publish(key, next);
 }
 
 /* ---- queues of a run -------------------------------------------------------------------------------------------- */

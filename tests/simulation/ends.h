@@ -43,6 +43,7 @@ struct end {
 	struct mkey *staged[2][KEYS_KINDS];
 	uint32_t psv[2];
 	struct mkey *invalidated[INVALIDATED];
+	struct mkey *passing[PASSING]; /* over all of the memory, from address 0 */
 	uint8_t *memory;
 	/* Made for a run. */
 	struct hca_qp *qp;                 /* that sends; of RC, UC, UD also what receives; or NULL */
@@ -72,6 +73,9 @@ bool end_post(int end, const struct plan *plan, uint32_t number, uint32_t free);
 void end_ring(int end);
 /** Posts receive @number of the requests of the other end. */
 void end_receive(int end, const struct plan *plan, int target, uint32_t number);
+
+/** The passing key that request @request named at the other end is over: the program goes on with its memory. */
+void end_pass(int end, const struct request *request);
 
 /** The next CQE, or NULL. */
 const struct mlx5_cqe64 *ring_poll(struct ring_cq *cq);

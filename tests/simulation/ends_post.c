@@ -63,11 +63,15 @@ static uint64_t address_of(const struct end *end, uint32_t offset, uint8_t keys,
 
 static void append_remote(struct writer *writer, const struct end *peer, const struct request *request)
 {
-	const struct mlx5_wqe_raddr_seg remote = {
+	struct mlx5_wqe_raddr_seg remote = {
 		.raddr = htobe64(address_of(peer, request->remote, request->keys, true)),
 		.rkey = htobe32(key_of(peer, request->keys, true)),
 	};
 
+	if (request->passing) {
+		remote.raddr = htobe64(request->remote);
+		remote.rkey = htobe32(mkey_number(peer->passing[request->passing - 1]));
+	}
 	append(writer, &remote, sizeof(remote));
 }
 

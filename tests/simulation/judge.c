@@ -200,8 +200,12 @@ static void expect_failure(const struct plan *plan, const struct record *record,
 {
 	const struct sent *failed = &record->send[end][successes];
 	uint32_t next = failed->request + 1;
+	/* Refused by its peer, or flushed since it has refused one of the peer. */
+	bool refused = plan->attr.max_rd_atomic > plan->attr.max_dest_rd_atomic &&
+		       (failed->syndrome == MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR ||
+			failed->syndrome == MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
 
-	if (failed->syndrome != MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR &&
+	if (!refused && failed->syndrome != MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR &&
 	    failed->syndrome != MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR)
 		wrong("end %d: request %u fails with syndrome %#x", end, failed->request, failed->syndrome);
 	for (uint32_t i = successes + 1; i < record->sent[end]; i++, next++)

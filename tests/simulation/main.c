@@ -81,10 +81,12 @@ static void play_one(const char *how, bool fair, struct record *record)
 	weather_end(ends_hca);
 }
 
-/* Nobody dies, and nothing gets lost. */
+/* No connection ends, and no packet is lost. */
 static void calm_down(void)
 {
 	plan.mortal = false;
+	if (plan.attr.max_dest_rd_atomic < plan.attr.max_rd_atomic)
+		plan.attr.max_dest_rd_atomic = plan.attr.max_rd_atomic;
 	plan.attr.retry_cnt = plan.attr.rnr_retry = 7;
 	plan.weather.drop = plan.weather.twice = plan.weather.late = 0;
 	plan.weather.dead_after = 0;

@@ -22,6 +22,7 @@ enum {
 	MOST_PIECES = 3,
 	COUNTERS = 4,            /* of 8 bytes, at the beginning of an area: what atomics change */
 	INVALIDATED = 6,         /* keys of an end that its peer can invalidate */
+	PASSING = 6,             /* keys of an end that end as soon as the request which names them has completed */
 	AREA = 3 << 18,          /* bytes for what one direction touches at one end */
 	MEMORY = 2 * AREA,       /* of an end: what its own requests touch, then what its peer's do */
 	STAGED = 4096,           /* offset in an area of the memory behind the keys with a signature, then a cipher */
@@ -54,6 +55,7 @@ struct request {
 	uint32_t remote;     /* offset in the peer's memory; of a SEND that of its receive */
 	uint32_t imm;        /* in host order */
 	uint8_t invalidates; /* SEND_INVAL: number of the key */
+	uint8_t passing;     /* number of the passing key that it names at the peer, from 1; 0: none */
 	uint8_t operand_bytes;
 	uint64_t swap_add, compare, swap_mask, compare_mask;
 };
@@ -99,7 +101,10 @@ struct plan {
 	uint64_t seed;
 	enum ibv_qp_type type;
 	bool srq; /* RC: receives come from one */
-	/* Losses may use up the retries: then a run ends early. Else the link has mercy before that. */
+	/*
+	 * Losses may use up the retries, or max_rd_atomic is more than the peer grants: then a run ends early. Otherwise the link has mercy
+	 * before that.
+	 */
 	bool mortal;
 	struct ibv_qp_attr attr;
 	uint32_t psn[ENDS];

@@ -248,6 +248,20 @@ static void draw_signalling(struct draw *d)
 			all || i % 4 == 3 || i + 1 == d->direction->requests || chance(&d->c, 40);
 }
 
+/* Keys that end with the completion of their request, so it has to have one. */
+static void draw_passing(struct draw *d)
+{
+	uint8_t passing = 0;
+
+	for (uint32_t i = 0; i < d->direction->requests && passing < PASSING; i++) {
+		struct request *request = &d->direction->request[i];
+
+		if (request->signalled && !request->keys && chance(&d->c, 40) &&
+		    (opcode_is_rdma(request->opcode) || opcode_is_atomic(request->opcode)))
+			request->passing = ++passing;
+	}
+}
+
 /* ---- receives -------------------------------------------------------------------------------------------------- */
 
 static struct receive *add_receive(struct draw *d, uint8_t target, uint32_t bytes, uint64_t at_ns)
@@ -322,6 +336,9 @@ static void draw_attributes(struct draw *d)
 		.max_rd_atomic = depth,
 		.max_dest_rd_atomic = depth + (chance(&d->c, 30) && depth < 16),
 	};
+	/* A requester that does not keep to what it was granted. */
+	if (plan->mortal && chance(&d->c, 30))
+		plan->attr.max_dest_rd_atomic = (uint8_t)(1 + choose_below(&d->c, depth));
 	d->mtu = 128u << plan->attr.path_mtu;
 	for (int end = 0; end < ENDS; end++)
 		plan->psn[end] = chance(&d->c, 60) ? PSN_COUNT - 1 - (uint32_t)choose_below(&d->c, 200)
@@ -380,6 +397,8 @@ void plan_draw(struct plan *plan, uint64_t seed)
 		for (uint32_t i = 0; i < d.direction->requests; i++)
 			draw_request(&d, &d.direction->request[i]);
 		draw_signalling(&d);
+		if (plan_is_reliable(plan))
+			draw_passing(&d);
 		if (plan_is_reliable(plan))
 			draw_receives(&d);
 		else

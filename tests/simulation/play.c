@@ -58,6 +58,8 @@ static void take_sent(int end, const struct mlx5_cqe64 *cqe)
 		.bytes = brings && !is_error(cqe) ? be32toh(cqe->byte_cnt) : 0,
 	};
 	stage.done[end] = (uint16_t)(ends[end].index_of[request] + ends[end].blocks_of[request]);
+	if (!is_error(cqe))
+		end_pass(end, &stage.plan->direction[end].request[request]);
 }
 
 static void take_received(int end, int target, const struct mlx5_cqe64 *cqe)

@@ -8,6 +8,7 @@
 
 #include "../model/choose.h"
 #include "core/epoch.h"
+#include "judge.h"
 #include "wire/link.h"
 #include "transport/run.h"
 
@@ -56,6 +57,7 @@ void weather_begin(struct hca *hca, const struct plan *plan, bool fair)
 
 	memset(&sky, 0, sizeof(sky));
 	memset(&weather_log, 0, offsetof(struct weather_log, arrival));
+	judge_depth_begin(plan);
 	sky.c = choose_for(plan->seed, 1);
 	sky.room_ns = UINT64_MAX;
 	sky.weather = fair ? (struct weather){.latency_ns = 1000} : plan->weather;
@@ -120,6 +122,7 @@ static void meet_weather(struct wire_packet *packet)
 
 	weather_log.sent++;
 	trace("sent", packet);
+	judge_depth_sent(packet);
 	if (is_lost()) {
 		trace("lost", packet);
 		weather_log.lost++;
@@ -176,6 +179,7 @@ static struct wire_packet *take_first(void)
 		weather_log.arrival[weather_log.arrivals++] =
 			(struct arrival){packet->destination_qpn, packet->psn, packet->opcode};
 	trace("arrives", packet);
+	judge_depth_arrived(packet);
 	return packet;
 }
 
