@@ -169,7 +169,9 @@ static void refused(struct hca_qp *qp, const struct packet *packet, struct run *
 	requester_go_back(qp, position, (uint32_t)psn_distance(packet->psn, inflight_at(requester, position)->psn));
 	if ((packet->syndrome & AETH_KIND_MASK) == AETH_RNR_NAK) {
 		counter_add(qp->hca, COUNTER_RNR_NAKS_RECEIVED, 1);
-		retry_later(qp, packet);
+		/* Nothing was sent since the last one, so this is a copy of it. */
+		if (!requester->rnr_wait)
+			retry_later(qp, packet);
 		return;
 	}
 	sequence = (packet->syndrome & AETH_CODE_MASK) == NAK_SEQUENCE;

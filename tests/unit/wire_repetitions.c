@@ -383,6 +383,30 @@ static void refusal_is_kept(void **state)
 	expect_no_more();
 }
 
+/* The network doubles an RNR NAK: that is one refusal, and rnr_retry allows one (9.7.5.2.8; ibv_modify_qp(3)). */
+static void doubled_refusal_counts_once(void **state)
+{
+	struct ibv_qp_attr options = options_of(1, 1);
+	struct wire_packet *refusal;
+
+	(void)state;
+	options.rnr_retry = 1;
+	start(&options);
+	put_request(&client, MLX5_OPCODE_SEND, HERE, 0, 16, 0, 0);
+	ring(&client);
+	wire_deliver();
+	refusal = wire_take();
+	assert_int_equal(refusal->syndrome & AETH_KIND_MASK, AETH_RNR_NAK);
+	wire_receive(refusal);
+	wire_receive(refusal);
+	free(refusal);
+	post_receive(&device, &server, THERE, 16);
+	wire_settle();
+	expect_cqe(&client_cq, 0, 0);
+	expect_receive(0, 16);
+	expect_no_more();
+}
+
 int main(void)
 {
 #define CASE(function) cmocka_unit_test_setup_teardown(function, wire_open, wire_close)
@@ -391,6 +415,7 @@ int main(void)
 		CASE(doubled_request_costs_no_retry),  CASE(key_has_ended),
 		CASE(key_ends_while_the_answer_waits), CASE(key_ends_before_the_answer_leaves),
 		CASE(repetitions_of_a_stranger),       CASE(refusal_is_kept),
+		CASE(doubled_refusal_counts_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
