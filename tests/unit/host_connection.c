@@ -7,6 +7,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "core/tunables.h"
+
 static struct process other;
 static uint32_t own, its;
 
@@ -543,7 +545,7 @@ static void unknown_users(void **state)
 	assert_int_equal(tell(&other, RULE_MADE, 0), RULE_HOST_OTHER_USER);
 }
 
-/* Whether anybody has a slot is seen without a connection, which none is made for. */
+/* Asking whether a process has a slot makes no connection between the two processes. */
 static void a_vacant_slot(void **state)
 {
 	struct process third = start_process();
@@ -554,12 +556,56 @@ static void a_vacant_slot(void **state)
 	assert_false(host_slot_is_vacant(its));
 	assert_false(host_slot_is_vacant(number + 5));
 	end_process(&third, SIGKILL);
+	world.now_ns += TUNABLE_HOST_QUESTION_NS;
 	assert_true(host_slot_is_vacant(number + 5));
 	assert_false(host_slot_is_vacant(its));
 	assert_int_equal(count_peers(), 0);
-	/* Numbers below the first slot are nobody's. */
+	/* No slot contains the numbers below the first slot. */
 	assert_true(host_slot_is_vacant(1));
 	expect_silence();
+}
+
+static int count_questions(int listening)
+{
+	int count = 0, fd;
+
+	while ((fd = accept4(listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+		close(fd);
+		count++;
+	}
+	return count;
+}
+
+/* However many queue pairs ask, and whatever the answer is, a slot gets one question per interval. */
+static void one_question_per_slot_and_interval(void **state)
+{
+	struct sockaddr_un address;
+	socklen_t length;
+	uint32_t slot = host_slot_of(own) == 5 ? 6 : 5;
+	int listening;
+
+	(void)state;
+	if (!alone)
+		skip();
+	world.now_ns += TUNABLE_HOST_QUESTION_NS;
+	length = host_slot_address(slot, &address);
+	listening = host_bind(&address, length);
+	assert_true(listening >= 0);
+	assert_int_equal(listen(listening, 1000), 0);
+	for (int i = 0; i < 500; i++)
+		assert_false(host_slot_is_vacant((slot << HOST_SLOT_BITS) + (uint32_t)i));
+	assert_int_equal(count_questions(listening), 1);
+	/* Another slot has its own question. */
+	assert_true(host_slot_is_vacant((slot + 2) << HOST_SLOT_BITS));
+	world.now_ns += TUNABLE_HOST_QUESTION_NS;
+	for (int i = 0; i < 500; i++)
+		assert_false(host_slot_is_vacant(slot << HOST_SLOT_BITS));
+	assert_int_equal(count_questions(listening), 1);
+	close(listening);
+	assert_false(host_slot_is_vacant(slot << HOST_SLOT_BITS));
+	world.now_ns += TUNABLE_HOST_QUESTION_NS;
+	for (int i = 0; i < 500; i++)
+		assert_true(host_slot_is_vacant(slot << HOST_SLOT_BITS));
 }
 
 /* ---- services ------------------------------------------------------------------------------------------------------ */
@@ -626,6 +672,7 @@ int main(void)
 		PAIR(unknown_but_the_same_user),
 		PAIR(unknown_users),
 		PAIR(a_vacant_slot),
+		PAIR(one_question_per_slot_and_interval),
 		PAIR(a_service_that_is_given_up),
 	};
 

@@ -52,6 +52,7 @@ static struct {
 	int peers_at_wake;              /* that it found when it was woken last */
 	pid_t kills;                    /* a child that is killed while it is connected to; 0: none */
 	void (*while_unwatching)(void); /* what another thread does while a descriptor is given up; or NULL */
+	uint64_t now_ns;                /* what the clock shows */
 	bool enough;                    /* of explanations that others can cause, in this second */
 	enum explain_rule rule;         /* the newest explanation */
 	uint64_t args[EXPLAIN_ARGS];
@@ -60,6 +61,11 @@ static struct {
 
 /* Without a device. */
 struct registry the_registry;
+
+uint64_t clock_now_ns(void)
+{
+	return world.now_ns;
+}
 
 uint64_t explain_make(struct hca *hca, const struct explain_subject *subject, enum explain_rule rule,
 		      const uint64_t *args, size_t count)

@@ -253,23 +253,6 @@ int host_connect(const struct sockaddr_un *address, socklen_t length)
 	return error;
 }
 
-bool host_slot_is_vacant(uint32_t qpn)
-{
-	WITHOUT_CANCELLATION;
-	uint32_t slot = host_slot_of(qpn);
-	struct sockaddr_un address;
-	socklen_t length;
-	int fd;
-
-	if (slot >= HOST_SLOTS || host_owns(qpn))
-		return false;
-	length = host_slot_address(slot, &address);
-	fd = host_connect(&address, length);
-	if (fd >= 0)
-		close(fd);
-	return fd == -ECONNREFUSED;
-}
-
 /* Its socket tells so before the device thread hangs up. */
 static bool has_ended(const struct host_peer *peer)
 {

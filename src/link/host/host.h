@@ -120,8 +120,9 @@ struct host_peer *host_peer_known(uint32_t qpn);
 struct host_peer *host_living_peer_of(uint32_t qpn);
 
 /**
- * True if nobody on this host has the slot of @qpn: the process that had it has ended. False if that cannot be told. Some
- * system calls, none of which blocks; any thread; may be called under a QP's lock.
+ * Returns true if no process of this host has the slot of @qpn: the process that had it has ended. Returns false if the answer
+ * is not known. The answer may be TUNABLE_HOST_QUESTION_NS old. A few system calls, none of which blocks; any thread; may be called
+ * under a QP's lock.
  */
 bool host_slot_is_vacant(uint32_t qpn);
 

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Whether a process still has a slot, see host.h. Each question connects to the slot's socket, which wakes the process that
+ * has it, and every queue pair asks whenever its timer expires. So all queue pairs of a process share one question per
+ * slot and interval, and its answer.
+ */
+#include <errno.h>
+#include <unistd.h>
+
+#include "core/cancellation.h"
+#include "core/tunables.h"
+#include "device/device.h"
+#include "link/host/table.h"
+
+/* An entry of `vacancy`: the number of the interval in the upper bits, one of these below. */
+enum { ANSWER_UNKNOWN, ANSWER_TAKEN, ANSWER_VACANT };
+#define ANSWER_BITS 2
+#define ANSWER_MASK ((1u << ANSWER_BITS) - 1)
+
+/* Atomic; 0: never asked. */
+static uint32_t vacancy[HOST_SLOTS];
+
+/* Returns the number of the current interval, shifted past the answer; never 0. */
+static uint32_t current_interval(void)
+{
+	return ((uint32_t)(clock_now_ns() / TUNABLE_HOST_QUESTION_NS) | 1u << 29) << ANSWER_BITS;
+}
+
+static bool ask(uint32_t slot)
+{
+	struct sockaddr_un address;
+	socklen_t length = host_slot_address(slot, &address);
+	int fd = host_connect(&address, length);
+
+	if (fd >= 0)
+		close(fd);
+	return fd == -ECONNREFUSED;
+}
+
+bool host_slot_is_vacant(uint32_t qpn)
+{
+	WITHOUT_CANCELLATION;
+	uint32_t slot = host_slot_of(qpn), interval = current_interval(), known;
+	bool vacant;
+
+	if (slot >= HOST_SLOTS || host_owns(qpn))
+		return false;
+	known = __atomic_load_n(&vacancy[slot], __ATOMIC_RELAXED);
+	/* While another thread asks, the slot counts as taken. */
+	if ((known & ~ANSWER_MASK) == interval ||
+	    !__atomic_compare_exchange_n(&vacancy[slot], &known, interval, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return (known & ANSWER_MASK) == ANSWER_VACANT && (known & ~ANSWER_MASK) == interval;
+	vacant = ask(slot);
+	__atomic_store_n(&vacancy[slot], interval | (vacant ? ANSWER_VACANT : ANSWER_TAKEN), __ATOMIC_RELAXED);
+	return vacant;
+}
