@@ -161,7 +161,9 @@ static bool is_excused(const struct hca_qp *qp, uint64_t now_ns)
 		return false;
 	if (link_waits(&qp->requester.waiter) && !qp->requester.share.packets)
 		return true;
-	return late_ns > TUNABLE_RETRY_LATE_NS && late_ns > interval_ns(qp) / 2;
+	if (late_ns > TUNABLE_RETRY_LATE_NS && late_ns > interval_ns(qp) / 2)
+		return true;
+	return link->has_backlog && link->has_backlog();
 }
 
 /* Packets to it may go over a wire, but its process was on this host, and is no more: nobody is going to answer. */

@@ -91,6 +91,11 @@ struct link {
 	 */
 	bool (*pending)(uint32_t qpn, uint64_t mark, uint64_t *progress);
 	/**
+	 * Returns true if packets have arrived at this host and wait for the process that receives them, so that an answer may be
+	 * among them. One system call; any thread; may be called under a QP's lock. NULL: no packets wait outside of the process.
+	 */
+	bool (*has_backlog)(void);
+	/**
 	 * Does what @access says without asking the peer. False: that is not possible, or not allowed, or not worth it, and nothing
 	 * was done, or a part of it that may be done again. The lock of the QP is held. NULL: the link cannot.
 	 */

@@ -37,6 +37,7 @@ enum {
 	ROUNDS_AFTER = 100,  /* …and until the peers part */
 	WITHIN_S = 40,       /* each step: on a busy machine a round may take a tenth of a second */
 	TIMEOUT = 15,        /* 134 ms */
+	SHORT_TIMEOUT = 11,  /* 8.4 ms: with 7 retries 0.23 s, before another process receives */
 };
 
 /* What they tell each other. */
@@ -303,14 +304,13 @@ static void the_owner_ends(void **state)
 	end(pid);
 }
 
-/* The others go on meanwhile; and when it goes on, too, and ends. */
-static void the_owner_is_stopped(void **state)
+/* The others continue while the owner is stopped, and after it continues and ends. */
+static void stop_the_owner(uint8_t timeout)
 {
 	pid_t pid[PROCESSES];
 	int status;
 
-	(void)state;
-	begin(pid, 0);
+	begin(pid, timeout);
 	kill(pid[OWNER], SIGSTOP);
 	assert_int_equal(waitpid(pid[OWNER], &status, WUNTRACED), pid[OWNER]);
 	rounds_go_on(pid, ROUNDS_AFTER);
@@ -322,6 +322,19 @@ static void the_owner_is_stopped(void **state)
 	end(pid);
 }
 
+static void the_owner_is_stopped(void **state)
+{
+	(void)state;
+	stop_the_owner(0);
+}
+
+/* A packet that waits in the socket is not lost: no retry is counted while the socket is not read. */
+static void the_owner_is_stopped_for_longer_than_retries_last(void **state)
+{
+	(void)state;
+	stop_the_owner(SHORT_TIMEOUT);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -329,6 +342,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(the_owner_is_killed_and_timers_run),
 		cmocka_unit_test(the_owner_ends),
 		cmocka_unit_test(the_owner_is_stopped),
+		cmocka_unit_test(the_owner_is_stopped_for_longer_than_retries_last),
 	};
 	struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_LOOPBACK | IFF_RUNNING};
 

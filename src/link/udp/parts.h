@@ -240,6 +240,8 @@ int udp_port_bind_group(int fd, const struct sockaddr *name, socklen_t length);
 
 /** The poller found that it is another process's turn: has port.c look at once. Any thread. */
 void udp_port_turn_lost(void);
+/** Implements link.has_backlog for the port's socket, as far as this process shares it. */
+bool udp_port_has_backlog(void);
 
 /** Registers the poller. Returns 0 or a negative errno. The lock of the port is held. */
 int udp_receive_begin(struct hca *hca);

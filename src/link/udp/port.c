@@ -17,6 +17,7 @@
  */
 #include <errno.h>
 #include <endian.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,6 +157,20 @@ int udp_port_bind_group(int fd, const struct sockaddr *name, socklen_t length)
 		error = -EAGAIN;
 	pthread_mutex_unlock(&port.lock);
 	return error;
+}
+
+bool udp_port_has_backlog(void)
+{
+	struct pollfd socket = {.events = POLLIN};
+	bool waits;
+
+	if (pthread_mutex_trylock(&port.lock))
+		return false;
+	/* poll(2) skips a negative descriptor. */
+	socket.fd = port.share.socket;
+	waits = poll(&socket, 1, 0) == 1 && socket.revents & POLLIN;
+	pthread_mutex_unlock(&port.lock);
+	return waits;
 }
 
 /* Without a page nobody could tell who reads: then the socket stays with this process. */

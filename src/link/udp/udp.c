@@ -520,6 +520,7 @@ static struct link udp = {
 	.shares = true,
 	.send = send_run,
 	.send_frame = send_frame,
+	.has_backlog = udp_port_has_backlog,
 	.let_go = let_go,
 };
 
