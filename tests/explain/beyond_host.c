@@ -145,11 +145,8 @@ static void no_thread(void)
 	       "HOST_NO_THREAD; ");
 }
 
-static void other_user(void)
+static void become_other_user(void)
 {
-	uid_t before = geteuid();
-
-	claim();
 	if (setresuid(OTHER_USER, OTHER_USER, OTHER_USER))
 		_exit(UNABLE);
 	epoch_enter();
@@ -157,9 +154,17 @@ static void other_user(void)
 		give_up("connected");
 	epoch_leave();
 	expect(RULE_HOST_OTHER_USER,
-	       "process %d is of user %u, this one of user %u: they are not connected. [202 "
+	       "process %d is of user 0, this one of user %u: they are not connected. [202 "
 	       "HOST_OTHER_USER; ",
-	       getpid(), before, (unsigned int)OTHER_USER);
+	       getppid(), (unsigned int)OTHER_USER);
+}
+
+static void other_user(void)
+{
+	if (geteuid())
+		_exit(UNABLE);
+	claim();
+	in_a_child(become_other_user);
 }
 
 static void no_connection(void)

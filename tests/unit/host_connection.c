@@ -509,6 +509,113 @@ static void another_user(void **state)
 	begin_pair(state);
 }
 
+enum { LATER_USER = 65533 };
+
+static uid_t user_at(int socket)
+{
+	struct ucred maker = {.uid = (uid_t)-1};
+	socklen_t length = sizeof(maker);
+
+	assert_int_equal(getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &maker, &length), 0);
+	return maker.uid;
+}
+
+/* Two daemons begin as root, claim their names, and change to the same user. */
+static void two_that_have_become_the_same_user(void **state)
+{
+	struct process third;
+
+	if (getuid())
+		skip();
+	third = start_process();
+	tell(&third, CLAIM, 0);
+	tell(&other, ACCEPT, 0);
+	assert_int_equal(tell(&other, BECOME, LATER_USER), 1);
+	/* A process of root and one that was root are different users, whichever connects. */
+	assert_int_equal(tell(&third, PEER, its), 0);
+	assert_int_equal(tell(&third, RULE_MADE, 0), RULE_HOST_OTHER_USER);
+	assert_int_equal(tell(&other, PEER, own), 0);
+	assert_int_equal(tell(&third, BECOME, LATER_USER), 1);
+	assert_int_equal(tell(&third, PEER, its), 2);
+	tell(&other, LOOP, 0);
+	assert_int_equal(tell(&other, PEERS, 0), 1);
+	assert_int_equal(tell(&other, PEER_PID, 0), third.pid);
+	end_process(&third, 0);
+	end_pair(state);
+	begin_pair(state);
+}
+
+/* A process that was root is not connected to root, although its name was made by root. */
+static void one_that_was_of_the_same_user(void **state)
+{
+	if (getuid())
+		skip();
+	assert_int_equal(tell(&other, BECOME, LATER_USER), 1);
+	assert_null(peer_of(its));
+	assert_int_equal(errno, ENOENT);
+	expect_rule(HOST_OTHER_USER);
+	assert_int_equal(world.args[0], other.pid);
+	assert_int_equal(world.args[1], LATER_USER);
+	assert_int_equal(world.args[2], 0);
+	end_pair(state);
+	begin_pair(state);
+}
+
+/* A socket of another user is refused although its maker is of the right user by now, as after a set-user-ID program was executed. */
+static void a_socket_of_another_user(void **state)
+{
+	struct sockaddr_un address;
+	uint32_t slot = host_slot_of(own) == 5 ? 6 : 5;
+	socklen_t length = host_slot_address(slot, &address);
+	int ready[2], listening;
+	pid_t pid;
+	char word;
+
+	(void)state;
+	if (getuid() || !alone)
+		skip();
+	assert_int_equal(pipe(ready), 0);
+	pid = fork_process();
+	if (!pid) {
+		listening = host_bind(&address, length);
+		if (setresuid(LATER_USER, LATER_USER, 0) || listen(listening, 1) || setresuid(0, 0, 0))
+			_exit(1);
+		if (write(ready[1], "", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	assert_int_equal(read(ready[0], &word, 1), 1);
+	assert_null(peer_of(slot << HOST_SLOT_BITS));
+	expect_rule(HOST_OTHER_USER);
+	assert_int_equal(world.args[0], pid);
+	assert_int_equal(world.args[1], LATER_USER);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(ready[0]);
+	close(ready[1]);
+}
+
+/* Processes that cannot look into /proc see the present user by SO_PEERCRED. */
+static void names_follow_the_user(void **state)
+{
+	int fd;
+
+	if (getuid())
+		skip();
+	tell(&other, ACCEPT, 0);
+	fd = raw_connect(its);
+	assert_int_equal(user_at(fd), 0);
+	close(fd);
+	assert_int_equal(tell(&other, BECOME, LATER_USER), 1);
+	/* It sees a connection, and that its user has changed. */
+	tell(&other, LOOP, 0);
+	fd = raw_connect(its);
+	assert_int_equal(user_at(fd), LATER_USER);
+	close(fd);
+	end_pair(state);
+	begin_pair(state);
+}
+
 /* In a user namespace that maps nobody, all look like nobody: this process, which is of the same user, is one that the
  * kernel lets it signal (SO_PEERPIDFD, Linux 6.5)… */
 static void unknown_but_the_same_user(void **state)
@@ -669,6 +776,10 @@ int main(void)
 		PAIR(nobody_to_accept),
 		PAIR(no_thread),
 		PAIR(another_user),
+		PAIR(two_that_have_become_the_same_user),
+		PAIR(one_that_was_of_the_same_user),
+		PAIR(a_socket_of_another_user),
+		PAIR(names_follow_the_user),
 		PAIR(unknown_but_the_same_user),
 		PAIR(unknown_users),
 		PAIR(a_vacant_slot),

@@ -166,8 +166,30 @@ void host_door_take(const struct host_door *door)
 		introduce(fd);
 }
 
+/* SO_PEERCRED of a listening socket shows the user of the newest listen(2). */
+static void listen_again(const struct host_door *door)
+{
+	if (door->listening.fd >= 0)
+		listen(door->listening.fd, SOMAXCONN);
+}
+
+void host_follow_user(void)
+{
+	uid_t user = geteuid();
+
+	if (user == host_table.user)
+		return;
+	host_table.user = user;
+	for (const struct own_slot *slot = host_table.own; slot; slot = slot->next)
+		listen_again(&slot->door);
+	for (const struct own_service *service = host_table.services; service; service = service->next)
+		if (service->listens)
+			listen_again(&service->door);
+}
+
 void host_take_connections(void)
 {
+	host_follow_user();
 	for (const struct own_slot *slot = host_table.own; slot; slot = slot->next)
 		host_door_take(&slot->door);
 	for (const struct own_service *service = host_table.services; service; service = service->next)
@@ -179,6 +201,7 @@ static void somebody_comes(struct watched_fd *listening, uint32_t events)
 {
 	(void)events;
 	pthread_mutex_lock(&host_table.lock);
+	host_follow_user();
 	host_door_take((const struct host_door *)listening);
 	pthread_mutex_unlock(&host_table.lock);
 }

@@ -147,6 +147,7 @@ int host_service_listen(uint64_t service)
 	int error;
 
 	pthread_mutex_lock(&host_table.lock);
+	host_follow_user();
 	error = begin_to_listen(find(service));
 	pthread_mutex_unlock(&host_table.lock);
 	return error;

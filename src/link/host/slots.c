@@ -154,6 +154,7 @@ int host_claim_slot(uint32_t *first)
 	int error = 0;
 
 	pthread_mutex_lock(&host_table.lock);
+	host_follow_user();
 	slot = first_slot();
 	if (!slot || !slot->spare)
 		error = claim_another(&slot);

@@ -52,6 +52,7 @@ struct host_table {
 	struct own_slot *own;
 	uint32_t own_count;
 	struct own_service *services;
+	uid_t user;       /* effective user of this process at the last host_follow_user() */
 	uint32_t serial;  /* of the connection that was made last */
 	uint32_t accepts; /* atomic; 1: host_accept() was called and there is something to accept with */
 };
@@ -91,6 +92,12 @@ struct host_peer *host_connect_to(const struct sockaddr_un *address, socklen_t l
 /** Returns true if process @pid has as many living connections with this one as a process needs. The lock is held. */
 bool host_has_all_connections(pid_t pid);
 
+/**
+ * Makes the names of this process those of its present user, if that has changed: other processes see it by SO_PEERCRED where they
+ * cannot see this process in /proc. The lock is held.
+ */
+void host_follow_user(void);
+
 /** In a forked child: leaves all services. The lock is held. */
 void host_leave_services(void);
 
@@ -109,12 +116,12 @@ void host_forget_strangers(void);
 struct host_peer *host_peer_add(int socket, pid_t pid, bool created, int memory);
 
 /**
- * True if the process at the other end of @socket, which may be a listening one that has not accepted yet, is of the user of
- * this process. Else, or if that cannot be told, explained. @pid: of that process; 0 if this one cannot see it. The lock is
- * held.
+ * Returns true if the process at the other end of @socket is of the present user of this process. That process may be a listening
+ * one that has not accepted yet. If not, or if that is not known, the refusal is explained. @pid: the other process; 0 if this
+ * one cannot see it. The lock is held.
  */
 bool host_same_user(int socket, pid_t *pid);
-/** The same, but explains nothing and needs no lock. @other: who that is, as far as can be told. Any thread. */
+/** As host_same_user(), but explains nothing and needs no lock. @other: the other process, as far as it is known. Any thread. */
 bool host_is_own_user(int socket, struct ucred *other);
 
 #endif

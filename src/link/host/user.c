@@ -1,8 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The user whose process is at the other end of a connection; see table.h. */
+/*
+ * The user whose process is at the other end of a connection; see table.h.
+ *
+ * SO_PEERCRED shows the user as of listen(2) or connect(2). A daemon that opens the device as root and changes its user later is of
+ * that later user, so /proc is asked for the present one. The present user alone is not enough: any user can have a process of
+ * root at the other end, by passing the socket on and executing a program with the set-user-ID bit. So the socket must be
+ * one of the same user, or of root, who may become that user.
+ */
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -76,13 +87,57 @@ static bool may_signal(int socket)
 	return may;
 }
 
+/* Returns true if /proc shows the process ids that this process sees. */
+static bool proc_is_own(void)
+{
+	char self[16];
+	ssize_t length = readlinkat(AT_FDCWD, "/proc/self", self, sizeof(self) - 1);
+
+	if (length <= 0)
+		return false;
+	self[length] = '\0';
+	return strtol(self, NULL, 10) == getpid();
+}
+
+/* Returns true if the process that made @socket has ended: another process may have its id. Linux 6.5; before, false. */
+static bool maker_has_ended(int socket)
+{
+	struct pollfd process = {.fd = -1, .events = POLLIN};
+	socklen_t length = sizeof(process.fd);
+	bool ended;
+
+	if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &process.fd, &length))
+		return errno == ESRCH;
+	ended = poll(&process, 1, 0) != 0;
+	close(process.fd);
+	return ended;
+}
+
+/* Sets *@user to the present effective user of process @pid, which made @socket. Returns false if it is not known. */
+static bool present_user(int socket, pid_t pid, uid_t *user)
+{
+	struct stat process;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	if (pid <= 0 || !proc_is_own() || stat(path, &process) || maker_has_ended(socket))
+		return false;
+	*user = process.st_uid;
+	return true;
+}
+
 bool host_is_own_user(int socket, struct ucred *other)
 {
 	socklen_t length = sizeof(*other);
-	uid_t own = geteuid();
+	uid_t own = geteuid(), maker;
 
 	*other = (struct ucred){.uid = (uid_t)-1};
 	getsockopt(socket, SOL_SOCKET, SO_PEERCRED, other, &length);
+	maker = other->uid;
+	if (maker != own && maker != 0)
+		return false;
+	if (!present_user(socket, other->pid, &other->uid) && maker != own)
+		return false;
 	return other->uid == own && (!may_be_anybody(own) || may_signal(socket));
 }
 
