@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +76,27 @@ static void claim(void)
 		give_up("no slot");
 }
 
+static void names_taken(void)
+{
+	const struct rlimit limit = {HOST_SLOTS + 100, HOST_SLOTS + 100};
+	uint32_t number;
+
+	/* Names of a network of its own, so that other tests find theirs free. */
+	if ((unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET)) || setrlimit(RLIMIT_NOFILE, &limit))
+		_exit(UNABLE);
+	for (number = 1; number < HOST_SLOTS; number++) {
+		struct host_name name = host_slot_name(number);
+
+		if (host_bind(&name, SOCK_SEQPACKET) < 0)
+			_exit(UNABLE);
+	}
+	claim();
+	expect(RULE_HOST_NAMES_TAKEN,
+	       "256 names of slots in a row are taken: queue pairs 0x%x to 0x%x got a reserve name, which takes other "
+	       "processes longer to find. [102 HOST_NAMES_TAKEN; ",
+	       own, own + (1u << HOST_SLOT_BITS) - 1);
+}
+
 static void no_more_descriptors(void)
 {
 	setrlimit(RLIMIT_NOFILE, &(struct rlimit){0, 1024});
@@ -82,11 +104,10 @@ static void no_more_descriptors(void)
 
 static int connect_to(uint32_t qpn)
 {
-	struct sockaddr_un address;
-	socklen_t length = host_slot_address(host_slot_of(qpn), &address);
+	struct host_name name = host_slot_name(host_slot_of(qpn));
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
 
-	if (connect(fd, (struct sockaddr *)&address, length))
+	if (connect(fd, (struct sockaddr *)&name.address, name.length))
 		give_up("no connection");
 	return fd;
 }
@@ -269,6 +290,7 @@ static void connections(void)
 	}
 
 CASE(NO_SOCKET, no_socket)
+CASE(NAMES_TAKEN, names_taken)
 CASE(NO_THREAD, no_thread)
 CASE(OTHER_USER, other_user)
 CASE(NO_CONNECTION, no_connection)

@@ -433,12 +433,11 @@ static void what_fails(void **state)
 static void nobody_to_accept(void **state)
 {
 	const uint32_t slot = host_slot_of(its) == 5 ? 6 : 5;
-	struct sockaddr_un address;
-	socklen_t length = host_slot_address(slot, &address);
+	struct host_name name = host_slot_name(slot);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), waiting[2];
 
 	(void)state;
-	assert_int_equal(bind(fd, (struct sockaddr *)&address, length), 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&name.address, name.length), 0);
 	/* A name without a socket that listens. */
 	assert_null(peer_of(slot << HOST_SLOT_BITS));
 	assert_int_equal(errno, ENOENT);
@@ -564,9 +563,8 @@ static void one_that_was_of_the_same_user(void **state)
 /* A socket of another user is refused although its maker is of the right user by now, as after a set-user-ID program was executed. */
 static void a_socket_of_another_user(void **state)
 {
-	struct sockaddr_un address;
 	uint32_t slot = host_slot_of(own) == 5 ? 6 : 5;
-	socklen_t length = host_slot_address(slot, &address);
+	struct host_name name = host_slot_name(slot);
 	int ready[2], listening;
 	pid_t pid;
 	char word;
@@ -577,7 +575,7 @@ static void a_socket_of_another_user(void **state)
 	assert_int_equal(pipe(ready), 0);
 	pid = fork_process();
 	if (!pid) {
-		listening = host_bind(&address, length);
+		listening = host_bind(&name, SOCK_SEQPACKET);
 		if (setresuid(LATER_USER, LATER_USER, 0) || listen(listening, 1) || setresuid(0, 0, 0))
 			_exit(1);
 		if (write(ready[1], "", 1) == 1)
@@ -686,17 +684,15 @@ static int count_questions(int listening)
 /* However many queue pairs ask, and whatever the answer is, a slot gets one question per interval. */
 static void one_question_per_slot_and_interval(void **state)
 {
-	struct sockaddr_un address;
-	socklen_t length;
 	uint32_t slot = host_slot_of(own) == 5 ? 6 : 5;
+	struct host_name name = host_slot_name(slot);
 	int listening;
 
 	(void)state;
 	if (!alone)
 		skip();
 	world.now_ns += TUNABLE_HOST_QUESTION_NS;
-	length = host_slot_address(slot, &address);
-	listening = host_bind(&address, length);
+	listening = host_bind(&name, SOCK_SEQPACKET);
 	assert_true(listening >= 0);
 	assert_int_equal(listen(listening, 1000), 0);
 	for (int i = 0; i < 500; i++)

@@ -294,12 +294,11 @@ static inline pid_t fork_process(void)
 /* A socket that is connected to the slot of @qpn, past all that the library does. */
 static inline int raw_connect(uint32_t qpn)
 {
-	struct sockaddr_un address;
-	socklen_t length = host_slot_address(host_slot_of(qpn), &address);
+	struct host_name name = host_slot_name(host_slot_of(qpn));
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	assert_true(fd >= 0);
-	if (!connect(fd, (struct sockaddr *)&address, length))
+	if (!connect(fd, (struct sockaddr *)&name.address, name.length))
 		return fd;
 	close(fd);
 	return -1;
@@ -308,26 +307,30 @@ static inline int raw_connect(uint32_t qpn)
 /* ---- other processes ------------------------------------------------------------------------------------------- */
 
 enum order {
-	CLAIM,     /* a slot: its first number */
-	ACCEPT,    /* from now on */
-	LOOP,      /* descriptors that were ready within @argument ms */
-	PEER,      /* of QP @argument: 0 none, 1 accepted, 2 created */
-	PEERS,     /* how many */
-	WOKEN,     /* woken() */
-	PEER_PID,  /* of the newest */
-	READ,      /* the first byte of the memory of the newest */
-	WRITE,     /* @argument to the last */
-	WAKE,      /* the newest */
-	GONE,      /* times that peers had gone */
-	OWNS,      /* QP number @argument */
-	FORMER,    /* the slot of QP @argument is one of the parent's */
-	RULE_MADE, /* of the newest explanation */
-	RAW_HELLO, /* to the slot of QP @argument, whatever this process knows */
-	BECOME,    /* user @argument */
-	NO_USER,   /* a user namespace that maps nobody; 0: not permitted */
-	NEW_PIDS,  /* children are in a PID namespace of their own; 0: not permitted */
-	CHILD,     /* forks one that lives on and does nothing: its id */
-	CHILD_OF,  /* forks one that takes the next orders */
+	CLAIM,             /* a slot: its first number */
+	ACCEPT,            /* from now on */
+	LOOP,              /* descriptors that were ready within @argument ms */
+	PEER,              /* of QP @argument: 0 none, 1 accepted, 2 created */
+	PEERS,             /* how many */
+	WOKEN,             /* woken() */
+	PEER_PID,          /* of the newest */
+	READ,              /* the first byte of the memory of the newest */
+	WRITE,             /* @argument to the last */
+	WAKE,              /* the newest */
+	GONE,              /* times that peers had gone */
+	OWNS,              /* QP number @argument */
+	FORMER,            /* the slot of QP @argument is one of the parent's */
+	RULE_MADE,         /* of the newest explanation */
+	RAW_HELLO,         /* to the slot of QP @argument, whatever this process knows */
+	BECOME,            /* user @argument */
+	NO_USER,           /* a user namespace that maps nobody; 0: not permitted */
+	NEW_PIDS,          /* children are in a PID namespace of their own; 0: not permitted */
+	CHILD,             /* forks one that lives on and does nothing: its id */
+	CHILD_OF,          /* forks one that takes the next orders */
+	SQUAT,             /* takes all plain names of slots: how many */
+	RELEASE,           /* gives the plain name of slot @argument back */
+	SQUAT_RESERVE,     /* takes reserve names of slot @argument: how many */
+	SQUAT_ALL_RESERVE, /* takes a reserve name of each reserve slot: how many */
 	END,
 };
 
@@ -366,6 +369,43 @@ static inline uint64_t lone_child(void)
 	assert_int_equal(write(ends[1], "", 1), 1);
 	for (;;)
 		pause();
+}
+
+static inline int squat_at(const struct host_name *name)
+{
+	int fd = host_bind(name, SOCK_SEQPACKET);
+
+	return fd >= 0 && !listen(fd, 1) ? fd : -1;
+}
+
+static int squatted[HOST_SLOTS];
+
+static inline uint64_t squat(void)
+{
+	struct host_name name;
+	uint64_t count = 0;
+
+	for (uint32_t i = 0; i < HOST_SLOTS; i++) {
+		name = host_slot_name(i);
+		squatted[i] = squat_at(&name);
+		count += squatted[i] >= 0;
+	}
+	return count;
+}
+
+/* @each: names of a slot. Some sort before the names of others in any order. */
+static inline uint64_t squat_reserve(uint32_t first, uint32_t slots, uint32_t each)
+{
+	struct host_name name;
+	uint64_t count = 0;
+
+	for (uint32_t i = 0; i < slots * each; i++) {
+		/* Descriptors of plain names serve. */
+		close(squatted[i]);
+		name = host_name("softhca/1/slot/%u/%016x", first + i / each, i);
+		count += squat_at(&name) >= 0;
+	}
+	return count;
 }
 
 static inline uint64_t obey(const struct order_message *message)
@@ -424,6 +464,14 @@ static inline uint64_t obey(const struct order_message *message)
 			pause();
 		return (uint64_t)getpid();
 	}
+	case SQUAT:
+		return squat();
+	case RELEASE:
+		return !close(squatted[argument]);
+	case SQUAT_RESERVE:
+		return squat_reserve(argument, 1, 200);
+	case SQUAT_ALL_RESERVE:
+		return squat_reserve(HOST_FIRST_RESERVE, HOST_RESERVE_SLOTS, 1);
 	case END:
 		_exit(0);
 	}

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include "core/limits.h"
+#include "core/tunables.h"
 
 enum { SLOT = 1 << HOST_SLOT_BITS };
 
@@ -46,16 +47,14 @@ static void slots_differ(void **state)
 /* Two that would like the same slot best. */
 static void two_that_want_the_same(void **state)
 {
-	struct sockaddr_un address;
 	uint32_t first = claim();
-	socklen_t length;
+	struct host_name name = host_slot_name(host_slot_of(first));
 	int fd;
 
 	(void)state;
 	begin_test(state);
-	length = host_slot_address(host_slot_of(first), &address);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-	assert_int_equal(bind(fd, (struct sockaddr *)&address, length), 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&name.address, name.length), 0);
 	assert_int_not_equal(claim(), first);
 	expect_silence();
 	close(fd);
@@ -130,36 +129,112 @@ static void hosts_are_apart(void **state)
 	}
 }
 
-/* Everybody else's. All but the first and the last can be had. */
-static void all_slots_are_taken(void **state)
+/* ---- names that another user takes ------------------------------------------------------------------------------- */
+
+enum { SQUATTER = 65532, USER = 65531 };
+
+static struct process squatter;
+
+/* A process of another user, if that is possible, that has taken all plain names of slots. */
+static bool begin_squatter(void)
 {
-	struct rlimit before, limit = {.rlim_cur = HOST_SLOTS + 100, .rlim_max = HOST_SLOTS + 100};
-	static int taken[HOST_SLOTS];
-	uint32_t first;
+	struct rlimit before, limit;
+
+	if (!alone || getrlimit(RLIMIT_NOFILE, &before))
+		return false;
+	limit = (struct rlimit){HOST_SLOTS + 100,
+				before.rlim_max > HOST_SLOTS + 100 ? before.rlim_max : HOST_SLOTS + 100};
+	if (setrlimit(RLIMIT_NOFILE, &limit))
+		return false;
+	squatter = start_process();
+	if (!getuid())
+		assert_int_equal(tell(&squatter, BECOME, SQUATTER), 1);
+	assert_int_equal(tell(&squatter, SQUAT, 0), HOST_SLOTS);
+	setrlimit(RLIMIT_NOFILE, &before);
+	return true;
+}
+
+static void expect_reserve(uint32_t first)
+{
+	is_a_slot(first);
+	assert_in_range(host_slot_of(first), HOST_FIRST_RESERVE, HOST_SLOTS - 2);
+	expect_rule(HOST_NAMES_TAKEN);
+	assert_int_equal(world.args[1], first);
+	assert_int_equal(world.args[2], first + SLOT - 1);
+}
+
+/* No process is kept from making queue pairs, and processes of a user still find each other. */
+static void all_plain_names_are_taken(void **state)
+{
+	struct process processes[8];
+	uint32_t own, its[8];
 
 	(void)state;
-	getrlimit(RLIMIT_NOFILE, &before);
-	if (before.rlim_max > limit.rlim_max)
-		limit.rlim_max = before.rlim_max;
-	if (!alone || setrlimit(RLIMIT_NOFILE, &limit))
+	if (!begin_squatter())
 		skip();
-	for (uint32_t i = 1; i < HOST_SLOTS - 1; i++) {
-		struct sockaddr_un address;
-		socklen_t length = host_slot_address(i, &address);
-
-		taken[i] = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-		assert_int_equal(bind(taken[i], (struct sockaddr *)&address, length), 0);
+	own = claim();
+	expect_reserve(own);
+	for (int i = 0; i < 8; i++) {
+		processes[i] = start_process();
+		its[i] = (uint32_t)tell(&processes[i], CLAIM, 0);
+		assert_int_equal(tell(&processes[i], RULE_MADE, 0), RULE_HOST_NAMES_TAKEN);
+		assert_int_not_equal(its[i], own);
+		for (int j = 0; j < i; j++)
+			assert_int_not_equal(its[i], its[j]);
 	}
-	assert_int_equal(host_claim_slot(&first), -ENOSPC);
-	close(taken[HOST_SLOTS - 2]);
-	assert_int_equal(claim(), (HOST_SLOTS - 2) * SLOT);
-	close(taken[1]);
-	assert_int_equal(claim(), SLOT);
-	assert_int_equal(host_claim_slot(&first), -ENOSPC);
-	for (uint32_t i = 2; i < HOST_SLOTS - 2; i++)
-		close(taken[i]);
-	setrlimit(RLIMIT_NOFILE, &before);
+	for (int i = 0; i < 8; i++) {
+		assert_false(host_slot_is_vacant(its[i]));
+		assert_non_null(peer_of(its[i] + 3));
+		assert_int_equal(host_peers()->pid, processes[i].pid);
+		assert_int_equal(tell(&processes[i], PEER, its[(i + 1) % 8]) != 0, 1);
+	}
+	assert_int_equal(count_peers(), 8);
+	for (int i = 0; i < 8; i++)
+		end_process(&processes[i], SIGKILL);
+	world.now_ns += TUNABLE_HOST_QUESTION_NS;
+	/* If the squatter does not have the plain name. */
+	assert_int_equal(tell(&squatter, RELEASE, host_slot_of(its[0])), 1);
+	assert_true(host_slot_is_vacant(its[0]));
+	end_process(&squatter, SIGKILL);
 	expect_silence();
+}
+
+/* Names of the same form that another user has taken do not hide a process. */
+static void reserve_names_of_another_user(void **state)
+{
+	struct process other;
+	uint32_t its;
+
+	(void)state;
+	if (getuid() || !begin_squatter())
+		skip();
+	other = start_process();
+	its = (uint32_t)tell(&other, CLAIM, 0);
+	assert_int_equal(tell(&squatter, SQUAT_RESERVE, host_slot_of(its)), 200);
+	assert_non_null(peer_of(its));
+	assert_int_equal(host_peers()->pid, other.pid);
+	expect_silence();
+	end_process(&other, 0);
+	end_process(&squatter, SIGKILL);
+}
+
+/* All slots of the reserve have a name of another user: they are chosen nevertheless, and numbers of one user stay different. */
+static void all_reserve_slots_of_another_user(void **state)
+{
+	struct process other;
+	uint32_t its;
+
+	(void)state;
+	if (getuid() || !begin_squatter())
+		skip();
+	assert_int_equal(tell(&squatter, SQUAT_ALL_RESERVE, 0), HOST_RESERVE_SLOTS);
+	other = start_process();
+	its = (uint32_t)tell(&other, CLAIM, 0);
+	assert_in_range(host_slot_of(its), HOST_FIRST_RESERVE, HOST_SLOTS - 2);
+	assert_non_null(peer_of(its));
+	assert_int_equal(host_peers()->pid, other.pid);
+	end_process(&other, 0);
+	end_process(&squatter, SIGKILL);
 }
 
 static void without_descriptors(void **state)
@@ -227,7 +302,9 @@ int main(void)
 		cmocka_unit_test_setup(numbers_that_are_in_no_slot, begin_test),
 		cmocka_unit_test_setup(the_names_of_the_dead, begin_test),
 		cmocka_unit_test_setup(a_process_has_as_many_as_the_limit_says, begin_test),
-		cmocka_unit_test_setup(all_slots_are_taken, begin_test),
+		cmocka_unit_test_setup(all_plain_names_are_taken, begin_test),
+		cmocka_unit_test_setup(reserve_names_of_another_user, begin_test),
+		cmocka_unit_test_setup(all_reserve_slots_of_another_user, begin_test),
 		cmocka_unit_test_setup(hosts_are_apart, begin_test),
 		cmocka_unit_test_setup(without_descriptors, begin_test),
 		cmocka_unit_test_setup(a_child_has_no_slot, begin_test),

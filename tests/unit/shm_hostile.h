@@ -32,8 +32,7 @@ struct hostile {
 /* As if by another process, to the slot that has QP @qpn. */
 static inline void hostile_connect(struct hostile *hostile, uint32_t qpn)
 {
-	struct sockaddr_un address;
-	socklen_t length = host_slot_address(host_slot_of(qpn), &address);
+	struct host_name name = host_slot_name(host_slot_of(qpn));
 	int memory = host_memory_create();
 
 	memset(hostile, 0, sizeof(*hostile));
@@ -45,7 +44,7 @@ static inline void hostile_connect(struct hostile *hostile, uint32_t qpn)
 	hostile->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	/* The device thread must not come between the two, or the connection is known only when it comes again. */
 	pthread_mutex_lock(&host_table.lock);
-	assert_int_equal(connect(hostile->socket, (struct sockaddr *)&address, length), 0);
+	assert_int_equal(connect(hostile->socket, (struct sockaddr *)&name.address, name.length), 0);
 	assert_int_equal(host_hello_send(hostile->socket, memory), 0);
 	close(memory);
 	host_take_connections();

@@ -239,20 +239,6 @@ static struct host_peer *explain_failure(uint32_t qpn, pid_t pid, int error)
 	return NULL;
 }
 
-int host_connect(const struct sockaddr_un *address, socklen_t length)
-{
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	int error;
-
-	if (fd < 0)
-		return -errno;
-	if (!connect(fd, (const struct sockaddr *)address, length))
-		return fd;
-	error = -errno;
-	close(fd);
-	return error;
-}
-
 /* Its socket tells so before the device thread hangs up. */
 static bool has_ended(const struct host_peer *peer)
 {
@@ -296,17 +282,12 @@ static struct host_peer *failed(int error)
 	return NULL;
 }
 
-static struct host_peer *connect_once(const struct sockaddr_un *address, socklen_t length, pid_t *pid)
+/* Makes a peer of @fd, a connected socket, or finds the one that is connected to the same process. */
+static struct host_peer *peer_over(int fd, pid_t *pid)
 {
-	int fd = host_connect(address, length);
 	struct host_peer *peer;
 	int memory;
 
-	*pid = 0;
-	if (fd == -ECONNREFUSED)
-		return nobody();
-	if (fd < 0)
-		return failed(-fd);
 	if (!host_same_user(fd, pid)) {
 		close(fd);
 		return nobody();
@@ -324,14 +305,18 @@ static struct host_peer *connect_once(const struct sockaddr_un *address, socklen
 	return host_peer_add(fd, *pid, true, memory);
 }
 
-struct host_peer *host_connect_to(const struct sockaddr_un *address, socklen_t length, pid_t *pid)
+struct host_peer *host_connect_to(int (*connect)(uint64_t number), uint64_t number, pid_t *pid)
 {
 	struct host_peer *peer;
-	int tries = 0;
+	int tries = 0, fd;
 
 	/* A process that ended in the middle resets what waited to be accepted. The name is free then, or another one's. */
 	do {
-		peer = connect_once(address, length, pid);
+		*pid = 0;
+		fd = connect(number);
+		if (fd == -ECONNREFUSED)
+			return nobody();
+		peer = fd < 0 ? failed(-fd) : peer_over(fd, pid);
 	} while (!peer && (errno == ECONNRESET || errno == EPIPE) && ++tries < MOST_ENDS);
 	return peer;
 }
@@ -339,10 +324,8 @@ struct host_peer *host_connect_to(const struct sockaddr_un *address, socklen_t l
 /* The lock is held. NULL with errno: as host_peer_of(). */
 static struct host_peer *find_process(uint32_t qpn)
 {
-	struct sockaddr_un address;
-	socklen_t length = host_slot_address(host_slot_of(qpn), &address);
 	pid_t pid;
-	struct host_peer *peer = host_connect_to(&address, length, &pid);
+	struct host_peer *peer = host_connect_to(host_slot_connect, host_slot_of(qpn), &pid);
 
 	return peer || errno == ENOENT ? peer : explain_failure(qpn, pid, errno);
 }

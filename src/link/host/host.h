@@ -2,9 +2,10 @@
 /*
  * Names on a host, and the connections between its processes.
  *
- * A QP number is unique per host (per network namespace, which is a host): its upper bits are a slot that belongs to one
- * process, which proves it by listening on the abstract UNIX socket of that slot; the lower HOST_SLOT_BITS are an index in
- * the slot. A process that outgrows its slot claims another. Names vanish with their process: a crash leaves nothing.
+ * A QP number is unique per user of a host (a network namespace is a host), and unique per host unless a user has taken the names of
+ * slots. Its upper bits are a slot that belongs to one process, which proves it by listening on an abstract UNIX socket with a name
+ * of that slot (names.h); the lower HOST_SLOT_BITS are an index in the slot. A process that outgrows its slot claims another. Names
+ * vanish with their process: a crash leaves nothing.
  *
  * Two processes that talk have a connection: a socket (SOCK_SEQPACKET), whose end tells that the other has gone, and over
  * which, as its first message, whoever connects passes a memfd. The memory belongs to the shm link (link/shm/shm.h). The

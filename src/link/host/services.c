@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Names of services of the connection manager, see host.h. */
 #include <errno.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -25,28 +23,17 @@ static uint32_t port_of(uint64_t service)
 	return (uint32_t)service & 0xffff;
 }
 
-static socklen_t make_name_with(uint64_t service, const char *end, struct sockaddr_un *address)
+static struct host_name name_of(uint64_t service)
 {
-	int length;
-
-	*address = (struct sockaddr_un){.sun_family = AF_UNIX};
-	length = snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1, "softhca/1/cm/%04x/%u%s",
-			  space_of(service), port_of(service), end);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+	return host_name("softhca/1/cm/%04x/%u", space_of(service), port_of(service));
 }
 
-static socklen_t make_name(uint64_t service, struct sockaddr_un *address)
-{
-	return make_name_with(service, "", address);
-}
-
-/* A second name of a service that is at all addresses: nobody connects to it, it only is there or not. */
+/* Binds the second name of a service that is at all addresses. No process connects to it. */
 static int bind_mark(uint64_t service)
 {
-	struct sockaddr_un address;
-	socklen_t length = make_name_with(service, "/any", &address);
+	struct host_name name = host_name("softhca/1/cm/%04x/%u/any", space_of(service), port_of(service));
 
-	return host_bind(&address, length);
+	return host_bind(&name, SOCK_SEQPACKET);
 }
 
 /* The lock is held. */
@@ -63,14 +50,13 @@ static struct own_service *find(uint64_t service)
 
 static int claim(struct own_service *own, uint64_t service, bool alone)
 {
-	struct sockaddr_un address;
-	socklen_t length = make_name(service, &address);
+	struct host_name name = name_of(service);
 	int fd = -1;
 
 	if (find(service))
 		return -EADDRINUSE;
 	if (!alone)
-		fd = host_bind(&address, length);
+		fd = host_bind(&name, SOCK_SEQPACKET);
 	if (!alone && fd < 0)
 		return fd;
 	*own = (struct own_service){
@@ -230,14 +216,13 @@ void host_leave_services(void)
 pid_t host_service_owner(uint64_t service)
 {
 	WITHOUT_CANCELLATION;
-	struct sockaddr_un address;
-	socklen_t length = make_name(service, &address);
+	struct host_name name = name_of(service);
 	struct ucred owner = {.pid = 0};
 	int fd;
 
 	/* So that a forked child does not have the socket. */
 	pthread_mutex_lock(&host_table.lock);
-	fd = host_connect(&address, length);
+	fd = host_connect(&name, SOCK_SEQPACKET);
 	if (fd >= 0) {
 		host_is_own_user(fd, &owner);
 		close(fd);
@@ -249,8 +234,7 @@ pid_t host_service_owner(uint64_t service)
 bool host_service_is_vacant(uint64_t service)
 {
 	WITHOUT_CANCELLATION;
-	struct sockaddr_un address;
-	socklen_t length = make_name(service, &address);
+	struct host_name name = name_of(service);
 	struct own_service *own;
 	bool vacant;
 	int fd;
@@ -262,7 +246,7 @@ bool host_service_is_vacant(uint64_t service)
 	own = find(service);
 	vacant = own && !own->listens;
 	if (!own) {
-		fd = host_connect(&address, length);
+		fd = host_connect(&name, SOCK_SEQPACKET);
 		vacant = fd == -ECONNREFUSED;
 		if (fd >= 0)
 			close(fd);
@@ -299,11 +283,16 @@ static struct host_peer *explain_failure(uint64_t service, pid_t pid, int error)
 	return NULL;
 }
 
+static int connect_to_service(uint64_t service)
+{
+	struct host_name name = name_of(service);
+
+	return host_connect(&name, SOCK_SEQPACKET);
+}
+
 struct host_peer *host_peer_of_service(uint64_t service)
 {
 	WITHOUT_CANCELLATION;
-	struct sockaddr_un address;
-	socklen_t length = make_name(service, &address);
 	struct host_peer *peer = NULL;
 	int error = ENOENT;
 	pid_t pid = 0;
@@ -318,7 +307,7 @@ struct host_peer *host_peer_of_service(uint64_t service)
 	if (!find(service)) {
 		/* Perhaps it has just connected to this process. */
 		host_take_connections();
-		peer = host_connect_to(&address, length, &pid);
+		peer = host_connect_to(connect_to_service, service, &pid);
 		error = errno;
 	}
 	if (peer)

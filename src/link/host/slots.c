@@ -1,32 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Slots of QP numbers and their names, see host.h. */
 #include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "core/cancellation.h"
 #include "core/limits.h"
+#include "core/tunables.h"
 #include "explain/explain.h"
 #include "device/device.h"
 #include "link/host/table.h"
 
-/* Not the first, nor the last, see host_claim_slot(). */
+/* The first slot and the last one belong to no process, see host_claim_slot(). */
 #define FIRST_SLOT 1
-#define CLAIMED_SLOTS (HOST_SLOTS - 2)
+#define PLAIN_SLOTS (HOST_FIRST_RESERVE - FIRST_SLOT)
 #define MOST_OWN (LIMIT_MAX_QP >> HOST_SLOT_BITS)
 
 struct host_table host_table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-socklen_t host_slot_address(uint32_t number, struct sockaddr_un *address)
-{
-	int length;
+/* The 1 is the version of the protocol. */
+#define PREFIX "softhca/1/slot/"
 
-	*address = (struct sockaddr_un){.sun_family = AF_UNIX};
-	/* An abstract name begins with a NUL and ends where the length says (unix(7)). The 1 is of the protocol. */
-	length = snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1, "softhca/1/slot/%u", number);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+struct host_name host_slot_name(uint32_t number)
+{
+	return host_name(PREFIX "%u", number);
 }
 
 static enum host_slot_state state_of(uint32_t slot)
@@ -46,29 +44,13 @@ bool host_owns(uint32_t qpn)
  */
 static uint32_t first_choice(void)
 {
-	return (uint32_t)((uint64_t)((uint32_t)getpid() * 0x9e3779b1u) * CLAIMED_SLOTS >> 32);
+	return (uint32_t)((uint64_t)((uint32_t)getpid() * 0x9e3779b1u) * PLAIN_SLOTS >> 32);
 }
 
-int host_bind(const struct sockaddr_un *address, socklen_t length)
+/* Returns a listening socket; -EADDRINUSE: @name is taken; or another negative errno. */
+static int listen_at(const struct host_name *name)
 {
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	int error;
-
-	if (fd < 0)
-		return -errno;
-	if (!bind(fd, (const struct sockaddr *)address, length))
-		return fd;
-	error = -errno;
-	close(fd);
-	return error;
-}
-
-/* Returns a listening socket, -EADDRINUSE if somebody else has the slot, or another negative errno. */
-static int listen_at(uint32_t number)
-{
-	struct sockaddr_un address;
-	socklen_t length = host_slot_address(number, &address);
-	int fd = host_bind(&address, length);
+	int fd = host_bind(name, SOCK_SEQPACKET);
 	int error;
 
 	if (fd < 0 || !listen(fd, SOMAXCONN))
@@ -98,26 +80,164 @@ static void explain_no_socket(uint32_t number, int error)
 		((number + 1) << HOST_SLOT_BITS) - 1, (uint64_t)error);
 }
 
-/* The lock is held. Returns -ENOSPC if all are taken. */
-static int claim(struct own_slot *slot)
+/* Makes slot @number this process's, also without a socket. The lock is held. */
+static void own_or_explain(struct own_slot *slot, uint32_t number, int listening)
+{
+	own(slot, number, listening < 0 ? -1 : listening);
+	if (listening < 0)
+		explain_no_socket(number, -listening);
+}
+
+/* Returns -EADDRINUSE if all plain names that it tries are taken. The lock is held. */
+static int claim_plain(struct own_slot *slot)
 {
 	uint32_t choice = first_choice();
 
-	for (uint32_t i = 0; i < CLAIMED_SLOTS; i++) {
-		uint32_t number = FIRST_SLOT + (choice + i) % CLAIMED_SLOTS;
+	for (uint32_t i = 0; i < TUNABLE_HOST_SLOT_TRIES; i++) {
+		uint32_t number = FIRST_SLOT + (choice + i) % PLAIN_SLOTS;
+		struct host_name name = host_slot_name(number);
 		int listening;
 
 		if (state_of(number) != SLOT_FOREIGN)
 			continue;
-		listening = listen_at(number);
+		listening = listen_at(&name);
 		if (listening == -EADDRINUSE)
 			continue;
-		own(slot, number, listening < 0 ? -1 : listening);
-		if (listening < 0)
-			explain_no_socket(number, -listening);
+		own_or_explain(slot, number, listening);
 		return 0;
 	}
+	return -EADDRINUSE;
+}
+
+/* ---- reserve slots ---------------------------------------------------------------------------------------------- */
+
+/* Connects to a process of this user, other than the one at @except, that has reserve slot @number; -ENOENT: none has. */
+static int connect_to_reserve(uint32_t number, const struct host_name *except)
+{
+	char plain[32];
+
+	snprintf(plain, sizeof(plain), PREFIX "%u", number);
+	return host_reserve_connect(plain, SOCK_SEQPACKET, except);
+}
+
+int host_slot_connect(uint64_t slot)
+{
+	struct host_name name = host_slot_name((uint32_t)slot);
+	int fd;
+
+	if (slot >= HOST_FIRST_RESERVE) {
+		fd = connect_to_reserve((uint32_t)slot, NULL);
+		if (fd != -ENOENT)
+			return fd;
+	}
+	/* A process of an older softhca may have a reserve slot by its plain name. */
+	return host_connect(&name, SOCK_SEQPACKET);
+}
+
+struct listed_slots {
+	bool listed[HOST_RESERVE_SLOTS];
+};
+
+static bool note_listed(void *argument, const struct host_listed *listed)
+{
+	struct listed_slots *slots = argument;
+	unsigned int number;
+
+	if (sscanf(listed->name, PREFIX "%u", &number) == 1 && number >= HOST_FIRST_RESERVE && number < HOST_SLOTS - 1)
+		slots->listed[number - HOST_FIRST_RESERVE] = true;
+	return true;
+}
+
+/*
+ * Returns true if a process of this user, other than the one at @except, has reserve slot @number. A name that cannot be connected to
+ * counts as one of another user, who could otherwise make all slots look taken.
+ */
+static bool reserve_is_taken(uint32_t number, const struct host_name *except)
+{
+	int fd = connect_to_reserve(number, except);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/*
+ * Returns a reserve slot that no process of this user has: at best one that no process has, so that numbers of different users differ,
+ * too. Or a negative errno: -ENOSPC: there is none.
+ */
+static int choose_reserve(struct listed_slots *slots)
+{
+	uint32_t choice = (uint32_t)(host_random() % HOST_RESERVE_SLOTS);
+	int error;
+
+	*slots = (struct listed_slots){0};
+	error = host_names_list(PREFIX, note_listed, slots);
+	if (error)
+		return error;
+	for (uint32_t round = 0; round < 2; round++)
+		for (uint32_t i = 0; i < HOST_RESERVE_SLOTS; i++) {
+			uint32_t index = (choice + i) % HOST_RESERVE_SLOTS, number = HOST_FIRST_RESERVE + index;
+
+			if (state_of(number) == SLOT_FOREIGN &&
+			    (round ? !reserve_is_taken(number, NULL) : !slots->listed[index]))
+				return (int)number;
+		}
 	return -ENOSPC;
+}
+
+/*
+ * Two processes of a user that choose the same slot at the same time both see the other one, and both choose again. Where names cannot
+ * be listed, a slot without a name serves the queue pairs of this process. The lock is held.
+ */
+static int claim_reserve(struct own_slot *slot)
+{
+	struct listed_slots *slots = malloc(sizeof(*slots));
+	int number = -ENOMEM, listening;
+
+	for (uint32_t i = 0; slots && i < TUNABLE_HOST_RESERVE_TRIES; i++) {
+		struct host_name name;
+		char plain[32];
+
+		number = choose_reserve(slots);
+		if (number < 0)
+			break;
+		snprintf(plain, sizeof(plain), PREFIX "%d", number);
+		name = host_name_reserve(plain);
+		listening = listen_at(&name);
+		if (listening >= 0 && reserve_is_taken((uint32_t)number, &name)) {
+			close(listening);
+			number = -ENOSPC;
+			continue;
+		}
+		own_or_explain(slot, (uint32_t)number, listening);
+		EXPLAIN(first_device(), (&(const struct explain_subject){0}), RULE_HOST_NAMES_TAKEN,
+			TUNABLE_HOST_SLOT_TRIES, (uint64_t)number << HOST_SLOT_BITS,
+			(((uint64_t)number + 1) << HOST_SLOT_BITS) - 1);
+		break;
+	}
+	free(slots);
+	return number < 0 ? number : 0;
+}
+
+/* Returns -ENOSPC if all slots are taken. The lock is held. */
+static int claim(struct own_slot *slot)
+{
+	int error = claim_plain(slot);
+	uint32_t choice = first_choice();
+
+	if (error != -EADDRINUSE)
+		return error;
+	error = claim_reserve(slot);
+	/* Without a list of names no reserve slot has a name that can be found. */
+	for (uint32_t i = 0; error && error != -ENOSPC && i < HOST_RESERVE_SLOTS; i++) {
+		uint32_t number = HOST_FIRST_RESERVE + (choice + i) % HOST_RESERVE_SLOTS;
+
+		if (state_of(number) != SLOT_FOREIGN)
+			continue;
+		own_or_explain(slot, number, error);
+		error = 0;
+	}
+	return error;
 }
 
 /* The lock is held. */

@@ -11,9 +11,9 @@
 
 #include <pthread.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include "link/host/host.h"
+#include "link/host/names.h"
 
 enum host_slot_state {
 	SLOT_FOREIGN,
@@ -65,18 +65,25 @@ struct host_asked {
 	uint64_t service;
 };
 
+/*
+ * The last slots but one have reserve names only (link/host/names.h). A process takes one of them when plain names are taken, so a
+ * number of theirs is never given by a plain name as well.
+ */
+#define HOST_RESERVE_SLOTS 2048
+#define HOST_FIRST_RESERVE (HOST_SLOTS - 1 - HOST_RESERVE_SLOTS)
+
 static inline uint32_t host_slot_of(uint32_t qpn)
 {
 	return qpn >> HOST_SLOT_BITS;
 }
 
-/** Writes the name of slot @number; returns the length for bind(2) and connect(2). */
-socklen_t host_slot_address(uint32_t number, struct sockaddr_un *address);
-
-/** A socket bound to the name @address. Returns the descriptor, -EADDRINUSE if it is somebody's, or another negative errno. */
-int host_bind(const struct sockaddr_un *address, socklen_t length);
-/** A socket connected to it. Returns the descriptor; -ECONNREFUSED: nobody listens there; or another negative errno. */
-int host_connect(const struct sockaddr_un *address, socklen_t length);
+/** Returns the plain name of slot @number. */
+struct host_name host_slot_name(uint32_t number);
+/**
+ * Returns a socket connected to the process that has slot @slot; -ECONNREFUSED: no process has it; or another negative errno. Of a
+ * reserve slot: to a process of this user, if one has it. The lock is held.
+ */
+int host_slot_connect(uint64_t slot);
 
 /** Begins to accept at @door. Returns 0 or a negative errno. The lock is held. */
 int host_door_watch(struct host_door *door);
@@ -84,10 +91,11 @@ int host_door_watch(struct host_door *door);
 void host_door_take(const struct host_door *door);
 
 /**
- * The peer whose process listens at @address, connected to if it is not yet. NULL with errno: ENOENT: nobody listens, or another
- * user (explained); else it could not be made, @pid is who listens, 0 if not known. The lock is held.
+ * Returns the peer whose process @connect(@number) connects to; makes the peer if there is none yet. @connect returns a socket,
+ * -ECONNREFUSED if there is no such process, or another negative errno. NULL with errno: ENOENT: no such process, or one of
+ * another user (explained); otherwise the peer could not be made. @pid: the process, 0 if it is not known. The lock is held.
  */
-struct host_peer *host_connect_to(const struct sockaddr_un *address, socklen_t length, pid_t *pid);
+struct host_peer *host_connect_to(int (*connect)(uint64_t number), uint64_t number, pid_t *pid);
 
 /** Returns true if process @pid has as many living connections with this one as a process needs. The lock is held. */
 bool host_has_all_connections(pid_t pid);

@@ -26,14 +26,16 @@ static uint32_t current_interval(void)
 	return ((uint32_t)(clock_now_ns() / TUNABLE_HOST_QUESTION_NS) | 1u << 29) << ANSWER_BITS;
 }
 
+/* Under the lock of the table, so that a forked child does not inherit the socket. */
 static bool ask(uint32_t slot)
 {
-	struct sockaddr_un address;
-	socklen_t length = host_slot_address(slot, &address);
-	int fd = host_connect(&address, length);
+	int fd;
 
+	pthread_mutex_lock(&host_table.lock);
+	fd = host_slot_connect(slot);
 	if (fd >= 0)
 		close(fd);
+	pthread_mutex_unlock(&host_table.lock);
 	return fd == -ECONNREFUSED;
 }
 

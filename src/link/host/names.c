@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Abstract UNIX names of a host, see names.h. */
+#include "link/host/names.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "core/timer.h"
+#include "link/host/table.h"
+
+#define LISTENS (1u << 16) /* __SO_ACCEPTCON of linux/net.h */
+
+struct host_name host_name(const char *format, ...)
+{
+	struct host_name name = {.address.sun_family = AF_UNIX};
+	va_list args;
+	int length;
+
+	va_start(args, format);
+	/* An abstract name begins with a NUL and ends where the length says (unix(7)). */
+	length = vsnprintf(name.address.sun_path + 1, sizeof(name.address.sun_path) - 1, format, args);
+	va_end(args);
+	name.length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+	return name;
+}
+
+uint64_t host_random(void)
+{
+	uint64_t number;
+
+	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
+		number = (clock_now_ns() ^ (uint64_t)getpid()) * UINT64_C(0x9e3779b97f4a7c15);
+	return number;
+}
+
+struct host_name host_name_reserve(const char *plain)
+{
+	return host_name("%s/%016" PRIx64, plain, host_random());
+}
+
+int host_bind(const struct host_name *name, int type)
+{
+	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int error;
+
+	if (fd < 0)
+		return -errno;
+	if (!bind(fd, (const struct sockaddr *)&name->address, name->length))
+		return fd;
+	error = -errno;
+	close(fd);
+	return error;
+}
+
+int host_connect(const struct host_name *name, int type)
+{
+	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int error;
+
+	if (fd < 0)
+		return -errno;
+	if (!connect(fd, (const struct sockaddr *)&name->address, name->length))
+		return fd;
+	error = -errno;
+	close(fd);
+	return error;
+}
+
+/* "0000000000000000: 00000002 00000000 00010000 0005 01 31337 @softhca/1/slot/7" (proc(5)); false: not a listening abstract socket. */
+static bool parse(const char *line, struct host_listed *listed)
+{
+	unsigned int flags;
+
+	return sscanf(line, "%*s %*x %*x %x %*x %*x %" SCNu64 " @%107s", &flags, &listed->inode, listed->name) == 3 &&
+	       flags & LISTENS;
+}
+
+int host_names_list(const char *prefix, bool (*visit)(void *argument, const struct host_listed *listed), void *argument)
+{
+	FILE *file = fopen("/proc/net/unix", "re");
+	struct host_listed listed;
+	char line[256];
+
+	if (!file)
+		return -errno;
+	/* Sockets of connections to a name have that name as well, and do not listen. */
+	while (fgets(line, sizeof(line), file))
+		if (parse(line, &listed) && !strncmp(listed.name, prefix, strlen(prefix)) && !visit(argument, &listed))
+			break;
+	fclose(file);
+	return 0;
+}
+
+/* ---- reserve names ------------------------------------------------------------------------------------------------ */
+
+struct search {
+	const struct host_name *except;
+	int type;
+	int result; /* socket, or the newest error */
+};
+
+static bool connect_if_own(void *argument, const struct host_listed *listed)
+{
+	struct host_name name = host_name("%s", listed->name);
+	struct search *search = argument;
+	struct ucred other;
+	int fd;
+
+	if (search->except && search->except->length == name.length &&
+	    !memcmp(&search->except->address, &name.address, name.length))
+		return true;
+	fd = host_connect(&name, search->type);
+	if (fd < 0) {
+		/* A process that ended meanwhile; anything else may pass. */
+		if (fd != -ECONNREFUSED)
+			search->result = fd;
+		return true;
+	}
+	if (host_is_own_user(fd, &other)) {
+		search->result = fd;
+		return false;
+	}
+	close(fd);
+	return true;
+}
+
+int host_reserve_connect(const char *plain, int type, const struct host_name *except)
+{
+	struct search search = {.except = except, .type = type, .result = -ENOENT};
+	char prefix[sizeof(((struct host_listed *)0)->name)];
+	int error;
+
+	snprintf(prefix, sizeof(prefix), "%s/", plain);
+	error = host_names_list(prefix, connect_if_own, &search);
+	return error ? error : search.result;
+}
