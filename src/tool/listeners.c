@@ -6,14 +6,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "link/host/listing.h"
 #include "link/udp/parts.h"
 #include "tool/counters_read.h"
 #include "tool/tool.h"
 
-#define PREFIX "@softhca/1/cm/"
-#define LISTENS (1u << 16) /* __SO_ACCEPTCON of linux/net.h */
+#define PREFIX "softhca/1/cm/"
 
 /* enum rdma_port_space of rdma_cma.h. */
 static const char *space_name(unsigned int space)
@@ -30,25 +29,20 @@ static const char *space_name(unsigned int space)
 	}
 }
 
-/*
- * A line of /proc/net/unix (proc(5)): "… flags type state inode @name"; sockets of connections to a name have that
- * name, too.
- */
-static void print_listener(const char *line)
+static bool print_listener(void *argument, const struct host_listed *listed)
 {
-	const char *name = strstr(line, PREFIX);
-	unsigned int flags, space, port;
+	unsigned int space, port;
 	struct udp_owner owner;
-	uint64_t inode;
 
-	if (!name || sscanf(name, PREFIX "%x/%u", &space, &port) != 2 ||
-	    sscanf(line, "%*s %*x %*x %x %*x %*x %" SCNu64, &flags, &inode) != 2 || !(flags & LISTENS))
-		return;
+	(void)argument;
+	if (sscanf(listed->name, PREFIX "%x/%u", &space, &port) != 2)
+		return true;
 	printf("  %-5s port %-5u ", space_name(space), port);
-	if (udp_find_process(inode, &owner))
+	if (udp_find_process(listed->inode, &owner))
 		printf("process %d (%s)\n", (int)owner.pid, owner.name);
 	else
 		puts("a process that this one cannot see");
+	return true;
 }
 
 #define MOST_PROCESSES 1024
@@ -72,13 +66,7 @@ static void print_connections(void)
 
 void listeners_print(void)
 {
-	FILE *file = fopen("/proc/net/unix", "re");
-	char line[512];
-
 	puts("listeners");
-	while (file && fgets(line, sizeof(line), file))
-		print_listener(line);
-	if (file)
-		fclose(file);
+	host_names_list(PREFIX, print_listener, NULL);
 	print_connections();
 }

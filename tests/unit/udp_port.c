@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 
 #include "link/host/hello.h"
+#include "link/host/names.h"
 #include "udp_fixture.h"
 
 enum { CHILDREN = 5, OTHER_USER = 65533, SOME = 100 };
@@ -266,6 +267,69 @@ static void another_user_has_the_port(void **state)
 	end_process(&first);
 	assert_int_equal(wait_for_owner(first.pid), second.pid);
 	end_process(&second);
+}
+
+/* A process of another user that has the plain name of the port, and listens if @listens. */
+static pid_t squat(bool listens)
+{
+	const struct host_name name = host_name("softhca/1/port/%d", UDP_TEST_PORT);
+	int ready[2], fd;
+	pid_t pid;
+	char word;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (setuid(OTHER_USER))
+			_exit(1);
+		fd = host_bind(&name, SOCK_STREAM);
+		if (fd < 0 || (listens && listen(fd, 1)) || write(ready[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(ready[0], &word, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+	return pid;
+}
+
+/* It keeps no process from receiving, and processes of a user still follow each other. */
+static void another_user_has_the_name(bool listens)
+{
+	struct process first, second;
+	pid_t squatter = squat(listens);
+
+	first = begin_process(0);
+	assert_int_equal(wait_for_owner(0), first.pid);
+	second = begin_process(0);
+	/* Until it shares the socket. */
+	usleep(listens ? 500000 : 3000000);
+	assert_int_equal(owner(), first.pid);
+	assert_false(tells(&second, RULE_UDP_PORT_TAKEN, 10));
+	end_process(&first);
+	assert_int_equal(wait_for_owner(first.pid), second.pid);
+	end_process(&second);
+	kill(squatter, SIGKILL);
+	waitpid(squatter, NULL, 0);
+}
+
+static void a_name_that_another_user_has(void **state)
+{
+	(void)state;
+	if (geteuid())
+		skip();
+	another_user_has_the_name(true);
+}
+
+static void a_name_at_which_another_user_does_not_listen(void **state)
+{
+	(void)state;
+	if (geteuid())
+		skip();
+	another_user_has_the_name(false);
 }
 
 /* The owner of the name takes connections and ends them, or takes none: nobody spins, and all are there when it goes. */
@@ -705,6 +769,8 @@ int main(void)
 		cmocka_unit_test(many_end_at_once),
 		cmocka_unit_test(a_program_has_the_port),
 		cmocka_unit_test(another_user_has_the_port),
+		cmocka_unit_test(a_name_that_another_user_has),
+		cmocka_unit_test(a_name_at_which_another_user_does_not_listen),
 		cmocka_unit_test(a_name_of_no_use),
 		cmocka_unit_test(what_waits_survives_its_reader),
 		cmocka_unit_test(what_is_in_hand_survives_too),

@@ -17,6 +17,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "link/host/listing.h"
+
 struct host_name {
 	struct sockaddr_un address;
 	socklen_t length; /* for bind(2) and connect(2) */
@@ -33,18 +35,6 @@ struct host_name host_name_reserve(const char *plain);
 int host_bind(const struct host_name *name, int type);
 /** Returns a socket of @type connected to @name; -ECONNREFUSED: no socket listens there; or another negative errno. Never blocks. */
 int host_connect(const struct host_name *name, int type);
-
-/** A line of /proc/net/unix: a listening socket with an abstract name. */
-struct host_listed {
-	uint64_t inode;
-	char name[108]; /* without the leading NUL */
-};
-/**
- * Calls @visit with each listening socket of this network namespace whose name begins with @prefix, until it returns false. The
- * names come from other users and may be forged. Returns 0 or a negative errno.
- */
-int host_names_list(const char *prefix, bool (*visit)(void *argument, const struct host_listed *listed),
-		    void *argument);
 
 /**
  * Returns a socket of @type connected to the first process of this user that listens at a reserve name of @plain, other than @except,

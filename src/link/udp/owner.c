@@ -11,10 +11,10 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "link/host/listing.h"
 #include "link/udp/parts.h"
 
 #define ADDRESS_DIGITS 32
-#define LISTENS (1u << 16) /* __SO_ACCEPTCON of linux/net.h */
 
 /* "  12: 00000000:12B7 00000000:0000 07 00000000:00000000 00:00000000 00000000  1000        0 31337 …" (proc(5)) */
 static bool parse_line(const char *line, char address[static ADDRESS_DIGITS + 1], unsigned int *port, uint64_t *inode)
@@ -91,26 +91,6 @@ static void read_name(struct udp_owner *owner)
 			*at = '?';
 }
 
-/* "0000000000000000: 00000002 00000000 00010000 0001 01 31337 @softhca/1/port/4791" (proc(5)). Returns 0 if there is none. */
-static uint64_t inode_of_name(uint16_t port)
-{
-	FILE *file = fopen("/proc/net/unix", "re");
-	unsigned int flags, type;
-	char line[512], name[64];
-	uint64_t inode, found = 0;
-
-	if (!file)
-		return 0;
-	snprintf(name, sizeof(name), " @softhca/1/port/%u\n", port);
-	/* The connections to it have its name, too. */
-	while (!found && fgets(line, sizeof(line), file))
-		if (strstr(line, name) && sscanf(line, "%*s %*x %*x %x %x %*x %" SCNu64, &flags, &type, &inode) == 3 &&
-		    flags & LISTENS)
-			found = inode;
-	fclose(file);
-	return found;
-}
-
 bool udp_find_process(uint64_t inode, struct udp_owner *owner)
 {
 	const struct dirent *entry;
@@ -149,13 +129,33 @@ bool udp_find_owner(uint16_t port, struct udp_owner *owner)
 	return udp_find_process(inode_of_port(port), owner);
 }
 
+struct receiver_search {
+	const char *plain, *socket; /* plain name, and the port's socket as /proc shows it */
+	struct udp_owner *owner;
+	bool found;
+};
+
+static bool is_receiver(void *argument, const struct host_listed *listed)
+{
+	struct receiver_search *search = argument;
+	size_t length = strlen(search->plain);
+	char pid[24];
+
+	/* The plain name, or a reserve name of it. */
+	if ((listed->name[length] && listed->name[length] != '/') || !udp_find_process(listed->inode, search->owner))
+		return true;
+	snprintf(pid, sizeof(pid), "%d", (int)search->owner->pid);
+	search->found = has_open(pid, search->socket);
+	return !search->found;
+}
+
 bool udp_find_receiver(uint16_t port, struct udp_owner *owner)
 {
-	char pid[24], target[64];
+	char plain[32], target[64];
+	struct receiver_search search = {.plain = plain, .socket = target, .owner = owner};
 
-	if (!udp_find_process(inode_of_name(port), owner))
-		return false;
-	snprintf(pid, sizeof(pid), "%d", (int)owner->pid);
+	snprintf(plain, sizeof(plain), "softhca/1/port/%u", port);
 	snprintf(target, sizeof(target), "socket:[%" PRIu64 "]", inode_of_port(port));
-	return has_open(pid, target);
+	host_names_list(plain, is_receiver, &search);
+	return search.found;
 }

@@ -29,6 +29,7 @@
 #include "device/device.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
+#include "link/host/names.h"
 #include "link/udp/udp.h"
 
 /* linux/in6.h, which does not go together with netinet/in.h. */
@@ -231,6 +232,22 @@ struct udp_look {
  * waited. If so it is the turn of this process, as number @turn: of several that look one gets true.
  */
 bool udp_turn_take_over(struct udp_turn *page, int socket, struct udp_look *before, uint32_t *turn);
+
+struct udp_name {
+	int listening; /* socket with a name of the port; -1: none */
+	int connected; /* socket to the process of this user that has the name, @owner; -1: none */
+	struct ucred owner;
+	struct ucred stranger;    /* process of another user that has the plain name; uid -1: none */
+	struct host_name reserve; /* name that is listened at, if it is a reserve name */
+};
+
+/**
+ * Takes the name of @port, or connects to the process of this user that has it, after @tries earlier calls. The first call reads no
+ * list of names, so it may be made under a QP's lock. If both sockets are -1, the caller tries again later.
+ */
+struct udp_name udp_name_contend(uint16_t port, uint32_t tries);
+/** Returns true if a process of this user has a reserve name of @port other than @except. Reads the sockets of the host. */
+bool udp_name_is_reserved(uint16_t port, const struct host_name *except);
 
 /**
  * Binds @fd, the socket of a group, to @name beside that of the port. Returns 0 or a negative errno: -EAGAIN: this process does

@@ -2,10 +2,10 @@
 /*
  * Which process of the host has the RoCE port, see udp.h.
  *
- * The owner of the port listens on the abstract UNIX socket "softhca/1/port/NUMBER". All others connect to that, and so learn
- * of its end at once: the connection hangs up. Then they race for the name. The name decides, and not the port, so that nobody
- * takes the port of a process that still ends; and a process that has the name but not the port, because a program of another
- * kind has it, tries again alone.
+ * The owner of the port listens on an abstract UNIX socket (port_name.c). All other processes of its user connect to that, and so
+ * learn of its end at once: the connection hangs up. Then they race for the name. The name decides among them, and not the port, so that
+ * no process takes the port while its owner still ends. A process that has the name but not the port, because a program of another kind or
+ * a process of another user has it, tries again alone.
  *
  * Processes of a user share the socket that is bound to the port: one that has it gives it to the other end of its connection
  * (handover.c), which closes it if it has it already. So nothing that waits in the socket is lost with the process that
@@ -18,11 +18,9 @@
 #include <errno.h>
 #include <endian.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "core/cancellation.h"
@@ -35,7 +33,6 @@
 #include "link/udp/parts.h"
 
 #define LOOK_NS (LIMIT_UDP_SILENCE_MS * UINT64_C(1000000))
-#define BACKLOG 1024
 #define ENDED (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
 
 /* A process that wants to know when this one ends. */
@@ -49,13 +46,15 @@ static struct {
 	pthread_mutex_t lock;
 	uint32_t begun; /* atomic; generation of the process in which it has begun */
 	struct hca *hca;
-	struct watched_fd name;  /* fd: the socket that listens; -1: another process has the name */
-	struct watched_fd owner; /* fd: the connection to that one; -1: none */
-	struct ucred owner_is;   /* who that is */
-	uint64_t connected_ns;   /* since when */
-	struct udp_share share;  /* the port's socket, bound or to be, and its page if it is bound */
-	struct udp_turn *page;   /* mapped; NULL: none */
-	bool ipv6;               /* of the socket that is to be bound: both families */
+	struct watched_fd name;   /* fd: the socket that listens; -1: another process has the name */
+	struct watched_fd owner;  /* fd: the connection to that one; -1: none */
+	struct ucred owner_is;    /* that process */
+	struct ucred stranger;    /* process of another user that has the plain name; pid 0: none, or not known */
+	struct host_name reserve; /* name that this process listens at, if it is a reserve name */
+	uint64_t connected_ns;    /* since when */
+	struct udp_share share;   /* the port's socket, bound or to be, and its page if it is bound */
+	struct udp_turn *page;    /* mapped; NULL: none */
+	bool ipv6;                /* of the socket that is to be bound: both families */
 	bool bound;
 	bool has_port;
 	bool took_over;
@@ -106,8 +105,15 @@ static void explain_taken(void)
 {
 	uint64_t name[2];
 	struct udp_owner owner;
+	bool seen = udp_find_owner(number(), &owner);
 
-	if (udp_find_owner(number(), &owner)) {
+	/* A process of this user that has a reserve name has the port, and hands on what arrives. */
+	if (udp_name_is_reserved(number(), &port.reserve))
+		return;
+	if (port.stranger.uid != (uid_t)-1 && (!seen || owner.pid == port.stranger.pid)) {
+		EXPLAIN_ONCE(RULE_UDP_PORT_OTHER_USER, number(), (uint64_t)port.stranger.pid, port.stranger.uid,
+			     geteuid());
+	} else if (seen) {
 		memcpy(name, owner.name, sizeof(name));
 		EXPLAIN_ONCE(RULE_UDP_PORT_TAKEN, number(), (uint64_t)owner.pid, name[0], name[1]);
 	} else if (port.tries >= TUNABLE_UDP_PORT_TRIES_SOON) {
@@ -238,11 +244,9 @@ static void take_share(int connection, pid_t pid)
 		take_port();
 }
 
-/* One of another user keeps it, too, and that was said. */
 static void explain_kept(void)
 {
-	if (port.explained != RULE_UDP_PORT_OTHER_USER)
-		EXPLAIN_ONCE(RULE_UDP_PORT_KEPT, number(), (uint64_t)port.owner_is.pid);
+	EXPLAIN_ONCE(RULE_UDP_PORT_KEPT, number(), (uint64_t)port.owner_is.pid);
 }
 
 /* ---- receiving in the place of an owner that does not ---------------------------------------------------------- */
@@ -284,16 +288,6 @@ void udp_port_turn_lost(void)
 }
 
 /* ---- the name -------------------------------------------------------------------------------------------------- */
-
-static socklen_t make_name(struct sockaddr_un *name)
-{
-	int length;
-
-	*name = (struct sockaddr_un){.sun_family = AF_UNIX};
-	/* Abstract: the first byte is 0, the name is as long as the address says (unix(7)). */
-	length = snprintf(name->sun_path + 1, sizeof(name->sun_path) - 1, "softhca/1/port/%u", number());
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
-}
 
 static void client_gone(struct client *client)
 {
@@ -393,20 +387,15 @@ static void owner_ready(struct watched_fd *watched, uint32_t events)
 		owner_gone(watched);
 }
 
-/* @fd is connected to the process that has the name, and perhaps not the port: then it takes what this one gives. */
-static void follow(int fd)
+/* @fd is connected to the process of this user that has the name, and perhaps not the port: then it takes what this one gives. */
+static void follow(int fd, const struct ucred *owner)
 {
-	bool own_user = host_is_own_user(fd, &port.owner_is);
-
 	port.took_over = true;
 	port.connected_ns = clock_now_ns();
 	port.owner = (struct watched_fd){.fd = fd, .ready = owner_ready};
-	if (own_user)
-		give(fd);
-	else
-		EXPLAIN_ONCE(RULE_UDP_PORT_OTHER_USER, number(), (uint64_t)port.owner_is.pid, port.owner_is.uid,
-			     geteuid());
-	if (!progress_watch(&port.owner, own_user ? EPOLLIN | EPOLLRDHUP : EPOLLRDHUP)) {
+	port.owner_is = *owner;
+	give(fd);
+	if (!progress_watch(&port.owner, EPOLLIN | EPOLLRDHUP)) {
 		timer_arm(&port.hca->timers, &port.look, clock_now_ns() + LOOK_NS);
 		return;
 	}
@@ -414,21 +403,19 @@ static void follow(int fd)
 	retry();
 }
 
-/* Makes the name this process's, or follows the one that has it. */
+/* Makes the name this process's, or follows the one that has it. The first try may be under a QP's lock, and reads no list of names. */
 static void contend_for_name(void)
 {
-	struct sockaddr_un name;
-	socklen_t length = make_name(&name);
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct udp_name name = udp_name_contend(number(), port.tries);
 
-	if (fd >= 0 && !bind(fd, (struct sockaddr *)&name, length) && !listen(fd, BACKLOG)) {
-		port.name = (struct watched_fd){.fd = fd, .ready = client_came};
+	port.stranger = name.stranger;
+	port.reserve = name.reserve;
+	if (name.listening >= 0) {
+		port.name = (struct watched_fd){.fd = name.listening, .ready = client_came};
 		progress_watch(&port.name, EPOLLIN);
-	} else if (fd >= 0 && !connect(fd, (struct sockaddr *)&name, length)) {
-		follow(fd);
+	} else if (name.connected >= 0) {
+		follow(name.connected, &name.owner);
 	} else {
-		/* It is bound and does not listen yet, or it has just gone. */
-		close_fd(&fd);
 		retry();
 	}
 }

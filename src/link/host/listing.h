@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Listening sockets with abstract names, by /proc/net/unix. No locks; any thread. */
+#ifndef SOFTHCA_LINK_HOST_LISTING_H
+#define SOFTHCA_LINK_HOST_LISTING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/** A line of /proc/net/unix: a listening socket with an abstract name. */
+struct host_listed {
+	uint64_t inode;
+	char name[108]; /* without the leading NUL */
+};
+/**
+ * Calls @visit with each listening socket of this network namespace whose name begins with @prefix, until it returns false. The
+ * names come from other users and may be forged. Returns 0 or a negative errno.
+ */
+int host_names_list(const char *prefix, bool (*visit)(void *argument, const struct host_listed *listed),
+		    void *argument);
+
+#endif
