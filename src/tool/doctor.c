@@ -15,8 +15,10 @@
 
 #include "device/gid.h"
 #include "link/udp/parts.h"
+#include "tool/names.h"
 #include "tool/probes.h"
 #include "tool/tool.h"
+#include "wire/routes.h"
 
 /* How it stands: as it should; works, but slower or with less; something does not work. */
 enum verdict { GOOD, LESS, BAD };
@@ -70,6 +72,29 @@ static void examine_host(struct findings *findings)
 		     "abstract sockets do not work: %s", strerror(error));
 	else
 		note(findings, "abstract_sockets", GOOD, "", "processes of this host find each other");
+}
+
+/* Names of slots that one user holds without being suspected: so many have four million queue pairs. */
+#define MANY_SLOTS (HOST_SLOTS / 4)
+#define MOST_HOLDERS 64
+
+/* Any user can take the names of others; programs take reserve names then (link/host/names.h). */
+static void examine_names(struct findings *findings)
+{
+	static const char *const advice =
+		"See which program of that user it is. Programs of other users take reserve names meanwhile (rule 102), "
+		"which are slower to find.";
+	struct name_holder holders[MOST_HOLDERS];
+	int count = names_holders(holders, MOST_HOLDERS);
+
+	if (count < 0)
+		note(findings, "names", GOOD, "", "who holds names of softhca is not known: %s", strerror(-count));
+	else if (!count)
+		note(findings, "names", GOOD, "", "no user holds a name of softhca");
+	else
+		note(findings, "names", holders[0].slots >= MANY_SLOTS ? LESS : GOOD, advice,
+		     "user %u holds %u of %u names of queue pair numbers and %u of ports; %d more users hold names",
+		     holders[0].user, holders[0].slots, HOST_SLOTS - 2, holders[0].ports, count - 1);
 }
 
 static void examine_memory(struct findings *findings)
@@ -307,6 +332,7 @@ int command_doctor(int argc, char **argv)
 	options_parse_all(COMMAND_DOCTOR, argc, argv, &settings, own);
 	note(&findings, "libraries", GOOD, "", "%s", library_directory());
 	examine_host(&findings);
+	examine_names(&findings);
 	examine_memory(&findings);
 	examine_port(&findings, &settings);
 	examine_addresses(&findings, &settings);

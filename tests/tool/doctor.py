@@ -12,7 +12,7 @@ import unittest
 from harness import TOOL, clean_environment, main, softhca
 
 REFUSE = os.path.abspath(sys.argv[3])
-NAMES = ['libraries', 'shared_memory', 'abstract_sockets', 'reading_memory', 'udp_port', 'addresses', 'namespaces',
+NAMES = ['libraries', 'shared_memory', 'abstract_sockets', 'names', 'reading_memory', 'udp_port', 'addresses', 'namespaces',
          'other_adapters', 'cpu', 'open_files', 'locked_memory', 'huge_pages']
 
 
@@ -120,6 +120,24 @@ class Network(unittest.TestCase):
         if 'unshare' in done.stderr:
             self.skipTest(done.stderr.strip())
         return findings(done)
+
+    def test_holders_of_names(self):
+        hold = ('import socket, sys, time\n'
+                'kept = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for number in range(int(sys.argv[1]))]\n'
+                'for number, one in enumerate(kept):\n'
+                '    one.bind("\\0softhca/1/slot/%d" % (number + 1))\n'
+                'port = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)\n'
+                'port.bind("\\0softhca/1/port/4791")\n'
+                'print(flush=True)\n'
+                'time.sleep(20)\n')
+        if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 5000:
+            self.skipTest('5000 descriptors are not allowed')
+        for count, verdict in ((3, 'ok'), (4500, 'less')):
+            found = self.inside(f"ulimit -n 5000; mkfifo /tmp/doctor.$$; python3 -c '{hold}' {count} >/tmp/doctor.$$ & "
+                                'read line </tmp/doctor.$$; rm /tmp/doctor.$$')['names']
+            self.assertEqual((found['verdict'], found['found']), (
+                verdict, f'user 0 holds {count} of 16382 names of queue pair numbers and 1 of ports; 0 more users hold names'))
+        self.assertEqual(self.inside('true')['names']['found'], 'no user holds a name of softhca')
 
     def test_namespace_without_addresses(self):
         found = self.inside('ip link set lo up')['addresses']
