@@ -212,6 +212,13 @@ static pid_t process_of(uint32_t qpn)
 	return peer ? peer->pid : 0;
 }
 
+static uint32_t connection_to(uint32_t qpn)
+{
+	const struct host_peer *peer = host_peer_of(qpn);
+
+	return peer ? peer->serial : 0;
+}
+
 const struct routes device_routes = {.route = link_route,
 				     .sees_process = link_sees_process,
 				     .listen = link_listen,
@@ -225,6 +232,8 @@ const struct routes device_routes = {.route = link_route,
 				     .accept = host_accept,
 				     .is_known = is_known,
 				     .process_of = process_of,
+				     .connection_to = connection_to,
+				     .connection_leads_to = host_connection_leads_to,
 				     .is_vacant = host_slot_is_vacant,
 				     .is_near = on_this_host,
 				     .to_manager = to_manager,

@@ -28,6 +28,7 @@ struct dc_target {
 	uint16_t stream;
 	uint64_t key;
 	const struct link *link;
+	uint32_t connection; /* as that of a connected QP (transport/qp.h) */
 	struct packet_path path;
 };
 

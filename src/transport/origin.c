@@ -21,33 +21,60 @@ static uint64_t name_of(const struct link *link)
 #define PREFIX(gid) be64toh((gid)->global.subnet_prefix)
 #define INTERFACE(gid) be64toh((gid)->global.interface_id)
 
-static struct refusal what_differs(const struct hca_qp *qp, const struct packet *packet)
+/* Which peer a QP accepts packets from: of a DCI, its target. */
+struct expected {
+	const struct link *link;
+	const struct packet_path *path;
+	uint32_t *connection;
+	uint32_t number;
+};
+
+static struct expected expected_by(struct hca_qp *qp)
 {
-	const struct link *link = qp->dci ? qp->dci->target.link : qp->link;
-	const struct packet_path *path = qp->dci ? &qp->dci->target.path : &qp->path;
+	if (qp->dci)
+		return (struct expected){qp->dci->target.link, &qp->dci->target.path, &qp->dci->target.connection,
+					 qp->dci->target.number};
+	return (struct expected){qp->link, &qp->path, &qp->connection, qp->attr.dest_qp_num};
+}
+
+static struct refusal what_differs(const struct hca_qp *qp, const struct expected *peer, const struct packet *packet,
+				   pid_t process)
+{
 	const union ibv_gid *from = &packet->path->source, *to = &packet->path->destination;
 
-	if (packet->link != link)
+	if (packet->link != peer->link)
 		return (struct refusal){RULE_PACKET_LINK,
-					{packet->message, qp->number, name_of(packet->link), name_of(link)}};
-	if (!same_gid(from, &path->destination))
+					{packet->message, qp->number, name_of(packet->link), name_of(peer->link)}};
+	if (peer->link->paired)
+		return (struct refusal){RULE_PACKET_PROCESS,
+					{packet->message, qp->number, (uint64_t)process, peer->number}};
+	if (!same_gid(from, &peer->path->destination))
 		return (struct refusal){RULE_PACKET_SOURCE,
 					{packet->message, qp->number, PREFIX(from), INTERFACE(from),
-					 PREFIX(&path->destination), INTERFACE(&path->destination)}};
+					 PREFIX(&peer->path->destination), INTERFACE(&peer->path->destination)}};
 	return (struct refusal){RULE_PACKET_TARGET,
-				{packet->message, qp->number, PREFIX(to), INTERFACE(to), PREFIX(&path->source),
-				 INTERFACE(&path->source)}};
+				{packet->message, qp->number, PREFIX(to), INTERFACE(to), PREFIX(&peer->path->source),
+				 INTERFACE(&peer->path->source)}};
 }
 
 bool origin_look_again(struct hca_qp *qp, const struct packet *packet)
 {
+	struct expected peer;
 	struct refusal why;
+	pid_t process = 0;
 
 	/* The peer's number was nobody's when the route was chosen. Only processes of the same user make this look again. */
-	if (packet->link == routes->shm() && !qp->dci && qp_route_again(qp) && origin_is(qp->link, &qp->path, packet))
+	if (packet->link == routes->shm() && !qp->dci)
+		qp_route_again(qp);
+	peer = expected_by(qp);
+	/* The first packet over a connection, or over the second one to the same process. */
+	if (packet->link == peer.link && peer.link && peer.link->paired && *peer.connection != packet->connection &&
+	    routes->connection_leads_to(packet->connection, peer.number, &process))
+		*peer.connection = packet->connection;
+	if (origin_is(peer.link, peer.path, *peer.connection, packet))
 		return true;
 	counter_add(qp->hca, COUNTER_DROPPED_STRANGER, 1);
-	why = what_differs(qp, packet);
+	why = what_differs(qp, &peer, packet, process);
 	packet_explain_drop(qp->hca, packet, &(struct explain_subject){.qpn = qp->number}, &why);
 	return false;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where packets for a QP may come from. A connected QP, and a DCI while it has a target, hears its peer alone (IBTA 9.6): over
- * the link that leads there, and, over a link that others can write to as well, from the peer's address to its own. What
- * another user of the host sends as a datagram thus reaches no QP whose peer is in this process or behind shared memory. A
+ * Where packets for a QP may come from. A connected QP, and a DCI while it has a target, accepts packets of its peer alone (IBTA 9.6):
+ * over the link that leads there; over a link that others can write to, from the peer's address to its own; over shared memory,
+ * from the process that has the peer's number. Datagrams of other users of the host thus reach no QP whose peer is in this
+ * process or behind shared memory, and other processes of the same user reach only QPs that are connected to them. A
  * datagram QP hears everybody who has its Q_Key; a DCT, whoever has its access key, and each initiator where it began.
  *
  * Of the run loop; the QP's lock is held.
@@ -22,23 +23,31 @@ static inline bool same_gid(const union ibv_gid *a, const union ibv_gid *b)
 	return !memcmp(a, b, sizeof(*a));
 }
 
-/** True if @packet took the way from the peer behind @link, to which @path leads. */
-static inline bool origin_is(const struct link *link, const struct packet_path *path, const struct packet *packet)
+/**
+ * Returns true if @packet came from the peer behind @link, to which @path leads, and over @connection if the link is paired.
+ */
+static inline bool origin_is(const struct link *link, const struct packet_path *path, uint32_t connection,
+			     const struct packet *packet)
 {
-	return packet->link == link && (!link->shared || (same_gid(&packet->path->source, &path->destination) &&
-							  same_gid(&packet->path->destination, &path->source)));
+	if (packet->link != link)
+		return false;
+	if (link->shared)
+		return same_gid(&packet->path->source, &path->destination) &&
+		       same_gid(&packet->path->destination, &path->source);
+	return !link->paired || packet->connection == connection;
 }
 
-/** The rest of origin_is_peer(): false when it was counted and explained that @packet is not the peer's. */
+/** Completes origin_is_peer(). Returns false when it was counted and explained that @packet is not the peer's. */
 bool origin_look_again(struct hca_qp *qp, const struct packet *packet);
 
-/** True if @qp may hear @packet. If not, it is to be dropped; that was counted and explained. */
+/** Returns true if @qp may accept @packet. If not, the caller drops it; that was counted and explained. */
 static inline bool origin_is_peer(struct hca_qp *qp, const struct packet *packet)
 {
 	if (qp->transport->hears_all)
 		return true;
-	if (__builtin_expect(qp->dci ? origin_is(qp->dci->target.link, &qp->dci->target.path, packet)
-				     : origin_is(qp->link, &qp->path, packet),
+	if (__builtin_expect(qp->dci ? origin_is(qp->dci->target.link, &qp->dci->target.path,
+						 qp->dci->target.connection, packet)
+				     : origin_is(qp->link, &qp->path, qp->connection, packet),
 			     1))
 		return true;
 	return origin_look_again(qp, packet);

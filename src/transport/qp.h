@@ -176,6 +176,7 @@ struct hca_qp {
 	uint32_t flushes;                  /* atomic copy of "ERR": receive doorbells must look */
 	const struct transport *transport; /* of the type */
 	const struct link *link;           /* that leads to the peer; NULL: none does */
+	uint32_t connection;               /* to the peer's process, if the link is paired; 0: not known yet */
 	uint32_t whole;                    /* of RC link->whole, else 0 */
 	bool by_return;                    /* of RC, and link->by_return */
 	bool scatter_to_cqe;               /* MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE; requester_response.c */

@@ -99,6 +99,8 @@ void qp_route(struct hca_qp *qp)
 	qp->link = routes->route(qp->hca, &qp->path.destination, qp->attr.dest_qp_num);
 	qp->by_return = qp->type == IBV_QPT_RC && qp->link && qp->link->by_return;
 	qp->whole = qp->type == IBV_QPT_RC && qp->link ? qp->link->whole : 0;
+	/* Now, since the peer may have ended when its first packet is handled. */
+	qp->connection = qp->link && qp->link->paired ? routes->connection_to(qp->attr.dest_qp_num) : 0;
 	if (qp->link)
 		qp->requester.window = link_first_window(qp->hca, qp->link);
 	/* The shm link has a connection that tells. */

@@ -373,7 +373,8 @@ void run_let_go(struct run *run)
 /* True if nothing that run_drain() looks for can be found: @qp may hear @packet, and its answer is owed. Its lock is held. */
 static inline bool takes_whole(const struct hca_qp *qp, const struct packet *packet)
 {
-	return qp->whole && packet->link == qp->link && qp_receives(qp) && !qp->hca->filters;
+	return qp->whole && packet->link == qp->link && packet->connection == qp->connection && qp_receives(qp) &&
+	       !qp->hca->filters;
 }
 
 static inline void deliver_whole(struct run *run, struct packet *packet, struct hca_qp *qp)

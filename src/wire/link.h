@@ -57,9 +57,14 @@ struct link {
 	uint32_t whole;
 	/*
 	 * Others than the processes of this user can write to it: the addresses of a packet tell its sender, and its carrier
-	 * vouches for them. Packets of the other links need no other proof than the link.
+	 * vouches for them.
 	 */
 	bool shared;
+	/*
+	 * Packets arrive over connections to single processes: packet.connection tells the sender's process. A connected QP
+	 * accepts packets of its peer's process only.
+	 */
+	bool paired;
 	/* Routers are on the way, which mark packets when they are congested: with path->traffic_class of what arrives. */
 	bool routed;
 	uint32_t most;   /* payload bytes of a run; a multiple of the largest MTU; 0: any number */

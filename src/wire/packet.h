@@ -58,6 +58,8 @@ struct packet {
 	bool handed_on;   /* of another host, by the process that has the RoCE port; for queue pair 1 */
 	uint32_t destination_qpn, source_qpn;
 	uint32_t psn; /* of the first packet of the run */
+	/* Connection to another process of this host that it arrived over (link/host/host.h); only of a link that is `paired`. */
+	uint32_t connection;
 	uint32_t
 		count; /* packets, at least 1; of what arrived also 0: as many as its bytes take, the responder knows the MTU */
 	uint16_t mtu; /* bytes of payload per packet */

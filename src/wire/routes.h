@@ -44,6 +44,13 @@ struct routes {
 	/* True if the process that has the slot of @qpn is connected; its pid, 0 if it is not or that cannot be seen. Cheap. */
 	bool (*is_known)(uint32_t qpn);
 	pid_t (*process_of)(uint32_t qpn);
+	/* Returns the connection to the process that has the slot of @qpn, made if there is none; 0: there is none. */
+	uint32_t (*connection_to)(uint32_t qpn);
+	/*
+	 * Returns true if @connection leads to the process that has the slot of @qpn, to which there may be a second connection.
+	 * *@process: the pid at its other end, 0 if that is not known.
+	 */
+	bool (*connection_leads_to)(uint32_t connection, uint32_t qpn, pid_t *process);
 	/* True if nobody on this host has the slot of @qpn: the process that had it has ended. False if that cannot be told. */
 	bool (*is_vacant)(uint32_t qpn);
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "transport/answer.h"
+#include "link/shm/shm.h"
 #include "link/udp/udp.h"
 #include "verbs/objects.h"
 #include "verbs/ops.h"
@@ -52,6 +53,24 @@ void case_PACKET_LINK(void **state)
 		    "mlx5_0 qp 0x%x: RDMA WRITE for queue pair 0x%x came over udp, and its peer is reached over local: "
 		    "dropped. [67 PACKET_LINK; ",
 		    qp[SERVER]->qp_num, qp[SERVER]->qp_num);
+}
+
+/* A connection that has ended, to another process than the peer's. */
+void case_PACKET_PROCESS(void **state)
+{
+	struct hca_qp *device = to_user_qp(qp[SERVER])->device;
+
+	(void)state;
+	to_rts(SERVER);
+	queue_lock(&device->lock);
+	device->link = link_shm();
+	device->connection = UINT32_MAX;
+	queue_unlock(&device->lock);
+	deliver_from(link_shm(), "::ffff:192.0.2.9", "::ffff:192.0.2.1");
+	expect_line(qp[SERVER], RULE_PACKET_PROCESS,
+		    "mlx5_0 qp 0x%x: RDMA WRITE for queue pair 0x%x came from a process that is not known, and its peer, "
+		    "queue pair 0x%x, belongs to another process: dropped. [103 PACKET_PROCESS; ",
+		    qp[SERVER]->qp_num, qp[SERVER]->qp_num, device->attr.dest_qp_num);
 }
 
 void case_PACKET_SOURCE(void **state)

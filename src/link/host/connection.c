@@ -355,6 +355,17 @@ struct host_peer *host_peer_of(uint32_t qpn)
 	return peer;
 }
 
+bool host_connection_leads_to(uint32_t connection, uint32_t qpn, pid_t *process)
+{
+	const struct host_peer *from = host_peers(), *to;
+
+	while (from && from->serial != connection)
+		from = host_next(from);
+	*process = from ? from->pid : 0;
+	to = from ? host_peer_of(qpn) : NULL;
+	return to && (to == from || to->pid == from->pid);
+}
+
 struct host_peer *host_living_peer_of(uint32_t qpn)
 {
 	struct host_peer *peer = host_peer_known(qpn);

@@ -121,6 +121,13 @@ struct host_peer *host_peer_known(uint32_t qpn);
 struct host_peer *host_living_peer_of(uint32_t qpn);
 
 /**
+ * Returns true if the connection with the serial number @connection leads to the process that has the slot of @qpn: two processes that
+ * connect to each other at the same time have two. Processes whose ids this one cannot see count as one. *@process: the process at its
+ * other end, 0 if it is not known. Inside an epoch section; any thread; may be called under a QP's lock.
+ */
+bool host_connection_leads_to(uint32_t connection, uint32_t qpn, pid_t *process);
+
+/**
  * Returns true if no process of this host has the slot of @qpn: the process that had it has ended. Returns false if the answer
  * is not known. The answer may be TUNABLE_HOST_QUESTION_NS old. A few system calls, none of which blocks; any thread; may be called
  * under a QP's lock.

@@ -115,6 +115,7 @@ static bool parse_record(struct shm_peer *peer, const struct shm_record *record,
 	packet->mtu = 0;
 	packet->handed_on = slot->flags & SHM_FLAG_FRAME;
 	packet->link = packet->handed_on ? routes->udp() : link_shm();
+	packet->connection = peer->host->serial;
 	packet->path = &no_path;
 	if (record->path) {
 		read_path(&packet->own_path, record->path);
@@ -224,6 +225,7 @@ SPECIALISED bool take_as(struct shm_peer *peer, struct run *run, struct tally *t
 	}
 	packet->mtu = 0;
 	packet->link = link_shm();
+	packet->connection = peer->host->serial;
 	packet->path = &no_path;
 	if (unlikely(the_registry.count > 1))
 		turn_to(tally, packet->destination_qpn);

@@ -25,6 +25,7 @@ const struct link *link_shm(void)
 {
 	static const struct link shm = {
 		.name = "shm",
+		.paired = true,
 		.whole = TUNABLE_SHM_LONG_FROM,
 		.most = TUNABLE_SHM_RUN_BYTES,
 		.send = shm_send,

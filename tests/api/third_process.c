@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A queue pair accepts packets of its peer's process only. A third process of the same user knows the number, the PSN, the key and
+ * the address of a connected queue pair, and connects a queue pair of its own to it: its WRITE changes nothing and is not answered,
+ * and the two connected processes continue. IBTA 9.6: a connected queue pair drops packets that are not of its peer.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <infiniband/verbs.h>
+
+enum { TARGET, PEER, THIRD, PROCESSES, WITHIN_S = 40, PSN = 7, PATIENT = 14, IMPATIENT = 8 };
+
+/* Shared by the processes. */
+static struct board {
+	uint32_t step[PROCESSES]; /* atomic */
+	uint32_t third_first;     /* 1: it sends before the peer does */
+	uint32_t qpn[PROCESSES], rkey;
+	uint64_t memory[2]; /* of the target: what the peer and what the third process writes to */
+	uint64_t address;
+} * board;
+
+static struct ibv_context *context;
+static struct ibv_cq *cq;
+static struct ibv_qp *qp;
+static struct ibv_mr *mr;
+static uint64_t outbox;
+
+#define CHECK(condition)                                                                                               \
+	do {                                                                                                           \
+		if (!(condition)) {                                                                                    \
+			fprintf(stderr, "%s:%d: check failed: %s\n", __FILE__, __LINE__, #condition);                  \
+			_exit(1);                                                                                      \
+		}                                                                                                      \
+	} while (0)
+
+static void reach(int process, uint32_t step)
+{
+	__atomic_store_n(&board->step[process], step, __ATOMIC_SEQ_CST);
+}
+
+static void await(int process, uint32_t step)
+{
+	time_t end = time(NULL) + WITHIN_S;
+
+	while (__atomic_load_n(&board->step[process], __ATOMIC_SEQ_CST) < step) {
+		CHECK(time(NULL) < end);
+		usleep(200);
+	}
+}
+
+static void open_device(int process)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_qp_init_attr attr = {
+		.cap = {.max_send_wr = 4, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+		.qp_type = IBV_QPT_RC,
+	};
+	struct ibv_pd *pd;
+
+	CHECK(list && list[0]);
+	context = ibv_open_device(list[0]);
+	CHECK(context);
+	pd = ibv_alloc_pd(context);
+	cq = ibv_create_cq(context, 16, NULL, NULL, 0);
+	CHECK(pd && cq);
+	attr.send_cq = attr.recv_cq = cq;
+	qp = ibv_create_qp(pd, &attr);
+	mr = process == TARGET ? ibv_reg_mr(pd, board->memory, sizeof(board->memory),
+					    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
+			       : ibv_reg_mr(pd, &outbox, sizeof(outbox), 0);
+	CHECK(qp && mr);
+	board->qpn[process] = qp->qp_num;
+}
+
+static void connect_to(uint32_t number, uint8_t timeout, uint32_t psn)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
+
+	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+	attr = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = number,
+		.rq_psn = PSN,
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = 12,
+		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64, .sgid_index = 3}},
+	};
+	CHECK(!ibv_query_gid(context, 1, 3, &attr.ah_attr.grh.dgid));
+	CHECK(!ibv_modify_qp(qp, &attr,
+			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
+	attr = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTS, .sq_psn = psn, .timeout = timeout, .retry_cnt = 3, .rnr_retry = 7};
+	CHECK(!ibv_modify_qp(qp, &attr,
+			     IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				     IBV_QP_MAX_QP_RD_ATOMIC));
+}
+
+/* Writes @value to word @index of the target; returns the status. */
+static enum ibv_wc_status write_word(int index, uint64_t value)
+{
+	struct ibv_sge sge = {.addr = (uintptr_t)&outbox, .length = sizeof(outbox), .lkey = mr->lkey};
+	struct ibv_send_wr *bad, wr = {
+					 .sg_list = &sge,
+					 .num_sge = 1,
+					 .opcode = IBV_WR_RDMA_WRITE,
+					 .send_flags = IBV_SEND_SIGNALED,
+					 .wr.rdma = {board->address + (uint64_t)index * sizeof(uint64_t), board->rkey},
+				 };
+	time_t end = time(NULL) + WITHIN_S;
+	struct ibv_wc wc;
+	int found;
+
+	outbox = value;
+	CHECK(!ibv_post_send(qp, &wr, &bad));
+	while (!(found = ibv_poll_cq(cq, 1, &wc)))
+		CHECK(time(NULL) < end);
+	CHECK(found == 1);
+	return wc.status;
+}
+
+static void be_target(void)
+{
+	struct ibv_wc wc;
+
+	open_device(TARGET);
+	board->rkey = mr->rkey;
+	board->address = (uintptr_t)board->memory;
+	reach(TARGET, 1);
+	await(PEER, 1);
+	connect_to(board->qpn[PEER], PATIENT, PSN);
+	reach(TARGET, 2);
+	while (__atomic_load_n(&board->step[PEER], __ATOMIC_SEQ_CST) < 4)
+		ibv_poll_cq(cq, 1, &wc);
+}
+
+/* Writes before the third process does, and after it. */
+static void be_peer(void)
+{
+	open_device(PEER);
+	reach(PEER, 1);
+	await(TARGET, 2);
+	connect_to(board->qpn[TARGET], PATIENT, PSN);
+	if (board->third_first)
+		await(THIRD, 1);
+	CHECK(write_word(0, 1) == IBV_WC_SUCCESS);
+	reach(PEER, 3);
+	await(THIRD, 1);
+	CHECK(write_word(0, 2) == IBV_WC_SUCCESS);
+	reach(PEER, 4);
+}
+
+static void be_third(void)
+{
+	open_device(THIRD);
+	await(TARGET, 2);
+	if (!board->third_first)
+		await(PEER, 3);
+	/* The number that the target expects next. */
+	connect_to(board->qpn[TARGET], IMPATIENT, board->third_first ? PSN : PSN + 1);
+	CHECK(write_word(1, 3) == IBV_WC_RETRY_EXC_ERR);
+	reach(THIRD, 1);
+}
+
+static pid_t start(void (*body)(void))
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	body();
+	_exit(0);
+}
+
+static void run(uint32_t third_first)
+{
+	static void (*const bodies[PROCESSES])(void) = {be_target, be_peer, be_third};
+	pid_t pid[PROCESSES];
+	int status;
+
+	memset(board, 0, sizeof(*board));
+	board->third_first = third_first;
+	for (int i = 0; i < PROCESSES; i++)
+		pid[i] = start(bodies[i]);
+	for (int i = 0; i < PROCESSES; i++) {
+		assert_int_equal(waitpid(pid[i], &status, 0), pid[i]);
+		assert_int_equal(status, 0);
+	}
+	assert_int_equal(board->memory[0], 2);
+	assert_int_equal(board->memory[1], 0);
+}
+
+static void after_the_peer(void **state)
+{
+	(void)state;
+	run(0);
+}
+
+/* The target has accepted no packet yet. */
+static void before_the_peer(void **state)
+{
+	(void)state;
+	run(1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(after_the_peer),
+		cmocka_unit_test(before_the_peer),
+	};
+
+	if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET)) {
+		printf("1..0 # SKIP no network namespace of its own: %s\n", strerror(errno));
+		return 77;
+	}
+	setenv("SOFTHCA_LINK", "shm", 1);
+	setenv("SOFTHCA_GIDS", "loopback", 1);
+	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (board == MAP_FAILED)
+		return 1;
+	return cmocka_run_group_tests_name("api/third_process", tests, NULL, NULL);
+}
