@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -271,15 +272,39 @@ static void not_accepted(void)
 	       getpid());
 }
 
+/* Another process, which waits for its end afterwards. */
+static pid_t connect_three_times(int ready)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	for (int i = 0; i < 3; i++)
+		if (host_hello_send(connect_to(own), host_memory_create()))
+			_exit(1);
+	if (write(ready, "", 1) != 1)
+		_exit(1);
+	for (;;)
+		pause();
+}
+
 static void connections(void)
 {
-	const struct host_hello right = hello();
+	int ready[2];
+	pid_t pid;
+	char byte;
 
-	for (int i = 0; i < 3; i++)
-		connect_and_say(&right, sizeof(right), host_memory_create());
+	claim();
+	if (pipe(ready))
+		give_up("no pipe");
+	pid = connect_three_times(ready[1]);
+	if (read(ready[0], &byte, 1) != 1)
+		give_up("no connections");
+	take_connections();
+	kill(pid, SIGKILL);
 	expect(RULE_HOST_CONNECTIONS,
 	       "process %d has 2 connections to this process already: another one is refused. [121 HOST_CONNECTIONS; ",
-	       getpid());
+	       pid);
 }
 
 #define CASE(rule, body)                                                                                               \

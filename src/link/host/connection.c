@@ -264,8 +264,10 @@ bool host_has_all_connections(pid_t pid)
 {
 	uint32_t count = 0;
 
-	/* Processes of a PID namespace that this process cannot see cannot be told apart. */
-	for (struct host_peer *peer = pid ? host_table.peers : NULL; peer; peer = peer->next)
+	/* This process may do to itself what it likes; those of a PID namespace that it cannot see cannot be told apart. */
+	if (!pid || pid == getpid())
+		return false;
+	for (struct host_peer *peer = host_table.peers; peer; peer = peer->next)
 		count += peer->pid == pid && !has_ended(peer);
 	return count >= LIMIT_PROCESS_CONNECTIONS;
 }
