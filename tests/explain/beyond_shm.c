@@ -14,6 +14,7 @@
 #include "device/device.h"
 #include "device/grants.h"
 #include "hca/hca.h"
+#include "link/shm/peer.h"
 #include "wire/link.h"
 #include "transport/run.h"
 
@@ -146,6 +147,29 @@ static void packet(void)
 	       "a record that process %d wrote into the shared ring, for queue pair 0x4711, with 4 bytes of payload, "
 	       "does not have the headers for that: dropped. [212 SHM_PACKET; ",
 	       getpid());
+}
+
+static void handed_on(void)
+{
+	struct shm_slot slot = hostile_bth(0x11, 0x4711, 0, 0);
+	struct shm_path path = {.source = {0x20, 1, 0xd, 0xb8, [15] = 9}};
+	struct shm_cursor to = shm_tail(&hostile.out);
+
+	slot.flags = SHM_FLAG_PATH | SHM_FLAG_FRAME;
+	slot.headers += 4;
+	slot.length = 4;
+	memcpy(hostile.out.ring->data + (size_t)shm_step(&to, shm_record_lines(&slot)) * SHM_LINE, &path, sizeof(path));
+	hostile_send(&hostile, &slot, "abcd", 4);
+	expect(RULE_FRAME_HANDED_ON,
+	       "a frame from 0x20010db800000000:0x9 for queue pair 0x4711, with 4 bytes of payload, does not have the "
+	       "headers for that: dropped; process %d received it and handed it on. [122 FRAME_HANDED_ON; ",
+	       getpid());
+}
+
+void case_FRAME_HANDED_ON(void **state)
+{
+	(void)state;
+	in_a_child(handed_on);
 }
 
 /* It says so of a thread that there is not. */

@@ -300,6 +300,12 @@ static void test_bad_packets_are_dropped(void **state)
 	slot = hostile_bth(0xd3, end.qp->number, SQ_START_PSN, 5000);
 	slot.headers = 40;
 	DROPPED(SHM_PACKET, hostile_send(&other, &slot, NULL, 0));
+	/* A frame that the process of the port handed on: an error of the host that sent it. */
+	slot = write_slot(SQ_START_PSN, 7);
+	slot.bytes[1] = 0x40;
+	slot.flags = SHM_FLAG_PATH | SHM_FLAG_FRAME;
+	put_path(&slot, &end.qp->path);
+	DROPPED(FRAME_HANDED_ON, hostile_send(&other, &slot, "1234567", 7));
 #undef DROPPED
 	send_write(SQ_START_PSN, (const uint8_t *)"12345678", 8);
 	expect_acknowledge(SQ_START_PSN, NO_CREDITS);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The shm link, receiving: the poller turns records into packets, see peer.h. */
+#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
@@ -68,13 +69,26 @@ static struct hca *show_to_filters(struct packet *packet)
 	return qp.hca;
 }
 
+/* A record that does not have the headers for its payload: an error of the other side or, for a frame, of the host that sent it. */
+static struct refusal misfit(const struct shm_peer *peer, const struct shm_record *record, const struct packet *packet)
+{
+	uint64_t pid = (uint64_t)peer->host->pid, source[2];
+
+	if (!(record->slot.flags & SHM_FLAG_FRAME))
+		return (struct refusal){RULE_SHM_PACKET, {pid, packet->destination_qpn, record->slot.length}};
+	memcpy(source, record->path + offsetof(struct shm_path, source), sizeof(source));
+	return (struct refusal){RULE_FRAME_HANDED_ON,
+				{be64toh(source[0]), be64toh(source[1]), packet->destination_qpn, record->slot.length,
+				 pid}};
+}
+
 static bool parse_payload(struct shm_peer *peer, const struct shm_record *record, const uint8_t *headers,
 			  struct packet *packet, struct refusal *why)
 {
 	uint32_t length = record->slot.length;
 	uint8_t masks[2 * sizeof(uint64_t)];
 
-	*why = (struct refusal){RULE_SHM_PACKET, {(uint64_t)peer->host->pid, packet->destination_qpn, length}};
+	*why = misfit(peer, record, packet);
 	if (roce_pad_of(headers) != roce_pad(length))
 		return false;
 	if (!(packet_opcodes[headers[0]].headers & HEADER_PAYLOAD))
@@ -103,8 +117,7 @@ static bool parse_record(struct shm_peer *peer, const struct shm_record *record,
 	if (length < 0)
 		return false;
 	if (length != slot->headers) {
-		*why = (struct refusal){RULE_SHM_PACKET,
-					{(uint64_t)peer->host->pid, packet->destination_qpn, slot->length}};
+		*why = misfit(peer, record, packet);
 		return false;
 	}
 	if (!parse_payload(peer, record, headers, packet, why))
