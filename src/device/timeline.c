@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/fault_signal.h"
 #include "core/file_size.h"
 #include "core/settings.h"
 #include "core/timer.h"
@@ -251,6 +252,20 @@ static int make_file(void)
 	return 0;
 }
 
+/*
+ * The file was cut by another process. The records that follow go to memory that no reader has, in the place of the file. mmap(2) is
+ * async-signal-safe in fact, if not by POSIX, and nothing else is done.
+ */
+static bool replace_file(int signal, const siginfo_t *info, const void *context)
+{
+	uintptr_t address = (uintptr_t)info->si_addr;
+
+	(void)context;
+	return signal == SIGBUS && file.head && address - (uintptr_t)file.head < file.bytes &&
+	       mmap(file.head, file.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+		       file.head;
+}
+
 /* What programs do to their directory later does not matter. */
 static int set_path(const char *name)
 {
@@ -279,7 +294,8 @@ int timeline_open(const struct settings *settings, char *error, size_t size)
 	if (result)
 		snprintf(error, size, "SOFTHCA_TIMELINE=%s: %s", settings->timeline, strerror(-result));
 	else
-		timeline_on = true;
+		fault_signal_watch(replace_file);
+	timeline_on = !result;
 	return result;
 }
 
