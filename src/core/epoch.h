@@ -39,6 +39,8 @@ struct epoch_slot {
 	struct timeline_record *timeline_next, *timeline_end;
 	uint64_t timeline_clock;
 	uint32_t timeline_lap;
+	/* Queue pair that its thread last began to work for, with EPOCH_RECEIVES if for a packet that had arrived: for explanations */
+	uint32_t qpn;
 	struct epoch_slot *next;
 	uint8_t scratch[EPOCH_SCRATCH_BYTES]; /* of the owning thread; see epoch_scratch() */
 } __attribute__((aligned(128)));
@@ -106,6 +108,14 @@ static inline void epoch_enter_with_lock(struct queue_lock *lock)
 	}
 	if (__builtin_expect(epoch_enter_with_exchange(&lock->held), 0))
 		queue_lock_wait(lock);
+}
+
+#define EPOCH_RECEIVES (1u << 31)
+
+/** Notes that this thread begins to work for queue pair @qpn, see epoch_slot.qpn. Inside a section. */
+static inline void epoch_note(uint32_t qpn)
+{
+	epoch_this_thread->qpn = qpn;
 }
 
 /** EPOCH_SCRATCH_BYTES that belong to this thread, until the next call. */

@@ -3,6 +3,7 @@
 #include "core/thread.h"
 
 #include <sched.h>
+#include <signal.h>
 #include <stdint.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -21,6 +22,13 @@ struct scheduling {
 	uint64_t deadline;
 	uint64_t period;
 };
+
+void thread_signals_to_block(sigset_t *signals)
+{
+	sigfillset(signals);
+	sigdelset(signals, SIGSEGV);
+	sigdelset(signals, SIGBUS);
+}
 
 void thread_run_soon(void)
 {

@@ -575,7 +575,7 @@ static int start_thread(void)
 	sigset_t all, before;
 	int error;
 
-	sigfillset(&all);
+	thread_signals_to_block(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);

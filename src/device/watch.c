@@ -308,7 +308,7 @@ static int start_thread(struct watcher *watcher)
 	if (watcher->wake < 0)
 		return -EAGAIN;
 	trap_open(&watcher->trap);
-	sigfillset(&all);
+	thread_signals_to_block(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);

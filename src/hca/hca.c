@@ -16,6 +16,7 @@
 #include "device/identity.h"
 #include "hca/fork.h"
 #include "hca/manager.h"
+#include "hca/memory_fault.h"
 #include "wire/mad.h"
 #include "core/limits.h"
 #include "core/lock.h"
@@ -178,6 +179,8 @@ static bool make_registry(void)
 		the_registry.devices = calloc(settings.devices, sizeof(struct hca));
 		wanted = settings.devices;
 	}
+	if (explain_sink_is_on(the_registry.sink))
+		memory_fault_explain();
 	while (the_registry.devices && ready < wanted && !hca_init(&the_registry.devices[ready], ready, &settings))
 		ready++;
 	if (!the_registry.devices || ready < wanted)

@@ -545,6 +545,7 @@ void hca_qp_send_doorbell(struct hca_qp *qp)
 	enum trial outcome;
 
 	epoch_enter_with_lock(&qp->lock);
+	epoch_note(qp->number);
 	while (unlikely((outcome = trial(qp)) == TRIAL_PAUSE)) {
 		queue_unlock(&qp->lock);
 		queue_lock(&qp->lock);

@@ -82,6 +82,7 @@ static void deliver(struct run *run, struct packet *packet, struct hca_qp *qp)
 		set_count(packet, qp);
 	if (timeline_is_on())
 		record_arrived(qp, packet, packet->count);
+	epoch_note(is_response(packet) ? qp->number : qp->number | EPOCH_RECEIVES);
 	if (is_response(packet)) {
 		requester_receive(qp, packet, run);
 		return;
@@ -277,13 +278,16 @@ void run_finish(struct run *run)
 		qp->scheduled = false;
 		due = qp->requester_due;
 		qp->requester_due = false;
+		epoch_note(qp->owing ? qp->number | EPOCH_RECEIVES : qp->number);
 		if (qp->owing)
 			answer_send(qp, run);
 		queue_unlock(&qp->lock);
 		if (run_has_packets(run, qp->hca))
 			run_drain(run, NULL);
-		if (due)
+		if (due) {
+			epoch_note(qp->number);
 			requester_run(qp, run);
+		}
 		if (__builtin_expect(!run->scheduled && host_window_has_room(), 0))
 			host_window_resume(run);
 	}
@@ -386,6 +390,7 @@ static inline void deliver_whole(struct run *run, struct packet *packet, struct 
 	see_to_acknowledgement(run, qp);
 	if (timeline_is_on())
 		record_arrived(qp, packet, packets_of(packet->payload.length, qp->mtu_shift));
+	epoch_note(packet->message == MESSAGE_READ_RESPONSE ? qp->number : qp->number | EPOCH_RECEIVES);
 	switch (packet->message) {
 	case MESSAGE_READ_RESPONSE:
 		packet->count = packets_of(packet->payload.length, qp->mtu_shift);

@@ -7,11 +7,16 @@
 #include <cmocka.h>
 
 #include <semaphore.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "abi/entry_points.h"
 #include "core/epoch.h"
 #include "devx/devx.h"
+#include "hca/memory_fault.h"
 #include "link/host/table.h"
 #include "transport/answer.h"
 #include "verbs/objects.h"
@@ -53,6 +58,50 @@ int __wrap_cipher_transform(struct dek *dek, const struct cipher_units *units, v
 {
 	(void)dek, (void)units, (void)to, (void)from, (void)bytes;
 	return -EIO;
+}
+
+/* ---- memory that is not mapped any more -------------------------------------------------------------------------- */
+
+static const struct ibv_mr *gone;
+
+static void see_explanation(int signal)
+{
+	expect_line(
+		qp[SERVER], RULE_MEMORY_FAULT,
+		"mlx5_0 qp 0x%x: key 0x%x is a memory region, and its memory at 0x%lx, byte 24 of it, is not "
+		"mapped, not with the access needed, or beyond the end of its file: signal %d ends the process unless "
+		"the program handles it. [123 MEMORY_FAULT; ",
+		qp[SERVER]->qp_num, gone->rkey, (unsigned long)(uintptr_t)gone->addr + 24, signal);
+	_exit(0);
+}
+
+static void touch_it(void)
+{
+	signal(SIGSEGV, see_explanation);
+	memory_fault_explain();
+	munmap(gone->addr, gone->length);
+	epoch_enter();
+	epoch_note(qp[SERVER]->qp_num | EPOCH_RECEIVES);
+	((volatile uint8_t *)gone->addr)[24] = 1;
+	_exit(1);
+}
+
+void case_MEMORY_FAULT(void **state)
+{
+	void *pages = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int status;
+	pid_t pid;
+
+	(void)state;
+	gone = softhca_ibv_reg_mr(pd, pages, 4096, IBV_ACCESS_LOCAL_WRITE);
+	assert_non_null(gone);
+	pid = fork();
+	if (!pid)
+		touch_it();
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(softhca_ibv_dereg_mr((struct ibv_mr *)gone), 0);
+	munmap(pages, 4096);
 }
 
 /* ---- memory ----------------------------------------------------------------------------------------------------- */
