@@ -176,7 +176,7 @@ static void take(struct stream *stream, uint64_t bytes)
  * Begins the walk of the current part. It was checked when it was added; a key that another thread changed since then
  * gives a null piece.
  */
-static void begin_walk(struct stream *stream)
+static __attribute__((noinline)) void begin_walk(struct stream *stream)
 {
 	const struct stream_part *part = &stream->part[stream->current];
 	struct walk_access own;
@@ -236,7 +236,7 @@ static bool at_records(struct stream *stream)
 }
 
 /* How many repetitions go between @records and @memory at once. */
-static uint64_t records_at_once(struct stream *records, struct stream *memory, uint64_t length)
+SPECIALISED uint64_t records_at_once(struct stream *records, struct stream *memory, uint64_t length)
 {
 	uint64_t count, most;
 
