@@ -5,6 +5,7 @@
  * and over: all its pages are the same few until somebody writes to them.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -26,11 +27,20 @@ static void invalidate(char *entries, size_t bytes)
 		*(struct mlx5_cqe64 *)(entries + offset) = (struct mlx5_cqe64){.op_own = MLX5_CQE_INVALID << 4};
 }
 
+/*
+ * Makes the file constant. Pages that are not written to yet are those of the file: a process that opens it through /proc could change
+ * them, or cut them off, which would be a SIGBUS for a program that polls. Best effort, for sandboxes without seals.
+ */
+static void seal(int fd)
+{
+	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL);
+}
+
 /* A file of invalid entries; its descriptor, or -1 with errno set. */
 static int template_open(void)
 {
 	WITHOUT_SIZE_SIGNAL;
-	int fd = memfd_create("softhca-cq", MFD_CLOEXEC);
+	int fd = memfd_create("softhca-cq", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	char *entries;
 
 	if (fd < 0)
@@ -42,6 +52,7 @@ static int template_open(void)
 		goto fail;
 	invalidate(entries, TEMPLATE_BYTES);
 	munmap(entries, TEMPLATE_BYTES);
+	seal(fd);
 	return fd;
 fail:
 	close(fd);

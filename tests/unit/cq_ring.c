@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A new ring reads as invalid everywhere (mlx5-formats 3.1), at a price that does not grow with it. */
+#include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "core/limits.h"
@@ -45,6 +47,44 @@ static void entries_are_independent(void **state)
 		ring[(size_t)i * 128 + 127] = i % 251;
 	for (uint32_t i = 0; i < count; i++)
 		assert_int_equal(ring[(size_t)i * 128 + 127], i % 977 ? 0xf0 : i % 251);
+	cq_ring_free(NULL, ring, count, 128);
+}
+
+/* A descriptor of the file whose pages a large ring has, as another process gets it through /proc; -1: it may not. */
+static int open_file_of_ring(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512], path[128];
+	unsigned long start, end;
+	int fd = -1;
+
+	assert_non_null(maps);
+	while (fd < 0 && fgets(line, sizeof(line), maps)) {
+		if (!strstr(line, "/memfd:softhca-cq") || sscanf(line, "%lx-%lx", &start, &end) != 2)
+			continue;
+		snprintf(path, sizeof(path), "/proc/self/map_files/%lx-%lx", start, end);
+		fd = open(path, O_RDWR);
+		break;
+	}
+	fclose(maps);
+	return fd;
+}
+
+/* Nobody takes pages away, or changes them, that a program reads. */
+static void no_other_process_changes_a_ring(void **state)
+{
+	uint32_t count = 1 << 17;
+	uint8_t *ring = cq_ring_alloc(NULL, count, 128);
+	int fd = open_file_of_ring();
+
+	(void)state;
+	assert_non_null(ring);
+	if (fd < 0)
+		skip();
+	assert_int_equal(ftruncate(fd, 0), -1);
+	assert_int_equal(pwrite(fd, "", 1, 127), -1);
+	assert_int_equal(ring[127], 0xf0);
+	close(fd);
 	cq_ring_free(NULL, ring, count, 128);
 }
 
@@ -118,11 +158,9 @@ static void sizes_round_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_entry_is_invalid),
-		cmocka_unit_test(entries_are_independent),
-		cmocka_unit_test(the_largest_ring_is_cheap),
-		cmocka_unit_test(memory_of_the_program_is_cleared),
-		cmocka_unit_test(sizes_round_up),
+		cmocka_unit_test(every_entry_is_invalid),           cmocka_unit_test(entries_are_independent),
+		cmocka_unit_test(no_other_process_changes_a_ring),  cmocka_unit_test(the_largest_ring_is_cheap),
+		cmocka_unit_test(memory_of_the_program_is_cleared), cmocka_unit_test(sizes_round_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
