@@ -6,6 +6,7 @@
 #include "core/fault_signal.h"
 #include "device/device.h"
 #include "explain/explain.h"
+#include "format/wqe.h"
 #include "mkey/key.h"
 #include "transport/qp.h"
 #include "transport/requester.h"
@@ -31,18 +32,21 @@ static const struct mapping *find_key(uintptr_t address, struct hca **hca)
 	return NULL;
 }
 
-/* The send request that @qp executes: the one that is being sent, or the next one. */
+/* The send request that @qp executes: the one that is being sent, the next one, or the oldest one, whose response has come. */
 static void describe_request(const struct hca_qp *qp, struct explain_subject *subject)
 {
-	const struct requester *requester = &qp->requester;
+	struct requester *requester = (struct requester *)&qp->requester;
 	uint16_t index = requester->next;
 	uint8_t fm_ce_se;
 
 	if (requester->send_entry != requester->last)
-		index = inflight_at((struct requester *)requester, requester->send_entry)->index;
+		index = inflight_at(requester, requester->send_entry)->index;
+	else if (!wqe_posted(requester, index) && requester->first != requester->last)
+		index = inflight_at(requester, requester->first)->index;
 	else if (!wqe_posted(requester, index))
 		return;
 	wqe_skim(requester, index, &subject->opcode, &fm_ce_se);
+	subject->call = wqe_opcodes[subject->opcode].name;
 	subject->wr_id = qp->wr_id_of ? qp->wr_id_of(qp->cookie, index) : 0;
 }
 
@@ -57,7 +61,9 @@ static void explain_fault(int signal, uintptr_t address, uint32_t at)
 		return;
 	if (qp)
 		subject.qp_state = (uint8_t)qp->state;
-	if (qp && !subject.receive)
+	if (subject.receive)
+		subject.call = "receive";
+	else if (qp)
 		describe_request(qp, &subject);
 	EXPLAIN(hca, &subject, RULE_MEMORY_FAULT, map->number, map->kind, address, address - (uintptr_t)map->base,
 		(uint64_t)signal);

@@ -33,14 +33,15 @@ static int file;
 
 static bool is_right(const struct softhca_explanation *explanation, int signal, uintptr_t address)
 {
-	char text[1024], key[64], place[64], end[64];
+	char text[1024], key[64], place[64], end[64], no_request[64];
 
 	softhca_explanation_text(explanation, text, sizeof(text));
 	snprintf(key, sizeof(key), ": key %#x is a memory region", expected_key);
 	snprintf(place, sizeof(place), " at %#lx, byte ", (unsigned long)address);
 	snprintf(end, sizeof(end), ": signal %d ends the process", signal);
-	if (explanation->rule == MEMORY_FAULT && explanation->qp_num && strstr(text, key) && strstr(text, place) &&
-	    strstr(text, end))
+	snprintf(no_request, sizeof(no_request), " qp %#x: ", explanation->qp_num);
+	if (!strstr(text, no_request) && explanation->rule == MEMORY_FAULT && explanation->qp_num &&
+	    strstr(text, key) && strstr(text, place) && strstr(text, end))
 		return true;
 	fprintf(stderr, "# %s\n", text);
 	return false;

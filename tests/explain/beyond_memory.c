@@ -68,7 +68,7 @@ static void see_explanation(int signal)
 {
 	expect_line(
 		qp[SERVER], RULE_MEMORY_FAULT,
-		"mlx5_0 qp 0x%x: key 0x%x is a memory region, and its memory at 0x%lx, byte 24 of it, is not "
+		"mlx5_0 qp 0x%x receive: key 0x%x is a memory region, and its memory at 0x%lx, byte 24 of it, is not "
 		"mapped, not with the access needed, or beyond the end of its file: signal %d ends the process unless "
 		"the program handles it. [123 MEMORY_FAULT; ",
 		qp[SERVER]->qp_num, gone->rkey, (unsigned long)(uintptr_t)gone->addr + 24, signal);
