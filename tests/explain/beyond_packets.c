@@ -67,10 +67,11 @@ void case_PACKET_PROCESS(void **state)
 	device->connection = UINT32_MAX;
 	queue_unlock(&device->lock);
 	deliver_from(link_shm(), "::ffff:192.0.2.9", "::ffff:192.0.2.1");
-	expect_line(qp[SERVER], RULE_PACKET_PROCESS,
-		    "mlx5_0 qp 0x%x: RDMA WRITE for queue pair 0x%x came from a process that is not known, and its peer, "
-		    "queue pair 0x%x, belongs to another process: dropped. [103 PACKET_PROCESS; ",
-		    qp[SERVER]->qp_num, qp[SERVER]->qp_num, device->attr.dest_qp_num);
+	expect_line(
+		qp[SERVER], RULE_PACKET_PROCESS,
+		"mlx5_0 qp 0x%x: RDMA WRITE for queue pair 0x%x came from a process that is not known, and its peer, "
+		"queue pair 0x%x, belongs to another process: dropped. [103 PACKET_PROCESS; ",
+		qp[SERVER]->qp_num, qp[SERVER]->qp_num, device->attr.dest_qp_num);
 }
 
 void case_PACKET_SOURCE(void **state)
