@@ -123,7 +123,7 @@ void stream_skip(struct stream *stream, uint64_t bytes)
 }
 
 /* Bytes of the message that lie directly before segment @i in the same key. @lead: before the first segment. */
-static uint64_t bytes_before(const struct mlx5_wqe_data_seg *segments, uint32_t i, uint64_t lead)
+static RARE uint64_t bytes_before(const struct mlx5_wqe_data_seg *segments, uint32_t i, uint64_t lead)
 {
 	uint64_t bytes = 0;
 
@@ -226,7 +226,7 @@ static bool refill(struct stream *stream)
 }
 
 /* True if @stream is about to hand out whole repetitions of a layout. */
-static bool at_records(struct stream *stream)
+SPECIALISED bool at_records(struct stream *stream)
 {
 	if (stream->piece.length || stream->current >= stream->count || !stream->part[stream->current].key)
 		return false;
@@ -316,7 +316,7 @@ static bool ready_stage(struct stream *stream)
 		return true;
 	offset = offset_of_piece(stream);
 	if (stream->walking) {
-		entered = piece->entered;
+		entered = stream->walk.entered;
 	} else {
 		part = &stream->part[stream->current - 1];
 		entered = part->key_address - part->lead;

@@ -414,7 +414,7 @@ static bool step_back(const struct mapping *map, uint32_t *entry, uint64_t *repe
  * Bytes of the message that lie directly before the next byte of @level in the same key: those of its entry, and of entries
  * before it that end where the next one begins. More than a block are not counted.
  */
-static uint64_t bytes_before(const struct walk_level *level)
+static RARE uint64_t bytes_before(const struct walk_level *level)
 {
 	const struct mapping *map = level->map;
 	const struct layout_entry *first = &map->entries[level->entry];
@@ -434,6 +434,24 @@ static uint64_t bytes_before(const struct walk_level *level)
 	return before < most ? before : most;
 }
 
+/* Makes @piece, whose length is set, a piece of the wire of @map at @address. */
+static RARE void staged_piece(struct walk *walk, const struct mapping *map, uint64_t address, struct piece *piece)
+{
+	walk->entered = address - bytes_before(&walk->level[walk->depth - 1]);
+	piece->stage = map;
+	piece->wire = address;
+	piece->more = walk->more && ends_inside_entries(walk, piece->length);
+}
+
+/* Continues in the layout of @map, to which the current entry leads. */
+static RARE void enter_inner(struct walk *walk, const struct mapping *map, uint64_t offset, uint64_t length)
+{
+	uint64_t lead = bytes_before(&walk->level[walk->depth - 1]);
+
+	enter_level(walk, map, offset, length);
+	walk->level[walk->depth - 1].reach += lead;
+}
+
 /*
  * The check saw mappings that another thread may have exchanged meanwhile, which only a program that configures a key
  * under a running transfer can see. Whatever it configured, no piece leaves the memory of a region: then it is null.
@@ -443,18 +461,14 @@ static bool target_piece(struct walk *walk, const struct layout_entry *entry, ui
 {
 	const struct mkey *key = mkey_find(walk->hca, entry->key);
 	const struct mapping *map = key ? mkey_mapping(key) : NULL;
-	uint64_t offset, lead;
+	uint64_t offset;
 
 	*piece = (struct piece){.length = length};
 	if (!map || map->free)
 		return true;
 	if (mapping_is_staged(map)) {
-		if (!walk->staged) {
-			piece->stage = map;
-			piece->wire = address;
-			piece->entered = address - bytes_before(&walk->level[walk->depth - 1]);
-			piece->more = walk->more && ends_inside_entries(walk, length);
-		}
+		if (!walk->staged)
+			staged_piece(walk, map, address, piece);
 		return true;
 	}
 	if (!mapping_covers(map, address, length))
@@ -468,9 +482,7 @@ static bool target_piece(struct walk *walk, const struct layout_entry *entry, ui
 	if (walk->depth == LIMIT_MKEY_DEPTH || offset > mapping_translated(map) ||
 	    length > mapping_translated(map) - offset)
 		return true;
-	lead = bytes_before(&walk->level[walk->depth - 1]);
-	enter_level(walk, map, offset, length);
-	walk->level[walk->depth - 1].reach += lead;
+	enter_inner(walk, map, offset, length);
 	return false;
 }
 

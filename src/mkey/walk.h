@@ -37,7 +37,6 @@ struct piece {
 	uint64_t length;
 	const struct mapping *stage; /* if not NULL: to be passed by a block stage of this key… */
 	uint64_t wire;               /* …from here on */
-	uint64_t entered;            /* of a walk with a stage: where on that wire the message enters the key */
 	bool more;                   /* and what follows it on the wire of this key, follows in the message, too */
 };
 
@@ -56,10 +55,11 @@ struct walk {
 	struct hca *hca;
 	uint64_t left; /* bytes still to hand out */
 	uint32_t depth;
-	bool staged;   /* the memory side of a block stage */
-	bool more;     /* as in struct walk_access */
+	bool staged; /* the memory side of a block stage */
+	bool more;   /* as in struct walk_access */
 	/* memory of each entry's byte 0 when all of a repeated layout's entries are direct: no look-up per piece */
 	bool resolved;
+	uint64_t entered; /* of the last piece with a stage: where on its wire the message enters the key */
 	uint8_t *base[WALK_BASES];
 	struct walk_level level[LIMIT_MKEY_DEPTH];
 };

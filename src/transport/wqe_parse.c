@@ -164,7 +164,7 @@ static uint32_t inline_units(uint32_t bytes)
 }
 
 /* Bytes of the message directly before the segment at @end in the same key. */
-static uint64_t bytes_before(const struct wqe *wqe, uint32_t end)
+static RARE uint64_t bytes_before(const struct wqe *wqe, uint32_t end)
 {
 	struct mlx5_wqe_data_seg previous = {0}, segment;
 	uint64_t bytes = 0;
@@ -207,8 +207,9 @@ int wqe_gather_segments(const struct wqe *wqe, const struct walk_access *access,
 			at += inline_units(bytes);
 			continue;
 		}
-		if (!stream_add_plain_segment(stream, &segment, 1, 0, bytes) &&
-		    stream_add_any_segments(stream, &segment, 1, 0, bytes, bytes_before(wqe, at), why))
+		if (!stream_add_plain(stream, be32toh(segment.lkey), be64toh(segment.addr), bytes, access->more) &&
+		    stream_add_other(stream, be32toh(segment.lkey), be64toh(segment.addr), bytes, bytes_before(wqe, at),
+				     access->more, why))
 			return MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;
 		at += SEGMENT;
 	}
