@@ -71,3 +71,11 @@ void lint_qp_entered(struct user_qp *qp, enum ibv_qp_state state)
 	(void)state;
 	abort();
 }
+
+void lint_qp_modified(struct user_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	(void)qp;
+	(void)attr;
+	(void)mask;
+	abort();
+}
