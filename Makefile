@@ -8,7 +8,7 @@ SOAK_SECONDS ?= 600
 BUSY_ROUNDS ?= 100
 SUITE ?= trixie
 
-.PHONY: all build demo deb release release-deb test bench bench-count fuzz soak busy mutate install format lint docs clean help
+.PHONY: all build demo deb release release-deb test bench bench-count fuzz soak busy interop mutate install format lint docs clean help
 
 all: build
 
@@ -21,6 +21,7 @@ help:
 	@echo 'make fuzz                 fuzz the WQE executor, FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo 'make soak                 two hosts over a network that loses packets, SOAK_SECONDS=$(SOAK_SECONDS)'
 	@echo 'make busy                 clients beside busy loops, BUSY_ROUNDS=$(BUSY_ROUNDS)'
+	@echo 'make interop              against soft-RoCE of Linux kernels in virtual machines; needs root'
 	@echo 'make mutate               break the source on purpose; see whether the tests notice'
 	@echo 'make release              build and test in another release, SUITE=$(SUITE); needs root'
 	@echo 'make deb                  Debian packages, into $(BUILD)-deb/'
@@ -64,6 +65,13 @@ busy:
 	@scripts/deps test
 	@scripts/build $(BUILD)
 	@TEST_LIBRARY_DIRECTORY=$(abspath $(BUILD))/lib tests/clients/busy.py --tool $(abspath $(BUILD))/src/tool/softhca --rounds $(BUSY_ROUNDS)
+
+# Runs against the soft-RoCE of Debian kernels, in virtual machines. ONLY is an expression that selects cases.
+interop:
+	@scripts/deps build
+	@scripts/deps interop || true
+	@scripts/build $(BUILD)
+	@tests/interop/run.py --build $(BUILD) $(if $(ONLY),--only '$(ONLY)')
 
 mutate:
 	@scripts/deps test
