@@ -21,7 +21,7 @@ help:
 	@echo 'make fuzz                 fuzz the WQE executor, FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo 'make soak                 two hosts over a network that loses packets, SOAK_SECONDS=$(SOAK_SECONDS)'
 	@echo 'make busy                 clients beside busy loops, BUSY_ROUNDS=$(BUSY_ROUNDS)'
-	@echo 'make interop              against soft-RoCE of Linux kernels in virtual machines; needs root'
+	@echo 'make interop              against soft-RoCE of Linux kernels in virtual machines; needs root; RECORD=1 records'
 	@echo 'make mutate               break the source on purpose; see whether the tests notice'
 	@echo 'make release              build and test in another release, SUITE=$(SUITE); needs root'
 	@echo 'make deb                  Debian packages, into $(BUILD)-deb/'
@@ -66,12 +66,13 @@ busy:
 	@scripts/build $(BUILD)
 	@TEST_LIBRARY_DIRECTORY=$(abspath $(BUILD))/lib tests/clients/busy.py --tool $(abspath $(BUILD))/src/tool/softhca --rounds $(BUSY_ROUNDS)
 
-# Runs against the soft-RoCE of Debian kernels, in virtual machines. ONLY is an expression that selects cases.
+# Runs against the soft-RoCE of Debian kernels, in virtual machines. RELEASES=bookworm selects kernels, ONLY=rping
+# (an expression) cases. RECORD=1 writes the table of docs/interop.md.
 interop:
 	@scripts/deps build
 	@scripts/deps interop || true
 	@scripts/build $(BUILD)
-	@tests/interop/run.py --build $(BUILD) $(if $(ONLY),--only '$(ONLY)')
+	@tests/interop/run.py --build $(BUILD) $(RELEASES:%=--suite %) $(if $(ONLY),--only '$(ONLY)') $(if $(RECORD),--record docs/interop.md)
 
 mutate:
 	@scripts/deps test

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The first process of a guest: runs commands for the host that the virtual machine runs on.
+"""First process of a guest: runs commands for the host.
 
 A connection to PORT of the control network is one command: a line of JSON with a shell command; the answer is a line of JSON
-with its exit status and its output. A command ends with its connection: the host closes it to end a server.
+with its exit status, its output and its errors. A command ends with its connection: the host closes it to end a server.
 """
 import json
 import os
@@ -11,19 +11,25 @@ import select
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 
 PORT = 7000
 CONTROL = ('eth1', '10.0.2.15/24')
 
 
+def text_of(file):
+    file.seek(0)
+    return file.read().decode('utf-8', 'replace')
+
+
 def serve(connection):
     with connection, connection.makefile('rw', encoding='utf-8') as stream:
         command = json.loads(stream.readline())
-        # Output to a file: a command may leave children behind that hold a pipe open.
-        with open(f'/tmp/output.{connection.fileno()}.{threading.get_ident()}', 'w+b') as output:
-            program = subprocess.Popen(['sh', '-c', command], stdin=subprocess.DEVNULL, stdout=output,
-                                       stderr=subprocess.STDOUT, start_new_session=True)
+        # Files instead of pipes, because children that outlive the command would keep a pipe open.
+        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+            program = subprocess.Popen(['sh', '-c', command], stdin=subprocess.DEVNULL, stdout=output, stderr=errors,
+                                       start_new_session=True)
             ended = os.pidfd_open(program.pid)
             poller = select.poll()
             poller.register(ended, select.POLLIN)
@@ -31,11 +37,9 @@ def serve(connection):
             if ended not in dict(poller.poll()):
                 os.killpg(program.pid, signal.SIGKILL)
             os.close(ended)
-            status = program.wait()
-            output.seek(0)
-            text = output.read().decode('utf-8', 'replace')
+            answer = [program.wait(), text_of(output), text_of(errors)]
         try:
-            stream.write(json.dumps([status, text]) + '\n')
+            stream.write(json.dumps(answer) + '\n')
             stream.flush()
         except OSError:
             pass

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A virtual machine with the soft-RoCE of its kernel (rdma_rxe), joined to this network namespace by a tap device.
 
-root.sh has made its kernel and root. QEMU emulates the processor, so neither KVM nor hardware is needed. Commands reach
-the guest by a second network of QEMU's (agent.py), which loses nothing when the first one is told to.
+root.sh makes its kernel and root. QEMU emulates the processor, so neither KVM nor hardware is needed. Commands reach the
+guest over a second network (agent.py), which is not affected by packet loss on the first.
 """
 import ctypes
 import json
@@ -25,22 +25,21 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Failure(Exception):
-    """A guest that does not boot, or does not do as it is told."""
+    """The guest does not boot, or a command in it fails."""
 
 
 def make_tap():
-    """The interface of this namespace that leads to the guest."""
+    """Creates the interface of this namespace that is connected to the guest."""
     for command in (f'ip tuntap add {TAP} mode tap', f'ip link set {TAP} mtu {MTU}', 'ip link set lo up',
                     f'ip addr add {HOST}/24 dev {TAP}', f'ip -6 addr add {HOST6}/64 dev {TAP} nodad', f'ip link set {TAP} up'):
         subprocess.run(command.split(), check=True)
 
 
 class Guest:
-    """A virtual machine that has booted; @files, by path, are in its /run. Its console is written to @log."""
+    """A running virtual machine. Copies of @files are in its /run; its console is written to @log."""
 
     def __init__(self, made, files, directory, log, kvm=False):
         self.log = log
-        self.socket_files = []
         initrd = self.initramfs(made, files, directory)
         command = ['qemu-system-x86_64', '-accel', 'kvm' if kvm else 'tcg,thread=multi', '-cpu', 'host' if kvm else 'max',
                    '-smp', '1', '-m', '768', '-nodefaults', '-display', 'none', '-no-reboot', '-serial', f'file:{log}',
@@ -64,7 +63,7 @@ class Guest:
 
     @staticmethod
     def initramfs(made, files, directory):
-        """What is in @made/early, init.sh, and @files for the guest's /run."""
+        """Packs @made/early, init.sh, and @files for the guest's /run."""
         tree = f'{directory}/initramfs'
         shutil.copytree(f'{made}/early', tree)
         os.makedirs(f'{tree}/programs')
@@ -87,12 +86,24 @@ class Guest:
         raise Failure(f'the guest does not boot: see {self.log}')
 
     def set_up(self):
-        """The RDMA device over the interface of the tap."""
+        """Adds the RDMA device to the interface that is connected to the tap."""
         self.run(f'ip addr add {GUEST}/24 dev eth0 && ip -6 addr add {GUEST6}/64 dev eth0 nodad && '
                  f'ip link set eth0 mtu {MTU} up && modprobe rdma_rxe && modprobe rdma_ucm && modprobe ib_uverbs && '
                  'rdma link add rxe0 type rxe netdev eth0')
         for address in (HOST, HOST6):
             self.run(f'ping -c 1 -W 5 {address} >/dev/null || true')
+
+    def lose(self, loss):
+        """Drops the fraction @loss of all packets in each direction from now on."""
+        netem = f'root netem limit 100000 loss {loss}'
+        self.run(f'tc qdisc add dev eth0 {netem} && ip link add arriving type ifb && ip link set arriving up && '
+                 f'tc qdisc add dev arriving {netem} && tc qdisc add dev eth0 handle ffff: ingress && '
+                 'tc filter add dev eth0 parent ffff: matchall action mirred egress redirect dev arriving')
+
+    def lost(self):
+        """Returns the number of packets dropped so far: (sent, received)."""
+        return tuple(sum(map(int, re.findall(r'netem.*?dropped (\d+)', self.run(f'tc -s qdisc show dev {device}'), re.S)))
+                     for device in ('eth0', 'arriving'))
 
     def connect(self, command):
         connection = socket.create_connection(('127.0.0.1', AGENT_PORT))
@@ -100,12 +111,12 @@ class Guest:
         return connection
 
     def run(self, command, seconds=60):
-        """The output of @command, which must succeed."""
+        """Runs @command, which must succeed, and returns its output."""
         program = GuestProgram(self, command)
         program.wait(time.monotonic() + seconds)
         if program.status != 0:
             program.kill()
-            raise Failure(f'in the guest: {command}: exit status {program.status}\n{program.output}')
+            raise Failure(f'in the guest: {command}: exit status {program.status}\n{program.output}{program.errors}')
         return program.output
 
     def stop(self):
@@ -123,10 +134,10 @@ class GuestProgram:
         self.connection = guest.connect(command)
         self.received = b''
         self.status = None
-        self.output = ''
+        self.output = self.errors = ''
 
     def poll(self):
-        """The exit status, or None while it runs."""
+        """Returns the exit status, or None while the command runs."""
         self.wait(0)
         return self.status
 
@@ -141,24 +152,24 @@ class GuestProgram:
                 raise Failure(f'the agent has ended the connection of: {self.command}')
             self.received += piece
             if self.received.endswith(b'\n'):
-                self.status, self.output = json.loads(self.received)
+                self.status, self.output, self.errors = json.loads(self.received)
                 self.connection.close()
                 self.connection = None
 
     def kill(self):
-        """Ends the command, and waits for its output."""
+        """Ends the command and waits for its output."""
         if self.connection:
             self.connection.shutdown(socket.SHUT_WR)
             self.wait(time.monotonic() + 20)
 
     def read(self, name):
-        return self.output if name == 'out' else ''
+        return {'out': self.output, 'err': self.errors}.get(name, '')
 
     def report(self, lines=20):
         return [f'in the guest: {self.command}', f'exit status {self.status}',
-                *[f'out | {line}' for line in self.output.splitlines()[-lines:]]]
+                *[f'{name} | {line}' for name in ('out', 'err') for line in self.read(name).splitlines()[-lines:]]]
 
 
 def gids(devinfo):
-    """The indices of the GIDs of RoCE v2 in what `ibv_devinfo -v` prints: {address: index}."""
+    """Returns the indices of the RoCE v2 GIDs in the output of `ibv_devinfo -v`: {address: index}."""
     return {gid: int(index) for index, gid in re.findall(r'GID\[ *(\d+)\]:\s*(\S+), RoCE v2', devinfo)}

@@ -1,21 +1,23 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Makes the system of a virtual machine: a Debian release with its kernel, its rdma-core and the programs that run in it.
+# Makes the files of a virtual machine: a Debian release with its kernel, rdma-core and client programs.
 #
 #   tests/interop/root.sh SUITE DIRECTORY      SUITE: bookworm, trixie, …
 #
-# DIRECTORY/SUITE then has: vmlinuz, root.img (ext4), early/ (busybox and the modules that mount the root), and
-# release (the version of the kernel's package). It stays for the next run. The packages come from MIRROR, or from the
-# place that this machine's apt has for its own Debian release. Exit status 77: it cannot be made here.
+# Writes DIRECTORY/SUITE: vmlinuz, root.img (ext4), early/ (busybox and the modules needed to mount the root), and release (the
+# version of the kernel's package). Later runs use them again. Packages come from MIRROR, by default the Debian archive
+# in the apt configuration of this machine. Exits with status 77 if the files cannot be made here.
 set -eu
 suite=$1
 mkdir -p "$2"
 made=$(cd "$2" && pwd)/$suite
-[ ! -e "$made/.complete" ] || exit 0
+# Files made by another version of this script are made again.
+version=$(cksum <"$0")
+[ "$(cat "$made/.complete" 2>/dev/null)" != "$version" ] || exit 0
 
-# Programs of rdma-core, and of the kernel's own users of RDMA.
-packages='rdmacm-utils,perftest,ibverbs-utils,ibverbs-providers,python3,iproute2,kmod,open-iscsi,nfs-common'
-# The modules that find the disk and the network; the guest loads all others from its root.
+# Clients of rdma-core and the iSCSI initiator, with the tools they need.
+packages='rdmacm-utils,perftest,ibverbs-utils,ibverbs-providers,python3,iproute2,kmod,open-iscsi,e2fsprogs'
+# Modules for the disk and the network; the guest loads all others from its root.
 early='virtio_pci virtio_blk virtio_net ext4'
 
 cannot() {
@@ -39,7 +41,7 @@ if ! debootstrap --variant=minbase --include="$packages" "$suite" "$root" $MIRRO
 fi
 rm -f "$root"/var/cache/apt/archives/*.deb
 
-# The kernel's package is unpacked only: its scripts would make an initramfs that is of no use here. Its name has the version.
+# The kernel's package is unpacked and not installed, because its scripts would make an unused initramfs.
 if [ -e /etc/resolv.conf ]; then cat /etc/resolv.conf >"$root/etc/resolv.conf"; fi
 if [ -d /etc/apt/apt.conf.d ]; then cp /etc/apt/apt.conf.d/*proxy* "$root/etc/apt/apt.conf.d/" 2>/dev/null || true; fi
 package=$(chroot "$root" apt-cache depends linux-image-amd64 | awk '$1 == "Depends:" { print $2; exit }')
@@ -52,19 +54,19 @@ dpkg-deb -x "$root"/tmp/linux-image-*.deb "$made/kernel"
 dpkg-deb -f "$root"/tmp/linux-image-*.deb Version >"$made/release"
 rm -f "$root"/tmp/linux-image-*.deb
 mv "$made"/kernel/boot/vmlinuz-* "$made/vmlinuz"
-# The package may have /lib as a directory; in the root it is a link to /usr/lib.
+# Packages may contain /lib as a directory, while the root has a link to /usr/lib there.
 mkdir -p "$root/usr/lib/modules"
 find "$made/kernel" -path '*/lib/modules/*' -prune -exec mv {} "$root/usr/lib/modules/" \;
-version=$(ls "$root/usr/lib/modules")
-modules=$root/usr/lib/modules/$version/kernel
+kernel=$(ls "$root/usr/lib/modules")
+modules=$root/usr/lib/modules/$kernel/kernel
 rm -rf "$modules/drivers/gpu" "$modules/drivers/media" "$modules/drivers/net/wireless" "$modules/sound" "$made/kernel"
-chroot "$root" depmod "$version"
+chroot "$root" depmod "$kernel"
 
-# The modules in the order in which insmod takes them.
+# Lists the modules in the order in which insmod must load them.
 mkdir -p "$made/early/bin" "$made/early/modules"
 cp "$(command -v busybox)" "$made/early/bin/busybox"
 for module in $early; do
-	chroot "$root" modprobe -S "$version" --show-depends "$module"
+	chroot "$root" modprobe -S "$kernel" --show-depends "$module"
 done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' | while read -r path; do
 	cp "$root/$path" "$made/early/modules/"
 	basename "$path"
@@ -72,4 +74,4 @@ done >"$made/early/modules/order"
 
 mke2fs -q -t ext4 -d "$root" "$made/root.img" 2G
 rm -rf "$root"
-touch "$made/.complete"
+echo "$version" >"$made/.complete"
