@@ -50,6 +50,8 @@ class Runner:
     def __init__(self, outside, guest, build):
         self.outside = outside
         self.checked = f'{build}/tests/interop/interop-checked'
+        self.tool = f'{build}/src/tool/softhca'
+        self.directory = f'{build}/interop'
         self.guest = guest
         self.indices = {'outside': self.outside_gids(), 'guest': machine.gids(guest.run('ibv_devinfo -v'))}
 
@@ -108,6 +110,10 @@ class Runner:
         serves_inside = direction == OUT
         port = case.port or self.outside.port()
         deadline = time.monotonic() + case.seconds
+        if case.script:
+            wrong, report = case.script(self, deadline)
+            self.outside.stop()
+            return wrong, report
         server = self.start(serves_inside, case.command.format(**self.values(case, serves_inside, serves_inside, port)))
         programs = [server]
         wrong = self.await_server(case, server, serves_inside, port, deadline)
@@ -166,7 +172,7 @@ def run_cases(runner, kernel, options, tally, lossy):
     for case in table.CASES:
         for direction in (OUT, IN):
             name = f'{kernel}: {direction}: {case.name}' + (f', {LOSS} lost' if lossy else '')
-            if (lossy and not case.lossy) or (options.only and not re.search(options.only, name)):
+            if (lossy and not case.lossy) or (case.script and direction == OUT) or (options.only and not re.search(options.only, name)):
                 continue
             if tuple(map(int, kernel.split('.')[:2])) < case.since:
                 tally.add('skipped', f'{name}: this kernel does not have it', (case.name, kernel, direction, lossy))
@@ -242,6 +248,7 @@ def main(inside):
         # Only this process, outside the namespaces, can reach the package archive.
         for suite in options.suite:
             subprocess.run([f'{HERE}/root.sh', suite, f'{options.build}/interop'], check=False)
+        subprocess.run([f'{HERE}/tgt.sh', f'{options.build}/interop'], check=False)
         place.enter(forbidden)
     for suite in options.suite:
         if not os.path.exists(f'{options.build}/interop/{suite}/.complete'):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../clients'))
 import cases # the judges of these programs
+import iser
 
 TCP, CM = cases.TCP, cases.CM
 IPV4, IPV6 = 4, 6
@@ -30,6 +31,7 @@ class Case:
     # Known outcomes of the kernel that differ from IBTA, as the responder and as the requester; for checked() only.
     server_known: tuple = ()
     client_known: tuple = ()
+    script: object = None   # script(runner, deadline) -> (error or None, output), replaces the fields above
     since: tuple = (0, 0) # the first kernel that has it
 
 
@@ -97,4 +99,5 @@ CASES = [
     checked('unreliable'),
     checked('errors', seconds=120, server_known=RXE_ANSWERS, client_known=RXE_ASKS),
     connected('udaddy', 'udaddy -s {address}', cases.messages, port=7174),
+    Case('iSER: open-iscsi, tgt', script=iser.run, lossy=True, seconds=150),
 ]
