@@ -130,7 +130,7 @@ void connect_qp(struct end *end)
 		fail("ibv_modify_qp to RTR: %m");
 	attributes = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
 					  .sq_psn = end->own.psn,
-					  .timeout = 14,
+					  .timeout = 16, /* 268 ms, because emulated and loaded processors are slow */
 					  .retry_cnt = end->options.retries,
 					  .rnr_retry = end->options.rnr_retries,
 					  .max_rd_atomic = READS};

@@ -99,5 +99,5 @@ CASES = [
     checked('unreliable'),
     checked('errors', seconds=120, server_known=RXE_ANSWERS, client_known=RXE_ASKS),
     connected('udaddy', 'udaddy -s {address}', cases.messages, port=7174),
-    Case('iSER: open-iscsi, tgt', script=iser.run, lossy=True, seconds=150),
+    Case('iSER: open-iscsi, tgt', script=iser.run, seconds=150),
 ]
