@@ -231,6 +231,8 @@ def main(inside):
     parser.add_argument('--record', metavar='DOCUMENT', help='writes the table of results into it')
     parser.add_argument('--kvm', action='store_true', help='instead of emulation')
     options = parser.parse_args()
+    if options.record and (options.only or options.suite):
+        parser.error('--record needs all cases of all releases')
     options.build = os.path.abspath(options.build)
     options.suite = options.suite or SUITES
     place.LIBRARIES = f'{options.build}/lib'
