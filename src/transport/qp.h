@@ -179,20 +179,25 @@ struct hca_qp {
 	uint32_t connection;               /* to the peer's process, if the link is paired; 0: not known yet */
 	uint32_t whole;                    /* of RC link->whole, else 0 */
 	bool by_return;                    /* of RC, and link->by_return */
-	bool scatter_to_cqe;               /* MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE; requester_response.c */
+	/* Set at creation, and in a forked child that has one thread. */
+	bool scatter_to_cqe : 1;          /* MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE; requester_response.c */
+	bool stop_at_signature_error : 1; /* MLX5DV_QP_CREATE_SIG_PIPELINING */
+	bool block_self_multicast : 1;    /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
+	bool inherited : 1; /* this process is a forked child, and the QP is a copy of its parent's; transport/inherited.h */
 	uint8_t mtu_shift;
-	bool stop_at_signature_error; /* MLX5DV_QP_CREATE_SIG_PIPELINING */
-	struct dci *dci;              /* of a DCI, else NULL; transport/dci.h */
-	struct dct *dct;              /* of a DCT, else NULL; transport/dct.h */
-	struct xrc_domain *domain;    /* of XRC_RECV, else NULL */
+	bool granted; /* its peer may reach memory without asking (device/grants.h) */
+	uint32_t user_index;
+	struct dci *dci;           /* of a DCI, else NULL; transport/dci.h */
+	struct dct *dct;           /* of a DCT, else NULL; transport/dct.h */
+	struct xrc_domain *domain; /* of XRC_RECV, else NULL */
 	struct hca_cq *send_cq, *recv_cq;
 	struct hca_srq *srq;
 	struct answers *owing; /* of its responders, those that have something to send */
-	uint32_t user_index;
 	bool scheduled;
-	bool requester_due;   /* scheduled for its requester, too */
-	bool disconnected;    /* in error since its connection is over: of receives nothing else is to be expected */
-	bool error_is_silent; /* the explanation of its error has no line yet */
+	bool requester_due;    /* scheduled for its requester, too */
+	bool disconnected;     /* in error since its connection is over: of receives nothing else is to be expected */
+	bool error_is_silent;  /* the explanation of its error has no line yet */
+	uint32_t timeline_row; /* device/timeline.h */
 	struct hca_qp *next_scheduled;
 	struct walk_access access;      /* as what it reaches keys for others: received messages, remote requests */
 	struct walk_access send_access; /* and for its own send queue */
@@ -207,12 +212,8 @@ struct hca_qp {
 	struct signature_observer received_error, sent_error; /* of the accesses */
 	/* atomic; of received_error: the receive CQ; of XRC that of the SRQ which a request named last, NULL when that has gone */
 	struct hca_cq *signature_cq;
-	uint64_t notified_ns;      /* when the peer was last told of congestion (transport/congestion.h) */
-	struct link_party party;   /* what waits for room */
-	bool granted;              /* its peer may reach memory without asking (device/grants.h) */
-	bool block_self_multicast; /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
-	bool inherited; /* this process is a forked child, and the QP is a copy of its parent's; transport/inherited.h */
-	uint32_t timeline_row;     /* device/timeline.h */
+	uint64_t notified_ns;    /* when the peer was last told of congestion (transport/congestion.h) */
+	struct link_party party; /* what waits for room */
 	void *cookie;
 	uint64_t (*wr_id_of)(const void *cookie, uint16_t index);
 	const char *(*umr_name_of)(const void *cookie, uint16_t index);

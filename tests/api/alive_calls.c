@@ -6,6 +6,13 @@
 
 static char memory[4096];
 
+/* Declared by newer releases of the header (abi/undeclared.h). */
+struct ibv_buf;
+struct ibv_mr_init_attr;
+void *ibv_alloc_buf(struct ibv_pd *pd, size_t size, struct ibv_buf **buf);
+struct ibv_mr *ibv_reg_buf_mr(struct ibv_pd *pd, struct ibv_buf *buf, void *addr, size_t length, int access);
+struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *mr_init_attr);
+
 /* What a call says that returns NULL, or something negative, and has the error in errno. */
 static int error_of(bool success)
 {
@@ -109,6 +116,28 @@ CALL(advise_mr)
 	struct ibv_sge sge = {(uintptr_t)memory, 64, world->mr->lkey};
 
 	return TABLE(world)->advise_mr(object, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1);
+}
+
+CALL(reg_mr_ex)
+{
+	uint64_t attr[9] = {64};
+
+	(void)world;
+	return error_of(ibv_reg_mr_ex(object, (struct ibv_mr_init_attr *)attr));
+}
+
+CALL(alloc_buf)
+{
+	struct ibv_buf *buf;
+
+	(void)world;
+	return error_of(ibv_alloc_buf(object, 64, &buf));
+}
+
+CALL(reg_buf_mr)
+{
+	(void)world;
+	return error_of(ibv_reg_buf_mr(object, (struct ibv_buf *)memory, memory, 64, 0));
 }
 
 CALL(rereg_mr)
@@ -756,6 +785,9 @@ const struct alive_call alive_calls[] = {
 	ROW(ibv_reg_mr, PD, reg_mr, false),
 	ROW(ibv_reg_mr_iova, PD, reg_mr_iova, false),
 	{"ibv_reg_mr_iova2", "ibv_reg_mr_iova", ALIVE_PD, reg_mr_iova2, false},
+	ROW(ibv_reg_mr_ex, PD, reg_mr_ex, false),
+	ROW(ibv_alloc_buf, PD, alloc_buf, false),
+	ROW(ibv_reg_buf_mr, PD, reg_buf_mr, false),
 	ROW(ibv_alloc_null_mr, PD, alloc_null_mr, false),
 	ROW(ibv_advise_mr, PD, advise_mr, false),
 	ROW(ibv_rereg_mr, MR, rereg_mr, false),
