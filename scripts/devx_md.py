@@ -6,7 +6,9 @@ from pathlib import Path
 
 TREE = Path(__file__).resolve().parent.parent
 OFFERS = {'ENCRYPTION': 'not with `SOFTHCA_CRYPTO=off`', 'WRAPPED_KEYS': '`SOFTHCA_CRYPTO=wrapped`',
-          'LOGINS': '`SOFTHCA_CRYPTO=wrapped`, with keys'}
+          'LOGINS': '`SOFTHCA_CRYPTO=wrapped`, with keys',
+          'TWEAK_LE': '`SOFTHCA_CRYPTO_TWEAK=le`, not with `SOFTHCA_CRYPTO=off`',
+          'TWEAK_BE': '`SOFTHCA_CRYPTO_TWEAK=be`, not with `SOFTHCA_CRYPTO=off`'}
 
 
 def entries(path, macro):

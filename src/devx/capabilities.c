@@ -42,7 +42,7 @@ enum capability_group {
 #include "devx/capabilities.def"
 };
 
-enum offer { OFFER_ALWAYS, OFFER_ENCRYPTION, OFFER_WRAPPED_KEYS, OFFER_LOGINS };
+enum offer { OFFER_ALWAYS, OFFER_ENCRYPTION, OFFER_WRAPPED_KEYS, OFFER_LOGINS, OFFER_TWEAK_LE, OFFER_TWEAK_BE };
 
 static const struct {
 	uint8_t offer, group;
@@ -62,11 +62,17 @@ static const uint8_t empty_groups[] = {
 
 static bool is_offered(const struct hca *hca, enum offer offer)
 {
+	const struct settings *settings = hca_settings(hca);
+
 	switch (offer) {
 	case OFFER_ENCRYPTION:
-		return hca_settings(hca)->crypto != CRYPTO_OFF;
+		return settings->crypto != CRYPTO_OFF;
+	case OFFER_TWEAK_LE:
+		return settings->crypto != CRYPTO_OFF && settings->crypto_tweak == CRYPTO_TWEAK_LE;
+	case OFFER_TWEAK_BE:
+		return settings->crypto != CRYPTO_OFF && settings->crypto_tweak == CRYPTO_TWEAK_BE;
 	case OFFER_WRAPPED_KEYS:
-		return hca_settings(hca)->crypto == CRYPTO_WRAPPED;
+		return settings->crypto == CRYPTO_WRAPPED;
 	case OFFER_LOGINS:
 		return hca_crypto_operational(hca);
 	default:

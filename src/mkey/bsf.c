@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/tweak_order.h"
 #include "device/device.h"
 #include "mkey/psv.h"
 
@@ -285,7 +286,7 @@ static int parse_cipher(const struct bsf *bsf, struct cipher_setup *setup)
 	};
 	if (standard || order > 3 || !setup->unit)
 		return REFUSAL(bsf->why, EACCES, RULE_BSF_CIPHER, bsf->key, standard, order, selector);
-	memcpy(setup->tweak, bsf->bytes + CIPHER_AT_TWEAK, sizeof(setup->tweak));
+	tweak_copy(bsf->access->hca->settings.crypto_tweak, setup->tweak, bsf->bytes + CIPHER_AT_TWEAK);
 	setup->dek = dek_get(bsf->access->hca, id);
 	if (!setup->dek)
 		return REFUSAL(bsf->why, EACCES, RULE_BSF_DEK, bsf->key, id);

@@ -88,7 +88,7 @@ static bool put_bsfs(struct user_qp *qp, struct wqe wqe, uint32_t *bytes)
 		offset += BSF_BYTES;
 	}
 	if (encrypted) {
-		if (crypto_bsf(mkey, bsf)) {
+		if (crypto_bsf(qp, mkey, bsf)) {
 			WR_REFUSE(qp, call, EINVAL, RULE_MKEY_CRYPTO_TWO_SIGNATURES, mkey->crypto->encrypt_on_tx,
 				  mkey->crypto->signature_order);
 			return false;

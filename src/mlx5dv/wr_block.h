@@ -33,9 +33,9 @@ bool block_finish(struct user_qp *qp, struct wqe wqe, uint32_t *bsf_bytes, bool 
 void block_set_psvs(struct user_qp *qp, const struct key_signature *signature);
 
 /**
- * Writes the crypto BSF of @mkey, whose encryption is set; behind that of its signature if it has one. Returns 0, or
- * -EINVAL for an order of encryption that does not go with signatures in both domains. (mlx5dv/wr_crypto.c)
+ * Writes the crypto BSF of @mkey, whose encryption is set, to @bsf, with the tweak in the byte order of @qp's device. Returns 0,
+ * or -EINVAL if signatures in both domains exclude the order of encryption. (mlx5dv/wr_crypto.c)
  */
-int crypto_bsf(const struct user_mkey *mkey, uint8_t bsf[BSF_BYTES]);
+int crypto_bsf(const struct user_qp *qp, const struct user_mkey *mkey, uint8_t bsf[BSF_BYTES]);
 
 #endif

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/tweak_order.h"
 #include "verbs/dek.h"
 #include "mlx5dv/wr_block.h"
 #include "mlx5dv/wr_mkey_setter.h"
@@ -56,7 +57,7 @@ static bool has_two_signatures(const struct key_signature *signature)
 	return signature && signature->memory.kind != SIGNATURE_NONE && signature->wire.kind != SIGNATURE_NONE;
 }
 
-int crypto_bsf(const struct user_mkey *mkey, uint8_t out[BSF_BYTES])
+int crypto_bsf(const struct user_qp *qp, const struct user_mkey *mkey, uint8_t out[BSF_BYTES])
 {
 	const struct key_crypto *crypto = mkey->crypto;
 	struct crypto_bsf bsf = {
@@ -71,8 +72,8 @@ int crypto_bsf(const struct user_mkey *mkey, uint8_t out[BSF_BYTES])
 	/* No row of the table in mlx5dv_wr_set_mkey_crypto(3), and adapters cannot do it (mlx5-formats 1.12). */
 	if (bsf.order >= RAW_WIRE && has_two_signatures(mkey->signature))
 		return -EINVAL;
-	/* As it is: the device takes it little-endian (mlx5-formats 1.12). */
-	memcpy(bsf.initial_tweak, crypto->initial_tweak, sizeof(bsf.initial_tweak));
+	tweak_copy(hca_settings(hca_of_context(qp->base.context))->crypto_tweak, bsf.initial_tweak,
+		   crypto->initial_tweak);
 	memcpy(bsf.keytag, crypto->keytag, sizeof(bsf.keytag));
 	memcpy(out, &bsf, sizeof(bsf));
 	return 0;

@@ -13,7 +13,7 @@ from harness import LIBRARIES, TOOL, clean_environment, main, softhca
 
 OPTIONS = ['profile', 'devices', 'device-name', 'pci', 'explain', 'lint', 'color', 'capture', 'keys', 'seed', 'gids', 'link', 'faults', 'counters',
            'timeline', 'timeline-records', 'roce-port', 'peer-silence', 'mtu', 'cm-response-timeout', 'cm-retries', 'cm-packet-lifetime', 'cm-grace-ms',
-           'crypto', 'crypto-file']
+           'crypto', 'crypto-tweak', 'crypto-file']
 
 
 def environment_of(*arguments, env=None):

@@ -63,8 +63,8 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.offered('run', '--no'), ['--no-presence'])
         self.assertEqual(self.offered('env', '--no'), [])
         self.assertEqual(self.offered('top', '--'), ['--help', '--interval', '--json', '--once'])
-        self.assertEqual(self.offered('run', '--mtu', '512', '--cr'), ['--crypto', '--crypto-file'])
-        self.assertEqual(self.offered('run', '--mtu', '=', '512', '--cr'), ['--crypto', '--crypto-file'])
+        self.assertEqual(self.offered('run', '--mtu', '512', '--cr'), ['--crypto', '--crypto-file', '--crypto-tweak'])
+        self.assertEqual(self.offered('run', '--mtu', '=', '512', '--cr'), ['--crypto', '--crypto-file', '--crypto-tweak'])
 
     def test_values(self):
         for equals in ([], ['=']):

@@ -46,7 +46,8 @@ class Settings(unittest.TestCase):
             'SOFTHCA_LINK': ('auto', 'default'), 'SOFTHCA_MTU': ('auto', 'default'),
             'SOFTHCA_CM_RESPONSE_TIMEOUT': ('20', 'default'), 'SOFTHCA_CM_RETRIES': ('15', 'default'),
             'SOFTHCA_CM_PACKET_LIFETIME': ('16', 'default'), 'SOFTHCA_CM_GRACE_MS': ('50', 'default'),
-            'SOFTHCA_CRYPTO': ('plaintext', 'default'), 'SOFTHCA_CRYPTO_FILE': ('built-in', 'default')})
+            'SOFTHCA_CRYPTO': ('plaintext', 'default'), 'SOFTHCA_CRYPTO_TWEAK': ('le', 'default'),
+            'SOFTHCA_CRYPTO_FILE': ('built-in', 'default')})
 
     def test_origins(self):
         got = settings(info('--mtu', '512', env={'SOFTHCA_SEED': '7', 'SOFTHCA_MTU': '256'}))
