@@ -187,15 +187,28 @@ static size_t collect(const struct ifaddrs *list, struct interface *interfaces)
 	return count;
 }
 
-/* The same places as any interface with one IPv4 address has: 127.0.0.1 is entries 2 and 3. */
-static void add_loopback(struct gid_table *table)
+/*
+ * The order of any other interface, except that 127.0.0.1 is always there, as entries 2 and 3, even if @list has no such address. The
+ * other addresses of the interface follow.
+ */
+static void add_loopback(struct gid_table *table, const struct ifaddrs *list)
 {
 	const struct interface loopback = {.name = "lo", .ifindex = 1};
-	const struct in_addr address = {htonl(INADDR_LOOPBACK)};
+	const struct in_addr first = {htonl(INADDR_LOOPBACK)}, *other;
 	union ibv_gid gid = link_local_gid(loopback.mac);
 
 	add_gid(table, &loopback, &gid);
-	add_ipv4(table, &loopback, &address);
+	add_ipv4(table, &loopback, &first);
+	for (const struct ifaddrs *entry = list; entry; entry = entry->ifa_next) {
+		if (!is_address_of(entry, &loopback, AF_INET))
+			continue;
+		other = &((const struct sockaddr_in *)entry->ifa_addr)->sin_addr;
+		if (other->s_addr != first.s_addr)
+			add_ipv4(table, &loopback, other);
+	}
+	for (const struct ifaddrs *entry = list; entry; entry = entry->ifa_next)
+		if (is_address_of(entry, &loopback, AF_INET6))
+			add_ipv6(table, &loopback, &((const struct sockaddr_in6 *)entry->ifa_addr)->sin6_addr);
 }
 
 size_t gid_table_fill(const struct ifaddrs *list, struct hca_gid *entries, size_t size)
@@ -207,7 +220,7 @@ size_t gid_table_fill(const struct ifaddrs *list, struct hca_gid *entries, size_
 	for (index = 0; index < count; index++)
 		add_interface(&table, list, &interfaces[index]);
 	if (table.count == 0)
-		add_loopback(&table);
+		add_loopback(&table, list);
 	return table.count;
 }
 

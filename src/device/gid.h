@@ -7,7 +7,7 @@
  * kernel fills the table of a RoCE adapter: its link-local GID (made of the MAC address, whether IPv6 is
  * enabled or not), its IPv4 addresses, its other IPv6 addresses; each as RoCE v1 and as RoCE v2. So entries 0
  * and 1 are link-local, 2 and 3 the first IPv4 address, which is where users look. The loopback interface
- * counts only when there is no other.
+ * counts only when there is no other; then all its addresses are in the table, 127.0.0.1 as entries 2 and 3.
  */
 #ifndef SOFTHCA_DEVICE_GID_H
 #define SOFTHCA_DEVICE_GID_H

@@ -47,6 +47,10 @@ static int check_address(struct user_cm_id *id, const struct sockaddr *address, 
 		return -REFUSE(hca_of_id(id), call, EINVAL, RULE_RDMACM_FAMILY, address->sa_family);
 	if (id->base.ps == RDMA_PS_IPOIB)
 		return -REFUSE(hca_of_id(id), call, EINVAL, RULE_RDMACM_IPOIB, 0);
+	if (address_is_loopback(address))
+		path->device = device_of_loopback(address, &path->sgid_index);
+	if (path->device)
+		path->sgid = hca_gids(path->device->hca, &(size_t){0})[path->sgid_index].gid;
 	if (address_is_wild(address))
 		return 0;
 	gid = address_gid(address);

@@ -134,6 +134,18 @@ struct shared_device *device_of_host(int family, int *index)
 	return NULL;
 }
 
+struct shared_device *device_of_loopback(const struct sockaddr *address, int *index)
+{
+	struct shared_device *device = device_of_address(address, index);
+	size_t count;
+
+	if (!device)
+		device = device_of_host(address->sa_family, index);
+	if (!device)
+		device = device_of_host(AF_UNSPEC, index);
+	return device && !strcmp(hca_gids(device->hca, &count)[*index].netdev, "lo") ? device : NULL;
+}
+
 struct ibv_xrcd *device_xrcd(struct shared_device *device)
 {
 	struct ibv_xrcd_init_attr attr = {

@@ -39,6 +39,12 @@ struct shared_device *device_of_address(const struct sockaddr *address, int *ind
 /** The first IP address of a device, of @family if that is not AF_UNSPEC, for what is addressed to the host itself. */
 struct shared_device *device_of_host(int family, int *index);
 
+/**
+ * Returns the device that serves the loopback @address, and the entry of its GID table through @index; NULL if the host has other
+ * interfaces, since no device has such an address then.
+ */
+struct shared_device *device_of_loopback(const struct sockaddr *address, int *index);
+
 /** The XRC domain without a file, made at first use. NULL with errno. */
 struct ibv_xrcd *device_xrcd(struct shared_device *device);
 

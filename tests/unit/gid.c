@@ -161,6 +161,12 @@ static void loopback_when_there_is_nothing_else(void **state)
 	add_ipv4(&list, "lo", "127.0.0.1");
 	assert_int_equal(fill(&list), 4);
 	expect_pair(2, "::ffff:127.0.0.1", "lo", 1);
+	add_ipv4(&list, "lo:1", "10.88.0.1");
+	add_ipv6(&list, "lo", "::1");
+	assert_int_equal(fill(&list), 8);
+	expect_pair(2, "::ffff:127.0.0.1", "lo", 1);
+	expect_pair(4, "::ffff:10.88.0.1", "lo", 1);
+	expect_pair(6, "::1", "lo", 1);
 	assert_int_equal(gid_discover(GIDS_LOOPBACK, table), 4);
 	expect_pair(2, "::ffff:127.0.0.1", "lo", 1);
 }
