@@ -29,6 +29,7 @@ struct key_observer;
 struct link;
 struct multicast_list;
 struct refused_ring;
+struct ended_ring;
 struct xrc_domain;
 
 /* Many keys share a lock: there are too many of them for one each. */
@@ -64,8 +65,9 @@ struct hca {
 	struct filters *filters;        /* filter/filter.h; or NULL */
 	const struct key_observer *key_observer; /* device/key_observer.h; or NULL */
 	struct key_book *key_book;               /* draw/book.h; or NULL */
-	pthread_mutex_t refused_lock;            /* leaf; of the ring */
+	pthread_mutex_t refused_lock;            /* leaf; of the two rings */
 	struct refused_ring *refused;            /* mkey/refused.h; or NULL */
+	struct ended_ring *ended;                /* mkey/ended.h; or NULL */
 };
 
 struct registry {

@@ -30,6 +30,7 @@
 #include "link/host/host.h"
 #include "hca/route.h"
 #include "link/shm/shm.h"
+#include "mkey/ended.h"
 #include "mkey/refused.h"
 #include "transport/run.h"
 #include "wire/link.h"
@@ -127,6 +128,7 @@ static int hca_init(struct hca *hca, size_t index, const struct settings *settin
 	pthread_mutex_init(&hca->atomic_lock, NULL);
 	pthread_mutex_init(&hca->refused_lock, NULL);
 	hca->refused = refused_ring_new();
+	hca->ended = ended_ring_new();
 	make_filters(hca);
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "mkey/bsf.h"
+#include "mkey/ended.h"
 #include "core/compiler.h"
 #include "core/epoch.h"
 #include "device/device.h"
@@ -116,6 +117,8 @@ void mkey_delete(struct mkey *key)
 
 	if (unlikely(key->hca->key_observer))
 		key->hca->key_observer->ends(key);
+	/* Recorded first, so that a request that finds no key finds its end. */
+	ended_keep(key->hca, key->mapping->number, key->mapping->kind);
 	id_table_unpublish(&key->hca->keys, key->index);
 	epoch_synchronize();
 	if (unlikely(__atomic_load_n(&key->granted, __ATOMIC_RELAXED)))

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include "core/timer.h"
+#include "mkey/ended.h"
 #include "mkey/stage.h"
 #include "device/device.h"
 #include "device/guard.h"
@@ -18,6 +20,21 @@ static uint8_t inner_rights(uint8_t rights)
 	return (rights & READING ? RIGHT_LOCAL_READ : 0) | (rights & WRITING ? RIGHT_LOCAL_WRITE : 0);
 }
 
+/* Fills *@why for a number that no key has. @map: of another key with the same index, or NULL. */
+static RARE void explain_no_key(struct hca *hca, uint32_t number, const struct mapping *map, uint64_t address,
+				uint64_t length, struct refusal *why)
+{
+	struct ended_key key;
+
+	if (ended_find(hca, number, &key))
+		*why = (struct refusal){RULE_KEY_ENDED,
+					{number, key.kind, (clock_now_ns() - key.at) / 1000000, address, length}};
+	else if (map)
+		*why = (struct refusal){RULE_KEY_STALE, {number, map->kind, map->number, address, length}};
+	else
+		*why = (struct refusal){RULE_KEY_UNKNOWN, {number, address, length}};
+}
+
 /* IBTA C10-56 and C10-57: tag, state, domain, queue pair, rights, range, in this order. */
 static int resolve(const struct walk_access *access, uint8_t rights, uint32_t number, uint64_t address, uint64_t length,
 		   const struct mapping **out, struct refusal *why)
@@ -25,13 +42,17 @@ static int resolve(const struct walk_access *access, uint8_t rights, uint32_t nu
 	const struct mkey *key = mkey_find(access->hca, number);
 	const struct mapping *map;
 
-	if (!key)
-		return REFUSAL(why, EACCES, RULE_KEY_UNKNOWN, number, address, length);
+	if (!key) {
+		explain_no_key(access->hca, number, NULL, address, length, why);
+		return -EACCES;
+	}
 	map = mkey_mapping(key);
 	if (map->free)
 		return REFUSAL(why, EACCES, RULE_KEY_FREE, number, map->kind, address, length);
-	if (map->number != number)
-		return REFUSAL(why, EACCES, RULE_KEY_STALE, number, map->kind, map->number, address, length);
+	if (map->number != number) {
+		explain_no_key(access->hca, number, map, address, length, why);
+		return -EACCES;
+	}
 	if (map->pd != access->pd)
 		return REFUSAL(why, EACCES, RULE_KEY_DOMAIN, number, map->kind, map->pd, access->pd);
 	if (map->qpn != KEY_QPN_ANY &&

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Rules 1 to 13 and 66: keys on the way of a request. The client writes to keys of the server. */
 #include "rule_cases.h"
+#include "support/clock.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "support/mkey.h"
 
@@ -36,6 +38,29 @@ static void key_unknown(void)
 	expect_about_qp(KEY_UNKNOWN, pair.server.qp->qp_num,
 			": key 0xabcdef00 does not exist; the request covers [0x1000, +16)");
 	expect_state(&pair.server, IBV_QPS_ERR);
+}
+
+/* SPDK keeps the lkey of a region that it deregisters and registers again. */
+static void key_ended(void)
+{
+	struct ibv_mr *mr = ibv_reg_mr(server.pd, server.memory, PAGE, SIDE_ACCESS), *again;
+	struct softhca_explanation newest;
+	const double begin = seconds_now();
+	uint32_t key = mr->rkey;
+
+	expect_error(ibv_dereg_mr(mr), 0);
+	again = ibv_reg_mr(server.pd, server.memory, PAGE, SIDE_ACCESS);
+	assert_int_not_equal(again->rkey, key);
+	usleep(5000);
+	write_to(key, 0x1000);
+	assert_int_equal(expect_status(&pair.client, WR_ID, IBV_WC_REM_ACCESS_ERR).vendor_err, RULE_KEY_ENDED);
+	assert_int_equal(softhca_explanations(client.context, pair.server.qp->qp_num, &newest, 1), 1);
+	assert_in_range(newest.figure[2], 5, (uint64_t)((seconds_now() - begin) * 1000));
+	expect_about_qp(KEY_ENDED, pair.server.qp->qp_num,
+			": key 0x%x, a memory region, was deregistered or destroyed %" PRIu64
+			" ms ago; the request covers [0x1000, +16)",
+			key, newest.figure[2]);
+	expect_error(ibv_dereg_mr(again), 0);
 }
 
 static void key_free(void)
@@ -205,6 +230,7 @@ static void region_has_windows(void)
 
 static const struct rule_case cases[] = {
 	CASE(KEY_UNKNOWN, key_unknown),
+	CASE(KEY_ENDED, key_ended),
 	CASE(KEY_FREE, key_free),
 	CASE(KEY_STALE, key_stale),
 	CASE(KEY_DOMAIN, key_domain),

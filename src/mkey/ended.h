@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The numbers of the keys that ended last, and when. A program that uses a key after it deregistered it gets an explanation that says
+ * so. Adapters may hide this fault: the kernel caches keys and may return the number again for the next region.
+ *
+ * Each device owns a ring. Lock: hca.refused_lock, a leaf. Any thread.
+ */
+#ifndef SOFTHCA_MKEY_ENDED_H
+#define SOFTHCA_MKEY_ENDED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct hca;
+struct ended_ring;
+
+struct ended_key {
+	uint32_t number;
+	uint8_t kind; /* enum key_kind */
+	uint64_t at;  /* clock_now_ns() of its end */
+};
+
+/** Allocates the ring of a device. Returns NULL without memory; the functions below then do nothing. */
+struct ended_ring *ended_ring_new(void);
+
+/** Records that the key @number of @kind ends now. */
+void ended_keep(struct hca *hca, uint32_t number, uint8_t kind);
+
+/** Finds the latest end of key @number, tag included. Returns false if it is not among those recorded. */
+bool ended_find(struct hca *hca, uint32_t number, struct ended_key *out);
+
+#endif
