@@ -84,7 +84,7 @@ int mkey_new(struct hca_pd *pd, const struct mapping *initial, uint32_t capacity
 	if (!map || !key || id_table_alloc(&hca->keys, &index))
 		goto no_memory;
 	key->hca = hca;
-	key->pd = pd;
+	key->pd = initial->kind == KEY_NULL ? NULL : pd;
 	key->index = index;
 	key->capacity = capacity;
 	if (capacity) {
@@ -99,7 +99,8 @@ int mkey_new(struct hca_pd *pd, const struct mapping *initial, uint32_t capacity
 	map->explained = explain_latest(hca);
 	summarize(map);
 	key->mapping = map;
-	reference_get(&pd->references);
+	if (key->pd)
+		reference_get(&pd->references);
 	id_table_publish(&hca->keys, index, key);
 	*out = key;
 	return 0;
@@ -127,7 +128,8 @@ void mkey_delete(struct mkey *key)
 	window_count(key->hca, key->mapping, -1);
 	epoch_leave();
 	id_table_release(&key->hca->keys, key->index);
-	reference_put(&key->pd->references);
+	if (key->pd)
+		reference_put(&key->pd->references);
 	for (map = key->retired; map; map = older) {
 		older = map->older;
 		mapping_free(map);

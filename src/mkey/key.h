@@ -88,7 +88,7 @@ struct mkey {
 	struct mapping *mapping; /* atomic: the published one; never NULL after creation */
 	struct mapping *retired; /* earlier ones, newest first */
 	struct hca *hca;
-	struct hca_pd *pd;
+	struct hca_pd *pd; /* which the key keeps; NULL for a null region, which does not (ibv_alloc_null_mr(3)) */
 	uint32_t index;
 	uint32_t capacity; /* translation entries; 0 for direct keys */
 	uint8_t bsf_octowords;

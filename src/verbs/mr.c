@@ -23,6 +23,12 @@ int mr_explain_failure(struct hca *hca, const char *call, int error, const struc
 	return REFUSE(hca, call, error, RULE_MR_NO_ROOM, LIMIT_MAX_MR);
 }
 
+/* A null region is an object of libmlx5 alone: the kernel does not know it, and its PD may be deallocated first. */
+static bool keeps_pd(const struct user_mr *mr)
+{
+	return mr->kind != MR_NULL;
+}
+
 /* The driver object and its handle; the key exists. */
 static struct ibv_mr *make_object(struct ibv_pd *pd, struct mkey *key, void *addr, const struct hca_mr_attr *attr,
 				  uint32_t dm_handle)
@@ -53,7 +59,8 @@ static struct ibv_mr *make_object(struct ibv_pd *pd, struct mkey *key, void *add
 	mr->start = attr->start;
 	mr->access = attr->access;
 	mr->dm_handle = dm_handle;
-	user_pd_get(to_user_pd(pd));
+	if (keeps_pd(mr))
+		user_pd_get(to_user_pd(pd));
 	LINT(mr_registered, mr);
 	object_enter(&mr->base, &mr->alive, pd->context);
 	return &mr->base;
@@ -187,7 +194,8 @@ int softhca_ibv_dereg_mr(struct ibv_mr *base)
 	handle_remove(handles, HANDLE_MR, base->handle, NULL);
 	if (mr->kind == MR_DEVICE_MEMORY)
 		handle_put(handles, mr->dm_handle);
-	user_pd_put(to_user_pd(base->pd));
+	if (keeps_pd(mr))
+		user_pd_put(to_user_pd(base->pd));
 	free(mr);
 	return 0;
 }

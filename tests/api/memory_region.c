@@ -199,6 +199,18 @@ static void a_region_keeps_its_pd(void **state)
 	assert_int_equal(ibv_dealloc_pd(domain), 0);
 }
 
+/* libmlx5 keeps null regions to itself, so the kernel deallocates their PD. */
+static void a_null_region_leaves_its_pd(void **state)
+{
+	struct ibv_pd *domain = ibv_alloc_pd(context);
+	struct ibv_mr *mr = ibv_alloc_null_mr(domain);
+
+	(void)state;
+	assert_non_null(mr);
+	assert_int_equal(ibv_dealloc_pd(domain), 0);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+}
+
 /* ---- ibv_rereg_mr(3) ----------------------------------------------------------------------------------- */
 
 enum {
@@ -419,6 +431,7 @@ int main(void)
 		TEST(huge_pages_that_are_none),
 		TEST(null_region),
 		TEST(a_region_keeps_its_pd),
+		TEST(a_null_region_leaves_its_pd),
 		TEST(every_combination_of_changes),
 		TEST(changing_the_pd_frees_the_old_one),
 		TEST(input_errors),
