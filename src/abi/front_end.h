@@ -46,6 +46,15 @@
 		value_;                                                                                                \
 	})
 
+/* __verbs_log() has its arguments in a list when it leaves the front-end. */
+#define softhca___verbs_log(level, format)                                                                             \
+	__extension__({                                                                                                \
+		va_list list_;                                                                                         \
+		va_start(list_, format);                                                                               \
+		softhca_verbs_vlog(level, format, list_);                                                              \
+		va_end(list_);                                                                                         \
+	})
+
 /* What a symbol without prototype returns. */
 #define RETURNS_ERRNO int
 #define RETURNS_MINUS_ONE int

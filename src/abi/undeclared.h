@@ -23,6 +23,11 @@ enum ibv_gid_type_sysfs {
 /** The word for an opcode, since rdma-core 49; "unknown" for a value that is none. */
 const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode);
 
+struct verbs_context;
+/** Logs a message of a provider at @level, 1 (errors) to 4 (debugging): see VERBS_LOG_LEVEL and VERBS_LOG_FILE. */
+__attribute__((format(printf, 3, 4))) void __verbs_log(struct verbs_context *context, uint32_t level,
+						       const char *format, ...);
+
 /** Bandwidth of a port in units of 100 Mb/s, since rdma-core 62 (ibv_query_port_speed(3)). Returns 0 or an errno value. */
 int ibv_query_port_speed(struct ibv_context *context, uint32_t port_num, uint64_t *port_speed);
 

@@ -16,6 +16,7 @@
 #include "device/device.h"
 #include "device/sysfs.h"
 #include "verbs/context.h"
+#include "verbs/log.h"
 #include "verbs/objects.h"
 
 /*
@@ -97,6 +98,7 @@ struct ibv_device **softhca_ibv_get_device_list(int *num_devices)
 
 	if (num_devices)
 		*num_devices = 0;
+	verbs_log_open();
 	if (!make_devices()) {
 		errno = ENOMEM;
 		return NULL;
