@@ -46,3 +46,16 @@ bool ended_find(struct hca *hca, uint32_t number, struct ended_key *out)
 	pthread_mutex_unlock(&hca->refused_lock);
 	return found;
 }
+
+uint64_t ended_ms(const struct ended_key *key)
+{
+	return (clock_now_ns() - key->at) / 1000000;
+}
+
+void ended_explain(struct hca *hca, uint32_t number, struct refusal *why)
+{
+	struct ended_key key;
+
+	if (ended_find(hca, number, &key))
+		*why = (struct refusal){RULE_KEY_ENDED_BEFORE, {number, key.kind, ended_ms(&key)}};
+}

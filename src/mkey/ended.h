@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "explain/refusal.h"
+
 struct hca;
 struct ended_ring;
 
@@ -28,5 +30,11 @@ void ended_keep(struct hca *hca, uint32_t number, uint8_t kind);
 
 /** Finds the latest end of key @number, tag included. Returns false if it is not among those recorded. */
 bool ended_find(struct hca *hca, uint32_t number, struct ended_key *out);
+
+/** Returns the milliseconds since the end of @key. */
+uint64_t ended_ms(const struct ended_key *key);
+
+/** Replaces *@why by rule 148 if the key @number is among those recorded: a request is to change it, or bind a window to it. */
+void ended_explain(struct hca *hca, uint32_t number, struct refusal *why);
 
 #endif

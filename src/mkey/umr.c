@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "mkey/bsf.h"
+#include "mkey/ended.h"
 #include "device/device.h"
 #include "mkey/layout.h"
 #include "mkey/psv.h"
@@ -260,8 +261,11 @@ static int execute(const struct walk_access *access, const struct umr *umr, uint
 	int error;
 
 	key = mkey_find(access->hca, umr->number);
-	if (!key)
-		return REFUSAL(why, EACCES, RULE_UMR_UNKNOWN, umr->number);
+	if (!key) {
+		error = REFUSAL(why, EACCES, RULE_UMR_UNKNOWN, umr->number);
+		ended_explain(access->hca, umr->number, why);
+		return error;
+	}
 	if (!key->umr_enabled)
 		return REFUSAL(why, EACCES, RULE_UMR_NOT_ENABLED, umr->number, mkey_mapping(key)->kind);
 	next = mkey_edit(key);
@@ -339,8 +343,11 @@ int invalidate_execute(const struct walk_access *access, uint32_t rkey, struct r
 	struct mapping *next;
 	int error;
 
-	if (!key)
-		return REFUSAL(why, EACCES, RULE_INVALIDATE_UNKNOWN, rkey);
+	if (!key) {
+		error = REFUSAL(why, EACCES, RULE_INVALIDATE_UNKNOWN, rkey);
+		ended_explain(access->hca, rkey, why);
+		return error;
+	}
 	next = mkey_edit(key);
 	if (!next)
 		return REFUSAL(why, EACCES, RULE_UMR_NO_MEMORY, rkey);

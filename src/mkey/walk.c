@@ -4,7 +4,6 @@
 
 #include <errno.h>
 
-#include "core/timer.h"
 #include "mkey/ended.h"
 #include "mkey/stage.h"
 #include "device/device.h"
@@ -27,8 +26,7 @@ static RARE void explain_no_key(struct hca *hca, uint32_t number, const struct m
 	struct ended_key key;
 
 	if (ended_find(hca, number, &key))
-		*why = (struct refusal){RULE_KEY_ENDED,
-					{number, key.kind, (clock_now_ns() - key.at) / 1000000, address, length}};
+		*why = (struct refusal){RULE_KEY_ENDED, {number, key.kind, ended_ms(&key), address, length}};
 	else if (map)
 		*why = (struct refusal){RULE_KEY_STALE, {number, map->kind, map->number, address, length}};
 	else

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "device/device.h"
+#include "mkey/ended.h"
 
 /* IBTA C10-74, ibv_bind_mw(3). An adapter's keys do not know IBV_ACCESS_MW_BIND, and it asks for neither (mlx5-formats 4.12). */
 static int check_rights(const struct walk_access *access, const struct mapping *next, const struct mapping *region,
@@ -27,11 +28,12 @@ static int check_region(const struct walk_access *access, struct mapping *next, 
 	const struct mapping *region;
 	int error;
 
-	if (!key)
-		return REFUSAL(why, EACCES, RULE_BIND_REGION_UNKNOWN, next->number, entry->key);
-	region = mkey_mapping(key);
-	if (region->number != entry->key || region->free)
-		return REFUSAL(why, EACCES, RULE_BIND_REGION_UNKNOWN, next->number, entry->key);
+	region = key ? mkey_mapping(key) : NULL;
+	if (!region || region->number != entry->key || region->free) {
+		error = REFUSAL(why, EACCES, RULE_BIND_REGION_UNKNOWN, next->number, entry->key);
+		ended_explain(access->hca, entry->key, why);
+		return error;
+	}
 	if (!mapping_is_direct(region) || region->kind == KEY_NULL)
 		return REFUSAL(why, EACCES, RULE_BIND_NOT_A_REGION, next->number, entry->key, region->kind);
 	if (region->pd != next->pd)

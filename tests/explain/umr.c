@@ -341,6 +341,37 @@ static void umr_unknown(void)
 		       "key 0xabcdef00, which the request is to configure, bind or invalidate, does not exist");
 }
 
+/* The server's request or receive fails because of @key; the line about it begins with @request. */
+static void expect_ended(uint32_t key, enum ibv_wc_status status, const char *request)
+{
+	struct softhca_explanation newest;
+
+	assert_int_equal(expect_status(&pair.server, WR_ID, status).vendor_err, RULE_KEY_ENDED_BEFORE);
+	assert_int_equal(softhca_explanations(client.context, pair.server.qp->qp_num, &newest, 1), 1);
+	expect_about_qp(
+		KEY_ENDED_BEFORE, pair.server.qp->qp_num,
+		" %s: key 0x%x, a memory region, which the request is to configure, invalidate or bind, or bind a "
+		"window to, was deregistered or destroyed %" PRIu64 " ms ago",
+		request, key, newest.figure[2]);
+}
+
+static void key_ended_before(void)
+{
+	struct ibv_mr *mr = ibv_reg_mr(server.pd, server.memory, PAGE, SIDE_ACCESS);
+	struct ibv_mr gone = *mr;
+
+	expect_error(ibv_dereg_mr(mr), 0);
+	bind(side_alloc_mw(&server, IBV_MW_TYPE_2), &gone, 0, PAGE, IBV_ACCESS_REMOTE_READ);
+	expect_ended(gone.lkey, IBV_WC_MW_BIND_ERR, "BIND_MW wr_id 32343 → MW_BIND_ERR");
+	pair_renew(&pair);
+	invalidate(gone.lkey);
+	expect_ended(gone.lkey, IBV_WC_MW_BIND_ERR, "LOCAL_INV wr_id 32343 → MW_BIND_ERR");
+	pair_renew(&pair);
+	send_invalidate(gone.rkey);
+	expect_completion(&pair.client, WR_ID, IBV_WC_SEND);
+	expect_ended(gone.rkey, IBV_WC_LOC_ACCESS_ERR, "receive → LOC_ACCESS_ERR");
+}
+
 static void invalidate_unknown(void)
 {
 	send_invalidate(NO_KEY);
@@ -395,6 +426,7 @@ static const struct rule_case cases[] = {
 	CASE(BIND_OTHER_QP, bind_other_qp),
 	CASE(INVALIDATE_NOT_ALLOWED, invalidate_not_allowed),
 	CASE(UMR_UNKNOWN, umr_unknown),
+	CASE(KEY_ENDED_BEFORE, key_ended_before),
 	CASE(INVALIDATE_UNKNOWN, invalidate_unknown),
 	CASE(INVALIDATE_FREE, invalidate_free),
 	CASE(INVALIDATE_STALE, invalidate_stale),
