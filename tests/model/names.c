@@ -18,6 +18,7 @@
 
 #define SYMBOL(name, version, state, kind, test, type, parameters, arguments)                                          \
 	NAME_##state(name, type, parameters, arguments)
+#define PRIVATE_SYMBOL(...)
 #include "abi/verbs.def"
 
 #define SYMBOL(name, version, state, kind, test, type, parameters, arguments)                                          \
