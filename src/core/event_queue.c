@@ -4,6 +4,7 @@
  * and not yet taken an event is always the number of listed events plus `stale`.
  */
 #include "core/cancellation.h"
+#include "core/descriptor.h"
 #include "core/event_queue.h"
 
 #include <errno.h>
@@ -21,27 +22,30 @@ int event_queue_call = -1;
 static __thread struct event_queue *looked_at; /* this thread awaits it, and looks */
 static __thread bool in_hand;                  /* a token of that queue */
 
-static void init(struct event_queue *queue, int fd)
+static void init(struct event_queue *queue, int fd, int own)
 {
-	*queue = (struct event_queue){.fd = fd};
+	*queue = (struct event_queue){.fd = fd, .own = own};
 	queue_lock_init(&queue->lock, LOCK_LEVEL_EVENTS, false);
 	queue->last = &queue->first;
 }
 
 int event_queue_init(struct event_queue *queue)
 {
-	int fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+	int fd = descriptor_show(eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC)), own = descriptor_keep_duplicate(fd), error;
 
-	if (fd < 0)
-		return -errno;
-	init(queue, fd);
+	if (own < 0) {
+		error = -errno;
+		descriptor_close(fd);
+		return error;
+	}
+	init(queue, fd, own);
 	return 0;
 }
 
 void event_queue_init_relay(struct event_queue *queue,
 			    void (*relay)(struct event_queue *queue, const struct event_source *source))
 {
-	init(queue, -1);
+	init(queue, -1, -1);
 	queue->relay = relay;
 }
 
@@ -49,8 +53,8 @@ void event_queue_destroy(struct event_queue *queue)
 {
 	WITHOUT_CANCELLATION;
 
-	if (!queue->relay)
-		close(queue->fd);
+	descriptor_close(queue->fd);
+	descriptor_close(queue->own);
 	queue_lock_destroy(&queue->lock);
 }
 
@@ -73,7 +77,7 @@ static void unlink_at(struct event_queue *queue, struct event_source **link)
 /* Cannot block: the counter would have to stand at 2^64 - 2. */
 static void add(int fd, uint64_t value)
 {
-	while (write(fd, &value, sizeof(value)) < 0 && errno == EINTR)
+	while (descriptor_check(fd) && write(fd, &value, sizeof(value)) < 0 && errno == EINTR)
 		;
 }
 
@@ -93,7 +97,7 @@ static void list(struct event_queue *queue, struct event_source *source)
 		in_hand = true;
 		return;
 	}
-	add_token(queue->fd);
+	add_token(queue->own);
 	call = queue->awaited ? __atomic_load_n(&event_queue_call, __ATOMIC_RELAXED) : -1;
 	if (call >= 0)
 		add(call, EVENT_QUEUE_CALL);
@@ -166,9 +170,9 @@ static void give_back(void *argument)
 		add_token(token->fd);
 }
 
-int event_token_take(int fd)
+int event_token_take(int fd, int own)
 {
-	struct token token = {.fd = fd};
+	struct token token = {.fd = own};
 	ssize_t length;
 
 	pthread_cleanup_push(give_back, &token);
@@ -185,7 +189,7 @@ int event_queue_take(struct event_queue *queue, int *type, void **object)
 	int error;
 
 	do {
-		error = event_token_take(queue->fd);
+		error = event_token_take(queue->fd, queue->own);
 	} while (!error && !spend_token(queue, type, object));
 	return error;
 }
@@ -235,7 +239,7 @@ int event_queue_take_awaited(struct event_queue *queue, int *type, void **object
 {
 	WITHOUT_CANCELLATION;
 
-	while (in_hand || (event_queue_has(queue) && event_token_take_back(queue->fd))) {
+	while (in_hand || (event_queue_has(queue) && event_token_take_back(queue->own))) {
 		in_hand = false;
 		if (spend_token(queue, type, object))
 			return 0;
@@ -248,7 +252,7 @@ void event_queue_leave(struct event_queue *queue)
 	queue_lock(&queue->lock);
 	queue->awaited = false;
 	if (in_hand)
-		add_token(queue->fd);
+		add_token(queue->own);
 	in_hand = false;
 	queue_unlock(&queue->lock);
 }
@@ -271,7 +275,7 @@ uint32_t event_source_purge(struct event_queue *queue, struct event_source *sour
 	 * What cannot be read back is in the hands of threads that are about to take it: they will find it
 	 * stale.
 	 */
-	while (left && event_token_take_back(queue->fd))
+	while (left && event_token_take_back(queue->own))
 		left--;
 	queue->stale += left;
 	queue_unlock(&queue->lock);
@@ -297,6 +301,8 @@ static void renew(struct queue_lock *lock)
 	unsigned int count = 0;
 
 	queue->awaited = false;
+	descriptor_close(queue->own);
+	queue->own = -1;
 	/* The program may have closed it, and have something else there. */
 	if (queue->relay || status < 0 || flags < 0 || !is_eventfd(queue->fd))
 		return;
@@ -307,6 +313,7 @@ static void renew(struct queue_lock *lock)
 		return;
 	if (dup3(fd, queue->fd, flags & FD_CLOEXEC ? O_CLOEXEC : 0) == queue->fd)
 		queue->stale = 0;
+	queue->own = descriptor_keep_duplicate(queue->fd);
 	close(fd);
 }
 

@@ -37,7 +37,8 @@ struct event_source {
 };
 
 struct event_queue {
-	int fd;
+	int fd;  /* that the program sees, and may close */
+	int own; /* a duplicate that it does not know: events are written to this one */
 	struct queue_lock lock;
 	struct event_source *first;
 	struct event_source **last;
@@ -102,10 +103,10 @@ uint32_t event_source_purge(struct event_queue *queue, struct event_source *sour
 void event_queues_after_fork(void);
 
 /**
- * Takes one token of the semaphore eventfd @fd: blocks as its flags say. Returns 0 or -errno of the read. A cancellation point, which
- * takes nothing then: C libraries (glibc before 2.41) cancel a thread also between what the kernel did for it and the return of read(2).
+ * Takes one token of the semaphore eventfd @fd: blocks as its flags say. @own: a duplicate that is kept. Returns 0 or -errno of the
+ * read. A cancellation point, which takes nothing then: C libraries (glibc before 2.41) cancel a thread also between what the kernel did for it and the return of read(2).
  */
-int event_token_take(int fd);
+int event_token_take(int fd, int own);
 
 /** Takes one token of the semaphore eventfd @fd, unless that would block, whatever O_NONBLOCK says. False: there is none. */
 bool event_token_take_back(int fd);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/descriptor.h"
 #include "core/file_size.h"
 #include "device/counters.h"
 
@@ -20,9 +21,7 @@ struct counter_file {
 	uint8_t *memory;
 	size_t bytes, row_bytes, devices;
 	uint32_t rows; /* atomic; those that were asked for */
-	dev_t device; /* what the descriptor is of: the program may have closed it, and opened another as that number */
-	ino_t inode;
-	int fd; /* nothing reads it here; it stays open for /proc */
+	int fd;        /* nothing reads it here; it stays open for /proc */
 };
 
 static size_t head_bytes(void)
@@ -66,13 +65,13 @@ static void seal(int fd)
 static bool map_file(struct counter_file *file)
 {
 	WITHOUT_SIZE_SIGNAL;
-	int fd = memfd_create(COUNTER_FILE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING), fixed = file->memory ? MAP_FIXED : 0;
-	struct stat status;
+	int fd = descriptor_keep(memfd_create(COUNTER_FILE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING)),
+	    fixed = file->memory ? MAP_FIXED : 0;
 	void *memory;
 
 	if (fd < 0)
 		return false;
-	if (ftruncate(fd, (off_t)file->bytes) || fstat(fd, &status))
+	if (ftruncate(fd, (off_t)file->bytes))
 		goto fail;
 	memory = mmap(file->memory, file->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | fixed, fd, 0);
 	if (memory == MAP_FAILED)
@@ -80,12 +79,10 @@ static bool map_file(struct counter_file *file)
 	seal(fd);
 	file->memory = memory;
 	file->fd = fd;
-	file->device = status.st_dev;
-	file->inode = status.st_ino;
 	write_head(file);
 	return true;
 fail:
-	close(fd);
+	descriptor_close(fd);
 	return false;
 }
 
@@ -121,13 +118,10 @@ uint64_t *counter_file_row(struct counter_file *file)
 
 void counter_file_after_fork(struct counter_file *file)
 {
-	struct stat status;
-
 	if (!file)
 		return;
 	/* First: there may be no other descriptor left. */
-	if (file->fd >= 0 && !fstat(file->fd, &status) && status.st_dev == file->device && status.st_ino == file->inode)
-		close(file->fd);
+	descriptor_close(file->fd);
 	file->fd = -1;
 	/* Without a file the child counts for itself; where there is not even memory, it goes on in the parent's. */
 	if (!map_file(file))

@@ -14,6 +14,7 @@
 
 #include "core/cancellation.h"
 #include "core/compiler.h"
+#include "core/descriptor.h"
 #include "core/epoch.h"
 #include "core/thread.h"
 #include "core/tunables.h"
@@ -440,7 +441,7 @@ void progress_drain(void)
 	struct epoll_event events[TUNABLE_EPOLL_EVENTS];
 	int count;
 
-	if (!__atomic_load_n(&progress.drained, __ATOMIC_RELAXED))
+	if (!__atomic_load_n(&progress.drained, __ATOMIC_RELAXED) || !descriptor_check(progress.arrivals))
 		return;
 	epoch_enter();
 	count = epoll_wait(progress.arrivals, events, TUNABLE_EPOLL_EVENTS, 0);
@@ -501,7 +502,7 @@ static int wait_without_pwait2(const struct timespec *left, struct epoll_event *
 	return epoll_wait(progress.epoll, events, TUNABLE_EPOLL_EVENTS, 0);
 }
 
-static int wait_until(uint64_t until_ns, struct epoll_event *events)
+static int wait_once(uint64_t until_ns, struct epoll_event *events)
 {
 	uint64_t now_ns = clock_now_ns();
 	struct timespec duration = {0}, *left = until_ns == FOR_EVER ? NULL : &duration;
@@ -521,14 +522,52 @@ static int wait_until(uint64_t until_ns, struct epoll_event *events)
 	return count;
 }
 
+/* True if the descriptors that the thread sleeps on are there. A program may have closed them, and have others in their place. */
+static bool has_descriptors(void)
+{
+	return descriptor_check(progress.epoll) && descriptor_check(progress.arrivals) &&
+	       descriptor_check(progress.wake);
+}
+
+/*
+ * Nothing wakes a thread that sleeps on descriptors which another thread has closed. So it looks now and then whether they are
+ * still there.
+ */
+static int wait_until(uint64_t until_ns, struct epoll_event *events)
+{
+	uint64_t look_ns;
+	int count;
+
+	do {
+		look_ns = clock_now_ns() + TUNABLE_DESCRIPTOR_LOOK_NS;
+		count = wait_once(until_ns < look_ns ? until_ns : look_ns, events);
+	} while (!count && look_ns < until_ns && has_descriptors());
+	return count;
+}
+
+/* Sleeps for a moment, whatever arrives. */
+static enum woken nap(void)
+{
+	const struct timespec time = {.tv_nsec = TUNABLE_DESCRIPTOR_NAP_NS};
+
+	nanosleep(&time, NULL);
+	__atomic_store_n(&progress.sleeps_until, 0, __ATOMIC_SEQ_CST);
+	return WOKEN_BY_ARRIVAL;
+}
+
 /* Sleeps until @until_ns or until something is ready. */
 static enum woken wait_for_events(uint64_t until_ns)
 {
 	struct epoll_event events[TUNABLE_EPOLL_EVENTS];
 	uint32_t removals = removals_now();
-	int count = wait_until(until_ns, events);
-	enum woken woken = count > 0 ? WOKEN : NOT_WOKEN;
+	enum woken woken;
 	eventfd_t ignored;
+	int count;
+
+	if (!has_descriptors())
+		return nap();
+	count = wait_until(until_ns, events);
+	woken = count > 0 ? WOKEN : NOT_WOKEN;
 
 	__atomic_store_n(&progress.sleeps_until, 0, __ATOMIC_SEQ_CST);
 	for (int i = 0; i < count; i++) {
@@ -536,7 +575,7 @@ static enum woken wait_for_events(uint64_t until_ns)
 
 		if (watched == &arrivals)
 			woken = WOKEN_BY_ARRIVAL;
-		if (!watched)
+		if (!watched && descriptor_is_ours(progress.wake))
 			eventfd_read(progress.wake, &ignored);
 		else if (!call_ready(watched, events[i].events, removals))
 			break;
@@ -589,11 +628,11 @@ static int start_thread(void)
 static void close_descriptors(void)
 {
 	if (progress.epoll >= 0)
-		close(progress.epoll);
+		descriptor_close(progress.epoll);
 	if (progress.arrivals >= 0)
-		close(progress.arrivals);
+		descriptor_close(progress.arrivals);
 	if (progress.wake >= 0)
-		close(progress.wake);
+		descriptor_close(progress.wake);
 	progress.epoll = progress.arrivals = progress.wake = -1;
 }
 
@@ -604,9 +643,9 @@ static int open_descriptors(void)
 
 	if (progress.epoll >= 0)
 		return 0;
-	progress.epoll = epoll_create1(EPOLL_CLOEXEC);
-	progress.arrivals = epoll_create1(EPOLL_CLOEXEC);
-	progress.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	progress.epoll = descriptor_keep(epoll_create1(EPOLL_CLOEXEC));
+	progress.arrivals = descriptor_keep(epoll_create1(EPOLL_CLOEXEC));
+	progress.wake = descriptor_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	progress.minds_arrivals = true;
 	if (progress.epoll >= 0 && progress.arrivals >= 0 && progress.wake >= 0 &&
 	    !epoll_ctl(progress.epoll, EPOLL_CTL_ADD, progress.wake, &wake) &&
@@ -648,7 +687,7 @@ void progress_wake(void)
 {
 	WITHOUT_CANCELLATION;
 
-	if (__atomic_load_n(&progress.started, __ATOMIC_ACQUIRE))
+	if (__atomic_load_n(&progress.started, __ATOMIC_ACQUIRE) && descriptor_check(progress.wake))
 		eventfd_write(progress.wake, 1);
 }
 
@@ -682,6 +721,8 @@ static int control(int epoll, int operation, int fd, struct watched_fd *watched,
 {
 	struct epoll_event event = {.events = events, .data.ptr = watched};
 
+	if (!descriptor_check(epoll) || !descriptor_check(fd))
+		return -EBADF;
 	return epoll_ctl(epoll, operation, fd, &event) ? -errno : 0;
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/cancellation.h"
+#include "core/descriptor.h"
 #include "core/tunables.h"
 #include "device/counters.h"
 #include "device/device.h"
@@ -54,13 +55,13 @@ static bool prepare(void)
 {
 	if (stand_in.wake >= 0)
 		return true;
-	stand_in.wake = eventfd(0, EFD_CLOEXEC);
+	stand_in.wake = descriptor_keep(eventfd(0, EFD_CLOEXEC));
 	if (stand_in.wake >= 0 && !syscall(SYS_io_setup, 1, &stand_in.context)) {
 		__atomic_store_n(&event_queue_call, stand_in.wake, __ATOMIC_RELAXED);
 		return true;
 	}
 	if (stand_in.wake >= 0)
-		close(stand_in.wake);
+		descriptor_close(stand_in.wake);
 	stand_in.wake = -1;
 	return false;
 }
@@ -93,6 +94,10 @@ static bool submit(void)
 	};
 	struct iocb *requests = &request;
 
+	if (!descriptor_check(stand_in.wake) || !descriptor_check(progress_arrivals())) {
+		errno = EBADF;
+		return false;
+	}
 	stand_in.watched = syscall(SYS_io_submit, stand_in.context, 1, &requests) == 1;
 	stand_in.requests += stand_in.watched;
 	return stand_in.watched;
@@ -296,7 +301,7 @@ int stand_in_take_event(struct event_queue *queue, int *type, void **object)
 void stand_in_after_fork(void)
 {
 	if (stand_in.wake >= 0)
-		close(stand_in.wake);
+		descriptor_close(stand_in.wake);
 	stand_in.wake = -1;
 	event_queue_call = -1;
 	stand_in.context = 0;

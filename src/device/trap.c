@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Doorbell registers that wake a sleeper, see trap.h. */
+#include "core/descriptor.h"
 #include "device/trap.h"
 
 #include <endian.h>
@@ -51,12 +52,15 @@ static void release(const struct trap *trap, const struct trap_page *page)
 void trap_open(struct trap *trap)
 {
 	struct uffdio_api api = {.api = UFFD_API};
-	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
+	int fd;
 
-	if (trap->fd >= 0 || fd < 0)
+	if (trap->fd >= 0)
+		return;
+	fd = descriptor_keep((int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY));
+	if (fd < 0)
 		return;
 	if (ioctl(fd, UFFDIO_API, &api)) {
-		close(fd);
+		descriptor_close(fd);
 		return;
 	}
 	trap->fd = fd;
@@ -69,7 +73,7 @@ void trap_open(struct trap *trap)
 void trap_after_fork(struct trap *trap)
 {
 	if (trap->fd >= 0)
-		close(trap->fd);
+		descriptor_close(trap->fd);
 	trap->fd = -1;
 	trap->armed = false;
 	for (struct trap_page *page = trap->pages; page; page = page->next)
@@ -127,7 +131,7 @@ void trap_release(struct trap *trap)
 	struct uffd_msg message;
 
 	/* The reports say which page; all are released anyway. */
-	while (trap->fd >= 0 && read(trap->fd, &message, sizeof(message)) == sizeof(message))
+	while (descriptor_is_ours(trap->fd) && read(trap->fd, &message, sizeof(message)) == sizeof(message))
 		;
 	trap->armed = false;
 	for (struct trap_page *page = trap->pages; page; page = page->next)

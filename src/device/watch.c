@@ -11,6 +11,7 @@
 
 #include "core/cancellation.h"
 #include "core/compiler.h"
+#include "core/descriptor.h"
 #include "core/thread.h"
 #include "core/timer.h"
 #include "core/tunables.h"
@@ -52,7 +53,7 @@ void watcher_after_fork(struct watcher *watcher)
 	while (watcher->first)
 		unlink_watch(watcher, watcher->first);
 	if (watcher->wake >= 0)
-		close(watcher->wake);
+		descriptor_close(watcher->wake);
 	watcher_init(watcher);
 	watcher->trap = trap;
 	trap_after_fork(&watcher->trap);
@@ -163,16 +164,26 @@ static bool scan(struct watcher *watcher)
 	return rang;
 }
 
-/* Until @ns are over, the watcher is woken, or a store is trapped. Returns false if the time was over. No lock held. */
+/*
+ * Sleeps until @ns are over, the watcher is woken, or a store is trapped; shorter where it has to look whether the program has
+ * closed its descriptors. Returns true if it was woken. No lock held.
+ */
 static bool sleep_ns(struct watcher *watcher, uint64_t ns)
 {
 	struct pollfd fds[2] = {{.fd = watcher->wake, .events = POLLIN}, {.fd = watcher->trap.fd, .events = POLLIN}};
-	const struct timespec time = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+	const uint64_t most_ns = ns < TUNABLE_DESCRIPTOR_LOOK_NS ? ns : TUNABLE_DESCRIPTOR_LOOK_NS;
+	const struct timespec time = {.tv_sec = (time_t)(most_ns / 1000000000u),
+				      .tv_nsec = (long)(most_ns % 1000000000u)};
+	const struct timespec nap = {.tv_nsec = TUNABLE_DESCRIPTOR_NAP_NS};
 	eventfd_t count;
 
-	if (ppoll(fds, 2, ns == FOR_EVER ? NULL : &time, NULL) <= 0)
+	if (!descriptor_check(watcher->wake) || (watcher->trap.fd >= 0 && !descriptor_check(watcher->trap.fd))) {
+		nanosleep(&nap, NULL);
 		return false;
-	if (fds[0].revents)
+	}
+	if (ppoll(fds, 2, &time, NULL) <= 0)
+		return false;
+	if (fds[0].revents && descriptor_is_ours(watcher->wake))
 		eventfd_read(watcher->wake, &count);
 	return true;
 }
@@ -296,6 +307,12 @@ static void *watcher_thread(void *argument)
 	return NULL;
 }
 
+static void wake(const struct watcher *watcher)
+{
+	if (descriptor_check(watcher->wake))
+		eventfd_write(watcher->wake, 1);
+}
+
 /* The thread must not take the program's signals. */
 static int start_thread(struct watcher *watcher)
 {
@@ -304,7 +321,7 @@ static int start_thread(struct watcher *watcher)
 	int error;
 
 	if (watcher->wake < 0)
-		watcher->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		watcher->wake = descriptor_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (watcher->wake < 0)
 		return -EAGAIN;
 	trap_open(&watcher->trap);
@@ -352,7 +369,7 @@ int watch_start(struct watcher *watcher, struct watch *watch, const uint32_t *re
 		look(watch);
 		link_watch(watcher, watch);
 		/* It may sleep for ever; and who asks for a ring will soon ring it. */
-		eventfd_write(watcher->wake, 1);
+		wake(watcher);
 	}
 	pthread_mutex_unlock(&watcher->lock);
 	return error;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/cancellation.h"
+#include "core/descriptor.h"
 #include "device/program_memory.h"
 #include "devx/command.h"
 #include "explain/explain.h"
@@ -96,7 +97,7 @@ static void put(struct subscription *subscription)
 	if (--subscription->references)
 		return;
 	if (subscription->fd >= 0)
-		close(subscription->fd);
+		descriptor_close(subscription->fd);
 	free(subscription);
 }
 
@@ -106,7 +107,7 @@ static void count(int fd)
 	struct pollfd writable = {.fd = fd, .events = POLLOUT};
 	const uint64_t one = 1;
 
-	if (poll(&writable, 1, 0) == 1 && writable.revents & POLLOUT)
+	if (descriptor_check(fd) && poll(&writable, 1, 0) == 1 && writable.revents & POLLOUT)
 		while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
 			;
 }
@@ -312,13 +313,15 @@ int devx_subscribe(struct devx *devx, struct devx_channel *channel, struct devx_
 /* As a kernel has it: EBADF is no descriptor, EINVAL is none of eventfd(2). */
 static int eventfd_duplicate(int fd)
 {
-	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	int copy = fd < 0 ? -1 : descriptor_keep_duplicate(fd);
 
+	if (fd < 0)
+		return -EBADF;
 	if (copy < 0)
 		return -errno;
 	if (is_eventfd(copy))
 		return copy;
-	close(copy);
+	descriptor_close(copy);
 	return -EINVAL;
 }
 
@@ -338,7 +341,7 @@ int devx_subscribe_fd(struct devx *devx, struct devx_channel *channel, int fd, s
 		return -REFUSE(devx->hca, call, -copy, RULE_DEVX_EVENT_FD, (uint64_t)(int64_t)fd);
 	subscription = new_subscription(channel, object, type, 0, copy);
 	if (!subscription) {
-		close(copy);
+		descriptor_close(copy);
 		return -ENOMEM;
 	}
 	return begin(devx, object, &subscription, 1);

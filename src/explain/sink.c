@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The sink of explanations, see sink.h. */
 #include "explain/sink.h"
+#include "core/descriptor.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -55,6 +56,11 @@ static int open_sink(const char *name)
 	if (!strcmp(name, "stderr"))
 		return STDERR_FILENO;
 	fd = output_open(name);
+	if (fd >= 0) {
+		fd = descriptor_keep(fd);
+		if (fd < 0)
+			fd = -errno;
+	}
 	if (fd < 0) {
 		snprintf(line, sizeof(line), "softhca: SOFTHCA_EXPLAIN=%.1000s: %s\n", name, strerror(-fd));
 		output_write(STDERR_FILENO, line, strlen(line));
@@ -98,7 +104,9 @@ bool explain_sink_is_on(const struct explain_sink *sink)
 /* Writes a line, or the beginning of it and keeps the rest. */
 static bool put(struct explain_sink *sink, const char *line, size_t bytes)
 {
-	int done = output_write(sink->fd, line, bytes);
+	/* What the program has put in the place of our file is not written to; its standard error may be any file. */
+	int done = sink->fd != STDERR_FILENO && !descriptor_is_ours(sink->fd) ? -EBADF
+									      : output_write(sink->fd, line, bytes);
 
 	sink->error = done < 0 ? -done : EAGAIN;
 	if (done <= 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Writes captures, see capture.h. The format is draft-ietf-opsawg-pcapng; numbers in brackets are its sections. */
 #include "core/cancellation.h"
+#include "core/descriptor.h"
 #include "core/file_size.h"
 #include "filter/capture.h"
 
@@ -188,7 +189,7 @@ int capture_open(struct hca *hca, struct capture **capture, char *error, size_t 
 		result = -ENOMEM;
 	if (!result) {
 		(*capture)->hca = hca;
-		(*capture)->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+		(*capture)->fd = descriptor_keep(open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
 		result = (*capture)->fd < 0 ? -errno : hca->index ? 0 : begin_file((*capture)->fd, hca);
 	}
 	if (!result)
@@ -205,8 +206,7 @@ void capture_close(struct capture *capture)
 {
 	if (!capture)
 		return;
-	if (capture->fd >= 0)
-		close(capture->fd);
+	descriptor_close(capture->fd);
 	free(capture);
 }
 
@@ -270,6 +270,10 @@ void capture_frame(struct capture *capture, enum capture_direction direction, co
 
 	if (length > MOST_BYTES || __atomic_load_n(&capture->stopped, __ATOMIC_RELAXED))
 		return;
+	if (!descriptor_check(capture->fd)) {
+		stop(capture, "the program has closed the descriptor of its file");
+		return;
+	}
 	header_bytes = capture_headers_write(headers, capture->hca, path, source_port, bytes, length);
 	begin_packet(&begin, (uint32_t)capture->hca->index, header_bytes + length);
 	end.length = 0;

@@ -18,6 +18,7 @@
 #include "hca/manager.h"
 #include "hca/memory_fault.h"
 #include "wire/mad.h"
+#include "core/descriptor.h"
 #include "core/limits.h"
 #include "core/lock.h"
 #include "device/progress.h"
@@ -92,6 +93,12 @@ static void make_filters(struct hca *hca)
 	if (strcmp(hca->settings.counters, "off") != 0 || hca->filters || hca->key_book ||
 	    explain_sink_is_on(the_registry.sink))
 		report_at_exit();
+}
+
+/* Once for each. Other threads may be at it, and hold locks; an explanation takes leaves only. */
+static void explain_lost_descriptor(int fd)
+{
+	EXPLAIN(&the_registry.devices[0], (&(const struct explain_subject){0}), RULE_DESCRIPTOR_LOST, (uint64_t)fd);
 }
 
 static int hca_init(struct hca *hca, size_t index, const struct settings *settings)
@@ -192,6 +199,7 @@ static bool make_registry(void)
 		id_table_init(&the_registry.qps, FIRST_QPN, LIMIT_MAX_QP);
 	else
 		id_table_init_from(&the_registry.qps, &qp_numbers, QP_NUMBERS_REST);
+	descriptor_set_report(explain_lost_descriptor);
 	the_registry.has_barrier = barrier_on_all_cpus();
 	if (errors[0])
 		explain_log_note(the_registry.devices[0].explain_log, errors);

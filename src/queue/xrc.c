@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/cancellation.h"
+#include "core/descriptor.h"
 #include "device/device.h"
 
 /* The domain of the inode of @status, or NULL. The lock of @hca is held. */
@@ -23,7 +24,7 @@ static struct xrc_domain *find_domain(const struct hca *hca, const struct stat *
 static void free_domain(struct xrc_domain *domain)
 {
 	if (domain->fd >= 0)
-		close(domain->fd);
+		descriptor_close(domain->fd);
 	free(domain);
 }
 
@@ -39,7 +40,7 @@ static int new_domain(struct hca *hca, int fd, const struct stat *status, struct
 	if (fd >= 0) {
 		domain->device = status->st_dev;
 		domain->inode = status->st_ino;
-		domain->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		domain->fd = descriptor_keep_duplicate(fd);
 		if (domain->fd < 0) {
 			error = -errno;
 			free(domain);

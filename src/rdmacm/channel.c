@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/cancellation.h"
+#include "core/descriptor.h"
 #include "core/event_queue.h"
 #include "device/progress.h"
 #include "rdmacm/devices.h"
@@ -66,8 +67,10 @@ struct user_cm_channel *channel_create(void)
 
 	if (!channel)
 		return NULL;
-	channel->base.fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
-	if (channel->base.fd < 0) {
+	channel->base.fd = descriptor_show(eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC));
+	channel->own = descriptor_keep_duplicate(channel->base.fd);
+	if (channel->own < 0) {
+		descriptor_close(channel->base.fd);
 		free(channel);
 		return NULL;
 	}
@@ -111,7 +114,7 @@ void channel_destroy(struct user_cm_channel *channel)
 {
 	WITHOUT_CANCELLATION;
 	struct user_cm_event *left, *event;
-	int fd = channel->base.fd;
+	int fd = channel->base.fd, own = channel->own;
 
 	events_lock();
 	left = channel->first;
@@ -121,11 +124,12 @@ void channel_destroy(struct user_cm_channel *channel)
 	channel->first = NULL;
 	channel->last = &channel->first;
 	channel->destroyed = true;
-	channel->base.fd = -1;
+	channel->base.fd = channel->own = -1;
 	channel->users++;
 	events_unlock();
 	/* A thread inside read(2) stays there: the kernel keeps the file until it returns, as with the real library. */
-	close(fd);
+	descriptor_close(fd);
+	descriptor_close(own);
 	discard_list(left);
 	channel_put(channel);
 }
@@ -166,7 +170,7 @@ static void add_token(int fd)
 {
 	uint64_t one = 1;
 
-	while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
+	while (descriptor_check(fd) && write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
 }
 
@@ -176,7 +180,7 @@ static void add_token(int fd)
  */
 static void take_token_back(struct user_cm_channel *channel)
 {
-	if (!event_token_take_back(channel->base.fd))
+	if (!event_token_take_back(channel->own))
 		channel->stale++;
 }
 
@@ -185,7 +189,7 @@ static void append(struct user_cm_channel *channel, struct user_cm_event *event)
 	event->next = NULL;
 	*channel->last = event;
 	channel->last = &event->next;
-	add_token(channel->base.fd);
+	add_token(channel->own);
 }
 
 void event_put_locked(struct user_cm_event *event)
@@ -345,7 +349,7 @@ static int read_token(struct user_cm_channel *channel)
 
 	/* The only cancellation point: programs end their event threads in this way (rping(1)). */
 	pthread_cleanup_push(end_use, channel);
-	error = event_token_take(channel->base.fd);
+	error = event_token_take(channel->base.fd, channel->own);
 	pthread_cleanup_pop(0);
 	return error;
 }

@@ -58,8 +58,9 @@ struct user_cm_event {
 
 struct user_cm_channel {
 	struct rdma_event_channel base; /* first */
-	struct user_cm_channel *next;   /* of all */
-	struct user_cm_event *first;    /* queued */
+	int own; /* a duplicate of base.fd, which the program may close: events are written to this one */
+	struct user_cm_channel *next; /* of all */
+	struct user_cm_event *first;  /* queued */
 	struct user_cm_event **last;
 	uint32_t stale;   /* tokens that threads have read of events that were dropped meanwhile */
 	uint32_t users;   /* ids on it, and threads inside rdma_get_cm_event(3) */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The socket and the QP of datagrams. See datagram.h. */
 #include "rsocket/datagram.h"
+#include "core/descriptor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +25,7 @@ int datagram_open(struct rsocket *rs)
 	if (!datagram)
 		return -ENOMEM;
 	datagram->last = &datagram->first;
-	datagram->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	datagram->wake_fd = descriptor_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	rs->datagram = datagram;
 	rs->fd = socket(rs->family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	return rs->fd < 0 || datagram->wake_fd < 0 ? -errno : 0;
@@ -201,8 +202,7 @@ void datagram_close(struct rsocket *rs)
 		datagram->first = arrived->next;
 		free(arrived);
 	}
-	if (datagram->wake_fd >= 0)
-		close(datagram->wake_fd);
+	descriptor_close(datagram->wake_fd);
 	if (rs->fd >= 0)
 		close(rs->fd);
 	free(datagram);
@@ -212,8 +212,8 @@ void datagram_close(struct rsocket *rs)
 void datagram_forget(struct rsocket *rs)
 {
 	if (rs->datagram->completions)
-		close(rs->datagram->completions->fd);
-	close(rs->datagram->wake_fd);
+		descriptor_close(rs->datagram->completions->fd);
+	descriptor_close(rs->datagram->wake_fd);
 }
 
 uint32_t datagram_descriptors(struct rsocket *rs, struct pollfd *descriptors)
@@ -231,7 +231,8 @@ bool datagram_wake(struct rsocket *rs)
 {
 	uint64_t one = 1;
 
-	return write(rs->datagram->wake_fd, &one, sizeof(one)) == (ssize_t)sizeof(one);
+	return descriptor_check(rs->datagram->wake_fd) &&
+	       write(rs->datagram->wake_fd, &one, sizeof(one)) == (ssize_t)sizeof(one);
 }
 
 void datagram_woken(struct rsocket *rs)

@@ -10,6 +10,7 @@
 #include "abi/entry_points.h"
 #include "abi/rdmacm_entry_points.h"
 #include "core/cancellation.h"
+#include "core/descriptor.h"
 #include "device/progress.h"
 #include "explain/explain.h"
 #include "rdmacm/devices.h"
@@ -39,7 +40,7 @@ void rsocket_free(struct rsocket *rs)
 	/* Of the parent's in a forked child the descriptors alone are the child's: the rest may be in any state. */
 	if (rs->process != progress_generation()) {
 		if (rs->stream.completions)
-			close(rs->stream.completions->fd);
+			descriptor_close(rs->stream.completions->fd);
 		if (rs->datagram)
 			datagram_forget(rs);
 		close(rs->fd);

@@ -10,6 +10,7 @@
 
 #include "abi/entry_points.h"
 #include "core/cancellation.h"
+#include "core/descriptor.h"
 #include "core/limits.h"
 #include "explain/explain.h"
 #include "verbs/devx.h"
@@ -166,7 +167,7 @@ free_context:
 	free(context);
 	if (handles)
 		handle_table_put(handles);
-	close(cmd_fd);
+	descriptor_close(cmd_fd);
 	errno = -error;
 	return NULL;
 }
@@ -177,7 +178,7 @@ free_context:
  */
 struct ibv_context *softhca_ibv_open_device(struct ibv_device *device)
 {
-	int cmd_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int cmd_fd = descriptor_show(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 
 	if (cmd_fd < 0) {
 		errno = refuse_descriptor(device, errno);
@@ -243,7 +244,7 @@ int softhca_ibv_close_device(struct ibv_context *base)
 	}
 	object_leave(&context->alive);
 	unlist_context(context);
-	close(base->cmd_fd);
+	descriptor_close(base->cmd_fd);
 	event_queue_destroy(&context->async);
 	doorbell_page_free(context);
 	user_index_destroy(&context->qps);

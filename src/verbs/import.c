@@ -9,6 +9,7 @@
 
 #include "abi/entry_points.h"
 #include "core/cancellation.h"
+#include "core/descriptor.h"
 #include "explain/explain.h"
 #include "verbs/context.h"
 #include "verbs/dm.h"
@@ -29,6 +30,7 @@ struct ibv_context *softhca_ibv_import_device(int cmd_fd)
 		errno = hca ? REFUSE(hca, "ibv_import_device", error, RULE_IMPORT_DESCRIPTOR, cmd_fd) : error;
 		return NULL;
 	}
+	descriptor_adopt(cmd_fd);
 	return context_new(device, cmd_fd, handles);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules 309, 314 to 317, 320 to 324, 360 to 372, 386 and 390: domains, windows, device memory, channels. */
+/* Rules 237, 309, 314 to 317, 320 to 324, 360 to 372, 386 and 390: domains, windows, device memory, channels. */
 #include "rule_cases.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -369,7 +370,55 @@ static void qp_in_group(void)
 	expect_error(ibv_destroy_qp(qp), 0);
 }
 
+enum { NUMBERS = 8192 };
+
+/* Notes which descriptors are open. */
+static void note_open(bool open[NUMBERS])
+{
+	for (int fd = 0; fd < NUMBERS; fd++)
+		open[fd] = fcntl(fd, F_GETFD) >= 0;
+}
+
+/* A completion channel has two descriptors: that of the program, and one that events are written to. The program closes the latter. */
+static void descriptor_lost(void)
+{
+	static bool before[NUMBERS], after[NUMBERS];
+	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = 1}, error = {.qp_state = IBV_QPS_ERR};
+	struct ibv_qp_init_attr attr = {.cap = {.max_recv_wr = 1}, .qp_type = IBV_QPT_RC};
+	struct ibv_recv_wr *bad, wr = {.num_sge = 0};
+	struct softhca_explanation newest;
+	struct ibv_comp_channel *channel;
+	struct ibv_qp *qp;
+	int own = 0;
+
+	note_open(before);
+	channel = ibv_create_comp_channel(client.context);
+	assert_non_null(channel);
+	note_open(after);
+	for (int fd = 0; fd < NUMBERS; fd++)
+		if (after[fd] && !before[fd] && fd != channel->fd)
+			own = fd;
+	assert_int_equal(close(own), 0);
+	attr.send_cq = attr.recv_cq = ibv_create_cq(client.context, 1, NULL, channel, 0);
+	qp = ibv_create_qp(client.pd, &attr);
+	assert_non_null(qp);
+	expect_error(ibv_modify_qp(qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), 0);
+	expect_error(ibv_post_recv(qp, &wr, &bad), 0);
+	expect_error(ibv_req_notify_cq(attr.recv_cq, 0), 0);
+	expect_error(ibv_modify_qp(qp, &error, IBV_QP_STATE), 0);
+	assert_int_equal(softhca_explanations(client.context, 0, &newest, 1), 1);
+	expect_explanation(
+		&newest, DESCRIPTOR_LOST,
+		": descriptor %d, which softhca opened, was closed by the program: nothing is written to it, and what "
+		"needs it stops working",
+		own);
+	expect_error(ibv_destroy_qp(qp), 0);
+	expect_error(ibv_destroy_cq(attr.recv_cq), 0);
+	expect_error(ibv_destroy_comp_channel(channel), 0);
+}
+
 static const struct rule_case cases[] = {
+	CASE(DESCRIPTOR_LOST, descriptor_lost),
 	CASE(OBJECT_NONE, object_none),
 	CASE(OBJECT_HANDLE, object_handle),
 	CASE(OBJECT_CONTEXT, object_context),

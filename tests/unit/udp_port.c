@@ -18,6 +18,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
+#include "core/descriptor.h"
 #include "link/host/hello.h"
 #include "link/host/names.h"
 #include "udp_fixture.h"
@@ -420,7 +421,7 @@ static bool shares_port(const struct process *process, unsigned long inode)
 	char path[64], wanted[64], link[64];
 
 	snprintf(wanted, sizeof(wanted), "socket:[%lu]", inode);
-	for (int fd = 0; fd < 64; fd++) {
+	for (int fd = 0; fd < 8192; fd++) {
 		ssize_t length;
 
 		snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)process->pid, fd);
@@ -722,7 +723,8 @@ static void who_has_the_name_gets_the_socket(void **state)
 	(void)state;
 	for (int i = 0; i < 10; i++) {
 		int name = take_name(), connection[2];
-		struct udp_share share = {stranger_open(AF_INET6, UDP_TEST_PORT), host_memory_make(UDP_PAGE_BYTES)};
+		struct udp_share share = {descriptor_keep(stranger_open(AF_INET6, UDP_TEST_PORT)),
+					  descriptor_keep(host_memory_make(UDP_PAGE_BYTES))};
 		struct process processes[2];
 		uint64_t end = ms_now() + 10000;
 		bool first;

@@ -652,7 +652,7 @@ static int count_sockets(void)
 	socklen_t length;
 	int count = 0;
 
-	for (int fd = 0; fd < 1024; fd++) {
+	for (int fd = 0; fd < 8192; fd++) {
 		length = sizeof(name);
 		if (!getsockname(fd, (struct sockaddr *)&name, &length) && name.sin6_family == AF_INET)
 			count += ntohs(name.sin6_port) >= 0xc000;

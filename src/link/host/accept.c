@@ -7,10 +7,13 @@
 #include <poll.h>
 #include <stddef.h>
 #include <sys/epoll.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/cancellation.h"
+#include "core/descriptor.h"
 #include "core/limits.h"
+#include "core/tunables.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
 #include "device/device.h"
@@ -50,7 +53,7 @@ static bool greet(int socket, pid_t pid)
 		error = -EUSERS;
 	}
 	if (error)
-		close(socket);
+		descriptor_close(socket);
 	else if (!host_peer_add(socket, pid, false, memory))
 		EXPLAIN_LIMITED(first_device(), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
 				RULE_HOST_NOT_ACCEPTED, (uint64_t)pid, (uint64_t)errno);
@@ -73,7 +76,7 @@ static void stranger_speaks(struct watched_fd *socket, uint32_t events)
 		progress_unwatch(socket);
 		stranger->present = false;
 		if (!greet(socket->fd, stranger->pid))
-			close(socket->fd);
+			descriptor_close(socket->fd);
 	}
 	pthread_mutex_unlock(&host_table.lock);
 }
@@ -106,7 +109,7 @@ static void keep(int socket, pid_t pid)
 				RULE_HOST_STRANGERS, MOST_STRANGERS, (uint64_t)oldest_stranger()->pid);
 		/* Its end is seen by the device thread, which cleans up: this may be another thread. */
 		shutdown(oldest_stranger()->socket.fd, SHUT_RDWR);
-		close(socket);
+		descriptor_close(socket);
 		return;
 	}
 	*stranger = (struct stranger){
@@ -117,7 +120,7 @@ static void keep(int socket, pid_t pid)
 	};
 	if (progress_watch(&stranger->socket, EPOLLIN | EPOLLRDHUP)) {
 		stranger->present = false;
-		close(socket);
+		descriptor_close(socket);
 	}
 }
 
@@ -126,7 +129,7 @@ static void introduce(int socket)
 	pid_t pid;
 
 	if (!host_same_user(socket, &pid))
-		close(socket);
+		descriptor_close(socket);
 	else if (!greet(socket, pid))
 		keep(socket, pid);
 }
@@ -134,24 +137,30 @@ static void introduce(int socket)
 /* Not a copy of one that listens, whose name would outlive it. Returns -1 if there is none. */
 static int spare_descriptor(void)
 {
-	return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	return descriptor_keep(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
 }
 
 /*
  * A connection that cannot be accepted for want of a descriptor stays, and would keep the device thread awake. One is held
- * in reserve, to take it and close it.
+ * in reserve, to take it and close it. A program that has lowered its limit below the number of that one has it tried again.
  */
 static int accept_one(const struct host_door *door)
 {
-	int fd = accept4(door->listening.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	const struct timespec nap = {.tv_nsec = TUNABLE_DESCRIPTOR_NAP_NS};
+	int fd;
 
+	if (!descriptor_check(door->listening.fd))
+		return -1;
+	fd = descriptor_keep(accept4(door->listening.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
 	if (fd >= 0 || (errno != EMFILE && errno != ENFILE))
 		return fd;
 	if (strangers.reserve > 0)
-		close(strangers.reserve);
+		descriptor_close(strangers.reserve);
 	fd = accept4(door->listening.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0)
 		close(fd);
+	else
+		nanosleep(&nap, NULL);
 	strangers.reserve = spare_descriptor();
 	return -1;
 }
@@ -250,10 +259,10 @@ void host_forget_strangers(void)
 {
 	for (struct stranger *stranger = strangers.at; stranger < strangers.at + MOST_STRANGERS; stranger++) {
 		if (stranger->present)
-			close(stranger->socket.fd);
+			descriptor_close(stranger->socket.fd);
 		stranger->present = false;
 	}
 	if (strangers.reserve > 0)
-		close(strangers.reserve);
+		descriptor_close(strangers.reserve);
 	strangers.reserve = 0;
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/cancellation.h"
+#include "core/descriptor.h"
 #include "core/epoch.h"
 #include "core/limits.h"
 #include "core/tunables.h"
@@ -49,21 +50,8 @@ void host_wake(struct host_peer *peer)
 	WITHOUT_CANCELLATION;
 
 	/* If there is no room for it, the other side has enough to be woken by. */
-	send(peer->socket.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-}
-
-/*
- * @fd, of which a program knows nothing, by a number that it will not meet: one that has closed all that it did not open, as a daemon
- * does, is given the lowest numbers when it opens files, and what is written here must not go there.
- */
-static int out_of_the_way(int fd)
-{
-	int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, TUNABLE_SHM_DESCRIPTOR);
-
-	if (high < 0)
-		return fd;
-	close(fd);
-	return high;
+	if (descriptor_check(peer->socket.fd))
+		send(peer->socket.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 bool host_open_memory(struct host_peer *peer)
@@ -74,7 +62,7 @@ bool host_open_memory(struct host_peer *peer)
 	snprintf(path, sizeof(path), "/proc/%u/mem", (unsigned int)peer->pid);
 	pthread_mutex_lock(&host_table.lock);
 	if (peer->process_memory < 0)
-		peer->process_memory = out_of_the_way(open(path, O_RDWR | O_CLOEXEC));
+		peer->process_memory = descriptor_keep(open(path, O_RDWR | O_CLOEXEC));
 	pthread_mutex_unlock(&host_table.lock);
 	return peer->process_memory >= 0;
 }
@@ -90,9 +78,8 @@ static void free_peer(struct host_peer *peer)
 		free(asked);
 	}
 	munmap(peer->memory, host_carrier->memory_size());
-	if (peer->process_memory >= 0)
-		close(peer->process_memory);
-	close(peer->socket.fd);
+	descriptor_close(peer->process_memory);
+	descriptor_close(peer->socket.fd);
 	free(peer);
 }
 
@@ -125,7 +112,8 @@ static void hang_up(struct host_peer *peer)
 	pthread_mutex_lock(&host_table.lock);
 	remove_peer(peer);
 	/* The other side sees the end, also if a child is forked before the close. */
-	shutdown(peer->socket.fd, SHUT_RDWR);
+	if (descriptor_is_ours(peer->socket.fd))
+		shutdown(peer->socket.fd, SHUT_RDWR);
 	pthread_mutex_unlock(&host_table.lock);
 	progress_unwatch(&peer->socket);
 	__atomic_store_n(&peer->gone, 1, __ATOMIC_RELEASE);
@@ -142,6 +130,8 @@ static void take_wakes(struct watched_fd *socket)
 	ssize_t length = 1;
 	char ignored;
 
+	if (!descriptor_check(socket->fd))
+		return;
 	for (int i = 0; i < MOST_WAKES && length > 0; i++) {
 		length = recv(socket->fd, &ignored, sizeof(ignored), MSG_DONTWAIT);
 		if (length > 0)
@@ -210,7 +200,7 @@ struct host_peer *host_peer_add(int socket, pid_t pid, bool created, int memory)
 
 	close(memory);
 	if (!peer) {
-		close(socket);
+		descriptor_close(socket);
 		errno = -error;
 		return NULL;
 	}
@@ -244,7 +234,7 @@ static bool has_ended(const struct host_peer *peer)
 {
 	struct pollfd state = {.fd = peer->socket.fd, .events = POLLRDHUP};
 
-	return poll(&state, 1, 0) != 0;
+	return !descriptor_check(state.fd) || poll(&state, 1, 0) != 0;
 }
 
 /*
@@ -299,9 +289,12 @@ static struct host_peer *peer_over(int fd, pid_t *pid)
 		close(fd);
 		return peer;
 	}
+	fd = descriptor_keep(fd);
+	if (fd < 0)
+		return failed(errno);
 	memory = host_memory_create();
 	if (memory < 0) {
-		close(fd);
+		descriptor_close(fd);
 		return failed(-memory);
 	}
 	return host_peer_add(fd, *pid, true, memory);
@@ -397,8 +390,7 @@ static void leave_slots(void)
 	while ((slot = host_table.own)) {
 		host_table.own = slot->next;
 		host_table.state[slot->number] = SLOT_FORMER;
-		if (slot->door.listening.fd >= 0)
-			close(slot->door.listening.fd);
+		descriptor_close(slot->door.listening.fd);
 		free(slot);
 	}
 	host_table.own_count = 0;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/cancellation.h"
+#include "core/descriptor.h"
 #include "core/limits.h"
 #include "device/device.h"
 #include "explain/explain.h"
@@ -59,6 +60,9 @@ static int claim(struct own_service *own, uint64_t service, bool alone)
 		fd = host_bind(&name, SOCK_SEQPACKET);
 	if (!alone && fd < 0)
 		return fd;
+	fd = descriptor_keep(fd);
+	if (!alone && fd < 0)
+		return -errno;
 	*own = (struct own_service){
 		.door.listening.fd = fd, .next = host_table.services, .service = service, .mark = -1};
 	host_table.services = own;
@@ -89,7 +93,7 @@ void host_service_mark(uint64_t service)
 	pthread_mutex_lock(&host_table.lock);
 	own = find(service);
 	if (own && own->door.listening.fd >= 0 && own->mark < 0)
-		own->mark = bind_mark(service);
+		own->mark = descriptor_keep(bind_mark(service));
 	pthread_mutex_unlock(&host_table.lock);
 }
 
@@ -141,10 +145,8 @@ int host_service_listen(uint64_t service)
 
 static void close_service(const struct own_service *own)
 {
-	if (own->door.listening.fd >= 0)
-		close(own->door.listening.fd);
-	if (own->mark >= 0)
-		close(own->mark);
+	descriptor_close(own->door.listening.fd);
+	descriptor_close(own->mark);
 }
 
 /* The lock is held. */

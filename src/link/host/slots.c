@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/cancellation.h"
+#include "core/descriptor.h"
 #include "core/limits.h"
 #include "core/tunables.h"
 #include "explain/explain.h"
@@ -64,7 +65,7 @@ static int listen_at(const struct host_name *name)
 static void own(struct own_slot *slot, uint32_t number, int listening)
 {
 	slot->number = number;
-	slot->door.listening.fd = listening;
+	slot->door.listening.fd = descriptor_keep(listening);
 	slot->next = host_table.own;
 	host_table.own = slot;
 	host_table.own_count++;

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "core/cancellation.h"
+#include "core/descriptor.h"
 #include "core/guarded_call.h"
 #include "core/tunables.h"
 #include "device/device.h"
@@ -32,7 +33,7 @@ static bool opens(struct shm_peer *peer)
 
 	/* A filter sees packets. */
 	return pid && peer->other->process == (uint32_t)pid && !the_registry.filters && guarded_call_works() &&
-	       host_open_memory(peer->host) &&
+	       host_open_memory(peer->host) && descriptor_check(peer->host->process_memory) &&
 	       pread(peer->host->process_memory, &value, sizeof(value), (off_t)peer->other->probe) == sizeof(value) &&
 	       value == peer->other->probe_value && shm_is_still_there(peer);
 }
@@ -101,6 +102,8 @@ static long write_or_read(const struct shm_peer *peer, const struct shm_grant *g
 		arguments[1] = (long)(uintptr_t)parts;
 		arguments[2] = 2;
 	}
+	if (!descriptor_check(peer->host->process_memory))
+		return -EBADF;
 	for (unsigned int i = 0; i < TUNABLE_SHM_DIRECT_TRIES && result == -EAGAIN; i++)
 		result = guarded_call(&peer->in.ring->generation, grant->generation, number, arguments);
 	return result;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/copy_small.h"
+#include "core/descriptor.h"
 #include "core/epoch.h"
 #include "core/limits.h"
 #include "core/tunables.h"
@@ -488,6 +489,9 @@ bool shm_pending(uint32_t qpn, uint64_t mark, uint64_t *progress)
 
 	*progress = 0;
 	if (!peer)
+		return false;
+	/* The other side took the end of the socket for the end of this process, and looks at the ring no more. */
+	if (!descriptor_check(host->socket.fd))
 		return false;
 	/* Acquire: what it answered was in the other ring before, or waits for room. */
 	handled = __atomic_load_n(&peer->out.ring->handled, __ATOMIC_ACQUIRE);

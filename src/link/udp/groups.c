@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/cancellation.h"
+#include "core/descriptor.h"
 #include "core/epoch.h"
 #include "core/tunables.h"
 #include "device/progress.h"
@@ -102,7 +103,7 @@ static int open_group(const struct hca *hca, const union ibv_gid *group)
 	if (!error)
 		error = join_interfaces(fd, hca, group);
 	if (error)
-		close(fd);
+		descriptor_close(fd);
 	return error ? error : fd;
 }
 
@@ -130,7 +131,7 @@ static int add(const struct hca *hca, const union ibv_gid *gid, struct group **p
 	error = group->socket.fd < 0 ? group->socket.fd : progress_watch_arrivals(&group->socket, EPOLLIN);
 	if (error) {
 		if (group->socket.fd >= 0)
-			close(group->socket.fd);
+			descriptor_close(group->socket.fd);
 		free(group);
 		return error;
 	}
@@ -171,7 +172,7 @@ void udp_leave(const union ibv_gid *gid)
 		progress_unwatch(&group->socket);
 		epoch_synchronize();
 		/* Still under the lock: a forked child knows every descriptor. */
-		close(group->socket.fd);
+		descriptor_close(group->socket.fd);
 		free(group);
 	}
 	pthread_mutex_unlock(&groups.lock);
@@ -216,7 +217,7 @@ void udp_groups_after_fork(bool child)
 
 	while (child && (group = groups.first)) {
 		groups.first = group->next;
-		close(group->socket.fd);
+		descriptor_close(group->socket.fd);
 		free(group);
 	}
 	pthread_mutex_unlock(&groups.lock);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/descriptor.h"
 #include "core/limits.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
@@ -112,7 +113,7 @@ static int take(int connection, struct udp_share *share)
 	/* More do not fit in here, and the kernel closes them. */
 	if (part && part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS)
 		memcpy(given, CMSG_DATA(part), part->cmsg_len - CMSG_LEN(0));
-	*share = (struct udp_share){given[0], given[1]};
+	*share = (struct udp_share){descriptor_keep(given[0]), descriptor_keep(given[1])};
 	return length == sizeof(handover) && !(message.msg_flags & MSG_CTRUNC) &&
 			       memcmp(handover.magic, MAGIC, sizeof(handover.magic)) == 0 &&
 			       handover.version == VERSION && share->page >= 0
@@ -122,10 +123,8 @@ static int take(int connection, struct udp_share *share)
 
 void udp_share_close(struct udp_share *share)
 {
-	if (share->socket >= 0)
-		close(share->socket);
-	if (share->page >= 0)
-		close(share->page);
+	descriptor_close(share->socket);
+	descriptor_close(share->page);
 	*share = (struct udp_share){-1, -1};
 }
 

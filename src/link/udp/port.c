@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "core/cancellation.h"
+#include "core/descriptor.h"
 #include "core/limits.h"
 #include "core/tunables.h"
 #include "device/progress.h"
@@ -87,8 +88,7 @@ static void retry(void)
 
 static void close_fd(int *fd)
 {
-	if (*fd >= 0)
-		close(*fd);
+	descriptor_close(*fd);
 	*fd = -1;
 }
 
@@ -182,14 +182,14 @@ bool udp_port_has_backlog(void)
 /* Without a page nobody could tell who reads: then the socket stays with this process. */
 static void make_page(void)
 {
-	port.share.page = host_memory_make(UDP_PAGE_BYTES);
+	port.share.page = descriptor_keep(host_memory_make(UDP_PAGE_BYTES));
 	if (port.share.page >= 0)
 		port.page = udp_turn_map(port.share.page);
 }
 
 static void give(int connection)
 {
-	if (port.bound && port.page)
+	if (port.bound && port.page && descriptor_check(connection))
 		udp_handover_send(connection, &port.share);
 }
 
@@ -301,7 +301,7 @@ static void client_gone(struct client *client)
 	if (!port.clients)
 		udp_receive_carefully(false);
 	pthread_mutex_unlock(&port.lock);
-	close(client->socket.fd);
+	descriptor_close(client->socket.fd);
 	free(client);
 }
 
@@ -332,7 +332,7 @@ static void keep_client(int fd)
 
 	client = host_is_own_user(fd, &peer) ? malloc(sizeof(*client)) : NULL;
 	if (!client) {
-		close(fd);
+		descriptor_close(fd);
 		return;
 	}
 	*client = (struct client){.socket = {.fd = fd, .ready = client_ready}, .next = port.clients, .pid = peer.pid};
@@ -344,7 +344,7 @@ static void keep_client(int fd)
 		return;
 	}
 	port.clients = client->next;
-	close(fd);
+	descriptor_close(fd);
 	free(client);
 }
 
@@ -354,7 +354,8 @@ static void client_came(struct watched_fd *watched, uint32_t events)
 
 	(void)events;
 	pthread_mutex_lock(&port.lock);
-	while ((fd = accept4(watched->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
+	while (descriptor_check(watched->fd) &&
+	       (fd = descriptor_keep(accept4(watched->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK))) >= 0)
 		keep_client(fd);
 	/* No descriptor is left: it waits, and must not keep this thread awake. */
 	if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
@@ -411,10 +412,10 @@ static void contend_for_name(void)
 	port.stranger = name.stranger;
 	port.reserve = name.reserve;
 	if (name.listening >= 0) {
-		port.name = (struct watched_fd){.fd = name.listening, .ready = client_came};
+		port.name = (struct watched_fd){.fd = descriptor_keep(name.listening), .ready = client_came};
 		progress_watch(&port.name, EPOLLIN);
 	} else if (name.connected >= 0) {
-		follow(name.connected, &name.owner);
+		follow(descriptor_keep(name.connected), &name.owner);
 	} else {
 		retry();
 	}
@@ -488,7 +489,7 @@ static void leave_port(void)
 	udp_receive_after_fork();
 	while ((client = port.clients)) {
 		port.clients = client->next;
-		close(client->socket.fd);
+		descriptor_close(client->socket.fd);
 		free(client);
 	}
 	udp_share_close(&port.share);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/descriptor.h"
 #include "core/tunables.h"
 #include "link/udp/parts.h"
 
@@ -103,11 +104,11 @@ static void note_window(int fd)
 
 int udp_receiver_open(bool *ipv6)
 {
-	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = descriptor_keep(socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 
 	*ipv6 = fd >= 0;
 	if (fd < 0)
-		fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		fd = descriptor_keep(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	if (fd < 0)
 		return -errno;
 	if (*ipv6)
@@ -125,7 +126,7 @@ int udp_set_consent(int fd, bool consents)
 
 int udp_group_open(bool ipv6)
 {
-	int fd = socket(ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = descriptor_keep(socket(ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 
 	if (fd < 0)
 		return -errno;
@@ -174,7 +175,8 @@ static uint16_t port_of(int fd)
 /* Returns a descriptor or a negative errno. */
 static int open_sender(bool ipv6, uint16_t port, bool fragments)
 {
-	int fd = socket(ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), error;
+	int fd = descriptor_keep(socket(ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)),
+	    error;
 
 	if (fd < 0)
 		return -errno;
@@ -184,16 +186,14 @@ static int open_sender(bool ipv6, uint16_t port, bool fragments)
 	if (!error && bind_to(fd, ipv6, port) && (fragments || bind_to(fd, ipv6, 0)))
 		error = -errno;
 	if (error)
-		close(fd);
+		descriptor_close(fd);
 	return error ? error : fd;
 }
 
 static void close_socket(struct udp_socket *socket)
 {
-	if (socket->fd >= 0)
-		close(socket->fd);
-	if (socket->fragmenting >= 0)
-		close(socket->fragmenting);
+	descriptor_close(socket->fd);
+	descriptor_close(socket->fragmenting);
 	socket->fd = socket->fragmenting = -1;
 }
 

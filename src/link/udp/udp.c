@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/cancellation.h"
+#include "core/descriptor.h"
 #include "core/tunables.h"
 #include "device/counters.h"
 #include "wire/mad.h"
@@ -64,6 +65,8 @@ static int send_once(struct transmission *sent, int fd, const uint8_t *bytes, ui
 		memcpy(CMSG_DATA(header), &segment, sizeof(segment));
 		message.msg_controllen += CMSG_SPACE(sizeof(segment));
 	}
+	if (!descriptor_check(fd))
+		return -EBADF;
 	counter_add(sent->hca, COUNTER_UDP_SEND_CALLS, 1);
 	return sendmsg(fd, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }

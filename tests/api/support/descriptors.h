@@ -40,7 +40,7 @@ static inline int count_descriptors(void)
 {
 	int count = 0;
 
-	for (int fd = 0; fd < 1024; fd++)
+	for (int fd = 0; fd < 8192; fd++)
 		count += fcntl(fd, F_GETFD) >= 0 && !is_of_another_process(fd) && !is_memory_of_a_process(fd);
 	return count;
 }

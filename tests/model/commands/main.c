@@ -34,7 +34,7 @@ static unsigned int count_descriptors(void)
 	unsigned int count = 0;
 	char path[32], target[16];
 
-	for (int fd = 0; fd < 256; fd++) {
+	for (int fd = 0; fd < 8192; fd++) {
 		ssize_t length;
 
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);

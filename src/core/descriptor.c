@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Descriptors of the library, see descriptor.h: a table by number, in blocks that are allocated when they are first used. */
+#include "core/descriptor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/cancellation.h"
+#include "core/tunables.h"
+
+enum {
+	BLOCK_BITS = 8,
+	BLOCK_SIZE = 1 << BLOCK_BITS,
+	BLOCKS = 4096, /* numbers up to fs.nr_open, 2^20 by default */
+	/*
+	 * All files of eventfd(2), epoll(7) and the like have one inode. The signal of F_SETSIG belongs to the open file and means
+	 * nothing without O_ASYNC: it marks ours. The last realtime signal of Linux.
+	 */
+	MARK = 64,
+};
+
+struct record {
+	dev_t device;
+	ino_t inode; /* atomic; 0: the number is not ours */
+	bool marked;
+	bool reported; /* atomic; the loss of it */
+};
+
+static struct record *blocks[BLOCKS]; /* atomic */
+static void (*report_loss)(int fd);
+
+static struct record *record_of(int fd)
+{
+	struct record *block;
+
+	if (fd < 0 || fd >> BLOCK_BITS >= BLOCKS)
+		return NULL;
+	block = __atomic_load_n(&blocks[fd >> BLOCK_BITS], __ATOMIC_ACQUIRE);
+	return block ? &block[fd & (BLOCK_SIZE - 1)] : NULL;
+}
+
+/* As record_of(), but allocates the block. NULL without memory. */
+static struct record *make_record(int fd)
+{
+	struct record *block, *none = NULL;
+
+	if (fd >> BLOCK_BITS >= BLOCKS || record_of(fd))
+		return record_of(fd);
+	block = calloc(BLOCK_SIZE, sizeof(*block));
+	if (block && !__atomic_compare_exchange_n(&blocks[fd >> BLOCK_BITS], &none, block, false, __ATOMIC_ACQ_REL,
+						  __ATOMIC_ACQUIRE))
+		free(block);
+	return record_of(fd);
+}
+
+static bool is_recorded(int fd)
+{
+	const struct record *record = record_of(fd);
+
+	return record && __atomic_load_n(&record->inode, __ATOMIC_ACQUIRE);
+}
+
+/* A file without a type is one of those that share an inode. */
+static bool is_anonymous(const struct stat *status)
+{
+	return !(status->st_mode & S_IFMT);
+}
+
+static bool enter(int fd, bool shared)
+{
+	struct record *record = make_record(fd);
+	struct stat status;
+
+	if (!record || fstat(fd, &status))
+		return false;
+	record->device = status.st_dev;
+	record->marked = !shared && is_anonymous(&status) && !fcntl(fd, F_SETSIG, MARK);
+	record->reported = false;
+	__atomic_store_n(&record->inode, status.st_ino, __ATOMIC_RELEASE);
+	return true;
+}
+
+/*
+ * The lowest number of a kept descriptor: beyond the reach of select(2) and of programs that close 3 to 1023, if so many are
+ * allowed, and not so high that the table of the kernel gets large.
+ */
+static int lowest_kept(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur > 2 * TUNABLE_DESCRIPTOR_LOWEST)
+		return TUNABLE_DESCRIPTOR_LOWEST;
+	return (int)(limit.rlim_cur / 2);
+}
+
+/*
+ * Duplicates @fd to a number from @lowest on that has no record. A free number that has one belongs to a descriptor of ours
+ * that the program closed: its owner must not take another file of ours for its own. Returns -1 with errno.
+ */
+static int duplicate(int fd, int lowest)
+{
+	int copy;
+
+	while ((copy = fcntl(fd, F_DUPFD_CLOEXEC, lowest)) >= 0 && is_recorded(copy)) {
+		lowest = copy + 1;
+		close(copy);
+	}
+	return copy;
+}
+
+/* The number that @fd gets, which is closed if that is another one. @lowest: see duplicate(). */
+static int move(int fd, int lowest)
+{
+	int moved = duplicate(fd, lowest);
+
+	/* No number so high is allowed. */
+	if (moved < 0)
+		moved = is_recorded(fd) ? duplicate(fd, 0) : fd;
+	if (moved != fd)
+		close(fd);
+	return moved;
+}
+
+static int record_or_close(int fd, bool shared)
+{
+	if (fd < 0 || enter(fd, shared))
+		return fd;
+	close(fd);
+	errno = ENOMEM;
+	return -1;
+}
+
+int descriptor_keep(int fd)
+{
+	WITHOUT_CANCELLATION;
+
+	return fd < 0 ? fd : record_or_close(move(fd, lowest_kept()), false);
+}
+
+int descriptor_keep_duplicate(int fd)
+{
+	WITHOUT_CANCELLATION;
+	int copy;
+
+	if (fd < 0)
+		return fd;
+	copy = duplicate(fd, lowest_kept());
+	if (copy < 0 && errno != EBADF)
+		copy = duplicate(fd, 0);
+	return record_or_close(copy, true);
+}
+
+int descriptor_show(int fd)
+{
+	WITHOUT_CANCELLATION;
+	int flags;
+
+	if (fd >= 0 && is_recorded(fd)) {
+		flags = fcntl(fd, F_GETFD);
+		fd = move(fd, 0);
+		if (fd >= 0 && flags >= 0)
+			fcntl(fd, F_SETFD, flags);
+	}
+	return record_or_close(fd, true);
+}
+
+void descriptor_adopt(int fd)
+{
+	enter(fd, true);
+}
+
+bool descriptor_is_ours(int fd)
+{
+	const struct record *record = record_of(fd);
+	ino_t inode = record ? __atomic_load_n(&record->inode, __ATOMIC_ACQUIRE) : 0;
+	struct stat status;
+
+	return inode && !fstat(fd, &status) && status.st_ino == inode && status.st_dev == record->device &&
+	       (!record->marked || fcntl(fd, F_GETSIG) == MARK);
+}
+
+bool descriptor_check(int fd)
+{
+	struct record *record;
+	int error = errno;
+
+	if (descriptor_is_ours(fd))
+		return true;
+	record = record_of(fd);
+	if (record && report_loss && !__atomic_exchange_n(&record->reported, true, __ATOMIC_RELAXED))
+		report_loss(fd);
+	errno = error;
+	return false;
+}
+
+void descriptor_close(int fd)
+{
+	WITHOUT_CANCELLATION;
+	struct record *record = record_of(fd);
+	int error = errno;
+	bool ours = descriptor_is_ours(fd);
+
+	/* First: the number may be given to another thread as soon as it is closed. */
+	if (record)
+		__atomic_store_n(&record->inode, 0, __ATOMIC_RELEASE);
+	if (ours)
+		close(fd);
+	errno = error;
+}
+
+void descriptor_set_report(void (*report)(int fd))
+{
+	report_loss = report;
+}

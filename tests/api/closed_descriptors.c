@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Programs that close descriptors which they did not open, as daemons do, and then open files: the kernel gives the files the
+ * numbers of what was closed. No byte of the library goes to such a file, none is taken out of it, and no call closes it.
+ * Descriptors that the program does not know are out of the way of such a program, and are closed by execve(2).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <infiniband/verbs.h>
+
+enum { FILES = 12, BYTES = 64, DEADLINE_SECONDS = 20, OF_A_DAEMON = 1023, FEW = 64, FIRST = 3 };
+
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static struct ibv_comp_channel *channel;
+static struct ibv_cq *cq;
+static struct ibv_mr *mr;
+static struct ibv_qp *qp[2];
+static char memory[2][BYTES];
+
+#define CHECK(condition)                                                                                               \
+	do {                                                                                                           \
+		if (!(condition)) {                                                                                    \
+			fprintf(stderr, "%s:%d: check failed: %s (errno %d)\n", __FILE__, __LINE__, #condition,        \
+				errno);                                                                                \
+			_exit(1);                                                                                      \
+		}                                                                                                      \
+	} while (0)
+
+static void connect_qp(struct ibv_qp *of, uint32_t number)
+{
+	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
+	struct ibv_qp_attr rtr = {
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = number,
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = 12,
+		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 1}},
+	};
+	struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS, .timeout = 10, .retry_cnt = 2, .rnr_retry = 7};
+
+	CHECK(!ibv_query_gid(context, 1, 0, &rtr.ah_attr.grh.dgid));
+	CHECK(!ibv_modify_qp(of, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+	CHECK(!ibv_modify_qp(of, &rtr,
+			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
+	CHECK(!ibv_modify_qp(of, &rts,
+			     IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				     IBV_QP_MAX_QP_RD_ATOMIC));
+}
+
+/* Posts a WRITE with an event and waits for its completion. Returns its status. */
+static enum ibv_wc_status write_once(void)
+{
+	struct ibv_sge sge = {(uintptr_t)memory[0], BYTES, mr->lkey};
+	struct ibv_send_wr *bad, wr = {
+					 .sg_list = &sge,
+					 .num_sge = 1,
+					 .opcode = IBV_WR_RDMA_WRITE,
+					 .send_flags = IBV_SEND_SIGNALED,
+					 .wr.rdma = {(uintptr_t)memory[1], mr->rkey},
+				 };
+	time_t end = time(NULL) + DEADLINE_SECONDS;
+	struct ibv_wc wc;
+	int found;
+
+	CHECK(!ibv_req_notify_cq(cq, 0));
+	CHECK(!ibv_post_send(qp[0], &wr, &bad));
+	while (!(found = ibv_poll_cq(cq, 1, &wc)))
+		CHECK(time(NULL) < end);
+	CHECK(found == 1);
+	return wc.status;
+}
+
+/* A session that has all descriptors which a link needs: a channel, two connected QPs, a message. */
+static void open_session(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_qp_init_attr attr = {
+		.cap = {.max_send_wr = 8, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+		.qp_type = IBV_QPT_RC,
+	};
+
+	CHECK(list && list[0]);
+	context = ibv_open_device(list[0]);
+	CHECK(context);
+	ibv_free_device_list(list);
+	pd = ibv_alloc_pd(context);
+	channel = ibv_create_comp_channel(context);
+	CHECK(pd && channel);
+	cq = ibv_create_cq(context, 64, NULL, channel, 0);
+	mr = ibv_reg_mr(pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	CHECK(cq && mr);
+	attr.send_cq = attr.recv_cq = cq;
+	for (int i = 0; i < 2; i++) {
+		qp[i] = ibv_create_qp(pd, &attr);
+		CHECK(qp[i]);
+	}
+	for (int i = 0; i < 2; i++)
+		connect_qp(qp[i], qp[!i]->qp_num);
+	CHECK(write_once() == IBV_WC_SUCCESS);
+}
+
+static void close_session(void)
+{
+	CHECK(!ibv_destroy_qp(qp[0]) && !ibv_destroy_qp(qp[1]));
+	CHECK(!ibv_destroy_cq(cq));
+	CHECK(!ibv_destroy_comp_channel(channel));
+	CHECK(!ibv_dereg_mr(mr));
+	CHECK(!ibv_dealloc_pd(pd));
+	CHECK(!ibv_close_device(context));
+}
+
+static void limit_descriptors(rlim_t most)
+{
+	struct rlimit limit;
+
+	CHECK(!getrlimit(RLIMIT_NOFILE, &limit));
+	CHECK(most <= limit.rlim_max);
+	limit.rlim_cur = most;
+	CHECK(!setrlimit(RLIMIT_NOFILE, &limit));
+}
+
+/* ---- where descriptors are --------------------------------------------------------------------------------------- */
+
+static bool is_known(int fd)
+{
+	return fd < FIRST || fd == context->cmd_fd || fd == context->async_fd || fd == channel->fd;
+}
+
+/* Checks that no unknown descriptor has a number below @lowest, and that each is closed by execve(2). Returns their number. */
+static int check_numbers(int lowest)
+{
+	DIR *directory = opendir("/proc/self/fd");
+	const struct dirent *entry;
+	int unknown = 0;
+
+	CHECK(directory);
+	while ((entry = readdir(directory))) {
+		int fd = atoi(entry->d_name);
+
+		if (entry->d_name[0] == '.' || fd == dirfd(directory) || is_known(fd))
+			continue;
+		unknown++;
+		CHECK(fd >= lowest);
+		CHECK(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	}
+	closedir(directory);
+	return unknown;
+}
+
+/* Descriptors that were inherited from the program that started the test are not of the library. */
+static void close_inherited(void)
+{
+	CHECK(!syscall(SYS_close_range, FIRST, ~0U, 0));
+}
+
+static void numbers_with_limit(rlim_t limit, int lowest)
+{
+	close_inherited();
+	limit_descriptors(limit);
+	open_session();
+	CHECK(check_numbers(lowest) > 0);
+	CHECK(context->cmd_fd < FIRST + FILES && channel->fd < FIRST + FILES);
+	close_session();
+}
+
+static void numbers_are_high(void)
+{
+	numbers_with_limit(4096, 1024);
+}
+
+static void numbers_with_the_usual_limit(void)
+{
+	numbers_with_limit(1024, 512);
+}
+
+static void numbers_with_few_descriptors(void)
+{
+	numbers_with_limit(FEW, FEW / 2);
+}
+
+/* ---- programs that close them ------------------------------------------------------------------------------------ */
+
+static int file[FILES], end_of_socket[FILES][2];
+
+static void open_files(int count)
+{
+	for (int i = 0; i < count; i++) {
+		file[i] = open("/tmp", O_TMPFILE | O_RDWR, 0600);
+		CHECK(file[i] >= 0);
+		CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, end_of_socket[i]));
+	}
+}
+
+/* The files are open and empty, and nothing was written to the sockets. */
+static void check_files(int count)
+{
+	char byte;
+
+	for (int i = 0; i < count; i++) {
+		CHECK(lseek(file[i], 0, SEEK_END) == 0);
+		for (int end = 0; end < 2; end++)
+			CHECK(recv(end_of_socket[i][end], &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN);
+	}
+}
+
+/*
+ * Writes a message and closes the session. @all: a link has no descriptor left, so a message that needs one fails; every other
+ * message arrives.
+ */
+static void use_after_closing(int count, bool all)
+{
+	const char *link = getenv("SOFTHCA_LINK");
+	bool needs_link = link && strcmp(link, "local") != 0 && strcmp(link, "auto") != 0;
+	const struct timespec moment = {.tv_nsec = 100000000};
+	enum ibv_wc_status status;
+
+	open_files(count);
+	status = write_once();
+	CHECK(status == IBV_WC_SUCCESS || (all && needs_link && status == IBV_WC_RETRY_EXC_ERR));
+	/* Threads of the library do their part. */
+	nanosleep(&moment, NULL);
+	check_files(count);
+	close_session();
+	check_files(count);
+}
+
+static void closed_by_a_daemon(void)
+{
+	limit_descriptors(4096);
+	open_session();
+	for (int fd = FIRST; fd <= OF_A_DAEMON; fd++)
+		close(fd);
+	use_after_closing(FILES, false);
+}
+
+static void all_closed_by_a_daemon(void)
+{
+	limit_descriptors(OF_A_DAEMON + 1);
+	open_session();
+	for (int fd = FIRST; fd <= OF_A_DAEMON; fd++)
+		close(fd);
+	use_after_closing(FILES, true);
+}
+
+static void all_closed_by_close_range(void)
+{
+	open_session();
+	CHECK(!syscall(SYS_close_range, FIRST, ~0U, 0));
+	use_after_closing(FILES, true);
+}
+
+/* Every number that the library had belongs to a file of the program. */
+static void all_closed_and_used_up(void)
+{
+	close_inherited();
+	limit_descriptors(FEW);
+	open_session();
+	CHECK(!syscall(SYS_close_range, FIRST, ~0U, 0));
+	open_files(FILES);
+	/* Up to the limit. */
+	while (dup(end_of_socket[0][0]) >= 0)
+		;
+	write_once();
+	check_files(FILES);
+	close_session();
+	check_files(FILES);
+}
+
+/* In a process that has not opened the device before. */
+static void in_child(void (*run)(void))
+{
+	pid_t child = fork();
+	int status;
+
+	assert_true(child >= 0);
+	if (!child) {
+		alarm(2 * DEADLINE_SECONDS);
+		run();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+#define CHILD_CASE(function)                                                                                           \
+	static void function##_case(void **state)                                                                      \
+	{                                                                                                              \
+		(void)state;                                                                                           \
+		in_child(function);                                                                                    \
+	}
+
+CHILD_CASE(numbers_are_high)
+CHILD_CASE(numbers_with_the_usual_limit)
+CHILD_CASE(numbers_with_few_descriptors)
+CHILD_CASE(closed_by_a_daemon)
+CHILD_CASE(all_closed_by_a_daemon)
+CHILD_CASE(all_closed_by_close_range)
+CHILD_CASE(all_closed_and_used_up)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(numbers_are_high_case),
+		cmocka_unit_test(numbers_with_the_usual_limit_case),
+		cmocka_unit_test(numbers_with_few_descriptors_case),
+		cmocka_unit_test(closed_by_a_daemon_case),
+		cmocka_unit_test(all_closed_by_a_daemon_case),
+		cmocka_unit_test(all_closed_by_close_range_case),
+		cmocka_unit_test(all_closed_and_used_up_case),
+	};
+
+	return cmocka_run_group_tests_name("closed_descriptors", tests, NULL, NULL);
+}
