@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -83,15 +84,34 @@ static struct epoch_slot *reserved_slot(void)
 	return NULL;
 }
 
+/* Returns NULL without memory. Pages that are not touched take none. */
+static uint8_t *thread_memory(void)
+{
+	static uint8_t reserve[EPOCH_MEMORY_RESERVE][THREAD_MEMORY_BYTES] __attribute__((aligned(64)));
+	static uint32_t used;
+	void *memory = mmap(NULL, THREAD_MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint32_t index = __atomic_load_n(&used, __ATOMIC_RELAXED);
+
+	if (memory != MAP_FAILED)
+		return memory;
+	while (index < EPOCH_MEMORY_RESERVE)
+		if (__atomic_compare_exchange_n(&used, &index, index + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			return reserve[index];
+	return NULL;
+}
+
 static struct epoch_slot *add_slot(void)
 {
-	struct epoch_slot *slot = aligned_alloc(128, sizeof(*slot));
+	uint8_t *memory = thread_memory();
+	struct epoch_slot *slot = memory ? aligned_alloc(128, sizeof(*slot)) : NULL;
 
+	if (!memory)
+		return NULL;
 	if (!slot)
 		slot = reserved_slot();
 	if (!slot)
 		return NULL;
-	*slot = (struct epoch_slot){.owned = 1, .next = __atomic_load_n(&slots, __ATOMIC_RELAXED)};
+	*slot = (struct epoch_slot){.owned = 1, .memory = memory, .next = __atomic_load_n(&slots, __ATOMIC_RELAXED)};
 	while (!__atomic_compare_exchange_n(&slots, &slot->next, slot, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		;
 	return slot;
@@ -115,6 +135,7 @@ struct epoch_slot *epoch_attach(void)
 	while (!(slot = find_slot()))
 		nanosleep(&pause, NULL);
 	slot->depth = 0;
+	slot->memory_used = 0;
 	epoch_this_thread = slot;
 	if (has_detach_key)
 		pthread_setspecific(detach_key, slot);

@@ -27,6 +27,9 @@ struct timeline_record;
 /* A WQE of mlx5 has at most 63 units of 16 bytes. */
 #define EPOCH_SCRATCH_BYTES 1024
 
+/* See core/thread_memory.h: two struct run of 17 KiB, a workspace of 25 KiB, and streams of 4 KiB. */
+#define THREAD_MEMORY_BYTES (96u << 10)
+
 struct epoch_slot {
 	uint64_t active;    /* atomic; 0: outside of any section, else the epoch at its beginning */
 	uint32_t depth;     /* of nesting; the owning thread's */
@@ -41,6 +44,8 @@ struct epoch_slot {
 	uint32_t timeline_lap;
 	/* Queue pair that its thread last began to work for, with EPOCH_RECEIVES if for a packet that had arrived: for explanations */
 	uint32_t qpn;
+	uint8_t *memory;      /* of the owning thread, THREAD_MEMORY_BYTES; see core/thread_memory.h */
+	uint32_t memory_used; /* bytes of it */
 	struct epoch_slot *next;
 	uint8_t scratch[EPOCH_SCRATCH_BYTES]; /* of the owning thread; see epoch_scratch() */
 } __attribute__((aligned(128)));
@@ -50,6 +55,8 @@ extern uint64_t epoch_current SOFTHCA_OWN;
 
 /* Slots for threads that come while there is no memory. */
 #define EPOCH_RESERVE 256
+/* Of these, those that get memory although no page can be mapped. */
+#define EPOCH_MEMORY_RESERVE 8
 
 /**
  * Returns a slot for this thread. Waits for memory, or for the end of another thread, while there is neither memory nor a slot in

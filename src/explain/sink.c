@@ -40,7 +40,8 @@ struct explain_sink {
 	int error;             /* of the last write; EAGAIN: there was no room for more */
 	char rest[LINE_BYTES]; /* of a line that did not go out whole */
 	size_t rest_bytes;
-	struct timer timer; /* of the first device; says what is due where there is a device thread */
+	char text[1024], line[LINE_BYTES]; /* in which a line is written; stacks are small */
+	struct timer timer;                /* of the first device; says what is due where there is a device thread */
 	bool timer_armed;
 };
 
@@ -123,11 +124,11 @@ static bool put_rest(struct explain_sink *sink)
 
 static bool put_left_out(struct explain_sink *sink, uint64_t *count, const char *why)
 {
-	char line[LINE_BYTES];
+	char *line = sink->line;
 
 	if (!*count)
 		return true;
-	snprintf(line, sizeof(line), "softhca: … %" PRIu64 " explanations left out: %s\n", *count, why);
+	snprintf(line, sizeof(sink->line), "softhca: … %" PRIu64 " explanations left out: %s\n", *count, why);
 	if (!put_rest(sink) || !put(sink, line, strlen(line)))
 		return false;
 	*count = 0;
@@ -197,13 +198,13 @@ static void put_color(char *line, size_t size, const char *text, const struct ex
 
 static bool put_record(struct explain_sink *sink, const char *device, const struct explain_record *record)
 {
-	char text[1024], line[LINE_BYTES];
+	char *line = sink->line, *text = sink->text;
 
-	explain_render(device, record, text, sizeof(text));
+	explain_render(device, record, text, sizeof(sink->text));
 	if (has_color(sink))
-		put_color(line, sizeof(line), text, record);
+		put_color(line, sizeof(sink->line), text, record);
 	else
-		snprintf(line, sizeof(line), "%s\n", text);
+		snprintf(line, sizeof(sink->line), "%s\n", text);
 	return put(sink, line, strlen(line));
 }
 
@@ -211,14 +212,14 @@ static bool put_record(struct explain_sink *sink, const char *device, const stru
 static bool put_count(struct explain_sink *sink, const struct fold *fold)
 {
 	const struct explain_subject *subject = &fold->record.subject;
-	char line[LINE_BYTES], qp[24] = "";
+	char *line = sink->line, qp[24] = "";
 	bool color = has_color(sink);
 
 	if (subject->qpn)
 		snprintf(qp, sizeof(qp), " qp 0x%x", subject->qpn);
-	snprintf(line, sizeof(line), "%s%s%s%s%s: … and %" PRIu64 " more [%d %s]%s\n", color ? FAINT : "", fold->device,
-		 qp, subject->call ? " " : "", subject->call ? subject->call : "", fold->more, (int)fold->record.rule,
-		 rule_text(fold->record.rule)->name, color ? PLAIN : "");
+	snprintf(line, sizeof(sink->line), "%s%s%s%s%s: … and %" PRIu64 " more [%d %s]%s\n", color ? FAINT : "",
+		 fold->device, qp, subject->call ? " " : "", subject->call ? subject->call : "", fold->more,
+		 (int)fold->record.rule, rule_text(fold->record.rule)->name, color ? PLAIN : "");
 	return put(sink, line, strlen(line));
 }
 

@@ -3,6 +3,7 @@
 #include "core/cancellation.h"
 #include "core/descriptor.h"
 #include "core/file_size.h"
+#include "core/thread_memory.h"
 #include "filter/capture.h"
 
 #include <errno.h>
@@ -263,7 +264,8 @@ void capture_frame(struct capture *capture, enum capture_direction direction, co
 		   uint16_t source_port, const uint8_t *bytes, uint32_t length, uint32_t qpn, const char *comment)
 {
 	uint8_t headers[CAPTURE_MOST_HEADERS];
-	struct text begin, end;
+	THREAD_VARIABLE(struct text, begin);
+	THREAD_VARIABLE(struct text, end);
 	struct iovec parts[4];
 	uint32_t header_bytes, total;
 	ssize_t written;
@@ -275,17 +277,17 @@ void capture_frame(struct capture *capture, enum capture_direction direction, co
 		return;
 	}
 	header_bytes = capture_headers_write(headers, capture->hca, path, source_port, bytes, length);
-	begin_packet(&begin, (uint32_t)capture->hca->index, header_bytes + length);
-	end.length = 0;
-	put_padding(&end, header_bytes + length);
-	put_packet_options(&end, direction, qpn, comment);
-	total = begin.length + header_bytes + length + end.length + (uint32_t)sizeof(total);
-	put32(&end, total);
-	memcpy(begin.bytes + sizeof(uint32_t), &total, sizeof(total));
-	parts[0] = (struct iovec){begin.bytes, begin.length};
+	begin_packet(begin, (uint32_t)capture->hca->index, header_bytes + length);
+	end->length = 0;
+	put_padding(end, header_bytes + length);
+	put_packet_options(end, direction, qpn, comment);
+	total = begin->length + header_bytes + length + end->length + (uint32_t)sizeof(total);
+	put32(end, total);
+	memcpy(begin->bytes + sizeof(uint32_t), &total, sizeof(total));
+	parts[0] = (struct iovec){begin->bytes, begin->length};
 	parts[1] = (struct iovec){headers, header_bytes};
 	parts[2] = (struct iovec){(void *)bytes, length};
-	parts[3] = (struct iovec){end.bytes, end.length};
+	parts[3] = (struct iovec){end->bytes, end->length};
 	{
 		WITHOUT_CANCELLATION;
 		WITHOUT_SIZE_SIGNAL;

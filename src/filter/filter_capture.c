@@ -2,6 +2,7 @@
 /* What the capture gets of the filters, see filter.h. */
 #include <stdlib.h>
 
+#include "core/thread_memory.h"
 #include "filter/capture.h"
 #include "filter/filter_parts.h"
 #include "wire/roce.h"
@@ -68,21 +69,22 @@ void filter_received(struct hca *hca, const struct packet *packet)
 	const struct fault_verdict as_it_is = {.drop = false};
 	uint64_t left = packet->payload.length, mark;
 	/* Reading the payload takes it away. */
-	struct packet copy = *packet;
+	THREAD_VARIABLE(struct packet, copy);
 
 	if (!filters || !filters->capture)
 		return;
-	complete(&copy);
-	mark = capture_mark(copy.destination_qpn);
-	for (uint32_t i = 0; i < frames_of(&copy); i++) {
-		uint32_t payload = frame_payload(&copy, left);
-		struct frame *frame = frame_cut(&copy, i, payload, filters_port(hca), &as_it_is);
+	*copy = *packet;
+	complete(copy);
+	mark = capture_mark(copy->destination_qpn);
+	for (uint32_t i = 0; i < frames_of(copy); i++) {
+		uint32_t payload = frame_payload(copy, left);
+		struct frame *frame = frame_cut(copy, i, payload, filters_port(hca), &as_it_is);
 
 		if (!frame)
 			return;
 		frame->capture = filters->capture;
 		/* The last one tells what became of them. */
-		frame->mark = i + 1 == frames_of(&copy) ? mark : UINT64_MAX;
+		frame->mark = i + 1 == frames_of(copy) ? mark : UINT64_MAX;
 		pthread_mutex_lock(&filters->lock);
 		frame_list_insert(&filters->arrived, filters->arrived.last, frame);
 		pthread_mutex_unlock(&filters->lock);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/epoch.h"
+#include "core/thread_memory.h"
 #include "filter/filter_parts.h"
 
 /* A frame that nobody overtakes is not lost. */
@@ -81,12 +82,12 @@ static void wake_at(struct filters *filters, uint64_t time_ns)
 
 static void drain(void)
 {
-	struct run run;
+	THREAD_VARIABLE(struct run, run);
 
 	epoch_enter();
-	run_begin(&run);
-	deliver_queued(&run);
-	deliver_rest(&run);
+	run_begin(run);
+	deliver_queued(run);
+	deliver_rest(run);
 	epoch_leave();
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Frames: packets to bytes and back, see frame.h. */
+#include "core/thread_memory.h"
 #include "filter/frame.h"
 
 #include <stdlib.h>
@@ -72,12 +73,13 @@ static uint8_t kind_of_mad(const struct packet *packet)
 #define CM_MESSAGE(NAME, ...) [CM_##NAME] = FAULT_CM_##NAME,
 #include "format/cm_messages.def"
 	};
-	struct stream payload = packet->payload;
+	THREAD_VARIABLE(struct stream, payload);
 	uint8_t mad[CM_MAD_BYTES];
 
-	if (payload.length != sizeof(mad))
+	if (packet->payload.length != sizeof(mad))
 		return FAULT_SEND;
-	stream_read(&payload, mad, sizeof(mad));
+	*payload = packet->payload;
+	stream_read(payload, mad, sizeof(mad));
 	return kinds[cm_mad_kind(mad)];
 }
 

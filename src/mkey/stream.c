@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Streams, see stream.h. */
+#include "core/thread_memory.h"
 #include "mkey/stream.h"
 
 #include <errno.h>
@@ -412,11 +413,11 @@ static inline bool meets_stage(const struct stream *sink, const struct stream *s
 /* Copies while one side passes a stage; returns what remains of @length. */
 static __attribute__((noinline)) uint64_t copy_stages(struct stream *sink, struct stream *source, uint64_t length)
 {
-	struct workspace space;
+	THREAD_VARIABLE(struct workspace, space);
 
 	while (length && (source->piece.length || refill(source)) && (sink->piece.length || refill(sink)) &&
 	       meets_stage(sink, source))
-		length -= copy_staged(sink, source, length, &space);
+		length -= copy_staged(sink, source, length, space);
 	end_stage(source);
 	end_stage(sink);
 	return length;
@@ -505,13 +506,18 @@ bool stream_next(struct stream *stream, uint64_t max, struct piece *piece)
 	return true;
 }
 
+struct scratch {
+	uint8_t bytes[STAGE_SCRATCH];
+};
+
 void stream_read(struct stream *source, void *buffer, uint64_t length)
 {
-	uint8_t scratch[STAGE_SCRATCH], *to = buffer;
+	THREAD_VARIABLE(struct scratch, scratch);
+	uint8_t *to = buffer;
 
 	source->whole = NULL;
 	while (length && (source->piece.length || refill(source))) {
-		uint64_t bytes = read_piece(source, to, length, scratch);
+		uint64_t bytes = read_piece(source, to, length, scratch->bytes);
 
 		to += bytes;
 		length -= bytes;

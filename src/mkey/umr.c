@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Execution of UMR WQEs, see umr.h. The order of the checks is that of mlx5-formats 1.8. */
+#include "core/thread_memory.h"
 #include "mkey/umr.h"
 
 #include <errno.h>
@@ -57,8 +58,8 @@ static uint64_t offset_of(const struct mlx5_wqe_umr_ctrl_seg *control)
 static int fetch_payload(const struct walk_access *access, struct umr *umr, const uint8_t *at, size_t left,
 			 uint32_t payload, struct refusal *why)
 {
+	THREAD_VARIABLE(struct stream, stream);
 	struct mlx5_wqe_data_seg segment;
-	struct stream stream;
 	uint32_t named;
 	int error;
 
@@ -70,14 +71,14 @@ static int fetch_payload(const struct walk_access *access, struct umr *umr, cons
 		named = 0;
 	if (named < payload)
 		return REFUSAL(why, EACCES, RULE_UMR_NOT_INLINE, umr->number, payload, named);
-	stream_begin(&stream, access, RIGHT_LOCAL_READ);
-	error = stream_add_key(&stream, be32toh(segment.lkey), be64toh(segment.addr), payload, why);
+	stream_begin(stream, access, RIGHT_LOCAL_READ);
+	error = stream_add_key(stream, be32toh(segment.lkey), be64toh(segment.addr), payload, why);
 	if (error)
 		return error;
 	umr->fetched = malloc(payload);
 	if (!umr->fetched)
 		return REFUSAL(why, EACCES, RULE_UMR_NO_MEMORY, umr->number);
-	stream_read(&stream, umr->fetched, payload);
+	stream_read(stream, umr->fetched, payload);
 	return 0;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Atomic operations, see atomic.h. Operands and results are in host order (mlx5-formats 1.5). */
+#include "core/thread_memory.h"
 #include "transport/atomic.h"
 
 #include <string.h>
@@ -31,12 +32,12 @@ static void begin(const struct walk_access *access, const struct packet *packet,
 static uint64_t execute_pieces(const struct walk_access *access, const struct packet *packet, struct stream *sink,
 			       uint32_t bytes)
 {
+	THREAD_VARIABLE(struct stream, result);
 	struct hca *hca = access->hca;
 	union {
 		uint64_t value;
 		uint32_t half;
 	} before = {0}, after;
-	struct stream result;
 
 	pthread_mutex_lock(&hca->atomic_lock);
 	begin(access, packet, sink, bytes);
@@ -45,10 +46,10 @@ static uint64_t execute_pieces(const struct walk_access *access, const struct pa
 		after.half = (uint32_t)atomic_result(packet, before.half);
 	else
 		after.value = atomic_result(packet, before.value);
-	stream_begin(&result, NULL, 0);
-	stream_add_memory(&result, (const uint8_t *)&after, bytes);
+	stream_begin(result, NULL, 0);
+	stream_add_memory(result, (const uint8_t *)&after, bytes);
 	begin(access, packet, sink, bytes);
-	stream_copy(sink, &result, bytes);
+	stream_copy(sink, result, bytes);
 	pthread_mutex_unlock(&hca->atomic_lock);
 	return bytes == sizeof(before.half) ? before.half : before.value;
 }

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "core/epoch.h"
+#include "core/thread_memory.h"
 #include "transport/commands.h"
 #include "wire/link.h"
 #include "transport/origin.h"
@@ -169,19 +170,19 @@ void dci_reset(struct dci *dci)
 
 void dci_leave(struct hca_qp *qp)
 {
-	struct run run;
+	THREAD_VARIABLE(struct run, run);
 
 	epoch_enter();
-	run_begin(&run);
+	run_begin(run);
 	queue_lock(&qp->lock);
 	if (qp->dci->connected && qp->dci->broken) {
 		qp->dci->connected = false;
-		build_disconnect(qp, run_slot(&run));
-		if (run_slot(&run)->link)
-			link_send(qp->hca, &run);
+		build_disconnect(qp, run_slot(run));
+		if (run_slot(run)->link)
+			link_send(qp->hca, run);
 	}
 	queue_unlock(&qp->lock);
-	run_drain(&run, NULL);
-	run_finish(&run);
+	run_drain(run, NULL);
+	run_finish(run);
 	epoch_leave();
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/tunables.h"
+#include "core/thread_memory.h"
 #include "device/timeline.h"
 #include "transport/requester_acknowledge.h"
 #include "transport/transport.h"
@@ -26,22 +27,28 @@ static bool may_access(const struct hca_qp *qp, const struct packet *packet)
 
 static bool place(struct hca_qp *qp, const struct wqe *wqe, uint8_t *bytes, uint32_t length)
 {
-	struct stream source, sink;
+	THREAD_VARIABLE(struct stream, source);
+	THREAD_VARIABLE(struct stream, sink);
 	struct refusal ignored;
 
 	qp->requester.progress.valid = false;
-	if (wqe_scatter(wqe, &qp->send_access, 0, length, &sink, &ignored) || sink.length != length)
+	if (wqe_scatter(wqe, &qp->send_access, 0, length, sink, &ignored) || sink->length != length)
 		return false;
-	stream_begin(&source, NULL, 0);
-	stream_add_memory(&source, bytes, length);
-	stream_copy(&sink, &source, length);
+	stream_begin(source, NULL, 0);
+	stream_add_memory(source, bytes, length);
+	stream_copy(sink, source, length);
 	return true;
 }
 
+struct direct_bytes {
+	uint8_t bytes[TUNABLE_SHM_DIRECT_BYTES];
+};
+
 bool direct_execute(struct hca_qp *qp, const struct wqe *wqe, struct packet *packet)
 {
-	/* On the stack, so that neither a key of this process nor a missing page can be in the way of the access. */
-	uint8_t bytes[TUNABLE_SHM_DIRECT_BYTES];
+	/* Of the thread, so that neither a key of this process nor a missing page can be in the way of the access. */
+	THREAD_VARIABLE(struct direct_bytes, buffer);
+	uint8_t *bytes = buffer->bytes;
 	const struct link_access access = {
 		.hca = qp->hca,
 		.source_qpn = qp->number,

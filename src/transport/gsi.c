@@ -13,6 +13,7 @@
 #include "core/epoch.h"
 #include "core/limits.h"
 #include "core/tunables.h"
+#include "core/thread_memory.h"
 #include "device/counters.h"
 #include "device/device.h"
 #include "device/progress.h"
@@ -335,14 +336,14 @@ void gsi_send(struct hca *hca, const struct packet_path *path, const uint8_t mad
 
 void gsi_push(void)
 {
-	struct run run;
+	THREAD_VARIABLE(struct run, run);
 
 	for (int i = 0; i < MOST_PUSHES && __atomic_load_n(&gsi.due, __ATOMIC_ACQUIRE); i++) {
 		epoch_enter();
-		run_begin(&run);
-		if (!poll(&gsi.poller, &run))
+		run_begin(run);
+		if (!poll(&gsi.poller, run))
 			sched_yield();
-		run_finish(&run);
+		run_finish(run);
 		epoch_leave();
 	}
 	/* Another thread may have taken some of them. */
@@ -352,21 +353,21 @@ void gsi_push(void)
 void gsi_flush(void)
 {
 	struct entry *entry;
-	struct run run;
+	THREAD_VARIABLE(struct run, run);
 
 	pthread_mutex_lock(&gsi.lock);
 	make_due(UINT64_MAX);
 	pthread_mutex_unlock(&gsi.lock);
 	epoch_enter();
-	run_begin(&run);
+	run_begin(run);
 	while ((entry = take_ready())) {
 		entry->grace_ns = 0;
 		if (entry->arrived)
 			finish(entry);
 		else
-			send_entry(entry, &run);
+			send_entry(entry, run);
 	}
-	run_finish(&run);
+	run_finish(run);
 	epoch_leave();
 	/* Another thread may have taken some of them. */
 	progress_settle();

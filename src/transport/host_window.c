@@ -6,6 +6,7 @@
 
 #include "core/epoch.h"
 #include "core/tunables.h"
+#include "core/thread_memory.h"
 #include "transport/qp.h"
 #include "device/counters.h"
 #include "wire/link.h"
@@ -241,7 +242,7 @@ static void out_of_patience(struct timer *timer)
 {
 	struct host_window *window = (struct host_window *)((char *)timer - offsetof(struct host_window, timer));
 	bool waits = link_has_waiters(&window->queue);
-	struct run run;
+	THREAD_VARIABLE(struct run, run);
 
 	pthread_mutex_lock(&window->lock);
 	window->timer_armed = false;
@@ -251,10 +252,10 @@ static void out_of_patience(struct timer *timer)
 		arm(window);
 	pthread_mutex_unlock(&window->lock);
 	epoch_enter();
-	run_begin(&run);
+	run_begin(run);
 	note_room(window);
-	host_window_resume(&run);
-	run_finish(&run);
+	host_window_resume(run);
+	run_finish(run);
 	epoch_leave();
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/epoch.h"
 #include "core/tunables.h"
+#include "core/thread_memory.h"
 #include "device/counters.h"
 #include "transport/commands.h"
 #include "transport/multicast.h"
@@ -110,20 +111,20 @@ static __attribute__((noinline)) void end_question(struct hca_qp *qp, const stru
 /* Places @payload, which is all that the WQE asked for; false: it cannot be placed, and nothing was done. */
 SPECIALISED bool place_at_once(struct hca_qp *qp, const struct wqe *wqe, struct stream *payload)
 {
+	THREAD_VARIABLE(struct stream, sink);
 	uint64_t length = payload->length;
 	struct refusal ignored;
-	struct stream sink;
 	struct wqe spilled;
 
 	/* What may go into the CQE takes the way of a response that was waited for. */
 	if (unlikely(qp->scatter_to_cqe))
 		return false;
 	qp->requester.progress.valid = false;
-	if (unlikely(wqe_scatter(SPILL(&spilled, wqe), &qp->send_access, 0, length, &sink, &ignored) ||
-		     sink.length != length))
+	if (unlikely(wqe_scatter(SPILL(&spilled, wqe), &qp->send_access, 0, length, sink, &ignored) ||
+		     sink->length != length))
 		return false;
 	if (length)
-		stream_copy(&sink, payload, length);
+		stream_copy(sink, payload, length);
 	return true;
 }
 
@@ -532,12 +533,12 @@ void requester_run(struct hca_qp *qp, struct run *run)
 /* hca_qp_send_doorbell(), once the lock is held, in an epoch section. */
 static __attribute__((noinline)) void doorbell_in_earnest(struct hca_qp *qp)
 {
-	struct run run;
+	THREAD_VARIABLE(struct run, run);
 
-	run_begin(&run);
-	run_locked(qp, &run);
-	if (unlikely(run_has_more(&run)))
-		run_finish(&run);
+	run_begin(run);
+	run_locked(qp, run);
+	if (unlikely(run_has_more(run)))
+		run_finish(run);
 }
 
 void hca_qp_send_doorbell(struct hca_qp *qp)

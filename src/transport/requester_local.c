@@ -4,6 +4,7 @@
  * to send again.
  */
 #include "core/epoch.h"
+#include "core/thread_memory.h"
 #include "mkey/umr.h"
 #include "transport/mmo.h"
 #include "transport/record.h"
@@ -56,29 +57,30 @@ static void copy_unlocked(struct hca_qp *qp, struct stream *sink, struct stream 
 
 static enum progress start_copy(struct hca_qp *qp, const struct wqe *wqe)
 {
+	THREAD_VARIABLE(struct stream, source);
+	THREAD_VARIABLE(struct stream, sink);
 	struct walk_access access = qp->send_access;
-	struct stream source, sink;
 	struct inflight *entry;
 	struct refusal why;
 	int syndrome;
 
 	/* Not that of READ responses, which come under the lock. */
 	access.progress = &qp->requester.copied;
-	syndrome = mmo_prepare(wqe, &access, &sink, &source, &why);
+	syndrome = mmo_prepare(wqe, &access, sink, source, &why);
 	if (syndrome)
 		return requester_fail_start(qp, wqe, (uint8_t)syndrome, &why);
 	entry = push_local(&qp->requester, wqe);
-	entry->bytes = (uint32_t)source.length;
-	copy_unlocked(qp, &sink, &source);
+	entry->bytes = (uint32_t)source->length;
+	copy_unlocked(qp, sink, source);
 	return end_local(qp, entry);
 }
 
 /* mlx5-formats 1.4: what its segments name would be read and dropped, so all there is to it is whether it may be read. */
 static enum progress start_dump(struct hca_qp *qp, const struct wqe *wqe)
 {
-	struct stream source;
+	THREAD_VARIABLE(struct stream, source);
 	struct refusal why;
-	int syndrome = wqe_gather_segments(wqe, &qp->send_access, &source, &why);
+	int syndrome = wqe_gather_segments(wqe, &qp->send_access, source, &why);
 
 	if (syndrome)
 		return requester_fail_start(qp, wqe, (uint8_t)syndrome, &why);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/epoch.h"
+#include "core/thread_memory.h"
 #include "device/counters.h"
 #include "transport/dci.h"
 #include "transport/requester_acknowledge.h"
@@ -214,7 +215,7 @@ struct scattered {
 static bool place(struct hca_qp *qp, struct inflight *entry, uint64_t offset, struct stream *payload,
 		  struct scattered *scattered)
 {
-	struct stream sink;
+	THREAD_VARIABLE(struct stream, sink);
 	struct refusal why;
 	struct wqe wqe;
 	int syndrome = MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
@@ -223,17 +224,17 @@ static bool place(struct hca_qp *qp, struct inflight *entry, uint64_t offset, st
 		qp->requester.progress.valid = false;
 	qp->send_access.unfinished = qp->send_access.more = offset + payload->length < entry->bytes;
 	if (!wqe_parse(qp, entry->index, entry->blocks, &wqe, &why))
-		syndrome = wqe_scatter(&wqe, &qp->send_access, offset, payload->length, &sink, &why);
-	if (!syndrome && sink.length != payload->length) {
+		syndrome = wqe_scatter(&wqe, &qp->send_access, offset, payload->length, sink, &why);
+	if (!syndrome && sink->length != payload->length) {
 		syndrome = MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
 		why = (struct refusal){RULE_WQE_CHANGED,
-				       {wqe.opcode, offset + sink.length, entry->opcode, entry->bytes}};
+				       {wqe.opcode, offset + sink->length, entry->opcode, entry->bytes}};
 	}
-	scattered->used = !syndrome && qp->scatter_to_cqe && belongs_into_cqe(qp, entry, &wqe, &sink, payload->length);
+	scattered->used = !syndrome && qp->scatter_to_cqe && belongs_into_cqe(qp, entry, &wqe, sink, payload->length);
 	if (scattered->used)
 		stream_read(payload, scattered->bytes, payload->length);
 	else if (!syndrome && payload->length)
-		stream_copy(&sink, payload, payload->length);
+		stream_copy(sink, payload, payload->length);
 	qp->send_access.unfinished = qp->send_access.more = false;
 	if (syndrome)
 		requester_fail_front(qp, (uint8_t)syndrome, &why);
@@ -458,10 +459,10 @@ void requesters_give_up_lost(void)
 {
 	uint32_t number = 0;
 	struct hca_qp *qp;
-	struct run run;
+	THREAD_VARIABLE(struct run, run);
 
 	epoch_enter();
-	run_begin(&run);
+	run_begin(run);
 	for (; (qp = id_table_next(&the_registry.qps, &number)); number++) {
 		queue_lock(&qp->lock);
 		/* Another thread may be delivering; it runs into the timer. */
@@ -469,6 +470,6 @@ void requesters_give_up_lost(void)
 			requester_give_up(qp);
 		queue_unlock(&qp->lock);
 	}
-	run_finish(&run);
+	run_finish(run);
 	epoch_leave();
 }

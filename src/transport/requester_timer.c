@@ -9,6 +9,7 @@
  */
 #include "core/epoch.h"
 #include "core/tunables.h"
+#include "core/thread_memory.h"
 #include "device/progress.h"
 #include "device/counters.h"
 #include "transport/record.h"
@@ -239,14 +240,14 @@ void requester_timer(struct timer *timer)
 {
 	struct hca_qp *qp = (struct hca_qp *)((char *)timer - offsetof(struct hca_qp, requester.timer));
 	uint64_t now_ns = clock_now_ns();
-	struct run run;
+	THREAD_VARIABLE(struct run, run);
 
 	epoch_enter();
-	run_begin(&run);
+	run_begin(run);
 	if (run_out(qp, now_ns))
 		examine_silence(qp, now_ns);
-	requester_run(qp, &run);
-	run_finish(&run);
+	requester_run(qp, run);
+	run_finish(run);
 	epoch_leave();
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/compiler.h"
+#include "core/thread_memory.h"
 #include "queue/xrc.h"
 #include "device/counters.h"
 #include "wire/link.h"
@@ -228,14 +229,14 @@ static void execute_read(struct request *request)
 
 static void place_datagram_header(struct request *request)
 {
+	THREAD_VARIABLE(struct stream, header);
 	uint8_t grh[RESPONDER_GRH_BYTES];
-	struct stream header;
 
 	grh_build(grh, request->packet->path, request->packet->payload.length,
 		  request->packet->message == MESSAGE_SEND_IMM);
-	stream_begin(&header, NULL, 0);
-	stream_add_memory(&header, grh, sizeof(grh));
-	stream_copy(request->sink, &header, sizeof(grh));
+	stream_begin(header, NULL, 0);
+	stream_add_memory(header, grh, sizeof(grh));
+	stream_copy(request->sink, header, sizeof(grh));
 }
 
 SPECIALISED enum responder_state execute(struct request *request, const struct request_kind kind)
@@ -448,8 +449,8 @@ SPECIALISED struct responder *receive(struct hca_qp *qp, struct packet *packet, 
 				      const struct request_kind kind)
 {
 	enum responder_state state = !kind.plain && qp->dct ? RESPONDER_CHECK_CONNECTION : RESPONDER_CHECK_PSN;
+	THREAD_VARIABLE(struct stream, sink);
 	struct request request;
-	struct stream sink;
 
 	request.qp = qp;
 	request.packet = packet;
@@ -457,8 +458,8 @@ SPECIALISED struct responder *receive(struct hca_qp *qp, struct packet *packet, 
 	request.reply = reply;
 	request.by_return = kind.by_return;
 	request.acknowledged = false;
-	sink.whole = NULL;
-	request.sink = kind.message == MESSAGE_READ_REQUEST ? &request.reply->payload : &sink;
+	sink->whole = NULL;
+	request.sink = kind.message == MESSAGE_READ_REQUEST ? &request.reply->payload : sink;
 	request.replied = false;
 	request.responder = &qp->responder;
 	request.initiator = NULL;

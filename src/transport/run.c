@@ -8,6 +8,7 @@
 #include "transport/gsi.h"
 #include "transport/multicast.h"
 #include "core/compiler.h"
+#include "core/thread_memory.h"
 #include "device/counters.h"
 #include "transport/qp.h"
 #include "wire/link.h"
@@ -307,12 +308,12 @@ void qp_go_on(struct link_party *party, bool requester, struct run *run)
 
 bool run_around(bool (*poll)(struct run *run))
 {
-	struct run run;
+	THREAD_VARIABLE(struct run, run);
 	bool found;
 
-	run_begin(&run);
-	found = poll(&run);
-	run_finish(&run);
+	run_begin(run);
+	found = poll(run);
+	run_finish(run);
 	return found;
 }
 

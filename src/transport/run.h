@@ -5,7 +5,7 @@
  * timer, later a poll or a socket) drains the queue with no QP's lock held. Small messages are delivered under the lock of
  * their sender, if that of the receiver is free: no thread that holds the lock of a QP waits for that of another.
  *
- * A struct run is on the stack of that outermost call, inside one epoch section.
+ * A struct run belongs to that outermost call, inside one epoch section. It is memory of the thread (core/thread_memory.h).
  */
 #ifndef SOFTHCA_TRANSPORT_RUN_H
 #define SOFTHCA_TRANSPORT_RUN_H

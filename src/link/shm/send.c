@@ -8,6 +8,7 @@
 #include "core/epoch.h"
 #include "core/limits.h"
 #include "core/tunables.h"
+#include "core/thread_memory.h"
 #include "explain/limit.h"
 #include "device/device.h"
 #include "device/progress.h"
@@ -185,20 +186,25 @@ static inline void copy_to_lines(uint8_t *to, const uint8_t *from, uint32_t leng
 		memcpy(to, from, length);
 }
 
-/* [@offset, +@length) of @payload. What is not in one piece of memory is taken from it, front to back. */
+/* Writes the next @length bytes of @payload, which is not one piece of memory. */
+static __attribute__((noinline)) void write_pieces(uint8_t *to, struct stream *payload, uint32_t length)
+{
+	THREAD_VARIABLE(struct stream, memory);
+
+	stream_begin(memory, NULL, 0);
+	stream_add_memory(memory, to, length);
+	stream_copy(memory, payload, length);
+}
+
+/* Writes [@offset, +@length) of @payload. One that is not one piece of memory is read front to back, whatever @offset is. */
 static void write_payload(uint8_t *to, struct stream *payload, uint32_t offset, uint32_t length)
 {
-	struct stream memory;
-
 	if (!length)
 		return;
-	if (likely(payload->whole != NULL)) {
+	if (likely(payload->whole != NULL))
 		copy_to_lines(to, payload->whole + offset, length);
-		return;
-	}
-	stream_begin(&memory, NULL, 0);
-	stream_add_memory(&memory, to, length);
-	stream_copy(&memory, payload, length);
+	else
+		write_pieces(to, payload, length);
 }
 
 static enum link_result send_one(struct hca *hca, struct shm_peer *peer, struct run *run)
@@ -508,11 +514,11 @@ bool shm_pending(uint32_t qpn, uint64_t mark, uint64_t *progress)
 /* Returns false if the frame is lost. */
 static bool forward(struct shm_peer *peer, const struct packet_path *path, const uint8_t *bytes, size_t length)
 {
+	THREAD_VARIABLE(struct packet, packet);
 	struct packet_path wire = *path;
 	struct draft draft = {0};
 	struct refusal why;
-	struct packet packet;
-	int headers = roce_headers_parse(&packet, bytes, length, &why);
+	int headers = roce_headers_parse(packet, bytes, length, &why);
 	uint32_t pad = length > ROCE_BTH_BYTES ? roce_pad_of(bytes) : 0;
 	uint8_t *at;
 

@@ -10,6 +10,7 @@
 
 #include "core/epoch.h"
 #include "core/tunables.h"
+#include "core/thread_memory.h"
 #include "device/device.h"
 #include "link/shm/peer.h"
 
@@ -111,7 +112,7 @@ static void take_the_rest(const struct shm_peer *peer)
 
 static void peer_gone(struct host_peer *host)
 {
-	struct run run;
+	THREAD_VARIABLE(struct run, run);
 
 	shm_grants_take_back(host->shm);
 	__atomic_store_n(&shm_poller.leaving, host, __ATOMIC_RELEASE);
@@ -119,9 +120,9 @@ static void peer_gone(struct host_peer *host)
 	__atomic_store_n(&shm_poller.leaving, NULL, __ATOMIC_RELEASE);
 	/* A QP that waits for room waits in vain: what it sends is lost from now on. */
 	epoch_enter();
-	run_begin(&run);
-	link_close(&host->shm->waiting, &run);
-	deliver_rest(&run);
+	run_begin(run);
+	link_close(&host->shm->waiting, run);
+	deliver_rest(run);
 	epoch_leave();
 	delivery->peer_ended();
 }
