@@ -187,8 +187,9 @@ static const struct {
 	/* It is not an id of datagrams, which is EINVAL as well. */
 	{"rdma_join_multicast", join, 0, 0},
 	{"rdma_set_option", set_own_family_only, IN(IDLE) | IN(BOUND), 0},
-	/* Of an id with a device. 127.0.0.1 is any address: binding to it chooses none. */
-	{"rdma_init_qp_attr to INIT", to_init, IN(RESOLVED) | IN(ROUTED) | IN(REQUESTED) | IN(CONNECTED) | IN(ACCEPTED),
+	/* For ids with a device, which 127.0.0.1 gives where there is no address but that. */
+	{"rdma_init_qp_attr to INIT", to_init,
+	 IN(BOUND) | IN(RESOLVED) | IN(ROUTED) | IN(REQUESTED) | IN(CONNECTED) | IN(ACCEPTED),
 	 IN(REJECTED) | IN(DISCONNECTED)},
 	{"rdma_init_qp_attr to RTR", to_rtr, IN(REQUESTED) | IN(CONNECTED) | IN(ACCEPTED), 0},
 	{"rdma_init_qp_attr to RTS", to_rts, IN(REQUESTED) | IN(CONNECTED) | IN(ACCEPTED), 0},
