@@ -7,7 +7,6 @@
 #ifndef SOFTHCA_ABI_ENTRY_POINTS_H
 #define SOFTHCA_ABI_ENTRY_POINTS_H
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <infiniband/mlx5dv.h>
@@ -41,9 +40,5 @@
  * string). Returns EOPNOTSUPP. Any thread.
  */
 SOFTHCA_API int softhca_not_supported(const char *call);
-
-/** The body of __verbs_log(), with its variable arguments in a list. Keeps errno. Any thread. */
-__attribute__((format(printf, 2, 0))) SOFTHCA_API void softhca_verbs_vlog(uint32_t level, const char *format,
-									  va_list arguments);
 
 #endif

@@ -46,13 +46,14 @@
 		value_;                                                                                                \
 	})
 
-/* __verbs_log() has its arguments in a list when it leaves the front-end. */
-#define softhca___verbs_log(level, format)                                                                             \
+/* The arguments after @last, as a va_list * that is valid until the function returns. */
+#define LIST_AFTER(last)                                                                                               \
 	__extension__({                                                                                                \
-		va_list list_;                                                                                         \
-		va_start(list_, format);                                                                               \
-		softhca_verbs_vlog(level, format, list_);                                                              \
+		va_list list_, *copy_ = __builtin_alloca(sizeof(list_));                                               \
+		va_start(list_, last);                                                                                 \
+		va_copy(*copy_, list_);                                                                                \
 		va_end(list_);                                                                                         \
+		copy_;                                                                                                 \
 	})
 
 /* What a symbol without prototype returns. */

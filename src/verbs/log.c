@@ -33,12 +33,18 @@ void verbs_log_open(void)
 	pthread_once(&once, open_file);
 }
 
-void softhca_verbs_vlog(uint32_t level, const char *format, va_list arguments)
+/* The front-end passes a pointer to the list of the arguments after @format. */
+void softhca___verbs_log(struct verbs_context *context, uint32_t level, const char *format, ...)
 {
 	FILE *to = __atomic_load_n(&file, __ATOMIC_ACQUIRE);
 	int error = errno;
+	va_list arguments;
 
-	if (to && level <= most)
-		vfprintf(to, format, arguments);
+	(void)context;
+	if (!to || level > most)
+		return;
+	va_start(arguments, format);
+	vfprintf(to, format, *va_arg(arguments, va_list *));
+	va_end(arguments);
 	errno = error;
 }

@@ -624,6 +624,7 @@ static const struct {
 	{"ibv_rate_to_mult mult_to_ibv_rate ibv_rate_to_mbps mbps_to_ibv_rate", "look a number up"},
 	{"ibv_event_type_str ibv_node_type_str ibv_port_state_str ibv_wc_status_str ibv_wr_opcode_str",
 	 "look a name up"},
+	{"__verbs_log", "writes to a file"},
 	{"ibv_query_gid_type", "looks into the table of GIDs; no header declares it"},
 	{"ibv_query_port_speed _mlx5dv_get_export_sizes", "give constants; not every release declares them"},
 	{"ibv_get_sysfs_path ibv_read_sysfs_file", "read a file"},
