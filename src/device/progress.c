@@ -575,9 +575,12 @@ static enum woken wait_for_events(uint64_t until_ns)
 
 		if (watched == &arrivals)
 			woken = WOKEN_BY_ARRIVAL;
-		if (!watched && descriptor_is_ours(progress.wake))
-			eventfd_read(progress.wake, &ignored);
-		else if (!call_ready(watched, events[i].events, removals))
+		if (!watched) {
+			if (descriptor_is_ours(progress.wake))
+				eventfd_read(progress.wake, &ignored);
+			continue;
+		}
+		if (!call_ready(watched, events[i].events, removals))
 			break;
 	}
 	return woken;

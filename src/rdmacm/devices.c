@@ -118,6 +118,8 @@ struct shared_device *device_of_host(int family, int *index)
 	size_t count, entry;
 	int device;
 
+	if (!devices.list)
+		return NULL;
 	for (device = 0; device < devices.count; device++) {
 		const struct hca_gid *table = hca_gids(devices.list[device].hca, &count);
 

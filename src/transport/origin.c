@@ -71,7 +71,7 @@ bool origin_look_again(struct hca_qp *qp, const struct packet *packet)
 	if (packet->link == peer.link && peer.link && peer.link->paired && *peer.connection != packet->connection &&
 	    routes->connection_leads_to(packet->connection, peer.number, &process))
 		*peer.connection = packet->connection;
-	if (origin_is(peer.link, peer.path, *peer.connection, packet))
+	if (peer.link && origin_is(peer.link, peer.path, *peer.connection, packet))
 		return true;
 	counter_add(qp->hca, COUNTER_DROPPED_STRANGER, 1);
 	why = what_differs(qp, &peer, packet, process);

@@ -62,7 +62,7 @@ static int claim(struct own_service *own, uint64_t service, bool alone)
 		return fd;
 	fd = descriptor_keep(fd);
 	if (!alone && fd < 0)
-		return -errno;
+		return -EMFILE;
 	*own = (struct own_service){
 		.door.listening.fd = fd, .next = host_table.services, .service = service, .mark = -1};
 	host_table.services = own;
