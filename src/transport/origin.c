@@ -42,7 +42,7 @@ static struct refusal what_differs(const struct hca_qp *qp, const struct expecte
 {
 	const union ibv_gid *from = &packet->path->source, *to = &packet->path->destination;
 
-	if (packet->link != peer->link)
+	if (!peer->link || packet->link != peer->link)
 		return (struct refusal){RULE_PACKET_LINK,
 					{packet->message, qp->number, name_of(packet->link), name_of(peer->link)}};
 	if (peer->link->paired)
