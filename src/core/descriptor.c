@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -142,6 +143,16 @@ int descriptor_keep(int fd)
 	return fd < 0 ? fd : record_or_close(move(fd, lowest_kept()), false);
 }
 
+/* Duplicates @fd to any number, in a sandbox that refuses fcntl(2). Returns -1 with errno. */
+static int duplicate_without_fcntl(int fd)
+{
+	int copy = dup(fd);
+
+	if (copy >= 0)
+		ioctl(copy, FIOCLEX);
+	return copy;
+}
+
 int descriptor_keep_duplicate(int fd)
 {
 	WITHOUT_CANCELLATION;
@@ -152,6 +163,8 @@ int descriptor_keep_duplicate(int fd)
 	copy = duplicate(fd, lowest_kept());
 	if (copy < 0 && errno != EBADF)
 		copy = duplicate(fd, 0);
+	if (copy < 0 && errno != EBADF && errno != EMFILE)
+		copy = duplicate_without_fcntl(fd);
 	return record_or_close(copy, true);
 }
 
