@@ -149,11 +149,12 @@ static void own_section_does_not_count(void **state)
 
 /* ---- waiting --------------------------------------------------------------------------------------------------- */
 
-static int synchronized; /* atomic */
+static int begun, synchronized; /* atomic */
 
 static void *synchronize(void *argument)
 {
 	(void)argument;
+	__atomic_store_n(&begun, 1, __ATOMIC_SEQ_CST);
 	epoch_synchronize();
 	__atomic_store_n(&synchronized, 1, __ATOMIC_SEQ_CST);
 	return NULL;
@@ -166,10 +167,12 @@ static void synchronize_waits(void **state)
 	pthread_t waiter;
 
 	(void)state;
-	synchronized = 0;
+	begun = synchronized = 0;
 	start(&reader);
 	order(&reader, ENTER);
 	assert_int_equal(pthread_create(&waiter, NULL, synchronize, NULL), 0);
+	while (!__atomic_load_n(&begun, __ATOMIC_SEQ_CST))
+		nanosleep(&moment, NULL);
 	nanosleep(&moment, NULL);
 	assert_int_equal(__atomic_load_n(&synchronized, __ATOMIC_SEQ_CST), 0);
 	/* A section that begins while it waits is nothing it waits for. */
