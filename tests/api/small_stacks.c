@@ -48,7 +48,7 @@ static void connect_qp(struct ibv_qp *of, uint32_t number)
 					   IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC};
 	struct ibv_qp_attr rtr = {
 		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_4096,
+		.path_mtu = IBV_MTU_1024,
 		.dest_qp_num = number,
 		.max_dest_rd_atomic = 4,
 		.min_rnr_timer = 1,
