@@ -25,11 +25,12 @@ enum {
 	MARK = 64,
 };
 
+/* Atomic members: the kernel may give a number that one thread closes to another thread at once. */
 struct record {
 	dev_t device;
-	ino_t inode; /* atomic; 0: the number is not ours */
+	ino_t inode; /* 0: the number is not ours */
 	bool marked;
-	bool reported; /* atomic; the loss of it */
+	bool reported; /* the loss of it */
 };
 
 static struct record *blocks[BLOCKS]; /* atomic */
@@ -79,9 +80,10 @@ static bool enter(int fd, bool shared)
 
 	if (!record || fstat(fd, &status))
 		return false;
-	record->device = status.st_dev;
-	record->marked = !shared && is_anonymous(&status) && !fcntl(fd, F_SETSIG, MARK);
-	record->reported = false;
+	__atomic_store_n(&record->device, status.st_dev, __ATOMIC_RELAXED);
+	__atomic_store_n(&record->marked, !shared && is_anonymous(&status) && !fcntl(fd, F_SETSIG, MARK),
+			 __ATOMIC_RELAXED);
+	__atomic_store_n(&record->reported, false, __ATOMIC_RELAXED);
 	__atomic_store_n(&record->inode, status.st_ino, __ATOMIC_RELEASE);
 	return true;
 }
@@ -193,8 +195,9 @@ bool descriptor_is_ours(int fd)
 	ino_t inode = record ? __atomic_load_n(&record->inode, __ATOMIC_ACQUIRE) : 0;
 	struct stat status;
 
-	return inode && !fstat(fd, &status) && status.st_ino == inode && status.st_dev == record->device &&
-	       (!record->marked || fcntl(fd, F_GETSIG) == MARK);
+	return inode && !fstat(fd, &status) && status.st_ino == inode &&
+	       status.st_dev == __atomic_load_n(&record->device, __ATOMIC_RELAXED) &&
+	       (!__atomic_load_n(&record->marked, __ATOMIC_RELAXED) || fcntl(fd, F_GETSIG) == MARK);
 }
 
 bool descriptor_check(int fd)
