@@ -82,7 +82,7 @@ void fault_signal_watch(fault_watcher *watcher)
 bool fault_signal_has_stack(const void *context, size_t bytes)
 {
 	const stack_t *stack = &((const ucontext_t *)context)->uc_stack;
-	uintptr_t here = (uintptr_t)&stack, bottom = (uintptr_t)stack->ss_sp;
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0), bottom = (uintptr_t)stack->ss_sp;
 
 	return stack->ss_flags & SS_DISABLE || here - bottom >= stack->ss_size || here - bottom >= bytes;
 }
