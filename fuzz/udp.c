@@ -377,7 +377,6 @@ static void begin(const struct world_connection *connection)
 	this_run.other_end = end_of(this_run.rings[1], this_run.rings[0]);
 	shm_await(&this_run.peer);
 	shm_await(&this_run.other_end);
-	this_run.other_end.greeted = this_run.peer.greeted = true;
 	world.hca->filters = NULL;
 	the_registry.filters = 0;
 	world.hca->link = __wrap_link_udp();
