@@ -241,17 +241,12 @@ static void place_datagram_header(struct request *request)
 
 /*
  * Sends the READ responses that are pending before an atomic or ATOMIC WRITE changes memory: a READ is executed before an atomic that
- * follows it (IBTA 10.8.3.3, operation ordering), and its bytes are read when its response leaves. Returns false if there is no room for all of
- * them; then the requester is asked for the atomic again, after them.
+ * follows it (IBTA 10.8.3.3, operation ordering), and its bytes are read when its response leaves. Best effort: responses for which the
+ * link has no room leave after the atomic.
  */
-static __attribute__((noinline)) bool answer_reads_first(struct request *request)
+static __attribute__((noinline)) void answer_reads_first(struct request *request)
 {
 	answer_send(request->qp, request->run);
-	if (!request->responder->answers->pending)
-		return true;
-	request->responder->nak_sent = true;
-	responder_nak(request, AETH_NAK, NAK_SEQUENCE, request->packet->psn);
-	return false;
 }
 
 SPECIALISED enum responder_state execute(struct request *request, const struct request_kind kind)
@@ -260,8 +255,8 @@ SPECIALISED enum responder_state execute(struct request *request, const struct r
 	struct packet *packet = request->packet;
 
 	if ((message_is_atomic(kind.message) || kind.message == MESSAGE_ATOMIC_WRITE) && responder->answers &&
-	    unlikely(responder->answers->pending) && !answer_reads_first(request))
-		return RESPONDER_DONE;
+	    unlikely(responder->answers->pending))
+		answer_reads_first(request);
 	if (kind.message == MESSAGE_READ_REQUEST) {
 		execute_read(request);
 		remember_read(request);
