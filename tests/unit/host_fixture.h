@@ -400,8 +400,6 @@ static inline uint64_t squat_reserve(uint32_t first, uint32_t slots, uint32_t ea
 	uint64_t count = 0;
 
 	for (uint32_t i = 0; i < slots * each; i++) {
-		/* Descriptors of plain names serve. */
-		close(squatted[i]);
 		name = host_name("softhca/1/slot/%u/%016x", first + i / each, i);
 		count += squat_at(&name) >= 0;
 	}

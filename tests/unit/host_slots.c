@@ -138,12 +138,13 @@ static struct process squatter;
 /* A process of another user, if that is possible, that has taken all plain names of slots. */
 static bool begin_squatter(void)
 {
+	/* Plain names, and one reserve name for each slot of the reserve. */
+	const rlim_t names = HOST_SLOTS + HOST_RESERVE_SLOTS + 100;
 	struct rlimit before, limit;
 
 	if (!alone || getrlimit(RLIMIT_NOFILE, &before))
 		return false;
-	limit = (struct rlimit){HOST_SLOTS + 100,
-				before.rlim_max > HOST_SLOTS + 100 ? before.rlim_max : HOST_SLOTS + 100};
+	limit = (struct rlimit){names, before.rlim_max > names ? before.rlim_max : names};
 	if (setrlimit(RLIMIT_NOFILE, &limit))
 		return false;
 	squatter = start_process();
