@@ -8,6 +8,7 @@
 #define SOFTHCA_TESTS_UNIT_GSI_AGENTS_H
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <endian.h>
 #include <errno.h>
 #include <pthread.h>
@@ -18,6 +19,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -233,6 +235,54 @@ static inline int hear_itself(struct hca *hca, uint16_t space, uint16_t port)
 	return event.kind == RECEIVED && !memcmp(event.mad, mad, MAD_BYTES) ? 0 : -EPROTO;
 }
 
+#ifdef __SANITIZE_ADDRESS__
+static inline bool is_epoll_call(long call)
+{
+#ifdef SYS_epoll_wait
+	if (call == SYS_epoll_wait)
+		return true;
+#endif
+	return call == SYS_epoll_pwait || call == SYS_epoll_pwait2;
+}
+
+/* Returns true if all threads of the process but this one sleep in an epoll system call. */
+static inline bool other_threads_sleep(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	bool sleep = tasks != NULL;
+	struct dirent *task;
+
+	while (sleep && (task = readdir(tasks))) {
+		char name[300];
+		long call = -1;
+		FILE *file;
+
+		if (task->d_name[0] == '.' || atoi(task->d_name) == gettid())
+			continue;
+		snprintf(name, sizeof(name), "/proc/self/task/%s/syscall", task->d_name);
+		file = fopen(name, "r");
+		sleep = file && fscanf(file, "%ld", &call) == 1 && (is_epoll_call(call));
+		if (file)
+			fclose(file);
+	}
+	if (tasks)
+		closedir(tasks);
+	return sleep;
+}
+#endif
+
+/*
+ * GCC's AddressSanitizer does not release the locks of its allocator in a forked child: a child of a process in which another
+ * thread allocates at the moment of the fork(2) waits for ever when it allocates itself. malloc(3) of the C library does.
+ */
+static inline void wait_for_other_threads(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+	for (int i = 0; i < 2000 && !other_threads_sleep(); i++)
+		usleep(1000);
+#endif
+}
+
 static inline int64_t fork_and_claim(struct hca *hca, uint16_t space, uint16_t port)
 {
 	int ends[2], error = 1;
@@ -240,6 +290,7 @@ static inline int64_t fork_and_claim(struct hca *hca, uint16_t space, uint16_t p
 
 	if (pipe(ends))
 		return -errno;
+	wait_for_other_threads();
 	child = fork();
 	if (!child) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
