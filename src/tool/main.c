@@ -24,12 +24,19 @@ void tool_fail(int status, const char *format, ...)
 static int command(int argc, char **argv)
 {
 	static int (*const run[COMMAND_COUNT])(int argc, char **argv) = {
-		[COMMAND_RUN] = command_run,           [COMMAND_ENV] = command_env,
-		[COMMAND_INFO] = command_info,         [COMMAND_DOCTOR] = command_doctor,
-		[COMMAND_TOP] = command_top,           [COMMAND_EXPLAIN] = command_explain,
-		[COMMAND_DECODE] = command_decode,     [COMMAND_ENCODE] = command_encode,
-		[COMMAND_TIMELINE] = command_timeline, [COMMAND_COMPLETION] = command_completion,
+		[COMMAND_RUN] = command_run,
+		[COMMAND_ENV] = command_env,
+		[COMMAND_INFO] = command_info,
+		[COMMAND_DOCTOR] = command_doctor,
+		[COMMAND_TOP] = command_top,
+		[COMMAND_EXPLAIN] = command_explain,
+		[COMMAND_DECODE] = command_decode,
+		[COMMAND_ENCODE] = command_encode,
+		[COMMAND_TIMELINE] = command_timeline,
+		[COMMAND_COMPLETION] = command_completion,
 		[COMMAND_REPORT] = command_report,
+		[COMMAND_HOSTS] = command_hosts,
+		[COMMAND_ON] = command_on,
 	};
 
 	if (argc < 2)

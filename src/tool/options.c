@@ -8,6 +8,7 @@
 
 #include "explain/misuse.h"
 #include "softhca.h"
+#include "tool/hosts.h"
 #include "tool/tool.h"
 
 void option_word(const char *name, char *out, size_t size)
@@ -50,13 +51,24 @@ static bool is_variable(const char *name, size_t length)
 	}
 }
 
+static bool is_variable_of_hosts(const char *name, size_t length)
+{
+	static const char *const names[] = {HOSTS_VARIABLE, HOSTS_NUMBER_VARIABLE, HOSTS_COUNT_VARIABLE};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strlen(names[i]) == length && !memcmp(names[i], name, length))
+			return true;
+	return false;
+}
+
 /* A misspelt variable would otherwise change nothing, in silence. */
 static void warn_of_unknown_variables(void)
 {
 	for (char **entry = environ; *entry; entry++) {
 		size_t length = strcspn(*entry, "=");
 
-		if (strncmp(*entry, "SOFTHCA_", 8) == 0 && !is_variable(*entry, length))
+		if (strncmp(*entry, "SOFTHCA_", 8) == 0 && !is_variable(*entry, length) &&
+		    !is_variable_of_hosts(*entry, length))
 			fprintf(stderr, "softhca: %.*s is no setting and has no effect\n", (int)length, *entry);
 	}
 }

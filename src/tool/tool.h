@@ -83,6 +83,8 @@ int command_decode(int argc, char **argv);
 int command_encode(int argc, char **argv);
 int command_timeline(int argc, char **argv);
 int command_report(int argc, char **argv);
+int command_hosts(int argc, char **argv);
+int command_on(int argc, char **argv);
 int command_completion(int argc, char **argv);
 
 #endif

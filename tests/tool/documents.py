@@ -39,7 +39,7 @@ def broken_links(path, text):
             yield target
 
 
-def options(words, alone=('--lint', '--no-presence')):
+def options(words, alone=('--lint', '--no-presence', '--shell')):
     """The words that are the command's own: options of `run` come in front of the program, what is behind it belongs to that."""
     valued = False
     for place, word in enumerate(words):

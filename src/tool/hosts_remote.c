@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * `softhca on`: runs a command on another host of `softhca hosts`, with the working directory, the environment and the standard
+ * streams of the caller. Both ends are here, see hosts.h.
+ *
+ * The requester connects to the socket of the host and sends a struct request with its three standard streams, then the strings:
+ * the working directory, the arguments, the environment, each with its final NUL. After that it sends a byte per signal; the
+ * host answers with the wait status, an int, and closes.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tool/hosts.h"
+#include "tool/tool.h"
+
+enum {
+	STREAMS = 3,
+	MOST_STRING_BYTES = 4 << 20, /* execve(2) accepts less */
+	MOST_STRINGS = 1 << 16,
+};
+
+struct request {
+	uint32_t arguments, variables; /* number of strings */
+	uint32_t bytes;                /* of all strings */
+};
+
+void hosts_name(uint32_t number, char name[HOSTS_NAME_BYTES])
+{
+	snprintf(name, HOSTS_NAME_BYTES, "h%u", number);
+}
+
+bool hosts_socket_path(const char *directory, const char *name, char *path, size_t size)
+{
+	return (size_t)snprintf(path, size, "%s/%s", directory, name) < size;
+}
+
+static bool address_fill(struct sockaddr_un *address, const char *directory, const char *name)
+{
+	*address = (struct sockaddr_un){.sun_family = AF_UNIX};
+	return hosts_socket_path(directory, name, address->sun_path, sizeof(address->sun_path));
+}
+
+int hosts_listen(const struct hosts_run *run, uint32_t number)
+{
+	struct sockaddr_un address;
+	char name[HOSTS_NAME_BYTES];
+	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	hosts_name(number, name);
+	if (!address_fill(&address, run->directory, name)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	if (listener < 0 || bind(listener, (const struct sockaddr *)&address, sizeof(address)) || listen(listener, 16))
+		return -1;
+	return listener;
+}
+
+/* ---- messages ------------------------------------------------------------------------------------------------------ */
+
+static bool bytes_send(int socket, const void *bytes, size_t size)
+{
+	const char *at = bytes;
+
+	while (size) {
+		ssize_t sent = send(socket, at, size, MSG_NOSIGNAL);
+
+		if (sent < 0 && errno == EINTR)
+			continue;
+		if (sent <= 0)
+			return false;
+		at += sent;
+		size -= (size_t)sent;
+	}
+	return true;
+}
+
+static bool bytes_receive(int socket, void *bytes, size_t size)
+{
+	char *at = bytes;
+
+	while (size) {
+		ssize_t received = recv(socket, at, size, 0);
+
+		if (received < 0 && errno == EINTR)
+			continue;
+		if (received <= 0)
+			return false;
+		at += received;
+		size -= (size_t)received;
+	}
+	return true;
+}
+
+union streams_control {
+	struct cmsghdr header;
+	char space[CMSG_SPACE(STREAMS * sizeof(int))];
+};
+
+static bool request_send(int socket, const struct request *request)
+{
+	static const int streams[STREAMS] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
+	struct iovec bytes = {(void *)request, sizeof(*request)};
+	union streams_control control = {0};
+	struct msghdr message = {.msg_iov = &bytes,
+				 .msg_iovlen = 1,
+				 .msg_control = control.space,
+				 .msg_controllen = sizeof(control.space)};
+
+	control.header.cmsg_level = SOL_SOCKET;
+	control.header.cmsg_type = SCM_RIGHTS;
+	control.header.cmsg_len = CMSG_LEN(sizeof(streams));
+	memcpy(CMSG_DATA(&control.header), streams, sizeof(streams));
+	return sendmsg(socket, &message, MSG_NOSIGNAL) == sizeof(*request);
+}
+
+/* Returns true if a well-formed request arrived with three descriptors, which are the caller's to close. */
+static bool request_receive(int socket, struct request *request, int streams[STREAMS])
+{
+	struct iovec bytes = {request, sizeof(*request)};
+	union streams_control control = {0};
+	struct msghdr message = {.msg_iov = &bytes,
+				 .msg_iovlen = 1,
+				 .msg_control = control.space,
+				 .msg_controllen = sizeof(control.space)};
+	ssize_t received = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_WAITALL);
+	struct cmsghdr *part = CMSG_FIRSTHDR(&message);
+
+	if (received != sizeof(*request) || !part || part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS ||
+	    part->cmsg_len != CMSG_LEN(STREAMS * sizeof(int)))
+		return false;
+	memcpy(streams, CMSG_DATA(part), STREAMS * sizeof(int));
+	return request->arguments && request->arguments <= MOST_STRINGS && request->variables <= MOST_STRINGS &&
+	       request->bytes <= MOST_STRING_BYTES;
+}
+
+/* ---- the host ------------------------------------------------------------------------------------------------------ */
+
+/* Splits @count strings off *@at, before @end, into the array @out with a NULL after them. Returns false if there are fewer. */
+static bool strings_split(char **at, char *end, uint32_t count, char **out)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		char *nul = memchr(*at, '\0', (size_t)(end - *at));
+
+		if (!nul)
+			return false;
+		out[i] = *at;
+		*at = nul + 1;
+	}
+	out[count] = NULL;
+	return true;
+}
+
+_Noreturn static void command_exec(const char *directory, char **arguments, char **variables,
+				   const int streams[STREAMS])
+{
+	sigset_t none;
+
+	setpgid(0, 0);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGINT, SIG_DFL);
+	signal(SIGQUIT, SIG_DFL);
+	for (int i = 0; i < STREAMS; i++)
+		dup2(streams[i], i);
+	if (chdir(directory))
+		tool_fail(EXIT_CANNOT_RUN, "on: cannot enter %s: %m", directory);
+	environ = variables;
+	execvp(arguments[0], arguments);
+	tool_fail(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN, "cannot run %s: %m", arguments[0]);
+}
+
+/* Returns the PID of the command, or -1. */
+static pid_t command_start(int socket, const struct request *request, const int streams[STREAMS])
+{
+	uint32_t variables = request->variables + 1; /* SOFTHCA_HOST, which names this host */
+	char *bytes = malloc(request->bytes + 1), *at = bytes;
+	char **arguments = calloc(request->arguments + 1, sizeof(*arguments));
+	char **environment = calloc(variables + 1, sizeof(*environment));
+	char *directory[2], number[64];
+	pid_t pid = -1;
+
+	if (!bytes || !arguments || !environment || !bytes_receive(socket, bytes, request->bytes) ||
+	    !strings_split(&at, bytes + request->bytes, 1, directory) ||
+	    !strings_split(&at, bytes + request->bytes, request->arguments, arguments) ||
+	    !strings_split(&at, bytes + request->bytes, request->variables, environment))
+		goto out;
+	snprintf(number, sizeof(number), "%s=%s", HOSTS_NUMBER_VARIABLE, getenv(HOSTS_NUMBER_VARIABLE));
+	environment[request->variables] = number;
+	pid = fork();
+	if (pid == 0)
+		command_exec(directory[0], arguments, environment, streams);
+	/* Here as well, so that a signal that arrives at once finds the group. */
+	if (pid > 0)
+		setpgid(pid, pid);
+out:
+	free(bytes);
+	free(arguments);
+	free(environment);
+	return pid;
+}
+
+bool hosts_serve(int listener, struct hosts_command *command)
+{
+	/* A requester that stops in the middle of its request must not stop the host. */
+	const struct timeval patience = {.tv_sec = 5};
+	int streams[STREAMS];
+	struct request request;
+
+	command->socket = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	if (command->socket < 0)
+		return false;
+	setsockopt(command->socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	command->pid = -1;
+	if (request_receive(command->socket, &request, streams)) {
+		command->pid = command_start(command->socket, &request, streams);
+		for (int i = 0; i < STREAMS; i++)
+			close(streams[i]);
+	}
+	if (command->pid < 0)
+		close(command->socket);
+	return command->pid >= 0;
+}
+
+bool hosts_serve_signal(const struct hosts_command *command)
+{
+	unsigned char number;
+
+	if (recv(command->socket, &number, 1, MSG_DONTWAIT) != 1) {
+		kill(-command->pid, SIGKILL);
+		return false;
+	}
+	kill(-command->pid, number);
+	return true;
+}
+
+void hosts_serve_status(const struct hosts_command *command, int status)
+{
+	bytes_send(command->socket, &status, sizeof(status));
+	close(command->socket);
+}
+
+/* ---- the requester ------------------------------------------------------------------------------------------------- */
+
+static int requester_connect(const char *host)
+{
+	const char *directory = getenv(HOSTS_VARIABLE);
+	struct sockaddr_un address;
+	int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (!directory)
+		tool_fail(EXIT_CANNOT_RUN, "on: this is not a host of `softhca hosts` (%s is not set)", HOSTS_VARIABLE);
+	if (strchr(host, '/') || !strcmp(host, "hosts") || !address_fill(&address, directory, host) || connection < 0 ||
+	    connect(connection, (const struct sockaddr *)&address, sizeof(address)))
+		tool_fail(EXIT_CANNOT_RUN, "on: there is no host \"%s\" (hosts are h1 to h%s)", host,
+			  getenv(HOSTS_COUNT_VARIABLE) ? getenv(HOSTS_COUNT_VARIABLE) : "N");
+	return connection;
+}
+
+/* Appends @string with its NUL, or only counts its bytes if @out is NULL. Returns the new length. */
+static size_t string_add(char *out, size_t length, const char *string)
+{
+	size_t bytes = strlen(string) + 1;
+
+	if (out)
+		memcpy(out + length, string, bytes);
+	return length + bytes;
+}
+
+static bool is_own_variable(const char *variable)
+{
+	size_t length = strlen(HOSTS_NUMBER_VARIABLE);
+
+	return !strncmp(variable, HOSTS_NUMBER_VARIABLE, length) && variable[length] == '=';
+}
+
+static size_t strings_join(char *out, const char *directory, char **arguments, struct request *request)
+{
+	size_t length = string_add(out, 0, directory);
+
+	request->arguments = request->variables = 0;
+	for (char **argument = arguments; *argument; argument++, request->arguments++)
+		length = string_add(out, length, *argument);
+	for (char **variable = environ; *variable; variable++) {
+		if (is_own_variable(*variable))
+			continue;
+		length = string_add(out, length, *variable);
+		request->variables++;
+	}
+	return length;
+}
+
+static void requester_send(int connection, char **arguments)
+{
+	char directory[PATH_MAX];
+	struct request request;
+	size_t bytes;
+	char *strings;
+
+	if (!getcwd(directory, sizeof(directory)))
+		tool_fail(EXIT_CANNOT_RUN, "on: cannot name the working directory: %m");
+	bytes = strings_join(NULL, directory, arguments, &request);
+	strings = malloc(bytes);
+	if (!strings || bytes > MOST_STRING_BYTES || request.arguments > MOST_STRINGS ||
+	    request.variables > MOST_STRINGS)
+		tool_fail(EXIT_CANNOT_RUN, "on: arguments and environment are too long");
+	strings_join(strings, directory, arguments, &request);
+	request.bytes = (uint32_t)bytes;
+	if (!request_send(connection, &request) || !bytes_send(connection, strings, bytes))
+		tool_fail(EXIT_CANNOT_RUN, "on: the host does not answer: %m");
+	free(strings);
+}
+
+/* Passes signals on until the command has ended. Returns its wait status. */
+static int requester_wait(int connection)
+{
+	struct signalfd_siginfo info;
+	struct pollfd fds[2] = {{.fd = connection, .events = POLLIN}, {.events = POLLIN}};
+	unsigned char number;
+	sigset_t set;
+	int status;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGQUIT);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGUSR2);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	fds[1].fd = signalfd(-1, &set, SFD_CLOEXEC);
+	for (;;) {
+		if (poll(fds, 2, -1) < 0)
+			continue;
+		if (fds[0].revents)
+			break;
+		if (read(fds[1].fd, &info, sizeof(info)) == sizeof(info)) {
+			number = (unsigned char)info.ssi_signo;
+			bytes_send(connection, &number, 1);
+		}
+	}
+	if (!bytes_receive(connection, &status, sizeof(status)))
+		tool_fail(EXIT_CANNOT_RUN, "on: the host has ended");
+	return status;
+}
+
+/* Joins @words with blanks, as ssh(1) does. */
+static char *words_join(char **words)
+{
+	size_t bytes = 1;
+	char *line;
+
+	for (char **word = words; *word; word++)
+		bytes += strlen(*word) + 1;
+	line = calloc(1, bytes);
+	for (char **word = words; line && *word; word++) {
+		if (word != words)
+			strcat(line, " ");
+		strcat(line, *word);
+	}
+	return line;
+}
+
+int command_on(int argc, char **argv)
+{
+	static char shell[] = "/bin/sh", shell_option[] = "-c";
+	char *in_shell[] = {shell, shell_option, NULL, NULL}, **arguments;
+	int connection, status;
+
+	/* Options after the host are those of the command. */
+	if (argc < 2 || *argv[1] == '-') {
+		own_options_parse(COMMAND_ON, argc, argv, NULL);
+		tool_fail(EXIT_WRONG_USE, "on: no host given (try softhca --help)");
+	}
+	connection = requester_connect(argv[1]);
+	arguments = &argv[2];
+	if (argc < 3 || (!strcmp(argv[2], "--") && argc < 4))
+		tool_fail(EXIT_WRONG_USE, "on: no command given (try softhca --help)");
+	if (!strcmp(argv[2], "--")) {
+		arguments++;
+	} else {
+		/* mpirun and other users of ssh(1) pass words for the shell of the other host. */
+		in_shell[2] = words_join(arguments);
+		if (!in_shell[2])
+			tool_fail(EXIT_CANNOT_RUN, "on: %m");
+		arguments = in_shell;
+	}
+	requester_send(connection, arguments);
+	status = requester_wait(connection);
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
