@@ -59,7 +59,7 @@ static void summarise(void)
 /* Atomic. */
 static bool fork_prepared;
 
-void lint_fork_prepared(void)
+void lint_driver_fork_prepared(void)
 {
 	__atomic_store_n(&fork_prepared, true, __ATOMIC_RELAXED);
 }
@@ -105,9 +105,10 @@ static void start(void)
 		guard_last_first = wanted & misuse_bit(RULE_WRITE_READ_EARLY);
 	}
 	lint_wanted = wanted;
+	lint_hooks_enable();
 }
 
-void lint_start(void)
+void lint_driver_start(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 

@@ -96,6 +96,18 @@ struct lint {
 
 extern struct lint lint;
 
+/* The warnings that are asked for (explain/misuse.h); 0: none. Constant after the first start of the driver's hooks. */
+extern uint64_t lint_wanted;
+
+/* The functions that hooks.c registers with the driver; verbs/lint_hooks.def and verbs/lint.h describe them. */
+#define LINT_HOOK(name, parameters) void lint_##name parameters;
+#include "verbs/lint_hooks.def"
+#undef LINT_HOOK
+void lint_driver_start(void);
+void lint_driver_fork_prepared(void);
+/** Makes the driver call the hooks from now on. */
+void lint_hooks_enable(void);
+
 /** The state of the QP with that number; NULL: there is none. The lock is held. */
 struct lint_qp *lint_qp_find(uint32_t qp_num);
 

@@ -301,6 +301,6 @@ int poll_cq_watched(struct ibv_cq *base, int num_entries, struct ibv_wc *wc)
 	int polled = timeline_is_on() ? poll_recorded(cq, num_entries, wc) : softhca_ibv_poll_cq(base, num_entries, wc);
 
 	for (int i = 0; lint_is_on() && i < polled; i++)
-		lint_polled(cq, wc[i].qp_num, i + 1 == polled);
+		LINT(polled, cq, wc[i].qp_num, i + 1 == polled);
 	return polled;
 }

@@ -103,8 +103,7 @@ static int watched(struct ibv_cq_ex *ex, int result)
 
 	if (result)
 		return result;
-	if (lint_is_on())
-		lint_polled(cq, cqe_qpn(cq->current), true);
+	LINT(polled, cq, cqe_qpn(cq->current), true);
 	if (timeline_is_on())
 		hca_cq_polled(cq->device, timeline_now(), cq->consumer_index - 1,
 			      &(struct ibv_wc){.wr_id = ex->wr_id, .status = ex->status}, 1);

@@ -132,8 +132,8 @@ SPECIALISED int post_list(struct user_qp *qp, struct ibv_recv_wr *wr, struct ibv
 	do {
 		if (unlikely(!post_one(&qp->rq, wr, number)))
 			return end_refused(qp, wr, bad_wr, number);
-		if (watched && lint_is_on())
-			lint_receive_posting(qp, number, wr);
+		if (watched)
+			LINT(receive_posting, qp, number, wr);
 		if (watched && timeline_is_on())
 			timeline_put(timeline_now(), TIMELINE_WHAT(TIMELINE_POST_RECEIVE, 0, number), qp->base.qp_num,
 				     0, length_of(wr), wr->wr_id);
@@ -175,10 +175,8 @@ int post_recv_watched(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv
 {
 	int error;
 
-	if (lint_is_on())
-		lint_receives_posting();
+	LINT(receives_posting);
 	error = post_list_watched(to_user_qp(qp), wr, bad_wr);
-	if (lint_is_on())
-		lint_receives_posted(to_user_qp(qp));
+	LINT(receives_posted, to_user_qp(qp));
 	return error;
 }

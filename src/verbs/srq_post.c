@@ -64,8 +64,8 @@ SPECIALISED int post(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv_re
 		}
 		srq->wr_id[srq->head] = wr->wr_id;
 		write_entry(srq, wr);
-		if (watched && lint_is_on())
-			lint_srq_receive_posting(srq, srq->head, wr);
+		if (watched)
+			LINT(srq_receive_posting, srq, srq->head, wr);
 		if (watched && timeline_is_on())
 			timeline_put(timeline_now(), TIMELINE_WHAT(TIMELINE_POST_SRQ, 0, srq->head), srq->base.handle,
 				     0, 0, wr->wr_id);
@@ -89,11 +89,9 @@ int post_srq_recv_watched(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ib
 {
 	int error;
 
-	if (!lint_is_on())
-		return post(srq, wr, bad_wr, true);
-	lint_receives_posting();
-	lint_srq_posting(to_user_srq(srq));
+	LINT(receives_posting);
+	LINT(srq_posting, to_user_srq(srq));
 	error = post(srq, wr, bad_wr, true);
-	lint_srq_posted(to_user_srq(srq));
+	LINT(srq_posted, to_user_srq(srq));
 	return error;
 }

@@ -14,7 +14,7 @@ static inline bool data_path_is_watched(void)
 	return lint_is_on() || timeline_is_on();
 }
 
-/** @call posts the @count newest WRs of @qp, as in lint_sends_posted(); then it calls timeline_end_call(). (verbs/wr_session.c) */
+/** @call posts the @count newest WRs of @qp, as the hook sends_posted of verbs/lint_hooks.def has it; then it calls timeline_end_call(). (verbs/wr_session.c) */
 void sends_posted(struct user_qp *qp, uint32_t count, const char *call);
 
 #endif

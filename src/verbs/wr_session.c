@@ -114,9 +114,8 @@ static __attribute__((noinline)) void record_posts(const struct user_qp *qp, uin
 
 void sends_posted(struct user_qp *qp, uint32_t count, const char *call)
 {
-	if (lint_is_on())
-		lint_sends_posted(qp, count, call);
-	/* Behind it: what the device does follows at once. */
+	LINT(sends_posted, qp, count, call);
+	/* The timeline's record comes last: the records of the device follow it. */
 	if (timeline_is_on()) {
 		uint64_t now = timeline_now();
 
