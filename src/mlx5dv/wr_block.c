@@ -181,7 +181,7 @@ void block_set_psvs(struct user_qp *qp, const struct key_signature *signature)
  * The ring says which UMRs the chain had. Only what they would have told of error counts is put back: attributes are the
  * program's to set anew (mlx5dv_wr_set_mkey_sig_block(3), Notes), counts it does not see.
  */
-void mkey_chain_dropped(struct user_qp *qp)
+void block_chain_dropped(struct user_qp *qp)
 {
 	struct user_context *user = to_user_context(qp->base.context);
 	uint32_t index = qp->builder.rollback_cur_post;

@@ -33,6 +33,12 @@ bool block_finish(struct user_qp *qp, struct wqe wqe, uint32_t *bsf_bytes, bool 
 void block_set_psvs(struct user_qp *qp, const struct key_signature *signature);
 
 /**
+ * The WQEs from the rollback position of the builder to the producer will not be posted: marks the keys whose signature errors they
+ * would have rearmed, for later WQEs to do it.
+ */
+void block_chain_dropped(struct user_qp *qp);
+
+/**
  * Writes the crypto BSF of @mkey, whose encryption is set, to @bsf, with the tweak in the byte order of @qp's device. Returns 0,
  * or -EINVAL if signatures in both domains exclude the order of encryption. (mlx5dv/wr_crypto.c)
  */

@@ -5,11 +5,13 @@
  */
 #include "core/settings.h"
 #include "verbs/memcpy_buffer.h"
+#include "mlx5dv/wr_block.h"
 #include "mlx5dv/wr_crypto.h"
 #include "mlx5dv/wr_dc.h"
 #include "mlx5dv/wr_memcpy.h"
 #include "mlx5dv/wr_mkey.h"
 #include "mlx5dv/wr_raw.h"
+#include "mlx5dv/wr_table.h"
 #include "verbs/qp_types.h"
 #include "verbs/wqe_builder.h"
 
@@ -108,4 +110,14 @@ int dv_wr_table_fill(struct user_qp *qp, uint64_t dv_send_ops)
 		.wr_set_mkey_crypto = dv_wr_set_mkey_crypto,
 	};
 	return dv_send_ops & MLX5DV_QP_EX_WITH_MEMCPY ? memcpy_buffer_get(qp->pd, &qp->memcpy_buffer) : 0;
+}
+
+static void __attribute__((constructor)) register_builders(void)
+{
+	static const struct dv_builders builders = {
+		.table_fill = dv_wr_table_fill,
+		.chain_dropped = block_chain_dropped,
+	};
+
+	dv_builders = &builders;
 }

@@ -462,12 +462,21 @@ int user_srq_complete(struct user_srq *srq, uint16_t index, uint64_t *wr_id);
 /* Per-QP function tables. */
 /** Fills qp->ex.wr_* for the QP type and send_ops (verbs/wr_table.c). -EOPNOTSUPP for an operation the type lacks. */
 int wr_table_fill(struct user_qp *qp, uint64_t send_ops);
-/** Fills qp->dv.wr_* (mlx5dv/wr_table.c). */
-int dv_wr_table_fill(struct user_qp *qp, uint64_t dv_send_ops);
-/**
- * The WQEs from the rollback position of the builder to the producer will not be posted: what they would have told the
- * device about signature errors remains to be told. The caller holds sq.lock. (mlx5dv/wr_block.c)
+/* The builders of mlx5dv. Both functions are set. */
+struct dv_builders {
+	/* Fills qp->dv.wr_*. -EOPNOTSUPP for an operation that the type lacks, -ENOMEM. */
+	int (*table_fill)(struct user_qp *qp, uint64_t dv_send_ops);
+	/*
+	 * The WQEs from the rollback position of the builder to the producer will not be posted: the settings of signature
+	 * errors that they carry must reach the device by later WQEs. The caller holds sq.lock.
+	 */
+	void (*chain_dropped)(struct user_qp *qp);
+};
+
+/*
+ * Registered by src/mlx5dv/ when the library is loaded, constant after that (verbs/wr_table.c). NULL in a program that is linked
+ * without src/mlx5dv/: qp->dv stays empty.
  */
-void mkey_chain_dropped(struct user_qp *qp);
+extern const struct dv_builders *dv_builders;
 
 #endif

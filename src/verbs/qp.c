@@ -257,9 +257,9 @@ static int take_operations(struct user_qp *qp, const struct qp_type_info *type, 
 	qp->sq.address_bytes = type->address_bytes;
 	if (user_qp_has_builders(qp)) {
 		err = wr_table_fill(qp, qp->send_ops);
-		/* Without any flag too: builders that the QP lacks refuse, and say so. */
-		if (!err)
-			err = dv_wr_table_fill(qp, qp->dv_send_ops);
+		/* Without any flag too: builders that the QP lacks refuse and explain it. */
+		if (!err && dv_builders)
+			err = dv_builders->table_fill(qp, qp->dv_send_ops);
 	}
 	if (!err)
 		err = qp_sizing_compute(&request, &sizing);

@@ -86,8 +86,8 @@ void wr_start(struct ibv_qp_ex *ex)
  */
 static void roll_back(struct user_qp *qp)
 {
-	if (qp->dv_send_ops && qp->sq.cur_post != qp->builder.rollback_cur_post)
-		mkey_chain_dropped(qp);
+	if (qp->dv_send_ops && dv_builders && qp->sq.cur_post != qp->builder.rollback_cur_post)
+		dv_builders->chain_dropped(qp);
 	LINT(chain_dropped, qp);
 	qp->sq.cur_post = qp->builder.rollback_cur_post;
 	sq_set_fence(&qp->sq, qp->builder.rollback_fence_cache);

@@ -8,6 +8,8 @@
 #include "verbs/wqe_builder.h"
 #include "verbs/wr.h"
 
+const struct dv_builders *dv_builders;
+
 static void refuse(struct ibv_qp_ex *ex, const char *call)
 {
 	struct user_qp *qp = to_user_qp_ex(ex);

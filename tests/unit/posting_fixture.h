@@ -68,11 +68,6 @@ enum ibv_qp_state hca_qp_state(const struct hca_qp *qp)
 	return IBV_QPS_INIT;
 }
 
-void mkey_chain_dropped(struct user_qp *qp)
-{
-	(void)qp;
-}
-
 void block_forget(struct user_qp *qp, uint32_t rkey)
 {
 	(void)qp, (void)rkey;

@@ -7,6 +7,7 @@
 #define SOFTHCA_TESTS_UMR_FIXTURE_H
 
 #include "explain/explain.h"
+#include "mlx5dv/wr_table.h"
 #include "verbs/objects.h"
 #include "verbs/send_operations.h"
 #include "verbs/wqe_builder.h"
