@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""scripts/check-layers notices what it is for: each case breaks a copy of the tree at one place."""
+"""
+scripts/check-layers reports the faults that it is made for. For includes and the list, each case breaks a copy of the tree
+at one place; for symbols, each case is a small tree that this test compiles.
+
+    layers.py SOURCE BUILD COMPILER...
+"""
+import json
 import pathlib
 import shutil
 import subprocess
 import sys
 import tempfile
 
-SOURCE = pathlib.Path(sys.argv[1])
+SOURCE, BUILD = (pathlib.Path(name) for name in sys.argv[1:3])
+COMPILER = sys.argv[3:]
 
 # (what is broken, file, text that is added at its end, what the check says)
 CASES = [
@@ -26,13 +33,64 @@ CASES = [
 ]
 
 
-def check(tree):
-    return subprocess.run([SOURCE / 'scripts/check-layers', tree], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, check=False)
+# Layers of the trees that are compiled.
+LAYERS = 'include:\nlow:\nmiddle: low\nhigh: middle\naside: low\n'
+# (the fault, or None; {file: text}; the message)
+COMPILED = [
+    (None, {'low/a.c': 'int a(void) { return 1; }', 'high/b.c': 'int a(void); int b(void) { return a(); }'}, ''),
+    (None, {'low/a.c': 'int (*hook)(void); int a(void) { return hook ? hook() : 0; }',
+            'high/b.c': 'extern int (*hook)(void); static int c(void) { return 2; } void b(void) { hook = c; }'}, ''),
+    ('a function of an upper directory',
+     {'low/a.c': 'int b(void); int a(void) { return b(); }', 'high/b.c': 'int b(void) { return 1; }'},
+     'src/low/a.c: low may not use b of high/b.c'),
+    ('a variable of an upper directory', {'low/a.c': 'extern int b; int a(void) { return b; }', 'high/b.c': 'int b;'},
+     'src/low/a.c: low may not use b of high/b.c'),
+    ('a function whose address a table of a lower directory has',
+     {'low/a.c': 'int b(void); int (*const table[])(void) = {b};', 'middle/b.c': 'int b(void) { return 1; }'},
+     'src/low/a.c: low may not use b of middle/b.c'),
+    ('a function of a directory beside',
+     {'aside/a.c': 'int b(void); int a(void) { return b(); }', 'middle/b.c': 'int b(void) { return 1; }'},
+     'src/aside/a.c: aside may not use b of middle/b.c'),
+    ('a build without objects', {}, 'has no objects of the library'),
+]
+
+
+def check(tree, *options):
+    return subprocess.run([SOURCE / 'scripts/check-layers', tree, *options], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, check=False)
+
+
+def compile_tree(tree, files):
+    """Writes @files, and compiles them as a build of the library would, to tree/build."""
+    (tree / 'scripts').mkdir(parents=True)
+    (tree / 'scripts/layers').write_text(LAYERS)
+    build = tree / 'build'
+    commands = []
+    for directory in ('low', 'middle', 'high', 'aside'):
+        (tree / 'src' / directory).mkdir(parents=True)
+        (tree / 'src' / directory / 'some.h').touch()
+    for file, text in files.items():
+        (tree / 'src' / file).write_text(text + '\n')
+        output = f'lib/libsofthca-internal.a.p/{file.replace("/", "_")}.o'
+        (build / output).parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run([*COMPILER, '-c', tree / 'src' / file, '-o', build / output], check=True)
+        commands.append({'directory': str(build), 'file': f'../src/{file}', 'output': output})
+    build.mkdir(exist_ok=True)
+    (build / 'compile_commands.json').write_text(json.dumps(commands))
+
+
+def compiled_cases(scratch):
+    for number, (what, files, said) in enumerate(COMPILED):
+        tree = pathlib.Path(scratch) / f'compiled{number}'
+        compile_tree(tree, files)
+        result = check(tree, '--build', tree / 'build')
+        assert result.returncode == bool(what) and said in result.stdout, f'{what}: {result.stdout}'
+        assert what or not result.stdout, result.stdout
+        print('reported:' if what else 'passed:', what or list(files))
 
 
 def main():
-    result = check(SOURCE)
+    result = check(SOURCE, '--build', BUILD)
     assert result.returncode == 0 and not result.stdout, result.stdout
     with tempfile.TemporaryDirectory() as scratch:
         for number, (what, file, text, said) in enumerate(CASES):
@@ -46,6 +104,7 @@ def main():
             result = check(tree)
             assert result.returncode == 1 and said in result.stdout, f'{what}: {result.stdout}'
             print('noticed:', what)
+        compiled_cases(scratch)
 
 
 main()
