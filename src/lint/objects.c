@@ -36,25 +36,11 @@ void lint_ah_created(struct ibv_context *context, const struct ibv_ah_attr *attr
 
 /* ---- queue pairs ------------------------------------------------------------------------------------------------ */
 
-static struct lint_qp **bucket(uint32_t qp_num)
-{
-	return &lint.qps[qp_num % LINT_BUCKETS];
-}
-
-struct lint_qp *lint_qp_find(uint32_t qp_num)
-{
-	struct lint_qp *state = *bucket(qp_num);
-
-	while (state && state->qp->base.handle != qp_num)
-		state = state->next;
-	return state;
-}
-
 /* A queue pair without a send queue is not watched, nor one for whose state there is no memory. */
 void lint_qp_created(struct user_qp *qp)
 {
 	uint32_t count = qp->sq.wqebb_count;
-	struct lint_qp *state, **link;
+	struct lint_qp *state;
 
 	if (!count)
 		return;
@@ -69,10 +55,8 @@ void lint_qp_created(struct user_qp *qp)
 	state->qp = qp;
 	state->mask = count - 1;
 	qp->lint = state;
-	link = bucket(qp->base.handle);
 	queue_lock(&lint.lock);
-	state->next = *link;
-	*link = state;
+	lint_qp_add(state);
 	queue_unlock(&lint.lock);
 }
 
@@ -116,15 +100,13 @@ void lint_qp_destroying(struct user_qp *qp)
 
 void lint_qp_destroyed(struct user_qp *qp)
 {
-	struct lint_qp *state = qp->lint, **link = bucket(qp->base.handle);
+	struct lint_qp *state = qp->lint;
 
 	if (!state)
 		return;
 	queue_lock(&lint.lock);
-	while (*link != state)
-		link = &(*link)->next;
-	*link = state->next;
-	/* What it had posted completes no more. */
+	lint_qp_remove(state);
+	/* Its open requests will not complete. */
 	state->first = state->end;
 	lint.binds -= state->binds;
 	state->binds = 0;
@@ -157,39 +139,12 @@ static uint32_t sends_naming(struct lint_qp *state, uint32_t lkey)
 	return count;
 }
 
-static struct user_mr **mr_bucket(uint32_t lkey)
-{
-	return &lint.mrs[(lkey >> 8) % LINT_BUCKETS];
-}
-
-struct user_mr *lint_mr_find(uint32_t lkey)
-{
-	struct user_mr *mr = *mr_bucket(lkey);
-
-	while (mr && mr->base.lkey != lkey)
-		mr = mr->lint_next;
-	return mr;
-}
-
 void lint_mr_registered(struct user_mr *mr)
 {
-	struct user_mr **link = mr_bucket(mr->base.lkey);
-
 	queue_lock(&lint.lock);
-	mr->lint_next = *link;
-	*link = mr;
+	lint_mr_add(mr);
 	lint_receive_region_registered(mr);
 	queue_unlock(&lint.lock);
-}
-
-static void forget_mr(struct user_mr *mr)
-{
-	struct user_mr **link = mr_bucket(mr->base.lkey);
-
-	while (*link && *link != mr)
-		link = &(*link)->lint_next;
-	if (*link)
-		*link = mr->lint_next;
 }
 
 void lint_mr_deregistering(struct user_mr *mr)
@@ -199,7 +154,7 @@ void lint_mr_deregistering(struct user_mr *mr)
 	queue_lock(&lint.lock);
 	lint_reads_tell();
 	lint_receive_region_gone(mr);
-	forget_mr(mr);
+	lint_mr_remove(mr);
 	for (int i = 0; i < LINT_BUCKETS; i++)
 		for (struct lint_qp *state = lint.qps[i]; state; state = state->next)
 			if (state->first != state->end && sends_go_on(state))

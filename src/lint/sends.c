@@ -34,24 +34,6 @@ static void begin_anew(struct lint_qp *state, uint32_t number)
 	state->unsignalled = 0;
 }
 
-/* When a completion was polled last from @cq, which may be NULL. */
-static uint64_t moment_of(struct ibv_cq *cq)
-{
-	return cq ? to_user_cq(cq)->lint_moment : 0;
-}
-
-bool lint_send_is_new(const struct lint_qp *state, const struct lint_send *send)
-{
-	return send->moment > moment_of(state->qp->base.send_cq) && send->moment > moment_of(state->qp->base.recv_cq);
-}
-
-bool lint_send_is_open(const struct lint_qp *state, uint32_t number)
-{
-	const struct lint_send *send = &state->send[number & state->mask];
-
-	return send->signalled && lint_send_is_new(state, send);
-}
-
 static void note_signal(struct lint_qp *state, bool signalled, const char *call)
 {
 	state->unsignalled = signalled ? 0 : state->unsignalled + 1;

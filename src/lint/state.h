@@ -99,17 +99,16 @@ extern struct lint lint;
 /* The warnings that are asked for (explain/misuse.h); 0: none. Constant after the first start of the driver's hooks. */
 extern uint64_t lint_wanted;
 
-/* The functions that hooks.c registers with the driver; verbs/lint_hooks.def and verbs/lint.h describe them. */
+/* The functions that lint.c registers with the driver; verbs/lint_hooks.def describes them. */
 #define LINT_HOOK(name, parameters) void lint_##name parameters;
 #include "verbs/lint_hooks.def"
 #undef LINT_HOOK
-void lint_driver_start(void);
-void lint_driver_fork_prepared(void);
-/** Makes the driver call the hooks from now on. */
-void lint_hooks_enable(void);
 
-/** The state of the QP with that number; NULL: there is none. The lock is held. */
+/** The state of the QP with that number; NULL: there is none. The lock is held. (state.c) */
 struct lint_qp *lint_qp_find(uint32_t qp_num);
+/** Adds @state to the table of queue pairs; removes it. The lock is held. */
+void lint_qp_add(struct lint_qp *state);
+void lint_qp_remove(struct lint_qp *state);
 
 /**
  * True if no completion was polled from the CQs of its queue pair since @send was posted, but those that this is about. The peer's
@@ -121,6 +120,9 @@ bool lint_send_is_open(const struct lint_qp *state, uint32_t number);
 
 /** The region of @lkey, NULL if it is none that was registered here. The lock is held. */
 struct user_mr *lint_mr_find(uint32_t lkey);
+/** Adds @mr to the table of regions; removes it if it is there. The lock is held. */
+void lint_mr_add(struct user_mr *mr);
+void lint_mr_remove(struct user_mr *mr);
 
 /** Takes what is completed out of @state. The lock is held. */
 void lint_sends_complete(struct lint_qp *state);
@@ -177,6 +179,13 @@ void lint_write_was_read(struct hca *hca, uint32_t qp_num, uint64_t address, uin
  */
 void lint_warn(struct hca *hca, const struct explain_subject *subject, uint64_t *warned, enum explain_rule rule,
 	       const uint64_t *figures, size_t count);
+
+enum { LINT_SUMMARY_PART = 48, LINT_SUMMARY_BYTES = MISUSE_RULES * LINT_SUMMARY_PART + 64 };
+
+/** Writes "lint: 3 warnings: 2 LEAKED_OBJECTS, 1 QUEUE_UNSIGNALED" to @text. Any thread. (warn.c) */
+void lint_warn_summary(char text[LINT_SUMMARY_BYTES]);
+/** Sets the counts to 0. In a forked child, before it has threads. */
+void lint_warn_reset(void);
 
 /* WARN(hca, "ibv_close_device", RULE_X, figures…) */
 #define WARN(hca, call_name, rule, ...) WARN_UNLESS(NULL, hca, call_name, rule, __VA_ARGS__)
