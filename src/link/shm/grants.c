@@ -43,13 +43,6 @@ void shm_attend(struct poller *poller, bool attends)
 	epoch_leave();
 }
 
-struct shm_grant *shm_grant_place(struct shm_ring *ring, uint32_t destination, uint32_t rkey)
-{
-	uint32_t hash = (destination ^ rkey << 8 ^ rkey >> 8) * 0x9e3779b1u;
-
-	return &ring->grant[hash >> 16 & (SHM_GRANTS - 1)];
-}
-
 static void write_grant(struct shm_grant *grant, const struct shm_grant *wanted)
 {
 	uint32_t sequence = __atomic_load_n(&grant->sequence, __ATOMIC_RELAXED) | 1;
@@ -118,11 +111,6 @@ void shm_grant(struct shm_peer *peer, struct run *run, const struct packet *pack
 	write_grant(grant, &wanted);
 	__atomic_add_fetch(&peer->own->granted, 1, __ATOMIC_RELEASE);
 	counter_add(first_device(), COUNTER_SHM_GRANTS, 1);
-}
-
-void shm_grants_take_back(struct shm_peer *peer)
-{
-	__atomic_add_fetch(&peer->out.ring->generation, 1, __ATOMIC_SEQ_CST);
 }
 
 static void take_back(void)

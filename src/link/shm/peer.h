@@ -2,15 +2,18 @@
 /*
  * What the files of the shm link share: a connection as the link sees it, and how processes wake each other.
  *
- *   shm.c         the link; connections begin and end
- *   send.c    runs become records
- *   receive.c records become packets: the poller
- *   wake.c    who sleeps, and who wakes whom
- *   grants.c  what the other side may do without asking
- *   direct.c  READ and WRITE by such grants
- *   settle.c  waiting until none is under way
+ * A file uses only files that stand below it:
+ *
+ *   shm.c     the link; connections begin and end
+ *   send.c    converts runs to records
+ *   receive.c the poller: converts records to packets
+ *   grants.c  accesses that the other side may make without asking
+ *   settle.c  waits until no access is in progress
+ *   wake.c    sleeping and waking
+ *   direct.c  READ and WRITE by grants
+ *   peer.c    the state of connections and of the poller
  *   ring.c    the ring alone
- *   lines.c   writing many lines of it
+ *   lines.c   writes many lines of it
  *
  * Locks: none. Senders reserve their places in a ring by an exchange; there is one poller at a time (device/progress.h). What
  * a struct shm_peer says is found in an epoch section, as the struct host_peer that it belongs to.
@@ -63,7 +66,7 @@ struct shm_peer {
 };
 
 struct shm_poller {
-	struct poller poller;
+	struct poller poller;      /* set up with the first connection */
 	uint32_t generation;       /* of progress_generation() when it was added */
 	uint32_t armed;            /* atomic */
 	uint32_t attends;          /* atomic; the program polls all the time */
@@ -72,14 +75,28 @@ struct shm_poller {
 
 extern struct shm_poller shm_poller;
 
+/* ---- peer.c ----------------------------------------------------------------------------------------------- */
+
 /** The link's struct shm_peer of @host, or NULL. Inside an epoch section. */
 static inline struct shm_peer *shm_of(const struct host_peer *host)
 {
 	return host ? __atomic_load_n(&host->shm, __ATOMIC_ACQUIRE) : NULL;
 }
 
-/** What is wrong with @peer was explained: ends the connection. Any thread, any lock. */
+/** Ends the connection to @peer, after the caller has explained the fault. Any thread, any lock. */
 void shm_break(struct shm_peer *peer);
+/**
+ * Revokes all grants of @peer. The end of a connection does this too: a later revocation does not find the connection, and the
+ * other side may not have seen its end. No grant is made after that, since the peer is broken or gone. Any thread.
+ */
+void shm_grants_take_back(struct shm_peer *peer);
+/** Returns the place of a grant in @ring, which both sides compute. */
+struct shm_grant *shm_grant_place(struct shm_ring *ring, uint32_t destination, uint32_t rkey);
+/**
+ * Returns true if the process at the other side exists, so its process id has not been reused: a process closes its sockets
+ * before it loses its id. Makes a system call that does not block. Any thread.
+ */
+bool shm_is_still_there(const struct shm_peer *peer);
 
 /** The record at peer->in is the next one. Once before the first poll; then the poller's. */
 static inline void shm_await(struct shm_peer *peer)
@@ -170,20 +187,8 @@ void shm_grants_prepare(struct shm_peer *peer);
  * granted. The poller's.
  */
 void shm_grant(struct shm_peer *peer, struct run *run, const struct packet *packet);
-/**
- * Takes back what was granted to @peer. Also of a connection that ends: those that take grants back later do not find it, while the
- * other side may not know yet. It is broken or gone, so no grant follows. Any thread.
- */
-void shm_grants_take_back(struct shm_peer *peer);
-/** The place of a grant in @ring, which both sides reckon. */
-struct shm_grant *shm_grant_place(struct shm_ring *ring, uint32_t destination, uint32_t rkey);
 /** poller.attend */
 void shm_attend(struct poller *poller, bool attends);
-/**
- * Returns true if the other side has not ended, so that its id was its own all the time: a process closes its sockets before it
- * loses its id. A system call that does not block; any thread.
- */
-bool shm_is_still_there(const struct shm_peer *peer);
 /** grants.settle */
 void shm_settle(void);
 

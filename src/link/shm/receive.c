@@ -127,7 +127,7 @@ static bool parse_record(struct shm_peer *peer, const struct shm_record *record,
 		packet->count = 0;
 	packet->mtu = 0;
 	packet->handed_on = slot->flags & SHM_FLAG_FRAME;
-	packet->link = packet->handed_on ? routes->udp() : link_shm();
+	packet->link = packet->handed_on ? routes->udp() : routes->shm();
 	packet->connection = peer->host->serial;
 	packet->path = &no_path;
 	if (record->path) {
@@ -237,7 +237,7 @@ SPECIALISED bool take_as(struct shm_peer *peer, struct run *run, struct tally *t
 				  lines ? in->ring->data + (uint64_t)line * SHM_LINE : slot->bytes + bytes, length);
 	}
 	packet->mtu = 0;
-	packet->link = link_shm();
+	packet->link = routes->shm();
 	packet->connection = peer->host->serial;
 	packet->path = &no_path;
 	if (unlikely(the_registry.count > 1))

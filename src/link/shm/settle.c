@@ -7,7 +7,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,15 +33,6 @@ struct wait {
 	uint32_t rounds;
 	uint64_t since_ns; /* of the first look at its thread; 0: there was none */
 };
-
-bool shm_is_still_there(const struct shm_peer *peer)
-{
-	WITHOUT_CANCELLATION;
-	struct pollfd socket = {.fd = peer->host->socket.fd, .events = POLLRDHUP};
-
-	return !__atomic_load_n(&peer->host->gone, __ATOMIC_ACQUIRE) && poll(&socket, 1, 0) >= 0 &&
-	       !(socket.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL));
-}
 
 static bool read_of_thread(const struct shm_peer *peer, uint32_t thread, const char *name, char *text, size_t size)
 {

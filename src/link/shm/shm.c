@@ -6,16 +6,12 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "core/epoch.h"
 #include "core/tunables.h"
 #include "core/thread_memory.h"
 #include "device/device.h"
 #include "link/shm/peer.h"
-
-struct shm_poller shm_poller = {
-	.poller = {.repeats = true, .poll = shm_poll, .idle = shm_idle, .arm = shm_arm, .attend = shm_attend}};
 
 static size_t memory_size(void)
 {
@@ -46,6 +42,8 @@ static int begin_polling(void)
 
 	if (shm_poller.generation == generation)
 		return 0;
+	shm_poller.poller = (struct poller){
+		.repeats = true, .poll = shm_poll, .idle = shm_idle, .arm = shm_arm, .attend = shm_attend};
 	shm_poller.armed = 1;
 	shm_poller.attends = 0;
 	shm_poller.leaving = NULL;
@@ -81,14 +79,6 @@ static int peer_begin(struct host_peer *host)
 	/* Whether this process sleeps is said last: the poller looks at connections that it can find. */
 	__atomic_store_n(&peer->own->sleeps, 1, __ATOMIC_SEQ_CST);
 	return 0;
-}
-
-void shm_break(struct shm_peer *peer)
-{
-	__atomic_store_n(&peer->broken, 1, __ATOMIC_RELEASE);
-	shm_grants_take_back(peer);
-	/* The host part finds the end of the connection, and so does the other side. */
-	shutdown(peer->host->socket.fd, SHUT_RDWR);
 }
 
 /* What is still in the ring of one who left was sent before, acknowledgements for instance. */
