@@ -133,7 +133,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		struct hca_qp *qp = world.pair[WORLD_RC].end[i].qp;
 
 		qp->link = link_shm();
-		qp->by_return = false;
+		qp->in_process = false;
 		qp->whole = link_shm()->whole;
 	}
 	peer = (struct shm_peer){

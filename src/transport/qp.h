@@ -178,7 +178,7 @@ struct hca_qp {
 	const struct link *link;           /* that leads to the peer; NULL: none does */
 	uint32_t connection;               /* to the peer's process, if the link is paired; 0: not known yet */
 	uint32_t whole;                    /* of RC link->whole, else 0 */
-	bool by_return;                    /* of RC, and link->by_return */
+	bool in_process;                   /* of RC, and link->in_process */
 	/* Set at creation, and in a forked child that has one thread. */
 	bool scatter_to_cqe : 1;          /* MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE; requester_response.c */
 	bool stop_at_signature_error : 1; /* MLX5DV_QP_CREATE_SIG_PIPELINING */

@@ -97,7 +97,7 @@ void hca_qp_set_udp_source_port(struct hca_qp *qp, uint16_t port)
 void qp_route(struct hca_qp *qp)
 {
 	qp->link = routes->route(qp->hca, &qp->path.destination, qp->attr.dest_qp_num);
-	qp->by_return = qp->type == IBV_QPT_RC && qp->link && qp->link->by_return;
+	qp->in_process = qp->type == IBV_QPT_RC && qp->link && qp->link->in_process;
 	qp->whole = qp->type == IBV_QPT_RC && qp->link ? qp->link->whole : 0;
 	/* Now, since the peer may have ended when its first packet is handled. */
 	qp->connection = qp->link && qp->link->paired ? routes->connection_to(qp->attr.dest_qp_num) : 0;

@@ -19,7 +19,7 @@
 #include "transport/record.h"
 #include "transport/requester_acknowledge.h"
 #include "transport/requester_build.h"
-#include "transport/trial.h"
+#include "transport/fast_path.h"
 #include "transport/wqe_parse.h"
 
 /*
@@ -116,7 +116,7 @@ SPECIALISED bool place_at_once(struct hca_qp *qp, const struct wqe *wqe, struct 
 	struct refusal ignored;
 	struct wqe spilled;
 
-	/* What may go into the CQE takes the way of a response that was waited for. */
+	/* Data that may go into the CQE is left to the handling of responses (requester_response.c). */
 	if (unlikely(qp->scatter_to_cqe))
 		return false;
 	qp->requester.progress.valid = false;
@@ -179,16 +179,16 @@ SPECIALISED bool ask(struct hca_qp *qp, const struct wqe *wqe, struct packet *pa
 	peer = qp_find(packet->destination_qpn);
 	if (unlikely(!peer || peer == qp || !queue_try_lock(&peer->lock)))
 		return false;
-	if (unlikely(!qp_answers_by_return(peer, qp))) {
+	if (unlikely(!qp_is_peer_of(peer, qp))) {
 		queue_unlock(&peer->lock);
 		return false;
 	}
 	if (timeline_is_on())
 		record_sent(qp, TIMELINE_CALL, wqe->index, packet);
-	answered = responder_receive_by_return(peer, packet, reply, run);
+	answered = responder_call(peer, packet, reply, run);
 	queue_unlock(&peer->lock);
 	if (likely(answered && is_answer(qp, wqe, packet, reply, kind)))
-		trial_end(qp, wqe, packet->count, packet->dma_length);
+		fast_path_finish(qp, wqe, packet->count, packet->dma_length);
 	else
 		end_question(qp, SPILL(&spilled, wqe), packet, answered ? reply : NULL, run);
 	return true;
@@ -228,15 +228,16 @@ SPECIALISED enum progress start_message(struct hca_qp *qp, const struct wqe *wqe
 	if (unlikely(syndrome))
 		return requester_fail_start(qp, SPILL(&spilled, wqe), (uint8_t)syndrome, &why);
 	packet->psn = qp->requester.psn;
-	if (kind.by_return && likely(qp->requester.first == qp->requester.last) && ask(qp, wqe, packet, run, kind))
+	if (kind.path == PATH_CALL && likely(qp->requester.first == qp->requester.last) &&
+	    ask(qp, wqe, packet, run, kind))
 		return PROGRESS_MADE;
-	if (kind.plain && !kind.by_return && (kind.class == WQE_CLASS_WRITE || kind.class == WQE_CLASS_READ) &&
+	if (kind.path == PATH_WHOLE && (kind.class == WQE_CLASS_WRITE || kind.class == WQE_CLASS_READ) &&
 	    unlikely(__atomic_load_n(&link_has_access, __ATOMIC_RELAXED)) &&
 	    direct_execute(qp, SPILL(&spilled, wqe), packet))
 		return PROGRESS_MADE;
-	if (kind.plain && !kind.by_return && likely(packet->dma_length <= qp->whole))
+	if (kind.path == PATH_WHOLE && likely(packet->dma_length <= qp->whole))
 		return send_whole(qp, wqe, packet, run, kind);
-	if (!kind.plain && qp->dci) {
+	if (kind.path == PATH_GENERAL && qp->dci) {
 		switch (dci_connect(qp, wqe->stream, packet)) {
 		case DCI_WAIT:
 			return PROGRESS_NONE;
@@ -248,7 +249,7 @@ SPECIALISED enum progress start_message(struct hca_qp *qp, const struct wqe *wqe
 	}
 	packet->psn = qp->requester.psn;
 	entry = enter(qp, wqe, packet, kind.class);
-	if (!kind.by_return && !requester_fits(qp, entry, packet))
+	if (kind.path != PATH_CALL && !requester_fits(qp, entry, packet))
 		return PROGRESS_MADE;
 	entry->asked = entry->bytes;
 	return PROGRESS_PACKET;
@@ -280,30 +281,24 @@ static __attribute__((noinline)) enum progress start_other(struct hca_qp *qp, st
 	return requester_start_local(qp, wqe);
 }
 
-/* What is compiled for what a QP starts: WAY_ANY is not plain, as in struct send_kind, the others are. */
-enum way {
-	WAY_ANY,
-	WAY_BY_RETURN,
-	WAY_WHOLE,
-};
-
-/* It stays so as long as the lock is held; a filter that appears meanwhile is met by the next doorbell. */
-static inline enum way way_of(const struct hca_qp *qp)
+/*
+ * The path of requests that the fast path does not take. It is valid as long as the lock is held. A filter that is installed
+ * meanwhile takes effect with the next doorbell.
+ */
+static inline enum path path_of(const struct hca_qp *qp)
 {
 	if (qp->hca->filters || qp->stop_at_signature_error)
-		return WAY_ANY;
-	return qp->by_return ? WAY_BY_RETURN : qp->whole ? WAY_WHOLE : WAY_ANY;
+		return PATH_GENERAL;
+	return qp->in_process ? PATH_CALL : qp->whole ? PATH_WHOLE : PATH_GENERAL;
 }
 
 /* @posted: blocks that the doorbell record announces. */
 SPECIALISED enum progress start_next(struct hca_qp *qp, uint32_t posted, struct packet *packet, struct run *run,
-				     const enum way way)
+				     const enum path path)
 {
-	const bool plain = way != WAY_ANY;
 	struct requester *requester = &qp->requester;
 	const struct transport rc = TRANSPORT_RC;
-	struct send_kind kind = {
-		.transport = plain ? rc : *qp->transport, .plain = plain, .by_return = way == WAY_BY_RETURN};
+	struct send_kind kind = {.transport = path == PATH_GENERAL ? *qp->transport : rc, .path = path};
 	struct refusal why;
 	struct wqe wqe, spilled;
 	int error;
@@ -312,25 +307,19 @@ SPECIALISED enum progress start_next(struct hca_qp *qp, uint32_t posted, struct 
 	if (!posted || unlikely(requester->last - requester->first == requester->block_count))
 		return PROGRESS_NONE;
 	error = wqe_take_control(qp, requester->next, posted, &wqe, kind, &why);
-	if (!plain && qp->dci && dci_stream_error(qp->dci, wqe.stream))
+	if (path == PATH_GENERAL && qp->dci && dci_stream_error(qp->dci, wqe.stream))
 		return flush_start(qp, SPILL(&spilled, &wqe));
 	if (unlikely(error))
 		return requester_fail_start(qp, SPILL(&spilled, &wqe), MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, &why);
-	if (!plain)
+	if (path == PATH_GENERAL)
 		return start_other(qp, SPILL(&spilled, &wqe), run);
-	switch (wqe_opcodes[wqe.opcode].class) {
+	kind.class = wqe_opcodes[wqe.opcode].class;
+	switch (kind.class) {
 	case WQE_CLASS_WRITE:
-		kind.class = WQE_CLASS_WRITE;
-		return start_kind(qp, &wqe, packet, run, kind);
 	case WQE_CLASS_SEND:
-		kind.class = WQE_CLASS_SEND;
-		return start_kind(qp, &wqe, packet, run, kind);
 	case WQE_CLASS_READ:
-		kind.class = WQE_CLASS_READ;
-		return start_kind(qp, &wqe, packet, run, kind);
 	case WQE_CLASS_ATOMIC:
-		kind.class = WQE_CLASS_ATOMIC;
-		return start_kind(qp, SPILL(&spilled, &wqe), packet, run, kind);
+		return start_kind(qp, &wqe, packet, run, kind);
 	default:
 		return start_other(qp, SPILL(&spilled, &wqe), run);
 	}
@@ -338,7 +327,7 @@ SPECIALISED enum progress start_next(struct hca_qp *qp, uint32_t posted, struct 
 
 static __attribute__((noinline)) enum progress start_next_other(struct hca_qp *qp, struct run *run)
 {
-	return start_next(qp, wqe_posted(&qp->requester, qp->requester.next), run_slot(run), run, WAY_ANY);
+	return start_next(qp, wqe_posted(&qp->requester, qp->requester.next), run_slot(run), run, PATH_GENERAL);
 }
 
 /* Goes on with the FIFO: the rest of a message, or what is sent again; local operations were done once and stay done. */
@@ -406,11 +395,11 @@ static __attribute__((noinline)) bool next_packet_other(struct hca_qp *qp, struc
 static __attribute__((noinline)) enum progress start_next_whole(struct hca_qp *qp, uint32_t posted,
 								struct packet *packet, struct run *run)
 {
-	return start_next(qp, posted, packet, run, WAY_WHOLE);
+	return start_next(qp, posted, packet, run, PATH_WHOLE);
 }
 
-/* PROGRESS_PACKET: the next packet was built. What is answered by return, or has left whole, is done already, and needs none. */
-SPECIALISED enum progress next_packet(struct hca_qp *qp, struct run *run, enum way way)
+/* PROGRESS_PACKET: the next packet was built. Messages that were answered by a call, or sent whole, are done and need no packet. */
+SPECIALISED enum progress next_packet(struct hca_qp *qp, struct run *run, enum path path)
 {
 	struct requester *requester = &qp->requester;
 	struct packet *packet = &run->packet[0];
@@ -418,20 +407,20 @@ SPECIALISED enum progress next_packet(struct hca_qp *qp, struct run *run, enum w
 	uint32_t posted;
 
 	if (unlikely(run->first != run->last))
-		way = WAY_ANY;
+		path = PATH_GENERAL;
 	else
 		run->first = run->last = 0;
 	/* Until the packet says otherwise it leads nowhere. */
 	run_slot(run)->link = NULL;
 	for (unsigned int i = 0; i < TUNABLE_REQUESTER_ENDED_AT_ONCE; i++) {
-		if (unlikely(way == WAY_ANY || requester->state != REQUESTER_READY || requester->rnr_wait ||
+		if (unlikely(path == PATH_GENERAL || requester->state != REQUESTER_READY || requester->rnr_wait ||
 			     requester->send_entry != requester->last))
 			return next_packet_other(qp, run) ? PROGRESS_PACKET : PROGRESS_NONE;
 		posted = wqe_posted(requester, requester->next);
 		if (!posted)
 			return PROGRESS_NONE;
-		progress = way == WAY_BY_RETURN ? start_next(qp, posted, packet, run, WAY_BY_RETURN)
-						: start_next_whole(qp, posted, packet, run);
+		progress = path == PATH_CALL ? start_next(qp, posted, packet, run, PATH_CALL)
+					     : start_next_whole(qp, posted, packet, run);
 		if (progress != PROGRESS_MADE)
 			return progress;
 	}
@@ -482,12 +471,12 @@ static bool send_packet(struct hca_qp *qp, struct run *run)
 	return true;
 }
 
-/* requester_run() of a QP whose lock is held; lets go of it. */
-SPECIALISED void run_locked(struct hca_qp *qp, struct run *run)
+/* As requester_run(), for a QP whose lock is held; releases the lock. */
+static __attribute__((noinline)) void run_locked(struct hca_qp *qp, struct run *run)
 {
 	struct requester *requester = &qp->requester;
 	enum progress progress;
-	enum way way;
+	enum path path;
 
 	/* The thread that runs it looks once more, under the lock, before it stops: what is posted now is seen then. */
 	if (unlikely(requester->running)) {
@@ -495,12 +484,12 @@ SPECIALISED void run_locked(struct hca_qp *qp, struct run *run)
 		return;
 	}
 	requester->running = true;
-	way = way_of(qp);
-	while ((progress = next_packet(qp, run, way)) != PROGRESS_NONE) {
+	path = path_of(qp);
+	while ((progress = next_packet(qp, run, path)) != PROGRESS_NONE) {
 		if (progress == PROGRESS_MADE) {
 			queue_unlock(&qp->lock);
 			queue_lock(&qp->lock);
-			way = way_of(qp);
+			path = path_of(qp);
 			continue;
 		}
 		if (!send_packet(qp, run))
@@ -511,7 +500,7 @@ SPECIALISED void run_locked(struct hca_qp *qp, struct run *run)
 			run_drain(run, qp);
 			queue_lock(&qp->lock);
 			requester->delivering = false;
-			way = way_of(qp);
+			path = path_of(qp);
 			if (!run_take(run, qp))
 				break;
 		}
@@ -530,8 +519,8 @@ void requester_run(struct hca_qp *qp, struct run *run)
 	run_locked(qp, run);
 }
 
-/* hca_qp_send_doorbell(), once the lock is held, in an epoch section. */
-static __attribute__((noinline)) void doorbell_in_earnest(struct hca_qp *qp)
+/* Starts what the fast path has left of a doorbell. The lock is held, inside an epoch section; releases the lock. */
+static __attribute__((noinline)) void doorbell_fall_back(struct hca_qp *qp)
 {
 	THREAD_VARIABLE(struct run, run);
 
@@ -543,17 +532,17 @@ static __attribute__((noinline)) void doorbell_in_earnest(struct hca_qp *qp)
 
 void hca_qp_send_doorbell(struct hca_qp *qp)
 {
-	enum trial outcome;
+	enum fast_path outcome;
 
 	epoch_enter_with_lock(&qp->lock);
 	epoch_note(qp->number);
-	while (unlikely((outcome = trial(qp)) == TRIAL_PAUSE)) {
+	while (unlikely((outcome = fast_path(qp)) == FAST_PATH_YIELD)) {
 		queue_unlock(&qp->lock);
 		queue_lock(&qp->lock);
 	}
-	if (likely(outcome == TRIAL_COMPLETE))
+	if (likely(outcome == FAST_PATH_DONE))
 		queue_unlock(&qp->lock);
 	else
-		doorbell_in_earnest(qp);
+		doorbell_fall_back(qp);
 	epoch_leave();
 }

@@ -52,8 +52,8 @@ SPECIALISED int requester_build_request(const struct hca_qp *qp, const struct wq
 	struct wqe spilled;
 	int syndrome;
 
-	/* Where answers come by return, a trial has found nearly always that it is more than one plain piece. */
-	if (kind.by_return)
+	/* The fast path has nearly always found that it is not one contiguous piece of a plain region. */
+	if (kind.path == PATH_CALL)
 		syndrome = wqe_gather_segments(SPILL(&spilled, wqe), &qp->send_access, &packet->payload, why);
 	else
 		syndrome = wqe_gather(wqe, &qp->send_access, &packet->payload, why);
@@ -90,7 +90,7 @@ SPECIALISED int requester_build(const struct hca_qp *qp, const struct wqe *wqe, 
 	requester_fill_header(qp, wqe, packet, kind.transport);
 	if (kind.transport.datagram)
 		syndrome = requester_fill_datagram(qp, SPILL(&spilled, wqe), packet, why);
-	if (!kind.plain && qp->dci)
+	if (kind.path == PATH_GENERAL && qp->dci)
 		syndrome = dci_address(qp, SPILL(&spilled, wqe), packet, why);
 	if (syndrome)
 		return syndrome;

@@ -37,7 +37,7 @@ static void return_to_sender(struct request *request)
 	request->replied = reply->link != NULL;
 }
 
-/* A packet of its own, which by return it is not. */
+/* Fills in the header of a reply packet. A reply that is returned to the calling requester needs none. */
 static void address_reply(struct request *request, uint8_t message)
 {
 	const struct hca_qp *qp = request->qp;
@@ -54,7 +54,7 @@ static inline void begin_reply(struct request *request, enum message message, ui
 	struct packet *reply = request->reply;
 
 	request->replied = true;
-	if (request->by_return) {
+	if (request->path == PATH_CALL) {
 		reply->message = (uint8_t)message;
 		reply->place = PLACE_ONLY;
 		reply->source_qpn = request->qp->number;
@@ -344,7 +344,7 @@ SPECIALISED enum responder_state complete(struct request *request, const struct 
 		return fail_invalidation(request);
 	/* A UC QP may hold a receive that a lost message had taken: it waits for one that needs it. */
 	if (message_has(kind.message, MESSAGE_TAKES_RECEIVE | MESSAGE_TAKES_RECEIVE_LAST)) {
-		if (!kind.by_return)
+		if (kind.path != PATH_CALL)
 			acknowledge_first(request);
 		complete_message(request, kind);
 	}
@@ -355,11 +355,11 @@ SPECIALISED enum responder_state acknowledge(struct request *request, const stru
 {
 	const struct packet *packet = request->packet;
 
-	if (!kind.by_return && request->acknowledged)
+	if (kind.path != PATH_CALL && request->acknowledged)
 		return RESPONDER_DONE;
 	if (message_has(kind.message, MESSAGE_IS_ANSWERED))
 		request->reply->msn = request->responder->msn;
-	else if (kind.whole && packet->acknowledge)
+	else if (kind.path == PATH_WHOLE && packet->acknowledge)
 		answer_owe_acknowledgement(request->qp, psn_add(packet->psn, packet->count - 1), request->run);
 	else if (packet->acknowledge && kind.transport.reliable)
 		begin_reply(request, MESSAGE_ACKNOWLEDGE, psn_add(packet->psn, packet->count - 1),
@@ -461,7 +461,8 @@ static RARE void record_stop(const struct request *request, enum responder_state
 SPECIALISED struct responder *receive(struct hca_qp *qp, struct packet *packet, struct packet *reply, struct run *run,
 				      const struct request_kind kind)
 {
-	enum responder_state state = !kind.plain && qp->dct ? RESPONDER_CHECK_CONNECTION : RESPONDER_CHECK_PSN;
+	enum responder_state state =
+		kind.path == PATH_GENERAL && qp->dct ? RESPONDER_CHECK_CONNECTION : RESPONDER_CHECK_PSN;
 	THREAD_VARIABLE(struct stream, sink);
 	struct request request;
 
@@ -469,7 +470,7 @@ SPECIALISED struct responder *receive(struct hca_qp *qp, struct packet *packet, 
 	request.packet = packet;
 	request.run = run;
 	request.reply = reply;
-	request.by_return = kind.by_return;
+	request.path = kind.path;
 	request.acknowledged = false;
 	sink->whole = NULL;
 	request.sink = kind.message == MESSAGE_READ_REQUEST ? &request.reply->payload : sink;
@@ -542,40 +543,34 @@ struct responder *responder_receive(struct hca_qp *qp, struct packet *packet, st
 		       (const struct request_kind){.transport = *qp->transport, .message = packet->message});
 }
 
-bool responder_receive_by_return(struct hca_qp *qp, struct packet *packet, struct packet *reply, struct run *run)
+/* Handles the RC request @packet, which arrived by @path, PATH_CALL or PATH_WHOLE. */
+static __attribute__((noinline)) struct responder *receive_rc(struct hca_qp *qp, struct packet *packet,
+							      struct packet *reply, struct run *run, enum path path)
 {
-	const struct request_kind rc = {.transport = TRANSPORT_RC, .plain = true, .by_return = true};
-	struct request_kind kind = rc;
-
-	switch (packet->message) {
-#define KIND(name)                                                                                                     \
-	case MESSAGE_##name:                                                                                           \
-		kind.message = MESSAGE_##name;                                                                         \
-		return receive(qp, packet, reply, run, kind)
-		KIND(WRITE);
-		KIND(SEND);
-		KIND(READ_REQUEST);
-		KIND(FETCH_ADD);
-		KIND(COMPARE_SWAP);
-#undef KIND
-	default:
-		kind.message = packet->message;
-		return receive(qp, packet, reply, run, kind);
-	}
+	/* So the code of other paths is not compiled in. */
+	if (path != PATH_CALL && path != PATH_WHOLE)
+		__builtin_unreachable();
+	return receive(
+		qp, packet, reply, run,
+		(const struct request_kind){.transport = TRANSPORT_RC, .message = packet->message, .path = path});
 }
 
-/* responder_receive_whole() of a @packet with @message that goes straight through; false: it does not. */
-SPECIALISED bool try_whole(struct hca_qp *qp, struct packet *packet, struct run *run, const uint8_t message)
+bool responder_call(struct hca_qp *qp, struct packet *packet, struct packet *reply, struct run *run)
 {
-	const struct request_kind kind = {
-		.transport = TRANSPORT_RC, .message = message, .plain = true, .whole = true, .trial = true};
+	return receive_rc(qp, packet, reply, run, PATH_CALL);
+}
+
+/* Executes @packet with @message on the fast path. Returns false to fall back; then nothing was done. */
+SPECIALISED bool receive_whole_fast(struct hca_qp *qp, struct packet *packet, struct run *run, const uint8_t message)
+{
+	const struct request_kind kind = {.transport = TRANSPORT_RC, .message = message, .path = PATH_FAST};
 
 	if (unlikely(packet->payload.length && !packet->payload.whole))
 		return false;
 	/* See acknowledge_first(). */
 	if (message_has(message, MESSAGE_TAKES_RECEIVE) && qp->recv_cq->channel)
 		return false;
-	if (unlikely(!go_straight(qp, packet, NULL, kind)))
+	if (unlikely(!responder_execute_fast(qp, packet, NULL, kind)))
 		return false;
 	if (packet->acknowledge)
 		answer_owe_acknowledgement(qp, psn_add(packet->psn, packet->count - 1), run);
@@ -584,14 +579,12 @@ SPECIALISED bool try_whole(struct hca_qp *qp, struct packet *packet, struct run 
 
 void responder_receive_whole(struct hca_qp *qp, struct packet *packet, struct run *run)
 {
-	const struct request_kind kind = {
-		.transport = TRANSPORT_RC, .message = packet->message, .plain = true, .whole = true};
 	struct packet *reply = run_slot(run);
 
-	if (packet->message == MESSAGE_WRITE && likely(try_whole(qp, packet, run, MESSAGE_WRITE)))
+	if (packet->message == MESSAGE_WRITE && likely(receive_whole_fast(qp, packet, run, MESSAGE_WRITE)))
 		return;
-	if (packet->message == MESSAGE_SEND && likely(try_whole(qp, packet, run, MESSAGE_SEND)))
+	if (packet->message == MESSAGE_SEND && likely(receive_whole_fast(qp, packet, run, MESSAGE_SEND)))
 		return;
-	if (unlikely(receive(qp, packet, reply, run, kind)))
+	if (unlikely(receive_rc(qp, packet, reply, run, PATH_WHOLE)))
 		answer_owe(qp, &qp->responder, &qp->access, packet, reply, run);
 }

@@ -6,6 +6,7 @@
 #ifndef SOFTHCA_TRANSPORT_RESPONDER_H
 #define SOFTHCA_TRANSPORT_RESPONDER_H
 
+#include "transport/path.h"
 #include "transport/transport.h"
 
 struct dct_initiator;
@@ -17,24 +18,13 @@ enum responder_state {
 };
 
 /*
- * What is known of a request before it is looked at. The machine is compiled for requests of every kind, and once more for
- * each common one, where these are constants and most of its tests fall away.
+ * Properties of a request that are known before it is examined. The machine is compiled for the general path, and for the paths of RC
+ * requests that arrive by a call or whole. The fast path uses the steps of the machine alone, and its message is a constant, too.
  */
 struct request_kind {
 	struct transport transport; /* of the QP */
 	uint8_t message;
-	/* Of RC, from its peer, and no filter comes between. Then it is one of the following two. */
-	bool plain;
-	/* From a requester in this process, which waits for the answer as for that of a function: nobody asks where it goes. */
-	bool by_return;
-	/*
-	 * Of the latter, as a try: whatever is out of the ordinary ends it. Nothing has been changed then that a second look would
-	 * change again, so that the request is handled by the machine as if there had been no try. And as nothing that is not compiled
-	 * into the caller sees request and packet, they stay in registers.
-	 */
-	bool trial;
-	/* All of a message, whose bytes are in memory; the answer is owed (transport/answer.h). */
-	bool whole;
+	enum path path;
 };
 
 /* One request being handled. */
@@ -46,7 +36,7 @@ struct request {
 	struct run *run;                 /* in whose slot the reply is built */
 	struct packet *reply;
 	bool replied;
-	bool by_return;             /* as in struct request_kind */
+	enum path path;
 	bool acknowledged;          /* the acknowledgement has left already */
 	struct walk_access *access; /* as what it reaches keys: the QP's; of DC, of XRC the request's own */
 	struct hca_srq *srq;        /* where receives come from, or NULL */
@@ -63,8 +53,8 @@ struct request {
 	((request)->why = (struct refusal){rule_number, {__VA_ARGS__}}, (request)->nak = (nak_code),                   \
 	 (request)->syndrome = (cqe_syndrome), (request)->event = (qp_event), RESPONDER_REFUSE)
 
-/* What @next, which is not compiled into its caller, makes of the request; a trial ends instead. */
-#define RESPONDER_RARELY(kind, next) ((kind).trial ? RESPONDER_REFUSE : (next))
+/* The state that @next, which is not compiled into its caller, returns; the fast path falls back instead. */
+#define RESPONDER_RARELY(kind, next) ((kind).path == PATH_FAST ? RESPONDER_REFUSE : (next))
 
 /** Builds the refusal of packet @psn as reply: @kind of enum aeth_kind, @code its low bits. Returns RESPONDER_DONE. */
 enum responder_state responder_nak(struct request *request, uint8_t kind, uint8_t code, uint32_t psn);

@@ -33,7 +33,7 @@ SPECIALISED enum responder_state check_psn(struct request *request, const struct
 	const struct packet *packet = request->packet;
 	int32_t distance = psn_distance(packet->psn, responder->expected_psn);
 
-	if (unlikely(distance < 0) && kind.transport.reliable && !kind.trial &&
+	if (unlikely(distance < 0) && kind.transport.reliable && kind.path != PATH_FAST &&
 	    responder_goes_on(request, (uint32_t)-distance)) {
 		responder_leave_out(request, (uint32_t)-distance);
 		distance = 0;
@@ -43,7 +43,7 @@ SPECIALISED enum responder_state check_psn(struct request *request, const struct
 	responder->nak_sent = false;
 	if (unlikely(kind.message == MESSAGE_UNSUPPORTED))
 		return responder_refuse_opcode(request);
-	return !kind.plain && request->qp->domain ? RESPONDER_CHECK_XRC : RESPONDER_CHECK_ORDER;
+	return kind.path == PATH_GENERAL && request->qp->domain ? RESPONDER_CHECK_XRC : RESPONDER_CHECK_ORDER;
 }
 
 /*
@@ -92,7 +92,7 @@ SPECIALISED enum responder_state check_order(struct request *request, const stru
 		responder->remote_address = packet->remote_address;
 		responder->rkey = packet->rkey;
 		responder->dma_length = packet->dma_length;
-		if (!kind.plain)
+		if (kind.path == PATH_GENERAL)
 			responder->xrc_srqn = packet->xrc_srqn;
 		/* Where a message broke off, no other goes on (mlx5dv_wr_set_mkey_crypto(3), NOTES: job_size). */
 		responder->progress.valid = false;
@@ -138,7 +138,7 @@ SPECIALISED bool take_receive(struct request *request, const struct request_kind
 	struct responder *responder = request->responder;
 	struct hca_srq *srq = request->srq;
 
-	if (!responder->has_receive && kind.transport.reliable && !kind.plain &&
+	if (!responder->has_receive && kind.transport.reliable && kind.path == PATH_GENERAL &&
 	    link_hides_receives(request->qp->hca, request->qp->number, request->packet))
 		return false;
 	if (!responder->has_receive) {
@@ -227,12 +227,12 @@ SPECIALISED void complete_message(struct request *request, const struct request_
 		completion.immediate = 0; /* partition key index 0 */
 	}
 	/* Of a DCT, as of a datagram, the sender can be anybody. */
-	if (!kind.plain && request->qp->dct)
+	if (kind.path == PATH_GENERAL && request->qp->dct)
 		completion.remote_qpn = packet->source_qpn;
 	if (kind.transport.datagram)
 		responder_fill_datagram(packet, &completion);
 	/* An SRQ of XRC is no QP's of RC. */
-	if (kind.plain)
+	if (kind.path != PATH_GENERAL)
 		complete_own_receive(request, &completion);
 	else
 		responder_complete_receive(request, SPILL(&spilled, &completion));
@@ -252,9 +252,12 @@ SPECIALISED bool expect_next(struct request *request)
 	return false;
 }
 
-/* The request @packet of @kind, which is a trial; what it asks for goes to @place. False: it ends, and nothing was done. The lock of @qp is held. */
-SPECIALISED bool go_straight(struct hca_qp *qp, struct packet *packet, struct stream *place,
-			     const struct request_kind kind)
+/*
+ * Executes the request @packet on the fast path; the data of a READ and the result of an atomic go to @place. Returns false to fall
+ * back; then nothing was done. The lock of @qp is held.
+ */
+SPECIALISED bool responder_execute_fast(struct hca_qp *qp, struct packet *packet, struct stream *place,
+					const struct request_kind kind)
 {
 	struct request request;
 	struct stream sink;
@@ -273,7 +276,7 @@ SPECIALISED bool go_straight(struct hca_qp *qp, struct packet *packet, struct st
 	    check_receive(&request, kind) != RESPONDER_CHECK_TARGET ||
 	    check_target(&request, kind) != RESPONDER_EXECUTE)
 		return false;
-	/* What a key shifts is no word to the CPUs, though it is one to the requester. */
+	/* A key may map an aligned remote address to unaligned local memory; such an atomic falls back. */
 	if (message_is_atomic(kind.message) && unlikely((uintptr_t)sink.whole % sizeof(original)))
 		return false;
 	if (kind.message == MESSAGE_READ_REQUEST) {

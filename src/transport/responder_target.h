@@ -31,7 +31,7 @@ SPECIALISED struct walk_access *access_of_receive(struct request *request)
 
 	if (is_receive_of_own_domain(request))
 		return request->access;
-	/* A trial, which has no reply, does not come here. */
+	/* The fast path, which has no reply, does not come here. */
 	access = &request->reply->own_access;
 	*access = *request->access;
 	access->pd = srq->pd->number;
@@ -46,7 +46,7 @@ SPECIALISED enum responder_state target_receive(struct request *request, const s
 	uint64_t bytes = header + packet->payload.length;
 	struct walk_access *access;
 
-	if (kind.trial && !is_receive_of_own_domain(request))
+	if (kind.path == PATH_FAST && !is_receive_of_own_domain(request))
 		return RESPONDER_REFUSE;
 	access = access_of_receive(request);
 	access->unfinished = access->more = !(packet->place & PLACE_LAST);
@@ -54,7 +54,7 @@ SPECIALISED enum responder_state target_receive(struct request *request, const s
 		return RESPONDER_RARELY(kind, responder_refuse_long(request, header));
 	stream_begin(request->sink, access, RIGHT_LOCAL_WRITE);
 	request->sink->offset = responder->offset - header;
-	if (kind.trial)
+	if (kind.path == PATH_FAST)
 		return stream_add_plain_segment(request->sink, responder->receive.segment, responder->receive.count,
 						responder->offset, bytes)
 			       ? RESPONDER_EXECUTE
@@ -72,7 +72,7 @@ SPECIALISED enum responder_state target_key(struct request *request, const struc
 {
 	stream_begin(request->sink, request->access, right);
 	request->sink->offset = offset;
-	if (kind.trial)
+	if (kind.path == PATH_FAST)
 		return stream_add_plain(request->sink, rkey, address, bytes, request->access->more) ? RESPONDER_EXECUTE
 												    : RESPONDER_REFUSE;
 	if (unlikely(stream_add_key(request->sink, rkey, address, bytes, &request->why)))

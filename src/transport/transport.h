@@ -91,19 +91,19 @@ static inline bool qp_receives(const struct hca_qp *qp)
 }
 
 /**
- * True if @qp, which gets a packet of @self over a link that answers by return, is its peer, so that the answer is for @self,
- * and of RC as @self is. Both locks are held.
+ * True if @qp, the destination of @self in this process, is connected to @self and can handle its requests under the lock of @self.
+ * Both are RC queue pairs whose locks are held.
  */
-static inline bool qp_answers_by_return(const struct hca_qp *qp, const struct hca_qp *self)
+static inline bool qp_is_peer_of(const struct hca_qp *qp, const struct hca_qp *self)
 {
-	return qp->by_return && qp->attr.dest_qp_num == self->number && !qp->hca->filters && qp_receives(qp);
+	return qp->in_process && qp->attr.dest_qp_num == self->number && !qp->hca->filters && qp_receives(qp);
 }
 
 /**
- * The same of a QP of RC, for a requester in this process that takes the answer in @reply as that of a function. True
- * if there is one. Its header has what struct packet says of AETH and AtomicAckETH, source_qpn, psn, count and place.
+ * Executes @packet from a requester in this process, for a @qp of RC, and puts the reply into @reply. Returns true if there is a
+ * reply. Its header has the fields of AETH and AtomicAckETH, source_qpn, psn, count and place. The lock of @qp is held.
  */
-bool responder_receive_by_return(struct hca_qp *qp, struct packet *packet, struct packet *reply, struct run *run);
+bool responder_call(struct hca_qp *qp, struct packet *packet, struct packet *reply, struct run *run);
 
 /** Flushes the receive queue (not an SRQ). The lock is held. */
 void responder_flush(struct hca_qp *qp);

@@ -8,6 +8,7 @@
 #include "core/compiler.h"
 #include "format/wqe.h"
 #include "transport/dci.h"
+#include "transport/path.h"
 #include "transport/qp.h"
 #include "transport/transport.h"
 
@@ -18,10 +19,7 @@
 struct send_kind {
 	struct transport transport; /* of the QP */
 	uint8_t class;              /* enum wqe_class */
-	/* Of RC, through no filter, and over a link that answers by return, or by which a message leaves whole (link.whole). */
-	bool plain;
-	bool by_return; /* the former */
-	bool trial; /* of the former, as a try: what is refused ends it, and is refused when it is started in earnest (transport/trial.h) */
+	enum path path;
 };
 
 /** The block of the ring at @index. */
@@ -78,7 +76,7 @@ SPECIALISED int wqe_take_control(const struct hca_qp *qp, uint16_t index, uint32
 	wqe->opmod = (uint8_t)(be32toh(ctrl.opmod_idx_opcode) >> 24);
 	wqe->fm_ce_se = ctrl.fm_ce_se;
 	/* Without streams there is but one, whatever the WQE says. */
-	wqe->stream = !kind.plain && qp->dci && qp->dci->limit ? be16toh(ctrl.dci_stream_channel_id) : 0;
+	wqe->stream = kind.path == PATH_GENERAL && qp->dci && qp->dci->limit ? be16toh(ctrl.dci_stream_channel_id) : 0;
 	wqe->imm = ctrl.imm;
 	blocks = wqe_blocks_of(qpn_ds & 0x3f);
 	/* Blocks that were not announced are not passed over with a bad WQE: they will be. */
@@ -89,7 +87,8 @@ SPECIALISED int wqe_take_control(const struct hca_qp *qp, uint16_t index, uint32
 	/* A class that is not executed is allowed on no transport. */
 	if (unlikely(posted > requester->block_count || !wqe->size || blocks > posted || qpn_ds >> 8 != qp->number ||
 		     !(opcode->transports & kind.transport.opcodes)))
-		return kind.trial ? -EINVAL : wqe_refuse_control(qp, SPILL(&spilled, wqe), posted, qpn_ds, why);
+		return kind.path == PATH_FAST ? -EINVAL
+					      : wqe_refuse_control(qp, SPILL(&spilled, wqe), posted, qpn_ds, why);
 	wqe->bytes = wqe_block(requester, index);
 	if (unlikely((index & (requester->block_count - 1)) + blocks > requester->block_count))
 		wqe->bytes = wqe_unwrap(requester, index, wqe->size);
@@ -146,9 +145,9 @@ int wqe_take_all_segments(const struct hca_qp *qp, struct wqe *wqe, struct refus
 SPECIALISED int wqe_take_segments(const struct hca_qp *qp, struct wqe *wqe, const struct send_kind kind,
 				  struct refusal *why)
 {
-	if (kind.plain && kind.class == WQE_CLASS_SEND)
+	if (kind.path != PATH_GENERAL && kind.class == WQE_CLASS_SEND)
 		return 0;
-	if (kind.plain && (kind.class == WQE_CLASS_WRITE || kind.class == WQE_CLASS_READ))
+	if (kind.path != PATH_GENERAL && (kind.class == WQE_CLASS_WRITE || kind.class == WQE_CLASS_READ))
 		return wqe_take_remote(wqe, why);
 	return wqe_take_all_segments(qp, wqe, why);
 }

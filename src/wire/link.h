@@ -46,10 +46,10 @@ struct link {
 	 */
 	bool immediate;
 	/*
-	 * And does nothing else: its peers are queue pairs of this process, whose responder may be called in place of send(), with
-	 * the answer as what that returns. Only of links that are immediate.
+	 * The peers are queue pairs of this process, so a requester may call their responder in place of send(), which returns the reply.
+	 * Such a link is immediate.
 	 */
-	bool by_return;
+	bool in_process;
 	/*
 	 * Of a link that is not immediate, and has no window: a message of RC of at most so many bytes leaves whole, whatever is
 	 * under way, or finds no room; 0: none does.

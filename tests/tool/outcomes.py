@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """
-What a program sees of small messages is the same whichever way they take through the device.
+A program observes the same outcomes of small messages whichever path they take through the device.
 
-outcomes.py COMMAND LIBRARIES PROGRAM: the program is api-outcomes. Within a process most of its messages are tried at once (docs/architecture.md,
-the trial); with a filter none is, and each packet is handled by itself; over shm and udp they arrive as from another process or host.
+outcomes.py COMMAND LIBRARIES PROGRAM: the program is api-outcomes. Within a process most of its messages take the fast path
+(docs/architecture.md). With a filter all of them take the general path. Over shm and udp they arrive as from another process or host.
 """
 import os
 import subprocess
@@ -16,7 +16,7 @@ from harness import clean_environment, main
 
 PROGRAM = os.path.abspath(sys.argv[3])
 WAYS = {
-    'tried': {},
+    'fast path': {},
     'by packets': {'SOFTHCA_FAULTS': 'drop 0%'},
     'shm': {'SOFTHCA_LINK': 'shm'},
     'udp': {'SOFTHCA_LINK': 'udp', 'SOFTHCA_ROCE_PORT': '47905'},
@@ -35,11 +35,11 @@ def outcomes(settings):
 
 class Outcomes(unittest.TestCase):
     def setUp(self):
-        self.tried = outcomes({})
+        self.fast = outcomes({})
 
     def test_messages_of_all_kinds(self):
         """That the messages drawn are some of everything: else all ways agree about nothing."""
-        text = ''.join(self.tried)
+        text = ''.join(self.fast)
         for opcode in range(7):
             self.assertGreater(text.count(f': opcode {opcode}, '), 100)
         for status in ('success', 'Work Request Flushed Error', 'remote access error', 'remote invalid request error',
@@ -50,8 +50,8 @@ class Outcomes(unittest.TestCase):
     def test_ways_agree(self):
         for way, settings in WAYS.items():
             found = outcomes(settings)
-            self.assertEqual(len(self.tried), len(found), way)
-            for mine, other in zip(self.tried, found):
+            self.assertEqual(len(self.fast), len(found), way)
+            for mine, other in zip(self.fast, found):
                 self.assertEqual(mine, other, way)
 
 

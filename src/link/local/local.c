@@ -13,7 +13,7 @@ static enum link_result hand_over(struct hca *hca, struct run *run)
 
 const struct link *link_local(void)
 {
-	static const struct link local = {.name = "local", .immediate = true, .by_return = true, .send = hand_over};
+	static const struct link local = {.name = "local", .immediate = true, .in_process = true, .send = hand_over};
 
 	return &local;
 }
