@@ -478,8 +478,8 @@ enum ibv_qp_state hca_qp_state(const struct hca_qp *qp)
 }
 
 /*
- * Fills in fields that were never set as the context of an adapter has them (mlx5-formats 4.1, "A fresh QP"): programs query
- * a port by the number in them.
+ * Fills in fields that were never set as the context of an adapter has them (mlx5-formats 4.1, "A fresh QP"). Programs query a port by
+ * the number in them, and pass the other attributes back to ibv_modify_qp().
  */
 static void fill_defaults(const struct hca_qp *qp, struct ibv_qp_attr *attr)
 {
@@ -492,6 +492,8 @@ static void fill_defaults(const struct hca_qp *qp, struct ibv_qp_attr *attr)
 		attr->max_rd_atomic = 1;
 	if (!attr->max_dest_rd_atomic)
 		attr->max_dest_rd_atomic = 1;
+	if (has_path && !attr->path_mtu)
+		attr->path_mtu = IBV_MTU_256;
 	if (has_path && !attr->ah_attr.port_num) {
 		attr->ah_attr.port_num = 1;
 		attr->ah_attr.is_global = 1;

@@ -328,7 +328,10 @@ static void query_returns_what_was_set(void **state)
 	assert_int_equal(query().qkey, set.qkey);
 }
 
-/* What a QP has from the beginning. @has_path: its path is queried, too. */
+/*
+ * Checks the attributes that a QP has from the beginning. @has_path: the QP has an address vector and a path MTU. The MTU is one that
+ * ibv_modify_qp(3) accepts, because SPDK 24.01 hands the attributes of a fresh QP back to it.
+ */
 #define expect_fresh(qp, has_path) expect_fresh_(HERE, qp, has_path)
 static void expect_fresh_(struct place place, struct ibv_qp *qp, bool has_path)
 {
@@ -342,6 +345,8 @@ static void expect_fresh_(struct place place, struct ibv_qp *qp, bool has_path)
 			got.pkey_index, got.max_rd_atomic, got.max_dest_rd_atomic);
 	if (got.ah_attr.port_num != has_path || got.ah_attr.is_global != has_path)
 		fail_at(place, "path: port %d, is_global %d", got.ah_attr.port_num, got.ah_attr.is_global);
+	if (has_path && (got.path_mtu < IBV_MTU_256 || got.path_mtu > IBV_MTU_4096))
+		fail_at(place, "path_mtu %d", got.path_mtu);
 	expect_error_(place, "ibv_query_port()", ibv_query_port(qp->context, got.port_num, &port), 0);
 }
 
