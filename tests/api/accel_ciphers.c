@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * AES-XTS as SPDK's accel module has it done: a UMR that gives a free key a crypto BSF, and a READ through the key. Requests of one
+ * block and of several, in pieces that do not end with a block, in place and not, sequences with a CRC, and a key that another queue
+ * pair uses for NVMe-oF data. OpenSSL computes the expected bytes. meson runs this program with both byte orders of the tweak.
+ */
+#include "support/accel_model.h"
+#include "support/accel_tasks.h"
+#include "support/completion.h"
+
+enum { FROM = 64, TO = 32768, CRC_AT = 60000, KEYS = 16, SELECTORS = 4, MOST_BYTES = 3 * 4160 + 4096 };
+
+static const uint32_t unit[] = {0, 512, 520, 4096, 4160};
+static const uint8_t tag[8] = "tenant 1";
+
+static struct accel_cq cq;
+static struct accel_queue queue;
+static struct accel_caps caps;
+static struct accel_key keys[KEYS], sign_key;
+static struct accel_object psv;
+
+/* The key of a DEK, and the DEK. */
+struct secret {
+	uint8_t bytes[64];
+	unsigned int length;
+	bool tagged;
+	struct accel_object dek;
+};
+
+static void open_accel(void)
+{
+	caps = accel_query_caps(client.context);
+	accel_cq_open(&cq, client.context, ACCEL_WRS);
+	accel_queue_open(&queue, &cq, client.pd);
+	for (size_t i = 0; i < KEYS; i++)
+		keys[i] = accel_create_key(client.pd, ACCEL_KEY_CRYPTO, &caps);
+	sign_key = accel_create_key(client.pd, ACCEL_KEY_SIGNATURE, &caps);
+	psv = accel_create_psv(client.pd);
+}
+
+static void close_accel(void)
+{
+	accel_queue_idle(&queue);
+	accel_queue_close(&queue);
+	accel_cq_close(&cq);
+	accel_destroy(&psv);
+	accel_destroy_key(&sign_key);
+	for (size_t i = 0; i < KEYS; i++)
+		accel_destroy_key(&keys[i]);
+}
+
+static struct secret open_secret(unsigned int length, bool tagged, uint8_t seed)
+{
+	struct secret secret = {.length = length, .tagged = tagged};
+
+	for (unsigned int i = 0; i < length; i++)
+		secret.bytes[i] = (uint8_t)(i * 11 + seed);
+	secret.dek = accel_create_dek(client.pd, secret.bytes, length, tagged ? tag : NULL);
+	return secret;
+}
+
+static struct accel_cipher cipher_of(const struct secret *secret, enum accel_direction direction, uint8_t selector,
+				     uint64_t lba)
+{
+	return (struct accel_cipher){
+		.direction = direction,
+		.selector = selector,
+		.lba = lba,
+		.dek = secret->dek.number,
+		.tag = secret->tagged ? tag : NULL,
+		.big_endian = caps.multi_block_be,
+	};
+}
+
+/* What @cipher makes of the @bytes of @from. */
+static void expected_bytes(const struct secret *secret, const struct accel_cipher *cipher, const uint8_t *from,
+			   uint8_t *to, uint32_t bytes)
+{
+	uint32_t size = unit[cipher->selector];
+
+	for (uint32_t i = 0; i < bytes / size; i++)
+		model_xts(cipher->direction == ACCEL_ENCRYPT, secret->bytes, secret->length, cipher->lba + i,
+			  to + i * size, from + i * size, size);
+}
+
+static struct accel_list list_of(const struct ibv_sge *sges, size_t count)
+{
+	return (struct accel_list){.sges = sges, .count = count};
+}
+
+/* Runs a task in requests of @each bytes, and compares. */
+static void run(uint64_t task, const struct secret *secret, const struct accel_cipher *cipher,
+		const struct ibv_sge *from, size_t from_count, const struct ibv_sge *to, size_t to_count, uint32_t each)
+{
+	uint8_t before[MOST_BYTES], after[MOST_BYTES];
+	uint32_t bytes = (uint32_t)model_gather(&client, from, from_count, before);
+
+	accel_crypt(&queue, task, keys, cipher, list_of(from, from_count), list_of(to, to_count), bytes, each);
+	accel_expect(&queue, task);
+	expected_bytes(secret, cipher, before, after, bytes);
+	model_scatter(&client, to, to_count, after);
+	side_compare(&client);
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------------------------------------ */
+
+/*
+ * Three blocks of each size, with DEKs of both sizes, tagged and not: encrypted into other memory by requests of one block or of all,
+ * and decrypted in place. The tweak carries into its upper half.
+ */
+static void blocks_of_each_size(void **state)
+{
+	uint64_t task = 0;
+
+	(void)state;
+	open_accel();
+	for (uint8_t selector = 1; selector <= SELECTORS; selector++) {
+		for (unsigned int kind = 0; kind < 4; kind++) {
+			struct secret secret = open_secret(kind & 1 ? 64 : 32, kind & 2, selector);
+			uint32_t bytes = 3 * unit[selector], each = kind & 1 ? bytes : unit[selector];
+			uint64_t lba = 0xfffffffe + (uint64_t)kind;
+			struct accel_cipher there = cipher_of(&secret, ACCEL_ENCRYPT, selector, lba);
+			struct accel_cipher back = cipher_of(&secret, ACCEL_DECRYPT, selector, lba);
+			struct ibv_sge from[2] = {side_sge(&client, FROM, unit[selector] + 100),
+						  side_sge(&client, 20000, 2 * unit[selector] - 100)};
+			struct ibv_sge to = side_sge(&client, TO, bytes);
+
+			note("block size %u, kind %u", unit[selector], kind);
+			run(++task, &secret, &there, from, 2, &to, 1, each);
+			run(++task, &secret, &back, &to, 1, &to, 1, bytes - each + unit[selector]);
+			accel_destroy(&secret.dek);
+		}
+	}
+	close_accel();
+}
+
+/* Sixteen pieces to sixteen of other sizes, in requests of eight blocks, of which the last has fewer. */
+static void pieces_across_blocks(void **state)
+{
+	struct ibv_sge from[ACCEL_SGES], to[ACCEL_SGES];
+	struct secret secret;
+
+	(void)state;
+	open_accel();
+	secret = open_secret(32, false, 1);
+	for (uint64_t task = 1; task <= 60; task++) {
+		size_t from_count = task % ACCEL_SGES + 1, to_count = task * 7 % ACCEL_SGES + 1;
+		uint32_t bytes = (uint32_t)(task % 24 + 1) * 512;
+		struct accel_cipher cipher =
+			cipher_of(&secret, task & 1 ? ACCEL_ENCRYPT : ACCEL_DECRYPT, 1, UINT32_MAX - 10 + task);
+
+		note("task %u", (unsigned int)task);
+		accel_cut(&client, FROM + task, bytes, from_count, from);
+		accel_cut(&client, TO + task * 3, bytes, to_count, to);
+		run(task, &secret, &cipher, from, from_count, to, to_count, task & 2 ? 8 * 512 : 2 * 512);
+	}
+	assert_true(queue.producer > queue.ring.sq.wqe_cnt / 2);
+	accel_destroy(&secret.dek);
+	close_accel();
+}
+
+/* ---- sequences --------------------------------------------------------------------------------------------------------------- */
+
+/* Encryption, then the CRC of the ciphertext, with one doorbell: the second UMR describes memory that the first READ writes. */
+static void encrypt_then_crc(void **state)
+{
+	struct ibv_sge to = side_sge(&client, TO, 4096), crc = side_sge(&client, CRC_AT, 4);
+	struct secret secret;
+
+	(void)state;
+	open_accel();
+	secret = open_secret(32, false, 2);
+	for (uint64_t task = 1; task <= 100; task++) {
+		struct ibv_sge from = side_sge(&client, FROM + task * 50, 4096);
+		struct accel_cipher cipher = cipher_of(&secret, ACCEL_ENCRYPT, 3, task);
+		struct accel_list source = list_of(&from, 1), target = list_of(&to, 1);
+
+		accel_crypt(&queue, task, keys, &cipher, source, target, 4096, 4096);
+		accel_crc(&queue, task + 1000, &sign_key, psv.number, true, &to, 1, &to, 1, crc);
+		accel_expect(&queue, task);
+		accel_expect(&queue, task + 1000);
+		expected_bytes(&secret, &cipher, client.expected + FROM + task * 50, client.expected + TO, 4096);
+		model_expect_crc(&client, CRC_AT, model_crc32c(UINT32_MAX, client.expected + TO, 4096));
+		side_compare(&client);
+	}
+	accel_destroy(&secret.dek);
+	close_accel();
+}
+
+/* CRC of the ciphertext with a copy, then decryption of the copy in place, the second when the first has completed. */
+static void crc_then_decrypt(void **state)
+{
+	struct ibv_sge from = side_sge(&client, FROM, 4096), to = side_sge(&client, TO, 4096);
+	struct accel_cipher cipher;
+	struct secret secret;
+
+	(void)state;
+	open_accel();
+	secret = open_secret(64, true, 3);
+	cipher = cipher_of(&secret, ACCEL_DECRYPT, 1, 77);
+	accel_crc(&queue, 1, &sign_key, psv.number, false, &from, 1, &to, 1, side_sge(&client, CRC_AT, 4));
+	accel_expect(&queue, 1);
+	memcpy(client.expected + TO, client.expected + FROM, 4096);
+	model_expect_crc(&client, CRC_AT, model_crc32c(0, client.expected + FROM, 4096));
+	run(2, &secret, &cipher, &to, 1, &to, 1, 8 * 512);
+	accel_destroy(&secret.dek);
+	close_accel();
+}
+
+/* ---- keys for another queue pair --------------------------------------------------------------------------------------------- */
+
+/* RDMA of the peer, as an NVMe-oF target does it: the key at address 0. */
+static void peer_rdma(enum ibv_wr_opcode opcode, uint32_t rkey, size_t offset, uint32_t bytes)
+{
+	struct ibv_sge sge = side_sge(&server, offset, bytes);
+	struct ibv_send_wr wr = {.wr_id = 9,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = opcode,
+				 .send_flags = IBV_SEND_SIGNALED,
+				 .wr.rdma = {.rkey = rkey}};
+
+	post_send(&pair.server, &wr);
+	expect_completion(&pair.server, 9, opcode == IBV_WR_RDMA_READ ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE);
+}
+
+/*
+ * The initiator encrypts what it writes and decrypts what it reads: its accel queue configures a key, the UMR completes, and the
+ * target on the other side of another queue pair reads from the key or writes to it.
+ */
+static void key_for_nvme_over_fabrics(void **state)
+{
+	struct ibv_sge sges[3];
+	struct secret secret;
+	uint8_t plain[4096], wire[4096];
+
+	(void)state;
+	open_accel();
+	secret = open_secret(32, false, 4);
+	accel_cut(&client, FROM, sizeof(plain), 3, sges);
+	for (uint64_t task = 1; task <= 10; task++) {
+		struct accel_cipher cipher = cipher_of(&secret, ACCEL_ENCRYPT, 1, 1000 * task);
+
+		assert_true(accel_put_cipher(&queue, task, &keys[task % KEYS], sges, 3, &cipher));
+		accel_expect(&queue, task);
+		peer_rdma(IBV_WR_RDMA_READ, keys[task % KEYS].number, TO, sizeof(plain));
+		model_gather(&client, sges, 3, plain);
+		expected_bytes(&secret, &cipher, plain, wire, sizeof(plain));
+		memcpy(server.expected + TO, wire, sizeof(wire));
+		side_compare(&server);
+		/* The target writes ciphertext through a key that was configured in the same way. */
+		cipher = cipher_of(&secret, ACCEL_ENCRYPT, 1, 1000 * task);
+		assert_true(accel_put_cipher(&queue, task, &keys[0], sges, 3, &cipher));
+		accel_expect(&queue, task);
+		memset(server.memory + TO, (int)task, sizeof(plain));
+		memset(server.expected + TO, (int)task, sizeof(plain));
+		peer_rdma(IBV_WR_RDMA_WRITE, keys[0].number, TO, sizeof(plain));
+		cipher.direction = ACCEL_DECRYPT;
+		expected_bytes(&secret, &cipher, server.expected + TO, plain, sizeof(plain));
+		model_scatter(&client, sges, 3, plain);
+		side_compare(&client);
+	}
+	accel_destroy(&secret.dek);
+	close_accel();
+}
+
+/* Without encryption: one key over pieces, from a pool of its own. */
+static void plain_key_for_nvme_over_fabrics(void **state)
+{
+	struct ibv_sge sges[ACCEL_SGES];
+	struct accel_key key;
+	uint8_t bytes[4096];
+
+	(void)state;
+	open_accel();
+	key = accel_create_key(client.pd, ACCEL_KEY_PLAIN, &caps);
+	for (size_t count = 1; count <= ACCEL_SGES; count++) {
+		accel_cut(&client, FROM + count, sizeof(bytes), count, sges);
+		assert_true(accel_put_umr(&queue, count, &key, sges, count, NULL));
+		accel_expect(&queue, count);
+		peer_rdma(IBV_WR_RDMA_READ, key.number, TO, sizeof(bytes));
+		model_gather(&client, sges, count, bytes);
+		memcpy(server.expected + TO, bytes, sizeof(bytes));
+		side_compare(&server);
+		peer_rdma(IBV_WR_RDMA_WRITE, key.number, FROM + count * 5000 % 16384, sizeof(bytes));
+		model_scatter(&client, sges, count, server.expected + FROM + count * 5000 % 16384);
+		side_compare(&client);
+	}
+	accel_destroy_key(&key);
+	close_accel();
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {
+		API_CASE(blocks_of_each_size),       API_CASE(pieces_across_blocks),
+		API_CASE(encrypt_then_crc),          API_CASE(crc_then_decrypt),
+		API_CASE(key_for_nvme_over_fabrics), API_CASE(plain_key_for_nvme_over_fabrics),
+	};
+
+	return run_cases("accel_ciphers", cases);
+}
