@@ -6,6 +6,7 @@
 
 #include "device/program_memory.h"
 #include "explain/explain.h"
+#include "format/qp_types.h"
 
 enum call { CALL_GENERAL, CALL_CREATE, CALL_MODIFY, CALL_QUERY };
 
@@ -238,10 +239,12 @@ static int execute(const struct request *request, struct devx_command *command, 
 	error = run(request, command, entry);
 	if (error == -EFAULT)
 		return error;
-	if (error)
+	if (error) {
 		refuse(request, command);
-	else if (object && request->call == CALL_CREATE)
+	} else if (object && request->call == CALL_CREATE) {
 		object->kind = kind_of(entry, command);
+		created_keep(object, command);
+	}
 	size = smaller(request->out_bytes, error ? COMMAND_HEADER : entry->out_bytes);
 	return program_write(request->out, command->out, size) ? -EFAULT : error;
 }
@@ -266,11 +269,13 @@ int devx_create(struct devx *devx, const void *in, size_t in_bytes, void *out, s
 	const struct request request = REQUEST("mlx5dv_devx_obj_create", CALL_CREATE);
 	struct devx_object *object;
 	struct devx_command command;
+	const struct entry *entry;
 	int error = take(&request, &command);
 
 	if (error)
 		return error;
-	object = calloc(1, sizeof(*object));
+	entry = find_entry(CALL_CREATE, command.opcode);
+	object = calloc(1, sizeof(*object) + (entry ? created_bytes(entry->kind) : 0));
 	if (!object)
 		return -ENOMEM;
 	pthread_mutex_lock(&devx->lock);
@@ -298,7 +303,7 @@ static int on_object(struct request *request, struct devx_object *object)
 	if (error)
 		return error;
 	pthread_mutex_lock(&request->devx->lock);
-	command.qp = object->kind == DEVX_QP ? object->qp : NULL;
+	command.qp = object->kind == DEVX_QP || object->kind == DEVX_DCT ? object->qp : NULL;
 	error = execute(request, &command, object);
 	pthread_mutex_unlock(&request->devx->lock);
 	return error;
@@ -325,7 +330,7 @@ static int on_qp(struct request *request, struct hca_qp *qp, enum ibv_qp_state *
 	struct devx_command command;
 	int error;
 
-	request->kind = DEVX_QP;
+	request->kind = (int)hca_qp_type(qp) == QP_TYPE_DCT ? DEVX_DCT : DEVX_QP;
 	request->number = hca_qp_number(qp);
 	error = take(request, &command);
 	if (error)

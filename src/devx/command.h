@@ -32,7 +32,7 @@ enum devx_status {
 	STATUS_BAD_INPUT_LENGTH = 0x50,
 };
 
-enum devx_layout { LAYOUT_CQC, LAYOUT_QPC, LAYOUT_RMPC, LAYOUT_MKC, LAYOUT_GENERAL };
+enum devx_layout { LAYOUT_CQC, LAYOUT_QPC, LAYOUT_RMPC, LAYOUT_MKC, LAYOUT_KEY_QUERY, LAYOUT_GENERAL };
 
 struct devx_command {
 	struct devx *devx;
@@ -94,6 +94,15 @@ int command_check_uar(struct devx_command *command, struct devx_field field);
  */
 int command_find_memory(struct devx_command *command, struct devx_field field, uint64_t offset, uint64_t size,
 			uint8_t **memory);
+
+/** Bytes of the context that QUERY returns for a @kind, or 0. */
+size_t created_bytes(enum devx_kind kind);
+/** Keeps the context of the CREATE @command with the @object that it made. */
+void created_keep(struct devx_object *object, const struct devx_command *command);
+/** Writes the context that the object of a QUERY @command was created with to the output. Objects of verbs have none. */
+void created_put(struct devx_command *command);
+/** Replaces @field of the kept context by that of the MODIFY @command. */
+void created_change(struct devx_command *command, struct devx_field field);
 
 /** The kind of a general object of @type, as commands name it, or DEVX_NONE: there is none. */
 enum devx_kind command_general_kind(uint32_t type);

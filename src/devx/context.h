@@ -61,6 +61,7 @@ struct devx_object {
 	};
 	struct devx_umem *umem[2];         /* in which it is; or NULL */
 	struct subscription *subscription; /* the newest to its events, or NULL; devx.subscriptions */
+	uint8_t created[];                 /* the context of its CREATE command; created_bytes() of its kind */
 };
 
 /* Numbers from 1 on; a free one has NULL. */

@@ -3,6 +3,9 @@
 #include "core/limits.h"
 #include "devx/command.h"
 
+/* status and st of the context, as the adapter encodes them. */
+enum { CQ_OK = 0x0, CQ_OVERFLOW = 0x9, ARMED_SOLICITED = 0x6, ARMED = 0x9, FIRED = 0xa };
+
 /* page_offset counts units of 64 bytes. */
 enum { DBREC_BYTES = 8, OFFSET_UNIT = 64, LOG_MAX_SIZE = 22 };
 
@@ -60,14 +63,23 @@ int command_create_cq(struct devx_command *command)
 	return 0;
 }
 
+static uint32_t arm_state(const struct hca_cq_state *state)
+{
+	if (state->armed)
+		return ARMED;
+	return state->armed_solicited ? ARMED_SOLICITED : FIRED;
+}
+
 int command_query_cq(struct devx_command *command)
 {
-	uint32_t producer, consumer;
+	struct hca_cq_state state;
 
-	hca_cq_indices(command->object->cq, &producer, &consumer);
-	command_put(command, CQC_LOG_SIZE, (uint32_t)__builtin_ctz(hca_cq_entries(command->object->cq)));
-	command_put(command, CQC_CQE_SIZE, hca_cq_entry_size(command->object->cq) == 128);
-	command_put(command, CQC_PRODUCER_COUNTER, producer);
-	command_put(command, CQC_CONSUMER_COUNTER, consumer);
+	created_put(command);
+	hca_cq_query(command->object->cq, &state);
+	command_put(command, CQC_STATUS, state.overrun ? CQ_OVERFLOW : CQ_OK);
+	command_put(command, CQC_ARM_STATE, arm_state(&state));
+	command_put(command, CQC_DBR_UMEM_VALID, 1);
+	command_put(command, CQC_PRODUCER_COUNTER, state.producer);
+	command_put(command, CQC_CONSUMER_COUNTER, state.consumer);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CREATE_MKEY: keys of a list of other keys (KLM), of one whose entries have a fixed size (KSM), and of the memory of a umem
+ * CREATE_MKEY and QUERY_MKEY: keys of a list of other keys (KLM), of one whose entries have a fixed size (KSM), and of the memory of a umem
  * (MTT). They are those of verbs, down to their numbers, and UMRs change them alike. What follows the context are the entries.
  */
 #include "devx/command.h"
@@ -179,5 +179,28 @@ int command_create_mkey(struct devx_command *command)
 	/* Its index: the program knows the tag. */
 	object->number = mkey_number(object->mkey) >> 8;
 	command_put(command, ANY_NUMBER, object->number);
+	return 0;
+}
+
+/* The entries that follow the context in the output are zero: a query that asks for them is refused. */
+int command_query_mkey(struct devx_command *command)
+{
+	int error = command_check_refused(command, LAYOUT_KEY_QUERY);
+	struct hca_mkey_state state;
+
+	if (error)
+		return error;
+	created_put(command);
+	hca_mkey_query(command->object->mkey, &state);
+	command_put(command, MKC_FREE, state.free);
+	command_put(command, MKC_LOCAL_READ, !!(state.rights & RIGHT_LOCAL_READ));
+	command_put(command, MKC_LOCAL_WRITE, !!(state.rights & RIGHT_LOCAL_WRITE));
+	command_put(command, MKC_REMOTE_READ, !!(state.rights & RIGHT_REMOTE_READ));
+	command_put(command, MKC_REMOTE_WRITE, !!(state.rights & RIGHT_REMOTE_WRITE));
+	command_put(command, MKC_ATOMIC, !!(state.rights & RIGHT_ATOMIC));
+	command_put(command, MKC_QPN, state.qpn);
+	command_put(command, MKC_TAG, state.tag);
+	command_put(command, MKC_START, state.start);
+	command_put(command, MKC_LENGTH, state.length);
 	return 0;
 }

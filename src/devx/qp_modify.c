@@ -223,6 +223,20 @@ static const struct transition *find(uint16_t opcode)
 	return transition;
 }
 
+/* Fields that only queries return; the QP itself keeps the others. */
+static void keep_context(struct devx_command *command, enum ibv_qp_type type, const struct transition *transition)
+{
+	if (transition->parts & PART_PEER && is_connected(type)) {
+		created_change(command, QPC_FORCE_LOOPBACK);
+		created_change(command, QPC_DSCP);
+		created_change(command, QPC_UDP_SPORT);
+		created_change(command, QPC_RMAC_HIGH);
+		created_change(command, QPC_RMAC_LOW);
+	}
+	if (transition->parts & PART_SEND)
+		created_change(command, QPC_ACK_REQ_FREQ);
+}
+
 int command_modify_qp(struct devx_command *command)
 {
 	const struct transition *transition = find(command->opcode);
@@ -240,6 +254,7 @@ int command_modify_qp(struct devx_command *command)
 	}
 	if (change.udp_source_port)
 		hca_qp_set_udp_source_port(command->qp, change.udp_source_port);
+	keep_context(command, type, transition);
 	command->state = transition->to;
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* QUERY_QP: returns the context of a QP, as CREATE_QP and the modifications set it. Umems and the UAR are not part of it. */
+/* QUERY_QP and QUERY_DCT: return the context of a QP or DCT, as its CREATE command and the modifications set it. */
 #include "devx/command.h"
 #include "devx/qp_context.h"
 
@@ -7,6 +7,9 @@
 
 /* pm_state: the path is the only one. */
 enum { MIGRATED = 3 };
+
+/* state of a DCT */
+enum { DCT_ACTIVE = 0 };
 
 static uint32_t state_number(enum ibv_qp_state state)
 {
@@ -95,7 +98,9 @@ int command_query_qp(struct devx_command *command)
 {
 	struct ibv_qp_attr attr;
 
+	created_put(command);
 	hca_qp_query(command->qp, &attr);
+	command_put(command, QPC_DBR_UMEM_VALID, command->object != NULL);
 	command_put(command, QPC_STATE, state_number(attr.qp_state));
 	command_put(command, QPC_ST, service(hca_qp_type(command->qp)));
 	command_put(command, QPC_PM_STATE, MIGRATED);
@@ -119,5 +124,44 @@ int command_query_qp(struct devx_command *command)
 	command_put(command, QPC_ATOMIC_MODE, attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC ? ATOMIC_UP_TO_8 : 0);
 	command_put(command, QPC_Q_KEY, attr.qkey);
 	put_creation(command);
+	return 0;
+}
+
+static void put_dct_objects(struct devx_command *command)
+{
+	struct hca_qp_attr made;
+
+	hca_qp_creation(command->qp, &made);
+	command_put(command, DCTC_USER_INDEX, made.user_index);
+	command_put(command, DCTC_DC_ACCESS_KEY, made.dc_access_key);
+	if (made.pd)
+		command_put(command, DCTC_PD, hca_pd_number(made.pd));
+	if (made.recv_cq)
+		command_put(command, DCTC_CQN, hca_cq_number(made.recv_cq));
+	if (made.srq)
+		command_put(command, DCTC_SRQN, hca_srq_number(made.srq));
+}
+
+int command_query_dct(struct devx_command *command)
+{
+	struct ibv_qp_attr attr;
+
+	created_put(command);
+	hca_qp_query(command->qp, &attr);
+	command_put(command, DCTC_STATE, DCT_ACTIVE);
+	command_put(command, DCTC_DATA_IN_ORDER, 0);
+	command_put(command, DCTC_RRE, !!(attr.qp_access_flags & IBV_ACCESS_REMOTE_READ));
+	command_put(command, DCTC_RWE, !!(attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE));
+	command_put(command, DCTC_RAE, !!(attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC));
+	command_put(command, DCTC_MIN_RNR_NAK, attr.min_rnr_timer);
+	command_put(command, DCTC_MTU, attr.path_mtu);
+	command_put(command, DCTC_PORT, attr.port_num);
+	command_put(command, DCTC_PKEY_INDEX, attr.pkey_index);
+	command_put(command, DCTC_SRC_ADDR_INDEX, attr.ah_attr.grh.sgid_index);
+	command_put(command, DCTC_HOP_LIMIT, attr.ah_attr.grh.hop_limit);
+	command_put(command, DCTC_TCLASS, attr.ah_attr.grh.traffic_class);
+	command_put(command, DCTC_FLOW_LABEL, attr.ah_attr.grh.flow_label);
+	command_put(command, DCTC_KEY_VIOLATIONS, 0);
+	put_dct_objects(command);
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What receives for many: CREATE_RMP, a shared receive queue in umems, MODIFY_RMP, and CREATE_DCT, the target of DC. */
+/* Receivers for many senders: CREATE_RMP, MODIFY_RMP and QUERY_RMP, a shared receive queue in umems, and CREATE_DCT, the target of DC. */
 #include "devx/command.h"
 
 #include "core/limits.h"
@@ -78,6 +78,17 @@ int command_modify_rmp(struct devx_command *command)
 	if (limit > hca_srq_entries(object->srq))
 		return command_refuse_field(command, RMPC_LIMIT);
 	hca_srq_set_limit(object->srq, (uint32_t)limit);
+	return 0;
+}
+
+int command_query_rmp(struct devx_command *command)
+{
+	created_put(command);
+	command_put(command, RMPC_STATE, RMP_READY);
+	command_put(command, RMPC_LIMIT, hca_srq_limit(command->object->srq));
+	command_put(command, RMPC_HARDWARE_COUNTER, 0);
+	command_put(command, RMPC_SOFTWARE_COUNTER, 0);
+	command_put(command, RMPC_UMEMS_VALID, 3);
 	return 0;
 }
 

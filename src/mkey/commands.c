@@ -245,3 +245,21 @@ int hca_mkey_destroy(struct mkey *key)
 	mkey_delete(key);
 	return 0;
 }
+
+void hca_mkey_query(struct mkey *key, struct hca_mkey_state *state)
+{
+	const struct mapping *map;
+
+	epoch_enter();
+	map = mkey_mapping(key);
+	*state = (struct hca_mkey_state){
+		.free = map->free,
+		.rights = map->rights,
+		.tag = (uint8_t)map->number,
+		.qpn = map->qpn,
+		.start = map->start,
+		.length = map->length,
+		.remote_invalidate = key->remote_invalidate,
+	};
+	epoch_leave();
+}

@@ -92,6 +92,8 @@ int hca_mkey_create_layout(struct hca_pd *pd, const struct hca_mkey_layout *layo
 /** A key of the memory at @base by command, which no UMR may change. -EFAULT: it is not there in the way that the rights need. */
 int hca_mkey_create_memory(struct hca_pd *pd, const struct hca_mkey_state *state, void *base, struct mkey **key);
 int hca_mkey_destroy(struct mkey *key);
+/** Fills @state with the attributes that @key has now: those of its creation, or of the last UMR. Any thread. */
+void hca_mkey_query(struct mkey *key, struct hca_mkey_state *state);
 
 /**
  * mlx5dv_mkey_check(3), profile man: takes the signature error that the key keeps, the first that was found since the call

@@ -39,8 +39,14 @@ uint32_t hca_cq_entry_size(const struct hca_cq *cq);
 /** CQEs in the ring. */
 uint32_t hca_cq_entries(struct hca_cq *cq);
 struct hca_cq *hca_cq_find(const struct hca_context *context, uint32_t number);
-/** CQEs written so far, and the consumer index as the program last had it; both 24 bits. */
-void hca_cq_indices(struct hca_cq *cq, uint32_t *producer, uint32_t *consumer);
+struct hca_cq_state {
+	uint32_t producer,
+		consumer; /* 24 bits: CQEs written so far, and the index that the program last had in its record */
+	bool overrun;
+	bool armed, armed_solicited; /* for the next CQE; for the next that is solicited */
+};
+
+void hca_cq_query(struct hca_cq *cq, struct hca_cq_state *state);
 
 /**
  * For the timeline, if that is on: at @time the program polled the CQEs of @consumer_index and those behind it, as the @count completions

@@ -142,13 +142,18 @@ static void umem_read_consumer(struct hca_cq *cq)
 		umem_lost(cq);
 }
 
-void hca_cq_indices(struct hca_cq *cq, uint32_t *producer, uint32_t *consumer)
+void hca_cq_query(struct hca_cq *cq, struct hca_cq_state *state)
 {
 	queue_lock(&cq->lock);
 	if (cq->umem)
 		umem_read_consumer(cq);
-	*producer = cq->producer_index & CQ_INDEX_MASK;
-	*consumer = be32toh(__atomic_load_n(&cq->dbrec[0], __ATOMIC_ACQUIRE)) & CQ_INDEX_MASK;
+	*state = (struct hca_cq_state){
+		.producer = cq->producer_index & CQ_INDEX_MASK,
+		.consumer = be32toh(__atomic_load_n(&cq->dbrec[0], __ATOMIC_ACQUIRE)) & CQ_INDEX_MASK,
+		.overrun = cq->overrun,
+		.armed = cq->armed,
+		.armed_solicited = cq->armed_solicited,
+	};
 	queue_unlock(&cq->lock);
 }
 

@@ -373,6 +373,7 @@ void step_create(struct world *world)
 	if (!done || !handle)
 		return;
 	draft.made.handle = handle;
+	memcpy(draft.made.created, draft.in, sizeof(draft.made.created));
 	draft.made.number = (uint32_t)get(world->out, kind == PSV ? 16 : 8, kind == DEK ? 31 : 23, 0);
 	if (object_find(context, kind, draft.made.number))
 		DIFFERENCE(world, "number %x of kind %d is given twice", draft.made.number, kind);

@@ -128,7 +128,7 @@ void step_opcode(struct world *world)
 	static const uint16_t lacking[][4] = {{0x101, 0x10a, 0x760, 0xb0c},
 					      {0x700, 0x705, 0x717, 0x912},
 					      {0x403, 0x403, 0x403, 0xa01},
-					      {0x713, 0x90f, 0x713, 0x90f}};
+					      {0x702, 0x707, 0x90b, 0x903}};
 	static const uint16_t of_others[][4] = {{0x400, 0x502, 0x50b, 0xa00},
 						{0x100, 0x502, 0x50b, 0x90d},
 						{0x100, 0x500, 0x50b, 0x402},
@@ -147,7 +147,8 @@ void step_opcode(struct world *world)
 
 	put(draft.in, 8, 23, 0, object->number);
 	draft.outcomes = OUTCOME(2);
-	draft.refused_by_host = what != 0;
+	/* Of objects that the device cannot make, no number is that of the object: the kernel refuses each query. */
+	draft.refused_by_host = what != 0 || call == 3;
 	/* Of general objects the number has 32 bits, and the command says of which type. */
 	in = issue_in(world, &draft);
 	out = issue_out(world, &draft);

@@ -175,11 +175,38 @@ void step_on_qp(struct world *world)
 		has_changed(object, &to);
 }
 
+/* A field of a context, in the CREATE and in the QUERY command of an object. */
+struct field {
+	uint16_t byte;
+	uint8_t high, low;
+};
+
+static void check_fields(struct world *world, const struct object *object, const struct field *fields, size_t count)
+{
+	if (!object->handle)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		const struct field *field = &fields[i];
+		uint64_t now = get(world->out, field->byte, field->high, field->low);
+		uint64_t then = get(object->created, field->byte, field->high, field->low);
+
+		if (now != then)
+			DIFFERENCE(world, "object %x of kind %d: byte %u, bits %u to %u are %lx, created with %lx",
+				   object->number, object->kind, field->byte, field->high, field->low, now, then);
+	}
+}
+
+#define CHECK_FIELDS(world, object, fields) check_fields(world, object, fields, sizeof(fields) / sizeof((fields)[0]))
+
 static void check_qp(struct world *world, const struct object *object)
 {
+	static const struct field fields[] = {{24, 23, 16}, {24, 12, 11}, {28, 23, 0},  {32, 14, 11},
+					      {36, 23, 0},  {40, 23, 0},  {148, 23, 0}, {168, 11, 6},
+					      {184, 31, 0}, {188, 31, 0}, {252, 31, 0}};
 	const struct queue_pair *qp = &object->qp;
 	bool connected = qp->service == RC || qp->service == UC;
 
+	CHECK_FIELDS(world, object, fields);
 	if (get(world->out, 24, 31, 28) != qp->state || get(world->out, 24, 23, 16) != qp->service)
 		DIFFERENCE(world, "QP %x: state %lu of service %lu, not %d of %d", object->number,
 			   get(world->out, 24, 31, 28), get(world->out, 24, 23, 16), qp->state, qp->service);
@@ -198,11 +225,40 @@ static void check_qp(struct world *world, const struct object *object)
 
 static void check_cq(struct world *world, const struct object *object)
 {
+	static const struct field fields[] = {{16, 23, 20}, {16, 17, 17}, {20, 31, 0}, {24, 11, 6}, {28, 28, 24},
+					      {28, 23, 0},  {36, 7, 0},   {72, 31, 0}, {76, 31, 0}};
 	uint64_t read = object->cq.modulo ? object->cq.read % object->cq.count : object->cq.read;
 
+	CHECK_FIELDS(world, object, fields);
 	if (get(world->out, 60, 23, 0) != object->cq.written || get(world->out, 56, 23, 0) != read)
 		DIFFERENCE(world, "CQ %x: %lu written, %lu read, not %u, %lu", object->number,
 			   get(world->out, 60, 23, 0), get(world->out, 56, 23, 0), object->cq.written, read);
+}
+
+static void check_rmp(struct world *world, const struct object *object)
+{
+	static const struct field fields[] = {{32, 23, 20}, {36, 31, 31}, {80, 31, 28},  {88, 23, 0},
+					      {96, 31, 0},  {100, 31, 0}, {112, 19, 16}, {112, 4, 0},
+					      {120, 31, 0}, {124, 31, 0}, {128, 31, 0},  {132, 31, 0}};
+
+	CHECK_FIELDS(world, object, fields);
+}
+
+static void check_dct(struct world *world, const struct object *object)
+{
+	static const struct field fields[] = {{24, 23, 0}, {28, 19, 17}, {32, 12, 8}, {36, 23, 0},  {40, 23, 0},
+					      {48, 31, 0}, {52, 31, 0},  {56, 26, 0}, {60, 23, 16}, {60, 7, 0}};
+
+	CHECK_FIELDS(world, object, fields);
+}
+
+static void check_mkey(struct world *world, const struct object *object)
+{
+	static const struct field fields[] = {{16, 30, 30}, {16, 15, 8}, {20, 31, 0}, {28, 30, 30},
+					      {28, 24, 0},  {32, 31, 0}, {36, 31, 0}, {40, 31, 0},
+					      {44, 31, 0},  {48, 31, 0}, {68, 31, 0}, {72, 4, 0}};
+
+	CHECK_FIELDS(world, object, fields);
 }
 
 static void check_dek(struct world *world, const struct object *object)
@@ -225,11 +281,13 @@ void step_query(struct world *world)
 		enum kind kind;
 		uint16_t opcode;
 		void (*check)(struct world *world, const struct object *object);
-	} queries[] = {{QP, 0x50b, check_qp}, {CQ, 0x402, check_cq}, {DEK, 0xa02, check_dek}};
+		uint16_t bytes;
+	} queries[] = {{QP, 0x50b, check_qp, 272},   {CQ, 0x402, check_cq, 272},   {DEK, 0xa02, check_dek, 272},
+		       {RMP, 0x90f, check_rmp, 272}, {DCT, 0x713, check_dct, 128}, {MKEY, 0x201, check_mkey, 304}};
 	struct context *context = some_context(world);
-	uint64_t which = choose_below(&world->choose, 3);
+	uint64_t which = choose_below(&world->choose, sizeof(queries) / sizeof(queries[0]));
 	struct object *object = object_some(world, context, queries[which].kind);
-	struct draft draft = draft_of(world, queries[which].opcode, 16, 272);
+	struct draft draft = draft_of(world, queries[which].opcode, 16, queries[which].bytes);
 
 	if (!object || (!object->handle && !object->verbs))
 		return;

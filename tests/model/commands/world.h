@@ -70,7 +70,8 @@ struct object {
 		uint64_t opaque;
 		bool wide, has_keytag;
 	} dek;
-	uint32_t subscriptions; /* to the limit of an RMP, to the last WQE of a QP */
+	uint8_t created[COMMAND]; /* the CREATE command */
+	uint32_t subscriptions;   /* to the limit of an RMP, to the last WQE of a QP */
 };
 
 struct context {
