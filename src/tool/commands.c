@@ -6,7 +6,7 @@
 #define NOTHING false
 
 const struct command_info command_infos[COMMAND_COUNT] = {
-#define COMMAND(NAME, name, takes, arguments, doc) [COMMAND_##NAME] = {name, takes, arguments, doc},
+#define COMMAND(NAME, name, takes, arguments, doc, example) [COMMAND_##NAME] = {name, takes, arguments, doc, example},
 #include "tool/commands.def"
 };
 

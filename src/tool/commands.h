@@ -22,7 +22,7 @@ enum own_option {
 struct command_info {
 	const char *name;
 	bool settings; /* it takes all settings as options */
-	const char *arguments, *doc;
+	const char *arguments, *doc, *example;
 };
 
 struct own_option_info {

@@ -97,7 +97,7 @@ static void print_commands(void)
 	printf("\tlocal commands='");
 	for (int i = 0; i < COMMAND_COUNT; i++)
 		printf("%s ", command_infos[i].name);
-	puts("--help --version'");
+	puts("help --help --version'");
 }
 
 static void print_options(enum command command)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "softhca.h"
+#include "tool/commit.h"
 #include "tool/tool.h"
 
 void tool_fail(int status, const char *format, ...)
@@ -19,6 +20,38 @@ void tool_fail(int status, const char *format, ...)
 	va_end(args);
 	fputc('\n', stderr);
 	exit(status);
+}
+
+static bool is_word(const char *argument, const char *word)
+{
+	return strcmp(argument, word) == 0;
+}
+
+/* Exits with a suggestion if @name is not a command. */
+static enum command find_command(const char *name)
+{
+	struct suggestion suggestion = {.wanted = name};
+	const char *best = NULL;
+
+	for (int i = 0; i < COMMAND_COUNT; i++) {
+		if (is_word(name, command_infos[i].name))
+			return i;
+		if (suggestion_is_better(&suggestion, command_infos[i].name))
+			best = command_infos[i].name;
+	}
+	if (best)
+		tool_fail(EXIT_WRONG_USE, "unknown command \"%s\" (did you mean %s?)", name, best);
+	tool_fail(EXIT_WRONG_USE, "unknown %s \"%s\" (try softhca --help)", *name == '-' ? "option" : "command", name);
+}
+
+static void help(int argc, char **argv)
+{
+	if (argc > 2)
+		tool_fail(EXIT_WRONG_USE, "help: unexpected argument \"%s\"", argv[2]);
+	if (argc == 2)
+		help_print_command(find_command(argv[1]));
+	else
+		help_print();
 }
 
 static int command(int argc, char **argv)
@@ -41,19 +74,17 @@ static int command(int argc, char **argv)
 
 	if (argc < 2)
 		tool_fail(EXIT_WRONG_USE, "no command (try softhca --help)");
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+	if (is_word(argv[1], "-h"))
+		help_print_short();
+	else if (is_word(argv[1], "--help"))
 		help_print();
-		return EXIT_SUCCESS;
-	}
-	if (strcmp(argv[1], "--version") == 0) {
-		printf("softhca %s\n", softhca_version());
-		return EXIT_SUCCESS;
-	}
-	for (int i = 0; i < COMMAND_COUNT; i++)
-		if (strcmp(argv[1], command_infos[i].name) == 0)
-			return run[i](argc - 1, argv + 1);
-	tool_fail(EXIT_WRONG_USE, "unknown %s \"%s\" (try softhca --help)", *argv[1] == '-' ? "option" : "command",
-		  argv[1]);
+	else if (is_word(argv[1], "help"))
+		help(argc - 1, argv + 1);
+	else if (is_word(argv[1], "--version") || is_word(argv[1], "-V") || is_word(argv[1], "version"))
+		printf(*SOFTHCA_COMMIT ? "softhca %s (%s)\n" : "softhca %s\n", softhca_version(), SOFTHCA_COMMIT);
+	else
+		return run[find_command(argv[1])](argc - 1, argv + 1);
+	return EXIT_SUCCESS;
 }
 
 int main(int argc, char **argv)

@@ -104,15 +104,19 @@ static void read_environment(struct settings *settings)
 	check_lint(settings, setting_info(SETTING_LINT)->variable);
 }
 
-/* The value of the option in @argv[*index], behind its "=" or in the next argument; moves @index to the last that it took. */
+/*
+ * Returns the value of the option in @argv[*index], after its "=" or from the next argument; advances *@index to the last argument
+ * that it used. "--" and options are not values: `run --keys -- program` lacks one.
+ */
 static char *take_value(int argc, char **argv, int *index, const char *name)
 {
 	char *value = strchr(argv[*index], '=');
 
 	if (value)
 		return value + 1;
-	if (++*index >= argc)
-		tool_fail(EXIT_WRONG_USE, "--%s: no value given", name);
+	if (++*index >= argc || !strncmp(argv[*index], "--", 2))
+		tool_fail(EXIT_WRONG_USE, "--%s: no value given%s", name,
+			  *index < argc ? " (one that begins with -- is given after =)" : "");
 	return argv[*index];
 }
 
@@ -178,10 +182,39 @@ static bool is_help(const char *argument)
 	return !strcmp(argument, "--help") || !strcmp(argument, "-h");
 }
 
-_Noreturn static void fail_unknown(const char *argument)
+/* The option of @command whose name is most similar to @option, without its dashes, or NULL. */
+static const char *suggest_option(enum command command, const char *option)
 {
-	tool_fail(EXIT_WRONG_USE, "unknown option \"%.*s\" (try softhca --help)", (int)strcspn(argument, "="),
-		  argument);
+	static char best[64];
+	struct suggestion suggestion = {.wanted = option};
+	char name[64];
+
+	for (int i = 0; i < OWN_OPTION_COUNT; i++)
+		if (own_option_infos[i].command == command &&
+		    suggestion_is_better(&suggestion, own_option_infos[i].name))
+			option_word(own_option_infos[i].name, best, sizeof(best));
+	for (int i = 0; command_infos[command].settings && i < SETTING_COUNT; i++) {
+		option_name(i, name, sizeof(name));
+		if (suggestion_is_better(&suggestion, name))
+			memcpy(best, name, sizeof(best));
+	}
+	return *best ? best : NULL;
+}
+
+_Noreturn static void fail_unknown(enum command command, const char *argument)
+{
+	int length = (int)strcspn(argument, "=");
+	char name[64];
+	const char *suggestion = NULL;
+
+	if (length > 2 && length < (int)sizeof(name) && argument[1] == '-') {
+		snprintf(name, sizeof(name), "%.*s", length - 2, argument + 2);
+		suggestion = suggest_option(command, name);
+	}
+	if (suggestion)
+		tool_fail(EXIT_WRONG_USE, "unknown option \"%.*s\" (did you mean --%s?)", length, argument, suggestion);
+	tool_fail(EXIT_WRONG_USE, "unknown option \"%.*s\" (try softhca %s --help)", length, argument,
+		  command_infos[command].name);
 }
 
 int options_parse(enum command command, int argc, char **argv, struct settings *settings, const char *own[])
@@ -193,12 +226,12 @@ int options_parse(enum command command, int argc, char **argv, struct settings *
 		if (!strcmp(argv[index], "--"))
 			return index + 1;
 		if (is_help(argv[index])) {
-			help_print();
+			help_print_command(command);
 			exit(EXIT_SUCCESS);
 		}
 		if (argv[index][1] != '-' ||
 		    (!take_own(command, argc, argv, &index, own) && !take_setting(argc, argv, &index, settings)))
-			fail_unknown(argv[index]);
+			fail_unknown(command, argv[index]);
 	}
 	return index;
 }
@@ -209,21 +242,6 @@ void options_parse_all(enum command command, int argc, char **argv, struct setti
 
 	if (index < argc)
 		tool_fail(EXIT_WRONG_USE, "%s: unexpected argument \"%s\"", command_infos[command].name, argv[index]);
-}
-
-/* Help of a command that has no settings. */
-static void command_help_print(enum command command)
-{
-	const struct command_info *info = &command_infos[command];
-
-	printf("softhca %s %s\n    %s\n", info->name, info->arguments, info->doc);
-	for (int i = 0; i < OWN_OPTION_COUNT; i++) {
-		const struct own_option_info *option = &own_option_infos[i];
-
-		if (option->command == command)
-			printf("\n  --%s%s%s\n      %s\n", option->name, *option->value ? " " : "", option->value,
-			       option->doc);
-	}
 }
 
 int own_options_parse(enum command command, int argc, char **argv, const char *own[])
@@ -237,10 +255,10 @@ int own_options_parse(enum command command, int argc, char **argv, const char *o
 		} else if (!strcmp(argv[index], "--")) {
 			options = false;
 		} else if (is_help(argv[index])) {
-			command_help_print(command);
+			help_print_command(command);
 			exit(EXIT_SUCCESS);
 		} else if (argv[index][1] != '-' || !take_own(command, argc, argv, &index, own)) {
-			fail_unknown(argv[index]);
+			fail_unknown(command, argv[index]);
 		}
 	}
 	return count;
@@ -261,56 +279,4 @@ void options_export(const struct settings *settings)
 	}
 	if (*names)
 		setenv(SETTINGS_FROM_OPTIONS, names, 1);
-}
-
-/* The softhca command line of @info, for a column. */
-static void print_usage(const struct command_info *info)
-{
-	char usage[96];
-
-	snprintf(usage, sizeof(usage), "softhca %s %s", info->name, info->arguments);
-	printf("  %-50s %s\n", usage, info->doc);
-}
-
-static void print_setting(enum setting setting)
-{
-	const struct setting_info *info = setting_info(setting);
-	char option[64], range[128];
-
-	option_name(setting, option, sizeof(option));
-	setting_range(setting, range, sizeof(range));
-	printf("\n  --%s%s   %s; default %s\n      %s\n", option, setting_alone(setting) ? "[=VALUE]" : " VALUE", range,
-	       info->fallback, info->doc);
-}
-
-static void print_settings_heading(void)
-{
-	const char *separator = "Options of ";
-
-	for (int i = 0; i < COMMAND_COUNT; i++) {
-		if (!command_infos[i].settings)
-			continue;
-		printf("%s%s", separator, command_infos[i].name);
-		separator = ", ";
-	}
-	puts(", each also an environment variable (SOFTHCA_ and the name):");
-}
-
-void help_print(void)
-{
-	puts("softhca: an RDMA adapter in software; programs keep their libibverbs.so.1 and libmlx5.so.1\n");
-	for (int i = 0; i < COMMAND_COUNT; i++)
-		print_usage(&command_infos[i]);
-	puts("  softhca --help | --version\n");
-	print_settings_heading();
-	for (int i = 0; i < SETTING_COUNT; i++)
-		print_setting(i);
-	puts("\nOptions of one command:");
-	for (int i = 0; i < OWN_OPTION_COUNT; i++) {
-		const struct own_option_info *info = &own_option_infos[i];
-
-		printf("\n  %s --%s%s%s\n      %s\n", command_infos[info->command].name, info->name,
-		       *info->value ? " " : "", info->value, info->doc);
-	}
-	puts("\nsofthca run sets --explain stderr and --pci on unless told otherwise; its exit status is the program's.");
 }

@@ -43,8 +43,20 @@ void option_name(enum setting setting, char *out, size_t size);
 /** Puts the settings that are options into the environment, with their origin (SETTINGS_FROM_OPTIONS). */
 void options_export(const struct settings *settings);
 
-/** Prints the help of the whole command, with all settings. */
+/** Print the help: a screen with the commands; all commands, options and settings; one command with an example. */
+void help_print_short(void);
 void help_print(void);
+void help_print_command(enum command command);
+
+/** The best suggestion so far for a misspelt word; begins with all but @wanted 0. */
+struct suggestion {
+	const char *wanted;
+	bool found;
+	uint32_t mistakes;
+};
+
+/** Returns true if @word is similar to the wanted word, and more so than the words of earlier calls. */
+bool suggestion_is_better(struct suggestion *suggestion, const char *word);
 
 /** Absolute path of the directory with our libraries, in the build tree or installed; exits if there is none. */
 const char *library_directory(void);

@@ -39,6 +39,19 @@ class WrongUse(unittest.TestCase):
     def test_unknown_command(self):
         self.refused('start', text='unknown command "start"')
         self.refused('--profile', 'man', text='unknown option "--profile"')
+        self.refused('help', 'start', text='unknown command "start"')
+        self.refused('help', 'run', 'run', text='unexpected argument "run"')
+
+    def test_misspelt_words(self):
+        for command, meant in (('rnu', 'run'), ('docter', 'doctor'), ('tops', 'top'), ('explian', 'explain')):
+            self.refused(command, text=f'unknown command "{command}" (did you mean {meant}?)')
+        for option, meant in (('--lnik', 'link'), ('--time-line', 'timeline'), ('--no-presense', 'no-presence')):
+            self.refused('run', option, 'x', text=f'unknown option "{option}" (did you mean --{meant}?)')
+        self.refused('top', '--jsn', text='unknown option "--jsn" (did you mean --json?)')
+        for word in ('x', 'xyzzy', 'o' * 1000, ''):
+            done = softhca(word)
+            self.assertEqual(done.returncode, 2)
+            self.assertNotIn('did you mean', done.stderr)
 
     def test_unknown_option(self):
         for command in ('run', 'env', 'info', 'doctor'):
@@ -60,6 +73,9 @@ class WrongUse(unittest.TestCase):
     def test_missing_value(self):
         for option in (option for option in OPTIONS if option != 'lint'):
             self.refused('env', f'--{option}', text=f'--{option}: no value given')
+            # Otherwise `run --keys -- program` makes a directory that is called "--".
+            self.refused('run', f'--{option}', '--', 'true', text=f'--{option}: no value given')
+            self.refused('run', f'--{option}', '--lint', 'true', text=f'--{option}: no value given')
 
     def test_bad_value_in_the_environment(self):
         for command in ('run', 'env', 'info', 'doctor'):
@@ -80,7 +96,7 @@ class WrongUse(unittest.TestCase):
 
 class Help(unittest.TestCase):
     def test_help(self):
-        for arguments in (['--help'], ['-h'], ['run', '--help'], ['env', '--help'], ['info', '-h'], ['doctor', '--help']):
+        for arguments in (['--help'], ['help'], ['run', '--help'], ['env', '--help'], ['info', '-h'], ['doctor', '--help']):
             done = softhca(*arguments)
             self.assertEqual((done.returncode, done.stderr), (0, ''))
             for option in OPTIONS:
@@ -106,12 +122,71 @@ class Help(unittest.TestCase):
     def test_version(self):
         done = softhca('--version')
         self.assertEqual((done.returncode, done.stderr), (0, ''))
-        self.assertRegex(done.stdout, r'^softhca \d+\.\d+\.\d+\n$')
+        self.assertRegex(done.stdout, r'^softhca \d+\.\d+\.\d+( \([0-9a-f]{7,}\))?\n$')
+        for argument in ('-V', 'version'):
+            self.assertEqual(softhca(argument).stdout, done.stdout)
+
+    def test_short_help_fits_a_screen(self):
+        done = softhca('-h')
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
+        lines = done.stdout.splitlines()
+        self.assertLessEqual(len(lines), 24)
+        self.assertLessEqual(max(map(len, lines[2:])), 80)
+        self.assertEqual([line.split()[0] for line in lines[2:-5]], re.findall(r'(?m)^  softhca ([a-z]+)', softhca('--help').stdout)[:-1])
+
+    def test_help_of_a_command(self):
+        for command in re.findall(r'(?m)^  ([a-z]+) ', softhca('-h').stdout.split('\n\n')[1]):
+            with self.subTest(command):
+                done = softhca('help', command)
+                self.assertEqual((done.returncode, done.stderr), (0, ''))
+                self.assertTrue(done.stdout.startswith(f'softhca {command}'))
+                self.assertRegex(done.stdout, rf'For example: .*softhca {command}')
+                self.assertEqual(softhca(command, '--help').stdout, done.stdout)
+                self.assertEqual(softhca(command, '-h').stdout, done.stdout)
+        self.assertEqual(softhca('help').stdout, softhca('--help').stdout)
 
     def test_full_disk_is_an_error(self):
         with open('/dev/full', 'w', encoding='ascii') as full:
             done = softhca('--version', stdout=full)
         self.assertEqual(done.returncode, 1)
+
+
+class Env(unittest.TestCase):
+    VALUE = 'drop 1%; at packet 3 drop; seed 7'
+
+    def printed(self, form, env=None):
+        done = softhca('env', '--format', form, '--faults', self.VALUE, '--mtu=512', env=env)
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
+        return done.stdout
+
+    def test_sh(self):
+        self.assertEqual(self.printed('sh'), softhca('env', '--faults', self.VALUE, '--mtu=512').stdout)
+
+    def test_github(self):
+        """GitHub reads lines NAME=VALUE from $GITHUB_ENV, whose values are taken as they are."""
+        for before, path in ((None, LIBRARIES), ('/a:/b', f'{LIBRARIES}:/a:/b')):
+            lines = self.printed('github', env={'LD_LIBRARY_PATH': before} if before else None).splitlines()
+            self.assertEqual(lines, [f'LD_LIBRARY_PATH={path}', f'SOFTHCA_FAULTS={self.VALUE}', 'SOFTHCA_MTU=512'] if lines[2].startswith('SOFTHCA_MTU')
+                             else [f'LD_LIBRARY_PATH={path}', 'SOFTHCA_MTU=512', f'SOFTHCA_FAULTS={self.VALUE}'])
+
+    def test_docker(self):
+        lines = self.printed('docker').splitlines()
+        self.assertEqual(lines[0], f'ENV LD_LIBRARY_PATH="{LIBRARIES}"')
+        self.assertEqual(sorted(lines[1:]), [f'ENV SOFTHCA_FAULTS="{self.VALUE}"', 'ENV SOFTHCA_MTU="512"'])
+        done = softhca('env', '--format=docker', '--keys', '/a"b$c\\d')
+        self.assertEqual(done.stdout.splitlines()[1], r'ENV SOFTHCA_KEYS="/a\"b\$c\\d"')
+
+    @unittest.skipUnless(shutil.which('fish'), 'no fish')
+    def test_fish(self):
+        script = self.printed('fish') + "printf '%s\\n' $SOFTHCA_FAULTS; env | grep LD_LIBRARY_PATH"
+        for before, path in (({}, LIBRARIES), ({'LD_LIBRARY_PATH': '/a:/b'}, f'{LIBRARIES}:/a:/b')):
+            done = subprocess.run(['fish', '--no-config', '-c', script], env=clean_environment(**before), text=True, capture_output=True,
+                                  timeout=60, check=False)
+            self.assertEqual(done.stdout.splitlines(), [self.VALUE, f'LD_LIBRARY_PATH={path}'], done.stderr)
+
+    def test_fish_quotes(self):
+        done = softhca('env', '--format=fish', '--keys', "/a'b\\c")
+        self.assertEqual(done.stdout.splitlines()[1], r"set -gx SOFTHCA_KEYS '/a\'b\\c';")
 
 
 class Run(unittest.TestCase):

@@ -59,7 +59,7 @@ class Completion(unittest.TestCase):
 
     def test_options(self):
         settings = re.findall(r'(?m)^  --([a-z-]+)(?: VALUE|\[=VALUE\])', softhca('--help').stdout)
-        self.assertEqual(self.offered('env', '--'), sorted(f'--{name}' for name in [*settings, 'help']))
+        self.assertEqual(self.offered('env', '--'), sorted(f'--{name}' for name in [*settings, 'format', 'help']))
         self.assertEqual(self.offered('run', '--no'), ['--no-presence'])
         self.assertEqual(self.offered('env', '--no'), [])
         self.assertEqual(self.offered('top', '--'), ['--help', '--interval', '--json', '--once'])

@@ -89,7 +89,7 @@ class Documents(unittest.TestCase):
     def wrong(self, text):
         known = vocabulary()
         for command, *words in calls(text):
-            if command in ('--help', '--version'):
+            if command in ('-h', '--help', '-V', '--version', 'help', 'version'):
                 continue
             if command not in known:
                 yield command
