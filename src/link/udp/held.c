@@ -14,6 +14,7 @@
 #include "device/counters.h"
 #include "device/progress.h"
 #include "link/udp/parts.h"
+#include "wire/routes.h"
 
 uint32_t udp_held_flow;
 
@@ -88,7 +89,7 @@ bool udp_held_keep(struct udp_socket *socket, uint32_t key)
 	socket->held.since_ns = now_ns;
 	__atomic_store_n(&holder.since_ns, now_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&udp_held_flow, key, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&link_holding, link_udp(), __ATOMIC_SEQ_CST);
+	__atomic_store_n(&link_holding, routes->udp(), __ATOMIC_SEQ_CST);
 	if (__atomic_exchange_n(&holder.armed, true, __ATOMIC_SEQ_CST))
 		return true;
 	if (!timer_arm(timers(), &holder.timer, now_ns + TUNABLE_UDP_HELD_LATEST_NS))
@@ -124,7 +125,7 @@ void udp_held_release(uint64_t age_ns)
 	pthread_mutex_lock(&socket->lock);
 	if (socket->held.length && clock_now_ns() - socket->held.since_ns >= age_ns) {
 		socket->answers.row = 0;
-		udp_send_held(socket);
+		socket->held.send(socket);
 		sent = true;
 	}
 	pthread_mutex_unlock(&socket->lock);

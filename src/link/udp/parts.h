@@ -2,17 +2,18 @@
 /*
  * What the files of the udp link share.
  *
- * udp.c       cuts runs into packets and sends them, many in one system call
- * address.c   paths to socket addresses and back
- * held.c      acknowledgements that leave together with what the program answers
- * sockets.c   sockets that send, by source port, and the one that receives
- * receive.c   poller: datagrams to packets
- * groups.c    sockets of multicast groups
- * port.c      which process of the host has the port
- * handover.c  its socket from one process to another
- * turn.c      which of those that have the socket reads it
- * owner.c     who has it if it is none of ours
- * unreachable.c  hosts on which nobody has it
+ * udp.c         cuts runs into packets and sends them, many in one system call
+ * port.c        which process of the host has the port
+ * receive.c     the poller: converts datagrams to packets
+ * groups.c      sockets of multicast groups
+ * receivers.c   options of the sockets that receive
+ * held.c        acknowledgements that leave together with the program's answer
+ * sockets.c     sockets that send, by source port
+ * unreachable.c reports of hosts that refuse datagrams
+ * address.c     converts paths to socket addresses and back
+ * handover.c    passes the port's socket from one process to another
+ * turn.c        which of the processes that have the socket reads it
+ * owner.c       finds the owner of the port if it is a process of another kind
  *
  * Locks, all leaves towards the transport: that of a socket (its buffer) while it sends, that of the table of sockets,
  * that of the port. None is held while the transport is called.
@@ -20,6 +21,7 @@
 #ifndef SOFTHCA_LINK_UDP_PARTS_H
 #define SOFTHCA_LINK_UDP_PARTS_H
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <sys/socket.h>
@@ -63,6 +65,19 @@ struct udp_way {
  */
 int udp_way_make(struct udp_way *way, struct hca *hca, const struct packet_path *path);
 
+/** Sets an integer option of @fd. Returns 0 or a negative errno. */
+static inline int udp_set_option(int fd, int level, int option, int value)
+{
+	return setsockopt(fd, level, option, &value, sizeof(value)) ? -errno : 0;
+}
+
+/** Makes a buffer of @fd as large as allowed: datagrams that do not fit are lost. @forced, @plain: the options of the buffer. */
+static inline void udp_set_buffer(int fd, int forced, int plain, int bytes)
+{
+	if (udp_set_option(fd, SOL_SOCKET, forced, bytes))
+		udp_set_option(fd, SOL_SOCKET, plain, bytes);
+}
+
 /* What a datagram that was received tells beside its bytes. */
 struct udp_arrival {
 	struct packet_path wire; /* as the ICRC has it */
@@ -80,9 +95,13 @@ bool udp_arrival_read(struct udp_arrival *arrival, struct msghdr *message);
 /* What an acknowledgement takes from BTH to ICRC. */
 #define UDP_HELD_BYTES 64
 
+struct udp_socket;
+
 /* An acknowledgement that waits for what the program sends in answer (held.c). */
 struct udp_held {
 	struct hca *hca;
+	/* Sends the acknowledgement that @socket holds, and calls udp_held_gone(). The lock of @socket is held. */
+	void (*send)(struct udp_socket *socket);
 	uint32_t source_qpn, destination_qpn;
 	struct udp_way way;
 	uint64_t since_ns;
@@ -164,9 +183,7 @@ bool udp_held_keep(struct udp_socket *socket, uint32_t key);
 void udp_held_gone(struct udp_socket *socket);
 /** True for a program that got a message a moment ago, and is about to answer it as far as is known. Any thread. */
 bool udp_held_just_now(void);
-/** Sends what @socket holds, and calls udp_held_gone(); its lock is held. (udp.c) */
-void udp_send_held(struct udp_socket *socket);
-/** In a forked child: none is. */
+/** Forgets the acknowledgement that is held. In a forked child. */
 void udp_held_after_fork(void);
 
 /**

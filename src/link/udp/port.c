@@ -487,6 +487,7 @@ static void leave_port(void)
 	struct client *client;
 
 	udp_receive_after_fork();
+	udp_held_after_fork();
 	while ((client = port.clients)) {
 		port.clients = client->next;
 		descriptor_close(client->socket.fd);

@@ -17,6 +17,7 @@
 #include "wire/roce.h"
 #include "link/udp/groups.h"
 #include "link/udp/parts.h"
+#include "wire/routes.h"
 
 #define DATAGRAM_BYTES 65536
 #define LEAST_MTU 256
@@ -77,7 +78,7 @@ static void take(const uint8_t *bytes, uint32_t length)
 		drop(&why, roce_destination(bytes));
 		return;
 	}
-	packet->link = link_udp();
+	packet->link = routes->udp();
 	packet->handed_on = false;
 	packet->own_path = *receiver.path;
 	packet->path = &packet->own_path;

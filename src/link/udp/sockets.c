@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The sockets of the udp link, see parts.h. */
+/* The sockets that send, by source port, see parts.h. */
 #include <endian.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/filter.h>
 #include <netinet/udp.h>
 #include <stdlib.h>
@@ -27,18 +26,6 @@ static struct {
 
 /* ---- options --------------------------------------------------------------------------------------------------- */
 
-static int set(int fd, int level, int option, int value)
-{
-	return setsockopt(fd, level, option, &value, sizeof(value)) ? -errno : 0;
-}
-
-/* As large as allowed: what does not fit is lost. */
-static void set_buffer(int fd, int forced, int plain, int bytes)
-{
-	if (set(fd, SOL_SOCKET, forced, bytes))
-		set(fd, SOL_SOCKET, plain, bytes);
-}
-
 /* What comes to the source port of a connection (nobody sends there) would only fill memory. */
 static void receive_nothing(int fd)
 {
@@ -46,7 +33,7 @@ static void receive_nothing(int fd)
 	const struct sock_fprog program = {.len = 1, .filter = &drop};
 
 	setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
-	set(fd, SOL_SOCKET, SO_RCVBUF, 0);
+	udp_set_option(fd, SOL_SOCKET, SO_RCVBUF, 0);
 }
 
 /*
@@ -57,94 +44,19 @@ static int set_sending(int fd, bool ipv6, bool fragments)
 {
 	int error;
 
-	error = ipv6 ? set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, fragments ? IPV6_PMTUDISC_DONT : IPV6_PMTUDISC_DO)
-		     : set(fd, IPPROTO_IP, IP_MTU_DISCOVER, fragments ? IP_PMTUDISC_DONT : IP_PMTUDISC_DO);
+	error = ipv6 ? udp_set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER,
+				      fragments ? IPV6_PMTUDISC_DONT : IPV6_PMTUDISC_DO)
+		     : udp_set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, fragments ? IP_PMTUDISC_DONT : IP_PMTUDISC_DO);
 	if (!error)
-		error = ipv6 ? set(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, HOP_LIMIT)
-			     : set(fd, IPPROTO_IP, IP_TTL, HOP_LIMIT);
+		error = ipv6 ? udp_set_option(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, HOP_LIMIT)
+			     : udp_set_option(fd, IPPROTO_IP, IP_TTL, HOP_LIMIT);
 	if (!error && ipv6)
-		error = set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
-	set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, TUNABLE_UDP_SEND_BUFFER_BYTES);
+		error = udp_set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	udp_set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, TUNABLE_UDP_SEND_BUFFER_BYTES);
 	/* Other processes have flows with the same port. */
 	if (!error)
-		error = set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+		error = udp_set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 	return error;
-}
-
-/* Datagrams tell their addresses and hop limit beside their bytes, and come as trains. */
-static void set_receiving(int fd, bool ipv6)
-{
-	if (ipv6) {
-		set(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
-		set(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
-		set(fd, IPPROTO_IPV6, IPV6_FLOWINFO, 1);
-		/* RoCE has the ICRC: its senders may leave the UDP checksum out (annex A17). */
-		set(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
-	} else {
-		set(fd, IPPROTO_IP, IP_PKTINFO, 1);
-	}
-	set(fd, IPPROTO_IP, IP_RECVTOS, 1);
-	set(fd, IPPROTO_IP, IP_RECVTTL, 1);
-	/* Linux 5.0; without it each packet takes a system call. */
-	set(fd, IPPROTO_UDP, UDP_GRO, 1);
-	/* Only groups that were joined by this socket: the one of the port has joined none. */
-	set(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
-	if (ipv6)
-		set(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
-}
-
-static void note_window(int fd)
-{
-	socklen_t length = sizeof(int);
-	int bytes;
-
-	if (!getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, &length) && bytes > 0)
-		udp_set_window((uint32_t)bytes);
-}
-
-int udp_receiver_open(bool *ipv6)
-{
-	int fd = descriptor_keep(socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-
-	*ipv6 = fd >= 0;
-	if (fd < 0)
-		fd = descriptor_keep(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-	if (fd < 0)
-		return -errno;
-	if (*ipv6)
-		set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
-	set_receiving(fd, *ipv6);
-	set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, TUNABLE_UDP_RECEIVE_BUFFER_BYTES);
-	note_window(fd);
-	return fd;
-}
-
-int udp_set_consent(int fd, bool consents)
-{
-	return set(fd, SOL_SOCKET, SO_REUSEPORT, consents);
-}
-
-int udp_group_open(bool ipv6)
-{
-	int fd = descriptor_keep(socket(ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-
-	if (fd < 0)
-		return -errno;
-	if (ipv6)
-		set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
-	set_receiving(fd, ipv6);
-	udp_set_consent(fd, true);
-	return fd;
-}
-
-void udp_receiver_adopt(int fd)
-{
-	socklen_t length = sizeof(int);
-	int family = AF_INET;
-
-	getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &length);
-	set_receiving(fd, family == AF_INET6);
-	note_window(fd);
 }
 
 /* ---- the table ------------------------------------------------------------------------------------------------- */
@@ -318,14 +230,6 @@ struct udp_socket *udp_socket_get(bool ipv6, uint16_t port, bool exactly)
 	return socket;
 }
 
-void udp_socket_clear_error(int fd)
-{
-	socklen_t length = sizeof(int);
-	int error;
-
-	getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
-}
-
 /* The lock is held. */
 static int open_manager(struct udp_socket *socket, bool ipv6)
 {
@@ -334,7 +238,7 @@ static int open_manager(struct udp_socket *socket, bool ipv6)
 	if (error)
 		return error;
 	/* What other hosts refuse waits there. */
-	set(socket->fd, SOL_SOCKET, SO_RCVBUF, TUNABLE_UDP_ERROR_BUFFER_BYTES);
+	udp_set_option(socket->fd, SOL_SOCKET, SO_RCVBUF, TUNABLE_UDP_ERROR_BUFFER_BYTES);
 	udp_unreachable_watch(socket->fd, ipv6);
 	return 0;
 }
@@ -387,7 +291,6 @@ void udp_sockets_after_fork(bool child)
 		for (int i = 0; i < 2; i++)
 			close_socket(&table.manager[i]);
 		make_table();
-		udp_held_after_fork();
 	}
 	pthread_mutex_unlock(&table.lock);
 }

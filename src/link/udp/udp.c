@@ -234,7 +234,8 @@ static void send_train(struct transmission *sent)
 		explain_loss(sent, error);
 }
 
-void udp_send_held(struct udp_socket *socket)
+/* Implements udp_held.send. */
+static void send_held(struct udp_socket *socket)
 {
 	struct udp_held *held = &socket->held;
 	struct transmission sent = {
@@ -277,7 +278,7 @@ static bool add_held(struct transmission *sent)
 	if (sent->complete || held->length > sent->segment || sent->used + held->length > TUNABLE_UDP_TRAIN_BYTES ||
 	    sent->count == TUNABLE_UDP_TRAIN_PACKETS || sent->socket->no_trains ||
 	    !same_way(&sent->way.path, &held->way.path)) {
-		udp_send_held(sent->socket);
+		send_held(sent->socket);
 		return false;
 	}
 	memcpy(at, held->bytes, held->length);
@@ -433,7 +434,7 @@ static bool hold(struct transmission *sent, const struct packet *packet, uint16_
 
 	if (held->length) {
 		sent->forget = true;
-		udp_send_held(sent->socket);
+		send_held(sent->socket);
 	}
 	if (!length || length + ROCE_ICRC_BYTES > sizeof(held->bytes) ||
 	    !udp_held_keep(sent->socket, udp_flow_key(sent->way.ipv6, port)))
@@ -441,6 +442,7 @@ static bool hold(struct transmission *sent, const struct packet *packet, uint16_
 	memcpy(held->bytes, headers, length);
 	held->length = length + ROCE_ICRC_BYTES;
 	held->hca = sent->hca;
+	held->send = send_held;
 	held->source_qpn = sent->source_qpn;
 	held->destination_qpn = sent->destination_qpn;
 	held->way = sent->way;

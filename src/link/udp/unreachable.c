@@ -99,6 +99,14 @@ static void errors_came(struct watched_fd *socket, uint32_t events)
 	udp_socket_clear_error(socket->fd);
 }
 
+void udp_socket_clear_error(int fd)
+{
+	socklen_t length = sizeof(int);
+	int error;
+
+	getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
+}
+
 void udp_unreachable_watch(int fd, bool ipv6)
 {
 	const int on = 1;
