@@ -71,6 +71,8 @@ static inline uint64_t name_figure(const char *name)
 	return figure;
 }
 
+/* ---- operands.c ------------------------------------------------------------------------------------------------- */
+
 /** Refuses the value of @field, which the device does not have. */
 int command_refuse_field(struct devx_command *command, struct devx_field field);
 /** Refuses a field of @layout that asks for what does not exist; 0 if none does. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Contexts of the command interface, their objects and numbers: see context.h. */
+/* Contexts of the command interface: opening, closing, fork. See context.h. */
 #include "devx/events.h"
 #include "devx/responses.h"
 
@@ -7,58 +7,6 @@
 #include <stdlib.h>
 
 #include "device/device.h"
-
-uint32_t devx_number_new(struct devx_numbers *numbers, void *object)
-{
-	uint32_t index = 0, count;
-	void **more;
-
-	while (index < numbers->count && numbers->entry[index])
-		index++;
-	if (index == numbers->count) {
-		count = numbers->count ? 2 * numbers->count : 8;
-		more = realloc(numbers->entry, count * sizeof(*more));
-		if (!more)
-			return 0;
-		for (uint32_t i = numbers->count; i < count; i++)
-			more[i] = NULL;
-		numbers->entry = more;
-		numbers->count = count;
-	}
-	numbers->entry[index] = object;
-	return index + 1;
-}
-
-void *devx_number_find(const struct devx_numbers *numbers, uint32_t number)
-{
-	return number && number <= numbers->count ? numbers->entry[number - 1] : NULL;
-}
-
-void devx_number_free(struct devx_numbers *numbers, uint32_t number)
-{
-	if (devx_number_find(numbers, number))
-		numbers->entry[number - 1] = NULL;
-}
-
-const char *devx_kind_name(enum devx_kind kind)
-{
-	static const char *const names[DEVX_KIND_COUNT] = {
-		[DEVX_NONE] = "nothing",
-		[DEVX_PD] = "PD",
-		[DEVX_TRANSPORT_DOMAIN] = "TD",
-		[DEVX_CQ] = "CQ",
-		[DEVX_QP] = "QP",
-		[DEVX_DCT] = "DCT",
-		[DEVX_RMP] = "RMP",
-		[DEVX_MKEY] = "key",
-		[DEVX_PSV] = "PSV",
-		[DEVX_GENERAL_OBJECT] = "object",
-		[DEVX_DEK] = "DEK",
-		[DEVX_LOGIN] = "login",
-	};
-
-	return names[kind];
-}
 
 int devx_open(struct hca *hca, struct hca_context *verbs, struct devx **out)
 {
@@ -77,59 +25,6 @@ int devx_open(struct hca *hca, struct hca_context *verbs, struct devx **out)
 	devx->hca = hca;
 	devx->verbs = verbs;
 	*out = devx;
-	return 0;
-}
-
-void devx_object_enter(struct devx *devx, struct devx_object *object)
-{
-	object->next = devx->objects;
-	object->link = &devx->objects;
-	if (object->next)
-		object->next->link = &object->next;
-	devx->objects = object;
-}
-
-int devx_object_destroy(struct devx *devx, struct devx_object *object)
-{
-	int error = 0;
-
-	switch (object->kind) {
-	case DEVX_PD:
-		error = hca_pd_dealloc(object->pd);
-		break;
-	case DEVX_CQ:
-		error = hca_cq_destroy(object->cq);
-		break;
-	case DEVX_QP:
-	case DEVX_DCT:
-		error = hca_qp_destroy(object->qp);
-		break;
-	case DEVX_RMP:
-		error = hca_srq_destroy(object->srq);
-		break;
-	case DEVX_MKEY:
-		error = hca_mkey_destroy(object->mkey);
-		break;
-	case DEVX_PSV:
-		error = hca_psv_destroy(devx->hca, object->number);
-		break;
-	case DEVX_DEK:
-		hca_dek_destroy(devx->hca, object->number);
-		reference_put(&object->dek.pd->references);
-		break;
-	case DEVX_LOGIN:
-		hca_login_destroy(object->login.login);
-		break;
-	default:
-		break;
-	}
-	if (error)
-		return error;
-	devx_unsubscribe_all(devx, object);
-	for (size_t i = 0; i < sizeof(object->umem) / sizeof(object->umem[0]); i++)
-		if (object->umem[i])
-			object->umem[i]->references--;
-	free(object);
 	return 0;
 }
 
