@@ -273,6 +273,13 @@ static int resolve(struct user_cm_id *id, const struct sockaddr *destination, st
 	return 0;
 }
 
+/* Implements user_cm_event.deliver. */
+static bool deliver_addresses(struct user_cm_event *event)
+{
+	id_publish_addresses(event->owner);
+	return true;
+}
+
 static int resolve_addr(struct user_cm_id *id, const struct sockaddr *source, const struct sockaddr *destination)
 {
 	struct sockaddr_storage any;
@@ -302,10 +309,10 @@ static int resolve_addr(struct user_cm_id *id, const struct sockaddr *source, co
 	if (error)
 		return error;
 	if (status)
-		return event_raise(id, RDMA_CM_EVENT_ADDR_ERROR, status, EVENT_READY);
+		return event_raise(id, RDMA_CM_EVENT_ADDR_ERROR, status, NULL);
 	id->path = path;
 	id_change(id, ID_BOUND, ID_RESOLVED);
-	return event_raise(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0, EVENT_RESOLVED);
+	return event_raise(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0, deliver_addresses);
 }
 
 int softhca_rdma_resolve_addr(struct rdma_cm_id *base, struct sockaddr *src_addr, struct sockaddr *dst_addr,

@@ -245,7 +245,7 @@ static int resolve_addrinfo(struct user_cm_id *id, const char *node, const char 
 	return event_raise(id,
 			   (enum rdma_cm_event_type)(found ? (int)RDMA_CM_EVENT_ADDRINFO_RESOLVED_
 							   : (int)RDMA_CM_EVENT_ADDRINFO_ERROR_),
-			   found ? 0 : -EHOSTUNREACH, EVENT_READY);
+			   found ? 0 : -EHOSTUNREACH, NULL);
 }
 
 int softhca_rdma_resolve_addrinfo(struct rdma_cm_id *base, const char *node, const char *service,

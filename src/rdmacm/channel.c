@@ -100,13 +100,22 @@ static void put_channel(struct user_cm_channel *channel)
 		free_channel(channel);
 }
 
+/* Frees an event that no program gets. */
+static void discard(struct user_cm_event *event)
+{
+	/* The peer of a request learns that it is refused. */
+	if (event->child)
+		cm_id_destroy(event->child);
+	free(event);
+}
+
 static void discard_list(struct user_cm_event *list)
 {
 	while (list) {
 		struct user_cm_event *event = list;
 
 		list = event->next;
-		event_discard(event);
+		discard(event);
 	}
 }
 
@@ -208,16 +217,17 @@ void event_put(struct user_cm_event *event)
 		event_put_locked(event);
 	events_unlock();
 	if (!wanted)
-		event_discard(event);
+		discard(event);
 }
 
-int event_raise(struct user_cm_id *id, enum rdma_cm_event_type type, int status, enum event_work work)
+int event_raise(struct user_cm_id *id, enum rdma_cm_event_type type, int status,
+		bool (*deliver)(struct user_cm_event *event))
 {
 	struct user_cm_event *event = event_new(id, type, status);
 
 	if (!event)
 		return -ENOMEM;
-	event->work = work;
+	event->deliver = deliver;
 	event_put(event);
 	return 0;
 }
@@ -354,6 +364,23 @@ static int read_token(struct user_cm_channel *channel)
 	return error;
 }
 
+/* Does the work of @event. The program may call on its owner at the same time. Returns false if there is nothing to report. */
+static bool deliver_event(struct user_cm_event *event)
+{
+	struct user_cm_id *id = event->owner;
+	bool wanted = true;
+	int error;
+
+	pthread_mutex_lock(&id->lock);
+	if (event->deliver)
+		wanted = event->deliver(event);
+	/* CONNECT_ERROR has its reason in errno. */
+	error = errno;
+	pthread_mutex_unlock(&id->lock);
+	errno = error;
+	return wanted;
+}
+
 int channel_next(struct user_cm_channel *channel, struct user_cm_event **event)
 {
 	int error;
@@ -368,9 +395,9 @@ int channel_next(struct user_cm_channel *channel, struct user_cm_event **event)
 			WITHOUT_CANCELLATION;
 
 			*event = take_first(channel);
-			if (*event && !event_deliver(*event)) {
+			if (*event && !deliver_event(*event)) {
 				event_acknowledged(*event);
-				event_discard(*event);
+				discard(*event);
 				*event = NULL;
 			}
 		}

@@ -42,8 +42,9 @@ struct user_cm_event *event_new(struct user_cm_id *id, enum rdma_cm_event_type t
 void event_put_locked(struct user_cm_event *event);
 void event_put(struct user_cm_event *event);
 
-/** event_new() and event_put(); 0 or -ENOMEM. */
-int event_raise(struct user_cm_id *id, enum rdma_cm_event_type type, int status, enum event_work work);
+/** Queues a new event of @id. @deliver: as in struct user_cm_event. Returns 0 or -ENOMEM. */
+int event_raise(struct user_cm_id *id, enum rdma_cm_event_type type, int status,
+		bool (*deliver)(struct user_cm_event *event));
 
 /**
  * Drops the events of @owner that were not fetched, those of @group only if that is not NULL; and waits until those
@@ -64,14 +65,5 @@ int channel_next(struct user_cm_channel *channel, struct user_cm_event **event);
  * An event that was handed out is not the program's any more: threads that wait for that go on. The lock is not held.
  */
 void event_acknowledged(struct user_cm_event *event);
-
-/**
- * Does the work of @event, which was taken out of its queue: true, the program gets it; false, there is nothing to
- * report. No lock is held. (rdmacm/deliver.c)
- */
-bool event_deliver(struct user_cm_event *event);
-
-/** Frees an event that nobody gets, and the request that it holds. (rdmacm/deliver.c) */
-void event_discard(struct user_cm_event *event);
 
 #endif

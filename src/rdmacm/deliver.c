@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What rdma_get_cm_event(3) does about an event before the program gets it: public members are filled in, QPs go from
- * state to state, children are born. It happens here and nowhere else, on the program's thread, since programs rely on
- * nothing being changed behind their back; a program that does not read its channel is not connected (rdma-cm 2.2).
+ * The work of rdma_get_cm_event(3) for an event of the connection manager, before the program gets the event: fills in public
+ * members, modifies QPs, makes the ids of requests. It happens on the program's thread and nowhere else, since programs rely on
+ * nothing being changed at other times; a program that does not read its channel is not connected (rdma-cm 2.2).
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "abi/entry_points.h"
 #include "explain/explain.h"
 #include "rdmacm/channel.h"
+#include "rdmacm/deliver.h"
 #include "rdmacm/devices.h"
 #include "rdmacm/id.h"
-#include "rdmacm/manager.h"
-#include "rdmacm/multicast.h"
 #include "rdmacm/queue_pair.h"
-#include "rdmacm/request.h"
 #include "rdmacm/route.h"
 #include "rdmacm/sockaddr.h"
 
@@ -39,14 +36,12 @@ static uint32_t rep_vendor(const struct cm_rep *rep)
 	return (uint32_t)rep->vendor_id_high << 16 | (uint32_t)rep->vendor_id_middle << 8 | rep->vendor_id_low;
 }
 
-static void publish_addresses(struct user_cm_id *id)
+enum cm_hello request_addresses(const struct cm_message *message, struct cm_hello_addresses *addresses)
 {
-	struct rdma_addr *addr = &id->base.route.addr;
+	bool sidr = message->kind == CM_SIDR_REQ;
 
-	id_bind_device(id, &id->path);
-	addr->src_storage = id->path.source;
-	addr->dst_storage = id->path.destination;
-	addr->addr.ibaddr.dgid = id->path.dgid;
+	return cm_hello_unpack(sidr ? message->sidr_req.private_data : message->req.private_data,
+			       sidr ? message->sidr_req.service_id : message->req.service_id, addresses);
 }
 
 /* ---- requests ------------------------------------------------------------------------------------------------- */
@@ -75,7 +70,7 @@ static int fill_child(struct user_cm_id *child, const struct user_cm_event *even
 	child->tos = parameters.path.traffic_class;
 	child->flow_label = parameters.path.flow_label;
 	child->path_mtu = parameters.path_mtu;
-	publish_addresses(child);
+	id_publish_addresses(child);
 	return path_publish(child);
 }
 
@@ -239,7 +234,7 @@ static bool deliver_rejection(struct user_cm_id *id, struct user_cm_event *event
 	return true;
 }
 
-static bool deliver_from_manager(struct user_cm_event *event)
+bool deliver_from_manager(struct user_cm_event *event)
 {
 	struct user_cm_id *id = event->owner;
 
@@ -267,49 +262,4 @@ static bool deliver_from_manager(struct user_cm_event *event)
 	default:
 		return false;
 	}
-}
-
-/* The id whose members change is locked: a call of the program on it may run at the same time. */
-static bool deliver_locked(struct user_cm_event *event)
-{
-	struct user_cm_id *id = event->owner;
-
-	switch (event->work) {
-	case EVENT_RESOLVED:
-		publish_addresses(id);
-		return true;
-	case EVENT_ROUTED:
-		path_publish(id);
-		return true;
-	case EVENT_CM:
-		return deliver_from_manager(event);
-	case EVENT_MULTICAST_JOIN:
-		multicast_attach(event);
-		return true;
-	default:
-		return true;
-	}
-}
-
-bool event_deliver(struct user_cm_event *event)
-{
-	struct user_cm_id *id = event->owner;
-	int error;
-	bool wanted;
-
-	pthread_mutex_lock(&id->lock);
-	wanted = deliver_locked(event);
-	/* CONNECT_ERROR tells why in errno. */
-	error = errno;
-	pthread_mutex_unlock(&id->lock);
-	errno = error;
-	return wanted;
-}
-
-void event_discard(struct user_cm_event *event)
-{
-	/* If it is a request, the peer is told that nobody will see it. */
-	if (event->child)
-		cm_id_destroy(event->child);
-	free(event);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * rdma_create_event_channel(3), rdma_destroy_event_channel(3), rdma_get_cm_event(3), rdma_ack_cm_event(3), and
- * rdma_write_cm_event() of later versions.
+ * rdma_write_cm_event() of later versions; and the end of calls that wait for an event.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 #include "core/cancellation.h"
 #include "device/progress.h"
 #include "explain/explain.h"
+#include "hca/manager.h"
 #include "rdmacm/channel.h"
 #include "rdmacm/devices.h"
 #include "rdmacm/id.h"
@@ -83,4 +84,35 @@ int softhca_rdma_write_cm_event(struct rdma_cm_id *base, enum rdma_cm_event_type
 	memcpy(&event->base.param, &arg, sizeof(arg));
 	event_put(event);
 	return id_end(id, 0);
+}
+
+/* The result of a synchronous call, by the status of the event that it waited for (rdma-cm 2.3). */
+static int outcome(const struct rdma_cm_event *event)
+{
+	if (!event->status)
+		return 0;
+	if (event->event == RDMA_CM_EVENT_REJECTED)
+		return -ECONNREFUSED;
+	return event->status < 0 ? event->status : -event->status;
+}
+
+int id_end_complete(struct user_cm_id *id, int result)
+{
+	struct rdma_cm_event *before = id->base.event;
+	bool waits = !result && id->synchronous;
+
+	pthread_mutex_unlock(&id->lock);
+	hca_manager_push();
+	if (!waits)
+		return result_of(result);
+	if (before) {
+		id->base.event = NULL;
+		softhca_rdma_ack_cm_event(before);
+	}
+	if (softhca_rdma_get_cm_event(id->base.channel, &id->base.event))
+		return -1;
+	/* errno is that of the transition of the QP that failed. */
+	if (id->base.event->event == RDMA_CM_EVENT_CONNECT_ERROR)
+		return -1;
+	return result_of(outcome(id->base.event));
 }

@@ -12,9 +12,9 @@
 #include "core/limits.h"
 #include "explain/limit.h"
 #include "rdmacm/channel.h"
+#include "rdmacm/deliver.h"
 #include "rdmacm/devices.h"
 #include "rdmacm/manager.h"
-#include "rdmacm/request.h"
 #include "rdmacm/sockaddr.h"
 
 /* Explanations in a second of what peers ask for. */
@@ -39,14 +39,6 @@ static enum ibv_qp_type requested_type(const struct cm_message *message)
 	default:
 		return IBV_QPT_DRIVER;
 	}
-}
-
-enum cm_hello request_addresses(const struct cm_message *message, struct cm_hello_addresses *addresses)
-{
-	bool sidr = message->kind == CM_SIDR_REQ;
-
-	return cm_hello_unpack(sidr ? message->sidr_req.private_data : message->req.private_data,
-			       sidr ? message->sidr_req.service_id : message->req.service_id, addresses);
 }
 
 static bool listens_at(const struct user_cm_id *listener, const struct sockaddr *destination)
@@ -101,7 +93,7 @@ static struct user_cm_event *copy(struct user_cm_id *id, const struct cm_event *
 
 	if (!queued)
 		return NULL;
-	queued->work = EVENT_CM;
+	queued->deliver = deliver_from_manager;
 	queued->kind = event->kind;
 	if (event->message) {
 		queued->message = *event->message;

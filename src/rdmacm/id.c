@@ -13,7 +13,6 @@
 #include "rdmacm/addrinfo.h"
 #include "rdmacm/channel.h"
 #include "rdmacm/devices.h"
-#include "rdmacm/manager.h"
 #include "rdmacm/multicast.h"
 #include "rdmacm/queue_pair.h"
 
@@ -94,57 +93,6 @@ void id_free(struct user_cm_id *id)
 	release(id);
 }
 
-struct user_cm_id *id_begin(struct rdma_cm_id *base, const char *call)
-{
-	struct user_cm_id *id = to_user_cm_id(base);
-
-	if (id->process != progress_generation()) {
-		errno = REFUSE(hca_of_id(NULL), call, EBADF, RULE_RDMACM_OF_PARENT, (uintptr_t)base);
-		return NULL;
-	}
-	pthread_mutex_lock(&id->lock);
-	return id;
-}
-
-int id_end(struct user_cm_id *id, int result)
-{
-	pthread_mutex_unlock(&id->lock);
-	/* A call that says something to the peer has said it when it returns, as with a kernel. */
-	hca_manager_push();
-	return result_of(result);
-}
-
-/* The result of a synchronous call, by the status of the event that it waited for (rdma-cm 2.3). */
-static int outcome(const struct rdma_cm_event *event)
-{
-	if (!event->status)
-		return 0;
-	if (event->event == RDMA_CM_EVENT_REJECTED)
-		return -ECONNREFUSED;
-	return event->status < 0 ? event->status : -event->status;
-}
-
-int id_end_complete(struct user_cm_id *id, int result)
-{
-	struct rdma_cm_event *before = id->base.event;
-	bool waits = !result && id->synchronous;
-
-	pthread_mutex_unlock(&id->lock);
-	hca_manager_push();
-	if (!waits)
-		return result_of(result);
-	if (before) {
-		id->base.event = NULL;
-		softhca_rdma_ack_cm_event(before);
-	}
-	if (softhca_rdma_get_cm_event(id->base.channel, &id->base.event))
-		return -1;
-	/* errno is that of the transition of the QP that failed. */
-	if (id->base.event->event == RDMA_CM_EVENT_CONNECT_ERROR)
-		return -1;
-	return result_of(outcome(id->base.event));
-}
-
 void id_bind_device(struct user_cm_id *id, const struct resolved_path *path)
 {
 	id->path.device = path->device;
@@ -158,11 +106,14 @@ void id_bind_device(struct user_cm_id *id, const struct resolved_path *path)
 	id->base.route.addr.addr.ibaddr.pkey = htobe16(0xffff);
 }
 
-int id_make_cm(struct user_cm_id *id)
+void id_publish_addresses(struct user_cm_id *id)
 {
-	if (id->cm)
-		return 0;
-	return manager() ? cm_id_create(manager(), id, &id->cm) : -ENOMEM;
+	struct rdma_addr *addr = &id->base.route.addr;
+
+	id_bind_device(id, &id->path);
+	addr->src_storage = id->path.source;
+	addr->dst_storage = id->path.destination;
+	addr->addr.ibaddr.dgid = id->path.dgid;
 }
 
 /* Types of QPs that follow from the port space alone (rdma_create_id(3), PORT SPACE). */

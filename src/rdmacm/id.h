@@ -35,7 +35,10 @@ int id_end_complete(struct user_cm_id *id, int result);
 /** Binds the device of @path to @id: its public members as well. The lock of @id is held, or nobody knows it yet. */
 void id_bind_device(struct user_cm_id *id, const struct resolved_path *path);
 
-/** Gives @id its communication id, if it has none. 0 or a negative errno. */
+/** Writes the addresses of id->path to the public members, and binds the device as id_bind_device() does. Locks as there. */
+void id_publish_addresses(struct user_cm_id *id);
+
+/** Gives @id its communication id, if it has none. Returns 0 or a negative errno. (rdmacm/manager.c) */
 int id_make_cm(struct user_cm_id *id);
 
 /** 0, or -1 with errno set: how the calls of rdma_cma.h tell an error. */

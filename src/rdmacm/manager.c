@@ -2,11 +2,21 @@
 /* See manager.h. */
 #include "rdmacm/manager.h"
 
+#include <errno.h>
+
 #include "hca/manager.h"
+#include "rdmacm/id.h"
 
 struct cm *manager(void)
 {
 	static const struct manager_handlers handlers = {.request = handle_request, .event = handle_event};
 
 	return hca_manager(&handlers);
+}
+
+int id_make_cm(struct user_cm_id *id)
+{
+	if (id->cm)
+		return 0;
+	return manager() ? cm_id_create(manager(), id, &id->cm) : -ENOMEM;
 }

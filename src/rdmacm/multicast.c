@@ -36,7 +36,8 @@ static int attach(struct user_cm_group *group)
 	return error;
 }
 
-void multicast_attach(struct user_cm_event *event)
+/* Implements user_cm_event.deliver: attaches the QP of the id, if it has one and is to receive. */
+static bool deliver_join(struct user_cm_event *event)
 {
 	struct user_cm_group *group = event->group;
 	struct rdma_ud_param *param = &event->base.param.ud;
@@ -50,6 +51,7 @@ void multicast_attach(struct user_cm_event *event)
 	param->qkey = RDMA_UDP_QKEY;
 	ah_attributes(group->id, &param->ah_attr);
 	param->ah_attr.grh.dgid = group->mgid;
+	return true;
 }
 
 static void free_group(struct user_cm_group *group)
@@ -100,7 +102,7 @@ static int join(struct user_cm_id *id, const struct sockaddr *address, uint32_t 
 	address_copy(&group->address, address);
 	group->next = id->groups;
 	id->groups = group;
-	event->work = EVENT_MULTICAST_JOIN;
+	event->deliver = deliver_join;
 	event->group = group;
 	event_put(event);
 	return 0;

@@ -5,9 +5,6 @@
 
 #include "rdmacm/objects.h"
 
-/** The join has been reported: attaches the QP of the id, if it has one and is to receive. Its lock is held. */
-void multicast_attach(struct user_cm_event *event);
-
 /** Leaves all groups, with waiting for events to be acknowledged. No lock is held; the id is being destroyed. */
 void multicast_leave_all(struct user_cm_id *id);
 

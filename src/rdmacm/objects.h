@@ -31,27 +31,22 @@ struct user_cm_id;
 /* The longest private data of any message. */
 #define EVENT_PRIVATE_DATA 256
 
-/* What an event is before it is fetched: the work that is left to be done in rdma_get_cm_event(3). */
-enum event_work {
-	EVENT_READY,          /* nothing */
-	EVENT_RESOLVED,       /* the addresses found go into the public structure */
-	EVENT_ROUTED,         /* the path goes into the public structure */
-	EVENT_CM,             /* of the connection manager */
-	EVENT_MULTICAST_JOIN, /* the QP is to be attached */
-};
-
 struct user_cm_event {
 	struct rdma_cm_event base; /* first */
 	struct user_cm_event *next;
 	struct user_cm_id *owner; /* whose destruction waits for the acknowledgement; for a request, the listener */
-	enum event_work work;
-	/* of EVENT_CM */
+	/*
+	 * Does the work that is left for rdma_get_cm_event(3), under the lock of the owner. Returns false if the program is not to
+	 * get the event. NULL: no work is left.
+	 */
+	bool (*deliver)(struct user_cm_event *event);
+	/* of events of the connection manager */
 	enum cm_event_kind kind;
 	struct cm_message message;
 	struct packet_path path;
 	bool has_message;
 	struct cm_id *child; /* of a request, which owns it until it is fetched; or NULL */
-	/* of EVENT_MULTICAST_JOIN */
+	/* of MULTICAST_JOIN */
 	struct user_cm_group *group;
 	uint8_t private_data[EVENT_PRIVATE_DATA];
 };

@@ -78,7 +78,7 @@ static int set_path(struct user_cm_id *id, const void *value, size_t size)
 	id->flow_label = be32toh(list[index].path.flowlabel_hoplimit) >> 8 & 0xfffff;
 	id->tos = list[index].path.tclass;
 	id_change(id, ID_RESOLVED, ID_ROUTED);
-	return event_raise(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, EVENT_ROUTED);
+	return event_raise(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, path_deliver);
 }
 
 /* The options of the level of the id, each with the size of its value. */

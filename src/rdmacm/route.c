@@ -71,6 +71,12 @@ int path_publish(struct user_cm_id *id)
 	return 0;
 }
 
+bool path_deliver(struct user_cm_event *event)
+{
+	path_publish(event->owner);
+	return true;
+}
+
 void path_choose(struct user_cm_id *id)
 {
 	id->flow_label = flow_label(id);
@@ -103,7 +109,7 @@ static int resolve_route(struct user_cm_id *id, int timeout_ms)
 		return -REFUSE(hca_of_id(id), "rdma_resolve_route", ENODEV, RULE_RDMACM_LOOPBACK, 0);
 	path_choose(id);
 	id_change(id, ID_RESOLVED, ID_ROUTED);
-	return event_raise(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, EVENT_ROUTED);
+	return event_raise(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, path_deliver);
 }
 
 int softhca_rdma_resolve_route(struct rdma_cm_id *base, int timeout_ms)

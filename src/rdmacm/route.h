@@ -10,6 +10,8 @@ void path_choose(struct user_cm_id *id);
 
 /** Makes the path record of the public structure. 0 or -ENOMEM. */
 int path_publish(struct user_cm_id *id);
+/** Implements user_cm_event.deliver with path_publish(). */
+bool path_deliver(struct user_cm_event *event);
 
 /** The path to the peer as packets have it. */
 void path_fill(const struct user_cm_id *id, struct packet_path *path);
