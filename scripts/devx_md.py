@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Prints docs/devx.md with the tables of commands and capabilities as src/devx/commands.def and capabilities.def have them."""
+"""Prints docs/devx.md with its tables as src/devx/commands.def, src/devx/capabilities.def and tests/api/devx_clients.def have them."""
 import re
 from pathlib import Path
 
@@ -24,8 +24,46 @@ def commands():
     for opcode, name, call, kind, in_bytes, out_bytes, _ in entries(table, 'COMMAND'):
         about = '' if kind == 'NONE' else kind.replace('_', ' ')
         lines.append(f'| {name} | {opcode} | {call.lower()} | {about} | {in_bytes}, {out_bytes} |')
-    unserved = ', '.join(f'{name} ({opcode})' for opcode, name, _ in entries(table, 'UNSERVED'))
-    return '\n'.join(lines) + f'\n\nRefused by the device with status 2 (rule 952), as by one that lacks them: {unserved}.'
+    refused = [row for row in entries(table, 'UNSERVED') if row[2] in ('GENERAL', 'CREATE') or row[3] != 'NONE']
+    absent = [row for row in entries(table, 'UNSERVED') if row not in refused]
+    return '\n'.join(lines) + f'''
+
+Refused by the device with status 2 (rule 952), as by one that lacks them, like all other general commands from 0xb00 to 0xcff: {names(refused)}.
+
+Refused with EOPNOTSUPP (rule 952), after which rdma-core's tests skip what needs them: {names(entries(table, 'STEERING'))}.
+
+Refused with EINVAL (rule 953), because no object of their kind can exist: {names(absent)}.'''
+
+
+def names(rows):
+    return ', '.join(f'{name} ({opcode})' for opcode, name, *_ in rows)
+
+
+def clients():
+    table = TREE / 'tests/api/devx_clients.def'
+    answers = {'ANSWERED': 'answered', 'ZEROS': 'zeros', 'UNSUPPORTED': 'EOPNOTSUPP', 'INVALID': 'EINVAL',
+               'BY_STATUS(2)': 'EREMOTEIO, status 2', 'BY_STATUS(3)': 'EREMOTEIO, status 3'}
+    lines = ['| asked for | Linux | DPDK | UCX | SPDK | NVSHMEM | rdma-core | answer |', '|--|--|--|--|--|--|--|--|']
+    rows = [(f'group {number} ({name})', answer, who) for number, name, answer, who in entries(table, 'GROUP')]
+    rows += [(f'{name} ({opcode})', answer, who) for opcode, name, _, _, answer, who in entries(table, 'PROBE')]
+    for name, answer, who in rows:
+        # The kernel passes commands on whether or not a client asks for them.
+        if who.strip('K') or (who and name.startswith('group')):
+            marks = ' | '.join('x' if client in who else '' for client in 'KDUSNR')
+            lines.append(f'| {name} | {marks} | {answers[answer]} |')
+    check(table)
+    return '\n'.join(lines)
+
+
+def check(table):
+    """Both tables have the same commands, so that a new one needs an expected answer."""
+    tested = {(int(opcode, 16), call) for opcode, _, call, *_ in entries(table, 'PROBE')}
+    here = TREE / 'src/devx/commands.def'
+    known = {(int(row[0], 16), row[2]) for macro in ('COMMAND', 'UNSERVED') for row in entries(here, macro)}
+    known |= {(int(row[0], 16), 'CREATE') for row in entries(here, 'STEERING')}
+    missing = known - tested - {(0x100, 'GENERAL')}
+    if missing:
+        raise SystemExit(f'{table} lacks {sorted((hex(opcode), call) for opcode, call in missing)}')
 
 
 def capabilities():
@@ -44,8 +82,10 @@ def capabilities():
 
 def main():
     text = (TREE / 'docs/devx.md').read_text()
-    for name, made in (('commands', commands()), ('capabilities', capabilities())):
-        begin, end = f'<!-- {name}: src/devx/{name}.def -->\n', f'\n<!-- end of {name} -->'
+    tables = (('commands', 'src/devx/commands.def', commands()), ('capabilities', 'src/devx/capabilities.def', capabilities()),
+              ('clients', 'tests/api/devx_clients.def', clients()))
+    for name, source, made in tables:
+        begin, end = f'<!-- {name}: {source} -->\n', f'\n<!-- end of {name} -->'
         before, _, rest = text.partition(begin)
         _, _, after = rest.partition(end)
         if not rest or not after:

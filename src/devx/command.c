@@ -15,12 +15,15 @@ struct entry {
 	uint8_t call, kind;
 	uint16_t in_bytes, out_bytes;
 	int (*function)(struct devx_command *command); /* NULL: not served */
+	bool unsupported;                              /* not served, EOPNOTSUPP */
 };
 
 static const struct entry entries[] = {
 #define COMMAND(opcode, name, call, kind, in, out, function)                                                           \
-	{opcode, CALL_##call, DEVX_##kind, in, out, command_##function},
-#define UNSERVED(opcode, name, call) {opcode, CALL_##call, DEVX_NONE, COMMAND_HEADER, COMMAND_HEADER, NULL},
+	{opcode, CALL_##call, DEVX_##kind, in, out, command_##function, false},
+#define UNSERVED(opcode, name, call, kind)                                                                             \
+	{opcode, CALL_##call, DEVX_##kind, COMMAND_HEADER, COMMAND_HEADER, NULL, false},
+#define STEERING(opcode, name) {opcode, CALL_CREATE, DEVX_NONE, COMMAND_HEADER, COMMAND_HEADER, NULL, true},
 #include "devx/commands.def"
 };
 
@@ -47,12 +50,17 @@ struct request {
 
 /* ---- taking it -------------------------------------------------------------------------------------------------- */
 
+/* General commands without a line: the kernel passes all numbers of this range on. */
+enum { GENERAL_BEGIN = 0xb00, GENERAL_END = 0xd00 };
+static const struct entry unknown_general = {
+	.call = CALL_GENERAL, .in_bytes = COMMAND_HEADER, .out_bytes = COMMAND_HEADER};
+
 static const struct entry *find_entry(enum call call, uint16_t opcode)
 {
 	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++)
 		if (entries[i].opcode == opcode && entries[i].call == call)
 			return &entries[i];
-	return NULL;
+	return call == CALL_GENERAL && opcode >= GENERAL_BEGIN && opcode < GENERAL_END ? &unknown_general : NULL;
 }
 
 /* What the command is about. */
@@ -72,10 +80,10 @@ static bool is_of_other(const struct request *request, const struct devx_command
 	*number = command_get(command, general ? GENERAL_ID : ANY_NUMBER);
 	if (request->call != CALL_MODIFY && request->call != CALL_QUERY)
 		return false;
-	return *number != request->number || (entry->function && kind_of(entry, command) != request->kind);
+	return *number != request->number || kind_of(entry, command) != request->kind;
 }
 
-/* What the kernel refuses before the device sees it: -EINVAL. */
+/* Returns the error of a command that the kernel refuses before the device sees it, or 0. */
 static int check_call(const struct request *request, const struct devx_command *command, const struct entry *entry)
 {
 	uint64_t number;
@@ -88,6 +96,8 @@ static int check_call(const struct request *request, const struct devx_command *
 	if (is_of_other(request, command, entry, &number))
 		return -REFUSE(request->devx->hca, request->name, EINVAL, RULE_DEVX_OTHER_OBJECT, command->opcode,
 			       number, request->number, name_figure(devx_kind_name(request->kind)));
+	if (entry->unsupported)
+		return -REFUSE(request->devx->hca, request->name, EOPNOTSUPP, RULE_DEVX_UNSERVED, command->opcode);
 	return 0;
 }
 

@@ -147,8 +147,8 @@ void step_opcode(struct world *world)
 
 	put(draft.in, 8, 23, 0, object->number);
 	draft.outcomes = OUTCOME(2);
-	/* Of objects that the device cannot make, no number is that of the object: the kernel refuses each query. */
-	draft.refused_by_host = what != 0 || call == 3;
+	/* Of objects that the device cannot make, no number is that of the object: the kernel refuses each change and query. */
+	draft.refused_by_host = what != 0 || call >= 2;
 	/* Of general objects the number has 32 bits, and the command says of which type. */
 	in = issue_in(world, &draft);
 	out = issue_out(world, &draft);
