@@ -89,6 +89,58 @@ static void record_repeated(void **state)
 	own_close(&own);
 }
 
+/* Stores the doorbell of request 0 of @own to a register of @uar, @at bytes from the begin of its page. */
+static void ring_through(const struct own *own, const struct mlx5dv_devx_uar *uar, size_t at)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	*(volatile uint64_t *)((uint8_t *)uar->base_addr + at) = htobe64((uint64_t)own->qpn << 8 | 1);
+}
+
+/*
+ * A program with two UARs rings through either, in both of their registers, while a UAR of another context holds the doorbell of another
+ * queue pair. Each life repeats the value of the record, so only the register says that a request was posted.
+ */
+static void record_repeated_with_two_uars(void **state)
+{
+	struct ibv_context *other_context = open_device();
+	struct mlx5dv_devx_uar *second = mlx5dv_devx_alloc_uar(client.context, MLX5DV_UAR_ALLOC_TYPE_BF);
+	struct mlx5dv_devx_uar *other = mlx5dv_devx_alloc_uar(other_context, MLX5DV_UAR_ALLOC_TYPE_BF);
+	struct own own, unrung;
+
+	(void)state;
+	assert_non_null(other);
+	assert_non_null(second);
+	own_open(&own, &client, 0);
+	own_open(&unrung, &client, 0);
+	own_connect(&own, &own);
+	own_connect(&unrung, &unrung);
+	nothing(&own);
+	nothing(&unrung);
+	reset(&unrung);
+	for (uint32_t life = 0; life < 4; life++) {
+		const struct mlx5dv_devx_uar *uar = life % 2 ? second : own.uar;
+		uint8_t *wqe = own.memory + OWN_REQUESTS;
+
+		reset(&own);
+		ring_through(&own, other, 0x20);
+		expect_silence(&own);
+		put32(wqe, 0, 0);
+		put32(wqe, 4, own.qpn << 8 | 1);
+		put32(wqe, 8, 8);
+		put32(own.memory + OWN_QP_RECORD, 4, 1);
+		own.requests = 1;
+		ring_through(&own, uar, life < 2 ? 0x800 : 0x900);
+		assert_int_equal(own_next_cqe(&own).op_own >> 4, MLX5_CQE_REQ);
+		/* The doorbell of one queue pair does not ring the other, whose record is stale, too. */
+		assert_false(own_has_cqe(&unrung));
+	}
+	own_close(&unrung);
+	own_close(&own);
+	mlx5dv_devx_free_uar(second);
+	mlx5dv_devx_free_uar(other);
+	expect_error(ibv_close_device(other_context), 0);
+}
+
 /* Receives are posted in INIT, before the send queue may be used: their record does not make the other one count. */
 static void receives_do_not_ring(void **state)
 {
@@ -150,8 +202,10 @@ static void record_of_verbs(void **state)
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
-		API_CASE(same_count_again),     API_CASE(record_left_as_it_was),  API_CASE(record_repeated),
-		API_CASE(receives_do_not_ring), API_CASE(record_before_creation), API_CASE(record_of_verbs),
+		API_CASE(same_count_again),     API_CASE(record_left_as_it_was),
+		API_CASE(record_repeated),      API_CASE(record_repeated_with_two_uars),
+		API_CASE(receives_do_not_ring), API_CASE(record_before_creation),
+		API_CASE(record_of_verbs),
 	};
 
 	return run_cases("devx_restart", cases);

@@ -540,9 +540,14 @@ static void fork_while_armed(void **state)
 enum { NUMBER = 0x40c, OTHER_NUMBER = 0x40d };
 
 /* A store of the first 8 bytes of a control segment (mlx5-formats 1.16). */
+static void store_doorbell_to(uint64_t *registers, size_t offset, uint32_t number)
+{
+	__atomic_store_n(registers + offset / sizeof(*registers), htobe64((uint64_t)number << 8 | 1), __ATOMIC_RELEASE);
+}
+
 static void store_doorbell(size_t offset, uint32_t number)
 {
-	__atomic_store_n((uint64_t *)((uint8_t *)page + offset), htobe64((uint64_t)number << 8 | 1), __ATOMIC_RELEASE);
+	store_doorbell_to(page, offset, number);
 }
 
 static void expect_silence(uint32_t times)
@@ -592,6 +597,30 @@ static void stale_record_with_doorbell(void **state)
 	expect_silence(5);
 }
 
+/* Each page of registers is looked at, the oldest and the newest, while the others hold doorbells of other queues. */
+static void stale_record_with_doorbell_of_two_pages(void **state)
+{
+	uint64_t *pages[] = {page, new_page()};
+
+	(void)state;
+	watch_page(watcher, pages[1]);
+	restart();
+	for (uint32_t i = 0; i < 4; i++) {
+		store_doorbell_to(pages[!(i % 2)], 0x800, OTHER_NUMBER);
+		store_doorbell_to(pages[i % 2], i < 2 ? 0x800 : 0x900, NUMBER);
+		assert_true(wait_for(&queue, i + 2));
+		expect_silence(i + 2);
+		assert_true(watch_restart(watcher, &queue.watch, NUMBER));
+	}
+	/* A page that was removed does not ring. */
+	unwatch_page(watcher, pages[1]);
+	store_doorbell_to(pages[1], 0x800, NUMBER);
+	expect_silence(5);
+	munmap(pages[1], PAGE);
+	store_doorbell(0xa00, NUMBER);
+	assert_true(wait_for(&queue, 6));
+}
+
 /* The other record of a stale watch rings it, and it stays stale. */
 static void other_record_of_a_stale_watch(void **state)
 {
@@ -636,6 +665,7 @@ int main(void)
 		CASE(takes_arrivals),
 		CASE(stale_record_is_ignored),
 		CASE(stale_record_with_doorbell),
+		CASE(stale_record_with_doorbell_of_two_pages),
 		CASE(other_record_of_a_stale_watch),
 		CASE(restart_with_record_zero),
 		CASE(stopping_waits),
