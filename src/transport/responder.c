@@ -117,6 +117,17 @@ static bool refused_before_receive(const struct packet *packet)
 	       packet->count > 1;
 }
 
+/* Returns true if the peer of an RC queue pair is the queue pair itself. */
+static bool is_own_peer(const struct hca_qp *qp)
+{
+	if (qp->type != IBV_QPT_RC || qp->attr.dest_qp_num != qp->number)
+		return false;
+	for (size_t i = 0; i < qp->hca->gid_count; i++)
+		if (!memcmp(&qp->hca->gids[i].gid, &qp->path.destination, sizeof(qp->path.destination)))
+			return true;
+	return false;
+}
+
 /*
  * A datagram or an unreliable message that breaks a rule is dropped (IBTA 9.8.2.2, 9.8.3.2); only a receive whose memory
  * cannot be written ends in error, and with it the QP. A reliable one is refused with a NAK, and the QP goes to ERR; a DCT
@@ -162,7 +173,14 @@ static enum responder_state refuse(struct request *request)
 		return RESPONDER_DONE;
 	if (request->event != QP_EVENT_COUNT)
 		qp_raise(qp, request->event);
-	qp_enter_error(qp, record);
+	/*
+	 * The NAK goes to this queue pair. Its requester completes the refused request with the status of the NAK, and then enters ERR;
+	 * until then nothing else is answered, which would replace the NAK.
+	 */
+	if (is_own_peer(qp))
+		request->responder->nak_sent = true;
+	else
+		qp_enter_error(qp, record);
 	return RESPONDER_DONE;
 }
 
