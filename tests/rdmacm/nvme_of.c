@@ -260,6 +260,8 @@ static void accept_connection(void)
 	target.id = event->id;
 	assert_int_equal(rdma_get_local_addr(target.id)->sa_family, AF_INET);
 	assert_int_equal(rdma_get_peer_addr(target.id)->sa_family, AF_INET);
+	assert_int_equal(rdma_get_src_port(target.id), rdma_get_src_port(listener));
+	assert_int_equal(rdma_get_dst_port(target.id), rdma_get_src_port(initiator.id));
 	assert_success(rdma_ack_cm_event(event));
 	create_qp(&target, srq);
 	param.qp_num = target.qp->qp_num;
