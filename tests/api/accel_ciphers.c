@@ -209,8 +209,8 @@ static void crc_then_decrypt(void **state)
 
 /* ---- keys for another queue pair --------------------------------------------------------------------------------------------- */
 
-/* RDMA of the peer, as an NVMe-oF target does it: the key at address 0. */
-static void peer_rdma(enum ibv_wr_opcode opcode, uint32_t rkey, size_t offset, uint32_t bytes)
+/* RDMA of the peer, as an NVMe-oF target does it: the key begins at address 0. */
+static void peer_rdma(enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t address, size_t offset, uint32_t bytes)
 {
 	struct ibv_sge sge = side_sge(&server, offset, bytes);
 	struct ibv_send_wr wr = {.wr_id = 9,
@@ -218,7 +218,7 @@ static void peer_rdma(enum ibv_wr_opcode opcode, uint32_t rkey, size_t offset, u
 				 .num_sge = 1,
 				 .opcode = opcode,
 				 .send_flags = IBV_SEND_SIGNALED,
-				 .wr.rdma = {.rkey = rkey}};
+				 .wr.rdma = {.remote_addr = address, .rkey = rkey}};
 
 	post_send(&pair.server, &wr);
 	expect_completion(&pair.server, 9, opcode == IBV_WR_RDMA_READ ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE);
@@ -243,7 +243,7 @@ static void key_for_nvme_over_fabrics(void **state)
 
 		assert_true(accel_put_cipher(&queue, task, &keys[task % KEYS], sges, 3, &cipher));
 		accel_expect(&queue, task);
-		peer_rdma(IBV_WR_RDMA_READ, keys[task % KEYS].number, TO, sizeof(plain));
+		peer_rdma(IBV_WR_RDMA_READ, keys[task % KEYS].number, 0, TO, sizeof(plain));
 		model_gather(&client, sges, 3, plain);
 		expected_bytes(&secret, &cipher, plain, wire, sizeof(plain));
 		memcpy(server.expected + TO, wire, sizeof(wire));
@@ -254,11 +254,84 @@ static void key_for_nvme_over_fabrics(void **state)
 		accel_expect(&queue, task);
 		memset(server.memory + TO, (int)task, sizeof(plain));
 		memset(server.expected + TO, (int)task, sizeof(plain));
-		peer_rdma(IBV_WR_RDMA_WRITE, keys[0].number, TO, sizeof(plain));
+		peer_rdma(IBV_WR_RDMA_WRITE, keys[0].number, 0, TO, sizeof(plain));
 		cipher.direction = ACCEL_DECRYPT;
 		expected_bytes(&secret, &cipher, server.expected + TO, plain, sizeof(plain));
 		model_scatter(&client, sges, 3, plain);
 		side_compare(&client);
+	}
+	accel_destroy(&secret.dek);
+	close_accel();
+}
+
+/* A target with small buffers moves the data of one key in parts, in any order: each block keeps its tweak. */
+static void parts_of_a_key(void **state)
+{
+	enum { PARTS = 4, PART = 2 * 512 };
+	static const size_t orders[][PARTS] = {{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}};
+	struct ibv_sge sges[5];
+	struct accel_cipher cipher;
+	struct secret secret;
+	uint8_t plain[PARTS * PART], wire[PARTS * PART];
+
+	(void)state;
+	open_accel();
+	secret = open_secret(64, false, 5);
+	accel_cut(&client, FROM, sizeof(plain), 5, sges);
+	for (size_t i = 0; i < ARRAY_SIZE(orders); i++) {
+		size_t back = 8192 + i * 100;
+
+		note("order %zu", i);
+		cipher = cipher_of(&secret, ACCEL_ENCRYPT, 1, 300);
+		assert_true(accel_put_cipher(&queue, 1, &keys[0], sges, 5, &cipher));
+		accel_expect(&queue, 1);
+		for (size_t part = 0; part < PARTS; part++)
+			peer_rdma(IBV_WR_RDMA_READ, keys[0].number, orders[i][part] * PART, TO + orders[i][part] * PART,
+				  PART);
+		model_gather(&client, sges, 5, plain);
+		expected_bytes(&secret, &cipher, plain, wire, sizeof(wire));
+		memcpy(server.expected + TO, wire, sizeof(wire));
+		side_compare(&server);
+		for (size_t part = 0; part < PARTS; part++)
+			peer_rdma(IBV_WR_RDMA_WRITE, keys[0].number, orders[i][part] * PART,
+				  back + orders[i][part] * PART, PART);
+		cipher.direction = ACCEL_DECRYPT;
+		expected_bytes(&secret, &cipher, server.expected + back, plain, sizeof(plain));
+		model_scatter(&client, sges, 5, plain);
+		side_compare(&client);
+	}
+	accel_destroy(&secret.dek);
+	close_accel();
+}
+
+/* Data within a capsule: a SEND whose second piece is the key. */
+static void key_in_a_capsule(void **state)
+{
+	struct ibv_sge pieces[3], capsule[2] = {side_sge(&client, 40000, 64), {.length = 4096}};
+	struct ibv_sge receive = side_sge(&server, TO, 64 + 4096);
+	struct ibv_send_wr wr = {
+		.wr_id = 9, .sg_list = capsule, .num_sge = 2, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+	struct secret secret;
+
+	(void)state;
+	open_accel();
+	secret = open_secret(32, false, 6);
+	accel_cut(&client, FROM, 4096, 3, pieces);
+	for (uint64_t task = 1; task <= 10; task++) {
+		struct accel_cipher cipher = cipher_of(&secret, ACCEL_ENCRYPT, task & 1 ? 1 : 3, 7 * task);
+		uint8_t plain[4096];
+
+		assert_true(accel_put_cipher(&queue, task, &keys[task], pieces, 3, &cipher));
+		accel_expect(&queue, task);
+		capsule[1].lkey = keys[task].number;
+		post_receive(&pair.server, task, &receive, 1);
+		post_send(&pair.client, &wr);
+		expect_completion(&pair.client, 9, IBV_WC_SEND);
+		expect_completion(&pair.server, task, IBV_WC_RECV);
+		model_gather(&client, pieces, 3, plain);
+		memcpy(server.expected + TO, client.expected + 40000, 64);
+		expected_bytes(&secret, &cipher, plain, server.expected + TO + 64, 4096);
+		side_compare(&server);
 	}
 	accel_destroy(&secret.dek);
 	close_accel();
@@ -278,11 +351,11 @@ static void plain_key_for_nvme_over_fabrics(void **state)
 		accel_cut(&client, FROM + count, sizeof(bytes), count, sges);
 		assert_true(accel_put_umr(&queue, count, &key, sges, count, NULL));
 		accel_expect(&queue, count);
-		peer_rdma(IBV_WR_RDMA_READ, key.number, TO, sizeof(bytes));
+		peer_rdma(IBV_WR_RDMA_READ, key.number, 0, TO, sizeof(bytes));
 		model_gather(&client, sges, count, bytes);
 		memcpy(server.expected + TO, bytes, sizeof(bytes));
 		side_compare(&server);
-		peer_rdma(IBV_WR_RDMA_WRITE, key.number, FROM + count * 5000 % 16384, sizeof(bytes));
+		peer_rdma(IBV_WR_RDMA_WRITE, key.number, 0, FROM + count * 5000 % 16384, sizeof(bytes));
 		model_scatter(&client, sges, count, server.expected + FROM + count * 5000 % 16384);
 		side_compare(&client);
 	}
@@ -295,7 +368,8 @@ int main(void)
 	const struct CMUnitTest cases[] = {
 		API_CASE(blocks_of_each_size),       API_CASE(pieces_across_blocks),
 		API_CASE(encrypt_then_crc),          API_CASE(crc_then_decrypt),
-		API_CASE(key_for_nvme_over_fabrics), API_CASE(plain_key_for_nvme_over_fabrics),
+		API_CASE(key_for_nvme_over_fabrics), API_CASE(parts_of_a_key),
+		API_CASE(key_in_a_capsule),          API_CASE(plain_key_for_nvme_over_fabrics),
 	};
 
 	return run_cases("accel_ciphers", cases);

@@ -275,6 +275,7 @@ static void expect_failure(const struct failure *failure)
 	completion = accel_next(&cq);
 	assert_int_equal(completion.opcode, MLX5_CQE_REQ_ERR);
 	assert_int_equal(completion.syndrome, failure->syndrome);
+	assert_int_not_equal(((struct mlx5_err_cqe *)&completion.cqe)->vendor_err_synd, 0);
 	assert_int_equal(completion.task, failure->quiet ? 0 : BAD_TASK);
 	for (uint64_t task = failure->quiet ? BAD_TASK : BAD_TASK + 1; task <= TASKS; task++) {
 		completion = accel_next(&cq);
