@@ -58,7 +58,6 @@ static void device_init(struct user_device *device, size_t index)
 	struct ibv_device *base = &device->base;
 
 	device->hca = hca_device(index);
-	device->index = (int)index;
 	base->node_type = IBV_NODE_CA;
 	base->transport_type = IBV_TRANSPORT_IB;
 	snprintf(base->name, sizeof(base->name), "%s", hca_name(device->hca));
@@ -123,9 +122,11 @@ const char *softhca_ibv_get_device_name(struct ibv_device *device)
 	return device->name;
 }
 
+/* The kernel has not assigned an index. UCX asks the kernel about the device that has one, and reports errors. */
 int softhca_ibv_get_device_index(struct ibv_device *device)
 {
-	return to_user_device(device)->index;
+	(void)device;
+	return -1;
 }
 
 __be64 softhca_ibv_get_device_guid(struct ibv_device *device)

@@ -36,7 +36,6 @@
 struct user_device {
 	struct ibv_device base; /* first: clients hold struct ibv_device * */
 	struct hca *hca;
-	int index;
 };
 
 struct devx;
