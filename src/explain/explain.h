@@ -29,6 +29,16 @@ enum explain_rule {
 
 #define EXPLAIN_ARGS 8
 
+/*
+ * Where a queue pair is, as three figures: the id of its process, or one of these; then the subnet prefix and the interface
+ * id of its host's GID, which are 0 unless the first figure is ORIGIN_HOST. Queue pairs of other hosts are in processes
+ * whose ids are not known.
+ */
+#define EXPLAIN_ORIGIN 3
+#define ORIGIN_THIS_PROCESS 0
+#define ORIGIN_OTHER_PROCESS UINT64_MAX
+#define ORIGIN_HOST (UINT64_MAX - 1)
+
 /* What a record is about. Fields that do not apply are 0. */
 struct explain_subject {
 	const char *call;    /* refused call by name ("ibv_reg_mr"), static string; NULL for a work request */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Explanation records as text: the rule's sentence with the record's figures. */
+#include <arpa/inet.h>
+#include <endian.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -90,8 +92,29 @@ add_known(struct text *out, const char *format, uint64_t value, const char *unkn
 		add(out, "%s", unknown);
 }
 
-static void add_figure(struct text *out, const char *format, size_t length, uint64_t value)
+/* The figures of EXPLAIN_ORIGIN. An IPv4-mapped GID (RFC 4291, 2.5.5.2) appears as the IPv4 address. */
+static void add_origin(struct text *out, const uint64_t *figures)
 {
+	uint64_t gid[2] = {htobe64(figures[1]), htobe64(figures[2])};
+	bool mapped = figures[1] == 0 && figures[2] >> 32 == 0xffff;
+	const char *bytes = (const char *)gid;
+	char address[INET6_ADDRSTRLEN];
+
+	if (figures[0] == ORIGIN_THIS_PROCESS)
+		add(out, "this process");
+	else if (figures[0] == ORIGIN_OTHER_PROCESS)
+		add(out, "another process");
+	else if (figures[0] != ORIGIN_HOST)
+		add(out, "process %" PRIu64, figures[0]);
+	else if (inet_ntop(mapped ? AF_INET : AF_INET6, bytes + (mapped ? 12 : 0), address, sizeof(address)))
+		add(out, "host %s", address);
+}
+
+/* Adds the first figure of @args in @format; some formats have more than one. */
+static void add_figure(struct text *out, const char *format, size_t length, const uint64_t *args)
+{
+	uint64_t value = *args;
+
 #define IS(word) (length == sizeof(word) - 1 && !memcmp(format, word, length))
 	if (IS("x"))
 		add(out, "0x%" PRIx64, value);
@@ -103,6 +126,8 @@ static void add_figure(struct text *out, const char *format, size_t length, uint
 		add_known(out, " of queue pair 0x%" PRIx64, value, "");
 	else if (IS("process"))
 		add_known(out, "process %" PRIu64, value, "a process that is not known");
+	else if (IS("origin"))
+		add_origin(out, args);
 	else if (IS("access"))
 		add_mask(out, value, access_names);
 	else if (IS("rights"))
@@ -151,7 +176,7 @@ static void add_sentence(struct text *out, const char *text, const uint64_t *arg
 
 		rest = rule_placeholder(text, &figure, &format, &length);
 		if (rest)
-			add_figure(out, format, length, args[figure]);
+			add_figure(out, format, length, args + figure);
 		else
 			add(out, "%c", *text);
 		text = rest ? rest : text + 1;

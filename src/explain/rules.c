@@ -44,6 +44,6 @@ uint32_t rule_figures(enum explain_rule rule)
 
 	for (const char *text = rule_text(rule)->text; *text; text++)
 		if (rule_placeholder(text, &figure, &format, &length) && figure >= count)
-			count = figure + 1;
+			count = figure + (strncmp(format, "origin}", 7) ? 1 : EXPLAIN_ORIGIN);
 	return count;
 }

@@ -37,6 +37,62 @@ static struct expected expected_by(struct hca_qp *qp)
 	return (struct expected){qp->link, &qp->path, &qp->connection, qp->attr.dest_qp_num};
 }
 
+static void put_origin(uint64_t *figures, uint64_t process, const union ibv_gid *host)
+{
+	figures[0] = process;
+	figures[1] = host ? PREFIX(host) : 0;
+	figures[2] = host ? INTERFACE(host) : 0;
+}
+
+/* @process is 0 if it is not known. */
+static void put_process(uint64_t *figures, pid_t process)
+{
+	put_origin(figures, process > 0 ? (uint64_t)process : ORIGIN_OTHER_PROCESS, NULL);
+}
+
+void origin_of_packet(const struct packet *packet, uint64_t *figures)
+{
+	const struct link *link = packet->link;
+	pid_t process = 0;
+
+	if (!link || link->immediate) {
+		put_origin(figures, ORIGIN_THIS_PROCESS, NULL);
+	} else if (link->paired) {
+		routes->connection_leads_to(packet->connection, packet->source_qpn, &process);
+		put_process(figures, process);
+	} else {
+		put_origin(figures, ORIGIN_HOST, &packet->path->source);
+	}
+}
+
+void origin_of_peer(const struct hca_qp *qp, uint64_t *figures)
+{
+	const struct link *link = qp->dci ? qp->dci->target.link : qp->link;
+	uint32_t number = qp->dci ? qp->dci->target.number : qp->attr.dest_qp_num;
+
+	if (!link || link->immediate)
+		put_origin(figures, ORIGIN_THIS_PROCESS, NULL);
+	else if (link->paired)
+		put_process(figures, routes->process_of(number));
+	else
+		put_origin(figures, ORIGIN_HOST, qp->dci ? &qp->dci->target.path.destination : &qp->path.destination);
+}
+
+uint32_t origin_number(const struct hca_qp *qp, const struct packet *packet)
+{
+	const struct link *link = qp->dci ? qp->dci->target.link : qp->link;
+	uint32_t number = qp->dci ? qp->dci->target.number : qp->attr.dest_qp_num;
+	pid_t process;
+	bool is_peer;
+
+	if (packet->source_qpn || !link || packet->link != link)
+		return packet->source_qpn;
+	/* Before its first packet was accepted, a queue pair does not know which connection its peer uses. */
+	is_peer = link->paired ? routes->connection_leads_to(packet->connection, number, &process)
+			       : origin_is(link, qp->dci ? &qp->dci->target.path : &qp->path, 0, packet);
+	return is_peer ? number : 0;
+}
+
 static struct refusal what_differs(const struct hca_qp *qp, const struct expected *peer, const struct packet *packet,
 				   pid_t process)
 {

@@ -37,6 +37,13 @@ static inline bool origin_is(const struct link *link, const struct packet_path *
 	return !link->paired || packet->connection == connection;
 }
 
+/** Figures for explanations (EXPLAIN_ORIGIN): the process or the host that sent @packet. Inside an epoch section. */
+void origin_of_packet(const struct packet *packet, uint64_t *figures);
+/** The same for the peer of @qp, whose lock is held: that of a DCI is its present target. */
+void origin_of_peer(const struct hca_qp *qp, uint64_t *figures);
+/** Returns the number of the queue pair that sent @packet to @qp, 0 if it is not known. */
+uint32_t origin_number(const struct hca_qp *qp, const struct packet *packet);
+
 /** Completes origin_is_peer(). Returns false when it was counted and explained that @packet is not the peer's. */
 bool origin_look_again(struct hca_qp *qp, const struct packet *packet);
 

@@ -4,7 +4,19 @@
 
 #include <string.h>
 
+#include "transport/requester.h"
 #include "transport/transport.h"
+
+/* Headers of connected transports do not name the sender's queue pair: it is the peer, if @qp has one. */
+static uint32_t sender_of(const struct hca_qp *qp, const struct packet *packet)
+{
+	uint32_t peer;
+
+	if (packet->source_qpn)
+		return packet->source_qpn;
+	requester_peer(qp, &peer);
+	return peer;
+}
 
 static uint32_t clipped(uint64_t length)
 {
@@ -75,14 +87,14 @@ void record_local(const struct hca_qp *qp, uint16_t index, uint8_t opcode)
 void record_arrived(const struct hca_qp *qp, const struct packet *packet, uint32_t count)
 {
 	put_packet(timeline_now(), qp->number, TIMELINE_WHAT(TIMELINE_ARRIVE, packet->message, packet->syndrome),
-		   packet, packet->source_qpn, count);
+		   packet, sender_of(qp, packet), count);
 }
 
 void record_acknowledged(const struct hca_qp *qp, const struct packet *packet)
 {
 	timeline_begin_call(timeline_now());
 	timeline_put(timeline_time(), TIMELINE_WHAT(TIMELINE_ARRIVE, packet->message, packet->syndrome), qp->number,
-		     packet->psn, 0, TIMELINE_PACKETS(packet->source_qpn, 1, packet->place));
+		     packet->psn, 0, TIMELINE_PACKETS(sender_of(qp, packet), 1, packet->place));
 }
 
 void record_answer(const struct hca_qp *qp, const struct packet *packet)
@@ -95,7 +107,7 @@ void record_stopped(const struct hca_qp *qp, const struct packet *packet, uint8_
 		    uint32_t rule)
 {
 	timeline_put(timeline_now(), TIMELINE_WHAT(TIMELINE_STOP, from, to), qp->number, expected, rule,
-		     TIMELINE_PACKETS(packet->source_qpn, packet->count, packet->place));
+		     TIMELINE_PACKETS(sender_of(qp, packet), packet->count, packet->place));
 }
 
 void record_timeout(const struct hca_qp *qp, uint32_t psn)

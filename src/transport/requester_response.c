@@ -6,6 +6,7 @@
 #include "core/thread_memory.h"
 #include "device/counters.h"
 #include "transport/dci.h"
+#include "transport/origin.h"
 #include "transport/requester_acknowledge.h"
 #include "transport/wqe_parse.h"
 #include "wire/routes.h"
@@ -93,6 +94,18 @@ static bool find_entry(struct requester *requester, uint32_t psn, uint32_t *posi
 	return false;
 }
 
+/* The figures of the rules about NAKs. */
+static struct refusal nak_refusal(const struct hca_qp *qp, enum explain_rule rule, uint32_t psn)
+{
+	struct refusal why = {rule, {psn}};
+	uint32_t peer;
+
+	requester_peer(qp, &peer);
+	why.args[1] = peer;
+	origin_of_peer(qp, why.args + 2);
+	return why;
+}
+
 static void fail_refused(struct hca_qp *qp, const struct packet *packet)
 {
 	static const struct {
@@ -105,13 +118,11 @@ static void fail_refused(struct hca_qp *qp, const struct packet *packet)
 	};
 	uint8_t code = packet->syndrome & AETH_CODE_MASK;
 	struct refusal why = packet->why;
-	uint32_t peer;
 
 	if (code >= sizeof(codes) / sizeof(codes[0]))
 		code = NAK_INVALID_REQUEST;
-	requester_peer(qp, &peer);
 	if (why.rule == RULE_NONE)
-		why = (struct refusal){codes[code].rule, {packet->psn, peer}};
+		why = nak_refusal(qp, codes[code].rule, packet->psn);
 	requester_fail_front(qp, codes[code].syndrome, &why);
 }
 
@@ -119,14 +130,18 @@ static void retry_later(struct hca_qp *qp, const struct packet *packet)
 {
 	struct requester *requester = &qp->requester;
 	uint8_t code = packet->syndrome & AETH_CODE_MASK;
+	uint64_t where[EXPLAIN_ORIGIN];
 	uint32_t peer;
 
 	requester_peer(qp, &peer);
 	if (qp->attr.rnr_retry != RNR_RETRY_FOREVER) {
 		if (!requester->rnr_retries_left) {
-			struct refusal why = {RULE_RNR_EXHAUSTED,
-					      {peer, qp->attr.rnr_retry, rnr_timer_ns(code) / 1000}};
+			struct refusal why;
 
+			origin_of_peer(qp, where);
+			why = (struct refusal){RULE_RNR_EXHAUSTED,
+					       {peer, qp->attr.rnr_retry, rnr_timer_ns(code) / 1000, where[0], where[1],
+						where[2]}};
 			requester_fail_front(qp, MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR, &why);
 			return;
 		}
@@ -149,10 +164,12 @@ void requester_give_up(struct hca_qp *qp)
 	const struct link *link = requester_peer(qp, &peer);
 	const char *name = link ? link->name : "none";
 	struct refusal why;
-	uint64_t chars = 0;
+	uint64_t chars = 0, where[EXPLAIN_ORIGIN];
 
 	memcpy(&chars, name, strnlen(name, sizeof(chars)));
-	why = (struct refusal){RULE_RETRY_EXHAUSTED, {peer, qp->attr.retry_cnt, qp->attr.timeout, chars}};
+	origin_of_peer(qp, where);
+	why = (struct refusal){RULE_RETRY_EXHAUSTED,
+			       {peer, qp->attr.retry_cnt, qp->attr.timeout, chars, where[0], where[1], where[2]}};
 	counter_add(qp->hca, COUNTER_RETRIES_EXHAUSTED, 1);
 	requester_fail_front(qp, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR, &why);
 }

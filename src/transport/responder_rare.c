@@ -3,6 +3,7 @@
 #include "device/counters.h"
 #include "device/gid.h"
 #include "transport/drop.h"
+#include "transport/origin.h"
 #include "transport/responder_steps.h"
 
 /*
@@ -66,6 +67,16 @@ enum responder_state responder_refuse_length(struct request *request)
 }
 
 /* IBTA 9.7.4.1 and 9.7.5.2.4: NAK for an invalid request, without a check of the bytes after BTH. */
+enum responder_state responder_refuse_qkey(struct request *request)
+{
+	const struct packet *packet = request->packet;
+	uint64_t from[EXPLAIN_ORIGIN];
+
+	origin_of_packet(packet, from);
+	return RESPONDER_REFUSAL(request, 0, 0, QP_EVENT_COUNT, RULE_DATAGRAM_QKEY, packet->qkey,
+				 request->qp->attr.qkey, packet->source_qpn, from[0], from[1], from[2]);
+}
+
 enum responder_state responder_refuse_opcode(struct request *request)
 {
 	const struct packet *packet = request->packet;

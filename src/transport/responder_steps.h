@@ -20,6 +20,8 @@ void responder_leave_out(struct request *request, uint32_t known);
 enum responder_state responder_refuse_length(struct request *request);
 /** Refuses a request whose opcode this device does not support. */
 enum responder_state responder_refuse_opcode(struct request *request);
+/** Refuses a datagram whose Q_Key is not the queue pair's. */
+enum responder_state responder_refuse_qkey(struct request *request);
 /** There is no receive for the message. */
 enum responder_state responder_no_receive(struct request *request);
 /** The first packet of the connection, in RTR. */
@@ -109,8 +111,7 @@ SPECIALISED enum responder_state check_operation(struct request *request, const 
 
 	if (kind.transport.datagram) {
 		if (packet->qkey != qp->attr.qkey)
-			return RESPONDER_REFUSAL(request, 0, 0, QP_EVENT_COUNT, RULE_DATAGRAM_QKEY, packet->qkey,
-						 qp->attr.qkey, packet->source_qpn);
+			return RESPONDER_RARELY(kind, responder_refuse_qkey(request));
 		return RESPONDER_CHECK_RECEIVE;
 	}
 	/*

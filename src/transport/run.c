@@ -41,11 +41,17 @@ static void dropped(const struct packet *packet, struct hca *hca, const struct r
 	packet_explain_drop(hca, packet, &(struct explain_subject){.qpn = packet->destination_qpn}, why);
 }
 
-#define DROP(packet, hca, rule_number, ...)                                                                            \
-	dropped(packet, hca,                                                                                           \
-		&(struct refusal){rule_number,                                                                         \
-				  {(packet)->message, (packet)->source_qpn, (packet)->destination_qpn,                 \
-				   ##__VA_ARGS__}})
+static void drop_from(const struct packet *packet, struct hca *hca, struct refusal *why)
+{
+	origin_of_packet(packet, why->args + 3);
+	dropped(packet, hca, why);
+}
+
+/* @sender: number of the queue pair that sent @packet, 0 if it is not known. Figures 3 to 5 name its process or host. */
+#define DROP(packet, sender, hca, rule_number, ...)                                                                    \
+	drop_from(packet, hca,                                                                                         \
+		  &(struct refusal){rule_number,                                                                       \
+				    {(packet)->message, sender, (packet)->destination_qpn, 0, 0, 0, ##__VA_ARGS__}})
 
 /* The packets of a run that came over a link which did not count them; of a READ request, those of its response. */
 static void set_count(struct packet *packet, const struct hca_qp *qp)
@@ -63,12 +69,12 @@ static void deliver(struct run *run, struct packet *packet, struct hca_qp *qp)
 
 	if (!qp_receives(qp)) {
 		counter_add(qp->hca, COUNTER_DROPPED_STATE, 1);
-		DROP(packet, qp->hca, RULE_PACKET_STATE, qp->state);
+		DROP(packet, origin_number(qp, packet), qp->hca, RULE_PACKET_STATE, qp->state);
 		return;
 	}
 	if (!has_half(qp, packet)) {
 		counter_add(qp->hca, COUNTER_DROPPED_STATE, 1);
-		DROP(packet, qp->hca, RULE_PACKET_TRANSPORT, qp->type);
+		DROP(packet, origin_number(qp, packet), qp->hca, RULE_PACKET_TRANSPORT, qp->type);
 		return;
 	}
 	if (!origin_is_peer(qp, packet))
@@ -137,7 +143,7 @@ static void handle_multicast(struct run *run, const struct packet *packet)
 	uint32_t i = list ? multicast_next(list, group, 0) : 0;
 
 	if (packet->destination_qpn != MULTICAST_QPN) {
-		DROP(packet, device_of_sender(packet), RULE_MULTICAST_QP);
+		DROP(packet, packet->source_qpn, device_of_sender(packet), RULE_MULTICAST_QP);
 		return;
 	}
 	if (packet->link == routes->local() && (!list || i == list->count))
@@ -167,7 +173,7 @@ static void handle_without_qp(struct packet *packet)
 	hca = device_of_sender(packet);
 
 	counter_add(hca, COUNTER_DROPPED_NO_QP, 1);
-	DROP(packet, hca, RULE_PACKET_NO_QP);
+	DROP(packet, packet->source_qpn, hca, RULE_PACKET_NO_QP);
 }
 
 static bool drain_packets(struct run *run, const struct hca_qp *self)

@@ -340,7 +340,7 @@ void qp_connect(struct device *device, struct ibv_qp *qp, const union ibv_gid *g
 				    .sq_psn = psn,
 				    .timeout = patience.timeout,
 				    .retry_cnt = patience.retries,
-				    .rnr_retry = 7,
+				    .rnr_retry = patience.rnr_once ? 1 : 7,
 				    .max_rd_atomic = 8},
 	       IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
 }

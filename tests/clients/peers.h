@@ -75,6 +75,7 @@ struct ibv_qp *qp_new(struct device *device, struct ibv_cq *send_cq, struct ibv_
 /* How fast a QP gives up: local ACK timeout 4.096 us * 2^timeout, up to four times as long in effect (IBTA 9.9.2.1). */
 struct patience {
 	uint8_t timeout, retries;
+	bool rnr_once; /* gives up after one RNR NAK more; otherwise never */
 };
 
 /** To RTS. PSNs: @psn is this side's first, @peer_psn the other's. */

@@ -188,7 +188,7 @@ void case_NAK_INVALID_REQUEST(void **state)
 	expect_completion(IBV_WC_REM_INV_REQ_ERR, RULE_NAK_INVALID_REQUEST);
 	expect_line(
 		qp[CLIENT], RULE_NAK_INVALID_REQUEST,
-		"mlx5_0 qp 0x%x SEND wr_id 7 → REM_INV_REQ_ERR: queue pair 0x%x, of another process, refused packet 0x100 "
+		"mlx5_0 qp 0x%x SEND wr_id 7 → REM_INV_REQ_ERR: queue pair 0x%x of this process refused packet 0x100 "
 		"as an invalid request. [91 NAK_INVALID_REQUEST; ",
 		qp[CLIENT]->qp_num, qp[SERVER]->qp_num);
 }
@@ -200,7 +200,7 @@ void case_NAK_REMOTE_ACCESS(void **state)
 	expect_completion(IBV_WC_REM_ACCESS_ERR, RULE_NAK_REMOTE_ACCESS);
 	expect_line(
 		qp[CLIENT], RULE_NAK_REMOTE_ACCESS,
-		"mlx5_0 qp 0x%x SEND wr_id 7 → REM_ACCESS_ERR: queue pair 0x%x, of another process, refused packet 0x100: "
+		"mlx5_0 qp 0x%x SEND wr_id 7 → REM_ACCESS_ERR: queue pair 0x%x of this process refused packet 0x100: "
 		"remote access error. [92 NAK_REMOTE_ACCESS; ",
 		qp[CLIENT]->qp_num, qp[SERVER]->qp_num);
 }
@@ -210,11 +210,10 @@ void case_NAK_REMOTE_OPERATION(void **state)
 	(void)state;
 	refuse(NAK_REMOTE_OPERATION);
 	expect_completion(IBV_WC_REM_OP_ERR, RULE_NAK_REMOTE_OPERATION);
-	expect_line(
-		qp[CLIENT], RULE_NAK_REMOTE_OPERATION,
-		"mlx5_0 qp 0x%x SEND wr_id 7 → REM_OP_ERR: queue pair 0x%x, of another process, refused packet 0x100: "
-		"remote operational error. [93 NAK_REMOTE_OPERATION; ",
-		qp[CLIENT]->qp_num, qp[SERVER]->qp_num);
+	expect_line(qp[CLIENT], RULE_NAK_REMOTE_OPERATION,
+		    "mlx5_0 qp 0x%x SEND wr_id 7 → REM_OP_ERR: queue pair 0x%x of this process refused packet 0x100: "
+		    "remote operational error. [93 NAK_REMOTE_OPERATION; ",
+		    qp[CLIENT]->qp_num, qp[SERVER]->qp_num);
 }
 
 /* The device's thread is there from the first wait on, so this comes before any. */

@@ -50,9 +50,10 @@ static void packet_no_qp(void)
 {
 	to_ud();
 	send_datagram(NO_QP, PAIR_QKEY);
-	expect_about_qp(PACKET_NO_QP, NO_QP,
-			": SEND of queue pair 0x%x for queue pair 0xabcdef, which does not exist: dropped",
-			pair.client.qp->qp_num);
+	expect_about_qp(
+		PACKET_NO_QP, NO_QP,
+		": SEND of queue pair 0x%x from this process for queue pair 0xabcdef, which does not exist: dropped",
+		pair.client.qp->qp_num);
 }
 
 static void packet_state(void)
@@ -61,9 +62,10 @@ static void packet_state(void)
 	modify(&pair.server, (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, IBV_QP_STATE);
 	endpoint_to_init(&pair.server);
 	send_datagram(pair.server.qp->qp_num, PAIR_QKEY);
-	expect_about_qp(PACKET_STATE, pair.server.qp->qp_num,
-			": SEND of queue pair 0x%x for queue pair 0x%x, which is in state INIT: dropped",
-			pair.client.qp->qp_num, pair.server.qp->qp_num);
+	expect_about_qp(
+		PACKET_STATE, pair.server.qp->qp_num,
+		": SEND of queue pair 0x%x from this process for queue pair 0x%x, which is in state INIT: dropped",
+		pair.client.qp->qp_num, pair.server.qp->qp_num);
 }
 
 static void packet_transport(void)
@@ -75,7 +77,7 @@ static void packet_transport(void)
 	pair_open(&other, &client, &server, &options);
 	send_datagram(other.server.qp->qp_num, PAIR_QKEY);
 	expect_about_qp(PACKET_TRANSPORT, other.server.qp->qp_num,
-			": SEND of queue pair 0x%x for queue pair 0x%x, which is of type UC: dropped",
+			": SEND of queue pair 0x%x from this process for queue pair 0x%x, which is of type UC: dropped",
 			pair.client.qp->qp_num, other.server.qp->qp_num);
 	pair_close(&other);
 }
@@ -147,9 +149,10 @@ static void datagram_qkey(void)
 {
 	to_ud();
 	send_datagram(pair.server.qp->qp_num, 0x777);
-	expect_about_qp(DATAGRAM_QKEY, pair.server.qp->qp_num,
-			": a datagram with Q_Key 0x777 from queue pair 0x%x; the Q_Key here is 0x%x: dropped",
-			pair.client.qp->qp_num, PAIR_QKEY);
+	expect_about_qp(
+		DATAGRAM_QKEY, pair.server.qp->qp_num,
+		": a datagram with Q_Key 0x777 from queue pair 0x%x of this process; the Q_Key here is 0x%x: dropped",
+		pair.client.qp->qp_num, PAIR_QKEY);
 }
 
 static struct ibv_ah *ah_to_group(void)
@@ -187,9 +190,10 @@ static void multicast_nobody(void)
 static void multicast_qp(void)
 {
 	send_to_group(ah_to_group(), NO_QP);
-	expect_about_qp(MULTICAST_QP, NO_QP,
-			": SEND of queue pair 0x%x for a multicast group names queue pair 0xabcdef: dropped",
-			pair.client.qp->qp_num);
+	expect_about_qp(
+		MULTICAST_QP, NO_QP,
+		": SEND of queue pair 0x%x from this process for a multicast group names queue pair 0xabcdef: dropped",
+		pair.client.qp->qp_num);
 }
 
 /* min_rnr_timer 1 is 0.01 ms (IBTA table 45). */
@@ -201,7 +205,8 @@ static void rnr_exhausted(void)
 	endpoint_to_rtr(&pair.server);
 	post_send(&pair.client, &wr);
 	expect_failure(&pair.client, WR_ID, RNR_RETRY_EXC_ERR, RNR_EXHAUSTED, "SEND",
-		       "queue pair 0x%x had no receive posted, 2 times again after 10 us each", pair.server.qp->qp_num);
+		       "queue pair 0x%x of this process had no receive posted, 2 times again after 10 us each",
+		       pair.server.qp->qp_num);
 }
 
 static void retry_exhausted(void)
@@ -211,12 +216,13 @@ static void retry_exhausted(void)
 	impatient((struct ibv_qp_attr){.timeout = 3, .retry_cnt = 2, .rnr_retry = 7});
 	post_send(&pair.client, &wr);
 	expect_failure(&pair.client, WR_ID, RETRY_EXC_ERR, RETRY_EXHAUSTED, "SEND",
-		       "queue pair 0x%x did not answer, 2 times again (timeout 3; link: local)",
+		       "queue pair 0x%x of this process did not answer, 2 times again (timeout 3; link: local)",
 		       pair.server.qp->qp_num);
 	/* What it might have been is told of the other QP. */
-	expect_about_qp(PACKET_STATE, pair.server.qp->qp_num,
-			": SEND of queue pair 0x%x for queue pair 0x%x, which is in state INIT: dropped",
-			pair.client.qp->qp_num, pair.server.qp->qp_num);
+	expect_about_qp(
+		PACKET_STATE, pair.server.qp->qp_num,
+		": SEND of queue pair 0x%x from this process for queue pair 0x%x, which is in state INIT: dropped",
+		pair.client.qp->qp_num, pair.server.qp->qp_num);
 }
 
 /* A CQ for one completion has a ring of two (mlx5-formats 3.1); three WRITEs complete into it. */

@@ -352,6 +352,10 @@ class Timeline(unittest.TestCase):
         trace.check(self)
         trace.check_order(self, trace.requests())
         self.assertEqual(len(trace.requests('SEND')), 2 * rounds)
+        # Headers do not carry the sender's number; the end that receives has it as dest_qp_num.
+        peers = [(e['pid'], e['args']['peer']) for e in trace.events if 'peer' in e.get('args', {})]
+        self.assertEqual(len(set(peers)), 2)
+        self.assertNotIn(0, {peer for _, peer in peers})
         # A process that a busy machine stops for longer than the timeout has its messages sent again.
         whole = [flow for flow in trace.flows('message').values() if re.match('s+t+f', phases(flow))]
         self.assertEqual(len(whole), 2 * rounds)

@@ -311,21 +311,21 @@ static void figures_that_are_not_known(void **state)
 {
 	static const struct {
 		enum explain_rule rule;
-		uint64_t args[4];
+		uint64_t args[EXPLAIN_ARGS];
 		const char *text;
 	} records[] = {
 		{RULE_PACKET_STATE,
-		 {MESSAGE_WRITE, 0, 0x4012, IBV_QPS_ERR},
-		 ": RDMA WRITE for queue pair 0x4012, which is in state ERR: dropped"},
+		 {MESSAGE_WRITE, 0, 0x4012, ORIGIN_HOST, 0, 0xffffc0000207, IBV_QPS_ERR},
+		 ": RDMA WRITE from host 192.0.2.7 for queue pair 0x4012, which is in state ERR: dropped"},
 		{RULE_PACKET_STATE,
-		 {MESSAGE_WRITE, 0x4711, 0x4012, IBV_QPS_ERR},
-		 ": RDMA WRITE of queue pair 0x4711 for queue pair 0x4012, which is in state ERR: dropped"},
+		 {MESSAGE_WRITE, 0x4711, 0x4012, ORIGIN_OTHER_PROCESS, 0, 0, IBV_QPS_ERR},
+		 ": RDMA WRITE of queue pair 0x4711 from another process for queue pair 0x4012, which is in state ERR: dropped"},
 		{RULE_PACKET_NO_QP,
-		 {MESSAGE_SEND, 0, 0x4012},
-		 ": SEND for queue pair 0x4012, which does not exist: dropped"},
+		 {MESSAGE_SEND, 0, 0x4012, ORIGIN_HOST, 0x20010db800000000, 7},
+		 ": SEND from host 2001:db8::7 for queue pair 0x4012, which does not exist: dropped"},
 		{RULE_PACKET_TRANSPORT,
-		 {MESSAGE_SEND, 0, 0x4012, IBV_QPT_UC},
-		 ": SEND for queue pair 0x4012, which is of type UC: dropped"},
+		 {MESSAGE_SEND, 0, 0x4012, 4321, 0, 0, IBV_QPT_UC},
+		 ": SEND from process 4321 for queue pair 0x4012, which is of type UC: dropped"},
 		{RULE_PEER_SILENT,
 		 {0x4012, 30, 0},
 		 ": a process that is not known, which has queue pair 0x4012, is alive"},
