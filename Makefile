@@ -8,7 +8,7 @@ SOAK_SECONDS ?= 600
 BUSY_ROUNDS ?= 100
 SUITE ?= trixie
 
-.PHONY: all build demo deb release release-deb test bench bench-count fuzz soak busy interop mutate install format lint docs clean help
+.PHONY: all build demo deb release release-deb test bench bench-count fuzz soak busy interop mutate install uninstall format lint docs clean help
 
 all: build
 
@@ -26,6 +26,7 @@ help:
 	@echo 'make release              build and test in another release, SUITE=$(SUITE); needs root'
 	@echo 'make deb                  Debian packages, into $(BUILD)-deb/'
 	@echo 'make install PREFIX=…     install below PREFIX=$(PREFIX); DESTDIR is honoured'
+	@echo 'make uninstall PREFIX=…   remove what was installed there'
 	@echo 'make format | lint | docs | clean'
 
 build:
@@ -78,10 +79,20 @@ mutate:
 	@scripts/deps test
 	@tests/mutation/mutate.py
 
+INSTALL = DESTDIR='$(DESTDIR)' scripts/install
+RELEASE_OPTIONS = --prefix='$(abspath $(PREFIX))' --libdir=lib -Dtests=false -Dwerror=false
+
 install:
+	@$(INSTALL) check $(BUILD)-release '$(abspath $(PREFIX))'
 	@scripts/deps build
-	@scripts/build $(BUILD)-release --prefix=$(abspath $(PREFIX)) --libdir=lib -Dtests=false -Dwerror=false
-	@DESTDIR=$(DESTDIR) meson install -C $(BUILD)-release --no-rebuild
+	@scripts/build $(BUILD)-release $(RELEASE_OPTIONS)
+	@$(INSTALL) files $(BUILD)-release '$(abspath $(PREFIX))'
+
+# Needs the same PREFIX and DESTDIR.
+uninstall:
+	@scripts/deps build
+	@scripts/build --target build.ninja $(BUILD)-release $(RELEASE_OPTIONS)
+	@$(INSTALL) remove $(BUILD)-release '$(abspath $(PREFIX))'
 
 # Debian packages of this release.
 deb:

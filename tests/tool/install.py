@@ -14,6 +14,7 @@ import unittest
 import harness
 
 BUILD, PREFIX, VERSION = sys.argv[1:4]
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROGRAM = '''
 #include <stdio.h>
 #include <softhca.h>
@@ -105,6 +106,54 @@ class Install(unittest.TestCase):
         with self.assertRaises(subprocess.CalledProcessError):
             output('cmake', '-S', project, '-B', build, f'-DCMAKE_PREFIX_PATH={self.prefix}', env=environment,
                    stderr=subprocess.DEVNULL)
+
+
+class Places(unittest.TestCase):
+    """Where make install refuses to install, and what make uninstall leaves."""
+
+    def script(self, *words, **environment):
+        return subprocess.run([f'{SOURCE}/scripts/install', *words], env=harness.clean_environment(**environment), text=True,
+                              capture_output=True, timeout=60, check=False)
+
+    def expect_line(self, done, pattern):
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, rf'\Amake install: [^\n]*{pattern}[^\n]*\n\Z')
+
+    @unittest.skipUnless(shutil.which('make'), 'make is not installed')
+    def test_prefix_in_the_source(self):
+        header = f'{SOURCE}/include/softhca.h'
+        with tempfile.TemporaryDirectory() as directory:
+            for prefix in (SOURCE, f'{SOURCE}/include', f'{directory}/b-release/x'):
+                done = subprocess.run(['make', '-C', SOURCE, 'install', f'PREFIX={prefix}', f'BUILD={directory}/b'], text=True,
+                                      env=harness.clean_environment(DESTDIR=''), capture_output=True, timeout=60, check=False)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn(f'make install: PREFIX={prefix} is in the ', done.stderr)
+                self.assertNotIn('Traceback', done.stderr)
+            self.assertEqual(os.listdir(directory), [])
+        self.assertTrue(os.path.exists(header))
+
+    def test_link_to_the_source(self):
+        with tempfile.TemporaryDirectory() as directory:
+            os.symlink(SOURCE, f'{directory}/link')
+            self.expect_line(self.script('check', BUILD, f'{directory}/link'), 'is in the source directory')
+            self.expect_line(self.script('check', BUILD, '/', DESTDIR=SOURCE), 'is in the source directory')
+            self.assertEqual(self.script('check', BUILD, '/usr', DESTDIR=f'{SOURCE}/debian/tmp').returncode, 0)
+
+    def test_prefix_that_cannot_be_written(self):
+        self.expect_line(self.script('check', BUILD, '/dev/null/softhca'), '/dev/null is not a directory')
+        # Root may write everywhere but to a file system like this.
+        self.expect_line(self.script('files', BUILD, '/proc', DESTDIR='/proc/softhca'), '/proc')
+
+    def test_uninstall(self):
+        with tempfile.TemporaryDirectory() as root:
+            self.assertEqual(self.script('files', BUILD, PREFIX, DESTDIR=root).returncode, 0)
+            own = f'{root}{PREFIX}/include/another.h'
+            with open(own, 'w', encoding='ascii') as file:
+                file.write('\n')
+            done = self.script('remove', BUILD, PREFIX, DESTDIR=root)
+            self.assertEqual((done.returncode, done.stderr), (0, ''))
+            self.assertEqual([f'{directory}/{name}' for directory, _, names in os.walk(root) for name in names], [own])
+            self.assertFalse(os.path.exists(f'{root}{PREFIX}/lib/softhca'))
 
 
 if __name__ == '__main__':

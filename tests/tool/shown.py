@@ -94,7 +94,7 @@ NOT_HERE = {
     'README.md': {'make demo': 'examples/demo.sh is a test', 'make test': LONG, 'make install': 'builds anew; install.py installs'},
     'CONTRIBUTING.md': {'make': LONG},
     'docs/benchmarks.md': {'make bench': LONG, 'bench/bench.sh build': LONG, 'make bench-count': LONG},
-    'docs/install.md': {'make install': 'builds anew; install.py installs', 'meson': 'builds anew; install.py installs',
+    'docs/install.md': {'make install': 'builds anew; install.py installs', 'make uninstall': 'install.py removes', 'meson': 'builds anew; install.py installs',
                         'ninja': 'builds anew', 'make deb': LONG, 'make release': LONG, 'apt install': CHANGES_THE_MACHINE},
     'docs/tutorial.md': {'': 'tutorial.py does, and compares all of the output'},
 }
