@@ -8,14 +8,18 @@ SOAK_SECONDS ?= 600
 BUSY_ROUNDS ?= 100
 SUITE ?= trixie
 
-.PHONY: all build demo deb release release-deb test bench bench-count fuzz soak busy interop mutate install uninstall format lint docs clean help
+.PHONY: all build demo deb release release-deb check test sanitize test-all bench bench-count fuzz soak busy interop mutate \
+	install uninstall format lint docs clean help
 
 all: build
 
 help:
 	@echo 'make                      build into $(BUILD)/'
 	@echo 'make demo                 see it work, in seconds'
-	@echo 'make test                 all tests, also under sanitizers'
+	@echo 'make check                the tests for every change: functions, calls, explanations, the command; minutes'
+	@echo 'make test                 all tests of the plain build'
+	@echo 'make sanitize             tests under sanitizers, and the fuzzers for a minute each'
+	@echo 'make test-all             make test, make sanitize'
 	@echo 'make bench                measure, with ratios to memcpy'
 	@echo 'make bench-count          count instructions per operation; RECORD=1 records them'
 	@echo 'make fuzz                 fuzz the WQE executor, FUZZ_SECONDS=$(FUZZ_SECONDS)'
@@ -38,9 +42,22 @@ demo:
 	@scripts/build $(BUILD)
 	@examples/demo.sh $(BUILD)
 
+# For every change; what make test adds are other processes, random cases, and programs of the distribution.
+check:
+	@scripts/deps check
+	@scripts/test --build $(BUILD) --only plain --suite unit --suite api --suite explain --suite tool
+
 test:
 	@scripts/deps test
-	@scripts/test --build $(BUILD)
+	@scripts/test --build $(BUILD) --only plain
+
+sanitize:
+	@scripts/deps test
+	@scripts/test --build $(BUILD) --only asan --only tsan --only fuzz
+
+# A target that tests more gets a word here; each prints "N passed, N failed".
+test-all:
+	@scripts/sum '$(MAKE) test' '$(MAKE) sanitize'
 
 bench:
 	@scripts/deps bench

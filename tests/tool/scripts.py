@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Scripts behind the Makefile: scripts/deps names missing packages, scripts/build shows progress.
+"""Scripts behind the Makefile: scripts/deps names missing packages, scripts/build shows progress, scripts/sum adds up counts.
 
 scripts.py SOURCE
 """
@@ -74,6 +74,18 @@ class Build(unittest.TestCase):
     def test_failure(self):
         status, _, errors = self.build('echo "[1/2] Compiling C object a"', 'echo "FAILED: a"', 'echo "a.c:1: error: no"', 'exit 3')
         self.assertEqual((status, errors), (1, 'FAILED: a\na.c:1: error: no\n'))
+
+
+class Sum(unittest.TestCase):
+    def test_counts(self):
+        done = run('sum', 'echo "3 passed, 1 failed"; echo "FAILED   a"; exit 1', 'true', 'false', 'echo "5 passed, 0 failed"; exit 3')
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stdout.splitlines()[-4:], [
+            'FAILED   a', 'FAILED   false', 'FAILED   echo "5 passed, 0 failed"; exit 3 ended with 3', '9 passed, 3 failed'])
+
+    def test_success(self):
+        done = run('sum', 'echo "3 passed, 0 failed"', 'true')
+        self.assertEqual((done.returncode, done.stdout.splitlines()[-1]), (0, '4 passed, 0 failed'))
 
 
 if __name__ == '__main__':
