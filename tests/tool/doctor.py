@@ -122,7 +122,9 @@ class Network(unittest.TestCase):
         return findings(done)
 
     def test_holders_of_names(self):
-        hold = ('import socket, sys, time\n'
+        # PR_SET_PDEATHSIG: its parent is the command, by exec, and the pipe of the command's output closes with both.
+        hold = ('import ctypes, socket, sys, time\n'
+                'ctypes.CDLL(None).prctl(1, 9)\n'
                 'kept = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for number in range(int(sys.argv[1]))]\n'
                 'for number, one in enumerate(kept):\n'
                 '    one.bind("\\0softhca/1/slot/%d" % (number + 1))\n'
