@@ -12,6 +12,8 @@ SHM, UDP = 'shm', 'udp'
 # multicast group.
 TCP, CM, DATAGRAMS, GROUP = 'tcp', 'cm', 'datagrams', 'group'
 MULTICAST = '239.1.2.3'
+# Parts of names of cases whose programs make files of fixed names in /tmp.
+LITTERING = ('xsrq_pingpong', '-c XRC')
 EVERY = 1 << 23 # perftest -a goes up to 8 MiB
 
 
