@@ -1,27 +1,35 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One packet of a capture: pcapng as this device writes it (filter/capture.h), and pcapng and pcap of other programs, in the
+ * The packets of a capture: pcapng as this device writes it (filter/capture.h), and pcapng and pcap of other programs, in the
  * byte order of either kind of machine. Formats: draft-ietf-opsawg-pcapng, draft-ietf-opsawg-pcap.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tool/input.h"
+#include "tool/tool.h"
 
 enum { BLOCK_SECTION = 0x0a0d0d0a, BLOCK_INTERFACE = 1, BLOCK_SIMPLE = 3, BLOCK_PACKET = 6 };
-enum { OPTION_COMMENT = 1 };
+enum { OPTION_COMMENT = 1, OPTION_FLAGS = 2, OPTION_RESOLUTION = 9 };
 #define PCAPNG_ORDER 0x1a2b3c4du
 #define PCAP_MICROSECONDS 0xa1b2c3d4u
 #define PCAP_NANOSECONDS 0xa1b23c4du
 
 #define MOST_INTERFACES 4096u /* of a section */
+#define SECOND_NS UINT64_C(1000000000)
 
 struct capture {
 	FILE *file;
 	bool swapped; /* written on a machine of the other byte order */
+	bool pcapng;
+	bool begun;      /* pcapng: the type of the first block has been read, and nothing of what follows it */
+	uint64_t second; /* pcap: units of time in a second, below the seconds */
 	uint8_t *block;
-	uint32_t interfaces; /* of the section, so far */
-	uint16_t link_type[MOST_INTERFACES];
+	uint32_t interfaces; /* of the section, so far; a pcap has one */
+	struct interface {
+		uint16_t link_type;
+		uint8_t resolution; /* of its times: an exponent of 10, or with bit 7 of 2 */
+	} interface[MOST_INTERFACES];
 };
 
 static uint32_t number_at(const struct capture *capture, const uint8_t *bytes)
@@ -47,32 +55,66 @@ static bool read_bytes(const struct capture *capture, uint8_t *to, size_t bytes)
 
 /* ---- pcapng ----------------------------------------------------------------------------------------------------- */
 
-/* The first comment among the options in [@at, @end) of the block. */
-static void find_comment(const struct capture *capture, size_t at, size_t end, char *comment, size_t size)
+/* The options in [@at, @end) of the block: finds the first with @code. Returns its value and @length, or NULL. */
+static const uint8_t *find_option(const struct capture *capture, size_t at, size_t end, uint16_t code, uint16_t *length)
 {
 	while (end - at >= 4) {
-		uint16_t code = short_at(capture, capture->block + at),
-			 length = short_at(capture, capture->block + at + 2);
+		uint16_t this = short_at(capture, capture->block + at);
+		size_t padded;
 
+		*length = short_at(capture, capture->block + at + 2);
 		at += 4;
-		if (length > end - at || !code)
-			return;
-		if (code == OPTION_COMMENT) {
-			snprintf(comment, size, "%.*s", (int)length, (const char *)capture->block + at);
-			return;
-		}
-		length = (uint16_t)(length > UINT16_MAX - 3 ? UINT16_MAX : (length + 3) & ~3);
-		at += length < end - at ? length : end - at;
+		if (*length > end - at || !this)
+			return NULL;
+		if (this == code)
+			return capture->block + at;
+		padded = ((size_t)*length + 3) & ~(size_t)3;
+		at += padded < end - at ? padded : end - at;
 	}
+	return NULL;
 }
 
-/* The interface of the block, whose body has 8 bytes at least. */
-static bool take_interface(struct capture *capture)
+/* The interface of the block, whose body has @bytes, 8 at least. */
+static bool take_interface(struct capture *capture, size_t bytes)
 {
+	struct interface *interface = &capture->interface[capture->interfaces];
+	const uint8_t *resolution;
+	uint16_t length;
+
 	if (capture->interfaces == MOST_INTERFACES)
 		return false;
-	capture->link_type[capture->interfaces++] = short_at(capture, capture->block);
+	capture->interfaces++;
+	interface->link_type = short_at(capture, capture->block);
+	resolution = find_option(capture, 8, bytes, OPTION_RESOLUTION, &length);
+	interface->resolution = resolution && length ? *resolution : 6;
 	return true;
+}
+
+/* @ticks of @interface in ns. Returns 0 for resolutions that no clock has. */
+static uint64_t ns_of(const struct interface *interface, uint64_t ticks)
+{
+	unsigned int exponent = interface->resolution & 0x7f;
+	__uint128_t ns = (__uint128_t)ticks * SECOND_NS;
+
+	if (exponent > 63)
+		return 0;
+	if (interface->resolution & 0x80)
+		return (uint64_t)(ns >> exponent);
+	while (exponent--)
+		ns /= 10;
+	return (uint64_t)ns;
+}
+
+static void take_options(const struct capture *capture, size_t at, size_t end, struct capture_packet *packet)
+{
+	uint16_t length;
+	const uint8_t *option = find_option(capture, at, end, OPTION_COMMENT, &length);
+
+	if (option)
+		snprintf(packet->comment, sizeof(packet->comment), "%.*s", (int)length, (const char *)option);
+	option = find_option(capture, at, end, OPTION_FLAGS, &length);
+	if (option && length == 4)
+		packet->direction = (enum capture_way)(number_at(capture, option) & 3);
 }
 
 /* The packet of the block, whose body has @bytes. */
@@ -80,38 +122,46 @@ static enum capture_result take_packet(const struct capture *capture, uint32_t t
 				       struct capture_packet *packet)
 {
 	size_t header = type == BLOCK_PACKET ? 20 : 4, length;
-	uint32_t interface = 0;
+	const struct interface *interface = capture->interface;
 
 	if (bytes < header)
 		return CAPTURE_BROKEN;
-	if (type == BLOCK_PACKET)
-		interface = number_at(capture, capture->block);
-	if (interface >= capture->interfaces)
+	if (type == BLOCK_PACKET) {
+		uint32_t number = number_at(capture, capture->block);
+
+		if (number >= capture->interfaces)
+			return CAPTURE_BROKEN;
+		interface += number;
+		packet->ns = ns_of(interface, (uint64_t)number_at(capture, capture->block + 4) << 32 |
+						      number_at(capture, capture->block + 8));
+	} else if (!capture->interfaces) {
 		return CAPTURE_BROKEN;
-	packet->link_type = capture->link_type[interface];
+	}
+	packet->link_type = interface->link_type;
 	length = number_at(capture, capture->block + (type == BLOCK_PACKET ? 12 : 0));
 	/* A simple block tells the length on the wire, which may be more than was kept. */
 	if (type == BLOCK_SIMPLE && length > bytes - header)
 		length = bytes - header;
 	if (length > bytes - header)
 		return CAPTURE_BROKEN;
-	packet->bytes = (struct input){capture->block, length};
+	packet->bytes = capture->block + header;
+	packet->length = length;
 	length = (length + 3) & ~(size_t)3;
 	if (type == BLOCK_PACKET && length <= bytes - header)
-		find_comment(capture, header + length, bytes, packet->comment, sizeof(packet->comment));
-	memmove(capture->block, capture->block + header, packet->bytes.length);
+		take_options(capture, header + length, bytes, packet);
 	return CAPTURE_PACKET;
 }
 
-static enum capture_result read_pcapng(struct capture *capture, unsigned long number, struct capture_packet *packet)
+static enum capture_result next_of_pcapng(struct capture *capture, struct capture_packet *packet)
 {
 	uint8_t head[8];
-	/* The type of the first block is read already, and its length is not known before its byte order is. */
-	bool first = true;
 
 	for (;;) {
 		uint32_t type, length, body;
+		/* The type of the first block is read already, and its length is not known before its byte order is. */
+		bool first = capture->begun;
 
+		capture->begun = false;
 		if (!read_bytes(capture, head + (first ? 4 : 0), first ? 4 : 8))
 			return feof(capture->file) && !first ? CAPTURE_END : CAPTURE_BROKEN;
 		memcpy(&type, head, sizeof(type));
@@ -127,72 +177,84 @@ static enum capture_result read_pcapng(struct capture *capture, unsigned long nu
 		} else {
 			type = number_at(capture, head);
 		}
-		first = false;
 		length = number_at(capture, head + 4);
 		body = length - 12 - (type == BLOCK_SECTION ? 4 : 0);
 		if (length < 16 || length % 4 || body > INPUT_MOST_BYTES ||
 		    !read_bytes(capture, capture->block, body) || !read_bytes(capture, head, 4))
 			return CAPTURE_BROKEN;
-		if (type == BLOCK_INTERFACE && (body < 8 || !take_interface(capture)))
+		if (type == BLOCK_INTERFACE && (body < 8 || !take_interface(capture, body)))
 			return CAPTURE_BROKEN;
-		if ((type == BLOCK_PACKET || type == BLOCK_SIMPLE) && !--number)
+		if (type == BLOCK_PACKET || type == BLOCK_SIMPLE)
 			return take_packet(capture, type, body, packet);
 	}
 }
 
 /* ---- pcap ------------------------------------------------------------------------------------------------------- */
 
-static enum capture_result read_pcap(const struct capture *capture, unsigned long number, struct capture_packet *packet)
+static enum capture_result next_of_pcap(struct capture *capture, struct capture_packet *packet)
 {
 	uint8_t head[20];
+	uint32_t length;
 
-	/* What is left of the file's header: version, snap length, link type. */
-	if (!read_bytes(capture, head, 20))
-		return CAPTURE_BROKEN;
-	/* The upper bits tell of a frame check sequence. */
-	packet->link_type = number_at(capture, head + 16) & 0xffff;
-	for (;;) {
-		uint32_t length;
-
-		if (!read_bytes(capture, head, 16))
-			return feof(capture->file) ? CAPTURE_END : CAPTURE_BROKEN;
-		length = number_at(capture, head + 8);
-		if (length > INPUT_MOST_BYTES || !read_bytes(capture, capture->block, length))
+	if (!capture->begun) {
+		/* The rest of the file's header: version, snap length, link type. Its upper bits are about frame check sequences. */
+		if (!read_bytes(capture, head, 20))
 			return CAPTURE_BROKEN;
-		if (!--number) {
-			packet->bytes = (struct input){capture->block, length};
-			return CAPTURE_PACKET;
-		}
+		capture->begun = true;
+		capture->interface[0].link_type = number_at(capture, head + 16) & 0xffff;
 	}
+	if (!read_bytes(capture, head, 16))
+		return feof(capture->file) ? CAPTURE_END : CAPTURE_BROKEN;
+	length = number_at(capture, head + 8);
+	if (length > INPUT_MOST_BYTES || !read_bytes(capture, capture->block, length))
+		return CAPTURE_BROKEN;
+	packet->link_type = capture->interface[0].link_type;
+	packet->ns =
+		number_at(capture, head) * SECOND_NS + number_at(capture, head + 4) * (SECOND_NS / capture->second);
+	packet->bytes = capture->block;
+	packet->length = length;
+	return CAPTURE_PACKET;
 }
 
-static enum capture_result read_either(struct capture *capture, unsigned long number, struct capture_packet *packet)
-{
-	uint32_t magic;
+/* ---- either ----------------------------------------------------------------------------------------------------- */
 
-	packet->bytes = (struct input){capture->block, fread(capture->block, 1, sizeof(magic), capture->file)};
-	if (packet->bytes.length < sizeof(magic))
-		return CAPTURE_NONE;
-	memcpy(&magic, capture->block, sizeof(magic));
-	if (magic == BLOCK_SECTION)
-		return read_pcapng(capture, number, packet);
+struct capture *capture_begin(FILE *file, struct input *begin)
+{
+	struct capture *capture = calloc(1, sizeof(*capture));
+	uint32_t magic = 0;
+	bool known;
+
+	*begin = (struct input){malloc(INPUT_MOST_BYTES), 0};
+	if (!capture || !begin->bytes)
+		tool_fail(EXIT_FAILURE, "out of memory");
+	capture->file = file;
+	begin->length = fread(begin->bytes, 1, sizeof(magic), file);
+	if (begin->length == sizeof(magic))
+		memcpy(&magic, begin->bytes, sizeof(magic));
+	capture->pcapng = capture->begun = magic == BLOCK_SECTION;
 	capture->swapped =
 		magic == __builtin_bswap32(PCAP_MICROSECONDS) || magic == __builtin_bswap32(PCAP_NANOSECONDS);
-	if (capture->swapped || magic == PCAP_MICROSECONDS || magic == PCAP_NANOSECONDS)
-		return read_pcap(capture, number, packet);
-	return CAPTURE_NONE;
+	if (capture->swapped)
+		magic = __builtin_bswap32(magic);
+	capture->second = magic == PCAP_MICROSECONDS ? 1000000 : SECOND_NS;
+	known = capture->pcapng || magic == PCAP_MICROSECONDS || magic == PCAP_NANOSECONDS;
+	if (!known) {
+		free(capture);
+		return NULL;
+	}
+	capture->block = begin->bytes;
+	begin->bytes = NULL;
+	return capture;
 }
 
-enum capture_result capture_read(FILE *file, unsigned long number, struct capture_packet *packet)
+enum capture_result capture_next(struct capture *capture, struct capture_packet *packet)
 {
-	struct capture capture = {.file = file, .block = malloc(INPUT_MOST_BYTES)};
-	enum capture_result result;
+	*packet = (struct capture_packet){0};
+	return capture->pcapng ? next_of_pcapng(capture, packet) : next_of_pcap(capture, packet);
+}
 
-	*packet->comment = '\0';
-	if (!capture.block)
-		return CAPTURE_BROKEN;
-	result = read_either(&capture, number, packet);
-	if (result == CAPTURE_END || result == CAPTURE_BROKEN)
-		free(capture.block);
-	return result;
+void capture_end(struct capture *capture)
+{
+	free(capture->block);
+	free(capture);
 }

@@ -75,26 +75,20 @@ static struct input all_of(FILE *file, const char *name, struct input begin)
 	return input_is_text(&input) ? from_hex(input, EXIT_FAILURE, name) : input;
 }
 
-/* A file, or of a capture the packet @number; @begin: what that begins with. */
-static struct input from_file(const char *name, enum what what, unsigned long number, enum packet_begin *begin)
+/* Packet @number of @capture, which is ended; @begin: the header that it begins with. */
+static struct input from_capture(struct capture *capture, const char *name, unsigned long number,
+				 enum packet_begin *begin)
 {
-	FILE *file = input_open(name);
+	enum capture_result result = CAPTURE_PACKET;
 	struct capture_packet packet;
+	struct input bytes;
 
-	switch (capture_read(file, number, &packet)) {
-	case CAPTURE_PACKET:
-		break;
-	case CAPTURE_END:
+	for (unsigned long i = 0; i < number && result == CAPTURE_PACKET; i++)
+		result = capture_next(capture, &packet);
+	if (result == CAPTURE_END)
 		tool_fail(EXIT_FAILURE, "%s has no packet %lu", name, number);
-	case CAPTURE_BROKEN:
+	if (result == CAPTURE_BROKEN)
 		tool_fail(EXIT_FAILURE, "%s: the capture is damaged before packet %lu", name, number);
-	case CAPTURE_NONE:
-		return all_of(file, name, packet.bytes);
-	}
-	if (what != PACKET) {
-		free(packet.bytes.bytes);
-		tool_fail(EXIT_WRONG_USE, "decode %s: %s is a capture of packets", what_names[what], name);
-	}
 	*begin = packet_begin_of(packet.link_type);
 	if (*begin == BEGIN_ANY)
 		tool_fail(
@@ -103,7 +97,28 @@ static struct input from_file(const char *name, enum what what, unsigned long nu
 			"(113, 276)",
 			name, number, packet.link_type);
 	print_comment(packet.comment);
-	return packet.bytes;
+	bytes = (struct input){malloc(packet.length + 1), packet.length};
+	if (!bytes.bytes)
+		tool_fail(EXIT_FAILURE, "out of memory");
+	memcpy(bytes.bytes, packet.bytes, packet.length);
+	capture_end(capture);
+	return bytes;
+}
+
+/* The bytes of a file, or of packet @number if it is a capture; @begin: the header that it begins with. */
+static struct input from_file(const char *name, enum what what, unsigned long number, enum packet_begin *begin)
+{
+	FILE *file = input_open(name);
+	struct input bytes;
+	struct capture *capture = capture_begin(file, &bytes);
+
+	if (!capture)
+		return all_of(file, name, bytes);
+	if (what != PACKET) {
+		capture_end(capture);
+		tool_fail(EXIT_WRONG_USE, "decode %s: %s is a capture of packets", what_names[what], name);
+	}
+	return from_capture(capture, name, number, begin);
 }
 
 static unsigned long packet_number(const char *text)

@@ -15,6 +15,7 @@
 
 #include "device/gid.h"
 #include "link/udp/parts.h"
+#include "tool/json.h"
 #include "tool/names.h"
 #include "tool/probes.h"
 #include "tool/tool.h"
@@ -281,20 +282,6 @@ static void examine_limits(struct findings *findings)
 
 /* ---- output ----------------------------------------------------------------------------------------------------- */
 
-static void print_json_string(const char *text)
-{
-	putchar('"');
-	for (; *text; text++) {
-		if (*text == '"' || *text == '\\')
-			printf("\\%c", *text);
-		else if ((unsigned char)*text < ' ')
-			printf("\\u%04x", (unsigned char)*text);
-		else
-			putchar(*text);
-	}
-	putchar('"');
-}
-
 static void print_json(const struct findings *findings)
 {
 	puts("[");
@@ -303,9 +290,9 @@ static void print_json(const struct findings *findings)
 
 		printf("  {\"name\": \"%s\", \"verdict\": \"%s\", \"found\": ", finding->name,
 		       verdict_names[finding->verdict]);
-		print_json_string(finding->found);
+		json_put_string(stdout, finding->found);
 		printf(", \"advice\": ");
-		print_json_string(finding->advice);
+		json_put_string(stdout, finding->advice);
 		printf("}%s\n", i + 1 < findings->count ? "," : "");
 	}
 	puts("]");

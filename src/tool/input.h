@@ -36,7 +36,10 @@ bool input_is_text(const struct input *text);
 bool input_from_hex(const struct input *text, struct input *bytes, char *error, size_t error_size);
 
 /* Why a packet is not read. */
-enum capture_result { CAPTURE_PACKET, CAPTURE_NONE, CAPTURE_END, CAPTURE_BROKEN };
+enum capture_result { CAPTURE_PACKET, CAPTURE_END, CAPTURE_BROKEN };
+
+/* As the flags of pcapng have it (draft-ietf-opsawg-pcapng, 4.3.1). */
+enum capture_way { CAPTURE_WAY_UNKNOWN, CAPTURE_WAY_IN, CAPTURE_WAY_OUT };
 
 /* What a packet in a capture begins with: LINKTYPE_… of draft-ietf-opsawg-pcaplinktype. */
 enum link_type {
@@ -49,16 +52,27 @@ enum link_type {
 };
 
 struct capture_packet {
-	struct input bytes;
+	const uint8_t *bytes; /* valid until the next packet is read */
+	size_t length;
+	uint64_t ns;        /* since 1970; 0: it does not say */
 	uint32_t link_type; /* enum link_type, or another */
-	char comment[4096]; /* that it has; "" if none, cut to this size */
+	enum capture_way direction;
+	char comment[4096]; /* "" if none; a longer one is cut */
 };
 
+struct capture;
+
 /**
- * Packet @number (from 1) of the capture @file, which is at its beginning. CAPTURE_NONE: it is no capture, and as little of the
- * file as is needed for that is read, into @packet; with these two @packet has bytes, which are the caller's. CAPTURE_END: it
- * has not so many packets. CAPTURE_BROKEN: it is damaged before that one.
+ * Begins to read the capture @file, which is at its beginning. The caller ends it with capture_end() and closes the file. Returns NULL if
+ * @file is not a capture; then @begin has the few bytes that were read for that, with room for INPUT_MOST_BYTES, and they are the
+ * caller's. Exits without memory.
  */
-enum capture_result capture_read(FILE *file, unsigned long number, struct capture_packet *packet);
+struct capture *capture_begin(FILE *file, struct input *begin);
+
+/** Reads the next packet. CAPTURE_END: there are no more; CAPTURE_BROKEN: it is damaged there, and no more can be read. */
+enum capture_result capture_next(struct capture *capture, struct capture_packet *packet);
+
+/** Frees @capture. */
+void capture_end(struct capture *capture);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where our libraries are, and how a program gets them instead of the system's. */
+/* Where our libraries and scripts are, and how a program gets the libraries instead of the system's. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,15 +8,13 @@
 
 #include "tool/tool.h"
 
-/*
- * Relative to the directory of the command, so that an installation may be moved. SOFTHCA_INSTALLED_LIBRARIES comes
- * from the build; the other is the build tree's. Only our own directory has a libsofthca.so.0.
- */
-static const char *const places[] = {SOFTHCA_INSTALLED_LIBRARIES, "../../lib"};
+/* Relative to the directory of the command, so that an installation may be moved: installed, and in the build tree. */
+#define LIBRARY_PLACES SOFTHCA_INSTALLED_LIBRARIES, "../../lib"
+#define SCRIPT_PLACES SOFTHCA_INSTALLED_SCRIPTS, "python"
 
-const char *library_directory(void)
+/* The absolute path of the one of two @places that has a file @name, in @directory. */
+static const char *find_directory(const char *const places[2], const char *name, char directory[PATH_MAX])
 {
-	static char directory[PATH_MAX];
 	char command[PATH_MAX], candidate[2 * PATH_MAX];
 
 	if (*directory)
@@ -24,15 +22,32 @@ const char *library_directory(void)
 	if (!realpath("/proc/self/exe", command))
 		tool_fail(EXIT_FAILURE, "cannot read /proc/self/exe: %m");
 	*strrchr(command, '/') = '\0';
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		snprintf(candidate, sizeof(candidate), "%s/%s/libsofthca.so.0", command, places[i]);
+	for (int i = 0; i < 2; i++) {
+		snprintf(candidate, sizeof(candidate), "%s/%s/%s", command, places[i], name);
 		if (access(candidate, R_OK) == 0) {
 			*strrchr(candidate, '/') = '\0';
 			if (realpath(candidate, directory))
 				return directory;
 		}
 	}
-	tool_fail(EXIT_FAILURE, "cannot find libsofthca.so.0 in %s/%s", command, places[0]);
+	tool_fail(EXIT_FAILURE, "cannot find %s in %s/%s", name, command, places[0]);
+}
+
+const char *library_directory(void)
+{
+	static const char *const places[] = {LIBRARY_PLACES};
+	static char directory[PATH_MAX];
+
+	/* No other directory has a file of that name. */
+	return find_directory(places, "libsofthca.so.0", directory);
+}
+
+const char *script_directory(void)
+{
+	static const char *const places[] = {SCRIPT_PLACES};
+	static char directory[PATH_MAX];
+
+	return find_directory(places, "timeline_maker.py", directory);
 }
 
 void library_path_export(void)

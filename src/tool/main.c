@@ -70,6 +70,7 @@ static int command(int argc, char **argv)
 		[COMMAND_REPORT] = command_report,
 		[COMMAND_HOSTS] = command_hosts,
 		[COMMAND_ON] = command_on,
+		[COMMAND_DATA] = command_data,
 	};
 
 	if (argc < 2)

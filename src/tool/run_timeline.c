@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* softhca run --timeline: waits for the program, and then makes the trace of what its processes have recorded. */
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -11,7 +13,6 @@
 #include <unistd.h>
 
 #include "device/timeline_file.h"
-#include "tool/timeline_files.h"
 #include "tool/tool.h"
 
 static volatile pid_t program;
@@ -79,6 +80,24 @@ static bool another_waits(const struct settings *settings)
 	       strcmp(variable, settings->timeline) == 0;
 }
 
+/* Has Python make the trace of the records beside @path since @started; its output is @out. */
+static bool collect(const char *path, FILE *out, uint64_t started)
+{
+	char since[32], *arguments[] = {(char *)path, since};
+	int status = 0;
+	pid_t child;
+
+	snprintf(since, sizeof(since), "%" PRIu64, started);
+	child = fork();
+	if (!child) {
+		dup2(fileno(out), STDOUT_FILENO);
+		python_run("collect", 2, arguments);
+	}
+	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	return child > 0 && WIFEXITED(status) && !WEXITSTATUS(status);
+}
+
 void run_with_timeline(struct settings *settings)
 {
 	sigset_t all, before;
@@ -88,6 +107,7 @@ void run_with_timeline(struct settings *settings)
 
 	if (strcmp(settings->timeline, "off") == 0 || another_waits(settings))
 		return;
+	python_require("--timeline");
 	make_absolute(settings);
 	settings->origin[SETTING_TIMELINE] = ORIGIN_OPTION;
 	out = fopen(settings->timeline, "we");
@@ -108,7 +128,7 @@ void run_with_timeline(struct settings *settings)
 	while (waitpid(program, &status, 0) < 0 && errno == EINTR)
 		;
 	program = 0;
-	if (!timeline_collect(settings->timeline, out, started))
+	if (!collect(settings->timeline, out, started))
 		fprintf(stderr, "softhca: %s is not complete; what was recorded is in %s.*" TIMELINE_SUFFIX "\n",
 			settings->timeline, settings->timeline);
 	fclose(out);

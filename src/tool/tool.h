@@ -61,6 +61,18 @@ bool suggestion_is_better(struct suggestion *suggestion, const char *word);
 /** Absolute path of the directory with our libraries, in the build tree or installed; exits if there is none. */
 const char *library_directory(void);
 
+/** Absolute path of the directory with the parts of the command that are written in Python, likewise. */
+const char *script_directory(void);
+
+/** Exits with one line unless there is a python3 in PATH. @what needs it. */
+void python_require(const char *what);
+
+/**
+ * Runs the part @name of the command that is written in Python (src/tool/python) in the place of this process, with @count @arguments.
+ * It exits as a command does. Without python3 this exits with one line.
+ */
+_Noreturn void python_run(const char *name, int count, char **arguments);
+
 /** Puts our libraries before whatever else LD_LIBRARY_PATH has, for programs started from here. */
 void library_path_export(void);
 
@@ -97,6 +109,7 @@ int command_timeline(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_hosts(int argc, char **argv);
 int command_on(int argc, char **argv);
+int command_data(int argc, char **argv);
 int command_completion(int argc, char **argv);
 
 #endif

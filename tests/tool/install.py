@@ -15,6 +15,8 @@ import harness
 
 BUILD, PREFIX, VERSION = sys.argv[1:4]
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SCRIPTS = ('__main__.py', 'common.py', 'page.css', 'page.js', 'page.py', 'report.py', 'report_timeline.py', 'timeline.py', 'timeline_maker.py',
+           'timeline_records.py', 'timeline_requests.py', 'timeline_tracks.py')
 PROGRAM = '''
 #include <stdio.h>
 #include <softhca.h>
@@ -58,6 +60,7 @@ class Install(unittest.TestCase):
             'lib/cmake/softhca/softhca-config.cmake', 'lib/cmake/softhca/softhca-config-version.cmake',
             'share/man/man1/softhca.1', 'share/man/man3/softhca.h.3', 'share/man/man7/softhca-faults.7', 'share/man/man7/softhca-settings.7',
             'share/bash-completion/completions/softhca.bash',
+            *(f'share/softhca/{name}' for name in SCRIPTS),
             'lib/softhca/libsofthca.so', 'lib/softhca/libsofthca.so.0',
             'lib/softhca/libibverbs.so.1', 'lib/softhca/libmlx5.so.1', 'lib/softhca/librdmacm.so.1'})
 
@@ -75,6 +78,19 @@ class Install(unittest.TestCase):
         self.assertEqual(output(self.tool, '--version', env=environment), f'softhca {VERSION}\n')
         self.assertEqual(output(self.tool, 'run', 'printenv', 'LD_LIBRARY_PATH', env=environment),
                          f'{os.path.realpath(self.libraries)}\n')
+
+    def test_scripts(self):
+        """Those of the installation, which need nothing of the build tree, and stay as they are."""
+        environment = harness.clean_environment()
+        trace, page = f'{self.root}/trace.json', f'{self.root}/page.html'
+        output(self.tool, 'run', '--timeline', trace, '--', 'true', env=environment)
+        self.assertEqual(output(self.tool, 'timeline', trace, env=environment), open(trace, encoding='ascii').read())
+        output(self.tool, 'report', '--output', page, trace, env=environment)
+        self.assertIn('<title>softhca report</title>', open(page, encoding='utf-8').read())
+        self.assertEqual(sorted(os.listdir(f'{self.prefix}/share/softhca')), sorted(SCRIPTS))
+        for name in SCRIPTS:
+            with open(f'{self.prefix}/share/softhca/{name}', encoding='utf-8') as file:
+                self.assertNotIn(BUILD, file.read())
 
     def test_program_with_pkg_config(self):
         environment = harness.clean_environment(PKG_CONFIG_PATH=f'{self.prefix}/lib/pkgconfig')

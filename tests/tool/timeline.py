@@ -401,8 +401,11 @@ class Timeline(unittest.TestCase):
             file.write(trace)
         self.assertRegex(self.slowly(merged)[1], r'^\r\x1b\[Ksofthca: copying the trace: \d+ %')
         # What is quick says nothing.
+        for path in self.records():
+            os.unlink(path)
+        self.run_ping_pong(5)
         here, there = pty.openpty()
-        subprocess.run([TOOL, 'timeline', merged], env=clean_environment(), stdout=subprocess.DEVNULL, stderr=there, check=True)
+        subprocess.run([TOOL, 'timeline', self.path], env=clean_environment(), stdout=subprocess.DEVNULL, stderr=there, check=True)
         self.assertEqual(select.select([here], [], [], 0)[0], [])
         os.close(here)
         os.close(there)
@@ -502,6 +505,32 @@ class Timeline(unittest.TestCase):
                          (2 * 10**9, qpn | write << 24, 8, 20, 3, 0, 'COMPLETE', cq))
             [request] = [e['args'] for e in json.loads(text)['traceEvents'] if e['ph'] == 'b']
             self.assertEqual(request.get('poll_ns'), request['complete_ns'] if polled else None)
+
+    def test_without_python(self):
+        """Of these commands alone; one line says it, and a program that was to be recorded is not started."""
+        place = f'{self.directory}/bin'
+        os.mkdir(place)
+        os.symlink(shutil.which('touch'), f'{place}/touch')
+        ran = f'{self.directory}/ran'
+        for arguments, who in ((('timeline', self.path), 'timeline'), (('report', self.path), 'report'),
+                               (('run', '--no-presence', '--timeline', self.path, '--', 'touch', ran), '--timeline')):
+            done = softhca(*arguments, env={'PATH': place})
+            self.assertEqual((done.returncode, done.stdout, done.stderr),
+                             (1, '', f'softhca: {who} needs python3, which is not installed\n'))
+        self.assertFalse(os.path.exists(ran))
+        self.assertEqual(softhca('run', '--no-presence', '--', 'touch', ran, env={'PATH': place}).returncode, 0)
+        self.assertTrue(os.path.exists(ran))
+
+    def test_python_of_the_user(self):
+        """Modules and variables of the user do not change what is made, nor is anything written beside the scripts."""
+        trace, _ = self.run_ping_pong(5)
+        with open(f'{self.directory}/json.py', 'w', encoding='ascii') as file:
+            file.write('raise SystemExit(9)\n')
+        shutil.copy(f'{self.directory}/json.py', f'{self.directory}/sitecustomize.py')
+        done = softhca('timeline', self.path, cwd=self.directory, env={'PYTHONPATH': self.directory, 'PYTHONSTARTUP': f'{self.directory}/json.py'})
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, trace.text, ''))
+        self.assertEqual(os.listdir(self.directory), [name for name in os.listdir(self.directory) if name != '__pycache__'])
+        self.assertFalse(os.path.exists(os.path.join(os.path.dirname(TOOL), 'python', '__pycache__')))
 
     def test_damaged_traces(self):
         trace, _ = self.run_ping_pong(5)

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Writing JSON (RFC 8259). Any thread; the caller owns the stream. */
+#ifndef SOFTHCA_TOOL_JSON_H
+#define SOFTHCA_TOOL_JSON_H
+
+#include <stdio.h>
+
+/** Writes @text to @out as a string of JSON, with its quotes. Bytes above 127 stay as they are: they are UTF-8 if @text is. */
+void json_put_string(FILE *out, const char *text);
+
+#endif

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+The parts of the softhca command that are written in Python: `softhca timeline`, `softhca report`, and the trace of a run. The command
+starts them (src/tool/scripts.c) by
+
+    python3 -I DIRECTORY TOOL COMMAND [ARGUMENT...]
+
+They need no other module than those of Python itself.
+"""
+import os
+import signal
+import sys
+
+import report
+import timeline
+from common import Failure, Tool, say
+
+
+def run(tool, command, *arguments):
+    # Bytes of a trace that is copied stay as they are.
+    sys.stdout.reconfigure(encoding='latin-1', errors='replace', newline='\n')
+    if command == 'timeline':
+        timeline.merge(tool, arguments, sys.stdout)
+    elif command == 'collect':
+        path, started = arguments
+        if not timeline.collect(tool, path, int(started), sys.stdout):
+            return 1
+    elif command == 'report':
+        output, version, *paths = arguments
+        report.make(tool, output, version, paths)
+    sys.stdout.flush()
+    return 0
+
+
+def main():
+    # As programs in C end when their output is not read, or they are interrupted.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        return run(Tool(sys.argv[1]), *sys.argv[2:])
+    except Failure as failure:
+        say(str(failure))
+    except MemoryError:
+        say('out of memory')
+    except OSError as error:
+        say(f'cannot write the output: {error.strerror}')
+    return 1
+
+
+status = main()
+sys.stderr.flush()
+# Without a second attempt to write what could not be written, and without freeing each object.
+os._exit(status)

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The requests of a trace, from their posts to their polls."""
+from timeline_tracks import MASK, REQUESTER, RESPONDER, mix
+
+# The clocks of two CPUs differ by less: a poll that is earlier than a completion by more belongs to another one.
+EARLY_NS = 1_000_000
+
+
+class Request:
+    """A request or a receive. Times are None until they are known."""
+    __slots__ = ('source', 'qpn', 'index', 'receive', 'arrow', 'posted', 'executed', 'completed', 'polled', 'wr_id', 'opcode', 'psn',
+                 'packets', 'bytes', 'again', 'status')
+
+    def __init__(self, source, qpn, index, receive, arrow):
+        self.source, self.qpn, self.index, self.receive, self.arrow = source, qpn, index, receive, arrow
+        self.posted = self.executed = self.completed = self.polled = None
+        self.wr_id = self.opcode = self.psn = self.packets = self.bytes = self.status = 0
+        self.again = False
+
+    def set_polled(self, ns, status, wr_id):
+        self.polled, self.status, self.wr_id = ns, status, wr_id
+
+
+class Requests:
+    """All requests, in the order in which they were seen first."""
+
+    def __init__(self, sources):
+        self.all, self.newest = [], {}
+        self.seeds = [mix(source.head.started ^ source.process << 32 & MASK) for source in sources]
+        self.completions, self.early = {}, {}  # by (source, CQ, index in the CQ)
+
+    def new(self, source, qpn, index, receive=False):
+        """A request of which nothing is known, in place of an earlier one with the same @index."""
+        request = Request(source, qpn, index, receive, mix(self.seeds[source] + len(self.all)))
+        self.all.append(request)
+        self.newest[source, qpn, index, receive] = request
+        return request
+
+    def at(self, source, qpn, index, receive=False):
+        """The newest with that @index that is not completed, or a new one: programs fill rings without a call, too."""
+        request = self.newest.get((source, qpn, index, receive))
+        return request if request and request.completed is None else self.new(source, qpn, index, receive)
+
+    def complete_up_to(self, track, last, ns):
+        """@last has completed, and silently all that were posted to the queue of @track before it."""
+        last.completed = ns
+        if last.posted is None:
+            return
+        while track.open:
+            request = track.open.popleft()
+            if request is last:
+                return
+            if request.completed is None:
+                request.completed = ns
+
+    def completed(self, request, key):
+        """@request has the completion @key. If its poll was seen already, it was polled at once."""
+        self.completions[key] = request
+        early = self.early.pop(key, None)
+        if early and 0 <= request.completed - early[0] < EARLY_NS:
+            request.set_polled(request.completed, *early[1:])
+
+    def polled(self, key, ns, status, wr_id):
+        """A poll took the completion @key. One whose completion is not known, or not yet, is kept."""
+        request = self.completions.get(key)
+        if request and request.polled is None:
+            request.set_polled(ns, status, wr_id)
+        else:
+            self.early[key] = ns, status, wr_id
+
+    def put(self, trace, sources, tables, end):
+        """Writes the slice of each request, from its first to its last step; one that has not completed is open to the @end."""
+        for request in self.all:
+            steps = [step for step in (request.posted, request.executed, request.completed, request.polled) if step is not None]
+            if not steps:
+                continue
+            first = steps[0]
+            name = 'RECEIVE' if request.receive else tables.wqe_name(request.opcode)
+            process = sources[request.source].process
+            track = (RESPONDER if request.receive else REQUESTER) << 24 | request.qpn
+            where = f'"name":"{name}","cat":"requests of QP 0x{request.qpn:x}","id":"0x{request.arrow:x}"'
+            members = [f'"wr_id":"0x{request.wr_id:x}","qp":{request.qpn},"wqe":{request.index}']
+            if request.executed is not None and request.packets:
+                members.append(f'"psn":{request.psn},"packets":{request.packets}')
+            members.append(f'"bytes":{request.bytes}')
+            if request.again:
+                members.append('"sent_again":true')
+            members.append('"posted":false' if request.posted is None else '"posted":true')
+            for step, ns in ('execute', request.executed), ('complete', request.completed), ('poll', request.polled):
+                if ns is not None:
+                    members.append(f'"{step}_ns":{ns - first}')
+            if request.polled is not None:
+                members.append(f'"status":"{tables.status(request.status)}"')
+            trace.event(first, process, f',"tid":{track},"ph":"b",{where},"args":{{{",".join(members)}}}')
+            trace.event(end if request.completed is None else steps[-1], process, f',"tid":{track},"ph":"e",{where}')

@@ -1,0 +1,115 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+softhca data: JSON for scripts. Captures are made here, by draft-ietf-opsawg-pcapng and draft-ietf-opsawg-pcap.
+
+data.py COMMAND LIBRARIES
+"""
+import json
+import os
+import re
+import struct
+import tempfile
+import unittest
+
+from harness import main, softhca
+
+# When, in ns since 1970.
+TIME = 1_700_000_000_123_456_789
+
+
+def data(*arguments):
+    done = softhca('data', *arguments)
+    assert (done.returncode, done.stderr) == (0, ''), done.stderr
+    return json.loads(done.stdout)
+
+
+def option(order, code, value):
+    return struct.pack(order + 'HH', code, len(value)) + value + bytes(-len(value) % 4)
+
+
+def block(order, kind, body):
+    body += bytes(-len(body) % 4)
+    return struct.pack(order + 'II', kind, len(body) + 12) + body + struct.pack(order + 'I', len(body) + 12)
+
+
+def pcapng(order, resolution, ticks, flags=None, comment=b''):
+    """One packet of four bytes; @resolution: the value of if_tsresol, or None."""
+    interface = struct.pack(order + 'HHI', 1, 0, 0) + (option(order, 9, bytes([resolution])) if resolution is not None else b'')
+    packet = struct.pack(order + 'IIIII', 0, ticks >> 32, ticks & 0xffffffff, 4, 4) + b'\1\2\3\4'
+    if flags is not None:
+        packet += option(order, 2, struct.pack(order + 'I', flags))
+    if comment:
+        packet += option(order, 1, comment)
+    return block(order, 0x0a0d0d0a, struct.pack(order + 'IHHq', 0x1a2b3c4d, 1, 0, -1)) + block(order, 1, interface) + block(order, 6, packet)
+
+
+def pcap(order, magic, fraction):
+    head = struct.pack(order + 'IHHiIII', magic, 2, 4, 0, 0, 65535, 1)
+    return head + struct.pack(order + 'IIII', TIME // 10**9, fraction, 4, 4) + b'\1\2\3\4'
+
+
+class Data(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+
+    def packets(self, content):
+        path = os.path.join(self.directory.name, 'capture')
+        with open(path, 'wb') as file:
+            file.write(content)
+        return data('packets', path)
+
+    def test_rules(self):
+        rules = data('rules')
+        listed = re.findall(r'(?m)^(\d+) +(\w+) ', softhca('explain').stdout)
+        self.assertEqual([(str(rule['number']), rule['name']) for rule in rules], listed)
+        self.assertGreater(len(rules), 200)
+        for rule in rules:
+            self.assertTrue(rule['text'] and rule['source'] and rule['advice'], rule)
+
+    def test_timeline(self):
+        """The magic and the suffix are those of docs/timeline.md and softhca(1); numbers of the other tables are those of IBTA and mlx5."""
+        tables = data('timeline')
+        self.assertEqual((tables['magic'], tables['suffix']), ('softhca timeline', '.records'))
+        self.assertEqual(tables['wqe_opcodes']['8'][0], 'RDMA_WRITE')
+        self.assertEqual(tables['wqe_opcodes']['16'][0], 'RDMA_READ')
+        self.assertEqual([tables[f'nak_{name}'] for name in ('sequence', 'invalid_request', 'remote_access', 'remote_operation')], [0, 1, 2, 3])
+        self.assertEqual(tables['statuses'][:2], ['success', 'local length error'])
+
+    def test_times(self):
+        for order in '<>':
+            for resolution, ticks, ns in ((9, TIME, TIME), (6, TIME // 1000, TIME // 1000 * 1000), (None, TIME // 1000, TIME // 1000 * 1000),
+                                          (3, TIME // 10**6, TIME // 10**6 * 10**6), (0x80 | 20, 5 << 20 | 1 << 19, 5_500_000_000),
+                                          (0, 7, 7 * 10**9), (64, 1, 0)):
+                [packet] = self.packets(pcapng(order, resolution, ticks))['packets']
+                self.assertEqual((packet['ns'], packet['bytes'], packet['direction']), (ns, 4, ''), (order, resolution))
+            for magic, fraction, ns in ((0xa1b2c3d4, 123456, TIME // 1000 * 1000), (0xa1b23c4d, 123456789, TIME)):
+                [packet] = self.packets(pcap(order, magic, fraction))['packets']
+                self.assertEqual((packet['ns'], packet['bytes'], packet['direction']), (ns, 4, ''), (order, magic))
+
+    def test_directions(self):
+        for order in '<>':
+            for flags, direction in ((0, ''), (1, 'in'), (2, 'out'), (0x20001, 'in')):
+                found = self.packets(pcapng(order, 9, TIME, flags, b'a "comment"\n\x01'))
+                self.assertEqual((found['packets'][0]['direction'], found['packets'][0]['comment']), (direction, 'a "comment"\n\x01'))
+
+    def test_many(self):
+        """The first 300, and how many there are; of a damaged capture those before the damage."""
+        whole = pcap('<', 0xa1b23c4d, 5)
+        many = whole + whole[24:] * 400
+        found = self.packets(many)
+        self.assertEqual((len(found['packets']), found['count']), (300, 401))
+        self.assertEqual(self.packets(many[:-1])['count'], 400)
+        self.assertEqual(self.packets(whole[:24]), {'packets': [], 'count': 0})
+        for content in (b'', b'\n', b'abc', b'\0' * 100):
+            self.assertIsNone(self.packets(content))
+
+    def test_wrong_use(self):
+        for arguments, status in (((), 2), (('tables',), 2), (('rules', 'x'), 2), (('packets',), 2), (('packets', '/none'), 1)):
+            done = softhca('data', *arguments)
+            self.assertEqual((done.returncode, done.stdout, done.stderr.count('\n')), (status, '', 1), arguments)
+
+
+if __name__ == '__main__':
+    main()
