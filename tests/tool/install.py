@@ -5,6 +5,7 @@
 install.py BUILD PREFIX VERSION
 """
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -75,7 +76,7 @@ class Install(unittest.TestCase):
 
     def test_command(self):
         environment = harness.clean_environment()
-        self.assertEqual(output(self.tool, '--version', env=environment), f'softhca {VERSION}\n')
+        self.assertRegex(output(self.tool, '--version', env=environment), rf'^softhca {re.escape(VERSION)}( \([0-9a-f]+\))?\n$')
         self.assertEqual(output(self.tool, 'run', 'printenv', 'LD_LIBRARY_PATH', env=environment),
                          f'{os.path.realpath(self.libraries)}\n')
 

@@ -108,7 +108,7 @@ class Forms(unittest.TestCase):
     def test_wrong_use(self):
         done = softhca('explain', '--all')
         self.assertEqual((done.returncode, done.stdout), (2, ''))
-        self.assertEqual(done.stderr, 'softhca: unknown option "--all" (try softhca --help)\n')
+        self.assertEqual(done.stderr, 'softhca: unknown option "--all" (try softhca explain --help)\n')
         self.assertEqual(softhca('explain', '--help').returncode, 0)
 
     def test_no_setting_matters(self):

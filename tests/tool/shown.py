@@ -96,6 +96,8 @@ NOT_HERE = {
     'docs/benchmarks.md': {'make bench': LONG, 'bench/bench.sh build': LONG, 'make bench-count': LONG},
     'docs/install.md': {'make install': 'builds anew; install.py installs', 'make uninstall': 'install.py removes', 'meson': 'builds anew; install.py installs',
                         'ninja': 'builds anew', 'make deb': LONG, 'make release': LONG, 'apt install': CHANGES_THE_MACHINE},
+    'docs/howto.md': {'softhca on': 'hosts.py does', 'mpirun --mca plm_rsh_agent': 'hosts.py does',
+                      'softhca env --format=github': 'GitHub sets the variable'},
     'docs/tutorial.md': {'': 'tutorial.py does, and compares all of the output'},
 }
 # Where the exit status is not 0.
@@ -108,7 +110,7 @@ TWO_TERMINALS = ('softhca run -- ibv_rc_pingpong', 'softhca run -- ib_write_bw',
 CLIENTS = ('gdb', 'valgrind', 'tshark', 'mpirun', 'rping', 'ib_write_bw', 'ibv_rc_pingpong', 'ibv_devices', 'dpdk-test-crypto-perf')
 BUILT_IN = ('export', 'eval')
 # Commands in sentences that leave something open.
-OPEN = re.compile(r'[A-Z]{3,}|…|\*|^softhca (?:run|env|top|report|decode|encode|timeline|completion)(?: (?:--)?[a-z]+)?$')
+OPEN = re.compile(r'[A-Z]{3,}|…|\*|^softhca (?:run|hosts|on|env|top|report|decode|encode|timeline|completion)(?: (?:--)?[a-z]+)?$')
 
 
 # ---- blocks --------------------------------------------------------------------------------------------------------------

@@ -317,7 +317,7 @@ static void beyond_the_field(void **state)
 	configure_crc(0, FROM, 512, CRC32C_ONES, WIRE_MAKE | WIRE_INITIAL);
 	put_read(0, 0, 512, TO, 5);
 	ring(&end);
-	expect_cqe(&cq, (uint16_t)(end.posted - 1), MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
+	expect_cqe(&cq, (uint16_t)(end.posted - 1), MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR);
 }
 
 /* ---- DUMP --------------------------------------------------------------------------------------------------------- */
