@@ -43,16 +43,6 @@ bool stream_has_request(struct rsocket *rs)
 	return rs->stream.request || rs->stream.state != STREAM_LISTENING;
 }
 
-void stream_drop_request(struct stream *stream)
-{
-	struct rdma_cm_id *child = stream->request->id;
-
-	softhca_rdma_ack_cm_event(stream->request);
-	stream->request = NULL;
-	softhca_rdma_reject(child, NULL, 0);
-	softhca_rdma_destroy_id(child);
-}
-
 /* Nobody else knows @child yet. 0 or a negative errno, then it is as far as it came. */
 static int answer(struct rsocket *child, const struct rdma_conn_param *request)
 {

@@ -149,6 +149,17 @@ static int make_qp(struct rsocket *rs)
 	return error;
 }
 
+int datagram_post_receive(struct rsocket *rs, uint32_t slot)
+{
+	struct datagram *datagram = rs->datagram;
+	struct ibv_sge sge = {.addr = (uintptr_t)datagram_slot(datagram, slot),
+			      .length = datagram->slot_bytes,
+			      .lkey = datagram->mr->lkey};
+	struct ibv_recv_wr receive = {.wr_id = slot, .sg_list = &sge, .num_sge = 1}, *bad;
+
+	return -ibv_post_recv(datagram->qp, &receive, &bad);
+}
+
 /* A socket without a port gets one from bind(2) with port 0: the answer needs somewhere to go, and headers tell it. */
 int datagram_make_qp(struct rsocket *rs)
 {
@@ -225,14 +236,6 @@ uint32_t datagram_descriptors(struct rsocket *rs, struct pollfd *descriptors)
 		(struct pollfd){.fd = datagram->completions ? datagram->completions->fd : -1, .events = POLLIN};
 	descriptors[2] = (struct pollfd){.fd = datagram->wake_fd, .events = POLLIN};
 	return 3;
-}
-
-bool datagram_wake(struct rsocket *rs)
-{
-	uint64_t one = 1;
-
-	return descriptor_check(rs->datagram->wake_fd) &&
-	       write(rs->datagram->wake_fd, &one, sizeof(one)) == (ssize_t)sizeof(one);
 }
 
 void datagram_woken(struct rsocket *rs)

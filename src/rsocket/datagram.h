@@ -18,12 +18,16 @@
 #include "rsocket/objects.h"
 
 enum {
-	DATAGRAM_HEADER = 24, /* of UD with an IPv6 address; 8 with IPv4 */
+	DATAGRAM_HEADER_V4 = 8, /* of UD */
+	DATAGRAM_HEADER_V6 = 24,
 	DATAGRAM_GRH = 40,
 	DATAGRAM_LARGEST_MTU = 4096,
 	DATAGRAM_MOST_PEERS = 4096, /* whose QPs are known at a time */
 	DATAGRAM_MOST_EARLY = 64,   /* datagrams of UDP that wait to be read */
 };
+
+/* Bit of wr_id: the work request sends. */
+#define DATAGRAM_IS_SEND (1ull << 32)
 
 /* Where an address leads. */
 struct datagram_peer {
@@ -67,6 +71,12 @@ struct datagram {
 	uint32_t early_count;
 };
 
+/** The memory of @slot; those for sending follow those for receiving. */
+static inline uint8_t *datagram_slot(const struct datagram *datagram, uint32_t slot)
+{
+	return datagram->memory + (size_t)slot * datagram->slot_bytes;
+}
+
 /* ---- rsocket/datagram.c ---- */
 
 /** The UDP socket. 0 or a negative errno. */
@@ -80,9 +90,11 @@ int datagram_connect(struct rsocket *rs, const struct sockaddr *address, socklen
 /** Makes the QP, if there is none, for a socket that is about to send, which gives it its name. 0 or a negative errno. */
 int datagram_make_qp(struct rsocket *rs);
 
+/** Posts the receive of @slot. Returns 0 or a negative errno. */
+int datagram_post_receive(struct rsocket *rs, uint32_t slot);
+
 /* Sleeping and looking, as rsocket/wait.h says. */
 uint32_t datagram_descriptors(struct rsocket *rs, struct pollfd *descriptors);
-bool datagram_wake(struct rsocket *rs);
 void datagram_woken(struct rsocket *rs);
 void datagram_notified(struct rsocket *rs);
 bool datagram_arm(struct rsocket *rs);
@@ -105,11 +117,14 @@ ssize_t datagram_send_early(struct rsocket *rs, const struct datagram_peer *peer
 /** Takes what the UDP socket has: datagrams, answers. */
 void datagram_take_early(struct rsocket *rs);
 
+/* ---- rsocket/datagram_arrivals.c ---- */
+
+/** Handles completions, and datagrams of the UDP socket. */
+void datagram_advance(struct rsocket *rs);
+
 /* ---- rsocket/datagram_transfer.c ---- */
 
-void datagram_advance(struct rsocket *rs);
 short datagram_ready(struct rsocket *rs);
-int datagram_post_receive(struct rsocket *rs, uint32_t slot);
 ssize_t datagram_send(struct rsocket *rs, const struct iovec *list, size_t count, const struct sockaddr *address,
 		      socklen_t length, const struct patience *patience);
 ssize_t datagram_receive(struct rsocket *rs, const struct iovec *list, size_t count, int *flags,

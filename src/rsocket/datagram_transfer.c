@@ -11,55 +11,11 @@
 #include <string.h>
 
 #include "abi/entry_points.h"
-#include "rdmacm/devices.h"
 #include "rdmacm/sockaddr.h"
 #include "rsocket/datagram.h"
 #include "rsocket/names.h"
 #include "rsocket/transfer.h"
 #include "rsocket/wait.h"
-
-enum { COMPLETIONS = 16, HEADER_V4 = 8, HEADER_V6 = 24 };
-
-#define IS_SEND (1ull << 32)
-
-static uint8_t *slot_memory(const struct datagram *datagram, uint32_t slot)
-{
-	return datagram->memory + (size_t)slot * datagram->slot_bytes;
-}
-
-int datagram_post_receive(struct rsocket *rs, uint32_t slot)
-{
-	struct datagram *datagram = rs->datagram;
-	struct ibv_sge sge = {.addr = (uintptr_t)slot_memory(datagram, slot),
-			      .length = datagram->slot_bytes,
-			      .lkey = datagram->mr->lkey};
-	struct ibv_recv_wr receive = {.wr_id = slot, .sg_list = &sge, .num_sge = 1}, *bad;
-
-	return -ibv_post_recv(datagram->qp, &receive, &bad);
-}
-
-/* The address in a header: its length, or 0 if it is none. */
-static uint32_t read_header(const uint8_t *bytes, uint32_t count, struct sockaddr_storage *from)
-{
-	struct sockaddr_in *v4 = (struct sockaddr_in *)from;
-	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)from;
-
-	memset(from, 0, sizeof(*from));
-	if (count >= HEADER_V4 && bytes[0] == 4 && bytes[1] == HEADER_V4) {
-		v4->sin_family = AF_INET;
-		memcpy(&v4->sin_port, bytes + 2, 2);
-		memcpy(&v4->sin_addr, bytes + 4, 4);
-		return HEADER_V4;
-	}
-	if (count >= HEADER_V6 && bytes[0] == 6 && bytes[1] == HEADER_V6) {
-		v6->sin6_family = AF_INET6;
-		memcpy(&v6->sin6_port, bytes + 2, 2);
-		memcpy(&v6->sin6_flowinfo, bytes + 4, 4);
-		memcpy(&v6->sin6_addr, bytes + 8, 16);
-		return HEADER_V6;
-	}
-	return 0;
-}
 
 static uint32_t write_header(const struct rsocket *rs, const struct datagram_peer *peer, uint8_t *bytes)
 {
@@ -69,82 +25,15 @@ static uint32_t write_header(const struct rsocket *rs, const struct datagram_pee
 	uint16_t port = htobe16(rs->datagram->port);
 
 	bytes[0] = is_v6 ? 6 : 4;
-	bytes[1] = is_v6 ? HEADER_V6 : HEADER_V4;
+	bytes[1] = is_v6 ? DATAGRAM_HEADER_V6 : DATAGRAM_HEADER_V4;
 	memcpy(bytes + 2, &port, 2);
 	if (!is_v6) {
 		memcpy(bytes + 4, &v4->sin_addr, 4);
-		return HEADER_V4;
+		return DATAGRAM_HEADER_V4;
 	}
 	memcpy(bytes + 4, &v6->sin6_flowinfo, 4);
 	memcpy(bytes + 8, &v6->sin6_addr, 16);
-	return HEADER_V6;
-}
-
-/*
- * Whether the header of a datagram of UD says the address that it has come from, which its GRH tells (IBTA A17.4.5.1: the IPv4
- * header is in the last 20 bytes of it). What is sent from a loopback address may come from any of this host's.
- */
-static bool is_sender(const uint8_t *grh, const struct sockaddr *from)
-{
-	struct sockaddr_storage source;
-	union ibv_gid gid = {0};
-	int index;
-
-	if (grh[20] >> 4 == 4 && !(grh[0] >> 4)) {
-		gid.raw[10] = gid.raw[11] = 0xff;
-		memcpy(gid.raw + 12, grh + 32, 4);
-	} else {
-		memcpy(gid.raw, grh + 8, sizeof(gid));
-	}
-	address_from_gid(&source, &gid, 0);
-	return address_equal((struct sockaddr *)&source, from) ||
-	       (address_is_loopback(from) && device_of_address((struct sockaddr *)&source, &index));
-}
-
-static void message_arrived(struct rsocket *rs, uint32_t slot, uint32_t bytes)
-{
-	struct datagram *datagram = rs->datagram;
-	struct datagram_arrived *arrived = calloc(1, sizeof(*arrived));
-	uint32_t header =
-		arrived && bytes >= DATAGRAM_GRH && bytes <= datagram->slot_bytes
-			? read_header(slot_memory(datagram, slot) + DATAGRAM_GRH, bytes - DATAGRAM_GRH, &arrived->from)
-			: 0;
-
-	if (!header || !is_sender(slot_memory(datagram, slot), (struct sockaddr *)&arrived->from) ||
-	    !datagram_map(rs, &arrived->from)) {
-		free(arrived);
-		datagram_post_receive(rs, slot);
-		return;
-	}
-	arrived->slot = slot;
-	arrived->offset = DATAGRAM_GRH + header;
-	arrived->bytes = bytes - arrived->offset;
-	*datagram->last = arrived;
-	datagram->last = &arrived->next;
-}
-
-/* No more than the CQ can have held when it was armed: what is dropped makes room for more, without end. */
-void datagram_advance(struct rsocket *rs)
-{
-	struct datagram *datagram = rs->datagram;
-	uint32_t left = datagram->send_slots + datagram->receive_slots + COMPLETIONS;
-	struct ibv_wc completions[COMPLETIONS];
-	int count, index;
-
-	datagram_take_early(rs);
-	if (!datagram->cq)
-		return;
-	while (left >= COMPLETIONS && (count = ibv_poll_cq(datagram->cq, COMPLETIONS, completions)) > 0) {
-		left -= (uint32_t)count;
-		for (index = 0; index < count; index++) {
-			const struct ibv_wc *wc = &completions[index];
-
-			if (wc->wr_id & IS_SEND)
-				datagram->sends_free++;
-			else if (wc->status == IBV_WC_SUCCESS)
-				message_arrived(rs, (uint32_t)wc->wr_id, wc->byte_len);
-		}
-	}
+	return DATAGRAM_HEADER_V6;
 }
 
 static bool can_send(struct rsocket *rs)
@@ -194,10 +83,10 @@ static ssize_t send_message(struct rsocket *rs, const struct datagram_peer *peer
 {
 	struct datagram *datagram = rs->datagram;
 	uint32_t slot = datagram->receive_slots + datagram->next_send;
-	uint8_t *memory = slot_memory(datagram, slot);
+	uint8_t *memory = datagram_slot(datagram, slot);
 	uint32_t header = write_header(rs, peer, memory);
 	struct ibv_sge sge = {.addr = (uintptr_t)memory, .lkey = datagram->mr->lkey};
-	struct ibv_send_wr request = {.wr_id = IS_SEND,
+	struct ibv_send_wr request = {.wr_id = DATAGRAM_IS_SEND,
 				      .sg_list = &sge,
 				      .num_sge = 1,
 				      .opcode = IBV_WR_SEND,
@@ -261,7 +150,7 @@ ssize_t datagram_send(struct rsocket *rs, const struct iovec *list, size_t count
 			return error ? error : -ENOBUFS;
 	}
 	if (!peer->ah) {
-		if (bytes > datagram->mtu - HEADER_V6)
+		if (bytes > datagram->mtu - DATAGRAM_HEADER_V6)
 			return -EMSGSIZE;
 		pieces_copy_out(&pieces, early, bytes);
 		return datagram_send_early(rs, peer, early, bytes);
@@ -283,7 +172,7 @@ ssize_t datagram_receive(struct rsocket *rs, const struct iovec *list, size_t co
 	arrived = datagram->first;
 	bytes = arrived->bytes < room ? arrived->bytes : room;
 	pieces_copy_in(&pieces,
-		       (arrived->slot == UINT32_MAX ? arrived->early : slot_memory(datagram, arrived->slot)) +
+		       (arrived->slot == UINT32_MAX ? arrived->early : datagram_slot(datagram, arrived->slot)) +
 			       arrived->offset,
 		       bytes);
 	give_name((struct sockaddr *)&arrived->from, address, length);

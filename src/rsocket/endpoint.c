@@ -150,6 +150,16 @@ static void free_buffers(struct stream *stream)
 	}
 }
 
+void stream_drop_request(struct stream *stream)
+{
+	struct rdma_cm_id *child = stream->request->id;
+
+	softhca_rdma_ack_cm_event(stream->request);
+	stream->request = NULL;
+	softhca_rdma_reject(child, NULL, 0);
+	softhca_rdma_destroy_id(child);
+}
+
 void stream_close(struct rsocket *rs)
 {
 	struct stream *stream = &rs->stream;

@@ -63,7 +63,7 @@ void rsocket_defaults(struct rsocket_settings *settings);
 /** A new rsocket without descriptor and in no table, with one reference. NULL with errno. */
 struct rsocket *rsocket_new(int family, const struct rsocket_settings *settings);
 
-/** Frees one that nobody refers to, and what it has, without a word to its peer (rsocket/socket.c). */
+/** Frees one that nobody refers to, and what it has, without a word to its peer (rsocket/object.c). */
 void rsocket_free(struct rsocket *rs);
 
 #endif

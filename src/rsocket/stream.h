@@ -49,6 +49,7 @@ struct stream_mapping {
 };
 
 enum {
+	STREAM_RESOLVE_MS = 2000, /* time-out of resolving the address and the route */
 	STREAM_TARGETS = 2,
 	STREAM_CONTROL_ENTRIES = 4,   /* of the send queue, for control messages, so that data never keeps them back */
 	STREAM_LOW_WATER = 2048,      /* bytes of the send ring that have to be free before anything is sent */
@@ -156,6 +157,8 @@ struct stream {
 int stream_open(struct rsocket *rs);
 /** Frees them, the id and the channel. The peer is told by the communication manager, if it was not yet. */
 void stream_close(struct rsocket *rs);
+/** Rejects the request that waits. */
+void stream_drop_request(struct stream *stream);
 
 /* ---- rsocket/private_data.c ---- */
 
@@ -192,12 +195,7 @@ bool stream_has_sent_all(const struct stream *stream);
 /** Whether a message can be sent now: takes the next target if the current one is used up. */
 bool stream_can_send(struct rsocket *rs);
 
-/* ---- rsocket/accept.c ---- */
-
-/** Rejects the request that waits. */
-void stream_drop_request(struct stream *stream);
-
-/* ---- rsocket/connect.c ---- */
+/* ---- rsocket/stream_events.c, rsocket/connect.c ---- */
 
 /** Handles what the communication manager reports, which may connect or end the stream, or be a request. */
 void stream_take_events(struct rsocket *rs);

@@ -5,18 +5,9 @@
 #include <errno.h>
 #include <signal.h>
 
-#include "abi/rdmacm_entry_points.h"
 #include "core/cancellation.h"
 #include "rsocket/datagram.h"
 #include "rsocket/table.h"
-
-uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
-}
 
 uint32_t sleep_begin(struct rsocket *rs, struct pollfd *descriptors)
 {
@@ -32,15 +23,6 @@ uint32_t sleep_begin(struct rsocket *rs, struct pollfd *descriptors)
 	if (rs->stream.completions)
 		descriptors[count++] = (struct pollfd){.fd = rs->stream.completions->fd, .events = POLLIN};
 	return count;
-}
-
-void wake(struct rsocket *rs)
-{
-	if (!rs->sleepers || rs->kicked)
-		return;
-	rs->kicked = rs->datagram ? datagram_wake(rs)
-				  : !softhca_rdma_write_cm_event(rs->stream.id,
-								 (enum rdma_cm_event_type)RDMA_CM_EVENT_USER_, 0, 0);
 }
 
 void sleep_end(struct rsocket *rs, const struct pollfd *descriptors, uint32_t count)

@@ -33,7 +33,7 @@ struct patience {
 #define SECOND_NS 1000000000ull
 #define MILLISECOND_NS 1000000ull
 
-/** The clock of all time limits, in nanoseconds. */
+/** The clock of all time limits, in nanoseconds. (rsocket/wake.c) */
 uint64_t now_ns(void);
 
 /**
@@ -45,7 +45,7 @@ uint32_t sleep_begin(struct rsocket *rs, struct pollfd *descriptors);
 /** Takes it out again, with what poll(2) said. The lock is held. */
 void sleep_end(struct rsocket *rs, const struct pollfd *descriptors, uint32_t count);
 
-/** Wakes all that sleep for @rs. The lock is held. */
+/** Wakes all that sleep for @rs. The lock is held. (rsocket/wake.c) */
 void wake(struct rsocket *rs);
 
 /** Handles all that has arrived, without sleeping. The lock is held. */

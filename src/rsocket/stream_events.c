@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Events of the communication manager (rdma_cm(7)) that a stream takes. See stream.h. */
+#include <errno.h>
+
+#include "abi/rdmacm_entry_points.h"
+#include "explain/explain.h"
+#include "rdmacm/devices.h"
+#include "rsocket/objects.h"
+#include "rsocket/wait.h"
+
+void stream_refuse(struct rsocket *rs, int error)
+{
+	if (rs->stream.state != STREAM_CONNECTING)
+		return;
+	rs->stream.state = STREAM_REFUSED;
+	rs->error = error;
+}
+
+static void resolved(struct rsocket *rs)
+{
+	struct stream *stream = &rs->stream;
+	int result;
+
+	if (stream->paths)
+		result = softhca_rdma_set_option(stream->id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, stream->paths,
+						 stream->path_count * sizeof(*stream->paths));
+	else
+		result = softhca_rdma_resolve_route(stream->id, STREAM_RESOLVE_MS);
+	if (result)
+		stream_refuse(rs, errno);
+}
+
+static void routed(struct rsocket *rs)
+{
+	uint8_t description[STREAM_PRIVATE_DATA];
+	struct rdma_conn_param param = {
+		.private_data = description,
+		.private_data_len = sizeof(description),
+		.flow_control = 1,
+		.retry_count = 7,
+		.rnr_retry_count = 7,
+	};
+	int error = stream_open(rs);
+
+	if (!error) {
+		stream_describe(rs, description);
+		if (softhca_rdma_connect(rs->stream.id, &param))
+			error = -errno;
+	}
+	if (error)
+		stream_refuse(rs, -error);
+}
+
+static void established(struct rsocket *rs, const struct rdma_conn_param *param)
+{
+	struct stream *stream = &rs->stream;
+
+	if (stream->state == STREAM_ACCEPTING) {
+		stream->state = STREAM_CONNECTED;
+		stream_give(rs);
+	}
+	if (stream->state != STREAM_CONNECTING)
+		return;
+	if (stream_meet(rs, param->private_data, param->private_data_len)) {
+		(void)REFUSE(hca_of_id(NULL), "rconnect", EPROTO, RULE_RSOCKET_DESCRIPTION, param->private_data_len);
+		softhca_rdma_disconnect(stream->id);
+		stream_refuse(rs, EPROTO);
+		return;
+	}
+	stream->state = STREAM_CONNECTED;
+	stream->readable = true;
+	stream->writable = true;
+	stream_give(rs);
+}
+
+/* The peer is gone: of what it sent before nothing is missing, since it waited for its acknowledgement. */
+static void ended(struct rsocket *rs)
+{
+	struct stream *stream = &rs->stream;
+
+	if (stream->state == STREAM_CONNECTING) {
+		stream_refuse(rs, ECONNRESET);
+		return;
+	}
+	if (stream->state != STREAM_CONNECTED && stream->state != STREAM_ACCEPTING)
+		return;
+	if (stream->cq)
+		stream_advance(rs);
+	if (stream->state == STREAM_CONNECTED || stream->state == STREAM_ACCEPTING) {
+		stream->state = STREAM_DISCONNECTED;
+		stream->readable = false;
+		stream->writable = false;
+	}
+}
+
+/* An event without an errno value of its own. */
+static int status_of(const struct rdma_cm_event *event, int otherwise)
+{
+	return event->status < 0 ? -event->status : otherwise;
+}
+
+static void handle(struct rsocket *rs, const struct rdma_cm_event *event, int error)
+{
+	switch (event->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		resolved(rs);
+		break;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		routed(rs);
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		established(rs, &event->param.conn);
+		break;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+		stream_refuse(rs, status_of(event, EHOSTUNREACH));
+		break;
+	case RDMA_CM_EVENT_REJECTED:
+		stream_refuse(rs, ECONNREFUSED);
+		ended(rs);
+		break;
+	case RDMA_CM_EVENT_UNREACHABLE:
+		stream_refuse(rs, status_of(event, ETIMEDOUT));
+		ended(rs);
+		break;
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+		stream_refuse(rs, error);
+		ended(rs);
+		break;
+	case RDMA_CM_EVENT_DISCONNECTED:
+		ended(rs);
+		break;
+	default:
+		break;
+	}
+}
+
+void stream_take_events(struct rsocket *rs)
+{
+	struct rdma_cm_event *event;
+	bool any = false;
+
+	while (!rs->stream.request && !softhca_rdma_get_cm_event(rs->stream.channel, &event)) {
+		int error = errno;
+
+		any |= event->event != (enum rdma_cm_event_type)RDMA_CM_EVENT_USER_;
+		if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+			rs->stream.request = event;
+			break;
+		}
+		handle(rs, event, error);
+		softhca_rdma_ack_cm_event(event);
+	}
+	/* What others wait for is in no descriptor any more. */
+	if (any)
+		wake(rs);
+}
