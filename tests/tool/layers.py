@@ -29,8 +29,18 @@ CASES = [
      'flue may include chimney, which is not below it'),
     ('a directory that is not in the list', 'src/chimney/smoke.c', '', 'src/chimney is not in the list'),
     ('a line for a directory that is not there', 'scripts/layers', 'chimney: core\n', 'there is no src/chimney'),
+    ('a circle line for a directory that is not there', 'scripts/layers', 'circle chimney: 7\n',
+     'there is no src/chimney'),
     ('two lines for a directory', 'scripts/layers', 'core: include\n', 'a second one'),
 ]
+
+
+
+
+def circle(count):
+    """@count files of a directory, each of which uses the next one, and the last one the first."""
+    return {f'low/f{i}.c': f'int f{(i + 1) % count}(void); int f{i}(void) {{ return f{(i + 1) % count}(); }}'
+            for i in range(count)}
 
 
 # Layers of the trees that are compiled.
@@ -51,6 +61,11 @@ COMPILED = [
     ('a function of a directory beside',
      {'aside/a.c': 'int b(void); int a(void) { return b(); }', 'middle/b.c': 'int b(void) { return 1; }'},
      'src/aside/a.c: aside may not use b of middle/b.c'),
+    (None, circle(6), ''),
+    ('a circle of seven files', circle(7),
+     'src/low: 7 files use each other in a circle, 6 may: f0.c f1.c f2.c f3.c f4.c f5.c f6.c'),
+    ('a circle of seven files next to a file that is not part of it',
+     {**circle(7), 'low/g.c': 'int f0(void); int g(void) { return f0(); }'}, 'src/low: 7 files'),
     ('a build without objects', {}, 'has no objects of the library'),
 ]
 
