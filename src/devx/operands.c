@@ -43,7 +43,7 @@ int command_refuse_room(struct devx_command *command)
 	return COMMAND_REFUSE(command, STATUS_NO_RESOURCES, RULE_DEVX_NO_ROOM, command->opcode);
 }
 
-/* ---- what a command names --------------------------------------------------------------------------------------- */
+/* ---- operands --------------------------------------------------------------------------------------------------- */
 
 int command_find_pd(struct devx_command *command, struct devx_field field, struct hca_pd **pd)
 {

@@ -41,7 +41,10 @@ static bool has_regions(void)
 	return some;
 }
 
-/* Variables that the real library reads; ibv_fork_init(3). Before the locks of the library are held. */
+/*
+ * Warns unless the program has prepared for fork: ibv_fork_init(3), or a variable that libibverbs reads. Runs before the handler
+ * that takes the locks of the library.
+ */
 static void before_fork(void)
 {
 	if (!__atomic_load_n(&fork_prepared, __ATOMIC_RELAXED) && !getenv("RDMAV_FORK_SAFE") &&
@@ -71,7 +74,7 @@ static void start(void)
 	if (!wanted)
 		return;
 	queue_lock_init(&lint.lock, LOCK_LEVEL_LINT, false);
-	/* A child tells of itself alone. */
+	/* A child reports its own warnings only. */
 	pthread_atfork(before_fork, NULL, lint_warn_reset);
 	atexit(summarise);
 	if (wanted & (misuse_bit(RULE_RECEIVE_READ_EARLY) | misuse_bit(RULE_WRITE_READ_EARLY)) && guard_start()) {

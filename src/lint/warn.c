@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Making and counting warnings. See state.h. */
+/* Makes and counts warnings. See state.h. */
 #include <inttypes.h>
 #include <stdio.h>
 

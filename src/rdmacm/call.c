@@ -21,7 +21,7 @@ struct user_cm_id *id_begin(struct rdma_cm_id *base, const char *call)
 int id_end(struct user_cm_id *id, int result)
 {
 	pthread_mutex_unlock(&id->lock);
-	/* A call that says something to the peer has said it when it returns, as with a kernel. */
+	/* Messages to the peer are sent before the call returns, as by a kernel. */
 	hca_manager_push();
 	return result_of(result);
 }

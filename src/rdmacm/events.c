@@ -86,7 +86,7 @@ int softhca_rdma_write_cm_event(struct rdma_cm_id *base, enum rdma_cm_event_type
 	return id_end(id, 0);
 }
 
-/* The result of a synchronous call, by the status of the event that it waited for (rdma-cm 2.3). */
+/* Returns the result of a synchronous call, from the status of the event that it waited for (rdma-cm 2.3). */
 static int outcome(const struct rdma_cm_event *event)
 {
 	if (!event->status)
@@ -111,7 +111,7 @@ int id_end_complete(struct user_cm_id *id, int result)
 	}
 	if (softhca_rdma_get_cm_event(id->base.channel, &id->base.event))
 		return -1;
-	/* errno is that of the transition of the QP that failed. */
+	/* rdma_get_cm_event(3) has set errno to the error of the QP's transition. */
 	if (id->base.event->event == RDMA_CM_EVENT_CONNECT_ERROR)
 		return -1;
 	return result_of(outcome(id->base.event));

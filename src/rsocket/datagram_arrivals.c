@@ -10,7 +10,7 @@
 
 enum { COMPLETIONS = 16 };
 
-/* The address in a header: its length, or 0 if it is none. */
+/* Reads the sender's address from a header. Returns the length of the header, or 0 if the bytes are not a header. */
 static uint32_t read_header(const uint8_t *bytes, uint32_t count, struct sockaddr_storage *from)
 {
 	struct sockaddr_in *v4 = (struct sockaddr_in *)from;
@@ -34,8 +34,8 @@ static uint32_t read_header(const uint8_t *bytes, uint32_t count, struct sockadd
 }
 
 /*
- * Whether the header of a datagram of UD says the address that it has come from, which its GRH tells (IBTA A17.4.5.1: the IPv4
- * header is in the last 20 bytes of it). What is sent from a loopback address may come from any of this host's.
+ * Returns true if the address @from, which the header of a datagram of UD has, is the source in its GRH (IBTA A17.4.5.1: the
+ * last 20 bytes of the GRH are the IPv4 header). A datagram from a loopback address may have any address of this host there.
  */
 static bool is_sender(const uint8_t *grh, const struct sockaddr *from)
 {
@@ -76,7 +76,7 @@ static void message_arrived(struct rsocket *rs, uint32_t slot, uint32_t bytes)
 	datagram->last = &arrived->next;
 }
 
-/* No more than the CQ can have held when it was armed: what is dropped makes room for more, without end. */
+/* Polls as many completions as the CQ can hold, no more: each datagram that is dropped makes room for the next one. */
 void datagram_advance(struct rsocket *rs)
 {
 	struct datagram *datagram = rs->datagram;

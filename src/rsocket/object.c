@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Making and freeing rsockets: see objects.h. */
+/* Makes and frees rsockets: see objects.h. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ struct rsocket *rsocket_new(int family, const struct rsocket_settings *settings)
 
 void rsocket_free(struct rsocket *rs)
 {
-	/* Of the parent's in a forked child the descriptors alone are the child's: the rest may be in any state. */
+	/* In a forked child, closes only the descriptors of the parent's rsockets: other members may be in any state. */
 	if (rs->process != progress_generation()) {
 		if (rs->stream.completions)
 			descriptor_close(rs->stream.completions->fd);

@@ -73,7 +73,7 @@ static void established(struct rsocket *rs, const struct rdma_conn_param *param)
 	stream_give(rs);
 }
 
-/* The peer is gone: of what it sent before nothing is missing, since it waited for its acknowledgement. */
+/* Ends a stream whose peer has gone. All data that the peer sent has arrived: the peer waited for the acknowledgements. */
 static void ended(struct rsocket *rs)
 {
 	struct stream *stream = &rs->stream;
@@ -93,7 +93,7 @@ static void ended(struct rsocket *rs)
 	}
 }
 
-/* An event without an errno value of its own. */
+/* Returns the errno value of @event, or @otherwise if the event has none. */
 static int status_of(const struct rdma_cm_event *event, int otherwise)
 {
 	return event->status < 0 ? -event->status : otherwise;
@@ -151,7 +151,7 @@ void stream_take_events(struct rsocket *rs)
 		handle(rs, event, error);
 		softhca_rdma_ack_cm_event(event);
 	}
-	/* What others wait for is in no descriptor any more. */
+	/* Other threads sleep until the channel is readable, and this call has emptied it. */
 	if (any)
 		wake(rs);
 }

@@ -24,9 +24,15 @@ struct lint_hooks {
 
 /* What src/lint/ registers. Both functions are set. */
 struct lint_driver {
-	/* Reads the setting, the first time, and sets lint_hooks if it asks for warnings. No lock is held. Any thread, several at once. */
+	/*
+	 * Reads the setting, the first time, and sets lint_hooks if it asks for warnings. No lock is held. Any thread, several
+	 * at once.
+	 */
 	void (*start)(void);
-	/* ibv_fork_init(3) was called, or ibv_is_fork_initialized(3), which says that it is not needed. At any time, also before start(). */
+	/*
+	 * The program has called ibv_fork_init(3), or ibv_is_fork_initialized(3), which reports that it is not needed. Any
+	 * thread, at any time, also before start().
+	 */
 	void (*fork_prepared)(void);
 };
 

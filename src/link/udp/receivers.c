@@ -14,16 +14,16 @@ static void set_receiving(int fd, bool ipv6)
 		udp_set_option(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
 		udp_set_option(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
 		udp_set_option(fd, IPPROTO_IPV6, IPV6_FLOWINFO, 1);
-		/* RoCE has the ICRC: its senders may leave the UDP checksum out (annex A17). */
+		/* RoCE has the ICRC: its senders may omit the UDP checksum (annex A17). */
 		udp_set_option(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
 	} else {
 		udp_set_option(fd, IPPROTO_IP, IP_PKTINFO, 1);
 	}
 	udp_set_option(fd, IPPROTO_IP, IP_RECVTOS, 1);
 	udp_set_option(fd, IPPROTO_IP, IP_RECVTTL, 1);
-	/* Linux 5.0; without it each packet takes a system call. */
+	/* Since Linux 5.0; without it each packet takes a system call. */
 	udp_set_option(fd, IPPROTO_UDP, UDP_GRO, 1);
-	/* Only groups that were joined by this socket: the one of the port has joined none. */
+	/* Receives only from groups that this socket has joined: the socket of the port has joined none. */
 	udp_set_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
 	if (ipv6)
 		udp_set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
