@@ -223,7 +223,56 @@ static void cq_by_command(void **state)
 	own_close(&own);
 }
 
-/* Memory, receive queue and CQ of the objects that follow. */
+/* status of a CQ that is full when a completion comes: CQ_OVERFLOW. The completion is lost, so 64 were written. */
+static void cq_that_overran(void **state)
+{
+	double deadline = seconds_now() + 20;
+	uint8_t out[CONTEXT_BYTES];
+	struct own own;
+
+	(void)state;
+	own_open(&own, &client, 0);
+	own_connect(&own, &own);
+	for (uint32_t i = 0; i <= OWN_CQES; i++) {
+		uint8_t wqe[16] = {0};
+
+		put32(wqe, 8, 8);
+		own_post(&own, MLX5_OPCODE_NOP, wqe, sizeof(wqe));
+		while (i < OWN_CQES && own.memory[OWN_RING + i * 64 + 63] >> 4 == 0xf)
+			assert_true(seconds_now() < deadline);
+	}
+	do {
+		assert_true(seconds_now() < deadline);
+		query(own.cq, 0x402, own.cqn, out, sizeof(out));
+	} while (!(get32(out, 16) >> 28));
+	assert_int_equal(get32(out, 16) >> 28, 9);
+	assert_int_equal(get32(out, 60), OWN_CQES); /* producer_counter */
+	assert_int_equal(get32(out, 56), 0);        /* consumer_counter */
+	own_close(&own);
+}
+
+/* st of a CQ that a program arms for a channel: armed for the next completion. */
+static void cq_that_is_armed(void **state)
+{
+	struct mlx5dv_devx_event_channel *channel = mlx5dv_devx_create_event_channel(client.context, 0);
+	const uint16_t completion = 0;
+	uint8_t out[CONTEXT_BYTES];
+	struct own own;
+
+	(void)state;
+	assert_non_null(channel);
+	own_open(&own, &client, 0);
+	own_connect(&own, &own);
+	put32(own.memory + OWN_CQ_RECORD, 4, 1u << 28); /* arm_sn 1, index 0 */
+	assert_int_equal(
+		mlx5dv_devx_subscribe_devx_event(channel, own.cq, sizeof(completion), (uint16_t *)&completion, 1), 0);
+	query(own.cq, 0x402, own.cqn, out, sizeof(out));
+	assert_int_equal(get32(out, 16) >> 8 & 15, 9); /* COMPLETION_REQUEST_ARMED */
+	own_close(&own);
+	mlx5dv_devx_destroy_event_channel(channel);
+}
+
+/* An RMP of 16 entries, cyclic, with its record behind that of the QP. */
 static struct command rmp_command(const struct own *own)
 {
 	struct command command = command_of(0x90c);
@@ -423,12 +472,54 @@ static void mkey(void **state)
 	assert_int_equal(mlx5dv_devx_obj_destroy(key), 0);
 }
 
+/* A UMR that makes a free key live, with another range: the query returns the key as it is now. */
+static void mkey_after_a_umr(void **state)
+{
+	struct command command = command_of(0x200);
+	struct mlx5dv_devx_obj *key;
+	uint8_t wqe[192] = {0}, out[304];
+	uint32_t number;
+	struct own own;
+
+	(void)state;
+	own_open(&own, &client, 0);
+	own_connect(&own, &own);
+	put32(command.in, 16, 1u << 30 | 0xbc00 | 2u << 8);
+	put32(command.in, 20, 0xffffff00 | 0x42);
+	put32(command.in, 28, own.pdn);
+	put32(command.in, 68, 4);
+	key = create(client.context, &command, CONTEXT_BYTES);
+	assert_non_null(key);
+	number = created_number(&command);
+	put32(wqe, 8, 8);
+	put32(wqe, 12, number << 8 | 0x42);
+	wqe[16] = 0x80; /* inline */
+	wqe[21] = 4;
+	put64(wqe, 24, 1 | 1 << 6 | 1 << 29); /* LEN, START_ADDR, FREE */
+	put64(wqe, 64 + 16, 0x770000);
+	put64(wqe, 64 + 24, 4096);
+	put_data(wqe, 128, 4096, client.mr->lkey, side_address(&client, 0));
+	own_post(&own, MLX5_OPCODE_UMR, wqe, sizeof(wqe));
+	assert_int_equal(own_next_cqe(&own).op_own >> 4, MLX5_CQE_REQ);
+	query(key, 0x201, number, out, sizeof(out));
+	assert_int_equal(get32(out, 16) >> 30 & 1, 0); /* free */
+	assert_int_equal(get32(out, 32), 0);           /* start_addr */
+	assert_int_equal(get32(out, 36), 0x770000);
+	assert_int_equal(get32(out, 40), 0); /* len */
+	assert_int_equal(get32(out, 44), 4096);
+	assert_int_equal(get32(out, 20), 0xffffff42);       /* qpn, mkey_7_0 */
+	assert_int_equal(get32(out, 16) >> 8 & 0xff, 0xbe); /* rights and mode as before */
+	assert_int_equal(mlx5dv_devx_obj_destroy(key), 0);
+	own_close(&own);
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
 		API_CASE(qp_by_command),     API_CASE(qp_of_verbs),   API_CASE(qp_with_an_srq),
-		API_CASE(qp_after_its_path), API_CASE(cq_by_command), API_CASE(rmp),
-		API_CASE(dct_by_command),    API_CASE(dct_of_verbs),  API_CASE(mkey),
+		API_CASE(qp_after_its_path), API_CASE(cq_by_command), API_CASE(cq_that_overran),
+		API_CASE(cq_that_is_armed),  API_CASE(rmp),           API_CASE(dct_by_command),
+		API_CASE(dct_of_verbs),      API_CASE(mkey),          API_CASE(mkey_after_a_umr),
 	};
 
 	return run_cases("devx_queries", cases);
