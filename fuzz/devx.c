@@ -68,7 +68,8 @@ static uint32_t next_word(void)
 
 static const uint16_t opcodes[] = {
 #define COMMAND(opcode, name, call, kind, in, out, function) opcode,
-#define UNSERVED(opcode, name, call) opcode,
+#define UNSERVED(opcode, name, call, kind) opcode,
+#define STEERING(opcode, name) opcode,
 #include "devx/commands.def"
 };
 
