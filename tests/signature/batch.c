@@ -15,7 +15,7 @@
 #include "run.h"
 #include "shrink.h"
 
-enum { BATCH = 500, SECONDS = 300, DIFFERENCES = 8, HISTORY = 64 };
+enum { BATCH = 100, SECONDS = 300, DIFFERENCES = 8, HISTORY = 64 };
 
 /* Shared with the processes that run cases. */
 struct shared {
