@@ -5,6 +5,8 @@
  *
  *	signature [--seed N] [--first N] [--cases N] [--flips N]
  *
+ * SIGNATURE_RINGS=verbs|umem: through rings that the test fills and reads by itself (rings.h).
+ *
  * The cases of a seed are always the same. Without --seed, half of them are of seed 1, half of a fresh one, which is printed.
  */
 #include <getopt.h>

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "../model/link.h"
+#include "rings.h"
 
 enum {
 	SEND_WRS = 128,
@@ -157,8 +158,11 @@ void world_open(struct world *world)
 	for (int transport = 0; transport < TRANSPORTS; transport++) {
 		create_qp(world, transport, SOURCE);
 		create_qp(world, transport, TARGET);
-		world_reconnect(world, transport);
 	}
+	if (rings_wanted())
+		rings_open(world);
+	for (int transport = 0; transport < TRANSPORTS; transport++)
+		world_reconnect(world, transport);
 }
 
 /* ---- closing --------------------------------------------------------------------------------------------------- */
@@ -171,6 +175,8 @@ static void closed(const char *call, int error)
 
 void world_close(struct world *world)
 {
+	if (world->rings)
+		rings_close(world);
 	for (int transport = 0; transport < TRANSPORTS; transport++) {
 		for (int side = 0; side < SIDES; side++) {
 			closed("ibv_destroy_qp", ibv_destroy_qp(world->qp[transport][side].qp));
@@ -251,6 +257,10 @@ static void to_rts(struct world *world, int transport, int side)
 
 void world_reconnect(struct world *world, int transport)
 {
+	if (world->rings) {
+		rings_reconnect(world, transport);
+		return;
+	}
 	to_init(world, transport, SOURCE);
 	to_init(world, transport, TARGET);
 	world_drain(world);

@@ -59,6 +59,7 @@ struct world {
 	struct expectation expected[QUEUES][EXPECTATIONS];
 	uint32_t expected_first[QUEUES], expected_last[QUEUES];
 	uint64_t next_id;
+	struct rings *rings; /* NULL: requests go through calls */
 };
 
 /** Opens the device in the profile of SOFTHCA_PROFILE. */

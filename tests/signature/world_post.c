@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "../model/link.h"
+#include "rings.h"
 
 enum { SECONDS = 20 };
 
@@ -85,6 +86,8 @@ static int poll_one(struct world *world, enum queue queue, struct ibv_wc *wc)
 	struct ibv_poll_cq_attr attr = {0};
 	int error;
 
+	if (world->rings)
+		return rings_poll(world, (int)queue, wc);
 	if (!world->extended)
 		return ibv_poll_cq(ibv_cq_ex_to_cq(cq), 1, wc);
 	error = ibv_start_poll(cq, &attr);
@@ -176,6 +179,8 @@ void world_drain(struct world *world)
 
 int world_check(struct world *world, int side, const struct end *end, struct mlx5dv_mkey_err *error)
 {
+	if (world->rings)
+		return rings_check(world, side, end, error);
 	return mlx5dv_mkey_check(world->key[side][end->key], error);
 }
 
@@ -271,12 +276,30 @@ static void set_signature(struct mlx5dv_qp_ex *dv, const struct signature *signa
 	mlx5dv_wr_set_mkey_sig_block(dv, &attr);
 }
 
+/* A request was given to verbs. */
+static void composed(struct world *world, int transport, int side, uint64_t id)
+{
+	if (world->rings)
+		rings_post(world, transport, side, id);
+}
+
+static int give_receive(struct world *world, int transport, int side, struct ibv_recv_wr *wr)
+{
+	struct ibv_recv_wr *bad;
+
+	if (!world->rings)
+		return ibv_post_recv(world->qp[transport][side].qp, wr, &bad);
+	rings_receive(world, transport, side, wr);
+	return 0;
+}
+
 static void complete_configuration(struct world *world, int side, uint64_t id, bool signalled)
 {
 	int error = ibv_wr_complete(world->qp[RC][side].ex);
 
 	if (error)
 		world_fail("configuring a key of side %d: %s", side, strerror(error));
+	composed(world, RC, side, id);
 	if (!signalled)
 		return;
 	expect(world, send_queue(side),
@@ -337,6 +360,8 @@ void world_configure(struct world *world, int side, const struct end *end, const
 	const struct ibv_mr *mr = world->mr[side];
 	uint64_t id = start_configuration(world, side, signalled);
 
+	if (world->rings)
+		rings_configure(world, side, end, letters);
 	if (strchr(letters, 'i')) {
 		unsigned int flags = world->qp[RC][side].ex->wr_flags;
 
@@ -418,7 +443,7 @@ static void post_receive(const struct transfer *t)
 {
 	int side = side_of(t->step, TO);
 	struct ibv_sge sge[5];
-	struct ibv_recv_wr wr = {.wr_id = t->id, .sg_list = sge}, *bad;
+	struct ibv_recv_wr wr = {.wr_id = t->id, .sg_list = sge};
 	int transport = transport_of_step(t->step), error;
 
 	if (transport == UD)
@@ -426,7 +451,7 @@ static void post_receive(const struct transfer *t)
 			.addr = (uintptr_t)t->world->grh, .length = GRH_BYTES, .lkey = t->world->grh_mr->lkey};
 	if (operation_is_send(t->step->operation))
 		wr.num_sge += fill_sges(t, side, sge + wr.num_sge);
-	error = ibv_post_recv(t->world->qp[transport][side].qp, &wr, &bad);
+	error = give_receive(t->world, transport, side, &wr);
 	if (error)
 		world_fail("ibv_post_recv: %s", strerror(error));
 }
@@ -443,7 +468,8 @@ static void post_send(const struct transfer *t, int side, enum ibv_wr_opcode opc
 	wr.imm_data = (uint32_t)t->id;
 	if (transport == UD) {
 		wr.wr.ud.ah = real->ah;
-		wr.wr.ud.remote_qpn = t->world->qp[transport][!side].qp->qp_num;
+		wr.wr.ud.remote_qpn = t->world->rings ? rings_number(t->world, transport, !side)
+						      : t->world->qp[transport][!side].qp->qp_num;
 		wr.wr.ud.remote_qkey = QKEY;
 	} else {
 		wr.wr.rdma.remote_addr = address_of(t, !side);
@@ -452,6 +478,7 @@ static void post_send(const struct transfer *t, int side, enum ibv_wr_opcode opc
 	error = ibv_post_send(real->qp, &wr, &bad);
 	if (error)
 		world_fail("ibv_post_send: %s", strerror(error));
+	composed(t->world, transport, side, t->id);
 }
 
 static void post_memcpy(const struct transfer *t)
@@ -467,6 +494,7 @@ static void post_memcpy(const struct transfer *t)
 	error = ibv_wr_complete(real->ex);
 	if (error)
 		world_fail("memcpy: %s", strerror(error));
+	composed(t->world, RC, from, t->id);
 }
 
 static const struct {
@@ -521,17 +549,18 @@ static void expect_ends(const struct transfer *t, enum ending ending)
 static void follow(struct world *world, const struct step *step)
 {
 	uint64_t id = world->next_id++;
-	struct ibv_recv_wr receive = {.wr_id = id}, *bad_receive;
+	struct ibv_recv_wr receive = {.wr_id = id};
 	struct ibv_send_wr send = {.wr_id = id, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED}, *bad_send;
 	int error;
 
 	expect(world, send_queue_of(step, FROM), (struct expectation){id, 1u << IBV_WC_SUCCESS, IBV_WC_SEND, 0});
 	expect(world, receive_queue_of(step, TO), (struct expectation){id, 1u << IBV_WC_SUCCESS, IBV_WC_RECV, 0});
-	error = ibv_post_recv(world->qp[UC][side_of(step, TO)].qp, &receive, &bad_receive);
+	error = give_receive(world, UC, side_of(step, TO), &receive);
 	if (!error)
 		error = ibv_post_send(world->qp[UC][side_of(step, FROM)].qp, &send, &bad_send);
 	if (error)
 		world_fail("following a WRITE: %s", strerror(error));
+	composed(world, UC, side_of(step, FROM), id);
 }
 
 void world_transfer(struct world *world, const struct test_case *test_case, const struct step *step, enum ending ending)
