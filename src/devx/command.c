@@ -83,6 +83,14 @@ static bool is_of_other(const struct request *request, const struct devx_command
 	return *number != request->number || kind_of(entry, command) != request->kind;
 }
 
+/* Refuses a value of @field that the kernel does not pass on. */
+static int refuse_field_of_call(const struct request *request, const struct devx_command *command,
+				struct devx_field field)
+{
+	return -REFUSE(request->devx->hca, request->name, EINVAL, RULE_DEVX_FIELD, command->opcode, 4u * field.dword,
+		       field.high, field.low, command_get(command, field));
+}
+
 /* Returns the error of a command that the kernel refuses before the device sees it, or 0. */
 static int check_call(const struct request *request, const struct devx_command *command, const struct entry *entry)
 {
@@ -98,6 +106,11 @@ static int check_call(const struct request *request, const struct devx_command *
 			       number, request->number, name_figure(devx_kind_name(request->kind)));
 	if (entry->unsupported)
 		return -REFUSE(request->devx->hca, request->name, EOPNOTSUPP, RULE_DEVX_UNSERVED, command->opcode);
+	/* Objects belong to the function of the context; each PSV is an object. */
+	if (request->call != CALL_GENERAL && command_get(command, ANY_VHCA_TUNNEL))
+		return refuse_field_of_call(request, command, ANY_VHCA_TUNNEL);
+	if (entry->kind == DEVX_PSV && command_get(command, PSV_COUNT) != 1)
+		return refuse_field_of_call(request, command, PSV_COUNT);
 	return 0;
 }
 

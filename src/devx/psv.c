@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* CREATE_PSV: one at a time, as the kernel has it. */
+/* CREATE_PSV: one at a time, because the kernel refuses other numbers. */
 #include "devx/command.h"
 
 int command_create_psv(struct devx_command *command)
@@ -8,8 +8,6 @@ int command_create_psv(struct devx_command *command)
 	struct hca_pd *pd;
 	int error;
 
-	if (command_get(command, PSV_COUNT) != 1)
-		return command_refuse_field(command, PSV_COUNT);
 	error = command_find_pd(command, PSV_PD, &pd);
 	if (error)
 		return error;

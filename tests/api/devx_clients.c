@@ -129,6 +129,9 @@ static int issue(const struct probe *probe, const struct objects *objects, enum 
 	case GENERAL:
 		return mlx5dv_devx_general_cmd(client.context, command.in, 16, out, bytes);
 	case CREATE:
+		/* The kernel wants one PSV. */
+		if (probe->opcode == 0x600)
+			put32(command.in, 8, 1u << 28);
 		made = mlx5dv_devx_obj_create(client.context, command.in, 272, out, 272);
 		if (!made)
 			return errno;
@@ -223,12 +226,25 @@ static void commands_on_objects(void **state)
 	destroy_all(&objects);
 }
 
+/* vhca_tunnel_id is not 0: an object of another function, which the kernel refuses. */
+static void objects_of_another_function(void **state)
+{
+	struct command command = command_of(0x800);
+
+	(void)state;
+	put32(command.in, 4, 1u << 16);
+	errno = 0;
+	assert_null(create(client.context, &command, 16));
+	assert_int_equal(errno, EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
 		API_CASE(capability_groups),
 		API_CASE(commands),
 		API_CASE(commands_on_objects),
+		API_CASE(objects_of_another_function),
 	};
 
 	return run_cases("devx_clients", cases);

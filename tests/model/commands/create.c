@@ -49,7 +49,9 @@ static bool draft_psv(struct world *world, struct context *context, struct draft
 	put(draft->in, 8, 31, 28, 1);
 	draft_number(draft, 8, 23, 0, PD, pd);
 	draft_flaw(draft, 8, 31, 28, 2, 15);
+	draft->flaws[draft->flaw_count - 1].status = BY_HOST;
 	draft_flaw(draft, 8, 31, 28, 0, 0);
+	draft->flaws[draft->flaw_count - 1].status = BY_HOST;
 	draft->made.uses[0] = pd;
 	return true;
 }

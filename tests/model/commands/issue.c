@@ -163,7 +163,10 @@ static void apply(struct world *world, struct context *context, struct draft *dr
 						 : UINT64_MAX - choose_below(&world->choose, 8192));
 	else
 		put(draft->in, flaw->byte, flaw->high, flaw->low, value);
-	draft->outcomes = (draft->outcomes & ~OUTCOME_OK) | OUTCOME(flaw->status);
+	if (flaw->status == BY_HOST)
+		draft->refused_by_host = true;
+	else
+		draft->outcomes = (draft->outcomes & ~OUTCOME_OK) | OUTCOME(flaw->status);
 }
 
 /* Lengths, and buffers that end too early. What the host refuses comes before what the device does. */

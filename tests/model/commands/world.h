@@ -91,6 +91,7 @@ struct context {
 /* What a command may come to, a set: bit n for status n below 63. */
 typedef uint64_t outcomes;
 enum { BIT_LENGTH = 62 }; /* status 0x50 */
+enum { BY_HOST = 0xff };  /* of a flaw: the kernel refuses the command with EINVAL */
 #define OUTCOME(status) (UINT64_C(1) << (status))
 #define OUTCOME_OK OUTCOME(0)
 
