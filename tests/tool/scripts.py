@@ -67,7 +67,7 @@ class Build(unittest.TestCase):
             return done.returncode, done.stdout.replace(directory, 'B'), done.stderr
 
     def test_progress(self):
-        steps = 'for i in $(seq 250); do echo "[$i/250] Compiling C object $i"; done'
+        steps = 'for i in $(seq 0 250); do echo "[$i/250] Compiling C object $i"; done'
         lines = ''.join(f'building B: {step} of 250 steps\n' for step in (100, 200, 250))
         self.assertEqual(self.build(steps), (0, lines, ''))
 
