@@ -9,7 +9,7 @@ import subprocess
 import sys
 import unittest
 
-from harness import TOOL, clean_environment, main, softhca
+from harness import TOOL, alone, clean_environment, main, softhca
 
 REFUSE = os.path.abspath(sys.argv[3])
 NAMES = ['libraries', 'shared_memory', 'abstract_sockets', 'names', 'reading_memory', 'udp_port', 'addresses', 'namespaces',
@@ -154,4 +154,5 @@ class Network(unittest.TestCase):
 
 
 if __name__ == '__main__':
+    alone()
     main()

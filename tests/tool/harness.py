@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What the tests of the softhca command share: running it in a clean environment, and TAP output."""
 import os
+import shutil
 import subprocess
 import sys
 import unittest
@@ -21,6 +22,18 @@ def softhca(*arguments, env=None, **options):
     """Runs the command; returns the CompletedProcess with text output."""
     return subprocess.run([TOOL, *arguments], env=clean_environment(**(env or {})), text=True, timeout=60,
                           check=False, **{'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, **options})
+
+
+def alone():
+    """Runs the test again in namespaces of its own, where it may: there it finds neither names nor processes of other tests."""
+    inside = 'TEST_ALONE'
+    unshare = ['unshare', '--net', '--pid', '--mount-proc', '--fork', '--kill-child']
+    if inside in os.environ or os.geteuid() != 0 or not shutil.which('ip'):
+        return
+    if subprocess.run([*unshare, 'true'], stderr=subprocess.DEVNULL, check=False).returncode:
+        return
+    os.environ[inside] = '1'
+    os.execvp('unshare', [*unshare, 'sh', '-c', 'ip link set lo up; "$@"; exit $?', 'sh', sys.executable, *sys.argv])
 
 
 class Tap(unittest.TestResult):

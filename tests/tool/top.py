@@ -14,7 +14,7 @@ import sys
 import time
 import unittest
 
-from harness import TOOL, clean_environment, main, softhca
+from harness import TOOL, alone, clean_environment, main, softhca
 
 REFUSE = os.path.abspath(sys.argv[3])
 NAME = 'softhca-counters'
@@ -299,4 +299,5 @@ class Use(unittest.TestCase):
 
 
 if __name__ == '__main__':
+    alone()
     main()
