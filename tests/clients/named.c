@@ -82,9 +82,12 @@ static void open_end(struct end *end, int socket, bool other_host)
 	end->own.pid = getpid();
 	if (!send_all(socket, &end->own, sizeof(end->own)) || !receive_all(socket, &end->peer, sizeof(end->peer)))
 		die("the other end has gone");
+	/* A busy machine answers late, so only requests without an answer time out soon. */
 	for (int i = 0; i < PAIRS; i++)
 		qp_connect(&end->device, end->qp[i], &end->peer.gid, end->peer.qpn[i], PSN, PSN,
-			   (struct patience){.timeout = 10, .retries = 1, .rnr_once = true});
+			   i == STOPPED || i == DESTROYED
+				   ? (struct patience){.timeout = 10, .retries = 1}
+				   : (struct patience){.timeout = 19, .retries = 7, .rnr_once = true});
 	if (other_host) {
 		char address[INET_ADDRSTRLEN];
 
