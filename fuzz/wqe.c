@@ -309,8 +309,7 @@ static void arm(uint8_t argument)
 {
 	struct world_cq *cq = argument & 1 ? this_run.pair->end[0].send_cq : this_run.pair->end[0].recv_cq;
 
-	cq->dbrec[1] = htobe32((uint32_t)(argument >> 6) << 28 | (argument & 2 ? 1u << 24 : 0) | cq->consumer);
-	hca_cq_arm(cq->cq);
+	hca_cq_request(cq->cq, (uint32_t)(argument >> 6) << 28 | (argument & 2 ? 1u << 24 : 0) | cq->consumer);
 }
 
 static void operate(uint8_t kind, uint8_t argument)

@@ -343,6 +343,13 @@ static void read_now(struct watch *watch)
 		memset(watch->now, 0, sizeof(watch->now));
 }
 
+/* The records have not these values, so the next look finds a change. */
+static void forget(struct watch *watch)
+{
+	for (uint32_t i = 0; i < watch->count; i++)
+		watch->seen[i] = ~watch->seen[i];
+}
+
 static void link_watch(struct watcher *watcher, struct watch *watch)
 {
 	watch->next = watcher->first;
@@ -367,6 +374,8 @@ int watch_start(struct watcher *watcher, struct watch *watch, const uint32_t *re
 		watch->rung = rung;
 		read_now(watch);
 		look(watch);
+		if (watch->at_once)
+			forget(watch);
 		link_watch(watcher, watch);
 		/* It may sleep for ever; and who asks for a ring will soon ring it. */
 		wake(watcher);

@@ -21,9 +21,10 @@
 struct watch {
 	struct watch *next, **link; /* in the list of the watcher; link NULL: not watched */
 	const uint32_t *records;
-	uint32_t count; /* of records: 1 or 2 */
-	bool in_umem;   /* set before watch_start(): the records may be unmapped while they are watched */
-	uint32_t seen[2];
+	uint32_t count;   /* of records: 1 or 2 */
+	bool in_umem;     /* set before watch_start(): the records may be unmapped while they are watched */
+	bool at_once;     /* set before watch_start(): @rung is also called for the records as they are at the start */
+	uint32_t seen[2]; /* read by @rung, too */
 	/*
 	 * The value that the last record had when its queue started anew, with no doorbell rung since: it does not count (watch_restart()).
 	 * Atomic: read by @rung.
@@ -50,8 +51,8 @@ void watcher_init(struct watcher *watcher);
 void watcher_after_fork(struct watcher *watcher);
 
 /**
- * Calls @rung on the watcher's thread whenever one of the @count (1 or 2) @records has changed, until watch_stop(). A
- * watch that runs goes on as it is. Returns 0, or -EAGAIN without a thread. Any thread.
+ * Calls @rung on the watcher's thread whenever one of the @count (1 or 2) @records has changed, until watch_stop(). Then watch->seen has
+ * the values that @rung is called for. A watch that runs goes on as it is. Returns 0, or -EAGAIN without a thread. Any thread.
  */
 int watch_start(struct watcher *watcher, struct watch *watch, const uint32_t *records, uint32_t count,
 		void (*rung)(struct watch *watch));

@@ -57,12 +57,13 @@ void hca_cq_polled(const struct hca_cq *cq, uint64_t time, uint32_t consumer_ind
 /**
  * The ring and its doorbell record were given to the program (mlx5dv_init_obj(3)): from now on the device itself looks at
  * the arm word, which the program rings without a call, and signature errors are told by CQEs. Once is enough. A CQ in a umem
- * counts as armed by the word that is there the first time, whatever it is. Returns 0 or -EAGAIN.
+ * is armed by the word that is in its record then, even if that is 0. Returns 0 or -EAGAIN.
  */
 int hca_cq_watch(struct hca_cq *cq);
-/** Doorbell of the CQ: the arm word in dbrec[1] changed. May raise the event at once. */
-void hca_cq_arm(struct hca_cq *cq);
-/** The same of a driver that says the @word itself, which another thread may have overwritten in dbrec[1] by now. */
+/**
+ * Arms the CQ by the arm @word of its driver, whose consumer index decides whether the event is due at once. The word in dbrec[1] may be
+ * that of another thread by now, and is not read.
+ */
 void hca_cq_request(struct hca_cq *cq, uint32_t word);
 /**
  * Continues in a new ring: one RESIZE_CQ CQE goes into the old ring at the device's position, where it takes an index

@@ -78,7 +78,6 @@ struct umem_cq {
 	uint32_t copied_dbrec[2];
 	bool collapsed; /* the program sees entry 0 alone, and in it the newest CQE */
 	bool gone;
-	bool watched; /* atomic */
 };
 
 static int umem_init(struct hca_cq *cq, const struct hca_cq_attr *attr)
@@ -325,22 +324,28 @@ bool hca_cq_write(struct hca_cq *cq, const struct completion *completion)
 }
 
 /*
- * mlx5-formats 3.6: CQEs that wait already count as soon as the CQ is armed; but for those that an event was raised of, as
- * the adapter's last notified index has it. A program that arms first and then polls what it was woken for would be woken
- * for it again, and perftest's latency tests take that for the next completion.
+ * Returns true if a CQE is there that an arming with @consumer as consumer index has to report (mlx5-formats 3.6): one that is not
+ * before that index, and not before the index up to which the last event reported, as an adapter's last notified index has it. A program
+ * that arms first and then polls the CQEs of its event would otherwise get another event for them, and perftest's latency tests take
+ * that for the next completion.
+ *
+ * The consumer index is that of the arming. The first word of the record may have another one, which the program wrote later, or none:
+ * a driver whose CQ ignores overruns has no need to write it (UCX).
  */
-static bool already_due(const struct hca_cq *cq)
+static bool already_due(const struct hca_cq *cq, uint32_t consumer)
 {
-	uint32_t waiting = unread(cq), fresh = cq->producer_index - cq->notified;
+	uint32_t reported = cq->fired ? cq->producer_index - cq->notified : UINT32_MAX;
+	uint32_t count = (cq->producer_index - consumer) & CQ_INDEX_MASK;
 
-	for (uint32_t index = cq->producer_index - (fresh < waiting ? fresh : waiting); index != cq->producer_index;
-	     index++)
+	count = count < reported ? count : reported;
+	count = count < cq->cqe_count ? count : cq->cqe_count;
+	for (uint32_t index = cq->producer_index - count; index != cq->producer_index; index++)
 		if (wakes(cq, cq_entry(cq, index)->op_own))
 			return true;
 	return false;
 }
 
-void hca_cq_request(struct hca_cq *cq, uint32_t word)
+static void request(struct hca_cq *cq, uint32_t word, uint32_t consumer)
 {
 	queue_lock(&cq->lock);
 	if (!cq->fired || cq->fired_sn != ARM_SN(word)) {
@@ -349,45 +354,44 @@ void hca_cq_request(struct hca_cq *cq, uint32_t word)
 		cq->armed_sn = ARM_SN(word);
 		set_armed(cq, true);
 		cq->waiting = 0;
-		if (cq->umem)
-			umem_read_consumer(cq);
-		if (already_due(cq))
+		if (already_due(cq, consumer))
 			event_due(cq);
 	}
 	queue_unlock(&cq->lock);
 }
 
-void hca_cq_arm(struct hca_cq *cq)
+void hca_cq_request(struct hca_cq *cq, uint32_t word)
 {
-	uint32_t word;
+	request(cq, word, word & CQ_INDEX_MASK);
+}
 
-	if (!cq->umem)
-		word = __atomic_load_n(&cq->dbrec[1], __ATOMIC_ACQUIRE);
-	else if (program_read(&word, &cq->umem->dbrec[1], sizeof(word)))
+/*
+ * A word of 0 may be the first arming of a program, or a record in a umem that was never armed. It counts as an arming: an event too many
+ * is allowed, one too few would hang the program. The consumer index in the record excludes CQEs that the program had consumed before it
+ * subscribed to events; a program that does not write it gets one event for them.
+ */
+void cq_rung(struct hca_cq *cq, uint32_t word)
+{
+	uint32_t consumer = 0;
+
+	if (word || !cq->umem)
+		return hca_cq_request(cq, word);
+	if (program_read(&consumer, &cq->umem->dbrec[0], sizeof(consumer)))
 		return;
-	hca_cq_request(cq, be32toh(word));
+	request(cq, word, be32toh(consumer));
 }
 
 static void rung(struct watch *watch)
 {
-	hca_cq_arm((struct hca_cq *)((char *)watch - offsetof(struct hca_cq, watch)));
+	cq_rung((struct hca_cq *)((char *)watch - offsetof(struct hca_cq, watch)), be32toh(watch->seen[0]));
 }
 
 int hca_cq_watch(struct hca_cq *cq)
 {
-	int error;
-
 	__atomic_store_n(&cq->given_away, true, __ATOMIC_RELAXED);
 	/* Not the consumer index before it, which moves with every poll. */
-	error = watch_start(&cq->context->hca->watcher, &cq->watch, cq->umem ? &cq->umem->dbrec[1] : &cq->dbrec[1], 1,
-			    rung);
-	/*
-	 * The word of a first arming is zero where its sequence number and the consumer index are, and cannot be told from none: the CQ
-	 * counts as armed once somebody wants its events. Too many is what a program must expect, one too few would hang it.
-	 */
-	if (!error && cq->umem && !__atomic_exchange_n(&cq->umem->watched, true, __ATOMIC_ACQ_REL))
-		hca_cq_arm(cq);
-	return error;
+	return watch_start(&cq->context->hca->watcher, &cq->watch, cq->umem ? &cq->umem->dbrec[1] : &cq->dbrec[1], 1,
+			   rung);
 }
 
 int hca_cq_create(struct hca_context *context, const struct hca_cq_attr *attr, struct hca_cq **out)
@@ -417,6 +421,7 @@ int hca_cq_create(struct hca_context *context, const struct hca_cq_attr *attr, s
 		return -ENOMEM;
 	}
 	cq->watch.in_umem = attr->in_umem;
+	cq->watch.at_once = attr->in_umem;
 	cq->ignore_overrun = attr->ignore_overrun;
 	cq->completion.type = EVENT_COMPLETION;
 	cq->completion.object = attr->cookie;

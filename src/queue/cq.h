@@ -33,7 +33,7 @@ struct hca_cq {
 	bool fired;       /* fired_sn is valid */
 	uint8_t fired_sn; /* arm_sn of the last arming that fired */
 	uint8_t armed_sn;
-	uint32_t notified; /* producer_index when it last fired: that event was of all CQEs before */
+	uint32_t notified; /* producer_index when it last fired: that event reported all CQEs before it */
 	uint8_t notes;     /* enum cq_note: what is done with each CQE beside writing it */
 	bool ignore_overrun, overrun;
 	/* The CQE before which one entry was left, and the record then: cq_find_room(). */
@@ -51,8 +51,8 @@ struct hca_cq {
 	struct timer moderate_timer;
 	struct watch watch; /* of a CQ that its program arms by hand */
 	/*
-	 * Of a CQ in memory that may be unmapped: buffer and dbrec are the device's own, each CQE is copied to the program's, and
-	 * the consumer index is read when the ring seems to be full, or armed.
+	 * For a CQ in memory that may be unmapped: buffer and dbrec are the device's own. Each CQE is copied to the program's ring, and
+	 * the consumer index is read when the ring seems to be full.
 	 */
 	struct umem_cq *umem;
 };
@@ -83,5 +83,8 @@ struct completion {
  * error (IBV_EVENT_CQ_ERR was raised) and the QP must go to the error state (IBTA C11-39).
  */
 bool hca_cq_write(struct hca_cq *cq, const struct completion *completion);
+
+/** Handles @word, which the watcher found in dbrec[1] of a CQ that its program arms by hand. The lock is not held. */
+void cq_rung(struct hca_cq *cq, uint32_t word);
 
 #endif

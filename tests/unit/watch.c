@@ -235,6 +235,26 @@ static void either_record(void **state)
 	assert_true(wait_for(&queue, 3));
 }
 
+/* The records as they are at the start count as a change, if the queue wants that, in its own memory and in a umem. */
+static void rung_at_once(void **state)
+{
+	(void)state;
+	for (int in_umem = 0; in_umem < 2; in_umem++) {
+		struct queue other = {.watch = {.at_once = true, .in_umem = in_umem}, .records = {0, 7}};
+
+		assert_int_equal(watch_start(watcher, &other.watch, other.records, 2, rung), 0);
+		assert_true(wait_for(&other, 1));
+		assert_int_equal(other.watch.seen[0], 0);
+		assert_int_equal(other.watch.seen[1], 7);
+		sleep_us(2000);
+		assert_int_equal(times_rung(&other), 1);
+		store(&other);
+		assert_true(wait_for(&other, 2));
+		assert_int_equal(other.watch.seen[1], 8);
+		watch_stop(watcher, &other.watch);
+	}
+}
+
 static void soon_while_it_rings(void **state)
 {
 	(void)state;
@@ -650,6 +670,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(every_change),
 		CASE(either_record),
+		CASE(rung_at_once),
 		CASE(soon_while_it_rings),
 		CASE(soon_after_silence),
 		cmocka_unit_test_setup_teardown(in_time_without_trap, begin_without_page, end),
