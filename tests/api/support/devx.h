@@ -250,14 +250,20 @@ static inline void own_to_rtr(const struct own *own, const struct side *peer, ui
 	assert_int_equal(own_modify(own, &command, 272), 0);
 }
 
-static inline void own_to_rts(const struct own *own)
+/** @timeout: as ibv_qp_attr.timeout. */
+static inline void own_to_rts_with(const struct own *own, uint32_t timeout)
 {
 	struct command command = command_of(0x504);
 
-	put32(command.in, 56, 12u << 27);
+	put32(command.in, 56, timeout << 27);
 	put32(command.in, 136, 3u << 21 | 7u << 16 | 7u << 13);
 	put32(command.in, 144, 0x123);
 	assert_int_equal(own_modify(own, &command, 272), 0);
+}
+
+static inline void own_to_rts(const struct own *own)
+{
+	own_to_rts_with(own, 12);
 }
 
 static inline void own_connect(const struct own *one, const struct own *other)
