@@ -314,6 +314,10 @@ void cq_raise_if_due(struct hca_cq *cq, uint8_t op_own, bool event)
 {
 	if (cq->umem)
 		umem_copy_out(cq);
+	if (event) {
+		cq->forced = true;
+		cq->forced_index = cq->producer_index;
+	}
 	if (cq->armed && (wakes(cq, op_own) || event))
 		event_due(cq);
 }
@@ -339,6 +343,8 @@ static bool already_due(const struct hca_cq *cq, uint32_t consumer)
 
 	count = count < reported ? count : reported;
 	count = count < cq->cqe_count ? count : cq->cqe_count;
+	if (cq->forced && cq->producer_index - cq->forced_index < count)
+		return true;
 	for (uint32_t index = cq->producer_index - count; index != cq->producer_index; index++)
 		if (wakes(cq, cq_entry(cq, index)->op_own))
 			return true;

@@ -29,12 +29,15 @@ struct hca_cq {
 	uint32_t *dbrec;
 	uint32_t producer_index; /* free running */
 	bool armed, armed_solicited;
-	bool attentive;   /* something is due after each CQE: armed, or of a umem */
+	bool attentive;   /* each CQE has consequences: the CQ is armed, or in a umem */
 	bool fired;       /* fired_sn is valid */
 	uint8_t fired_sn; /* arm_sn of the last arming that fired */
 	uint8_t armed_sn;
 	uint32_t notified; /* producer_index when it last fired: that event reported all CQEs before it */
-	uint8_t notes;     /* enum cq_note: what is done with each CQE beside writing it */
+	/* The newest CQE that raises the event even if it is not solicited, and the producer_index after it. */
+	bool forced;
+	uint32_t forced_index;
+	uint8_t notes; /* enum cq_note: what is done with each CQE beside writing it */
 	bool ignore_overrun, overrun;
 	/* The CQE before which one entry was left, and the record then: cq_find_room(). */
 	uint32_t one_left_at, one_left_consumer;

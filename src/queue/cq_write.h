@@ -48,7 +48,7 @@ static inline uint32_t cq_scatter_room(const struct hca_cq *cq)
 
 /** What cq->notes says of @cqe, which is filled but for op_own, of @opcode, and tells of no error, before it is the consumer's. The lock is held. */
 void cq_note(const struct hca_cq *cq, struct mlx5_cqe64 *cqe, uint8_t opcode);
-/** The attentive @cq has got a CQE with @op_own, which demands an event if @event. The lock is held. */
+/** Handles a new CQE with @op_own of an attentive @cq, or one that raises the event even if it is not solicited (@event). The lock is held. */
 void cq_raise_if_due(struct hca_cq *cq, uint8_t op_own, bool event);
 
 SPECIALISED void cq_fill(struct mlx5_cqe64 *cqe, const struct completion *completion)
@@ -87,7 +87,7 @@ SPECIALISED bool cq_write_locked(struct hca_cq *cq, const struct completion comp
 	/* The owner bit last: with it the entry is the consumer's (mlx5-formats 3.1). */
 	__atomic_store_n(&cqe->op_own, op_own, __ATOMIC_RELEASE);
 	cq->producer_index++;
-	if (unlikely(cq->attentive))
+	if (unlikely(cq->attentive || completion.event))
 		cq_raise_if_due(cq, op_own, completion.event);
 	return true;
 }
