@@ -227,6 +227,7 @@ struct capture *capture_begin(FILE *file, struct input *begin)
 	*begin = (struct input){malloc(INPUT_MOST_BYTES), 0};
 	if (!capture || !begin->bytes)
 		tool_fail(EXIT_FAILURE, "out of memory");
+	/* cppcheck-suppress nullPointerRedundantCheck */
 	capture->file = file;
 	begin->length = fread(begin->bytes, 1, sizeof(magic), file);
 	if (begin->length == sizeof(magic))

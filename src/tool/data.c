@@ -95,7 +95,7 @@ static const struct named_number numbers[] = {
 	NAMED("cqe_resp_err", MLX5_CQE_RESP_ERR),
 };
 
-/* Names by number, from 0 on: [NAME, "what traces say"]. */
+/* Names by number, from 0 on: [NAME, "text in traces"]. */
 struct name_row {
 	const char *table, *name, *text;
 };
@@ -187,6 +187,7 @@ static char *decoded(const struct capture_packet *packet)
 		tool_fail(EXIT_FAILURE, "out of memory");
 	decoder_begin(&decoder, packet->bytes, packet->length, memory);
 	decode_packet(&decoder, packet_begin_of(packet->link_type));
+	/* cppcheck-suppress nullPointerRedundantCheck */
 	if (fclose(memory))
 		tool_fail(EXIT_FAILURE, "out of memory");
 	return text;
@@ -205,7 +206,7 @@ static void print_packet(const struct capture_packet *packet)
 	free(fields);
 }
 
-/* Nothing for a file that is not a capture. Of a damaged one what is before the damage. */
+/* Prints null for a file that is not a capture, and for a damaged capture the packets before the damage. */
 static void print_packets(const char *name)
 {
 	const char *separator = "{\"packets\":[\n";
@@ -217,6 +218,8 @@ static void print_packets(const char *name)
 
 	if (!capture) {
 		puts("null");
+		free(begin.bytes);
+		fclose(file);
 		return;
 	}
 	while (capture_next(capture, &packet) == CAPTURE_PACKET) {

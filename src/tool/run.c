@@ -21,7 +21,7 @@ int command_run(int argc, char **argv)
 	if (settings.origin[SETTING_PCI] == ORIGIN_DEFAULT && !own[OPTION_RUN_NO_PRESENCE])
 		setting_parse(&settings, SETTING_PCI, "on", ORIGIN_OPTION, error, sizeof(error));
 	fflush(stdout);
-	run_with_timeline(&settings);
+	run_and_collect(&settings, argv + program, own[OPTION_RUN_REPORT]);
 	options_export(&settings);
 	library_path_export();
 	if (!own[OPTION_RUN_NO_PRESENCE])

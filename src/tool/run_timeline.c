@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* softhca run --timeline: waits for the program, and then makes the trace of what its processes have recorded. */
+/* softhca run --timeline, --report: waits for the program, and then makes the trace of what its processes have recorded, and the page. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "device/timeline_file.h"
+#include "tool/run_report.h"
 #include "tool/tool.h"
 
 static volatile pid_t program;
@@ -81,39 +82,65 @@ static bool another_waits(const struct settings *settings)
 }
 
 /* Has Python make the trace of the records beside @path since @started; its output is @out. */
-static bool collect(const char *path, FILE *out, uint64_t started)
+static void collect(const char *path, FILE *out, uint64_t started)
 {
 	char since[32], *arguments[] = {(char *)path, since};
-	int status = 0;
-	pid_t child;
 
 	snprintf(since, sizeof(since), "%" PRIu64, started);
-	child = fork();
-	if (!child) {
-		dup2(fileno(out), STDOUT_FILENO);
-		python_run("collect", 2, arguments);
-	}
-	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
-	return child > 0 && WIFEXITED(status) && !WEXITSTATUS(status);
+	if (!python_wait("collect", 2, arguments, fileno(out)))
+		fprintf(stderr, "softhca: %s is not complete; what was recorded is in %s.*" TIMELINE_SUFFIX "\n", path,
+			path);
+	fclose(out);
 }
 
-void run_with_timeline(struct settings *settings)
+/* Waits for the program. Returns its status, as wait(2) has it. */
+static int wait_for_program(struct run_report *report)
 {
-	sigset_t all, before;
-	uint64_t started;
+	const struct timespec often = {.tv_nsec = 20000000};
 	int status = 0;
+
+	if (!report->output) {
+		while (waitpid(program, &status, 0) < 0 && errno == EINTR)
+			;
+		return status;
+	}
+	while (waitpid(program, &status, WNOHANG) == 0) {
+		run_report_tell(report);
+		nanosleep(&often, NULL);
+	}
+	return status;
+}
+
+/* Begins the trace of @settings. Returns the file that it will be in, or NULL if none is to be made here. */
+static FILE *begin_trace(struct settings *settings)
+{
 	FILE *out;
 
 	if (strcmp(settings->timeline, "off") == 0 || another_waits(settings))
-		return;
+		return NULL;
 	python_require("--timeline");
 	make_absolute(settings);
 	settings->origin[SETTING_TIMELINE] = ORIGIN_OPTION;
 	out = fopen(settings->timeline, "we");
 	if (!out)
 		tool_fail(EXIT_FAILURE, "--timeline: %s: %m", settings->timeline);
-	started = realtime_ns();
+	return out;
+}
+
+void run_and_collect(struct settings *settings, char *const command[], const char *page)
+{
+	struct run_report report = {.output = NULL};
+	uint64_t began, ended;
+	sigset_t all, before;
+	int status;
+	FILE *out;
+
+	if (page)
+		run_report_begin(&report, settings, page);
+	out = begin_trace(settings);
+	if (!out && !page)
+		return;
+	began = realtime_ns();
 	/* None is lost between the two. */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
@@ -125,12 +152,12 @@ void run_with_timeline(struct settings *settings)
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	if (!program)
 		return;
-	while (waitpid(program, &status, 0) < 0 && errno == EINTR)
-		;
+	status = wait_for_program(&report);
+	ended = realtime_ns();
 	program = 0;
-	if (!collect(settings->timeline, out, started))
-		fprintf(stderr, "softhca: %s is not complete; what was recorded is in %s.*" TIMELINE_SUFFIX "\n",
-			settings->timeline, settings->timeline);
-	fclose(out);
+	if (out)
+		collect(settings->timeline, out, began);
+	if (page)
+		run_report_end(&report, command, began, ended, status);
 	end_as(status);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The parts of the command that are written in Python (src/tool/python): joining what processes have recorded, and pages of HTML. They
+ * The parts of the command that are written in Python (src/tool/python): joining the records of processes, and pages of HTML. They
  * use nothing but Python's own modules.
  */
 #include <errno.h>
@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "device/timeline_file.h"
@@ -39,7 +40,7 @@ void python_require(const char *what)
 
 _Noreturn void python_run(const char *name, int count, char **arguments)
 {
-	/* Alone: neither variables nor files of the user change what it imports, and it writes no files beside the scripts. */
+	/* Isolated: variables and files of the user do not change its imports, and it writes no files beside the scripts. */
 	const char *const words[] = {PYTHON,           "-I", "-S", "-B", "-X", "utf8", script_directory(),
 				     "/proc/self/exe", name};
 	const size_t fixed = sizeof(words) / sizeof(words[0]);
@@ -49,13 +50,29 @@ _Noreturn void python_run(const char *name, int count, char **arguments)
 	if (!all || !realpath("/proc/self/exe", command))
 		tool_fail(EXIT_FAILURE, "cannot run " PYTHON ": %m");
 	for (size_t i = 0; i < fixed; i++)
+		/* cppcheck-suppress nullPointerRedundantCheck */
 		all[i] = (char *)words[i];
+	/* cppcheck-suppress nullPointerRedundantCheck */
 	all[fixed - 2] = command;
 	for (int i = 0; i < count; i++)
 		all[fixed + (size_t)i] = arguments[i];
 	fflush(stdout);
 	execvp(PYTHON, all);
 	tool_fail(EXIT_FAILURE, "cannot run " PYTHON ": %m");
+}
+
+bool python_wait(const char *name, int count, char **arguments, int out)
+{
+	pid_t child = fork();
+	int status = 0;
+
+	if (!child) {
+		dup2(out, STDOUT_FILENO);
+		python_run(name, count, arguments);
+	}
+	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	return child > 0 && WIFEXITED(status) && !WEXITSTATUS(status);
 }
 
 int command_timeline(int argc, char **argv)

@@ -73,6 +73,9 @@ void python_require(const char *what);
  */
 _Noreturn void python_run(const char *name, int count, char **arguments);
 
+/** As python_run(), in a child that writes to descriptor @out, and waits for it. Returns true if it has worked. */
+bool python_wait(const char *name, int count, char **arguments, int out);
+
 /** Puts our libraries before whatever else LD_LIBRARY_PATH has, for programs started from here. */
 void library_path_export(void);
 
@@ -84,10 +87,11 @@ void library_path_export(void);
 void presence_make(const struct settings *settings);
 
 /**
- * For `softhca run`. If @settings have a timeline, its path becomes absolute, and the call returns in a child, which is to become the program.
- * This process waits for it, makes the trace, and ends as the program has ended.
+ * For `softhca run`. If @settings have a timeline, or a page @report is wanted (NULL: none), the call returns in a child, which is to become
+ * the program @command, and the path of the timeline is absolute. This process waits for it, makes the trace and the page, and ends as the
+ * program has ended.
  */
-void run_with_timeline(struct settings *settings);
+void run_and_collect(struct settings *settings, char *const command[], const char *report);
 
 /** Prints which links can be used here, and how; @settings: of the port. */
 void links_print(const struct settings *settings);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-The parts of the softhca command that are written in Python: `softhca timeline`, `softhca report`, and the trace of a run. The command
+The parts of the softhca command that are written in Python: `softhca timeline`, `softhca report`, and the trace and the page of a run. The command
 starts them (src/tool/scripts.c) by
 
     python3 -I DIRECTORY TOOL COMMAND [ARGUMENT...]
@@ -28,6 +28,8 @@ def run(tool, command, *arguments):
     elif command == 'report':
         output, version, *paths = arguments
         report.make(tool, output, version, paths)
+    elif command == 'run-report':
+        report.make_of_run(tool, *arguments)
     sys.stdout.flush()
     return 0
 
@@ -50,5 +52,5 @@ def main():
 
 status = main()
 sys.stderr.flush()
-# Without a second attempt to write what could not be written, and without freeing each object.
+# Ends without freeing each object, and without a second attempt to write output that could not be written.
 os._exit(status)

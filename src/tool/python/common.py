@@ -24,7 +24,7 @@ class Tool:
         self.path = path
 
     def data(self, *arguments):
-        """What `softhca data` prints: the tables have one source, in C."""
+        """Returns the output of `softhca data`: the tables have one source, in C."""
         done = subprocess.run([self.path, 'data', *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
         if done.returncode:
             raise Failure(done.stderr.decode('utf-8', 'replace').strip().replace('softhca: ', '', 1))

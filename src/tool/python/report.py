@@ -1,38 +1,71 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-`softhca report`: one page of HTML of what runs have left: drawings (--keys), explanations (--explain), counters (--counters), packets
-(--capture), latencies (--timeline). Its first bytes say what a file is. The files may be anything.
+`softhca report` and `softhca run --report`: one page of HTML from the files that runs leave: drawings (--keys), explanations (--explain),
+counters (--counters), packets (--capture), requests (--timeline). The first bytes of a file tell its kind. The files may be anything.
 """
 import base64
+import datetime
+import glob
+import json
 import os
 import re
+import shlex
+import shutil
 import stat
 
 import page
 import report_timeline
 from common import Failure
-from page import Section, escape
+from page import Section, duration, escape
 
 MOST_BYTES = 1 << 20
 MOST_PACKETS = 300
 RULE = re.compile(r'\[0*([1-9]\d{0,3}) (?=[A-Z])')
+# Where a figure stands in the text of a rule (src/explain/rules.def).
+FIGURE = re.compile(r'\{\d:\w+\}')
 COUNTERS = 'softhca: counters of '
 COUNTER = re.compile(r'\s+([a-z_0-9]{1,63})\s+(\d{1,20})')
-TITLES = {'keys': 'Keys', 'explanations': 'Explanations', 'rules': 'Rules', 'timeline': 'Timeline', 'latency': 'Latency',
-          'counters': 'Counters', 'packets': 'Packets'}
+# The file in which `softhca run --report` describes the run begins with this (src/tool/run_report.c).
+RUN = '{"softhca run":'
+# Failures come first, long tables last.
+TITLES = {'failures': 'Failed requests', 'explanations': 'Explanations', 'rules': 'Rules', 'keys': 'Keys', 'timeline': 'Timeline',
+          'latency': 'Latency', 'packets': 'Packets', 'counters': 'Counters'}
+DIRECTIONS = {'in': '←\xa0in', 'out': '→\xa0out'}
 
 
 def open_text(path):
     return open(path, encoding='utf-8', errors='surrogateescape', newline='\n')
 
 
+def in_order(names):
+    """@names, numbers in them by their value."""
+    return sorted(names, key=lambda name: [(int(part or 0), text) for text, part in re.findall(r'(\D*)(\d*)', name)])
+
+
 class Report:
     """The sections of a page in the making."""
 
     def __init__(self, tool):
-        self.tool, self.told = tool, set()
+        self.tool, self.told, self.header, self.failures = tool, set(), '', report_timeline.Failures()
         self.sections = {name: Section(name, title) for name, title in TITLES.items()}
         self.sections['packets'].most = MOST_PACKETS
+
+    # ---- the run ---------------------------------------------------------------------------------------------------------
+
+    def add_run(self, path):
+        """Program, arguments, date, duration and exit status, at the head of the page."""
+        with open_text(path) as file:
+            text = file.read(MOST_BYTES)
+        try:
+            run = json.loads(text)['softhca run']
+            command = ' '.join(shlex.quote(str(word)) for word in run['command'])
+            began = datetime.datetime.fromtimestamp(int(run['began_ns']) // 10**9).astimezone()
+            took, status, good = int(run['took_ns']), str(run['status']), run['status'] == 'exit status 0'
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+            raise Failure(f'{path} is damaged') from None
+        bad = '' if good else ' class="bad"'
+        self.header += (f'<dl><dt>program</dt><dd><code>{escape(command)}</code></dd><dt>began</dt><dd>{began:%Y-%m-%d %H:%M:%S %z}</dd>'
+                        f'<dt>took</dt><dd>{duration(took)}</dd><dt>ended</dt><dd{bad}>{escape(status)}</dd></dl>\n')
 
     # ---- drawings --------------------------------------------------------------------------------------------------------
 
@@ -46,6 +79,7 @@ class Report:
             return file.read(MOST_BYTES)
 
     def add_drawing(self, path):
+        """A drawing, folded; open if something in it was refused (docs/keys.md)."""
         section = self.sections['keys']
         if not section.row():
             return
@@ -53,18 +87,19 @@ class Report:
             svg = file.read(MOST_BYTES + 1)
         if len(svg) > MOST_BYTES:
             raise Failure(f'{path} has more than {MOST_BYTES} bytes')
-        section.put(f'<figure class="row"><figcaption>{escape(os.path.basename(path))}</figcaption>'
-                    f'<img loading="lazy" alt="the text below" src="data:image/svg+xml;base64,{base64.b64encode(svg).decode()}">'
-                    f'<details><summary>as text</summary><pre>{escape(self.text_beside(path))}</pre></details></figure>\n')
+        text = self.text_beside(path)
+        refused = ' open' if re.search('(?m)^!!', text) else ''
+        section.put(f'<details class="row key"{refused}><summary>{escape(text.split(chr(10))[0])} '
+                    f'<span class="soft">{escape(os.path.basename(path))}</span></summary>'
+                    '<div class="wide"><img alt="the text below" '
+                    f'src="data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"></div>'
+                    f'<details><summary>as text</summary><pre>{escape(text)}</pre></details></details>\n')
 
     # ---- lines -----------------------------------------------------------------------------------------------------------
 
     def add_lines(self, path):
-        """What explanations and counters are written to, together or apart."""
-        explanations, counters = self.sections['explanations'], self.sections['counters']
-        process = ''
-        for section in explanations, counters:
-            section.put('<table>\n')
+        """Adds the explanations and the counters of a file that has either, or both."""
+        explanations, counters, process = [], [], ''
         with open_text(path) as file:
             for line in file:
                 line = line.rstrip('\n')
@@ -73,54 +108,58 @@ class Report:
                     process = line[len(COUNTERS):][:127]
                 elif rule:
                     self.told.add(int(rule[1]))
-                    if explanations.row():
-                        explanations.put(f'<tr class="row"><td><a href="#rule-{rule[1]}">{rule[1]}</a></td><td>{escape(line)}</td></tr>\n')
+                    explanations.append([f'<a href="#rule-{rule[1]}">{rule[1]}</a>', escape(line)])
                 elif process and line.startswith(' '):
-                    if counter and counters.row():
-                        counters.put(f'<tr class="row"><td>{escape(process)}</td><td>{counter[1]}</td><td>{counter[2]}</td></tr>\n')
+                    if counter:
+                        counters.append([escape(process), counter[1], counter[2]])
                 else:
                     process = ''
-        for section in explanations, counters:
-            section.put('</table>\n')
+        self.sections['explanations'].table((), explanations)
+        self.sections['counters'].table((), counters)
 
     def add_rules(self):
         section = self.sections['rules']
         for rule in self.tool.data('rules') if self.told else ():
             if rule['number'] in self.told and section.row():
-                section.put(f'<div class="row" id="rule-{rule["number"]}"><p><b>{rule["number"]} {rule["name"]}</b> {escape(rule["text"])}<br>'
+                text = escape(FIGURE.sub('…', rule['text']))
+                section.put(f'<div class="row" id="rule-{rule["number"]}"><p><b>{rule["number"]} {rule["name"]}</b> {text}<br>'
                             f'{escape(rule["advice"])}<br><span class="soft">{escape(rule["source"])}</span></p></div>\n')
 
     # ---- packets ---------------------------------------------------------------------------------------------------------
 
     @staticmethod
     def bth(fields, name):
-        """The value of field @name of the base transport header; of one with a meaning, that."""
+        """The value of field @name of the base transport header, or its meaning if it has one."""
         found = re.search(rf'(?ms)^bth$.*?^  {name} .*?= ([^\n]*)', fields)
         value = found[1] if found else ''
         return (value.split('# ')[1] if '# ' in value else value)[:63]
 
     def add_packets(self, path, capture):
-        section = self.sections['packets']
-        section.put(f'<h3>{escape(os.path.basename(path))}</h3>\n<table><tr><th>#<th>opcode<th>to queue pair<th>PSN<th>bytes<th></tr>\n')
-        for number, packet in enumerate(capture['packets'], 1):
-            if not section.row():
-                continue
-            columns = ''.join(f'<td>{escape(self.bth(packet["fields"], name))}</td>' for name in ('opcode', 'destination_qpn', 'psn'))
-            section.put(f'<tr class="row"><td>{number}</td>{columns}<td>{packet["bytes"]}</td><td>{escape(packet["comment"])}'
-                        f'<details><summary>fields</summary><pre>\n{escape(packet["fields"])}</pre></details></td></tr>\n')
-        section.left_out += capture['count'] - len(capture['packets'])
-        section.put('</table>\n')
+        section, packets = self.sections['packets'], capture['packets']
+        first, rows = packets[0]['ns'] if packets else 0, []
+        for number, packet in enumerate(packets, 1):
+            # µs after the first; the clock of the host may have been set back.
+            time = f'{(packet["ns"] - first) / 1e3:.3f}' if packet['ns'] else ''
+            rows.append([str(number), time, DIRECTIONS.get(packet['direction'], ''),
+                         *(escape(self.bth(packet['fields'], name)) for name in ('opcode', 'destination_qpn', 'psn')), str(packet['bytes']),
+                         f'{escape(packet["comment"])}<details><summary>fields</summary><pre>\n{escape(packet["fields"])}</pre></details>'])
+        if rows:
+            section.put(f'<h3>{escape(os.path.basename(path))}</h3>\n')
+        section.table(('#', 'µs', '', 'opcode', 'to queue pair', 'PSN', 'bytes', ''), rows)
+        section.left_out += capture['count'] - len(packets)
 
     # ---- files -----------------------------------------------------------------------------------------------------------
 
     def add_file(self, path):
         with open(path, 'rb') as file:
-            begin = file.read(8)
-        if begin.startswith(b'<svg '):
+            begin = file.read(len(RUN))
+        if begin == RUN.encode():
+            self.add_run(path)
+        elif begin.startswith(b'<svg '):
             self.add_drawing(path)
         elif begin.startswith((b'{', b'[\n')):
             with open_text(path) as file:
-                report_timeline.add(self.sections['timeline'], self.sections['latency'], file, os.path.basename(path))
+                report_timeline.add(self.failures, self.sections['timeline'], self.sections['latency'], file, os.path.basename(path))
         else:
             capture = self.tool.data('packets', path)
             if capture:
@@ -133,24 +172,35 @@ class Report:
         if not os.path.isdir(path):
             self.add_file(path)
             return
-        for name in sorted(os.listdir(path), key=lambda name: [(int(part or 0), text) for text, part in re.findall(r'(\D*)(\d*)', name)]):
+        for name in in_order(os.listdir(path)):
             inner = os.path.join(path, name)
             if not name.startswith('.') and not name.endswith('.txt') and stat.S_ISREG(os.stat(inner).st_mode):
                 self.add_file(inner)
 
 
-def make(tool, output, version, paths):
+def make(tool, output, version, paths, sources=None):
     """Writes the page of all files to the file @output, or to standard output if that is empty."""
     report = Report(tool)
     try:
         for path in paths:
             report.add(path)
         report.add_rules()
+        report.failures.put(report.sections['failures'])
     except OSError as error:
         raise Failure(f'cannot read {error.filename}: {error.strerror}') from error
-    sources = ', '.join(escape(path) for path in paths)
+    sources = sources or ', '.join(paths)
     try:
         with open(output or '/dev/stdout', 'w', encoding='utf-8', errors='replace') as out:
-            page.write(out, version, report.sections.values(), sources)
+            page.write(out, 'softhca report', report.header, report.sections.values(), f'softhca {version}, from {escape(sources)}')
     except OSError as error:
         raise Failure(f'cannot write {output or "the page"}: {error.strerror}') from error
+
+
+def make_of_run(tool, output, version, directory, *more):
+    """Writes the page of `softhca run --report`: of the files in @directory, which is removed then, and those that the user chose."""
+    keys = os.path.join(directory, 'keys')
+    # A capture of each process (docs/wire.md).
+    chosen = [path for name in more for path in (in_order(glob.glob(glob.escape(name).replace('%p', '*'))) if '%p' in name else [name])]
+    paths = [path for path in (directory, keys, *chosen) if os.path.exists(path)]
+    make(tool, output, version, paths, f'softhca run --report {shlex.quote(output)}')
+    shutil.rmtree(directory, ignore_errors=True)

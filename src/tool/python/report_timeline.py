@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The requests of a trace, for a report: bars in lanes, and how long requests of each kind took."""
+"""The requests of a trace, for a report: those that failed, bars in lanes, and how long requests of each kind took."""
 import re
+import statistics
 
-from page import escape
+from page import duration, escape
 
 LANES, BARS, LEVELS, KINDS, BUCKETS = 40, 600, 6, 64, 40
 # Longer than any run, in ns.
 LONGEST = 1e18
+# Labels on the axis at most, and steps between them.
+LABELS, STEPS = 6, (1, 2, 5, 10)
 MEMBER = re.compile(r'"(\w+)":(?:"([^"]*)"|([^",{}\s]+))')
 
 
@@ -19,10 +22,12 @@ def number(text):
     return value if 0 < value < LONGEST else 0.0
 
 
-class Bar:
+class Request:
+    """A request with its times in ns: when it was posted, and how long after that it completed and was polled."""
+
     def __init__(self, members):
         text = {name: string or figure for name, string, figure in reversed(members)}
-        self.queue, self.process = text.get('cat', '')[len('requests of '):], number(text.get('pid'))
+        self.queue = f'{text.get("cat", "")[len("requests of "):]}, process {number(text.get("pid")):.0f}'
         self.name, self.wr_id, self.status = (text.get(name, '')[:47] for name in ('name', 'wr_id', 'status'))
         self.begin, self.complete, self.poll = (number(text.get(name)) for name in ('ts', 'complete_ns', 'poll_ns'))
         self.begin *= 1e3
@@ -38,36 +43,66 @@ def requests_of(file):
     """
     for line in file:
         if '"ph":"b"' in line and '"complete_ns":' in line and '"posted":false' not in line:
-            yield Bar(MEMBER.findall(line))
+            yield Request(MEMBER.findall(line))
+
+
+class Failures:
+    """The requests that failed. Those that were flushed only follow from these and are counted."""
+
+    def __init__(self):
+        self.rows, self.flushed = [], 0
+
+    def add(self, request):
+        if request.failed and 'flush' in request.status.lower():
+            self.flushed += 1
+        elif request.failed:
+            self.rows.append(request)
+
+    def put(self, section):
+        section.table(('request', 'wr_id', 'queue', 'status', 'after'),
+                      ([escape(request.name), escape(request.wr_id), escape(request.queue), f'<b class="bad">{escape(request.status)}</b>',
+                        duration(request.complete)] for request in self.rows))
+        if self.flushed:
+            section.table((), [[f'{self.flushed} requests were flushed, which follows from an error of their queue']])
 
 
 class Lanes:
     """A lane for each queue of each process, in it a bar for each request from its post to its completion."""
 
     def __init__(self):
-        self.lanes, self.bars, self.left_out = {}, 0, 0
+        self.lanes, self.bars, self.left_out = {}, [], 0
 
-    def add(self, bar):
-        name = f'{bar.queue}, process {bar.process:.0f}'
-        if self.bars == BARS or (name not in self.lanes and len(self.lanes) == LANES):
+    def add(self, request):
+        if len(self.bars) == BARS or (request.queue not in self.lanes and len(self.lanes) == LANES):
             self.left_out += 1
             return
-        self.bars += 1
-        self.lanes.setdefault(name, []).append(bar)
+        self.bars.append(request)
+        self.lanes.setdefault(request.queue, []).append(request)
 
     def put(self, section):
-        bars = [bar for lane in self.lanes.values() for bar in lane]
-        if not bars:
+        if not self.bars:
             return
-        first, last = min(bar.begin for bar in bars), max(bar.end for bar in bars)
-        section.put(f'<p class="soft">{len(bars)} requests in {(last - first) / 1e3:.3f} µs, from post to completion, thin until polled')
-        if self.left_out:
-            section.put(f'; {self.left_out} more are not drawn')
-        section.put('. <code>ui.perfetto.dev</code> shows all of the trace.</p>\n<figure>\n')
+        first, last = min(bar.begin for bar in self.bars), max(bar.end for bar in self.bars)
+        scale = 100 / (last - first) if last > first else 0
+        left_out = f'; {self.left_out} more are not drawn' if self.left_out else ''
+        section.put(f'<p class="soft">{len(self.bars)} requests in {(last - first) / 1e3:.3f} µs{left_out}. <code>ui.perfetto.dev</code> shows all '
+                    'of the trace.</p>\n<p class="legend"><span><i></i>from post to completion</span> <span><i class="poll"></i>until polled</span> '
+                    f'<span><i class="bad"></i>failed</span></p>\n{self.figure(last - first)}')
         for name, lane in self.lanes.items():
             if section.row():
-                self.put_lane(section, name, lane, first, 100 / (last - first) if last > first else 0)
+                self.put_lane(section, name, lane, first, scale)
         section.put('</figure>\n')
+
+    @staticmethod
+    def figure(span):
+        """Begins the picture, with an axis of round times; the lanes have its lines as their background."""
+        if span <= 0:
+            return '<figure>\n'
+        power = 10 ** max(len(str(int(span))) - 2, 0)
+        step = next(step for step in (power * step for step in (*STEPS, 20, 50, 100)) if span / step < LABELS)
+        labels = ''.join(f'<u style="left:{100 * at * step / span:.3f}%">{duration(at * step) if at else "0"}</u>'
+                         for at in range(int(span // step) + 1) if at * step < 0.93 * span)
+        return f'<figure style="--step:{100 * step / span:.3f}%">\n<div class="lane axis"><b></b><span>{labels}</span></div>\n'
 
     @staticmethod
     def put_lane(section, name, lane, first, scale):
@@ -83,8 +118,9 @@ class Lanes:
             left = f'left:{(bar.begin - first) * scale:.3f}%'
             if bar.poll > bar.complete:
                 section.put(f'<i class="poll" style="{left};width:{bar.poll * scale:.3f}%;top:{level * 7 + 2}px"></i>')
+            bad = ' class="bad"' if bar.failed else ''
             polled = f', polled after {bar.poll:.0f} ns' if bar.poll > 0 else ''
-            section.put(f'<i{" class=" + chr(34) + "bad" + chr(34) if bar.failed else ""} style="{left};width:{bar.complete * scale:.3f}%;top:{level * 7}px" '
+            section.put(f'<i{bad} style="{left};width:{bar.complete * scale:.3f}%;top:{level * 7}px" '
                         f'title="{escape(bar.name)} wr_id {escape(bar.wr_id)}, {bar.bytes} bytes: completed after {bar.complete:.0f} ns'
                         f'{polled}, {escape(bar.status)}"></i>')
         section.put('</span></div>\n')
@@ -96,39 +132,34 @@ class Latencies:
     def __init__(self):
         self.kinds = {}
 
-    def add(self, bar):
-        key = bar.name, 1 << (bar.bytes - 1).bit_length() if bar.bytes > 1 else bar.bytes
+    def add(self, request):
+        key = request.name, 1 << (request.bytes - 1).bit_length() if request.bytes > 1 else request.bytes
         if key in self.kinds or len(self.kinds) < KINDS:
-            self.kinds.setdefault(key, []).append(int(bar.complete))
+            self.kinds.setdefault(key, []).append(int(request.complete))
 
     def put(self, section):
-        section.put('<p class="soft">From post to completion, in nanoseconds.</p>\n<table><tr><th>opcode<th>bytes up to<th>requests<th>least'
-                    '<th>median<th>most<th>powers of two</tr>\n')
-        for (name, size), took in self.kinds.items():
-            if not section.row():
-                continue
-            buckets = [0] * BUCKETS
-            for ns in took:
-                buckets[min(max(ns.bit_length() - 1, 0), BUCKETS - 1)] += 1
-            used = [bucket for bucket, count in enumerate(buckets) if count]
-            seen, median = 0, 0
-            for median, count in enumerate(buckets):
-                seen += count
-                if seen * 2 >= len(took):
-                    break
-            bars = ''.join(f'<i style="height:{buckets[i] * 100 // max(buckets)}%" title="{1 << i} ns and more: {buckets[i]}"></i>'
-                           for i in range(used[0], used[-1] + 1))
-            section.put(f'<tr class="row"><td>{escape(name)}</td><td>{size}</td><td>{len(took)}</td><td>{min(took)}</td>'
-                        f'<td>{1 << median}…{2 << median}</td><td>{max(took)}</td><td><span class="bars">{bars}</span></td></tr>\n')
-        section.put('</table>\n')
+        section.put('<p class="soft">From post to completion, in nanoseconds.</p>\n')
+        section.table(('opcode', 'bytes up to', 'requests', 'least', 'median', 'most', 'powers of two'),
+                      ([escape(name), str(size), str(len(took)), str(min(took)), f'{statistics.median(took):.1f}'.replace('.0', ''), str(max(took)),
+                        self.histogram(took)] for (name, size), took in self.kinds.items()))
+
+    @staticmethod
+    def histogram(took):
+        buckets = [0] * BUCKETS
+        for ns in took:
+            buckets[min(max(ns.bit_length() - 1, 0), BUCKETS - 1)] += 1
+        used = [bucket for bucket, count in enumerate(buckets) if count]
+        bars = ''.join(f'<i style="height:{buckets[i] * 100 // max(buckets)}%" title="{1 << i} ns and more: {buckets[i]}"></i>'
+                       for i in range(used[0], used[-1] + 1))
+        return f'<span class="bars">{bars}</span>'
 
 
-def add(timeline, latency, file, name):
-    """Puts the requests of the trace @file into the section @timeline, how long they took into @latency."""
+def add(failures, timeline, latency, file, name):
+    """Puts the requests of the trace @file into the sections @timeline and @latency, and those that failed into @failures."""
     lanes, latencies = Lanes(), Latencies()
-    for bar in requests_of(file):
-        lanes.add(bar)
-        latencies.add(bar)
-    for section, part in (timeline, lanes), (latency, latencies):
+    for request in requests_of(file):
+        for part in failures, lanes, latencies:
+            part.add(request)
+    for section, part in ((timeline, lanes), (latency, latencies)) if lanes.bars else ():
         section.put(f'<h3>{escape(name)}</h3>\n')
         part.put(section)

@@ -47,7 +47,7 @@ class Tables:
         return self.data['statuses'][min(number, len(self.data['statuses']) - 1)]
 
     def answer_name(self, message, syndrome):
-        """What an answer says: AETH syndromes are of IBTA 9.7.5.1.2."""
+        """Returns the name of an answer. AETH syndromes: IBTA 9.7.5.1.2."""
         kind = syndrome & self.data['aeth_kind_mask']
         if message != self.data['acknowledge'] or kind == self.data['aeth_ack']:
             return self.message_name(message)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-Reading what processes have recorded (src/device/timeline_file.h): files in which anything may be. Each record becomes the events that
-it tells of, with their times in ns of CLOCK_REALTIME.
+Reads the files in which processes record (src/device/timeline_file.h). They may hold anything. Each record becomes one event or several,
+with times in ns of CLOCK_REALTIME.
 """
 import bisect
 import collections
@@ -52,7 +52,7 @@ class Host:
             self.points.append((ticks, ns))
 
     def thin_points(self):
-        """Leaves the points that are far enough from each other, and both ends, and none that goes back."""
+        """Keeps both ends and the points that are far enough from each other; drops points that go back."""
         kept = []
         for ticks, ns in sorted(self.points, key=lambda point: point[0]):
             if kept and (ticks <= kept[-1][0] or ns <= kept[-1][1]):
@@ -152,7 +152,7 @@ class Reader:
         order = turn * self.tables['chunk_records'] << 16
         add = source.records.append
         for time, value, length, psn, index, opcode, kind, what in RECORD.iter_unpack(content[RECORD.size:]):
-            # Not written yet, or what was there a lap ago.
+            # The rest is not written yet, or is of an earlier lap.
             if what >> 24 != lap & 0xff:
                 return
             order += 1 << 16

@@ -29,7 +29,7 @@ def us(ns):
 
 
 class Trace:
-    """A trace that is written to @out. An event is what follows its process in the line."""
+    """A trace that is written to @out. Callers give the rest of an event's line, after its process."""
 
     def __init__(self, out, base_ns):
         self.out, self.base_ns, self.separator = out, base_ns, ''
@@ -55,7 +55,7 @@ class Track:
         self.id = kind << 24 | number
         self.slice = None  # the one that was begun last and is not written yet: [ns, name, members of args, arrows]
         self.activity = None
-        self.newest_psn = self.awaited_psn = 0  # of what was sent or is to be answered; that a responder waits for
+        self.newest_psn = self.awaited_psn = 0  # of the requests sent or to be answered; of the packet that a responder waits for
         self.message = 0                        # arrow of the message that arrived last
         self.open = collections.deque()         # requests that are not completed
         trace.named(process, self.id, 'thread_name', f'"name":"{TRACK_NAMES[kind].format(number)}"')

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The page of `softhca run --report`. A struct run_report is the caller's; one thread. */
+#ifndef SOFTHCA_TOOL_RUN_REPORT_H
+#define SOFTHCA_TOOL_RUN_REPORT_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "core/settings.h"
+
+enum { RUN_REPORT_OUTPUTS = 5 };
+
+struct run_report {
+	const char *output;             /* the page; NULL: no page is made */
+	char directory[4096];           /* absolute; the script that makes the page removes it */
+	FILE *explanations;             /* lines appended here are copied to standard error */
+	char *more[RUN_REPORT_OUTPUTS]; /* files and directories that the user chose by other options */
+	int more_count;
+};
+
+/**
+ * Makes a directory for the outputs of the run and points those in @settings there, except those that the user chose. Exits with one line
+ * if the page @output cannot be written, or without Python.
+ */
+void run_report_begin(struct run_report *report, struct settings *settings, const char *output);
+
+/** Copies new explanations to standard error; called while the program runs. */
+void run_report_tell(struct run_report *report);
+
+/**
+ * Makes the page when @command has ended with @status, as wait(2) has it. @began, @ended: ns of CLOCK_REALTIME. A page that is not complete
+ * is told on standard error.
+ */
+void run_report_end(struct run_report *report, char *const command[], uint64_t began, uint64_t ended, int status);
+
+#endif
