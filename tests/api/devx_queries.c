@@ -255,6 +255,7 @@ static void cq_that_overran(void **state)
 static void cq_that_is_armed(void **state)
 {
 	struct mlx5dv_devx_event_channel *channel = mlx5dv_devx_create_event_channel(client.context, 0);
+	double deadline = seconds_now() + 20;
 	const uint16_t completion = 0;
 	uint8_t out[CONTEXT_BYTES];
 	struct own own;
@@ -266,8 +267,11 @@ static void cq_that_is_armed(void **state)
 	put32(own.memory + OWN_CQ_RECORD, 4, 1u << 28); /* arm_sn 1, index 0 */
 	assert_int_equal(
 		mlx5dv_devx_subscribe_devx_event(channel, own.cq, sizeof(completion), (uint16_t *)&completion, 1), 0);
-	query(own.cq, 0x402, own.cqn, out, sizeof(out));
-	assert_int_equal(get32(out, 16) >> 8 & 15, 9); /* COMPLETION_REQUEST_ARMED */
+	/* COMPLETION_REQUEST_ARMED, once the device has looked at the arm word. */
+	do {
+		assert_true(seconds_now() < deadline);
+		query(own.cq, 0x402, own.cqn, out, sizeof(out));
+	} while ((get32(out, 16) >> 8 & 15) != 9);
 	own_close(&own);
 	mlx5dv_devx_destroy_event_channel(channel);
 }
