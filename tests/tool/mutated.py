@@ -30,7 +30,7 @@ import timeline_tracks
 
 PING_PONG = os.path.abspath(sys.argv[3])
 SEED = 22
-FILES, TRACES, REPORTS = 3000, 1500, 150
+FILES, TRACES, REPORTS = 2000, 1500, 150
 # device/timeline_file.h: bytes of the head, of a row, of a chunk.
 HEAD, ROW, CHUNK = 4096, 64, 32768
 CHUNKS_AT, ROWS_AT = 24, 28
@@ -66,7 +66,7 @@ class Mutated(unittest.TestCase):
         self.randomness = random.Random(SEED)
 
     def recorded(self, **settings):
-        """A small file of records: a few rows, and the first chunks that a run has filled."""
+        """A small file of records: a few rows, and the first chunk that a run has filled."""
         path = f'{self.directory}/good'
         environment = clean_environment(SOFTHCA_TIMELINE=path, SOFTHCA_TIMELINE_RECORDS='2048', LD_LIBRARY_PATH=LIBRARIES, **settings)
         subprocess.run([PING_PONG, '30'], env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
@@ -74,9 +74,9 @@ class Mutated(unittest.TestCase):
         with open(f'{self.directory}/{name}', 'rb') as file:
             content = file.read()
         os.unlink(f'{self.directory}/{name}')
-        chunks, rows = struct.unpack_from('<II', content, CHUNKS_AT)
-        small = bytearray(content[:HEAD + 4 * ROW] + content[HEAD + rows * ROW:HEAD + rows * ROW + CHUNK * min(chunks, 2)])
-        struct.pack_into('<II', small, CHUNKS_AT, min(chunks, 2), 4)
+        [rows] = struct.unpack_from('<I', content, ROWS_AT)
+        small = bytearray(content[:HEAD + 4 * ROW] + content[HEAD + rows * ROW:HEAD + rows * ROW + CHUNK])
+        struct.pack_into('<II', small, CHUNKS_AT, 1, 4)
         return bytes(small)
 
     def write(self, content):
