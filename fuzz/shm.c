@@ -27,7 +27,7 @@ enum {
 struct record {
 	uint8_t aid, bytes; /* of data */
 	struct {
-		uint8_t flags, headers, reserved[2], length[4];
+		uint8_t flags, headers, rule[2], length[4];
 		uint8_t bytes[SHM_INLINE_BYTES];
 	} slot;
 	uint8_t data[255];
@@ -73,7 +73,7 @@ static size_t write_record(struct shm_cursor *cursor, const uint8_t *data, size_
 	memcpy(record.data, data + used, record.bytes);
 	slot.flags = record.slot.flags;
 	slot.headers = record.slot.headers;
-	memcpy(&slot.reserved, record.slot.reserved, sizeof(slot.reserved));
+	memcpy(&slot.rule, record.slot.rule, sizeof(slot.rule));
 	memcpy(&slot.length, record.slot.length, sizeof(slot.length));
 	memcpy(slot.bytes, record.slot.bytes, sizeof(slot.bytes));
 	put_right(&slot, record.aid);

@@ -110,6 +110,17 @@ static void add_origin(struct text *out, const uint64_t *figures)
 		add(out, "host %s", address);
 }
 
+/* A rule of another process, whose library may have rules that this one does not have. */
+static void add_cause(struct text *out, uint64_t number)
+{
+	const struct rule_text *rule = rule_text((enum explain_rule)number);
+
+	if (number)
+		add(out, ", by its rule %" PRIu64, number);
+	if (number && rule != rule_text(RULE_NONE))
+		add(out, " %s", rule->name);
+}
+
 /* Adds the first figure of @args in @format; some formats have more than one. */
 static void add_figure(struct text *out, const char *format, size_t length, const uint64_t *args)
 {
@@ -128,6 +139,8 @@ static void add_figure(struct text *out, const char *format, size_t length, cons
 		add_known(out, "process %" PRIu64, value, "a process that is not known");
 	else if (IS("origin"))
 		add_origin(out, args);
+	else if (IS("cause"))
+		add_cause(out, value);
 	else if (IS("access"))
 		add_mask(out, value, access_names);
 	else if (IS("rights"))

@@ -95,14 +95,15 @@ static bool find_entry(struct requester *requester, uint32_t psn, uint32_t *posi
 }
 
 /* The figures of the rules about NAKs. */
-static struct refusal nak_refusal(const struct hca_qp *qp, enum explain_rule rule, uint32_t psn)
+static struct refusal nak_refusal(const struct hca_qp *qp, enum explain_rule rule, const struct packet *packet)
 {
-	struct refusal why = {rule, {psn}};
+	struct refusal why = {rule, {packet->psn}};
 	uint32_t peer;
 
 	requester_peer(qp, &peer);
 	why.args[1] = peer;
 	origin_of_peer(qp, why.args + 2);
+	why.args[2 + EXPLAIN_ORIGIN] = packet->peer_rule;
 	return why;
 }
 
@@ -122,7 +123,7 @@ static void fail_refused(struct hca_qp *qp, const struct packet *packet)
 	if (code >= sizeof(codes) / sizeof(codes[0]))
 		code = NAK_INVALID_REQUEST;
 	if (why.rule == RULE_NONE)
-		why = nak_refusal(qp, codes[code].rule, packet->psn);
+		why = nak_refusal(qp, codes[code].rule, packet);
 	requester_fail_front(qp, codes[code].syndrome, &why);
 }
 

@@ -83,6 +83,8 @@ struct packet {
 	uint8_t operand_bytes; /* 4 or 8 */
 	/* AETH, AtomicAckETH */
 	uint8_t syndrome;
+	/* Number of the rule by which a responder in another process of this host refused; 0: not known. Only in NAKs. */
+	uint8_t peer_rule;
 	uint32_t msn;
 	uint64_t original;
 	/* ImmDt (network order, as the program gave it), IETH */

@@ -224,6 +224,7 @@ int roce_headers_parse(struct packet *packet, const uint8_t *bytes, size_t lengt
 	packet->psn = roce_get32(bytes + 8) & PSN_MASK;
 	packet->count = opcode->message != MESSAGE_READ_REQUEST;
 	packet->why.rule = RULE_NONE;
+	packet->peer_rule = 0;
 	packet->payload.length = 0;
 	if (opcode->headers & ~HEADER_PAYLOAD)
 		parse_extensions(packet, bytes + ROCE_BTH_BYTES, opcode->headers);

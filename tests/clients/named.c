@@ -37,6 +37,7 @@ struct end {
 	struct ibv_qp *qp[PAIRS], *datagram;
 	struct card own, peer;
 	int socket;
+	bool other_host;
 	char whereabouts[INET6_ADDRSTRLEN + 16]; /* of the peer, as explanations say it */
 };
 
@@ -68,6 +69,7 @@ static void open_end(struct end *end, int socket, bool other_host)
 
 	device_open(&end->device);
 	end->socket = socket;
+	end->other_host = other_host;
 	end->cq = cq_new(&end->device, 2 * QP_DEPTH);
 	end->mr = memory_new(&end->device, 4096);
 	for (int i = 0; i < PAIRS; i++) {
@@ -187,16 +189,17 @@ static void expect_status(struct end *end, enum ibv_wc_status status)
 		die("%s instead of %s", ibv_wc_status_str(wc.status), ibv_wc_status_str(status));
 }
 
-/* WRITEs by @qp; the peer refuses or ignores it: @rule explains, and names the peer. */
-static void write_in_vain(struct end *end, int pair, uint32_t rkey, enum ibv_wc_status status, const char *rule)
+/* WRITEs by pair @pair; the peer refuses or ignores it: @rule explains, names the peer, and continues with @said. */
+static void write_in_vain(struct end *end, int pair, uint32_t rkey, enum ibv_wc_status status, const char *rule,
+			  const char *said)
 {
-	char text[128];
+	char text[256];
 
 	post(end->qp[pair], end,
 	     (struct ibv_send_wr){.opcode = IBV_WR_RDMA_WRITE,
 				  .wr.rdma = {.remote_addr = end->peer.address, .rkey = rkey}});
 	expect_status(end, status);
-	snprintf(text, sizeof(text), "queue pair 0x%x of %s ", end->peer.qpn[pair], end->whereabouts);
+	snprintf(text, sizeof(text), "queue pair 0x%x of %s %s", end->peer.qpn[pair], end->whereabouts, said);
 	expect_explained(end, rule, text);
 }
 
@@ -219,14 +222,18 @@ static void requester(struct end *end)
 
 	if (!ah)
 		die("ibv_create_ah");
-	write_in_vain(end, REFUSED, end->peer.rkey + 1, IBV_WC_REM_ACCESS_ERR, "NAK_REMOTE_ACCESS");
+	write_in_vain(
+		end, REFUSED, end->peer.rkey + 1, IBV_WC_REM_ACCESS_ERR, "NAK_REMOTE_ACCESS",
+		/* Over shared memory the rule travels with the NAK; packets between hosts have no place for it. */
+		end->other_host ? "refused packet 0x64: remote access error"
+				: "refused packet 0x64, by its rule 3 KEY_STALE: remote access error");
 	post(end->qp[UNREADY], end, (struct ibv_send_wr){.opcode = IBV_WR_SEND});
 	expect_status(end, IBV_WC_RNR_RETRY_EXC_ERR);
 	snprintf(text, sizeof(text), "queue pair 0x%x of %s had no receive", end->peer.qpn[UNREADY], end->whereabouts);
 	expect_explained(end, "RNR_EXHAUSTED", text);
-	write_in_vain(end, STOPPED, end->peer.rkey, IBV_WC_RETRY_EXC_ERR, "RETRY_EXHAUSTED");
+	write_in_vain(end, STOPPED, end->peer.rkey, IBV_WC_RETRY_EXC_ERR, "RETRY_EXHAUSTED", "did not answer");
 	ask(end, CHECK_STATE);
-	write_in_vain(end, DESTROYED, end->peer.rkey, IBV_WC_RETRY_EXC_ERR, "RETRY_EXHAUSTED");
+	write_in_vain(end, DESTROYED, end->peer.rkey, IBV_WC_RETRY_EXC_ERR, "RETRY_EXHAUSTED", "did not answer");
 	ask(end, CHECK_NO_QP);
 	post(end->datagram, end,
 	     (struct ibv_send_wr){.opcode = IBV_WR_SEND,

@@ -326,7 +326,7 @@ static void test_hostile_fields(void **state)
 	for (int headers = 0; headers < 256; headers++)
 		REFUSED(good, headers < 12 || headers > 72 || headers % 4 ? 3u : 0u, headers, (uint8_t)headers);
 	for (int bit = 0; bit < 16; bit++)
-		REFUSED(good, 4, reserved, (uint16_t)(1 << bit));
+		REFUSED(good, bit < 8 ? 0u : 4u, rule, (uint16_t)(1 << bit));
 	REFUSED(good, 0, length, SHM_MOST_PAYLOAD);
 	REFUSED(good, 6, length, SHM_MOST_PAYLOAD + 1);
 	REFUSED(good, 6, length, 0xffffffff);

@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 /* Changes with the layout of the memory, and with the meaning of anything in it. */
-#define HOST_VERSION 6
+#define HOST_VERSION 7
 
 struct host_hello {
 	uint8_t magic[8]; /* HOST_MAGIC */

@@ -127,6 +127,7 @@ static bool parse_record(struct shm_peer *peer, const struct shm_record *record,
 		packet->count = 0;
 	packet->mtu = 0;
 	packet->handed_on = slot->flags & SHM_FLAG_FRAME;
+	packet->peer_rule = packet->handed_on ? 0 : (uint8_t)slot->rule;
 	packet->link = packet->handed_on ? routes->udp() : routes->shm();
 	packet->connection = peer->host->serial;
 	packet->path = &no_path;
@@ -214,7 +215,7 @@ SPECIALISED bool take_as(struct shm_peer *peer, struct run *run, struct tally *t
 	uint32_t length = sizes->length, lines, line;
 	uint8_t headers[ROCE_MOST_HEADERS];
 
-	if (unlikely(sizes->flags || sizes->reserved || sizes->headers != bytes ||
+	if (unlikely(sizes->flags || sizes->rule || sizes->headers != bytes ||
 		     length > (roce_whole_has_payload(opcode) ? TUNABLE_SHM_WHOLE_BYTES : 0)))
 		return false;
 	memcpy(headers, slot->bytes, bytes);

@@ -67,8 +67,8 @@ static uint32_t bad_field(const struct shm_slot *slot, uint32_t *value)
 	*value = slot->headers;
 	if (slot->headers < ROCE_BTH_BYTES || slot->headers > ROCE_MOST_HEADERS || slot->headers % 4)
 		return 3;
-	*value = slot->reserved;
-	if (slot->reserved)
+	*value = slot->rule;
+	if (slot->rule > UINT8_MAX)
 		return 4;
 	*value = slot->length;
 	if (slot->length > SHM_MOST_PAYLOAD)

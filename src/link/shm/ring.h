@@ -68,7 +68,7 @@ struct shm_slot {
 	uint32_t sequence; /* atomic; the lap, from 1 */
 	uint8_t flags;     /* enum shm_flag */
 	uint8_t headers;   /* bytes of BTH and extension headers */
-	uint16_t reserved; /* 0 */
+	uint16_t rule;     /* 1..255: of a NAK, the rule by which the responder refuses; otherwise 0 */
 	uint32_t length;   /* of the payload, without pad */
 	uint8_t bytes[SHM_INLINE_BYTES];
 } __attribute__((aligned(SHM_SLOT_BYTES)));
@@ -161,7 +161,7 @@ static inline uint32_t shm_lines(uint32_t bytes)
 /* What a slot says of its record, but for its sequence, in one word. */
 struct shm_sizes {
 	uint8_t flags, headers;
-	uint16_t reserved;
+	uint16_t rule;
 	uint32_t length;
 };
 

@@ -142,6 +142,14 @@ static void write_path(uint8_t *to, const struct packet_path *path)
 	memcpy(to, &line, sizeof(line));
 }
 
+/* The rule of a NAK, for the requester's explanation. Rules beyond 255 refuse no packet. */
+static uint16_t rule_of(const struct packet *packet)
+{
+	bool refuses = packet->message == MESSAGE_ACKNOWLEDGE && packet->why.rule <= UINT8_MAX;
+
+	return refuses ? (uint16_t)packet->why.rule : 0;
+}
+
 /* Headers and sizes of what begins @offset bytes into the run and has @length. Returns false if it cannot be sent. */
 static bool draft_record(struct draft *draft, const struct packet *packet, uint32_t offset, uint32_t length)
 {
@@ -161,7 +169,7 @@ static bool draft_record(struct draft *draft, const struct packet *packet, uint3
 		roce_ask_acknowledge(headers);
 	/* Answers to these need it. */
 	draft->slot.flags = packet_opcodes[headers[0]].headers & (HEADER_DETH | HEADER_DCETH) ? SHM_FLAG_PATH : 0;
-	draft->slot.reserved = 0;
+	draft->slot.rule = rule_of(packet);
 	draft->slot.length = length;
 	return true;
 }
@@ -290,6 +298,8 @@ static inline enum link_result send_short(struct hca *hca, struct shm_peer *peer
 	case MESSAGE_SEND:
 		return send_whole(hca, peer, run, ROCE_WHOLE_SEND);
 	case MESSAGE_ACKNOWLEDGE:
+		if (unlikely(packet->why.rule != RULE_NONE))
+			return send_one(hca, peer, run);
 		return send_whole(hca, peer, run, ROCE_WHOLE_ACKNOWLEDGE);
 	case MESSAGE_READ_REQUEST:
 		return send_whole(hca, peer, run, ROCE_WHOLE_READ_REQUEST);
