@@ -82,6 +82,8 @@ static void play(struct armed_end *end, int self, const struct run *run)
 		if (self)
 			armed_receive(end, length[0]);
 		be_silent(round);
+		if (armed_random(end, 2))
+			armed_arm(end);
 		for (uint32_t i = 0; i < length[self]; i++)
 			armed_send(end);
 		if (!self) {

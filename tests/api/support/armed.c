@@ -326,6 +326,15 @@ static void pause_sometimes(struct armed_end *end)
 		;
 }
 
+void armed_arm(struct armed_end *end)
+{
+	do
+		take_cqes(end);
+	while (take_events(end));
+	arm_all(end);
+	end->ready = true;
+}
+
 /*
  * Draws one of the two orders of programs each time: take the event, take all CQEs, arm (UCX); or take the event, arm, take all CQEs
  * (ibv_get_cq_event(3)). The sequence number of an arming is the number of events taken before it.
@@ -334,6 +343,9 @@ void armed_receive(struct armed_end *end, uint32_t count)
 {
 	uint32_t until = end->received + count;
 
+	if (end->ready)
+		sleep_until_event(end);
+	end->ready = false;
 	for (;;) {
 		bool arm_first = !armed_random(end, 4);
 

@@ -46,6 +46,7 @@ struct armed_end {
 	struct ibv_comp_channel *channel;
 	uint64_t random;
 	uint32_t sent, received; /* messages */
+	bool ready;              /* armed by armed_arm() */
 	uint64_t waits, lost;    /* sleeps; sleeps without an event although a CQE was there */
 	double longest;          /* sleep, in seconds */
 };
@@ -62,6 +63,8 @@ struct armed_address armed_address(const struct armed_end *end);
 void armed_connect(struct armed_end *end, const struct armed_address *peer);
 void armed_close(struct armed_end *end);
 
+/** Arms the CQs before the next messages are sent: armed_receive() then begins with a sleep. */
+void armed_arm(struct armed_end *end);
 /** Sends the next message; its content is its number. */
 void armed_send(struct armed_end *end);
 /** Waits until @count more messages have arrived, and checks them. Sleeps on the channel whenever the rings are empty. */
