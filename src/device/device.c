@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a device knows of itself, contexts, protection domains; see device.h and commands.h. */
+/* The properties of a device, its contexts and protection domains; see device.h and commands.h. */
 #include "device/device.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "core/epoch.h"
-#include "device/grants.h"
-
-struct registry the_registry;
-const struct grants *grants;
 
 uint64_t hca_random(struct hca *hca)
 {
