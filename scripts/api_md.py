@@ -16,7 +16,7 @@ sys.dont_write_bytecode = True
 import abi_tables  # noqa: E402
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..')
-STATES = {'IMPLEMENTED': 'implemented', 'LATER': 'later', 'UNSUPPORTED': 'unsupported'}
+STATES = {'IMPLEMENTED': 'implemented', 'LATER': 'later', 'UNSUPPORTED': 'unsupported', 'PROBED': 'unsupported'}
 KINDS = {
     'ERRNO': 'errno value',
     'NEGATIVE_ERRNO': 'negated errno value',

@@ -18,6 +18,7 @@
 #define ENTRY_IMPLEMENTED(body, type, parameters) SOFTHCA_API type body parameters;
 #define ENTRY_LATER(body, type, parameters)
 #define ENTRY_UNSUPPORTED(body, type, parameters)
+#define ENTRY_PROBED(body, type, parameters)
 
 #define SYMBOL(name, version, state, kind, test, type, parameters, arguments)                                          \
 	ENTRY_##state(softhca_##name, type, parameters)
@@ -34,11 +35,15 @@
 #undef ENTRY_IMPLEMENTED
 #undef ENTRY_LATER
 #undef ENTRY_UNSUPPORTED
+#undef ENTRY_PROBED
 
 /**
  * What every symbol calls that is not implemented: leaves an explanation under the name @call (a constant
  * string). Returns EOPNOTSUPP. Any thread.
  */
 SOFTHCA_API int softhca_not_supported(const char *call);
+
+/** The same for a call by which a program only asks: the record has no line. */
+SOFTHCA_API int softhca_not_offered(const char *call);
 
 #endif

@@ -16,24 +16,26 @@
 
 #include "abi/entry_points.h"
 #include "abi/private_nodes.h"
+#include "abi/probes.h"
 
 /* A stub looks at none of its arguments. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 #define EXPORT __attribute__((visibility("default")))
 
-#define REFUSE_ERRNO(call) return softhca_not_supported(call);
-#define REFUSE_NEGATIVE_ERRNO(call) return -softhca_not_supported(call);
-#define REFUSE_MINUS_ONE(call)                                                                                         \
-	errno = softhca_not_supported(call);                                                                           \
+/* @answer: what softhca_not_supported() or softhca_not_offered() returns. */
+#define REFUSE_ERRNO(answer) return answer;
+#define REFUSE_NEGATIVE_ERRNO(answer) return -(answer);
+#define REFUSE_MINUS_ONE(answer)                                                                                       \
+	errno = answer;                                                                                                \
 	return -1;
-#define REFUSE_NULL_ERRNO(call)                                                                                        \
-	errno = softhca_not_supported(call);                                                                           \
+#define REFUSE_NULL_ERRNO(answer)                                                                                      \
+	errno = answer;                                                                                                \
 	return NULL;
-#define REFUSE_ZERO(call)                                                                                              \
-	errno = softhca_not_supported(call);                                                                           \
+#define REFUSE_ZERO(answer)                                                                                            \
+	errno = answer;                                                                                                \
 	return 0;
-#define REFUSE_NOTHING(call) softhca_not_supported(call);
+#define REFUSE_NOTHING(answer) answer;
 
 /* The argument that may follow the last named one: whatever is there, if the caller passed none. */
 #define LONG_ARGUMENT_AFTER(last)                                                                                      \
@@ -64,8 +66,11 @@
 #define RETURNS_NOTHING void
 
 #define BODY_IMPLEMENTED(kind, call, body, arguments) return body arguments;
-#define BODY_LATER(kind, call, body, arguments) REFUSE_##kind(call)
-#define BODY_UNSUPPORTED(kind, call, body, arguments) REFUSE_##kind(call)
+#define BODY_LATER(kind, call, body, arguments) REFUSE_##kind(softhca_not_supported(call))
+#define BODY_UNSUPPORTED(kind, call, body, arguments) REFUSE_##kind(softhca_not_supported(call))
+/* Programs find out by the call whether the device has the feature: NAME_asks() says by which arguments (abi/probes.h). */
+#define BODY_PROBED(kind, call, body, arguments)                                                                       \
+	REFUSE_##kind(body##_asks arguments ? softhca_not_offered(call) : softhca_not_supported(call))
 
 #define DEFINE(front, versioned_name, type, parameters, ...)                                                           \
 	EXPORT type front parameters;                                                                                  \
@@ -82,7 +87,7 @@
 		       #name ": the table and the header disagree");
 
 #define STUB(name, version, kind, test)                                                                                \
-	DEFINE(front_##name, #name "@@" version, RETURNS_##kind, (void), REFUSE_##kind(#name))
+	DEFINE(front_##name, #name "@@" version, RETURNS_##kind, (void), REFUSE_##kind(softhca_not_supported(#name)))
 
 #define DATA(name, version, test, type)                                                                                \
 	EXPORT extern type front_##name;                                                                               \
@@ -109,6 +114,7 @@
 	       BODY_##state(kind, #name "@" version, softhca_##name##_##suffix, arguments))
 
 #define OLD_STUB(name, suffix, version, kind, test)                                                                    \
-	DEFINE(front_##name##_##suffix, #name "@" version, RETURNS_##kind, (void), REFUSE_##kind(#name "@" version))
+	DEFINE(front_##name##_##suffix, #name "@" version, RETURNS_##kind, (void),                                     \
+	       REFUSE_##kind(softhca_not_supported(#name "@" version)))
 
 #endif

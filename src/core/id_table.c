@@ -127,6 +127,16 @@ bool id_table_is_reserved(struct id_table *table, uint32_t index)
 	return reserved;
 }
 
+bool id_table_was_used(const struct id_table *table, uint32_t index)
+{
+	const uintptr_t *leaf;
+
+	if (index >= 1u << ID_BITS)
+		return false;
+	leaf = __atomic_load_n(&table->leaf[index >> ID_LEAF_BITS], __ATOMIC_ACQUIRE);
+	return leaf && __atomic_load_n(&leaf[index & (ID_LEAF_SIZE - 1)], __ATOMIC_ACQUIRE) & 1;
+}
+
 static void append_returned(struct id_table *table, uint32_t index)
 {
 	if (table->free_last)

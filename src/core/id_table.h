@@ -66,6 +66,9 @@ void id_table_release(struct id_table *table, uint32_t index);
 /** True if @index was handed out and nothing is published under it. */
 bool id_table_is_reserved(struct id_table *table, uint32_t index);
 
+/** True if @index was handed out before, and has no object now. No lock; the answer may be old. */
+bool id_table_was_used(const struct id_table *table, uint32_t index);
+
 /** The object under @index, or NULL. Inside an epoch section. */
 static inline void *id_table_find(const struct id_table *table, uint32_t index)
 {

@@ -123,10 +123,22 @@ static int run(const struct request *request, struct devx_command *command, cons
 	return entry->function(command);
 }
 
+/*
+ * True if the program asked by a command that makes and changes nothing whether the device has a feature: the refusal is the answer.
+ */
+static bool is_question(const struct request *request, const struct devx_command *command)
+{
+	return request->call == CALL_GENERAL &&
+	       (command->why.rule == RULE_DEVX_UNSERVED || command->why.rule == RULE_DEVX_CAP_GROUP);
+}
+
 /* Explains the refusal and says it in the output. */
 static void refuse(const struct request *request, struct devx_command *command)
 {
-	refusal_explain(request->devx->hca, request->name, EREMOTEIO, &command->why);
+	const struct explain_subject subject = {
+		.call = request->name, .error = EREMOTEIO, .expected = is_question(request, command)};
+
+	explain_make(request->devx->hca, &subject, command->why.rule, command->why.args, EXPLAIN_ARGS);
 	memset(command->out, 0, COMMAND_HEADER);
 	command_put(command, ANY_STATUS, command->status);
 	command_put(command, ANY_SYNDROME, command->why.rule);

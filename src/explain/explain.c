@@ -77,8 +77,7 @@ static uint64_t make(struct hca *hca, const struct explain_subject *subject, enu
 	__atomic_store_n(&log->next, record.serial + 1, __ATOMIC_RELAXED);
 	ring->record[ring->made++ % ring->size] = record;
 	pthread_mutex_unlock(&log->lock);
-	if (!subject->expected)
-		explain_sink_record(log->sink, hca->name, &record);
+	explain_sink_record(log->sink, hca->name, &record);
 	if (unlikely(hca->key_observer))
 		hca->key_observer->explained(hca, &record);
 	return record.serial;
@@ -88,6 +87,19 @@ uint64_t explain_make(struct hca *hca, const struct explain_subject *subject, en
 		      const uint64_t *args, size_t count)
 {
 	return make(hca, subject, rule, args, count, &hca->explain_log->own);
+}
+
+void explain_tell(struct hca *hca, const struct explain_subject *subject, enum explain_rule rule, const uint64_t *args)
+{
+	struct explain_record record = {.time_ns = clock_now_ns(), .rule = rule, .subject = *subject};
+
+	memcpy(record.args, args, sizeof(record.args));
+	explain_sink_record(hca->explain_log->sink, hca->name, &record);
+}
+
+void explain_found(struct hca *hca)
+{
+	explain_sink_found(hca->explain_log->sink);
 }
 
 uint64_t explain_make_of_others(struct hca *hca, const struct explain_subject *subject, enum explain_rule rule,

@@ -50,7 +50,7 @@ struct explain_subject {
 	uint8_t syndrome;    /* CQE syndrome (MLX5_CQE_SYNDROME_*), 0 if no completion came of it */
 	uint8_t qp_state;    /* enum ibv_qp_state when the check was made */
 	int error;           /* errno value of a refused call, 0 if none */
-	bool expected;       /* all went as it should: whoever asks for the record gets it, and no line is written */
+	bool expected; /* no mistake, see docs/decisions.md, Quiet runs: there is a record, and no line unless all are asked for */
 };
 
 struct explain_record {
@@ -71,6 +71,12 @@ uint64_t explain_make(struct hca *hca, const struct explain_subject *subject, en
 /** The same, of what others can cause: through explain/limit.h only. */
 uint64_t explain_make_of_others(struct hca *hca, const struct explain_subject *subject, enum explain_rule rule,
 				const uint64_t *args, size_t count);
+
+/** Writes the line, without a further record, of a record that was made as an expected one. Any thread. */
+void explain_tell(struct hca *hca, const struct explain_subject *subject, enum explain_rule rule, const uint64_t *args);
+
+/** A queue pair of @hca was created: refusals by a limit before it were steps of a search (explain/search.h). Any thread. */
+void explain_found(struct hca *hca);
 
 #define EXPLAIN_COUNT_(...) (sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
 /* EXPLAIN(hca, &subject, RULE_X, figures…): figures in the order of the rule's text, at least one (0 if it has none). */

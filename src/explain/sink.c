@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The sink of explanations, see sink.h. */
 #include "explain/sink.h"
+#include "core/compiler.h"
 #include "core/descriptor.h"
+#include "core/tunables.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +17,7 @@
 #include "explain/fold.h"
 #include "explain/output.h"
 #include "explain/rules.h"
+#include "explain/search.h"
 #include "device/device.h"
 #include "device/progress.h"
 
@@ -26,14 +30,19 @@
 #define FAINT "\033[2m"
 #define PLAIN "\033[0m"
 
+static const char all[] = "all";
+
 struct explain_sink {
 	pthread_mutex_t lock;
 	int fd;                   /* or -1 */
+	bool all;                 /* what is expected has lines, too */
 	enum setting_COLOR color; /* AUTO: on a terminal */
 	bool ended;
 	uint64_t second_ns; /* when the second began that `lines` are of */
 	uint32_t lines;
 	struct folds folds;
+	struct search search;
+	bool searches; /* atomic; a refusal may be kept back, or a search goes on */
 	/* Left out and not said yet: the sink took nothing; writing failed, with `failure`; the second had its lines. */
 	uint64_t unread, failed, too_many;
 	int failure;
@@ -70,6 +79,18 @@ static int open_sink(const char *name)
 	return fd;
 }
 
+/* The sink in "all" and "all:SINK". */
+static const char *after_all(const char *name)
+{
+	return name[strlen(all)] == ':' ? name + strlen(all) + 1 : "stderr";
+}
+
+/* "all" alone, or before a colon; "allow.txt" is a file. */
+static bool is_all(const char *name)
+{
+	return !strncmp(name, all, strlen(all)) && (!name[strlen(all)] || name[strlen(all)] == ':');
+}
+
 /* NO_COLOR as no-color.org has it; what the user asked of softhca itself goes before it. */
 static enum setting_COLOR color_setting(enum setting_COLOR setting)
 {
@@ -90,7 +111,8 @@ struct explain_sink *explain_sink_new(const struct settings *settings)
 		return NULL;
 	pthread_mutex_init(&sink->lock, NULL);
 	timer_init(&sink->timer, fire);
-	sink->fd = open_sink(settings->explain);
+	sink->all = is_all(settings->explain);
+	sink->fd = open_sink(sink->all ? after_all(settings->explain) : settings->explain);
 	sink->color = color_setting(settings->color);
 	return sink;
 }
@@ -241,12 +263,6 @@ static void say_counts_before(struct explain_sink *sink, uint64_t before_ns, uin
 		;
 }
 
-static void say_due(struct explain_sink *sink, uint64_t now_ns)
-{
-	if (now_ns > FOLD_NS)
-		say_counts_before(sink, now_ns - FOLD_NS, now_ns);
-}
-
 /* Something new, for which the table makes room. */
 static void say_record(struct explain_sink *sink, const char *device, const struct explain_record *record)
 {
@@ -269,11 +285,55 @@ static void say_record(struct explain_sink *sink, const char *device, const stru
 		folds_enter(place, device, record);
 }
 
+/* Writes the refusal that was kept back before @before_ns: no queue pair came of it. */
+static void say_search(struct explain_sink *sink, uint64_t before_ns)
+{
+	struct explain_record record;
+	const char *device = search_due(&sink->search, before_ns, &record);
+
+	if (device)
+		say_record(sink, device, &record);
+}
+
+static void say_due(struct explain_sink *sink, uint64_t now_ns)
+{
+	if (now_ns <= FOLD_NS)
+		return;
+	say_search(sink, now_ns - TUNABLE_SEARCH_MS * UINT64_C(1000000));
+	say_counts_before(sink, now_ns - FOLD_NS, now_ns);
+}
+
+/* ---- a program that aborts ------------------------------------------------------------------------------------- */
+
+static struct explain_sink *aborting;
+
+/* assert(3) of a queue pair that was refused ends the program before the line is due. */
+static void on_abort(int signal)
+{
+	if (!pthread_mutex_trylock(&aborting->lock))
+		say_search(aborting, UINT64_MAX);
+	sigaction(signal, &(const struct sigaction){.sa_handler = SIG_DFL}, NULL);
+	raise(signal);
+}
+
+/* While a refusal is kept back, and the program has no handler of its own. */
+static void watch_abort(struct explain_sink *sink, bool watch)
+{
+	struct sigaction action;
+
+	if (sigaction(SIGABRT, NULL, &action) || action.sa_flags & SA_SIGINFO ||
+	    action.sa_handler != (watch ? SIG_DFL : on_abort))
+		return;
+	aborting = sink;
+	sigaction(SIGABRT, &(const struct sigaction){.sa_handler = watch ? on_abort : SIG_DFL}, NULL);
+}
+
 /* ---- the timer ------------------------------------------------------------------------------------------------- */
 
 static bool has_something_to_say(struct explain_sink *sink)
 {
-	return sink->rest_bytes || sink->unread || sink->failed || sink->too_many || folds_counting(&sink->folds);
+	return sink->search.device || sink->rest_bytes || sink->unread || sink->failed || sink->too_many ||
+	       folds_counting(&sink->folds);
 }
 
 /* Lets go of the lock. No thread is started for this: what there is to say can wait for the end of the program. */
@@ -307,14 +367,27 @@ void explain_sink_record(struct explain_sink *sink, const char *device, const st
 {
 	int error = errno;
 
-	if (sink->fd < 0)
+	if (sink->fd < 0 || (record->subject.expected && !sink->all))
 		return;
 	pthread_mutex_lock(&sink->lock);
 	say_due(sink, record->time_ns);
-	if (sink->ended || !folds_repeats(&sink->folds, device, record))
+	if (!sink->ended && !sink->all && search_takes(&sink->search, device, record)) {
+		__atomic_store_n(&sink->searches, true, __ATOMIC_RELAXED);
+		watch_abort(sink, sink->search.device);
+	} else if (sink->ended || !folds_repeats(&sink->folds, device, record))
 		say_record(sink, device, record);
 	unlock_and_arm(sink, record->time_ns);
 	errno = error;
+}
+
+void explain_sink_found(struct explain_sink *sink)
+{
+	if (likely(!__atomic_load_n(&sink->searches, __ATOMIC_RELAXED)))
+		return;
+	pthread_mutex_lock(&sink->lock);
+	search_found(&sink->search, clock_now_ns());
+	watch_abort(sink, false);
+	pthread_mutex_unlock(&sink->lock);
 }
 
 void explain_sink_note(struct explain_sink *sink, const char *text)
@@ -338,6 +411,7 @@ void explain_sink_finish(struct explain_sink *sink)
 	sink->ended = true;
 	/* Whatever its lines were: the last ones say how it ended. */
 	sink->lines = 0;
+	say_search(sink, UINT64_MAX);
 	say_counts_before(sink, UINT64_MAX, clock_now_ns());
 	ready(sink);
 	pthread_mutex_unlock(&sink->lock);
@@ -352,6 +426,7 @@ void explain_sink_after_fork(struct explain_sink *sink, bool child)
 {
 	if (child) {
 		sink->folds = (struct folds){0};
+		sink->search = (struct search){0};
 		sink->unread = sink->failed = sink->too_many = 0;
 		sink->rest_bytes = 0;
 		sink->timer_armed = false;

@@ -6,7 +6,8 @@
  * Writing never waits (explain/output.h). What repeats is counted (explain/fold.h); its count is written after a second, by
  * whatever is explained then, by the device thread if there is one, and else when the program ends. In a second no more than
  * LIMIT_EXPLAIN_LINES are written, whatever happens. What is left out, for that reason or because the sink takes nothing, is
- * counted, and said as soon as something can be written again, or at the end.
+ * counted, and said as soon as something can be written again, or at the end. A refusal that may be a step of a search for
+ * a limit is kept back (explain/search.h).
  *
  * Any thread may call. The lock of a sink is a leaf; a timer is armed without it.
  */
@@ -19,7 +20,7 @@ struct explain_sink;
 struct settings;
 
 /**
- * Makes the sink of @settings.explain: "off", "stderr" or a path to append to; a path that cannot be opened is reported once
+ * Makes the sink of @settings.explain: "off", "stderr" or a path to append to, or "all" in front of these; a path that cannot be opened is reported once
  * on stderr, since explanations were asked for. NULL without memory.
  */
 struct explain_sink *explain_sink_new(const struct settings *settings);
@@ -27,8 +28,14 @@ struct explain_sink *explain_sink_new(const struct settings *settings);
 /** True if the sink is not "off": then explain_sink_finish() is to be called at the end. */
 bool explain_sink_is_on(const struct explain_sink *sink);
 
-/** Writes @record of the device named @device (static) as a line, or counts it. */
+/**
+ * Writes @record of the device named @device (static) as a line, or counts it. Expected ones (struct explain_subject) have no line
+ * unless the sink is "all" or "all:SINK".
+ */
 void explain_sink_record(struct explain_sink *sink, const char *device, const struct explain_record *record);
+
+/** A queue pair was created: refusals by a limit before it were steps of a search (explain/search.h). Any thread. */
+void explain_sink_found(struct explain_sink *sink);
 
 /** Writes a remark that is no record: a bad setting, a summary. It counts as no line of its second. */
 void explain_sink_note(struct explain_sink *sink, const char *text);

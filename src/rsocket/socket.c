@@ -2,6 +2,7 @@
 /* rsocket(), rbind(), rgetsockname(), rgetpeername(): rsockets and their names. */
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <netinet/in.h>
 #include <string.h>
 
@@ -47,6 +48,26 @@ static int make(int domain, int type)
 	return error;
 }
 
+static int is_preload(struct dl_phdr_info *info, size_t size, void *unused)
+{
+	(void)size;
+	(void)unused;
+	return info->dlpi_name && strstr(info->dlpi_name, "librspreload");
+}
+
+/*
+ * Refuses a kind of socket that is no rsocket. librspreload asks for each socket(2) of the program and takes one of the kernel's then:
+ * no mistake, and no line.
+ */
+static int refuse_kind(int domain, int type, int protocol)
+{
+	const struct explain_subject subject = {
+		.call = "rsocket", .error = ENOTSUP, .expected = dl_iterate_phdr(is_preload, NULL)};
+
+	EXPLAIN(hca_of_id(NULL), &subject, RULE_RSOCKET_KIND, (uint64_t)domain, (uint64_t)type, (uint64_t)protocol);
+	return ENOTSUP;
+}
+
 int softhca_rsocket(int domain, int type, int protocol)
 {
 	WITHOUT_CANCELLATION;
@@ -54,8 +75,7 @@ int softhca_rsocket(int domain, int type, int protocol)
 
 	if ((domain != AF_INET && domain != AF_INET6) || (type != SOCK_STREAM && type != SOCK_DGRAM) ||
 	    (protocol && protocol != (type == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP))) {
-		errno = REFUSE(hca_of_id(NULL), "rsocket", ENOTSUP, RULE_RSOCKET_KIND, (uint64_t)domain, (uint64_t)type,
-			       (uint64_t)protocol);
+		errno = refuse_kind(domain, type, protocol);
 		return -1;
 	}
 	fd = make(domain, type);

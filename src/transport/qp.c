@@ -397,6 +397,7 @@ void qp_destroy(struct hca_qp *qp)
 		dci_leave(qp);
 	if (qp->domain)
 		xrc_qp_leave(qp);
+	early_given_up(qp);
 	id_table_unpublish(qps, qp->number);
 	if (qp->watch)
 		watch_stop(&qp->hca->watcher, &qp->watch->watch);

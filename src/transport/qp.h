@@ -15,6 +15,7 @@
 #include "queue/cq_write.h"
 #include "device/device.h"
 #include "queue/receive.h"
+#include "transport/early.h"
 #include "transport/host_window.h"
 #include "wire/waiting.h"
 #include "wire/packet.h"
@@ -194,9 +195,8 @@ struct hca_qp {
 	struct hca_srq *srq;
 	struct answers *owing; /* of its responders, those that have something to send */
 	bool scheduled;
-	bool requester_due;    /* scheduled for its requester, too */
-	bool disconnected;     /* in error since its connection is over: of receives nothing else is to be expected */
-	bool error_is_silent;  /* the explanation of its error has no line yet */
+	bool requester_due; /* scheduled for its requester, too */
+	bool ended; /* in error because the program, or its connection manager, ended it: flushed receives are expected */
 	uint32_t timeline_row; /* device/timeline.h */
 	struct hca_qp *next_scheduled;
 	struct walk_access access;      /* as what it reaches keys for others: received messages, remote requests */
@@ -217,6 +217,7 @@ struct hca_qp {
 	void *cookie;
 	uint64_t (*wr_id_of)(const void *cookie, uint16_t index);
 	const char *(*umr_name_of)(const void *cookie, uint16_t index);
+	struct early early;    /* requests dropped before it was ready */
 	uint64_t error_record; /* serial of the explanation of why the QP is in error */
 	struct ibv_qp_cap cap;
 	struct qp_opener *openers; /* &own, but for XRC_RECV */

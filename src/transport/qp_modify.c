@@ -204,19 +204,23 @@ static void enter_state(struct hca_qp *qp, enum ibv_qp_state to)
 {
 	enum ibv_qp_state from = qp->state;
 
+	const struct explain_subject ended = {.qpn = qp->number, .expected = true};
+
 	if (to == IBV_QPS_ERR) {
-		if (from != IBV_QPS_ERR)
-			qp_enter_error(qp, EXPLAIN(qp->hca, (&(const struct explain_subject){.qpn = qp->number}),
-						   RULE_MODIFIED_TO_ERROR, from));
+		if (from != IBV_QPS_ERR) {
+			qp->ended = true;
+			qp_enter_error(qp, EXPLAIN(qp->hca, &ended, RULE_MODIFIED_TO_ERROR, from));
+		}
 		return;
 	}
 	if (to == IBV_QPS_RESET) {
-		qp->disconnected = qp->error_is_silent = false;
+		qp->ended = false;
 		qp_return_receive(qp);
 	}
 	__atomic_store_n(&qp->state, to, __ATOMIC_RELEASE);
 	switch (to) {
 	case IBV_QPS_RTR:
+		early_end(qp);
 		if (hears_others(qp))
 			routes->accept();
 		if (qp->dct || qp->type == IBV_QPT_UD)
@@ -316,7 +320,7 @@ void hca_qp_disconnect(struct hca_qp *qp)
 
 	queue_lock(&qp->lock);
 	if (qp->state != IBV_QPS_ERR) {
-		qp->disconnected = qp->error_is_silent = true;
+		qp->ended = true;
 		qp_enter_error(qp, EXPLAIN(qp->hca, &subject, RULE_RDMACM_DISCONNECTED, 0));
 	}
 	granted = qp->granted;

@@ -63,6 +63,7 @@ static uint64_t explain_wqe(struct hca_qp *qp, uint16_t index, uint8_t opcode, u
 		.request = request_of(qp, index, opcode),
 		.syndrome = syndrome,
 		.qp_state = (uint8_t)qp->state,
+		.expected = why->rule == RULE_FLUSHED && qp->ended,
 	};
 
 	return explain_make(qp->hca, &subject, why->rule, why->args, EXPLAIN_ARGS);
@@ -92,17 +93,6 @@ void requester_fail_front(struct hca_qp *qp, uint8_t syndrome, const struct refu
 	requester_fail(qp, &entry, syndrome, why);
 }
 
-/* The record that a flushed request names. Somebody reads that line, so it has to be there. */
-static uint64_t record_of_flush(struct hca_qp *qp)
-{
-	if (qp->error_is_silent) {
-		qp->error_is_silent = false;
-		qp->error_record = EXPLAIN(qp->hca, (&(const struct explain_subject){.qpn = qp->number}),
-					   RULE_RDMACM_DISCONNECTED, 0);
-	}
-	return qp->error_record;
-}
-
 void requester_flush_one(struct hca_qp *qp, const struct inflight *entry)
 {
 	struct refusal why = {RULE_FLUSHED, {0}};
@@ -114,7 +104,7 @@ void requester_flush_one(struct hca_qp *qp, const struct inflight *entry)
 		why = (struct refusal){RULE_DCI_STREAM_FLUSHED,
 				       {entry->stream, dci_stream_error(qp->dci, entry->stream)}};
 	else
-		why.args[0] = record_of_flush(qp);
+		why.args[0] = qp->error_record;
 	explain_wqe(qp, entry->index, entry->opcode, MLX5_CQE_SYNDROME_WR_FLUSH_ERR, &why);
 	requester_complete_send(qp, MLX5_CQE_REQ_ERR, entry->opcode, entry->fm_ce_se, entry->index, 0,
 				MLX5_CQE_SYNDROME_WR_FLUSH_ERR, why.rule);

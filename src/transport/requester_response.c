@@ -159,6 +159,15 @@ static void retry_later(struct hca_qp *qp, const struct packet *packet)
 	requester->timer_armed = true;
 }
 
+/* Why queue pair @number, if it is one of this process, did not answer. */
+static void explain_peer(uint32_t number)
+{
+	struct hca_qp *peer = qp_find(number);
+
+	if (peer)
+		early_given_up(peer);
+}
+
 void requester_give_up(struct hca_qp *qp)
 {
 	uint32_t peer;
@@ -172,6 +181,7 @@ void requester_give_up(struct hca_qp *qp)
 	why = (struct refusal){RULE_RETRY_EXHAUSTED,
 			       {peer, qp->attr.retry_cnt, qp->attr.timeout, chars, where[0], where[1], where[2]}};
 	counter_add(qp->hca, COUNTER_RETRIES_EXHAUSTED, 1);
+	explain_peer(peer);
 	requester_fail_front(qp, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR, &why);
 }
 

@@ -15,7 +15,7 @@ static void flush_receive(struct hca_qp *qp, struct responder *responder)
 		.receive = true,
 		.syndrome = MLX5_CQE_SYNDROME_WR_FLUSH_ERR,
 		.qp_state = (uint8_t)qp->state,
-		.expected = qp->disconnected,
+		.expected = qp->ended,
 	};
 	struct completion completion = {
 		.opcode = MLX5_CQE_RESP_ERR,

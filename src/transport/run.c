@@ -36,22 +36,41 @@ static bool has_half(const struct hca_qp *qp, const struct packet *packet)
 	       (is_response(packet) ? qp->transport->requests : qp->transport->responds);
 }
 
-static void dropped(const struct packet *packet, struct hca *hca, const struct refusal *why)
+/* @expected: the drop follows from no mistake. */
+static void dropped(const struct packet *packet, struct hca *hca, bool expected, const struct refusal *why)
 {
-	packet_explain_drop(hca, packet, &(struct explain_subject){.qpn = packet->destination_qpn}, why);
+	packet_explain_drop(hca, packet,
+			    &(struct explain_subject){.qpn = packet->destination_qpn, .expected = expected}, why);
 }
 
-static void drop_from(const struct packet *packet, struct hca *hca, struct refusal *why)
+static void drop_from(const struct packet *packet, struct hca *hca, bool expected, struct refusal *why)
 {
 	origin_of_packet(packet, why->args + 3);
-	dropped(packet, hca, why);
+	dropped(packet, hca, expected, why);
 }
 
 /* @sender: number of the queue pair that sent @packet, 0 if it is not known. Figures 3 to 5 name its process or host. */
-#define DROP(packet, sender, hca, rule_number, ...)                                                                    \
-	drop_from(packet, hca,                                                                                         \
+#define DROP(packet, sender, hca, expected, rule_number, ...)                                                          \
+	drop_from(packet, hca, expected,                                                                               \
 		  &(struct refusal){rule_number,                                                                       \
 				    {(packet)->message, sender, (packet)->destination_qpn, 0, 0, 0, ##__VA_ARGS__}})
+
+/*
+ * @qp does not receive. That is no mistake of a queue pair in ERR, whose record says why, and all that comes later follows from that; nor
+ * of a response that no request waits for, nor of a request that RC repairs.
+ */
+static void drop_by_state(const struct packet *packet, struct hca_qp *qp)
+{
+	struct refusal why = {RULE_PACKET_STATE,
+			      {packet->message, origin_number(qp, packet), packet->destination_qpn, 0, 0, 0,
+			       qp->state}};
+	bool expected = qp->state == IBV_QPS_ERR || is_response(packet);
+
+	origin_of_packet(packet, why.args + 3);
+	if (early_is_repaired(qp, packet))
+		expected = !early_has_lasted(qp, &why);
+	dropped(packet, qp->hca, expected, &why);
+}
 
 /* The packets of a run that came over a link which did not count them; of a READ request, those of its response. */
 static void set_count(struct packet *packet, const struct hca_qp *qp)
@@ -69,12 +88,12 @@ static void deliver(struct run *run, struct packet *packet, struct hca_qp *qp)
 
 	if (!qp_receives(qp)) {
 		counter_add(qp->hca, COUNTER_DROPPED_STATE, 1);
-		DROP(packet, origin_number(qp, packet), qp->hca, RULE_PACKET_STATE, qp->state);
+		drop_by_state(packet, qp);
 		return;
 	}
 	if (!has_half(qp, packet)) {
 		counter_add(qp->hca, COUNTER_DROPPED_STATE, 1);
-		DROP(packet, origin_number(qp, packet), qp->hca, RULE_PACKET_TRANSPORT, qp->type);
+		DROP(packet, origin_number(qp, packet), qp->hca, false, RULE_PACKET_TRANSPORT, qp->type);
 		return;
 	}
 	if (!origin_is_peer(qp, packet))
@@ -143,11 +162,11 @@ static void handle_multicast(struct run *run, const struct packet *packet)
 	uint32_t i = list ? multicast_next(list, group, 0) : 0;
 
 	if (packet->destination_qpn != MULTICAST_QPN) {
-		DROP(packet, packet->source_qpn, device_of_sender(packet), RULE_MULTICAST_QP);
+		DROP(packet, packet->source_qpn, device_of_sender(packet), false, RULE_MULTICAST_QP);
 		return;
 	}
 	if (packet->link == routes->local() && (!list || i == list->count))
-		dropped(packet, device_of_sender(packet),
+		dropped(packet, device_of_sender(packet), false,
 			&(struct refusal){RULE_MULTICAST_NOBODY,
 					  {packet->message, packet->source_qpn, be64toh(group->global.subnet_prefix),
 					   be64toh(group->global.interface_id)}});
@@ -165,15 +184,18 @@ static void handle_multicast(struct run *run, const struct packet *packet)
 static void handle_without_qp(struct packet *packet)
 {
 	struct hca *hca;
+	bool ended;
 
 	if (packet->destination_qpn == GSI_QPN && management) {
 		gsi_receive(packet);
 		return;
 	}
 	hca = device_of_sender(packet);
-
+	/* Packets that were under way when the program destroyed the queue pair, and answers, are no mistake. */
+	ended = is_response(packet) || packet->message == MESSAGE_DISCONNECT ||
+		id_table_was_used(&the_registry.qps, packet->destination_qpn);
 	counter_add(hca, COUNTER_DROPPED_NO_QP, 1);
-	DROP(packet, packet->source_qpn, hca, RULE_PACKET_NO_QP);
+	DROP(packet, packet->source_qpn, hca, ended, RULE_PACKET_NO_QP);
 }
 
 static bool drain_packets(struct run *run, const struct hca_qp *self)

@@ -6,13 +6,22 @@
 #include "explain/explain.h"
 #include "hca/hca.h"
 
+/* The arguments are not read, so no object tells which device was meant: the first one keeps the record. */
+static int refuse(const char *call, bool expected)
+{
+	const struct explain_subject subject = {.call = call, .error = EOPNOTSUPP, .expected = expected};
+
+	if (hca_count() > 0)
+		EXPLAIN(hca_device(0), &subject, RULE_CALL_NOT_IMPLEMENTED, 0);
+	return EOPNOTSUPP;
+}
+
 int softhca_not_supported(const char *call)
 {
-	struct hca *hca = hca_count() > 0 ? hca_device(0) : NULL;
+	return refuse(call, false);
+}
 
-	/*
-	 * Arguments are not looked at, so no object tells which device was meant: the first one keeps the
-	 * record.
-	 */
-	return hca ? REFUSE(hca, call, EOPNOTSUPP, RULE_CALL_NOT_IMPLEMENTED, 0) : EOPNOTSUPP;
+int softhca_not_offered(const char *call)
+{
+	return refuse(call, true);
 }

@@ -318,6 +318,7 @@ struct ibv_qp *user_qp_create(struct ibv_context *context, struct ibv_qp_init_at
 
 	user_pd_get(qp->pd);
 	LINT(qp_created, qp);
+	explain_found(hca_of_context(context));
 	object_enter(&qp->base, &qp->alive, context);
 	/* A driver leaves the capabilities of a DCT alone. */
 	if (qp->dc_type != MLX5DV_DCTYPE_DCT)

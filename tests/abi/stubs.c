@@ -74,6 +74,7 @@ static void *symbol(void *library, const char *name, const char *version)
 #define TRY_IMPLEMENTED SKIP
 #define TRY_LATER CALL
 #define TRY_UNSUPPORTED CALL
+#define TRY_PROBED CALL
 
 /* Once more in each private node that came later. */
 #define AGAIN(node, name, kind) CALL(#name, "IBVERBS_PRIVATE_" #node, kind, STUB_##kind, (void), ())

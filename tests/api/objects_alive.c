@@ -495,6 +495,7 @@ static void look_at_header(const char *path)
 #define LOOK_IMPLEMENTED(name, parameters) look_at(name, parameters)
 #define LOOK_LATER(name, parameters) (void)0
 #define LOOK_UNSUPPORTED(name, parameters) (void)0
+#define LOOK_PROBED(name, parameters) (void)0
 #define TEXT(...) #__VA_ARGS__
 
 static void no_call_is_forgotten(void **state)

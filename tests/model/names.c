@@ -15,6 +15,7 @@
 	}
 #define NAME_LATER(name, type, parameters, arguments)
 #define NAME_UNSUPPORTED(name, type, parameters, arguments)
+#define NAME_PROBED(name, type, parameters, arguments)
 
 #define SYMBOL(name, version, state, kind, test, type, parameters, arguments)                                          \
 	NAME_##state(name, type, parameters, arguments)

@@ -663,6 +663,7 @@ static int known(const char *symbol)
 #define KNOWN_IMPLEMENTED(symbol) known(symbol)
 #define KNOWN_LATER(symbol) 1
 #define KNOWN_UNSUPPORTED(symbol) 1
+#define KNOWN_PROBED(symbol) 1
 #define SYMBOL(name, version, state, ...) all &= KNOWN_##state(#name);
 
 void calls_complete(void)

@@ -32,9 +32,7 @@ class Choice(unittest.TestCase):
     def test_off(self):
         for options in ([], ['--lint=off'], ['--lint=on,off']):
             text = run(*options)
-            self.assertIn('[310 CONTEXT_IN_USE', text)
-            self.assertNotIn('LEAKED_OBJECTS', text)
-            self.assertNotIn('lint', text)
+            self.assertEqual(text, '')
 
     def expect_warned(self, text):
         self.assertEqual(sorted(WARNING.findall(text)), [('1', 'CQ'), ('2', 'PD')], text)

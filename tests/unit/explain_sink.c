@@ -21,6 +21,7 @@
 #include <infiniband/mlx5dv.h>
 
 #include "explain/sink.h"
+#include "core/timer.h"
 #include "device/device.h"
 #include "device/progress.h"
 #include "hca/hca.h"
@@ -420,14 +421,98 @@ static void color(void **state)
 	COUNT(text, "\n\033[2mmlx5_0 qp 0x40: … and 1 more [95 RETRY_EXHAUSTED]\033[0m\n", 1);
 }
 
+static void explain_expected(struct fixture *fixture, uint64_t wr_id)
+{
+	const struct explain_record record = {.time_ns = fixture->now_ns,
+					      .rule = RULE_FLUSHED,
+					      .subject = {.qpn = 0x40, .wr_id = wr_id, .expected = true}};
+
+	explain_sink_record(fixture->sink, device, &record);
+}
+
+/* A record that follows from no mistake has no line, and counts as no repetition. */
+static void expected_ones(void **state)
+{
+	struct fixture *fixture = *state;
+
+	explain_expected(fixture, 1);
+	explain_sink_finish(fixture->sink);
+	assert_string_equal(written(fixture), "");
+}
+
+/* Unless everything is asked for: "all:FILE". */
+static void all_of_them(void **state)
+{
+	struct fixture *fixture = *state;
+	char path[] = "/tmp/softhca-all-XXXXXX", text[1024] = "";
+	int file = mkstemp(path);
+
+	assert_true(file >= 0);
+	snprintf(fixture->settings.explain, sizeof(fixture->settings.explain), "all:%s", path);
+	fixture->sink = new_sink(&fixture->settings);
+	explain_expected(fixture, 7);
+	explain(fixture, 0, RULE_QP_MAX_INLINE, 0, 1);
+	assert_true(read(file, text, sizeof(text) - 1) > 0);
+	COUNT(text, "[34 FLUSHED; ", 1);
+	COUNT(text, "[518 QP_MAX_INLINE; ", 1);
+	unlink(path);
+	close(file);
+}
+
+/* Refusals by a limit are steps of a search if a queue pair is created after them, and those that follow soon as well. */
+static void search(void **state)
+{
+	struct fixture *fixture = *state;
+
+	fixture->now_ns = clock_now_ns();
+	for (uint64_t i = 0; i < 5; i++)
+		explain(fixture, 0, RULE_QP_MAX_INLINE, 0, i);
+	explain_sink_found(fixture->sink);
+	explain(fixture, 0, RULE_QP_MAX_INLINE, 0, 6);
+	explain_sink_finish(fixture->sink);
+	assert_string_equal(written(fixture), "");
+}
+
+/* One line for a search that finds nothing: after a second, or at the end. */
+static void search_in_vain(void **state)
+{
+	struct fixture *fixture = *state;
+
+	for (int end = 0; end < 2; end++) {
+		for (uint64_t i = 0; i < 5; i++)
+			explain(fixture, 0, RULE_QP_MAX_INLINE, 0, i);
+		assert_string_equal(written(fixture), "");
+		fixture->now_ns += 2 * SECOND;
+		if (end)
+			explain_sink_finish(fixture->sink);
+		else
+			explain(fixture, 0x41, RULE_KEY_RANGE, 0, 0);
+		COUNT(written(fixture), "[518 QP_MAX_INLINE; ", 1);
+		COUNT(fixture->text, "\n", end ? 1 : 2);
+		fixture->now_ns += 2 * SECOND;
+	}
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(one_failure),         TEST(mixed),      TEST(endless),
-		TEST(without_queue_pair),  TEST(many_kinds), TEST(nobody_reads),
-		TEST(left_out_at_the_end), TEST(full_disk),  TEST(lines_per_second),
-		TEST(forked_child),        TEST(threads),    TEST(color),
+		TEST(expected_ones),
+		TEST(all_of_them),
+		TEST(search),
+		TEST(search_in_vain),
+		TEST(one_failure),
+		TEST(mixed),
+		TEST(endless),
+		TEST(without_queue_pair),
+		TEST(many_kinds),
+		TEST(nobody_reads),
+		TEST(left_out_at_the_end),
+		TEST(full_disk),
+		TEST(lines_per_second),
+		TEST(forked_child),
+		TEST(threads),
+		TEST(color),
 		TEST(device_thread),
 	};
 

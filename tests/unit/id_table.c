@@ -81,11 +81,14 @@ static void what_a_number_leads_to(void **state)
 	(void)state;
 	assert_null(id_table_find(table, index));
 	assert_true(id_table_is_reserved(table, index));
+	assert_false(id_table_was_used(table, 900));
+	assert_false(id_table_was_used(table, 1 << 24));
 	id_table_publish(table, index, &objects[1]);
 	id_table_publish(table, other, &objects[2]);
 	assert_ptr_equal(id_table_find(table, index), &objects[1]);
 	assert_ptr_equal(id_table_find(table, other), &objects[2]);
 	assert_false(id_table_is_reserved(table, index));
+	assert_false(id_table_was_used(table, index));
 	id_table_unpublish(table, index);
 	assert_null(id_table_find(table, index));
 	assert_ptr_equal(id_table_find(table, other), &objects[2]);
@@ -93,6 +96,7 @@ static void what_a_number_leads_to(void **state)
 	id_table_release(table, index);
 	assert_null(id_table_find(table, index));
 	assert_false(id_table_is_reserved(table, index));
+	assert_true(id_table_was_used(table, index));
 	/* Another one behind it makes it a link of the chain of free numbers: no pointer either. */
 	id_table_unpublish(table, other);
 	id_table_release(table, other);

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Runs without a mistake print nothing (docs/decisions.md, Quiet runs), and a mistake is still told: the lines that
+ * SOFTHCA_EXPLAIN has written during each case. The cases are those of programs: ucx_perftest and rping end their connections themselves,
+ * Gloo sends before the peer is ready, Open MPI searches for the largest max_inline_data, UCX and DPDK ask for what is not there.
+ */
+#include "support/completion.h"
+#include "support/program.h"
+
+#include <endian.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { TIMEOUT_MS_4 = 10, TIMEOUT_MS_67 = 14, NEVER_USED = 0xfffffd, TOO_MUCH_INLINE = 4000, UNKNOWN_GROUP = 0x7e };
+
+static char path[] = "/tmp/softhca-quiet-XXXXXX";
+static int file;
+
+/* The lines since the last call. */
+static const char *lines(void)
+{
+	static char text[1 << 16];
+	ssize_t length = read(file, text, sizeof(text) - 1);
+
+	assert_true(length >= 0);
+	text[length] = '\0';
+	return text;
+}
+
+static void expect_quiet(void)
+{
+	assert_string_equal(lines(), "");
+}
+
+/* One line, by the rule with the tag "[NUMBER NAME". */
+static void expect_line(const char *tag)
+{
+	const char *text = lines(), *end = strchr(text, '\n');
+
+	if (!strstr(text, tag) || !end || end[1])
+		fail_msg("not one line with %s: %s", tag, text);
+}
+
+static void modify(struct endpoint *endpoint, struct ibv_qp_attr attr, int mask)
+{
+	expect_error(ibv_modify_qp(endpoint->qp, &attr, mask), 0);
+}
+
+static void create_pair(uint8_t timeout, uint8_t retry_cnt)
+{
+	struct pair_options options = pair_defaults(IBV_QPT_RC);
+
+	options.timeout = timeout;
+	options.retry_cnt = retry_cnt;
+	pair_close(&pair);
+	pair_create(&pair, &client, &server, &options);
+	lines();
+}
+
+static void ready(struct endpoint *endpoint)
+{
+	endpoint_to_init(endpoint);
+	endpoint_to_rtr(endpoint);
+	endpoint_to_rts(endpoint);
+}
+
+static void post_send_of(uint64_t wr_id)
+{
+	struct ibv_send_wr wr = {.wr_id = wr_id, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+
+	post_send(&pair.client, &wr);
+}
+
+/* Receives and sends are flushed, and what the other end still sends is dropped. */
+static void ending_a_connection(void **state)
+{
+	(void)state;
+	create_pair(TIMEOUT_MS_67, 7);
+	ready(&pair.client);
+	endpoint_to_init(&pair.server);
+	post_receive(&pair.client, 1, NULL, 0);
+	post_send_of(2);
+	modify(&pair.client, (struct ibv_qp_attr){.qp_state = IBV_QPS_ERR}, IBV_QP_STATE);
+	expect_status(&pair.client, 2, IBV_WC_WR_FLUSH_ERR);
+	expect_status(&pair.client, 1, IBV_WC_WR_FLUSH_ERR);
+	endpoint_to_rtr(&pair.server);
+	expect_quiet();
+}
+
+/* A request of a peer that is still connected to a queue pair in ERR, or to one that was destroyed, fails at the peer alone. */
+static void requests_after_the_end(void **state)
+{
+	(void)state;
+	for (int destroyed = 0; destroyed < 2; destroyed++) {
+		create_pair(TIMEOUT_MS_4, 1);
+		ready(&pair.server);
+		ready(&pair.client);
+		if (destroyed)
+			endpoint_destroy_qp(&pair.server);
+		else
+			modify(&pair.server, (struct ibv_qp_attr){.qp_state = IBV_QPS_ERR}, IBV_QP_STATE);
+		post_send_of(1);
+		expect_status(&pair.client, 1, IBV_WC_RETRY_EXC_ERR);
+		expect_line("[95 RETRY_EXHAUSTED");
+	}
+}
+
+/* RC repairs it. */
+static void a_peer_that_is_late(void **state)
+{
+	(void)state;
+	create_pair(TIMEOUT_MS_67, 7);
+	ready(&pair.client);
+	endpoint_to_init(&pair.server);
+	post_receive(&pair.server, 1, NULL, 0);
+	post_send_of(2);
+	endpoint_to_rtr(&pair.server);
+	expect_completion(&pair.client, 2, IBV_WC_SEND);
+	expect_completion(&pair.server, 1, IBV_WC_RECV);
+	expect_quiet();
+}
+
+/* Or does not, since the requester has run out of retries. */
+static void a_peer_that_is_never_ready(void **state)
+{
+	const char *text;
+
+	(void)state;
+	create_pair(TIMEOUT_MS_4, 1);
+	ready(&pair.client);
+	endpoint_to_init(&pair.server);
+	post_send_of(1);
+	expect_status(&pair.client, 1, IBV_WC_RETRY_EXC_ERR);
+	text = lines();
+	assert_non_null(strstr(text, "[95 RETRY_EXHAUSTED"));
+	assert_non_null(strstr(text, "[81 PACKET_STATE"));
+	assert_null(strstr(strstr(text, "[81 PACKET_STATE") + 1, "[81 PACKET_STATE"));
+}
+
+/* The queue pair is destroyed before it was ready. */
+static void a_peer_that_ends_unready(void **state)
+{
+	(void)state;
+	create_pair(TIMEOUT_MS_67, 7);
+	ready(&pair.client);
+	endpoint_to_init(&pair.server);
+	post_send_of(1);
+	expect_quiet();
+	endpoint_destroy_qp(&pair.server);
+	expect_line("[81 PACKET_STATE");
+}
+
+/* Nothing repeats a datagram: its loss is told at once. */
+static void a_datagram_that_is_early(void **state)
+{
+	struct pair_options options = pair_defaults(IBV_QPT_UD);
+	struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED}, *bad;
+
+	(void)state;
+	pair_close(&pair);
+	pair_open(&pair, &client, &server, &options);
+	modify(&pair.server, (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, IBV_QP_STATE);
+	endpoint_to_init(&pair.server);
+	lines();
+	post_send(&pair.client, &wr);
+	expect_completion(&pair.client, 1, IBV_WC_SEND);
+	expect_line("[81 PACKET_STATE");
+	wr.wr.ud.remote_qpn = NEVER_USED;
+	expect_error(ibv_post_send(pair.client.qp, &wr, &bad), 0);
+	expect_completion(&pair.client, 1, IBV_WC_SEND);
+	expect_line("[80 PACKET_NO_QP");
+}
+
+static struct ibv_qp *create_with_inline(uint32_t bytes)
+{
+	struct ibv_qp_init_attr attr = {
+		.send_cq = pair.client.cq,
+		.recv_cq = pair.client.cq,
+		.qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = 1,
+			.max_recv_wr = 1,
+			.max_send_sge = 1,
+			.max_recv_sge = 1,
+			.max_inline_data = bytes},
+	};
+
+	return ibv_create_qp(client.pd, &attr);
+}
+
+/* Bisection, as Open MPI does it; it ends with a size that is refused. */
+static void a_search_for_a_limit(void **state)
+{
+	uint32_t least = 0, most = TOO_MUCH_INLINE, refused = 0;
+
+	(void)state;
+	create_pair(TIMEOUT_MS_67, 7);
+	while (most - least > 1) {
+		uint32_t bytes = (least + most) / 2;
+		struct ibv_qp *qp = create_with_inline(bytes);
+
+		refused += !qp;
+		*(qp ? &least : &most) = bytes;
+		if (qp)
+			expect_error(ibv_destroy_qp(qp), 0);
+	}
+	assert_in_range(refused, 1, 12);
+	expect_quiet();
+}
+
+/* A program that gives up has made a mistake: the line is there when it ends, be it by assert(3). */
+static void a_limit_that_was_missed(void **state)
+{
+	static void (*const ends[])(void) = {abort, NULL};
+	int status;
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		pid_t child = fork();
+
+		assert_true(child >= 0);
+		if (!child) {
+			alarm(20);
+			signal(SIGABRT, SIG_DFL);
+			setenv("SOFTHCA_EXPLAIN", path, 1);
+			execl("/proc/self/exe", "quiet", ends[i] ? "abort" : "exit", NULL);
+			_exit(100);
+		}
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(ends[i] ? WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT
+				    : WIFEXITED(status) && WEXITSTATUS(status) == 1);
+		expect_line("[518 QP_MAX_INLINE");
+	}
+}
+
+/* The program of the child: a queue pair that asks for too much, without the support of the cases. */
+static int miss_a_limit(bool by_abort)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *context = list ? ibv_open_device(list[0]) : NULL;
+	struct ibv_cq *cq = context ? ibv_create_cq(context, 8, NULL, NULL, 0) : NULL;
+	struct ibv_qp_init_attr attr = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = 1,
+			.max_recv_wr = 1,
+			.max_send_sge = 1,
+			.max_recv_sge = 1,
+			.max_inline_data = TOO_MUCH_INLINE},
+	};
+
+	if (!cq || ibv_create_qp(ibv_alloc_pd(context), &attr))
+		return 3;
+	if (by_abort)
+		abort();
+	return 1;
+}
+
+static void questions(void **state)
+{
+	uint32_t in[4] = {htobe32(0x100u << 16), htobe32(UNKNOWN_GROUP << 1)}, out[4 + 1024];
+
+	(void)state;
+	create_pair(TIMEOUT_MS_67, 7);
+	expect_null(ibv_reg_dmabuf_mr(client.pd, 0, 4096, 0, -1, IBV_ACCESS_LOCAL_WRITE), EOPNOTSUPP);
+	assert_int_equal(mlx5dv_set_context_attr(client.context, MLX5DV_CTX_ATTR_BUF_ALLOCATORS, NULL), EOPNOTSUPP);
+	assert_int_not_equal(mlx5dv_devx_general_cmd(client.context, in, sizeof(in), out, sizeof(out)), 0);
+	expect_quiet();
+	/* No question: the program has a buffer of another device. */
+	expect_null(ibv_reg_dmabuf_mr(client.pd, 0, 4096, 0, file, IBV_ACCESS_LOCAL_WRITE), EOPNOTSUPP);
+	expect_line("[700 CALL_NOT_IMPLEMENTED");
+}
+
+/* The call succeeds, as with a kernel, which ends the objects; --lint is there for leaks. */
+static void closing_with_objects_left(void **state)
+{
+	struct ibv_context *context = ibv_open_device(client.context->device);
+
+	(void)state;
+	assert_non_null(context);
+	assert_non_null(ibv_create_cq(context, 8, NULL, NULL, 0));
+	lines();
+	expect_error(ibv_close_device(context), 0);
+	expect_quiet();
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		API_CASE(ending_a_connection),
+		API_CASE(requests_after_the_end),
+		API_CASE(a_peer_that_is_late),
+		API_CASE(a_peer_that_is_never_ready),
+		API_CASE(a_peer_that_ends_unready),
+		API_CASE(a_datagram_that_is_early),
+		API_CASE(a_search_for_a_limit),
+		API_CASE(a_limit_that_was_missed),
+		API_CASE(questions),
+		API_CASE(closing_with_objects_left),
+	};
+	int failed;
+
+	if (argc > 1)
+		return miss_a_limit(!strcmp(argv[1], "abort"));
+	file = mkstemp(path);
+	if (file < 0 || setenv("SOFTHCA_EXPLAIN", path, 1))
+		return 1;
+	failed = run_cases("quiet", tests);
+	unlink(path);
+	return failed;
+}
