@@ -6,9 +6,10 @@ DESTDIR ?=
 FUZZ_SECONDS ?= 600
 SOAK_SECONDS ?= 600
 BUSY_ROUNDS ?= 100
+CLIENT_SECONDS ?= 1200
 SUITE ?= trixie
 
-.PHONY: all build demo deb release release-deb check test sanitize test-all bench bench-count fuzz soak busy interop mutate \
+.PHONY: all build demo deb release release-deb check test sanitize test-all bench bench-count fuzz soak busy clients interop mutate \
 	install uninstall format lint docs clean help
 
 all: build
@@ -25,6 +26,7 @@ help:
 	@echo 'make fuzz                 fuzz the WQE executor, FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo 'make soak                 two hosts over a network that loses packets, SOAK_SECONDS=$(SOAK_SECONDS)'
 	@echo 'make busy                 clients beside busy loops, BUSY_ROUNDS=$(BUSY_ROUNDS)'
+	@echo 'make clients              programs of Debian packages over shm and udp, as a table; ONLY=rping selects'
 	@echo 'make interop              against soft-RoCE of Linux kernels in virtual machines; needs root; RECORD=1 records'
 	@echo 'make mutate               break the source on purpose; see whether the tests notice'
 	@echo 'make release              build and test in another release, SUITE=$(SUITE); needs root'
@@ -85,6 +87,12 @@ busy:
 	@scripts/deps test
 	@scripts/build $(BUILD)
 	@TEST_LIBRARY_DIRECTORY=$(abspath $(BUILD))/lib tests/clients/busy.py --tool $(abspath $(BUILD))/src/tool/softhca --rounds $(BUSY_ROUNDS)
+
+# Programs of the distribution, in two network namespaces. Clients that are not installed are named, and skipped.
+clients:
+	@scripts/deps build
+	@scripts/deps clients || true
+	@scripts/clients $(BUILD) --within $(CLIENT_SECONDS) $(if $(ONLY),--only '$(ONLY)') all
 
 # Runs against the soft-RoCE of Debian kernels, in virtual machines. RELEASES=bookworm selects kernels, ONLY=rping
 # (an expression) cases. RECORD=1 writes the table of docs/interop.md.

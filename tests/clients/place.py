@@ -187,11 +187,11 @@ class Program:
         self.host = host
         number = len(hosts.programs)
         self.files = {name: f'{hosts.directory}/{name}.{time.monotonic_ns()}.{number}'
-                      for name in ('out', 'err', 'explanations')}
+                      for name in ('out', 'err', 'explanations', 'regions')}
         environment = {name: value for name, value in os.environ.items()
                        if not name.startswith(('SOFTHCA_', 'MLX5_', 'CMOCKA_', 'UCX_', 'OMPI_'))}
         environment |= {'LD_LIBRARY_PATH': LIBRARIES, 'TMPDIR': hosts.directory, 'LC_ALL': 'C',
-                        'SOFTHCA_EXPLAIN': self.files['explanations'], **env}
+                        'SOFTHCA_EXPLAIN': self.files['explanations'], 'KEEP_REGIONS': self.files['regions'], **env}
         environment = {name: value for name, value in environment.items() if value is not None}
         libc = ctypes.CDLL(None)
         # ucx_perftest that was built with MPI takes itself for a rank of it, unless somebody sits before it.

@@ -3,17 +3,19 @@
 """Runs unmodified programs of the distribution on softhca: as two processes of one host (shm), and on two hosts (udp).
 
     run.py [--link shm|udp] [--mtu BYTES] [--tool PATH] [--program PATH]… [--only TEXT]
-           [--lint] GROUP…
+           [--lint] [--table] [--within SECONDS] GROUP…
 
-Prints TAP. Each case has a time limit and is judged by its exit status and by what it prints; and by the packets that
+Prints TAP, or a table. Each case has a time limit and is judged by its exit status and by what it prints; and by the packets that
 were or were not seen on the wire.
 """
 import argparse
 import contextlib
 import fcntl
 import filecmp
+import glob
 import json
 import os
+import pathlib
 import re
 import shlex
 import shutil
@@ -21,6 +23,8 @@ import sys
 import time
 
 import cases
+import migration
+import results
 import xts
 from place import A, ADDRESS, B, LIBRARIES, LINK_MTU, Hosts, enter
 
@@ -53,7 +57,7 @@ class Runner:
         self.hosts = hosts
         self.options = options
         self.write_crypto_files()
-        if 'dpdk' in options.group:
+        if {'dpdk', 'all'} & set(options.group):
             self.write_dpdk_files()
         for name, lines in cases.BATCHES.items():
             with open(f'{hosts.directory}/{name}', 'w', encoding='ascii') as file:
@@ -92,7 +96,9 @@ class Runner:
         return self.hosts.start(host, [*self.prefix(case), *command], self.env(case))
 
     def env(self, case):
-        return {**case.env, 'SOFTHCA_LINT': 'on'} if self.options.lint else case.env
+        lint = {'SOFTHCA_LINT': 'on'} if self.options.lint else {}
+        preload = {'LD_PRELOAD': program_of(case.preload, self.options)} if case.preload else {}
+        return {**case.env, **lint, **preload}
 
     def warnings(self, case, programs):
         """The warnings of --lint, which a program that does right has none of, or None."""
@@ -103,6 +109,14 @@ class Runner:
             return f'it is warned: {warned[0]}'
         looked = any(line.startswith('softhca: lint: ') for line in lines)
         return None if looked else 'no program says that it has looked for misuse'
+
+    def noise(self, case, programs):
+        """What a run that passed prints of softhca's although the program made no mistake, or None."""
+        own = [rule for name, rules in cases.OWN_MISTAKES if case.name.startswith(name) for rule in rules]
+        lines = [line for program in programs for line in program.read('explanations').splitlines()
+                 if not any(f'[{rule}' in line for rule in own)]
+        lines += [line for program in programs for line in program.read('err').splitlines() if line.startswith('softhca: ')]
+        return f'it passed, and a line of softhca\'s was printed: {lines[0]}' if lines else None
 
     def await_server(self, case, server, port, deadline):
         """None when @server is ready."""
@@ -129,6 +143,12 @@ class Runner:
                 return f'on {program.host} exit status {program.poll()}'
         return 'the time limit has passed' if None in [program.poll() for program in programs] else None
 
+    def kept(self, program):
+        """The largest registered memory that @program kept, which is its buffer."""
+        names = glob.glob(f'{program.files["regions"]}.*')
+        contents = [pathlib.Path(name).read_bytes() for name in names]
+        return max(contents, key=len, default=b'')
+
     def run_pair(self, case, link, deadline):
         """A server on host a, its client there as well or on host b."""
         where = A if link == cases.SHM else B
@@ -151,6 +171,8 @@ class Runner:
             wrong = f'the server has ended by itself, exit status {server.poll()}'
         if not wrong:
             wrong = case.judge(case, *[program.read('out') for program in programs])
+        if not wrong and case.regions:
+            wrong = cases.moved(case, *map(self.kept, programs))
         return wrong, programs
 
     def run_alone(self, case, _, deadline):
@@ -158,8 +180,6 @@ class Runner:
         cpus = sorted(os.sched_getaffinity(0))[:case.cpus]
         values = {'directory': self.hosts.directory, 'cpus': ','.join(map(str, cpus))}
         env = {name: value.format(**values) for name, value in self.env(case).items()}
-        if case.preload:
-            env['LD_PRELOAD'] = program_of(case.preload, self.options)
         program = self.hosts.start(A, [*self.prefix(case), *self.words(case, case.command, values)], env)
         wrong = self.await_ends([program], deadline, case.status)
         return wrong or case.judge(case, program.read('out'), ''), [program]
@@ -192,15 +212,23 @@ class Runner:
         os.chmod(agent, 0o755)
         half = case.ranks // 2
         hosts = ADDRESS[A] + f':{case.ranks}' if link == cases.SHM else f'{ADDRESS[A]}:{half},{ADDRESS[B]}:{half}'
-        command = ['mpirun', '--allow-run-as-root', '--oversubscribe', '-np', str(case.ranks), '-host', hosts,
-                   '--mca', 'plm_rsh_agent', agent, '--mca', 'pml', 'ucx', '--mca', 'osc', 'ucx',
-                   '--mca', 'btl', '^openib,vader,tcp', '--mca', 'oob_tcp_if_include', '10.77.0.0/24',
-                   '--mca', 'orte_keep_fqdn_hostnames', '1']
-        for name in ('LD_LIBRARY_PATH', *self.env(case), 'SOFTHCA_EXPLAIN'):
-            command += ['-x', name]
-        program = self.start(case, A, [*command, program_of(case.program.split()[0], self.options), *case.program.split()[1:]])
+        command = [f'mpirun.{case.launcher}', '-np', str(case.ranks), '-host', hosts]
+        if case.launcher == 'openmpi':
+            command += ['--allow-run-as-root', '--oversubscribe', '--mca', 'plm_rsh_agent', agent, '--mca', 'pml', 'ucx',
+                        '--mca', 'osc', 'ucx', '--mca', 'btl', '^openib,vader,tcp', '--mca', 'oob_tcp_if_include', '10.77.0.0/24',
+                        '--mca', 'orte_keep_fqdn_hostnames', '1']
+            for name in ('LD_LIBRARY_PATH', *self.env(case), 'SOFTHCA_EXPLAIN'):
+                command += ['-x', name]
+        else:
+            # It hands the environment down by itself.
+            command += ['-launcher', 'rsh', '-launcher-exec', agent, '-iface', 'a0']
+        program = self.start(case, A, [*command, program_of(rank_program(case), self.options), *case.program.split()[1:]])
         wrong = self.await_ends([program], deadline)
         return wrong or case.judge(case, program.read('out'), ''), [program]
+
+    def run_migration(self, case, link, deadline):
+        """A guest of QEMU that moves from one process to another."""
+        return migration.run(self, case, link, program_of('guest', self.options), deadline)
 
     def run(self, case, link):
         """Returns what is wrong, or None; and lines to read. A program that loses a race of its own is run three times at most."""
@@ -217,7 +245,8 @@ class Runner:
     def run_locked(self, case, link):
         before = self.hosts.datagrams(A)
         begin = time.monotonic()
-        run = self.run_alone if case.alone else self.run_mpi if case.ranks else self.run_files if case.files else self.run_pair
+        run = (self.run_alone if case.alone else self.run_mpi if case.ranks else self.run_files if case.files else
+               self.run_pair if case.migration is None else self.run_migration)
         wrong, programs = run(case, link, begin + case.seconds)
         seen = [now - then for now, then in zip(self.hosts.datagrams(A), before)]
         # What goes to a group leaves the host, and so comes to all of its processes; rsockets of datagrams begin with UDP.
@@ -228,8 +257,8 @@ class Runner:
         if not wrong and self.options.lint:
             wrong = self.warnings(case, programs)
         explained = [line for program in programs for line in program.read('explanations').splitlines()]
-        if not wrong and case.silent and explained and not self.options.lint:
-            wrong = f'it does nothing wrong: {explained[0]}'
+        if not wrong and not self.options.lint:
+            wrong = self.noise(case, programs)
         report = [line for program in programs for line in program.report()] if wrong else []
         self.hosts.stop()
         return wrong, [f'{time.monotonic() - begin:.2f} s', *report, *[f'explained | {line}' for line in explained[:10]]]
@@ -242,17 +271,25 @@ def program_of(name, options):
 
 
 def missing(case, options):
-    """What is not installed, or None."""
-    program = 'mpirun' if case.ranks else shlex.split(case.command)[0]
+    """The reason why @case cannot run here, or None."""
+    program = cases.program_name(case)
+    install = f'apt-get install {cases.package(case)}'
     if not case.built and not shutil.which(program):
-        return f'{program} is not installed'
+        return f'{program} is not installed: {install}'
     if 'LD_PRELOAD' in case.env and not os.path.exists(case.env['LD_PRELOAD']):
-        return f'there is no {case.env["LD_PRELOAD"]}'
+        return f'there is no {case.env["LD_PRELOAD"]}: {install}'
     if case.cpus > len(os.sched_getaffinity(0)):
         return f'it needs {case.cpus} processors'
-    if case.ranks and not program_of(case.program.split()[0], options):
-        return 'there was no mpicc when this was configured'
+    if case.ranks and not program_of(rank_program(case), options):
+        return f'mpicc.{case.launcher} was not installed when this was configured'
+    if case.migration is not None and not program_of('guest', options):
+        return 'the compiler makes no 32-bit x86 code, which the guest is'
     return None
+
+
+def rank_program(case):
+    """The name of the program that the ranks of @case run."""
+    return case.program.split()[0] + ('-mpich' if case.launcher == 'mpich' else '')
 
 
 def leftovers(hosts, before):
@@ -277,38 +314,34 @@ def main():
     parser.add_argument('--only', help='cases whose name has this text')
     parser.add_argument('--lint', action='store_true', help='with SOFTHCA_LINT: fails where a program is warned')
     parser.add_argument('--verbose', action='store_true', help='how long each case took and what was explained, too')
-    parser.add_argument('group', nargs='+', choices=list(cases.GROUPS))
+    parser.add_argument('--table', action='store_true', help='a table of clients and links instead of TAP')
+    parser.add_argument('--within', type=float, default=float('inf'), metavar='SECONDS', help='cases that have not begun by then fail')
+    parser.add_argument('group', nargs='+', choices=['all', *cases.GROUPS])
     options = parser.parse_args()
     # The programs start in a directory of their own.
     options.tool = os.path.abspath(options.tool)
     options.program = [os.path.abspath(path) for path in options.program]
     before = set(shared_files())
-    count = failed = 0
+    report = results.Table() if options.table else results.Tap()
+    groups = cases.ALL if options.group == ['all'] else options.group
+    end = time.monotonic() + options.within
 
     with Hosts(options.mtu) as hosts:
         runner = Runner(hosts, options)
         for link in options.link or (cases.SHM, cases.UDP):
-            for case in (case for group in options.group for case in cases.GROUPS[group]):
+            for case in (case for group in groups for case in cases.GROUPS[group]):
                 if link not in case.links or options.only and options.only not in case.name:
                     continue
-                count += 1
                 absent = missing(case, options)
                 if absent:
-                    print(f'ok {count} # SKIP {link}: {case.name}: {absent}', flush=True)
-                    continue
-                wrong, report = runner.run(case, link)
-                failed += wrong is not None
-                print(f'{"not ok" if wrong else "ok"} {count} - {link}: {case.name}', flush=True)
-                for line in ([wrong] if wrong else []) + (report if wrong or options.verbose else []):
-                    print('#', line, flush=True)
-        left = leftovers(hosts, before)
-        count += 1
-        failed += bool(left)
-        print(f'{"not ok" if left else "ok"} {count} - nothing is left behind')
-        for name in left:
-            print('#', name)
-    print(f'1..{count}')
-    return 1 if failed else 0
+                    report.skipped(case, link, absent)
+                elif time.monotonic() > end:
+                    report.ended(case, link, f'it was not run: {options.within:g} s were over', [])
+                else:
+                    wrong, lines = runner.run(case, link)
+                    report.ended(case, link, wrong, lines if wrong or options.verbose else [])
+        report.left(leftovers(hosts, before))
+    return 1 if report.finish() else 0
 
 
 if __name__ == '__main__':
