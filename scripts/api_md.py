@@ -48,7 +48,7 @@ lead to a context's function table (`ibv_post_send`, `ibv_create_qp_ex`, …) ar
 def table(library, symbols):
     count = Counter(STATES[s.state] for s in symbols)
     lines = ['## %s.so.1' % library, '',
-             '%d symbols: %s.' % (len(symbols), ', '.join('%d %s' % (count[s], s) for s in STATES.values())), '',
+             '%d symbols: %s.' % (len(symbols), ', '.join('%d %s' % (count[s], s) for s in dict.fromkeys(STATES.values()))), '',
              '| symbol | version | state | error | test |', '|--|--|--|--|--|']
     for s in symbols:
         lines.append('| `%s` | %s | %s | %s | %s |' % (
