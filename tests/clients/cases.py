@@ -450,6 +450,14 @@ EXPECTED = (('ib_', 'ibv_close_device: not destroyed before their context is clo
 OWN_MISTAKES = (
     # It destroys the CQ before the QP, so all that these use stays.
     ('fio', ('424 CQ_IN_USE', '390 CHANNEL_IN_USE', '320 PD_IN_USE')),
+    # They destroy the CQ before the QP, or ignore that its destruction fails.
+    ('cmtime', ('424 CQ_IN_USE', '390 CHANNEL_IN_USE', '320 PD_IN_USE')),
+    ('rdma_xserver', ('424 CQ_IN_USE', '390 CHANNEL_IN_USE', '320 PD_IN_USE')),
+    ('qperf', ('424 CQ_IN_USE', '390 CHANNEL_IN_USE', '320 PD_IN_USE')),
+    # It frees the PD before what was made over it.
+    ('dpdk-test cryptodev', ('321 PD_IN_USE_ELSEWHERE',)),
+    # Its sender is a member of the group, and posts no receives.
+    ('mckey', ('86 NO_RECEIVE',)),
     # They set queue sizes of a socket that is connected.
     ('rstream', ('887 RSOCKET_OPTION_STATE',)), ('riostream', ('887 RSOCKET_OPTION_STATE',)),
     # It asks for a path MTU that the interface does not have.
