@@ -572,7 +572,7 @@ GROUPS = {
          Case('ucx_info', 'ucx_info -d', transports, alone=True, presence=True, links=(SHM,))] +
         checked_perftests() + io_demos('rc_v') + io_demos('rc_x', '-A') +
         # Ranks of one host use the network as well.
-        [Case(case.name.replace('mpirun', 'mpirun.mpich'), '', mpi, ranks=case.ranks, program=f'{case.program}-mpich', presence=True,
+        [Case(case.name.replace('mpirun', 'mpirun.mpich'), '', mpi, ranks=case.ranks, program=case.program, presence=True,
               launcher='mpich', env={**case.env, 'MPIR_CVAR_NOLOCAL': '1'})
          for case in mpis('mpi_program', 2, 'rc_v') + mpis('mpi_program', 4, 'rc_x') + mpis('mpi_onesided', 2, 'rc_x')] +
         migrations((), ('rdma-pin-all',)),
