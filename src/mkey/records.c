@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Copying records, see records.h. */
+/* Copies between layouts and contiguous memory, see records.h. */
 #include "mkey/records.h"
 
 #include <string.h>
@@ -186,5 +186,57 @@ void records_scatter(struct walk *walk, const uint8_t *memory, uint64_t count, b
 		memory += block * map->period;
 		count -= block;
 		move_on(walk, block);
+	}
+}
+
+/* Takes the next piece of the list of @walk, at most @most bytes. Returns its length, which is 0 for an entry without bytes. */
+static inline uint64_t next_in_list(struct walk *walk, uint64_t most, uint8_t **memory)
+{
+	struct walk_level *level = &walk->level[0];
+	const struct layout_entry *entry = &level->map->entries[level->entry];
+	uint64_t bytes = entry->bytes - level->inside;
+
+	if (bytes > most)
+		bytes = most;
+	*memory = mapping_memory(walk->region, entry->address) + level->inside;
+	level->inside += bytes;
+	level->left -= bytes;
+	if (level->inside == entry->bytes && level->left) {
+		level->inside = 0;
+		level->entry++;
+	}
+	walk->left -= bytes;
+	return bytes;
+}
+
+static inline void copy_piece(uint8_t *to, const uint8_t *from, uint64_t bytes, bool last)
+{
+	if (last)
+		copy_bytes_last(to, from, bytes);
+	else
+		copy_forward(to, from, bytes);
+}
+
+void list_gather(struct walk *walk, uint8_t *memory, uint64_t bytes, bool last)
+{
+	while (bytes) {
+		uint8_t *piece;
+		uint64_t length = next_in_list(walk, bytes, &piece);
+
+		bytes -= length;
+		copy_piece(memory, piece, length, last && !bytes);
+		memory += length;
+	}
+}
+
+void list_scatter(struct walk *walk, const uint8_t *memory, uint64_t bytes, bool last)
+{
+	while (bytes) {
+		uint8_t *piece;
+		uint64_t length = next_in_list(walk, bytes, &piece);
+
+		bytes -= length;
+		copy_piece(piece, memory, length, last && !bytes);
+		memory += length;
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Copying records between a repeated layout and contiguous memory, many repetitions at a time: what makes an
- * interleaved key cost little more than the copies themselves.
+ * Copies between a layout and contiguous memory without a look-up per piece: many repetitions of a repeated layout, or many entries of a
+ * list at a time.
  */
 #ifndef SOFTHCA_MKEY_RECORDS_H
 #define SOFTHCA_MKEY_RECORDS_H
@@ -27,6 +27,14 @@ static inline uint64_t walk_period(const struct walk *walk)
 void records_gather(struct walk *walk, uint8_t *memory, uint64_t count, bool last);
 /** The same from @memory into the layout. */
 void records_scatter(struct walk *walk, const uint8_t *memory, uint64_t count, bool last);
+
+/**
+ * Copies the next @bytes of the walk, whose list lies in one region (walk.region), to @memory, and moves the walk after them. @last as
+ * above.
+ */
+void list_gather(struct walk *walk, uint8_t *memory, uint64_t bytes, bool last);
+/** As list_gather(), from @memory into the list. */
+void list_scatter(struct walk *walk, const uint8_t *memory, uint64_t bytes, bool last);
 
 /* What copies: @count records of @bytes, each read before it is written, at even distances on both sides. */
 typedef void record_copy(uint8_t *to, uint64_t to_step, const uint8_t *from, uint64_t from_step, uint64_t bytes,

@@ -285,10 +285,12 @@ int stage_begin(struct block_stage *stage, const struct walk_access *access, uin
 	bytes = range->memory.end - range->memory.first;
 	stage->walk.left = 0;
 	if (!walk_at_once(access, rights, map, range->memory.first, bytes, &piece)) {
-		error = check_memory(access, rights, map, &range->memory, 1, why);
-		if (error)
-			return error;
-		walk_enter(&stage->walk, access, map, range->memory.first, bytes);
+		if (!walk_enter_list(&stage->walk, access, rights, map, range->memory.first, bytes)) {
+			error = check_memory(access, rights, map, &range->memory, 1, why);
+			if (error)
+				return error;
+			walk_enter(&stage->walk, access, map, range->memory.first, bytes);
+		}
 		stage->walk.staged = true;
 	}
 	stage->map = map;

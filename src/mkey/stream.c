@@ -52,10 +52,12 @@ static int resolve_part(struct stream *stream, uint32_t key, uint64_t address, u
 	part->key = key;
 	part->key_address = address;
 	stream->walked = stream->count;
-	error = walk_check(access, stream->rights, layout, address - layout->start, length, 1, why);
-	if (error)
-		return error;
-	walk_enter(&stream->walk, access, layout, address - layout->start, length);
+	if (!walk_enter_list(&stream->walk, access, stream->rights, layout, address - layout->start, length)) {
+		error = walk_check(access, stream->rights, layout, address - layout->start, length, 1, why);
+		if (error)
+			return error;
+		walk_enter(&stream->walk, access, layout, address - layout->start, length);
+	}
 	walk_continues(&stream->walk, part->lead);
 	return 0;
 }
@@ -226,14 +228,20 @@ static bool refill(struct stream *stream)
 	}
 }
 
-/* True if @stream is about to hand out whole repetitions of a layout. */
-SPECIALISED bool at_records(struct stream *stream)
+/* True if @stream is about to hand out a piece of a layout. */
+SPECIALISED bool at_layout(struct stream *stream)
 {
 	if (stream->piece.length || stream->current >= stream->count || !stream->part[stream->current].key)
 		return false;
 	if (!stream->walking)
 		begin_walk(stream);
-	return stream->walking && walk_repetitions(&stream->walk) > 1;
+	return stream->walking;
+}
+
+/* True if the current piece of @stream, which becomes the next one if there is none, is memory. */
+SPECIALISED bool at_memory(struct stream *stream)
+{
+	return (stream->piece.length || refill(stream)) && stream->piece.address;
 }
 
 /* How many repetitions go between @records and @memory at once. */
@@ -241,13 +249,19 @@ SPECIALISED uint64_t records_at_once(struct stream *records, struct stream *memo
 {
 	uint64_t count, most;
 
-	if (!at_records(records) || (!memory->piece.length && !refill(memory)) || !memory->piece.address)
+	if (!at_layout(records) || walk_repetitions(&records->walk) <= 1 || !at_memory(memory))
 		return 0;
 	if (length > memory->piece.length)
 		length = memory->piece.length;
 	count = periods_in(length, walk_period(&records->walk));
 	most = walk_repetitions(&records->walk);
 	return count < most ? count : most;
+}
+
+/* True if the next part of @stream is a key with a layout. */
+SPECIALISED bool has_layout(const struct stream *stream)
+{
+	return stream->current < stream->count && stream->part[stream->current].key;
 }
 
 /* Returns the bytes copied, 0 if neither side is a repeated layout that faces contiguous memory. */
@@ -266,6 +280,34 @@ static uint64_t copy_records(struct stream *sink, struct stream *source, uint64_
 		return 0;
 	bytes = count * walk_period(&sink->walk);
 	records_scatter(&sink->walk, source->piece.address, count, bytes == length);
+	take(source, bytes);
+	return bytes;
+}
+
+/* Returns how many bytes go between @list and @memory at once. */
+SPECIALISED uint64_t list_at_once(struct stream *list, struct stream *memory, uint64_t length)
+{
+	if (!at_layout(list) || !list->walk.region || !at_memory(memory))
+		return 0;
+	if (length > memory->piece.length)
+		length = memory->piece.length;
+	return length < list->walk.left ? length : list->walk.left;
+}
+
+/* As copy_records(), for lists in one region. */
+static uint64_t copy_list(struct stream *sink, struct stream *source, uint64_t length)
+{
+	uint64_t bytes = list_at_once(source, sink, length);
+
+	if (bytes) {
+		list_gather(&source->walk, sink->piece.address, bytes, bytes == length);
+		take(sink, bytes);
+		return bytes;
+	}
+	bytes = list_at_once(sink, source, length);
+	if (!bytes)
+		return 0;
+	list_scatter(&sink->walk, source->piece.address, bytes, bytes == length);
 	take(source, bytes);
 	return bytes;
 }
@@ -426,8 +468,13 @@ static __attribute__((noinline)) uint64_t copy_stages(struct stream *sink, struc
 static __attribute__((noinline)) void copy_pieces(struct stream *sink, struct stream *source, uint64_t length)
 {
 	while (length) {
-		uint64_t bytes = copy_records(sink, source, length);
+		uint64_t bytes = 0;
 
+		if (has_layout(source) || has_layout(sink)) {
+			bytes = copy_records(sink, source, length);
+			if (!bytes)
+				bytes = copy_list(sink, source, length);
+		}
 		if (bytes) {
 			length -= bytes;
 			continue;

@@ -94,7 +94,10 @@ SPECIALISED uint8_t *stream_plain_memory(const struct stream *stream, uint32_t n
 	return NULL;
 }
 
-/** Adds [@address, +@length) of @key if that is memory of a plain region; false: it is not, and nothing was added. @more as below. */
+/**
+ * Adds [@address, +@length) of @key if that is contiguous memory of a plain region, directly or through a list. Returns false if it
+ * is not, or the access is not allowed; then nothing was added. @more as below.
+ */
 SPECIALISED bool stream_add_plain(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, bool more)
 {
 	struct stream_part *part = &stream->part[stream->count];
@@ -103,8 +106,11 @@ SPECIALISED bool stream_add_plain(struct stream *stream, uint32_t key, uint64_t 
 	if (!length)
 		return true;
 	memory = stream_plain_memory(stream, key, address, length);
-	if (unlikely(!memory))
-		return false;
+	if (unlikely(!memory)) {
+		memory = walk_contiguous(stream->access, stream->rights, key, address, length);
+		if (!memory)
+			return false;
+	}
 	part->address = memory;
 	part->length = length;
 	part->key = 0;

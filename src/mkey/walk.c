@@ -339,20 +339,45 @@ bool walk_at_once(const struct walk_access *access, uint8_t rights, const struct
 		return false;
 	entry = &map->entries[map->count == 1 ? 0 : entry_at(map, offset)];
 	offset -= entry->before;
-	if (length > entry->bytes - offset || entry->serial || __builtin_add_overflow(entry->address, offset, &address))
+	if (length > entry->bytes - offset || __builtin_add_overflow(entry->address, offset, &address))
 		return false;
 	key = mkey_find(access->hca, entry->key);
 	target = key ? mkey_mapping(key) : NULL;
 	rights = inner_rights(rights);
 	if (!target || target->number != entry->key || target->pd != access->pd ||
-	    (target->plain_rights & rights) != rights || !mapping_covers(target, address, length))
+	    (entry->serial && entry->serial != target->serial) || (target->plain_rights & rights) != rights ||
+	    !mapping_covers(target, address, length))
 		return false;
 	*piece = (struct piece){.address = mapping_memory(target, address), .length = length};
 	return true;
 }
 
-void walk_enter(struct walk *walk, const struct walk_access *access, const struct mapping *map, uint64_t offset,
-		uint64_t length)
+/* As resolve(), for a mapping without a block stage, and without saying why not. */
+static bool allows(const struct mapping *map, const struct walk_access *access, uint8_t rights, uint32_t number,
+		   uint64_t address, uint64_t length)
+{
+	return !map->free && map->number == number && map->pd == access->pd &&
+	       (map->qpn == KEY_QPN_ANY ||
+		(map->qpn == access->qpn && (!map->qp_serial || map->qp_serial == access->qp_serial))) &&
+	       (map->rights & rights) == rights && mapping_covers(map, address, length);
+}
+
+uint8_t *walk_contiguous(const struct walk_access *access, uint8_t rights, uint32_t number, uint64_t address,
+			 uint64_t length)
+{
+	const struct mkey *key = mkey_find(access->hca, number);
+	const struct mapping *map = key ? mkey_mapping(key) : NULL;
+	struct piece piece;
+
+	if (!map || map->form != LAYOUT_LIST || map->staged || !allows(map, access, rights, number, address, length))
+		return NULL;
+	/* An observer is told of accesses through such keys (stream.c). */
+	if (unlikely(access->hca->key_observer))
+		return NULL;
+	return walk_at_once(access, rights, map, address - map->start, length, &piece) ? piece.address : NULL;
+}
+
+static void begin(struct walk *walk, const struct walk_access *access, uint64_t length)
 {
 	walk->hca = access->hca;
 	walk->left = length;
@@ -360,6 +385,53 @@ void walk_enter(struct walk *walk, const struct walk_access *access, const struc
 	walk->staged = access->staged;
 	walk->more = access->more;
 	walk->resolved = false;
+	walk->region = NULL;
+}
+
+/* True if the entries of the list @map from @entry on, byte @inside, have @length bytes that all lie in the plain region @target. */
+static bool lies_in_region(const struct mapping *map, const struct mapping *target, uint32_t entry, uint64_t inside,
+			   uint64_t length)
+{
+	for (; length; entry++, inside = 0) {
+		const struct layout_entry *at = &map->entries[entry];
+		uint64_t bytes = at->bytes - inside;
+
+		if (bytes > length)
+			bytes = length;
+		if (at->key != target->number || (at->serial && at->serial != target->serial) ||
+		    at->address + inside < inside || !mapping_covers(target, at->address + inside, bytes))
+			return false;
+		length -= bytes;
+	}
+	return true;
+}
+
+bool walk_enter_list(struct walk *walk, const struct walk_access *access, uint8_t rights, const struct mapping *map,
+		     uint64_t offset, uint64_t length)
+{
+	const struct mapping *target;
+	const struct mkey *key;
+	uint32_t entry;
+
+	if (map->form != LAYOUT_LIST || !length || offset > map->period || length > map->period - offset)
+		return false;
+	entry = entry_at(map, offset);
+	key = mkey_find(access->hca, map->entries[entry].key);
+	target = key ? mkey_mapping(key) : NULL;
+	rights = inner_rights(rights);
+	if (!target || target->pd != access->pd || (target->plain_rights & rights) != rights ||
+	    !lies_in_region(map, target, entry, offset - map->entries[entry].before, length))
+		return false;
+	begin(walk, access, length);
+	enter_level(walk, map, offset, length);
+	walk->region = target;
+	return true;
+}
+
+void walk_enter(struct walk *walk, const struct walk_access *access, const struct mapping *map, uint64_t offset,
+		uint64_t length)
+{
+	begin(walk, access, length);
 	if (!length)
 		return;
 	enter_level(walk, map, offset, length);
@@ -533,6 +605,14 @@ bool walk_next(struct walk *walk, uint64_t max, struct piece *piece)
 			return true;
 		}
 		address = entry_address(entry, level->repetition) + level->inside;
+		if (walk->region) {
+			if (bytes > max)
+				bytes = max;
+			*piece = (struct piece){.address = mapping_memory(walk->region, address), .length = bytes};
+			step(level, bytes);
+			walk->left -= bytes;
+			return true;
+		}
 		if (target_piece(walk, entry, address, bytes, piece)) {
 			if (piece->length > max)
 				piece->length = max;

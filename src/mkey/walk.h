@@ -59,6 +59,8 @@ struct walk {
 	bool more;   /* as in struct walk_access */
 	/* memory of each entry's byte 0 when all of a repeated layout's entries are direct: no look-up per piece */
 	bool resolved;
+	/* the plain region that all entries of the range refer to, if the layout is a list; else NULL: no look-up per piece */
+	const struct mapping *region;
 	uint64_t entered; /* of the last piece with a stage: where on its wire the message enters the key */
 	uint8_t *base[WALK_BASES];
 	struct walk_level level[LIMIT_MKEY_DEPTH];
@@ -94,9 +96,23 @@ int walk_check(const struct walk_access *access, uint8_t rights, const struct ma
 bool walk_at_once(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t offset,
 		  uint64_t length, struct piece *piece);
 
+/**
+ * Returns the memory of [@address, +@length) of @key if that is one contiguous piece of a plain region to which a list of the key
+ * refers, and the access is allowed; otherwise NULL, and the caller checks the access in detail. In an epoch section.
+ */
+uint8_t *walk_contiguous(const struct walk_access *access, uint8_t rights, uint32_t key, uint64_t address,
+			 uint64_t length);
+
 /** Begins a walk that walk_check() has found good. */
 void walk_enter(struct walk *walk, const struct walk_access *access, const struct mapping *map, uint64_t offset,
 		uint64_t length);
+
+/**
+ * As walk_check() and walk_enter(), if @map is a list and all its entries in the range refer to one plain region, and the access to
+ * them is allowed. Otherwise returns false, and nothing was done.
+ */
+bool walk_enter_list(struct walk *walk, const struct walk_access *access, uint8_t rights, const struct mapping *map,
+		     uint64_t offset, uint64_t length);
 
 /** Tells a walk that has just begun that the message has @lead bytes of the key directly before its range. */
 static inline void walk_continues(struct walk *walk, uint64_t lead)

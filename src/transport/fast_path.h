@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The fast path of a message between two queue pairs of this process whose source and destination are each one contiguous region.
- * The steps of requester and responder are compiled into one function, and no packet is delivered. Anything else falls back to the
- * run loop.
+ * The steps of requester and responder are compiled into one function, and no packet is delivered. Other messages go through
+ * fast_path_keys.h, or fall back to the run loop.
  */
 #ifndef SOFTHCA_TRANSPORT_FAST_PATH_H
 #define SOFTHCA_TRANSPORT_FAST_PATH_H
 
 #include "device/timeline.h"
+#include "transport/fast_path_finish.h"
+#include "transport/fast_path_keys.h"
 #include "transport/requester_build.h"
 #include "transport/responder_steps.h"
 
@@ -49,18 +51,6 @@ SPECIALISED bool fast_path_build(struct hca_qp *qp, const struct wqe *wqe, struc
 	}
 	packet->count = packets_of(packet->dma_length, qp->mtu_shift);
 	return likely(packet->dma_length <= LIMIT_FAST_PATH_BYTES);
-}
-
-/* Completes @wqe, whose message of @packets with @bytes has arrived, as if it had been in flight at the front of the FIFO. */
-SPECIALISED void fast_path_finish(struct hca_qp *qp, const struct wqe *wqe, uint32_t packets, uint32_t bytes)
-{
-	struct requester *requester = &qp->requester;
-
-	requester->next = (uint16_t)(wqe->index + wqe->blocks);
-	requester->acknowledged = psn_add(requester->psn, packets - 1);
-	requester->psn = requester->newest = psn_add(requester->psn, packets);
-	if (WQE_COMPLETION(wqe->fm_ce_se) >= WQE_CQE_ALWAYS)
-		requester_complete_send(qp, MLX5_CQE_REQ, wqe->opcode, wqe->fm_ce_se, wqe->index, bytes, 0, RULE_NONE);
 }
 
 /* Parses the segments between the control and the data segments of @wqe. Returns false if one is missing. */
@@ -114,8 +104,11 @@ SPECIALISED bool fast_path_handles(uint8_t opcode)
 	return opcode < 32 && opcodes >> opcode & 1;
 }
 
-/* Executes the next WQE, of which @posted blocks may be read, and adds the bytes copied to *@bytes. Returns false to fall back. */
-SPECIALISED bool fast_path_next(struct hca_qp *qp, uint32_t posted, uint32_t *bytes)
+/*
+ * Executes the next WQE, of which @posted blocks may be read, and adds the bytes copied to *@bytes. Returns false if its opcode or its
+ * memory is not as the fast path expects, or to fall back.
+ */
+SPECIALISED bool fast_path_contiguous(struct hca_qp *qp, uint32_t posted, uint32_t *bytes)
 {
 	struct send_kind kind = {.transport = TRANSPORT_RC, .path = PATH_FAST};
 	struct refusal why;
@@ -152,26 +145,34 @@ enum fast_path {
 	FAST_PATH_FALLBACK, /* the next WQE needs the run loop */
 };
 
-/** Executes WQEs posted to @qp, whose lock is held. */
-SPECIALISED enum fast_path fast_path(struct hca_qp *qp)
+/**
+ * Executes WQEs posted to @qp, whose lock is held. A queue whose latest message went through keys tries these first. @recorded: a
+ * timeline is recorded, which needs the packets that only fast_path_through_keys() has.
+ */
+SPECIALISED enum fast_path fast_path(struct hca_qp *qp, const bool recorded)
 {
 	struct requester *requester = &qp->requester;
 	uint32_t bytes = 0;
 
-	/* Timelines record packets, and QPs that wait for window space are woken by the run loop, so both need the run loop. */
+	/* QPs that wait for window space are woken by the run loop. */
 	if (unlikely(!qp->in_process || qp->hca->filters || qp->stop_at_signature_error || requester->running ||
-		     requester->first != requester->last || timeline_is_on() || host_window_has_room()))
+		     requester->first != requester->last || host_window_has_room()))
 		return FAST_PATH_FALLBACK;
 	for (unsigned int i = 0; i < TUNABLE_REQUESTER_ENDED_AT_ONCE && bytes <= LIMIT_FAST_PATH_BYTES; i++) {
 		uint32_t posted;
+		int keyed;
 
 		if (unlikely(requester->state != REQUESTER_READY || requester->rnr_wait))
 			return FAST_PATH_FALLBACK;
 		posted = wqe_posted(requester, requester->next);
 		if (!posted)
 			return FAST_PATH_DONE;
-		if (unlikely(!fast_path_next(qp, posted, &bytes)))
+		if (!recorded && likely(!requester->through_keys) && likely(fast_path_contiguous(qp, posted, &bytes)))
+			continue;
+		keyed = fast_path_through_keys(qp);
+		if (unlikely(keyed < 0))
 			return FAST_PATH_FALLBACK;
+		bytes += (uint32_t)keyed;
 	}
 	return FAST_PATH_YIELD;
 }

@@ -3,20 +3,32 @@
 #ifndef SOFTHCA_TRANSPORT_PATH_H
 #define SOFTHCA_TRANSPORT_PATH_H
 
+#include <stdbool.h>
+
+#include "core/compiler.h"
+
 /*
- * The general path serves every message. The others serve messages of RC from the connected peer, through no filter; where one of
- * them cannot handle a message, the message falls back to a path above it in this list.
+ * The general path serves every message. A message that another path cannot handle falls back to a path above it in this list.
  */
 enum path {
-	PATH_GENERAL, /* any transport, link and filter; the reply is a packet */
-	PATH_CALL,    /* to a QP of this process: the requester calls the responder, which returns the reply */
-	PATH_WHOLE, /* over a link that carries the message in one record (link.whole); the acknowledgement is owed (answer.h) */
+	PATH_GENERAL, /* any transport, link and filter */
 	/*
-	 * The fast path: everything is as usual. A check that fails, and a case that is rare, ends it before anything has changed that
-	 * a second attempt would change again. No function outside of the caller gets the address of the request, so the compiler
-	 * keeps it in registers.
+	 * Messages of RC from the connected peer, through no filter. A link that can carry them in one record does (link.whole). The receiver
+	 * of such a record owes the acknowledgement (answer.h).
 	 */
-	PATH_FAST,
+	PATH_RC,
+	/*
+	 * The fast path, of messages of RC to a QP of this process, or received in one record. A check that fails, and a case that is rare,
+	 * ends it before anything has changed that a second attempt would change again.
+	 */
+	PATH_KEYS, /* through streams in memory of the thread, whatever the keys and the segments; fast_path_keys.h */
+	PATH_FAST, /* between contiguous regions; fast_path.h */
 };
+
+/* True for the paths that fall back where a check fails. */
+SPECIALISED bool path_is_fast(const enum path path)
+{
+	return path >= PATH_KEYS;
+}
 
 #endif

@@ -53,7 +53,8 @@ struct requester {
 	bool running;    /* a thread is in requester_run */
 	bool delivering; /* and has let go of the lock: what is in flight is not to be completed by others */
 	bool timer_armed;
-	bool rnr_wait; /* after an RNR NAK, until its timer has run out: nothing is sent */
+	bool rnr_wait;     /* after an RNR NAK, until its timer has run out: nothing is sent */
+	bool through_keys; /* the latest message of the fast path was not contiguous (fast_path.h) */
 	const uint8_t *ring;
 	const uint32_t *dbrec;
 	struct inflight *inflight; /* block_count entries */

@@ -90,110 +90,6 @@ SPECIALISED struct inflight *enter(struct hca_qp *qp, const struct wqe *wqe, con
 	return entry;
 }
 
-/*
- * @packet is all of the message of @wqe, and was not answered by an acknowledgement at once: it is in flight, sent as far as
- * the peer is concerned, and @reply, if there is one, is what the peer says of it.
- */
-static __attribute__((noinline)) void end_question(struct hca_qp *qp, const struct wqe *wqe,
-						   const struct packet *packet, struct packet *reply, struct run *run)
-{
-	struct inflight *entry = enter(qp, wqe, packet, wqe_opcodes[wqe->opcode].class);
-
-	entry->asked = entry->bytes;
-	has_left(qp->hca, &qp->requester, packet);
-	if (!reply)
-		return;
-	if (timeline_is_on())
-		record_arrived(qp, reply, reply->count);
-	requester_receive(qp, reply, run);
-}
-
-/* Places @payload, which is all that the WQE asked for; false: it cannot be placed, and nothing was done. */
-SPECIALISED bool place_at_once(struct hca_qp *qp, const struct wqe *wqe, struct stream *payload)
-{
-	THREAD_VARIABLE(struct stream, sink);
-	uint64_t length = payload->length;
-	struct refusal ignored;
-	struct wqe spilled;
-
-	/* Data that may go into the CQE is left to the handling of responses (requester_response.c). */
-	if (unlikely(qp->scatter_to_cqe))
-		return false;
-	qp->requester.progress.valid = false;
-	if (unlikely(wqe_scatter(SPILL(&spilled, wqe), &qp->send_access, 0, length, sink, &ignored) ||
-		     sink->length != length))
-		return false;
-	if (length)
-		stream_copy(sink, payload, length);
-	return true;
-}
-
-/* The result of an atomic, in the byte order of the host (mlx5-formats 1.5). */
-SPECIALISED bool place_result(struct hca_qp *qp, const struct wqe *wqe, const struct packet *packet,
-			      struct packet *reply)
-{
-	uint32_t narrow = (uint32_t)reply->original;
-
-	if (unlikely(reply->message != MESSAGE_ATOMIC_ACKNOWLEDGE))
-		return false;
-	stream_begin(&reply->payload, NULL, 0);
-	stream_add_memory(&reply->payload,
-			  packet->dma_length == sizeof(narrow) ? (const uint8_t *)&narrow
-							       : (const uint8_t *)&reply->original,
-			  packet->dma_length);
-	return place_at_once(qp, wqe, &reply->payload);
-}
-
-/* True if @reply says that all of @packet has arrived, or brings all that it asks for, which is in its place then. */
-SPECIALISED bool is_answer(struct hca_qp *qp, const struct wqe *wqe, const struct packet *packet, struct packet *reply,
-			   const struct send_kind kind)
-{
-	if (unlikely(reply->psn != psn_add(packet->psn, kind.class == WQE_CLASS_READ ? 0 : packet->count - 1)))
-		return false;
-	switch (kind.class) {
-	case WQE_CLASS_READ:
-		return reply->message == MESSAGE_READ_RESPONSE && reply->payload.length == packet->dma_length &&
-		       place_at_once(qp, wqe, &reply->payload);
-	case WQE_CLASS_ATOMIC:
-		return place_result(qp, wqe, packet, reply);
-	default:
-		return reply->message == MESSAGE_ACKNOWLEDGE && (reply->syndrome & AETH_KIND_MASK) == AETH_ACK;
-	}
-}
-
-/*
- * Sends the packet that was built, all of the message of @wqe, to a peer in this process and handles its answer, all under
- * the lock. False: that is not possible, and nothing was done. The lock of @qp is held, so that of the peer is only tried:
- * two threads that send to each other would else wait for each other.
- */
-SPECIALISED bool ask(struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct run *run,
-		     const struct send_kind kind)
-{
-	struct packet *reply = packet + 1;
-	struct hca_qp *peer;
-	struct wqe spilled;
-	bool answered;
-
-	if (unlikely(packet->dma_length > LIMIT_DELIVERED_AT_ONCE))
-		return false;
-	peer = qp_find(packet->destination_qpn);
-	if (unlikely(!peer || peer == qp || !queue_try_lock(&peer->lock)))
-		return false;
-	if (unlikely(!qp_is_peer_of(peer, qp))) {
-		queue_unlock(&peer->lock);
-		return false;
-	}
-	if (timeline_is_on())
-		record_sent(qp, TIMELINE_CALL, wqe->index, packet);
-	answered = responder_call(peer, packet, reply, run);
-	queue_unlock(&peer->lock);
-	if (likely(answered && is_answer(qp, wqe, packet, reply, kind)))
-		fast_path_finish(qp, wqe, packet->count, packet->dma_length);
-	else
-		end_question(qp, SPILL(&spilled, wqe), packet, answered ? reply : NULL, run);
-	return true;
-}
-
 /* Sends the packet that was built, all of the message of @wqe, by a link by which it leaves whole. */
 SPECIALISED enum progress send_whole(struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct run *run,
 				     const struct send_kind kind)
@@ -228,14 +124,11 @@ SPECIALISED enum progress start_message(struct hca_qp *qp, const struct wqe *wqe
 	if (unlikely(syndrome))
 		return requester_fail_start(qp, SPILL(&spilled, wqe), (uint8_t)syndrome, &why);
 	packet->psn = qp->requester.psn;
-	if (kind.path == PATH_CALL && likely(qp->requester.first == qp->requester.last) &&
-	    ask(qp, wqe, packet, run, kind))
-		return PROGRESS_MADE;
-	if (kind.path == PATH_WHOLE && (kind.class == WQE_CLASS_WRITE || kind.class == WQE_CLASS_READ) &&
+	if (kind.path == PATH_RC && (kind.class == WQE_CLASS_WRITE || kind.class == WQE_CLASS_READ) &&
 	    unlikely(__atomic_load_n(&link_has_access, __ATOMIC_RELAXED)) &&
 	    direct_execute(qp, SPILL(&spilled, wqe), packet))
 		return PROGRESS_MADE;
-	if (kind.path == PATH_WHOLE && likely(packet->dma_length <= qp->whole))
+	if (kind.path == PATH_RC && qp->whole && likely(packet->dma_length <= qp->whole))
 		return send_whole(qp, wqe, packet, run, kind);
 	if (kind.path == PATH_GENERAL && qp->dci) {
 		switch (dci_connect(qp, wqe->stream, packet)) {
@@ -249,7 +142,7 @@ SPECIALISED enum progress start_message(struct hca_qp *qp, const struct wqe *wqe
 	}
 	packet->psn = qp->requester.psn;
 	entry = enter(qp, wqe, packet, kind.class);
-	if (kind.path != PATH_CALL && !requester_fits(qp, entry, packet))
+	if (!requester_fits(qp, entry, packet))
 		return PROGRESS_MADE;
 	entry->asked = entry->bytes;
 	return PROGRESS_PACKET;
@@ -289,7 +182,7 @@ static inline enum path path_of(const struct hca_qp *qp)
 {
 	if (qp->hca->filters || qp->stop_at_signature_error)
 		return PATH_GENERAL;
-	return qp->in_process ? PATH_CALL : qp->whole ? PATH_WHOLE : PATH_GENERAL;
+	return qp->in_process || qp->whole ? PATH_RC : PATH_GENERAL;
 }
 
 /* @posted: blocks that the doorbell record announces. */
@@ -392,13 +285,13 @@ static __attribute__((noinline)) bool next_packet_other(struct hca_qp *qp, struc
 	return progress == PROGRESS_PACKET;
 }
 
-static __attribute__((noinline)) enum progress start_next_whole(struct hca_qp *qp, uint32_t posted,
-								struct packet *packet, struct run *run)
+static __attribute__((noinline)) enum progress start_next_rc(struct hca_qp *qp, uint32_t posted, struct packet *packet,
+							     struct run *run)
 {
-	return start_next(qp, posted, packet, run, PATH_WHOLE);
+	return start_next(qp, posted, packet, run, PATH_RC);
 }
 
-/* PROGRESS_PACKET: the next packet was built. Messages that were answered by a call, or sent whole, are done and need no packet. */
+/* PROGRESS_PACKET: the next packet was built. Messages that were sent whole are done and need no packet. */
 SPECIALISED enum progress next_packet(struct hca_qp *qp, struct run *run, enum path path)
 {
 	struct requester *requester = &qp->requester;
@@ -419,8 +312,7 @@ SPECIALISED enum progress next_packet(struct hca_qp *qp, struct run *run, enum p
 		posted = wqe_posted(requester, requester->next);
 		if (!posted)
 			return PROGRESS_NONE;
-		progress = path == PATH_CALL ? start_next(qp, posted, packet, run, PATH_CALL)
-					     : start_next_whole(qp, posted, packet, run);
+		progress = start_next_rc(qp, posted, packet, run);
 		if (progress != PROGRESS_MADE)
 			return progress;
 	}
@@ -530,13 +422,19 @@ static __attribute__((noinline)) void doorbell_fall_back(struct hca_qp *qp)
 		run_finish(run);
 }
 
+static RARE enum fast_path fast_path_recorded(struct hca_qp *qp)
+{
+	return fast_path(qp, true);
+}
+
 void hca_qp_send_doorbell(struct hca_qp *qp)
 {
 	enum fast_path outcome;
 
 	epoch_enter_with_lock(&qp->lock);
 	epoch_note(qp->number);
-	while (unlikely((outcome = fast_path(qp)) == FAST_PATH_YIELD)) {
+	while (unlikely((outcome = timeline_is_on() ? fast_path_recorded(qp) : fast_path(qp, false)) ==
+			FAST_PATH_YIELD)) {
 		queue_unlock(&qp->lock);
 		queue_lock(&qp->lock);
 	}

@@ -53,7 +53,7 @@ SPECIALISED int requester_build_request(const struct hca_qp *qp, const struct wq
 	int syndrome;
 
 	/* The fast path has nearly always found that it is not one contiguous piece of a plain region. */
-	if (kind.path == PATH_CALL)
+	if (kind.path == PATH_KEYS)
 		syndrome = wqe_gather_segments(SPILL(&spilled, wqe), &qp->send_access, &packet->payload, why);
 	else
 		syndrome = wqe_gather(wqe, &qp->send_access, &packet->payload, why);

@@ -37,33 +37,15 @@ static void return_to_sender(struct request *request)
 	request->replied = reply->link != NULL;
 }
 
-/* Fills in the header of a reply packet. A reply that is returned to the calling requester needs none. */
-static void address_reply(struct request *request, uint8_t message)
+static void begin_reply(struct request *request, enum message message, uint32_t psn, uint8_t syndrome)
 {
 	const struct hca_qp *qp = request->qp;
 	struct packet *reply = request->reply;
 
-	packet_begin(reply, qp, qp->transport->packets, message);
+	packet_begin(reply, qp, qp->transport->packets, (uint8_t)message);
 	request->replied = qp->link != NULL;
 	if (qp->dct)
 		return_to_sender(request);
-}
-
-static inline void begin_reply(struct request *request, enum message message, uint32_t psn, uint8_t syndrome)
-{
-	struct packet *reply = request->reply;
-
-	request->replied = true;
-	if (request->path == PATH_CALL) {
-		reply->message = (uint8_t)message;
-		reply->place = PLACE_ONLY;
-		reply->source_qpn = request->qp->number;
-		reply->count = 1;
-		reply->why.rule = RULE_NONE;
-		reply->payload.length = 0;
-	} else {
-		address_reply(request, (uint8_t)message);
-	}
 	reply->psn = psn;
 	reply->syndrome = syndrome;
 	reply->msn = request->responder->msn;
@@ -230,7 +212,7 @@ static void execute_atomic(struct request *request)
 {
 	uint64_t original = atomic_execute(request->access, request->packet, request->sink);
 
-	remember(request->responder, request->packet, original);
+	responder_remember(request->responder, request->packet, original);
 	begin_reply(request, MESSAGE_ATOMIC_ACKNOWLEDGE, request->packet->psn, AETH_ACK | AETH_NO_CREDITS);
 	request->reply->original = original;
 }
@@ -277,7 +259,7 @@ SPECIALISED enum responder_state execute(struct request *request, const struct r
 		answer_reads_first(request);
 	if (kind.message == MESSAGE_READ_REQUEST) {
 		execute_read(request);
-		remember_read(request);
+		responder_remember_read(request);
 		return RESPONDER_COMPLETE;
 	}
 	if (message_is_atomic(kind.message)) {
@@ -292,7 +274,7 @@ SPECIALISED enum responder_state execute(struct request *request, const struct r
 		stream_copy(request->sink, &packet->payload, packet->payload.length);
 	responder->offset += packet->payload.length;
 	if (kind.message == MESSAGE_ATOMIC_WRITE) {
-		remember(responder, packet, 0);
+		responder_remember(responder, packet, 0);
 		begin_reply(request, MESSAGE_READ_RESPONSE, packet->psn, AETH_ACK | AETH_NO_CREDITS);
 	}
 	return RESPONDER_COMPLETE;
@@ -326,10 +308,9 @@ static void acknowledge_first(struct request *request)
  * The message has arrived, but its key could not be invalidated. IBTA 9.9.6.3, class J: the receive ends in error, and with it
  * the queue pair; there is no NAK, since packets of the message may have been acknowledged already.
  */
-static enum responder_state fail_invalidation(struct request *request)
+void responder_fail_invalidation(struct request *request)
 {
 	struct hca_qp *qp = request->qp;
-	const struct packet *packet = request->packet;
 	struct completion completion = {
 		.opcode = MLX5_CQE_RESP_ERR,
 		.syndrome = MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR,
@@ -343,28 +324,34 @@ static enum responder_state fail_invalidation(struct request *request)
 	};
 	uint64_t record = explain_make(qp->hca, &subject, request->why.rule, request->why.args, EXPLAIN_ARGS);
 
-	if (packet->acknowledge && qp->transport->reliable)
-		begin_reply(request, MESSAGE_ACKNOWLEDGE, psn_add(packet->psn, packet->count - 1),
-			    AETH_ACK | AETH_NO_CREDITS);
 	responder_complete_receive(request, &completion);
 	/* One of its initiators is at fault. */
 	if (!qp->dct)
 		qp_enter_error(qp, record);
+}
+
+static enum responder_state fail_invalidation(struct request *request)
+{
+	const struct packet *packet = request->packet;
+
+	if (packet->acknowledge && request->qp->transport->reliable)
+		begin_reply(request, MESSAGE_ACKNOWLEDGE, psn_add(packet->psn, packet->count - 1),
+			    AETH_ACK | AETH_NO_CREDITS);
+	responder_fail_invalidation(request);
 	return RESPONDER_DONE;
 }
 
 SPECIALISED enum responder_state complete(struct request *request, const struct request_kind kind)
 {
-	if (expect_next(request))
+	if (responder_expect_next(request))
 		return RESPONDER_ACKNOWLEDGE;
 	if (kind.message == MESSAGE_SEND_INVALIDATE &&
 	    invalidate_execute(request->access, request->packet->invalidate_rkey, &request->why))
 		return fail_invalidation(request);
 	/* A UC QP may hold a receive that a lost message had taken: it waits for one that needs it. */
 	if (message_has(kind.message, MESSAGE_TAKES_RECEIVE | MESSAGE_TAKES_RECEIVE_LAST)) {
-		if (kind.path != PATH_CALL)
-			acknowledge_first(request);
-		complete_message(request, kind);
+		acknowledge_first(request);
+		responder_complete_message(request, kind);
 	}
 	return RESPONDER_ACKNOWLEDGE;
 }
@@ -373,11 +360,11 @@ SPECIALISED enum responder_state acknowledge(struct request *request, const stru
 {
 	const struct packet *packet = request->packet;
 
-	if (kind.path != PATH_CALL && request->acknowledged)
+	if (request->acknowledged)
 		return RESPONDER_DONE;
 	if (message_has(kind.message, MESSAGE_IS_ANSWERED))
 		request->reply->msn = request->responder->msn;
-	else if (kind.path == PATH_WHOLE && packet->acknowledge)
+	else if (kind.path == PATH_RC && packet->acknowledge)
 		answer_owe_acknowledgement(request->qp, psn_add(packet->psn, packet->count - 1), request->run);
 	else if (packet->acknowledge && kind.transport.reliable)
 		begin_reply(request, MESSAGE_ACKNOWLEDGE, psn_add(packet->psn, packet->count - 1),
@@ -488,7 +475,6 @@ SPECIALISED struct responder *receive(struct hca_qp *qp, struct packet *packet, 
 	request.packet = packet;
 	request.run = run;
 	request.reply = reply;
-	request.path = kind.path;
 	request.acknowledged = false;
 	sink->whole = NULL;
 	request.sink = kind.message == MESSAGE_READ_REQUEST ? &request.reply->payload : sink;
@@ -561,23 +547,6 @@ struct responder *responder_receive(struct hca_qp *qp, struct packet *packet, st
 		       (const struct request_kind){.transport = *qp->transport, .message = packet->message});
 }
 
-/* Handles the RC request @packet, which arrived by @path, PATH_CALL or PATH_WHOLE. */
-static __attribute__((noinline)) struct responder *receive_rc(struct hca_qp *qp, struct packet *packet,
-							      struct packet *reply, struct run *run, enum path path)
-{
-	/* So the code of other paths is not compiled in. */
-	if (path != PATH_CALL && path != PATH_WHOLE)
-		__builtin_unreachable();
-	return receive(
-		qp, packet, reply, run,
-		(const struct request_kind){.transport = TRANSPORT_RC, .message = packet->message, .path = path});
-}
-
-bool responder_call(struct hca_qp *qp, struct packet *packet, struct packet *reply, struct run *run)
-{
-	return receive_rc(qp, packet, reply, run, PATH_CALL);
-}
-
 /* Executes @packet with @message on the fast path. Returns false to fall back; then nothing was done. */
 SPECIALISED bool receive_whole_fast(struct hca_qp *qp, struct packet *packet, struct run *run, const uint8_t message)
 {
@@ -597,12 +566,13 @@ SPECIALISED bool receive_whole_fast(struct hca_qp *qp, struct packet *packet, st
 
 void responder_receive_whole(struct hca_qp *qp, struct packet *packet, struct run *run)
 {
+	const struct request_kind kind = {.transport = TRANSPORT_RC, .message = packet->message, .path = PATH_RC};
 	struct packet *reply = run_slot(run);
 
 	if (packet->message == MESSAGE_WRITE && likely(receive_whole_fast(qp, packet, run, MESSAGE_WRITE)))
 		return;
 	if (packet->message == MESSAGE_SEND && likely(receive_whole_fast(qp, packet, run, MESSAGE_SEND)))
 		return;
-	if (unlikely(receive_rc(qp, packet, reply, run, PATH_WHOLE)))
+	if (unlikely(receive(qp, packet, reply, run, kind)))
 		answer_owe(qp, &qp->responder, &qp->access, packet, reply, run);
 }

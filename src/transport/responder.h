@@ -18,8 +18,8 @@ enum responder_state {
 };
 
 /*
- * Properties of a request that are known before it is examined. The machine is compiled for the general path, and for the paths of RC
- * requests that arrive by a call or whole. The fast path uses the steps of the machine alone, and its message is a constant, too.
+ * Properties of a request that are known before it is examined. The machine is compiled for the general path, and for RC requests that
+ * arrive whole. The fast path uses the steps of the machine alone.
  */
 struct request_kind {
 	struct transport transport; /* of the QP */
@@ -36,7 +36,6 @@ struct request {
 	struct run *run;                 /* in whose slot the reply is built */
 	struct packet *reply;
 	bool replied;
-	enum path path;
 	bool acknowledged;          /* the acknowledgement has left already */
 	struct walk_access *access; /* as what it reaches keys: the QP's; of DC, of XRC the request's own */
 	struct hca_srq *srq;        /* where receives come from, or NULL */
@@ -54,7 +53,7 @@ struct request {
 	 (request)->syndrome = (cqe_syndrome), (request)->event = (qp_event), RESPONDER_REFUSE)
 
 /* The state that @next, which is not compiled into its caller, returns; the fast path falls back instead. */
-#define RESPONDER_RARELY(kind, next) ((kind).path == PATH_FAST ? RESPONDER_REFUSE : (next))
+#define RESPONDER_RARELY(kind, next) (path_is_fast((kind).path) ? RESPONDER_REFUSE : (next))
 
 /** Builds the refusal of packet @psn as reply: @kind of enum aeth_kind, @code its low bits. Returns RESPONDER_DONE. */
 enum responder_state responder_nak(struct request *request, uint8_t kind, uint8_t code, uint32_t psn);

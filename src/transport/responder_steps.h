@@ -26,6 +26,8 @@ enum responder_state responder_refuse_qkey(struct request *request);
 enum responder_state responder_no_receive(struct request *request);
 /** The first packet of the connection, in RTR. */
 void responder_establish(struct hca_qp *qp);
+/** Ends the receive of a SEND with invalidate, whose key could not be invalidated because of request->why, in error, and the QP with it. */
+void responder_fail_invalidation(struct request *request);
 /** What of the completion of a datagram is not in that of other messages. */
 void responder_fill_datagram(const struct packet *packet, struct completion *completion);
 
@@ -35,7 +37,7 @@ SPECIALISED enum responder_state check_psn(struct request *request, const struct
 	const struct packet *packet = request->packet;
 	int32_t distance = psn_distance(packet->psn, responder->expected_psn);
 
-	if (unlikely(distance < 0) && kind.transport.reliable && kind.path != PATH_FAST &&
+	if (unlikely(distance < 0) && kind.transport.reliable && !path_is_fast(kind.path) &&
 	    responder_goes_on(request, (uint32_t)-distance)) {
 		responder_leave_out(request, (uint32_t)-distance);
 		distance = 0;
@@ -163,7 +165,7 @@ SPECIALISED enum responder_state check_receive(struct request *request, const st
 }
 
 /* @value: of an atomic the original, of a READ the offset. */
-SPECIALISED void remember(struct responder *responder, const struct packet *packet, uint64_t value)
+SPECIALISED void responder_remember(struct responder *responder, const struct packet *packet, uint64_t value)
 {
 	responder->resource[responder->next_resource++ & (responder->resources - 1)] = (struct responder_resource){
 		.psn = packet->psn,
@@ -174,12 +176,12 @@ SPECIALISED void remember(struct responder *responder, const struct packet *pack
 }
 
 /* A READ of a requester of ours may be several requests: responder_target.h. */
-SPECIALISED void remember_read(struct request *request)
+SPECIALISED void responder_remember_read(struct request *request)
 {
 	const struct packet *packet = request->packet;
 	uint64_t offset = packet->dma_length ? request->sink->offset : 0;
 
-	remember(request->responder, packet, offset);
+	responder_remember(request->responder, packet, offset);
 	request->responder->read_end = (struct read_end){
 		.rkey = packet->rkey,
 		.address = packet->remote_address + packet->dma_length,
@@ -200,7 +202,7 @@ SPECIALISED void complete_own_receive(struct request *request, struct completion
 	qp_complete(qp, qp->recv_cq, *completion);
 }
 
-SPECIALISED void complete_message(struct request *request, const struct request_kind kind)
+SPECIALISED void responder_complete_message(struct request *request, const struct request_kind kind)
 {
 	struct responder *responder = request->responder;
 	const struct packet *packet = request->packet;
@@ -240,7 +242,7 @@ SPECIALISED void complete_message(struct request *request, const struct request_
 }
 
 /* All of the request was executed: the next one is waited for. True if its message goes on. */
-SPECIALISED bool expect_next(struct request *request)
+SPECIALISED bool responder_expect_next(struct request *request)
 {
 	struct responder *responder = request->responder;
 	const struct packet *packet = request->packet;
@@ -254,8 +256,29 @@ SPECIALISED bool expect_next(struct request *request)
 }
 
 /*
- * Executes the request @packet on the fast path; the data of a READ and the result of an atomic go to @place. Returns false to fall
- * back; then nothing was done. The lock of @qp is held.
+ * Checks the request @packet on the fast path, and fills @request and @sink, the stream of its data. Returns false to fall back; then
+ * nothing was done. The lock of @qp is held.
+ */
+SPECIALISED bool responder_check_fast(struct request *request, struct hca_qp *qp, struct packet *packet,
+				      struct stream *sink, const struct request_kind kind)
+{
+	request->qp = qp;
+	request->responder = &qp->responder;
+	request->packet = packet;
+	request->access = &qp->access;
+	request->srq = qp->srq;
+	request->sink = sink;
+	sink->whole = NULL;
+	return check_psn(request, kind) == RESPONDER_CHECK_ORDER &&
+	       check_order(request, kind) == RESPONDER_CHECK_OPERATION &&
+	       check_operation(request, kind) == RESPONDER_CHECK_RECEIVE &&
+	       check_receive(request, kind) == RESPONDER_CHECK_TARGET &&
+	       check_target(request, kind) == RESPONDER_EXECUTE;
+}
+
+/*
+ * Executes the request @packet on the fast path between contiguous regions. The data of a READ and the result of an atomic go to
+ * @place. Returns false to fall back; then nothing was done. The lock of @qp is held.
  */
 SPECIALISED bool responder_execute_fast(struct hca_qp *qp, struct packet *packet, struct stream *place,
 					const struct request_kind kind)
@@ -264,29 +287,18 @@ SPECIALISED bool responder_execute_fast(struct hca_qp *qp, struct packet *packet
 	struct stream sink;
 	uint64_t original;
 
-	request.qp = qp;
-	request.responder = &qp->responder;
-	request.packet = packet;
-	request.access = &qp->access;
-	request.srq = qp->srq;
-	request.sink = &sink;
-	sink.whole = NULL;
-	if (check_psn(&request, kind) != RESPONDER_CHECK_ORDER ||
-	    check_order(&request, kind) != RESPONDER_CHECK_OPERATION ||
-	    check_operation(&request, kind) != RESPONDER_CHECK_RECEIVE ||
-	    check_receive(&request, kind) != RESPONDER_CHECK_TARGET ||
-	    check_target(&request, kind) != RESPONDER_EXECUTE)
+	if (!responder_check_fast(&request, qp, packet, &sink, kind))
 		return false;
 	/* A key may map an aligned remote address to unaligned local memory; such an atomic falls back. */
 	if (message_is_atomic(kind.message) && unlikely((uintptr_t)sink.whole % sizeof(original)))
 		return false;
 	if (kind.message == MESSAGE_READ_REQUEST) {
-		remember_read(&request);
+		responder_remember_read(&request);
 		if (packet->dma_length)
 			stream_copy_whole(place, &sink, packet->dma_length);
 	} else if (message_is_atomic(kind.message)) {
 		original = atomic_execute_word(packet, (uint64_t *)sink.whole);
-		remember(&qp->responder, packet, original);
+		responder_remember(&qp->responder, packet, original);
 		/* The analyzer does not see that this is for those that have a place. */
 		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 		copy_bytes_last(place->whole, (const uint8_t *)&original, sizeof(original));
@@ -294,9 +306,9 @@ SPECIALISED bool responder_execute_fast(struct hca_qp *qp, struct packet *packet
 		stream_copy_whole(&sink, &packet->payload, packet->payload.length);
 		qp->responder.offset += packet->payload.length;
 	}
-	expect_next(&request);
+	responder_expect_next(&request);
 	if (message_has(kind.message, MESSAGE_TAKES_RECEIVE))
-		complete_message(&request, kind);
+		responder_complete_message(&request, kind);
 	return true;
 }
 

@@ -46,7 +46,7 @@ SPECIALISED enum responder_state target_receive(struct request *request, const s
 	uint64_t bytes = header + packet->payload.length;
 	struct walk_access *access;
 
-	if (kind.path == PATH_FAST && !is_receive_of_own_domain(request))
+	if (path_is_fast(kind.path) && !is_receive_of_own_domain(request))
 		return RESPONDER_REFUSE;
 	access = access_of_receive(request);
 	access->unfinished = access->more = !(packet->place & PLACE_LAST);

@@ -99,12 +99,6 @@ static inline bool qp_is_peer_of(const struct hca_qp *qp, const struct hca_qp *s
 	return qp->in_process && qp->attr.dest_qp_num == self->number && !qp->hca->filters && qp_receives(qp);
 }
 
-/**
- * Executes @packet from a requester in this process, for a @qp of RC, and puts the reply into @reply. Returns true if there is a
- * reply. Its header has the fields of AETH and AtomicAckETH, source_qpn, psn, count and place. The lock of @qp is held.
- */
-bool responder_call(struct hca_qp *qp, struct packet *packet, struct packet *reply, struct run *run);
-
 /** Flushes the receive queue (not an SRQ). The lock is held. */
 void responder_flush(struct hca_qp *qp);
 void responder_reset(struct hca_qp *qp);

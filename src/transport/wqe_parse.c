@@ -208,8 +208,8 @@ int wqe_gather_segments(const struct wqe *wqe, const struct walk_access *access,
 			continue;
 		}
 		if (!stream_add_plain(stream, be32toh(segment.lkey), be64toh(segment.addr), bytes, access->more) &&
-		    stream_add_other(stream, be32toh(segment.lkey), be64toh(segment.addr), bytes, bytes_before(wqe, at),
-				     access->more, why))
+		    stream_add_other(stream, be32toh(segment.lkey), be64toh(segment.addr), bytes,
+				     at == wqe->data ? 0 : bytes_before(wqe, at), access->more, why))
 			return MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;
 		at += SEGMENT;
 	}

@@ -87,8 +87,8 @@ SPECIALISED int wqe_take_control(const struct hca_qp *qp, uint16_t index, uint32
 	/* A class that is not executed is allowed on no transport. */
 	if (unlikely(posted > requester->block_count || !wqe->size || blocks > posted || qpn_ds >> 8 != qp->number ||
 		     !(opcode->transports & kind.transport.opcodes)))
-		return kind.path == PATH_FAST ? -EINVAL
-					      : wqe_refuse_control(qp, SPILL(&spilled, wqe), posted, qpn_ds, why);
+		return path_is_fast(kind.path) ? -EINVAL
+					       : wqe_refuse_control(qp, SPILL(&spilled, wqe), posted, qpn_ds, why);
 	wqe->bytes = wqe_block(requester, index);
 	if (unlikely((index & (requester->block_count - 1)) + blocks > requester->block_count))
 		wqe->bytes = wqe_unwrap(requester, index, wqe->size);
