@@ -50,7 +50,7 @@ static enum format parse_format(const char *name)
 	static const char *const names[] = {"sh", "fish", "github", "docker"};
 	enum format format = FORMAT_SH;
 
-	while (name && strcmp(names[format], name))
+	while (name && strcmp(names[format], name) != 0)
 		format++;
 	return format;
 }

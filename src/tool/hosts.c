@@ -360,7 +360,8 @@ static int exit_status(const struct hosts_run *run, int signal_number)
 
 int command_hosts(int argc, char **argv)
 {
-	struct hosts_run run = {0};
+	/* remove_directory() uses it after the return. */
+	static struct hosts_run run;
 	struct settings settings;
 	int signals, signal_number;
 

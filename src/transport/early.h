@@ -5,7 +5,8 @@
  * once the drops were not repaired: they lasted for EARLY_REQUESTS_MS, the requester ran out of retries in this process, or
  * the queue pair was destroyed.
  *
- * The fields are those of struct early in struct hca_qp; the lock of the queue pair covers them, except in early_given_up().
+ * Most queue pairs never drop such a request, so the note of it (hca_qp.early) is allocated with the first one. A function that uses
+ * the note takes it out of the queue pair, so no two threads have it.
  */
 #ifndef SOFTHCA_TRANSPORT_EARLY_H
 #define SOFTHCA_TRANSPORT_EARLY_H
@@ -19,7 +20,7 @@ struct hca_qp;
 struct packet;
 
 struct early {
-	uint64_t since_ns;  /* atomic; when the first request was dropped; 0: none was, or its line is written */
+	uint64_t since_ns;  /* when the first request was dropped */
 	struct refusal why; /* of the first one */
 };
 
@@ -32,7 +33,7 @@ bool early_is_repaired(const struct hca_qp *qp, const struct packet *packet);
  */
 bool early_has_lasted(struct hca_qp *qp, const struct refusal *why);
 
-/** Forgets the requests: @qp receives from now on. The lock is held. */
+/** Forgets the requests: @qp receives from now on. Any thread. */
 void early_end(struct hca_qp *qp);
 
 /** Writes the line that is due if requests for @qp, which stays until this returns, were never repaired. Any thread. */

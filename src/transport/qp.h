@@ -53,8 +53,7 @@ struct requester {
 	bool running;    /* a thread is in requester_run */
 	bool delivering; /* and has let go of the lock: what is in flight is not to be completed by others */
 	bool timer_armed;
-	bool rnr_wait;     /* after an RNR NAK, until its timer has run out: nothing is sent */
-	bool through_keys; /* the latest message of the fast path was not contiguous (fast_path.h) */
+	bool rnr_wait; /* after an RNR NAK, until its timer has run out: nothing is sent */
 	const uint8_t *ring;
 	const uint32_t *dbrec;
 	struct inflight *inflight; /* block_count entries */
@@ -75,6 +74,7 @@ struct requester {
 	bool sees_peer;                 /* the peer was seen on this host, where its end can be seen, too */
 	bool asked_again;               /* for a response that was lost */
 	bool signature_error;           /* atomic; one was found by a WQE of this queue since it last began to run */
+	bool through_keys;              /* the latest message of the fast path was not contiguous (fast_path.h) */
 	uint64_t silent_since_ns;       /* of the timer: nothing was heard since; 0: nothing is waited for */
 	uint64_t mark;                  /* of the link, behind what was sent when the timer was armed (link.mark) */
 	uint64_t peer_progress;         /* what the link said of the peer when the timer last ran out (link.pending) */
@@ -111,8 +111,8 @@ struct responder {
 	bool in_message; /* between the first and the last packet */
 	uint8_t message; /* of the message under way */
 	bool has_receive;
-	bool nak_sent;    /* of a sequence error, or RNR: silent until the expected packet comes (IBTA C9-114) */
-	bool established; /* COMM_EST was raised */
+	bool nak_sent : 1;    /* of a sequence error, or RNR: silent until the expected packet comes (IBTA C9-114) */
+	bool established : 1; /* COMM_EST was raised */
 	uint32_t rkey;
 	uint64_t offset; /* payload bytes of the message so far */
 	uint64_t remote_address;
@@ -218,7 +218,7 @@ struct hca_qp {
 	void *cookie;
 	uint64_t (*wr_id_of)(const void *cookie, uint16_t index);
 	const char *(*umr_name_of)(const void *cookie, uint16_t index);
-	struct early early;    /* requests dropped before it was ready */
+	struct early *early;   /* atomic; requests dropped before it was ready, or NULL (transport/early.h) */
 	uint64_t error_record; /* serial of the explanation of why the QP is in error */
 	struct ibv_qp_cap cap;
 	struct qp_opener *openers; /* &own, but for XRC_RECV */

@@ -71,7 +71,7 @@ class Completion(unittest.TestCase):
             self.assertEqual(self.offered('run', '--profile', *equals, ''), ['connectx', 'man'])
             self.assertEqual(self.offered('run', '--profile', *equals, 'c'), ['connectx'])
             self.assertEqual(self.offered('info', '--mtu', *equals, ''), ['1024', '2048', '256', '4096', '512', 'auto'])
-            self.assertEqual(self.offered('run', '--explain', *equals, ''), ['off', 'one.pcapng', 'softhca', 'stderr', 'two.txt'])
+            self.assertEqual(self.offered('run', '--explain', *equals, ''), ['all', 'off', 'one.pcapng', 'softhca', 'stderr', 'two.txt'])
             self.assertEqual(self.offered('run', '--seed', *equals, ''), [])
             self.assertEqual(self.offered('decode', 'wqe', '--transport', *equals, ''), ['dc', 'rc', 'uc', 'ud', 'xrc'])
             self.assertEqual(self.offered('decode', '--cqe-size', *equals, '1'), ['128'])

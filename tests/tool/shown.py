@@ -96,7 +96,7 @@ NOT_HERE = {
     'docs/benchmarks.md': {'make bench': LONG, 'bench/bench.sh build': LONG, 'make bench-count': LONG},
     'docs/install.md': {'make install': 'builds anew; install.py installs', 'make uninstall': 'install.py removes', 'meson': 'builds anew; install.py installs',
                         'ninja': 'builds anew', 'make deb': LONG, 'make release': LONG, 'apt install': CHANGES_THE_MACHINE},
-    'docs/howto.md': {'softhca on': 'hosts.py does', 'mpirun --mca plm_rsh_agent': 'hosts.py does',
+    'docs/howto.md': {'make clients': LONG, 'softhca on': 'hosts.py does', 'mpirun --mca plm_rsh_agent': 'hosts.py does',
                       'softhca env --format=github': 'GitHub sets the variable'},
     'docs/tutorial.md': {'': 'tutorial.py does, and compares all of the output'},
 }

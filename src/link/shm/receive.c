@@ -144,6 +144,7 @@ static bool parse_record(struct shm_peer *peer, const struct shm_record *record,
 /* Of records of a batch that are for queue pairs of one device. */
 struct tally {
 	struct hca *hca;
+	const struct link *link; /* routes->shm() */
 	uint64_t records, ring_pieces, ring_bytes;
 };
 
@@ -178,7 +179,7 @@ static void turn_to(struct tally *tally, uint32_t qpn)
 	if (hca == tally->hca)
 		return;
 	add_up(tally);
-	*tally = (struct tally){.hca = hca};
+	*tally = (struct tally){.hca = hca, .link = tally->link};
 }
 
 static void handle(struct shm_peer *peer, const struct shm_record *record, struct run *run, struct tally *tally)
@@ -238,7 +239,7 @@ SPECIALISED bool take_as(struct shm_peer *peer, struct run *run, struct tally *t
 				  lines ? in->ring->data + (uint64_t)line * SHM_LINE : slot->bytes + bytes, length);
 	}
 	packet->mtu = 0;
-	packet->link = routes->shm();
+	packet->link = tally->link;
 	packet->connection = peer->host->serial;
 	packet->path = &no_path;
 	if (unlikely(the_registry.count > 1))
@@ -314,7 +315,7 @@ static __attribute__((noinline)) bool take_other(struct shm_peer *peer, struct r
 /* One is there. */
 static void take_records(struct shm_peer *peer, struct run *run)
 {
-	struct tally tally = {.hca = first_device()};
+	struct tally tally = {.hca = first_device(), .link = routes->shm()};
 	uint32_t taken = 0;
 
 	/* A peer that sends is awake. */
