@@ -41,6 +41,8 @@ if [ $hosts = two ]; then
 	$there ip link set lo up
 	$there ip addr add 10.77.0.2/24 dev b0
 	$there ip link set b0 up
+	# Its address is a GID once the interface has a carrier.
+	until ip link show a0 | grep -q LOWER_UP; do sleep 0.05; done
 fi
 
 "$directory/t10dif_target" $address 0 1024 >"$output" &

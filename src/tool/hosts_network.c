@@ -3,15 +3,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <net/if.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tool/hosts.h"
@@ -20,6 +24,9 @@
 /* Addresses: 10.99.0.N and fd00:99::N; the bridge has none. */
 #define NETWORK_IPV4 "10.99.0"
 #define NETWORK_IPV6 "fd00:99:"
+
+/* Of 2 ms each: two seconds. */
+enum { CARRIER_NAPS = 1000 };
 
 /* ---- namespaces ---------------------------------------------------------------------------------------------------- */
 
@@ -168,6 +175,21 @@ static void disable_duplicate_address_detection(void)
 	close(file);
 }
 
+/* The address of an interface becomes a GID once it has a carrier, which the kernel reports a moment after `link set up`. */
+static void wait_for_carrier(void)
+{
+	const struct timespec nap = {.tv_nsec = 2000000};
+	struct ifreq request = {.ifr_name = "eth0"};
+	int probe = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	for (int i = 0; i < CARRIER_NAPS && probe >= 0; i++) {
+		if (ioctl(probe, SIOCGIFFLAGS, &request) || request.ifr_flags & IFF_RUNNING)
+			break;
+		nanosleep(&nap, NULL);
+	}
+	close(probe);
+}
+
 void hosts_set_addresses(uint32_t number)
 {
 	char ipv6[128];
@@ -180,6 +202,7 @@ void hosts_set_addresses(uint32_t number)
 	/* Some machines have no IPv6. */
 	snprintf(ipv6, sizeof(ipv6), "addr add " NETWORK_IPV6 ":%x/64 dev eth0 nodad\n", number);
 	run_ip(ipv6, true);
+	wait_for_carrier();
 }
 
 void hosts_write_names(const struct hosts_run *run)
