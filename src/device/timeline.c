@@ -108,20 +108,38 @@ static bool take_chunk(struct epoch_slot *slot)
 	return false;
 }
 
-/* Both clocks at one time: of several tries that between whose two looks at the ticks there were the fewest. */
-static void read_clocks(uint64_t *ticks, uint64_t *ns)
+static uint64_t monotonic_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+static uint64_t realtime_ns(void)
+{
+	return clock_ns(CLOCK_REALTIME);
+}
+
+/*
+ * Reads two clocks at the same time: @other between two reads of @clock. The thread may lose its processor between them, so of several
+ * attempts it takes the one whose two reads are closest.
+ */
+SPECIALISED void read_together(uint64_t (*clock)(void), uint64_t (*other)(void), uint64_t *time, uint64_t *other_time)
 {
 	uint64_t least = UINT64_MAX;
 
 	for (int i = 0; i < CLOCK_TRIES; i++) {
-		uint64_t before = timeline_now(), between = clock_ns(CLOCK_MONOTONIC), after = timeline_now();
+		uint64_t before = clock(), between = other(), after = clock();
 
 		if (after - before >= least)
 			continue;
 		least = after - before;
-		*ticks = before + least / 2;
-		*ns = between;
+		*time = before + least / 2;
+		*other_time = between;
 	}
+}
+
+static void read_clocks(uint64_t *ticks, uint64_t *ns)
+{
+	read_together(timeline_now, monotonic_ns, ticks, ns);
 }
 
 static void put_clock(struct epoch_slot *slot)
@@ -182,14 +200,14 @@ static void read_line(const char *path, char *out, size_t size)
 
 static void fill_head(struct timeline_head *head)
 {
-	uint64_t monotonic = clock_ns(CLOCK_MONOTONIC);
+	uint64_t monotonic = 0;
 
+	read_together(monotonic_ns, realtime_ns, &monotonic, &head->started);
 	head->version = TIMELINE_VERSION;
 	head->clock = timeline_ticks ? TIMELINE_CLOCK_TICKS : TIMELINE_CLOCK_NS;
 	head->chunks = file.chunks;
 	head->qp_rows = TUNABLE_TIMELINE_QPS;
 	head->process = (uint32_t)getpid();
-	head->started = clock_ns(CLOCK_REALTIME);
 	head->realtime_offset = (int64_t)(head->started - monotonic);
 	gethostname(head->host, sizeof(head->host) - 1);
 	snprintf(head->program, sizeof(head->program), "%s", program_invocation_short_name);
