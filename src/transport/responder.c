@@ -111,6 +111,17 @@ static bool is_own_peer(const struct hca_qp *qp)
 }
 
 /*
+ * The NAK of @packet goes to the queue pair of @responder itself. Its requester completes the refused request with the status of the
+ * NAK, and then enters ERR. Until then the responder executes and answers nothing, neither later requests nor the refused one if it is
+ * sent again: the packet that it expects never comes, and it has sent its NAK.
+ */
+static void await_own_nak(struct responder *responder, const struct packet *packet)
+{
+	responder->expected_psn = psn_add(packet->psn, -(PSN_MASK / 4) & PSN_MASK);
+	responder->nak_sent = true;
+}
+
+/*
  * A datagram or an unreliable message that breaks a rule is dropped (IBTA 9.8.2.2, 9.8.3.2); only a receive whose memory
  * cannot be written ends in error, and with it the QP. A reliable one is refused with a NAK, and the QP goes to ERR; a DCT
  * serves its other initiators on.
@@ -155,12 +166,8 @@ static enum responder_state refuse(struct request *request)
 		return RESPONDER_DONE;
 	if (request->event != QP_EVENT_COUNT)
 		qp_raise(qp, request->event);
-	/*
-	 * The NAK goes to this queue pair. Its requester completes the refused request with the status of the NAK, and then enters ERR;
-	 * until then nothing else is answered, which would replace the NAK.
-	 */
 	if (is_own_peer(qp))
-		request->responder->nak_sent = true;
+		await_own_nak(request->responder, request->packet);
 	else
 		qp_enter_error(qp, record);
 	return RESPONDER_DONE;

@@ -259,6 +259,7 @@ int main(int argc, char **argv)
 	if (!receive_all(end.socket, &byte, 1))
 		die("the target has gone");
 	requester(&end);
+	memory_free(end.mr);
 	process_kill(&process);
 	printf("1..1\nok 1 - both ends name each other\n");
 	return 0;
