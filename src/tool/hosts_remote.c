@@ -396,6 +396,7 @@ int command_on(int argc, char **argv)
 		arguments = in_shell;
 	}
 	requester_send(connection, arguments);
+	free(in_shell[2]);
 	status = requester_wait(connection);
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
