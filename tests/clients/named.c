@@ -223,7 +223,7 @@ static void requester(struct end *end)
 	if (!ah)
 		die("ibv_create_ah");
 	write_in_vain(
-		end, REFUSED, end->peer.rkey + 1, IBV_WC_REM_ACCESS_ERR, "NAK_REMOTE_ACCESS",
+		end, REFUSED, end->peer.rkey ^ 1, IBV_WC_REM_ACCESS_ERR, "NAK_REMOTE_ACCESS",
 		/* Over shared memory the rule travels with the NAK; packets between hosts have no place for it. */
 		end->other_host ? "refused packet 0x64: remote access error"
 				: "refused packet 0x64, by its rule 3 KEY_STALE: remote access error");
