@@ -56,8 +56,8 @@ static int is_preload(struct dl_phdr_info *info, size_t size, void *unused)
 }
 
 /*
- * Refuses a kind of socket that is no rsocket. librspreload asks for each socket(2) of the program and takes one of the kernel's then:
- * no mistake, and no line.
+ * Refuses a kind of socket that rsockets do not have. librspreload calls this for each socket(2) of the program, and falls back to a
+ * socket of the kernel. That is not a mistake, so it has no line.
  */
 static int refuse_kind(int domain, int type, int protocol)
 {

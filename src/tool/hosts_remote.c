@@ -124,7 +124,10 @@ static bool request_send(int socket, const struct request *request)
 	return sendmsg(socket, &message, MSG_NOSIGNAL) == sizeof(*request);
 }
 
-/* Returns true if a well-formed request arrived with three descriptors, which are the caller's to close. */
+/*
+ * Returns true if a well-formed request arrived with three descriptors. Those that arrived replace the -1 in @streams, also with a
+ * malformed request, and are the caller's to close.
+ */
 static bool request_receive(int socket, struct request *request, int streams[STREAMS])
 {
 	struct iovec bytes = {request, sizeof(*request)};
@@ -136,11 +139,10 @@ static bool request_receive(int socket, struct request *request, int streams[STR
 	ssize_t received = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_WAITALL);
 	struct cmsghdr *part = CMSG_FIRSTHDR(&message);
 
-	if (received != sizeof(*request) || !part || part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS ||
-	    part->cmsg_len != CMSG_LEN(STREAMS * sizeof(int)))
-		return false;
-	memcpy(streams, CMSG_DATA(part), STREAMS * sizeof(int));
-	return request->arguments && request->arguments <= MOST_STRINGS && request->variables <= MOST_STRINGS &&
+	if (part && part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS)
+		memcpy(streams, CMSG_DATA(part), part->cmsg_len - CMSG_LEN(0));
+	return received == sizeof(*request) && streams[STREAMS - 1] >= 0 && request->arguments &&
+	       request->arguments <= MOST_STRINGS && request->variables <= MOST_STRINGS &&
 	       request->bytes <= MOST_STRING_BYTES;
 }
 
@@ -214,7 +216,7 @@ bool hosts_serve(int listener, struct hosts_command *command)
 {
 	/* A requester that stops in the middle of its request must not stop the host. */
 	const struct timeval patience = {.tv_sec = 5};
-	int streams[STREAMS];
+	int streams[STREAMS] = {-1, -1, -1};
 	struct request request;
 
 	command->socket = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
@@ -222,11 +224,11 @@ bool hosts_serve(int listener, struct hosts_command *command)
 		return false;
 	setsockopt(command->socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	command->pid = -1;
-	if (request_receive(command->socket, &request, streams)) {
+	if (request_receive(command->socket, &request, streams))
 		command->pid = command_start(command->socket, &request, streams);
-		for (int i = 0; i < STREAMS; i++)
+	for (int i = 0; i < STREAMS; i++)
+		if (streams[i] >= 0)
 			close(streams[i]);
-	}
 	if (command->pid < 0)
 		close(command->socket);
 	return command->pid >= 0;

@@ -69,7 +69,7 @@ struct capture;
  */
 struct capture *capture_begin(FILE *file, struct input *begin);
 
-/** Reads the next packet. CAPTURE_END: there are no more; CAPTURE_BROKEN: it is damaged there, and no more can be read. */
+/** Reads the next packet. Returns CAPTURE_END after the last one, CAPTURE_BROKEN if the file is damaged at this point. */
 enum capture_result capture_next(struct capture *capture, struct capture_packet *packet);
 
 /** Frees @capture. */

@@ -56,8 +56,8 @@ static void drop_from(const struct packet *packet, struct hca *hca, bool expecte
 				    {(packet)->message, sender, (packet)->destination_qpn, 0, 0, 0, ##__VA_ARGS__}})
 
 /*
- * @qp does not receive. That is no mistake of a queue pair in ERR, whose record says why, and all that comes later follows from that; nor
- * of a response that no request waits for, nor of a request that RC repairs.
+ * Drops @packet, because @qp does not receive in its state. Three cases are not mistakes: a queue pair in ERR, whose own record has the
+ * reason; a response without a request; a request that RC repeats.
  */
 static void drop_by_state(const struct packet *packet, struct hca_qp *qp)
 {

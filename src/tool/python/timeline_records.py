@@ -97,7 +97,7 @@ class Reader:
             raise Failure('these scripts are of another version of softhca')
 
     def started(self, path):
-        """When the process of the file @path began, ns of CLOCK_REALTIME, or None if it is no such file."""
+        """When the process of the file @path began, ns of CLOCK_REALTIME, or None if it is not a file of records."""
         try:
             # Not a pipe or a terminal, which would be waited for.
             with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), 'rb') as file:
