@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "cm/manager.h"
-#include "hca/hca.h"
+#include "process/commands.h"
 #include "world.h"
 
 enum { A, B, C, HOSTS };

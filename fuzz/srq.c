@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "abi/entry_points.h"
-#include "device/device.h"
+#include "hca/hca.h"
 #include "verbs/ops.h"
 #include "verbs/srq.h"
 #include "world.h"

@@ -17,7 +17,7 @@
 #include "transport/run.h"
 #include "core/epoch.h"
 #include "core/tunables.h"
-#include "device/progress.h"
+#include "progress/progress.h"
 #include "filter/faults.h"
 #include "filter/filter.h"
 #include "link/host/table.h"

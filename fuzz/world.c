@@ -9,9 +9,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "hca/hca.h"
+#include "process/commands.h"
 #include "mkey/bsf.h"
-#include "device/device.h"
+#include "hca/hca.h"
 
 #define PAGE 4096u
 #define PAGES 16

@@ -4,7 +4,7 @@
  * of QPs of each type. Made once; world_reset() brings all of it back to the same state, with the same numbers, so that
  * an input does the same every time, and make-seeds.py can name keys and addresses.
  *
- * It reaches the device as a driver does (hca/hca.h), and into its structures where a reset or a check needs it.
+ * It reaches the device as a driver does (process/commands.h), and into its structures where a reset or a check needs it.
  */
 #ifndef SOFTHCA_FUZZ_WORLD_H
 #define SOFTHCA_FUZZ_WORLD_H

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "process/commands.h"
 #include "hca/hca.h"
-#include "device/device.h"
 #include "transport/dci.h"
 #include "transport/dct.h"
 #include "transport/transport.h"

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/counters.h"
+#include "observe/counters.h"
 #include "filter/faults.h"
 #include "filter/filter.h"
-#include "hca/report.h"
+#include "process/report.h"
 #include "verbs/objects.h"
 
 size_t softhca_read_counters(struct ibv_context *context, struct softhca_counter *out, size_t max,

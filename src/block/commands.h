@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The commands of encryption: logins and DEKs; see hca/hca.h. */
+/* The commands of encryption: logins and DEKs; see process/commands.h. */
 #ifndef SOFTHCA_BLOCK_COMMANDS_H
 #define SOFTHCA_BLOCK_COMMANDS_H
 

@@ -8,7 +8,7 @@
 
 #include "core/epoch.h"
 #include "block/commands.h"
-#include "device/device.h"
+#include "hca/hca.h"
 
 static void dek_free(struct dek *dek)
 {

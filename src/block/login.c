@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Crypto logins, and DEKs as programs bring them: plaintext or wrapped (hca/hca.h, "encryption"). */
+/* Crypto logins, and DEKs as programs bring them: plaintext or wrapped (process/commands.h, "encryption"). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "block/cipher.h"
 #include "block/import_keys.h"
 #include "block/commands.h"
-#include "device/device.h"
+#include "hca/hca.h"
 #include "explain/refusal.h"
 
 /* AES key wrap puts 8 bytes in front (RFC 3394). */

@@ -175,7 +175,7 @@ void cm_host_refuses(struct cm *cm, const union ibv_gid *gid);
 void cm_leave(struct cm *cm);
 
 /**
- * In a forked child: the connections are the parent's. As cm_leave(), but sends nothing. The lock is free (hca/fork.c).
+ * In a forked child: the connections are the parent's. As cm_leave(), but sends nothing. The lock is free (process/fork.c).
  */
 void cm_after_fork(struct cm *cm);
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cm/timeouts.h"
-#include "device/counters.h"
+#include "observe/counters.h"
 
 #define ID_OF(entry, member) ((struct cm_id *)((char *)(entry)-offsetof(struct cm_id, member)))
 

@@ -36,9 +36,9 @@ struct epoch_slot {
 	uint32_t owned;     /* atomic; 1: belongs to a living thread */
 	uint32_t waits;     /* atomic; 1: in epoch_wait */
 	uint32_t thread;    /* atomic; id of the owning thread, only if there is no key that detaches it; else 0 */
-	uint32_t works;     /* atomic; of its threads, see progress_worked() (device/progress.h) */
-	uint64_t *counters; /* atomic; what its threads have counted (device/counters.h), or NULL */
-	/* Where its thread records next, and till where, and when it last recorded the clock; device/timeline.h */
+	uint32_t works;     /* atomic; of its threads, see progress_worked() (progress/progress.h) */
+	uint64_t *counters; /* atomic; what its threads have counted (observe/counters.h), or NULL */
+	/* Where its thread records next, and till where, and when it last recorded the clock; observe/timeline.h */
 	struct timeline_record *timeline_next, *timeline_end;
 	uint64_t timeline_clock;
 	uint32_t timeline_lap;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Timers of a device. The device thread (device/progress.h) fires them; arming the first one starts it.
+ * Timers of a device. The device thread (progress/progress.h) fires them; arming the first one starts it.
  *
  * A timer is embedded in its object. Its function runs on the device thread, inside no epoch section. After
  * timer_cancel() returned, the function does not run and will not run. Locks: timers.lock is a leaf, except that
@@ -20,7 +20,7 @@
 
 #include "core/timer_wheel.h"
 
-/* The thread that fires timers, as those that arm one see it: the device thread (device/progress.h). */
+/* The thread that fires timers, as those that arm one see it: the device thread (progress/progress.h). */
 struct timer_thread {
 	/** Starts it, if it does not run. Returns 0 or -EAGAIN. Any thread. */
 	int (*start)(void);

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "device/program_memory.h"
+#include "progress/program_memory.h"
 #include "explain/explain.h"
 #include "format/qp_types.h"
 

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "device/device.h"
+#include "hca/hca.h"
 
 int devx_open(struct hca *hca, struct hca_context *verbs, struct devx **out)
 {

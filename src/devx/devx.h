@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "hca/hca.h"
+#include "process/commands.h"
 
 struct devx;
 struct devx_channel;

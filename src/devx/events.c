@@ -12,7 +12,7 @@
 
 #include "core/cancellation.h"
 #include "core/descriptor.h"
-#include "device/program_memory.h"
+#include "progress/program_memory.h"
 #include "devx/command.h"
 #include "explain/explain.h"
 

@@ -5,7 +5,7 @@
  */
 #include "devx/command.h"
 
-#include "device/device.h"
+#include "hca/hca.h"
 
 /* Where a command has the key, or the credential; behind it there is as much as its kind takes. */
 enum { AT_KEY = 80, KEYTAG_BYTES = 8, WRAP_BYTES = 8, CREDENTIAL_BYTES = 48 };

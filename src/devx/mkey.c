@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "core/limits.h"
-#include "device/program_memory.h"
+#include "progress/program_memory.h"
 #include "format/key_kinds.h"
 
 enum { AT_ENTRIES = 272, ENTRY_BYTES = 16, PAGE_BYTES = 4096 };

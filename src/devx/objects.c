@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "device/device.h"
+#include "hca/hca.h"
 
 void devx_object_enter(struct devx *devx, struct devx_object *object)
 {

@@ -8,7 +8,7 @@
 
 #include "core/cancellation.h"
 #include "core/limits.h"
-#include "device/program_memory.h"
+#include "progress/program_memory.h"
 #include "explain/explain.h"
 
 struct response {

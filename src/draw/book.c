@@ -12,8 +12,8 @@
 
 #include "core/epoch.h"
 #include "core/limits.h"
-#include "device/device.h"
-#include "device/key_observer.h"
+#include "hca/hca.h"
+#include "observe/key_observer.h"
 #include "draw/files.h"
 #include "draw/svg.h"
 #include "draw/text.h"

@@ -5,7 +5,7 @@
 
 #include "draw/parts.h"
 #include "draw/words.h"
-#include "device/device.h"
+#include "hca/hca.h"
 #include "explain/rules.h"
 
 bool refused_by_key(const struct sitter *sitter)

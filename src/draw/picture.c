@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-#include "device/device.h"
+#include "hca/hca.h"
 #include "draw/parts.h"
 #include "draw/words.h"
 #include "explain/names.h"

@@ -10,8 +10,8 @@
 #include "explain/log.h"
 #include "explain/sink.h"
 #include "core/compiler.h"
-#include "device/device.h"
-#include "device/key_observer.h"
+#include "hca/hca.h"
+#include "observe/key_observer.h"
 
 #define OWN_RECORDS 1024
 #define OTHERS_RECORDS 256

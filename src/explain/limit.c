@@ -2,8 +2,8 @@
 /* How often others can make the device explain, see limit.h. */
 #include "explain/limit.h"
 
-#include "device/counters.h"
-#include "device/device.h"
+#include "observe/counters.h"
+#include "hca/hca.h"
 #include "explain/log.h"
 
 bool explain_may(struct hca *hca, enum explain_rule rule, uint32_t most)

@@ -18,8 +18,8 @@
 #include "explain/output.h"
 #include "explain/rules.h"
 #include "explain/search.h"
-#include "device/device.h"
-#include "device/progress.h"
+#include "hca/hca.h"
+#include "progress/progress.h"
 
 #include <infiniband/mlx5dv.h>
 

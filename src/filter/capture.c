@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "explain/log.h"
-#include "device/device.h"
+#include "hca/hca.h"
 #include "filter/capture_ethernet.h"
 #include "wire/roce.h"
 #include "wire/run.h"

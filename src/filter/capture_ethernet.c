@@ -2,7 +2,7 @@
 /* Headers of a captured packet, see capture_ethernet.h. */
 #include "filter/capture_ethernet.h"
 
-#include "device/device.h"
+#include "hca/hca.h"
 
 #define MAC_BYTES 6
 #define ETHERTYPE_IPV4 0x0800

@@ -3,7 +3,7 @@
 #ifndef SOFTHCA_FILTER_CAPTURE_ETHERNET_H
 #define SOFTHCA_FILTER_CAPTURE_ETHERNET_H
 
-#include "device/gid.h"
+#include "hca/gid.h"
 #include "wire/ip.h"
 
 struct hca;

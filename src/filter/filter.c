@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "device/counters.h"
+#include "observe/counters.h"
 #include "filter/filter_parts.h"
 
 /* ---- sending ---------------------------------------------------------------------------------------------------- */

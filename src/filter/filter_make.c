@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/epoch.h"
-#include "device/grants.h"
+#include "hca/grants.h"
 #include "filter/capture.h"
 #include "filter/filter_parts.h"
 
@@ -28,7 +28,7 @@ static struct filters *filters_new(struct hca *hca)
 }
 
 /*
- * The filters of @hca, made if there are none. What others were granted is taken back then (device/grants.h): a filter sees packets. The
+ * The filters of @hca, made if there are none. What others were granted is taken back then (hca/grants.h): a filter sees packets. The
  * responder grants nothing from now on.
  */
 static struct filters *want_filters(struct hca *hca)

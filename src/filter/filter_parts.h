@@ -12,7 +12,7 @@
 
 #include <pthread.h>
 
-#include "device/device.h"
+#include "hca/hca.h"
 #include "filter/filter.h"
 #include "filter/frame.h"
 
@@ -88,7 +88,7 @@ bool filter_drain(struct hca *hca, struct run *run);
 
 /**
  * A packet arrived over a link other than the local one; its payload is plain memory. For the capture, which has it written
- * by filter_handled(), when it was handled and what became of it is known. Of pollers only (device/progress.h); no lock held.
+ * by filter_handled(), when it was handled and what became of it is known. Of pollers only (progress/progress.h); no lock held.
  */
 void filter_received(struct hca *hca, const struct packet *packet);
 void filter_handled(struct hca *hca);

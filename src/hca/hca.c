@@ -1,237 +1,124 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The registry of the process and the making of its devices, see hca.h and device.h. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/random.h>
-
-#include "device/grants.h"
+/* The properties of a device, its contexts and protection domains; see device.h and commands.h. */
 #include "hca/hca.h"
-#include "block/import_keys.h"
-#include "explain/log.h"
-#include "explain/sink.h"
-#include "core/cancellation.h"
-#include "device/device.h"
-#include "device/identity.h"
-#include "hca/fork.h"
-#include "hca/manager.h"
-#include "hca/memory_fault.h"
-#include "wire/mad.h"
-#include "core/descriptor.h"
-#include "core/limits.h"
-#include "core/lock.h"
-#include "device/progress.h"
-#include "device/timeline.h"
-#include "draw/book.h"
-#include "transport/qp.h"
-#include "device/counter_file.h"
-#include "device/counters.h"
-#include "filter/filter.h"
-#include "link/host/host.h"
-#include "hca/route.h"
-#include "link/shm/shm.h"
-#include "mkey/ended.h"
-#include "mkey/refused.h"
-#include "transport/run.h"
-#include "wire/link.h"
-#include "link/udp/udp.h"
-#include "hca/report.h"
 
-/*
- * Indices begin above 15 so that no key's number is mistaken for the mark of a repeat block (mkey/layout.c) or for
- * MLX5_INVALID_LKEY (0x100). QP numbers 0 and 1 are the management QPs; programs take small numbers for special ones.
- */
-#define FIRST_KEY 16
-#define FIRST_QPN 0x40
-#define FIRST_NUMBER 1
-#define FIRST_PD 1
+#include <errno.h>
+#include <stdlib.h>
 
-static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool registry_made; /* atomic; not before all devices are there */
+#include "core/epoch.h"
 
-static uint64_t random_seed(const struct settings *settings)
+uint64_t hca_random(struct hca *hca)
 {
-	uint64_t seed = settings->seed;
+	/* splitmix64 over a shared counter: any thread, reproducible under a seed when one thread asks. */
+	uint64_t z = __atomic_add_fetch(&hca->random_state, 0x9e3779b97f4a7c15, __ATOMIC_RELAXED);
 
-	if (!seed && getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
-		seed = clock_now_ns();
-	return seed ? seed : 1;
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
 }
 
-/* The tag that the first key of each index has: whoever has seen one rkey of a process cannot tell those of another. */
-static uint8_t *random_tags(struct hca *hca)
+const char *hca_name(const struct hca *hca)
 {
-	uint8_t *tags = malloc(ID_LEAF_SIZE);
-
-	for (size_t i = 0; tags && i < ID_LEAF_SIZE; i++)
-		tags[i] = (uint8_t)hca_random(hca);
-	return tags;
+	return hca->name;
 }
 
-/* As an adapter without a crypto officer: without its file the device is there, and nobody can log in. */
-static void load_import_keys(struct hca *hca)
+const struct settings *hca_settings(const struct hca *hca)
 {
-	char error[5000];
-
-	if (hca->settings.crypto != CRYPTO_WRAPPED)
-		return;
-	hca->import_keys = calloc(1, sizeof(*hca->import_keys));
-	if (hca->import_keys && import_keys_load(hca->import_keys, hca->settings.crypto_file, error, sizeof(error)))
-		explain_log_note(hca->explain_log, error);
+	return &hca->settings;
 }
 
-/* A device without its faults, its capture or its drawings is a device all the same. */
-static void make_filters(struct hca *hca)
+__be64 hca_guid(const struct hca *hca)
 {
-	char error[5000];
-
-	if (filters_init(hca, error, sizeof(error)))
-		explain_log_note(hca->explain_log, error);
-	if (key_book_init(hca, error, sizeof(error)))
-		explain_log_note(hca->explain_log, error);
-	if (strcmp(hca->settings.counters, "off") != 0 || hca->filters || hca->key_book ||
-	    explain_sink_is_on(the_registry.sink))
-		report_at_exit();
+	return hca->guid;
 }
 
-/* Once for each. Other threads may be at it, and hold locks; an explanation takes leaves only. */
-static void explain_lost_descriptor(int fd)
+uint64_t hca_clock_ns(const struct hca *hca)
 {
-	EXPLAIN(&the_registry.devices[0], (&(const struct explain_subject){0}), RULE_DESCRIPTOR_LOST, (uint64_t)fd);
+	(void)hca;
+	return clock_now_ns();
 }
 
-static int hca_init(struct hca *hca, size_t index, const struct settings *settings)
+const struct hca_gid *hca_gids(const struct hca *hca, size_t *count)
 {
-	hca->index = index;
-	hca->settings = *settings;
-	snprintf(hca->name, sizeof(hca->name), "%s%zu", settings->device_name, index);
-	hca->random_state = random_seed(settings) + index;
-	hca->key_tags = random_tags(hca);
-	if (!hca->key_tags)
+	*count = hca->gid_count;
+	return hca->gids;
+}
+
+int hca_open(struct hca *hca, struct event_queue *async, struct hca_context **out)
+{
+	struct hca_context *context = calloc(1, sizeof(*context));
+
+	if (!context)
 		return -ENOMEM;
-	hca->explain_log = explain_log_new(the_registry.sink);
-	if (!hca->explain_log) {
-		free(hca->key_tags);
-		return -ENOMEM;
-	}
-	load_import_keys(hca);
-	hca->gid_count = gid_discover(settings->gids, hca->gids);
-	hca->guid = identity_guid(hca->gids, index);
-	id_table_init(&hca->keys, FIRST_KEY, 1u << ID_BITS);
-	id_table_begin_at(&hca->keys, FIRST_KEY + (uint32_t)(hca_random(hca) % ((1u << ID_BITS) - FIRST_KEY)));
-	for (size_t i = 0; i < HCA_KEY_LOCKS; i++)
-		queue_lock_init(&hca->key_locks[i], LOCK_LEVEL_KEY, false);
-	id_table_init(&hca->cqs, FIRST_NUMBER, LIMIT_MAX_CQ);
-	id_table_init(&hca->srqs, FIRST_NUMBER, LIMIT_MAX_SRQ);
-	id_table_init(&hca->psvs, FIRST_NUMBER, 1u << ID_BITS);
-	id_table_init(&hca->pds, FIRST_PD, FIRST_PD + LIMIT_MAX_PD);
-	id_table_init(&hca->deks, FIRST_NUMBER, (1u << LIMIT_LOG_MAX_DEK) + FIRST_NUMBER);
-	dm_pool_init(&hca->dm);
-	timers_init(&hca->timers, &progress_timer_thread);
-	watcher_init(&hca->watcher);
-	pthread_mutex_init(&hca->lock, NULL);
-	pthread_mutex_init(&hca->psv_lock, NULL);
-	pthread_mutex_init(&hca->atomic_lock, NULL);
-	pthread_mutex_init(&hca->refused_lock, NULL);
-	hca->refused = refused_ring_new();
-	hca->ended = ended_ring_new();
-	make_filters(hca);
+	context->hca = hca;
+	context->async = async;
+	*out = context;
 	return 0;
 }
 
-void registry_before_fork(void)
+int hca_close(struct hca_context *context)
 {
-	pthread_mutex_lock(&registry_lock);
+	if (reference_count(&context->references))
+		return -EBUSY;
+	free(context);
+	return 0;
 }
 
-void registry_after_fork(bool child)
+int hca_pd_alloc(struct hca_context *context, struct hca_pd **out)
 {
-	(void)child;
-	pthread_mutex_unlock(&registry_lock);
-}
+	struct hca_pd *pd = calloc(1, sizeof(*pd));
+	struct hca *hca = context->hca;
 
-static void read_settings(struct settings *settings, char *errors, size_t size)
-{
-	size_t used = 0;
-
-	settings_default(settings);
-	for (int i = 0; i < SETTING_COUNT; i++) {
-		char error[256];
-
-		if (!setting_from_environment(settings, i, error, sizeof(error)))
-			continue;
-		used += (size_t)snprintf(errors + used, size - used, "%s%s", used ? "; " : "", error);
-		if (used >= size)
-			used = size - 1;
+	if (!pd)
+		return -ENOMEM;
+	if (id_table_alloc(&hca->pds, &pd->number)) {
+		free(pd);
+		return -ENOMEM;
 	}
+	pd->context = context;
+	reference_get(&context->references);
+	id_table_publish(&hca->pds, pd->number, pd);
+	*out = pd;
+	return 0;
 }
 
-/* The number of devices is that of the first try, also if the environment changes. Returns false without memory. */
-static bool make_registry(void)
+struct hca_pd *hca_pd_find(const struct hca_context *context, uint32_t number)
 {
-	static size_t wanted, ready;
-	struct settings settings;
-	char errors[1024] = "", error[512] = "";
+	struct hca_pd *pd;
 
-	delivery = &transport_delivery;
-	routes = &device_routes;
-	management = &process_management;
-	host_carrier = &shm_carrier;
-	grants = &shm_grants;
-	progress_in_run = run_around;
-	read_settings(&settings, errors, sizeof(errors));
-	timeline_open(&settings, error, sizeof(error));
-	if (!the_registry.sink && !(the_registry.sink = explain_sink_new(&settings)))
-		return false;
-	if (!the_registry.devices) {
-		the_registry.devices = calloc(settings.devices, sizeof(struct hca));
-		wanted = settings.devices;
-	}
-	if (explain_sink_is_on(the_registry.sink))
-		memory_fault_explain();
-	while (the_registry.devices && ready < wanted && !hca_init(&the_registry.devices[ready], ready, &settings))
-		ready++;
-	if (!the_registry.devices || ready < wanted)
-		return false;
-	/* A process that no other can reach may use any numbers. */
-	if (settings.link == LINK_LOCAL)
-		id_table_init(&the_registry.qps, FIRST_QPN, LIMIT_MAX_QP);
-	else
-		id_table_init_from(&the_registry.qps, &qp_numbers, QP_NUMBERS_REST);
-	descriptor_set_report(explain_lost_descriptor);
-	the_registry.has_barrier = barrier_on_all_cpus();
-	if (errors[0])
-		explain_log_note(the_registry.devices[0].explain_log, errors);
-	if (error[0])
-		explain_log_note(the_registry.devices[0].explain_log, error);
-	if (!the_registry.counters)
-		the_registry.counters = counter_file_make(wanted);
-	the_registry.count = wanted;
-	return true;
+	epoch_enter();
+	pd = id_table_find(&context->hca->pds, number);
+	epoch_leave();
+	return pd && pd->context == context ? pd : NULL;
 }
 
-/* What fails for want of memory is tried again by the next call; until then there is no device. */
-struct registry *registry(void)
+int hca_pd_dealloc(struct hca_pd *pd)
 {
-	if (!__atomic_load_n(&registry_made, __ATOMIC_ACQUIRE)) {
-		WITHOUT_CANCELLATION;
-
-		fork_handle();
-		pthread_mutex_lock(&registry_lock);
-		if (!registry_made)
-			__atomic_store_n(&registry_made, make_registry(), __ATOMIC_RELEASE);
-		pthread_mutex_unlock(&registry_lock);
-	}
-	return &the_registry;
+	if (reference_count(&pd->references))
+		return -EBUSY;
+	id_table_unpublish(&pd->context->hca->pds, pd->number);
+	id_table_release(&pd->context->hca->pds, pd->number);
+	reference_put(&pd->context->references);
+	free(pd);
+	return 0;
 }
 
-size_t hca_count(void)
+uint32_t hca_pd_number(const struct hca_pd *pd)
 {
-	return registry()->count;
+	return pd->number;
 }
 
-struct hca *hca_device(size_t index)
+struct hca *hca_pd_device(const struct hca_pd *pd)
 {
-	return index < registry()->count ? &the_registry.devices[index] : NULL;
+	return pd->context->hca;
+}
+
+int hca_dm_alloc(struct hca_context *context, size_t length, uint32_t log_align, void **addr)
+{
+	return dm_pool_alloc(&context->hca->dm, length, log_align, addr);
+}
+
+void hca_dm_free(struct hca_context *context, void *addr, size_t length)
+{
+	dm_pool_free(&context->hca->dm, addr, length);
 }

@@ -1,30 +1,135 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The device as its driver sees it: commands (create, modify, destroy …), doorbells, and nothing else. What a command
- * does not carry goes through rings of genuine mlx5 format in memory that the driver owns (mlx5-formats 1 to 3).
+ * Inside the device: struct hca and what hangs on it; of the layers above, pointers that only they look behind. Not for
+ * the driver.
  *
- * Objects are created and destroyed by the driver through this header; the device owns their inner state. Destroy calls
- * return -EBUSY while another object refers to the object (a PD with keys, a CQ with QPs). The driver's ring memory
- * must stay valid until the destroy call returned.
- *
- * Locks: every object brings its own; commands may be called from any thread, doorbells too. Callbacks (wr_id_of, those
- * of the resize commands) run under a lock of the device: they call no command and take no lock.
- *
- * Errors: 0 or -errno. A refusal leaves an explanation record (explain/explain.h).
+ * The registry (one per process, registry()) holds the devices and what is unique per host: QP numbers. Everything
+ * else belongs to a struct hca, which lives until the process ends.
  */
 #ifndef SOFTHCA_HCA_HCA_H
 #define SOFTHCA_HCA_HCA_H
 
-#include "block/commands.h"
-#include "device/commands.h"
-#include "mkey/commands.h"
-#include "queue/commands.h"
-#include "transport/commands.h"
+#include <pthread.h>
 
-/** Number of devices of this process (SOFTHCA_DEVICES). The first call reads the settings and makes the devices. */
-size_t hca_count(void);
+#include "core/id_table.h"
+#include "core/lock.h"
+#include "core/timer.h"
+#include "hca/commands.h"
+#include "hca/dm.h"
+#include "hca/gid.h"
 
-/** Device @index, or NULL. Devices live until the process ends. */
-struct hca *hca_device(size_t index);
+struct counter_file;
+struct explain_log;
+struct explain_sink;
+struct filters;
+struct import_keys;
+struct key_book;
+struct key_observer;
+struct link;
+struct multicast_list;
+struct refused_ring;
+struct watcher;
+struct ended_ring;
+struct xrc_domain;
+
+/* Many keys share a lock: there are too many of them for one each. */
+#define HCA_KEY_LOCKS 64
+
+struct hca {
+	size_t index;
+	char name[64];
+	struct settings settings;
+	struct hca_gid gids[HCA_GID_TABLE_SIZE];
+	size_t gid_count;
+	__be64 guid;
+	struct id_table keys;
+	uint8_t *key_tags; /* of direct keys by index & KEY_TAGS_MASK: next tag (see mkey/key.c) */
+	struct queue_lock key_locks[HCA_KEY_LOCKS]; /* of changes of a key's mapping, by its index */
+	struct id_table cqs;
+	struct id_table srqs;
+	struct id_table deks;
+	struct id_table psvs;
+	struct id_table pds;
+	struct import_keys *import_keys; /* of SOFTHCA_CRYPTO=wrapped, else NULL; block/import_keys.h */
+	struct explain_log *explain_log;
+	struct dm_pool dm;
+	struct timers timers;
+	struct watcher *watcher; /* progress/watch.h */
+	struct xrc_domain *xrc_domains; /* queue/xrc.h; under the lock */
+	pthread_mutex_t lock;           /* of the list of contexts, crypto logins, destruction of DEKs; taken first */
+	pthread_mutex_t psv_lock;       /* leaf; of what PSVs hold (mkey/psv.h) */
+	pthread_mutex_t atomic_lock;    /* leaf; of atomics on memory that is not one aligned word */
+	uint64_t next_serial;           /* atomic; of keys */
+	uint64_t random_state;          /* atomic; of hca_random() */
+	const struct link *link;        /* that carries everything, whatever the settings say (tests); or NULL */
+	struct filters *filters;        /* filter/filter.h; or NULL */
+	const struct key_observer *key_observer; /* observe/key_observer.h; or NULL */
+	struct key_book *key_book;               /* draw/book.h; or NULL */
+	pthread_mutex_t refused_lock;            /* leaf; of the two rings */
+	struct refused_ring *refused;            /* mkey/refused.h; or NULL */
+	struct ended_ring *ended;                /* mkey/ended.h; or NULL */
+};
+
+struct registry {
+	struct hca *devices;
+	size_t count;
+	struct explain_sink *sink;              /* of all devices; explain/sink.h */
+	struct counter_file *counters;          /* of all devices; observe/counter_file.h; or NULL */
+	struct id_table qps;                    /* host-unique numbers: all devices share them */
+	const struct multicast_list *multicast; /* atomic; or NULL; transport/multicast.h */
+	bool has_barrier;                       /* barrier_on_all_cpus() works */
+	bool filters;                           /* a device has some */
+};
+
+/** The registry, made on first use. Any thread. */
+struct registry *registry(void);
+/** The same where a device exists already, so that it is made: the packet path. */
+extern struct registry the_registry;
+
+/**
+ * The device that keeps what is of the process and of none of its devices, such as a stranger's connection. NULL: there is
+ * none yet.
+ */
+static inline struct hca *first_device(void)
+{
+	return the_registry.devices;
+}
+
+struct hca_context {
+	struct hca *hca;
+	struct event_queue *async;
+	uint32_t references;     /* atomic: objects of the context */
+	struct hca_login *login; /* atomic; or NULL; changes under hca.lock */
+};
+
+struct hca_pd {
+	struct hca_context *context;
+	uint32_t number;
+	uint32_t references; /* atomic: keys, queues */
+};
+
+/** 64 random bits from the device's seed (SOFTHCA_SEED): packet sequence numbers, jitter. Any thread. */
+uint64_t hca_random(struct hca *hca);
+
+/** Raises an asynchronous event of @context (ibv_get_async_event(3)). Any thread, leaf. */
+static inline void hca_raise(struct hca_context *context, struct event_source *source)
+{
+	event_queue_raise(context->async, source);
+}
+
+static inline void reference_get(uint32_t *references)
+{
+	__atomic_add_fetch(references, 1, __ATOMIC_RELAXED);
+}
+
+static inline void reference_put(uint32_t *references)
+{
+	__atomic_sub_fetch(references, 1, __ATOMIC_RELEASE);
+}
+
+static inline uint32_t reference_count(const uint32_t *references)
+{
+	return __atomic_load_n(references, __ATOMIC_ACQUIRE);
+}
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "device/device.h"
+#include "hca/hca.h"
 #include "explain/log.h"
 #include "lint/state.h"
 

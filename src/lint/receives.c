@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Receives whose buffer is read before their completion is polled. The pages that lie in it as a whole are closed (device/guard.h) from
+ * Receives whose buffer is read before their completion is polled. The pages that lie in it as a whole are closed (observe/guard.h) from
  * the posting to the poll; who reads them is noted there, and told of here by the next call.
  *
  * A page that two receives name at a time, or that two regions have, stays open: reading what one of them has brought is right.

@@ -10,7 +10,7 @@
 #define SOFTHCA_LINT_STATE_H
 
 #include "core/lock.h"
-#include "device/guard.h"
+#include "observe/guard.h"
 #include "explain/misuse.h"
 #include "verbs/lint.h"
 

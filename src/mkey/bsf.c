@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/tweak_order.h"
-#include "device/device.h"
+#include "hca/hca.h"
 #include "mkey/psv.h"
 
 /* Byte 0. */

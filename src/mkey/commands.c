@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Commands of the driver on keys: regions, windows, indirect keys (hca/hca.h). */
+/* Commands of the driver on keys: regions, windows, indirect keys (process/commands.h). */
 #include <errno.h>
 #include <string.h>
 
 #include "core/compiler.h"
 #include "core/epoch.h"
-#include "device/device.h"
-#include "device/grants.h"
+#include "hca/hca.h"
+#include "hca/grants.h"
 #include "mkey/key.h"
 #include "mkey/layout.h"
 #include "mkey/pages.h"

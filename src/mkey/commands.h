@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The commands of keys: regions, windows, indirect keys, PSVs; see hca/hca.h. */
+/* The commands of keys: regions, windows, indirect keys, PSVs; see process/commands.h. */
 #ifndef SOFTHCA_MKEY_COMMANDS_H
 #define SOFTHCA_MKEY_COMMANDS_H
 

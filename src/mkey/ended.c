@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "core/timer.h"
-#include "device/device.h"
+#include "hca/hca.h"
 
 #define KEPT 256
 

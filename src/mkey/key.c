@@ -10,10 +10,10 @@
 #include "mkey/ended.h"
 #include "core/compiler.h"
 #include "core/epoch.h"
-#include "device/device.h"
-#include "device/grants.h"
-#include "device/guard.h"
-#include "device/key_observer.h"
+#include "hca/hca.h"
+#include "hca/grants.h"
+#include "observe/guard.h"
+#include "observe/key_observer.h"
 #include "mkey/window.h"
 
 static struct mapping *mapping_new(uint32_t capacity, bool blocks)

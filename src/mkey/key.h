@@ -24,7 +24,7 @@
 #include "block/setup.h"
 #include "format/key_kinds.h"
 #include "explain/explain.h"
-#include "device/device.h"
+#include "hca/hca.h"
 #include "mkey/commands.h"
 
 #define KEY_QPN_ANY 0xffffffu
@@ -102,7 +102,7 @@ struct mkey {
 	bool clears; /* an invalidation clears what it is configured with (mlx5dv_wr_mkey_configure(3)), if the profile says so */
 	uint32_t windows; /* atomic; windows bound to this region */
 	bool update_tag;  /* a UMR names it by its index alone */
-	bool granted;     /* atomic; others may reach its memory without asking (device/grants.h) */
+	bool granted;     /* atomic; others may reach its memory without asking (hca/grants.h) */
 };
 
 /** The lock of changes of @key, which others share: a thread that holds it takes that of no other key. Any thread. */

@@ -7,7 +7,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "device/guard.h"
+#include "observe/guard.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Prefetching pages of on-demand regions (hca/hca.h, ibv_advise_mr(3)). */
+/* Prefetching pages of on-demand regions (process/commands.h, ibv_advise_mr(3)). */
 #include <errno.h>
 
 #include "core/epoch.h"
-#include "device/device.h"
+#include "hca/hca.h"
 #include "mkey/key.h"
 #include "mkey/pages.h"
 

@@ -8,7 +8,7 @@
 #ifndef SOFTHCA_MKEY_PSV_H
 #define SOFTHCA_MKEY_PSV_H
 
-#include "device/device.h"
+#include "hca/hca.h"
 
 struct psv {
 	struct hca_pd *pd;

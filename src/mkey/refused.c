@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/device.h"
+#include "hca/hca.h"
 
 #define KEPT 64
 

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "device/key_observer.h"
+#include "observe/key_observer.h"
 #include "mkey/copy.h"
 #include "mkey/records.h"
 #include "mkey/refused.h"
@@ -75,7 +75,7 @@ static int resolve(struct stream *stream, uint32_t key, uint64_t address, uint64
 	return error;
 }
 
-/* Memory of the part behind the last one, of @number, if that would be plain without guards (device/guard.h), and nothing is to be done there. */
+/* Memory of the part behind the last one, of @number, if that would be plain without guards (observe/guard.h), and nothing is to be done there. */
 static uint8_t *guarded_memory(const struct stream *stream, uint32_t number)
 {
 	const struct mkey *key = mkey_find(stream->access->hca, number);
@@ -515,7 +515,7 @@ static uint8_t *memory_of(const struct stream *stream, uint64_t length)
 
 /*
  * The end of a WRITE, of which the last bytes come first and the rest later, as no adapter has promised otherwise: see
- * device/guard.h. Returns false if @sink is something else, or @source not at hand.
+ * observe/guard.h. Returns false if @sink is something else, or @source not at hand.
  */
 static bool copied_last_first(struct stream *sink, struct stream *source, uint64_t length)
 {

@@ -9,7 +9,7 @@
 
 #include "mkey/bsf.h"
 #include "mkey/ended.h"
-#include "device/device.h"
+#include "hca/hca.h"
 #include "mkey/layout.h"
 #include "mkey/psv.h"
 #include "mkey/stream.h"

@@ -6,8 +6,8 @@
 
 #include "mkey/ended.h"
 #include "mkey/stage.h"
-#include "device/device.h"
-#include "device/guard.h"
+#include "hca/hca.h"
+#include "observe/guard.h"
 #include "mkey/pages.h"
 
 #define READING (RIGHT_LOCAL_READ | RIGHT_REMOTE_READ | RIGHT_ATOMIC)

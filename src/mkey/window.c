@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "device/device.h"
+#include "hca/hca.h"
 #include "mkey/ended.h"
 
 /* IBTA C10-74, ibv_bind_mw(3). An adapter's keys do not know IBV_ACCESS_MW_BIND, and it asks for neither (mlx5-formats 4.12). */

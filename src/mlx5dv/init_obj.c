@@ -3,7 +3,7 @@
  * mlx5dv_init_obj(3): what a program needs to work with rings itself. The rings and doorbell records are the
  * real ones, those that the device executes from and writes to. comp_mask is in and out: of what was asked
  * for, what exists. bf.size is 0, no BlueFlame: a WQE is always read from the ring. From then on the device
- * looks at the doorbell records by itself (device/watch.h): a program that writes a ring rings without a call.
+ * looks at the doorbell records by itself (progress/watch.h): a program that writes a ring rings without a call.
  */
 #include <errno.h>
 

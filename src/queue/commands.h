@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The commands of completion queues, XRC domains and shared receive queues; see hca/hca.h. */
+/* The commands of completion queues, XRC domains and shared receive queues; see process/commands.h. */
 #ifndef SOFTHCA_QUEUE_COMMANDS_H
 #define SOFTHCA_QUEUE_COMMANDS_H
 
@@ -26,7 +26,7 @@ struct hca_cq_attr {
 	void *cookie;                /* the driver's CQ: object of its completion and asynchronous events */
 	bool timestamps;             /* write the timestamp field */
 	bool ignore_overrun;
-	/* buffer and dbrec are the program's memory, which it may unmap (device/program_memory.h), and which only it reads. */
+	/* buffer and dbrec are the program's memory, which it may unmap (progress/program_memory.h), and which only it reads. */
 	bool in_umem;
 	bool collapsed; /* of in_umem: every CQE is written to entry 0 of the program's ring */
 };
@@ -98,7 +98,7 @@ struct hca_srq_attr {
 	void *cookie; /* the driver's SRQ: object of its asynchronous events */
 	/* Its owner: where it is found, and told of; NULL: that of its PD. */
 	struct hca_context *context;
-	/* buffer and dbrec are the program's memory, which it may unmap (device/program_memory.h). */
+	/* buffer and dbrec are the program's memory, which it may unmap (progress/program_memory.h). */
 	bool in_umem;
 	bool cyclic; /* of in_umem: the entries are taken in order, whatever their links say */
 	bool basic;  /* of cyclic: they have no link segment */

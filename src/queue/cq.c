@@ -9,11 +9,11 @@
 #include <infiniband/mlx5dv.h>
 
 #include "core/epoch.h"
-#include "device/program_memory.h"
+#include "progress/program_memory.h"
 #include "mkey/signature_report.h"
-#include "device/device.h"
-#include "device/guard.h"
-#include "device/timeline.h"
+#include "hca/hca.h"
+#include "observe/guard.h"
+#include "observe/timeline.h"
 
 #define ARM_SOLICITED (1u << 24)
 #define ARM_SN(word) ((word) >> 28 & 3)
@@ -396,7 +396,7 @@ int hca_cq_watch(struct hca_cq *cq)
 {
 	__atomic_store_n(&cq->given_away, true, __ATOMIC_RELAXED);
 	/* Not the consumer index before it, which moves with every poll. */
-	return watch_start(&cq->context->hca->watcher, &cq->watch, cq->umem ? &cq->umem->dbrec[1] : &cq->dbrec[1], 1,
+	return watch_start(cq->context->hca->watcher, &cq->watch, cq->umem ? &cq->umem->dbrec[1] : &cq->dbrec[1], 1,
 			   rung);
 }
 
@@ -447,7 +447,7 @@ int hca_cq_destroy(struct hca_cq *cq)
 	if (reference_count(&cq->references))
 		return -EBUSY;
 	id_table_unpublish(&hca->cqs, cq->number);
-	watch_stop(&hca->watcher, &cq->watch);
+	watch_stop(hca->watcher, &cq->watch);
 	timer_cancel(&hca->timers, &cq->moderate_timer);
 	if (cq->channel)
 		event_source_purge(cq->channel, &cq->completion);

@@ -12,13 +12,13 @@
 
 #include "core/lock.h"
 #include "core/timer.h"
-#include "device/watch.h"
+#include "progress/watch.h"
 #include "queue/commands.h"
 
 enum cq_note {
 	CQ_TIMESTAMP = 1 << 0,
-	CQ_TIMELINE = 1 << 1, /* device/timeline.h */
-	CQ_GUARD = 1 << 2,    /* device/guard.h */
+	CQ_TIMELINE = 1 << 1, /* observe/timeline.h */
+	CQ_GUARD = 1 << 2,    /* observe/guard.h */
 };
 
 struct hca_cq {

@@ -12,7 +12,7 @@
 
 #include "core/limits.h"
 #include "core/lock.h"
-#include "device/shadow.h"
+#include "progress/shadow.h"
 #include "mkey/walk.h"
 #include "queue/commands.h"
 

@@ -9,7 +9,7 @@
 
 #include "core/cancellation.h"
 #include "core/descriptor.h"
-#include "device/device.h"
+#include "hca/hca.h"
 
 /* The domain of the inode of @status, or NULL. The lock of @hca is held. */
 static struct xrc_domain *find_domain(const struct hca *hca, const struct stat *status)

@@ -12,7 +12,7 @@
 #include "cm/hello.h"
 #include "core/cancellation.h"
 #include "core/settings.h"
-#include "device/commands.h"
+#include "hca/commands.h"
 #include "explain/explain.h"
 #include "rdmacm/channel.h"
 #include "rdmacm/devices.h"

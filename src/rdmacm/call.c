@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The beginning and the end of calls on an id: see id.h. */
-#include "device/progress.h"
+#include "progress/progress.h"
 #include "explain/explain.h"
-#include "hca/manager.h"
+#include "cm_host/manager.h"
 #include "rdmacm/devices.h"
 #include "rdmacm/id.h"
 

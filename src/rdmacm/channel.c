@@ -10,7 +10,7 @@
 #include "core/cancellation.h"
 #include "core/descriptor.h"
 #include "core/event_queue.h"
-#include "device/progress.h"
+#include "progress/progress.h"
 #include "rdmacm/devices.h"
 
 /*

@@ -9,9 +9,9 @@
 
 #include "abi/rdmacm_entry_points.h"
 #include "core/cancellation.h"
-#include "device/progress.h"
+#include "progress/progress.h"
 #include "explain/explain.h"
-#include "hca/manager.h"
+#include "cm_host/manager.h"
 #include "rdmacm/channel.h"
 #include "rdmacm/devices.h"
 #include "rdmacm/id.h"

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "hca/manager.h"
+#include "cm_host/manager.h"
 #include "rdmacm/id.h"
 
 struct cm *manager(void)

@@ -7,8 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "hca/hca.h"
-#include "hca/services.h"
+#include "process/commands.h"
+#include "cm_host/services.h"
 
 int port_name_claim(uint16_t space, uint16_t port, bool wild)
 {

@@ -10,7 +10,7 @@
 #include "abi/rdmacm_entry_points.h"
 #include "core/cancellation.h"
 #include "core/settings.h"
-#include "device/commands.h"
+#include "hca/commands.h"
 #include "explain/explain.h"
 #include "rdmacm/channel.h"
 #include "rdmacm/devices.h"

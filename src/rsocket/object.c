@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "core/descriptor.h"
-#include "device/progress.h"
+#include "progress/progress.h"
 #include "rsocket/datagram.h"
 
 struct rsocket *rsocket_new(int family, const struct rsocket_settings *settings)

@@ -6,7 +6,7 @@
 
 #include "abi/rdmacm_entry_points.h"
 #include "core/cancellation.h"
-#include "device/progress.h"
+#include "progress/progress.h"
 #include "rsocket/datagram.h"
 #include "rsocket/table.h"
 #include "rsocket/wait.h"

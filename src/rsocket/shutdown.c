@@ -5,7 +5,7 @@
 
 #include "abi/rdmacm_entry_points.h"
 #include "core/cancellation.h"
-#include "device/progress.h"
+#include "progress/progress.h"
 #include "explain/explain.h"
 #include "rdmacm/devices.h"
 #include "rsocket/datagram.h"

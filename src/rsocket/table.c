@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "device/progress.h"
+#include "progress/progress.h"
 #include "explain/explain.h"
 #include "rdmacm/devices.h"
 

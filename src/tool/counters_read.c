@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "device/counter_file.h"
+#include "observe/counter_file.h"
 
 #define TARGET "/memfd:" COUNTER_FILE_NAME " (deleted)"
 /* More than there will be, and few enough that all rows of somebody who lies are read in a moment. */
@@ -20,12 +20,12 @@
 #define MOST_DEVICES 32u
 
 #define COUNTER(NAME, name, doc) _Static_assert(sizeof(name) <= COUNTER_FILE_NAME_BYTES, "the file has the whole name");
-#include "device/counters.def"
+#include "observe/counters.def"
 _Static_assert(KNOWN_COUNT <= MOST_COUNTERS, "all of them are read");
 
 const char *const known_counter_names[KNOWN_COUNT] = {
 #define COUNTER(NAME, name, doc) [KNOWN_##NAME] = (name),
-#include "device/counters.def"
+#include "observe/counters.def"
 };
 
 /* ---- a file ------------------------------------------------------------------------------------------------------ */

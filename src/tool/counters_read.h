@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The counters of other processes, from their files (device/counter_file.h), for `softhca top`. Nobody is asked: a process that is
+ * The counters of other processes, from their files (observe/counter_file.h), for `softhca top`. Nobody is asked: a process that is
  * stopped has its file all the same. What a file says is a process's own word for itself: numbers are taken as they are, sizes are
  * checked, and nothing is mapped, so that a file that shrinks is a short read. Only files of memory are opened for reading, whatever
  * a descriptor becomes in the meantime.
@@ -14,7 +14,7 @@
 
 enum known_counter {
 #define COUNTER(NAME, ...) KNOWN_##NAME,
-#include "device/counters.def"
+#include "observe/counters.def"
 	KNOWN_COUNT
 };
 

@@ -9,7 +9,7 @@
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 
-#include "device/timeline_file.h"
+#include "observe/timeline_file.h"
 #include "explain/rules.h"
 #include "format/opcode.h"
 #include "format/wqe.h"
@@ -65,7 +65,7 @@ struct named_number {
 		name, number                                                                                           \
 	}
 
-/* The numbers of timeline files (device/timeline_file.h), and those of other formats that stand in them. */
+/* The numbers of timeline files (observe/timeline_file.h), and those of other formats that stand in them. */
 static const struct named_number numbers[] = {
 	NAMED("version", TIMELINE_VERSION),
 	NAMED("head_bytes", TIMELINE_HEAD_BYTES),

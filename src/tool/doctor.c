@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "device/gid.h"
+#include "hca/gid.h"
 #include "link/udp/parts.h"
 #include "tool/json.h"
 #include "tool/names.h"

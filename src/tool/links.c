@@ -86,5 +86,5 @@ void counters_print(void)
 {
 	puts("counters");
 #define COUNTER(NAME, name, doc) printf("  %-24s %s\n", name, doc);
-#include "device/counters.def"
+#include "observe/counters.def"
 }

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "device/timeline_file.h"
+#include "observe/timeline_file.h"
 #include "tool/run_report.h"
 #include "tool/tool.h"
 

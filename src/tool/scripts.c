@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "device/timeline_file.h"
+#include "observe/timeline_file.h"
 #include "tool/tool.h"
 
 #define PYTHON "python3"

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "device/sysfs.h"
+#include "observe/sysfs.h"
 #include "tool/mounts.h"
 
 #define CLASS "/sys/class"

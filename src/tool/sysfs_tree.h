@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * /sys/class/infiniband and infiniband_verbs with files for each device (device/sysfs.h), and links to the interfaces that its
+ * /sys/class/infiniband and infiniband_verbs with files for each device (observe/sysfs.h), and links to the interfaces that its
  * GIDs are of, for programs that read there themselves. A device that is shown on PCI has its files below /sys/devices, as those
  * of an adapter are, and /sys/class has links to them. Counters stand at 0: they are those of a process, and
  * ibv_read_sysfs_file() tells them.

@@ -8,7 +8,7 @@
 
 #include "core/compiler.h"
 #include "wire/link.h"
-#include "device/counters.h"
+#include "observe/counters.h"
 #include "transport/dct.h"
 #include "transport/record.h"
 #include "transport/packet_begin.h"

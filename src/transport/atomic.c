@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "device/device.h"
+#include "hca/hca.h"
 
 static uint32_t execute_short(const struct packet *packet, uint32_t *target)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The commands of queue pairs, and their doorbells; see hca/hca.h. */
+/* The commands of queue pairs, and their doorbells; see process/commands.h. */
 #ifndef SOFTHCA_TRANSPORT_COMMANDS_H
 #define SOFTHCA_TRANSPORT_COMMANDS_H
 
@@ -28,7 +28,7 @@ struct hca_qp_attr {
 	void *sq_buffer;                  /* sq_wqebb_count * 64 bytes */
 	uint32_t sq_wqebb_count;          /* power of two, or 0 */
 	/*
-	 * sq_buffer, rq_buffer and dbrec are the program's memory, which it may unmap (device/program_memory.h). The QP is watched as
+	 * sq_buffer, rq_buffer and dbrec are the program's memory, which it may unmap (progress/program_memory.h). The QP is watched as
 	 * after hca_qp_watch().
 	 */
 	bool in_umem;

@@ -4,7 +4,7 @@
 
 #include "transport/packet_begin.h"
 #include "transport/qp.h"
-#include "device/counters.h"
+#include "observe/counters.h"
 #include "transport/transport.h"
 
 #define RESERVED_BYTES 16 /* annex A17.9.3 */

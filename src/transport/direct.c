@@ -6,7 +6,7 @@
 
 #include "core/tunables.h"
 #include "core/thread_memory.h"
-#include "device/timeline.h"
+#include "observe/timeline.h"
 #include "transport/requester_acknowledge.h"
 #include "transport/transport.h"
 #include "transport/wqe_parse.h"

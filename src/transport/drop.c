@@ -3,7 +3,7 @@
 #include "transport/drop.h"
 
 #include "core/limits.h"
-#include "device/device.h"
+#include "hca/hca.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
 #include "wire/link.h"

@@ -7,7 +7,7 @@
 #ifndef SOFTHCA_TRANSPORT_FAST_PATH_H
 #define SOFTHCA_TRANSPORT_FAST_PATH_H
 
-#include "device/timeline.h"
+#include "observe/timeline.h"
 #include "transport/fast_path_finish.h"
 #include "transport/fast_path_keys.h"
 #include "transport/requester_build.h"

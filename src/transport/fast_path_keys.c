@@ -3,7 +3,7 @@
 #include "transport/fast_path_keys.h"
 
 #include "core/thread_memory.h"
-#include "device/key_observer.h"
+#include "observe/key_observer.h"
 #include "mkey/umr.h"
 #include "transport/fast_path_finish.h"
 #include "transport/record.h"

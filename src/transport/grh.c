@@ -3,7 +3,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-#include "device/gid.h"
+#include "hca/gid.h"
 #include "transport/transport.h"
 
 #define IPV6_BYTES 40

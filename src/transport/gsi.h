@@ -4,7 +4,7 @@
  * are UD packets as those of any other queue pair, through filters and links, and what arrives for it goes to the connection
  * manager (struct management, wire/mad.h).
  *
- * Sending only queues. A poller (device/progress.h) takes the datagrams out, so one for this process is never delivered within
+ * Sending only queues. A poller (progress/progress.h) takes the datagrams out, so one for this process is never delivered within
  * the call that sends it, and none makes its sender wait. A request for a connection that nobody listens to yet stays for
  * SOFTHCA_CM_GRACE_MS: programs agree on a port over another channel and come a moment too early. So does one from another host.
  *

@@ -8,7 +8,7 @@
 #include "core/tunables.h"
 #include "core/thread_memory.h"
 #include "transport/qp.h"
-#include "device/counters.h"
+#include "observe/counters.h"
 #include "wire/link.h"
 #include "wire/routes.h"
 #include "wire/waiting.h"

@@ -7,7 +7,7 @@
 #ifndef SOFTHCA_TRANSPORT_MULTICAST_H
 #define SOFTHCA_TRANSPORT_MULTICAST_H
 
-#include "device/device.h"
+#include "hca/hca.h"
 
 struct multicast_member {
 	union ibv_gid group;

@@ -4,7 +4,7 @@
 
 #include <endian.h>
 
-#include "device/counters.h"
+#include "observe/counters.h"
 #include "transport/drop.h"
 #include "wire/routes.h"
 

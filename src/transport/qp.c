@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "core/epoch.h"
-#include "device/counters.h"
-#include "device/grants.h"
+#include "observe/counters.h"
+#include "hca/grants.h"
 #include "format/qp_types.h"
 #include "transport/xrc_qps.h"
 #include "transport/commands.h"
@@ -333,7 +333,7 @@ static int start_watch(struct hca_qp *qp, const uint32_t *records, bool in_umem)
 {
 	struct qp_watch *watch = watch_of(qp, in_umem);
 
-	return watch ? watch_start(&qp->hca->watcher, &watch->watch, records, 2, rung) : -ENOMEM;
+	return watch ? watch_start(qp->hca->watcher, &watch->watch, records, 2, rung) : -ENOMEM;
 }
 
 int hca_qp_create(struct hca_context *context, const struct hca_qp_attr *attr, struct hca_qp **out)
@@ -400,7 +400,7 @@ void qp_destroy(struct hca_qp *qp)
 	early_given_up(qp);
 	id_table_unpublish(qps, qp->number);
 	if (qp->watch)
-		watch_stop(&qp->hca->watcher, &qp->watch->watch);
+		watch_stop(qp->hca->watcher, &qp->watch->watch);
 	timer_cancel(&qp->hca->timers, &qp->requester.timer);
 	epoch_synchronize();
 	if (unlikely(qp->granted))

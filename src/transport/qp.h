@@ -13,7 +13,7 @@
 #include "mkey/block_progress.h"
 #include "mkey/signature_report.h"
 #include "queue/cq_write.h"
-#include "device/device.h"
+#include "hca/hca.h"
 #include "queue/receive.h"
 #include "transport/early.h"
 #include "transport/host_window.h"
@@ -187,7 +187,7 @@ struct hca_qp {
 	bool block_self_multicast : 1;    /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
 	bool inherited : 1; /* this process is a forked child, and the QP is a copy of its parent's; transport/inherited.h */
 	uint8_t mtu_shift;
-	bool granted; /* its peer may reach memory without asking (device/grants.h) */
+	bool granted; /* its peer may reach memory without asking (hca/grants.h) */
 	uint32_t user_index;
 	struct dci *dci;           /* of a DCI, else NULL; transport/dci.h */
 	struct dct *dct;           /* of a DCT, else NULL; transport/dct.h */
@@ -198,7 +198,7 @@ struct hca_qp {
 	bool scheduled;
 	bool requester_due; /* scheduled for its requester, too */
 	bool ended; /* in error because the program, or its connection manager, ended it: flushed receives are expected */
-	uint32_t timeline_row; /* device/timeline.h */
+	uint32_t timeline_row; /* observe/timeline.h */
 	struct hca_qp *next_scheduled;
 	struct walk_access access;      /* as what it reaches keys for others: received messages, remote requests */
 	struct walk_access send_access; /* and for its own send queue */

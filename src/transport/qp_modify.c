@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "core/epoch.h"
-#include "device/grants.h"
-#include "device/port_mtu.h"
+#include "hca/grants.h"
+#include "hca/port_mtu.h"
 #include "transport/answer.h"
 #include "transport/commands.h"
 #include "transport/qp.h"
@@ -337,7 +337,7 @@ void hca_qp_disconnect(struct hca_qp *qp)
  */
 static void restart_watch(struct hca_qp *qp, bool ready)
 {
-	bool stale = watch_restart(&qp->hca->watcher, &qp->watch->watch, qp->number);
+	bool stale = watch_restart(qp->hca->watcher, &qp->watch->watch, qp->number);
 
 	queue_lock(&qp->lock);
 	if (ready && !stale)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What the peer of a QP may do without being asked about each time (wire/run.h, struct run_reach). */
-#include "device/timeline.h"
+#include "observe/timeline.h"
 #include "mkey/key.h"
 #include "transport/reach.h"
 #include "transport/transport.h"

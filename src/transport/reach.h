@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the peer of a QP may do in the memory of this process until grants are taken back (device/grants.h). */
+/* What the peer of a QP may do in the memory of this process until grants are taken back (hca/grants.h). */
 #ifndef SOFTHCA_TRANSPORT_REACH_H
 #define SOFTHCA_TRANSPORT_REACH_H
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What requester and responder put into the timeline of the process (device/timeline.h). Whoever calls one of these has asked
+ * What requester and responder put into the timeline of the process (observe/timeline.h). Whoever calls one of these has asked
  * timeline_is_on() before. The lock of the QP is held.
  */
 #ifndef SOFTHCA_TRANSPORT_RECORD_H
 #define SOFTHCA_TRANSPORT_RECORD_H
 
-#include "device/timeline.h"
+#include "observe/timeline.h"
 #include "transport/qp.h"
 
 /** @packet, of the WQE at @index, is about to leave. @kind: CALL, SEND or SEND_AGAIN. */

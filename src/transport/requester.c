@@ -9,7 +9,7 @@
 #include "core/epoch.h"
 #include "core/tunables.h"
 #include "core/thread_memory.h"
-#include "device/counters.h"
+#include "observe/counters.h"
 #include "transport/commands.h"
 #include "transport/multicast.h"
 #include "wire/link.h"

@@ -4,7 +4,7 @@
 
 #include "core/epoch.h"
 #include "core/thread_memory.h"
-#include "device/counters.h"
+#include "observe/counters.h"
 #include "transport/dci.h"
 #include "transport/origin.h"
 #include "transport/requester_acknowledge.h"

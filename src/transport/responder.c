@@ -8,7 +8,7 @@
 #include "core/compiler.h"
 #include "core/thread_memory.h"
 #include "queue/xrc.h"
-#include "device/counters.h"
+#include "observe/counters.h"
 #include "wire/link.h"
 #include "mkey/umr.h"
 #include "transport/answer.h"

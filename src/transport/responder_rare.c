@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What the steps of the responder (responder_steps.h) leave to functions: what is rare, or of datagrams. */
-#include "device/counters.h"
-#include "device/gid.h"
+#include "observe/counters.h"
+#include "hca/gid.h"
 #include "transport/drop.h"
 #include "transport/origin.h"
 #include "transport/responder_steps.h"

@@ -6,7 +6,7 @@
 #ifndef SOFTHCA_TRANSPORT_RESPONDER_STEPS_H
 #define SOFTHCA_TRANSPORT_RESPONDER_STEPS_H
 
-#include "device/counters.h"
+#include "observe/counters.h"
 #include "transport/answer.h"
 #include "transport/responder_target.h"
 

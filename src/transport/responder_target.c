@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Requests whose data has no place to go to, or to come from; see responder_target.h. */
 #include "queue/xrc.h"
-#include "device/counters.h"
+#include "observe/counters.h"
 #include "transport/atomic.h"
 #include "transport/drop.h"
 #include "transport/responder_target.h"

@@ -9,7 +9,7 @@
 #include "transport/multicast.h"
 #include "core/compiler.h"
 #include "core/thread_memory.h"
-#include "device/counters.h"
+#include "observe/counters.h"
 #include "transport/qp.h"
 #include "wire/link.h"
 #include "wire/routes.h"

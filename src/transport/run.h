@@ -10,7 +10,7 @@
 #ifndef SOFTHCA_TRANSPORT_RUN_H
 #define SOFTHCA_TRANSPORT_RUN_H
 
-#include "device/device.h"
+#include "hca/hca.h"
 #include "transport/host_window.h"
 #include "wire/run.h"
 

@@ -12,7 +12,7 @@
 
 #include "abi/entry_points.h"
 #include "explain/explain.h"
-#include "device/gid.h"
+#include "hca/gid.h"
 #include "verbs/objects.h"
 
 enum { NEXT_HEADER_IBA = 0x1b, IPV4_WORDS = 5 };

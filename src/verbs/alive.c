@@ -10,7 +10,7 @@
 
 #include "core/lock.h"
 #include "explain/explain.h"
-#include "hca/hca.h"
+#include "process/commands.h"
 #include "verbs/crypto_login.h"
 #include "verbs/dek.h"
 #include "verbs/devx.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "abi/entry_points.h"
-#include "device/stand_in.h"
+#include "progress/stand_in.h"
 #include "explain/explain.h"
 #include "verbs/cq.h"
 #include "verbs/events.h"

@@ -135,7 +135,7 @@ static int cq_alloc(struct user_cq *cq, const struct request *request)
 	if (!cq->buffer || !cq->dbrec)
 		return REFUSE(request->hca, request->call, errno ? errno : ENOMEM, RULE_QUEUE_MEMORY,
 			      (uint64_t)cq->cqe_count * cq->cqe_size);
-	/* In bits that an arm word does not have: the first one may be 0, and must be a change (device/watch.h). */
+	/* In bits that an arm word does not have: the first one may be 0, and must be a change (progress/watch.h). */
 	cq->dbrec[1] = htobe32(UINT32_C(0xc0000000));
 	return 0;
 }

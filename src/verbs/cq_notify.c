@@ -5,7 +5,7 @@
  */
 #include <endian.h>
 
-#include "device/progress.h"
+#include "progress/progress.h"
 #include "verbs/cq.h"
 #include "verbs/ops.h"
 

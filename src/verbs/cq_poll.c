@@ -2,7 +2,7 @@
 /* ibv_poll_cq(3). */
 #include "core/compiler.h"
 #include "explain/explain.h"
-#include "device/progress.h"
+#include "progress/progress.h"
 #include "verbs/cqe.h"
 #include "verbs/ops.h"
 #include "verbs/watched.h"

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "explain/explain.h"
-#include "device/progress.h"
+#include "progress/progress.h"
 #include "verbs/cq.h"
 #include "verbs/cqe.h"
 #include "verbs/watched.h"

@@ -11,7 +11,7 @@
 #include "core/cancellation.h"
 #include "core/limits.h"
 #include "core/tunables.h"
-#include "device/ip_route.h"
+#include "hca/ip_route.h"
 #include "explain/explain.h"
 
 #define MS UINT64_C(1000000)

@@ -6,7 +6,7 @@
 #ifndef SOFTHCA_VERBS_DESTINATION_H
 #define SOFTHCA_VERBS_DESTINATION_H
 
-#include "hca/hca.h"
+#include "process/commands.h"
 
 /**
  * Resolves @attr->grh.dgid for @call; @qp_num is 0 for an address handle. Returns 0 and sets *@hop_limit to that of the

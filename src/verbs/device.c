@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "abi/entry_points.h"
-#include "device/device.h"
-#include "device/sysfs.h"
+#include "hca/hca.h"
+#include "observe/sysfs.h"
 #include "verbs/context.h"
 #include "verbs/log.h"
 #include "verbs/objects.h"

@@ -2,7 +2,7 @@
 /*
  * The page that stands for the doorbell registers (UAR) of a context, for programs that ring by hand after
  * mlx5dv_init_obj(3). Its content is never looked at: the doorbell records and the rings tell everything
- * (mlx5-formats 1.16), and the device watches those (device/watch.h). A store to the page wakes it if it sleeps.
+ * (mlx5-formats 1.16), and the device watches those (progress/watch.h). A store to the page wakes it if it sleeps.
  *
  * Owner: the context (user_context.doorbell_page), made at first use, freed when the context is closed. Any
  * thread.

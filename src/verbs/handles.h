@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "hca/hca.h"
+#include "process/commands.h"
 
 enum handle_kind { HANDLE_FREE, HANDLE_PD, HANDLE_MR, HANDLE_DM };
 

@@ -10,7 +10,7 @@
 #include "abi/entry_points.h"
 #include "core/cancellation.h"
 #include "explain/explain.h"
-#include "device/gid.h"
+#include "hca/gid.h"
 #include "verbs/objects.h"
 
 #define NO_VLAN 0xffff

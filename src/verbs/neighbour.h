@@ -3,7 +3,7 @@
 #ifndef SOFTHCA_VERBS_NEIGHBOUR_H
 #define SOFTHCA_VERBS_NEIGHBOUR_H
 
-#include "hca/hca.h"
+#include "process/commands.h"
 
 /**
  * The MAC address under which @gid is reached from the interface of @source: a multicast address, an

@@ -4,7 +4,7 @@
 
 #include "abi/entry_points.h"
 #include "explain/explain.h"
-#include "hca/hca.h"
+#include "process/commands.h"
 
 /* The arguments are not read, so no object tells which device was meant: the first one keeps the record. */
 static int refuse(const char *call, bool expected)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The driver's objects: what a program's ibv_* pointers point into. Each embeds the public structure, so a cast or
- * container_of leads from one to the other, and refers to the device's object (hca/hca.h).
+ * container_of leads from one to the other, and refers to the device's object (process/commands.h).
  *
  * Ownership: created and destroyed by the call pair of the man pages; nothing else frees them. A device outlives its
  * list (ibv_get_device_list(3) notwithstanding: clients keep pointers), so devices live until the process ends.
@@ -21,7 +21,7 @@
 #include "core/compiler.h"
 #include "core/event_queue.h"
 #include "core/lock.h"
-#include "hca/hca.h"
+#include "process/commands.h"
 #include "verbs/alive.h"
 
 #define user_container_of(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))

@@ -9,7 +9,7 @@
 
 #include "abi/entry_points.h"
 #include "core/limits.h"
-#include "device/identity.h"
+#include "hca/identity.h"
 #include "explain/explain.h"
 #include "verbs/objects.h"
 #include "verbs/ops.h"

@@ -7,7 +7,7 @@
 #include "abi/entry_points.h"
 #include "core/limits.h"
 #include "explain/explain.h"
-#include "device/port_mtu.h"
+#include "hca/port_mtu.h"
 #include "verbs/objects.h"
 #include "verbs/ops.h"
 

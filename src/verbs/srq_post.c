@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "core/compiler.h"
-#include "device/timeline.h"
+#include "observe/timeline.h"
 #include "explain/explain.h"
 #include "verbs/lint.h"
 #include "verbs/ops.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Reading sysfs for programs that do so through the library (librdmacm, ibv_devinfo, Open MPI). What the files of our devices
- * would say comes from the table device/sysfs.def; other files are real.
+ * would say comes from the table observe/sysfs.def; other files are real.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,8 +12,8 @@
 
 #include "abi/entry_points.h"
 #include "core/cancellation.h"
-#include "device/counters.h"
-#include "device/sysfs.h"
+#include "observe/counters.h"
+#include "observe/sysfs.h"
 #include "verbs/objects.h"
 
 /*

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The data path for those who want to know of it: warnings about misuse (verbs/lint.h) and timelines (device/timeline.h). Where
+ * The data path for those who want to know of it: warnings about misuse (verbs/lint.h) and timelines (observe/timeline.h). Where
  * neither is on, posting and polling are other functions, in the tables of contexts, queue pairs and CQs, and ask nothing.
  */
 #ifndef SOFTHCA_VERBS_WATCHED_H
 #define SOFTHCA_VERBS_WATCHED_H
 
-#include "device/timeline.h"
+#include "observe/timeline.h"
 #include "verbs/lint.h"
 
 static inline bool data_path_is_watched(void)

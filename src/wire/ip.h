@@ -6,7 +6,7 @@
 #include <endian.h>
 #include <string.h>
 
-#include "device/gid.h"
+#include "hca/gid.h"
 #include "wire/packet.h"
 
 #define IPV4_BYTES 20

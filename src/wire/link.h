@@ -7,7 +7,7 @@
  *
  * A link takes a run (wire/packet.h) of a length that suits it. It must not call the transport while it sends: the
  * sender's QP lock is held, and locks of a link are leaves below it. What arrives is handed to the transport by the
- * link's poller (device/progress.h), without any lock of a link that sending takes.
+ * link's poller (progress/progress.h), without any lock of a link that sending takes.
  */
 #ifndef SOFTHCA_WIRE_LINK_H
 #define SOFTHCA_WIRE_LINK_H
@@ -15,7 +15,7 @@
 #include <stdbool.h>
 
 #include "core/compiler.h"
-#include "device/device.h"
+#include "hca/hca.h"
 #include "wire/waiting.h"
 #include "wire/run.h"
 

@@ -102,7 +102,7 @@ struct management {
 	void (*service_ended)(uint64_t service);
 };
 
-/* Set before there is a device (hca/hca.c). NULL: datagrams for the connection manager are for nobody. */
+/* Set before there is a device (process/devices.c). NULL: datagrams for the connection manager are for nobody. */
 extern const struct management *management;
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where QPs are, and which link leads there: what the transport asks of those that know the links (hca/route.c fills it in),
+ * Where QPs are, and which link leads there: what the transport asks of those that know the links (process/route.c fills it in),
  * as it knows none of them. All of it: any thread; may be called under a QP's lock.
  */
 #ifndef SOFTHCA_WIRE_ROUTES_H
@@ -75,7 +75,7 @@ struct routes {
 
 #define ROUTES_OF_MAD 2
 
-/* Set before there is a QP (hca/hca.c). */
+/* Set before there is a QP (process/devices.c). */
 extern const struct routes *routes;
 
 #endif

@@ -86,7 +86,7 @@ struct delivery {
 	void (*let_go)(struct run *run);
 	/*
 	 * After take_whole() of the READ or WRITE @packet: true and in @reach what its QP allows its peer through that key until
-	 * grants are taken back (device/grants.h).
+	 * grants are taken back (hca/grants.h).
 	 */
 	bool (*reach)(struct run *run, const struct packet *packet, struct run_reach *reach);
 	/* A process of this host has ended: what was sent to it is not going to be answered. In no epoch section. */
@@ -97,7 +97,7 @@ struct delivery {
 	bool (*view)(uint32_t qpn, struct receiver_view *view);
 };
 
-/* Set before there is a link (hca/hca.c). */
+/* Set before there is a link (process/devices.c). */
 extern const struct delivery *delivery;
 
 static inline void deliver_queued(struct run *run)

@@ -10,7 +10,7 @@
 
 #include "abi/entry_points.h"
 #include "explain/explain.h"
-#include "hca/hca.h"
+#include "process/commands.h"
 
 static void test_not_supported(void **state)
 {

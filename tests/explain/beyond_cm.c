@@ -12,7 +12,7 @@
 #include "../unit/cm_world.h"
 #include "beyond_cases.h"
 #include "explain/explain.h"
-#include "hca/hca.h"
+#include "process/commands.h"
 
 #define GID_A "0x0:0xffffc0000201"
 #define GID_B "0x0:0xffffc0000202"

@@ -11,7 +11,7 @@
 #include "../unit/given_routes.h"
 #include "beyond.h"
 #include "abi/entry_points.h"
-#include "device/gid.h"
+#include "hca/gid.h"
 
 /* An address handle to 192.0.2.77, by way of router 192.0.2.1. */
 static void expect_no_address_handle(int error)

@@ -20,7 +20,7 @@
 #include "beyond.h"
 #include "core/epoch.h"
 #include "explain/explain.h"
-#include "hca/hca.h"
+#include "process/commands.h"
 #include "link/host/hello.h"
 #include "link/host/table.h"
 #include "link/shm/shm.h"

@@ -16,7 +16,7 @@
 #include "abi/entry_points.h"
 #include "core/epoch.h"
 #include "devx/devx.h"
-#include "hca/memory_fault.h"
+#include "process/memory_fault.h"
 #include "link/host/table.h"
 #include "transport/answer.h"
 #include "verbs/objects.h"

@@ -11,9 +11,9 @@
 
 #include "../unit/shm_hostile.h"
 #include "beyond.h"
-#include "device/device.h"
-#include "device/grants.h"
 #include "hca/hca.h"
+#include "hca/grants.h"
+#include "process/commands.h"
 #include "link/shm/peer.h"
 #include "wire/link.h"
 #include "transport/run.h"

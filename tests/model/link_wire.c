@@ -4,7 +4,7 @@
 
 #include "../unit/wire_clock.h"
 #include "../unit/wire_link.h"
-#include "hca/hca.h"
+#include "process/commands.h"
 
 void link_open(uint64_t seed)
 {

@@ -10,7 +10,7 @@
 #include "mkey/bsf.h"
 #include "block/dek.h"
 #include "core/epoch.h"
-#include "hca/hca.h"
+#include "process/commands.h"
 #include "mkey/walk.h"
 
 enum {

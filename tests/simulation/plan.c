@@ -6,7 +6,7 @@
 #include <string.h>
 #include <infiniband/mlx5dv.h>
 
-#include "hca/hca.h"
+#include "process/commands.h"
 #include "opcodes.h"
 
 bool plan_is_reliable(const struct plan *plan)

@@ -7,7 +7,7 @@
 #include <infiniband/mlx5dv.h>
 
 #include "../model/choose.h"
-#include "hca/hca.h"
+#include "process/commands.h"
 #include "opcodes.h"
 
 #define PSN_COUNT (1u << 24)

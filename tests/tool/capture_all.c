@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/device.h"
-#include "filter/capture.h"
 #include "hca/hca.h"
+#include "filter/capture.h"
+#include "process/commands.h"
 #include "wire/roce.h"
 
 enum { PORTS = 0xc000 };

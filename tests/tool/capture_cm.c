@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "device/device.h"
-#include "format/cm_message.h"
 #include "hca/hca.h"
-#include "hca/services.h"
+#include "format/cm_message.h"
+#include "process/commands.h"
+#include "cm_host/services.h"
 #include "transport/gsi.h"
 #include "wire/mad.h"
 #include "wire/packet.h"

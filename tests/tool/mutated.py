@@ -31,7 +31,7 @@ import timeline_tracks
 PING_PONG = os.path.abspath(sys.argv[3])
 SEED = 22
 FILES, TRACES, REPORTS = 2000, 1500, 150
-# device/timeline_file.h: bytes of the head, of a row, of a chunk.
+# observe/timeline_file.h: bytes of the head, of a row, of a chunk.
 HEAD, ROW, CHUNK = 4096, 64, 32768
 CHUNKS_AT, ROWS_AT = 24, 28
 # Numbers that readers of counts and lengths get wrong.

@@ -452,7 +452,7 @@ class Timeline(unittest.TestCase):
         self.assertGreater(made, 10)
 
     def test_records_of_several(self):
-        """A record that tells of several things (device/timeline_file.h) is those things, one after the other."""
+        """A record that tells of several things (observe/timeline_file.h) is those things, one after the other."""
         env = {'SOFTHCA_TIMELINE': self.path, 'SOFTHCA_TIMELINE_RECORDS': '1024', 'LD_LIBRARY_PATH': os.path.realpath(sys.argv[2])}
         subprocess.run([PING_PONG, '50'], env=clean_environment(**env), check=True, stdout=subprocess.DEVNULL, timeout=PATIENCE)
         [path] = self.records()

@@ -200,7 +200,7 @@ class Processes(unittest.TestCase):
 
 
 def head(names, devices=1, rows=1, row_bytes=None, first=4096, version=1, counters=None, magic=b'softhca counters'):
-    """As src/device/counter_file.h has it."""
+    """As src/observe/counter_file.h has it."""
     row = devices * len(names) * 8 if row_bytes is None else row_bytes
     return struct.pack('<16sIIIIII', magic, version, len(names) if counters is None else counters, devices, row, first, rows) + \
         b''.join(name.encode().ljust(32, b'\0') for name in names)

@@ -7,7 +7,7 @@
 #define SOFTHCA_TESTS_ARRIVALS_H
 
 #include "core/timer.h"
-#include "device/progress.h"
+#include "progress/progress.h"
 
 #define ARRIVALS_PATIENCE_NS UINT64_C(10000000000)
 

@@ -22,8 +22,8 @@
 #include "block/xts.h"
 #include "core/limits.h"
 #include "explain/explain.h"
-#include "device/device.h"
 #include "hca/hca.h"
+#include "process/commands.h"
 #include "xts_model.h"
 #include "xts_vectors.h"
 

@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "device/counter_file.h"
-#include "device/counters.h"
+#include "observe/counter_file.h"
+#include "observe/counters.h"
 
 enum { DEVICES = 3 };
 

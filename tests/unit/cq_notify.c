@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "device/progress.h"
+#include "progress/progress.h"
 #include "verbs/cq.h"
 #include "verbs/ops.h"
 

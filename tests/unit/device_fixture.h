@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The device without its driver: queues whose rings and doorbell records the test writes itself, and a link of the
- * test's own in place of the local one. Reaches the device as a driver does (hca/hca.h), and into its structures where
+ * test's own in place of the local one. Reaches the device as a driver does (process/commands.h), and into its structures where
  * a rule can be seen nowhere else. Include after cmocka.h.
  */
 #ifndef SOFTHCA_TESTS_DEVICE_FIXTURE_H
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "core/epoch.h"
-#include "hca/hca.h"
+#include "process/commands.h"
 #include "transport/qp.h"
 #include "wire/link.h"
 #include "mkey/key.h"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "device/dm.h"
+#include "hca/dm.h"
 
 static int pool_setup(void **state)
 {

@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "explain/limit.h"
-#include "device/device.h"
 #include "hca/hca.h"
+#include "process/commands.h"
 
 /* What softhca.h promises. */
 enum { KEPT = 1024, KEPT_OF_OTHERS = 256 };

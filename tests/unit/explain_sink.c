@@ -22,9 +22,9 @@
 
 #include "explain/sink.h"
 #include "core/timer.h"
-#include "device/device.h"
-#include "device/progress.h"
 #include "hca/hca.h"
+#include "progress/progress.h"
+#include "process/commands.h"
 
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)

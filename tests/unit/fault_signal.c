@@ -18,7 +18,7 @@
 
 #include "core/fault_signal.h"
 #include "core/settings.h"
-#include "device/timeline.h"
+#include "observe/timeline.h"
 
 enum { PAGE = 4096, RIGHT = 7, WRONG };
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "device/counters.h"
+#include "observe/counters.h"
 #include "filter/faults.h"
 #include "filter/filter.h"
 #include "wire_fixture.h"

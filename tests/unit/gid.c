@@ -15,7 +15,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "device/gid.h"
+#include "hca/gid.h"
 
 #define RUNNING (IFF_UP | IFF_RUNNING)
 

@@ -2,7 +2,7 @@
 /* See given_routes.h. */
 #include "given_routes.h"
 
-#include "device/ip_route.h"
+#include "hca/ip_route.h"
 
 struct given_routes given_routes;
 

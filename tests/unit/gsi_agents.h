@@ -24,12 +24,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "device/counters.h"
-#include "device/device.h"
-#include "explain/explain.h"
+#include "observe/counters.h"
 #include "hca/hca.h"
-#include "hca/manager.h"
-#include "hca/services.h"
+#include "explain/explain.h"
+#include "process/commands.h"
+#include "cm_host/manager.h"
+#include "cm_host/services.h"
 #include "transport/gsi.h"
 #include "wire/mad.h"
 #include "wire/packet.h"

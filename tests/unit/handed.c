@@ -12,7 +12,7 @@
 #include "core/limits.h"
 #include "device_fixture.h"
 #include "format/cm_message.h"
-#include "hca/handed.h"
+#include "cm_host/handed.h"
 
 enum { PROCESS = 5, OWN_ID = 3 << 18 | 9, PEER_ID = 0x1234, PEER_QPN = 0x99 };
 

@@ -29,8 +29,8 @@
 #include "core/epoch.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
-#include "device/counters.h"
-#include "device/device.h"
+#include "observe/counters.h"
+#include "hca/hca.h"
 #include "link/host/hello.h"
 #include "link/host/table.h"
 

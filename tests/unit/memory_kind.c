@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "device/memory_kind.h"
+#include "link/shm/memory_kind.h"
 
 enum { PAGE = 4096, PAGES = 4, BYTES = PAGES * PAGE };
 

@@ -22,7 +22,7 @@
 #include "abi/entry_points.h"
 #include "core/limits.h"
 #include "explain/explain.h"
-#include "device/device.h"
+#include "hca/hca.h"
 #include "verbs/objects.h"
 #include "verbs/ops.h"
 

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "hca/hca.h"
+#include "process/commands.h"
 #include "format/opcode.h"
 
 static const struct {

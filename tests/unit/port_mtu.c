@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "device/port_mtu.h"
+#include "hca/port_mtu.h"
 #include "udp_fixture.h"
 
 /* A RoCE port leaves 96 bytes for headers: GRH 40, UDP 8, BTH 12, XRCETH 4, AtomicETH 28, ICRC 4 (IBTA 9.2 and annex A17). */

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "core/settings.h"
-#include "device/timeline.h"
+#include "observe/timeline.h"
 #include "explain/explain.h"
 #include "verbs/signature.h"
 #include "verbs/objects.h"

@@ -13,7 +13,7 @@
 
 #include "arrivals.h"
 #include "core/epoch.h"
-#include "hca/hca.h"
+#include "process/commands.h"
 
 /* Long enough that the thread looks several times, and that a busy machine lets it. */
 #define WHILE_NS UINT64_C(200000000)

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "hca/hca.h"
+#include "process/commands.h"
 #include "transport/qp_state.h"
 
 enum { TYPES = 5, STATES = IBV_QPS_ERR + 1, LAST_ATTRIBUTE = 20 /* IBV_QP_DEST_QPN */ };

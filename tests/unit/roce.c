@@ -12,7 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "hca/hca.h"
+#include "process/commands.h"
 #include "wire/roce.h"
 
 enum { MOST = 4096 + 128, UNTOUCHED = 0xa5 };

@@ -8,7 +8,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "device/progress_parts.h"
+#include "progress/progress_parts.h"
 #include "shm_world.h"
 
 enum { SEND_ONLY = 0x04, BYTES = 8 };

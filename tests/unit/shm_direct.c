@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 
 #include "core/guarded_call.h"
-#include "device/grants.h"
+#include "hca/grants.h"
 #include "filter/filter.h"
 #include "link/shm/peer.h"
 #include "shm_world.h"

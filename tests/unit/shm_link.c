@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "device/progress.h"
+#include "progress/progress.h"
 #include "link/shm/peer.h"
 #include "link/udp/udp.h"
 #include "shm_world.h"

@@ -8,7 +8,7 @@
 #define SOFTHCA_TESTS_SHM_WORLD_H
 
 #include "device_fixture.h"
-#include "device/counters.h"
+#include "observe/counters.h"
 #include "transport/commands.h"
 #include "shm_hostile.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which events of a timeline become one record (device/timeline_file.h): those of which one record says all. What it leaves out is
+ * Which events of a timeline become one record (observe/timeline_file.h): those of which one record says all. What it leaves out is
  * always the same, so whatever is not that has a record of its own.
  */
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 #include <endian.h>
 #include <string.h>
 
-#include "device/device.h"
+#include "hca/hca.h"
 #include "queue/cq_write.h"
 #include "transport/record.h"
 

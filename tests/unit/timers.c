@@ -10,8 +10,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "device/device.h"
 #include "hca/hca.h"
+#include "process/commands.h"
 
 #define MS UINT64_C(1000000)
 /* A machine that is busy may be late; more than this is a timer that was forgotten. */

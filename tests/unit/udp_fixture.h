@@ -20,9 +20,9 @@
 #include <unistd.h>
 
 #include "core/epoch.h"
-#include "device/device.h"
-#include "device/counters.h"
 #include "hca/hca.h"
+#include "observe/counters.h"
+#include "process/commands.h"
 #include "wire/roce.h"
 #include "link/udp/parts.h"
 

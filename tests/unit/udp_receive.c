@@ -11,7 +11,7 @@
 
 #include <sys/wait.h>
 
-#include "device/progress_parts.h"
+#include "progress/progress_parts.h"
 #include "udp_stranger.h"
 
 /* ---- tests --------------------------------------------------------------------------------------------------------- */

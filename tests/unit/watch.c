@@ -24,8 +24,8 @@
 #include <unistd.h>
 
 #include "arrivals.h"
-#include "device/watch.h"
-#include "hca/hca.h"
+#include "progress/watch.h"
+#include "process/commands.h"
 
 enum { PAGE = 4096, ROUNDS = 8, MANY = 4000 };
 

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "device/device.h"
+#include "hca/hca.h"
 
 static uint64_t now_ns = 1000000000;
 static struct timer *first; /* of all devices, by deadline */

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "device/counters.h"
+#include "observe/counters.h"
 #include "wire_fixture.h"
 
 enum { HERE = 0, THERE = HALF, WINDOW = 1 << 14, MTU = 256, MARKED = 3, CNP = 0x81, INTERVAL_NS = 50000 };

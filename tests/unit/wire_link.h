@@ -10,7 +10,7 @@
 #ifndef SOFTHCA_TESTS_WIRE_LINK_H
 #define SOFTHCA_TESTS_WIRE_LINK_H
 
-#include "device/device.h"
+#include "hca/hca.h"
 #include "wire/packet.h"
 
 /* The syndrome of each acknowledgement, of READs and atomics, too: no credits are counted (IBTA 9.7.7.2). */

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "device/counters.h"
+#include "observe/counters.h"
 #include "format/opcode.h"
 #include "wire_fixture.h"
 

@@ -16,7 +16,7 @@
 #include "core/tunables.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
-#include "device/device.h"
+#include "hca/hca.h"
 #include "link/host/hello.h"
 #include "link/host/table.h"
 

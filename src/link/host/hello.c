@@ -16,7 +16,7 @@
 #include "core/limits.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
-#include "device/device.h"
+#include "hca/hca.h"
 #include "link/host/host.h"
 
 /* Access beyond the end of a mapped file raises SIGBUS: neither side can move the end, nor undo that. */

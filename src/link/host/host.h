@@ -25,7 +25,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "device/progress.h"
+#include "progress/progress.h"
 #include "wire/routes.h"
 
 struct shm_peer;
@@ -74,7 +74,7 @@ struct host_carrier {
 	void (*forward_to)(struct host_peer *peer, const struct packet_path *path, const uint8_t *bytes, size_t length);
 };
 
-/* Set before a slot is claimed (hca/hca.c). */
+/* Set before a slot is claimed (process/devices.c). */
 extern const struct host_carrier *host_carrier;
 
 /**

@@ -2,8 +2,8 @@
 /* GIDs that are no addresses, see inner.h. */
 #include <stdbool.h>
 
-#include "device/device.h"
-#include "device/gid.h"
+#include "hca/hca.h"
+#include "hca/gid.h"
 #include "link/host/inner.h"
 #include "wire/packet.h"
 

@@ -7,7 +7,7 @@
 #include "core/cancellation.h"
 #include "core/descriptor.h"
 #include "core/limits.h"
-#include "device/device.h"
+#include "hca/hca.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
 #include "link/host/table.h"

@@ -10,7 +10,7 @@
 #include "core/limits.h"
 #include "core/tunables.h"
 #include "explain/explain.h"
-#include "device/device.h"
+#include "hca/hca.h"
 #include "link/host/table.h"
 
 /* The first slot and the last one belong to no process, see host_claim_slot(). */

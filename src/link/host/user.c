@@ -20,8 +20,8 @@
 #include "core/limits.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
-#include "device/device.h"
-#include "device/counters.h"
+#include "hca/hca.h"
+#include "observe/counters.h"
 #include "link/host/table.h"
 
 #ifndef SO_PEERPIDFD

@@ -9,7 +9,7 @@
 
 #include "core/cancellation.h"
 #include "core/tunables.h"
-#include "device/device.h"
+#include "hca/hca.h"
 #include "link/host/table.h"
 
 /* An entry of `vacancy`: the number of the interval in the upper bits, one of these below. */

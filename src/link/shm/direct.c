@@ -5,7 +5,7 @@
  *
  * It may do what the responder of the other process has just allowed: when the device thread there, and not the program, takes a
  * request that is in order, it makes a grant, which the sender finds in the memory of the connection. So all checks are those
- * of the responder, and what they depend on, key and queue pair, takes all grants back when it changes (device/grants.h): the
+ * of the responder, and what they depend on, key and queue pair, takes all grants back when it changes (hca/grants.h): the
  * generation is another then. The sender compares the generation at the very moment of the system call (core/guarded_call.h), and says before
  * that it is at it; settle.c waits for those that say so.
  *
@@ -23,7 +23,7 @@
 #include "core/descriptor.h"
 #include "core/guarded_call.h"
 #include "core/tunables.h"
-#include "device/device.h"
+#include "hca/hca.h"
 #include "link/shm/peer.h"
 
 static bool opens(struct shm_peer *peer)

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "core/epoch.h"
-#include "device/device.h"
-#include "device/grants.h"
-#include "device/memory_kind.h"
+#include "hca/hca.h"
+#include "hca/grants.h"
+#include "link/shm/memory_kind.h"
 #include "link/shm/peer.h"
 
 /* Read by the other side to see whether it can. */

@@ -15,7 +15,7 @@
  *   ring.c    the ring alone
  *   lines.c   writes many lines of it
  *
- * Locks: none. Senders reserve their places in a ring by an exchange; there is one poller at a time (device/progress.h). What
+ * Locks: none. Senders reserve their places in a ring by an exchange; there is one poller at a time (progress/progress.h). What
  * a struct shm_peer says is found in an epoch section, as the struct host_peer that it belongs to.
  *
  * Waking. `sleeps` in the state of a process says that it is to be woken when there is a record for it, or room that it
@@ -29,7 +29,7 @@
 
 #include "explain/explain.h"
 #include "core/tunables.h"
-#include "device/counters.h"
+#include "observe/counters.h"
 #include "link/host/host.h"
 #include "wire/link.h"
 #include "link/shm/shm.h"

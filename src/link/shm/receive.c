@@ -6,7 +6,7 @@
 
 #include "core/limits.h"
 #include "core/tunables.h"
-#include "device/device.h"
+#include "hca/hca.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
 #include "link/host/inner.h"

@@ -22,7 +22,7 @@
 #include "core/tunables.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
-#include "device/device.h"
+#include "hca/hca.h"
 #include "link/shm/peer.h"
 
 /* The access of another process that is waited for. */

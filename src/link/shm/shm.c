@@ -10,7 +10,7 @@
 #include "core/epoch.h"
 #include "core/tunables.h"
 #include "core/thread_memory.h"
-#include "device/device.h"
+#include "hca/hca.h"
 #include "link/shm/peer.h"
 
 static size_t memory_size(void)

@@ -9,7 +9,7 @@
 struct host_carrier;
 struct link;
 
-/** Grants of this process, for those who take them back (device/grants.h). */
+/** Grants of this process, for those who take them back (hca/grants.h). */
 extern const struct grants shm_grants;
 
 /** QPs of other processes of this host. */

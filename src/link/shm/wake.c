@@ -6,7 +6,7 @@
 
 #include "core/epoch.h"
 #include "core/tunables.h"
-#include "device/device.h"
+#include "hca/hca.h"
 #include "link/shm/peer.h"
 
 /*

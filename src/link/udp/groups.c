@@ -14,7 +14,7 @@
 #include "core/descriptor.h"
 #include "core/epoch.h"
 #include "core/tunables.h"
-#include "device/progress.h"
+#include "progress/progress.h"
 #include "link/host/host.h"
 #include "link/udp/parts.h"
 

@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include "device/device.h"
+#include "hca/hca.h"
 #include "wire/packet.h"
 
 /**

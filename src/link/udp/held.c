@@ -11,8 +11,8 @@
 
 #include "core/cancellation.h"
 #include "core/tunables.h"
-#include "device/counters.h"
-#include "device/progress.h"
+#include "observe/counters.h"
+#include "progress/progress.h"
 #include "link/udp/parts.h"
 #include "wire/routes.h"
 

@@ -28,7 +28,7 @@
 #include <sys/types.h>
 
 #include "core/tunables.h"
-#include "device/device.h"
+#include "hca/hca.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
 #include "link/host/names.h"

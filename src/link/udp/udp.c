@@ -9,7 +9,7 @@
 #include "core/cancellation.h"
 #include "core/descriptor.h"
 #include "core/tunables.h"
-#include "device/counters.h"
+#include "observe/counters.h"
 #include "wire/mad.h"
 #include "wire/roce.h"
 #include "link/udp/parts.h"

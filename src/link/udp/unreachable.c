@@ -14,8 +14,8 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "device/counters.h"
-#include "device/progress.h"
+#include "observe/counters.h"
+#include "progress/progress.h"
 #include "format/opcode.h"
 #include "link/udp/parts.h"
 #include "wire/mad.h"

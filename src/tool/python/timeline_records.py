@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-Reads the files in which processes record (src/device/timeline_file.h). They may hold anything. Each record becomes one event or several,
+Reads the files in which processes record (src/observe/timeline_file.h). They may hold anything. Each record becomes one event or several,
 with times in ns of CLOCK_REALTIME.
 """
 import bisect
@@ -163,7 +163,7 @@ class Reader:
             elif 0 < kind < len(self.kind):
                 add((time, number, order, kind, what & 0xffffff, index, opcode, psn, length, value))
 
-    # ---- records that tell of several things (the end of src/device/timeline_file.h) -----------------------------------
+    # ---- records that tell of several things (the end of src/observe/timeline_file.h) -----------------------------------
 
     def splitters(self):
         return {self.kind['POST_SEND']: self.split_post, self.kind['POST_CALL']: self.split_post,

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* See handed.h. */
+#include "cm_host/handed.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/limits.h"
+#include "hca/hca.h"
+#include "format/cm_message.h"
+#include "transport/gsi.h"
+#include "wire/link.h"
+#include "wire/mad.h"
+
+#define BUCKETS 1024u
+
+struct connection {
+	struct connection *next;
+	struct packet_path path; /* that the peer's datagrams come along */
+	uint32_t peer_id, peer_qpn;
+	uint32_t own_id;  /* 0: only the peer's request has come */
+	uint32_t process; /* that it was handed on to last */
+};
+
+static struct {
+	pthread_mutex_t lock;
+	uint32_t count;
+	struct connection *bucket[BUCKETS];
+} handed = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- the table: the lock is held ------------------------------------------------------------------------------- */
+
+static struct connection **place_of(const struct packet_path *path, uint32_t peer_id)
+{
+	struct connection **at = &handed.bucket[peer_id % BUCKETS];
+
+	while (*at &&
+	       ((*at)->peer_id != peer_id || memcmp(&(*at)->path.source, &path->source, sizeof(path->source)) != 0))
+		at = &(*at)->next;
+	return at;
+}
+
+static void forget(struct connection **at)
+{
+	struct connection *gone = *at;
+
+	*at = gone->next;
+	handed.count--;
+	free(gone);
+}
+
+/*
+ * Makes room for one more by giving up the request in @bucket that has waited longest for an answer. What this host answers is not
+ * seen here: requests that were rejected, or given up by somebody who never said so, look like that for ever.
+ */
+static bool forget_unanswered(struct connection **bucket)
+{
+	for (struct connection **at = bucket; *at; at = &(*at)->next) {
+		if (!(*at)->own_id) {
+			forget(at);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* NULL: no memory, or there are too many. */
+static struct connection *get(const struct packet_path *path, uint32_t peer_id)
+{
+	struct connection **at = place_of(path, peer_id), *connection = *at;
+
+	if (connection)
+		return connection;
+	if (handed.count == LIMIT_CM_HANDED) {
+		if (!forget_unanswered(&handed.bucket[peer_id % BUCKETS]))
+			return NULL;
+		at = place_of(path, peer_id);
+	}
+	connection = calloc(1, sizeof(*connection));
+	if (!connection)
+		return NULL;
+	connection->peer_id = peer_id;
+	connection->path = *path;
+	*at = connection;
+	handed.count++;
+	return connection;
+}
+
+static void know(const struct packet_path *path, uint32_t peer_id, uint32_t own_id, uint32_t peer_qpn, uint32_t process)
+{
+	struct connection *connection = get(path, peer_id);
+
+	if (!connection)
+		return;
+	/* A REQ that arrives a second time takes nothing back. */
+	if (own_id || connection->peer_qpn != peer_qpn)
+		connection->own_id = own_id;
+	connection->peer_qpn = peer_qpn;
+	connection->process = process;
+}
+
+static void end(const struct packet_path *path, uint32_t peer_id)
+{
+	struct connection **at = place_of(path, peer_id);
+
+	if (*at)
+		forget(at);
+}
+
+static void confirm(const struct packet_path *path, uint32_t peer_id, uint32_t own_id, uint32_t process)
+{
+	struct connection *connection = *place_of(path, peer_id);
+
+	if (!connection)
+		return;
+	connection->own_id = own_id;
+	connection->process = process;
+}
+
+/* ---- what was handed on ---------------------------------------------------------------------------------------- */
+
+void handed_note(const struct packet_path *path, const uint8_t *mad, uint32_t process)
+{
+	struct cm_message message;
+
+	if (cm_unpack(mad, &message) != CM_WELL_FORMED)
+		return;
+	pthread_mutex_lock(&handed.lock);
+	switch (message.kind) {
+	case CM_REQ:
+		know(path, message.req.local_comm_id, 0, message.req.local_qpn, process);
+		break;
+	case CM_REP:
+		know(path, message.rep.local_comm_id, message.rep.remote_comm_id, message.rep.local_qpn, process);
+		break;
+	case CM_RTU:
+		confirm(path, message.rtu.local_comm_id, message.rtu.remote_comm_id, process);
+		break;
+	case CM_REJ:
+		end(path, message.rej.local_comm_id);
+		break;
+	case CM_DREQ:
+		end(path, message.dreq.local_comm_id);
+		break;
+	case CM_DREP:
+		end(path, message.drep.local_comm_id);
+		break;
+	default:
+		break;
+	}
+	pthread_mutex_unlock(&handed.lock);
+}
+
+/* ---- a process that has ended ---------------------------------------------------------------------------------- */
+
+static void send_dreq(const struct connection *connection)
+{
+	struct packet_path back = connection->path;
+	struct cm_message message = {
+		.kind = CM_DREQ,
+		.transaction_id = hca_random(first_device()),
+		.dreq = {.local_comm_id = connection->own_id,
+			 .remote_comm_id = connection->peer_id,
+			 .remote_qpn = connection->peer_qpn},
+	};
+	uint8_t mad[CM_MAD_BYTES];
+
+	back.source = connection->path.destination;
+	back.destination = connection->path.source;
+	cm_pack(&message, mad);
+	gsi_send(first_device(), &back, mad);
+}
+
+/* Takes those of @process out. */
+static struct connection *take(uint32_t process)
+{
+	struct connection *taken = NULL, **at, *one;
+
+	for (uint32_t i = 0; i < BUCKETS; i++) {
+		for (at = &handed.bucket[i]; (one = *at);) {
+			if (!one->own_id || one->process != process) {
+				at = &one->next;
+				continue;
+			}
+			*at = one->next;
+			handed.count--;
+			one->next = taken;
+			taken = one;
+		}
+	}
+	return taken;
+}
+
+void handed_process_ended(uint32_t process)
+{
+	struct connection *ended, *next;
+
+	pthread_mutex_lock(&handed.lock);
+	ended = take(process);
+	pthread_mutex_unlock(&handed.lock);
+	for (; ended; ended = next) {
+		next = ended->next;
+		send_dreq(ended);
+		free(ended);
+	}
+}
+
+void handed_before_fork(void)
+{
+	pthread_mutex_lock(&handed.lock);
+}
+
+void handed_after_fork(bool child)
+{
+	for (uint32_t i = 0; child && i < BUCKETS; i++)
+		while (handed.bucket[i])
+			forget(&handed.bucket[i]);
+	pthread_mutex_unlock(&handed.lock);
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* See manager.h. */
+#include "cm_host/manager.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "core/cancellation.h"
+#include "core/limits.h"
+#include "core/timer.h"
+#include "hca/hca.h"
+#include "hca/gid.h"
+#include "cm_host/handed.h"
+#include "link/host/host.h"
+#include "cm_host/services.h"
+#include "transport/gsi.h"
+#include "wire/mad.h"
+#include "wire/routes.h"
+
+/* One for the process, as its ports and communication ids are: the ABI has no object that it could belong to. */
+static struct {
+	pthread_mutex_t lock; /* of making it */
+	struct cm *cm;        /* atomic */
+	struct cm *inherited; /* of the parent of a forked process: its ids refer to it */
+	struct cm_functions functions;
+	struct timer timer; /* of the first device */
+	bool leaves;        /* leave() is called at exit(3), in children of fork(2) too */
+} manager = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static struct cm *the_manager(void)
+{
+	return __atomic_load_n(&manager.cm, __ATOMIC_ACQUIRE);
+}
+
+/* ---- what it calls -------------------------------------------------------------------------------------------- */
+
+/* The device that has the source of @path; any, if several have it, since their packets look the same. */
+static struct hca *device_of(const struct packet_path *path)
+{
+	size_t index;
+
+	for (index = 0; index < the_registry.count; index++) {
+		struct hca *hca = &the_registry.devices[index];
+
+		if (gid_find(hca->gids, hca->gid_count, &path->source, path->type) >= 0)
+			return hca;
+	}
+	return first_device();
+}
+
+static void send_mad(void *context, const struct packet_path *path, const uint8_t mad[CM_MAD_BYTES])
+{
+	(void)context;
+	gsi_send(device_of(path), path, mad);
+}
+
+static void run_timers(struct timer *timer)
+{
+	(void)timer;
+	cm_run_timers(the_manager());
+}
+
+static void wake_at(void *context, uint64_t deadline_ns)
+{
+	(void)context;
+	timer_arm(&first_device()->timers, &manager.timer, deadline_ns);
+}
+
+static uint64_t now_ns(void *context)
+{
+	(void)context;
+	return clock_now_ns();
+}
+
+static uint64_t random_bits(void *context)
+{
+	(void)context;
+	return hca_random(first_device());
+}
+
+static int claim_slot(void *context)
+{
+	uint32_t slot;
+	int error = hca_manager_slot(first_device(), &slot);
+
+	(void)context;
+	return error ? error : (int)slot;
+}
+
+/* ---- what calls it -------------------------------------------------------------------------------------------- */
+
+static struct packet_path way_back(const struct packet_path *path)
+{
+	struct packet_path back = *path;
+
+	back.source = path->destination;
+	back.destination = path->source;
+	return back;
+}
+
+/* A process that has the RoCE port answers for its host, whether it makes connections itself or not. */
+static void receive(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], bool waited)
+{
+	struct packet_path back = way_back(path);
+	struct cm *cm = the_manager();
+	uint8_t answer[CM_MAD_BYTES];
+
+	if (cm)
+		cm_receive(cm, path, mad, waited);
+	else if (cm_answer_for_nobody(mad, answer))
+		gsi_send(hca, &back, answer);
+}
+
+static bool is_near(const struct cm_peer *peer)
+{
+	return routes->is_near(first_device(), &peer->path->destination);
+}
+
+/* By what it has said, not by its slot, which may be another process's by now. */
+static enum cm_peer_fate is_of_process(void *argument, const struct cm_peer *peer)
+{
+	const uint32_t *process = argument;
+
+	return peer->path->process == *process ? CM_PEER_ENDED : CM_PEER_LIVES;
+}
+
+static enum cm_peer_fate has_id(void *argument, const struct cm_peer *peer)
+{
+	const uint64_t *id = argument;
+
+	return peer->comm_id == *id && is_near(peer) ? CM_PEER_ENDED : CM_PEER_LIVES;
+}
+
+static void process_ended(uint32_t process)
+{
+	struct cm *cm = the_manager();
+
+	handed_process_ended(process);
+	if (cm)
+		cm_peer_ended(cm, is_of_process, &process);
+}
+
+/*
+ * A datagram that nobody gets is answered as the manager at its destination would answer it. What has no answer is for an id whose
+ * process has
+ * ended: it may have done so before it was sent anything, when nothing but its ids told which slot it had.
+ */
+static void lost(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], enum mad_loss why)
+{
+	const struct mad_address address = mad_address(mad);
+	struct packet_path back = way_back(path);
+	struct cm *cm = the_manager();
+	uint8_t answer[CM_MAD_BYTES];
+	uint64_t id;
+
+	(void)hca;
+	if (cm && why == MAD_UNREACHABLE && address.addressee == MAD_FOR_SERVICE) {
+		cm_host_refuses(cm, &path->destination);
+		return;
+	}
+	if (cm && cm_answer_for_nobody(mad, answer))
+		cm_receive(cm, &back, answer, false);
+	else if (cm && why == MAD_NOBODY && cm_mad_addressee(mad, &id) == CM_TO_COMM_ID)
+		cm_peer_ended(cm, has_id, &id);
+}
+
+/*
+ * What one of its ids was asked of the process that has ended, or of the one that has the service since, cannot be told. Under the
+ * lock of the manager no id begins to wait between the look and the verdict.
+ */
+static enum cm_peer_fate waits_for_service(void *argument, const struct cm_peer *peer)
+{
+	const uint64_t *service = argument;
+
+	if (peer->comm_id || peer->service_id != *service || !is_near(peer))
+		return CM_PEER_LIVES;
+	return host_service_is_vacant(*service) ? CM_PEER_ENDED : CM_PEER_REPLACED;
+}
+
+static void service_ended(uint64_t service)
+{
+	struct cm *cm = the_manager();
+
+	if (cm)
+		cm_peer_ended(cm, waits_for_service, &service);
+}
+
+const struct management process_management = {
+	.receive = receive,
+	.lost = lost,
+	.process_ended = process_ended,
+	.service_ended = service_ended,
+};
+
+void hca_manager_push(void)
+{
+	if (the_manager())
+		gsi_push();
+}
+
+/* Peers are told, as the kernel tells them when the program's file is closed. */
+static void leave(void)
+{
+	if (!the_manager())
+		return;
+	cm_leave(the_manager());
+	gsi_flush();
+}
+
+/* The lock is held. */
+static struct cm *make(const struct manager_handlers *handlers)
+{
+	struct hca *hca = first_device();
+	struct cm_config config = {
+		.functions = &manager.functions,
+		.hca = hca,
+		.ca_guid = be64toh(hca_guid(hca)),
+		.ack_delay = LIMIT_ACK_DELAY,
+		.response_timeout = (uint8_t)hca->settings.cm_response_timeout,
+		.retries = (uint8_t)hca->settings.cm_retries,
+		.packet_lifetime = (uint8_t)hca->settings.cm_packet_lifetime,
+		.grace_ms = hca->settings.cm_grace_ms,
+	};
+
+	manager.functions = (struct cm_functions){
+		.send = send_mad,
+		.wake_at = wake_at,
+		.now_ns = now_ns,
+		.random = random_bits,
+		.claim_slot = claim_slot,
+		.request = handlers->request,
+		.event = handlers->event,
+	};
+	timer_init(&manager.timer, run_timers);
+	return cm_create(&config);
+}
+
+struct cm *hca_manager(const struct manager_handlers *handlers)
+{
+	WITHOUT_CANCELLATION;
+	struct cm *cm = the_manager();
+
+	if (cm)
+		return cm;
+	pthread_mutex_lock(&manager.lock);
+	if (!manager.cm) {
+		__atomic_store_n(&manager.cm, make(handlers), __ATOMIC_RELEASE);
+		if (manager.cm && !manager.leaves)
+			manager.leaves = !atexit(leave);
+	}
+	cm = manager.cm;
+	pthread_mutex_unlock(&manager.lock);
+	return cm;
+}
+
+void manager_before_fork(void)
+{
+	pthread_mutex_lock(&manager.lock);
+}
+
+void manager_after_fork(bool child)
+{
+	(void)child;
+	pthread_mutex_unlock(&manager.lock);
+}
+
+/* The ids that the child has inherited keep the manager that they are of, which does nothing any more; it makes its own. */
+void manager_forget(void)
+{
+	if (!the_manager())
+		return;
+	cm_after_fork(the_manager());
+	manager.inherited = manager.cm;
+	manager.cm = NULL;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Ports of the connection manager, see services.h. */
+#include "cm_host/services.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "hca/hca.h"
+#include "link/host/host.h"
+#include "wire/routes.h"
+
+/* Linux's, where the file cannot be read. */
+#define FIRST_PORT 32768
+#define LAST_PORT 60999
+/* A process that is alone has all communication ids. */
+#define ONLY_SLOT 1
+
+static uint64_t service_of(uint16_t space, uint16_t port)
+{
+	return (uint64_t)space << 16 | port;
+}
+
+static bool is_alone(const struct hca *hca)
+{
+	return hca->settings.link == LINK_LOCAL;
+}
+
+int hca_manager_slot(struct hca *hca, uint32_t *slot)
+{
+	if (!is_alone(hca))
+		return host_process_slot(slot);
+	*slot = ONLY_SLOT;
+	return 0;
+}
+
+int hca_port_claim(struct hca *hca, uint16_t space, uint16_t port)
+{
+	return host_service_claim(service_of(space, port), is_alone(hca));
+}
+
+void hca_port_mark(uint16_t space, uint16_t port)
+{
+	host_service_mark(service_of(space, port));
+}
+
+bool hca_port_is_marked(uint16_t space, uint16_t port)
+{
+	return host_service_is_marked(service_of(space, port));
+}
+
+static void read_range(uint32_t *first, uint32_t *last)
+{
+	FILE *file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+
+	if (!file || fscanf(file, "%u %u", first, last) != 2 || !*first || *first > *last || *last > UINT16_MAX) {
+		*first = FIRST_PORT;
+		*last = LAST_PORT;
+	}
+	if (file)
+		fclose(file);
+}
+
+int hca_port_claim_any(struct hca *hca, uint16_t space, uint16_t *port)
+{
+	uint32_t first, last, count, begin;
+	int error = -EADDRINUSE;
+
+	read_range(&first, &last);
+	count = last - first + 1;
+	/* Not in order: a port that was given up rests, as packets for it may be on their way. */
+	begin = (uint32_t)(hca_random(hca) % count);
+	for (uint32_t i = 0; i < count && error == -EADDRINUSE; i++) {
+		*port = (uint16_t)(first + (begin + i) % count);
+		error = hca_port_claim(hca, space, *port);
+	}
+	return error == -EADDRINUSE ? -EADDRNOTAVAIL : error;
+}
+
+int hca_port_listen(struct hca *hca, uint16_t space, uint16_t port)
+{
+	uint32_t slot;
+	int error = hca_manager_slot(hca, &slot);
+
+	if (error)
+		return error;
+	error = host_service_listen(service_of(space, port));
+	if (error || is_alone(hca))
+		return error;
+	routes->accept();
+	routes->listen(hca);
+	return 0;
+}
+
+void hca_port_release(struct hca *hca, uint16_t space, uint16_t port)
+{
+	(void)hca;
+	host_service_release(service_of(space, port));
+}
+
+pid_t hca_port_owner(uint16_t space, uint16_t port)
+{
+	return host_service_owner(service_of(space, port));
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a device says it is, the same in every process of a host. Pure functions; any thread. */
+#ifndef SOFTHCA_HCA_IDENTITY_H
+#define SOFTHCA_HCA_IDENTITY_H
+
+#include <stddef.h>
+
+#include "hca/gid.h"
+
+/**
+ * GUID of the device number @index of this host, whose GID table begins with @first: locally administered, from the hardware
+ * address of the first interface.
+ */
+__be64 identity_guid(const struct hca_gid *first, size_t index);
+
+/** The firmware version in the form of ConnectX-6 Dx, 22.minor.subminor, with our own version for the minor numbers. */
+void identity_firmware(char *out, size_t size);
+
+#endif

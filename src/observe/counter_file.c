@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The file of counters, see counter_file.h. */
+#include "observe/counter_file.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/descriptor.h"
+#include "core/file_size.h"
+#include "observe/counters.h"
+
+#define PAGE 4096u
+#define LINE 128u /* of the cache, twice: rows of two threads share none */
+
+struct counter_file {
+	uint8_t *memory;
+	size_t bytes, row_bytes, devices;
+	uint32_t rows; /* atomic; those that were asked for */
+	int fd;        /* nothing reads it here; it stays open for /proc */
+};
+
+static size_t head_bytes(void)
+{
+	size_t bytes = sizeof(struct counter_file_head) + (size_t)COUNTER_COUNT * COUNTER_FILE_NAME_BYTES;
+
+	return (bytes + PAGE - 1) / PAGE * PAGE;
+}
+
+static void write_head(const struct counter_file *file)
+{
+	struct counter_file_head *head = (struct counter_file_head *)file->memory;
+
+	memcpy(head->magic, COUNTER_FILE_MAGIC, sizeof(head->magic));
+	head->counters = COUNTER_COUNT;
+	head->devices = (uint32_t)file->devices;
+	head->row_bytes = (uint32_t)file->row_bytes;
+	head->first_row = (uint32_t)head_bytes();
+	for (int i = 0; i < COUNTER_COUNT; i++)
+		strncpy(head->names[i], counter_info(i)->name, COUNTER_FILE_NAME_BYTES - 1);
+	__atomic_store_n(&head->rows, file->rows < COUNTER_FILE_ROWS ? file->rows : COUNTER_FILE_ROWS,
+			 __ATOMIC_RELAXED);
+	__atomic_store_n(&head->version, COUNTER_FILE_VERSION, __ATOMIC_RELEASE);
+}
+
+/*
+ * What is mapped stays as it is: a file that somebody made shorter would be a SIGBUS for whoever counts, and nobody else has
+ * anything to write in it (memfd_create(2), File sealing). Where the kernel has no such seal, or the sandbox no fcntl(2), it is
+ * as it was: only a user's own processes can open the file.
+ */
+static void seal(int fd)
+{
+	const int size = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+	/* Before Linux 5.1 there was no F_SEAL_FUTURE_WRITE. */
+	if (fcntl(fd, F_ADD_SEALS, size | F_SEAL_FUTURE_WRITE))
+		fcntl(fd, F_ADD_SEALS, size);
+}
+
+/* Maps a new file, at @file->memory if there is something already. False: nothing has changed. */
+static bool map_file(struct counter_file *file)
+{
+	WITHOUT_SIZE_SIGNAL;
+	int fd = descriptor_keep(memfd_create(COUNTER_FILE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING)),
+	    fixed = file->memory ? MAP_FIXED : 0;
+	void *memory;
+
+	if (fd < 0)
+		return false;
+	if (ftruncate(fd, (off_t)file->bytes))
+		goto fail;
+	memory = mmap(file->memory, file->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | fixed, fd, 0);
+	if (memory == MAP_FAILED)
+		goto fail;
+	seal(fd);
+	file->memory = memory;
+	file->fd = fd;
+	write_head(file);
+	return true;
+fail:
+	descriptor_close(fd);
+	return false;
+}
+
+struct counter_file *counter_file_make(size_t devices)
+{
+	struct counter_file *file = calloc(1, sizeof(*file));
+
+	if (!file)
+		return NULL;
+	file->devices = devices;
+	file->row_bytes = (devices * COUNTER_COUNT * sizeof(uint64_t) + LINE - 1) / LINE * LINE;
+	file->bytes = head_bytes() + COUNTER_FILE_ROWS * file->row_bytes;
+	if (map_file(file))
+		return file;
+	free(file);
+	return NULL;
+}
+
+uint64_t *counter_file_row(struct counter_file *file)
+{
+	uint32_t row = file ? __atomic_fetch_add(&file->rows, 1, __ATOMIC_RELAXED) : COUNTER_FILE_ROWS;
+
+	if (row >= COUNTER_FILE_ROWS) {
+		/* So that it never counts up to 0 again. */
+		if (file)
+			__atomic_store_n(&file->rows, COUNTER_FILE_ROWS, __ATOMIC_RELAXED);
+		return NULL;
+	}
+	/* Those of threads that are faster may be counted before they are there: they are 0. */
+	__atomic_add_fetch(&((struct counter_file_head *)file->memory)->rows, 1, __ATOMIC_RELEASE);
+	return (uint64_t *)(file->memory + head_bytes() + row * file->row_bytes);
+}
+
+void counter_file_after_fork(struct counter_file *file)
+{
+	if (!file)
+		return;
+	/* First: there may be no other descriptor left. */
+	descriptor_close(file->fd);
+	file->fd = -1;
+	/* Without a file the child counts for itself; where there is not even memory, it goes on in the parent's. */
+	if (!map_file(file))
+		mmap(file->memory, file->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+}

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Pages that are closed to the program, see guard.h. */
+#include "observe/guard.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "core/cancellation.h"
+#include "core/epoch.h"
+#include "core/tunables.h"
+
+enum state {
+	FREE,
+	OPEN,   /* for good: the program has written there, or the device has read */
+	CLOSED, /* the program has not been there */
+	LENT,   /* open for the device, which receives */
+	READ,   /* open: the program has read */
+};
+
+struct range {
+	uint32_t state;         /* atomic: the handler changes CLOSED into READ or OPEN */
+	uint64_t start, length; /* from here on constant while it is not FREE, but for read_at and lent_to */
+	uint16_t counter;
+	uint64_t read_at;
+	const struct epoch_slot *lent_to; /* thread */
+	void *owner;
+	uint32_t number;
+};
+
+bool guard_on, guard_last_first;
+uint32_t guard_reads;
+void (*guard_write_was_read)(struct hca *hca, uint32_t qp_num, uint64_t address, uint64_t start, uint64_t length);
+
+/* All of it is under the lock but what the handler does, which takes none. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct range ranges[GUARD_RANGES];
+static uint32_t used;       /* atomic; all behind are FREE */
+static uint32_t generation; /* atomic; counts what was opened */
+static bool stopped;
+static struct sigaction before;
+static uint64_t page_bytes;
+
+static bool has(const struct range *range, uint64_t address)
+{
+	return address - range->start < range->length;
+}
+
+static bool overlaps(const struct range *range, uint64_t start, uint64_t length)
+{
+	return has(range, start) || range->start - start < length;
+}
+
+static uint32_t state_of(const struct range *range)
+{
+	return __atomic_load_n(&range->state, __ATOMIC_ACQUIRE);
+}
+
+static bool change(struct range *range, uint32_t from, uint32_t to)
+{
+	return __atomic_compare_exchange_n(&range->state, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+static void set_access(const struct range *range, int access)
+{
+	if (mprotect((void *)(uintptr_t)range->start, range->length, access) == 0 && access != PROT_NONE)
+		__atomic_add_fetch(&generation, 1, __ATOMIC_ACQ_REL);
+}
+
+static void open_pages(const struct range *range)
+{
+	set_access(range, PROT_READ | PROT_WRITE);
+}
+
+/* ---- the handler ------------------------------------------------------------------------------------------------ */
+
+/* Whether the fault of @context was a write; -1: this processor does not say. */
+static int is_write(const ucontext_t *context)
+{
+#if defined(__x86_64__)
+	return context->uc_mcontext.gregs[REG_ERR] >> 1 & 1;
+#elif defined(__aarch64__)
+	/* Records behind each other, of which one has the syndrome: its bit 6 says it (ESR_ELx.WnR). */
+	const uint32_t *record = (const uint32_t *)context->uc_mcontext.__reserved;
+
+	for (; record[0] && record[1]; record = (const uint32_t *)((const char *)record + record[1]))
+		if (record[0] == 0x45535201)
+			return *(const uint64_t *)(record + 2) >> 6 & 1;
+	return -1;
+#else
+	(void)context;
+	return -1;
+#endif
+}
+
+static bool device_runs(void)
+{
+	return epoch_this_thread && epoch_this_thread->depth;
+}
+
+static void pages_met(struct range *range, uint64_t address, const ucontext_t *context)
+{
+	open_pages(range);
+	if (device_runs() || is_write(context) != 0) {
+		change(range, CLOSED, OPEN);
+		return;
+	}
+	__atomic_store_n(&range->read_at, address, __ATOMIC_RELAXED);
+	if (change(range, CLOSED, READ))
+		__atomic_add_fetch(&guard_reads, 1, __ATOMIC_RELEASE);
+}
+
+/* Of a fault that another thread has just made good, nothing is to be seen any more: it is tried again, once. */
+static bool may_be_over(uint64_t address)
+{
+	static __thread uint64_t last_address __attribute__((tls_model("initial-exec")));
+	static __thread uint32_t last_generation __attribute__((tls_model("initial-exec")));
+	uint32_t now = __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
+
+	if (last_address == address && last_generation == now)
+		return false;
+	last_address = address;
+	last_generation = now;
+	return true;
+}
+
+/* As if there were no handler of ours. */
+static void hand_on(int signal, siginfo_t *info, void *context)
+{
+	if (before.sa_flags & SA_SIGINFO) {
+		before.sa_sigaction(signal, info, context);
+	} else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
+		before.sa_handler(signal);
+	} else {
+		const struct sigaction plain = {.sa_handler = SIG_DFL};
+
+		/* It faults again, and ends where it would have ended; a signal that was sent has to be sent again. */
+		sigaction(signal, &plain, NULL);
+		if (info->si_code <= 0)
+			raise(signal);
+	}
+}
+
+static void fault(int signal, siginfo_t *info, void *context)
+{
+	uint64_t address = (uintptr_t)info->si_addr;
+	uint32_t count = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
+	int error = errno;
+
+	for (uint32_t i = 0; i < count && info->si_code == SEGV_ACCERR; i++) {
+		struct range *range = &ranges[i];
+
+		if (state_of(range) == FREE || !has(range, address))
+			continue;
+		pages_met(range, address, context);
+		errno = error;
+		return;
+	}
+	if (info->si_code != SEGV_ACCERR || !may_be_over(address))
+		hand_on(signal, info, context);
+	errno = error;
+}
+
+static bool handler_is_there(void)
+{
+	struct sigaction now;
+
+	return sigaction(SIGSEGV, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO && now.sa_sigaction == fault;
+}
+
+static bool signal_is_blocked(void)
+{
+	sigset_t blocked;
+
+	return pthread_sigmask(SIG_BLOCK, NULL, &blocked) || sigismember(&blocked, SIGSEGV);
+}
+
+bool guard_start(void)
+{
+	struct sigaction action = {.sa_sigaction = fault, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
+
+#if !defined(__x86_64__) && !defined(__aarch64__)
+	return false;
+#endif
+	sigemptyset(&action.sa_mask);
+	page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+	guard_on = sigaction(SIGSEGV, &action, &before) == 0;
+	return guard_on;
+}
+
+/* ---- closing and opening ---------------------------------------------------------------------------------------- */
+
+/* The lock is held. */
+static void open_all(void)
+{
+	for (uint32_t i = 0; i < used; i++) {
+		uint32_t state = state_of(&ranges[i]);
+
+		if (state == FREE || state == OPEN)
+			continue;
+		open_pages(&ranges[i]);
+		change(&ranges[i], CLOSED, OPEN);
+		change(&ranges[i], LENT, OPEN);
+	}
+}
+
+static void stop(void)
+{
+	stopped = true;
+	open_all();
+}
+
+void guard_stop(void)
+{
+	if (!guard_on)
+		return;
+	pthread_mutex_lock(&lock);
+	stop();
+	pthread_mutex_unlock(&lock);
+}
+
+static struct range *free_range(void)
+{
+	for (uint32_t i = 0; i < GUARD_RANGES; i++)
+		if (state_of(&ranges[i]) == FREE)
+			return &ranges[i];
+	return NULL;
+}
+
+/* The lock is held. */
+static struct range *close_pages(const struct range *as)
+{
+	struct range *range;
+
+	if (stopped || signal_is_blocked())
+		return NULL;
+	if (!handler_is_there()) {
+		stop();
+		return NULL;
+	}
+	range = free_range();
+	if (!range)
+		return NULL;
+	/* All but the state, by which the handler knows that the rest is there. */
+	memcpy(&range->start, &as->start, sizeof(*range) - offsetof(struct range, start));
+	if (range - ranges >= used)
+		__atomic_store_n(&used, (uint32_t)(range - ranges) + 1, __ATOMIC_RELEASE);
+	/* Before the pages: the handler looks for it from then on. */
+	__atomic_store_n(&range->state, CLOSED, __ATOMIC_RELEASE);
+	if (mprotect((void *)(uintptr_t)range->start, range->length, PROT_NONE)) {
+		/* A part of it may be closed. */
+		open_pages(range);
+		__atomic_store_n(&range->state, FREE, __ATOMIC_RELEASE);
+		return NULL;
+	}
+	return range;
+}
+
+int guard_close(uint64_t start, uint64_t length, void *owner, uint32_t number, uint16_t counter)
+{
+	uint64_t first = (start + page_bytes - 1) & -page_bytes, end = (start + length) & -page_bytes;
+	struct range as = {.start = first, .length = end - first, .owner = owner, .number = number, .counter = counter};
+	struct range *range;
+
+	if (!guard_on || first < start || end <= first)
+		return -1;
+	pthread_mutex_lock(&lock);
+	range = close_pages(&as);
+	pthread_mutex_unlock(&lock);
+	return range ? (int)(range - ranges) : -1;
+}
+
+static uint64_t take_read_of(struct range *range)
+{
+	if (!change(range, READ, OPEN))
+		return 0;
+	__atomic_sub_fetch(&guard_reads, 1, __ATOMIC_RELAXED);
+	return __atomic_load_n(&range->read_at, __ATOMIC_RELAXED);
+}
+
+uint64_t guard_open(int number)
+{
+	struct range *range = &ranges[number];
+	uint64_t read_at;
+
+	pthread_mutex_lock(&lock);
+	if (state_of(range) != OPEN)
+		open_pages(range);
+	read_at = take_read_of(range);
+	__atomic_store_n(&range->state, FREE, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&lock);
+	return read_at;
+}
+
+void guard_open_memory(uint64_t start, uint64_t length)
+{
+	pthread_mutex_lock(&lock);
+	for (uint32_t i = 0; i < used; i++) {
+		struct range *range = &ranges[i];
+		uint32_t state = state_of(range);
+
+		if ((state != CLOSED && state != LENT) || !overlaps(range, start, length))
+			continue;
+		open_pages(range);
+		change(range, state, OPEN);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+bool guard_take_read(struct guard_read *read)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&lock);
+	for (uint32_t i = 0; i < used && !found; i++) {
+		/* What has no owner is being waited for. */
+		read->address = ranges[i].owner ? take_read_of(&ranges[i]) : 0;
+		if (!read->address)
+			continue;
+		read->owner = ranges[i].owner;
+		read->number = ranges[i].number;
+		found = true;
+	}
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+/* ---- the device ------------------------------------------------------------------------------------------------- */
+
+static void lend(struct range *range, bool write)
+{
+	uint32_t state = state_of(range);
+
+	if (state == CLOSED)
+		open_pages(range);
+	if (!write) {
+		change(range, state == LENT ? LENT : CLOSED, OPEN);
+	} else if (state == LENT || change(range, CLOSED, LENT)) {
+		range->lent_to = epoch_this_thread;
+	}
+}
+
+void guard_device_access(const void *start, uint64_t length, bool write)
+{
+	if (!__atomic_load_n(&used, __ATOMIC_RELAXED))
+		return;
+	pthread_mutex_lock(&lock);
+	for (uint32_t i = 0; i < used; i++) {
+		uint32_t state = state_of(&ranges[i]);
+
+		if ((state == CLOSED || state == LENT) && overlaps(&ranges[i], (uintptr_t)start, length))
+			lend(&ranges[i], write);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void guard_received(uint16_t counter)
+{
+	pthread_mutex_lock(&lock);
+	for (uint32_t i = 0; i < used && !stopped; i++) {
+		struct range *range = &ranges[i];
+
+		/* Of another queue's receive with this counter the device opens the rest again when it comes. */
+		if (range->counter != counter || range->lent_to != epoch_this_thread || !change(range, LENT, CLOSED))
+			continue;
+		set_access(range, PROT_NONE);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+uint64_t guard_wait(uint64_t start, uint64_t length)
+{
+	const struct timespec pause = {.tv_nsec = TUNABLE_LINT_LAST_FIRST_NS};
+	int range = guard_close(start, length, NULL, 0, 0);
+	WITHOUT_CANCELLATION;
+
+	nanosleep(&pause, NULL);
+	return range < 0 ? 0 : guard_open(range);
+}
+
+/* ---- fork(2) ---------------------------------------------------------------------------------------------------- */
+
+void guard_before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void guard_after_fork(bool child)
+{
+	if (child)
+		stop();
+	for (uint32_t i = 0; i < used && child; i++)
+		take_read_of(&ranges[i]);
+	pthread_mutex_unlock(&lock);
+}

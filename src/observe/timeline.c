@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The file of a timeline and its chunks, see timeline.h. */
+#include "observe/timeline.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/fault_signal.h"
+#include "core/file_size.h"
+#include "core/settings.h"
+#include "core/timer.h"
+#include "core/tunables.h"
+
+#define CLOCK_TRIES 5
+#define MOST_NAMES 100
+
+bool timeline_on, timeline_ticks;
+__thread uint64_t timeline_time_of_call;
+
+/* The file of this process; made and, after a fork, made anew by one thread. */
+static struct {
+	char path[4096 + 64]; /* absolute: of the trace, to which a suffix is added */
+	struct timeline_head *head;
+	struct timeline_qp *qps;
+	struct timeline_record *records;
+	size_t bytes;
+	uint32_t chunks;
+} file;
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+#ifdef __x86_64__
+/* The kernel knows whether the ticks of all processors are the same, and steady. */
+static bool ticks_are_steady(void)
+{
+	char name[8] = "";
+	int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return false;
+	if (read(fd, name, sizeof(name) - 1) < 0)
+		name[0] = '\0';
+	close(fd);
+	return strncmp(name, "tsc", 3) == 0;
+}
+
+#else
+static bool ticks_are_steady(void)
+{
+	return false;
+}
+#endif
+
+uint64_t timeline_monotonic(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+static struct timeline_chunk *chunk_at(uint64_t number)
+{
+	return (struct timeline_chunk *)&file.records[number % file.chunks * TIMELINE_CHUNK_RECORDS];
+}
+
+static void let_go(struct epoch_slot *slot)
+{
+	struct timeline_record *end = slot->timeline_end;
+
+	if (end)
+		__atomic_store_n(&((struct timeline_chunk *)(end - TIMELINE_CHUNK_RECORDS))->owned, 0,
+				 __ATOMIC_RELEASE);
+	slot->timeline_next = slot->timeline_end = NULL;
+}
+
+/* The next chunk in turn becomes that of @slot; false: others have them all. */
+static bool take_chunk(struct epoch_slot *slot)
+{
+	struct timeline_head *head = file.head;
+
+	let_go(slot);
+	for (uint32_t tries = 0; head && tries < file.chunks; tries++) {
+		uint64_t turn = __atomic_fetch_add(&head->taken, 1, __ATOMIC_RELAXED);
+		struct timeline_chunk *chunk = chunk_at(turn);
+		uint32_t is_free = 0;
+
+		if (!__atomic_compare_exchange_n(&chunk->owned, &is_free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			continue;
+		if (chunk->lap)
+			__atomic_fetch_add(&head->overwritten, TIMELINE_CHUNK_RECORDS - 1, __ATOMIC_RELAXED);
+		chunk->turn = turn;
+		chunk->lap = chunk->lap % 255 + 1;
+		slot->timeline_next = (struct timeline_record *)chunk + 1;
+		slot->timeline_end = (struct timeline_record *)chunk + TIMELINE_CHUNK_RECORDS;
+		slot->timeline_lap = chunk->lap << 24;
+		return true;
+	}
+	return false;
+}
+
+static uint64_t monotonic_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+static uint64_t realtime_ns(void)
+{
+	return clock_ns(CLOCK_REALTIME);
+}
+
+/*
+ * Reads two clocks at the same time: @other between two reads of @clock. The thread may lose its processor between them, so of several
+ * attempts it takes the one whose two reads are closest.
+ */
+SPECIALISED void read_together(uint64_t (*clock)(void), uint64_t (*other)(void), uint64_t *time, uint64_t *other_time)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (int i = 0; i < CLOCK_TRIES; i++) {
+		uint64_t before = clock(), between = other(), after = clock();
+
+		if (after - before >= least)
+			continue;
+		least = after - before;
+		*time = before + least / 2;
+		*other_time = between;
+	}
+}
+
+static void read_clocks(uint64_t *ticks, uint64_t *ns)
+{
+	read_together(timeline_now, monotonic_ns, ticks, ns);
+}
+
+static void put_clock(struct epoch_slot *slot)
+{
+	struct timeline_record *record = slot->timeline_next++;
+	uint64_t ticks = 0, ns = 0;
+
+	read_clocks(&ticks, &ns);
+	*record = (struct timeline_record){.time = ticks, .value = ns, .what = TIMELINE_WHAT(TIMELINE_CLOCK, 0, 0)};
+	__atomic_store_n(&record->number, slot->timeline_lap, __ATOMIC_RELEASE);
+}
+
+void timeline_put_slowly(uint64_t time, uint32_t what, uint32_t number, uint32_t psn, uint32_t length, uint64_t value)
+{
+	struct epoch_slot *slot = epoch_this_thread ? epoch_this_thread : epoch_attach();
+
+	/* A record of the clock and one behind it. */
+	if (slot->timeline_end - slot->timeline_next < 2 && !take_chunk(slot)) {
+		if (file.head)
+			__atomic_fetch_add(&file.head->dropped, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	if (time - slot->timeline_clock > TIMELINE_CLOCK_EVERY) {
+		if (timeline_ticks)
+			put_clock(slot);
+		slot->timeline_clock = time;
+	}
+	timeline_put(time, what, number, psn, length, value);
+}
+
+void timeline_put_qp(uint32_t *row, const struct timeline_qp *qp)
+{
+	struct timeline_qp *entry;
+
+	if (!file.head)
+		return;
+	if (!*row)
+		*row = __atomic_add_fetch(&file.head->qps, 1, __ATOMIC_RELAXED);
+	if (*row > file.head->qp_rows)
+		return;
+	entry = &file.qps[*row - 1];
+	memcpy(&entry->peer, &qp->peer, sizeof(*qp) - sizeof(qp->number));
+	__atomic_store_n(&entry->number, qp->number, __ATOMIC_RELEASE);
+}
+
+/* ---- the file --------------------------------------------------------------------------------------------------- */
+
+static void read_line(const char *path, char *out, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd < 0 ? 0 : read(fd, out, size - 1);
+
+	if (fd >= 0)
+		close(fd);
+	out[length < 0 ? 0 : length] = '\0';
+	out[strcspn(out, "\n")] = '\0';
+}
+
+static void fill_head(struct timeline_head *head)
+{
+	uint64_t monotonic = 0;
+
+	read_together(monotonic_ns, realtime_ns, &monotonic, &head->started);
+	head->version = TIMELINE_VERSION;
+	head->clock = timeline_ticks ? TIMELINE_CLOCK_TICKS : TIMELINE_CLOCK_NS;
+	head->chunks = file.chunks;
+	head->qp_rows = TUNABLE_TIMELINE_QPS;
+	head->process = (uint32_t)getpid();
+	head->realtime_offset = (int64_t)(head->started - monotonic);
+	gethostname(head->host, sizeof(head->host) - 1);
+	snprintf(head->program, sizeof(head->program), "%s", program_invocation_short_name);
+	read_line("/proc/sys/kernel/random/boot_id", head->boot, sizeof(head->boot));
+	/* Last: without it this is no such file. */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	memcpy(head->magic, TIMELINE_MAGIC, sizeof(head->magic));
+}
+
+/* Never one that is there: it may be of a process of another container with the same number. */
+static int create(char *path, size_t size)
+{
+	int fd = -1;
+
+	for (int i = 0; fd < 0 && i < MOST_NAMES; i++) {
+		if (i)
+			snprintf(path, size, "%s.%d-%d" TIMELINE_SUFFIX, file.path, (int)getpid(), i);
+		else
+			snprintf(path, size, "%s.%d" TIMELINE_SUFFIX, file.path, (int)getpid());
+		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		if (fd < 0 && errno != EEXIST)
+			break;
+	}
+	return fd;
+}
+
+/* Makes the file and maps it. Returns 0 or a negative errno value. */
+static int make_file(void)
+{
+	uint64_t ticks = 0, ns = 0;
+	WITHOUT_SIZE_SIGNAL;
+	char path[sizeof(file.path) + 64];
+	size_t table = (size_t)TUNABLE_TIMELINE_QPS * sizeof(struct timeline_qp);
+	uint8_t *memory;
+	int fd, error;
+
+	file.bytes = TIMELINE_HEAD_BYTES + table +
+		     (size_t)file.chunks * TIMELINE_CHUNK_RECORDS * sizeof(struct timeline_record);
+	read_clocks(&ticks, &ns);
+	fd = create(path, sizeof(path));
+	if (fd < 0)
+		return -errno;
+	/* All of it now: a disk that is full would be a SIGBUS later. */
+	error = posix_fallocate(fd, 0, (off_t)file.bytes);
+	memory = error ? MAP_FAILED : mmap(NULL, file.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+	if (!error && memory == MAP_FAILED)
+		error = errno;
+	close(fd);
+	if (error) {
+		unlink(path);
+		return -error;
+	}
+	file.qps = (struct timeline_qp *)(memory + TIMELINE_HEAD_BYTES);
+	file.records = (struct timeline_record *)(memory + TIMELINE_HEAD_BYTES + table);
+	file.head = (struct timeline_head *)memory;
+	file.head->clock_ticks[0] = ticks;
+	file.head->clock_ns[0] = ns;
+	read_clocks(&file.head->clock_ticks[1], &file.head->clock_ns[1]);
+	fill_head(file.head);
+	return 0;
+}
+
+/*
+ * The file was cut by another process. The records that follow go to memory that no reader has, in the place of the file. mmap(2) is
+ * async-signal-safe in fact, if not by POSIX, and nothing else is done.
+ */
+static bool replace_file(int signal, const siginfo_t *info, const void *context)
+{
+	uintptr_t address = (uintptr_t)info->si_addr;
+
+	(void)context;
+	return signal == SIGBUS && file.head && address - (uintptr_t)file.head < file.bytes &&
+	       mmap(file.head, file.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+		       file.head;
+}
+
+/* What programs do to their directory later does not matter. */
+static int set_path(const char *name)
+{
+	char directory[sizeof(file.path)] = "";
+
+	if (*name != '/' && !getcwd(directory, sizeof(directory)))
+		return -errno;
+	if ((size_t)snprintf(file.path, sizeof(file.path), "%s%s%s", directory, *directory ? "/" : "", name) >=
+	    sizeof(file.path))
+		return -ENAMETOOLONG;
+	return 0;
+}
+
+int timeline_open(const struct settings *settings, char *error, size_t size)
+{
+	uint32_t records = settings->timeline_records ? settings->timeline_records : TUNABLE_TIMELINE_RECORDS;
+	int result;
+
+	if (timeline_on || strcmp(settings->timeline, "off") == 0)
+		return 0;
+	timeline_ticks = ticks_are_steady();
+	file.chunks = records / TIMELINE_CHUNK_RECORDS;
+	result = set_path(settings->timeline);
+	if (!result)
+		result = make_file();
+	if (result)
+		snprintf(error, size, "SOFTHCA_TIMELINE=%s: %s", settings->timeline, strerror(-result));
+	else
+		fault_signal_watch(replace_file);
+	timeline_on = !result;
+	return result;
+}
+
+void timeline_after_fork(void)
+{
+	if (!timeline_on)
+		return;
+	for (struct epoch_slot *slot = epoch_slots(); slot; slot = slot->next)
+		slot->timeline_next = slot->timeline_end = NULL;
+	munmap(file.head, file.bytes);
+	file.head = NULL;
+	/* Without one, nothing of the child is recorded. */
+	make_file();
+}

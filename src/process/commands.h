@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The device as its driver sees it: commands (create, modify, destroy …), doorbells, and nothing else. What a command
+ * does not carry goes through rings of genuine mlx5 format in memory that the driver owns (mlx5-formats 1 to 3).
+ *
+ * Objects are created and destroyed by the driver through this header; the device owns their inner state. Destroy calls
+ * return -EBUSY while another object refers to the object (a PD with keys, a CQ with QPs). The driver's ring memory
+ * must stay valid until the destroy call returned.
+ *
+ * Locks: every object brings its own; commands may be called from any thread, doorbells too. Callbacks (wr_id_of, those
+ * of the resize commands) run under a lock of the device: they call no command and take no lock.
+ *
+ * Errors: 0 or -errno. A refusal leaves an explanation record (explain/explain.h).
+ */
+#ifndef SOFTHCA_PROCESS_COMMANDS_H
+#define SOFTHCA_PROCESS_COMMANDS_H
+
+#include "block/commands.h"
+#include "hca/commands.h"
+#include "mkey/commands.h"
+#include "progress/commands.h"
+#include "queue/commands.h"
+#include "transport/commands.h"
+
+/** Number of devices of this process (SOFTHCA_DEVICES). The first call reads the settings and makes the devices. */
+size_t hca_count(void);
+
+/** Device @index, or NULL. Devices live until the process ends. */
+struct hca *hca_device(size_t index);
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fork(2), for the device: the parent holds the locks of core/locks.def across it, so that the child finds them free and the
+ * data that they cover consistent. The child may create objects and destroy inherited ones. Queue pairs stay the parent's: the
+ * child's copies refuse requests (transport/inherited.h, docs/decisions.md).
+ */
+#include "process/fork.h"
+
+#include "block/cipher.h"
+#include "core/epoch.h"
+#include "core/event_queue.h"
+#include "explain/log.h"
+#include "explain/sink.h"
+#include "hca/hca.h"
+#include "progress/progress.h"
+#include "progress/watch.h"
+#include "observe/counters.h"
+#include "observe/guard.h"
+#include "observe/timeline.h"
+#include "draw/book.h"
+#include "filter/filter.h"
+#include "cm_host/handed.h"
+#include "cm_host/manager.h"
+#include "link/host/host.h"
+#include "transport/gsi.h"
+#include "transport/host_window.h"
+#include "transport/inherited.h"
+#include "wire/link.h"
+#include "link/udp/udp.h"
+#include "link/udp/groups.h"
+#include "link/udp/parts.h"
+
+/* Not hca_device(), which makes devices. */
+#define FOR_EACH_DEVICE(hca)                                                                                           \
+	for (struct hca *hca = the_registry.devices; hca && hca < the_registry.devices + the_registry.count; hca++)
+
+static void qp_numbers_before_fork(void)
+{
+	pthread_mutex_lock(&the_registry.qps.lock);
+}
+
+static void qp_numbers_after_fork(bool child)
+{
+	if (child)
+		id_table_after_fork(&the_registry.qps);
+	pthread_mutex_unlock(&the_registry.qps.lock);
+}
+
+static void filters_before_fork(void)
+{
+	FOR_EACH_DEVICE(hca)
+	filters_lock(hca);
+}
+
+static void filters_after_fork(bool child)
+{
+	FOR_EACH_DEVICE(hca)
+	{
+		if (child)
+			filters_forget(hca);
+		filters_unlock(hca);
+	}
+}
+
+static void key_books_before_fork(void)
+{
+	FOR_EACH_DEVICE(hca)
+	key_book_lock(hca);
+}
+
+static void key_books_after_fork(bool child)
+{
+	FOR_EACH_DEVICE(hca)
+	{
+		if (child)
+			key_book_forget(hca);
+		key_book_unlock(hca);
+	}
+}
+
+static void explain_logs_before_fork(void)
+{
+	FOR_EACH_DEVICE(hca)
+	explain_log_lock(hca->explain_log);
+}
+
+static void explain_logs_after_fork(bool child)
+{
+	(void)child;
+	FOR_EACH_DEVICE(hca)
+	explain_log_unlock(hca->explain_log);
+}
+
+static void sink_before_fork(void)
+{
+	if (the_registry.sink)
+		explain_sink_before_fork(the_registry.sink);
+}
+
+static void sink_after_fork(bool child)
+{
+	if (the_registry.sink)
+		explain_sink_after_fork(the_registry.sink, child);
+}
+
+static void before_fork(void)
+{
+#define LOCK_OF_PART(part, file, name, covers) part##_before_fork();
+#define LOCK_OF_OBJECTS(LEVEL, file, name, covers) queue_locks_before_fork(LOCK_LEVEL_##LEVEL);
+#define LOCK_OF_DEVICE(member, file, name, covers)                                                                     \
+	FOR_EACH_DEVICE(hca)                                                                                           \
+	pthread_mutex_lock(&hca->member);
+#include "core/locks.def"
+}
+
+static void release(bool child)
+{
+#define LOCK_OF_DEVICE(member, file, name, covers)                                                                     \
+	FOR_EACH_DEVICE(hca)                                                                                           \
+	pthread_mutex_unlock(&hca->member);
+#include "core/locks.def"
+#define LOCK_OF_PART(part, file, name, covers) part##_after_fork(child);
+#include "core/locks.def"
+}
+
+static void after_fork_in_parent(void)
+{
+	release(false);
+}
+
+/* What belonged to threads, links and timers that the child does not have. */
+static void after_fork_in_child(void)
+{
+	/* First: until then what is counted here is the parent's. */
+	counters_after_fork();
+	epoch_after_fork();
+	timeline_after_fork();
+	release(true);
+	event_queues_after_fork();
+	manager_forget();
+	FOR_EACH_DEVICE(hca)
+	{
+		timers_after_fork(&hca->timers);
+		watcher_after_fork(hca->watcher);
+	}
+	/* After the timers, which have been taken out of the wheel: it makes its own anew. */
+	host_window_after_fork();
+	qps_after_fork();
+}
+
+static void handle(void)
+{
+	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+void fork_handle(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, handle);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The report at exit, see report.h. */
+#include "process/report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "explain/log.h"
+#include "explain/output.h"
+#include "explain/sink.h"
+#include "observe/counters.h"
+#include "draw/book.h"
+#include "filter/filter.h"
+
+static void put_note(void *argument, const char *line)
+{
+	struct hca *hca = argument;
+	char note[512];
+
+	snprintf(note, sizeof(note), "%s: %s", hca->name, line);
+	explain_log_note(hca->explain_log, note);
+}
+
+static int open_sink(const char *sink)
+{
+	int fd = strcmp(sink, "stderr") ? open(sink, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644) : STDERR_FILENO;
+
+	if (fd < 0)
+		fprintf(stderr, "softhca: SOFTHCA_COUNTERS=%s: %s\n", sink, strerror(errno));
+	return fd;
+}
+
+/* One write(2) for all, so that processes do not mix. */
+static void put_counters(const struct hca *hca, int fd)
+{
+	char text[COUNTER_COUNT * 80 + 200];
+	size_t used = (size_t)snprintf(text, sizeof(text), "softhca: counters of %s in process %d\n", hca->name,
+				       (int)getpid());
+
+	for (int i = 0; i < COUNTER_COUNT; i++) {
+		uint64_t value = counter_read(hca, i);
+
+		if (value && used < sizeof(text))
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "  %-24s %" PRIu64 "\n",
+						 counter_info(i)->name, value);
+	}
+	output_write(fd, text, used < sizeof(text) ? used : sizeof(text) - 1);
+}
+
+/* The process that has the devices; a child that was forked off reports only what it did itself. */
+static pid_t owner;
+
+static void report(void)
+{
+	for (size_t i = 0; i < the_registry.count; i++) {
+		struct hca *hca = &the_registry.devices[i];
+		const char *sink = hca->settings.counters;
+		int fd = strcmp(sink, "off") ? open_sink(sink) : -1;
+
+		filters_flush(hca);
+		if (owner == getpid() || filters_frames(hca))
+			filters_fault_summary(hca, put_note, hca);
+		key_book_finish(hca, put_note, hca);
+		if (fd < 0)
+			continue;
+		put_counters(hca, fd);
+		if (fd != STDERR_FILENO)
+			close(fd);
+	}
+	explain_sink_finish(the_registry.sink);
+}
+
+static void register_report(void)
+{
+	owner = getpid();
+	atexit(report);
+}
+
+void report_at_exit(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, register_report);
+}

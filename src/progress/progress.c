@@ -1,0 +1,817 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Pollers and the device thread, see progress.h. */
+#include "progress/progress.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/cancellation.h"
+#include "core/compiler.h"
+#include "core/descriptor.h"
+#include "core/epoch.h"
+#include "core/thread.h"
+#include "core/tunables.h"
+#include "hca/hca.h"
+#include "observe/counters.h"
+#include "progress/outlook.h"
+#include "progress/progress_parts.h"
+#include "progress/stand_in.h"
+
+#define FOR_EVER UINT64_MAX
+
+uint32_t progress_pollers;
+
+static struct {
+	pthread_mutex_t lock;      /* of starting, of the list of pollers, of `running` */
+	pthread_cond_t ready_done; /* a ready function has returned */
+	struct poller *pollers;    /* atomic; grows only */
+	struct watched_fd *running;
+	uint32_t removals; /* of watched descriptors: what was ready before may be gone */
+	pthread_t thread;
+	bool started;
+	bool no_pwait2;      /* the thread's: the kernel refuses epoll_pwait2(2) */
+	int epoll;           /* of what the thread sleeps on, `arrivals` among it */
+	int arrivals;        /* epoll as well: a thread that stands in sleeps on it */
+	uint32_t drained;    /* atomic; descriptors in it that are drained */
+	bool minds_arrivals; /* the thread's: it sleeps on them at the moment */
+	int wake;            /* eventfd */
+	uint32_t generation;
+	uint64_t sleeps_until; /* atomic; CLOCK_MONOTONIC; 0: the thread is awake */
+	uint32_t polling;      /* atomic; 1: a thread is in progress_poll_all() */
+	uint32_t polls;        /* atomic; of the program */
+	uint32_t naps;         /* atomic; times that it was about to sleep */
+	uint32_t disarm;       /* atomic; 1: the thread asks the program, which polls all the time, to disarm */
+	uint32_t attended;     /* atomic; threads that poll in the program's place */
+	uint32_t looks;        /* atomic; the thread looks again soon */
+} progress = {.lock = PTHREAD_MUTEX_INITIALIZER,
+	      .ready_done = PTHREAD_COND_INITIALIZER,
+	      .epoll = -1,
+	      .arrivals = -1,
+	      .wake = -1,
+	      .generation = 1};
+
+static __thread bool on_thread __attribute__((tls_model("initial-exec"))); /* this is the device thread */
+
+static void drain_arrivals(struct watched_fd *watched, uint32_t events);
+
+/* In `epoll`, for all that are in progress.arrivals. */
+static struct watched_fd arrivals = {.ready = drain_arrivals};
+
+static struct poller *first_poller(void)
+{
+	return __atomic_load_n(&progress.pollers, __ATOMIC_ACQUIRE);
+}
+
+/* ---- polling --------------------------------------------------------------------------------------------------- */
+
+bool progress_begin_polling(void)
+{
+	return !__atomic_load_n(&progress.polling, __ATOMIC_RELAXED) &&
+	       !__atomic_exchange_n(&progress.polling, 1, __ATOMIC_ACQUIRE);
+}
+
+void progress_end_polling(void)
+{
+	__atomic_store_n(&progress.polling, 0, __ATOMIC_RELEASE);
+}
+
+bool (*progress_in_run)(bool (*poll)(struct run *run));
+
+static bool poll_each(struct run *run)
+{
+	bool found = false;
+
+	for (struct poller *poller = first_poller(); poller; poller = poller->next)
+		found |= poller->poll(poller, run);
+	return found;
+}
+
+bool progress_poll_all(void)
+{
+	bool found;
+
+	epoch_enter();
+	found = progress_in_run(poll_each);
+	epoch_leave();
+	return found;
+}
+
+/* Only between progress_begin_polling() and progress_end_polling(). */
+void progress_arm_all(bool armed)
+{
+	for (struct poller *poller = first_poller(); poller; poller = poller->next) {
+		if (__atomic_exchange_n(&poller->armed, armed, __ATOMIC_RELAXED) == armed && !poller->repeats)
+			continue;
+		poller->arm(poller, armed);
+	}
+}
+
+/*
+ * True if a poll would find nothing: most polls of a program that waits end here. Between progress_begin_polling() and progress_end_polling(), in
+ * an epoch section.
+ */
+static bool all_idle(void)
+{
+	bool idle = true;
+
+	for (struct poller *poller = first_poller(); poller && idle; poller = poller->next)
+		idle = poller->idle && poller->idle(poller);
+	return idle;
+}
+
+/* Between progress_begin_polling() and progress_end_polling(), for a program, in an epoch section. */
+static bool poll_for_program(void)
+{
+	bool found;
+
+	/* Somebody must look whether this thread goes on polling. */
+	if (__builtin_expect(!__atomic_load_n(&progress.looks, __ATOMIC_RELAXED), 0)) {
+		__atomic_store_n(&progress.looks, 1, __ATOMIC_RELAXED);
+		progress_wake();
+	}
+	if (__builtin_expect(__atomic_load_n(&progress.disarm, __ATOMIC_RELAXED), 0)) {
+		__atomic_store_n(&progress.disarm, 0, __ATOMIC_RELAXED);
+		progress_arm_all(false);
+	}
+	found = progress_in_run(poll_each);
+	if (!found)
+		return false;
+	progress_worked(1);
+	counter_add(first_device(), COUNTER_PROGRAM_PACKETS, 1);
+	return true;
+}
+
+/* progress_begin_polling() and epoch_enter() with one locked instruction: programs call this all the time. */
+bool progress_poll(void)
+{
+	bool found = false;
+
+	if (__atomic_load_n(&progress.polling, __ATOMIC_RELAXED))
+		return false;
+	if (!epoch_enter_with_exchange(&progress.polling)) {
+		__atomic_store_n(&progress.polls, progress.polls + 1, __ATOMIC_RELAXED);
+		if (!__atomic_load_n(&progress.looks, __ATOMIC_RELAXED) ||
+		    __atomic_load_n(&progress.disarm, __ATOMIC_RELAXED) || !all_idle())
+			found = poll_for_program();
+		progress_end_polling();
+	}
+	epoch_leave();
+	return found;
+}
+
+/* Polls until nothing is left, but not for ever, since timers are due, too. Returns false if something may be left. */
+static bool poll_to_the_end(void)
+{
+	for (int i = 0; i < TUNABLE_POLL_ROUNDS; i++) {
+		if (!progress_poll_all())
+			return true;
+		counter_add(first_device(), COUNTER_THREAD_PACKETS, 1);
+	}
+	return false;
+}
+
+/* What does not show at a descriptor. */
+static bool poll_restless(struct run *run)
+{
+	bool found = false;
+
+	for (struct poller *poller = first_poller(); poller; poller = poller->next)
+		if (!poller->rest)
+			found |= poller->poll(poller, run);
+	return found;
+}
+
+static bool restless_are_idle(void)
+{
+	bool idle = true;
+
+	for (struct poller *poller = first_poller(); poller && idle; poller = poller->next)
+		idle = poller->rest || (poller->idle && poller->idle(poller));
+	return idle;
+}
+
+bool progress_rest(bool stays)
+{
+	bool found = true;
+
+	for (struct poller *poller = first_poller(); poller; poller = poller->next)
+		if (poller->rest)
+			poller->rest(poller, stays);
+	for (int i = 0; i < TUNABLE_POLL_ROUNDS && found; i++) {
+		epoch_enter();
+		found = !restless_are_idle() && progress_in_run(poll_restless);
+		epoch_leave();
+	}
+	return !found;
+}
+
+/* A poll takes some microseconds, unless the thread that is at it loses its processor. */
+bool progress_begin_polling_soon(void)
+{
+	for (int i = 0; i < TUNABLE_POLL_TRIES; i++) {
+		if (progress_begin_polling())
+			return true;
+		if (i % TUNABLE_POLL_SPINS == TUNABLE_POLL_SPINS - 1)
+			sched_yield();
+		else
+			pause_cpu();
+	}
+	return false;
+}
+
+bool progress_look(void)
+{
+	bool all;
+
+	if (!first_poller())
+		return true;
+	if (!progress_begin_polling_soon())
+		return false;
+	all = poll_to_the_end();
+	progress_end_polling();
+	return all;
+}
+
+void progress_settle(void)
+{
+	WITHOUT_CANCELLATION;
+	const struct timespec nap = {.tv_nsec = TUNABLE_POLL_SETTLE_NAP_NS};
+
+	for (uint64_t i = 0; i < TUNABLE_POLL_SETTLE_NS / TUNABLE_POLL_SETTLE_NAP_NS; i++) {
+		if (progress_begin_polling()) {
+			progress_end_polling();
+			return;
+		}
+		nanosleep(&nap, NULL);
+	}
+}
+
+void progress_before_sleep(void)
+{
+	WITHOUT_CANCELLATION;
+	bool all;
+
+	__atomic_add_fetch(&progress.naps, 1, __ATOMIC_RELAXED);
+	/* A thread that polls at the moment arms for itself. */
+	if (!progress_begin_polling()) {
+		progress_wake();
+		return;
+	}
+	progress_arm_all(true);
+	/* To the end, so that the other side can see that nothing of what it sent is left. */
+	all = progress_rest(false);
+	progress_end_polling();
+	if (!all)
+		progress_wake();
+}
+
+void progress_attend(bool attends)
+{
+	if (attends) {
+		__atomic_add_fetch(&progress.attended, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	__atomic_sub_fetch(&progress.attended, 1, __ATOMIC_RELAXED);
+	if (progress_has_pollers())
+		progress_before_sleep();
+}
+
+/* ---- the thread ------------------------------------------------------------------------------------------------ */
+
+/* What has ended a sleep of the thread; not NOT_WOKEN: a descriptor. */
+enum woken { NOT_WOKEN, WOKEN, WOKEN_BY_ARRIVAL };
+
+/* What progress_worked() has counted, of all threads but this one. */
+static uint32_t works_of_program(void)
+{
+	uint32_t sum = 0;
+
+	for (const struct epoch_slot *slot = epoch_slots(); slot; slot = slot->next)
+		if (slot != epoch_this_thread)
+			sum += __atomic_load_n(&slot->works, __ATOMIC_RELAXED);
+	return sum;
+}
+
+static struct program_calls calls_now(void)
+{
+	return (struct program_calls){
+		.polls = __atomic_load_n(&progress.polls, __ATOMIC_RELAXED),
+		.naps = __atomic_load_n(&progress.naps, __ATOMIC_RELAXED),
+		.works = works_of_program(),
+		.attended = __atomic_load_n(&progress.attended, __ATOMIC_RELAXED),
+	};
+}
+
+/* A program that looks at its memory, and polls now and then, does not attend to what arrives. */
+static void tell_attention(struct outlook *outlook)
+{
+	if (outlook->attends == outlook->attention_told)
+		return;
+	outlook->attention_told = outlook->attends;
+	for (struct poller *poller = first_poller(); poller; poller = poller->next)
+		if (poller->attend)
+			poller->attend(poller, outlook->attends);
+}
+
+/* Tells those that want to know at once. */
+static void disarm_repeatedly(void)
+{
+	for (struct poller *poller = first_poller(); poller; poller = poller->next)
+		/* A program that begins to poll may do the same at this moment. */
+		if (poller->repeats && __atomic_exchange_n(&poller->armed, false, __ATOMIC_RELAXED)) {
+			poller->arm(poller, false);
+		}
+}
+
+/*
+ * A thread of the program is in the middle of a poll, which this thread has perhaps interrupted: where they share a processor,
+ * to look again at once, as what is ready is still ready, would keep it from going on.
+ */
+static void let_program_poll(void)
+{
+	const struct timespec time = {.tv_nsec = TUNABLE_POLL_LOOK_NS / 2};
+
+	nanosleep(&time, NULL);
+}
+
+/* Arms all and polls once more. Returns false if something may be left. */
+static bool arm_and_poll(void)
+{
+	if (!poll_to_the_end())
+		return false;
+	progress_arm_all(true);
+	return poll_to_the_end();
+}
+
+/* From now on the thread sleeps on what arrives, too, or not. */
+static void mind_arrivals(bool minds)
+{
+	struct epoll_event event = {.events = minds ? EPOLLIN : 0, .data.ptr = &arrivals};
+
+	if (progress.minds_arrivals == minds)
+		return;
+	progress.minds_arrivals = minds;
+	epoll_ctl(progress.epoll, EPOLL_CTL_MOD, progress.arrivals, &event);
+}
+
+/* What wakes the thread now is no arrival, but perhaps work that no descriptor tells of. */
+static uint64_t stand_aside(const struct outlook *outlook, bool woken)
+{
+	if (woken && progress_begin_polling()) {
+		progress_poll_all();
+		progress_end_polling();
+	}
+	mind_arrivals(false);
+	return outlook_aside_until(outlook);
+}
+
+/* Returns when the thread is to look again. */
+static uint64_t look_after_arrivals(struct outlook *outlook, enum woken woken)
+{
+	const struct program_calls calls = calls_now();
+	bool some = calls.polls != outlook->calls.polls;
+	bool all, polls;
+
+	__atomic_store_n(&progress.looks, 1, __ATOMIC_SEQ_CST);
+	polls = outlook_polls(outlook, &calls);
+	tell_attention(outlook);
+	if (outlook_stands_aside(outlook, stand_in_state(), woken == WOKEN_BY_ARRIVAL) && !polls)
+		return stand_aside(outlook, woken == WOKEN);
+	mind_arrivals(true);
+	if (polls) {
+		disarm_repeatedly();
+		outlook->found_polling += woken != NOT_WOKEN;
+		if (outlook->found_polling >= TUNABLE_POLL_FOUND)
+			__atomic_store_n(&progress.disarm, 1, __ATOMIC_RELAXED);
+		/* The sender that woke it may have waited in vain for the program. */
+		if (woken && progress_begin_polling()) {
+			progress_poll_all();
+			progress_end_polling();
+		} else if (woken) {
+			let_program_poll();
+		}
+		return clock_now_ns() + outlook_interval(outlook);
+	}
+	outlook->found_polling = 0;
+	__atomic_store_n(&progress.disarm, 0, __ATOMIC_RELAXED);
+	if (!progress_begin_polling()) {
+		let_program_poll();
+		return clock_now_ns() + TUNABLE_POLL_LOOK_NS;
+	}
+	all = arm_and_poll();
+	progress_end_polling();
+	if (!all)
+		return 0;
+	/* It polls now and then, perhaps more often soon: it need not wake this thread each time. */
+	if (some)
+		return clock_now_ns() + TUNABLE_POLL_LOOK_NS;
+	/* A poll from now on wakes it. */
+	__atomic_store_n(&progress.looks, 0, __ATOMIC_SEQ_CST);
+	return FOR_EVER;
+}
+
+static uint64_t fire_timers(void)
+{
+	uint64_t next = FOR_EVER;
+
+	for (size_t i = 0; i < the_registry.count; i++) {
+		uint64_t of_device = timers_fire_due(&the_registry.devices[i].timers);
+
+		if (of_device < next)
+			next = of_device;
+	}
+	return next;
+}
+
+int progress_arrivals(void)
+{
+	return __atomic_load_n(&progress.started, __ATOMIC_ACQUIRE) ? progress.arrivals : -1;
+}
+
+/* Of those that are removed, none is found any more, and what was found stays until the section is over. */
+void progress_drain(void)
+{
+	struct epoll_event events[TUNABLE_EPOLL_EVENTS];
+	int count;
+
+	if (!__atomic_load_n(&progress.drained, __ATOMIC_RELAXED) || !descriptor_check(progress.arrivals))
+		return;
+	epoch_enter();
+	count = epoll_wait(progress.arrivals, events, TUNABLE_EPOLL_EVENTS, 0);
+	for (int i = 0; i < count; i++) {
+		struct watched_fd *watched = events[i].data.ptr;
+
+		if (watched)
+			watched->drain(watched);
+	}
+	epoch_leave();
+}
+
+static void drain_arrivals(struct watched_fd *watched, uint32_t events)
+{
+	(void)watched;
+	(void)events;
+	progress_drain();
+}
+
+/* Not if a descriptor was removed since it was found ready, perhaps this one: all others are found ready again. */
+static bool call_ready(struct watched_fd *watched, uint32_t events, uint32_t removals)
+{
+	pthread_mutex_lock(&progress.lock);
+	if (progress.removals != removals) {
+		pthread_mutex_unlock(&progress.lock);
+		return false;
+	}
+	progress.running = watched;
+	pthread_mutex_unlock(&progress.lock);
+	watched->ready(watched, events);
+	pthread_mutex_lock(&progress.lock);
+	progress.running = NULL;
+	pthread_cond_broadcast(&progress.ready_done);
+	pthread_mutex_unlock(&progress.lock);
+	return true;
+}
+
+static uint32_t removals_now(void)
+{
+	uint32_t removals;
+
+	pthread_mutex_lock(&progress.lock);
+	removals = progress.removals;
+	pthread_mutex_unlock(&progress.lock);
+	return removals;
+}
+
+/*
+ * Before Linux 5.11, and in sandboxes made before it, there is epoll_wait(2) only, which counts milliseconds. ppoll(2)
+ * counts nanoseconds, and takes the descriptor of an epoll for readable when one of those in it is ready.
+ */
+static int wait_without_pwait2(const struct timespec *left, struct epoll_event *events)
+{
+	struct pollfd readable = {.fd = progress.epoll, .events = POLLIN};
+
+	if (ppoll(&readable, 1, left, NULL) <= 0)
+		return 0;
+	return epoll_wait(progress.epoll, events, TUNABLE_EPOLL_EVENTS, 0);
+}
+
+static int wait_once(uint64_t until_ns, struct epoll_event *events)
+{
+	uint64_t now_ns = clock_now_ns();
+	struct timespec duration = {0}, *left = until_ns == FOR_EVER ? NULL : &duration;
+	int count;
+
+	if (until_ns > now_ns && left) {
+		duration.tv_sec = (time_t)((until_ns - now_ns) / 1000000000u);
+		duration.tv_nsec = (long)((until_ns - now_ns) % 1000000000u);
+	}
+	if (progress.no_pwait2)
+		return wait_without_pwait2(left, events);
+	count = epoll_pwait2(progress.epoll, events, TUNABLE_EPOLL_EVENTS, left, NULL);
+	if (count < 0 && errno != EINTR) {
+		progress.no_pwait2 = true;
+		return wait_without_pwait2(left, events);
+	}
+	return count;
+}
+
+/* True if the descriptors that the thread sleeps on are there. A program may have closed them, and have others in their place. */
+static bool has_descriptors(void)
+{
+	return descriptor_check(progress.epoll) && descriptor_check(progress.arrivals) &&
+	       descriptor_check(progress.wake);
+}
+
+/*
+ * Nothing wakes a thread that sleeps on descriptors which another thread has closed. So it looks now and then whether they are
+ * still there.
+ */
+static int wait_until(uint64_t until_ns, struct epoll_event *events)
+{
+	uint64_t look_ns;
+	int count;
+
+	do {
+		look_ns = clock_now_ns() + TUNABLE_DESCRIPTOR_LOOK_NS;
+		count = wait_once(until_ns < look_ns ? until_ns : look_ns, events);
+	} while (!count && look_ns < until_ns && has_descriptors());
+	return count;
+}
+
+/* Sleeps for a moment, whatever arrives. */
+static enum woken nap(void)
+{
+	const struct timespec time = {.tv_nsec = TUNABLE_DESCRIPTOR_NAP_NS};
+
+	nanosleep(&time, NULL);
+	__atomic_store_n(&progress.sleeps_until, 0, __ATOMIC_SEQ_CST);
+	return WOKEN_BY_ARRIVAL;
+}
+
+/* Sleeps until @until_ns or until something is ready. */
+static enum woken wait_for_events(uint64_t until_ns)
+{
+	struct epoll_event events[TUNABLE_EPOLL_EVENTS];
+	uint32_t removals = removals_now();
+	enum woken woken;
+	eventfd_t ignored;
+	int count;
+
+	if (!has_descriptors())
+		return nap();
+	count = wait_until(until_ns, events);
+	woken = count > 0 ? WOKEN : NOT_WOKEN;
+
+	__atomic_store_n(&progress.sleeps_until, 0, __ATOMIC_SEQ_CST);
+	for (int i = 0; i < count; i++) {
+		struct watched_fd *watched = events[i].data.ptr;
+
+		if (watched == &arrivals)
+			woken = WOKEN_BY_ARRIVAL;
+		if (!watched) {
+			if (descriptor_is_ours(progress.wake))
+				eventfd_read(progress.wake, &ignored);
+			continue;
+		}
+		if (!call_ready(watched, events[i].events, removals))
+			break;
+	}
+	return woken;
+}
+
+static void *device_thread(void *argument)
+{
+	struct outlook outlook = {0};
+	enum woken woken = NOT_WOKEN;
+
+	(void)argument;
+	on_thread = true;
+	thread_run_soon();
+	for (;;) {
+		uint64_t until, next;
+
+		__atomic_store_n(&progress.sleeps_until, 0, __ATOMIC_SEQ_CST);
+		until = first_poller() ? look_after_arrivals(&outlook, woken) : FOR_EVER;
+		/* A timer that is armed after this was read wakes the thread, which would else sleep over it. */
+		__atomic_store_n(&progress.sleeps_until, until, __ATOMIC_SEQ_CST);
+		next = fire_timers();
+		if (next < until)
+			__atomic_store_n(&progress.sleeps_until, until = next, __ATOMIC_SEQ_CST);
+		counter_add(first_device(), COUNTER_THREAD_SLEEPS, 1);
+		woken = wait_for_events(until);
+	}
+	return NULL;
+}
+
+/* The thread must not take the program's signals. The lock is held. */
+static int start_thread(void)
+{
+	pthread_attr_t attr;
+	sigset_t all, before;
+	int error;
+
+	thread_signals_to_block(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	error = pthread_create(&progress.thread, &attr, device_thread, NULL);
+	pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return error ? -EAGAIN : 0;
+}
+
+/* The lock is held. */
+static void close_descriptors(void)
+{
+	if (progress.epoll >= 0)
+		descriptor_close(progress.epoll);
+	if (progress.arrivals >= 0)
+		descriptor_close(progress.arrivals);
+	if (progress.wake >= 0)
+		descriptor_close(progress.wake);
+	progress.epoll = progress.arrivals = progress.wake = -1;
+}
+
+/* The lock is held. */
+static int open_descriptors(void)
+{
+	struct epoll_event wake = {.events = EPOLLIN}, arrival = {.events = EPOLLIN, .data.ptr = &arrivals};
+
+	if (progress.epoll >= 0)
+		return 0;
+	progress.epoll = descriptor_keep(epoll_create1(EPOLL_CLOEXEC));
+	progress.arrivals = descriptor_keep(epoll_create1(EPOLL_CLOEXEC));
+	progress.wake = descriptor_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	progress.minds_arrivals = true;
+	if (progress.epoll >= 0 && progress.arrivals >= 0 && progress.wake >= 0 &&
+	    !epoll_ctl(progress.epoll, EPOLL_CTL_ADD, progress.wake, &wake) &&
+	    !epoll_ctl(progress.epoll, EPOLL_CTL_ADD, progress.arrivals, &arrival))
+		return 0;
+	close_descriptors();
+	return -EAGAIN;
+}
+
+int progress_start(void)
+{
+	int error = 0;
+
+	if (__atomic_load_n(&progress.started, __ATOMIC_ACQUIRE))
+		return 0;
+	pthread_mutex_lock(&progress.lock);
+	if (!progress.started) {
+		error = open_descriptors();
+		if (!error)
+			error = start_thread();
+		if (!error)
+			__atomic_store_n(&progress.started, true, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&progress.lock);
+	return error;
+}
+
+bool progress_runs(void)
+{
+	return __atomic_load_n(&progress.started, __ATOMIC_ACQUIRE);
+}
+
+bool progress_on_thread(void)
+{
+	return on_thread;
+}
+
+void progress_wake(void)
+{
+	WITHOUT_CANCELLATION;
+
+	if (__atomic_load_n(&progress.started, __ATOMIC_ACQUIRE) && descriptor_check(progress.wake))
+		eventfd_write(progress.wake, 1);
+}
+
+static void wake_before(uint64_t deadline_ns)
+{
+	if (__atomic_load_n(&progress.sleeps_until, __ATOMIC_SEQ_CST) > deadline_ns)
+		progress_wake();
+}
+
+const struct timer_thread progress_timer_thread = {.start = progress_start, .wake_before = wake_before};
+
+/* ---- registering ----------------------------------------------------------------------------------------------- */
+
+int progress_add(struct poller *poller)
+{
+	int error = progress_start();
+
+	if (error)
+		return error;
+	poller->armed = true;
+	pthread_mutex_lock(&progress.lock);
+	poller->next = progress.pollers;
+	__atomic_store_n(&progress.pollers, poller, __ATOMIC_RELEASE);
+	__atomic_store_n(&progress_pollers, progress_pollers + 1, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&progress.lock);
+	progress_wake();
+	return 0;
+}
+
+static int control(int epoll, int operation, int fd, struct watched_fd *watched, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.ptr = watched};
+
+	if (!descriptor_check(epoll) || !descriptor_check(fd))
+		return -EBADF;
+	return epoll_ctl(epoll, operation, fd, &event) ? -errno : 0;
+}
+
+static int watch(int *epoll, struct watched_fd *watched, struct watched_fd *found, uint32_t events)
+{
+	int error = progress_start();
+
+	if (error)
+		return error;
+	/* As call_ready() takes it: so what was stored in @watched before is seen there. */
+	pthread_mutex_lock(&progress.lock);
+	error = control(*epoll, EPOLL_CTL_ADD, watched->fd, found, events);
+	pthread_mutex_unlock(&progress.lock);
+	return error;
+}
+
+int progress_watch(struct watched_fd *watched, uint32_t events)
+{
+	return watch(&progress.epoll, watched, watched, events);
+}
+
+int progress_rewatch(struct watched_fd *watched, uint32_t events)
+{
+	return control(progress.epoll, EPOLL_CTL_MOD, watched->fd, watched, events);
+}
+
+int progress_watch_arrivals(struct watched_fd *watched, uint32_t events)
+{
+	bool drained = watched->drain;
+	int error;
+
+	watched->drained = drained;
+	__atomic_add_fetch(&progress.drained, drained, __ATOMIC_RELAXED);
+	error = watch(&progress.arrivals, watched, drained ? watched : NULL, events);
+	if (error)
+		__atomic_sub_fetch(&progress.drained, drained, __ATOMIC_RELAXED);
+	return error;
+}
+
+int progress_rewatch_arrivals(struct watched_fd *watched, uint32_t events)
+{
+	return control(progress.arrivals, EPOLL_CTL_MOD, watched->fd, watched->drain ? watched : NULL, events);
+}
+
+void progress_unwatch(struct watched_fd *watched)
+{
+	WITHOUT_CANCELLATION;
+
+	if (!control(progress.arrivals, EPOLL_CTL_DEL, watched->fd, NULL, 0) && watched->drained)
+		__atomic_sub_fetch(&progress.drained, 1, __ATOMIC_RELAXED);
+	control(progress.epoll, EPOLL_CTL_DEL, watched->fd, NULL, 0);
+	pthread_mutex_lock(&progress.lock);
+	progress.removals++;
+	while (progress.running == watched && !pthread_equal(pthread_self(), progress.thread))
+		pthread_cond_wait(&progress.ready_done, &progress.lock);
+	pthread_mutex_unlock(&progress.lock);
+}
+
+/* ---- fork ------------------------------------------------------------------------------------------------------ */
+
+uint32_t progress_generation(void)
+{
+	return __atomic_load_n(&progress.generation, __ATOMIC_RELAXED);
+}
+
+void progress_before_fork(void)
+{
+	pthread_mutex_lock(&progress.lock);
+}
+
+void progress_after_fork(bool child)
+{
+	if (child) {
+		close_descriptors();
+		stand_in_after_fork();
+		progress.drained = 0;
+		progress.pollers = NULL;
+		progress_pollers = 0;
+		progress.running = NULL;
+		progress.looks = 0;
+		progress.attended = 0;
+		progress.started = false;
+		progress.sleeps_until = 0;
+		progress.polling = 0;
+		progress.generation++;
+		pthread_cond_init(&progress.ready_done, NULL);
+	}
+	pthread_mutex_unlock(&progress.lock);
+}

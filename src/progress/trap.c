@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Doorbell registers that wake a sleeper, see trap.h. */
+#include "core/descriptor.h"
+#include "progress/trap.h"
+
+#include <endian.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define PAGE_BYTES 4096
+
+struct trap_page {
+	struct trap_page *next;
+	void *memory;
+	bool reports; /* registered with the descriptor */
+};
+
+void trap_init(struct trap *trap)
+{
+	*trap = (struct trap){.fd = -1};
+}
+
+static struct uffdio_range range_of(const struct trap_page *page)
+{
+	return (struct uffdio_range){(uintptr_t)page->memory, PAGE_BYTES};
+}
+
+static void report(const struct trap *trap, struct trap_page *page)
+{
+	struct uffdio_register request = {.range = range_of(page), .mode = UFFDIO_REGISTER_MODE_MISSING};
+
+	page->reports = trap->fd >= 0 && !ioctl(trap->fd, UFFDIO_REGISTER, &request);
+}
+
+/* Makes the page present, which wakes who waits for it. */
+static void release(const struct trap *trap, const struct trap_page *page)
+{
+	static const uint8_t zeros[PAGE_BYTES] __attribute__((aligned(PAGE_BYTES)));
+	struct uffdio_copy copy = {.dst = (uintptr_t)page->memory, .src = (uintptr_t)zeros, .len = PAGE_BYTES};
+	struct uffdio_range range = range_of(page);
+
+	if (page->reports && ioctl(trap->fd, UFFDIO_COPY, &copy))
+		ioctl(trap->fd, UFFDIO_WAKE, &range);
+}
+
+void trap_open(struct trap *trap)
+{
+	struct uffdio_api api = {.api = UFFD_API};
+	int fd;
+
+	if (trap->fd >= 0)
+		return;
+	fd = descriptor_keep((int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY));
+	if (fd < 0)
+		return;
+	if (ioctl(fd, UFFDIO_API, &api)) {
+		descriptor_close(fd);
+		return;
+	}
+	trap->fd = fd;
+	for (struct trap_page *page = trap->pages; page; page = page->next) {
+		report(trap, page);
+		release(trap, page);
+	}
+}
+
+void trap_after_fork(struct trap *trap)
+{
+	if (trap->fd >= 0)
+		descriptor_close(trap->fd);
+	trap->fd = -1;
+	trap->armed = false;
+	for (struct trap_page *page = trap->pages; page; page = page->next)
+		page->reports = false;
+}
+
+void trap_add(struct trap *trap, void *memory)
+{
+	struct trap_page *page = calloc(1, sizeof(*page));
+
+	if (!page)
+		return;
+	page->memory = memory;
+	page->next = trap->pages;
+	trap->pages = page;
+	report(trap, page);
+	if (!trap->armed)
+		release(trap, page);
+}
+
+void trap_remove(struct trap *trap, void *memory)
+{
+	for (struct trap_page **link = &trap->pages; *link; link = &(*link)->next) {
+		struct trap_page *page = *link;
+		struct uffdio_range range = range_of(page);
+
+		if (page->memory != memory)
+			continue;
+		if (page->reports)
+			ioctl(trap->fd, UFFDIO_UNREGISTER, &range);
+		*link = page->next;
+		free(page);
+		return;
+	}
+}
+
+/* A page that is locked in memory (mlockall(2)) stays where it is. */
+static bool take_away(const struct trap_page *page)
+{
+	return page->reports && !madvise(page->memory, PAGE_BYTES, MADV_DONTNEED);
+}
+
+bool trap_arm(struct trap *trap)
+{
+	trap->armed = trap->pages;
+	for (struct trap_page *page = trap->pages; page && trap->armed; page = page->next)
+		trap->armed = take_away(page);
+	if (trap->pages && !trap->armed)
+		trap_release(trap);
+	return trap->armed;
+}
+
+void trap_release(struct trap *trap)
+{
+	struct uffd_msg message;
+
+	/* The reports say which page; all are released anyway. */
+	while (descriptor_is_ours(trap->fd) && read(trap->fd, &message, sizeof(message)) == sizeof(message))
+		;
+	trap->armed = false;
+	for (struct trap_page *page = trap->pages; page; page = page->next)
+		release(trap, page);
+}
+
+/* Two registers of two halves, which programs use in turn: UARs of several registers begin them at 0x800 and 0xa00. */
+static const uint16_t registers[] = {0x800, 0x900, 0xa00, 0xb00};
+
+/* The first register of @page from index *@at on whose doorbell names @number, with its content; NULL if none does. */
+static uint64_t *find_register(const struct trap_page *page, uint32_t number, size_t *at, uint64_t *content)
+{
+	for (; *at < sizeof(registers) / sizeof(registers[0]); ++*at) {
+		uint64_t *reg = (uint64_t *)((uint8_t *)page->memory + registers[*at]);
+
+		*content = __atomic_load_n(reg, __ATOMIC_ACQUIRE);
+		/* qpn_ds, the second word */
+		if ((be64toh(*content) >> 8 & 0xffffff) == number)
+			return reg;
+	}
+	return NULL;
+}
+
+bool trap_holds_doorbell(const struct trap *trap, uint32_t number)
+{
+	uint64_t content;
+
+	/* A look at an absent page would wait for itself. */
+	if (trap->armed)
+		return false;
+	for (const struct trap_page *page = trap->pages; page; page = page->next) {
+		size_t at = 0;
+
+		if (find_register(page, number, &at, &content))
+			return true;
+	}
+	return false;
+}
+
+void trap_clear_doorbell(struct trap *trap, uint32_t number)
+{
+	uint64_t content, *reg;
+
+	if (trap->armed)
+		return;
+	for (const struct trap_page *page = trap->pages; page; page = page->next)
+		for (size_t at = 0; (reg = find_register(page, number, &at, &content)); at++)
+			/* Another queue may be rung by the same register meanwhile. */
+			__atomic_compare_exchange_n(reg, &content, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Doorbell records that are looked at, see watch.h. */
+#include "progress/watch.h"
+#include "progress/commands.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "core/cancellation.h"
+#include "core/compiler.h"
+#include "core/descriptor.h"
+#include "core/thread.h"
+#include "core/timer.h"
+#include "core/tunables.h"
+#include "hca/hca.h"
+#include "progress/program_memory.h"
+#include "progress/progress.h"
+
+#define FOR_EVER UINT64_MAX
+
+void watcher_init(struct watcher *watcher)
+{
+	*watcher = (struct watcher){.wake = -1};
+	trap_init(&watcher->trap);
+	pthread_mutex_init(&watcher->lock, NULL);
+	pthread_cond_init(&watcher->stopped, NULL);
+}
+
+static void set_stale(struct watcher *watcher, struct watch *watch, bool stale)
+{
+	watcher->stale += stale;
+	watcher->stale -= watch->stale;
+	__atomic_store_n(&watch->stale, stale, __ATOMIC_RELAXED);
+}
+
+static void unlink_watch(struct watcher *watcher, struct watch *watch)
+{
+	if (!watch->link)
+		return;
+	set_stale(watcher, watch, false);
+	*watch->link = watch->next;
+	if (watch->next)
+		watch->next->link = watch->link;
+	watch->link = NULL;
+}
+
+void watcher_after_fork(struct watcher *watcher)
+{
+	struct trap trap = watcher->trap;
+
+	while (watcher->first)
+		unlink_watch(watcher, watcher->first);
+	if (watcher->wake >= 0)
+		descriptor_close(watcher->wake);
+	watcher_init(watcher);
+	watcher->trap = trap;
+	trap_after_fork(&watcher->trap);
+}
+
+/* Looks at the records of so many watches by one system call. A record that has gone stays as it was seen. */
+struct batch {
+	struct watch *watch[TUNABLE_WATCH_BATCH];
+	struct iovec now[TUNABLE_WATCH_BATCH], record[TUNABLE_WATCH_BATCH];
+	size_t count;
+};
+
+static void read_batch(struct batch *batch)
+{
+	size_t read = 0;
+
+	while (read < batch->count) {
+		read += program_read_each(batch->now + read, batch->record + read, batch->count - read);
+		if (read < batch->count)
+			memcpy(batch->now[read].iov_base, batch->watch[read]->seen, batch->now[read].iov_len);
+		read++;
+	}
+	batch->count = 0;
+}
+
+/* Before records in umems are looked at; the lock is held. */
+static void read_umems(const struct watcher *watcher)
+{
+	struct batch batch;
+
+	batch.count = 0; /* the rest is written before it is read: most scans have no umem */
+	for (struct watch *watch = watcher->first; watch; watch = watch->next) {
+		size_t bytes = watch->count * sizeof(watch->now[0]);
+
+		if (!watch->in_umem)
+			continue;
+		batch.watch[batch.count] = watch;
+		batch.now[batch.count] = (struct iovec){watch->now, bytes};
+		batch.record[batch.count++] = (struct iovec){(void *)watch->records, bytes};
+		if (batch.count == TUNABLE_WATCH_BATCH)
+			read_batch(&batch);
+	}
+	read_batch(&batch);
+}
+
+static uint32_t record(const struct watch *watch, uint32_t index)
+{
+	return watch->in_umem ? watch->now[index] : __atomic_load_n(&watch->records[index], __ATOMIC_ACQUIRE);
+}
+
+/* Returns true if a record has changed since the last look. */
+static bool has_changed(const struct watch *watch)
+{
+	for (uint32_t i = 0; i < watch->count; i++)
+		if (record(watch, i) != watch->seen[i])
+			return true;
+	return false;
+}
+
+static void look(struct watch *watch)
+{
+	for (uint32_t i = 0; i < watch->count; i++)
+		watch->seen[i] = record(watch, i);
+}
+
+/* Returns true if a stale @watch counts again: its last record has changed, or its doorbell was rung. */
+static bool is_fresh(const struct watcher *watcher, const struct watch *watch)
+{
+	uint32_t last = watch->count - 1;
+
+	return record(watch, last) != watch->seen[last] || trap_holds_doorbell(&watcher->trap, watch->number);
+}
+
+static bool is_rung(const struct watcher *watcher, const struct watch *watch)
+{
+	return has_changed(watch) || (unlikely(watch->stale) && is_fresh(watcher, watch));
+}
+
+static bool anything_changed(const struct watcher *watcher)
+{
+	read_umems(watcher);
+	for (const struct watch *watch = watcher->first; watch; watch = watch->next)
+		if (is_rung(watcher, watch))
+			return true;
+	return false;
+}
+
+/* Rings all queues whose records have changed; true if there was one. The lock is held, but not while ringing. */
+static bool scan(struct watcher *watcher)
+{
+	bool rang = false;
+
+	read_umems(watcher);
+	for (struct watch *watch = watcher->first; watch; watch = watch->next) {
+		if (!is_rung(watcher, watch))
+			continue;
+		rang = true;
+		if (unlikely(watch->stale) && is_fresh(watcher, watch))
+			set_stale(watcher, watch, false);
+		look(watch);
+		watcher->ringing = watch;
+		pthread_mutex_unlock(&watcher->lock);
+		watch->rung(watch);
+		pthread_mutex_lock(&watcher->lock);
+		watcher->ringing = NULL;
+		pthread_cond_broadcast(&watcher->stopped);
+	}
+	return rang;
+}
+
+/*
+ * Sleeps until @ns are over, the watcher is woken, or a store is trapped; shorter where it has to look whether the program has
+ * closed its descriptors. Returns true if it was woken. No lock held.
+ */
+static bool sleep_ns(struct watcher *watcher, uint64_t ns)
+{
+	struct pollfd fds[2] = {{.fd = watcher->wake, .events = POLLIN}, {.fd = watcher->trap.fd, .events = POLLIN}};
+	const uint64_t most_ns = ns < TUNABLE_DESCRIPTOR_LOOK_NS ? ns : TUNABLE_DESCRIPTOR_LOOK_NS;
+	const struct timespec time = {.tv_sec = (time_t)(most_ns / 1000000000u),
+				      .tv_nsec = (long)(most_ns % 1000000000u)};
+	const struct timespec nap = {.tv_nsec = TUNABLE_DESCRIPTOR_NAP_NS};
+	eventfd_t count;
+
+	if (!descriptor_check(watcher->wake) || (watcher->trap.fd >= 0 && !descriptor_check(watcher->trap.fd))) {
+		nanosleep(&nap, NULL);
+		return false;
+	}
+	if (ppoll(fds, 2, &time, NULL) <= 0)
+		return false;
+	if (fds[0].revents && descriptor_is_ours(watcher->wake))
+		eventfd_read(watcher->wake, &count);
+	return true;
+}
+
+static uint64_t long_sleep(const struct watcher *watcher, uint64_t silent_ns)
+{
+	if (!watcher->first)
+		return FOR_EVER;
+	if (watcher->trap.armed || silent_ns / 8 > TUNABLE_WATCH_LONGEST_SLEEP_NS)
+		return TUNABLE_WATCH_LONGEST_SLEEP_NS;
+	return silent_ns / 8;
+}
+
+/* Nothing has rung for long: sleeps until something does. The lock is held, but not while sleeping. */
+static void wait_for_ring(struct watcher *watcher, uint64_t last_ns)
+{
+	bool woken = false;
+
+	/* Arming discards the registers, in which the doorbells of stale watches are looked for. */
+	if (!watcher->stale)
+		trap_arm(&watcher->trap);
+	/* A store before the page was gone was not trapped; but its record was written before it. */
+	while (!woken && !anything_changed(watcher)) {
+		uint64_t ns = long_sleep(watcher, clock_now_ns() - last_ns);
+
+		pthread_mutex_unlock(&watcher->lock);
+		woken = sleep_ns(watcher, ns);
+		pthread_mutex_lock(&watcher->lock);
+	}
+	/* Before the queue is rung, which may take its time. */
+	trap_release(&watcher->trap);
+}
+
+static void pause_shortly(struct watcher *watcher, bool spin)
+{
+	bool woken = false;
+
+	pthread_mutex_unlock(&watcher->lock);
+	if (spin)
+		pause_cpu();
+	else
+		woken = sleep_ns(watcher, TUNABLE_WATCH_SHORT_SLEEP_NS);
+	pthread_mutex_lock(&watcher->lock);
+	if (woken)
+		trap_release(&watcher->trap);
+}
+
+/* What the thread makes of when rings come. */
+struct pace {
+	uint64_t last_ns; /* the last one */
+	bool spinning;    /* since then */
+	uint32_t misses;  /* spins in vain, one after the other */
+	uint32_t skip;    /* rings until the next spin is tried */
+};
+
+/*
+ * Spinning pays if the next ring comes at once. It does not if whoever is to ring waits for our processor, or if rings
+ * are rare: then it is tried more and more seldom.
+ */
+static void keep_pace(struct pace *pace, bool rang, uint64_t now_ns)
+{
+	if (rang) {
+		if (pace->spinning)
+			pace->misses = 0;
+		pace->last_ns = now_ns;
+		pace->spinning = !pace->skip;
+		pace->skip -= pace->skip != 0;
+	} else if (pace->spinning && now_ns - pace->last_ns >= TUNABLE_WATCH_SPIN_NS) {
+		pace->spinning = false;
+		pace->misses += pace->misses < TUNABLE_WATCH_MISSES;
+		pace->skip = 1u << pace->misses;
+	}
+}
+
+/*
+ * A program that drives its rings makes no call that would look after what arrives, and for the device thread to be woken each
+ * time would take it longer than the whole message does. So whoever looks for doorbells looks for arrivals as well. The lock is
+ * held, but not while polling.
+ */
+static bool take_arrivals(struct watcher *watcher)
+{
+	bool arrived;
+
+	if (!progress_has_pollers())
+		return false;
+	pthread_mutex_unlock(&watcher->lock);
+	arrived = progress_poll();
+	pthread_mutex_lock(&watcher->lock);
+	return arrived;
+}
+
+/* As long as something happens, and a little longer; returns when the last of it did. The lock is held, but not all the time. */
+static uint64_t attend(struct watcher *watcher)
+{
+	struct pace pace = {.last_ns = clock_now_ns()};
+	uint64_t now_ns = pace.last_ns;
+
+	progress_attend(true);
+	while (now_ns - pace.last_ns < TUNABLE_WATCH_ACTIVE_NS) {
+		bool busy = scan(watcher);
+
+		busy |= take_arrivals(watcher);
+		now_ns = clock_now_ns();
+		keep_pace(&pace, busy, now_ns);
+		pause_shortly(watcher, pace.spinning);
+	}
+	pthread_mutex_unlock(&watcher->lock);
+	progress_attend(false);
+	pthread_mutex_lock(&watcher->lock);
+	return pace.last_ns;
+}
+
+static void *watcher_thread(void *argument)
+{
+	struct watcher *watcher = argument;
+
+	thread_run_soon();
+	pthread_mutex_lock(&watcher->lock);
+	for (;;)
+		wait_for_ring(watcher, attend(watcher));
+	return NULL;
+}
+
+static void wake(const struct watcher *watcher)
+{
+	if (descriptor_check(watcher->wake))
+		eventfd_write(watcher->wake, 1);
+}
+
+/* The thread must not take the program's signals. */
+static int start_thread(struct watcher *watcher)
+{
+	pthread_attr_t attr;
+	sigset_t all, before;
+	int error;
+
+	if (watcher->wake < 0)
+		watcher->wake = descriptor_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	if (watcher->wake < 0)
+		return -EAGAIN;
+	trap_open(&watcher->trap);
+	thread_signals_to_block(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	error = pthread_create(&watcher->thread, &attr, watcher_thread, watcher);
+	pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	watcher->started = !error;
+	return error ? -EAGAIN : 0;
+}
+
+/* Reads the records of a watch in a umem; those that are gone are 0. */
+static void read_now(struct watch *watch)
+{
+	if (watch->in_umem && program_read(watch->now, watch->records, watch->count * sizeof(*watch->records)))
+		memset(watch->now, 0, sizeof(watch->now));
+}
+
+/* The records have not these values, so the next look finds a change. */
+static void forget(struct watch *watch)
+{
+	for (uint32_t i = 0; i < watch->count; i++)
+		watch->seen[i] = ~watch->seen[i];
+}
+
+static void link_watch(struct watcher *watcher, struct watch *watch)
+{
+	watch->next = watcher->first;
+	if (watch->next)
+		watch->next->link = &watch->next;
+	watch->link = &watcher->first;
+	watcher->first = watch;
+}
+
+int watch_start(struct watcher *watcher, struct watch *watch, const uint32_t *records, uint32_t count,
+		void (*rung)(struct watch *watch))
+{
+	WITHOUT_CANCELLATION;
+	int error = 0;
+
+	pthread_mutex_lock(&watcher->lock);
+	if (!watcher->started)
+		error = start_thread(watcher);
+	if (!error && !watch->link) {
+		watch->records = records;
+		watch->count = count;
+		watch->rung = rung;
+		read_now(watch);
+		look(watch);
+		if (watch->at_once)
+			forget(watch);
+		link_watch(watcher, watch);
+		/* It may sleep for ever; and who asks for a ring will soon ring it. */
+		wake(watcher);
+	}
+	pthread_mutex_unlock(&watcher->lock);
+	return error;
+}
+
+bool watch_restart(struct watcher *watcher, struct watch *watch, uint32_t number)
+{
+	WITHOUT_CANCELLATION;
+	bool stale = false;
+
+	pthread_mutex_lock(&watcher->lock);
+	while (watcher->ringing == watch)
+		pthread_cond_wait(&watcher->stopped, &watcher->lock);
+	if (watch->link) {
+		read_now(watch);
+		look(watch);
+		watch->number = number;
+		trap_clear_doorbell(&watcher->trap, number);
+		stale = watch->seen[watch->count - 1];
+		set_stale(watcher, watch, stale);
+		if (stale)
+			eventfd_write(watcher->wake, 1); /* it may be armed */
+	}
+	pthread_mutex_unlock(&watcher->lock);
+	return stale;
+}
+
+void watch_stop(struct watcher *watcher, struct watch *watch)
+{
+	WITHOUT_CANCELLATION;
+
+	pthread_mutex_lock(&watcher->lock);
+	while (watcher->ringing == watch)
+		pthread_cond_wait(&watcher->stopped, &watcher->lock);
+	unlink_watch(watcher, watch);
+	pthread_mutex_unlock(&watcher->lock);
+}
+
+void watch_page(struct watcher *watcher, void *page)
+{
+	WITHOUT_CANCELLATION;
+
+	pthread_mutex_lock(&watcher->lock);
+	trap_add(&watcher->trap, page);
+	pthread_mutex_unlock(&watcher->lock);
+}
+
+void unwatch_page(struct watcher *watcher, void *page)
+{
+	WITHOUT_CANCELLATION;
+
+	pthread_mutex_lock(&watcher->lock);
+	trap_remove(&watcher->trap, page);
+	pthread_mutex_unlock(&watcher->lock);
+}
+
+void hca_watch_page(struct hca *hca, void *page)
+{
+	watch_page(hca->watcher, page);
+}
+
+void hca_unwatch_page(struct hca *hca, void *page)
+{
+	unwatch_page(hca->watcher, page);
+}
