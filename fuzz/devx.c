@@ -14,7 +14,7 @@
 
 #include "abi/entry_points.h"
 #include "devx/context.h"
-#include "verbs/devx.h"
+#include "verbs/object/devx.h"
 #include "world.h"
 
 enum { OBJECTS = 12, UMEMS = 2, UMEM_BYTES = 16384, COMMAND_WORDS = 116, CHANNELS = 2, EVENT_BYTES = 72 };

@@ -14,8 +14,8 @@
 
 #include "abi/entry_points.h"
 #include "hca/hca.h"
-#include "verbs/ops.h"
-#include "verbs/srq.h"
+#include "verbs/object/ops.h"
+#include "verbs/queue/srq.h"
 #include "world.h"
 
 static struct ibv_context *context;

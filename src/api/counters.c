@@ -11,7 +11,7 @@
 #include "filter/faults.h"
 #include "filter/filter.h"
 #include "process/report.h"
-#include "verbs/objects.h"
+#include "verbs/object/objects.h"
 
 size_t softhca_read_counters(struct ibv_context *context, struct softhca_counter *out, size_t max,
 			     size_t structure_size)

@@ -11,7 +11,7 @@
 #include "draw/svg.h"
 #include "draw/text.h"
 #include "mkey/key.h"
-#include "verbs/objects.h"
+#include "verbs/object/objects.h"
 
 /* Fills @picture with the key of @hca; false: there is none. */
 static bool find_and_make(struct hca *hca, uint32_t number, struct picture *picture)

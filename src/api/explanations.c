@@ -7,7 +7,7 @@
 #include "explain/explain.h"
 #include "explain/names.h"
 #include "explain/rules.h"
-#include "verbs/objects.h"
+#include "verbs/object/objects.h"
 
 _Static_assert(SOFTHCA_FIGURES == EXPLAIN_ARGS, "a program sees all figures");
 

@@ -30,7 +30,7 @@ int devx_open(struct hca *hca, struct hca_context *verbs, struct devx **out)
 
 /*
  * What was made later may use what was made before, and not the other way round. What objects of verbs still use lives on, and
- * with it the context, as of any context that is closed too early (verbs/context.c).
+ * with it the context, as of any context that is closed too early (verbs/context/context.c).
  */
 static bool destroy_all(struct devx *devx)
 {

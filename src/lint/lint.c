@@ -56,7 +56,7 @@ static void before_fork(void)
 
 static const struct lint_hooks hooks = {
 #define LINT_HOOK(name, parameters) .name = lint_##name,
-#include "verbs/lint_hooks.def"
+#include "verbs/object/lint_hooks.def"
 #undef LINT_HOOK
 };
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "lint/state.h"
-#include "verbs/umr_segments.h"
-#include "verbs/wqe_builder.h"
+#include "verbs/post/umr_segments.h"
+#include "verbs/post/wqe_builder.h"
 
 #define INLINE_DATA UINT32_C(0x80000000)
 

@@ -12,7 +12,7 @@
 #include "core/lock.h"
 #include "observe/guard.h"
 #include "explain/misuse.h"
-#include "verbs/lint.h"
+#include "verbs/object/lint.h"
 
 /* A range of memory that a send request names. */
 struct lint_piece {
@@ -99,9 +99,9 @@ extern struct lint lint;
 /* The warnings that are asked for (explain/misuse.h); 0: none. Constant after the first start of the driver's hooks. */
 extern uint64_t lint_wanted;
 
-/* The functions that lint.c registers with the driver; verbs/lint_hooks.def describes them. */
+/* The functions that lint.c registers with the driver; verbs/object/lint_hooks.def describes them. */
 #define LINT_HOOK(name, parameters) void lint_##name parameters;
-#include "verbs/lint_hooks.def"
+#include "verbs/object/lint_hooks.def"
 #undef LINT_HOOK
 
 /** The state of the QP with that number; NULL: there is none. The lock is held. (state.c) */

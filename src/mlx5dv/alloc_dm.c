@@ -7,8 +7,8 @@
 
 #include "abi/entry_points.h"
 #include "explain/explain.h"
-#include "verbs/objects.h"
-#include "verbs/ops.h"
+#include "verbs/object/objects.h"
+#include "verbs/object/ops.h"
 
 struct ibv_dm *softhca_mlx5dv_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr,
 				       struct mlx5dv_alloc_dm_attr *dv)

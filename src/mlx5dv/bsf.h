@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "core/settings.h"
-#include "verbs/signature.h"
+#include "verbs/memory/signature.h"
 
 enum { BSF_BYTES = 64 };
 

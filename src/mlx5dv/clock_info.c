@@ -7,7 +7,7 @@
 
 #include "abi/entry_points.h"
 #include "core/limits.h"
-#include "verbs/objects.h"
+#include "verbs/object/objects.h"
 
 int softhca_mlx5dv_get_clock_info(struct ibv_context *context, struct mlx5dv_clock_info *info)
 {

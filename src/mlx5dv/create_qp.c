@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * mlx5dv_create_qp(3) and the way from a QP's ibv_qp_ex to its mlx5dv_qp_ex. Everything that the attributes
- * mean is decided where all QPs are made (verbs/qp.c).
+ * mean is decided where all QPs are made (verbs/qp/qp.c).
  */
 #include "abi/entry_points.h"
-#include "verbs/wqe_builder.h"
+#include "verbs/post/wqe_builder.h"
 
 struct ibv_qp *softhca_mlx5dv_create_qp(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
 					struct mlx5dv_qp_init_attr *dv)

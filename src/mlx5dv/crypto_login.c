@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* mlx5dv_crypto_login(3), mlx5dv_crypto_login_create(3). See verbs/crypto_login.h. */
-#include "verbs/crypto_login.h"
+/* mlx5dv_crypto_login(3), mlx5dv_crypto_login_create(3). See verbs/object/crypto_login.h. */
+#include "verbs/object/crypto_login.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 
 #include "abi/entry_points.h"
 #include "explain/explain.h"
-#include "verbs/objects.h"
+#include "verbs/object/objects.h"
 
 int softhca_mlx5dv_dci_stream_id_reset(struct ibv_qp *base, uint16_t stream_id)
 {

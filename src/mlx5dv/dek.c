@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* mlx5dv_dek_create(3), mlx5dv_dek_query(3), mlx5dv_dek_destroy(3). See verbs/dek.h. */
-#include "verbs/dek.h"
+/* mlx5dv_dek_create(3), mlx5dv_dek_query(3), mlx5dv_dek_destroy(3). See verbs/object/dek.h. */
+#include "verbs/object/dek.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "abi/entry_points.h"
 #include "explain/refusal.h"
-#include "verbs/crypto_login.h"
+#include "verbs/object/crypto_login.h"
 
 static const char create[] = "mlx5dv_dek_create";
 

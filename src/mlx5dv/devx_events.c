@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "abi/entry_points.h"
-#include "verbs/devx.h"
+#include "verbs/object/devx.h"
 
 struct mlx5dv_devx_event_channel *softhca_mlx5dv_devx_create_event_channel(
 	struct ibv_context *context, enum mlx5dv_devx_create_event_channel_flags flags)

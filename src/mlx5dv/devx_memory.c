@@ -8,8 +8,8 @@
 
 #include "abi/entry_points.h"
 #include "explain/explain.h"
-#include "verbs/devx.h"
-#include "verbs/doorbell_page.h"
+#include "verbs/object/devx.h"
+#include "verbs/context/doorbell_page.h"
 
 static struct mlx5dv_devx_umem *umem_register(struct ibv_context *context, void *address, size_t size, uint32_t access,
 					      uint64_t page_sizes)

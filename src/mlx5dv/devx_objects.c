@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "abi/entry_points.h"
-#include "verbs/devx.h"
-#include "verbs/ops.h"
+#include "verbs/object/devx.h"
+#include "verbs/object/ops.h"
 
 int softhca_mlx5dv_devx_general_cmd(struct ibv_context *context, const void *in, size_t inlen, void *out, size_t outlen)
 {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "abi/entry_points.h"
-#include "verbs/devx.h"
+#include "verbs/object/devx.h"
 
 static struct user_responses *to_user_responses(struct mlx5dv_devx_cmd_comp *base)
 {

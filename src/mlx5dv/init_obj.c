@@ -9,9 +9,9 @@
 
 #include "abi/entry_points.h"
 #include "explain/explain.h"
-#include "verbs/doorbell_page.h"
-#include "verbs/lint.h"
-#include "verbs/objects.h"
+#include "verbs/context/doorbell_page.h"
+#include "verbs/object/lint.h"
+#include "verbs/object/objects.h"
 
 static int init_qp(struct ibv_qp *base, struct mlx5dv_qp *out)
 {

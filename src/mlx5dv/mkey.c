@@ -10,10 +10,10 @@
 #include "core/limits.h"
 #include "explain/explain.h"
 #include "mlx5dv/bsf.h"
-#include "verbs/lint.h"
-#include "verbs/signature.h"
+#include "verbs/object/lint.h"
+#include "verbs/memory/signature.h"
 #include "mlx5dv/wr_crypto.h"
-#include "verbs/objects.h"
+#include "verbs/object/objects.h"
 
 #define MKEY_KNOWN_FLAGS                                                                                               \
 	(MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT | MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE |                          \

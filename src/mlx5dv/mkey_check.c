@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * mlx5dv_mkey_check(3). Profile man asks the device, which keeps the error that it found. Profile connectx does as adapters
- * and their library: the error that polling recorded in the key (verbs/signature.c), decoded by the domain it was found in
+ * and their library: the error that polling recorded in the key (verbs/memory/signature.c), decoded by the domain it was found in
  * (mlx5-formats 4.6).
  */
 #include <errno.h>
@@ -9,8 +9,8 @@
 
 #include "abi/entry_points.h"
 #include "explain/explain.h"
-#include "verbs/lint.h"
-#include "verbs/signature.h"
+#include "verbs/object/lint.h"
+#include "verbs/memory/signature.h"
 
 #define SYNDROMES (SYNDROME_GUARD | SYNDROME_APP_TAG | SYNDROME_REF_TAG)
 

@@ -7,7 +7,7 @@
 
 #include "abi/entry_points.h"
 #include "explain/explain.h"
-#include "verbs/objects.h"
+#include "verbs/object/objects.h"
 
 bool softhca_mlx5dv_is_supported(struct ibv_device *device)
 {

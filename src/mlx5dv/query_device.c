@@ -9,7 +9,7 @@
 
 #include "abi/entry_points.h"
 #include "core/limits.h"
-#include "verbs/objects.h"
+#include "verbs/object/objects.h"
 
 /* On-demand regions are checked when a request reaches them, whatever brought it. A DCT receives from an SRQ only. */
 enum {

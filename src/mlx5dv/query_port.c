@@ -9,7 +9,7 @@
 #include "abi/entry_points.h"
 #include "core/limits.h"
 #include "explain/explain.h"
-#include "verbs/objects.h"
+#include "verbs/object/objects.h"
 
 int softhca__mlx5dv_query_port(struct ibv_context *context, uint32_t port_num, struct mlx5dv_port *info,
 			       size_t info_len)

@@ -6,7 +6,7 @@
 
 #include "abi/entry_points.h"
 #include "explain/explain.h"
-#include "verbs/objects.h"
+#include "verbs/object/objects.h"
 
 int softhca_mlx5dv_reserved_qpn_alloc(struct ibv_context *context, uint32_t *qpn)
 {

@@ -7,8 +7,8 @@
 
 #include "abi/entry_points.h"
 #include "explain/explain.h"
-#include "verbs/inherited.h"
-#include "verbs/objects.h"
+#include "verbs/post/inherited.h"
+#include "verbs/object/objects.h"
 
 int softhca_mlx5dv_modify_qp_udp_sport(struct ibv_qp *base, uint16_t udp_sport)
 {

@@ -4,7 +4,7 @@
 
 #include "core/settings.h"
 #include "mlx5dv/wr_crypto.h"
-#include "verbs/umr_segments.h"
+#include "verbs/post/umr_segments.h"
 
 enum {
 	BSF_ENABLE = 1 << 30, /* in flags_pd of the mkey context */

@@ -13,8 +13,8 @@
 #define SOFTHCA_MLX5DV_WR_BLOCK_H
 
 #include "mlx5dv/bsf.h"
-#include "verbs/signature.h"
-#include "verbs/wqe_builder.h"
+#include "verbs/memory/signature.h"
+#include "verbs/post/wqe_builder.h"
 
 /** The states at the beginning of a configuration. @conf_flags: enum mlx5dv_mkey_conf_flags. */
 void block_begin(struct user_mkey *mkey, uint32_t conf_flags);

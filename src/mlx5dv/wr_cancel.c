@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #include "abi/entry_points.h"
-#include "verbs/wqe_builder.h"
+#include "verbs/post/wqe_builder.h"
 
 static const char call[] = "mlx5dv_qp_cancel_posted_send_wrs";
 

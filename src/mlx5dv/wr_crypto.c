@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/tweak_order.h"
-#include "verbs/dek.h"
+#include "verbs/object/dek.h"
 #include "mlx5dv/wr_block.h"
 #include "mlx5dv/wr_mkey_setter.h"
 

@@ -4,13 +4,13 @@
  * crypto_bsf() of mlx5dv/wr_block.h.
  *
  * A struct key_crypto belongs to its user_mkey: made and freed with it, covered as the key's attributes
- * (verbs/objects.h). It names its DEK by number: a DEK that is destroyed before the next UMR is one that the device no
+ * (verbs/object/objects.h). It names its DEK by number: a DEK that is destroyed before the next UMR is one that the device no
  * longer knows.
  */
 #ifndef SOFTHCA_MLX5DV_WR_CRYPTO_H
 #define SOFTHCA_MLX5DV_WR_CRYPTO_H
 
-#include "verbs/objects.h"
+#include "verbs/object/objects.h"
 
 /* A copy of struct mlx5dv_crypto_attr. */
 struct key_crypto {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* mlx5dv_wr_set_dc_addr(3) and _stream: where the open request of a DCI goes (mlx5-formats 1.6, 4.10). */
 #include "mlx5dv/wr_dc.h"
-#include "verbs/wqe_builder.h"
+#include "verbs/post/wqe_builder.h"
 
 static inline void set_address(struct mlx5dv_qp_ex *dv, const char *call, struct ibv_ah *ah, uint32_t remote_dctn,
 			       uint64_t remote_dc_key, uint16_t stream_id)

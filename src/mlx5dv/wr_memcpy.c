@@ -3,8 +3,8 @@
 #include "mlx5dv/wr_memcpy.h"
 
 #include "core/limits.h"
-#include "verbs/memcpy_buffer.h"
-#include "verbs/wqe_builder.h"
+#include "verbs/memory/memcpy_buffer.h"
+#include "verbs/post/wqe_builder.h"
 
 enum {
 	OPMOD_DMA = 1,

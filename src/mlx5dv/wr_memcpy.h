@@ -3,7 +3,7 @@
 #ifndef SOFTHCA_MLX5DV_WR_MEMCPY_H
 #define SOFTHCA_MLX5DV_WR_MEMCPY_H
 
-#include "verbs/objects.h"
+#include "verbs/object/objects.h"
 
 /**
  * Member wr_memcpy of struct mlx5dv_qp_ex, of a QP created for it (user_qp.memcpy_buffer). Copies @length bytes, 1 to

@@ -4,7 +4,7 @@
 #include "mlx5dv/wr_block.h"
 #include "mlx5dv/wr_mkey.h"
 #include "mlx5dv/wr_mkey_setter.h"
-#include "verbs/lint.h"
+#include "verbs/object/lint.h"
 
 /* What the mkey context has rights for: all that drivers take (mlx5-formats 4.4). */
 #define ACCESS_OF_CONTEXT                                                                                              \

@@ -11,7 +11,7 @@
 #ifndef SOFTHCA_MLX5DV_WR_MKEY_H
 #define SOFTHCA_MLX5DV_WR_MKEY_H
 
-#include "verbs/objects.h"
+#include "verbs/object/objects.h"
 
 /**
  * Opens a UMR work request for @mkey that @num_setters setters will fill; with 0 it is closed at once.

@@ -6,7 +6,7 @@
 #ifndef SOFTHCA_MLX5DV_WR_MKEY_SETTER_H
 #define SOFTHCA_MLX5DV_WR_MKEY_SETTER_H
 
-#include "verbs/umr_segments.h"
+#include "verbs/post/umr_segments.h"
 
 /** True if a UMR work request is open. If not, latches EINVAL under @call unless an error is latched. */
 bool mkey_setter_open(struct user_qp *qp, const char *call);

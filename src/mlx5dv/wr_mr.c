@@ -4,7 +4,7 @@
  * signature attributes of the key stay as they are (mlx5-formats 4.4).
  */
 #include "mlx5dv/wr_mkey.h"
-#include "verbs/wqe_builder.h"
+#include "verbs/post/wqe_builder.h"
 
 static struct user_qp *open_mr(struct mlx5dv_qp_ex *dv, const char *call, struct mlx5dv_mkey *mkey,
 			       uint32_t access_flags)

@@ -6,7 +6,7 @@
  */
 #include "mlx5dv/wr_raw.h"
 
-#include "verbs/wqe_builder.h"
+#include "verbs/post/wqe_builder.h"
 
 void dv_wr_raw_wqe(struct mlx5dv_qp_ex *dv, const void *bytes)
 {

@@ -3,7 +3,7 @@
 #ifndef SOFTHCA_MLX5DV_WR_RAW_H
 #define SOFTHCA_MLX5DV_WR_RAW_H
 
-#include "verbs/objects.h"
+#include "verbs/object/objects.h"
 
 /**
  * Member wr_raw_wqe of struct mlx5dv_qp_ex. @bytes: a WQE of any alignment, as long as `ds` of its control segment

@@ -4,8 +4,8 @@
  * when the work request is closed (mlx5dv/wr_block.c). Checks in the order of mlx5-formats 4.5, all EINVAL.
  */
 #include "core/settings.h"
-#include "verbs/lint.h"
-#include "verbs/signature.h"
+#include "verbs/object/lint.h"
+#include "verbs/memory/signature.h"
 #include "mlx5dv/wr_mkey.h"
 #include "mlx5dv/wr_mkey_setter.h"
 

@@ -4,7 +4,7 @@
  * not a NULL pointer: it latches EOPNOTSUPP and leaves an explanation.
  */
 #include "core/settings.h"
-#include "verbs/memcpy_buffer.h"
+#include "verbs/memory/memcpy_buffer.h"
 #include "mlx5dv/wr_block.h"
 #include "mlx5dv/wr_crypto.h"
 #include "mlx5dv/wr_dc.h"
@@ -12,8 +12,8 @@
 #include "mlx5dv/wr_mkey.h"
 #include "mlx5dv/wr_raw.h"
 #include "mlx5dv/wr_table.h"
-#include "verbs/qp_types.h"
-#include "verbs/wqe_builder.h"
+#include "verbs/object/qp_types.h"
+#include "verbs/post/wqe_builder.h"
 
 /* Profile connectx: any of them enables all builders of keys, as drivers do. */
 #define KEY_BUILDERS (MLX5DV_QP_EX_WITH_MR_INTERLEAVED | MLX5DV_QP_EX_WITH_MR_LIST | MLX5DV_QP_EX_WITH_MKEY_CONFIGURE)

@@ -13,8 +13,8 @@
 #include "core/cancellation.h"
 #include "rdmacm/objects.h"
 #include "rdmacm/sockaddr.h"
-#include "verbs/objects.h"
-#include "verbs/ops.h"
+#include "verbs/object/objects.h"
+#include "verbs/object/ops.h"
 
 /* The contexts of the process, which the ABI forces: rdma_get_devices(3) has no object that could hold them. */
 static struct {

@@ -11,8 +11,8 @@
 #include "rdmacm/id.h"
 #include "rdmacm/queue_pair.h"
 #include "rdmacm/route.h"
-#include "verbs/alive.h"
-#include "verbs/ops.h"
+#include "verbs/object/alive.h"
+#include "verbs/object/ops.h"
 
 /* The longest RNR NAK timer that there is: 655 ms (IBTA table 45). */
 enum { RNR_TIMER_LONGEST = 0 };

@@ -12,8 +12,8 @@
 #include "rdmacm/conn_param.h"
 #include "rdmacm/devices.h"
 #include "rdmacm/id.h"
-#include "verbs/objects.h"
-#include "verbs/ops.h"
+#include "verbs/object/objects.h"
+#include "verbs/object/ops.h"
 
 static void destroy_cqs(struct user_cm_id *id)
 {

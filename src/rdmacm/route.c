@@ -16,7 +16,7 @@
 #include "rdmacm/devices.h"
 #include "rdmacm/id.h"
 #include "rdmacm/sockaddr.h"
-#include "verbs/ops.h"
+#include "verbs/object/ops.h"
 
 /* What the kernel fills in on RoCE (rdma-cm 2.4): a selector that says "exactly", TTL and lifetime. */
 enum { SELECTOR_EXACTLY = 2, HOP_LIMIT = 64, DEFAULT_PKEY = 0xffff, FLOW_LABEL_MASK = 0xfffff };

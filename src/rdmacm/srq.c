@@ -9,7 +9,7 @@
 #include "explain/explain.h"
 #include "rdmacm/devices.h"
 #include "rdmacm/id.h"
-#include "verbs/ops.h"
+#include "verbs/object/ops.h"
 
 static void destroy_cq(struct user_cm_id *id)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Each call that takes an object, with each object that it takes, as a row of a table, for objects_alive.c. Functions that
- * verbs.h calls inline stand in the table by the name of their body in src/verbs/ops.h, and are called by the context's
+ * verbs.h calls inline stand in the table by the name of their body in src/verbs/object/ops.h, and are called by the context's
  * tables: the inline functions themselves look into an object before the library can.
  */
 #ifndef SOFTHCA_TESTS_API_ALIVE_CALLS_H
@@ -12,7 +12,7 @@
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 
-/* The kinds of verbs/alive.h, written down again: KIND(NAME, structure, has a handle, has a context, errno value). */
+/* The kinds of verbs/object/alive.h, written down again: KIND(NAME, structure, has a handle, has a context, errno value). */
 #define ALIVE_KINDS(KIND)                                                                                              \
 	KIND(CONTEXT, ibv_context, 0, 0, EBADF)                                                                        \
 	KIND(PD, ibv_pd, 1, 1, ENOENT)                                                                                 \
@@ -52,7 +52,7 @@ struct alive_world {
 };
 
 struct alive_call {
-	const char *symbol; /* of src/abi/ or src/verbs/ops.h, there with softhca_ in front */
+	const char *symbol; /* of src/abi/ or src/verbs/object/ops.h, there with softhca_ in front */
 	const char *name;   /* as explanations call it */
 	enum alive_kind kind;
 	/* Calls it with @object, in @world; everything else is in order. Returns the errno value, 0 for success. */

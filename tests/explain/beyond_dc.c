@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "abi/entry_points.h"
-#include "verbs/objects.h"
-#include "verbs/ops.h"
+#include "verbs/object/objects.h"
+#include "verbs/object/ops.h"
 #include "beyond.h"
 
 /* ---- DC --------------------------------------------------------------------------------------------------------- */

@@ -9,7 +9,7 @@
 #include "filter/faults.h"
 #include "filter/filter.h"
 #include "wire/roce.h"
-#include "verbs/objects.h"
+#include "verbs/object/objects.h"
 #include "beyond.h"
 
 /* What a link does with a frame that is no packet: a SEND of 8 bytes for queue pair 0x4711, but for @byte, which is @value. */

@@ -19,8 +19,8 @@
 #include "process/memory_fault.h"
 #include "link/host/table.h"
 #include "transport/answer.h"
-#include "verbs/objects.h"
-#include "verbs/ops.h"
+#include "verbs/object/objects.h"
+#include "verbs/object/ops.h"
 #include "beyond.h"
 
 /* ---- memory that runs out --------------------------------------------------------------------------------------- */

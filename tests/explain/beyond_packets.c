@@ -12,8 +12,8 @@
 #include "transport/answer.h"
 #include "link/shm/shm.h"
 #include "link/udp/udp.h"
-#include "verbs/objects.h"
-#include "verbs/ops.h"
+#include "verbs/object/objects.h"
+#include "verbs/object/ops.h"
 #include "beyond.h"
 
 /* An empty WRITE for the server, over @link from @from to @to. */

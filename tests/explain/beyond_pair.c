@@ -11,7 +11,7 @@
 #include "transport/answer.h"
 #include "softhca.h"
 #include "transport/run.h"
-#include "verbs/ops.h"
+#include "verbs/object/ops.h"
 #include "beyond.h"
 
 struct ibv_context *context;

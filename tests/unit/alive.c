@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of the objects that are alive (verbs/alive.h), against a list of them; with and without memory to grow. */
+/* The table of the objects that are alive (verbs/object/alive.h), against a list of them; with and without memory to grow. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "verbs/objects.h"
+#include "verbs/object/objects.h"
 
 enum { OBJECTS = 6000, STEPS = 60000, LOOK_EVERY = 5000 };
 

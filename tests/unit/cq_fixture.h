@@ -12,12 +12,12 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "verbs/signature.h"
-#include "verbs/cq.h"
-#include "verbs/cqe.h"
-#include "verbs/ops.h"
-#include "verbs/send_operations.h"
-#include "verbs/srq.h"
+#include "verbs/memory/signature.h"
+#include "verbs/queue/cq.h"
+#include "verbs/queue/cqe.h"
+#include "verbs/object/ops.h"
+#include "verbs/post/send_operations.h"
+#include "verbs/queue/srq.h"
 
 enum {
 	QPS = 3,

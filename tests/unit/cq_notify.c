@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "progress/progress.h"
-#include "verbs/cq.h"
-#include "verbs/ops.h"
+#include "verbs/queue/cq.h"
+#include "verbs/object/ops.h"
 
 enum { CONSUMER = 0x1234567, SOLICITED = 1 << 24 };
 

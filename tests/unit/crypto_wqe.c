@@ -13,10 +13,10 @@
 
 #include "umr_fixture.h"
 
-#include "verbs/dek.h"
+#include "verbs/object/dek.h"
 #include "mlx5dv/wr_crypto.h"
 #include "signature_fixture.h"
-#include "verbs/wr.h"
+#include "verbs/post/wr.h"
 
 #define AFTER MLX5DV_SIGNATURE_CRYPTO_ORDER_SIGNATURE_AFTER_CRYPTO_ON_TX
 #define BEFORE MLX5DV_SIGNATURE_CRYPTO_ORDER_SIGNATURE_BEFORE_CRYPTO_ON_TX

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "verbs/handles.h"
+#include "verbs/object/handles.h"
 
 static struct handle_table *table;
 

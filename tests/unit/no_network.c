@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* For tests without a device: every destination is on this host. */
 #include "hca/ip_route.h"
-#include "verbs/destination.h"
+#include "verbs/qp/destination.h"
 
 int destination_resolve(struct hca *hca, const char *call, uint32_t qp_num, const struct ibv_ah_attr *attr,
 			uint8_t *hop_limit)

@@ -23,8 +23,8 @@
 #include "core/limits.h"
 #include "explain/explain.h"
 #include "hca/hca.h"
-#include "verbs/objects.h"
-#include "verbs/ops.h"
+#include "verbs/object/objects.h"
+#include "verbs/object/ops.h"
 
 #define PAGE 4096
 #define LW IBV_ACCESS_LOCAL_WRITE

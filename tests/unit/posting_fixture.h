@@ -16,13 +16,13 @@
 #include "core/settings.h"
 #include "observe/timeline.h"
 #include "explain/explain.h"
-#include "verbs/signature.h"
-#include "verbs/objects.h"
-#include "verbs/ops.h"
-#include "verbs/qp_sizing.h"
-#include "verbs/send_operations.h"
-#include "verbs/wqe_builder.h"
-#include "verbs/wr.h"
+#include "verbs/memory/signature.h"
+#include "verbs/object/objects.h"
+#include "verbs/object/ops.h"
+#include "verbs/qp/qp_sizing.h"
+#include "verbs/post/send_operations.h"
+#include "verbs/post/wqe_builder.h"
+#include "verbs/post/wr.h"
 
 /* ---- what stands in for the device ---- */
 

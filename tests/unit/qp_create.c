@@ -299,7 +299,7 @@ static void destruction(void **state)
 	assert_string_equal(around.log, "");
 	around.destroy_result = 0;
 	destroy(qp);
-	/* verbs/events.h */
+	/* verbs/object/events.h */
 	assert_string_equal(around.log, "-qp wait purge -index -dbrec -ring ");
 }
 

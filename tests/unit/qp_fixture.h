@@ -9,7 +9,7 @@
 #include "posting_fixture.h"
 
 #include "abi/entry_points.h"
-#include "verbs/events.h"
+#include "verbs/object/events.h"
 
 /* ---- the surroundings ---- */
 

@@ -14,7 +14,7 @@
 
 #include "abi/entry_points.h"
 #include "transport/qp.h"
-#include "verbs/objects.h"
+#include "verbs/object/objects.h"
 
 /* The first half is not counted: tables that grow by steps (numbers, indices of the driver) are there then. */
 enum { QPS = 256, COUNTED = QPS / 2 };

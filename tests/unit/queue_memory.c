@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "verbs/objects.h"
+#include "verbs/object/objects.h"
 
 static void rings_are_pages_of_zeros(void **state)
 {

@@ -14,8 +14,8 @@
 
 #include "abi/entry_points.h"
 #include "explain/explain.h"
-#include "verbs/cqe.h"
-#include "verbs/ops.h"
+#include "verbs/queue/cqe.h"
+#include "verbs/object/ops.h"
 
 static struct hca *hca;
 static struct ibv_context *context;

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "umr_fixture.h"
-#include "verbs/wr.h"
+#include "verbs/post/wr.h"
 
 enum { UNIT = 16, BLOCK = 64, LONGEST = 63 };
 

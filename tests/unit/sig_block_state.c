@@ -14,7 +14,7 @@
 #include "umr_fixture.h"
 
 #include "signature_fixture.h"
-#include "verbs/wr.h"
+#include "verbs/post/wr.h"
 
 enum {
 	COPY = MLX5DV_SIG_BLOCK_ATTR_FLAG_COPY_MASK,

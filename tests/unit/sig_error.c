@@ -11,7 +11,7 @@
 
 #include "abi/entry_points.h"
 #include "explain/explain.h"
-#include "verbs/signature.h"
+#include "verbs/memory/signature.h"
 
 enum {
 	KEYS = 3,

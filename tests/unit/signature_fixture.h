@@ -6,7 +6,7 @@
 #ifndef SOFTHCA_TESTS_SIGNATURE_FIXTURE_H
 #define SOFTHCA_TESTS_SIGNATURE_FIXTURE_H
 
-#include "verbs/signature.h"
+#include "verbs/memory/signature.h"
 
 enum { TEST_MEMORY_PSV = 0x000a0b, TEST_WIRE_PSV = 0x0c0d0e };
 

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "umr_fixture.h"
-#include "verbs/wr.h"
+#include "verbs/post/wr.h"
 
 static struct fixture *fixture;
 static struct mlx5dv_qp_ex *dv;

@@ -8,9 +8,9 @@
 
 #include "explain/explain.h"
 #include "mlx5dv/wr_table.h"
-#include "verbs/objects.h"
-#include "verbs/send_operations.h"
-#include "verbs/wqe_builder.h"
+#include "verbs/object/objects.h"
+#include "verbs/post/send_operations.h"
+#include "verbs/post/wqe_builder.h"
 
 enum {
 	TEST_BLOCKS = 32,

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "verbs/objects.h"
+#include "verbs/object/objects.h"
 
 enum { COUNT = 5000 }; /* more than four leaves */
 

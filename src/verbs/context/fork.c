@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ibv_fork_init(3), ibv_is_fork_initialized(3). An adapter goes on writing to physical pages that the kernel
+ * may give to the child; this device writes to the memory of its process like any other code, so there is
+ * nothing to prepare, before or after memory was registered.
+ */
+#include "abi/entry_points.h"
+#include "verbs/object/lint.h"
+
+int softhca_ibv_fork_init(void)
+{
+	lint_fork_prepared();
+	return 0;
+}
+
+enum ibv_fork_status softhca_ibv_is_fork_initialized(void)
+{
+	lint_fork_prepared();
+	return IBV_FORK_UNNEEDED;
+}
+
+int softhca_ibv_dontfork_range(void *base, size_t size)
+{
+	(void)base;
+	(void)size;
+	return 0;
+}
+
+int softhca_ibv_dofork_range(void *base, size_t size)
+{
+	(void)base;
+	(void)size;
+	return 0;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ibv_query_gid(3), ibv_query_gid_ex(3), ibv_query_gid_table(3). Entries are given out as far as the
+ * program's structure reaches (entry_size): it may be older or newer than ours.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "abi/entry_points.h"
+#include "core/limits.h"
+#include "explain/explain.h"
+#include "verbs/object/objects.h"
+
+/* Writes entry @index of the table, cut or filled up with zeros to @size bytes. */
+static void put_entry(const struct hca_gid *gids, uint32_t index, void *out, size_t size)
+{
+	const struct ibv_gid_entry entry = {
+		.gid = gids[index].gid,
+		.gid_index = index,
+		.port_num = 1,
+		.gid_type = gids[index].type,
+		.ndev_ifindex = gids[index].ifindex,
+	};
+
+	memset(out, 0, size);
+	memcpy(out, &entry, size < sizeof(entry) ? size : sizeof(entry));
+}
+
+/* The checks of the kernel. Returns an errno value; ENODATA for an index without data. */
+static int check(struct hca *hca, const char *call, uint32_t port, uint32_t index, uint32_t flags)
+{
+	size_t count;
+
+	hca_gids(hca, &count);
+	if (flags)
+		return REFUSE(hca, call, EINVAL, RULE_QUERY_FLAGS, flags);
+	if (port < 1 || port > LIMIT_PORTS)
+		return REFUSE(hca, call, EINVAL, RULE_PORT_NUMBER, port, LIMIT_PORTS);
+	if (index >= LIMIT_GID_TABLE)
+		return REFUSE(hca, call, EINVAL, RULE_GID_INDEX, (int32_t)index, LIMIT_GID_TABLE);
+	return index < count ? 0 : ENODATA;
+}
+
+int softhca__ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_index,
+			      struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
+{
+	struct hca *hca = hca_of_context(context);
+	int error = check(hca, "ibv_query_gid_ex", port_num, gid_index, flags);
+	size_t count;
+
+	if (!error)
+		put_entry(hca_gids(hca, &count), gid_index, entry, entry_size);
+	return error;
+}
+
+/* An empty entry is the zero GID here: programs look for the end of the table that way. */
+int softhca_ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, union ibv_gid *gid)
+{
+	struct hca *hca = hca_of_context(context);
+	int error = check(hca, "ibv_query_gid", port_num, (uint32_t)index, 0);
+	size_t count;
+
+	if (error && error != ENODATA) {
+		errno = error;
+		return -1;
+	}
+	if (error)
+		memset(gid, 0, sizeof(*gid));
+	else
+		*gid = hca_gids(hca, &count)[index].gid;
+	return 0;
+}
+
+ssize_t softhca__ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max_entries,
+				     uint32_t flags, size_t entry_size)
+{
+	struct hca *hca = hca_of_context(context);
+	size_t index, count;
+	const struct hca_gid *gids = hca_gids(hca, &count);
+
+	if (flags)
+		return -REFUSE(hca, "ibv_query_gid_table", EINVAL, RULE_QUERY_FLAGS, flags);
+	if (max_entries < count)
+		return -REFUSE(hca, "ibv_query_gid_table", EINVAL, RULE_GID_TABLE_ROOM, max_entries, count);
+	for (index = 0; index < count; index++)
+		put_entry(gids, (uint32_t)index, (char *)entries + index * entry_size, entry_size);
+	return (ssize_t)count;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Memory of queues: rings and doorbell records, from the allocators of a parent domain
+ * (ibv_alloc_parent_domain(3)) or our own. An allocator may decline each time it is asked
+ * (IBV_ALLOCATOR_USE_DEFAULT), so what it gave is remembered by address: only that goes back to it.
+ */
+#include <errno.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "explain/explain.h"
+#include "verbs/object/objects.h"
+
+#define DBREC_SIZE 64
+#define HUGE_PAGE_SIZE (2u << 20)
+
+/* ---- memory of the program ----------------------------------------------------------------------------- */
+
+static int by_address(const void *left, const void *right)
+{
+	return (uintptr_t)left < (uintptr_t)right ? -1 : (uintptr_t)left > (uintptr_t)right;
+}
+
+static bool remember(struct user_pd *pd, void *memory)
+{
+	void *node;
+
+	queue_lock(&pd->lock);
+	node = tsearch(memory, &pd->custom_blocks, by_address);
+	queue_unlock(&pd->lock);
+	return node;
+}
+
+/* Returns false if the program's allocator did not give @memory. */
+static bool forget(struct user_pd *pd, void *memory)
+{
+	bool known;
+
+	queue_lock(&pd->lock);
+	known = tdelete(memory, &pd->custom_blocks, by_address);
+	queue_unlock(&pd->lock);
+	return known;
+}
+
+/*
+ * What the allocator of @pd says: memory, NULL for a failure, IBV_ALLOCATOR_USE_DEFAULT if it declines or is
+ * absent.
+ */
+static void *custom_alloc(struct user_pd *pd, size_t size, size_t alignment, uint64_t resource_type)
+{
+	void *memory;
+
+	if (!pd || !pd->alloc)
+		return IBV_ALLOCATOR_USE_DEFAULT;
+	memory = pd->alloc(&pd->base, pd->pd_context, size, alignment, resource_type);
+	if (!memory) {
+		errno = REFUSE(hca_pd_device(pd->device), "ibv_parent_domain_init_attr.alloc", ENOMEM,
+			       RULE_ALLOCATOR_FAILED, size);
+		return NULL;
+	}
+	if (memory != IBV_ALLOCATOR_USE_DEFAULT && !remember(pd, memory)) {
+		if (pd->free)
+			pd->free(&pd->base, pd->pd_context, memory, resource_type);
+		errno = ENOMEM;
+		return NULL;
+	}
+	return memory;
+}
+
+/* Returns false if the memory is ours to free. */
+static bool custom_free(struct user_pd *pd, void *memory, uint64_t resource_type)
+{
+	if (!pd || !pd->alloc || !forget(pd, memory))
+		return false;
+	if (pd->free)
+		pd->free(&pd->base, pd->pd_context, memory, resource_type);
+	return true;
+}
+
+/* ---- memory of our own --------------------------------------------------------------------------------- */
+
+/* MLX_QP_ALLOC_TYPE and its like, read at each creation. NULL: unset. */
+static const char *alloc_type(uint64_t resource_type)
+{
+	switch (resource_type) {
+	case MLX5DV_RES_TYPE_QP:
+		return variable_get(VARIABLE_MLX_QP_ALLOC_TYPE);
+	case MLX5DV_RES_TYPE_CQ:
+		return variable_get(VARIABLE_MLX_CQ_ALLOC_TYPE);
+	case MLX5DV_RES_TYPE_SRQ:
+		return variable_get(VARIABLE_MLX_SRQ_ALLOC_TYPE);
+	default:
+		return NULL;
+	}
+}
+
+static size_t round_up(size_t size, size_t unit)
+{
+	return (size + unit - 1) & ~(unit - 1);
+}
+
+static void *map(size_t size, int flags)
+{
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* Contiguous memory is any memory here: nothing reads it by physical address. */
+static void *pages_alloc(size_t size, const char *type)
+{
+	void *memory = NULL;
+
+	if (type && (strcmp(type, "HUGE") == 0 || strcmp(type, "PREFER_HUGE") == 0 || strcmp(type, "ALL") == 0))
+		memory = map(round_up(size, HUGE_PAGE_SIZE), MAP_HUGETLB);
+	if (!memory && !(type && strcmp(type, "HUGE") == 0))
+		memory = map(size, 0);
+	return memory;
+}
+
+/*
+ * A mapping of huge pages goes in whole huge pages only: munmap(2) refuses anything else and changes nothing.
+ */
+static void pages_free(void *memory, size_t size)
+{
+	if (munmap(memory, size) && errno == EINVAL)
+		munmap(memory, round_up(size, HUGE_PAGE_SIZE));
+}
+
+/* ---- what the queues call ------------------------------------------------------------------------------ */
+
+void *ring_alloc(struct user_pd *pd, size_t size, uint64_t resource_type)
+{
+	void *memory = custom_alloc(pd, size, (size_t)sysconf(_SC_PAGESIZE), resource_type);
+
+	if (memory == IBV_ALLOCATOR_USE_DEFAULT)
+		memory = pages_alloc(size, alloc_type(resource_type));
+	if (memory)
+		user_pd_get(pd);
+	return memory;
+}
+
+void ring_free(struct user_pd *pd, void *memory, size_t size, uint64_t resource_type)
+{
+	if (!memory)
+		return;
+	if (!custom_free(pd, memory, resource_type))
+		pages_free(memory, size);
+	user_pd_put(pd);
+}
+
+uint32_t *dbrec_alloc(struct user_pd *pd)
+{
+	void *memory = custom_alloc(pd, DBREC_SIZE, DBREC_SIZE, MLX5DV_RES_TYPE_DBR);
+
+	if (memory == IBV_ALLOCATOR_USE_DEFAULT)
+		memory = aligned_alloc(DBREC_SIZE, DBREC_SIZE);
+	if (!memory)
+		return NULL;
+	memset(memory, 0, DBREC_SIZE);
+	user_pd_get(pd);
+	return memory;
+}
+
+void dbrec_free(struct user_pd *pd, uint32_t *dbrec)
+{
+	if (!dbrec)
+		return;
+	if (!custom_free(pd, dbrec, MLX5DV_RES_TYPE_DBR))
+		free(dbrec);
+	user_pd_put(pd);
+}
+
+bool queue_single_threaded(const struct user_pd *pd)
+{
+	const char *single = variable_get(VARIABLE_MLX5_SINGLE_THREADED);
+
+	return (pd && pd->td) || (single && strcmp(single, "1") == 0);
+}

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The objects that are alive, see alive.h: a hash table of the addresses of entries, in parts that have a lock each. */
+#include "verbs/object/alive.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/lock.h"
+#include "explain/explain.h"
+#include "process/commands.h"
+#include "verbs/object/crypto_login.h"
+#include "verbs/object/dek.h"
+#include "verbs/object/devx.h"
+#include "verbs/object/handles.h"
+#include "verbs/object/objects.h"
+
+/* ---- kinds ---------------------------------------------------------------------------------------------------- */
+
+enum { NO_MEMBER = -1 };
+
+#define HANDLE_OFFSET_HANDLE(type) offsetof(struct type, handle)
+#define HANDLE_OFFSET_CONTEXT(type) NO_MEMBER
+#define HANDLE_OFFSET_NOTHING(type) NO_MEMBER
+#define CONTEXT_OFFSET_HANDLE(type) offsetof(struct type, context)
+#define CONTEXT_OFFSET_CONTEXT(type) offsetof(struct type, context)
+#define CONTEXT_OFFSET_NOTHING(type) NO_MEMBER
+
+static const struct {
+	char name[9];
+	int error;
+	int handle, context; /* offsets of the public members, or NO_MEMBER */
+	ptrdiff_t entry;     /* where the entry is, from the public structure on */
+} kinds[] = {
+#define KIND(NAME, type, name, members, error, structure, member)                                                      \
+	{name, error, HANDLE_OFFSET_##members(type), CONTEXT_OFFSET_##members(type),                                   \
+	 (ptrdiff_t)offsetof(struct structure, alive) - (ptrdiff_t)offsetof(struct structure, member)},
+	OBJECT_KINDS(KIND)
+#undef KIND
+};
+
+static uint32_t handle_of(enum object_kind kind, const void *object)
+{
+	uint32_t handle = 0;
+
+	if (kinds[kind].handle != NO_MEMBER)
+		memcpy(&handle, (const char *)object + kinds[kind].handle, sizeof(handle));
+	return handle;
+}
+
+/* @otherwise: of a kind without that member. */
+static struct ibv_context *context_of(enum object_kind kind, const void *object, struct ibv_context *otherwise)
+{
+	if (kinds[kind].context != NO_MEMBER)
+		memcpy(&otherwise, (const char *)object + kinds[kind].context, sizeof(otherwise));
+	return otherwise;
+}
+
+/* ---- the table ------------------------------------------------------------------------------------------------ */
+
+/*
+ * A slot tells of a KiB of memory at which of its multiples of 16 an entry begins. Objects are made one behind the other, and
+ * destroyed so: the slots of a page of memory have their homes in one cache line, which is as good as drawn. So 10^6 objects
+ * cost little more than a few, and a look that finds nothing has read nothing but slots.
+ */
+struct alive_slot {
+	uintptr_t block;  /* address of an entry >> BLOCK_BITS; 0: the slot is free */
+	uint64_t entries; /* a bit each */
+};
+
+enum { PART_BITS = 4, PARTS = 1 << PART_BITS, BLOCK_BITS = 10, GRANULE_BITS = 4, GROUP_BITS = 2, FEW = 64 };
+
+/* A block is in the first slot from its home on that is not another one's; the last slot is followed by the first. */
+struct alive_part {
+	struct queue_lock lock;
+	struct alive_slot *slots; /* NULL: those of `few` */
+	size_t mask;              /* number of slots - 1 */
+	size_t used;              /* slots that are not free, be it without entries; up to three quarters */
+	struct alive *rest;       /* list of entries for which there was no memory */
+	struct alive_slot few[FEW];
+} __attribute__((aligned(64)));
+
+static struct alive_part parts[PARTS];
+
+static uint64_t hash_of(uintptr_t block)
+{
+	return (block >> GROUP_BITS) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static struct alive_part *part_of(uintptr_t entry)
+{
+	return &parts[hash_of(entry >> BLOCK_BITS) >> (64 - PART_BITS)];
+}
+
+static uint64_t bit_of(uintptr_t entry)
+{
+	return UINT64_C(1) << (entry >> GRANULE_BITS & ((1 << (BLOCK_BITS - GRANULE_BITS)) - 1));
+}
+
+/* The slot of @block, or else the free one where it would be. */
+static struct alive_slot *slot_in(struct alive_slot *slots, size_t mask, uintptr_t block)
+{
+	size_t index = (hash_of(block) >> 24 << GROUP_BITS | (block & ((1 << GROUP_BITS) - 1))) & mask;
+
+	while (slots[index].block && slots[index].block != block)
+		index = (index + 1) & mask;
+	return &slots[index];
+}
+
+/* The lock is held, from here on up to the public functions. */
+static struct alive_slot *slot_of(struct alive_part *part, uintptr_t entry)
+{
+	uintptr_t block = entry >> BLOCK_BITS;
+
+	return part->slots ? slot_in(part->slots, part->mask, block) : slot_in(part->few, FEW - 1, block);
+}
+
+/* Those of @count slots that have entries go to @slots, which are free. */
+static size_t move(const struct alive_slot *from, size_t count, struct alive_slot *slots, size_t mask)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (from[i].entries) {
+			*slot_in(slots, mask, from[i].block) = from[i];
+			used++;
+		}
+	return used;
+}
+
+/* Room for another slot, and as much again: slots without entries go, and the others to where half of them are free. */
+static bool make_room(struct alive_part *part)
+{
+	struct alive_slot *old = part->slots ? part->slots : part->few, *slots;
+	size_t old_count = part->slots ? part->mask + 1 : FEW, with_entries = 0, count = FEW;
+
+	for (size_t i = 0; i < old_count; i++)
+		with_entries += old[i].entries != 0;
+	while (count < 2 * with_entries + 2)
+		count *= 2;
+	slots = calloc(count, sizeof(*slots));
+	if (!slots)
+		return false;
+	part->used = move(old, old_count, slots, count - 1);
+	part->slots = slots;
+	part->mask = count - 1;
+	if (old != part->few)
+		free(old);
+	return true;
+}
+
+/* Notes that an entry is at @address. Returns false without memory. */
+static bool put(struct alive_part *part, uintptr_t address)
+{
+	struct alive_slot *slot = slot_of(part, address);
+	size_t count = part->slots ? part->mask + 1 : FEW;
+
+	if (!slot->block && part->used >= count / 4 * 3) {
+		if (!make_room(part))
+			return false;
+		slot = slot_of(part, address);
+	}
+	part->used += !slot->block;
+	slot->block = address >> BLOCK_BITS;
+	slot->entries |= bit_of(address);
+	return true;
+}
+
+static void make_locks(void)
+{
+	for (size_t i = 0; i < PARTS; i++)
+		queue_lock_init(&parts[i].lock, LOCK_LEVEL_ALIVE, false);
+}
+
+void alive_prepare(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, make_locks);
+}
+
+void object_enter_(enum object_kind kind, const void *object, struct alive *entry, struct ibv_context *context)
+{
+	struct alive_part *part = part_of((uintptr_t)entry);
+
+	*entry = (struct alive){.object = object, .context = context, .handle = handle_of(kind, object), .kind = kind};
+	queue_lock(&part->lock);
+	if (!put(part, (uintptr_t)entry)) {
+		entry->next = part->rest;
+		part->rest = entry;
+	}
+	queue_unlock(&part->lock);
+}
+
+void object_leave(struct alive *entry)
+{
+	struct alive_part *part = part_of((uintptr_t)entry);
+	struct alive **link = &part->rest;
+	struct alive_slot *slot;
+
+	queue_lock(&part->lock);
+	slot = slot_of(part, (uintptr_t)entry);
+	if (slot->entries & bit_of((uintptr_t)entry)) {
+		slot->entries &= ~bit_of((uintptr_t)entry);
+	} else {
+		while (*link && *link != entry)
+			link = &(*link)->next;
+		if (*link)
+			*link = entry->next;
+	}
+	queue_unlock(&part->lock);
+}
+
+/* No two entries are within 16 bytes: an address with a bit is within an object, if not at its entry. */
+static bool find(enum object_kind kind, const void *object, struct alive *found)
+{
+	uintptr_t address = (uintptr_t)object + (uintptr_t)kinds[kind].entry;
+	struct alive_part *part = part_of(address);
+	const struct alive *entry;
+
+	if (address % _Alignof(struct alive))
+		return false;
+	queue_lock(&part->lock);
+	entry = part->rest;
+	if (slot_of(part, address)->entries & bit_of(address))
+		entry = (const struct alive *)address;
+	else
+		while (entry && (uintptr_t)entry != address)
+			entry = entry->next;
+	if (entry && (entry->object != object || entry->kind != kind))
+		entry = NULL;
+	if (entry)
+		*found = *entry;
+	queue_unlock(&part->lock);
+	return entry;
+}
+
+bool object_alive_(enum object_kind kind, const void *object)
+{
+	struct alive found;
+
+	return find(kind, object, &found);
+}
+
+/* An entry knows its object, and by that its own address: other memory of the object is told from it. */
+static bool is_entry(uintptr_t address)
+{
+	const struct alive *entry = (const struct alive *)address;
+
+	return entry->kind < OBJECT_KIND_COUNT &&
+	       (uintptr_t)entry->object + (uintptr_t)kinds[entry->kind].entry == address;
+}
+
+/* The entry in granule @number of @slot. Its bit does not say in which half of the granule's 16 bytes the entry begins. */
+static const struct alive *entry_in(const struct alive_slot *slot, int number)
+{
+	uintptr_t address = slot->block << BLOCK_BITS | (uintptr_t)number << GRANULE_BITS;
+
+	if (!is_entry(address))
+		address += _Alignof(struct alive);
+	return is_entry(address) ? (const struct alive *)address : NULL;
+}
+
+/* Calls @visit with each entry of @part, whose lock is held. */
+static void visit_part(const struct alive_part *part, void (*visit)(const struct alive *entry, void *argument),
+		       void *argument)
+{
+	const struct alive_slot *slots = part->slots ? part->slots : part->few;
+	size_t count = part->slots ? part->mask + 1 : FEW;
+
+	for (size_t i = 0; i < count; i++)
+		for (uint64_t left = slots[i].entries; left; left &= left - 1) {
+			const struct alive *entry = entry_in(&slots[i], __builtin_ctzll(left));
+
+			if (entry)
+				visit(entry, argument);
+		}
+	for (const struct alive *entry = part->rest; entry; entry = entry->next)
+		visit(entry, argument);
+}
+
+static void visit_all(void (*visit)(const struct alive *entry, void *argument), void *argument)
+{
+	for (size_t i = 0; i < PARTS; i++) {
+		queue_lock(&parts[i].lock);
+		visit_part(&parts[i], visit, argument);
+		queue_unlock(&parts[i].lock);
+	}
+}
+
+struct count {
+	const struct ibv_context *context;
+	uint32_t *of_kind;
+};
+
+static void count_entry(const struct alive *entry, void *argument)
+{
+	const struct count *count = argument;
+
+	if (entry->context == count->context)
+		count->of_kind[entry->kind]++;
+}
+
+void objects_count(const struct ibv_context *context, uint32_t counts[OBJECT_KIND_COUNT])
+{
+	struct count count = {context, counts};
+
+	memset(counts, 0, OBJECT_KIND_COUNT * sizeof(counts[0]));
+	visit_all(count_entry, &count);
+}
+
+struct visitor {
+	enum object_kind kind;
+	void (*visit)(const void *object);
+};
+
+static void visit_entry(const struct alive *entry, void *argument)
+{
+	const struct visitor *visitor = argument;
+
+	if (entry->kind == visitor->kind)
+		visitor->visit(entry->object);
+}
+
+void objects_visit(enum object_kind kind, void (*visit)(const void *object))
+{
+	struct visitor visitor = {kind, visit};
+
+	visit_all(visit_entry, &visitor);
+}
+
+/* ---- refusing ------------------------------------------------------------------------------------------------- */
+
+/* The device whose log tells of it: that of @context, which may be closed; the first one knows of all else. May be NULL. */
+static struct hca *device_of(struct ibv_context *context)
+{
+	if (context && object_alive(context))
+		return hca_of_context(context);
+	return hca_count() ? hca_device(0) : NULL;
+}
+
+#define REFUSE_OBJECT(call, context, kind, rule, ...)                                                                  \
+	refuse(call, context, kind, rule, (const uint64_t[]){__VA_ARGS__},                                             \
+	       sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
+
+static bool refuse(const char *call, struct ibv_context *context, enum object_kind kind, enum explain_rule rule,
+		   const uint64_t *figures, size_t count)
+{
+	const struct explain_subject subject = {.call = call, .error = kinds[kind].error};
+	struct hca *hca = device_of(context);
+
+	if (hca)
+		explain_make(hca, &subject, rule, figures, count);
+	errno = kinds[kind].error;
+	return true;
+}
+
+uint64_t object_kind_figure(enum object_kind kind)
+{
+	uint64_t figure;
+
+	memcpy(&figure, kinds[kind].name, sizeof(figure));
+	return figure;
+}
+
+/* What object_unknown_() says; the entry is left in @found. */
+static bool unknown(const char *call, const struct ibv_context *context, enum object_kind kind, const void *object,
+		    struct alive *found)
+{
+	uint64_t name = object_kind_figure(kind), address = (uintptr_t)object;
+	struct ibv_context *member;
+	uint32_t handle;
+
+	if (!find(kind, object, found))
+		return REFUSE_OBJECT(call, (struct ibv_context *)context, kind, RULE_OBJECT_NONE, name, address);
+	handle = handle_of(kind, object);
+	if (handle != found->handle)
+		return REFUSE_OBJECT(call, found->context, kind, RULE_OBJECT_HANDLE, name, address, found->handle,
+				     handle);
+	member = context_of(kind, object, found->context);
+	if (member != found->context)
+		return REFUSE_OBJECT(call, found->context, kind, RULE_OBJECT_CONTEXT, name, address,
+				     (uintptr_t)found->context, (uintptr_t)member);
+	return false;
+}
+
+bool object_unknown_(const char *call, enum object_kind kind, const void *object)
+{
+	struct alive found;
+
+	return unknown(call, NULL, kind, object, &found);
+}
+
+/* Contexts with one table of handles are one file of the kernel. @own: of an object, which it may have outlived. */
+static bool same_file(struct ibv_context *own, const struct ibv_context *context)
+{
+	if (own == context)
+		return true;
+	return object_alive(own) &&
+	       to_user_context(own)->handles == to_user_context((struct ibv_context *)context)->handles;
+}
+
+/*
+ * The device object that @object stands for was destroyed by way of another import, or was another one's of a handle that has
+ * been given out again (verbs/object/handles.h). The context is open.
+ */
+static bool names_gone(struct ibv_context *context, enum object_kind kind, const void *object, uint32_t handle)
+{
+	struct handle_table *handles = to_user_context(context)->handles;
+
+	switch (kind) {
+	case OBJECT_PD:
+		return !handle_names(handles, HANDLE_PD, handle, ((const struct user_pd *)object)->device);
+	case OBJECT_MR:
+		return !handle_names(handles, HANDLE_MR, handle, ((const struct user_mr *)object)->key);
+	case OBJECT_DM:
+		return !handle_names(handles, HANDLE_DM, handle, ((const struct user_dm *)object)->addr);
+	default:
+		return false;
+	}
+}
+
+bool object_refused_(const char *call, const struct ibv_context *context, enum object_kind kind, const void *object)
+{
+	struct alive found;
+
+	if (unknown(call, context, kind, object, &found))
+		return true;
+	if (context && !same_file(found.context, context))
+		return REFUSE_OBJECT(call, (struct ibv_context *)context, kind, RULE_OBJECT_FOREIGN,
+				     object_kind_figure(kind), (uintptr_t)object);
+	if (!handle_imports_exist())
+		return false;
+	/* An import alone keeps no context open. */
+	if (!object_alive(found.context))
+		return REFUSE_OBJECT(call, NULL, kind, RULE_OBJECT_OF_CLOSED, object_kind_figure(kind),
+				     (uintptr_t)object);
+	if (names_gone(found.context, kind, object, found.handle))
+		return REFUSE_OBJECT(call, found.context, kind, RULE_HANDLE_GONE, found.handle);
+	return false;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * User index -> QP or XRC SRQ. The index appears in every CQE, so pollers look it up without a lock: a leaf, once there, stays
+ * until its context goes, and its entries are single pointers.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "verbs/object/objects.h"
+
+enum {
+	LEAF_SHIFT = 10,
+	LEAF_ENTRIES = 1 << LEAF_SHIFT,
+	INDEX_COUNT = 1 << 20, /* of the 24 bits that a CQE has room for; more than LIMIT_MAX_QP */
+};
+
+/* What a leaf that was never needed has. Nobody writes to it, but the table's type does not say so. */
+static int64_t no_leaf[LEAF_ENTRIES];
+
+void user_index_init(struct user_index_table *table)
+{
+	queue_lock_init(&table->lock, LOCK_LEVEL_USER_INDEX, false);
+	for (size_t i = 0; i < sizeof(table->leaf) / sizeof(table->leaf[0]); i++)
+		table->leaf[i] = no_leaf;
+	table->next = 0;
+}
+
+void user_index_destroy(struct user_index_table *table)
+{
+	for (size_t i = 0; i < sizeof(table->leaf) / sizeof(table->leaf[0]); i++)
+		if (table->leaf[i] != no_leaf)
+			free(table->leaf[i]);
+	queue_lock_destroy(&table->lock);
+}
+
+/* The leaf of @index, made if need be; NULL without memory. The lock is held. */
+static int64_t *leaf_of(struct user_index_table *table, uint32_t index)
+{
+	int64_t **place = &table->leaf[index >> LEAF_SHIFT], *leaf = *place;
+
+	if (leaf == no_leaf) {
+		leaf = calloc(LEAF_ENTRIES, sizeof(*leaf));
+		if (leaf)
+			__atomic_store_n(place, leaf, __ATOMIC_RELEASE);
+	}
+	return leaf;
+}
+
+/* All indices below `next` are taken, so the lowest free one is found from there. */
+static int add(struct user_index_table *table, int64_t entry, uint32_t *index)
+{
+	int result = -ENOMEM;
+
+	queue_lock(&table->lock);
+	for (uint32_t i = table->next; i < INDEX_COUNT; i++) {
+		int64_t *leaf = leaf_of(table, i);
+
+		if (!leaf)
+			break;
+		if (leaf[i & (LEAF_ENTRIES - 1)])
+			continue;
+		__atomic_store_n(&leaf[i & (LEAF_ENTRIES - 1)], entry, __ATOMIC_RELEASE);
+		table->next = i + 1;
+		*index = i;
+		result = 0;
+		break;
+	}
+	queue_unlock(&table->lock);
+	return result;
+}
+
+int user_index_add(struct user_index_table *table, struct user_qp *qp, uint32_t *index)
+{
+	return add(table, (int64_t)(uintptr_t)qp, index);
+}
+
+int user_index_add_srq(struct user_index_table *table, struct user_srq *srq, uint32_t *index)
+{
+	return add(table, -(int64_t)(uintptr_t)srq, index);
+}
+
+void user_index_remove(struct user_index_table *table, uint32_t index)
+{
+	queue_lock(&table->lock);
+	__atomic_store_n(&table->leaf[index >> LEAF_SHIFT][index & (LEAF_ENTRIES - 1)], 0, __ATOMIC_RELEASE);
+	if (index < table->next)
+		table->next = index;
+	queue_unlock(&table->lock);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ibv_bind_mw(3): a type 1 window is bound by a WR that the driver makes up, with a new rkey that the driver
+ * chooses. The inline wrapper of verbs.h has checked the window's type and the PD of the MR. mlx5-formats
+ * 4.12.
+ */
+#include <errno.h>
+
+#include "core/settings.h"
+#include "explain/explain.h"
+#include "verbs/object/lint.h"
+#include "verbs/object/objects.h"
+#include "verbs/object/ops.h"
+#include "verbs/object/watched.h"
+
+/* ibv_bind_mw(3): the types that bind, and the flags. */
+static int check_page(struct ibv_qp *qp, unsigned int send_flags, unsigned int access)
+{
+	const unsigned int send_known = IBV_SEND_FENCE | IBV_SEND_SIGNALED;
+	/*
+	 * The structure says "Use ibv_access_flags", the list below it has the remote ones and ZERO_BASED. Programs pass
+	 * those that they registered with, rdma-core's own tests LOCAL_WRITE: taken, without effect.
+	 */
+	const unsigned int access_known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+					  IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
+					  IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_RELAXED_ORDERING;
+	enum ibv_qp_type type = to_user_qp(qp)->type;
+	struct hca *hca = hca_of_context(qp->context);
+
+	if (type != IBV_QPT_RC && type != IBV_QPT_UC && type != IBV_QPT_XRC_SEND)
+		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, EINVAL, RULE_BIND_QP_TYPE, type);
+	if (send_flags & ~send_known)
+		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, EINVAL, RULE_BIND_SEND_FLAGS, send_flags, send_known);
+	if (access & ~access_known)
+		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, EINVAL, RULE_BIND_ACCESS, access, access_known);
+	return 0;
+}
+
+/* What libmlx5 checks (mlx5-formats 4.12). It leaves the type to the device, and unknown flags alone. */
+static int check_driver(struct ibv_qp *qp, unsigned int access)
+{
+	struct hca *hca = hca_of_context(qp->context);
+
+	if (access & IBV_ACCESS_ZERO_BASED)
+		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, EINVAL, RULE_BIND_ZERO_BASED, access);
+	return 0;
+}
+
+static int check_region(struct ibv_qp *qp, struct ibv_mr *base)
+{
+	const struct user_mr *mr = to_user_mr(base);
+	struct hca *hca = hca_of_context(qp->context);
+
+	/* What is no region of ours is known by its lkey alone, of which the device will say what it thinks. */
+	if (!mr || !object_alive(base))
+		return 0;
+	if (mr->kind == MR_NULL)
+		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, ENOTSUP, RULE_BIND_NULL_MR, base->lkey);
+	if (mr->imported)
+		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, ENOTSUP, RULE_BIND_IMPORTED_MR, base->lkey);
+	if (mr->access & IBV_ACCESS_ZERO_BASED)
+		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, EINVAL, RULE_BIND_ZERO_BASED_MR, base->lkey);
+	return 0;
+}
+
+int softhca_ibv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *mw_bind)
+{
+	struct ibv_send_wr *bad_wr;
+	struct ibv_send_wr wr = {
+		.wr_id = mw_bind->wr_id,
+		.opcode = IBV_WR_BIND_MW,
+		.send_flags = mw_bind->send_flags,
+		.bind_mw = {.mw = mw, .bind_info = mw_bind->bind_info},
+	};
+	unsigned int access = mw_bind->bind_info.mw_access_flags;
+	bool man;
+	int err;
+
+	if (object_refused("ibv_bind_mw", NULL, qp) || object_refused("ibv_bind_mw", NULL, mw))
+		return errno;
+	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+	man = hca_settings(hca_of_context(qp->context))->profile == PROFILE_MAN;
+	err = man ? check_page(qp, mw_bind->send_flags, access) : check_driver(qp, access);
+	if (!err && access & IBV_ACCESS_ZERO_BASED)
+		LINT(profile_differs, hca_of_context(qp->context), "ibv_bind_mw", RULE_BIND_ZERO_BASED);
+	if (!err)
+		err = check_region(qp, mw_bind->bind_info.mr);
+	if (!err)
+		err = (data_path_is_watched() ? post_send_watched : softhca_ibv_post_send)(qp, &wr, &bad_wr);
+	/*
+	 * ibv_bind_mw(3), NOTES: the rkey changes now; should the bind fail later, the program restores it.
+	 */
+	if (!err)
+		mw->rkey = wr.bind_mw.rkey;
+	return err;
+}

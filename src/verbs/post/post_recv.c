@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ibv_post_recv(3) on a QP's own ring: mlx5-formats 2.1. */
+#include <endian.h>
+#include <errno.h>
+
+#include "core/compiler.h"
+#include "explain/explain.h"
+#include "verbs/post/inherited.h"
+#include "verbs/object/objects.h"
+#include "verbs/object/ops.h"
+#include "verbs/object/watched.h"
+#include "verbs/post/wqe_builder.h"
+
+#define REFUSE_RECEIVE(qp, wr, errno_value, rule, ...)                                                                 \
+	(EXPLAIN(hca_of_context((qp)->base.context),                                                                   \
+		 (&(const struct explain_subject){.call = "ibv_post_recv",                                             \
+						  .qpn = (qp)->base.qp_num,                                            \
+						  .wr_id = (wr)->wr_id,                                                \
+						  .error = (errno_value)}),                                            \
+		 rule, __VA_ARGS__),                                                                                   \
+	 (errno_value))
+
+static __attribute__((cold, noinline)) int refuse_full(struct user_qp *qp, const struct ibv_recv_wr *wr)
+{
+	if (qp->base.srq)
+		return REFUSE_RECEIVE(qp, wr, ENOMEM, RULE_RECV_ON_SRQ,
+				      hca_srq_number(((struct user_srq *)qp->base.srq)->device));
+	if (qp->type == IBV_QPT_XRC_SEND || qp->type == IBV_QPT_XRC_RECV || qp->type == IBV_QPT_DRIVER)
+		return REFUSE_RECEIVE(qp, wr, ENOMEM, RULE_QP_NO_QUEUE, qp->type);
+	return REFUSE_RECEIVE(qp, wr, ENOMEM, RULE_RQ_FULL, qp->rq.count);
+}
+
+static __attribute__((cold, noinline)) int refuse_sge_count(struct user_qp *qp, const struct ibv_recv_wr *wr)
+{
+	if (qp->rq.max_gs < 0)
+		return REFUSE_RECEIVE(qp, wr, EINVAL, RULE_RECV_IN_RESET, hca_qp_state(qp->device));
+	return REFUSE_RECEIVE(qp, wr, EINVAL, RULE_RECV_SGE_COUNT, (int64_t)wr->num_sge, qp->rq.max_gs);
+}
+
+/*
+ * Writes the entry of @wr, number @number: its segments without the empty ones, and a terminator if there is room for one. False if
+ * it may not be posted; refuse() says why.
+ */
+SPECIALISED bool post_one(struct receive_queue *rq, const struct ibv_recv_wr *wr, uint32_t number)
+{
+	uint32_t slot = number & (rq->count - 1);
+	int left = wr->num_sge, room = rq->max_gs;
+	const struct ibv_sge *sge;
+	struct mlx5_wqe_data_seg *seg;
+
+	if (unlikely(number - __atomic_load_n(&rq->tail, __ATOMIC_ACQUIRE) >= rq->room || left > room))
+		return false;
+	/* Of no meaning before the entry is posted. */
+	rq->wr_id[slot] = wr->wr_id;
+	sge = wr->sg_list;
+	seg = (void *)((char *)rq->buffer + ((size_t)slot << rq->shift));
+	for (; left > 0; left--, sge++) {
+		if (unlikely((int32_t)sge->length <= 0)) {
+			if (!sge->length)
+				continue;
+			return false;
+		}
+		segment_set_data(seg++, sge);
+		room--;
+	}
+	if (room > 0)
+		segment_set_end(seg);
+	return true;
+}
+
+/* Why post_one() does not post @wr: an errno value. */
+static RARE int refuse(struct user_qp *qp, const struct ibv_recv_wr *wr, uint32_t number)
+{
+	uint32_t length = 0;
+
+	if (qp->inherited)
+		return refuse_inherited(qp, "ibv_post_recv", wr->wr_id);
+	if (number - __atomic_load_n(&qp->rq.tail, __ATOMIC_ACQUIRE) >= qp->rq.count)
+		return refuse_full(qp, wr);
+	/* In RESET the limit is -1, and EINVAL the answer to any WR. */
+	if (wr->num_sge > qp->rq.max_gs || qp->rq.max_gs < 0)
+		return refuse_sge_count(qp, wr);
+	for (int i = 0; i < wr->num_sge && length <= INT32_MAX; i++)
+		length = wr->sg_list[i].length;
+	return REFUSE_RECEIVE(qp, wr, EINVAL, RULE_SGE_LENGTH, length, INT32_MAX);
+}
+
+static RARE void wake_and_ring(struct user_qp *qp)
+{
+	queue_lock_wake(&qp->rq.lock);
+	hca_qp_recv_doorbell(qp->device);
+}
+
+/* The WRs before @number, which are written, become the device's. The lock is held, and let go. */
+SPECIALISED void hand_over(struct user_qp *qp, uint32_t number)
+{
+	qp->rq.head = number;
+	__atomic_store_n(&qp->dbrec[MLX5_RCV_DBR], htobe32(number & 0xffff), __ATOMIC_RELEASE);
+	if (queue_unlock_wakes(&qp->rq.lock))
+		wake_and_ring(qp);
+	else
+		hca_qp_recv_doorbell(qp->device);
+}
+
+/* @wr, number @number, is refused; those before it are posted. */
+static RARE int end_refused(struct user_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr, uint32_t number)
+{
+	int err = refuse(qp, wr, number);
+
+	*bad_wr = wr;
+	if (number != qp->rq.head)
+		hand_over(qp, number);
+	else
+		queue_unlock(&qp->rq.lock);
+	return err;
+}
+
+static uint32_t length_of(const struct ibv_recv_wr *wr)
+{
+	uint32_t length = 0;
+
+	for (int i = 0; i < wr->num_sge; i++)
+		length += wr->sg_list[i].length;
+	return length;
+}
+
+/* The lock is held, and let go. @watched: somebody wants to know what is posted (verbs/object/watched.h). */
+SPECIALISED int post_list(struct user_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr, const bool watched)
+{
+	uint32_t number = qp->rq.head;
+
+	do {
+		if (unlikely(!post_one(&qp->rq, wr, number)))
+			return end_refused(qp, wr, bad_wr, number);
+		if (watched)
+			LINT(receive_posting, qp, number, wr);
+		if (watched && timeline_is_on())
+			timeline_put(timeline_now(), TIMELINE_WHAT(TIMELINE_POST_RECEIVE, 0, number), qp->base.qp_num,
+				     0, length_of(wr), wr->wr_id);
+		number++;
+		wr = wr->next;
+	} while (wr);
+	hand_over(qp, number);
+	return 0;
+}
+
+/* Another thread has the lock. */
+static RARE int post_later(struct user_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	queue_lock(&qp->rq.lock);
+	return post_list(qp, wr, bad_wr, false);
+}
+
+/* Like ibv_post_send(), it leaves to other functions what is rare, and saves no registers. */
+int softhca_ibv_post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	struct user_qp *qp = OPAQUE(to_user_qp(base));
+
+	if (unlikely(!wr))
+		return 0;
+	if (unlikely(!queue_lock_at_once(&qp->rq.lock)))
+		return post_later(qp, wr, bad_wr);
+	return post_list(qp, wr, bad_wr, false);
+}
+
+static int post_list_watched(struct user_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	if (!wr)
+		return 0;
+	queue_lock(&qp->rq.lock);
+	return post_list(qp, wr, bad_wr, true);
+}
+
+int post_recv_watched(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	int error;
+
+	LINT(receives_posting);
+	error = post_list_watched(to_user_qp(qp), wr, bad_wr);
+	LINT(receives_posted, to_user_qp(qp));
+	return error;
+}

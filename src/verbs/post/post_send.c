@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ibv_post_send(3): a list of WRs becomes WQEs (mlx5-formats 1.4, 1.5), one doorbell for all. Which errno,
+ * and in which order the checks come: mlx5-formats 4.2. The operation is not checked against the transport:
+ * as from a real driver, a WQE leaves without the segments that its transport has no form for, and the device
+ * answers with an error completion.
+ */
+#include "core/compiler.h"
+#include "verbs/post/inherited.h"
+#include "verbs/object/ops.h"
+#include "verbs/post/send_operations.h"
+#include "verbs/memory/signature.h"
+#include "verbs/post/umr_segments.h"
+#include "verbs/object/watched.h"
+#include "verbs/post/wqe_builder.h"
+
+/* Makes the record of a refused WR and yields the errno value. */
+#define REFUSE_SEND(qp, wr, errno_value, rule, ...)                                                                    \
+	(EXPLAIN(hca_of_context((qp)->base.context),                                                                   \
+		 (&(const struct explain_subject){.call = "ibv_post_send",                                             \
+						  .qpn = (qp)->base.qp_num,                                            \
+						  .wr_id = (wr)->wr_id,                                                \
+						  .error = (errno_value)}),                                            \
+		 rule, __VA_ARGS__),                                                                                   \
+	 (errno_value))
+
+static RARE int refuse_operation(struct user_qp *qp, const struct ibv_send_wr *wr)
+{
+	/* The one opcode that is defined for drivers, and none of this class defines one. */
+	int err = wr->opcode == IBV_WR_DRIVER1 ? EOPNOTSUPP : EINVAL;
+
+	if (qp->dc_type == MLX5DV_DCTYPE_DCI)
+		return REFUSE_SEND(qp, wr, err, RULE_SEND_ON_DCI, wr->opcode);
+	return REFUSE_SEND(qp, wr, err, RULE_SEND_OPCODE, wr->opcode, qp->type);
+}
+
+static RARE int refuse_full(struct user_qp *qp, const struct ibv_send_wr *wr, uint32_t bytes)
+{
+	if (qp->inherited)
+		return refuse_inherited(qp, "ibv_post_send", wr->wr_id);
+	if (qp->type == IBV_QPT_XRC_RECV || qp->dc_type == MLX5DV_DCTYPE_DCT)
+		return REFUSE_SEND(qp, wr, ENOMEM, RULE_QP_NO_QUEUE, qp->type);
+	return REFUSE_SEND(qp, wr, ENOMEM, RULE_SQ_FULL, qp->sq.max_post, qp->sq.wqebb_count, wqe_blocks(bytes));
+}
+
+static RARE int refuse_sge_count(struct user_qp *qp, const struct ibv_send_wr *wr)
+{
+	if (qp->inherited)
+		return refuse_inherited(qp, "ibv_post_send", wr->wr_id);
+	if (qp->sq.max_gs < 0)
+		return REFUSE_SEND(qp, wr, ENOMEM, RULE_SEND_BEFORE_RTS, hca_qp_state(qp->device));
+	return REFUSE_SEND(qp, wr, ENOMEM, RULE_SEND_SGE_COUNT, (int64_t)wr->num_sge, qp->sq.max_gs);
+}
+
+static RARE int refuse_sge_length(struct user_qp *qp, const struct ibv_send_wr *wr, uint32_t length)
+{
+	return REFUSE_SEND(qp, wr, EINVAL, RULE_SGE_LENGTH, length, INT32_MAX);
+}
+
+static RARE int refuse_inline(struct user_qp *qp, const struct ibv_send_wr *wr, uint64_t length)
+{
+	return REFUSE_SEND(qp, wr, ENOMEM, RULE_INLINE_LENGTH, length, qp->sq.max_inline);
+}
+
+/*
+ * imm of the control segment: what the union of the WR holds, in the byte order that the WQE wants
+ * (mlx5-formats 1.2).
+ */
+static inline __be32 control_immediate(const struct ibv_send_wr *wr, const struct send_operation *operation)
+{
+	switch (wr->opcode) {
+	case IBV_WR_SEND_WITH_INV:
+	case IBV_WR_LOCAL_INV:
+		return htobe32(wr->invalidate_rkey);
+	case IBV_WR_BIND_MW:
+		return htobe32(wr->bind_mw.mw->rkey);
+	default:
+		return wr->imm_data & (uint32_t)operation->immediate;
+	}
+}
+
+/* Inline data at @offset; lkeys are not looked at. Advances @offset. Returns 0 or an errno value. */
+static int put_inline(struct user_qp *qp, const struct ibv_send_wr *wr, struct wqe wqe, uint32_t *offset)
+{
+	uint32_t data = *offset + sizeof(struct mlx5_wqe_inl_data_seg);
+	uint32_t total = 0;
+
+	for (int i = 0; i < wr->num_sge; i++) {
+		const struct ibv_sge *sge = &wr->sg_list[i];
+
+		if (wqe_unlikely(sge->length > qp->sq.max_inline - total))
+			return refuse_inline(qp, wr, total + (uint64_t)sge->length);
+		if (!sge->length)
+			continue;
+		wqe_copy(wqe, data + total, (const void *)(uintptr_t)sge->addr, sge->length);
+		total += sge->length;
+	}
+	if (total) {
+		wqe_set_inline_header(wqe, *offset, total);
+		*offset += wqe_round(sizeof(struct mlx5_wqe_inl_data_seg) + total);
+	}
+	return 0;
+}
+
+/* What comes back from an atomic, whatever the SGE says (mlx5-formats 1.5). */
+#define ATOMIC_RESULT_BYTES sizeof(uint64_t)
+
+/* The operands of an atomic in the 16 bytes at @place. */
+static inline void segment_set_operands(void *place, const struct ibv_send_wr *wr)
+{
+	if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP)
+		segment_set_atomic(place, wr->wr.atomic.swap, wr->wr.atomic.compare_add);
+	else
+		segment_set_atomic(place, wr->wr.atomic.compare_add, 0);
+}
+
+/* Data pointers at @offset, without the empty ones. @length: forced on each, or 0 for the SGE's own. */
+static inline int put_pointers(struct user_qp *qp, const struct ibv_send_wr *wr, struct wqe wqe, uint32_t *offset,
+			       uint32_t length)
+{
+	uint32_t at = *offset;
+
+	for (int i = 0; i < wr->num_sge; i++) {
+		const struct ibv_sge *sge = &wr->sg_list[i];
+
+		if (!sge->length)
+			continue;
+		if (wqe_unlikely(sge->length > INT32_MAX))
+			return refuse_sge_length(qp, wr, sge->length);
+		wqe_set_data(wqe, at, sge->addr, length ? length : sge->length, sge->lkey);
+		at += WQE_UNIT;
+	}
+	*offset = at;
+	return 0;
+}
+
+/* IBTA A19: an ATOMIC WRITE moves 8 bytes to an aligned address. */
+static int check_atomic_write(struct user_qp *qp, const struct ibv_send_wr *wr)
+{
+	uint64_t length = 0;
+
+	if (wr->wr.rdma.remote_addr % sizeof(uint64_t))
+		return REFUSE_SEND(qp, wr, EINVAL, RULE_ATOMIC_WRITE_ALIGNMENT, wr->wr.rdma.remote_addr);
+	for (int i = 0; i < wr->num_sge; i++)
+		length += wr->sg_list[i].length;
+	if (length != sizeof(uint64_t))
+		return REFUSE_SEND(qp, wr, EINVAL, RULE_ATOMIC_WRITE_LENGTH, length);
+	return 0;
+}
+
+/* All after the control segment. @bytes: gets the length of the WQE. Returns 0 or an errno value. */
+static inline int put_segments(struct user_qp *qp, const struct ibv_send_wr *wr, enum send_form form, struct wqe wqe,
+			       uint32_t *bytes)
+{
+	uint32_t forced_length = 0, at = WQE_UNIT;
+	int err;
+
+	if (wqe_unlikely(qp->type == IBV_QPT_XRC_SEND) && form < FORM_BIND) {
+		wqe_set_xrc(wqe, at, wr->qp_type.xrc.remote_srqn);
+		at += WQE_UNIT;
+	}
+	switch (form) {
+	case FORM_RDMA:
+		wqe_set_raddr(wqe, at, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
+		break;
+	case FORM_ATOMIC:
+		wqe_set_raddr(wqe, at, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey);
+		at += WQE_UNIT;
+		segment_set_operands(wqe_unit(wqe, at), wr);
+		forced_length = ATOMIC_RESULT_BYTES;
+		break;
+	case FORM_ATOMIC_WRITE:
+		err = check_atomic_write(qp, wr);
+		if (err)
+			return err;
+		wqe_set_raddr(wqe, at, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
+		break;
+	case FORM_BIND:
+		err = umr_bind_check(qp, "ibv_post_send", &wr->bind_mw.bind_info);
+		if (err)
+			return err;
+		*bytes = umr_bind(wqe, wr->bind_mw.mw->type, qp->base.qp_num, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
+		return 0;
+	case FORM_INVALIDATE:
+		block_forget(qp, wr->invalidate_rkey);
+		*bytes = umr_invalidate(wqe);
+		return 0;
+	case FORM_DATAGRAM:
+		wqe_set_av(wqe, at, &to_user_ah(wr->wr.ud.ah)->av, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
+		break;
+	case FORM_INVALID:
+	case FORM_PLAIN:
+	case FORM_SEND_INVAL:
+		break;
+	}
+	if (wr->send_flags & IBV_SEND_INLINE)
+		return put_inline(qp, wr, wqe, bytes);
+	return put_pointers(qp, wr, wqe, bytes, forced_length);
+}
+
+/* Builds any WQE, number @number. Returns 0 or an errno value, and has moved nothing then. */
+static __attribute__((noinline)) int post_any(struct user_qp *qp, const struct ibv_send_wr *wr, uint32_t number)
+{
+	struct send_queue *sq = &qp->sq;
+	const struct send_operation *operation;
+	struct wqe wqe = wqe_current(sq);
+	struct mlx5_wqe_ctrl_seg *control;
+	uint32_t bytes, most;
+	int err;
+
+	if (wqe_unlikely((unsigned int)wr->opcode >= SEND_OPERATIONS))
+		return refuse_operation(qp, wr);
+	operation = &sq->operations[wr->opcode];
+	if (wqe_unlikely(operation->form == FORM_INVALID))
+		return refuse_operation(qp, wr);
+	bytes = operation->header;
+	most = operation->form >= FORM_BIND ? bytes : bytes + sq->max_payload;
+	if (wqe_unlikely(!sq_has_room(sq, number, most)))
+		return refuse_full(qp, wr, most);
+	/* Before RTS the limit is -1, and ENOMEM the answer to any WR. */
+	if (wqe_unlikely(wr->num_sge > sq->max_gs || sq->max_gs < 0))
+		return refuse_sge_count(qp, wr);
+	err = put_segments(qp, wr, operation->form, wqe, &bytes);
+	if (wqe_unlikely(err))
+		return err;
+	if (wqe_unlikely(bytes > WQE_MAX_BYTES))
+		return REFUSE_SEND(qp, wr, ENOMEM, RULE_WQE_LENGTH, bytes, WQE_MAX_BYTES);
+	control = wqe_block(sq, sq->cur_post);
+	wqe_set_word(control, 0, wqe_index(sq->cur_post) | operation->opcode);
+	wqe_set_word(control, 1, sq->qpn | htobe32(bytes / WQE_UNIT));
+	wqe_set_word(control, 2, sq_flags(sq, wr->send_flags, sq->fence_cache));
+	wqe_set_word(control, 3, control_immediate(wr, operation));
+	sq_enter(sq, sq->cur_post, number, wr->wr_id, operation->wc_opcode);
+	sq->cur_post += wqe_blocks(bytes);
+	sq_set_fence(sq, operation->fence);
+	return 0;
+}
+
+/*
+ * Builds the WQE of @wr, number @number, at once if it is a short one (struct send_queue) and nothing speaks against it. Returns
+ * false, and has done nothing, if it is not, or something does: that is for post_any() to say.
+ */
+SPECIALISED bool post_short(struct send_queue *sq, const struct ibv_send_wr *wr, uint32_t number)
+{
+	const struct send_operation *operation;
+	const struct ibv_sge *sge = wr->sg_list;
+	size_t opcode = (unsigned int)wr->opcode;
+	uint32_t index = sq->cur_post;
+	struct mlx5_wqe_ctrl_seg *control;
+	uint64_t length_lkey;
+
+	if (wqe_unlikely(opcode >= SEND_OPERATIONS))
+		return false;
+	operation = &sq->operations[opcode];
+	if (wqe_unlikely(!operation->is_short || !sq->short_allowed || wr->num_sge != 1 ||
+			 wr->send_flags & IBV_SEND_INLINE || !sge->length || sge->length > INT32_MAX ||
+			 number - __atomic_load_n(&sq->tail, __ATOMIC_ACQUIRE) >= sq->max_post))
+		return false;
+	/* Segments of 16 bytes, and the ring's end is that of a block: they need not be looked for one by one. */
+	control = wqe_block(sq, index);
+	wqe_set_word(control, 0, wqe_index(index) | operation->opcode);
+	wqe_set_word(control, 1, sq->qpn | operation->short_units);
+	wqe_set_word(control, 2, sq_flags(sq, wr->send_flags, 0));
+	wqe_set_word(control, 3, wr->imm_data & (uint32_t)operation->immediate);
+	if (likely(operation->form == FORM_RDMA)) {
+		segment_set_raddr(control + 1, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
+		segment_set_data(control + 2, wr->sg_list);
+	} else {
+		length_lkey = sge_length_lkey(sge);
+		if (operation->form == FORM_ATOMIC) {
+			segment_set_raddr(control + 1, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey);
+			segment_set_operands(control + 2, wr);
+			length_lkey = ATOMIC_RESULT_BYTES << 32 | (uint32_t)length_lkey;
+		} else if (operation->form == FORM_SEND_INVAL) {
+			wqe_set_word(control, 3, htobe32(wr->invalidate_rkey));
+		}
+		segment_set_part((uint8_t *)control + operation->header, wr->sg_list, length_lkey);
+	}
+	sq_enter(sq, index, number, wr->wr_id, WC_OPCODE_FROM_CQE);
+	sq->cur_post = index + 1;
+	return true;
+}
+
+static RARE void wake_and_ring(struct user_qp *qp)
+{
+	queue_lock_wake(&qp->sq.lock);
+	hca_qp_send_doorbell(qp->device);
+}
+
+/* The WRs before @number, which are built, become the device's. @watched: as below. */
+SPECIALISED void hand_over(struct user_qp *qp, uint32_t number, const bool watched)
+{
+	uint32_t posted = number - qp->sq.head;
+
+	qp->sq.head = number;
+	if (watched)
+		sends_posted(qp, posted, "ibv_post_send");
+	sq_publish(&qp->sq, qp->dbrec);
+	/* Outside of the lock: the doorbell executes, and other threads may post meanwhile. */
+	if (queue_unlock_wakes(&qp->sq.lock))
+		wake_and_ring(qp);
+	else
+		hca_qp_send_doorbell(qp->device);
+	if (watched)
+		timeline_end_call();
+}
+
+/* A list of which the WRs up to @wr are built; this one, number @number, is no short one. The lock is held, and let go. */
+SPECIALISED int post_rest(struct user_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, uint32_t number,
+			  const bool watched)
+{
+	int err;
+
+	do {
+		err = post_any(qp, wr, number);
+		if (wqe_unlikely(err)) {
+			*bad_wr = wr;
+			break;
+		}
+		do {
+			number++;
+			wr = wr->next;
+		} while (wr && post_short(&qp->sq, wr, number));
+	} while (wr);
+	/* ibv_post_send(3): what comes before the failing WR is posted. */
+	if (likely(number != qp->sq.head))
+		hand_over(qp, number, watched);
+	else
+		queue_unlock(&qp->sq.lock);
+	return err;
+}
+
+static __attribute__((noinline)) int post_rest_unwatched(struct user_qp *qp, struct ibv_send_wr *wr,
+							 struct ibv_send_wr **bad_wr, uint32_t number)
+{
+	return post_rest(qp, wr, bad_wr, number, false);
+}
+
+/* Most lists have short WQEs only. The lock is held, and let go. @watched: somebody wants to know (verbs/object/watched.h). */
+SPECIALISED int post_list(struct user_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, const bool watched)
+{
+	uint32_t number = qp->sq.head;
+
+	do {
+		if (wqe_unlikely(!post_short(&qp->sq, wr, number)))
+			return watched ? post_rest(qp, wr, bad_wr, number, true)
+				       : post_rest_unwatched(qp, wr, bad_wr, number);
+		number++;
+		wr = wr->next;
+	} while (wr);
+	hand_over(qp, number, watched);
+	return 0;
+}
+
+/* Another thread has the lock. */
+static RARE int post_later(struct user_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	queue_lock(&qp->sq.lock);
+	return post_list(qp, wr, bad_wr, false);
+}
+
+/* What is rare is other functions', so that this one need not save any register. */
+int softhca_ibv_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	struct user_qp *qp = OPAQUE(to_user_qp(base));
+
+	if (wqe_unlikely(!wr))
+		return 0;
+	if (wqe_unlikely(!queue_lock_at_once(&qp->sq.lock)))
+		return post_later(qp, wr, bad_wr);
+	return post_list(qp, wr, bad_wr, false);
+}
+
+int post_send_watched(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	struct user_qp *qp = to_user_qp(base);
+
+	if (!wr)
+		return 0;
+	queue_lock(&qp->sq.lock);
+	return post_list(qp, wr, bad_wr, true);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Bind of a memory window and local invalidate as UMR WQEs (mlx5-formats 1.15): what follows the control
+ * segment. The caller holds sq.lock and has reserved UMR_BIND_BYTES.
+ */
+#ifndef SOFTHCA_VERBS_POST_UMR_SEGMENTS_H
+#define SOFTHCA_VERBS_POST_UMR_SEGMENTS_H
+
+#include <stdint.h>
+#include <infiniband/verbs.h>
+
+#include "verbs/post/wqe_builder.h"
+
+enum {
+	UMR_CTRL_OFFSET = 16,     /* struct mlx5_wqe_umr_ctrl_seg, 48 bytes */
+	UMR_MKEY_OFFSET = 64,     /* struct mlx5_wqe_mkey_context_seg, 64 bytes */
+	UMR_PAYLOAD_OFFSET = 128, /* translation entries */
+	UMR_BIND_BYTES = 192,     /* one entry, padded to 64 bytes */
+	UMR_MKEY_QPN_ANY = 0xffffff00,
+};
+
+/**
+ * @access (enum ibv_access_flags) in the bits of the mkey context; flags that a key does not have are
+ * ignored.
+ */
+uint8_t umr_rights(unsigned int access);
+
+/**
+ * Writes the segments of a bind. @type: of the window, or IBV_MW_TYPE_2 for ibv_wr_bind_mw; @rkey: the new
+ * one, of which only the low byte is taken. A length of 0 unbinds a type 1 window. The caller has checked the
+ * length: umr_bind_check().
+ * Returns the bytes of the WQE, control segment included.
+ */
+uint32_t umr_bind(struct wqe wqe, enum ibv_mw_type type, uint32_t qpn, uint32_t rkey,
+		  const struct ibv_mw_bind_info *info);
+
+/** Writes the segments of a local invalidate. Returns the bytes of the WQE. */
+uint32_t umr_invalidate(struct wqe wqe);
+
+/**
+ * Bytes of a UMR that translation entries and BSFs may take: as many as inline data (hence 4 entries by default,
+ * mlx5-formats 4.1), and the address, which requests of a DCI have and a UMR does not.
+ */
+static inline uint32_t umr_payload_room(const struct user_qp *qp)
+{
+	return qp->sq.max_inline + (uint32_t)sizeof(struct mlx5_wqe_inl_data_seg) + qp->sq.address_bytes;
+}
+
+/**
+ * What the driver itself refuses of a bind: EOPNOTSUPP for more than 2 GiB, which one translation entry
+ * cannot say; EINVAL for a length without an MR. Returns 0 or an errno value, explained under the name @call.
+ */
+int umr_bind_check(struct user_qp *qp, const char *call, const struct ibv_mw_bind_info *info);
+
+#endif

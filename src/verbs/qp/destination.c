@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Destinations, see destination.h. */
+#include "verbs/qp/destination.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/cancellation.h"
+#include "core/limits.h"
+#include "core/tunables.h"
+#include "hca/ip_route.h"
+#include "explain/explain.h"
+
+#define MS UINT64_C(1000000)
+
+/*
+ * Neighbours that did not answer, so that thousands of queue pairs to one do not wait a second each. An entry is a
+ * hash of interface and address, and the millisecond until which it holds; atomic, and without a lock.
+ */
+static uint64_t silent[8];
+
+/* ---- neighbours -------------------------------------------------------------------------------------------------- */
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 * MS + (uint64_t)now.tv_nsec;
+}
+
+/* FNV-1a. */
+static uint32_t hash_of(const struct ip_route *route)
+{
+	uint32_t hash = 2166136261u ^ route->ifindex;
+
+	for (size_t i = 0; i < sizeof(route->next_hop.raw); i++)
+		hash = (hash ^ route->next_hop.raw[i]) * 16777619u;
+	return hash;
+}
+
+static uint64_t *entry_of(uint32_t hash)
+{
+	return &silent[hash % (sizeof(silent) / sizeof(silent[0]))];
+}
+
+static bool was_silent(uint32_t hash)
+{
+	uint64_t entry = __atomic_load_n(entry_of(hash), __ATOMIC_RELAXED);
+
+	return entry >> 32 == hash && (int32_t)((uint32_t)entry - (uint32_t)(now_ns() / MS)) > 0;
+}
+
+static void note_silent(uint32_t hash)
+{
+	uint32_t until = (uint32_t)(now_ns() / MS) + TUNABLE_NEIGHBOUR_SILENCE_MS;
+
+	__atomic_store_n(entry_of(hash), (uint64_t)hash << 32 | until, __ATOMIC_RELAXED);
+}
+
+/* Looks often at first: a neighbour that is there answers within a millisecond. */
+static bool answers_within(const struct ip_route *route, uint64_t ms)
+{
+	uint64_t deadline = now_ns() + ms * MS;
+	struct timespec nap = {.tv_nsec = TUNABLE_NEIGHBOUR_NAP_NS};
+
+	do {
+		nanosleep(&nap, NULL);
+		if (ip_neighbour_is_known(route))
+			return true;
+		if (nap.tv_nsec < TUNABLE_NEIGHBOUR_NAP_MOST_NS)
+			nap.tv_nsec *= 2;
+	} while (now_ns() < deadline);
+	return false;
+}
+
+static bool neighbour_answers(const struct hca_gid *source, const union ibv_gid *destination,
+			      const struct ip_route *route)
+{
+	uint32_t hash = hash_of(route);
+	bool again;
+
+	if (!route->has_neighbour || ip_neighbour_is_known(route))
+		return true;
+	again = was_silent(hash);
+	ip_neighbour_probe(source, destination);
+	if (answers_within(route, again ? TUNABLE_NEIGHBOUR_AGAIN_MS : LIMIT_NEIGHBOUR_WAIT_MS))
+		return true;
+	if (!again)
+		note_silent(hash);
+	return false;
+}
+
+/* ---- destinations ------------------------------------------------------------------------------------------------ */
+
+static bool is_of_host(const struct hca_gid *gids, size_t count, const union ibv_gid *gid)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!memcmp(&gids[i].gid, gid, sizeof(*gid)))
+			return true;
+	return false;
+}
+
+/* The kernel computes the link address of a link-local GID of RoCE v1 and looks no route up. */
+static bool has_route(struct hca *hca, const struct hca_gid *source, const union ibv_gid *destination)
+{
+	enum setting_LINK link = hca_settings(hca)->link;
+
+	if (link == LINK_LOCAL || link == LINK_SHM)
+		return false;
+	return source->type == IBV_GID_TYPE_ROCE_V2 || !gid_is_link_local(destination);
+}
+
+static bool families_differ(const struct hca_gid *source, const union ibv_gid *destination)
+{
+	static const union ibv_gid zero;
+
+	return !memcmp(destination, &zero, sizeof(zero)) || gid_is_ipv4(&source->gid) != gid_is_ipv4(destination);
+}
+
+static int along_route(struct hca *hca, const char *call, uint32_t qp_num, const struct hca_gid *source,
+		       const union ibv_gid *destination, uint8_t *hop_limit)
+{
+	uint64_t high = be64toh(destination->global.subnet_prefix), low = be64toh(destination->global.interface_id);
+	struct ip_route route;
+	int error = -ip_route_find(source, destination, &route);
+
+	if (error)
+		return REFUSE_QP(hca, call, qp_num, error, RULE_DESTINATION_NO_ROUTE, high, low, error);
+	*hop_limit = route.hop_limit;
+	if (neighbour_answers(source, destination, &route))
+		return 0;
+	return REFUSE_QP(hca, call, qp_num, ETIMEDOUT, RULE_DESTINATION_SILENT, high, low,
+			 be64toh(route.next_hop.global.subnet_prefix), be64toh(route.next_hop.global.interface_id));
+}
+
+int destination_resolve(struct hca *hca, const char *call, uint32_t qp_num, const struct ibv_ah_attr *attr,
+			uint8_t *hop_limit)
+{
+	WITHOUT_CANCELLATION;
+	const union ibv_gid *destination = &attr->grh.dgid;
+	size_t count;
+	const struct hca_gid *gids = hca_gids(hca, &count), *source = &gids[attr->grh.sgid_index];
+
+	*hop_limit = IP_DEFAULT_HOP_LIMIT;
+	if (!attr->is_global || attr->grh.sgid_index >= count || is_of_host(gids, count, destination) ||
+	    gid_is_multicast(destination))
+		return 0;
+	if (families_differ(source, destination))
+		return REFUSE_QP(hca, call, qp_num, EINVAL, RULE_DESTINATION_FAMILY,
+				 be64toh(destination->global.subnet_prefix), be64toh(destination->global.interface_id),
+				 be64toh(source->gid.global.subnet_prefix), be64toh(source->gid.global.interface_id));
+	return has_route(hca, source, destination) ? along_route(hca, call, qp_num, source, destination, hop_limit) : 0;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ibv_set_ece(3), ibv_query_ece(3): two sides agree on options of their vendor while they connect. The device
+ * has no such option, so what is agreed is always the empty set.
+ */
+#include <errno.h>
+
+#include "abi/entry_points.h"
+#include "explain/explain.h"
+#include "verbs/object/objects.h"
+
+/* The company of ibv_query_ece(3), as mlx5 names it: its PCI vendor id. */
+enum { ECE_VENDOR = 0x15b3 };
+
+int softhca_ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	struct hca *hca;
+
+	if (object_refused("ibv_set_ece", NULL, qp))
+		return errno;
+	hca = hca_of_context(qp->context);
+	/* What a peer without ECE sends. */
+	if (!ece->vendor_id)
+		return errno = REFUSE_QP(hca, "ibv_set_ece", qp->qp_num, EOPNOTSUPP, RULE_ECE_VENDOR, 0, ECE_VENDOR);
+	if (ece->comp_mask)
+		return errno = REFUSE_QP(hca, "ibv_set_ece", qp->qp_num, EINVAL, RULE_ECE_COMP_MASK, ece->comp_mask);
+	if (ece->vendor_id != ECE_VENDOR)
+		return errno = REFUSE_QP(hca, "ibv_set_ece", qp->qp_num, EINVAL, RULE_ECE_VENDOR, ece->vendor_id,
+					 ECE_VENDOR);
+	ece->options = 0;
+	return 0;
+}
+
+int softhca_ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	if (object_refused("ibv_query_ece", NULL, qp))
+		return errno;
+	*ece = (struct ibv_ece){.vendor_id = ECE_VENDOR};
+	return 0;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ibv_modify_qp(3). The device checks transitions and attributes; the driver follows with what is its own:
+ * limits of posting, rings and CQEs on RESET (mlx5-formats 4.2).
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "abi/entry_points.h"
+#include "explain/explain.h"
+#include "verbs/qp/destination.h"
+#include "verbs/object/lint.h"
+#include "verbs/object/objects.h"
+#include "verbs/object/ops.h"
+#include "verbs/post/wqe_builder.h"
+#include "verbs/post/wr.h"
+
+static void reset_send_queue(struct user_qp *qp)
+{
+	struct send_queue *sq = &qp->sq;
+
+	queue_lock(&sq->lock);
+	sq->max_gs = -1;
+	sq->head = 0;
+	__atomic_store_n(&sq->tail, 0, __ATOMIC_RELAXED);
+	sq->cur_post = 0;
+	sq->fence_cache = 0;
+	sq->oversized = false;
+	sq_find_short(sq);
+	qp->dbrec[MLX5_SND_DBR] = 0;
+	wr_set_state(qp, IBV_QPS_RESET);
+	queue_unlock(&sq->lock);
+}
+
+static void reset_receive_queue(struct user_qp *qp)
+{
+	struct receive_queue *rq = &qp->rq;
+
+	queue_lock(&rq->lock);
+	rq_set_limit(rq, -1);
+	rq->head = 0;
+	__atomic_store_n(&rq->tail, 0, __ATOMIC_RELAXED);
+	qp->dbrec[MLX5_RCV_DBR] = 0;
+	queue_unlock(&rq->lock);
+}
+
+/* The QP reached @state. */
+static void follow(struct user_qp *qp, enum ibv_qp_state state)
+{
+	switch (state) {
+	case IBV_QPS_RESET:
+		/*
+		 * The device writes no more CQEs of this QP; those not polled would name WRs that are
+		 * forgotten.
+		 */
+		user_cq_purge_qp(qp);
+		reset_send_queue(qp);
+		reset_receive_queue(qp);
+		break;
+	case IBV_QPS_INIT:
+		queue_lock(&qp->rq.lock);
+		rq_set_limit(&qp->rq, qp->cap.max_recv_sge);
+		queue_unlock(&qp->rq.lock);
+		break;
+	case IBV_QPS_RTR:
+		qp->base.qp_num = hca_qp_number(qp->device); /* of a DCT: now it has one */
+		break;
+	case IBV_QPS_RTS:
+		queue_lock(&qp->sq.lock);
+		qp->sq.max_gs = qp->cap.max_send_sge;
+		sq_find_short(&qp->sq);
+		wr_set_state(qp, IBV_QPS_RTS);
+		queue_unlock(&qp->sq.lock);
+		break;
+	default:
+		break;
+	}
+}
+
+void user_qp_entered(struct user_qp *qp, enum ibv_qp_state state)
+{
+	/* An XRC_RECV QP has no queues that follow. */
+	if (qp->dbrec)
+		follow(qp, state);
+	qp->base.state = state;
+	LINT(qp_entered, qp, state);
+}
+
+void user_qp_disconnect(struct ibv_qp *base)
+{
+	hca_qp_disconnect(to_user_qp(base)->device);
+	user_qp_entered(to_user_qp(base), IBV_QPS_ERR);
+}
+
+/* Programs that were built before rate_limit have a shorter structure. */
+#define ATTR_BYTES offsetof(struct ibv_qp_attr, rate_limit)
+
+/* The kernel resolves the destination of these types, but not that of a DCT or of UD. */
+static bool is_connected(const struct ibv_qp *qp)
+{
+	return qp->qp_type == IBV_QPT_RC || qp->qp_type == IBV_QPT_UC || qp->qp_type == IBV_QPT_XRC_SEND ||
+	       qp->qp_type == IBV_QPT_XRC_RECV;
+}
+
+/* Modifies @qp. The hop limit is that of the route, whatever @attr says, as in the kernel. Returns an errno value. */
+static int modify(struct user_qp *qp, const struct ibv_qp_attr *attr, int attr_mask)
+{
+	struct hca *hca = hca_of_context(qp->base.context);
+	struct ibv_qp_attr resolved = {0};
+	int error;
+
+	if (!(attr_mask & IBV_QP_AV) || !is_connected(&qp->base))
+		return -hca_qp_modify(qp->device, attr, attr_mask);
+	memcpy(&resolved, attr, attr_mask & IBV_QP_RATE_LIMIT ? sizeof(resolved) : ATTR_BYTES);
+	error = destination_resolve(hca, "ibv_modify_qp", qp->base.qp_num, &attr->ah_attr,
+				    &resolved.ah_attr.grh.hop_limit);
+	return error ? error : -hca_qp_modify(qp->device, &resolved, attr_mask);
+}
+
+int softhca_ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int attr_mask)
+{
+	struct user_qp *qp = to_user_qp(base);
+	int err;
+
+	if (object_refused("ibv_modify_qp", NULL, base))
+		return errno;
+	/* Bits of later versions; what is known but wrong for the transition is EINVAL from the device. */
+	if (attr_mask & ~(2 * IBV_QP_RATE_LIMIT - 1))
+		return REFUSE_QP(hca_of_context(base->context), "ibv_modify_qp", base->qp_num, EOPNOTSUPP,
+				 RULE_QP_ATTR_MASK, (uint32_t)attr_mask & ~(2 * IBV_QP_RATE_LIMIT - 1));
+	err = modify(qp, attr, attr_mask);
+	if (err)
+		return err;
+	LINT(qp_modified, qp, attr, attr_mask);
+	if (attr_mask & IBV_QP_STATE)
+		user_qp_entered(qp, attr->qp_state);
+	return 0;
+}
+
+int softhca_ibv_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr)
+{
+	if (object_refused("ibv_modify_qp_rate_limit", NULL, qp))
+		return errno;
+	return REFUSE_QP(hca_of_context(qp->context), "ibv_modify_qp_rate_limit", qp->qp_num, EOPNOTSUPP,
+			 RULE_QP_RATE_LIMIT, attr->rate_limit);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How large the rings of a QP become, and which capabilities are returned for those asked (mlx5-formats 2.1,
+ * 4.1). Pure arithmetic; any thread.
+ */
+#ifndef SOFTHCA_VERBS_QP_QP_SIZING_H
+#define SOFTHCA_VERBS_QP_QP_SIZING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <infiniband/verbs.h>
+
+#include "verbs/object/qp_types.h"
+
+struct hca;
+
+struct qp_sizing_request {
+	const struct qp_type_info *type;
+	struct ibv_qp_cap cap; /* as asked */
+	uint64_t send_ops;     /* IBV_QP_EX_WITH_*; type->assumed_ops if the program named none */
+	uint64_t dv_send_ops;  /* MLX5DV_QP_EX_WITH_* */
+	bool srq;              /* receives come from an SRQ: max_recv_wr and max_recv_sge are ignored */
+	/* for explanations */
+	struct hca *hca;
+	const char *call;
+};
+
+struct qp_sizing {
+	uint32_t wqe_size;     /* bytes of a send WQE, multiple of 64; 0 without a send queue */
+	uint32_t wqebb_count;  /* power of two, or 0 */
+	uint32_t rq_count;     /* power of two, or 0 */
+	uint32_t rq_shift;     /* log2 of the stride */
+	struct ibv_qp_cap cap; /* to be returned */
+};
+
+/** Computes @sizing. Returns 0, or -EINVAL for capabilities that no ring of the device can have. */
+int qp_sizing_compute(const struct qp_sizing_request *request, struct qp_sizing *sizing);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Drops the CQEs of a QP that was reset or is being destroyed: a completion must not outlive its QP (ibv_modify_qp(3)
+ * to RESET forgets all work), and its user index may soon mean another QP. The device no longer writes CQEs of this QP,
+ * so only what is in the ring now needs a look. Receives from an SRQ go back to it: the SRQ lives on. So does an XRC SRQ,
+ * which has a user index of its own: its completions are dropped with it, not with a QP that they came through.
+ */
+#include <string.h>
+
+#include "verbs/queue/cqe.h"
+
+static struct mlx5_cqe64 *entry(struct user_cq *cq, uint32_t index)
+{
+	return cqe_at(cq->buffer, cq->cqe_count, cq->cqe_size, index);
+}
+
+/* The first index that the device had not written when we came here; a lap later the owner bits differ. */
+static uint32_t written_end(struct user_cq *cq)
+{
+	uint32_t index = cq->consumer_index;
+
+	while (cqe_is_written(entry(cq, index), cq->cqe_count, index))
+		index++;
+	return index;
+}
+
+static bool belongs(uint32_t user_index, const struct mlx5_cqe64 *cqe)
+{
+	/* A signature error carries other fields where the user index is; it belongs to its key (mlx5-formats 3.5). */
+	return cqe_opcode(cqe) != MLX5_CQE_SIG_ERR && cqe_user_index(cqe) == user_index;
+}
+
+/* Moves a CQE within the ring: whole entry (inline data of 128-byte entries included), owner bit of its new place. */
+static void move(struct user_cq *cq, uint32_t to, uint32_t from)
+{
+	struct mlx5_cqe64 *target = entry(cq, to);
+	size_t before = cq->cqe_size - sizeof(*target);
+
+	memcpy((char *)target - before, (char *)entry(cq, from) - before, cq->cqe_size);
+	target->op_own = (target->op_own & ~MLX5_CQE_OWNER_MASK) | cqe_owner(cq->cqe_count, to);
+}
+
+/*
+ * Walks from the newest entry to the oldest and closes the gaps, so that the free entries end up at the oldest side.
+ * @srq: gets its entries back, or NULL.
+ */
+static void purge(struct user_cq *cq, uint32_t user_index, struct ibv_srq *srq)
+{
+	uint32_t end = written_end(cq);
+	uint32_t dropped = 0;
+	uint64_t wr_id;
+
+	for (uint32_t index = end; index-- != cq->consumer_index;) {
+		const struct mlx5_cqe64 *cqe = entry(cq, index);
+
+		if (belongs(user_index, cqe)) {
+			if (srq && cqe_is_responder(cqe))
+				user_srq_complete(to_user_srq(srq), be16toh(cqe->wqe_counter), &wr_id);
+			dropped++;
+		} else if (dropped) {
+			move(cq, index + dropped, index);
+		}
+	}
+	if (!dropped)
+		return;
+	__atomic_store_n(&cq->consumer_index, cq->consumer_index + dropped, __ATOMIC_RELAXED);
+	/* Within a polled batch (of a CQ without lock) the current CQE must stay; end_poll publishes. */
+	if (!cq->polling)
+		cq_publish_consumer(cq);
+}
+
+static void lock_and_purge(struct user_cq *cq, uint32_t user_index, struct ibv_srq *srq)
+{
+	/* mlx5-formats 1.16: whoever got the ring by mlx5dv_init_obj(3) counts its entries. */
+	if (!cq || cq->dv_owned)
+		return;
+	queue_lock(&cq->lock);
+	purge(cq, user_index, srq);
+	queue_unlock(&cq->lock);
+}
+
+void user_cq_purge_qp(struct user_qp *qp)
+{
+	struct user_cq *send_cq = to_user_cq(qp->base.send_cq);
+	struct user_cq *recv_cq = to_user_cq(qp->base.recv_cq);
+
+	lock_and_purge(recv_cq, qp->user_index, qp->base.srq);
+	if (send_cq != recv_cq)
+		lock_and_purge(send_cq, qp->user_index, qp->base.srq);
+}
+
+void user_cq_purge_srq(struct user_srq *srq)
+{
+	lock_and_purge(srq->cq, srq->user_index, NULL);
+}
