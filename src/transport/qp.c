@@ -557,7 +557,7 @@ static void rung(struct watch *watch)
 	if (__atomic_load_n(&watch->stale, __ATOMIC_RELAXED))
 		return;
 	queue_lock(&qp->lock);
-	if (qp->state >= IBV_QPS_RTS)
+	if (qp->state >= IBV_QPS_RTS && !qp->watch->starting)
 		qp_obey_record(qp);
 	queue_unlock(&qp->lock);
 	qp_fetch_requests(qp);

@@ -153,6 +153,7 @@ struct qp_watch {
 	struct watch watch;
 	struct hca_qp *qp;
 	const uint32_t *send_record; /* the program's; NULL without a send queue */
+	bool starting; /* from the move to RTS until restart_watch() has compared the record; under the QP's lock */
 };
 
 /* As ibv_modify_qp(3) has them, but for the state, the capabilities, both PSNs, and an alternate path, which there is none of. */

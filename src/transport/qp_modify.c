@@ -242,6 +242,10 @@ static void enter_state(struct hca_qp *qp, enum ibv_qp_state to)
 			requester_enter(qp, REQUESTER_READY);
 			qp->requester.signature_error = false;
 		}
+		if (qp->watch && from == IBV_QPS_RTR) {
+			qp->watch->starting = true;
+			qp_ignore_record(qp); /* see restart_watch() */
+		}
 		/* Each drain asks for its event anew (ibv_modify_qp(3): en_sqd_async_notify is valid with SQD). */
 		qp->attr.sq_draining = 0;
 		qp->attr.en_sqd_async_notify = 0;
@@ -333,13 +337,14 @@ void hca_qp_disconnect(struct hca_qp *qp)
 
 /*
  * A program cannot post requests before RTS, so the value that the doorbell record of a watched QP has at RESET and at the move to RTS
- * announces none.
+ * announces none. The watcher may see that value first: between the move to RTS, under the lock, and this call it must not obey it.
  */
 static void restart_watch(struct hca_qp *qp, bool ready)
 {
 	bool stale = watch_restart(qp->hca->watcher, &qp->watch->watch, qp->number);
 
 	queue_lock(&qp->lock);
+	qp->watch->starting = false;
 	if (ready && !stale)
 		qp_obey_record(qp);
 	else

@@ -199,13 +199,45 @@ static void record_of_verbs(void **state)
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 }
 
+/*
+ * The thread that looks at records sees the value at any moment of the move to RTS. A second queue pair rings all the time, so that the
+ * thread does not sleep.
+ */
+static void record_written_before_rts(void **state)
+{
+	struct ibv_qp *qp = pair.client.qp;
+	struct mlx5dv_qp dv = {0};
+	struct mlx5dv_obj object = {.qp = {qp, &dv}};
+	struct own own;
+	struct ibv_wc wc;
+
+	(void)state;
+	assert_int_equal(mlx5dv_init_obj(&object, MLX5DV_OBJ_QP), 0);
+	mlx5dv_set_ctrl_seg(dv.sq.buf, 0, MLX5_OPCODE_NOP, 0, qp->qp_num, MLX5_WQE_CTRL_CQ_UPDATE, 1, 0, 0);
+	own_open(&own, &client, 0);
+	own_connect(&own, &own);
+	for (uint32_t life = 0; life < LIVES; life++) {
+		assert_int_equal(ibv_modify_qp(qp, &(struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, IBV_QP_STATE), 0);
+		endpoint_to_init(&pair.client);
+		endpoint_to_rtr(&pair.client);
+		nothing(&own);
+		for (volatile uint32_t wait = 0; wait < life % 64 * 16; wait++)
+			;
+		dv.dbrec[MLX5_SND_DBR] = htobe32(1);
+		endpoint_to_rts(&pair.client);
+		nothing(&own);
+		assert_int_equal(ibv_poll_cq(qp->send_cq, 1, &wc), 0);
+	}
+	own_close(&own);
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
 		API_CASE(same_count_again),     API_CASE(record_left_as_it_was),
 		API_CASE(record_repeated),      API_CASE(record_repeated_with_two_uars),
 		API_CASE(receives_do_not_ring), API_CASE(record_before_creation),
-		API_CASE(record_of_verbs),
+		API_CASE(record_of_verbs),      API_CASE(record_written_before_rts),
 	};
 
 	return run_cases("devx_restart", cases);
