@@ -197,7 +197,8 @@ class Hosts(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which('mpirun') and shutil.which('orted'), 'Open MPI is not installed')
     def test_mpirun_with_on_as_its_remote_shell(self):
-        done = self.on_first('OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --mca plm_rsh_agent '
+        # mpirun looks at SHELL where the user's login shell is not a shell, and warns if that is not set either.
+        done = self.on_first('OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 SHELL=/bin/sh mpirun --mca plm_rsh_agent '
                              '"$SOFTHCA on" --host h1:1,h2:1 -np 2 hostname')
         self.assertEqual(done, ['h1', 'h2'])
 
