@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../tests/unit/frame_bytes.h"
-#include "../tests/unit/wire_link.h"
+#include "../tests/unit/support/frame_bytes.h"
+#include "../tests/unit/support/wire_link.h"
 #include "transport/commands.h"
 #include "core/epoch.h"
 #include "wire/link.h"

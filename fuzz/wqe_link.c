@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "../tests/unit/wire_link.h"
+#include "../tests/unit/support/wire_link.h"
 #include "link/local/local.h"
 #include "format/qp_types.h"
 #include "wire/link.h"

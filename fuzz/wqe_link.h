@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The links of the WQE fuzzer. One hands messages over whole, as the device's own does, the other cuts them into packets
- * (tests/unit/wire_link.h); both lose, double and damage some as an input says.
+ * (tests/unit/support/wire_link.h); both lose, double and damage some as an input says.
  */
 #ifndef SOFTHCA_FUZZ_WQE_LINK_H
 #define SOFTHCA_FUZZ_WQE_LINK_H

@@ -3,14 +3,14 @@
  * Ciphers through rings that the program fills by itself: queue pairs and CQs by command in a umem, and those whose rings
  * mlx5dv_init_obj(3) gives out. Keys and DEKs are made by command, and configured by UMRs in the ring. Both sizes of keys, all data units,
  * ciphertext on the wire or in memory, and every operation through the key at either end. Expected bytes are those of the AES-XTS of
- * tests/unit/xts_model.h.
+ * tests/unit/support/xts_model.h.
  */
 #include <stdlib.h>
 
 #include "support/devx.h"
 #include "support/rings.h"
 
-#include "../unit/xts_model.h"
+#include "../unit/support/xts_model.h"
 
 enum { UMR = 0x25, WRITE = 0x08, SEND = 0x0a, READ = 0x10, SIGNALLED = 8 };
 enum { WIRE_ENCRYPTED = 2, MEMORY_ENCRYPTED = 3 };

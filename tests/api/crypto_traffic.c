@@ -2,12 +2,12 @@
 /*
  * Keys with a cipher, with and without signatures: mlx5dv_wr_set_mkey_crypto(3), the crypto setter of
  * mlx5dv_wr_mkey_configure(3). The key is the server's; the client has plain memory, where the bytes of the wire are seen
- * as they are. Expected bytes are those of the AES-XTS of tests/unit/xts_model.h.
+ * as they are. Expected bytes are those of the AES-XTS of tests/unit/support/xts_model.h.
  */
 #include "support/crypto_keys.h"
 #include "support/signed_key.h"
 
-#include "../unit/xts_model.h"
+#include "../unit/support/xts_model.h"
 
 #define AFTER MLX5DV_SIGNATURE_CRYPTO_ORDER_SIGNATURE_AFTER_CRYPTO_ON_TX
 #define BEFORE MLX5DV_SIGNATURE_CRYPTO_ORDER_SIGNATURE_BEFORE_CRYPTO_ON_TX

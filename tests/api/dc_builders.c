@@ -9,7 +9,7 @@
 #include "support/event.h"
 #include "support/signed_key.h"
 
-#include "../unit/xts_model.h"
+#include "../unit/support/xts_model.h"
 
 enum {
 	LAST_ID = 0xdc0f,

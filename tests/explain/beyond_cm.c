@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "../unit/cm_world.h"
+#include "../unit/support/cm_world.h"
 #include "beyond_cases.h"
 #include "explain/explain.h"
 #include "process/commands.h"

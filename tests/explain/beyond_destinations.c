@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-#include "../unit/given_routes.h"
+#include "../unit/support/given_routes.h"
 #include "beyond.h"
 #include "abi/entry_points.h"
 #include "hca/gid.h"

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
-#include "../unit/shm_hostile.h"
+#include "../unit/support/shm_hostile.h"
 #include "beyond.h"
 #include "hca/hca.h"
 #include "hca/grants.h"

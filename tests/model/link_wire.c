@@ -2,8 +2,8 @@
 /* Messages cut into packets of 256 bytes, some of which are lost, doubled or overtaken. See link.h. */
 #include "link.h"
 
-#include "../unit/wire_clock.h"
-#include "../unit/wire_link.h"
+#include "../unit/support/wire_clock.h"
+#include "../unit/support/wire_link.h"
 #include "process/commands.h"
 
 void link_open(uint64_t seed)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../unit/wire_clock.h"
+#include "../unit/support/wire_clock.h"
 #include "format/qp_types.h"
 #include "judge.h"
 

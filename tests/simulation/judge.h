@@ -3,7 +3,7 @@
 #ifndef SOFTHCA_TESTS_SIMULATION_JUDGE_H
 #define SOFTHCA_TESTS_SIMULATION_JUDGE_H
 
-#include "../unit/wire_link.h"
+#include "../unit/support/wire_link.h"
 #include "play.h"
 
 /**

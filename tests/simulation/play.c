@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "../unit/wire_clock.h"
+#include "../unit/support/wire_clock.h"
 #include "transport/transport.h"
 #include "weather.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The link between the two ends: what the device sends is cut into packets (tests/unit/wire_link.h), each of which arrives
+ * The link between the two ends: what the device sends is cut into packets (tests/unit/support/wire_link.h), each of which arrives
  * at a time of its own, or never, or twice. In the order of sending, but for those that are late.
  */
 #ifndef SOFTHCA_TESTS_SIMULATION_WEATHER_H
 #define SOFTHCA_TESTS_SIMULATION_WEATHER_H
 
-#include "../unit/wire_link.h"
+#include "../unit/support/wire_link.h"
 #include "plan.h"
 
 /* A packet that was delivered. */

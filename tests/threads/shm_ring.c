@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "../unit/shm_ring_fixture.h"
+#include "../unit/support/shm_ring_fixture.h"
 
 #define PRODUCERS 2
 #define RECORDS 20000

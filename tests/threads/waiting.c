@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "../unit/device_fixture.h"
+#include "../unit/support/device_fixture.h"
 #include "wire/waiting.h"
 #include "transport/run.h"
 

@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <cmocka.h>
 
-#include "../unit/device_fixture.h"
+#include "../unit/support/device_fixture.h"
 #include "mkey/walk.h"
 
 enum {

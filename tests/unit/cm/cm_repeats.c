@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Repeats, and who asks for time (MRA): intervals and counts as Linux has them with response timeout 20, packet lifetime 16
+ * and 15 retries, that is 2^12 ms, 2^8 ms; a code t stands for 2^(t - 8) ms.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "../support/cm_world.h"
+
+static const struct cm_private nothing;
+
+/* The same message comes @count times more, each @ms after the one before. */
+static void expect_repeats(const struct sent *first, uint32_t count, uint64_t ms)
+{
+	struct sent copy = *first;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct sent *again = sent_after_ms(ms, copy.message.kind);
+
+		assert_memory_equal(again->mad, copy.mad, CM_MAD_BYTES);
+		assert_memory_equal(&again->path, &copy.path, sizeof(copy.path));
+	}
+}
+
+/* And then no more. */
+static void expect_end(void *owner, enum cm_event_kind kind, uint64_t ms)
+{
+	pass_ms(ms - 1);
+	nothing_told();
+	pass_ms(2);
+	assert_false(take_event(owner, kind, -ETIMEDOUT)->has_message);
+	nothing_sent();
+}
+
+/* 2 * 256 + 4096. */
+static void req_is_given_up(void **state)
+{
+	struct connection c = requested();
+
+	(void)state;
+	expect_repeats(take_sent(CM_REQ), 15, 4608);
+	expect_end(client, CM_EVENT_UNREACHABLE, 4608);
+	assert_int_equal(cm_id_state(c.client), CM_STATE_IDLE);
+	pass_ms(100000);
+	forget(&c);
+}
+
+static void rep_is_given_up(void **state)
+{
+	struct connection c = replied();
+	struct sent rep = *take_sent(CM_REP);
+
+	(void)state;
+	/* The client goes, and nobody hears of it. */
+	cm_id_destroy(c.client);
+	c.client = NULL;
+	take_sent(CM_REJ);
+	expect_repeats(&rep, 15, 4096);
+	expect_end(server, CM_EVENT_UNREACHABLE, 4096);
+	assert_int_equal(cm_id_state(c.server), CM_STATE_IDLE);
+	forget(&c);
+}
+
+static void dreq_of_the_active_side_is_given_up(void **state)
+{
+	struct connection c = established();
+
+	(void)state;
+	assert_int_equal(cm_send_dreq(c.client, nothing), 0);
+	expect_repeats(take_sent(CM_DREQ), 15, 4608);
+	expect_end(client, CM_EVENT_DISCONNECTED, 4608);
+	assert_int_equal(cm_id_state(c.client), CM_STATE_TIMEWAIT);
+	pass_ms(1022);
+	nothing_told();
+	pass_ms(2);
+	take_event(client, CM_EVENT_TIMEWAIT_EXIT, 0);
+	forget(&c);
+}
+
+static void dreq_of_the_passive_side_is_given_up(void **state)
+{
+	struct connection c = established();
+
+	(void)state;
+	assert_int_equal(cm_send_dreq(c.server, nothing), 0);
+	expect_repeats(take_sent(CM_DREQ), 15, 4096);
+	expect_end(server, CM_EVENT_DISCONNECTED, 4096);
+	forget(&c);
+}
+
+static void sidr_req_is_given_up(void **state)
+{
+	struct connection c = {.client = make(A, client)};
+
+	(void)state;
+	assert_int_equal(cm_send_sidr_req(c.client, &(const struct cm_sidr_request){.path = path_from(A)}), 0);
+	expect_repeats(take_sent(CM_SIDR_REQ), 15, 4096);
+	expect_end(client, CM_EVENT_UNREACHABLE, 4096);
+	assert_int_equal(cm_id_state(c.client), CM_STATE_IDLE);
+	forget(&c);
+}
+
+/* 2 * 2^0 + 2^2 ms, twice again. */
+static void settings_count(void **state)
+{
+	struct connection c;
+
+	world_close(state);
+	world_begin(&(const struct cm_config){.response_timeout = 10, .packet_lifetime = 3, .retries = 2});
+	c = requested();
+	assert_int_equal(world.sent[0].message.req.max_cm_retries, 2);
+	assert_int_equal(world.sent[0].message.req.local_response_timeout, 10);
+	assert_int_equal(world.sent[0].message.req.remote_response_timeout, 10);
+	expect_repeats(take_sent(CM_REQ), 2, 6);
+	expect_end(client, CM_EVENT_UNREACHABLE, 6);
+	forget(&c);
+}
+
+static void passive_side_goes_by_the_req(void **state)
+{
+	struct connection c = requested();
+	struct sent req = *take_sent(CM_REQ);
+	struct cm_reply reply = a_reply(B);
+
+	(void)state;
+	req.message.req.local_response_timeout = 12;
+	req.message.req.max_cm_retries = 3;
+	cm_pack(&req.message, req.mad);
+	world_deliver(&req);
+	c.server = take_event(listener, CM_EVENT_REQUEST, 0)->child;
+	assert_int_equal(cm_send_rep(c.server, &reply), 0);
+	expect_repeats(take_sent(CM_REP), 3, 16);
+	expect_end(server, CM_EVENT_UNREACHABLE, 16);
+	forget(&c);
+}
+
+/* The option ACK_TIMEOUT makes the lifetime of a path one less than itself. */
+static void lifetime_of_the_id_counts(void **state)
+{
+	struct connection c = {.client = make(A, client)};
+	struct cm_request request = a_request(A);
+
+	(void)state;
+	request.packet_lifetime = 13;
+	assert_int_equal(cm_send_req(c.client, &request), 0);
+	expect_repeats(take_sent(CM_REQ), 1, 2 * 32 + 4096);
+	forget(&c);
+}
+
+/* ---- MRA --------------------------------------------------------------------------------------------------------------- */
+
+/* A server that takes its time: the client learns of it when it asks again, and waits 2^16 ms and what a packet takes. */
+static void slow_server(void **state)
+{
+	struct connection c = requested();
+	struct sent req = *take_sent(CM_REQ);
+	const struct cm_mra *mra;
+	struct cm_parameters known;
+	struct cm_reply reply = a_reply(B);
+
+	(void)state;
+	world_deliver(&req);
+	c.server = take_event(listener, CM_EVENT_REQUEST, 0)->child;
+	assert_int_equal(cm_id_state(c.server), CM_STATE_MRA_REQ_SENT);
+	nothing_sent();
+	world_deliver(sent_after_ms(4608, CM_REQ));
+	cm_id_query(c.server, &known);
+	mra = &world.sent[0].message.mra;
+	assert_int_equal(mra->local_comm_id, known.local_comm_id);
+	assert_int_equal(mra->remote_comm_id, req.message.req.local_comm_id);
+	assert_int_equal(mra->message_acknowledged, 0);
+	assert_int_equal(mra->service_timeout, 24);
+	assert_int_equal(world.sent[0].message.transaction_id, req.message.transaction_id);
+	pass(CM_MRA);
+	nothing_told();
+	assert_int_equal(cm_id_state(c.client), CM_STATE_MRA_REQ_RCVD);
+	expect_repeats(&req, 2, 65536 + 512);
+	assert_int_equal(cm_send_rep(c.server, &reply), 0);
+	pass(CM_REP);
+	take_event(client, CM_EVENT_RESPONSE, 0);
+	assert_int_equal(cm_id_state(c.client), CM_STATE_MRA_REP_SENT);
+	forget(&c);
+}
+
+static void mra_does_not_add_retries(void **state)
+{
+	struct connection c = requested();
+	struct sent req = *take_sent(CM_REQ);
+
+	(void)state;
+	world_deliver(&req);
+	c.server = take_event(listener, CM_EVENT_REQUEST, 0)->child;
+	world_deliver(sent_after_ms(4608, CM_REQ));
+	pass(CM_MRA);
+	expect_repeats(&req, 14, 65536 + 512);
+	expect_end(client, CM_EVENT_UNREACHABLE, 65536 + 512);
+	forget(&c);
+}
+
+/* A client that takes its time. The server's timeout is that of the REQ, 18: 2^10 ms. */
+static void slow_client(void **state)
+{
+	struct connection c = replied();
+	struct sent rep = *take_sent(CM_REP);
+
+	(void)state;
+	world_deliver(&rep);
+	take_event(client, CM_EVENT_RESPONSE, 0);
+	nothing_sent();
+	world_deliver(sent_after_ms(4096, CM_REP));
+	assert_int_equal(world.sent[0].message.mra.message_acknowledged, 1);
+	pass(CM_MRA);
+	assert_int_equal(cm_id_state(c.server), CM_STATE_MRA_REP_RCVD);
+	expect_repeats(&rep, 2, 65536 + 1024);
+	assert_int_equal(cm_send_rtu(c.client, nothing), 0);
+	pass(CM_RTU);
+	take_event(server, CM_EVENT_ESTABLISHED, 0);
+	forget(&c);
+}
+
+static void mra_of_another_message(void **state)
+{
+	struct connection c = received();
+	struct cm_message mra = {.kind = CM_MRA};
+	struct cm_parameters known;
+
+	(void)state;
+	cm_id_query(c.client, &known);
+	mra.mra.remote_comm_id = known.local_comm_id;
+	mra.mra.service_timeout = 24;
+	for (uint8_t named = 1; named < 4; named++) {
+		mra.mra.message_acknowledged = named;
+		inject(B, &mra);
+		assert_int_equal(cm_id_state(c.client), CM_STATE_REQ_SENT);
+	}
+	forget(&c);
+}
+
+/* ---- what comes twice ------------------------------------------------------------------------------------------------------ */
+
+static void req_twice(void **state)
+{
+	struct connection c = requested();
+
+	(void)state;
+	pass_twice(CM_REQ);
+	c.server = take_event(listener, CM_EVENT_REQUEST, 0)->child;
+	nothing_told();
+	pass(CM_MRA);
+	forget(&c);
+}
+
+/* The REP repeats itself. */
+static void req_after_rep(void **state)
+{
+	struct connection c = requested();
+	struct sent req = *take_sent(CM_REQ);
+	struct cm_reply reply = a_reply(B);
+
+	(void)state;
+	world_deliver(&req);
+	c.server = take_event(listener, CM_EVENT_REQUEST, 0)->child;
+	assert_int_equal(cm_send_rep(c.server, &reply), 0);
+	take_sent(CM_REP);
+	world_deliver(&req);
+	nothing_sent();
+	nothing_told();
+	/* Nor later. */
+	world_deliver(sent_after_ms(4096, CM_REP));
+	take_event(client, CM_EVENT_RESPONSE, 0);
+	assert_int_equal(cm_send_rtu(c.client, nothing), 0);
+	pass(CM_RTU);
+	take_event(server, CM_EVENT_ESTABLISHED, 0);
+	world_deliver(&req);
+	nothing_sent();
+	forget(&c);
+}
+
+static void rep_twice(void **state)
+{
+	struct connection c = replied();
+
+	(void)state;
+	pass_twice(CM_REP);
+	take_event(client, CM_EVENT_RESPONSE, 0);
+	nothing_told();
+	pass(CM_MRA);
+	forget(&c);
+}
+
+static void rtu_is_lost(void **state)
+{
+	struct connection c = answered();
+	struct sent rtu;
+
+	(void)state;
+	assert_int_equal(cm_send_rtu(c.client, (struct cm_private){"ready", 5}), 0);
+	rtu = *take_sent(CM_RTU);
+	world_deliver(sent_after_ms(4096, CM_REP));
+	assert_memory_equal(world.sent[0].mad, rtu.mad, CM_MAD_BYTES);
+	pass_twice(CM_RTU);
+	take_event(server, CM_EVENT_ESTABLISHED, 0);
+	nothing_told();
+	forget(&c);
+}
+
+static void nothing_is_due(void **state)
+{
+	struct connection c = established();
+
+	(void)state;
+	pass_ms(1000000);
+	nothing_sent();
+	forget(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(req_is_given_up, world_open, world_close),
+		cmocka_unit_test_setup_teardown(rep_is_given_up, world_open, world_close),
+		cmocka_unit_test_setup_teardown(dreq_of_the_active_side_is_given_up, world_open, world_close),
+		cmocka_unit_test_setup_teardown(dreq_of_the_passive_side_is_given_up, world_open, world_close),
+		cmocka_unit_test_setup_teardown(sidr_req_is_given_up, world_open, world_close),
+		cmocka_unit_test_setup_teardown(settings_count, world_open, world_close),
+		cmocka_unit_test_setup_teardown(passive_side_goes_by_the_req, world_open, world_close),
+		cmocka_unit_test_setup_teardown(lifetime_of_the_id_counts, world_open, world_close),
+		cmocka_unit_test_setup_teardown(slow_server, world_open, world_close),
+		cmocka_unit_test_setup_teardown(mra_does_not_add_retries, world_open, world_close),
+		cmocka_unit_test_setup_teardown(slow_client, world_open, world_close),
+		cmocka_unit_test_setup_teardown(mra_of_another_message, world_open, world_close),
+		cmocka_unit_test_setup_teardown(req_twice, world_open, world_close),
+		cmocka_unit_test_setup_teardown(req_after_rep, world_open, world_close),
+		cmocka_unit_test_setup_teardown(rep_twice, world_open, world_close),
+		cmocka_unit_test_setup_teardown(rtu_is_lost, world_open, world_close),
+		cmocka_unit_test_setup_teardown(nothing_is_due, world_open, world_close),
+	};
+
+	return _cmocka_run_group_tests("cm_repeats", tests, sizeof(tests) / sizeof(tests[0]), NULL, NULL);
+}

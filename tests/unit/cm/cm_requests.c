@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Requests as the passive side takes them: nobody listens, listeners that decline, connections that are stale, REQs that come
+ * again, and what no manager sends.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "../support/cm_world.h"
+
+static const struct cm_private nothing;
+
+/* The client's REQ once more, as of another id and QP. */
+static struct sent another(const struct sent *req, uint32_t comm_id, uint32_t qpn)
+{
+	struct sent other = *req;
+
+	other.message.req.local_comm_id = comm_id;
+	other.message.req.local_qpn = qpn;
+	cm_pack(&other.message, other.mad);
+	return other;
+}
+
+static void expect_refused(const struct sent *req, uint16_t reason)
+{
+	const struct sent *sent;
+
+	world_deliver(req);
+	sent = take_sent(CM_REJ);
+	assert_int_equal(sent->from, B);
+	assert_memory_equal(&sent->path.destination, &req->path.source, 16);
+	assert_int_equal(sent->message.transaction_id, req->message.transaction_id);
+	assert_int_equal(sent->message.rej.local_comm_id, 0);
+	assert_int_equal(sent->message.rej.remote_comm_id, req->message.req.local_comm_id);
+	assert_int_equal(sent->message.rej.message_rejected, 0);
+	assert_int_equal(sent->message.rej.reason, reason);
+	nothing_told();
+}
+
+/* ---- nobody listens ------------------------------------------------------------------------------------------------------ */
+
+static void nobody_listens(void **state)
+{
+	struct connection c = {.listener = make(B, listener), .client = make(A, client)};
+	struct cm_request request = a_request(A);
+	struct sent req;
+
+	(void)state;
+	assert_int_equal(cm_listen(c.listener, SERVICE + 1), 0);
+	assert_int_equal(cm_send_req(c.client, &request), 0);
+	req = *take_sent(CM_REQ);
+	expect_refused(&req, 8);
+	forget(&c);
+}
+
+static void graceful(struct cm_config *config, void **state)
+{
+	world_close(state);
+	config->grace_ms = 50;
+	world_begin(config);
+}
+
+static void grace_ends(void **state)
+{
+	struct cm_config config = {.grace_ms = 50};
+	struct connection c = {.listener = NULL};
+	struct cm_request request;
+
+	graceful(&config, state);
+	request = a_request(A);
+	c.client = make(A, client);
+	assert_int_equal(cm_send_req(c.client, &request), 0);
+	pass(CM_REQ);
+	world_deliver(sent_after_ms(50, CM_REJ));
+	take_event(client, CM_EVENT_REJECTED, 8);
+	forget(&c);
+}
+
+static void listener_within_grace(void **state)
+{
+	struct cm_config config = {.grace_ms = 50};
+	struct connection c = {.listener = NULL};
+	struct cm_request request;
+
+	graceful(&config, state);
+	request = a_request(A);
+	c.client = make(A, client);
+	assert_int_equal(cm_send_req(c.client, &request), 0);
+	pass_twice(CM_REQ);
+	pass_ms(49);
+	nothing_sent();
+	c.listener = make_listener();
+	/* On the thread of the timers: who listens may hold locks that the handler wants. */
+	nothing_told();
+	pass_ms(0);
+	world.now_ns += 2000;
+	pass_ms(0);
+	c.server = take_event(listener, CM_EVENT_REQUEST, 0)->child;
+	/* The other one is the same again. */
+	take_sent(CM_MRA);
+	nothing_told();
+	forget(&c);
+}
+
+/* docs/limits.md, CM_HELD: 64 wait. */
+static void grace_is_not_for_all(void **state)
+{
+	struct cm_config config = {.grace_ms = 50};
+	struct connection c = {.listener = NULL};
+	struct cm_request request;
+	struct sent req;
+
+	graceful(&config, state);
+	request = a_request(A);
+	c.client = make(A, client);
+	assert_int_equal(cm_send_req(c.client, &request), 0);
+	req = *take_sent(CM_REQ);
+	for (uint32_t i = 0; i < 64; i++) {
+		struct sent other = another(&req, 1000 + i, 1000 + i);
+
+		world_deliver(&other);
+		nothing_sent();
+	}
+	expect_refused(&req, 8);
+	/* What waits when the manager goes is freed with it. */
+	forget(&c);
+}
+
+/* ---- listeners ---------------------------------------------------------------------------------------------------------- */
+
+static void listener_drops(void **state)
+{
+	struct connection c = requested();
+	struct sent req = *take_sent(CM_REQ);
+
+	(void)state;
+	world.hosts[B].verdict = CM_DROP;
+	world_deliver(&req);
+	take_event(listener, CM_EVENT_REQUEST, 0);
+	nothing_sent();
+	/* When it comes again there is room. */
+	world.hosts[B].verdict = CM_TAKE;
+	world_deliver(&req);
+	c.server = take_event(listener, CM_EVENT_REQUEST, 0)->child;
+	nothing_sent();
+	forget(&c);
+}
+
+static void listener_rejects(void **state)
+{
+	struct connection c = requested();
+	struct sent req = *take_sent(CM_REQ);
+
+	(void)state;
+	world.hosts[B].verdict = CM_REJECT;
+	world_deliver(&req);
+	take_event(listener, CM_EVENT_REQUEST, 0);
+	assert_int_equal(world.sent[0].message.rej.reason, 28);
+	assert_int_equal(world.sent[0].message.rej.local_comm_id, 0);
+	assert_int_equal(world.sent[0].message.rej.message_rejected, 0);
+	take_sent(CM_REJ);
+	world.hosts[B].reason = 9;
+	world_deliver(&req);
+	take_event(listener, CM_EVENT_REQUEST, 0);
+	pass(CM_REJ);
+	take_event(client, CM_EVENT_REJECTED, 9);
+	forget(&c);
+}
+
+static void listeners_are_asked_in_turn(void **state)
+{
+	struct connection c = requested();
+	struct cm_id *other = make(B, server), *third = make(B, client);
+
+	(void)state;
+	world.hosts[B].not_mine = listener;
+	assert_int_equal(cm_listen(other, SERVICE), 0);
+	assert_int_equal(cm_listen(third, SERVICE), 0);
+	pass(CM_REQ);
+	c.server = take_event(server, CM_EVENT_REQUEST, 0)->child;
+	nothing_told();
+	forget(&c);
+	cm_id_destroy(other);
+	cm_id_destroy(third);
+}
+
+/* Somebody listens on the port, but at another address. */
+static void listener_declines(void **state)
+{
+	struct connection c = requested();
+
+	(void)state;
+	world.hosts[B].not_mine = listener;
+	pass(CM_REQ);
+	nothing_told();
+	pass(CM_REJ);
+	take_event(client, CM_EVENT_REJECTED, 28);
+	forget(&c);
+}
+
+/* ---- stale connections ---------------------------------------------------------------------------------------------------- */
+
+/* The client's process was killed and its QP number used again; the server did not notice. */
+static void stale_by_req(void **state)
+{
+	struct connection c = requested();
+	struct sent req = *take_sent(CM_REQ), again = another(&req, 1000, QPN_A);
+	struct cm_reply reply = a_reply(B);
+
+	(void)state;
+	world_deliver(&req);
+	c.server = take_event(listener, CM_EVENT_REQUEST, 0)->child;
+	/* Not established yet: nothing to release. */
+	expect_refused(&again, 10);
+	assert_int_equal(cm_send_rep(c.server, &reply), 0);
+	take_sent(CM_REP);
+	expect_refused(&again, 10);
+	assert_int_equal(cm_establish(c.server), 0);
+	take_event(server, CM_EVENT_ESTABLISHED, 0);
+	expect_refused(&again, 10);
+	assert_int_equal(cm_id_state(c.server), CM_STATE_DREQ_SENT);
+	/* The new process knows nothing of that connection, and says so. */
+	cm_id_destroy(c.client);
+	c.client = NULL;
+	world_deliver(&world.sent[0]);
+	assert_int_equal(world.sent[2].message.kind, CM_DREP);
+	world_deliver(&world.sent[2]);
+	take_event(server, CM_EVENT_DISCONNECTED, 0);
+	world.sent_count = 0;
+	/* The next try succeeds. */
+	world_deliver(&again);
+	cm_id_destroy(take_event(listener, CM_EVENT_REQUEST, 0)->child);
+	forget(&c);
+}
+
+static void other_guid_is_not_stale(void **state)
+{
+	struct connection c = requested();
+	struct sent req = *take_sent(CM_REQ), other = another(&req, 1000, QPN_A);
+
+	(void)state;
+	world_deliver(&req);
+	c.server = take_event(listener, CM_EVENT_REQUEST, 0)->child;
+	other.message.req.local_ca_guid++;
+	cm_pack(&other.message, other.mad);
+	world_deliver(&other);
+	cm_id_destroy(take_event(listener, CM_EVENT_REQUEST, 0)->child);
+	forget(&c);
+}
+
+/* A CA GUID is no secret: another host that names the client's is none of its connections, and does them no harm. */
+static void stranger_is_not_stale(void **state)
+{
+	struct connection c = requested();
+	struct sent req = *take_sent(CM_REQ), other;
+	struct cm_reply reply = a_reply(B);
+
+	(void)state;
+	world_deliver(&req);
+	c.server = take_event(listener, CM_EVENT_REQUEST, 0)->child;
+	assert_int_equal(cm_send_rep(c.server, &reply), 0);
+	pass(CM_REP);
+	take_event(client, CM_EVENT_RESPONSE, 0);
+	assert_int_equal(cm_send_rtu(c.client, nothing), 0);
+	pass(CM_RTU);
+	take_event(server, CM_EVENT_ESTABLISHED, 0);
+	for (uint32_t comm_id = 0; comm_id < 2; comm_id++) {
+		/* The same id, as if the REQ came again; another one, as if its QP were used again. */
+		other = another(&req, req.message.req.local_comm_id + comm_id, QPN_A);
+		other.path.source.raw[15] = 77;
+		memcpy(other.message.req.primary_local_gid, &other.path.source, sizeof(other.path.source));
+		cm_pack(&other.message, other.mad);
+		world_deliver(&other);
+		cm_id_destroy(take_event(listener, CM_EVENT_REQUEST, 0)->child);
+		take_sent(CM_REJ);
+	}
+	assert_int_equal(cm_id_state(c.server), CM_STATE_ESTABLISHED);
+	forget(&c);
+}
+
+/* The server names a QP that the client has a connection with already. */
+static void stale_by_rep(void **state)
+{
+	struct connection c = established();
+	struct cm_id *second = make(A, client), *child;
+	struct cm_request request = a_request(A);
+	struct cm_reply reply = a_reply(B);
+	const struct cm_rej *rej = &world.sent[0].message.rej;
+
+	(void)state;
+	request.qpn++;
+	assert_int_equal(cm_send_req(second, &request), 0);
+	pass(CM_REQ);
+	child = take_event(listener, CM_EVENT_REQUEST, 0)->child;
+	assert_int_equal(cm_send_rep(child, &reply), 0);
+	pass(CM_REP);
+	assert_int_equal(rej->reason, 10);
+	assert_int_equal(rej->message_rejected, 1);
+	pass(CM_REJ);
+	take_event(server, CM_EVENT_REJECTED, 10);
+	assert_int_equal(cm_id_state(child), CM_STATE_TIMEWAIT);
+	assert_int_equal(cm_id_state(c.client), CM_STATE_DREQ_SENT);
+	pass(CM_DREQ);
+	take_event(server, CM_EVENT_DISCONNECTED, 0);
+	cm_id_destroy(child);
+	cm_id_destroy(second);
+	forget(&c);
+}
+
+static void client_is_stale(void **state)
+{
+	struct connection c = requested();
+	struct sent req = *take_sent(CM_REQ), before = another(&req, 1000, QPN_A);
+	struct cm_id *old;
+
+	(void)state;
+	world_deliver(&before);
+	old = take_event(listener, CM_EVENT_REQUEST, 0)->child;
+	world_deliver(&req);
+	pass(CM_REJ);
+	take_event(client, CM_EVENT_REJECTED, 10);
+	/* Its QP rests. Life 16: code 17, 2^9 ms. */
+	assert_int_equal(cm_id_state(c.client), CM_STATE_TIMEWAIT);
+	pass_ms(511);
+	nothing_told();
+	pass_ms(2);
+	take_event(client, CM_EVENT_TIMEWAIT_EXIT, 0);
+	cm_id_destroy(old);
+	forget(&c);
+}
+
+/* The network kept a REQ until its connection was over. */
+static void req_in_timewait(void **state)
+{
+	struct connection c = requested();
+	struct sent req = *take_sent(CM_REQ);
+	struct cm_reply reply = a_reply(B);
+
+	(void)state;
+	world_deliver(&req);
+	c.server = take_event(listener, CM_EVENT_REQUEST, 0)->child;
+	assert_int_equal(cm_send_rep(c.server, &reply), 0);
+	take_sent(CM_REP);
+	assert_int_equal(cm_send_rej(c.server, 28, nothing, nothing), 0);
+	take_sent(CM_REJ);
+	assert_int_equal(cm_id_state(c.server), CM_STATE_TIMEWAIT);
+	expect_refused(&req, 10);
+	forget(&c);
+}
+
+static void rep_of_a_known_id(void **state)
+{
+	struct connection c = established();
+	struct cm_id *second = make(A, client);
+	struct cm_request request = a_request(A);
+	struct cm_message rep = {.kind = CM_REP};
+	struct cm_parameters known;
+
+	(void)state;
+	request.qpn++;
+	assert_int_equal(cm_send_req(second, &request), 0);
+	take_sent(CM_REQ);
+	cm_id_query(c.server, &known);
+	rep.rep.local_comm_id = known.local_comm_id;
+	rep.rep.local_ca_guid = GUID_B;
+	rep.rep.local_qpn = 77;
+	cm_id_query(second, &known);
+	rep.rep.remote_comm_id = known.local_comm_id;
+	inject(B, &rep);
+	nothing_told();
+	nothing_sent();
+	cm_id_destroy(second);
+	forget(&c);
+}
+
+/* ---- what no manager sends ------------------------------------------------------------------------------------------------- */
+
+static void other_addresses(void **state)
+{
+	struct connection c = requested();
+	struct sent req = *take_sent(CM_REQ), other = req;
+
+	(void)state;
+	other.message.req.primary_local_gid[15] ^= 1;
+	cm_pack(&other.message, other.mad);
+	expect_refused(&other, 12);
+	other = req;
+	other.message.req.primary_remote_gid[15] ^= 1;
+	cm_pack(&other.message, other.mad);
+	expect_refused(&other, 12);
+	forget(&c);
+}
+
+static void other_transports(void **state)
+{
+	struct connection c = requested();
+	struct sent req = *take_sent(CM_REQ), other = req;
+
+	(void)state;
+	other.message.req.transport_service = 2;
+	cm_pack(&other.message, other.mad);
+	expect_refused(&other, 9);
+	other.message.req.transport_service = 3;
+	other.message.req.extended_transport = 2;
+	cm_pack(&other.message, other.mad);
+	expect_refused(&other, 9);
+	forget(&c);
+}
+
+static void other_mtus(void **state)
+{
+	static const uint8_t mtus[] = {0, 6, 15};
+	struct connection c = requested();
+	struct sent req = *take_sent(CM_REQ);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(mtus); i++) {
+		req.message.req.path_mtu = mtus[i];
+		cm_pack(&req.message, req.mad);
+		expect_refused(&req, 26);
+	}
+	forget(&c);
+}
+
+/* A sender elsewhere that guesses the ids of a connection changes nothing. */
+static void others_interfere(void **state)
+{
+	static const enum cm_message_kind kinds[] = {CM_REJ, CM_DREQ, CM_DREP};
+	struct connection c = established();
+	struct cm_parameters a, b;
+
+	(void)state;
+	cm_id_query(c.client, &a);
+	cm_id_query(c.server, &b);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		struct cm_message message = {.kind = kinds[i]};
+		struct sent sent = {.path = path_from(A)};
+
+		message.dreq.local_comm_id = a.local_comm_id;
+		message.dreq.remote_comm_id = b.local_comm_id;
+		if (kinds[i] == CM_DREQ)
+			message.dreq.remote_qpn = QPN_B;
+		sent.path.source.raw[15] = 99;
+		cm_pack(&message, sent.mad);
+		world_deliver(&sent);
+		nothing_sent();
+		nothing_told();
+		assert_int_equal(cm_id_state(c.server), CM_STATE_ESTABLISHED);
+	}
+	forget(&c);
+}
+
+static void is_dropped(void **state)
+{
+	struct connection c = requested();
+	struct sent sent = *take_sent(CM_REQ);
+
+	(void)state;
+	sent.mad[1] = 3;
+	world_deliver(&sent);
+	nothing_sent();
+	nothing_told();
+	for (enum cm_message_kind kind = CM_MRA; kind < CM_MESSAGE_KINDS; kind++) {
+		if (kind == CM_DREQ || kind == CM_SIDR_REQ)
+			continue;
+		inject(A, &(const struct cm_message){.kind = kind});
+		nothing_sent();
+		nothing_told();
+	}
+	forget(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(nobody_listens, world_open, world_close),
+		cmocka_unit_test_setup_teardown(grace_ends, world_open, world_close),
+		cmocka_unit_test_setup_teardown(listener_within_grace, world_open, world_close),
+		cmocka_unit_test_setup_teardown(grace_is_not_for_all, world_open, world_close),
+		cmocka_unit_test_setup_teardown(listener_drops, world_open, world_close),
+		cmocka_unit_test_setup_teardown(listener_rejects, world_open, world_close),
+		cmocka_unit_test_setup_teardown(listeners_are_asked_in_turn, world_open, world_close),
+		cmocka_unit_test_setup_teardown(listener_declines, world_open, world_close),
+		cmocka_unit_test_setup_teardown(stale_by_req, world_open, world_close),
+		cmocka_unit_test_setup_teardown(other_guid_is_not_stale, world_open, world_close),
+		cmocka_unit_test_setup_teardown(stranger_is_not_stale, world_open, world_close),
+		cmocka_unit_test_setup_teardown(stale_by_rep, world_open, world_close),
+		cmocka_unit_test_setup_teardown(client_is_stale, world_open, world_close),
+		cmocka_unit_test_setup_teardown(req_in_timewait, world_open, world_close),
+		cmocka_unit_test_setup_teardown(rep_of_a_known_id, world_open, world_close),
+		cmocka_unit_test_setup_teardown(other_addresses, world_open, world_close),
+		cmocka_unit_test_setup_teardown(other_transports, world_open, world_close),
+		cmocka_unit_test_setup_teardown(other_mtus, world_open, world_close),
+		cmocka_unit_test_setup_teardown(others_interfere, world_open, world_close),
+		cmocka_unit_test_setup_teardown(is_dropped, world_open, world_close),
+	};
+
+	return _cmocka_run_group_tests("cm_requests", tests, sizeof(tests) / sizeof(tests[0]), NULL, NULL);
+}

@@ -1,0 +1,788 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Connections between processes: one per pair, usable at once, and seen to end when one of the two does. */
+#include "../support/host_fixture.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "core/tunables.h"
+
+static struct process other;
+static uint32_t own, its;
+
+static int begin_pair(void **state)
+{
+	begin_test(state);
+	other = start_process();
+	its = (uint32_t)tell(&other, CLAIM, 0);
+	own = claim();
+	host_accept();
+	return 0;
+}
+
+static int end_pair(void **state)
+{
+	(void)state;
+	end_process(&other, 0);
+	return 0;
+}
+
+static void usable_at_once(void **state)
+{
+	struct host_peer *peer = peer_of(its + 7);
+
+	(void)state;
+	assert_non_null(peer);
+	assert_true(peer->created);
+	assert_int_equal(peer->pid, other.pid);
+	assert_ptr_equal(peer, host_peer_known(its));
+	assert_ptr_equal(peer, host_peer_known(its + 1023));
+	assert_null(host_peer_known(its + 1024));
+	/* The other side knows of nothing, not even that it is to accept. */
+	peer->memory[0] = 77;
+	assert_int_equal(tell(&other, PEERS, 0), 0);
+	tell(&other, ACCEPT, 0);
+	assert_int_equal(tell(&other, LOOP, 0), 1);
+	assert_int_equal(tell(&other, PEERS, 0), 1);
+	assert_int_equal(tell(&other, PEER_PID, 0), getpid());
+	assert_int_equal(tell(&other, READ, 0), 77);
+	tell(&other, WRITE, 78);
+	assert_int_equal(peer->memory[MEMORY - 1], 78);
+	assert_int_equal(world.begun, 1);
+	expect_silence();
+}
+
+/* What the other side sent before this process could find it has woken the device thread in vain, or not at all. */
+static void looked_at_once_it_is_found(void **state)
+{
+	struct process third = start_process();
+	uint32_t number = (uint32_t)tell(&third, CLAIM, 0);
+
+	(void)state;
+	/* Made here, and taken there by a thread that was about to make one. */
+	assert_non_null(peer_of(its));
+	assert_int_equal(woken(), 1);
+	tell(&other, ACCEPT, 0);
+	assert_int_equal(tell(&other, PEER, own), 1);
+	assert_int_equal(tell(&other, WOKEN, 0), 1);
+	/* Found, not made. */
+	assert_non_null(peer_of(its + 1));
+	assert_int_equal(woken(), 0);
+	/* The device thread itself may stand aside for another, which has looked before. */
+	assert_int_equal(tell(&third, PEER, own), 2);
+	assert_int_equal(loop_for(1000), 1);
+	assert_int_equal(count_peers(), 2);
+	assert_int_equal(woken(), 2);
+	assert_non_null(peer_of(number));
+	assert_int_equal(woken(), 0);
+	end_process(&third, 0);
+}
+
+static void one_connection_for_all_slots_and_both_ways(void **state)
+{
+	uint32_t its_second = (uint32_t)tell(&other, CLAIM, 0), own_second = claim();
+	struct host_peer *peer = peer_of(its);
+	int before = count_descriptors();
+
+	(void)state;
+	assert_ptr_equal(peer_of(its_second), peer);
+	assert_ptr_equal(host_peer_known(its_second + 3), peer);
+	assert_ptr_equal(peer_of(its + 9), peer);
+	/* It has accepted nothing when it wants to connect: then it looks who has come. */
+	assert_int_equal(tell(&other, PEER, own), 1);
+	assert_int_equal(tell(&other, PEER, own_second), 1);
+	assert_int_equal(tell(&other, PEERS, 0), 1);
+	tell(&other, LOOP, 0);
+	assert_int_equal(tell(&other, PEERS, 0), 1);
+	/* The other came to find out who has our slots, and left. */
+	loop();
+	assert_int_equal(count_peers(), 1);
+	assert_int_equal(count_descriptors(), before);
+	assert_int_equal(world.gone, 0);
+	expect_silence();
+}
+
+/* Both connect at the same time: each goes on with what it had first, and keeps the other. */
+static void two_connections(void **state)
+{
+	struct host_peer *first = peer_of(its), *second;
+
+	(void)state;
+	assert_int_equal(tell(&other, RAW_HELLO, own), 1);
+	assert_int_equal(loop(), 1);
+	assert_int_equal(count_peers(), 2);
+	assert_ptr_equal(peer_of(its), first);
+	second = host_peers();
+	assert_ptr_not_equal(second, first);
+	assert_false(second->created);
+	assert_int_equal(second->pid, first->pid);
+	assert_ptr_equal(second->next, first);
+}
+
+/* A process needs no third connection: it would cost this one memory and descriptors, as many as the process likes. */
+static void no_third_connection(void **state)
+{
+	struct host_peer *first = peer_of(its);
+	int before;
+
+	(void)state;
+	assert_int_equal(tell(&other, RAW_HELLO, own), 1);
+	loop();
+	assert_int_equal(count_peers(), 2);
+	before = count_descriptors();
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(tell(&other, RAW_HELLO, own), 1);
+		loop();
+	}
+	assert_int_equal(count_peers(), 2);
+	assert_int_equal(count_descriptors(), before);
+	assert_int_equal(world.gone, 0);
+	assert_ptr_equal(peer_of(its), first);
+}
+
+static void a_slot_that_was_claimed_later(void **state)
+{
+	uint32_t second = claim();
+
+	(void)state;
+	assert_int_equal(tell(&other, PEER, second), 2);
+	assert_int_equal(loop(), 1);
+	assert_int_equal(count_peers(), 1);
+}
+
+/* The id of a process that has ended is given to another, and the end was not looked at yet. */
+static void an_id_for_the_second_time(void **state)
+{
+	struct process third = start_process();
+	struct host_peer *gone, *peer;
+	uint32_t number;
+
+	number = (uint32_t)tell(&third, CLAIM, 0);
+	gone = peer_of(number);
+	assert_non_null(gone);
+	end_process(&third, SIGKILL);
+	gone->pid = other.pid;
+	peer = peer_of(its);
+	assert_non_null(peer);
+	assert_ptr_not_equal(peer, gone);
+	assert_int_equal(loop_for(1000), 1);
+	assert_int_equal(count_peers(), 1);
+	assert_ptr_equal(host_peer_known(its), peer);
+	(void)state;
+}
+
+/*
+ * A process that cannot see the id of this one cannot tell whether two slots are of one process: each has a connection.
+ * This one can.
+ */
+static void ids_that_cannot_be_seen(void **state)
+{
+	uint32_t second = claim(), of_child;
+	struct process parent = other;
+	struct host_peer *peer;
+
+	(void)state;
+	if (!tell(&other, NEW_PIDS, 0))
+		skip();
+	assert_int_equal(tell(&other, CHILD_OF, 0), 1);
+	of_child = (uint32_t)tell(&other, CLAIM, 0);
+	assert_int_equal(tell(&other, PEER, own), 2);
+	assert_int_equal(tell(&other, PEER_PID, 0), 0);
+	assert_int_equal(tell(&other, PEER, second), 2);
+	assert_int_equal(tell(&other, PEERS, 0), 2);
+	peer = peer_of(of_child);
+	assert_non_null(peer);
+	assert_false(peer->created);
+	assert_int_equal(count_peers(), 2);
+	assert_true(peer->pid && peer->pid != other.pid && host_peers()->pid == host_peers()->next->pid);
+	/* Both end with it. */
+	kill(peer->pid, SIGKILL);
+	while (loop_for(1000))
+		;
+	assert_int_equal(count_peers(), 0);
+	end_process(&parent, SIGKILL);
+	other = start_process();
+}
+
+static void to_this_process(void **state)
+{
+	struct host_peer *peer = peer_of(own), *end;
+
+	(void)state;
+	assert_true(peer && peer->created);
+	assert_int_equal(peer->pid, getpid());
+	assert_int_equal(loop(), 1);
+	assert_int_equal(count_peers(), 2);
+	end = host_peers();
+	assert_ptr_not_equal(end, peer);
+	assert_false(end->created);
+	peer->memory[5] = 5;
+	assert_int_equal(end->memory[5], 5);
+	assert_ptr_equal(peer_of(own), peer);
+	assert_int_equal(count_peers(), 2);
+}
+
+static void waking(void **state)
+{
+	struct host_peer *peer = peer_of(its);
+
+	(void)state;
+	assert_int_equal(tell(&other, PEER, own), 1);
+	loop();
+	host_wake(peer);
+	host_wake(peer);
+	/* Its socket, and that of the slot, which was asked before. */
+	assert_true(tell(&other, LOOP, 1000) >= 1);
+	assert_int_equal(tell(&other, LOOP, 0), 0);
+	tell(&other, WAKE, 0);
+	assert_int_equal(loop_for(1000), 1);
+	assert_int_equal(loop(), 0);
+	/* More than anybody takes: nobody blocks. */
+	for (int i = 0; i < 100000; i++)
+		host_wake(peer);
+	assert_true(tell(&other, LOOP, 1000) >= 1);
+	assert_int_equal(tell(&other, LOOP, 0), 0);
+	assert_int_equal(tell(&other, GONE, 0), 0);
+	assert_int_equal(world.gone, 0);
+}
+
+static void the_end_is_seen(int signal)
+{
+	int before = count_descriptors();
+	struct process third = start_process();
+	uint32_t number = (uint32_t)tell(&third, CLAIM, 0);
+
+	assert_non_null(peer_of(its));
+	assert_non_null(peer_of(number));
+	tell(&third, PEER, own);
+	loop();
+	end_process(&third, signal);
+	/* A wake for somebody who is gone: no signal, no failure. */
+	host_wake(host_peer_known(number));
+	assert_int_equal(loop_for(1000), 1);
+	assert_int_equal(world.gone, 1);
+	assert_int_equal(world.ended, 1);
+	assert_null(host_peer_known(number));
+	assert_null(peer_of(number));
+	/* The other connection lives on. */
+	assert_int_equal(count_peers(), 1);
+	assert_non_null(host_peer_known(its));
+	assert_int_equal(count_descriptors(), before + 1);
+	expect_silence();
+}
+
+static void a_process_exits(void **state)
+{
+	(void)state;
+	the_end_is_seen(0);
+}
+
+static void a_process_is_killed(void **state)
+{
+	(void)state;
+	the_end_is_seen(SIGKILL);
+}
+
+/* Between connect(2) and the first message: nobody has the slot, and that is known at once. */
+static void a_process_is_killed_when_connected_to(void **state)
+{
+	int before = count_descriptors();
+
+	(void)state;
+	world.kills = other.pid;
+	errno = 0;
+	assert_null(host_peer_of(its));
+	assert_int_equal(errno, ENOENT);
+	assert_int_equal(world.begun, 1);
+	assert_int_equal(world.ended, 1);
+	assert_int_equal(count_peers(), 0);
+	assert_int_equal(count_descriptors(), before);
+	expect_silence();
+	end_process(&other, SIGKILL);
+	other = start_process();
+}
+
+/* A child that was forked has a copy of each descriptor for a moment only. */
+static void the_parent_of_a_living_child_is_killed(void **state)
+{
+	pid_t child;
+
+	(void)state;
+	assert_non_null(peer_of(its));
+	tell(&other, PEER, own);
+	loop();
+	child = (pid_t)tell(&other, CHILD, 0);
+	end_process(&other, SIGKILL);
+	assert_int_equal(loop_for(1000), 1);
+	assert_int_equal(world.gone, 1);
+	assert_null(peer_of(its));
+	assert_int_equal(kill(child, 0), 0);
+	kill(child, SIGKILL);
+	begin_pair(state);
+}
+
+static void a_child_knows_nobody(void **state)
+{
+	pid_t pid;
+	int status;
+
+	(void)state;
+	assert_non_null(peer_of(its));
+	pid = fork_process();
+	if (!pid) {
+		bool empty = !host_peers() && !host_peer_known(its) && !host_owns(own);
+
+		/* Its own connection. */
+		_exit(!(empty && claim() != own && peer_of(its) && peer_of(its)->created && peer_of(own)));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	/* The parent's is as it was. */
+	assert_int_equal(tell(&other, PEER, own), 1);
+	assert_int_equal(world.gone, 0);
+	assert_int_equal(count_peers(), 1);
+}
+
+/* Somebody else looks at the peer while it goes. */
+static int section; /* atomic; 1 inside, 2 has left */
+
+static void *look(void *argument)
+{
+	const struct timespec moment = {.tv_nsec = 100000000};
+	struct host_peer *peer;
+
+	(void)argument;
+	epoch_enter();
+	peer = host_peer_of(its);
+	__atomic_store_n(&section, 1, __ATOMIC_SEQ_CST);
+	while (!__atomic_load_n(&peer->gone, __ATOMIC_ACQUIRE))
+		;
+	nanosleep(&moment, NULL);
+	peer->memory[0] = 1;
+	host_wake(peer);
+	__atomic_store_n(&section, 2, __ATOMIC_SEQ_CST);
+	epoch_leave();
+	return NULL;
+}
+
+static void nobody_loses_what_he_looks_at(void **state)
+{
+	pthread_t thread;
+
+	assert_non_null(peer_of(its));
+	assert_int_equal(pthread_create(&thread, NULL, look, NULL), 0);
+	while (__atomic_load_n(&section, __ATOMIC_SEQ_CST) != 1)
+		;
+	end_process(&other, SIGKILL);
+	loop_for(1000);
+	assert_int_equal(world.ended, 1);
+	assert_int_equal(__atomic_load_n(&section, __ATOMIC_SEQ_CST), 2);
+	pthread_join(thread, NULL);
+	begin_pair(state);
+}
+
+/* ---- where it cannot be ------------------------------------------------------------------------------------------ */
+
+static void no_connection(int error)
+{
+	int before = count_descriptors();
+
+	assert_null(peer_of(its));
+	expect_rule(HOST_NO_CONNECTION);
+	assert_int_equal(world.args[0], its);
+	assert_int_equal(world.args[2], error);
+	assert_int_equal(count_peers(), 0);
+	assert_null(host_peer_known(its));
+	assert_int_equal(count_descriptors(), before);
+}
+
+static void what_fails(void **state)
+{
+	struct rlimit limit, few;
+
+	(void)state;
+	world.begin_error = -ENOMEM;
+	no_connection(ENOMEM);
+	assert_int_equal(world.ended, 0);
+	world.begin_error = 0;
+	world.watch_error = -EAGAIN;
+	no_connection(EAGAIN);
+	assert_int_equal(world.ended, world.begun);
+	world.watch_error = 0;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	few = limit;
+	for (few.rlim_cur = 0; few.rlim_cur < 64; few.rlim_cur++) {
+		struct host_peer *peer;
+
+		setrlimit(RLIMIT_NOFILE, &few);
+		peer = peer_of(its);
+		setrlimit(RLIMIT_NOFILE, &limit);
+		if (peer)
+			break;
+		/* Not ENOENT, which would send the QP's packets where nobody is, for ever. */
+		assert_int_equal(errno, EMFILE);
+		expect_rule(HOST_NO_CONNECTION);
+		assert_int_equal(world.args[2], EMFILE);
+	}
+	assert_true(few.rlim_cur < 64);
+	assert_int_equal(count_peers(), 1);
+}
+
+static void nobody_to_accept(void **state)
+{
+	const uint32_t slot = host_slot_of(its) == 5 ? 6 : 5;
+	struct host_name name = host_slot_name(slot);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), waiting[2];
+
+	(void)state;
+	assert_int_equal(bind(fd, (struct sockaddr *)&name.address, name.length), 0);
+	/* A name without a socket that listens. */
+	assert_null(peer_of(slot << HOST_SLOT_BITS));
+	assert_int_equal(errno, ENOENT);
+	expect_silence();
+	assert_int_equal(listen(fd, 0), 0);
+	waiting[0] = raw_connect(slot << HOST_SLOT_BITS);
+	waiting[1] = raw_connect(slot << HOST_SLOT_BITS);
+	assert_int_equal(waiting[1], -1);
+	assert_null(peer_of(slot << HOST_SLOT_BITS));
+	expect_rule(HOST_NO_CONNECTION);
+	assert_int_equal(world.args[2], EAGAIN);
+	/* Any packet of another host to one of its numbers has this tried again: not each is a line. */
+	world.enough = true;
+	assert_null(peer_of(slot << HOST_SLOT_BITS));
+	assert_int_equal(errno, EAGAIN);
+	expect_silence();
+	world.enough = false;
+	close(waiting[0]);
+	close(fd);
+}
+
+static void no_thread(void **state)
+{
+	(void)state;
+	begin_test(state);
+	own = claim();
+	world.watch_error = -EAGAIN;
+	host_accept();
+	expect_rule(HOST_NO_THREAD);
+	assert_int_equal(world.args[0], EAGAIN);
+	world.enough = true;
+	host_accept();
+	expect_silence();
+	world.enough = false;
+	world.watch_error = 0;
+	host_accept();
+	expect_silence();
+	assert_int_equal(tell(&other, PEER, own), 2);
+	assert_int_equal(loop(), 1);
+	assert_int_equal(count_peers(), 1);
+}
+
+/* ---- users --------------------------------------------------------------------------------------------------------- */
+
+static void another_user(void **state)
+{
+	if (getuid())
+		skip();
+	assert_int_equal(tell(&other, BECOME, 65533), 1);
+	/* The name was made by who it was then; the rest is done as who it is now. */
+	assert_int_equal(tell(&other, PEER, own), 0);
+	assert_int_equal(tell(&other, RULE_MADE, 0), RULE_HOST_OTHER_USER);
+	loop();
+	expect_rule(HOST_OTHER_USER);
+	its = (uint32_t)tell(&other, CLAIM, 0);
+	assert_null(peer_of(its));
+	expect_rule(HOST_OTHER_USER);
+	assert_int_equal(world.args[0], other.pid);
+	assert_int_equal(world.args[1], 65533);
+	assert_int_equal(world.args[2], 0);
+	/* A side that does not look itself is refused by the other. */
+	assert_int_equal(tell(&other, RAW_HELLO, own), 1);
+	loop();
+	expect_rule(HOST_OTHER_USER);
+	assert_int_equal(world.args[1], 65533);
+	assert_int_equal(count_peers(), 0);
+	end_pair(state);
+	begin_pair(state);
+}
+
+enum { LATER_USER = 65533 };
+
+static uid_t user_at(int socket)
+{
+	struct ucred maker = {.uid = (uid_t)-1};
+	socklen_t length = sizeof(maker);
+
+	assert_int_equal(getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &maker, &length), 0);
+	return maker.uid;
+}
+
+/* Two daemons begin as root, claim their names, and change to the same user. */
+static void two_that_have_become_the_same_user(void **state)
+{
+	struct process third;
+
+	if (getuid())
+		skip();
+	third = start_process();
+	tell(&third, CLAIM, 0);
+	tell(&other, ACCEPT, 0);
+	assert_int_equal(tell(&other, BECOME, LATER_USER), 1);
+	/* A process of root and one that was root are different users, whichever connects. */
+	assert_int_equal(tell(&third, PEER, its), 0);
+	assert_int_equal(tell(&third, RULE_MADE, 0), RULE_HOST_OTHER_USER);
+	assert_int_equal(tell(&other, PEER, own), 0);
+	assert_int_equal(tell(&third, BECOME, LATER_USER), 1);
+	assert_int_equal(tell(&third, PEER, its), 2);
+	tell(&other, LOOP, 0);
+	assert_int_equal(tell(&other, PEERS, 0), 1);
+	assert_int_equal(tell(&other, PEER_PID, 0), third.pid);
+	end_process(&third, 0);
+	end_pair(state);
+	begin_pair(state);
+}
+
+/* A process that was root is not connected to root, although its name was made by root. */
+static void one_that_was_of_the_same_user(void **state)
+{
+	if (getuid())
+		skip();
+	assert_int_equal(tell(&other, BECOME, LATER_USER), 1);
+	assert_null(peer_of(its));
+	assert_int_equal(errno, ENOENT);
+	expect_rule(HOST_OTHER_USER);
+	assert_int_equal(world.args[0], other.pid);
+	assert_int_equal(world.args[1], LATER_USER);
+	assert_int_equal(world.args[2], 0);
+	end_pair(state);
+	begin_pair(state);
+}
+
+/* A socket of another user is refused although its maker is of the right user by now, as after a set-user-ID program was executed. */
+static void a_socket_of_another_user(void **state)
+{
+	uint32_t slot = host_slot_of(own) == 5 ? 6 : 5;
+	struct host_name name = host_slot_name(slot);
+	int ready[2], listening;
+	pid_t pid;
+	char word;
+
+	(void)state;
+	if (getuid() || !alone)
+		skip();
+	assert_int_equal(pipe(ready), 0);
+	pid = fork_process();
+	if (!pid) {
+		listening = host_bind(&name, SOCK_SEQPACKET);
+		if (setresuid(LATER_USER, LATER_USER, 0) || listen(listening, 1) || setresuid(0, 0, 0))
+			_exit(1);
+		if (write(ready[1], "", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	assert_int_equal(read(ready[0], &word, 1), 1);
+	assert_null(peer_of(slot << HOST_SLOT_BITS));
+	expect_rule(HOST_OTHER_USER);
+	assert_int_equal(world.args[0], pid);
+	assert_int_equal(world.args[1], LATER_USER);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(ready[0]);
+	close(ready[1]);
+}
+
+/* Processes that cannot look into /proc see the present user by SO_PEERCRED. */
+static void names_follow_the_user(void **state)
+{
+	int fd;
+
+	if (getuid())
+		skip();
+	tell(&other, ACCEPT, 0);
+	fd = raw_connect(its);
+	assert_int_equal(user_at(fd), 0);
+	close(fd);
+	assert_int_equal(tell(&other, BECOME, LATER_USER), 1);
+	/* It sees a connection, and that its user has changed. */
+	tell(&other, LOOP, 0);
+	fd = raw_connect(its);
+	assert_int_equal(user_at(fd), LATER_USER);
+	close(fd);
+	end_pair(state);
+	begin_pair(state);
+}
+
+/* In a user namespace that maps nobody, all look like nobody: this process, which is of the same user, is one that the
+ * kernel lets it signal (SO_PEERPIDFD, Linux 6.5)… */
+static void unknown_but_the_same_user(void **state)
+{
+	int process;
+	socklen_t length = sizeof(process);
+	int pair[2];
+	bool can_tell;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	can_tell = !getsockopt(pair[0], SOL_SOCKET, 77, &process, &length);
+	if (can_tell)
+		close(process);
+	close(pair[0]);
+	close(pair[1]);
+	if (!tell(&other, NO_USER, 0))
+		skip();
+	assert_int_equal(tell(&other, PEER, own) != 0, can_tell);
+	end_pair(state);
+	begin_pair(state);
+}
+
+/* …and one of another user is not. */
+static void unknown_users(void **state)
+{
+	(void)state;
+	if (getuid())
+		skip();
+	assert_int_equal(tell(&other, BECOME, 65533), 1);
+	if (!tell(&other, NO_USER, 0))
+		skip();
+	assert_int_equal(tell(&other, PEER, own), 0);
+	assert_int_equal(tell(&other, RULE_MADE, 0), RULE_HOST_OTHER_USER);
+}
+
+/* Asking whether a process has a slot makes no connection between the two processes. */
+static void a_vacant_slot(void **state)
+{
+	struct process third = start_process();
+	uint32_t number = (uint32_t)tell(&third, CLAIM, 0);
+
+	(void)state;
+	assert_false(host_slot_is_vacant(own));
+	assert_false(host_slot_is_vacant(its));
+	assert_false(host_slot_is_vacant(number + 5));
+	end_process(&third, SIGKILL);
+	world.now_ns += TUNABLE_HOST_QUESTION_NS;
+	assert_true(host_slot_is_vacant(number + 5));
+	assert_false(host_slot_is_vacant(its));
+	assert_int_equal(count_peers(), 0);
+	/* No slot contains the numbers below the first slot. */
+	assert_true(host_slot_is_vacant(1));
+	expect_silence();
+}
+
+static int count_questions(int listening)
+{
+	int count = 0, fd;
+
+	while ((fd = accept4(listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+		close(fd);
+		count++;
+	}
+	return count;
+}
+
+/* However many queue pairs ask, and whatever the answer is, a slot gets one question per interval. */
+static void one_question_per_slot_and_interval(void **state)
+{
+	uint32_t slot = host_slot_of(own) == 5 ? 6 : 5;
+	struct host_name name = host_slot_name(slot);
+	int listening;
+
+	(void)state;
+	if (!alone)
+		skip();
+	world.now_ns += TUNABLE_HOST_QUESTION_NS;
+	listening = host_bind(&name, SOCK_SEQPACKET);
+	assert_true(listening >= 0);
+	assert_int_equal(listen(listening, 1000), 0);
+	for (int i = 0; i < 500; i++)
+		assert_false(host_slot_is_vacant((slot << HOST_SLOT_BITS) + (uint32_t)i));
+	assert_int_equal(count_questions(listening), 1);
+	/* Another slot has its own question. */
+	assert_true(host_slot_is_vacant((slot + 2) << HOST_SLOT_BITS));
+	world.now_ns += TUNABLE_HOST_QUESTION_NS;
+	for (int i = 0; i < 500; i++)
+		assert_false(host_slot_is_vacant(slot << HOST_SLOT_BITS));
+	assert_int_equal(count_questions(listening), 1);
+	close(listening);
+	assert_false(host_slot_is_vacant(slot << HOST_SLOT_BITS));
+	world.now_ns += TUNABLE_HOST_QUESTION_NS;
+	for (int i = 0; i < 500; i++)
+		assert_true(host_slot_is_vacant(slot << HOST_SLOT_BITS));
+}
+
+/* ---- services ------------------------------------------------------------------------------------------------------ */
+
+enum { SERVICE = 0x0106 << 16 | 7471 };
+
+static int asked;
+
+/* A request that is sent again. */
+static void ask_for_service(void)
+{
+	epoch_enter();
+	errno = 0;
+	assert_null(host_peer_of_service(SERVICE));
+	assert_int_equal(errno, ENOENT);
+	epoch_leave();
+	asked++;
+}
+
+/* From when on nobody in the process finds it, nobody at all does: not even this process, which would connect to itself. */
+static void a_service_that_is_given_up(void **state)
+{
+	(void)state;
+	claim();
+	host_accept();
+	assert_int_equal(host_service_claim(SERVICE, false), 0);
+	assert_int_equal(host_service_listen(SERVICE), 0);
+	ask_for_service();
+	world.while_unwatching = ask_for_service;
+	host_service_release(SERVICE);
+	world.while_unwatching = NULL;
+	assert_int_equal(asked, 2);
+	ask_for_service();
+	assert_int_equal(count_peers(), 0);
+	loop();
+	assert_int_equal(count_peers(), 0);
+	expect_silence();
+}
+
+int main(void)
+{
+#define PAIR(test) cmocka_unit_test_setup_teardown(test, begin_pair, end_pair)
+	const struct CMUnitTest tests[] = {
+		PAIR(usable_at_once),
+		PAIR(looked_at_once_it_is_found),
+		PAIR(one_connection_for_all_slots_and_both_ways),
+		PAIR(two_connections),
+		PAIR(no_third_connection),
+		PAIR(a_slot_that_was_claimed_later),
+		PAIR(an_id_for_the_second_time),
+		PAIR(ids_that_cannot_be_seen),
+		PAIR(to_this_process),
+		PAIR(waking),
+		PAIR(a_process_exits),
+		PAIR(a_process_is_killed),
+		PAIR(a_process_is_killed_when_connected_to),
+		PAIR(the_parent_of_a_living_child_is_killed),
+		PAIR(a_child_knows_nobody),
+		PAIR(nobody_loses_what_he_looks_at),
+		PAIR(what_fails),
+		PAIR(nobody_to_accept),
+		PAIR(no_thread),
+		PAIR(another_user),
+		PAIR(two_that_have_become_the_same_user),
+		PAIR(one_that_was_of_the_same_user),
+		PAIR(a_socket_of_another_user),
+		PAIR(names_follow_the_user),
+		PAIR(unknown_but_the_same_user),
+		PAIR(unknown_users),
+		PAIR(a_vacant_slot),
+		PAIR(one_question_per_slot_and_interval),
+		PAIR(a_service_that_is_given_up),
+	};
+
+	own_names();
+	return cmocka_run_group_tests(tests, NULL, begin_test);
+}

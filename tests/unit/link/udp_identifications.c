@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* IPv4 identifications that foreign senders use: the receiver accepts each packet whose ICRC fits one of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "../../model/choose.h"
+#include "../support/udp_stranger.h"
+
+static void every_identification_of_a_train(void **state)
+{
+	uint8_t packet[MOST_PACKET];
+
+	(void)state;
+	for (uint16_t identification = 0; identification < 64; identification++) {
+		size_t length = write_packet(packet, 0x0a, 0, 8u * identification, 8, 8, identification);
+
+		send_bytes(packet, length, 0);
+		expect_written(0, 8u * identification, 8);
+		wait_for(1);
+		psn++;
+	}
+	expect_no_other_change();
+}
+
+/* One that the receiver does not know yet. @discover: IP_PMTUDISC_DO or _DONT. */
+static void change_stranger(int discover)
+{
+	close(stranger);
+	stranger = stranger_open(AF_INET, 0);
+	assert_int_equal(setsockopt(stranger, IPPROTO_IP, IP_MTU_DISCOVER, &discover, sizeof(int)), 0);
+	may_fragment = discover == IP_PMTUDISC_DONT;
+}
+
+/* A sender that counts on, begins anywhere, and lets routers fragment: all of its packets are taken. */
+static void a_foreign_count(void **state)
+{
+	uint8_t packet[MOST_PACKET];
+
+	(void)state;
+	for (uint32_t i = 0; i < 300; i++) {
+		if (i % 200 == 0)
+			change_stranger(i ? IP_PMTUDISC_DONT : IP_PMTUDISC_DO);
+		send_bytes(packet, write_packet(packet, 0x0a, 0, 8 * i, 8, 8, (uint16_t)(65400 + i)), 0);
+		expect_written(0, 8 * i, 8);
+		wait_for(1);
+		psn++;
+	}
+	expect_no_other_change();
+	change_stranger(IP_PMTUDISC_DO);
+}
+
+/*
+ * Identifications as Linux draws them (ip_idents_reserve in net/ipv4/route.c): one counter for a pair of addresses, which all
+ * sockets share. After @silence ticks without a packet the counter also skips a random number of identifications, less than
+ * @silence.
+ */
+struct linux_counter {
+	uint32_t next;
+	struct choose choose;
+	uint32_t not_expected; /* packets sent with another identification than 0, that of a single packet of softhca */
+};
+
+static uint16_t next_identification(struct linux_counter *counter, uint32_t silence)
+{
+	if (silence)
+		counter->next += (uint32_t)choose_below(&counter->choose, silence);
+	return (uint16_t)counter->next++;
+}
+
+/* 100 ticks a second up to 1000, as CONFIG_HZ allows; silences of 1 s and of 60 s. */
+static const uint32_t silences[] = {100, 250, 1000, 6000, 15000, 60000};
+
+/* Sends @packets WRITEs of one packet each with identifications of @counter, and expects all of them to be executed. */
+static void send_counted(struct linux_counter *counter, uint8_t opcode, uint32_t packets)
+{
+	uint8_t packet[MOST_PACKET];
+
+	for (uint32_t i = 0; i < packets; i++) {
+		uint16_t identification = next_identification(counter, 0);
+
+		counter->not_expected += identification != 0;
+		send_bytes(packet, write_packet(packet, opcode, i, 8 * i, 8, 8, identification), 0);
+		expect_written(i, 8 * i, 8);
+	}
+	wait_for(packets);
+	expect_no_other_change();
+	psn += packets;
+}
+
+/* Sends packets of @opcode, a WRITE only, from 16 sockets of one Linux host and after silences, and expects each to arrive. */
+static void send_as_linux(uint8_t opcode)
+{
+	enum { SOCKETS = 16, ROUNDS = 20, MOST_BURST = 32 };
+	struct linux_counter counter = {.next = 65000, .choose = choose_for(1, opcode)};
+	uint8_t packet[MOST_PACKET];
+	uint64_t bad = counted(COUNTER_UDP_BAD_ICRC), solved = counted(COUNTER_UDP_ICRC_15_BITS);
+	int first = stranger, sockets[SOCKETS];
+
+	may_fragment = false;
+	for (int i = 0; i < SOCKETS; i++)
+		sockets[i] = stranger_open(AF_INET, 0);
+	for (int round = 0; round < ROUNDS; round++) {
+		for (int i = 0; i < SOCKETS; i++) {
+			stranger = sockets[i];
+			send_counted(&counter, opcode, 1 + (uint32_t)choose_below(&counter.choose, MOST_BURST));
+		}
+	}
+	/* One socket, whose identifications were near each other for long. */
+	stranger = sockets[0];
+	for (size_t i = 0; i < sizeof(silences) / sizeof(silences[0]); i++) {
+		for (int burst = 0; burst < 10; burst++)
+			send_counted(&counter, opcode, MOST_BURST);
+		next_identification(&counter, silences[i]);
+	}
+	for (int i = 0; i < SOCKETS; i++)
+		close(sockets[i]);
+	stranger = first;
+	assert_int_equal(counted(COUNTER_UDP_BAD_ICRC), bad);
+	assert_int_equal(counted(COUNTER_UDP_ICRC_15_BITS) - solved, counter.not_expected);
+	/* The identification that softhca uses lets all 32 bits be checked. */
+	send_bytes(packet, write_packet(packet, opcode, 0, 0, 8, 8, 0), 0);
+	expect_written(0, 0, 8);
+	wait_for(1);
+	assert_int_equal(counted(COUNTER_UDP_ICRC_15_BITS) - solved, counter.not_expected);
+}
+
+static void identifications_of_linux_rc(void **state)
+{
+	(void)state;
+	send_as_linux(0x0a);
+}
+
+/* UC has no retransmission: a dropped packet is a lost message. */
+static void identifications_of_linux_uc(void **state)
+{
+	(void)state;
+	send_as_linux(0x2a);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_receiver, close_receiver)
+	const struct CMUnitTest tests[] = {
+		TEST(every_identification_of_a_train),
+		TEST(a_foreign_count),
+		TEST(identifications_of_linux_rc),
+		cmocka_unit_test_setup_teardown(identifications_of_linux_uc, open_receiver_uc, close_receiver),
+	};
+
+	return UDP_STRANGER_RUN("unit/udp_identifications", tests);
+}

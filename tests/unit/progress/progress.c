@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which programs the device thread takes for ones that look after their queues: arrivals need not wake the thread then. Something
+ * arrives, on a link of the test's own, when the test says so.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <time.h>
+
+#include "../support/arrivals.h"
+#include "core/epoch.h"
+#include "process/commands.h"
+
+/* Long enough that the thread looks several times, and that a busy machine lets it. */
+#define WHILE_NS UINT64_C(200000000)
+
+/* Something arrives; the program does @works, and looks for nothing. */
+static void arrive_while_it_works(uint32_t works)
+{
+	progress_worked(works);
+	arrive();
+}
+
+static int make(void **state)
+{
+	(void)state;
+	/* The thread counts what others have done. */
+	epoch_enter();
+	epoch_leave();
+	arrivals_link.repeats = true;
+	return !hca_device(0) || progress_add(&arrivals_link);
+}
+
+/* A program that makes no call is woken for, each time. */
+static void one_that_makes_no_call(void **state)
+{
+	uint64_t end = clock_now_ns() + WHILE_NS;
+
+	(void)state;
+	arrivals_become_armed();
+	while (clock_now_ns() < end) {
+		arrive();
+		assert_true(arrivals_armed());
+	}
+}
+
+/* One that takes completions now and then, although its polls never find nothing, is not, until it stops. */
+static void one_that_takes_what_it_finds(void **state)
+{
+	uint64_t deadline = clock_now_ns() + ARRIVALS_PATIENCE_NS;
+
+	(void)state;
+	arrivals_become_armed();
+	while (arrivals_armed()) {
+		assert_true(clock_now_ns() < deadline);
+		arrive_while_it_works(2);
+	}
+	arrivals_become_armed();
+	arrive();
+	assert_true(arrivals_armed());
+}
+
+/* One that sleeps until its CQ has an event does both: it is woken for each time. */
+static void one_that_sleeps(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 200; i++) {
+		arrive_while_it_works(2);
+		progress_before_sleep();
+		arrivals_become_armed();
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_that_makes_no_call),
+		cmocka_unit_test(one_that_takes_what_it_finds),
+		cmocka_unit_test(one_that_sleeps),
+	};
+
+	return cmocka_run_group_tests(tests, make, NULL);
+}

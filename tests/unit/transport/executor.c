@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Rings that no driver would write: what the device makes of doorbell records and WQEs that do not fit together. Each
+ * WQE announced ends in one CQE, in order, and nothing else does (mlx5-formats 1.1, 3.4 and 6, points 46 and 47).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "../support/device_fixture.h"
+
+#include "transport/commands.h"
+
+static struct device device;
+static const struct ibv_qp_attr defaults = {.rnr_retry = 7, .retry_cnt = 7, .min_rnr_timer = 1};
+
+static int open_device(void **state)
+{
+	(void)state;
+	device_open(&device);
+	return 0;
+}
+
+static int close_device(void **state)
+{
+	(void)state;
+	device_close(&device);
+	return 0;
+}
+
+/* A WQE that claims 16 blocks of which one is announced: the rest of the ring was never posted. */
+static void wqe_beyond_the_doorbell(void **state)
+{
+	struct mlx5_wqe_ctrl_seg ctrl;
+	struct raw_cq cq;
+	struct raw_qp end;
+
+	(void)state;
+	raw_cq_make(&device, &cq, 256);
+	raw_qp_make(&device, &end, IBV_QPT_RC, &cq, 64);
+	raw_qp_connect(&device, &end, end.qp->number, &defaults);
+	ctrl = ctrl_segment(&end, MLX5_OPCODE_NOP, 63);
+	put_wqe(&end, &ctrl, 1, 1);
+	ring(&end);
+	expect_cqe(&cq, 0, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+	assert_null(raw_cq_poll(&cq));
+	put_nop(&end);
+	ring(&end);
+	expect_cqe(&cq, 1, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
+	assert_null(raw_cq_poll(&cq));
+	raw_qp_destroy(&end);
+	raw_cq_destroy(&cq);
+}
+
+/* The CQ fills while the send queue of a datagram QP is flushed: SQE becomes ERR on the way (IBTA C11-39). */
+static void completion_queue_full_while_flushing(void **state)
+{
+	struct mlx5_wqe_ctrl_seg ctrl;
+	struct raw_cq cq;
+	struct raw_qp end;
+
+	(void)state;
+	raw_cq_make(&device, &cq, 4);
+	raw_qp_make(&device, &end, IBV_QPT_UD, &cq, 64);
+	raw_qp_connect(&device, &end, 0, &defaults);
+	ctrl = ctrl_segment(&end, MLX5_OPCODE_RDMA_READ, 1);
+	put_wqe(&end, &ctrl, 1, 1);
+	for (int i = 1; i < 10; i++)
+		put_nop(&end);
+	ring(&end);
+	assert_int_equal(hca_qp_state(end.qp), IBV_QPS_ERR);
+	expect_cqe(&cq, 0, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+	for (uint16_t i = 1; i < 4; i++)
+		expect_cqe(&cq, i, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
+	assert_null(raw_cq_poll(&cq));
+	/* The CQEs of 4 to 9 are lost; what is posted from now on has a place again. */
+	put_nop(&end);
+	ring(&end);
+	expect_cqe(&cq, 10, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
+	assert_null(raw_cq_poll(&cq));
+	raw_qp_destroy(&end);
+	raw_cq_destroy(&cq);
+}
+
+/* A program that posts over WQEs which have not completed: no more are started than the ring has room for. */
+static void more_under_way_than_the_ring_holds(void **state)
+{
+	const struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+	struct raw_cq cq;
+	struct raw_qp end;
+
+	(void)state;
+	raw_cq_make(&device, &cq, 256);
+	raw_qp_make(&device, &end, IBV_QPT_RC, &cq, 4);
+	/* Nobody has this number, and without a timeout the WRITEs wait for ever. */
+	raw_qp_connect(&device, &end, 0xfffff0, &defaults);
+	for (int lap = 0; lap < 2; lap++) {
+		for (int i = 0; i < 4; i++)
+			put_rdma(&device, &end, MLX5_OPCODE_RDMA_WRITE, 0, 4096, 8);
+		ring(&end);
+	}
+	assert_true(end.qp->requester.last - end.qp->requester.first <= 4);
+	assert_int_equal(hca_qp_modify(end.qp, &error, IBV_QP_STATE), 0);
+	for (uint16_t i = 0; i < 8; i++)
+		expect_cqe(&cq, i, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
+	assert_null(raw_cq_poll(&cq));
+	raw_qp_destroy(&end);
+	raw_cq_destroy(&cq);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(wqe_beyond_the_doorbell),
+		cmocka_unit_test(completion_queue_full_while_flushing),
+		cmocka_unit_test(more_under_way_than_the_ring_holds),
+	};
+
+	return cmocka_run_group_tests(tests, open_device, close_device);
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Congestion notification (IBTA annex A17.9): which packets make a CNP, what it says, how many there are, and what one that
+ * arrives does. Over a link that routers are on.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "observe/counters.h"
+#include "../support/wire_fixture.h"
+
+enum { HERE = 0, THERE = HALF, WINDOW = 1 << 14, MTU = 256, MARKED = 3, CNP = 0x81, INTERVAL_NS = 50000 };
+
+/* Of the type of the QPs. */
+static enum ibv_qp_type type = IBV_QPT_RC;
+
+static bool full;
+
+static bool is_full(void *argument)
+{
+	(void)argument;
+	return full;
+}
+
+static void start(bool routed)
+{
+	const struct wire_manner manner = {.most = 4096, .window = WINDOW, .routed = routed, .busy = is_full};
+	struct ibv_qp_attr options = wire_options();
+
+	full = false;
+	wire_behave(&manner);
+	wire_connect(&options, NULL, NULL);
+	wire_behave(&manner);
+	/* What came before is over. */
+	wire_clock_pass(INTERVAL_NS);
+}
+
+/* The client sends a packet, which arrives marked, or not, by @bits. Returns what the server sent first, or NULL. */
+static struct wire_packet *answer_to_write(uint8_t bits)
+{
+	struct wire_packet *packet;
+
+	put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 8, 0, 0);
+	ring(&client);
+	packet = wire_take();
+	assert_non_null(packet);
+	packet->path.traffic_class = (uint8_t)(0x68 | bits);
+	wire_receive(packet);
+	free(packet);
+	return wire_take();
+}
+
+static void expect_cnp(struct wire_packet *packet)
+{
+	static const uint8_t zeros[16];
+
+	assert_non_null(packet);
+	assert_int_equal(packet->opcode, CNP);
+	assert_int_equal(packet->destination_qpn, client.qp->number);
+	assert_int_equal(packet->psn, 0);
+	assert_false(packet->acknowledge);
+	assert_false(packet->solicited);
+	assert_int_equal(packet->length, sizeof(zeros));
+	assert_memory_equal(packet->payload, zeros, sizeof(zeros));
+	/* As adapters have it. */
+	assert_int_equal(packet->path.traffic_class, 0xc2);
+	free(packet);
+}
+
+static void expect_no_cnp(struct wire_packet *packet)
+{
+	if (type == IBV_QPT_UC) {
+		assert_null(packet);
+		return;
+	}
+	assert_non_null(packet);
+	assert_int_equal(packet->opcode, 0x11);
+	wire_receive(packet);
+	free(packet);
+}
+
+/* From the server's address. */
+static struct wire_packet cnp_for(uint32_t qpn)
+{
+	return (struct wire_packet){.opcode = CNP, .length = 16, .destination_qpn = qpn, .path = server.qp->path};
+}
+
+static uint64_t sent(void)
+{
+	return counter_read(device.hca, COUNTER_UDP_CNPS_SENT);
+}
+
+static uint64_t received(void)
+{
+	return counter_read(device.hca, COUNTER_UDP_CNPS_RECEIVED);
+}
+
+/* ---- tests ---------------------------------------------------------------------------------------------------- */
+
+/* "Congestion experienced" is 3 (RFC 3168); 1 and 2 say that a sender would like to know. */
+static void marked_packets_only(void **state)
+{
+	uint64_t before = sent();
+
+	(void)state;
+	start(true);
+	for (uint8_t bits = 0; bits < MARKED; bits++)
+		expect_no_cnp(answer_to_write(bits));
+	assert_int_equal(sent(), before);
+	expect_cnp(answer_to_write(MARKED));
+	assert_int_equal(sent(), before + 1);
+	/* The acknowledgement comes behind it. */
+	expect_no_cnp(wire_take());
+	start(false);
+	expect_no_cnp(answer_to_write(MARKED));
+	assert_int_equal(sent(), before + 1);
+}
+
+static void one_in_an_interval(void **state)
+{
+	uint64_t before = sent();
+
+	(void)state;
+	start(true);
+	expect_cnp(answer_to_write(MARKED));
+	expect_no_cnp(wire_take());
+	for (int i = 0; i < 9; i++) {
+		wire_clock_pass(INTERVAL_NS / 10);
+		expect_no_cnp(answer_to_write(MARKED));
+	}
+	wire_clock_pass(INTERVAL_NS / 10);
+	expect_cnp(answer_to_write(MARKED));
+	assert_int_equal(sent(), before + 2);
+}
+
+/* What was not sent is no CNP. */
+static void no_room(void **state)
+{
+	struct wire_packet *packet;
+	uint64_t before = sent();
+
+	(void)state;
+	start(true);
+	put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 8, 0, 0);
+	ring(&client);
+	packet = wire_take();
+	packet->path.traffic_class = MARKED;
+	full = true;
+	wire_receive(packet);
+	free(packet);
+	assert_null(wire_take());
+	assert_int_equal(sent(), before);
+	full = false;
+	expect_cnp(answer_to_write(MARKED));
+}
+
+/* A READ response, or an acknowledgement, comes from a peer as well. */
+static void responses(void **state)
+{
+	struct wire_packet *packet;
+
+	(void)state;
+	start(true);
+	put_request(&client, MLX5_OPCODE_RDMA_READ, HERE, THERE, 8, 0, 0);
+	ring(&client);
+	assert_true(wire_deliver());
+	packet = wire_take();
+	assert_int_equal(packet->opcode, 0x10);
+	packet->path.traffic_class |= MARKED;
+	wire_receive(packet);
+	free(packet);
+	packet = wire_take();
+	assert_int_equal(packet->opcode, CNP);
+	assert_int_equal(packet->destination_qpn, server.qp->number);
+	/* Nothing is said about a CNP. */
+	packet->path.traffic_class |= MARKED;
+	wire_receive(packet);
+	free(packet);
+	assert_null(wire_take());
+}
+
+static void unreliable(void **state)
+{
+	(void)state;
+	type = IBV_QPT_UC;
+	wire_change_type(type);
+	start(true);
+	expect_no_cnp(answer_to_write(0));
+	expect_cnp(answer_to_write(MARKED));
+	type = IBV_QPT_RC;
+	wire_change_type(type);
+}
+
+/* Each CNP halves what is under way at once, but for eight packets; acknowledgements take it back. */
+static void less_under_way(void **state)
+{
+	uint64_t before = received();
+	struct wire_packet *packet;
+
+	(void)state;
+	for (uint32_t notifications = 0; notifications < 6; notifications++) {
+		uint32_t expected = WINDOW >> notifications, packets = 0;
+		struct wire_packet cnp;
+
+		start(true);
+		cnp = cnp_for(client.qp->number);
+		for (uint32_t i = 0; i < notifications; i++)
+			wire_receive(&cnp);
+		put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, WINDOW, 0, 0);
+		ring(&client);
+		for (; (packet = wire_take()); packets++)
+			free(packet);
+		assert_int_equal(packets, (expected < 8 * MTU ? 8 * MTU : expected) / MTU);
+	}
+	assert_int_equal(received() - before, 1 + 2 + 3 + 4 + 5);
+	/* They were lost: sent again, and all is well. */
+	wire_settle();
+	assert_memory_equal(device.memory + HERE, device.memory + THERE, WINDOW);
+	assert_true(client.qp->requester.window > 8 * MTU);
+	assert_non_null(raw_cq_poll(&client_cq));
+	expect_no_more();
+}
+
+/* One that is for nobody, or not of the peer, changes nothing; one for a QP without a window is counted. */
+static void for_others(void **state)
+{
+	uint64_t before = received();
+	struct wire_packet cnp;
+
+	(void)state;
+	start(true);
+	cnp = cnp_for(client.qp->number ^ 0x200);
+	wire_receive(&cnp);
+	cnp = cnp_for(client.qp->number);
+	cnp.path.source.raw[15]++;
+	wire_receive(&cnp);
+	assert_int_equal(received(), before);
+	assert_int_equal(client.qp->requester.window, WINDOW);
+	type = IBV_QPT_UC;
+	wire_change_type(type);
+	start(true);
+	cnp = cnp_for(client.qp->number);
+	wire_receive(&cnp);
+	assert_int_equal(received(), before + 1);
+	assert_null(wire_take());
+	expect_no_more();
+	type = IBV_QPT_RC;
+	wire_change_type(type);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test(name)
+	const struct CMUnitTest tests[] = {
+		TEST(marked_packets_only), TEST(one_in_an_interval), TEST(no_room),    TEST(responses),
+		TEST(unreliable),          TEST(less_under_way),     TEST(for_others),
+	};
+
+	return cmocka_run_group_tests_name("unit/wire_congestion", tests, wire_open, wire_close);
+}

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a DCT makes of its initiators (transport/dct.h): keys that are wrong, ghosts of connections that are over, messages
+ * that are given up, refusals whose answer is lost. And how a DCI names it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "../support/dc_fixture.h"
+
+/* The table of GIDs has each twice, for both versions of RoCE. */
+enum { LOCAL = 0, REMOTE = HALF, RECEIVE = 1024, OTHER_GID = 2 };
+
+static void start(const struct ibv_qp_attr *options, wire_filter *filter, void *argument)
+{
+	dc_begin(options, 0, filter, argument);
+}
+
+/* Takes packets off the wire until one of @message comes, which it returns; delivers those before it. */
+static struct wire_packet *take(uint8_t message)
+{
+	struct wire_packet *packet;
+
+	while ((packet = wire_take())) {
+		if (packet_opcodes[packet->opcode].message == message)
+			return packet;
+		wire_receive(packet);
+		free(packet);
+	}
+	fail_msg("no packet of message %u", message);
+	return NULL;
+}
+
+static void lose(uint8_t message)
+{
+	free(take(message));
+}
+
+static void send_to(int from, struct target *target, uint32_t length)
+{
+	const struct dc_request request = dc_to(target, MLX5_OPCODE_SEND, LOCAL, 0, length);
+
+	dc_put(&dci[from], &request);
+	ring(&dci[from]);
+}
+
+/* ---- keys ------------------------------------------------------------------------------------------------------ */
+
+/*
+ * mlx5-formats 6 no. 52. Of many packets the first alone is answered: the refusal of a later one would say that those
+ * before it had arrived.
+ */
+static void wrong_key(void **state)
+{
+	static const uint8_t opcodes[] = {MLX5_OPCODE_SEND, MLX5_OPCODE_RDMA_WRITE_IMM, MLX5_OPCODE_RDMA_READ,
+					  MLX5_OPCODE_ATOMIC_FA};
+	struct ibv_qp_attr options = dc_options();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(opcodes); i++) {
+		struct dc_request request;
+		uint8_t before[1000];
+
+		start(&options, NULL, NULL);
+		memcpy(before, device.memory + REMOTE, sizeof(before));
+		request = dc_to(&dct[0], opcodes[i], LOCAL, REMOTE, opcode_is_atomic(opcodes[i]) ? 8 : 1000);
+		request.key ^= 1;
+		dct_post(&dct[0], REMOTE, RECEIVE);
+		dc_put(&dci[0], &request);
+		ring(&dci[0]);
+		dc_settle();
+		expect_cqe(&dci_cq[0], 0, MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR);
+		assert_int_equal(hca_qp_state(dci[0].qp), IBV_QPS_ERR);
+		assert_memory_equal(device.memory + REMOTE, before, sizeof(before));
+		expect_rule(dct[0].qp, RULE_DC_KEY);
+		/* A link tells the requester no more than the refusal. */
+		expect_rule(dci[0].qp, RULE_NAK_REMOTE_ACCESS);
+		/* Nothing is kept of it, no receive was taken, and others are served. */
+		assert_int_equal(dct[0].qp->dct->count, 0);
+		send_to(1, &dct[0], 10);
+		dc_settle();
+		expect_cqe(&dci_cq[1], 0, 0);
+		expect_received(&dct[0], 0, 10);
+		assert_int_equal(hca_qp_state(dct[0].qp), IBV_QPS_RTR);
+		dc_end();
+	}
+}
+
+/* ibv_modify_qp(3), retry_cnt: nobody answers for a DCT that does not exist, or is not in RTR. */
+static void no_target(void **state)
+{
+	struct ibv_qp_attr options = dc_options();
+	struct explain_record record;
+	uint32_t numbers[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct dc_request request;
+
+		start(&options, NULL, NULL);
+		request = dc_to(&dct[0], MLX5_OPCODE_SEND, LOCAL, 0, 10);
+		numbers[0] = 0xabcdef;
+		numbers[1] = dci[1].qp->number;
+		request.target = numbers[i];
+		dc_put(&dci[0], &request);
+		ring(&dci[0]);
+		dc_settle();
+		expect_cqe(&dci_cq[0], 0, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
+		expect_rule(dci[0].qp, RULE_RETRY_EXHAUSTED);
+		assert_true(explain_previous(device.hca, dci[0].qp->number, 0, &record));
+		assert_int_equal(record.args[0], numbers[i]);
+		dc_end();
+	}
+}
+
+/* ---- addresses ------------------------------------------------------------------------------------------------- */
+
+static void write_by(const struct mlx5_wqe_av *av, uint32_t segments, uint8_t syndrome, enum explain_rule rule)
+{
+	struct ibv_qp_attr options = dc_options();
+	struct dc_request request;
+	struct mlx5_wqe_av filled = *av;
+
+	start(&options, NULL, NULL);
+	request = dc_to(&dct[0], MLX5_OPCODE_RDMA_WRITE, LOCAL, REMOTE, 8);
+	filled.key.dc_key = htobe64(request.key);
+	filled.dqp_dct |= htobe32(request.target);
+	dc_put_with(&dci[0], &request, &filled, segments);
+	ring(&dci[0]);
+	dc_settle();
+	expect_cqe(&dci_cq[0], 0, syndrome);
+	assert_int_equal(!memcmp(device.memory + LOCAL, device.memory + REMOTE, 8), !syndrome);
+	if (syndrome)
+		expect_rule(dci[0].qp, rule);
+	dc_end();
+}
+
+/* mlx5-formats 1.6: without the bit for the long form an address vector has 16 bytes. */
+static void short_addresses(void **state)
+{
+	const struct mlx5_wqe_av loopback = {.fl_mlid = 0x80}, none = {.fl_mlid = 0};
+
+	(void)state;
+	write_by(&loopback, 1, 0, RULE_NONE);
+	write_by(&none, 1, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, RULE_DC_COMPACT_ADDRESS);
+}
+
+/* A source GID that the table does not have. */
+static void no_source(void **state)
+{
+	const struct mlx5_wqe_av av = {.dqp_dct = htobe32(MLX5_EXTENDED_UD_AV), .grh_gid_fl = htobe32(200 << 20)};
+
+	(void)state;
+	write_by(&av, 3, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, RULE_DATAGRAM_ADDRESS);
+}
+
+/* ---- connections ----------------------------------------------------------------------------------------------- */
+
+/* A packet that a network kept for long: of a connection before the present one, or of one that was ended. */
+static void ghosts(void **state)
+{
+	struct ibv_qp_attr options = dc_options();
+	struct wire_packet *first, *middle, copy;
+
+	(void)state;
+	start(&options, NULL, NULL);
+	dct_post(&dct[0], REMOTE, RECEIVE);
+	dct_post(&dct[0], REMOTE + RECEIVE, RECEIVE);
+	send_to(0, &dct[0], 600);
+	first = take(MESSAGE_SEND);
+	middle = take(MESSAGE_SEND);
+	copy = *first;
+	wire_receive(first);
+	wire_receive(middle);
+	dc_settle();
+	expect_cqe(&dci_cq[0], 0, 0);
+	expect_received(&dct[0], 0, 600);
+
+	/* Away, and again here: the connection is another one. */
+	dc_write(0, &dct[1], 8);
+	dc_settle();
+	wire_receive(&copy);
+	expect_rule(dct[0].qp, RULE_DC_CONNECTION_OVER);
+	dc_write(0, &dct[0], 8);
+	dc_settle();
+	wire_receive(&copy);
+	expect_rule(dct[0].qp, RULE_DC_CONNECTION_OVER);
+	assert_false(wire_deliver());
+	expect_cqe(&dci_cq[0], 1 * 2, 0);
+	expect_cqe(&dci_cq[0], 2 * 2, 0);
+
+	/* Of the present one it is a duplicate: answered, not received again. */
+	send_to(0, &dct[0], 600);
+	free(first);
+	first = take(MESSAGE_SEND);
+	copy = *first;
+	wire_receive(first);
+	dc_settle();
+	expect_cqe(&dci_cq[0], 3 * 2, 0);
+	expect_received(&dct[0], 1, 600);
+	wire_receive(&copy);
+	assert_true(wire_deliver());
+	expect_quiet();
+	free(first);
+	free(middle);
+	dc_end();
+}
+
+/* The first packet of a connection comes second: it is asked for. */
+static void begins_in_the_middle(void **state)
+{
+	struct ibv_qp_attr options = dc_options();
+	struct wire_packet *packet;
+
+	(void)state;
+	start(&options, NULL, NULL);
+	send_to(0, &dct[0], 600);
+	dct_post(&dct[0], REMOTE, RECEIVE);
+	lose(MESSAGE_SEND);
+	packet = take(MESSAGE_SEND);
+	wire_receive(packet);
+	free(packet);
+	packet = take(MESSAGE_ACKNOWLEDGE);
+	assert_int_equal(packet->syndrome, AETH_NAK | NAK_SEQUENCE);
+	assert_int_equal(packet->psn, SQ_START_PSN);
+	wire_receive(packet);
+	free(packet);
+	dc_settle();
+	expect_cqe(&dci_cq[0], 0, 0);
+	expect_received(&dct[0], 0, 600);
+	expect_quiet();
+	dc_end();
+}
+
+/* IBTA 11.6.2, Remote Aborted Error: @begins_anew: the DCI comes back without having said that it left. */
+static void give_up(bool begins_anew)
+{
+	struct ibv_qp_attr options = dc_options();
+	struct wire_packet *packet;
+
+	start(&options, NULL, NULL);
+	dct_post(&dct[0], REMOTE, RECEIVE);
+	dct_post(&dct[0], REMOTE + RECEIVE, RECEIVE);
+	send_to(0, &dct[0], 600);
+	packet = take(MESSAGE_SEND);
+	wire_receive(packet);
+	free(packet);
+	while ((packet = wire_take()))
+		free(packet);
+	dci_start(&dci[0], &options);
+	while (raw_cq_poll(&dci_cq[0]))
+		;
+	if (begins_anew)
+		lose(MESSAGE_DISCONNECT);
+	else
+		dc_deliver_all();
+	assert_null(begins_anew ? raw_cq_poll(&dct[0].cq) : NULL);
+	if (!begins_anew) {
+		expect_cqe(&dct[0].cq, 0, MLX5_CQE_SYNDROME_REMOTE_ABORTED_ERR);
+		expect_rule(dct[0].qp, RULE_DC_ABORTED);
+	}
+	send_to(0, &dct[0], 20);
+	dc_settle();
+	if (begins_anew)
+		expect_cqe(&dct[0].cq, 0, MLX5_CQE_SYNDROME_REMOTE_ABORTED_ERR);
+	expect_received(&dct[0], 1, 20);
+	expect_cqe(&dci_cq[0], 0, 0);
+	expect_quiet();
+	dc_end();
+}
+
+static void given_up(void **state)
+{
+	(void)state;
+	give_up(false);
+	give_up(true);
+}
+
+/* The target hears of a DCI that is destroyed, once, and of one that had left before, nothing. */
+static void leaves_for_good(void **state)
+{
+	struct ibv_qp_attr options = dc_options();
+	struct wire_packet *packet;
+
+	(void)state;
+	start(&options, NULL, NULL);
+	dc_write(0, &dct[0], 8);
+	dc_settle();
+	expect_cqe(&dci_cq[0], 0, 0);
+	assert_int_equal(hca_qp_destroy(dci[0].qp), 0);
+	free(dci[0].sq);
+	packet = wire_take();
+	assert_int_equal(packet_opcodes[packet->opcode].message, MESSAGE_DISCONNECT);
+	assert_int_equal(packet->destination_qpn, dct[0].qp->number);
+	free(packet);
+	assert_null(wire_take());
+	dci_make(&dci[0], &dci_cq[0], 0);
+	raw_qp_destroy(&dci[0]);
+	assert_null(wire_take());
+	dci_make(&dci[0], &dci_cq[0], 0);
+	dc_end();
+}
+
+/* A receive that a message in the middle has taken goes back to the program with the DCT. */
+static void destroyed_in_the_middle(void **state)
+{
+	struct ibv_qp_attr options = dc_options();
+	struct wire_packet *packet;
+
+	(void)state;
+	start(&options, NULL, NULL);
+	dct_post(&dct[0], REMOTE, RECEIVE);
+	send_to(0, &dct[0], 600);
+	packet = take(MESSAGE_SEND);
+	wire_receive(packet);
+	free(packet);
+	assert_int_equal(hca_qp_destroy(dct[0].qp), 0);
+	dct[0].qp = NULL;
+	expect_cqe(&dct[0].cq, 0, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
+	dc_end();
+}
+
+/* A refusal is the same when it is asked for again, and costs no second receive. */
+static void lost_refusal(void **state)
+{
+	struct ibv_qp_attr options = dc_options();
+
+	(void)state;
+	start(&options, NULL, NULL);
+	dct_post(&dct[0], REMOTE, 100);
+	dct_post(&dct[0], REMOTE + RECEIVE, RECEIVE);
+	send_to(0, &dct[0], 200);
+	wire_deliver();
+	lose(MESSAGE_ACKNOWLEDGE);
+	expect_cqe(&dct[0].cq, 0, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR);
+	dc_settle();
+	expect_cqe(&dci_cq[0], 0, MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR);
+	assert_null(raw_cq_poll(&dct[0].cq));
+	assert_int_equal(hca_qp_state(dct[0].qp), IBV_QPS_RTR);
+	/* The others go on, and so does it, with another connection. */
+	send_to(1, &dct[0], 200);
+	dc_settle();
+	expect_cqe(&dci_cq[1], 0, 0);
+	expect_received(&dct[0], 1, 200);
+	dci_start(&dci[0], &options);
+	dc_write(0, &dct[0], 300);
+	dc_settle();
+	while (raw_cq_poll(&dci_cq[0]))
+		;
+	assert_int_equal(hca_qp_state(dci[0].qp), IBV_QPS_RTS);
+	assert_memory_equal(device.memory + REMOTE, device.memory + LOCAL, 300);
+	dc_end();
+}
+
+/* A DCI that waits for a receive does not keep the others from theirs. */
+static void one_waits(void **state)
+{
+	struct ibv_qp_attr options = dc_options();
+
+	(void)state;
+	start(&options, NULL, NULL);
+	send_to(0, &dct[0], 600);
+	dc_deliver_all();
+	dc_write(1, &dct[0], 500);
+	dc_deliver_all();
+	expect_cqe(&dci_cq[1], 0, 0);
+	assert_null(raw_cq_poll(&dci_cq[0]));
+	dct_post(&dct[0], REMOTE, RECEIVE);
+	dc_settle();
+	expect_cqe(&dci_cq[0], 0, 0);
+	expect_received(&dct[0], 0, 600);
+	expect_quiet();
+	dc_end();
+}
+
+/* A number is that of a QP on one host. */
+static void by_another_address(void **state)
+{
+	struct ibv_qp_attr options = dc_options();
+	struct dc_request request;
+	struct wire_packet *first, *second;
+	size_t gids;
+
+	(void)state;
+	start(&options, NULL, NULL);
+	hca_gids(device.hca, &gids);
+	assert_true(gids > OTHER_GID);
+	request = dc_to(&dct[0], MLX5_OPCODE_RDMA_WRITE, LOCAL, REMOTE, 8);
+	dc_put(&dci[0], &request);
+	request.gid_index = OTHER_GID;
+	dc_put(&dci[0], &request);
+	ring(&dci[0]);
+	first = take(MESSAGE_WRITE);
+	wire_receive(first);
+	second = take(MESSAGE_WRITE);
+	assert_true(second->dc_connection > first->dc_connection);
+	assert_int_equal(second->dc_first_psn, second->psn);
+	assert_memory_equal(&second->path.destination, &hca_gids(device.hca, &gids)[OTHER_GID].gid, 16);
+	wire_receive(second);
+	free(first);
+	free(second);
+	dc_settle();
+	expect_cqe(&dci_cq[0], 0, 0);
+	expect_cqe(&dci_cq[0], 2, 0);
+	expect_quiet();
+	dc_end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(wrong_key),
+		cmocka_unit_test(no_target),
+		cmocka_unit_test(ghosts),
+		cmocka_unit_test(begins_in_the_middle),
+		cmocka_unit_test(given_up),
+		cmocka_unit_test(destroyed_in_the_middle),
+		cmocka_unit_test(lost_refusal),
+		cmocka_unit_test(one_waits),
+		cmocka_unit_test(by_another_address),
+		cmocka_unit_test(short_addresses),
+		cmocka_unit_test(no_source),
+		cmocka_unit_test(leaves_for_good),
+	};
+
+	return cmocka_run_group_tests(tests, dc_open, dc_close);
+}

@@ -1,0 +1,570 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What makes a connection reliable, over a link that takes pieces and a window of them, or has no room (IBTA volume 1, 9.7;
+ * ibv_modify_qp(3)): waiting for a receiver, one acknowledgement for many packets, repeated atomics, packets of an earlier
+ * connection, draining, the window itself.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include "format/opcode.h"
+#include "../support/wire_fixture.h"
+
+enum { HERE = 0, THERE = HALF, PIECE = 4096, WINDOW = 8192, MOST_KEPT = 256 };
+
+/* All that was sent since start(). */
+static struct {
+	struct wire_packet packet[MOST_KEPT];
+	uint64_t time_ns[MOST_KEPT];
+	uint32_t count;
+	/* Of the transport's messages: a bit for each that is lost. */
+	uint32_t lost;
+	bool full;
+} kept;
+
+static enum wire_verdict keep(void *argument, uint64_t number, const struct wire_packet *packet)
+{
+	(void)argument;
+	(void)number;
+	if (kept.count < MOST_KEPT) {
+		kept.packet[kept.count] = *packet;
+		kept.time_ns[kept.count++] = clock_now_ns();
+	}
+	return kept.lost & 1u << packet_opcodes[packet->opcode].message ? WIRE_DROP : WIRE_PASS;
+}
+
+static bool is_full(void *argument)
+{
+	(void)argument;
+	return kept.full;
+}
+
+static void start(const struct ibv_qp_attr *options)
+{
+	static const struct wire_manner manner = {.most = PIECE, .window = WINDOW, .busy = is_full};
+
+	memset(&kept, 0, sizeof(kept));
+	/* A connection begins with the window of its link. */
+	wire_behave(&manner);
+	wire_connect(options, keep, NULL);
+	wire_behave(&manner);
+}
+
+static void make_room(void)
+{
+	struct run run;
+
+	kept.full = false;
+	epoch_enter();
+	run_begin(&run);
+	link_resume(&link_common_queue, UINT32_MAX, &run);
+	run_finish(&run);
+	epoch_leave();
+}
+
+static uint32_t kept_of(uint8_t message)
+{
+	uint32_t count = 0;
+
+	assert_true(kept.count < MOST_KEPT);
+	for (uint32_t i = 0; i < kept.count; i++)
+		count += packet_opcodes[kept.packet[i].opcode].message == message;
+	return count;
+}
+
+/* ---- receivers -------------------------------------------------------------------------------------------------- */
+
+/* Table 45, in milliseconds, as Wireshark's InfiniBand decoder prints it. */
+static void each_rnr_timer(void **state)
+{
+	static const double milliseconds[32] = {
+		655.36, 0.01,  0.02,  0.03,  0.04,  0.06,   0.08,   0.12,   0.16,   0.24,   0.32,
+		0.48,   0.64,  0.96,  1.28,  1.92,  2.56,   3.84,   5.12,   7.68,   10.24,  15.36,
+		20.48,  30.72, 40.96, 61.44, 81.92, 122.88, 163.84, 245.76, 327.68, 491.52,
+	};
+
+	(void)state;
+	for (uint8_t code = 0; code < 32; code++) {
+		struct ibv_qp_attr options = wire_options();
+
+		options.min_rnr_timer = code;
+		options.timeout = 31;
+		start(&options);
+		put_request(&client, MLX5_OPCODE_SEND, HERE, 0, 300, 0, 0);
+		ring(&client);
+		for (int times = 0; times < 3; times++) {
+			uint32_t before = kept.count;
+
+			wire_deliver_all();
+			/* The refusal; and then, when its time has passed, and not before, all of the message. */
+			assert_int_equal(kept.packet[kept.count - 1].syndrome, AETH_RNR_NAK | code);
+			before = kept.count;
+			wire_clock_pass((uint64_t)(milliseconds[code] * 1e6 + 0.5) - 1);
+			assert_int_equal(kept.count, before);
+			wire_clock_pass(1);
+			assert_int_equal(kept.count, before + 2);
+			assert_int_equal(kept.packet[before].psn, SQ_START_PSN);
+		}
+		post_receive(&device, &server, THERE, 300);
+		wire_settle();
+		expect_cqe(&client_cq, 0, 0);
+		expect_receive(0, 300);
+		assert_memory_equal(device.memory + THERE, device.memory + HERE, 300);
+		expect_no_more();
+	}
+}
+
+/* rnr_retry 7 has no end, also on a link that delivers later. */
+static void endless_patience(void **state)
+{
+	struct ibv_qp_attr options = wire_options();
+
+	(void)state;
+	options.retry_cnt = 0;
+	start(&options);
+	put_request(&client, MLX5_OPCODE_RDMA_WRITE_IMM, HERE, THERE, 3 * 256, 0, 0);
+	ring(&client);
+	for (int times = 0; times < 1000; times++) {
+		kept.count = 0;
+		wire_deliver_all();
+		expect_no_more();
+		assert_true(wire_clock_next());
+	}
+	post_receive(&device, &server, THERE + 4096, 8);
+	wire_settle();
+	expect_cqe(&client_cq, 0, 0);
+	expect_receive(0, 3 * 256);
+	expect_no_more();
+}
+
+/* ---- acknowledgements ------------------------------------------------------------------------------------------- */
+
+/* 9.7.5.1.2: what arrives together is acknowledged once. */
+static void one_for_many(void **state)
+{
+	struct ibv_qp_attr options = wire_options();
+	struct wire_packet *packets[16];
+	uint32_t count = 0;
+
+	(void)state;
+	start(&options);
+	put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 10 * 256 + 1, 0, 0);
+	ring(&client);
+	while ((packets[count] = wire_take()))
+		count++;
+	assert_int_equal(count, 11);
+	wire_receive_run((const struct wire_packet *const *)packets, count);
+	assert_int_equal(kept_of(MESSAGE_ACKNOWLEDGE), 1);
+	assert_int_equal(kept.packet[11].psn, psn_add(SQ_START_PSN, 10));
+	wire_settle();
+	expect_cqe(&client_cq, 0, 0);
+	assert_memory_equal(device.memory + THERE, device.memory + HERE, 10 * 256 + 1);
+	while (count--)
+		free(packets[count]);
+	expect_no_more();
+}
+
+/* All acknowledgements but the last of several requests are lost: that one does. */
+static void the_last_one_tells_all(void **state)
+{
+	struct ibv_qp_attr options = wire_options();
+
+	(void)state;
+	start(&options);
+	for (uint32_t i = 0; i < 5; i++)
+		put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE + 1024 * i, 100, 0, 0);
+	ring(&client);
+	kept.lost = 1u << MESSAGE_ACKNOWLEDGE;
+	for (int i = 0; i < 4; i++)
+		assert_true(wire_deliver());
+	kept.lost = 0;
+	wire_deliver_all();
+	for (uint16_t i = 0; i < 5; i++)
+		expect_cqe(&client_cq, i, 0);
+	assert_int_equal(kept_of(MESSAGE_WRITE), 5);
+	expect_no_more();
+}
+
+/* 9.7.6.1.3: when nothing comes, once more (retry_cnt + 1 times in all) each time-out, then the end; in its time. */
+static void exhaustion(void **state)
+{
+	(void)state;
+	for (uint8_t retries = 0; retries <= 7; retries++) {
+		for (uint8_t timeout = 8; timeout <= 20; timeout += 6) {
+			struct ibv_qp_attr options = wire_options();
+			uint64_t unit = UINT64_C(4096) << timeout, begin = clock_now_ns(), left;
+
+			options.retry_cnt = retries;
+			options.timeout = timeout;
+			start(&options);
+			kept.lost = ~0u;
+			/* More than the window. */
+			put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 2 * WINDOW, 0, 0);
+			ring(&client);
+			assert_true(kept.count <= WINDOW / 256);
+			while ((left = wire_clock_left()) != UINT64_MAX) {
+				kept.count = 0;
+				wire_clock_next();
+			}
+			expect_cqe(&client_cq, 0, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
+			assert_int_equal(hca_qp_state(client.qp), IBV_QPS_ERR);
+			/* C9-142: a time-out takes one to four times what the attribute says. */
+			assert_in_range(clock_now_ns() - begin, (retries + 1) * unit, 4 * (retries + 1) * unit);
+		}
+	}
+}
+
+/* ---- repetitions ------------------------------------------------------------------------------------------------ */
+
+/* 9.7.5.1.5: as many atomics as may be outstanding, each repeated in any order: carried out once, answered alike. */
+static void atomics_once(void **state)
+{
+	enum { DEPTH = 16 };
+	struct ibv_qp_attr options = wire_options();
+	uint64_t before, after, answered[DEPTH];
+	uint32_t count;
+
+	(void)state;
+	options.max_rd_atomic = options.max_dest_rd_atomic = DEPTH;
+	start(&options);
+	memcpy(&before, device.memory + THERE, 8);
+	for (uint32_t i = 0; i < DEPTH; i++)
+		put_request(&client, MLX5_OPCODE_ATOMIC_FA, HERE + 8 * i, THERE, 8, 0, 0);
+	ring(&client);
+	wire_deliver_all();
+	count = kept.count;
+	assert_int_equal(kept_of(MESSAGE_FETCH_ADD), DEPTH);
+	for (uint32_t i = 0; i < DEPTH; i++) {
+		expect_cqe(&client_cq, (uint16_t)i, 0);
+		memcpy(&answered[i], device.memory + HERE + 8 * i, 8);
+		assert_true(answered[i] == before + i * UINT64_C(0x0102030405060708));
+	}
+	for (uint32_t i = count; i--;) {
+		const struct wire_packet packet = kept.packet[i];
+		uint32_t place = (uint32_t)psn_distance(packet.psn, SQ_START_PSN);
+		struct wire_packet *answer;
+
+		if (packet_opcodes[packet.opcode].message != MESSAGE_FETCH_ADD)
+			continue;
+		wire_receive(&packet);
+		answer = wire_take();
+		assert_non_null(answer);
+		assert_int_equal(packet_opcodes[answer->opcode].message, MESSAGE_ATOMIC_ACKNOWLEDGE);
+		assert_int_equal(answer->psn, packet.psn);
+		assert_true(answer->original == answered[place]);
+		free(answer);
+	}
+	memcpy(&after, device.memory + THERE, 8);
+	assert_true(after == before + DEPTH * UINT64_C(0x0102030405060708));
+	expect_no_more();
+}
+
+/* ---- earlier connections ---------------------------------------------------------------------------------------- */
+
+static void connect_at(const struct ibv_qp_attr *options, uint32_t psn)
+{
+	struct raw_qp *ends[] = {&client, &server};
+
+	start(options);
+	for (int e = 0; e < 2; e++) {
+		ends[e]->qp->requester.psn = ends[e]->qp->requester.newest = psn;
+		ends[e]->qp->requester.acknowledged = psn_add(psn, PSN_MASK);
+		ends[e]->qp->responder.expected_psn = psn;
+	}
+}
+
+/* Packets of a connection that was reset, old or ahead for the one after it: neither changes anything. */
+static void stale_packets(void **state)
+{
+	static const uint32_t distances[] = {1000, 1u << 20, PSN_MASK + 1 - 1000, PSN_MASK + 1 - (1u << 20)};
+	static uint8_t before[sizeof(device.memory)];
+	static struct wire_packet stale[MOST_KEPT];
+	struct ibv_qp_attr options = wire_options();
+
+	(void)state;
+	for (size_t d = 0; d < sizeof(distances) / sizeof(distances[0]); d++) {
+		uint32_t count;
+
+		start(&options);
+		for (int r = 0; r < 4; r++)
+			post_receive(&device, &server, THERE + 4096, 2048);
+		put_request(&client, MLX5_OPCODE_SEND, HERE, 0, 600, 0, 0);
+		put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 600, 0, 0);
+		put_request(&client, MLX5_OPCODE_RDMA_READ, HERE + 4096, THERE, 600, 0, 0);
+		put_request(&client, MLX5_OPCODE_ATOMIC_FA, HERE + 8192, THERE, 8, 0, 0);
+		ring(&client);
+		wire_settle();
+		count = kept.count;
+		memcpy(stale, kept.packet, sizeof(stale));
+		connect_at(&options, psn_add(SQ_START_PSN, distances[d]));
+		for (int r = 0; r < 4; r++)
+			post_receive(&device, &server, THERE + 4096, 2048);
+		put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE + 8192, 600, 0, 0);
+		put_request(&client, MLX5_OPCODE_RDMA_READ, HERE + 4096, THERE + 8192, 600, 0, 0);
+		memcpy(before, device.memory, sizeof(before));
+		memcpy(before + THERE + 8192, device.memory + HERE, 600);
+		memcpy(before + HERE + 4096, device.memory + HERE, 600);
+		ring(&client);
+		for (uint32_t i = 0; i < count; i++) {
+			wire_receive(&stale[i]);
+			if (i % 3 == 0)
+				wire_deliver();
+		}
+		wire_settle();
+		expect_cqe(&client_cq, 0, 0);
+		expect_cqe(&client_cq, 1, 0);
+		expect_no_more();
+		assert_memory_equal(device.memory, before, sizeof(before));
+	}
+}
+
+/* ---- draining --------------------------------------------------------------------------------------------------- */
+
+static bool takes_event(int type)
+{
+	int got;
+	void *object;
+	bool found = false;
+
+	while (!event_queue_take(&device.async, &got, &object))
+		found |= got == type;
+	return found;
+}
+
+/* ibv_modify_qp(3), SQD: what was started ends, repetitions included; what was not, waits; then the event. */
+static void drained_when_acknowledged(void **state)
+{
+	struct ibv_qp_attr options = wire_options(), drain = {.en_sqd_async_notify = 1}, resume = {0};
+
+	(void)state;
+	assert_int_equal(fcntl(device.async.fd, F_SETFL, O_NONBLOCK), 0);
+	start(&options);
+	takes_event(IBV_EVENT_SQ_DRAINED);
+	/* More than the window: a part of it has not been sent when the draining begins. */
+	put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 2 * WINDOW, 0, 0);
+	ring(&client);
+	kept.lost = 1u << MESSAGE_ACKNOWLEDGE;
+	wire_deliver_all();
+	wire_modify(&client, IBV_QPS_SQD, drain, IBV_QP_EN_SQD_ASYNC_NOTIFY);
+	put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE + 2 * WINDOW, 100, 0, 0);
+	ring(&client);
+	kept.count = 0;
+	assert_true(wire_clock_next());
+	assert_true(kept.count > 0);
+	assert_false(takes_event(IBV_EVENT_SQ_DRAINED));
+	kept.lost = 0;
+	wire_settle();
+	expect_cqe(&client_cq, 0, 0);
+	assert_null(raw_cq_poll(&client_cq));
+	assert_true(takes_event(IBV_EVENT_SQ_DRAINED));
+	assert_memory_equal(device.memory + THERE, device.memory + HERE, 2 * WINDOW);
+	wire_modify(&client, IBV_QPS_RTS, resume, 0);
+	wire_settle();
+	expect_cqe(&client_cq, 1, 0);
+	expect_no_more();
+}
+
+/* ---- window and room -------------------------------------------------------------------------------------------- */
+
+/* Never more than a window is under way; with each acknowledgement more follows. */
+static void window(void **state)
+{
+	struct ibv_qp_attr options = wire_options();
+	uint32_t acknowledged = 0;
+
+	(void)state;
+	start(&options);
+	for (uint32_t i = 0; i < 3; i++)
+		put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 2 * WINDOW - 7 * i, 0, 0);
+	ring(&client);
+	assert_int_equal(kept.count, WINDOW / 256);
+	do {
+		uint32_t newest = 0;
+
+		for (uint32_t i = 0; i < kept.count; i++) {
+			uint32_t behind = (uint32_t)psn_distance(kept.packet[i].psn, SQ_START_PSN) + 1;
+
+			if (packet_opcodes[kept.packet[i].opcode].message == MESSAGE_WRITE && behind > newest)
+				newest = behind;
+			if (packet_opcodes[kept.packet[i].opcode].message == MESSAGE_ACKNOWLEDGE &&
+			    behind > acknowledged)
+				acknowledged = behind;
+		}
+		/* An acknowledgement that was sent may not have arrived. */
+		assert_true(newest <= acknowledged + WINDOW / 256);
+		kept.count = 0;
+	} while (wire_deliver());
+	for (uint16_t i = 0; i < 3; i++)
+		expect_cqe(&client_cq, i, 0);
+	expect_no_more();
+}
+
+/* A READ that is longer than the window is asked for in pieces, each when the one before has come. */
+static void long_read(void **state)
+{
+	struct ibv_qp_attr options = wire_options();
+	uint32_t length = 3 * WINDOW + 100, at = 0;
+
+	(void)state;
+	start(&options);
+	put_request(&client, MLX5_OPCODE_RDMA_READ, HERE, THERE, length, 0, 0);
+	ring(&client);
+	wire_settle();
+	expect_cqe(&client_cq, 0, 0);
+	assert_memory_equal(device.memory + HERE, device.memory + THERE, length);
+	for (uint32_t i = 0; i < kept.count; i++) {
+		const struct wire_packet *packet = &kept.packet[i];
+
+		if (packet_opcodes[packet->opcode].message != MESSAGE_READ_REQUEST)
+			continue;
+		assert_int_equal(packet->remote_address, (uintptr_t)device.memory + THERE + at);
+		assert_int_equal(packet->psn, psn_add(SQ_START_PSN, at / 256));
+		assert_true(packet->dma_length && packet->dma_length <= WINDOW);
+		at += packet->dma_length;
+	}
+	assert_int_equal(at, length);
+	expect_no_more();
+}
+
+/* Without room nothing is lost: all goes on when there is some, requests as well as answers. */
+static void no_room(void **state)
+{
+	struct ibv_qp_attr options = wire_options();
+
+	(void)state;
+	start(&options);
+	kept.full = true;
+	put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 1000, 0, 0);
+	put_request(&client, MLX5_OPCODE_RDMA_READ, HERE + 4096, THERE + 4096, 1000, 0, 0);
+	ring(&client);
+	assert_int_equal(kept.count, 0);
+	assert_true(link_has_waiters(&link_common_queue));
+	make_room();
+	assert_int_equal(kept_of(MESSAGE_WRITE), 4);
+	assert_int_equal(kept_of(MESSAGE_READ_REQUEST), 1);
+	kept.full = true;
+	wire_deliver_all();
+	assert_int_equal(kept.count, 5);
+	make_room();
+	wire_deliver_all();
+	expect_cqe(&client_cq, 0, 0);
+	expect_cqe(&client_cq, 1, 0);
+	assert_memory_equal(device.memory + THERE, device.memory + HERE, 1000);
+	assert_memory_equal(device.memory + HERE + 4096, device.memory + THERE + 4096, 1000);
+	assert_false(link_has_waiters(&link_common_queue));
+	expect_no_more();
+}
+
+/* A QP that waits for room may be reset, or go. */
+static void gone_while_waiting(void **state)
+{
+	struct ibv_qp_attr options = wire_options();
+
+	(void)state;
+	for (int destroyed = 0; destroyed < 2; destroyed++) {
+		start(&options);
+		kept.full = true;
+		put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 1000, 0, 0);
+		ring(&client);
+		assert_true(link_has_waiters(&link_common_queue));
+		if (destroyed) {
+			raw_qp_destroy(&client);
+			assert_false(link_has_waiters(&link_common_queue));
+			raw_qp_make(&device, &client, IBV_QPT_RC, &client_cq, BLOCKS);
+		} else {
+			wire_modify(&client, IBV_QPS_RESET, (struct ibv_qp_attr){0}, 0);
+		}
+		make_room();
+		assert_int_equal(kept.count, 0);
+		assert_int_equal(wire_clock_left(), UINT64_MAX);
+	}
+}
+
+static void *destroy_server(void *argument)
+{
+	(void)argument;
+	raw_qp_destroy(&server);
+	return NULL;
+}
+
+/*
+ * A thread has found room for a QP that owes the response of a READ, and has yet to send it, when another thread destroys the
+ * QP; then there is no room after all. The QP must not wait again, since nobody would take it out any more.
+ */
+static void destroyed_while_it_goes_on(void **state)
+{
+	struct ibv_qp_attr options = wire_options();
+	uint32_t number;
+	pthread_t thread;
+	struct run run;
+
+	(void)state;
+	start(&options);
+	number = server.qp->number;
+	put_request(&client, MLX5_OPCODE_RDMA_READ, HERE, THERE, 1000, 0, 0);
+	ring(&client);
+	kept.full = true;
+	wire_deliver_all();
+	assert_true(link_has_waiters(&link_common_queue));
+	epoch_enter();
+	run_begin(&run);
+	link_resume(&link_common_queue, UINT32_MAX, &run);
+	assert_int_equal(pthread_create(&thread, NULL, destroy_server, NULL), 0);
+	/* Until it waits for this thread's section to end, which is the last that it does but for freeing. */
+	while (qp_find(number))
+		sched_yield();
+	usleep(10000);
+	run_finish(&run);
+	epoch_leave();
+	pthread_join(thread, NULL);
+	assert_false(link_has_waiters(&link_common_queue));
+	make_room();
+	raw_qp_make(&device, &server, IBV_QPT_RC, &server_cq, BLOCKS);
+}
+
+/* In ERR nothing is sent any more, whoever waits for room. */
+static void flushed_while_waiting(void **state)
+{
+	struct ibv_qp_attr options = wire_options();
+
+	(void)state;
+	start(&options);
+	kept.full = true;
+	put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 1000, 0, 0);
+	ring(&client);
+	wire_modify(&client, IBV_QPS_ERR, (struct ibv_qp_attr){0}, 0);
+	expect_cqe(&client_cq, 0, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
+	make_room();
+	assert_int_equal(kept.count, 0);
+	assert_false(link_has_waiters(&link_common_queue));
+}
+
+int main(void)
+{
+#define CASE(function) cmocka_unit_test_setup_teardown(function, wire_open, wire_close)
+	const struct CMUnitTest tests[] = {
+		CASE(each_rnr_timer),
+		CASE(endless_patience),
+		CASE(one_for_many),
+		CASE(the_last_one_tells_all),
+		CASE(exhaustion),
+		CASE(atomics_once),
+		CASE(stale_packets),
+		CASE(drained_when_acknowledged),
+		CASE(window),
+		CASE(long_read),
+		CASE(no_room),
+		CASE(gone_while_waiting),
+		CASE(destroyed_while_it_goes_on),
+		CASE(flushed_while_waiting),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

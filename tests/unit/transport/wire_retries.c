@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * When a requester tries again, how often, and what it asks for then: acknowledgement timeout, RNR, rests of READs, limits
+ * of what may be under way (ibv_modify_qp(3); IBTA 9.7.5 and 9.7.6).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "format/opcode.h"
+#include "../support/wire_fixture.h"
+
+enum { HERE = 0, THERE = HALF, NOTES = 1000 };
+
+/* All that was sent: a filter that keeps notes, and loses what it is told to. */
+struct notes {
+	struct {
+		uint8_t opcode, syndrome;
+		uint32_t psn, dma_length;
+		uint64_t remote_address, time_ns;
+	} packet[NOTES];
+	uint64_t count;
+	bool (*loses)(const struct wire_packet *packet, uint64_t number);
+};
+
+static struct notes notes;
+
+static enum wire_verdict note(void *argument, uint64_t number, const struct wire_packet *packet)
+{
+	struct notes *all = argument;
+
+	all->count = number;
+	if (number > NOTES)
+		return WIRE_DROP; /* somebody runs in circles */
+	all->packet[number - 1].opcode = packet->opcode;
+	all->packet[number - 1].syndrome = packet->syndrome;
+	all->packet[number - 1].psn = packet->psn;
+	all->packet[number - 1].dma_length = packet->dma_length;
+	all->packet[number - 1].remote_address = packet->remote_address;
+	all->packet[number - 1].time_ns = clock_now_ns();
+	return all->loses && all->loses(packet, number) ? WIRE_DROP : WIRE_PASS;
+}
+
+static void start(const struct ibv_qp_attr *options, bool (*loses)(const struct wire_packet *packet, uint64_t number))
+{
+	notes = (struct notes){.loses = loses};
+	wire_connect(options, note, &notes);
+}
+
+static uint64_t count_of(uint8_t message)
+{
+	uint64_t count = 0;
+
+	assert_true(notes.count <= NOTES);
+	for (uint64_t i = 0; i < notes.count; i++)
+		count += packet_opcodes[notes.packet[i].opcode].message == message;
+	return count;
+}
+
+static bool loses_all(const struct wire_packet *packet, uint64_t number)
+{
+	(void)packet;
+	(void)number;
+	return true;
+}
+
+/* ---- acknowledgement timeout ----------------------------------------------------------------------------------- */
+
+/*
+ * ibv_modify_qp(3), timeout: 4.096 us * 2^timeout; retry_cnt: how often again before the connection is given up. IBTA 9.7.6.1.3
+ * lets the timer run up to four times as long, which the third and later ones do.
+ */
+static void nobody_answers(void **state)
+{
+	(void)state;
+	for (uint8_t retries = 0; retries <= 7; retries++) {
+		for (uint8_t timeout = 1; timeout <= 31; timeout += 5) {
+			struct ibv_qp_attr options = wire_options();
+
+			options.timeout = timeout;
+			options.retry_cnt = retries;
+			start(&options, loses_all);
+			put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 8, 0, 0);
+			put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 8, 0, 0);
+			ring(&client);
+			wire_settle();
+			expect_cqe(&client_cq, 0, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
+			expect_cqe(&client_cq, 1, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
+			assert_int_equal(hca_qp_state(client.qp), IBV_QPS_ERR);
+			/* Both, each time. */
+			assert_int_equal(notes.count, 2 * (retries + 1));
+			for (uint64_t i = 2; i < notes.count; i += 2)
+				assert_int_equal(notes.packet[i].time_ns - notes.packet[i - 2].time_ns,
+						 UINT64_C(4096) << timeout
+								<< (i < 4   ? 0
+								    : i < 6 ? 1
+									    : 2));
+		}
+	}
+}
+
+/* timeout 0: there is none. */
+static void endless_patience(void **state)
+{
+	struct ibv_qp_attr options = wire_options();
+
+	(void)state;
+	options.timeout = 0;
+	start(&options, loses_all);
+	put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 8, 0, 0);
+	ring(&client);
+	wire_settle();
+	assert_int_equal(wire_clock_left(), UINT64_MAX);
+	assert_int_equal(notes.count, 1);
+	expect_no_more();
+}
+
+static bool loses_first_three(const struct wire_packet *packet, uint64_t number)
+{
+	(void)packet;
+	return number <= 3;
+}
+
+/* What was used up comes back with the next answer. */
+static void retries_begin_anew(void **state)
+{
+	struct ibv_qp_attr options = wire_options();
+
+	(void)state;
+	options.retry_cnt = 3;
+	start(&options, loses_first_three);
+	for (uint16_t i = 0; i < 5; i++) {
+		notes.count = 0;
+		wire_detach(device.hca);
+		wire_attach(device.hca, note, &notes); /* counts from 1 again */
+		put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 8, 0, 0);
+		ring(&client);
+		wire_settle();
+		expect_cqe(&client_cq, i, 0);
+		assert_int_equal(notes.count, 3 + 1 + 1);
+	}
+	expect_no_more();
+}
+
+/* Each time the rest of the message is sent, its first packet arrives. */
+static bool loses_all_but_one_more(const struct wire_packet *packet, uint64_t number)
+{
+	static int32_t last;
+	int32_t place = psn_distance(packet->psn, SQ_START_PSN);
+	bool begins_anew = number == 1 || place <= last;
+
+	if (packet_opcodes[packet->opcode].message != MESSAGE_WRITE)
+		return false;
+	last = place;
+	return !begins_anew;
+}
+
+/* IBTA 9.7.6.1.3: each packet that arrives for the first time is progress, though its message is not complete. */
+static void long_message_in_bad_weather(void **state)
+{
+	struct ibv_qp_attr options = wire_options();
+
+	(void)state;
+	/* That a packet arrived is known when its repetition has been answered. */
+	options.retry_cnt = 2;
+	start(&options, loses_all_but_one_more);
+	put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 20 * 256, 0, 0);
+	ring(&client);
+	wire_settle();
+	expect_cqe(&client_cq, 0, 0);
+	assert_memory_equal(device.memory + THERE, device.memory + HERE, 20 * 256);
+	expect_no_more();
+}
+
+/* ---- receiver not ready ---------------------------------------------------------------------------------------- */
+
+/* ibv_modify_qp(3), rnr_retry: so many times again, after min_rnr_timer of the other side each. */
+static void never_ready(void **state)
+{
+	(void)state;
+	for (uint8_t retries = 0; retries < 7; retries++) {
+		for (uint8_t code = 0; code < 32; code += 3) {
+			struct ibv_qp_attr options = wire_options();
+
+			options.rnr_retry = retries;
+			options.min_rnr_timer = code;
+			options.timeout = 20; /* does not matter */
+			start(&options, NULL);
+			put_request(&client, MLX5_OPCODE_SEND, HERE, 0, 8, 0, 0);
+			ring(&client);
+			wire_settle();
+			expect_cqe(&client_cq, 0, MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR);
+			assert_int_equal(hca_qp_state(client.qp), IBV_QPS_ERR);
+			/* The other side has done nothing wrong. */
+			assert_int_equal(hca_qp_state(server.qp), IBV_QPS_RTS);
+			assert_int_equal(notes.count, 2 * (retries + 1));
+			for (uint64_t i = 1; i < notes.count; i += 2) {
+				assert_int_equal(notes.packet[i].syndrome, AETH_RNR_NAK | code);
+				assert_int_equal(notes.packet[i].psn, notes.packet[0].psn);
+			}
+			for (uint64_t i = 2; i < notes.count; i += 2)
+				assert_int_equal(notes.packet[i].time_ns - notes.packet[i - 1].time_ns,
+						 rnr_timer_ns(code));
+		}
+	}
+}
+
+/* rnr_retry 7: without end. A receive lets the sender go on; its ordinary retries are untouched. */
+static void ready_at_last(void **state)
+{
+	static const uint8_t opcodes[] = {MLX5_OPCODE_SEND, MLX5_OPCODE_RDMA_WRITE_IMM};
+	static const uint32_t lengths[] = {8, 5 * 256};
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct ibv_qp_attr options = wire_options();
+		uint32_t length = lengths[i / 2];
+
+		options.retry_cnt = 1;
+		start(&options, NULL);
+		put_request(&client, opcodes[i % 2], HERE, THERE + 4096, length, 0, 0);
+		put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE + 8192, 8, 0, 0);
+		ring(&client);
+		/* Many more times than any counter counts. */
+		for (int times = 0; times < 20; times++) {
+			wire_deliver_all();
+			expect_no_more();
+			assert_true(wire_clock_next());
+		}
+		post_receive(&device, &server, THERE, 2048);
+		wire_settle();
+		expect_cqe(&client_cq, 0, 0);
+		expect_cqe(&client_cq, 1, 0);
+		expect_receive(0, length);
+		assert_memory_equal(device.memory + THERE + (i % 2 ? 4096 : 0), device.memory + HERE, length);
+		assert_memory_equal(device.memory + THERE + 8192, device.memory + HERE, 8);
+		expect_no_more();
+	}
+}
+
+/* Each message that gets through has all its RNR retries. */
+static void rnr_retries_begin_anew(void **state)
+{
+	struct ibv_qp_attr options = wire_options();
+
+	(void)state;
+	options.rnr_retry = 2;
+	start(&options, NULL);
+	for (uint16_t i = 0; i < 5; i++) {
+		put_request(&client, MLX5_OPCODE_SEND, HERE, 0, 8, 0, 0);
+		ring(&client);
+		wire_deliver_all();
+		assert_true(wire_clock_next());
+		wire_deliver_all();
+		expect_no_more();
+		post_receive(&device, &server, THERE, 8);
+		wire_settle();
+		expect_cqe(&client_cq, i, 0);
+		expect_receive(i, 8);
+	}
+	assert_int_equal(count_of(MESSAGE_SEND), 5 * 3);
+	expect_no_more();
+}
+
+static bool loses_second_answer(const struct wire_packet *packet, uint64_t number)
+{
+	return number == 4 && packet_opcodes[packet->opcode].message == MESSAGE_ACKNOWLEDGE;
+}
+
+/* An RNR NAK is lost: the timeout takes its place, and counts as such. */
+static void lost_rnr_nak(void **state)
+{
+	struct ibv_qp_attr options = wire_options();
+
+	(void)state;
+	options.rnr_retry = 2;
+	options.retry_cnt = 1;
+	start(&options, loses_second_answer);
+	put_request(&client, MLX5_OPCODE_SEND, HERE, 0, 8, 0, 0);
+	ring(&client);
+	wire_settle();
+	expect_cqe(&client_cq, 0, MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR);
+	/* Three that count, and the lost one. */
+	assert_int_equal(count_of(MESSAGE_SEND), 4);
+}
+
+/* ---- READ ------------------------------------------------------------------------------------------------------ */
+
+static uint64_t lost_response;
+
+static bool loses_that_response(const struct wire_packet *packet, uint64_t number)
+{
+	(void)packet;
+	return number == 1 + lost_response;
+}
+
+/* What has arrived is not asked for again (rule 5 of the design: a retransmission starts anywhere). */
+static void rest_of_a_read(void **state)
+{
+	const uint32_t length = 5 * 256 - 100;
+
+	(void)state;
+	for (lost_response = 1; lost_response <= 5; lost_response++) {
+		struct ibv_qp_attr options = wire_options();
+		uint64_t again = 1 + 5; /* request, five responses, request */
+		uint32_t arrived = (uint32_t)(lost_response - 1) * 256;
+
+		start(&options, loses_that_response);
+		put_request(&client, MLX5_OPCODE_RDMA_READ, HERE, THERE, length, 0, 0);
+		ring(&client);
+		wire_settle();
+		expect_cqe(&client_cq, 0, 0);
+		assert_memory_equal(device.memory + HERE, device.memory + THERE, length);
+		assert_int_equal(count_of(MESSAGE_READ_REQUEST), 2);
+		assert_int_equal(packet_opcodes[notes.packet[again].opcode].message, MESSAGE_READ_REQUEST);
+		assert_int_equal(notes.packet[again].psn, psn_add(SQ_START_PSN, (uint32_t)lost_response - 1));
+		assert_int_equal(notes.packet[again].dma_length, length - arrived);
+		assert_int_equal(notes.packet[again].remote_address, (uintptr_t)device.memory + THERE + arrived);
+		assert_int_equal(notes.count, again + 1 + (5 - (lost_response - 1)));
+		expect_no_more();
+	}
+}
+
+/* Each time it is asked for, one packet more of the response arrives. */
+static bool loses_all_but_one_response(const struct wire_packet *packet, uint64_t number)
+{
+	static uint64_t responses;
+
+	(void)number;
+	if (packet_opcodes[packet->opcode].message != MESSAGE_READ_RESPONSE) {
+		responses = 0;
+		return false;
+	}
+	return responses++ > 0;
+}
+
+/* A long READ gets on, a packet with each attempt: none of them is the last one that it has. */
+static void long_read_in_bad_weather(void **state)
+{
+	struct ibv_qp_attr options = wire_options();
+
+	(void)state;
+	options.retry_cnt = 1;
+	start(&options, loses_all_but_one_response);
+	put_request(&client, MLX5_OPCODE_RDMA_READ, HERE, THERE, 16 * 256, 0, 0);
+	ring(&client);
+	wire_settle();
+	expect_cqe(&client_cq, 0, 0);
+	assert_memory_equal(device.memory + HERE, device.memory + THERE, 16 * 256);
+	expect_no_more();
+}
+
+/* ibv_modify_qp(3), max_rd_atomic: no more READs and atomics are under way; other requests go on. */
+static void reads_under_way(void **state)
+{
+	(void)state;
+	for (uint8_t most = 1; most <= 5; most++) {
+		struct ibv_qp_attr options = wire_options();
+		uint64_t answered = 0;
+
+		options.max_rd_atomic = options.max_dest_rd_atomic = most;
+		start(&options, NULL);
+		for (int i = 0; i < 8; i++)
+			put_request(&client, i % 2 ? MLX5_OPCODE_RDMA_READ : MLX5_OPCODE_ATOMIC_FA,
+				    HERE + 8u * (uint32_t)i, THERE, 8, 0, 0);
+		ring(&client);
+		/* Each answer lets one more out. */
+		do {
+			uint64_t asked = count_of(MESSAGE_READ_REQUEST) + count_of(MESSAGE_FETCH_ADD);
+
+			answered = count_of(MESSAGE_READ_RESPONSE) + count_of(MESSAGE_ATOMIC_ACKNOWLEDGE);
+			assert_true(asked - answered <= most);
+			if (!answered)
+				assert_int_equal(asked, most);
+		} while (wire_deliver());
+		assert_int_equal(answered, 8);
+		for (uint16_t i = 0; i < 8; i++)
+			expect_cqe(&client_cq, i, 0);
+		expect_no_more();
+	}
+}
+
+/* mlx5-formats 1.3: a fence lets nothing out before the answers of READs and atomics; a small one does not ask for that. */
+static void fences(void **state)
+{
+	static const struct {
+		uint8_t fence;
+		bool waits;
+	} modes[] = {{0x00, false}, {0x20, false}, {0x40, true}, {0x60, true}, {0x80, true}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+		struct ibv_qp_attr options = wire_options();
+
+		start(&options, NULL);
+		put_request(&client, MLX5_OPCODE_RDMA_READ, HERE, THERE, 600, 0, 0);
+		put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE + 4096, 600, 0, modes[i].fence);
+		ring(&client);
+		assert_int_equal(count_of(MESSAGE_WRITE), modes[i].waits ? 0 : 3);
+		wire_settle();
+		expect_cqe(&client_cq, 0, 0);
+		expect_cqe(&client_cq, 1, 0);
+		/* The WRITE sends what the READ brought. */
+		if (modes[i].waits)
+			assert_memory_equal(device.memory + THERE + 4096, device.memory + THERE, 600);
+	}
+}
+
+/* ---- late packets ---------------------------------------------------------------------------------------------- */
+
+static struct wire_packet kept[16];
+static uint64_t kept_count;
+
+static enum wire_verdict keep(void *argument, uint64_t number, const struct wire_packet *packet)
+{
+	(void)argument;
+	(void)number;
+	if (kept_count < 16)
+		kept[kept_count++] = *packet;
+	return WIRE_PASS;
+}
+
+/* Whatever comes long after its time changes nothing: requests are answered again, answers are ignored. */
+static void late_packets(void **state)
+{
+	static const uint8_t opcodes[] = {MLX5_OPCODE_SEND_IMM, MLX5_OPCODE_RDMA_WRITE, MLX5_OPCODE_RDMA_READ,
+					  MLX5_OPCODE_ATOMIC_FA, MLX5_OPCODE_RDMA_WRITE_IMM};
+	static uint8_t before[sizeof(device.memory)];
+	struct ibv_qp_attr options = wire_options();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(opcodes) / sizeof(opcodes[0]); i++) {
+		kept_count = 0;
+		wire_connect(&options, keep, NULL);
+		for (int r = 0; r < 4; r++)
+			post_receive(&device, &server, THERE + 4096, 2048);
+		put_request(&client, opcodes[i], HERE, THERE, opcodes[i] == MLX5_OPCODE_ATOMIC_FA ? 8 : 600, 0, 0);
+		/* The one behind it has been acknowledged, too. */
+		put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE + 8192, 8, 0, 0);
+		ring(&client);
+		wire_settle();
+		while (raw_cq_poll(&client_cq) || raw_cq_poll(&server_cq))
+			;
+		/* What a READ brings is what is there now. */
+		memcpy(before, device.memory, sizeof(before));
+		for (uint64_t k = 0; k < kept_count; k++) {
+			wire_receive(&kept[k]);
+			wire_settle();
+			expect_no_more();
+			assert_memory_equal(device.memory, before, sizeof(before));
+		}
+		/* The connection is as good as before. */
+		put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE + 10000, 300, 0, 0);
+		ring(&client);
+		wire_settle();
+		expect_cqe(&client_cq, 2, 0);
+		expect_no_more();
+	}
+}
+
+/* IBTA 9.7.5.1.2: what answers a packet that was not sent yet is a ghost of an earlier connection. */
+static void ghosts(void **state)
+{
+	static const uint8_t opcodes[] = {0x0d, 0x0f, 0x10, 0x11, 0x12}; /* READ responses, acknowledgements */
+	static const uint8_t syndromes[] = {AETH_ACK, AETH_RNR_NAK | 1, AETH_NAK | NAK_SEQUENCE,
+					    AETH_NAK | NAK_REMOTE_ACCESS};
+	struct ibv_qp_attr options = wire_options();
+
+	(void)state;
+	for (size_t o = 0; o < sizeof(opcodes); o++) {
+		for (size_t s = 0; s < sizeof(syndromes); s++) {
+			struct wire_packet ghost = {.opcode = opcodes[o],
+						    .syndrome = syndromes[s],
+						    .destination_qpn = client.qp->number,
+						    .length = opcodes[o] < 0x11 ? 256 : 0};
+
+			start(&options, loses_all);
+			put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 600, 0, 0);
+			put_request(&client, MLX5_OPCODE_RDMA_READ, HERE, THERE, 600, 0, 0);
+			ring(&client);
+			/* Six sequence numbers are in use. */
+			for (uint32_t ahead = 6; ahead < 1u << 23; ahead *= 2) {
+				ghost.psn = psn_add(SQ_START_PSN, ahead);
+				wire_receive(&ghost);
+			}
+			expect_no_more();
+			/* They changed nothing for the true answers either. */
+			notes.loses = NULL;
+			wire_settle();
+			expect_cqe(&client_cq, 0, 0);
+			expect_cqe(&client_cq, 1, 0);
+			expect_no_more();
+		}
+	}
+}
+
+int main(void)
+{
+#define CASE(function) cmocka_unit_test_setup_teardown(function, wire_open, wire_close)
+	const struct CMUnitTest tests[] = {
+		CASE(nobody_answers),
+		CASE(endless_patience),
+		CASE(retries_begin_anew),
+		CASE(never_ready),
+		CASE(long_message_in_bad_weather),
+		CASE(ready_at_last),
+		CASE(lost_rnr_nak),
+		CASE(rest_of_a_read),
+		CASE(long_read_in_bad_weather),
+		CASE(reads_under_way),
+		CASE(fences),
+		CASE(late_packets),
+		CASE(ghosts),
+		CASE(rnr_retries_begin_anew),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A new ring reads as invalid everywhere (mlx5-formats 3.1), at a price that does not grow with it. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/limits.h"
+#include "../support/cq_fixture.h"
+
+/* Bytes of this process that are memory of its own or of files: second figure of statm. */
+static size_t resident(void)
+{
+	unsigned long size, pages;
+	FILE *statm = fopen("/proc/self/statm", "r");
+
+	assert_non_null(statm);
+	assert_int_equal(fscanf(statm, "%lu %lu", &size, &pages), 2);
+	fclose(statm);
+	return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void every_entry_is_invalid(void **state)
+{
+	(void)state;
+	for (uint32_t size = 64; size <= 128; size += 64)
+		for (uint32_t count = 2; count <= 1 << 17; count *= 2) {
+			const uint8_t *ring = cq_ring_alloc(NULL, count, size);
+
+			assert_non_null(ring);
+			for (uint32_t i = 0; i < count; i++)
+				if (ring[(size_t)i * size + size - 1] != 0xf0)
+					fail_msg("entry %u of %u bytes", i, size);
+			cq_ring_free(NULL, (void *)ring, count, size);
+		}
+}
+
+/* Entries of a large ring are one another's copies until they are written. */
+static void entries_are_independent(void **state)
+{
+	uint32_t count = 1 << 17;
+	uint8_t *ring = cq_ring_alloc(NULL, count, 128);
+
+	(void)state;
+	assert_non_null(ring);
+	for (uint32_t i = 0; i < count; i += 977)
+		ring[(size_t)i * 128 + 127] = i % 251;
+	for (uint32_t i = 0; i < count; i++)
+		assert_int_equal(ring[(size_t)i * 128 + 127], i % 977 ? 0xf0 : i % 251);
+	cq_ring_free(NULL, ring, count, 128);
+}
+
+/* A descriptor of the file whose pages a large ring has, as another process gets it through /proc; -1: it may not. */
+static int open_file_of_ring(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512], path[128];
+	unsigned long start, end;
+	int fd = -1;
+
+	assert_non_null(maps);
+	while (fd < 0 && fgets(line, sizeof(line), maps)) {
+		if (!strstr(line, "/memfd:softhca-cq") || sscanf(line, "%lx-%lx", &start, &end) != 2)
+			continue;
+		snprintf(path, sizeof(path), "/proc/self/map_files/%lx-%lx", start, end);
+		fd = open(path, O_RDWR);
+		break;
+	}
+	fclose(maps);
+	return fd;
+}
+
+/* Nobody takes pages away, or changes them, that a program reads. */
+static void no_other_process_changes_a_ring(void **state)
+{
+	uint32_t count = 1 << 17;
+	uint8_t *ring = cq_ring_alloc(NULL, count, 128);
+	int fd = open_file_of_ring();
+
+	(void)state;
+	assert_non_null(ring);
+	if (fd < 0)
+		skip();
+	assert_int_equal(ftruncate(fd, 0), -1);
+	assert_int_equal(pwrite(fd, "", 1, 127), -1);
+	assert_int_equal(ring[127], 0xf0);
+	close(fd);
+	cq_ring_free(NULL, ring, count, 128);
+}
+
+static void the_largest_ring_is_cheap(void **state)
+{
+	uint32_t count = LIMIT_MAX_CQE + 1;
+	size_t before = resident();
+	void *rings[8];
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		rings[i] = cq_ring_alloc(NULL, count, 128);
+		assert_non_null(rings[i]);
+	}
+	/* 4 GiB of rings; their templates count 1 MiB each at most. */
+	assert_true(resident() - before < (size_t)16 << 20);
+	for (int i = 0; i < 8; i++)
+		cq_ring_free(NULL, rings[i], count, 128);
+}
+
+static void *dirty_alloc(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment, uint64_t type)
+{
+	void *memory = aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+
+	(void)pd;
+	(void)pd_context;
+	(void)type;
+	memset(memory, 0xa5, size);
+	return memory;
+}
+
+static void dirty_free(struct ibv_pd *pd, void *pd_context, void *memory, uint64_t type)
+{
+	(void)pd;
+	(void)pd_context;
+	(void)type;
+	free(memory);
+}
+
+/* The device writes the fields that it has; what ibv_wc says of the others comes from here. */
+static void memory_of_the_program_is_cleared(void **state)
+{
+	struct user_pd pd = {.alloc = dirty_alloc, .free = dirty_free, .references = 1};
+
+	(void)state;
+	queue_lock_init(&pd.lock, LOCK_LEVEL_PD, false);
+	for (uint32_t size = 64; size <= 128; size += 64) {
+		uint8_t *ring = cq_ring_alloc(&pd, 4, size);
+
+		assert_non_null(ring);
+		for (uint32_t i = 0; i < 4 * size; i++)
+			assert_int_equal(ring[i], i % 64 == 63 ? 0xf0 : 0);
+		cq_ring_free(&pd, ring, 4, size);
+	}
+	queue_lock_destroy(&pd.lock);
+}
+
+static void sizes_round_up(void **state)
+{
+	(void)state;
+	assert_int_equal(queue_entries(0), 1);
+	assert_int_equal(queue_entries(1), 1);
+	assert_int_equal(queue_entries(2), 2);
+	assert_int_equal(queue_entries(3), 4);
+	assert_int_equal(queue_entries(4), 4);
+	assert_int_equal(queue_entries(5), 8);
+	assert_int_equal(queue_entries((1 << 22) - 1), 1 << 22);
+	assert_int_equal(queue_entries((1 << 22) + 1), 1 << 23);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_entry_is_invalid),           cmocka_unit_test(entries_are_independent),
+		cmocka_unit_test(no_other_process_changes_a_ring),  cmocka_unit_test(the_largest_ring_is_cheap),
+		cmocka_unit_test(memory_of_the_program_is_cleared), cmocka_unit_test(sizes_round_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
