@@ -23,7 +23,7 @@ enum {
 	MANY = 2500,    /* QPs of one process: more than two slots have */
 	PROCESSES = 6,  /* at the same time */
 	OF_EACH = 40,   /* QPs */
-	SLOT_BITS = 10, /* docs/architecture.md, Names on a host */
+	SLOT_BITS = 10, /* src/link/host/DESIGN.md */
 	RESTING = 512,  /* numbers that came back before the first of them is used again */
 	MULTICAST = 0xffffff,
 };

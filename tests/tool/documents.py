@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """
-The documents: links lead somewhere, and what they call softhca with is there.
+The documents: links resolve, files that they name exist, and they call softhca with commands and options that it has.
 
 documents.py COMMAND LIBRARIES SOURCE
 """
@@ -9,7 +9,7 @@ import os
 import re
 import unittest
 
-from documents_text import CODE, DOCUMENTS, SOURCE, read
+from documents_text import CODE, DOCUMENTS, NOTES, SOURCE, read
 from harness import main, softhca
 
 # At the beginning of a command, also by a path.
@@ -37,6 +37,24 @@ def broken_links(path, text):
         there = os.path.normpath(os.path.join(os.path.dirname(path), name)) if name else path
         if not os.path.exists(there) or (anchor and anchor not in anchors(text if there == path else read(there))):
             yield target
+
+
+def sources():
+    """The files of the source, each by all ends of its path: 'a/b/c.h', 'b/c.h' and 'c.h'."""
+    known = set()
+    for top in ('src', 'tests', 'scripts', 'include', 'examples', 'bench', 'fuzz', 'docs', 'man', 'debian'):
+        for directory, _, files in os.walk(os.path.join(SOURCE, top)):
+            for name in files:
+                parts = os.path.relpath(os.path.join(directory, name), SOURCE).split(os.sep)
+                known.update('/'.join(parts[first:]) for first in range(len(parts)))
+    return known
+
+
+def missing_files(text, known):
+    """Source files that the text names in code, `file.c`, but that do not exist."""
+    for name in re.findall(r'`([\w./-]+\.(?:c|h|def))`', CODE.sub('', text)):
+        if name not in known and not name.startswith('/'):
+            yield name
 
 
 def options(words, alone=('--lint', '--no-presence', '--shell')):
@@ -79,12 +97,22 @@ def vocabulary():
 
 class Documents(unittest.TestCase):
     def test_links(self):
-        self.assertEqual([(os.path.relpath(path, SOURCE), link) for path in DOCUMENTS for link in broken_links(path, read(path))], [])
+        self.assertEqual([(os.path.relpath(path, SOURCE), link) for path in DOCUMENTS + NOTES for link in broken_links(path, read(path))],
+                         [])
 
     def test_a_broken_link_is_found(self):
         text = '# A title: x\n[one](gone.md) [two](#no-such) [three](#a-title-x) `[four](gone)` [five](../README.md#nothing)\n'
         self.assertEqual(list(broken_links(os.path.join(SOURCE, 'docs/mkeys.md'), text)),
                          ['gone.md', '#no-such', '../README.md#nothing'])
+
+    def test_files(self):
+        known = sources()
+        pages = NOTES + [path for path in DOCUMENTS if os.path.basename(path) in ('architecture.md', 'adding.md', 'CONTRIBUTING.md')]
+        self.assertEqual([(os.path.relpath(path, SOURCE), name) for path in pages for name in missing_files(read(path), known)], [])
+
+    def test_a_missing_file_is_found(self):
+        text = 'See `src/core/lock.h`, `core/lock.h`, `lock.h`, `core/key.h`, `gone.c`.\n'
+        self.assertEqual(list(missing_files(text, sources())), ['core/key.h', 'gone.c'])
 
     def wrong(self, text):
         known = vocabulary()

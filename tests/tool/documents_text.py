@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The documents, and the blocks of code in them. The third argument of the program is the directory of the source."""
+"""
+The documents, and the blocks of code in them. The third argument of the program is the directory of the source.
+
+DOCUMENTS are those for users and contributors, NOTES those next to the code that they describe.
+"""
 import glob
 import os
 import re
@@ -8,6 +12,7 @@ import sys
 SOURCE = os.path.abspath(sys.argv[3])
 DOCUMENTS = sorted([os.path.join(SOURCE, 'README.md'), os.path.join(SOURCE, 'CONTRIBUTING.md'),
                     os.path.join(SOURCE, 'CHANGELOG.md'), *glob.glob(f'{SOURCE}/docs/*.md')])
+NOTES = sorted(path for top in ('src', 'tests') for path in glob.glob(f'{SOURCE}/{top}/**/*.md', recursive=True))
 # Fenced, whose inside is the group, or indented, over blank lines.
 CODE = re.compile(r'(?ms)^```[^\n]*\n(.*?)^```$|^(?: {4}|\t)[^\n]*\n(?:\n*(?: {4}|\t)[^\n]*\n)*')
 

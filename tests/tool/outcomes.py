@@ -4,7 +4,7 @@
 A program observes the same outcomes of small messages whichever path they take through the device.
 
 outcomes.py COMMAND LIBRARIES PROGRAM: the program is api-outcomes. Within a process most of its messages take the fast path
-(docs/architecture.md). With a filter all of them take the general path. Over shm and udp they arrive as from another process or host.
+(src/transport/DESIGN.md). With a filter all of them take the general path. Over shm and udp they arrive as from another process or host.
 """
 import os
 import subprocess

@@ -68,7 +68,7 @@ C, EXPLANATION, GDB = 'C', 'an explanation', 'gdb'
 OTHER = {
     'README.md': {'mlx5_0 qp 0x40 RDMA_WRITE': EXPLANATION, 'struct softhca_explanation last[16];': C,
                   '(gdb) x/64xb sq.buf': 'what decode.py does'},
-    'docs/architecture.md': {'program': PICTURE, 'memory ── walk': PICTURE},
+    'docs/architecture.md': {' program': PICTURE, ' ibv_post_send()': PICTURE},
     'docs/explanations.md': {'mlx5_0 qp 0x40 RDMA_WRITE': EXPLANATION},
     'docs/faults.md': {'[conditions] action': GRAMMAR},
     'docs/howto.md': {'mlx5dv_wr_mkey_configure(': C, 'mlx5dv_wr_set_mkey_sig_block(': C, 'mlx5dv_wr_set_mkey_crypto(': C,

@@ -12,7 +12,7 @@
 
 /*
  * Another test on this host may ask for a queue pair that it takes for one of a process that has died, and whose number is in a
- * slot of this process now (docs/architecture.md, names on a host). The connection comes and goes as that process likes.
+ * slot of this process now (src/link/host/DESIGN.md). The connection comes and goes as that process likes.
  */
 static inline bool is_of_another_process(int fd)
 {
