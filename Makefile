@@ -95,12 +95,12 @@ clients:
 	@scripts/clients $(BUILD) --within $(CLIENT_SECONDS) $(if $(ONLY),--only '$(ONLY)') all
 
 # Runs against the soft-RoCE of Debian kernels, in virtual machines. RELEASES=bookworm selects kernels, ONLY=rping
-# (an expression) cases. RECORD=1 writes the table of docs/interop.md.
+# (an expression) cases. RECORD=1 writes the table of docs/inside/interop.md.
 interop:
 	@scripts/deps build
 	@scripts/deps interop || true
 	@scripts/build $(BUILD)
-	@tests/interop/run.py --build $(BUILD) $(RELEASES:%=--suite %) $(if $(ONLY),--only '$(ONLY)') $(if $(RECORD),--record docs/interop.md)
+	@tests/interop/run.py --build $(BUILD) $(RELEASES:%=--suite %) $(if $(ONLY),--only '$(ONLY)') $(if $(RECORD),--record docs/inside/interop.md)
 
 mutate:
 	@scripts/deps test

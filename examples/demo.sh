@@ -48,7 +48,7 @@ explained 7 KEY_RANGE
 show 'A window is lent, used, revoked, and used again' "$examples/lent_window"
 explained 2 KEY_FREE
 
-printf '\nThe numbers in brackets are listed in docs/explanations.md.\n'
+printf '\nThe numbers in brackets are listed in docs/reference/explanations.md.\n'
 
 head -c 64M /dev/urandom >"$directory/file"
 both=$(dirname "$0")/t10dif_target/both.sh

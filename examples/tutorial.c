@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The program of docs/tutorial.md: blocks go to a disk with T10-DIF and come back without it, checked on the way.
+ * The program of docs/use/tutorial.md: blocks go to a disk with T10-DIF and come back without it, checked on the way.
  *
  *	softhca run -- tutorial [break]
  *

@@ -153,7 +153,7 @@ static bool pass(bool transmits, uint8_t *wire, uint64_t first, uint64_t length,
 }
 
 /*
- * docs/decisions.md: of a block of memory that was begun before, the bytes of the field that are copied are written, and no
+ * docs/inside/decisions.md: of a block of memory that was begun before, the bytes of the field that are copied are written, and no
  * others; none at all if the field on the wire did not come whole. A block of the wire that was begun before is not checked.
  */
 static void check_first_block(const uint8_t *contents, uint64_t first)

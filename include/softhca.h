@@ -28,7 +28,7 @@ const char *softhca_version(void);
  * Every refused call, failed completion, dropped packet and refused change of state leaves one explanation with its
  * device: which rule was broken, with which figures, and what to do about it. A device keeps the last 1024, and beside
  * these the last 256 of what others can cause, such as packets of strangers that were dropped. The rules have stable
- * numbers, listed in docs/explanations.md; number 1 to 255 is also the vendor_err of the failed work completion:
+ * numbers, listed in docs/reference/explanations.md; number 1 to 255 is also the vendor_err of the failed work completion:
  *
  *	struct softhca_explanation last[16];
  *	size_t count = softhca_explanations(context, wc.qp_num, last, 16);
@@ -63,7 +63,7 @@ struct softhca_explanation {
 	uint32_t receive;   /* 1: of the receive side of the QP, which knows no wr_id and no opcode */
 	uint32_t qp_state;  /* enum ibv_qp_state when the rule was checked */
 	uint32_t figures;   /* how many figures there are */
-	uint64_t figure[SOFTHCA_FIGURES]; /* in the order in which docs/explanations.md has them */
+	uint64_t figure[SOFTHCA_FIGURES]; /* in the order in which docs/reference/explanations.md has them */
 	const char
 		*request; /* "LOCAL_INV" or "BIND_MW": a request of opcode UMR that the program calls so; else NULL */
 };
@@ -98,7 +98,7 @@ static inline size_t softhca_explanation_text(const struct softhca_explanation *
 }
 
 /*
- * Counters of links and transport: what this process sent, received, sent again, dropped. docs/limits.md lists them. They
+ * Counters of links and transport: what this process sent, received, sent again, dropped. docs/reference/limits.md lists them. They
  * begin at 0 when the device is made, and in a forked child. What QPs of one process tell each other is not counted.
  *
  *	struct softhca_counter counters[128];
@@ -127,7 +127,7 @@ uint64_t softhca_counter(struct ibv_context *context, const char *name);
 
 /*
  * Faults: packets that the device of @context sends are lost, doubled, delayed, reordered or spoilt, as @script says, in
- * the language of docs/faults.md: "drop 1%; corrupt payload 0.1%; seed 7", or the path of a file with such lines. NULL or
+ * the language of docs/use/faults.md: "drop 1%; corrupt payload 0.1%; seed 7", or the path of a file with such lines. NULL or
  * "off" ends that. The faults replace those of SOFTHCA_FAULTS; numbers of packets begin anew.
  *
  * Returns 0, or an errno value: EINVAL for what is no such script, with one line of text in @error (line, column, what was
@@ -146,7 +146,7 @@ size_t softhca_fault_summary(struct ibv_context *context, char *buffer, size_t s
 
 /*
  * Drawings of keys: the range of an mkey, a window or a region, the memory behind it, blocks with their signatures, rights, and
- * the accesses that were refused. docs/keys.md tells how to read one. The users of the key are in it with SOFTHCA_KEYS only.
+ * the accesses that were refused. docs/use/keys.md tells how to read one. The users of the key are in it with SOFTHCA_KEYS only.
  */
 enum softhca_drawing {
 	SOFTHCA_DRAWING_TEXT = 0,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-Prints docs/api.md: every symbol of the front-ends, its state and its test.
+Prints docs/reference/api.md: every symbol of the front-ends, its state and its test.
 
 api_md.py BUILD: BUILD is a configured build directory, whose list of tests the tables are held to. A symbol whose test
 does not exist, or does not mention it, is an error.

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Prints docs/devx.md with its tables as src/devx/commands.def, src/devx/capabilities.def and tests/api/devx_clients.def have them."""
+"""Prints docs/inside/devx.md with its tables as src/devx/commands.def, src/devx/capabilities.def and tests/api/devx_clients.def have them."""
 import re
 from pathlib import Path
 
@@ -81,7 +81,7 @@ def capabilities():
 
 
 def main():
-    text = (TREE / 'docs/devx.md').read_text()
+    text = (TREE / 'docs/inside/devx.md').read_text()
     tables = (('commands', 'src/devx/commands.def', commands()), ('capabilities', 'src/devx/capabilities.def', capabilities()),
               ('clients', 'tests/api/devx_clients.def', clients()))
     for name, source, made in tables:
@@ -89,7 +89,7 @@ def main():
         before, _, rest = text.partition(begin)
         _, _, after = rest.partition(end)
         if not rest or not after:
-            raise SystemExit(f'docs/devx.md has no place for {name}')
+            raise SystemExit(f'docs/inside/devx.md has no place for {name}')
         text = before + begin + made + end + after
     print(text, end='')
 

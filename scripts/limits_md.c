@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Prints docs/limits.md from src/core/settings.def, limits.def, tunables.def, system_calls.def and src/observe/counters.def; `make docs`. */
+/*
+ * Prints docs/reference/limits.md from src/core/settings.def, limits.def, tunables.def, system_calls.def and src/observe/counters.def;
+ * `make docs`.
+ */
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@
 static const struct {
 	const char *text, *roff;
 } replacements[] = {
-	{"docs/faults.md", "\\fBsofthca\\-faults\\fP(7)"},
+	{"docs/use/faults.md", "\\fBsofthca\\-faults\\fP(7)"},
 	{"softhca.h", "\\fBsofthca.h\\fP(3)"},
 	{". ", ".\n"}, /* a sentence ends with its line, see man-pages(7) */
 	{"…", "..."},
@@ -192,6 +192,6 @@ int main(void)
 	     ".BR mlx5dv (7),\n"
 	     ".BR environ (7)\n"
 	     ".PP\n"
-	     "docs/limits.md has the limits of the device as well.");
+	     "docs/reference/limits.md has the limits of the device as well.");
 	return 0;
 }

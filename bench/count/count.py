@@ -27,7 +27,7 @@ LINKS = ('local', 'shm', 'udp')
 NOT_COMPARED = 77
 HEAD = """\
 # SPDX-License-Identifier: BSD-2-Clause
-# Instructions of one operation, as `make bench-count` counts them; docs/benchmarks.md says how. A change that makes one
+# Instructions of one operation, as `make bench-count` counts them; docs/inside/benchmarks.md says how. A change that makes one
 # grow by more than 5 % (udp: 15 %) is refused. If it is wanted: `make bench-count RECORD=1` writes this file anew.
 """
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Channels of events, and subscriptions: see events.h. What they do follows the kernel's mlx5 driver (docs/devx.md, Events). */
+/* Channels of events, and subscriptions: see events.h. What they do follows the kernel's mlx5 driver (docs/inside/devx.md, Events). */
 #include "devx/events.h"
 
 #include <assert.h>

@@ -2,7 +2,7 @@
 /*
  * Explanations: every refused call, failed completion, dropped packet, failed bind and bad state change leaves one
  * record, made at the place of the check. rules.def is the one table: a stable number per rule, the sentence with
- * its figures, the source of the rule, what to do about it. docs/explanations.md is generated from it.
+ * its figures, the source of the rule, what to do about it. docs/reference/explanations.md is generated from it.
  *
  * A record holds figures, not text: making one costs no formatting and no allocation. Text is rendered when somebody
  * asks (softhca.h) or when SOFTHCA_EXPLAIN names a sink. Numbers 1..255 double as the vendor syndrome of an error CQE.
@@ -50,7 +50,7 @@ struct explain_subject {
 	uint8_t syndrome;    /* CQE syndrome (MLX5_CQE_SYNDROME_*), 0 if no completion came of it */
 	uint8_t qp_state;    /* enum ibv_qp_state when the check was made */
 	int error;           /* errno value of a refused call, 0 if none */
-	bool expected; /* no mistake, see docs/decisions.md, Quiet runs: there is a record, and no line unless all are asked for */
+	bool expected; /* no mistake, see docs/inside/decisions.md, Quiet runs: there is a record, and no line unless all are asked for */
 };
 
 struct explain_record {

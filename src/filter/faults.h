@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Faults: a script says which frames a device loses, doubles, delays, lets overtake, or spoils (docs/faults.md has the
+ * Faults: a script says which frames a device loses, doubles, delays, lets overtake, or spoils (docs/use/faults.md has the
  * language). They apply to what the device sends, whatever the link.
  *
  * What becomes of a frame follows from the seed, the rule, the QP that sends and the number of the frame among those of

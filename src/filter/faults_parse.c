@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The language of fault scripts, see docs/faults.md: one function per rule of its grammar. */
+/* The language of fault scripts, see docs/use/faults.md: one function per rule of its grammar. */
 #include <errno.h>
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The tokens of a fault script (docs/faults.md): words, numbers, marks, and breaks between statements. A parser sees one
+ * The tokens of a fault script (docs/use/faults.md): words, numbers, marks, and breaks between statements. A parser sees one
  * token at a time; whoever finds that it cannot be says what would have been right, and everybody returns false.
  */
 #ifndef SOFTHCA_FILTER_FAULTS_TOKEN_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the warnings about misuse need to know of a process, and how they are made. docs/lint.md tells what each sees.
+ * What the warnings about misuse need to know of a process, and how they are made. docs/use/lint.md tells what each sees.
  *
  * All of it is covered by one lock: warnings are asked for to find faults, not for speed. The lock is taken under those of queues
  * (core/locks.def), and under it nothing but the locks of explanations. State of an object belongs to that object, and goes

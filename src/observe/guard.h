@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Pages that the program is not to read for a while, for warnings about misuse (docs/lint.md): a receive's buffer until its
+ * Pages that the program is not to read for a while, for warnings about misuse (docs/use/lint.md): a receive's buffer until its
  * completion is polled, the rest of a WRITE whose last bytes are there. Such pages are closed, mprotect(2) with PROT_NONE; a handler
  * of SIGSEGV notes who reads one all the same, opens it, and the program goes on. What is no fault of these pages goes to the
  * handler that was there before.

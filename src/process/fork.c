@@ -2,7 +2,7 @@
 /*
  * fork(2), for the device: the parent holds the locks of core/locks.def across it, so that the child finds them free and the
  * data that they cover consistent. The child may create objects and destroy inherited ones. Queue pairs stay the parent's: the
- * child's copies refuse requests (transport/inherited.h, docs/decisions.md).
+ * child's copies refuse requests (transport/inherited.h, docs/inside/decisions.md).
  */
 #include "process/fork.h"
 

@@ -4,7 +4,7 @@
  * is plain memory, and no call says that it stored to them. The records tell everything (mlx5-formats 1.16), so a
  * thread scans those of all such queues: as long as something rang in the last 10 ms at least every 50 us, if it gets
  * a processor; after that it sleeps until a program stores to a doorbell register (progress/trap.h), or, where such stores
- * cannot be trapped, for an eighth of the time that it has been silent. docs/decisions.md has the figures.
+ * cannot be trapped, for an eighth of the time that it has been silent. docs/inside/decisions.md has the figures.
  *
  * A watch is embedded in its queue, which stops it before it goes. The thread, one per device, exists once something
  * is to be watched; it blocks all signals, sleeps when nothing is, and holds no lock while a queue is rung. In a

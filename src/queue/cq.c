@@ -209,7 +209,7 @@ static bool was_nearly_full(const struct hca_cq *cq, uint32_t consumer)
 
 /*
  * cq_outstanding() of any program. A driver counts the CQEs that it consumed in 24 bits (mlx5-formats 3.1); some programs write
- * that modulo the size of the ring, and some in 16 bits (docs/decisions.md, Completion queues). No ring has more CQEs than entries:
+ * that modulo the size of the ring, and some in 16 bits (docs/inside/decisions.md, Completion queues). No ring has more CQEs than entries:
  * a record that says so has not 24 bits. One that is no less than the size has 16 then. One below the size may be any; modulo the
  * size the other two are alike, but for a ring that is full: it had one entry left a CQE ago, beside the same record. Any other
  * record has moved back, which that of a full ring does not.

@@ -209,7 +209,7 @@ static int source_towards(const struct sockaddr *source, const struct sockaddr *
 
 /*
  * A destination that means this host: 127.0.0.1, or no address. Real adapters resolve it, and then have no route; here
- * it leads to the device itself, unless the profile asks for what they do (docs/decisions.md).
+ * it leads to the device itself, unless the profile asks for what they do (docs/inside/decisions.md).
  */
 static int resolve_host(struct user_cm_id *id, const struct sockaddr *destination, struct resolved_path *path)
 {

@@ -103,7 +103,7 @@ static int resolve_route(struct user_cm_id *id, int timeout_ms)
 		return error;
 	if (!timeout_ms)
 		return -REFUSE(hca_of_id(id), "rdma_resolve_route", EINVAL, RULE_RDMACM_NO_TIMEOUT, 0);
-	/* An adapter's answer for the host itself, which is on no interface that it has (docs/decisions.md). */
+	/* An adapter's answer for the host itself, which is on no interface that it has (docs/inside/decisions.md). */
 	if (address_is_wild((const struct sockaddr *)&id->path.destination) &&
 	    hca_settings(id->path.device->hca)->profile == PROFILE_CONNECTX)
 		return -REFUSE(hca_of_id(id), "rdma_resolve_route", ENODEV, RULE_RDMACM_LOOPBACK, 0);

@@ -4,7 +4,7 @@
  * go through it, behind a header with the number of the sender's QP; the receiver answers with its own, and from then on
  * they are messages of UD, behind a header with the address of the sender's socket. Without an answer UDP goes on.
  *
- * The real library makes address handles without GRH, which adapters on Ethernet refuse; these have one (docs/decisions.md).
+ * The real library makes address handles without GRH, which adapters on Ethernet refuse; these have one (docs/inside/decisions.md).
  *
  * What arrives is hostile until it is checked: it is of a known form and as long as it says, or dropped. All is covered by the
  * lock of the rsocket.

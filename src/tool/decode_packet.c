@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Packets of RoCEv2 (docs/wire.md), from the header on that is there; datagrams of the connection manager in them. */
+/* Packets of RoCEv2 (docs/inside/wire.md), from the header on that is there; datagrams of the connection manager in them. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -82,7 +82,7 @@ static void print_example(enum explain_rule number)
 
 /* ---- a rule ----------------------------------------------------------------------------------------------------- */
 
-/* The sentence with its figures as docs/explanations.md has them: {0:x} as <0>, {1:kind} as <1:kind>. */
+/* The sentence with its figures as docs/reference/explanations.md has them: {0:x} as <0>, {1:kind} as <1:kind>. */
 static void print_sentence(const char *text)
 {
 	while (*text) {

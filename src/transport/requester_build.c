@@ -199,7 +199,7 @@ static bool cut_read(const struct hca_qp *qp, struct inflight *entry, uint64_t o
 	else if (window && left > window)
 		left = window;
 	entry->asked = (uint32_t)(offset + left);
-	/* By this the responder knows that it is not another READ, which can begin there, too (docs/wire.md). */
+	/* By this the responder knows that it is not another READ, which can begin there, too (docs/inside/wire.md). */
 	packet->acknowledge = !offset;
 	packet->remote_address += offset;
 	packet->dma_length = (uint32_t)left;

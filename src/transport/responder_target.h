@@ -87,7 +87,7 @@ SPECIALISED enum responder_state target_packet(struct request *request, const st
 }
 
 /*
- * Where a READ request begins in its READ. Our requester asks for a long one in pieces (docs/wire.md), and does not ask for an
+ * Where a READ request begins in its READ. Our requester asks for a long one in pieces (docs/inside/wire.md), and does not ask for an
  * acknowledgement with those that go on where the one before ended.
  */
 static inline uint64_t read_offset(const struct responder *responder, const struct packet *packet)

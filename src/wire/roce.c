@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Headers of packets, see roce.h. Formats: IBTA volume 1, 9.2 and 9.3; annex A14 (XRCETH); docs/wire.md (DCETH, masks).
+ * Headers of packets, see roce.h. Formats: IBTA volume 1, 9.2 and 9.3; annex A14 (XRCETH); docs/inside/wire.md (DCETH, masks).
  *
  * No QP ever hears of what is refused here: silence, as IBTA 9.6.1 has it for headers that are not valid. What a responder
  * answers with a NAK, such as the length of a first packet, passes; it is that responder's business.

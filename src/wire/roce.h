@@ -91,7 +91,7 @@ uint16_t roce_source_port(const struct packet_path *path, uint32_t source_qpn, u
 uint32_t roce_icrc(const struct packet_path *path, uint16_t source_port, uint16_t destination_port,
 		   uint16_t identification, const uint8_t *bytes, size_t length);
 
-/* What the ICRC covers of an IPv4 header and a receiver of UDP does not see (docs/wire.md). */
+/* What the ICRC covers of an IPv4 header and a receiver of UDP does not see (docs/inside/wire.md). */
 struct ipv4_unseen {
 	uint16_t identification;
 	bool may_fragment; /* the flag "do not fragment" is clear */

@@ -27,7 +27,7 @@ static void test_not_supported(void **state)
 	assert_int_equal(record.subject.error, EOPNOTSUPP);
 	explain_render(hca_name(hca), &record, text, sizeof(text));
 	assert_non_null(strstr(text, "mlx5dv_dr_domain_create"));
-	assert_non_null(strstr(text, "docs/api.md"));
+	assert_non_null(strstr(text, "docs/reference/api.md"));
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * How far a program says that it has read a CQ: in 24 bits, as drivers do, or modulo the size of the ring, as NVSHMEM does
- * (docs/decisions.md, Completion queues and shared receive queues). The same of a CQ by command and of one of verbs.
+ * (docs/inside/decisions.md, Completion queues and shared receive queues). The same of a CQ by command and of one of verbs.
  */
 #include "support/devx.h"
 

@@ -10,7 +10,7 @@
 enum {
 	RECORDS = 16,
 	BYTES = 512,
-	NO_SUCH_QP = 80, /* the rule, docs/explanations.md */
+	NO_SUCH_QP = 80, /* the rule, docs/reference/explanations.md */
 };
 
 static struct ibv_context *other; /* of the first device */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * mlx5dv_devx_*(3): capabilities, umems, UARs, objects made by command (mlx5dv_devx_obj_create()), and traffic through rings that nobody but this program
- * fills. Rules by their numbers in docs/explanations.md.
+ * fills. Rules by their numbers in docs/reference/explanations.md.
  */
 #include "support/devx.h"
 

@@ -46,7 +46,7 @@ static void reset(struct own *own)
 
 static void expect_silence(const struct own *own)
 {
-	/* Longer than a program that rings nothing waits for the next look at its records (docs/decisions.md). */
+	/* Longer than a program that rings nothing waits for the next look at its records (docs/inside/decisions.md). */
 	const struct timespec time = {.tv_nsec = 60000000};
 
 	nanosleep(&time, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What keys refer to, made by command: PSVs, data encryption keys and logins; and the capabilities that promise them, for each
- * value of SOFTHCA_CRYPTO. Rules by their numbers in docs/explanations.md.
+ * value of SOFTHCA_CRYPTO. Rules by their numbers in docs/reference/explanations.md.
  */
 #include "support/crypto_keys.h"
 #include "support/devx.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Faults within one process (softhca.h, docs/faults.md): reliable queue pairs bring every byte and every completion once,
+ * Faults within one process (softhca.h, docs/use/faults.md): reliable queue pairs bring every byte and every completion once,
  * unreliable ones lose, what is spoilt on its way is found by a signature; scripts that are wrong are refused, and what was
  * done is counted.
  */

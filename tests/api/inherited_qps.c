@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queue pairs that a forked child inherits: docs/decisions.md says that they stay the parent's. The child tries every way to
+ * Queue pairs that a forked child inherits: docs/inside/decisions.md says that they stay the parent's. The child tries every way to
  * use or change them, each fails with EBADF and rule 236, and the connection of the parent is as good as before: what the
  * parent writes next arrives at the peer, a third process, and what the peer writes arrives at the parent.
  */

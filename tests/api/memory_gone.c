@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory that the program protects, or cuts from its file, while it is registered (docs/fidelity.md). Whichever path a request takes to
+ * Memory that the program protects, or cuts from its file, while it is registered (docs/inside/fidelity.md). Whichever path a request takes to
  * it: the explanation names key, address and signal (rule 123) before the program's handler of the signal is called. The
  * handler was installed before the first device was opened. Each case is a process of its own, which ends in the handler.
  */

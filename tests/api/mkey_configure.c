@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mlx5dv_wr_mkey_configure(3): the request, what it does to a key, and the key's use; case by case as docs/promises.md
+ * mlx5dv_wr_mkey_configure(3): the request, what it does to a key, and the key's use; case by case as docs/reference/promises.md
  * describes them. Keys are the server's. mkey_setters.c has what the builder and its setters refuse.
  */
 #include "support/key_checks.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a window of type 1 allows: range and rights given to ibv_bind_mw(3), case by case as docs/promises.md describes
+ * What a window of type 1 allows: range and rights given to ibv_bind_mw(3), case by case as docs/reference/promises.md describes
  * them. The server owns and binds the windows; mw_bind.c has the call itself.
  */
 #include "support/window.h"

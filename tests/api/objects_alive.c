@@ -12,7 +12,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 
-/* docs/explanations.md */
+/* docs/reference/explanations.md */
 enum { RULE_NONE = 309, RULE_HANDLE = 314, RULE_CONTEXT = 315, RULE_FOREIGN = 316, RULE_CHANNEL = 412 };
 
 static struct alive_world own, other;

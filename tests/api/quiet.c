@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Runs without a mistake print nothing (docs/decisions.md, Quiet runs), and a mistake is still told: the lines that
+ * Runs without a mistake print nothing (docs/inside/decisions.md, Quiet runs), and a mistake is still told: the lines that
  * SOFTHCA_EXPLAIN has written during each case. The cases are those of programs: ucx_perftest and rping end their connections themselves,
  * Gloo sends before the peer is ready, Open MPI searches for the largest max_inline_data, UCX and DPDK ask for what is not there.
  */

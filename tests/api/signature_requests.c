@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a configuration with block attributes takes: work requests of the send queue, completions, bytes of a WQE. The last are
- * a table of docs/mkeys.md, whose rows are tried.
+ * a table of docs/use/mkeys.md, whose rows are tried.
  */
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The stack that calls of the data path need, as coroutines and threads with small stacks have it: docs/limits.md promises
+ * The stack that calls of the data path need, as coroutines and threads with small stacks have it: docs/reference/limits.md promises
  * that 8 KiB below the call are enough. Each case runs on a stack of STACK_BYTES that ends at a closed page, filled with a
  * pattern: the page catches a call that needs more than all of it, and what is left of the pattern says how much one needs.
  */
@@ -22,7 +22,7 @@
 #include <infiniband/verbs.h>
 
 enum {
-	PROMISED_BYTES = 8 << 10, /* STACK_BYTES of docs/limits.md */
+	PROMISED_BYTES = 8 << 10, /* STACK_BYTES of docs/reference/limits.md */
 	STACK_BYTES = 64 << 10,   /* more, so that the figure is printed where the promise is broken */
 	FRAME_BYTES = 1024,       /* of the case itself, above its calls */
 	PAGE = 4096,

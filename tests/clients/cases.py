@@ -352,7 +352,7 @@ def rdmacm():
                                             ('-R', ['write_lat', 'send_bw', 'read_lat', 'atomic_bw'], (UDP,)),
                                             ('-c UD -R', ['send_lat'], (SHM, UDP)), ('-z', ['read_bw'], (SHM, UDP)))
          for case in perftests(tools, f'{options} {SHORT}', ready=CM, links=links)] +
-        # Its server tells its port before it listens (docs/rdma-cm.md).
+        # Its server tells its port before it listens (docs/inside/rdma-cm.md).
         pair('qperf -lp {port}', qperf, 'qperf -lp {port} -cm1 -t 1 {address} rc_bw rc_lat', '', ready=TCP, endless=True,
              race='unexpected event from RDMA CM: Event rejected') +
         # One-sided writes, upon which the other end spins: each costs a wake-up there, so there are few.

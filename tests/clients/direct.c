@@ -118,7 +118,7 @@ static void hammer(struct device *device, struct ibv_qp *qp, struct ibv_cq *cq, 
 	report->direct = counter(device, "shm_direct_writes") + counter(device, "shm_direct_reads") - before;
 }
 
-/* docs/decisions.md, Shared memory: what leads to the memory of others has no number that a file of the program's gets. */
+/* docs/inside/decisions.md, Shared memory: what leads to the memory of others has no number that a file of the program's gets. */
 static void look_at_descriptors(void)
 {
 	DIR *directory = opendir("/proc/self/fd");

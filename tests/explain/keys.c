@@ -155,7 +155,7 @@ static void key_not_mapped(void)
 	munmap(memory, 2 * PAGE);
 }
 
-/* docs/limits.md, MKEY_DEPTH: a walk passes through 4 keys; the fifth must be memory. */
+/* docs/reference/limits.md, MKEY_DEPTH: a walk passes through 4 keys; the fifth must be memory. */
 static void key_depth(void)
 {
 	struct ibv_sge sge = side_sge(&server, 0, 64);

@@ -4,7 +4,7 @@
 
 #include "support/mkey.h"
 
-enum { MAX_ENTRIES = 1 << 15 }; /* docs/limits.md, MAX_MKEY_ENTRIES */
+enum { MAX_ENTRIES = 1 << 15 }; /* docs/reference/limits.md, MAX_MKEY_ENTRIES */
 
 /* ---- calls ------------------------------------------------------------------------------------------------------ */
 

@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { DEVICE_MEMORY = 128 << 10 }; /* docs/limits.md, MAX_DM_SIZE */
+enum { DEVICE_MEMORY = 128 << 10 }; /* docs/reference/limits.md, MAX_DM_SIZE */
 
 static struct ibv_dm *take_dm(size_t length)
 {

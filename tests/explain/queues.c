@@ -3,7 +3,7 @@
 #include "rule_cases.h"
 
 enum {
-	MAX_CQE = (1 << 22) - 1, /* docs/limits.md */
+	MAX_CQE = (1 << 22) - 1, /* docs/reference/limits.md */
 	MAX_SRQ_WR = (1 << 15) - 1,
 	MAX_SRQ_SGE = 31,
 	CQE_INVALID = 0xf0,

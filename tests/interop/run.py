@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs softhca against the soft-RoCE of Linux kernels, which run in virtual machines (docs/interop.md).
+"""Runs softhca against the soft-RoCE of Linux kernels, which run in virtual machines (docs/inside/interop.md).
 
     run.py --build BUILD [--suite NAME]… [--only EXPRESSION] [--record DOCUMENT] [--kvm]
 

@@ -23,7 +23,7 @@ enum {
 	FIRST_WINDOW = FIRST_LAYOUT + LAYOUTS,
 	KEYS = FIRST_WINDOW + WINDOWS,
 	ENTRIES = 20,
-	DEPTH = 4, /* docs/limits.md, MKEY_DEPTH: keys that may lie between a request and memory */
+	DEPTH = 4, /* docs/reference/limits.md, MKEY_DEPTH: keys that may lie between a request and memory */
 	ANY_QP = -1,
 };
 

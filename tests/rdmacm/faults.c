@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fault scripts tell messages of the connection manager apart (docs/faults.md): the first of a kind is lost, and what it was
+ * Fault scripts tell messages of the connection manager apart (docs/use/faults.md): the first of a kind is lost, and what it was
  * part of succeeds all the same, by a repetition (IBTA 12.9.8). Timeouts are short here, see meson.build.
  */
 #include "support.h"

@@ -143,7 +143,7 @@ static bool draw_staged(struct draw *d, struct request *request)
 		return false;
 	*used += bytes;
 	request->length = bytes;
-	/* A message may end inside of a data unit, with a block of AES (docs/decisions.md, Ciphers). */
+	/* A message may end inside of a data unit, with a block of AES (docs/inside/decisions.md, Ciphers). */
 	if (keys == KEYS_CIPHER && chance(&d->c, 30))
 		request->length -= UNIT % 16 + 16 * (1 + (uint32_t)choose_below(&d->c, 31));
 	request->keys = keys;

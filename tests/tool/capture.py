@@ -4,7 +4,7 @@
 decoded by tshark, their ICRCs computed by scapy.
 
 tshark 4.0 decodes what follows BTH for RC, UC and UD; of XRC it knows the opcodes, of DC and of masked atomics nothing: for
-these, what it calls unknown is held against bytes that are put together here, after docs/wire.md."""
+these, what it calls unknown is held against bytes that are put together here, after docs/inside/wire.md."""
 import binascii
 import importlib.util
 import ipaddress

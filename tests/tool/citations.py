@@ -7,7 +7,7 @@ import sys
 import tempfile
 
 SOURCE = pathlib.Path(sys.argv[1])
-SHEETS = ['docs/mlx5-formats.md', 'docs/rdma-cm.md']
+SHEETS = ['docs/inside/mlx5-formats.md', 'docs/inside/rdma-cm.md']
 # So that the script does not take the cases for citations of this file.
 FORMATS, MANAGER = 'mlx5-formats', 'rdma-cm'
 GOOD = f'/* {FORMATS} 1.1; {MANAGER} 2.4 */\n'
@@ -21,17 +21,17 @@ CASES = [
     ('a chapter', f'{GOOD}/* {MANAGER} 5 */\n', ''),
     ('a citation over two lines', f'{GOOD}/*\n * Wild ({MANAGER}\n * 2.4).\n */\n', ''),
     ('a section that mlx5-formats does not have', f'{GOOD}/* {FORMATS} 1.99 */\n',
-     f'file.c: "{FORMATS} 1.99": docs/mlx5-formats.md does not have 1.99'),
+     f'file.c: "{FORMATS} 1.99": docs/inside/mlx5-formats.md does not have 1.99'),
     ('a section that rdma-cm does not have', f'{GOOD}/* {MANAGER} 2.99 */\n',
-     f'file.c: "{MANAGER} 2.99": docs/rdma-cm.md does not have 2.99'),
-    ('a section of the other sheet', f'{GOOD}/* {MANAGER} 1.14 */\n', 'docs/rdma-cm.md does not have 1.14'),
-    ('one of several', f'{GOOD}/* {MANAGER} 2.5, 2.99 and 2.6 */\n', 'docs/rdma-cm.md does not have 2.99'),
-    ('one over two lines', f'{GOOD}/*\n * Wild ({MANAGER}\n * 2.99).\n */\n', 'docs/rdma-cm.md does not have 2.99'),
+     f'file.c: "{MANAGER} 2.99": docs/inside/rdma-cm.md does not have 2.99'),
+    ('a section of the other sheet', f'{GOOD}/* {MANAGER} 1.14 */\n', 'docs/inside/rdma-cm.md does not have 1.14'),
+    ('one of several', f'{GOOD}/* {MANAGER} 2.5, 2.99 and 2.6 */\n', 'docs/inside/rdma-cm.md does not have 2.99'),
+    ('one over two lines', f'{GOOD}/*\n * Wild ({MANAGER}\n * 2.99).\n */\n', 'docs/inside/rdma-cm.md does not have 2.99'),
     ('one in a string over two lines', f'{GOOD}"IBTA A11; {MANAGER} "\n\t"2.99"\n',
-     'docs/rdma-cm.md does not have 2.99'),
+     'docs/inside/rdma-cm.md does not have 2.99'),
     ('a point that does not exist', f'{GOOD}/* {FORMATS} 6, points 33 and 999 */\n', 'does not have point 999'),
     ('a point of a sheet without points', f'{GOOD}/* {MANAGER} 2.4 no. 3 */\n', 'does not have point 3'),
-    ('a sheet that nothing cites', f'/* {FORMATS} 1.1 */\n', 'docs/rdma-cm.md: nothing cites it'),
+    ('a sheet that nothing cites', f'/* {FORMATS} 1.1 */\n', 'docs/inside/rdma-cm.md: nothing cites it'),
 ]
 
 
@@ -44,7 +44,7 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         for number, (what, text, said) in enumerate(CASES):
             tree = pathlib.Path(scratch) / str(number)
-            (tree / 'docs').mkdir(parents=True)
+            (tree / 'docs/inside').mkdir(parents=True)
             for sheet in SHEETS:
                 shutil.copy(SOURCE / sheet, tree / sheet)
             (tree / 'file.c').write_text(text, encoding='utf-8')

@@ -79,7 +79,7 @@ class Completion(unittest.TestCase):
 
     def test_value_that_may_be_left_out(self):
         offered = self.offered('run', '--lint', '=')
-        with open(f'{os.path.dirname(os.path.abspath(__file__))}/../../docs/lint.md', encoding='utf-8') as text:
+        with open(f'{os.path.dirname(os.path.abspath(__file__))}/../../docs/use/lint.md', encoding='utf-8') as text:
             names = [name.lower().replace('_', '-') for name in re.findall(r'(?m)^\| 9\d\d \| (\w+) \|', text.read())]
         self.assertEqual(offered, sorted(['off', 'on', *names, *('-' + name for name in names)]))
         self.assertEqual(self.offered('run', '--lint', '=', 'of'), ['off'])

@@ -69,7 +69,7 @@ class Data(unittest.TestCase):
             self.assertTrue(rule['text'] and rule['source'] and rule['advice'], rule)
 
     def test_timeline(self):
-        """The magic and the suffix are those of docs/timeline.md and softhca(1); numbers of the other tables are those of IBTA and mlx5."""
+        """The magic and the suffix are those of docs/use/timeline.md and softhca(1); numbers of the other tables are those of IBTA and mlx5."""
         tables = data('timeline')
         self.assertEqual((tables['magic'], tables['suffix']), ('softhca timeline', '.records'))
         self.assertEqual(tables['wqe_opcodes']['8'][0], 'RDMA_WRITE')

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""softhca decode and encode. Expected values of WQEs and CQEs are put together here after docs/mlx5-formats.md, those of packets
+"""softhca decode and encode. Expected values of WQEs and CQEs are put together here after docs/inside/mlx5-formats.md, those of packets
 are what tshark makes of the same capture."""
 import os
 import re
@@ -61,7 +61,7 @@ RADDR = struct.pack('>QII', 0x1122334455667788, 0xabcd, 0)
 
 
 class Wqes(unittest.TestCase):
-    """Each opcode with what follows it; docs/mlx5-formats.md by section."""
+    """Each opcode with what follows it; docs/inside/mlx5-formats.md by section."""
 
     def shown(self, wqe, *options):
         """The parts behind the control segment; the text makes the same bytes again."""

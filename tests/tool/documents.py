@@ -102,7 +102,7 @@ class Documents(unittest.TestCase):
 
     def test_a_broken_link_is_found(self):
         text = '# A title: x\n[one](gone.md) [two](#no-such) [three](#a-title-x) `[four](gone)` [five](../README.md#nothing)\n'
-        self.assertEqual(list(broken_links(os.path.join(SOURCE, 'docs/mkeys.md'), text)),
+        self.assertEqual(list(broken_links(os.path.join(SOURCE, 'docs/use/mkeys.md'), text)),
                          ['gone.md', '#no-such', '../README.md#nothing'])
 
     def test_files(self):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A queue pair that is connected to itself receives into pages, which the program reads as its argument says; docs/lint.md has what
+ * A queue pair that is connected to itself receives into pages, which the program reads as its argument says; docs/use/lint.md has what
  * `softhca run --lint` says of it. Exit status 0 if all was as it is without warnings.
  */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Packets as other makers send them, replayed to a queue pair through the kernel's network (docs/interop.md).
+"""Packets as other makers send them, replayed to a queue pair through the kernel's network (docs/inside/interop.md).
 
     interop.py TOOL LIBRARIES TARGET
 
@@ -67,7 +67,7 @@ class Maker:
         return ip + udp + bth + icrc(ip + udp, bth)
 
 
-# Made by hand: docs/interop.md says which values are published. The last one counts through the end of the identifications.
+# Made by hand: docs/inside/interop.md says which values are published. The last one counts through the end of the identifications.
 MAKERS = [
     Maker('ConnectX', migrated=1, first=0x718b, tos=0x02, port=0xe5a1),
     Maker('Linux rxe', migrated=0, first=0x20dc, port=0xc462),

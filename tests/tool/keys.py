@@ -112,7 +112,7 @@ class Keys(unittest.TestCase):
     def test_picture_of_the_readme(self):
         """It is what is drawn now; only addresses, keys and processes differ."""
         self.scatter('--out-of-range', rows=1000)
-        picture = read(os.path.join(SOURCE, 'docs/key.svg'))
+        picture = read(os.path.join(SOURCE, 'docs/use/key.svg'))
         # Where lines of an explanation break depends on how long its figures are.
         words = [re.sub(r'0x[0-9a-f]+|process \d+', '#', ' '.join(texts(svg))).split() for svg in (picture, self.only()[1])]
         self.assertEqual(*words, 'run scripts/key-picture BUILD')

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""softhca explain: what docs/explanations.md, which another program makes of the same table, says of each rule."""
+"""softhca explain: what docs/reference/explanations.md, which another program makes of the same table, says of each rule."""
 import os
 import re
 import sys
@@ -19,7 +19,7 @@ def cell(text):
 
 def rows():
     """{number: (name, sentence, source, advice)}"""
-    with open(os.path.join(ROOT, 'docs/explanations.md'), encoding='utf-8') as file:
+    with open(os.path.join(ROOT, 'docs/reference/explanations.md'), encoding='utf-8') as file:
         lines = re.findall(r'(?m)^\| (\d+) \| (\w+) \| (.*) \| (.*) \| (.*) \|$', file.read())
     return {int(number): (name, *map(cell, rest)) for number, name, *rest in lines}
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""A user's own program under a sanitizer, on softhca that was built without one, as docs/install.md has it.
+"""A user's own program under a sanitizer, on softhca that was built without one, as docs/use/install.md has it.
 
 sanitized.py TOOL SOURCE
 """

@@ -21,7 +21,7 @@ def run(script, *words, **environment):
 
 
 class Deps(unittest.TestCase):
-    # The names of docs/install.md's distributions for ISA-L, OpenSSL, rdma-core and cmocka.
+    # The names of docs/use/install.md's distributions for ISA-L, OpenSSL, rdma-core and cmocka.
     INSTALLERS = {
         'debian': 'apt-get install -y --no-install-recommends libibverbs-dev librdmacm-dev libisal-dev libssl-dev libcmocka-dev',
         'fedora': 'dnf install -y rdma-core-devel isa-l-devel openssl-devel libcmocka-devel',

@@ -34,21 +34,21 @@ PATIENCE = 60
 # there runs}; build/ is the build directory, and tests, examples, scripts are there as well.
 PLACED = {
     'README.md': {'program': 'build/examples/tutorial'},
-    'docs/faq.md': {'program': 'build/examples/lent_window', 'program-with-asan': 'build/examples/tutorial'},
-    'docs/faults.md': {'program': 'build/examples/ping_pong 50'},
-    'docs/howto.md': {'program': 'build/examples/lent_window'},
-    'docs/keys.md': {'program': 'build/examples/lent_window', 'scattered_records': 'build/examples/scattered_records'},
-    'docs/lint.md': {'program': 'build/tests/tool/tool-misuse'},
-    'docs/report.md': {'program': 'build/examples/lent_window'},
-    'docs/timeline.md': {name: 'build/examples/lent_window' for name in ('program', 'server', 'client')},
+    'docs/use/faq.md': {'program': 'build/examples/lent_window', 'program-with-asan': 'build/examples/tutorial'},
+    'docs/use/faults.md': {'program': 'build/examples/ping_pong 50'},
+    'docs/use/howto.md': {'program': 'build/examples/lent_window'},
+    'docs/use/keys.md': {'program': 'build/examples/lent_window', 'scattered_records': 'build/examples/scattered_records'},
+    'docs/use/lint.md': {'program': 'build/tests/tool/tool-misuse'},
+    'docs/use/report.md': {'program': 'build/examples/lent_window'},
+    'docs/use/timeline.md': {name: 'build/examples/lent_window' for name in ('program', 'server', 'client')},
 }
 # RDMA_WRITE of 256 bytes.
 RING = bytes.fromhex('0000000800004003000000080000000000001000000000000000a1b200000000000001000000c3d40000000000002000') + bytes(16)
 FILES = {
-    'docs/howto.md': {'ring.bin': RING, 'Makefile': b'check:\n\t./program\n'},
-    'docs/faults.md': {'faults.txt': b'drop 1%\n'},
+    'docs/use/howto.md': {'ring.bin': RING, 'Makefile': b'check:\n\t./program\n'},
+    'docs/use/faults.md': {'faults.txt': b'drop 1%\n'},
     # Linked with softhca by pkg-config, and with verbs and a sanitizer.
-    'docs/install.md': {'program.c': b'''
+    'docs/use/install.md': {'program.c': b'''
 #ifdef __SANITIZE_ADDRESS__
 #include <infiniband/verbs.h>
 int main(void) { int count = 0; ibv_free_device_list(ibv_get_device_list(&count)); return count != 1; }
@@ -57,7 +57,7 @@ const char *softhca_version(void);
 int main(void) { return !*softhca_version(); }
 #endif
 '''},
-    'docs/report.md': {'run/.keep': b''},
+    'docs/use/report.md': {'run/.keep': b''},
 }
 
 # ---- what is no command --------------------------------------------------------------------------------------------------
@@ -68,22 +68,22 @@ C, EXPLANATION, GDB = 'C', 'an explanation', 'gdb'
 OTHER = {
     'README.md': {'mlx5_0 qp 0x40 RDMA_WRITE': EXPLANATION, 'struct softhca_explanation last[16];': C,
                   '(gdb) x/64xb sq.buf': 'what decode.py does'},
-    'docs/architecture.md': {' program': PICTURE, ' ibv_post_send()': PICTURE},
-    'docs/explanations.md': {'mlx5_0 qp 0x40 RDMA_WRITE': EXPLANATION},
-    'docs/faults.md': {'[conditions] action': GRAMMAR},
-    'docs/howto.md': {'mlx5dv_wr_mkey_configure(': C, 'mlx5dv_wr_set_mkey_sig_block(': C, 'mlx5dv_wr_set_mkey_crypto(': C,
+    'docs/inside/architecture.md': {' program': PICTURE, ' ibv_post_send()': PICTURE},
+    'docs/reference/explanations.md': {'mlx5_0 qp 0x40 RDMA_WRITE': EXPLANATION},
+    'docs/use/faults.md': {'[conditions] action': GRAMMAR},
+    'docs/use/howto.md': {'mlx5dv_wr_mkey_configure(': C, 'mlx5dv_wr_set_mkey_sig_block(': C, 'mlx5dv_wr_set_mkey_crypto(': C,
                       'ibv_wr_rdma_write(': C},
-    'docs/install.md': {'find_package(': 'what install.py does'},
-    'docs/keys.md': {'keys/9272-mlx5_0-': PICTURE, 'softhca_draw_mkey(': C, '(gdb) call': GDB, 'define key': GDB},
-    'docs/lint.md': {'mlx5_0 ibv_close_device:': EXPLANATION},
-    'docs/rdma-cm.md': {'IDLE --bind_addr-->': PICTURE},
+    'docs/use/install.md': {'find_package(': 'what install.py does'},
+    'docs/use/keys.md': {'keys/9272-mlx5_0-': PICTURE, 'softhca_draw_mkey(': C, '(gdb) call': GDB, 'define key': GDB},
+    'docs/use/lint.md': {'mlx5_0 ibv_close_device:': EXPLANATION},
+    'docs/inside/rdma-cm.md': {'IDLE --bind_addr-->': PICTURE},
 }
 # {document: {how a block begins: how the block begins whose output it is}}
 LIKE = {
-    'docs/faults.md': {'softhca: mlx5_0: faults: 5021 frames': "softhca run --faults 'drop 1%"},
-    'docs/keys.md': {'mlx5_0 layout key 0xce90a800': 'head -c 64000'},
-    'docs/lint.md': {'softhca: lint: 2 warnings': 'softhca run --lint -- ./program'},
-    'docs/timeline.md': {'2000 requests, median': 'softhca run --timeline trace.json -- build/examples/ping_pong'},
+    'docs/use/faults.md': {'softhca: mlx5_0: faults: 5021 frames': "softhca run --faults 'drop 1%"},
+    'docs/use/keys.md': {'mlx5_0 layout key 0xce90a800': 'head -c 64000'},
+    'docs/use/lint.md': {'softhca: lint: 2 warnings': 'softhca run --lint -- ./program'},
+    'docs/use/timeline.md': {'2000 requests, median': 'softhca run --timeline trace.json -- build/examples/ping_pong'},
 }
 
 # ---- how commands are run ------------------------------------------------------------------------------------------------
@@ -93,15 +93,15 @@ LONG, CHANGES_THE_MACHINE = 'takes minutes; CI and `make` do it', 'installs pack
 NOT_HERE = {
     'README.md': {'make demo': 'examples/demo.sh is a test', 'make test': LONG, 'make install': 'builds anew; install.py installs'},
     'CONTRIBUTING.md': {'make': LONG},
-    'docs/benchmarks.md': {'make bench': LONG, 'bench/bench.sh build': LONG, 'make bench-count': LONG},
-    'docs/install.md': {'make install': 'builds anew; install.py installs', 'make uninstall': 'install.py removes', 'meson': 'builds anew; install.py installs',
+    'docs/inside/benchmarks.md': {'make bench': LONG, 'bench/bench.sh build': LONG, 'make bench-count': LONG},
+    'docs/use/install.md': {'make install': 'builds anew; install.py installs', 'make uninstall': 'install.py removes', 'meson': 'builds anew; install.py installs',
                         'ninja': 'builds anew', 'make deb': LONG, 'make release': LONG, 'apt install': CHANGES_THE_MACHINE},
-    'docs/howto.md': {'make clients': LONG, 'softhca on': 'hosts.py does', 'mpirun --mca plm_rsh_agent': 'hosts.py does',
+    'docs/use/howto.md': {'make clients': LONG, 'softhca on': 'hosts.py does', 'mpirun --mca plm_rsh_agent': 'hosts.py does',
                       'softhca env --format=github': 'GitHub sets the variable'},
-    'docs/tutorial.md': {'': 'tutorial.py does, and compares all of the output'},
+    'docs/use/tutorial.md': {'': 'tutorial.py does, and compares all of the output'},
 }
 # Where the exit status is not 0.
-STATUS = {('docs/faults.md', "softhca run --faults 'drop 1%; delay 5' true"): 2}
+STATUS = {('docs/use/faults.md', "softhca run --faults 'drop 1%; delay 5' true"): 2}
 # Those that go on until they are interrupted.
 ENDLESS = ('softhca top',)
 # Commands for one terminal, of which the next one is for another.

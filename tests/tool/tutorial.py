@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """
-docs/tutorial.md: its program is that of the examples, its commands do what it says they do.
+docs/use/tutorial.md: its program is that of the examples, its commands do what it says they do.
 
 tutorial.py COMMAND LIBRARIES SOURCE
 """
@@ -49,11 +49,11 @@ def pattern(lines):
 
 class Tutorial(unittest.TestCase):
     def test_program_is_the_example(self):
-        listing = '\n'.join(re.findall(r'(?ms)^```c\n(.*?)^```$', read('docs/tutorial.md')))
+        listing = '\n'.join(re.findall(r'(?ms)^```c\n(.*?)^```$', read('docs/use/tutorial.md')))
         self.assertEqual(listing, read('examples/tutorial.c'))
 
     def test_commands(self):
-        found = commands(re.sub(r'(?ms)^```c\n.*?^```$', '', read('docs/tutorial.md')))
+        found = commands(re.sub(r'(?ms)^```c\n.*?^```$', '', read('docs/use/tutorial.md')))
         self.assertEqual([command for command, _ in found[:2]], DONE)
         self.assertGreater(len(found), 9)
         with tempfile.TemporaryDirectory() as directory:

@@ -111,7 +111,7 @@ static void explain_fragments(const struct transmission *sent, uint32_t length)
 
 /*
  * A packet that the interface does not take: in fragments. Their identification is the kernel's choice, and nothing says "do not
- * fragment"; the ICRC is nevertheless that of all packets, which a receiver of UDP takes (docs/wire.md), as it sees neither.
+ * fragment"; the ICRC is nevertheless that of all packets, which a receiver of UDP takes (docs/inside/wire.md), as it sees neither.
  */
 static int send_fragments(struct transmission *sent, const uint8_t *bytes, uint32_t length)
 {

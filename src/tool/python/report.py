@@ -79,7 +79,7 @@ class Report:
             return file.read(MOST_BYTES)
 
     def add_drawing(self, path):
-        """A drawing, folded; open if something in it was refused (docs/keys.md)."""
+        """A drawing, folded; open if something in it was refused (docs/use/keys.md)."""
         section = self.sections['keys']
         if not section.row():
             return
@@ -199,7 +199,7 @@ def make(tool, output, version, paths, sources=None):
 def make_of_run(tool, output, version, directory, *more):
     """Writes the page of `softhca run --report`: of the files in @directory, which is removed then, and those that the user chose."""
     keys = os.path.join(directory, 'keys')
-    # A capture of each process (docs/wire.md).
+    # A capture of each process (docs/inside/wire.md).
     chosen = [path for name in more for path in (in_order(glob.glob(glob.escape(name).replace('%p', '*'))) if '%p' in name else [name])]
     paths = [path for path in (directory, keys, *chosen) if os.path.exists(path)]
     make(tool, output, version, paths, f'softhca run --report {shlex.quote(output)}')

@@ -38,7 +38,7 @@ class Request:
 
 def requests_of(file):
     """
-    The requests of a trace, whose lines are one event each (docs/timeline.md). The file may be anything: nothing but members of the form
+    The requests of a trace, whose lines are one event each (docs/use/timeline.md). The file may be anything: nothing but members of the form
     that softhca writes is looked for.
     """
     for line in file:

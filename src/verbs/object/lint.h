@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Warnings about misuse (SOFTHCA_LINT, docs/lint.md) as the driver sees them: a table of hooks, which src/lint/ registers when
+ * Warnings about misuse (SOFTHCA_LINT, docs/use/lint.md) as the driver sees them: a table of hooks, which src/lint/ registers when
  * the library is loaded.
  *
  * Without warnings a call that makes or destroys an object tests one pointer, and the data path tests nothing: the functions

@@ -239,7 +239,7 @@ static struct armed_cq *next_event(struct armed_end *end)
 
 /*
  * Takes the events that wait. An event is raised for a CQE at or after the index with which the CQ was armed; the program may have
- * consumed that CQE by now. The zero in the second word of a fresh record in a umem counts as an arming (docs/devx.md), so the event with
+ * consumed that CQE by now. The zero in the second word of a fresh record in a umem counts as an arming (docs/inside/devx.md), so the event with
  * sequence number 0 may come without a CQE.
  */
 static bool take_events(struct armed_end *end)

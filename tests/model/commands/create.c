@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Commands that make objects: docs/devx.md, and where the adapter has their fields. */
+/* Commands that make objects: docs/inside/devx.md, and where the adapter has their fields. */
 #include "world.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The model test of commands (mlx5dv_devx_*(3)): what a random program has made of two contexts, kept in the simplest way, and what
- * each command of it must come to. It knows the device by docs/devx.md and the adapter's layouts, and nothing of the sources: bytes
+ * each command of it must come to. It knows the device by docs/inside/devx.md and the adapter's layouts, and nothing of the sources: bytes
  * and bits of commands stand in draw_*.c as a program writes them.
  *
  * A command is drafted right, then made wrong in places that are known, each with the status that it must have; of several any will

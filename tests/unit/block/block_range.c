@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which bytes of memory a transfer through a key with a signature or a cipher needs (block/range.h; docs/decisions.md, Block
+ * Which bytes of memory a transfer through a key with a signature or a cipher needs (block/range.h; docs/inside/decisions.md, Block
  * signatures and Ciphers), against a model that walks the wire byte by byte and notes what each byte touches: for all pairs
  * of domains, both directions, all starts and ends near a boundary of either domain.
  */
@@ -336,7 +336,7 @@ static void far_away(void **state)
 
 /*
  * Out of a key all data units are read that the transfer touches; into a key those are written that it completes. But a
- * message may end behind a block of AES that at least another one follows in the unit (docs/decisions.md, Ciphers).
+ * message may end behind a block of AES that at least another one follows in the unit (docs/inside/decisions.md, Ciphers).
  */
 static struct byte_range expect_units(uint32_t unit, bool sends, struct byte_range range, uint64_t all)
 {

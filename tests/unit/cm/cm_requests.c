@@ -107,7 +107,7 @@ static void listener_within_grace(void **state)
 	forget(&c);
 }
 
-/* docs/limits.md, CM_HELD: 64 wait. */
+/* docs/reference/limits.md, CM_HELD: 64 wait. */
 static void grace_is_not_for_all(void **state)
 {
 	struct cm_config config = {.grace_ms = 50};

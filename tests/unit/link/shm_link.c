@@ -584,7 +584,7 @@ static void test_longer_patience(void **state)
 	assert_int_equal(hca_qp_state(end.qp), IBV_QPS_RTS);
 }
 
-/* UC completes and drops: first after the time that docs/limits.md names, then at once. */
+/* UC completes and drops: first after the time that docs/reference/limits.md names, then at once. */
 static void test_unreliable_drops(void **state)
 {
 	const struct ibv_qp_attr options = {.timeout = 0};

@@ -330,7 +330,7 @@ static void overlapping_records_at_the_bounds(void **state)
 	}
 }
 
-/* docs/limits.md, MKEY_DEPTH: four keys may lie between the request and memory. */
+/* docs/reference/limits.md, MKEY_DEPTH: four keys may lie between the request and memory. */
 static void keys_in_keys(void **state)
 {
 	(void)state;

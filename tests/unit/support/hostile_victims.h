@@ -38,7 +38,7 @@ enum {
 static const struct victim {
 	const char *name;
 	enum ibv_qp_type type;
-	uint8_t opcodes; /* of its SEND first: the others follow as those of RC do (IBTA table 38, docs/wire.md) */
+	uint8_t opcodes; /* of its SEND first: the others follow as those of RC do (IBTA table 38, docs/inside/wire.md) */
 	uint8_t atomics; /* of its compare-and-swap; 0: it has neither atomics nor READs */
 	bool reliable;
 } victims[] = {

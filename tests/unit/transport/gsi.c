@@ -187,7 +187,7 @@ static int64_t counted_drops(const struct agent *agent)
 	return ask(agent, COUNTER, COUNTER_CM_MADS_DROPPED);
 }
 
-/* Faults know queue pair 1 by its number (docs/faults.md), whatever the link. */
+/* Faults know queue pair 1 by its number (docs/use/faults.md), whatever the link. */
 static void faults(void **state)
 {
 	uint8_t mad[MAD_BYTES];
@@ -305,7 +305,7 @@ static void no_way(void **state)
 	end_agent(&one, 0);
 }
 
-/* The listener comes a moment later than the request: docs/limits.md, CM_GRACE_MS. On a loaded machine a moment is long. */
+/* The listener comes a moment later than the request: docs/reference/limits.md, CM_GRACE_MS. On a loaded machine a moment is long. */
 static void a_late_listener(void **state)
 {
 	uint8_t mad[MAD_BYTES];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What an idle RC QP takes of the heap: all but its rings, which have pages of their own. A program may have 10^5 of them. The
- * bounds are those of docs/benchmarks.md; whoever needs more in a QP makes it when it is first used, or at ibv_modify_qp(3).
+ * bounds are those of docs/inside/benchmarks.md; whoever needs more in a QP makes it when it is first used, or at ibv_modify_qp(3).
  */
 #include <malloc.h>
 #include <setjmp.h>

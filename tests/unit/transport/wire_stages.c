@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Block stages over a wire that cuts messages (docs/decisions.md, Ciphers): what the end of a packet is, and what the end of
+ * Block stages over a wire that cuts messages (docs/inside/decisions.md, Ciphers): what the end of a packet is, and what the end of
  * a message, where a message goes through several keys, breaks off, or fails. Each case was a fault once.
  */
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * RoCE headers: every opcode and field against bytes that are put together here, after IBTA 9.2 and 9.3, annex A14 and
- * docs/wire.md; and everything that is no packet. Frames are in memory of exactly their length, so that a sanitizer sees
+ * docs/inside/wire.md; and everything that is no packet. Frames are in memory of exactly their length, so that a sanitizer sees
  * what is read beyond.
  */
 #include <setjmp.h>
@@ -236,7 +236,7 @@ static void assemble(struct frame *frame)
 
 	frame->length = 0;
 	put(frame, frame->code, 1);
-	/* MigReq is set but in a CNP, which has BECN instead (docs/wire.md); the version is 0. */
+	/* MigReq is set but in a CNP, which has BECN instead (docs/inside/wire.md); the version is 0. */
 	put(frame, (frame->solicited ? 0x80u : 0) | (frame->code == 0x81 ? 0 : 0x40) | pad << 4, 1);
 	put(frame, 0xffff, 2);
 	put(frame, (frame->code == 0x81 ? 0x40000000 : 0) | frame->destination, 4);
@@ -724,7 +724,7 @@ static void no_opcode(void **state)
 			}
 }
 
-/* A CNP as an adapter sent it, published as an example (docs/interop.md), without its ICRC. */
+/* A CNP as an adapter sent it, published as an example (docs/inside/interop.md), without its ICRC. */
 static void published_cnp(void **state)
 {
 	static const uint8_t published[28] = {0x81, 0x00, 0xff, 0xff, 0x40, 0x00, 0x00, 0xd2};
