@@ -37,6 +37,7 @@ PLACED = {
     'docs/use/faq.md': {'program': 'build/examples/lent_window', 'program-with-asan': 'build/examples/tutorial'},
     'docs/use/faults.md': {'program': 'build/examples/ping_pong 50'},
     'docs/use/howto.md': {'program': 'build/examples/lent_window'},
+    'docs/use/inspecting.md': {'program': 'build/examples/lent_window'},
     'docs/use/keys.md': {'program': 'build/examples/lent_window', 'scattered_records': 'build/examples/scattered_records'},
     'docs/use/lint.md': {'program': 'build/tests/tool/tool-misuse'},
     'docs/use/report.md': {'program': 'build/examples/lent_window'},
@@ -47,6 +48,7 @@ RING = bytes.fromhex('0000000800004003000000080000000000001000000000000000a1b200
 FILES = {
     'docs/use/howto.md': {'ring.bin': RING, 'Makefile': b'check:\n\t./program\n'},
     'docs/use/faults.md': {'faults.txt': b'drop 1%\n'},
+    'docs/use/inspecting.md': {'ring.bin': RING},
     # Linked with softhca by pkg-config, and with verbs and a sanitizer.
     'docs/use/install.md': {'program.c': b'''
 #ifdef __SANITIZE_ADDRESS__
@@ -66,13 +68,14 @@ PICTURE, OUTPUT_OF_OTHERS, GRAMMAR = 'a picture', 'output, which another test co
 C, EXPLANATION, GDB = 'C', 'an explanation', 'gdb'
 # {document: {how the block begins: what it is}}. C is compiled, an explanation compared with its rule, commands of gdb given to gdb.
 OTHER = {
-    'README.md': {'mlx5_0 qp 0x40 RDMA_WRITE': EXPLANATION, 'struct softhca_explanation last[16];': C,
-                  '(gdb) x/64xb sq.buf': 'what decode.py does'},
+    'README.md': {'mlx5_0 qp 0x40 RDMA_WRITE': EXPLANATION},
     'docs/inside/architecture.md': {' program': PICTURE, ' ibv_post_send()': PICTURE},
     'docs/reference/explanations.md': {'mlx5_0 qp 0x40 RDMA_WRITE': EXPLANATION},
     'docs/use/faults.md': {'[conditions] action': GRAMMAR},
     'docs/use/howto.md': {'mlx5dv_wr_mkey_configure(': C, 'mlx5dv_wr_set_mkey_sig_block(': C, 'mlx5dv_wr_set_mkey_crypto(': C,
                       'ibv_wr_rdma_write(': C},
+    'docs/use/inspecting.md': {'mlx5_0 qp 0x40 RDMA_WRITE': EXPLANATION, 'struct softhca_explanation last[16];': C,
+                               '(gdb) x/64xb sq.buf': 'what decode.py does'},
     'docs/use/install.md': {'find_package(': 'what install.py does'},
     'docs/use/keys.md': {'keys/9272-mlx5_0-': PICTURE, 'softhca_draw_mkey(': C, '(gdb) call': GDB, 'define key': GDB},
     'docs/use/lint.md': {'mlx5_0 ibv_close_device:': EXPLANATION},
