@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mlx5dv_wr_mkey_configure(3): the request, what it does to a key, and the key's use; case by case as docs/reference/promises.md
- * describes them. Keys are the server's. mkey_setters.c has what the builder and its setters refuse.
+ * mlx5dv_wr_mkey_configure(3): the request, what it does to a key, and the key's use.
+ * docs/reference/promises.md names the cases. Keys are the server's. mkey_setters.c has what the builder and its setters refuse.
  */
 #include "support/key_checks.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* mlx5dv_wr_set_mkey_layout_list(3), case by case as docs/reference/promises.md describes them. Keys are the server's. */
+/*
+ * mlx5dv_wr_set_mkey_layout_list(3).
+ * docs/reference/promises.md names the cases. Keys are the server's.
+ */
 #include "support/key_checks.h"
 #include "support/layout_cases.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mlx5dv_wr_mr_list and mlx5dv_wr_mr_interleaved of mlx5dv_wr_post(3), case by case as docs/reference/promises.md describes them.
+ * mlx5dv_wr_mr_list and mlx5dv_wr_mr_interleaved of mlx5dv_wr_post(3).
+ * docs/reference/promises.md names the cases.
  * Keys are the server's.
  */
 #include "support/layout_cases.h"

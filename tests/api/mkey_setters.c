@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The builder of mlx5dv_wr_mkey_configure(3) and its setters: how many, in which order, with which attributes; case by
- * case as docs/reference/promises.md describes them. Keys are the server's.
+ * The builder of mlx5dv_wr_mkey_configure(3) and its setters: how many, in which order, with which attributes.
+ * docs/reference/promises.md names the cases. Keys are the server's.
  */
 #include "support/key_checks.h"
 

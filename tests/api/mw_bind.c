@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_bind_mw(3) as a call that posts: what it returns, what completes, what becomes of the rkey; case by case as
- * docs/reference/promises.md describes them. The server owns and binds the windows.
+ * ibv_bind_mw(3) as a call that posts: what it returns, what completes, what becomes of the rkey.
+ * docs/reference/promises.md names the cases. The server owns and binds the windows.
  */
 #include "support/window.h"
 

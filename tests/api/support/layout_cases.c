@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Cases for both ways of laying out a key, see layout_cases.h; docs/reference/promises.md describes them. */
+/* Cases for both ways of laying out a key, see layout_cases.h; docs/reference/promises.md names them. */
 #include "support/layout_cases.h"
 
 static struct layout layout;
