@@ -241,7 +241,7 @@ void world_reset_key(enum world_key number)
 	mkey_publish(key, next);
 	key->has_reached = false;
 	key->error_state = KEY_ERROR_NONE;
-	key->error_told = false;
+	key->error_reported = false;
 }
 
 void world_reset(void)

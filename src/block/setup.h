@@ -38,7 +38,7 @@ struct signature_domain {
 	uint32_t psv;
 	/* One guard over all of the data, which is the one block; field: 4 where it is checked or made, else 0. */
 	bool transaction;
-	bool goes_on; /* its guard begins with what the PSV holds, else with the seed */
+	bool continues; /* its guard begins with what the PSV holds, else with the seed */
 };
 
 struct signature_setup {
@@ -67,7 +67,7 @@ struct block_setup {
 };
 
 /** Expands a mask of mlx5dv_wr_set_mkey_sig_block(3): bit 7 is the first byte in memory. */
-static inline uint64_t field_mask(uint8_t mask)
+static inline uint64_t signature_field_mask(uint8_t mask)
 {
 	uint64_t bytes = 0;
 

@@ -90,7 +90,7 @@ struct bsf {
 	struct refusal *why;
 };
 
-static uint16_t be16_at(const uint8_t *bytes)
+static uint16_t bsf_be16(const uint8_t *bytes)
 {
 	uint16_t value;
 
@@ -98,7 +98,7 @@ static uint16_t be16_at(const uint8_t *bytes)
 	return be16toh(value);
 }
 
-static uint32_t be32_at(const uint8_t *bytes)
+static uint32_t bsf_be32(const uint8_t *bytes)
 {
 	uint32_t value;
 
@@ -116,7 +116,7 @@ static uint32_t block_bytes(uint8_t selector)
 
 static int parse_inline(const struct bsf *bsf, const uint8_t *section, struct signature_domain *domain)
 {
-	uint16_t flags = be16_at(section);
+	uint16_t flags = bsf_be16(section);
 	uint8_t guard = section[INLINE_AT_GUARD], checks = section[INLINE_AT_CHECKS];
 
 	if (bsf->size_code < SIZE_INLINE || !(flags & INLINE_VALID) || guard < 1 || guard > 2)
@@ -125,8 +125,8 @@ static int parse_inline(const struct bsf *bsf, const uint8_t *section, struct si
 	domain->field = 8;
 	domain->tags = true;
 	domain->ones = section[INLINE_AT_FLAGS] & INLINE_ONES;
-	domain->app_tag = be16_at(section + INLINE_AT_APP);
-	domain->ref_tag = be32_at(section + INLINE_AT_REF);
+	domain->app_tag = bsf_be16(section + INLINE_AT_APP);
+	domain->ref_tag = bsf_be32(section + INLINE_AT_REF);
 	domain->increments = checks & INLINE_INCREMENT;
 	domain->escape_app = checks & INLINE_ESCAPE_APP;
 	domain->escape_both = checks & INLINE_ESCAPE_BOTH;
@@ -155,7 +155,7 @@ static int parse_crc(const struct bsf *bsf, uint8_t format, struct signature_dom
 static int parse_domain(const struct bsf *bsf, uint8_t selector, uint32_t at_format, uint32_t at_inline,
 			struct signature_domain *domain)
 {
-	uint32_t format_psv = be32_at(bsf->bytes + at_format);
+	uint32_t format_psv = bsf_be32(bsf->bytes + at_format);
 	uint8_t format = (uint8_t)(format_psv >> 24);
 
 	*domain = (struct signature_domain){0};
@@ -169,7 +169,7 @@ static int parse_domain(const struct bsf *bsf, uint8_t selector, uint32_t at_for
 }
 
 /* The same structure: of one type, so that the bytes of a field mean the same. CRCs differ in it by their polynomial. */
-static bool same_structure(const struct signature_domain *a, const struct signature_domain *b)
+static bool domains_match(const struct signature_domain *a, const struct signature_domain *b)
 {
 	return a->tags == b->tags && a->field == b->field && (a->tags || a->guard == b->guard);
 }
@@ -181,9 +181,9 @@ static int parse_signature(const struct bsf *bsf, struct signature_setup *setup)
 
 	*setup = (struct signature_setup){
 		.same = bsf->same,
-		.checked = field_mask(bsf->bytes[AT_CHECKED]),
-		.copied = bsf->same ? field_mask(bsf->bytes[AT_WIRE_BLOCK]) : 0,
-		.limit = be32_at(bsf->bytes + AT_RAW_SIZE),
+		.checked = signature_field_mask(bsf->bytes[AT_CHECKED]),
+		.copied = bsf->same ? signature_field_mask(bsf->bytes[AT_WIRE_BLOCK]) : 0,
+		.limit = bsf_be32(bsf->bytes + AT_RAW_SIZE),
 		.escape_all = bsf->access->hca->settings.profile == PROFILE_CONNECTX,
 	};
 	if (setup->limit == UINT32_MAX)
@@ -195,7 +195,7 @@ static int parse_signature(const struct bsf *bsf, struct signature_setup *setup)
 	error = error ? error : parse_domain(bsf, wire, AT_WIRE_FORMAT, AT_WIRE_INLINE, &setup->wire);
 	if (error)
 		return error;
-	if (bsf->same && !same_structure(&setup->memory, &setup->wire))
+	if (bsf->same && !domains_match(&setup->memory, &setup->wire))
 		return REFUSAL(bsf->why, EACCES, RULE_BSF_SAME, bsf->key, setup->memory.guard, setup->wire.guard);
 	setup->enabled = memory || wire;
 	if (!memory)
@@ -208,14 +208,14 @@ static int parse_signature(const struct bsf *bsf, struct signature_setup *setup)
 static int parse_transaction_domain(const struct bsf *bsf, uint32_t at, bool checks, bool initial,
 				    struct signature_domain *domain)
 {
-	uint32_t format_psv = be32_at(bsf->bytes + at), psv = format_psv & 0xffffff;
+	uint32_t format_psv = bsf_be32(bsf->bytes + at), psv = format_psv & 0xffffff;
 	uint8_t format = (uint8_t)(format_psv >> 24);
 
-	domain->block = be32_at(bsf->bytes + AT_RAW_SIZE);
+	domain->block = bsf_be32(bsf->bytes + AT_RAW_SIZE);
 	if (!format_psv)
 		return 0;
 	if ((format & ~FORMAT_SEED_ZERO) != FORMAT_CRC32C)
-		return REFUSAL(bsf->why, EACCES, RULE_BSF_TRANSACTION, bsf->key, be32_at(bsf->bytes + AT_TRANSACTION),
+		return REFUSAL(bsf->why, EACCES, RULE_BSF_TRANSACTION, bsf->key, bsf_be32(bsf->bytes + AT_TRANSACTION),
 			       format, domain->block);
 	if (!psv_find(bsf->access->hca, psv, bsf->access->pd))
 		return REFUSAL(bsf->why, EACCES, RULE_BSF_PSV, bsf->key, psv, bsf->access->pd);
@@ -224,14 +224,14 @@ static int parse_transaction_domain(const struct bsf *bsf, uint32_t at, bool che
 	domain->ones = !(format & FORMAT_SEED_ZERO);
 	domain->psv = psv;
 	domain->transaction = true;
-	domain->goes_on = !initial;
+	domain->continues = !initial;
 	return 0;
 }
 
 /* mlx5-formats 1.11: one CRC-32C over all of the data. To an adapter both kinds could be in one BSF; nothing is known to do that. */
 static int parse_transaction(const struct bsf *bsf, struct signature_setup *setup)
 {
-	uint32_t flags = be32_at(bsf->bytes + AT_TRANSACTION), size = be32_at(bsf->bytes + AT_RAW_SIZE);
+	uint32_t flags = bsf_be32(bsf->bytes + AT_TRANSACTION), size = bsf_be32(bsf->bytes + AT_RAW_SIZE);
 	int error;
 
 	if (flags & ~TRANSACTION_FLAGS || bsf->bytes[AT_MEMORY_BLOCK] || bsf->bytes[AT_WIRE_BLOCK] || !size ||
@@ -239,7 +239,7 @@ static int parse_transaction(const struct bsf *bsf, struct signature_setup *setu
 		return REFUSAL(bsf->why, EACCES, RULE_BSF_TRANSACTION, bsf->key, flags, 0, size);
 	*setup = (struct signature_setup){
 		.transaction = true,
-		.checked = field_mask(bsf->bytes[AT_CHECKED]),
+		.checked = signature_field_mask(bsf->bytes[AT_CHECKED]),
 		.limit = size,
 	};
 	error = parse_transaction_domain(bsf, AT_MEMORY_TRANSACTION, flags & MEMORY_CHECK_OR_MAKE,
@@ -256,10 +256,10 @@ static bool has_transaction(const struct bsf *bsf)
 {
 	if (bsf->size_code < SIZE_EXTENDED)
 		return false;
-	if (be32_at(bsf->bytes + AT_TRANSACTION))
+	if (bsf_be32(bsf->bytes + AT_TRANSACTION))
 		return true;
 	return !bsf->bytes[AT_MEMORY_BLOCK] && !bsf->bytes[AT_WIRE_BLOCK] &&
-	       (be32_at(bsf->bytes + AT_WIRE_TRANSACTION) || be32_at(bsf->bytes + AT_MEMORY_TRANSACTION));
+	       (bsf_be32(bsf->bytes + AT_WIRE_TRANSACTION) || bsf_be32(bsf->bytes + AT_MEMORY_TRANSACTION));
 }
 
 static int check_dek(const struct bsf *bsf, const struct dek *dek, uint32_t id)
@@ -275,7 +275,7 @@ static int parse_cipher(const struct bsf *bsf, struct cipher_setup *setup)
 {
 	uint8_t order = bsf->bytes[CIPHER_AT_ORDER], standard = bsf->bytes[CIPHER_AT_STANDARD];
 	uint8_t selector = bsf->bytes[CIPHER_AT_UNIT];
-	uint32_t id = be32_at(bsf->bytes + CIPHER_AT_DEK) & 0xffffff;
+	uint32_t id = bsf_be32(bsf->bytes + CIPHER_AT_DEK) & 0xffffff;
 	int error;
 
 	*setup = (struct cipher_setup){

@@ -29,7 +29,7 @@ static enum key_kind kind_of_mr(enum mr_kind kind)
 	}
 }
 
-static uint8_t rights_of(unsigned int access)
+static uint8_t rights_from_access(unsigned int access)
 {
 	return RIGHT_LOCAL_READ | (access & IBV_ACCESS_LOCAL_WRITE ? RIGHT_LOCAL_WRITE : 0) |
 	       (access & IBV_ACCESS_REMOTE_READ ? RIGHT_REMOTE_READ : 0) |
@@ -37,13 +37,13 @@ static uint8_t rights_of(unsigned int access)
 	       (access & IBV_ACCESS_REMOTE_ATOMIC ? RIGHT_ATOMIC : 0);
 }
 
-static void set_access(struct mapping *map, unsigned int access)
+static void mapping_set_access(struct mapping *map, unsigned int access)
 {
-	map->rights = rights_of(access);
+	map->rights = rights_from_access(access);
 	map->bind_allowed = access & IBV_ACCESS_MW_BIND;
 }
 
-static void set_translation(struct mapping *map, const struct hca_mr_attr *attr)
+static void mapping_set_translation(struct mapping *map, const struct hca_mr_attr *attr)
 {
 	map->kind = kind_of_mr(attr->kind);
 	map->base = attr->addr;
@@ -52,7 +52,7 @@ static void set_translation(struct mapping *map, const struct hca_mr_attr *attr)
 }
 
 /* Registration pins: memory that the kernel would refuse is refused here (ibv_reg_mr(3), EFAULT). */
-static int pin(const struct hca_mr_attr *attr)
+static int pin_memory(const struct hca_mr_attr *attr)
 {
 	if (attr->kind != MR_MEMORY)
 		return 0;
@@ -62,12 +62,12 @@ static int pin(const struct hca_mr_attr *attr)
 int hca_mr_register(struct hca_pd *pd, const struct hca_mr_attr *attr, struct mkey **key)
 {
 	struct mapping initial = {.qpn = KEY_QPN_ANY};
-	int error = pin(attr);
+	int error = pin_memory(attr);
 
 	if (error)
 		return error;
-	set_translation(&initial, attr);
-	set_access(&initial, attr->access);
+	mapping_set_translation(&initial, attr);
+	mapping_set_access(&initial, attr->access);
 	return mkey_new(pd, &initial, 0, false, KEY_TAG_OTHER, key);
 }
 
@@ -95,15 +95,15 @@ int hca_mr_reregister(struct mkey *key, int flags, struct hca_pd *pd, const stru
 	}
 	if (!(flags & IBV_REREG_MR_CHANGE_ACCESS))
 		wanted.access = next->rights & RIGHT_LOCAL_WRITE ? IBV_ACCESS_LOCAL_WRITE : 0;
-	error = pin(&wanted);
+	error = pin_memory(&wanted);
 	if (error) {
 		mkey_discard(key, next);
 		return error;
 	}
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION)
-		set_translation(next, attr);
+		mapping_set_translation(next, attr);
 	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
-		set_access(next, attr->access);
+		mapping_set_access(next, attr->access);
 	if (flags & IBV_REREG_MR_CHANGE_PD)
 		move_to_domain(key, next, pd);
 	mkey_publish(key, next);
@@ -172,7 +172,7 @@ int hca_mkey_create(struct hca_pd *pd, const struct hca_mkey_attr *attr, struct 
 	return error;
 }
 
-static struct mapping begin_with(enum key_kind kind, const struct hca_mkey_state *state)
+static struct mapping initial_mapping(enum key_kind kind, const struct hca_mkey_state *state)
 {
 	return (struct mapping){
 		.kind = kind,
@@ -204,7 +204,7 @@ int hca_mkey_create_layout(struct hca_pd *pd, const struct hca_mkey_layout *layo
 			   struct refusal *why)
 {
 	const struct hca_mkey_attr *attr = &layout->attr;
-	struct mapping initial = begin_with(KEY_INDIRECT, &layout->state);
+	struct mapping initial = initial_mapping(KEY_INDIRECT, &layout->state);
 	int error;
 
 	why->rule = RULE_NONE;
@@ -228,7 +228,7 @@ int hca_mkey_create_layout(struct hca_pd *pd, const struct hca_mkey_layout *layo
 
 int hca_mkey_create_memory(struct hca_pd *pd, const struct hca_mkey_state *state, void *base, struct mkey **key)
 {
-	struct mapping initial = begin_with(KEY_MEMORY, state);
+	struct mapping initial = initial_mapping(KEY_MEMORY, state);
 	int error = pages_present(base, state->length, state->rights & RIGHTS_THAT_WRITE);
 
 	if (error)

@@ -65,7 +65,7 @@ static void mapping_copy(struct mapping *to, const struct mapping *from)
 }
 
 /* What is known of @map at once, when nothing of it changes any more. */
-static void summarize(struct mapping *map)
+static void mapping_summarize(struct mapping *map)
 {
 	/* Whoever guards pages is to hear of each access. */
 	bool plain = map->kind == KEY_MEMORY && !map->free && map->qpn == KEY_QPN_ANY && !guard_is_on();
@@ -97,7 +97,7 @@ int mkey_new(struct hca_pd *pd, const struct mapping *initial, uint32_t capacity
 	map->serial = __atomic_add_fetch(&hca->next_serial, 1, __ATOMIC_RELAXED);
 	map->pd = pd->number;
 	map->explained = explain_latest(hca);
-	summarize(map);
+	mapping_summarize(map);
 	key->mapping = map;
 	if (key->pd)
 		reference_get(&pd->references);
@@ -139,7 +139,7 @@ void mkey_delete(struct mkey *key)
 }
 
 /* Takes one reusable mapping out of the retired ones and frees the other reusable ones. */
-static struct mapping *reclaim(struct mkey *key)
+static struct mapping *mapping_reclaim(struct mkey *key)
 {
 	struct mapping **link = &key->retired, *map, *found = NULL;
 
@@ -167,7 +167,7 @@ struct mapping *mkey_edit(struct mkey *key)
 	struct mapping *next;
 
 	queue_lock(mkey_lock(key));
-	next = reclaim(key);
+	next = mapping_reclaim(key);
 	if (!next)
 		next = mapping_new(key->capacity, key->bsf_octowords);
 	if (!next) {
@@ -180,7 +180,7 @@ struct mapping *mkey_edit(struct mkey *key)
 	return next;
 }
 
-static void retire(struct mkey *key, struct mapping *map, uint64_t stamp)
+static void mapping_retire(struct mkey *key, struct mapping *map, uint64_t stamp)
 {
 	map->retired = stamp;
 	map->older = key->retired;
@@ -193,7 +193,7 @@ uint64_t mkey_publish(struct mkey *key, struct mapping *next)
 	struct mapping *old = key->mapping;
 	uint64_t stamp;
 
-	summarize(next);
+	mapping_summarize(next);
 	next->explained = explain_latest(key->hca);
 	if (unlikely(observer))
 		observer->ends(key);
@@ -201,7 +201,7 @@ uint64_t mkey_publish(struct mkey *key, struct mapping *next)
 	window_count(key->hca, next, 1);
 	window_count(key->hca, old, -1);
 	stamp = epoch_retire();
-	retire(key, old, stamp);
+	mapping_retire(key, old, stamp);
 	if (unlikely(observer))
 		observer->begins(key);
 	queue_unlock(mkey_lock(key));
@@ -210,13 +210,13 @@ uint64_t mkey_publish(struct mkey *key, struct mapping *next)
 
 void mkey_discard(struct mkey *key, struct mapping *next)
 {
-	retire(key, next, 0);
+	mapping_retire(key, next, 0);
 	queue_unlock(mkey_lock(key));
 }
 
 /* ---- signature errors ----------------------------------------------------------------------------------------- */
 
-static bool enter_error(struct mkey *key, uint8_t from)
+static bool claim_error(struct mkey *key, uint8_t from)
 {
 	return __atomic_load_n(&key->error_state, __ATOMIC_RELAXED) == from &&
 	       __atomic_compare_exchange_n(&key->error_state, &from, KEY_ERROR_CHANGES, false, __ATOMIC_ACQUIRE,
@@ -225,7 +225,7 @@ static bool enter_error(struct mkey *key, uint8_t from)
 
 bool mkey_keep_error(struct mkey *key, const struct mlx5dv_mkey_err *error)
 {
-	if (!enter_error(key, KEY_ERROR_NONE))
+	if (!claim_error(key, KEY_ERROR_NONE))
 		return false;
 	key->error = *error;
 	__atomic_store_n(&key->error_state, KEY_ERROR_KEPT, __ATOMIC_RELEASE);
@@ -235,7 +235,7 @@ bool mkey_keep_error(struct mkey *key, const struct mlx5dv_mkey_err *error)
 void hca_mkey_take_error(struct mkey *key, struct mlx5dv_mkey_err *error)
 {
 	error->err_type = MLX5DV_MKEY_NO_ERR;
-	if (!enter_error(key, KEY_ERROR_KEPT))
+	if (!claim_error(key, KEY_ERROR_KEPT))
 		return;
 	*error = key->error;
 	/* A program that reads raw CQEs and asks as well is told of the next one, too. */

@@ -93,7 +93,7 @@ struct mkey {
 	uint32_t capacity; /* translation entries; 0 for direct keys */
 	uint8_t bsf_octowords;
 	uint8_t error_state;          /* atomic; enum key_error_state */
-	bool error_told;              /* atomic; a CQE told of one, and the key was not armed since */
+	bool error_reported;          /* atomic; a CQE told of one, and the key was not armed since */
 	struct mlx5dv_mkey_err error; /* belongs to whoever made error_state KEY_ERROR_CHANGES */
 	struct block_reached reached; /* by the latest reception */
 	bool has_reached;             /* and that counts; atomic, read without the lock */
@@ -186,16 +186,16 @@ void mkey_discard(struct mkey *key, struct mapping *next);
 bool mkey_keep_error(struct mkey *key, const struct mlx5dv_mkey_err *error);
 
 /** True if a CQE is to tell of an error: the first since the key was armed (mlx5-formats 6, points 7 and 8). */
-static inline bool mkey_tells_error(struct mkey *key)
+static inline bool mkey_claim_error_report(struct mkey *key)
 {
-	return !__atomic_load_n(&key->error_told, __ATOMIC_RELAXED) &&
-	       !__atomic_exchange_n(&key->error_told, true, __ATOMIC_RELAXED);
+	return !__atomic_load_n(&key->error_reported, __ATOMIC_RELAXED) &&
+	       !__atomic_exchange_n(&key->error_reported, true, __ATOMIC_RELAXED);
 }
 
 /** Arms the key: the next error is told by a CQE. */
 static inline void mkey_arm_errors(struct mkey *key)
 {
-	__atomic_store_n(&key->error_told, false, __ATOMIC_RELAXED);
+	__atomic_store_n(&key->error_reported, false, __ATOMIC_RELAXED);
 }
 
 #endif

@@ -59,7 +59,7 @@ static void end_list(struct mapping *next)
 	next->period = total;
 }
 
-static int parse_list(struct mapping *next, const uint8_t *entries, uint32_t bytes)
+static int layout_parse_list(struct mapping *next, const uint8_t *entries, uint32_t bytes)
 {
 	bool gap = false;
 
@@ -90,8 +90,8 @@ int layout_replace(struct mapping *next, uint32_t number, uint32_t offset, const
 	return 0;
 }
 
-static int parse_repeat(struct mapping *next, uint32_t number, const uint8_t *entries, uint32_t bytes,
-			struct refusal *why)
+static int layout_parse_repeat(struct mapping *next, uint32_t number, const uint8_t *entries, uint32_t bytes,
+			       struct refusal *why)
 {
 	struct mlx5_wqe_umr_repeat_block_seg block;
 	uint32_t count, room = bytes / 16 - 1;
@@ -127,6 +127,6 @@ int layout_parse(struct mapping *next, uint32_t number, const uint8_t *entries, 
 
 	memcpy(&block, entries, sizeof(block));
 	if (is_repeat(next, &block))
-		return parse_repeat(next, number, entries, bytes, why);
-	return parse_list(next, entries, bytes);
+		return layout_parse_repeat(next, number, entries, bytes, why);
+	return layout_parse_list(next, entries, bytes);
 }

@@ -8,8 +8,8 @@
 #include "mkey/pages.h"
 
 /* The memory of the range. Inside an epoch section. */
-static int find_memory(struct hca_pd *pd, uint32_t lkey, uint64_t address, uint64_t length, bool write,
-		       const uint8_t **memory)
+static int prefetch_memory(struct hca_pd *pd, uint32_t lkey, uint64_t address, uint64_t length, bool write,
+			   const uint8_t **memory)
 {
 	struct mkey *key = mkey_find(pd->context->hca, lkey);
 	const struct mapping *map = key ? mkey_mapping(key) : NULL;
@@ -34,7 +34,7 @@ int hca_mr_prefetch(struct hca_pd *pd, uint32_t lkey, uint64_t address, uint64_t
 	int error;
 
 	epoch_enter();
-	error = find_memory(pd, lkey, address, length, write, &memory);
+	error = prefetch_memory(pd, lkey, address, length, write, &memory);
 	epoch_leave();
 	/*
 	 * Outside of the section: pages may take long to come. A region that goes meanwhile was never pinned.

@@ -31,8 +31,8 @@ uint64_t walk_repetitions(const struct walk *walk)
 		memcpy(to, &record, size);                                                                             \
 	}
 
-static void copy_plain(uint8_t *to, uint64_t to_step, const uint8_t *from, uint64_t from_step, uint64_t bytes,
-		       uint64_t count)
+static void record_copy_plain(uint8_t *to, uint64_t to_step, const uint8_t *from, uint64_t from_step, uint64_t bytes,
+			      uint64_t count)
 {
 	switch (bytes) {
 	case 1:
@@ -65,7 +65,7 @@ static void copy_plain(uint8_t *to, uint64_t to_step, const uint8_t *from, uint6
 	}
 }
 
-static bool always(void)
+static bool always_supported(void)
 {
 	return true;
 }
@@ -97,7 +97,7 @@ typedef uint8_t line __attribute__((vector_size(64), aligned(1), may_alias));
 		else if (bytes == 2 * sizeof(line))                                                                    \
 			EACH_LINES(2)                                                                                  \
 		else                                                                                                   \
-			copy_plain(to, to_step, from, from_step, bytes, count);                                        \
+			record_copy_plain(to, to_step, from, from_step, bytes, count);                                 \
 	}
 
 WIDE_KERNEL(avx512f)
@@ -109,7 +109,7 @@ const struct record_kernel record_kernels[] = {
 	{"avx512f", has_avx512f, copy_avx512f},
 	{"avx2", has_avx2, copy_avx2},
 #endif
-	{"plain", always, copy_plain},
+	{"plain", always_supported, record_copy_plain},
 	{0},
 };
 
@@ -122,7 +122,7 @@ static record_copy *best_copy(void)
 	return kernel->copy;
 }
 
-static void move_on(struct walk *walk, uint64_t count)
+static void walk_skip_repetitions(struct walk *walk, uint64_t count)
 {
 	struct walk_level *level = &walk->level[0];
 	uint64_t bytes = count * level->map->period;
@@ -145,8 +145,8 @@ static uint8_t *entry_memory(const struct walk *walk, uint32_t entry, uint64_t r
 }
 
 /* @count records, the last of them with release if it is the @last of all. */
-static inline void copy_each(record_copy *copy, uint8_t *to, uint64_t to_step, const uint8_t *from, uint64_t from_step,
-			     uint64_t bytes, uint64_t count, bool last)
+static inline void copy_records_last(record_copy *copy, uint8_t *to, uint64_t to_step, const uint8_t *from,
+				     uint64_t from_step, uint64_t bytes, uint64_t count, bool last)
 {
 	copy(to, to_step, from, from_step, bytes, count - last);
 	if (last)
@@ -162,12 +162,12 @@ void records_gather(struct walk *walk, uint8_t *memory, uint64_t count, bool las
 		uint64_t block = block_of(map->period, count), repetition = walk->level[0].repetition;
 
 		for (uint32_t i = 0; i < map->count; i++)
-			copy_each(copy, memory + map->entries[i].before, map->period, entry_memory(walk, i, repetition),
-				  map->entries[i].stride, map->entries[i].bytes, block,
-				  last && block == count && i + 1 == map->count);
+			copy_records_last(copy, memory + map->entries[i].before, map->period,
+					  entry_memory(walk, i, repetition), map->entries[i].stride,
+					  map->entries[i].bytes, block, last && block == count && i + 1 == map->count);
 		memory += block * map->period;
 		count -= block;
-		move_on(walk, block);
+		walk_skip_repetitions(walk, block);
 	}
 }
 
@@ -180,12 +180,12 @@ void records_scatter(struct walk *walk, const uint8_t *memory, uint64_t count, b
 		uint64_t block = block_of(map->period, count), repetition = walk->level[0].repetition;
 
 		for (uint32_t i = 0; i < map->count; i++)
-			copy_each(copy, entry_memory(walk, i, repetition), map->entries[i].stride,
-				  memory + map->entries[i].before, map->period, map->entries[i].bytes, block,
-				  last && block == count && i + 1 == map->count);
+			copy_records_last(copy, entry_memory(walk, i, repetition), map->entries[i].stride,
+					  memory + map->entries[i].before, map->period, map->entries[i].bytes, block,
+					  last && block == count && i + 1 == map->count);
 		memory += block * map->period;
 		count -= block;
-		move_on(walk, block);
+		walk_skip_repetitions(walk, block);
 	}
 }
 

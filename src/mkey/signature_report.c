@@ -13,7 +13,7 @@ static uint16_t syndrome_of(const struct signature_domain *domain, uint64_t diff
 }
 
 /* The field in question, as a number (mlx5-formats 3.5). */
-static uint64_t value_of(uint64_t field, enum mlx5dv_mkey_err_type type, const struct signature_domain *domain)
+static uint64_t field_number(uint64_t field, enum mlx5dv_mkey_err_type type, const struct signature_domain *domain)
 {
 	switch (type) {
 	case MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG:
@@ -25,7 +25,7 @@ static uint64_t value_of(uint64_t field, enum mlx5dv_mkey_err_type type, const s
 	}
 }
 
-static enum mlx5dv_mkey_err_type type_of(uint16_t syndrome)
+static enum mlx5dv_mkey_err_type error_type(uint16_t syndrome)
 {
 	switch (syndrome) {
 	case SYNDROME_GUARD:
@@ -40,11 +40,11 @@ static enum mlx5dv_mkey_err_type type_of(uint16_t syndrome)
 static struct refusal explain_error(const struct block_stage *stage, const struct signature_error *error)
 {
 	const struct signature_domain *input = stage->signature.input;
-	enum mlx5dv_mkey_err_type type = type_of(error->syndrome);
+	enum mlx5dv_mkey_err_type type = error_type(error->syndrome);
 	/* What is not checked says nothing. */
 	uint64_t checked = stage->setup->signature.checked;
-	uint64_t expected = value_of(error->expected & checked, type, input);
-	uint64_t found = value_of(error->found & checked, type, input);
+	uint64_t expected = field_number(error->expected & checked, type, input);
+	uint64_t found = field_number(error->found & checked, type, input);
 
 	switch (error->syndrome) {
 	case SYNDROME_GUARD:
@@ -74,14 +74,14 @@ static uint64_t offset_in_message(const struct block_stage *stage, uint64_t numb
 }
 
 /* As the page has it: "actual" is computed from the data, "expected" what the field says. */
-static bool keep(const struct block_stage *stage, const struct signature_error *error)
+static bool keep_error(const struct block_stage *stage, const struct signature_error *error)
 {
 	const struct signature_domain *input = stage->signature.input;
-	enum mlx5dv_mkey_err_type type = type_of(error->syndrome);
+	enum mlx5dv_mkey_err_type type = error_type(error->syndrome);
 	const struct mlx5dv_mkey_err kept = {
 		.err_type = type,
-		.err.sig = {.actual_value = value_of(error->expected, type, input),
-			    .expected_value = value_of(error->found, type, input),
+		.err.sig = {.actual_value = field_number(error->expected, type, input),
+			    .expected_value = field_number(error->found, type, input),
 			    .offset = offset_in_message(stage, error->block)},
 	};
 
@@ -109,7 +109,7 @@ void signature_report(struct block_stage *stage, uint64_t number, uint64_t diffe
 
 	if (!error.holder || stage->access.repeated)
 		return;
-	news = man ? keep(stage, &error) : mkey_tells_error(error.holder);
+	news = man ? keep_error(stage, &error) : mkey_claim_error_report(error.holder);
 	if (news) {
 		why = explain_error(stage, &error);
 		explain_make(stage->access.hca, &subject, why.rule, why.args, EXPLAIN_ARGS);

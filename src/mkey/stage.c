@@ -14,7 +14,7 @@
 /* AES-XTS has no shorter units (IEEE 1619). */
 #define SHORTEST_UNIT 16
 
-static bool transmits(uint8_t rights)
+static bool is_transmission(uint8_t rights)
 {
 	return !(rights & (RIGHT_LOCAL_WRITE | RIGHT_REMOTE_WRITE));
 }
@@ -28,14 +28,14 @@ void block_progress_release(struct block_progress *progress)
 	*progress = (struct block_progress){0};
 }
 
-static bool goes_on(const struct block_reached *reached, const struct mapping *map, uint64_t wire)
+static bool reached_continues(const struct block_reached *reached, const struct mapping *map, uint64_t wire)
 {
 	return reached->serial == map->serial && reached->version == map->version && reached->wire == wire;
 }
 
-static bool own_goes_on(const struct block_progress *own, const struct mapping *map, uint64_t wire)
+static bool own_continues(const struct block_progress *own, const struct mapping *map, uint64_t wire)
 {
-	return own && own->valid && goes_on(own->reached, map, wire);
+	return own && own->valid && reached_continues(own->reached, map, wire);
 }
 
 static struct mkey *key_of(const struct block_stage *stage)
@@ -43,7 +43,7 @@ static struct mkey *key_of(const struct block_stage *stage)
 	return mkey_find(stage->access.hca, stage->map->number);
 }
 
-static void restore(struct block_stage *stage, const struct block_reached *reached)
+static void stage_restore(struct block_stage *stage, const struct block_reached *reached)
 {
 	struct signature_stage *at = &stage->signature;
 
@@ -66,18 +66,18 @@ static void find_progress(struct block_stage *stage, uint64_t wire)
 {
 	struct block_progress *own = stage->access.progress;
 	struct mkey *key = key_of(stage);
-	bool found = own_goes_on(own, stage->map, wire);
+	bool found = own_continues(own, stage->map, wire);
 
 	if (found)
-		restore(stage, own->reached);
+		stage_restore(stage, own->reached);
 	/* Whatever comes after this transfer does not begin where the one before it ended. */
 	if (own)
 		own->valid = false;
 	if (!key || !__atomic_load_n(&key->has_reached, __ATOMIC_RELAXED))
 		return;
 	queue_lock(mkey_lock(key));
-	if (!found && key->has_reached && goes_on(&key->reached, stage->map, wire))
-		restore(stage, &key->reached);
+	if (!found && key->has_reached && reached_continues(&key->reached, stage->map, wire))
+		stage_restore(stage, &key->reached);
 	__atomic_store_n(&key->has_reached, false, __ATOMIC_RELAXED);
 	queue_unlock(mkey_lock(key));
 }
@@ -119,7 +119,7 @@ static bool inside_block(const struct block_stage *stage)
 }
 
 /* Without memory for it nothing is kept: the block is neither checked nor does it change a field (mkey/stage.h). */
-static bool make_room(struct block_progress *own, bool with_unit)
+static bool progress_reserve(struct block_progress *own, bool with_unit)
 {
 	if (!own->reached)
 		own->reached = malloc(sizeof(*own->reached));
@@ -135,7 +135,7 @@ static void keep_own(const struct block_stage *stage, const struct block_reached
 	if (!own)
 		return;
 	/* Between messages only the key knows whether another queue pair's came in between. */
-	own->valid = (stage->access.unfinished || reached->held) && make_room(own, reached->held);
+	own->valid = (stage->access.unfinished || reached->held) && progress_reserve(own, reached->held);
 	if (!own->valid)
 		return;
 	*own->reached = *reached;
@@ -174,9 +174,10 @@ static uint64_t last_unit_end(const struct walk_access *access, const struct map
 }
 
 /* True if the packet before ended inside of the data unit that has @position. */
-static bool unit_goes_on(const struct walk_access *access, const struct mapping *map, uint64_t wire, uint64_t position)
+static bool unit_continues(const struct walk_access *access, const struct mapping *map, uint64_t wire,
+			   uint64_t position)
 {
-	return own_goes_on(access->progress, map, wire) &&
+	return own_continues(access->progress, map, wire) &&
 	       access->progress->reached->held == position % map->blocks->cipher.unit;
 }
 
@@ -199,7 +200,7 @@ static int check_units(const struct walk_access *access, const struct mapping *m
 	if (sends)
 		return 0;
 	/* Bytes of a field alone can be nothing to the cipher: they begin no unit. */
-	if ((first % cipher->unit && first != end && !unit_goes_on(access, map, wire, first)) ||
+	if ((first % cipher->unit && first != end && !unit_continues(access, map, wire, first)) ||
 	    (end % cipher->unit && !access->more && end != last_unit_end(access, map, end)))
 		return REFUSAL(why, EACCES, RULE_CIPHER_CUT, map->number, first, end, cipher->unit, all);
 	return 0;
@@ -219,7 +220,7 @@ static int check_transfer(const struct walk_access *access, uint8_t rights, cons
 		return REFUSAL(why, EACCES, RULE_KEY_RANGE, map->number, map->kind, map->start, map->length, wire,
 			       length);
 	wire -= map->start;
-	transfer_range_set(range, map->blocks, transmits(rights), wire, length, map->length);
+	transfer_range_set(range, map->blocks, is_transmission(rights), wire, length, map->length);
 	if (range->memory.end > map->length)
 		return REFUSAL(why, EACCES, RULE_STAGE_RANGE, map->number, wire, length, range->memory.first,
 			       range->memory.end, map->length);
@@ -227,7 +228,7 @@ static int check_transfer(const struct walk_access *access, uint8_t rights, cons
 	    wire_position(&map->blocks->signature, range->wire.end).raw > map->blocks->signature.limit)
 		return REFUSAL(why, EACCES, RULE_STAGE_LIMIT, map->number, wire, length, map->blocks->signature.limit);
 	if (map->blocks->cipher.enabled)
-		return check_units(access, map, transmits(rights), wire, length, range, why);
+		return check_units(access, map, is_transmission(rights), wire, length, range, why);
 	return 0;
 }
 
@@ -296,7 +297,7 @@ int stage_begin(struct block_stage *stage, const struct walk_access *access, uin
 	stage->map = map;
 	stage->setup = map->blocks;
 	stage->access = *access;
-	stage->transmits = transmits(rights);
+	stage->transmits = is_transmission(rights);
 	stage->position = wire - map->start;
 	stage->origin = offset - stage->position;
 	stage->start = 0;
@@ -312,7 +313,7 @@ int stage_begin(struct block_stage *stage, const struct walk_access *access, uin
 }
 
 /* The part of the beginning that needs scratch memory: bytes are read that lie in front of the transfer. */
-static void start(struct block_stage *stage, uint8_t *scratch)
+static void stage_start(struct block_stage *stage, uint8_t *scratch)
 {
 	stage->begun = true;
 	stage->cipher.scratch = scratch;
@@ -335,7 +336,7 @@ static void start(struct block_stage *stage, uint8_t *scratch)
 void stage_transmit(struct block_stage *stage, uint8_t *to, uint64_t length, uint8_t *scratch)
 {
 	if (!stage->begun)
-		start(stage, scratch);
+		stage_start(stage, scratch);
 	if (cipher_on_wire(stage))
 		cipher_transmit(stage, to, length);
 	else
@@ -346,7 +347,7 @@ void stage_transmit(struct block_stage *stage, uint8_t *to, uint64_t length, uin
 void stage_receive(struct block_stage *stage, const uint8_t *from, uint64_t length, uint8_t *scratch)
 {
 	if (!stage->begun)
-		start(stage, scratch);
+		stage_start(stage, scratch);
 	if (cipher_on_wire(stage))
 		cipher_receive(stage, from, length);
 	else
@@ -362,7 +363,7 @@ static void walk_ready(struct block_stage *stage, struct piece *piece)
 		*piece = (struct piece){.length = BLOCK_LARGEST};
 }
 
-static void pass(struct piece *piece, uint64_t bytes)
+static void piece_advance(struct piece *piece, uint64_t bytes)
 {
 	if (piece->address)
 		piece->address += bytes;
@@ -377,9 +378,9 @@ void walk_read(struct block_stage *stage, uint8_t *to, uint64_t bytes)
 		uint64_t part;
 
 		walk_ready(stage, piece);
-		part = smaller(bytes, piece->length);
+		part = min_bytes(bytes, piece->length);
 		copy_bytes(to, piece->address, part);
-		pass(piece, part);
+		piece_advance(piece, part);
 		to += part;
 		bytes -= part;
 	}
@@ -393,9 +394,9 @@ void walk_write(struct block_stage *stage, const uint8_t *from, uint64_t bytes)
 		uint64_t part;
 
 		walk_ready(stage, piece);
-		part = smaller(bytes, piece->length);
+		part = min_bytes(bytes, piece->length);
 		copy_bytes(piece->address, from, part);
-		pass(piece, part);
+		piece_advance(piece, part);
 		from += part;
 		bytes -= part;
 	}
@@ -413,7 +414,7 @@ void memory_passed(struct block_stage *stage, uint64_t bytes)
 {
 	bool scratch = stage->piece.address;
 
-	pass(&stage->piece, bytes);
+	piece_advance(&stage->piece, bytes);
 	if (scratch && cipher_on_memory(stage))
 		cipher_memory_passed(stage, bytes);
 }
@@ -424,7 +425,7 @@ void memory_read(struct block_stage *stage, uint8_t *to, uint64_t bytes)
 		uint64_t part;
 
 		memory_ready(stage);
-		part = smaller(bytes, stage->piece.length);
+		part = min_bytes(bytes, stage->piece.length);
 		copy_bytes(to, stage->piece.address, part);
 		memory_passed(stage, part);
 		to += part;
@@ -438,7 +439,7 @@ void memory_write(struct block_stage *stage, const uint8_t *from, uint64_t bytes
 		uint64_t part;
 
 		memory_ready(stage);
-		part = smaller(bytes, stage->piece.length);
+		part = min_bytes(bytes, stage->piece.length);
 		copy_bytes(stage->piece.address, from, part);
 		memory_passed(stage, part);
 		from += part;
@@ -452,7 +453,7 @@ void memory_skip(struct block_stage *stage, uint64_t bytes)
 		uint64_t part;
 
 		memory_ready(stage);
-		part = smaller(bytes, stage->piece.length);
+		part = min_bytes(bytes, stage->piece.length);
 		/* What is left out of a data unit is zero: the unit is written whole. */
 		if (!stage->transmits && cipher_on_memory(stage))
 			copy_bytes(stage->piece.address, NULL, part);

@@ -48,8 +48,8 @@ static inline uint64_t make_field(const struct field_maker *maker, uint64_t guar
 }
 
 /* With the guards of the input, and those of the output, unless NULL: they are not needed, or the same. */
-static void pass_data(const struct signature_stage *at, const struct block_run *run, uint64_t *input_guards,
-		      uint64_t *output_guards)
+static void run_pass_data(const struct signature_stage *at, const struct block_run *run, uint64_t *input_guards,
+			  uint64_t *output_guards)
 {
 	struct guard_blocks blocks = {
 		.from = run->from,
@@ -74,9 +74,9 @@ static void pass_data(const struct signature_stage *at, const struct block_run *
 		memmove(run->to + i * run->to_stride, run->from + i * run->from_stride, run->block);
 }
 
-static inline __attribute__((always_inline)) void check_sized(struct block_stage *stage, const struct block_run *run,
-							      const uint64_t *guards, uint64_t number,
-							      unsigned int size)
+static inline __attribute__((always_inline)) void run_check_sized(struct block_stage *stage,
+								  const struct block_run *run, const uint64_t *guards,
+								  uint64_t number, unsigned int size)
 {
 	const struct field_maker maker = maker_of(stage->signature.input, number);
 	const uint64_t checked = stage->setup->signature.checked;
@@ -90,18 +90,18 @@ static inline __attribute__((always_inline)) void check_sized(struct block_stage
 	}
 }
 
-static void check_fields(struct block_stage *stage, const struct block_run *run, const uint64_t *guards,
-			 uint64_t number)
+static void run_check_fields(struct block_stage *stage, const struct block_run *run, const uint64_t *guards,
+			     uint64_t number)
 {
 	if (stage->signature.input->field == FIELD_LARGEST)
-		check_sized(stage, run, guards, number, FIELD_LARGEST);
+		run_check_sized(stage, run, guards, number, FIELD_LARGEST);
 	else
-		check_sized(stage, run, guards, number, FIELD_LARGEST / 2);
+		run_check_sized(stage, run, guards, number, FIELD_LARGEST / 2);
 }
 
-static inline __attribute__((always_inline)) void make_sized(const struct block_stage *stage,
-							     const struct block_run *run, const uint64_t *guards,
-							     uint64_t number, unsigned int size)
+static inline __attribute__((always_inline)) void run_make_sized(const struct block_stage *stage,
+								 const struct block_run *run, const uint64_t *guards,
+								 uint64_t number, unsigned int size)
 {
 	const struct field_maker maker = maker_of(stage->signature.output, number);
 	const uint64_t copied = stage->setup->signature.copied;
@@ -117,13 +117,13 @@ static inline __attribute__((always_inline)) void make_sized(const struct block_
 	}
 }
 
-static void make_fields(const struct block_stage *stage, const struct block_run *run, const uint64_t *guards,
-			uint64_t number)
+static void run_make_fields(const struct block_stage *stage, const struct block_run *run, const uint64_t *guards,
+			    uint64_t number)
 {
 	if (stage->signature.output->field == FIELD_LARGEST)
-		make_sized(stage, run, guards, number, FIELD_LARGEST);
+		run_make_sized(stage, run, guards, number, FIELD_LARGEST);
 	else
-		make_sized(stage, run, guards, number, FIELD_LARGEST / 2);
+		run_make_sized(stage, run, guards, number, FIELD_LARGEST / 2);
 }
 
 /* @bytes / @block, but at most @most. Divisions of 64 bits are slow. */
@@ -157,11 +157,11 @@ uint64_t signature_pass_blocks(struct block_stage *stage, uint8_t *to, const uin
 	run.from = from ? from : stage->piece.address;
 	run.to = to ? to : stage->piece.address;
 	number = at->raw / run.block;
-	pass_data(at, &run, input_guards, output_guards);
+	run_pass_data(at, &run, input_guards, output_guards);
 	if (input->field && stage->setup->signature.checked)
-		check_fields(stage, &run, found_by, number);
+		run_check_fields(stage, &run, found_by, number);
 	if (output->field)
-		make_fields(stage, &run, made_of, number);
+		run_make_fields(stage, &run, made_of, number);
 	memory_passed(stage, run.count * memory_block);
 	at->raw += run.count * run.block;
 	return run.count * wire_block;

@@ -11,7 +11,8 @@
 #include "mkey/stage_parts.h"
 
 /* @bytes from byte @position of the cipher's side on; on the way to the wire or from it. */
-static void transform(const struct block_stage *stage, uint64_t position, void *to, const void *from, uint64_t bytes)
+static void stage_transform(const struct block_stage *stage, uint64_t position, void *to, const void *from,
+			    uint64_t bytes)
 {
 	const struct cipher_setup *setup = &stage->setup->cipher;
 	struct cipher_units units = {
@@ -41,7 +42,7 @@ static uint64_t scratch_units(const struct block_stage *stage, uint64_t bytes)
 {
 	uint32_t unit = stage->setup->cipher.unit;
 
-	return smaller(whole_units(stage, bytes), STAGE_SCRATCH / unit * unit);
+	return min_bytes(whole_units(stage, bytes), STAGE_SCRATCH / unit * unit);
 }
 
 /* ---- on the memory side --------------------------------------------------------------------------------------- */
@@ -60,12 +61,12 @@ void cipher_memory_ready(struct block_stage *stage)
 	if (!stage->transmits) {
 		stage->piece.address = cipher->scratch + cipher->held;
 		stage->piece.length =
-			smaller(stage->setup->cipher.unit, cipher->limit - cipher->position) - cipher->held;
+			min_bytes(stage->setup->cipher.unit, cipher->limit - cipher->position) - cipher->held;
 		return;
 	}
 	bytes = scratch_units(stage, UINT64_MAX);
 	walk_read(stage, cipher->scratch, bytes);
-	transform(stage, cipher->position, cipher->scratch, cipher->scratch, bytes);
+	stage_transform(stage, cipher->position, cipher->scratch, cipher->scratch, bytes);
 	cipher->position += bytes;
 	stage->piece = (struct piece){.address = cipher->scratch, .length = bytes};
 }
@@ -77,7 +78,7 @@ static void end_unit(struct block_stage *stage)
 
 	if (cipher->held < stage->setup->cipher.unit && cipher->position + cipher->held < cipher->limit)
 		return;
-	transform(stage, cipher->position, cipher->scratch, cipher->scratch, cipher->held);
+	stage_transform(stage, cipher->position, cipher->scratch, cipher->scratch, cipher->held);
 	walk_write(stage, cipher->scratch, cipher->held);
 	cipher->position += cipher->held;
 	cipher->held = 0;
@@ -105,7 +106,7 @@ static uint64_t direct_units(struct block_stage *stage, uint64_t bytes)
 	if (stage->setup->signature.enabled)
 		return 0;
 	memory_ready(stage);
-	return stage->piece.address ? whole_units(stage, smaller(bytes, stage->piece.length)) : 0;
+	return stage->piece.address ? whole_units(stage, min_bytes(bytes, stage->piece.length)) : 0;
 }
 
 static uint64_t transmit_units(struct block_stage *stage, uint8_t *to, uint64_t bytes)
@@ -114,14 +115,14 @@ static uint64_t transmit_units(struct block_stage *stage, uint8_t *to, uint64_t 
 	uint64_t units = direct_units(stage, bytes);
 
 	if (units) {
-		transform(stage, cipher->position, to, stage->piece.address, units);
+		stage_transform(stage, cipher->position, to, stage->piece.address, units);
 		memory_passed(stage, units);
 	} else {
 		units = scratch_units(stage, bytes);
 		if (!units)
 			return 0;
 		signature_transmit(stage, cipher->scratch, units);
-		transform(stage, cipher->position, to, cipher->scratch, units);
+		stage_transform(stage, cipher->position, to, cipher->scratch, units);
 	}
 	cipher->position += units;
 	return units;
@@ -143,12 +144,12 @@ void cipher_transmit(struct block_stage *stage, uint8_t *to, uint64_t bytes)
 				return;
 			}
 			signature_transmit(stage, cipher->scratch, unit);
-			transform(stage, cipher->position, cipher->scratch, cipher->scratch, unit);
+			stage_transform(stage, cipher->position, cipher->scratch, cipher->scratch, unit);
 			cipher->position += unit;
 			cipher->held = (uint32_t)unit;
 		}
 		if (!passed) {
-			passed = smaller(bytes, cipher->held - cipher->taken);
+			passed = min_bytes(bytes, cipher->held - cipher->taken);
 			memcpy(to, cipher->scratch + cipher->taken, passed);
 			cipher->taken += (uint32_t)passed;
 			if (cipher->taken == cipher->held)
@@ -165,13 +166,13 @@ static uint64_t receive_units(struct block_stage *stage, const uint8_t *from, ui
 	uint64_t units = direct_units(stage, bytes);
 
 	if (units) {
-		transform(stage, cipher->position, stage->piece.address, from, units);
+		stage_transform(stage, cipher->position, stage->piece.address, from, units);
 		memory_passed(stage, units);
 	} else {
 		units = scratch_units(stage, bytes);
 		if (!units)
 			return 0;
-		transform(stage, cipher->position, cipher->scratch, from, units);
+		stage_transform(stage, cipher->position, cipher->scratch, from, units);
 		signature_receive(stage, cipher->scratch, units);
 	}
 	cipher->position += units;
@@ -186,15 +187,15 @@ void cipher_receive(struct block_stage *stage, const uint8_t *from, uint64_t byt
 		uint64_t passed = cipher->held ? 0 : receive_units(stage, from, bytes), unit;
 
 		if (!passed) {
-			unit = smaller(stage->setup->cipher.unit,
-				       cipher->limit > cipher->position ? cipher->limit - cipher->position : 0);
+			unit = min_bytes(stage->setup->cipher.unit,
+					 cipher->limit > cipher->position ? cipher->limit - cipher->position : 0);
 			if (unit <= cipher->held)
 				return;
-			passed = smaller(bytes, unit - cipher->held);
+			passed = min_bytes(bytes, unit - cipher->held);
 			memcpy(cipher->scratch + cipher->held, from, passed);
 			cipher->held += (uint32_t)passed;
 			if (cipher->held == unit) {
-				transform(stage, cipher->position, cipher->scratch, cipher->scratch, unit);
+				stage_transform(stage, cipher->position, cipher->scratch, cipher->scratch, unit);
 				signature_receive(stage, cipher->scratch, unit);
 				cipher->position += unit;
 				cipher->held = 0;

@@ -52,7 +52,7 @@ static inline bool cipher_on_wire(const struct block_stage *stage)
 	return stage->setup->cipher.enabled && stage->setup->cipher.on_wire;
 }
 
-static inline uint64_t smaller(uint64_t a, uint64_t b)
+static inline uint64_t min_bytes(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }

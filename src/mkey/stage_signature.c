@@ -77,14 +77,14 @@ static struct psv *psv_of(const struct block_stage *stage, const struct signatur
 	return psv_find(stage->access.hca, domain->psv, stage->access.pd);
 }
 
-static uint64_t guard_start(const struct block_stage *stage, const struct signature_domain *domain)
+static uint64_t domain_guard_start(const struct block_stage *stage, const struct signature_domain *domain)
 {
-	struct psv *psv = domain->goes_on ? psv_of(stage, domain) : NULL;
+	struct psv *psv = domain->continues ? psv_of(stage, domain) : NULL;
 
 	return psv ? psv_begin(psv, stage->map->serial, stage->map->version) : guard_begin(domain->guard, domain->ones);
 }
 
-static void reach(const struct block_stage *stage, const struct signature_domain *domain, uint64_t guard)
+static void transaction_store(const struct block_stage *stage, const struct signature_domain *domain, uint64_t guard)
 {
 	struct psv *psv = domain->transaction ? psv_of(stage, domain) : NULL;
 
@@ -99,14 +99,14 @@ static void end_transaction(const struct block_stage *stage)
 
 	if (at->raw != at->input->block || !at->input_whole || !at->output_whole)
 		return;
-	reach(stage, at->input, at->input_guard);
-	reach(stage, at->output, at->output_guard);
+	transaction_store(stage, at->input, at->input_guard);
+	transaction_store(stage, at->output, at->output_guard);
 }
 
 /* ---- data ----------------------------------------------------------------------------------------------------- */
 
 /* At most a block: @to or @from may be NULL, the null key; without @to at all guards alone are kept. */
-static void pass_data(struct block_stage *stage, uint8_t *to, const uint8_t *from, uint64_t bytes)
+static void signature_pass_data(struct block_stage *stage, uint8_t *to, const uint8_t *from, uint64_t bytes)
 {
 	struct signature_stage *at = &stage->signature;
 	bool second = at->output_guarded && !at->shared;
@@ -132,7 +132,7 @@ static uint64_t until_boundary(const struct signature_stage *at)
 	uint64_t input = at->input->block - at->raw % at->input->block;
 	uint64_t output = at->output->block - at->raw % at->output->block;
 
-	return smaller(smaller(input, output), BLOCK_LARGEST);
+	return min_bytes(min_bytes(input, output), BLOCK_LARGEST);
 }
 
 /* ---- transmitting --------------------------------------------------------------------------------------------- */
@@ -173,7 +173,7 @@ static uint64_t transmit_field(struct block_stage *stage, uint8_t *to, uint64_t 
 
 	if (!at->field_ready)
 		make_wire_field(stage);
-	bytes = smaller(bytes, at->output->field - at->field_at);
+	bytes = min_bytes(bytes, at->output->field - at->field_at);
 	field_store(field, FIELD_LARGEST, at->field);
 	memcpy(to, field + at->field_at, bytes);
 	at->field_at += (uint32_t)bytes;
@@ -213,8 +213,8 @@ static uint64_t transmit_data(struct block_stage *stage, uint8_t *to, uint64_t b
 		return run;
 	}
 	memory_ready(stage);
-	bytes = smaller(smaller(bytes, until_boundary(at)), stage->piece.length);
-	pass_data(stage, to, stage->piece.address, bytes);
+	bytes = min_bytes(min_bytes(bytes, until_boundary(at)), stage->piece.length);
+	signature_pass_data(stage, to, stage->piece.address, bytes);
 	memory_passed(stage, bytes);
 	transmit_boundary(stage);
 	return bytes;
@@ -243,8 +243,8 @@ static void read_ahead(struct block_stage *stage, uint64_t raw)
 		uint64_t bytes;
 
 		memory_ready(stage);
-		bytes = smaller(smaller(raw - at->raw, until_boundary(at)), stage->piece.length);
-		pass_data(stage, NULL, stage->piece.address, bytes);
+		bytes = min_bytes(min_bytes(raw - at->raw, until_boundary(at)), stage->piece.length);
+		signature_pass_data(stage, NULL, stage->piece.address, bytes);
 		memory_passed(stage, bytes);
 		/* In the field on the wire, that of memory is still needed. */
 		if (at->raw == raw && at->in_field)
@@ -302,7 +302,7 @@ static uint64_t receive_field(struct block_stage *stage, const uint8_t *from, ui
 {
 	struct signature_stage *at = &stage->signature;
 
-	bytes = smaller(bytes, at->input->field - at->field_at);
+	bytes = min_bytes(bytes, at->input->field - at->field_at);
 	for (uint64_t i = 0; i < bytes; i++, at->field_at++)
 		at->field |= (uint64_t)from[i] << (56 - 8 * at->field_at);
 	if (at->field_at < at->input->field)
@@ -340,8 +340,8 @@ static uint64_t receive_data(struct block_stage *stage, const uint8_t *from, uin
 		return run;
 	}
 	memory_ready(stage);
-	bytes = smaller(smaller(bytes, until_boundary(at)), stage->piece.length);
-	pass_data(stage, stage->piece.address, from, bytes);
+	bytes = min_bytes(min_bytes(bytes, until_boundary(at)), stage->piece.length);
+	signature_pass_data(stage, stage->piece.address, from, bytes);
 	memory_passed(stage, bytes);
 	receive_boundary(stage);
 	return bytes;
@@ -390,8 +390,8 @@ void signature_begin(struct block_stage *stage)
 	at->shared = at->input_guarded && at->output_guarded && at->input->guard == at->output->guard &&
 		     at->input->ones == at->output->ones && at->input->block == at->output->block &&
 		     !setup->transaction;
-	at->input_start = guard_start(stage, at->input);
-	at->output_start = guard_start(stage, at->output);
+	at->input_start = domain_guard_start(stage, at->input);
+	at->output_start = domain_guard_start(stage, at->output);
 	if (stage->transmits)
 		begin_transmission(stage);
 	else

@@ -12,7 +12,7 @@
 #include "mkey/refused.h"
 
 /* The access of @stream with another @more; @own holds it if it differs, which is rare. */
-static inline const struct walk_access *access_of(const struct stream *stream, bool more, struct walk_access *own)
+static inline const struct walk_access *part_access(const struct stream *stream, bool more, struct walk_access *own)
 {
 	if (__builtin_expect(stream->access->more == more, 1))
 		return stream->access;
@@ -25,7 +25,7 @@ static int resolve_part(struct stream *stream, uint32_t key, uint64_t address, u
 {
 	struct stream_part *part = &stream->part[stream->count];
 	struct walk_access own;
-	const struct walk_access *access = access_of(stream, part->more, &own);
+	const struct walk_access *access = part_access(stream, part->more, &own);
 	struct piece piece;
 	const struct mapping *layout;
 	int error = walk_direct(access, stream->rights, key, address, length, &piece, &layout, why);
@@ -63,7 +63,7 @@ static int resolve_part(struct stream *stream, uint32_t key, uint64_t address, u
 }
 
 /* Fills the part behind the last one. */
-static int resolve(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, struct refusal *why)
+static int fill_part(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, struct refusal *why)
 {
 	const struct walk_access *access = stream->access;
 	int error = resolve_part(stream, key, address, length, why);
@@ -100,7 +100,7 @@ int stream_add_other(struct stream *stream, uint32_t key, uint64_t address, uint
 	part->stage = NULL;
 	part->lead = lead;
 	part->more = more;
-	error = resolve(stream, key, address, length, why);
+	error = fill_part(stream, key, address, length, why);
 	if (error)
 		return error;
 	memory = guard_is_on() ? guarded_memory(stream, key) : NULL;
@@ -126,7 +126,7 @@ void stream_skip(struct stream *stream, uint64_t bytes)
 }
 
 /* Bytes of the message that lie directly before segment @i in the same key. @lead: before the first segment. */
-static RARE uint64_t bytes_before(const struct mlx5_wqe_data_seg *segments, uint32_t i, uint64_t lead)
+static RARE uint64_t segment_bytes_before(const struct mlx5_wqe_data_seg *segments, uint32_t i, uint64_t lead)
 {
 	uint64_t bytes = 0;
 
@@ -157,7 +157,7 @@ int stream_add_any_segments(struct stream *stream, const struct mlx5_wqe_data_se
 				       be64toh(segments[i].addr), offset);
 		if (!stream_add_plain(stream, be32toh(segments[i].lkey), address, bytes, more)) {
 			error = stream_add_other(stream, be32toh(segments[i].lkey), address, bytes,
-						 bytes_before(segments, i, lead) + offset, more, why);
+						 segment_bytes_before(segments, i, lead) + offset, more, why);
 			if (error)
 				return error;
 		}
@@ -167,7 +167,7 @@ int stream_add_any_segments(struct stream *stream, const struct mlx5_wqe_data_se
 	return 0;
 }
 
-static void take(struct stream *stream, uint64_t bytes)
+static void advance_piece(struct stream *stream, uint64_t bytes)
 {
 	if (stream->piece.address)
 		stream->piece.address += bytes;
@@ -183,7 +183,7 @@ static __attribute__((noinline)) void begin_walk(struct stream *stream)
 {
 	const struct stream_part *part = &stream->part[stream->current];
 	struct walk_access own;
-	const struct walk_access *access = access_of(stream, part->more, &own);
+	const struct walk_access *access = part_access(stream, part->more, &own);
 	struct refusal ignored;
 
 	stream->walking =
@@ -199,7 +199,7 @@ static __attribute__((noinline)) void begin_walk(struct stream *stream)
 }
 
 /* Readies stream->piece; false at the end. */
-static bool refill(struct stream *stream)
+static bool refill_piece(struct stream *stream)
 {
 	for (;;) {
 		if (stream->walking) {
@@ -241,7 +241,7 @@ SPECIALISED bool at_layout(struct stream *stream)
 /* True if the current piece of @stream, which becomes the next one if there is none, is memory. */
 SPECIALISED bool at_memory(struct stream *stream)
 {
-	return (stream->piece.length || refill(stream)) && stream->piece.address;
+	return (stream->piece.length || refill_piece(stream)) && stream->piece.address;
 }
 
 /* How many repetitions go between @records and @memory at once. */
@@ -272,7 +272,7 @@ static uint64_t copy_records(struct stream *sink, struct stream *source, uint64_
 	if (count) {
 		bytes = count * walk_period(&source->walk);
 		records_gather(&source->walk, sink->piece.address, count, bytes == length);
-		take(sink, bytes);
+		advance_piece(sink, bytes);
 		return bytes;
 	}
 	count = records_at_once(sink, source, length);
@@ -280,7 +280,7 @@ static uint64_t copy_records(struct stream *sink, struct stream *source, uint64_
 		return 0;
 	bytes = count * walk_period(&sink->walk);
 	records_scatter(&sink->walk, source->piece.address, count, bytes == length);
-	take(source, bytes);
+	advance_piece(source, bytes);
 	return bytes;
 }
 
@@ -301,14 +301,14 @@ static uint64_t copy_list(struct stream *sink, struct stream *source, uint64_t l
 
 	if (bytes) {
 		list_gather(&source->walk, sink->piece.address, bytes, bytes == length);
-		take(sink, bytes);
+		advance_piece(sink, bytes);
 		return bytes;
 	}
 	bytes = list_at_once(sink, source, length);
 	if (!bytes)
 		return 0;
 	list_scatter(&sink->walk, source->piece.address, bytes, bytes == length);
-	take(source, bytes);
+	advance_piece(source, bytes);
 	return bytes;
 }
 
@@ -330,7 +330,7 @@ static void end_stage(struct stream *stream)
 	stream->staging = false;
 }
 
-/* Of the current piece in the message. refill() has moved on from a part that is one piece. */
+/* Of the current piece in the message. refill_piece() has moved on from a part that is one piece. */
 static uint64_t offset_of_piece(const struct stream *stream)
 {
 	uint32_t part = stream->walking ? stream->current : stream->current - 1;
@@ -352,7 +352,7 @@ static bool ready_stage(struct stream *stream)
 
 	if (stream->staging)
 		return true;
-	/* refill() has moved on from the part that the piece is of. */
+	/* refill_piece() has moved on from the part that the piece is of. */
 	stream->staging = stream->staged == stream->current - 1 && !stream->walking;
 	stream->staged = STREAM_PARTS;
 	if (stream->staging)
@@ -364,7 +364,7 @@ static bool ready_stage(struct stream *stream)
 		part = &stream->part[stream->current - 1];
 		entered = part->key_address - part->lead;
 	}
-	stream->staging = !stage_begin(&stream->stage, access_of(stream, piece->more, &own), stream->rights,
+	stream->staging = !stage_begin(&stream->stage, part_access(stream, piece->more, &own), stream->rights,
 				       piece->stage, piece->wire, piece->length, offset, &ignored);
 	stream->stage.start = offset - (piece->wire - entered);
 	if (!stream->staging)
@@ -373,9 +373,9 @@ static bool ready_stage(struct stream *stream)
 }
 
 /* Moves on behind @bytes that have passed the stage. */
-static void take_staged(struct stream *stream, uint64_t bytes)
+static void advance_staged(struct stream *stream, uint64_t bytes)
 {
-	take(stream, bytes);
+	advance_piece(stream, bytes);
 	if (!stream->piece.length)
 		end_stage(stream);
 }
@@ -387,11 +387,11 @@ static uint64_t read_piece(struct stream *source, uint8_t *to, uint64_t length, 
 		length = source->piece.length;
 	if (source->piece.stage && ready_stage(source)) {
 		stage_transmit(&source->stage, to, length, scratch);
-		take_staged(source, length);
+		advance_staged(source, length);
 		return length;
 	}
 	copy_bytes(to, source->piece.address, length);
-	take(source, length);
+	advance_piece(source, length);
 	return length;
 }
 
@@ -402,24 +402,25 @@ static uint64_t write_piece(struct stream *sink, const uint8_t *from, uint64_t l
 		length = sink->piece.length;
 	if (sink->piece.stage && ready_stage(sink)) {
 		stage_receive(&sink->stage, from, length, scratch);
-		take_staged(sink, length);
+		advance_staged(sink, length);
 		return length;
 	}
 	copy_bytes(sink->piece.address, from, length);
-	take(sink, length);
+	advance_piece(sink, length);
 	return length;
 }
 
 /* Up to WIRE_BYTES by way of the workspace. */
-static uint64_t copy_over(struct stream *sink, struct stream *source, uint64_t length, struct workspace *space)
+static uint64_t copy_through_workspace(struct stream *sink, struct stream *source, uint64_t length,
+				       struct workspace *space)
 {
 	uint64_t read = 0, written = 0;
 
 	if (length > WIRE_BYTES)
 		length = WIRE_BYTES;
-	while (read < length && (source->piece.length || refill(source)))
+	while (read < length && (source->piece.length || refill_piece(source)))
 		read += read_piece(source, space->wire + read, length - read, space->source_scratch);
-	while (written < read && (sink->piece.length || refill(sink)))
+	while (written < read && (sink->piece.length || refill_piece(sink)))
 		written += write_piece(sink, space->wire + written, read - written, space->sink_scratch);
 	return written;
 }
@@ -434,15 +435,15 @@ static uint64_t copy_staged(struct stream *sink, struct stream *source, uint64_t
 	if (bytes > sink->piece.length)
 		bytes = sink->piece.length;
 	if (bytes < length && bytes < BLOCK_LARGEST + FIELD_LARGEST)
-		return copy_over(sink, source, length, space);
+		return copy_through_workspace(sink, source, length, space);
 	if (source->piece.address) {
 		write_piece(sink, source->piece.address, bytes, space->sink_scratch);
-		take(source, bytes);
+		advance_piece(source, bytes);
 	} else if (sink->piece.address) {
 		read_piece(source, sink->piece.address, bytes, space->source_scratch);
-		take(sink, bytes);
+		advance_piece(sink, bytes);
 	} else {
-		return copy_over(sink, source, bytes, space);
+		return copy_through_workspace(sink, source, bytes, space);
 	}
 	return bytes;
 }
@@ -457,7 +458,7 @@ static __attribute__((noinline)) uint64_t copy_stages(struct stream *sink, struc
 {
 	THREAD_VARIABLE(struct workspace, space);
 
-	while (length && (source->piece.length || refill(source)) && (sink->piece.length || refill(sink)) &&
+	while (length && (source->piece.length || refill_piece(source)) && (sink->piece.length || refill_piece(sink)) &&
 	       meets_stage(sink, source))
 		length -= copy_staged(sink, source, length, space);
 	end_stage(source);
@@ -480,9 +481,9 @@ static __attribute__((noinline)) void copy_pieces(struct stream *sink, struct st
 			continue;
 		}
 		bytes = length;
-		if (!source->piece.length && !refill(source))
+		if (!source->piece.length && !refill_piece(source))
 			return;
-		if (!sink->piece.length && !refill(sink))
+		if (!sink->piece.length && !refill_piece(sink))
 			return;
 		if (__builtin_expect(meets_stage(sink, source), 0)) {
 			length = copy_stages(sink, source, length);
@@ -497,13 +498,13 @@ static __attribute__((noinline)) void copy_pieces(struct stream *sink, struct st
 			copy_bytes(sink->piece.address, source->piece.address, bytes);
 		else
 			copy_bytes_last(sink->piece.address, source->piece.address, bytes);
-		take(source, bytes);
-		take(sink, bytes);
+		advance_piece(source, bytes);
+		advance_piece(sink, bytes);
 	}
 }
 
 /* Memory of @stream in one piece, which has not been used yet; NULL: it is none. */
-static uint8_t *memory_of(const struct stream *stream, uint64_t length)
+static uint8_t *unused_memory(const struct stream *stream, uint64_t length)
 {
 	const struct stream_part *part = &stream->part[0];
 
@@ -519,7 +520,7 @@ static uint8_t *memory_of(const struct stream *stream, uint64_t length)
  */
 static bool copied_last_first(struct stream *sink, struct stream *source, uint64_t length)
 {
-	uint8_t *to = memory_of(sink, length), *from = memory_of(source, length);
+	uint8_t *to = unused_memory(sink, length), *from = unused_memory(source, length);
 	uint64_t tail = 8, rest = length - tail, read_at;
 
 	if (sink->rights != RIGHT_REMOTE_WRITE || sink->access->more || length <= tail || !to || !from)
@@ -544,12 +545,12 @@ void stream_copy_parts(struct stream *sink, struct stream *source, uint64_t leng
 bool stream_next(struct stream *stream, uint64_t max, struct piece *piece)
 {
 	stream->whole = NULL;
-	if (!stream->piece.length && !refill(stream))
+	if (!stream->piece.length && !refill_piece(stream))
 		return false;
 	*piece = stream->piece;
 	if (piece->length > max)
 		piece->length = max;
-	take(stream, piece->length);
+	advance_piece(stream, piece->length);
 	return true;
 }
 
@@ -563,7 +564,7 @@ void stream_read(struct stream *source, void *buffer, uint64_t length)
 	uint8_t *to = buffer;
 
 	source->whole = NULL;
-	while (length && (source->piece.length || refill(source))) {
+	while (length && (source->piece.length || refill_piece(source))) {
 		uint64_t bytes = read_piece(source, to, length, scratch->bytes);
 
 		to += bytes;

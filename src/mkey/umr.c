@@ -82,8 +82,8 @@ static int fetch_payload(const struct walk_access *access, struct umr *umr, cons
 	return 0;
 }
 
-static int parse(const struct walk_access *access, struct umr *umr, const uint8_t *wqe, size_t bytes,
-		 struct refusal *why)
+static int umr_parse(const struct walk_access *access, struct umr *umr, const uint8_t *wqe, size_t bytes,
+		     struct refusal *why)
 {
 	struct mlx5_wqe_ctrl_seg ctrl;
 	struct mlx5_wqe_umr_ctrl_seg control;
@@ -219,8 +219,8 @@ static int apply_blocks(const struct walk_access *access, const struct mkey *key
 	return 0;
 }
 
-static int apply(const struct walk_access *access, const struct mkey *key, struct mapping *next, const struct umr *umr,
-		 struct refusal *why)
+static int umr_apply(const struct walk_access *access, const struct mkey *key, struct mapping *next,
+		     const struct umr *umr, struct refusal *why)
 {
 	int error;
 
@@ -248,12 +248,13 @@ static int apply(const struct walk_access *access, const struct mkey *key, struc
  * An invalidation, an unbinding, a window bound to another range. A live mkey that is configured anew is not counted:
  * who does that has waited for the requests that use it, and is not to wait for those of others.
  */
-static bool revokes(const struct mapping *old, const struct mapping *next)
+static bool change_revokes(const struct mapping *old, const struct mapping *next)
 {
 	return !old->free && (next->free || next->kind == KEY_WINDOW_1 || next->kind == KEY_WINDOW_2);
 }
 
-static int execute(const struct walk_access *access, const struct umr *umr, uint64_t *revoked, struct refusal *why)
+static int umr_change_key(const struct walk_access *access, const struct umr *umr, uint64_t *revoked,
+			  struct refusal *why)
 {
 	struct mapping *next;
 	struct mkey *key;
@@ -274,7 +275,7 @@ static int execute(const struct walk_access *access, const struct umr *umr, uint
 		return REFUSAL(why, EACCES, RULE_UMR_NO_MEMORY, umr->number);
 	error = check_key(access, umr, key, next, why);
 	if (!error)
-		error = apply(access, key, next, umr, why);
+		error = umr_apply(access, key, next, umr, why);
 	if (error) {
 		mkey_discard(key, next);
 		return error;
@@ -282,7 +283,7 @@ static int execute(const struct walk_access *access, const struct umr *umr, uint
 	/* Any SIG_ERR in the mask arms the key; the count is not compared (mlx5-formats 6, point 8). */
 	if (umr->mask & MLX5_WQE_UMR_CTRL_MKEY_MASK_SIG_ERR)
 		mkey_arm_errors(key);
-	revoking = revokes(key->mapping, next);
+	revoking = change_revokes(key->mapping, next);
 	stamp = mkey_publish(key, next);
 	if (revoking)
 		*revoked = stamp;
@@ -293,10 +294,10 @@ int umr_execute(const struct walk_access *access, const uint8_t *wqe, size_t byt
 		struct refusal *why)
 {
 	struct umr umr;
-	int error = parse(access, &umr, wqe, bytes, why);
+	int error = umr_parse(access, &umr, wqe, bytes, why);
 
 	if (!error)
-		error = execute(access, &umr, revoked, why);
+		error = umr_change_key(access, &umr, revoked, why);
 	free(umr.fetched);
 	return error;
 }

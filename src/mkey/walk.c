@@ -34,8 +34,8 @@ static RARE void explain_no_key(struct hca *hca, uint32_t number, const struct m
 }
 
 /* IBTA C10-56 and C10-57: tag, state, domain, queue pair, rights, range, in this order. */
-static int resolve(const struct walk_access *access, uint8_t rights, uint32_t number, uint64_t address, uint64_t length,
-		   const struct mapping **out, struct refusal *why)
+static int key_resolve(const struct walk_access *access, uint8_t rights, uint32_t number, uint64_t address,
+		       uint64_t length, const struct mapping **out, struct refusal *why)
 {
 	const struct mkey *key = mkey_find(access->hca, number);
 	const struct mapping *map;
@@ -91,7 +91,7 @@ int walk_direct(const struct walk_access *access, uint8_t rights, uint32_t numbe
 		struct piece *piece, const struct mapping **layout, struct refusal *why)
 {
 	const struct mapping *map;
-	int error = resolve(access, rights, number, address, length, &map, why);
+	int error = key_resolve(access, rights, number, address, length, &map, why);
 
 	if (error)
 		return error;
@@ -108,8 +108,8 @@ int walk_direct(const struct walk_access *access, uint8_t rights, uint32_t numbe
 
 /* ---- checking ------------------------------------------------------------------------------------------------- */
 
-static int check_range(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t offset,
-		       uint64_t length, uint32_t depth, struct refusal *why);
+static int check_layout(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t offset,
+			uint64_t length, uint32_t depth, struct refusal *why);
 
 /* mlx5-formats 6, point 57: a window is bound to a region, not to whatever has its number later. */
 static bool region_is_there(const struct walk_access *access, const struct layout_entry *entry)
@@ -140,7 +140,7 @@ static int check_entry(const struct walk_access *access, uint8_t rights, const s
 		return REFUSAL(why, EACCES, RULE_LAYOUT_WRAPS, entry->key, entry->address, shift, inside, length);
 	if (entry->serial && !region_is_there(access, entry))
 		return REFUSAL(why, EACCES, RULE_WINDOW_REGION_GONE, entry->key, address, length);
-	error = resolve(access, rights, entry->key, address, length, &map, why);
+	error = key_resolve(access, rights, entry->key, address, length, &map, why);
 	if (error)
 		return error;
 	if (mapping_is_direct(map))
@@ -149,11 +149,11 @@ static int check_entry(const struct walk_access *access, uint8_t rights, const s
 		return REFUSAL(why, EACCES, RULE_KEY_DEPTH, entry->key, LIMIT_MKEY_DEPTH);
 	if (mapping_is_staged(map))
 		return stage_check(access, rights, map, address, length, depth + 1, why);
-	return check_range(access, rights, map, address - map->start, length, depth + 1, why);
+	return check_layout(access, rights, map, address - map->start, length, depth + 1, why);
 }
 
 /* The entry of a layout (of one repetition) that holds byte @offset < period. Entries of no bytes are passed over. */
-static uint32_t entry_at(const struct mapping *map, uint64_t offset)
+static uint32_t layout_entry_at(const struct mapping *map, uint64_t offset)
 {
 	uint32_t low = 0, high = map->count - 1;
 
@@ -171,7 +171,7 @@ static uint32_t entry_at(const struct mapping *map, uint64_t offset)
 static int check_list(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t offset,
 		      uint64_t length, uint32_t depth, struct refusal *why)
 {
-	for (uint32_t i = entry_at(map, offset); length && i < map->count; i++) {
+	for (uint32_t i = layout_entry_at(map, offset); length && i < map->count; i++) {
 		const struct layout_entry *entry = &map->entries[i];
 		uint64_t inside = offset - entry->before;
 		uint64_t bytes = entry->bytes - inside < length ? entry->bytes - inside : length;
@@ -262,8 +262,8 @@ static int check_repeat(const struct walk_access *access, uint8_t rights, const 
 	return 0;
 }
 
-static int check_range(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t offset,
-		       uint64_t length, uint32_t depth, struct refusal *why)
+static int check_layout(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t offset,
+			uint64_t length, uint32_t depth, struct refusal *why)
 {
 	uint64_t translated = mapping_translated(map);
 
@@ -289,7 +289,7 @@ static void enter_level(struct walk *walk, const struct mapping *map, uint64_t o
 		level->repetition = periods_in(offset, map->period);
 		offset -= level->repetition * map->period;
 	}
-	level->entry = entry_at(map, offset);
+	level->entry = layout_entry_at(map, offset);
 	level->inside = offset - map->entries[level->entry].before;
 }
 
@@ -297,7 +297,7 @@ static void enter_level(struct walk *walk, const struct mapping *map, uint64_t o
  * Memory of the first byte of @entry if all of its repetitions lie in one region, else NULL. That walk_begin() checked
  * them does not say so: another thread may have registered the region anew since.
  */
-static uint8_t *base_of(const struct walk *walk, const struct mapping *map, const struct layout_entry *entry)
+static uint8_t *entry_base(const struct walk *walk, const struct mapping *map, const struct layout_entry *entry)
 {
 	const struct mkey *key = mkey_find(walk->hca, entry->key);
 	const struct mapping *target = key ? mkey_mapping(key) : NULL;
@@ -316,7 +316,7 @@ static void resolve_bases(struct walk *walk)
 
 	walk->resolved = map->form == LAYOUT_REPEAT && map->count <= WALK_BASES;
 	for (uint32_t i = 0; walk->resolved && i < map->count; i++) {
-		walk->base[i] = base_of(walk, map, &map->entries[i]);
+		walk->base[i] = entry_base(walk, map, &map->entries[i]);
 		walk->resolved = walk->base[i];
 	}
 }
@@ -324,7 +324,7 @@ static void resolve_bases(struct walk *walk)
 int walk_check(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t offset,
 	       uint64_t length, uint32_t depth, struct refusal *why)
 {
-	return check_range(access, inner_rights(rights), map, offset, length, depth, why);
+	return check_layout(access, inner_rights(rights), map, offset, length, depth, why);
 }
 
 bool walk_at_once(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t offset,
@@ -337,7 +337,7 @@ bool walk_at_once(const struct walk_access *access, uint8_t rights, const struct
 
 	if (map->form != LAYOUT_LIST || !length || offset >= map->period)
 		return false;
-	entry = &map->entries[map->count == 1 ? 0 : entry_at(map, offset)];
+	entry = &map->entries[map->count == 1 ? 0 : layout_entry_at(map, offset)];
 	offset -= entry->before;
 	if (length > entry->bytes - offset || __builtin_add_overflow(entry->address, offset, &address))
 		return false;
@@ -352,9 +352,9 @@ bool walk_at_once(const struct walk_access *access, uint8_t rights, const struct
 	return true;
 }
 
-/* As resolve(), for a mapping without a block stage, and without saying why not. */
-static bool allows(const struct mapping *map, const struct walk_access *access, uint8_t rights, uint32_t number,
-		   uint64_t address, uint64_t length)
+/* As key_resolve(), for a mapping without a block stage, and without saying why not. */
+static bool mapping_allows(const struct mapping *map, const struct walk_access *access, uint8_t rights, uint32_t number,
+			   uint64_t address, uint64_t length)
 {
 	return !map->free && map->number == number && map->pd == access->pd &&
 	       (map->qpn == KEY_QPN_ANY ||
@@ -369,7 +369,8 @@ uint8_t *walk_contiguous(const struct walk_access *access, uint8_t rights, uint3
 	const struct mapping *map = key ? mkey_mapping(key) : NULL;
 	struct piece piece;
 
-	if (!map || map->form != LAYOUT_LIST || map->staged || !allows(map, access, rights, number, address, length))
+	if (!map || map->form != LAYOUT_LIST || map->staged ||
+	    !mapping_allows(map, access, rights, number, address, length))
 		return NULL;
 	/* An observer is told of accesses through such keys (stream.c). */
 	if (unlikely(access->hca->key_observer))
@@ -377,7 +378,7 @@ uint8_t *walk_contiguous(const struct walk_access *access, uint8_t rights, uint3
 	return walk_at_once(access, rights, map, address - map->start, length, &piece) ? piece.address : NULL;
 }
 
-static void begin(struct walk *walk, const struct walk_access *access, uint64_t length)
+static void walk_reset(struct walk *walk, const struct walk_access *access, uint64_t length)
 {
 	walk->hca = access->hca;
 	walk->left = length;
@@ -415,14 +416,14 @@ bool walk_enter_list(struct walk *walk, const struct walk_access *access, uint8_
 
 	if (map->form != LAYOUT_LIST || !length || offset > map->period || length > map->period - offset)
 		return false;
-	entry = entry_at(map, offset);
+	entry = layout_entry_at(map, offset);
 	key = mkey_find(access->hca, map->entries[entry].key);
 	target = key ? mkey_mapping(key) : NULL;
 	rights = inner_rights(rights);
 	if (!target || target->pd != access->pd || (target->plain_rights & rights) != rights ||
 	    !lies_in_region(map, target, entry, offset - map->entries[entry].before, length))
 		return false;
-	begin(walk, access, length);
+	walk_reset(walk, access, length);
 	enter_level(walk, map, offset, length);
 	walk->region = target;
 	return true;
@@ -431,7 +432,7 @@ bool walk_enter_list(struct walk *walk, const struct walk_access *access, uint8_
 void walk_enter(struct walk *walk, const struct walk_access *access, const struct mapping *map, uint64_t offset,
 		uint64_t length)
 {
-	begin(walk, access, length);
+	walk_reset(walk, access, length);
 	if (!length)
 		return;
 	enter_level(walk, map, offset, length);
@@ -442,7 +443,7 @@ int walk_begin(struct walk *walk, const struct walk_access *access, uint8_t righ
 	       uint64_t length, struct refusal *why)
 {
 	const struct mapping *map;
-	int error = resolve(access, rights, number, address, length, &map, why);
+	int error = key_resolve(access, rights, number, address, length, &map, why);
 
 	if (error)
 		return error;
@@ -453,7 +454,7 @@ int walk_begin(struct walk *walk, const struct walk_access *access, uint8_t righ
 	return 0;
 }
 
-static void step(struct walk_level *level, uint64_t bytes)
+static void level_step(struct walk_level *level, uint64_t bytes)
 {
 	level->left -= bytes;
 	level->inside += bytes;
@@ -505,7 +506,7 @@ static bool step_back(const struct mapping *map, uint32_t *entry, uint64_t *repe
  * Bytes of the message that lie directly before the next byte of @level in the same key: those of its entry, and of entries
  * before it that end where the next one begins. More than a block are not counted.
  */
-static RARE uint64_t bytes_before(const struct walk_level *level)
+static RARE uint64_t level_bytes_before(const struct walk_level *level)
 {
 	const struct mapping *map = level->map;
 	const struct layout_entry *first = &map->entries[level->entry];
@@ -528,7 +529,7 @@ static RARE uint64_t bytes_before(const struct walk_level *level)
 /* Makes @piece, whose length is set, a piece of the wire of @map at @address. */
 static RARE void staged_piece(struct walk *walk, const struct mapping *map, uint64_t address, struct piece *piece)
 {
-	walk->entered = address - bytes_before(&walk->level[walk->depth - 1]);
+	walk->entered = address - level_bytes_before(&walk->level[walk->depth - 1]);
 	piece->stage = map;
 	piece->wire = address;
 	piece->more = walk->more && ends_inside_entries(walk, piece->length);
@@ -537,7 +538,7 @@ static RARE void staged_piece(struct walk *walk, const struct mapping *map, uint
 /* Continues in the layout of @map, to which the current entry leads. */
 static RARE void enter_inner(struct walk *walk, const struct mapping *map, uint64_t offset, uint64_t length)
 {
-	uint64_t lead = bytes_before(&walk->level[walk->depth - 1]);
+	uint64_t lead = level_bytes_before(&walk->level[walk->depth - 1]);
 
 	enter_level(walk, map, offset, length);
 	walk->level[walk->depth - 1].reach += lead;
@@ -600,7 +601,7 @@ bool walk_next(struct walk *walk, uint64_t max, struct piece *piece)
 						       level->repetition * entry->stride + level->inside),
 				.length = bytes,
 			};
-			step(level, bytes);
+			level_step(level, bytes);
 			walk->left -= bytes;
 			return true;
 		}
@@ -609,19 +610,19 @@ bool walk_next(struct walk *walk, uint64_t max, struct piece *piece)
 			if (bytes > max)
 				bytes = max;
 			*piece = (struct piece){.address = mapping_memory(walk->region, address), .length = bytes};
-			step(level, bytes);
+			level_step(level, bytes);
 			walk->left -= bytes;
 			return true;
 		}
 		if (target_piece(walk, entry, address, bytes, piece)) {
 			if (piece->length > max)
 				piece->length = max;
-			step(level, piece->length);
+			level_step(level, piece->length);
 			walk->left -= piece->length;
 			return true;
 		}
 		/* A level was entered for these bytes: this one goes on behind them. */
-		step(level, bytes);
+		level_step(level, bytes);
 	}
 	return false;
 }

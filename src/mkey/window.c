@@ -8,8 +8,8 @@
 #include "mkey/ended.h"
 
 /* IBTA C10-74, ibv_bind_mw(3). An adapter's keys do not know IBV_ACCESS_MW_BIND, and it asks for neither (mlx5-formats 4.12). */
-static int check_rights(const struct walk_access *access, const struct mapping *next, const struct mapping *region,
-			struct refusal *why)
+static int window_check_rights(const struct walk_access *access, const struct mapping *next,
+			       const struct mapping *region, struct refusal *why)
 {
 	if (access->hca->settings.profile == PROFILE_CONNECTX)
 		return 0;
@@ -21,7 +21,7 @@ static int check_rights(const struct walk_access *access, const struct mapping *
 	return 0;
 }
 
-static int check_region(const struct walk_access *access, struct mapping *next, struct refusal *why)
+static int window_check_region(const struct walk_access *access, struct mapping *next, struct refusal *why)
 {
 	struct layout_entry *entry = &next->entries[0];
 	const struct mkey *key = mkey_find(access->hca, entry->key);
@@ -38,7 +38,7 @@ static int check_region(const struct walk_access *access, struct mapping *next, 
 		return REFUSAL(why, EACCES, RULE_BIND_NOT_A_REGION, next->number, entry->key, region->kind);
 	if (region->pd != next->pd)
 		return REFUSAL(why, EACCES, RULE_BIND_DOMAIN, next->number, next->pd, entry->key, region->pd);
-	error = check_rights(access, next, region, why);
+	error = window_check_rights(access, next, region, why);
 	if (error)
 		return error;
 	if (!mapping_covers(region, entry->address, entry->bytes))
@@ -71,5 +71,5 @@ int window_check(const struct walk_access *access, struct mapping *next, struct 
 	/* IBTA 10.6.7.2.3: a type 2 window is tied to the QP that binds it. */
 	if (next->kind == KEY_WINDOW_2 && next->qpn != access->qpn)
 		return REFUSAL(why, EACCES, RULE_BIND_OTHER_QP, next->number, next->qpn, access->qpn);
-	return check_region(access, next, why);
+	return window_check_region(access, next, why);
 }

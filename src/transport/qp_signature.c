@@ -20,7 +20,7 @@ static bool is_told(const struct hca_cq *cq, const struct signature_error *error
 		return false;
 	if (cq->context->hca->settings.profile == PROFILE_CONNECTX)
 		return true;
-	return __atomic_load_n(&cq->given_away, __ATOMIC_RELAXED) && mkey_tells_error(error->holder);
+	return __atomic_load_n(&cq->given_away, __ATOMIC_RELAXED) && mkey_claim_error_report(error->holder);
 }
 
 /*
