@@ -40,7 +40,7 @@ void ciphers_after_fork(bool child)
 	pthread_mutex_unlock(&openssl_lock);
 }
 
-static void context_free(struct cipher_context *context)
+static void cipher_context_free(struct cipher_context *context)
 {
 	WITHOUT_CANCELLATION;
 
@@ -61,7 +61,7 @@ static const EVP_CIPHER *cipher_of(const struct dek *dek, bool encrypt)
 }
 
 /* A context in use by the caller, in no list. NULL without memory. */
-static struct cipher_context *context_new(const struct dek *dek, bool encrypt)
+static struct cipher_context *cipher_context_new(const struct dek *dek, bool encrypt)
 {
 	const EVP_CIPHER *cipher = cipher_of(dek, encrypt);
 	struct cipher_context *context = aligned_alloc(CACHE_LINE, sizeof(*context));
@@ -79,13 +79,13 @@ static struct cipher_context *context_new(const struct dek *dek, bool encrypt)
 	ERR_pop_to_mark();
 	pthread_mutex_unlock(&openssl_lock);
 	if (!ready) {
-		context_free(context);
+		cipher_context_free(context);
 		return NULL;
 	}
 	return context;
 }
 
-static void list_add(struct context_list *list, struct cipher_context *context)
+static void context_list_add(struct context_list *list, struct cipher_context *context)
 {
 	context->next = __atomic_load_n(&list->first, __ATOMIC_RELAXED);
 	while (!__atomic_compare_exchange_n(&list->first, &context->next, context, true, __ATOMIC_RELEASE,
@@ -94,7 +94,7 @@ static void list_add(struct context_list *list, struct cipher_context *context)
 }
 
 /* A free context of @list, taken, or NULL. */
-static struct cipher_context *list_take(struct context_list *list)
+static struct cipher_context *context_list_acquire(struct context_list *list)
 {
 	struct cipher_context *context = __atomic_load_n(&list->first, __ATOMIC_ACQUIRE);
 
@@ -105,41 +105,41 @@ static struct cipher_context *list_take(struct context_list *list)
 	return NULL;
 }
 
-static void context_give_back(struct cipher_context *context)
+static void cipher_context_release(struct cipher_context *context)
 {
 	__atomic_store_n(&context->busy, false, __ATOMIC_RELEASE);
 }
 
-static unsigned int list_of_this_thread(void)
+static unsigned int context_list_index(void)
 {
 	return (uint64_t)(uintptr_t)epoch_this_thread * UINT64_C(0x9e3779b97f4a7c15) >> 61;
 }
 _Static_assert(CONTEXT_LISTS == 1 << 3, "the upper three bits of the product choose a list");
 
 /* Without memory for one more context, waits for one of the others: they are held for the length of a call only. */
-static struct cipher_context *context_wait(struct context_list *lists)
+static struct cipher_context *cipher_context_wait(struct context_list *lists)
 {
 	struct cipher_context *context = NULL;
 
 	for (unsigned int i = 0; !context; i++) {
-		context = list_take(&lists[i % CONTEXT_LISTS]);
+		context = context_list_acquire(&lists[i % CONTEXT_LISTS]);
 		if (!context && i % CONTEXT_LISTS == CONTEXT_LISTS - 1)
 			sched_yield();
 	}
 	return context;
 }
 
-static struct cipher_context *context_take(struct dek *dek, bool encrypt)
+static struct cipher_context *cipher_context_acquire(struct dek *dek, bool encrypt)
 {
-	struct context_list *lists = dek->contexts[encrypt], *own = &lists[list_of_this_thread()];
-	struct cipher_context *context = list_take(own);
+	struct context_list *lists = dek->contexts[encrypt], *own = &lists[context_list_index()];
+	struct cipher_context *context = context_list_acquire(own);
 
 	if (__builtin_expect(context != NULL, 1))
 		return context;
-	context = context_new(dek, encrypt);
+	context = cipher_context_new(dek, encrypt);
 	if (!context)
-		return context_wait(lists);
-	list_add(own, context);
+		return cipher_context_wait(lists);
+	context_list_add(own, context);
 	return context;
 }
 
@@ -153,23 +153,23 @@ int cipher_init(struct dek *dek)
 	}
 	dek->equal_halves = CRYPTO_memcmp(dek->attr.key, dek->attr.key + half, half) == 0;
 	for (int direction = 0; direction < DIRECTIONS; direction++) {
-		struct cipher_context *context = context_new(dek, direction == ENCRYPT);
+		struct cipher_context *context = cipher_context_new(dek, direction == ENCRYPT);
 
 		if (!context)
 			return -ENOMEM;
-		list_add(&dek->contexts[direction][list_of_this_thread()], context);
-		context_give_back(context);
+		context_list_add(&dek->contexts[direction][context_list_index()], context);
+		cipher_context_release(context);
 	}
 	return 0;
 }
 
-static void list_free(struct context_list *list)
+static void context_list_free(struct context_list *list)
 {
 	struct cipher_context *context, *next;
 
 	for (context = list->first; context; context = next) {
 		next = context->next;
-		context_free(context);
+		cipher_context_free(context);
 	}
 }
 
@@ -177,7 +177,7 @@ void cipher_contexts_free(struct dek *dek)
 {
 	for (int direction = 0; direction < DIRECTIONS; direction++)
 		for (int i = 0; i < CONTEXT_LISTS; i++)
-			list_free(&dek->contexts[direction][i]);
+			context_list_free(&dek->contexts[direction][i]);
 }
 
 /* A number of 128 bits, little-endian in memory. */
@@ -218,7 +218,7 @@ static bool can_be_divided(size_t unit, size_t bytes)
 static int transform_units(struct dek *dek, const struct cipher_units *units, struct tweak tweak, uint8_t *to,
 			   const uint8_t *from, size_t bytes)
 {
-	struct cipher_context *context = context_take(dek, units->encrypt);
+	struct cipher_context *context = cipher_context_acquire(dek, units->encrypt);
 	bool good = true;
 
 	for (size_t done = 0; good && done < bytes; tweak_add(&tweak, 1)) {
@@ -231,7 +231,7 @@ static int transform_units(struct dek *dek, const struct cipher_units *units, st
 			good = transform_unit(context->evp, &tweak, to + done, from + done, part);
 		done += part;
 	}
-	context_give_back(context);
+	cipher_context_release(context);
 	return good ? 0 : -EIO;
 }
 

@@ -30,7 +30,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct choice best, forced;
 static _Atomic(const struct choice *) current;
 
-static void choose(void)
+static void choose_kernels(void)
 {
 	for (unsigned int i = 0; guard_kernels[i]; i++) {
 		const struct guard_kernel *kernel = guard_kernels[i];
@@ -51,7 +51,7 @@ static const struct guard_kernel *kernel_of(enum guard_type type)
 	const struct choice *choice = atomic_load_explicit(&current, memory_order_acquire);
 
 	if (!choice) {
-		pthread_once(&once, choose);
+		pthread_once(&once, choose_kernels);
 		choice = atomic_load_explicit(&current, memory_order_acquire);
 	}
 	return choice->of[type];
@@ -59,7 +59,7 @@ static const struct guard_kernel *kernel_of(enum guard_type type)
 
 void guard_force(const struct guard_kernel *kernel)
 {
-	pthread_once(&once, choose);
+	pthread_once(&once, choose_kernels);
 	forced = best;
 	for (unsigned int type = 0; kernel && type < GUARD_TYPE_COUNT; type++)
 		if (kernel->types & 1u << type)
@@ -118,8 +118,8 @@ uint64_t guard_finish(enum guard_type type, uint64_t running)
 	}
 }
 
-static void copy_each(const struct guard_kernel *kernel, enum guard_type type, uint64_t begin,
-		      const struct guard_blocks *blocks, size_t count, uint64_t *guards)
+static void kernel_copy_each(const struct guard_kernel *kernel, enum guard_type type, uint64_t begin,
+			     const struct guard_blocks *blocks, size_t count, uint64_t *guards)
 {
 	const uint8_t *from = blocks->from;
 	uint8_t *to = blocks->to;
@@ -132,7 +132,7 @@ static void copy_each(const struct guard_kernel *kernel, enum guard_type type, u
 	}
 }
 
-static void copy_plain(const struct guard_blocks *blocks, size_t count)
+static void copy_without_guard(const struct guard_blocks *blocks, size_t count)
 {
 	for (size_t i = 0; blocks->to && i < count; i++)
 		memcpy(blocks->to + i * blocks->to_stride, blocks->from + i * blocks->from_stride, blocks->block);
@@ -144,7 +144,7 @@ void guard_copy_blocks(enum guard_type type, bool ones, const struct guard_block
 	const struct guard_kernel *kernel;
 
 	if (type == GUARD_NONE) {
-		copy_plain(blocks, count);
+		copy_without_guard(blocks, count);
 		memset(guards, 0, count * sizeof(*guards));
 		return;
 	}
@@ -152,5 +152,5 @@ void guard_copy_blocks(enum guard_type type, bool ones, const struct guard_block
 	if (kernel->takes && kernel->takes(blocks->block))
 		kernel->copy_blocks(type, guard_begin(type, ones), blocks, count, guards);
 	else
-		copy_each(kernel, type, guard_begin(type, ones), blocks, count, guards);
+		kernel_copy_each(kernel, type, guard_begin(type, ones), blocks, count, guards);
 }

@@ -14,7 +14,7 @@ const struct guard_crc guard_crcs[GUARD_TYPE_COUNT] = {
 	[GUARD_CRC64_XP10] = {64, 0xad93d23594c93659, 0x9a6c9329ac4bc9b5, ~0ull},
 };
 
-static bool supported(void)
+static bool bitwise_supported(void)
 {
 	return true;
 }
@@ -42,7 +42,7 @@ static uint64_t checksum_byte(uint64_t running, uint8_t byte)
 	return ((sum & 0xffff) + (sum >> 16)) | (odd ^ GUARD_CHECKSUM_ODD);
 }
 
-static uint64_t copy(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from, size_t bytes)
+static uint64_t bitwise_copy(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from, size_t bytes)
 {
 	for (size_t i = 0; i < bytes; i++) {
 		if (guard_is_crc(type))
@@ -57,7 +57,7 @@ static uint64_t copy(enum guard_type type, uint64_t running, uint8_t *to, const 
 
 const struct guard_kernel guard_kernel_bitwise = {
 	.name = "bitwise",
-	.supported = supported,
+	.supported = bitwise_supported,
 	.types = (1u << GUARD_TYPE_COUNT) - 1,
-	.copy = copy,
+	.copy = bitwise_copy,
 };

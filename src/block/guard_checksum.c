@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static bool supported(void)
+static bool words_supported(void)
 {
 	return true;
 }
@@ -35,7 +35,7 @@ uint64_t guard_checksum_words(uint8_t *to, const uint8_t *from, size_t bytes)
 	       guard_checksum_fold(sums[3]);
 }
 
-static uint64_t copy(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from, size_t bytes)
+static uint64_t words_copy(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from, size_t bytes)
 {
 	(void)type;
 	return guard_checksum_copy(guard_checksum_words, running, to, from, bytes);
@@ -43,7 +43,7 @@ static uint64_t copy(enum guard_type type, uint64_t running, uint8_t *to, const 
 
 const struct guard_kernel guard_kernel_words = {
 	.name = "words",
-	.supported = supported,
+	.supported = words_supported,
 	.types = 1u << GUARD_IP_CHECKSUM,
-	.copy = copy,
+	.copy = words_copy,
 };

@@ -8,19 +8,19 @@
 #define AVX2 __attribute__((target("avx2")))
 #define AVX2_INLINE AVX2 __attribute__((always_inline)) static inline
 
-static bool supported(void)
+static bool avx2_supported(void)
 {
 	return __builtin_cpu_supports("avx2");
 }
 
-AVX2_INLINE __m256i add_halves(__m256i sum, __m256i value)
+AVX2_INLINE __m256i avx2_add_halves(__m256i sum, __m256i value)
 {
 	__m256i low = _mm256_and_si256(value, _mm256_set1_epi64x(0xffffffff));
 
 	return _mm256_add_epi64(_mm256_add_epi64(sum, low), _mm256_srli_epi64(value, 32));
 }
 
-AVX2_INLINE __m256i copy_part(uint8_t *to, const uint8_t *from, bool copy)
+AVX2_INLINE __m256i avx2_copy_part(uint8_t *to, const uint8_t *from, bool copy)
 {
 	__m256i value = _mm256_loadu_si256((const __m256i *)from);
 
@@ -30,36 +30,36 @@ AVX2_INLINE __m256i copy_part(uint8_t *to, const uint8_t *from, bool copy)
 }
 
 /* What does not fill 64 bytes is left to guard_checksum_words(). */
-AVX2_INLINE uint64_t sum_bytes(uint8_t *to, const uint8_t *from, size_t bytes, bool copy)
+AVX2_INLINE uint64_t avx2_sum_bytes(uint8_t *to, const uint8_t *from, size_t bytes, bool copy)
 {
 	__m256i even = _mm256_setzero_si256(), odd = even;
 	uint64_t sums[4];
 	size_t i = 0;
 
 	for (; bytes - i >= 64; i += 64) {
-		even = add_halves(even, copy_part(to + i, from + i, copy));
-		odd = add_halves(odd, copy_part(to + i + 32, from + i + 32, copy));
+		even = avx2_add_halves(even, avx2_copy_part(to + i, from + i, copy));
+		odd = avx2_add_halves(odd, avx2_copy_part(to + i + 32, from + i + 32, copy));
 	}
 	_mm256_storeu_si256((__m256i *)sums, _mm256_add_epi64(even, odd));
 	return sums[0] + sums[1] + sums[2] + sums[3] + guard_checksum_words(copy ? to + i : NULL, from + i, bytes - i);
 }
 
-AVX2 static uint64_t pairs(uint8_t *to, const uint8_t *from, size_t bytes)
+AVX2 static uint64_t avx2_sum_pairs(uint8_t *to, const uint8_t *from, size_t bytes)
 {
 	/* Without a target the source stands for it; nothing is written. */
-	return to ? sum_bytes(to, from, bytes, true) : sum_bytes((uint8_t *)from, from, bytes, false);
+	return to ? avx2_sum_bytes(to, from, bytes, true) : avx2_sum_bytes((uint8_t *)from, from, bytes, false);
 }
 
-static uint64_t copy(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from, size_t bytes)
+static uint64_t avx2_copy(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from, size_t bytes)
 {
 	(void)type;
-	return guard_checksum_copy(pairs, running, to, from, bytes);
+	return guard_checksum_copy(avx2_sum_pairs, running, to, from, bytes);
 }
 
 const struct guard_kernel guard_kernel_avx2 = {
 	.name = "avx2",
-	.supported = supported,
+	.supported = avx2_supported,
 	.types = 1u << GUARD_IP_CHECKSUM,
-	.copy = copy,
+	.copy = avx2_copy,
 };
 #endif

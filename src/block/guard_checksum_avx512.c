@@ -11,13 +11,13 @@
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq")))
 #define AVX512_INLINE AVX512 __attribute__((always_inline)) static inline
 
-static bool supported(void)
+static bool avx512_supported(void)
 {
 	return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
 	       __builtin_cpu_supports("avx512dq");
 }
 
-AVX512_INLINE __m512i add_halves(__m512i sum, __m512i value)
+AVX512_INLINE __m512i avx512_add_halves(__m512i sum, __m512i value)
 {
 	__m512i low = _mm512_and_si512(value, _mm512_set1_epi64(0xffffffff));
 
@@ -25,7 +25,7 @@ AVX512_INLINE __m512i add_halves(__m512i sum, __m512i value)
 }
 
 /* Copies @bytes unless @copy is false; the eight results are to be added up. */
-AVX512_INLINE __m512i sum_bytes(uint8_t *to, const uint8_t *from, size_t bytes, bool copy)
+AVX512_INLINE __m512i avx512_sum_bytes(uint8_t *to, const uint8_t *from, size_t bytes, bool copy)
 {
 	__m512i even = _mm512_setzero_si512(), odd = even, value;
 	__mmask64 mask;
@@ -35,59 +35,60 @@ AVX512_INLINE __m512i sum_bytes(uint8_t *to, const uint8_t *from, size_t bytes, 
 		value = _mm512_loadu_si512(from + i);
 		if (copy)
 			_mm512_storeu_si512(to + i, value);
-		even = add_halves(even, value);
+		even = avx512_add_halves(even, value);
 		value = _mm512_loadu_si512(from + i + 64);
 		if (copy)
 			_mm512_storeu_si512(to + i + 64, value);
-		odd = add_halves(odd, value);
+		odd = avx512_add_halves(odd, value);
 	}
 	for (; i < bytes; i += 64) {
 		mask = bytes - i < 64 ? ~(~0ull << (bytes - i)) : ~0ull;
 		value = _mm512_maskz_loadu_epi8(mask, from + i);
 		if (copy)
 			_mm512_mask_storeu_epi8(to + i, mask, value);
-		even = add_halves(even, value);
+		even = avx512_add_halves(even, value);
 	}
 	return _mm512_add_epi64(even, odd);
 }
 
-AVX512 static uint64_t pairs(uint8_t *to, const uint8_t *from, size_t bytes)
+AVX512 static uint64_t avx512_sum_pairs(uint8_t *to, const uint8_t *from, size_t bytes)
 {
-	return (uint64_t)_mm512_reduce_add_epi64(to ? sum_bytes(to, from, bytes, true)
-						    : sum_bytes((uint8_t *)from, from, bytes, false));
+	return (uint64_t)_mm512_reduce_add_epi64(to ? avx512_sum_bytes(to, from, bytes, true)
+						    : avx512_sum_bytes((uint8_t *)from, from, bytes, false));
 }
 
-static uint64_t copy(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from, size_t bytes)
+static uint64_t avx512_copy(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from, size_t bytes)
 {
 	(void)type;
-	return guard_checksum_copy(pairs, running, to, from, bytes);
+	return guard_checksum_copy(avx512_sum_pairs, running, to, from, bytes);
 }
 
 /* Two neighbours of eight bytes from each, added up: those of @a in even places, those of @b in odd ones. */
-AVX512_INLINE __m512i add_pairs(__m512i a, __m512i b)
+AVX512_INLINE __m512i avx512_add_pairs(__m512i a, __m512i b)
 {
 	return _mm512_add_epi64(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
 }
 
-AVX512_INLINE __m512i fold_once(__m512i sum)
+AVX512_INLINE __m512i avx512_fold_once(__m512i sum)
 {
 	return _mm512_add_epi64(_mm512_and_si512(sum, _mm512_set1_epi64(0xffff)), _mm512_srli_epi64(sum, 16));
 }
 
 /* The guards of the first @count of four blocks with these sums; @begin is in the order of the CPU. */
-AVX512_INLINE void finish(__m512i a, __m512i b, __m512i c, __m512i d, uint64_t begin, size_t count, uint64_t *guards)
+AVX512_INLINE void avx512_store_guards(__m512i a, __m512i b, __m512i c, __m512i d, uint64_t begin, size_t count,
+				       uint64_t *guards)
 {
 	const __m256i swap =
 		_mm256_set_epi64x(0xffffffffffff0809, 0xffffffffffff0001, 0xffffffffffff0809, 0xffffffffffff0001);
-	__m512i ab = add_pairs(a, b), cd = add_pairs(c, d);
+	__m512i ab = avx512_add_pairs(a, b), cd = avx512_add_pairs(c, d);
 	__m512i sum = _mm512_add_epi64(_mm512_shuffle_i64x2(ab, cd, 0x88), _mm512_shuffle_i64x2(ab, cd, 0xdd));
 	uint64_t values[4];
 	__m256i folded;
 
 	/* Pieces of 16 bytes: a and b, a and b, c and d, c and d. */
 	sum = _mm512_add_epi64(sum, _mm512_shuffle_i64x2(sum, sum, 0xb1));
-	sum = _mm512_add_epi64(add_halves(_mm512_setzero_si512(), sum), _mm512_set1_epi64((long long)begin));
-	sum = fold_once(fold_once(fold_once(sum)));
+	sum = _mm512_add_epi64(avx512_add_halves(_mm512_setzero_si512(), sum), _mm512_set1_epi64((long long)begin));
+	sum = avx512_fold_once(avx512_fold_once(avx512_fold_once(sum)));
 	folded = _mm512_castsi512_si256(_mm512_shuffle_i64x2(sum, sum, 0x08));
 	folded = _mm256_shuffle_epi8(_mm256_xor_si256(folded, _mm256_set1_epi64x(-1)), swap);
 	if (count == 4) {
@@ -99,8 +100,8 @@ AVX512_INLINE void finish(__m512i a, __m512i b, __m512i c, __m512i d, uint64_t b
 		guards[i] = values[i];
 }
 
-AVX512_INLINE void copy_each(bool copy, uint64_t begin, const struct guard_blocks *shared_blocks, size_t count,
-			     uint64_t *guards)
+AVX512_INLINE void avx512_copy_each(bool copy, uint64_t begin, const struct guard_blocks *shared_blocks, size_t count,
+				    uint64_t *guards)
 {
 	const struct guard_blocks blocks = *shared_blocks;
 	const size_t to_stride = copy ? blocks.to_stride : blocks.from_stride;
@@ -114,41 +115,41 @@ AVX512_INLINE void copy_each(bool copy, uint64_t begin, const struct guard_block
 		a = b;
 		b = c;
 		c = d;
-		d = sum_bytes(to, from, blocks.block, copy);
+		d = avx512_sum_bytes(to, from, blocks.block, copy);
 		if (i % 4 == 3)
-			finish(a, b, c, d, begin, 4, guards + i - 3);
+			avx512_store_guards(a, b, c, d, begin, 4, guards + i - 3);
 		from += blocks.from_stride;
 		to += to_stride;
 	}
 	if (count % 4 == 1)
-		finish(d, d, d, d, begin, 1, guards + count - 1);
+		avx512_store_guards(d, d, d, d, begin, 1, guards + count - 1);
 	else if (count % 4 == 2)
-		finish(c, d, d, d, begin, 2, guards + count - 2);
+		avx512_store_guards(c, d, d, d, begin, 2, guards + count - 2);
 	else if (count % 4 == 3)
-		finish(b, c, d, d, begin, 3, guards + count - 3);
+		avx512_store_guards(b, c, d, d, begin, 3, guards + count - 3);
 }
 
-AVX512 static void copy_blocks(enum guard_type type, uint64_t begin, const struct guard_blocks *blocks, size_t count,
-			       uint64_t *guards)
+AVX512 static void avx512_copy_blocks(enum guard_type type, uint64_t begin, const struct guard_blocks *blocks,
+				      size_t count, uint64_t *guards)
 {
 	(void)type;
 	if (blocks->to)
-		copy_each(true, begin, blocks, count, guards);
+		avx512_copy_each(true, begin, blocks, count, guards);
 	else
-		copy_each(false, begin, blocks, count, guards);
+		avx512_copy_each(false, begin, blocks, count, guards);
 }
 
-static bool takes(size_t bytes)
+static bool avx512_takes_blocks(size_t bytes)
 {
 	return bytes % 2 == 0;
 }
 
 const struct guard_kernel guard_kernel_avx512 = {
 	.name = "avx512",
-	.supported = supported,
+	.supported = avx512_supported,
 	.types = 1u << GUARD_IP_CHECKSUM,
-	.takes = takes,
-	.copy = copy,
-	.copy_blocks = copy_blocks,
+	.takes = avx512_takes_blocks,
+	.copy = avx512_copy,
+	.copy_blocks = avx512_copy_blocks,
 };
 #endif

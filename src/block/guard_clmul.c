@@ -8,41 +8,41 @@
 #define CLMUL __attribute__((target("pclmul,sse4.1")))
 #define CLMUL_INLINE CLMUL __attribute__((always_inline)) static inline
 
-static bool supported(void)
+static bool clmul_supported(void)
 {
 	return __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
 }
 
-CLMUL_INLINE __m128i load_multipliers(const struct guard_multipliers *pair)
+CLMUL_INLINE __m128i clmul_load_multipliers(const struct guard_multipliers *pair)
 {
 	return _mm_loadu_si128((const __m128i *)pair);
 }
 
 /* sum + value * by */
-CLMUL_INLINE __m128i fold(__m128i sum, __m128i value, __m128i by)
+CLMUL_INLINE __m128i clmul_fold(__m128i sum, __m128i value, __m128i by)
 {
 	sum = _mm_xor_si128(sum, _mm_clmulepi64_si128(value, by, 0x00));
 	return _mm_xor_si128(sum, _mm_clmulepi64_si128(value, by, 0x11));
 }
 
 /* Bytes as in memory to the order of guard_fold.h. */
-CLMUL_INLINE __m128i order(enum guard_type type, __m128i value)
+CLMUL_INLINE __m128i clmul_order(enum guard_type type, __m128i value)
 {
 	const __m128i opposite = _mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 
 	return guard_is_reflected(type) ? value : _mm_shuffle_epi8(value, opposite);
 }
 
-CLMUL_INLINE __m128i copy_part(enum guard_type type, uint8_t *to, const uint8_t *from, bool copy)
+CLMUL_INLINE __m128i clmul_copy_part(enum guard_type type, uint8_t *to, const uint8_t *from, bool copy)
 {
 	__m128i value = _mm_loadu_si128((const __m128i *)from);
 
 	if (copy)
 		_mm_storeu_si128((__m128i *)to, value);
-	return order(type, value);
+	return clmul_order(type, value);
 }
 
-CLMUL_INLINE uint64_t divide(enum guard_type type, __m128i value)
+CLMUL_INLINE uint64_t clmul_divide(enum guard_type type, __m128i value)
 {
 	const struct guard_fold *constants = &guard_folds[type];
 	__m128i by = _mm_loadu_si128((const __m128i *)&constants->quotient), times;
@@ -59,58 +59,61 @@ CLMUL_INLINE uint64_t divide(enum guard_type type, __m128i value)
 }
 
 /* @bytes is a multiple of 64, and not 0. */
-CLMUL_INLINE uint64_t fold_all(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from, size_t bytes,
-			       bool copy)
+CLMUL_INLINE uint64_t clmul_fold_all(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from,
+				     size_t bytes, bool copy)
 {
 	const struct guard_fold *constants = &guard_folds[type];
-	const __m128i by = load_multipliers(&constants->by_64_bytes);
+	const __m128i by = clmul_load_multipliers(&constants->by_64_bytes);
 	__m128i begin = _mm_cvtsi64_si128((long long)running), value[4], sum = _mm_setzero_si128();
 
 	if (!guard_is_reflected(type))
 		begin = _mm_slli_si128(begin, 8);
 #pragma GCC unroll 4
 	for (int i = 0; i < 4; i++)
-		value[i] = copy_part(type, to + 16 * i, from + 16 * i, copy);
+		value[i] = clmul_copy_part(type, to + 16 * i, from + 16 * i, copy);
 	value[0] = _mm_xor_si128(value[0], begin);
 	for (size_t done = 64; done < bytes; done += 64) {
 #pragma GCC unroll 4
 		for (int i = 0; i < 4; i++)
-			value[i] = fold(copy_part(type, to + done + 16 * i, from + done + 16 * i, copy), value[i], by);
+			value[i] = clmul_fold(clmul_copy_part(type, to + done + 16 * i, from + done + 16 * i, copy),
+					      value[i], by);
 	}
 #pragma GCC unroll 4
 	for (int i = 0; i < 4; i++)
-		sum = fold(sum, value[i], load_multipliers(&constants->last[28 + i]));
-	return divide(type, sum);
+		sum = clmul_fold(sum, value[i], clmul_load_multipliers(&constants->last[28 + i]));
+	return clmul_divide(type, sum);
 }
 
-CLMUL_INLINE uint64_t fold_type(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from, size_t bytes)
+CLMUL_INLINE uint64_t clmul_fold_type(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from,
+				      size_t bytes)
 {
 	if (to)
-		return fold_all(type, running, to, from, bytes, true);
+		return clmul_fold_all(type, running, to, from, bytes, true);
 	/* The source stands for the target; nothing is written. */
-	return fold_all(type, running, (uint8_t *)from, from, bytes, false);
+	return clmul_fold_all(type, running, (uint8_t *)from, from, bytes, false);
 }
 
-CLMUL static uint64_t fold_any(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from, size_t bytes)
+CLMUL static uint64_t clmul_fold_any(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from,
+				     size_t bytes)
 {
 	switch (type) {
 	case GUARD_T10_CRC:
-		return fold_type(GUARD_T10_CRC, running, to, from, bytes);
+		return clmul_fold_type(GUARD_T10_CRC, running, to, from, bytes);
 	case GUARD_CRC32:
-		return fold_type(GUARD_CRC32, running, to, from, bytes);
+		return clmul_fold_type(GUARD_CRC32, running, to, from, bytes);
 	case GUARD_CRC32C:
-		return fold_type(GUARD_CRC32C, running, to, from, bytes);
+		return clmul_fold_type(GUARD_CRC32C, running, to, from, bytes);
 	default:
-		return fold_type(GUARD_CRC64_XP10, running, to, from, bytes);
+		return clmul_fold_type(GUARD_CRC64_XP10, running, to, from, bytes);
 	}
 }
 
-static uint64_t copy(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from, size_t bytes)
+static uint64_t clmul_copy(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from, size_t bytes)
 {
 	size_t whole = bytes & ~(size_t)63;
 
 	if (whole)
-		running = fold_any(type, running, to, from, whole);
+		running = clmul_fold_any(type, running, to, from, whole);
 	if (whole < bytes)
 		running = guard_kernel_table.copy(type, running, to ? to + whole : NULL, from + whole, bytes - whole);
 	return running;
@@ -118,9 +121,9 @@ static uint64_t copy(enum guard_type type, uint64_t running, uint8_t *to, const 
 
 const struct guard_kernel guard_kernel_pclmulqdq = {
 	.name = "pclmulqdq",
-	.supported = supported,
+	.supported = clmul_supported,
 	.prepare = guard_fold_prepare,
 	.types = 1u << GUARD_T10_CRC | 1u << GUARD_CRC32 | 1u << GUARD_CRC32C | 1u << GUARD_CRC64_XP10,
-	.copy = copy,
+	.copy = clmul_copy,
 };
 #endif

@@ -22,7 +22,7 @@ uint64_t guard_times_x(enum guard_type type, uint64_t value, unsigned int count)
 }
 
 /* What 16 bytes are multiplied by if the second half of them is to be by @power. */
-static struct guard_multipliers multipliers(enum guard_type type, uint64_t power)
+static struct guard_multipliers fold_multipliers(enum guard_type type, uint64_t power)
 {
 	uint64_t first = guard_times_x(type, power, 64);
 
@@ -32,7 +32,7 @@ static struct guard_multipliers multipliers(enum guard_type type, uint64_t power
 }
 
 /* x^128 divided by the polynomial, without its x^64: schoolbook division, starting from what is left below x^64. */
-static uint64_t quotient(uint64_t divisor)
+static uint64_t barrett_quotient(uint64_t divisor)
 {
 	uint64_t bits = 0, rest = divisor;
 
@@ -45,14 +45,14 @@ static uint64_t quotient(uint64_t divisor)
 	return bits;
 }
 
-static void fill(struct guard_fold *fold, enum guard_type type)
+static void guard_fold_fill(struct guard_fold *fold, enum guard_type type)
 {
 	bool reflected = guard_is_reflected(type);
 	uint64_t divisor = guard_crcs[type].polynomial;
 	uint64_t power = guard_times_x(type, 1, 64 - reflected);
 
 	for (unsigned int halves = 1; halves <= 64; halves++) {
-		struct guard_multipliers pair = multipliers(type, power);
+		struct guard_multipliers pair = fold_multipliers(type, power);
 
 		/* 16 bytes of the last 512, and what follows them, and 64 bits that a CRC has in the end. */
 		if (halves % 2 == 1)
@@ -63,7 +63,7 @@ static void fill(struct guard_fold *fold, enum guard_type type)
 			fold->by_512_bytes = pair;
 		power = guard_times_x(type, power, 64);
 	}
-	fold->quotient = quotient(divisor);
+	fold->quotient = barrett_quotient(divisor);
 	fold->divisor = divisor;
 	if (reflected) {
 		/* Moved by the bit that a product is short of; so the coefficient of x^0 has no place. */
@@ -77,5 +77,5 @@ void guard_fold_prepare(void)
 {
 	for (unsigned int type = 0; type < GUARD_TYPE_COUNT; type++)
 		if (guard_is_crc(type))
-			fill(&guard_folds[type], type);
+			guard_fold_fill(&guard_folds[type], type);
 }

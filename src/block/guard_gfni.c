@@ -41,7 +41,7 @@ static inline struct shape shape_of(enum guard_type type, bool single)
 }
 
 /* The matrix that gives byte @plane of the products of a byte's bits with @power, x^n modulo the polynomial. */
-static uint64_t matrix(enum guard_type type, uint64_t power, unsigned int plane)
+static uint64_t byte_matrix(enum guard_type type, uint64_t power, unsigned int plane)
 {
 	unsigned int below = 64 - guard_crcs[type].width + 8 * plane;
 	uint64_t rows = 0;
@@ -70,7 +70,7 @@ static void fill_matrices(struct tables *to, enum guard_type type, struct shape 
 		uint64_t(*matrices)[8] = &to->matrices[(slot ^ (slots - 1)) * shape.planes];
 
 		for (unsigned int plane = 0; vector % shape.phases == 0 && plane < shape.planes; plane++)
-			matrices[plane][7 - piece % 8] = matrix(type, power, plane);
+			matrices[plane][7 - piece % 8] = byte_matrix(type, power, plane);
 		power = guard_times_x(type, power, 64);
 	}
 }
@@ -89,12 +89,12 @@ static void fill_factors(struct tables *to, enum guard_type type, struct shape s
 	}
 }
 
-static bool supported(void)
+static bool gfni_supported(void)
 {
 	return wide_supported() && __builtin_cpu_supports("gfni");
 }
 
-static void prepare(void)
+static void gfni_prepare(void)
 {
 	static const enum guard_type types[] = {GUARD_T10_CRC, GUARD_CRC32, GUARD_CRC32C};
 
@@ -109,13 +109,13 @@ static void prepare(void)
 	}
 }
 
-GFNI_INLINE __m512i multiply(__m512i value, __m512i matrices)
+GFNI_INLINE __m512i matrix_multiply(__m512i value, __m512i matrices)
 {
 	return _mm512_gf2p8affine_epi64_epi8(value, matrices, 0);
 }
 
 /* Adds the products of the vectors of two slots, @value, with their @matrices. */
-GFNI_INLINE void map(struct shape shape, const __m512i *value, const uint64_t (*matrices)[8], __m512i *sums)
+GFNI_INLINE void map_slots(struct shape shape, const __m512i *value, const uint64_t (*matrices)[8], __m512i *sums)
 {
 #pragma GCC unroll 4
 	for (unsigned int plane = 0; plane < shape.planes; plane++) {
@@ -129,8 +129,8 @@ GFNI_INLINE void map(struct shape shape, const __m512i *value, const uint64_t (*
 		for (unsigned int phase = 0; phase < shape.phases; phase++) {
 			__m512i *sum = &sums[phase * shape.planes + plane];
 
-			*sum = wide_add(*sum, multiply(value[phase], first),
-					multiply(value[shape.phases + phase], second));
+			*sum = wide_add(*sum, matrix_multiply(value[phase], first),
+					matrix_multiply(value[shape.phases + phase], second));
 		}
 	}
 }
@@ -142,7 +142,7 @@ GFNI_INLINE __m512i add_pair(const __m512i sums[2])
 }
 
 /* The pieces of @count sums, or eight, by turns, added up as far as they fit into one vector. */
-GFNI_INLINE __m512i add_up(const __m512i *sums, unsigned int count)
+GFNI_INLINE __m512i add_sums(const __m512i *sums, unsigned int count)
 {
 	if (count == 2)
 		return add_pair(sums);
@@ -190,7 +190,7 @@ GFNI_INLINE __m512i map_groups(enum guard_type type, const uint8_t *from, uint8_
 			store_group(to, value);
 #pragma GCC unroll 8
 		for (unsigned int i = 0; i < 8; i += 2 * shape.phases)
-			map(shape, &value[i], &matrices[i / shape.phases * shape.planes], sums);
+			map_slots(shape, &value[i], &matrices[i / shape.phases * shape.planes], sums);
 		from += WIDE_GROUP;
 		to += WIDE_GROUP;
 		if (!single && groups > 1)
@@ -198,23 +198,23 @@ GFNI_INLINE __m512i map_groups(enum guard_type type, const uint8_t *from, uint8_
 	} while (--groups);
 #pragma GCC unroll 2
 	for (unsigned int i = 0; i < count; i += 8)
-		total = wide_fold(total, wide_order(type, add_up(&sums[i], count)),
+		total = wide_fold(total, wide_order(type, add_sums(&sums[i], count)),
 				  _mm512_loadu_si512(&table->factors[i]));
 	return total;
 }
 
 /* Prefetching costs a tenth where data is in the second-level cache, and gains a fifth where it is in memory. */
-GFNI_INLINE __m512i sum_groups(enum guard_type type, const uint8_t *from, uint8_t *to, size_t groups, __m512i first,
-			       bool copy, bool single, bool far)
+GFNI_INLINE __m512i gfni_sum_groups(enum guard_type type, const uint8_t *from, uint8_t *to, size_t groups,
+				    __m512i first, bool copy, bool single, bool far)
 {
 	if (far && !single)
 		return map_groups(type, from, to, groups, first, copy, single, true);
 	return map_groups(type, from, to, groups, first, copy, single, false);
 }
 
-WIDE_INSTANCES(t10_crc, GFNI_FEATURES, sum_groups, GUARD_T10_CRC)
-WIDE_INSTANCES(crc32, GFNI_FEATURES, sum_groups, GUARD_CRC32)
-WIDE_INSTANCES(crc32c, GFNI_FEATURES, sum_groups, GUARD_CRC32C)
+WIDE_INSTANCES(t10_crc, GFNI_FEATURES, gfni_sum_groups, GUARD_T10_CRC)
+WIDE_INSTANCES(crc32, GFNI_FEATURES, gfni_sum_groups, GUARD_CRC32)
+WIDE_INSTANCES(crc32c, GFNI_FEATURES, gfni_sum_groups, GUARD_CRC32C)
 
 static wide_instance *const (*instances[GUARD_TYPE_COUNT])[2] = {
 	[GUARD_T10_CRC] = t10_crc,
@@ -222,24 +222,24 @@ static wide_instance *const (*instances[GUARD_TYPE_COUNT])[2] = {
 	[GUARD_CRC32C] = crc32c,
 };
 
-WIDE static void kernel(enum guard_type type, uint64_t begin, const struct guard_blocks *blocks, size_t count,
-			uint64_t *guards)
+WIDE static void gfni_copy_blocks(enum guard_type type, uint64_t begin, const struct guard_blocks *blocks, size_t count,
+				  uint64_t *guards)
 {
 	wide_dispatch(instances[type], type, begin, blocks, count, guards);
 }
 
-static uint64_t copy(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from, size_t bytes)
+static uint64_t gfni_copy(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from, size_t bytes)
 {
-	return wide_copy_any(kernel, type, running, to, from, bytes);
+	return wide_copy_any(gfni_copy_blocks, type, running, to, from, bytes);
 }
 
 const struct guard_kernel guard_kernel_gfni = {
 	.name = "gfni",
-	.supported = supported,
-	.prepare = prepare,
+	.supported = gfni_supported,
+	.prepare = gfni_prepare,
 	.types = 1u << GUARD_T10_CRC | 1u << GUARD_CRC32 | 1u << GUARD_CRC32C,
 	.takes = wide_takes,
-	.copy = copy,
-	.copy_blocks = kernel,
+	.copy = gfni_copy,
+	.copy_blocks = gfni_copy_blocks,
 };
 #endif

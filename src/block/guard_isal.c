@@ -11,7 +11,7 @@
 /* Copied in pieces that stay in the first-level cache until their CRC has been computed. */
 enum { PIECE = 2048 };
 
-static bool supported(void)
+static bool isal_supported(void)
 {
 #ifdef __x86_64__
 	return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
@@ -20,7 +20,7 @@ static bool supported(void)
 #endif
 }
 
-static uint64_t update(enum guard_type type, uint64_t running, const uint8_t *from, size_t bytes)
+static uint64_t isal_update(enum guard_type type, uint64_t running, const uint8_t *from, size_t bytes)
 {
 	switch (type) {
 	case GUARD_T10_CRC:
@@ -33,14 +33,14 @@ static uint64_t update(enum guard_type type, uint64_t running, const uint8_t *fr
 	}
 }
 
-static uint64_t copy(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from, size_t bytes)
+static uint64_t isal_copy(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from, size_t bytes)
 {
 	while (bytes) {
 		size_t piece = bytes < PIECE ? bytes : PIECE;
 
 		if (to)
 			to = (uint8_t *)memcpy(to, from, piece) + piece;
-		running = update(type, running, from, piece);
+		running = isal_update(type, running, from, piece);
 		from += piece;
 		bytes -= piece;
 	}
@@ -49,11 +49,11 @@ static uint64_t copy(enum guard_type type, uint64_t running, uint8_t *to, const 
 
 const struct guard_kernel guard_kernel_isal = {
 	.name = "isa-l",
-	.supported = supported,
+	.supported = isal_supported,
 #ifdef __x86_64__
 	.types = 1u << GUARD_CRC32C,
 #else
 	.types = 1u << GUARD_T10_CRC | 1u << GUARD_CRC32 | 1u << GUARD_CRC32C,
 #endif
-	.copy = copy,
+	.copy = isal_copy,
 };

@@ -14,12 +14,12 @@ enum { PIECE = 1024 };
 /* advance[type][n][byte]: what a byte becomes in the register when n more bytes have followed it. */
 static uint64_t advance[GUARD_TYPE_COUNT][8][256];
 
-static bool supported(void)
+static bool table_supported(void)
 {
 	return true;
 }
 
-static void prepare(void)
+static void table_prepare(void)
 {
 	for (unsigned int type = 0; type < GUARD_TYPE_COUNT; type++) {
 		if (!guard_is_crc(type))
@@ -36,7 +36,8 @@ static void prepare(void)
 	}
 }
 
-static uint64_t update_reflected(const uint64_t table[8][256], uint64_t running, const uint8_t *from, size_t bytes)
+static uint64_t table_update_reflected(const uint64_t table[8][256], uint64_t running, const uint8_t *from,
+				       size_t bytes)
 {
 	for (; bytes >= 8; from += 8, bytes -= 8) {
 		uint64_t word;
@@ -52,7 +53,7 @@ static uint64_t update_reflected(const uint64_t table[8][256], uint64_t running,
 	return running;
 }
 
-static uint64_t update_plain(const uint64_t table[8][256], uint64_t running, const uint8_t *from, size_t bytes)
+static uint64_t table_update_plain(const uint64_t table[8][256], uint64_t running, const uint8_t *from, size_t bytes)
 {
 	for (; bytes >= 8; from += 8, bytes -= 8) {
 		uint64_t word;
@@ -71,11 +72,11 @@ static uint64_t update_plain(const uint64_t table[8][256], uint64_t running, con
 uint64_t guard_table_update(enum guard_type type, uint64_t running, const uint8_t *from, size_t bytes)
 {
 	if (guard_is_reflected(type))
-		return update_reflected(advance[type], running, from, bytes);
-	return update_plain(advance[type], running, from, bytes);
+		return table_update_reflected(advance[type], running, from, bytes);
+	return table_update_plain(advance[type], running, from, bytes);
 }
 
-static uint64_t copy(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from, size_t bytes)
+static uint64_t table_copy(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from, size_t bytes)
 {
 	if (!to)
 		return guard_table_update(type, running, from, bytes);
@@ -93,8 +94,8 @@ static uint64_t copy(enum guard_type type, uint64_t running, uint8_t *to, const 
 
 const struct guard_kernel guard_kernel_table = {
 	.name = "table",
-	.supported = supported,
-	.prepare = prepare,
+	.supported = table_supported,
+	.prepare = table_prepare,
 	.types = 1u << GUARD_T10_CRC | 1u << GUARD_CRC32 | 1u << GUARD_CRC32C | 1u << GUARD_CRC64_XP10,
-	.copy = copy,
+	.copy = table_copy,
 };

@@ -17,8 +17,8 @@ WIDE_INLINE __m512i copy_ahead(const uint8_t *from, uint8_t *to, bool copy)
 	return wide_copy(from, to, copy);
 }
 
-WIDE_INLINE __m512i sum_groups(enum guard_type type, const uint8_t *from, uint8_t *to, size_t groups, __m512i first,
-			       bool copy, bool single, bool far)
+WIDE_INLINE __m512i vpclmul_sum_groups(enum guard_type type, const uint8_t *from, uint8_t *to, size_t groups,
+				       __m512i first, bool copy, bool single, bool far)
 {
 	const struct guard_fold *fold = &guard_folds[type];
 	const __m512i by = wide_multipliers(&fold->by_512_bytes);
@@ -48,10 +48,10 @@ WIDE_INLINE __m512i sum_groups(enum guard_type type, const uint8_t *from, uint8_
 	return _mm512_xor_si512(even, odd);
 }
 
-WIDE_INSTANCES(t10_crc, WIDE_FEATURES, sum_groups, GUARD_T10_CRC)
-WIDE_INSTANCES(crc32, WIDE_FEATURES, sum_groups, GUARD_CRC32)
-WIDE_INSTANCES(crc32c, WIDE_FEATURES, sum_groups, GUARD_CRC32C)
-WIDE_INSTANCES(crc64, WIDE_FEATURES, sum_groups, GUARD_CRC64_XP10)
+WIDE_INSTANCES(t10_crc, WIDE_FEATURES, vpclmul_sum_groups, GUARD_T10_CRC)
+WIDE_INSTANCES(crc32, WIDE_FEATURES, vpclmul_sum_groups, GUARD_CRC32)
+WIDE_INSTANCES(crc32c, WIDE_FEATURES, vpclmul_sum_groups, GUARD_CRC32C)
+WIDE_INSTANCES(crc64, WIDE_FEATURES, vpclmul_sum_groups, GUARD_CRC64_XP10)
 
 static wide_instance *const (*instances[GUARD_TYPE_COUNT])[2] = {
 	[GUARD_T10_CRC] = t10_crc,
@@ -60,15 +60,15 @@ static wide_instance *const (*instances[GUARD_TYPE_COUNT])[2] = {
 	[GUARD_CRC64_XP10] = crc64,
 };
 
-WIDE static void kernel(enum guard_type type, uint64_t begin, const struct guard_blocks *blocks, size_t count,
-			uint64_t *guards)
+WIDE static void vpclmul_copy_blocks(enum guard_type type, uint64_t begin, const struct guard_blocks *blocks,
+				     size_t count, uint64_t *guards)
 {
 	wide_dispatch(instances[type], type, begin, blocks, count, guards);
 }
 
-static uint64_t copy(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from, size_t bytes)
+static uint64_t vpclmul_copy(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from, size_t bytes)
 {
-	return wide_copy_any(kernel, type, running, to, from, bytes);
+	return wide_copy_any(vpclmul_copy_blocks, type, running, to, from, bytes);
 }
 
 const struct guard_kernel guard_kernel_vpclmulqdq = {
@@ -77,7 +77,7 @@ const struct guard_kernel guard_kernel_vpclmulqdq = {
 	.prepare = guard_fold_prepare,
 	.types = 1u << GUARD_T10_CRC | 1u << GUARD_CRC32 | 1u << GUARD_CRC32C | 1u << GUARD_CRC64_XP10,
 	.takes = wide_takes,
-	.copy = copy,
-	.copy_blocks = kernel,
+	.copy = vpclmul_copy,
+	.copy_blocks = vpclmul_copy_blocks,
 };
 #endif

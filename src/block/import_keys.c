@@ -103,7 +103,7 @@ static bool parse_id(const char *text, uint32_t *id)
 }
 
 /* Returns what is wrong with @line, or NULL. */
-static const char *parse_line(struct import_keys *keys, char *line)
+static const char *import_keys_parse_line(struct import_keys *keys, char *line)
 {
 	char kind[LINE_SIZE], number[LINE_SIZE], hex[LINE_SIZE], rest;
 	uint32_t id;
@@ -122,13 +122,13 @@ static const char *parse_line(struct import_keys *keys, char *line)
 	return "want \"import_kek\" or \"credential\"";
 }
 
-static const char *parse(struct import_keys *keys, FILE *file, unsigned int *number)
+static const char *import_keys_parse(struct import_keys *keys, FILE *file, unsigned int *number)
 {
 	const char *wrong = NULL;
 	char line[LINE_SIZE];
 
 	for (*number = 1; !wrong && fgets(line, sizeof(line), file); ++*number)
-		wrong = strlen(line) == sizeof(line) - 1 ? "the line is too long" : parse_line(keys, line);
+		wrong = strlen(line) == sizeof(line) - 1 ? "the line is too long" : import_keys_parse_line(keys, line);
 	OPENSSL_cleanse(line, sizeof(line));
 	--*number;
 	if (!wrong && ferror(file))
@@ -152,7 +152,7 @@ int import_keys_load(struct import_keys *keys, const char *path, char *error, si
 		snprintf(error, size, "SOFTHCA_CRYPTO_FILE: %s: %s", path, strerror(failure));
 		return -failure;
 	}
-	wrong = parse(keys, file, &line);
+	wrong = import_keys_parse(keys, file, &line);
 	fclose(file);
 	if (!wrong)
 		return 0;

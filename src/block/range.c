@@ -3,7 +3,7 @@
 #include "block/range.h"
 
 /* Divisions of 64 bits are slow, and positions are nearly always small. */
-static inline uint64_t quotient(uint64_t position, uint32_t by)
+static inline uint64_t position_quotient(uint64_t position, uint32_t by)
 {
 	return position <= UINT32_MAX ? (uint32_t)position / by : position / by;
 }
@@ -15,7 +15,7 @@ struct wire_position wire_position(const struct signature_setup *signature, uint
 
 	if (!signature->enabled || !domain->field)
 		return (struct wire_position){.raw = wire};
-	number = quotient(wire, extended_block(domain));
+	number = position_quotient(wire, extended_block(domain));
 	inside = wire - number * extended_block(domain);
 	if (inside < domain->block)
 		return (struct wire_position){.raw = number * domain->block + inside};
@@ -57,17 +57,17 @@ bool output_guarded(const struct signature_setup *signature, const struct signat
 	return output->transaction || (output->field && ~signature->copied & guard_bytes(output));
 }
 
-static uint64_t down(uint64_t position, uint32_t unit)
+static uint64_t unit_floor(uint64_t position, uint32_t unit)
 {
-	return quotient(position, unit) * unit;
+	return position_quotient(position, unit) * unit;
 }
 
-static uint64_t up(uint64_t position, uint32_t unit)
+static uint64_t unit_ceiling(uint64_t position, uint32_t unit)
 {
-	return down(position + (unit - 1), unit);
+	return unit_floor(position + (unit - 1), unit);
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t lower_position(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
@@ -83,16 +83,17 @@ bool ends_inside_unit(const struct cipher_setup *cipher, uint64_t end)
  * The units that [@range) touches, when transmitting; those that it completes, when receiving. Where it may end inside of
  * a unit, the part of that; @all: where the last one ends.
  */
-static struct byte_range units(const struct cipher_setup *cipher, bool transmits, struct byte_range range, uint64_t all)
+static struct byte_range unit_range(const struct cipher_setup *cipher, bool transmits, struct byte_range range,
+				    uint64_t all)
 {
-	struct byte_range out = {down(range.first, cipher->unit), range.end};
+	struct byte_range out = {unit_floor(range.first, cipher->unit), range.end};
 
 	if (ends_inside_unit(cipher, range.end))
 		return out;
 	if (transmits)
-		out.end = least(up(range.end, cipher->unit), range.end > all ? range.end : all);
+		out.end = lower_position(unit_ceiling(range.end, cipher->unit), range.end > all ? range.end : all);
 	else if (range.end != all)
-		out.end = down(range.end, cipher->unit);
+		out.end = unit_floor(range.end, cipher->unit);
 	if (out.end < out.first)
 		out.end = out.first;
 	return out;
@@ -105,21 +106,21 @@ static uint64_t raw_start(const struct signature_setup *signature, const struct 
 	uint64_t at = position->raw - position->in_field, first = position->raw;
 
 	if (input_guarded(signature, &signature->memory))
-		first = least(first, down(at, signature->memory.block));
+		first = lower_position(first, unit_floor(at, signature->memory.block));
 	if (output_guarded(signature, &signature->wire))
-		first = least(first, down(at, signature->wire.block));
+		first = lower_position(first, unit_floor(at, signature->wire.block));
 	return first;
 }
 
 /* In front of data byte @raw. */
 static uint64_t memory_position(const struct signature_domain *domain, uint64_t raw)
 {
-	return raw + (domain->field ? quotient(raw, domain->block) * domain->field : 0);
+	return raw + (domain->field ? position_quotient(raw, domain->block) * domain->field : 0);
 }
 
-static bool at_end(const struct signature_domain *domain, uint64_t raw)
+static bool block_ends_at(const struct signature_domain *domain, uint64_t raw)
 {
-	return domain->field && raw == down(raw, domain->block);
+	return domain->field && raw == unit_floor(raw, domain->block);
 }
 
 /*
@@ -137,14 +138,14 @@ static struct byte_range needed_for(const struct signature_setup *signature, boo
 
 	needed.first = memory_position(memory, start);
 	/* A field in which the transfer begins concerns the field in memory before that position. */
-	if (first.in_field && start == first.raw && at_end(memory, first.raw))
+	if (first.in_field && start == first.raw && block_ends_at(memory, first.raw))
 		needed.first -= memory->field;
 	needed.end = memory_position(memory, end.raw);
 	/*
 	 * That is behind the field of a block that ends there. It is not needed if the field on the wire, which decides
 	 * whether the block is complete, was not reached (not completed, when receiving).
 	 */
-	if (end.in_field && (!transmits || !end.field) && at_end(memory, end.raw))
+	if (end.in_field && (!transmits || !end.field) && block_ends_at(memory, end.raw))
 		needed.end -= memory->field;
 	if (needed.end < needed.first)
 		needed.end = needed.first;
@@ -164,13 +165,13 @@ void transfer_range_set(struct transfer_range *range, const struct block_setup *
 	struct byte_range wire = {first, first + length}, needed, memory;
 
 	if (cipher->enabled && cipher->on_wire)
-		wire = units(cipher, transmits, wire, wire_length(setup, all));
+		wire = unit_range(cipher, transmits, wire, wire_length(setup, all));
 	needed = wire;
 	if (setup->signature.enabled)
 		needed = needed_for(&setup->signature, transmits, wire, range);
 	memory = needed;
 	if (cipher->enabled && !cipher->on_wire) {
-		memory = units(cipher, transmits, needed, all);
+		memory = unit_range(cipher, transmits, needed, all);
 		/* Receiving, what does not complete a unit is written with the unit. */
 		if (memory.end < needed.end)
 			memory.end = needed.end;

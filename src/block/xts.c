@@ -43,13 +43,14 @@ bool xts_supported(void)
 /* ---- keys ----------------------------------------------------------------------------------------------------- */
 
 /* FIPS 197 5.2: SubWord(). ShiftRows() does nothing to four columns that are equal. */
-XTS_INLINE uint32_t substitute(uint32_t word)
+XTS_INLINE uint32_t aes_sub_word(uint32_t word)
 {
 	return (uint32_t)_mm_cvtsi128_si32(_mm_aesenclast_si128(_mm_set1_epi32((int)word), _mm_setzero_si128()));
 }
 
 /* FIPS 197 5.2. Words are little-endian here, so RotWord() turns them to the right. */
-XTS static void expand(uint8_t (*round_keys)[AES_BLOCK], const uint8_t *key, unsigned int words, unsigned int rounds)
+XTS static void aes_expand_key(uint8_t (*round_keys)[AES_BLOCK], const uint8_t *key, unsigned int words,
+			       unsigned int rounds)
 {
 	uint32_t word[4 * (AES_MOST_ROUNDS + 1)], constant = 1;
 
@@ -58,10 +59,10 @@ XTS static void expand(uint8_t (*round_keys)[AES_BLOCK], const uint8_t *key, uns
 		uint32_t next = word[i - 1];
 
 		if (i % words == 0) {
-			next = substitute(next >> 8 | next << 24) ^ constant;
+			next = aes_sub_word(next >> 8 | next << 24) ^ constant;
 			constant = constant << 1 ^ (constant >> 7) * 0x11b;
 		} else if (words == 8 && i % words == 4) {
-			next = substitute(next);
+			next = aes_sub_word(next);
 		}
 		word[i] = word[i - words] ^ next;
 	}
@@ -75,7 +76,7 @@ XTS_INLINE __m128i load_block(const void *from)
 }
 
 /* FIPS 197 5.3.5: the equivalent inverse cipher. */
-XTS static void invert(uint8_t (*to)[AES_BLOCK], uint8_t (*from)[AES_BLOCK], unsigned int rounds)
+XTS static void aes_invert_schedule(uint8_t (*to)[AES_BLOCK], uint8_t (*from)[AES_BLOCK], unsigned int rounds)
 {
 	memcpy(to[0], from[rounds], AES_BLOCK);
 	for (unsigned int i = 1; i < rounds; i++)
@@ -88,9 +89,9 @@ XTS void xts_expand(struct xts_keys *keys, const uint8_t *key, unsigned int key_
 	unsigned int words = key_bytes / 8;
 
 	keys->rounds = words + 6;
-	expand(keys->encrypt, key, words, keys->rounds);
-	expand(keys->tweak, key + key_bytes / 2, words, keys->rounds);
-	invert(keys->decrypt, keys->encrypt, keys->rounds);
+	aes_expand_key(keys->encrypt, key, words, keys->rounds);
+	aes_expand_key(keys->tweak, key + key_bytes / 2, words, keys->rounds);
+	aes_invert_schedule(keys->decrypt, keys->encrypt, keys->rounds);
 }
 
 /* ---- tweaks --------------------------------------------------------------------------------------------------- */
@@ -152,8 +153,8 @@ XTS_INLINE struct schedule schedule_of(const struct xts_keys *keys, bool encrypt
 }
 
 /* @count registers, at most REGISTERS, in place. */
-XTS_INLINE void cipher(const struct schedule *schedule, bool encrypt, unsigned int rounds, __m512i *value,
-		       const __m512i *tweaks, unsigned int count)
+XTS_INLINE void aes_registers(const struct schedule *schedule, bool encrypt, unsigned int rounds, __m512i *value,
+			      const __m512i *tweaks, unsigned int count)
 {
 #pragma GCC unroll 4
 	for (unsigned int i = 0; i < count; i++)
@@ -175,7 +176,7 @@ XTS_INLINE void cipher(const struct schedule *schedule, bool encrypt, unsigned i
 }
 
 /* Bytes at the end that steal: the block before the last, and the part of one. */
-XTS_INLINE size_t stealing(size_t bytes)
+XTS_INLINE size_t stealing_bytes(size_t bytes)
 {
 	return bytes % AES_BLOCK ? AES_BLOCK + bytes % AES_BLOCK : 0;
 }
@@ -184,8 +185,8 @@ XTS_INLINE size_t stealing(size_t bytes)
  * IEEE 1619 5.3.2 and 5.4.2. @tweaks has those of the block before the last and of the last in its first two blocks;
  * decrypting they change places.
  */
-XTS_INLINE void steal(const struct schedule *schedule, bool encrypt, unsigned int rounds, __m512i tweaks, uint8_t *to,
-		      const uint8_t *from, size_t bytes)
+XTS_INLINE void steal_ciphertext(const struct schedule *schedule, bool encrypt, unsigned int rounds, __m512i tweaks,
+				 uint8_t *to, const uint8_t *from, size_t bytes)
 {
 	const size_t part = bytes - AES_BLOCK;
 	uint8_t last[AES_BLOCK], whole[AES_BLOCK];
@@ -193,13 +194,13 @@ XTS_INLINE void steal(const struct schedule *schedule, bool encrypt, unsigned in
 
 	if (!encrypt)
 		tweaks = _mm512_shuffle_i64x2(tweaks, tweaks, 0x01);
-	cipher(schedule, encrypt, rounds, &value, &tweaks, 1);
+	aes_registers(schedule, encrypt, rounds, &value, &tweaks, 1);
 	_mm_storeu_si128((__m128i *)whole, _mm512_castsi512_si128(value));
 	memcpy(last, from + AES_BLOCK, part);
 	memcpy(last + part, whole + part, AES_BLOCK - part);
 	value = _mm512_castsi128_si512(load_block(last));
 	tweaks = _mm512_shuffle_i64x2(tweaks, tweaks, 0x01);
-	cipher(schedule, encrypt, rounds, &value, &tweaks, 1);
+	aes_registers(schedule, encrypt, rounds, &value, &tweaks, 1);
 	_mm_storeu_si128((__m128i *)to, _mm512_castsi512_si128(value));
 	memcpy(to + AES_BLOCK, whole, part);
 	/* Of the plaintext, or of what would decrypt to it. */
@@ -207,11 +208,11 @@ XTS_INLINE void steal(const struct schedule *schedule, bool encrypt, unsigned in
 	explicit_bzero(whole, sizeof(whole));
 }
 
-XTS_INLINE void transform(const struct xts_keys *keys, bool encrypt, unsigned int rounds, const uint8_t tweak[16],
-			  uint8_t *to, const uint8_t *from, size_t bytes)
+XTS_INLINE void xts_transform_rounds(const struct xts_keys *keys, bool encrypt, unsigned int rounds,
+				     const uint8_t tweak[16], uint8_t *to, const uint8_t *from, size_t bytes)
 {
 	const struct schedule schedule = schedule_of(keys, encrypt, rounds);
-	const size_t end = bytes - stealing(bytes);
+	const size_t end = bytes - stealing_bytes(bytes);
 	__m512i value[REGISTERS], tweaks[REGISTERS];
 	size_t done = 0;
 
@@ -224,7 +225,7 @@ XTS_INLINE void transform(const struct xts_keys *keys, bool encrypt, unsigned in
 #pragma GCC unroll 4
 			for (unsigned int i = 0; i < REGISTERS; i++)
 				value[i] = _mm512_loadu_si512(from + done + (size_t)VECTOR * i);
-			cipher(&schedule, encrypt, rounds, value, tweaks, REGISTERS);
+			aes_registers(&schedule, encrypt, rounds, value, tweaks, REGISTERS);
 #pragma GCC unroll 4
 			for (unsigned int i = 0; i < REGISTERS; i++) {
 				_mm512_storeu_si512(to + done + (size_t)VECTOR * i, value[i]);
@@ -237,7 +238,7 @@ XTS_INLINE void transform(const struct xts_keys *keys, bool encrypt, unsigned in
 		__mmask64 mask = ~0ull >> (VECTOR - now);
 
 		value[0] = _mm512_maskz_loadu_epi8(mask, from + done);
-		cipher(&schedule, encrypt, rounds, value, tweaks, 1);
+		aes_registers(&schedule, encrypt, rounds, value, tweaks, 1);
 		_mm512_mask_storeu_epi8(to + done, mask, value[0]);
 		done += now;
 		/* Behind a part of a register only stealing can follow: its tweaks are at the blocks that are left. */
@@ -245,31 +246,31 @@ XTS_INLINE void transform(const struct xts_keys *keys, bool encrypt, unsigned in
 					  : times_powers(tweaks[0], _mm512_set1_epi64((long long)(now / AES_BLOCK)));
 	}
 	if (done < bytes)
-		steal(&schedule, encrypt, rounds, tweaks[0], to + done, from + done, bytes - done);
+		steal_ciphertext(&schedule, encrypt, rounds, tweaks[0], to + done, from + done, bytes - done);
 }
 
 XTS static __attribute__((noinline)) void encrypt_128(const struct xts_keys *keys, const uint8_t tweak[16], uint8_t *to,
 						      const uint8_t *from, size_t bytes)
 {
-	transform(keys, true, 10, tweak, to, from, bytes);
+	xts_transform_rounds(keys, true, 10, tweak, to, from, bytes);
 }
 
 XTS static __attribute__((noinline)) void decrypt_128(const struct xts_keys *keys, const uint8_t tweak[16], uint8_t *to,
 						      const uint8_t *from, size_t bytes)
 {
-	transform(keys, false, 10, tweak, to, from, bytes);
+	xts_transform_rounds(keys, false, 10, tweak, to, from, bytes);
 }
 
 XTS static __attribute__((noinline)) void encrypt_256(const struct xts_keys *keys, const uint8_t tweak[16], uint8_t *to,
 						      const uint8_t *from, size_t bytes)
 {
-	transform(keys, true, 14, tweak, to, from, bytes);
+	xts_transform_rounds(keys, true, 14, tweak, to, from, bytes);
 }
 
 XTS static __attribute__((noinline)) void decrypt_256(const struct xts_keys *keys, const uint8_t tweak[16], uint8_t *to,
 						      const uint8_t *from, size_t bytes)
 {
-	transform(keys, false, 14, tweak, to, from, bytes);
+	xts_transform_rounds(keys, false, 14, tweak, to, from, bytes);
 }
 
 void xts_transform(const struct xts_keys *keys, bool encrypt, const uint8_t tweak[16], uint8_t *to, const uint8_t *from,

@@ -6,7 +6,7 @@
 
 enum { AES_BLOCK = 16 };
 
-static bool cipher(EVP_CIPHER_CTX *ecb, const uint8_t mask[AES_BLOCK], uint8_t *to, const uint8_t *from)
+static bool ecb_block(EVP_CIPHER_CTX *ecb, const uint8_t mask[AES_BLOCK], uint8_t *to, const uint8_t *from)
 {
 	uint8_t block[AES_BLOCK];
 	int written = 0;
@@ -37,7 +37,8 @@ static void next_mask(uint8_t mask[AES_BLOCK])
 }
 
 /* IEEE 1619 5.3.2: a whole block at @to is encrypted, @part bytes follow it in @from. */
-static bool steal(EVP_CIPHER_CTX *ecb, const uint8_t mask[AES_BLOCK], uint8_t *to, const uint8_t *from, size_t part)
+static bool ecb_steal_ciphertext(EVP_CIPHER_CTX *ecb, const uint8_t mask[AES_BLOCK], uint8_t *to, const uint8_t *from,
+				 size_t part)
 {
 	uint8_t last[AES_BLOCK], stolen[AES_BLOCK];
 	bool good;
@@ -45,7 +46,7 @@ static bool steal(EVP_CIPHER_CTX *ecb, const uint8_t mask[AES_BLOCK], uint8_t *t
 	memcpy(stolen, to, AES_BLOCK);
 	memcpy(last, from + AES_BLOCK, part);
 	memcpy(last + part, stolen + part, AES_BLOCK - part);
-	good = cipher(ecb, mask, to, last);
+	good = ecb_block(ecb, mask, to, last);
 	memcpy(to + AES_BLOCK, stolen, part);
 	explicit_bzero(last, sizeof(last));
 	return good;
@@ -56,11 +57,11 @@ bool xts_encrypt_by_blocks(EVP_CIPHER_CTX *ecb, const uint8_t tweak[16], uint8_t
 	static const uint8_t no_mask[AES_BLOCK];
 	const size_t whole = bytes - bytes % AES_BLOCK, part = bytes % AES_BLOCK;
 	uint8_t mask[AES_BLOCK];
-	bool good = cipher(ecb, no_mask, mask, tweak);
+	bool good = ecb_block(ecb, no_mask, mask, tweak);
 
 	for (size_t i = 0; good && i < whole; i += AES_BLOCK, next_mask(mask))
-		good = cipher(ecb, mask, to + i, from + i);
+		good = ecb_block(ecb, mask, to + i, from + i);
 	if (good && part)
-		good = steal(ecb, mask, to + whole - AES_BLOCK, from + whole - AES_BLOCK, part);
+		good = ecb_steal_ciphertext(ecb, mask, to + whole - AES_BLOCK, from + whole - AES_BLOCK, part);
 	return good;
 }
