@@ -256,7 +256,7 @@ static void for_nobody(struct cm *cm, const struct packet_path *path, const stru
 	uint8_t answer[CM_MAD_BYTES];
 	struct cm_message reply;
 
-	if (cm_answer_for_nobody(mad, answer) && cm_unpack(answer, &reply) == CM_WELL_FORMED)
+	if (cm_answer_unclaimed(mad, answer) && cm_unpack(answer, &reply) == CM_WELL_FORMED)
 		cm_post(cm, &back, &reply);
 	else if (message->kind != CM_DREP)
 		CM_EXPLAIN(cm, RULE_CM_UNKNOWN_ID, message->kind, CM_GID_HIGH(path->source), CM_GID_LOW(path->source));

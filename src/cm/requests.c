@@ -23,7 +23,7 @@ static void nobody_listens(struct cm *cm, const struct packet_path *path, const 
 	CM_EXPLAIN(cm, RULE_CM_NO_LISTENER, message->kind, CM_GID_HIGH(path->source), CM_GID_LOW(path->source),
 		   service_id, service_id & 0xffff);
 	cm_pack(message, mad);
-	if (cm_answer_for_nobody(mad, answer) && cm_unpack(answer, &reply) == CM_WELL_FORMED)
+	if (cm_answer_unclaimed(mad, answer) && cm_unpack(answer, &reply) == CM_WELL_FORMED)
 		cm_post(cm, &back, &reply);
 }
 

@@ -107,7 +107,7 @@ static void receive(struct hca *hca, const struct packet_path *path, const uint8
 
 	if (cm)
 		cm_receive(cm, path, mad, waited);
-	else if (cm_answer_for_nobody(mad, answer))
+	else if (cm_answer_unclaimed(mad, answer))
 		gsi_send(hca, &back, answer);
 }
 
@@ -158,9 +158,9 @@ static void lost(struct hca *hca, const struct packet_path *path, const uint8_t 
 		cm_host_refuses(cm, &path->destination);
 		return;
 	}
-	if (cm && cm_answer_for_nobody(mad, answer))
+	if (cm && cm_answer_unclaimed(mad, answer))
 		cm_receive(cm, &back, answer, false);
-	else if (cm && why == MAD_NOBODY && cm_mad_addressee(mad, &id) == CM_TO_COMM_ID)
+	else if (cm && why == MAD_NO_RECIPIENT && cm_mad_addressee(mad, &id) == CM_TO_COMM_ID)
 		cm_peer_ended(cm, has_id, &id);
 }
 

@@ -61,37 +61,37 @@ static void put_number(uint8_t *to, uint32_t bytes, uint64_t number)
 }
 
 /* A field covers whole bytes from its first; so many bits of them are behind it. */
-static uint32_t bytes_of(const struct cm_field *field)
+static uint32_t cm_field_bytes(const struct cm_field *field)
 {
 	return (field->bit + field->width + 7u) / 8u;
 }
 
-static uint64_t mask_of(const struct cm_field *field)
+static uint64_t cm_field_mask(const struct cm_field *field)
 {
 	return field->width == 64 ? UINT64_MAX : (UINT64_C(1) << field->width) - 1;
 }
 
-static uint32_t bits_behind(const struct cm_field *field)
+static uint32_t cm_field_trailing_bits(const struct cm_field *field)
 {
-	return bytes_of(field) * 8 - field->bit - field->width;
+	return cm_field_bytes(field) * 8 - field->bit - field->width;
 }
 
 uint64_t cm_field_get(const uint8_t mad[CM_MAD_BYTES], const struct cm_field *field)
 {
-	uint64_t covered = get_number(mad + CM_MAD_HEADER_BYTES + field->byte, bytes_of(field));
+	uint64_t covered = get_number(mad + CM_MAD_HEADER_BYTES + field->byte, cm_field_bytes(field));
 
-	return covered >> bits_behind(field) & mask_of(field);
+	return covered >> cm_field_trailing_bits(field) & cm_field_mask(field);
 }
 
-static void field_put(uint8_t mad[CM_MAD_BYTES], const struct cm_field *field, uint64_t number)
+static void cm_field_put(uint8_t mad[CM_MAD_BYTES], const struct cm_field *field, uint64_t number)
 {
 	uint8_t *at = mad + CM_MAD_HEADER_BYTES + field->byte;
-	uint32_t bytes = bytes_of(field), behind = bits_behind(field);
+	uint32_t bytes = cm_field_bytes(field), behind = cm_field_trailing_bits(field);
 
-	put_number(at, bytes, get_number(at, bytes) | (number & mask_of(field)) << behind);
+	put_number(at, bytes, get_number(at, bytes) | (number & cm_field_mask(field)) << behind);
 }
 
-static uint64_t load_number(const uint8_t *from, uint32_t size)
+static uint64_t member_load(const uint8_t *from, uint32_t size)
 {
 	uint32_t number4;
 	uint16_t number2;
@@ -112,7 +112,7 @@ static uint64_t load_number(const uint8_t *from, uint32_t size)
 	}
 }
 
-static void store_number(uint8_t *to, uint32_t size, uint64_t number)
+static void member_store(uint8_t *to, uint32_t size, uint64_t number)
 {
 	uint32_t number4 = (uint32_t)number;
 	uint16_t number2 = (uint16_t)number;
@@ -152,13 +152,13 @@ void cm_pack(const struct cm_message *message, uint8_t mad[CM_MAD_BYTES])
 		if (field->message != message->kind)
 			continue;
 		if (field->width)
-			field_put(mad, field, load_number(from + field->offset, field->size));
+			cm_field_put(mad, field, member_load(from + field->offset, field->size));
 		else
 			memcpy(mad + CM_MAD_HEADER_BYTES + field->byte, from + field->offset, field->size);
 	}
 }
 
-static enum cm_malformed check(const uint8_t mad[CM_MAD_BYTES], enum cm_message_kind *kind)
+static enum cm_malformed mad_check_header(const uint8_t mad[CM_MAD_BYTES], enum cm_message_kind *kind)
 {
 	uint64_t attribute = get_number(mad + ATTRIBUTE_ID, 2);
 
@@ -182,7 +182,7 @@ enum cm_message_kind cm_mad_kind(const uint8_t mad[CM_MAD_BYTES])
 {
 	enum cm_message_kind kind;
 
-	check(mad, &kind);
+	mad_check_header(mad, &kind);
 	return kind;
 }
 
@@ -192,7 +192,7 @@ enum cm_malformed cm_unpack(const uint8_t mad[CM_MAD_BYTES], struct cm_message *
 	enum cm_malformed wrong;
 
 	memset(message, 0, sizeof(*message));
-	wrong = check(mad, &message->kind);
+	wrong = mad_check_header(mad, &message->kind);
 	if (wrong != CM_WELL_FORMED)
 		return wrong;
 	message->transaction_id = get_number(mad + TRANSACTION_ID, 8);
@@ -201,7 +201,7 @@ enum cm_malformed cm_unpack(const uint8_t mad[CM_MAD_BYTES], struct cm_message *
 		if (field->message != message->kind)
 			continue;
 		if (field->width)
-			store_number(to + field->offset, field->size, cm_field_get(mad, field));
+			member_store(to + field->offset, field->size, cm_field_get(mad, field));
 		else
 			memcpy(to + field->offset, mad + CM_MAD_HEADER_BYTES + field->byte, field->size);
 	}
@@ -214,7 +214,7 @@ enum cm_addressee cm_mad_addressee(const uint8_t mad[CM_MAD_BYTES], uint64_t *ke
 
 	*key = 0;
 	if (cm_unpack(mad, &message) != CM_WELL_FORMED)
-		return CM_TO_NOBODY;
+		return CM_TO_NONE;
 	switch (message.kind) {
 	case CM_REQ:
 		*key = message.req.service_id;
@@ -225,7 +225,7 @@ enum cm_addressee cm_mad_addressee(const uint8_t mad[CM_MAD_BYTES], uint64_t *ke
 	case CM_REJ:
 		/* A sender that gave up may never have learned the recipient's id (IBTA 12.6.7, reason 4). */
 		*key = message.rej.remote_comm_id;
-		return message.rej.reason == CM_REJECT_TIMEOUT ? CM_TO_EVERYBODY : CM_TO_COMM_ID;
+		return message.rej.reason == CM_REJECT_TIMEOUT ? CM_TO_ALL : CM_TO_COMM_ID;
 	case CM_MRA:
 		*key = message.mra.remote_comm_id;
 		return CM_TO_COMM_ID;
@@ -245,11 +245,11 @@ enum cm_addressee cm_mad_addressee(const uint8_t mad[CM_MAD_BYTES], uint64_t *ke
 		*key = message.sidr_rep.request_id;
 		return CM_TO_COMM_ID;
 	default:
-		return CM_TO_NOBODY;
+		return CM_TO_NONE;
 	}
 }
 
-bool cm_answer_for_nobody(const uint8_t mad[CM_MAD_BYTES], uint8_t answer[CM_MAD_BYTES])
+bool cm_answer_unclaimed(const uint8_t mad[CM_MAD_BYTES], uint8_t answer[CM_MAD_BYTES])
 {
 	struct cm_message message, reply;
 

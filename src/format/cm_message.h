@@ -102,10 +102,10 @@ enum cm_message_kind cm_mad_kind(const uint8_t mad[CM_MAD_BYTES]);
 
 /* How the process that a MAD is for is found (IBTA 12.9 has one communication manager per port; a host has many here). */
 enum cm_addressee {
-	CM_TO_NOBODY,    /* malformed: drop it */
-	CM_TO_SERVICE,   /* REQ, SIDR_REQ: who listens on the service id */
-	CM_TO_COMM_ID,   /* all others: who made the communication id, or the request id, of the recipient */
-	CM_TO_EVERYBODY, /* a REJ of somebody who gave up before it learned the recipient's id */
+	CM_TO_NONE,    /* malformed: drop it */
+	CM_TO_SERVICE, /* REQ, SIDR_REQ: who listens on the service id */
+	CM_TO_COMM_ID, /* all others: who made the communication id, or the request id, of the recipient */
+	CM_TO_ALL,     /* a REJ of somebody who gave up before it learned the recipient's id */
 };
 
 /** For whom @mad is; @key gets the service id or the recipient's communication id, else 0. */
@@ -115,7 +115,7 @@ enum cm_addressee cm_mad_addressee(const uint8_t mad[CM_MAD_BYTES], uint64_t *ke
  * The answer to @mad where no process is that it could be for: to a REQ a REJ that nobody listens, to a SIDR_REQ the same as a
  * status, to a DREQ a DREP (IBTA 12.9). It goes back to where @mad came from. False: such a message has no answer.
  */
-bool cm_answer_for_nobody(const uint8_t mad[CM_MAD_BYTES], uint8_t answer[CM_MAD_BYTES]);
+bool cm_answer_unclaimed(const uint8_t mad[CM_MAD_BYTES], uint8_t answer[CM_MAD_BYTES]);
 
 /** "REQ", "MRA", …; "none" of what is no message. */
 const char *cm_message_name(unsigned int kind);

@@ -216,7 +216,7 @@ static bool send_packet(struct hca_qp *qp, struct answers *answers, struct run *
 {
 	if (timeline_is_on())
 		record_answer(qp, run_slot(run));
-	return link_send_or_wait(qp->hca, run, &answers->waiter, &qp->party, false) == LINK_SENT;
+	return link_send_or_wait(qp->hca, run, &answers->waiter, &qp->sender, false) == LINK_SENT;
 }
 
 /* The place of the oldest request whose answer is pending; at least one is. */

@@ -194,7 +194,7 @@ static void arm(struct host_window *window)
 
 static void wait_for_room(struct host_window *window, struct hca_qp *qp)
 {
-	link_enqueue(&window->queue, &qp->requester.waiter, &qp->party, true);
+	link_enqueue(&window->queue, &qp->requester.waiter, &qp->sender, true);
 	qp->requester.share.waited = true;
 	__atomic_store_n(&window->waiting, true, __ATOMIC_SEQ_CST);
 	pthread_mutex_lock(&window->lock);

@@ -275,7 +275,7 @@ static void init_qp(struct hca_qp *qp, struct hca_context *context, const struct
 	qp->send_cq = attr->send_cq;
 	qp->recv_cq = attr->recv_cq;
 	qp->srq = attr->srq;
-	qp->party.go_on = qp_go_on;
+	qp->sender.resume = qp_resume;
 	qp->requester.ring = attr->sq_buffer;
 	qp->requester.block_count = attr->sq_wqebb_count;
 	qp->requester.dbrec = attr->dbrec ? &attr->dbrec[MLX5_SND_DBR] : NULL;
@@ -374,7 +374,7 @@ int hca_qp_create(struct hca_context *context, const struct hca_qp_attr *attr, s
 /* Neither the requester nor what is owed waits for room, now or later. The lock is held. */
 static void leave_queues(struct hca_qp *qp)
 {
-	link_leave(&qp->party);
+	link_leave(&qp->sender);
 	link_dequeue(&qp->requester.waiter);
 	for (struct answers *answers = qp->owing; answers; answers = answers->next)
 		link_dequeue(&answers->waiter);

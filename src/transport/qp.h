@@ -214,8 +214,8 @@ struct hca_qp {
 	struct signature_observer received_error, sent_error; /* of the accesses */
 	/* atomic; of received_error: the receive CQ; of XRC that of the SRQ which a request named last, NULL when that has gone */
 	struct hca_cq *signature_cq;
-	uint64_t notified_ns;    /* when the peer was last told of congestion (transport/congestion.h) */
-	struct link_party party; /* what waits for room */
+	uint64_t notified_ns;      /* when the peer was last told of congestion (transport/congestion.h) */
+	struct link_sender sender; /* what waits for room */
 	void *cookie;
 	uint64_t (*wr_id_of)(const void *cookie, uint16_t index);
 	const char *(*umr_name_of)(const void *cookie, uint16_t index);

@@ -353,7 +353,7 @@ static bool send_packet(struct hca_qp *qp, struct run *run)
 		return false;
 	if (timeline_is_on())
 		record_piece(qp, packet);
-	if (packet->link && link_send_or_wait(qp->hca, run, &qp->requester.waiter, &qp->party, true) == LINK_BUSY) {
+	if (packet->link && link_send_or_wait(qp->hca, run, &qp->requester.waiter, &qp->sender, true) == LINK_BUSY) {
 		if (timeline_is_on())
 			record_no_room(qp);
 		return false;

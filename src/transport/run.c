@@ -322,9 +322,9 @@ void run_finish(struct run *run)
 	}
 }
 
-void qp_go_on(struct link_party *party, bool requester, struct run *run)
+void qp_resume(struct link_sender *sender, bool requester, struct run *run)
 {
-	struct hca_qp *qp = (struct hca_qp *)((char *)party - offsetof(struct hca_qp, party));
+	struct hca_qp *qp = (struct hca_qp *)((char *)sender - offsetof(struct hca_qp, sender));
 
 	queue_lock(&qp->lock);
 	if (requester)

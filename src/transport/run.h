@@ -15,7 +15,7 @@
 #include "wire/run.h"
 
 struct hca_qp;
-struct link_party;
+struct link_sender;
 
 /** True if run_drain() has anything to do; frames that filters hold back count, too. */
 static inline bool run_has_packets(const struct run *run, const struct hca *hca)
@@ -56,8 +56,8 @@ void run_finish(struct run *run);
 void run_take_whole(struct run *run);
 void run_let_go(struct run *run);
 
-/** See struct link_party. */
-void qp_go_on(struct link_party *party, bool requester, struct run *run);
+/** See struct link_sender. */
+void qp_resume(struct link_sender *sender, bool requester, struct run *run);
 
 /** What the transport does for links (wire/run.h), and with the run of a poll (progress_in_run). */
 extern const struct delivery transport_delivery;

@@ -36,8 +36,8 @@ uint16_t roce_source_port(const struct packet_path *path, uint32_t source_qpn, u
 	return (uint16_t)(0xc000 | ((label & 0x3fff) ^ (label >> 14)));
 }
 
-static uint32_t begin(uint8_t *to, const struct packet_path *path, uint16_t source_port, uint16_t destination_port,
-		      uint16_t identification, size_t length)
+static uint32_t icrc_headers_write(uint8_t *to, const struct packet_path *path, uint16_t source_port,
+				   uint16_t destination_port, uint16_t identification, size_t length)
 {
 	uint32_t bytes =
 		ip_headers_write(to, path, source_port, destination_port, identification, length + ROCE_ICRC_BYTES);
@@ -59,7 +59,7 @@ static uint32_t begin(uint8_t *to, const struct packet_path *path, uint16_t sour
 /* ---- multiplication ------------------------------------------------------------------------------------------- */
 
 /* a b x modulo the polynomial; bit 31 is x^0. */
-static uint32_t multiply_bitwise(uint32_t a, uint32_t b)
+static uint32_t crc_multiply_bitwise(uint32_t a, uint32_t b)
 {
 	uint32_t product = 0;
 
@@ -72,7 +72,7 @@ static uint32_t multiply_bitwise(uint32_t a, uint32_t b)
 
 #if defined(__x86_64__) && !defined(ICRC_PORTABLE)
 /* Division by the polynomial without remainder: times its inverse modulo 2^32, then what that times the polynomial has. */
-__attribute__((target("pclmul,sse4.1"))) static uint32_t multiply_clmul(uint32_t a, uint32_t b)
+__attribute__((target("pclmul,sse4.1"))) static uint32_t crc_multiply_clmul(uint32_t a, uint32_t b)
 {
 	const __m128i constants = _mm_set_epi64x(0xf7011641, 0x1db710641);
 	__m128i product = _mm_clmulepi64_si128(_mm_cvtsi32_si128((int)a), _mm_cvtsi32_si128((int)b), 0x00);
@@ -85,13 +85,13 @@ __attribute__((target("pclmul,sse4.1"))) static uint32_t multiply_clmul(uint32_t
 }
 #endif
 
-static uint32_t multiply(uint32_t a, uint32_t b)
+static uint32_t crc_multiply(uint32_t a, uint32_t b)
 {
 #if defined(__x86_64__) && !defined(ICRC_PORTABLE)
 	if (__builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1"))
-		return multiply_clmul(a, b);
+		return crc_multiply_clmul(a, b);
 #endif
-	return multiply_bitwise(a, b);
+	return crc_multiply_bitwise(a, b);
 }
 
 /* ---- the CRC -------------------------------------------------------------------------------------------------- */
@@ -112,7 +112,7 @@ static uint32_t long_crc(const uint8_t *start, uint32_t headers, const uint8_t *
 {
 	uint32_t crc = crc32_gzip_refl(SEED, start, headers);
 
-	crc ^= multiply(0xff ^ bytes[BTH_VARIANT], icrc_powers_fine[1]);
+	crc ^= crc_multiply(0xff ^ bytes[BTH_VARIANT], icrc_powers_fine[1]);
 	return crc32_gzip_refl(crc, bytes, length);
 }
 
@@ -120,7 +120,7 @@ uint32_t roce_icrc(const struct packet_path *path, uint16_t source_port, uint16_
 		   uint16_t identification, const uint8_t *bytes, size_t length)
 {
 	uint8_t start[IP_MOST_HEADERS + SHORT];
-	uint32_t headers = begin(start, path, source_port, destination_port, identification, length);
+	uint32_t headers = icrc_headers_write(start, path, source_port, destination_port, identification, length);
 
 	return htole32(length > SHORT ? long_crc(start, headers, bytes, length)
 				      : short_crc(start, headers, bytes, length));
@@ -141,8 +141,8 @@ static uint32_t unseen_difference(uint32_t difference, size_t length)
 {
 	size_t words = (BEHIND_IDENTIFICATION + length) / 4;
 
-	difference = multiply(difference, icrc_powers_fine[words % ICRC_POWERS]);
-	return multiply(difference, icrc_powers_coarse[words / ICRC_POWERS]);
+	difference = crc_multiply(difference, icrc_powers_fine[words % ICRC_POWERS]);
+	return crc_multiply(difference, icrc_powers_coarse[words / ICRC_POWERS]);
 }
 
 bool roce_icrc_fits(const struct packet_path *path, uint16_t source_port, uint16_t destination_port,

@@ -22,10 +22,10 @@ enum link_result link_send(struct hca *hca, struct run *run)
 }
 
 enum link_result link_wait_or_send(struct hca *hca, struct run *run, struct link_waiter *waiter,
-				   struct link_party *party, bool requester)
+				   struct link_sender *sender, bool requester)
 {
 	/* Room that was made before it waited would else be missed. */
-	link_enqueue(run->full, waiter, party, requester);
+	link_enqueue(run->full, waiter, sender, requester);
 	if (link_send(hca, run) == LINK_BUSY)
 		return LINK_BUSY;
 	link_dequeue(waiter);

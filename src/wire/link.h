@@ -152,17 +152,17 @@ static inline bool link_hides_receives(struct hca *hca, uint32_t qpn, const stru
  * LINK_BUSY, run->full is where room can be waited for. The lock of the QP is held.
  */
 enum link_result link_send(struct hca *hca, struct run *run);
-/** There was no room: @waiter of @party waits for it, unless there is some by now. */
+/** There was no room: @waiter of @sender waits for it, unless there is some by now. */
 enum link_result link_wait_or_send(struct hca *hca, struct run *run, struct link_waiter *waiter,
-				   struct link_party *party, bool requester);
+				   struct link_sender *sender, bool requester);
 
-/** link_send(); without room, @waiter of @party, which is its requester or something that it owes, waits for it. */
+/** link_send(); without room, @waiter of @sender, which is its requester or something that it owes, waits for it. */
 static inline enum link_result link_send_or_wait(struct hca *hca, struct run *run, struct link_waiter *waiter,
-						 struct link_party *party, bool requester)
+						 struct link_sender *sender, bool requester)
 {
 	if (likely(link_send(hca, run) == LINK_SENT))
 		return LINK_SENT;
-	return link_wait_or_send(hca, run, waiter, party, requester);
+	return link_wait_or_send(hca, run, waiter, sender, requester);
 }
 
 /* Bytes that a QP may have under way where filters hold packets back. */

@@ -14,7 +14,7 @@
 
 const struct management *management;
 
-static uint16_t get16(const uint8_t *from)
+static uint16_t mad_get16(const uint8_t *from)
 {
 	uint16_t value;
 
@@ -22,7 +22,7 @@ static uint16_t get16(const uint8_t *from)
 	return be16toh(value);
 }
 
-static uint32_t get32(const uint8_t *from)
+static uint32_t mad_get32(const uint8_t *from)
 {
 	uint32_t value;
 
@@ -30,7 +30,7 @@ static uint32_t get32(const uint8_t *from)
 	return be32toh(value);
 }
 
-static uint64_t get64(const uint8_t *from)
+static uint64_t mad_get64(const uint8_t *from)
 {
 	uint64_t value;
 
@@ -40,27 +40,27 @@ static uint64_t get64(const uint8_t *from)
 
 uint32_t mad_word(const uint8_t mad[MAD_BYTES])
 {
-	return get32(mad);
+	return mad_get32(mad);
 }
 
-static struct mad_address of_id(uint32_t id)
+static struct mad_address mad_address_of_id(uint32_t id)
 {
 	return (struct mad_address){.addressee = MAD_FOR_ID, .qpn = id >> MAD_COUNTER_BITS << HOST_SLOT_BITS};
 }
 
 struct mad_address mad_address(const uint8_t mad[MAD_BYTES])
 {
-	switch (get16(mad + ATTRIBUTE)) {
+	switch (mad_get16(mad + ATTRIBUTE)) {
 	case MAD_REQ:
 	case MAD_SIDR_REQ:
-		return (struct mad_address){.addressee = MAD_FOR_SERVICE, .service = get64(mad + SERVICE)};
+		return (struct mad_address){.addressee = MAD_FOR_SERVICE, .service = mad_get64(mad + SERVICE)};
 	case MAD_SIDR_REP:
-		return of_id(get32(mad + LOCAL_ID));
+		return mad_address_of_id(mad_get32(mad + LOCAL_ID));
 	case MAD_REJ:
-		if (!get32(mad + REMOTE_ID) && get16(mad + REJECT_REASON) == REJECTED_FOR_TIME)
+		if (!mad_get32(mad + REMOTE_ID) && mad_get16(mad + REJECT_REASON) == REJECTED_FOR_TIME)
 			return (struct mad_address){.addressee = MAD_FOR_ALL};
-		return of_id(get32(mad + REMOTE_ID));
+		return mad_address_of_id(mad_get32(mad + REMOTE_ID));
 	default:
-		return of_id(get32(mad + REMOTE_ID));
+		return mad_address_of_id(mad_get32(mad + REMOTE_ID));
 	}
 }

@@ -77,7 +77,7 @@ static inline bool mad_service_has_name(uint64_t service)
 
 /* Why a datagram that was sent does not arrive. */
 enum mad_loss {
-	MAD_NOBODY, /* nobody on this host listens at the service, or has the communication id */
+	MAD_NO_RECIPIENT, /* nobody on this host listens at the service, or has the communication id */
 	MAD_UNREACHABLE, /* no link leads there; or the other host said that nobody has the RoCE port: no softhca, nor RDMA */
 };
 

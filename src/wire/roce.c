@@ -17,7 +17,7 @@
 #define AETH_KIND_RESERVED 0x40
 
 /* Bytes of all headers of a packet. */
-static uint32_t headers_of(uint32_t opcode)
+static uint32_t opcode_header_bytes(uint32_t opcode)
 {
 	return ROCE_BTH_BYTES + packet_opcodes[opcode].header_bytes;
 }
@@ -108,7 +108,7 @@ uint32_t roce_headers_write(uint8_t *to, const struct packet *packet, uint32_t n
 	roce_put32(to + 8, (acknowledge ? (uint32_t)ROCE_BTH_ACKNOWLEDGE << 24 : 0) | psn_add(packet->psn, number));
 	if (headers)
 		write_extensions(to + ROCE_BTH_BYTES, packet, headers);
-	return headers_of(opcode);
+	return opcode_header_bytes(opcode);
 }
 
 uint32_t roce_masks_write(uint8_t *to, const struct packet *packet)
@@ -211,8 +211,8 @@ int roce_headers_parse(struct packet *packet, const uint8_t *bytes, size_t lengt
 		return REFUSAL(why, EPROTO, RULE_FRAME_P_KEY, destination, first & 0xffff, ROCE_P_KEY);
 	if (!opcode->name)
 		return REFUSAL(why, EPROTO, RULE_FRAME_OPCODE, destination, first >> 24);
-	if (length < headers_of(first >> 24))
-		return REFUSAL(why, EPROTO, RULE_FRAME_SHORT, length, headers_of(first >> 24));
+	if (length < opcode_header_bytes(first >> 24))
+		return REFUSAL(why, EPROTO, RULE_FRAME_SHORT, length, opcode_header_bytes(first >> 24));
 	packet->transport = opcode->transport;
 	packet->message = opcode->message;
 	packet->place = opcode->place;
@@ -230,7 +230,7 @@ int roce_headers_parse(struct packet *packet, const uint8_t *bytes, size_t lengt
 		parse_extensions(packet, bytes + ROCE_BTH_BYTES, opcode->headers);
 	if (opcode->headers & HEADER_AETH && !good_syndrome(packet))
 		return REFUSAL(why, EPROTO, RULE_FRAME_SYNDROME, packet->message, destination, packet->syndrome);
-	return (int)headers_of(first >> 24);
+	return (int)opcode_header_bytes(first >> 24);
 }
 
 int roce_masks_parse(struct packet *packet, const uint8_t *bytes, size_t length, struct refusal *why)

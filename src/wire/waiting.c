@@ -8,15 +8,15 @@ struct link_queue link_common_queue;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-void link_enqueue(struct link_queue *queue, struct link_waiter *waiter, struct link_party *party, bool requester)
+void link_enqueue(struct link_queue *queue, struct link_waiter *waiter, struct link_sender *sender, bool requester)
 {
 	pthread_mutex_lock(&lock);
-	if (!waiter->queue && !queue->closed && !party->leaves) {
+	if (!waiter->queue && !queue->closed && !sender->leaves) {
 		if (!queue->first)
 			queue->last = &queue->first;
 		waiter->place = queue->last;
 		waiter->next = NULL;
-		waiter->party = party;
+		waiter->sender = sender;
 		waiter->requester = requester;
 		*queue->last = waiter;
 		queue->last = &waiter->next;
@@ -27,7 +27,7 @@ void link_enqueue(struct link_queue *queue, struct link_waiter *waiter, struct l
 }
 
 /* The lock is held. */
-static void take_out(struct link_waiter *waiter)
+static void waiter_remove(struct link_waiter *waiter)
 {
 	if (!waiter->queue)
 		return;
@@ -43,7 +43,7 @@ static void take_out(struct link_waiter *waiter)
 void link_dequeue(struct link_waiter *waiter)
 {
 	pthread_mutex_lock(&lock);
-	take_out(waiter);
+	waiter_remove(waiter);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -51,28 +51,28 @@ void link_dequeue(struct link_waiter *waiter)
  * A thread that took the QP out of a queue before, or found it by its number, is inside an epoch section that the QP outlives;
  * if it tries to send for it there, it finds it leaving.
  */
-void link_leave(struct link_party *party)
+void link_leave(struct link_sender *sender)
 {
 	pthread_mutex_lock(&lock);
-	party->leaves = true;
+	sender->leaves = true;
 	pthread_mutex_unlock(&lock);
 }
 
 /* The first of @queue, and what of it waited; NULL: nobody does. Its QP lives until the epoch section ends. */
-static struct link_party *take_first(struct link_queue *queue, bool *requester)
+static struct link_sender *link_queue_pop(struct link_queue *queue, bool *requester)
 {
 	struct link_waiter *waiter;
-	struct link_party *party = NULL;
+	struct link_sender *sender = NULL;
 
 	pthread_mutex_lock(&lock);
 	waiter = queue->first;
 	if (waiter) {
-		party = waiter->party;
+		sender = waiter->sender;
 		*requester = waiter->requester;
-		take_out(waiter);
+		waiter_remove(waiter);
 	}
 	pthread_mutex_unlock(&lock);
-	return party;
+	return sender;
 }
 
 uint32_t link_waiters(struct link_queue *queue)
@@ -87,11 +87,11 @@ uint32_t link_waiters(struct link_queue *queue)
 
 void link_resume(struct link_queue *queue, uint32_t most, struct run *run)
 {
-	struct link_party *party;
+	struct link_sender *sender;
 	bool requester;
 
-	while (most-- && (party = take_first(queue, &requester)))
-		party->go_on(party, requester, run);
+	while (most-- && (sender = link_queue_pop(queue, &requester)))
+		sender->resume(sender, requester, run);
 }
 
 void link_close(struct link_queue *queue, struct run *run)
@@ -105,7 +105,7 @@ void link_close(struct link_queue *queue, struct run *run)
 void link_abandon(struct link_queue *queue)
 {
 	while (queue->first)
-		take_out(queue->first);
+		waiter_remove(queue->first);
 }
 
 void waiting_before_fork(void)

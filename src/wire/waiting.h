@@ -20,9 +20,9 @@ struct link_queue;
 struct run;
 
 /* What waits: a QP, as a rule, and which of its parts may. */
-struct link_party {
-	/* There is room for the requester of @party, or for something that it owes. No lock held; inside an epoch section. */
-	void (*go_on)(struct link_party *party, bool requester, struct run *run);
+struct link_sender {
+	/* There is room for the requester of @sender, or for something that it owes. No lock held; inside an epoch section. */
+	void (*resume)(struct link_sender *sender, bool requester, struct run *run);
 	bool leaves; /* it waits no more; under the lock of waiting.c */
 };
 
@@ -30,8 +30,8 @@ struct link_party {
 struct link_waiter {
 	struct link_queue *queue; /* atomic; that it is in, or NULL */
 	struct link_waiter *next, **place;
-	struct link_party *party;
-	bool requester; /* of @party; else answers that it owes */
+	struct link_sender *sender;
+	bool requester; /* of @sender; else answers that it owes */
 };
 
 /* All zero: nobody waits, whoever comes may. */
@@ -45,11 +45,11 @@ struct link_queue {
 extern struct link_queue link_common_queue;
 
 /**
- * @waiter, of @party, waits in @queue from now on, behind those that are there; one that is in a queue stays where it is. Does
- * nothing if the queue is closed or the party about to be destroyed. Room that was made before would be missed: the caller tries
+ * @waiter, of @sender, waits in @queue from now on, behind those that are there; one that is in a queue stays where it is. Does
+ * nothing if the queue is closed or the sender about to be destroyed. Room that was made before would be missed: the caller tries
  * again after this.
  */
-void link_enqueue(struct link_queue *queue, struct link_waiter *waiter, struct link_party *party, bool requester);
+void link_enqueue(struct link_queue *queue, struct link_waiter *waiter, struct link_sender *sender, bool requester);
 /** True if @waiter waits. Under the lock of its QP: if so, it is scheduled again. */
 static inline bool link_waits(const struct link_waiter *waiter)
 {
@@ -59,10 +59,10 @@ static inline bool link_waits(const struct link_waiter *waiter)
 /** @waiter waits no more. Any thread. */
 void link_dequeue(struct link_waiter *waiter);
 /**
- * @party is about to be destroyed: none of its waiters begins to wait any more, and the caller takes out those that do
+ * @sender is about to be destroyed: none of its waiters begins to wait any more, and the caller takes out those that do
  * (link_dequeue()). The lock of its QP is held.
  */
-void link_leave(struct link_party *party);
+void link_leave(struct link_sender *sender);
 
 /** There is room: schedules in @run the first @most that wait in @queue. No lock held; inside an epoch section. */
 void link_resume(struct link_queue *queue, uint32_t most, struct run *run);

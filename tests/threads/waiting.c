@@ -35,7 +35,7 @@ static void *wait_and_resume(void *argument)
 		for (int i = 0; i < WAITERS; i++) {
 			queue_lock(&qps[i].lock);
 			qps[i].scheduled = false;
-			link_enqueue(&queue, &waiters[i], &qps[i].party, false);
+			link_enqueue(&queue, &waiters[i], &qps[i].sender, false);
 			queue_unlock(&qps[i].lock);
 		}
 		link_resume(&queue, WAITERS, &run);
@@ -52,7 +52,7 @@ static void children_leave_whole_queues(void **state)
 	/* Has the locks held across forks. */
 	hca_device(0);
 	for (int i = 0; i < WAITERS; i++) {
-		qps[i].party.go_on = qp_go_on;
+		qps[i].sender.resume = qp_resume;
 		queue_lock_init(&qps[i].lock, LOCK_LEVEL_QP, false);
 	}
 	assert_int_equal(pthread_create(&thread, NULL, wait_and_resume, NULL), 0);

@@ -372,8 +372,8 @@ static void is_no_message(void **state)
 		assert_int_equal(cm_unpack(mad, &back), cases[i].wrong);
 		assert_int_equal(back.kind, CM_NO_MESSAGE);
 		assert_int_equal(cm_mad_kind(mad), CM_NO_MESSAGE);
-		assert_int_equal(cm_mad_addressee(mad, &key), CM_TO_NOBODY);
-		assert_false(cm_answer_for_nobody(mad, answer));
+		assert_int_equal(cm_mad_addressee(mad, &key), CM_TO_NONE);
+		assert_false(cm_answer_unclaimed(mad, answer));
 	}
 }
 
@@ -414,7 +414,7 @@ static void addressees(void **state)
 	}
 	m = message(CM_REJ);
 	m->rej.reason = 4;
-	expect_addressee(m, CM_TO_EVERYBODY, 0);
+	expect_addressee(m, CM_TO_ALL, 0);
 }
 
 static void answers_for_nobody(void **state)
@@ -425,7 +425,7 @@ static void answers_for_nobody(void **state)
 	(void)state;
 	m->req.local_comm_id = 0x11121314;
 	cm_pack(m, mad);
-	assert_true(cm_answer_for_nobody(mad, answer));
+	assert_true(cm_answer_unclaimed(mad, answer));
 	assert_int_equal(cm_unpack(answer, &back), CM_WELL_FORMED);
 	assert_int_equal(back.kind, CM_REJ);
 	assert_int_equal(back.transaction_id, UINT64_C(0x0102030405060708));
@@ -438,7 +438,7 @@ static void answers_for_nobody(void **state)
 	m->sidr_req.request_id = 0x11121314;
 	m->sidr_req.service_id = 0x1111c26;
 	cm_pack(m, mad);
-	assert_true(cm_answer_for_nobody(mad, answer));
+	assert_true(cm_answer_unclaimed(mad, answer));
 	cm_unpack(answer, &back);
 	assert_int_equal(back.kind, CM_SIDR_REP);
 	assert_int_equal(back.sidr_rep.request_id, 0x11121314);
@@ -449,14 +449,14 @@ static void answers_for_nobody(void **state)
 	m->dreq.local_comm_id = 0x11121314;
 	m->dreq.remote_comm_id = 0x21222324;
 	cm_pack(m, mad);
-	assert_true(cm_answer_for_nobody(mad, answer));
+	assert_true(cm_answer_unclaimed(mad, answer));
 	cm_unpack(answer, &back);
 	assert_int_equal(back.kind, CM_DREP);
 	assert_int_equal(back.drep.local_comm_id, 0x21222324);
 	assert_int_equal(back.drep.remote_comm_id, 0x11121314);
 
 	cm_pack(message(CM_REP), mad);
-	assert_false(cm_answer_for_nobody(mad, answer));
+	assert_false(cm_answer_unclaimed(mad, answer));
 }
 
 int main(void)

@@ -255,19 +255,19 @@ static void nobody_listens(void **state)
 		assert_int_equal(tell_port(&other, CLAIM, TCP, PORT), 0);
 		mad_request(mad, 0x10, TCP, PORT);
 		tell_send(&one, SEND, HOME, HOME, mad);
-		expect_lost(&one, mad, MAD_NOBODY);
+		expect_lost(&one, mad, MAD_NO_RECIPIENT);
 		mad_request(mad, 0x17, UDP_SPACE, PORT);
 		tell_send(&one, SEND, HOME, HOME, mad);
-		expect_lost(&one, mad, MAD_NOBODY);
+		expect_lost(&one, mad, MAD_NO_RECIPIENT);
 		/* A service without a name. */
 		mad_put32(mad + 24 + 8, 5);
 		tell_send(&one, SEND, HOME, HOME, mad);
-		expect_lost(&one, mad, MAD_NOBODY);
+		expect_lost(&one, mad, MAD_NO_RECIPIENT);
 		/* An id of nobody: 16000 is hardly anybody's slot. */
 		if (i) {
 			mad_answer(mad, 0x15, 1, 16000u << 18);
 			tell_send(&one, SEND, HOME, HOME, mad);
-			expect_lost(&one, mad, MAD_NOBODY);
+			expect_lost(&one, mad, MAD_NO_RECIPIENT);
 		}
 		expect_nothing(&one);
 		expect_nothing(&other);
@@ -406,7 +406,7 @@ static void another_user(void **state)
 	assert_int_equal(tell_port(&other, CLAIM, TCP, PORT), -EADDRINUSE);
 	mad_request(mad, 0x10, TCP, PORT);
 	tell_send(&other, SEND, HOME, HOME, mad);
-	expect_lost(&other, mad, MAD_NOBODY);
+	expect_lost(&other, mad, MAD_NO_RECIPIENT);
 	assert_int_equal(ask(&other, EXPLAINED, RULE_HOST_OTHER_USER), 1);
 	assert_int_equal(ask(&one, EXPLAINED, RULE_HOST_OTHER_USER), 1);
 	expect_nothing(&one);

@@ -58,7 +58,7 @@ static int set_up(void **state)
 	for (int i = 0; i < QPS; i++) {
 		memset(&qps[i], 0, sizeof(qps[i]));
 		qps[i].hca = device.hca;
-		qps[i].party.go_on = qp_go_on;
+		qps[i].sender.resume = qp_resume;
 		qps[i].transport = transport_of(IBV_QPT_RC);
 		queue_lock_init(&qps[i].lock, LOCK_LEVEL_QP, false);
 	}
