@@ -53,7 +53,7 @@ uint64_t field_most(const struct field *field)
 }
 
 /* Bit by bit, so that there is no case that is not every other one: this is for the command. */
-uint64_t field_get(const uint8_t *bytes, const struct field *field)
+uint64_t part_field_get(const uint8_t *bytes, const struct field *field)
 {
 	uint64_t number = 0;
 
@@ -65,7 +65,7 @@ uint64_t field_get(const uint8_t *bytes, const struct field *field)
 	return number;
 }
 
-void field_put(uint8_t *bytes, const struct field *field, uint64_t number)
+void part_field_put(uint8_t *bytes, const struct field *field, uint64_t number)
 {
 	for (unsigned int i = field->width; i-- > 0; number >>= 1) {
 		unsigned int at = field->byte * 8u + field->bit + i, bit = 1u << (7 - at % 8);

@@ -80,9 +80,9 @@ extern const struct field fields[];
 extern const struct field_value field_values[];
 
 /** The number @field (width not 0) in the part at @bytes, which is there as a whole. */
-uint64_t field_get(const uint8_t *bytes, const struct field *field);
+uint64_t part_field_get(const uint8_t *bytes, const struct field *field);
 /** Puts @number there, cut to the width; no other bit changes. */
-void field_put(uint8_t *bytes, const struct field *field, uint64_t number);
+void part_field_put(uint8_t *bytes, const struct field *field, uint64_t number);
 
 /** The largest number that @field holds. */
 uint64_t field_most(const struct field *field);

@@ -44,7 +44,7 @@ static const uint16_t codes[INDEX_COUNT][MESSAGE_COUNT][PLACE_ONLY + 1] = {
 #include "format/opcodes.def"
 };
 
-static int index_of(enum ibv_qp_type transport)
+static int transport_index(enum ibv_qp_type transport)
 {
 	switch ((int)transport) {
 	case RC:
@@ -66,7 +66,7 @@ static int index_of(enum ibv_qp_type transport)
 
 int packet_opcode_of(enum ibv_qp_type transport, enum message message, enum packet_place place)
 {
-	int index = index_of(transport);
+	int index = transport_index(transport);
 	uint16_t code = index < 0 || message >= MESSAGE_COUNT ? 0 : codes[index][message][place & PLACE_ONLY];
 
 	return code ? code & 0xff : -1;

@@ -60,6 +60,6 @@ uint64_t part_get(const uint8_t *bytes, enum part part, const char *name)
 {
 	for (const struct field *field = fields; field->name; field++)
 		if (field->part == part && !strcmp(field->name, name))
-			return field_get(bytes, field);
+			return part_field_get(bytes, field);
 	abort();
 }

@@ -94,7 +94,7 @@ static void count_ds(struct encoder *encoder)
 	octowords = (encoder->length - encoder->counted_ctrl + 15) / 16;
 	if (octowords > field_most(ds))
 		fail(encoder, "a WQE of %zu bytes is too long", octowords * 16);
-	field_put(encoder->bytes + encoder->counted_ctrl, ds, octowords);
+	part_field_put(encoder->bytes + encoder->counted_ctrl, ds, octowords);
 	encoder->counted_ctrl = SIZE_MAX;
 }
 
@@ -110,10 +110,10 @@ static void end_part(struct encoder *encoder)
 		return;
 	field = to_be_counted(encoder, "byte_count");
 	if (field)
-		field_put(encoder->bytes + encoder->part_at, field, tail);
+		part_field_put(encoder->bytes + encoder->part_at, field, tail);
 	field = to_be_counted(encoder, "is_inline");
 	if (field)
-		field_put(encoder->bytes + encoder->part_at, field, 1);
+		part_field_put(encoder->bytes + encoder->part_at, field, 1);
 }
 
 static uint8_t *grow(struct encoder *encoder, size_t bytes)
@@ -236,7 +236,8 @@ static void take_field(struct encoder *encoder, const char *name, size_t name_le
 			fail(encoder, "%s is given twice", field->name);
 		encoder->given[index] = true;
 		if (field->width)
-			field_put(encoder->bytes + encoder->part_at, field, take_number(encoder, field, value, length));
+			part_field_put(encoder->bytes + encoder->part_at, field,
+				       take_number(encoder, field, value, length));
 		else
 			take_hex(encoder, value, length, encoder->bytes + encoder->part_at + field->byte,
 				 field->length);

@@ -88,7 +88,7 @@ static void print_field(FILE *out, const struct field *field, const uint8_t *byt
 {
 	print_name(out, field->name);
 	if (field->width) {
-		print_number(out, field, field_get(bytes, field));
+		print_number(out, field, part_field_get(bytes, field));
 	} else {
 		print_hex(out, bytes + field->byte, field->length);
 		print_address(out, field, bytes + field->byte);
@@ -106,7 +106,7 @@ static void print_reserved(FILE *out, enum part part, const uint8_t *bytes)
 		if (field->part != part)
 			continue;
 		if (field->width)
-			field_put(left, field, 0);
+			part_field_put(left, field, 0);
 		else
 			memset(left + field->byte, 0, field->length);
 	}

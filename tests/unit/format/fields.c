@@ -50,12 +50,12 @@ static const struct field *find(enum part part, const char *name)
 
 static uint64_t get(const uint8_t *bytes, enum part part, const char *name)
 {
-	return field_get(bytes, find(part, name));
+	return part_field_get(bytes, find(part, name));
 }
 
 static void put(uint8_t *bytes, enum part part, const char *name, uint64_t number)
 {
-	field_put(bytes, find(part, name), number);
+	part_field_put(bytes, find(part, name), number);
 }
 
 /* ---- the table itself ------------------------------------------------------------------------------------------- */
@@ -120,9 +120,9 @@ static void test_put_changes_its_bits_only(void **state)
 			continue;
 		randomize(before, sizeof(before));
 		memcpy(after, before, sizeof(after));
-		field_put(after, field, number);
-		assert_int_equal(field_get(after, field), number & field_most(field));
-		field_put(after, field, field_get(before, field));
+		part_field_put(after, field, number);
+		assert_int_equal(part_field_get(after, field), number & field_most(field));
+		part_field_put(after, field, part_field_get(before, field));
 		assert_memory_equal(after, before, sizeof(after));
 	}
 }
