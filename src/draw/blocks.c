@@ -221,41 +221,42 @@ static void say_error(struct picture_block *block, const struct explain_record *
 }
 
 /* Marks what explanations say of step @number. */
-static void mark(struct picture_block *block, const struct sitter *sitter, const struct steps *steps, uint64_t number)
+static void block_mark(struct picture_block *block, const struct picture_subject *subject, const struct steps *steps,
+		       uint64_t number)
 {
 	struct explain_record record = {.serial = 0};
 	uint64_t wire = wire_of(steps, number), end = wire_of(steps, number + 1);
 
-	while (steps->signature && bad_block_previous(sitter, record.serial, &record)) {
+	while (steps->signature && bad_block_previous(subject, record.serial, &record)) {
 		if (step_of_error(steps, &record) != number)
 			continue;
 		say_error(block, &record);
 		return;
 	}
-	if (sitter->refused && mapping_is_staged(sitter->map) && sitter->access.address < end &&
-	    (sitter->access.address >= wire || sitter->access.length > wire - sitter->access.address))
+	if (subject->refused && mapping_is_staged(subject->map) && subject->access.address < end &&
+	    (subject->access.address >= wire || subject->access.length > wire - subject->access.address))
 		block->mark = MARK_TOUCHED;
 }
 
-static struct chosen choose_blocks(const struct sitter *sitter, const struct steps *steps)
+static struct chosen choose_blocks(const struct picture_subject *subject, const struct steps *steps)
 {
 	struct chosen chosen = {.limit = steps->count};
 	struct explain_record record = {.serial = 0};
 
 	chosen_add(&chosen, 0, HEAD);
 	chosen_add(&chosen, steps->count - TAIL, steps->count);
-	for (int i = 0; i < 2 && steps->signature && bad_block_previous(sitter, record.serial, &record); i++)
+	for (int i = 0; i < 2 && steps->signature && bad_block_previous(subject, record.serial, &record); i++)
 		chosen_add_around(&chosen, step_of_error(steps, &record), 1);
-	if (sitter->refused && sitter->access.length) {
-		uint64_t last = sitter->access.address + (sitter->access.length - 1);
+	if (subject->refused && subject->access.length) {
+		uint64_t last = subject->access.address + (subject->access.length - 1);
 
-		chosen_add_around(&chosen, step_of_wire(steps, sitter->access.address), 0);
+		chosen_add_around(&chosen, step_of_wire(steps, subject->access.address), 0);
 		chosen_add_around(&chosen, step_of_wire(steps, last), 0);
 	}
 	return chosen;
 }
 
-static struct picture_block *add_block(struct picture *picture, enum picture_row_kind kind)
+static struct picture_block *picture_add_block(struct picture *picture, enum picture_row_kind kind)
 {
 	struct picture_block *block;
 
@@ -266,28 +267,29 @@ static struct picture_block *add_block(struct picture *picture, enum picture_row
 	return block;
 }
 
-static void add_blocks(struct picture *picture, const struct sitter *sitter, const struct steps *steps)
+static void picture_add_blocks(struct picture *picture, const struct picture_subject *subject,
+			       const struct steps *steps)
 {
-	const struct chosen chosen = choose_blocks(sitter, steps);
+	const struct chosen chosen = choose_blocks(subject, steps);
 	struct picture_block *block;
 	uint64_t next = 0;
 
 	for (uint32_t i = 0; i < chosen.count; i++) {
-		if (chosen.range[i].first > next && (block = add_block(picture, ROW_ELIDED)))
+		if (chosen.range[i].first > next && (block = picture_add_block(picture, ROW_ELIDED)))
 			SAY(block->number, "… %s more", COMMAS(chosen.range[i].first - next));
 		for (next = chosen.range[i].first; next < chosen.range[i].end; next++) {
-			block = add_block(picture, ROW_PIECE);
+			block = picture_add_block(picture, ROW_PIECE);
 			if (!block)
 				return;
 			describe_block(block, steps, next);
-			mark(block, sitter, steps, next);
+			block_mark(block, subject, steps, next);
 		}
 	}
 }
 
-void picture_blocks(struct picture *picture, const struct sitter *sitter)
+void picture_blocks(struct picture *picture, const struct picture_subject *subject)
 {
-	const struct mapping *map = sitter->map;
+	const struct mapping *map = subject->map;
 	struct steps steps;
 
 	if (!map->blocks || !mapping_is_staged(map))
@@ -300,5 +302,5 @@ void picture_blocks(struct picture *picture, const struct sitter *sitter)
 		SAY(picture_fact(picture, "cipher")->value, "none yet: the key was created for one");
 	steps = steps_of(map);
 	if (steps.count)
-		add_blocks(picture, sitter, &steps);
+		picture_add_blocks(picture, subject, &steps);
 }

@@ -41,13 +41,13 @@ struct key_book {
 	int error; /* of the last file that could not be written; 0: all could */
 };
 
-static bool is_of(const struct story *story, const struct mapping *map)
+static bool story_matches(const struct story *story, const struct mapping *map)
 {
 	return story->serial == map->serial && story->version == map->version;
 }
 
 /* The lock is held. */
-static struct story *find(const struct key_book *book, uint32_t index)
+static struct story *story_find(const struct key_book *book, uint32_t index)
 {
 	struct story *story = book->bucket[index % BUCKETS];
 
@@ -60,7 +60,7 @@ static struct story *find(const struct key_book *book, uint32_t index)
 static struct story *story_of(struct key_book *book, const struct mkey *key)
 {
 	const struct mapping *map = mkey_mapping(key);
-	struct story *story = find(book, key->index);
+	struct story *story = story_find(book, key->index);
 
 	if (!story) {
 		story = calloc(1, sizeof(*story));
@@ -69,7 +69,7 @@ static struct story *story_of(struct key_book *book, const struct mkey *key)
 		story->index = key->index;
 		story->next = book->bucket[key->index % BUCKETS];
 		book->bucket[key->index % BUCKETS] = story;
-	} else if (is_of(story, map)) {
+	} else if (story_matches(story, map)) {
 		return story;
 	}
 	story->serial = map->serial;
@@ -80,7 +80,7 @@ static struct story *story_of(struct key_book *book, const struct mkey *key)
 }
 
 /* Takes a place among those that are drawn. The lock is held. */
-static bool take_place(struct key_book *book, struct story *story, bool refused)
+static bool story_reserve_place(struct key_book *book, struct story *story, bool refused)
 {
 	if (story->drawn)
 		return true;
@@ -95,8 +95,8 @@ static bool take_place(struct key_book *book, struct story *story, bool refused)
 
 /* ---- files ---------------------------------------------------------------------------------------------------- */
 
-static int store(const struct hca *hca, const struct picture *picture, const char *ending,
-		 const struct drawing *drawing)
+static int store_drawing(const struct hca *hca, const struct picture *picture, const char *ending,
+			 const struct drawing *drawing)
 {
 	char name[256];
 
@@ -107,7 +107,7 @@ static int store(const struct hca *hca, const struct picture *picture, const cha
 	return drawing_store(hca->key_book->directory, name, drawing->bytes, drawing->length);
 }
 
-static int draw_with(const struct mkey *key, const struct key_uses *uses, struct picture *picture)
+static int draw_key_files(const struct mkey *key, const struct key_uses *uses, struct picture *picture)
 {
 	struct drawing text = {.length = 0}, svg = {.length = 0};
 	int error;
@@ -115,19 +115,19 @@ static int draw_with(const struct mkey *key, const struct key_uses *uses, struct
 	picture_make(picture, key, uses);
 	picture_write_text(picture, &text);
 	picture_write_svg(picture, &svg);
-	error = store(key->hca, picture, "txt", &text);
+	error = store_drawing(key->hca, picture, "txt", &text);
 	if (!error)
-		error = store(key->hca, picture, "svg", &svg);
+		error = store_drawing(key->hca, picture, "svg", &svg);
 	free(text.bytes);
 	free(svg.bytes);
 	return error;
 }
 
 /* The mapping stays for as long as that: by an epoch section, or since the key's lock is held. */
-static void draw(struct key_book *book, const struct mkey *key, const struct key_uses *uses)
+static void draw_key(struct key_book *book, const struct mkey *key, const struct key_uses *uses)
 {
 	struct picture *picture = malloc(sizeof(*picture));
-	int saved = errno, error = picture ? draw_with(key, uses, picture) : -ENOMEM;
+	int saved = errno, error = picture ? draw_key_files(key, uses, picture) : -ENOMEM;
 
 	free(picture);
 	if (error) {
@@ -149,7 +149,7 @@ static void draw_if_place(struct mkey *key, bool refused)
 
 	pthread_mutex_lock(&book->lock);
 	story = story_of(book, key);
-	if (story && take_place(book, story, refused)) {
+	if (story && story_reserve_place(book, story, refused)) {
 		placed = true;
 		uses = story->uses;
 		story->changed = false;
@@ -158,10 +158,10 @@ static void draw_if_place(struct mkey *key, bool refused)
 	}
 	pthread_mutex_unlock(&book->lock);
 	if (placed)
-		draw(book, key, &uses);
+		draw_key(book, key, &uses);
 }
 
-static void begins(struct mkey *key)
+static void key_begins(struct mkey *key)
 {
 	epoch_enter();
 	if (!mkey_mapping(key)->free && !mapping_is_direct(mkey_mapping(key)))
@@ -170,7 +170,7 @@ static void begins(struct mkey *key)
 }
 
 /* What there is of it was drawn before, perhaps without its last uses. */
-static void ends(struct mkey *key)
+static void key_ends(struct mkey *key)
 {
 	struct key_book *book = key->hca->key_book;
 	struct key_uses uses;
@@ -178,8 +178,8 @@ static void ends(struct mkey *key)
 	bool due;
 
 	pthread_mutex_lock(&book->lock);
-	story = find(book, key->index);
-	due = story && story->drawn && story->changed && is_of(story, mkey_mapping(key));
+	story = story_find(book, key->index);
+	due = story && story->drawn && story->changed && story_matches(story, mkey_mapping(key));
 	if (due) {
 		uses = story->uses;
 		story->changed = false;
@@ -188,11 +188,11 @@ static void ends(struct mkey *key)
 	if (!due)
 		return;
 	epoch_enter();
-	draw(book, key, &uses);
+	draw_key(book, key, &uses);
 	epoch_leave();
 }
 
-static void count(struct key_uses *uses, uint32_t qpn, uint8_t rights, uint64_t address, uint64_t length)
+static void uses_count(struct key_uses *uses, uint32_t qpn, uint8_t rights, uint64_t address, uint64_t length)
 {
 	struct key_use *use = uses->use;
 
@@ -214,7 +214,7 @@ static void count(struct key_uses *uses, uint32_t qpn, uint8_t rights, uint64_t 
 		use->end = address + length;
 }
 
-static void used(struct hca *hca, uint32_t number, uint32_t qpn, uint8_t rights, uint64_t address, uint64_t length)
+static void key_used(struct hca *hca, uint32_t number, uint32_t qpn, uint8_t rights, uint64_t address, uint64_t length)
 {
 	const struct mkey *key = mkey_find(hca, number);
 	struct key_book *book = hca->key_book;
@@ -225,7 +225,7 @@ static void used(struct hca *hca, uint32_t number, uint32_t qpn, uint8_t rights,
 	pthread_mutex_lock(&book->lock);
 	story = story_of(book, key);
 	if (story) {
-		count(&story->uses, qpn, rights, address, length);
+		uses_count(&story->uses, qpn, rights, address, length);
 		story->changed = true;
 	}
 	pthread_mutex_unlock(&book->lock);
@@ -244,7 +244,7 @@ static void draw_refused(struct hca *hca, const struct explain_record *record)
 		draw_if_place(key, true);
 }
 
-static void explained(struct hca *hca, const struct explain_record *record)
+static void key_explained(struct hca *hca, const struct explain_record *record)
 {
 	struct mkey *key;
 
@@ -259,7 +259,7 @@ static void explained(struct hca *hca, const struct explain_record *record)
 	epoch_leave();
 }
 
-static const struct key_observer observer = {begins, ends, used, explained};
+static const struct key_observer observer = {key_begins, key_ends, key_used, key_explained};
 
 /* ---- the book ------------------------------------------------------------------------------------------------- */
 
@@ -289,8 +289,8 @@ static void draw_rest(struct hca *hca, struct story *story)
 
 	epoch_enter();
 	key = mkey_find(hca, story->index << 8);
-	if (key && is_of(story, mkey_mapping(key)))
-		ends(key);
+	if (key && story_matches(story, mkey_mapping(key)))
+		key_ends(key);
 	epoch_leave();
 }
 
@@ -324,8 +324,8 @@ void key_book_uses(const struct mkey *key, struct key_uses *uses)
 	if (!book)
 		return;
 	pthread_mutex_lock(&book->lock);
-	story = find(book, key->index);
-	if (story && is_of(story, mkey_mapping(key)))
+	story = story_find(book, key->index);
+	if (story && story_matches(story, mkey_mapping(key)))
 		*uses = story->uses;
 	pthread_mutex_unlock(&book->lock);
 }

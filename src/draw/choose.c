@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Ranges that touch become one. An elision of a single number would take the room of that number. */
-static void merge(struct chosen *chosen)
+static void chosen_merge(struct chosen *chosen)
 {
 	uint32_t last = 0;
 
@@ -36,7 +36,7 @@ void chosen_add(struct chosen *chosen, uint64_t first, uint64_t end)
 	chosen->range[at].first = first;
 	chosen->range[at].end = end;
 	chosen->count++;
-	merge(chosen);
+	chosen_merge(chosen);
 }
 
 void chosen_add_around(struct chosen *chosen, uint64_t number, uint64_t around)

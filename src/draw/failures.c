@@ -8,10 +8,10 @@
 #include "hca/hca.h"
 #include "explain/rules.h"
 
-bool refused_by_key(const struct sitter *sitter)
+bool refused_by_key(const struct picture_subject *subject)
 {
-	return sitter->refused && KEY_INDEX(sitter->access.why.args[0]) == sitter->key->index &&
-	       sitter->access.why.rule <= RULE_KEY_NOT_MAPPED;
+	return subject->refused && KEY_INDEX(subject->access.why.args[0]) == subject->key->index &&
+	       subject->access.why.rule <= RULE_KEY_NOT_MAPPED;
 }
 
 /* The explanation of @access, if it is still there: which request it was, and what became of it. */
@@ -30,8 +30,8 @@ static void find_explanation(struct hca *hca, const struct refused_access *acces
 }
 
 /* A failure of its own, or NULL: it is one more of those that are there, or there is no room. */
-static struct picture_failure *add_failure(struct picture *picture, struct hca *hca,
-					   const struct explain_record *record)
+static struct picture_failure *picture_add_failure(struct picture *picture, struct hca *hca,
+						   const struct explain_record *record)
 {
 	char line[sizeof(picture->failure[0].line)];
 	struct picture_failure *failure = picture->failure;
@@ -50,82 +50,82 @@ static struct picture_failure *add_failure(struct picture *picture, struct hca *
 	return failure;
 }
 
-static bool is_of(const struct refused_access *access, const struct mapping *map)
+static bool access_matches(const struct refused_access *access, const struct mapping *map)
 {
 	return access->serial == map->serial && access->version == map->version;
 }
 
-static void add_accesses(struct picture *picture, struct sitter *sitter)
+static void picture_add_accesses(struct picture *picture, struct picture_subject *subject)
 {
-	struct hca *hca = sitter->key->hca;
+	struct hca *hca = subject->key->hca;
 	struct refused_access access = {.number = 0};
 
-	while (refused_previous(hca, sitter->key->index, access.number, &access)) {
+	while (refused_previous(hca, subject->key->index, access.number, &access)) {
 		struct picture_failure *failure;
 		struct explain_record record;
 
-		if (!is_of(&access, sitter->map))
+		if (!access_matches(&access, subject->map))
 			continue;
 		find_explanation(hca, &access, &record);
-		failure = add_failure(picture, hca, &record);
+		failure = picture_add_failure(picture, hca, &record);
 		if (failure)
 			SAY(failure->access, "%s of [0x%" PRIx64 ", +%s) by key 0x%x through queue pair 0x%x",
 			    RIGHTS(access.rights), access.address, COMMAS(access.length), access.key, access.qpn);
-		if (sitter->refused)
+		if (subject->refused)
 			continue;
-		sitter->refused = true;
-		sitter->access = access;
+		subject->refused = true;
+		subject->access = access;
 	}
 }
 
 /* True if the first figure of @rule is the key, or the window, that it is about. */
-static bool names_key(enum explain_rule rule)
+static bool rule_names_key(enum explain_rule rule)
 {
 	const char *text = rule_text(rule)->text;
 
 	return strstr(text, "key {0:x}") || strstr(text, "window {0:x}");
 }
 
-/* True if what breaks @rule is an access, which add_accesses() tells of, or such inside of one. */
-static bool is_of_access(enum explain_rule rule)
+/* True if what breaks @rule is an access, which picture_add_accesses() tells of, or such inside of one. */
+static bool rule_is_of_access(enum explain_rule rule)
 {
 	return rule <= RULE_SEGMENT_WRAPS || (rule >= RULE_STAGE_RANGE && rule <= RULE_CIPHER_SHORT_UNIT);
 }
 
-static bool is_of_block(enum explain_rule rule)
+static bool rule_is_of_block(enum explain_rule rule)
 {
 	return rule == RULE_BLOCK_GUARD || rule == RULE_BLOCK_APP_TAG || rule == RULE_BLOCK_REF_TAG;
 }
 
 /* The record before @before that is about this mapping, and of a rule that is @wanted. */
-static bool previous(const struct sitter *sitter, bool (*wanted)(enum explain_rule rule), uint64_t before,
-		     struct explain_record *out)
+static bool record_previous(const struct picture_subject *subject, bool (*wanted)(enum explain_rule rule),
+			    uint64_t before, struct explain_record *out)
 {
 	out->serial = before;
-	while (explain_previous(sitter->key->hca, 0, out->serial, out) && out->serial > sitter->map->explained)
-		if (wanted(out->rule) && KEY_INDEX(out->args[0]) == sitter->key->index)
+	while (explain_previous(subject->key->hca, 0, out->serial, out) && out->serial > subject->map->explained)
+		if (wanted(out->rule) && KEY_INDEX(out->args[0]) == subject->key->index)
 			return true;
 	return false;
 }
 
-bool bad_block_previous(const struct sitter *sitter, uint64_t before, struct explain_record *out)
+bool bad_block_previous(const struct picture_subject *subject, uint64_t before, struct explain_record *out)
 {
-	return previous(sitter, is_of_block, before, out);
+	return record_previous(subject, rule_is_of_block, before, out);
 }
 
 bool picture_tells(enum explain_rule rule)
 {
-	return names_key(rule) && !is_of_access(rule);
+	return rule_names_key(rule) && !rule_is_of_access(rule);
 }
 
-void picture_failures(struct picture *picture, struct sitter *sitter)
+void picture_failures(struct picture *picture, struct picture_subject *subject)
 {
 	struct explain_record record;
 	uint64_t before = 0;
 
-	add_accesses(picture, sitter);
-	while (previous(sitter, picture_tells, before, &record)) {
-		add_failure(picture, sitter->key->hca, &record);
+	picture_add_accesses(picture, subject);
+	while (record_previous(subject, picture_tells, before, &record)) {
+		picture_add_failure(picture, subject->key->hca, &record);
 		before = record.serial;
 	}
 }

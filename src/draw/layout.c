@@ -29,15 +29,15 @@ struct part {
 	uint32_t entry;
 };
 
-static struct cover cover_of(const struct sitter *sitter)
+static struct cover cover_of(const struct picture_subject *subject)
 {
-	const struct mapping *map = sitter->map;
-	const struct refused_access *access = &sitter->access;
+	const struct mapping *map = subject->map;
+	const struct refused_access *access = &subject->access;
 	struct cover cover = {0};
 	uint64_t rest = access->length, room;
 
 	/* The address is one on the wire then. */
-	if (!sitter->refused || mapping_is_staged(map))
+	if (!subject->refused || mapping_is_staged(map))
 		return cover;
 	if (access->address < map->start) {
 		room = map->start - access->address;
@@ -87,7 +87,7 @@ static uint64_t part_at(const struct mapping *map, uint64_t offset)
 	return round * map->count + entry_at(map, offset - round * map->period);
 }
 
-static struct part part_of(const struct mapping *map, uint64_t number)
+static struct part key_part(const struct mapping *map, uint64_t number)
 {
 	const struct layout_entry *entry;
 	const uint64_t count = map->count ? map->count : 1; /* a layout of none has no parts */
@@ -108,18 +108,18 @@ static struct part part_of(const struct mapping *map, uint64_t number)
 
 /* ---- where they lie ------------------------------------------------------------------------------------------- */
 
-static const struct mapping *target_of(const struct sitter *sitter, const struct layout_entry *entry)
+static const struct mapping *target_of(const struct picture_subject *subject, const struct layout_entry *entry)
 {
-	const struct mkey *key = mkey_find(sitter->key->hca, entry->key);
+	const struct mkey *key = mkey_find(subject->key->hca, entry->key);
 
 	return key ? mkey_mapping(key) : NULL;
 }
 
 /* Why no byte can be reached through @entry; in @why, which stays "" if some can. */
-static void entry_problem(const struct sitter *sitter, const struct layout_entry *entry, const struct mapping *target,
-			  char *why, size_t size)
+static void entry_problem(const struct picture_subject *subject, const struct layout_entry *entry,
+			  const struct mapping *target, char *why, size_t size)
 {
-	const struct refused_access *access = &sitter->access;
+	const struct refused_access *access = &subject->access;
 
 	if (!target)
 		words_put(why, size, "no key 0x%x", entry->key);
@@ -129,21 +129,21 @@ static void entry_problem(const struct sitter *sitter, const struct layout_entry
 		words_put(why, size, "no key 0x%x: it is 0x%x now", entry->key, target->number);
 	else if (target->free)
 		words_put(why, size, "key 0x%x is not configured", entry->key);
-	else if (target->pd != sitter->map->pd)
+	else if (target->pd != subject->map->pd)
 		words_put(why, size, "of another protection domain, 0x%x", target->pd);
-	else if (sitter->refused && access->why.rule == RULE_KEY_RIGHTS && access->why.args[0] == entry->key)
+	else if (subject->refused && access->why.rule == RULE_KEY_RIGHTS && access->why.args[0] == entry->key)
 		words_put(why, size, "does not allow %s", RIGHTS((uint8_t)access->why.args[3]));
 }
 
 /* The same of [@address, +@bytes). */
-static void part_problem(const struct sitter *sitter, const struct layout_entry *entry, const struct part *part,
-			 char *why, size_t size)
+static void part_problem(const struct picture_subject *subject, const struct layout_entry *entry,
+			 const struct part *part, char *why, size_t size)
 {
-	const struct mapping *target = target_of(sitter, entry);
+	const struct mapping *target = target_of(subject, entry);
 	uint64_t offset;
 
 	*why = '\0';
-	entry_problem(sitter, entry, target, why, size);
+	entry_problem(subject, entry, target, why, size);
 	if (*why || mapping_is_staged(target))
 		return;
 	offset = part->address - target->start;
@@ -177,13 +177,13 @@ static void describe_memory(struct picture_region *region, const struct mapping 
 	region->length = map->length;
 }
 
-static void describe_target(const struct sitter *sitter, struct picture_region *region,
+static void describe_target(const struct picture_subject *subject, struct picture_region *region,
 			    const struct layout_entry *entry)
 {
-	const struct mapping *target = target_of(sitter, entry);
+	const struct mapping *target = target_of(subject, entry);
 
 	SAY(region->name, "%s 0x%x", target ? key_kind_name(target->kind) : "key", entry->key);
-	entry_problem(sitter, entry, target, region->rights, sizeof(region->rights));
+	entry_problem(subject, entry, target, region->rights, sizeof(region->rights));
 	region->bad = *region->rights;
 	/* What has its number now is another one. */
 	if (!target || target->number != entry->key || (entry->serial && target->serial != entry->serial))
@@ -196,9 +196,10 @@ static void describe_target(const struct sitter *sitter, struct picture_region *
 }
 
 /* The region that @entry (NULL: of a direct key) lies in, a new one if need be. */
-static uint32_t region_of(struct picture *picture, const struct sitter *sitter, const struct layout_entry *entry)
+static uint32_t region_of(struct picture *picture, const struct picture_subject *subject,
+			  const struct layout_entry *entry)
 {
-	uint32_t key = entry ? entry->key : sitter->map->number, i;
+	uint32_t key = entry ? entry->key : subject->map->number, i;
 	struct picture_region *region;
 
 	for (i = 0; i < picture->regions; i++)
@@ -209,9 +210,9 @@ static uint32_t region_of(struct picture *picture, const struct sitter *sitter, 
 	region = &picture->region[picture->regions++];
 	region->key = key;
 	if (entry)
-		describe_target(sitter, region, entry);
+		describe_target(subject, region, entry);
 	else
-		describe_memory(region, sitter->map);
+		describe_memory(region, subject->map);
 	if (region->bounded)
 		SAY(region->range, "[0x%" PRIx64 ", +%s)", region->start, COMMAS(region->length));
 	return i;
@@ -219,7 +220,7 @@ static uint32_t region_of(struct picture *picture, const struct sitter *sitter, 
 
 /* ---- rows ----------------------------------------------------------------------------------------------------- */
 
-static struct picture_row *add_row(struct picture *picture, enum picture_row_kind kind)
+static struct picture_row *picture_add_row(struct picture *picture, enum picture_row_kind kind)
 {
 	struct picture_row *row;
 
@@ -232,14 +233,14 @@ static struct picture_row *add_row(struct picture *picture, enum picture_row_kin
 }
 
 /* True if @part lies in the key that the access was refused by, and not in another one of the layout. */
-static bool refused_by_target(const struct sitter *sitter, const struct part *part)
+static bool refused_by_target(const struct picture_subject *subject, const struct part *part)
 {
-	return !mapping_is_direct(sitter->map) && sitter->access.why.rule <= RULE_KEY_DEPTH &&
-	       sitter->access.why.args[0] == sitter->map->entries[part->entry].key;
+	return !mapping_is_direct(subject->map) && subject->access.why.rule <= RULE_KEY_DEPTH &&
+	       subject->access.why.args[0] == subject->map->entries[part->entry].key;
 }
 
-static void mark(struct picture_row *row, const struct sitter *sitter, const struct cover *cover,
-		 const struct part *part)
+static void row_mark(struct picture_row *row, const struct picture_subject *subject, const struct cover *cover,
+		     const struct part *part)
 {
 	uint64_t first = cover->first, end = cover->first + cover->inside, part_end = part->offset + part->bytes;
 
@@ -250,26 +251,27 @@ static void mark(struct picture_row *row, const struct sitter *sitter, const str
 	row->first = (uint16_t)((double)first / (double)part->bytes * THOUSANDTHS);
 	row->last = (uint16_t)((double)end / (double)part->bytes * THOUSANDTHS);
 	/* What lies in the range is not what was refused for another part that does not. */
-	if (*row->problem ||
-	    (sitter->access.why.rule != RULE_KEY_RANGE && (refused_by_key(sitter) || refused_by_target(sitter, part))))
+	if (*row->problem || (subject->access.why.rule != RULE_KEY_RANGE &&
+			      (refused_by_key(subject) || refused_by_target(subject, part))))
 		row->mark = MARK_REFUSED;
 	else
 		row->mark = MARK_TOUCHED;
 }
 
-static void add_part(struct picture *picture, const struct sitter *sitter, const struct cover *cover, uint64_t number)
+static void picture_add_part(struct picture *picture, const struct picture_subject *subject, const struct cover *cover,
+			     uint64_t number)
 {
-	const struct mapping *map = sitter->map;
-	const struct part part = part_of(map, number);
+	const struct mapping *map = subject->map;
+	const struct part part = key_part(map, number);
 	const struct layout_entry *entry = mapping_is_direct(map) ? NULL : &map->entries[part.entry];
-	struct picture_row *row = add_row(picture, ROW_PIECE);
+	struct picture_row *row = picture_add_row(picture, ROW_PIECE);
 
 	if (!row)
 		return;
 	row->colour = part.entry;
 	row->address = part.address;
 	row->bytes = part.bytes;
-	row->region = region_of(picture, sitter, entry);
+	row->region = region_of(picture, subject, entry);
 	SAY(row->offset, "+0x%" PRIx64, part.offset);
 	SAY(row->size, "%s bytes", COMMAS(part.bytes));
 	if (map->kind != KEY_NULL)
@@ -279,29 +281,29 @@ static void add_part(struct picture *picture, const struct sitter *sitter, const
 	else if (map->kind == KEY_INDIRECT)
 		SAY(row->note, "entry %u", part.entry);
 	if (entry)
-		part_problem(sitter, entry, &part, row->problem, sizeof(row->problem));
-	mark(row, sitter, cover, &part);
+		part_problem(subject, entry, &part, row->problem, sizeof(row->problem));
+	row_mark(row, subject, cover, &part);
 }
 
-static void add_elision(struct picture *picture, const struct sitter *sitter, const struct cover *cover, uint64_t first,
-			uint64_t end)
+static void picture_add_elision(struct picture *picture, const struct picture_subject *subject,
+				const struct cover *cover, uint64_t first, uint64_t end)
 {
-	const struct part from = part_of(sitter->map, first), last = part_of(sitter->map, end - 1);
+	const struct part from = key_part(subject->map, first), last = key_part(subject->map, end - 1);
 	const struct part all = {.offset = from.offset, .bytes = last.offset + last.bytes - from.offset};
-	struct picture_row *row = add_row(picture, ROW_ELIDED);
+	struct picture_row *row = picture_add_row(picture, ROW_ELIDED);
 
 	if (!row)
 		return;
 	SAY(row->size, "… %s more (%s bytes)", COMMAS(end - first), COMMAS(all.bytes));
-	mark(row, sitter, cover, &all);
+	row_mark(row, subject, cover, &all);
 	if (row->mark)
 		row->mark = MARK_TOUCHED;
 }
 
-static void add_outside(struct picture *picture, const struct sitter *sitter, const char *sign, uint64_t offset,
-			uint64_t bytes, const char *problem)
+static void picture_add_outside(struct picture *picture, const struct picture_subject *subject, const char *sign,
+				uint64_t offset, uint64_t bytes, const char *problem)
 {
-	struct picture_row *row = add_row(picture, ROW_OUTSIDE);
+	struct picture_row *row = picture_add_row(picture, ROW_OUTSIDE);
 
 	if (!row)
 		return;
@@ -310,22 +312,22 @@ static void add_outside(struct picture *picture, const struct sitter *sitter, co
 	SAY(row->problem, "%s", problem);
 	row->last = THOUSANDTHS;
 	row->bytes = bytes;
-	row->mark = sitter->refused ? MARK_REFUSED : MARK_NONE;
+	row->mark = subject->refused ? MARK_REFUSED : MARK_NONE;
 }
 
 /* The first repetition of an entry that leaves its region: shown, if there is one. */
-static void choose_problems(struct chosen *chosen, const struct sitter *sitter)
+static void choose_problems(struct chosen *chosen, const struct picture_subject *subject)
 {
-	const struct mapping *map = sitter->map;
+	const struct mapping *map = subject->map;
 	char why[96];
 
 	for (uint32_t i = 0; i < map->count; i++) {
 		const struct layout_entry *entry = &map->entries[i];
-		const struct mapping *target = target_of(sitter, entry);
+		const struct mapping *target = target_of(subject, entry);
 		struct part part = {.address = entry->address, .bytes = entry->bytes, .entry = i};
 		uint64_t rounds = 0, room;
 
-		part_problem(sitter, entry, &part, why, sizeof(why));
+		part_problem(subject, entry, &part, why, sizeof(why));
 		if (!*why && map->form == LAYOUT_REPEAT && entry->stride && !mapping_is_staged(target)) {
 			room = target->length - (entry->address - target->start) - entry->bytes;
 			rounds = room / entry->stride + 1;
@@ -335,9 +337,9 @@ static void choose_problems(struct chosen *chosen, const struct sitter *sitter)
 	}
 }
 
-static struct chosen choose_parts(const struct sitter *sitter, const struct cover *cover)
+static struct chosen choose_parts(const struct picture_subject *subject, const struct cover *cover)
 {
-	const struct mapping *map = sitter->map;
+	const struct mapping *map = subject->map;
 	uint64_t bytes = bytes_laid_out(map), head = HEAD, tail = 2;
 	struct chosen chosen = {.limit = bytes ? part_at(map, bytes - 1) + 1 : 0};
 
@@ -356,26 +358,26 @@ static struct chosen choose_parts(const struct sitter *sitter, const struct cove
 		chosen_add_around(&chosen, part_at(map, (end < bytes ? end : bytes) - 1), 1);
 	}
 	if (!mapping_is_direct(map))
-		choose_problems(&chosen, sitter);
+		choose_problems(&chosen, subject);
 	return chosen;
 }
 
-static void add_rows(struct picture *picture, const struct sitter *sitter, const struct cover *cover)
+static void picture_add_rows(struct picture *picture, const struct picture_subject *subject, const struct cover *cover)
 {
-	const struct chosen chosen = choose_parts(sitter, cover);
+	const struct chosen chosen = choose_parts(subject, cover);
 	uint64_t next = 0;
 
 	for (uint32_t i = 0; i < chosen.count; i++) {
 		if (chosen.range[i].first > next)
-			add_elision(picture, sitter, cover, next, chosen.range[i].first);
+			picture_add_elision(picture, subject, cover, next, chosen.range[i].first);
 		for (next = chosen.range[i].first; next < chosen.range[i].end; next++)
-			add_part(picture, sitter, cover, next);
+			picture_add_part(picture, subject, cover, next);
 	}
 }
 
 /* ---- slots ---------------------------------------------------------------------------------------------------- */
 
-static struct picture_slot *add_slot(struct picture *picture, uint32_t region, uint32_t row)
+static struct picture_slot *picture_add_slot(struct picture *picture, uint32_t region, uint32_t row)
 {
 	struct picture_slot *slot = &picture->slot[picture->slots];
 
@@ -385,15 +387,15 @@ static struct picture_slot *add_slot(struct picture *picture, uint32_t region, u
 	return slot;
 }
 
-static void add_gap(struct picture *picture, uint32_t region, uint64_t bytes, const char *where)
+static void picture_add_gap(struct picture *picture, uint32_t region, uint64_t bytes, const char *where)
 {
 	if (bytes)
-		SAY(add_slot(picture, region, PICTURE_ROWS)->gap, "%s bytes %s", COMMAS(bytes), where);
+		SAY(picture_add_slot(picture, region, PICTURE_ROWS)->gap, "%s bytes %s", COMMAS(bytes), where);
 }
 
-static void add_end(struct picture *picture, uint32_t region)
+static void picture_add_end(struct picture *picture, uint32_t region)
 {
-	SAY(add_slot(picture, region, PICTURE_ROWS)->gap, "end of the region");
+	SAY(picture_add_slot(picture, region, PICTURE_ROWS)->gap, "end of the region");
 }
 
 /* The row of @region with the lowest address that is not below that of @from, or behind it in the picture; none: PICTURE_ROWS. */
@@ -416,19 +418,19 @@ static uint32_t next_row(const struct picture *picture, uint32_t region, uint32_
 }
 
 /* What lies between @end and the row at @address, of a region that ends at @limit. */
-static void add_between(struct picture *picture, uint32_t number, uint64_t end, uint64_t limit, uint64_t address,
-			const char *where)
+static void picture_add_between(struct picture *picture, uint32_t number, uint64_t end, uint64_t limit,
+				uint64_t address, const char *where)
 {
 	if (end <= limit && address >= limit) {
-		add_gap(picture, number, limit - end, where);
-		add_end(picture, number);
+		picture_add_gap(picture, number, limit - end, where);
+		picture_add_end(picture, number);
 		end = limit;
 	}
 	if (address > end)
-		add_gap(picture, number, address - end, where);
+		picture_add_gap(picture, number, address - end, where);
 }
 
-static void add_slots(struct picture *picture, uint32_t number)
+static void picture_add_slots(struct picture *picture, uint32_t number)
 {
 	const struct picture_region *region = &picture->region[number];
 	uint64_t end = region->start, limit = region->bounded ? region->start + region->length : UINT64_MAX;
@@ -438,29 +440,30 @@ static void add_slots(struct picture *picture, uint32_t number)
 		uint64_t address = picture->row[row].address;
 
 		if (region->bounded || !first)
-			add_between(picture, number, end, limit, address, first ? "in front" : "between");
-		add_slot(picture, number, row);
+			picture_add_between(picture, number, end, limit, address, first ? "in front" : "between");
+		picture_add_slot(picture, number, row);
 		if (first || address + picture->row[row].bytes > end)
 			end = address + picture->row[row].bytes;
 	}
 	if (region->bounded && end < limit)
-		add_gap(picture, number, limit - end, "behind");
+		picture_add_gap(picture, number, limit - end, "behind");
 }
 
-void picture_layout(struct picture *picture, const struct sitter *sitter)
+void picture_layout(struct picture *picture, const struct picture_subject *subject)
 {
-	const struct mapping *map = sitter->map;
-	const struct cover cover = cover_of(sitter);
+	const struct mapping *map = subject->map;
+	const struct cover cover = cover_of(subject);
 	uint64_t bytes = bytes_laid_out(map);
 
 	if (cover.front)
-		add_outside(picture, sitter, "-", map->start - sitter->access.address, cover.front,
-			    "in front of the range");
-	add_rows(picture, sitter, &cover);
+		picture_add_outside(picture, subject, "-", map->start - subject->access.address, cover.front,
+				    "in front of the range");
+	picture_add_rows(picture, subject, &cover);
 	if (bytes < map->length)
-		add_outside(picture, sitter, "+", bytes, map->length - bytes, "of the range, and no memory for it");
+		picture_add_outside(picture, subject, "+", bytes, map->length - bytes,
+				    "of the range, and no memory for it");
 	if (cover.behind)
-		add_outside(picture, sitter, "+", cover.behind_at, cover.behind, "past the end of the range");
+		picture_add_outside(picture, subject, "+", cover.behind_at, cover.behind, "past the end of the range");
 	for (uint32_t i = 0; i < picture->regions; i++)
-		add_slots(picture, i);
+		picture_add_slots(picture, i);
 }

@@ -7,7 +7,7 @@
 #include "mkey/refused.h"
 
 /* What a picture is made from. */
-struct sitter {
+struct picture_subject {
 	const struct mkey *key;
 	const struct mapping *map;
 	bool refused; /* there is an access of this mapping that was: the latest, and it is drawn */
@@ -15,17 +15,17 @@ struct sitter {
 };
 
 /** True if @refused was refused because of the key of @map itself, and not of what lies in it. */
-bool refused_by_key(const struct sitter *sitter);
+bool refused_by_key(const struct picture_subject *subject);
 
 /** Explanations: those of refused accesses, of bad blocks, and of configurations that were refused. */
-void picture_failures(struct picture *picture, struct sitter *sitter);
+void picture_failures(struct picture *picture, struct picture_subject *subject);
 /** The latest explanation of a bad block of this mapping that is older than number @before; false: there is none. */
-bool bad_block_previous(const struct sitter *sitter, uint64_t before, struct explain_record *out);
+bool bad_block_previous(const struct picture_subject *subject, uint64_t before, struct explain_record *out);
 
 /** The range and its memory. */
-void picture_layout(struct picture *picture, const struct sitter *sitter);
+void picture_layout(struct picture *picture, const struct picture_subject *subject);
 /** Blocks of a signature or a cipher. */
-void picture_blocks(struct picture *picture, const struct sitter *sitter);
+void picture_blocks(struct picture *picture, const struct picture_subject *subject);
 
 struct picture_fact *picture_fact(struct picture *picture, const char *name);
 

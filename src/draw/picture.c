@@ -21,7 +21,7 @@ struct picture_fact *picture_fact(struct picture *picture, const char *name)
 	return fact;
 }
 
-static const char *state_of(const struct mapping *map)
+static const char *key_state_text(const struct mapping *map)
 {
 	bool window = map->kind == KEY_WINDOW_1 || map->kind == KEY_WINDOW_2;
 
@@ -32,16 +32,16 @@ static const char *state_of(const struct mapping *map)
 	return window ? "invalidated or unbound: it gives no access" : "invalidated: it gives no access";
 }
 
-static void describe_key(struct picture *picture, const struct sitter *sitter)
+static void describe_key(struct picture *picture, const struct picture_subject *subject)
 {
-	const struct mapping *map = sitter->map;
-	const struct hca *hca = sitter->key->hca;
+	const struct mapping *map = subject->map;
+	const struct hca *hca = subject->key->hca;
 
 	picture->number = map->number;
 	picture->serial = map->serial;
 	picture->version = map->version;
 	SAY(picture->title, "%s %s 0x%x", hca->name, key_kind_name(map->kind), map->number);
-	SAY(picture->state, "%s", state_of(map));
+	SAY(picture->state, "%s", key_state_text(map));
 	picture->live = !map->free;
 	SAY(picture_fact(picture, "generation")->value,
 	    "%" PRIu64 ".%" PRIu64 " of process %d: key %" PRIu64 " of the device, changed %s time%s", map->serial,
@@ -103,14 +103,14 @@ static void sum_up_blocks(struct picture *picture)
 
 void picture_make(struct picture *picture, const struct mkey *key, const struct key_uses *uses)
 {
-	struct sitter sitter = {.key = key, .map = mkey_mapping(key)};
+	struct picture_subject subject = {.key = key, .map = mkey_mapping(key)};
 
 	*picture = (struct picture){.facts = 0};
-	picture_failures(picture, &sitter);
-	describe_key(picture, &sitter);
-	describe_layout(picture, sitter.map);
-	picture_layout(picture, &sitter);
-	picture_blocks(picture, &sitter);
+	picture_failures(picture, &subject);
+	describe_key(picture, &subject);
+	describe_layout(picture, subject.map);
+	picture_layout(picture, &subject);
+	picture_blocks(picture, &subject);
 	sum_up_blocks(picture);
 	describe_uses(picture, uses);
 }

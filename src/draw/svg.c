@@ -45,7 +45,7 @@ struct canvas {
 /* ---- parts ---------------------------------------------------------------------------------------------------- */
 
 /* At most @columns characters of @text. What XML gives a meaning is escaped; controls have none in it. */
-static void add_escaped(struct drawing *out, const char *text, size_t columns)
+static void svg_add_escaped(struct drawing *out, const char *text, size_t columns)
 {
 	for (; *text; text++) {
 		bool begins = (*text & 0xc0) != 0x80;
@@ -65,23 +65,23 @@ static void add_escaped(struct drawing *out, const char *text, size_t columns)
 	}
 }
 
-static void add_text(struct canvas *canvas, int x, int y, const char *class, const char *text)
+static void svg_add_text(struct canvas *canvas, int x, int y, const char *class, const char *text)
 {
 	if (!*text)
 		return;
 	drawing_add(canvas->out, "<text x=\"%d\" y=\"%d\" class=\"%s\">", x, y, class);
-	add_escaped(canvas->out, text, SIZE_MAX);
+	svg_add_escaped(canvas->out, text, SIZE_MAX);
 	drawing_add(canvas->out, "</text>\n");
 }
 
-static void add_text_end(struct canvas *canvas, int x, int y, const char *class, const char *text)
+static void svg_add_text_end(struct canvas *canvas, int x, int y, const char *class, const char *text)
 {
 	drawing_add(canvas->out, "<text x=\"%d\" y=\"%d\" class=\"%s\" text-anchor=\"end\">", x, y, class);
-	add_escaped(canvas->out, text, SIZE_MAX);
+	svg_add_escaped(canvas->out, text, SIZE_MAX);
 	drawing_add(canvas->out, "</text>\n");
 }
 
-static void add_box(struct canvas *canvas, int x, int y, int width, int height, const char *class)
+static void svg_add_box(struct canvas *canvas, int x, int y, int width, int height, const char *class)
 {
 	drawing_add(canvas->out, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"4\" class=\"%s\"/>\n", x, y,
 		    width, height, class);
@@ -104,14 +104,14 @@ static const char *line_end(const char *text, size_t columns)
 }
 
 /* @text in as many lines as it takes, the first one at the current height. */
-static void add_lines(struct canvas *canvas, int x, const char *class, const char *text, size_t columns)
+static void svg_add_lines(struct canvas *canvas, int x, const char *class, const char *text, size_t columns)
 {
 	while (*text) {
 		const char *end = line_end(text, columns);
 
 		drawing_add(canvas->out, "<text x=\"%d\" y=\"%d\" class=\"%s\">", x, canvas->y, class);
 		for (; text < end; text++)
-			add_escaped(canvas->out, (const char[]){*text, '\0'}, 2);
+			svg_add_escaped(canvas->out, (const char[]){*text, '\0'}, 2);
 		drawing_add(canvas->out, "</text>\n");
 		canvas->y += LINE;
 		while (*text == ' ')
@@ -129,19 +129,19 @@ static const char *entry_class(const struct picture_row *row, char kind, char cl
 
 /* ---- head ----------------------------------------------------------------------------------------------------- */
 
-static void add_head(struct canvas *canvas)
+static void svg_add_head(struct canvas *canvas)
 {
 	const struct picture *picture = canvas->picture;
 
 	canvas->y = 40;
-	add_text(canvas, MARGIN, canvas->y, "h", picture->title);
-	add_text_end(canvas, WIDTH - MARGIN, canvas->y, picture->live ? "k g" : "k r", picture->state);
+	svg_add_text(canvas, MARGIN, canvas->y, "h", picture->title);
+	svg_add_text_end(canvas, WIDTH - MARGIN, canvas->y, picture->live ? "k g" : "k r", picture->state);
 	canvas->y += 28;
 	for (uint32_t i = 0; i < picture->facts; i++) {
-		add_text(canvas, MARGIN, canvas->y, "q", picture->fact[i].name);
+		svg_add_text(canvas, MARGIN, canvas->y, "q", picture->fact[i].name);
 		if (!*picture->fact[i].value)
 			canvas->y += LINE;
-		add_lines(canvas, VALUE_X, "m", picture->fact[i].value, VALUE_COLUMNS);
+		svg_add_lines(canvas, VALUE_X, "m", picture->fact[i].value, VALUE_COLUMNS);
 	}
 	canvas->y += 10;
 }
@@ -189,22 +189,22 @@ static void place_slots(struct canvas *canvas, int *y)
 	*y += REGION_PAD;
 }
 
-static void add_region(struct canvas *canvas, uint32_t first, uint32_t end)
+static void svg_add_region(struct canvas *canvas, uint32_t first, uint32_t end)
 {
 	const struct picture_region *region = &canvas->picture->region[canvas->picture->slot[first].region];
 	int top = canvas->slot_y[first] - header_height(region);
 	int bottom = canvas->slot_y[end - 1] + ROW + REGION_PAD, y = canvas->y;
 
-	add_box(canvas, RIGHT_X - REGION_PAD, top - 4, RIGHT_WIDTH + 2 * REGION_PAD, bottom - top,
-		region->bad ? "box bad" : "box");
-	add_text(canvas, RIGHT_X, top + 12, region->bad ? "k r" : "k", region->name);
+	svg_add_box(canvas, RIGHT_X - REGION_PAD, top - 4, RIGHT_WIDTH + 2 * REGION_PAD, bottom - top,
+		    region->bad ? "box bad" : "box");
+	svg_add_text(canvas, RIGHT_X, top + 12, region->bad ? "k r" : "k", region->name);
 	canvas->y = top + 12 + LINE;
-	add_lines(canvas, RIGHT_X, "s q", region->range, REGION_COLUMNS);
-	add_lines(canvas, RIGHT_X, region->bad ? "s r" : "s q", region->rights, REGION_COLUMNS);
+	svg_add_lines(canvas, RIGHT_X, "s q", region->range, REGION_COLUMNS);
+	svg_add_lines(canvas, RIGHT_X, region->bad ? "s r" : "s q", region->rights, REGION_COLUMNS);
 	canvas->y = y;
 }
 
-static void add_regions(struct canvas *canvas)
+static void svg_add_regions(struct canvas *canvas)
 {
 	const struct picture *picture = canvas->picture;
 	uint32_t first = 0;
@@ -212,12 +212,12 @@ static void add_regions(struct canvas *canvas)
 	for (uint32_t i = 1; i <= picture->slots; i++) {
 		if (i < picture->slots && picture->slot[i].region == picture->slot[first].region)
 			continue;
-		add_region(canvas, first, i);
+		svg_add_region(canvas, first, i);
 		first = i;
 	}
 }
 
-static void add_band(struct canvas *canvas, const struct picture_row *row, int left, int right)
+static void svg_add_band(struct canvas *canvas, const struct picture_row *row, int left, int right)
 {
 	const int from = LEFT_X + LEFT_WIDTH, to = RIGHT_X, middle = (from + to) / 2;
 	char class[4];
@@ -229,54 +229,56 @@ static void add_band(struct canvas *canvas, const struct picture_row *row, int l
 		    row->mark == MARK_REFUSED ? ".45" : ".22");
 }
 
-static void add_slot(struct canvas *canvas, const struct picture_slot *slot, int y)
+static void svg_add_slot(struct canvas *canvas, const struct picture_slot *slot, int y)
 {
 	const struct picture_row *row = &canvas->picture->row[slot->row];
 	char class[4];
 
 	if (slot->row == PICTURE_ROWS) {
-		add_text(canvas, RIGHT_X + 8, y + 13, "s q", "⋮");
-		add_text(canvas, RIGHT_X + 24, y + 13, "s q", slot->gap);
+		svg_add_text(canvas, RIGHT_X + 8, y + 13, "s q", "⋮");
+		svg_add_text(canvas, RIGHT_X + 24, y + 13, "s q", slot->gap);
 		return;
 	}
-	add_box(canvas, RIGHT_X, y, RIGHT_WIDTH, ROW, row->mark == MARK_REFUSED ? "bad" : entry_class(row, 'e', class));
-	add_text(canvas, RIGHT_X + 8, y + 16, "m", row->memory);
-	add_text_end(canvas, RIGHT_X + RIGHT_WIDTH - 8, y + 16, "m", row->size);
+	svg_add_box(canvas, RIGHT_X, y, RIGHT_WIDTH, ROW,
+		    row->mark == MARK_REFUSED ? "bad" : entry_class(row, 'e', class));
+	svg_add_text(canvas, RIGHT_X + 8, y + 16, "m", row->memory);
+	svg_add_text_end(canvas, RIGHT_X + RIGHT_WIDTH - 8, y + 16, "m", row->size);
 }
 
-static void add_slots(struct canvas *canvas)
+static void svg_add_slots(struct canvas *canvas)
 {
 	for (uint32_t i = 0; i < canvas->picture->slots; i++) {
 		const struct picture_slot *slot = &canvas->picture->slot[i];
 
 		if (slot->row != PICTURE_ROWS)
-			add_band(canvas, &canvas->picture->row[slot->row], canvas->row_y[slot->row], canvas->slot_y[i]);
-		add_slot(canvas, slot, canvas->slot_y[i]);
+			svg_add_band(canvas, &canvas->picture->row[slot->row], canvas->row_y[slot->row],
+				     canvas->slot_y[i]);
+		svg_add_slot(canvas, slot, canvas->slot_y[i]);
 	}
 }
 
-static void add_row(struct canvas *canvas, const struct picture_row *row, int y)
+static void svg_add_row(struct canvas *canvas, const struct picture_row *row, int y)
 {
 	char class[4];
 
 	if (row->kind == ROW_ELIDED) {
-		add_box(canvas, LEFT_X, y, LEFT_WIDTH, ROW, "dots");
-		add_text(canvas, LEFT_X + 8, y + 16, "q", row->size);
+		svg_add_box(canvas, LEFT_X, y, LEFT_WIDTH, ROW, "dots");
+		svg_add_text(canvas, LEFT_X + 8, y + 16, "q", row->size);
 		return;
 	}
-	add_box(canvas, LEFT_X, y, LEFT_WIDTH, ROW,
-		row->mark == MARK_REFUSED ? "bad"
-		: row->kind == ROW_PIECE  ? entry_class(row, 'e', class)
-					  : "dots");
-	add_text(canvas, LEFT_X + 8, y + 16, "m", row->offset);
-	add_text(canvas, LEFT_X + 106, y + 16, "s q", row->note);
-	add_text_end(canvas, LEFT_X + LEFT_WIDTH - 8, y + 16, "m", row->size);
-	add_text(canvas, LEFT_X + LEFT_WIDTH + 8, y + 16, row->mark == MARK_REFUSED ? "s r halo" : "s halo",
-		 row->problem);
+	svg_add_box(canvas, LEFT_X, y, LEFT_WIDTH, ROW,
+		    row->mark == MARK_REFUSED ? "bad"
+		    : row->kind == ROW_PIECE  ? entry_class(row, 'e', class)
+					      : "dots");
+	svg_add_text(canvas, LEFT_X + 8, y + 16, "m", row->offset);
+	svg_add_text(canvas, LEFT_X + 106, y + 16, "s q", row->note);
+	svg_add_text_end(canvas, LEFT_X + LEFT_WIDTH - 8, y + 16, "m", row->size);
+	svg_add_text(canvas, LEFT_X + LEFT_WIDTH + 8, y + 16, row->mark == MARK_REFUSED ? "s r halo" : "s halo",
+		     row->problem);
 }
 
 /* A bar beside all that the refused access wanted. */
-static void add_want(struct canvas *canvas)
+static void svg_add_want(struct canvas *canvas)
 {
 	const struct picture *picture = canvas->picture;
 	int top = -1, bottom = -1;
@@ -302,7 +304,7 @@ static void add_want(struct canvas *canvas)
 		WANT_X - 5, top);
 }
 
-static void add_map(struct canvas *canvas)
+static void svg_add_map(struct canvas *canvas)
 {
 	const struct picture *picture = canvas->picture;
 	int left = canvas->y + 22, right = canvas->y + 22;
@@ -311,37 +313,37 @@ static void add_map(struct canvas *canvas)
 		return;
 	place_rows(canvas, &left);
 	place_slots(canvas, &right);
-	add_text(canvas, LEFT_X, canvas->y + 6, "k", "range of the key");
+	svg_add_text(canvas, LEFT_X, canvas->y + 6, "k", "range of the key");
 	if (picture->slots)
-		add_text(canvas, RIGHT_X, canvas->y + 6, "k", "memory, by address");
-	add_regions(canvas);
-	add_slots(canvas);
+		svg_add_text(canvas, RIGHT_X, canvas->y + 6, "k", "memory, by address");
+	svg_add_regions(canvas);
+	svg_add_slots(canvas);
 	for (uint32_t i = 0; i < picture->rows; i++)
-		add_row(canvas, &picture->row[i], canvas->row_y[i]);
-	add_want(canvas);
+		svg_add_row(canvas, &picture->row[i], canvas->row_y[i]);
+	svg_add_want(canvas);
 	canvas->y = (left > right ? left : right) + 28;
 }
 
 /* ---- blocks --------------------------------------------------------------------------------------------------- */
 
 /* Data, and the field behind it. */
-static void add_side(struct canvas *canvas, int x, const struct picture_block *block, const char *data,
-		     const char *field)
+static void svg_add_side(struct canvas *canvas, int x, const struct picture_block *block, const char *data,
+			 const char *field)
 {
 	const char *class = block->mark == MARK_REFUSED ? "bad" : "e0";
 
-	add_box(canvas, x, canvas->y, DATA_WIDTH, ROW, class);
-	add_text(canvas, x + 8, canvas->y + 16, "s", data);
+	svg_add_box(canvas, x, canvas->y, DATA_WIDTH, ROW, class);
+	svg_add_text(canvas, x + 8, canvas->y + 16, "s", data);
 	if (!*field)
 		return;
-	add_box(canvas, x + DATA_WIDTH, canvas->y, FIELD_WIDTH, ROW, block->mark == MARK_REFUSED ? "bad" : "field");
-	add_text(canvas, x + DATA_WIDTH + 8, canvas->y + 16, "s", field);
+	svg_add_box(canvas, x + DATA_WIDTH, canvas->y, FIELD_WIDTH, ROW, block->mark == MARK_REFUSED ? "bad" : "field");
+	svg_add_text(canvas, x + DATA_WIDTH + 8, canvas->y + 16, "s", field);
 }
 
-static void add_block(struct canvas *canvas, const struct picture_block *block)
+static void svg_add_block(struct canvas *canvas, const struct picture_block *block)
 {
 	if (block->kind == ROW_ELIDED) {
-		add_text(canvas, MEMORY_X, canvas->y + 15, "q", block->number);
+		svg_add_text(canvas, MEMORY_X, canvas->y + 15, "q", block->number);
 		canvas->y += ROW;
 		return;
 	}
@@ -349,45 +351,45 @@ static void add_block(struct canvas *canvas, const struct picture_block *block)
 		drawing_add(canvas->out,
 			    "<rect x=\"%d\" y=\"%d\" width=\"5\" height=\"%d\" rx=\"2\" class=\"want\"/>\n", WANT_X,
 			    canvas->y, ROW);
-	add_text(canvas, NUMBER_X, canvas->y + 16, block->mark == MARK_REFUSED ? "m r" : "m", block->number);
-	add_side(canvas, MEMORY_X, block, block->memory, block->memory_field);
-	add_side(canvas, WIRE_X, block, block->wire, block->wire_field);
+	svg_add_text(canvas, NUMBER_X, canvas->y + 16, block->mark == MARK_REFUSED ? "m r" : "m", block->number);
+	svg_add_side(canvas, MEMORY_X, block, block->memory, block->memory_field);
+	svg_add_side(canvas, WIRE_X, block, block->wire, block->wire_field);
 	canvas->y += ROW + GAP;
 	if (!*block->problem)
 		return;
-	add_text(canvas, MEMORY_X, canvas->y + 12, "m r", block->problem);
+	svg_add_text(canvas, MEMORY_X, canvas->y + 12, "m r", block->problem);
 	canvas->y += LINE + GAP;
 }
 
-static void add_blocks(struct canvas *canvas)
+static void svg_add_blocks(struct canvas *canvas)
 {
 	const struct picture *picture = canvas->picture;
 
 	if (!picture->blocks)
 		return;
-	add_text(canvas, NUMBER_X, canvas->y, "k", "block");
-	add_text(canvas, MEMORY_X, canvas->y, "k", "in memory");
-	add_text(canvas, WIRE_X, canvas->y, "k", "on the wire");
+	svg_add_text(canvas, NUMBER_X, canvas->y, "k", "block");
+	svg_add_text(canvas, MEMORY_X, canvas->y, "k", "in memory");
+	svg_add_text(canvas, WIRE_X, canvas->y, "k", "on the wire");
 	canvas->y += 12;
 	for (uint32_t i = 0; i < picture->blocks; i++)
-		add_block(canvas, &picture->block[i]);
+		svg_add_block(canvas, &picture->block[i]);
 	canvas->y += 28;
 }
 
 /* ---- what it did ---------------------------------------------------------------------------------------------- */
 
-static void add_uses(struct canvas *canvas)
+static void svg_add_uses(struct canvas *canvas)
 {
 	if (!canvas->picture->uses)
 		return;
-	add_text(canvas, MARGIN, canvas->y, "k", "used by");
+	svg_add_text(canvas, MARGIN, canvas->y, "k", "used by");
 	canvas->y += 22;
 	for (uint32_t i = 0; i < canvas->picture->uses; i++)
-		add_lines(canvas, MARGIN + 12, "m", canvas->picture->use[i].line, CARD_COLUMNS);
+		svg_add_lines(canvas, MARGIN + 12, "m", canvas->picture->use[i].line, CARD_COLUMNS);
 	canvas->y += 14;
 }
 
-static void add_failure(struct canvas *canvas, const struct picture_failure *failure)
+static void svg_add_failure(struct canvas *canvas, const struct picture_failure *failure)
 {
 	char wanted[200] = "";
 	int lines;
@@ -397,21 +399,21 @@ static void add_failure(struct canvas *canvas, const struct picture_failure *fai
 	if (*failure->access)
 		SAY_MORE(wanted, "wanted: %s", failure->access);
 	lines = lines_of(failure->line, CARD_COLUMNS) + lines_of(wanted, CARD_COLUMNS);
-	add_box(canvas, MARGIN, canvas->y - 2, WIDTH - 2 * MARGIN, lines * LINE + 14, "card");
+	svg_add_box(canvas, MARGIN, canvas->y - 2, WIDTH - 2 * MARGIN, lines * LINE + 14, "card");
 	canvas->y += 17;
-	add_lines(canvas, MARGIN + 12, "m", failure->line, CARD_COLUMNS);
-	add_lines(canvas, MARGIN + 12, "m r", wanted, CARD_COLUMNS);
+	svg_add_lines(canvas, MARGIN + 12, "m", failure->line, CARD_COLUMNS);
+	svg_add_lines(canvas, MARGIN + 12, "m r", wanted, CARD_COLUMNS);
 	canvas->y += 8;
 }
 
-static void add_failures(struct canvas *canvas)
+static void svg_add_failures(struct canvas *canvas)
 {
 	if (!canvas->picture->failures)
 		return;
-	add_text(canvas, MARGIN, canvas->y, "k r", "refused, or found wrong; the latest first");
+	svg_add_text(canvas, MARGIN, canvas->y, "k r", "refused, or found wrong; the latest first");
 	canvas->y += 14;
 	for (uint32_t i = 0; i < canvas->picture->failures; i++)
-		add_failure(canvas, &canvas->picture->failure[i]);
+		svg_add_failure(canvas, &canvas->picture->failure[i]);
 	canvas->y += 10;
 }
 
@@ -420,16 +422,16 @@ void picture_write_svg(const struct picture *picture, struct drawing *drawing)
 	struct drawing body = {.length = 0};
 	struct canvas canvas = {.picture = picture, .out = &body};
 
-	add_head(&canvas);
-	add_map(&canvas);
-	add_blocks(&canvas);
-	add_uses(&canvas);
-	add_failures(&canvas);
+	svg_add_head(&canvas);
+	svg_add_map(&canvas);
+	svg_add_blocks(&canvas);
+	svg_add_uses(&canvas);
+	svg_add_failures(&canvas);
 	drawing_add(drawing,
 		    "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
 		    "role=\"img\">\n<title>",
 		    WIDTH, canvas.y, WIDTH, canvas.y);
-	add_escaped(drawing, picture->title, SIZE_MAX);
+	svg_add_escaped(drawing, picture->title, SIZE_MAX);
 	drawing_add(drawing, "</title>\n%s<rect class=\"bg\" width=\"%d\" height=\"%d\"/>\n%s</svg>\n", svg_style,
 		    WIDTH, canvas.y, body.bytes ? body.bytes : "");
 	drawing->failed |= body.failed;

@@ -9,7 +9,7 @@
 
 #include "core/limits.h"
 
-static bool make_room(struct drawing *drawing, size_t more)
+static bool drawing_reserve(struct drawing *drawing, size_t more)
 {
 	size_t wanted = drawing->length + more + 1, size = drawing->size ? drawing->size : 8192;
 	char *bytes;
@@ -36,7 +36,7 @@ void drawing_add(struct drawing *drawing, const char *format, ...)
 	va_start(args, format);
 	length = vsnprintf(NULL, 0, format, args);
 	va_end(args);
-	if (drawing->failed || length < 0 || !make_room(drawing, (size_t)length)) {
+	if (drawing->failed || length < 0 || !drawing_reserve(drawing, (size_t)length)) {
 		drawing->failed = true;
 		return;
 	}
@@ -55,7 +55,7 @@ size_t words_columns(const char *text)
 	return columns;
 }
 
-static size_t widest(size_t width, const char *text)
+static size_t wider_column(size_t width, const char *text)
 {
 	size_t columns = words_columns(text);
 
@@ -63,7 +63,7 @@ static size_t widest(size_t width, const char *text)
 }
 
 /* @text, and blanks up to @width columns. */
-static void add_padded(struct drawing *drawing, const char *text, size_t width)
+static void text_add_padded(struct drawing *drawing, const char *text, size_t width)
 {
 	size_t columns = words_columns(text);
 
@@ -83,14 +83,14 @@ static void end_line(struct drawing *drawing)
 	drawing_add(drawing, "\n");
 }
 
-static void add_facts(const struct picture *picture, struct drawing *drawing)
+static void text_add_facts(const struct picture *picture, struct drawing *drawing)
 {
 	for (uint32_t i = 0; i < picture->facts; i++)
 		drawing_add(drawing, "  %-12s %s\n", picture->fact[i].name, picture->fact[i].value);
 }
 
-static void add_row(const struct picture *picture, const struct picture_row *row, size_t offset, size_t size,
-		    size_t note, struct drawing *drawing)
+static void text_add_row(const struct picture *picture, const struct picture_row *row, size_t offset, size_t size,
+			 size_t note, struct drawing *drawing)
 {
 	drawing_add(drawing, "%s ", sign_of(row->mark));
 	if (row->kind == ROW_ELIDED) {
@@ -98,9 +98,9 @@ static void add_row(const struct picture *picture, const struct picture_row *row
 		end_line(drawing);
 		return;
 	}
-	add_padded(drawing, row->offset, offset);
+	text_add_padded(drawing, row->offset, offset);
 	drawing_add(drawing, "  %*s  ", (int)size, row->size);
-	add_padded(drawing, row->note, note);
+	text_add_padded(drawing, row->note, note);
 	if (row->kind == ROW_PIECE)
 		drawing_add(drawing, "%s--> %s", note ? "  " : "", row->memory);
 	if (row->region < PICTURE_REGIONS)
@@ -110,7 +110,7 @@ static void add_row(const struct picture *picture, const struct picture_row *row
 	end_line(drawing);
 }
 
-static void add_rows(const struct picture *picture, struct drawing *drawing)
+static void text_add_rows(const struct picture *picture, struct drawing *drawing)
 {
 	size_t offset = 0, size = 0, note = 0;
 
@@ -121,16 +121,16 @@ static void add_rows(const struct picture *picture, struct drawing *drawing)
 
 		if (row->kind == ROW_ELIDED)
 			continue;
-		offset = widest(offset, row->offset);
-		size = widest(size, row->size);
-		note = widest(note, row->note);
+		offset = wider_column(offset, row->offset);
+		size = wider_column(size, row->size);
+		note = wider_column(note, row->note);
 	}
 	drawing_add(drawing, "\nrange of the key, and its memory\n");
 	for (uint32_t i = 0; i < picture->rows; i++)
-		add_row(picture, &picture->row[i], offset, size, note, drawing);
+		text_add_row(picture, &picture->row[i], offset, size, note, drawing);
 }
 
-static void add_regions(const struct picture *picture, struct drawing *drawing)
+static void text_add_regions(const struct picture *picture, struct drawing *drawing)
 {
 	uint32_t last = PICTURE_REGIONS;
 
@@ -153,17 +153,17 @@ static void add_regions(const struct picture *picture, struct drawing *drawing)
 	}
 }
 
-static void add_block(const struct picture_block *block, const size_t width[], struct drawing *drawing)
+static void text_add_block(const struct picture_block *block, const size_t width[], struct drawing *drawing)
 {
 	drawing_add(drawing, "%s ", sign_of(block->mark));
-	add_padded(drawing, block->number, width[0]);
+	text_add_padded(drawing, block->number, width[0]);
 	drawing_add(drawing, "  ");
 	if (block->kind != ROW_ELIDED) {
-		add_padded(drawing, block->memory, width[1]);
+		text_add_padded(drawing, block->memory, width[1]);
 		drawing_add(drawing, "%s", *block->memory_field ? " + " : "   ");
-		add_padded(drawing, block->memory_field, width[2]);
+		text_add_padded(drawing, block->memory_field, width[2]);
 		drawing_add(drawing, "  |  ");
-		add_padded(drawing, block->wire, width[3]);
+		text_add_padded(drawing, block->wire, width[3]);
 		drawing_add(drawing, "%s%s", *block->wire_field ? " + " : "   ", block->wire_field);
 		if (*block->problem)
 			drawing_add(drawing, "  <-- %s", block->problem);
@@ -171,7 +171,7 @@ static void add_block(const struct picture_block *block, const size_t width[], s
 	end_line(drawing);
 }
 
-static void add_blocks(const struct picture *picture, struct drawing *drawing)
+static void text_add_blocks(const struct picture *picture, struct drawing *drawing)
 {
 	size_t width[] = {0, 0, 0, 0};
 
@@ -182,17 +182,17 @@ static void add_blocks(const struct picture *picture, struct drawing *drawing)
 
 		if (block->kind == ROW_ELIDED)
 			continue;
-		width[0] = widest(width[0], block->number);
-		width[1] = widest(width[1], block->memory);
-		width[2] = widest(width[2], block->memory_field);
-		width[3] = widest(width[3], block->wire);
+		width[0] = wider_column(width[0], block->number);
+		width[1] = wider_column(width[1], block->memory);
+		width[2] = wider_column(width[2], block->memory_field);
+		width[3] = wider_column(width[3], block->wire);
 	}
 	drawing_add(drawing, "\nblocks: in memory | on the wire\n");
 	for (uint32_t i = 0; i < picture->blocks; i++)
-		add_block(&picture->block[i], width, drawing);
+		text_add_block(&picture->block[i], width, drawing);
 }
 
-static void add_failures(const struct picture *picture, struct drawing *drawing)
+static void text_add_failures(const struct picture *picture, struct drawing *drawing)
 {
 	if (picture->failures)
 		drawing_add(drawing, "\nrefused, or found wrong; the latest first\n");
@@ -208,13 +208,13 @@ static void add_failures(const struct picture *picture, struct drawing *drawing)
 void picture_write_text(const struct picture *picture, struct drawing *drawing)
 {
 	drawing_add(drawing, "%s: %s\n", picture->title, picture->state);
-	add_facts(picture, drawing);
-	add_rows(picture, drawing);
-	add_regions(picture, drawing);
-	add_blocks(picture, drawing);
+	text_add_facts(picture, drawing);
+	text_add_rows(picture, drawing);
+	text_add_regions(picture, drawing);
+	text_add_blocks(picture, drawing);
 	if (picture->uses)
 		drawing_add(drawing, "\nused by\n");
 	for (uint32_t i = 0; i < picture->uses; i++)
 		drawing_add(drawing, "   %s\n", picture->use[i].line);
-	add_failures(picture, drawing);
+	text_add_failures(picture, drawing);
 }
