@@ -60,7 +60,7 @@ static struct record *make_record(int fd)
 	return record_of(fd);
 }
 
-static bool is_recorded(int fd)
+static bool descriptor_is_recorded(int fd)
 {
 	const struct record *record = record_of(fd);
 
@@ -68,12 +68,12 @@ static bool is_recorded(int fd)
 }
 
 /* A file without a type is one of those that share an inode. */
-static bool is_anonymous(const struct stat *status)
+static bool file_is_anonymous(const struct stat *status)
 {
 	return !(status->st_mode & S_IFMT);
 }
 
-static bool enter(int fd, bool shared)
+static bool record_fill(int fd, bool shared)
 {
 	struct record *record = make_record(fd);
 	struct stat status;
@@ -81,7 +81,7 @@ static bool enter(int fd, bool shared)
 	if (!record || fstat(fd, &status))
 		return false;
 	__atomic_store_n(&record->device, status.st_dev, __ATOMIC_RELAXED);
-	__atomic_store_n(&record->marked, !shared && is_anonymous(&status) && !fcntl(fd, F_SETSIG, MARK),
+	__atomic_store_n(&record->marked, !shared && file_is_anonymous(&status) && !fcntl(fd, F_SETSIG, MARK),
 			 __ATOMIC_RELAXED);
 	__atomic_store_n(&record->reported, false, __ATOMIC_RELAXED);
 	__atomic_store_n(&record->inode, status.st_ino, __ATOMIC_RELEASE);
@@ -105,25 +105,25 @@ static int lowest_kept(void)
  * Duplicates @fd to a number from @lowest on that has no record. A free number that has one belongs to a descriptor of ours
  * that the program closed: its owner must not take another file of ours for its own. Returns -1 with errno.
  */
-static int duplicate(int fd, int lowest)
+static int descriptor_duplicate(int fd, int lowest)
 {
 	int copy;
 
-	while ((copy = fcntl(fd, F_DUPFD_CLOEXEC, lowest)) >= 0 && is_recorded(copy)) {
+	while ((copy = fcntl(fd, F_DUPFD_CLOEXEC, lowest)) >= 0 && descriptor_is_recorded(copy)) {
 		lowest = copy + 1;
 		close(copy);
 	}
 	return copy;
 }
 
-/* The number that @fd gets, which is closed if that is another one. @lowest: see duplicate(). */
-static int move(int fd, int lowest)
+/* The number that @fd gets, which is closed if that is another one. @lowest: see descriptor_duplicate(). */
+static int descriptor_move(int fd, int lowest)
 {
-	int moved = duplicate(fd, lowest);
+	int moved = descriptor_duplicate(fd, lowest);
 
 	/* No number so high is allowed. */
 	if (moved < 0)
-		moved = is_recorded(fd) ? duplicate(fd, 0) : fd;
+		moved = descriptor_is_recorded(fd) ? descriptor_duplicate(fd, 0) : fd;
 	if (moved != fd)
 		close(fd);
 	return moved;
@@ -131,7 +131,7 @@ static int move(int fd, int lowest)
 
 static int record_or_close(int fd, bool shared)
 {
-	if (fd < 0 || enter(fd, shared))
+	if (fd < 0 || record_fill(fd, shared))
 		return fd;
 	close(fd);
 	errno = ENOMEM;
@@ -142,11 +142,11 @@ int descriptor_keep(int fd)
 {
 	WITHOUT_CANCELLATION;
 
-	return fd < 0 ? fd : record_or_close(move(fd, lowest_kept()), false);
+	return fd < 0 ? fd : record_or_close(descriptor_move(fd, lowest_kept()), false);
 }
 
 /* Duplicates @fd to any number, in a sandbox that refuses fcntl(2). Returns -1 with errno. */
-static int duplicate_without_fcntl(int fd)
+static int descriptor_duplicate_without_fcntl(int fd)
 {
 	int copy = dup(fd);
 
@@ -162,11 +162,11 @@ int descriptor_keep_duplicate(int fd)
 
 	if (fd < 0)
 		return fd;
-	copy = duplicate(fd, lowest_kept());
+	copy = descriptor_duplicate(fd, lowest_kept());
 	if (copy < 0 && errno != EBADF)
-		copy = duplicate(fd, 0);
+		copy = descriptor_duplicate(fd, 0);
 	if (copy < 0 && errno != EBADF && errno != EMFILE)
-		copy = duplicate_without_fcntl(fd);
+		copy = descriptor_duplicate_without_fcntl(fd);
 	return record_or_close(copy, true);
 }
 
@@ -175,9 +175,9 @@ int descriptor_show(int fd)
 	WITHOUT_CANCELLATION;
 	int flags;
 
-	if (fd >= 0 && is_recorded(fd)) {
+	if (fd >= 0 && descriptor_is_recorded(fd)) {
 		flags = fcntl(fd, F_GETFD);
-		fd = move(fd, 0);
+		fd = descriptor_move(fd, 0);
 		if (fd >= 0 && flags >= 0)
 			fcntl(fd, F_SETFD, flags);
 	}
@@ -186,7 +186,7 @@ int descriptor_show(int fd)
 
 void descriptor_adopt(int fd)
 {
-	enter(fd, true);
+	record_fill(fd, true);
 }
 
 bool descriptor_is_ours(int fd)

@@ -20,7 +20,7 @@ static pthread_key_t detach_key;
 static bool has_detach_key; /* false: the program has taken all keys, and slots are found by the end of their thread */
 static pthread_once_t detach_once = PTHREAD_ONCE_INIT;
 
-static void detach(void *slot)
+static void epoch_detach(void *slot)
 {
 	epoch_this_thread = NULL;
 	__atomic_store_n(&((struct epoch_slot *)slot)->owned, 0, __ATOMIC_RELEASE);
@@ -28,7 +28,7 @@ static void detach(void *slot)
 
 static void make_detach_key(void)
 {
-	has_detach_key = !pthread_key_create(&detach_key, detach);
+	has_detach_key = !pthread_key_create(&detach_key, epoch_detach);
 }
 
 static struct epoch_slot *claim_free_slot(void)
@@ -42,18 +42,18 @@ static struct epoch_slot *claim_free_slot(void)
 	return NULL;
 }
 
-static uint32_t this_thread(void)
+static uint32_t this_thread_id(void)
 {
 	return (uint32_t)syscall(SYS_gettid);
 }
 
 /* Returns true if no thread of this process has the id @thread, or only the calling one, which has no slot yet. */
-static bool has_ended(uint32_t thread)
+static bool thread_has_ended(uint32_t thread)
 {
-	return thread == this_thread() || (syscall(SYS_tgkill, getpid(), thread, 0) && errno == ESRCH);
+	return thread == this_thread_id() || (syscall(SYS_tgkill, getpid(), thread, 0) && errno == ESRCH);
 }
 
-/* Claims the slot of a thread that ended without detach(). Keeps errno, since callers may be in a call that does not fail. */
+/* Claims the slot of a thread that ended without epoch_detach(). Keeps errno, since callers may be in a call that does not fail. */
 static struct epoch_slot *claim_abandoned_slot(void)
 {
 	struct epoch_slot *slot = __atomic_load_n(&slots, __ATOMIC_ACQUIRE);
@@ -62,8 +62,8 @@ static struct epoch_slot *claim_abandoned_slot(void)
 	for (; slot; slot = slot->next) {
 		uint32_t thread = __atomic_load_n(&slot->thread, __ATOMIC_RELAXED);
 
-		if (thread && has_ended(thread) &&
-		    __atomic_compare_exchange_n(&slot->thread, &thread, this_thread(), false, __ATOMIC_ACQUIRE,
+		if (thread && thread_has_ended(thread) &&
+		    __atomic_compare_exchange_n(&slot->thread, &thread, this_thread_id(), false, __ATOMIC_ACQUIRE,
 						__ATOMIC_RELAXED))
 			break;
 	}
@@ -85,7 +85,7 @@ static struct epoch_slot *reserved_slot(void)
 }
 
 /* Returns NULL without memory. Pages that are not touched take none. */
-static uint8_t *thread_memory(void)
+static uint8_t *thread_memory_map(void)
 {
 	static uint8_t reserve[EPOCH_MEMORY_RESERVE][THREAD_MEMORY_BYTES] __attribute__((aligned(64)));
 	static uint32_t used;
@@ -100,9 +100,9 @@ static uint8_t *thread_memory(void)
 	return NULL;
 }
 
-static struct epoch_slot *add_slot(void)
+static struct epoch_slot *epoch_slot_add(void)
 {
-	uint8_t *memory = thread_memory();
+	uint8_t *memory = thread_memory_map();
 	struct epoch_slot *slot = memory ? aligned_alloc(128, sizeof(*slot)) : NULL;
 
 	if (!memory)
@@ -117,13 +117,13 @@ static struct epoch_slot *add_slot(void)
 	return slot;
 }
 
-static struct epoch_slot *find_slot(void)
+static struct epoch_slot *epoch_slot_find(void)
 {
 	struct epoch_slot *slot = claim_free_slot();
 
 	if (!slot && !has_detach_key)
 		slot = claim_abandoned_slot();
-	return slot ? slot : add_slot();
+	return slot ? slot : epoch_slot_add();
 }
 
 struct epoch_slot *epoch_attach(void)
@@ -132,7 +132,7 @@ struct epoch_slot *epoch_attach(void)
 	struct epoch_slot *slot;
 
 	pthread_once(&detach_once, make_detach_key);
-	while (!(slot = find_slot()))
+	while (!(slot = epoch_slot_find()))
 		nanosleep(&pause, NULL);
 	slot->depth = 0;
 	slot->memory_used = 0;
@@ -140,7 +140,7 @@ struct epoch_slot *epoch_attach(void)
 	if (has_detach_key)
 		pthread_setspecific(detach_key, slot);
 	else
-		__atomic_store_n(&slot->thread, this_thread(), __ATOMIC_RELAXED);
+		__atomic_store_n(&slot->thread, this_thread_id(), __ATOMIC_RELAXED);
 	return slot;
 }
 
@@ -165,7 +165,7 @@ bool epoch_passed(uint64_t stamp)
 	return true;
 }
 
-static bool others_use_it(uint64_t stamp)
+static bool epoch_is_used_by_others(uint64_t stamp)
 {
 	for (struct epoch_slot *slot = __atomic_load_n(&slots, __ATOMIC_ACQUIRE); slot; slot = slot->next) {
 		uint64_t active = __atomic_load_n(&slot->active, __ATOMIC_SEQ_CST);
@@ -182,7 +182,7 @@ void epoch_wait(uint64_t stamp)
 	uint32_t *waits = &epoch_this_thread->waits;
 
 	__atomic_exchange_n(waits, 1, __ATOMIC_SEQ_CST);
-	while (others_use_it(stamp))
+	while (epoch_is_used_by_others(stamp))
 		sched_yield();
 	__atomic_exchange_n(waits, 0, __ATOMIC_SEQ_CST);
 }
@@ -201,7 +201,7 @@ void epoch_after_fork(void)
 		if (slot == epoch_this_thread) {
 			/* The child's thread has another id. */
 			if (slot->thread)
-				slot->thread = this_thread();
+				slot->thread = this_thread_id();
 			continue;
 		}
 		slot->active = 0;

@@ -22,7 +22,7 @@ int event_queue_call = -1;
 static __thread struct event_queue *looked_at; /* this thread awaits it, and looks */
 static __thread bool in_hand;                  /* a token of that queue */
 
-static void init(struct event_queue *queue, int fd, int own)
+static void event_queue_prepare(struct event_queue *queue, int fd, int own)
 {
 	*queue = (struct event_queue){.fd = fd, .own = own};
 	queue_lock_init(&queue->lock, LOCK_LEVEL_EVENTS, false);
@@ -38,14 +38,14 @@ int event_queue_init(struct event_queue *queue)
 		descriptor_close(fd);
 		return error;
 	}
-	init(queue, fd, own);
+	event_queue_prepare(queue, fd, own);
 	return 0;
 }
 
 void event_queue_init_relay(struct event_queue *queue,
 			    void (*relay)(struct event_queue *queue, const struct event_source *source))
 {
-	init(queue, -1, -1);
+	event_queue_prepare(queue, -1, -1);
 	queue->relay = relay;
 }
 
@@ -58,14 +58,14 @@ void event_queue_destroy(struct event_queue *queue)
 	queue_lock_destroy(&queue->lock);
 }
 
-static void append(struct event_queue *queue, struct event_source *source)
+static void source_append(struct event_queue *queue, struct event_source *source)
 {
 	source->next = NULL;
 	*queue->last = source;
 	queue->last = &source->next;
 }
 
-static void unlink_at(struct event_queue *queue, struct event_source **link)
+static void source_unlink_at(struct event_queue *queue, struct event_source **link)
 {
 	struct event_source *source = *link;
 
@@ -75,32 +75,32 @@ static void unlink_at(struct event_queue *queue, struct event_source **link)
 }
 
 /* Cannot block: the counter would have to stand at 2^64 - 2. */
-static void add(int fd, uint64_t value)
+static void eventfd_add(int fd, uint64_t value)
 {
 	while (descriptor_check(fd) && write(fd, &value, sizeof(value)) < 0 && errno == EINTR)
 		;
 }
 
-static void add_token(int fd)
+static void eventfd_add_token(int fd)
 {
-	add(fd, 1);
+	eventfd_add(fd, 1);
 }
 
 /* The lock is held. */
-static void list(struct event_queue *queue, struct event_source *source)
+static void source_list(struct event_queue *queue, struct event_source *source)
 {
 	int call;
 
 	if (source->pending++ == 0)
-		append(queue, source);
+		source_append(queue, source);
 	if (looked_at == queue && !in_hand) {
 		in_hand = true;
 		return;
 	}
-	add_token(queue->own);
+	eventfd_add_token(queue->own);
 	call = queue->awaited ? __atomic_load_n(&event_queue_call, __ATOMIC_RELAXED) : -1;
 	if (call >= 0)
-		add(call, EVENT_QUEUE_CALL);
+		eventfd_add(call, EVENT_QUEUE_CALL);
 }
 
 void event_queue_raise(struct event_queue *queue, struct event_source *source)
@@ -110,7 +110,7 @@ void event_queue_raise(struct event_queue *queue, struct event_source *source)
 	if (queue->relay)
 		return queue->relay(queue, source);
 	queue_lock(&queue->lock);
-	list(queue, source);
+	source_list(queue, source);
 	queue_unlock(&queue->lock);
 }
 
@@ -122,19 +122,19 @@ bool event_queue_raise_once(struct event_queue *queue, struct event_source *sour
 	queue_lock(&queue->lock);
 	raised = !source->pending;
 	if (raised)
-		list(queue, source);
+		source_list(queue, source);
 	queue_unlock(&queue->lock);
 	return raised;
 }
 
 /* Takes one event of the first source. The lock is held. */
-static void take_first(struct event_queue *queue, int *type, void **object)
+static void source_take_first(struct event_queue *queue, int *type, void **object)
 {
 	struct event_source *source = queue->first;
 
-	unlink_at(queue, &queue->first);
+	source_unlink_at(queue, &queue->first);
 	if (--source->pending)
-		append(queue, source);
+		source_append(queue, source);
 	*type = source->type;
 	*object = source->object;
 	if (queue->taken)
@@ -142,14 +142,14 @@ static void take_first(struct event_queue *queue, int *type, void **object)
 }
 
 /* Spends one token. Returns false if its event was purged. */
-static bool spend_token(struct event_queue *queue, int *type, void **object)
+static bool token_spend(struct event_queue *queue, int *type, void **object)
 {
 	bool found;
 
 	queue_lock(&queue->lock);
 	found = queue->stale == 0 && queue->first;
 	if (found)
-		take_first(queue, type, object);
+		source_take_first(queue, type, object);
 	else if (queue->stale)
 		queue->stale--;
 	queue_unlock(&queue->lock);
@@ -162,12 +162,12 @@ struct token {
 	uint64_t value; /* 0: nothing */
 };
 
-static void give_back(void *argument)
+static void token_return(void *argument)
 {
 	const struct token *token = argument;
 
 	if (token->value)
-		add_token(token->fd);
+		eventfd_add_token(token->fd);
 }
 
 int event_token_take(int fd, int own)
@@ -175,7 +175,7 @@ int event_token_take(int fd, int own)
 	struct token token = {.fd = own};
 	ssize_t length;
 
-	pthread_cleanup_push(give_back, &token);
+	pthread_cleanup_push(token_return, &token);
 	/* read(2), not poll(2): a blocked read is restarted after signals as the program chose (SA_RESTART). */
 	length = read(fd, &token.value, sizeof(token.value));
 	pthread_cleanup_pop(0);
@@ -190,7 +190,7 @@ int event_queue_take(struct event_queue *queue, int *type, void **object)
 
 	do {
 		error = event_token_take(queue->fd, queue->own);
-	} while (!error && !spend_token(queue, type, object));
+	} while (!error && !token_spend(queue, type, object));
 	return error;
 }
 
@@ -241,7 +241,7 @@ int event_queue_take_awaited(struct event_queue *queue, int *type, void **object
 
 	while (in_hand || (event_queue_has(queue) && event_token_take_back(queue->own))) {
 		in_hand = false;
-		if (spend_token(queue, type, object))
+		if (token_spend(queue, type, object))
 			return 0;
 	}
 	return -EAGAIN;
@@ -252,7 +252,7 @@ void event_queue_leave(struct event_queue *queue)
 	queue_lock(&queue->lock);
 	queue->awaited = false;
 	if (in_hand)
-		add_token(queue->own);
+		eventfd_add_token(queue->own);
 	in_hand = false;
 	queue_unlock(&queue->lock);
 }
@@ -268,7 +268,7 @@ uint32_t event_source_purge(struct event_queue *queue, struct event_source *sour
 	if (removed) {
 		for (link = &queue->first; *link != source; link = &(*link)->next)
 			;
-		unlink_at(queue, link);
+		source_unlink_at(queue, link);
 		source->pending = 0;
 	}
 	/*
@@ -294,7 +294,7 @@ bool is_eventfd(int fd)
 }
 
 /* Nothing is under way here of what the parent's other threads had read. */
-static void renew(struct queue_lock *lock)
+static void event_queue_renew(struct queue_lock *lock)
 {
 	struct event_queue *queue = (struct event_queue *)((char *)lock - offsetof(struct event_queue, lock));
 	int status = fcntl(queue->fd, F_GETFL), flags = fcntl(queue->fd, F_GETFD), fd;
@@ -319,5 +319,5 @@ static void renew(struct queue_lock *lock)
 
 void event_queues_after_fork(void)
 {
-	queue_locks_visit(LOCK_LEVEL_EVENTS, renew);
+	queue_locks_visit(LOCK_LEVEL_EVENTS, event_queue_renew);
 }

@@ -13,7 +13,7 @@ static fault_watcher *watchers[MOST_WATCHERS]; /* atomic */
 static struct sigaction before_segv, before_bus;
 
 /* Acts as if softhca's handler were not there. */
-static void pass_on(struct sigaction *before, int signal, siginfo_t *info, void *context)
+static void fault_pass_on(struct sigaction *before, int signal, siginfo_t *info, void *context)
 {
 	const struct sigaction plain = {.sa_handler = SIG_DFL};
 	struct sigaction now = *before;
@@ -34,7 +34,7 @@ static void pass_on(struct sigaction *before, int signal, siginfo_t *info, void 
 	}
 }
 
-static void handle(int signal, siginfo_t *info, void *context)
+static void fault_handle(int signal, siginfo_t *info, void *context)
 {
 	int error = errno;
 	bool repaired = false;
@@ -46,14 +46,14 @@ static void handle(int signal, siginfo_t *info, void *context)
 		repaired = watcher && watcher(signal, info, context);
 	}
 	if (!repaired)
-		pass_on(signal == SIGBUS ? &before_bus : &before_segv, signal, info, context);
+		fault_pass_on(signal == SIGBUS ? &before_bus : &before_segv, signal, info, context);
 	errno = error;
 }
 
 /* The handler runs as the one before it would: on its stack, with its mask. */
-static void install(int signal, struct sigaction *before)
+static void fault_handler_install(int signal, struct sigaction *before)
 {
-	struct sigaction action = {.sa_sigaction = handle};
+	struct sigaction action = {.sa_sigaction = fault_handle};
 
 	if (sigaction(signal, NULL, before))
 		return;
@@ -73,8 +73,8 @@ void fault_signal_watch(fault_watcher *watcher)
 	if (free == MOST_WATCHERS || watchers[free])
 		return;
 	if (!free) {
-		install(SIGSEGV, &before_segv);
-		install(SIGBUS, &before_bus);
+		fault_handler_install(SIGSEGV, &before_segv);
+		fault_handler_install(SIGBUS, &before_bus);
 	}
 	__atomic_store_n(&watchers[free], watcher, __ATOMIC_RELEASE);
 }

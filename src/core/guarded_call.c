@@ -9,7 +9,7 @@
 #if defined(__x86_64__) && defined(__GLIBC__) && __GLIBC_PREREQ(2, 35)
 #include <sys/rseq.h>
 
-static struct rseq *area(void)
+static struct rseq *rseq_area(void)
 {
 	char *thread;
 
@@ -20,7 +20,7 @@ static struct rseq *area(void)
 bool guarded_call_works(void)
 {
 	/* Where it could not be registered the size is 0; where the kernel does not keep it up, the processor has no number. */
-	return __rseq_size && (int32_t)__atomic_load_n(&area()->cpu_id, __ATOMIC_RELAXED) >= 0;
+	return __rseq_size && (int32_t)__atomic_load_n(&rseq_area()->cpu_id, __ATOMIC_RELAXED) >= 0;
 }
 
 /* The kernel looks for these four bytes, RSEQ_SIG, in front of an abort handler; as an instruction they are one that traps. */
@@ -29,7 +29,7 @@ bool guarded_call_works(void)
 __attribute__((noinline)) long guarded_call(const uint64_t *word, uint64_t expected, long number,
 					    const long arguments[5])
 {
-	__typeof__(&area()->rseq_cs) section = &area()->rseq_cs;
+	__typeof__(&rseq_area()->rseq_cs) section = &rseq_area()->rseq_cs;
 	long result = number;
 
 	__asm__ volatile(".pushsection .data.rel.ro.softhca_rseq, \"aw\"\n\t"

@@ -38,14 +38,14 @@ void id_table_after_fork(struct id_table *table)
 	table->free_count = 0;
 }
 
-static uintptr_t *entry_of(const struct id_table *table, uint32_t index)
+static uintptr_t *id_entry(const struct id_table *table, uint32_t index)
 {
 	return &table->leaf[index >> ID_LEAF_BITS][index & (ID_LEAF_SIZE - 1)];
 }
 
 static void set_entry(struct id_table *table, uint32_t index, uintptr_t value)
 {
-	__atomic_store_n(entry_of(table, index), value, __ATOMIC_RELEASE);
+	__atomic_store_n(id_entry(table, index), value, __ATOMIC_RELEASE);
 }
 
 /* The next range of fresh indices. Returns 0 or a negative errno. */
@@ -84,7 +84,7 @@ static int take_returned(struct id_table *table, uint32_t *index)
 	if (!table->free_first)
 		return -ENOMEM;
 	*index = table->free_first;
-	table->free_first = *entry_of(table, *index) >> 1;
+	table->free_first = *id_entry(table, *index) >> 1;
 	if (!table->free_first)
 		table->free_last = 0;
 	table->free_count--;
@@ -122,7 +122,7 @@ bool id_table_is_reserved(struct id_table *table, uint32_t index)
 
 	pthread_mutex_lock(&table->lock);
 	reserved =
-		index < 1u << ID_BITS && table->leaf[index >> ID_LEAF_BITS] && *entry_of(table, index) == ID_RESERVED;
+		index < 1u << ID_BITS && table->leaf[index >> ID_LEAF_BITS] && *id_entry(table, index) == ID_RESERVED;
 	pthread_mutex_unlock(&table->lock);
 	return reserved;
 }

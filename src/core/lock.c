@@ -17,7 +17,7 @@
 /* Where the kernel has no membarrier(2), a sleeper that was missed looks again after this time. */
 #define LOOK_AGAIN_NS 1000000
 
-static bool take(struct queue_lock *lock)
+static bool lock_take_once(struct queue_lock *lock)
 {
 	return !__atomic_load_n(&lock->held, __ATOMIC_RELAXED) &&
 	       !__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE);
@@ -33,7 +33,7 @@ bool barrier_on_all_cpus(void)
 	return !syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 }
 
-static void sleep_once(struct queue_lock *lock)
+static void lock_sleep(struct queue_lock *lock)
 {
 	const struct timespec look_again = {0, LOOK_AGAIN_NS};
 	bool ordered = barrier_on_all_cpus();
@@ -46,13 +46,13 @@ static void sleep_once(struct queue_lock *lock)
 void queue_lock_wait(struct queue_lock *lock)
 {
 	for (int i = 0; i < SPINS; i++) {
-		if (take(lock))
+		if (lock_take_once(lock))
 			return;
 		pause_cpu();
 	}
 	__atomic_add_fetch(&lock->sleepers, 1, __ATOMIC_SEQ_CST);
-	while (!take(lock))
-		sleep_once(lock);
+	while (!lock_take_once(lock))
+		lock_sleep(lock);
 	__atomic_sub_fetch(&lock->sleepers, 1, __ATOMIC_RELAXED);
 }
 
@@ -95,7 +95,7 @@ void queue_lock_unlist(struct queue_lock *lock)
 	pthread_mutex_unlock(&lists.lock);
 }
 
-static uint64_t now_ns(void)
+static uint64_t fork_clock_ns(void)
 {
 	struct timespec now;
 
@@ -103,12 +103,12 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static bool take_for_fork(struct queue_lock *lock)
+static bool lock_take_for_fork(struct queue_lock *lock)
 {
-	while (!take(lock)) {
+	while (!lock_take_once(lock)) {
 		if (!lists.waits_until_ns)
-			lists.waits_until_ns = now_ns() + FORK_WAITS_NS;
-		else if (now_ns() > lists.waits_until_ns)
+			lists.waits_until_ns = fork_clock_ns() + FORK_WAITS_NS;
+		else if (fork_clock_ns() > lists.waits_until_ns)
 			return false;
 		sched_yield();
 	}
@@ -124,10 +124,10 @@ void queue_lists_before_fork(void)
 void queue_locks_before_fork(enum lock_level level)
 {
 	for (struct queue_lock *lock = lists.first[level]; lock; lock = lock->next)
-		lock->forking = take_for_fork(lock);
+		lock->forking = lock_take_for_fork(lock);
 }
 
-static void release_after_fork(struct queue_lock *lock, bool child)
+static void lock_release_after_fork(struct queue_lock *lock, bool child)
 {
 	if (child) {
 		lock->held = 0;
@@ -142,7 +142,7 @@ void queue_lists_after_fork(bool child)
 {
 	for (int level = 0; level < LOCK_LEVELS; level++)
 		for (struct queue_lock *lock = lists.first[level]; lock; lock = lock->next)
-			release_after_fork(lock, child);
+			lock_release_after_fork(lock, child);
 	pthread_mutex_unlock(&lists.lock);
 }
 

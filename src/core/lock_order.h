@@ -23,20 +23,9 @@ void lock_order_left(const struct queue_lock *lock);
 
 #else
 
-static inline void lock_order_waits(const struct queue_lock *lock)
-{
-	(void)lock;
-}
-
-static inline void lock_order_taken(const struct queue_lock *lock)
-{
-	(void)lock;
-}
-
-static inline void lock_order_left(const struct queue_lock *lock)
-{
-	(void)lock;
-}
+#define lock_order_waits(lock) ((void)(lock))
+#define lock_order_taken(lock) ((void)(lock))
+#define lock_order_left(lock) ((void)(lock))
 
 #endif
 

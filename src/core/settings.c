@@ -125,7 +125,7 @@ const char *setting_alone(enum setting setting)
 	return alone[setting];
 }
 
-static void append(char *out, size_t size, int *length, const char *format, ...)
+static void range_append(char *out, size_t size, int *length, const char *format, ...)
 {
 	size_t used = (size_t)*length < size ? (size_t)*length : size;
 	va_list args;
@@ -148,24 +148,25 @@ int setting_range(enum setting setting, char *out, size_t size)
 		for (size_t i = 0; i < CHOICES; i++) {
 			if (choices[i].setting != setting)
 				continue;
-			append(out, size, &length, "%s%s", separator, choices[i].text);
+			range_append(out, size, &length, "%s%s", separator, choices[i].text);
 			separator = ", ";
 		}
 		break;
 	case KIND_NUMBER:
-		append(out, size, &length, "%" PRIu64 " to %" PRIu64, row->min, row->max);
+		range_append(out, size, &length, "%" PRIu64 " to %" PRIu64, row->min, row->max);
 		break;
 	case KIND_POWER:
-		append(out, size, &length, AUTO " or a power of two, %" PRIu64 " to %" PRIu64, row->min, row->max);
+		range_append(out, size, &length, AUTO " or a power of two, %" PRIu64 " to %" PRIu64, row->min,
+			     row->max);
 		break;
 	case KIND_TEXT:
-		append(out, size, &length, "%s", row->range);
+		range_append(out, size, &length, "%s", row->range);
 		break;
 	}
 	return length;
 }
 
-static void store_number(struct settings *settings, const struct setting_row *row, uint64_t value)
+static void setting_store_number(struct settings *settings, const struct setting_row *row, uint64_t value)
 {
 	char *field = (char *)settings + row->offset;
 
@@ -175,7 +176,7 @@ static void store_number(struct settings *settings, const struct setting_row *ro
 		memcpy(field, &(uint32_t){(uint32_t)value}, sizeof(uint32_t));
 }
 
-static uint64_t load_number(const struct settings *settings, const struct setting_row *row)
+static uint64_t setting_load_number(const struct settings *settings, const struct setting_row *row)
 {
 	const char *field = (const char *)settings + row->offset;
 	uint64_t value = 0;
@@ -189,11 +190,11 @@ static uint64_t load_number(const struct settings *settings, const struct settin
 	return narrow;
 }
 
-static int parse_choice(struct settings *settings, enum setting setting, const char *text)
+static int setting_parse_choice(struct settings *settings, enum setting setting, const char *text)
 {
 	for (size_t i = 0; i < CHOICES; i++) {
 		if (choices[i].setting == setting && strcmp(choices[i].text, text) == 0) {
-			store_number(settings, &rows[setting], choices[i].value);
+			setting_store_number(settings, &rows[setting], choices[i].value);
 			return 0;
 		}
 	}
@@ -201,7 +202,7 @@ static int parse_choice(struct settings *settings, enum setting setting, const c
 }
 
 /* Decimal or 0x hexadecimal, nothing before or after it: strtoull alone would take "-1" and " 1". */
-static int parse_number(struct settings *settings, const struct setting_row *row, const char *text)
+static int setting_parse_number(struct settings *settings, const struct setting_row *row, const char *text)
 {
 	int base = strncmp(text, "0x", 2) == 0 ? 16 : 10;
 	const char *digits = base == 16 ? text + 2 : text;
@@ -209,7 +210,7 @@ static int parse_number(struct settings *settings, const struct setting_row *row
 	char *end;
 
 	if (row->kind == KIND_POWER && strcmp(text, AUTO) == 0) {
-		store_number(settings, row, 0);
+		setting_store_number(settings, row, 0);
 		return 0;
 	}
 	if (!isxdigit((unsigned char)*digits))
@@ -220,11 +221,11 @@ static int parse_number(struct settings *settings, const struct setting_row *row
 		return -EINVAL;
 	if (row->kind == KIND_POWER && (value & (value - 1)))
 		return -EINVAL;
-	store_number(settings, row, value);
+	setting_store_number(settings, row, value);
 	return 0;
 }
 
-static int parse_text(struct settings *settings, const struct setting_row *row, const char *text)
+static int setting_parse_text(struct settings *settings, const struct setting_row *row, const char *text)
 {
 	size_t length = strlen(text);
 
@@ -253,14 +254,14 @@ int setting_parse(struct settings *settings, enum setting setting, const char *t
 
 	switch (row->kind) {
 	case KIND_CHOICE:
-		result = parse_choice(settings, setting, text);
+		result = setting_parse_choice(settings, setting, text);
 		break;
 	case KIND_NUMBER:
 	case KIND_POWER:
-		result = parse_number(settings, row, text);
+		result = setting_parse_number(settings, row, text);
 		break;
 	case KIND_TEXT:
-		result = parse_text(settings, row, text);
+		result = setting_parse_text(settings, row, text);
 		break;
 	}
 	if (result) {
@@ -284,7 +285,7 @@ void settings_default(struct settings *settings)
 	};
 }
 
-static bool listed(const char *list, const char *name)
+static bool name_is_listed(const char *list, const char *name)
 {
 	size_t length = strlen(name);
 
@@ -298,7 +299,7 @@ static bool listed(const char *list, const char *name)
 }
 
 /* secure_getenv: a set-user-id program must not be made to write files that its caller chose. */
-static const char *environment(const char *name)
+static const char *environment_get(const char *name)
 {
 	const char *value = secure_getenv(name);
 
@@ -308,12 +309,12 @@ static const char *environment(const char *name)
 int setting_from_environment(struct settings *settings, enum setting setting, char *error, size_t error_size)
 {
 	const struct setting_info *info = setting_info(setting);
-	const char *text = environment(info->variable);
+	const char *text = environment_get(info->variable);
 	bool option;
 
 	if (!text)
 		return 0;
-	option = listed(environment(SETTINGS_FROM_OPTIONS), info->name);
+	option = name_is_listed(environment_get(SETTINGS_FROM_OPTIONS), info->name);
 	return setting_parse(settings, setting, text, option ? ORIGIN_OPTION : ORIGIN_ENVIRONMENT, error, error_size);
 }
 
@@ -323,12 +324,12 @@ int setting_format(const struct settings *settings, enum setting setting, char *
 
 	if (row->kind == KIND_TEXT)
 		return snprintf(out, size, "%s", (const char *)settings + row->offset);
-	if (row->kind == KIND_POWER && !load_number(settings, row))
+	if (row->kind == KIND_POWER && !setting_load_number(settings, row))
 		return snprintf(out, size, AUTO);
 	if (row->kind != KIND_CHOICE)
-		return snprintf(out, size, "%" PRIu64, load_number(settings, row));
+		return snprintf(out, size, "%" PRIu64, setting_load_number(settings, row));
 	for (size_t i = 0; i < CHOICES; i++)
-		if (choices[i].setting == setting && choices[i].value == load_number(settings, row))
+		if (choices[i].setting == setting && choices[i].value == setting_load_number(settings, row))
 			return snprintf(out, size, "%s", choices[i].text);
 	return snprintf(out, size, "?");
 }
@@ -346,5 +347,5 @@ const char *setting_origin_name(enum setting_origin origin)
 
 const char *variable_get(enum variable variable)
 {
-	return environment(variables[variable]);
+	return environment_get(variables[variable]);
 }

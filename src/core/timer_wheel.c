@@ -8,7 +8,7 @@
 #define DIGIT_MASK (WHEEL_SLOTS - 1)
 
 /* The first tick that does not begin before @deadline_ns; for deadlines in the last tick of all, centuries away, that one. */
-static uint64_t tick_of(uint64_t deadline_ns)
+static uint64_t tick_of_deadline(uint64_t deadline_ns)
 {
 	uint64_t last = UINT64_MAX >> WHEEL_TICK_BITS;
 	uint64_t tick = deadline_ns >> WHEEL_TICK_BITS;
@@ -16,31 +16,31 @@ static uint64_t tick_of(uint64_t deadline_ns)
 	return tick < last && deadline_ns & ((1u << WHEEL_TICK_BITS) - 1) ? tick + 1 : tick;
 }
 
-static unsigned int level_of(const struct timer_wheel *wheel, uint64_t tick)
+static unsigned int wheel_level_of(const struct timer_wheel *wheel, uint64_t tick)
 {
 	uint64_t differs = tick ^ wheel->base;
 
 	return differs ? (63 - (unsigned int)__builtin_clzll(differs)) / WHEEL_DIGIT : 0;
 }
 
-static unsigned int digit(uint64_t tick, unsigned int level)
+static unsigned int tick_digit(uint64_t tick, unsigned int level)
 {
 	return tick >> (level * WHEEL_DIGIT) & DIGIT_MASK;
 }
 
 void wheel_add(struct timer_wheel *wheel, struct timer *timer)
 {
-	uint64_t tick = tick_of(timer->deadline_ns);
+	uint64_t tick = tick_of_deadline(timer->deadline_ns);
 	struct wheel_slot *slot;
 	unsigned int level;
 
 	if (tick < wheel->base)
 		tick = wheel->base;
-	level = level_of(wheel, tick);
-	slot = &wheel->slots[level][digit(tick, level)];
+	level = wheel_level_of(wheel, tick);
+	slot = &wheel->slots[level][tick_digit(tick, level)];
 	if (!slot->first || tick < slot->soonest)
 		slot->soonest = tick;
-	wheel->occupied[level] |= UINT64_C(1) << digit(tick, level);
+	wheel->occupied[level] |= UINT64_C(1) << tick_digit(tick, level);
 	timer->next = slot->first;
 	if (timer->next)
 		timer->next->link = &timer->next;
@@ -59,7 +59,7 @@ void wheel_remove(struct timer *timer)
 }
 
 /* The earliest slot that has a timer; NULL: there is none. Forgets those that wheel_remove() emptied. */
-static struct wheel_slot *earliest(struct timer_wheel *wheel, unsigned int *level, unsigned int *number)
+static struct wheel_slot *wheel_earliest_slot(struct timer_wheel *wheel, unsigned int *level, unsigned int *number)
 {
 	for (*level = 0; *level < WHEEL_LEVELS; ++*level)
 		while (wheel->occupied[*level]) {
@@ -75,7 +75,7 @@ static struct wheel_slot *earliest(struct timer_wheel *wheel, unsigned int *leve
 }
 
 /* The first tick of a slot: its digit on its level, those of `base` above, none below. */
-static uint64_t begins(const struct timer_wheel *wheel, unsigned int level, unsigned int number)
+static uint64_t slot_first_tick(const struct timer_wheel *wheel, unsigned int level, unsigned int number)
 {
 	uint64_t above = ~UINT64_C(0) << (level * WHEEL_DIGIT);
 
@@ -103,9 +103,9 @@ struct timer *wheel_take_due(struct timer_wheel *wheel, uint64_t now_ns)
 	unsigned int level, number;
 	struct wheel_slot *slot;
 
-	while ((slot = earliest(wheel, &level, &number)) && begins(wheel, level, number) <= now) {
+	while ((slot = wheel_earliest_slot(wheel, &level, &number)) && slot_first_tick(wheel, level, number) <= now) {
 		/* What lies in other slots is later, so it lies where the new base wants it, too. */
-		wheel->base = begins(wheel, level, number);
+		wheel->base = slot_first_tick(wheel, level, number);
 		if (!level) {
 			struct timer *timer = slot->first;
 
@@ -122,7 +122,7 @@ struct timer *wheel_take_due(struct timer_wheel *wheel, uint64_t now_ns)
 uint64_t wheel_next_ns(struct timer_wheel *wheel)
 {
 	unsigned int level, number;
-	struct wheel_slot *slot = earliest(wheel, &level, &number);
+	struct wheel_slot *slot = wheel_earliest_slot(wheel, &level, &number);
 
 	return slot ? slot->soonest << WHEEL_TICK_BITS : UINT64_MAX;
 }
@@ -132,7 +132,7 @@ void wheel_clear(struct timer_wheel *wheel)
 	unsigned int level, number;
 	struct wheel_slot *slot;
 
-	while ((slot = earliest(wheel, &level, &number)))
+	while ((slot = wheel_earliest_slot(wheel, &level, &number)))
 		while (slot->first)
 			wheel_remove(slot->first);
 	*wheel = (struct timer_wheel){0};
