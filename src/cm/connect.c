@@ -15,7 +15,7 @@ enum {
 	MOST_RETRIES = 7,
 };
 
-static uint8_t least(uint8_t value, uint8_t most)
+static uint8_t byte_least(uint8_t value, uint8_t most)
 {
 	return value < most ? value : most;
 }
@@ -53,7 +53,7 @@ int cm_listen(struct cm_id *id, uint64_t service_id)
 
 /* ---- active side ------------------------------------------------------------------------------------------------- */
 
-static void fill_path(struct cm_req *req, const struct packet_path *path)
+static void req_fill_path(struct cm_req *req, const struct packet_path *path)
 {
 	bool local = path->hop_limit <= 1;
 
@@ -68,7 +68,7 @@ static void fill_path(struct cm_req *req, const struct packet_path *path)
 }
 
 /* An XRC initiator has no receive queue, and its target no retries, so a REQ for it leaves these at 0. */
-static void fill_transport(struct cm_req *req, const struct cm_request *request)
+static void req_fill_transport(struct cm_req *req, const struct cm_request *request)
 {
 	switch (request->qp_type) {
 	case IBV_QPT_UC:
@@ -83,12 +83,12 @@ static void fill_transport(struct cm_req *req, const struct cm_request *request)
 		break;
 	}
 	req->responder_resources = request->responder_resources;
-	req->retry_count = least(request->retry_count, MOST_RETRIES);
-	req->rnr_retry_count = least(request->rnr_retry_count, MOST_RETRIES);
+	req->retry_count = byte_least(request->retry_count, MOST_RETRIES);
+	req->rnr_retry_count = byte_least(request->rnr_retry_count, MOST_RETRIES);
 	req->srq = request->srq;
 }
 
-static uint8_t lifetime_of(const struct cm_id *id, const struct cm_request *request)
+static uint8_t connect_lifetime(const struct cm_id *id, const struct cm_request *request)
 {
 	return request->packet_lifetime ? request->packet_lifetime : id->cm->config.packet_lifetime;
 }
@@ -113,12 +113,12 @@ static void fill_req(struct cm_id *id, const struct cm_request *request)
 	req->pkey = CM_DEFAULT_PKEY;
 	req->path_mtu = request->path_mtu;
 	req->max_cm_retries = config->retries;
-	req->primary_ack_timeout = cm_ack_timeout(lifetime_of(id, request), config->ack_delay);
-	fill_transport(req, request);
-	fill_path(req, &request->path);
+	req->primary_ack_timeout = cm_ack_timeout(connect_lifetime(id, request), config->ack_delay);
+	req_fill_transport(req, request);
+	req_fill_path(req, &request->path);
 }
 
-static void know_request(struct cm_id *id, const struct cm_request *request)
+static void connect_note_request(struct cm_id *id, const struct cm_request *request)
 {
 	struct cm_parameters *known = &id->known;
 	uint32_t comm_id = known->local_comm_id;
@@ -133,13 +133,13 @@ static void know_request(struct cm_id *id, const struct cm_request *request)
 		.rq_psn = cm_draw_psn(id),
 		.responder_resources = request->responder_resources,
 		.initiator_depth = request->initiator_depth,
-		.retry_count = least(request->retry_count, MOST_RETRIES),
-		.rnr_retry_count = least(request->rnr_retry_count, MOST_RETRIES),
-		.ack_timeout = least((uint8_t)(lifetime_of(id, request) + 1), 31),
+		.retry_count = byte_least(request->retry_count, MOST_RETRIES),
+		.rnr_retry_count = byte_least(request->rnr_retry_count, MOST_RETRIES),
+		.ack_timeout = byte_least((uint8_t)(connect_lifetime(id, request) + 1), 31),
 	};
 }
 
-static int request(struct cm_id *id, const struct cm_request *request)
+static int connect_send_req(struct cm_id *id, const struct cm_request *request)
 {
 	uint32_t response_ms = cm_code_ms(id->cm->config.response_timeout);
 	int error;
@@ -152,11 +152,11 @@ static int request(struct cm_id *id, const struct cm_request *request)
 	if (error)
 		return error;
 	cm_begin_active(id);
-	know_request(id, request);
+	connect_note_request(id, request);
 	fill_req(id, request);
 	cm_put_private(id->sent.req.private_data, sizeof(id->sent.req.private_data), request->private_data);
 	cm_set_state(id, CM_STATE_REQ_SENT);
-	cm_send_until_answered(id, 2 * cm_code_ms(lifetime_of(id, request)) + response_ms);
+	cm_send_until_answered(id, 2 * cm_code_ms(connect_lifetime(id, request)) + response_ms);
 	return 0;
 }
 
@@ -166,12 +166,12 @@ int cm_send_req(struct cm_id *id, const struct cm_request *parameters)
 	int error;
 
 	cm_begin(id->cm, &outbox);
-	error = request(id, parameters);
+	error = connect_send_req(id, parameters);
 	cm_end(id->cm, &outbox);
 	return error;
 }
 
-static int ready(struct cm_id *id, struct cm_private private_data)
+static int connect_send_rtu(struct cm_id *id, struct cm_private private_data)
 {
 	if (id->state != CM_STATE_REP_RCVD && id->state != CM_STATE_MRA_REP_SENT)
 		return cm_wrong_state(id, "rdma_establish");
@@ -190,7 +190,7 @@ int cm_send_rtu(struct cm_id *id, struct cm_private private_data)
 	int error;
 
 	cm_begin(id->cm, &outbox);
-	error = ready(id, private_data);
+	error = connect_send_rtu(id, private_data);
 	cm_end(id->cm, &outbox);
 	return error;
 }
@@ -221,12 +221,12 @@ static void fill_rep(struct cm_id *id, const struct cm_reply *reply)
 	rep->target_ack_delay = config->ack_delay;
 	rep->failover_accepted = id->offers_alternate ? CM_FAILOVER_UNSUPPORTED : CM_FAILOVER_ACCEPTED;
 	rep->flow_control = !xrc && reply->flow_control;
-	rep->rnr_retry_count = least(reply->rnr_retry_count, MOST_RETRIES);
+	rep->rnr_retry_count = byte_least(reply->rnr_retry_count, MOST_RETRIES);
 	rep->srq = xrc || reply->srq;
 	rep->local_ca_guid = config->ca_guid;
 }
 
-static int reply(struct cm_id *id, const struct cm_reply *parameters)
+static int connect_send_rep(struct cm_id *id, const struct cm_reply *parameters)
 {
 	if (id->state != CM_STATE_REQ_RCVD && id->state != CM_STATE_MRA_REQ_SENT)
 		return cm_wrong_state(id, "rdma_accept");
@@ -248,12 +248,12 @@ int cm_send_rep(struct cm_id *id, const struct cm_reply *parameters)
 	int error;
 
 	cm_begin(id->cm, &outbox);
-	error = reply(id, parameters);
+	error = connect_send_rep(id, parameters);
 	cm_end(id->cm, &outbox);
 	return error;
 }
 
-static int establish(struct cm_id *id)
+static int connect_establish(struct cm_id *id)
 {
 	switch (id->state) {
 	case CM_STATE_REP_SENT:
@@ -274,14 +274,14 @@ int cm_establish(struct cm_id *id)
 	int error;
 
 	cm_begin(id->cm, &outbox);
-	error = establish(id);
+	error = connect_establish(id);
 	cm_end(id->cm, &outbox);
 	return error;
 }
 
 /* ---- both sides -------------------------------------------------------------------------------------------------- */
 
-static int reject(struct cm_id *id, uint16_t reason, struct cm_private info, struct cm_private private_data)
+static int connect_send_rej(struct cm_id *id, uint16_t reason, struct cm_private info, struct cm_private private_data)
 {
 	if (info.length > sizeof(id->sent.rej.info) || private_data.length > sizeof(id->sent.rej.private_data))
 		return -EINVAL;
@@ -311,7 +311,7 @@ int cm_send_rej(struct cm_id *id, uint16_t reason, struct cm_private info, struc
 	int error;
 
 	cm_begin(id->cm, &outbox);
-	error = reject(id, reason, info, private_data);
+	error = connect_send_rej(id, reason, info, private_data);
 	cm_end(id->cm, &outbox);
 	return error;
 }

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-static void give_up(struct cm_id *id)
+static void message_abandon(struct cm_id *id)
 {
 	CM_EXPLAIN(id->cm, RULE_CM_GIVEN_UP, id->sent.kind, id->known.local_comm_id,
 		   CM_GID_HIGH(id->known.path.destination), CM_GID_LOW(id->known.path.destination), id->sends,
@@ -18,10 +18,10 @@ static void give_up(struct cm_id *id)
 	}
 }
 
-static void repeat(struct cm_id *id)
+static void message_repeat(struct cm_id *id)
 {
 	if (id->sends > id->retries) {
-		give_up(id);
+		message_abandon(id);
 		return;
 	}
 	id->sends++;
@@ -40,7 +40,7 @@ void cm_id_due(struct timer *timer)
 	case CM_STATE_MRA_REP_RCVD:
 	case CM_STATE_DREQ_SENT:
 	case CM_STATE_SIDR_REQ_SENT:
-		repeat(id);
+		message_repeat(id);
 		break;
 	case CM_STATE_TIMEWAIT:
 		cm_to_idle(id);

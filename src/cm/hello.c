@@ -16,7 +16,7 @@ static void pack_address(const struct sockaddr *address, uint8_t *out)
 		memcpy(out, &((const struct sockaddr_in6 *)address)->sin6_addr, ADDRESS_BYTES);
 }
 
-static in_port_t port_of(const struct sockaddr *address)
+static in_port_t hello_port(const struct sockaddr *address)
 {
 	return address->sa_family == AF_INET ? ((const struct sockaddr_in *)address)->sin_port
 					     : ((const struct sockaddr_in6 *)address)->sin6_port;
@@ -31,7 +31,7 @@ int cm_hello_pack(const struct sockaddr *source, const struct sockaddr *destinat
 		return -EINVAL;
 	memset(hello, 0, CM_HELLO_BYTES);
 	hello[IP_VERSION] = source->sa_family == AF_INET ? 4 << 4 : 6 << 4;
-	port = port_of(source);
+	port = hello_port(source);
 	memcpy(hello + SOURCE_PORT, &port, sizeof(port));
 	pack_address(source, hello + SOURCE);
 	pack_address(destination, hello + DESTINATION);

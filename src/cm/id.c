@@ -119,7 +119,7 @@ void cm_part(struct cm_id *id)
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-static int claim_slot(struct cm *cm)
+static int cm_claim_slot(struct cm *cm)
 {
 	if (cm->slot < 0)
 		cm->slot = cm->config.functions->claim_slot(cm->config.context);
@@ -131,7 +131,7 @@ static int claim_slot(struct cm *cm)
 int cm_id_name(struct cm_id *id)
 {
 	struct cm *cm = id->cm;
-	int slot = claim_slot(cm);
+	int slot = cm_claim_slot(cm);
 
 	if (slot < 0)
 		return slot;
@@ -217,7 +217,7 @@ void cm_begin_active(struct cm_id *id)
 
 /* ---- states ------------------------------------------------------------------------------------------------------ */
 
-static void count(const struct cm *cm, enum counter counter)
+static void cm_count(const struct cm *cm, enum counter counter)
 {
 	if (cm->config.hca)
 		counter_add(cm->config.hca, counter, 1);
@@ -226,9 +226,9 @@ static void count(const struct cm *cm, enum counter counter)
 void cm_set_state(struct cm_id *id, enum cm_state state)
 {
 	if (state == CM_STATE_ESTABLISHED && id->state != state)
-		count(id->cm, COUNTER_CM_ESTABLISHED);
+		cm_count(id->cm, COUNTER_CM_ESTABLISHED);
 	if (id->state == CM_STATE_ESTABLISHED && id->state != state)
-		count(id->cm, COUNTER_CM_RELEASED);
+		cm_count(id->cm, COUNTER_CM_RELEASED);
 	id->state = state;
 	wheel_remove(&id->timer);
 }

@@ -6,7 +6,7 @@
 
 #include "cm/timeouts.h"
 
-static int resolve(struct cm_id *id, const struct cm_sidr_request *request)
+static int sidr_send_req(struct cm_id *id, const struct cm_sidr_request *request)
 {
 	struct cm_sidr_req *sidr_req = &id->sent.sidr_req;
 	int error;
@@ -40,12 +40,12 @@ int cm_send_sidr_req(struct cm_id *id, const struct cm_sidr_request *request)
 	int error;
 
 	cm_begin(id->cm, &outbox);
-	error = resolve(id, request);
+	error = sidr_send_req(id, request);
 	cm_end(id->cm, &outbox);
 	return error;
 }
 
-static int answer_resolution(struct cm_id *id, const struct cm_sidr_reply *reply)
+static int sidr_send_rep(struct cm_id *id, const struct cm_sidr_reply *reply)
 {
 	if (id->state != CM_STATE_SIDR_REQ_RCVD)
 		return cm_wrong_state(id, reply->status == CM_SIDR_VALID ? "rdma_accept" : "rdma_reject");
@@ -63,7 +63,7 @@ int cm_send_sidr_rep(struct cm_id *id, const struct cm_sidr_reply *reply)
 	int error;
 
 	cm_begin(id->cm, &outbox);
-	error = answer_resolution(id, reply);
+	error = sidr_send_rep(id, reply);
 	cm_end(id->cm, &outbox);
 	return error;
 }

@@ -30,7 +30,7 @@ struct cm *cm_create(const struct cm_config *config)
 	return cm;
 }
 
-static void forget_held(struct cm *cm)
+static void cm_free_held(struct cm *cm)
 {
 	while (cm->held)
 		cm_held_free(cm->held);
@@ -38,7 +38,7 @@ static void forget_held(struct cm *cm)
 
 void cm_free(struct cm *cm)
 {
-	forget_held(cm);
+	cm_free_held(cm);
 	queue_lock_destroy(&cm->lock);
 	cm_table_free(&cm->table);
 	free(cm);
@@ -83,7 +83,7 @@ void cm_arm(struct cm *cm, struct timer *timer, uint64_t after_ns)
 }
 
 /* True: one timer was due, and perhaps another one is. */
-static bool run_one(struct cm *cm)
+static bool cm_run_timer(struct cm *cm)
 {
 	const struct cm_functions *functions = cm->config.functions;
 	struct timer *timer = wheel_take_due(&cm->wheel, functions->now_ns(cm->config.context));
@@ -105,7 +105,7 @@ void cm_run_timers(struct cm *cm)
 
 	do {
 		cm_begin(cm, &outbox);
-		more = run_one(cm);
+		more = cm_run_timer(cm);
 		cm_end(cm, &outbox);
 	} while (more);
 }
@@ -126,12 +126,12 @@ struct packet_path cm_way_back(const struct packet_path *path)
 void cm_after_fork(struct cm *cm)
 {
 	cm->left = true;
-	forget_held(cm);
+	cm_free_held(cm);
 	for (struct cm_id *id = cm->ids; id; id = id->next)
 		cm_to_idle(id);
 }
 
-static struct cm_id *first_busy(struct cm *cm)
+static struct cm_id *first_busy_id(struct cm *cm)
 {
 	struct cm_id *id = cm->ids;
 
@@ -148,8 +148,8 @@ void cm_leave(struct cm *cm)
 	do {
 		cm_begin(cm, &outbox);
 		cm->left = true;
-		forget_held(cm);
-		id = first_busy(cm);
+		cm_free_held(cm);
+		id = first_busy_id(cm);
 		if (id)
 			cm_part(id);
 		cm_end(cm, &outbox);
@@ -173,7 +173,7 @@ static void as_if_not_resolved(struct cm_id *id, enum cm_sidr_status status)
 	cm_step(id, &path, &sidr_rep);
 }
 
-static void peer_has_ended(struct cm_id *id)
+static void id_peer_ended(struct cm_id *id)
 {
 	switch (id->state) {
 	case CM_STATE_ESTABLISHED:
@@ -195,7 +195,7 @@ static void peer_has_ended(struct cm_id *id)
 }
 
 /* The time that it waits does not begin anew. */
-static void ask_again(struct cm_id *id)
+static void id_send_again(struct cm_id *id)
 {
 	switch (id->state) {
 	case CM_STATE_REQ_SENT:
@@ -208,16 +208,16 @@ static void ask_again(struct cm_id *id)
 	}
 }
 
-static void suffer(struct cm_id *id, enum cm_peer_fate fate)
+static void id_apply_fate(struct cm_id *id, enum cm_peer_fate fate)
 {
 	switch (fate) {
 	case CM_PEER_LIVES:
 		break;
 	case CM_PEER_ENDED:
-		peer_has_ended(id);
+		id_peer_ended(id);
 		break;
 	case CM_PEER_REPLACED:
-		ask_again(id);
+		id_send_again(id);
 		break;
 	}
 }
@@ -233,13 +233,13 @@ void cm_peer_ended(struct cm *cm, enum cm_peer_fate (*fate)(void *argument, cons
 				       .comm_id = id->known.remote_comm_id};
 
 		if (id->state != CM_STATE_IDLE && id->state != CM_STATE_LISTEN)
-			suffer(id, fate(argument, &peer));
+			id_apply_fate(id, fate(argument, &peer));
 	}
 	cm_end(cm, &outbox);
 }
 
 /* A process that takes requests may be about to start there: the one that had the port is ending. */
-static bool try_again_soon(struct cm_id *id)
+static bool id_send_again_soon(struct cm_id *id)
 {
 	uint32_t most = id->cm->config.grace_ms / TUNABLE_CM_REFUSED_AGAIN_MS;
 
@@ -256,7 +256,7 @@ void cm_host_refuses(struct cm *cm, const union ibv_gid *gid)
 	cm_begin(cm, &outbox);
 	for (struct cm_id *id = cm->ids; id; id = id->next) {
 		if (memcmp(&id->known.path.destination, gid, sizeof(*gid)) != 0 ||
-		    (id->state != CM_STATE_REQ_SENT && id->state != CM_STATE_SIDR_REQ_SENT) || try_again_soon(id))
+		    (id->state != CM_STATE_REQ_SENT && id->state != CM_STATE_SIDR_REQ_SENT) || id_send_again_soon(id))
 			continue;
 		if (id->state == CM_STATE_REQ_SENT)
 			as_if_rejected(id, CM_REJECT_SERVICE_ID);

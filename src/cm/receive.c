@@ -25,7 +25,7 @@ static struct cm_id *find_rejected(struct cm *cm, const struct packet_path *path
 	return id ? id : cm_find_local(cm, rej->remote_comm_id, 0);
 }
 
-static struct cm_id *find(struct cm *cm, const struct packet_path *path, const struct cm_message *message)
+static struct cm_id *id_of_message(struct cm *cm, const struct packet_path *path, const struct cm_message *message)
 {
 	struct cm_id *id;
 
@@ -239,7 +239,7 @@ void cm_step(struct cm_id *id, const struct packet_path *path, const struct cm_m
 /* ---- who it is for ----------------------------------------------------------------------------------------------- */
 
 /* Somebody else who knows or guesses the ids must not be able to end a connection. */
-static bool is_of_peer(const struct cm_id *id, const struct packet_path *path, const struct cm_message *message)
+static bool id_is_peer_of(const struct cm_id *id, const struct packet_path *path, const struct cm_message *message)
 {
 	if (!memcmp(&id->known.path.destination, &path->source, sizeof(path->source)))
 		return true;
@@ -249,8 +249,8 @@ static bool is_of_peer(const struct cm_id *id, const struct packet_path *path, c
 	return false;
 }
 
-static void for_nobody(struct cm *cm, const struct packet_path *path, const struct cm_message *message,
-		       const uint8_t *mad)
+static void cm_answer_unknown_id(struct cm *cm, const struct packet_path *path, const struct cm_message *message,
+				 const uint8_t *mad)
 {
 	struct packet_path back = cm_way_back(path);
 	uint8_t answer[CM_MAD_BYTES];
@@ -262,8 +262,8 @@ static void for_nobody(struct cm *cm, const struct packet_path *path, const stru
 		CM_EXPLAIN(cm, RULE_CM_UNKNOWN_ID, message->kind, CM_GID_HIGH(path->source), CM_GID_LOW(path->source));
 }
 
-static void receive(struct cm *cm, const struct packet_path *path, const struct cm_message *message, const uint8_t *mad,
-		    bool waited)
+static void cm_receive_message(struct cm *cm, const struct packet_path *path, const struct cm_message *message,
+			       const uint8_t *mad, bool waited)
 {
 	struct cm_id *id;
 
@@ -271,10 +271,10 @@ static void receive(struct cm *cm, const struct packet_path *path, const struct 
 		cm_take_request(cm, path, message, !waited && cm->config.grace_ms);
 		return;
 	}
-	id = find(cm, path, message);
+	id = id_of_message(cm, path, message);
 	if (!id)
-		for_nobody(cm, path, message, mad);
-	else if (is_of_peer(id, path, message))
+		cm_answer_unknown_id(cm, path, message, mad);
+	else if (id_is_peer_of(id, path, message))
 		cm_step(id, path, message);
 }
 
@@ -290,6 +290,6 @@ void cm_receive(struct cm *cm, const struct packet_path *path, const uint8_t mad
 		return;
 	}
 	cm_begin(cm, &outbox);
-	receive(cm, path, &message, mad, waited);
+	cm_receive_message(cm, path, &message, mad, waited);
 	cm_end(cm, &outbox);
 }

@@ -13,7 +13,7 @@
 
 /* ---- nobody listens ---------------------------------------------------------------------------------------------- */
 
-static void nobody_listens(struct cm *cm, const struct packet_path *path, const struct cm_message *message)
+static void request_refuse_unlistened(struct cm *cm, const struct packet_path *path, const struct cm_message *message)
 {
 	uint64_t service_id = message->kind == CM_REQ ? message->req.service_id : message->sidr_req.service_id;
 	struct packet_path back = cm_way_back(path);
@@ -27,7 +27,7 @@ static void nobody_listens(struct cm *cm, const struct packet_path *path, const 
 		cm_post(cm, &back, &reply);
 }
 
-static void held_due(struct timer *timer)
+static void held_request_due(struct timer *timer)
 {
 	struct cm_held *held = (struct cm_held *)((char *)timer - offsetof(struct cm_held, timer));
 
@@ -45,13 +45,13 @@ void cm_held_free(struct cm_held *held)
 	free(held);
 }
 
-static bool hold(struct cm *cm, const struct packet_path *path, const struct cm_message *message)
+static bool request_hold(struct cm *cm, const struct packet_path *path, const struct cm_message *message)
 {
 	struct cm_held *held = cm->held_count < LIMIT_CM_HELD ? calloc(1, sizeof(*held)) : NULL;
 
 	if (!held)
 		return false;
-	timer_init(&held->timer, held_due);
+	timer_init(&held->timer, held_request_due);
 	held->cm = cm;
 	held->path = *path;
 	held->message = *message;
@@ -85,8 +85,8 @@ static struct cm_id *next_listener(struct cm_id *from, uint64_t service_id)
 }
 
 /* Asks the listeners one after the other; the first whose answer is not CM_NOT_MINE decides. */
-static enum cm_verdict ask(struct cm_id *child, const struct packet_path *path, const struct cm_message *message,
-			   uint16_t *reason)
+static enum cm_verdict listeners_ask(struct cm_id *child, const struct packet_path *path,
+				     const struct cm_message *message, uint16_t *reason)
 {
 	const struct cm_functions *functions = child->cm->config.functions;
 	struct cm_event event = {.kind = CM_EVENT_REQUEST, .message = message, .path = path};
@@ -188,7 +188,7 @@ static uint16_t check_req(struct cm *cm, const struct packet_path *path, const s
 }
 
 /* The peer has not seen an answer yet, or the network kept its REQ until the connection was over. */
-static void req_again(struct cm_id *id, const struct packet_path *path, const struct cm_message *message)
+static void req_repeated(struct cm_id *id, const struct packet_path *path, const struct cm_message *message)
 {
 	if (id->state == CM_STATE_MRA_REQ_SENT) {
 		cm_send_mra(id);
@@ -214,7 +214,7 @@ bool cm_is_stale(struct cm *cm, const struct packet_path *path, const struct cm_
 	return true;
 }
 
-static void no_memory(struct cm *cm, const struct packet_path *path, const struct cm_message *message)
+static void request_explain_memory(struct cm *cm, const struct packet_path *path, const struct cm_message *message)
 {
 	CM_EXPLAIN(cm, RULE_CM_REQUEST_MEMORY, message->kind, CM_GID_HIGH(path->source), CM_GID_LOW(path->source));
 }
@@ -224,7 +224,7 @@ static void decide_req(struct cm_id *child, const struct packet_path *path, cons
 	const struct cm_private nothing = {.data = NULL};
 	uint16_t reason = CM_REJECT_CONSUMER;
 
-	switch (ask(child, path, message, &reason)) {
+	switch (listeners_ask(child, path, message, &reason)) {
 	case CM_TAKE:
 		/* The program has it now. That is said only if the REQ comes again. */
 		cm_set_state(child, CM_STATE_MRA_REQ_SENT);
@@ -245,7 +245,7 @@ static void take_req(struct cm *cm, const struct packet_path *path, const struct
 	struct cm_id *child = cm_id_make(cm, NULL);
 
 	if (!child || cm_id_name(child)) {
-		no_memory(cm, path, message);
+		request_explain_memory(cm, path, message);
 		if (child)
 			cm_id_free(child);
 		return;
@@ -262,7 +262,7 @@ static void decide_sidr_req(struct cm_id *child, const struct packet_path *path,
 {
 	uint16_t reason = 0;
 
-	switch (ask(child, path, message, &reason)) {
+	switch (listeners_ask(child, path, message, &reason)) {
 	case CM_TAKE:
 		break;
 	case CM_DROP:
@@ -282,7 +282,7 @@ static void take_sidr_req(struct cm *cm, const struct packet_path *path, const s
 	struct cm_id *child = cm_id_make(cm, NULL);
 
 	if (!child) {
-		no_memory(cm, path, message);
+		request_explain_memory(cm, path, message);
 		return;
 	}
 	child->known.qp_type = IBV_QPT_UD;
@@ -298,7 +298,7 @@ static void take_sidr_req(struct cm *cm, const struct packet_path *path, const s
 /* ---- both -------------------------------------------------------------------------------------------------------- */
 
 /* True: @message says nothing new, or nothing that a listener could answer; what it deserved was sent. */
-static bool is_done(struct cm *cm, const struct packet_path *path, const struct cm_message *message)
+static bool request_is_done(struct cm *cm, const struct packet_path *path, const struct cm_message *message)
 {
 	const struct cm_req *req = &message->req;
 	struct cm_key key;
@@ -316,7 +316,7 @@ static bool is_done(struct cm *cm, const struct packet_path *path, const struct 
 	}
 	id = cm_find_remote(cm, CM_KEY_REMOTE_ID, req->local_comm_id, req->local_ca_guid, &path->source);
 	if (id) {
-		req_again(id, path, message);
+		req_repeated(id, path, message);
 		return true;
 	}
 	return cm_is_stale(cm, path, message, req->local_qpn, req->local_ca_guid);
@@ -326,11 +326,11 @@ void cm_take_request(struct cm *cm, const struct packet_path *path, const struct
 {
 	uint64_t service_id = message->kind == CM_REQ ? message->req.service_id : message->sidr_req.service_id;
 
-	if (is_done(cm, path, message))
+	if (request_is_done(cm, path, message))
 		return;
 	if (!next_listener(cm->listeners, service_id)) {
-		if (!grace || !hold(cm, path, message))
-			nobody_listens(cm, path, message);
+		if (!grace || !request_hold(cm, path, message))
+			request_refuse_unlistened(cm, path, message);
 	} else if (message->kind == CM_REQ) {
 		take_req(cm, path, message);
 	} else {

@@ -9,7 +9,7 @@
 
 enum { FIRST_SIZE = 64, KEY_WORDS = sizeof(((struct cm_key *)0)->of) / sizeof(uint64_t) };
 
-static uint64_t mix(uint64_t value)
+static uint64_t hash_mix(uint64_t value)
 {
 	value ^= value >> 32;
 	value *= UINT64_C(0xd6e8feb86659fd93);
@@ -18,12 +18,12 @@ static uint64_t mix(uint64_t value)
 	return value ^ value >> 32;
 }
 
-static struct cm_entry **bucket_of(const struct cm_table *table, const struct cm_key *key)
+static struct cm_entry **table_bucket(const struct cm_table *table, const struct cm_key *key)
 {
-	uint64_t hash = mix(table->secret ^ ((uint64_t)key->kind << 32 | key->number));
+	uint64_t hash = hash_mix(table->secret ^ ((uint64_t)key->kind << 32 | key->number));
 
 	for (uint32_t i = 0; i < KEY_WORDS; i++)
-		hash = mix(hash ^ key->of[i]);
+		hash = hash_mix(hash ^ key->of[i]);
 	return &table->buckets[hash & (table->size - 1)];
 }
 
@@ -41,7 +41,7 @@ void cm_table_free(struct cm_table *table)
 
 static void link_entry(struct cm_table *table, struct cm_entry *entry)
 {
-	struct cm_entry **bucket = bucket_of(table, &entry->key);
+	struct cm_entry **bucket = table_bucket(table, &entry->key);
 
 	entry->next = *bucket;
 	if (entry->next)
@@ -50,7 +50,7 @@ static void link_entry(struct cm_table *table, struct cm_entry *entry)
 	*bucket = entry;
 }
 
-static void grow(struct cm_table *table)
+static void table_grow(struct cm_table *table)
 {
 	struct cm_table larger = {.size = table->size * 2, .count = table->count, .secret = table->secret};
 
@@ -69,7 +69,7 @@ static void grow(struct cm_table *table)
 void cm_table_enter(struct cm_table *table, struct cm_entry *entry, const struct cm_key *key)
 {
 	if (table->count >= table->size)
-		grow(table);
+		table_grow(table);
 	entry->key = *key;
 	link_entry(table, entry);
 	table->count++;
@@ -86,16 +86,16 @@ void cm_table_remove(struct cm_table *table, struct cm_entry *entry)
 	table->count--;
 }
 
-static bool equal(const struct cm_key *a, const struct cm_key *b)
+static bool keys_are_equal(const struct cm_key *a, const struct cm_key *b)
 {
 	return a->kind == b->kind && a->number == b->number && !memcmp(a->of, b->of, sizeof(a->of));
 }
 
 struct cm_entry *cm_table_find(const struct cm_table *table, const struct cm_key *key)
 {
-	struct cm_entry *entry = *bucket_of(table, key);
+	struct cm_entry *entry = *table_bucket(table, key);
 
-	while (entry && !equal(&entry->key, key))
+	while (entry && !keys_are_equal(&entry->key, key))
 		entry = entry->next;
 	return entry;
 }

@@ -31,7 +31,7 @@ static struct {
 
 /* ---- the table: the lock is held ------------------------------------------------------------------------------- */
 
-static struct connection **place_of(const struct packet_path *path, uint32_t peer_id)
+static struct connection **connection_place(const struct packet_path *path, uint32_t peer_id)
 {
 	struct connection **at = &handed.bucket[peer_id % BUCKETS];
 
@@ -41,7 +41,7 @@ static struct connection **place_of(const struct packet_path *path, uint32_t pee
 	return at;
 }
 
-static void forget(struct connection **at)
+static void connection_remove(struct connection **at)
 {
 	struct connection *gone = *at;
 
@@ -54,11 +54,11 @@ static void forget(struct connection **at)
  * Makes room for one more by giving up the request in @bucket that has waited longest for an answer. What this host answers is not
  * seen here: requests that were rejected, or given up by somebody who never said so, look like that for ever.
  */
-static bool forget_unanswered(struct connection **bucket)
+static bool connection_remove_unanswered(struct connection **bucket)
 {
 	for (struct connection **at = bucket; *at; at = &(*at)->next) {
 		if (!(*at)->own_id) {
-			forget(at);
+			connection_remove(at);
 			return true;
 		}
 	}
@@ -66,16 +66,16 @@ static bool forget_unanswered(struct connection **bucket)
 }
 
 /* NULL: no memory, or there are too many. */
-static struct connection *get(const struct packet_path *path, uint32_t peer_id)
+static struct connection *connection_get(const struct packet_path *path, uint32_t peer_id)
 {
-	struct connection **at = place_of(path, peer_id), *connection = *at;
+	struct connection **at = connection_place(path, peer_id), *connection = *at;
 
 	if (connection)
 		return connection;
 	if (handed.count == LIMIT_CM_HANDED) {
-		if (!forget_unanswered(&handed.bucket[peer_id % BUCKETS]))
+		if (!connection_remove_unanswered(&handed.bucket[peer_id % BUCKETS]))
 			return NULL;
-		at = place_of(path, peer_id);
+		at = connection_place(path, peer_id);
 	}
 	connection = calloc(1, sizeof(*connection));
 	if (!connection)
@@ -87,9 +87,10 @@ static struct connection *get(const struct packet_path *path, uint32_t peer_id)
 	return connection;
 }
 
-static void know(const struct packet_path *path, uint32_t peer_id, uint32_t own_id, uint32_t peer_qpn, uint32_t process)
+static void connection_note(const struct packet_path *path, uint32_t peer_id, uint32_t own_id, uint32_t peer_qpn,
+			    uint32_t process)
 {
-	struct connection *connection = get(path, peer_id);
+	struct connection *connection = connection_get(path, peer_id);
 
 	if (!connection)
 		return;
@@ -100,17 +101,17 @@ static void know(const struct packet_path *path, uint32_t peer_id, uint32_t own_
 	connection->process = process;
 }
 
-static void end(const struct packet_path *path, uint32_t peer_id)
+static void connection_end(const struct packet_path *path, uint32_t peer_id)
 {
-	struct connection **at = place_of(path, peer_id);
+	struct connection **at = connection_place(path, peer_id);
 
 	if (*at)
-		forget(at);
+		connection_remove(at);
 }
 
-static void confirm(const struct packet_path *path, uint32_t peer_id, uint32_t own_id, uint32_t process)
+static void connection_confirm(const struct packet_path *path, uint32_t peer_id, uint32_t own_id, uint32_t process)
 {
-	struct connection *connection = *place_of(path, peer_id);
+	struct connection *connection = *connection_place(path, peer_id);
 
 	if (!connection)
 		return;
@@ -129,22 +130,23 @@ void handed_note(const struct packet_path *path, const uint8_t *mad, uint32_t pr
 	pthread_mutex_lock(&handed.lock);
 	switch (message.kind) {
 	case CM_REQ:
-		know(path, message.req.local_comm_id, 0, message.req.local_qpn, process);
+		connection_note(path, message.req.local_comm_id, 0, message.req.local_qpn, process);
 		break;
 	case CM_REP:
-		know(path, message.rep.local_comm_id, message.rep.remote_comm_id, message.rep.local_qpn, process);
+		connection_note(path, message.rep.local_comm_id, message.rep.remote_comm_id, message.rep.local_qpn,
+				process);
 		break;
 	case CM_RTU:
-		confirm(path, message.rtu.local_comm_id, message.rtu.remote_comm_id, process);
+		connection_confirm(path, message.rtu.local_comm_id, message.rtu.remote_comm_id, process);
 		break;
 	case CM_REJ:
-		end(path, message.rej.local_comm_id);
+		connection_end(path, message.rej.local_comm_id);
 		break;
 	case CM_DREQ:
-		end(path, message.dreq.local_comm_id);
+		connection_end(path, message.dreq.local_comm_id);
 		break;
 	case CM_DREP:
-		end(path, message.drep.local_comm_id);
+		connection_end(path, message.drep.local_comm_id);
 		break;
 	default:
 		break;
@@ -154,7 +156,7 @@ void handed_note(const struct packet_path *path, const uint8_t *mad, uint32_t pr
 
 /* ---- a process that has ended ---------------------------------------------------------------------------------- */
 
-static void send_dreq(const struct connection *connection)
+static void connection_send_dreq(const struct connection *connection)
 {
 	struct packet_path back = connection->path;
 	struct cm_message message = {
@@ -173,7 +175,7 @@ static void send_dreq(const struct connection *connection)
 }
 
 /* Takes those of @process out. */
-static struct connection *take(uint32_t process)
+static struct connection *connections_take(uint32_t process)
 {
 	struct connection *taken = NULL, **at, *one;
 
@@ -197,11 +199,11 @@ void handed_process_ended(uint32_t process)
 	struct connection *ended, *next;
 
 	pthread_mutex_lock(&handed.lock);
-	ended = take(process);
+	ended = connections_take(process);
 	pthread_mutex_unlock(&handed.lock);
 	for (; ended; ended = next) {
 		next = ended->next;
-		send_dreq(ended);
+		connection_send_dreq(ended);
 		free(ended);
 	}
 }
@@ -215,6 +217,6 @@ void handed_after_fork(bool child)
 {
 	for (uint32_t i = 0; child && i < BUCKETS; i++)
 		while (handed.bucket[i])
-			forget(&handed.bucket[i]);
+			connection_remove(&handed.bucket[i]);
 	pthread_mutex_unlock(&handed.lock);
 }

@@ -24,7 +24,7 @@ static struct {
 	struct cm *inherited; /* of the parent of a forked process: its ids refer to it */
 	struct cm_functions functions;
 	struct timer timer; /* of the first device */
-	bool leaves;        /* leave() is called at exit(3), in children of fork(2) too */
+	bool leaves;        /* manager_leave() is called at exit(3), in children of fork(2) too */
 } manager = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static struct cm *the_manager(void)
@@ -35,7 +35,7 @@ static struct cm *the_manager(void)
 /* ---- what it calls -------------------------------------------------------------------------------------------- */
 
 /* The device that has the source of @path; any, if several have it, since their packets look the same. */
-static struct hca *device_of(const struct packet_path *path)
+static struct hca *device_of_path(const struct packet_path *path)
 {
 	size_t index;
 
@@ -48,37 +48,37 @@ static struct hca *device_of(const struct packet_path *path)
 	return first_device();
 }
 
-static void send_mad(void *context, const struct packet_path *path, const uint8_t mad[CM_MAD_BYTES])
+static void manager_send_mad(void *context, const struct packet_path *path, const uint8_t mad[CM_MAD_BYTES])
 {
 	(void)context;
-	gsi_send(device_of(path), path, mad);
+	gsi_send(device_of_path(path), path, mad);
 }
 
-static void run_timers(struct timer *timer)
+static void manager_run_timers(struct timer *timer)
 {
 	(void)timer;
 	cm_run_timers(the_manager());
 }
 
-static void wake_at(void *context, uint64_t deadline_ns)
+static void manager_wake_at(void *context, uint64_t deadline_ns)
 {
 	(void)context;
 	timer_arm(&first_device()->timers, &manager.timer, deadline_ns);
 }
 
-static uint64_t now_ns(void *context)
+static uint64_t manager_now_ns(void *context)
 {
 	(void)context;
 	return clock_now_ns();
 }
 
-static uint64_t random_bits(void *context)
+static uint64_t manager_random(void *context)
 {
 	(void)context;
 	return hca_random(first_device());
 }
 
-static int claim_slot(void *context)
+static int manager_claim_slot(void *context)
 {
 	uint32_t slot;
 	int error = hca_manager_slot(first_device(), &slot);
@@ -89,7 +89,7 @@ static int claim_slot(void *context)
 
 /* ---- what calls it -------------------------------------------------------------------------------------------- */
 
-static struct packet_path way_back(const struct packet_path *path)
+static struct packet_path path_way_back(const struct packet_path *path)
 {
 	struct packet_path back = *path;
 
@@ -99,9 +99,9 @@ static struct packet_path way_back(const struct packet_path *path)
 }
 
 /* A process that has the RoCE port answers for its host, whether it makes connections itself or not. */
-static void receive(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], bool waited)
+static void manager_receive(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], bool waited)
 {
-	struct packet_path back = way_back(path);
+	struct packet_path back = path_way_back(path);
 	struct cm *cm = the_manager();
 	uint8_t answer[CM_MAD_BYTES];
 
@@ -131,7 +131,7 @@ static enum cm_peer_fate has_id(void *argument, const struct cm_peer *peer)
 	return peer->comm_id == *id && is_near(peer) ? CM_PEER_ENDED : CM_PEER_LIVES;
 }
 
-static void process_ended(uint32_t process)
+static void manager_process_ended(uint32_t process)
 {
 	struct cm *cm = the_manager();
 
@@ -145,10 +145,11 @@ static void process_ended(uint32_t process)
  * process has
  * ended: it may have done so before it was sent anything, when nothing but its ids told which slot it had.
  */
-static void lost(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], enum mad_loss why)
+static void manager_mad_lost(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES],
+			     enum mad_loss why)
 {
 	const struct mad_address address = mad_address(mad);
-	struct packet_path back = way_back(path);
+	struct packet_path back = path_way_back(path);
 	struct cm *cm = the_manager();
 	uint8_t answer[CM_MAD_BYTES];
 	uint64_t id;
@@ -177,7 +178,7 @@ static enum cm_peer_fate waits_for_service(void *argument, const struct cm_peer 
 	return host_service_is_vacant(*service) ? CM_PEER_ENDED : CM_PEER_REPLACED;
 }
 
-static void service_ended(uint64_t service)
+static void manager_service_ended(uint64_t service)
 {
 	struct cm *cm = the_manager();
 
@@ -186,10 +187,10 @@ static void service_ended(uint64_t service)
 }
 
 const struct management process_management = {
-	.receive = receive,
-	.lost = lost,
-	.process_ended = process_ended,
-	.service_ended = service_ended,
+	.receive = manager_receive,
+	.lost = manager_mad_lost,
+	.process_ended = manager_process_ended,
+	.service_ended = manager_service_ended,
 };
 
 void hca_manager_push(void)
@@ -199,7 +200,7 @@ void hca_manager_push(void)
 }
 
 /* Peers are told, as the kernel tells them when the program's file is closed. */
-static void leave(void)
+static void manager_leave(void)
 {
 	if (!the_manager())
 		return;
@@ -208,7 +209,7 @@ static void leave(void)
 }
 
 /* The lock is held. */
-static struct cm *make(const struct manager_handlers *handlers)
+static struct cm *manager_make(const struct manager_handlers *handlers)
 {
 	struct hca *hca = first_device();
 	struct cm_config config = {
@@ -223,15 +224,15 @@ static struct cm *make(const struct manager_handlers *handlers)
 	};
 
 	manager.functions = (struct cm_functions){
-		.send = send_mad,
-		.wake_at = wake_at,
-		.now_ns = now_ns,
-		.random = random_bits,
-		.claim_slot = claim_slot,
+		.send = manager_send_mad,
+		.wake_at = manager_wake_at,
+		.now_ns = manager_now_ns,
+		.random = manager_random,
+		.claim_slot = manager_claim_slot,
 		.request = handlers->request,
 		.event = handlers->event,
 	};
-	timer_init(&manager.timer, run_timers);
+	timer_init(&manager.timer, manager_run_timers);
 	return cm_create(&config);
 }
 
@@ -244,9 +245,9 @@ struct cm *hca_manager(const struct manager_handlers *handlers)
 		return cm;
 	pthread_mutex_lock(&manager.lock);
 	if (!manager.cm) {
-		__atomic_store_n(&manager.cm, make(handlers), __ATOMIC_RELEASE);
+		__atomic_store_n(&manager.cm, manager_make(handlers), __ATOMIC_RELEASE);
 		if (manager.cm && !manager.leaves)
-			manager.leaves = !atexit(leave);
+			manager.leaves = !atexit(manager_leave);
 	}
 	cm = manager.cm;
 	pthread_mutex_unlock(&manager.lock);

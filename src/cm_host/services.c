@@ -15,7 +15,7 @@
 /* A process that is alone has all communication ids. */
 #define ONLY_SLOT 1
 
-static uint64_t service_of(uint16_t space, uint16_t port)
+static uint64_t port_service(uint16_t space, uint16_t port)
 {
 	return (uint64_t)space << 16 | port;
 }
@@ -35,20 +35,20 @@ int hca_manager_slot(struct hca *hca, uint32_t *slot)
 
 int hca_port_claim(struct hca *hca, uint16_t space, uint16_t port)
 {
-	return host_service_claim(service_of(space, port), is_alone(hca));
+	return host_service_claim(port_service(space, port), is_alone(hca));
 }
 
 void hca_port_mark(uint16_t space, uint16_t port)
 {
-	host_service_mark(service_of(space, port));
+	host_service_mark(port_service(space, port));
 }
 
 bool hca_port_is_marked(uint16_t space, uint16_t port)
 {
-	return host_service_is_marked(service_of(space, port));
+	return host_service_is_marked(port_service(space, port));
 }
 
-static void read_range(uint32_t *first, uint32_t *last)
+static void port_read_range(uint32_t *first, uint32_t *last)
 {
 	FILE *file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
 
@@ -65,7 +65,7 @@ int hca_port_claim_any(struct hca *hca, uint16_t space, uint16_t *port)
 	uint32_t first, last, count, begin;
 	int error = -EADDRINUSE;
 
-	read_range(&first, &last);
+	port_read_range(&first, &last);
 	count = last - first + 1;
 	/* Not in order: a port that was given up rests, as packets for it may be on their way. */
 	begin = (uint32_t)(hca_random(hca) % count);
@@ -83,7 +83,7 @@ int hca_port_listen(struct hca *hca, uint16_t space, uint16_t port)
 
 	if (error)
 		return error;
-	error = host_service_listen(service_of(space, port));
+	error = host_service_listen(port_service(space, port));
 	if (error || is_alone(hca))
 		return error;
 	routes->accept();
@@ -94,10 +94,10 @@ int hca_port_listen(struct hca *hca, uint16_t space, uint16_t port)
 void hca_port_release(struct hca *hca, uint16_t space, uint16_t port)
 {
 	(void)hca;
-	host_service_release(service_of(space, port));
+	host_service_release(port_service(space, port));
 }
 
 pid_t hca_port_owner(uint16_t space, uint16_t port)
 {
-	return host_service_owner(service_of(space, port));
+	return host_service_owner(port_service(space, port));
 }
