@@ -54,36 +54,36 @@ struct text {
 	uint8_t bytes[CAPTURE_COMMENT + 128];
 };
 
-static void put(struct text *text, const void *bytes, size_t length)
+static void text_put(struct text *text, const void *bytes, size_t length)
 {
 	memcpy(text->bytes + text->length, bytes, length);
 	text->length += (uint32_t)length;
 }
 
-static void put32(struct text *text, uint32_t value)
+static void text_put32(struct text *text, uint32_t value)
 {
-	put(text, &value, sizeof(value));
+	text_put(text, &value, sizeof(value));
 }
 
 /* Everything is aligned to 4 bytes (3.1, 3.5). */
-static void put_padding(struct text *text, size_t length)
+static void text_put_padding(struct text *text, size_t length)
 {
-	put(text, "\0\0\0", -length & 3);
+	text_put(text, "\0\0\0", -length & 3);
 }
 
-static void put_option(struct text *text, uint16_t code, const void *value, size_t length)
+static void text_put_option(struct text *text, uint16_t code, const void *value, size_t length)
 {
-	put(text, &code, sizeof(code));
-	put(text, &(uint16_t){(uint16_t)length}, sizeof(uint16_t));
-	put(text, value, length);
-	put_padding(text, length);
+	text_put(text, &code, sizeof(code));
+	text_put(text, &(uint16_t){(uint16_t)length}, sizeof(uint16_t));
+	text_put(text, value, length);
+	text_put_padding(text, length);
 }
 
 static void begin_block(struct text *text, enum block type)
 {
 	text->length = 0;
-	put32(text, type);
-	put32(text, 0);
+	text_put32(text, type);
+	text_put32(text, 0);
 }
 
 /* The length is in front and behind, with @more bytes that are elsewhere (3.1). */
@@ -91,7 +91,7 @@ static void end_block(struct text *text, uint32_t more)
 {
 	uint32_t length = text->length + more + (uint32_t)sizeof(length);
 
-	put32(text, length);
+	text_put32(text, length);
 	memcpy(text->bytes + sizeof(uint32_t), &length, sizeof(length));
 }
 
@@ -116,11 +116,11 @@ static int write_section(int fd)
 	struct text text;
 
 	begin_block(&text, BLOCK_SECTION);
-	put32(&text, 0x1a2b3c4d);
-	put(&text, version, sizeof(version));
-	put(&text, &unknown_length, sizeof(unknown_length));
-	put_option(&text, OPTION_SECTION_APPLICATION, application, sizeof(application) - 1);
-	put_option(&text, OPTION_END, "", 0);
+	text_put32(&text, 0x1a2b3c4d);
+	text_put(&text, version, sizeof(version));
+	text_put(&text, &unknown_length, sizeof(unknown_length));
+	text_put_option(&text, OPTION_SECTION_APPLICATION, application, sizeof(application) - 1);
+	text_put_option(&text, OPTION_END, "", 0);
 	end_block(&text, 0);
 	return write_block(fd, &text);
 }
@@ -135,12 +135,12 @@ static int write_interface(int fd, const struct hca *hca, uint32_t index)
 
 	snprintf(name, sizeof(name), "%s%u", hca->settings.device_name, index);
 	begin_block(&text, BLOCK_INTERFACE);
-	put(&text, type, sizeof(type));
-	put32(&text, 0);
-	put_option(&text, OPTION_INTERFACE_NAME, name, strlen(name));
-	put_option(&text, OPTION_INTERFACE_MAC, hca->gids[0].mac, sizeof(hca->gids[0].mac));
-	put_option(&text, OPTION_INTERFACE_RESOLUTION, &nanoseconds, sizeof(nanoseconds));
-	put_option(&text, OPTION_END, "", 0);
+	text_put(&text, type, sizeof(type));
+	text_put32(&text, 0);
+	text_put_option(&text, OPTION_INTERFACE_NAME, name, strlen(name));
+	text_put_option(&text, OPTION_INTERFACE_MAC, hca->gids[0].mac, sizeof(hca->gids[0].mac));
+	text_put_option(&text, OPTION_INTERFACE_RESOLUTION, &nanoseconds, sizeof(nanoseconds));
+	text_put_option(&text, OPTION_END, "", 0);
 	end_block(&text, 0);
 	return write_block(fd, &text);
 }
@@ -159,7 +159,7 @@ static int begin_file(int fd, const struct hca *hca)
 }
 
 /* @pattern with the process for each %p. */
-static int expand(const char *pattern, char *path, size_t size)
+static int path_expand(const char *pattern, char *path, size_t size)
 {
 	size_t length = 0;
 
@@ -185,7 +185,7 @@ int capture_open(struct hca *hca, struct capture **capture, char *error, size_t 
 	*capture = NULL;
 	if (!strcmp(hca->settings.capture, "off"))
 		return 0;
-	result = expand(hca->settings.capture, path, sizeof(path));
+	result = path_expand(hca->settings.capture, path, sizeof(path));
 	if (!result && !(*capture = calloc(1, sizeof(**capture))))
 		result = -ENOMEM;
 	if (!result) {
@@ -213,7 +213,7 @@ void capture_close(struct capture *capture)
 
 /* ---- packets -------------------------------------------------------------------------------------------------- */
 
-static void stop(struct capture *capture, const char *why)
+static void capture_stop(struct capture *capture, const char *why)
 {
 	char note[128];
 
@@ -232,27 +232,27 @@ static void begin_packet(struct text *text, uint32_t interface, uint32_t bytes)
 	clock_gettime(CLOCK_REALTIME, &now);
 	time = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 	begin_block(text, BLOCK_PACKET);
-	put32(text, interface);
-	put32(text, (uint32_t)(time >> 32));
-	put32(text, (uint32_t)time);
-	put32(text, bytes);
-	put32(text, bytes);
+	text_put32(text, interface);
+	text_put32(text, (uint32_t)(time >> 32));
+	text_put32(text, (uint32_t)time);
+	text_put32(text, bytes);
+	text_put32(text, bytes);
 }
 
 static void put_packet_options(struct text *text, enum capture_direction direction, uint32_t qpn, const char *comment)
 {
 	const uint32_t flags = direction, queue = qpn;
 
-	put_option(text, OPTION_PACKET_FLAGS, &flags, sizeof(flags));
+	text_put_option(text, OPTION_PACKET_FLAGS, &flags, sizeof(flags));
 	if (qpn)
-		put_option(text, OPTION_PACKET_QUEUE, &queue, sizeof(queue));
+		text_put_option(text, OPTION_PACKET_QUEUE, &queue, sizeof(queue));
 	if (comment && *comment)
-		put_option(text, OPTION_COMMENT, comment, strnlen(comment, CAPTURE_COMMENT));
-	put_option(text, OPTION_END, "", 0);
+		text_put_option(text, OPTION_COMMENT, comment, strnlen(comment, CAPTURE_COMMENT));
+	text_put_option(text, OPTION_END, "", 0);
 }
 
 /* The file is as long as it may be, or the disk is full: so nobody has written behind the @written bytes of a block. */
-static void take_back(int fd, ssize_t written)
+static void file_truncate_back(int fd, ssize_t written)
 {
 	off_t end = lseek(fd, 0, SEEK_CUR);
 
@@ -273,16 +273,16 @@ void capture_frame(struct capture *capture, enum capture_direction direction, co
 	if (length > MOST_BYTES || __atomic_load_n(&capture->stopped, __ATOMIC_RELAXED))
 		return;
 	if (!descriptor_check(capture->fd)) {
-		stop(capture, "the program has closed the descriptor of its file");
+		capture_stop(capture, "the program has closed the descriptor of its file");
 		return;
 	}
 	header_bytes = capture_headers_write(headers, capture->hca, path, source_port, bytes, length);
 	begin_packet(begin, (uint32_t)capture->hca->index, header_bytes + length);
 	end->length = 0;
-	put_padding(end, header_bytes + length);
+	text_put_padding(end, header_bytes + length);
 	put_packet_options(end, direction, qpn, comment);
 	total = begin->length + header_bytes + length + end->length + (uint32_t)sizeof(total);
-	put32(end, total);
+	text_put32(end, total);
 	memcpy(begin->bytes + sizeof(uint32_t), &total, sizeof(total));
 	parts[0] = (struct iovec){begin->bytes, begin->length};
 	parts[1] = (struct iovec){headers, header_bytes};
@@ -295,15 +295,15 @@ void capture_frame(struct capture *capture, enum capture_direction direction, co
 		written = writev(capture->fd, parts, 4);
 	}
 	if (written < 0) {
-		stop(capture, strerror(errno));
+		capture_stop(capture, strerror(errno));
 	} else if ((size_t)written != total) {
-		take_back(capture->fd, written);
-		stop(capture, "no room for a packet");
+		file_truncate_back(capture->fd, written);
+		capture_stop(capture, "no room for a packet");
 	}
 }
 
 /* Records of a QP that does not exist are kept by the first device. */
-static struct hca *device_of(uint32_t qpn)
+static struct hca *qp_device(uint32_t qpn)
 {
 	struct hca *hca = delivery->device_of(qpn);
 
@@ -314,12 +314,12 @@ uint64_t capture_mark(uint32_t qpn)
 {
 	struct explain_record newest;
 
-	return explain_previous(device_of(qpn), 0, 0, &newest) ? newest.serial : 0;
+	return explain_previous(qp_device(qpn), 0, 0, &newest) ? newest.serial : 0;
 }
 
 const char *capture_explained(uint32_t qpn, uint64_t mark, char *buffer, size_t size)
 {
-	struct hca *hca = device_of(qpn);
+	struct hca *hca = qp_device(qpn);
 	struct explain_record record, first = {.serial = 0};
 
 	/* What follows the first, such as receives that are flushed, is its consequence. */

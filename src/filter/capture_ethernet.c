@@ -54,14 +54,14 @@ static void put_mac(uint8_t *mac, const struct hca *hca, const union ibv_gid *gi
 }
 
 /* RFC 1071; @sum is not folded. */
-static uint64_t add_up(uint64_t sum, const uint8_t *bytes, size_t length)
+static uint64_t checksum_add(uint64_t sum, const uint8_t *bytes, size_t length)
 {
 	for (size_t i = 0; i + 1 < length; i += 2)
 		sum += (uint64_t)bytes[i] << 8 | bytes[i + 1];
 	return length & 1 ? sum + ((uint64_t)bytes[length - 1] << 8) : sum;
 }
 
-static uint16_t complement(uint64_t sum)
+static uint16_t checksum_finish(uint64_t sum)
 {
 	while (sum >> 16)
 		sum = (sum & 0xffff) + (sum >> 16);
@@ -74,8 +74,8 @@ static uint16_t udp_checksum(const uint8_t *ip, bool ipv4, const uint8_t *udp, c
 	uint64_t sum = PROTOCOL_UDP + UDP_BYTES + length;
 	uint16_t checksum;
 
-	sum = ipv4 ? add_up(sum, ip + 12, 8) : add_up(sum, ip + 8, 32);
-	checksum = complement(add_up(add_up(sum, udp, UDP_BYTES), bytes, length));
+	sum = ipv4 ? checksum_add(sum, ip + 12, 8) : checksum_add(sum, ip + 8, 32);
+	checksum = checksum_finish(checksum_add(checksum_add(sum, udp, UDP_BYTES), bytes, length));
 	return checksum ? checksum : 0xffff;
 }
 
@@ -90,7 +90,7 @@ uint32_t capture_headers_write(uint8_t *to, const struct hca *hca, const struct 
 	ip_put16(to + 2 * MAC_BYTES, ipv4 ? ETHERTYPE_IPV4 : ETHERTYPE_IPV6);
 	ip_headers_write(ip, path, source_port, (uint16_t)hca->settings.roce_port, 0, length);
 	if (ipv4)
-		ip_put16(ip + IPV4_CHECKSUM, complement(add_up(0, ip, IPV4_BYTES)));
+		ip_put16(ip + IPV4_CHECKSUM, checksum_finish(checksum_add(0, ip, IPV4_BYTES)));
 	ip_put16(udp + UDP_CHECKSUM, udp_checksum(ip, ipv4, udp, bytes, length));
 	return (uint32_t)(udp - to) + UDP_BYTES;
 }

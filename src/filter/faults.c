@@ -24,7 +24,7 @@ struct faults {
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
 /* Returns 1 if there is a file and its text is in @text; 0: none; or a negative errno. */
-static int read_file(const char *path, char *text, size_t size)
+static int script_read_file(const char *path, char *text, size_t size)
 {
 	struct stat status;
 	size_t length;
@@ -50,7 +50,7 @@ int fault_script_read(struct fault_script *script, const char *setting, struct f
 {
 	const char *hint = strpbrk(setting, " ;\n") ? "" : " (and there is no file of that name)";
 	char *text = malloc(FAULT_TEXT_BYTES);
-	int file = text ? read_file(setting, text, FAULT_TEXT_BYTES) : -ENOMEM, result;
+	int file = text ? script_read_file(setting, text, FAULT_TEXT_BYTES) : -ENOMEM, result;
 
 	*error = (struct fault_error){.line = 0};
 	if (file < 0) {
@@ -124,7 +124,7 @@ static struct fault_flow *flow_of(struct faults *faults, uint32_t sender)
 }
 
 /* The finalizer of splitmix64: every bit of the input changes half of those of the result. */
-static uint64_t mix(uint64_t z)
+static uint64_t bits_mix(uint64_t z)
 {
 	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
 	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
@@ -136,15 +136,16 @@ static uint64_t mix(uint64_t z)
  * process made its QPs counts, not the slot that it happened to get; and what a QP asks has another fate than what
  * it answers, for the two ends of a connection have the same part, often.
  */
-static uint64_t draw(const struct faults *faults, uint32_t rule, const struct fault_subject *subject, uint64_t number)
+static uint64_t rule_draw(const struct faults *faults, uint32_t rule, const struct fault_subject *subject,
+			  uint64_t number)
 {
 	bool answers = subject->kind >= FAULT_READ_RESPONSE && subject->kind <= FAULT_CNP;
 	uint64_t place = (subject->sender & ((1u << HOST_SLOT_BITS) - 1)) << 8 | rule << 1 | answers;
 
-	return mix(mix(mix(faults->seed) + place) + number * UINT64_C(0x9e3779b97f4a7c15));
+	return bits_mix(bits_mix(bits_mix(faults->seed) + place) + number * UINT64_C(0x9e3779b97f4a7c15));
 }
 
-static bool is_about(const struct fault_rule *rule, const struct fault_subject *subject)
+static bool rule_is_about(const struct fault_rule *rule, const struct fault_subject *subject)
 {
 	return rule->transports >> subject->transport & 1 && rule->kinds >> subject->kind & 1 &&
 	       (!rule->of_qp || rule->sender == subject->sender) &&
@@ -153,27 +154,27 @@ static bool is_about(const struct fault_rule *rule, const struct fault_subject *
 }
 
 /* True if rule number @i applies to this frame. *@random: for what it does. */
-static bool applies(struct faults *faults, uint32_t i, const struct fault_subject *subject, struct fault_flow *flow,
-		    uint64_t *random)
+static bool rule_applies(struct faults *faults, uint32_t i, const struct fault_subject *subject,
+			 struct fault_flow *flow, uint64_t *random)
 {
 	const struct fault_rule *rule = &faults->script.rule[i];
 	uint64_t number;
 
-	if (!is_about(rule, subject))
+	if (!rule_is_about(rule, subject))
 		return false;
 	number = ++flow->seen[i];
 	if (number < rule->first || number - rule->first >= rule->count)
 		return false;
 	faults->candidates[i]++;
-	*random = draw(faults, i, subject, number);
+	*random = rule_draw(faults, i, subject, number);
 	if (*random % FAULT_ALWAYS >= rule->share)
 		return false;
 	faults->applied[i]++;
-	*random = mix(*random);
+	*random = bits_mix(*random);
 	return true;
 }
 
-static void apply(const struct fault_rule *rule, uint64_t random, struct fault_verdict *verdict)
+static void rule_apply(const struct fault_rule *rule, uint64_t random, struct fault_verdict *verdict)
 {
 	switch (rule->action) {
 	case FAULT_DROP:
@@ -213,8 +214,8 @@ void faults_decide(struct faults *faults, const struct fault_subject *subject, s
 	*verdict = (struct fault_verdict){.flow = flow};
 	faults->frames++;
 	for (uint32_t i = 0; flow && i < faults->script.count; i++)
-		if (faults->script.rule[i].action != FAULT_RNR && applies(faults, i, subject, flow, &random))
-			apply(&faults->script.rule[i], random, verdict);
+		if (faults->script.rule[i].action != FAULT_RNR && rule_applies(faults, i, subject, flow, &random))
+			rule_apply(&faults->script.rule[i], random, verdict);
 }
 
 bool faults_refuse(struct faults *faults, const struct fault_subject *subject)
@@ -225,7 +226,7 @@ bool faults_refuse(struct faults *faults, const struct fault_subject *subject)
 
 	for (uint32_t i = 0; flow && i < faults->script.count; i++)
 		if (faults->script.rule[i].action == FAULT_RNR)
-			refuse |= applies(faults, i, subject, flow, &random);
+			refuse |= rule_applies(faults, i, subject, flow, &random);
 	return refuse;
 }
 

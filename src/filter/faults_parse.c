@@ -13,7 +13,7 @@ struct said {
 	bool on, of, of_qp, to_qp, at, from, length;
 };
 
-static bool once(struct parser *parser, bool *said)
+static bool parse_once(struct parser *parser, bool *said)
 {
 	if (*said)
 		return parser_complain(parser, &parser->token, "this was said before");
@@ -112,7 +112,7 @@ static bool parse_kind(struct parser *parser, struct fault_rule *rule)
 			       "cm, request or response");
 }
 
-static bool parse_list(struct parser *parser, struct fault_rule *rule,
+static bool parse_each(struct parser *parser, struct fault_rule *rule,
 		       bool (*parse)(struct parser *parser, struct fault_rule *rule))
 {
 	do {
@@ -136,9 +136,10 @@ static bool parse_of(struct parser *parser, struct fault_rule *rule, struct said
 {
 	if (parser_next_is(parser, "qp")) {
 		rule->of_qp = true;
-		return once(parser, &said->of_qp) && parser_take(parser, "qp") && parse_qpn(parser, &rule->sender);
+		return parse_once(parser, &said->of_qp) && parser_take(parser, "qp") &&
+		       parse_qpn(parser, &rule->sender);
 	}
-	return once(parser, &said->of) && parse_list(parser, rule, parse_kind);
+	return parse_once(parser, &said->of) && parse_each(parser, rule, parse_kind);
 }
 
 static bool parse_first(struct parser *parser, struct fault_rule *rule)
@@ -162,15 +163,16 @@ static bool parse_condition(struct parser *parser, struct fault_rule *rule, stru
 {
 	*found = true;
 	if (parser_next_is(parser, "on"))
-		return once(parser, &said->on) && parser_take(parser, "on") &&
-		       parse_list(parser, rule, parse_transport);
+		return parse_once(parser, &said->on) && parser_take(parser, "on") &&
+		       parse_each(parser, rule, parse_transport);
 	if (parser_take(parser, "of"))
 		return parse_of(parser, rule, said);
 	if (parser_take(parser, "to")) {
 		if (!parser_next_is(parser, "qp"))
 			return parser_expected(parser, "\"qp\"");
 		rule->to_qp = true;
-		return once(parser, &said->to_qp) && parser_take(parser, "qp") && parse_qpn(parser, &rule->destination);
+		return parse_once(parser, &said->to_qp) && parser_take(parser, "qp") &&
+		       parse_qpn(parser, &rule->destination);
 	}
 	if (parser_next_is(parser, "at") || parser_next_is(parser, "from")) {
 		if (said->at || said->from)
@@ -180,7 +182,7 @@ static bool parse_condition(struct parser *parser, struct fault_rule *rule, stru
 		return parse_first(parser, rule);
 	}
 	if (parser_next_is(parser, "for"))
-		return once(parser, &said->length) && parser_take(parser, "for") && parse_length(parser, rule);
+		return parse_once(parser, &said->length) && parser_take(parser, "for") && parse_length(parser, rule);
 	*found = false;
 	return true;
 }
@@ -295,7 +297,7 @@ static const struct action {
 	{"kill", FAULT_KILL, parse_nothing},
 };
 
-static void limit(struct fault_rule *rule)
+static void rule_limit(struct fault_rule *rule)
 {
 	uint16_t transports = (1u << FAULT_TRANSPORTS) - 1;
 	uint32_t kinds = (1u << FAULT_KINDS) - 1;
@@ -321,7 +323,7 @@ static bool parse_action(struct parser *parser, struct fault_rule *rule, struct 
 		rule->action = actions[i].action;
 		if (!actions[i].parse(parser, rule, said))
 			return false;
-		limit(rule);
+		rule_limit(rule);
 		if (!rule->transports || !rule->kinds)
 			return parser_expected_at(parser, &name, "an action that can happen to these packets");
 		return true;
@@ -356,7 +358,7 @@ static bool parse_seed(struct parser *parser)
 {
 	struct fault_script *script = parser->script;
 
-	if (!once(parser, &script->seeded))
+	if (!parse_once(parser, &script->seeded))
 		return false;
 	parser_next(parser);
 	return parser_number(parser, 0, UINT64_MAX, "a number of at most 64 bits", &script->seed);

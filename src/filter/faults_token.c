@@ -18,7 +18,7 @@ static void skip_blanks(struct parser *parser)
 	}
 }
 
-static void read_number(struct token *token, const char **at)
+static void token_read_number(struct token *token, const char **at)
 {
 	const char *text = *at;
 	uint64_t place = 100000000;
@@ -63,7 +63,7 @@ void parser_next(struct parser *parser)
 		}
 	} else if (isdigit((unsigned char)*start)) {
 		token->kind = TOKEN_NUMBER;
-		read_number(token, &parser->at);
+		token_read_number(token, &parser->at);
 	} else if (isalpha((unsigned char)*start)) {
 		token->kind = TOKEN_WORD;
 		while (isalpha((unsigned char)*parser->at))
@@ -79,7 +79,7 @@ void parser_next(struct parser *parser)
 }
 
 /* What stands at @token, as text of printable characters. */
-static void describe(const struct token *token, char *out, size_t size)
+static void token_describe(const struct token *token, char *out, size_t size)
 {
 	unsigned char first = (unsigned char)*token->text;
 	int length = token->length < 24 ? (int)token->length : 24;
@@ -108,7 +108,7 @@ bool parser_expected_at(struct parser *parser, const struct token *token, const 
 {
 	char found[64], text[sizeof(parser->error->text)];
 
-	describe(token, found, sizeof(found));
+	token_describe(token, found, sizeof(found));
 	snprintf(text, sizeof(text), "expected %s, not %s", what, found);
 	return parser_complain(parser, token, text);
 }

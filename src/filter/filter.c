@@ -9,7 +9,7 @@
 
 /* ---- sending ---------------------------------------------------------------------------------------------------- */
 
-static void count(const struct hca *hca, const struct fault_verdict *verdict)
+static void verdict_count(const struct hca *hca, const struct fault_verdict *verdict)
 {
 	counter_add(hca, COUNTER_FAULT_FRAMES, 1);
 	counter_add(hca, COUNTER_FAULT_DROPPED, verdict->drop);
@@ -19,8 +19,8 @@ static void count(const struct hca *hca, const struct fault_verdict *verdict)
 	counter_add(hca, COUNTER_FAULT_CORRUPTED, verdict->corrupt_payload || verdict->corrupt_frame);
 }
 
-static struct fault_verdict decide(struct filters *filters, const struct packet *packet, uint32_t payload,
-				   uint32_t *generation)
+static struct fault_verdict filter_decide(struct filters *filters, const struct packet *packet, uint32_t payload,
+					  uint32_t *generation)
 {
 	struct fault_verdict verdict = {.drop = false};
 	struct fault_subject subject;
@@ -32,13 +32,13 @@ static struct fault_verdict decide(struct filters *filters, const struct packet 
 		faults_decide(filters->faults, &subject, &verdict);
 	}
 	pthread_mutex_unlock(&filters->lock);
-	count(filters->hca, &verdict);
+	verdict_count(filters->hca, &verdict);
 	if (verdict.kill)
 		kill(getpid(), SIGKILL);
 	return verdict;
 }
 
-static void queue_all(struct filters *filters, struct frame *frame, const struct fault_verdict *verdict)
+static void frame_queue_copies(struct filters *filters, struct frame *frame, const struct fault_verdict *verdict)
 {
 	const struct fault_verdict plain = {.flow = verdict->flow};
 	uint64_t now = clock_now_ns();
@@ -56,10 +56,10 @@ static void queue_all(struct filters *filters, struct frame *frame, const struct
  * Packet @number of the run. Returns false if the rest of it is lost. The payload is read without the lock, as that may take
  * others.
  */
-static bool send_one(struct filters *filters, struct packet *packet, uint32_t number, uint32_t payload)
+static bool frame_send(struct filters *filters, struct packet *packet, uint32_t number, uint32_t payload)
 {
 	uint32_t generation;
-	struct fault_verdict verdict = decide(filters, packet, payload, &generation);
+	struct fault_verdict verdict = filter_decide(filters, packet, payload, &generation);
 	struct frame *frame = frame_cut(packet, number, payload, filters_port(filters->hca), &verdict);
 
 	if (!frame)
@@ -72,7 +72,7 @@ static bool send_one(struct filters *filters, struct packet *packet, uint32_t nu
 	pthread_mutex_lock(&filters->lock);
 	if (generation != filters->generation)
 		verdict.flow = NULL;
-	queue_all(filters, frame, &verdict);
+	frame_queue_copies(filters, frame, &verdict);
 	pthread_mutex_unlock(&filters->lock);
 	return true;
 }
@@ -81,7 +81,7 @@ static bool send_one(struct filters *filters, struct packet *packet, uint32_t nu
  * Nothing to do, and nothing that it could overtake. An immediate link would keep the run by reference, which nobody expects
  * of the links of a device with filters (link_is_immediate()).
  */
-static bool is_idle(const struct filters *filters, const struct link *link)
+static bool filters_are_idle(const struct filters *filters, const struct link *link)
 {
 	return !link->immediate && !filters->capture && !filters->faults && !filters->bytes && !filters->drainer;
 }
@@ -94,7 +94,7 @@ enum link_result filter_send(struct hca *hca, struct run *run)
 	bool idle, full;
 
 	pthread_mutex_lock(&filters->lock);
-	idle = is_idle(filters, packet->link);
+	idle = filters_are_idle(filters, packet->link);
 	full = filters->bytes > FILTER_MOST_BYTES;
 	filters->full |= full;
 	pthread_mutex_unlock(&filters->lock);
@@ -107,7 +107,7 @@ enum link_result filter_send(struct hca *hca, struct run *run)
 	for (uint32_t i = 0; i < frames_of(packet); i++) {
 		uint32_t payload = frame_payload(packet, left);
 
-		if (!send_one(filters, packet, i, payload))
+		if (!frame_send(filters, packet, i, payload))
 			break;
 		left -= payload < left ? payload : left;
 	}
@@ -133,7 +133,7 @@ bool filter_hides_receives(struct hca *hca, uint32_t qpn, const struct packet *p
 /* ---- draining --------------------------------------------------------------------------------------------------- */
 
 /* The frame that goes next, for @run to hand out. *@resume: those that wait for room may go on. */
-static struct frame *take_next(struct filters *filters, const struct run *run, bool *resume)
+static struct frame *filters_take(struct filters *filters, const struct run *run, bool *resume)
 {
 	struct frame *frame = NULL;
 
@@ -150,7 +150,7 @@ static struct frame *take_next(struct filters *filters, const struct run *run, b
 }
 
 /* The link had no room: again in a while. */
-static void put_back(struct filters *filters, struct frame *frame)
+static void filters_put_back(struct filters *filters, struct frame *frame)
 {
 	pthread_mutex_lock(&filters->lock);
 	queue_put_back(filters, frame, clock_now_ns());
@@ -158,7 +158,7 @@ static void put_back(struct filters *filters, struct frame *frame)
 	pthread_mutex_unlock(&filters->lock);
 }
 
-static enum link_result hand_on(struct hca *hca, struct frame *frame, struct run *run)
+static enum link_result frame_hand_on(struct hca *hca, struct frame *frame, struct run *run)
 {
 	if (frame->link->send_frame)
 		return frame->link->send_frame(hca, &frame->path, frame->bytes, frame->length);
@@ -178,12 +178,12 @@ bool filter_drain(struct hca *hca, struct run *run)
 	run->frame = NULL;
 	if (!filters)
 		return false;
-	while ((frame = take_next(filters, run, &resume))) {
+	while ((frame = filters_take(filters, run, &resume))) {
 		if (resume)
 			link_resume(&filters->waiting, UINT32_MAX, run);
 		filter_capture_leaving(frame);
-		if (hand_on(hca, frame, run) == LINK_BUSY) {
-			put_back(filters, frame);
+		if (frame_hand_on(hca, frame, run) == LINK_BUSY) {
+			filters_put_back(filters, frame);
 			return false;
 		}
 		if (run->first != run->last) {

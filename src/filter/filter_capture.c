@@ -8,7 +8,7 @@
 #include "wire/roce.h"
 
 /* With why the frame refuses something, or why it was refused. */
-static void capture_it(struct frame *frame, enum capture_direction direction, uint32_t qpn)
+static void frame_capture(struct frame *frame, enum capture_direction direction, uint32_t qpn)
 {
 	uint32_t destination = roce_destination(frame->bytes);
 	char text[CAPTURE_COMMENT + 1];
@@ -34,18 +34,18 @@ void filter_capture_leaving(struct frame *frame)
 		return;
 	frame->mark = frame->link->immediate ? capture_mark(roce_destination(frame->bytes)) : UINT64_MAX;
 	if (!frame->link->immediate)
-		capture_it(frame, CAPTURE_OUTBOUND, frame->source_qpn);
+		frame_capture(frame, CAPTURE_OUTBOUND, frame->source_qpn);
 }
 
 void filter_capture_done(struct frame *frame)
 {
 	if (frame)
-		capture_it(frame, CAPTURE_OUTBOUND, frame->source_qpn);
+		frame_capture(frame, CAPTURE_OUTBOUND, frame->source_qpn);
 	free(frame);
 }
 
 /* What its receiver knows of a packet and the packet does not tell. */
-static void complete(struct packet *packet)
+static void packet_complete(struct packet *packet)
 {
 	struct receiver_view qp;
 	uint32_t mtu_shift = 12;
@@ -74,7 +74,7 @@ void filter_received(struct hca *hca, const struct packet *packet)
 	if (!filters || !filters->capture)
 		return;
 	*copy = *packet;
-	complete(copy);
+	packet_complete(copy);
 	mark = capture_mark(copy->destination_qpn);
 	for (uint32_t i = 0; i < frames_of(copy); i++) {
 		uint32_t payload = frame_payload(copy, left);
@@ -110,7 +110,7 @@ void filter_handled(struct hca *hca)
 	struct frame *frame;
 
 	while (filters && (frame = take_arrived(filters))) {
-		capture_it(frame, CAPTURE_INBOUND, roce_destination(frame->bytes));
+		frame_capture(frame, CAPTURE_INBOUND, roce_destination(frame->bytes));
 		free(frame);
 	}
 }

@@ -27,7 +27,7 @@ void frame_list_remove(struct frame_list *list, struct frame *frame)
 	*(frame->previous ? &frame->previous->next : &list->first) = frame->next;
 }
 
-static void insert_due(struct frame_list *list, struct frame *frame)
+static void frame_list_insert_due(struct frame_list *list, struct frame *frame)
 {
 	struct frame *before = list->last;
 
@@ -36,7 +36,7 @@ static void insert_due(struct frame_list *list, struct frame *frame)
 	frame_list_insert(list, before, frame);
 }
 
-static void forget_held(struct frame *frame)
+static void frame_unhold(struct frame *frame)
 {
 	struct frame **held;
 
@@ -61,26 +61,26 @@ void frame_list_free(struct frame_list *list)
 
 /* ---- time ------------------------------------------------------------------------------------------------------- */
 
-static void release_due(struct filters *filters, uint64_t now)
+static void filters_release_due(struct filters *filters, uint64_t now)
 {
 	struct frame *frame;
 
 	while ((frame = filters->delayed.first) && frame->due_ns <= now) {
 		frame_list_remove(&filters->delayed, frame);
-		forget_held(frame);
+		frame_unhold(frame);
 		frame_list_insert(&filters->ready, filters->ready.last, frame);
 	}
 }
 
 /* The lock is held. Without a thread frames become due when something else is sent. */
-static void wake_at(struct filters *filters, uint64_t time_ns)
+static void filters_wake_at(struct filters *filters, uint64_t time_ns)
 {
 	if (filters->timer_ns && filters->timer_ns <= time_ns)
 		return;
 	filters->timer_ns = timer_arm(&filters->hca->timers, &filters->timer, time_ns) ? 0 : time_ns;
 }
 
-static void drain(void)
+static void filters_drain(void)
 {
 	THREAD_VARIABLE(struct run, run);
 
@@ -98,7 +98,7 @@ void queue_timer(struct timer *timer)
 	pthread_mutex_lock(&filters->lock);
 	filters->timer_ns = 0;
 	pthread_mutex_unlock(&filters->lock);
-	drain();
+	filters_drain();
 }
 
 void filters_flush(struct hca *hca)
@@ -108,23 +108,23 @@ void filters_flush(struct hca *hca)
 	if (!filters)
 		return;
 	pthread_mutex_lock(&filters->lock);
-	release_due(filters, UINT64_MAX);
+	filters_release_due(filters, UINT64_MAX);
 	pthread_mutex_unlock(&filters->lock);
-	drain();
+	filters_drain();
 }
 
 /* ---- adding and taking ------------------------------------------------------------------------------------------ */
 
-static void place(struct filters *filters, struct frame *frame, uint64_t now)
+static void frame_place(struct filters *filters, struct frame *frame, uint64_t now)
 {
 	if (frame->due_ns > now)
-		insert_due(&filters->delayed, frame);
+		frame_list_insert_due(&filters->delayed, frame);
 	else
 		frame_list_insert(&filters->ready, filters->ready.last, frame);
 }
 
 /* One more of @flow passes: those that it was the last to overtake follow. */
-static void overtake(struct filters *filters, struct fault_flow *flow, uint64_t now)
+static void flow_overtake(struct filters *filters, struct fault_flow *flow, uint64_t now)
 {
 	struct frame **held = &flow->held, *frame;
 
@@ -137,25 +137,26 @@ static void overtake(struct filters *filters, struct fault_flow *flow, uint64_t 
 		frame->flow = NULL;
 		frame_list_remove(&filters->delayed, frame);
 		frame->due_ns = flow->last_due_ns;
-		place(filters, frame, now);
+		frame_place(filters, frame, now);
 	}
 }
 
-static void hold(struct filters *filters, struct frame *frame, struct fault_flow *flow, uint32_t others, uint64_t now)
+static void frame_hold(struct filters *filters, struct frame *frame, struct fault_flow *flow, uint32_t others,
+		       uint64_t now)
 {
 	frame->flow = flow;
 	frame->overtake = others;
 	frame->next_held = flow->held;
 	flow->held = frame;
 	frame->due_ns = now + HOLD_NS;
-	insert_due(&filters->delayed, frame);
+	frame_list_insert_due(&filters->delayed, frame);
 }
 
 void queue_add(struct filters *filters, struct frame *frame, const struct fault_verdict *verdict, uint64_t now)
 {
 	struct fault_flow *flow = verdict->flow;
 
-	release_due(filters, now);
+	filters_release_due(filters, now);
 	filters->bytes += frame->length;
 	if (flow && verdict->delay_ns) {
 		uint64_t due = now + verdict->delay_ns;
@@ -163,28 +164,28 @@ void queue_add(struct filters *filters, struct frame *frame, const struct fault_
 		flow->last_due_ns = due > flow->last_due_ns ? due : flow->last_due_ns;
 	}
 	if (flow && verdict->overtake) {
-		hold(filters, frame, flow, verdict->overtake, now);
+		frame_hold(filters, frame, flow, verdict->overtake, now);
 	} else {
 		frame->due_ns = flow ? flow->last_due_ns : 0;
-		place(filters, frame, now);
+		frame_place(filters, frame, now);
 		if (flow)
-			overtake(filters, flow, now);
+			flow_overtake(filters, flow, now);
 	}
 	if (filters->delayed.first)
-		wake_at(filters, filters->delayed.first->due_ns);
+		filters_wake_at(filters, filters->delayed.first->due_ns);
 }
 
 struct frame *queue_take(struct filters *filters, uint64_t now)
 {
 	struct frame *frame;
 
-	release_due(filters, now);
+	filters_release_due(filters, now);
 	frame = filters->ready.first;
 	if (frame) {
 		frame_list_remove(&filters->ready, frame);
 		filters->bytes -= frame->length;
 	} else if (filters->delayed.first) {
-		wake_at(filters, filters->delayed.first->due_ns);
+		filters_wake_at(filters, filters->delayed.first->due_ns);
 	}
 	return frame;
 }
@@ -193,5 +194,5 @@ void queue_put_back(struct filters *filters, struct frame *frame, uint64_t now)
 {
 	frame_list_insert(&filters->ready, NULL, frame);
 	filters->bytes += frame->length;
-	wake_at(filters, now + RETRY_NS);
+	filters_wake_at(filters, now + RETRY_NS);
 }

@@ -29,7 +29,7 @@ static uint8_t transport_of_packet(const struct packet *packet)
 	}
 }
 
-static uint8_t kind_of(const struct packet *packet)
+static uint8_t frame_kind(const struct packet *packet)
 {
 	switch (packet->message) {
 	case MESSAGE_WRITE:
@@ -85,7 +85,7 @@ static uint8_t kind_of_mad(const struct packet *packet)
 
 struct fault_subject frame_subject(const struct packet *packet, uint32_t payload)
 {
-	uint8_t kind = kind_of(packet);
+	uint8_t kind = frame_kind(packet);
 
 	if (kind == FAULT_SEND && packet->transport == IBV_QPT_UD && packet->destination_qpn == CM_QPN)
 		kind = kind_of_mad(packet);
@@ -105,7 +105,7 @@ uint32_t frame_payload(const struct packet *packet, uint64_t left)
 	return left > packet->mtu ? packet->mtu : (uint32_t)left;
 }
 
-static void flip(uint8_t *bytes, uint64_t bits, uint64_t draw)
+static void bit_flip(uint8_t *bytes, uint64_t bits, uint64_t draw)
 {
 	uint64_t bit = draw % bits;
 
@@ -113,7 +113,7 @@ static void flip(uint8_t *bytes, uint64_t bits, uint64_t draw)
 }
 
 /* Any bit that the ICRC covers, or one of its own. */
-static void spoil(struct frame *frame, uint64_t draw)
+static void frame_spoil(struct frame *frame, uint64_t draw)
 {
 	uint64_t bit = draw % (8 * (uint64_t)(frame->length - 1));
 
@@ -123,7 +123,7 @@ static void spoil(struct frame *frame, uint64_t draw)
 	frame->spoilt = true;
 }
 
-static void read_payload(struct packet *packet, uint32_t payload, uint8_t *to)
+static void frame_read_payload(struct packet *packet, uint32_t payload, uint8_t *to)
 {
 	if (message_is_masked_atomic(packet->message))
 		roce_masks_write(to, packet);
@@ -131,13 +131,13 @@ static void read_payload(struct packet *packet, uint32_t payload, uint8_t *to)
 		stream_read(&packet->payload, to, payload);
 }
 
-static unsigned int place_of(const struct packet *packet, uint32_t number)
+static unsigned int frame_packet_place(const struct packet *packet, uint32_t number)
 {
 	return (number ? 0 : packet->place & PLACE_FIRST) |
 	       (number + 1 == frames_of(packet) ? packet->place & PLACE_LAST : 0);
 }
 
-static void add_icrc(struct frame *frame, const struct packet *packet, uint16_t port)
+static void frame_add_icrc(struct frame *frame, const struct packet *packet, uint16_t port)
 {
 	uint32_t icrc;
 
@@ -151,7 +151,7 @@ struct frame *frame_cut(struct packet *packet, uint32_t number, uint32_t payload
 			const struct fault_verdict *verdict)
 {
 	uint8_t headers[ROCE_MOST_HEADERS];
-	uint32_t behind = roce_headers_write(headers, packet, number, place_of(packet, number), payload);
+	uint32_t behind = roce_headers_write(headers, packet, number, frame_packet_place(packet, number), payload);
 	uint32_t pad = roce_pad(payload);
 	struct frame *frame = malloc(sizeof(*frame) + behind + payload + pad + ROCE_ICRC_BYTES);
 
@@ -169,13 +169,13 @@ struct frame *frame_cut(struct packet *packet, uint32_t number, uint32_t payload
 		.length = behind + payload + pad,
 	};
 	memcpy(frame->bytes, headers, behind);
-	read_payload(packet, payload, frame->bytes + behind);
+	frame_read_payload(packet, payload, frame->bytes + behind);
 	memset(frame->bytes + behind + payload, 0, pad);
 	if (verdict->corrupt_payload && payload)
-		flip(frame->bytes + behind, 8 * (uint64_t)payload, verdict->payload_draw);
-	add_icrc(frame, packet, port);
+		bit_flip(frame->bytes + behind, 8 * (uint64_t)payload, verdict->payload_draw);
+	frame_add_icrc(frame, packet, port);
 	if (verdict->corrupt_frame)
-		spoil(frame, verdict->frame_draw);
+		frame_spoil(frame, verdict->frame_draw);
 	return frame;
 }
 
@@ -190,7 +190,7 @@ struct frame *frame_copy(const struct frame *frame)
 	return copy;
 }
 
-static bool refuse(struct hca *hca, const struct frame *frame, const struct refusal *why)
+static bool frame_refuse(struct hca *hca, const struct frame *frame, const struct refusal *why)
 {
 	explain_make(hca, &(struct explain_subject){.qpn = roce_destination(frame->bytes)}, why->rule, why->args,
 		     EXPLAIN_ARGS);
@@ -212,10 +212,10 @@ bool frame_parse(struct hca *hca, const struct frame *frame, uint16_t port, stru
 
 	if (frame->spoilt && !has_its_icrc(frame, port, length)) {
 		why = (struct refusal){RULE_FRAME_ICRC, {roce_destination(frame->bytes), frame->length}};
-		return refuse(hca, frame, &why);
+		return frame_refuse(hca, frame, &why);
 	}
 	if (roce_parse(packet, frame->bytes, length, &why))
-		return refuse(hca, frame, &why);
+		return frame_refuse(hca, frame, &why);
 	packet->mtu = frame->mtu;
 	packet->path = &frame->path;
 	packet->link = frame->link;
