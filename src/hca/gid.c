@@ -167,7 +167,7 @@ static int by_ifindex(const void *left, const void *right)
 }
 
 /* The usable interfaces, sorted: getifaddrs(3) promises no order. */
-static size_t collect(const struct ifaddrs *list, struct interface *interfaces)
+static size_t interfaces_collect(const struct ifaddrs *list, struct interface *interfaces)
 {
 	const struct ifaddrs *entry;
 	struct interface *interface;
@@ -215,7 +215,7 @@ size_t gid_table_fill(const struct ifaddrs *list, struct hca_gid *entries, size_
 {
 	struct gid_table table = {.entries = entries, .size = size};
 	struct interface interfaces[MAX_INTERFACES];
-	size_t index, count = collect(list, interfaces);
+	size_t index, count = interfaces_collect(list, interfaces);
 
 	for (index = 0; index < count; index++)
 		add_interface(&table, list, &interfaces[index]);

@@ -33,7 +33,7 @@ union name {
 
 /* ---- sockets ----------------------------------------------------------------------------------------------------- */
 
-static socklen_t name_of(const union ibv_gid *gid, uint32_t ifindex, uint16_t port, union name *name)
+static socklen_t socket_address_of(const union ibv_gid *gid, uint32_t ifindex, uint16_t port, union name *name)
 {
 	memset(name, 0, sizeof(*name));
 	if (gid_is_ipv4(gid)) {
@@ -50,10 +50,10 @@ static socklen_t name_of(const union ibv_gid *gid, uint32_t ifindex, uint16_t po
 }
 
 /* A UDP socket at the address of @source. A negative errno if there cannot be one. */
-static int open_at(const struct hca_gid *source)
+static int socket_open_at(const struct hca_gid *source)
 {
 	union name name;
-	socklen_t size = name_of(&source->gid, source->ifindex, 0, &name);
+	socklen_t size = socket_address_of(&source->gid, source->ifindex, 0, &name);
 	int on = 1, fd = socket(name.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0)
@@ -79,7 +79,7 @@ struct answer {
 };
 
 /* Begins a request of @type whose fixed part is @body. */
-static void begin(struct request *request, uint16_t type, const void *body, size_t size)
+static void request_begin(struct request *request, uint16_t type, const void *body, size_t size)
 {
 	struct nlmsghdr header = {.nlmsg_type = type, .nlmsg_flags = NLM_F_REQUEST};
 
@@ -89,7 +89,7 @@ static void begin(struct request *request, uint16_t type, const void *body, size
 	request->length = NLMSG_LENGTH((uint32_t)size);
 }
 
-static void add(struct request *request, uint16_t type, const void *value, size_t size)
+static void request_add(struct request *request, uint16_t type, const void *value, size_t size)
 {
 	struct rtattr attribute = {.rta_type = type, .rta_len = (uint16_t)RTA_LENGTH(size)};
 	uint8_t *at = request->bytes + NLMSG_ALIGN(request->length);
@@ -99,20 +99,20 @@ static void add(struct request *request, uint16_t type, const void *value, size_
 	request->length = NLMSG_ALIGN(request->length) + (uint32_t)RTA_ALIGN(attribute.rta_len);
 }
 
-static void add_address(struct request *request, uint16_t type, const union ibv_gid *gid)
+static void request_add_address(struct request *request, uint16_t type, const union ibv_gid *gid)
 {
 	bool ipv4 = gid_is_ipv4(gid);
 
-	add(request, type, ipv4 ? gid->raw + 12 : gid->raw, ipv4 ? 4 : 16);
+	request_add(request, type, ipv4 ? gid->raw + 12 : gid->raw, ipv4 ? 4 : 16);
 }
 
-static uint8_t family_of(const union ibv_gid *gid)
+static uint8_t gid_family(const union ibv_gid *gid)
 {
 	return gid_is_ipv4(gid) ? AF_INET : AF_INET6;
 }
 
 /* Sends @request and takes the message that answers it: 0, the negative errno of the kernel's answer, or -EIO. */
-static int ask(struct request *request, uint16_t expected, struct answer *answer)
+static int rtnetlink_ask(struct request *request, uint16_t expected, struct answer *answer)
 {
 	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
 	struct nlmsghdr *header = (struct nlmsghdr *)(void *)answer->bytes;
@@ -201,24 +201,24 @@ static void read_route(struct ip_route *route, const struct answer *answer)
 	route->has_neighbour = body->rtm_type == RTN_UNICAST && route->ifindex;
 }
 
-static void ask_for_route(const struct hca_gid *source, const union ibv_gid *destination, struct ip_route *route)
+static void rtnetlink_ask_route(const struct hca_gid *source, const union ibv_gid *destination, struct ip_route *route)
 {
 	uint8_t bits = gid_is_ipv4(destination) ? 32 : 128;
-	struct rtmsg body = {.rtm_family = family_of(destination), .rtm_dst_len = bits, .rtm_src_len = bits};
+	struct rtmsg body = {.rtm_family = gid_family(destination), .rtm_dst_len = bits, .rtm_src_len = bits};
 	struct request request;
 	struct answer answer;
 
-	begin(&request, RTM_GETROUTE, &body, sizeof(body));
-	add_address(&request, RTA_DST, destination);
-	add_address(&request, RTA_SRC, &source->gid);
+	request_begin(&request, RTM_GETROUTE, &body, sizeof(body));
+	request_add_address(&request, RTA_DST, destination);
+	request_add_address(&request, RTA_SRC, &source->gid);
 	if (gid_is_link_local(destination))
-		add(&request, RTA_OIF, &source->ifindex, sizeof(source->ifindex));
-	if (!ask(&request, RTM_NEWROUTE, &answer))
+		request_add(&request, RTA_OIF, &source->ifindex, sizeof(source->ifindex));
+	if (!rtnetlink_ask(&request, RTM_NEWROUTE, &answer))
 		read_route(route, &answer);
 }
 
 /* The hop limit of a connected socket: of the sysctl, and of IPv6 also what a router advertised. */
-static uint8_t hop_limit_of(int fd, bool ipv4)
+static uint8_t socket_hop_limit(int fd, bool ipv4)
 {
 	int value = 0;
 	socklen_t size = sizeof(value);
@@ -241,8 +241,8 @@ static bool resolves_nothing(int fd, uint32_t ifindex)
 int ip_route_find(const struct hca_gid *source, const union ibv_gid *destination, struct ip_route *route)
 {
 	union name name;
-	socklen_t size = name_of(destination, source->ifindex, ROCE_PORT, &name);
-	int error = 0, fd = open_at(source);
+	socklen_t size = socket_address_of(destination, source->ifindex, ROCE_PORT, &name);
+	int error = 0, fd = socket_open_at(source);
 
 	*route = (struct ip_route){.hop_limit = IP_DEFAULT_HOP_LIMIT, .next_hop = *destination};
 	if (fd < 0)
@@ -250,8 +250,8 @@ int ip_route_find(const struct hca_gid *source, const union ibv_gid *destination
 	if (connect(fd, &name.any, size)) {
 		error = errno;
 	} else {
-		route->hop_limit = hop_limit_of(fd, gid_is_ipv4(destination));
-		ask_for_route(source, destination, route);
+		route->hop_limit = socket_hop_limit(fd, gid_is_ipv4(destination));
+		rtnetlink_ask_route(source, destination, route);
 		if (route->has_neighbour)
 			route->has_neighbour = !resolves_nothing(fd, route->ifindex);
 	}
@@ -263,16 +263,16 @@ int ip_route_find(const struct hca_gid *source, const union ibv_gid *destination
 
 bool ip_neighbour_is_known(const struct ip_route *route)
 {
-	struct ndmsg body = {.ndm_family = family_of(&route->next_hop), .ndm_ifindex = (int)route->ifindex};
+	struct ndmsg body = {.ndm_family = gid_family(&route->next_hop), .ndm_ifindex = (int)route->ifindex};
 	const struct ndmsg *found;
 	struct request request;
 	struct answer answer;
 	int error;
 
-	begin(&request, RTM_GETNEIGH, &body, sizeof(body));
-	add_address(&request, NDA_DST, &route->next_hop);
+	request_begin(&request, RTM_GETNEIGH, &body, sizeof(body));
+	request_add_address(&request, NDA_DST, &route->next_hop);
 	/* Linux 5.0 and newer answer for one neighbour. */
-	error = ask(&request, RTM_NEWNEIGH, &answer);
+	error = rtnetlink_ask(&request, RTM_NEWNEIGH, &answer);
 	if (error)
 		return error != -ENOENT;
 	found = NLMSG_DATA((const struct nlmsghdr *)(const void *)answer.bytes);
@@ -282,8 +282,8 @@ bool ip_neighbour_is_known(const struct ip_route *route)
 void ip_neighbour_probe(const struct hca_gid *source, const union ibv_gid *destination)
 {
 	union name name;
-	socklen_t size = name_of(destination, source->ifindex, DISCARD_PORT, &name);
-	int hops = 1, fd = open_at(source);
+	socklen_t size = socket_address_of(destination, source->ifindex, DISCARD_PORT, &name);
+	int hops = 1, fd = socket_open_at(source);
 
 	if (fd < 0)
 		return;

@@ -16,7 +16,7 @@
 #define STACK_BYTES (24u << 10)
 
 /* Returns the first key over plain memory that has @address, and its device; NULL: there is none. Inside an epoch section. */
-static const struct mapping *find_key(uintptr_t address, struct hca **hca)
+static const struct mapping *key_at_address(uintptr_t address, struct hca **hca)
 {
 	for (size_t i = 0; i < the_registry.count; i++) {
 		const struct mkey *key;
@@ -33,7 +33,7 @@ static const struct mapping *find_key(uintptr_t address, struct hca **hca)
 }
 
 /* The send request that @qp executes: the one that is being sent, the next one, or the oldest one, whose response has come. */
-static void describe_request(const struct hca_qp *qp, struct explain_subject *subject)
+static void fault_describe_request(const struct hca_qp *qp, struct explain_subject *subject)
 {
 	struct requester *requester = (struct requester *)&qp->requester;
 	uint16_t index = requester->next;
@@ -50,12 +50,12 @@ static void describe_request(const struct hca_qp *qp, struct explain_subject *su
 	subject->wr_id = qp->wr_id_of ? qp->wr_id_of(qp->cookie, index) : 0;
 }
 
-static void explain_fault(int signal, uintptr_t address, uint32_t at)
+static void memory_fault_explain_one(int signal, uintptr_t address, uint32_t at)
 {
 	struct explain_subject subject = {.qpn = at & ~EPOCH_RECEIVES, .receive = at & EPOCH_RECEIVES};
 	const struct hca_qp *qp = qp_find(subject.qpn);
 	struct hca *hca;
-	const struct mapping *map = find_key(address, &hca);
+	const struct mapping *map = key_at_address(address, &hca);
 
 	if (!map)
 		return;
@@ -64,7 +64,7 @@ static void explain_fault(int signal, uintptr_t address, uint32_t at)
 	if (subject.receive)
 		subject.call = "receive";
 	else if (qp)
-		describe_request(qp, &subject);
+		fault_describe_request(qp, &subject);
 	EXPLAIN(hca, &subject, RULE_MEMORY_FAULT, map->number, map->kind, address, address - (uintptr_t)map->base,
 		(uint64_t)signal);
 }
@@ -73,7 +73,7 @@ static void explain_fault(int signal, uintptr_t address, uint32_t at)
  * The thread is inside an epoch section, so code of the device has faulted, and at registered memory: in a copy, which holds no lock that
  * an explanation takes. Never repairs anything.
  */
-static bool watch(int signal, const siginfo_t *info, const void *context)
+static bool memory_fault_watch(int signal, const siginfo_t *info, const void *context)
 {
 	static uint32_t busy;
 	const struct epoch_slot *slot = epoch_this_thread;
@@ -81,12 +81,12 @@ static bool watch(int signal, const siginfo_t *info, const void *context)
 	if (!slot || !slot->depth || !fault_signal_has_stack(context, STACK_BYTES) ||
 	    __atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE))
 		return false;
-	explain_fault(signal, (uintptr_t)info->si_addr, slot->qpn);
+	memory_fault_explain_one(signal, (uintptr_t)info->si_addr, slot->qpn);
 	__atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
 	return false;
 }
 
 void memory_fault_explain(void)
 {
-	fault_signal_watch(watch);
+	fault_signal_watch(memory_fault_watch);
 }

@@ -27,7 +27,7 @@ static void put_note(void *argument, const char *line)
 	explain_log_note(hca->explain_log, note);
 }
 
-static int open_sink(const char *sink)
+static int counter_sink_open(const char *sink)
 {
 	int fd = strcmp(sink, "stderr") ? open(sink, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644) : STDERR_FILENO;
 
@@ -56,12 +56,12 @@ static void put_counters(const struct hca *hca, int fd)
 /* The process that has the devices; a child that was forked off reports only what it did itself. */
 static pid_t owner;
 
-static void report(void)
+static void report_devices(void)
 {
 	for (size_t i = 0; i < the_registry.count; i++) {
 		struct hca *hca = &the_registry.devices[i];
 		const char *sink = hca->settings.counters;
-		int fd = strcmp(sink, "off") ? open_sink(sink) : -1;
+		int fd = strcmp(sink, "off") ? counter_sink_open(sink) : -1;
 
 		filters_flush(hca);
 		if (owner == getpid() || filters_frames(hca))
@@ -79,7 +79,7 @@ static void report(void)
 static void register_report(void)
 {
 	owner = getpid();
-	atexit(report);
+	atexit(report_devices);
 }
 
 void report_at_exit(void)

@@ -135,7 +135,7 @@ static int process_for(const struct mad_address *address, struct host_peer **pee
 }
 
 /* To a process of this host. */
-static int to_process(const struct hca *hca, const struct mad_address *address, const struct link **links)
+static int route_to_process(const struct hca *hca, const struct mad_address *address, const struct link **links)
 {
 	bool alone = hca->settings.link == LINK_LOCAL;
 	struct host_peer *peer;
@@ -153,7 +153,7 @@ static int to_process(const struct hca *hca, const struct mad_address *address, 
 	return error ? error : 1;
 }
 
-static int to_manager(struct hca *hca, const union ibv_gid *gid, const uint8_t *mad, const struct link **links)
+static int route_to_manager(struct hca *hca, const union ibv_gid *gid, const uint8_t *mad, const struct link **links)
 {
 	const struct mad_address address = mad_address(mad);
 	bool near = on_this_host(hca, gid);
@@ -163,10 +163,10 @@ static int to_manager(struct hca *hca, const union ibv_gid *gid, const uint8_t *
 		links[0] = link_route(hca, gid, GSI_QPN);
 		return links[0] ? 1 : -ENETUNREACH;
 	}
-	return to_process(hca, &address, links);
+	return route_to_process(hca, &address, links);
 }
 
-static void hand_to(struct host_peer *peer, const struct packet_path *path, const uint8_t *mad)
+static void route_hand_to(struct host_peer *peer, const struct packet_path *path, const uint8_t *mad)
 {
 	const struct packet packet = {
 		.transport = IBV_QPT_UD,
@@ -183,36 +183,36 @@ static void hand_to(struct host_peer *peer, const struct packet_path *path, cons
 }
 
 /* A process that was sent a request by this one is connected to it. */
-static bool hand_on(const struct packet_path *path, const uint8_t *mad)
+static bool route_hand_on(const struct packet_path *path, const uint8_t *mad)
 {
 	const struct mad_address address = mad_address(mad);
 	struct host_peer *peer;
 
 	if (address.addressee == MAD_FOR_ALL) {
 		for (peer = host_peers(); peer; peer = host_next(peer))
-			hand_to(peer, path, mad);
+			route_hand_to(peer, path, mad);
 		return false;
 	}
 	if (process_for(&address, &peer) || !peer)
 		return false;
 	handed_note(path, mad, peer->serial);
-	hand_to(peer, path, mad);
+	route_hand_to(peer, path, mad);
 	return true;
 }
 
-static bool is_known(uint32_t qpn)
+static bool route_is_known(uint32_t qpn)
 {
 	return host_peer_known(qpn);
 }
 
-static pid_t process_of(uint32_t qpn)
+static pid_t route_process(uint32_t qpn)
 {
 	const struct host_peer *peer = host_peer_known(qpn);
 
 	return peer ? peer->pid : 0;
 }
 
-static uint32_t connection_to(uint32_t qpn)
+static uint32_t route_connection(uint32_t qpn)
 {
 	const struct host_peer *peer = host_peer_of(qpn);
 
@@ -230,17 +230,17 @@ const struct routes device_routes = {.route = link_route,
 				     .udp = link_udp,
 				     .owns = host_owns,
 				     .accept = host_accept,
-				     .is_known = is_known,
-				     .process_of = process_of,
-				     .connection_to = connection_to,
+				     .is_known = route_is_known,
+				     .process_of = route_process,
+				     .connection_to = route_connection,
 				     .connection_leads_to = host_connection_leads_to,
 				     .is_vacant = host_slot_is_vacant,
 				     .is_near = on_this_host,
-				     .to_manager = to_manager,
+				     .to_manager = route_to_manager,
 				     .listens = host_service_listens,
-				     .hand_on = hand_on};
+				     .hand_on = route_hand_on};
 
-static int more_numbers(uint32_t *first, uint32_t *limit)
+static int qp_numbers_more(uint32_t *first, uint32_t *limit)
 {
 	int error = host_claim_slot(first);
 
@@ -248,4 +248,4 @@ static int more_numbers(uint32_t *first, uint32_t *limit)
 	return error;
 }
 
-const struct id_source qp_numbers = {.more = more_numbers, .owns = host_owns};
+const struct id_source qp_numbers = {.more = qp_numbers_more, .owns = host_owns};
